@@ -6,6 +6,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
@@ -24,9 +25,28 @@ func gpusVisible(x *inventory.Inventory, g inventory.Group, report check.Reporte
 	if node == "" {
 		return
 	}
+	if request, uncounted := requestGPUs(g); uncounted {
+		report(check.Occurrence{Object: g.Of, Path: request.At, Seen: "node " + node + " has GPUs", Why: whyUncounted,
+			Fix: fix.Patch(g.Of, request)})
+		return
+	}
 	list := g.RayContainer().Get("env")
 	report(check.Occurrence{Object: g.Of, Path: list.Path(), Seen: "node " + node + " has GPUs",
 		Fix: fix.Patch(g.Of, fix.Append(g.Of, list, map[string]any{"name": visibleDevices, "value": "void"}))})
+}
+
+// whyUncounted says what is wrong with GPUs that a group uses and does not request.
+const whyUncounted = "num-gpus tells Ray of GPUs that no request counts: Kubernetes gives the same ones to other pods"
+
+// requestGPUs requests the GPUs that num-gpus declares. It returns false if there are none, or if the group requests
+// some.
+func requestGPUs(g inventory.Group) (fix.Operation, bool) {
+	gpus := g.Pods.GPUs.Declared
+	if gpus == nil || *gpus <= 0 || g.RequestsGPU() {
+		return fix.Operation{}, false
+	}
+	at := g.RayContainer().Get("resources", "limits").Path().Key(gpuinfo.NvidiaGPU)
+	return fix.Set(g.Of, at, gpus.String()), true
 }
 
 // gpuNodeFor returns a node with NVIDIA's GPUs on which a pod of the group fits, or nothing.
@@ -57,11 +77,14 @@ func gpuVisibleAll(_ *inventory.Inventory, g inventory.Group, report check.Repor
 			if variable.Text("name") != visibleDevices || v.Text() != "all" {
 				continue
 			}
-			patch := fix.Patch(g.Of, fix.Remove(variable.Path()))
-			if !g.RequestsGPU() {
-				patch = fix.Patch(g.Of, fix.Replace(v.Path(), "void"))
+			found := check.Occurrence{Object: g.Of, Path: v.Path(), Seen: "all",
+				Fix: fix.Patch(g.Of, fix.Remove(variable.Path()))}
+			if request, uncounted := requestGPUs(g); uncounted {
+				found.Why, found.Fix = whyUncounted, fix.Patch(g.Of, request, fix.Remove(variable.Path()))
+			} else if !g.RequestsGPU() {
+				found.Fix = fix.Patch(g.Of, fix.Replace(v.Path(), "void"))
 			}
-			report(check.Occurrence{Object: g.Of, Path: v.Path(), Seen: "all", Fix: patch})
+			report(found)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 		}
 	}
 	if first, count := landing.SeesGPUs(p.reader, &g.Pod, p.nodes); count > 0 && g.Max > 0 && !g.Suspended {
-		ofTemplate(landing.VisibleFinding(first, count))
+		ofTemplate(landing.VisibleFinding(first, count, g.GPUs.Declared))
 	}
 	if f, no := g.NoNode(); no {
 		add(f)

@@ -175,11 +175,19 @@ func SeesGPUs(g sharing.Reader, shape *PodShape, nodes []Node) (first string, co
 	return first, count
 }
 
-// VisibleFinding returns a finding about the nodes that SeesGPUs found.
-func VisibleFinding(first string, count int) raydemand.Finding {
+// VisibleFinding returns a finding about the nodes that SeesGPUs found. declared are the GPUs that Ray has on the pods
+// by num-gpus; nil if there are none.
+func VisibleFinding(first string, count int, declared *raydemand.Amount) raydemand.Finding {
 	seen := "does not hide the GPUs of node " + first
 	if count > 1 {
 		seen += fmt.Sprintf(", one of %d nodes", count)
+	}
+	if declared != nil && *declared > 0 {
+		return raydemand.Finding{
+			Code: GPUsVisible, Severity: raydemand.Warning, Field: "NVIDIA_VISIBLE_DEVICES", Seen: seen,
+			Why: "num-gpus tells Ray of GPUs that the pods do not request, so Kubernetes gives the same ones to other pods",
+			Fix: "request the GPUs: set the limit nvidia.com/gpu to " + declared.String(),
+		}
 	}
 	return raydemand.Finding{
 		Code: GPUsVisible, Severity: raydemand.Warning, Field: "NVIDIA_VISIBLE_DEVICES", Seen: seen,

@@ -99,7 +99,11 @@ func TestPodsWithoutGPUsCouldSeeThoseOfTheNode(t *testing.T) {
 			}
 		})
 	}
-	if f := landing.VisibleFinding("a", 3); f.Seen != "does not hide the GPUs of node a, one of 3 nodes" || f.Code != landing.GPUsVisible {
+	two := raydemand.Whole(2)
+	if f := landing.VisibleFinding("a", 3, &two); f.Fix != "request the GPUs: set the limit nvidia.com/gpu to 2" {
+		t.Errorf("with num-gpus 2: %+v", f)
+	}
+	if f := landing.VisibleFinding("a", 3, nil); f.Seen != "does not hide the GPUs of node a, one of 3 nodes" || f.Code != landing.GPUsVisible {
 		t.Errorf("finding %+v", f)
 	}
 }

@@ -37,6 +37,13 @@ func decodeGroups(
 	for i, entry := range entries {
 		group := decodeGroup(reader, entry, i, ownCommand, waitGCSReady)
 		group.Pod.Neighbors = neighbors(entry, cluster)
+		if usesUncountedGPUs(entry, &group) {
+			group.Pod.Neighbors.Apart = append(group.Pod.Neighbors.Apart, landing.PodTerm{Selector: landing.PodSelector{
+				Requirements: []landing.Requirement{
+					{Key: ClusterLabel, Operator: "In", Values: []string{cluster.Name}},
+					{Key: groupLabel, Operator: "In", Values: []string{group.Name}},
+				}}})
+		}
 		if first, twice := byName[group.Name]; twice && group.Name != "" {
 			groups[first].Broken, group.Broken = true, true
 			entry.Report.Add(
@@ -54,6 +61,25 @@ func decodeGroups(
 		groups = append(groups, group)
 	}
 	return groups
+}
+
+// usesUncountedGPUs reports whether the pods of a group use GPUs that no request counts: NVIDIA's runtime shows them all
+// GPUs of a node, and Ray has a number of them. Ray counts its GPUs from the first one in each pod, so two such pods on a
+// node would use the same ones. Nothing but the plan keeps them apart.
+func usesUncountedGPUs(f Fields, group *nodepool.WorkerGroup) bool {
+	spec := f.silent().Object("template").Object("spec")
+	containers, gpus := spec.Objects("containers"), group.GPUs
+	if len(containers) == 0 || gpus.Derived == nil || *gpus.Derived <= 0 || len(gpus.Counted) > 0 ||
+		gpus.Claims || group.Pod.HidesGPUs || group.Pod.Share != nil {
+		return false
+	}
+	for name := range gpus.Limits {
+		if strings.Contains(name, "gpu") || strings.HasPrefix(name, "nvidia.com/") {
+			return false
+		}
+	}
+	return strings.Contains(spec.Text("runtimeClassName"), "nvidia") ||
+		decodeContainer(containers[0]).env["NVIDIA_VISIBLE_DEVICES"].value == "all"
 }
 
 // HeadGroup reads the head group of a RayCluster as worker groups are read, with the autoscaler beside Ray. It reports

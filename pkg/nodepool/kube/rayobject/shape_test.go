@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -180,5 +181,29 @@ func TestPodsWithResourceClaimsAreReportedAsUnbounded(t *testing.T) {
 		if seen != want {
 			t.Errorf("%s: reported %q, want %q: %v", spec, seen, want, report.All)
 		}
+	}
+}
+
+func TestPodsThatUseGPUsWhichNoRequestCountsStayApart(t *testing.T) {
+	const limits = `resources: {limits: {cpu: "8"}}`
+	for name, test := range map[string]struct {
+		params, spec string
+		apart        bool
+	}{
+		"all GPUs by the runtime class":       {`{num-gpus: "2"}`, "{runtimeClassName: nvidia, containers: [{name: ray, " + limits + "}]}", true},
+		"all GPUs by the variable":            {`{num-gpus: "2"}`, "{containers: [{name: ray, env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}], " + limits + "}]}", true},
+		"Ray has none of them":                {`{num-gpus: "0"}`, "{runtimeClassName: nvidia, containers: [{name: ray, " + limits + "}]}", false},
+		"the variable hides them":             {`{num-gpus: "2"}`, "{runtimeClassName: nvidia, containers: [{name: ray, env: [{name: NVIDIA_VISIBLE_DEVICES, value: void}], " + limits + "}]}", false},
+		"the pod requests them":               {`{}`, `{runtimeClassName: nvidia, containers: [{name: ray, resources: {limits: {nvidia.com/gpu: "2"}}}]}`, false},
+		"nothing shows that it sees any GPUs": {`{num-gpus: "2"}`, "{containers: [{name: ray, " + limits + "}]}", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := objectOf(t, "workerGroupSpecs:\n- groupName: g\n  maxReplicas: 2\n  rayStartParams: "+test.params+"\n  template: {spec: "+test.spec+"}\n")
+			groups := decodeGroups(sharing.Reader{}, FieldsOf(spec, &finding.List{}), nodepool.ClusterKey{Namespace: "n", Name: "c"}, false)
+			own := &groups[0].Pod.Neighbors
+			if got := own.Refuses(own); got != test.apart {
+				t.Errorf("two pods stay apart: %t, want %t; %+v", got, test.apart, own.Apart)
+			}
+		})
 	}
 }
