@@ -19,7 +19,8 @@ func (r *reading) readProduct() {
 	}
 	if model == "" {
 		model = r.label(append([]string{LabelACKName, "gpu.nvidia.com/model", "karpenter.k8s.aws/instance-gpu-name",
-			"eks.amazonaws.com/instance-gpu-name", "karpenter.azure.com/sku-gpu-name", LabelGKEAccelerator}, labelsAMDProduct...)...)
+			"eks.amazonaws.com/instance-gpu-name", "karpenter.azure.com/sku-gpu-name", LabelGKEAccelerator},
+			labelsAMDProduct...)...)
 	}
 	if model != "" {
 		r.gpus.Product = &model
