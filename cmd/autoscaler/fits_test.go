@@ -222,7 +222,7 @@ func TestProofComesFromPools(t *testing.T) {
 			text := `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {
 				"headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "ray"}]}}}, "workerGroupSpecs": [{"groupName": "g", "replicas": 0, "minReplicas": 0, "maxReplicas": 50,
 				"rayStartParams": {"num-cpus": "1"}, "template": {"spec": {"nodeSelector": {` + c.selector + `}, "containers": [{"name": "ray", "resources": {"limits": {` + limits + `}}}]}}}]}},
-				` + c.nodes + c.pools + `, "pendingRequests": [{"resources": {"CPU": 1}, "count": 9}]}`
+				` + c.nodes + c.pools + `, "kubeDeviceClasses": [], "pendingRequests": [{"resources": {"CPU": 1}, "count": 9}]}`
 			plan := planOf(t, text)
 			code := ""
 			if len(plan.InfeasibleRequests) > 0 {

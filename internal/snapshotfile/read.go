@@ -39,6 +39,9 @@ type Document struct {
 	// KubeResourceSlices are the devices on the nodes, and KubeResourceClaims say which of them are allocated. Each may
 	// be nil.
 	KubeResourceSlices, KubeResourceClaims json.RawMessage
+	// KubeDeviceClasses say which resources the devices stand for, and KubeResourceClaimTemplates what a claim of a pod
+	// requests. Each may be nil.
+	KubeDeviceClasses, KubeResourceClaimTemplates json.RawMessage
 	// PoolsComplete says that no other pool can get a node.
 	PoolsComplete bool
 	// Findings report unknown keys.
@@ -146,6 +149,7 @@ func (in input) document() Document {
 	cluster, groups := field("rayCluster"), field("groups")
 	nodes, pods, pools := field("kubeNodes"), field("kubePods"), field("pools")
 	devices, claims := field("kubeResourceSlices"), field("kubeResourceClaims")
+	classes, templates := field("kubeDeviceClasses"), field("kubeResourceClaimTemplates")
 	doc.PoolsComplete = field("complete").Flag()
 	switch {
 	case !cluster.Absent() && !groups.Absent():
@@ -154,12 +158,15 @@ func (in input) document() Document {
 		cluster.Fail("a RayCluster manifest beside kubeNodes, kubePods or pools; groups have their own slice and pools")
 	case cluster.Absent() && !(devices.Absent() && claims.Absent()):
 		cluster.Fail("a RayCluster manifest beside kubeResourceSlices or kubeResourceClaims")
+	case cluster.Absent() && !(classes.Absent() && templates.Absent()):
+		cluster.Fail("a RayCluster manifest beside kubeDeviceClasses or kubeResourceClaimTemplates")
 	case len(cluster.Raw()) > mostManifest:
 		cluster.Fail(fmt.Sprintf("a manifest of at most %d MiB, more than an API server stores", mostManifest>>20))
 	case !cluster.Absent():
 		doc.RayCluster = cluster.Raw()
 		doc.KubeNodes, doc.KubePods, doc.Pools = nodes.given(), pods.given(), pools.given()
 		doc.KubeResourceSlices, doc.KubeResourceClaims = devices.given(), claims.given()
+		doc.KubeDeviceClasses, doc.KubeResourceClaimTemplates = classes.given(), templates.given()
 	case len(groups.Raw()) == 0:
 		groups.Fail("a list of worker groups, or rayCluster: {…} in its place")
 	}

@@ -99,6 +99,8 @@ func TestAnInstallForOneNamespaceLivesWithRolesThere(t *testing.T) {
 var ofAllNamespaces = []string{
 	`watch pods in ""`, `list pods in ""`, `watch resourceslices.resource.k8s.io in ""`, `list resourceslices.resource.k8s.io in ""`,
 	`watch resourceclaims.resource.k8s.io in ""`, `list resourceclaims.resource.k8s.io in ""`,
+	`watch deviceclasses.resource.k8s.io in ""`, `list deviceclasses.resource.k8s.io in ""`,
+	`watch resourceclaimtemplates.resource.k8s.io in ""`, `list resourceclaimtemplates.resource.k8s.io in ""`,
 }
 
 // spared returns the rights that these tests do not use, in the whole cluster, or in one namespace if the install has
@@ -132,7 +134,7 @@ func spared(namespace string) map[right]excuse {
 		rights[right{"list", "events", "default"}] = lists
 		return rights
 	}
-	for _, resource := range []string{"resourceslices", "resourceclaims"} {
+	for _, resource := range []string{"resourceslices", "resourceclaims", "deviceclasses", "resourceclaimtemplates"} {
 		rights[right{"list", resource + ".resource.k8s.io", ""}] = lists
 	}
 	return rights

@@ -75,8 +75,8 @@
   verbs: [get, list, watch] # optional: otherwise polled by name, with singleNamespaceInstall
 {{- if or (not .Values.singleNamespaceInstall) .Values.allPodsRbacEnable }}
 - apiGroups: [resource.k8s.io]
-  resources: [resourceslices, resourceclaims]
-  verbs: [list, watch] # optional: without it, devices that ResourceClaims have count as free
+  resources: [resourceslices, resourceclaims, deviceclasses, resourceclaimtemplates]
+  verbs: [list, watch] # optional: without it, plans do not count devices of Dynamic Resource Allocation
 {{- end }}
 - apiGroups: [karpenter.sh]
   resources: [nodepools]

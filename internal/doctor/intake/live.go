@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -51,6 +53,7 @@ var sources = []source{
 	{resource("resource.k8s.io", "v1", "resourceclaims"), "ResourceClaim", true, "", false},
 	{resource("resource.k8s.io", "v1", "resourceclaimtemplates"), "ResourceClaimTemplate", true, "", false},
 	{resource("resource.k8s.io", "v1", "resourceslices"), "ResourceSlice", false, "", false},
+	{resource("resource.k8s.io", "v1", "deviceclasses"), "DeviceClass", false, "", false},
 	{resource("karpenter.sh", "v1", "nodepools"), "NodePool", false, "", false},
 	{resource("policy", "v1", "poddisruptionbudgets"), "PodDisruptionBudget", true, "", false},
 	{resource("kueue.x-k8s.io", "v1beta2", "localqueues"), "LocalQueue", true, "", false},
@@ -98,7 +101,17 @@ func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader sha
 		objects = append(objects, status.Object)
 	}
 	reader.At = time.Now()
-	input, err := Input(objects, reader)
+	var devices dra.Objects
+	unknown := func(resource string) bool {
+		return slices.ContainsFunc(forbidden, func(f inventory.Forbidden) bool { return f.Resource == resource })
+	}
+	if !unknown("resourceslices") {
+		devices.KnowSlices()
+	}
+	if !unknown("deviceclasses") {
+		devices.KnowClasses()
+	}
+	input, err := inputWith(objects, reader, &devices)
 	input.Forbidden, input.Partial, input.Stored = forbidden, scope != Scope{}, true
 	return input, err
 }

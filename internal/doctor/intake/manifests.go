@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -22,6 +21,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/policies"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
@@ -116,10 +116,16 @@ var selecting = []string{"RayJob", "RayCronJob"}
 // Input decodes RayClusters, with their pods, and nodes. It keeps objects of kinds that no check knows. The error names
 // the object and the field that cannot be read.
 func Input(objects []map[string]any, reader sharing.Reader) (inventory.Input, error) {
+	return inputWith(objects, reader, &dra.Objects{})
+}
+
+// inputWith is Input with what is known of devices without the objects.
+func inputWith(
+	objects []map[string]any, reader sharing.Reader, devices *dra.Objects,
+) (inventory.Input, error) {
 	input := inventory.Input{Annotations: rayobject.KnownAnnotations(),
 		RemovedAnnotations: rayobject.RemovedAnnotations, Reader: reader}
 	pods, unreadable := podsIn(objects)
-	var devices nodeobject.Devices
 	for i, fields := range objects {
 		object, err := describe(fields, pods, reader)
 		if err != nil {
@@ -134,27 +140,55 @@ func Input(objects []map[string]any, reader sharing.Reader) (inventory.Input, er
 			ceilings, object.Unreadable = ceilingsIn(fields)
 			input.Ceilings = append(input.Ceilings, ceilings...)
 		}
-		if object.Kind == "ResourceSlice" && nodeobject.HasDevices(object.APIVersion()) {
-			object.Unreadable = readSlice(fields, &devices)
+		if nodeobject.HasDevices(object.APIVersion()) {
+			object.Unreadable = append(object.Unreadable, readDevices(&object, devices)...)
 		}
 		input.Objects = append(input.Objects, object)
 	}
-	byNode := devices.ByNode()
-	for _, object := range input.Objects {
-		if object.Node != nil {
-			object.Node.GPUs.Devices = byNode[object.Name]
-		}
-	}
+	addDevices(input.Objects, devices)
 	return input, nil
 }
 
-// readSlice keeps which devices a ResourceSlice offers. No check asks which of them are allocated.
-func readSlice(fields map[string]any, devices *nodeobject.Devices) (unreadable []string) {
-	var slice resourcev1.ResourceSlice
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &slice); err != nil {
+// addDevices adds to nodes their devices with what these supply, and to groups their claims.
+func addDevices(objects []inventory.Object, devices *dra.Objects) {
+	byNode, templates := devices.GPUs.ByNode(), devices.Templates()
+	supplies, others := devices.ByNode()
+	for _, object := range objects {
+		if object.Node != nil {
+			object.Node.GPUs.Devices = byNode[object.Name]
+			supply, known := supplies[object.Name]
+			if !known {
+				supply = others
+			}
+			supply.AddTo(&object.Node.Fit)
+		}
+		for i := 0; object.Cluster != nil && i < len(object.Cluster.Groups); i++ {
+			dra.AddClaims(object.Namespace, &object.Cluster.Groups[i], templates)
+		}
+	}
+}
+
+// readDevices keeps what an object of Dynamic Resource Allocation says.
+func readDevices(object *inventory.Object, devices *dra.Objects) (unreadable []string) {
+	switch object.Kind {
+	case "ResourceSlice":
+		return readInto(object, devices.PutSlice)
+	case "ResourceClaim":
+		return readInto(object, devices.PutClaim)
+	case "DeviceClass":
+		return readInto(object, devices.PutClass)
+	case "ResourceClaimTemplate":
+		return readInto(object, devices.PutTemplate)
+	}
+	return nil
+}
+
+func readInto[T any](object *inventory.Object, put func(*T) (differs bool)) (unreadable []string) {
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Fields, typed); err != nil {
 		return []string{err.Error()}
 	}
-	devices.PutSlice(&slice)
+	put(typed)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -40,7 +41,12 @@ func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster
 		return cluster, err
 	}
 	cluster.Findings = append(cluster.Findings, placed.unreadable...)
+	resources := placed.devices.Templates()
 	for i := range cluster.Groups {
+		if f, uncounted := dra.AddClaims(cluster.Key.Namespace, &cluster.Groups[i], resources); uncounted {
+			f.Object = "RayCluster " + cluster.Key.String()
+			cluster.Findings = append(cluster.Findings, f)
+		}
 		placed.addTo(&cluster, &cluster.Groups[i])
 	}
 	cluster.Head.Resources, cluster.Head.Labels = head.Resources, head.Labels

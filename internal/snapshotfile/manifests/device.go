@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// readDevices reads kubeResourceSlices and kubeResourceClaims.
+// readDevices reads the objects of Dynamic Resource Allocation.
 func (p *places) readDevices(doc snapshotfile.Document) error {
 	if doc.KubeResourceClaims != nil {
 		p.devices.KnowClaims()
@@ -25,11 +25,24 @@ func (p *places) readDevices(doc snapshotfile.Document) error {
 	if err == nil {
 		err = eachIn(doc.KubeResourceClaims, "kubeResourceClaims", "ResourceClaim", p.devices.PutClaim)
 	}
+	if doc.KubeResourceSlices != nil {
+		p.devices.KnowSlices()
+	}
+	if doc.KubeDeviceClasses != nil {
+		p.devices.KnowClasses()
+	}
+	if err == nil {
+		err = eachIn(doc.KubeDeviceClasses, "kubeDeviceClasses", "DeviceClass", p.devices.PutClass)
+	}
+	if err == nil {
+		err = eachIn(doc.KubeResourceClaimTemplates, "kubeResourceClaimTemplates", "ResourceClaimTemplate",
+			p.devices.PutTemplate)
+	}
 	return err
 }
 
 // eachIn calls put for each object of a kind of Dynamic Resource Allocation under a key of the file.
-func eachIn[T resourcev1.ResourceSlice | resourcev1.ResourceClaim](
+func eachIn[T any](
 	raw json.RawMessage, key, kind string, put func(*T) (differs bool),
 ) error {
 	items, err := objectsOf(raw, key, kind)
@@ -56,9 +69,9 @@ func eachIn[T resourcev1.ResourceSlice | resourcev1.ResourceClaim](
 func (p places) claimsUnknown(cluster *nodepool.Cluster) {
 	missing := ""
 	switch {
-	case !p.devices.Claimed() && (p.claiming || p.devices.Offered()):
+	case !p.devices.GPUs.Claimed() && (p.claiming || p.devices.GPUs.Offered()):
 		missing = "kubeResourceClaims"
-	case p.devices.Unplaced():
+	case p.devices.GPUs.Unplaced():
 		missing = "kubeResourceSlices"
 	}
 	onGPUs := func(g nodepool.WorkerGroup) bool { return g.MayLandOnGPUs() }

@@ -10,6 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -24,7 +25,7 @@ type places struct {
 	// pods are nil if the file has none; nodes then count as empty.
 	pods boundPods
 	// devices are what the file says about ResourceSlices and ResourceClaims.
-	devices nodeobject.Devices
+	devices dra.Objects
 	// claiming: a pod on a node has ResourceClaims.
 	claiming bool
 	// known reports whether the file has nodes or shapes.
@@ -68,7 +69,8 @@ func placesOf(reader sharing.Reader, doc snapshotfile.Document) (places, error) 
 
 // readNodes reads kubeNodes, with what the pods and devices that were read before take of them.
 func (p *places) readNodes(raw json.RawMessage) error {
-	devices := p.devices.ByNode()
+	devices := p.devices.GPUs.ByNode()
+	supplies, elsewhere := p.devices.ByNode()
 	items, err := objectsOf(raw, "kubeNodes", "Node")
 	if err != nil {
 		return err
@@ -89,6 +91,11 @@ func (p *places) readNodes(raw json.RawMessage) error {
 		if object.Devices = devices[node.Name]; p.pods != nil || len(object.Devices) > 0 {
 			node.Use = nodeobject.Use(p.reader, object, p.pods[node.Name])
 		}
+		supply, known := supplies[node.Name]
+		if !known {
+			supply = elsewhere
+		}
+		supply.AddTo(&node)
 		p.unreadable = append(p.unreadable, nodeProblems(node)...)
 		p.nodes = append(p.nodes, node)
 	}

@@ -18,7 +18,7 @@ type NodeClass struct{ text unique.Handle[string] }
 // ClassOf returns the class of a node.
 func ClassOf(node *Node) NodeClass {
 	var text strings.Builder
-	fmt.Fprintln(&text, node.Pool, node.Unschedulable, node.Ready, node.Declared, node.Taints)
+	fmt.Fprintln(&text, node.Pool, node.Unschedulable, node.Ready, node.Open, node.Declared, node.Taints)
 	for _, key := range slices.Sorted(maps.Keys(node.Labels)) {
 		value := node.Labels[key]
 		if uniquePerNode(node, key) {

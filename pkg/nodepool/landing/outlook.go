@@ -44,12 +44,18 @@ func (p *PodShape) outlook(node *Node, m Mismatch) Outlook {
 		return p.affinityOutlook(node)
 	case NotAnnounced:
 		// The kubelet always reports ephemeral storage, so a description without it is incomplete.
-		if m.what == "ephemeral-storage" || !node.Ready {
+		if m.what == "ephemeral-storage" || !node.Ready || node.mayBeSupplied(m.what) {
 			return Unsaid
 		}
 	case notNamed, tooSmall, noPods, otherMode, cardTooSmall:
 	}
 	return Never
+}
+
+// mayBeSupplied reports whether pods may get a resource on the node that nothing says it has. The shape of a pool does
+// not say which claims its nodes serve.
+func (n *Node) mayBeSupplied(resource string) bool {
+	return n.Open && sharing.MayBeClass(resource) || n.Declared && strings.HasPrefix(resource, sharing.ClaimPrefix)
 }
 
 // affinityOutlook returns the outlook of the term that comes nearest.

@@ -37,6 +37,8 @@ type PodShape struct {
 	// HidesGPUs says that the Ray container's environment hides GPUs that it did not request. Claims says that a
 	// container has DRA claims.
 	HidesGPUs, Claims bool
+	// ClaimTemplates are the names of the ResourceClaimTemplates of its claims, empty for a claim that exists already.
+	ClaimTemplates []string
 	// Neighbors is what decides beside which other pods they may run.
 	Neighbors Neighbors
 }

@@ -58,3 +58,7 @@ func MayBeClass(name string) bool {
 // ClassPrefix begins the name by which pods request devices of any DeviceClass (k8s.io/api/resource/v1,
 // ResourceDeviceClassPrefix).
 const ClassPrefix = "deviceclass.resource.kubernetes.io/"
+
+// ClaimPrefix begins the name of a resource of which a pod with a claim of a ResourceClaimTemplate takes one unit. It is
+// Heliostat's own: followed by namespace and name of the template.
+const ClaimPrefix = "resourceclaimtemplates.resource.k8s.io/"

@@ -137,29 +137,9 @@ func decodeGroup(
 	group.Renamed = renamed(f.Texts("resources"))
 	checkGroup(f, &group)
 	checkPodRules(f)
-	reportClaims(f)
 	group.Broken = f.Report.ErrorsSince(mark)
 	reportExpectedGPUs(f, &group)
 	return group
-}
-
-// ClaimsUnbounded says that no plan counts the devices that a group's pods get by ResourceClaims.
-const ClaimsUnbounded = "claims-unbounded"
-
-// reportClaims reports pods with ResourceClaims. The template names the claims, and only their own objects, which
-// Heliostat does not read, say what they request.
-func reportClaims(group Fields) {
-	spec := group.silent().Object("template").Object("spec")
-	var names []string
-	for _, claim := range spec.Objects("resourceClaims") {
-		names = append(names, claim.Text("name"))
-	}
-	if len(names) > 0 {
-		group.Report.Add(raydemand.Info, ClaimsUnbounded, spec.at("resourceClaims"), strings.Join(names, ", "),
-			"a pod template does not say which devices its ResourceClaims request, so plans do not compare them with "+
-				"those of the nodes, and may launch pods that find none",
-			"set maxReplicas to the number of pods for which there are devices")
-	}
 }
 
 func checkGroup(f Fields, group *nodepool.WorkerGroup) {

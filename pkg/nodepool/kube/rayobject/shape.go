@@ -34,6 +34,9 @@ func podShape(template Fields, injected ...landing.Quantities) landing.PodShape 
 		Selector: spec.Texts("nodeSelector"),
 		Claims:   len(spec.Objects("resourceClaims")) > 0,
 	}
+	for _, claim := range spec.Objects("resourceClaims") {
+		shape.ClaimTemplates = append(shape.ClaimTemplates, claim.Text("resourceClaimTemplateName"))
+	}
 	if text, set := template.Object("metadata").Texts("labels")[cardsAsked]; set {
 		// ACK does not read other texts as numbers either.
 		cards, err := strconv.ParseInt(text, 10, 64)

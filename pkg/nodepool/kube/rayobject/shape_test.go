@@ -163,27 +163,6 @@ func TestALabelThatIsNoNumberOfCardsIsKeptAsItStands(t *testing.T) {
 	}
 }
 
-// The template does not say how many devices a claim takes, so nothing but maxReplicas bounds such pods.
-func TestPodsWithResourceClaimsAreReportedAsUnbounded(t *testing.T) {
-	for spec, want := range map[string]string{
-		`resourceClaims: [{name: gpu, resourceClaimTemplateName: one}, {name: nic, resourceClaimName: shared}]`: "gpu, nic",
-		`resourceClaims: []`: "",
-		`nodeSelector: {}`:   "",
-	} {
-		report := &finding.List{}
-		decodeGroup(sharing.Reader{}, FieldsOf(objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray}]\n    "+spec+"\n"), report), 0, false)
-		seen := ""
-		for _, f := range report.All {
-			if f.Code == ClaimsUnbounded && f.Severity == raydemand.Info && f.Field == "template.spec.resourceClaims" {
-				seen += f.Seen
-			}
-		}
-		if seen != want {
-			t.Errorf("%s: reported %q, want %q: %v", spec, seen, want, report.All)
-		}
-	}
-}
-
 func TestPodsThatUseGPUsWhichNoRequestCountsStayApart(t *testing.T) {
 	const limits = `resources: {limits: {cpu: "8"}}`
 	for name, test := range map[string]struct {

@@ -15,72 +15,101 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// nodeDevices holds the GPUs that ResourceSlices offer on nodes, and which of them ResourceClaims have. Each process
-// reads them once, for all RayClusters. Clusters without Dynamic Resource Allocation have neither.
+// nodeDevices holds the devices that ResourceSlices offer on nodes, which of them ResourceClaims have, and what
+// DeviceClasses and ResourceClaimTemplates make of them. Each process reads them once, for all RayClusters. Clusters
+// without Dynamic Resource Allocation have none.
 type nodeDevices struct {
-	slices, claims claimClient
-	served         func(context.Context) *bool // whether the API server serves ResourceSlices; nil if that is unknown
-	log            *slog.Logger
-	// changed is called after something changed.
-	changed func()
+	clients deviceClients
+	served  func(context.Context) *bool // whether the API server serves ResourceSlices; nil if that is unknown
+	log     *slog.Logger
+	// changed is called after something changed, with whether it is more than what claims have.
+	changed func(facts bool)
 
 	mu sync.Mutex
 	// Guarded by mu. forbidden are the kinds that this process may not read, heard those about which the API server has
 	// responded once.
-	devices          nodeobject.Devices
+	devices          dra.Objects
 	stale            bool
 	forbidden, heard map[string]bool
 	byNode           map[string]devicesOfNode
-	newest           int64 // version
+	others           dra.Supply // on nodes that are not in byNode
+	newest           int64      // version
 
-	// answered is closed when the API server has responded about both kinds.
+	// answered is closed when the API server has responded about all kinds.
 	answered chan struct{}
 }
 
-// devicesOfNode are the devices of one node. version differs after each change.
+// deviceClients read the kinds.
+type deviceClients struct{ slices, claims, classes, templates claimClient }
+
+// devicesOfNode are the devices of one node, and what they supply. version differs after each change.
 type devicesOfNode struct {
 	list    []sharing.DRADevice
+	supply  dra.Supply
 	version int64
 }
 
 func newNodeDevices(
-	client dynamic.Interface, served func(context.Context) *bool, log *slog.Logger, changed func(),
+	client dynamic.Interface, served func(context.Context) *bool, log *slog.Logger, changed func(facts bool),
 ) *nodeDevices {
 	resource := func(name string) claimClient {
 		return client.Resource(resourcev1.SchemeGroupVersion.WithResource(name))
 	}
-	return devicesFrom(resource("resourceslices"), resource("resourceclaims"), served, log, changed)
+	return devicesFrom(deviceClients{resource("resourceslices"), resource("resourceclaims"),
+		resource("deviceclasses"), resource("resourceclaimtemplates")}, served, log, changed)
 }
 
 func devicesFrom(
-	slices, claims claimClient, served func(context.Context) *bool, log *slog.Logger, changed func(),
+	clients deviceClients, served func(context.Context) *bool, log *slog.Logger, changed func(facts bool),
 ) *nodeDevices {
 	return &nodeDevices{
-		slices: slices, claims: claims, served: served, log: log, changed: changed,
+		clients: clients, served: served, log: log, changed: changed,
 		forbidden: map[string]bool{}, heard: map[string]bool{}, answered: make(chan struct{}),
 	}
 }
 
-// Start reads ResourceSlices and ResourceClaims until ctx ends.
+// The kinds that are read. Devices are known with the first two.
+const (
+	sliceKind    = "ResourceSlices"
+	claimKind    = "ResourceClaims"
+	classKind    = "DeviceClasses"
+	templateKind = "ResourceClaimTemplates"
+	deviceKinds  = 4
+)
+
+// Start reads the objects until ctx ends.
 func (d *nodeDevices) Start(ctx context.Context) error {
 	var reads sync.WaitGroup
 	reads.Go(func() {
-		readDevices(ctx, d, d.slices, deviceKind[resourcev1.ResourceSlice]{
-			name: "ResourceSlices", clear: d.devices.ClearSlices, put: d.devices.PutSlice,
-			drop: func(name types.NamespacedName) bool { return d.devices.DropSlice(name.Name) },
+		readDevices(ctx, d, d.clients.slices, deviceKind[resourcev1.ResourceSlice]{
+			name: sliceKind, clear: d.devices.ClearSlices, put: d.devices.PutSlice,
+			drop:  func(name types.NamespacedName) bool { return d.devices.DropSlice(name.Name) },
+			known: d.devices.KnowSlices,
 		})
 	})
 	reads.Go(func() {
-		readDevices(ctx, d, d.claims, deviceKind[resourcev1.ResourceClaim]{
-			name: "ResourceClaims", clear: d.devices.ClearClaims, put: d.devices.PutClaim, drop: d.devices.DropClaim,
+		readDevices(ctx, d, d.clients.claims, deviceKind[resourcev1.ResourceClaim]{
+			name: claimKind, clear: d.devices.ClearClaims, put: d.devices.PutClaim, drop: d.devices.DropClaim,
 			known: d.devices.KnowClaims,
+		})
+	})
+	reads.Go(func() {
+		readDevices(ctx, d, d.clients.classes, deviceKind[resourcev1.DeviceClass]{
+			name: classKind, clear: d.devices.ClearClasses, put: d.devices.PutClass,
+			drop:  func(name types.NamespacedName) bool { return d.devices.DropClass(name.Name) },
+			known: d.devices.KnowClasses,
+		})
+	})
+	reads.Go(func() {
+		readDevices(ctx, d, d.clients.templates, deviceKind[resourcev1.ResourceClaimTemplate]{
+			name: templateKind, clear: d.devices.ClearTemplates, put: d.devices.PutTemplate, drop: d.devices.DropTemplate,
 		})
 	})
 	reads.Wait()
@@ -94,8 +123,18 @@ type deviceKind[T any] struct {
 	clear func() bool
 	put   func(*T) bool
 	drop  func(types.NamespacedName) bool
-	// known notes that the objects are known, even if there are none; it may be nil.
-	known func()
+	// known notes that the objects are known, even if there are none, and reports whether they were not; it may be nil.
+	known func() bool
+}
+
+// empty notes that there are no objects.
+func (k deviceKind[T]) empty() (differs bool) {
+	if k.known == nil {
+		return k.clear()
+	}
+	unknown, some := k.known(), k.clear()
+	k.known()
+	return unknown || some
 }
 
 // readDevices keeps the devices up to date with the objects of a kind until ctx ends.
@@ -114,8 +153,8 @@ func readDevices[T any](ctx context.Context, d *nodeDevices, client claimClient,
 		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return client.List(ctx, options)
 		},
-		Forbidden: func(err error) { d.forbid(ctx, kind.name, kind.clear, err) },
-		Absent:    func() { d.change(kind.name, kind.clear) },
+		Forbidden: func(err error) { d.forbid(ctx, kind.name, kind.clear, kind.empty, err) },
+		Absent:    func() { d.change(kind.name, kind.empty) },
 		Failed:    func(err error) { d.log.Debug("reading "+kind.name+" failed; retrying", "reason", err) },
 	}.Into(ctx, &reflector.Store[*unstructured.Unstructured]{
 		Put: func(u *unstructured.Unstructured) { d.change(kind.name, func() bool { return put(u) }) },
@@ -125,10 +164,7 @@ func readDevices[T any](ctx context.Context, d *nodeDevices, client claimClient,
 		},
 		ReplaceAll: func(list []*unstructured.Unstructured, _ string) {
 			d.change(kind.name, func() bool {
-				kind.clear()
-				if kind.known != nil {
-					kind.known()
-				}
+				kind.empty()
 				for _, u := range list {
 					put(u)
 				}
@@ -148,15 +184,15 @@ func (d *nodeDevices) change(kind string, apply func() bool) {
 	d.hear(kind)
 	d.mu.Unlock()
 	if changed {
-		d.changed()
+		d.changed(kind != claimKind)
 	}
 }
 
 // forbid notes that this process may not read a kind, and forgets its objects, which would become out of date. The API
 // server forbids kinds that it does not serve too.
-func (d *nodeDevices) forbid(ctx context.Context, kind string, clear func() bool, err error) {
+func (d *nodeDevices) forbid(ctx context.Context, kind string, clear, empty func() bool, err error) {
 	if served := d.served(ctx); served != nil && !*served {
-		d.change(kind, clear)
+		d.change(kind, empty)
 		return
 	}
 	d.mu.Lock()
@@ -166,14 +202,14 @@ func (d *nodeDevices) forbid(ctx context.Context, kind string, clear func() bool
 	d.hear(kind)
 	d.mu.Unlock()
 	if !before {
-		d.log.Info(kind+" are forbidden; devices that ResourceClaims have count as free", "reason", err)
-		d.changed()
+		d.log.Info(kind+" are forbidden, so what Dynamic Resource Allocation supplies is not counted", "reason", err)
+		d.changed(true)
 	}
 }
 
 // hear notes that the API server has responded about a kind. The caller holds mu.
 func (d *nodeDevices) hear(kind string) {
-	if d.heard[kind] = true; len(d.heard) == 2 {
+	if d.heard[kind] = true; len(d.heard) == deviceKinds {
 		select {
 		case <-d.answered:
 		default:
@@ -182,31 +218,50 @@ func (d *nodeDevices) hear(kind string) {
 	}
 }
 
-// now returns the devices of each node that has some. Nodes whose devices did not change keep their version.
-func (d *nodeDevices) now() map[string]devicesOfNode {
+// now returns the devices of each node that has some, and what is supplied on the others. Nodes whose devices did not
+// change keep their version.
+func (d *nodeDevices) now() (map[string]devicesOfNode, dra.Supply) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.stale {
-		return d.byNode
+	if !d.stale && d.byNode != nil {
+		return d.byNode, d.others
 	}
 	d.newest++
 	fresh := map[string]devicesOfNode{}
-	for node, list := range d.devices.ByNode() {
-		on := devicesOfNode{list, d.newest}
-		if before := d.byNode[node]; reflect.DeepEqual(before.list, list) {
+	supplies, others := d.devices.ByNode()
+	byNode := d.devices.GPUs.ByNode()
+	for node, supply := range supplies {
+		on := devicesOfNode{byNode[node], supply, d.newest}
+		if before := d.byNode[node]; reflect.DeepEqual(before.list, on.list) && reflect.DeepEqual(before.supply, supply) {
 			on.version = before.version
 		}
 		fresh[node] = on
 	}
-	d.byNode, d.stale = fresh, false
-	return fresh
+	d.byNode, d.others, d.stale = fresh, others, false
+	return fresh, others
 }
 
-// mayNotRead reports whether this process may not read one of the two kinds.
+// supplyOn returns what is supplied on a node.
+func (d *nodeDevices) supplyOn(node string) dra.Supply {
+	byNode, others := d.now()
+	if on, known := byNode[node]; known {
+		return on.supply
+	}
+	return others
+}
+
+// templates returns the resources that stand for claims of ResourceClaimTemplates.
+func (d *nodeDevices) templates() map[types.NamespacedName]string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.devices.Templates()
+}
+
+// mayNotRead reports whether this process may not read slices or claims.
 func (d *nodeDevices) mayNotRead() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.forbidden) > 0
+	return d.forbidden[sliceKind] || d.forbidden[claimKind]
 }
 
 // reportClaimsUnknown reports that devices of ResourceClaims count as free because this process may not read them. It

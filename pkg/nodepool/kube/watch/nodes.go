@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
@@ -125,6 +126,8 @@ type nodeView struct {
 	claimsForbidden bool
 	// places are the nodes by class, and the shapes of pools that could get a node; nil unless known is set.
 	places *landing.Classes
+	// templates are the resources that stand for claims of ResourceClaimTemplates.
+	templates map[types.NamespacedName]string
 	// stock is the places as they are free for pods; nil unless known is set.
 	stock *landing.Stock
 	// rooms are all pools, and what each can still add.
@@ -242,8 +245,16 @@ func (n *nodes) viewNow() *nodeView {
 		known: true, complete: n.pools.Complete, nodes: make([]landing.Node, len(sorted)), kept: sorted,
 		facts: n.views.Add(1), revision: revision,
 	}
+	if n.use.devices != nil {
+		view.templates = n.use.devices.templates()
+	}
 	for i := range sorted {
-		view.nodes[i] = sorted[i].Node
+		if view.nodes[i] = sorted[i].Node; n.use.devices == nil {
+			continue
+		}
+		if n.use.devices.supplyOn(sorted[i].Name).AddTo(&view.nodes[i]); !view.nodes[i].Equal(sorted[i].Node) {
+			sorted[i].kind = landing.ClassOf(&view.nodes[i])
+		}
 	}
 	view.places = landing.ClassesOf(view.nodes, func(i int) landing.NodeClass { return sorted[i].kind }, n.declared)
 	view.rooms, view.nodePools = landing.Rooms(view.nodes, n.pools, ceilings), nodePools
@@ -266,6 +277,14 @@ func (n *nodes) unseenView(forbidden bool, ceilings []landing.Ceiling, nodePools
 // touch requests a new view of nodes and pools, and cycles of all RayClusters. The caller holds mu.
 func (n *nodes) touch() {
 	n.stale = true
+	n.touchUse()
+}
+
+// touchDevices requests a view of what devices supply now, and what claims take of it.
+func (n *nodes) touchDevices(facts bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stale = n.stale || facts && n.byName != nil
 	n.touchUse()
 }
 

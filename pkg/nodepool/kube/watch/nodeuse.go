@@ -42,11 +42,14 @@ type useVersion struct{ pods, devices int64 }
 
 // count sets what these pods take of the node, and claims of its devices.
 func (u *usedNode) count(
-	reader sharing.Reader, node *keptNode, pods []*nodeobject.BoundPod, devices []sharing.DRADevice,
+	reader sharing.Reader, node *keptNode, pods []*nodeobject.BoundPod, devices devicesOfNode,
 ) {
 	object := node.forGPUs()
-	object.Devices = devices
+	object.Devices = devices.list
 	u.use = nodeobject.Use(reader, object, pods)
+	supplied := node.Node
+	supplied.Use = u.use
+	devices.supply.AddTo(&supplied)
 	u.workers = slices.DeleteFunc(pods, func(pod *nodeobject.BoundPod) bool { return pod.Group == "" })
 	slices.SortFunc(u.workers, func(a, b *nodeobject.BoundPod) int { return a.Compare(b.Namespace, b.Name) })
 }
@@ -72,7 +75,7 @@ func (u *nodeUse) refresh(reader sharing.Reader, nodes []keptNode) {
 		u.byNode = nil
 		return
 	}
-	devices := u.devices.now()
+	devices, _ := u.devices.now()
 	fresh := make(map[string]usedNode, len(nodes))
 	for i := range nodes {
 		node := &nodes[i]
@@ -81,7 +84,7 @@ func (u *nodeUse) refresh(reader sharing.Reader, nodes []keptNode) {
 		version := useVersion{versions[node.Name], devices[node.Name].version}
 		if !known || used.object != node.object || used.version != version || aged {
 			used = usedNode{object: node.object, version: version, at: reader.At}
-			used.count(reader, node, u.pods.on(node.Name), devices[node.Name].list)
+			used.count(reader, node, u.pods.on(node.Name), devices[node.Name])
 		}
 		fresh[node.Name] = used
 	}

@@ -61,7 +61,7 @@ func New(c Config) *Optional {
 		c.Dynamic,
 		serves(c.Discovery, resourcev1.SchemeGroupVersion.String(), "resourceslices"),
 		c.Logger,
-		o.nodes.touchUse,
+		o.nodes.touchDevices,
 	))
 	o.ceilings = ceilings.New(
 		c.Core.ConfigMaps(c.StatusNamespace),

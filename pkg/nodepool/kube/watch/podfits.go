@@ -6,7 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -87,10 +90,7 @@ func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 	if same && known.facts == view.facts {
 		return known
 	}
-	now := clusterFits{uid: cluster.UID, generation: cluster.Generation, facts: view.facts, classes: known.classes}
-	if !same {
-		now.classes = classesOf(cluster)
-	}
+	now := clusterFits{uid: cluster.UID, generation: cluster.Generation, facts: view.facts, classes: classesOf(cluster)}
 	for i := range cluster.Groups {
 		group := &cluster.Groups[i]
 		shape := l.shapes.of(view.facts, now.classes[i], func() shapeFits { return l.shapeOn(&group.Pod, view) })
@@ -164,6 +164,9 @@ func (l *fitCache) placesOf(
 // addTo adds to a cluster what the nodes say about it, and nothing before there is a view.
 func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	view := n.view.Load()
+	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
+	defer func() { cluster.Findings = append(cluster.Findings, report.All...) }()
+	n.addClaims(report, cluster, view)
 	if view == nil || !view.known {
 		for i := range cluster.Groups {
 			group := &cluster.Groups[i]
@@ -174,7 +177,6 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	if view == nil {
 		return
 	}
-	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
 	switch {
 	case view.forbidden:
 		report.Add(
@@ -190,7 +192,20 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	case view.known:
 		n.addKnown(report, cluster, view)
 	}
-	cluster.Findings = append(cluster.Findings, report.All...)
+}
+
+// addClaims adds to what the pods of the groups request their claims of ResourceClaimTemplates.
+func (n *nodes) addClaims(report *finding.List, cluster *nodepool.Cluster, view *nodeView) {
+	var templates map[types.NamespacedName]string
+	if view != nil {
+		templates = view.templates
+	}
+	for i := range cluster.Groups {
+		if found, uncounted := dra.AddClaims(cluster.Key.Namespace, &cluster.Groups[i], templates); uncounted {
+			found.Object = report.Object
+			report.All = append(report.All, found)
+		}
+	}
 }
 
 // addKnown adds what the nodes mean for the groups and the workers.

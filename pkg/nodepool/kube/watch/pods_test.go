@@ -105,7 +105,8 @@ func besideDevices(t *testing.T, pods *fakePods, slices, claims *fakeClaims, tes
 		n := newNodes(client, slog.New(slog.NewTextHandler(io.Discard, nil)), func() { changes.Add(1) })
 		slices.stream, claims.stream = watch.NewFakeWithChanSize(100, false), watch.NewFakeWithChanSize(100, false)
 		yes := true
-		n.readUse(pods, devicesFrom(slices, claims, func(context.Context) *bool { return &yes }, n.log, n.touchUse))
+		none := func() *fakeClaims { return &fakeClaims{stream: watch.NewFakeWithChanSize(100, false)} }
+		n.readUse(pods, devicesFrom(deviceClients{slices, claims, none(), none()}, func(context.Context) *bool { return &yes }, n.log, n.touchDevices))
 		ended := make(chan error, 3)
 		go func() { ended <- n.Start(ctx) }()
 		go func() { ended <- n.use.pods.Start(ctx) }()

@@ -1,0 +1,281 @@
+// Package dra says what Dynamic Resource Allocation supplies on each node: how many units of each extended resource
+// that a DeviceClass stands for, and how many pods can have a claim of a ResourceClaimTemplate. It asks the allocator of
+// kube-scheduler (k8s.io/dynamic-resource-allocation), so counts, allocationMode, firstAvailable, CEL selectors,
+// constraints, shared counters, taints and tolerations mean what they mean there.
+//
+// It must not decide where pods fit, and it reads no files and no API server.
+package dra
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+)
+
+// Objects are the objects of resource.k8s.io. The zero value knows none. It must not be copied after its first use.
+type Objects struct {
+	// GPUs are the cards among the devices. Change the objects here, not there.
+	GPUs nodeobject.Devices
+
+	slices map[string]*resourcev1.ResourceSlice
+	// held are the devices of each ResourceClaim. Each of these is nil while its objects are unknown.
+	held      map[types.NamespacedName][]structured.DeviceID
+	classes   map[string]*resourcev1.DeviceClass
+	templates map[types.NamespacedName]*resourcev1.ResourceClaimTemplate
+
+	// kinds counts the changes of classes and templates. known are the answers for nodes that did not change since.
+	kinds    int64
+	known    map[string]answer
+	compiled *cel.Cache
+}
+
+// KnowSlices notes that ResourceSlices are known, even if there are none, and reports whether they were not.
+func (o *Objects) KnowSlices() (differs bool) {
+	if differs = o.slices == nil; differs {
+		o.slices = map[string]*resourcev1.ResourceSlice{}
+	}
+	return differs
+}
+
+// PutSlice keeps a ResourceSlice, and reports whether it differs from what was kept.
+func (o *Objects) PutSlice(slice *resourcev1.ResourceSlice) (differs bool) {
+	o.GPUs.PutSlice(slice)
+	o.KnowSlices()
+	before, known := o.slices[slice.Name]
+	if known && reflect.DeepEqual(before.Spec, slice.Spec) {
+		return false
+	}
+	o.slices[slice.Name] = slice
+	return true
+}
+
+// DropSlice forgets a ResourceSlice.
+func (o *Objects) DropSlice(name string) (differs bool) {
+	o.GPUs.DropSlice(name)
+	_, differs = o.slices[name]
+	delete(o.slices, name)
+	return differs
+}
+
+// ClearSlices forgets all ResourceSlices, which are unknown then.
+func (o *Objects) ClearSlices() (differs bool) {
+	o.GPUs.ClearSlices()
+	differs, o.slices = len(o.slices) > 0, nil
+	return differs
+}
+
+// KnowClaims notes that ResourceClaims are known, even if there are none, and reports whether they were not.
+func (o *Objects) KnowClaims() (differs bool) {
+	o.GPUs.KnowClaims()
+	if differs = o.held == nil; differs {
+		o.held = map[types.NamespacedName][]structured.DeviceID{}
+	}
+	return differs
+}
+
+// PutClaim keeps which devices a ResourceClaim has, and reports whether these differ from what was kept. With admin
+// access it only monitors them.
+func (o *Objects) PutClaim(claim *resourcev1.ResourceClaim) (differs bool) {
+	o.GPUs.PutClaim(claim)
+	o.KnowClaims()
+	var held []structured.DeviceID
+	if claim.Status.Allocation != nil {
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			if result.AdminAccess == nil || !*result.AdminAccess {
+				held = append(held, structured.MakeDeviceID(result.Driver, result.Pool, result.Device))
+			}
+		}
+	}
+	name := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
+	before := o.held[name]
+	if o.held[name] = held; held == nil {
+		delete(o.held, name)
+	}
+	return !slices.Equal(before, held) && (o.offers(before) || o.offers(held))
+}
+
+// offers reports whether one of the devices is of a driver with ResourceSlices. Claims of other drivers change nothing.
+func (o *Objects) offers(devices []structured.DeviceID) bool {
+	for _, slice := range o.slices {
+		if slices.ContainsFunc(devices, func(id structured.DeviceID) bool {
+			return id.Driver.String() == slice.Spec.Driver
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// DropClaim forgets a ResourceClaim.
+func (o *Objects) DropClaim(name types.NamespacedName) (differs bool) {
+	o.GPUs.DropClaim(name)
+	_, differs = o.held[name]
+	delete(o.held, name)
+	return differs
+}
+
+// ClearClaims forgets all ResourceClaims, which are unknown then.
+func (o *Objects) ClearClaims() (differs bool) {
+	o.GPUs.ClearClaims()
+	differs, o.held = len(o.held) > 0, nil
+	return differs
+}
+
+// KnowClasses notes that DeviceClasses are known, even if there are none, and reports whether they were not.
+func (o *Objects) KnowClasses() (differs bool) {
+	if differs = o.classes == nil; differs {
+		o.kinds++
+		o.classes = map[string]*resourcev1.DeviceClass{}
+	}
+	return differs
+}
+
+// PutClass keeps a DeviceClass.
+func (o *Objects) PutClass(class *resourcev1.DeviceClass) (differs bool) {
+	o.KnowClasses()
+	o.kinds++
+	before := o.classes[class.Name]
+	o.classes[class.Name] = class
+	return before == nil || !reflect.DeepEqual(before.Spec, class.Spec)
+}
+
+// DropClass forgets a DeviceClass.
+func (o *Objects) DropClass(name string) (differs bool) {
+	_, differs = o.classes[name]
+	o.kinds++
+	delete(o.classes, name)
+	return differs
+}
+
+// ClearClasses forgets all DeviceClasses, which are unknown then.
+func (o *Objects) ClearClasses() (differs bool) {
+	o.kinds++
+	differs, o.classes = len(o.classes) > 0, nil
+	return differs
+}
+
+// PutTemplate keeps a ResourceClaimTemplate.
+func (o *Objects) PutTemplate(template *resourcev1.ResourceClaimTemplate) (differs bool) {
+	if o.kinds++; o.templates == nil {
+		o.templates = map[types.NamespacedName]*resourcev1.ResourceClaimTemplate{}
+	}
+	name := types.NamespacedName{Namespace: template.Namespace, Name: template.Name}
+	before := o.templates[name]
+	o.templates[name] = template
+	return before == nil || !reflect.DeepEqual(before.Spec, template.Spec)
+}
+
+// DropTemplate forgets a ResourceClaimTemplate.
+func (o *Objects) DropTemplate(name types.NamespacedName) (differs bool) {
+	_, differs = o.templates[name]
+	o.kinds++
+	delete(o.templates, name)
+	return differs
+}
+
+// ClearTemplates forgets all ResourceClaimTemplates.
+func (o *Objects) ClearTemplates() (differs bool) {
+	o.kinds++
+	differs, o.templates = len(o.templates) > 0, nil
+	return differs
+}
+
+// Templates returns the resources that stand for a claim of each ResourceClaimTemplate.
+func (o *Objects) Templates() map[types.NamespacedName]string {
+	names := make(map[types.NamespacedName]string, len(o.templates))
+	for name := range o.templates {
+		names[name] = sharing.ClaimPrefix + name.Namespace + "." + name.Name
+	}
+	return names
+}
+
+// nvidiaClass is the DeviceClass of NVIDIA's chart, which counts while DeviceClasses are unknown
+// (kubernetes-sigs/dra-driver-nvidia-gpu, deployments/helm, deviceclass-gpu.yaml).
+var nvidiaClass = func() *resourcev1.DeviceClass {
+	name, class := "nvidia.com/gpu", &resourcev1.DeviceClass{}
+	class.Name = "gpu.nvidia.com"
+	class.Spec.ExtendedResourceName = &name
+	class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
+		Expression: "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"}}}
+	return class
+}()
+
+// List returns all DeviceClasses, and Get one of them, for the allocator.
+func (o *Objects) List() ([]*resourcev1.DeviceClass, error) {
+	if o.classes == nil {
+		return []*resourcev1.DeviceClass{nvidiaClass}, nil
+	}
+	return slices.Collect(maps.Values(o.classes)), nil
+}
+
+// asks returns what pods can ask for, each as the claim for one unit. Of the classes with one extended name, the newest
+// counts, then the first by name (k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache).
+func (o *Objects) asks() map[string]resourcev1.ResourceClaimSpec {
+	all := map[string]resourcev1.ResourceClaimSpec{}
+	classes, _ := o.List()
+	slices.SortFunc(classes, func(a, b *resourcev1.DeviceClass) int {
+		if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+		}
+		return strings.Compare(b.Name, a.Name)
+	})
+	for _, class := range classes {
+		ask := oneOf(class.Name)
+		if name := class.Spec.ExtendedResourceName; name != nil {
+			all[*name] = ask
+		}
+		all[sharing.ClassPrefix+class.Name] = ask
+	}
+	for template, name := range o.Templates() {
+		all[name] = withDefaults(o.templates[template].Spec.Spec)
+	}
+	return all
+}
+
+// withDefaults sets what the API server sets, because a manifest may lack it.
+func withDefaults(claim resourcev1.ResourceClaimSpec) resourcev1.ResourceClaimSpec {
+	claim = *claim.DeepCopy()
+	set := func(mode *resourcev1.DeviceAllocationMode, count *int64) {
+		*mode = cmp.Or(*mode, resourcev1.DeviceAllocationModeExactCount)
+		if *mode == resourcev1.DeviceAllocationModeExactCount {
+			*count = cmp.Or(*count, 1)
+		}
+	}
+	for i := range claim.Devices.Requests {
+		request := &claim.Devices.Requests[i]
+		if request.Exactly != nil {
+			set(&request.Exactly.AllocationMode, &request.Exactly.Count)
+		}
+		for j := range request.FirstAvailable {
+			set(&request.FirstAvailable[j].AllocationMode, &request.FirstAvailable[j].Count)
+		}
+	}
+	return claim
+}
+
+func oneOf(class string) resourcev1.ResourceClaimSpec {
+	return resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
+		Name: "unit", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class,
+			AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1},
+	}}}}
+}
+
+// taken returns the devices that claims have.
+func (o *Objects) taken() sets.Set[structured.DeviceID] {
+	all := sets.New[structured.DeviceID]()
+	for _, devices := range o.held {
+		all.Insert(devices...)
+	}
+	return all
+}

@@ -1,0 +1,203 @@
+package dra
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func read[T any](t *testing.T, text string) *T {
+	t.Helper()
+	object := new(T)
+	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return object
+}
+
+// gpuClass is the class that stands for nvidia.com/gpu.
+const gpuClass = `{metadata: {name: gpu.example.com}, spec: {extendedResourceName: nvidia.com/gpu,
+  selectors: [{cel: {expression: "device.driver == 'gpu.example.com'"}}]}}`
+
+// cards is a slice of node n1 with cards of these models, as the example driver publishes them.
+func cards(models ...string) string {
+	var devices []string
+	for i, model := range models {
+		model, more, _ := strings.Cut(model, " ")
+		devices = append(devices, fmt.Sprintf(`{name: gpu-%d, attributes: {model: {string: %s}}, capacity: {memory: {value: 80Gi}}%s}`, i, model, more))
+	}
+	return `{metadata: {name: s}, spec: {driver: gpu.example.com, nodeName: n1, pool: {name: n1, generation: 1, resourceSliceCount: 1}, devices: [` + strings.Join(devices, ", ") + `]}}`
+}
+
+func exactly(more string) string {
+	return `{metadata: {name: t, namespace: ml}, spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com` + more + `}}]}}}}`
+}
+
+// partitions are two cards, each with two halves. The counters are in a slice of their own.
+var partitions = []string{
+	`{metadata: {name: counters}, spec: {driver: gpu.example.com, nodeName: n1, pool: {name: n1, generation: 1, resourceSliceCount: 2}, sharedCounters: [
+  {name: card-0, counters: {half-0: {value: "1"}, half-1: {value: "1"}}}, {name: card-1, counters: {half-0: {value: "1"}, half-1: {value: "1"}}}]}}`,
+	`{metadata: {name: devices}, spec: {driver: gpu.example.com, nodeName: n1, pool: {name: n1, generation: 1, resourceSliceCount: 2}, devices: [` +
+		part("whole-0", "whole", 0, 0, 1) + part("whole-1", "whole", 1, 0, 1) + part("half-0-0", "half", 0, 0) + part("half-0-1", "half", 0, 1) +
+		part("half-1-0", "half", 1, 0) + part("half-1-1", "half", 1, 1) + `]}}`,
+}
+
+func part(name, model string, card int, halves ...int) string {
+	var counters []string
+	for _, half := range halves {
+		counters = append(counters, fmt.Sprintf(`half-%d: {value: "1"}`, half))
+	}
+	return fmt.Sprintf(`{name: %s, attributes: {model: {string: %s}}, consumesCounters: [{counterSet: card-%d, counters: {%s}}]}, `, name, model, card, strings.Join(counters, ", "))
+}
+
+const template = "resourceclaimtemplates.resource.k8s.io/ml.t"
+
+func TestUnitsAreWhatTheSchedulersAllocatorFinds(t *testing.T) {
+	halves := exactly(`, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'half'"}}]`)
+	for name, test := range map[string]struct {
+		slices   []string
+		template string
+		taken    []string
+		resource string
+		want     Units
+	}{
+		"an extended resource has a unit for each device of its class": {
+			slices: []string{cards("a100", "a100", "l4")}, resource: "nvidia.com/gpu", want: Units{3, 3, 3}},
+		"the name of a class has the same units": {
+			slices: []string{cards("a100", "l4")}, resource: "deviceclass.resource.kubernetes.io/gpu.example.com", want: Units{2, 2, 2}},
+		"devices of claims are not free": {
+			slices: []string{cards("a100", "a100", "l4")}, taken: []string{"gpu-1"}, resource: "nvidia.com/gpu", want: Units{3, 3, 2}},
+		"a tainted device has no room": {
+			slices: []string{cards("a100", "a100 , taints: [{key: bad, effect: NoSchedule}]")}, resource: "nvidia.com/gpu", want: Units{2, 1, 1}},
+		"a tainted device has room for a claim that tolerates it": {
+			slices:   []string{cards("a100", "a100 , taints: [{key: bad, effect: NoSchedule}]")},
+			template: exactly(`, tolerations: [{key: bad, operator: Exists}]`), resource: template, want: Units{2, 2, 2}},
+		"a claim of a template is one pod's": {
+			slices: []string{cards("a100", "a100", "a100", "a100", "a100")}, template: exactly(`, allocationMode: ExactCount, count: 2`),
+			taken: []string{"gpu-4"}, resource: template, want: Units{2, 2, 2}},
+		"a selector chooses devices": {
+			slices:   []string{cards("a100", "a100", "l4")},
+			template: exactly(`, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'l4'"}}]`), resource: template, want: Units{1, 1, 1}},
+		"a claim for all devices needs all of them": {
+			slices: []string{cards("a100", "a100")}, template: exactly(`, allocationMode: All`), taken: []string{"gpu-0"}, resource: template, want: Units{1, 1, 0}},
+		"the first of alternatives that is there counts": {
+			slices: []string{cards("a100", "l4", "l4")},
+			template: `{metadata: {name: t, namespace: ml}, spec: {spec: {devices: {requests: [{name: gpu, firstAvailable: [
+  {name: one, deviceClassName: gpu.example.com, allocationMode: ExactCount, count: 1, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'a100'"}}]},
+  {name: two, deviceClassName: gpu.example.com, allocationMode: ExactCount, count: 2}]}]}}}}`,
+			resource: template, want: Units{2, 2, 2}},
+		"parts of cards share their counters": {
+			slices: partitions, template: halves, resource: template, want: Units{4, 4, 4}},
+		"a part leaves room for the rest of its card and no whole one": {
+			slices: partitions, template: exactly(`, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'whole'"}}]`),
+			taken: []string{"half-1-0"}, resource: template, want: Units{2, 2, 1}},
+		"a pool that lacks a slice has no devices": {
+			slices: partitions[1:], template: halves, resource: template},
+		"a claim with a selector that is no CEL is never had": {
+			slices: []string{cards("a100")}, template: exactly(`, selectors: [{cel: {expression: "model is l4"}}]`), resource: template},
+	} {
+		var objects Objects
+		objects.PutClass(read[resourcev1.DeviceClass](t, gpuClass))
+		for _, slice := range test.slices {
+			objects.PutSlice(read[resourcev1.ResourceSlice](t, slice))
+		}
+		if test.template != "" {
+			objects.PutTemplate(read[resourcev1.ResourceClaimTemplate](t, test.template))
+		}
+		for _, device := range test.taken {
+			objects.PutClaim(read[resourcev1.ResourceClaim](t, `{metadata: {name: `+device+`, namespace: other}, status: {allocation: {devices: {results: [{request: gpu, driver: gpu.example.com, pool: n1, device: `+device+`}]}}}}`))
+		}
+		for range 2 { // the second answer is a kept one
+			nodes, others := objects.ByNode()
+			if got := nodes["n1"].Units[test.resource]; got != test.want || nodes["n1"].Open || others.Open || len(others.Units) > 0 {
+				t.Errorf("%s: %+v of %+v, want %+v", name, got, nodes["n1"], test.want)
+			}
+		}
+	}
+}
+
+func TestWithoutProofMoreMayBeSupplied(t *testing.T) {
+	nvidia := strings.NewReplacer("gpu.example.com", "gpu.nvidia.com", "attributes: {", "attributes: {type: {string: gpu}, ").Replace(cards("a100", "l4"))
+	for name, test := range map[string]struct {
+		class, slice string
+		open         bool
+		units        int64
+	}{
+		"DeviceClasses are unknown, and the class of NVIDIA's chart counts": {"", nvidia, true, 2},
+		"ResourceSlices are unknown":                                        {gpuClass, "", true, 0},
+		"a slice is not of one node":                                        {gpuClass, strings.Replace(cards("a100"), "nodeName: n1", "allNodes: true", 1), true, 0},
+		"all that may supply something is known":                            {gpuClass, cards("a100"), false, 1},
+		"a class without selectors has all devices":                         {`{metadata: {name: any}, spec: {extendedResourceName: nvidia.com/gpu}}`, nvidia, false, 2},
+	} {
+		var objects Objects
+		if test.class != "" {
+			objects.PutClass(read[resourcev1.DeviceClass](t, test.class))
+		}
+		if test.slice != "" {
+			objects.PutSlice(read[resourcev1.ResourceSlice](t, test.slice))
+		}
+		nodes, others := objects.ByNode()
+		if units := nodes["n1"].Units["nvidia.com/gpu"].All; units != test.units || others.Open != test.open {
+			t.Errorf("%s: %d units, others %+v, want %d and open %v", name, units, others, test.units, test.open)
+		}
+	}
+}
+
+func TestANodeHasWhatIsSuppliedUnlessItAnnouncesIt(t *testing.T) {
+	supply := Supply{Units: map[string]Units{"nvidia.com/gpu": {4, 3, 1}}}
+	for name, test := range map[string]struct {
+		announced, pods int64
+		usable, used    int64
+	}{
+		"devices alone, in claims of others too":      {0, 1, 3, 2},
+		"a pod is known before its claim":             {0, 3, 3, 3},
+		"a device plugin, for which no claim is made": {8, 5, 8, 5},
+		"a device plugin that announces 0 has no say": {0, 0, 3, 2},
+	} {
+		node := landing.Node{Name: "n1", Allocatable: landing.Quantities{}, Use: &landing.Use{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(test.pods)}}}
+		if test.announced > 0 {
+			node.Allocatable["nvidia.com/gpu"] = raydemand.Whole(test.announced)
+		}
+		supply.AddTo(&node)
+		if usable, used := node.Usable("nvidia.com/gpu"), node.Use.Requests["nvidia.com/gpu"]; usable != raydemand.Whole(test.usable) || used != raydemand.Whole(test.used) {
+			t.Errorf("%s: usable %v, used %v, want %d and %d", name, usable, used, test.usable, test.used)
+		}
+	}
+}
+
+func TestClaimsOfKnownTemplatesAreRequests(t *testing.T) {
+	resources := map[types.NamespacedName]string{{Namespace: "ml", Name: "t"}: template}
+	for name, test := range map[string]struct {
+		namespace string
+		templates []string
+		requests  landing.Quantities
+		seen      string
+	}{
+		"no claim":                        {"ml", nil, landing.Quantities{"cpu": 1}, ""},
+		"two claims of one template":      {"ml", []string{"t", "t"}, landing.Quantities{"cpu": 1, template: raydemand.Whole(2)}, ""},
+		"a template of another namespace": {"other", []string{"t"}, landing.Quantities{"cpu": 1}, "ResourceClaimTemplate t"},
+		"a claim that all pods share":     {"ml", []string{"t", ""}, landing.Quantities{"cpu": 1, template: raydemand.One}, "a claim that all pods share"},
+	} {
+		shared := landing.Quantities{"cpu": 1}
+		group := nodepool.WorkerGroup{Index: 2, Pod: landing.PodShape{Requests: shared, ClaimTemplates: test.templates}}
+		finding, uncounted := AddClaims(test.namespace, &group, resources)
+		if diff := cmp.Diff(test.requests, group.Pod.Requests); diff != "" || uncounted != (test.seen != "") || finding.Seen != test.seen {
+			t.Errorf("%s: seen %q, want %q; requests (-want +got):\n%s", name, finding.Seen, test.seen, diff)
+		}
+		if uncounted && finding.Field != "spec.workerGroupSpecs[2].template.spec.resourceClaims" {
+			t.Errorf("%s: field %s", name, finding.Field)
+		}
+		if len(shared) != 1 {
+			t.Errorf("%s: the shape that all copies share has changed: %v", name, shared)
+		}
+	}
+}
