@@ -186,7 +186,7 @@ func TestPoolsOfAGroupAreReadFromAFile(t *testing.T) {
 	}
 }
 
-func TestLaunchesChosenJointlyStayWithinAPoolThatGroupsShare(t *testing.T) {
+func TestLaunchesStayWithinAPoolThatGroupsShare(t *testing.T) {
 	s := Snapshot{Groups: []Group{pooled("one", 1, onPool("a", 4, 1)), pooled("two", 2, onPool("a", 2, 2))}}
 	s.Requests = []raydemand.Request{gpuRequests(2, 2).Requests[0], gpuRequests(1, 4).Requests[0]}
 	launch := Compute(s, Policy{}).Launch

@@ -19,12 +19,11 @@ type knapsack struct {
 	densest []float64
 	nodes   int
 	// looks is how many branches may still be visited, including those that a bound cuts off at once.
-	looks    int
-	counts   []int64
-	best     []int64
-	bestSum  float64
-	complete bool // the search finished
-	kept     []vector.Vector
+	looks   int
+	counts  []int64
+	best    []int64
+	bestSum float64
+	kept    []vector.Vector
 }
 
 // kind is one item in the knapsack.
@@ -34,7 +33,6 @@ type kind struct {
 	limit   int64
 	value   float64
 	density float64
-	primary bool // justifies the bin; other items only join it
 	partly  bool // asks for parts of cards
 	// onCards: some term asks for cards.
 	onCards bool
@@ -50,7 +48,7 @@ func (k *knapsack) solve(free vector.Vector, nodes int) float64 {
 	k.free = append(k.free[:0], free...)
 	k.counts = append(k.counts[:0], make([]int64, len(k.kinds))...)
 	k.best = append(k.best[:0], make([]int64, len(k.kinds))...)
-	k.nodes, k.looks, k.bestSum, k.complete = nodes, looksPerNode*nodes, 0, true
+	k.nodes, k.looks, k.bestSum = nodes, looksPerNode*nodes, 0
 	k.branch(0, 0)
 	return k.bestSum
 }
@@ -117,7 +115,6 @@ func (k *knapsack) branch(i int, sum float64) {
 		return
 	}
 	if k.nodes--; k.nodes < 0 {
-		k.complete = false
 		return
 	}
 	kd := &k.kinds[i]
@@ -127,10 +124,7 @@ func (k *knapsack) branch(i int, sum float64) {
 	for ; ; n-- {
 		k.counts[i] = n
 		k.branch(i+1, sum+float64(float64(n)*kd.value))
-		if k.looks--; k.looks < 0 {
-			k.complete = false
-		}
-		if n == 0 || k.nodes < 0 || k.looks < 0 {
+		if k.looks--; n == 0 || k.nodes < 0 || k.looks < 0 {
 			break
 		}
 		if before == nil {
@@ -176,13 +170,12 @@ func (k *knapsack) before(i int) vector.Vector {
 	return k.kept[i]
 }
 
-// filling returns the best filling, by item, and whether something in it justifies the bin.
-func (k *knapsack) filling() (uses []Portion, native bool) {
+// filling returns the best filling, by item.
+func (k *knapsack) filling() (uses []Portion) {
 	for i, n := range k.best {
 		if n > 0 {
 			uses = append(uses, Portion{k.kinds[i].item, n})
-			native = native || k.kinds[i].primary
 		}
 	}
-	return uses, native
+	return uses
 }

@@ -8,20 +8,56 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
+// Limits of joint placing on existing nodes. Beyond them, greedy placing alone decides: demand with that many shapes
+// fills its nodes well anyway.
+const (
+	maxFitItems   = 60
+	maxFitClasses = 120
+	maxFitBins    = 40
+	// maxFitSteps limits the work of all packings of a plan together.
+	maxFitSteps = 1_500_000
+)
+
+// retryable reports whether a batch that does not fit item by item is worth a second try: only counts connect its
+// bundles, and it is small enough.
+func (p *Placer) retryable(l *Ledger, b *Batch) bool {
+	return len(l.Classes) > 0 && len(l.Classes) <= maxFitClasses && b.turn == 0 && p.Steps <= maxFitSteps &&
+		b.apart == 0 && b.avoid == 0 && b.join == 0 && len(b.part().Items) <= maxFitItems
+}
+
+// part returns what of a batch is waiting.
+func (b *Batch) part() packing.Demand {
+	var w packing.Demand
+	for i, n := range b.Left {
+		if n > 0 {
+			w.Items, w.Left, w.At = append(w.Items, b.items[i]), append(w.Left, n), append(w.At, i)
+		}
+	}
+	return w
+}
+
+// inBatch converts portions to the indexes of the batch and leaves out what is no longer waiting.
+func inBatch(w *packing.Demand, uses []packing.Portion, b *Batch, nodes int64) []packing.Portion {
+	var portions []packing.Portion
+	for _, u := range uses {
+		if n := min(u.Count, b.Left[w.At[u.Item]]/nodes); n > 0 {
+			portions = append(portions, packing.Portion{Item: w.At[u.Item], Count: n})
+		}
+	}
+	return portions
+}
+
 // fitJointly places a batch on nodes that have joined or are on their way, unless that leaves as much unserved as
-// greedy placement. Costs only guide it: fillings that are tight for a node's cost leave room elsewhere.
+// greedy placement.
 func (p *Placer) fitJointly(l *Ledger, b *Batch, greedy []int64) bool {
 	w := b.part()
 	classes, bins := p.existingBins(l, b, &w)
 	if len(bins) == 0 || len(bins) > maxFitBins || !fitsInSum(&w, bins) {
 		return false
 	}
-	found, possible, steps := packing.Fit(&w, bins)
+	found, steps := packing.Fit(&w, bins)
 	p.Steps += steps
-	if !possible {
-		return false
-	}
-	l.carryOut(found.Fillings, classes, b, &w)
+	l.carryOut(found, classes, b, &w)
 	return p.neededFor(b, b.Left) < p.neededFor(b, greedy)
 }
 
@@ -79,10 +115,10 @@ func (p *Placer) existingBins(l *Ledger, b *Batch, w *packing.Demand) (classes [
 			bins[n-1].Limit += class.Count
 			continue
 		}
-		if admits, useful := AdmittedBy(w, class); useful {
+		if admits, useful := admittedBy(w, class); useful {
 			classes = append(classes, []int{i})
 			bins = append(bins, packing.Bin{
-				Free: class.Free, Cost: p.costOf(class), Hosts: 1, Limit: class.Count, Existing: true, Admits: admits,
+				Free: class.Free, Limit: class.Count, Admits: admits,
 			})
 		}
 		if len(bins) > maxFitBins {
@@ -101,24 +137,15 @@ func compareBins(a, b *NodeClass) int {
 	)
 }
 
-// AdmittedBy returns which items fit on a node of a class, and reports whether there are any.
-func AdmittedBy(w *packing.Demand, class *NodeClass) (admits []packing.Admission, useful bool) {
-	admits = make([]packing.Admission, len(w.Items))
+// admittedBy returns which items fit on a node of a class, and reports whether there are any.
+func admittedBy(w *packing.Demand, class *NodeClass) (admits []bool, useful bool) {
+	admits = make([]bool, len(w.Items))
 	for at, it := range w.Items {
 		if it.Rank[class.Shape.Labels] != vector.NoMatch && class.Free.Times(it.Need, 1) == 1 {
-			admits[at], useful = packing.Primary, true
+			admits[at], useful = true, true
 		}
 	}
 	return admits, useful
-}
-
-// costOf returns what a node would cost to launch again, for its free share.
-func (p *Placer) costOf(class *NodeClass) float64 {
-	free := p.Holding(class.Free)
-	if g := class.Shape.Group; g >= 0 {
-		return p.Costs.PerReplica[g] / float64(p.Groups[g].Hosts) * free / max(p.Holding(class.Shape.Total), 1e-9)
-	}
-	return free
 }
 
 // fitsInSum reports whether the bins have enough of every resource in total.

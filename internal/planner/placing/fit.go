@@ -48,6 +48,19 @@ func (p *Placer) NewBatch(purpose string, items []*vector.Item, how Strategy) *B
 	return b
 }
 
+// PutFirst places the items with these counts above 0 before the others.
+func (b *Batch) PutFirst(counts []int64) {
+	order := make([]int, 0, len(b.items))
+	for _, first := range []bool{true, false} {
+		for k := range b.items {
+			if i := b.at(k); counts[i] > 0 == first {
+				order = append(order, i)
+			}
+		}
+	}
+	b.order = order
+}
+
 // at returns the index of the k-th item to place.
 func (b *Batch) at(k int) int {
 	if b.order == nil {
@@ -120,19 +133,15 @@ func (p *Placer) Place(l *Ledger, b *Batch) {
 // count adds the looks of a batch to those of the plan.
 func (p *Placer) count(b *Batch) { p.Looks, b.Looks = p.Looks+b.Looks, 0 }
 
-// retryable reports whether a batch that does not fit item by item is worth a second try.
-func (p *Placer) retryable(l *Ledger, b *Batch) bool {
-	return len(l.Classes) > 0 && len(l.Classes) <= MaxProgramBins && b.turn == 0 && p.Steps <= MaxPlanSteps &&
-		b.joinable()
-}
-
 // UseExisting places item by item, largest first, on the first nodes that fit (first-fit decreasing). It tries
 // selectors in order. Work without accelerators uses accelerator nodes last. But before a request prevents a node from
 // being stopped, it uses a node that has work anyway. This is for requests only: demand after a gang may need the
 // accelerators.
 func (l *Ledger) UseExisting(b *Batch) {
 	ride := b.purpose == "" && l.anyOverdue()
-	for i, it := range b.items {
+	for k := range b.items {
+		i := b.at(k)
+		it := b.items[i]
 		for choice := 0; choice < it.Alternatives && b.Left[i] > 0; choice++ {
 			if it.Accelerator {
 				l.useClasses(b, i, choice, func(*NodeClass) bool { return true })

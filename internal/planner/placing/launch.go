@@ -15,8 +15,6 @@ const (
 	Cheapest
 	// Fewest chooses the nodes that serve most, for when the number of pods is limited.
 	Fewest
-	// Jointly answers for all of a batch together by column generation; the rest uses the cheapest nodes.
-	Jointly
 	// AsRay places everything in Ray's order, also on existing nodes.
 	AsRay
 	// Roomiest is like AsRay, but gangs use the nodes with the most room.
@@ -31,10 +29,6 @@ func (how Strategy) RaysOrder() bool { return how >= AsRay }
 func (p *Placer) launchBest(l *Ledger, b *Batch) {
 	if b.join > 0 || b.Served() {
 		return
-	}
-	l.Joinable = l.Joinable || b.joinable()
-	if l.How == Jointly {
-		p.launchJointly(l, b)
 	}
 	patterns := make([]*pattern, len(p.Groups))
 	fair := p.fairPrices(l, b)
@@ -64,7 +58,7 @@ func (p *Placer) launchBest(l *Ledger, b *Batch) {
 // fairPrices returns what one bundle of each item costs on the cheapest group that serves it, if a node of the group
 // held nothing else. The number of bundles that wait does not matter, because the rest of the node serves others.
 func (p *Placer) fairPrices(l *Ledger, b *Batch) []float64 {
-	if l.How != Cheapest && l.How != Jointly {
+	if l.How != Cheapest {
 		return nil
 	}
 	fair, most := make([]float64, len(b.items)), int64(vector.MaxCount)
@@ -96,7 +90,7 @@ func (p *Placer) fairPrices(l *Ledger, b *Batch) []float64 {
 // rate adds to the score of a pattern what the strategy optimizes.
 func (p *Placer) rate(pat *pattern, how Strategy, b *Batch, group int, hosts int64, fair []float64) {
 	switch how {
-	case Cheapest, Jointly:
+	case Cheapest:
 		var worth float64
 		for _, u := range pat.uses {
 			worth += float64(u.Count) * fair[u.Item]

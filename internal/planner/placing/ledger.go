@@ -30,8 +30,6 @@ type Ledger struct {
 	How Strategy
 	// Stepwise: empty nodes are hidden until a step needs them.
 	Stepwise bool
-	// Joinable: something was launched for a batch that one program could answer.
-	Joinable bool
 	Log      []Entry
 	// Waits lists demand placed on pods that were requested earlier and have not joined yet.
 	Waits []Wait
@@ -116,7 +114,7 @@ func (l *Ledger) copyFrom(other *Ledger) {
 	l.Traces, l.Tracing = append(l.Traces[:0], other.Traces...), other.Tracing
 	l.CopyShared(other)
 	l.InFlightCaps.CopyFrom(&other.InFlightCaps)
-	l.Spare, l.How, l.Stepwise, l.Joinable = other.Spare, other.How, other.Stepwise, other.Joinable
+	l.Spare, l.How, l.Stepwise = other.Spare, other.How, other.Stepwise
 }
 
 // Trial returns a copy of a ledger for a trial. Hundreds of gangs are tried on thousands of node classes, so released

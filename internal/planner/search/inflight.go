@@ -56,7 +56,9 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 	for range maxCapRounds {
 		p.Uncut = whole
 		c := p.complete(given, p.round(given, placing.Fullest), placing.Fullest)
-		next, found := p.drop(p.withoutTries(given, c.given), c.given, c.out)
+		trials := p.trials(&c.out)
+		c = p.drop(p.withoutTries(given, c.given), c, -1, &trials)
+		next, found := c.given, c.out
 		more, open := vector.Sum(next) > vector.Sum(given), p.openUnderCaps(next)
 		p.Uncut = nil
 		given, out = next, found

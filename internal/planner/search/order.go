@@ -24,11 +24,19 @@ func (p *Search) bestRound(given []int64, how placing.Strategy) Outcome {
 	}
 	v := p.verdict(best.launched, &best)
 	alone := len(p.Claims) == 0 && len(best.Runs) == 0 && vector.Sum(best.Unserved) == 0
-	for _, o := range &orders {
+	tried := orders[:]
+	if vector.Sum(best.Unserved) > 0 {
+		// What is easier to place can have taken the only places of the rest.
+		tried = append([]order{{how: how, unserved: best.Unserved}}, tried...)
+	}
+	for _, o := range tried {
 		other := p.roundIn(given, o)
 		other.reordered = true
 		if o.requestsFirst && other.fallbacks() > best.fallbacks() {
 			continue // requests use what an unserved gang needs
+		}
+		if o.unserved != nil && !other.servesAllOf(&best) {
+			continue // requests keep their order: none gives way to more of others
 		}
 		if w := p.verdict(other.launched, &other); w.compare(&v) < 0 && (!alone || w.gangs < v.gangs) {
 			if best, v = other, w; best.perfect() {

@@ -22,7 +22,6 @@ type Outcome struct {
 	kept     int    // those of them that would otherwise stop as idle
 	HeldOver []bool // nodes that stay until demand has moved away; nil if there are none
 	Spared   []bool // nodes that stay for deferred demand; nil if there are none
-	joinable bool   // one program could have chosen some of the launches
 	// reordered: another order than the first was better.
 	reordered bool
 	Runs      []placing.Run
@@ -65,14 +64,19 @@ func (o *Outcome) served() bool {
 	return vector.Sum(o.Unserved) == 0 && len(o.Gangs)+len(o.Claims) == 0
 }
 
-// asGood reports whether o serves everything that other serves.
-func (o *Outcome) asGood(other *Outcome) bool {
+// servesAllOf reports whether no request has more unserved bundles than in other.
+func (o *Outcome) servesAllOf(other *Outcome) bool {
 	for i, n := range o.Unserved {
 		if n > other.Unserved[i] {
 			return false
 		}
 	}
-	return len(o.Claims) <= len(other.Claims) && subset(o.Gangs, other.Gangs)
+	return true
+}
+
+// asGood reports whether o serves everything that other serves.
+func (o *Outcome) asGood(other *Outcome) bool {
+	return o.servesAllOf(other) && len(o.Claims) <= len(other.Claims) && subset(o.Gangs, other.Gangs)
 }
 
 func subset(few, many []*fleet.Gang) bool {

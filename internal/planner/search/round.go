@@ -29,6 +29,9 @@ func (p *Search) roundIn(given []int64, in order) Outcome {
 		}
 	}
 	b := p.NewBatch("", p.Requests, l.How)
+	if in.unserved != nil {
+		b.PutFirst(in.unserved)
+	}
 	if in.requestsFirst {
 		p.Place(l, b)
 	}
@@ -37,7 +40,7 @@ func (p *Search) roundIn(given []int64, in order) Outcome {
 		p.Place(l, b)
 	}
 	out.Unserved, out.launched, out.Log, out.classes = b.Left, l.Launched, l.Log, len(l.Classes)
-	out.Waits, out.Runs, out.joinable = l.Waits, l.Runs, l.Joinable
+	out.Waits, out.Runs = l.Waits, l.Runs
 	out.markUsed(l)
 	if len(p.Warm) > 0 {
 		out.ledgers = append([]*placing.Ledger{l}, out.ledgers...)
@@ -68,7 +71,6 @@ func (p *Search) placeClaim(l *placing.Ledger, c Claim, given []int64, out *Outc
 	p.Place(own, b)
 	out.markUsed(own)
 	p.keepFor(own, &c, out)
-	l.Joinable = l.Joinable || own.Joinable
 	if !c.servedBut(b.Left) && !p.servedOn(lifted, c) {
 		return c.counts()
 	}

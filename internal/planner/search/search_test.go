@@ -18,7 +18,7 @@ func TestNoStrategyAloneDoesBetterThanThePlan(t *testing.T) {
 		p := newSearch(fleet.New(&s), &s, model.Policy{})
 		given, out := p.settle(make([]int64, len(p.Groups)))
 		plan := p.verdict(given, &out)
-		for _, how := range []placing.Strategy{placing.Fullest, placing.Cheapest, placing.Jointly} {
+		for _, how := range []placing.Strategy{placing.Fullest, placing.Cheapest} {
 			alone := p.complete(make([]int64, len(p.Groups)), p.round(make([]int64, len(p.Groups)), how), how)
 			if alone.compare(&plan) < 0 {
 				t.Errorf("strategy %d launches %v, which is better than %v", how, alone.given, given)

@@ -7,6 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // contender is a number of launches by group, with the result of a round that is given them.
@@ -64,7 +65,7 @@ func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 		if p.tired() {
 			break
 		}
-		if !s.applies(p, &start, first.joinable) {
+		if !s.applies(p, &start) {
 			continue
 		}
 		found := p.complete(given, p.bestRound(given, s.how), s.how)
@@ -75,36 +76,73 @@ func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 			best = found
 		}
 	}
-	best = p.improve(given, best)
-	return p.drop(given, best.given, best.out)
+	trials := p.trials(&best.out)
+	best = p.improve(given, best, &trials)
+	return best.given, best.out
 }
 
-// improve tries the repackings of the best plan so far.
-func (p *Search) improve(given []int64, best contender) contender {
-	for _, r := range &repackings {
-		if p.tired() || !r.applies(&best) {
-			continue
-		}
-		proposal, ok := p.together(given, &best, r.gangs(&best))
-		if !ok {
-			continue
-		}
-		found := p.complete(proposal, p.bestRound(proposal, placing.Fullest), placing.Fullest)
-		if found.before(&best) && r.accepts(&found, &best) {
+// improve drops the replicas that are not needed. Gangs that were placed one after the other may each have got a small
+// node where one large node holds several: with one more replica of each group, others may not be needed.
+func (p *Search) improve(first []int64, best contender, trials *int) contender {
+	best = p.drop(first, best, -1, trials)
+	kinds := p.distinctGangs + len(p.Requests)
+	if len(best.out.Runs) == 0 || kinds < 2 || kinds > maxRetriedGangs {
+		return best
+	}
+	for _, i := range p.dearestFirst() {
+		for p.replaces(first, best.given, i) && *trials > 0 && !p.tired() {
+			*trials--
+			found := p.drop(first, p.with(first, &best, i), i, trials)
+			if found.given == nil || !found.before(&best) || p.wastes(&found, &best, i) {
+				break
+			}
 			best = found
 		}
 	}
 	return best
 }
 
-// servesAllOf reports whether no request has more unserved bundles than before.
-func servesAllOf(left, before []int64) bool {
-	for i := range before {
-		if left[i] > before[i] {
-			return false
+// replaces reports whether a replica of a group may hold what several launched ones do: it is larger than one of them.
+func (p *Search) replaces(first, given []int64, i int) bool {
+	size := func(of int) float64 { return p.Size(p.Groups[of].Shape.Total) * float64(p.Groups[of].Hosts) }
+	for k := range given {
+		if given[k] > first[k] && size(i) > size(k) {
+			return true
 		}
 	}
-	return true
+	return false
+}
+
+// wastes reports whether a plan launches more accelerators than another one, with work on replicas of the added group
+// that needs none: such work must not launch accelerators because they are cheap.
+func (p *Search) wastes(found, best *contender, added int) bool {
+	accelerators := func(given []int64) (all raydemand.Amount) {
+		for i := range p.Groups {
+			all += p.Accelerators(p.Groups[i].Shape.Total).Times(given[i])
+		}
+		return all
+	}
+	needsNone := func(e placing.Entry) bool { return e.Group == added && !e.Item.Accelerator }
+	return accelerators(found.given) > accelerators(best.given) && slices.ContainsFunc(found.out.Log, needsNone)
+}
+
+// with returns the plan with a replica of a group more. If there is no room for it, it is the first of a new plan. It
+// returns nothing if the group has no room in any case.
+func (p *Search) with(first []int64, c *contender, i int) contender {
+	hosts := p.Groups[i].Hosts
+	room := func(given []int64) bool {
+		l := p.Open(nil, given)
+		return min(l.Room[i], l.Spare) >= hosts
+	}
+	more := slices.Clone(c.given)
+	if !room(more) {
+		copy(more, first)
+		if c.out.served() || !room(more) {
+			return contender{}
+		}
+	}
+	more[i] += hosts
+	return p.complete(more, p.bestRound(more, placing.Fullest), placing.Fullest)
 }
 
 // boundByWorkers reports whether the bound on all workers prevents a replica that its group's own limits allow.
@@ -155,29 +193,25 @@ func (p *Search) trials(last *Outcome) int {
 	return min(max(maxWork/(rounds*(p.itemCount()+1)*(last.classes+len(p.Groups)+1)), minTrials), maxTrials)
 }
 
-// drop removes every replica beyond the first ones that is not needed to serve as much. In a very large cluster the
-// budget ends first, and some may stay.
-func (p *Search) drop(first, given []int64, out Outcome) ([]int64, Outcome) {
-	if vector.Sum(given) == vector.Sum(first) {
-		return given, out
-	}
-	trials := p.trials(&out)
-	for dropped := true; dropped; {
+// drop removes every replica beyond the first ones that is not needed to serve as much, but those of one group. In a
+// very large cluster the budget ends first, and some may stay.
+func (p *Search) drop(first []int64, c contender, but int, trials *int) contender {
+	for dropped := c.given != nil; dropped; {
 		dropped = false
 		for _, i := range p.dearestFirst() {
-			for given[i] > first[i] && trials > 0 && !p.tired() {
-				trials--
-				less := slices.Clone(given)
+			for i != but && c.given[i] > first[i] && *trials > 0 && !p.tired() {
+				*trials--
+				less := slices.Clone(c.given)
 				less[i] -= p.Groups[i].Hosts
 				again := p.bestRound(less, placing.Fullest)
-				if vector.Sum(again.launched) > 0 || !again.asGood(&out) {
+				if vector.Sum(again.launched) > 0 || !again.asGood(&c.out) {
 					break
 				}
-				given, out, dropped = less, again, true
+				c, dropped = contender{less, again, p.verdict(less, &again)}, true
 			}
 		}
 	}
-	return given, out
+	return c
 }
 
 // dearestFirst orders groups by the scarce resources of a pod, the most expensive first.
