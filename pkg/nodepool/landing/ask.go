@@ -21,7 +21,7 @@ type Ask struct {
 	stock *Stock
 	kinds []Kind
 	own   OnNodes
-	// constrained: there are constraints between pods.
+	// constrained: there are constraints between pods. They count nodes on which nothing is free.
 	constrained bool
 }
 
@@ -60,8 +60,7 @@ func (a Ask) Key() (key AskKey, alike bool) {
 // Places returns where the pods may run: existing nodes with what is free on them, then what each pool may still add. A
 // kind that no place accepts fits no known node and no pool.
 func (a Ask) Places() []Place {
-	t := &stocktaking{stock: a.stock, kinds: a.kinds, own: a.own, constrained: a.constrained,
-		like: likes(a.kinds), pools: make(map[string]*poolStock, len(a.stock.rooms))}
+	t := &stocktaking{Ask: a, like: likes(a.kinds), pools: make(map[string]*poolStock, len(a.stock.rooms))}
 	t.markHeld()
 	for i := range a.stock.rooms {
 		t.pools[a.stock.rooms[i].Pool] = t.poolStock(&a.stock.rooms[i])

@@ -55,41 +55,33 @@ func (p *PodShape) cardRequestOn(gpus *sharing.GPUs) (cardRequest, bool) {
 	return first, first.resource != ""
 }
 
-// CardPart is what a pod takes of single cards: the same of each of several different cards.
-type CardPart struct {
-	Cards int64
-	// Memory is in units of the resource that counts it, MemoryPercent in percent of the card's memory. Cores is in
-	// percent of the card's cores.
-	Memory, MemoryPercent, Cores int64
-}
-
-// CardPart returns what a pod takes of single cards where a scheduler hands out parts of them; false if it requests no
+// CardPart returns what a pod takes of single cards where a scheduler hands out parts of them; nil if it requests no
 // card. A request for a card without an amount of memory takes all of its memory. memories are the resources that count
 // memory of cards, beside those that are known by name.
-func (p *PodShape) CardPart(memories []string) (CardPart, bool) {
+func (p *PodShape) CardPart(memories []string) *CardRequest {
 	asked := func(name string) int64 { return WholeUnits(p.Requests[name]) }
-	if part, asks := p.percentOfCards(); asks {
-		return part, true
+	if part := p.percentOfCards(); part != nil {
+		return part
 	}
 	ask, asks := p.cardRequest()
 	if !asks {
 		for _, name := range memories {
 			if units := asked(name); units > 0 {
-				return CardPart{Cards: 1, Memory: units}, true
+				return &CardRequest{Cards: 1, Memory: units, Order: p.CardOrder}
 			}
 		}
 		if ask.cards = asked(gpuinfo.NvidiaGPU); ask.cards <= 0 {
-			return CardPart{}, false
+			return nil
 		}
 	}
-	part := CardPart{Cards: ask.cards, Memory: ask.memory, Cores: ask.cores}
+	part := &CardRequest{Cards: ask.cards, Memory: ask.memory, Cores: ask.cores, Order: p.CardOrder}
 	if part.Memory == 0 {
 		percent := max(asked(gpuinfo.HAMiMemoryPercentage), asked(gpuinfo.VolcanoMemoryPercentage))
 		if part.MemoryPercent = percent; percent == 0 {
 			part.MemoryPercent = 100
 		}
 	}
-	return part, true
+	return part
 }
 
 // overPercent returns the request for more than all memory of a card; empty if there is none. HAMi and Volcano take the
@@ -111,16 +103,16 @@ const koordinatorBoth = "koordinator.sh/gpu"
 
 // percentOfCards reads Koordinator's requests, which are in percent of a card. More than 100 percent are several whole
 // cards (Koordinator documentation, GPU share).
-func (p *PodShape) percentOfCards() (CardPart, bool) {
+func (p *PodShape) percentOfCards() *CardRequest {
 	both := WholeUnits(p.Requests[koordinatorBoth])
 	memory := max(WholeUnits(p.Requests[gpuinfo.KoordinatorMemoryRatio]), both)
 	cores := max(WholeUnits(p.Requests[gpuinfo.KoordinatorCores]), both)
 	if memory <= 0 && cores <= 0 {
-		return CardPart{}, false
+		return nil
 	}
 	cards := max(WholeUnits(p.Requests[gpuinfo.KoordinatorShared]), (max(memory, cores)+99)/100)
 	each := func(percent int64) int64 { return (percent + cards - 1) / cards }
-	return CardPart{Cards: cards, MemoryPercent: each(memory), Cores: each(cores)}, true
+	return &CardRequest{Cards: cards, MemoryPercent: each(memory), Cores: each(cores), Order: p.CardOrder}
 }
 
 // unwanted returns why the pod wants too few of a node's cards.

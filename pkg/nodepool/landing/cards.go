@@ -89,26 +89,43 @@ func (l cardLayout) each() Card {
 
 func whole(n int64) *int64 { return &n }
 
-// freeCards returns what pods may still take of the healthy cards of a node, and how its scheduler chooses among them;
-// nil if no parts of cards are handed out.
-func freeCards(node *Node) ([]Card, string) {
+// cardsOf is the cards of a node, and how its scheduler chooses among them. It has none if no parts are handed out.
+type cardsOf struct {
+	cards []Card
+	order string
+}
+
+// freeCards returns what pods may still take of the healthy cards of a node.
+func freeCards(node *Node) cardsOf {
 	gpus := ReadNode(sharing.Reader{}, node)
 	layout, parts := layoutOf(node, &gpus, true)
-	if !parts {
-		return nil, ""
+	if !parts || node.Use == nil || len(node.Use.Cards) == 0 {
+		return layout.empty()
 	}
-	if node.Use == nil || len(node.Use.Cards) == 0 {
-		card := layout.each()
-		card.Count = layout.cards
-		return []Card{card}, layout.order
-	}
-	var cards []Card
+	free := cardsOf{order: layout.order}
 	for i := range node.Use.Cards {
 		if used := &node.Use.Cards[i]; used.Healthy == nil || *used.Healthy {
-			cards = append(cards, layout.left(used))
+			free.cards = append(free.cards, layout.left(used))
 		}
 	}
-	return cards, layout.order
+	return free
+}
+
+// newCards returns the cards of a new node like this one, which are healthy and not used.
+func newCards(node *Node) cardsOf {
+	gpus := ReadNode(sharing.Reader{}, node)
+	layout, _ := layoutOf(node, &gpus, false)
+	return layout.empty()
+}
+
+// empty returns the cards when no pod uses them.
+func (l cardLayout) empty() cardsOf {
+	if l.cards == 0 {
+		return cardsOf{}
+	}
+	card := l.each()
+	card.Count = l.cards
+	return cardsOf{[]Card{card}, l.order}
 }
 
 // left returns what pods leave of one card.
@@ -153,18 +170,6 @@ func (l cardLayout) inUnits(mib *int64) *int64 {
 	return whole(*mib / l.unit)
 }
 
-// newCards returns the cards of a new node like this one, which are healthy and not used.
-func newCards(node *Node) ([]Card, string) {
-	gpus := ReadNode(sharing.Reader{}, node)
-	layout, parts := layoutOf(node, &gpus, false)
-	if !parts {
-		return nil, ""
-	}
-	card := layout.each()
-	card.Count = layout.cards
-	return []Card{card}, layout.order
-}
-
 // KindOf returns the pods of a shape: what one takes of nodes and cards. Places adds the constraints between pods. A
 // pod that KAI gives a part of a card takes the part that leaves room for as many of its kind as the smallest card holds
 // on which it fits.
@@ -179,10 +184,7 @@ func (s *Stock) KindOf(name string, shape *PodShape) Kind {
 		ofCard := raydemand.One / raydemand.Amount(perCard)
 		kind.Requests[gpuinfo.NvidiaGPU] += ofCard.Times(shape.Share.Cards)
 	}
-	if part, parts := shape.CardPart(s.memories); parts {
-		kind.Cards = &CardRequest{Cards: part.Cards, Memory: part.Memory, MemoryPercent: part.MemoryPercent,
-			Cores: part.Cores, Order: shape.CardOrder}
-	}
+	kind.Cards = shape.CardPart(s.memories)
 	return kind
 }
 

@@ -141,7 +141,7 @@ func (p *placing) placeIn(class *claimClass, to *Incoming) {
 			}
 			continue
 		}
-		p.wait.Shape.Take(class.rooms[i], n)
+		class.rooms[i].take(p.wait.Shape.Requests, int64(n))
 		p.left -= n
 		to.add(n, class.progress, class.claims[i])
 	}

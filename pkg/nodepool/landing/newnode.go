@@ -73,17 +73,11 @@ func (n *newNode) equal(other *newNode) bool {
 		(slices.Equal(n.nodes, other.nodes) || reflect.DeepEqual(n.cards(), other.cards()))
 }
 
-// cardsOfNew is the cards of a node, and how its scheduler chooses among them.
-type cardsOfNew struct {
-	cards []Card
-	order string
-}
-
 // cards returns the cards of a new node.
-func (n *newNode) cards() (all cardsOfNew) {
+func (n *newNode) cards() (all cardsOf) {
 	for _, node := range n.nodes {
-		cards, order := newCards(node)
-		all.cards, all.order = leastCards(all.cards, cards), cmp.Or(all.order, order)
+		each := newCards(node)
+		all.cards, all.order = leastCards(all.cards, each.cards), cmp.Or(all.order, each.order)
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -135,25 +136,13 @@ func (c *class) add(nodes []Node, i int) {
 // all the same for the pod the first node, with the number of the others in Alike, and every node of the other classes.
 // The result is the same as for all nodes.
 func (l *Classes) For(shape *PodShape) []Node {
-	if shape.namesNodes() {
-		return slices.Concat(l.nodes, l.rest)
-	}
-	alike := map[int]int{} // By the number of the node that represents the others.
-	for i := range l.classes {
-		class := &l.classes[i]
-		if !class.differs(shape) {
-			alike[class.members[0]] = len(class.members) - 1
-			continue
-		}
-		for _, member := range class.members {
-			alike[member] = 0
-		}
-	}
-	places := make([]Node, 0, len(alike)+len(l.rest))
-	for _, i := range slices.Sorted(maps.Keys(alike)) {
-		place := l.nodes[i]
-		place.Alike = alike[i]
-		places = append(places, place)
+	kinds := l.Kinds([]*PodShape{shape})
+	exist := kinds[:len(kinds)-len(l.rest)]
+	slices.SortFunc(exist, func(a, b EqualNodes) int { return cmp.Compare(a.Members[0], b.Members[0]) })
+	places := make([]Node, len(exist), len(kinds))
+	for i, kind := range exist {
+		places[i] = *kind.Node
+		places[i].Alike = len(kind.Members) - 1
 	}
 	return append(places, l.rest...)
 }

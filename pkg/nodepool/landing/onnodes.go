@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // OnNodes counts pods by the name of their node and the name of their kind.
@@ -17,12 +15,6 @@ func (o OnNodes) Add(node, kind string) {
 		o[node] = map[string]int64{}
 	}
 	o[node][kind]++
-}
-
-// part is nodes of a lot that hold the same of the given pods.
-type part struct {
-	lot
-	holds map[string]int64
 }
 
 // key is equal for nodes that hold the same.
@@ -50,14 +42,14 @@ func (t *stocktaking) markHeld() {
 
 // apart separates nodes that hold given pods from the others of a lot, if that makes a difference: if what pods take of
 // the nodes is unknown, or a constraint between pods counts them.
-func (t *stocktaking) apart(l lot) []part {
+func (t *stocktaking) apart(l lot) []lot {
 	nodes := t.stock.nodes.Nodes()
 	unknown := nodes[l.members[0]].Use == nil
 	held := func(i int) bool { return t.held[i] }
 	if t.held == nil || !unknown && !t.constrained || !slices.ContainsFunc(l.members, held) {
-		return []part{{lot: l}}
+		return []lot{l}
 	}
-	rest, parts := l, []part{}
+	rest, parts := l, []lot{}
 	rest.members = make([]int, 0, len(l.members))
 	byHolds := map[string]int{}
 	for _, i := range l.members {
@@ -70,29 +62,23 @@ func (t *stocktaking) apart(l lot) []part {
 		at, known := byHolds[text]
 		if !known {
 			at, byHolds[text] = len(parts), len(parts)
-			parts = append(parts, t.holding(l, holds, unknown))
+			own := l
+			if own.members, own.holds = nil, holds; unknown {
+				t.take(&own)
+			}
+			parts = append(parts, own)
 		}
 		parts[at].members = append(parts[at].members, i)
 	}
 	if len(rest.members) > 0 {
-		parts = append(parts, part{lot: rest})
+		parts = append(parts, rest)
 	}
 	return parts
 }
 
-// holding returns no nodes of a lot yet: those that hold given pods, which take their part of a node if nobody says so.
-func (t *stocktaking) holding(l lot, holds map[string]int64, unknown bool) part {
-	l.members = nil
-	p := part{lot: l, holds: holds}
-	if unknown {
-		t.take(&p)
-	}
-	return p
-}
-
 // take subtracts the pods that a node holds. On which cards they are is unknown, so each goes on the first that has
 // room.
-func (t *stocktaking) take(p *part) {
+func (t *stocktaking) take(p *lot) {
 	p.free = maps.Clone(p.free)
 	if p.cards != nil {
 		p.cards = single(p.cards)
@@ -102,7 +88,7 @@ func (t *stocktaking) take(p *part) {
 		if n == 0 {
 			continue
 		}
-		takeOf(p.free, &t.kinds[i].Pod, n)
+		p.free.take(t.kinds[i].Requests, n)
 		for range min(n, maxTaken) {
 			takeCards(p.cards, t.kinds[i].Cards)
 		}
@@ -111,18 +97,6 @@ func (t *stocktaking) take(p *part) {
 
 // maxTaken bounds the pods of one kind whose cards are counted on one node, far above what a node can hold.
 const maxTaken = 4096
-
-// takeOf subtracts n pods from what is free on a node.
-func takeOf(free Quantities, pod *Pod, n int64) {
-	for name, want := range pod.Requests {
-		if have, known := free[name]; known {
-			free[name] = max(have-want.Times(n), 0)
-		}
-	}
-	if have, known := free["pods"]; known {
-		free["pods"] = max(have-raydemand.Whole(n), 0)
-	}
-}
 
 // single returns the cards one by one, as copies.
 func single(cards []Card) []Card {

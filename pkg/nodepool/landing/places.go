@@ -9,19 +9,15 @@ import (
 
 // stocktaking collects the places of some kinds of pods.
 type stocktaking struct {
-	stock *Stock
-	kinds []Kind
+	Ask
 	// like is the first kind of each kind's class.
 	like []int
-	own  OnNodes
 	// held marks by position the nodes that hold own pods; nil if there are none.
 	held  []bool
 	pools map[string]*poolStock
 	// entries are nodes that accept a kind, places the result.
 	entries []stockEntry
 	places  []Place
-	// constrained: a constraint between pods counts nodes on which nothing is free.
-	constrained bool
 }
 
 // poolStock is what the nodes of a pool show about each kind of pods, and about a new node.
@@ -90,8 +86,8 @@ func (t *stocktaking) addExisting(entry *stockEntry) {
 			nodes, first := int64(len(part.members)), &t.stock.nodes.Nodes()[part.members[0]]
 			t.places = append(t.places, Place{
 				Pool: entry.Node.Pool, Node: first.Name, Nodes: &nodes, Free: part.free,
-				Cards: t.refused(t.inPercent(part.cards), first, accepts), CardOrder: part.order, Accepts: names, Counted: t.names(entry.counted),
-				Holds: part.holds,
+				Cards: t.refused(t.inPercent(part.cards), first, accepts), CardOrder: part.order, Accepts: names,
+				Counted: t.names(entry.counted), Holds: part.holds,
 			})
 		}
 	}
@@ -121,7 +117,7 @@ func (l lot) as(like *Node) lot {
 		}
 	}
 	if l.cards == nil {
-		l.cards, l.order = newCards(like)
+		l.cardsOf = newCards(like)
 	}
 	return l
 }

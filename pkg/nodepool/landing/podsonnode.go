@@ -21,18 +21,6 @@ func (p *PodShape) PodsIn(room Quantities) int64 {
 	return n
 }
 
-// Take subtracts n pods from room, in place.
-func (p *PodShape) Take(room Quantities, n int) {
-	for name, want := range p.Requests {
-		if have, known := room[name]; known {
-			room[name] = max(have-want.Times(int64(n)), 0)
-		}
-	}
-	if have, known := room["pods"]; known {
-		room["pods"] = max(have-raydemand.Whole(int64(n)), 0)
-	}
-}
-
 // Unbounded represents the number of pods if no request limits it; the sum over all possible nodes does not overflow.
 const Unbounded = 1 << 40
 

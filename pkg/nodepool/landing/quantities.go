@@ -25,3 +25,15 @@ type Quantities map[string]raydemand.Amount
 
 // WholeUnits returns the whole units in an amount.
 func WholeUnits(amount raydemand.Amount) int64 { return int64(amount / raydemand.One) }
+
+// take subtracts n pods with these requests from what a node has left, in place.
+func (q Quantities) take(requests Quantities, n int64) {
+	for name, want := range requests {
+		if have, known := q[name]; known {
+			q[name] = max(have-want.Times(n), 0)
+		}
+	}
+	if have, known := q["pods"]; known {
+		q["pods"] = max(have-raydemand.Whole(n), 0)
+	}
+}

@@ -31,9 +31,9 @@ type Stock struct {
 type lot struct {
 	members []int
 	free    Quantities
-	cards   []Card
-	// order is how the cards' scheduler chooses among them.
-	order string
+	cardsOf
+	// holds counts the given pods that each of them holds, as far as that makes a difference.
+	holds map[string]int64
 }
 
 // StockOf sorts nodes by what is free on them. rooms are the pools of these nodes, and of the declared shapes.
@@ -84,8 +84,7 @@ func lotsOf(nodes []Node, members []int) []lot {
 		if !known {
 			at = len(lots)
 			byUse[string(key)] = at
-			cards, order := freeCards(&nodes[member])
-			lots = append(lots, lot{free: freeOn(&nodes[member]), cards: cards, order: order})
+			lots = append(lots, lot{free: freeOn(&nodes[member]), cardsOf: freeCards(&nodes[member])})
 		}
 		lots[at].add(&nodes[member], member)
 	}
