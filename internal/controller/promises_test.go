@@ -13,12 +13,12 @@ import (
 )
 
 // stockOfGPUs is one node with so many GPUs, to which nothing can be added.
-func stockOfGPUs(gpus int64) *landing.Stock {
+func stockOfGPUs(gpus int64) *landing.Nodes {
 	nodes := []landing.Node{{Name: "n1", Pool: "p", Ready: true, Use: &landing.Use{},
 		Allocatable: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}}
 	none := int64(0)
 	rooms := []landing.Room{{Pool: "p", Nodes: 1, MaxNodes: new(int64), MayAddNodes: &none}}
-	return landing.StockOf(landing.ClassesOf(nodes, func(int) landing.NodeClass { return landing.ClassOf(&nodes[0]) }, nil), rooms)
+	return landing.NodesOf(landing.ClassesOf(nodes, func(int) landing.NodeClass { return landing.ClassOf(&nodes[0]) }, nil), rooms)
 }
 
 // another is a decision about another RayCluster that has so many pods on their way.

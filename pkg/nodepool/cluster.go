@@ -173,7 +173,7 @@ type Cluster struct {
 	Places []landing.Place
 	// Stock is what Places was made of, and OnNodes the RayCluster's own pods that are on nodes; nil while nodes are
 	// unknown.
-	Stock   *landing.Stock
+	Stock   *landing.Nodes
 	OnNodes landing.OnNodes
 	// Promised are the pods of other RayClusters that come before its own on the same nodes.
 	Promised []Promise

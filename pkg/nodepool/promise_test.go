@@ -11,14 +11,14 @@ import (
 )
 
 // gpuStock is nodes of eight GPUs, of which the i-th has as many taken as taken says.
-func gpuStock(taken []int64) *landing.Stock {
+func gpuStock(taken []int64) *landing.Nodes {
 	nodes := make([]landing.Node, len(taken))
 	for i, n := range taken {
 		nodes[i] = landing.Node{Name: fmt.Sprintf("n%d", i), Pool: "p", Ready: true,
 			Allocatable: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8), "pods": raydemand.Whole(110)},
 			Use:         &landing.Use{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(n)}}}
 	}
-	return landing.StockOf(landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil),
+	return landing.NodesOf(landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil),
 		[]landing.Room{{Pool: "p", Nodes: int64(len(nodes)), MaxNodes: new(int64), MayAddNodes: new(int64)}})
 }
 
@@ -101,7 +101,7 @@ func roomBeside(cluster *nodepool.Cluster) int64 {
 	}
 	on := landing.New(pods, cluster.Places).Empty()
 	for _, p := range cluster.Promised {
-		on.Add(number[p.Pod.Name], p.Pods)
+		on.Take(number[p.Pod.Name], p.Pods)
 	}
 	return on.Room(0)
 }

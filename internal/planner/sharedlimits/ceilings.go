@@ -148,7 +148,7 @@ func (c *Ceilings) of(groups []Group) *Ceilings {
 	}
 	slices.SortStableFunc(c.order, func(a, b int) int { return cmp.Compare(alone[a], alone[b]) })
 	for _, p := range c.promised {
-		empty.Add(p.kind, p.Pods)
+		empty.Take(p.kind, p.Pods)
 	}
 	c.last = newChain(c, empty)
 	return c
@@ -192,7 +192,7 @@ func (c *Ceilings) Occupy(on *landing.Taken, i int, pods int64) int64 {
 	case on == nil:
 		return 0
 	}
-	return on.Add(c.kinds[i], pods)
+	return on.Take(c.kinds[i], pods)
 }
 
 // Room returns how many more pods of a group have room; on is nil if the nodes are full.
@@ -215,11 +215,11 @@ func (c *Ceilings) Occupied(given []int64) *landing.Taken { return c.last.place(
 func (c *Ceilings) AllOccupied(given []int64) *landing.Taken {
 	on := c.packer.All()
 	for _, p := range c.promised {
-		on.Add(p.kind, p.Pods)
+		on.Take(p.kind, p.Pods)
 	}
 	for _, counts := range [][]int64{c.present, given} {
 		for _, j := range c.order {
-			on.Add(c.kinds[j], counts[j])
+			on.Take(c.kinds[j], counts[j])
 		}
 	}
 	return on

@@ -116,7 +116,7 @@ func (s *chainStep) put(c *Ceilings, i int, pods int64, before *landing.Taken) {
 	if pods > 0 {
 		s.after = &landing.Taken{}
 		s.after.CopyFrom(before)
-		s.missing = pods - s.after.Add(c.kinds[i], pods)
+		s.missing = pods - s.after.Take(c.kinds[i], pods)
 	}
 }
 

@@ -116,7 +116,7 @@ func (p places) addPlaces(cluster *nodepool.Cluster, head *landing.PodShape) {
 	exist := slices.DeleteFunc(slices.Clone(p.nodes), func(n landing.Node) bool { return n.Declared })
 	shapes := slices.DeleteFunc(slices.Clone(p.nodes), func(n landing.Node) bool { return !n.Declared })
 	class := func(i int) landing.NodeClass { return landing.ClassOf(&exist[i]) }
-	stock := landing.StockOf(landing.ClassesOf(exist, class, shapes), p.rooms)
+	stock := landing.NodesOf(landing.ClassesOf(exist, class, shapes), p.rooms)
 	kinds := make([]landing.Kind, len(cluster.Groups))
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]

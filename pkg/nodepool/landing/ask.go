@@ -14,11 +14,11 @@ type Kind struct {
 	Class ShapeClass
 }
 
-// Ask is a question about a Stock: where pods of some kinds may run. It is immutable.
+// Ask is a question about Nodes: where pods of some kinds may run. It is immutable.
 type Ask struct {
 	// Pods are those of the kinds with the constraints between them and pods on nodes.
 	Pods  []Pod
-	stock *Stock
+	stock *Nodes
 	kinds []Kind
 	own   OnNodes
 	// constrained: there are constraints between pods. They count nodes on which nothing is free.
@@ -26,7 +26,7 @@ type Ask struct {
 }
 
 // Ask asks where pods of these kinds may run. own are pods of these kinds that are on nodes already.
-func (s *Stock) Ask(kinds []Kind, own OnNodes) Ask {
+func (s *Nodes) Ask(kinds []Kind, own OnNodes) Ask {
 	a := Ask{stock: s, kinds: kinds}
 	a.Pods, a.own = s.constrain(kinds, own)
 	a.constrained = slices.ContainsFunc(a.Pods, func(p Pod) bool { return len(p.Apart)+len(p.Spread) > 0 })
@@ -34,12 +34,12 @@ func (s *Stock) Ask(kinds []Kind, own OnNodes) Ask {
 }
 
 // Places is Ask with its answer.
-func (s *Stock) Places(kinds []Kind, own OnNodes) ([]Place, []Pod) {
+func (s *Nodes) Places(kinds []Kind, own OnNodes) ([]Place, []Pod) {
 	a := s.Ask(kinds, own)
 	return a.Places(), a.Pods
 }
 
-// AskKey is equal for questions about one Stock that have the same answer.
+// AskKey is equal for questions about the same Nodes that have the same answer.
 type AskKey [sha256.Size]byte
 
 // Key returns false if the answer depends on more than the names and classes of the kinds: on pods that are on nodes.

@@ -28,7 +28,7 @@ func TestKindsOfOneClassAreComparedOnceWithTheSameResult(t *testing.T) {
 			}
 			nodes = append(nodes, n)
 		}
-		stock := landing.StockOf(landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil),
+		stock := landing.NodesOf(landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil),
 			[]landing.Room{{Pool: "p0", MayAddNodes: new(draw.Int64N(3))}, {Pool: "p1"}})
 		shapes, kinds := make([]landing.PodShape, 1+draw.IntN(6)), []landing.Kind{}
 		for i := range shapes {

@@ -39,7 +39,7 @@ func BenchmarkThousandNodes(b *testing.B) {
 	for b.Loop() {
 		state := landing.New(pods, places).Empty()
 		for i := range 2000 {
-			if state.Add(i%len(pods), 1) != 1 {
+			if state.Take(i%len(pods), 1) != 1 {
 				b.Fatal("a pod finds no place")
 			}
 		}
@@ -54,7 +54,7 @@ func BenchmarkThousandEqualNodes(b *testing.B) {
 	for b.Loop() {
 		state := landing.New(pods, []landing.Place{place}).Empty()
 		for i := range 2000 {
-			if state.Add(i%len(pods), 1) != 1 {
+			if state.Take(i%len(pods), 1) != 1 {
 				b.Fatal("a pod finds no place")
 			}
 		}
@@ -82,7 +82,7 @@ func TestTheSamePodsOnTheSameNodesAreComputedOnce(t *testing.T) {
 	var on landing.Taken
 	empty := landing.New(pods, places).Empty()
 	allocated := testing.AllocsPerRun(10, func() {
-		if on.CopyFrom(empty); on.Add(0, 800) != 800 {
+		if on.CopyFrom(empty); on.Take(0, 800) != 800 {
 			t.Fatal("not all pods have a place")
 		}
 	})

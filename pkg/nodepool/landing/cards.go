@@ -173,7 +173,7 @@ func (l cardLayout) inUnits(mib *int64) *int64 {
 // KindOf returns the pods of a shape: what one takes of nodes and cards. Places adds the constraints between pods. A
 // pod that KAI gives a part of a card takes the part that leaves room for as many of its kind as the smallest card holds
 // on which it fits.
-func (s *Stock) KindOf(name string, shape *PodShape) Kind {
+func (s *Nodes) KindOf(name string, shape *PodShape) Kind {
 	kind := Kind{Pod: Pod{Name: name, Requests: Quantities{}}, Shape: shape}
 	for resource, want := range shape.Requests {
 		if shape.Counts(resource) {
@@ -189,7 +189,7 @@ func (s *Stock) KindOf(name string, shape *PodShape) Kind {
 }
 
 // sharesOfCard returns how many pods with a share one card holds, the smallest on which it fits; 0 if that is unknown.
-func (s *Stock) sharesOfCard(share *CardShare) (least int64) {
+func (s *Nodes) sharesOfCard(share *CardShare) (least int64) {
 	switch {
 	case share == nil:
 		return 0

@@ -26,7 +26,7 @@ func podsOn(nodes []Node, wanted func(*Neighbors) bool) (pods []nodePod) {
 // constrain returns the pods of the kinds with their constraints, and by node the pods that these count: all pods on
 // nodes as far as they are known, otherwise the given ones of these kinds. Only pods with anti-affinity of their own
 // matter to kinds without terms.
-func (s *Stock) constrain(kinds []Kind, own OnNodes) ([]Pod, OnNodes) {
+func (s *Nodes) constrain(kinds []Kind, own OnNodes) ([]Pod, OnNodes) {
 	pods, beside := make([]Pod, len(kinds)), make([]*Neighbors, len(kinds))
 	candidates := s.repelling
 	for i := range kinds {

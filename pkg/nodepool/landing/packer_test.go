@@ -153,7 +153,7 @@ func TestPodsOfSeveralKindsShareNodesAndCards(t *testing.T) {
 			state := onAll(test.pods, test.places...).Empty()
 			for i, a := range test.adds {
 				room := state.Room(a.pod)
-				if got := state.Add(a.pod, int64(a.n)); got != int64(a.placed) || got != min(room, int64(a.n)) {
+				if got := state.Take(a.pod, int64(a.n)); got != int64(a.placed) || got != min(room, int64(a.n)) {
 					t.Errorf("step %d: placed %d of %d pods %s, want %d; room was %d", i, got, a.n, test.pods[a.pod].Name, a.placed, room)
 				}
 			}
@@ -164,7 +164,7 @@ func TestPodsOfSeveralKindsShareNodesAndCards(t *testing.T) {
 func TestRoomWithoutABoundIsUnbounded(t *testing.T) {
 	pods := []landing.Pod{{Name: "a", Requests: free("cpu", 1)}, {Name: "b", Requests: free("nvidia.com/gpu", 1)}}
 	state := onAll(pods, landing.Place{New: true, Free: free("cpu", 8)}, landing.Place{Nodes: of[int64](2), Free: free("nvidia.com/gpu", 4)}).Empty()
-	state.Add(0, 100)
+	state.Take(0, 100)
 	if got := [2]int64{state.Room(0), state.Room(1)}; got != [2]int64{landing.Unbounded, 8} {
 		t.Errorf("room for %v", got)
 	}
@@ -174,9 +174,9 @@ func TestACopyOfAStateIsItsOwn(t *testing.T) {
 	pods := []landing.Pod{{Name: "a", Requests: free("cpu", 1)}}
 	packer := onAll(pods, landing.Place{Nodes: of[int64](2), Free: free("cpu", 8)})
 	first, second := packer.Empty(), packer.Empty()
-	first.Add(0, 5)
+	first.Take(0, 5)
 	second.CopyFrom(first)
-	second.Add(0, 5)
+	second.Take(0, 5)
 	if got := [3]int64{first.Room(0), second.Room(0), packer.Empty().Room(0)}; got != [3]int64{11, 6, 16} {
 		t.Errorf("rooms %v", got)
 	}
@@ -199,7 +199,7 @@ func TestANewNodeCountsOnce(t *testing.T) {
 		state := packer.Empty()
 		for _, a := range order {
 			room := state.Room(a.pod)
-			if placed := state.Add(a.pod, int64(a.n)); placed != int64(a.placed) || placed != min(room, int64(a.n)) {
+			if placed := state.Take(a.pod, int64(a.n)); placed != int64(a.placed) || placed != min(room, int64(a.n)) {
 				t.Errorf("%v: %d of %d pods of %s have a place of %d, want %d", order, placed, a.n, pods[a.pod].Name, room, a.placed)
 			}
 		}

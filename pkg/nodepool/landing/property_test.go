@@ -86,7 +86,7 @@ func TestWhatIsPlacedCanBeAssignedToNodesAndCards(t *testing.T) {
 			pod := rapid.IntRange(0, len(pods)-1).Draw(t, "pod")
 			n := min(rapid.Int64Range(1, 4).Draw(t, "pods"), 7-total)
 			room := state.Room(pod)
-			got := state.Add(pod, n)
+			got := state.Take(pod, n)
 			if got != min(room, n) {
 				t.Fatalf("placed %d of %d pods where room is %d", got, n, room)
 			}
@@ -117,7 +117,7 @@ func TestRoomForOneKindIsTheTrueMaximum(t *testing.T) {
 		if room < most && assignable(machines(places, 0), pods, []int64{room + 1}) {
 			t.Fatalf("one more than %d pods could be assigned", room)
 		}
-		if got := state.Add(0, most); got != min(room, most) {
+		if got := state.Take(0, most); got != min(room, most) {
 			t.Fatalf("placed %d where room is %d", got, room)
 		}
 	})
@@ -181,7 +181,7 @@ func TestWhatIsPlacedObeysTheRulesBetweenPods(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(t, "steps") {
 			pod := rapid.IntRange(0, len(pods)-1).Draw(t, "pod")
 			n := min(rapid.Int64Range(1, 3).Draw(t, "pods"), 6-int64(len(order)))
-			order = append(order, slices.Repeat([]int{pod}, int(state.Add(pod, n)))...)
+			order = append(order, slices.Repeat([]int{pod}, int(state.Take(pod, n)))...)
 		}
 		if !inOrder(machines(places, 0), pods, order) {
 			t.Fatalf("no scheduler could place %v", order)
@@ -201,7 +201,7 @@ func TestRoomUnderOneRuleIsTheTrueMaximum(t *testing.T) {
 		}
 		for n := range room {
 			trial := landing.New(pods, places).Empty()
-			if got := trial.Add(0, n); got != n {
+			if got := trial.Take(0, n); got != n {
 				t.Fatalf("placed %d of %d, where room is %d", got, n, room)
 			}
 		}

@@ -115,7 +115,7 @@ func (r *rules) spread(b *bin, fewest []int64, room int64) int64 {
 // mostSteps bounds the work for pods that are spread. With more, fewer pods are placed than could be.
 const mostSteps = 1 << 10
 
-// addSpread is Add for a kind that is spread: what is placed on one node changes how many pods others may have.
+// addSpread is Take for a kind that is spread: what is placed on one node changes how many pods others may have.
 func (s *Taken) addSpread(pod int, n int64) (placed int64) {
 	r := &s.packer.kinds[pod].rules
 	for range mostSteps {

@@ -57,7 +57,7 @@ func TestRulesBetweenPodsBoundTheirPlaces(t *testing.T) {
 			state := onAll(test.pods, test.places...).Empty()
 			for i, a := range test.adds {
 				room := state.Room(a.pod)
-				if got := state.Add(a.pod, int64(a.n)); got != int64(a.placed) || got != min(room, int64(a.n)) {
+				if got := state.Take(a.pod, int64(a.n)); got != int64(a.placed) || got != min(room, int64(a.n)) {
 					t.Errorf("step %d: placed %d of %d pods %s, want %d; room was %d", i, got, a.n, test.pods[a.pod].Name, a.placed, room)
 				}
 			}
@@ -68,7 +68,7 @@ func TestRulesBetweenPodsBoundTheirPlaces(t *testing.T) {
 func TestRulesWithoutABoundLeaveRoomUnbounded(t *testing.T) {
 	pods := []landing.Pod{{Name: "a", Requests: free("cpu", 1), Spread: []landing.Spread{{MaxSkew: 1, Pods: []string{"a"}}}}}
 	state := onAll(pods, landing.Place{New: true, Free: free("cpu", 8)}).Empty()
-	state.Add(0, 10)
+	state.Take(0, 10)
 	if room := state.Room(0); room != landing.Unbounded {
 		t.Errorf("room for %d pods", room)
 	}

@@ -54,7 +54,7 @@ func TestAShortageNamesWhatKeepsPodsFromNodes(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			on := landing.New([]landing.Pod{test.pod}, test.places).All()
-			if placed := on.Add(0, 99); placed != test.placed {
+			if placed := on.Take(0, 99); placed != test.placed {
 				t.Fatalf("%d pods have a place, want %d", placed, test.placed)
 			}
 			if diff := cmp.Diff(test.want, on.Shortage(0)); diff != "" {

@@ -65,8 +65,8 @@ func (s *Taken) Room(pod int) int64 {
 	return s.spreadRooms[pod]
 }
 
-// Add places up to n pods and returns how many have found a place.
-func (s *Taken) Add(pod int, n int64) (placed int64) {
+// Take places up to n pods and returns how many have found a place.
+func (s *Taken) Take(pod int, n int64) (placed int64) {
 	if len(s.packer.kinds[pod].rules.spreads) > 0 {
 		return s.addSpread(pod, n)
 	}

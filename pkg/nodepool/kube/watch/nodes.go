@@ -129,7 +129,7 @@ type nodeView struct {
 	// templates are the resources that stand for claims of ResourceClaimTemplates.
 	templates map[types.NamespacedName]string
 	// stock is the places as they are free for pods; nil unless known is set.
-	stock *landing.Stock
+	stock *landing.Nodes
 	// rooms are all pools, and what each can still add.
 	rooms []landing.Room
 	// nodePools: all of Karpenter's NodePools are among them.
@@ -261,7 +261,7 @@ func (n *nodes) viewNow() *nodeView {
 	if nodePools {
 		landing.CloseDeleted(view.rooms)
 	}
-	view.stock = landing.StockOf(view.places, view.rooms)
+	view.stock = landing.NodesOf(view.places, view.rooms)
 	return view
 }
 

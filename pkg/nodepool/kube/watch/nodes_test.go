@@ -243,7 +243,7 @@ func viewOf(nodes []landing.Node, declared ...landing.Node) *nodeView {
 	}
 	places, rooms := landing.ClassesOf(nodes, kind, declared), landing.Rooms(nodes, config, nil)
 	return &nodeView{
-		known: true, facts: testViews.Add(1), nodes: nodes, places: places, rooms: rooms, stock: landing.StockOf(places, rooms),
+		known: true, facts: testViews.Add(1), nodes: nodes, places: places, rooms: rooms, stock: landing.NodesOf(places, rooms),
 	}
 }
 

@@ -132,7 +132,7 @@ func (n *nodes) withUse(facts *nodeView) *nodeView {
 		}
 	}
 	view.places, view.used = facts.places.With(view.nodes), n.use.byNode
-	view.stock = landing.StockOf(view.places, view.rooms)
+	view.stock = landing.NodesOf(view.places, view.rooms)
 	return &view
 }
 

@@ -39,7 +39,7 @@ type fitCache struct {
 	byKey map[nodepool.ClusterKey]clusterFits // guarded by mu
 	// shapes are by the number of the nodes' facts, places by the nodes as they are free.
 	shapes shared[int64, landing.ShapeClass, shapeFits]
-	places shared[*landing.Stock, landing.AskKey, []landing.Place]
+	places shared[*landing.Nodes, landing.AskKey, []landing.Place]
 }
 
 type clusterFits struct {
@@ -57,7 +57,7 @@ type clusterFits struct {
 	kinds  []landing.Kind
 	places *[]landing.Place
 	pods   []landing.Pod
-	stock  *landing.Stock
+	stock  *landing.Nodes
 	own    ownWorkers
 }
 

@@ -9,9 +9,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Stock is the nodes of a Kubernetes cluster as places for pods: nodes that are equal and have as much free are
-// together. All RayClusters share one Stock. It is immutable.
-type Stock struct {
+// Nodes is the nodes of a Kubernetes cluster as places for pods: nodes that are equal and have as much free are
+// together. All RayClusters share one. It is immutable.
+type Nodes struct {
 	rooms []Room
 	nodes *Classes
 	// lots are the parts of each class, by the position of its first node.
@@ -36,9 +36,9 @@ type lot struct {
 	holds map[string]int64
 }
 
-// StockOf sorts nodes by what is free on them. rooms are the pools of these nodes, and of the declared shapes.
-func StockOf(nodes *Classes, rooms []Room) *Stock {
-	s := &Stock{rooms: rooms, nodes: nodes, lots: map[int][]lot{}}
+// NodesOf sorts nodes by what is free on them. rooms are the pools of these nodes, and of the declared shapes.
+func NodesOf(nodes *Classes, rooms []Room) *Nodes {
+	s := &Nodes{rooms: rooms, nodes: nodes, lots: map[int][]lot{}}
 	all, memories := nodes.Nodes(), map[string]bool{}
 	s.counted = slices.ContainsFunc(all, func(n Node) bool { return n.Use != nil })
 	s.repelling = podsOn(all, func(pod *Neighbors) bool { return len(pod.Apart) > 0 })
@@ -67,7 +67,7 @@ func StockOf(nodes *Classes, rooms []Room) *Stock {
 }
 
 // lotsOf returns the parts of a kind of nodes.
-func (s *Stock) lotsOf(kind EqualNodes) []lot {
+func (s *Nodes) lotsOf(kind EqualNodes) []lot {
 	if len(kind.Members) == 1 {
 		return lotsOf(s.nodes.Nodes(), kind.Members)
 	}
@@ -147,7 +147,7 @@ func leftOf(node *Node, name string) raydemand.Amount {
 }
 
 // Node returns the node with this name; nil if there is none. It must not be changed.
-func (s *Stock) Node(name string) *Node {
+func (s *Nodes) Node(name string) *Node {
 	if at, known := s.byName()[name]; known {
 		return &s.nodes.Nodes()[at]
 	}
