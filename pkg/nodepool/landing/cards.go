@@ -171,8 +171,8 @@ func (l cardLayout) inUnits(mib *int64) *int64 {
 }
 
 // KindOf returns the pods of a shape: what one takes of nodes and cards. Places adds the constraints between pods. A
-// pod that KAI gives a part of a card takes the part that leaves room for as many of its kind as the smallest card holds
-// on which it fits.
+// pod that KAI gives a part of a card takes the part that leaves room for as many of its kind as the smallest card
+// holds on which it fits.
 func (s *Nodes) KindOf(name string, shape *PodShape) Kind {
 	kind := Kind{Pod: Pod{Name: name, Requests: Quantities{}}, Shape: shape}
 	for resource, want := range shape.Requests {

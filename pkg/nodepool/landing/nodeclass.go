@@ -147,7 +147,8 @@ func (l *Classes) For(shape *PodShape) []Node {
 	return append(places, l.rest...)
 }
 
-// EqualNodes is a number of nodes that are the same for some shapes of pods, apart from what their own pods take of them.
+// EqualNodes is a number of nodes that are the same for some shapes of pods, apart from what their own pods take of
+// them.
 type EqualNodes struct {
 	// Node is the first of them. Members are the positions of all of them in the list of nodes; a declared shape has
 	// none.
@@ -181,7 +182,8 @@ func (l *Classes) Nodes() []Node { return l.nodes }
 
 // namesNodes reports whether the pods are bound to nodes by name, or to cards of them.
 func (p *PodShape) namesNodes() bool {
-	return p.NodeName != "" || p.Choice.NamesCards() || slices.ContainsFunc(p.Affinity, func(t NodeTerm) bool { return len(t.Fields) > 0 })
+	return p.NodeName != "" || p.Choice.NamesCards() ||
+		slices.ContainsFunc(p.Affinity, func(t NodeTerm) bool { return len(t.Fields) > 0 })
 }
 
 // differs reports whether the nodes of the class may differ for the shape.

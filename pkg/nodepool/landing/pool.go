@@ -2,10 +2,10 @@
 // Node what a node has: the rules of the scheduler's filters, and of the schedulers that hand out parts of cards, say
 // whether and how often the pod fits. Slice is what its GPUs are there. A Pool summarizes its nodes, a Ceiling is what
 // its autoscaler or the configuration allows, a Room is what may still be added, and Pods is that in pods of one shape.
-// A Judge decides whether any pool could hold a pod, and what proves that none could. NodeClaims on their way count with
-// the places that they offer. Nodes are all nodes with what is free on them. They answer with Places, on which a Packer
-// places pods of several kinds: per node, and per card where a scheduler hands out parts of cards. Taken is what has
-// been placed.
+// A Judge decides whether any pool could hold a pod, and what proves that none could. NodeClaims on their way count
+// with the places that they offer. Nodes are all nodes with what is free on them. They answer with Places, on which a
+// Packer places pods of several kinds: per node, and per card where a scheduler hands out parts of cards. Taken is what
+// has been placed.
 //
 // The package must not know clusters or worker groups, or decide which pods are worth placing, and it must not use the
 // network, files or clocks.
