@@ -70,7 +70,7 @@ devcluster-down: ## stop it
 # The steps of test and of test-all, with their titles. Each is a target that repeats it alone.
 TEST = verify="generated code" vet="format, style and go vet" unit="unit, property and scenario tests" \
 	kit="a control plane, the operator, Ray and Heliostat" core="the core loop on a real Ray"
-ALL = neighbours="Kueue, Karpenter and kwok" \
+ALL = neighbours="Kueue, Karpenter, kwok and another Kubernetes" \
 	rest="all tests with dev clusters; beside them linters, long tests, race detector and image" \
 	beside="Ray Serve, Kueue and Karpenter, with nothing beside them"
 
@@ -114,10 +114,13 @@ core: kit
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
 	go test -vet=off -count=1 -timeout 20m -v -run $(CORE) ./e2e $(times)
 
-# neighbours builds Kueue, Karpenter and kwok, before the tests that need them: beside these, it took half an hour.
+# neighbours builds Kueue, Karpenter and kwok, and the Kubernetes of test/e2e/dra, before the tests that need them: beside
+# these, it took half an hour.
 .PHONY: neighbours
 neighbours:
-	@(cd test/devcluster && go run ./cmd/kit -parts "kueue karpenter kwok")
+	@cd test/devcluster
+	go run ./cmd/kit -parts "kueue karpenter kwok"
+	go run ./cmd/kit -kubernetes 1.36.0 -parts "kube-apiserver kube-scheduler kube-controller-manager"
 
 # Tests with a dev cluster run beside the compiler and the linters, which have a lower priority. Each test starts Ray
 # nodes, which keep a core busy until they are ready, and give up after half a minute: with two dev clusters at once on

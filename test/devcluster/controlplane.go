@@ -219,12 +219,12 @@ func (cp *controlPlane) apiServer() []string {
 }
 
 // controllers are those that users rely on: garbage collection, namespaces, service accounts, Jobs, Deployments,
-// quotas. Services get no endpoints, because those must not be loopback addresses.
+// quotas, claims of devices. Services get no endpoints, because those must not be loopback addresses.
 var controllers = []string{
 	"garbage-collector-controller", "namespace-controller",
 	"serviceaccount-controller", "root-ca-certificate-publisher-controller",
 	"job-controller", "deployment-controller", "replicaset-controller",
-	"resourcequota-controller", "clusterrole-aggregation-controller",
+	"resourcequota-controller", "clusterrole-aggregation-controller", "resourceclaim-controller",
 }
 
 // nodeControllers are those that Karpenter relies on: they maintain the conditions and taints of nodes, and delete the

@@ -1,9 +1,9 @@
 // Command kit builds what a default dev cluster needs, and programs of this repository, and shows progress. If a
 // prerequisite is missing, it says which one before it builds anything.
 //
-//	kit [-parts "PART ..."] [-ray "VERSION ..."] [-variables] [TITLE=DIR:PACKAGE:OUTPUT]...
+//	kit [-parts "PART ..."] [-kubernetes RELEASE] [-ray "VERSION ..."] [-variables] [TITLE=DIR:PACKAGE:OUTPUT]...
 //
-// With -parts it builds those parts instead of a default dev cluster. With -variables it prints at the end, for a shell
+// With -parts it builds those parts instead of a default dev cluster, and with -kubernetes those of another release. With -variables it prints at the end, for a shell
 // to read, where the environment of each Ray version is: HELIOSTAT_RAY_VENV_2_60_0=DIRECTORY. Progress then goes to
 // standard error.
 package main
@@ -22,6 +22,7 @@ import (
 
 func main() {
 	parts := flag.String("parts", "", "build only these parts, separated by spaces: kueue, karpenter, kwok, kubectl, …")
+	kubernetes := flag.String("kubernetes", "", "the release of Kubernetes, for example 1.36.0; empty means the default")
 	ray := flag.String("ray", kit.DefaultRay, "the versions of Ray to install, separated by spaces")
 	variables := flag.Bool("variables", false, "print where the environments of Ray are, as variables of a shell")
 	flag.Parse()
@@ -35,6 +36,7 @@ func main() {
 			needs.Parts = append(needs.Parts, kit.Part(part))
 		}
 	}
+	needs.Releases = map[string]string{kit.Kubernetes: *kubernetes}
 	if err := run(ctx, needs, *variables, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
