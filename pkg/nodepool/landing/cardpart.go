@@ -116,7 +116,7 @@ func (p *PodShape) percentOfCards() *CardRequest {
 }
 
 // unwanted returns why the pod wants too few of a node's cards.
-func (p *PodShape) unwanted(gpus *sharing.GPUs) (m Mismatch, misses bool) {
+func (p *PodShape) unwanted(gpus *sharing.GPUs) (m mismatch, misses bool) {
 	if p.Choice == nil || gpus == nil || gpus.Kind != gpuinfo.VGPU || len(gpus.PerCard) == 0 {
 		return m, false
 	}
@@ -133,12 +133,12 @@ func (p *PodShape) unwanted(gpus *sharing.GPUs) (m Mismatch, misses bool) {
 	if wanted >= max(asked(gpuinfo.NvidiaGPU), asked(gpuinfo.VolcanoNumber), 1) {
 		return m, false
 	}
-	return Mismatch{kind: otherMode, what: "has " + refused}, true
+	return mismatch{kind: otherMode, what: "has " + refused}, true
 }
 
 // cardMismatches appends why no card of the node could hold its part of a pod even if all cards were empty. What the
 // node does not report about its cards is not a reason.
-func (p *PodShape) cardMismatches(node *Node, list []Mismatch) []Mismatch {
+func (p *PodShape) cardMismatches(node *Node, list []mismatch) []mismatch {
 	over, gpus := p.overPercent(), node.GPUs
 	if m, misses := p.unwanted(gpus); misses {
 		list = append(list, m)
@@ -151,12 +151,12 @@ func (p *PodShape) cardMismatches(node *Node, list []Mismatch) []Mismatch {
 		gpus = &read
 	}
 	if over != "" && gpus.Kind == gpuinfo.VGPU {
-		list = append(list, Mismatch{kind: cardTooSmall,
+		list = append(list, mismatch{kind: cardTooSmall,
 			what: "has 100 percent of the memory of each card where " + over + " of one card is needed"})
 	}
 	ask, asks := p.cardRequestOn(gpus)
 	if asks && ask.resource == gpuinfo.HAMiMemory && gpus.Unregistered {
-		return append(list, Mismatch{kind: otherMode, what: "has no cards that HAMi registers, so HAMi's scheduler " +
+		return append(list, mismatch{kind: otherMode, what: "has no cards that HAMi registers, so HAMi's scheduler " +
 			"gives no part of them"})
 	}
 	if !asks || gpus.Kind != ask.kind {
@@ -164,20 +164,20 @@ func (p *PodShape) cardMismatches(node *Node, list []Mismatch) []Mismatch {
 	}
 	// A node in mode core_mem reports cores, and ACK only places pods on it that request cores.
 	if ask.resource == gpuinfo.AliyunMemory && ask.cores == 0 && gpus.Units[gpuinfo.AliyunCores] > 0 {
-		list = append(list, Mismatch{kind: otherMode, what: "takes requests for " + gpuinfo.AliyunMemory + " with " +
+		list = append(list, mismatch{kind: otherMode, what: "takes requests for " + gpuinfo.AliyunMemory + " with " +
 			gpuinfo.AliyunCores + " only"})
 	}
 	switch well := gpus.HealthyCards(); {
 	case well == nil:
 	case *gpus.Cards < ask.cards:
-		list = append(list, Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %d cards where %d are needed",
+		list = append(list, mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %d cards where %d are needed",
 			*gpus.Cards, ask.cards)})
 	case *well < ask.cards:
-		list = append(list, Mismatch{kind: Unhealthy,
+		list = append(list, mismatch{kind: unhealthy,
 			what: fmt.Sprintf("has %d cards that are well where %d are needed", *well, ask.cards)})
 	}
 	if largest, known := gpus.LargestCard(ask.resource); known && largest < ask.memory {
-		list = append(list, Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has cards of %s %d where %d of one card "+
+		list = append(list, mismatch{kind: cardTooSmall, what: fmt.Sprintf("has cards of %s %d where %d of one card "+
 			"is needed", ask.resource, largest, ask.memory)})
 	}
 	return list

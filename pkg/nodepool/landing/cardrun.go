@@ -178,7 +178,7 @@ func (c *CardRequest) room(runs []run, order string, limit int64) int64 {
 	}
 	var n int64
 	for i := range runs {
-		if n += CappedProduct(c.times(&runs[i]), runs[i].count); n >= limit {
+		if n += cappedProduct(c.times(&runs[i]), runs[i].count); n >= limit {
 			return limit
 		}
 	}
@@ -250,7 +250,7 @@ func (c *CardRequest) takeLevel(runs []run, n int64) []run {
 			}
 		}
 		r := after[at]
-		each := min(max(n/CappedProduct(cards, parts), 1), c.times(&r))
+		each := min(max(n/cappedProduct(cards, parts), 1), c.times(&r))
 		count := min(n/each, r.count)
 		after[at].count -= count
 		after = ordered(append(after, c.with(r, count, each)), EmptiestCard)

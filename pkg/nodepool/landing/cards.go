@@ -197,7 +197,7 @@ func (s *Nodes) sharesOfCard(share *CardShare) (least int64) {
 		return share.PerCard
 	}
 	for _, kind := range s.nodes.Kinds(nil) {
-		if n := share.OnCardOf(kind.Node); n > 0 && (least == 0 || n < least) {
+		if n := share.onCardOf(kind.Node); n > 0 && (least == 0 || n < least) {
 			least = n
 		}
 	}

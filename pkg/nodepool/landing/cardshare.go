@@ -22,7 +22,7 @@ type CardShare struct {
 }
 
 // mismatch returns why a node cannot hold a pod with the share, even if it were empty.
-func (s *CardShare) mismatch(node *Node) (m Mismatch, misses bool) {
+func (s *CardShare) mismatch(node *Node) (m mismatch, misses bool) {
 	if s == nil {
 		return m, false
 	}
@@ -30,23 +30,23 @@ func (s *CardShare) mismatch(node *Node) (m Mismatch, misses bool) {
 	memory, labelled := sharing.KAICardMemory(node.Labels)
 	switch gpus := ReadNode(sharing.Reader{}, node); {
 	case have < raydemand.Whole(s.Cards):
-		return Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %s %s where %d is needed for %s",
+		return mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %s %s where %d is needed for %s",
 			gpuinfo.NvidiaGPU, have, s.Cards, annotation)}, true
 	case !gpus.KAIShares():
-		return Mismatch{kind: otherMode, what: "has MIG instances, of which the KAI scheduler gives no part (" +
+		return mismatch{kind: otherMode, what: "has MIG instances, of which the KAI scheduler gives no part (" +
 			annotation + ")"}, true
 	case s.MemoryMiB > 0 && !labelled && !node.Declared:
-		return Mismatch{kind: otherMode, what: "lacks the label " + sharing.LabelMemory + ", without which the KAI " +
+		return mismatch{kind: otherMode, what: "lacks the label " + sharing.LabelMemory + ", without which the KAI " +
 			"scheduler places no pod with " + annotation}, true
 	case s.MemoryMiB > memory && labelled:
-		return Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has cards of %d MiB where %d is needed for %s", memory,
+		return mismatch{kind: cardTooSmall, what: fmt.Sprintf("has cards of %d MiB where %d is needed for %s", memory,
 			s.MemoryMiB, annotation)}, true
 	}
 	return m, false
 }
 
-// OnCardOf returns how many pods with the share one card of the node holds; 0 if the node does not show it.
-func (s *CardShare) OnCardOf(node *Node) int64 {
+// onCardOf returns how many pods with the share one card of the node holds; 0 if the node does not show it.
+func (s *CardShare) onCardOf(node *Node) int64 {
 	if memory, labelled := sharing.KAICardMemory(node.Labels); s.MemoryMiB > 0 && labelled {
 		return memory / s.MemoryMiB
 	}
@@ -58,7 +58,7 @@ func (s *CardShare) podsOn(node *Node, cards int64) int64 {
 	if s == nil {
 		return Unbounded
 	}
-	perCard := s.OnCardOf(node)
+	perCard := s.onCardOf(node)
 	if perCard == 0 && cards >= s.Cards {
 		return Unbounded
 	}

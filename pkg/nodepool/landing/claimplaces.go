@@ -134,7 +134,7 @@ func (p *placing) place(progress Progress, to *Incoming) {
 func (p *placing) placeIn(class *claimClass, to *Incoming) {
 	requests := fmt.Sprint(p.wait.Shape.Requests)
 	for i := class.full[requests]; i < len(class.rooms) && p.left > 0; i++ {
-		n := int(min(p.wait.Shape.PodsIn(class.rooms[i]), int64(p.left)))
+		n := int(min(p.wait.Shape.podsIn(class.rooms[i]), int64(p.left)))
 		if n == 0 {
 			if class.full[requests] == i {
 				class.full[requests]++

@@ -99,5 +99,5 @@ func OutOfStock(now time.Time, waiting WaitingPods, fits []Pods, failed FailedLa
 func (f *FailedLaunch) provesFor(now time.Time, waiting WaitingPods) bool {
 	claim := &f.Claim
 	return f.conclusive() && now.Sub(f.At) < stockMemory && !f.At.Before(waiting.Since) &&
-		!claim.Template.refuses(waiting.Shape) && waiting.Shape.PodsIn(claim.room(nil)) > 0
+		!claim.Template.refuses(waiting.Shape) && waiting.Shape.podsIn(claim.room(nil)) > 0
 }

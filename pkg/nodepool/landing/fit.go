@@ -30,10 +30,10 @@ func (l Fit) None() bool { return l.Nodes == 0 && len(l.Pools) == 0 }
 // nodes; it ignores the pods that run there.
 func (p *PodShape) Fit(nodes []Node) Fit {
 	var fit Fit
-	var mismatches, nearest []Mismatch
+	var mismatches, nearest []mismatch
 	var closest *Node
 	for i := range nodes {
-		mismatches = p.Mismatches(&nodes[i], mismatches[:0])
+		mismatches = p.mismatches(&nodes[i], mismatches[:0])
 		if len(mismatches) == 0 {
 			fit.add(&nodes[i])
 			continue
@@ -57,7 +57,7 @@ func (l *Fit) add(node *Node) {
 	l.Nodes += 1 + node.Alike
 }
 
-func (p *PodShape) why(nodes []Node, closest *Node, nearest []Mismatch) string {
+func (p *PodShape) why(nodes []Node, closest *Node, nearest []mismatch) string {
 	if closest == nil {
 		return "there is no node"
 	}
@@ -67,7 +67,7 @@ func (p *PodShape) why(nodes []Node, closest *Node, nearest []Mismatch) string {
 	if unannounced := p.missingEverywhere(nodes); len(unannounced) > 0 {
 		return strings.Join(unannounced, "; ")
 	}
-	slices.SortFunc(nearest, func(a, b Mismatch) int {
+	slices.SortFunc(nearest, func(a, b mismatch) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.what, b.what),
 			cmp.Compare(a.taint.String(), b.taint.String()))
 	})
@@ -116,7 +116,7 @@ func (p *PodShape) instead(name string, nodes []Node) string {
 	vendor, _, _ := strings.Cut(name, "/")
 	for i := range nodes {
 		node := &nodes[i]
-		if node.GPUs == nil || !OnlyOf(p.Mismatches(node, nil), NotAnnounced, NotReady, Cordoned) {
+		if node.GPUs == nil || !onlyOf(p.mismatches(node, nil), notAnnounced, notReady, cordoned) {
 			continue
 		}
 		if label, is := node.GPUs.Unsupplied(); is {
@@ -131,13 +131,13 @@ func (p *PodShape) instead(name string, nodes []Node) string {
 	return ""
 }
 
-func (p *PodShape) describe(node *Node, m Mismatch) string {
+func (p *PodShape) describe(node *Node, m mismatch) string {
 	switch m.kind {
-	case NotReady:
+	case notReady:
 		return "is not ready"
-	case Cordoned:
+	case cordoned:
 		return "is cordoned"
-	case Tainted:
+	case tainted:
 		return "has taint " + m.taint.String() + " which the group does not tolerate"
 	case unselected:
 		if have, set := node.Labels[m.what]; set {
@@ -148,9 +148,9 @@ func (p *PodShape) describe(node *Node, m Mismatch) string {
 		return "does not match the required node affinity"
 	case noPods:
 		return "takes no pods (allocatable pods 0)"
-	case otherMode, cardTooSmall, Unhealthy:
+	case otherMode, cardTooSmall, unhealthy:
 		return m.what
-	case NotAnnounced:
+	case notAnnounced:
 		return fmt.Sprintf("has no %s where %s is needed", m.what, quantity(m.what, p.Requests[m.what]))
 	default: // tooSmall
 		has, needs := node.Allocatable[m.what], p.Requests[m.what]
@@ -176,9 +176,9 @@ func quantity(name string, amount raydemand.Amount) string {
 // FittingNodes returns the nodes that could hold a pod of this shape if they were empty.
 func (p *PodShape) FittingNodes(nodes []Node) []*Node {
 	var list []*Node
-	var mismatches []Mismatch
+	var mismatches []mismatch
 	for i := range nodes {
-		if mismatches = p.Mismatches(&nodes[i], mismatches[:0]); len(mismatches) == 0 {
+		if mismatches = p.mismatches(&nodes[i], mismatches[:0]); len(mismatches) == 0 {
 			list = append(list, &nodes[i])
 		}
 	}

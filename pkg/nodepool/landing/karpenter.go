@@ -63,7 +63,7 @@ func unlike(p *PodShape, node *Node, template *NodeTemplate) bool {
 		_, set := node.Labels[r.Key]
 		return !set && !provided(r.Key) && !r.Matches("", false)
 	}
-	if !slices.ContainsFunc(p.LabelAlternatives(),
+	if !slices.ContainsFunc(p.labelAlternatives(),
 		func(all []Requirement) bool { return !slices.ContainsFunc(all, lacks) }) {
 		return true
 	}

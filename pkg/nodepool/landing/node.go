@@ -77,9 +77,9 @@ func (n Node) object() sharing.NodeObject {
 	return object
 }
 
-// MIGProfileFixed reports whether the node is of AKS, where the MIG profile of a pool is chosen at its creation and
+// migProfileFixed reports whether the node is of AKS, where the MIG profile of a pool is chosen at its creation and
 // never changes (AKS documentation, gpuInstanceProfile).
-func (n *Node) MIGProfileFixed() bool {
+func (n *Node) migProfileFixed() bool {
 	return slices.ContainsFunc(sharing.PoolLabels, func(row sharing.PoolLabel) bool {
 		return row.Provider == "aks" &&
 			n.Labels[row.Key] != ""

@@ -138,7 +138,7 @@ func (c *class) add(nodes []Node, i int) {
 func (l *Classes) For(shape *PodShape) []Node {
 	kinds := l.Kinds([]*PodShape{shape})
 	exist := kinds[:len(kinds)-len(l.rest)]
-	slices.SortFunc(exist, func(a, b EqualNodes) int { return cmp.Compare(a.Members[0], b.Members[0]) })
+	slices.SortFunc(exist, func(a, b equalNodes) int { return cmp.Compare(a.Members[0], b.Members[0]) })
 	places := make([]Node, len(exist), len(kinds))
 	for i, kind := range exist {
 		places[i] = *kind.Node
@@ -147,9 +147,9 @@ func (l *Classes) For(shape *PodShape) []Node {
 	return append(places, l.rest...)
 }
 
-// EqualNodes is a number of nodes that are the same for some shapes of pods, apart from what their own pods take of
+// equalNodes is a number of nodes that are the same for some shapes of pods, apart from what their own pods take of
 // them.
-type EqualNodes struct {
+type equalNodes struct {
 	// Node is the first of them. Members are the positions of all of them in the list of nodes; a declared shape has
 	// none.
 	Node    *Node
@@ -158,21 +158,21 @@ type EqualNodes struct {
 
 // Kinds returns what to compare with pods of these shapes: classes whose nodes are the same for all of the shapes, and
 // single nodes of the other classes. Declared shapes come last.
-func (l *Classes) Kinds(shapes []*PodShape) []EqualNodes {
+func (l *Classes) Kinds(shapes []*PodShape) []equalNodes {
 	named := slices.ContainsFunc(shapes, (*PodShape).namesNodes)
-	kinds := make([]EqualNodes, 0, len(l.classes)+len(l.rest))
+	kinds := make([]equalNodes, 0, len(l.classes)+len(l.rest))
 	for i := range l.classes {
 		class := &l.classes[i]
 		if !named && !slices.ContainsFunc(shapes, class.differs) {
-			kinds = append(kinds, EqualNodes{&l.nodes[class.members[0]], class.members})
+			kinds = append(kinds, equalNodes{&l.nodes[class.members[0]], class.members})
 			continue
 		}
 		for k, member := range class.members {
-			kinds = append(kinds, EqualNodes{&l.nodes[member], class.members[k : k+1]})
+			kinds = append(kinds, equalNodes{&l.nodes[member], class.members[k : k+1]})
 		}
 	}
 	for i := range l.rest {
-		kinds = append(kinds, EqualNodes{Node: &l.rest[i]})
+		kinds = append(kinds, equalNodes{Node: &l.rest[i]})
 	}
 	return kinds
 }

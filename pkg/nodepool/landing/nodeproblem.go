@@ -102,5 +102,5 @@ func (p *PodShape) WouldUse(node *Node) bool {
 		gpus.HealthyUnits, known.GPUs = nil, &gpus
 		node = &known
 	}
-	return len(p.Mismatches(node, nil)) == 0
+	return len(p.mismatches(node, nil)) == 0
 }

@@ -67,7 +67,7 @@ func NodesOf(nodes *Classes, rooms []Room) *Nodes {
 }
 
 // lotsOf returns the parts of a kind of nodes.
-func (s *Nodes) lotsOf(kind EqualNodes) []lot {
+func (s *Nodes) lotsOf(kind equalNodes) []lot {
 	if len(kind.Members) == 1 {
 		return lotsOf(s.nodes.Nodes(), kind.Members)
 	}

@@ -45,7 +45,7 @@ type NodeTemplate struct {
 // nothing.
 func (t *NodeTemplate) refuses(p *PodShape) bool {
 	refused := func(r Requirement) bool { return !t.allows(r) }
-	if !slices.ContainsFunc(p.LabelAlternatives(),
+	if !slices.ContainsFunc(p.labelAlternatives(),
 		func(all []Requirement) bool { return !slices.ContainsFunc(all, refused) }) {
 		return true
 	}

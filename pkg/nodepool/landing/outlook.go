@@ -22,7 +22,7 @@ const (
 )
 
 // Outlook returns the outlook of a node for the pod, by what keeps the pod away.
-func (p *PodShape) Outlook(node *Node, mismatches []Mismatch) Outlook {
+func (p *PodShape) Outlook(node *Node, mismatches []mismatch) Outlook {
 	worst := HoldsNow
 	for _, m := range mismatches {
 		worst = max(worst, p.outlook(node, m))
@@ -30,19 +30,19 @@ func (p *PodShape) Outlook(node *Node, mismatches []Mismatch) Outlook {
 	return worst
 }
 
-func (p *PodShape) outlook(node *Node, m Mismatch) Outlook {
+func (p *PodShape) outlook(node *Node, m mismatch) Outlook {
 	switch m.kind {
-	case NotReady, Cordoned, Unhealthy:
+	case notReady, cordoned, unhealthy:
 		return HoldsLater
-	case Tainted:
-		if PassingTaint(m.taint) || !node.Ready {
+	case tainted:
+		if passingTaint(m.taint) || !node.Ready {
 			return Unsaid
 		}
 	case unselected:
 		return node.labelOutlook(m.what)
 	case unsuited:
 		return p.affinityOutlook(node)
-	case NotAnnounced:
+	case notAnnounced:
 		// The kubelet always reports ephemeral storage, so a description without it is incomplete.
 		if m.what == "ephemeral-storage" || !node.Ready || node.mayBeSupplied(m.what) {
 			return Unsaid
@@ -103,8 +103,8 @@ var variesInPool = map[string]bool{
 // HostnameLabel is the label of a node with a value of its own.
 const HostnameLabel = "kubernetes.io/hostname"
 
-// Hostnames returns the nodes that the pod names, by their hostname or their name; false if it may run on others.
-func (p *PodShape) Hostnames() (names []string, named bool) {
+// hostnames returns the nodes that the pod names, by their hostname or their name; false if it may run on others.
+func (p *PodShape) hostnames() (names []string, named bool) {
 	if p.NodeName != "" {
 		return []string{p.NodeName}, true
 	}
@@ -125,10 +125,10 @@ func (p *PodShape) Hostnames() (names []string, named bool) {
 	return names, len(names) > 0
 }
 
-// PassingTaint reports whether a taint describes the state of one node, and not the kind of all nodes of its pool:
+// passingTaint reports whether a taint describes the state of one node, and not the kind of all nodes of its pool:
 // Kubernetes, node autoscalers and agents that start on a node set and remove such taints
 // (docs/reference/facts.md#taints-that-pass).
-func PassingTaint(taint sharing.Taint) bool {
+func passingTaint(taint sharing.Taint) bool {
 	for _, prefix := range []string{
 		"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/", "ToBeDeletedByClusterAutoscaler",
 		"DeletionCandidateOfClusterAutoscaler", "ignore-taint.cluster-autoscaler.kubernetes.io/",

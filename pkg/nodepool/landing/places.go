@@ -31,24 +31,24 @@ type poolStock struct {
 // stockEntry is nodes that are the same for all kinds. accepts are the kinds of pods that may be scheduled there,
 // coming those whose pods may be when the nodes have come up.
 type stockEntry struct {
-	EqualNodes
+	equalNodes
 	accepts, coming []int
 	// counted are the kinds for whose spread the nodes are domains although they do not accept them.
 	counted []int
 }
 
 // look compares nodes with each kind of pods.
-func (t *stocktaking) look(nodes EqualNodes) {
+func (t *stocktaking) look(nodes equalNodes) {
 	pool := t.pools[nodes.Node.PoolName()]
 	if pool == nil {
 		return
 	}
-	entry := stockEntry{EqualNodes: nodes}
-	var misses []Mismatch
+	entry := stockEntry{equalNodes: nodes}
+	var misses []mismatch
 	verdicts := make([]verdict, len(t.kinds))
 	for i := range t.kinds {
 		if verdicts[i] = verdicts[t.like[i]]; t.like[i] == i {
-			misses = t.kinds[i].Shape.Mismatches(nodes.Node, misses[:0])
+			misses = t.kinds[i].Shape.mismatches(nodes.Node, misses[:0])
 			verdicts[i] = pool.counts[i].add(t.kinds[i].Shape, nodes.Node, misses)
 		}
 		switch verdicts[i] {
@@ -74,7 +74,7 @@ func (t *stocktaking) addExisting(entry *stockEntry) {
 		pool.coming[entry.Node] = true
 	}
 	names := t.names(accepts)
-	for _, l := range t.stock.lotsOf(entry.EqualNodes) {
+	for _, l := range t.stock.lotsOf(entry.equalNodes) {
 		if like != nil {
 			l = l.as(like)
 		}
@@ -160,7 +160,7 @@ func (t *stocktaking) refused(cards []Card, node *Node, kinds []int) []Card {
 
 // anyFits reports whether a pod of one of the kinds fits in what is free on a node.
 func (t *stocktaking) anyFits(kinds []int, free Quantities) bool {
-	return slices.ContainsFunc(kinds, func(i int) bool { return t.kinds[i].Shape.PodsIn(free) > 0 })
+	return slices.ContainsFunc(kinds, func(i int) bool { return t.kinds[i].Shape.podsIn(free) > 0 })
 }
 
 func (t *stocktaking) names(kinds []int) []string {
@@ -181,7 +181,7 @@ func (t *stocktaking) addNew(room *Room) {
 	var alike, anySize, unproven []int
 	for i := range t.kinds {
 		count := pool.counts[i]
-		_, named := t.kinds[i].Shape.Hostnames()
+		_, named := t.kinds[i].Shape.hostnames()
 		switch _, could := count.pods(t.kinds[i].Shape); {
 		case !could, named: // no new node has the name of one that is there
 		case room.Mixed && count.proven(t.kinds[i].Shape):

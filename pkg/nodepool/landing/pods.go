@@ -42,7 +42,7 @@ func (r *Room) mayAddPods(p *PodShape, perNode int64) *int64 {
 		case *r.MayAddNodes == 0:
 			lower(0)
 		case perNode > 0 && !r.Mixed:
-			lower(CappedProduct(*r.MayAddNodes, perNode))
+			lower(cappedProduct(*r.MayAddNodes, perNode))
 		}
 	}
 	for name, limit := range r.Limits {

@@ -160,8 +160,8 @@ func (r Requirement) compares(value string) bool {
 	return have < bound
 }
 
-// LabelAlternatives returns the alternatives of what the pod requires of a node's labels, one of which must match.
-func (p *PodShape) LabelAlternatives() [][]Requirement {
+// labelAlternatives returns the alternatives of what the pod requires of a node's labels, one of which must match.
+func (p *PodShape) labelAlternatives() [][]Requirement {
 	var always []Requirement
 	for key, value := range p.Selector {
 		always = append(always, Requirement{Key: key, Operator: "In", Values: []string{value}})

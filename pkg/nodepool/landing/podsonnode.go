@@ -6,9 +6,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// PodsIn returns how many pods of the shape fit into room. It ignores single cards: a node that does not exist has none
+// podsIn returns how many pods of the shape fit into room. It ignores single cards: a node that does not exist has none
 // to check.
-func (p *PodShape) PodsIn(room Quantities) int64 {
+func (p *PodShape) podsIn(room Quantities) int64 {
 	n := int64(Unbounded)
 	if pods, known := room["pods"]; known {
 		n = WholeUnits(pods)
@@ -24,7 +24,7 @@ func (p *PodShape) PodsIn(room Quantities) int64 {
 // Unbounded represents the number of pods if no request limits it; the sum over all possible nodes does not overflow.
 const Unbounded = 1 << 40
 
-func CappedProduct(a, b int64) int64 {
+func cappedProduct(a, b int64) int64 {
 	if a > Unbounded/max(b, 1) {
 		return Unbounded
 	}
@@ -37,8 +37,8 @@ func (p *PodShape) PodsOn(node *Node) int64 {
 	return p.podsOn(node, node.Usable, (*sharing.GPUs).HealthyCards)
 }
 
-// PodsOnNew is PodsOn for a new node like this one, whose cards are healthy.
-func (p *PodShape) PodsOnNew(node *Node) int64 {
+// podsOnNew is PodsOn for a new node like this one, whose cards are healthy.
+func (p *PodShape) podsOnNew(node *Node) int64 {
 	announced := func(name string) raydemand.Amount { return node.Allocatable[name] }
 	return p.podsOn(node, announced, func(gpus *sharing.GPUs) *int64 { return gpus.Cards })
 }
@@ -100,5 +100,5 @@ func podsOverAlike(count, room, cards int64) int64 {
 	case room >= Unbounded:
 		return Unbounded
 	}
-	return CappedProduct(count, room) / cards
+	return cappedProduct(count, room) / cards
 }

@@ -54,9 +54,9 @@ const (
 	holdsPodsSoon
 )
 
-func (v *poolView) add(p *PodShape, place *Node, misses []Mismatch) verdict {
+func (v *poolView) add(p *PodShape, place *Node, misses []mismatch) verdict {
 	outlook := p.Outlook(place, misses)
-	if v.fixed = v.fixed || place.MIGProfileFixed(); place.Declared {
+	if v.fixed = v.fixed || place.migProfileFixed(); place.Declared {
 		v.declared, v.shape = true, outlook
 		if outlook != Unsaid && !v.fresh.declared {
 			v.fresh = newNode{declared: true} // it describes new nodes, whatever other nodes are like
@@ -66,9 +66,9 @@ func (v *poolView) add(p *PodShape, place *Node, misses []Mismatch) verdict {
 	}
 	v.count(p, place)
 	switch {
-	case OnlyOf(misses, NotReady, Cordoned, Unhealthy):
+	case onlyOf(misses, notReady, cordoned, unhealthy):
 		// An added node has healthy cards.
-		n := p.PodsOnNew(place)
+		n := p.podsOnNew(place)
 		if !place.Declared && n > 0 {
 			v.addCards(place)
 		}
@@ -81,12 +81,12 @@ func (v *poolView) add(p *PodShape, place *Node, misses []Mismatch) verdict {
 			v.byType[kind] = leastOfType{place, n}
 		}
 		if !place.Unschedulable && !place.Declared {
-			v.holds += CappedProduct(p.PodsOn(place), 1+int64(place.Alike))
+			v.holds += cappedProduct(p.PodsOn(place), 1+int64(place.Alike))
 			return holdsPods
 		}
 		return holdsNothing
-	case OnlyOf(misses, NotReady, NotAnnounced, Tainted) &&
-		!OnlyOf(misses, Tainted):
+	case onlyOf(misses, notReady, notAnnounced, tainted) &&
+		!onlyOf(misses, tainted):
 		v.coming = append(v.coming, place)
 		return holdsPodsSoon
 	}
@@ -94,12 +94,12 @@ func (v *poolView) add(p *PodShape, place *Node, misses []Mismatch) verdict {
 }
 
 // exists adds an existing node.
-func (v *poolView) exists(p *PodShape, place *Node, misses []Mismatch, outlook Outlook) {
+func (v *poolView) exists(p *PodShape, place *Node, misses []mismatch, outlook Outlook) {
 	if v.nodes == 0 || outlook < v.best {
 		v.best = outlook
 	}
 	v.nodes++
-	if outlook == HoldsLater && OnlyOf(misses, NotReady) {
+	if outlook == HoldsLater && onlyOf(misses, notReady) {
 		v.notReady = cmp.Or(v.notReady, place.Name)
 	}
 	v.settles = later(v.settles, place)
@@ -119,7 +119,7 @@ func (v *poolView) allHold() int64 {
 	holds := v.holds
 	for _, node := range v.coming {
 		if kind := instanceType(node); kind != "" {
-			holds += CappedProduct(v.byType[kind].pods, 1+int64(node.Alike))
+			holds += cappedProduct(v.byType[kind].pods, 1+int64(node.Alike))
 		}
 	}
 	return holds
@@ -142,14 +142,14 @@ func (v *poolView) addCards(place *Node) {
 		return
 	}
 	times := 1 + int64(place.Alike)
-	more.Count = CappedProduct(more.Count, times)
+	more.Count = cappedProduct(more.Count, times)
 	if more.Busy != nil {
-		busy := CappedProduct(*more.Busy, times)
+		busy := cappedProduct(*more.Busy, times)
 		more.Busy = &busy
 	}
 	more.Cut = slices.Clone(more.Cut)
 	for i := range more.Cut {
-		more.Cut[i].Count = CappedProduct(more.Cut[i].Count, times)
+		more.Cut[i].Count = cappedProduct(more.Cut[i].Count, times)
 	}
 	for i := range v.cards {
 		if v.cards[i].Alike(more) {

@@ -56,7 +56,7 @@ func (r *Room) refusal(p *PodShape) string {
 			return fmt.Sprintf("%s has taint %s which the group does not tolerate", name, taint)
 		}
 	}
-	for _, all := range p.LabelAlternatives() {
+	for _, all := range p.labelAlternatives() {
 		for _, want := range all {
 			if !r.Template.allows(want) {
 				return fmt.Sprintf("%s adds no node with label %s %s %s", name, want.Key, want.Operator,

@@ -229,7 +229,7 @@ func (s *Taken) count(b *bin, nodes, sign int64) {
 	}
 	for k, room := range b.rooms {
 		if room > 0 {
-			s.rooms[k].add(CappedProduct(room, nodes), sign)
+			s.rooms[k].add(cappedProduct(room, nodes), sign)
 		}
 	}
 }

@@ -94,10 +94,10 @@ func (j *Judge) views(p *PodShape) []*poolView {
 		views[i] = &poolView{room: &j.Rooms[i]}
 		byPool[j.Rooms[i].Pool] = views[i]
 	}
-	var misses []Mismatch
+	var misses []mismatch
 	for i := range j.Places {
 		if view := byPool[j.Places[i].PoolName()]; view != nil {
-			misses = p.Mismatches(&j.Places[i], misses[:0])
+			misses = p.mismatches(&j.Places[i], misses[:0])
 			view.add(p, &j.Places[i], misses)
 		}
 	}
@@ -122,7 +122,7 @@ func (j *Judge) verdict(p *PodShape, views []*poolView, why string) Verdict {
 	if at := slices.IndexFunc(rooms, func(a answer) bool { return a.State == Waiting }); at >= 0 {
 		return rooms[at].Verdict
 	}
-	if names, named := p.Hostnames(); named {
+	if names, named := p.hostnames(); named {
 		return j.ofHosts(p, names)
 	}
 	if names, named := j.poolsNamed(p); named {
@@ -148,7 +148,7 @@ func (j *Judge) verdict(p *PodShape, views []*poolView, why string) Verdict {
 // Unseen returns what pools prove about a shape while the nodes are unknown: limits that allow no node, and a complete
 // list of pools. A pod that names nodes proves nothing, because the nodes may be there. Places are declared shapes.
 func (j *Judge) Unseen(p *PodShape) (v Verdict, proven bool) {
-	if _, named := p.Hostnames(); named || len(j.Rooms) == 0 && !j.Complete {
+	if _, named := p.hostnames(); named || len(j.Rooms) == 0 && !j.Complete {
 		return Verdict{}, false
 	}
 	v = j.Of(p).Verdict
@@ -210,7 +210,7 @@ func (j *Judge) ofHosts(p *PodShape, names []string) Verdict {
 	}
 	v := Verdict{State: Nowhere, Why: p.Fit(there).Why + "; the group names " + which}
 	for i := range there {
-		if p.Outlook(&there[i], p.Mismatches(&there[i], nil)) < Never {
+		if p.Outlook(&there[i], p.mismatches(&there[i], nil)) < Never {
 			v.State = Trying
 		}
 		v.Settles = later(v.Settles, &there[i])
@@ -287,14 +287,14 @@ func firstWhy(answers []answer) string {
 }
 
 func selects(p *PodShape, label string) bool {
-	return slices.ContainsFunc(p.LabelAlternatives(), func(all []Requirement) bool {
+	return slices.ContainsFunc(p.labelAlternatives(), func(all []Requirement) bool {
 		return slices.ContainsFunc(all, func(r Requirement) bool { return r.Key == label })
 	})
 }
 
 // poolsNamed returns the pools that the pod may run in by its selector and affinity; false if it names none.
 func (j *Judge) poolsNamed(p *PodShape) (names []string, named bool) {
-	for _, all := range p.LabelAlternatives() {
+	for _, all := range p.labelAlternatives() {
 		at := slices.IndexFunc(all, func(r Requirement) bool {
 			return r.Operator == "In" && j.namesPools(r.Key)
 		})
