@@ -44,7 +44,8 @@ func newExplainCommand() *cobra.Command {
 			"says what would happen.\n" +
 			"\n" +
 			"Demand with the verdict trying waits for pods of which nothing shows that a node can hold them, or\n" +
-			"whose labels in Ray are not known: the plan launches one replica at a time to find out.\n\n" + connect.Help,
+			"whose labels in Ray are not known: the plan launches one replica at a time to find out.\n\n" +
+			connect.Help,
 		Example: exampleSnapshot + `  autoscaler explain --snapshot s.json --demand '{"GPU": 1}'
   autoscaler explain --snapshot s.json --demand '{"resources": {"GPU": 1}, "count": 4, ` +
 			`"labelSelectors": [{"zone": "in(a,b)"}]}'

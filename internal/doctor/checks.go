@@ -9,7 +9,6 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/refusal"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -207,7 +206,7 @@ var rayClusterChecks = []check.Check{
 		"the operator handles the groups in order and stops at this one; the groups behind it get no pods"),
 	check.New("group-removed", raydemand.Warning, decoded(deletePodsOfGroup),
 		"nothing deletes the pods of a group that is no longer in the spec: they keep their GPUs"),
-	check.New(rayobject.HostsBelowOne, raydemand.Warning, decoded(oneHost),
+	check.New("hosts-below-one", raydemand.Warning, decoded(oneHost),
 		"KubeRay 1.6.2 multiplies replicas by the number, so the group gets no pod"),
 	check.New("replica-unnamed", raydemand.Warning, decoded(deletePodsWithoutReplica),
 		"the operator neither counts nor deletes pods from before numOfHosts was above 1"),

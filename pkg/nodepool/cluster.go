@@ -66,7 +66,8 @@ type Head struct {
 	Guard    Guard
 	// Shape is what the head group's template requests; nil if there is no pod. It is shared and must not be changed.
 	Shape *landing.PodShape
-	// Resources and Labels are what its Ray node has by the manifest in a file; nil in a live cluster, whose GCS says it.
+	// Resources and Labels are what its Ray node has by the manifest in a file; nil in a live cluster, whose GCS says
+	// it.
 	Resources raydemand.Bundle
 	Labels    map[string]string
 }

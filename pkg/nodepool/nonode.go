@@ -41,7 +41,8 @@ func (g *WorkerGroup) MayLand() bool {
 func (g *WorkerGroup) MayLandOnGPUs() bool { return g.MayLand() && len(g.Slices) > 0 }
 
 // NoNode reports that nothing shows that a node can hold a pod of the group: an error if it is proven that none ever
-// will, and otherwise a warning or an information, because only one replica at a time is launched. It returns false if the group is not planned.
+// will, and otherwise a warning or an information, because only one replica at a time is launched. It returns false if
+// the group is not planned.
 func (g *WorkerGroup) NoNode() (raydemand.Finding, bool) {
 	if g.Verdict == nil || g.Verdict.State == landing.Fits || g.Max <= 0 || g.Suspended || g.Broken {
 		return raydemand.Finding{}, false
@@ -59,7 +60,8 @@ func (g *WorkerGroup) NoNode() (raydemand.Finding, bool) {
 		f.Severity = raydemand.Warning
 		if g.Verdict.Beyond {
 			f.Severity = raydemand.Info
-			f.Why = "Heliostat does not compare a pod of group " + g.Name + " with pods on other nodes, so at most one " +
+			f.Why = "Heliostat does not compare a pod of group " + g.Name + " with pods on other nodes, so at most " +
+				"one " +
 				"replica at a time is launched until a pod has joined"
 			f.Fix = "none is needed if the pods get their nodes"
 			break

@@ -50,8 +50,8 @@ func (g *Group) findBlocked(mode string) {
 	}
 }
 
-// Trying reports whether the group launches one replica at a time because nothing shows that a node can hold its pods. A pod that
-// has joined runs on a node.
+// Trying reports whether the group launches one replica at a time because nothing shows that a node can hold its pods.
+// A pod that has joined runs on a node.
 func (g *Group) Trying() bool {
 	return g.NodeFit != nil && g.NodeFit.Verdict == model.FitTrying && g.Joined == 0
 }
@@ -87,7 +87,8 @@ func (g *Group) TryingReason() model.Reason {
 	return model.Reason{
 		Code: model.CodeTrying,
 		Message: fmt.Sprintf(
-			"nothing shows that a node can hold a pod of group %s (%s); Heliostat tries %s at a time until one has joined",
+			"nothing shows that a node can hold a pod of group %s (%s); Heliostat tries %s at a time until one has "+
+				"joined",
 			g.Name,
 			g.NodeFit.Why,
 			phrase.Pods(g.Hosts),

@@ -20,7 +20,9 @@ func (r *Fleet) addShapes(g *Group, i int) {
 		resources, labels := g.withAnnounced(g.Resources, g.Labels)
 		resources, labels = g.onHost(first, resources, g.withOpen(labels))
 		total := r.VectorOf(resources)
-		return &vector.Shape{Group: i, Total: total, Labels: r.LabelSet(labels, g.Slice), Accelerated: r.Accelerated(total)}
+		return &vector.Shape{
+			Group: i, Total: total, Labels: r.LabelSet(labels, g.Slice), Accelerated: r.Accelerated(total),
+		}
 	}
 	g.Shape = shape(true)
 	if g.Hosts == 1 {
@@ -96,7 +98,8 @@ func (r *Fleet) firstHosts(s *model.Snapshot, byName map[string]int) map[string]
 	first := map[string]bool{}
 	for of, pods := range coming {
 		slices.Sort(pods)
-		short := vector.RoundUp(hosts[of], r.Groups[byName[of.group]].Hosts)/r.Groups[byName[of.group]].Hosts - heads[of]
+		replica := r.Groups[byName[of.group]].Hosts
+		short := vector.RoundUp(hosts[of], replica)/replica - heads[of]
 		for _, pod := range pods[:min(max(short, 0), int64(len(pods)))] {
 			first[pod] = true
 		}

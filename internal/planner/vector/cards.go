@@ -325,7 +325,8 @@ func (c *Catalog) StrictlyPacked(it *Item, bundles []raydemand.Bundle) {
 // Needs returns, for example, needs GPU 0.6 + 0.6 + 0.6, each part on one card.
 func (p *pieces) Needs(name string) string {
 	if p.refused > 0 {
-		return fmt.Sprintf("needs %s %s, and Ray refuses amounts of %s above 1 that are not whole", p.refused, name, name)
+		return fmt.Sprintf("needs %s %s, and Ray refuses amounts of %s above 1 that are not whole",
+			p.refused, name, name)
 	}
 	const most = 8
 	var all []string

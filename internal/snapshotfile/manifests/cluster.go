@@ -153,8 +153,9 @@ func Fill(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot {
 	s.Places, s.Promised = own.Places, own.Promised
 	if s.Head == nil && len(s.Nodes) == 0 && cluster.ObservedGeneration == 0 {
 		// Nothing runs yet. Of a head that runs, nobody knows here what is free.
-		s.Head = &planner.Node{Pod: "head", Group: "headgroup", State: planner.Running, Resources: cluster.Head.Resources,
-			Labels: cluster.Head.Labels}
+		s.Head = &planner.Node{Pod: "head", Group: "headgroup", State: planner.Running,
+			Resources: cluster.Head.Resources,
+			Labels:    cluster.Head.Labels}
 	}
 	s.Name, s.UpscalingMode = cmp.Or(s.Name, own.Name), cmp.Or(s.UpscalingMode, own.UpscalingMode)
 	if s.IdleTimeoutSeconds == nil {

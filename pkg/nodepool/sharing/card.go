@@ -31,7 +31,8 @@ type Card struct {
 	// Healthy is false if no work should go to the card; Problem gives the reason.
 	Healthy *bool  `json:"healthy"`
 	Problem string `json:"problem,omitempty"`
-	// Model is the card's model and Mode how it is shared, as HAMi or Volcano registers them; empty if they are unknown.
+	// Model is the card's model and Mode how it is shared, as HAMi or Volcano registers them; empty if they are
+	// unknown.
 	Model string `json:"model,omitempty"`
 	Mode  string `json:"mode,omitempty"`
 	// Source is where the values come from: hami, volcano, koordinator, gpu-mem, dra, agent, or

@@ -21,12 +21,14 @@ var cardChoices = []struct {
 	{"nvidia.com/use-gputype", "", model, "of type %s", contained, false},
 	{"nvidia.com/nouse-gputype", "", model, "of type %s", contained, true},
 	{"nvidia.com/vgpu-mode", HAMi.Name, mode, "in mode %s", strings.Contains, false},
-	{"volcano.sh/vgpu-mode", Volcano.Name, mode, "in mode %s", func(value, mode string) bool { return value == mode }, false},
+	{"volcano.sh/vgpu-mode", Volcano.Name, mode, "in mode %s", equal, false},
 	{"nvidia.com/use-gpuuuid", HAMi.Name, uuid, "with UUID %s", listed, false},
 	{"nvidia.com/nouse-gpuuuid", HAMi.Name, uuid, "with UUID %s", listed, true},
 	{"volcano.sh/vgpu-use-gpuuuid", Volcano.Name, uuid, "with UUID %s", listed, false},
 	{"volcano.sh/vgpu-nouse-gpuuuid", Volcano.Name, uuid, "with UUID %s", listed, true},
 }
+
+func equal(value, of string) bool { return value == of }
 
 func model(c Card) string { return c.Model }
 

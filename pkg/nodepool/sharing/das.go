@@ -11,7 +11,8 @@ func (r *reading) readDAS() bool {
 	if !r.gpus.slicedOnDemand() {
 		return false
 	}
-	r.problem(AmountsAlternative, "the amounts under mig.das.com are how many instances of each profile the cards could "+
+	r.problem(AmountsAlternative, "the amounts under mig.das.com are how many instances of each profile the cards "+
+		"could "+
 		"have, so fewer pods fit than their sum")
 	return r.is(gpuinfo.MIG, gpuinfo.Hardware)
 }

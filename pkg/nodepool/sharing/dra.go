@@ -256,8 +256,8 @@ func (d DRADevice) isPart() bool { return d.Type == "mig" || d.Type == AMDPartit
 type DRADevice struct {
 	// Name is the device's name in its slice: gpu-0, or gpu-0-mig-1g5gb-19-0 with NVML's profile number and the start.
 	Name string
-	// Type is gpu, mig or AMDPartition. UUID is the device's own, ParentUUID the UUID of the card of a part. AMD's cards
-	// have PCI addresses in their place.
+	// Type is gpu, mig or AMDPartition. UUID is the device's own, ParentUUID the UUID of the card of a part. AMD's
+	// cards have PCI addresses in their place.
 	Type, UUID, ParentUUID string
 	Product, Profile       string
 	MemoryMiB              int64

@@ -142,8 +142,8 @@ func (r *reading) contradicted(devices []hamiDevice) bool {
 }
 
 // hamiUnit finds how much memory one nvidia.com/gpumem is, if the node announces it, as HAMi's mock device plugin does:
-// that is the registered memory of all cards, divided by memoryFactor (docs/reference/facts.md#memory-units). The plugin
-// announces 0 if the kubelet cannot take as many.
+// that is the registered memory of all cards, divided by memoryFactor (docs/reference/facts.md#memory-units). The
+// plugin announces 0 if the kubelet cannot take as many.
 func (r *reading) hamiUnit(devices []hamiDevice) {
 	announced := r.gpus.Units[gpuinfo.HAMiMemory]
 	if announced == 0 {
@@ -155,7 +155,8 @@ func (r *reading) hamiUnit(devices []hamiDevice) {
 	}
 	unit, found := factorOf(sum, announced)
 	if !found {
-		r.problem(UnitUnknown, fmt.Sprintf("%s is %d, and %s has %d MiB: no whole factor explains it, so it is unknown "+
+		r.problem(UnitUnknown, fmt.Sprintf("%s is %d, and %s has %d MiB: no whole factor explains it, so it is "+
+			"unknown "+
 			"how much memory a unit is", gpuinfo.HAMiMemory, announced, hamiRegister, sum))
 	}
 	r.memory(gpuinfo.HAMiMemory, unit)

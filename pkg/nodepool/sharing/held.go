@@ -73,7 +73,8 @@ func (b *ByCard[K]) Unrecorded(cards int) string {
 
 // PodAnnotations returns the annotations in which schedulers record what a pod holds.
 func PodAnnotations() []string {
-	return []string{hamiAllocated, hamiToAllocate, hamiMIG, volcanoIDs, ackAllocation, ackCores, gpushareCard, gpushareAmount,
+	return []string{hamiAllocated, hamiToAllocate, hamiMIG, volcanoIDs, ackAllocation, ackCores, gpushareCard,
+		gpushareAmount,
 		koordinatorAllocated}
 }
 

@@ -59,6 +59,6 @@ func MayBeClass(name string) bool {
 // ResourceDeviceClassPrefix).
 const ClassPrefix = "deviceclass.resource.kubernetes.io/"
 
-// ClaimPrefix begins the name of a resource of which a pod with a claim of a ResourceClaimTemplate takes one unit. It is
-// Heliostat's own: followed by namespace and name of the template.
+// ClaimPrefix begins the name of a resource of which a pod with a claim of a ResourceClaimTemplate takes one unit. It
+// is Heliostat's own: followed by namespace and name of the template.
 const ClaimPrefix = "resourceclaimtemplates.resource.k8s.io/"

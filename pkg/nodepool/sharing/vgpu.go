@@ -84,9 +84,9 @@ func (v VGPUScheduler) on(gpus *GPUs) VGPUScheduler {
 	return v
 }
 
-// Held adds up what pods were assigned of the cards with these UUIDs: UUID,type,memory,cores for each card, with a colon
-// after each and a semicolon between containers. A pod without a record holds what it requests, or all of a card if it
-// requests no memory. The result is nil while the pods are unknown.
+// Held adds up what pods were assigned of the cards with these UUIDs: UUID,type,memory,cores for each card, with a
+// colon after each and a semicolon between containers. A pod without a record holds what it requests, or all of a card
+// if it requests no memory. The result is nil while the pods are unknown.
 func (v VGPUScheduler) Held(pods []Pod, cards []string) *ByCard[string] {
 	if pods == nil {
 		return nil
@@ -294,8 +294,8 @@ func vgpuIsolation(devices []hamiDevice) gpuinfo.Isolation {
 }
 
 // vgpuUnit returns the MiB of one unit of memory of which each card has this many. A plugin that is configured to count
-// in larger units divides a card's memory by its factor (docs/reference/facts.md#memory-units). It is 1 if nothing shows
-// the memory of a card, or if a card has no less than it should, and 0 if no factor explains the difference.
+// in larger units divides a card's memory by its factor (docs/reference/facts.md#memory-units). It is 1 if nothing
+// shows the memory of a card, or if a card has no less than it should, and 0 if no factor explains the difference.
 func (r *reading) vgpuUnit(resource string, perCard int64) int64 {
 	card, measured := r.gfdMemory()
 	if !measured && r.gpus.CardMemoryMiB != nil {
@@ -312,8 +312,8 @@ func (r *reading) vgpuUnit(resource string, perCard int64) int64 {
 	return unit
 }
 
-// factorOf returns the factor by which a card's memory was divided; false if none explains the units, or several do. The
-// memory that labels and tables show can be up to a twentieth more than what the driver reports.
+// factorOf returns the factor by which a card's memory was divided; false if none explains the units, or several do.
+// The memory that labels and tables show can be up to a twentieth more than what the driver reports.
 func factorOf(card, units int64) (factor int64, found bool) {
 	if card <= 0 || units <= 0 || 10*units >= 9*card {
 		return 1, true

@@ -9,8 +9,8 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// The modes of cards: coreMode limits shares by software, and in migMode, HAMi or Volcano cuts a card into MIG instances
-// on request.
+// The modes of cards: coreMode limits shares by software, and in migMode, HAMi or Volcano cuts a card into MIG
+// instances on request.
 const (
 	coreMode = "hami-core"
 	migMode  = "mig"
@@ -164,7 +164,8 @@ func (r *reading) reserved(d *hamiDevice) []CardInstance {
 		}
 		for i := range recorded {
 			it := &recorded[i]
-			if at := it.Placement; it.GPUUUID == d.UUID && min(at.Start, at.Size-1) >= 0 && at.Start+at.Size <= mostUnits {
+			at := it.Placement
+			if it.GPUUUID == d.UUID && min(at.Start, at.Size-1) >= 0 && at.Start+at.Size <= mostUnits {
 				instances = append(instances, CardInstance{Profile: it.Profile, Start: &it.Placement.Start,
 					Size: &it.Placement.Size, Free: new(bool)})
 			}

@@ -89,8 +89,8 @@ func (r *reading) volcanoCards() []Card {
 	return r.vgpuCards(Volcano, devices)
 }
 
-// volcanoDevices reads Volcano's register: UUID,count,memory,type,health,mode for each card, ending in a colon (volcano,
-// pkg/scheduler/api/devices/nvidia/vgpu). Memory is in units of volcano.sh/vgpu-memory.
+// volcanoDevices reads Volcano's register: UUID,count,memory,type,health,mode for each card, ending in a colon
+// (volcano, pkg/scheduler/api/devices/nvidia/vgpu). Memory is in units of volcano.sh/vgpu-memory.
 func volcanoDevices(register string) (devices []hamiDevice, err error) {
 	for entry := range strings.SplitSeq(register, ":") {
 		if !strings.Contains(entry, ",") {

@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// ForPodFit converts a node for package landing. Names and labels repeat from node to node, so each text is stored once:
-// otherwise the labels of thousands of nodes would take most of this process's memory.
+// ForPodFit converts a node for package landing. Names and labels repeat from node to node, so each text is stored
+// once: otherwise the labels of thousands of nodes would take most of this process's memory.
 func ForPodFit(reader sharing.Reader, node *corev1.Node) landing.Node {
 	n := landing.Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable, CreatedAt: node.CreationTimestamp.Time,

@@ -63,9 +63,9 @@ func decodeGroups(
 	return groups
 }
 
-// usesUncountedGPUs reports whether the pods of a group use GPUs that no request counts: NVIDIA's runtime shows them all
-// GPUs of a node, and Ray has a number of them. Ray counts its GPUs from the first one in each pod, so two such pods on a
-// node would use the same ones. Nothing but the plan keeps them apart.
+// usesUncountedGPUs reports whether the pods of a group use GPUs that no request counts: NVIDIA's runtime shows them
+// all GPUs of a node, and Ray has a number of them. Ray counts its GPUs from the first one in each pod, so two such
+// pods on a node would use the same ones. Nothing but the plan keeps them apart.
 func usesUncountedGPUs(f Fields, group *nodepool.WorkerGroup) bool {
 	spec := f.silent().Object("template").Object("spec")
 	containers, gpus := spec.Objects("containers"), group.GPUs
@@ -100,8 +100,8 @@ func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nod
 	return head
 }
 
-// sidecarRequests are those of the autoscaler that the operator adds to the head, unless autoscalerOptions has resources
-// (KubeRay 1.6.2, BuildAutoscalerContainer).
+// sidecarRequests are those of the autoscaler that the operator adds to the head, unless autoscalerOptions has
+// resources (KubeRay 1.6.2, BuildAutoscalerContainer).
 var sidecarRequests = landing.Quantities{"cpu": raydemand.One / 2, "memory": raydemand.Whole(512 << 20)}
 
 func decodeGroup(
@@ -167,7 +167,8 @@ func checkGroup(f Fields, group *nodepool.WorkerGroup) {
 	if group.NumOfHosts < 1 {
 		// docs/reference/facts.md#hosts-of-a-replica
 		f.Report.Add(raydemand.Warning, HostsBelowOne, f.at("numOfHosts"), fmt.Sprint(group.NumOfHosts),
-			"Heliostat counts it as 1, as the operator means to; KubeRay 1.6.2 multiplies replicas by it, so the group "+
+			"Heliostat counts it as 1, as the operator means to; KubeRay 1.6.2 multiplies replicas by it, so the "+
+				"group "+
 				"gets no pod",
 			"set it to 1, or remove it")
 		group.NumOfHosts = 1

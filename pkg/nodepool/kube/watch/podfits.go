@@ -254,7 +254,8 @@ func reportSlices(report *finding.List, group *nodepool.WorkerGroup, visible vis
 		}
 	}
 	if visible.count > 0 && group.Max > 0 && !group.Suspended {
-		rayobject.ReportTemplate(report, group, landing.VisibleFinding(visible.first, visible.count, group.GPUs.Declared))
+		rayobject.ReportTemplate(report, group,
+			landing.VisibleFinding(visible.first, visible.count, group.GPUs.Declared))
 	}
 }
 
