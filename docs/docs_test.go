@@ -102,7 +102,7 @@ func unusedCodes(t *testing.T) []string {
 
 // findingPackages are the packages that report findings.
 var findingPackages = []string{
-	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
+	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/dra", "pkg/nodepool/kube/rayobject",
 	"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/owners", "pkg/nodepool/kube/namespaces", "pkg/nodepool/capacity", "pkg/nodepool/kube/watch",
 	"pkg/nodepool/kube/ceilings", "pkg/nodepool/kube/events", "internal/planner/model", "internal/controller",
 	"internal/controller/consolidation", "internal/controller/observation", "internal/controller/reverts",

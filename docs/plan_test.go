@@ -64,6 +64,7 @@ func TestPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 	snapshot["rayCluster"] = "object" // in the place of groups
 	snapshot["kubeNodes"], snapshot["kubePods"], snapshot["pools"] = "list", "list", "list"
 	snapshot["kubeResourceSlices"], snapshot["kubeResourceClaims"] = "list", "list"
+	snapshot["kubeDeviceClasses"], snapshot["kubeResourceClaimTemplates"] = "list", "list"
 	snapshot["topologyLabels"] = "labels"
 	snapshot["complete"] = "yes or no"
 	want := map[string]map[string]string{

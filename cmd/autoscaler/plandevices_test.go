@@ -101,3 +101,28 @@ func TestAPlanSaysThatClaimsAreUnknown(t *testing.T) {
 		})
 	}
 }
+
+func TestDevicesThatAClassSuppliesBoundAGroup(t *testing.T) {
+	const class = `{"metadata": {"name": "gpu.nvidia.com"}, "spec": {"extendedResourceName": "nvidia.com/gpu",
+		"selectors": [{"cel": {"expression": "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"}}]}}`
+	cardless, eight := jointNode("n1", "a=b", "example.com/b=1"), jointNode("n1", "a=b", "nvidia.com/gpu=8")
+	for name, test := range map[string]struct {
+		node, slice, claim, classes string
+		want                        int
+	}{
+		"four cards":      {cardless, sliceOf(4), "", `, "kubeDeviceClasses": [` + class + `]`, 4},
+		"a claim has one": {cardless, sliceOf(4), claimOf("gpu-2"), `, "kubeDeviceClasses": [` + class + `]`, 3},
+		"the class does not select MIG instances":     {cardless, sliceOf(2, mixed1g(0)), "", `, "kubeDeviceClasses": [` + class + `]`, 2},
+		"a device plugin on the node comes first":     {eight, sliceOf(4), "", `, "kubeDeviceClasses": [` + class + `]`, 8},
+		"no class supplies the name, so one is tried": {cardless, sliceOf(4), "", `, "kubeDeviceClasses": []`, 1},
+		"classes are unknown, and NVIDIA's is usual":  {cardless, sliceOf(4), "", "", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snapshot := strings.Replace(jointSnapshot([]jointGroup{gpuGroup("a", 1)}, test.node, onlyP), `"kubeNodes":`, `"kubePods": [], "kubeResourceSlices": [`+
+				test.slice+`], "kubeResourceClaims": [`+test.claim+`]`+test.classes+`, "kubeNodes":`, 1)
+			if plan := planOf(t, snapshot); plan.Launch["a"] != test.want {
+				t.Errorf("launches %v, want %d\n%+v", plan.Launch, test.want, plan.InfeasibleRequests)
+			}
+		})
+	}
+}
