@@ -46,10 +46,24 @@ func (in input) placeCards() []landing.Card {
 			Cores: field("cores").OptionalCount(0, model.MaxCount),
 			Slots: field("slots").OptionalCount(0, model.MaxCount),
 			Used:  field("used").Flag(),
+			Parts: field("parts").cardParts(), Refuses: field("refuses").texts(),
 		})
 		done()
 	}
 	return cards
+}
+
+// cardParts reads the sizes into which a card is cut.
+func (in input) cardParts() []landing.Part {
+	var parts []landing.Part
+	for _, each := range in.objects() {
+		field, done := each.fields()
+		parts = append(parts, landing.Part{
+			Memory: field("memory").Count(0, model.MaxCount, 0), Cores: field("cores").Count(0, 100, 0),
+		})
+		done()
+	}
+	return parts
 }
 
 // promises reads what other RayClusters have on their way.
