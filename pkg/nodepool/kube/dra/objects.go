@@ -34,7 +34,7 @@ type Objects struct {
 	classes   map[string]*resourcev1.DeviceClass
 	templates map[types.NamespacedName]*resourcev1.ResourceClaimTemplate
 
-	// kinds counts the changes of classes and templates. known are the answers for nodes that did not change since.
+	// kinds counts the changes of classes. known are the answers for nodes when they were last asked for.
 	kinds    int64
 	known    map[string]answer
 	compiled *cel.Cache
@@ -144,10 +144,12 @@ func (o *Objects) KnowClasses() (differs bool) {
 // PutClass keeps a DeviceClass.
 func (o *Objects) PutClass(class *resourcev1.DeviceClass) (differs bool) {
 	o.KnowClasses()
-	o.kinds++
 	before := o.classes[class.Name]
 	o.classes[class.Name] = class
-	return before == nil || !reflect.DeepEqual(before.Spec, class.Spec)
+	if differs = before == nil || !reflect.DeepEqual(before.Spec, class.Spec); differs {
+		o.kinds++
+	}
+	return differs
 }
 
 // DropClass forgets a DeviceClass.
@@ -167,7 +169,7 @@ func (o *Objects) ClearClasses() (differs bool) {
 
 // PutTemplate keeps a ResourceClaimTemplate.
 func (o *Objects) PutTemplate(template *resourcev1.ResourceClaimTemplate) (differs bool) {
-	if o.kinds++; o.templates == nil {
+	if o.templates == nil {
 		o.templates = map[types.NamespacedName]*resourcev1.ResourceClaimTemplate{}
 	}
 	name := types.NamespacedName{Namespace: template.Namespace, Name: template.Name}
@@ -179,14 +181,12 @@ func (o *Objects) PutTemplate(template *resourcev1.ResourceClaimTemplate) (diffe
 // DropTemplate forgets a ResourceClaimTemplate.
 func (o *Objects) DropTemplate(name types.NamespacedName) (differs bool) {
 	_, differs = o.templates[name]
-	o.kinds++
 	delete(o.templates, name)
 	return differs
 }
 
 // ClearTemplates forgets all ResourceClaimTemplates.
 func (o *Objects) ClearTemplates() (differs bool) {
-	o.kinds++
 	differs, o.templates = len(o.templates) > 0, nil
 	return differs
 }

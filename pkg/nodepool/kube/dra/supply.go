@@ -31,12 +31,18 @@ type Supply struct {
 // by a taint, and those that no claim takes. An allocator that prefers other devices may find fewer.
 type Units struct{ All, Well, Free int64 }
 
-// answer is a Supply with what it depends on.
+// answer is what was counted on a node, by the text of the claim, with what it depends on.
 type answer struct {
-	slices []*resourcev1.ResourceSlice
-	taken  []string
-	kinds  int64
-	supply Supply
+	slices  []*resourcev1.ResourceSlice
+	taken   []string
+	kinds   int64
+	counted map[string]Units
+}
+
+// ask is the claim for one unit of a resource. text is equal for equal claims.
+type ask struct {
+	text  string
+	claim resourcev1.ResourceClaimSpec
 }
 
 // features are those of kube-scheduler 1.36 that change which devices a claim can have. taintless ignores taints.
@@ -76,19 +82,26 @@ func (o *Objects) ByNode() (nodes map[string]Supply, others Supply) {
 	if o.compiled == nil {
 		o.compiled = cel.NewCache(compiledSelectors, cel.Features{})
 	}
-	asks, taken, fresh := o.asks(), o.taken(), map[string]answer{}
+	asks, taken, fresh := map[string]ask{}, o.taken(), map[string]answer{}
+	for name, claim := range o.asks() {
+		asks[name] = ask{claim.String(), claim}
+	}
 	nodes = make(map[string]Supply, len(byNode))
 	for node, own := range byNode {
 		own = withCounters(own, shared)
-		now := answer{slices: own, taken: takenOf(own, taken), kinds: o.kinds}
-		before, known := o.known[node]
-		if known && before.kinds == now.kinds && slices.Equal(before.slices, own) && slices.Equal(before.taken, now.taken) {
-			now.supply = before.supply
-		} else {
-			now.supply = o.supplyOn(node, own, asks, taken)
+		now := answer{slices: own, taken: takenOf(own, taken), kinds: o.kinds, counted: map[string]Units{}}
+		before := o.known[node]
+		if before.kinds == now.kinds && slices.Equal(before.slices, own) && slices.Equal(before.taken, now.taken) {
+			for _, asked := range asks {
+				if units, known := before.counted[asked.text]; known {
+					now.counted[asked.text] = units
+				}
+			}
 		}
-		fresh[node], now.supply.Open = now, others.Open
-		nodes[node] = now.supply
+		fresh[node] = now
+		supply := o.supplyOn(node, now, asks, taken)
+		supply.Open = others.Open
+		nodes[node] = supply
 	}
 	o.known = fresh
 	return nodes, others
@@ -130,19 +143,19 @@ func takenOf(own []*resourcev1.ResourceSlice, taken sets.Set[structured.DeviceID
 	return names
 }
 
-// supplyOn counts the units of each resource on a node. Resources with equal claims are counted once.
-func (o *Objects) supplyOn(node string, own []*resourcev1.ResourceSlice, asks map[string]resourcev1.ResourceClaimSpec,
-	taken sets.Set[structured.DeviceID]) Supply {
-	supply, counted := Supply{Units: map[string]Units{}}, map[string]Units{}
-	for name, ask := range asks {
-		text := ask.String()
-		units, known := counted[text]
+// supplyOn counts the units of each resource on a node. What equal claims can have is counted once.
+func (o *Objects) supplyOn(
+	node string, on answer, asks map[string]ask, taken sets.Set[structured.DeviceID],
+) Supply {
+	supply := Supply{Units: map[string]Units{}}
+	for name, asked := range asks {
+		units, known := on.counted[asked.text]
 		if !known {
-			c := counter{classes: o, compiled: o.compiled, slices: own, ask: ask,
+			c := counter{classes: o, compiled: o.compiled, slices: on.slices, ask: asked.claim,
 				node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}
 			none := sets.New[structured.DeviceID]()
 			units = Units{c.count(taintless, none), c.count(features, none), c.count(features, taken)}
-			counted[text] = units
+			on.counted[asked.text] = units
 		}
 		if units.All > 0 && units.All < most {
 			supply.Units[name] = units
