@@ -220,7 +220,7 @@ func (o *Objects) List() ([]*resourcev1.DeviceClass, error) {
 }
 
 // asks returns what pods can ask for, each as the claim for one unit. Of the classes with one extended name, the newest
-// counts, then the first by name (k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache).
+// counts, then the first by name (docs/reference/facts.md#extended-names-of-deviceclasses).
 func (o *Objects) asks() map[string]resourcev1.ResourceClaimSpec {
 	all := map[string]resourcev1.ResourceClaimSpec{}
 	classes, _ := o.List()
