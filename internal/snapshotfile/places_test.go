@@ -24,7 +24,7 @@ func TestPlacesOfASnapshotAreReadAsTheyAreWritten(t *testing.T) {
 		}}},
 		Places: []landing.Place{
 			{Pool: "p", Node: "n", Nodes: new(int64(3)), Free: landing.Quantities{"cpu": raydemand.Whole(8)}, CardOrder: landing.LastCard,
-				Cards:   []landing.Card{{Count: 2, Total: 15, Memory: new(int64(7)), Cores: new(int64(0)), Slots: new(int64(9)), Used: true}, {Total: 3},
+				Cards: []landing.Card{{Count: 2, Total: 15, Memory: new(int64(7)), Cores: new(int64(0)), Slots: new(int64(9)), Used: true}, {Total: 3},
 					{Parts: []landing.Part{{Memory: 10, Cores: 14}, {Memory: 20, Cores: 28}}, Refuses: []string{"g"}}},
 				Accepts: []string{"g"}, Counted: []string{"h"}, Holds: map[string]int64{"g": 1}},
 			{Pool: "q", New: true, AnySize: true, Unproven: true, Free: landing.Quantities{}, Accepts: []string{"g"}},

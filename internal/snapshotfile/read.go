@@ -40,8 +40,8 @@ type Document struct {
 	// be nil.
 	KubeResourceSlices, KubeResourceClaims json.RawMessage
 	// KubeDeviceClasses say which resources the devices stand for, and KubeResourceClaimTemplates what a claim of a pod
-	// requests. Each may be nil.
-	KubeDeviceClasses, KubeResourceClaimTemplates json.RawMessage
+	// requests. KubeDeviceTaintRules taint devices. Each may be nil.
+	KubeDeviceClasses, KubeResourceClaimTemplates, KubeDeviceTaintRules json.RawMessage
 	// PoolsComplete says that no other pool can get a node.
 	PoolsComplete bool
 	// Findings report unknown keys.
@@ -150,6 +150,7 @@ func (in input) document() Document {
 	nodes, pods, pools := field("kubeNodes"), field("kubePods"), field("pools")
 	devices, claims := field("kubeResourceSlices"), field("kubeResourceClaims")
 	classes, templates := field("kubeDeviceClasses"), field("kubeResourceClaimTemplates")
+	rules := field("kubeDeviceTaintRules")
 	doc.PoolsComplete = field("complete").Flag()
 	switch {
 	case !cluster.Absent() && !groups.Absent():
@@ -158,8 +159,9 @@ func (in input) document() Document {
 		cluster.Fail("a RayCluster manifest beside kubeNodes, kubePods or pools; groups have their own slice and pools")
 	case cluster.Absent() && !(devices.Absent() && claims.Absent()):
 		cluster.Fail("a RayCluster manifest beside kubeResourceSlices or kubeResourceClaims")
-	case cluster.Absent() && !(classes.Absent() && templates.Absent()):
-		cluster.Fail("a RayCluster manifest beside kubeDeviceClasses or kubeResourceClaimTemplates")
+	case cluster.Absent() && !(classes.Absent() && templates.Absent() && rules.Absent()):
+		cluster.Fail("a RayCluster manifest beside kubeDeviceClasses, kubeResourceClaimTemplates or " +
+			"kubeDeviceTaintRules")
 	case len(cluster.Raw()) > mostManifest:
 		cluster.Fail(fmt.Sprintf("a manifest of at most %d MiB, more than an API server stores", mostManifest>>20))
 	case !cluster.Absent():
@@ -167,6 +169,7 @@ func (in input) document() Document {
 		doc.KubeNodes, doc.KubePods, doc.Pools = nodes.given(), pods.given(), pools.given()
 		doc.KubeResourceSlices, doc.KubeResourceClaims = devices.given(), claims.given()
 		doc.KubeDeviceClasses, doc.KubeResourceClaimTemplates = classes.given(), templates.given()
+		doc.KubeDeviceTaintRules = rules.given()
 	case len(groups.Raw()) == 0:
 		groups.Fail("a list of worker groups, or rayCluster: {…} in its place")
 	}

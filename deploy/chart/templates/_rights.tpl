@@ -75,7 +75,7 @@
   verbs: [get, list, watch] # optional: otherwise polled by name, with singleNamespaceInstall
 {{- if or (not .Values.singleNamespaceInstall) .Values.allPodsRbacEnable }}
 - apiGroups: [resource.k8s.io]
-  resources: [resourceslices, resourceclaims, deviceclasses, resourceclaimtemplates]
+  resources: [resourceslices, resourceclaims, deviceclasses, resourceclaimtemplates, devicetaintrules]
   verbs: [list, watch] # optional: without it, plans do not count devices of Dynamic Resource Allocation
 {{- end }}
 - apiGroups: [karpenter.sh]

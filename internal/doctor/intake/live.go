@@ -54,6 +54,7 @@ var sources = []source{
 	{resource("resource.k8s.io", "v1", "resourceclaimtemplates"), "ResourceClaimTemplate", true, "", false},
 	{resource("resource.k8s.io", "v1", "resourceslices"), "ResourceSlice", false, "", false},
 	{resource("resource.k8s.io", "v1", "deviceclasses"), "DeviceClass", false, "", false},
+	{resource("resource.k8s.io", "v1beta2", "devicetaintrules"), "DeviceTaintRule", false, "", false},
 	{resource("karpenter.sh", "v1", "nodepools"), "NodePool", false, "", false},
 	{resource("policy", "v1", "poddisruptionbudgets"), "PodDisruptionBudget", true, "", false},
 	{resource("kueue.x-k8s.io", "v1beta2", "localqueues"), "LocalQueue", true, "", false},

@@ -179,6 +179,8 @@ func readDevices(object *inventory.Object, devices *dra.Objects) (unreadable []s
 		return readInto(object, devices.PutClass)
 	case "ResourceClaimTemplate":
 		return readInto(object, devices.PutTemplate)
+	case "DeviceTaintRule":
+		return readInto(object, devices.PutRule)
 	}
 	return nil
 }

@@ -49,6 +49,7 @@ var kinds = []Kind{
 	{"ResourceClaimTemplate", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}, false},
 	{"ResourceSlice", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3"}, false},
 	{"DeviceClass", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3"}, false},
+	{"DeviceTaintRule", "resource.k8s.io", []string{"v1beta2", "v1alpha3"}, false},
 	{"NodePool", "karpenter.sh", []string{"v1", "v1beta1"}, false},
 	{"PodDisruptionBudget", "policy", []string{"v1"}, false},
 	{"LocalQueue", "kueue.x-k8s.io", []string{"v1beta2", "v1beta1"}, false},

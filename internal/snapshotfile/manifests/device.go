@@ -38,6 +38,9 @@ func (p *places) readDevices(doc snapshotfile.Document) error {
 		err = eachIn(doc.KubeResourceClaimTemplates, "kubeResourceClaimTemplates", "ResourceClaimTemplate",
 			p.devices.PutTemplate)
 	}
+	if err == nil {
+		err = eachIn(doc.KubeDeviceTaintRules, "kubeDeviceTaintRules", "DeviceTaintRule", p.devices.PutRule)
+	}
 	return err
 }
 

@@ -185,7 +185,8 @@ func VisibleFinding(first string, count int, declared *raydemand.Amount) raydema
 	if declared != nil && *declared > 0 {
 		return raydemand.Finding{
 			Code: GPUsVisible, Severity: raydemand.Warning, Field: "NVIDIA_VISIBLE_DEVICES", Seen: seen,
-			Why: "num-gpus tells Ray of GPUs that the pods do not request, so Kubernetes gives the same ones to other pods",
+			Why: "num-gpus tells Ray of GPUs that the pods do not request, so Kubernetes gives the same ones to " +
+				"other pods",
 			Fix: "request the GPUs: set the limit nvidia.com/gpu to " + declared.String(),
 		}
 	}

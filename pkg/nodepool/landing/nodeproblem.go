@@ -20,7 +20,8 @@ func NodeProblem(node string, problem sharing.Problem) (f raydemand.Finding, mat
 		f.Field = "status.allocatable"
 		f.Why = "it is unknown what a pod gets of a card there, so requests for memory, compute or isolation do not " +
 			"use the node"
-		f.Fix = "restart the device plugin and the labeller on the node; names that nothing announces any more go when " +
+		f.Fix = "restart the device plugin and the labeller on the node; names that nothing announces any more go " +
+			"when " +
 			"the kubelet restarts"
 	case sharing.SharingUnlabelled:
 		f.Field = "status.allocatable"
@@ -33,9 +34,11 @@ func NodeProblem(node string, problem sharing.Problem) (f raydemand.Finding, mat
 		f.Fix = "restart HAMi's device plugin on the node, which writes the annotation again"
 	case sharing.RegisterContradicted:
 		f.Field = "status.allocatable[" + gpuinfo.NvidiaGPU + "]"
-		f.Why = "it is unknown whether a unit is a card or a share, so requests for memory, compute or isolation do not " +
+		f.Why = "it is unknown whether a unit is a card or a share, so requests for memory, compute or isolation do " +
+			"not " +
 			"use the node"
-		f.Fix = "run one of the two device plugins there; if HAMi is gone, remove the annotation with kubectl annotate " +
+		f.Fix = "run one of the two device plugins there; if HAMi is gone, remove the annotation with kubectl " +
+			"annotate " +
 			"node " + node + " hami.io/node-nvidia-register-"
 	case sharing.UnitUnknown:
 		f.Field = "status.allocatable"

@@ -13,8 +13,8 @@ import (
 // Verdict says whether any node could hold a pod of a worker group, and why none could.
 type Verdict struct {
 	State State
-	// Why is the reason of the nearest node or pool; empty if State is Fits. Beyond: it is Trying because of a rule that
-	// depends on pods on other nodes.
+	// Why is the reason of the nearest node or pool; empty if State is Fits. Beyond: it is Trying because of a rule
+	// that depends on pods on other nodes.
 	Why    string
 	Beyond bool
 	// Settles is when a proof that depends on what nodes announce is valid: until then they may still be coming up. It

@@ -126,8 +126,8 @@ func TestDevicesBoundGroups(t *testing.T) {
 	}
 }
 
-// cluster returns a RayCluster with a group by name and one by a claim. Ray is told of the claimed GPU, because the
-// operator passes only what limits say.
+// cluster returns a RayCluster with a group by name and one by a claim. rayStartParams name the claimed GPU,
+// because the operator passes only what limits say.
 func cluster(t *testing.T, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	object := rig.Cluster{Namespace: namespace, Name: name, HeadNodes: map[string]string{"pool": "cpu"}, Groups: []rig.Group{

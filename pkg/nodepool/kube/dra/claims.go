@@ -40,9 +40,11 @@ func AddClaims(namespace string, group *nodepool.WorkerGroup, resources map[type
 		Code: ClaimsUnbounded, Severity: raydemand.Info,
 		Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec.resourceClaims", group.Index),
 		Seen:  strings.Join(slices.Compact(uncounted), ", "),
-		Why: "plans do not compare what the claim requests with the devices of the nodes, because its template is not " +
+		Why: "plans do not compare what the claim requests with the devices of the nodes, because its template is " +
+			"not " +
 			"known or all pods share it; they may launch pods that find no device",
-		Fix: "let Heliostat read resourceclaimtemplates of resource.k8s.io, or set maxReplicas to the number of pods for " +
+		Fix: "let Heliostat read resourceclaimtemplates of resource.k8s.io, or set maxReplicas to the number of pods " +
+			"for " +
 			"which there are devices",
 	}, len(uncounted) > 0
 }

@@ -1,6 +1,6 @@
 // Package dra says what Dynamic Resource Allocation supplies on each node: how many units of each extended resource
-// that a DeviceClass stands for, and how many pods can have a claim of a ResourceClaimTemplate. It asks the allocator of
-// kube-scheduler (k8s.io/dynamic-resource-allocation), so counts, allocationMode, firstAvailable, CEL selectors,
+// that a DeviceClass stands for, and how many pods can have a claim of a ResourceClaimTemplate. It asks the allocator
+// of kube-scheduler (k8s.io/dynamic-resource-allocation), so counts, allocationMode, firstAvailable, CEL selectors,
 // constraints, shared counters, taints and tolerations mean what they mean there.
 //
 // It must not decide where pods fit, and it reads no files and no API server.
@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/cel"
@@ -28,7 +29,9 @@ type Objects struct {
 	// GPUs are the cards among the devices. Change the objects here, not there.
 	GPUs nodeobject.Devices
 
-	slices map[string]*resourcev1.ResourceSlice
+	// offered are the ResourceSlices as drivers publish them; slices have the taints of the rules, too.
+	offered, slices map[string]*resourcev1.ResourceSlice
+	rules           map[string]*resourcev1alpha3.DeviceTaintRule
 	// held are the devices of each ResourceClaim. Each of these is nil while its objects are unknown.
 	held      map[types.NamespacedName][]structured.DeviceID
 	classes   map[string]*resourcev1.DeviceClass
@@ -43,20 +46,20 @@ type Objects struct {
 // KnowSlices notes that ResourceSlices are known, even if there are none, and reports whether they were not.
 func (o *Objects) KnowSlices() (differs bool) {
 	if differs = o.slices == nil; differs {
-		o.slices = map[string]*resourcev1.ResourceSlice{}
+		o.offered, o.slices = map[string]*resourcev1.ResourceSlice{}, map[string]*resourcev1.ResourceSlice{}
 	}
 	return differs
 }
 
 // PutSlice keeps a ResourceSlice, and reports whether it differs from what was kept.
 func (o *Objects) PutSlice(slice *resourcev1.ResourceSlice) (differs bool) {
-	o.GPUs.PutSlice(slice)
 	o.KnowSlices()
-	before, known := o.slices[slice.Name]
+	before, known := o.offered[slice.Name]
 	if known && reflect.DeepEqual(before.Spec, slice.Spec) {
 		return false
 	}
-	o.slices[slice.Name] = slice
+	o.offered[slice.Name] = slice
+	o.taint(slice)
 	return true
 }
 
@@ -65,13 +68,14 @@ func (o *Objects) DropSlice(name string) (differs bool) {
 	o.GPUs.DropSlice(name)
 	_, differs = o.slices[name]
 	delete(o.slices, name)
+	delete(o.offered, name)
 	return differs
 }
 
 // ClearSlices forgets all ResourceSlices, which are unknown then.
 func (o *Objects) ClearSlices() (differs bool) {
 	o.GPUs.ClearSlices()
-	differs, o.slices = len(o.slices) > 0, nil
+	differs, o.slices, o.offered = len(o.slices) > 0, nil, nil
 	return differs
 }
 

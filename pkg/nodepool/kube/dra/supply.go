@@ -47,7 +47,9 @@ type ask struct {
 
 // features are those of kube-scheduler 1.36 that change which devices a claim can have. taintless ignores taints.
 var (
-	features  = structured.Features{AdminAccess: true, DeviceTaints: true, PartitionableDevices: true, PrioritizedList: true}
+	features = structured.Features{
+		AdminAccess: true, DeviceTaints: true, PartitionableDevices: true, PrioritizedList: true,
+	}
 	taintless = structured.Features{AdminAccess: true, PartitionableDevices: true, PrioritizedList: true}
 )
 
@@ -57,8 +59,8 @@ const most = 1 << 10
 // compiledSelectors bounds the CEL selectors that are kept compiled.
 const compiledSelectors = 256
 
-// ByNode returns what is supplied on each node that has devices, and what is supplied on all others. A node whose slices
-// and claims did not change keeps its answer.
+// ByNode returns what is supplied on each node that has devices, and what is supplied on all others. A node whose
+// slices and claims did not change keeps its answer.
 func (o *Objects) ByNode() (nodes map[string]Supply, others Supply) {
 	others = Supply{Open: o.classes == nil || len(o.classes) > 0 && o.slices == nil}
 	byNode, shared := map[string][]*resourcev1.ResourceSlice{}, []*resourcev1.ResourceSlice{}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,7 +48,7 @@ type nodeDevices struct {
 }
 
 // deviceClients read the kinds.
-type deviceClients struct{ slices, claims, classes, templates claimClient }
+type deviceClients struct{ slices, claims, classes, templates, rules claimClient }
 
 // devicesOfNode are the devices of one node, and what they supply. version differs after each change.
 type devicesOfNode struct {
@@ -62,8 +63,10 @@ func newNodeDevices(
 	resource := func(name string) claimClient {
 		return client.Resource(resourcev1.SchemeGroupVersion.WithResource(name))
 	}
+	rules := client.Resource(resourcev1.SchemeGroupVersion.WithResource("devicetaintrules").GroupResource().
+		WithVersion("v1beta2"))
 	return devicesFrom(deviceClients{resource("resourceslices"), resource("resourceclaims"),
-		resource("deviceclasses"), resource("resourceclaimtemplates")}, served, log, changed)
+		resource("deviceclasses"), resource("resourceclaimtemplates"), rules}, served, log, changed)
 }
 
 func devicesFrom(
@@ -81,7 +84,8 @@ const (
 	claimKind    = "ResourceClaims"
 	classKind    = "DeviceClasses"
 	templateKind = "ResourceClaimTemplates"
-	deviceKinds  = 4
+	ruleKind     = "DeviceTaintRules"
+	deviceKinds  = 5
 )
 
 // Start reads the objects until ctx ends.
@@ -109,7 +113,14 @@ func (d *nodeDevices) Start(ctx context.Context) error {
 	})
 	reads.Go(func() {
 		readDevices(ctx, d, d.clients.templates, deviceKind[resourcev1.ResourceClaimTemplate]{
-			name: templateKind, clear: d.devices.ClearTemplates, put: d.devices.PutTemplate, drop: d.devices.DropTemplate,
+			name: templateKind, clear: d.devices.ClearTemplates, put: d.devices.PutTemplate,
+			drop: d.devices.DropTemplate,
+		})
+	})
+	reads.Go(func() {
+		readDevices(ctx, d, d.clients.rules, deviceKind[resourcev1alpha3.DeviceTaintRule]{
+			name: ruleKind, clear: d.devices.ClearRules, put: d.devices.PutRule,
+			drop: func(name types.NamespacedName) bool { return d.devices.DropRule(name.Name) },
 		})
 	})
 	reads.Wait()
@@ -202,7 +213,7 @@ func (d *nodeDevices) forbid(ctx context.Context, kind string, clear, empty func
 	d.hear(kind)
 	d.mu.Unlock()
 	if !before {
-		d.log.Info(kind+" are forbidden, so what Dynamic Resource Allocation supplies is not counted", "reason", err)
+		d.log.Info(kind+" are forbidden, so plans do not count what they say about devices", "reason", err)
 		d.changed(true)
 	}
 }
@@ -232,7 +243,8 @@ func (d *nodeDevices) now() (map[string]devicesOfNode, dra.Supply) {
 	byNode := d.devices.GPUs.ByNode()
 	for node, supply := range supplies {
 		on := devicesOfNode{byNode[node], supply, d.newest}
-		if before := d.byNode[node]; reflect.DeepEqual(before.list, on.list) && reflect.DeepEqual(before.supply, supply) {
+		before := d.byNode[node]
+		if reflect.DeepEqual(before.list, on.list) && reflect.DeepEqual(before.supply, supply) {
 			on.version = before.version
 		}
 		fresh[node] = on

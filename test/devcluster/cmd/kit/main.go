@@ -3,9 +3,9 @@
 //
 //	kit [-parts "PART ..."] [-kubernetes RELEASE] [-ray "VERSION ..."] [-variables] [TITLE=DIR:PACKAGE:OUTPUT]...
 //
-// With -parts it builds those parts instead of a default dev cluster, and with -kubernetes those of another release. With -variables it prints at the end, for a shell
-// to read, where the environment of each Ray version is: HELIOSTAT_RAY_VENV_2_60_0=DIRECTORY. Progress then goes to
-// standard error.
+// With -parts it builds those parts instead of a default dev cluster, and with -kubernetes those of another release.
+// With -variables it prints at the end, for a shell to read, where the environment of each Ray version is:
+// HELIOSTAT_RAY_VENV_2_60_0=DIRECTORY. Progress then goes to standard error.
 package main
 
 import (
@@ -22,7 +22,8 @@ import (
 
 func main() {
 	parts := flag.String("parts", "", "build only these parts, separated by spaces: kueue, karpenter, kwok, kubectl, …")
-	kubernetes := flag.String("kubernetes", "", "the release of Kubernetes, for example 1.36.0; empty means the default")
+	kubernetes := flag.String("kubernetes", "", "the release of Kubernetes, for example 1.36.0; empty means the "+
+		"default")
 	ray := flag.String("ray", kit.DefaultRay, "the versions of Ray to install, separated by spaces")
 	variables := flag.Bool("variables", false, "print where the environments of Ray are, as variables of a shell")
 	flag.Parse()
