@@ -190,6 +190,8 @@ var rayClusterChecks = []check.Check{
 		"which of the numbers reaches `ray start` changes from pod to pod "+
 			"(docs/reference/facts.md#keys-of-the-field-resources)"),
 	check.New("pods-refused", raydemand.Error, decoded(edit), "the API server refuses every pod of the group"),
+	check.New("bytes-fractional", raydemand.Warning, decoded(mebibytes),
+		"the suffix m means a thousandth, so the amount is hardly what you mean"),
 	check.New("ray-start-fails", raydemand.Error, decoded(requoteResources),
 		"every pod of the group exits at once and restarts again and again"),
 	check.New("start-command-unknown", raydemand.Warning, decoded(edit),

@@ -92,6 +92,13 @@ func oneHost(o *inventory.Object, f raydemand.Finding) fix.Fix {
 	return edit(o, f)
 }
 
+func mebibytes(o *inventory.Object, f raydemand.Finding) fix.Fix {
+	if at, ok := pathIn(o, f); ok {
+		return fix.Patch(o, fix.Replace(at, strings.TrimSuffix(f.Seen, "m")+"Mi")).Hint("if you mean mebibytes")
+	}
+	return edit(o, f)
+}
+
 func requoteResources(o *inventory.Object, f raydemand.Finding) fix.Fix {
 	for _, g := range inventory.GroupsOf(o, gpuinfo.Names{}) {
 		v := g.Get("rayStartParams", "resources")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -12,8 +13,13 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// PodsRefused marks a group whose pods the API server rejects.
-const PodsRefused = "pods-refused"
+// Codes of findings about the resources of a container.
+const (
+	// PodsRefused marks a group whose pods the API server rejects.
+	PodsRefused = "pods-refused"
+	// BytesFractional: an amount in bytes is not a whole number, such as 512m, which is half a byte.
+	BytesFractional = "bytes-fractional"
+)
 
 // container is the part of a container in a pod template that Heliostat reads.
 type container struct {
@@ -93,6 +99,14 @@ func (c container) script() string {
 	return strings.Join(slices.Concat(c.command, c.args), " ")
 }
 
+// checkContainers checks the resources of all containers of a worker group's or the head's template.
+func checkContainers(group Fields) {
+	spec := group.Object("template").Object("spec")
+	for _, f := range slices.Concat(spec.Objects("initContainers"), spec.Objects("containers")) {
+		decodeContainer(f).checkResources(f)
+	}
+}
+
 // checkResources reports what makes the API server reject the pod: negative amounts, and for resources such as
 // nvidia.com/gpu, which require whole numbers and equal requests and limits, any others.
 func (c container) checkResources(f Fields) {
@@ -134,8 +148,9 @@ func (c container) checkResources(f Fields) {
 	}
 }
 
-// checkNative reports a resource without a domain that containers do not have, such as cpus, and a negative amount of a
-// native resource (Kubernetes, ValidateContainerResourceName).
+// checkNative reports a resource without a domain that containers do not have, such as cpus, a negative amount of a
+// native resource, a request above its limit (Kubernetes, ValidateContainerResourceName and
+// validateContainerResourceRequirements), and a fraction of a byte.
 func (c container) checkNative(f Fields, name string) {
 	if !strings.Contains(name, "/") && !slices.Contains([]string{"cpu", "memory", "ephemeral-storage"}, name) &&
 		!strings.HasPrefix(name, "hugepages-") {
@@ -148,12 +163,29 @@ func (c container) checkNative(f Fields, name string) {
 			"want cpu, memory, ephemeral-storage, hugepages-SIZE, or a name with a domain such as nvidia.com/gpu")
 		return
 	}
-	section, amount := "limits", c.limits[name]
-	if amount.Sign() >= 0 {
-		section, amount = "requests", c.requests[name]
-	}
-	if amount.Sign() < 0 {
-		f.Report.Add(raydemand.Error, PodsRefused, f.at("resources", section)+"."+name, amount.String(),
-			"it is negative, so the API server rejects every pod of the group", "set 0 or more")
+	limit, limited := c.limits[name]
+	for _, section := range []string{"limits", "requests"} {
+		list := c.limits
+		if section == "requests" {
+			list = c.requests
+		}
+		amount, set := list[name]
+		field := f.at("resources", section) + "." + name
+		switch {
+		case !set:
+		case amount.Sign() < 0:
+			f.Report.Add(raydemand.Error, PodsRefused, field, amount.String(),
+				"it is negative, so the API server rejects every pod of the group", "set 0 or more")
+		case limited && limit.Sign() >= 0 && amount.Cmp(limit) > 0:
+			f.Report.Add(raydemand.Error, PodsRefused, field, amount.String(),
+				"the limit is "+limit.String()+", and a request above its limit makes the API server reject every pod of "+
+					"the group", "set a request of at most the limit, or a higher limit")
+		case name != "cpu" && amount.MilliValue()%1000 != 0:
+			// The API server warns and rounds up (Kubernetes 1.36, pkg/api/pod/warnings.go).
+			f.Report.Add(raydemand.Warning, BytesFractional, field, amount.String(),
+				"m means a thousandth, so it is not a whole number of bytes; Kubernetes rounds it up to "+
+					strconv.FormatInt(amount.Value(), 10)+" bytes",
+				"set "+strings.TrimSuffix(amount.String(), "m")+"Mi if you mean mebibytes")
+		}
 	}
 }

@@ -41,9 +41,6 @@ func effectiveResources(group Fields, ownCommand bool) raydemand.Bundle {
 	}
 	// Container 0 is the Ray container, whatever its name.
 	c := decodeContainer(containers[0])
-	for _, other := range containers {
-		decodeContainer(other).checkResources(other)
-	}
 	params := startParams(group.Texts("rayStartParams"), group.Texts("resources"), c, group)
 	words, known := startWords(c, params, ownCommand)
 	if !known {

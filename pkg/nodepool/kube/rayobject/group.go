@@ -136,6 +136,7 @@ func decodeGroup(
 	group.GPUs = gpuSpec(f, ownCommand)
 	group.Renamed = renamed(f.Texts("resources"))
 	checkGroup(f, &group)
+	checkContainers(f)
 	checkPodRules(f)
 	group.Broken = f.Report.ErrorsSince(mark)
 	reportExpectedGPUs(f, &group)

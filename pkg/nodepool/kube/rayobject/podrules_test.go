@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -75,6 +77,8 @@ func TestAnAmountThatIsNegativeOrOfNoResourceBreaksAGroup(t *testing.T) {
 		`limits: {hugepages-2Mi: 4Mi}`:                         "",
 		`limits: {nvidia.com/gpu: -1}`:                         "limits.nvidia.com/gpu",
 		`limits: {cpu: -2, memory: 1Gi}, requests: {cpu: "1"}`: "limits.cpu",
+		`limits: {cpu: 1}, requests: {cpu: 2}`:                 "requests.cpu",
+		`limits: {cpu: 1}, requests: {cpu: 1000m}`:             "",
 	} {
 		report := &finding.List{}
 		object := objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray, resources: {"+amounts+"}}]\n")
@@ -87,6 +91,34 @@ func TestAnAmountThatIsNegativeOrOfNoResourceBreaksAGroup(t *testing.T) {
 		}
 		if !strings.HasSuffix(found, field) || (found == "") != (field == "") || field != "" && !group.Broken {
 			t.Errorf("%s: pods-refused at %q, want %q; broken: %v; %v", amounts, found, field, group.Broken, report.All)
+		}
+	}
+}
+
+func TestAmountsOfAFractionOfAByteAreWarningsInEveryContainer(t *testing.T) {
+	for spec, want := range map[string]string{
+		`containers: [{name: ray, resources: {limits: {cpu: 500m, memory: 512m}}}]`:        "containers[0].resources.limits.memory",
+		`containers: [{name: ray, resources: {requests: {ephemeral-storage: "0.1"}}}]`:     "containers[0].resources.requests.ephemeral-storage",
+		`initContainers: [{name: wait, resources: {requests: {memory: 1500m}}}]`:           "initContainers[0].resources.requests.memory",
+		`containers: [{name: ray, resources: {limits: {cpu: 100m, memory: 1.5Gi}}}]`:       "",
+		`containers: [{name: ray, resources: {limits: {memory: 512000m, cpu: "0.0001"}}}]`: "",
+	} {
+		for _, kind := range []string{"headGroupSpec", "worker"} {
+			group := "template: {spec: {" + spec + "}}"
+			text := "spec: {headGroupSpec: {" + group + "}}"
+			if kind == "worker" {
+				text = "spec: {workerGroupSpecs: [{groupName: g, " + group + "}]}"
+			}
+			cluster := Decode(sharing.Reader{}, &unstructured.Unstructured{Object: objectOf(t, text)})
+			found := ""
+			for _, f := range cluster.Findings {
+				if f.Code == BytesFractional {
+					_, found, _ = strings.Cut(f.Field, ".template.spec.")
+				}
+			}
+			if found != want {
+				t.Errorf("%s of the %s: %s at %q, want %q", spec, kind, BytesFractional, found, want)
+			}
 		}
 	}
 }
