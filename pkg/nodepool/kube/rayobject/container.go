@@ -178,8 +178,8 @@ func (c container) checkNative(f Fields, name string) {
 				"it is negative, so the API server rejects every pod of the group", "set 0 or more")
 		case limited && limit.Sign() >= 0 && amount.Cmp(limit) > 0:
 			f.Report.Add(raydemand.Error, PodsRefused, field, amount.String(),
-				"the limit is "+limit.String()+", and a request above its limit makes the API server reject every pod of "+
-					"the group", "set a request of at most the limit, or a higher limit")
+				"it is above the limit "+limit.String()+", so the API server rejects every pod of the group",
+				"set a request of at most the limit, or a higher limit")
 		case name != "cpu" && amount.MilliValue()%1000 != 0:
 			// The API server warns and rounds up (Kubernetes 1.36, pkg/api/pod/warnings.go).
 			f.Report.Add(raydemand.Warning, BytesFractional, field, amount.String(),
