@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/doctor/check"
@@ -102,7 +103,17 @@ func mebibytes(o *inventory.Object, f raydemand.Finding) fix.Fix {
 func requoteResources(o *inventory.Object, f raydemand.Finding) fix.Fix {
 	for _, g := range inventory.GroupsOf(o, gpuinfo.Names{}) {
 		v := g.Get("rayStartParams", "resources")
-		if g.Value.Path().String() == fieldIn(o, f.Field) && v.Has() {
+		if g.Value.Path().String() != fieldIn(o, f.Field) {
+			continue
+		}
+		const generated = "$KUBERAY_GEN_RAY_START_CMD"
+		for _, word := range slices.Concat(g.RayContainer().Items("command"), g.RayContainer().Items("args")) {
+			text := word.Text()
+			if before, after, found := strings.Cut(text, generated); found && strings.Contains(f.Fix, "eval ") {
+				return fix.Patch(o, fix.Replace(word.Path(), before+`eval "`+generated+`"`+after))
+			}
+		}
+		if v.Has() {
 			if patch, ok := startableResources(g, v); ok {
 				return patch
 			}

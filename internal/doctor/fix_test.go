@@ -202,3 +202,25 @@ func edit(t *testing.T, value any, path []string, op string, to any) any {
 	t.Fatalf("%s %s: %v has no members", op, strings.Join(path, "/"), value)
 	return nil
 }
+
+// The shell keeps the quotes of an expanded variable, and eval removes them (kuberay #3756).
+func TestAnOwnCommandGetsEvalForTheOperatorsText(t *testing.T) {
+	all := objects(t, "testdata/shows/start-command-unknown.yaml")
+	group := all[0]["spec"].(map[string]any)["workerGroupSpecs"].([]any)[0].(map[string]any)
+	group["rayStartParams"] = map[string]any{"resources": `'{"a": 1}'`}
+	container := group["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
+	container["command"] = []any{"/bin/bash", "-lc", "--"}
+	container["args"] = []any{"ulimit -n 65536; $KUBERAY_GEN_RAY_START_CMD"}
+	findings := examine(t, all)
+	if got := codesOf(findings); !slices.Equal(got, []string{"ray-start-fails"}) {
+		t.Fatalf("got %v, want ray-start-fails", got)
+	}
+	words := shellArguments(t, findings[0].Fix)
+	patch := jsonPatch(words)
+	if !strings.Contains(patch, `"ulimit -n 65536; eval \"$KUBERAY_GEN_RAY_START_CMD\""`) {
+		t.Errorf("the fix is %s", findings[0].Fix)
+	}
+	if left := examine(t, applied(t, all, patchedBy(t, all, words), patch)); len(left) > 0 {
+		t.Errorf("%s\nleaves %+v", findings[0].Fix, left)
+	}
+}

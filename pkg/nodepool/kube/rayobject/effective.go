@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -27,6 +28,7 @@ const (
 const (
 	overwriteAnnotation = "ray.io/overwrite-container-cmd"
 	overrideResources   = "RAY_OVERRIDE_RESOURCES"
+	generatedCommand    = "KUBERAY_GEN_RAY_START_CMD"
 )
 
 // effectiveResources returns the resources that a new pod of a group reports to Ray: from the flags that the operator
@@ -42,29 +44,32 @@ func effectiveResources(group Fields, ownCommand bool) raydemand.Bundle {
 	// Container 0 is the Ray container, whatever its name.
 	c := decodeContainer(containers[0])
 	params := startParams(group.Texts("rayStartParams"), group.Texts("resources"), c, group)
-	words, known := startWords(c, params, ownCommand)
+	start, known := startOf(c, params, ownCommand)
 	if !known {
 		group.Report.Add(
 			raydemand.Warning,
 			StartCommandUnknown,
 			containers[0].at("command"),
 			c.script(),
-			"the command does not show how it starts Ray, so the resources of a worker are unknown until a node of "+
-				"the group has joined",
+			"the command does not show how it starts Ray, so until a node of the group has joined, the resources of a "+
+				"worker are those of rayStartParams and the limits, as for Ray's own autoscaler",
 			"start Ray with $KUBERAY_GEN_RAY_START_CMD or a plain `ray start`",
 		)
-		return raydemand.Bundle{}
 	}
 	override := c.variable(overrideResources)
 	reportOverride(containers[0], override)
 	if override.from != "" && !override.maybe {
 		return raydemand.Bundle{}
 	}
-	said := rayResourcesOf(words, override)
+	said := rayResourcesOf(start.words, override)
 	if said.failure != "" {
-		group.Report.Add(raydemand.Error, RayStartFails, group.Path().String(), strings.Join(words, " "),
-			"`ray start` fails: "+said.failure, "correct rayStartParams, the group's resources or its command")
+		if known {
+			reportFailure(group, c, start, said.failure)
+		}
 		return raydemand.Bundle{}
+	}
+	if start.own {
+		addDetected(said.bundle, c)
 	}
 	if podType := raylabels.TPUPodTypeOf(template.Texts("nodeSelector")); podType != "" && said.bundle["TPU"] > 0 {
 		said.bundle[raylabels.SliceHead(podType)] = raydemand.One // of a replica, the first host has it
@@ -73,26 +78,118 @@ func effectiveResources(group Fields, ownCommand bool) raydemand.Bundle {
 	return said.bundle
 }
 
-// startWords returns the arguments of `ray start`: the operator's, or those of a command that starts Ray itself.
-func startWords(c container, params map[string]string, ownCommand bool) (words []string, known bool) {
+// reportFailure reports why `ray start` fails, and how a command has to expand the operator's text.
+func reportFailure(group Fields, c container, start rayStart, failure string) {
+	fix := "correct rayStartParams, the group's resources or its command"
+	if strings.Contains(c.script(), generatedCommand) && !strings.Contains(c.script(), "eval") {
+		fix += `; the value of $` + generatedCommand + ` has quotes: eval "$` + generatedCommand + `" removes them`
+	}
+	group.Report.Add(raydemand.Error, RayStartFails, group.Path().String(), strings.Join(start.words, " "),
+		"`ray start` fails: "+failure, fix)
+}
+
+// addDetected adds what Ray detects in a container whose own command does not set it: the CPUs of the limit
+// (Ray, _private/utils.py, get_num_cpus), and the GPUs that the device plugin gives it.
+func addDetected(bundle raydemand.Bundle, c container) {
+	params := map[string]string{}
+	fromAccelerators(params, c.limits)
+	if cpu := c.limits["cpu"]; cpu.Sign() > 0 {
+		params[numCPUs] = rounded(cpu)
+	}
+	for flag, name := range map[string]string{numCPUs: raydemand.CPU, numGPUs: raydemand.GPU} {
+		n, err := strconv.ParseInt(params[flag], 10, 64)
+		if _, set := bundle[name]; err == nil && !set {
+			bundle[name] = raydemand.Whole(n)
+		}
+	}
+}
+
+// rayStart has the arguments of `ray start`. If own is set, the container's command has them, not the operator.
+type rayStart struct {
+	words []string
+	own   bool
+}
+
+// startOf returns how a pod starts Ray: with the operator's arguments, or as its own command says. If it is not known,
+// they are the operator's.
+func startOf(c container, params map[string]string, ownCommand bool) (start rayStart, known bool) {
+	operators := rayStart{words: shell.Words(startScript(params))}
 	script := c.script()
-	_, own, startsRay := strings.Cut(script, "ray start")
-	switch {
-	case !ownCommand && !startsRay:
-		return shell.Words(startScript(params)), true
-	case startsRay:
-		words = shell.Words(own)
-		for _, word := range words {
-			name, value, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
-			if takesValue(name) && strings.Contains(value, "$") {
-				return nil, false
+	if !ownCommand && !strings.Contains(script, "ray start") {
+		return operators, true
+	}
+	generated := "ray start " + startScript(params)
+	// Kubernetes replaces $(NAME) in a command before the shell reads it.
+	script = strings.ReplaceAll(script, "$("+generatedCommand+")", generated)
+	found := startsIn(script, func(name string) (string, bool) {
+		if name == generatedCommand {
+			return generated, true
+		}
+		set, known := c.env[name]
+		return set.value, known && set.from == "" && !strings.Contains(script, name+"=")
+	})
+	if len(found) == 0 {
+		return operators, strings.Contains(script, generatedCommand)
+	}
+	words, known := argumentsOf(found[0])
+	for _, other := range found[1:] {
+		if !slices.Equal(other, found[0]) { // such as one for the head and one for workers
+			known = false
+		}
+	}
+	if !known {
+		return operators, false
+	}
+	return rayStart{words, !strings.Contains(c.script(), generatedCommand)}, true
+}
+
+// startsIn returns the arguments of each `ray start` of a script, and of the scripts that it passes to a shell or eval.
+func startsIn(script string, variables shell.Variables) (found [][]shell.Word) {
+	for _, command := range shell.Commands(script, variables) {
+		for i, word := range command {
+			name := word.Text
+			if name == "echo" || name == "printf" {
+				break
+			}
+			isRay := name == "ray" || strings.HasSuffix(name, "/ray")
+			if isRay && i+1 < len(command) && command[i+1].Text == "start" {
+				found = append(found, command[i+2:])
+				break
+			}
+			if name == "eval" {
+				var all []string
+				for _, argument := range command[i+1:] {
+					all = append(all, argument.Text)
+				}
+				found = append(found, startsIn(strings.Join(all, " "), variables)...)
+				break
+			}
+			if i > 0 && strings.ContainsAny(name, " \n") {
+				flag := command[i-1].Text
+				if flag == "--" || strings.HasPrefix(flag, "-") && strings.HasSuffix(flag, "c") {
+					found = append(found, startsIn(name, variables)...)
+				}
 			}
 		}
-		return words, true
-	case strings.Contains(script, "KUBERAY_GEN_RAY_START_CMD"):
-		return shell.Words(startScript(params)), true
 	}
-	return nil, false
+	return found
+}
+
+// argumentsOf returns the texts of the words, or false if one has an unknown part that may set resources.
+func argumentsOf(words []shell.Word) (texts []string, known bool) {
+	for i, word := range words {
+		name, isFlag := strings.CutPrefix(word.Text, "--")
+		name, _, _ = strings.Cut(name, "=")
+		before, ofFlag := "", false
+		if i > 0 {
+			before, ofFlag = strings.CutPrefix(words[i-1].Text, "--")
+		}
+		if word.Unknown && (isFlag && takesValue(name) || !isFlag && (!ofFlag || takesValue(before))) {
+			return nil, false
+		}
+		texts = append(texts, word.Text)
+	}
+	return texts, true
 }
 
 // reportOverride reports that resources come from a source that Heliostat does not read. The planner ignores what

@@ -28,14 +28,14 @@ func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
 	c := decodeContainer(containers[0])
 	readLimits(&spec, c)
 	silent := group.silent() // effectiveResources has reported the faults
-	words, known := startWords(c, startParams(params, resources, c, silent), ownCommand)
+	start, known := startOf(c, startParams(params, resources, c, silent), ownCommand)
 	if !known {
 		spec.Fixed = "the container's own command sets the number, and does not show how it starts Ray"
 		return spec
 	}
-	spec.Derived = flagGPUs(words)
+	spec.Derived = flagGPUs(start.words)
 	spec.DerivedBy = derivedBy(spec)
-	if _, _, own := strings.Cut(c.script(), "ray start"); own {
+	if start.own {
 		spec.DerivedBy, spec.Fixed = "the container's command", "the container's own command starts Ray: change "+
 			"--num-gpus there"
 		if spec.Derived == nil {

