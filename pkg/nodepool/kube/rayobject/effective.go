@@ -233,6 +233,14 @@ func reportUnknown(group, template Fields, c container, said raydemand.Bundle) {
 			if hint = acceleratorHint(template, c); hint == "" {
 				continue
 			}
+			params := group.Texts("rayStartParams")
+			if _, err := parsedResources(params); err != nil && countsAsGPU(hint) {
+				group.Report.Add(raydemand.Warning, ResourceUnknown, group.at("rayStartParams", resourcesFlag),
+					params[resourcesFlag], "the operator cannot parse it as JSON, so it does not count the limit "+hint+
+						"; Ray detects its GPUs on the machine, and until then no demand for GPU starts this group",
+					`write JSON in single quotes: '{"name": 1}'`)
+				continue
+			}
 		}
 		group.Report.Add(
 			raydemand.Warning,

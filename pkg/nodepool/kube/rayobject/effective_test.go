@@ -56,3 +56,16 @@ func TestAnOwnCommandStartsRayAsTheShellReadsIt(t *testing.T) {
 		})
 	}
 }
+
+func TestAGPULimitThatTheOperatorDropsIsReportedAtTheStringThatItCannotParse(t *testing.T) {
+	report := &finding.List{}
+	group := FieldsOf(objectOf(t, `{"rayStartParams": {"resources": "\"{\\\"A100\\\": 1}\""}, "template": {"spec": {
+		"containers": [{"resources": {"limits": {"cpu": 8, "memory": "32Gi", "nvidia.com/gpu": 1}}}]}}}`), report)
+	if got := effectiveResources(group, false).String(); got != "{A100 1, CPU 8, memory 34359738368}" {
+		t.Errorf("got %s", got)
+	}
+	if len(report.All) != 1 || report.All[0].Code != ResourceUnknown ||
+		report.All[0].Field != "rayStartParams.resources" || !strings.Contains(report.All[0].Why, "nvidia.com/gpu") {
+		t.Errorf("got %v", report.All)
+	}
+}
