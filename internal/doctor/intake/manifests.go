@@ -190,6 +190,9 @@ func readInto[T any](object *inventory.Object, put func(*T) (differs bool)) (unr
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Fields, typed); err != nil {
 		return []string{err.Error()}
 	}
+	if err := dra.Check(typed); err != nil {
+		return []string{err.Error()}
+	}
 	put(typed)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -61,6 +62,9 @@ func eachIn[T any](
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item, typed); err != nil {
 			return fmt.Errorf("%s[%d]: reading %s %s: %w: want a %s as the API prints it", key, i, kind,
 				object.GetName(), err, kind)
+		}
+		if err := dra.Check(typed); err != nil {
+			return fmt.Errorf("%s[%d]: %w", key, i, err)
 		}
 		put(typed)
 	}

@@ -145,9 +145,12 @@ func (o *Objects) KnowClasses() (differs bool) {
 	return differs
 }
 
-// PutClass keeps a DeviceClass.
+// PutClass keeps a DeviceClass. An invalid one is not kept: the allocator cannot take it.
 func (o *Objects) PutClass(class *resourcev1.DeviceClass) (differs bool) {
 	o.KnowClasses()
+	if Check(class) != nil {
+		return o.DropClass(class.Name)
+	}
 	before := o.classes[class.Name]
 	o.classes[class.Name] = class
 	if differs = before == nil || !reflect.DeepEqual(before.Spec, class.Spec); differs {
@@ -171,12 +174,15 @@ func (o *Objects) ClearClasses() (differs bool) {
 	return differs
 }
 
-// PutTemplate keeps a ResourceClaimTemplate.
+// PutTemplate keeps a ResourceClaimTemplate. An invalid one is not kept: the allocator cannot take it.
 func (o *Objects) PutTemplate(template *resourcev1.ResourceClaimTemplate) (differs bool) {
 	if o.templates == nil {
 		o.templates = map[types.NamespacedName]*resourcev1.ResourceClaimTemplate{}
 	}
 	name := types.NamespacedName{Namespace: template.Namespace, Name: template.Name}
+	if Check(template) != nil {
+		return o.DropTemplate(name)
+	}
 	before := o.templates[name]
 	o.templates[name] = template
 	return before == nil || !reflect.DeepEqual(before.Spec, template.Spec)
