@@ -14,8 +14,8 @@ func TestWhatTheAllocatorCannotTakeIsNamedAndNotKept(t *testing.T) {
 		request + `, exactly: {deviceClassName: gpu.example.com, count: 33}}]}}}}`: "requests[0].exactly.count is 33: want 1 to 32",
 		request + `}]}}}}`: "requests[0] has neither exactly nor firstAvailable",
 		request + `, exactly: {deviceClassName: a}, firstAvailable: [{name: x, deviceClassName: a}]}]}}}}`: "requests[0] has exactly and firstAvailable",
-		request + `, exactly: {deviceClassName: gpu.example.com, selectors: [{}]}}]}}}}`:                   "exactly.selectors[0] has no cel",
-		request + `, firstAvailable: [{name: x, deviceClassName: gpu.example.com, count: 40}]}]}}}}`:       "firstAvailable[0].count is 40",
+		request + `, exactly: {deviceClassName: gpu.example.com, selectors: [{}]}}]}}}}`:                   "requests[0].exactly.selectors[0] has no cel",
+		request + `, firstAvailable: [{name: x, deviceClassName: gpu.example.com, count: 40}]}]}}}}`:       "requests[0].firstAvailable[0].count is 40",
 		request + `, firstAvailable: [{name: x, deviceClassName: gpu.example.com}]}]}}}}`:                  "",
 		request + `, exactly: {deviceClassName: gpu.example.com, allocationMode: All}}]}}}}`:               "",
 	} {
