@@ -84,7 +84,7 @@ var containerChecks = []check.Check{
 		"ACK shares a card by memory, and allocates cores only with memory; the pods are not scheduled"),
 	check.New("gpu-mem-above-card", raydemand.Error, check.Groups(gpuMemoryAboveCard),
 		"memory comes from one card, whatever the cards of a node have in total, so the pods fit on no node"),
-	check.New("gpu-fraction-refused", raydemand.Error, check.Groups(gpuFractionRefused),
+	check.New(landing.GPUFractionRefused, raydemand.Error, check.Groups(gpuFractionRefused),
 		"KAI's webhook refuses every pod of the group"),
 	check.New("gpu-shares-counted", raydemand.Warning, check.Workers(gpuSharesCounted),
 		"the name ends with gpu, so the operator passes each unit to Ray as a whole GPU"),

@@ -51,36 +51,26 @@ func gpuMemoryAboveCard(x *inventory.Inventory, g inventory.Group, report check.
 	}
 }
 
-// gpuFractionRefused applies the rules of KAI's webhook (KAI-Scheduler, ValidateGpuRequests): a fraction between 0 and
-// 1 or an amount of memory, not both, and no whole GPU beside it.
+// gpuFractionRefused reports annotations that KAI's webhook refuses.
 func gpuFractionRefused(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
-	annotations := g.Get("template", "metadata", "annotations")
-	fraction, memory := annotations.Get("gpu-fraction"), annotations.Get("gpu-memory")
-	said := fraction
-	if !said.Has() {
-		said = memory
-	}
-	found := check.Occurrence{Object: g.Of, Path: said.Path(), Seen: said.Text()}
-	switch {
-	case !said.Has():
+	share := g.Pods.Pod.Share
+	if share == nil || share.Refused == "" {
 		return
-	case g.Pods.Pod.Share == nil:
-		found.More = "want a number between 0 and 1 in gpu-fraction, or MiB in gpu-memory"
-		found.Fix = fix.Edit(g.Of, "correct the number")
-	case fraction.Has() && memory.Has():
-		found.More = "a pod has a fraction or an amount of memory, not both"
+	}
+	annotations := g.Get("template", "metadata", "annotations")
+	said, memory := annotations.Get(share.Annotation), annotations.Get("gpu-memory")
+	found := check.Occurrence{Object: g.Of, Path: said.Path(), Seen: said.Text(), More: share.Refused,
+		Fix: fix.Edit(g.Of, "correct the number")}
+	var operations []fix.Operation
+	for _, r := range g.GPURequests() {
+		if r.Resource == gpuinfo.NvidiaGPU && r.Limit.Has() {
+			operations = append(operations, removeRequest(r)...)
+		}
+	}
+	switch {
+	case memory.Has() && annotations.Get("gpu-fraction").Has():
 		found.Fix = fix.Patch(g.Of, fix.Remove(memory.Path()))
-	default:
-		var operations []fix.Operation
-		for _, r := range g.GPURequests() {
-			if r.Resource == gpuinfo.NvidiaGPU && r.Limit.Has() {
-				operations = append(operations, removeRequest(r)...)
-			}
-		}
-		if len(operations) == 0 {
-			return
-		}
-		found.More = "a pod with a part of a card requests no " + gpuinfo.NvidiaGPU
+	case len(operations) > 0:
 		found.Fix = fix.Patch(g.Of, operations...).Hint("or remove the annotation, if a worker needs the whole card")
 	}
 	report(found)

@@ -2,6 +2,7 @@ package landing
 
 import (
 	"fmt"
+	"strconv"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -11,7 +12,7 @@ import (
 // CardShare is the part of cards that the KAI scheduler gives a pod by annotations of its template
 // (docs/reference/facts.md#kai-shares). Such a pod requests no resource: a pod of KAI's own reserves the whole card.
 type CardShare struct {
-	// Annotation is gpu-fraction or gpu-memory, and Value its value.
+	// Annotation is gpu-fraction, gpu-memory or, if it is invalid, gpu-fraction-num-devices, and Value its value.
 	Annotation, Value string
 	// Cards is on how many cards the pod has its part; at least 1.
 	Cards int64
@@ -19,6 +20,18 @@ type CardShare struct {
 	PerCard int64
 	// MemoryMiB is the part of each card; 0 for a fraction.
 	MemoryMiB int64
+	// Refused says why KAI's webhook refuses the pod; empty if it does not.
+	Refused string
+}
+
+// finding returns what KAI refuses.
+func (s *CardShare) finding() []raydemand.Finding {
+	if s == nil || s.Refused == "" {
+		return nil
+	}
+	return []raydemand.Finding{{Code: GPUFractionRefused, Severity: raydemand.Error, Field: s.Annotation,
+		Seen: strconv.Quote(s.Value), Why: "KAI's webhook refuses every pod of the group: " + s.Refused,
+		Fix: "correct the annotation, or leave it out"}}
 }
 
 // mismatch returns why a node cannot hold a pod with the share, even if it were empty.

@@ -16,6 +16,8 @@ import (
 const (
 	// GPURequestInvalid: the schedulers that hand out GPUs refuse the amount.
 	GPURequestInvalid = "gpu-request-invalid"
+	// GPUFractionRefused: KAI's webhook refuses the annotations by which the pod asks for a part of a card.
+	GPUFractionRefused = "gpu-fraction-refused"
 	// GPUAmountImpossible: no node can have the amount, or a number of cards is invalid.
 	GPUAmountImpossible = "gpu-amount-impossible"
 	// MIGProfileUnknown: no product, or not the selected one, has the MIG profile.
@@ -43,7 +45,7 @@ func CheckGPUs(g sharing.Reader, shape *PodShape) []raydemand.Finding {
 			Why: "the pod label counts the cards over which ACK spreads memory, and this is no number of cards; it " +
 				"is planned as one card", Fix: "say a whole number, at least 1, or leave out the label"})
 	}
-	return slices.Concat(list, checkACK(shape), checkKoordinator(shape))
+	return slices.Concat(list, checkACK(shape), checkKoordinator(shape), shape.Share.finding())
 }
 
 func checkName(g sharing.Reader, shape *PodShape, name string) (raydemand.Finding, bool) {

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -45,7 +46,7 @@ func podShape(template Fields, injected ...landing.Quantities) landing.PodShape 
 		}
 	}
 	shape.Choice = sharing.CardChoiceOf(template.Object("metadata").Texts("annotations"))
-	shape.Share = cardShare(template.Object("metadata").Texts("annotations"))
+	shape.Share = cardShare(template)
 	order := strings.TrimSpace(template.Object("metadata").Texts("annotations")[cardOrder])
 	if order == "binpack" || order == "spread" {
 		shape.CardOrder = order
@@ -67,25 +68,52 @@ func podShape(template Fields, injected ...landing.Quantities) landing.PodShape 
 	return shape
 }
 
-// cardShare reads the annotations by which the KAI scheduler gives a pod a part of a card, or of several: a fraction
-// between 0 and 1, or an amount of memory in MiB. KAI refuses other values, and then the pod has no part.
-func cardShare(annotations map[string]string) *landing.CardShare {
-	share := landing.CardShare{Cards: 1}
-	fraction, errFraction := strconv.ParseFloat(annotations["gpu-fraction"], 64)
-	mib, errMemory := strconv.ParseInt(annotations["gpu-memory"], 10, 64)
-	switch {
-	case errFraction == nil && fraction > 0 && fraction < 1:
-		share.Annotation, share.PerCard = "gpu-fraction", int64(1/fraction)
-	case errMemory == nil && mib > 0:
-		share.Annotation, share.MemoryMiB = "gpu-memory", mib
-	default:
+// cardShare reads the annotations by which the KAI scheduler gives a pod a part of a card, or of several, and applies
+// the rules of KAI's webhook to them (docs/reference/facts.md#kai-shares): a fraction between 0 and 1 or an amount of
+// memory in MiB, not both, no limit of whole GPUs beside it, and at least one card.
+func cardShare(template Fields) *landing.CardShare {
+	annotations := template.Object("metadata").Texts("annotations")
+	fraction, hasFraction := annotations["gpu-fraction"]
+	memory, hasMemory := annotations["gpu-memory"]
+	devices, hasDevices := annotations["gpu-fraction-num-devices"]
+	if !hasFraction && !hasMemory && !hasDevices {
 		return nil
 	}
-	share.Value = annotations[share.Annotation]
-	if cards, err := strconv.ParseInt(annotations["gpu-fraction-num-devices"], 10, 64); err == nil && cards > 0 {
-		share.Cards = cards
+	part, errPart := strconv.ParseFloat(fraction, 64)
+	mib, errMemory := strconv.ParseUint(memory, 10, 64)
+	cards, errCards := strconv.ParseUint(devices, 10, 64)
+	share := &landing.CardShare{Annotation: "gpu-fraction", Value: fraction, Cards: 1}
+	if hasMemory {
+		share.Annotation, share.Value = "gpu-memory", memory
 	}
-	return &share
+	switch {
+	case hasFraction && hasMemory:
+		share.Refused = "a pod has a fraction or an amount of memory, not both"
+	case limitsGPUs(template):
+		share.Refused = "a pod with a part of a card requests no " + gpuinfo.NvidiaGPU
+	case hasMemory && (errMemory != nil || mib == 0):
+		share.Refused = "want MiB, a whole number of at least 1"
+	case hasFraction && (errPart != nil || !(part > 0 && part < 1)):
+		share.Refused = "want a number between 0 and 1"
+	case hasDevices && (errCards != nil || cards == 0 || !hasFraction && !hasMemory):
+		share.Annotation, share.Value = "gpu-fraction-num-devices", devices
+		share.Refused = "want the number of cards, at least 1, beside gpu-fraction or gpu-memory"
+	case hasMemory:
+		share.MemoryMiB = int64(min(mib, landing.Unbounded))
+	default:
+		share.PerCard = int64(min(1/part, landing.Unbounded))
+	}
+	if errCards == nil {
+		share.Cards = int64(min(max(cards, 1), landing.Unbounded))
+	}
+	return share
+}
+
+// limitsGPUs reports whether a container or init container has a limit of whole GPUs, even of none.
+func limitsGPUs(template Fields) bool {
+	spec := template.Object("spec")
+	return slices.ContainsFunc(append(spec.Objects("containers"), spec.Objects("initContainers")...),
+		func(c Fields) bool { return c.Object("resources").Object("limits").Has(gpuinfo.NvidiaGPU) })
 }
 
 // hidesGPUs reports whether a container sees no GPU that it did not request: with none it has the driver's libraries

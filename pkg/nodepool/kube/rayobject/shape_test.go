@@ -186,3 +186,34 @@ func TestPodsThatUseGPUsWhichNoRequestCountsStayApart(t *testing.T) {
 		})
 	}
 }
+
+func TestAnnotationsThatKAIRefusesCloseTheGroup(t *testing.T) {
+	const both = "gpu-fraction: \"0.5\", gpu-memory: \"2000\""
+	for name, test := range map[string]struct{ annotations, limit, refused string }{
+		"half a card is a part":                    {`gpu-fraction: "0.5"`, "cpu", ""},
+		"memory on two cards is a part":            {`gpu-memory: "2000", gpu-fraction-num-devices: "2"`, "cpu", ""},
+		"a negative memory is none":                {`gpu-memory: "-5"`, "cpu", "gpu-memory"},
+		"a memory of 0 is none":                    {`gpu-memory: "0"`, "cpu", "gpu-memory"},
+		"a memory with a unit is no number":        {`gpu-memory: 2Gi`, "cpu", "gpu-memory"},
+		"a memory beyond 64 bits is no number":     {`gpu-memory: "99999999999999999999"`, "cpu", "gpu-memory"},
+		"a fraction of 0 is none":                  {`gpu-fraction: "0"`, "cpu", "gpu-fraction"},
+		"a fraction of 2 is more than a card":      {`gpu-fraction: "2"`, "cpu", "gpu-fraction"},
+		"a fraction that is not a number is none":  {`gpu-fraction: NaN`, "cpu", "gpu-fraction"},
+		"a negative number of cards is none":       {`gpu-fraction: "0.5", gpu-fraction-num-devices: "-1"`, "cpu", "gpu-fraction-num-devices"},
+		"cards without a part of each are refused": {`gpu-fraction-num-devices: "2"`, "cpu", "gpu-fraction-num-devices"},
+		"a fraction and a memory are refused":      {both, "cpu", "gpu-memory"},
+		"a fraction beside a whole GPU is refused": {`gpu-fraction: "0.5"`, "nvidia.com/gpu", "gpu-fraction"},
+	} {
+		shape := podShape(FieldsOf(objectOf(t, `{metadata: {annotations: {`+test.annotations+`}}, spec: {containers: [
+			{name: ray-worker, resources: {limits: {`+test.limit+`: "1"}}}]}}`), nil))
+		refused := ""
+		for _, f := range landing.CheckGPUs(sharing.Reader{}, &shape) {
+			if f.Code == landing.GPUFractionRefused && f.Severity == raydemand.Error {
+				refused = f.Field
+			}
+		}
+		if refused != test.refused {
+			t.Errorf("%s: KAI refuses %q of %+v, want %q", name, refused, shape.Share, test.refused)
+		}
+	}
+}
