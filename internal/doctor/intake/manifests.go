@@ -145,17 +145,19 @@ func inputWith(
 		}
 		input.Objects = append(input.Objects, object)
 	}
-	addDevices(input.Objects, devices)
+	addDevices(input.Objects, reader, devices)
 	return input, nil
 }
 
-// addDevices adds to nodes their devices with what these supply, and to groups their claims.
-func addDevices(objects []inventory.Object, devices *dra.Objects) {
+// addDevices reads the GPUs of nodes with their devices, adds to nodes what these supply, and to groups their claims.
+func addDevices(objects []inventory.Object, reader sharing.Reader, devices *dra.Objects) {
 	byNode, templates := devices.GPUs.ByNode(), devices.Templates()
 	supplies, others := devices.ByNode()
 	for _, object := range objects {
 		if object.Node != nil {
 			object.Node.GPUs.Devices = byNode[object.Name]
+			read := reader.Read(object.Node.GPUs)
+			object.Node.Fit.GPUs = &read
 			supply, known := supplies[object.Name]
 			if !known {
 				supply = others

@@ -42,7 +42,6 @@ func newCandidates(input Input, found []Node, deployments []*Object) Candidates 
 		n := &found[i]
 		c.byName[n.Name] = n
 		nodes[i] = n.Node.Fit
-		nodes[i].GPUs = &n.GPUs
 	}
 	shapes := input.Pools.Shapes(input.Reader)
 	classOf := func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }

@@ -95,7 +95,7 @@ func New(input Input) *Inventory {
 			x.Clusters = append(x.Clusters, o)
 			x.Groups = append(x.Groups, GroupsOf(o, input.Reader.Names)...)
 		case o.Node != nil:
-			x.Nodes = append(x.Nodes, Node{o, input.Reader.Read(o.Node.GPUs)})
+			x.Nodes = append(x.Nodes, Node{o, *o.Node.Fit.GPUs})
 		case o.Kind == "Pod":
 			key := nodepool.ClusterKey{Namespace: o.Namespace, Name: podLabel(o, "cluster")}
 			x.pods[key] = append(x.pods[key], o)

@@ -86,9 +86,10 @@ func (p *places) readNodes(raw json.RawMessage) error {
 		}
 		p.unreadable = append(p.unreadable, unreadableAmounts(object)...)
 		p.assumePods(&node, item)
+		object.Devices = devices[node.Name]
 		read := p.reader.Read(object)
-		node.GPUs, node.Pool = &read, p.reader.PoolOf(object)
-		if object.Devices = devices[node.Name]; p.pods != nil || len(object.Devices) > 0 {
+		node.GPUs = &read
+		if p.pods != nil || len(object.Devices) > 0 {
 			node.Use = nodeobject.Use(p.reader, object, p.pods[node.Name])
 		}
 		supply, known := supplies[node.Name]

@@ -64,9 +64,9 @@ func (n *Node) Usable(name string) raydemand.Amount {
 	return have
 }
 
-// object converts the node to the form that sharing.Reader reads. Annotations and conditions are not stored; they
+// Object converts the node to the form that sharing.Reader reads. Annotations and conditions are not stored; they
 // report problems, not kinds.
-func (n Node) object() sharing.NodeObject {
+func (n Node) Object() sharing.NodeObject {
 	object := sharing.NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable,
 		Allocatable: map[string]int64{}}
 	for name, amount := range n.Allocatable {
@@ -98,7 +98,7 @@ func ReadNode(g sharing.Reader, node *Node) sharing.GPUs {
 	if node.GPUs != nil {
 		return *node.GPUs
 	}
-	return g.Read(node.object())
+	return g.Read(node.Object())
 }
 
 // label returns the value of a label. A declared shape is of the pool that it describes, whether it says so or not.

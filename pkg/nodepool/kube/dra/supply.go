@@ -223,12 +223,9 @@ func (s Supply) AddTo(node *landing.Node) {
 	if len(s.Units) == 0 {
 		return
 	}
-	node.Allocatable = maps.Clone(announced)
-	gpus := sharing.GPUs{Name: node.Name}
-	if node.GPUs != nil {
-		gpus = *node.GPUs
-	}
+	gpus := landing.ReadNode(sharing.Reader{}, node) // before it has more than it announces
 	gpus.HealthyUnits = maps.Clone(gpus.HealthyUnits)
+	node.Allocatable, node.GPUs = maps.Clone(announced), &gpus
 	for name, units := range s.Units {
 		if announced[name] > 0 {
 			continue
@@ -239,7 +236,6 @@ func (s Supply) AddTo(node *landing.Node) {
 				gpus.HealthyUnits = map[string]int64{}
 			}
 			gpus.HealthyUnits[name] = units.Well
-			node.GPUs = &gpus
 		}
 		if node.Use != nil {
 			node.Use.Requests[name] = max(node.Use.Requests[name], raydemand.Whole(units.Well-units.Free))

@@ -156,7 +156,7 @@ func Use(reader sharing.Reader, node sharing.NodeObject, pods []*BoundPod) *land
 			node.Pods = append(node.Pods, pod.Pod)
 		}
 	}
-	if gpus := gpusOf(reader, node); gpus != nil {
+	if gpus := GPUsOf(reader, node); gpus != nil {
 		use.Cards = gpus.PerCard
 		for i := range gpus.Problems {
 			if gpus.Problems[i].Code == sharing.CardUnrecorded {

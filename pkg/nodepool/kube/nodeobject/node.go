@@ -40,7 +40,7 @@ func ForPodFit(reader sharing.Reader, node *corev1.Node) landing.Node {
 			n.Ready = c.Status == corev1.ConditionTrue
 		}
 	}
-	n.Pool, n.GPUs = interned(reader.PoolOf(object)), gpusOf(reader, object)
+	n.Pool, n.GPUs = interned(reader.PoolOf(object)), GPUsOf(reader, object)
 	if node.Labels[karpenterPool] != "" {
 		n.Capacity = make(landing.Quantities, len(node.Status.Capacity))
 		for name, quantity := range node.Status.Capacity {
@@ -67,9 +67,9 @@ func Taints(node *corev1.Node) []sharing.Taint {
 	return taints
 }
 
-// gpusOf returns what is known of a node's GPUs, or nil if it shows none. It drops how much memory processes use at the
+// GPUsOf returns what is known of a node's GPUs, or nil if it shows none. It drops how much memory processes use at the
 // moment: no decision depends on it, and it would make every node change all the time.
-func gpusOf(reader sharing.Reader, node sharing.NodeObject) *sharing.GPUs {
+func GPUsOf(reader sharing.Reader, node sharing.NodeObject) *sharing.GPUs {
 	read := reader.Read(node)
 	_, unsupplied := read.Unsupplied()
 	if read.Kind == gpuinfo.UnknownKind && len(read.Units) == 0 && len(read.PerCard) == 0 && !unsupplied {

@@ -49,7 +49,7 @@ func ReadWith(reader sharing.Reader, object map[string]any) (sharing.NodeObject,
 	forGPUs.Unreadable = append(forGPUs.Unreadable, unreadable...)
 	view := ForPodFit(reader, node)
 	if len(unreadable) > 0 {
-		view.GPUs = gpusOf(reader, forGPUs)
+		view.GPUs = GPUsOf(reader, forGPUs)
 	}
 	if _, shown := forGPUs.Conditions[string(corev1.NodeReady)]; !shown {
 		view.Ready = true

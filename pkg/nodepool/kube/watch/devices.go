@@ -253,13 +253,13 @@ func (d *nodeDevices) now() (map[string]devicesOfNode, dra.Supply) {
 	return fresh, others
 }
 
-// supplyOn returns what is supplied on a node.
-func (d *nodeDevices) supplyOn(node string) dra.Supply {
+// on returns the devices of a node with what they supply.
+func (d *nodeDevices) on(node string) devicesOfNode {
 	byNode, others := d.now()
 	if on, known := byNode[node]; known {
-		return on.supply
+		return on
 	}
-	return others
+	return devicesOfNode{supply: others}
 }
 
 // templates returns the resources that stand for claims of ResourceClaimTemplates.

@@ -2,6 +2,8 @@ package watch
 
 import (
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -9,9 +11,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -149,5 +155,45 @@ func TestForbiddenClaimsAreReported(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestANodeIsReadWithItsDevices(t *testing.T) {
+	const instance = `{name: gpu-0-mig-1g5gb-19-%[1]d, attributes: {type: {string: mig}, parentUUID: {string: GPU-0}, profile: {string: 1g.5gb}}}`
+	slice := objectIn(`{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: s}, spec: {driver: gpu.nvidia.com, nodeName: a, pool: {name: a, generation: 1, resourceSliceCount: 1},
+devices: [` + fmt.Sprintf(instance, 0) + ", " + fmt.Sprintf(instance, 1) + `]}}`)
+	for name, labels := range map[string]map[string]string{
+		"a node with labels of its card": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu.memory": "40960", "nvidia.com/gpu.count": "1"},
+		"a node without labels":          {},
+	} {
+		n := newNodes(nil, slog.New(slog.DiscardHandler), func() {})
+		n.readUse(nil, devicesFrom(deviceClients{}, nil, n.log, n.touchDevices))
+		n.update(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: labels}})
+		kinds := func() (got []gpuinfo.Kind) {
+			if gpus := n.viewNow().nodes[0].GPUs; gpus != nil {
+				got = append(got, gpus.Kind)
+			}
+			return got
+		}
+		before := kinds()
+		for _, change := range []struct {
+			objects []unstructured.Unstructured
+			want    []gpuinfo.Kind
+		}{{[]unstructured.Unstructured{slice}, []gpuinfo.Kind{gpuinfo.MIG}}, {nil, before}} {
+			n.use.devices.change(sliceKind, func() bool {
+				n.use.devices.devices.ClearSlices()
+				for _, object := range change.objects {
+					var typed resourcev1.ResourceSlice
+					if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &typed); err != nil {
+						t.Fatal(err)
+					}
+					n.use.devices.devices.PutSlice(&typed)
+				}
+				return true
+			})
+			if got := kinds(); !slices.Equal(got, change.want) {
+				t.Errorf("%s: with %d slices the kind is %v, want %v", name, len(change.objects), got, change.want)
+			}
+		}
 	}
 }

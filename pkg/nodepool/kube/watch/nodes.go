@@ -90,7 +90,7 @@ func (k *keptNode) ages() bool {
 // forGPUs returns what the node shows about its GPUs.
 func (k *keptNode) forGPUs() sharing.NodeObject {
 	if k.object == nil {
-		return sharing.NodeObject{Name: k.Name}
+		return k.Object()
 	}
 	return nodeobject.ForGPUs(k.object)
 }
@@ -252,7 +252,7 @@ func (n *nodes) viewNow() *nodeView {
 		if view.nodes[i] = sorted[i].Node; n.use.devices == nil {
 			continue
 		}
-		if n.use.devices.supplyOn(sorted[i].Name).AddTo(&view.nodes[i]); !view.nodes[i].Equal(sorted[i].Node) {
+		if n.addDevices(&view.nodes[i], &sorted[i]); !view.nodes[i].Equal(sorted[i].Node) {
 			sorted[i].kind = landing.ClassOf(&view.nodes[i])
 		}
 	}
@@ -263,6 +263,23 @@ func (n *nodes) viewNow() *nodeView {
 	}
 	view.stock = landing.NodesOf(view.places, view.rooms)
 	return view
+}
+
+// addDevices reads the GPUs of a node with the devices that ResourceSlices offer there, and adds what these supply.
+// What claims have of the devices is use of the node, like what pods take.
+func (n *nodes) addDevices(node *landing.Node, from *keptNode) {
+	on := n.use.devices.on(node.Name)
+	if len(on.list) > 0 {
+		object := from.forGPUs()
+		object.Devices = slices.Clone(on.list)
+		for i := range object.Devices {
+			object.Devices[i].Allocated = nil
+		}
+		reader := n.fits.reader
+		reader.At = time.Now()
+		node.GPUs = nodeobject.GPUsOf(reader, object)
+	}
+	on.supply.AddTo(node)
 }
 
 // unseenView returns what is known of pools without their nodes.
