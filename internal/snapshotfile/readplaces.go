@@ -116,7 +116,7 @@ func (in input) cardRequest() *landing.CardRequest {
 	return &landing.CardRequest{
 		Cards: field("cards").Count(0, model.MaxCount, 0), Memory: field("memory").Count(0, model.MaxCount, 0),
 		MemoryPercent: field("memoryPercent").Count(0, 100, 0), Cores: field("cores").Count(0, model.MaxCount, 0),
-		Whole: field("whole").Flag(),
+		Whole: field("whole").Flag(), Stacked: field("stacked").Flag(),
 		Order: field("order").oneOf(landing.FullestCard, landing.EmptiestCard),
 	}
 }

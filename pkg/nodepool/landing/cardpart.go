@@ -15,27 +15,59 @@ type cardRequest struct {
 	// resource is the one that counts memory; kind is the one whose node it needs.
 	resource string
 	kind     gpuinfo.Kind
-	cards    int64
-	// memory is in units of the resource: GiB or another unit for gpu-mem, MiB for HAMi and Volcano.
-	memory, cores int64
+	// cards is how many parts of cards the pod has, and apart how many of them are on different cards.
+	cards, apart int64
+	// memory is in units of the resource: GiB or another unit for gpu-mem, MiB for HAMi and Volcano. It is that of a
+	// part on average, and largest that of the largest part.
+	memory, largest, cores int64
 }
 
-// cardRequest returns what the pod requests of cards, and false if it requests whole devices or nothing.
-func (p *PodShape) cardRequest() (cardRequest, bool) {
+// cardRequest returns what the pod requests of cards, and false if it requests whole devices or nothing. Containers
+// with amounts of their own have parts of their own.
+func (p *PodShape) cardRequest() (sum cardRequest, asks bool) {
+	if len(p.Parts) == 0 {
+		return p.requestOfCards()
+	}
+	var memory, cores int64
+	for _, requests := range p.Parts {
+		part, _ := (&PodShape{Requests: requests, CardsAsked: p.CardsAsked}).requestOfCards()
+		memory, cores = memory+part.memory*part.cards, cores+part.cores*part.cards
+		sum.resource, sum.kind = part.resource, part.kind
+		sum.cards, sum.apart = sum.cards+part.cards, max(sum.apart, part.cards)
+		sum.largest = max(sum.largest, part.memory)
+	}
+	sum.memory, sum.cores = memory/sum.cards, cores/sum.cards
+	return sum, true
+}
+
+// apartOn returns how many different cards of the node the pod needs. HAMi gives several instances of a card that it
+// partitions with MIG to one container (HAMi v2.9.0, Fit in pkg/device/nvidia/device.go).
+func (a cardRequest) apartOn(gpus *sharing.GPUs) int64 {
+	if a.resource == gpuinfo.HAMiMemory && len(gpus.Profiles) > 0 {
+		return 1
+	}
+	return a.apart
+}
+
+// requestOfCards is cardRequest of one container, or of a pod of which one container has GPUs.
+func (p *PodShape) requestOfCards() (cardRequest, bool) {
 	asked := func(name string) int64 { return WholeUnits(p.Requests[name]) }
+	ask := func(resource string, kind gpuinfo.Kind, cards, memory, cores int64) (cardRequest, bool) {
+		return cardRequest{resource, kind, cards, cards, memory, memory, cores}, true
+	}
 	switch {
 	case asked(gpuinfo.AliyunMemory) > 0:
 		cards := max(p.CardsAsked, 1)
-		return cardRequest{gpuinfo.AliyunMemory, gpuinfo.GPUMemory, cards,
-			(asked(gpuinfo.AliyunMemory) + cards - 1) / cards, asked(gpuinfo.AliyunCores)}, true
+		return ask(gpuinfo.AliyunMemory, gpuinfo.GPUMemory, cards, (asked(gpuinfo.AliyunMemory)+cards-1)/cards,
+			asked(gpuinfo.AliyunCores))
 	case asked(gpuinfo.VolcanoShared) > 0:
-		return cardRequest{gpuinfo.VolcanoShared, gpuinfo.GPUMemory, 1, asked(gpuinfo.VolcanoShared), 0}, true
+		return ask(gpuinfo.VolcanoShared, gpuinfo.GPUMemory, 1, asked(gpuinfo.VolcanoShared), 0)
 	case asked(gpuinfo.VolcanoNumber) > 0 || asked(gpuinfo.VolcanoMemory) > 0:
-		return cardRequest{gpuinfo.VolcanoMemory, gpuinfo.VGPU, max(asked(gpuinfo.VolcanoNumber), 1),
-			asked(gpuinfo.VolcanoMemory), asked(gpuinfo.VolcanoCores)}, true
+		return ask(gpuinfo.VolcanoMemory, gpuinfo.VGPU, max(asked(gpuinfo.VolcanoNumber), 1),
+			asked(gpuinfo.VolcanoMemory), asked(gpuinfo.VolcanoCores))
 	case asked(gpuinfo.HAMiMemory) > 0 || asked(gpuinfo.HAMiCores) > 0:
-		return cardRequest{gpuinfo.HAMiMemory, gpuinfo.VGPU, max(asked(gpuinfo.NvidiaGPU), 1),
-			asked(gpuinfo.HAMiMemory), min(asked(gpuinfo.HAMiCores), 100)}, true // HAMi takes more than 100 for 100
+		return ask(gpuinfo.HAMiMemory, gpuinfo.VGPU, max(asked(gpuinfo.NvidiaGPU), 1), asked(gpuinfo.HAMiMemory),
+			min(asked(gpuinfo.HAMiCores), 100)) // HAMi takes more than 100 for 100
 	}
 	return cardRequest{}, false
 }
@@ -49,7 +81,7 @@ func (p *PodShape) cardRequestOn(gpus *sharing.GPUs) (cardRequest, bool) {
 	for name := range gpus.UnitsPerCard {
 		units := WholeUnits(p.Requests[name])
 		if units > 0 && (first.resource == "" || name < first.resource) {
-			first = cardRequest{resource: name, kind: gpuinfo.GPUMemory, cards: 1, memory: units}
+			first = cardRequest{name, gpuinfo.GPUMemory, 1, 1, units, units, 0}
 		}
 	}
 	return first, first.resource != ""
@@ -74,7 +106,8 @@ func (p *PodShape) CardPart(memories []string) *CardRequest {
 			return nil
 		}
 	}
-	part := &CardRequest{Cards: ask.cards, Memory: ask.memory, Cores: ask.cores, Order: p.CardOrder}
+	part := &CardRequest{Cards: ask.cards, Memory: ask.memory, Cores: ask.cores, Order: p.CardOrder,
+		Stacked: len(p.Parts) > 0}
 	if part.Memory == 0 {
 		percent := max(asked(gpuinfo.HAMiMemoryPercentage), asked(gpuinfo.VolcanoMemoryPercentage))
 		if part.MemoryPercent = percent; percent == 0 {
@@ -167,18 +200,18 @@ func (p *PodShape) cardMismatches(node *Node, list []mismatch) []mismatch {
 		list = append(list, mismatch{kind: otherMode, what: "takes requests for " + gpuinfo.AliyunMemory + " with " +
 			gpuinfo.AliyunCores + " only"})
 	}
-	switch well := gpus.HealthyCards(); {
+	switch well, apart := gpus.HealthyCards(), ask.apartOn(gpus); {
 	case well == nil:
-	case *gpus.Cards < ask.cards:
+	case *gpus.Cards < apart:
 		list = append(list, mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %d cards where %d are needed",
-			*gpus.Cards, ask.cards)})
-	case *well < ask.cards:
+			*gpus.Cards, apart)})
+	case *well < apart:
 		list = append(list, mismatch{kind: unhealthy,
-			what: fmt.Sprintf("has %d cards that are well where %d are needed", *well, ask.cards)})
+			what: fmt.Sprintf("has %d cards that are well where %d are needed", *well, apart)})
 	}
-	if largest, known := gpus.LargestCard(ask.resource); known && largest < ask.memory {
+	if largest, known := gpus.LargestCard(ask.resource); known && largest < ask.largest {
 		list = append(list, mismatch{kind: cardTooSmall, what: fmt.Sprintf("has cards of %s %d where %d of one card "+
-			"is needed", ask.resource, largest, ask.memory)})
+			"is needed", ask.resource, largest, ask.largest)})
 	}
 	return list
 }

@@ -112,7 +112,7 @@ func (c *CardRequest) Of(total int64, parts []Part) (memory, cores int64, fits b
 	}
 	for i, part := range parts {
 		if part.Memory >= memory || c.Memory == 0 && i == len(parts)-1 {
-			return part.Memory, max(part.Cores, cores), true
+			return part.Memory, part.Cores, true
 		}
 	}
 	return memory, cores, len(parts) == 0
@@ -142,12 +142,34 @@ func (c *CardRequest) times(r *run) int64 {
 		n = min(n, r.memory/memory)
 	}
 	if cores > 0 && r.cores != unknownAmount {
-		n = min(n, r.cores/cores)
+		n = min(n, instancesWithCores(r.cores, c.Cores, cores))
 	}
 	if whole {
 		n = min(n, 1)
 	}
 	return n
+}
+
+// instancesWithCores returns how many parts that take this percentage of a card's cores one card gives. HAMi compares
+// what is left with what a pod requests, and subtracts what its instance has (HAMi v2.9.0, Fit and AddResourceUsage in
+// pkg/device/nvidia/device.go).
+func instancesWithCores(left, asked, takes int64) int64 {
+	if left < max(asked, takes) {
+		return 0
+	}
+	return (left-max(asked, takes))/takes + 1
+}
+
+// stacked returns the request for one part of a card, and how many of them a pod has, if one card may have several:
+// those of different containers, and MIG instances, except with Volcano.
+func (c *CardRequest) stacked(runs []run, order string) (part *CardRequest, parts int64) {
+	instances := order != LastCard && len(runs) > 0 && runs[0].rules != nil && len(runs[0].rules.Parts) > 0
+	if c.Cards <= 1 || !c.Stacked && !instances {
+		return c, 1
+	}
+	one := *c
+	one.Cards = 1
+	return &one, c.Cards
 }
 
 // with returns count cards of the run after each has given n parts.
@@ -172,6 +194,9 @@ func (c *CardRequest) with(r run, count, n int64) run {
 
 // room returns how many pods fit on the cards, at most limit.
 func (c *CardRequest) room(runs []run, order string, limit int64) int64 {
+	if part, parts := c.stacked(runs, order); parts > 1 {
+		return part.room(runs, order, cappedProduct(limit, parts)) / parts
+	}
 	if c.Cards > 1 {
 		runs, order = c.inOwnOrder(runs, order)
 		return c.roomOverCards(runs, order, limit)
@@ -204,6 +229,8 @@ func (c *CardRequest) inOwnOrder(runs []run, order string) ([]run, string) {
 }
 
 func (c *CardRequest) takeInOwnOrder(runs []run, order string, n int64) []run {
+	c, parts := c.stacked(runs, order)
+	n *= parts
 	switch {
 	case c.Cards > 1:
 		after, _ := c.takeOverCards(runs, order, n)

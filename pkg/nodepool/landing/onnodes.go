@@ -116,10 +116,12 @@ func takeCards(cards []Card, ask *CardRequest) {
 	if ask == nil {
 		return
 	}
-	left := max(ask.Cards, 1)
+	left := min(max(ask.Cards, 1), maxTaken)
 	for i := range cards {
-		if left > 0 && takeCard(&cards[i], ask) {
-			left--
+		for left > 0 && takeCard(&cards[i], ask) {
+			if left--; !ask.Stacked && len(cards[i].Parts) == 0 {
+				break
+			}
 		}
 	}
 }

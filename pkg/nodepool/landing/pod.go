@@ -25,7 +25,8 @@ type Spread struct {
 	Pods []string `json:"pods"`
 }
 
-// CardRequest is what a pod takes of single cards: the same of each of several different cards.
+// CardRequest is what a pod takes of single cards: the same of each of several different cards, or of
+// as many parts of cards if they are stacked.
 type CardRequest struct {
 	// Cards is the number of cards; 0 means one.
 	Cards int64 `json:"cards,omitempty"`
@@ -34,6 +35,8 @@ type CardRequest struct {
 	MemoryPercent int64 `json:"memoryPercent,omitempty"`
 	// Cores is in percent of one card.
 	Cores int64 `json:"cores,omitempty"`
+	// Stacked: a card may have several of the pod's parts.
+	Stacked bool `json:"stacked,omitempty"`
 	// Whole says that no other pod may use the cards, before or after.
 	Whole bool `json:"whole,omitempty"`
 	// Order, if it is set, replaces the CardOrder of a place: with HAMi a pod may say what it wants.

@@ -17,6 +17,10 @@ type PodShape struct {
 	// of its resources that the configuration says nodes do not bound.
 	Requests  Quantities
 	Elsewhere map[string]bool
+	// Parts are the requests of each container, if several ask HAMi or Volcano for memory of cards: those schedulers
+	// give each container cards of its own, and two of them may have parts of one card (HAMi v2.9.0, fitInDevices in
+	// pkg/scheduler/score.go).
+	Parts []Quantities
 	// Selector is the template's nodeSelector.
 	Selector map[string]string
 	// Affinity are the terms of the required node affinity, one of which must match; an empty list requires nothing.

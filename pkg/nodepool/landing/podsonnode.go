@@ -68,7 +68,11 @@ func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount
 	if ask.memory == 0 && p.Requests[gpuinfo.HAMiMemoryPercentage] > 0 {
 		return n
 	}
-	return min(n, podsOverAlike(*cards, ask.emptyRoom(gpus), ask.cards))
+	room := ask.emptyRoom(gpus)
+	if apart := ask.apartOn(&gpus); apart < ask.cards && *cards >= apart && room < Unbounded {
+		return min(n, cappedProduct(*cards, room)/ask.cards)
+	}
+	return min(n, podsOverAlike(*cards, room, ask.cards))
 }
 
 // emptyRoom returns how often the card's part of a pod fits on one empty and healthy card of a node; the cards of a
@@ -85,8 +89,11 @@ func (a cardRequest) emptyRoom(gpus sharing.GPUs) int64 {
 	case known:
 		times = largest / a.memory
 	}
-	if a.cores > 0 {
+	switch takes := profile.Cores; {
+	case a.cores > 0 && !cut:
 		times = min(times, 100/a.cores)
+	case a.cores > 0 && takes > 0:
+		times = min(times, instancesWithCores(100, a.cores, takes))
 	}
 	return times
 }

@@ -160,4 +160,8 @@ func (w *sliceRequest) beside(shape *PodShape) {
 	case gpuinfo.KoordinatorShared:
 		w.memoryPercent, w.cores = asked(gpuinfo.KoordinatorMemoryRatio), asked(gpuinfo.KoordinatorCores)
 	}
+	if len(shape.Parts) > 0 && w.memory > 0 {
+		part, _ := shape.cardRequest()
+		w.memory, w.cores = part.memory, part.cores
+	}
 }

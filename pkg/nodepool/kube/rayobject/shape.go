@@ -35,6 +35,7 @@ func podShape(template Fields, injected ...landing.Quantities) landing.PodShape 
 		Selector: spec.Texts("nodeSelector"),
 		Claims:   len(spec.Objects("resourceClaims")) > 0,
 	}
+	shape.Parts = partsOfCards(spec.Objects("containers"))
 	for _, claim := range spec.Objects("resourceClaims") {
 		shape.ClaimTemplates = append(shape.ClaimTemplates, claim.Text("resourceClaimTemplateName"))
 	}
@@ -66,6 +67,24 @@ func podShape(template Fields, injected ...landing.Quantities) landing.PodShape 
 		})
 	}
 	return shape
+}
+
+// partsOfCards returns the requests of the containers that ask HAMi or Volcano for GPUs, if there are several and each
+// says how much memory of a card it wants.
+func partsOfCards(containers []Fields) (parts []landing.Quantities) {
+	for _, c := range containers {
+		own := ownRequests(c.silent()) // podRequests reports the faults
+		switch {
+		case own[gpuinfo.HAMiMemory] > 0 || own[gpuinfo.VolcanoMemory] > 0:
+			parts = append(parts, own)
+		case own[gpuinfo.NvidiaGPU] > 0 || own[gpuinfo.VolcanoNumber] > 0:
+			return nil
+		}
+	}
+	if len(parts) < 2 {
+		return nil
+	}
+	return parts
 }
 
 // cardShare reads the annotations by which the KAI scheduler gives a pod a part of a card, or of several, and applies
