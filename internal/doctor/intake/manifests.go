@@ -151,7 +151,7 @@ func inputWith(
 
 // addDevices reads the GPUs of nodes with their devices, adds to nodes what these supply, and to groups their claims.
 func addDevices(objects []inventory.Object, reader sharing.Reader, devices *dra.Objects) {
-	byNode, templates := devices.GPUs.ByNode(), devices.Templates()
+	byNode, claims := devices.GPUs.ByNode(), devices.Claims()
 	supplies, others := devices.ByNode()
 	for _, object := range objects {
 		if object.Node != nil {
@@ -164,8 +164,11 @@ func addDevices(objects []inventory.Object, reader sharing.Reader, devices *dra.
 			}
 			supply.AddTo(&object.Node.Fit)
 		}
+		if object.Head != nil {
+			claims.AddTo(object.Namespace, &object.Head.Pod)
+		}
 		for i := 0; object.Cluster != nil && i < len(object.Cluster.Groups); i++ {
-			dra.AddClaims(object.Namespace, &object.Cluster.Groups[i], templates)
+			claims.AddTo(object.Namespace, &object.Cluster.Groups[i].Pod)
 		}
 	}
 }

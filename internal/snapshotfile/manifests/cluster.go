@@ -13,7 +13,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -41,9 +40,10 @@ func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster
 		return cluster, err
 	}
 	cluster.Findings = append(cluster.Findings, placed.unreadable...)
-	resources := placed.devices.Templates()
+	claims := placed.devices.Claims()
+	claims.AddTo(cluster.Key.Namespace, &head.Pod)
 	for i := range cluster.Groups {
-		if f, uncounted := dra.AddClaims(cluster.Key.Namespace, &cluster.Groups[i], resources); uncounted {
+		if f, uncounted := claims.AddToGroup(cluster.Key.Namespace, &cluster.Groups[i]); uncounted {
 			f.Object = "RayCluster " + cluster.Key.String()
 			cluster.Findings = append(cluster.Findings, f)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -100,6 +101,10 @@ func (p *PodShape) missingEverywhere(nodes []Node) []string {
 		want := p.Requests[name]
 		if p.Counts(name) &&
 			!slices.ContainsFunc(nodes, func(n Node) bool { return n.Allocatable[name] > 0 }) {
+			if template, is := sharing.TemplateOf(name); is {
+				list = append(list, "no node has devices for a claim of ResourceClaimTemplate "+template)
+				continue
+			}
 			list = append(list, fmt.Sprintf("needs %s %s, no node announces it%s", name, quantity(name, want),
 				p.instead(name, nodes)))
 		}
@@ -151,6 +156,9 @@ func (p *PodShape) describe(node *Node, m mismatch) string {
 	case otherMode, cardTooSmall, unhealthy:
 		return m.what
 	case notAnnounced:
+		if template, is := sharing.TemplateOf(m.what); is {
+			return "has no devices for a claim of ResourceClaimTemplate " + template
+		}
 		return fmt.Sprintf("has no %s where %s is needed", m.what, quantity(m.what, p.Requests[m.what]))
 	default: // tooSmall
 		has, needs := node.Allocatable[m.what], p.Requests[m.what]

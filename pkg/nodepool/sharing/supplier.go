@@ -62,3 +62,9 @@ const ClassPrefix = "deviceclass.resource.kubernetes.io/"
 // ClaimPrefix begins the name of a resource of which a pod with a claim of a ResourceClaimTemplate takes one unit. It
 // is Heliostat's own: followed by namespace and name of the template.
 const ClaimPrefix = "resourceclaimtemplates.resource.k8s.io/"
+
+// TemplateOf returns the ResourceClaimTemplate of a resource, as namespace/name, and whether it stands for one.
+func TemplateOf(resource string) (template string, is bool) {
+	name, is := strings.CutPrefix(resource, ClaimPrefix)
+	return strings.Replace(name, ".", "/", 1), is
+}

@@ -9,42 +9,54 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // ClaimsUnbounded says that no plan counts the devices that a group's pods get by ResourceClaims.
 const ClaimsUnbounded = "claims-unbounded"
 
-// AddClaims adds to what a pod of the group requests one unit of the resource that stands for each claim of a template.
-// It returns a finding about claims that stay uncounted. The maps of the shape are shared, so it copies them.
-func AddClaims(namespace string, group *nodepool.WorkerGroup, resources map[types.NamespacedName]string,
-) (raydemand.Finding, bool) {
-	var uncounted []string
-	requests := maps.Clone(group.Pod.Requests)
-	for _, template := range group.Pod.ClaimTemplates {
-		resource, known := resources[types.NamespacedName{Namespace: namespace, Name: template}]
+// AddTo adds to what a pod requests what its claims of ResourceClaimTemplates take, and returns the claims that stay
+// uncounted. Devices that the pod requests by an extended name of the same class come from the same devices. Shapes
+// share their maps, so it copies them.
+func (c Claims) AddTo(namespace string, pod *landing.PodShape) (uncounted []string) {
+	requests := maps.Clone(pod.Requests)
+	for _, template := range pod.ClaimTemplates {
+		units, known := c.templates[types.NamespacedName{Namespace: namespace, Name: template}]
+		for resource, n := range units {
+			requests[resource] = requests[resource].Plus(n)
+		}
 		switch {
 		case known:
-			requests[resource] = requests[resource].Plus(raydemand.One)
 		case template == "":
 			uncounted = append(uncounted, "a claim that all pods share")
 		default:
 			uncounted = append(uncounted, "ResourceClaimTemplate "+template)
 		}
 	}
-	if len(group.Pod.ClaimTemplates) > len(uncounted) {
-		group.Pod.Requests = requests
+	if len(pod.ClaimTemplates) == len(uncounted) {
+		return uncounted
 	}
+	for name, resource := range c.names {
+		if pod.Requests[name] > 0 && requests[resource] > 0 {
+			requests[resource] = requests[resource].Plus(pod.Requests[name])
+		}
+	}
+	pod.Requests = requests
+	return uncounted
+}
+
+// AddToGroup is AddTo for the pods of a group. It returns a finding about claims that stay uncounted.
+func (c Claims) AddToGroup(namespace string, group *nodepool.WorkerGroup) (raydemand.Finding, bool) {
+	uncounted := c.AddTo(namespace, &group.Pod)
 	slices.Sort(uncounted)
 	return raydemand.Finding{
 		Code: ClaimsUnbounded, Severity: raydemand.Info,
 		Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec.resourceClaims", group.Index),
 		Seen:  strings.Join(slices.Compact(uncounted), ", "),
 		Why: "plans do not compare what the claim requests with the devices of the nodes, because its template is " +
-			"not " +
-			"known or all pods share it; they may launch pods that find no device",
+			"not known or all pods share it; they may launch pods that find no device",
 		Fix: "let Heliostat read resourceclaimtemplates of resource.k8s.io, or set maxReplicas to the number of pods " +
-			"for " +
-			"which there are devices",
+			"for which there are devices",
 	}, len(uncounted) > 0
 }

@@ -16,12 +16,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/cel"
-	"k8s.io/dynamic-resource-allocation/structured"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Objects are the objects of resource.k8s.io. The zero value knows none. It must not be copied after its first use.
@@ -33,12 +30,14 @@ type Objects struct {
 	offered, slices map[string]*resourcev1.ResourceSlice
 	rules           map[string]*resourcev1alpha3.DeviceTaintRule
 	// held are the devices of each ResourceClaim. Each of these is nil while its objects are unknown.
-	held      map[types.NamespacedName][]structured.DeviceID
+	held      map[types.NamespacedName][]resourcev1.DeviceRequestAllocationResult
 	classes   map[string]*resourcev1.DeviceClass
 	templates map[types.NamespacedName]*resourcev1.ResourceClaimTemplate
 
-	// kinds counts the changes of classes. known are the answers for nodes when they were last asked for.
+	// kinds counts the changes of classes. asked is what pods ask for, nil after a change of all but claims. known
+	// are the answers for nodes when they were last asked for.
 	kinds    int64
+	asked    *Claims
 	known    map[string]answer
 	compiled *cel.Cache
 }
@@ -69,13 +68,14 @@ func (o *Objects) DropSlice(name string) (differs bool) {
 	_, differs = o.slices[name]
 	delete(o.slices, name)
 	delete(o.offered, name)
+	o.asked = nil
 	return differs
 }
 
 // ClearSlices forgets all ResourceSlices, which are unknown then.
 func (o *Objects) ClearSlices() (differs bool) {
 	o.GPUs.ClearSlices()
-	differs, o.slices, o.offered = len(o.slices) > 0, nil, nil
+	differs, o.slices, o.offered, o.asked = len(o.slices) > 0, nil, nil, nil
 	return differs
 }
 
@@ -83,7 +83,7 @@ func (o *Objects) ClearSlices() (differs bool) {
 func (o *Objects) KnowClaims() (differs bool) {
 	o.GPUs.KnowClaims()
 	if differs = o.held == nil; differs {
-		o.held = map[types.NamespacedName][]structured.DeviceID{}
+		o.held = map[types.NamespacedName][]resourcev1.DeviceRequestAllocationResult{}
 	}
 	return differs
 }
@@ -93,11 +93,11 @@ func (o *Objects) KnowClaims() (differs bool) {
 func (o *Objects) PutClaim(claim *resourcev1.ResourceClaim) (differs bool) {
 	o.GPUs.PutClaim(claim)
 	o.KnowClaims()
-	var held []structured.DeviceID
+	var held []resourcev1.DeviceRequestAllocationResult
 	if claim.Status.Allocation != nil {
 		for _, result := range claim.Status.Allocation.Devices.Results {
-			if result.AdminAccess == nil || !*result.AdminAccess {
-				held = append(held, structured.MakeDeviceID(result.Driver, result.Pool, result.Device))
+			if !value(result.AdminAccess) {
+				held = append(held, result)
 			}
 		}
 	}
@@ -106,14 +106,14 @@ func (o *Objects) PutClaim(claim *resourcev1.ResourceClaim) (differs bool) {
 	if o.held[name] = held; held == nil {
 		delete(o.held, name)
 	}
-	return !slices.Equal(before, held) && (o.offers(before) || o.offers(held))
+	return !reflect.DeepEqual(before, held) && (o.offers(before) || o.offers(held))
 }
 
 // offers reports whether one of the devices is of a driver with ResourceSlices. Claims of other drivers change nothing.
-func (o *Objects) offers(devices []structured.DeviceID) bool {
+func (o *Objects) offers(devices []resourcev1.DeviceRequestAllocationResult) bool {
 	for _, slice := range o.slices {
-		if slices.ContainsFunc(devices, func(id structured.DeviceID) bool {
-			return id.Driver.String() == slice.Spec.Driver
+		if slices.ContainsFunc(devices, func(r resourcev1.DeviceRequestAllocationResult) bool {
+			return r.Driver == slice.Spec.Driver
 		}) {
 			return true
 		}
@@ -136,10 +136,16 @@ func (o *Objects) ClearClaims() (differs bool) {
 	return differs
 }
 
+// newKinds notes a change of classes.
+func (o *Objects) newKinds() {
+	o.kinds++
+	o.asked = nil
+}
+
 // KnowClasses notes that DeviceClasses are known, even if there are none, and reports whether they were not.
 func (o *Objects) KnowClasses() (differs bool) {
 	if differs = o.classes == nil; differs {
-		o.kinds++
+		o.newKinds()
 		o.classes = map[string]*resourcev1.DeviceClass{}
 	}
 	return differs
@@ -154,7 +160,7 @@ func (o *Objects) PutClass(class *resourcev1.DeviceClass) (differs bool) {
 	before := o.classes[class.Name]
 	o.classes[class.Name] = class
 	if differs = before == nil || !reflect.DeepEqual(before.Spec, class.Spec); differs {
-		o.kinds++
+		o.newKinds()
 	}
 	return differs
 }
@@ -162,14 +168,14 @@ func (o *Objects) PutClass(class *resourcev1.DeviceClass) (differs bool) {
 // DropClass forgets a DeviceClass.
 func (o *Objects) DropClass(name string) (differs bool) {
 	_, differs = o.classes[name]
-	o.kinds++
+	o.newKinds()
 	delete(o.classes, name)
 	return differs
 }
 
 // ClearClasses forgets all DeviceClasses, which are unknown then.
 func (o *Objects) ClearClasses() (differs bool) {
-	o.kinds++
+	o.newKinds()
 	differs, o.classes = len(o.classes) > 0, nil
 	return differs
 }
@@ -185,29 +191,24 @@ func (o *Objects) PutTemplate(template *resourcev1.ResourceClaimTemplate) (diffe
 	}
 	before := o.templates[name]
 	o.templates[name] = template
-	return before == nil || !reflect.DeepEqual(before.Spec, template.Spec)
+	if differs = before == nil || !reflect.DeepEqual(before.Spec, template.Spec); differs {
+		o.asked = nil
+	}
+	return differs
 }
 
 // DropTemplate forgets a ResourceClaimTemplate.
 func (o *Objects) DropTemplate(name types.NamespacedName) (differs bool) {
 	_, differs = o.templates[name]
 	delete(o.templates, name)
+	o.asked = nil
 	return differs
 }
 
 // ClearTemplates forgets all ResourceClaimTemplates.
 func (o *Objects) ClearTemplates() (differs bool) {
-	differs, o.templates = len(o.templates) > 0, nil
+	differs, o.templates, o.asked = len(o.templates) > 0, nil, nil
 	return differs
-}
-
-// Templates returns the resources that stand for a claim of each ResourceClaimTemplate.
-func (o *Objects) Templates() map[types.NamespacedName]string {
-	names := make(map[types.NamespacedName]string, len(o.templates))
-	for name := range o.templates {
-		names[name] = sharing.ClaimPrefix + name.Namespace + "." + name.Name
-	}
-	return names
 }
 
 // nvidiaClass is the DeviceClass of NVIDIA's chart, which counts while DeviceClasses are unknown
@@ -229,63 +230,18 @@ func (o *Objects) List() ([]*resourcev1.DeviceClass, error) {
 	return slices.Collect(maps.Values(o.classes)), nil
 }
 
-// asks returns what pods can ask for, each as the claim for one unit. Of the classes with one extended name, the newest
-// counts, then the first by name (docs/reference/facts.md#extended-names-of-deviceclasses).
-func (o *Objects) asks() map[string]resourcev1.ResourceClaimSpec {
-	all := map[string]resourcev1.ResourceClaimSpec{}
-	classes, _ := o.List()
-	slices.SortFunc(classes, func(a, b *resourcev1.DeviceClass) int {
-		if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+// heldByPool returns what claims have of each pool.
+func (o *Objects) heldByPool() map[pool][]resourcev1.DeviceRequestAllocationResult {
+	all := map[pool][]resourcev1.DeviceRequestAllocationResult{}
+	for _, name := range slices.SortedFunc(maps.Keys(o.held), byName) {
+		for _, result := range o.held[name] {
+			from := pool{result.Driver, result.Pool}
+			all[from] = append(all[from], result)
 		}
-		return strings.Compare(b.Name, a.Name)
-	})
-	for _, class := range classes {
-		ask := oneOf(class.Name)
-		if name := class.Spec.ExtendedResourceName; name != nil {
-			all[*name] = ask
-		}
-		all[sharing.ClassPrefix+class.Name] = ask
-	}
-	for template, name := range o.Templates() {
-		all[name] = withDefaults(o.templates[template].Spec.Spec)
 	}
 	return all
 }
 
-// withDefaults sets what the API server sets, because a manifest may lack it.
-func withDefaults(claim resourcev1.ResourceClaimSpec) resourcev1.ResourceClaimSpec {
-	claim = *claim.DeepCopy()
-	set := func(mode *resourcev1.DeviceAllocationMode, count *int64) {
-		*mode = cmp.Or(*mode, resourcev1.DeviceAllocationModeExactCount)
-		if *mode == resourcev1.DeviceAllocationModeExactCount {
-			*count = cmp.Or(*count, 1)
-		}
-	}
-	for i := range claim.Devices.Requests {
-		request := &claim.Devices.Requests[i]
-		if request.Exactly != nil {
-			set(&request.Exactly.AllocationMode, &request.Exactly.Count)
-		}
-		for j := range request.FirstAvailable {
-			set(&request.FirstAvailable[j].AllocationMode, &request.FirstAvailable[j].Count)
-		}
-	}
-	return claim
-}
-
-func oneOf(class string) resourcev1.ResourceClaimSpec {
-	return resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
-		Name: "unit", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class,
-			AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1},
-	}}}}
-}
-
-// taken returns the devices that claims have.
-func (o *Objects) taken() sets.Set[structured.DeviceID] {
-	all := sets.New[structured.DeviceID]()
-	for _, devices := range o.held {
-		all.Insert(devices...)
-	}
-	return all
+func byName(a, b types.NamespacedName) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }

@@ -1,10 +1,13 @@
 package dra
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -34,136 +37,141 @@ type Units struct{ All, Well, Free int64 }
 // answer is what was counted on a node, by the text of the claim, with what it depends on.
 type answer struct {
 	slices  []*resourcev1.ResourceSlice
-	taken   []string
+	held    []resourcev1.DeviceRequestAllocationResult
 	kinds   int64
 	counted map[string]Units
-}
-
-// ask is the claim for one unit of a resource. text is equal for equal claims.
-type ask struct {
-	text  string
-	claim resourcev1.ResourceClaimSpec
 }
 
 // features are those of kube-scheduler 1.36 that change which devices a claim can have. taintless ignores taints.
 var (
 	features = structured.Features{
 		AdminAccess: true, DeviceTaints: true, PartitionableDevices: true, PrioritizedList: true,
+		DeviceBindingAndStatus: true, ConsumableCapacity: true,
 	}
-	taintless = structured.Features{AdminAccess: true, PartitionableDevices: true, PrioritizedList: true}
+	taintless = structured.Features{
+		AdminAccess: true, PartitionableDevices: true, PrioritizedList: true,
+		DeviceBindingAndStatus: true, ConsumableCapacity: true,
+	}
 )
 
-// most bounds the units of one resource on a node that are counted.
-const most = 1 << 10
+const (
+	// most bounds the units of one resource on a node that are counted: no node runs so many pods. Of a resource with
+	// more, a node has unbounded units.
+	most      = 1 << 9
+	unbounded = 1 << 20
+	// work bounds the search for the devices of one claim on a node, in devices that it looks at. The allocator tries
+	// all permutations of devices, which for a claim of 8 devices on a node with 7 are 13,700 steps.
+	work = 1 << 18
+)
 
 // compiledSelectors bounds the CEL selectors that are kept compiled.
 const compiledSelectors = 256
+
+// pool identifies a pool of devices.
+type pool struct{ driver, name string }
+
+func poolOf(slice *resourcev1.ResourceSlice) pool {
+	return pool{slice.Spec.Driver, slice.Spec.Pool.Name}
+}
 
 // ByNode returns what is supplied on each node that has devices, and what is supplied on all others. A node whose
 // slices and claims did not change keeps its answer.
 func (o *Objects) ByNode() (nodes map[string]Supply, others Supply) {
 	others = Supply{Open: o.classes == nil || len(o.classes) > 0 && o.slices == nil}
-	byNode, shared := map[string][]*resourcev1.ResourceSlice{}, []*resourcev1.ResourceSlice{}
+	byPool, byNode := map[pool][]*resourcev1.ResourceSlice{}, map[string]map[pool]bool{}
 	for _, name := range slices.Sorted(maps.Keys(o.slices)) {
 		slice := o.slices[name]
-		switch {
-		case slice.Spec.NodeName != nil:
-			byNode[*slice.Spec.NodeName] = append(byNode[*slice.Spec.NodeName], slice)
-		case len(slice.Spec.SharedCounters) > 0:
-			shared = append(shared, slice)
-		case slice.Spec.PerDeviceNodeSelection != nil && *slice.Spec.PerDeviceNodeSelection:
-			for node := range nodesOf(slice) {
-				byNode[node] = append(byNode[node], slice)
+		from := poolOf(slice)
+		byPool[from] = append(byPool[from], slice)
+		on := nodesOf(slice)
+		for node := range on {
+			if byNode[node] == nil {
+				byNode[node] = map[pool]bool{}
 			}
-			others.Open = others.Open || slices.ContainsFunc(slice.Spec.Devices,
-				func(d resourcev1.Device) bool { return d.NodeName == nil })
-		default:
+			byNode[node][from] = true
+		}
+		if len(slice.Spec.SharedCounters) == 0 && on.Has("") {
 			others.Open = true
 		}
 	}
+	delete(byNode, "")
 	if o.compiled == nil {
 		o.compiled = cel.NewCache(compiledSelectors, cel.Features{})
 	}
-	asks, taken, fresh := map[string]ask{}, o.taken(), map[string]answer{}
-	for name, claim := range o.asks() {
-		asks[name] = ask{claim.String(), claim}
-	}
+	held, fresh := o.heldByPool(), map[string]answer{}
 	nodes = make(map[string]Supply, len(byNode))
-	for node, own := range byNode {
-		own = withCounters(own, shared)
-		now := answer{slices: own, taken: takenOf(own, taken), kinds: o.kinds, counted: map[string]Units{}}
-		before := o.known[node]
-		if before.kinds == now.kinds && slices.Equal(before.slices, own) && slices.Equal(before.taken, now.taken) {
-			for _, asked := range asks {
-				if units, known := before.counted[asked.text]; known {
-					now.counted[asked.text] = units
-				}
-			}
+	for _, node := range slices.Sorted(maps.Keys(byNode)) {
+		now := answer{kinds: o.kinds, counted: map[string]Units{}}
+		for _, from := range slices.SortedFunc(maps.Keys(byNode[node]), func(a, b pool) int {
+			return cmp.Or(strings.Compare(a.driver, b.driver), strings.Compare(a.name, b.name))
+		}) {
+			now.slices = append(now.slices, byPool[from]...)
+			now.held = append(now.held, held[from]...)
 		}
-		fresh[node] = now
-		supply := o.supplyOn(node, now, asks, taken)
-		supply.Open = others.Open
-		nodes[node] = supply
+		nodes[node], fresh[node] = Supply{o.unitsOn(node, now, o.known[node]), others.Open}, now
 	}
 	o.known = fresh
+	for name, asked := range o.pods().asks {
+		for node, supply := range nodes {
+			if asked.endless {
+				delete(supply.Units, name)
+				nodes[node] = Supply{supply.Units, true}
+			}
+		}
+	}
 	return nodes, others
 }
 
-// nodesOf returns the nodes that the devices of a slice name.
+// nodesOf returns the nodes that a slice names, "" for those that it selects otherwise.
 func nodesOf(slice *resourcev1.ResourceSlice) sets.Set[string] {
+	if each := slice.Spec.PerDeviceNodeSelection; each == nil || !*each {
+		return sets.New(value(slice.Spec.NodeName))
+	}
 	nodes := sets.New[string]()
 	for i := range slice.Spec.Devices {
-		if name := slice.Spec.Devices[i].NodeName; name != nil {
-			nodes.Insert(*name)
-		}
+		nodes.Insert(value(slice.Spec.Devices[i].NodeName))
 	}
 	return nodes
 }
 
-// withCounters adds the slices with the counters of the pools.
-func withCounters(own, shared []*resourcev1.ResourceSlice) []*resourcev1.ResourceSlice {
-	for _, slice := range shared {
-		if slices.ContainsFunc(own, func(other *resourcev1.ResourceSlice) bool {
-			return other.Spec.Driver == slice.Spec.Driver && other.Spec.Pool.Name == slice.Spec.Pool.Name
-		}) {
-			own = append(own[:len(own):len(own)], slice)
-		}
+// value returns what a pointer is to, and the zero value for nil.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
 	}
-	return own
+	return v
 }
 
-// takenOf returns which devices of the slices claims have.
-func takenOf(own []*resourcev1.ResourceSlice, taken sets.Set[structured.DeviceID]) (names []string) {
-	for _, slice := range own {
-		for i := range slice.Spec.Devices {
-			id := structured.MakeDeviceID(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Devices[i].Name)
-			if taken.Has(id) {
-				names = append(names, id.String())
-			}
-		}
-	}
-	return names
-}
-
-// supplyOn counts the units of each resource on a node. What equal claims can have is counted once.
-func (o *Objects) supplyOn(
-	node string, on answer, asks map[string]ask, taken sets.Set[structured.DeviceID],
-) Supply {
-	supply := Supply{Units: map[string]Units{}}
-	for name, asked := range asks {
+// unitsOn counts the units of each resource on a node, unless what they depend on is as before. What equal claims can
+// have is counted once.
+func (o *Objects) unitsOn(node string, on, before answer) map[string]Units {
+	all := map[string]Units{}
+	asks := o.pods().asks
+	same := before.kinds == on.kinds && slices.Equal(before.slices, on.slices)
+	unchanged := same && reflect.DeepEqual(before.held, on.held)
+	c := counter{classes: o, compiled: o.compiled, slices: on.slices,
+		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}
+	for _, name := range slices.Sorted(maps.Keys(asks)) {
+		asked := asks[name]
 		units, known := on.counted[asked.text]
 		if !known {
-			c := counter{classes: o, compiled: o.compiled, slices: on.slices, ask: asked.claim,
-				node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}
-			none := sets.New[structured.DeviceID]()
-			units = Units{c.count(taintless, none), c.count(features, none), c.count(features, taken)}
+			counted := false
+			if units, counted = before.counted[asked.text]; !same || !counted {
+				units = c.units(asked)
+			}
+			if !(unchanged && counted) {
+				units.Free = units.Well
+				if len(on.held) > 0 {
+					units.Free = c.count(features, asked, on.held)
+				}
+			}
 			on.counted[asked.text] = units
 		}
-		if units.All > 0 && units.All < most {
-			supply.Units[name] = units
+		if units.All > 0 {
+			all[name] = units
 		}
 	}
-	return supply
+	return all
 }
 
 // counter counts how often a claim can be had on a node.
@@ -172,36 +180,86 @@ type counter struct {
 	compiled *cel.Cache
 	slices   []*resourcev1.ResourceSlice
 	node     *corev1.Node
-	ask      resourcev1.ResourceClaimSpec
+}
+
+// units counts what a node has while no claim takes a device.
+func (c counter) units(asked *ask) (units Units) {
+	units.Well = c.count(features, asked, nil)
+	if units.All = units.Well; slices.ContainsFunc(c.slices, tainted) {
+		units.All = c.count(taintless, asked, nil)
+	}
+	return units
+}
+
+// tainted reports whether a device of a slice has a taint.
+func tainted(slice *resourcev1.ResourceSlice) bool {
+	return slices.ContainsFunc(slice.Spec.Devices, func(d resourcev1.Device) bool { return len(d.Taints) > 0 })
+}
+
+// budget is a context that ends after a number of steps. The allocator asks for its error once in each step of its
+// search, so equal searches end equally, which they would not with a deadline.
+type budget struct {
+	context.Context
+	steps int
+}
+
+func (b *budget) Err() error {
+	if b.steps--; b.steps < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // count allocates the claim until the allocator finds no devices. A claim that takes no device is not bounded. One that
-// the allocator refuses, because of its selectors for example, is had never.
-func (c counter) count(with structured.Features, taken sets.Set[structured.DeviceID]) (n int64) {
-	taken = taken.Clone()
-	claim := &resourcev1.ResourceClaim{Spec: c.ask}
+// the allocator refuses, because of its selectors for example, is had never. One that takes too much work becomes
+// endless, so that other nodes do not try it.
+func (c counter) count(
+	with structured.Features, asked *ask, held []resourcev1.DeviceRequestAllocationResult,
+) (n int64) {
+	devices := 1
+	for _, slice := range c.slices {
+		devices += len(slice.Spec.Devices)
+	}
+	ctx := &budget{Context: context.Background(), steps: max(work/devices, 4*most)}
+	taken := structured.AllocatedState{
+		AllocatedDevices:   sets.New[structured.DeviceID](),
+		AggregatedCapacity: structured.NewConsumedCapacityCollection(),
+	}
+	take(&taken, held)
+	claim := &resourcev1.ResourceClaim{Spec: asked.claim}
 	claim.Name, claim.Namespace, claim.UID = "ask", "ask", "ask"
-	for ; n < most; n++ {
-		allocator, err := structured.NewAllocator(context.Background(), with,
-			structured.AllocatedState{AllocatedDevices: taken}, c.classes, c.slices, c.compiled)
+	for ; n < most && !asked.endless; n++ {
+		allocator, err := structured.NewAllocator(ctx, with, taken, c.classes, c.slices, c.compiled)
 		if err != nil {
 			return n
 		}
-		results, err := allocator.Allocate(context.Background(), c.node, []*resourcev1.ResourceClaim{claim})
+		results, err := allocator.Allocate(ctx, c.node, []*resourcev1.ResourceClaim{claim})
+		asked.endless = ctx.steps < 0
 		if err != nil || len(results) == 0 {
 			return n
 		}
-		before := taken.Len()
-		for _, result := range results[0].Devices.Results {
-			if result.AdminAccess == nil || !*result.AdminAccess {
-				taken.Insert(structured.MakeDeviceID(result.Driver, result.Pool, result.Device))
-			}
-		}
-		if taken.Len() == before {
-			return most
+		if !take(&taken, results[0].Devices.Results) {
+			return unbounded
 		}
 	}
-	return n
+	return unbounded
+}
+
+// take adds what a claim has to the state, and reports whether it has something. With admin access it only monitors.
+func take(state *structured.AllocatedState, results []resourcev1.DeviceRequestAllocationResult) (some bool) {
+	for _, r := range results {
+		id := structured.MakeDeviceID(r.Driver, r.Pool, r.Device)
+		switch {
+		case value(r.AdminAccess):
+		case r.ShareID == nil:
+			state.AllocatedDevices.Insert(id)
+			some = true
+		default:
+			state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, r.ConsumedCapacity))
+			some = some || len(r.ConsumedCapacity) > 0
+		}
+	}
+	return some
 }
 
 // Get returns a DeviceClass, for the allocator.

@@ -2,16 +2,17 @@ package dra
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -81,9 +82,9 @@ func TestUnitsAreWhatTheSchedulersAllocatorFinds(t *testing.T) {
 		"a tainted device has room for a claim that tolerates it": {
 			slices:   []string{cards("a100", "a100 , taints: [{key: bad, effect: NoSchedule}]")},
 			template: exactly(`, tolerations: [{key: bad, operator: Exists}]`), resource: template, want: Units{2, 2, 2}},
-		"a claim of a template is one pod's": {
+		"a claim for devices of a class takes units of the class": {
 			slices: []string{cards("a100", "a100", "a100", "a100", "a100")}, template: exactly(`, allocationMode: ExactCount, count: 2`),
-			taken: []string{"gpu-4"}, resource: template, want: Units{2, 2, 2}},
+			taken: []string{"gpu-4"}, resource: sharing.ClassPrefix + "gpu.example.com", want: Units{5, 5, 4}},
 		"a selector chooses devices": {
 			slices:   []string{cards("a100", "a100", "l4")},
 			template: exactly(`, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'l4'"}}]`), resource: template, want: Units{1, 1, 1}},
@@ -175,29 +176,117 @@ func TestANodeHasWhatIsSuppliedUnlessItAnnouncesIt(t *testing.T) {
 }
 
 func TestClaimsOfKnownTemplatesAreRequests(t *testing.T) {
-	resources := map[types.NamespacedName]string{{Namespace: "ml", Name: "t"}: template}
+	const class = sharing.ClassPrefix + "gpu.example.com"
+	var objects Objects
+	objects.PutClass(read[resourcev1.DeviceClass](t, gpuClass))
+	a100 := exactly(`, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'a100'"}}]`)
+	named := func(name, text string) string { return strings.Replace(text, "name: t,", "name: "+name+",", 1) }
+	for _, text := range []string{
+		a100, named("same", strings.Replace(a100, "name: gpu,", "name: other,", 1)),
+		named("three", strings.Replace(a100, "gpu.example.com,", "gpu.example.com, count: 3,", 1)),
+		named("two", exactly(`, count: 2`)), named("all", exactly(`, allocationMode: All`)),
+	} {
+		objects.PutTemplate(read[resourcev1.ResourceClaimTemplate](t, text))
+	}
+	// a100 is the name of the first of the equal claims.
+	const a100Name = sharing.ClaimPrefix + "ml.same"
 	for name, test := range map[string]struct {
 		namespace string
 		templates []string
+		byName    raydemand.Amount
 		requests  landing.Quantities
 		seen      string
 	}{
-		"no claim":                        {"ml", nil, landing.Quantities{"cpu": 1}, ""},
-		"two claims of one template":      {"ml", []string{"t", "t"}, landing.Quantities{"cpu": 1, template: raydemand.Whole(2)}, ""},
-		"a template of another namespace": {"other", []string{"t"}, landing.Quantities{"cpu": 1}, "ResourceClaimTemplate t"},
-		"a claim that all pods share":     {"ml", []string{"t", ""}, landing.Quantities{"cpu": 1, template: raydemand.One}, "a claim that all pods share"},
+		"no claim":                        {"ml", nil, 0, landing.Quantities{"cpu": 1}, ""},
+		"two claims of one template":      {"ml", []string{"t", "t"}, 0, landing.Quantities{"cpu": 1, a100Name: raydemand.Whole(2)}, ""},
+		"equal claims of two templates":   {"ml", []string{"t", "same"}, 0, landing.Quantities{"cpu": 1, a100Name: raydemand.Whole(2)}, ""},
+		"a claim for three is three":      {"ml", []string{"three", "t"}, 0, landing.Quantities{"cpu": 1, a100Name: raydemand.Whole(4)}, ""},
+		"a claim for all is its own":      {"ml", []string{"all"}, 0, landing.Quantities{"cpu": 1, sharing.ClaimPrefix + "ml.all": raydemand.One}, ""},
+		"a template of another namespace": {"other", []string{"t"}, 0, landing.Quantities{"cpu": 1}, "ResourceClaimTemplate t"},
+		"a claim that all pods share":     {"ml", []string{"t", ""}, 0, landing.Quantities{"cpu": 1, a100Name: raydemand.One}, "a claim that all pods share"},
+		"one by name and two by a claim are three of the class": {"ml", []string{"two"}, raydemand.One,
+			landing.Quantities{"cpu": 1, "nvidia.com/gpu": raydemand.One, class: raydemand.Whole(3)}, ""},
+		"a name without claims of its class stays as it is": {"ml", []string{"t"}, raydemand.One,
+			landing.Quantities{"cpu": 1, "nvidia.com/gpu": raydemand.One, a100Name: raydemand.One}, ""},
 	} {
 		shared := landing.Quantities{"cpu": 1}
+		if test.byName > 0 {
+			shared["nvidia.com/gpu"] = test.byName
+		}
+		before := len(shared)
 		group := nodepool.WorkerGroup{Index: 2, Pod: landing.PodShape{Requests: shared, ClaimTemplates: test.templates}}
-		finding, uncounted := AddClaims(test.namespace, &group, resources)
+		finding, uncounted := objects.Claims().AddToGroup(test.namespace, &group)
 		if diff := cmp.Diff(test.requests, group.Pod.Requests); diff != "" || uncounted != (test.seen != "") || finding.Seen != test.seen {
 			t.Errorf("%s: seen %q, want %q; requests (-want +got):\n%s", name, finding.Seen, test.seen, diff)
 		}
 		if uncounted && finding.Field != "spec.workerGroupSpecs[2].template.spec.resourceClaims" {
 			t.Errorf("%s: field %s", name, finding.Field)
 		}
-		if len(shared) != 1 {
+		if len(shared) != before {
 			t.Errorf("%s: the shape that all copies share has changed: %v", name, shared)
 		}
+	}
+}
+
+// split are slices of one pool of two nodes, whose devices name their nodes.
+func split(more ...string) []string {
+	list := []string{}
+	for i, node := range []string{"n1", "n2"} {
+		list = append(list, fmt.Sprintf(`{metadata: {name: %s}, spec: {driver: gpu.example.com, perDeviceNodeSelection: true, pool: {name: all, generation: 1, resourceSliceCount: 2}, devices: [
+  {name: gpu-%d, nodeName: %s, attributes: {model: {string: a100}}%s}]}}`, node, i, node, strings.Join(more, "")))
+	}
+	return list
+}
+
+func TestWhatDoesNotBoundIsNotAbsent(t *testing.T) {
+	eight := cards(slices.Repeat([]string{"a100"}, 12)...)
+	for name, test := range map[string]struct {
+		slices          []string
+		claims          []string
+		template, class string
+		resource        string
+		want            Units
+		open            bool
+	}{
+		"a search for devices that does not end": {slices: []string{eight},
+			template: exactly(`, count: 13`)[:len(exactly(`, count: 13`))-len("}}}}")] + `, constraints: [{matchAttribute: gpu.example.com/model}]}}}}`,
+			resource: template, open: true},
+		"more devices than there are, without a search": {slices: []string{eight}, template: exactly(`, count: 13`),
+			resource: sharing.ClassPrefix + "gpu.example.com", want: Units{12, 12, 12}},
+		"admin access takes no device": {slices: []string{eight}, template: exactly(`, adminAccess: true`),
+			resource: template, want: Units{unbounded, unbounded, unbounded}},
+		"an empty claim takes no device": {slices: []string{eight}, template: `{metadata: {name: t, namespace: ml}}`,
+			resource: template, want: Units{unbounded, unbounded, unbounded}},
+		"a pool over slices of several nodes is complete": {slices: split(), resource: "nvidia.com/gpu", want: Units{1, 1, 1}},
+		"a device with binding conditions": {slices: split(`, bindsToNode: true, bindingConditions: [ready], bindingFailureConditions: [failed]`),
+			resource: "nvidia.com/gpu", want: Units{1, 1, 1}},
+		"a device that claims share by its capacity": {
+			slices:   []string{cards("a100 , allowMultipleAllocations: true")},
+			template: exactly(`, capacity: {requests: {memory: 20Gi}}`),
+			claims:   []string{`shareID: 00000000-0000-0000-0000-000000000001, consumedCapacity: {memory: 40Gi}`},
+			resource: template, want: Units{4, 4, 2}},
+		"a device that claims share without a capacity": {
+			slices:   []string{strings.Replace(cards("a100 , allowMultipleAllocations: true"), "capacity: {memory: {value: 80Gi}}", "capacity: {}", 1)},
+			template: exactly(``), resource: "nvidia.com/gpu", want: Units{unbounded, unbounded, unbounded}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects Objects
+			objects.PutClass(read[resourcev1.DeviceClass](t, gpuClass))
+			for _, slice := range test.slices {
+				objects.PutSlice(read[resourcev1.ResourceSlice](t, slice))
+			}
+			if test.template != "" {
+				objects.PutTemplate(read[resourcev1.ResourceClaimTemplate](t, test.template))
+			}
+			for _, share := range test.claims {
+				objects.PutClaim(read[resourcev1.ResourceClaim](t, `{metadata: {name: c, namespace: other}, status: {allocation: {devices: {results: [{request: gpu, driver: gpu.example.com, pool: n1, device: gpu-0, `+share+`}]}}}}`))
+			}
+			for range 2 { // the second answer is a kept one
+				nodes, others := objects.ByNode()
+				if got := nodes["n1"]; got.Units[test.resource] != test.want || got.Open != test.open || others.Open {
+					t.Errorf("%+v, open %v; others open %v; want %+v, open %v", got.Units, got.Open, others.Open, test.want, test.open)
+				}
+			}
+		})
 	}
 }

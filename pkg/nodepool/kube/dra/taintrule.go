@@ -62,7 +62,7 @@ func (o *Objects) taint(slice *resourcev1.ResourceSlice) (differs bool) {
 	if known && reflect.DeepEqual(before.Spec, tainted.Spec) {
 		return false
 	}
-	o.slices[slice.Name] = tainted
+	o.slices[slice.Name], o.asked = tainted, nil
 	o.GPUs.PutSlice(tainted)
 	return true
 }

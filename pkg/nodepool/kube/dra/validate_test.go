@@ -26,7 +26,7 @@ func TestWhatTheAllocatorCannotTakeIsNamedAndNotKept(t *testing.T) {
 		}
 		var o Objects
 		o.PutTemplate(template)
-		if kept := len(o.Templates()) == 1; kept != (want == "") {
+		if kept := len(o.Claims().templates) == 1; kept != (want == "") {
 			t.Errorf("%s: kept %v", claim, kept)
 		}
 	}

@@ -262,11 +262,11 @@ func (d *nodeDevices) on(node string) devicesOfNode {
 	return devicesOfNode{supply: others}
 }
 
-// templates returns the resources that stand for claims of ResourceClaimTemplates.
-func (d *nodeDevices) templates() map[types.NamespacedName]string {
+// claims returns what pods ask for by claims.
+func (d *nodeDevices) claims() dra.Claims {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.devices.Templates()
+	return d.devices.Claims()
 }
 
 // mayNotRead reports whether this process may not read slices or claims.

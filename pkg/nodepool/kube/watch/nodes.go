@@ -11,9 +11,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
@@ -126,8 +126,7 @@ type nodeView struct {
 	claimsForbidden bool
 	// places are the nodes by class, and the shapes of pools that could get a node; nil unless known is set.
 	places *landing.Classes
-	// templates are the resources that stand for claims of ResourceClaimTemplates.
-	templates map[types.NamespacedName]string
+	claims dra.Claims
 	// stock is the places as they are free for pods; nil unless known is set.
 	stock *landing.Nodes
 	// rooms are all pools, and what each can still add.
@@ -246,7 +245,7 @@ func (n *nodes) viewNow() *nodeView {
 		facts: n.views.Add(1), revision: revision,
 	}
 	if n.use.devices != nil {
-		view.templates = n.use.devices.templates()
+		view.claims = n.use.devices.claims()
 	}
 	for i := range sorted {
 		if view.nodes[i] = sorted[i].Node; n.use.devices == nil {

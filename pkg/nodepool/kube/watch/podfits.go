@@ -6,10 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -196,12 +193,11 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 
 // addClaims adds to what the pods of the groups request their claims of ResourceClaimTemplates.
 func (n *nodes) addClaims(report *finding.List, cluster *nodepool.Cluster, view *nodeView) {
-	var templates map[types.NamespacedName]string
-	if view != nil {
-		templates = view.templates
+	if view == nil {
+		view = &nodeView{}
 	}
 	for i := range cluster.Groups {
-		if found, uncounted := dra.AddClaims(cluster.Key.Namespace, &cluster.Groups[i], templates); uncounted {
+		if found, uncounted := view.claims.AddToGroup(cluster.Key.Namespace, &cluster.Groups[i]); uncounted {
 			found.Object = report.Object
 			report.All = append(report.All, found)
 		}
