@@ -42,6 +42,11 @@ func TestLandTellsWhichNodesCouldHoldAPodOrTheNearestMiss(t *testing.T) {
 			want: landing.Fit{Why: "needs nvidia.com/gpu 1, no node announces it; node l4 shows GPUs (karpenter.k8s.aws/instance-gpu-count=1), and no device plugin announces them"},
 		},
 		{
+			name: "a claim is named by its template", shape: asks("resourceclaimtemplates.resource.k8s.io/ml.t", 1),
+			nodes: []landing.Node{node("a", announces("nvidia.com/gpu", 8))},
+			want:  landing.Fit{Why: "no node has devices for a claim of ResourceClaimTemplate ml/t"},
+		},
+		{
 			name: "an extended resource is matched by its exact name", shape: asks("nvidia.com/mig-1g.10gb", 1),
 			nodes: []landing.Node{node("a", announces("nvidia.com/gpu", 8)), node("b", announces("nvidia.com/mig-1g.5gb", 7))},
 			want:  landing.Fit{Why: "needs nvidia.com/mig-1g.10gb 1, no node announces it"},
