@@ -151,6 +151,14 @@ func DASName(name string) (requested string, isDAS bool) {
 	return mig + profile, isDAS
 }
 
+// ClassPrefix begins the name by which pods request devices of any DeviceClass (k8s.io/api/resource/v1,
+// ResourceDeviceClassPrefix). ClaimPrefix begins the name of a resource of which a pod with a claim of a
+// ResourceClaimTemplate takes one unit. It is Heliostat's own: followed by namespace and name of the template.
+const (
+	ClassPrefix = "deviceclass.resource.kubernetes.io/"
+	ClaimPrefix = "resourceclaimtemplates.resource.k8s.io/"
+)
+
 // amdPartition matches the modes of AMD's cards: compute mode, and NPS memory mode.
 var amdPartition = regexp.MustCompile(`^[sdtqc]px_nps[1248]$`)
 
@@ -179,6 +187,9 @@ func (n Names) Resource(name string) (Resource, error) {
 				return resource, nil
 			}
 		}
+	}
+	if strings.HasPrefix(name, ClassPrefix) || strings.HasPrefix(name, ClaimPrefix) {
+		return Resource{}, fmt.Errorf("%s: %w: a DeviceClass says what it is", name, ErrNotGPU)
 	}
 	if profile, isMIG := strings.CutPrefix(name, mig); isMIG {
 		return migResource(name, profile)

@@ -72,6 +72,7 @@ func TestUnknownResourcesAreToldFromThoseThatAreNoGPU(t *testing.T) {
 		"nvidia.com/resibs2f0": ErrForeign, "amd.com/npu": ErrForeign,
 		"cpu": ErrNotGPU, "memory": ErrNotGPU, "hugepages-1Gi": ErrNotGPU, "attachable-volumes-aws-ebs": ErrNotGPU,
 		"rdma/hca": ErrNotGPU, "vpc.amazonaws.com/efa": ErrNotGPU, "squat.ai/a100": ErrNotGPU,
+		ClassPrefix + "gpu.nvidia.com": ErrNotGPU, ClaimPrefix + "ml.gpu": ErrNotGPU,
 		"nvidia.com/hostdev": ErrNotGPU, "nvidia.com/mlnxnics": ErrNotGPU, "nvidia.com/pods_vf": ErrNotGPU,
 		"nvidia.com/bf3_p0_vfs": ErrNotGPU, "nvidia.com/cx7-vf": ErrNotGPU, "nvidia.com/sriov_ib": ErrNotGPU,
 		"nvidia.com/rdma_shared_device_a": ErrNotGPU, "amd.com/vnic": ErrNotGPU, "amd.com/xilinx_u30": ErrNotGPU,

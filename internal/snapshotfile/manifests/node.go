@@ -59,7 +59,11 @@ func placesOf(reader sharing.Reader, doc snapshotfile.Document) (places, error) 
 		return p, err
 	}
 	p.rooms, p.unused = landing.Rooms(p.nodes, config, nil), poolsWithoutNodes(config, p.nodes)
-	p.nodes = append(p.nodes, config.Shapes(p.reader)...)
+	_, elsewhere := p.devices.ByNode()
+	for _, shape := range config.Shapes(p.reader) {
+		elsewhere.AddTo(&shape)
+		p.nodes = append(p.nodes, shape)
+	}
 	p.known = p.known || len(p.nodes) > 0
 	p.judge = landing.Judge{
 		Rooms: p.rooms, Places: p.nodes, Complete: config.Complete, PoolLabel: p.reader.PoolLabel,

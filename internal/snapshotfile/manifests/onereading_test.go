@@ -46,6 +46,14 @@ func TestNodepoolsDoctorAndPlanReadOneNodeAlike(t *testing.T) {
 			``, ``, offering("gpu.nvidia.com", on, card, tainted), "gpu.nvidia.com", "whole NVIDIA A100-SXM4-40GB, 1 of 2, []"},
 		"what a device plugin announces is its own": {
 			labels, `, nvidia.com/gpu: "1"`, offering("gpu.nvidia.com", on, card), "gpu.nvidia.com", "whole NVIDIA-A100-SXM4-40GB, 1 of 1, []"},
+		"devices that name their node": {
+			``, ``, offering("gpu.nvidia.com", "perDeviceNodeSelection: true", card+", nodeName: n1", card+", nodeName: n2"), "gpu.nvidia.com", "whole NVIDIA A100-SXM4-40GB, 1 of 1, []"},
+		"GPUs of a driver whose attributes are not known are supplied": {
+			intel, ``, offering("gpu.intel.com", on, other), "gpu.intel.com", "unknown unknown, 1 of 1, []"},
+		"devices that are no GPUs supply none": {
+			intel, ``, offering("dra.net", on, other), "gpu.intel.com", "unknown unknown, 0 of 0, [nothing-announced: intel.feature.node.kubernetes.io/gpu=true, and no GPU resource is announced]"},
+		"a device plugin that the GPU operator did not deploy": {
+			`nvidia.com/gpu.deploy.driver: "true"`, `, nvidia.com/gpu: "8"`, offering("dra.net", on, other), "gpu.nvidia.com", "whole (unproven) unknown, 8 of 8, []"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {%s}}, status: {allocatable: {cpu: "8", pods: "110"%s}}}`, test.labels, test.allocatable)

@@ -3,6 +3,7 @@ package landing
 import (
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -55,7 +56,8 @@ func (p *PodShape) outlook(node *Node, m mismatch) Outlook {
 // mayBeSupplied reports whether pods may get a resource on the node that nothing says it has. The shape of a pool does
 // not say which claims its nodes serve.
 func (n *Node) mayBeSupplied(resource string) bool {
-	return n.Open && sharing.MayBeClass(resource) || n.Declared && strings.HasPrefix(resource, sharing.ClaimPrefix)
+	byClaim := strings.HasPrefix(resource, gpuinfo.ClaimPrefix) || strings.HasPrefix(resource, gpuinfo.ClassPrefix)
+	return n.Open && sharing.MayBeClass(resource) || n.Declared && byClaim
 }
 
 // affinityOutlook returns the outlook of the term that comes nearest.

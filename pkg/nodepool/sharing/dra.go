@@ -11,8 +11,7 @@ import (
 
 // readDRA recognizes a node whose GPUs are allocated only by resource claims.
 func (r *reading) readDRA() bool {
-	announced := func(name string) bool { return r.gpus.Units[name] > 0 }
-	if len(r.node.Devices) == 0 || slices.ContainsFunc(r.announced(), announced) || r.announcesMemory() {
+	if len(r.node.Devices) == 0 || r.offers() {
 		return false
 	}
 	kind, isolation, parents := gpuinfo.Whole, gpuinfo.Hardware, map[string]bool{}
@@ -34,9 +33,10 @@ func (r *reading) readDRA() bool {
 	return r.is(kind, isolation)
 }
 
-// announcesMemory reports whether pods can request parts of cards by memory, for which no devices are announced.
-func (r *reading) announcesMemory() bool {
-	return max(r.gpus.Units[gpuinfo.AliyunMemory], r.gpus.Units[gpuinfo.VolcanoShared]) > 0
+// offers reports whether the node announces healthy devices, or memory, for which no devices are announced.
+func (r *reading) offers() bool {
+	return slices.ContainsFunc(r.announced(), func(name string) bool { return r.gpus.Units[name] > 0 }) ||
+		max(r.gpus.Units[gpuinfo.AliyunMemory], r.gpus.Units[gpuinfo.VolcanoShared]) > 0
 }
 
 // draCards joins the devices of each card. If instances are created on demand, the slice offers the card and every
@@ -248,6 +248,10 @@ func (r *reading) emptyClaimed() {
 // AMDPartition is the type of a partition of one of AMD's cards, whose Profile is its mode.
 const AMDPartition = "amd-partition"
 
+// OtherDevice is the type of a GPU of a driver whose attributes are not known, such as gpu.intel.com: it shows that the
+// GPUs of the node are supplied, and not what they are.
+const OtherDevice = "other"
+
 // isPart reports whether the device is a part of a card.
 func (d DRADevice) isPart() bool { return d.Type == "mig" || d.Type == AMDPartition }
 
@@ -256,8 +260,8 @@ func (d DRADevice) isPart() bool { return d.Type == "mig" || d.Type == AMDPartit
 type DRADevice struct {
 	// Name is the device's name in its slice: gpu-0, or gpu-0-mig-1g5gb-19-0 with NVML's profile number and the start.
 	Name string
-	// Type is gpu, mig or AMDPartition. UUID is the device's own, ParentUUID the UUID of the card of a part. AMD's
-	// cards have PCI addresses in their place.
+	// Type is gpu, mig, AMDPartition or OtherDevice. UUID is the device's own, ParentUUID that of the card of a part.
+	// AMD's cards have PCI addresses in their place.
 	Type, UUID, ParentUUID string
 	Product, Profile       string
 	MemoryMiB              int64

@@ -27,6 +27,8 @@ type reading struct {
 	unregistered bool
 	// unknown: the node announces a resource that looks like GPUs and is in no table.
 	unknown bool
+	// supplied: ResourceSlices offer GPUs on the node, those of drivers whose attributes are not known too.
+	supplied bool
 	// report is what Heliostat's agent wrote, without cards if that does not count; nil until it is needed.
 	report *AgentReport
 	// product is the entry of the product table, for models that support MIG.

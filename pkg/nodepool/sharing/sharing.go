@@ -9,6 +9,8 @@
 package sharing
 
 import (
+	"slices"
+
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
@@ -26,6 +28,9 @@ func (g Reader) Read(node NodeObject) GPUs {
 	r := &reading{node: node, names: g.Names, at: g.At, gpus: GPUs{
 		Name: node.Name, Kind: gpuinfo.UnknownKind, Isolation: gpuinfo.UnknownIsolation, Problems: []Problem{},
 	}}
+	r.supplied = len(node.Devices) > 0
+	r.node.Devices = slices.DeleteFunc(slices.Clone(node.Devices),
+		func(d DRADevice) bool { return d.Type == OtherDevice })
 	if pool, _, ok := g.PoolAndProvider(node); ok {
 		r.gpus.Pool = &pool
 	}

@@ -52,19 +52,11 @@ func (g Reader) SuppliedElsewhere() map[string]bool {
 func MayBeClass(name string) bool {
 	domain, _, qualified := strings.Cut(name, "/")
 	native := domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io")
-	return qualified && (!native || strings.HasPrefix(name, ClassPrefix))
+	return qualified && (!native || strings.HasPrefix(name, gpuinfo.ClassPrefix))
 }
-
-// ClassPrefix begins the name by which pods request devices of any DeviceClass (k8s.io/api/resource/v1,
-// ResourceDeviceClassPrefix).
-const ClassPrefix = "deviceclass.resource.kubernetes.io/"
-
-// ClaimPrefix begins the name of a resource of which a pod with a claim of a ResourceClaimTemplate takes one unit. It
-// is Heliostat's own: followed by namespace and name of the template.
-const ClaimPrefix = "resourceclaimtemplates.resource.k8s.io/"
 
 // TemplateOf returns the ResourceClaimTemplate of a resource, as namespace/name, and whether it stands for one.
 func TemplateOf(resource string) (template string, is bool) {
-	name, is := strings.CutPrefix(resource, ClaimPrefix)
+	name, is := strings.CutPrefix(resource, gpuinfo.ClaimPrefix)
 	return strings.Replace(name, ".", "/", 1), is
 }

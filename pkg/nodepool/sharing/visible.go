@@ -58,7 +58,7 @@ const visibleInExcerpts = 2
 
 // nothingAnnounced reports GPUs that labels show and nothing offers.
 func (r *reading) nothingAnnounced() {
-	if len(r.node.Devices) > 0 {
+	if r.supplied {
 		return // Dynamic Resource Allocation allocates them
 	}
 	if r.forVirtualMachines() {
@@ -66,7 +66,7 @@ func (r *reading) nothingAnnounced() {
 			": the GPU operator gives the cards to virtual machines")
 		return
 	}
-	if r.label(labelDeploy+"device-plugin") == "" && r.deploys() {
+	if r.label(labelDeploy+"device-plugin") == "" && r.deploys() && !r.offers() {
 		r.problem(NoDevicePlugin, "the GPU operator deploys no device plugin here; "+
 			"this is expected if Dynamic Resource Allocation allocates the GPUs")
 		return

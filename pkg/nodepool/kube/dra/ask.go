@@ -9,8 +9,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -52,7 +52,7 @@ func (o *Objects) pods() *Claims {
 	byText := map[string]string{}
 	for _, class := range classes {
 		claim := oneOf(class.Name)
-		resource, asked := sharing.ClassPrefix+class.Name, &ask{text: claim.String(), claim: claim}
+		resource, asked := gpuinfo.ClassPrefix+class.Name, &ask{text: claim.String(), claim: claim}
 		if name := class.Spec.ExtendedResourceName; name != nil {
 			all.asks[*name], all.names[*name] = asked, resource
 		}
@@ -63,7 +63,7 @@ func (o *Objects) pods() *Claims {
 		text := claim.String()
 		resource, known := byText[text]
 		if !known {
-			resource = sharing.ClaimPrefix + template.Namespace + "." + template.Name
+			resource = gpuinfo.ClaimPrefix + template.Namespace + "." + template.Name
 			all.asks[resource], byText[text] = &ask{text: text, claim: claim}, resource
 		}
 		all.templates[template] = landing.Quantities{resource: raydemand.Whole(units)}

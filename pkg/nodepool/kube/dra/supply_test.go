@@ -10,9 +10,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -84,7 +84,7 @@ func TestUnitsAreWhatTheSchedulersAllocatorFinds(t *testing.T) {
 			template: exactly(`, tolerations: [{key: bad, operator: Exists}]`), resource: template, want: Units{2, 2, 2}},
 		"a claim for devices of a class takes units of the class": {
 			slices: []string{cards("a100", "a100", "a100", "a100", "a100")}, template: exactly(`, allocationMode: ExactCount, count: 2`),
-			taken: []string{"gpu-4"}, resource: sharing.ClassPrefix + "gpu.example.com", want: Units{5, 5, 4}},
+			taken: []string{"gpu-4"}, resource: gpuinfo.ClassPrefix + "gpu.example.com", want: Units{5, 5, 4}},
 		"a selector chooses devices": {
 			slices:   []string{cards("a100", "a100", "l4")},
 			template: exactly(`, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'l4'"}}]`), resource: template, want: Units{1, 1, 1}},
@@ -176,7 +176,7 @@ func TestANodeHasWhatIsSuppliedUnlessItAnnouncesIt(t *testing.T) {
 }
 
 func TestClaimsOfKnownTemplatesAreRequests(t *testing.T) {
-	const class = sharing.ClassPrefix + "gpu.example.com"
+	const class = gpuinfo.ClassPrefix + "gpu.example.com"
 	var objects Objects
 	objects.PutClass(read[resourcev1.DeviceClass](t, gpuClass))
 	a100 := exactly(`, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'a100'"}}]`)
@@ -189,7 +189,7 @@ func TestClaimsOfKnownTemplatesAreRequests(t *testing.T) {
 		objects.PutTemplate(read[resourcev1.ResourceClaimTemplate](t, text))
 	}
 	// a100 is the name of the first of the equal claims.
-	const a100Name = sharing.ClaimPrefix + "ml.same"
+	const a100Name = gpuinfo.ClaimPrefix + "ml.same"
 	for name, test := range map[string]struct {
 		namespace string
 		templates []string
@@ -201,7 +201,7 @@ func TestClaimsOfKnownTemplatesAreRequests(t *testing.T) {
 		"two claims of one template":      {"ml", []string{"t", "t"}, 0, landing.Quantities{"cpu": 1, a100Name: raydemand.Whole(2)}, ""},
 		"equal claims of two templates":   {"ml", []string{"t", "same"}, 0, landing.Quantities{"cpu": 1, a100Name: raydemand.Whole(2)}, ""},
 		"a claim for three is three":      {"ml", []string{"three", "t"}, 0, landing.Quantities{"cpu": 1, a100Name: raydemand.Whole(4)}, ""},
-		"a claim for all is its own":      {"ml", []string{"all"}, 0, landing.Quantities{"cpu": 1, sharing.ClaimPrefix + "ml.all": raydemand.One}, ""},
+		"a claim for all is its own":      {"ml", []string{"all"}, 0, landing.Quantities{"cpu": 1, gpuinfo.ClaimPrefix + "ml.all": raydemand.One}, ""},
 		"a template of another namespace": {"other", []string{"t"}, 0, landing.Quantities{"cpu": 1}, "ResourceClaimTemplate t"},
 		"a claim that all pods share":     {"ml", []string{"t", ""}, 0, landing.Quantities{"cpu": 1, a100Name: raydemand.One}, "a claim that all pods share"},
 		"one by name and two by a claim are three of the class": {"ml", []string{"two"}, raydemand.One,
@@ -252,7 +252,7 @@ func TestWhatDoesNotBoundIsNotAbsent(t *testing.T) {
 			template: exactly(`, count: 13`)[:len(exactly(`, count: 13`))-len("}}}}")] + `, constraints: [{matchAttribute: gpu.example.com/model}]}}}}`,
 			resource: template, open: true},
 		"more devices than there are, without a search": {slices: []string{eight}, template: exactly(`, count: 13`),
-			resource: sharing.ClassPrefix + "gpu.example.com", want: Units{12, 12, 12}},
+			resource: gpuinfo.ClassPrefix + "gpu.example.com", want: Units{12, 12, 12}},
 		"admin access takes no device": {slices: []string{eight}, template: exactly(`, adminAccess: true`),
 			resource: template, want: Units{unbounded, unbounded, unbounded}},
 		"an empty claim takes no device": {slices: []string{eight}, template: `{metadata: {name: t, namespace: ml}}`,

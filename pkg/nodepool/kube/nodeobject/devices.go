@@ -1,9 +1,11 @@
 package nodeobject
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,7 +20,9 @@ const (
 	amdDriver    = "gpu.amd.com"
 )
 
-func isGPUDriver(driver string) bool { return driver == nvidiaDriver || driver == amdDriver }
+// isGPUDriver reports whether the devices of a driver are GPUs. Those of which other drivers are known have it in their
+// names, as gpu.intel.com has.
+func isGPUDriver(driver string) bool { return strings.Contains(driver, "gpu") }
 
 // Devices are what ResourceSlices offer on nodes, and what ResourceClaims have of it. They change as the objects do.
 // The zero value knows neither.
@@ -32,29 +36,36 @@ type Devices struct {
 // offer is what one ResourceSlice offers. A pool, whose name here begins with that of its driver, can publish several
 // slices, and a newer generation replaces an older one.
 type offer struct {
-	node, pool string
+	pool       string
 	generation int64
-	devices    []sharing.DRADevice
+	devices    []placedDevice
+}
+
+// placedDevice is a device with the name of its node.
+type placedDevice struct {
+	node string
+	sharing.DRADevice
 }
 
 // deviceID is how an allocation names a device.
 type deviceID struct{ pool, device string }
 
 // PutSlice keeps what a ResourceSlice offers, in place of what it offered before, and reports whether that differs.
-// Slices of other drivers, and those that are not of one node, offer nothing.
+// Slices of drivers of other devices offer nothing, and neither do devices that are not of one node.
 func (d *Devices) PutSlice(slice *resourcev1.ResourceSlice) (differs bool) {
-	if !isGPUDriver(slice.Spec.Driver) || slice.Spec.NodeName == nil {
+	now := offer{
+		pool: interned(slice.Spec.Driver + "/" + slice.Spec.Pool.Name), generation: slice.Spec.Pool.Generation,
+	}
+	for _, device := range slice.Spec.Devices {
+		if node := cmp.Or(slice.Spec.NodeName, device.NodeName); node != nil { // the latter: perDeviceNodeSelection
+			now.devices = append(now.devices, placedDevice{interned(*node), draDevice(slice.Spec.Driver, device)})
+		}
+	}
+	if !isGPUDriver(slice.Spec.Driver) || slice.Spec.NodeName == nil && now.devices == nil {
 		return d.DropSlice(slice.Name)
 	}
 	if d.offers == nil {
 		d.offers = map[string]offer{}
-	}
-	now := offer{
-		node: interned(*slice.Spec.NodeName), pool: interned(slice.Spec.Driver + "/" + slice.Spec.Pool.Name),
-		generation: slice.Spec.Pool.Generation,
-	}
-	for _, device := range slice.Spec.Devices {
-		now.devices = append(now.devices, draDevice(slice.Spec.Driver, device))
 	}
 	before, known := d.offers[slice.Name]
 	d.offers[slice.Name] = now
@@ -138,12 +149,13 @@ func (d *Devices) ByNode() map[string][]sharing.DRADevice {
 		if offer.generation < newest[offer.pool] {
 			continue
 		}
-		for _, device := range offer.devices {
+		for _, placed := range offer.devices {
+			device := placed.DRADevice
 			if d.holders != nil {
 				allocated := held[deviceID{offer.pool, device.Name}]
 				device.Allocated = &allocated
 			}
-			byNode[offer.node] = append(byNode[offer.node], device)
+			byNode[placed.node] = append(byNode[placed.node], device)
 		}
 	}
 	return byNode
@@ -177,6 +189,8 @@ func draDevice(driver string, device resourcev1.Device) sharing.DRADevice {
 	if driver == amdDriver {
 		read.UUID, read.ParentUUID, read.Profile = text("pciAddr"), text("parentPciAddr"), text("partitionProfile")
 		read.Type = map[string]string{"amdgpu": "gpu", "amdgpu-partition": sharing.AMDPartition}[read.Type]
+	} else if driver != nvidiaDriver {
+		read.Type = sharing.OtherDevice
 	}
 	for _, key := range []string{"memory", driver + "/memory"} {
 		if capacity, set := device.Capacity[resourcev1.QualifiedName(key)]; set {
