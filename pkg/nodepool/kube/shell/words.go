@@ -156,12 +156,13 @@ func (p *parser) endCommand() {
 
 // Words returns the words of the first command, without expanding variables.
 func Words(script string) []string {
-	var words []string
-	for _, command := range Commands(script, func(string) (string, bool) { return "", false }) {
-		for _, word := range command {
-			words = append(words, word.Text)
-		}
-		return words
+	commands := Commands(script, func(string) (string, bool) { return "", false })
+	if len(commands) == 0 {
+		return nil
 	}
-	return nil
+	var words []string
+	for _, word := range commands[0] {
+		words = append(words, word.Text)
+	}
+	return words
 }
