@@ -47,8 +47,7 @@ var floors = []struct{ packages, see string }{
 	{"pkg/raydemand/gcs", "api/proto/... pkg/raydemand pkg/raydemand/jobs"},
 	{kube, values + " api/v1alpha1 pkg/shard"},
 
-	{"internal/planner/...", values + " internal/planner/packing"},
-	{"internal/planner/packing", "internal/planner/vector pkg/raydemand"}, // only numbers
+	{"internal/planner/...", values},
 	{"internal/planner", values + " internal/planner/..."},
 	{"internal/snapshotfile", values + " internal/planner/..."},
 	{"internal/snapshotfile/manifests", values + " internal/planner internal/snapshotfile " + kube},

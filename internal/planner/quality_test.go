@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -128,7 +129,7 @@ func quantile(sorted []float64, share float64) float64 {
 }
 
 func TestPlansCostLittleMoreThanTheLowerBound(t *testing.T) {
-	judgeMarkets(t, markets(200), lowerBounds(t, "requests"), most{p50: 1.01, p90: 1.1, total: 1.015})
+	judgeMarkets(t, markets(200), lowerBounds(t, "requests"), most{p50: 1.005, p90: 1.06, total: 1.008})
 }
 
 // TestPlansForGangsCostLittleMoreThanTheLowerBound uses the bound for independent bundles; those of a strictly packed
@@ -139,7 +140,7 @@ func TestPlansForGangsCostLittleMoreThanTheLowerBound(t *testing.T) {
 	for i := range all {
 		all[i] = withGangs(random, all[i])
 	}
-	judgeMarkets(t, all, lowerBounds(t, "gangs"), most{p50: 1.01, p90: 1.1, total: 1.02})
+	judgeMarkets(t, all, lowerBounds(t, "gangs"), most{p50: 1.005, p90: 1.08, total: 1.015})
 }
 
 // withGangs asks for two thirds of the shapes in gangs, at most forty of each shape.
@@ -203,6 +204,16 @@ func judgeMarkets(t *testing.T, all []Snapshot, bounds []float64, allowed most) 
 	t.Logf("price over bound: p50 %.4f, p90 %.4f, max %.4f, total %.4f", p50, p90, ratios[len(ratios)-1], total)
 	if p50 > allowed.p50 || p90 > allowed.p90 || total > allowed.total {
 		t.Errorf("price over bound: p50 %.4f, p90 %.4f, total %.4f; at most %+v are allowed", p50, p90, total, allowed)
+	}
+}
+
+// TestTheWorkOnAPlanIsBounded counts steps, because time depends on the machine.
+func TestTheWorkOnAPlanIsBounded(t *testing.T) {
+	for i, s := range markets(200) {
+		const most = 750_000 // half of what all packings of a plan may take
+		if p, _, _ := search.Decide(nil, &s, Policy{}); p.Steps > most {
+			t.Errorf("instance %d takes %d steps", i, p.Steps)
+		}
 	}
 }
 

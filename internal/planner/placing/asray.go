@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -82,7 +81,7 @@ func (p *Placer) fullestClass(l *Ledger, b *Batch, kept map[patternKey]*pattern,
 // nameSet is a set of resources by number in the catalog; it leaves out numbers from 64.
 type nameSet uint64
 
-func (b *Batch) named(uses []packing.Portion) (names nameSet) {
+func (b *Batch) named(uses []portion) (names nameSet) {
 	for _, u := range uses {
 		for _, t := range b.items[u.Item].Need {
 			names |= 1 << t.Resource

@@ -6,7 +6,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/cost"
 	"heliostat.dev/heliostat/internal/planner/fleet"
-	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
@@ -16,7 +15,7 @@ import (
 type pattern struct {
 	hosts []filled
 	// uses counts the bundles of each item on the whole replica.
-	uses  []packing.Portion
+	uses  []portion
 	score score
 }
 
@@ -24,13 +23,13 @@ type pattern struct {
 type filled struct {
 	shape *vector.Shape
 	count int64
-	take  []packing.Portion
+	take  []portion
 	after vector.Vector
 }
 
 // fill packs waiting demand onto one node, largest items first, up to quota bundles.
-func (b *Batch) fill(free vector.Vector, labels int, left []int64, quota int64) ([]packing.Portion, vector.Vector) {
-	var take []packing.Portion
+func (b *Batch) fill(free vector.Vector, labels int, left []int64, quota int64) ([]portion, vector.Vector) {
+	var take []portion
 	free = slices.Clone(free)
 	for k := b.next(0, free); k < len(b.items); k = b.next(k+1, free) {
 		i := b.at(k)
@@ -42,7 +41,7 @@ func (b *Batch) fill(free vector.Vector, labels int, left []int64, quota int64) 
 		if n == 0 {
 			continue
 		}
-		take = append(take, packing.Portion{Item: i, Count: n})
+		take = append(take, portion{Item: i, Count: n})
 		free.Subtract(it.Need, n)
 		if quota -= n; quota == 0 {
 			break
@@ -98,7 +97,7 @@ func (p *Placer) newPattern(
 // fillHosts fills a number of hosts in turn, and returns what they take together.
 func (b *Batch) fillHosts(
 	s *vector.Shape, free vector.Vector, others *vector.Shape, hosts, quota int64,
-) ([]filled, []packing.Portion) {
+) ([]filled, []portion) {
 	var all []filled
 	left := append(b.scratch[:0], b.Left...)
 	b.scratch = left
@@ -120,22 +119,22 @@ func (b *Batch) fillHosts(
 		}
 		rest -= count
 	}
-	var uses []packing.Portion
+	var uses []portion
 	for i := range left {
 		if n := b.Left[i] - left[i]; n > 0 {
-			uses = append(uses, packing.Portion{Item: i, Count: n})
+			uses = append(uses, portion{Item: i, Count: n})
 		}
 	}
 	return all, uses
 }
 
 // inOrder returns the portions in the order of the items.
-func (b *Batch) inOrder(take []packing.Portion) []packing.Portion {
+func (b *Batch) inOrder(take []portion) []portion {
 	if b.order == nil {
 		return take
 	}
 	take = slices.Clone(take)
-	slices.SortFunc(take, func(x, y packing.Portion) int { return x.Item - y.Item })
+	slices.SortFunc(take, func(x, y portion) int { return x.Item - y.Item })
 	return take
 }
 
@@ -204,7 +203,7 @@ func betterForRay(a, b score) int {
 
 // score rates a replica with the bundles placed on it. A share u in use of a resource with total t counts t·u³, so
 // large nodes filled well win over small ones, and half-empty ones lose.
-func (p *Placer) score(b *Batch, s *vector.Shape, free vector.Vector, hosts int64, uses []packing.Portion) score {
+func (p *Placer) score(b *Batch, s *vector.Shape, free vector.Vector, hosts int64, uses []portion) score {
 	used := make([]float64, len(p.Names))
 	named := make([]bool, len(p.Names))
 	for i := range used {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -26,8 +25,8 @@ func (p *Placer) retryable(l *Ledger, b *Batch) bool {
 }
 
 // part returns what of a batch is waiting.
-func (b *Batch) part() packing.Demand {
-	var w packing.Demand
+func (b *Batch) part() waiting {
+	var w waiting
 	for i, n := range b.Left {
 		if n > 0 {
 			w.Items, w.Left, w.At = append(w.Items, b.items[i]), append(w.Left, n), append(w.At, i)
@@ -37,11 +36,11 @@ func (b *Batch) part() packing.Demand {
 }
 
 // inBatch converts portions to the indexes of the batch and leaves out what is no longer waiting.
-func inBatch(w *packing.Demand, uses []packing.Portion, b *Batch, nodes int64) []packing.Portion {
-	var portions []packing.Portion
+func inBatch(w *waiting, uses []portion, b *Batch, nodes int64) []portion {
+	var portions []portion
 	for _, u := range uses {
 		if n := min(u.Count, b.Left[w.At[u.Item]]/nodes); n > 0 {
-			portions = append(portions, packing.Portion{Item: w.At[u.Item], Count: n})
+			portions = append(portions, portion{Item: w.At[u.Item], Count: n})
 		}
 	}
 	return portions
@@ -55,7 +54,7 @@ func (p *Placer) fitJointly(l *Ledger, b *Batch, greedy []int64) bool {
 	if len(bins) == 0 || len(bins) > maxFitBins || !fitsInSum(&w, bins) {
 		return false
 	}
-	found, steps := packing.Fit(&w, bins)
+	found, steps := pack(&w, bins)
 	p.Steps += steps
 	l.carryOut(found, classes, b, &w)
 	return p.neededFor(b, b.Left) < p.neededFor(b, greedy)
@@ -70,8 +69,8 @@ func (p *Placer) neededFor(b *Batch, left []int64) (sum float64) {
 }
 
 // carryOut takes the fillings from the node classes of their bins, starting with those that serve soonest.
-func (l *Ledger) carryOut(fillings []packing.Filling, classes [][]int, b *Batch, w *packing.Demand) {
-	perClass := make([][]packing.Filling, len(l.Classes))
+func (l *Ledger) carryOut(fillings []filling, classes [][]int, b *Batch, w *waiting) {
+	perClass := make([][]filling, len(l.Classes))
 	room := make([]int64, len(l.Classes))
 	for i := range l.Classes {
 		room[i] = l.Classes[i].Count
@@ -79,7 +78,7 @@ func (l *Ledger) carryOut(fillings []packing.Filling, classes [][]int, b *Batch,
 	for _, f := range fillings {
 		for _, at := range classes[f.Bin] {
 			if n := min(f.Count, room[at]); n > 0 {
-				perClass[at] = append(perClass[at], packing.Filling{Bin: f.Bin, Uses: f.Uses, Count: n})
+				perClass[at] = append(perClass[at], filling{Bin: f.Bin, Uses: f.Uses, Count: n})
 				room[at] -= n
 				f.Count -= n
 			}
@@ -99,7 +98,7 @@ func (l *Ledger) carryOut(fillings []packing.Filling, classes [][]int, b *Batch,
 
 // existingBins lists the ledger's nodes as bins, each with its node classes. Nodes that differ only in whether they
 // have joined share a bin, and the order does not depend on it, so the plan stays the same when some of them join.
-func (p *Placer) existingBins(l *Ledger, b *Batch, w *packing.Demand) (classes [][]int, bins []packing.Bin) {
+func (p *Placer) existingBins(l *Ledger, b *Batch, w *waiting) (classes [][]int, bins []bin) {
 	order := make([]int, 0, len(l.Classes))
 	for i := range l.Classes {
 		if b.admits(&l.Classes[i]) {
@@ -117,7 +116,7 @@ func (p *Placer) existingBins(l *Ledger, b *Batch, w *packing.Demand) (classes [
 		}
 		if admits, useful := admittedBy(w, class); useful {
 			classes = append(classes, []int{i})
-			bins = append(bins, packing.Bin{
+			bins = append(bins, bin{
 				Free: class.Free, Limit: class.Count, Admits: admits,
 			})
 		}
@@ -138,7 +137,7 @@ func compareBins(a, b *NodeClass) int {
 }
 
 // admittedBy returns which items fit on a node of a class, and reports whether there are any.
-func admittedBy(w *packing.Demand, class *NodeClass) (admits []bool, useful bool) {
+func admittedBy(w *waiting, class *NodeClass) (admits []bool, useful bool) {
 	admits = make([]bool, len(w.Items))
 	for at, it := range w.Items {
 		if it.Rank[class.Shape.Labels] != vector.NoMatch && class.Free.Times(it.Need, 1) == 1 {
@@ -149,7 +148,7 @@ func admittedBy(w *packing.Demand, class *NodeClass) (admits []bool, useful bool
 }
 
 // fitsInSum reports whether the bins have enough of every resource in total.
-func fitsInSum(w *packing.Demand, bins []packing.Bin) bool {
+func fitsInSum(w *waiting, bins []bin) bool {
 	width := len(bins[0].Free)
 	room := make([]float64, width)
 	for i := range bins {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
-	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
@@ -197,11 +196,11 @@ func (l *Ledger) useClass(at int, b *Batch, i int) int {
 	count, start := l.Classes[at].Count, at
 	full := min(count, b.Left[i]/each)
 	if full > 0 {
-		l.take(at, b, full, []packing.Portion{{Item: i, Count: each}})
+		l.take(at, b, full, []portion{{Item: i, Count: each}})
 		at++
 	}
 	if rest := b.Left[i]; full < count && rest > 0 {
-		l.take(at, b, 1, []packing.Portion{{Item: i, Count: rest}})
+		l.take(at, b, 1, []portion{{Item: i, Count: rest}})
 		at++
 	}
 	return max(at-start-1, 0)
@@ -209,7 +208,7 @@ func (l *Ledger) useClass(at int, b *Batch, i int) int {
 
 // take places the portions on each of count nodes of a node class, one portion after the other. If parts of cards were
 // found to fit in another order, some may not fit in this one; those keep waiting.
-func (l *Ledger) take(at int, b *Batch, count int64, portions []packing.Portion) {
+func (l *Ledger) take(at int, b *Batch, count int64, portions []portion) {
 	at = l.split(at, count)
 	class := &l.Classes[at]
 	class.Touched, class.hidden = true, false
@@ -234,7 +233,7 @@ func (l *Ledger) take(at int, b *Batch, count int64, portions []packing.Portion)
 }
 
 // subtract takes portions off the free resources and returns those that fitted.
-func (b *Batch) subtract(free vector.Vector, portions []packing.Portion) []packing.Portion {
+func (b *Batch) subtract(free vector.Vector, portions []portion) []portion {
 	for i := 0; i < len(portions); i++ {
 		p := portions[i]
 		need := b.items[p.Item].Need
@@ -252,7 +251,7 @@ func (b *Batch) subtract(free vector.Vector, portions []packing.Portion) []packi
 }
 
 // mark records the bundles of strictly spread gangs on a node.
-func (b *Batch) mark(class *NodeClass, portions []packing.Portion) {
+func (b *Batch) mark(class *NodeClass, portions []portion) {
 	if b.apart == 0 {
 		return
 	}
@@ -264,7 +263,7 @@ func (b *Batch) mark(class *NodeClass, portions []packing.Portion) {
 	}
 }
 
-func (l *Ledger) record(b *Batch, group int, nodes int64, portions []packing.Portion) {
+func (l *Ledger) record(b *Batch, group int, nodes int64, portions []portion) {
 	for _, p := range portions {
 		l.Log = append(l.Log, Entry{group, b.purpose, b.items[p.Item], p.Count * nodes})
 	}

@@ -9,7 +9,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/sharedlimits"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -354,7 +353,7 @@ func (p *Placer) LaunchMinimum(l *Ledger, given []int64) {
 }
 
 // trace records what was placed on the nodes of a node class.
-func (l *Ledger) trace(b *Batch, at *NodeClass, portions []packing.Portion) {
+func (l *Ledger) trace(b *Batch, at *NodeClass, portions []portion) {
 	for _, p := range portions {
 		l.Traces = append(
 			l.Traces,

@@ -22,7 +22,7 @@ type Placer struct {
 	KnownOnly bool
 	// released are ledgers whose memory can be reused.
 	released []*Ledger
-	// Steps counts the work on packing programs so far.
+	// Steps counts the work on packings so far.
 	Steps int
 	// Looks counts how often a bundle was tried on a node. Beyond MostLooks, the planning ends unfinished; 0 means no
 	// limit.

@@ -1,7 +1,4 @@
-// Package packing answers one question in numbers: with which fillings do all items fit into bins? It uses a knapsack
-// for each bin, and values of the items that rise as long as some are left (docs/design/0002-the-planner.md). It must
-// not know groups, gangs, ledgers or policies: it imports only package vector.
-package packing
+package placing
 
 import (
 	"slices"
@@ -9,47 +6,47 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Demand is the waiting part of a batch: the items with their indexes in it, and how many bundles of each wait.
-type Demand struct {
+// waiting is the waiting part of a batch: the items with their indexes in it, and how many bundles of each wait.
+type waiting struct {
 	Items []*vector.Item
 	Left  []int64
 	At    []int
 }
 
-// Bin is a kind of node that may be filled, up to Limit times. Admits says for each item whether it may be put there.
-type Bin struct {
+// bin is a kind of node that may be filled, up to Limit times. Admits says for each item whether it may be put there.
+type bin struct {
 	Free   vector.Vector
 	Limit  int64
 	Admits []bool
 }
 
-// Filling is a chosen filling of a bin and how often it is used.
-type Filling struct {
+// filling is a chosen filling of a bin and how often it is used.
+type filling struct {
 	Bin   int
-	Uses  []Portion
+	Uses  []portion
 	Count int64
 }
 
-// Portion is how many bundles of one item go onto a node.
-type Portion struct {
+// portion is how many bundles of one item go onto a node.
+type portion struct {
 	Item  int
 	Count int64
 }
 
-// Limits of the work on one question. A step is a node of a knapsack, some tens of nanoseconds.
+// Limits of the work of one packing. A step is a node of a knapsack, some tens of nanoseconds.
 const (
-	maxSteps      = 200_000
-	knapsackNodes = 400
-	// attempts is how often the items are packed. Of 200 clusters whose pods join one by one, the last ones find again
-	// after 16 attempts at the latest what their pods were launched for.
+	maxSteps      = 60_000
+	knapsackNodes = 200
+	// attempts is how often the items are packed, until all fit. With fewer, plans launch again while pods join
+	// (TestPodsThatJoinOneByOneAreNotPlannedForAgain).
 	attempts = 16
 )
 
-// Fit packs waiting bundles into bins so that as many as possible are served, and returns the steps that it took.
+// pack packs waiting bundles into bins so that as many as possible are served, and returns the steps that it took.
 //
 // A bundle is worth the room that it takes, and a unit of a resource is worth more the scarcer it is. An attempt fills
 // the bin next whose filling is worth most for its room. What an attempt leaves is worth more in the next one.
-func Fit(w *Demand, bins []Bin) (best []Filling, steps int) {
+func pack(w *waiting, bins []bin) (best []filling, steps int) {
 	p := newPacker(w, bins)
 	var least int64 = -1
 	for range attempts {
@@ -67,17 +64,18 @@ func Fit(w *Demand, bins []Bin) (best []Filling, steps int) {
 	return best, p.steps
 }
 
-// packer is a question with the values of its items and of the room in its bins.
+// packer is the waiting bundles and the bins, with the values of items and of the room in bins
+// (docs/design/0002-the-planner.md).
 type packer struct {
-	*Demand
-	bins           []Bin
+	*waiting
+	bins           []bin
 	value, perRoom []float64
 	steps          int
 	knapsack       knapsack
 }
 
-func newPacker(w *Demand, bins []Bin) *packer {
-	p := &packer{Demand: w, bins: bins, value: make([]float64, len(w.Items)), perRoom: make([]float64, len(bins))}
+func newPacker(w *waiting, bins []bin) *packer {
+	p := &packer{waiting: w, bins: bins, value: make([]float64, len(w.Items)), perRoom: make([]float64, len(bins))}
 	width := len(bins[0].Free)
 	room, wanted := make([]float64, width), make([]float64, width)
 	for b := range bins {
@@ -105,21 +103,21 @@ func newPacker(w *Demand, bins []Bin) *packer {
 }
 
 // attempt packs greedily: it repeats the filling with the most value for its room.
-func (p *packer) attempt() (fillings []Filling, left []int64) {
+func (p *packer) attempt() (fillings []filling, left []int64) {
 	left = slices.Clone(p.Left)
 	limit := make([]int64, len(p.bins))
 	for b := range p.bins {
 		limit[b] = p.bins[b].Limit
 	}
 	for vector.Sum(left) > 0 && p.steps <= 2*maxSteps {
-		best, most := Filling{Bin: -1}, 0.0
+		best, most := filling{Bin: -1}, 0.0
 		for b := range p.bins {
 			if limit[b] == 0 {
 				continue
 			}
 			uses, value := p.fullest(b, left)
 			if ratio := value / max(p.perRoom[b], 1e-12); ratio > most {
-				best, most = Filling{Bin: b, Uses: uses, Count: limit[b]}, ratio
+				best, most = filling{Bin: b, Uses: uses, Count: limit[b]}, ratio
 			}
 		}
 		if best.Bin < 0 {
@@ -138,7 +136,7 @@ func (p *packer) attempt() (fillings []Filling, left []int64) {
 }
 
 // fullest fills one bin with the most valuable items.
-func (p *packer) fullest(b int, left []int64) ([]Portion, float64) {
+func (p *packer) fullest(b int, left []int64) ([]portion, float64) {
 	p.knapsack.kinds = p.knapsack.kinds[:0]
 	for i, admitted := range p.bins[b].Admits {
 		if admitted && left[i] > 0 {

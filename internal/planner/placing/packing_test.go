@@ -1,4 +1,4 @@
-package packing
+package placing
 
 import (
 	"math"
@@ -12,8 +12,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// drawQuestion draws a packing question small enough for exhaustive search.
-func drawQuestion(t *rapid.T) (*Demand, []Bin) {
+// drawPacking draws bundles and bins small enough for exhaustive search.
+func drawPacking(t *rapid.T) (*waiting, []bin) {
 	const resources = 2
 	var items []*vector.Item
 	var left []int64
@@ -29,9 +29,9 @@ func drawQuestion(t *rapid.T) (*Demand, []Bin) {
 		}
 		items, left = append(items, it), append(left, rapid.Int64Range(1, 3).Draw(t, "count"))
 	}
-	var bins []Bin
+	var bins []bin
 	for range rapid.IntRange(1, 3).Draw(t, "bins") {
-		b := Bin{Limit: rapid.Int64Range(1, 4).Draw(t, "limit")}
+		b := bin{Limit: rapid.Int64Range(1, 4).Draw(t, "limit")}
 		for range resources {
 			b.Free = append(b.Free, raydemand.Amount(rapid.Int64Range(2, 8).Draw(t, "free")))
 		}
@@ -40,11 +40,11 @@ func drawQuestion(t *rapid.T) (*Demand, []Bin) {
 		}
 		bins = append(bins, b)
 	}
-	return &Demand{Items: items, Left: left}, bins
+	return &waiting{Items: items, Left: left}, bins
 }
 
-// checkPacking reports violations of the question's limits, and returns how many bundles are not served.
-func checkPacking(t *rapid.T, w *Demand, bins []Bin, fillings []Filling) (unserved int64) {
+// checkPacking reports violations of the limits of bins, and returns how many bundles are not served.
+func checkPacking(t *rapid.T, w *waiting, bins []bin, fillings []filling) (unserved int64) {
 	served := make([]int64, len(w.Items))
 	times := make([]int64, len(bins))
 	for _, f := range fillings {
@@ -73,7 +73,7 @@ func checkPacking(t *rapid.T, w *Demand, bins []Bin, fillings []Filling) (unserv
 // most answers by exhaustive search how few bundles can be left.
 type most struct {
 	items       []*vector.Item
-	bins        []Bin
+	bins        []bin
 	left, limit []int64
 	unserved    int64
 }
@@ -113,13 +113,13 @@ func (x *most) fill(b, i int, free vector.Vector, filled bool) {
 func TestAPackingIsAllowedAndServesNearlyAlwaysWhatCanBeServed(t *testing.T) {
 	var asked, missed int
 	rapid.Check(t, func(t *rapid.T) {
-		w, bins := drawQuestion(t)
+		w, bins := drawPacking(t)
 		best := most{w.Items, bins, slices.Clone(w.Left), nil, vector.Sum(w.Left)}
 		for b := range bins {
 			best.limit = append(best.limit, bins[b].Limit)
 		}
 		best.from(0)
-		fillings, _ := Fit(w, bins)
+		fillings, _ := pack(w, bins)
 		unserved := checkPacking(t, w, bins, fillings)
 		if unserved < best.unserved {
 			t.Fatalf("leaves %d, the best leaves %d", unserved, best.unserved)
@@ -136,7 +136,7 @@ func TestAPackingIsAllowedAndServesNearlyAlwaysWhatCanBeServed(t *testing.T) {
 
 func TestAKnapsackSearchedToTheEndFindsTheMostValuableFilling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w, bins := drawQuestion(t)
+		w, bins := drawPacking(t)
 		var k knapsack
 		for i, it := range w.Items {
 			k.kinds = append(k.kinds, kind{item: i, need: it.Need, limit: w.Left[i], value: float64(rapid.IntRange(0, 9).Draw(t, "value"))})
@@ -164,12 +164,12 @@ func TestAKnapsackSearchedToTheEndFindsTheMostValuableFilling(t *testing.T) {
 	})
 }
 
-// TestTheWorkOnOneQuestionIsBounded has many shapes and kinds of nodes. A knapsack that has begun when the budget is used
+// TestTheWorkOnOnePackingIsBounded has many shapes and kinds of nodes. A knapsack that has begun when the budget is used
 // up is completed.
-func TestTheWorkOnOneQuestionIsBounded(t *testing.T) {
+func TestTheWorkOnOnePackingIsBounded(t *testing.T) {
 	const items, kinds, resources = 60, 120, 3
 	random := rand.New(rand.NewPCG(1, 2))
-	w := Demand{}
+	w := waiting{}
 	for range items {
 		it := &vector.Item{Alternatives: 1, Rank: []int{0}}
 		for r := range resources {
@@ -177,9 +177,9 @@ func TestTheWorkOnOneQuestionIsBounded(t *testing.T) {
 		}
 		w.Items, w.Left = append(w.Items, it), append(w.Left, 50)
 	}
-	bins := make([]Bin, kinds)
+	bins := make([]bin, kinds)
 	for i := range bins {
-		bins[i] = Bin{Limit: 1 + int64(i%10)}
+		bins[i] = bin{Limit: 1 + int64(i%10)}
 		for range resources {
 			bins[i].Free = append(bins[i].Free, raydemand.Amount(100+random.Int64N(400)))
 		}
@@ -187,7 +187,7 @@ func TestTheWorkOnOneQuestionIsBounded(t *testing.T) {
 			bins[i].Admits = append(bins[i].Admits, true)
 		}
 	}
-	_, steps := Fit(&w, bins)
+	_, steps := pack(&w, bins)
 	if most := 2*maxSteps + kinds*knapsackNodes; steps > most {
 		t.Errorf("it takes %d steps, at most %d are allowed", steps, most)
 	}

@@ -1,4 +1,4 @@
-package packing
+package placing
 
 import (
 	"cmp"
@@ -171,10 +171,10 @@ func (k *knapsack) before(i int) vector.Vector {
 }
 
 // filling returns the best filling, by item.
-func (k *knapsack) filling() (uses []Portion) {
+func (k *knapsack) filling() (uses []portion) {
 	for i, n := range k.best {
 		if n > 0 {
-			uses = append(uses, Portion{k.kinds[i].item, n})
+			uses = append(uses, portion{k.kinds[i].item, n})
 		}
 	}
 	return uses
