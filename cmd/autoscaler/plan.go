@@ -66,8 +66,7 @@ func newPlanCommand() *cobra.Command {
 			}
 			if flags.whatIf != "" {
 				return cli.BadInput(errors.New("--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside " +
-					"it, " +
-					"or --snapshot in its place"))
+					"it, or --snapshot in its place"))
 			}
 			if flags.Watch {
 				return cli.BadInput(watch.ErrWatchedFile)

@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"strings"
-
 	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
@@ -18,11 +16,8 @@ func gpusVisible(x *inventory.Inventory, g inventory.Group, report check.Reporte
 	if g.RequestsGPU() || !g.RayContainer().Has() || misplacesGPU(x, g) {
 		return
 	}
-	if g.Pods.Pod.HidesGPUs || g.Pods.Pod.Share != nil {
-		return
-	}
-	node := gpuNodeFor(x, g)
-	if node == "" {
+	node, count := landing.SeesGPUs(x.Input.Reader, &g.Pods.Pod, x.NodesForPod(&g.Pods.Pod))
+	if count == 0 {
 		return
 	}
 	if request, uncounted := requestGPUs(g); uncounted {
@@ -47,27 +42,6 @@ func requestGPUs(g inventory.Group) (fix.Operation, bool) {
 	}
 	at := g.RayContainer().Get("resources", "limits").Path().Key(gpuinfo.NvidiaGPU)
 	return fix.Set(g.Of, at, gpus.String()), true
-}
-
-// gpuNodeFor returns a node with NVIDIA's GPUs on which a pod of the group fits, or nothing.
-func gpuNodeFor(x *inventory.Inventory, g inventory.Group) (name string) {
-	shape := &g.Pods.Pod
-	x.VisitReal(x.NodesForPod(shape), func(n *inventory.Node) bool {
-		if n.HasGPUs() && hasNVIDIA(n) && shape.Fit([]landing.Node{n.Node.Fit}).Nodes > 0 {
-			name = n.Name
-		}
-		return name == ""
-	})
-	return name
-}
-
-func hasNVIDIA(n *inventory.Node) bool {
-	for name := range n.GPUs.Units {
-		if strings.HasPrefix(name, "nvidia.com/") {
-			return true
-		}
-	}
-	return false
 }
 
 func gpuVisibleAll(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {

@@ -70,6 +70,8 @@ const (
 	HAMiMemoryPercentage = nvidia + "gpumem-percentage"
 	HAMiCores            = nvidia + "gpucores"
 
+	// KoordinatorBoth requests the same percentage of a card's memory and cores.
+	KoordinatorBoth        = "koordinator.sh/gpu"
 	KoordinatorShared      = "koordinator.sh/gpu.shared"
 	KoordinatorCores       = "koordinator.sh/gpu-core"
 	KoordinatorMemoryRatio = "koordinator.sh/gpu-memory-ratio"
@@ -119,7 +121,7 @@ var resources = []Resource{
 	{Name: VolcanoCards, Kind: Whole, Role: Devices,
 		Source: "Volcano's older plugin, --gpu-strategy=number: cards; beside gpu-memory their number"},
 
-	{Name: "koordinator.sh/gpu", Kind: VGPU, Role: Cores,
+	{Name: KoordinatorBoth, Kind: VGPU, Role: Cores,
 		Source: "Koordinator: percent of a card, of memory and cores alike"},
 	{Name: KoordinatorCores, Kind: VGPU, Role: Cores, Source: "Koordinator: 100 for each card"},
 	{Name: "koordinator.sh/gpu-memory", Kind: VGPU, Role: Memory, Source: "Koordinator: bytes"},

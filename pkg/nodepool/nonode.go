@@ -61,8 +61,7 @@ func (g *WorkerGroup) NoNode() (raydemand.Finding, bool) {
 		if g.Verdict.Beyond {
 			f.Severity = raydemand.Info
 			f.Why = "Heliostat does not compare a pod of group " + g.Name + " with pods on other nodes, so at most " +
-				"one " +
-				"replica at a time is launched until a pod has joined"
+				"one replica at a time is launched until a pod has joined"
 			f.Fix = "none is needed if the pods get their nodes"
 			break
 		}

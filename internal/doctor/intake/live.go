@@ -109,6 +109,9 @@ func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader sha
 	if !unknown("resourceslices") {
 		devices.KnowSlices()
 	}
+	if !unknown("resourceclaims") && scope.Namespace == "" {
+		devices.KnowClaims()
+	}
 	if !unknown("deviceclasses") {
 		devices.KnowClasses()
 	}

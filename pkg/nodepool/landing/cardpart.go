@@ -30,11 +30,17 @@ func (p *PodShape) cardRequest() (sum cardRequest, asks bool) {
 	}
 	var memory, cores int64
 	for _, requests := range p.Parts {
-		part, _ := (&PodShape{Requests: requests, CardsAsked: p.CardsAsked}).requestOfCards()
+		part, asks := (&PodShape{Requests: requests, CardsAsked: p.CardsAsked}).requestOfCards()
+		if !asks {
+			continue // less than a whole unit, which no scheduler takes
+		}
 		memory, cores = memory+part.memory*part.cards, cores+part.cores*part.cards
 		sum.resource, sum.kind = part.resource, part.kind
 		sum.cards, sum.apart = sum.cards+part.cards, max(sum.apart, part.cards)
 		sum.largest = max(sum.largest, part.memory)
+	}
+	if sum.cards == 0 {
+		return sum, false
 	}
 	sum.memory, sum.cores = memory/sum.cards, cores/sum.cards
 	return sum, true
@@ -131,13 +137,10 @@ func (p *PodShape) overPercent() string {
 	return ""
 }
 
-// koordinatorBoth is Koordinator's percent of a card, of memory and cores alike.
-const koordinatorBoth = "koordinator.sh/gpu"
-
 // percentOfCards reads Koordinator's requests, which are in percent of a card. More than 100 percent are several whole
 // cards (Koordinator documentation, GPU share).
 func (p *PodShape) percentOfCards() *CardRequest {
-	both := WholeUnits(p.Requests[koordinatorBoth])
+	both := WholeUnits(p.Requests[gpuinfo.KoordinatorBoth])
 	memory := max(WholeUnits(p.Requests[gpuinfo.KoordinatorMemoryRatio]), both)
 	cores := max(WholeUnits(p.Requests[gpuinfo.KoordinatorCores]), both)
 	if memory <= 0 && cores <= 0 {

@@ -3,6 +3,9 @@ package landing
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -39,6 +42,24 @@ func TestContainersAndInstancesMayShareACard(t *testing.T) {
 		}
 		if left := part.room(part.take(runs, EmptiestCard, n), EmptiestCard, 100); left != 0 {
 			t.Errorf("%s: there is room for %d more pods after %d", name, left, n)
+		}
+	}
+}
+
+// TestLessThanAWholeUnitOfACardIsNoPart checks amounts that the CRD of RayCluster accepts and no scheduler takes.
+func TestLessThanAWholeUnitOfACardIsNoPart(t *testing.T) {
+	half := Quantities{gpuinfo.HAMiMemory: raydemand.One / 2}
+	full := Quantities{gpuinfo.NvidiaGPU: raydemand.One, gpuinfo.HAMiMemory: raydemand.Whole(8000)}
+	for name, test := range map[string]struct {
+		parts []Quantities
+		want  *CardRequest
+	}{
+		"of two containers": {[]Quantities{half, half}, nil},
+		"of one of two":     {[]Quantities{half, full}, &CardRequest{Cards: 1, Memory: 8000, Stacked: true}},
+	} {
+		shape := PodShape{Parts: test.parts}
+		if diff := cmp.Diff(test.want, shape.CardPart(nil), cmpopts.IgnoreUnexported(CardRequest{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

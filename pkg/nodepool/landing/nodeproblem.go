@@ -21,8 +21,7 @@ func NodeProblem(node string, problem sharing.Problem) (f raydemand.Finding, mat
 		f.Why = "it is unknown what a pod gets of a card there, so requests for memory, compute or isolation do not " +
 			"use the node"
 		f.Fix = "restart the device plugin and the labeller on the node; names that nothing announces any more go " +
-			"when " +
-			"the kubelet restarts"
+			"when the kubelet restarts"
 	case sharing.SharingUnlabelled:
 		f.Field = "status.allocatable"
 		f.Why = "it is unknown what a pod gets of a card there, so requests for memory, compute or isolation do not " +
@@ -35,11 +34,9 @@ func NodeProblem(node string, problem sharing.Problem) (f raydemand.Finding, mat
 	case sharing.RegisterContradicted:
 		f.Field = "status.allocatable[" + gpuinfo.NvidiaGPU + "]"
 		f.Why = "it is unknown whether a unit is a card or a share, so requests for memory, compute or isolation do " +
-			"not " +
-			"use the node"
+			"not use the node"
 		f.Fix = "run one of the two device plugins there; if HAMi is gone, remove the annotation with kubectl " +
-			"annotate " +
-			"node " + node + " hami.io/node-nvidia-register-"
+			"annotate node " + node + " hami.io/node-nvidia-register-"
 	case sharing.UnitUnknown:
 		f.Field = "status.allocatable"
 		f.Why = "it is unknown how much memory a unit is, so requests for memory do not use the node"

@@ -12,8 +12,7 @@ func (r *reading) readDAS() bool {
 		return false
 	}
 	r.problem(AmountsAlternative, "the amounts under mig.das.com are how many instances of each profile the cards "+
-		"could "+
-		"have, so fewer pods fit than their sum")
+		"could have, so fewer pods fit than their sum")
 	return r.is(gpuinfo.MIG, gpuinfo.Hardware)
 }
 

@@ -156,8 +156,7 @@ func (r *reading) hamiUnit(devices []hamiDevice) {
 	unit, found := factorOf(sum, announced)
 	if !found {
 		r.problem(UnitUnknown, fmt.Sprintf("%s is %d, and %s has %d MiB: no whole factor explains it, so it is "+
-			"unknown "+
-			"how much memory a unit is", gpuinfo.HAMiMemory, announced, hamiRegister, sum))
+			"unknown how much memory a unit is", gpuinfo.HAMiMemory, announced, hamiRegister, sum))
 	}
 	r.memory(gpuinfo.HAMiMemory, unit)
 }

@@ -6,15 +6,12 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// LabelMemory is the label from which the KAI scheduler reads how much memory each card of a node has.
-const LabelMemory = labelMemory
-
 // KAICardMemory returns the memory of a card that the KAI scheduler gives to pods with the annotation gpu-memory, from
 // the node's labels: it rounds down to hundreds of MiB, and takes 1 TiB and more for bytes. Without the label, KAI
 // places no such pod on the node (docs/reference/facts.md#kai-shares).
 func KAICardMemory(labels map[string]string) (mib int64, labelled bool) {
 	const tib = 1 << 20
-	mib, err := strconv.ParseInt(labels[labelMemory], 10, 64)
+	mib, err := strconv.ParseInt(labels[LabelMemory], 10, 64)
 	if mib >= tib {
 		mib >>= 20
 	}

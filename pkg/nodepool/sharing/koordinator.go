@@ -12,7 +12,7 @@ import (
 // FreeUnits is the percentage of the card's memory that is free.
 func (r *reading) koordinatorCards() []Card {
 	count := max(r.gpus.Units[gpuinfo.KoordinatorMemoryRatio], r.gpus.Units[gpuinfo.KoordinatorCores],
-		r.gpus.Units[KoordinatorBoth]) / 100
+		r.gpus.Units[gpuinfo.KoordinatorBoth]) / 100
 	if r.node.Pods == nil || count <= 0 || count > mostCards {
 		return nil
 	}
@@ -37,9 +37,6 @@ func (r *reading) koordinatorCards() []Card {
 // (koordinator, apis/extension/device_share.go, AnnotationDeviceAllocated).
 const koordinatorAllocated = "scheduling.koordinator.sh/device-allocated"
 
-// KoordinatorBoth requests the same percentage of a card's memory and cores.
-const KoordinatorBoth = "koordinator.sh/gpu"
-
 // Koordinator adds up the percent of memory and cores that pods hold of a node's cards, which Koordinator shares.
 func Koordinator(pods []Pod, cards int) *ByCard[int] {
 	held := &ByCard[int]{}
@@ -57,7 +54,7 @@ func Koordinator(pods []Pod, cards int) *ByCard[int] {
 
 // koordinatorShare returns what a pod requests of each of its cards. More than 100 percent are several cards.
 func koordinatorShare(pod Pod) Share {
-	both := pod.Requests[KoordinatorBoth]
+	both := pod.Requests[gpuinfo.KoordinatorBoth]
 	memory := max(pod.Requests[gpuinfo.KoordinatorMemoryRatio], both)
 	cores := max(pod.Requests[gpuinfo.KoordinatorCores], both)
 	cards := max(pod.Requests[gpuinfo.KoordinatorShared], (max(memory, cores)+99)/100, 1)

@@ -33,7 +33,7 @@ func (n GPUs) HasNVIDIA() bool {
 const (
 	LabelProduct  = "nvidia.com/gpu.product"
 	labelCount    = "nvidia.com/gpu.count"
-	labelMemory   = "nvidia.com/gpu.memory"
+	LabelMemory   = "nvidia.com/gpu.memory"
 	labelReplicas = "nvidia.com/gpu.replicas"
 	labelSharing  = "nvidia.com/gpu.sharing-strategy"
 	labelStrategy = "nvidia.com/mig.strategy"
@@ -84,7 +84,7 @@ func (r *reading) readable(key string) bool {
 // gfdMemory reads the label gpu.memory, in MiB. Feature discovery of 2022 wrote bytes; no device has ten million MiB.
 func (r *reading) gfdMemory() (int64, bool) {
 	const mostMiB = 10_000_000
-	n, ok := r.number(labelMemory)
+	n, ok := r.number(LabelMemory)
 	if n > mostMiB {
 		n >>= 20
 	}

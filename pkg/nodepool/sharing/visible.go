@@ -9,12 +9,11 @@ import (
 
 // visible are labels that show that a node has GPUs, whether or not a resource offers them. An empty value stands for
 // any but 0 and false. NFD's PCI labels have the vendor alone only if they are configured for GPUs, as NVIDIA's and
-// AMD's operators do; of Intel, only its GPUs for servers are of class 0380. The first rows count for an excerpt of a
-// node without its resources too.
+// AMD's operators do; of Intel, only its GPUs for servers are of class 0380. Of a node without its resources, an excerpt, only labels count
+// that nothing else has: those in inExcerpts.
 var visible = []struct{ label, value, source string }{
 	{LabelGKEAccelerator, "", "GKE"},
 	{"intel.feature.node.kubernetes.io/gpu", "true", "Intel device plugins, NodeFeatureRule"},
-
 	{"cloud.google.com/gke-gpu", "", "GKE"},
 	{"kubernetes.azure.com/accelerator", "", "AKS"},
 	{"eks.amazonaws.com/instance-gpu-count", "", "EKS Auto Mode"},
@@ -39,10 +38,10 @@ var visible = []struct{ label, value, source string }{
 
 // showsGPUs returns the label that shows GPUs, or the instance type of a machine that has some.
 func (r *reading) showsGPUs() (label string, shows bool) {
-	for i, row := range visible {
+	for _, row := range visible {
 		value := r.node.Labels[row.label]
 		matches := value == row.value || row.value == "" && value != "0" && value != "false"
-		if value != "" && matches && (r.gpus.Units != nil || i < visibleInExcerpts) {
+		if value != "" && matches && (r.gpus.Units != nil || inExcerpts[row.label]) {
 			return row.label + "=" + value, true
 		}
 	}
@@ -54,7 +53,7 @@ func (r *reading) showsGPUs() (label string, shows bool) {
 	return "", false
 }
 
-const visibleInExcerpts = 2
+var inExcerpts = map[string]bool{LabelGKEAccelerator: true, "intel.feature.node.kubernetes.io/gpu": true}
 
 // nothingAnnounced reports GPUs that labels show and nothing offers.
 func (r *reading) nothingAnnounced() {

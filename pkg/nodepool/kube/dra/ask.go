@@ -20,7 +20,11 @@ type Claims struct {
 	// which an extended name stands.
 	templates map[types.NamespacedName]landing.Quantities
 	names     map[string]string
-	// asks are the claims for one unit of each resource.
+}
+
+// asked are Claims with the claim for one unit of each resource.
+type asked struct {
+	Claims
 	asks map[string]*ask
 }
 
@@ -33,15 +37,15 @@ type ask struct {
 }
 
 // Claims returns what pods ask for.
-func (o *Objects) Claims() Claims { return *o.pods() }
+func (o *Objects) Claims() Claims { return o.pods().Claims }
 
-// pods computes Claims once. Of the classes with one extended name, the newest counts, then the first by name
+// pods computes what pods ask for once. Of the classes with one extended name, the newest counts, then the first by name
 // (docs/reference/facts.md#extended-names-of-deviceclasses). Equal claims are units of one resource.
-func (o *Objects) pods() *Claims {
+func (o *Objects) pods() *asked {
 	if o.asked != nil {
 		return o.asked
 	}
-	all := &Claims{map[types.NamespacedName]landing.Quantities{}, map[string]string{}, map[string]*ask{}}
+	all := &asked{Claims{map[types.NamespacedName]landing.Quantities{}, map[string]string{}}, map[string]*ask{}}
 	classes, _ := o.List()
 	slices.SortFunc(classes, func(a, b *resourcev1.DeviceClass) int {
 		if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {

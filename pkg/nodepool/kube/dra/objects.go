@@ -37,7 +37,7 @@ type Objects struct {
 	// kinds counts the changes of classes. asked is what pods ask for, nil after a change of all but claims. known
 	// are the answers for nodes when they were last asked for.
 	kinds    int64
-	asked    *Claims
+	asked    *asked
 	known    map[string]answer
 	compiled *cel.Cache
 }

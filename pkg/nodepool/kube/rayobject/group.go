@@ -169,8 +169,7 @@ func checkGroup(f Fields, group *nodepool.WorkerGroup) {
 		// docs/reference/facts.md#hosts-of-a-replica
 		f.Report.Add(raydemand.Warning, HostsBelowOne, f.at("numOfHosts"), fmt.Sprint(group.NumOfHosts),
 			"Heliostat counts it as 1, as the operator means to; KubeRay 1.6.2 multiplies replicas by it, so the "+
-				"group "+
-				"gets no pod",
+				"group gets no pod",
 			"set it to 1, or remove it")
 		group.NumOfHosts = 1
 	}
