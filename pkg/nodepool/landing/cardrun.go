@@ -151,8 +151,8 @@ func (c *CardRequest) times(r *run) int64 {
 }
 
 // instancesWithCores returns how many parts that take this percentage of a card's cores one card gives. HAMi compares
-// what is left with what a pod requests, and subtracts what its instance has (HAMi v2.9.0, Fit and AddResourceUsage in
-// pkg/device/nvidia/device.go).
+// what is left with what a pod requests, and subtracts what its instance has
+// (docs/reference/facts.md#mig-instances-of-hami).
 func instancesWithCores(left, asked, takes int64) int64 {
 	if left < max(asked, takes) {
 		return 0

@@ -18,7 +18,7 @@ type PodShape struct {
 	Requests  Quantities
 	Elsewhere map[string]bool
 	// Parts are the requests of each container, if several ask HAMi or Volcano for memory of cards: those schedulers
-	// give each container cards of its own, and two of them may have parts of one card (HAMi v2.9.0, fitInDevices in
+	// give each container cards of its own, and two of them may have parts of one card (HAMi, fitInDevices in
 	// pkg/scheduler/score.go).
 	Parts []Quantities
 	// Selector is the template's nodeSelector.
