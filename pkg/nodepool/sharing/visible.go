@@ -9,8 +9,8 @@ import (
 
 // visible are labels that show that a node has GPUs, whether or not a resource offers them. An empty value stands for
 // any but 0 and false. NFD's PCI labels have the vendor alone only if they are configured for GPUs, as NVIDIA's and
-// AMD's operators do; of Intel, only its GPUs for servers are of class 0380. Of a node without its resources, an excerpt, only labels count
-// that nothing else has: those in inExcerpts.
+// AMD's operators do; of Intel, only its GPUs for servers are of class 0380. Of a node without its resources, an
+// excerpt, only the labels in inExcerpts count: nothing but a node with GPUs has them.
 var visible = []struct{ label, value, source string }{
 	{LabelGKEAccelerator, "", "GKE"},
 	{"intel.feature.node.kubernetes.io/gpu", "true", "Intel device plugins, NodeFeatureRule"},

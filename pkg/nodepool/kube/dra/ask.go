@@ -39,13 +39,16 @@ type ask struct {
 // Claims returns what pods ask for.
 func (o *Objects) Claims() Claims { return o.pods().Claims }
 
-// pods computes what pods ask for once. Of the classes with one extended name, the newest counts, then the first by name
-// (docs/reference/facts.md#extended-names-of-deviceclasses). Equal claims are units of one resource.
+// pods computes what pods ask for, once. Of the classes with one extended name, the newest counts, then the first by
+// name (docs/reference/facts.md#extended-names-of-deviceclasses). Equal claims are units of one resource.
 func (o *Objects) pods() *asked {
 	if o.asked != nil {
 		return o.asked
 	}
-	all := &asked{Claims{map[types.NamespacedName]landing.Quantities{}, map[string]string{}}, map[string]*ask{}}
+	all := &asked{
+		Claims{map[types.NamespacedName]landing.Quantities{}, map[string]string{}},
+		map[string]*ask{},
+	}
 	classes, _ := o.List()
 	slices.SortFunc(classes, func(a, b *resourcev1.DeviceClass) int {
 		if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
