@@ -27,12 +27,17 @@ import (
 // apply creates a ResourceRequest as kubectl does.
 func (s *scene) apply(name, spec string) error {
 	s.Helper()
+	return s.applyWith(name, spec, metav1.CreateOptions{})
+}
+
+func (s *scene) applyWith(name, spec string, options metav1.CreateOptions) error {
+	s.Helper()
 	object := &unstructured.Unstructured{}
 	text := fmt.Sprintf(`{"apiVersion": "heliostat.dev/v1alpha1", "kind": "ResourceRequest", "metadata": {"name": %q, "namespace": %q}, "spec": %s}`, name, s.namespace, spec)
 	if err := json.Unmarshal([]byte(text), object); err != nil {
 		s.Fatal(err)
 	}
-	_, err := lab.Dynamic().Resource(rig.ResourceRequests).Namespace(s.namespace).Create(s.Context(), object, metav1.CreateOptions{})
+	_, err := lab.Dynamic().Resource(rig.ResourceRequests).Namespace(s.namespace).Create(s.Context(), object, options)
 	return err
 }
 
@@ -138,7 +143,9 @@ func beyondTheLimits(s *scene, manager *kube.Manager) {
 	limit(100)
 	s.until("an object of the older kind", func() bool { return s.apply("stored", spec("ann")) == nil })
 	limit(raydemand.MaxOwnedBundles)
-	s.until("the limit", func() bool { return apierrors.IsInvalid(s.apply("new", spec("bob"))) })
+	// Until the API server has read the new definition, it accepts the object: a dry run leaves none behind.
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	s.until("the limit", func() bool { return apierrors.IsInvalid(s.applyWith("new", spec("bob"), dryRun)) })
 	var seen nodepool.OwnedRequest
 	s.until("the object", func() bool {
 		all := s.read(manager, "llm").Owned
@@ -236,6 +243,11 @@ func adoption(s *scene, manager *kube.Manager) {
 		s.Fatal(err)
 	}
 	var cluster nodepool.Cluster
+	defer func() {
+		if s.Failed() {
+			s.Logf("requests as they were read last: %+v, unknown: %q", cluster.Owned, cluster.OwnedUnknown)
+		}
+	}()
 	s.until("the request, when those of the subtest before have gone", func() bool {
 		cluster = s.read(manager, "llm")
 		return len(cluster.Owned) == 1 && cluster.Owned[0].ID == "k"
