@@ -125,6 +125,8 @@ var rayChecks = []check.Check{
 	check.New("claim-uncounted", raydemand.Warning, check.Workers(claimUncounted),
 		"neither the operator nor Ray's autoscaler counts GPUs of a DRA claim (kuberay #3527), so a request for a "+
 			"GPU never starts the group, and its workers announce no GPU"),
+	check.New("claims-unbounded", raydemand.Info, decoded(edit),
+		"plans do not compare the claim with the devices of the nodes, so only maxReplicas limits the group"),
 	check.New("ray-autoscaler-differs", raydemand.Warning, check.Workers(rayAutoscalerDiffers),
 		"the operator counts this MIG profile as GPUs and Ray's own autoscaler does not, so a request for a GPU "+
 			"never starts the group"),

@@ -167,8 +167,8 @@ func addDevices(objects []inventory.Object, reader sharing.Reader, devices *dra.
 		if object.Head != nil {
 			claims.AddTo(object.Namespace, &object.Head.Pod)
 		}
-		for i := 0; object.Cluster != nil && i < len(object.Cluster.Groups); i++ {
-			claims.AddTo(object.Namespace, &object.Cluster.Groups[i].Pod)
+		if object.Cluster != nil {
+			object.Cluster.Findings = append(object.Cluster.Findings, claims.AddToGroups(object.Cluster)...)
 		}
 	}
 }

@@ -42,11 +42,8 @@ func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster
 	cluster.Findings = append(cluster.Findings, placed.unreadable...)
 	claims := placed.devices.Claims()
 	claims.AddTo(cluster.Key.Namespace, &head.Pod)
+	cluster.Findings = append(cluster.Findings, claims.AddToGroups(&cluster)...)
 	for i := range cluster.Groups {
-		if f, uncounted := claims.AddToGroup(cluster.Key.Namespace, &cluster.Groups[i]); uncounted {
-			f.Object = "RayCluster " + cluster.Key.String()
-			cluster.Findings = append(cluster.Findings, f)
-		}
 		placed.addTo(&cluster, &cluster.Groups[i])
 	}
 	cluster.Head.Resources, cluster.Head.Labels = head.Resources, head.Labels

@@ -46,17 +46,25 @@ func (c Claims) AddTo(namespace string, pod *landing.PodShape) (uncounted []stri
 	return uncounted
 }
 
-// AddToGroup is AddTo for the pods of a group. It returns a finding about claims that stay uncounted.
-func (c Claims) AddToGroup(namespace string, group *nodepool.WorkerGroup) (raydemand.Finding, bool) {
-	uncounted := c.AddTo(namespace, &group.Pod)
-	slices.Sort(uncounted)
-	return raydemand.Finding{
-		Code: ClaimsUnbounded, Severity: raydemand.Info,
-		Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec.resourceClaims", group.Index),
-		Seen:  strings.Join(slices.Compact(uncounted), ", "),
-		Why: "plans do not compare what the claim requests with the devices of the nodes, because its template is " +
-			"not known or all pods share it; they may launch pods that find no device",
-		Fix: "let Heliostat read resourceclaimtemplates of resource.k8s.io, or set maxReplicas to the number of pods " +
-			"for which there are devices",
-	}, len(uncounted) > 0
+// AddToGroups is AddTo for the pods of all groups of a RayCluster. It returns a finding for each group with claims that
+// stay uncounted.
+func (c Claims) AddToGroups(cluster *nodepool.Cluster) (findings []raydemand.Finding) {
+	for i := range cluster.Groups {
+		group := &cluster.Groups[i]
+		uncounted := c.AddTo(cluster.Key.Namespace, &group.Pod)
+		if len(uncounted) == 0 {
+			continue
+		}
+		slices.Sort(uncounted)
+		findings = append(findings, raydemand.Finding{
+			Code: ClaimsUnbounded, Severity: raydemand.Info, Object: "RayCluster " + cluster.Key.String(),
+			Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec.resourceClaims", group.Index),
+			Seen:  strings.Join(slices.Compact(uncounted), ", "),
+			Why: "plans do not compare what the claim requests with the devices of the nodes, because its template " +
+				"is not known or all pods share it; they may launch pods that find no device",
+			Fix: "let Heliostat read resourceclaimtemplates of resource.k8s.io, or set maxReplicas to the number of " +
+				"pods for which there are devices",
+		})
+	}
+	return findings
 }

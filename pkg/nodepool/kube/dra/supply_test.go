@@ -214,13 +214,16 @@ func TestClaimsOfKnownTemplatesAreRequests(t *testing.T) {
 			shared["nvidia.com/gpu"] = test.byName
 		}
 		before := len(shared)
-		group := nodepool.WorkerGroup{Index: 2, Pod: landing.PodShape{Requests: shared, ClaimTemplates: test.templates}}
-		finding, uncounted := objects.Claims().AddToGroup(test.namespace, &group)
-		if diff := cmp.Diff(test.requests, group.Pod.Requests); diff != "" || uncounted != (test.seen != "") || finding.Seen != test.seen {
-			t.Errorf("%s: seen %q, want %q; requests (-want +got):\n%s", name, finding.Seen, test.seen, diff)
+		cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: test.namespace, Name: "ray"}, Groups: []nodepool.WorkerGroup{
+			{Index: 2, Pod: landing.PodShape{Requests: shared, ClaimTemplates: test.templates}}}}
+		var finding raydemand.Finding
+		for _, finding = range objects.Claims().AddToGroups(&cluster) {
+			if finding.Field != "spec.workerGroupSpecs[2].template.spec.resourceClaims" || finding.Object != "RayCluster "+test.namespace+"/ray" {
+				t.Errorf("%s: %+v", name, finding)
+			}
 		}
-		if uncounted && finding.Field != "spec.workerGroupSpecs[2].template.spec.resourceClaims" {
-			t.Errorf("%s: field %s", name, finding.Field)
+		if diff := cmp.Diff(test.requests, cluster.Groups[0].Pod.Requests); diff != "" || finding.Seen != test.seen {
+			t.Errorf("%s: seen %q, want %q; requests (-want +got):\n%s", name, finding.Seen, test.seen, diff)
 		}
 		if len(shared) != before {
 			t.Errorf("%s: the shape that all copies share has changed: %v", name, shared)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -163,7 +164,11 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	view := n.view.Load()
 	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
 	defer func() { cluster.Findings = append(cluster.Findings, report.All...) }()
-	n.addClaims(report, cluster, view)
+	var claims dra.Claims
+	if view != nil {
+		claims = view.claims
+	}
+	report.All = append(report.All, claims.AddToGroups(cluster)...)
 	if view == nil || !view.known {
 		for i := range cluster.Groups {
 			group := &cluster.Groups[i]
@@ -188,19 +193,6 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 		n.addProof(report, cluster, view)
 	case view.known:
 		n.addKnown(report, cluster, view)
-	}
-}
-
-// addClaims adds to what the pods of the groups request their claims of ResourceClaimTemplates.
-func (n *nodes) addClaims(report *finding.List, cluster *nodepool.Cluster, view *nodeView) {
-	if view == nil {
-		view = &nodeView{}
-	}
-	for i := range cluster.Groups {
-		if found, uncounted := view.claims.AddToGroup(cluster.Key.Namespace, &cluster.Groups[i]); uncounted {
-			found.Object = report.Object
-			report.All = append(report.All, found)
-		}
 	}
 }
 
