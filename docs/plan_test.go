@@ -13,7 +13,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -71,7 +70,7 @@ func TestPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 	want := map[string]map[string]string{
 		"The snapshot": snapshot, "A group": keysOf(reflect.TypeFor[planner.Group]()), "A node": keysOf(reflect.TypeFor[planner.Node]()),
 		"A request": keysOf(reflect.TypeFor[raydemand.Request]()), "A request of an owner": keysOf(reflect.TypeFor[raydemand.Owned]()), "A gang": keysOf(reflect.TypeFor[raydemand.Gang]()),
-		"A pool of a group": keysOf(reflect.TypeFor[planner.GroupPool]()), "A slice": keysOf(reflect.TypeFor[planner.Slice]()), "An announcement": keysOf(reflect.TypeFor[raylabels.Announced]()), "The policy": keysOf(reflect.TypeFor[planner.Policy]()),
+		"A pool of a group": keysOf(reflect.TypeFor[planner.GroupPool]()), "A slice": keysOf(reflect.TypeFor[planner.Slice]()), "An announcement": keysOf(reflect.TypeFor[landing.Announced]()), "The policy": keysOf(reflect.TypeFor[planner.Policy]()),
 		"Places": keysOf(reflect.TypeFor[landing.Place]()), "Promises": keysOf(reflect.TypeFor[planner.Promise]()), "Quotas": keysOf(reflect.TypeFor[planner.Quota]()),
 		"Warm capacity": keysOf(reflect.TypeFor[planner.Warm]()), "An entry of warm capacity": keysOf(reflect.TypeFor[planner.WarmEntry]()),
 	}

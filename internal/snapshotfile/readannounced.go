@@ -1,17 +1,17 @@
 package snapshotfile
 
 import (
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // announced reads what is known about the labels and the accelerator type of a group's new pods.
-func (in input) announced() []raylabels.Announced {
-	var all []raylabels.Announced
+func (in input) announced() []landing.Announced {
+	var all []landing.Announced
 	seen := map[string]int{}
 	for i, each := range in.objects() {
 		field, done := each.fields()
-		a := raylabels.Announced{
+		a := landing.Announced{
 			Name:    field("name").NonEmpty("a label's key, or accelerator_type: with its colon"),
 			Values:  field("values").texts(),
 			Present: field("present").Flag(),

@@ -10,7 +10,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -253,8 +252,8 @@ type WorkerGroup struct {
 	Labels    map[string]string
 	// LabelSources say where Ray takes its own labels from. Announces is what is known about the labels and the
 	// accelerator type of new pods beyond Labels and Resources.
-	LabelSources map[string]raylabels.Source
-	Announces    []raylabels.Announced
+	LabelSources map[string]landing.LabelSource
+	Announces    []landing.Announced
 	// Replicas, Min and Max count replicas; a replica has NumOfHosts pods.
 	Replicas, Min, Max, NumOfHosts int
 	// IdleTimeout overrides the cluster's; nil if the group sets none.
@@ -382,7 +381,7 @@ const NoMaximum = math.MaxInt32
 const MostHosts = 100_000
 
 // NewWorker returns what is known about the labels of the group's new workers without its nodes.
-func (g *WorkerGroup) NewWorker(rayVersion string) raylabels.Worker {
-	return raylabels.Worker{Resources: g.Resources, Declared: g.Labels, Sources: g.LabelSources, RayVersion: rayVersion,
-		Pod: &g.Pod}
+func (g *WorkerGroup) NewWorker(rayVersion string) landing.NewWorker {
+	return landing.NewWorker{Resources: g.Resources, Declared: g.Labels, Sources: g.LabelSources,
+		RayVersion: rayVersion, Pod: &g.Pod}
 }

@@ -9,7 +9,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -17,7 +16,7 @@ import (
 type places struct {
 	selector, labels map[string]string
 	affinity         []landing.NodeTerm
-	sources          map[string]raylabels.Source
+	sources          map[string]landing.LabelSource
 }
 
 func placesOf(g *nodepool.WorkerGroup) places {
@@ -31,16 +30,16 @@ func (p places) same(other places) bool {
 
 // Announced returns what is known about the labels and the accelerator type of a group's new pods, with what its
 // youngest worker has shown, even if that has ended since. All of it is about pods of the spec as it is now.
-func (s Shapes) Announced(group string, all []raylabels.Announced) []raylabels.Announced {
+func (s Shapes) Announced(group string, all []landing.Announced) []landing.Announced {
 	known := s[group]
 	if known == nil || known.shown == nil {
 		return all
 	}
 	all = slices.Clone(all)
 	for _, name := range slices.Sorted(maps.Keys(known.labels)) {
-		if !slices.ContainsFunc(all, func(a raylabels.Announced) bool { return a.Name == name }) &&
+		if !slices.ContainsFunc(all, func(a landing.Announced) bool { return a.Name == name }) &&
 			!planner.OfOneNode(name) {
-			all = append(all, raylabels.Announced{Name: name, Why: "only its workers show it"})
+			all = append(all, landing.Announced{Name: name, Why: "only its workers show it"})
 		}
 	}
 	for i := range all {
@@ -66,10 +65,10 @@ func (s *shape) shows(name string) (value string, ok bool) {
 }
 
 // withoutType removes the accelerator type from a worker's resources if what the group announces decides it.
-func withoutType(resources raydemand.Bundle, all []raylabels.Announced) raydemand.Bundle {
+func withoutType(resources raydemand.Bundle, all []landing.Announced) raydemand.Bundle {
 	if !slices.ContainsFunc(
 		all,
-		func(a raylabels.Announced) bool { return a.Name == raydemand.AcceleratorTypePrefix },
+		func(a landing.Announced) bool { return a.Name == raydemand.AcceleratorTypePrefix },
 	) {
 		return resources
 	}
@@ -84,8 +83,8 @@ func withoutType(resources raydemand.Bundle, all []raylabels.Announced) raydeman
 
 // WithCertainType adds the accelerator type that each new pod of a group has for certain, unless a worker has shown
 // one.
-func WithCertainType(resources raydemand.Bundle, all []raylabels.Announced) raydemand.Bundle {
-	at := slices.IndexFunc(all, func(a raylabels.Announced) bool {
+func WithCertainType(resources raydemand.Bundle, all []landing.Announced) raydemand.Bundle {
+	at := slices.IndexFunc(all, func(a landing.Announced) bool {
 		return a.Name == raydemand.AcceleratorTypePrefix && a.Certain
 	})
 	shown := slices.ContainsFunc(resources.Names(), func(name string) bool {

@@ -9,16 +9,16 @@ import (
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // A group starts from zero, tries one pod, and remembers what it announced after the pod has gone.
 func TestWhatATriedPodAnnouncedIsRemembered(t *testing.T) {
-	open := []raylabels.Announced{{Name: "accelerator_type:", Why: "no node is known"}, {Name: "ray.io/rack", Why: "no node is known"}}
-	two := []raylabels.Announced{{Name: "accelerator_type:", Values: []string{"A100", "T4"}, Why: "two products"}, {Name: "ray.io/rack", Values: []string{"r1", "r2"}, Why: "two racks"}}
+	open := []landing.Announced{{Name: "accelerator_type:", Why: "no node is known"}, {Name: "ray.io/rack", Why: "no node is known"}}
+	two := []landing.Announced{{Name: "accelerator_type:", Values: []string{"A100", "T4"}, Why: "two products"}, {Name: "ray.io/rack", Values: []string{"r1", "r2"}, Why: "two racks"}}
 	for name, c := range map[string]struct {
-		announces []raylabels.Announced
+		announces []landing.Announced
 		resource  string
 		rack      string
 		launched  int // after the pod has gone
@@ -72,15 +72,15 @@ func TestWhatATriedPodAnnouncedIsRemembered(t *testing.T) {
 
 // What nodes say of a type reaches the cluster config, and a worker's own word counts before it.
 func TestACertainTypeIsPartOfAShape(t *testing.T) {
-	certain := []raylabels.Announced{{Name: "accelerator_type:", Values: []string{"H100"}, Certain: true}}
+	certain := []landing.Announced{{Name: "accelerator_type:", Values: []string{"H100"}, Certain: true}}
 	for name, c := range map[string]struct {
 		has  raydemand.Bundle
-		all  []raylabels.Announced
+		all  []landing.Announced
 		want string
 	}{
 		"by the nodes":  {gpu(1), certain, "H100"},
 		"by the worker": {raydemand.Bundle{"GPU": raydemand.One, "accelerator_type:T4": raydemand.One}, certain, "T4"},
-		"not certain":   {gpu(1), []raylabels.Announced{{Name: "accelerator_type:", Values: []string{"H100"}}}, ""},
+		"not certain":   {gpu(1), []landing.Announced{{Name: "accelerator_type:", Values: []string{"H100"}}}, ""},
 	} {
 		got := ""
 		for _, kind := range []string{"H100", "T4"} {
@@ -106,7 +106,7 @@ func TestWhatPodsOfAnotherTemplateAnnouncedIsForgotten(t *testing.T) {
 	members := membership.Join(cluster, []raydemand.Node{{ID: nodeID("a"), Instance: "a", Group: "gpu", Status: raydemand.Idle, Total: total, Available: total}})
 	known.Observe(cluster, members)
 	shown := func() []string {
-		return known.Announced("gpu", []raylabels.Announced{{Name: "accelerator_type:"}})[0].Shown
+		return known.Announced("gpu", []landing.Announced{{Name: "accelerator_type:"}})[0].Shown
 	}
 	if got := shown(); len(got) != 1 || got[0] != "T4" {
 		t.Fatalf("the pod has shown %q, want T4", got)

@@ -8,7 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -51,7 +51,7 @@ func (s Shapes) Observe(cluster nodepool.Cluster, members []membership.Member) {
 		hints[m.Group] = m.Node.Total
 		if !known.older[m.Pod] && !m.CreatedAt.Before(known.shownBy) {
 			known.shown, known.shownBy, known.labels = OwnResources(m.Node.Total), m.CreatedAt, m.Node.Labels
-			delete(known.shown, known.labels[raylabels.TPUSliceName]) // each host of a slice has a resource of its name
+			delete(known.shown, known.labels[landing.TPUSliceName]) // each host of a slice has a resource of its name
 		}
 	}
 	for group, total := range hints {
@@ -96,7 +96,7 @@ func (s Shapes) Of(g nodepool.WorkerGroup) raydemand.Bundle {
 // host.
 func withSliceHead(shown, declared raydemand.Bundle) raydemand.Bundle {
 	for name, amount := range declared {
-		if _, has := shown[name]; !has && raylabels.IsSliceHead(name) {
+		if _, has := shown[name]; !has && landing.IsTPUHead(name) {
 			shown = shown.Clone()
 			shown[name] = amount
 		}
@@ -142,7 +142,7 @@ func (s Shapes) Findings(cluster nodepool.Cluster) []raydemand.Finding {
 			continue
 		}
 		for _, name := range g.Resources.Names() {
-			if shown := known.shown[name]; shown != g.Resources[name] && !raylabels.IsSliceHead(name) {
+			if shown := known.shown[name]; shown != g.Resources[name] && !landing.IsTPUHead(name) {
 				all = append(all, raydemand.Finding{
 					Code:     FindingShape,
 					Severity: raydemand.Warning,

@@ -7,7 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -19,7 +19,7 @@ func (g *Group) settleAnnounced(nodes []model.Node) {
 	}
 	known := *g.Group
 	g.Group = &known
-	var certain []raylabels.Announced
+	var certain []landing.Announced
 	for _, a := range g.Announces {
 		if g.has(a.Name) {
 			continue
@@ -52,7 +52,7 @@ const (
 // settle compares what was derived with what workers show: Shown are workers of the spec as it is now, living ones may
 // be older. Workers decide what the derivation left open, but not which one of several values the next pod has. What is
 // certain stays so unless a worker of this spec has something else, or all living ones have nothing.
-func settle(a *raylabels.Announced, living []string) certainty {
+func settle(a *landing.Announced, living []string) certainty {
 	if a.Certain {
 		value := a.Values[0]
 		if len(a.Shown) == 0 && (!slices.Contains(living, "") || slices.Contains(living, value)) ||
@@ -160,7 +160,7 @@ func (g *Group) withOpen(labels map[string]string) map[string]string {
 
 // Awaited is a label or resource that a new pod must turn out to have.
 type Awaited struct {
-	*raylabels.Announced
+	*landing.Announced
 	// Must is the condition on the value; its key is empty if any value will do.
 	Must raydemand.Constraint
 }
@@ -213,8 +213,8 @@ func (r *Fleet) Awaits(g *Group, it *vector.Item) (all []Awaited, ok bool) {
 	return nil, false
 }
 
-func (g *Group) openName(name string) *raylabels.Announced {
-	at := slices.IndexFunc(g.Open, func(a raylabels.Announced) bool { return a.Name == name })
+func (g *Group) openName(name string) *landing.Announced {
+	at := slices.IndexFunc(g.Open, func(a landing.Announced) bool { return a.Name == name })
 	if at < 0 {
 		return nil
 	}
@@ -222,7 +222,7 @@ func (g *Group) openName(name string) *raylabels.Announced {
 }
 
 // OpenLabel returns what is known about a label that a new pod may turn out to have, or nil.
-func (g *Group) OpenLabel(key string) *raylabels.Announced { return g.openName(key) }
+func (g *Group) OpenLabel(key string) *landing.Announced { return g.openName(key) }
 
 // mayMatch returns the labels that a new pod must turn out to have to match a selector.
 func (g *Group) mayMatch(selector raydemand.Selector) (all []Awaited, possible bool) {

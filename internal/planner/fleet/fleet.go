@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/sharedlimits"
 	"heliostat.dev/heliostat/internal/planner/vector"
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -63,7 +63,7 @@ type Group struct {
 	Others  *vector.Shape
 	Timeout *float64
 	// Open are the labels, and the accelerator type, that a new pod may turn out to have.
-	Open []raylabels.Announced
+	Open []landing.Announced
 	// InFlight is how many pods upscalingMode allows on their way at once.
 	InFlight int64
 	// Blocked explains why the group takes no launches regardless of its limits. Its Code is empty if the group is

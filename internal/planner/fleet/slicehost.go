@@ -7,7 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -37,12 +37,12 @@ func (r *Fleet) addShapes(g *Group, i int) {
 func (g *Group) onHost(
 	first bool, resources raydemand.Bundle, labels map[string]string,
 ) (raydemand.Bundle, map[string]string) {
-	podType := labels[raylabels.TPUPodType]
+	podType := labels[landing.TPUPodType]
 	if podType == "" || vector.IsOpen(podType) {
 		podType = ""
 		for _, name := range resources.Names() {
-			if raylabels.IsSliceHead(name) {
-				podType = raylabels.PodTypeOf(name)
+			if landing.IsTPUHead(name) {
+				podType = landing.PodTypeOfTPUHead(name)
 			}
 		}
 	}
@@ -53,21 +53,21 @@ func (g *Group) onHost(
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	_, declared := labels[raylabels.TPUWorkerID]
+	_, declared := labels[landing.TPUWorkerID]
 	switch {
 	case first:
-		resources[raylabels.SliceHead(podType)] = max(resources[raylabels.SliceHead(podType)], raydemand.One)
+		resources[landing.TPUHead(podType)] = max(resources[landing.TPUHead(podType)], raydemand.One)
 		if !declared {
-			labels[raylabels.TPUWorkerID] = "0"
+			labels[landing.TPUWorkerID] = "0"
 		}
 	default:
-		maps.DeleteFunc(resources, func(name string, _ raydemand.Amount) bool { return raylabels.IsSliceHead(name) })
+		maps.DeleteFunc(resources, func(name string, _ raydemand.Amount) bool { return landing.IsTPUHead(name) })
 		if !declared {
 			var others []string
 			for id := int64(1); id < g.Hosts; id++ {
 				others = append(others, strconv.FormatInt(id, 10))
 			}
-			labels[raylabels.TPUWorkerID] = vector.OpenValue(others, true)
+			labels[landing.TPUWorkerID] = vector.OpenValue(others, true)
 		}
 	}
 	return resources, labels
@@ -89,7 +89,7 @@ func (r *Fleet) firstHosts(s *model.Snapshot, byName map[string]int) map[string]
 		of := replica{n.Group, n.Replica}
 		hosts[of]++
 		switch {
-		case n.Labels[raylabels.TPUWorkerID] == "0" || slices.ContainsFunc(n.Total.Names(), raylabels.IsSliceHead):
+		case n.Labels[landing.TPUWorkerID] == "0" || slices.ContainsFunc(n.Total.Names(), landing.IsTPUHead):
 			heads[of]++
 		case n.State == model.Pending || n.Total == nil:
 			coming[of] = append(coming[of], n.Pod)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // LearnLabels adds to the groups of a RayCluster the labels that their workers show and that nothing else explains, for
@@ -26,20 +26,20 @@ func (s *Snapshot) LearnLabels() {
 		}
 		slices.Sort(keys)
 		for _, key := range keys {
-			g.learn(raylabels.Announced{Name: key, Why: "only its workers show it"})
+			g.learn(landing.Announced{Name: key, Why: "only its workers show it"})
 		}
 	}
 }
 
 // learn adds an announcement unless the label is known already.
-func (g *Group) learn(a raylabels.Announced) {
-	if !slices.ContainsFunc(g.Announces, func(known raylabels.Announced) bool { return known.Name == a.Name }) {
+func (g *Group) learn(a landing.Announced) {
+	if !slices.ContainsFunc(g.Announces, func(known landing.Announced) bool { return known.Name == a.Name }) {
 		g.Announces = append(slices.Clip(g.Announces), a)
 	}
 }
 
 // OfOneNode reports whether a label of Ray nodes has a value of its own on every node, or on every slice of TPUs.
 func OfOneNode(key string) bool {
-	return key == "ray.io/node-id" || key == "ray.io/node-group" || key == raylabels.TPUSliceName ||
-		key == raylabels.TPUWorkerID || strings.HasSuffix(key, "/hostname")
+	return key == "ray.io/node-id" || key == "ray.io/node-group" || key == landing.TPUSliceName ||
+		key == landing.TPUWorkerID || strings.HasSuffix(key, "/hostname")
 }

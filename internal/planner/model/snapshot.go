@@ -11,7 +11,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -107,7 +106,7 @@ type Group struct {
 	Slice *Slice `json:"slice,omitempty"`
 	// Announces is what is known about labels and the accelerator type of new pods beyond Labels and Resources, because
 	// Ray reads them on the machine. A label that it does not name is not announced.
-	Announces []raylabels.Announced `json:"announces,omitempty"`
+	Announces []landing.Announced `json:"announces,omitempty"`
 	// Pools are all pools of nodes that its pods can be scheduled on; empty if unknown.
 	Pools []GroupPool `json:"pools,omitempty"`
 	// NodeFit says that no known node could hold one of its pods; nil if one could, or if nodes are unknown.

@@ -3,12 +3,12 @@ package scenario
 import (
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // announced reads what is known about a label or the accelerator type of a group's new pods.
-func (r *reader) announced() raylabels.Announced {
-	a := raylabels.Announced{}
+func (r *reader) announced() landing.Announced {
+	a := landing.Announced{}
 	texts := func(into *[]string) func() {
 		return func() { r.array("a list of values [a, b]", func() { *into = append(*into, r.text("a value")) }) }
 	}
@@ -23,7 +23,7 @@ func (r *reader) announced() raylabels.Announced {
 	return a
 }
 
-func announcedText(a *raylabels.Announced) string {
+func announcedText(a *landing.Announced) string {
 	list := func(values []string) string {
 		quoted := make([]string, len(values))
 		for i, value := range values {

@@ -16,7 +16,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -59,7 +58,7 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	g.Slices = landing.SlicesOf(p.reader, &g.Pod, p.nodes)
 	worker := g.NewWorker(cluster.RayVersion)
 	if !p.known {
-		g.Announces = raylabels.Of(p.reader, worker, raylabels.Nodes{})
+		g.Announces = worker.Announces(p.reader, nil, nil, nil)
 		p.addProof(cluster, g)
 		if f, several := g.MIGInstancesFinding(); several {
 			f.Object = "RayCluster " + cluster.Key.String()
@@ -70,7 +69,7 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	answer := p.judge.Of(&g.Pod)
 	g.Fit, g.PoolPods, g.Reported = &answer.Fit, answer.Pods, nodepool.Reported(p.reader, g, p.nodes)
 	p.addBound(cluster.Key, g)
-	g.Announces = raylabels.Of(p.reader, worker, raylabels.Nodes{Places: p.nodes, Rooms: p.rooms, Pods: g.PoolPods})
+	g.Announces = worker.Announces(p.reader, p.nodes, p.rooms, g.PoolPods)
 	g.Judge(answer.Verdict, p.at)
 	add := func(f raydemand.Finding) {
 		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())

@@ -21,7 +21,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -246,7 +245,7 @@ func (m *Manager) withoutNodes(cluster *nodepool.Cluster) {
 	for i := range cluster.Groups {
 		group := &cluster.Groups[i]
 		group.Slices = landing.SlicesOf(m.options.GPUs, &group.Pod, nil)
-		group.Announces = raylabels.Of(m.options.GPUs, group.NewWorker(cluster.RayVersion), raylabels.Nodes{})
+		group.Announces = group.NewWorker(cluster.RayVersion).Announces(m.options.GPUs, nil, nil, nil)
 		gpus = gpus || len(group.Slices) > 0
 	}
 	if !gpus {

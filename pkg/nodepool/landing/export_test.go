@@ -1,4 +1,7 @@
 package landing
 
-// Constrain is constrain, for the tests outside of the package.
-var Constrain = constrain
+// What the tests outside of the package see beside what it exports.
+var (
+	Constrain = constrain
+	TypesOf   = typesOf
+)

@@ -5,7 +5,7 @@
 // A Judge decides whether any pool could hold a pod, and what proves that none could. NodeClaims on their way count
 // with the places that they offer. Nodes are all nodes with what is free on them. They answer with Places, on which a
 // Packer places pods of several kinds: per node, and per card where a scheduler hands out parts of cards. Taken is what
-// has been placed.
+// has been placed. Announced is what Ray will know of a pod that does not exist yet, by the nodes where it can land.
 //
 // The package must not know clusters or worker groups, or decide which pods are worth placing, and it must not use the
 // network, files or clocks.

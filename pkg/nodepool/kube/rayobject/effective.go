@@ -9,7 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/shell"
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -71,8 +71,8 @@ func effectiveResources(group Fields, ownCommand bool) raydemand.Bundle {
 	if start.own {
 		addDetected(said.bundle, c)
 	}
-	if podType := raylabels.TPUPodTypeOf(template.Texts("nodeSelector")); podType != "" && said.bundle["TPU"] > 0 {
-		said.bundle[raylabels.SliceHead(podType)] = raydemand.One // of a replica, the first host has it
+	if podType := landing.TPUPodTypeOf(template.Texts("nodeSelector")); podType != "" && said.bundle["TPU"] > 0 {
+		said.bundle[landing.TPUHead(podType)] = raydemand.One // of a replica, the first host has it
 	}
 	reportUnknown(group, template, c, said.bundle)
 	return said.bundle

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // overrideLabels is the variable whose labels take precedence over all others (Ray's LABELS_ENVIRONMENT_VARIABLE).
@@ -31,9 +31,9 @@ func addLabels(f Fields, group *nodepool.WorkerGroup) {
 			group.Labels = merged
 		}
 	}
-	sources := map[string]raylabels.Source{}
-	for variable, label := range raylabels.OwnVariables() {
-		if from := labelSource(f, c, variable); from != (raylabels.Source{}) {
+	sources := map[string]landing.LabelSource{}
+	for variable, label := range landing.RayVariables() {
+		if from := labelSource(f, c, variable); from != (landing.LabelSource{}) {
 			sources[label] = from
 		}
 	}
@@ -44,25 +44,25 @@ func addLabels(f Fields, group *nodepool.WorkerGroup) {
 
 // labelSource returns where a variable of the Ray container comes from. What envFrom may set is not considered: most
 // such sources set other variables.
-func labelSource(f Fields, c container, variable string) raylabels.Source {
+func labelSource(f Fields, c container, variable string) landing.LabelSource {
 	set := c.env[variable]
 	switch {
 	case set.field != "":
 		return fieldSource(f, set.field)
 	case set.from != "":
-		return raylabels.Source{Unknown: "comes from " + set.from + ", which Heliostat does not read"}
+		return landing.LabelSource{Unknown: "comes from " + set.from + ", which Heliostat does not read"}
 	case set.value != "":
-		return raylabels.Source{Value: set.value}
+		return landing.LabelSource{Value: set.value}
 	case strings.Contains(c.script(), variable+"="):
-		return raylabels.Source{Unknown: "is set by the container's command"}
+		return landing.LabelSource{Unknown: "is set by the container's command"}
 	}
-	return raylabels.Source{}
+	return landing.LabelSource{}
 }
 
 // fieldSource returns what a field of the pod says. The API server copies the zone and the region of the node to the
 // pod's labels when it binds the pod (docs/reference/facts.md#topology-labels-of-a-pod).
-func fieldSource(f Fields, field string) raylabels.Source {
-	unknown := raylabels.Source{Unknown: "is the pod's " + field + ", which the template does not set"}
+func fieldSource(f Fields, field string) landing.LabelSource {
+	unknown := landing.LabelSource{Unknown: "is the pod's " + field + ", which the template does not set"}
 	kind, rest, subscript := strings.Cut(field, "['")
 	key, closed := strings.CutSuffix(rest, "']")
 	if !subscript || !closed {
@@ -72,7 +72,7 @@ func fieldSource(f Fields, field string) raylabels.Source {
 	switch kind {
 	case "metadata.annotations":
 		if value := metadata.Texts("annotations")[key]; value != "" {
-			return raylabels.Source{Value: value}
+			return landing.LabelSource{Value: value}
 		}
 	case "metadata.labels":
 		labels := maps.Clone(metadata.Texts("labels"))
@@ -82,9 +82,9 @@ func fieldSource(f Fields, field string) raylabels.Source {
 		maps.Copy(labels, f.Texts("labels"))
 		switch {
 		case labels[key] != "":
-			return raylabels.Source{Value: labels[key]}
+			return landing.LabelSource{Value: labels[key]}
 		case key == "topology.kubernetes.io/zone" || key == "topology.kubernetes.io/region":
-			return raylabels.Source{NodeLabel: key}
+			return landing.LabelSource{NodeLabel: key}
 		}
 	}
 	return unknown

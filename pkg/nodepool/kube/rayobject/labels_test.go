@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -19,20 +19,20 @@ func TestTheSourcesOfRaysOwnLabelsAreReadFromTheTemplate(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		group   string
-		sources map[string]raylabels.Source
+		sources map[string]landing.LabelSource
 		labels  map[string]string
 	}{
 		"nothing":           {env(``), nil, nil},
-		"a value":           {env(`{name: RAY_NODE_MARKET_TYPE, value: spot}`), map[string]raylabels.Source{market: {Value: "spot"}}, nil},
+		"a value":           {env(`{name: RAY_NODE_MARKET_TYPE, value: spot}`), map[string]landing.LabelSource{market: {Value: "spot"}}, nil},
 		"an empty value":    {env(`{name: RAY_NODE_MARKET_TYPE, value: ""}`), nil, nil},
-		"the node's zone":   {env(field("metadata.labels['topology.kubernetes.io/zone']")), map[string]raylabels.Source{zone: {NodeLabel: "topology.kubernetes.io/zone"}}, nil},
-		"the node's name":   {env(field("spec.nodeName")), map[string]raylabels.Source{zone: {Unknown: "is the pod's spec.nodeName, which the template does not set"}}, nil},
-		"an unset label":    {env(field("metadata.labels['rack']")), map[string]raylabels.Source{zone: {Unknown: "is the pod's metadata.labels['rack'], which the template does not set"}}, nil},
-		"a set label":       {`template: {metadata: {labels: {rack: r1}}, spec: {containers: [{name: ray, env: [` + field("metadata.labels['rack']") + `]}]}}`, map[string]raylabels.Source{zone: {Value: "r1"}}, nil},
-		"a group's label":   {`labels: {rack: r2}, ` + env(field("metadata.labels['rack']")), map[string]raylabels.Source{zone: {Value: "r2"}}, map[string]string{"rack": "r2"}},
-		"an annotation":     {`template: {metadata: {annotations: {rack: r3}}, spec: {containers: [{name: ray, env: [` + field("metadata.annotations['rack']") + `]}]}}`, map[string]raylabels.Source{zone: {Value: "r3"}}, nil},
-		"a Secret":          {env(`{name: RAY_NODE_ZONE, valueFrom: {secretKeyRef: {name: s, key: k}}}`), map[string]raylabels.Source{zone: {Unknown: "comes from valueFrom, which Heliostat does not read"}}, nil},
-		"the command":       {`template: {spec: {containers: [{name: ray, command: ["bash", "-c", "export RAY_NODE_ZONE=$(zone); ulimit -n 65536"]}]}}`, map[string]raylabels.Source{zone: {Unknown: "is set by the container's command"}}, nil},
+		"the node's zone":   {env(field("metadata.labels['topology.kubernetes.io/zone']")), map[string]landing.LabelSource{zone: {NodeLabel: "topology.kubernetes.io/zone"}}, nil},
+		"the node's name":   {env(field("spec.nodeName")), map[string]landing.LabelSource{zone: {Unknown: "is the pod's spec.nodeName, which the template does not set"}}, nil},
+		"an unset label":    {env(field("metadata.labels['rack']")), map[string]landing.LabelSource{zone: {Unknown: "is the pod's metadata.labels['rack'], which the template does not set"}}, nil},
+		"a set label":       {`template: {metadata: {labels: {rack: r1}}, spec: {containers: [{name: ray, env: [` + field("metadata.labels['rack']") + `]}]}}`, map[string]landing.LabelSource{zone: {Value: "r1"}}, nil},
+		"a group's label":   {`labels: {rack: r2}, ` + env(field("metadata.labels['rack']")), map[string]landing.LabelSource{zone: {Value: "r2"}}, map[string]string{"rack": "r2"}},
+		"an annotation":     {`template: {metadata: {annotations: {rack: r3}}, spec: {containers: [{name: ray, env: [` + field("metadata.annotations['rack']") + `]}]}}`, map[string]landing.LabelSource{zone: {Value: "r3"}}, nil},
+		"a Secret":          {env(`{name: RAY_NODE_ZONE, valueFrom: {secretKeyRef: {name: s, key: k}}}`), map[string]landing.LabelSource{zone: {Unknown: "comes from valueFrom, which Heliostat does not read"}}, nil},
+		"the command":       {`template: {spec: {containers: [{name: ray, command: ["bash", "-c", "export RAY_NODE_ZONE=$(zone); ulimit -n 65536"]}]}}`, map[string]landing.LabelSource{zone: {Unknown: "is set by the container's command"}}, nil},
 		"the override wins": {`labels: {rack: a, tier: b}, ` + env(`{name: RAY_OVERRIDE_LABELS, value: '{"rack": "c"}'}`), nil, map[string]string{"rack": "c", "tier": "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {

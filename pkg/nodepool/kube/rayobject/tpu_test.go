@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -25,7 +25,7 @@ func TestTheTypeOfATPUSliceFollowsFromItsNodeSelectors(t *testing.T) {
 		t.Fatal("the case has no types")
 	}
 	sliceOf := func(accelerator, topology string) string {
-		return raylabels.TPUPodTypeOf(map[string]string{
+		return landing.TPUPodTypeOf(map[string]string{
 			"cloud.google.com/gke-tpu-accelerator": accelerator, "cloud.google.com/gke-tpu-topology": topology,
 		})
 	}

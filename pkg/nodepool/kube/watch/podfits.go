@@ -11,7 +11,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -49,7 +48,7 @@ type clusterFits struct {
 	shapes  []*shapeFits
 	gpus    []*nodepool.ReportedGPUs
 	// announces is what is known about the labels of each group's new pods.
-	announces [][]raylabels.Announced
+	announces [][]landing.Announced
 	// kinds are the groups' pods. places is where they may run, and pods are the kinds with the constraints between
 	// pods, by the stock and the own pods that they were made of.
 	kinds  []landing.Kind
@@ -94,8 +93,8 @@ func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 		shape := l.shapes.of(view.facts, now.classes[i], func() shapeFits { return l.shapeOn(&group.Pod, view) })
 		now.shapes = append(now.shapes, shape)
 		now.gpus = append(now.gpus, nodepool.Reported(l.reader, group, shape.fitting))
-		now.announces = append(now.announces, raylabels.Of(l.reader, group.NewWorker(cluster.RayVersion),
-			raylabels.Nodes{Places: shape.fitting, Rooms: view.rooms, Pods: shape.Pods}))
+		now.announces = append(now.announces,
+			group.NewWorker(cluster.RayVersion).Announces(l.reader, shape.fitting, view.rooms, shape.Pods))
 		kind := view.stock.KindOf(group.Name, &group.Pod)
 		kind.Class = now.classes[i]
 		now.kinds = append(now.kinds, kind)
@@ -173,7 +172,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 		for i := range cluster.Groups {
 			group := &cluster.Groups[i]
 			group.Slices = landing.SlicesOf(n.fits.reader, &group.Pod, nil)
-			group.Announces = raylabels.Of(n.fits.reader, group.NewWorker(cluster.RayVersion), raylabels.Nodes{})
+			group.Announces = group.NewWorker(cluster.RayVersion).Announces(n.fits.reader, nil, nil, nil)
 		}
 	}
 	if view == nil {

@@ -1,4 +1,4 @@
-package raylabels
+package landing
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -19,7 +18,7 @@ const acceleratorLabel = "ray.io/accelerator-type"
 
 // acceleratorType returns what new pods announce as their accelerator type: as a resource, and as a label. It returns
 // nothing for a group without accelerators.
-func acceleratorType(reader sharing.Reader, w Worker, places placeList) []Announced {
+func acceleratorType(reader sharing.Reader, w NewWorker, hosts hostList) []Announced {
 	kind := ""
 	for _, name := range w.Resources.Names() {
 		if raydemand.IsUnitInstance(name) && w.Resources[name] > 0 {
@@ -34,11 +33,11 @@ func acceleratorType(reader sharing.Reader, w Worker, places placeList) []Announ
 	case kind == "neuron_cores":
 		a.Values, a.Certain, a.Why = []string{neuronCore}, true, "of each node with neuron_cores"
 	case kind == "TPU":
-		a = places.tpuType()
+		a = hosts.tpuType()
 	case kind != raydemand.GPU:
 		a.Why = "Ray detects the type of " + kind + " on the machine"
 	default:
-		a = places.gpuType(w.RayVersion)
+		a = hosts.gpuType(w.RayVersion)
 	}
 	resource, label := a, a
 	resource.Name, label.Name = raydemand.AcceleratorTypePrefix, acceleratorLabel
@@ -48,16 +47,16 @@ func acceleratorType(reader sharing.Reader, w Worker, places placeList) []Announ
 // neuronCore is the type of each node with neuron_cores (ray/_private/accelerators/neuron.py).
 const neuronCore = "aws-neuron-core"
 
-// gpuType derives the type of GPUs from the products of all places.
-func (l *placeList) gpuType(version string) Announced {
+// gpuType derives the type of GPUs from the products of all hosts.
+func (l *hostList) gpuType(version string) Announced {
 	a, products := Announced{}, []string{}
 	for i := range l.all {
-		p := &l.all[i]
-		types, product := p.gpuTypes(l.pod, version)
+		h := &l.all[i]
+		types, product := h.gpuTypes(l.pod, version)
 		if len(types) == 0 {
 			return Announced{
 				Why: fmt.Sprintf("the product of the GPUs of %s is unknown, and Ray detects it on the machine",
-					p.name),
+					h.name),
 			}
 		}
 		a.Values = append(a.Values, types...)
@@ -76,21 +75,21 @@ func (l *placeList) gpuType(version string) Announced {
 	return a
 }
 
-// gpuTypes returns the types that Ray may announce for the GPUs of a place, and their product.
-func (p *place) gpuTypes(pod *landing.PodShape, version string) (types []string, product string) {
-	if id := p.labels[amdDevice]; id != "" {
+// gpuTypes returns the types that Ray may announce for the GPUs of a host, and their product.
+func (h *host) gpuTypes(pod *PodShape, version string) (types []string, product string) {
+	if id := h.labels[amdDevice]; id != "" {
 		if known := amdTypes[strings.ToLower(strings.TrimPrefix(id, "0x"))]; known != "" {
 			return []string{known}, known
 		}
 		return nil, ""
 	}
-	if p.gpus.Product != nil {
-		return TypesOf(*p.gpus.Product, version), *p.gpus.Product
+	if h.gpus.Product != nil {
+		return typesOf(*h.gpus.Product, version), *h.gpus.Product
 	}
 	for _, key := range productLabels {
-		products, all := p.values(pod, key)
+		products, all := h.values(pod, key)
 		for _, each := range products {
-			own := TypesOf(productBy(key, each), version)
+			own := typesOf(productBy(key, each), version)
 			if all = all && len(own) > 0; !all {
 				break
 			}
@@ -130,10 +129,10 @@ const (
 	firstNewer = 60
 )
 
-// TypesOf returns the types that Ray may announce for an NVIDIA card whose product a node names so, in the forms of
+// typesOf returns the types that Ray may announce for an NVIDIA card whose product a node names so, in the forms of
 // feature discovery, of clouds and of Karpenter. It returns several if they depend on Ray's version and the version is
 // not known, and none if the name is not of an NVIDIA card.
-func TypesOf(product, version string) []string {
+func typesOf(product, version string) []string {
 	name := driverName(product)
 	if name == "" {
 		return nil

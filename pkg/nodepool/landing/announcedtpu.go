@@ -1,4 +1,4 @@
-package raylabels
+package landing
 
 import (
 	"slices"
@@ -15,17 +15,17 @@ const (
 	tpuTopology  = "ray.io/tpu-topology"
 )
 
-// SliceHead returns the resource by which programs reserve a whole slice of a pod type. Only the host with worker ID 0
+// TPUHead returns the resource by which programs reserve a whole slice of a pod type. Only the host with worker ID 0
 // has it (get_current_node_additional_resources in the same file).
-func SliceHead(podType string) string { return "TPU-" + podType + "-head" }
+func TPUHead(podType string) string { return "TPU-" + podType + "-head" }
 
-// PodTypeOf returns the pod type of a resource that SliceHead returned.
-func PodTypeOf(head string) string {
+// PodTypeOfTPUHead returns the pod type of a resource that TPUHead returned.
+func PodTypeOfTPUHead(head string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(head, "TPU-"), "-head")
 }
 
-// IsSliceHead reports whether a resource marks the first host of a TPU slice, as TPU-v6e-16-head does.
-func IsSliceHead(resource string) bool {
+// IsTPUHead reports whether a resource marks the first host of a TPU slice, as TPU-v6e-16-head does.
+func IsTPUHead(resource string) bool {
 	return strings.HasPrefix(resource, "TPU-") && strings.HasSuffix(resource, "-head")
 }
 
@@ -72,11 +72,11 @@ func podType(accelerator, topology string) string {
 }
 
 // tpuLabels adds what TPU nodes announce. The worker ID is that of the host in its replica, which the planner knows.
-func (l *placeList) tpuLabels(add func(Announced, bool)) {
+func (l *hostList) tpuLabels(add func(Announced, bool)) {
 	add(l.label(tpuTopology, gkeTopology))
-	add(l.derived(TPUPodType, "a pod type of GKE", func(p *place) (types []string) {
-		accelerators, all := p.values(l.pod, gkeAccelerator)
-		topologies, also := p.values(l.pod, gkeTopology)
+	add(l.derived(TPUPodType, "a pod type of GKE", func(h *host) (types []string) {
+		accelerators, all := h.values(l.pod, gkeAccelerator)
+		topologies, also := h.values(l.pod, gkeTopology)
 		if !all || !also {
 			return nil
 		}
@@ -90,9 +90,9 @@ func (l *placeList) tpuLabels(add func(Announced, bool)) {
 }
 
 // tpuType derives the accelerator type of TPUs.
-func (l *placeList) tpuType() Announced {
-	a, _ := l.derived("", "a TPU of GKE", func(p *place) (types []string) {
-		accelerators, all := p.values(l.pod, gkeAccelerator)
+func (l *hostList) tpuType() Announced {
+	a, _ := l.derived("", "a TPU of GKE", func(h *host) (types []string) {
+		accelerators, all := h.values(l.pod, gkeAccelerator)
 		for _, accelerator := range accelerators {
 			if family, known := tpuFamilies[accelerator]; known && all {
 				types = append(types, "TPU-"+strings.ToUpper(family.name))
@@ -103,9 +103,9 @@ func (l *placeList) tpuType() Announced {
 	return a
 }
 
-// derived returns what new pods announce under a Ray label whose possible values follow from each place; none, or an
-// empty one, means that the place does not say.
-func (l *placeList) derived(name, what string, valuesOf func(p *place) []string) (Announced, bool) {
+// derived returns what new pods announce under a Ray label whose possible values follow from each host; none, or an
+// empty one, means that the host does not say.
+func (l *hostList) derived(name, what string, valuesOf func(h *host) []string) (Announced, bool) {
 	a := Announced{Name: name}
 	for i := range l.all {
 		values := valuesOf(&l.all[i])

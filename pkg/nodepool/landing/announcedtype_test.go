@@ -1,10 +1,10 @@
-package raylabels_test
+package landing_test
 
 import (
 	"slices"
 	"testing"
 
-	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // The expected types are what _gpu_name_to_accelerator_type of Ray 2.60.0 and of 2.52.0 return for the driver's names.
@@ -52,12 +52,12 @@ func TestTheTypeOfACardIsTheOneThatRayTakesFromItsName(t *testing.T) {
 		"":                               {"", ""},
 	} {
 		for version, want := range map[string]string{"2.60.0": want.newer, "2.52.0": want.older} {
-			got := raylabels.TypesOf(product, version)
+			got := landing.TypesOf(product, version)
 			if want == "" && len(got) > 0 || want != "" && !slices.Equal(got, []string{want}) {
 				t.Errorf("%s with Ray %s: %q, want %q", product, version, got, want)
 			}
 		}
-		if got := raylabels.TypesOf(product, ""); want.newer != "" && (!slices.Contains(got, want.newer) || !slices.Contains(got, want.older)) {
+		if got := landing.TypesOf(product, ""); want.newer != "" && (!slices.Contains(got, want.newer) || !slices.Contains(got, want.older)) {
 			t.Errorf("%s with any Ray: %q, want %q and %q", product, got, want.newer, want.older)
 		}
 	}
