@@ -146,6 +146,7 @@ func inputWith(
 		input.Objects = append(input.Objects, object)
 	}
 	addDevices(input.Objects, reader, devices)
+	input.Open = devices.OnNewNodes().Open
 	return input, nil
 }
 

@@ -44,6 +44,9 @@ func newCandidates(input Input, found []Node, deployments []*Object) Candidates 
 		nodes[i] = n.Node.Fit
 	}
 	shapes := input.Pools.Shapes(input.Reader)
+	for i := range shapes {
+		shapes[i].Open = input.Open
+	}
 	classOf := func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }
 	c.classes = landing.ClassesOf(nodes, classOf, shapes)
 	c.rooms = landing.Rooms(nodes, input.Pools, ceilings(input.Ceilings, deployments))

@@ -23,6 +23,8 @@ type Input struct {
 	Ceilings []landing.Ceiling
 	// Pools is the configuration of pools; the pods of a group may fit on the nodes that an empty pool would get.
 	Pools landing.Config
+	// Open is what nodes of these pools may have that their shapes do not say (landing.Node).
+	Open map[string]string
 	// Partial says that only some of the RayClusters were read, those of one namespace or one of them, while nodes and
 	// NodePools serve all.
 	Partial bool

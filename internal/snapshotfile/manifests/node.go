@@ -59,9 +59,9 @@ func placesOf(reader sharing.Reader, doc snapshotfile.Document) (places, error) 
 		return p, err
 	}
 	p.rooms, p.unused = landing.Rooms(p.nodes, config, nil), poolsWithoutNodes(config, p.nodes)
-	_, elsewhere := p.devices.ByNode()
+	supply := p.devices.OnNewNodes()
 	for _, shape := range config.Shapes(p.reader) {
-		elsewhere.AddTo(&shape)
+		supply.AddTo(&shape)
 		p.nodes = append(p.nodes, shape)
 	}
 	p.known = p.known || len(p.nodes) > 0

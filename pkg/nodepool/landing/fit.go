@@ -101,15 +101,29 @@ func (p *PodShape) missingEverywhere(nodes []Node) []string {
 		want := p.Requests[name]
 		if p.Counts(name) &&
 			!slices.ContainsFunc(nodes, func(n Node) bool { return n.Allocatable[name] > 0 }) {
+			text := fmt.Sprintf("needs %s %s, no node announces it%s", name, quantity(name, want),
+				p.instead(name, nodes))
 			if template, is := sharing.TemplateOf(name); is {
-				list = append(list, "no node has devices for a claim of ResourceClaimTemplate "+template)
-				continue
+				text = "no node has devices for a claim of ResourceClaimTemplate " + template
 			}
-			list = append(list, fmt.Sprintf("needs %s %s, no node announces it%s", name, quantity(name, want),
-				p.instead(name, nodes)))
+			list = append(list, text+openOn(name, nodes))
 		}
 	}
 	return list
+}
+
+// openOn says which of the nodes may supply a resource, and why.
+func openOn(name string, nodes []Node) string {
+	for i := range nodes {
+		switch why := nodes[i].open(name); {
+		case why == "":
+		case nodes[i].Declared:
+			return "; new nodes of pool " + nodes[i].Name + " may: " + why
+		default:
+			return "; node " + nodes[i].Name + " may: " + why
+		}
+	}
+	return ""
 }
 
 // instead says which GPUs a node shows that could hold the pod if it announced this resource: GPUs that no resource
@@ -156,10 +170,14 @@ func (p *PodShape) describe(node *Node, m mismatch) string {
 	case otherMode, cardTooSmall, unhealthy:
 		return m.what
 	case notAnnounced:
+		text := fmt.Sprintf("has no %s where %s is needed", m.what, quantity(m.what, p.Requests[m.what]))
 		if template, is := sharing.TemplateOf(m.what); is {
-			return "has no devices for a claim of ResourceClaimTemplate " + template
+			text = "has no devices for a claim of ResourceClaimTemplate " + template
 		}
-		return fmt.Sprintf("has no %s where %s is needed", m.what, quantity(m.what, p.Requests[m.what]))
+		if why := node.open(m.what); why != "" {
+			text += " (it may: " + why + ")"
+		}
+		return text
 	default: // tooSmall
 		has, needs := node.Allocatable[m.what], p.Requests[m.what]
 		if quantity(m.what, has) == quantity(m.what, needs) { // A few bytes are missing.

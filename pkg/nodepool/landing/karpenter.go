@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -53,7 +54,8 @@ func asksForeign(p *PodShape, there func(name string) bool) bool {
 // a label that only the NodePool could set, has a taint, or lacks a device that no instance type known to Karpenter
 // has. A different value of a label shows nothing, because a NodePool may allow several.
 func unlike(p *PodShape, node *Node, template *NodeTemplate) bool {
-	if asksForeign(p, func(name string) bool { return node.Allocatable[name] > 0 }) {
+	// Devices that a DeviceClass supplies are on some instance types of a NodePool and not on others.
+	if asksForeign(p, func(name string) bool { return node.Allocatable[name] > 0 || byClaim(name) }) {
 		return true
 	}
 	if template != nil {
@@ -72,6 +74,11 @@ func unlike(p *PodShape, node *Node, template *NodeTemplate) bool {
 			strings.HasPrefix(taint.Key, "karpenter.sh/") || strings.Contains(taint.Key, "cloudprovider.kubernetes.io/")
 		return !passing && !p.Tolerates(node, taint)
 	})
+}
+
+// byClaim reports whether pods get a resource by a ResourceClaim alone.
+func byClaim(name string) bool {
+	return strings.HasPrefix(name, gpuinfo.ClaimPrefix) || strings.HasPrefix(name, gpuinfo.ClassPrefix)
 }
 
 // karpenterPool is the label of the nodes that Karpenter made.

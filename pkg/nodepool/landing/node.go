@@ -28,8 +28,9 @@ type Node struct {
 	// Capacity is what the machine has. It is kept only for nodes that Karpenter created, because the limits of its
 	// pools count it.
 	Capacity Quantities
-	// Open says that more may be supplied on the node than is known, by DeviceClasses that are not.
-	Open bool
+	// Open is what may be supplied on the node although nothing says how much, with the reason, by resource. The empty
+	// name stands for every resource that a DeviceClass can supply.
+	Open map[string]string
 	// Declared says that the node does not exist: it is the declared shape of a new node of a pool without nodes, and
 	// Name is the pool's.
 	Declared bool
@@ -45,7 +46,7 @@ type Node struct {
 // Equal reports whether the stored fields are equal: most updates of a Node are heartbeats.
 func (n Node) Equal(other Node) bool {
 	return n.Name == other.Name && n.Pool == other.Pool && n.Unschedulable == other.Unschedulable &&
-		n.Ready == other.Ready && n.Open == other.Open && n.CreatedAt.Equal(other.CreatedAt) &&
+		n.Ready == other.Ready && maps.Equal(n.Open, other.Open) && n.CreatedAt.Equal(other.CreatedAt) &&
 		slices.Equal(n.Taints, other.Taints) && maps.Equal(n.Labels, other.Labels) &&
 		maps.Equal(n.Allocatable, other.Allocatable) &&
 		maps.Equal(n.Capacity, other.Capacity) &&

@@ -3,7 +3,6 @@ package landing
 import (
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -45,7 +44,7 @@ func (p *PodShape) outlook(node *Node, m mismatch) Outlook {
 		return p.affinityOutlook(node)
 	case notAnnounced:
 		// The kubelet always reports ephemeral storage, so a description without it is incomplete.
-		if m.what == "ephemeral-storage" || !node.Ready || node.mayBeSupplied(m.what) {
+		if m.what == "ephemeral-storage" || !node.Ready || node.open(m.what) != "" {
 			return Unsaid
 		}
 	case notNamed, tooSmall, noPods, otherMode, cardTooSmall:
@@ -53,11 +52,13 @@ func (p *PodShape) outlook(node *Node, m mismatch) Outlook {
 	return Never
 }
 
-// mayBeSupplied reports whether pods may get a resource on the node that nothing says it has. The shape of a pool does
-// not say which claims its nodes serve.
-func (n *Node) mayBeSupplied(resource string) bool {
-	byClaim := strings.HasPrefix(resource, gpuinfo.ClaimPrefix) || strings.HasPrefix(resource, gpuinfo.ClassPrefix)
-	return n.Open && sharing.MayBeClass(resource) || n.Declared && byClaim
+// open returns why pods may get a resource on the node that nothing says it has; empty if they do not.
+func (n *Node) open(resource string) string {
+	why, is := n.Open[resource]
+	if !is && sharing.MayBeClass(resource) {
+		why = n.Open[""]
+	}
+	return why
 }
 
 // affinityOutlook returns the outlook of the term that comes nearest.

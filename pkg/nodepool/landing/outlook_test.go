@@ -7,15 +7,17 @@ import (
 )
 
 func TestAShapeLeavesOpenWhatClaimsSupply(t *testing.T) {
+	class, all := map[string]string{gpuinfo.NvidiaGPU: "a class"}, map[string]string{"": "all are unknown"}
 	for name, test := range map[string]struct {
 		node     Node
 		resource string
 		want     Outlook
 	}{
-		"a shape, and the name of a DeviceClass":       {Node{Declared: true}, gpuinfo.ClassPrefix + "gpu.nvidia.com", Unsaid},
-		"a shape, and a claim of a template":           {Node{Declared: true}, gpuinfo.ClaimPrefix + "ml.gpu", Unsaid},
-		"a shape, and a name that a class may supply":  {Node{Declared: true, Open: true}, gpuinfo.NvidiaGPU, Unsaid},
-		"a shape, and a name that no class can supply": {Node{Declared: true, Open: true}, "cpu", Never},
+		"a shape, and a name that a class supplies":    {Node{Declared: true, Open: class}, gpuinfo.NvidiaGPU, Unsaid},
+		"a shape, and a name that no class supplies":   {Node{Declared: true, Open: class}, "amd.com/gpu", Never},
+		"a shape, and a name that a class may supply":  {Node{Declared: true, Open: all}, gpuinfo.NvidiaGPU, Unsaid},
+		"a shape, and a name that no class can supply": {Node{Declared: true, Open: all}, "cpu", Never},
+		"a shape, while nobody says what is supplied":  {Node{Declared: true}, gpuinfo.NvidiaGPU, Never},
 		"a node without devices of the DeviceClass":    {Node{}, gpuinfo.ClassPrefix + "gpu.nvidia.com", Never},
 	} {
 		test.node.Ready = true

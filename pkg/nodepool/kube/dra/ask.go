@@ -34,6 +34,8 @@ type ask struct {
 	text    string
 	claim   resourcev1.ResourceClaimSpec
 	endless bool
+	// class is the DeviceClass by whose name pods ask; empty for a claim of a template.
+	class string
 }
 
 // Claims returns what pods ask for.
@@ -59,7 +61,7 @@ func (o *Objects) pods() *asked {
 	byText := map[string]string{}
 	for _, class := range classes {
 		claim := oneOf(class.Name)
-		resource, asked := gpuinfo.ClassPrefix+class.Name, &ask{text: claim.String(), claim: claim}
+		resource, asked := gpuinfo.ClassPrefix+class.Name, &ask{text: claim.String(), claim: claim, class: class.Name}
 		if name := class.Spec.ExtendedResourceName; name != nil {
 			all.asks[*name], all.names[*name] = asked, resource
 		}

@@ -25,9 +25,8 @@ import (
 type Supply struct {
 	// Units are by the name of the resource.
 	Units map[string]Units
-	// Open says that it may supply more: DeviceClasses or ResourceSlices are unknown, or devices are not bound to nodes
-	// by name.
-	Open bool
+	// Open is what it may supply that is not in Units (landing.Node).
+	Open map[string]string
 }
 
 // Units are the units of one resource on a node: all that its devices make up, those without devices that repel them
@@ -77,7 +76,7 @@ func poolOf(slice *resourcev1.ResourceSlice) pool {
 // ByNode returns what is supplied on each node that has devices, and what is supplied on all others. A node whose
 // slices and claims did not change keeps its answer.
 func (o *Objects) ByNode() (nodes map[string]Supply, others Supply) {
-	others = Supply{Open: o.classes == nil || len(o.classes) > 0 && o.slices == nil}
+	others = Supply{Open: o.unknown()}
 	byPool, byNode := map[pool][]*resourcev1.ResourceSlice{}, map[string]map[pool]bool{}
 	for _, name := range slices.Sorted(maps.Keys(o.slices)) {
 		slice := o.slices[name]
@@ -91,7 +90,7 @@ func (o *Objects) ByNode() (nodes map[string]Supply, others Supply) {
 			byNode[node][from] = true
 		}
 		if len(slice.Spec.SharedCounters) == 0 && on.Has("") {
-			others.Open = true
+			others.Open = map[string]string{"": "devices that are not bound to a node by name are not counted"}
 		}
 	}
 	delete(byNode, "")
@@ -115,11 +114,38 @@ func (o *Objects) ByNode() (nodes map[string]Supply, others Supply) {
 		for node, supply := range nodes {
 			if asked.endless {
 				delete(supply.Units, name)
-				nodes[node] = Supply{supply.Units, true}
+				nodes[node] = Supply{supply.Units, map[string]string{"": "endless"}}
 			}
 		}
 	}
 	return nodes, others
+}
+
+// unknown returns why any resource may be supplied on a node without devices; nil if none is.
+func (o *Objects) unknown() map[string]string {
+	switch {
+	case o.classes == nil:
+		return map[string]string{"": "DeviceClasses are not known"}
+	case o.slices == nil && len(o.classes) > 0:
+		return map[string]string{"": "ResourceSlices are not known"}
+	}
+	return nil
+}
+
+// OnNewNodes returns what may be supplied on nodes that a pool adds. Its declared shape does not say which devices
+// drivers publish there.
+func (o *Objects) OnNewNodes() Supply {
+	if o.classes == nil {
+		return Supply{Open: o.unknown()}
+	}
+	open := map[string]string{}
+	for name, asked := range o.pods().asks {
+		open[name] = "the shape of a pool does not say which devices its nodes have"
+		if asked.class != "" {
+			open[name] = "DeviceClass " + asked.class + " supplies it, and " + open[name]
+		}
+	}
+	return Supply{Open: open}
 }
 
 // nodesOf returns the nodes that a slice names, "" for those that it selects otherwise.

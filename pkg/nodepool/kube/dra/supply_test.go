@@ -119,7 +119,7 @@ func TestUnitsAreWhatTheSchedulersAllocatorFinds(t *testing.T) {
 		}
 		for range 2 { // the second answer is a kept one
 			nodes, others := objects.ByNode()
-			if got := nodes["n1"].Units[test.resource]; got != test.want || nodes["n1"].Open || others.Open || len(others.Units) > 0 {
+			if got := nodes["n1"].Units[test.resource]; got != test.want || nodes["n1"].Open != nil || others.Open != nil || len(others.Units) > 0 {
 				t.Errorf("%s: %+v of %+v, want %+v", name, got, nodes["n1"], test.want)
 			}
 		}
@@ -147,7 +147,7 @@ func TestWithoutProofMoreMayBeSupplied(t *testing.T) {
 			objects.PutSlice(read[resourcev1.ResourceSlice](t, test.slice))
 		}
 		nodes, others := objects.ByNode()
-		if units := nodes["n1"].Units["nvidia.com/gpu"].All; units != test.units || others.Open != test.open {
+		if units := nodes["n1"].Units["nvidia.com/gpu"].All; units != test.units || (others.Open != nil) != test.open {
 			t.Errorf("%s: %d units, others %+v, want %d and open %v", name, units, others, test.units, test.open)
 		}
 	}
@@ -286,7 +286,7 @@ func TestWhatDoesNotBoundIsNotAbsent(t *testing.T) {
 			}
 			for range 2 { // the second answer is a kept one
 				nodes, others := objects.ByNode()
-				if got := nodes["n1"]; got.Units[test.resource] != test.want || got.Open != test.open || others.Open {
+				if got := nodes["n1"]; got.Units[test.resource] != test.want || (got.Open != nil) != test.open || others.Open != nil {
 					t.Errorf("%+v, open %v; others open %v; want %+v, open %v", got.Units, got.Open, others.Open, test.want, test.open)
 				}
 			}

@@ -262,6 +262,13 @@ func (d *nodeDevices) on(node string) devicesOfNode {
 	return devicesOfNode{supply: others}
 }
 
+// onNewNodes returns what is supplied on nodes that a pool adds.
+func (d *nodeDevices) onNewNodes() dra.Supply {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.devices.OnNewNodes()
+}
+
 // claims returns what pods ask for by claims.
 func (d *nodeDevices) claims() dra.Claims {
 	d.mu.Lock()

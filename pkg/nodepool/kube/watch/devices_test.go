@@ -19,8 +19,10 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -194,6 +196,50 @@ devices: [` + fmt.Sprintf(instance, 0) + ", " + fmt.Sprintf(instance, 1) + `]}}`
 			if got := kinds(); !slices.Equal(got, change.want) {
 				t.Errorf("%s: with %d slices the kind is %v, want %v", name, len(change.objects), got, change.want)
 			}
+		}
+	}
+}
+
+func TestADeclaredShapeIsTriedForWhatAClassSupplies(t *testing.T) {
+	config, err := nodeobject.ReadPools(strings.NewReader("complete: true\npools: [{name: gpu, maxNodes: 3, shape: {allocatable: {cpu: 8}}}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, forbidden := range map[string]bool{"nodes are known": false, "nodes are forbidden": true} {
+		n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
+		n.configure(sharing.Reader{}, config)
+		n.readUse(nil, devicesFrom(deviceClients{}, nil, n.log, n.touchDevices))
+		if n.replace(nil, ""); forbidden {
+			n.forbid(errForbidden)
+		}
+		judge := func(want landing.State) {
+			t.Helper()
+			n.view.Store(n.viewNow())
+			cluster := nodepool.Cluster{Key: llm, Groups: []nodepool.WorkerGroup{{
+				Name: "g", Max: 9, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}},
+			}}}
+			n.addTo(&cluster)
+			if got := cluster.Groups[0].Verdict; (got == nil) != (want == "") || got != nil && got.State != want {
+				t.Errorf("%s: verdict %+v, want %q", name, got, want)
+			}
+		}
+		devices := n.use.devices
+		change := func(apply func() bool) { devices.change(classKind, apply) }
+		change(devices.devices.KnowSlices)
+		change(devices.devices.KnowClasses)
+		judge(landing.Nowhere)
+		extended := "nvidia.com/gpu"
+		class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu.nvidia.com"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: &extended}}
+		change(func() bool { return devices.devices.PutClass(class) })
+		n.mu.Lock()
+		if !n.stale {
+			t.Errorf("%s: a new class leaves the view as it is", name)
+		}
+		n.mu.Unlock()
+		if forbidden {
+			judge("") // nothing is proven
+		} else {
+			judge(landing.Trying)
 		}
 	}
 }

@@ -127,6 +127,8 @@ type nodeView struct {
 	// places are the nodes by class, and the shapes of pools that could get a node; nil unless known is set.
 	places *landing.Classes
 	claims dra.Claims
+	// shapes are the declared shapes of pools, with what DeviceClasses may supply there.
+	shapes []landing.Node
 	// stock is the places as they are free for pods; nil unless known is set.
 	stock *landing.Nodes
 	// rooms are all pools, and what each can still add.
@@ -237,11 +239,22 @@ func (n *nodes) viewNow() *nodeView {
 		func(a, b keptNode) int { return strings.Compare(a.Name, b.Name) },
 	)
 	n.mu.Unlock()
+	shapes := slices.Clone(n.declared)
+	if n.use.devices != nil {
+		supply := n.use.devices.onNewNodes()
+		for i := range shapes {
+			supply.AddTo(&shapes[i])
+		}
+	}
 	if !known {
-		return n.unseenView(forbidden, ceilings, nodePools)
+		view := &nodeView{forbidden: forbidden, complete: n.pools.Complete, nodePools: nodePools, shapes: shapes}
+		if forbidden {
+			view.rooms = landing.Rooms(nil, n.pools, ceilings)
+		}
+		return view
 	}
 	view := &nodeView{
-		known: true, complete: n.pools.Complete, nodes: make([]landing.Node, len(sorted)), kept: sorted,
+		known: true, shapes: shapes, complete: n.pools.Complete, nodes: make([]landing.Node, len(sorted)), kept: sorted,
 		facts: n.views.Add(1), revision: revision,
 	}
 	if n.use.devices != nil {
@@ -255,7 +268,7 @@ func (n *nodes) viewNow() *nodeView {
 			sorted[i].kind = landing.ClassOf(&view.nodes[i])
 		}
 	}
-	view.places = landing.ClassesOf(view.nodes, func(i int) landing.NodeClass { return sorted[i].kind }, n.declared)
+	view.places = landing.ClassesOf(view.nodes, func(i int) landing.NodeClass { return sorted[i].kind }, shapes)
 	view.rooms, view.nodePools = landing.Rooms(view.nodes, n.pools, ceilings), nodePools
 	if nodePools {
 		landing.CloseDeleted(view.rooms)
@@ -281,15 +294,6 @@ func (n *nodes) addDevices(node *landing.Node, from *keptNode) {
 	on.supply.AddTo(node)
 }
 
-// unseenView returns what is known of pools without their nodes.
-func (n *nodes) unseenView(forbidden bool, ceilings []landing.Ceiling, nodePools bool) *nodeView {
-	view := &nodeView{forbidden: forbidden, complete: n.pools.Complete, nodePools: nodePools}
-	if forbidden {
-		view.rooms = landing.Rooms(nil, n.pools, ceilings)
-	}
-	return view
-}
-
 // touch requests a new view of nodes and pools, and cycles of all RayClusters. The caller holds mu.
 func (n *nodes) touch() {
 	n.stale = true
@@ -300,7 +304,7 @@ func (n *nodes) touch() {
 func (n *nodes) touchDevices(facts bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.stale = n.stale || facts && n.byName != nil
+	n.stale = n.stale || facts && (n.byName != nil || n.forbidden)
 	n.touchUse()
 }
 

@@ -221,7 +221,7 @@ func (n *nodes) addKnown(report *finding.List, cluster *nodepool.Cluster, view *
 // addProof adds what pools prove about the groups although the nodes are unknown, such as maxNodes 0.
 func (n *nodes) addProof(report *finding.List, cluster *nodepool.Cluster, view *nodeView) {
 	judge := landing.Judge{
-		Rooms: view.rooms, Places: n.declared, Complete: view.complete, NodePools: view.nodePools,
+		Rooms: view.rooms, Places: view.shapes, Complete: view.complete, NodePools: view.nodePools,
 		PoolLabel: n.fits.reader.PoolLabel,
 	}
 	for i := range cluster.Groups {
