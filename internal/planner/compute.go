@@ -2,8 +2,8 @@ package planner
 
 import (
 	"heliostat.dev/heliostat/internal/planner/placing"
-	"heliostat.dev/heliostat/internal/planner/report"
-	"heliostat.dev/heliostat/internal/planner/search"
+		"heliostat.dev/heliostat/internal/planner/search"
+	"heliostat.dev/heliostat/internal/planner/why"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -33,21 +33,21 @@ func ComputeUntil(stop <-chan struct{}, s Snapshot, policy Policy) (plan Plan, d
 
 func planUntil(stop <-chan struct{}, s Snapshot, policy Policy) (plan Plan, work int64) {
 	decision, launched, outcome := search.Decide(stop, &s, policy)
-	plan = report.New(decision).Report(launched, outcome)
+	plan = why.Report(decision, launched, outcome)
 	return plan, decision.Looks
 }
 
 // UnusedGPUs counts the free GPUs of workers that have joined Ray, by why they are unused: the codes are in
 // docs/reference/reasons.md. p is the plan of s.
-func UnusedGPUs(s Snapshot, p Plan) map[string]raydemand.Amount { return report.UnusedGPUs(&s, &p) }
+func UnusedGPUs(s Snapshot, p Plan) map[string]raydemand.Amount { return why.UnusedGPUs(&s, &p) }
 
 // WhyUnused returns a function that says why the free part of a worker that has joined Ray is unused, in the codes of
 // UnusedGPUs. A worker without GPUs is judged by its CPUs.
-func WhyUnused(s *Snapshot, p *Plan) func(n *Node) string { return report.WhyUnused(s, p) }
+func WhyUnused(s *Snapshot, p *Plan) func(n *Node) string { return why.WhyUnused(s, p) }
 
 // Explain plans the snapshot and answers one question about the plan. It returns ErrBrokenOff soon after stop is
 // closed; a nil stop is never closed. It returns ErrQuestion if the question names nothing or several things, and an
 // *UnknownError if the snapshot has no object of that name.
 func Explain(stop <-chan struct{}, s Snapshot, policy Policy, q Question) (Explanation, error) {
-	return report.Explain(stop, s, policy, q)
+	return why.Explain(stop, s, policy, q)
 }

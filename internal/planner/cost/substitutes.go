@@ -45,7 +45,7 @@ func (p rater) fitFor(it *vector.Item) []int {
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		switch {
-		case g.Blocked.Code != "" || g.MaxPods < g.Hosts || !it.Suits(g.Shape):
+		case g.Blocked != "" || g.MaxPods < g.Hosts || !it.Suits(g.Shape):
 		case g.Shape.Accelerated:
 			accelerated = append(accelerated, i)
 		default:

@@ -66,9 +66,8 @@ type Group struct {
 	Open []landing.Announced
 	// InFlight is how many pods upscalingMode allows on their way at once.
 	InFlight int64
-	// Blocked explains why the group takes no launches regardless of its limits. Its Code is empty if the group is
-	// open.
-	Blocked model.Reason
+	// Blocked is the code of why the group takes no launches regardless of its limits; empty if the group is open.
+	Blocked string
 }
 
 // Node is a node that can serve demand, unless it must stop.

@@ -2,12 +2,9 @@ package fleet
 
 import (
 	"cmp"
-	"fmt"
 	"math"
-	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -19,27 +16,13 @@ const conservativeStep = 5
 func (g *Group) findBlocked(mode string) {
 	switch {
 	case g.Excluded() && (g.Closed == "" || g.CoolingSeconds > 0):
-		g.Blocked = model.Reason{
-			Code:    model.CodeClosed,
-			Message: "no node can hold its pods (" + g.NodeFit.Why + ")",
-		}
+		g.Blocked = model.CodeClosed
 	case g.CoolingSeconds > 0:
-		g.Blocked = model.Reason{
-			Code:    model.CodeCoolingDown,
-			Message: strings.TrimSuffix("cooling down for "+phrase.Span(g.CoolingSeconds)+": "+g.Closed, ": "),
-		}
+		g.Blocked = model.CodeCoolingDown
 	case g.Closed != "":
-		g.Blocked = model.Reason{Code: model.CodeClosed, Message: "closed: " + g.Closed}
+		g.Blocked = model.CodeClosed
 	case g.LimitsConflict():
-		g.Blocked = model.Reason{
-			Code: model.CodeInvalidLimits,
-			Message: fmt.Sprintf(
-				"minReplicas %d is above maxReplicas %d; the operator stops reconciling the whole cluster, "+
-					"so the plan leaves the group as it is until the limits are corrected",
-				g.Min,
-				g.Max,
-			),
-		}
+		g.Blocked = model.CodeInvalidLimits
 	}
 	g.InFlight = vector.MaxCount
 	if mode == "Conservative" {
@@ -66,7 +49,7 @@ func (g *Group) Remaining() int64 { return g.Live + g.Missing - g.Stopping }
 // Room returns how many more pods can be launched in addition to those given, in whole replicas, regardless of
 // in-flight caps. Nodes that are being stopped still count: they exist until they are drained.
 func (g *Group) Room(given int64) int64 {
-	if g.Blocked.Code != "" {
+	if g.Blocked != "" {
 		return 0
 	}
 	n := max(0, g.MaxPods-g.Current-given)
@@ -80,20 +63,6 @@ func (r *Fleet) Spare(given []int64) int64 {
 		spare -= r.Groups[i].Current + given[i]
 	}
 	return max(spare, 0)
-}
-
-// TryingReason says why only one replica of the group is launched.
-func (g *Group) TryingReason() model.Reason {
-	return model.Reason{
-		Code: model.CodeTrying,
-		Message: fmt.Sprintf(
-			"nothing shows that a node can hold a pod of group %s (%s); Heliostat tries %s at a time until one has "+
-				"joined",
-			g.Name,
-			g.NodeFit.Why,
-			phrase.Pods(g.Hosts),
-		),
-	}
 }
 
 // Preference is the preference of one group: whether a node is known that could hold its pods, its chance that a launch

@@ -1,5 +1,5 @@
 // Package phrase formats amounts, durations, counts and lists. It must not know what a plan is: packages that decide
-// use it for names and sizes only. Sentences about decisions belong to package reasons.
+// use it for names and sizes only. Sentences about decisions belong to package why.
 package phrase
 
 import (

@@ -1,6 +1,6 @@
 // Package search finds the launches that serve the demand of one snapshot best: the order in which demand is placed,
 // the preferences that are tried and how plans are compared (preferences.go), and the budget of work. It must not write
-// sentences: packages reasons and report explain a plan from its Outcome.
+// sentences: package why explains a plan from its Outcome.
 package search
 
 import (

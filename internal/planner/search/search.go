@@ -25,6 +25,8 @@ type Search struct {
 	budget int64
 	// kinds are the different bundles of the REST requests.
 	kinds []*vector.Item
+	// untouched is what is free, and what may be launched, before anything is placed; nil without gangs.
+	untouched *placing.Ledger
 	// distinctGangs counts the gangs, with equal ones that are placed together counted once.
 	distinctGangs int
 	// overdueNodes would stop as idle, by number.

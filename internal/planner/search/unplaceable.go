@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // A gang with a bundle that has no place at all, regardless of other demand, is not planned for. It is reported as
@@ -16,6 +18,7 @@ func (p *Search) gangsWithPlaces() (all []*fleet.Gang) {
 		return nil
 	}
 	l := p.Open(p.Base, make([]int64, len(p.Groups)))
+	p.untouched = l
 	most := p.MostFree(l)
 	for gangs := p.Gangs; len(gangs) > 0; {
 		var front []*fleet.Gang
@@ -46,3 +49,15 @@ func (p *Search) addUnplaceable(out *Outcome) {
 	}
 	slices.SortFunc(out.Gangs, func(a, b *fleet.Gang) int { return a.Number - b.Number })
 }
+
+// TooSmall reports whether an option of a gang does not fit in a domain, even if nothing else is placed.
+func (p *Search) TooSmall(g *fleet.Gang, option int, within fleet.Domain) bool {
+	o := g.Options[option]
+	if len(p.Roomy(p.untouched, []fleet.Domain{within, within}, o)) == 0 { // it does not look at a single domain
+		return true
+	}
+	return g.Strategy == raydemand.StrictSpread && p.DifferentNodes(p.untouched, o, within) < vector.BundlesOf(o.Items)
+}
+
+// OpenDomains lists where a gang may be placed, before anything is placed.
+func (p *Search) OpenDomains(g *fleet.Gang) []fleet.Domain { return p.Domains(p.untouched, g) }

@@ -1,4 +1,4 @@
-package report
+package why
 
 import (
 	"testing"
@@ -17,8 +17,8 @@ func TestTheSentencesOfAnAnswerStopWithItsCaller(t *testing.T) {
 	close(stop)
 	p.Stop = stop
 	for name, words := range map[string]func(){
-		"what a group does":  func() { New(p).groupVerdict(0, p.Requests[0], given, &out) },
-		"what is not served": func() { New(p).unmetReasons(given, &out) },
+		"what a group does":  func() { (&decision{Search: p, given: given, out: &out}).groupVerdict(0, p.Requests[0]) },
+		"what is not served": func() { (&decision{Search: p, given: given, out: &out}).unmet() },
 	} {
 		if placing.UnlessBrokenOff(words) {
 			t.Errorf("%s: answered completely", name)

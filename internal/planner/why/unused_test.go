@@ -1,4 +1,4 @@
-package report
+package why
 
 import (
 	"testing"
@@ -26,7 +26,7 @@ func worker(pod, group string, state model.NodeState, free int64, idle float64, 
 
 func planned(s *model.Snapshot) model.Plan {
 	decision, launched, outcome := search.Decide(nil, s, model.Policy{})
-	return New(decision).Report(launched, outcome)
+	return Report(decision, launched, outcome)
 }
 
 func TestUnusedGPUsAreCountedByTheFirstCauseThatHolds(t *testing.T) {

@@ -1,0 +1,432 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/search"
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// disposition counts the bundles of one item that wait for pods requested earlier, and for pods that this plan
+// launches.
+type disposition struct {
+	waiting, launching int64
+	since              time.Time
+}
+
+func (d *decision) dispositions() map[*vector.Item]*disposition {
+	if d.byItem != nil {
+		return d.byItem
+	}
+	d.byItem = map[*vector.Item]*disposition{}
+	of := func(it *vector.Item) *disposition {
+		if d.byItem[it] == nil {
+			d.byItem[it] = &disposition{}
+		}
+		return d.byItem[it]
+	}
+	for _, w := range d.out.Waits {
+		f := of(w.Item)
+		f.waiting += w.Count
+		f.since = model.Earliest(f.since, w.Since)
+	}
+	for _, e := range d.out.Log {
+		of(e.Item).launching += e.Count
+	}
+	return d.byItem
+}
+
+// summarize accounts for all demand.
+func (d *decision) summarize() []model.DemandSummary {
+	all := make([]model.DemandSummary, 0, len(d.Requests)+len(d.Gangs))
+	for i := range d.Requests {
+		all = append(all, d.requestSummary(i))
+	}
+	for _, g := range d.Gangs {
+		all = append(all, d.gangSummary(g))
+	}
+	known := map[string]int{} // index of the admitted REST requests, by kind
+	d.eachClaimed(func(c *search.Claim, it *vector.Item, left int64, reason model.Reason) {
+		row := d.claimSummary(it, left, reason)
+		row.OverREST = c.Purpose == search.OverREST
+		if at, admitted := known[it.Key]; c.Refused && admitted {
+			all[at].Asked += row.Asked
+			all[at].AddUnmet(reason.Code, row.Asked)
+			return
+		}
+		if row.OverREST {
+			known[it.Key] = len(all)
+		}
+		all = append(all, row)
+	})
+	return all
+}
+
+func (d *decision) requestSummary(i int) model.DemandSummary {
+	return d.summaryOf(model.KindRequest, d.Requests[i], d.out.Unserved[i], d.unmet().requests[i].Code)
+}
+
+func (d *decision) claimSummary(it *vector.Item, left int64, reason model.Reason) model.DemandSummary {
+	return d.summaryOf(model.KindRequestResources, it, left, reason.Code)
+}
+
+func (d *decision) summaryOf(kind model.DemandKind, it *vector.Item, unserved int64, code string) model.DemandSummary {
+	s := model.DemandSummary{Kind: kind, Resources: it.Request.Bundle, Selectors: it.Asked().Selectors,
+		Slice: it.Request.Slice, Moving: it.Request.Moving, Asked: it.Request.Count}
+	s.Served = s.Asked - unserved
+	if f := d.dispositions()[it]; f != nil {
+		s.Waiting, s.Launching, s.WaitingSince = f.waiting, f.launching, f.since
+		s.Served -= s.Waiting + s.Launching
+	}
+	if unserved > 0 {
+		s.AddUnmet(code, unserved)
+	}
+	return s
+}
+
+// gangSummary counts a gang with the last of its bundles, because it starts when all of them have a place.
+func (d *decision) gangSummary(g *fleet.Gang) model.DemandSummary {
+	s := model.DemandSummary{Kind: model.KindGang, Gang: g.Gang, Asked: 1}
+	if reason := d.unmet().gangs[g.Number]; reason != nil {
+		s.AddUnmet(reason.Code, 1)
+		return s
+	}
+	var all disposition
+	for _, it := range g.Items() {
+		if f := d.dispositions()[it]; f != nil {
+			all.waiting += f.waiting
+			all.launching += f.launching
+			all.since = model.Earliest(all.since, f.since)
+		}
+	}
+	switch {
+	case all.launching > 0:
+		s.Launching = 1
+	case all.waiting > 0:
+		s.Waiting, s.WaitingSince = 1, all.since
+	default:
+		s.Served = 1
+	}
+	return s
+}
+
+// tally counts demand by what becomes of it, and says why some of it is not served.
+func (d *decision) tally(s *model.DemandSummary, why string) string {
+	text := fmt.Sprintf("%d asked, %s", s.Asked, s.TallyWaiting(d.lasting(", the oldest for ", s.WaitingSince)))
+	if why != "" {
+		text += ": " + why
+	}
+	return text
+}
+
+// requestPlans reports what serves each request over REST. It assigns the placements of each kind (package search,
+// assignment.go) in the order in which requests are assigned.
+func (d *decision) requestPlans() []model.RequestPlan {
+	if len(d.RestRequests) == 0 {
+		return nil
+	}
+	places, deferred := d.Assignments(d.given), map[string]bool{}
+	for _, it := range d.Claims[d.RestClaim].Items {
+		deferred[it.Key] = it.Deferred
+	}
+	plans := make([]model.RequestPlan, 0, len(d.RestRequests))
+	for _, s := range d.AssignmentOrder() {
+		a := attribution{decision: d, request: s, groups: map[int]*model.RequestGroup{}, seen: map[int]bool{}}
+		plans = append(plans, a.plan(&places, deferred))
+	}
+	slices.SortStableFunc(plans, func(a, b model.RequestPlan) int {
+		return cmp.Or(vector.CompareBool(b.Plain, a.Plain), cmp.Compare(a.ID, b.ID))
+	})
+	return plans
+}
+
+// attribution counts what one request uses.
+type attribution struct {
+	*decision
+	request *search.RestRequest
+	// deferred: some of its bundles are too many for this plan.
+	deferred                 bool
+	joined, waiting, planned int64
+	groups                   map[int]*model.RequestGroup
+	seen                     map[int]bool // nodes by number
+	pods                     []string
+}
+
+// plan takes the next placements for the request and reports its state.
+func (a *attribution) plan(places *search.Places, deferred map[string]bool) model.RequestPlan {
+	s := a.request
+	plan := model.RequestPlan{ID: s.ID, Owner: s.Owner, Plain: s.Plain, Priority: s.Priority}
+	// The planned pods are launched now, or when the in-flight caps allow it.
+	launchable := a.Held != nil || a.Launches(a.RestClaim, a.out)
+	if s.AllOrNothing && !launchable {
+		s.None() // it was planned for, but cannot be served
+	}
+	for i, it := range s.Items {
+		plan.Asked += it.Request.Count
+		if deferred[it.Key] {
+			s.Admitted[i], a.deferred = 0, true
+		}
+		plan.Waiting += s.Admitted[i]
+		if it.Trivial() {
+			a.joined += s.Admitted[i]
+			continue
+		}
+		places.Take(it.Key, s.Admitted[i], a.take)
+	}
+	plan.Served = a.joined
+	if plan.Waiting -= a.joined; !launchable {
+		plan.Waiting = a.waiting
+	}
+	slices.Sort(a.pods)
+	plan.Groups, plan.Pods = a.rows(), a.pods[:min(len(a.pods), model.MaxRequestPods)]
+	plan.State, plan.Reason = a.state(&plan)
+	return plan
+}
+
+func (a *attribution) state(plan *model.RequestPlan) (raydemand.RequestState, model.Reason) {
+	missing := plan.Asked - plan.Served - plan.Waiting
+	impossible := func(it *vector.Item) bool { return !a.Possible(it) }
+	on := func(n int64) string { return fmt.Sprintf("%d of %s", n, phrase.Plural(plan.Asked, "bundle")) }
+	switch {
+	case a.deferred:
+		return raydemand.RequestCapped, a.unmetReason(a.DeferredItems(), "")
+	case missing > 0 && a.request.Unevaluated && !slices.ContainsFunc(a.Items(a.request.Refused()), impossible):
+		return raydemand.RequestCapped, unevaluated.with()
+	case missing > 0:
+		return a.unmetState(missing, plan.Asked, on(missing))
+	case plan.Waiting == 0:
+		return raydemand.RequestSatisfied, satisfied.with()
+	case a.waiting < plan.Waiting && a.Held != nil:
+		return raydemand.RequestWaiting, followLater.with(on(plan.Waiting - a.waiting))
+	case a.planned > 0:
+		return raydemand.RequestWaiting, launchingFor.with(on(a.planned))
+	}
+	return raydemand.RequestWaiting, requested.with(on(plan.Waiting))
+}
+
+// unmetState explains why bundles of the request are not planned for. The code is that of unmet demand.
+func (a *attribution) unmetState(missing, asked int64, part string) (raydemand.RequestState, model.Reason) {
+	rest := a.request.Refused()
+	if len(rest) == 0 {
+		rest = a.request.Requests
+	}
+	items := a.Items(rest)
+	// Report the impossible bundles first: waiting does not help them.
+	slices.SortStableFunc(items, func(x, y *vector.Item) int {
+		return vector.CompareBool(a.Possible(x), a.Possible(y))
+	})
+	reason := a.unmetReason(items, "")
+	if a.request.AllOrNothing && asked > 1 && reason.Code != model.Impossible {
+		reason = after(fmt.Sprintf("needs all %d bundles at once: ", asked), reason)
+	} else if missing < asked {
+		reason = after(part+": ", reason)
+	}
+	if reason.Code == model.Impossible {
+		return raydemand.RequestImpossible, reason
+	}
+	return raydemand.RequestCapped, reason
+}
+
+// take takes n bundles from the first placements and returns the placements with bundles left.
+func (a *attribution) take(from []placing.Placement, n int64) []placing.Placement {
+	for n > 0 && len(from) > 0 {
+		at := &from[0]
+		bundles := min(n, at.Each*at.Count-at.Used)
+		a.add(at, at.Used/at.Each, (at.Used+bundles-1)/at.Each+1, bundles)
+		at.Used += bundles
+		if n -= bundles; at.Used == at.Each*at.Count {
+			from = from[1:]
+		}
+	}
+	return from
+}
+
+// add counts bundles on the nodes of a placement from first up to end.
+func (a *attribution) add(at *placing.Placement, first, end, bundles int64) {
+	g := a.groups[at.Group]
+	if g == nil {
+		g = &model.RequestGroup{}
+		if at.Group != fleet.HeadGroup {
+			g.Name = a.Groups[at.Group].Name
+		}
+		a.groups[at.Group] = g
+	}
+	onWay := at.Phase == fleet.OnTheWay
+	if !onWay {
+		a.joined += bundles
+	} else if a.waiting += bundles; at.Planned {
+		a.planned += bundles
+	}
+	if at.Members == nil {
+		g.Pods += end - first
+		g.Waiting += end - first
+		return
+	}
+	for _, number := range at.Members[first:end] {
+		if a.seen[number] {
+			continue
+		}
+		a.seen[number] = true
+		g.Pods++
+		n := &a.Nodes[number]
+		if onWay {
+			g.Waiting++
+			if n.Since.After(g.Since) {
+				g.Since = n.Since
+			}
+		}
+		if !n.Expected {
+			a.pods = append(a.pods, n.Pod)
+		}
+	}
+}
+
+// rows returns the groups by name. A request with several kinds of bundles may count a pod without a name more than
+// once, so rows limits those pods to the number that is planned or missing.
+func (a *attribution) rows() (rows []model.RequestGroup) {
+	for i, g := range a.groups {
+		if i != fleet.HeadGroup {
+			named := int64(0)
+			for number := range a.seen {
+				if a.Nodes[number].GroupIndex == i {
+					named++
+				}
+			}
+			surplus := max(g.Pods-named-a.given[i]-a.Groups[i].Missing, 0)
+			g.Pods -= surplus
+			g.Waiting -= surplus
+		}
+		rows = append(rows, *g)
+	}
+	slices.SortFunc(rows, func(a, b model.RequestGroup) int { return strings.Compare(a.Name, b.Name) })
+	return rows
+}
+
+// warmPlans returns what the plan does for each entry of the warm capacity, those with a group first.
+func (d *decision) warmPlans() (all []model.WarmPlan) {
+	for k := range d.Warm {
+		e := &d.Warm[k]
+		row := model.WarmPlan{WarmEntry: *e.WarmEntry, Ready: e.Ready, Coming: e.Coming, Launching: e.Launching,
+			Pods: d.WarmPods(e), Reason: d.warmReason(e)}
+		for _, n := range e.Nodes {
+			if d.WarmFor(d.out, n) == e {
+				row.Kept = append(row.Kept, d.Nodes[n].Pod)
+			}
+		}
+		slices.Sort(row.Kept)
+		all = append(all, row)
+	}
+	return all
+}
+
+// warmReason explains what the plan does for one entry of warm capacity: 1 of 3 workers of group gpu free, 1 starting,
+// launching 1.
+func (d *decision) warmReason(e *search.WarmEntry) model.Reason {
+	what := "× " + phrase.Describe(e.Request())
+	if e.Item == nil {
+		what = phrase.OneOrMany(e.Count, "worker", "workers") + " of group " + e.WarmEntry.Group
+	}
+	text := fmt.Sprintf("%d of %d %s free", e.Ready, e.Count, what)
+	if e.Coming > 0 {
+		text += fmt.Sprintf(", %d starting", e.Coming)
+	}
+	if e.Launching > 0 {
+		text += fmt.Sprintf(", launching %d", e.Launching)
+	}
+	if e.Schedule != "" {
+		text += ", by the schedule " + e.Schedule
+	}
+	if e.Missing() == 0 {
+		return model.Reason{Code: warmCode(e), Message: text}
+	}
+	return after(text+"; ", d.warmObstacle(e))
+}
+
+// warmCode is the code of an entry that has all it wants.
+func warmCode(e *search.WarmEntry) string {
+	if e.Schedule != "" {
+		return model.CodeSchedule
+	}
+	return model.CodeWarm
+}
+
+// warmObstacle explains why an entry gets less than it wants.
+func (d *decision) warmObstacle(e *search.WarmEntry) model.Reason {
+	switch {
+	case e.Item == nil && e.Group < 0:
+		return noGroup.with(e.WarmEntry.Group)
+	case e.Item != nil && !d.Possible(e.Item):
+		return neverHeld.with()
+	}
+	first, limit := "", model.Reason{}
+	for i := range d.Groups {
+		g := &d.Groups[i]
+		if i != e.Group && (e.Item == nil || !e.Item.Suits(g.Shape)) {
+			continue
+		}
+		reason, limited := d.limit(i)
+		if !limited && d.WarmRules.Launch[i] {
+			reason, limited = d.inFlightCap(i)
+		}
+		switch {
+		case limited && (limit.Code == "" || e.Item == nil):
+			limit = reason
+		case !limited && !d.WarmRules.Launch[i]:
+			first = cmp.Or(first, g.Name)
+		}
+	}
+	switch {
+	case first != "":
+		return demandFirst.with(first)
+	case limit.Code != "":
+		return limit
+	}
+	return otherPlaces.with()
+}
+
+// warmReasons explains what a group has for warm capacity: one reason for each entry that has a part of it. What a
+// bundle lacks is not the fault of the group that holds a part of it.
+func (d *decision) warmReasons(i int) (all []model.Reason) {
+	for k := range d.Warm {
+		e := &d.Warm[k]
+		own := e.Group == i
+		if !own && d.WarmPods(e)[d.Groups[i].Name] == 0 &&
+			(e.Item == nil || e.Launching == 0 || d.out.WarmLaunched(i) == 0) {
+			continue
+		}
+		reason := after(e.Name+": ", d.warmReason(e))
+		if !own {
+			reason.Code = warmCode(e)
+		}
+		all = append(all, reason)
+	}
+	return all
+}
+
+// warmFindings reports entries that can have no effect.
+func (d *decision) warmFindings() (all []raydemand.Finding) {
+	policy := cmp.Or(d.WarmPolicy, "capacity policy")
+	for k := range d.Warm {
+		e := &d.Warm[k]
+		switch {
+		case e.Item == nil && e.Group < 0:
+			all = append(all, capacity.GroupUnknown(policy, e.Name, e.WarmEntry.Group, capacity.NoWorkers))
+		case e.Item != nil && !d.Possible(e.Item):
+			all = append(all, raydemand.Finding{Code: model.FindingWarmImpossible, Severity: raydemand.Error,
+				Object: policy, Field: e.Name, Seen: phrase.Describe(e.Request()),
+				Why: "no worker group could ever hold it, so nothing is kept warm for it",
+				Fix: "ask for what one worker of some group has"})
+		}
+	}
+	return all
+}

@@ -1,0 +1,537 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/search"
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Explain plans the snapshot and answers one question about the plan. It returns ErrBrokenOff soon after stop is
+// closed; a nil stop is never closed. It also returns ErrQuestion, and *UnknownError.
+func Explain(
+	stop <-chan struct{}, s model.Snapshot, policy model.Policy, q model.Question,
+) (e model.Explanation, err error) {
+	if !placing.UnlessBrokenOff(func() { e, err = asker{policy, stop}.answer(s, q) }) {
+		return model.Explanation{}, model.ErrBrokenOff
+	}
+	return e, err
+}
+
+// asker answers questions by a policy. It gives up soon after stop is closed; a nil stop is never closed.
+type asker struct {
+	policy model.Policy
+	stop   <-chan struct{}
+}
+
+func (a asker) decide(s *model.Snapshot) *decision {
+	p, given, out := search.Decide(a.stop, s, a.policy)
+	return &decision{Search: p, given: given, out: &out}
+}
+
+func (a asker) answer(s model.Snapshot, q model.Question) (e model.Explanation, err error) {
+	asked := 0
+	for _, set := range []bool{
+		q.Demand != nil, q.AskedGang != nil, q.Group != "", q.Pod != "", q.Gang != "", q.Request != "",
+	} {
+		if set {
+			asked++
+		}
+	}
+	known := true
+	switch {
+	case asked != 1:
+		return model.Explanation{}, model.ErrQuestion
+	case q.Demand != nil:
+		e = a.demand(s, *q.Demand)
+	case q.AskedGang != nil:
+		e = a.gangLike(s, *q.AskedGang)
+	case q.Group != "":
+		e, known = a.decide(&s).explainGroup(q.Group)
+	case q.Pod != "":
+		e, known = a.decide(&s).explainPod(&s, q.Pod)
+	case q.Gang != "":
+		e, known = a.decide(&s).explainGang(func(g *fleet.Gang) bool { return g.ID == q.Gang })
+	default:
+		e, known = a.decide(&s).explainRequest(&s, q.Request)
+	}
+	if !known {
+		about := q.About(&s)
+		about.Known = q.Known(&s)
+		return model.Explanation{}, &about
+	}
+	return cutToMost(e), nil
+}
+
+// mostDetails bounds the details of an answer. Nobody reads a detail for each of thousands of shapes and a hundred
+// groups.
+const mostDetails = 1000
+
+func cutToMost(e model.Explanation) model.Explanation {
+	if n := len(e.Details); n > mostDetails {
+		e.Details = e.Details[:mostDetails]
+		e.Message += fmt.Sprintf("; details cover the first %d of %d", mostDetails, n)
+	}
+	return e
+}
+
+// demand explains a request: all pending ones with these resources, and with these selectors if it has any. If fewer
+// wait in the snapshot than the request counts, the plan is made as if that many did.
+func (a asker) demand(s model.Snapshot, r raydemand.Request) model.Explanation {
+	r.Count = max(r.Count, 1)
+	same := func(other raydemand.Request) bool {
+		return other.Bundle.Equal(r.Bundle) && other.Slice.Equal(r.Slice) &&
+			(len(r.Selectors) == 0 || slices.EqualFunc(other.Selectors, r.Selectors,
+				func(a, b raydemand.Selector) bool { return a.String() == b.String() }))
+	}
+	var waiting int64
+	for _, other := range s.Requests {
+		if same(other) {
+			waiting = min(waiting+max(other.Count, 0), vector.MaxCount)
+		}
+	}
+	if more := r.Count - waiting; more > 0 {
+		added := r
+		added.Count = more
+		s.Requests = append(slices.Clone(s.Requests), added)
+	}
+	d := a.decide(&s)
+	e := d.explainRequests(same)
+	e.About = "demand " + phrase.Describe(r)
+	switch {
+	case waiting == 0 && r.Count == 1:
+		e.Message = "no task in the snapshot is waiting for it; if one were: " + e.Message
+	case waiting == 0:
+		e.Message = fmt.Sprintf("no task in the snapshot is waiting for it; if %d were: %s", r.Count, e.Message)
+	case waiting < r.Count:
+		e.Message = fmt.Sprintf("%d in the snapshot; with %d: %s", waiting, r.Count, e.Message)
+	}
+	e.Details = append(e.Details, d.elsewhere(r.Bundle)...)
+	return e
+}
+
+// explainRequests explains the pending requests that are the same as one, each of its choices of labels, and each
+// group.
+func (d *decision) explainRequests(same func(raydemand.Request) bool) model.Explanation {
+	e := model.Explanation{Details: []model.Detail{}}
+	var all model.DemandSummary
+	var first *vector.Item
+	why := ""
+	for i, it := range d.Requests {
+		if !same(it.Asked()) {
+			continue
+		}
+		if first == nil {
+			first = it
+		}
+		all.Kind, all.Resources = model.KindRequest, it.Request.Bundle
+		all.Selectors = slices.Concat(all.Selectors, it.Asked().Selectors)
+		all.Join(d.requestSummary(i))
+		why = cmp.Or(why, d.unmet().requests[i].Message)
+	}
+	e.Code, e.Message = all.Worst(), d.tally(&all, why)
+	if first.HasChoices() {
+		for i, selector := range first.Request.Selectors {
+			about := phrase.Choice(i, first.Alternatives) + ", " + cmp.Or(selector.String(), "any node")
+			e.Details = append(e.Details, model.Detail{About: about, Reason: d.choice(first, i)})
+		}
+	}
+	for i := range d.Groups {
+		e.Details = append(e.Details, d.groupDetails(i, first)...)
+	}
+	return e
+}
+
+// choice explains one of a request's selectors: pods are launched for it, or why no group serves it. The code is that
+// of the group that comes closest.
+func (d *decision) choice(it *vector.Item, i int) model.Reason {
+	var launched int64
+	var names []string
+	for _, e := range d.out.Log {
+		if e.Item == it && it.Rank[d.Groups[e.Group].Shape.Labels] == i {
+			launched += e.Count
+			names = append(names, "group "+d.Groups[e.Group].Name)
+		}
+	}
+	if launched > 0 {
+		slices.Sort(names)
+		return placedOn.with(launched, joined(slices.Compact(names)))
+	}
+	request := it.Request
+	request.Selectors = request.Selectors[i : i+1]
+	alone := d.NewItem(request, it.Need, "")
+	code, least := model.CodeNotNeeded, len(d.Names)+2
+	for i := range d.Groups {
+		reason, stands := d.obstacle(i, alone)
+		if !stands {
+			return groupNot.with(d.Groups[i].Name)
+		}
+		if n := d.misses(alone, d.Groups[i].Shape); n < least {
+			code, least = reason.Code, n
+		}
+	}
+	return model.Reason{Code: code, Message: d.sentences(d.consider([]*vector.Item{alone}, ""))}
+}
+
+// groupDetails reports whether new pods and present pods of one group could serve an item.
+func (d *decision) groupDetails(i int, it *vector.Item) []model.Detail {
+	details := []model.Detail{{About: "group " + d.Groups[i].Name, Reason: d.groupVerdict(i, it)}}
+	var room, there int
+	for at := range d.Nodes {
+		if n := &d.Nodes[at]; n.GroupIndex == i && n.Stop == "" && n.State != model.Pending {
+			there++
+			if it.Rank[n.Shape.Labels] != vector.NoMatch && n.Free.Times(it.Need, 1) == 1 {
+				room++
+			}
+		}
+	}
+	if there > 0 {
+		details = append(details, model.Detail{About: "pods of group " + d.Groups[i].Name,
+			Reason: roomNow.with(room, there)})
+	}
+	return details
+}
+
+// groupVerdict explains what new pods of a group do for an item.
+func (d *decision) groupVerdict(i int, it *vector.Item) model.Reason {
+	d.BreakOff()
+	var own, others int64
+	by := -1
+	for _, e := range d.out.Log {
+		switch {
+		case e.Item != it:
+		case e.Group == i:
+			own += e.Count
+		default:
+			others, by = others+e.Count, e.Group
+		}
+	}
+	if own > 0 {
+		choice := ""
+		if it.HasChoices() {
+			choice = ", " + phrase.Choice(it.Rank[d.Groups[i].Shape.Labels], it.Alternatives)
+		}
+		return serves.with(phrase.Pods(d.given[i]), phrase.OneOrMany(d.given[i], "serves", "serve"), own, choice)
+	}
+	if reason, ok := d.obstacle(i, it); ok {
+		return reason
+	}
+	switch b := d.boundOf(i); {
+	case others > 0:
+		return d.preferred(candidate{it, by}, i)
+	case d.waitsStill(it):
+		return notInFull.with("it")
+	case d.fellBack(it) && b.room < it.Request.Count:
+		return after("the gang uses a later choice: ", b.Reason)
+	}
+	return noneNeeded.with()
+}
+
+// fellBack reports whether the gang of an item is served by a later choice.
+func (d *decision) fellBack(it *vector.Item) bool {
+	owner, ok := d.owner(it)
+	return ok && slices.ContainsFunc(d.out.Runs, func(run placing.Run) bool {
+		return run.Option > owner.option && slices.Contains(run.Gangs, owner.gang)
+	})
+}
+
+// waitsStill reports whether some of an item, or of its gang or call, is not served.
+func (d *decision) waitsStill(it *vector.Item) bool {
+	if at := slices.Index(d.Requests, it); at >= 0 {
+		return d.out.Unserved[at] > 0
+	}
+	return slices.ContainsFunc(d.out.Gangs, func(g *fleet.Gang) bool { return slices.Contains(g.Items(), it) }) ||
+		slices.ContainsFunc(d.out.Claims, func(i int) bool { return slices.Contains(d.Claims[i].Items, it) })
+}
+
+// itemDetails explains how each group relates to each item.
+func (d *decision) itemDetails(prefix string, items []*vector.Item) (details []model.Detail) {
+	for _, it := range items {
+		about := strings.TrimPrefix(prefix+", "+counted(it), ", ")
+		for i := range d.Groups {
+			details = append(details, model.Detail{About: about + ": group " + d.Groups[i].Name,
+				Reason: d.groupVerdict(i, it)})
+		}
+	}
+	return details
+}
+
+func counted(it *vector.Item) string {
+	return fmt.Sprintf("%d × %s", it.Request.Count, phrase.Describe(it.Asked()))
+}
+
+// mostElsewhere is how many gangs are listed one by one.
+const mostElsewhere = 10
+
+// elsewhere lists the gangs and the calls of request_resources that ask for the same bundle as a request.
+func (d *decision) elsewhere(b raydemand.Bundle) (details []model.Detail) {
+	more := 0
+	for _, g := range d.Gangs {
+		asks := asksFor(g, b)
+		if asks == "" {
+			continue
+		}
+		if len(details) == mostElsewhere {
+			more++
+			continue
+		}
+		detail := d.gangDetail(g)
+		detail.Message = asks + ", in addition to the tasks; " + detail.Message
+		details = append(details, detail)
+	}
+	if more > 0 {
+		details = append(details, model.Detail{About: "gangs", Reason: moreGangs.with(more)})
+	}
+	d.eachClaimed(func(c *search.Claim, it *vector.Item, left int64, reason model.Reason) {
+		if it.Request.Bundle.Equal(b) {
+			s := d.claimSummary(it, left, reason)
+			details = append(details, model.Detail{About: c.Purpose,
+				Reason: model.Reason{Code: s.Worst(), Message: d.tally(&s, reason.Message)}})
+		}
+	})
+	return details
+}
+
+// gangDetail explains what becomes of a gang.
+func (d *decision) gangDetail(g *fleet.Gang) model.Detail {
+	s, why := d.gangSummary(g), ""
+	if reason := d.unmet().gangs[g.Number]; reason != nil {
+		why = reason.Message
+	}
+	return model.Detail{About: strings.TrimSpace("gang " + g.ID),
+		Reason: model.Reason{Code: s.Worst(), Message: d.tally(&s, why)}}
+}
+
+// asksFor describes how a gang asks for a bundle: how many of its bundles are equal, and in which choice; or all of
+// them together if they share a node. It returns an empty string if the gang does not ask for the bundle.
+func asksFor(g *fleet.Gang, b raydemand.Bundle) string {
+	all := g.Alternatives()
+	for k, bundles := range all {
+		n, whole := 0, raydemand.Bundle{}
+		for _, own := range bundles {
+			whole.Add(own)
+			if own.Equal(b) {
+				n++
+			}
+		}
+		of := "its bundles"
+		if k > 0 {
+			of = "the bundles of its " + phrase.Choice(k, len(all))
+		}
+		switch {
+		case g.Strategy == raydemand.StrictPack && whole.Equal(b) && len(bundles) > 1:
+			return of + ", which share a node, ask for this together"
+		case n > 0:
+			return fmt.Sprintf("%d of %s ask for this", n, of)
+		}
+	}
+	return ""
+}
+
+// gangLike explains the first waiting gang, in the order of planning, that asks for the same bundles. If none waits, it
+// adds one to the snapshot.
+func (a asker) gangLike(s model.Snapshot, asked raydemand.Gang) model.Explanation {
+	same := func(g *fleet.Gang) bool { return fleet.AsksAs(g.Gang, &asked) }
+	e, waits := a.decide(&s).explainGang(same)
+	if !waits {
+		asked.ID = ""
+		s.Gangs = append(slices.Clone(s.Gangs), asked)
+		e, _ = a.decide(&s).explainGang(same)
+		e.Message = "no gang in the snapshot is waiting for it; if one were: " + e.Message
+	}
+	return e
+}
+
+// explainGang explains the first of some gangs, and how each group relates to each of its bundles. It reports false if
+// none is waiting in the snapshot.
+func (d *decision) explainGang(wanted func(g *fleet.Gang) bool) (model.Explanation, bool) {
+	at := slices.IndexFunc(d.Gangs, wanted)
+	if at < 0 {
+		return model.Explanation{}, false
+	}
+	detail := d.gangDetail(d.Gangs[at])
+	e := model.Explanation{About: detail.About, Reason: detail.Reason, Details: []model.Detail{}}
+	for k, o := range d.Gangs[at].Options {
+		e.Details = append(e.Details, d.itemDetails(phrase.Choice(k, len(d.Gangs[at].Options)), o.Items)...)
+	}
+	return e, true
+}
+
+// explainGroup explains one group's size: its reasons, its pods, and how each demand relates to it. It reports false if
+// the snapshot has no such group.
+func (d *decision) explainGroup(name string) (model.Explanation, bool) {
+	i := slices.IndexFunc(d.Groups, func(g fleet.Group) bool { return g.Name == name })
+	if i < 0 {
+		return model.Explanation{}, false
+	}
+	row := d.row(i)
+	size := fmt.Sprintf("%s, each %s", row.Size(), phrase.Describe(raydemand.Request{Bundle: d.Groups[i].Resources}))
+	e := model.Explanation{About: "group " + name, Reason: row.Reasons[0], Details: []model.Detail{
+		{About: "size", Reason: model.Reason{Code: row.Reasons[0].Code, Message: size}},
+	}}
+	for _, reason := range row.Reasons[1:] {
+		e.Details = append(e.Details, model.Detail{About: "pods", Reason: reason})
+	}
+	e.Details = append(e.Details, d.podStates(i)...)
+	add := func(about string, items []*vector.Item) {
+		for _, it := range items {
+			e.Details = append(e.Details, model.Detail{About: about + " " + counted(it), Reason: d.groupVerdict(i, it)})
+		}
+	}
+	add("demand", d.Requests)
+	for _, gang := range d.Gangs {
+		for k, o := range gang.Options {
+			about := strings.TrimSpace("gang " + gang.ID)
+			if choice := phrase.Choice(k, len(gang.Options)); choice != "" {
+				about += ", " + choice + ":"
+			}
+			add(about, o.Items)
+		}
+	}
+	for _, c := range d.Claims {
+		about := c.Purpose
+		if about == search.OverREST {
+			about = "requests over REST" // includes the requests of owners
+		}
+		add(about, c.Items)
+	}
+	return e, true
+}
+
+// explainPod explains why one pod stays or stops. It reports false if the snapshot has no such pod.
+func (d *decision) explainPod(s *model.Snapshot, name string) (model.Explanation, bool) {
+	e := model.Explanation{About: "pod " + name, Details: []model.Detail{}}
+	if at := slices.IndexFunc(d.Nodes, func(n fleet.Node) bool { return n.Pod == name }); at >= 0 {
+		e.Reason = d.podReason(at)
+		if going := d.Nodes[at].Going; going != nil {
+			e.Message = going.Text("") + "; " + e.Message
+		}
+		e.Details = append(e.Details, d.podDetails(at)...)
+		return e, true
+	}
+	// The fleet leaves out nodes that do not count.
+	at := slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Pod == name })
+	if at < 0 {
+		return model.Explanation{}, false
+	}
+	switch n := &s.Nodes[at]; n.State {
+	case model.Leaving:
+		e.Reason = podLeaving.with()
+		if n.Going != nil {
+			e.Message = n.Going.Text("") + "; " + e.Message
+		}
+		if len(n.Activity) > 0 {
+			e.Details = activities(whyBusy(n))
+		}
+	case model.AllocationTimeout:
+		e.Reason = podGivenUp.with()
+	default:
+		e.Reason = podRemoved.with(n.Group)
+	}
+	return e, true
+}
+
+// arrival continues a sentence about a starting worker: where it is, since when, and when it is expected.
+func (d *decision) arrival(a *arrival.State) string {
+	if a == nil {
+		return ""
+	}
+	text := "; " + a.Stage.Text() + d.lasting(", for ", a.Since)
+	if a.Message != "" {
+		text += ": " + a.Message
+	}
+	expected := phrase.Expected(a.ExpectedAt, a.LateAt, d.TakenAt)
+	return text + "; " + cmp.Or(expected, "when it is expected is not known yet")
+}
+
+// arrivals continues a sentence about a group's pods on their way: how many have reached each stage, and when the last
+// of them are expected.
+func (d *decision) arrivals(group int) (text string) {
+	count := map[arrival.Stage]int{}
+	var last arrival.State
+	for i := range d.Nodes {
+		a := d.Nodes[i].Arrival
+		if d.Nodes[i].GroupIndex != group || d.Nodes[i].State != model.Pending || a == nil {
+			continue
+		}
+		count[a.Stage]++
+		if a.ExpectedAt.After(last.ExpectedAt) {
+			last = *a
+		}
+	}
+	separator := ": "
+	for _, stage := range arrival.Stages {
+		if n := count[stage]; n > 0 {
+			text += fmt.Sprintf("%s%d %s", separator, n, stage)
+			separator = ", "
+		}
+	}
+	if expected := phrase.Expected(last.ExpectedAt, last.LateAt, d.TakenAt); expected != "" {
+		text += "; the last is " + expected
+	}
+	return text
+}
+
+// explainRequest explains an owned request, or the request without an owner. It reports false if there is no such
+// request.
+func (d *decision) explainRequest(s *model.Snapshot, name string) (model.Explanation, bool) {
+	if at := slices.IndexFunc(s.OwnedRequests, func(o raydemand.Owned) bool { return o.ID == name }); at >= 0 {
+		return d.explainOwned(&s.OwnedRequests[at]), true
+	}
+	if name != model.PlainRequest || len(s.Constraint)+len(s.KeptResources) == 0 {
+		return model.Explanation{}, false
+	}
+	return d.explainPlain(), true
+}
+
+// explainOwned explains a request as its status does, and why each group serves its bundles or does not.
+func (d *decision) explainOwned(owned *raydemand.Owned) model.Explanation {
+	e := model.Explanation{About: "request " + owned.ID, Details: []model.Detail{}}
+	for _, row := range d.requestPlans() {
+		if row.ID != owned.ID || row.Plain {
+			continue
+		}
+		e.Reason = after(fmt.Sprintf("%s: %d of %d bundles served, %d waiting: ", row.State, row.Served, row.Asked,
+			row.Waiting), row.Reason)
+		for _, g := range row.Groups {
+			e.Details = append(e.Details, model.Detail{About: "pods of group " + g.Name,
+				Reason: podsServe.with(g.Pods, g.Waiting)})
+		}
+	}
+	items := d.Items(owned.Requests)
+	for i, it := range items {
+		for _, c := range d.Claims { // the plan serves it together with equal bundles of others
+			planned := func(other *vector.Item) bool { return other.Key == it.Key }
+			if at := slices.IndexFunc(c.Items, planned); at >= 0 {
+				items[i] = c.Items[at]
+			}
+		}
+	}
+	e.Details = append(e.Details, d.itemDetails("", items)...)
+	return e
+}
+
+// explainPlain explains the request without an owner. Over REST, it is planned together with the requests of owners.
+func (d *decision) explainPlain() model.Explanation {
+	var all model.DemandSummary
+	var why []string
+	e := model.Explanation{About: "request " + model.PlainRequest, Details: []model.Detail{}}
+	d.eachClaimed(func(c *search.Claim, it *vector.Item, left int64, reason model.Reason) {
+		all.Join(d.claimSummary(it, left, reason))
+		if reason.Message != "" {
+			why = append(why, c.Purpose+": "+reason.Message)
+		}
+		e.Details = append(e.Details, d.itemDetails(c.Purpose, []*vector.Item{it})...)
+	})
+	e.Code, e.Message = all.Worst(), d.tally(&all, phrase.List(why))
+	return e
+}

@@ -1,0 +1,571 @@
+package why
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner/cost"
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/search"
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// reasons explains one group's row: what it launches or why it does not, then the pods on their way, those that stop,
+// those that are idle, and those that would be idle but for something that no work uses.
+func (d *decision) reasons(i int) []model.Reason {
+	all := []model.Reason{d.launchReason(i)}
+	add := func(reason model.Reason, ok bool) {
+		if ok {
+			all = append(all, reason)
+		}
+	}
+	g := &d.Groups[i]
+	if d.given[i] > 0 && d.HeldOf(i) == 0 {
+		add(d.minimumReason(i))
+	}
+	n := g.Live - g.Joined + g.Missing
+	coming := ""
+	if g.NodesComing > 0 {
+		coming = fmt.Sprintf("; Karpenter has launched nodes for %d of them", g.NodesComing)
+	}
+	add(notJoined.with(phrase.Pods(n), phrase.OneOrMany(n, "has", "have"), d.oldest(i), coming), n > 0)
+	tries := all[0].Code != model.CodeTrying && all[0].Code != model.CodePoolCeiling
+	if tries && g.Trying() && g.Blocked == "" {
+		add(triedOnNode(g), true)
+	}
+	if tries && d.Tries(i, d.given) > 0 {
+		add(d.triedInPool(i), true)
+	}
+	add(d.stopReason(i))
+	add(d.idleReason(i))
+	add(d.heldOverReason(i))
+	all = append(all, d.warmReasons(i)...)
+	return append(all, d.heldIdle(i)...)
+}
+
+// oldest returns how long the oldest pod of a group has been on its way, if known.
+func (d *decision) oldest(i int) string {
+	var since time.Time
+	for at := range d.Nodes {
+		if n := &d.Nodes[at]; n.GroupIndex == i && n.Stop == "" && n.State == model.Pending {
+			since = model.Earliest(since, n.Since)
+		}
+	}
+	return d.lasting(", the oldest for ", since)
+}
+
+// lasting says for how long something has lasted; nothing if that is unknown.
+func (d *decision) lasting(words string, since time.Time) string {
+	if since.IsZero() || !since.Before(d.TakenAt) {
+		return ""
+	}
+	return words + phrase.Span(d.TakenAt.Sub(since).Seconds())
+}
+
+func (d *decision) launchReason(i int) model.Reason {
+	g := &d.Groups[i]
+	if trial := d.TrialOf(i); trial != nil { // a replica that is launched to find out what its pods announce
+		what := phrase.Describe(trial.Item.Asked())
+		if trial.Gang != nil {
+			what = strings.TrimSpace("gang "+trial.Gang.ID) + ": " + what
+		}
+		return tryingFor.with(phrase.Pods(g.Hosts), what, unknownIn(trial.Awaited, trial.Gang))
+	}
+	if d.given[i] > 0 {
+		return launching.with(phrase.Pods(d.given[i]), d.purposes(i), d.following(i))
+	}
+	if g.Blocked != "" {
+		return blocked(g)
+	}
+	if short, ok := d.minimumReason(i); ok {
+		return short
+	}
+	if d.wanted(i) {
+		if limit, ok := d.limit(i); ok {
+			return limit
+		}
+		reason := notInFull.with("waiting demand")
+		reason.Message = phrase.Join(reason.Message, d.shortOf(i))
+		return reason
+	}
+	if reason, ok := d.passedOver(i); ok {
+		return reason
+	}
+	switch {
+	case vector.SuitsAny(d.DeferredItems(), g.Shape):
+		return turnComes.with()
+	case g.MinPods > 0 && g.Current <= g.MinPods:
+		return keptAtMinimum.with(g.MinPods)
+	}
+	return noDemand.with()
+}
+
+// wanted reports whether the group could serve some of the unserved demand.
+func (d *decision) wanted(i int) bool {
+	s := d.Groups[i].Shape
+	return slices.ContainsFunc(d.candidates(), func(c candidate) bool { return c.taken < 0 && c.item.Suits(s) })
+}
+
+// shortOf names the limit of a group that is too low for a gang or a call of request_resources that is not served in
+// full, if any.
+func (d *decision) shortOf(i int) string {
+	b := d.boundOf(i)
+	short := func(items []*vector.Item) bool {
+		return vector.SuitsAny(items, d.Groups[i].Shape) && b.room < vector.BundlesOf(items)
+	}
+	for _, g := range d.out.Gangs {
+		for _, it := range g.Items() {
+			if reason, ok := d.awaitedReason(i, it, g); ok {
+				return reason.Message
+			}
+		}
+		if d.Groups[i].Carries(g.TopologyLabel) &&
+			slices.ContainsFunc(g.Options, func(o fleet.Option) bool { return short(o.Items) }) {
+			return b.Message
+		}
+	}
+	if slices.ContainsFunc(d.out.Claims, func(c int) bool { return short(d.UnservedOf(c, d.out)) }) {
+		return b.Message
+	}
+	return ""
+}
+
+// belowMinimum counts the pods that a group lacks to reach its minimum after the plan's launches.
+func (d *decision) belowMinimum(i int) int64 {
+	g := &d.Groups[i]
+	if g.LimitsConflict() {
+		return 0
+	}
+	return max(0, g.MinPods-g.Remaining()-d.given[i])
+}
+
+// minimumReason names the limit that keeps a group below its minimum.
+func (d *decision) minimumReason(i int) (model.Reason, bool) {
+	short := d.belowMinimum(i)
+	if short == 0 {
+		return model.Reason{}, false
+	}
+	text := fmt.Sprintf("%s below its minimum of %d", phrase.Pods(short), d.Groups[i].MinPods)
+	if limit, ok := d.limit(i); ok {
+		return after(text+": ", limit), true
+	}
+	return untilStopped.with(text), true
+}
+
+func (d *decision) stopReason(i int) (model.Reason, bool) {
+	var stopped int64
+	first := -1
+	for at := range d.Nodes {
+		if n := &d.Nodes[at]; n.GroupIndex == i && n.Stop != "" {
+			if stopped++; first < 0 {
+				first = at
+			}
+		}
+	}
+	if first < 0 {
+		return model.Reason{}, false
+	}
+	return stopping.with(phrase.Pods(stopped), d.Nodes[first].Pod, d.Nodes[first].StopMessage), true
+}
+
+// namedPurposes is how many kinds of demand a sentence names before it counts the rest. namedGangs and namedOwned are
+// the same for equal gangs and for requests of owners. namedLetters is how many letters of an owner's name it keeps.
+const (
+	namedPurposes = 3
+	namedGangs    = 2
+	namedOwned    = 2
+	namedLetters  = 40
+)
+
+// purposes lists what a group's pods are launched for.
+func (d *decision) purposes(i int) string {
+	var parts []string
+	g := &d.Groups[i]
+	if g.MinPods > g.Remaining() {
+		parts = append(parts, fmt.Sprintf("the minimum of %d", g.MinPods))
+	}
+	switch n := d.out.WarmLaunched(i); {
+	case n == d.given[i]:
+		parts = append(parts, "warm capacity")
+	case n > 0:
+		parts = append(parts, fmt.Sprintf("warm capacity (%s)", phrase.Pods(n)))
+	}
+	for _, kind := range d.purposesOf(i) {
+		parts = append(parts, kind.String())
+	}
+	if more := int64(len(parts) - namedPurposes); more > 0 {
+		parts = append(parts[:namedPurposes], fmt.Sprintf("%d more %s of demand", more,
+			phrase.OneOrMany(more, "kind", "kinds")))
+	}
+	text := "for " + strings.Join(parts, ", ")
+	if len(parts) == 0 {
+		text = "to find out whether a node comes for it" // a gang needs more than one
+	}
+	if g.Hosts > 1 {
+		text += fmt.Sprintf(" (%d hosts per replica)", g.Hosts)
+	}
+	return text
+}
+
+// purpose is one kind of demand that pods are launched for. Equal gangs count together.
+type purpose struct {
+	bundles int64
+	what    string
+	of      string // empty for gangs and pending requests
+	gangs   []*fleet.Gang
+}
+
+// purposesOf lists what pods of a group are launched for, in the order of planning.
+func (d *decision) purposesOf(i int) (all []*purpose) {
+	type kind struct{ of, gangs, what string }
+	known := map[kind]*purpose{}
+	for _, e := range d.out.Log {
+		if e.Group != i {
+			continue
+		}
+		owner, ofGang := d.owner(e.Item)
+		k := kind{of: e.Purpose, what: phrase.Describe(e.Item.Asked()) + partOfSlice(&d.Groups[i], e.Item)}
+		if ofGang {
+			k.gangs = owner.gang.Key
+		}
+		p := known[k]
+		if p == nil {
+			p = &purpose{what: k.what, of: d.claimants().purpose(e.Purpose, e.Item)}
+			known[k], all = p, append(all, p)
+		}
+		p.bundles += e.Count
+		if ofGang {
+			p.gangs = append(p.gangs, owner.gang)
+		}
+	}
+	for _, p := range all {
+		slices.SortFunc(p.gangs, func(a, b *fleet.Gang) int { return a.Number - b.Number })
+		p.gangs = slices.Compact(p.gangs)
+	}
+	return all
+}
+
+// String returns, for example, gangs 3f and 40: 6 × {GPU 1}.
+func (p *purpose) String() string {
+	text := fmt.Sprintf("%d × %s", p.bundles, p.what)
+	if len(p.gangs) == 0 {
+		return strings.TrimSpace(p.of + " " + text)
+	}
+	var ids []string
+	for _, g := range p.gangs {
+		if g.ID != "" {
+			ids = append(ids, g.ID)
+		}
+	}
+	n := len(p.gangs)
+	switch {
+	case n == 1 && len(ids) == 1:
+		return "gang " + ids[0] + ": " + text
+	case n == 1:
+		return "gang " + text
+	case len(ids) < n:
+		return fmt.Sprintf("%d gangs: %s", n, text)
+	case n == 2:
+		return fmt.Sprintf("gangs %s and %s: %s", ids[0], ids[1], text)
+	}
+	return fmt.Sprintf("gangs %s and %d more: %s", strings.Join(ids[:namedGangs], ", "), n-namedGangs, text)
+}
+
+// claimants lists REST requests by kind of bundle.
+type claimants map[string][]*search.RestRequest
+
+// claimants lists the REST requests that pods are launched for. It assigns the bundles that need no launch in the order
+// in which requests are served, as requestPlans does. Pods are launched for the requests that still have bundles after
+// that.
+func (d *decision) claimants() claimants {
+	if d.asking != nil {
+		return d.asking
+	}
+	d.asking = claimants{}
+	launched, there := map[string]int64{}, map[string]int64{} // there: bundles that need no launch
+	for _, e := range d.out.Log {
+		if e.Purpose == search.OverREST {
+			launched[e.Item.Key] += e.Count
+			there[e.Item.Key] -= e.Count
+		}
+	}
+	if len(launched) == 0 || !d.Owned() {
+		return d.asking
+	}
+	each := func(visit func(s *search.RestRequest, key string, n int64)) {
+		for i := range d.RestRequests {
+			for k, it := range d.RestRequests[i].Items {
+				if n := d.RestRequests[i].Admitted[k]; n > 0 && launched[it.Key] > 0 {
+					visit(&d.RestRequests[i], it.Key, n)
+				}
+			}
+		}
+	}
+	each(func(_ *search.RestRequest, key string, n int64) { there[key] += n })
+	each(func(s *search.RestRequest, key string, n int64) {
+		if there[key] -= n; there[key] < 0 {
+			d.asking[key] = append(d.asking[key], s)
+		}
+	})
+	return d.asking
+}
+
+// refusedClaimants lists the REST requests with bundles that are not planned for.
+func (d *decision) refusedClaimants() claimants {
+	all := claimants{}
+	for i := range d.RestRequests {
+		s := &d.RestRequests[i]
+		for k, it := range s.Items {
+			if s.Admitted[k] < it.Request.Count {
+				all[it.Key] = append(all[it.Key], s)
+			}
+		}
+	}
+	return all
+}
+
+// purpose names a claim. A claim of REST requests is named by those requests.
+func (c claimants) purpose(of string, it *vector.Item) string {
+	switch names, plain := c.names(it); {
+	case of != search.OverREST || names == "":
+		return of
+	case plain:
+		return of + " and " + names + ":"
+	default:
+		return names + ":"
+	}
+}
+
+// askedBy names the requests that a bundle belongs to. It returns an empty string if only the plain request asks for
+// it.
+func (c claimants) askedBy(it *vector.Item) string {
+	names, plain := c.names(it)
+	if plain && names != "" {
+		return "the plain request and " + names
+	}
+	return names
+}
+
+// names lists the requests of owners that a bundle belongs to, and reports whether it belongs to the plain request too.
+// It keeps the end of a long name of an owner, because all ServiceAccount names begin alike.
+func (c claimants) names(it *vector.Item) (text string, plain bool) {
+	var names []string
+	for _, s := range c[it.Key] {
+		if s.Plain {
+			plain = true
+			continue
+		}
+		owner := s.Owner
+		if letters := []rune(owner); len(letters) > namedLetters {
+			owner = "…" + string(letters[len(letters)-namedLetters+1:])
+		}
+		names = append(names, s.ID+" of "+owner)
+	}
+	switch n := len(names); {
+	case n == 0:
+		return "", plain
+	case n == 1:
+		return "request " + names[0], plain
+	case n == namedOwned:
+		return "requests " + strings.Join(names, " and "), plain
+	default:
+		return fmt.Sprintf("requests %s and %d more", joined(names[:namedOwned]), n-namedOwned), plain
+	}
+}
+
+// candidate is demand that pods are launched for, or that needs them. taken is the group launched for it, or negative.
+type candidate struct {
+	item  *vector.Item
+	taken int
+}
+
+// candidates lists unserved demand, then demand that pods are launched for, each item once.
+func (d *decision) candidates() []candidate {
+	if d.considered != nil {
+		return d.considered
+	}
+	known := map[*vector.Item]bool{}
+	d.considered = []candidate{}
+	add := func(it *vector.Item, taken int) {
+		if !known[it] && !(taken < 0 && it.Deferred) {
+			known[it] = true
+			d.considered = append(d.considered, candidate{it, taken})
+		}
+	}
+	for at, n := range d.out.Unserved {
+		if n > 0 {
+			add(d.Requests[at], -1)
+		}
+	}
+	for _, g := range d.out.Gangs {
+		for _, it := range g.Items() {
+			if !g.Deferred {
+				add(it, -1)
+			}
+		}
+	}
+	for _, i := range d.out.Claims {
+		for _, it := range d.UnservedOf(i, d.out) {
+			add(it, -1)
+		}
+	}
+	for _, e := range d.out.Log {
+		add(e.Item, e.Group)
+	}
+	return d.considered
+}
+
+// passedOver explains why a group without launches was not chosen, for the unserved or launching demand that its pods
+// come closest to serving.
+func (d *decision) passedOver(i int) (model.Reason, bool) {
+	var nearest candidate
+	misses := math.MaxInt
+	for _, c := range d.candidates() {
+		if n := d.misses(c.item, d.Groups[i].Shape); n < misses {
+			nearest, misses = c, n
+		}
+		if misses == 0 {
+			break
+		}
+	}
+	if nearest.item == nil {
+		return model.Reason{}, false
+	}
+	reason, ok := d.obstacle(i, nearest.item)
+	if !ok && nearest.taken < 0 {
+		return model.Reason{}, false
+	}
+	if !ok {
+		reason = d.preferred(nearest, i)
+	}
+	return after(phrase.Describe(nearest.item.Asked())+": ", reason), true
+}
+
+// preferred explains why one group was chosen for demand that another group could also serve within its limits. The
+// sentence is true of these two groups. If no difference between them can have decided, the sentence says so.
+func (d *decision) preferred(c candidate, other int) model.Reason {
+	if reason, ok := d.elsewhereBound(c.item, other); ok {
+		return reason
+	}
+	return otherChosen.with(d.Groups[c.taken].Name, d.advantage(c, other))
+}
+
+// advantage names the first advantage of the chosen group, in the order in which plans are compared.
+func (d *decision) advantage(c candidate, other int) string {
+	a, b := &d.Groups[c.taken], &d.Groups[other]
+	rank, otherRank := c.item.Rank[a.Shape.Labels], c.item.Rank[b.Shape.Labels]
+	ours, theirs := a.Preference(), b.Preference()
+	switch {
+	case ours.Known && b.Waiting():
+		return fmt.Sprintf("a node can hold its pods now; those of group %s wait (%s)", b.Name, b.NodeFit.Why)
+	case ours.Known && !theirs.Known:
+		return fmt.Sprintf("a node can hold its pods; nothing shows that one can hold a pod of group %s (%s)",
+			b.Name, b.NodeFit.Why)
+	case rank < otherRank && c.item.Request.Moving:
+		return "the work runs in this group, and may need the labels of its nodes"
+	case rank < otherRank:
+		return fmt.Sprintf("its labels match choice %d of the demand, before choice %d", rank+1, otherRank+1)
+	case d.forMinimum(c.taken):
+		return fmt.Sprintf("the pods for its minimum of %d have room", a.MinPods)
+	case ours.Recoverable > theirs.Recoverable:
+		return fmt.Sprintf("it recovers better from failed launches, score %s < %s",
+			phrase.Decimal(model.AmountOr(b.RecoverableScore, 1)),
+			phrase.Decimal(model.AmountOr(a.RecoverableScore, 1)))
+	case ours.Recoverable == theirs.Recoverable && ours.Priority > theirs.Priority:
+		return fmt.Sprintf("priority %d < %d", b.Priority, a.Priority)
+	case b.Shape.Accelerated && !a.Shape.Accelerated:
+		return "it has no accelerators, and the demand needs none"
+	}
+	if ours == theirs {
+		if text := d.costsMore(c.taken, other); text != "" {
+			return text
+		}
+		if d.Sliced && d.MemoryShare(b.Slice) > d.MemoryShare(a.Slice) {
+			return fmt.Sprintf("it wastes less GPU memory, %s instead of %s", a.Slice.Name(),
+				b.Slice.NameOr("GPUs of unknown memory"))
+		}
+		samePrice := a.Price == b.Price || a.Price != nil && b.Price != nil && *a.Price == *b.Price
+		if samePrice && a.Hosts == b.Hosts && a.Shape.Labels == b.Shape.Labels &&
+			slices.Equal(a.Shape.Total, b.Shape.Total) {
+			return "both offer the same, and its name sorts first"
+		}
+	}
+	return "it is part of the best plan found for all waiting demand"
+}
+
+// forMinimum reports whether the group's minimum explains all pods that the plan launches for it.
+func (d *decision) forMinimum(i int) bool {
+	g := &d.Groups[i]
+	short := vector.RoundUp(max(0, g.MinPods-g.Remaining()), g.Hosts)
+	return short > 0 && d.given[i] <= short
+}
+
+// costsMore compares the launched pods of a group with the fewest that another group would have to launch for the same
+// demand. It compares amounts alone, as if they were divisible. It returns an empty string if the other group might not
+// cost more, or could not serve all of the demand.
+func (d *decision) costsMore(taken, other int) string {
+	a, b, given := &d.Groups[taken], &d.Groups[other], d.given[taken]
+	least, able := d.leastPods(taken, other)
+	if !able || least == 0 || a.MinPods > a.Remaining() {
+		return ""
+	}
+	own := d.Costs.PerReplica[taken] * float64(given/a.Hosts)
+	if cost.CompareNearly(d.Costs.PerReplica[other]*float64(least/b.Hosts), own) <= 0 {
+		return ""
+	}
+	of := fmt.Sprintf(" (%s instead of %s)", phrase.Pods(least), phrase.Pods(given))
+	if d.Costs.ByPrice(taken) && d.Costs.ByPrice(other) {
+		ours, theirs := *a.Price*float64(given), *b.Price*float64(least)
+		switch {
+		case cost.CompareNearly(theirs, ours) <= 0:
+			return ""
+		case least == given:
+			return fmt.Sprintf("price %s > %s", phrase.Decimal(*b.Price), phrase.Decimal(*a.Price))
+		}
+		return fmt.Sprintf("price %s > %s%s", phrase.Rounded(theirs), phrase.Rounded(ours), of)
+	}
+	ours, theirs := d.Size(a.Shape.Total), d.Size(b.Shape.Total)
+	switch {
+	case theirs > ours && least >= given:
+		return "its pods are smaller"
+	case theirs*float64(least) > ours*float64(given):
+		return "it uses less in total" + of
+	}
+	return ""
+}
+
+// leastPods returns the fewest pods of another group, in whole replicas, that hold what is launched on one group. It
+// reports false if the other group cannot serve some of that demand, or if some of it must share a label with other
+// pods.
+func (d *decision) leastPods(taken, other int) (least int64, able bool) {
+	shape, sum := d.Groups[other].Shape, make([]float64, len(d.Names))
+	for _, e := range d.out.Log {
+		if e.Group != taken {
+			continue
+		}
+		if !e.Item.Suits(shape) {
+			return 0, false
+		}
+		for _, t := range e.Item.Need {
+			sum[t.Resource] += float64(t.Amount) * float64(e.Count)
+		}
+		least = max(least, 1)
+		if owner, ok := d.owner(e.Item); ok && owner.gang.Strategy == raydemand.StrictSpread {
+			least = max(least, e.Count)
+		}
+	}
+	for r, amount := range sum {
+		if total := float64(shape.Total[r]); amount > 0 && total > 0 {
+			least = max(least, int64(min(math.Ceil(amount/total*(1-1e-12)), vector.MaxCount)))
+		}
+	}
+	return vector.RoundUp(least, d.Groups[other].Hosts), true
+}
+
+func joined(names []string) string { return strings.Join(names, ", ") }

@@ -1,0 +1,375 @@
+package why
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// idleReason describes the idle worker that stays and is closest to being stopped.
+func (d *decision) idleReason(i int) (model.Reason, bool) {
+	g, count, at := &d.Groups[i], 0, -1
+	longest := math.Inf(-1)
+	for k := range d.Nodes {
+		n := &d.Nodes[k]
+		if n.GroupIndex != i || n.Stop != "" || n.State != model.Idle {
+			continue
+		}
+		count++
+		if n.IdleSeconds > longest {
+			longest, at = n.IdleSeconds, k
+		}
+	}
+	if at < 0 {
+		return model.Reason{}, false
+	}
+	return idleOf.with(count, g.Live-g.Stopping, phrase.Span(longest), d.staysIdle(at)), true
+}
+
+// heldOverReason counts the group's workers that stay until their replacements have joined.
+func (d *decision) heldOverReason(i int) (model.Reason, bool) {
+	var held int64
+	for n := range d.out.HeldOver {
+		if d.out.HeldOver[n] && d.Nodes[n].GroupIndex == i {
+			held++
+		}
+	}
+	return holdOver.with(phrase.Pods(held), phrase.OneOrMany(held, "serves", "serve")), held > 0
+}
+
+// staysIdle explains why an idle worker is not stopped.
+func (d *decision) staysIdle(at int) string {
+	n := &d.Nodes[at]
+	g := &d.Groups[n.GroupIndex]
+	switch {
+	case g.Timeout == nil:
+		return "; no idle timeout is set"
+	case n.IdleSeconds <= *g.Timeout:
+		return " of " + phrase.Span(*g.Timeout)
+	case g.Remaining() <= g.MinPods:
+		return fmt.Sprintf("; kept for the minimum of %d", g.MinPods)
+	case d.out.IsHeldOver(at):
+		return "; kept until its replacement has joined Ray"
+	case d.out.IsSpared(at):
+		return "; kept because too much demand waits for one plan, and what is planned later could need it"
+	case d.WarmFor(d.out, at) != nil:
+		return "; kept warm for " + d.WarmFor(d.out, at).Name
+	case d.out.Used[at]:
+		return "; kept for demand that is placed on it"
+	case g.Hosts > 1:
+		return "; kept until all hosts of the replica are idle and the minimum allows it"
+	}
+	return "; kept"
+}
+
+// heldIdle counts the group's workers that would be idle but for one thing that uses none of their resources, by
+// cause.
+func (d *decision) heldIdle(i int) (held []model.Reason) {
+	count := map[string]int64{}
+	for at := range d.Nodes {
+		n := &d.Nodes[at]
+		if n.GroupIndex == i && n.Stop == "" && n.State == model.Running && len(n.Activity) > 0 &&
+			!usesResources(n.Node) {
+			count[whyBusy(n.Node)[0].Code]++
+		}
+	}
+	for _, cause := range []sentence{objectsKeep, groupsKeep, workKeeps} {
+		if n := count[cause.code]; n > 0 {
+			held = append(held, cause.with(phrase.Pods(n)))
+		}
+	}
+	return held
+}
+
+// whyBusy explains why Ray does not report a node that has joined as idle: one reason for each cause, work first. There
+// is at least one: snapshots written by hand have no activity, and a worker that has just joined has none until Ray
+// reports its load.
+func whyBusy(n *model.Node) (causes []model.Reason) {
+	activity, use := raydemand.ReadActivity(n.Activity), inUse(n)
+	uses, unused := phrase.Describe(raydemand.Request{Bundle: use}), use != nil && len(use) == 0
+	switch {
+	case len(n.Activity) == 0 && unused:
+		return []model.Reason{freeButBusy.with()}
+	case len(n.Activity) == 0:
+		return []model.Reason{hasWork.with()}
+	case activity.Workers && unused:
+		causes = append(causes, uncounted.with())
+	case activity.Workers && use == nil:
+		causes = append(causes, works.with(""))
+	case activity.Workers && len(n.PlacedLabels) > 0:
+		causes = append(causes, works.with("; they use, or placement groups reserve, "+uses))
+	case activity.Workers:
+		causes = append(causes, works.with(", which use "+uses))
+	}
+	if activity.Arguments {
+		causes = append(causes, arguments.with())
+	}
+	if activity.Objects {
+		size, held := "", n.Total[raydemand.ObjectStoreMemory]-n.Available[raydemand.ObjectStoreMemory]
+		if held > 0 {
+			size = fmt.Sprintf(" (%s)", phrase.Memory(int64(held.Float())))
+		}
+		objects := objectsOnly
+		if activity.Workers {
+			objects = objectsAfter
+		}
+		causes = append(causes, objects.with(size))
+	}
+	if !activity.Workers && len(activity.Resources) > 0 {
+		if len(use) == 0 {
+			uses = joined(activity.Resources)
+		}
+		if len(n.PlacedLabels) > 0 {
+			causes = append(causes, reserved.with(uses))
+		} else {
+			causes = append(causes, workerStarts.with(uses))
+		}
+	}
+	for _, text := range activity.Unknown {
+		causes = append(causes, unknownUse.with(text))
+	}
+	return causes
+}
+
+// inUse returns what is in use of a node, without its object store and without the resources that Ray adds to each
+// node; nil if Ray does not report what the node has, or what of it is free.
+func inUse(n *model.Node) raydemand.Bundle {
+	switch {
+	case len(n.Total) == 0 && n.Available == nil && len(n.Resources) > 0:
+		return raydemand.Bundle{} // all of it is free
+	case len(n.Total) == 0 || n.Available == nil:
+		return nil
+	}
+	use := raydemand.Bundle{}
+	for name, total := range n.Total {
+		if free := n.Available[name]; free < total && name != raydemand.ObjectStoreMemory && !added(name) {
+			use[name] = total - free
+		}
+	}
+	return use
+}
+
+// added reports whether Ray adds a resource to each node.
+func added(name string) bool {
+	return strings.HasPrefix(name, "node:") || strings.HasPrefix(name, raydemand.ImplicitPrefix)
+}
+
+// usesResources reports whether Ray reports work and a resource in use, as it does for most nodes of a busy cluster:
+// whyBusy takes a hundred times as long.
+func usesResources(n *model.Node) bool {
+	works, used := false, false
+	for _, text := range n.Activity {
+		name, inUse := raydemand.ActiveResource(text)
+		works = works || text == raydemand.ActiveWorkers
+		used = used || inUse && name != raydemand.ObjectStoreMemory && !added(name)
+	}
+	return works && used
+}
+
+// podStates counts the group's pods by state, and those that are not idle by what keeps them busy.
+func (d *decision) podStates(i int) (details []model.Detail) {
+	g := &d.Groups[i]
+	count := map[string]int64{
+		model.PodPending: g.Live - g.Joined + g.Missing,
+		model.PodLeaving: g.Leaving,
+		model.PodGivenUp: g.TimedOut,
+	}
+	for at := range d.Nodes {
+		switch n := &d.Nodes[at]; {
+		case n.GroupIndex != i || n.Stop != "":
+		case n.State == model.Running:
+			count[whyBusy(n.Node)[0].Code]++
+		case n.State == model.Idle:
+			count[model.PodIdle]++
+		}
+	}
+	for _, state := range []sentence{
+		{model.PodBusy, "%d with work"},
+		{model.CodeUncounted, "%d with work that holds no resources"},
+		{model.PodArguments, "%d with a task that waits for its arguments"},
+		{model.CodeHoldsObjects, "%d without work, with primary copies of objects"},
+		{model.CodeReserved, "%d without work, reserved by placement groups"},
+		{model.PodUnexplained, "%d not idle, for a cause that Ray does not report"},
+		{model.PodIdle, "%d idle"},
+		{model.PodPending, "%d on their way"},
+		{model.PodLeaving, "%d leaving"},
+		{model.PodGivenUp, "%d given up"},
+	} {
+		if n := count[state.code]; n > 0 {
+			reason := state.with(n)
+			if state.code == model.PodPending {
+				reason.Message += d.arrivals(i)
+			}
+			details = append(details, model.Detail{About: "pods", Reason: reason})
+		}
+	}
+	return details
+}
+
+func (d *decision) podReason(at int) model.Reason {
+	n := &d.Nodes[at]
+	switch {
+	case n.Stop != "":
+		parting := model.Termination{Reason: n.Stop, Busy: n.State == model.Running}.Parting()
+		return model.Reason{Code: n.Stop, Message: n.StopMessage + parting}
+	case n.GroupIndex == fleet.HeadGroup:
+		return isHead.with()
+	case n.State == model.Pending:
+		return podComing.with(d.lasting(", for ", n.Since), d.arrival(n.Arrival))
+	case n.State == model.Idle || d.out.IsHeldOver(at):
+		reason := idleFor.with(phrase.Span(n.IdleSeconds), d.staysIdle(at))
+		if d.out.IsHeldOver(at) {
+			reason.Code = model.CodeHeldOver
+		}
+		return reason
+	}
+	return whyBusy(n.Node)[0]
+}
+
+func (d *decision) podDetails(at int) (details []model.Detail) {
+	n := &d.Nodes[at]
+	if n.State == model.Running && n.GroupIndex != fleet.HeadGroup {
+		details = activities(whyBusy(n.Node)[1:])
+	}
+	if n.GroupIndex == fleet.UnknownGroup {
+		return details
+	}
+	for r, total := range d.Named(n.Shape.Total) {
+		if name := d.Names[r]; total > 0 && !strings.HasPrefix(name, raydemand.ImplicitPrefix) {
+			left, all := phrase.Pair(name, n.Free[r], total)
+			details = append(details, model.Detail{About: name, Reason: freeOf.with(left, all)})
+		}
+	}
+	switch {
+	case d.out.IsHeldOver(at):
+		details = append(details, model.Detail{About: "demand", Reason: restHere.with()})
+	case d.out.Used[at]:
+		details = append(details, model.Detail{About: "demand", Reason: demandHere.with()})
+	}
+	return details
+}
+
+// activities are the details of what keeps a pod busy.
+func activities(causes []model.Reason) []model.Detail {
+	details := []model.Detail{}
+	for _, cause := range causes {
+		details = append(details, model.Detail{About: "activity", Reason: cause})
+	}
+	return details
+}
+
+// UnusedGPUs counts, by cause, the GPUs that are free on workers that have joined Ray. The causes are the first that
+// hold: a worker that would stay for its minimum after its idle timeout counts as idle_timeout until then. A GPU that a
+// placement group reserves is not free.
+func UnusedGPUs(s *model.Snapshot, p *model.Plan) map[string]raydemand.Amount {
+	why, unused := WhyUnused(s, p), map[string]raydemand.Amount{}
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Available[raydemand.GPU] > 0 && hasJoined(n) {
+			cause := why(n)
+			unused[cause] = unused[cause].Plus(n.Available[raydemand.GPU])
+		}
+	}
+	return unused
+}
+
+// hasJoined reports whether the GPUs of a node are there: a pod that leaves without having joined Ray has a time since
+// which it is on its way.
+func hasJoined(n *model.Node) bool {
+	return n.State == model.Running || n.State == model.Idle || n.State == model.Leaving && n.Since.IsZero()
+}
+
+// WhyUnused returns a function that says why the free part of a worker that has joined Ray is unused: of its GPUs, or
+// of its CPUs if it has no GPUs.
+func WhyUnused(s *model.Snapshot, p *model.Plan) func(n *model.Node) string {
+	groups, stops, warm := groupsOf(s, p), map[string]bool{}, map[string]bool{}
+	for _, stop := range p.Terminate {
+		stops[stop.Pod] = true
+	}
+	for i := range p.Warm {
+		for _, pod := range p.Warm[i].Kept {
+			warm[pod] = true
+		}
+	}
+	waits := map[string]bool{raydemand.GPU: waitsFor(p, raydemand.GPU), raydemand.CPU: waitsFor(p, raydemand.CPU)}
+	return func(n *model.Node) string {
+		g, resource := groups[n.Group], n.Main()
+		part := n.Available[resource] < n.Total[resource]
+		switch {
+		case n.State == model.Leaving || stops[n.Pod]:
+			return model.UnusedLeaving
+		case n.State == model.Idle && warm[n.Pod]:
+			return model.UnusedWarm
+		case n.State == model.Idle && g.timeout == nil:
+			return model.UnusedNoTimeout
+		case n.State == model.Idle && n.IdleSeconds <= *g.timeout:
+			return model.UnusedTimeout
+		case n.State == model.Idle && !g.spare:
+			return model.UnusedMinimum
+		case n.State == model.Idle && g.hosts > 1:
+			return model.UnusedReplica
+		case n.State == model.Idle:
+			return model.UnusedKept
+		case part && waits[resource]:
+			return model.UnusedFragment
+		case part:
+			return model.UnusedNoDemand
+		case len(n.Activity) == 0:
+			return model.UnusedStarting
+		}
+		if code := whyBusy(n)[0].Code; code != model.PodBusy {
+			return code
+		}
+		return model.UnusedOtherUse
+	}
+}
+
+// idleGroup is what decides how long the idle workers of a group stay. A group that the snapshot lacks has none.
+type idleGroup struct {
+	timeout *float64
+	hosts   int
+	// spare: the group is above its minimum by one replica or more.
+	spare bool
+}
+
+func groupsOf(s *model.Snapshot, p *model.Plan) map[string]idleGroup {
+	groups := make(map[string]idleGroup, len(s.Groups))
+	for i := range s.Groups {
+		g := idleGroup{timeout: s.IdleTimeoutSeconds, hosts: max(s.Groups[i].NumOfHosts, 1)}
+		if own := s.Groups[i].IdleTimeoutSeconds; own != nil {
+			g.timeout = own
+		}
+		groups[s.Groups[i].Name] = g
+	}
+	for i := range p.Groups {
+		row := &p.Groups[i]
+		g := groups[row.Name]
+		g.spare = row.Desired-max(g.hosts, 1) >= row.Min
+		groups[row.Name] = g
+	}
+	return groups
+}
+
+// waitsFor reports whether some demand for a resource has no place on workers that have joined.
+func waitsFor(p *model.Plan, resource string) bool {
+	for i := range p.Summary {
+		d := &p.Summary[i]
+		if d.Served == d.Asked {
+			continue
+		}
+		asked := []raydemand.Bundle{d.Resources}
+		if d.Gang != nil {
+			asked = d.Gang.Bundles
+		}
+		for _, bundle := range asked {
+			if bundle[resource] > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,337 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/search"
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+)
+
+// bound is how many more pods a group may have beside the launches of the plan, and the limit that says so. limited:
+// not even one more replica.
+type bound struct {
+	model.Reason
+	limited bool
+	room    int64
+}
+
+// limit returns the limit that prevents one more replica of a group; it reports false if none does.
+func (d *decision) limit(i int) (model.Reason, bool) {
+	b := d.boundOf(i)
+	return b.Reason, b.limited
+}
+
+// boundOf returns the tightest limit of a group. Many shapes of demand ask for it, so it is found once.
+func (d *decision) boundOf(i int) *bound {
+	if d.bounds == nil {
+		d.bounds = make([]*bound, len(d.Groups))
+	}
+	if d.bounds[i] == nil {
+		d.bounds[i] = &bound{}
+		*d.bounds[i] = d.tightest(i)
+	}
+	return d.bounds[i]
+}
+
+func (d *decision) tightest(i int) bound {
+	g, quota, pool := &d.Groups[i], d.QuotaRoom(i, d.given), int64(0)
+	pods, spare := g.Current+d.given[i], d.Spare(d.given)
+	none := func(r model.Reason) bound { return bound{r, true, 0} }
+	switch {
+	case g.Blocked != "":
+		return none(blocked(g))
+	case pods+g.Hosts > g.MaxPods:
+		return none(atMax.with(g.Name, g.MaxPods, d.having(i)))
+	case spare < g.Hosts && spare > 0:
+		return none(overBound.with(d.Bound, d.havingAll(), g.Name, phrase.Pods(g.Hosts)))
+	case spare < g.Hosts:
+		return none(atBound.with(d.Bound))
+	case quota < g.Hosts:
+		return none(atQuota.with(g.Name, d.quotaOf(i)))
+	}
+	if pool = d.PoolRoom(i, d.given); pool < g.Hosts {
+		return none(d.poolLimit(i))
+	}
+	if reason, ok := d.inFlightLimit(i); ok {
+		return none(reason)
+	}
+	b := bound{maxIs.with(g.MaxPods, d.having(i)), false, max(g.MaxPods-pods, 0)}
+	if spare < b.room {
+		b.Reason, b.room = boundIs.with(d.Bound, d.havingAll()), spare
+	}
+	if quota < b.room {
+		b.Reason, b.room = quotaIs.with(d.quotaOf(i)), quota
+	}
+	if pool < b.room {
+		b.Reason, b.room = d.poolBound(i, pool), pool
+	}
+	b.room -= b.room % g.Hosts
+	b.Reason = after(fmt.Sprintf("group %s can add only %s: ", g.Name, phrase.Pods(b.room)), b.Reason)
+	return b
+}
+
+// blocked explains why a group takes no launches, regardless of its limits.
+func blocked(g *fleet.Group) model.Reason {
+	switch g.Blocked {
+	case model.CodeCoolingDown:
+		return cooling.with(strings.TrimSuffix(phrase.Span(g.CoolingSeconds)+": "+g.Closed, ": "))
+	case model.CodeInvalidLimits:
+		return conflict.with(g.Min, g.Max)
+	}
+	if g.Excluded() && (g.Closed == "" || g.CoolingSeconds > 0) {
+		return excluded.with(g.NodeFit.Why)
+	}
+	return closed.with(g.Closed)
+}
+
+func (d *decision) having(i int) string {
+	return withLaunches(fmt.Sprintf("has %d", d.Groups[i].Current), d.given[i])
+}
+
+// havingAll returns the number of pods of all groups together.
+func (d *decision) havingAll() string {
+	var have int64
+	for i := range d.Groups {
+		have += d.Groups[i].Current
+	}
+	return withLaunches(fmt.Sprintf("have %d", have), vector.Sum(d.given))
+}
+
+func withLaunches(text string, launching int64) string {
+	if launching > 0 {
+		text += fmt.Sprintf(", launching %d", launching)
+	}
+	return text
+}
+
+// quotaOf describes the quota that leaves the least room for pods of a group.
+func (d *decision) quotaOf(i int) string {
+	quota, left, takes, _ := d.Quotas.Tightest(i, d.given)
+	needs, all := phrase.Pair(quota.Resource, takes, quota.Amount)
+	free, _ := phrase.Pair(quota.Resource, max(left, 0), quota.Amount)
+	are := " are"
+	if free == "1" {
+		are = " is"
+	}
+	text := fmt.Sprintf("%s has %s %s, of which %s left; one pod takes %s", quota.Name, all, quota.Resource,
+		free+are, needs)
+	if quota.Why != "" {
+		text += " (" + quota.Why + ")"
+	}
+	return text
+}
+
+// poolLimit explains that a group's pools have no room for another replica.
+func (d *decision) poolLimit(i int) model.Reason {
+	g := &d.Groups[i]
+	if len(d.Ceilings.UnprovenPools(i)) > 0 {
+		return d.triedInPool(i)
+	}
+	where, nodes := "the nodes", "the nodes"
+	if len(g.Pools) > 0 {
+		names := make([]string, len(g.Pools))
+		for k, pool := range g.Pools {
+			names[k] = cmp.Or(pool.Name, "of nodes without a name")
+		}
+		where = poolsNamed(names)
+		nodes = "the nodes of " + where
+	}
+	if d.PoolRoomUnpromised(i, d.given) >= g.Hosts {
+		return promisedTo.with(g.Name, nodes, d.promised(i))
+	}
+	cause := d.shortage(i)
+	if most := d.Ceilings.Most[i]; most > 0 || cause == "" {
+		cause = phrase.Join(fmt.Sprintf("at most %d %s (%s)", most, d.beside(i, "it"), d.having(i)), cause)
+	}
+	return poolFull.with(where, g.Name, cause, d.rivals(i), d.assumed(i))
+}
+
+// poolBound explains why the nodes have room for only so many more pods.
+func (d *decision) poolBound(i int, room int64) model.Reason {
+	if d.PoolRoomUnpromised(i, d.given) > room {
+		return promisedMore.with(d.promised(i))
+	}
+	return poolsHold.with(d.Ceilings.Most[i], d.beside(i, "them"), d.having(i), d.rivals(i))
+}
+
+func poolsNamed(names []string) string {
+	return phrase.OneOrMany(int64(len(names)), "pool ", "pools ") + strings.Join(names, ", ")
+}
+
+// triedInPool says why only one replica of a group is launched beyond what fits on known nodes.
+func (d *decision) triedInPool(i int) model.Reason {
+	g := &d.Groups[i]
+	return triedInPool.with(g.Name, poolsNamed(d.Ceilings.UnprovenPools(i)), phrase.Pods(g.Hosts))
+}
+
+// triedOnNode says why only one replica of a group is launched until one has joined.
+func triedOnNode(g *fleet.Group) model.Reason {
+	return tried.with(g.Name, g.NodeFit.Why, phrase.Pods(g.Hosts))
+}
+
+// promised names the pods of other RayClusters that are on their way to nodes of a group.
+func (d *decision) promised(i int) string {
+	pods, names := map[string]int64{}, []string{}
+	for _, p := range d.PromisedBeside(i) {
+		if pods[p.RayCluster] == 0 {
+			names = append(names, p.RayCluster)
+		}
+		pods[p.RayCluster] += p.Pods
+	}
+	for k, name := range names {
+		names[k] = fmt.Sprintf("%s of RayCluster %s", phrase.Pods(pods[name]), name)
+	}
+	return phrase.List(names)
+}
+
+// assumed says which shape was assumed for the new nodes of pools whose nodes differ.
+func (d *decision) assumed(i int) (text string) {
+	for _, place := range d.Ceilings.NewNodesFor(i) {
+		if place.Like != "" {
+			text += fmt.Sprintf("; nodes of pool %s differ, so a new one counts as the smallest that fits, %s",
+				place.Pool, place.Like)
+		}
+	}
+	return text
+}
+
+// beside says which other pods the most pods of a group does not count.
+func (d *decision) beside(i int, pools string) string {
+	if d.Groups[i].Pod != nil {
+		return "with what other pods leave free"
+	}
+	return "if no other pods use " + pools
+}
+
+// rivals names the pods of other groups that take room on the nodes of a group, if the group's own pods do not fill
+// them.
+func (d *decision) rivals(i int) string {
+	if d.Groups[i].Current+d.given[i]+d.Groups[i].Hosts > d.Ceilings.Most[i] {
+		return ""
+	}
+	var list []string
+	for _, j := range d.Ceilings.Rivals(i) {
+		if pods := d.Groups[j].Current + d.given[j]; pods > 0 {
+			list = append(list, fmt.Sprintf("%s of group %s", phrase.Pods(pods), d.Groups[j].Name))
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "; " + phrase.List(list) + " can use the same nodes"
+}
+
+// shortage says what keeps more pods of a group from the nodes. If nodes are unknown, only the number of pods on a pool
+// is known.
+func (d *decision) shortage(i int) string {
+	g := &d.Groups[i]
+	if g.Pod == nil {
+		return ""
+	}
+	if d.full == nil { // to place the pods takes longer than to ask why no more fit
+		d.full = d.Ceilings.AllOccupied(d.given)
+	}
+	switch text := describeShortage(d.Ceilings.Shortage(d.full, i)); {
+	case text != "":
+		return text
+	case d.Ceilings.Most[i] == 0 && g.Trying():
+		return g.NodeFit.Why + ", and its pools may add no node"
+	case d.Ceilings.Most[i] == 0:
+		return "other pods leave no room for them, and its pools may add no node"
+	case g.NumOfHosts > 1:
+		return fmt.Sprintf("what is left has room for fewer than the %d hosts of a replica", g.NumOfHosts)
+	}
+	return ""
+}
+
+// describeShortage returns "" if nothing is left on any node that accepts the pods.
+func describeShortage(short landing.Shortage) string {
+	unit := strings.Replace(short.Resource, "ephemeral-storage", "memory", 1) // both are in bytes
+	taken, total := phrase.Pair(unit, short.Total-short.Left, short.Total)
+	need, _ := phrase.Pair(unit, short.Need, short.Need)
+	switch {
+	case short.Rule != "":
+		return short.Rule + " keeps its pods off all nodes that have room for them"
+	case short.Cards:
+		return "no card has enough left for one of its pods"
+	case short.Resource == "":
+		return ""
+	case short.Left < short.Need:
+		return fmt.Sprintf("%s of %s %s are taken", taken, total, short.Resource)
+	}
+	return fmt.Sprintf("%s of %s %s are taken, and no node has the %s left that one of its pods needs",
+		taken, total, short.Resource, need)
+}
+
+// inFlightLimit returns the in-flight cap that prevents one more replica of a group, if the plan holds launches back.
+func (d *decision) inFlightLimit(i int) (model.Reason, bool) {
+	if d.Held == nil {
+		return model.Reason{}, false
+	}
+	reason, ok := d.inFlightCap(i)
+	if g := &d.Groups[i]; !ok && d.Held[i] > 0 {
+		return behind.with(g.Name, phrase.Pods(g.Pending()+d.given[i]), d.capNames(g)), true
+	}
+	return reason, ok
+}
+
+// inFlightCap returns the in-flight cap that has no room for one more replica of a group.
+func (d *decision) inFlightCap(i int) (model.Reason, bool) {
+	g := &d.Groups[i]
+	var all int64
+	for k := range d.Groups {
+		all += d.Groups[k].Pending() + d.given[k]
+	}
+	own, most := g.Pending()+d.given[i], d.Policy.MaxInFlight
+	switch {
+	case g.Trying() && own+g.Hosts > g.InFlight:
+		return triedOnNode(g), true
+	case own+g.Hosts > g.InFlight:
+		return groupInFlight.with(search.ConservativeMode, g.Name, phrase.Pods(g.InFlight),
+			onTheWayNow("has", own, d.given[i], g.InFlight)), true
+	case all+g.Hosts > placing.OrUnbounded(most):
+		return allInFlight.with(phrase.Pods(int64(most)),
+			onTheWayNow("have", all, vector.Sum(d.given), int64(most))), true
+	}
+	return model.Reason{}, false
+}
+
+// onTheWayNow returns how many pods are on the way, or why a plan launches more than a cap allows.
+func onTheWayNow(have string, now, given, most int64) string {
+	if now > most && given > 0 {
+		return fmt.Sprintf("; launching %s, because a gang or replica that is larger is launched whole and alone",
+			phrase.Pods(given))
+	}
+	return fmt.Sprintf(" (%s %d)", have, now)
+}
+
+// capNames names the caps that apply to a group.
+func (d *decision) capNames(g *fleet.Group) string {
+	var names []string
+	if d.Policy.MaxInFlight > 0 {
+		names = append(names, fmt.Sprintf("maxInFlight %d", d.Policy.MaxInFlight))
+	}
+	if g.InFlight != vector.MaxCount {
+		names = append(names, search.ConservativeMode)
+	}
+	return strings.Join(names, " and ")
+}
+
+// following counts the pods of a group that follow a launch.
+func (d *decision) following(i int) string {
+	g, n := &d.Groups[i], d.HeldOf(i)
+	switch {
+	case n > 0 && (g.Trying() || len(d.Ceilings.UnprovenPools(i)) > 0):
+		return fmt.Sprintf("; %d more follow when a pod has joined", n)
+	case n > 0:
+		return fmt.Sprintf("; %d more follow when earlier pods have joined, because of %s", n, d.capNames(g))
+	}
+	return ""
+}

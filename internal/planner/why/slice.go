@@ -1,0 +1,295 @@
+package why
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// sliceMiss explains how the GPUs of a shape fall short of an item's requirement.
+func (d *decision) sliceMiss(it *vector.Item, shape *vector.Shape) (model.Reason, bool) {
+	n := it.Slice
+	if at, known := d.Index[raydemand.GPU]; !known || shape.Total[at] == 0 || n.Allows(d.SliceOf(shape)) {
+		return model.Reason{}, false
+	}
+	s, part := d.SliceOf(shape), ""
+	if s == nil {
+		s = &model.Slice{}
+	}
+	if n.Gpu != raydemand.One {
+		part = n.Gpu.String() + " of "
+	}
+	shortfall := n.Shortfall(s)
+	switch {
+	case shortfall == vector.TooOpen && s.Isolation == gpuinfo.Limit:
+		return softLimit.with(s.Name(), n.Isolation), true
+	case shortfall == vector.TooOpen && s.Isolation == gpuinfo.NoIsolation:
+		return noIsolation.with(s.Name(), n.Isolation), true
+	case shortfall == vector.TooOpen:
+		return openIsolation.with(s.Name(), n.Isolation), true
+	case shortfall == vector.TooLittleMemory && s.MemoryMiB == nil:
+		return memoryUnknown.with(s.Name(), phrase.Memory(n.Memory)), true
+	case shortfall == vector.TooLittleMemory:
+		return littleMemory.with(part, s.Name(), phrase.Memory(n.Share(*s.MemoryMiB<<20)),
+			phrase.Memory(n.Memory)), true
+	case s.ComputeFraction == nil:
+		return cardUnknown.with(s.Name(), phrase.Fraction(n.Compute)), true
+	}
+	has, needs := phrase.Fractions(*s.ComputeFraction*n.Gpu.Float(), n.Compute)
+	return littleCompute.with(part, s.Name(), has, needs), true
+}
+
+// partOfSlice returns what a fraction of a GPU amounts to in a group: " (0.5 of a slice 1g.10gb, 4.75 GiB)". It returns
+// an empty string for whole GPUs, or if the memory is unknown.
+func partOfSlice(g *fleet.Group, it *vector.Item) string {
+	gpus := it.Request.Bundle[raydemand.GPU]
+	if g.Slice == nil || g.Slice.MemoryMiB == nil || gpus <= 0 || gpus >= raydemand.One {
+		return ""
+	}
+	n := vector.SliceRequirement{Gpu: gpus}
+	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.Name(), phrase.Memory(n.Share(*g.Slice.MemoryMiB<<20)))
+}
+
+// sliceFindings reports, once, that slice requirements cannot be evaluated, because the GPUs of no group are known, or
+// nothing proves what they are.
+func (d *decision) sliceFindings() []raydemand.Finding {
+	groups := 0
+	for i := range d.Groups {
+		if s := d.Groups[i].Slice; s != nil && s.Kind != gpuinfo.WholeUnproven && s.Kind != gpuinfo.MIGUnproven {
+			return nil
+		}
+		if d.Groups[i].Resources.Has(raydemand.GPU) > 0 {
+			groups++
+		}
+	}
+	if !d.Sliced || groups == 0 {
+		return nil
+	}
+	return []raydemand.Finding{{
+		Code: model.FindingSlicesUnknown, Severity: raydemand.Warning, Object: "snapshot", Field: "groups",
+		Seen: fmt.Sprintf("%d with GPUs", groups),
+		Why: "nothing proves what the GPUs of any group are, so demand with requirements for GPU memory, compute " +
+			"or isolation is not served; other demand is planned by the resources that groups declare",
+		Fix: "let Heliostat read nodes (in a snapshot file: kubeNodes beside rayCluster, or slice in each group)" +
+			"; if it reads them, run GPU feature discovery there, or set --resource NAME=KIND: `autoscaler " +
+			"nodepools` shows what the nodes prove",
+	}}
+}
+
+// advised adds to a reason what the operator can do to serve an item if no group has large enough slices, or the pools
+// of the groups that have them are full: declare fewer GPUs for the same devices, or cut existing cards differently. It
+// names the current and the new layout, the pool and the number of cards. It adds nothing if neither helps, because
+// something else is short too, or if the cards are unknown.
+func (d *decision) advised(reason model.Reason, it *vector.Item, count int64) model.Reason {
+	if it.Request.Slice == nil || it.Slice.Memory == 0 && it.Slice.Compute == 0 || !d.onlyACutHelps(it) {
+		return reason
+	}
+	var advice []string
+	seen := map[string]bool{}
+	for i := range d.Groups {
+		g := &d.Groups[i]
+		if text := d.overDeclared(i, it); text != "" {
+			advice = append(advice, text)
+			continue
+		}
+		if !d.suitsButSlice(it, g, g.Shape.Total) || d.Spare(d.given) < g.Hosts {
+			continue
+		}
+		for k := range g.Pools {
+			// The pool may be short of something else too, such as CPU.
+			room := vector.TimesAtMost(d.RoomBesideCards(i, k, d.given), g.Shape.Total.Times(it.Need, count))
+			instances := int64(math.Ceil(float64(min(count, room)) * it.Request.Bundle[raydemand.GPU].Float()))
+			for _, cards := range g.Pools[k].Cards {
+				r := recut{pool: &g.Pools[k], cards: cards, slice: g.Slice, need: it.Slice}
+				// Name the same cards once, even if several groups ask for instances of them.
+				text, key := r.text(instances), r.now(cards.Count)+r.pool.Name
+				if room > 0 && text != "" && !seen[key] {
+					seen[key] = true
+					advice = append(advice, text)
+				}
+			}
+		}
+	}
+	reason.Message = phrase.Join(reason.Message, phrase.List(advice))
+	return reason
+}
+
+// onlyACutHelps reports whether no group has large enough slices, or only the pools limit the groups that do. If a
+// group falls short only because a fraction of a card was written in decimals, no other cut is needed.
+func (d *decision) onlyACutHelps(it *vector.Item) (short bool) {
+	const written = 0.001
+	rounded := it.Slice
+	rounded.Compute = max(rounded.Compute-written, 0)
+	for i := range d.Groups {
+		s := d.Groups[i].Shape
+		if slice := d.Groups[i].Slice; slice != nil && rounded.Allows(slice) && !it.Slice.Allows(slice) {
+			return false
+		}
+		if reason, missed := d.sliceMiss(it, s); missed {
+			short = short || reason.Code == model.CodeSliceTooSmall
+			continue
+		}
+		if !it.Suits(s) {
+			continue
+		}
+		if reason, ok := d.limit(i); !ok || reason.Code != model.CodePoolCeiling {
+			return false
+		}
+		short = true
+	}
+	return short
+}
+
+// suitsButSlice reports whether a new node of a group with these amounts could serve one bundle if each of its GPUs
+// were large enough.
+func (d *decision) suitsButSlice(it *vector.Item, g *fleet.Group, total vector.Vector) bool {
+	return vector.FirstMatch(it.Request.Selectors, g.Labels) != vector.NoMatch && total.Times(it.Need, 1) == 1
+}
+
+// overDeclared reports that a group declares more GPUs than it has devices, although one whole device would be enough.
+func (d *decision) overDeclared(i int, it *vector.Item) string {
+	g := &d.Groups[i]
+	if g.Slice == nil || len(g.Pools) == 0 || g.Slice.Kind != gpuinfo.Whole && g.Slice.Kind != gpuinfo.MIG ||
+		it.Slice.Allows(g.Slice) {
+		return ""
+	}
+	devices, gpus := g.Pools[0].Units, g.Resources[raydemand.GPU]
+	if devices <= 0 || gpus <= raydemand.Whole(devices) {
+		return ""
+	}
+	declared := slices.Clone(g.Shape.Total)
+	declared[d.Index[raydemand.GPU]] = raydemand.Whole(devices)
+	times, device := gpus.Float()/float64(devices), *g.Slice
+	if g.Slice.MemoryMiB != nil {
+		memory := int64(float64(*g.Slice.MemoryMiB) * times)
+		device.MemoryMiB = &memory
+	}
+	if g.Slice.ComputeFraction != nil {
+		compute := *g.Slice.ComputeFraction * times
+		device.ComputeFraction = &compute
+	}
+	if !d.suitsButSlice(it, g, declared) || !it.Slice.Allows(&device) {
+		return ""
+	}
+	return fmt.Sprintf("group %s declares %s GPUs for %d × %s: set num-gpus to %d, so that each GPU is a whole "+
+		"device, which is enough", g.Name, gpus, devices, g.Pools[0].Resource, devices)
+}
+
+// recut is a change of the layout of a pool's cards.
+type recut struct {
+	pool  *model.GroupPool
+	cards sharing.CutCards
+	// slice is what one GPU of the group is, need what demand requires of it.
+	slice *model.Slice
+	need  vector.SliceRequirement
+}
+
+// text recommends a new layout, of the smallest profile that meets the requirement, that adds instances of it. It
+// returns an empty string if no layout holds more of them than the current one.
+func (r recut) text(instances int64) string {
+	product, _ := gpuinfo.ProductNamed(r.cards.Product)
+	to, found := gpuinfo.Profile{}, false
+	for _, profile := range slices.Backward(product.Profiles) {
+		if profile.Plain() && profile.Max > 0 && profile.Memory > 0 && r.need.Allows(instance(product, profile)) {
+			to, found = profile, true
+			break
+		}
+	}
+	if !found {
+		return ""
+	}
+	most := int64(to.Max)
+	gain := most - r.enoughNow(product)
+	if gain <= 0 {
+		return ""
+	}
+	where := "pool " + r.pool.Name
+	if r.pool.Name == "" {
+		where = "the nodes without a pool"
+	}
+	if r.pool.ProfileFixed && len(r.cards.Cut) > 0 {
+		return fmt.Sprintf("%s cannot change its MIG profile: add a pool with profile %s; %s of %s would serve %d",
+			where, to.Name, phrase.Plural(vector.RoundUp(instances, most)/most, "card"), product.Name, instances)
+	}
+	all, busy := r.cards.Count, r.cards.Busy
+	idle := all
+	if busy != nil {
+		idle = max(all-*busy, 0)
+	}
+	if idle == 0 {
+		return fmt.Sprintf("%s of %s (%s) %s in use: once one is idle, cut it into %d × %s to serve %d",
+			phrase.OneOrMany(all, "the card", fmt.Sprintf("all %d cards", all)), where, r.now(all),
+			phrase.OneOrMany(all, "is", "are"), most, to.Name, min(gain, instances))
+	}
+	use := fmt.Sprintf("it is unknown which of the %d cards there are in use", all)
+	switch {
+	case busy != nil:
+		use = fmt.Sprintf("%d of the %d cards there %s in use", *busy, all, phrase.OneOrMany(*busy, "is", "are"))
+	case all == 1:
+		use = "it is unknown whether the card is in use"
+	}
+	cards := min(vector.RoundUp(instances, gain)/gain, idle)
+	return fmt.Sprintf("cut %s of %s (%s) into %d × %s%s to serve %d, in a group that asks for them; %s",
+		phrase.Plural(cards, "card"), where, r.now(cards), most, to.Name, phrase.OneOrMany(cards, "", " each"),
+		min(instances, cards*gain), use)
+}
+
+// instance returns the slice that one instance of a profile is.
+func instance(product gpuinfo.Product, profile gpuinfo.Profile) *model.Slice {
+	made := &model.Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: profile.Name}
+	compute, memory := float64(profile.Slices)/float64(product.Slices), int64(profile.Memory)
+	if made.ComputeFraction = &compute; memory > 0 {
+		made.MemoryMiB = &memory
+	}
+	return made
+}
+
+// enoughNow returns how many instances of one card meet the requirement with the current layout.
+func (r recut) enoughNow(product gpuinfo.Product) (n int64) {
+	if len(r.cards.Cut) == 0 {
+		if r.need.Allows(r.slice) {
+			n = 1
+		}
+		return n
+	}
+	for _, cut := range r.cards.Cut {
+		if profile, has := product.Profile(cut.Profile); has && r.need.Allows(instance(product, profile)) {
+			n += cut.Count
+		}
+	}
+	return vector.RoundUp(n, r.cards.Count) / r.cards.Count
+}
+
+// now describes the current layout of a number of cards. The layout of several cards together does not show what each
+// one is, unless all are alike.
+func (r recut) now(cards int64) string {
+	if len(r.cards.Cut) == 0 {
+		return phrase.OneOrMany(cards, "now whole", "each now whole")
+	}
+	product, _ := gpuinfo.ProductNamed(r.cards.Product)
+	first, _ := product.Profile(r.cards.Cut[0].Profile)
+	each := r.cards.Count == 1 ||
+		len(r.cards.Cut) == 1 && r.cards.Cut[0].Count == r.cards.Count*int64(first.Max)
+	parts := make([]string, len(r.cards.Cut))
+	for i, cut := range r.cards.Cut {
+		n := cut.Count
+		if each {
+			n /= r.cards.Count
+		}
+		parts[i] = fmt.Sprintf("%d × %s", n, cut.Profile)
+	}
+	list := strings.Join(parts, " + ")
+	if each {
+		return phrase.OneOrMany(cards, "now ", "each now ") + list
+	}
+	return fmt.Sprintf("the %d together are now %s", r.cards.Count, list)
+}

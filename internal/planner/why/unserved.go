@@ -1,0 +1,510 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/internal/typo"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// unmetReason explains why an item is not served: which groups were considered, and why none was chosen. Impossible: no
+// group and no node could ever serve it. CoolingDown: a group could within its limits, after its cool-down. Trying:
+// only pods that are tried could. PoolPromised: a group could, on nodes that are promised to other RayClusters.
+// Closed: every group that could is closed to launches. Capped: a limit prevents it.
+// TooMany: it is not this demand's turn.
+func (d *decision) unmetReason(items []*vector.Item, topology string) model.Reason {
+	d.BreakOff()
+	for _, it := range items {
+		switch {
+		case it.Deferred:
+			return manyShapes.with(d.MaxShapes())
+		case !d.Possible(it):
+			return missed.with(d.nearestMiss(it))
+		case !d.Certain(it):
+			if reason, open := d.openReason([]*vector.Item{it}, nil); open {
+				return reason
+			}
+		}
+	}
+	groups := d.consider(items, topology)
+	if code := d.codeOf(groups.could); code != "" {
+		return model.Reason{Code: code, Message: d.sentences(groups)}
+	}
+	if reason, open := d.openReason(items, nil); open {
+		return reason
+	}
+	return onlyNodes.with()
+}
+
+// gangReason explains, choice by choice, why a gang is not served. The code is that of the first choice that is
+// possible at all.
+func (d *decision) gangReason(g *fleet.Gang) (whole model.Reason) {
+	if g.Deferred {
+		return manyGangs.with(d.MaxGangs())
+	}
+	messages := make([]string, len(g.Options))
+	for i, bundles := range g.Alternatives() {
+		reason := d.optionReason(g, g.Options[i], len(bundles))
+		if i == 0 || whole.Code == model.Impossible {
+			whole.Code = reason.Code
+		}
+		messages[i] = reason.Message
+		if choice := phrase.Choice(i, len(g.Options)); choice != "" {
+			messages[i] = choice + ": " + reason.Message
+		}
+	}
+	whole.Message = messages[0]
+	if len(messages) > 1 {
+		whole.Message = phrase.List(messages)
+	}
+	return whole
+}
+
+// optionReason explains why one choice of a gang cannot be served.
+func (d *decision) optionReason(g *fleet.Gang, o fleet.Option, bundles int) model.Reason {
+	reason := d.unmetReason(o.Items, g.TopologyLabel)
+	switch {
+	case reason.Code == model.Impossible && g.Strategy == raydemand.StrictPack && bundles > 1:
+		return after("all bundles on one node: ", reason)
+	case reason.Code == model.Impossible:
+		return reason
+	case g.TopologyLabel != "":
+		return d.topologyReason(g, o, bundles, reason)
+	case g.Strategy == raydemand.StrictSpread:
+		return after(fmt.Sprintf("needs %d different nodes at once: ", bundles), reason)
+	case bundles > 1:
+		return after(fmt.Sprintf("needs all %d bundles at once: ", bundles), reason)
+	}
+	return reason
+}
+
+// topologyReason explains why a choice of a gang is not served although each of its bundles could be, if they did not
+// have to share a label. Bundles that the gang already holds make nothing impossible: if they were lost, the gang could
+// be placed elsewhere.
+func (d *decision) topologyReason(g *fleet.Gang, o fleet.Option, bundles int, reason model.Reason) model.Reason {
+	label, open := g.TopologyLabel, d.OpenDomains(g)
+	all := d.Topology(label).Domains(func(int) bool { return true })
+	if awaited, is := d.openReason(o.Items, g); is && (awaited.Code == model.CodeTrying || !d.possibleWithin(o, open)) {
+		return awaited
+	}
+	groups := d.consider(o.Items, label, open...)
+	switch {
+	case len(all) == 0:
+		return nowhere.with(label)
+	case !d.possibleWithin(o, all):
+		return noValue.with(label, d.sentences(groups))
+	case len(open) == 0:
+		return heldUnlike.with(label)
+	case !d.possibleWithin(o, open):
+		return heldElsewhere.with(d.valuesOf(open, label), d.sentences(groups))
+	case g.Held:
+		return model.Reason{Code: cmp.Or(d.codeOf(groups.could), model.Capped),
+			Message: fmt.Sprintf("its other bundles are on %s, which has no room for the remaining %d: %s",
+				d.valuesOf(open, label), bundles, d.sentences(groups))}
+	}
+	return after(fmt.Sprintf("no value of label %s has room for all %d bundles: ", label, bundles), reason)
+}
+
+// possibleWithin reports whether some domain has, for each bundle of a choice, a group or a node that could ever hold
+// it.
+func (d *decision) possibleWithin(o fleet.Option, domains []fleet.Domain) bool {
+	return slices.ContainsFunc(domains, func(within fleet.Domain) bool {
+		fits := func(it *vector.Item, s *vector.Shape) bool { return within.Admits(s.Labels) && it.Suits(s) }
+		return !slices.ContainsFunc(o.Items, func(it *vector.Item) bool {
+			group := func(g fleet.Group) bool { return fits(it, g.Shape) && !g.Hopeless() }
+			return !slices.ContainsFunc(d.Groups, group) &&
+				!slices.ContainsFunc(d.Base, func(l placing.NodeClass) bool { return fits(it, l.Shape) })
+		})
+	})
+}
+
+// valuesOf returns domains as text: rack=1.
+func (d *decision) valuesOf(domains []fleet.Domain, label string) string {
+	values := make([]string, len(domains))
+	for i, domain := range domains {
+		values[i] = label + "=" + d.Sets[slices.Index(domain.Of, domain.Value)][label]
+	}
+	return joined(values)
+}
+
+// elsewhereBound explains why a gang with a topology label cannot be placed where a group's pods are.
+func (d *decision) elsewhereBound(it *vector.Item, i int) (model.Reason, bool) {
+	owner, ok := d.owner(it)
+	if !ok || owner.gang.TopologyLabel == "" {
+		return model.Reason{}, false
+	}
+	gang, label, g := owner.gang, owner.gang.TopologyLabel, &d.Groups[i]
+	if !g.Carries(label) {
+		return unlabelled.with(label), true
+	}
+	at := slices.IndexFunc(d.out.Runs, func(r placing.Run) bool { return slices.Contains(r.Gangs, gang) })
+	own := fleet.Domain{Topology: d.Topology(label), Value: d.Topology(label).Of[g.Shape.Labels]}
+	switch {
+	case at < 0 || d.out.Runs[at].Within == own:
+		return model.Reason{}, false
+	case gang.Held:
+		return othersOn.with(d.valuesOf([]fleet.Domain{d.out.Runs[at].Within}, label)), true
+	case !d.TooSmall(gang, owner.option, own):
+		return model.Reason{}, false
+	}
+	before := &decision{Search: d.Search, given: make([]int64, len(d.Groups)), out: d.out}
+	bundles := "bundle"
+	if needed := len(gang.Alternatives()[owner.option]); needed > 1 {
+		bundles = fmt.Sprintf("%d bundles", needed)
+	}
+	return after(fmt.Sprintf("%s has no room for the gang's %s: ", d.valuesOf([]fleet.Domain{own}, label), bundles),
+		before.boundOf(i).Reason), true
+}
+
+// codeOf returns the code of demand that only these groups could serve, or "" if no pod of theirs will ever run.
+func (d *decision) codeOf(could []verdict) string {
+	able, shut := false, true
+	codes := map[string]bool{}
+	for _, v := range could {
+		g := &d.Groups[v.group]
+		if g.Hopeless() {
+			continue
+		}
+		able, shut = true, shut && g.Blocked == model.CodeClosed && !g.Excluded()
+		codes[v.Code] = true
+		if v.Code == model.CodeCoolingDown &&
+			g.Current+d.given[v.group]+g.Hosts <= g.MaxPods && d.Spare(d.given) >= g.Hosts {
+			return model.CoolingDown
+		}
+	}
+	follows := codes[model.CodeInFlight] || codes[model.CodeConservative] || codes[model.CodeNotInFull]
+	switch {
+	case !able:
+		return ""
+	case codes[model.CodeTrying] && !follows:
+		return model.Trying
+	case codes[model.CodePoolPromised] && !follows:
+		return model.PoolPromised
+	case shut:
+		return model.Closed
+	}
+	return model.Capped
+}
+
+// nearestMiss explains what the closest group lacks.
+func (d *decision) nearestMiss(it *vector.Item) string {
+	groups := d.consider([]*vector.Item{it}, "")
+	asked := phrase.Describe(it.Asked())
+	switch {
+	case len(groups.could) > 0:
+		return d.sentences(groups)
+	case len(d.Groups) == 0:
+		return fmt.Sprintf("needs %s; there is no worker group", asked)
+	}
+	if text := d.missedAlone(it); text != "" {
+		return text + d.labelledNowhere(it)
+	}
+	return fmt.Sprintf("no group has all of %s: %s", asked, d.sentences(groups))
+}
+
+// labelledNowhere reports that no group has the labels that an item selects.
+func (d *decision) labelledNowhere(it *vector.Item) string {
+	wanted := make([]string, len(it.Request.Selectors))
+	for i, selector := range it.Request.Selectors {
+		wanted[i] = selector.String()
+	}
+	for i := range d.Groups {
+		if vector.FirstMatch(it.Request.Selectors, d.Groups[i].Labels) != vector.NoMatch {
+			return ""
+		}
+	}
+	return "; no group has the labels " + strings.Join(wanted, ", else ")
+}
+
+// missedAlone names a resource of which no group has enough, regardless of the others.
+func (d *decision) missedAlone(it *vector.Item) string {
+	for _, t := range it.Need {
+		best := 0
+		for i := range d.Groups {
+			if d.Groups[i].Shape.Total[t.Resource] > d.Groups[best].Shape.Total[t.Resource] {
+				best = i
+			}
+		}
+		name, has := d.Names[t.Resource], d.Groups[best].Shape.Total[t.Resource]
+		needs, largest := phrase.Pair(name, t.Amount, has)
+		switch {
+		case d.Groups[best].Shape.Total.Has(t):
+			continue
+		case has >= t.Amount:
+			return fmt.Sprintf("%s; the largest group has %s (%s)", t.Pieces.Needs(name), has, d.Groups[best].Name)
+		case has == 0:
+			return fmt.Sprintf("needs %s %s; no group has any%s", needs, name, d.meantFor(name))
+		}
+		return fmt.Sprintf("needs %s %s; the largest group has %s (%s)", needs, name, largest, d.Groups[best].Name)
+	}
+	return ""
+}
+
+// meantFor suggests a name for a resource that no group has: the same name in another case, such as Ray's CPU and GPU,
+// or the similar name of a resource that exists.
+func (d *decision) meantFor(name string) string {
+	if d.resources == nil { // those of all groups and nodes, except those that Ray adds by itself
+		names := map[string]bool{}
+		see := func(b raydemand.Bundle) {
+			for name, amount := range b {
+				if amount > 0 && !vector.AddedByRay(name) {
+					names[name] = true
+				}
+			}
+		}
+		for i := range d.Groups {
+			see(d.Groups[i].Resources)
+		}
+		for i := range d.Nodes {
+			see(d.Nodes[i].Total)
+		}
+		d.resources = slices.Sorted(maps.Keys(names))
+	}
+	if slices.Contains(d.resources, name) {
+		return ""
+	}
+	if other := typo.OtherCase(name, d.resources); other != "" {
+		return fmt.Sprintf("; did you mean %s? Resource names are case-sensitive", other)
+	}
+	if near := typo.Likely(name, d.resources); near != "" {
+		return fmt.Sprintf("; did you mean %s?", near)
+	}
+	return ""
+}
+
+// verdict is why a group does not serve some items, and by how many of its properties.
+type verdict struct {
+	model.Reason
+	group, misses int
+}
+
+// verdicts are those on all groups: those whose pods could serve the items, in order, and the others, the nearest miss
+// first.
+type verdicts struct{ could, cannot []verdict }
+
+// consider finds for each group why it does not serve the items. topology is the gang's topology label, or empty. open
+// lists the values of that label that are possible, if not all of them are.
+func (d *decision) consider(items []*vector.Item, topology string, open ...fleet.Domain) (all verdicts) {
+	for i := range d.Groups {
+		if miss, ok := d.miss(i, items, topology, open); ok {
+			all.cannot = append(all.cannot, miss)
+			continue
+		}
+		b := d.boundOf(i)
+		reason := b.Reason
+		if !b.limited && b.room >= vector.BundlesOf(items) {
+			reason = hasRoom.with()
+		}
+		all.could = append(all.could, verdict{reason, i, 0})
+	}
+	slices.SortStableFunc(all.cannot, func(a, b verdict) int { return cmp.Compare(a.misses, b.misses) })
+	return all
+}
+
+// miss explains why pods of a group could not serve the items even if there was room for them. It reports false if they
+// could.
+func (d *decision) miss(i int, items []*vector.Item, topology string, open []fleet.Domain) (verdict, bool) {
+	g, first := &d.Groups[i], items[0]
+	switch {
+	case !vector.SuitsAny(items, g.Shape):
+		reason, awaited := d.awaitedReason(i, first, nil)
+		if !awaited {
+			reason, _ = d.mismatch(first, g.Shape, g.Labels)
+		}
+		return verdict{reason, i, d.misses(first, g.Shape)}, true
+	case !g.Carries(topology):
+		owner, _ := d.owner(first)
+		if owner.gang != nil {
+			if reason, ok := d.awaitedReason(i, first, owner.gang); ok {
+				return verdict{unlike.with(reason.Message), i, 1}, true
+			}
+		}
+		return verdict{unlabelled.with(topology), i, 1}, true
+	case len(open) > 0 && !slices.ContainsFunc(open, func(d fleet.Domain) bool { return d.Admits(g.Shape.Labels) }):
+		return verdict{labelIs.with(topology, g.Labels[topology]), i, 1}, true
+	}
+	return verdict{}, false
+}
+
+// namesGroup lists the codes whose sentences name the group themselves.
+var namesGroup = []string{model.CodeAtMax, model.CodeMaxWorkers, model.CodePoolCeiling, model.CodePoolPromised,
+	model.CodeQuota, model.CodeConservative, model.CodeInFlight}
+
+// sentences writes one sentence for each group.
+func (d *decision) sentences(groups verdicts) string {
+	var all []string
+	for _, v := range slices.Concat(groups.could, groups.cannot) {
+		if text := v.Message; slices.Contains(namesGroup, v.Code) {
+			all = append(all, text)
+		} else {
+			all = append(all, "group "+d.Groups[v.group].Name+": "+text)
+		}
+	}
+	return phrase.List(all)
+}
+
+// obstacle explains, with numbers, why one more replica of group i would not serve an item: the amounts that its pods
+// lack, the label that does not match, or the limit that the group has reached. It reports false if there is no
+// obstacle.
+func (d *decision) obstacle(i int, it *vector.Item) (model.Reason, bool) {
+	owner, owned := d.owner(it)
+	if reason, ok := d.awaitedReason(i, it, owner.gang); ok {
+		return reason, true
+	}
+	if reason, ok := d.mismatch(it, d.Groups[i].Shape, d.Groups[i].Labels); ok {
+		return reason, true
+	}
+	if owned && !d.Groups[i].Carries(owner.gang.TopologyLabel) {
+		return unlabelled.with(owner.gang.TopologyLabel), true
+	}
+	return d.limit(i)
+}
+
+// mismatch lists what a shape lacks for an item: amounts, then labels, then properties of its GPUs. The code is that of
+// the first.
+func (d *decision) mismatch(it *vector.Item, s *vector.Shape, labels map[string]string) (model.Reason, bool) {
+	var lacks []string
+	for _, t := range it.Need {
+		name, has := d.Names[t.Resource], s.Total[t.Resource]
+		switch needs, there := phrase.Pair(name, t.Amount, has); {
+		case has < t.Amount:
+			lacks = append(lacks, fmt.Sprintf("needs %s %s, has %s", needs, name, there))
+		case !s.Total.Has(t):
+			lacks = append(lacks, t.Pieces.Needs(name)+", has "+has.String())
+		}
+	}
+	unlabelled := ""
+	if it.Rank[s.Labels] == vector.NoMatch && vector.FirstMatch(it.Request.Selectors, labels) == vector.NoMatch {
+		unlabelled = labelMiss(it.Request.Selectors, labels)
+	}
+	slice, short := d.sliceMiss(it, s)
+	switch {
+	case len(lacks) > 0:
+		return tooSmall.with(phrase.Join(joined(lacks), unlabelled, slice.Message)), true
+	case unlabelled != "":
+		return unlike.with(phrase.Join(unlabelled, slice.Message)), true
+	}
+	return slice, short
+}
+
+// misses counts the reasons why a shape cannot serve an item.
+func (d *decision) misses(it *vector.Item, s *vector.Shape) (n int) {
+	for _, t := range it.Need {
+		if !s.Total.Has(t) {
+			n++
+		}
+	}
+	if it.Rank[s.Labels] == vector.NoMatch {
+		n++
+	}
+	return n
+}
+
+// labelMiss names, for each choice of labels, the first label that does not match: label region is eu, must be us.
+func labelMiss(selectors []raydemand.Selector, labels map[string]string) string {
+	var misses []string
+	for i, selector := range selectors {
+		at := slices.IndexFunc(selector, func(c raydemand.Constraint) bool {
+			return !(raydemand.Selector{c}).Matches(labels)
+		})
+		if at < 0 {
+			continue
+		}
+		c := selector[at]
+		miss := fmt.Sprintf("label %s is missing, must be %s", c.Key, c.Expression())
+		if value, present := labels[c.Key]; present {
+			miss = fmt.Sprintf("label %s is %s, must be %s", c.Key, value, c.Expression())
+		}
+		if len(selectors) > 1 {
+			miss = fmt.Sprintf("choice %d: %s", i+1, miss)
+		}
+		misses = append(misses, miss)
+	}
+	return phrase.List(misses)
+}
+
+// awaitedReason explains why a group may serve an item or not, by what its new pods announce. It reports false if their
+// announcements make no difference.
+func (d *decision) awaitedReason(i int, it *vector.Item, gang *fleet.Gang) (model.Reason, bool) {
+	wants := d.Wants(i, it, gang)
+	if len(wants) == 0 {
+		return model.Reason{}, false
+	}
+	g, text := &d.Groups[i], unknownIn(wants, gang)
+	for _, a := range wants {
+		if !d.Undecided(a, gang, g) {
+			return undecided.with(text, undecidedFix(a)), true
+		}
+	}
+	limit, limited := d.limit(i)
+	idle := func(n fleet.Node) bool { return n.GroupIndex == i && n.State == model.Idle && n.Stop == "" }
+	switch {
+	case d.TrialOf(i) != nil:
+		return trying.with(text, phrase.Pods(g.Hosts)), true
+	case d.given[i]+g.Pending() > 0:
+		return comingShow.with(text), true
+	case limited:
+		return after(text+"; ", limit), true
+	case slices.ContainsFunc(d.Nodes, idle):
+		return idleDoNot.with(text), true
+	}
+	return knownFirst.with(text), true
+}
+
+// unknownIn names what is not known about the announcements of new pods, and why.
+func unknownIn(awaited []fleet.Awaited, gang *fleet.Gang) string {
+	parts := make([]string, len(awaited))
+	for i, a := range awaited {
+		parts[i] = fmt.Sprintf("it is unknown whether its pods will have %s: %s", a, a.Why)
+		if a.Must.Key == "" {
+			parts[i] = fmt.Sprintf("it is unknown which value of the gang's topology label %s its pods will have: %s",
+				gang.TopologyLabel, a.Why)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// undecidedFix says what to set so that the announcements of a group's pods are known.
+func undecidedFix(a fleet.Awaited) (text string) {
+	if len(a.Shown) > 0 {
+		values := make([]string, len(a.Shown))
+		for i, value := range a.Shown {
+			values[i] = cmp.Or(value, "none")
+		}
+		text = "its workers have shown " + strings.Join(values, " and ") + "; "
+	}
+	if a.Must.Key == "" {
+		return text + "Kubernetes chooses where a new pod runs, so pin one group to each value by its nodeSelector"
+	}
+	return text + "pin the group by its nodeSelector, or set the label in the group's labels"
+}
+
+// openReason explains that only announcements that are unknown decide whether an item, or an item of a gang, can be
+// served. It reports false if no group is open for it.
+func (d *decision) openReason(items []*vector.Item, gang *fleet.Gang) (model.Reason, bool) {
+	code := model.Capped
+	var parts []string
+	for i := range d.Groups {
+		for _, it := range items {
+			reason, ok := d.awaitedReason(i, it, gang)
+			if !ok {
+				continue
+			}
+			if reason.Code == model.CodeTrying {
+				code = model.CodeTrying
+			}
+			parts = append(parts, "group "+d.Groups[i].Name+": "+reason.Message)
+			break
+		}
+	}
+	return model.Reason{Code: code, Message: phrase.List(parts)}, len(parts) > 0
+}
