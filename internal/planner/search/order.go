@@ -8,8 +8,8 @@ import (
 // Other orders are tried only for small demand: many nodes of many kinds leave room for everything in any order, and
 // each filled node can mean another look at all of them.
 const (
-	maxOrderedItems   = 40
-	maxOrderedClasses = 60
+	maxSmallItems   = 40
+	maxSmallClasses = 60
 )
 
 // bestRound returns the best of several rounds: the one that uses existing nodes soonest, and those in other orders, if
@@ -50,8 +50,10 @@ func (p *Search) bestRound(given []int64, how placing.Strategy) Outcome {
 // orderMatters reports whether other orders can be tried and could be better. If only requests are waiting and all of
 // them are served, the launch strategies decide by price.
 func (p *Search) orderMatters(out *Outcome) bool {
-	if p.itemCount() > maxOrderedItems || out.classes+len(p.Groups) > maxOrderedClasses {
-		return false
-	}
-	return len(p.Claims)+len(p.placeable) > 0 || !out.served()
+	return p.small(out) && (len(p.Claims)+len(p.placeable) > 0 || !out.served())
+}
+
+// small reports whether the demand is small enough to be placed in several ways.
+func (p *Search) small(out *Outcome) bool {
+	return p.itemCount() <= maxSmallItems && out.classes+len(p.Groups) <= maxSmallClasses
 }

@@ -28,12 +28,9 @@ var orders = [...]order{
 	{how: placing.AsRay},
 	// Gangs without accelerators, placed first, can take the CPUs beside accelerators that other gangs need.
 	{how: placing.Fullest, accelerated: true},
-	// Pods that an earlier plan launched step by step are found again by the demand that they were launched for.
-	{how: placing.Fullest, stepwise: true},
-	// The same, for pods that were launched because they are cheap.
+	// Pods that an earlier plan launched because they are cheap are found again by the demand that they were launched
+	// for.
 	{how: placing.Cheapest, stepwise: true},
-	// The same, for pods that were launched in Ray's order.
-	{how: placing.AsRay, stepwise: true},
 	// Gangs on the nodes with the most room leave the nodes that requests fit tightly.
 	{how: placing.Roomiest, stepwise: true},
 	// Pods that were launched for requests are found again only if requests go before gangs.
@@ -54,9 +51,7 @@ var launchStrategies = [...]launchStrategy{
 	// The fullest nodes can be expensive ones.
 	{how: placing.Cheapest, applies: func(*Search, *contender) bool { return true }},
 	// With Ray's own plan among them, no plan for small demand is dearer than Ray's.
-	{how: placing.AsRay, applies: func(p *Search, first *contender) bool {
-		return p.itemCount() <= maxOrderedItems && first.out.classes+len(p.Groups) <= maxOrderedClasses
-	}},
+	{how: placing.AsRay, applies: func(p *Search, first *contender) bool { return p.small(&first.out) }},
 	// If the bound on all workers is short, each pod must serve as much as it can. This strategy does not avoid
 	// accelerators, which only better service justifies.
 	{how: placing.Fewest, applies: func(p *Search, first *contender) bool {

@@ -53,38 +53,45 @@ func (p *Search) belowMinimum(given []int64) bool {
 }
 
 // settleOpen finds the launches of the open groups: those of the best strategy, without those that turn out to be
-// unnecessary.
+// unnecessary. For small demand, the plans of the other strategies are compared without them, so that no plan is dearer
+// than Ray's.
 func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
-	first := p.bestRound(given, placing.Fullest)
-	if vector.Sum(first.launched) == 0 {
-		return given, first
+	out := p.bestRound(given, placing.Fullest)
+	if vector.Sum(out.launched) == 0 {
+		return given, out
 	}
-	best := p.complete(given, first, placing.Fullest)
-	start := best
+	first := p.complete(given, out, placing.Fullest)
+	small, best, tidied := p.small(&first.out), first, false
 	for _, s := range &launchStrategies {
 		if p.tired() {
 			break
 		}
-		if !s.applies(p, &start) {
+		if !s.applies(p, &first) {
 			continue
 		}
 		found := p.complete(given, p.bestRound(given, s.how), s.how)
+		if small {
+			trials := p.trials(&found.out)
+			found = p.drop(given, found, -1, &trials)
+		}
 		if s.mustServeMore && found.compareService(&best.verdict) >= 0 {
 			continue
 		}
 		if found.before(&best) {
-			best = found
+			best, tidied = found, small
 		}
 	}
-	trials := p.trials(&best.out)
-	best = p.improve(given, best, &trials)
+	trials := p.trials(&first.out)
+	if !tidied {
+		best = p.drop(given, best, -1, &trials)
+	}
+	best = p.merge(given, best, &trials)
 	return best.given, best.out
 }
 
-// improve drops the replicas that are not needed. Gangs that were placed one after the other may each have got a small
-// node where one large node holds several: with one more replica of each group, others may not be needed.
-func (p *Search) improve(first []int64, best contender, trials *int) contender {
-	best = p.drop(first, best, -1, trials)
+// merge tries one more replica of each group with which others may not be needed: gangs that were placed one after the
+// other may each have got a small node where one large node holds several.
+func (p *Search) merge(first []int64, best contender, trials *int) contender {
 	kinds := p.distinctGangs + len(p.Requests)
 	if len(best.out.Runs) == 0 || kinds < 2 || kinds > maxRetriedGangs {
 		return best
