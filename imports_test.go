@@ -132,11 +132,9 @@ var rules = []struct{ of, except, never, because string }{
 		"the manager's caches wait for their objects; these reads may be forbidden"},
 	{kube, "", "sigs.k8s.io/kueue/... k8s.io/autoscaler/...",
 		"two API versions are read, and these modules require their own Kubernetes"},
-	{"pkg/nodepool/kube/guarded pkg/nodepool/kube/made pkg/nodepool/kube/nodeobject pkg/nodepool/kube/rayobject " +
-		"pkg/nodepool/kube/units", "", "k8s.io/client-go/... net/http os/... log/... math/rand/...",
+	{"pkg/nodepool/kube/nodeobject pkg/nodepool/kube/rayobject pkg/nodepool/kube/units", "", "k8s.io/client-go/... net/http os/... log/... math/rand/...",
 		"an object is given, and equal objects give equal results"},
-	{"pkg/nodepool/kube/cycles pkg/nodepool/kube/finding pkg/nodepool/kube/shell pkg/nodepool/kube/timing " +
-		"pkg/nodepool/kube/writequeue", "", "others os/...", "it knows no objects"},
+	{"pkg/nodepool/kube/cycles pkg/nodepool/kube/finding pkg/nodepool/kube/timing pkg/nodepool/kube/writequeue", "", "others os/...", "it knows no objects"},
 
 	{"internal/httpapi/body internal/httpapi/guard internal/httpapi/relay", "", "internal/httpapi/clusterview",
 		"a decoder, a refusal and a follower do not depend on the fleet"},

@@ -273,7 +273,7 @@ func TestCodesInAPIExamplesAreListed(t *testing.T) {
 // The design note names the tests of each safety rule.
 func TestEverySafetyRuleNamesExistingTests(t *testing.T) {
 	exist := map[string]bool{}
-	for _, path := range []string{"internal/controller", "internal/controller/guard", "internal/controller/mode", "internal/controller/reduction", "internal/controller/observation", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/guarded", "pkg/nodepool/kube/rayobject",
+	for _, path := range []string{"internal/controller", "internal/controller/guard", "internal/controller/mode", "internal/controller/reduction", "internal/controller/observation", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
 		"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/owners", "pkg/nodepool/kube/watch"} {
 		for _, file := range goFiles(t, path, true) {
 			for _, declared := range file.Decls {

@@ -45,7 +45,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	}
 	if gone := r.memory.Remember(&v, c.config.memory()); gone != nil {
 		r.nodes.Forget(gone)
-		r.numGPUs.writes.Forget(gone)
+		r.numGPUs.forget(gone)
 	}
 	c.lookAtDraining(ctx, r, &v)
 	observed := c.config.Now()

@@ -17,12 +17,12 @@ func TestTheNumbersOfAGroupThatIsRenamedAgainAndAgainAreForgotten(t *testing.T) 
 		w.kube.cluster.Groups[0].Name = name
 		w.kube.cluster.Generation++
 		w.kube.cluster.ObservedGeneration++
-		r.numGPUs.writes.Wrote(nodepool.NumGPUsTarget{Group: name}, w.now)
+		r.numGPUs.wrote(nodepool.NumGPUsTarget{Group: name}, w.now)
 		w.after(time.Second)
 	}
 	remembered := 0
 	count := func(string) bool { remembered++; return false }
-	r.numGPUs.writes.Forget(count)
+	r.numGPUs.forget(count)
 	if remembered > 2 {
 		t.Errorf("%d groups are remembered, want at most the two that exist", remembered)
 	}

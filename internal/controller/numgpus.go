@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/event"
-	"heliostat.dev/heliostat/internal/controller/numgpus"
+	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // syncNumGPUs compares the numbers of GPUs of all groups, reports differences, and writes what may be written, all
@@ -19,7 +22,7 @@ import (
 // nothing changed in between.
 func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 	o.numGPUs = map[string]decision.GroupNumGPUs{}
-	cluster, ray := &o.view.Cluster, numgpus.RayGPUs(o.view)
+	cluster, ray := &o.view.Cluster, rayGPUs(o.view)
 	var due []nodepool.NumGPUsTarget
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
@@ -81,7 +84,7 @@ func (c *Controller) syncObstacle(
 	if refusal := v.Cluster.SyncRefusal(g); refusal != nil {
 		return refusal
 	}
-	if refusal := r.numGPUs.writes.Refusal(g.Name, *n.Reported, v.Now); refusal != nil {
+	if refusal := r.numGPUs.refusal(g.Name, *n.Reported, v.Now); refusal != nil {
 		return refusal
 	}
 	if g.NumGPUsSync == nodepool.SyncWhenEmpty && (!v.Cluster.Empty(g) || o.intent.Launch[g.Name] > 0) {
@@ -145,14 +148,14 @@ func (c *Controller) recordNumGPUs(
 			numbers.Sources.Reported)
 		switch attempt.Result {
 		case decision.ResultOK:
-			r.numGPUs.writes.Wrote(target, v.Now)
+			r.numGPUs.wrote(target, v.Now)
 			c.config.Log.InfoContext(ctx, "num-gpus written", "cluster", v.Cluster.Key.String(), "group", target.Group,
 				"to", target.GPUs.String())
 			c.kube.Event(v.Cluster, false, event.NumGPUsWritten, message)
 		case decision.ResultRefused:
 			var refusal *nodepool.SyncRefusal
 			errors.As(err, &refusal)
-			r.numGPUs.writes.Refuse(target.Group, refusal, v.Now)
+			r.numGPUs.refuse(target.Group, refusal, v.Now)
 			numbers.Code, numbers.Why = refusal.Code, refusal.Why
 			message = refusal.Error()
 		default:
@@ -169,9 +172,126 @@ func (c *Controller) recordNumGPUs(
 // emitNumGPUs emits an Event for each group whose number should be written and must not be.
 func (c *Controller) emitNumGPUs(ctx context.Context, r *record, o outcome) {
 	for _, group := range slices.Sorted(maps.Keys(o.numGPUs)) {
-		if numbers := o.numGPUs[group]; !slices.Contains(numgpus.Quiet, numbers.Code) {
+		if numbers := o.numGPUs[group]; !slices.Contains(quietRefusals, numbers.Code) {
 			c.emitOnce(ctx, r, o.view, event.Event{Warning: true, Reason: event.NumGPUsRefused, Message: fmt.Sprintf(
 				"group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why)})
 		}
 	}
+}
+
+const (
+	// refusalLasts is how long a refusal that was read from managedFields counts: nothing that is watched shows when
+	// they change.
+	refusalLasts = time.Minute
+	// revertWindow and mostRewrites: a number that was written this often within that time and is gone again is
+	// another writer's to set.
+	revertWindow = 10 * time.Minute
+	mostRewrites = 2
+)
+
+// numGPUs is what is remembered of the numbers of GPUs that were written, by group, and of writes that failed. If it is
+// lost, one more write is refused or reverted.
+type numGPUs struct {
+	writes  map[string][]numGPUsWrite
+	refused map[string]numGPUsRefusal
+	rest    backoff.Pause
+	// conflicts counts the conflicts in a row, which slow the loop down.
+	conflicts int
+}
+
+type numGPUsWrite struct {
+	gpus raydemand.Amount
+	at   time.Time
+}
+
+type numGPUsRefusal struct {
+	refusal *nodepool.SyncRefusal
+	until   time.Time
+}
+
+// rayGPUs returns the GPUs that living Ray nodes announce, by group.
+func rayGPUs(v observation.View) map[string]nodepool.RayGPUs {
+	newest := map[string]membership.Member{}
+	for _, m := range v.Members {
+		if best, known := newest[m.Group]; announces(m) && (!known || m.CreatedAt.After(best.CreatedAt)) {
+			newest[m.Group] = m
+		}
+	}
+	all := make(map[string]nodepool.RayGPUs, len(newest))
+	for _, m := range v.Members {
+		if !announces(m) {
+			continue
+		}
+		known := all[m.Group]
+		if known.Newest == nil {
+			amount := newest[m.Group].Node.Total[raydemand.GPU]
+			known.Newest = &amount
+		}
+		known.Nodes++
+		if m.Node.Total[raydemand.GPU] == *known.Newest {
+			known.Same++
+		}
+		all[m.Group] = known
+	}
+	return all
+}
+
+func announces(m membership.Member) bool { return m.Joined() && len(m.Node.Total) > 0 }
+
+// refusal returns the refusal that was recently learned for this group and number, or nil.
+func (s *numGPUs) refusal(group string, gpus raydemand.Amount, now time.Time) *nodepool.SyncRefusal {
+	if known := s.refused[group]; known.refusal != nil && now.Before(known.until) {
+		return known.refusal
+	}
+	writes := slices.DeleteFunc(s.writes[group], func(w numGPUsWrite) bool { return now.Sub(w.at) >= revertWindow })
+	if len(writes) == 0 {
+		delete(s.writes, group)
+		return nil
+	}
+	s.writes[group] = writes
+	same := 0
+	for _, w := range writes {
+		if w.gpus == gpus {
+			same++
+		}
+	}
+	if same < mostRewrites {
+		return nil
+	}
+	return &nodepool.SyncRefusal{
+		Code: nodepool.SyncReverted,
+		Why: fmt.Sprintf("%s was written %d times within %s and was reverted each time: set the number at its source",
+			gpus, same, revertWindow),
+	}
+}
+
+func (s *numGPUs) wrote(target nodepool.NumGPUsTarget, now time.Time) {
+	if s.writes == nil {
+		s.writes = map[string][]numGPUsWrite{}
+	}
+	s.writes[target.Group] = append(s.writes[target.Group], numGPUsWrite{target.GPUs, now})
+}
+
+func (s *numGPUs) refuse(group string, refusal *nodepool.SyncRefusal, now time.Time) {
+	if s.refused == nil {
+		s.refused = map[string]numGPUsRefusal{}
+	}
+	s.refused[group] = numGPUsRefusal{refusal, now.Add(refusalLasts)}
+}
+
+// quietRefusals need nobody's attention: they are intended, or end by themselves.
+var quietRefusals = []string{
+	"",
+	nodepool.SyncReportOnly,
+	nodepool.SyncNotReported,
+	nodepool.SyncNotEmpty,
+	nodepool.SyncNotManaged,
+	nodepool.SyncNotLeading,
+	nodepool.SyncLater,
+}
+
+// forget forgets groups that are gone.
+func (s *numGPUs) forget(gone func(group string) bool) {
+	maps.DeleteFunc(s.writes, func(group string, _ []numGPUsWrite) bool { return gone(group) })
+	maps.DeleteFunc(s.refused, func(group string, _ numGPUsRefusal) bool { return gone(group) })
 }

@@ -13,7 +13,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/idleness"
 	"heliostat.dev/heliostat/internal/controller/memory"
-	"heliostat.dev/heliostat/internal/controller/numgpus"
 	"heliostat.dev/heliostat/internal/controller/pace"
 	"heliostat.dev/heliostat/internal/controller/planbudget"
 	"heliostat.dev/heliostat/internal/controller/warmnodes"
@@ -108,14 +107,6 @@ type failing struct {
 func (f *failing) fail(now time.Time, err error) {
 	f.rest.Fail(now)
 	f.err = err
-}
-
-// numGPUs is what is remembered of the numbers of GPUs that were written, and of writes that failed.
-type numGPUs struct {
-	writes numgpus.Writes
-	rest   backoff.Pause
-	// conflicts counts the conflicts in a row, which slow the loop down.
-	conflicts int
 }
 
 // protection is what the process remembers of the guards of one RayCluster.

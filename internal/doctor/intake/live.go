@@ -14,8 +14,8 @@ import (
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -62,8 +62,8 @@ var sources = []source{
 	{resource("kueue.x-k8s.io", "v1beta2", "resourceflavors"), "ResourceFlavor", false, "", false},
 	{resource(ours.Group, ours.Version, "capacitypolicies"), "CapacityPolicy", true, "", false},
 	{resource(ours.Group, ours.Version, "resourcerequests"), "ResourceRequest", true, "", false},
-	{resource("autoscaling.x-k8s.io", "v1beta1", "capacitybuffers"), "CapacityBuffer", true, made.Selector, false},
-	{resource("autoscaling.x-k8s.io", "v1alpha1", "capacitybuffers"), "CapacityBuffer", true, made.Selector, false},
+	{resource("autoscaling.x-k8s.io", "v1beta1", "capacitybuffers"), "CapacityBuffer", true, attached.Made, false},
+	{resource("autoscaling.x-k8s.io", "v1alpha1", "capacitybuffers"), "CapacityBuffer", true, attached.Made, false},
 	{resource("keda.sh", "v1alpha1", "scaledobjects"), "ScaledObject", true, "", false},
 }
 

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/guarded"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -51,7 +51,7 @@ func (a *AgentNode) Publish(ctx context.Context, value string) (bool, error) {
 	if stored, set := node.Annotations[sharing.AgentAnnotation]; set && stored == value {
 		return false, nil
 	}
-	patch, err := json.Marshal(guarded.NodeAnnotation(node, sharing.AgentAnnotation, value))
+	patch, err := json.Marshal(nodeAnnotationPatch(node, sharing.AgentAnnotation, value))
 	if err != nil {
 		return false, fmt.Errorf("writing the patch of node %s: %w", a.name, err)
 	}
@@ -69,4 +69,24 @@ func (a *AgentNode) Publish(ctx context.Context, value string) (bool, error) {
 		return false, fmt.Errorf("annotating node %s: %w", a.name, err)
 	}
 	return true, nil
+}
+
+// nodeAnnotationPatch sets one annotation of the node as it was read:
+//
+//	test /metadata/uid
+//	test /metadata/annotations/KEY        its value, or null for absence
+//	add  /metadata/annotations/KEY        or /metadata/annotations if there is none at all
+func nodeAnnotationPatch(node *corev1.Node, key, value string) []operation {
+	patch := []operation{{"test", "/metadata/uid", string(node.UID)}}
+	if len(node.Annotations) == 0 {
+		return append(patch,
+			operation{"test", "/metadata/annotations", nil},
+			operation{"add", "/metadata/annotations", map[string]string{key: value}})
+	}
+	path := "/metadata/annotations/" + escape(key)
+	var stored any
+	if text, set := node.Annotations[key]; set {
+		stored = text
+	}
+	return append(patch, operation{"test", path, stored}, operation{"add", path, value})
 }

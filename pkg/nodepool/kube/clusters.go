@@ -16,7 +16,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/guarded"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
@@ -89,7 +88,7 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 	}
 	written, patch, err := m.writeAsOwner(ctx, "patching", object, func(term string) ([]byte, error) {
 		change.Term = term
-		return guarded.Scale(object.Object, change)
+		return scalePatch(object.Object, change)
 	})
 	if apierrors.IsInvalid(err) {
 		return 0, m.conflictOrRefusal(ctx, change, patch, err)
@@ -133,7 +132,7 @@ func (m *Manager) conflictOrRefusal(ctx context.Context, change nodepool.Change,
 		return invalid
 	}
 	m.newestSeen.remember(object)
-	if again, err := guarded.Scale(object.Object, change); err != nil || !bytes.Equal(again, patch) {
+	if again, err := scalePatch(object.Object, change); err != nil || !bytes.Equal(again, patch) {
 		return invalid
 	}
 	var answer *apierrors.StatusError

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/guarded"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
@@ -34,7 +35,7 @@ func (m *Manager) EndIdle(ctx context.Context, change nodepool.IdleChange) error
 		return m.deleteIdle(ctx, change)
 	}
 	_, _, err = m.writeAsOwner(ctx, string(change.Action), object, func(term string) ([]byte, error) {
-		return guarded.Idle(object.Object, change, term)
+		return idlePatch(object.Object, change, term)
 	})
 	return err
 }
@@ -116,7 +117,7 @@ func (m *Manager) Resume(ctx context.Context, key nodepool.ClusterKey) error {
 	case cluster.Queue.Queued():
 		return fmt.Errorf("resuming %s: %w: Kueue decides when it runs", key, nodepool.ErrReadOnly)
 	}
-	patch, err := guarded.Idle(object.Object, nodepool.IdleChange{
+	patch, err := idlePatch(object.Object, nodepool.IdleChange{
 		Cluster: key, Generation: object.GetGeneration(), Action: nodepool.ResumeIdle,
 	}, "")
 	if err != nil {
@@ -130,4 +131,34 @@ func (m *Manager) Resume(ctx context.Context, key nodepool.ClusterKey) error {
 		m.Enqueue(key)
 	}
 	return nil
+}
+
+// idlePatch writes spec.suspend, and since when the RayCluster has had no work, as one guarded JSON patch.
+//
+//	test    what scalePatch tests, /metadata/generation, and /metadata/resourceVersion before it is suspended
+//	add     /spec/suspend
+//	add     the annotation idle-since, or remove it
+func idlePatch(object map[string]any, change nodepool.IdleChange, term string) ([]byte, error) {
+	root := rayobject.FieldsOf(object, nil)
+	metadata, spec := root.Object("metadata"), root.Object("spec")
+	annotations := metadata.Object("annotations")
+	patch := append(guards(root), fence(root, term)...)
+	patch = append(patch, operation{"test", "/metadata/generation", change.Generation})
+	at := "/metadata/annotations/" + escape(nodepool.IdleSinceAnnotation)
+	if change.Action == nodepool.ResumeIdle {
+		if !spec.Flag("suspend") || !annotations.Has(nodepool.IdleSinceAnnotation) {
+			return nil, fmt.Errorf("%w: Heliostat has not suspended it", nodepool.ErrReadOnly)
+		}
+		patch = append(patch, operation{"test", at, annotations.Get(nodepool.IdleSinceAnnotation).Raw()},
+			operation{"replace", "/spec/suspend", false}, operation{Op: "remove", Path: at})
+		return json.Marshal(append(patch, annotationSteps(metadata, map[string]string{
+			rayobject.ShardAnnotation: term,
+		})...))
+	}
+	patch = append(patch, operation{"test", "/metadata/resourceVersion", change.ResourceVersion},
+		operation{addOrReplace(spec, "suspend"), "/spec/suspend", true})
+	return json.Marshal(append(patch, annotationSteps(metadata, map[string]string{
+		nodepool.IdleSinceAnnotation: rayobject.IdleSinceText(change.Since, change.Generation+1),
+		rayobject.ShardAnnotation:    term,
+	})...))
 }

@@ -16,7 +16,6 @@ import (
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/guarded"
 )
 
 func idleObject(annotations map[string]any, suspend any) map[string]any {
@@ -39,7 +38,7 @@ var idleChange = nodepool.IdleChange{UID: "u", ResourceVersion: "7", Generation:
 // patched applies the patch for one object to another.
 func patched(t *testing.T, read, stored map[string]any, change nodepool.IdleChange) (map[string]any, error) {
 	t.Helper()
-	patch, err := guarded.Idle(read, change, "")
+	patch, err := idlePatch(read, change, "")
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +113,7 @@ func TestWhatAUserSuspendedStaysSuspended(t *testing.T) {
 		"suspended by a user": idleObject(map[string]any{"a": "b"}, true),
 		"not suspended":       idleObject(map[string]any{nodepool.IdleSinceAnnotation: "2026-03-01T10:00:00Z"}, nil),
 	} {
-		if _, err := guarded.Idle(object, resume, ""); !errors.Is(err, nodepool.ErrReadOnly) {
+		if _, err := idlePatch(object, resume, ""); !errors.Is(err, nodepool.ErrReadOnly) {
 			t.Errorf("%s: %v, want read-only", name, err)
 		}
 	}

@@ -1,6 +1,7 @@
 // Package attached reads the objects of one kind that are for RayClusters, such as CapacityPolicies, and keeps them by
-// RayCluster. The kind, and the right to read it, may be missing. The package must not write, or know what the objects
-// are for.
+// RayCluster. The kind, and the right to read it, may be missing. Objects that Heliostat makes itself, such as
+// CapacityBuffers, get from it the metadata by which Heliostat knows them, and the pod template of a worker group. The
+// package must not write, or know what the objects are for.
 package attached
 
 import (

@@ -15,7 +15,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 )
 
 const (
@@ -46,13 +45,13 @@ func buffer(rayCluster *unstructured.Unstructured, version string, b nodepool.Bu
 func owned(
 	rayCluster *unstructured.Unstructured, b nodepool.Buffer, content map[string]any,
 ) *unstructured.Unstructured {
-	return made.For(rayCluster, b.Name, map[string]string{groupAnnotation: b.Group, templateAnnotation: b.Template},
-		content)
+	annotations := map[string]string{groupAnnotation: b.Group, templateAnnotation: b.Template}
+	return attached.MadeFor(rayCluster, b.Name, annotations, content)
 }
 
 // ours reports whether Heliostat made an object for a RayCluster.
 func ours(object *unstructured.Unstructured, rayClusterUID string) bool {
-	if object.GetLabels()[made.Label] != made.By || object.GetAnnotations()[groupAnnotation] == "" {
+	if object.GetLabels()[attached.MadeLabel] != attached.MadeBy || object.GetAnnotations()[groupAnnotation] == "" {
 		return false
 	}
 	for _, reference := range object.GetOwnerReferences() {

@@ -21,7 +21,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
@@ -270,7 +269,7 @@ func TestWhatSomebodyElseMadeIsNotTouched(t *testing.T) {
 		foreign.SetKind(map[string]string{resourceName: "CapacityBuffer", "podtemplates": "PodTemplate"}[kind.Resource])
 		foreign.SetNamespace("ml")
 		foreign.SetName(asked.Name)
-		foreign.SetLabels(map[string]string{made.Label: made.By}) // a ProvisioningRequest of Heliostat has it too
+		foreign.SetLabels(map[string]string{attached.MadeLabel: attached.MadeBy}) // a ProvisioningRequest of Heliostat has it too
 		w, client := writer(foreign)
 		if err := w.Keep(t.Context(), rayCluster(t), nil, asked); !errors.Is(err, errForeign) {
 			t.Errorf("%s: error %v", kind.Resource, err)

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 )
 
 // What a node autoscaler looks at in a pod. Commands, environments and mounts are left out: they may contain what not
@@ -26,7 +26,7 @@ var (
 func groupTemplate(
 	rayCluster *unstructured.Unstructured, group string, labels map[string]string,
 ) (map[string]any, error) {
-	template, err := made.PodTemplate(rayCluster, group, labels)
+	template, err := attached.PodTemplate(rayCluster, group, labels)
 	spec, _ := template["spec"].(map[string]any)
 	if err != nil || spec == nil {
 		return nil, err

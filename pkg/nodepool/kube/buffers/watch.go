@@ -10,7 +10,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
@@ -27,7 +26,7 @@ func NewWatch(c attached.Config) *Watch {
 		Resource: resourceName, Logger: c.Logger}
 	return &Watch{client: c.Client, served: served,
 		Objects: attached.New(c, attached.Kind[nodepool.Buffer]{Served: served, Resource: resourceName,
-			Selector: made.Selector, Read: read})}
+			Selector: attached.Made, Read: read})}
 }
 
 // AddTo adds to a RayCluster what is known of its buffers, and what those that its policy wants are made of.

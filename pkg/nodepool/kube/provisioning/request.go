@@ -13,7 +13,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 )
 
 const (
@@ -37,7 +36,7 @@ func resource(version string) schema.GroupVersionResource {
 // object returns a request for pods of a group of the RayCluster.
 func object(rayCluster *unstructured.Unstructured, version string, r nodepool.ProvisioningRequest,
 ) *unstructured.Unstructured {
-	return made.For(rayCluster, r.Name, map[string]string{groupAnnotation: r.Group}, map[string]any{
+	return attached.MadeFor(rayCluster, r.Name, map[string]string{groupAnnotation: r.Group}, map[string]any{
 		"apiVersion": apiGroup + "/" + version, "kind": "ProvisioningRequest",
 		"spec": map[string]any{
 			"provisioningClassName": nodepool.AtomicScaleUp,
@@ -52,7 +51,7 @@ func object(rayCluster *unstructured.Unstructured, version string, r nodepool.Pr
 // template returns the PodTemplate of a request, with the labels of the group's pods.
 func template(rayCluster *unstructured.Unstructured, labels map[string]string, r nodepool.ProvisioningRequest,
 ) (*unstructured.Unstructured, error) {
-	pods, err := made.PodTemplate(rayCluster, r.Group, labels)
+	pods, err := attached.PodTemplate(rayCluster, r.Group, labels)
 	switch {
 	case err != nil:
 		return nil, err
@@ -60,7 +59,7 @@ func template(rayCluster *unstructured.Unstructured, labels map[string]string, r
 		return nil, fmt.Errorf("RayCluster %s/%s has no worker group %s with a template: %w", rayCluster.GetNamespace(),
 			rayCluster.GetName(), r.Group, nodepool.ErrConflict)
 	}
-	return made.For(rayCluster, r.Name, map[string]string{groupAnnotation: r.Group}, map[string]any{
+	return attached.MadeFor(rayCluster, r.Name, map[string]string{groupAnnotation: r.Group}, map[string]any{
 		"apiVersion": "v1", "kind": "PodTemplate", "template": pods,
 	}), nil
 }

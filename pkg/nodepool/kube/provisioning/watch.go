@@ -9,7 +9,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
@@ -24,7 +23,7 @@ type Watch struct {
 func NewWatch(c attached.Config) *Watch {
 	served := reflector.Served{Client: c.Client, Discovery: c.Discovery, Group: apiGroup, Versions: versions,
 		Logger: c.Logger}
-	kind := attached.Kind[nodepool.ProvisioningRequest]{Served: served, Resource: resourceName, Selector: made.Selector,
+	kind := attached.Kind[nodepool.ProvisioningRequest]{Served: served, Resource: resourceName, Selector: attached.Made,
 		Read: read}
 	return &Watch{client: c.Client, served: served, Objects: attached.New(c, kind)}
 }

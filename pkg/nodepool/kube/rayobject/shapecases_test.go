@@ -14,7 +14,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/shell"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -136,7 +135,7 @@ func TestStartWordsAreTheOperatorsFlags(t *testing.T) {
 		container := decodeContainer(group.Object("template").Object("spec").Objects("containers")[0])
 		params := startParams(group.Texts("rayStartParams"), group.Texts("resources"), container, group)
 		got := map[string]any{}
-		for _, word := range shell.Words(startScript(params)) {
+		for _, word := range shellWords(startScript(params)) {
 			name, value, assigned := strings.Cut(strings.TrimPrefix(word, "--"), "=")
 			if !takesValue(name) {
 				continue

@@ -1,4 +1,4 @@
-package shell
+package rayobject
 
 import (
 	"strings"
@@ -25,7 +25,7 @@ func TestWordsAreThoseOfBash(t *testing.T) {
 		"ray start &> log --block":    {"ray", "start", "--block"},
 		"a$(cat f; cat g)b ${X:-1 2}": {"a$(cat f; cat g)b", "${X:-1 2}"},
 	} {
-		if diff := cmp.Diff(want, Words(script)); diff != "" {
+		if diff := cmp.Diff(want, shellWords(script)); diff != "" {
 			t.Errorf("%s: words (-want +got): %s", script, diff)
 		}
 	}
@@ -46,7 +46,7 @@ func TestKnownVariablesAreExpandedAsBashDoes(t *testing.T) {
 		"# ray start\nb":      "[b]",
 	} {
 		var commands []string
-		for _, command := range Commands(script, func(name string) (string, bool) {
+		for _, command := range shellCommands(script, func(name string) (string, bool) {
 			value, known := values[name]
 			return value, known
 		}) {

@@ -1,7 +1,4 @@
-// Package guarded writes changes of a RayCluster, or of one annotation of a Node, as JSON patches that test what the
-// change was decided from, so that nothing is written to an object that has changed since. It must not call the API
-// server, or decide what to change.
-package guarded
+package kube
 
 import (
 	"encoding/json"
@@ -11,19 +8,18 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
 
-// Operation is one step of an RFC 6902 JSON patch. Value is always written, because a test for null tests absence.
-type Operation struct {
+// operation is one step of an RFC 6902 JSON patch. Value is always written, because a test for null tests absence.
+type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// Scale writes a change as one JSON patch on the RayCluster that was read. The tests come first, so that nothing is
-// written to a cluster that was meanwhile recreated under its name, frozen, given another mode, suspended, queued by
+// scalePatch writes a change as one JSON patch on the RayCluster that was read. The tests come first, so that nothing
+// is written to a cluster that was meanwhile recreated under its name, frozen, given another mode, suspended, queued by
 // Kueue, adopted by an owner or marked for deletion; to a group that moved to another index; over another writer's
 // replicas; or beyond bounds that changed. The API server rejects the whole patch with 422 if one test fails.
 //
@@ -41,80 +37,82 @@ type Operation struct {
 //	replace /spec/workerGroupSpecs/i/replicas                     (add if it was absent)
 //	replace /spec/workerGroupSpecs/i/scaleStrategy                (add if it was absent)
 //	add     the annotation shard                                  if there is something to store
-func Scale(object map[string]any, change nodepool.Change) ([]byte, error) {
-	report := &finding.List{}
-	root := rayobject.FieldsOf(object, report)
-	if uid := root.Object("metadata").Text("uid"); uid != change.UID {
-		return nil, fmt.Errorf("%w: uid is %s, was %s", nodepool.ErrConflict, uid, change.UID)
+func scalePatch(object map[string]any, change nodepool.Change) ([]byte, error) {
+	root, err := sameRayCluster(object, change.UID)
+	if err != nil {
+		return nil, err
 	}
 	patch := append(guards(root), fence(root, change.Term)...)
 	if namesPods(change) || root.Object("metadata").Texts("labels")[nodepool.QueueLabel] != "" {
 		if stored := root.Object("metadata").Int64("generation"); stored != change.Generation {
-			return nil, fmt.Errorf(
-				"%w: generation is %d, the pods were chosen from %d",
-				nodepool.ErrConflict,
-				stored,
-				change.Generation,
-			)
+			return nil, fmt.Errorf("%w: generation is %d, the pods were chosen from %d", nodepool.ErrConflict, stored,
+				change.Generation)
 		}
-		patch = append(patch, Operation{"test", "/metadata/generation", change.Generation})
+		patch = append(patch, operation{"test", "/metadata/generation", change.Generation})
 	}
 	groups := root.Object("spec").Objects("workerGroupSpecs")
-	var writes []Operation
+	var writes []operation
 	for _, target := range change.Targets {
-		if target.Index < 0 || target.Index >= len(groups) || groups[target.Index].Text("groupName") != target.Group {
-			return nil, fmt.Errorf("%w: group %s is not at index %d", nodepool.ErrConflict, target.Group, target.Index)
+		group, path, err := groupOf(groups, target.Index, target.Group)
+		if err != nil {
+			return nil, err
 		}
-		group := groups[target.Index]
 		if stored := group.Int32("replicas", 0); stored != target.From {
-			return nil, fmt.Errorf(
-				"%w: group %s has %d replicas, had %d",
-				nodepool.ErrConflict,
-				target.Group,
-				stored,
-				target.From,
-			)
+			return nil, fmt.Errorf("%w: group %s has %d replicas, had %d", nodepool.ErrConflict, target.Group, stored,
+				target.From)
 		}
-		path := fmt.Sprintf("/spec/workerGroupSpecs/%d", target.Index)
 		patch = append(patch,
-			Operation{"test", path + "/groupName", target.Group},
-			Operation{"test", path + "/replicas", group.Get("replicas").Raw()},
-			Operation{"test", path + "/minReplicas", group.Get("minReplicas").Raw()},
-			Operation{"test", path + "/maxReplicas", group.Get("maxReplicas").Raw()})
-		writes = append(writes, Operation{addOrReplace(group, "replicas"), path + "/replicas", target.Replicas})
+			operation{"test", path + "/groupName", target.Group},
+			operation{"test", path + "/replicas", group.Get("replicas").Raw()},
+			operation{"test", path + "/minReplicas", group.Get("minReplicas").Raw()},
+			operation{"test", path + "/maxReplicas", group.Get("maxReplicas").Raw()})
+		writes = append(writes, operation{addOrReplace(group, "replicas"), path + "/replicas", target.Replicas})
 		if target.WorkersToDelete != nil {
-			writes = append(writes, Operation{addOrReplace(group, "scaleStrategy"), path + "/scaleStrategy",
+			writes = append(writes, operation{addOrReplace(group, "scaleStrategy"), path + "/scaleStrategy",
 				map[string]any{"workersToDelete": target.WorkersToDelete}})
 		}
 	}
 	writes = append(writes, annotationSteps(root.Object("metadata"), map[string]string{
 		rayobject.ShardAnnotation: change.Term})...)
-	text, err := json.Marshal(append(patch, writes...))
-	if err != nil {
-		return nil, fmt.Errorf("writing patch of %s: %w", change.Cluster, err)
+	return json.Marshal(append(patch, writes...))
+}
+
+// sameRayCluster returns the fields of an object, or nodepool.ErrConflict if it is not the one with this uid.
+func sameRayCluster(object map[string]any, uid string) (rayobject.Fields, error) {
+	root := rayobject.FieldsOf(object, nil)
+	if stored := root.Object("metadata").Text("uid"); stored != uid {
+		return root, fmt.Errorf("%w: uid is %s, was %s", nodepool.ErrConflict, stored, uid)
 	}
-	return text, nil
+	return root, nil
+}
+
+// groupOf returns the worker group at an index, and its path; nodepool.ErrConflict if another group is there.
+func groupOf(groups []rayobject.Fields, index int, name string) (group rayobject.Fields, path string, err error) {
+	if index < 0 || index >= len(groups) || groups[index].Text("groupName") != name {
+		return group, "", fmt.Errorf("%w: group %s is not at index %d", nodepool.ErrConflict, name, index)
+	}
+	return groups[index], fmt.Sprintf("/spec/workerGroupSpecs/%d", index), nil
 }
 
 // fence tests that no other shard has written to the RayCluster since it was read.
-func fence(root rayobject.Fields, term string) []Operation {
+func fence(root rayobject.Fields, term string) []operation {
 	metadata := root.Object("metadata")
 	if term == "" || !metadata.Has("annotations") { // then guards test that there are none
 		return nil
 	}
 	stored := metadata.Object("annotations").Get(rayobject.ShardAnnotation).Raw()
-	return []Operation{{"test", "/metadata/annotations/" + escape(rayobject.ShardAnnotation), stored}}
+	return []operation{{"test", "/metadata/annotations/" + escape(rayobject.ShardAnnotation), stored}}
 }
 
 // annotationSteps returns the steps of a patch that store annotations. Empty values are left out.
-func annotationSteps(metadata rayobject.Fields, values map[string]string) []Operation {
+func annotationSteps(metadata rayobject.Fields, values map[string]string) []operation {
 	maps.DeleteFunc(values, func(_, value string) bool { return value == "" })
 	if len(values) > 0 && !metadata.Has("annotations") {
-		return []Operation{{"add", "/metadata/annotations", values}}
+		return []operation{{"add", "/metadata/annotations", values}}
 	}
-	var steps []Operation
+	var steps []operation
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		steps = append(steps, Operation{"add", "/metadata/annotations/" + escape(key), values[key]})
+		steps = append(steps, operation{"add", "/metadata/annotations/" + escape(key), values[key]})
 	}
 	return steps
 }
@@ -124,9 +122,9 @@ func namesPods(change nodepool.Change) bool {
 }
 
 // guards test that the RayCluster is the one that was read and has not been stopped since.
-func guards(root rayobject.Fields) []Operation {
+func guards(root rayobject.Fields) []operation {
 	metadata := root.Object("metadata")
-	tests := []Operation{
+	tests := []operation{
 		{"test", "/metadata/uid", metadata.Get("uid").Raw()},
 		{"test", "/metadata/deletionTimestamp", metadata.Get("deletionTimestamp").Raw()},
 		{"test", "/spec/suspend", root.Object("spec").Get("suspend").Raw()},
@@ -135,10 +133,10 @@ func guards(root rayobject.Fields) []Operation {
 	annotations := metadata.Object("annotations")
 	if !metadata.Has("annotations") {
 		// A patch cannot test a path below an absent map.
-		return append(tests, Operation{"test", "/metadata/annotations", nil})
+		return append(tests, operation{"test", "/metadata/annotations", nil})
 	}
 	for _, key := range []string{rayobject.FreezeAnnotation, rayobject.ModeAnnotation} {
-		tests = append(tests, Operation{"test", "/metadata/annotations/" + escape(key), annotations.Get(key).Raw()})
+		tests = append(tests, operation{"test", "/metadata/annotations/" + escape(key), annotations.Get(key).Raw()})
 	}
 	return tests
 }
@@ -156,12 +154,12 @@ func addOrReplace(f rayobject.Fields, name string) string {
 func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
 // queueGuards test that the RayCluster has not been queued since, by its own label or by an owner that adopts it.
-func queueGuards(metadata rayobject.Fields) []Operation {
-	owners := Operation{"test", "/metadata/ownerReferences", metadata.Get("ownerReferences").Raw()}
+func queueGuards(metadata rayobject.Fields) []operation {
+	owners := operation{"test", "/metadata/ownerReferences", metadata.Get("ownerReferences").Raw()}
 	if !metadata.Has("labels") {
 		// A patch cannot test a path below an absent map.
-		return []Operation{{"test", "/metadata/labels", nil}, owners}
+		return []operation{{"test", "/metadata/labels", nil}, owners}
 	}
 	label := metadata.Object("labels").Get(nodepool.QueueLabel).Raw()
-	return []Operation{{"test", "/metadata/labels/" + escape(nodepool.QueueLabel), label}, owners}
+	return []operation{{"test", "/metadata/labels/" + escape(nodepool.QueueLabel), label}, owners}
 }

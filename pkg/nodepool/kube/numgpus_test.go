@@ -1,4 +1,4 @@
-package guarded
+package kube
 
 import (
 	"errors"
@@ -59,7 +59,7 @@ func TestNumbersOfGPUsAreOneGuardedPatch(t *testing.T) {
 {"op":"replace","path":"/spec/workerGroupSpecs/2/rayStartParams/num-gpus","value":"1"},
 {"op":"add","path":"/spec/workerGroupSpecs/3/resources/GPU","value":"7"},
 {"op":"replace","path":"/spec/workerGroupSpecs/4/resources/nvidia.com~1gpu","value":"1"}]`
-	got, err := NumGPUs(objectOf(t, syncedGroups), nodepool.NumGPUsChange{UID: "u-1", Generation: 7, Targets: []nodepool.NumGPUsTarget{
+	got, err := numGPUsPatch(objectOf(t, syncedGroups), nodepool.NumGPUsChange{UID: "u-1", Generation: 7, Targets: []nodepool.NumGPUsTarget{
 		syncOf(0, "bare", "rayStartParams.num-gpus", 1), syncOf(1, "params", "rayStartParams.num-gpus", 3),
 		syncOf(2, "declared", "rayStartParams.num-gpus", 1), syncOf(3, "field", "resources.GPU", 7), syncOf(4, "odd", "resources.nvidia.com/gpu", 1),
 	}})
@@ -83,7 +83,7 @@ func TestNumbersForAnotherSpecAreAConflict(t *testing.T) {
 		"one of two does not fit": {UID: "u-1", Generation: 7, Targets: []nodepool.NumGPUsTarget{syncOf(0, "bare", "rayStartParams.num-gpus", 1), syncOf(1, "gone", "rayStartParams.num-gpus", 1)}},
 	}
 	for name, change := range tests {
-		if _, err := NumGPUs(objectOf(t, syncedGroups), change); !errors.Is(err, nodepool.ErrConflict) {
+		if _, err := numGPUsPatch(objectOf(t, syncedGroups), change); !errors.Is(err, nodepool.ErrConflict) {
 			t.Errorf("%s: error is %v, want ErrConflict", name, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package guarded
+package kube
 
 import (
 	"errors"
@@ -7,21 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-func objectOf(t *testing.T, manifest string) map[string]any {
-	t.Helper()
-	object := map[string]any{}
-	if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
-		t.Fatal(err)
-	}
-	return object
-}
-
-const twoGroups = `
+const twoScaled = `
 metadata: {uid: u-1, generation: 7, annotations: {heliostat.dev/mode: managed}}
 spec:
   workerGroupSpecs:
@@ -71,7 +61,7 @@ func TestAChangeIsOneGuardedPatch(t *testing.T) {
 {"op":"add","path":"/spec/workerGroupSpecs/0/scaleStrategy","value":{"workersToDelete":["w-1"]}},
 {"op":"add","path":"/spec/workerGroupSpecs/1/replicas","value":4},
 {"op":"replace","path":"/spec/workerGroupSpecs/1/scaleStrategy","value":{"workersToDelete":[]}}]`
-	got, err := Scale(objectOf(t, twoGroups), change)
+	got, err := scalePatch(objectOf(t, twoScaled), change)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +71,7 @@ func TestAChangeIsOneGuardedPatch(t *testing.T) {
 }
 
 func TestFreezeIsTestedForAbsenceWithoutAnyAnnotation(t *testing.T) {
-	patch, err := Scale(objectOf(t, strings.Replace(twoGroups, ", annotations: {heliostat.dev/mode: managed}", "", 1)), nodepool.Change{UID: "u-1"})
+	patch, err := scalePatch(objectOf(t, strings.Replace(twoScaled, ", annotations: {heliostat.dev/mode: managed}", "", 1)), nodepool.Change{UID: "u-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +92,7 @@ func TestAChangeThatDoesNotFitIsAConflict(t *testing.T) {
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Scale(objectOf(t, twoGroups), change); !errors.Is(err, nodepool.ErrConflict) {
+			if _, err := scalePatch(objectOf(t, twoScaled), change); !errors.Is(err, nodepool.ErrConflict) {
 				t.Errorf("error is %v, want ErrConflict", err)
 			}
 		})
@@ -110,7 +100,7 @@ func TestAChangeThatDoesNotFitIsAConflict(t *testing.T) {
 }
 
 func TestGrowthIsWrittenToASpecThatOthersHaveEditedElsewhere(t *testing.T) {
-	patch, err := Scale(objectOf(t, twoGroups), nodepool.Change{UID: "u-1", Generation: 6, Targets: []nodepool.Target{
+	patch, err := scalePatch(objectOf(t, twoScaled), nodepool.Change{UID: "u-1", Generation: 6, Targets: []nodepool.Target{
 		{Group: "cpu", Index: 0, From: 2, Replicas: 3}, {Group: "gpu", Index: 1, Replicas: 1, WorkersToDelete: []string{}}}})
 	if err != nil || strings.Contains(string(patch), "generation") {
 		t.Errorf("patch is %s, %v; want none of the tests that naming a pod needs", patch, err)
@@ -123,7 +113,7 @@ func TestAPatchOfAQueuedRayClusterTestsItsGeneration(t *testing.T) {
 	for metadata, want := range map[string]bool{
 		"generation: 7": false, "generation: 7, labels: {kueue.x-k8s.io/queue-name: research}": true,
 	} {
-		patch, err := Scale(queuedCluster(t, metadata).Object, change)
+		patch, err := scalePatch(queuedCluster(t, metadata).Object, change)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +122,7 @@ func TestAPatchOfAQueuedRayClusterTestsItsGeneration(t *testing.T) {
 		}
 	}
 	stale := queuedCluster(t, "generation: 8, labels: {kueue.x-k8s.io/queue-name: research}").Object
-	if _, err := Scale(stale, change); !errors.Is(err, nodepool.ErrConflict) {
+	if _, err := scalePatch(stale, change); !errors.Is(err, nodepool.ErrConflict) {
 		t.Errorf("an older generation: %v, want a conflict", err)
 	}
 }
@@ -145,12 +135,12 @@ func TestAPatchTestsThatNobodyHasQueuedTheRayCluster(t *testing.T) {
 		"ownerReferences: [{kind: RayJob, name: j}]": `{"op":"test","path":"/metadata/ownerReferences","value":[{"kind":"RayJob","name":"j"}]}`,
 	} {
 		object := queuedCluster(t, metadata).Object
-		scale, err := Scale(object, nodepool.Change{UID: "u-1", Targets: []nodepool.Target{{Group: "cpu",
+		scale, err := scalePatch(object, nodepool.Change{UID: "u-1", Targets: []nodepool.Target{{Group: "cpu",
 			From: 2, Replicas: 3}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		sync, err := NumGPUs(object, nodepool.NumGPUsChange{UID: "u-1"})
+		sync, err := numGPUsPatch(object, nodepool.NumGPUsChange{UID: "u-1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,23 +158,23 @@ func TestAPatchOfAShardTestsTheTermThatWasReadAndWritesItsOwn(t *testing.T) {
 	sync := nodepool.NumGPUsChange{UID: "u-1", Generation: 7, Term: "heliostat-b.3"}
 	const path = `"path":"/metadata/annotations/heliostat.dev~1shard","value":`
 	for name, test := range map[string]struct{ manifest, test, write string }{
-		"first": {twoGroups, `{"op":"test",` + path + `null}`, `{"op":"add",` + path + `"heliostat-b.3"}`},
+		"first": {twoScaled, `{"op":"test",` + path + `null}`, `{"op":"add",` + path + `"heliostat-b.3"}`},
 		"after another": {
-			strings.Replace(twoGroups, "heliostat.dev/mode", "heliostat.dev/shard: heliostat-a.7, heliostat.dev/mode", 1),
+			strings.Replace(twoScaled, "heliostat.dev/mode", "heliostat.dev/shard: heliostat-a.7, heliostat.dev/mode", 1),
 			`{"op":"test",` + path + `"heliostat-a.7"}`, `{"op":"add",` + path + `"heliostat-b.3"}`,
 		},
 		"without annotations": {
-			strings.Replace(twoGroups, ", annotations: {heliostat.dev/mode: managed}", "", 1),
+			strings.Replace(twoScaled, ", annotations: {heliostat.dev/mode: managed}", "", 1),
 			`{"op":"test","path":"/metadata/annotations","value":null}`,
 			`{"op":"add","path":"/metadata/annotations","value":{"heliostat.dev/shard":"heliostat-b.3"}}`,
 		},
 	} {
 		object := objectOf(t, test.manifest)
-		scale, err := Scale(object, change)
+		scale, err := scalePatch(object, change)
 		if err != nil {
 			t.Fatal(err)
 		}
-		numbers, err := NumGPUs(object, sync)
+		numbers, err := numGPUsPatch(object, sync)
 		if err != nil {
 			t.Fatal(err)
 		}

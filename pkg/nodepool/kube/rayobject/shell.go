@@ -1,29 +1,30 @@
-// Package shell splits the start command of a container into simple commands and their words, as bash does. It must not
-// run anything, or know what the words mean.
-package shell
+package rayobject
 
 import (
 	"regexp"
 	"strings"
 )
 
-// Word is a word of a command. If Unknown is set, the text has an expansion whose value is not known.
-type Word struct {
+// How bash splits the start command of a container into simple commands and their words. Nothing here knows what the
+// words mean.
+
+// shellWord is a word of a command. If Unknown is set, the text has an expansion whose value is not known.
+type shellWord struct {
 	Text    string
 	Unknown bool
 }
 
-// Variables returns the value of a variable, if it is known.
-type Variables func(name string) (value string, known bool)
+// shellVariables returns the value of a variable, if it is known.
+type shellVariables func(name string) (value string, known bool)
 
 // expansion is the start of a text that bash replaces: a variable with or without braces, a command, a parameter.
 var expansion = regexp.MustCompile(`^(\$\w+|\$\{[^}]*\}|\$\([^)]*\)+|\$[@*#?]|` + "`[^`]*`)")
 
-// Commands splits a script into simple commands. It removes quotes, backslashes, comments and redirections, and expands
-// variables that are known: outside of double quotes, their values are split at blanks and keep their quotes. It ends a
-// command at ; & | ( ) and line ends, whatever they mean, so keywords such as if are words.
-func Commands(script string, variables Variables) [][]Word {
-	p := parser{variables: variables}
+// shellCommands splits a script into simple commands. It removes quotes, backslashes, comments and redirections, and
+// expands variables that are known: outside of double quotes, their values are split at blanks and keep their quotes.
+// It ends a command at ; & | ( ) and line ends, whatever they mean, so keywords such as if are words.
+func shellCommands(script string, variables shellVariables) [][]shellWord {
+	p := shellParser{variables: variables}
 	for p.rest = script; p.rest != ""; {
 		p.next()
 	}
@@ -31,17 +32,17 @@ func Commands(script string, variables Variables) [][]Word {
 	return p.commands
 }
 
-type parser struct {
+type shellParser struct {
 	rest      string
-	variables Variables
-	commands  [][]Word
-	command   []Word
-	word      Word
+	variables shellVariables
+	commands  [][]shellWord
+	command   []shellWord
+	word      shellWord
 	// inWord is set within a word, which may be empty, and redirected before the target of a redirection.
 	inWord, redirected bool
 }
 
-func (p *parser) next() {
+func (p *shellParser) next() {
 	c := p.take(1)[0]
 	switch {
 	case c == ' ' || c == '\t':
@@ -53,7 +54,7 @@ func (p *parser) next() {
 		if strings.Trim(p.word.Text, "0123456789") != "" {
 			p.endWord()
 		}
-		p.word, p.inWord, p.redirected = Word{}, false, true
+		p.word, p.inWord, p.redirected = shellWord{}, false, true
 		p.take(len(p.rest) - len(strings.TrimLeft(p.rest, "<>&|")))
 	case strings.IndexByte(";&|()\n", c) >= 0:
 		p.endCommand()
@@ -91,7 +92,7 @@ func (p *parser) next() {
 }
 
 // quoted reads up to the closing quote. Inside double quotes a backslash escapes only $ ` " \ and a line end.
-func (p *parser) quoted() {
+func (p *shellParser) quoted() {
 	p.inWord = true
 	for p.rest != "" {
 		switch c := p.rest[0]; {
@@ -111,7 +112,7 @@ func (p *parser) quoted() {
 }
 
 // expand reads one character, or one expansion. It returns the value of a known variable with known set.
-func (p *parser) expand() (text string, known bool) {
+func (p *shellParser) expand() (text string, known bool) {
 	found := expansion.FindString(p.rest)
 	if found == "" {
 		return p.take(1), false
@@ -124,29 +125,29 @@ func (p *parser) expand() (text string, known bool) {
 	return found, false
 }
 
-func (p *parser) take(n int) string {
+func (p *shellParser) take(n int) string {
 	n = min(n, len(p.rest))
 	text := p.rest[:n]
 	p.rest = p.rest[n:]
 	return text
 }
 
-func (p *parser) add(text string) {
+func (p *shellParser) add(text string) {
 	p.inWord = true
 	p.word.Text += text
 }
 
-func (p *parser) endWord() {
+func (p *shellParser) endWord() {
 	if p.inWord && !p.redirected {
 		p.command = append(p.command, p.word)
 	}
 	if p.inWord {
 		p.redirected = false
 	}
-	p.word, p.inWord = Word{}, false
+	p.word, p.inWord = shellWord{}, false
 }
 
-func (p *parser) endCommand() {
+func (p *shellParser) endCommand() {
 	p.endWord()
 	if len(p.command) > 0 {
 		p.commands = append(p.commands, p.command)
@@ -154,9 +155,9 @@ func (p *parser) endCommand() {
 	p.command, p.redirected = nil, false
 }
 
-// Words returns the words of the first command, without expanding variables.
-func Words(script string) []string {
-	commands := Commands(script, func(string) (string, bool) { return "", false })
+// shellWords returns the words of the first command, without expanding variables.
+func shellWords(script string) []string {
+	commands := shellCommands(script, func(string) (string, bool) { return "", false })
 	if len(commands) == 0 {
 		return nil
 	}

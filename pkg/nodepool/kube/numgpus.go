@@ -1,0 +1,138 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+)
+
+// SyncNumGPUs writes numbers of GPUs into the spec with one guarded JSON patch, all targets or none, and returns the
+// RayCluster's new generation. It reads the object from the API server, because the caches drop managedFields. A
+// *nodepool.SyncRefusal says why they must not be written; the other errors are those of Apply.
+func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
+	defer cancel()
+	object, err := m.getRayCluster(ctx, m.rayClusters, change.Cluster)
+	if err != nil {
+		return 0, err
+	}
+	m.newestSeen.remember(object)
+	cluster := rayobject.DecodeObject(object).Cluster
+	if err := m.writable(ctx, object, time.Time{}); err != nil {
+		return 0, err
+	}
+	if refusal := refuseSync(object.Object, &cluster, change); refusal != nil {
+		return 0, refusal
+	}
+	written, _, err := m.writeAsOwner(ctx, "writing num-gpus to", object, func(term string) ([]byte, error) {
+		change.Term = term
+		return numGPUsPatch(object.Object, change)
+	})
+	if apierrors.IsInvalid(err) {
+		return 0, m.numGPUsConflict(ctx, change, object.GetResourceVersion(), err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return written.GetGeneration(), nil
+}
+
+// numGPUsConflict distinguishes a failed test from a change that the API server rejects, by the version that was
+// tested.
+func (m *Manager) numGPUsConflict(
+	ctx context.Context, change nodepool.NumGPUsChange, version string, invalid error,
+) error {
+	object, err := m.getRayCluster(ctx, m.rayClusters, change.Cluster)
+	if err != nil || object.GetResourceVersion() != version {
+		return invalid
+	}
+	var answer *apierrors.StatusError
+	if !errors.As(invalid, &answer) {
+		return invalid
+	}
+	return fmt.Errorf("writing num-gpus to %s: refused by the API server: %w", change.Cluster, answer)
+}
+
+// refuseSync returns why the current object forbids the change, or nil.
+func refuseSync(object map[string]any, cluster *nodepool.Cluster, change nodepool.NumGPUsChange) *nodepool.SyncRefusal {
+	for _, target := range change.Targets {
+		group, there := cluster.Group(target.Group)
+		if !there {
+			continue // a conflict
+		}
+		if refusal := cluster.SyncRefusal(group); refusal != nil {
+			return refusal
+		}
+	}
+	metadata := rayobject.FieldsOf(object, nil).Object("metadata")
+	if manager := rayobject.AppliedBy(metadata); manager != "" {
+		return &nodepool.SyncRefusal{Code: nodepool.SyncFieldManaged,
+			Why: "the worker groups are applied by " + manager + ", which would overwrite it: set the number there"}
+	}
+	return nil
+}
+
+// numGPUsPatch writes numbers of GPUs as one JSON patch on the RayCluster that was just read. In addition to the guards
+// of every patch it tests the version of the object, because the spec, ownerReferences and managedFields can all forbid
+// the write. It is rare, so a conflict with a status update of the operator costs only a retry.
+//
+//	test    /metadata/uid, /metadata/deletionTimestamp, the annotations freeze and mode, /spec/suspend
+//	test    the label kueue.x-k8s.io/queue-name, /metadata/ownerReferences
+//	test    /metadata/resourceVersion, /metadata/generation
+//	test    /spec/upgradeStrategy
+//	test    /spec/workerGroupSpecs/i/groupName, /rayStartParams and /resources          for each target
+//	test    and add the annotation shard                                               if RayClusters are divided
+//	add     /spec/workerGroupSpecs/i/rayStartParams/num-gpus or /resources/GPU          (replace if it was present)
+func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte, error) {
+	root, err := sameRayCluster(object, change.UID)
+	if err != nil {
+		return nil, err
+	}
+	metadata, spec := root.Object("metadata"), root.Object("spec")
+	if stored := metadata.Int64("generation"); stored != change.Generation {
+		return nil, fmt.Errorf("%w: generation is %d, the numbers were chosen from %d", nodepool.ErrConflict, stored,
+			change.Generation)
+	}
+	patch := append(append(guards(root), fence(root, change.Term)...),
+		operation{"test", "/metadata/resourceVersion", metadata.Get("resourceVersion").Raw()},
+		operation{"test", "/metadata/generation", change.Generation},
+		operation{"test", "/spec/upgradeStrategy", spec.Get("upgradeStrategy").Raw()})
+	groups := spec.Objects("workerGroupSpecs")
+	var writes []operation
+	for _, target := range change.Targets {
+		group, path, err := groupOf(groups, target.Index, target.Group)
+		if err != nil {
+			return nil, err
+		}
+		if field := rayobject.GPUField(group.Texts("resources")); field != target.Field {
+			return nil, fmt.Errorf("%w: the number of group %s belongs in %s now", nodepool.ErrConflict, target.Group,
+				field)
+		}
+		patch = append(patch,
+			operation{"test", path + "/groupName", target.Group},
+			operation{"test", path + "/rayStartParams", group.Get("rayStartParams").Raw()},
+			operation{"test", path + "/resources", group.Get("resources").Raw()})
+		writes = append(writes, numGPUsWrite(group, path, target))
+	}
+	writes = append(writes, annotationSteps(metadata, map[string]string{rayobject.ShardAnnotation: change.Term})...)
+	return json.Marshal(append(patch, writes...))
+}
+
+// numGPUsWrite adds the number, and the map around it if that is absent. All values of both maps are strings.
+func numGPUsWrite(group rayobject.Fields, path string, target nodepool.NumGPUsTarget) operation {
+	section, key, _ := strings.Cut(target.Field, ".")
+	if !group.Has(section) {
+		return operation{"add", path + "/" + section, map[string]any{key: target.GPUs.String()}}
+	}
+	return operation{addOrReplace(group.Object(section), key), path + "/" + section + "/" + escape(key),
+		target.GPUs.String()}
+}
