@@ -42,7 +42,7 @@ var models = []struct {
 // spaces, hyphens or underscores. It returns false for cards without MIG, and for names that several products share.
 // All callers share the returned product and must not change it.
 func ProductOf(model string) (Product, bool) {
-	words := strings.FieldsFunc(strings.ToUpper(model), func(r rune) bool { return r == '-' || r == '_' || r == ' ' })
+	words := wordsOf(model)
 	has := func(word string) bool { return slices.Contains(words, word) }
 	for _, row := range models {
 		if !slices.ContainsFunc(row.words, func(word string) bool { return !has(word) }) &&
@@ -51,4 +51,9 @@ func ProductOf(model string) (Product, bool) {
 		}
 	}
 	return Product{}, false
+}
+
+// wordsOf returns the words of a model's name in upper case.
+func wordsOf(model string) []string {
+	return strings.FieldsFunc(strings.ToUpper(model), func(r rune) bool { return r == '-' || r == '_' || r == ' ' })
 }

@@ -45,8 +45,10 @@ var nodeChecks = []check.Check{
 		"a request for memory never fits"),
 	check.New(string(sharing.SharingUnlabelled), raydemand.Warning, nodeProblem(allocatable, labelSharing),
 		"it is unknown what a pod gets of a card, so requests for memory, compute or isolation do not use the node"),
-	check.New(string(sharing.RegisterUnreadable), raydemand.Error, nodeProblem(hamiRegister, restartHAMi),
-		"HAMi's scheduler takes no cards from this annotation, so the node counts as one without cards"),
+	check.New(string(sharing.RegisterUnreadable), raydemand.Error, nodeProblem(annotations, restartRegister),
+		"what the cards have is unknown: HAMi's scheduler takes none from such an annotation, so that the node "+
+			"counts as one without cards; with Volcano, requests for memory do not use the node, and other pods "+
+			"are tried"),
 	check.New(string(sharing.RegisterContradicted), raydemand.Warning, nodeProblem(hamiRegister, removeRegister),
 		"two device plugins hand out the same cards, or a unit is a card and not the share that the register says"),
 	check.New(string(sharing.AgentSilent), raydemand.Error, nodeProblem(wholeNode, restartHAMi),

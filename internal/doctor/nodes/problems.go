@@ -23,7 +23,11 @@ func nodeProblem(at fieldpath.Path, command func(*inventory.Node) string) check.
 			for _, p := range n.GPUs.Problems {
 				if string(p.Code) == code && !foreign[p.Message] {
 					foreign[p.Message] = p.Code == sharing.ResourceForeign
-					report(check.Occurrence{Object: n.Object, Path: at, Seen: p.Message, Fix: fix.Run(command(n))})
+					path := at
+					if p.Annotation != "" {
+						path = annotations.Key(p.Annotation)
+					}
+					report(check.Occurrence{Object: n.Object, Path: path, Seen: p.Message, Fix: fix.Run(command(n))})
 				}
 			}
 		}
@@ -38,10 +42,11 @@ var (
 	nodeLabels    = fieldpath.NewPath("metadata", "labels")
 	migStateLabel = nodeLabels.Key("nvidia.com/mig.config.state")
 	productLabel  = nodeLabels.Key("nvidia.com/gpu.product")
-	hamiRegister  = fieldpath.NewPath("metadata", "annotations", "hami.io/node-nvidia-register")
-	hamiCordon    = fieldpath.NewPath("metadata", "annotations", "hami.io/device-cordon")
+	annotations   = fieldpath.NewPath("metadata", "annotations")
+	hamiRegister  = annotations.Key("hami.io/node-nvidia-register")
+	hamiCordon    = annotations.Key("hami.io/device-cordon")
 	workloadLabel = nodeLabels.Key("nvidia.com/gpu.workload.config")
-	agentsMessage = fieldpath.NewPath("metadata", "annotations", sharing.AgentAnnotation)
+	agentsMessage = annotations.Key(sharing.AgentAnnotation)
 )
 
 // restartPlugin makes NVIDIA's device plugin read the devices again.
@@ -122,6 +127,14 @@ func restartVolcanoPlugin(n *inventory.Node) string {
 func restartHAMi(n *inventory.Node) string {
 	return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-device-plugin" +
 		" --field-selector " + onNode(n)
+}
+
+// restartRegister restarts the device plugin that writes the register of cards.
+func restartRegister(n *inventory.Node) string {
+	if slices.ContainsFunc(n.GPUs.Problems, sharing.Problem.ByHAMi) {
+		return restartHAMi(n)
+	}
+	return restartVolcanoPlugin(n)
 }
 
 func removeRegister(n *inventory.Node) string {

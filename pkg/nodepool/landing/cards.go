@@ -20,6 +20,8 @@ type cardLayout struct {
 	// unit is the MiB of one unit of memory of HAMi and Volcano; 0 if it is unknown. parts are what requests take.
 	unit  int64
 	parts []Part
+	// own are the cards if they differ.
+	own []sharing.Card
 }
 
 // placementLabel is how ACK chooses among the cards of a node (ACK documentation, GPU sharing).
@@ -39,6 +41,11 @@ func layoutOf(node *Node, gpus *sharing.GPUs, healthy bool) (cardLayout, bool) {
 		return cardLayout{}, false
 	}
 	l := cardLayout{cards: *cards}
+	if gpus.Differ() {
+		l.own = slices.DeleteFunc(slices.Clone(gpus.PerCard), func(c sharing.Card) bool {
+			return healthy && c.Healthy != nil && !*c.Healthy
+		})
+	}
 	switch gpus.Kind {
 	case gpuinfo.GPUMemory:
 		for _, name := range slices.Sorted(maps.Keys(gpus.UnitsPerCard)) {
@@ -123,13 +130,35 @@ func (l cardLayout) empty() cardsOf {
 	if l.cards == 0 {
 		return cardsOf{}
 	}
+	if l.own != nil {
+		empty := cardsOf{order: l.order}
+		for i := range l.own {
+			empty.cards = append(empty.cards, l.like(&l.own[i]).each())
+		}
+		return empty
+	}
 	card := l.each()
 	card.Count = l.cards
 	return cardsOf{[]Card{card}, l.order}
 }
 
+// like is the layout of one card: those of a node may differ.
+func (l cardLayout) like(own *sharing.Card) cardLayout {
+	if l.memory != gpuinfo.HAMiMemory && l.memory != gpuinfo.VolcanoMemory {
+		return l
+	}
+	if total := l.inUnits(own.MemoryMiB); total != nil {
+		l.total = *total
+	}
+	if own.Shares > 0 {
+		l.slots = own.Shares
+	}
+	return l
+}
+
 // left returns what pods leave of one card.
 func (l cardLayout) left(used *sharing.Card) Card {
+	l = l.like(used)
 	card := l.each()
 	lower := func(have **int64, free *int64) {
 		if free == nil {
@@ -146,9 +175,6 @@ func (l cardLayout) left(used *sharing.Card) Card {
 		if l.slots > 0 && used.FreeUnits != nil {
 			card.Slots = whole(min(*used.FreeUnits, l.slots))
 			card.Used = *used.FreeUnits < l.slots
-		}
-		if total := l.inUnits(used.MemoryMiB); total != nil {
-			card.Total = *total // cards of a node may differ
 		}
 	}
 	lower(&card.Memory, free)

@@ -51,6 +51,44 @@ func TestCardsThatAreNotWellLowerWhatANodeHoldsAndNotWhatANewOneDoes(t *testing.
 	}
 }
 
+func TestCardsOfANodeThatDifferCountEachForItself(t *testing.T) {
+	of := func(register string, memory int) landing.Node {
+		units := quantities("volcano.sh/vgpu-number", 16, "volcano.sh/vgpu-memory", memory, "volcano.sh/vgpu-cores", 200)
+		n := gpuNode("n", units, "")
+		read := sharing.Reader{}.Read(sharing.NodeObject{Allocatable: units, Capacity: units, Pods: []sharing.Pod{},
+			Annotations: map[string]string{"volcano.sh/node-vgpu-register": register}})
+		n.Pool, n.GPUs = "a", &read
+		n.Use = &landing.Use{Cards: read.PerCard}
+		return n
+	}
+	inMiB := of("GPU-b,4,24576,NVIDIA-NVIDIA A30,true,hami-core:GPU-a,12,81920,NVIDIA-NVIDIA A100-SXM4-80GB,true,hami-core:", 106496)
+	ill := of("GPU-b,4,24576,NVIDIA-NVIDIA A30,true,hami-core:GPU-a,12,81920,NVIDIA-NVIDIA A100-SXM4-80GB,false,hami-core:", 106496)
+	unreadable := of("GPU-b,4,24576,NVIDIA-NVIDIA A30:", 106496)
+	request := func(cards, memory int) landing.PodShape {
+		return asking(quantities("volcano.sh/vgpu-number", cards, "volcano.sh/vgpu-memory", memory))
+	}
+	for _, test := range []struct {
+		name  string
+		shape landing.PodShape
+		node  landing.Node
+		room  string
+	}{
+		{"only the large card holds it, twice", request(1, 30000), inMiB, "a 2/2 +1 +2"},
+		{"each card has its own number of shares", request(1, 4096), inMiB, "a 16/16 +1 +16"},
+		{"a part of both", request(2, 10000), inMiB, "a 2/2 +1 +2"},
+		{"the large card is not well", request(1, 30000), ill, "a 2/0 +1 +2"},
+		{"a register that cannot be read bounds no card", request(1, 30000), unreadable, "a 3/3 +1 +3"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			nodes := []landing.Node{test.node}
+			rooms := landing.Rooms(nodes, landing.Config{Pools: []landing.Spec{{Name: "a", MaxNodes: new(int64(2))}}}, nil)
+			if diff := cmp.Diff(test.room, roomText((&landing.Judge{Rooms: rooms, Places: nodes}).Of(&test.shape).Pods)); diff != "" {
+				t.Errorf("room (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestACardThatIsNotWellIsNoneToCut(t *testing.T) {
 	read := sharing.Reader{}.Read(sharing.NodeObject{
 		Labels:      labels("nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=2"),

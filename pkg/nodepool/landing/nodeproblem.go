@@ -28,9 +28,13 @@ func NodeProblem(node string, problem sharing.Problem) (f raydemand.Finding, mat
 			"use the node"
 		f.Fix = "run GPU feature discovery, which labels shared and partitioned cards, or name the kind with --resource"
 	case sharing.RegisterUnreadable:
-		f.Field = "metadata.annotations[hami.io/node-nvidia-register]"
+		f.Field = "metadata.annotations[" + problem.Annotation + "]"
 		f.Why = "HAMi's scheduler takes no cards from this annotation, so the plan counts them as not there"
-		f.Fix = "restart HAMi's device plugin on the node, which writes the annotation again"
+		if !problem.ByHAMi() {
+			f.Why = "it is unknown what the cards have, so requests for memory do not use the node, and other pods " +
+				"are tried there"
+		}
+		f.Fix = "restart the device plugin on the node, which writes the annotation again"
 	case sharing.RegisterContradicted:
 		f.Field = "status.allocatable[" + gpuinfo.NvidiaGPU + "]"
 		f.Why = "it is unknown whether a unit is a card or a share, so requests for memory, compute or isolation do " +

@@ -34,17 +34,17 @@ func cappedProduct(a, b int64) int64 {
 // PodsOn returns how many pods of this shape the node would hold if it were empty: by what it reports for pods and has
 // on healthy cards, and for parts of cards card by card. It ignores whether they may be scheduled there.
 func (p *PodShape) PodsOn(node *Node) int64 {
-	return p.podsOn(node, node.Usable, (*sharing.GPUs).HealthyCards)
+	return p.podsOn(node, node.Usable, true)
 }
 
 // podsOnNew is PodsOn for a new node like this one, whose cards are healthy.
 func (p *PodShape) podsOnNew(node *Node) int64 {
 	announced := func(name string) raydemand.Amount { return node.Allocatable[name] }
-	return p.podsOn(node, announced, func(gpus *sharing.GPUs) *int64 { return gpus.Cards })
+	return p.podsOn(node, announced, false)
 }
 
-func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount,
-	cardsOf func(*sharing.GPUs) *int64) int64 {
+// podsOn counts pods by what a node has of each resource, on its healthy cards or on all.
+func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount, healthy bool) int64 {
 	n := int64(Unbounded)
 	if pods, known := node.Allocatable["pods"]; known {
 		n = WholeUnits(pods)
@@ -61,27 +61,54 @@ func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount
 	}
 	gpus := ReadNode(sharing.Reader{}, node)
 	ask, asks := p.cardRequestOn(&gpus)
-	cards := cardsOf(&gpus)
+	cards := gpus.Cards
+	if healthy {
+		cards = gpus.HealthyCards()
+	}
 	if !asks || gpus.Kind != ask.kind || cards == nil {
 		return n
 	}
 	if ask.memory == 0 && p.Requests[gpuinfo.HAMiMemoryPercentage] > 0 {
 		return n
 	}
-	room := ask.emptyRoom(gpus)
+	if gpus.Differ() {
+		return min(n, ask.podsOverDiffering(&gpus, healthy))
+	}
+	largest, known := gpus.LargestCard(ask.resource)
+	room := ask.emptyRoom(&gpus, largest, known)
 	if apart := ask.apartOn(&gpus); apart < ask.cards && *cards >= apart && room < Unbounded {
 		return min(n, cappedProduct(*cards, room)/ask.cards)
 	}
 	return min(n, podsOverAlike(*cards, room, ask.cards))
 }
 
-// emptyRoom returns how often the card's part of a pod fits on one empty and healthy card of a node; the cards of a
-// node are alike. Unknown amounts limit nothing.
-func (a cardRequest) emptyRoom(gpus sharing.GPUs) int64 {
+// podsOverDiffering returns how many pods fit on the cards of a node, healthy ones or all, if they were empty.
+func (a cardRequest) podsOverDiffering(gpus *sharing.GPUs, healthy bool) int64 {
+	unit, known := gpus.MemoryUnit(a.resource)
+	var list []places
+	for i := range gpus.PerCard {
+		card := &gpus.PerCard[i]
+		if healthy && card.Healthy != nil && !*card.Healthy {
+			continue
+		}
+		memory := int64(0)
+		if card.MemoryMiB != nil {
+			memory = *card.MemoryMiB / unit
+		}
+		if room := a.emptyRoom(gpus, memory, known && card.MemoryMiB != nil); room > 0 {
+			list = append(list, places{1, min(room, card.Shares)})
+		}
+	}
+	return roomFor(list, a.cards, mostOverCards)
+}
+
+// emptyRoom returns how often the card's part of a pod fits on one empty and healthy card of a node that has so much
+// memory. Unknown amounts limit nothing.
+func (a cardRequest) emptyRoom(gpus *sharing.GPUs, largest int64, known bool) int64 {
 	times := int64(Unbounded)
 	unit, _ := gpus.MemoryUnit(a.resource)
 	profile, cut := gpus.Holding(a.memory * unit)
-	switch largest, known := gpus.LargestCard(a.resource); {
+	switch {
 	case cut:
 		times = gpus.InstancesPerCard(profile)
 	case a.memory == 0:

@@ -22,6 +22,8 @@ type Card struct {
 	// FreeUnits is what is free in the node's units: memory units of gpu-mem, shares of HAMi and Volcano, percent of a
 	// card's memory of Koordinator, 1 or 0 for a whole card.
 	FreeUnits *int64 `json:"freeUnits"`
+	// Shares is into how many shares HAMi or Volcano may split the card; 0 if neither does.
+	Shares int64 `json:"shares,omitempty"`
 	// FreeCores is in percent of the card's multiprocessors, if they can be requested.
 	FreeCores *int64 `json:"freeCores"`
 	// Instances are the card's MIG instances, empty if it has none.

@@ -72,21 +72,25 @@ func hamiLine(fields []string, position int) (device hamiDevice, err error) {
 	return device, device.check()
 }
 
-// registeredModel returns the model of the first card that HAMi or Volcano registers. HAMi before 2.9 and Volcano put
-// NVIDIA- before a name that begins with NVIDIA.
+// registeredModel returns the model of the cards that HAMi or Volcano registers, empty if they are of several.
 func registeredModel(node NodeObject) string {
 	devices, err := hamiDevices(node.Annotations[hamiRegister])
 	if err == nil && len(devices) == 0 {
 		devices, err = volcanoDevices(node.Annotations[volcanoRegister])
 	}
-	if err != nil || len(devices) == 0 {
+	several := func(d hamiDevice) bool { return d.Type != devices[0].Type }
+	if err != nil || len(devices) == 0 || slices.ContainsFunc(devices, several) {
 		return ""
 	}
-	model := devices[0].Type
-	if rest, doubled := strings.CutPrefix(model, "NVIDIA-"); doubled && strings.HasPrefix(rest, "NVIDIA") {
+	return devices[0].model()
+}
+
+// model returns the model of the card. HAMi before 2.9 and Volcano put NVIDIA- before a name that begins with NVIDIA.
+func (d *hamiDevice) model() string {
+	if rest, doubled := strings.CutPrefix(d.Type, "NVIDIA-"); doubled && strings.HasPrefix(rest, "NVIDIA") {
 		return rest
 	}
-	return model
+	return d.Type
 }
 
 // readHAMi recognizes HAMi by what its agent registers, or by the label that starts the agent together with more
@@ -104,12 +108,8 @@ func (r *reading) readHAMi() bool {
 	r.hamiSilent()
 	devices, err := hamiDevices(register)
 	if err != nil || len(devices) == 0 {
-		why := "it names no card"
-		if err != nil {
-			why = err.Error()
-		}
 		r.unregistered = true
-		r.problem(RegisterUnreadable, fmt.Sprintf("HAMi's scheduler takes no cards from %s: %s", hamiRegister, why))
+		r.unreadable(hamiRegister, "HAMi's scheduler takes no cards from it", err)
 		return r.is(gpuinfo.VGPU, gpuinfo.UnknownIsolation)
 	}
 	r.cards(int64(len(devices)))
@@ -195,9 +195,9 @@ func (r *reading) hamiMemory(devices []hamiDevice) {
 		if !device.Health {
 			r.problem(DeviceUnhealthy, fmt.Sprintf("HAMi reports card %d of %s as unhealthy", i, hamiRegister))
 		}
-		if most := int64(r.product.GB) * 1024; r.productKnown && device.Memory > most {
-			r.problem(MemoryOvercommitted, fmt.Sprintf("HAMi registers %d MiB of a %s, which has at most %d MiB",
-				device.Memory, r.product.Name, most))
+		if most := int64(gpuinfo.MemoryOf(device.Type)); most > 0 && device.Memory > most {
+			r.problem(MemoryOvercommitted, fmt.Sprintf("HAMi registers %d MiB of %s, which has at most %d MiB",
+				device.Memory, device.model(), most))
 			same = false
 		}
 	}

@@ -31,6 +31,32 @@ func (r *reading) readHealthy() {
 	}
 }
 
+// healthyShares adds up what healthy cards that differ offer of a resource of HAMi or Volcano.
+func (r *reading) healthyShares(name string, role gpuinfo.Role) (units int64) {
+	unit, _ := r.gpus.MemoryUnit(name)
+	for _, card := range r.gpus.PerCard {
+		switch {
+		case !card.usable():
+		case role == gpuinfo.Devices:
+			units += card.Shares
+		case role == gpuinfo.Cores:
+			units += 100
+		case card.MemoryMiB != nil:
+			units += *card.MemoryMiB / unit
+		}
+	}
+	return units
+}
+
+// Differ reports whether the cards of a node of HAMi or Volcano have different memory or numbers of shares.
+func (n GPUs) Differ() bool {
+	return n.Kind == gpuinfo.VGPU && slices.ContainsFunc(n.PerCard, func(c Card) bool {
+		first := n.PerCard[0]
+		return c.Shares != first.Shares || c.MemoryMiB != nil && first.MemoryMiB != nil &&
+			*c.MemoryMiB != *first.MemoryMiB
+	})
+}
+
 // allCards counts the cards by the label or by the list of cards, which is always complete.
 func (r *reading) allCards() int64 {
 	listed := int64(len(r.gpus.PerCard))
@@ -57,7 +83,10 @@ func (r *reading) healthyUnits(name string, healthy int64) (units int64, known b
 		return 100 * healthy, true
 	case kind == gpuinfo.VGPU &&
 		(resource.Role == gpuinfo.Devices || resource.Role == gpuinfo.Memory || resource.Role == gpuinfo.Cores):
-		// All cards have equally many shares. Capacity includes healthy and unhealthy cards.
+		if r.gpus.Differ() {
+			return r.healthyShares(name, resource.Role), true
+		}
+		// Equal cards have equally many shares. Capacity includes healthy and unhealthy cards.
 		return max(r.node.Capacity[name], r.gpus.Units[name]) / r.allCards() * healthy, true
 	case resource.Role != gpuinfo.Devices:
 		return 0, false

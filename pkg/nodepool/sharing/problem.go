@@ -13,10 +13,15 @@ import (
 type Problem struct {
 	Code    ProblemCode
 	Message string
+	// Annotation is the one that is invalid, of RegisterUnreadable; empty for other problems.
+	Annotation string
 }
 
 // MarshalText returns the code, a colon and the message.
 func (p Problem) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// ByHAMi reports whether the problem is a register that HAMi's scheduler cannot read either.
+func (p Problem) ByHAMi() bool { return p.Code == RegisterUnreadable && p.Annotation == hamiRegister }
 
 func (p Problem) String() string { return string(p.Code) + ": " + p.Message }
 
@@ -53,7 +58,7 @@ const (
 	MemoryMissing       ProblemCode = "memory-missing"
 	// UnitUnknown: what is announced of memory is neither that of the cards nor a whole part of it.
 	UnitUnknown ProblemCode = "memory-unit-unknown"
-	// RegisterUnreadable: what HAMi's agent registers about the cards is invalid or names none, so that HAMi's
+	// RegisterUnreadable: what the agent of HAMi or Volcano registers about the cards is invalid or names none. HAMi's
 	// scheduler takes no cards from it.
 	RegisterUnreadable ProblemCode = "register-unreadable"
 	// RegisterContradicted: HAMi registers other shares than the node announces, so two agents use one name.

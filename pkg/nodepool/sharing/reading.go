@@ -96,7 +96,7 @@ func mostOf(key string) int64 {
 }
 
 func (r *reading) problem(code ProblemCode, message string) {
-	if p := (Problem{code, message}); !slices.Contains(r.gpus.Problems, p) {
+	if p := (Problem{Code: code, Message: message}); !slices.Contains(r.gpus.Problems, p) {
 		r.gpus.Problems = append(r.gpus.Problems, p)
 	}
 }

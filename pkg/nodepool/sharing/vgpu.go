@@ -186,8 +186,9 @@ func vgpuShare(entry string) (card string, s Share, ok bool) {
 // cards, with the identities that the records of its pods name.
 func (r *reading) unregisteredCards() []Card {
 	count, memory, known := r.alikeCards()
-	if r.gpus.Kind != gpuinfo.VGPU || r.node.Pods == nil || !known ||
-		r.node.Annotations[hamiRegister]+r.node.Annotations[volcanoRegister] != "" {
+	_, registered := r.node.Annotations[volcanoRegister]
+	if r.gpus.Kind != gpuinfo.VGPU || r.node.Pods == nil || !known || registered ||
+		r.node.Annotations[hamiRegister] != "" {
 		return nil
 	}
 	scheduler := HAMi
@@ -240,7 +241,8 @@ func (r *reading) vgpuCards(scheduler VGPUScheduler, devices []hamiDevice) []Car
 	for i := range devices {
 		d := &devices[i]
 		r.physical(d)
-		card := Card{Index: &d.Index, Healthy: &d.Health, Source: scheduler.Name, Model: d.Type, Mode: d.Mode}
+		card := Card{Index: &d.Index, Healthy: &d.Health, Source: scheduler.Name, Model: d.Type, Mode: d.Mode,
+			Shares: d.Count}
 		if d.Memory > 0 {
 			card.MemoryMiB = &d.Memory
 		}
@@ -293,35 +295,76 @@ func vgpuIsolation(devices []hamiDevice) gpuinfo.Isolation {
 	return gpuinfo.Hardware
 }
 
-// vgpuUnit returns the MiB of one unit of memory of which each card has this many. A plugin that is configured to count
-// in larger units divides a card's memory by its factor (docs/reference/facts.md#memory-units). It is 1 if nothing
-// shows the memory of a card, or if a card has no less than it should, and 0 if no factor explains the difference.
-func (r *reading) vgpuUnit(resource string, perCard int64) int64 {
-	card, measured := r.gfdMemory()
-	if !measured && r.gpus.CardMemoryMiB != nil {
-		card = *r.gpus.CardMemoryMiB
+// leastMiB is less than the memory of any card that is shared.
+const leastMiB = 2048
+
+// vgpuUnit returns the MiB of one unit of memory, of which each of these cards has so many. A plugin that is configured
+// to count in larger units divides the memory of every card by one factor (docs/reference/facts.md#memory-units). It is
+// 1 if the cards have no less than they should, and 0 if no factor, or not the same one, explains what they have.
+func (r *reading) vgpuUnit(resource string, devices ...hamiDevice) int64 {
+	unit := int64(0)
+	for i := range devices {
+		card, units := r.memoryOf(&devices[i], alike(devices)), devices[i].Memory
+		factor, found := factorOf(card, units)
+		switch {
+		case found && (unit == 0 || unit == factor):
+			unit = factor
+		case found && card == 0:
+		case found:
+			r.problem(UnitUnknown, fmt.Sprintf("%s is %d for a card of %d MiB, a factor of %d, and others have a "+
+				"factor of %d: it is unknown how much memory a unit is", resource, units, card, factor, unit))
+			return 0
+		default:
+			why := fmt.Sprintf("for each card of %d MiB, and no whole factor explains it", card)
+			if card == 0 {
+				why = "for a card, fewer than any card has MiB, and nothing shows what this one has"
+			}
+			r.problem(UnitUnknown, fmt.Sprintf("%s is %d %s: it is unknown how much memory a unit is", resource,
+				units, why))
+			return 0
+		}
 	}
-	if card == 0 && r.productKnown {
-		card = int64(r.product.GB) * 1024
+	return max(unit, 1)
+}
+
+// memoryOf returns the MiB of a card by the labels of its node, if its cards are alike, or by its model; 0 if neither
+// shows it.
+func (r *reading) memoryOf(d *hamiDevice, alike bool) int64 {
+	if measured, ok := r.gfdMemory(); ok && alike {
+		return measured
 	}
-	unit, found := factorOf(card, perCard)
-	if !found {
-		r.problem(UnitUnknown, fmt.Sprintf("%s is %d for each card of %d MiB, and no whole factor explains it: it is "+
-			"unknown how much memory a unit is", resource, perCard, card))
+	if r.gpus.CardMemoryMiB != nil && alike {
+		return *r.gpus.CardMemoryMiB
 	}
-	return unit
+	if d.Type == "" && r.gpus.Product != nil {
+		return int64(gpuinfo.MemoryOf(*r.gpus.Product))
+	}
+	return int64(gpuinfo.MemoryOf(d.Type))
+}
+
+// alike reports whether cards are of one model with the same memory and number of shares.
+func alike(devices []hamiDevice) bool {
+	return !slices.ContainsFunc(devices, func(d hamiDevice) bool {
+		first := &devices[0]
+		return d.Type != first.Type || d.Memory != first.Memory || d.Count != first.Count
+	})
 }
 
 // factorOf returns the factor by which a card's memory was divided; false if none explains the units, or several do.
-// The memory that labels and tables show can be up to a twentieth more than what the driver reports.
+// The memory that labels and tables show can be up to a tenth more than what the driver reports, mostly less. If
+// nothing shows it, units that are too few for a card in MiB prove a factor, and not which.
 func factorOf(card, units int64) (factor int64, found bool) {
-	if card <= 0 || units <= 0 || 10*units >= 9*card {
+	if card <= 0 {
+		return 1, units <= 0 || units >= leastMiB
+	}
+	if units <= 0 || 10*units >= 9*card {
 		return 1, true
 	}
 	most := card / units
-	exactly, nearly := card/(units+1), (19*card/20-1)/units
-	if most-exactly == 1 || most-nearly == 1 {
-		return most, true
+	for _, least := range []int64{card / (units + 1), (19*card/20 - 1) / units, (9*card/10 - 1) / units} {
+		if most-least == 1 {
+			return most, true
+		}
 	}
 	return 0, false
 }

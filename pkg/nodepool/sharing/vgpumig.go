@@ -59,17 +59,18 @@ func (p registeredProfile) check() error {
 }
 
 // offeredProfiles returns the profiles into which all of the cards are cut on request: those in the register or, with
-// HAMi before 2.10 and with Volcano, those of the product that HAMi's chart configures.
+// HAMi before 2.10 and with Volcano, those of the product that HAMi's chart configures; nil if the cards are not alike.
 func (r *reading) offeredProfiles(devices []hamiDevice) (offered []OfferedProfile) {
-	if vgpuIsolation(devices) != gpuinfo.Hardware {
+	if vgpuIsolation(devices) != gpuinfo.Hardware || !alike(devices) {
 		return nil
 	}
+	product, known := gpuinfo.ProductOf(devices[0].model())
 	list, slicesOfCard := devices[0].MIGProfiles, int64(7)
-	if r.productKnown {
-		slicesOfCard = int64(r.product.Slices)
+	if known {
+		slicesOfCard = int64(product.Slices)
 	}
 	if len(list) == 0 {
-		list = chartProfiles(r.product)
+		list = chartProfiles(product)
 	}
 	for _, p := range list {
 		offered = append(offered, OfferedProfile{p.Name, p.Memory, min(100*p.Slices/slicesOfCard, 100)})
@@ -138,8 +139,8 @@ func (r *reading) physical(d *hamiDevice) {
 		return
 	}
 	d.Cores = 100
-	if r.productKnown {
-		d.Memory = min(d.Memory, int64(r.product.GB)*1024)
+	if most := int64(gpuinfo.MemoryOf(d.model())); most > 0 {
+		d.Memory = min(d.Memory, most)
 	}
 }
 

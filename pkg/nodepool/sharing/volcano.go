@@ -8,15 +8,16 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// readVolcano recognizes Volcano's vGPU plugin. Memory is a sum over the cards; a request must fit on one of them.
+// readVolcano recognizes Volcano's vGPU plugin. Memory is a sum over the cards; a request must fit on one of them. If
+// the register cannot be read, a later release may have written it: its scheduler can still read it, and what the cards
+// have is unknown.
 func (r *reading) readVolcano() bool {
 	if r.devices[gpuinfo.VolcanoNumber] == 0 {
 		return false
 	}
-	devices, err := volcanoDevices(r.node.Annotations[volcanoRegister])
-	if err != nil {
-		r.problem(LabelUnreadable, err.Error())
-	}
+	register, registered := r.node.Annotations[volcanoRegister]
+	devices, err := volcanoDevices(register)
+	unreadable := err != nil || registered && len(devices) == 0
 	if cores := r.gpus.Units[gpuinfo.VolcanoCores]; r.gpus.Cards == nil && cores > 0 && cores%100 == 0 {
 		r.cards(cores / 100)
 	}
@@ -28,18 +29,36 @@ func (r *reading) readVolcano() bool {
 		r.problem(MemoryMissing,
 			gpuinfo.VolcanoMemory+" is 0, so no request for memory fits; large cards need the plugin's memory factor")
 	}
-	if memory > 0 {
+	if unreadable {
+		r.unreadable(volcanoRegister, "what the cards have is unknown, and how much memory a unit is", err)
+		return r.is(gpuinfo.VGPU, gpuinfo.UnknownIsolation)
+	}
+	if memory > 0 && alike(devices) {
 		r.perCard(gpuinfo.VolcanoMemory, memory)
 		r.unitPerCard(gpuinfo.VolcanoMemory)
+	} else if memory > 0 {
+		r.memory(gpuinfo.VolcanoMemory, r.vgpuUnit(gpuinfo.VolcanoMemory, devices...))
 	}
 	r.gpus.Profiles = r.offeredProfiles(devices)
 	return r.is(gpuinfo.VGPU, vgpuIsolation(devices))
 }
 
-// unitPerCard finds the unit of a memory resource, and with it the memory of a card.
+// unreadable reports a register of cards that is invalid or, without an error, names none, and what follows.
+func (r *reading) unreadable(register, effect string, err error) {
+	why := "reading " + register + ": it names no card"
+	if err != nil {
+		why = err.Error()
+	}
+	r.gpus.Problems = append(r.gpus.Problems, Problem{RegisterUnreadable, why + ": " + effect, register})
+}
+
+// unitPerCard finds the unit of a memory resource on cards that are alike, and with it the memory of a card.
 func (r *reading) unitPerCard(resource string) {
 	perCard := r.gpus.UnitsPerCard[resource]
-	unit := r.vgpuUnit(resource, perCard)
+	if perCard == 0 && r.memoryOf(&hamiDevice{}, true) > 0 {
+		return // It is unknown of how many cards the sum is.
+	}
+	unit := r.vgpuUnit(resource, hamiDevice{Memory: perCard})
 	r.memory(resource, unit)
 	if memory := perCard * unit; r.gpus.CardMemoryMiB == nil && memory > 0 {
 		r.gpus.CardMemoryMiB = &memory
@@ -81,7 +100,7 @@ func (r *reading) volcanoCards() []Card {
 	}
 	unit := r.gpus.MemoryMiB[gpuinfo.VolcanoMemory]
 	if r.gpus.Units[gpuinfo.VolcanoMemory] == 0 {
-		unit = r.vgpuUnit(gpuinfo.VolcanoMemory, devices[0].Memory)
+		unit = r.vgpuUnit(gpuinfo.VolcanoMemory, devices...)
 	}
 	for i := range devices {
 		devices[i].Memory *= unit
@@ -92,6 +111,10 @@ func (r *reading) volcanoCards() []Card {
 // volcanoDevices reads Volcano's register: UUID,count,memory,type,health,mode for each card, ending in a colon
 // (volcano, pkg/scheduler/api/devices/nvidia/vgpu). Memory is in units of volcano.sh/vgpu-memory.
 func volcanoDevices(register string) (devices []hamiDevice, err error) {
+	if strings.HasPrefix(register, "[") || strings.HasPrefix(register, "{") {
+		return nil, fmt.Errorf("reading %s: it is JSON: want UUID,count,memory,type,health,mode: for each card",
+			volcanoRegister)
+	}
 	for entry := range strings.SplitSeq(register, ":") {
 		if !strings.Contains(entry, ",") {
 			continue
