@@ -90,7 +90,7 @@ func TestDemandInTurnsHasOneEvent(t *testing.T) {
 	}
 }
 
-// manyShapes makes requests that no class joins, each for a resource of the first group.
+// manyShapes makes requests that each ask for a resource of their own of the first group.
 func (w *world) manyShapes() {
 	for i := range planbudget.HeavyShapes {
 		name := fmt.Sprintf("custom-%03d", i)

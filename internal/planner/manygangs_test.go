@@ -19,7 +19,7 @@ func TestOfVeryManyDifferentGangsTheRestHasItsTurnLater(t *testing.T) {
 	if got := len(plan.InfeasibleGangRequests); got != 50 {
 		t.Fatalf("%d gangs are not served, want 50", got)
 	}
-	if got := plan.InfeasibleGangRequests[0].Reason; got.Code != model.TooMany || !strings.Contains(got.Message, "more different gangs than the 2000") {
+	if got := plan.InfeasibleGangRequests[0].Reason; got.Code != model.TooMany || !strings.Contains(got.Message, "bundles of gangs than the 2000") {
 		t.Errorf("the reason is %v", got)
 	}
 	served := map[string]bool{}

@@ -17,8 +17,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// noJoining are requests that no class joins, because each requests a resource of its own.
-func noJoining(from, count int) (requests []raydemand.Request) {
+// ownResources are requests that each request a resource of their own.
+func ownResources(from, count int) (requests []raydemand.Request) {
 	for i := range count {
 		requests = append(requests, raydemand.Request{Count: 1, Bundle: raydemand.Bundle{fmt.Sprintf("custom-%04d", from+i): raydemand.One}})
 	}
@@ -68,9 +68,9 @@ func TestAllDemandHasItsTurn(t *testing.T) {
 	for seed := range uint64(8) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		count := 100 + random.IntN(300)
-		stays := noJoining(0, count)
+		stays := ownResources(0, count)
 		gangs := differentGangs(random.IntN(60))
-		all := oneGroup(noJoining(0, 2000), 0)
+		all := oneGroup(ownResources(0, 2000), 0)
 		missing := map[string]bool{}
 		for _, r := range stays {
 			missing[Describe(r)] = true
@@ -80,7 +80,7 @@ func TestAllDemandHasItsTurn(t *testing.T) {
 		}
 		s, fewest := all, count
 		for cycle := 1; len(missing) > 0; cycle++ {
-			s.Requests = append(noJoining(1000+random.IntN(900), random.IntN(100)), stays...)
+			s.Requests = append(ownResources(1000+random.IntN(900), random.IntN(100)), stays...)
 			s.Gangs = gangs
 			random.Shuffle(len(s.Requests), func(i, k int) { s.Requests[i], s.Requests[k] = s.Requests[k], s.Requests[i] })
 			plan := Compute(s, little)
@@ -102,8 +102,8 @@ func TestAllDemandHasItsTurn(t *testing.T) {
 
 // TestAllKindsOfDemandHaveTheirTurn although they share each plan.
 func TestAllKindsOfDemandHaveTheirTurn(t *testing.T) {
-	s := oneGroup(noJoining(0, 600), 0)
-	s.Requests, s.Constraint, s.KeptResources = noJoining(0, 200), noJoining(200, 200), noJoining(400, 200)
+	s := oneGroup(ownResources(0, 600), 0)
+	s.Requests, s.Constraint, s.KeptResources = ownResources(0, 200), ownResources(200, 200), ownResources(400, 200)
 	s.Gangs = differentGangs(60)
 	missing := takenOn(s, Plan{})
 	for _, r := range append(slices.Clone(s.Constraint), s.KeptResources...) {
@@ -129,7 +129,7 @@ func TestAllKindsOfDemandHaveTheirTurn(t *testing.T) {
 
 // TestAPlanInTurnsRepeatsFromItsFile: the turn and the budget are part of the snapshot.
 func TestAPlanInTurnsRepeatsFromItsFile(t *testing.T) {
-	s := oneGroup(noJoining(0, 300), 5)
+	s := oneGroup(ownResources(0, 300), 5)
 	s.Turn, s.Policy = "8000000000000000", little
 	plan := Compute(s, s.Policy)
 	text, err := json.Marshal(s)
@@ -160,7 +160,7 @@ func idleNodes(s *Snapshot, resources ...raydemand.Bundle) {
 
 // TestWhatIsNotPlannedKeepsTheWorkersThatItCouldUse, and no others.
 func TestWhatIsNotPlannedKeepsTheWorkersThatItCouldUse(t *testing.T) {
-	s := oneGroup(noJoining(0, 300), 5)
+	s := oneGroup(ownResources(0, 300), 5)
 	whole := s.Groups[0].Resources
 	idleNodes(&s, whole, raydemand.Bundle{"CPU": raydemand.Whole(8)})
 	var stopped []string
@@ -171,13 +171,18 @@ func TestWhatIsNotPlannedKeepsTheWorkersThatItCouldUse(t *testing.T) {
 		t.Errorf("stops (-want +got): %s", diff)
 	}
 	s.Nodes = nil
-	for _, u := range Compute(s, little).InfeasibleRequests {
+	gangs := s
+	gangs.Requests = nil
+	for i, r := range s.Requests {
+		gangs.Gangs = append(gangs.Gangs, raydemand.Gang{ID: fmt.Sprint("g", i), Strategy: raydemand.Pack, Bundles: []raydemand.Bundle{r.Bundle}})
+	}
+	for _, u := range Compute(gangs, little).InfeasibleGangRequests {
 		if u.Reason.Code == model.TooMany {
-			idleNodes(&s, u.Bundle)
+			idleNodes(&gangs, u.Bundles[0])
 			break
 		}
 	}
-	plan := Compute(s, little)
+	plan := Compute(gangs, little)
 	if len(plan.Terminate) > 0 || !strings.Contains(fmt.Sprint(plan.Groups[0].Reasons), "too much demand waits for one plan") {
 		t.Errorf("stops %v for the reasons %v", plan.Terminate, plan.Groups[0].Reasons)
 	}
@@ -190,9 +195,15 @@ func TestWhatIsNotPlannedKeepsTheWorkersThatItCouldUse(t *testing.T) {
 
 // TestAGroupSaysThatDemandWaitsForItsTurn although the plan launches nothing of it.
 func TestAGroupSaysThatDemandWaitsForItsTurn(t *testing.T) {
-	s := oneGroup(noJoining(0, 300), 5)
+	s := oneGroup(ownResources(0, 300), 5)
 	s.Groups = append(s.Groups, Group{Name: "other", Max: 5, NumOfHosts: 1, Resources: raydemand.Bundle{"CPU": raydemand.One}})
-	s.Nodes = []Node{{Pod: "way", Group: "g", State: Pending}}
+	room, deferred := maps.Clone(s.Groups[0].Resources), Compute(s, little)
+	for _, u := range deferred.InfeasibleRequests {
+		for name := range u.Bundle {
+			delete(room, name)
+		}
+	}
+	s.Nodes = []Node{{Pod: "way", Group: "g", State: Pending, Total: room}} // for what has its turn
 	plan := Compute(s, little)
 	if got := plan.Groups[0].Reasons[0]; got.Code != model.TooMany {
 		t.Errorf("group g: %+v", got)
@@ -269,27 +280,78 @@ func TestDifferentBundlesOfGangsKeepToTheBudget(t *testing.T) {
 	}
 }
 
-// TestPlansInTurnsLaunchNoMoreThanOnePlan: a part of the demand uses what other parts launched before.
-func TestPlansInTurnsLaunchNoMoreThanOnePlan(t *testing.T) {
+// inTurns applies plans until one defers nothing and launches nothing, or until as many have passed, and returns how
+// many it made, and the pods that they launched. The last plan is repeated by the next one.
+func inTurns(t *testing.T, s Snapshot, policy Policy, most int) (plans, launched int, last Plan) {
+	t.Helper()
+	for plans < most {
+		last = Compute(s, policy)
+		plans, launched = plans+1, launched+pods(last)
+		s, s.Turn = applied(s, last, 0), ""
+		if last.Deferred != nil {
+			s.Turn = last.Deferred.Next
+		} else if pods(last) == 0 {
+			break
+		}
+	}
+	return plans, launched, last
+}
+
+// TestPlansInTurnsAddUp: what earlier plans launched is taken, so plans in turns launch about as much as one plan.
+func TestPlansInTurnsAddUp(t *testing.T) {
 	s := plannertest.Fleet()
 	s.LaunchConfigCheckDisabled = true
-	s.Requests = manyShapes(600)
-	once := pods(Compute(s, Policy{}))
-	launched, turns := 0, 0
-	for quiet := 0; quiet < 40; turns++ {
-		plan := Compute(s, Policy{Work: 1_000_000})
-		if n := pods(plan); n > 0 {
-			launched, quiet = launched+n, 0
+	for kind, s := range ofEachKind(s, manyShapes(600)) {
+		if kind == "gangs" || kind == "all" {
+			continue // gangs of different turns share what is launched
 		}
-		quiet++
-		if plan.Deferred == nil {
-			t.Fatal("all of it is planned at once; the test needs more")
+		once := pods(Compute(s, Policy{}))
+		plans, launched, last := inTurns(t, s, Policy{Work: 1_000_000}, 40)
+		if last.Deferred != nil || pods(last) > 0 || len(last.InfeasibleRequests)+len(last.InfeasibleRequestResources) > 0 {
+			t.Errorf("%s: after %d plans, %+v is deferred and %v is launched", kind, plans, last.Deferred, last.Launch)
 		}
-		s = applied(s, plan, 0)
-		s.Turn = plan.Deferred.Next
+		if plans < 3 || launched < once || launched > once+once/10 {
+			t.Errorf("%s: %d plans in turns launch %d pods, and one plan %d", kind, plans, launched, once)
+		}
 	}
-	if launched == 0 || launched > once {
-		t.Errorf("%d turns launch %d pods, and one plan %d", turns, launched, once)
+}
+
+// TestVeryManyDifferentRequestsAreServedWithinFewPlans, or a limit prevents it, which each of them says in its turn.
+func TestVeryManyDifferentRequestsAreServedWithinFewPlans(t *testing.T) {
+	notShort(t)
+	const shapes, most = 20_000, 15
+	free, capped := plannertest.Fleet(), plannertest.Fleet()
+	free.LaunchConfigCheckDisabled, capped.LaunchConfigCheckDisabled = true, true
+	free.Requests, capped.Requests = manyShapes(shapes), manyShapes(shapes)
+	for i := range capped.Groups {
+		capped.Groups[i].Max = 20
+	}
+	plans, launched, last := inTurns(t, free, Policy{Work: 80_000_000}, most)
+	t.Logf("%d plans launch %d pods", plans, launched)
+	if last.Deferred != nil || pods(last) > 0 || len(last.InfeasibleRequests) > 0 {
+		t.Errorf("after %d plans, %+v is deferred, %v is launched, and %d are unmet", plans, last.Deferred, last.Launch, len(last.InfeasibleRequests))
+	}
+	waiting := map[string]bool{}
+	for _, r := range capped.Requests {
+		waiting[Describe(r)] = true
+	}
+	for plans = 1; plans <= most && len(waiting) > 0; plans++ {
+		plan := Compute(capped, Policy{Work: 80_000_000})
+		for name := range takenOn(capped, plan) {
+			delete(waiting, name)
+		}
+		capped = applied(capped, plan, 0)
+		capped.Turn = plan.Deferred.Next
+	}
+	if len(waiting) > 0 || len(capped.Nodes) != 20*len(capped.Groups) {
+		t.Errorf("after %d plans, %d had no turn, and there are %d pods", plans, len(waiting), len(capped.Nodes))
+	}
+	for turn := range 3 {
+		plan := Compute(capped, Policy{Work: 80_000_000})
+		if pods(plan) > 0 || len(plan.Terminate) > 0 {
+			t.Errorf("at the limit, turn %d launches %v and stops %d", turn, plan.Launch, len(plan.Terminate))
+		}
+		capped.Turn = plan.Deferred.Next
 	}
 }
 
@@ -324,43 +386,29 @@ func deferredKinds(plan Plan) map[string]bool {
 	return deferred
 }
 
-// TestAllOfACallOfRequestResourcesHasItsTurn although its bundles cannot be joined, and is launched for.
+// TestAllOfACallOfRequestResourcesHasItsTurn and is launched for: each of five groups has a part of the resources.
 func TestAllOfACallOfRequestResourcesHasItsTurn(t *testing.T) {
-	requests := noJoining(0, 400)
-	for name, s := range inEachWay(oneGroup(requests, 5000), requests) {
-		s.Requests = nil
-		missing := map[string]bool{}
-		for _, r := range requests {
-			missing[Describe(r)] = true
+	requests := ownResources(0, 400)
+	for name, s := range inEachWay(Snapshot{LaunchConfigCheckDisabled: true}, requests) {
+		for g := range 5 {
+			part := oneGroup(requests[80*g:80*(g+1)], 5000).Groups[0]
+			part.Name = fmt.Sprint("g", g)
+			s.Groups = append(s.Groups, part)
 		}
-		turns, launched := 0, 0
-		for ; len(missing) > 0; turns++ {
-			plan := Compute(s, little)
-			deferred := deferredKinds(plan)
-			if len(deferred) == 0 || plan.Deferred == nil || plan.Deferred.Shapes != len(deferred) {
-				t.Fatalf("%s: %+v is deferred, and %d bundles wait for their turn; the test needs more", name, plan.Deferred, len(deferred))
-			}
-			for kind := range missing {
-				if !deferred[kind] {
-					delete(missing, kind)
-				}
-			}
-			if turns > len(requests)/16+2 {
-				t.Fatalf("%s: after %d plans, %d had no turn", name, turns, len(missing))
-			}
-			launched += pods(plan)
-			s = applied(s, plan, 0)
-			s.Turn = plan.Deferred.Next
+		first := Compute(s, little)
+		if kinds := deferredKinds(first); len(kinds) < 100 || first.Deferred == nil || first.Deferred.Shapes != len(kinds) {
+			t.Fatalf("%s: %+v is deferred, and %d bundles wait for their turn; the test needs more", name, first.Deferred, len(kinds))
 		}
-		if launched == 0 || launched > len(requests) {
-			t.Errorf("%s: %d turns launch %d pods", name, turns, launched)
+		plans, launched, last := inTurns(t, s, little, 12)
+		if launched != 5 || last.Deferred != nil || len(last.InfeasibleRequestResources) > 0 {
+			t.Errorf("%s: %d plans launch %d pods, %+v is deferred, and %d are unmet", name, plans, launched, last.Deferred, len(last.InfeasibleRequestResources))
 		}
 	}
 }
 
 // TestACallWithAnImpossibleBundleLaunchesNothing in any turn, because it is served as a whole or not at all.
 func TestACallWithAnImpossibleBundleLaunchesNothing(t *testing.T) {
-	requests := noJoining(0, 400)
+	requests := ownResources(0, 400)
 	s := oneGroup(requests, 5000)
 	s.Constraint = append(requests, raydemand.Request{Bundle: raydemand.Bundle{"absent": raydemand.One}, Count: 1})
 	s.Requests = nil
@@ -374,7 +422,7 @@ func TestACallWithAnImpossibleBundleLaunchesNothing(t *testing.T) {
 
 // TestWhatIsNotPlannedOfACallKeepsTheWorkersThatItCouldUse although they are idle.
 func TestWhatIsNotPlannedOfACallKeepsTheWorkersThatItCouldUse(t *testing.T) {
-	requests := noJoining(0, 400)
+	requests := ownResources(0, 400)
 	for name, s := range inEachWay(oneGroup(requests, 5000), requests) {
 		s.Requests = nil
 		deferred := deferredKinds(Compute(s, little))

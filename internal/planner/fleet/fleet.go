@@ -34,14 +34,9 @@ type Fleet struct {
 	Findings []raydemand.Finding
 	// Limits are what groups share: nodes and quotas.
 	*sharedlimits.Limits
-	// most is for how many shapes a plan with a budget has work, parts how much of that each kind of demand may take,
-	// and level how much less than usual it takes on. turn is where it begins (turn.go). It has work for mostBundles
-	// different bundles of gangs; a kind of gang has gangSize on average.
-	budgeted              bool
-	most, level           int
-	mostBundles, gangSize int
-	parts                 parts
-	turn                  string
+	// MostShapes is how many different shapes the plan takes on, from the turn on (turn.go).
+	MostShapes int
+	turn       string
 	// largestSlice is the largest memory of one GPU in any group, in MiB; 0 if unknown.
 	largestSlice int64
 	topologies   map[string]*Topology
@@ -113,7 +108,9 @@ func (r *Fleet) PhaseOf(n *Node) Phase {
 }
 
 func New(s *model.Snapshot) *Fleet {
-	r := &Fleet{Catalog: vector.NewCatalog(s), TakenAt: s.TakenAt, Bound: math.MaxInt64, turn: s.Turn}
+	r := &Fleet{
+		Catalog: vector.NewCatalog(s), TakenAt: s.TakenAt, Bound: math.MaxInt64, MostShapes: mostShapes, turn: s.Turn,
+	}
 	if s.MaxWorkers != nil {
 		r.Bound = int64(max(*s.MaxWorkers, 0))
 	}

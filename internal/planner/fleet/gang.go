@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -36,11 +35,10 @@ type Option struct {
 }
 
 // NewGangs sorts the gangs so that those hardest to place come first. Each gang is placed whole before the next one, so
-// two gangs never hold half of what both need. DeferMany must follow.
+// two gangs never hold half of what both need.
 func (r *Fleet) NewGangs(gangs []raydemand.Gang) []*Gang {
 	all := make([]*Gang, 0, len(gangs))
 	known := map[gangKind][]*Gang{}
-	kinds, bundles := 0, 0
 	for i := range gangs {
 		g := &gangs[i]
 		if len(g.Bundles) == 0 {
@@ -55,59 +53,12 @@ func (r *Fleet) NewGangs(gangs []raydemand.Gang) []*Gang {
 		made := r.newGang(g)
 		known[kind] = append(known[kind], made)
 		all = append(all, made)
-		kinds++
-		for _, o := range made.Options {
-			bundles += len(o.Items)
-		}
 	}
-	r.gangSize = bundles / max(kinds, 1)
 	slices.SortStableFunc(all, hardestFirst)
 	for i := range all {
 		all[i].Number = i + 1
 	}
 	return all
-}
-
-// DeferMany leaves the kinds of gangs that exceed the bound to later plans. Those whose turn it is stay.
-func (r *Fleet) DeferMany(gangs []*Gang) {
-	var kinds [][]*Gang
-	for len(gangs) > 0 {
-		var front []*Gang
-		front, gangs = CutIdentical(gangs)
-		kinds = append(kinds, front)
-	}
-	most := r.MaxGangs()
-	if len(kinds) <= most {
-		return
-	}
-	for _, kind := range kinds {
-		position := r.positionOf(kind[0])
-		for _, g := range kind {
-			g.Position = position
-		}
-	}
-	slices.SortStableFunc(kinds, func(a, b []*Gang) int { return r.CompareTurns(a[0].Position, b[0].Position) })
-	for _, kind := range kinds[most:] {
-		for _, g := range kind {
-			g.Deferred = true
-		}
-	}
-}
-
-// positionOf returns the position of a kind of gang.
-func (r *Fleet) positionOf(g *Gang) string {
-	text := fmt.Appendf(nil, "%q %q ", g.Strategy, g.TopologyLabel)
-	if g.TopologyLabel != "" {
-		text = fmt.Appendf(text, "%q ", g.ID) // each is a kind of its own
-	}
-	for _, o := range g.Options {
-		for _, it := range o.Items {
-			text = append(strconv.AppendInt(text, it.Request.Count, 10), ' ')
-			text = r.appendDescription(text, it)
-		}
-		text = append(text, "or "...)
-	}
-	return position(text)
 }
 
 func (r *Fleet) newGang(g *raydemand.Gang) *Gang {

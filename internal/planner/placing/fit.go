@@ -101,6 +101,11 @@ func (b *Batch) quota(l *NodeClass) int64 {
 func (p *Placer) Place(l *Ledger, b *Batch) {
 	p.BreakOff()
 	defer p.count(b)
+	if len(b.items) > p.MostShapes {
+		p.FillExisting(l, b)
+		p.launchBest(l, b)
+		return
+	}
 	if l.How.RaysOrder() {
 		p.placeAsRay(l, b)
 		return
@@ -131,6 +136,25 @@ func (p *Placer) Place(l *Ledger, b *Batch) {
 
 // count adds the looks of a batch to those of the plan.
 func (p *Placer) count(b *Batch) { p.Looks, b.Looks = p.Looks+b.Looks, 0 }
+
+// FillExisting places a batch on existing nodes and nodes on their way, one node after the other. If there are very
+// many items, that takes far less work than one item after the other.
+func (p *Placer) FillExisting(l *Ledger, b *Batch) {
+	defer p.count(b)
+	for at := 0; at < len(l.Classes) && !b.Served(); at++ {
+		p.BreakOff()
+		class := &l.Classes[at]
+		take, _ := b.fill(class.Free, class.Shape.Labels, b.Left, vector.MaxCount)
+		if len(take) == 0 {
+			continue
+		}
+		nodes := class.Count
+		for _, t := range take {
+			nodes = min(nodes, b.Left[t.Item]/t.Count)
+		}
+		l.take(at, b, nodes, take)
+	}
+}
 
 // UseExisting places item by item, largest first, on the first nodes that fit (first-fit decreasing). It tries
 // selectors in order. Work without accelerators uses accelerator nodes last. But before a request prevents a node from

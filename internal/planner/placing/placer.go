@@ -24,9 +24,8 @@ type Placer struct {
 	released []*Ledger
 	// Steps counts the work on packings so far.
 	Steps int
-	// Looks counts how often a bundle was tried on a node. Beyond MostLooks, the planning ends unfinished; 0 means no
-	// limit.
-	Looks, MostLooks int64
+	// Looks counts how often a bundle was tried on a node.
+	Looks int64
 	// Stop is closed when the caller stops waiting for the plan; nil is never closed.
 	Stop <-chan struct{}
 }
@@ -34,20 +33,11 @@ type Placer struct {
 // brokenOff is the panic value that ends a planning whose caller stopped waiting. The unfinished planning is discarded.
 type brokenOff struct{}
 
-// tooMuchWork is the panic value that ends a planning that took more work than it may.
-type tooMuchWork struct{}
-
 // UnlessBrokenOff runs a function and reports whether it finished before the caller stopped waiting.
-func UnlessBrokenOff(do func()) (done bool) { return unless[brokenOff](do) }
-
-// UnlessTooMuchWork runs a function and reports whether it finished within MostLooks.
-func UnlessTooMuchWork(do func()) (done bool) { return unless[tooMuchWork](do) }
-
-// unless runs a function and reports whether it finished without a panic of this type.
-func unless[cause any](do func()) (done bool) {
+func UnlessBrokenOff(do func()) (done bool) {
 	defer func() {
 		if found := recover(); found != nil {
-			if _, expected := found.(cause); !expected {
+			if _, expected := found.(brokenOff); !expected {
 				panic(found)
 			}
 		}
@@ -56,12 +46,8 @@ func unless[cause any](do func()) (done bool) {
 	return true
 }
 
-// BreakOff ends the planning if the caller stopped waiting, or if it took too much work. Call it where each step takes
-// at most some milliseconds.
+// BreakOff ends the planning if the caller stopped waiting. Call it where each step takes at most some milliseconds.
 func (p *Placer) BreakOff() {
-	if p.MostLooks > 0 && p.Looks > p.MostLooks {
-		panic(tooMuchWork{})
-	}
 	select {
 	case <-p.Stop:
 		panic(brokenOff{})

@@ -65,7 +65,7 @@ func (a *admitting) admitAll() {
 	if at < len(a.RestRequests) {
 		a.eachFrom(at)
 	}
-	a.Claims[a.RestClaim].Items = a.Coarsen(a.restItems())
+	a.Claims[a.RestClaim].Items = a.restItems()
 }
 
 // none plans for nothing of any request.
@@ -95,10 +95,9 @@ func (a *admitting) fits() bool {
 		return false
 	}
 	a.tries--
-	a.Claims[a.RestClaim].Items = a.Coarsen(a.restItems())
+	a.Claims[a.RestClaim].Items = a.restItems()
 	l, out := a.before()
-	claim := a.Claims[a.RestClaim]
-	return claim.servedBut(a.placeClaim(l, claim, a.given, &out))
+	return a.placeClaim(l, a.Claims[a.RestClaim], a.given, &out) == nil
 }
 
 // before places the demand that comes before the requests, as a round does.
@@ -116,7 +115,7 @@ func (a *admitting) before() (*placing.Ledger, Outcome) {
 // claimLedger returns the ledger that the requests are placed on after that.
 func (a *admitting) claimLedger() *placing.Ledger {
 	l, _ := a.before()
-	return a.claimOn(l, a.given)
+	return a.claimOn(l, a.Claims[a.RestClaim], a.given)
 }
 
 // whole plans for as many whole requests as can be served, starting at one, and returns their number.
@@ -229,8 +228,8 @@ func (a *admitting) one(l *placing.Ledger, s *RestRequest) *placing.Ledger {
 	b := a.NewBatch(OverREST, s.Items, placing.Fullest)
 	for i, it := range s.Items {
 		switch {
-		case it.Trivial():
-			s.Admitted[i] = it.Request.Count
+		case it.Trivial(), it.Aside:
+			b.Left[i], s.Admitted[i] = 0, it.Request.Count
 		case a.full[it.Key]:
 			b.Left[i] = 0
 		default:

@@ -32,7 +32,7 @@ func (p *Search) AssignmentOrder() []*RestRequest {
 // returns what has no place.
 func (p *Search) assign(classes []placing.NodeClass) (*placing.Ledger, []*vector.Item) {
 	l := p.joinedLedger(classes)
-	if b := p.NewBatch(OverREST, p.assigned(p.restItems()), placing.Fullest); p.placed(l, b) {
+	if b := p.NewBatch(OverREST, p.admitted(), placing.Fullest); p.placed(l, b) {
 		return l, nil
 	}
 	l = p.joinedLedger(classes)
@@ -45,18 +45,10 @@ func (p *Search) assign(classes []placing.NodeClass) (*placing.Ledger, []*vector
 	for _, s := range order[:before] {
 		s.addTo(together)
 	}
-	if b := p.NewBatch(OverREST, p.assigned(p.ofKinds(together)), placing.Fullest); before > 0 && !p.placed(l, b) {
+	if b := p.NewBatch(OverREST, p.ofKinds(together), placing.Fullest); before > 0 && !p.placed(l, b) {
 		l, before = p.joinedLedger(classes), 0
 	}
 	return l, p.ofKinds(p.assignEach(l, order[before:]))
-}
-
-// assigned returns the items of an assignment. A plan with a budget assigns classes of them if they are many.
-func (p *Search) assigned(items []*vector.Item) []*vector.Item {
-	if p.budget == 0 {
-		return items
-	}
-	return p.Coarsen(items)
 }
 
 // joinedLedger opens a ledger on the nodes that have joined Ray. Nothing can be launched on it.
@@ -110,7 +102,7 @@ func (p *Search) assignEach(l *placing.Ledger, order []*RestRequest) []int64 {
 	return left
 }
 
-// Assignments finds the places of each kind of bundle, or of its class: those on joined nodes first, then on nodes on
+// Assignments finds the places of each kind of bundle: those on joined nodes first, then on nodes on
 // their way, then on planned ones.
 func (p *Search) Assignments(given []int64) Places {
 	settled := p.settledClasses()
@@ -121,16 +113,11 @@ func (p *Search) Assignments(given []int64) Places {
 			func(l placing.NodeClass) bool { return l.Phase != fleet.OnTheWay },
 		)
 		l.Classes = append(l.Classes, coming...)
-		p.Place(l, p.NewBatch(OverREST, p.assigned(left), placing.Fullest))
+		p.Place(l, p.NewBatch(OverREST, left, placing.Fullest))
 	}
-	places, classes := map[string][]placing.Placement{}, map[string][]string{}
+	places := Places{}
 	for _, at := range l.Traces {
 		places[at.Item.Key] = append(places[at.Item.Key], at)
-		for _, member := range at.Item.Members {
-			if known := classes[member.Key]; member.Key != at.Item.Key && !slices.Contains(known, at.Item.Key) {
-				classes[member.Key] = append(known, at.Item.Key)
-			}
-		}
 	}
 	for _, all := range places {
 		slices.SortStableFunc(all, func(a, b placing.Placement) int {
@@ -141,28 +128,15 @@ func (p *Search) Assignments(given []int64) Places {
 			)
 		})
 	}
-	return Places{places, classes}
+	return places
 }
 
-// Places are the places of REST requests that no request has taken yet, by the key of the kind of bundle or of a class
-// of kinds. classes lists the classes of a kind.
-type Places struct {
-	of      map[string][]placing.Placement
-	classes map[string][]string
-}
+// Places are the places of REST requests that no request has taken yet, by the key of the kind of bundle.
+type Places map[string][]placing.Placement
 
-// Take calls take with the places of n bundles of a kind, as far as there are any: part of a placement at most. take
-// returns the placements with places left.
-func (p *Places) Take(kind string, n int64, take func(from []placing.Placement, n int64) []placing.Placement) {
-	for _, key := range append(slices.Clip(p.classes[kind]), kind) {
-		var room int64
-		for _, at := range p.of[key] {
-			room += at.Each*at.Count - at.Used
-		}
-		part := min(n, room)
-		p.of[key] = take(p.of[key], part)
-		n -= part
-	}
+// Take calls take with the places of n bundles of a kind. take returns the placements with places left.
+func (p Places) Take(kind string, n int64, take func(from []placing.Placement, n int64) []placing.Placement) {
+	p[kind] = take(p[kind], n)
 }
 
 // settledClasses lists the nodes that stay, with their totals. It ignores which nodes are idle and for how long, so

@@ -5,6 +5,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -12,31 +13,19 @@ import (
 //
 //   - What reading and reporting the demand takes is known before and taken off first. A quarter of the work is left
 //     for planning in any case, so a plan keeps to its work or to about twice what that takes.
-//   - Several kinds of very much demand share the plan (Fleet.Divide).
-//   - It takes on as many shapes as usually take no more, and joins very similar ones. The next plans continue with the
-//     others (fleet/turn.go).
+//   - It takes on as many different shapes as usually take no more. The next plans continue with the others
+//     (fleet/turn.go).
 //   - Once it has used half of what it may, it tries no further ways to improve the launches that it has found.
-//   - If it has no launches within what it may use, it starts again on the next level: with a quarter of the shapes and
-//     kinds of gangs. If little is left beside reading everything again, the next level is the last one.
-//   - On the last level, or if the next one would have as many shapes and gangs, it finishes whatever that takes.
 //
 // Work is counted in looks, so equal snapshots and policies have equal plans.
 
-// lastLevel is the level with the least demand.
-const lastLevel = 3
+// looksBeside is how many looks take about as long as reading a bundle of a snapshot or a node, and reporting what
+// becomes of it. Like the figures of Fleet.Limit, it is measured by BenchmarkKinds.
+const looksBeside = 250
 
-// Reading a bundle of a snapshot or a node takes about as long as this many looks, and reporting what becomes of it as
-// many as that. These figures, like those of Fleet.Limit, are measured by BenchmarkKinds.
-const (
-	looksToRead   = 150
-	looksToReport = 100
-)
-
-// beside is the work of a plan beside planning.
-type beside struct{ read, report int64 }
-
-func besideOf(s *model.Snapshot) beside {
-	bundles := 0
+// besidePlanning is the work of a plan beside planning.
+func besidePlanning(s *model.Snapshot) int64 {
+	bundles := len(s.Nodes)
 	for _, requests := range s.RequestLists() {
 		bundles += len(requests)
 	}
@@ -46,54 +35,108 @@ func besideOf(s *model.Snapshot) beside {
 			bundles += len(other)
 		}
 	}
-	all := int64(bundles) + int64(len(s.Nodes))
-	return beside{looksToRead * all, looksToReport * all}
+	return looksBeside * int64(bundles)
 }
 
-// budgetOf returns how much of its policy's work a plan on the first level has for planning, after so many readings. 0
-// means no limit.
-func (b beside) budgetOf(work, readings int64) int64 {
-	if work <= 0 {
-		return 0
-	}
-	return max(work-readings*b.read-b.report, work/4)
-}
-
-// onLevel returns which part of a budget is for a level: a quarter for each.
-func onLevel(budget int64, level int) int64 {
-	if budget == 0 {
-		return 0
-	}
-	return max(budget>>(2*level), 1)
-}
-
-// after returns the level on which a plan starts again after a level.
-func (b beside) after(level int, left int64) int {
-	const leastReadings = 4
-	if left-b.report < leastReadings*b.read {
-		return lastLevel
-	}
-	return level + 1
-}
-
-// allowance returns after how much work the planning on this level ends unfinished: three quarters of its budget. 0
-// means no limit.
-func (p *Search) allowance(level int) int64 {
-	if p.budget == 0 || level == lastLevel || !p.mayTakeLess(level+1) {
-		return 0
-	}
-	return max(p.budget/4*3, 1)
-}
-
-// mayTakeLess reports whether a level takes on less demand than this plan.
-func (p *Search) mayTakeLess(level int) bool {
-	call := p.MostOfCall(level)
-	return len(p.Requests) > p.MaxShapesAt(level) || p.distinctGangs > p.MaxGangsAt(level) ||
-		call < p.MostOfCall(p.level) && slices.ContainsFunc(p.Claims, func(c Claim) bool { return len(c.Items) > call })
-}
+// budgetOf returns how much of its policy's work a plan has for planning. 0 means no limit.
+func budgetOf(work, beside int64) int64 { return max(work-beside, work/4, 0) }
 
 // tired reports whether the plan has used so much work that it tries nothing more that is not necessary.
 func (p *Search) tired() bool { return p.budget > 0 && p.Looks > p.budget/2 }
+
+// deferMany leaves the demand that is too much for one plan to the next ones. Demand that nothing suits needs no turn.
+func (p *Search) deferMany(within []*vector.Item) {
+	var shapes []*vector.Item
+	for _, it := range slices.Concat(within, p.kinds, p.Requests) {
+		if p.Certain(it) {
+			shapes = append(shapes, it)
+		}
+	}
+	p.DeferMany(shapes, p.placeable)
+	p.placeable = slices.DeleteFunc(p.placeable, func(g *fleet.Gang) bool { return g.Deferred })
+}
+
+// parted separates what is planned now from what is set aside.
+func parted(items []*vector.Item) (now, aside []*vector.Item) {
+	for _, it := range items {
+		if it.Aside {
+			aside = append(aside, it)
+		} else {
+			now = append(now, it)
+		}
+	}
+	return now, aside
+}
+
+// hold places items that are set aside on what exists, and returns what that leaves. Items that have room there are not
+// deferred.
+func (p *Search) hold(aside []*vector.Item, classes []placing.NodeClass) []placing.NodeClass {
+	if len(aside) == 0 {
+		return classes
+	}
+	l := p.Open(classes, make([]int64, len(p.Groups)))
+	b := p.NewBatch("", aside, placing.Fullest)
+	p.FillExisting(l, b)
+	for i, it := range aside {
+		it.Deferred = b.Left[i] > 0
+	}
+	for _, w := range l.Waits {
+		if !w.Item.Deferred {
+			p.waits = append(p.waits, w)
+		}
+	}
+	return l.Classes
+}
+
+// addUnplanned adds the demand that the rounds did not place: shapes that are set aside, deferred gangs, and gangs
+// without a place.
+func (p *Search) addUnplanned(out *Outcome) {
+	for _, g := range p.Gangs {
+		if g.Unplaceable || g.Deferred {
+			out.Gangs = append(out.Gangs, g)
+		}
+	}
+	slices.SortFunc(out.Gangs, func(a, b *fleet.Gang) int { return a.Number - b.Number })
+	out.Waits = append(out.Waits, p.waits...)
+	p.Requests, out.Unserved = withAside(p.Requests, p.aside, out.Unserved)
+	for i := range p.Claims {
+		c := &p.Claims[i]
+		at := slices.Index(out.Claims, i)
+		if at < 0 && !slices.ContainsFunc(c.aside, func(it *vector.Item) bool { return it.Deferred }) {
+			c.Items = append(c.Items, c.aside...)
+			slices.SortFunc(c.Items, vector.LargestFirst)
+			continue
+		}
+		if at < 0 {
+			at = len(out.Claims)
+			out.Claims, out.claimed = append(out.Claims, i), append(out.claimed, make([]int64, len(c.Items)))
+		}
+		c.Items, out.claimed[at] = withAside(c.Items, c.aside, out.claimed[at])
+	}
+}
+
+// withAside returns items with those that are set aside, and the unserved bundles of each.
+func withAside(items, aside []*vector.Item, unserved []int64) ([]*vector.Item, []int64) {
+	if len(aside) == 0 {
+		return items, unserved
+	}
+	left := make(map[*vector.Item]int64, len(items)+len(aside))
+	for i, it := range items {
+		left[it] = unserved[i]
+	}
+	for _, it := range aside {
+		if it.Deferred {
+			left[it] = it.Request.Count
+		}
+	}
+	all := slices.Concat(items, aside)
+	slices.SortFunc(all, vector.LargestFirst)
+	unserved = make([]int64, len(all))
+	for i, it := range all {
+		unserved[i] = left[it]
+	}
+	return all, unserved
+}
 
 // Deferred returns the demand that is too much for this plan; nil if there is none.
 func (p *Search) Deferred() *model.Deferred {
@@ -145,30 +188,18 @@ func (p *Search) keepForDeferred(out *Outcome) {
 	}
 }
 
-// deferredShapes lists the shapes of requests and claims that are too many for this plan. What claims keep nodes for is
-// not divided among the members of classes (refine).
-func (p *Search) deferredShapes() (all []*vector.Item) {
-	add := func(items []*vector.Item) {
-		for _, it := range items {
-			switch {
-			case it.Deferred && it.Members != nil:
-				all = append(all, it.Members...)
-			case it.Deferred:
-				all = append(all, it)
-			}
-		}
-	}
-	add(p.Requests)
+// deferredShapes lists the shapes of requests and claims that are too many for this plan.
+func (p *Search) deferredShapes() []*vector.Item {
+	all := slices.Clone(p.aside)
 	for _, c := range p.Claims {
-		add(c.Items)
-		add(c.keeps)
+		all = append(all, c.aside...)
 	}
-	return all
+	return slices.DeleteFunc(all, func(it *vector.Item) bool { return !it.Deferred })
 }
 
 // DeferredItems lists what is too much for this plan.
-func (p *Search) DeferredItems() (all []*vector.Item) {
-	all = p.deferredShapes()
+func (p *Search) DeferredItems() []*vector.Item {
+	all := p.deferredShapes()
 	for _, g := range p.Gangs {
 		if g.Deferred {
 			all = append(all, g.Items()...)

@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -18,6 +19,9 @@ const OverREST = "request_resources over REST"
 type Claim struct {
 	Purpose string
 	Items   []*vector.Item
+	// aside are the items that are too many for this plan, and totals is what they leave of what exists, in use or not.
+	aside  []*vector.Item
+	totals []placing.NodeClass
 	// Refused: a limit prevents it, so it is not planned for.
 	Refused bool
 	// keeps are additional bundles that keep nodes but launch none.
@@ -77,12 +81,12 @@ func (s *RestRequest) all() {
 
 func (s *RestRequest) None() { clear(s.Admitted) }
 
-// Refused lists the bundles that are not planned for.
+// Refused lists the bundles that are not planned for, without those that are deferred.
 func (s *RestRequest) Refused() []raydemand.Request {
 	var rest []raydemand.Request
 	for i, it := range s.Items {
 		request := it.Request
-		if request.Count -= s.Admitted[i]; request.Count > 0 {
+		if request.Count -= s.Admitted[i]; request.Count > 0 && !it.Deferred {
 			rest = append(rest, request)
 		}
 	}

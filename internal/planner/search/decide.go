@@ -14,32 +14,22 @@ import (
 // brokenOff soon after stop is closed; nil is never closed.
 func Decide(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *Search, given []int64, out Outcome) {
 	s = s.WithMoving()
-	var spent int64
-	beside := besideOf(s)
-	level := 0
-	for readings := int64(1); ; readings++ {
-		budget := beside.budgetOf(policy.Work, readings)
-		r := fleet.New(s)
-		r.Limit(budget, level)
-		p = newSearch(r, s, policy)
-		p.level, p.budget, p.Stop = level, onLevel(budget, level), stop
-		p.MostLooks = p.allowance(level)
-		spent += beside.read
-		if placing.UnlessTooMuchWork(func() { given, out = p.decide() }) {
-			p.Looks, p.MostLooks = p.Looks+spent+beside.report, 0
-			return p, given, out
-		}
-		spent += p.Looks
-		level = beside.after(level, policy.Work-spent)
-	}
+	beside := besidePlanning(s)
+	budget := budgetOf(policy.Work, beside)
+	r := fleet.New(s)
+	r.Limit(budget)
+	p = newSearch(r, s, policy)
+	p.budget, p.Stop = budget, stop
+	given, out = p.decide()
+	p.Looks += beside
+	return p, given, out
 }
 
 func (p *Search) decide() (given []int64, out Outcome) {
 	given, out = p.capInFlight(p.settleRest())
 	given, out = p.warm(given, out)
-	p.addUnplaceable(&out)
+	p.addUnplanned(&out)
 	out.shareAmongIdentical()
-	p.refine(&out)
 	p.keepUntilReplaced(&out)
 	given = p.try(given, &out)
 	p.keepForDeferred(&out)
@@ -52,25 +42,28 @@ func newSearch(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	p := &Search{Placer: &placing.Placer{Fleet: r, Policy: policy}, Gangs: r.NewGangs(s.Gangs)}
 	p.RestRequests = newRestRequests(r, s)
 	p.settleKinds()
-	requests, within, overREST := r.Items(s.Requests), r.Items(s.Constraint), p.restItems()
-	r.Divide(len(requests), []int{len(within), len(overREST)}, fleet.CountDistinct(p.Gangs))
-	r.DeferMany(p.Gangs)
-	p.Requests = r.Similar(requests)
-	for _, call := range []Claim{{Purpose: "request_resources", Items: within}, {Purpose: OverREST, Items: overREST}} {
-		if call.Items = r.Coarsen(call.Items); len(call.Items) > 0 {
-			p.RestClaim = len(p.Claims)
-			p.Claims = append(p.Claims, call)
-		}
-	}
+	p.Requests = r.Items(s.Requests)
+	within := Claim{Purpose: "request_resources", Items: r.Items(s.Constraint)}
 	p.Warm = newWarm(r, s)
 	if s.Warm != nil {
 		p.WarmPolicy = s.Warm.Policy
 	}
-	waiting := len(p.Requests)+len(p.Claims)+len(p.Gangs)+len(p.Warm) > 0
+	waiting := len(p.Requests)+len(within.Items)+len(p.kinds)+len(p.Gangs)+len(p.Warm) > 0
 	if waiting {
 		p.Base = p.OpenLedger(false, r.MarkHolders(p.Gangs))
 		p.placeable = p.gangsWithPlaces()
+		p.deferMany(within.Items)
 		p.distinctGangs = fleet.CountDistinct(p.placeable)
+	}
+	overREST := Claim{Purpose: OverREST, Items: p.restItems()}
+	p.Requests, p.aside = parted(p.Requests)
+	within.Items, within.aside = parted(within.Items)
+	_, overREST.aside = parted(p.kinds)
+	for _, call := range []Claim{within, overREST} {
+		if len(call.Items)+len(call.aside) > 0 {
+			p.RestClaim = len(p.Claims)
+			p.Claims = append(p.Claims, call)
+		}
 	}
 	p.Costs = cost.New(r, p.eachItem)
 	if !waiting {
@@ -84,6 +77,17 @@ func newSearch(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	p.totals = p.Base
 	if len(p.Claims) > 0 {
 		p.totals = p.OpenLedger(true, nil)
+	}
+	p.Base = p.hold(p.aside, p.Base)
+	for i := range p.Claims {
+		p.Claims[i].totals = p.hold(p.Claims[i].aside, p.totals)
+	}
+	for i := range p.RestRequests {
+		s := &p.RestRequests[i]
+		for k, it := range s.Items {
+			kind := p.kinds[s.kinds[k]]
+			it.Aside, it.Deferred = kind.Aside, kind.Deferred
+		}
 	}
 	return p
 }

@@ -114,9 +114,7 @@ func (p *Search) servedOn(l *placing.Ledger, c Claim) bool {
 	if l == nil {
 		return false
 	}
-	b := p.NewBatch(c.Purpose, c.Items, l.How)
-	p.Place(l, b)
-	return c.servedBut(b.Left)
+	return p.placed(l, p.NewBatch(c.Purpose, c.Items, l.How))
 }
 
 func (p *Search) HeldOf(i int) int64 {

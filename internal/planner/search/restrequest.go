@@ -48,7 +48,7 @@ func (p *Search) askAll() {
 		p.RestRequests[i].Unevaluated = false
 	}
 	p.Claims = p.Claims[:p.RestClaim+1]
-	p.Claims[p.RestClaim] = Claim{Purpose: OverREST, Items: p.Coarsen(p.restItems())}
+	p.Claims[p.RestClaim].Items, p.Claims[p.RestClaim].keeps = p.restItems(), nil
 }
 
 // refuse makes claims of what is not admitted. It separates what no group could ever serve from what a limit prevents.
@@ -63,7 +63,7 @@ func (p *Search) refuse() {
 			}
 		}
 	}
-	p.Claims[p.RestClaim].keeps = p.Coarsen(p.Items(capped))
+	p.Claims[p.RestClaim].keeps = p.Items(capped)
 	for _, requests := range [][]raydemand.Request{capped, impossible} {
 		if items := p.Items(requests); len(items) > 0 {
 			p.Claims = append(p.Claims, Claim{Purpose: OverREST, Items: items, Refused: true})

@@ -54,14 +54,14 @@ func (p *Search) roundIn(given []int64, in order) Outcome {
 }
 
 // placeClaim places a claim on total capacities, on a ledger of its own, because running work counts. If the whole
-// claim cannot be served, without what is deferred, nothing is launched for it. The nodes that it would use are kept
+// claim cannot be served, but for what is set aside, nothing is launched for it. The nodes that it would use are kept
 // anyway: releasing half of what was requested helps nobody. It returns the unserved bundles of each item, or nil if
 // there are none.
 func (p *Search) placeClaim(l *placing.Ledger, c Claim, given []int64, out *Outcome) []int64 {
 	if c.Refused {
 		return c.counts()
 	}
-	own := p.claimOn(l, given)
+	own := p.claimOn(l, c, given)
 	if l.Stepwise {
 		own.Hide()
 		p.RevealMinimum(own)
@@ -71,7 +71,7 @@ func (p *Search) placeClaim(l *placing.Ledger, c Claim, given []int64, out *Outc
 	p.Place(own, b)
 	out.markUsed(own)
 	p.keepFor(own, &c, out)
-	if !c.servedBut(b.Left) && !p.servedOn(lifted, c) {
+	if !b.Served() && !p.servedOn(lifted, c) {
 		return c.counts()
 	}
 	if len(p.Warm) > 0 {
@@ -89,20 +89,17 @@ func (p *Search) placeClaim(l *placing.Ledger, c Claim, given []int64, out *Outc
 		}
 	}
 	l.Log, l.Waits = append(l.Log, own.Log...), append(l.Waits, own.Waits...)
-	switch {
-	case b.Served():
+	if b.Served() {
 		return nil
-	case c.servedBut(b.Left):
-		return b.Left
 	}
 	l.ReserveRest(lifted.Launched, own.Launched)
 	return b.Left
 }
 
-// claimOn opens a claim's own ledger: all existing capacity, in use or not, with the limits that another ledger has
-// left.
-func (p *Search) claimOn(l *placing.Ledger, given []int64) *placing.Ledger {
-	own := p.Open(p.totals, given)
+// claimOn opens a claim's own ledger: all existing capacity, in use or not, that the items that are set
+// aside leave, with the limits that another ledger has left.
+func (p *Search) claimOn(l *placing.Ledger, c Claim, given []int64) *placing.Ledger {
+	own := p.Open(c.totals, given)
 	own.How = l.How
 	for i, n := range l.Launched {
 		if n > 0 {
@@ -169,10 +166,6 @@ func (p *Search) placeInOrder(from *placing.Ledger, gangs []*fleet.Gang) (*placi
 	for len(gangs) > 0 {
 		var front []*fleet.Gang
 		front, gangs = fleet.CutIdentical(gangs)
-		if front[0].Deferred {
-			left = append(left, front...)
-			continue
-		}
 		served, key := 0, front[0].Key
 		if !failed[key] {
 			l, served = p.PlaceIdentical(l, front)

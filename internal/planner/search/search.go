@@ -15,13 +15,17 @@ type Search struct {
 	Requests []*vector.Item
 	Claims   []Claim
 	Gangs    []*fleet.Gang
-	// placeable are the gangs that are planned for. Each of the others has a bundle without any place.
+	// placeable are the gangs that are planned for. Each of the others is planned later, or has a bundle without any
+	// place.
 	placeable []*fleet.Gang
 	// RestRequests are the REST requests in the order in which they are served. RestClaim is the index of their claim.
 	RestRequests []RestRequest
 	RestClaim    int
-	// level is how much less than usual the plan takes on, and budget how much work it has for that; 0 means no limit.
-	level  int
+	// aside are the requests that are too many for this plan. waits says which of them, and of those of claims, are
+	// placed on pods on their way.
+	aside []*vector.Item
+	waits []placing.Wait
+	// budget is how much work the plan may take; 0 means no limit.
 	budget int64
 	// kinds are the different bundles of the REST requests.
 	kinds []*vector.Item
@@ -105,11 +109,13 @@ func (p *Search) settleKinds() {
 	}
 }
 
-// ofKinds returns an item for each kind with a count.
+// ofKinds returns an item for each kind with a count, without those that are deferred.
 func (p *Search) ofKinds(counts []int64) []*vector.Item {
 	kinds := 0
-	for _, n := range counts {
-		if n > 0 {
+	for i, n := range counts {
+		if p.kinds[i].Deferred {
+			counts[i] = 0
+		} else if n > 0 {
 			kinds++
 		}
 	}
@@ -126,8 +132,14 @@ func (p *Search) ofKinds(counts []int64) []*vector.Item {
 	return all
 }
 
-// restItems merges the planned parts of all REST requests.
+// restItems merges the planned parts of all REST requests, without what is set aside.
 func (p *Search) restItems() []*vector.Item {
+	now, _ := parted(p.admitted())
+	return now
+}
+
+// admitted merges the planned parts of all REST requests.
+func (p *Search) admitted() []*vector.Item {
 	counts := make([]int64, len(p.kinds))
 	for i := range p.RestRequests {
 		p.RestRequests[i].addTo(counts)

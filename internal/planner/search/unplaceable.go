@@ -37,19 +37,6 @@ func (p *Search) gangsWithPlaces() (all []*fleet.Gang) {
 	return all
 }
 
-// addUnplaceable adds the gangs that were not planned for to the unserved ones.
-func (p *Search) addUnplaceable(out *Outcome) {
-	if len(p.placeable) == len(p.Gangs) {
-		return
-	}
-	for _, g := range p.Gangs {
-		if g.Unplaceable {
-			out.Gangs = append(out.Gangs, g)
-		}
-	}
-	slices.SortFunc(out.Gangs, func(a, b *fleet.Gang) int { return a.Number - b.Number })
-}
-
 // TooSmall reports whether an option of a gang does not fit in a domain, even if nothing else is placed.
 func (p *Search) TooSmall(g *fleet.Gang, option int, within fleet.Domain) bool {
 	o := g.Options[option]

@@ -41,7 +41,7 @@ const MostIndexed = 32
 // are shared; clone one before you change it.
 type Vector []raydemand.Amount
 
-// Term is one amount of a bundle; zero amounts have no term. Pieces describe how it is spread over cards; nil if
+// term is one amount of a bundle; zero amounts have no term. Pieces describe how it is spread over cards; nil if
 // amounts are simply added.
 type Term struct {
 	Resource int
@@ -145,14 +145,14 @@ func (c *Catalog) NeedOf(b raydemand.Bundle) []Term {
 	terms := make([]Term, 0, len(b))
 	for name, amount := range b {
 		if amount > 0 {
-			terms = append(terms, c.Term(c.Index[name], amount))
+			terms = append(terms, c.term(c.Index[name], amount))
 		}
 	}
 	slices.SortFunc(terms, func(a, b Term) int { return a.Resource - b.Resource })
 	return terms
 }
 
-func (c *Catalog) Term(resource int, amount raydemand.Amount) Term {
+func (c *Catalog) term(resource int, amount raydemand.Amount) Term {
 	t := Term{Resource: resource, Amount: amount}
 	if k := c.cardsOf[resource]; k != nil {
 		t.Pieces = k.piecesOf(amount)

@@ -23,9 +23,9 @@ type Item struct {
 	Worth        float64
 	Key          string
 	Slice        SliceRequirement
-	// Members are the items that a class stands for; nil for a single item. Deferred items are too many to plan now.
-	// Position is their place on the ring of turns; empty for items that never were too many.
-	Members  []*Item
+	// Aside: there are too many items to plan this one now. Deferred ones have their turn later, and the others have
+	// room on what exists. Position is the place on the ring of turns; empty if there are not too many.
+	Aside    bool
 	Deferred bool
 	Position string
 }
@@ -43,7 +43,7 @@ func (c *Catalog) Items(requests []raydemand.Request) []*Item {
 			continue
 		}
 		need := c.NeedOf(r.Bundle)
-		if buffer = AppendKey(buffer[:0], need, r.Selectors, r.Slice); r.Moving {
+		if buffer = appendKey(buffer[:0], need, r.Selectors, r.Slice); r.Moving {
 			buffer = append(buffer, "\x00moving"...)
 		}
 		if known, ok := merged[string(buffer)]; ok {
@@ -144,8 +144,8 @@ func LargestFirst(a, b *Item) int {
 	return cmp.Or(cmp.Compare(b.Worth, a.Worth), cmp.Compare(a.Key, b.Key))
 }
 
-// AppendKey appends what equal requests have in common. Numbers come first, because selectors are rare.
-func AppendKey(key []byte, need []Term, selectors []raydemand.Selector, slice *raydemand.SliceRequirement) []byte {
+// appendKey appends what equal requests have in common. Numbers come first, because selectors are rare.
+func appendKey(key []byte, need []Term, selectors []raydemand.Selector, slice *raydemand.SliceRequirement) []byte {
 	for _, t := range need {
 		key = binary.BigEndian.AppendUint32(key, uint32(t.Resource))
 		key = binary.BigEndian.AppendUint64(key, uint64(t.Amount))

@@ -135,14 +135,11 @@ func (d *decision) requestPlans() []model.RequestPlan {
 	if len(d.RestRequests) == 0 {
 		return nil
 	}
-	places, deferred := d.Assignments(d.given), map[string]bool{}
-	for _, it := range d.Claims[d.RestClaim].Items {
-		deferred[it.Key] = it.Deferred
-	}
+	places := d.Assignments(d.given)
 	plans := make([]model.RequestPlan, 0, len(d.RestRequests))
 	for _, s := range d.AssignmentOrder() {
 		a := attribution{decision: d, request: s, groups: map[int]*model.RequestGroup{}, seen: map[int]bool{}}
-		plans = append(plans, a.plan(&places, deferred))
+		plans = append(plans, a.plan(places))
 	}
 	slices.SortStableFunc(plans, func(a, b model.RequestPlan) int {
 		return cmp.Or(vector.CompareBool(b.Plain, a.Plain), cmp.Compare(a.ID, b.ID))
@@ -154,8 +151,8 @@ func (d *decision) requestPlans() []model.RequestPlan {
 type attribution struct {
 	*decision
 	request *search.RestRequest
-	// deferred: some of its bundles are too many for this plan.
-	deferred                 bool
+	// deferred are bundles that are too many for this plan.
+	deferred                 []*vector.Item
 	joined, waiting, planned int64
 	groups                   map[int]*model.RequestGroup
 	seen                     map[int]bool // nodes by number
@@ -163,7 +160,7 @@ type attribution struct {
 }
 
 // plan takes the next placements for the request and reports its state.
-func (a *attribution) plan(places *search.Places, deferred map[string]bool) model.RequestPlan {
+func (a *attribution) plan(places search.Places) model.RequestPlan {
 	s := a.request
 	plan := model.RequestPlan{ID: s.ID, Owner: s.Owner, Plain: s.Plain, Priority: s.Priority}
 	// The planned pods are launched now, or when the in-flight caps allow it.
@@ -173,8 +170,8 @@ func (a *attribution) plan(places *search.Places, deferred map[string]bool) mode
 	}
 	for i, it := range s.Items {
 		plan.Asked += it.Request.Count
-		if deferred[it.Key] {
-			s.Admitted[i], a.deferred = 0, true
+		if it.Deferred {
+			s.Admitted[i], a.deferred = 0, append(a.deferred, it)
 		}
 		plan.Waiting += s.Admitted[i]
 		if it.Trivial() {
@@ -198,8 +195,8 @@ func (a *attribution) state(plan *model.RequestPlan) (raydemand.RequestState, mo
 	impossible := func(it *vector.Item) bool { return !a.Possible(it) }
 	on := func(n int64) string { return fmt.Sprintf("%d of %s", n, phrase.Plural(plan.Asked, "bundle")) }
 	switch {
-	case a.deferred:
-		return raydemand.RequestCapped, a.unmetReason(a.DeferredItems(), "")
+	case len(a.deferred) > 0:
+		return raydemand.RequestCapped, a.unmetReason(a.deferred, "")
 	case missing > 0 && a.request.Unevaluated && !slices.ContainsFunc(a.Items(a.request.Refused()), impossible):
 		return raydemand.RequestCapped, unevaluated.with()
 	case missing > 0:

@@ -100,10 +100,8 @@ var (
 	workKeeps  = sentence{model.CodeUncounted, "tasks or actors that hold no resources keep %s from being idle"}
 
 	// Why demand is not served.
-	manyShapes = sentence{model.TooMany, "there are more different requests than the %d that one plan takes on; " +
-		"the next plans continue with this one"}
-	manyGangs = sentence{model.TooMany, "there are more different gangs than the %d that one plan takes on; " +
-		"the next plans continue with this one"}
+	manyShapes = sentence{model.TooMany, "there are more different requests and bundles of gangs than the %d that " +
+		"one plan takes on; the next plans continue with this demand"}
 	onlyNodes = sentence{model.Capped, "only existing nodes could serve it, and they do not have enough room"}
 	missed    = sentence{model.Impossible, "%s"}
 	together  = sentence{model.Impossible, "must be served together with %s of the same call: %s"}

@@ -26,7 +26,7 @@ func (d *decision) unmetReason(items []*vector.Item, topology string) model.Reas
 	for _, it := range items {
 		switch {
 		case it.Deferred:
-			return manyShapes.with(d.MaxShapes())
+			return manyShapes.with(d.MostShapes)
 		case !d.Possible(it):
 			return missed.with(d.nearestMiss(it))
 		case !d.Certain(it):
@@ -49,7 +49,7 @@ func (d *decision) unmetReason(items []*vector.Item, topology string) model.Reas
 // possible at all.
 func (d *decision) gangReason(g *fleet.Gang) (whole model.Reason) {
 	if g.Deferred {
-		return manyGangs.with(d.MaxGangs())
+		return manyShapes.with(d.MostShapes)
 	}
 	messages := make([]string, len(g.Options))
 	for i, bundles := range g.Alternatives() {

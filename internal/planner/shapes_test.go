@@ -126,24 +126,37 @@ func TestAPlanForVeryManyShapesIsAFixedPoint(t *testing.T) {
 	s := halfFull(plannertest.Fleet(), 100)
 	s.LaunchConfigCheckDisabled = true
 	s.Requests = manyShapes(5000)
-	plan := Compute(s, Policy{})
-	if len(plan.Launch) == 0 {
-		t.Fatal("nothing is launched")
-	}
-	for _, row := range plan.Groups {
-		if row.Desired > row.Max {
-			t.Errorf("group %s would have %d of at most %d", row.Name, row.Desired, row.Max)
+	for plans := 1; ; plans++ {
+		plan := Compute(s, Policy{})
+		for _, row := range plan.Groups {
+			if row.Desired > row.Max {
+				t.Errorf("group %s would have %d of at most %d", row.Name, row.Desired, row.Max)
+			}
+		}
+		if plan.Deferred == nil && len(plan.Launch) == 0 {
+			break
+		}
+		if plans > 5 {
+			t.Fatalf("plan %d defers %+v and launches %v", plans, plan.Deferred, plan.Launch)
+		}
+		s, s.Turn = applied(s, plan, plans), ""
+		if plan.Deferred != nil {
+			s.Turn = plan.Deferred.Next
 		}
 	}
-	if again := Compute(applied(s, plan, 0), Policy{}); len(again.Launch) > 0 {
-		t.Errorf("launches %v, then %v", plan.Launch, again.Launch)
+	for round := range 5 {
+		again := Compute(s, Policy{})
+		if len(again.Launch)+len(again.Terminate) > 0 || again.Deferred != nil {
+			t.Errorf("launches %v and stops %d, with %+v deferred, after a plan that changed nothing", again.Launch, len(again.Terminate), again.Deferred)
+		}
+		s = applied(s, again, 10+round)
 	}
 }
 
-func TestVeryManyShapesThatNothingJoinsAreServedByAndBy(t *testing.T) {
+func TestVeryManyShapesAreServedByAndBy(t *testing.T) {
 	notShort(t)
 	s := Snapshot{LaunchConfigCheckDisabled: true, Groups: []Group{{Name: "g", Max: 1, NumOfHosts: 1, Resources: raydemand.Bundle{"CPU": raydemand.Whole(8)}}}}
-	const shapes = 2000 + 500 // more than are placed individually
+	const shapes = 2000 + 500 // more than one plan takes on
 	for i := range shapes {
 		name := fmt.Sprintf("custom-%04d", i)
 		s.Groups[0].Resources[name] = raydemand.One
@@ -154,7 +167,7 @@ func TestVeryManyShapesThatNothingJoinsAreServedByAndBy(t *testing.T) {
 		t.Errorf("%d are unmet, want the 500 that are too many", got)
 	}
 	for _, u := range plan.InfeasibleRequests {
-		if diff := cmp.Diff(Reason{Code: model.TooMany, Message: "there are more different requests than the 2000 that one plan takes on; the next plans continue with this one"}, u.Reason); diff != "" {
+		if diff := cmp.Diff(Reason{Code: model.TooMany, Message: "there are more different requests and bundles of gangs than the 2000 that one plan takes on; the next plans continue with this demand"}, u.Reason); diff != "" {
 			t.Fatalf("why (-want +got): %s", diff)
 		}
 	}
