@@ -2,7 +2,7 @@ package planner
 
 import (
 	"heliostat.dev/heliostat/internal/planner/placing"
-		"heliostat.dev/heliostat/internal/planner/search"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/why"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
