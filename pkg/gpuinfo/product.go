@@ -78,6 +78,15 @@ func (p Product) Profile(name string) (Profile, bool) {
 	return Profile{}, false
 }
 
+// ProfileNames lists the names of the product's profiles, the largest first.
+func (p Product) ProfileNames() string {
+	names := make([]string, len(p.Profiles))
+	for i := range p.Profiles {
+		names[i] = p.Profiles[i].Name
+	}
+	return strings.Join(names, ", ")
+}
+
 // Products returns a copy of all products, in the order of the table.
 func Products() []Product {
 	products := slices.Clone(assembled())

@@ -34,11 +34,15 @@ var nodeChecks = []check.Check{
 	check.New(string(sharing.ProfileMismatch), raydemand.Info, nodeProblem(nodeLabels, restartFeatureDiscovery),
 		"feature discovery and device plugin are of different releases; Heliostat uses the resource"),
 	check.New(string(sharing.ProfileUnknown), raydemand.Warning, nodeProblem(allocatable, restartPlugin),
-		"the card has no such profile, so it is unknown what a unit is"),
+		"the card has no such profile, so it is unknown what a unit is, and requests for memory, compute or isolation "+
+			"do not use it"),
 	check.New(string(sharing.TooManyUnits), raydemand.Error, nodeProblem(allocatable, restartPlugin),
 		"a resource is left over from before the cards were partitioned: pods are scheduled there and find no device"),
 	check.New(string(sharing.MemoryOvercommitted), raydemand.Warning, nodeProblem(wholeNode, editHAMi),
 		"workers that use all memory they were given fail with out-of-memory errors"),
+	check.New(string(sharing.MemoryBelowProduct), raydemand.Warning, nodeProblem(nodeLabels, showMemory),
+		"it is unknown what separates a unit from the rest of the card, so requests for memory, compute or isolation "+
+			"do not use the node"),
 	check.New(string(sharing.UnitUnknown), raydemand.Warning, nodeProblem(allocatable, showFactor),
 		"requests for an amount of GPU memory do not use the node"),
 	check.New(string(sharing.MemoryMissing), raydemand.Error, nodeProblem(allocatable, restartVolcanoPlugin),

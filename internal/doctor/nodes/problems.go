@@ -147,6 +147,11 @@ func uncordonCard(n *inventory.Node) string {
 		fix.Comment("when new pods may use all cards again")
 }
 
+func showMemory(n *inventory.Node) string {
+	return showNode(n, "and compare the labels with what nvidia-smi or amd-smi shows there; if a unit is a part of a "+
+		"card, this is as it should be")
+}
+
 func showFactor(n *inventory.Node) string {
 	return showNode(n, "and compare the memory factor of the device plugin with that of the scheduler")
 }

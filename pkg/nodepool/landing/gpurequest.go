@@ -90,13 +90,9 @@ func checkProfile(shape *PodShape, resource gpuinfo.Resource, finding raydemand.
 		finding.Fix = "ask for a profile that the cards have; `nvidia-smi mig -lgip` lists them"
 		return finding, true
 	case selected && !product.Has(name):
-		names := make([]string, len(product.Profiles))
-		for i, p := range product.Profiles {
-			names[i] = p.Name
-		}
 		finding.Why = fmt.Sprintf("nodeSelector wants a %s, which has no MIG profile %s", product.Name,
 			resource.Profile)
-		finding.Fix = "ask for one of " + strings.Join(names, ", ") + ", or select another product"
+		finding.Fix = "ask for one of " + product.ProfileNames() + ", or select another product"
 		return finding, true
 	}
 	return finding, false

@@ -27,6 +27,19 @@ func NodeProblem(node string, problem sharing.Problem) (f raydemand.Finding, mat
 		f.Why = "it is unknown what a pod gets of a card there, so requests for memory, compute or isolation do not " +
 			"use the node"
 		f.Fix = "run GPU feature discovery, which labels shared and partitioned cards, or name the kind with --resource"
+	case sharing.MemoryBelowProduct:
+		f.Field = "metadata.labels"
+		f.Why = "it is unknown what separates a unit from the rest of its card, so requests for memory, compute or " +
+			"isolation do not use the node"
+		f.Fix = "compare the labels with what nvidia-smi or amd-smi shows there; if they are wrong, restart what " +
+			"writes them"
+	case sharing.ProfileUnknown:
+		f.Field = "status.allocatable"
+		f.Why = "it is unknown what a unit is, so requests for memory, compute or isolation do not use it"
+		f.Fix = "use a profile that the product has"
+		if problem.Annotation != "" {
+			f.Field = "metadata.annotations[" + problem.Annotation + "]"
+		}
 	case sharing.RegisterUnreadable:
 		f.Field = "metadata.annotations[" + problem.Annotation + "]"
 		f.Why = "HAMi's scheduler takes no cards from this annotation, so the plan counts them as not there"

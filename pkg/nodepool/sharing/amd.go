@@ -55,6 +55,11 @@ func (r *reading) readAMD() bool {
 	case r.amdContradicts(modes, labelled):
 		return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
 	}
+	if most := r.amdCard().gib << 10; r.gpus.Product != nil && modesSayWhole(modes) {
+		if gib, _ := r.amdMemory(); r.belowProduct(gib<<10, most) {
+			return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
+		}
+	}
 	whole := true
 	for name, mode := range modes {
 		if mode == "" && r.amdWholeMemory() {
@@ -125,12 +130,7 @@ func namesBut(modes map[string]string, name string) []string {
 
 // amdCount returns how many cards the devices of these modes are on; -1 if that is unknown.
 func (r *reading) amdCount(modes map[string]string) (cards int64) {
-	parts := map[string]int64{"spx": 1, "dpx": 2, "tpx": 3, "qpx": 4, "cpx": 0}
-	for _, card := range amdCards {
-		if strings.Contains(r.label(labelsAMDProduct...), card.model) {
-			parts["cpx"] = card.partsOfCPX
-		}
-	}
+	parts := map[string]int64{"spx": 1, "dpx": 2, "tpx": 3, "qpx": 4, "cpx": r.amdCard().partsOfCPX}
 	for name, mode := range modes {
 		compute, _, _ := strings.Cut(mode, "_")
 		n := parts[compute]
@@ -152,7 +152,25 @@ func (r *reading) amdMemory() (gib int64, known bool) {
 // amdWholeMemory reports whether one device has the memory of a whole card.
 func (r *reading) amdWholeMemory() bool {
 	gib, known := r.amdMemory()
-	return known && slices.ContainsFunc(amdCards, func(card amdCard) bool {
-		return card.gib == gib && strings.Contains(r.label(labelsAMDProduct...), card.model)
-	})
+	return known && gib == r.amdCard().gib
+}
+
+// amdCard returns the table's row of the node's cards, without values if it has none.
+func (r *reading) amdCard() (card amdCard) {
+	for _, row := range amdCards {
+		if strings.Contains(r.label(labelsAMDProduct...), row.model) {
+			card = row
+		}
+	}
+	return card
+}
+
+// modesSayWhole reports whether no device is of a mode that makes partitions.
+func modesSayWhole(modes map[string]string) bool {
+	for _, mode := range modes {
+		if mode != "" && !strings.HasPrefix(mode, "spx") {
+			return false
+		}
+	}
+	return true
 }

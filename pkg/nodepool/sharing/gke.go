@@ -21,7 +21,9 @@ func (r *reading) readGKE() bool {
 		return false
 	}
 	if partition != "" {
-		r.gkePartition(partition)
+		if !r.gkePartition(partition) {
+			return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
+		}
 		if cards, _, known := r.cardCount(); known {
 			r.cards(cards)
 		}
@@ -45,10 +47,12 @@ func (r *reading) readGKE() bool {
 	return true
 }
 
-func (r *reading) gkePartition(partition string) {
+// gkePartition reads the profile of a pool's partitions; false if its cards cannot have it.
+func (r *reading) gkePartition(partition string) bool {
 	if _, err := gpuinfo.ParseProfile(partition); err != nil {
 		r.problem(LabelUnreadable, labelGKEPartition+": "+err.Error())
-		return
+		return false
 	}
 	r.gpus.Profile = &partition
+	return !r.unknownProfile(labelGKEPartition, partition)
 }

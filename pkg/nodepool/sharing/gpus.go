@@ -60,9 +60,12 @@ func (n GPUs) Announces(resource string) bool { return n.Units == nil || n.Units
 
 // Contradicts reports whether the node shows that a name does not mean what it says.
 func (n GPUs) Contradicts() bool {
-	return slices.ContainsFunc(n.Problems, func(p Problem) bool {
-		return p.Code == NamesContradict || p.Code == SharingUnlabelled
-	})
+	return n.has(NamesContradict) || n.has(SharingUnlabelled) || n.has(MemoryBelowProduct)
+}
+
+// has reports whether the node has a problem with this code.
+func (n *GPUs) has(code ProblemCode) bool {
+	return slices.ContainsFunc(n.Problems, func(p Problem) bool { return p.Code == code })
 }
 
 // WithUse sets which instances of a card are in use, if the node's units show it: if all instances of a profile are

@@ -119,6 +119,9 @@ func (r *reading) readHAMi() bool {
 	r.hamiMemory(devices)
 	r.hamiUnit(devices)
 	r.gpus.Profiles = r.offeredProfiles(devices)
+	if len(r.gpus.Profiles) == 0 && r.gpus.has(ProfileUnknown) {
+		return r.is(gpuinfo.VGPU, gpuinfo.UnknownIsolation)
+	}
 	return r.is(gpuinfo.VGPU, vgpuIsolation(devices))
 }
 

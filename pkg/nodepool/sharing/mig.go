@@ -58,7 +58,7 @@ func (r *reading) readMIGMixed() bool {
 	}
 	r.cardsOfInstances(instances)
 	weakest := r.cardsBesideInstances()
-	if shares == 0 && r.moreInstancesThanCards(instances) {
+	if shares == 0 && (r.gpus.has(ProfileUnknown) || r.moreInstancesThanCards(instances)) {
 		return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
 	}
 	switch {
@@ -68,6 +68,18 @@ func (r *reading) readMIGMixed() bool {
 		return r.is(gpuinfo.MIG, gpuinfo.NoIsolation)
 	}
 	return r.is(gpuinfo.MIG, weakest)
+}
+
+// unknownProfile reports a profile that the product does not have, under any driver's name of it. The tables can be
+// older than the driver, so the announced units stay; nothing is known of what they are.
+func (r *reading) unknownProfile(where, profile string) bool {
+	name, err := gpuinfo.ParseProfile(profile)
+	if err != nil || !r.productKnown || r.product.Has(name) {
+		return false
+	}
+	r.problem(ProfileUnknown, fmt.Sprintf("%s: %s has no profile %s: want one of %s", where, r.product.Name, name,
+		r.product.ProfileNames()))
+	return true
 }
 
 // moreInstancesThanCards reports whether the announced instances need more cards than the node has: each of them is
@@ -154,12 +166,7 @@ func (r *reading) readInstances(name string) (shares bool) {
 	if err != nil {
 		return false // already parsed with the same grammar
 	}
-	if r.productKnown && !slices.ContainsFunc(r.product.Profiles, func(p gpuinfo.Profile) bool {
-		known, err := gpuinfo.ParseProfile(p.Name)
-		return err == nil && known.Near(profile)
-	}) {
-		r.problem(ProfileUnknown, fmt.Sprintf("%s: a %s has no profile %s", name, r.product.Name, profile))
-	}
+	r.unknownProfile(name, profile.String())
 	if replicas, _ := r.number(labelMIG + profile.Label() + ".replicas"); resource.Shared || replicas > 1 {
 		return true // shares of an instance have no memory of their own
 	}
@@ -237,11 +244,11 @@ func (r *reading) readMIGSingle() bool {
 	if r.label(LabelProduct) != "" && r.moreThanLabelled(gpuinfo.NvidiaGPU, labelCount) {
 		return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
 	}
+	if r.unknownProfile(LabelProduct, profile) {
+		return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
+	}
 	if memory, ok := r.gfdMemory(); ok {
 		r.memory(gpuinfo.NvidiaGPU, memory)
-	}
-	if _, has := r.product.Profile(profile); r.productKnown && !has {
-		r.problem(ProfileUnknown, fmt.Sprintf("%s: a %s has no profile %s", LabelProduct, r.product.Name, profile))
 	}
 	instances := r.devices[gpuinfo.NvidiaGPU]
 	if r.gpus.Units == nil {

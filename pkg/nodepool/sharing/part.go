@@ -1,6 +1,7 @@
 package sharing
 
 import (
+	"fmt"
 	"regexp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -18,5 +19,31 @@ func (r *reading) readPart() bool {
 		r.gpus.Cards = nil
 		return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
 	}
-	return false
+	if r.gpus.Product == nil || !r.belowProduct(r.labelledMemory(), int64(gpuinfo.MemoryOf(*r.gpus.Product))) {
+		return false
+	}
+	r.gpus.Cards, r.gpus.CardMemoryMiB = nil, nil
+	return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
+}
+
+// belowProduct reports labels that show far less memory than a card of the product has: a hypervisor or the driver
+// gives a part of the card away, and no name says so, or a label is wrong. Drivers differ by less than a quarter.
+func (r *reading) belowProduct(labelled, card int64) bool {
+	if labelled <= 0 || 4*labelled >= 3*card {
+		return false
+	}
+	r.problem(MemoryBelowProduct, fmt.Sprintf("labels show %d MiB of memory, and a card of the product %s has %d: a "+
+		"unit is a part of a card, or a label is wrong", labelled, *r.gpus.Product, card))
+	return true
+}
+
+// labelledMemory returns the MiB of a card that feature discovery, ACK or a cloud writes; 0 if none does.
+func (r *reading) labelledMemory() int64 {
+	if memory, ok := r.gfdMemory(); ok {
+		return memory
+	}
+	if r.gpus.CardMemoryMiB != nil {
+		return *r.gpus.CardMemoryMiB
+	}
+	return 0
 }

@@ -13,7 +13,7 @@ import (
 type Problem struct {
 	Code    ProblemCode
 	Message string
-	// Annotation is the one that is invalid, of RegisterUnreadable; empty for other problems.
+	// Annotation is the one that is invalid; empty if the problem is in labels or resources, or in no single one.
 	Annotation string
 }
 
@@ -56,6 +56,8 @@ const (
 	// with amount 0.
 	MemoryOvercommitted ProblemCode = "memory-overcommitted"
 	MemoryMissing       ProblemCode = "memory-missing"
+	// MemoryBelowProduct: labels show far less memory than a card of the product has, so a unit is a part of a card.
+	MemoryBelowProduct ProblemCode = "memory-below-product"
 	// UnitUnknown: what is announced of memory is neither that of the cards nor a whole part of it.
 	UnitUnknown ProblemCode = "memory-unit-unknown"
 	// RegisterUnreadable: what the agent of HAMi or Volcano registers about the cards is invalid or names none. HAMi's
@@ -101,6 +103,9 @@ func (r *reading) readProblems() {
 		}
 	}
 	r.oddValues()
+	if profile, all := strings.CutPrefix(r.label(labelConfig), "all-"); all {
+		r.unknownProfile(labelConfig, profile)
+	}
 	r.missingDevices()
 	r.nothingAnnounced()
 	r.tooManyUnits()

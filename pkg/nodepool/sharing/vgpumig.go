@@ -65,11 +65,11 @@ func (r *reading) offeredProfiles(devices []hamiDevice) (offered []OfferedProfil
 		return nil
 	}
 	product, known := gpuinfo.ProductOf(devices[0].model())
-	list, slicesOfCard := devices[0].MIGProfiles, int64(7)
+	list, slicesOfCard := r.possible(&devices[0], product), int64(7)
 	if known {
 		slicesOfCard = int64(product.Slices)
 	}
-	if len(list) == 0 {
+	if len(devices[0].MIGProfiles) == 0 {
 		list = chartProfiles(product)
 	}
 	for _, p := range list {
@@ -79,6 +79,30 @@ func (r *reading) offeredProfiles(devices []hamiDevice) (offered []OfferedProfil
 		return cmp.Or(cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.Cores, b.Cores))
 	})
 	return offered
+}
+
+// possible returns the registered profiles of a card that it can have, and reports the others: what its product has no
+// profile for, has more memory than the card, or not the slices that its name says.
+func (r *reading) possible(d *hamiDevice, product gpuinfo.Product) (list []registeredProfile) {
+	for _, p := range d.MIGProfiles {
+		name, err := gpuinfo.ParseProfile(p.Name)
+		why := ""
+		switch {
+		case err != nil: // check has reported it
+		case len(product.Profiles) > 0 && !product.Has(name):
+			why = fmt.Sprintf("%s has no profile %s: want one of %s", product.Name, p.Name, product.ProfileNames())
+		case p.Memory > d.Memory:
+			why = fmt.Sprintf("%s of %d MiB does not fit on a card of %d MiB", p.Name, p.Memory, d.Memory)
+		case p.Slices != int64(name.Slices):
+			why = fmt.Sprintf("%s has sliceCount %d: want %d", p.Name, p.Slices, name.Slices)
+		}
+		if why == "" {
+			list = append(list, p)
+			continue
+		}
+		r.gpus.Problems = append(r.gpus.Problems, Problem{ProfileUnknown, "migProfiles: " + why, hamiRegister})
+	}
+	return list
 }
 
 // chartProfiles returns the profiles of a product in HAMi's chart (knownMigGeometries until release 2.9,

@@ -161,6 +161,11 @@ func (r *reading) wholeMemory(units string) {
 		memory = int64(r.product.LargestInstance())
 		ok = memory > 0
 	}
+	if r.gpus.Product != nil {
+		if most := int64(gpuinfo.MemoryOf(*r.gpus.Product)); most > 0 {
+			memory = min(memory, most) // A label cannot promise more than the card has.
+		}
+	}
 	if ok {
 		r.memory(units, memory)
 		r.gpus.CardMemoryMiB = &memory
