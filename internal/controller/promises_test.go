@@ -18,7 +18,7 @@ func stockOfGPUs(gpus int64) *landing.Nodes {
 		Allocatable: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}}
 	none := int64(0)
 	rooms := []landing.Room{{Pool: "p", Nodes: 1, MaxNodes: new(int64), MayAddNodes: &none}}
-	return landing.NodesOf(landing.ClassesOf(nodes, func(int) landing.NodeClass { return landing.ClassOf(&nodes[0]) }, nil), rooms)
+	return landing.NodesOf(nodes, landing.Pools{Rooms: rooms})
 }
 
 // another is a decision about another RayCluster that has so many pods on their way.

@@ -23,8 +23,8 @@ func (g *WorkerGroup) Judge(verdict landing.Verdict, now time.Time) {
 
 // JudgeUnseen sets what pools prove about the group while the nodes are unknown, and returns the finding about it as
 // NoNode does. Without a proof the group is planned as if any node could hold its pods.
-func (g *WorkerGroup) JudgeUnseen(judge landing.Judge) (raydemand.Finding, bool) {
-	verdict, proven := judge.Unseen(&g.Pod)
+func (g *WorkerGroup) JudgeUnseen(pools *landing.Nodes) (raydemand.Finding, bool) {
+	verdict, proven := pools.Unseen(&g.Pod)
 	if !proven {
 		return raydemand.Finding{}, false
 	}

@@ -20,8 +20,7 @@ func TestADeletedNodePoolHoldsWhatItsNodesHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rooms := landing.Rooms(c.nodes, landing.Config{}, nil)
-			landing.CloseDeleted(rooms)
-			group := WorkerGroup{PoolPods: (&landing.Judge{Rooms: rooms, Places: c.nodes, NodePools: true}).Of(shape).Pods}
+			group := WorkerGroup{PoolPods: landing.NodesOf(c.nodes, landing.Pools{Rooms: rooms, NodePools: true}).Where(shape).Pods}
 			if len(group.PoolPods) != 1 || group.PoolPods[0].Pool != "gone" {
 				t.Fatalf("pods in %+v, want in pool gone alone", group.PoolPods)
 			}
@@ -52,7 +51,7 @@ func TestANodePoolBoundsTheGroupAsLongAsItMayAddANode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rooms := landing.Rooms(nil, landing.Config{}, []landing.Ceiling{c.ceiling})
-			group := WorkerGroup{PoolPods: (&landing.Judge{Rooms: rooms}).Of(shape).Pods}
+			group := WorkerGroup{PoolPods: landing.NodesOf(nil, landing.Pools{Rooms: rooms}).Where(shape).Pods}
 			most, bounded := int64(0), false
 			if len(group.PoolPods) > 0 {
 				most, bounded = group.PoolPods[0].Most()

@@ -21,8 +21,7 @@ func BenchmarkPromises(b *testing.B) {
 			Use:         &landing.Use{Requests: landing.Quantities{"cpu": raydemand.Amount(i), "pods": raydemand.One}}}
 	}
 	none := int64(0)
-	stock := landing.NodesOf(landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil),
-		[]landing.Room{{Pool: "p", Nodes: 1000, MaxNodes: new(int64), MayAddNodes: &none}})
+	stock := landing.NodesOf(nodes, landing.Pools{Rooms: []landing.Room{{Pool: "p", Nodes: 1000, MaxNodes: new(int64), MayAddNodes: &none}}})
 	for _, others := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
 			var promises []nodepool.Promise

@@ -18,8 +18,7 @@ func gpuStock(taken []int64) *landing.Nodes {
 			Allocatable: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8), "pods": raydemand.Whole(110)},
 			Use:         &landing.Use{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(n)}}}
 	}
-	return landing.NodesOf(landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil),
-		[]landing.Room{{Pool: "p", Nodes: int64(len(nodes)), MaxNodes: new(int64), MayAddNodes: new(int64)}})
+	return landing.NodesOf(nodes, landing.Pools{Rooms: []landing.Room{{Pool: "p", Nodes: int64(len(nodes)), MaxNodes: new(int64), MayAddNodes: new(int64)}}})
 }
 
 func gpuGroup(name string, gpus int64) nodepool.WorkerGroup {

@@ -18,7 +18,7 @@ import (
 func TestADecisionsPodsCostTheirShareOfTheirNodes(t *testing.T) {
 	nodes := []landing.Node{{Name: "n", Labels: map[string]string{"node.kubernetes.io/instance-type": "big"},
 		Allocatable: landing.Quantities{"cpu": raydemand.Whole(16)}}}
-	stock := landing.NodesOf(landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil), nil)
+	stock := landing.NodesOf(nodes, landing.Pools{})
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	c := NewCosts(&price.Book{Currency: "EUR", InstanceTypes: map[string]float64{"big": 4}})
 	eight := raydemand.Bundle{raydemand.CPU: raydemand.Whole(8)}

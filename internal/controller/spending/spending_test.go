@@ -220,7 +220,7 @@ func TestTheHeadCostsItsShareOfItsNode(t *testing.T) {
 	cpus := func(n int64) landing.Quantities { return landing.Quantities{"cpu": raydemand.Whole(n)} }
 	nodes := []landing.Node{{Name: "m", Labels: map[string]string{"node.kubernetes.io/instance-type": "big"}, Allocatable: cpus(16)}}
 	d := world(nil)
-	d.Kube.Stock = landing.NodesOf(landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil), nil)
+	d.Kube.Stock = landing.NodesOf(nodes, landing.Pools{})
 	d.RayErr = "timeout"
 	d.Kube.Head = nodepool.Head{Pod: "h", Shape: &landing.PodShape{Requests: cpus(4)}}
 	book := &price.Book{InstanceTypes: map[string]float64{"big": 8}}

@@ -18,11 +18,8 @@ type Candidates struct {
 	// byName are the nodes of the input, and any whether there are nodes or shapes of pools.
 	byName map[string]*Node
 	any    bool
-	// classes sort the nodes, and the shapes of nodes that pools could get, by what pods see of them.
-	classes *landing.Classes
-	rooms   []landing.Room
-	// judge says where a group can run; its places are those of the group. at is when the objects were read.
-	judge landing.Judge
+	// nodes say where a group can run. at is when the objects were read.
+	nodes *landing.Nodes
 	at    time.Time
 	// ofGroup and blocking are remembered for each group that a check has asked for.
 	ofGroup  map[*nodepool.WorkerGroup][]landing.Node
@@ -47,11 +44,11 @@ func newCandidates(input Input, found []Node, deployments []*Object) Candidates 
 	for i := range shapes {
 		shapes[i].Open = input.Open
 	}
-	classOf := func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }
-	c.classes = landing.ClassesOf(nodes, classOf, shapes)
-	c.rooms = landing.Rooms(nodes, input.Pools, ceilings(input.Ceilings, deployments))
+	c.nodes = landing.NodesOf(nodes, landing.Pools{
+		Rooms: landing.Rooms(nodes, input.Pools, ceilings(input.Ceilings, deployments)), Shapes: shapes,
+		Complete: input.Pools.Complete, PoolLabel: input.Reader.PoolLabel,
+	})
 	c.any = len(nodes)+len(shapes) > 0
-	c.judge = landing.Judge{Rooms: c.rooms, Complete: input.Pools.Complete, PoolLabel: input.Reader.PoolLabel}
 	c.at = input.Reader.At
 	return c
 }
@@ -59,12 +56,11 @@ func newCandidates(input Input, found []Node, deployments []*Object) Candidates 
 // NoNode returns what plans say about a group for whose pods there is no known node, as nodepool.WorkerGroup.NoNode.
 // Without any node, only what the configuration of pools proves counts.
 func (c *Candidates) NoNode(g Group) (raydemand.Finding, bool) {
-	workers, judge := *g.Workers, c.judge
+	workers := *g.Workers
 	if !c.any {
-		return workers.JudgeUnseen(judge)
+		return workers.JudgeUnseen(c.nodes)
 	}
-	judge.Places = c.NodesFor(g)
-	workers.Judge(judge.Of(&workers.Pod).Verdict, c.at)
+	workers.Judge(c.nodes.Where(&workers.Pod).Verdict, c.at)
 	return workers.NoNode()
 }
 
@@ -100,14 +96,14 @@ func (c *Candidates) NodesFor(g Group) []landing.Node { return c.nodesFor(g.Work
 func (c *Candidates) nodesFor(pods *nodepool.WorkerGroup) []landing.Node {
 	nodes, known := c.ofGroup[pods]
 	if !known {
-		nodes = c.classes.For(&pods.Pod)
+		nodes = c.nodes.For(&pods.Pod)
 		c.ofGroup[pods] = nodes
 	}
 	return nodes
 }
 
 // NodesForPod returns the nodes and shapes that a pod sees as different, one of each class.
-func (c *Candidates) NodesForPod(pod *landing.PodShape) []landing.Node { return c.classes.For(pod) }
+func (c *Candidates) NodesForPod(pod *landing.PodShape) []landing.Node { return c.nodes.For(pod) }
 
 // VisitReal calls visit for those nodes that exist, until it returns false.
 func (c *Candidates) VisitReal(nodes []landing.Node, visit func(*Node) bool) {
@@ -123,7 +119,7 @@ func (c *Candidates) Pools(g Group) []landing.Pods { return c.poolsOf(g.Workers)
 
 // Room returns how far a pool may grow.
 func (c *Candidates) Room(pool string) landing.Room {
-	return c.rooms[slices.IndexFunc(c.rooms, func(r landing.Room) bool { return r.Pool == pool })]
+	return c.nodes.Rooms[slices.IndexFunc(c.nodes.Rooms, func(r landing.Room) bool { return r.Pool == pool })]
 }
 
 // BlockingTaints are the taints that alone keep a group off a node.

@@ -23,11 +23,11 @@ func (x *Inventory) NodePools() (list []*Object) {
 // NodePoolRefuses returns why no pod of a group, or head, can be on a node of a NodePool; empty if one could, or if the
 // NodePool cannot be read.
 func (c *Candidates) NodePoolRefuses(nodePool string, g Group) string {
-	at := slices.IndexFunc(c.rooms, func(r landing.Room) bool { return r.Pool == nodePool })
+	at := slices.IndexFunc(c.nodes.Rooms, func(r landing.Room) bool { return r.Pool == nodePool })
 	if at < 0 {
 		return ""
 	}
-	refusal := c.rooms[at].Refusal(&g.Pods.Pod)
+	refusal := c.nodes.Rooms[at].Refusal(&g.Pods.Pod)
 	for _, pool := range c.poolsOf(g.Pods) {
 		if pool.Pool == nodePool && (pool.Holds > 0 || refusal == "") {
 			return ""
@@ -40,9 +40,7 @@ func (c *Candidates) NodePoolRefuses(nodePool string, g Group) string {
 func (c *Candidates) poolsOf(pods *nodepool.WorkerGroup) []landing.Pods {
 	list, known := c.pools[pods]
 	if !known {
-		judge := c.judge
-		judge.Places = c.nodesFor(pods)
-		list = judge.Of(&pods.Pod).Pods
+		list = c.nodes.Where(&pods.Pod).Pods
 		c.pools[pods] = list
 	}
 	return list

@@ -66,10 +66,10 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 		}
 		return
 	}
-	answer := p.judge.Of(&g.Pod)
+	answer := p.stock.Where(&g.Pod)
 	g.Fit, g.PoolPods, g.Reported = &answer.Fit, answer.Pods, nodepool.Reported(p.reader, g, p.nodes)
 	p.addBound(cluster.Key, g)
-	g.Announces = worker.Announces(p.reader, p.nodes, p.rooms, g.PoolPods)
+	g.Announces = worker.Announces(p.reader, p.nodes, p.stock.Rooms, g.PoolPods)
 	g.Judge(answer.Verdict, p.at)
 	add := func(f raydemand.Finding) {
 		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())
@@ -97,7 +97,7 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 
 // addProof adds what pools prove about a group although no node is known, such as maxNodes 0.
 func (p places) addProof(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
-	if f, no := g.JudgeUnseen(p.judge); no {
+	if f, no := g.JudgeUnseen(p.stock); no {
 		f.Object = "RayCluster " + cluster.Key.String()
 		cluster.Findings = append(cluster.Findings, f)
 	}
@@ -109,19 +109,15 @@ func (p places) addPlaces(cluster *nodepool.Cluster, head *landing.PodShape) {
 	if !p.known {
 		return
 	}
-	exist := slices.DeleteFunc(slices.Clone(p.nodes), func(n landing.Node) bool { return n.Declared })
-	shapes := slices.DeleteFunc(slices.Clone(p.nodes), func(n landing.Node) bool { return !n.Declared })
-	class := func(i int) landing.NodeClass { return landing.ClassOf(&exist[i]) }
-	stock := landing.NodesOf(landing.ClassesOf(exist, class, shapes), p.rooms)
 	kinds := make([]landing.Kind, len(cluster.Groups))
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
-		kinds[i] = stock.KindOf(g.Name, &g.Pod)
+		kinds[i] = p.stock.KindOf(g.Name, &g.Pod)
 	}
-	if len(p.pods) == 0 && p.judge.Complete {
-		kinds = append(kinds, stock.KindOf("the head", head))
+	if len(p.pods) == 0 && p.stock.Complete {
+		kinds = append(kinds, p.stock.KindOf("the head", head))
 	}
-	free, pods := stock.Places(kinds, nil)
+	free, pods := p.stock.Places(kinds, nil)
 	for i := range cluster.Groups {
 		cluster.Groups[i].Kind = &pods[i]
 	}

@@ -21,7 +21,7 @@ import (
 type places struct {
 	reader sharing.Reader
 	nodes  []landing.Node
-	rooms  []landing.Room
+	stock  *landing.Nodes
 	// pods are nil if the file has none; nodes then count as empty.
 	pods boundPods
 	// devices are what the file says about ResourceSlices and ResourceClaims.
@@ -30,7 +30,6 @@ type places struct {
 	claiming bool
 	// known reports whether the file has nodes or shapes.
 	known bool
-	judge landing.Judge
 	// at is when the snapshot was taken; zero if unknown.
 	at time.Time
 	// podless are the nodes that do not say how many pods they take.
@@ -58,16 +57,15 @@ func placesOf(reader sharing.Reader, doc snapshotfile.Document) (places, error) 
 	if err != nil {
 		return p, err
 	}
-	p.rooms, p.unused = landing.Rooms(p.nodes, config, nil), poolsWithoutNodes(config, p.nodes)
-	supply := p.devices.OnNewNodes()
-	for _, shape := range config.Shapes(p.reader) {
-		supply.AddTo(&shape)
-		p.nodes = append(p.nodes, shape)
+	p.unused = poolsWithoutNodes(config, p.nodes)
+	supply, shapes := p.devices.OnNewNodes(), config.Shapes(p.reader)
+	for i := range shapes {
+		supply.AddTo(&shapes[i])
 	}
+	p.stock = landing.NodesOf(p.nodes, landing.Pools{Rooms: landing.Rooms(p.nodes, config, nil), Shapes: shapes,
+		Complete: config.Complete, PoolLabel: p.reader.PoolLabel})
+	p.nodes = slices.Concat(p.nodes, shapes)
 	p.known = p.known || len(p.nodes) > 0
-	p.judge = landing.Judge{
-		Rooms: p.rooms, Places: p.nodes, Complete: config.Complete, PoolLabel: p.reader.PoolLabel,
-	}
 	return p, nil
 }
 

@@ -60,23 +60,23 @@ func (a Ask) Key() (key AskKey, alike bool) {
 // Places returns where the pods may run: existing nodes with what is free on them, then what each pool may still add. A
 // kind that no place accepts fits no known node and no pool.
 func (a Ask) Places() []Place {
-	t := &stocktaking{Ask: a, like: likes(a.kinds), pools: make(map[string]*poolStock, len(a.stock.rooms))}
+	t := &stocktaking{Ask: a, like: likes(a.kinds), pools: make(map[string]*poolStock, len(a.stock.Rooms))}
 	t.markHeld()
-	for i := range a.stock.rooms {
-		t.pools[a.stock.rooms[i].Pool] = t.poolStock(&a.stock.rooms[i])
+	for i := range a.stock.Rooms {
+		t.pools[a.stock.Rooms[i].Pool] = t.poolStock(&a.stock.Rooms[i])
 	}
 	shapes := make([]*PodShape, len(a.kinds))
 	for i := range a.kinds {
 		shapes[i] = a.kinds[i].Shape
 	}
-	for _, kind := range a.stock.nodes.Kinds(shapes) {
+	for _, kind := range a.stock.kindsFor(shapes) {
 		t.look(kind)
 	}
 	for i := range t.entries {
 		t.addExisting(&t.entries[i])
 	}
-	for i := range a.stock.rooms {
-		t.addNew(&a.stock.rooms[i])
+	for i := range a.stock.Rooms {
+		t.addNew(&a.stock.Rooms[i])
 	}
 	return slices.Clone(t.places)
 }

@@ -28,8 +28,7 @@ func TestKindsOfOneClassAreComparedOnceWithTheSameResult(t *testing.T) {
 			}
 			nodes = append(nodes, n)
 		}
-		stock := landing.NodesOf(landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil),
-			[]landing.Room{{Pool: "p0", MayAddNodes: new(draw.Int64N(3))}, {Pool: "p1"}})
+		stock := landing.NodesOf(nodes, landing.Pools{Rooms: []landing.Room{{Pool: "p0", MayAddNodes: new(draw.Int64N(3))}, {Pool: "p1"}}})
 		shapes, kinds := make([]landing.PodShape, 1+draw.IntN(6)), []landing.Kind{}
 		for i := range shapes {
 			shapes[i] = asking(map[string]int64{"cpu": 1 + draw.Int64N(2), "nvidia.com/gpu": draw.Int64N(2)})

@@ -222,7 +222,7 @@ func (s *Nodes) sharesOfCard(share *CardShare) (least int64) {
 	case share.PerCard > 0:
 		return share.PerCard
 	}
-	for _, kind := range s.nodes.Kinds(nil) {
+	for _, kind := range s.kindsFor(nil) {
 		if n := share.onCardOf(kind.Node); n > 0 && (least == 0 || n < least) {
 			least = n
 		}

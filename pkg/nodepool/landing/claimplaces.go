@@ -49,7 +49,7 @@ type WaitingPods struct {
 func PlaceOnClaims(
 	now time.Time, claims []NodeClaim, bound map[string]Quantities, waiting []WaitingPods,
 ) []Incoming {
-	classes := claimClassesOf(now, claims, bound)
+	classes := alikeClaims(now, claims, bound)
 	order := make([]*placing, len(waiting))
 	for i := range waiting {
 		order[i] = &placing{index: i, wait: &waiting[i], left: waiting[i].Pods}
@@ -67,8 +67,8 @@ func PlaceOnClaims(
 	return list
 }
 
-// claimClass is the claims of one class that have made the same progress, by name.
-type claimClass struct {
+// claimsAlike is the claims of one class that have made the same progress, by name.
+type claimsAlike struct {
 	progress Progress
 	template *NodeTemplate
 	claims   []*NodeClaim
@@ -78,14 +78,14 @@ type claimClass struct {
 	full map[string]int
 }
 
-// claimClassesOf leaves out the claims that will not bring a node.
-func claimClassesOf(now time.Time, claims []NodeClaim, bound map[string]Quantities) []*claimClass {
+// alikeClaims leaves out the claims that will not bring a node.
+func alikeClaims(now time.Time, claims []NodeClaim, bound map[string]Quantities) []*claimsAlike {
 	type key struct {
-		class    ClaimClass
+		class    claimClass
 		progress Progress
 	}
-	byKey := map[key]*claimClass{}
-	var classes []*claimClass
+	byKey := map[key]*claimsAlike{}
+	var classes []*claimsAlike
 	sorted := slices.SortedFunc(slices.Values(claims), func(a, b NodeClaim) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range sorted {
 		claim := &sorted[i]
@@ -93,9 +93,9 @@ func claimClassesOf(now time.Time, claims []NodeClaim, bound map[string]Quantiti
 		if progress == NotComing {
 			continue
 		}
-		k := key{claim.Class, progress}
+		k := key{claim.class, progress}
 		if byKey[k] == nil {
-			byKey[k] = &claimClass{progress: progress, template: &claim.Template, full: map[string]int{}}
+			byKey[k] = &claimsAlike{progress: progress, template: &claim.Template, full: map[string]int{}}
 			classes = append(classes, byKey[k])
 		}
 		byKey[k].claims = append(byKey[k].claims, claim)
@@ -109,11 +109,11 @@ type placing struct {
 	index   int
 	wait    *WaitingPods
 	left    int
-	classes []*claimClass
+	classes []*claimsAlike
 	choice  int
 }
 
-func (p *placing) choose(classes []*claimClass) {
+func (p *placing) choose(classes []*claimsAlike) {
 	for _, class := range classes {
 		if !class.template.refuses(p.wait.Shape) {
 			p.classes = append(p.classes, class)
@@ -131,7 +131,7 @@ func (p *placing) place(progress Progress, to *Incoming) {
 	}
 }
 
-func (p *placing) placeIn(class *claimClass, to *Incoming) {
+func (p *placing) placeIn(class *claimsAlike, to *Incoming) {
 	requests := fmt.Sprint(p.wait.Shape.Requests)
 	for i := class.full[requests]; i < len(class.rooms) && p.left > 0; i++ {
 		n := int(min(p.wait.Shape.podsIn(class.rooms[i]), int64(p.left)))

@@ -23,7 +23,7 @@ func launchedClaim(name string, gpus int64) NodeClaim {
 	claim := NodeClaim{Name: name, Pool: "g1", Launched: true, CreatedAt: claimNoon, LaunchedAt: claimNoon,
 		Requests: gpusOf(1), Allocatable: gpusOf(gpus).Plus(Quantities{"pods": raydemand.Whole(110)}),
 		Template: NodeTemplate{Labels: map[string]string{"karpenter.sh/nodepool": "g1", "pool": "g1", "kubernetes.io/hostname": name}}}
-	claim.Class = ClaimClassOf(&claim)
+	claim = claim.Classed()
 	return claim
 }
 
@@ -75,7 +75,7 @@ func TestNodeClaimsAreCountedByWhatTheyHold(t *testing.T) {
 	registered.Node = "node-d"
 	tainted := launchedClaim("e", 8)
 	tainted.Template.Taints = []sharing.Taint{{Key: "team", Value: "a", Effect: sharing.NoSchedule}}
-	tainted.Class = ClaimClassOf(&tainted)
+	tainted = tainted.Classed()
 	for name, c := range map[string]struct {
 		claims  []NodeClaim
 		after   time.Duration
@@ -112,7 +112,7 @@ func TestPodsWithFewClaimsGoBeforePodsThatFitAnywhere(t *testing.T) {
 		claim := launchedClaim(fmt.Sprint("cpu-", i), 1)
 		delete(claim.Allocatable, "nvidia.com/gpu")
 		claim.Template.Labels = map[string]string{"pool": "cpu"}
-		claim.Class = ClaimClassOf(&claim)
+		claim = claim.Classed()
 		claims = append(claims, claim)
 	}
 	anywhere := &PodShape{Requests: Quantities{"cpu": raydemand.Whole(4)}}
@@ -125,11 +125,11 @@ func TestPodsWithFewClaimsGoBeforePodsThatFitAnywhere(t *testing.T) {
 func TestNodeClaimsThatDifferInNameAloneAreOfOneKind(t *testing.T) {
 	a, b, other := launchedClaim("g1-aaaaa", 1), launchedClaim("g1-bbbbb", 1), launchedClaim("g1-ccccc", 1)
 	other.Template.Labels["topology.kubernetes.io/zone"] = "zone-b"
-	other.Class = ClaimClassOf(&other)
-	if a.Class != b.Class {
+	other = other.Classed()
+	if a.class != b.class {
 		t.Error("two claims of one pool are of two kinds")
 	}
-	if a.Class == other.Class {
+	if a.class == other.class {
 		t.Error("claims of two zones are of one kind")
 	}
 }

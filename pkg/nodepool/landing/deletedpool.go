@@ -4,9 +4,10 @@ import (
 	"slices"
 )
 
-// CloseDeleted bounds pools whose NodePool is deleted and whose nodes are left: no node is added to them. rooms are the
+// closeDeleted bounds pools whose NodePool is deleted and whose nodes are left: no node is added to them. rooms are the
 // rooms of all existing NodePools.
-func CloseDeleted(rooms []Room) {
+func closeDeleted(rooms []Room) []Room {
+	rooms = slices.Clone(rooms)
 	for i := range rooms {
 		room := &rooms[i]
 		if room.Mixed && room.Source == "" {
@@ -14,6 +15,7 @@ func CloseDeleted(rooms []Room) {
 			room.Source, room.MaxNodes, room.MayAddNodes = FromKarpenter, &nodes, new(int64)
 		}
 	}
+	return rooms
 }
 
 // withDeletedPool adds the NodePool that the pod selects by name if no such NodePool exists: it can have no pods.

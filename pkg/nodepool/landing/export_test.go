@@ -5,3 +5,8 @@ var (
 	Constrain = constrain
 	TypesOf   = typesOf
 )
+
+// WhereOn is Nodes.Where on places that are not merged.
+func WhereOn(rooms []Room, places []Node, shape *PodShape) Answer {
+	return (&Nodes{Pools: Pools{Rooms: rooms}}).where(shape, places)
+}

@@ -34,13 +34,15 @@ type Node struct {
 	// Declared says that the node does not exist: it is the declared shape of a new node of a pool without nodes, and
 	// Name is the pool's.
 	Declared bool
-	// Alike is how many other nodes it represents that are the same for the pod in question (Classes); almost always 0.
+	// Alike is how many other nodes it represents that are the same for the pod in question (Nodes.For).
 	Alike int
 	// GPUs describes the node's GPUs; nil if they were not read, usually because there are none.
 	GPUs *sharing.GPUs
 	// Use is what pods take of the node; nil if its pods are unknown, so that it counts as empty. It changes often, so
-	// neither Equal nor ClassOf compares it.
+	// neither Equal nor the class of the node depends on it.
 	Use *Use
+	// class is the node's class; zero if it is not computed yet (Classed).
+	class nodeClass
 }
 
 // Equal reports whether the stored fields are equal: most updates of a Node are heartbeats.

@@ -29,8 +29,8 @@ type NodeClaim struct {
 	// CreatedAt is when Karpenter created the claim, LaunchedAt when the provider had the machine, RegisteredAt when
 	// the node registered, and NodeReadyAt when its kubelet was first seen ready; zero if unknown.
 	CreatedAt, LaunchedAt, RegisteredAt, NodeReadyAt time.Time
-	// Class is equal for claims that every pod treats alike (ClaimClassOf).
-	Class ClaimClass
+	// class is the claim's class; zero if it is not computed yet (Classed).
+	class claimClass
 }
 
 // Karpenter deletes a NodeClaim that is not launched, or not registered, after this time
@@ -87,18 +87,18 @@ func (c *NodeClaim) since(progress Progress) time.Time {
 	return c.CreatedAt
 }
 
-// ClaimClass is equal for claims that do not differ in anything a pod depends on.
-type ClaimClass struct {
-	node         NodeClass
+// claimClass is equal for claims that do not differ in anything a pod depends on. Thousands of claims have a few dozen
+// classes, by NodePool and instance type.
+type claimClass struct {
+	node         nodeClass
 	requirements unique.Handle[string]
 }
 
-// ClaimClassOf returns the class of a claim. Thousands of claims have a few dozen classes, by NodePool and instance
-// type.
-func ClaimClassOf(c *NodeClaim) ClaimClass {
-	node := ClassOf(&Node{Name: c.Name, Pool: c.Pool, Labels: c.Template.Labels,
-		Taints: c.Template.Taints})
-	return ClaimClass{node, unique.Make(fmt.Sprint(c.Template.Requirements))}
+// Classed returns the claim with its class, which PlaceOnClaims needs.
+func (c NodeClaim) Classed() NodeClaim {
+	node := classOf(&Node{Name: c.Name, Pool: c.Pool, Labels: c.Template.Labels, Taints: c.Template.Taints})
+	c.class = claimClass{node, unique.Make(fmt.Sprint(c.Template.Requirements))}
+	return c
 }
 
 // room returns what pods can use of the claim's node, less what pods already bound to it use. Before the launch, it is

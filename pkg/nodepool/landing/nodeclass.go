@@ -12,12 +12,18 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// NodeClass is equal for nodes that are the same for almost every pod: they differ in name, in labels that are unique
+// nodeClass is equal for nodes that are the same for almost every pod: they differ in name, in labels that are unique
 // to each node, and slightly in memory and storage. A fleet of thousands of nodes has some dozens of classes.
-type NodeClass struct{ text unique.Handle[string] }
+type nodeClass struct{ text unique.Handle[string] }
 
-// ClassOf returns the class of a node.
-func ClassOf(node *Node) NodeClass {
+// Classed returns the node with its class, which is expensive to compute: NodesOf then need not. A node that is changed
+// afterwards, other than in Use, needs it again.
+func (n Node) Classed() Node {
+	n.class = classOf(&n)
+	return n
+}
+
+func classOf(node *Node) nodeClass {
 	var text strings.Builder
 	fmt.Fprintln(&text, node.Pool, node.Unschedulable, node.Ready, node.Open, node.Declared, node.Taints)
 	for _, key := range slices.Sorted(maps.Keys(node.Labels)) {
@@ -45,7 +51,7 @@ func ClassOf(node *Node) NodeClass {
 			text.WriteString(node.Name) // It is in a class of its own.
 		}
 	}
-	return NodeClass{unique.Make(text.String())}
+	return nodeClass{unique.Make(text.String())}
 }
 
 // uniquePerNode reports whether a label has a different value on every node. A wrong guess about a label costs time but
@@ -70,16 +76,7 @@ func NamesNode(key string) bool {
 // variesByMachine reports whether machines of one type differ in a resource by some KiB.
 func variesByMachine(name string) bool { return name == "memory" || name == "ephemeral-storage" }
 
-// Classes are nodes sorted by class, so that a pod need not be compared with each of thousands of nodes. They are
-// immutable.
-type Classes struct {
-	nodes   []Node
-	classes []class
-	// rest are declared shapes, which are not nodes.
-	rest []Node
-}
-
-// class is the nodes of one NodeClass, in the order of all nodes.
+// class is the nodes of one nodeClass, in the order of all nodes.
 type class struct {
 	members []int
 	// differing are the labels in which the nodes differ. least and most are the bounds of the resources that vary by
@@ -88,27 +85,22 @@ type class struct {
 	least, most Quantities
 }
 
-// ClassesOf sorts nodes into classes; kind returns the class of the i-th node. Declared shapes are not sorted into
-// classes.
-func ClassesOf(nodes []Node, kind func(i int) NodeClass, declared []Node) *Classes {
-	l := &Classes{nodes: nodes, rest: declared}
-	byKind := map[NodeClass]int{}
+// classesOf sorts nodes into classes.
+func classesOf(nodes []Node) (all []class) {
+	byClass := map[nodeClass]int{}
 	for i := range nodes {
-		k := kind(i)
-		at, known := byKind[k]
-		if !known {
-			at = len(l.classes)
-			byKind[k] = at
-			l.classes = append(l.classes, class{differing: map[string]bool{}, least: Quantities{}, most: Quantities{}})
+		own := nodes[i].class
+		if own == (nodeClass{}) {
+			own = classOf(&nodes[i])
 		}
-		l.classes[at].add(nodes, i)
+		at, known := byClass[own]
+		if !known {
+			at, byClass[own] = len(all), len(all)
+			all = append(all, class{differing: map[string]bool{}, least: Quantities{}, most: Quantities{}})
+		}
+		all[at].add(nodes, i)
 	}
-	return l
-}
-
-// With returns the same classes of the same nodes with other use of them, in the same order.
-func (l *Classes) With(nodes []Node) *Classes {
-	return &Classes{nodes: nodes, classes: l.classes, rest: l.rest}
+	return all
 }
 
 func (c *class) add(nodes []Node, i int) {
@@ -135,16 +127,16 @@ func (c *class) add(nodes []Node, i int) {
 // For returns the places to compare with a pod of this shape, in the order of all nodes: of each class whose nodes are
 // all the same for the pod the first node, with the number of the others in Alike, and every node of the other classes.
 // The result is the same as for all nodes.
-func (l *Classes) For(shape *PodShape) []Node {
-	kinds := l.Kinds([]*PodShape{shape})
-	exist := kinds[:len(kinds)-len(l.rest)]
+func (s *Nodes) For(shape *PodShape) []Node {
+	kinds := s.kindsFor([]*PodShape{shape})
+	exist := kinds[:len(kinds)-len(s.Shapes)]
 	slices.SortFunc(exist, func(a, b equalNodes) int { return cmp.Compare(a.Members[0], b.Members[0]) })
 	places := make([]Node, len(exist), len(kinds))
 	for i, kind := range exist {
 		places[i] = *kind.Node
 		places[i].Alike = len(kind.Members) - 1
 	}
-	return append(places, l.rest...)
+	return append(places, s.Shapes...)
 }
 
 // equalNodes is a number of nodes that are the same for some shapes of pods, apart from what their own pods take of
@@ -156,29 +148,26 @@ type equalNodes struct {
 	Members []int
 }
 
-// Kinds returns what to compare with pods of these shapes: classes whose nodes are the same for all of the shapes, and
+// kindsFor returns what to compare with pods of these shapes: classes whose nodes are the same for all of them, and
 // single nodes of the other classes. Declared shapes come last.
-func (l *Classes) Kinds(shapes []*PodShape) []equalNodes {
+func (s *Nodes) kindsFor(shapes []*PodShape) []equalNodes {
 	named := slices.ContainsFunc(shapes, (*PodShape).namesNodes)
-	kinds := make([]equalNodes, 0, len(l.classes)+len(l.rest))
-	for i := range l.classes {
-		class := &l.classes[i]
+	kinds := make([]equalNodes, 0, len(s.classes)+len(s.Shapes))
+	for i := range s.classes {
+		class := &s.classes[i]
 		if !named && !slices.ContainsFunc(shapes, class.differs) {
-			kinds = append(kinds, equalNodes{&l.nodes[class.members[0]], class.members})
+			kinds = append(kinds, equalNodes{&s.nodes[class.members[0]], class.members})
 			continue
 		}
 		for k, member := range class.members {
-			kinds = append(kinds, equalNodes{&l.nodes[member], class.members[k : k+1]})
+			kinds = append(kinds, equalNodes{&s.nodes[member], class.members[k : k+1]})
 		}
 	}
-	for i := range l.rest {
-		kinds = append(kinds, equalNodes{Node: &l.rest[i]})
+	for i := range s.Shapes {
+		kinds = append(kinds, equalNodes{Node: &s.Shapes[i]})
 	}
 	return kinds
 }
-
-// Nodes returns all nodes, without declared shapes. The result must not be changed.
-func (l *Classes) Nodes() []Node { return l.nodes }
 
 // namesNodes reports whether the pods are bound to nodes by name, or to cards of them.
 func (p *PodShape) namesNodes() bool {

@@ -13,8 +13,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func lotsOf(nodes []landing.Node, declared ...landing.Node) *landing.Classes {
-	return landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, declared)
+func lotsOf(nodes []landing.Node, declared ...landing.Node) *landing.Nodes {
+	return landing.NodesOf(nodes, landing.Pools{Shapes: declared})
 }
 
 // found returns all results for a shape on these nodes.
@@ -24,7 +24,7 @@ func found(shape *landing.PodShape, rooms []landing.Room, nodes []landing.Node) 
 	group := nodepool.WorkerGroup{Pod: *shape, GPUs: nodepool.GPUSpec{Limits: shape.Requests}}
 	return map[string]any{
 		"landing": shape.Fit(nodes), "reported": nodepool.Reported(reader, &group, nodes), "slices": landing.SlicesOf(reader, shape, nodes),
-		"visible": fmt.Sprint(first, count), "pools": (&landing.Judge{Rooms: rooms, Places: nodes}).Of(shape).Pods,
+		"visible": fmt.Sprint(first, count), "pools": landing.WhereOn(rooms, nodes, shape).Pods,
 	}
 }
 

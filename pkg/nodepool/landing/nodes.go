@@ -9,11 +9,12 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Nodes is the nodes of a Kubernetes cluster as places for pods: nodes that are equal and have as much free are
-// together. All RayClusters share one. It is immutable.
+// Nodes are the nodes of a Kubernetes cluster and what its pools may add, as places for pods: nodes that are equal and
+// have as much free are together. All RayClusters share one. It is immutable.
 type Nodes struct {
-	rooms []Room
-	nodes *Classes
+	Pools
+	nodes   []Node
+	classes []class
 	// lots are the parts of each class, by the position of its first node.
 	lots map[int][]lot
 	// memories are the resources that count the memory of cards, by their names on the nodes.
@@ -27,6 +28,18 @@ type Nodes struct {
 	byName func() map[string]int
 }
 
+// Pools are what is known of nodes that do not exist yet.
+type Pools struct {
+	// Rooms are the pools of the nodes and those that may get a node. Shapes are the declared shapes of new nodes.
+	Rooms  []Room
+	Shapes []Node
+	// Complete: no other pool can get a node (Config.Complete). NodePools: all of Karpenter's NodePools are among the
+	// rooms.
+	Complete, NodePools bool
+	// PoolLabel is a node label that names pools, in addition to sharing.PoolLabels.
+	PoolLabel string
+}
+
 // lot is nodes of one class of which pods take equally much.
 type lot struct {
 	members []int
@@ -36,30 +49,39 @@ type lot struct {
 	holds map[string]int64
 }
 
-// NodesOf sorts nodes by what is free on them. rooms are the pools of these nodes, and of the declared shapes.
-func NodesOf(nodes *Classes, rooms []Room) *Nodes {
-	s := &Nodes{rooms: rooms, nodes: nodes, lots: map[int][]lot{}}
-	all, memories := nodes.Nodes(), map[string]bool{}
-	s.counted = slices.ContainsFunc(all, func(n Node) bool { return n.Use != nil })
-	s.repelling = podsOn(all, func(pod *Neighbors) bool { return len(pod.Apart) > 0 })
+// NodesOf sorts nodes by their class and by what is free on them. If all NodePools are known, pools whose NodePool is
+// deleted and whose nodes are left get no node.
+func NodesOf(nodes []Node, pools Pools) *Nodes {
+	if pools.NodePools {
+		pools.Rooms = closeDeleted(pools.Rooms)
+	}
+	s := &Nodes{Pools: pools, classes: classesOf(nodes)}
+	return s.With(nodes)
+}
+
+// With returns the same nodes, in the same order, with other use of them.
+func (s *Nodes) With(nodes []Node) *Nodes {
+	s, memories := &Nodes{Pools: s.Pools, nodes: nodes, classes: s.classes, lots: map[int][]lot{}}, map[string]bool{}
+	s.counted = slices.ContainsFunc(nodes, func(n Node) bool { return n.Use != nil })
+	s.repelling = podsOn(nodes, func(pod *Neighbors) bool { return len(pod.Apart) > 0 })
 	s.pods = sync.OnceValue(func() []nodePod {
-		return podsOn(all, func(*Neighbors) bool { return true })
+		return podsOn(nodes, func(*Neighbors) bool { return true })
 	})
-	for _, kind := range nodes.Kinds(nil) {
+	for _, kind := range s.kindsFor(nil) {
 		if kind.Node.GPUs != nil {
 			for name := range kind.Node.GPUs.UnitsPerCard {
 				memories[name] = true
 			}
 		}
 		if len(kind.Members) > 0 {
-			s.lots[kind.Members[0]] = lotsOf(all, kind.Members)
+			s.lots[kind.Members[0]] = lotsOf(nodes, kind.Members)
 		}
 	}
 	s.memories = slices.Sorted(maps.Keys(memories))
 	s.byName = sync.OnceValue(func() map[string]int {
-		positions := make(map[string]int, len(all))
-		for i := range all {
-			positions[all[i].Name] = i
+		positions := make(map[string]int, len(nodes))
+		for i := range nodes {
+			positions[nodes[i].Name] = i
 		}
 		return positions
 	})
@@ -69,7 +91,7 @@ func NodesOf(nodes *Classes, rooms []Room) *Nodes {
 // lotsOf returns the parts of a kind of nodes.
 func (s *Nodes) lotsOf(kind equalNodes) []lot {
 	if len(kind.Members) == 1 {
-		return lotsOf(s.nodes.Nodes(), kind.Members)
+		return lotsOf(s.nodes, kind.Members)
 	}
 	return s.lots[kind.Members[0]]
 }
@@ -149,7 +171,7 @@ func leftOf(node *Node, name string) raydemand.Amount {
 // Node returns the node with this name; nil if there is none. It must not be changed.
 func (s *Nodes) Node(name string) *Node {
 	if at, known := s.byName()[name]; known {
-		return &s.nodes.Nodes()[at]
+		return &s.nodes[at]
 	}
 	return nil
 }

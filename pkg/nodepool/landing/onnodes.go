@@ -31,7 +31,7 @@ func (t *stocktaking) markHeld() {
 	if len(t.own) == 0 {
 		return
 	}
-	t.held = make([]bool, len(t.stock.nodes.Nodes()))
+	t.held = make([]bool, len(t.stock.nodes))
 	positions := t.stock.byName()
 	for name, holds := range t.own {
 		if i, known := positions[name]; known && len(holds) > 0 {
@@ -43,7 +43,7 @@ func (t *stocktaking) markHeld() {
 // apart separates nodes that hold given pods from the others of a lot, if that makes a difference: if what pods take of
 // the nodes is unknown, or a constraint between pods counts them.
 func (t *stocktaking) apart(l lot) []lot {
-	nodes := t.stock.nodes.Nodes()
+	nodes := t.stock.nodes
 	unknown := nodes[l.members[0]].Use == nil
 	held := func(i int) bool { return t.held[i] }
 	if t.held == nil || !unknown && !t.constrained || !slices.ContainsFunc(l.members, held) {

@@ -83,7 +83,7 @@ func (t *stocktaking) addExisting(entry *stockEntry) {
 			if !counts && !t.anyFits(accepts, part.free) {
 				continue
 			}
-			nodes, first := int64(len(part.members)), &t.stock.nodes.Nodes()[part.members[0]]
+			nodes, first := int64(len(part.members)), &t.stock.nodes[part.members[0]]
 			t.places = append(t.places, Place{
 				Pool: entry.Node.Pool, Node: first.Name, Nodes: &nodes, Free: part.free,
 				Cards: t.refused(t.inPercent(part.cards), first, accepts), CardOrder: part.order, Accepts: names,

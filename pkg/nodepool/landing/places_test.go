@@ -141,7 +141,7 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 					exist = append(exist, n)
 				}
 			}
-			stock := landing.NodesOf(landing.ClassesOf(exist, func(i int) landing.NodeClass { return landing.ClassOf(&exist[i]) }, shapes), rooms)
+			stock := landing.NodesOf(exist, landing.Pools{Rooms: rooms, Shapes: shapes})
 			var kinds []landing.Kind
 			for i := range test.shapes {
 				kinds = append(kinds, stock.KindOf(fmt.Sprintf("g%d", i), &test.shapes[i]))
@@ -161,7 +161,7 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 // TestAPodSaysHowHAMiChoosesItsCard places two pods on two cards: on one card, they leave the other one whole.
 func TestAPodSaysHowHAMiChoosesItsCard(t *testing.T) {
 	nodes := []landing.Node{inPool("a", node("n1"))}
-	stock := landing.NodesOf(landing.ClassesOf(nodes, func(int) landing.NodeClass { return landing.ClassOf(&nodes[0]) }, nil), nil)
+	stock := landing.NodesOf(nodes, landing.Pools{})
 	for order, want := range map[string]int64{"": 0, "spread": 0, "binpack": 1} {
 		small := stock.KindOf("small", &landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpumem": raydemand.Whole(8000)}, CardOrder: order})
 		large := stock.KindOf("large", &landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpumem": raydemand.Whole(12000)}})
@@ -186,7 +186,7 @@ func TestAShareOfMemoryIsThatOfTheSmallestCardThatHoldsIt(t *testing.T) {
 		nodes[i].Labels = map[string]string{"nvidia.com/gpu.memory": mib}
 	}
 	for shown, want := range map[int]int64{1: 434, 2: 10_000 / 7, 3: 10_000 / 7} {
-		stock := landing.NodesOf(landing.ClassesOf(nodes[:shown], func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil), nil)
+		stock := landing.NodesOf(nodes[:shown], landing.Pools{})
 		kind := stock.KindOf("g", &landing.PodShape{Share: &landing.CardShare{Annotation: "gpu-memory", Value: "2000", Cards: 1, MemoryMiB: 2000}})
 		if got := kind.Requests["nvidia.com/gpu"]; int64(got) != want {
 			t.Errorf("with %d nodes, a pod takes %s of a card, want %d of 10000", shown, got, want)
@@ -202,7 +202,7 @@ func TestOnlyCardsThatAPodWantsHaveRoomForIt(t *testing.T) {
 		Annotations: map[string]string{"hami.io/node-nvidia-register": register}, Pods: []sharing.Pod{}})
 	nodes[0].GPUs, nodes[0].Use = &read, &landing.Use{Cards: read.PerCard}
 	nodes[0].Allocatable = landing.Quantities{"nvidia.com/gpu": raydemand.Whole(20), "pods": raydemand.Whole(110)}
-	stock := landing.NodesOf(landing.ClassesOf(nodes, func(int) landing.NodeClass { return landing.ClassOf(&nodes[0]) }, nil), landing.Rooms(nodes, landing.Config{}, []landing.Ceiling{ceiling("a", 0, 1)}))
+	stock := landing.NodesOf(nodes, landing.Pools{Rooms: landing.Rooms(nodes, landing.Config{}, []landing.Ceiling{ceiling("a", 0, 1)})})
 	for _, test := range []struct {
 		key, value string
 		want       int64

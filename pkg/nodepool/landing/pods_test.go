@@ -47,7 +47,7 @@ func TestNobodyAddsNodesWithoutAPoolIfAllPoolsAreDeclared(t *testing.T) {
 	nodes := []landing.Node{inPool("", node("n", announces("nvidia.com/gpu", 4)))}
 	for complete, want := range map[bool]string{false: " 4/4 +? +?", true: " 4/4 +0 +0"} {
 		rooms := landing.Rooms(nodes, landing.Config{Complete: complete}, nil)
-		if got := roomText((&landing.Judge{Rooms: rooms, Places: nodes}).Of(&shape).Pods); got != want {
+		if got := roomText(landing.WhereOn(rooms, nodes, &shape).Pods); got != want {
 			t.Errorf("complete %t: %q, want %q", complete, got, want)
 		}
 	}
@@ -162,7 +162,7 @@ func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			rooms := landing.Rooms(test.nodes, landing.Config{Pools: test.specs}, test.ceilings)
-			if diff := cmp.Diff(test.want, roomText((&landing.Judge{Rooms: rooms, Places: test.nodes}).Of(&test.shape).Pods)); diff != "" {
+			if diff := cmp.Diff(test.want, roomText(landing.WhereOn(rooms, test.nodes, &test.shape).Pods)); diff != "" {
 				t.Errorf("room (-want +got):\n%s", diff)
 			}
 		})
@@ -197,7 +197,7 @@ func TestTheProfileOfAPoolIsFixedWhereItsCloudFixesIt(t *testing.T) {
 		node := inPool("a", gpuNode("n", quantities("nvidia.com/gpu", 7), label))
 		shape := asks("nvidia.com/gpu", 1)
 		rooms := landing.Rooms([]landing.Node{node}, landing.Config{}, nil)
-		if pods := (&landing.Judge{Rooms: rooms, Places: []landing.Node{node}}).Of(&shape).Pods; len(pods) != 1 || pods[0].ProfileFixed != want {
+		if pods := landing.WhereOn(rooms, []landing.Node{node}, &shape).Pods; len(pods) != 1 || pods[0].ProfileFixed != want {
 			t.Errorf("%s: %+v, want fixed %t", label, pods, want)
 		}
 	}

@@ -15,11 +15,11 @@ func TestAPoolHasWhatItsNodesHaveAndThoseThatMayBeAdded(t *testing.T) {
 		inPool("a", node("coming", typed, isNotReady)), inPool("a", node("cpus")),
 	}
 	rooms := landing.Rooms(nodes, landing.Config{}, []landing.Ceiling{ceiling("a", 0, 5)})
-	has := (&landing.Judge{Rooms: rooms, Places: nodes}).Of(&shape).Pods[0].Has
+	has := landing.WhereOn(rooms, nodes, &shape).Pods[0].Has
 	if got, want := has["nvidia.com/gpu"], raydemand.Whole(4+2+4+2); got != want {
 		t.Errorf("has %s GPUs, want %s", got, want)
 	}
-	if _, bounded := (&landing.Judge{Rooms: landing.Rooms(nodes, landing.Config{}, nil), Places: nodes}).Of(&shape).Pods[0].Has["cpu"]; bounded {
+	if _, bounded := landing.WhereOn(landing.Rooms(nodes, landing.Config{}, nil), nodes, &shape).Pods[0].Has["cpu"]; bounded {
 		t.Error("a pool that may grow is told to have an end")
 	}
 }

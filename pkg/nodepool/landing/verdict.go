@@ -52,17 +52,6 @@ func (v Verdict) At(now time.Time) Verdict {
 	return v
 }
 
-// Judge decides where pods of a shape can run. Rooms are all known pools, Places their nodes and declared shapes.
-type Judge struct {
-	Rooms  []Room
-	Places []Node
-	// Complete: no other pool can get a node (Config.Complete). NodePools: all of Karpenter's NodePools are among the
-	// rooms.
-	Complete, NodePools bool
-	// PoolLabel is a node label that names pools, in addition to sharing.PoolLabels.
-	PoolLabel string
-}
-
 // Answer says where pods of a shape can run.
 type Answer struct {
 	Fit Fit
@@ -72,33 +61,36 @@ type Answer struct {
 	Verdict Verdict
 }
 
-// Of asks all nodes and pools about a shape.
-func (j *Judge) Of(p *PodShape) Answer {
-	a, views := Answer{Fit: p.Fit(j.Places)}, j.views(p)
+// Where asks all nodes and pools about a shape.
+func (s *Nodes) Where(p *PodShape) Answer { return s.where(p, s.For(p)) }
+
+// where asks places that stand for all nodes, and the pools.
+func (s *Nodes) where(p *PodShape, places []Node) Answer {
+	a, views := Answer{Fit: p.Fit(places)}, s.views(p, places)
 	for _, view := range views {
 		if pods, could := view.pods(p); could {
 			a.Pods = append(a.Pods, pods)
 		}
 	}
-	if j.NodePools {
-		a.Pods = withDeletedPool(p, a.Pods, j.Rooms)
+	if s.NodePools {
+		a.Pods = withDeletedPool(p, a.Pods, s.Rooms)
 	}
-	a.Verdict = j.verdict(p, views, a.Fit.Why)
+	a.Verdict = s.verdict(p, places, views, a.Fit.Why)
 	return a
 }
 
 // views asks every pool, in the order of the rooms.
-func (j *Judge) views(p *PodShape) []*poolView {
-	views, byPool := make([]*poolView, len(j.Rooms)), make(map[string]*poolView, len(j.Rooms))
-	for i := range j.Rooms {
-		views[i] = &poolView{room: &j.Rooms[i]}
-		byPool[j.Rooms[i].Pool] = views[i]
+func (s *Nodes) views(p *PodShape, places []Node) []*poolView {
+	views, byPool := make([]*poolView, len(s.Rooms)), make(map[string]*poolView, len(s.Rooms))
+	for i := range s.Rooms {
+		views[i] = &poolView{room: &s.Rooms[i]}
+		byPool[s.Rooms[i].Pool] = views[i]
 	}
 	var misses []mismatch
-	for i := range j.Places {
-		if view := byPool[j.Places[i].PoolName()]; view != nil {
-			misses = p.mismatches(&j.Places[i], misses[:0])
-			view.add(p, &j.Places[i], misses)
+	for i := range places {
+		if view := byPool[places[i].PoolName()]; view != nil {
+			misses = p.mismatches(&places[i], misses[:0])
+			view.add(p, &places[i], misses)
 		}
 	}
 	return views
@@ -107,7 +99,7 @@ func (j *Judge) views(p *PodShape) []*poolView {
 // verdict decides. The proof that no node can hold a pod comes from the pod itself, if it names
 // nodes or pools that cannot, from a complete list of pools, or from limits: every pool where a pod would fit has none.
 // No autoscaler is proof: another one may run beside it.
-func (j *Judge) verdict(p *PodShape, views []*poolView, why string) Verdict {
+func (s *Nodes) verdict(p *PodShape, places []Node, views []*poolView, why string) Verdict {
 	rooms, fits := make([]answer, len(views)), false
 	for i, view := range views {
 		rooms[i] = view.answer(p)
@@ -123,18 +115,18 @@ func (j *Judge) verdict(p *PodShape, views []*poolView, why string) Verdict {
 		return rooms[at].Verdict
 	}
 	if names, named := p.hostnames(); named {
-		return j.ofHosts(p, names)
+		return ofHosts(p, places, names)
 	}
-	if names, named := j.poolsNamed(p); named {
-		return j.ofNamed(p, names, rooms)
+	if names, named := s.poolsNamed(p); named {
+		return s.ofNamed(p, places, names, rooms)
 	}
-	if j.Complete {
+	if s.Complete {
 		v := summary(rooms)
 		switch v.Why = cmp.Or(v.Why, why); v.State {
 		case Nowhere:
 			v.Why += "; all pools are declared"
 		case Trying:
-			v.Why += j.withoutShape(rooms)
+			v.Why += s.withoutShape(rooms)
 		}
 		return v
 	}
@@ -146,12 +138,12 @@ func (j *Judge) verdict(p *PodShape, views []*poolView, why string) Verdict {
 }
 
 // Unseen returns what pools prove about a shape while the nodes are unknown: limits that allow no node, and a complete
-// list of pools. A pod that names nodes proves nothing, because the nodes may be there. Places are declared shapes.
-func (j *Judge) Unseen(p *PodShape) (v Verdict, proven bool) {
-	if _, named := p.hostnames(); named || len(j.Rooms) == 0 && !j.Complete {
+// list of pools. A pod that names nodes proves nothing, because the nodes may be there.
+func (s *Nodes) Unseen(p *PodShape) (v Verdict, proven bool) {
+	if _, named := p.hostnames(); named || len(s.Rooms) == 0 && !s.Complete {
 		return Verdict{}, false
 	}
-	v = j.Of(p).Verdict
+	v = s.Where(p).Verdict
 	return v, v.State == Nowhere || v.State == Limited
 }
 
@@ -164,11 +156,11 @@ type answer struct {
 
 // withoutShape names the pools of which nothing shows what their new nodes have. They are all that keeps a complete
 // list of pools from being a proof.
-func (j *Judge) withoutShape(rooms []answer) string {
+func (s *Nodes) withoutShape(rooms []answer) string {
 	var names []string
 	for i, a := range rooms {
 		if a.unknown && a.State == Trying {
-			names = append(names, j.Rooms[i].Pool)
+			names = append(names, s.Rooms[i].Pool)
 		}
 	}
 	if len(names) == 0 {
@@ -195,10 +187,10 @@ func summary(answers []answer) Verdict {
 }
 
 // ofHosts judges a pod that names nodes. No autoscaler adds a node of a given name.
-func (j *Judge) ofHosts(p *PodShape, names []string) Verdict {
+func ofHosts(p *PodShape, places []Node, names []string) Verdict {
 	var there []Node
-	for i := range j.Places {
-		node := &j.Places[i]
+	for i := range places {
+		node := &places[i]
 		if !node.Declared &&
 			(slices.Contains(names, node.Name) || slices.Contains(names, node.Labels[HostnameLabel])) {
 			there = append(there, *node)
@@ -226,23 +218,23 @@ func later(t time.Time, node *Node) time.Time {
 }
 
 // ofNamed judges a pod that names pools.
-func (j *Judge) ofNamed(p *PodShape, names []string, rooms []answer) Verdict {
+func (s *Nodes) ofNamed(p *PodShape, places []Node, names []string, rooms []answer) Verdict {
 	which := "pool " + strings.Join(names, ", ")
 	var asked []answer
-	var places []Node
+	var there []Node
 	for _, name := range names {
-		at := j.roomOf(name)
+		at := s.roomOf(name, places)
 		switch {
 		case at >= 0:
 			asked = append(asked, rooms[at])
-			for i := range j.Places {
-				if j.Places[i].PoolName() == j.Rooms[at].Pool {
-					places = append(places, j.Places[i])
+			for i := range places {
+				if places[i].PoolName() == s.Rooms[at].Pool {
+					there = append(there, places[i])
 				}
 			}
-		case j.NodePools && selects(p, karpenterPool):
+		case s.NodePools && selects(p, karpenterPool):
 			asked = append(asked, answer{Verdict: Verdict{State: Limited, Why: "NodePool " + name + " does not exist"}})
-		case j.Complete:
+		case s.Complete:
 			asked = append(asked, answer{Verdict: Verdict{State: Nowhere, Why: "pool " + name + " does not exist"}})
 		default:
 			return Verdict{State: Trying, Why: "the group selects pool " + name + ", which is not known"}
@@ -250,8 +242,8 @@ func (j *Judge) ofNamed(p *PodShape, names []string, rooms []answer) Verdict {
 	}
 	v := summary(asked)
 	v.Why = cmp.Or(v.Why, firstWhy(asked))
-	if len(places) > 0 && v.State != Limited {
-		v.Why = p.Fit(places).Why
+	if len(there) > 0 && v.State != Limited {
+		v.Why = p.Fit(there).Why
 	}
 	v.Why = cmp.Or(v.Why, "what the nodes of "+which+" have is not known") + "; the group selects " + which
 	return v
@@ -259,18 +251,18 @@ func (j *Judge) ofNamed(p *PodShape, names []string, rooms []answer) Verdict {
 
 // roomOf returns the index of the pool that a selector names: by its name, by that of its node group, or by another
 // label of its nodes. It is negative if there is none.
-func (j *Judge) roomOf(name string) int {
+func (s *Nodes) roomOf(name string, places []Node) int {
 	for _, same := range []func(r Room) bool{
 		func(r Room) bool { return r.Pool == name },
 		func(r Room) bool { _, same := poolNamed(r.Pool, []string{name}); return same },
 		func(r Room) bool {
-			return slices.ContainsFunc(j.Places, func(n Node) bool {
+			return slices.ContainsFunc(places, func(n Node) bool {
 				return n.PoolName() == r.Pool && slices.ContainsFunc(sharing.PoolLabels,
 					func(row sharing.PoolLabel) bool { return n.Labels[row.Key] == name })
 			})
 		},
 	} {
-		if at := slices.IndexFunc(j.Rooms, same); at >= 0 {
+		if at := slices.IndexFunc(s.Rooms, same); at >= 0 {
 			return at
 		}
 	}
@@ -293,10 +285,10 @@ func selects(p *PodShape, label string) bool {
 }
 
 // poolsNamed returns the pools that the pod may run in by its selector and affinity; false if it names none.
-func (j *Judge) poolsNamed(p *PodShape) (names []string, named bool) {
+func (s *Nodes) poolsNamed(p *PodShape) (names []string, named bool) {
 	for _, all := range p.labelAlternatives() {
 		at := slices.IndexFunc(all, func(r Requirement) bool {
-			return r.Operator == "In" && j.namesPools(r.Key)
+			return r.Operator == "In" && s.namesPools(r.Key)
 		})
 		if at < 0 {
 			return nil, false
@@ -311,8 +303,8 @@ func (j *Judge) poolsNamed(p *PodShape) (names []string, named bool) {
 	return names, len(names) > 0
 }
 
-func (j *Judge) namesPools(label string) bool {
-	return label == j.PoolLabel && label != "" ||
+func (s *Nodes) namesPools(label string) bool {
+	return label == s.PoolLabel && label != "" ||
 		slices.ContainsFunc(sharing.PoolLabels, func(row sharing.PoolLabel) bool { return row.Key == label })
 }
 

@@ -254,7 +254,7 @@ func TestPodsLeaveOfEachCardWhatTheirRecordsSay(t *testing.T) {
 			}
 			used := fit
 			used.Use = use
-			if !used.Equal(fit) || landing.ClassOf(&used) != landing.ClassOf(&fit) {
+			if !used.Equal(fit) || len(landing.NodesOf([]landing.Node{used, fit}, landing.Pools{}).For(&landing.PodShape{})) != 1 {
 				t.Error("what pods take changes what the node is")
 			}
 		})

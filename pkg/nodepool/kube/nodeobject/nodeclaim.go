@@ -91,8 +91,7 @@ func (c *claimObject) claim() landing.NodeClaim {
 	if claim.Launched && len(c.Status.Allocatable) > 0 {
 		claim.Allocatable = quantitiesOf(c.Status.Allocatable)
 	}
-	claim.Class = landing.ClaimClassOf(&claim)
-	return claim
+	return claim.Classed()
 }
 
 func quantitiesOf(list corev1.ResourceList) landing.Quantities {

@@ -65,7 +65,6 @@ type nodes struct {
 // keptNode is a node with its class, which is expensive to compute.
 type keptNode struct {
 	landing.Node
-	kind landing.NodeClass
 	// object is set for nodes with GPUs; it never changes.
 	object *corev1.Node
 	// going is what says that the node is about to go, or nil; it never changes. goes is when it was first certain, by
@@ -80,7 +79,7 @@ func (k *keptNode) same(other *keptNode) bool {
 	return sameEnd && k.Node.Equal(other.Node)
 }
 
-func kept(node landing.Node) keptNode { return keptNode{Node: node, kind: landing.ClassOf(&node)} }
+func kept(node landing.Node) keptNode { return keptNode{Node: node.Classed()} }
 
 // ages reports whether the node has data that expires.
 func (k *keptNode) ages() bool {
@@ -124,21 +123,14 @@ type nodeView struct {
 	podsForbidden bool
 	// claimsForbidden: this process may not read ResourceSlices or ResourceClaims.
 	claimsForbidden bool
-	// places are the nodes by class, and the shapes of pools that could get a node; nil unless known is set.
-	places *landing.Classes
-	claims dra.Claims
-	// shapes are the declared shapes of pools, with what DeviceClasses may supply there.
-	shapes []landing.Node
-	// stock is the places as they are free for pods; nil unless known is set.
+	claims          dra.Claims
+	// stock is the nodes as they are free for pods, and all pools. Without the right to read nodes it has the pools
+	// alone; it is nil while neither is known.
 	stock *landing.Nodes
-	// rooms are all pools, and what each can still add.
-	rooms []landing.Room
-	// nodePools: all of Karpenter's NodePools are among them.
+	// nodePools: all of Karpenter's NodePools are among the pools.
 	nodePools bool
 	// revision is that of the ceilings in it.
 	revision int64
-	// complete: no other pool can get a node.
-	complete bool
 	// forbidden: this process may not read nodes.
 	forbidden bool
 }
@@ -239,7 +231,7 @@ func (n *nodes) viewNow() *nodeView {
 		func(a, b keptNode) int { return strings.Compare(a.Name, b.Name) },
 	)
 	n.mu.Unlock()
-	shapes := slices.Clone(n.declared)
+	shapes := slices.Clone(n.declared) // with what DeviceClasses may supply there
 	if n.use.devices != nil {
 		supply := n.use.devices.onNewNodes()
 		for i := range shapes {
@@ -247,15 +239,15 @@ func (n *nodes) viewNow() *nodeView {
 		}
 	}
 	if !known {
-		view := &nodeView{forbidden: forbidden, complete: n.pools.Complete, nodePools: nodePools, shapes: shapes}
+		view := &nodeView{forbidden: forbidden, nodePools: nodePools}
 		if forbidden {
-			view.rooms = landing.Rooms(nil, n.pools, ceilings)
+			view.stock = n.stockOf(nil, shapes, ceilings, nodePools)
 		}
 		return view
 	}
 	view := &nodeView{
-		known: true, shapes: shapes, complete: n.pools.Complete, nodes: make([]landing.Node, len(sorted)), kept: sorted,
-		facts: n.views.Add(1), revision: revision,
+		known: true, nodes: make([]landing.Node, len(sorted)), kept: sorted,
+		facts: n.views.Add(1), revision: revision, nodePools: nodePools,
 	}
 	if n.use.devices != nil {
 		view.claims = n.use.devices.claims()
@@ -265,16 +257,18 @@ func (n *nodes) viewNow() *nodeView {
 			continue
 		}
 		if n.addDevices(&view.nodes[i], &sorted[i]); !view.nodes[i].Equal(sorted[i].Node) {
-			sorted[i].kind = landing.ClassOf(&view.nodes[i])
+			view.nodes[i] = view.nodes[i].Classed()
 		}
 	}
-	view.places = landing.ClassesOf(view.nodes, func(i int) landing.NodeClass { return sorted[i].kind }, shapes)
-	view.rooms, view.nodePools = landing.Rooms(view.nodes, n.pools, ceilings), nodePools
-	if nodePools {
-		landing.CloseDeleted(view.rooms)
-	}
-	view.stock = landing.NodesOf(view.places, view.rooms)
+	view.stock = n.stockOf(view.nodes, shapes, ceilings, nodePools)
 	return view
+}
+
+func (n *nodes) stockOf(nodes, shapes []landing.Node, ceilings []landing.Ceiling, nodePools bool) *landing.Nodes {
+	return landing.NodesOf(nodes, landing.Pools{
+		Rooms: landing.Rooms(nodes, n.pools, ceilings), Shapes: shapes, Complete: n.pools.Complete,
+		NodePools: nodePools, PoolLabel: n.fits.reader.PoolLabel,
+	})
 }
 
 // addDevices reads the GPUs of a node with the devices that ResourceSlices offer there, and adds what these supply.

@@ -236,15 +236,12 @@ var testViews atomic.Int64
 
 // viewOf is a view of these nodes, in the order of their names, and of declared shapes.
 func viewOf(nodes []landing.Node, declared ...landing.Node) *nodeView {
-	kind := func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }
 	var config landing.Config
 	for _, shape := range declared {
 		config.Pools = append(config.Pools, landing.Spec{Name: shape.Name})
 	}
-	places, rooms := landing.ClassesOf(nodes, kind, declared), landing.Rooms(nodes, config, nil)
-	return &nodeView{
-		known: true, facts: testViews.Add(1), nodes: nodes, places: places, rooms: rooms, stock: landing.NodesOf(places, rooms),
-	}
+	stock := landing.NodesOf(nodes, landing.Pools{Rooms: landing.Rooms(nodes, config, nil), Shapes: declared})
+	return &nodeView{known: true, facts: testViews.Add(1), nodes: nodes, stock: stock}
 }
 
 func amountsOf(gpus string) corev1.ResourceList {

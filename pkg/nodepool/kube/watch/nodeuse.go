@@ -131,8 +131,7 @@ func (n *nodes) withUse(facts *nodeView) *nodeView {
 			view.unrecorded = append(view.unrecorded, node)
 		}
 	}
-	view.places, view.used = facts.places.With(view.nodes), n.use.byNode
-	view.stock = landing.NodesOf(view.places, view.rooms)
+	view.stock, view.used = facts.stock.With(view.nodes), n.use.byNode
 	return &view
 }
 

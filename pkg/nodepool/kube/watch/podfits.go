@@ -94,7 +94,7 @@ func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 		now.shapes = append(now.shapes, shape)
 		now.gpus = append(now.gpus, nodepool.Reported(l.reader, group, shape.fitting))
 		now.announces = append(now.announces,
-			group.NewWorker(cluster.RayVersion).Announces(l.reader, shape.fitting, view.rooms, shape.Pods))
+			group.NewWorker(cluster.RayVersion).Announces(l.reader, shape.fitting, view.stock.Rooms, shape.Pods))
 		kind := view.stock.KindOf(group.Name, &group.Pod)
 		kind.Class = now.classes[i]
 		now.kinds = append(now.kinds, kind)
@@ -113,12 +113,8 @@ func classesOf(cluster *nodepool.Cluster) []landing.ShapeClass {
 
 // shapeOn returns what the nodes mean for pods of a shape.
 func (l *fitCache) shapeOn(shape *landing.PodShape, view *nodeView) shapeFits {
-	places := view.places.For(shape)
-	judge := landing.Judge{
-		Rooms: view.rooms, Places: places, Complete: view.complete, NodePools: view.nodePools,
-		PoolLabel: l.reader.PoolLabel,
-	}
-	now := shapeFits{Answer: judge.Of(shape)}
+	places := view.stock.For(shape)
+	now := shapeFits{Answer: view.stock.Where(shape)}
 	for _, node := range shape.FittingNodes(places) {
 		now.fitting = append(now.fitting, *node)
 	}
@@ -199,7 +195,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 func (n *nodes) addKnown(report *finding.List, cluster *nodepool.Cluster, view *nodeView) {
 	known := n.fits.of(cluster, view)
 	places, pods := n.fits.placesOf(cluster, view, known)
-	cluster.Pools, cluster.Places = view.rooms, places
+	cluster.Pools, cluster.Places = view.stock.Rooms, places
 	for i, shape := range known.shapes {
 		group, fit := &cluster.Groups[i], shape.Fit
 		group.Fit, group.Reported, group.Slices = &fit, known.gpus[i], shape.slices
@@ -220,12 +216,8 @@ func (n *nodes) addKnown(report *finding.List, cluster *nodepool.Cluster, view *
 
 // addProof adds what pools prove about the groups although the nodes are unknown, such as maxNodes 0.
 func (n *nodes) addProof(report *finding.List, cluster *nodepool.Cluster, view *nodeView) {
-	judge := landing.Judge{
-		Rooms: view.rooms, Places: view.shapes, Complete: view.complete, NodePools: view.nodePools,
-		PoolLabel: n.fits.reader.PoolLabel,
-	}
 	for i := range cluster.Groups {
-		if found, no := cluster.Groups[i].JudgeUnseen(judge); no {
+		if found, no := cluster.Groups[i].JudgeUnseen(view.stock); no {
 			found.Object = report.Object
 			report.All = append(report.All, found)
 		}

@@ -83,7 +83,7 @@ func BenchmarkAddNodes(b *testing.B) {
 	// changed runs cycles of which each has another stock, and other facts if nodes changed.
 	changed := func(b *testing.B, nodes bool) {
 		view := n.viewNow()
-		stocks := []*landing.Nodes{view.stock, landing.NodesOf(view.places, view.rooms)}
+		stocks := []*landing.Nodes{view.stock, view.stock.With(view.nodes)}
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			again := *view
@@ -117,8 +117,7 @@ func BenchmarkPlacesOfRayClusters(b *testing.B) {
 	for i := range view.nodes {
 		view.nodes[i].Use = &landing.Use{Requests: landing.Quantities{"cpu": raydemand.Amount(i)}}
 	}
-	view.places = view.places.With(view.nodes)
-	view.stock = landing.NodesOf(view.places, view.rooms)
+	view.stock = view.stock.With(view.nodes)
 	n.view.Store(view)
 	for name, equal := range map[string]bool{"equal groups": true, "other groups": false} {
 		b.Run(name, func(b *testing.B) {

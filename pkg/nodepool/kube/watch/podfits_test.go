@@ -53,7 +53,7 @@ spec:
 	known.reader.TopologyLabels = []sharing.TopologyLabel{{Node: "clique", Ray: "ray.io/gpu-domain"}}
 	announced := func(nodes ...landing.Node) (all []string) {
 		view := viewOf(nodes)
-		view.rooms = []landing.Room{{Pool: "k", Source: landing.FromKarpenter, Mixed: true, Template: template}}
+		view.stock = landing.NodesOf(nodes, landing.Pools{Rooms: []landing.Room{{Pool: "k", Source: landing.FromKarpenter, Mixed: true, Template: template}}})
 		for _, a := range known.of(&cluster, view).announces[0] {
 			all = append(all, fmt.Sprintf("%s%v%t", a.Name, a.Values, a.Certain))
 		}
