@@ -147,26 +147,26 @@ func TestARequirementIsReadFromAFile(t *testing.T) {
 }
 
 func TestOneGPUOfAGroupIsWhatItsDevicesAre(t *testing.T) {
-	unit := func(kind gpuinfo.Kind, units, mib int64, compute float64) landing.SliceAnswer {
-		return landing.SliceAnswer{Slice: landing.Slice{Kind: kind, UnitsPerPod: units, MemoryMiB: &mib, ComputeFraction: &compute, Isolation: gpuinfo.Hardware}}
+	unit := func(kind gpuinfo.Kind, units, mib int64, compute float64) landing.Slice {
+		return landing.Slice{Kind: kind, UnitsPerPod: units, MemoryMiB: &mib, ComputeFraction: &compute, Isolation: gpuinfo.Hardware}
 	}
 	named := unit(gpuinfo.MIG, 1, 10240, 1.0/7)
 	named.Nominal, named.Profile = true, ptr("1g.10gb")
 	for name, test := range map[string]struct {
-		slices []landing.SliceAnswer
+		slices []landing.Slice
 		gpus   raydemand.Amount
 		cards  int64
 		want   *int64
 	}{
-		"eight cards":                     {[]landing.SliceAnswer{unit(gpuinfo.Whole, 8, 81920, 1)}, raydemand.Whole(8), 0, ptr(int64(81920))},
-		"two cards announced as one GPU":  {[]landing.SliceAnswer{unit(gpuinfo.Whole, 2, 81920, 1)}, raydemand.One, 0, ptr(int64(81920))},
-		"one card announced as two":       {[]landing.SliceAnswer{unit(gpuinfo.Whole, 1, 81920, 1)}, raydemand.Whole(2), 0, ptr(int64(40960))},
-		"four units of memory":            {[]landing.SliceAnswer{unit(gpuinfo.GPUMemory, 4, 1024, 0.1)}, raydemand.One, 0, ptr(int64(4096))},
-		"eight units over two cards":      {[]landing.SliceAnswer{unit(gpuinfo.GPUMemory, 8, 1024, 0.1)}, raydemand.Whole(2), 2, ptr(int64(4096))},
-		"the round figure in a name":      {[]landing.SliceAnswer{named}, raydemand.One, 0, ptr(int64(9728))},
-		"two kinds, each counted":         {[]landing.SliceAnswer{unit(gpuinfo.MIG, 1, 9728, 0.1), unit(gpuinfo.MIG, 1, 40192, 0.4)}, raydemand.Whole(2), 0, ptr(int64(9728))},
-		"two kinds behind one number":     {[]landing.SliceAnswer{unit(gpuinfo.MIG, 1, 9728, 0.1), unit(gpuinfo.MIG, 1, 40192, 0.4)}, raydemand.One, 0, nil},
-		"no GPU":                          {[]landing.SliceAnswer{unit(gpuinfo.Whole, 1, 81920, 1)}, 0, 0, nil},
+		"eight cards":                     {[]landing.Slice{unit(gpuinfo.Whole, 8, 81920, 1)}, raydemand.Whole(8), 0, ptr(int64(81920))},
+		"two cards announced as one GPU":  {[]landing.Slice{unit(gpuinfo.Whole, 2, 81920, 1)}, raydemand.One, 0, ptr(int64(81920))},
+		"one card announced as two":       {[]landing.Slice{unit(gpuinfo.Whole, 1, 81920, 1)}, raydemand.Whole(2), 0, ptr(int64(40960))},
+		"four units of memory":            {[]landing.Slice{unit(gpuinfo.GPUMemory, 4, 1024, 0.1)}, raydemand.One, 0, ptr(int64(4096))},
+		"eight units over two cards":      {[]landing.Slice{unit(gpuinfo.GPUMemory, 8, 1024, 0.1)}, raydemand.Whole(2), 2, ptr(int64(4096))},
+		"the round figure in a name":      {[]landing.Slice{named}, raydemand.One, 0, ptr(int64(9728))},
+		"two kinds, each counted":         {[]landing.Slice{unit(gpuinfo.MIG, 1, 9728, 0.1), unit(gpuinfo.MIG, 1, 40192, 0.4)}, raydemand.Whole(2), 0, ptr(int64(9728))},
+		"two kinds behind one number":     {[]landing.Slice{unit(gpuinfo.MIG, 1, 9728, 0.1), unit(gpuinfo.MIG, 1, 40192, 0.4)}, raydemand.One, 0, nil},
+		"no GPU":                          {[]landing.Slice{unit(gpuinfo.Whole, 1, 81920, 1)}, 0, 0, nil},
 		"nothing that says what a GPU is": {nil, raydemand.One, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

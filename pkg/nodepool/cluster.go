@@ -276,7 +276,7 @@ type WorkerGroup struct {
 	// Verdict says where a pod can run, and why none can; nil while the nodes are unknown.
 	Verdict *landing.Verdict
 	// Slices describe the GPUs of one pod: by the nodes where it fits, or, while those are unknown, by its template.
-	Slices []landing.SliceAnswer
+	Slices []landing.Slice
 	// GPUs is what the spec says about the GPUs of one worker. Reported is what the nodes say; nil while they are
 	// unknown.
 	GPUs     GPUSpec

@@ -11,7 +11,7 @@ type Promise struct {
 	Pods       int64
 	// Shape is shared and must not be changed. Class is its class; promises of an unknown class share nothing.
 	Shape *landing.PodShape
-	Class landing.ShapeClass
+	Class landing.Key
 	// Pod is what one of them takes of Places; Places accept it by its name. Promises of equal pods have the same one,
 	// under the name of the first.
 	Pod landing.Pod
@@ -20,7 +20,7 @@ type Promise struct {
 // PromiseOf returns a promise of pods of a group.
 func PromiseOf(key ClusterKey, group *WorkerGroup, pods int64) Promise {
 	return Promise{RayCluster: key, Group: group.Name, Pods: pods, Shape: &group.Pod,
-		Class: landing.ClassOfShape(&group.Pod)}
+		Class: landing.KeyOf(&group.Pod)}
 }
 
 // Promise sets the pods of other RayClusters that come first on the same nodes: Places then say where they may be
@@ -33,14 +33,14 @@ func (c *Cluster) Promise(promises []Promise) {
 	for i := range c.Groups {
 		kinds = append(kinds, c.Stock.KindOf(c.Groups[i].Name, &c.Groups[i].Pod))
 	}
-	same := map[landing.ShapeClass]landing.Kind{} // most promises of a fleet have one of a few shapes
+	same := map[landing.Key]landing.Kind{} // most promises of a fleet have one of a few shapes
 	for i := range promises {
 		p := &promises[i]
 		kind, known := same[p.Class]
 		if !known {
 			kind = c.Stock.KindOf("", p.Shape)
 		}
-		if kind.Class = p.Class; p.Class != (landing.ShapeClass{}) {
+		if kind.Class = p.Class; p.Class != (landing.Key{}) {
 			same[p.Class] = kind
 		}
 		kind.Name, kind.Shape = p.RayCluster.String()+"/"+p.Group, p.Shape

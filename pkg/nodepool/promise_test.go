@@ -77,7 +77,7 @@ func TestPromisesThatShareAnEntryLeaveAsMuchRoom(t *testing.T) {
 		}
 		together := room()
 		for i := range promises {
-			promises[i].Class = landing.ShapeClass{}
+			promises[i].Class = landing.Key{}
 		}
 		if alone := room(); together != alone {
 			t.Fatalf("GPUs taken %v, promises %+v: room for %d, and %d if each is for itself", taken, promises, together, alone)

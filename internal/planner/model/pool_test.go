@@ -13,7 +13,7 @@ import (
 func TestThePoolsOfAGroupAreThoseThatItsPodsCanLandOn(t *testing.T) {
 	more := int64(2)
 	g := nodepool.WorkerGroup{
-		Slices:   []landing.SliceAnswer{{Slice: landing.Slice{Resource: "nvidia.com/mig-1g.5gb", UnitsPerPod: 2}}},
+		Slices:   []landing.Slice{{Resource: "nvidia.com/mig-1g.5gb", UnitsPerPod: 2}},
 		PoolPods: []landing.Pods{{Pool: "a", PerNode: 3, Holds: 3, MayAddPods: &more}, {Pool: "b", PerNode: 1}},
 	}
 	want := []GroupPool{

@@ -108,7 +108,7 @@ func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 		if len(g.Slices) > 1 {
 			declared = raydemand.Whole(s.UnitsPerPod)
 		}
-		each := oneOf(s.Slice, declared, g.Pod.CardsAsked)
+		each := oneOf(s, declared, g.Pod.CardsAsked)
 		if i == 0 {
 			least = each
 			continue

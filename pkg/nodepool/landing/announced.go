@@ -176,7 +176,7 @@ func (w NewWorker) keys(reader sharing.Reader) keys {
 func (k keys) of(labels map[string]string) map[string]string {
 	some := map[string]string{}
 	for key, value := range labels {
-		if (k[key] || strings.HasPrefix(key, rayPrefix)) && !NamesNode(key) {
+		if (k[key] || strings.HasPrefix(key, rayPrefix)) && !namesNode(key) {
 			some[key] = value
 		}
 	}
@@ -217,7 +217,7 @@ func (h *host) values(pod *PodShape, key string) (values []string, all bool) {
 	if value, selected := pod.Selector[key]; selected {
 		return []string{value}, true
 	}
-	if NamesNode(key) {
+	if namesNode(key) {
 		return nil, false
 	}
 	if value, set := h.labels[key]; set {

@@ -11,7 +11,7 @@ type Kind struct {
 	Pod
 	Shape *PodShape
 	// Class is the shape's. Kinds of one class are compared with nodes once; a zero Class is unknown.
-	Class ShapeClass
+	Class Key
 }
 
 // Ask is a question about Nodes: where pods of some kinds may run. It is immutable.
@@ -39,17 +39,15 @@ func (s *Nodes) Places(kinds []Kind, own OnNodes) ([]Place, []Pod) {
 	return a.Places(), a.Pods
 }
 
-// AskKey is equal for questions about the same Nodes that have the same answer.
-type AskKey [sha256.Size]byte
-
-// Key returns false if the answer depends on more than the names and classes of the kinds: on pods that are on nodes.
-func (a Ask) Key() (key AskKey, alike bool) {
+// Key is equal for questions about the same Nodes that have the same answer. It is false if the answer depends on more
+// than the names and classes of the kinds: on pods that are on nodes.
+func (a Ask) Key() (key Key, alike bool) {
 	if a.constrained || len(a.own) > 0 {
 		return key, false
 	}
 	text := make([]byte, 0, len(a.kinds)*(len(key)+16))
 	for i := range a.kinds {
-		if a.kinds[i].Class == (ShapeClass{}) {
+		if a.kinds[i].Class == (Key{}) {
 			return key, false
 		}
 		text = append(strconv.AppendQuote(text, a.kinds[i].Name), a.kinds[i].Class[:]...)
@@ -85,9 +83,9 @@ func (a Ask) Places() []Place {
 // class, and no constraint between pods concerns either. like is for each of the old kinds the position of its own.
 func (a Ask) Merge(after int) (kinds []Kind, like []int) {
 	concerned := a.concerned()
-	first := map[ShapeClass]int{}
+	first := map[Key]int{}
 	for i, kind := range a.kinds {
-		free := i >= after && !concerned[kind.Name] && kind.Class != (ShapeClass{})
+		free := i >= after && !concerned[kind.Name] && kind.Class != (Key{})
 		if at, known := first[kind.Class]; free && known {
 			like = append(like, at)
 			continue
@@ -123,10 +121,10 @@ func (a Ask) concerned() map[string]bool {
 
 // likes returns the first kind of the class of each.
 func likes(kinds []Kind) []int {
-	like, first := make([]int, len(kinds)), map[ShapeClass]int{}
+	like, first := make([]int, len(kinds)), map[Key]int{}
 	for i := range kinds {
 		at, known := first[kinds[i].Class]
-		if like[i] = at; !known || kinds[i].Class == (ShapeClass{}) {
+		if like[i] = at; !known || kinds[i].Class == (Key{}) {
 			like[i], first[kinds[i].Class] = i, i
 		}
 	}

@@ -43,9 +43,9 @@ func TestKindsOfOneClassAreComparedOnceWithTheSameResult(t *testing.T) {
 		own := landing.OnNodes{}
 		own.Add("n0", "g0")
 		places, pods := stock.Places(kinds, own)
-		seen := map[landing.ShapeClass]bool{}
+		seen := map[landing.Key]bool{}
 		for i := range kinds {
-			kinds[i].Class = landing.ClassOfShape(&shapes[i])
+			kinds[i].Class = landing.KeyOf(&shapes[i])
 			if seen[kinds[i].Class] {
 				shared++
 			}

@@ -93,10 +93,10 @@ func (p *PodShape) cardRequestOn(gpus *sharing.GPUs) (cardRequest, bool) {
 	return first, first.resource != ""
 }
 
-// CardPart returns what a pod takes of single cards where a scheduler hands out parts of them; nil if it requests no
+// cardPart returns what a pod takes of single cards where a scheduler hands out parts of them; nil if it requests no
 // card. A request for a card without an amount of memory takes all of its memory. memories are the resources that count
 // memory of cards, beside those that are known by name.
-func (p *PodShape) CardPart(memories []string) *CardRequest {
+func (p *PodShape) cardPart(memories []string) *CardRequest {
 	asked := func(name string) int64 { return WholeUnits(p.Requests[name]) }
 	if part := p.percentOfCards(); part != nil {
 		return part

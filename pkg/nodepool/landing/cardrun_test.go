@@ -34,7 +34,7 @@ func TestContainersAndInstancesMayShareACard(t *testing.T) {
 		"an instance takes its own cores, and 40 must be left": {a100, 1, PodShape{Requests: asks(1, 8000, 40)}, 5, 8000},
 	} {
 		test.card.Count = test.cards
-		part := test.shape.CardPart(nil)
+		part := test.shape.cardPart(nil)
 		runs := runsOf(&Place{Cards: []Card{test.card}, CardOrder: EmptiestCard})
 		n := part.room(runs, EmptiestCard, 100)
 		if n != test.fit || part.Memory != test.memory {
@@ -58,7 +58,7 @@ func TestLessThanAWholeUnitOfACardIsNoPart(t *testing.T) {
 		"of one of two":     {[]Quantities{half, full}, &CardRequest{Cards: 1, Memory: 8000, Stacked: true}},
 	} {
 		shape := PodShape{Parts: test.parts}
-		if diff := cmp.Diff(test.want, shape.CardPart(nil), cmpopts.IgnoreUnexported(CardRequest{})); diff != "" {
+		if diff := cmp.Diff(test.want, shape.cardPart(nil), cmpopts.IgnoreUnexported(CardRequest{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -210,7 +210,7 @@ func (s *Nodes) KindOf(name string, shape *PodShape) Kind {
 		ofCard := raydemand.One / raydemand.Amount(perCard)
 		kind.Requests[gpuinfo.NvidiaGPU] += ofCard.Times(shape.Share.Cards)
 	}
-	kind.Cards = shape.CardPart(s.memories)
+	kind.Cards = shape.cardPart(s.memories)
 	return kind
 }
 

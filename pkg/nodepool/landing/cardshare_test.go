@@ -45,7 +45,7 @@ func TestAShareOfKAIIsBoundedByItsCards(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			shape := asks("cpu", 0)
 			shape.Share = test.share
-			if got := shape.PodsOn(&test.node); test.pods > 0 && got != test.pods {
+			if got := landing.PodsOn(&shape, &test.node); test.pods > 0 && got != test.pods {
 				t.Errorf("%d pods, want %d", got, test.pods)
 			}
 			fit := shape.Fit([]landing.Node{test.node})

@@ -64,10 +64,10 @@ func poolNames(group string) (exact []string, suffixed string) {
 	return exact, suffixed
 }
 
-// CeilingsOf assigns ceilings to pools by the names of their node groups. It adds up the groups of one pool, which has
+// ceilingsOf assigns ceilings to pools by the names of their node groups. It adds up the groups of one pool, which has
 // one in each zone. A pool without a known group is absent. If several pools match the end of a group's name, the
 // longest one counts.
-func CeilingsOf(pools []string, ceilings []Ceiling) map[string]Ceiling {
+func ceilingsOf(pools []string, ceilings []Ceiling) map[string]Ceiling {
 	found := map[string]Ceiling{}
 	for _, ceiling := range ceilings {
 		pool, known := poolNamed(ceiling.Group, pools)

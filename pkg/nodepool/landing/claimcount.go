@@ -31,7 +31,7 @@ func CountClaims(pools []Pool, claims []NodeClaim, now time.Time) {
 
 func (c *ClaimCount) count(claim *NodeClaim, now time.Time) {
 	switch progress := claim.Progress(now); {
-	case progress.HasMachine():
+	case progress.hasMachine():
 		c.Launched++
 	case progress == Requested:
 		c.Requested++

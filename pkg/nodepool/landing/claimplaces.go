@@ -149,7 +149,7 @@ func (p *placing) placeIn(class *claimsAlike, to *Incoming) {
 
 // add adds places on one claim's machine.
 func (c *Incoming) add(pods int, progress Progress, claim *NodeClaim) {
-	if progress.HasMachine() {
+	if progress.hasMachine() {
 		c.Launched += pods
 	} else {
 		c.Requested += pods

@@ -86,7 +86,7 @@ func constrain(pods []Pod, beside, others []*Neighbors) (names []string) {
 		pods[i].Apart, pods[i].Spread = selected(own.Refuses), nil
 		for _, t := range own.Spread {
 			pods[i].Spread = append(pods[i].Spread, Spread{t.MaxSkew, t.MinDomains,
-				selected(func(other *Neighbors) bool { return own.Counts(t, other) })})
+				selected(func(other *Neighbors) bool { return own.counts(t, other) })})
 		}
 	}
 	return names
@@ -102,7 +102,7 @@ func relation(own []*Neighbors, other *Neighbors) (string, bool) {
 	for _, n := range own {
 		add(n.Refuses(other))
 		for _, t := range n.Spread {
-			add(n.Counts(t, other))
+			add(n.counts(t, other))
 		}
 	}
 	return string(text), matters

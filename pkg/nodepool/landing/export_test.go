@@ -2,8 +2,12 @@ package landing
 
 // What the tests outside of the package see beside what it exports.
 var (
-	Constrain = constrain
-	TypesOf   = typesOf
+	Constrain  = constrain
+	TypesOf    = typesOf
+	CeilingsOf = ceilingsOf
+	CardPart   = (*PodShape).cardPart
+	IsDomain   = (*PodShape).isDomain
+	PodsOn     = (*PodShape).podsOn
 )
 
 // WhereOn is Nodes.Where on places that are not merged.

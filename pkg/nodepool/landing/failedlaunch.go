@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// FailedLaunch is a NodeClaim for which the provider has launched no machine.
-type FailedLaunch struct {
+// failedLaunch is a NodeClaim for which the provider has launched no machine.
+type failedLaunch struct {
 	Claim NodeClaim
 	// At is when Heliostat saw that.
 	At time.Time
@@ -17,7 +17,7 @@ type FailedLaunch struct {
 
 // FailedLaunches are the latest NodeClaims for which the provider had no machine, by NodePool. Karpenter deletes such a
 // claim after a second.
-type FailedLaunches map[string]FailedLaunch
+type FailedLaunches map[string]failedLaunch
 
 // Note remembers that a claim got no machine, and the moment of the first time. It reports whether that is news. Claims
 // that failed are noted in their order, each once, however often the same ones are seen: Karpenter creates several in a
@@ -27,7 +27,7 @@ func (f FailedLaunches) Note(now time.Time, claim NodeClaim) bool {
 	if claim.Pool == "" || claim.Launched || failed && byCreation(&claim, &known.Claim) <= 0 {
 		return false
 	}
-	f[claim.Pool] = FailedLaunch{Claim: claim, At: now}
+	f[claim.Pool] = failedLaunch{Claim: claim, At: now}
 	return true
 }
 
@@ -48,7 +48,7 @@ func (f FailedLaunches) Void(claim *NodeClaim) {
 // Before returns the failures before a moment.
 func (f FailedLaunches) Before(at time.Time) FailedLaunches {
 	earlier := maps.Clone(f)
-	maps.DeleteFunc(earlier, func(_ string, failed FailedLaunch) bool { return !failed.At.Before(at) })
+	maps.DeleteFunc(earlier, func(_ string, failed failedLaunch) bool { return !failed.At.Before(at) })
 	return earlier
 }
 
@@ -61,12 +61,12 @@ const (
 
 // conclusive reports whether the claim's NodePool had no other machine to try: all of its instance types were tried, of
 // a single capacity type. Otherwise Karpenter's next round may launch another one.
-func (f *FailedLaunch) conclusive() bool {
+func (f *failedLaunch) conclusive() bool {
 	return f.choices("karpenter.sh/capacity-type") == 1 && f.choices("node.kubernetes.io/instance-type") <= mostTried
 }
 
 // choices returns how many values a label of the node may have.
-func (f *FailedLaunch) choices(label string) int {
+func (f *failedLaunch) choices(label string) int {
 	for _, r := range f.Claim.Template.Requirements {
 		if r.Key == label && r.Operator == "In" {
 			return len(r.Values)
@@ -96,7 +96,7 @@ func OutOfStock(now time.Time, waiting WaitingPods, fits []Pods, failed FailedLa
 
 // provesFor reports whether the failed claim would have held one of the waiting pods, so that its pool has no machine
 // for them now.
-func (f *FailedLaunch) provesFor(now time.Time, waiting WaitingPods) bool {
+func (f *failedLaunch) provesFor(now time.Time, waiting WaitingPods) bool {
 	claim := &f.Claim
 	return f.conclusive() && now.Sub(f.At) < stockMemory && !f.At.Before(waiting.Since) &&
 		!claim.Template.refuses(waiting.Shape) && waiting.Shape.podsIn(claim.room(nil)) > 0

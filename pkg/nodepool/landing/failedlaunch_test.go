@@ -8,7 +8,7 @@ import (
 )
 
 // failedClaim returns a failed launch of a pool whose claim allowed these numbers of capacity types and instance types.
-func failedClaim(pool string, capacityTypes, types int) FailedLaunch {
+func failedClaim(pool string, capacityTypes, types int) failedLaunch {
 	values := func(n int) (list []string) {
 		for i := range n {
 			list = append(list, fmt.Sprint(i))
@@ -21,7 +21,7 @@ func failedClaim(pool string, capacityTypes, types int) FailedLaunch {
 		{Key: "karpenter.sh/capacity-type", Operator: "In", Values: values(capacityTypes)},
 		{Key: "node.kubernetes.io/instance-type", Operator: "In", Values: values(types)},
 	}
-	return FailedLaunch{Claim: claim, At: claimNoon.Add(time.Second)}
+	return failedLaunch{Claim: claim, At: claimNoon.Add(time.Second)}
 }
 
 func TestAGroupIsOutOfStockWhenTheLaunchesOfAllItsNodePoolsFailed(t *testing.T) {

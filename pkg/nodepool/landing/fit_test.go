@@ -264,7 +264,7 @@ func TestNodesDoNotBoundWhatAnExtenderOfTheSchedulerCounts(t *testing.T) {
 		if fit := want.shape.Fit(npus); fit.Why != want.why || fit.None() != (want.why != "") {
 			t.Errorf("%s: %+v, want the reason %q", name, fit, want.why)
 		}
-		if n := want.shape.PodsOn(&npus[0]); want.why == "" && n != 32 {
+		if n := landing.PodsOn(want.shape, &npus[0]); want.why == "" && n != 32 {
 			t.Errorf("%s: %d pods, want 32 by the cards", name, n)
 		}
 	}

@@ -144,7 +144,7 @@ func checkACK(shape *PodShape) []raydemand.Finding {
 func nearestCores(percent int) int { return min(max((percent+2)/5*5, 5), 100) }
 
 // DifferFinding reports that the nodes hand out different things under a resource name; false if they agree.
-func (a SliceAnswer) DifferFinding() (raydemand.Finding, bool) {
+func (a Slice) DifferFinding() (raydemand.Finding, bool) {
 	return raydemand.Finding{
 		Code: GPUSlicesDiffer, Severity: raydemand.Warning, Field: a.Resource, Seen: strings.Join(a.Differ, "; "),
 		Why: "the nodes that the group could land on hand out different things under this name, so what a worker " +

@@ -28,7 +28,7 @@ func All(g sharing.Reader, nodes []sharing.NodeObject, config Config, ceilings [
 	for i, pool := range pools {
 		names[i] = pool.Name
 	}
-	found := CeilingsOf(names, ceilings)
+	found := ceilingsOf(names, ceilings)
 	for i := range pools {
 		pool := &pools[i]
 		if ceiling, known := found[pool.Name]; known {

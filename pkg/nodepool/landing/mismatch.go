@@ -38,8 +38,8 @@ func distance(mismatches []mismatch) int {
 	return sum
 }
 
-// CordonTaint is what a pod must tolerate to run on a cordoned node.
-var CordonTaint = sharing.Taint{Key: "node.kubernetes.io/unschedulable", Effect: sharing.NoSchedule}
+// cordonTaint is what a pod must tolerate to run on a cordoned node.
+var cordonTaint = sharing.Taint{Key: "node.kubernetes.io/unschedulable", Effect: sharing.NoSchedule}
 
 // mismatches appends every reason why the node cannot hold one pod, in no particular order.
 func (p *PodShape) mismatches(node *Node, list []mismatch) []mismatch {
@@ -82,11 +82,11 @@ func (p *PodShape) mismatches(node *Node, list []mismatch) []mismatch {
 // repelled appends the cordon and the taints that keep the pod away. For a pod that is bound without the scheduler,
 // only NoExecute taints count. The taints that Kubernetes adds to cordoned and not ready nodes are redundant.
 func (p *PodShape) repelled(node *Node, list []mismatch) []mismatch {
-	if node.Unschedulable && p.NodeName == "" && !p.Tolerates(node, CordonTaint) {
+	if node.Unschedulable && p.NodeName == "" && !p.Tolerates(node, cordonTaint) {
 		list = append(list, mismatch{kind: cordoned})
 	}
 	for _, taint := range node.Taints {
-		implied := taint.Key == CordonTaint.Key && node.Unschedulable || !node.Ready &&
+		implied := taint.Key == cordonTaint.Key && node.Unschedulable || !node.Ready &&
 			strings.HasPrefix(taint.Key, "node.kubernetes.io/")
 		if implied || taint.Effect == sharing.NoSchedule && p.NodeName != "" || p.Tolerates(node, taint) {
 			continue

@@ -65,8 +65,8 @@ func (n *Neighbors) repels(other *Neighbors) bool {
 	return slices.ContainsFunc(n.Apart, func(term PodTerm) bool { return n.maySelect(term, other) })
 }
 
-// Counts reports whether a topology spread constraint counts the other pod.
-func (n *Neighbors) Counts(term SpreadTerm, other *Neighbors) bool {
+// counts reports whether a topology spread constraint counts the other pod.
+func (n *Neighbors) counts(term SpreadTerm, other *Neighbors) bool {
 	return n.beside(other) && term.Selector.Matches(other.Labels)
 }
 
@@ -96,9 +96,9 @@ func (n *Neighbors) maySelect(term PodTerm, other *Neighbors) bool {
 	})
 }
 
-// IsDomain reports whether the node is a domain for the spread of the pods even if it has no room for them: by default
+// isDomain reports whether the node is a domain for the spread of the pods even if it has no room for them: by default
 // if their node affinity allows it, whatever taints it has (docs/reference/facts.md#domains-of-a-spread).
-func (p *PodShape) IsDomain(node *Node) bool {
+func (p *PodShape) isDomain(node *Node) bool {
 	return slices.ContainsFunc(p.Neighbors.Spread, func(term SpreadTerm) bool {
 		if term.HonorsTaints && len(p.repelled(node, nil)) > 0 {
 			return false

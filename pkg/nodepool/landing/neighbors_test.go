@@ -59,7 +59,7 @@ func TestANodeIsADomainByAffinityAndNotByTaints(t *testing.T) {
 		{"nothing to spread", &landing.PodShape{}, other, false},
 	}
 	for _, test := range tests {
-		if got := test.shape.IsDomain(&test.node); got != test.want {
+		if got := landing.IsDomain(test.shape, &test.node); got != test.want {
 			t.Errorf("%s is a domain: %t, want %t", test.name, got, test.want)
 		}
 	}

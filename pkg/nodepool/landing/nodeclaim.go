@@ -54,8 +54,8 @@ const (
 	NodeReady
 )
 
-// HasMachine reports whether the provider has started the machine.
-func (p Progress) HasMachine() bool { return p >= Launched }
+// hasMachine reports whether the provider has started the machine.
+func (p Progress) hasMachine() bool { return p >= Launched }
 
 // Progress returns what to expect of the claim at a moment.
 func (c *NodeClaim) Progress(now time.Time) Progress {

@@ -57,14 +57,14 @@ func classOf(node *Node) nodeClass {
 // uniquePerNode reports whether a label has a different value on every node. A wrong guess about a label costs time but
 // does not change answers.
 func uniquePerNode(node *Node, key string) bool {
-	if NamesNode(key) {
+	if namesNode(key) {
 		return true
 	}
 	return node.Name != "" && strings.Contains(node.Labels[key], node.Name)
 }
 
-// NamesNode reports whether a label has a value of its own on every node, by its key.
-func NamesNode(key string) bool {
+// namesNode reports whether a label has a value of its own on every node, by its key.
+func namesNode(key string) bool {
 	for _, suffix := range []string{"/hostname", "instance-id", "timestamp"} {
 		if strings.HasSuffix(key, suffix) {
 			return true

@@ -6,37 +6,37 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// Outlook says whether a node, or another node like it, could hold a pod at another time. A larger value is worse.
-type Outlook int
+// outlook says whether a node, or another node like it, could hold a pod at another time. A larger value is worse.
+type outlook int
 
 const (
-	// HoldsNow: the node could hold a pod if it were empty.
-	HoldsNow Outlook = iota
-	// HoldsLater: it is the right kind of node at the wrong time: cordoned, not ready, or with unhealthy cards.
-	HoldsLater
-	// Unsaid: what the pod needs is unknown. The node is coming up, another node of its pool may have another zone or
+	// holdsNow: the node could hold a pod if it were empty.
+	holdsNow outlook = iota
+	// holdsLater: it is the right kind of node at the wrong time: cordoned, not ready, or with unhealthy cards.
+	holdsLater
+	// unsaid: what the pod needs is unknown. The node is coming up, another node of its pool may have another zone or
 	// instance type, or a declared shape leaves it open.
-	Unsaid
-	// Never: a node like this one cannot hold a pod, however long the pod waits.
-	Never
+	unsaid
+	// never: a node like this one cannot hold a pod, however long the pod waits.
+	never
 )
 
-// Outlook returns the outlook of a node for the pod, by what keeps the pod away.
-func (p *PodShape) Outlook(node *Node, mismatches []mismatch) Outlook {
-	worst := HoldsNow
+// outlookOn returns the outlook of a node for the pod, by what keeps the pod away.
+func (p *PodShape) outlookOn(node *Node, mismatches []mismatch) outlook {
+	worst := holdsNow
 	for _, m := range mismatches {
 		worst = max(worst, p.outlook(node, m))
 	}
 	return worst
 }
 
-func (p *PodShape) outlook(node *Node, m mismatch) Outlook {
+func (p *PodShape) outlook(node *Node, m mismatch) outlook {
 	switch m.kind {
 	case notReady, cordoned, unhealthy:
-		return HoldsLater
+		return holdsLater
 	case tainted:
 		if passingTaint(m.taint) || !node.Ready {
-			return Unsaid
+			return unsaid
 		}
 	case unselected:
 		return node.labelOutlook(m.what)
@@ -45,11 +45,11 @@ func (p *PodShape) outlook(node *Node, m mismatch) Outlook {
 	case notAnnounced:
 		// The kubelet always reports ephemeral storage, so a description without it is incomplete.
 		if m.what == "ephemeral-storage" || !node.Ready || node.open(m.what) != "" {
-			return Unsaid
+			return unsaid
 		}
 	case notNamed, tooSmall, noPods, otherMode, cardTooSmall:
 	}
-	return Never
+	return never
 }
 
 // open returns why pods may get a resource on the node that nothing says it has; empty if they do not.
@@ -62,10 +62,10 @@ func (n *Node) open(resource string) string {
 }
 
 // affinityOutlook returns the outlook of the term that comes nearest.
-func (p *PodShape) affinityOutlook(node *Node) Outlook {
-	best := Never
+func (p *PodShape) affinityOutlook(node *Node) outlook {
+	best := never
 	for _, term := range p.Affinity {
-		worst := HoldsNow
+		worst := holdsNow
 		if len(term.Labels)+len(term.Fields) == 0 {
 			continue // An empty term matches nothing.
 		}
@@ -76,7 +76,7 @@ func (p *PodShape) affinityOutlook(node *Node) Outlook {
 		}
 		for _, r := range term.Fields {
 			if r.Key != nameField || !r.Matches(node.Name, true) {
-				worst = Never
+				worst = never
 			}
 		}
 		best = min(best, worst)
@@ -85,16 +85,16 @@ func (p *PodShape) affinityOutlook(node *Node) Outlook {
 }
 
 // labelOutlook returns the outlook of a node whose value of a label does not match.
-func (n *Node) labelOutlook(key string) Outlook {
+func (n *Node) labelOutlook(key string) outlook {
 	_, set := n.label(key)
 	known := strings.Contains(key, "kubernetes.io/") && !isPoolLabel(key)
 	switch {
 	case key == HostnameLabel:
-		return Never
+		return never
 	case n.Declared && !set && known, !n.Declared && variesInPool[key], !n.Ready && !set:
-		return Unsaid
+		return unsaid
 	}
-	return Never
+	return never
 }
 
 // variesInPool are labels of which the nodes of one pool may have different values.

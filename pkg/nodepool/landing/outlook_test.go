@@ -11,14 +11,14 @@ func TestAShapeLeavesOpenWhatClaimsSupply(t *testing.T) {
 	for name, test := range map[string]struct {
 		node     Node
 		resource string
-		want     Outlook
+		want     outlook
 	}{
-		"a shape, and a name that a class supplies":    {Node{Declared: true, Open: class}, gpuinfo.NvidiaGPU, Unsaid},
-		"a shape, and a name that no class supplies":   {Node{Declared: true, Open: class}, "amd.com/gpu", Never},
-		"a shape, and a name that a class may supply":  {Node{Declared: true, Open: all}, gpuinfo.NvidiaGPU, Unsaid},
-		"a shape, and a name that no class can supply": {Node{Declared: true, Open: all}, "cpu", Never},
-		"a shape, while nobody says what is supplied":  {Node{Declared: true}, gpuinfo.NvidiaGPU, Never},
-		"a node without devices of the DeviceClass":    {Node{}, gpuinfo.ClassPrefix + "gpu.nvidia.com", Never},
+		"a shape, and a name that a class supplies":    {Node{Declared: true, Open: class}, gpuinfo.NvidiaGPU, unsaid},
+		"a shape, and a name that no class supplies":   {Node{Declared: true, Open: class}, "amd.com/gpu", never},
+		"a shape, and a name that a class may supply":  {Node{Declared: true, Open: all}, gpuinfo.NvidiaGPU, unsaid},
+		"a shape, and a name that no class can supply": {Node{Declared: true, Open: all}, "cpu", never},
+		"a shape, while nobody says what is supplied":  {Node{Declared: true}, gpuinfo.NvidiaGPU, never},
+		"a node without devices of the DeviceClass":    {Node{}, gpuinfo.ClassPrefix + "gpu.nvidia.com", never},
 	} {
 		test.node.Ready = true
 		if got := new(PodShape).outlook(&test.node, mismatch{kind: notAnnounced, what: test.resource}); got != test.want {

@@ -57,7 +57,7 @@ func (t *stocktaking) look(nodes equalNodes) {
 		case holdsPodsSoon:
 			entry.coming = append(entry.coming, i)
 		default:
-			if t.constrained && t.kinds[i].Shape.IsDomain(nodes.Node) {
+			if t.constrained && t.kinds[i].Shape.isDomain(nodes.Node) {
 				entry.counted = append(entry.counted, i)
 			}
 		}

@@ -31,20 +31,20 @@ func cappedProduct(a, b int64) int64 {
 	return a * b
 }
 
-// PodsOn returns how many pods of this shape the node would hold if it were empty: by what it reports for pods and has
+// podsOn returns how many pods of this shape the node would hold if it were empty: by what it reports for pods and has
 // on healthy cards, and for parts of cards card by card. It ignores whether they may be scheduled there.
-func (p *PodShape) PodsOn(node *Node) int64 {
-	return p.podsOn(node, node.Usable, true)
+func (p *PodShape) podsOn(node *Node) int64 {
+	return p.podsOnCards(node, node.Usable, true)
 }
 
-// podsOnNew is PodsOn for a new node like this one, whose cards are healthy.
+// podsOnNew is podsOn for a new node like this one, whose cards are healthy.
 func (p *PodShape) podsOnNew(node *Node) int64 {
 	announced := func(name string) raydemand.Amount { return node.Allocatable[name] }
-	return p.podsOn(node, announced, false)
+	return p.podsOnCards(node, announced, false)
 }
 
-// podsOn counts pods by what a node has of each resource, on its healthy cards or on all.
-func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount, healthy bool) int64 {
+// podsOnCards counts pods by what a node has of each resource, on its healthy cards or on all.
+func (p *PodShape) podsOnCards(node *Node, has func(resource string) raydemand.Amount, healthy bool) int64 {
 	n := int64(Unbounded)
 	if pods, known := node.Allocatable["pods"]; known {
 		n = WholeUnits(pods)

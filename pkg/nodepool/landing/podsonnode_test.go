@@ -17,7 +17,7 @@ func TestPodsOverCardsAreCountedWithoutAListOfThem(t *testing.T) {
 	n := node("n", announces("aliyun.com/gpu-mem", 60))
 	n.GPUs = &sharing.GPUs{Kind: gpuinfo.GPUMemory, Cards: &cards, UnitsPerCard: map[string]int64{"aliyun.com/gpu-mem": 15}}
 	shape := asks("aliyun.com/gpu-mem", 4)
-	if got := shape.PodsOn(&n); got != 15 {
+	if got := landing.PodsOn(&shape, &n); got != 15 {
 		t.Errorf("%d pods, want 15", got)
 	}
 }
@@ -35,7 +35,7 @@ func TestALabelThatCountsMoreCardsThanAnyMachineHasIsUnreadable(t *testing.T) {
 				t.Errorf("%s=%s: %d cards, want none known", label, count, *gpus.Cards)
 			}
 			shape := asks("aliyun.com/gpu-mem", 4)
-			if got := shape.PodsOn(&n); got != 15 {
+			if got := landing.PodsOn(&shape, &n); got != 15 {
 				t.Errorf("%s=%s: %d pods, want 15", label, count, got)
 			}
 		}
@@ -63,7 +63,7 @@ func TestANodeHoldsAsManyPodsAsItsCardsDo(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := test.shape.PodsOn(&test.node); got != test.want {
+			if got := landing.PodsOn(&test.shape, &test.node); got != test.want {
 				t.Errorf("%d pods, want %d", got, test.want)
 			}
 		})

@@ -99,7 +99,7 @@ func poolOfNodes(g sharing.Reader, name, provider string, nodes []sharing.NodeOb
 		zones[firstLabel(node, "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")] = true
 		types[firstLabel(node, "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")] = true
 		for _, taint := range node.Taints {
-			if taint.Key != CordonTaint.Key {
+			if taint.Key != cordonTaint.Key {
 				taints[taint.String()]++
 			}
 		}

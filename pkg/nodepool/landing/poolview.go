@@ -15,7 +15,7 @@ type poolView struct {
 	// nodes counts existing nodes, but those that others stand for. best and shape are the best outlooks of the nodes
 	// and of the declared shape.
 	nodes       int
-	best, shape Outlook
+	best, shape outlook
 	declared    bool
 	// notReady is the first node that could hold a pod if it were ready; empty if there is none.
 	notReady string
@@ -55,10 +55,10 @@ const (
 )
 
 func (v *poolView) add(p *PodShape, place *Node, misses []mismatch) verdict {
-	outlook := p.Outlook(place, misses)
+	outlook := p.outlookOn(place, misses)
 	if v.fixed = v.fixed || place.migProfileFixed(); place.Declared {
 		v.declared, v.shape = true, outlook
-		if outlook != Unsaid && !v.fresh.declared {
+		if outlook != unsaid && !v.fresh.declared {
 			v.fresh = newNode{declared: true} // it describes new nodes, whatever other nodes are like
 		}
 	} else {
@@ -81,7 +81,7 @@ func (v *poolView) add(p *PodShape, place *Node, misses []mismatch) verdict {
 			v.byType[kind] = leastOfType{place, n}
 		}
 		if !place.Unschedulable && !place.Declared {
-			v.holds += cappedProduct(p.PodsOn(place), 1+int64(place.Alike))
+			v.holds += cappedProduct(p.podsOn(place), 1+int64(place.Alike))
 			return holdsPods
 		}
 		return holdsNothing
@@ -94,12 +94,12 @@ func (v *poolView) add(p *PodShape, place *Node, misses []mismatch) verdict {
 }
 
 // exists adds an existing node.
-func (v *poolView) exists(p *PodShape, place *Node, misses []mismatch, outlook Outlook) {
+func (v *poolView) exists(p *PodShape, place *Node, misses []mismatch, outlook outlook) {
 	if v.nodes == 0 || outlook < v.best {
 		v.best = outlook
 	}
 	v.nodes++
-	if outlook == HoldsLater && onlyOf(misses, notReady) {
+	if outlook == holdsLater && onlyOf(misses, notReady) {
 		v.notReady = cmp.Or(v.notReady, place.Name)
 	}
 	v.settles = later(v.settles, place)
@@ -107,7 +107,7 @@ func (v *poolView) exists(p *PodShape, place *Node, misses []mismatch, outlook O
 		unlike := unlike(p, place, v.room.Template)
 		v.unlike, v.alike = v.unlike || unlike, v.alike || !unlike
 	}
-	if outlook == Never && (v.oldest.IsZero() || place.CreatedAt.Before(v.oldest)) {
+	if outlook == never && (v.oldest.IsZero() || place.CreatedAt.Before(v.oldest)) {
 		v.oldest = place.CreatedAt
 	}
 }
@@ -234,17 +234,17 @@ func (v *poolView) answer(p *PodShape) answer {
 		switch {
 		case !full:
 			return say(state)
-		case v.nodes > 0 && v.best < Never:
+		case v.nodes > 0 && v.best < never:
 			return say(Trying) // its nodes are coming up
 		}
 		return answer{Verdict: Verdict{State: Limited, Why: v.room.noRoom(), Settles: v.settles}}
 	}
 	switch {
-	case v.nodes > 0 && v.best == HoldsNow:
+	case v.nodes > 0 && v.best == holdsNow:
 		return say(Fits)
-	case v.declared && v.shape == HoldsNow:
+	case v.declared && v.shape == holdsNow:
 		return ifRoom(Fits)
-	case v.nodes > 0 && v.best == HoldsLater && v.room.Pool != "":
+	case v.nodes > 0 && v.best == holdsLater && v.room.Pool != "":
 		switch {
 		case !full:
 			return say(Fits)
@@ -256,17 +256,17 @@ func (v *poolView) answer(p *PodShape) answer {
 	case v.room.Template != nil:
 		return v.ofTemplate(p, ifRoom)
 	case v.room.Mixed && v.unlike && !v.alike:
-		return v.never()
+		return v.nowhere()
 	case v.room.Mixed:
 		return ifRoom(Trying)
 	case v.nodes == 0 && !v.declared:
 		return v.ofUnknown(p, ifRoom)
-	case v.nodes > 0 && v.best < Never:
+	case v.nodes > 0 && v.best < never:
 		return say(Trying)
-	case v.declared && v.shape < Never:
+	case v.declared && v.shape < never:
 		return ifRoom(Trying)
 	}
-	return v.never()
+	return v.nowhere()
 }
 
 // full reports whether the pool may add no node for the pod.
@@ -275,7 +275,7 @@ func (v *poolView) full(p *PodShape) bool {
 	return more != nil && *more == 0
 }
 
-func (v *poolView) never() answer {
+func (v *poolView) nowhere() answer {
 	verdict := Verdict{State: Nowhere}
 	if !v.oldest.IsZero() {
 		verdict.Settles = v.oldest.Add(deviceTime)
@@ -292,7 +292,7 @@ func (v *poolView) ofTemplate(p *PodShape, ifRoom func(State) answer) answer {
 	case !asksForeign(p, v.shows):
 		return ifRoom(Fits)
 	case v.nodes > 0 && v.unlike && !v.alike:
-		return v.never()
+		return v.nowhere()
 	}
 	return ifRoom(Trying)
 }
@@ -300,7 +300,7 @@ func (v *poolView) ofTemplate(p *PodShape, ifRoom func(State) answer) answer {
 // ofUnknown judges a pool of which only the name and the size are known.
 func (v *poolView) ofUnknown(p *PodShape, ifRoom func(State) answer) answer {
 	if v.room.elsewhere(p) {
-		return v.never()
+		return v.nowhere()
 	}
 	a := ifRoom(Trying)
 	a.unknown = v.room.MaxNodes == nil || *v.room.MaxNodes > 0

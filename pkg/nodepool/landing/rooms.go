@@ -25,7 +25,7 @@ func Rooms(nodes []Node, config Config, ceilings []Ceiling) []Room {
 		roomNamed(rooms, spec.Name)
 	}
 	names := slices.Sorted(maps.Keys(rooms))
-	for pool, ceiling := range CeilingsOf(names, ceilings) {
+	for pool, ceiling := range ceilingsOf(names, ceilings) {
 		rooms[pool].bound(ceiling)
 	}
 	for _, ceiling := range ceilings {

@@ -31,6 +31,9 @@ type Slice struct {
 	// Blocks is how many places for larger MIG instances one more unit removes, on the card that suits it best; nil if
 	// no card is known.
 	Blocks *int64 `json:"blocks,omitempty"`
+	// Differ describes what the nodes hand out under the resource name, by kind of node, if they differ: the Slice is
+	// then the least of it. Otherwise it is empty.
+	Differ []string `json:"differ,omitempty"`
 }
 
 // Each returns the memory and the part of a card's compute behind one Ray GPU when a pod with this slice reports
@@ -56,7 +59,7 @@ func (s Slice) Each(numGPUs raydemand.Amount) (memoryMiB *int64, computeFraction
 // memory of them, sorted by name. Memory and cores beside devices say how much of each device is meant. If the pod fits
 // on nodes that hand out different things under the same name, as pools with and without MIG do for nvidia.com/gpu, the
 // Slice is the least favorable one, and Differ says so.
-func SlicesOf(g sharing.Reader, shape *PodShape, nodes []Node) []SliceAnswer {
+func SlicesOf(g sharing.Reader, shape *PodShape, nodes []Node) []Slice {
 	requests := slicesAsked(g, shape)
 	if len(requests) == 0 {
 		return nil
@@ -68,20 +71,12 @@ func SlicesOf(g sharing.Reader, shape *PodShape, nodes []Node) []SliceAnswer {
 	if len(read) == 0 {
 		read = []sharing.GPUs{gpusSelected(g, shape)}
 	}
-	answers := make([]SliceAnswer, len(requests))
+	answers := make([]Slice, len(requests))
 	for i, request := range requests {
 		answers[i] = request.least(read)
 		answers[i].Blocks = request.blocks(read)
 	}
 	return answers
-}
-
-// SliceAnswer is a Slice, and what the nodes disagree about.
-type SliceAnswer struct {
-	Slice
-	// Differ describes what the nodes hand out under the resource name, by kind of node, if they differ; otherwise it
-	// is empty.
-	Differ []string `json:"differ,omitempty"`
 }
 
 // gpusSelected reads a node of which only the labels of the template's nodeSelector are known. That proves a profile or

@@ -14,7 +14,7 @@ import (
 )
 
 // sliceText formats each slice as units, kind, profile, MiB (~ if nominal), compute, isolation.
-func sliceText(answers []landing.SliceAnswer) string {
+func sliceText(answers []landing.Slice) string {
 	var lines []string
 	for _, s := range answers {
 		memory, compute, profile := "?", "?", ""

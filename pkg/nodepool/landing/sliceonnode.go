@@ -12,17 +12,17 @@ import (
 
 // least returns the least favorable of what the nodes hand out under the resource name: the weakest isolation, the
 // least memory and compute, and nothing that one node does not report. The kind is that of the weakest.
-func (w sliceRequest) least(read []sharing.GPUs) SliceAnswer {
-	var answer SliceAnswer
+func (w sliceRequest) least(read []sharing.GPUs) Slice {
+	var answer Slice
 	kinds := map[string]bool{}
 	for i, node := range read {
 		s := w.on(node)
 		kinds[s.words()] = true
 		if i == 0 {
-			answer.Slice = s
+			answer = s
 			continue
 		}
-		answer.Slice = Lesser(answer.Slice, s)
+		answer = Lesser(answer, s)
 	}
 	if len(kinds) > 1 {
 		answer.Differ = slices.Sorted(maps.Keys(kinds))

@@ -202,7 +202,7 @@ func ofHosts(p *PodShape, places []Node, names []string) Verdict {
 	}
 	v := Verdict{State: Nowhere, Why: p.Fit(there).Why + "; the group names " + which}
 	for i := range there {
-		if p.Outlook(&there[i], p.mismatches(&there[i], nil)) < Never {
+		if p.outlookOn(&there[i], p.mismatches(&there[i], nil)) < never {
 			v.State = Trying
 		}
 		v.Settles = later(v.Settles, &there[i])

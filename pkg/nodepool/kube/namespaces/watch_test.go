@@ -241,7 +241,7 @@ func TestAnAnswerThatIsOlderThanWhatTheWatchBroughtDoesNotCount(t *testing.T) {
 
 func TestAClusterWithGPUsHasAFindingThatItsNamespacesDefaultIsUnknown(t *testing.T) {
 	n, _ := watchedNamespaces(nil)
-	gpus := []nodepool.WorkerGroup{{Slices: []landing.SliceAnswer{{}}}}
+	gpus := []nodepool.WorkerGroup{{Slices: []landing.Slice{{}}}}
 	reported := func(isolation nodepool.RequiredIsolation, groups []nodepool.WorkerGroup) (codes string) {
 		for _, f := range n.readInto(nodepool.Cluster{Mode: nodepool.Managed, Isolation: isolation, Groups: groups}).Findings {
 			codes += f.Code

@@ -35,8 +35,8 @@ type fitCache struct {
 	mu    sync.Mutex
 	byKey map[nodepool.ClusterKey]clusterFits // guarded by mu
 	// shapes are by the number of the nodes' facts, places by the nodes as they are free.
-	shapes shared[int64, landing.ShapeClass, shapeFits]
-	places shared[*landing.Nodes, landing.AskKey, []landing.Place]
+	shapes shared[int64, landing.Key, shapeFits]
+	places shared[*landing.Nodes, landing.Key, []landing.Place]
 }
 
 type clusterFits struct {
@@ -44,7 +44,7 @@ type clusterFits struct {
 	generation int64
 	facts      int64
 	// classes are those of the groups' shapes, shapes what the nodes mean for them.
-	classes []landing.ShapeClass
+	classes []landing.Key
 	shapes  []*shapeFits
 	gpus    []*nodepool.ReportedGPUs
 	// announces is what is known about the labels of each group's new pods.
@@ -61,7 +61,7 @@ type clusterFits struct {
 // shapeFits is what the nodes mean for pods of one shape. It is immutable.
 type shapeFits struct {
 	landing.Answer
-	slices []landing.SliceAnswer
+	slices []landing.Slice
 	// fitting are the nodes and declared shapes that could hold a pod.
 	fitting []landing.Node
 	// visible are the nodes on which pods could see GPUs that they did not request.
@@ -103,10 +103,10 @@ func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 	return now
 }
 
-func classesOf(cluster *nodepool.Cluster) []landing.ShapeClass {
-	classes := make([]landing.ShapeClass, len(cluster.Groups))
+func classesOf(cluster *nodepool.Cluster) []landing.Key {
+	classes := make([]landing.Key, len(cluster.Groups))
 	for i := range cluster.Groups {
-		classes[i] = landing.ClassOfShape(&cluster.Groups[i].Pod)
+		classes[i] = landing.KeyOf(&cluster.Groups[i].Pod)
 	}
 	return classes
 }

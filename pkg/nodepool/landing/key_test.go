@@ -22,10 +22,10 @@ func TestShapesOfOneClassAreEqualButForTheirNeighbors(t *testing.T) {
 	}
 	first, beside := shape(), shape()
 	beside.Neighbors = Neighbors{Namespace: "two", Labels: map[string]string{"ray.io/cluster": "two"}}
-	if ClassOfShape(first) != ClassOfShape(beside) {
+	if KeyOf(first) != KeyOf(beside) {
 		t.Error("shapes that differ in their neighbors alone are of different classes")
 	}
-	if ClassOfShape(first) == (ShapeClass{}) || ClassOfShape(&PodShape{}) == (ShapeClass{}) {
+	if KeyOf(first) == (Key{}) || KeyOf(&PodShape{}) == (Key{}) {
 		t.Error("a shape is of no class")
 	}
 	fields := reflect.TypeFor[PodShape]()
@@ -33,7 +33,7 @@ func TestShapesOfOneClassAreEqualButForTheirNeighbors(t *testing.T) {
 		if name := fields.Field(i).Name; name != "Neighbors" {
 			other := shape()
 			change(t, reflect.ValueOf(other).Elem().Field(i))
-			if ClassOfShape(other) == ClassOfShape(first) {
+			if KeyOf(other) == KeyOf(first) {
 				t.Errorf("shapes that differ in %s are of one class", name)
 			}
 		}
@@ -41,7 +41,7 @@ func TestShapesOfOneClassAreEqualButForTheirNeighbors(t *testing.T) {
 	other := shape()
 	other.Affinity[0].Labels[0].Values[0] = "w"
 	other.Affinity = append([]NodeTerm(nil), other.Affinity...)
-	if ClassOfShape(other) == ClassOfShape(first) {
+	if KeyOf(other) == KeyOf(first) {
 		t.Error("shapes that differ in a value of the node affinity are of one class")
 	}
 }
