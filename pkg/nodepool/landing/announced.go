@@ -226,33 +226,15 @@ func (h *host) values(pod *PodShape, key string) (values []string, all bool) {
 	if !h.open {
 		return []string{""}, true
 	}
+	required, limited := pod.required(func(other string) bool { return other == key })
 	for _, r := range h.requirements {
 		if r.Key == key && r.Operator == "In" {
-			return admitted(pod, key, r.Values), true
+			return slices.DeleteFunc(slices.Clone(r.Values), func(value string) bool {
+				return limited && !slices.Contains(required, value)
+			}), true
 		}
 	}
-	return required(pod, key)
-}
-
-// required returns the values of a label that the pod's required affinity allows, if every alternative lists some.
-func required(pod *PodShape, key string) (values []string, all bool) {
-	for _, term := range pod.Affinity {
-		at := slices.IndexFunc(term.Labels, func(r Requirement) bool { return r.Key == key && r.Operator == "In" })
-		if at < 0 {
-			return nil, false
-		}
-		values = append(values, term.Labels[at].Values...)
-	}
-	return values, len(values) > 0
-}
-
-// admitted leaves out the values that the pod's affinity rules out.
-func admitted(pod *PodShape, key string, values []string) []string {
-	allowed, limited := required(pod, key)
-	if !limited {
-		return values
-	}
-	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return !slices.Contains(allowed, v) })
+	return required, limited
 }
 
 // label returns what new pods announce under a Ray label that has the value of a node's label. It reports false if no

@@ -70,9 +70,7 @@ func unlike(p *PodShape, node *Node, template *NodeTemplate) bool {
 		return true
 	}
 	return node.Ready && slices.ContainsFunc(node.Taints, func(taint sharing.Taint) bool {
-		passing := strings.HasPrefix(taint.Key, "node.kubernetes.io/") ||
-			strings.HasPrefix(taint.Key, "karpenter.sh/") || strings.Contains(taint.Key, "cloudprovider.kubernetes.io/")
-		return !passing && !p.Tolerates(node, taint)
+		return !passingTaint(taint) && !p.Tolerates(node, taint)
 	})
 }
 

@@ -111,21 +111,7 @@ func (p *PodShape) hostnames() (names []string, named bool) {
 	if p.NodeName != "" {
 		return []string{p.NodeName}, true
 	}
-	if name, set := p.Selector[HostnameLabel]; set {
-		return []string{name}, true
-	}
-	for _, term := range p.Affinity {
-		found := false
-		for _, r := range append(term.Labels[:len(term.Labels):len(term.Labels)], term.Fields...) {
-			if r.Operator == "In" && (r.Key == HostnameLabel || r.Key == nameField) {
-				names, found = append(names, r.Values...), true
-			}
-		}
-		if !found && len(term.Labels)+len(term.Fields) > 0 {
-			return nil, false
-		}
-	}
-	return names, len(names) > 0
+	return p.required(func(key string) bool { return key == HostnameLabel || key == nameField })
 }
 
 // passingTaint reports whether a taint describes the state of one node, and not the kind of all nodes of its pool:

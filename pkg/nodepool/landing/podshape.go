@@ -183,5 +183,26 @@ func (p *PodShape) labelAlternatives() [][]Requirement {
 	return all
 }
 
+// required returns the values that the pod's selector and required affinity allow for a label, or the field of the
+// name, that is wanted; false if an alternative does not list any.
+func (p *PodShape) required(wanted func(key string) bool) (values []string, limited bool) {
+	for key, value := range p.Selector {
+		if wanted(key) {
+			return []string{value}, true
+		}
+	}
+	for _, term := range p.Affinity {
+		all := slices.Concat(term.Labels, term.Fields)
+		at := slices.IndexFunc(all, func(r Requirement) bool { return r.Operator == "In" && wanted(r.Key) })
+		switch {
+		case at >= 0:
+			values = append(values, all[at].Values...)
+		case len(all) > 0: // An empty term matches nothing.
+			return nil, false
+		}
+	}
+	return values, len(values) > 0
+}
+
 // nameField is the field of a node's name, the only field that a node affinity can match.
 const nameField = "metadata.name"

@@ -9,13 +9,19 @@ import (
 // podsIn returns how many pods of the shape fit into room. It ignores single cards: a node that does not exist has none
 // to check.
 func (p *PodShape) podsIn(room Quantities) int64 {
+	return p.podsWith(room, func(name string) raydemand.Amount { return room[name] })
+}
+
+// podsWith returns how many pods of the shape fit by what a node has of each resource. slots has the number of pods
+// that it takes; without one, nothing bounds it.
+func (p *PodShape) podsWith(slots Quantities, has func(resource string) raydemand.Amount) int64 {
 	n := int64(Unbounded)
-	if pods, known := room["pods"]; known {
+	if pods, known := slots["pods"]; known {
 		n = WholeUnits(pods)
 	}
 	for name, want := range p.Requests {
 		if p.Counts(name) {
-			n = min(n, int64(room[name]/want))
+			n = min(n, int64(has(name)/want))
 		}
 	}
 	return n
@@ -45,16 +51,7 @@ func (p *PodShape) podsOnNew(node *Node) int64 {
 
 // podsOnCards counts pods by what a node has of each resource, on its healthy cards or on all.
 func (p *PodShape) podsOnCards(node *Node, has func(resource string) raydemand.Amount, healthy bool) int64 {
-	n := int64(Unbounded)
-	if pods, known := node.Allocatable["pods"]; known {
-		n = WholeUnits(pods)
-	}
-	for name, want := range p.Requests {
-		if p.Counts(name) {
-			n = min(n, int64(has(name)/want))
-		}
-	}
-	n = min(n, p.Share.podsOn(node, WholeUnits(has(gpuinfo.NvidiaGPU))))
+	n := min(p.podsWith(node.Allocatable, has), p.Share.podsOn(node, WholeUnits(has(gpuinfo.NvidiaGPU))))
 	_, asks := p.cardRequest()
 	if n == 0 || !asks && node.GPUs == nil {
 		return n

@@ -286,26 +286,11 @@ func selects(p *PodShape, label string) bool {
 
 // poolsNamed returns the pools that the pod may run in by its selector and affinity; false if it names none.
 func (s *Nodes) poolsNamed(p *PodShape) (names []string, named bool) {
-	for _, all := range p.labelAlternatives() {
-		at := slices.IndexFunc(all, func(r Requirement) bool {
-			return r.Operator == "In" && s.namesPools(r.Key)
-		})
-		if at < 0 {
-			return nil, false
-		}
-		for _, name := range all[at].Values {
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
+	names, named = p.required(func(key string) bool {
+		return key == s.PoolLabel && key != "" || isPoolLabel(key)
+	})
 	slices.Sort(names)
-	return names, len(names) > 0
-}
-
-func (s *Nodes) namesPools(label string) bool {
-	return label == s.PoolLabel && label != "" ||
-		slices.ContainsFunc(sharing.PoolLabels, func(row sharing.PoolLabel) bool { return row.Key == label })
+	return slices.Compact(names), named
 }
 
 // noRoom describes why a pool may add no node for a pod.
