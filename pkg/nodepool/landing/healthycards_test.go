@@ -82,7 +82,7 @@ func TestCardsOfANodeThatDifferCountEachForItself(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			nodes := []landing.Node{test.node}
 			rooms := landing.Rooms(nodes, landing.Config{Pools: []landing.Spec{{Name: "a", MaxNodes: new(int64(2))}}}, nil)
-			if diff := cmp.Diff(test.room, roomText((&landing.Judge{Rooms: rooms, Places: nodes}).Of(&test.shape).Pods)); diff != "" {
+			if diff := cmp.Diff(test.room, roomText(landing.WhereOn(rooms, nodes, &test.shape).Pods)); diff != "" {
 				t.Errorf("room (-want +got):\n%s", diff)
 			}
 		})
