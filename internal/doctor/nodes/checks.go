@@ -55,6 +55,8 @@ var nodeChecks = []check.Check{
 			"are tried"),
 	check.New(string(sharing.RegisterContradicted), raydemand.Warning, nodeProblem(hamiRegister, removeRegister),
 		"two device plugins hand out the same cards, or a unit is a card and not the share that the register says"),
+	check.New(string(sharing.SharesUncounted), raydemand.Info, nodeProblem(annotations, showAscend),
+		"pods that request a whole card, or more of one than a share, may stay pending"),
 	check.New(string(sharing.AgentSilent), raydemand.Error, nodeProblem(wholeNode, restartHAMi),
 		"the scheduler treats the node's devices as gone"),
 	check.New(string(sharing.AgentOutdated), raydemand.Warning, nodeProblem(agentsMessage, showAgent),

@@ -131,10 +131,22 @@ func restartHAMi(n *inventory.Node) string {
 
 // restartRegister restarts the device plugin that writes the register of cards.
 func restartRegister(n *inventory.Node) string {
-	if slices.ContainsFunc(n.GPUs.Problems, sharing.Problem.ByHAMi) {
-		return restartHAMi(n)
+	for _, p := range n.GPUs.Problems {
+		switch {
+		case p.Code != sharing.RegisterUnreadable:
+		case !p.ByHAMi():
+			return restartVolcanoPlugin(n)
+		case annotations.Key(p.Annotation).String() != hamiRegister.String():
+			return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-ascend-device-plugin" +
+				" --field-selector " + onNode(n)
+		}
 	}
-	return restartVolcanoPlugin(n)
+	return restartHAMi(n)
+}
+
+func showAscend(n *inventory.Node) string {
+	return showNode(n, "and bound the group's maxReplicas by what its cards hold, if its pods take more than a "+
+		"share each")
 }
 
 func removeRegister(n *inventory.Node) string {

@@ -20,15 +20,15 @@ const (
 
 // hamiDevices reads both forms of the register: JSON since release 2.9; before, fields for each card that end in a
 // colon, UUID,count,devmem,devcore,type,numa,health and in later releases index,mode.
-func hamiDevices(register string) ([]hamiDevice, error) {
+func hamiDevices(key, register string) ([]hamiDevice, error) {
 	if strings.HasPrefix(strings.TrimSpace(register), "[") {
 		var devices []hamiDevice
 		if err := json.Unmarshal([]byte(register), &devices); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", hamiRegister, err)
+			return nil, fmt.Errorf("reading %s: %w", key, err)
 		}
 		for i := range devices {
 			if err := devices[i].check(); err != nil {
-				return nil, fmt.Errorf("reading %s: [%d]: %w", hamiRegister, i, err)
+				return nil, fmt.Errorf("reading %s: [%d]: %w", key, i, err)
 			}
 		}
 		return devices, nil
@@ -40,7 +40,7 @@ func hamiDevices(register string) ([]hamiDevice, error) {
 		}
 		device, err := hamiLine(strings.Split(entry, ","), len(devices))
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %q: %w", hamiRegister, entry, err)
+			return nil, fmt.Errorf("reading %s: %q: %w", key, entry, err)
 		}
 		devices = append(devices, device)
 	}
@@ -74,7 +74,7 @@ func hamiLine(fields []string, position int) (device hamiDevice, err error) {
 
 // registeredModel returns the model of the cards that HAMi or Volcano registers, empty if they are of several.
 func registeredModel(node NodeObject) string {
-	devices, err := hamiDevices(node.Annotations[hamiRegister])
+	devices, err := hamiDevices(hamiRegister, node.Annotations[hamiRegister])
 	if err == nil && len(devices) == 0 {
 		devices, err = volcanoDevices(node.Annotations[volcanoRegister])
 	}
@@ -106,7 +106,7 @@ func (r *reading) readHAMi() bool {
 		return r.is(gpuinfo.VGPU, gpuinfo.Limit)
 	}
 	r.hamiSilent()
-	devices, err := hamiDevices(register)
+	devices, err := hamiDevices(hamiRegister, register)
 	if err != nil || len(devices) == 0 {
 		r.unregistered = true
 		r.unreadable(hamiRegister, "HAMi's scheduler takes no cards from it", err)
@@ -222,7 +222,7 @@ func (r *reading) hamiSilent() {
 
 // hamiCards returns the cards in HAMi's register, less what its scheduler assigned to the node's pods.
 func (r *reading) hamiCards() []Card {
-	devices, err := hamiDevices(r.node.Annotations[hamiRegister])
+	devices, err := hamiDevices(hamiRegister, r.node.Annotations[hamiRegister])
 	if err != nil || r.gpus.Kind != gpuinfo.VGPU {
 		return nil
 	}

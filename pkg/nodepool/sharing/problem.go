@@ -21,7 +21,9 @@ type Problem struct {
 func (p Problem) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // ByHAMi reports whether the problem is a register that HAMi's scheduler cannot read either.
-func (p Problem) ByHAMi() bool { return p.Code == RegisterUnreadable && p.Annotation == hamiRegister }
+func (p Problem) ByHAMi() bool {
+	return p.Code == RegisterUnreadable && p.Annotation != volcanoRegister
+}
 
 func (p Problem) String() string { return string(p.Code) + ": " + p.Message }
 
@@ -65,6 +67,8 @@ const (
 	RegisterUnreadable ProblemCode = "register-unreadable"
 	// RegisterContradicted: HAMi registers other shares than the node announces, so two agents use one name.
 	RegisterContradicted ProblemCode = "register-contradicted"
+	// SharesUncounted: shares of cards are announced, and how many pods a card holds is unknown.
+	SharesUncounted ProblemCode = "shares-uncounted"
 	// CardUnrecorded: a pod uses part of a card, and no annotation says of which one.
 	CardUnrecorded ProblemCode = "card-unrecorded"
 	// AgentSilent: the node's sharing agent does not respond. AgentOutdated: the report of Heliostat's agent is

@@ -10,17 +10,16 @@ package sharing
 
 import (
 	"slices"
+	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// NodeAnnotations returns the node annotations that a Reader needs; it may use any label.
-func NodeAnnotations() []string {
-	keys := []string{hamiRegister, hamiHandshake, hamiCordon, volcanoRegister, AgentAnnotation}
-	for _, row := range PoolLabels {
-		keys = append(keys, row.Key)
-	}
-	return keys
+// ReadsAnnotation reports whether a Reader needs an annotation of nodes; it may use any label.
+func ReadsAnnotation(key string) bool {
+	return slices.Contains([]string{hamiRegister, hamiHandshake, hamiCordon, volcanoRegister, AgentAnnotation}, key) ||
+		strings.HasPrefix(key, ascendRegister) ||
+		slices.ContainsFunc(PoolLabels, func(row PoolLabel) bool { return row.Key == key })
 }
 
 // Read describes the GPUs of one node.
@@ -47,6 +46,7 @@ func (g Reader) Read(node NodeObject) GPUs {
 			break
 		}
 	}
+	r.readAscend()
 	r.gpus.Unregistered = r.noHAMi()
 	r.readFree()
 	r.readHealthy()

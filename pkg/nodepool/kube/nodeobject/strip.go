@@ -38,8 +38,8 @@ func Strip(object any) (any, error) {
 	if node.Annotations != nil {
 		stripped.Annotations = map[string]string{} // that some are shown says that the others are not there
 	}
-	for _, key := range sharing.NodeAnnotations() {
-		if value, set := node.Annotations[key]; set {
+	for key, value := range node.Annotations {
+		if sharing.ReadsAnnotation(key) {
 			metav1.SetMetaDataAnnotation(&stripped.ObjectMeta, key, value)
 		}
 	}
