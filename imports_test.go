@@ -124,8 +124,6 @@ var rules = []struct{ of, except, never, because string }{
 		"what is decided next depends on what was seen, not on what was decided or said"},
 
 	{"internal/planner/...", "internal/planner", "internal/planner/why", "nothing that decides depends on sentences"},
-	{"internal/planner/sharedlimits", "", "internal/planner/fleet internal/planner/cost",
-		"it knows nothing about one group alone"},
 	{"internal/snapshotfile", "", "internal/planner", "what is read does not depend on how it is planned"},
 
 	{kube, "pkg/nodepool/kube pkg/nodepool/kube/requests", "sigs.k8s.io/controller-runtime/...",

@@ -10,6 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -47,7 +48,7 @@ func (k *kueueWorld) admit() {
 		fits, grows = fits && g.Replicas <= k.quota[g.Name], grows || g.Replicas > before.Granted[g.Name]
 		if k.known {
 			now.Unbounded = ""
-			now.Bounds = append(now.Bounds, nodepool.QuotaBound{
+			now.Bounds = append(now.Bounds, landing.Quota{
 				Name: "flavor " + g.Name + " of ClusterQueue q", Resource: "nvidia.com/gpu",
 				Amount:   raydemand.Whole(int64(k.quota[g.Name])),
 				PodTakes: map[string]raydemand.Amount{g.Name: raydemand.One},

@@ -10,6 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"time"
 )
@@ -18,14 +19,14 @@ import (
 type (
 	Snapshot  = model.Snapshot
 	Group     = model.Group
-	GroupPool = model.GroupPool
-	PoolShare = model.PoolShare
+	GroupPool = landing.GroupPool
+	PoolShare = landing.PoolShare
 	Slice     = model.Slice
 	Node      = model.Node
 	NodeState = model.NodeState
 	Policy    = model.Policy
-	Promise   = model.Promise
-	Quota     = model.Quota
+	Promise   = landing.Promise
+	Quota     = landing.Quota
 	Warm      = model.Warm
 	WarmEntry = model.WarmEntry
 )
@@ -113,9 +114,6 @@ var (
 	ErrQuestion  = model.ErrQuestion
 	ErrBrokenOff = model.ErrBrokenOff
 )
-
-// QuotasOf converts what the pods of groups may have together.
-func QuotasOf(bounds []nodepool.QuotaBound) []Quota { return model.QuotasOf(bounds) }
 
 // WarmOf returns what a policy wants at a moment; nil if nothing.
 func WarmOf(source string, wanted []capacity.Wanted) *Warm { return model.WarmOf(source, wanted) }

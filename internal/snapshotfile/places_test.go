@@ -29,7 +29,7 @@ func TestPlacesOfASnapshotAreReadAsTheyAreWritten(t *testing.T) {
 				Accepts: []string{"g"}, Counted: []string{"h"}, Holds: map[string]int64{"g": 1}},
 			{Pool: "q", New: true, AnySize: true, Unproven: true, Free: landing.Quantities{}, Accepts: []string{"g"}},
 		},
-		Quotas: []model.Quota{
+		Quotas: []landing.Quota{
 			{Name: "flavor spot of ClusterQueue q", Resource: "memory", Amount: raydemand.Whole(3 << 40),
 				PodTakes: raydemand.Bundle{"g": raydemand.One / 2}, Why: "no quota"},
 			{Name: "what was granted", Resource: "pods", PodTakes: raydemand.Bundle{}},

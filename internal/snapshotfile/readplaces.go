@@ -67,12 +67,12 @@ func (in input) cardParts() []landing.Part {
 }
 
 // promises reads what other RayClusters have on their way.
-func (in input) promises() []model.Promise {
-	var promises []model.Promise
+func (in input) promises() []landing.Promise {
+	var promises []landing.Promise
 	for _, each := range in.objects() {
 		field, done := each.fields()
 		pod := field("pod")
-		promises = append(promises, model.Promise{
+		promises = append(promises, landing.Promise{
 			RayCluster: field("rayCluster").NonEmpty("the namespace and name of a RayCluster"),
 			Pods:       field("pods").Count(0, model.MaxCount, 0),
 			Pod:        pod.promisedPod(),

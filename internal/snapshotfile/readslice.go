@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -80,12 +81,12 @@ func (in input) slice() *model.Slice {
 	return s
 }
 
-func (in input) groupPools() []model.GroupPool {
+func (in input) groupPools() []landing.GroupPool {
 	seen := map[string]int{}
-	var pools []model.GroupPool
+	var pools []landing.GroupPool
 	for i, each := range in.objects() {
 		field, done := each.fields()
-		pool := model.GroupPool{
+		pool := landing.GroupPool{
 			Name:    field("name").Text(),
 			MaxPods: field("maxPods").OptionalCount(0, model.MaxCount), Resource: field("resource").Text(),
 			Units: field("units").Count(0, math.MaxInt32, 0), ProfileFixed: field("profileFixed").Flag(),
@@ -98,12 +99,12 @@ func (in input) groupPools() []model.GroupPool {
 	return pools
 }
 
-func (in input) poolShares() []model.PoolShare {
-	var shares []model.PoolShare
+func (in input) poolShares() []landing.PoolShare {
+	var shares []landing.PoolShare
 	seen := map[string]int{}
 	for i, each := range in.objects() {
 		field, done := each.fields()
-		share := model.PoolShare{
+		share := landing.PoolShare{
 			Resource: field("resource").Text(),
 			Units:    field("units").Count(1, math.MaxInt32, 1),
 			Capacity: field("capacity").Count(0, math.MaxInt64/4, 0),

@@ -1,6 +1,6 @@
 package nodepool
 
-import "heliostat.dev/heliostat/pkg/raydemand"
+import "heliostat.dev/heliostat/pkg/nodepool/landing"
 
 // Quota is what Kueue says about the quota of a RayCluster: its Workloads, and the ClusterQueue that admitted it. The
 // zero value is a RayCluster of which nothing is known.
@@ -17,7 +17,7 @@ type Quota struct {
 	Pending *PendingWorkload
 	// Bounds are what the pods of groups may have together. Unbounded says why the headroom is unknown; empty if it is
 	// known.
-	Bounds    []QuotaBound
+	Bounds    []landing.Quota
 	Unbounded string
 }
 
@@ -37,29 +37,4 @@ type PendingWorkload struct {
 	Judged  bool
 	// Preempting says that Kueue evicts other work for it.
 	Preempting bool
-}
-
-// QuotaBound is what the pods of some groups may have together of one resource.
-type QuotaBound struct {
-	// Name names it, for example "flavor spot of ClusterQueue research".
-	Name, Resource string
-	// Amount is what all pods of the groups may have together, including those that exist.
-	Amount raydemand.Amount
-	// PodTakes is what one pod takes, by group.
-	PodTakes map[string]raydemand.Amount
-	// Why says more, for example Kueue's message; may be empty.
-	Why string
-}
-
-// Room returns how many more pods of a group fit, with the given numbers of pods of all groups.
-func (b *QuotaBound) Room(group string, pods map[string]int) int {
-	takes := b.PodTakes[group]
-	if takes <= 0 {
-		return NoMaximum
-	}
-	left := b.Amount
-	for other, takes := range b.PodTakes {
-		left -= takes * raydemand.Amount(pods[other])
-	}
-	return int(max(left, 0) / takes)
 }

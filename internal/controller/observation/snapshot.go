@@ -13,6 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -46,7 +47,7 @@ type SnapshotInput struct {
 	Shapes Shapes
 	// Quotas bound groups beside those that the cluster has. TakenBack reports whether a pod waits for quota in vain;
 	// nil if none does.
-	Quotas    []nodepool.QuotaBound
+	Quotas    []landing.Quota
 	TakenBack func(pod string) bool
 	// Warm is what a capacity policy wants free; nil if nothing.
 	Warm *planner.Warm
@@ -65,7 +66,7 @@ func Assemble(s SnapshotInput) planner.Snapshot {
 	snapshot := planner.SnapshotOf(s.Cluster)
 	snapshot.TakenAt, snapshot.Head, snapshot.Demand = s.Now, headNode(s), s.Demand
 	snapshot.KeptResources, snapshot.OwnedRequests, snapshot.Warm = s.PlainRequests, s.OwnedRequests, s.Warm
-	snapshot.Quotas = append(snapshot.Quotas, planner.QuotasOf(s.Quotas)...)
+	snapshot.Quotas = append(snapshot.Quotas, s.Quotas...)
 	snapshot.Nodes = make([]planner.Node, 0, len(s.Members))
 	room := maxExpected
 	for i := range snapshot.Groups {

@@ -13,6 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -205,7 +206,7 @@ func named(message string, groups []demand) string {
 }
 
 // fit finds how many waiting pods of each group the bounds allow together. It reports whether that is fewer than wait.
-func fit(bounds []nodepool.QuotaBound, groups []demand) bool {
+func fit(bounds []landing.Quota, groups []demand) bool {
 	pods, short := map[string]int{}, false
 	for _, d := range groups {
 		pods[d.group] = d.covered
@@ -214,7 +215,7 @@ func fit(bounds []nodepool.QuotaBound, groups []demand) bool {
 		d := &groups[i]
 		room := math.MaxInt
 		for k := range bounds {
-			room = min(room, bounds[k].Room(d.group, pods))
+			room = min(room, roomIn(&bounds[k], d.group, pods))
 		}
 		d.possible = min(room, d.pods-d.covered)
 		d.possible -= d.possible % d.hosts
@@ -261,11 +262,11 @@ func (r *Refusals) takeBack(now time.Time, groups []demand) {
 func (r *Refusals) TakenBack(pod string) bool { return r.back[pod] }
 
 // Bounds returns how many pods of each group to ask for, with Kueue's message.
-func (r *Refusals) Bounds(now time.Time) []nodepool.QuotaBound {
-	var bounds []nodepool.QuotaBound
+func (r *Refusals) Bounds(now time.Time) []landing.Quota {
+	var bounds []landing.Quota
 	for _, group := range slices.Sorted(maps.Keys(r.limits)) {
 		if limit := r.limits[group]; now.Before(limit.until) {
-			bounds = append(bounds, nodepool.QuotaBound{
+			bounds = append(bounds, landing.Quota{
 				Name: "what Kueue granted", Resource: "pods", Amount: raydemand.Whole(int64(limit.pods)),
 				PodTakes: map[string]raydemand.Amount{group: raydemand.One}, Why: "Kueue: " + limit.why,
 			})
@@ -277,4 +278,17 @@ func (r *Refusals) Bounds(now time.Time) []nodepool.QuotaBound {
 // Forget forgets groups that are gone.
 func (r *Refusals) Forget(gone func(group string) bool) {
 	maps.DeleteFunc(r.limits, func(group string, _ limit) bool { return gone(group) })
+}
+
+// roomIn returns how many more pods of a group fit into a quota, with the given numbers of pods of all groups.
+func roomIn(q *landing.Quota, group string, pods map[string]int) int {
+	takes := q.PodTakes[group]
+	if takes <= 0 {
+		return nodepool.NoMaximum
+	}
+	left := q.Amount
+	for other, takes := range q.PodTakes {
+		left -= takes * raydemand.Amount(pods[other])
+	}
+	return int(max(left, 0) / takes)
 }

@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -40,7 +41,7 @@ func (s *scene) group(name string, running, waiting, hosts int) {
 func (s *scene) bound(group string, amount int64) {
 	q := s.cluster.Queue.Quota
 	q.Unbounded = ""
-	q.Bounds = append(q.Bounds, nodepool.QuotaBound{Name: "flavor", Resource: "nvidia.com/gpu", Amount: raydemand.Whole(amount),
+	q.Bounds = append(q.Bounds, landing.Quota{Name: "flavor", Resource: "nvidia.com/gpu", Amount: raydemand.Whole(amount),
 		PodTakes: map[string]raydemand.Amount{group: raydemand.One}})
 }
 

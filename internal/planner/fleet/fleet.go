@@ -1,5 +1,5 @@
 // Package fleet prepares a snapshot for planning: its groups and nodes, their limits, and the gangs and items in their
-// order. What groups share is in package sharedlimits. It also says which nodes the plan stops, for example idle ones
+// order. What groups share is in landing.Shared. It also says which nodes the plan stops, for example idle ones
 // (idle.go). A Fleet does not change after New returns it: New stops the nodes that must stop, and WithoutIdle returns
 // another Fleet. The package must not place demand, and it must not know what launching costs.
 package fleet
@@ -13,7 +13,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
-	"heliostat.dev/heliostat/internal/planner/sharedlimits"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -32,8 +31,7 @@ type Fleet struct {
 	// Bound is the maximum number of workers of all groups together.
 	Bound    int64
 	Findings []raydemand.Finding
-	// Limits are what groups share: nodes and quotas.
-	*sharedlimits.Limits
+	*landing.Shared
 	// MostShapes is how many different shapes the plan takes on, from the turn on (turn.go).
 	MostShapes int
 	turn       string
@@ -133,19 +131,22 @@ func New(s *model.Snapshot) *Fleet {
 		r.Groups[i].settleCurrent()
 		r.Groups[i].findBlocked(s.UpscalingMode)
 	}
-	r.Limits = sharedlimits.New(s, r.sharing())
+	r.Shared = landing.Share(landing.Common{Places: s.Places, Promised: s.Promised, Quotas: s.Quotas}, r.tenants())
 	r.numberTopologies(s.Gangs)
 	r.stopOutdated(s.LaunchConfigCheckDisabled)
 	r.stopOverMaximum()
 	return r
 }
 
-// sharing lists the groups as far as their limits are common.
-func (r *Fleet) sharing() []sharedlimits.Group {
-	all := make([]sharedlimits.Group, len(r.Groups))
+// tenants lists the groups as far as their limits are common.
+func (r *Fleet) tenants() []landing.Tenant {
+	all := make([]landing.Tenant, len(r.Groups))
 	for i := range r.Groups {
 		g := &r.Groups[i]
-		all[i] = sharedlimits.Group{Group: g.Group, Hosts: g.Hosts, Current: g.Current}
+		all[i] = landing.Tenant{
+			Name: g.Name, Pod: g.Pod, Pools: g.Pools, Tried: g.NodeFit != nil,
+			Hosts: g.Hosts, Current: g.Current, Bound: g.Bound,
+		}
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -32,10 +33,10 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 		if p.RayCluster == cluster.Key {
 			name += " itself, " + p.Group
 		}
-		s.Promised = append(s.Promised, Promise{name, p.Pods, p.Pod})
+		s.Promised = append(s.Promised, landing.Promise{RayCluster: name, Pods: p.Pods, Pod: p.Pod})
 	}
 	if q := cluster.Queue.Quota; q != nil {
-		s.Quotas = QuotasOf(q.Bounds)
+		s.Quotas = q.Bounds
 	}
 	named := map[string]bool{"": true}
 	for _, g := range cluster.Groups {
@@ -50,15 +51,6 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 		s.Groups = append(s.Groups, group)
 	}
 	return s
-}
-
-// QuotasOf converts what the pods of groups may have together.
-func QuotasOf(bounds []nodepool.QuotaBound) []Quota {
-	var quotas []Quota
-	for _, b := range bounds {
-		quotas = append(quotas, Quota{b.Name, b.Resource, b.Amount, b.PodTakes, b.Why})
-	}
-	return quotas
 }
 
 // groupOf converts a worker group. Its replicas are those that the operator maintains: pods for a minimum above

@@ -16,7 +16,7 @@ func TestThePoolsOfAGroupAreThoseThatItsPodsCanLandOn(t *testing.T) {
 		Slices:   []landing.Slice{{Resource: "nvidia.com/mig-1g.5gb", UnitsPerPod: 2}},
 		PoolPods: []landing.Pods{{Pool: "a", PerNode: 3, Holds: 3, MayAddPods: &more}, {Pool: "b", PerNode: 1}},
 	}
-	want := []GroupPool{
+	want := []landing.GroupPool{
 		{Name: "a", MaxPods: new(int64(5)), Resource: "nvidia.com/mig-1g.5gb", Units: 2}, {Name: "b", Resource: "nvidia.com/mig-1g.5gb", Units: 2},
 	}
 	if diff := gocmp.Diff(want, poolsOf(g)); diff != "" {

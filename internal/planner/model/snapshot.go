@@ -44,9 +44,9 @@ type Snapshot struct {
 	Places []landing.Place `json:"places,omitempty"`
 	// Promised are pods that other RayClusters have on their way to the same places and that come before the groups'
 	// pods, and the head if it has no node yet.
-	Promised []Promise `json:"promised,omitempty"`
+	Promised []landing.Promise `json:"promised,omitempty"`
 	// Quotas bound what the pods of groups may have together, for example a quota of Kueue.
-	Quotas []Quota `json:"quotas,omitempty"`
+	Quotas []landing.Quota `json:"quotas,omitempty"`
 	// Warm is what a capacity policy wants free on top of all that; nil if nothing.
 	Warm *Warm `json:"warm,omitempty"`
 	// Turn is where the plan continues among demand that is too much for one plan: the Next of the plan before, or
@@ -55,26 +55,6 @@ type Snapshot struct {
 	// Policy is the policy of the original plan, for programs that plan the snapshot again. Compute uses its argument
 	// instead.
 	Policy Policy `json:"policy,omitzero"`
-}
-
-// Quota is what the pods of some groups may have together of one resource. Pods that exist count.
-type Quota struct {
-	// Name names it, for example "flavor spot of ClusterQueue research".
-	Name     string           `json:"name"`
-	Resource string           `json:"resource"`
-	Amount   raydemand.Amount `json:"amount"`
-	// PodTakes is what one pod takes, by group; other groups are not bound.
-	PodTakes raydemand.Bundle `json:"podTakes"`
-	// Why says more about it, for example the message of the one that grants it.
-	Why string `json:"why,omitempty"`
-}
-
-// Promise is pods of another RayCluster that are on their way and on no node yet. Places accept them by the name of
-// Pod.
-type Promise struct {
-	RayCluster string      `json:"rayCluster"`
-	Pods       int64       `json:"pods"`
-	Pod        landing.Pod `json:"pod"`
 }
 
 // Group is a worker group. Min and Max count replicas of NumOfHosts pods each.
@@ -108,7 +88,7 @@ type Group struct {
 	// Ray reads them on the machine. A label that it does not name is not announced.
 	Announces []landing.Announced `json:"announces,omitempty"`
 	// Pools are all pools of nodes that its pods can be scheduled on; empty if unknown.
-	Pools []GroupPool `json:"pools,omitempty"`
+	Pools []landing.GroupPool `json:"pools,omitempty"`
 	// NodeFit says that no known node could hold one of its pods; nil if one could, or if nodes are unknown.
 	NodeFit *NodeFit `json:"nodeFit,omitempty"`
 	// Pod is what one of its pods takes of the snapshot's Places; nil if the nodes are unknown. Its name is the

@@ -9,7 +9,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/sharedlimits"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -34,13 +33,13 @@ type Ledger struct {
 	Waits []Wait
 	// ceilings say how many pods fit together on the nodes; nil if nothing limits a group. on is where they are, nil if
 	// the nodes are full.
-	ceilings *sharedlimits.Ceilings
+	ceilings *landing.SharedNodes
 	on       *landing.Taken
 	// tries: the ceilings allow one replica in pools that may have no room, like an in-flight cap. lifted: they do not
 	// bound the ledger now.
 	tries, lifted bool
 	// quotas bound what the pods of groups may have together; nil if nothing bounds a group. left is what is left.
-	quotas *sharedlimits.Quotas
+	quotas *landing.Quotas
 	left   []raydemand.Amount
 	// Runs lists the gangs that were placed.
 	Runs []Run

@@ -1,19 +1,18 @@
 package placing
 
 import (
-	"heliostat.dev/heliostat/internal/planner/sharedlimits"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
-// CeilingsNow returns how many pods fit on the nodes, as far as what is being searched counts on pools of which nothing
+// SharedNodesNow returns how many pods fit on the nodes, as far as what is being searched counts on pools of which nothing
 // shows that there is room: not at all while groups that fit come first, then without a bound. What a step launches
 // tries them.
-func (p *Placer) CeilingsNow() *sharedlimits.Ceilings {
+func (p *Placer) SharedNodesNow() *landing.SharedNodes {
 	switch {
 	case p.KnownOnly:
 		return p.Known
 	case p.Uncut != nil:
-		return p.Ceilings
+		return p.SharedNodes
 	}
 	return p.Hoped
 }
@@ -24,7 +23,7 @@ func (p *Placer) bindShared(l *Ledger, given []int64) {
 	if l.quotas, l.left = p.Quotas, p.Quotas.Left(given); l.quotas != nil {
 		l.lowerRoomByQuotas()
 	}
-	l.ceilings = p.CeilingsNow()
+	l.ceilings = p.SharedNodesNow()
 	if l.ceilings == nil {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -221,7 +222,7 @@ func sliceText(s *model.Slice) string {
 	return braces(w)
 }
 
-func poolText(p *model.GroupPool) string {
+func poolText(p *landing.GroupPool) string {
 	var w words
 	if p.MaxPods != nil {
 		w.add(fmt.Sprintf("pods: %d", *p.MaxPods))

@@ -8,6 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -118,8 +119,8 @@ func (r *reader) mebibytes() int64 {
 }
 
 // pool reads a pool of nodes that the group's pods can be scheduled on.
-func (r *reader) pool() model.GroupPool {
-	p := model.GroupPool{Name: r.text("a pool's name")}
+func (r *reader) pool() landing.GroupPool {
+	p := landing.GroupPool{Name: r.text("a pool's name")}
 	r.fields("a pool such as {pods: 4, resource: nvidia.com/gpu, units: 1}", map[string]func(){
 		"pods":          func() { p.MaxPods = pointer(r.integer("pods")) },
 		"resource":      func() { p.Resource = r.text("a Kubernetes resource") },
@@ -132,8 +133,8 @@ func (r *reader) pool() model.GroupPool {
 }
 
 // shares reads {cpu: 4000/128000}: the amount of one pod and the amount of the pool.
-func (r *reader) shares() []model.PoolShare {
-	var shares []model.PoolShare
+func (r *reader) shares() []landing.PoolShare {
+	var shares []landing.PoolShare
 	r.object("shares such as {cpu: 4000/128000}", func(name string) {
 		text := r.text("UNITS/CAPACITY")
 		units, capacity, found := strings.Cut(text, "/")
@@ -142,7 +143,7 @@ func (r *reader) shares() []model.PoolShare {
 		if !found || err != nil || err2 != nil {
 			r.fail("share %s %q: want UNITS/CAPACITY such as 4000/128000", name, text)
 		}
-		shares = append(shares, model.PoolShare{Resource: name, Units: takes, Capacity: has})
+		shares = append(shares, landing.PoolShare{Resource: name, Units: takes, Capacity: has})
 	})
 	return shares
 }

@@ -9,6 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -66,10 +67,10 @@ func TestEveryWordOfTheGrammarIsRead(t *testing.T) {
 		Kind: gpuinfo.MIG, Profile: "1g.5gb", MemoryMiB: pointer(int64(4864)), ComputeFraction: pointer(3.0 / 7),
 		Isolation: gpuinfo.Hardware, Product: "A100", Blocks: pointer(int64(1)),
 	}
-	pools := []model.GroupPool{
+	pools := []landing.GroupPool{
 		{
 			Name: "p", MaxPods: pointer(int64(4)), Resource: "nvidia.com/gpu", Units: 1, ProfileFixed: true,
-			Shares: []model.PoolShare{{Resource: "cpu", Units: 4000, Capacity: 128000}},
+			Shares: []landing.PoolShare{{Resource: "cpu", Units: 4000, Capacity: 128000}},
 			Cards: []sharing.CutCards{{
 				Product: "A100 40GB", Count: 4, Busy: pointer(int64(1)),
 				Cut: []sharing.Cut{{Profile: "1g.5gb", Count: 7}},

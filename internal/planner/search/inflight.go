@@ -41,7 +41,7 @@ func (p *Search) exceedsCaps(given []int64) bool {
 		all += asked
 		exceeds = exceeds || n > 0 && asked > p.Groups[i].InFlight
 	}
-	exceeds = exceeds || p.TriesPools() && p.Ceilings.Occupied(given) == nil
+	exceeds = exceeds || p.TriesPools() && p.SharedNodes.Occupied(given) == nil
 	return exceeds || vector.Sum(given) > 0 && all > placing.OrUnbounded(p.Policy.MaxInFlight)
 }
 

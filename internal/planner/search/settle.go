@@ -48,7 +48,7 @@ func (p *Search) settle(given []int64) ([]int64, Outcome) {
 func (p *Search) belowMinimum(given []int64) bool {
 	return slices.ContainsFunc(p.Groups, func(g fleet.Group) bool {
 		i := g.Shape.Group
-		return len(p.Ceilings.UnprovenPools(i)) > 0 && g.MinPods-g.Remaining()-given[i] > 0
+		return len(p.SharedNodes.UnprovenPools(i)) > 0 && g.MinPods-g.Remaining()-given[i] > 0
 	})
 }
 

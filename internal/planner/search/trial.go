@@ -44,7 +44,7 @@ func (p *Search) try(given []int64, out *Outcome) []int64 {
 func (p *Search) delayed() bool {
 	return slices.ContainsFunc(p.Groups, func(g fleet.Group) bool {
 		i := g.Shape.Group
-		return p.HeldOf(i) > 0 && !g.Trying() && len(p.Ceilings.UnprovenPools(i)) == 0
+		return p.HeldOf(i) > 0 && !g.Trying() && len(p.SharedNodes.UnprovenPools(i)) == 0
 	})
 }
 

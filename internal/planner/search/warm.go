@@ -35,7 +35,7 @@ func (p *Search) warmRules(given []int64, out *Outcome) WarmRules {
 		g := &p.Groups[i]
 		rules.Keep[i] = true
 		rules.Launch[i] = !waits[i] && !g.Trying() && !g.Waiting() &&
-			len(p.Ceilings.UnprovenPools(i)) == 0
+			len(p.SharedNodes.UnprovenPools(i)) == 0
 		for k := range p.Groups {
 			if waits[k] && k != i && p.shares(i, k) {
 				rules.Keep[i], rules.Launch[i] = waits[i], false
@@ -64,7 +64,7 @@ func (p *Search) unservedSuits(out *Outcome, s *vector.Shape) bool {
 // shares reports whether workers of two groups compete for something.
 func (p *Search) shares(i, k int) bool {
 	return p.Bound < math.MaxInt64 || p.Quotas.Shared(i, k) ||
-		p.Ceilings.Limits(i) && slices.Contains(p.Ceilings.Rivals(i), k)
+		p.SharedNodes.Limits(i) && slices.Contains(p.SharedNodes.Rivals(i), k)
 }
 
 // warmPlacing is one placing of the warm capacity.

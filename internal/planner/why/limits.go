@@ -131,7 +131,7 @@ func (d *decision) quotaOf(i int) string {
 // poolLimit explains that a group's pools have no room for another replica.
 func (d *decision) poolLimit(i int) model.Reason {
 	g := &d.Groups[i]
-	if len(d.Ceilings.UnprovenPools(i)) > 0 {
+	if len(d.SharedNodes.UnprovenPools(i)) > 0 {
 		return d.triedInPool(i)
 	}
 	where, nodes := "the nodes", "the nodes"
@@ -147,7 +147,7 @@ func (d *decision) poolLimit(i int) model.Reason {
 		return promisedTo.with(g.Name, nodes, d.promised(i))
 	}
 	cause := d.shortage(i)
-	if most := d.Ceilings.Most[i]; most > 0 || cause == "" {
+	if most := d.SharedNodes.Most[i]; most > 0 || cause == "" {
 		cause = phrase.Join(fmt.Sprintf("at most %d %s (%s)", most, d.beside(i, "it"), d.having(i)), cause)
 	}
 	return poolFull.with(where, g.Name, cause, d.rivals(i), d.assumed(i))
@@ -158,7 +158,7 @@ func (d *decision) poolBound(i int, room int64) model.Reason {
 	if d.PoolRoomUnpromised(i, d.given) > room {
 		return promisedMore.with(d.promised(i))
 	}
-	return poolsHold.with(d.Ceilings.Most[i], d.beside(i, "them"), d.having(i), d.rivals(i))
+	return poolsHold.with(d.SharedNodes.Most[i], d.beside(i, "them"), d.having(i), d.rivals(i))
 }
 
 func poolsNamed(names []string) string {
@@ -168,7 +168,7 @@ func poolsNamed(names []string) string {
 // triedInPool says why only one replica of a group is launched beyond what fits on known nodes.
 func (d *decision) triedInPool(i int) model.Reason {
 	g := &d.Groups[i]
-	return triedInPool.with(g.Name, poolsNamed(d.Ceilings.UnprovenPools(i)), phrase.Pods(g.Hosts))
+	return triedInPool.with(g.Name, poolsNamed(d.SharedNodes.UnprovenPools(i)), phrase.Pods(g.Hosts))
 }
 
 // triedOnNode says why only one replica of a group is launched until one has joined.
@@ -193,7 +193,7 @@ func (d *decision) promised(i int) string {
 
 // assumed says which shape was assumed for the new nodes of pools whose nodes differ.
 func (d *decision) assumed(i int) (text string) {
-	for _, place := range d.Ceilings.NewNodesFor(i) {
+	for _, place := range d.SharedNodes.NewNodesFor(i) {
 		if place.Like != "" {
 			text += fmt.Sprintf("; nodes of pool %s differ, so a new one counts as the smallest that fits, %s",
 				place.Pool, place.Like)
@@ -213,11 +213,11 @@ func (d *decision) beside(i int, pools string) string {
 // rivals names the pods of other groups that take room on the nodes of a group, if the group's own pods do not fill
 // them.
 func (d *decision) rivals(i int) string {
-	if d.Groups[i].Current+d.given[i]+d.Groups[i].Hosts > d.Ceilings.Most[i] {
+	if d.Groups[i].Current+d.given[i]+d.Groups[i].Hosts > d.SharedNodes.Most[i] {
 		return ""
 	}
 	var list []string
-	for _, j := range d.Ceilings.Rivals(i) {
+	for _, j := range d.SharedNodes.Rivals(i) {
 		if pods := d.Groups[j].Current + d.given[j]; pods > 0 {
 			list = append(list, fmt.Sprintf("%s of group %s", phrase.Pods(pods), d.Groups[j].Name))
 		}
@@ -236,14 +236,14 @@ func (d *decision) shortage(i int) string {
 		return ""
 	}
 	if d.full == nil { // to place the pods takes longer than to ask why no more fit
-		d.full = d.Ceilings.AllOccupied(d.given)
+		d.full = d.SharedNodes.AllOccupied(d.given)
 	}
-	switch text := describeShortage(d.Ceilings.Shortage(d.full, i)); {
+	switch text := describeShortage(d.SharedNodes.Shortage(d.full, i)); {
 	case text != "":
 		return text
-	case d.Ceilings.Most[i] == 0 && g.Trying():
+	case d.SharedNodes.Most[i] == 0 && g.Trying():
 		return g.NodeFit.Why + ", and its pools may add no node"
-	case d.Ceilings.Most[i] == 0:
+	case d.SharedNodes.Most[i] == 0:
 		return "other pods leave no room for them, and its pools may add no node"
 	case g.NumOfHosts > 1:
 		return fmt.Sprintf("what is left has room for fewer than the %d hosts of a replica", g.NumOfHosts)
@@ -328,7 +328,7 @@ func (d *decision) capNames(g *fleet.Group) string {
 func (d *decision) following(i int) string {
 	g, n := &d.Groups[i], d.HeldOf(i)
 	switch {
-	case n > 0 && (g.Trying() || len(d.Ceilings.UnprovenPools(i)) > 0):
+	case n > 0 && (g.Trying() || len(d.SharedNodes.UnprovenPools(i)) > 0):
 		return fmt.Sprintf("; %d more follow when a pod has joined", n)
 	case n > 0:
 		return fmt.Sprintf("; %d more follow when earlier pods have joined, because of %s", n, d.capNames(g))

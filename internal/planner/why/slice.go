@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -186,7 +187,7 @@ func (d *decision) overDeclared(i int, it *vector.Item) string {
 
 // recut is a change of the layout of a pool's cards.
 type recut struct {
-	pool  *model.GroupPool
+	pool  *landing.GroupPool
 	cards sharing.CutCards
 	// slice is what one GPU of the group is, need what demand requires of it.
 	slice *model.Slice

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -81,7 +82,7 @@ func (w *workload) podsOf(cluster *nodepool.Cluster) map[string]int {
 // and the head have of it. Kueue assigns one flavor to a group and resource when it admits the group.
 func (all workloads) bounds(
 	cluster *nodepool.Cluster, admitted *workload, queue *clusterQueue, others othersUse, now time.Time,
-) []nodepool.QuotaBound {
+) []landing.Quota {
 	takes := map[flavored]map[string]raydemand.Amount{}
 	sets := map[string]bool{}
 	for i := range cluster.Groups {
@@ -97,7 +98,7 @@ func (all workloads) bounds(
 			}
 		}
 	}
-	var bounds []nodepool.QuotaBound
+	var bounds []landing.Quota
 	for _, of := range slices.SortedFunc(maps.Keys(takes), compareFlavored) {
 		nominal, known := queue.nominal[of]
 		if !known {
@@ -105,7 +106,7 @@ func (all workloads) bounds(
 		}
 		head := admitted.uses(of.flavor, of.resource, func(set string) bool { return !sets[set] })
 		theirs := others.update(of, queue.reserved[of], all.counted(of, now))
-		bounds = append(bounds, nodepool.QuotaBound{
+		bounds = append(bounds, landing.Quota{
 			Name:     fmt.Sprintf("flavor %s of ClusterQueue %s", of.flavor, queue.name),
 			Resource: of.resource,
 			Amount:   max(0, nominal-theirs-head),

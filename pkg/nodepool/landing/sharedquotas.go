@@ -1,28 +1,38 @@
-package sharedlimits
+package landing
 
 import (
 	"slices"
 
-	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
+// Quota is what the pods of some groups may have together of one resource. Pods that exist count.
+type Quota struct {
+	// Name names it, for example "flavor spot of ClusterQueue research".
+	Name     string           `json:"name"`
+	Resource string           `json:"resource"`
+	Amount   raydemand.Amount `json:"amount"`
+	// PodTakes is what one pod takes, by group; other groups are not bound.
+	PodTakes raydemand.Bundle `json:"podTakes"`
+	// Why says more about it, for example the message of the one that grants it.
+	Why string `json:"why,omitempty"`
+}
+
 // Quotas bound what the pods of groups may have together of a resource. They are nil if nothing bounds a group.
 type Quotas struct {
-	all []model.Quota
+	all []Quota
 	// takes is what one pod takes, by quota and group.
 	takes [][]raydemand.Amount
 	// free is what the pods that exist or are on their way leave, by quota; negative if they exceed it.
 	free []raydemand.Amount
 }
 
-func newQuotas(s *model.Snapshot, groups []Group) *Quotas {
-	if len(s.Quotas) == 0 {
+func newQuotas(quotas []Quota, groups []Tenant) *Quotas {
+	if len(quotas) == 0 {
 		return nil
 	}
-	q := &Quotas{all: s.Quotas}
-	for _, quota := range s.Quotas {
+	q := &Quotas{all: quotas}
+	for _, quota := range quotas {
 		takes := make([]raydemand.Amount, len(groups))
 		free := quota.Amount
 		for i := range groups {
@@ -62,7 +72,7 @@ func (q *Quotas) Shared(i, k int) bool {
 
 // Room returns how many more pods of a group fit into what is left.
 func (q *Quotas) Room(left []raydemand.Amount, i int) int64 {
-	room := int64(vector.MaxCount)
+	room := int64(Unbounded)
 	for k := range left {
 		if takes := q.takes[k][i]; takes > 0 {
 			room = min(room, int64(max(left[k], 0)/takes))
@@ -73,7 +83,7 @@ func (q *Quotas) Room(left []raydemand.Amount, i int) int64 {
 
 // Tightest returns the quota that has room for the fewest more pods of a group, what is left of it, and what one pod
 // takes; ok is false if none bounds the group.
-func (q *Quotas) Tightest(i int, given []int64) (quota model.Quota, left, takes raydemand.Amount, ok bool) {
+func (q *Quotas) Tightest(i int, given []int64) (quota Quota, left, takes raydemand.Amount, ok bool) {
 	lefts := q.Left(given)
 	for k := range lefts {
 		each := q.takes[k][i]

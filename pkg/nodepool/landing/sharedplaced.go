@@ -1,11 +1,8 @@
-package sharedlimits
+package landing
 
 import (
 	"slices"
 	"sync"
-
-	"heliostat.dev/heliostat/internal/planner/vector"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // chain places the groups' pods on a start. Where pods go follows from their counts alone, so that the next plan, for
@@ -15,7 +12,7 @@ import (
 type chain struct {
 	mu sync.Mutex
 	// start is the state that the steps begin from; steps are by position in the order.
-	start *landing.Taken
+	start *Taken
 	steps []chainStep
 	// placeless is how many of each group's present pods have no place, by position in the order.
 	placeless []int64
@@ -28,17 +25,17 @@ type chain struct {
 // chainStep is the state after a group's pods, and how many of them had no place.
 type chainStep struct {
 	pods, missing int64
-	after         *landing.Taken
+	after         *Taken
 }
 
 // placed is where pods are, and how many of each group had no place, by position in the order.
 type placed struct {
-	on      *landing.Taken
+	on      *Taken
 	missing []int64
 }
 
 // newChain places the present pods on a start.
-func newChain(c *Ceilings, start *landing.Taken) *chain {
+func newChain(c *SharedNodes, start *Taken) *chain {
 	m := &chain{start: start, steps: make([]chainStep, len(c.order))}
 	m.placeless = m.all(c, c.present).missing
 	return m
@@ -46,7 +43,7 @@ func newChain(c *Ceilings, start *landing.Taken) *chain {
 
 // place places the present pods and the given ones, and returns a state of its own; nil if more pods have no place than
 // of the present ones alone.
-func (m *chain) place(c *Ceilings, given []int64) *landing.Taken {
+func (m *chain) place(c *SharedNodes, given []int64) *Taken {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	found := m.beside(c, given)
@@ -55,13 +52,13 @@ func (m *chain) place(c *Ceilings, given []int64) *landing.Taken {
 			return nil
 		}
 	}
-	on := &landing.Taken{}
+	on := &Taken{}
 	on.CopyFrom(found.on)
 	return on
 }
 
 // beside places the given pods with the present ones.
-func (m *chain) beside(c *Ceilings, given []int64) placed {
+func (m *chain) beside(c *SharedNodes, given []int64) placed {
 	counts := slices.Clone(c.present)
 	for _, i := range c.order {
 		counts[i] += given[i]
@@ -70,7 +67,7 @@ func (m *chain) beside(c *Ceilings, given []int64) placed {
 }
 
 // placeless returns how many present and given pods of a group have no place.
-func (c *Ceilings) placeless(i int, given []int64) int64 {
+func (c *SharedNodes) placeless(i int, given []int64) int64 {
 	m := c.last
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,23 +79,23 @@ func (c *Ceilings) placeless(i int, given []int64) int64 {
 }
 
 // all places pods in order. If some have no place, it tries another order, and returns what places more.
-func (m *chain) all(c *Ceilings, counts []int64) placed {
+func (m *chain) all(c *SharedNodes, counts []int64) placed {
 	found := m.inOrder(c, counts)
-	missing := vector.Sum(found.missing)
+	missing := total(found.missing)
 	if missing == 0 {
 		return found
 	}
 	if !slices.Equal(m.retried, counts) {
 		m.retried, m.other = slices.Clone(counts), m.missingFirst(c, counts, found.missing)
 	}
-	if vector.Sum(m.other.missing) < missing {
+	if total(m.other.missing) < missing {
 		return m.other
 	}
 	return found
 }
 
 // inOrder places pods in the order of the groups.
-func (m *chain) inOrder(c *Ceilings, counts []int64) placed {
+func (m *chain) inOrder(c *SharedNodes, counts []int64) placed {
 	found, same := placed{m.start, make([]int64, len(c.order))}, true
 	for k, i := range c.order {
 		step := &m.steps[k]
@@ -111,10 +108,10 @@ func (m *chain) inOrder(c *Ceilings, counts []int64) placed {
 }
 
 // put places pods of the i-th group on what the step before left.
-func (s *chainStep) put(c *Ceilings, i int, pods int64, before *landing.Taken) {
+func (s *chainStep) put(c *SharedNodes, i int, pods int64, before *Taken) {
 	s.pods, s.missing, s.after = pods, 0, before
 	if pods > 0 {
-		s.after = &landing.Taken{}
+		s.after = &Taken{}
 		s.after.CopyFrom(before)
 		s.missing = pods - s.after.Take(c.kinds[i], pods)
 	}
@@ -122,8 +119,8 @@ func (s *chainStep) put(c *Ceilings, i int, pods int64, before *landing.Taken) {
 
 // missingFirst places pods of the groups of which some are missing before all others. It stops when as many are missing
 // again.
-func (m *chain) missingFirst(c *Ceilings, counts, missing []int64) placed {
-	found, spare := placed{&landing.Taken{}, make([]int64, len(c.order))}, vector.Sum(missing)
+func (m *chain) missingFirst(c *SharedNodes, counts, missing []int64) placed {
+	found, spare := placed{&Taken{}, make([]int64, len(c.order))}, total(missing)
 	found.on.CopyFrom(m.start)
 	for _, first := range []bool{true, false} {
 		for k, i := range c.order {
@@ -134,4 +131,11 @@ func (m *chain) missingFirst(c *Ceilings, counts, missing []int64) placed {
 		}
 	}
 	return found
+}
+
+func total(counts []int64) (n int64) {
+	for _, each := range counts {
+		n += each
+	}
+	return n
 }

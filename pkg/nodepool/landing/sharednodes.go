@@ -1,22 +1,18 @@
-package sharedlimits
+package landing
 
 import (
 	"cmp"
 	"maps"
 	"slices"
-
-	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/vector"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
-// Ceilings say how many pods of the groups fit together on the nodes that exist and that pools may still add. They are
-// nil if nothing limits a group. They do not change after newCeilings returns them.
-type Ceilings struct {
-	pods   []landing.Pod
-	places []landing.Place
-	packer *landing.Packer
-	// kinds is the number of each group's pods in the packer, or unlimited.
+// SharedNodes say how many pods of the groups fit together on the nodes that exist and that pools may still add. They
+// are nil if nothing limits a group.
+type SharedNodes struct {
+	pods   []Pod
+	places []Place
+	packer *Packer
+	// kinds is the number of each group's pods in the packer, or notLimited.
 	kinds []int
 	// order are the limited groups in the order in which their pods are placed: those of which the fewest fit first,
 	// because they are the largest or have the fewest places.
@@ -37,18 +33,18 @@ type Ceilings struct {
 
 // promised is a promise and the number of its pods in the packer.
 type promised struct {
-	model.Promise
+	Promise
 	kind int
 }
 
-// unlimited is the kind of groups that nothing limits.
-const unlimited = -1
+// notLimited is the kind of groups that nothing limits.
+const notLimited = -1
 
-// newCeilings finds the groups whose pods can only be on a limited number of nodes. Pods of other groups limit nobody:
+// newSharedNodes finds the groups whose pods can only be on a limited number of nodes. Pods of other groups limit nobody:
 // they may go elsewhere. tries is how many pods of a group may be where nothing shows that there is room.
-func newCeilings(s *model.Snapshot, groups []Group, tries func(*Group) int64) *Ceilings {
-	all := &Ceilings{}
-	all.places, all.unproven = placesFor(s.Places, groups, tries)
+func newSharedNodes(of Common, groups []Tenant, tries func(*Tenant) int64) *SharedNodes {
+	all := &SharedNodes{}
+	all.places, all.unproven = placesToTry(of.Places, groups, tries)
 	all.kinds = make([]int, len(groups))
 	byPool := newDeclared(groups)
 	for i := range groups {
@@ -57,7 +53,7 @@ func newCeilings(s *model.Snapshot, groups []Group, tries func(*Group) int64) *C
 			pod, known = *groups[i].Pod, true
 			pod.Name = groups[i].Name
 		}
-		all.kinds[i] = unlimited
+		all.kinds[i] = notLimited
 		if known {
 			all.kinds[i] = len(all.pods)
 			all.pods = append(all.pods, pod)
@@ -66,7 +62,7 @@ func newCeilings(s *model.Snapshot, groups []Group, tries func(*Group) int64) *C
 	if len(all.pods) == 0 {
 		return nil
 	}
-	for _, p := range s.Promised {
+	for _, p := range of.Promised {
 		all.promise(p)
 	}
 	all.places = append(slices.Clip(all.places), byPool.places()...)
@@ -74,7 +70,7 @@ func newCeilings(s *model.Snapshot, groups []Group, tries func(*Group) int64) *C
 }
 
 // promise adds a promise. Promises of pods with one name are of one kind.
-func (c *Ceilings) promise(p model.Promise) {
+func (c *SharedNodes) promise(p Promise) {
 	kind, known := c.promisedKinds[p.Pod.Name]
 	if !known {
 		if c.promisedKinds == nil {
@@ -86,22 +82,22 @@ func (c *Ceilings) promise(p model.Promise) {
 	c.promised = append(c.promised, promised{p, kind})
 }
 
-// limited returns the ceilings of those groups alone that have some places and no unlimited one; nil if there is none.
-func (c *Ceilings) limited() *Ceilings {
+// limited returns the ceilings of those groups alone that have some places and no notLimited one; nil if there is none.
+func (c *SharedNodes) limited() *SharedNodes {
 	accepted := map[string]bool{}
 	for i := range c.places {
 		for _, name := range c.places[i].Accepts {
 			accepted[name] = true
 		}
 	}
-	empty := landing.New(c.pods, c.places).Empty()
-	few := &Ceilings{kinds: make([]int, len(c.kinds)), unproven: map[int][]string{}}
+	empty := New(c.pods, c.places).Empty()
+	few := &SharedNodes{kinds: make([]int, len(c.kinds)), unproven: map[int][]string{}}
 	named := map[string]bool{}
 	limited := func(kind int) bool {
-		return kind != unlimited && accepted[c.pods[kind].Name] && empty.Room(kind) < landing.Unbounded
+		return kind != notLimited && accepted[c.pods[kind].Name] && empty.Room(kind) < Unbounded
 	}
 	for i, kind := range c.kinds {
-		few.kinds[i] = unlimited
+		few.kinds[i] = notLimited
 		if limited(kind) {
 			few.kinds[i] = len(few.pods)
 			few.pods = append(few.pods, c.pods[kind])
@@ -125,12 +121,12 @@ func (c *Ceilings) limited() *Ceilings {
 			few.places = append(few.places, c.places[i])
 		}
 	}
-	few.packer = landing.New(few.pods, few.places)
+	few.packer = New(few.pods, few.places)
 	return few
 }
 
 // of counts the groups' pods.
-func (c *Ceilings) of(groups []Group) *Ceilings {
+func (c *SharedNodes) of(groups []Tenant) *SharedNodes {
 	if c == nil {
 		return nil
 	}
@@ -138,13 +134,13 @@ func (c *Ceilings) of(groups []Group) *Ceilings {
 	c.Most, c.present = make([]int64, len(groups)), make([]int64, len(groups))
 	alone := make([]int64, len(groups))
 	for i, kind := range c.kinds {
-		if kind == unlimited {
+		if kind == notLimited {
 			continue
 		}
 		c.order = append(c.order, i)
 		bound := min(max(groups[i].Bound, 0), groups[i].Current)
 		alone[i], c.present[i] = empty.Room(kind), groups[i].Current-bound
-		c.Most[i] = min(alone[i], vector.MaxCount) + bound
+		c.Most[i] = min(alone[i], Unbounded) + bound
 	}
 	slices.SortStableFunc(c.order, func(a, b int) int { return cmp.Compare(alone[a], alone[b]) })
 	for _, p := range c.promised {
@@ -155,11 +151,11 @@ func (c *Ceilings) of(groups []Group) *Ceilings {
 }
 
 // Rivals returns the other groups that can use nodes of a group.
-func (c *Ceilings) Rivals(i int) []int {
+func (c *SharedNodes) Rivals(i int) []int {
 	name := c.pods[c.kinds[i]].Name
 	var rivals []int
 	for _, j := range c.order {
-		both := func(p landing.Place) bool {
+		both := func(p Place) bool {
 			return slices.Contains(p.Accepts, name) && slices.Contains(p.Accepts, c.pods[c.kinds[j]].Name)
 		}
 		if j != i && slices.ContainsFunc(c.places, both) {
@@ -171,21 +167,21 @@ func (c *Ceilings) Rivals(i int) []int {
 }
 
 // NewNodesFor returns the places of new nodes that accept pods of a group.
-func (c *Ceilings) NewNodesFor(i int) []landing.Place {
+func (c *SharedNodes) NewNodesFor(i int) []Place {
 	if !c.Limits(i) {
 		return nil
 	}
 	name := c.pods[c.kinds[i]].Name
-	return slices.DeleteFunc(slices.Clone(c.places), func(p landing.Place) bool {
+	return slices.DeleteFunc(slices.Clone(c.places), func(p Place) bool {
 		return !p.New || p.Nodes != nil && *p.Nodes == 0 || !slices.Contains(p.Accepts, name)
 	})
 }
 
 // Limits reports whether nodes limit a group.
-func (c *Ceilings) Limits(i int) bool { return c != nil && c.kinds[i] != unlimited }
+func (c *SharedNodes) Limits(i int) bool { return c != nil && c.kinds[i] != notLimited }
 
 // Occupy places pods of a group, and returns how many have room; on is nil if the nodes are full.
-func (c *Ceilings) Occupy(on *landing.Taken, i int, pods int64) int64 {
+func (c *SharedNodes) Occupy(on *Taken, i int, pods int64) int64 {
 	switch {
 	case !c.Limits(i) || pods <= 0:
 		return pods
@@ -196,23 +192,23 @@ func (c *Ceilings) Occupy(on *landing.Taken, i int, pods int64) int64 {
 }
 
 // Room returns how many more pods of a group have room; on is nil if the nodes are full.
-func (c *Ceilings) Room(on *landing.Taken, i int) int64 {
+func (c *SharedNodes) Room(on *Taken, i int) int64 {
 	switch {
 	case !c.Limits(i):
-		return vector.MaxCount
+		return Unbounded
 	case on == nil:
 		return 0
 	}
-	return min(on.Room(c.kinds[i]), vector.MaxCount)
+	return min(on.Room(c.kinds[i]), Unbounded)
 }
 
 // Occupied returns the nodes with the present pods and the given ones. Present pods that find no place there limit
 // nobody. Given pods had places when they were launched one after the other. If no order that is tried finds places for
 // all of them again, the nodes count as full, and Occupied returns nil.
-func (c *Ceilings) Occupied(given []int64) *landing.Taken { return c.last.place(c, given) }
+func (c *SharedNodes) Occupied(given []int64) *Taken { return c.last.place(c, given) }
 
 // AllOccupied returns the nodes with promised, present and given pods, for Shortage. It places all pods anew.
-func (c *Ceilings) AllOccupied(given []int64) *landing.Taken {
+func (c *SharedNodes) AllOccupied(given []int64) *Taken {
 	on := c.packer.All()
 	for _, p := range c.promised {
 		on.Take(p.kind, p.Pods)
@@ -226,13 +222,13 @@ func (c *Ceilings) AllOccupied(given []int64) *landing.Taken {
 }
 
 // Shortage returns why nodes cannot hold more pods of a group. They come from AllOccupied, and do not change.
-func (c *Ceilings) Shortage(on *landing.Taken, i int) landing.Shortage {
+func (c *SharedNodes) Shortage(on *Taken, i int) Shortage {
 	return on.Shortage(c.kinds[i])
 }
 
 // without returns the ceilings of one pool if pods took no devices there.
-func (c *Ceilings) without(pool *model.GroupPool) *Ceilings {
-	bare := &Ceilings{kinds: c.kinds, order: c.order, present: c.present, pods: slices.Clone(c.pods)}
+func (c *SharedNodes) without(pool *GroupPool) *SharedNodes {
+	bare := &SharedNodes{kinds: c.kinds, order: c.order, present: c.present, pods: slices.Clone(c.pods)}
 	for i := range bare.pods {
 		pod := &bare.pods[i]
 		pod.Cards, pod.Requests = nil, maps.Clone(pod.Requests)
@@ -245,6 +241,6 @@ func (c *Ceilings) without(pool *model.GroupPool) *Ceilings {
 			bare.places = append(bare.places, c.places[i])
 		}
 	}
-	bare.packer = landing.New(bare.pods, bare.places)
+	bare.packer = New(bare.pods, bare.places)
 	return bare
 }

@@ -1,0 +1,160 @@
+package landing
+
+import (
+	"slices"
+)
+
+// Tenant is a worker group as one of several that use the same nodes and quotas.
+type Tenant struct {
+	Name string
+	// Pod is what one pod takes, and Pools are where it can be scheduled; nil if they are unknown.
+	Pod   *Pod
+	Pools []GroupPool
+	// Tried: nothing shows that a node can hold its pods, so it is tried everywhere and not in some pools alone.
+	Tried bool
+	// Hosts is how many pods one replica has. Current counts the pods that exist or are requested; Bound ones are on
+	// nodes already, so that they are not part of what is free.
+	Hosts, Current, Bound int64
+}
+
+// Promise is pods of another RayCluster that are on their way and on no node yet. Places accept them by the name of
+// Pod.
+type Promise struct {
+	RayCluster string `json:"rayCluster"`
+	Pods       int64  `json:"pods"`
+	Pod        Pod    `json:"pod"`
+}
+
+// Common is what tenants use together: places of pods, what is promised of them to others, and quotas.
+type Common struct {
+	Places   []Place
+	Promised []Promise
+	Quotas   []Quota
+}
+
+// Shared says how many pods tenants may have together, because they share nodes and quotas. Tenants have the numbers of
+// their positions. It does not change after Share returns it.
+type Shared struct {
+	tenants []Tenant
+	// SharedNodes say how many pods fit together on the nodes; nil if nothing limits a group.
+	SharedNodes *SharedNodes
+	// Known are the nodes if no pod is tried in a pool of which nothing shows that its nodes can hold it, and Hoped if any
+	// number may be; SharedNodes allow one replica of each group. All are the same if there is no such pool.
+	Known, Hoped *SharedNodes
+	// Quotas bound what the pods of groups may have together; nil if nothing bounds a group.
+	Quotas *Quotas
+}
+
+// plenty is more pods than any group may have, and is still a bound.
+const plenty = Unbounded / 2
+
+// Share finds the tenants whose pods can only be on a limited number of nodes, and what quotas leave.
+func Share(of Common, tenants []Tenant) *Shared {
+	l := &Shared{tenants: tenants, Quotas: newQuotas(of.Quotas, tenants)}
+	l.SharedNodes = newSharedNodes(of, tenants, func(t *Tenant) int64 { return t.Hosts })
+	if l.Known, l.Hoped = l.SharedNodes, l.SharedNodes; l.TriesPools() {
+		l.Known = newSharedNodes(of, tenants, func(*Tenant) int64 { return 0 })
+		l.Hoped = newSharedNodes(of, tenants, func(*Tenant) int64 { return plenty })
+	}
+	return l
+}
+
+// TriesPools reports whether there is a group of which one replica at a time may be tried in a pool.
+func (l *Shared) TriesPools() bool { return l.SharedNodes != nil && len(l.SharedNodes.unproven) > 0 }
+
+// WithinShared removes from a proposal the pods that no quota and no node has room for, beyond those given before.
+func (l *Shared) WithinShared(c *SharedNodes, proposal, given []int64) {
+	l.withinQuotas(proposal, given)
+	if c == nil {
+		return
+	}
+	on := c.Occupied(given)
+	for _, i := range c.order {
+		n := min(proposal[i]-given[i], c.Room(on, i))
+		n -= n % l.tenants[i].Hosts
+		c.Occupy(on, i, n)
+		proposal[i] = given[i] + n
+	}
+}
+
+// PoolRoom returns how many more pods of a group the nodes can hold.
+func (l *Shared) PoolRoom(i int, given []int64) int64 {
+	if !l.SharedNodes.Limits(i) {
+		return Unbounded
+	}
+	return l.SharedNodes.Room(l.SharedNodes.Occupied(given), i)
+}
+
+// PoolRoomUnpromised returns how many more pods of a group the nodes could hold if no other RayCluster had pods on its
+// way to them.
+func (l *Shared) PoolRoomUnpromised(i int, given []int64) int64 {
+	if !l.SharedNodes.Limits(i) || len(l.SharedNodes.promised) == 0 {
+		return l.PoolRoom(i, given)
+	}
+	c := l.SharedNodes
+	return c.Room(newChain(c, c.packer.Empty()).place(c, given), i)
+}
+
+// PromisedBeside returns the promises to pods of other RayClusters that can use nodes of a group.
+func (l *Shared) PromisedBeside(i int) []Promise {
+	c := l.SharedNodes
+	if !c.Limits(i) {
+		return nil
+	}
+	name := c.pods[c.kinds[i]].Name
+	var list []Promise
+	for _, p := range c.promised {
+		if p.Pods > 0 && slices.ContainsFunc(c.places, func(place Place) bool {
+			return slices.Contains(place.Accepts, name) && slices.Contains(place.Accepts, p.Pod.Name)
+		}) {
+			list = append(list, p.Promise)
+		}
+	}
+	return list
+}
+
+// RoomBesideCards returns how many more pods of a group fit on its k-th pool by everything but devices: CPU, memory,
+// pod slots. It is Unbounded if nothing is known.
+func (l *Shared) RoomBesideCards(i, k int, given []int64) int64 {
+	if !l.SharedNodes.Limits(i) {
+		return Unbounded
+	}
+	pool := &l.tenants[i].Pools[k]
+	bare := l.SharedNodes.without(pool)
+	on := bare.packer.Empty()
+	for _, j := range bare.order {
+		bare.Occupy(on, j, bare.present[j]+given[j])
+	}
+	return bare.Room(on, i)
+}
+
+// KnownToFit returns the part of some launches, beyond those before them, for which there is room on nodes that are
+// known, or known to come.
+func (l *Shared) KnownToFit(given, before []int64) []int64 {
+	fitting := slices.Clone(given)
+	l.WithinShared(l.Known, fitting, before)
+	return fitting
+}
+
+// Tries returns how many of a group's pods, present and given ones, have no other place than the pool in which they are
+// tried.
+func (l *Shared) Tries(i int, given []int64) int64 {
+	if len(l.SharedNodes.UnprovenPools(i)) == 0 {
+		return 0
+	}
+	return l.Known.placeless(i, given)
+}
+
+// withinQuotas removes from a proposal the pods that exceed a quota, beyond those given before.
+func (l *Shared) withinQuotas(proposal, given []int64) {
+	left := l.Quotas.Left(given)
+	for i := range proposal {
+		n := min(proposal[i]-given[i], l.Quotas.Room(left, i))
+		n -= n % l.tenants[i].Hosts
+		l.Quotas.Take(left, i, n)
+		proposal[i] = given[i] + n
+	}
+}
+
+// QuotaRoom returns how many more pods of a group the quotas allow.
+func (l *Shared) QuotaRoom(i int, given []int64) int64 { return l.Quotas.Room(l.Quotas.Left(given), i) }
