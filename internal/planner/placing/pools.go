@@ -4,9 +4,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
-// SharedNodesNow returns how many pods fit on the nodes, as far as what is being searched counts on pools of which nothing
-// shows that there is room: not at all while groups that fit come first, then without a bound. What a step launches
-// tries them.
+// SharedNodesNow returns how many pods fit on the nodes, as far as what is being searched counts on pools of which
+// nothing shows that there is room: not at all while groups that fit come first, then without a bound. What a step
+// launches tries them.
 func (p *Placer) SharedNodesNow() *landing.SharedNodes {
 	switch {
 	case p.KnownOnly:

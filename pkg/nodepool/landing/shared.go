@@ -38,8 +38,8 @@ type Shared struct {
 	tenants []Tenant
 	// SharedNodes say how many pods fit together on the nodes; nil if nothing limits a group.
 	SharedNodes *SharedNodes
-	// Known are the nodes if no pod is tried in a pool of which nothing shows that its nodes can hold it, and Hoped if any
-	// number may be; SharedNodes allow one replica of each group. All are the same if there is no such pool.
+	// Known are the nodes if no pod is tried in a pool of which nothing shows that its nodes can hold it, and Hoped if
+	// any number may be; SharedNodes allow one replica of each group. All are the same if there is no such pool.
 	Known, Hoped *SharedNodes
 	// Quotas bound what the pods of groups may have together; nil if nothing bounds a group.
 	Quotas *Quotas

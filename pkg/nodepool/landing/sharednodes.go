@@ -40,8 +40,8 @@ type promised struct {
 // notLimited is the kind of groups that nothing limits.
 const notLimited = -1
 
-// newSharedNodes finds the groups whose pods can only be on a limited number of nodes. Pods of other groups limit nobody:
-// they may go elsewhere. tries is how many pods of a group may be where nothing shows that there is room.
+// newSharedNodes finds the groups whose pods can only be on a limited number of nodes. Pods of other groups limit
+// nobody: they may go elsewhere. tries is how many pods of a group may be where nothing shows that there is room.
 func newSharedNodes(of Common, groups []Tenant, tries func(*Tenant) int64) *SharedNodes {
 	all := &SharedNodes{}
 	all.places, all.unproven = placesToTry(of.Places, groups, tries)

@@ -15,8 +15,8 @@ func (c *SharedNodes) UnprovenPools(i int) []string {
 	return c.unproven[i]
 }
 
-// placesToTry returns the places, with one in each pool of which nothing shows that its nodes can hold a group's pods for
-// that group alone, as far as other places limit it. unproven are the names of these pools.
+// placesToTry returns the places, with one in each pool of which nothing shows that its nodes can hold a group's pods
+// for that group alone, as far as other places limit it. unproven are the names of these pools.
 func placesToTry(
 	all []Place, groups []Tenant, pods func(*Tenant) int64,
 ) (places []Place, unproven map[int][]string) {
