@@ -1,3 +1,21 @@
+// Package landing says where pods can run, on nodes and in pools, and how many. Its words are:
+//
+//   - PodShape: what a pod requests, and what it demands of its node.
+//   - Node: what a node has for pods, and what pods take of it (Use).
+//   - Room: a pool, with what its autoscaler may still add (Ceiling, Config, NodeTemplate). Pools is all of them.
+//   - Nodes: the model, all nodes and pools; equal nodes are one. It answers for a PodShape with an Answer, and for the
+//     groups of a RayCluster with Places.
+//   - Answer: where a shape fits (Fit), how many pods each pool holds (Pods), and what is proven (Verdict). What
+//     cannot be proven is Trying.
+//   - Place: nodes with the same left, for kinds of pods (Kind, Pod) with their CardRequests and constraints.
+//   - Taken: what has been placed on places, with the Room left for more and why there is no more (Shortage).
+//   - Slice: what the GPUs of a pod are where it lands.
+//   - NodeClaim: a node on its way. Incoming is the places that it offers to waiting pods.
+//   - Announced: what Ray will know of a pod that does not exist yet, by the nodes where it can land.
+//
+// The rules are those of the scheduler's filters, and of the schedulers that hand out parts of cards. The package must
+// not know clusters or worker groups, or decide which pods are worth placing, and it must not use the network, files or
+// clocks.
 package landing
 
 import (
