@@ -35,8 +35,22 @@ func Read(text []byte) (JSON, *Document) {
 	return JSON{raw: text, doc: doc}, doc
 }
 
-// Fault returns the first fault, or nil.
-func (d *Document) Fault() *Fault { return d.fault }
+// Fault returns the first fault, or nil. If a member is missing that an unknown one beside it probably means, the fault
+// says so.
+func (d *Document) Fault() *Fault {
+	f := d.fault
+	if f == nil || f.Value != Missing {
+		return f
+	}
+	for _, u := range d.unknown {
+		if u.Near == f.Path.LastKey() && u.Path.Parent().String() == f.Path.Parent().String() {
+			hinted := *f
+			hinted.Want += "; " + u.Path.LastKey() + " is unknown"
+			return &hinted
+		}
+	}
+	return f
+}
 
 // Fail reports a fault; the first one counts.
 func (d *Document) Fail(f Fault) {
@@ -75,6 +89,18 @@ func (j JSON) Fail(want string) {
 	if j.doc.fault == nil {
 		j.doc.fault = &Fault{Path: j.at, Value: j.excerpt(), Want: want}
 	}
+}
+
+// At returns the value at a path that begins with the path of this value.
+func (j JSON) At(path Path) JSON {
+	for _, s := range path.steps()[len(j.at.steps()):] {
+		if !s.isIndex {
+			j = j.Members().Member(s.key)
+		} else if list := j.List(); s.index < len(list) {
+			j = list[s.index]
+		}
+	}
+	return j
 }
 
 // FailBelow reports that a field below the value, named by its keys with dots between them, is not what is wanted. An

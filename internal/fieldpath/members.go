@@ -37,6 +37,12 @@ func (m *Members) Pick(name string) JSON {
 	return m.Member(name)
 }
 
+// Know sets the names that the object may have.
+func (m *Members) Know(names []string) { m.known = names }
+
+// Has reports whether there is a member of a name.
+func (m *Members) Has(name string) bool { return m.raw[name] != nil }
+
 // Member returns a member and does not make its name known.
 func (m *Members) Member(name string) JSON {
 	return JSON{raw: m.raw[name], at: m.of.at.Key(name), doc: m.of.doc}
@@ -49,16 +55,7 @@ func (m *Members) Done(ignored ...string) {
 		if slices.Contains(m.known, name) || slices.Contains(ignored, name) {
 			continue
 		}
-		near := typo.Nearest(name, m.known)
-		doc.addUnknown(m.Member(name), near, m.known)
-		doc.hint(name, m.Member(near).at)
-	}
-}
-
-// hint adds an unknown name to the fault that the member which it probably means is missing.
-func (d *Document) hint(unknown string, meant Path) {
-	if f := d.fault; f != nil && f.Value == Missing && f.Path.String() == meant.String() {
-		f.Want += "; " + unknown + " is unknown"
+		doc.addUnknown(m.Member(name), typo.Nearest(name, m.known), m.known)
 	}
 }
 
@@ -89,7 +86,7 @@ func (d *Document) Unknown() (members []Unknown, more int) { return d.unknown, d
 // Strict returns the first fault; without any, an unknown member is one.
 func (d *Document) Strict() *Fault {
 	if d.fault != nil || len(d.unknown) == 0 {
-		return d.fault
+		return d.Fault()
 	}
 	u := d.unknown[0]
 	return &Fault{Path: u.Path, Value: "unknown key", Want: u.Want()}

@@ -2,149 +2,127 @@ package snapshotfile
 
 import (
 	"cmp"
-	"math"
-	"slices"
+	"reflect"
+	"time"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Exportable returns s within the bounds of ReadSnapshot. A live cluster may have negative or huge numbers. No decision
-// depends on how far they exceed a bound, so Heliostat decides, and replays the decision, with the bound.
+// Exportable returns s within the bounds of ReadSnapshot; s itself does not change. A live cluster may have negative or
+// huge numbers. No decision depends on how far they exceed a bound, so Heliostat decides, and replays the decision,
+// with the bound. A word that is not valid becomes empty.
 func Exportable(s model.Snapshot) model.Snapshot {
-	if s.IdleTimeoutSeconds != nil {
-		s.IdleTimeoutSeconds = within(*s.IdleTimeoutSeconds)
-	}
-	if !knownUpscaling(s.UpscalingMode) {
-		s.UpscalingMode = ""
-	}
-	s.Policy.MaxInFlight = min(max(s.Policy.MaxInFlight, 0), math.MaxInt32)
-	s.Groups = slices.Clone(s.Groups)
-	for i := range s.Groups {
-		s.Groups[i] = exportableGroup(s.Groups[i])
-	}
-	beyond := func(n model.Node) bool { return n.IdleSeconds < 0 || n.IdleSeconds > mostSeconds }
-	if slices.ContainsFunc(s.Nodes, beyond) {
-		s.Nodes = slices.Clone(s.Nodes)
-	}
-	for i := range s.Nodes {
-		if beyond(s.Nodes[i]) {
-			s.Nodes[i].IdleSeconds = *within(s.Nodes[i].IdleSeconds)
+	v, _ := bounded(reflect.ValueOf(&s).Elem(), &model.Rule{})
+	return v.Interface().(model.Snapshot)
+}
+
+// bounded returns v within the bounds of a rule and of its fields. It returns v itself if nothing has to change, and
+// else a copy that shares what does not change.
+func bounded(v reflect.Value, rule *model.Rule) (made reflect.Value, changed bool) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if of, differs := bounded(v.Elem(), rule); differs {
+			return of.Addr(), true
 		}
-	}
-	s.Requests, s.Constraint = exportableRequests(s.Requests), exportableRequests(s.Constraint)
-	s.KeptResources, s.Gangs = exportableRequests(s.KeptResources), exportableGangs(s.Gangs)
-	s.Warm = exportableWarm(s.Warm)
-	s.OwnedRequests = slices.Clone(s.OwnedRequests)
-	for i := range s.OwnedRequests {
-		s.OwnedRequests[i].Requests = exportableRequests(s.OwnedRequests[i].Requests)
-	}
-	return s
-}
-
-func within(seconds float64) *float64 {
-	seconds = min(max(seconds, 0), mostSeconds)
-	return &seconds
-}
-
-func exportableGroup(g model.Group) model.Group {
-	count := func(n int) int { return min(max(n, 0), math.MaxInt32) }
-	g.Min, g.Max, g.NumOfHosts = count(g.Min), count(g.Max), min(max(g.NumOfHosts, 1), mostHosts)
-	if g.Replicas != nil {
-		replicas := count(*g.Replicas)
-		g.Replicas = &replicas
-	}
-	if g.IdleTimeoutSeconds != nil {
-		g.IdleTimeoutSeconds = within(*g.IdleTimeoutSeconds)
-	}
-	g.Resources = exportableBundle(g.Resources, raydemand.MaxAmount)
-	g.Slice = exportableSlice(g.Slice)
-	g.Pools = slices.Clone(g.Pools)
-	for i := range g.Pools {
-		pool := &g.Pools[i]
-		pool.Units = min(max(pool.Units, 0), math.MaxInt32)
-		pool.MaxPods = withinCount(pool.MaxPods, model.MaxCount)
-	}
-	g.Bound = min(max(g.Bound, 0), model.MaxCount)
-	return g
-}
-
-func withinCount(n *int64, most int64) *int64 {
-	if n == nil {
-		return nil
-	}
-	bounded := min(max(*n, 0), most)
-	return &bounded
-}
-
-// exportableSlice removes the product if it does not have the profile: one of the two was misread.
-func exportableSlice(s *model.Slice) *model.Slice {
-	if s == nil {
-		return nil
-	}
-	made := *s
-	made.MemoryMiB, made.Blocks = withinCount(s.MemoryMiB, mostSliceMiB), withinCount(s.Blocks, model.MaxCount)
-	if s.ComputeFraction != nil {
-		part := min(max(*s.ComputeFraction, 0), 1)
-		made.ComputeFraction = &part
-	}
-	made.Kind, made.Isolation = cmp.Or(s.Kind, gpuinfo.UnknownKind), cmp.Or(s.Isolation, gpuinfo.UnknownIsolation)
-	if made.Profile != "" {
-		profile, err := gpuinfo.ParseProfile(made.Profile)
-		switch product, known := gpuinfo.ProductOf(made.Product); {
-		case err != nil:
-			made.Profile = ""
-		case known && !product.Has(profile):
-			made.Product = ""
+		return v, false
+	case reflect.Struct:
+		return boundedFields(v)
+	case reflect.Slice:
+		made = v
+		for i := range v.Len() {
+			of, differs := bounded(v.Index(i), rule)
+			if of.Kind() == reflect.Map && of.IsNil() {
+				of, differs = reflect.MakeMap(of.Type()), true // a bundle of a gang
+			}
+			if differs && !changed {
+				made, changed = reflect.MakeSlice(v.Type(), v.Len(), v.Len()), true
+				reflect.Copy(made, v)
+			}
+			if differs {
+				made.Index(i).Set(of)
+			}
 		}
-	}
-	return &made
-}
-
-func exportableRequests(requests []raydemand.Request) []raydemand.Request {
-	requests = slices.Clone(requests)
-	for i := range requests {
-		requests[i].Bundle = exportableBundle(requests[i].Bundle, mostAmount)
-		requests[i].Count = min(max(requests[i].Count, 1), model.MaxCount)
-	}
-	return requests
-}
-
-func exportableGangs(gangs []raydemand.Gang) []raydemand.Gang {
-	gangs = slices.Clone(gangs)
-	for i := range gangs {
-		gangs[i].Bundles = exportableBundles(gangs[i].Bundles)
-		gangs[i].Fallbacks = slices.Clone(gangs[i].Fallbacks)
-		for k := range gangs[i].Fallbacks {
-			gangs[i].Fallbacks[k] = exportableBundles(gangs[i].Fallbacks[k])
+		return made, changed
+	case reflect.Map:
+		if rule.AllowsAll(v) {
+			return v, false
 		}
+		made = reflect.MakeMap(v.Type())
+		for each := v.MapRange(); each.Next(); {
+			of, _ := bounded(each.Value(), rule)
+			made.SetMapIndex(each.Key(), of)
+		}
+		return made, true
 	}
-	return gangs
+	if rule.Allows(v) {
+		return v, false
+	}
+	made = copied(v)
+	rule.Bound(made)
+	return made, true
 }
 
-func exportableBundles(bundles []raydemand.Bundle) []raydemand.Bundle {
-	bundles = slices.Clone(bundles)
-	for i := range bundles {
-		bundles[i] = exportableBundle(bundles[i], mostAmount)
+func boundedFields(v reflect.Value) (made reflect.Value, changed bool) {
+	switch v.Addr().Interface().(type) {
+	case *time.Time, *raydemand.SliceRequirement, *raydemand.Constraint:
+		return v, false
 	}
-	return bundles
-}
-
-// exportableBundle returns b itself if nothing has to change. A nil bundle becomes an empty one.
-func exportableBundle(b raydemand.Bundle, most raydemand.Amount) raydemand.Bundle {
-	if b == nil {
-		return raydemand.Bundle{}
-	}
-	changed := false
-	for name, amount := range b {
-		if amount >= 0 && amount <= most {
+	made = v
+	fields := model.FieldsOf(v.Type())
+	for i := range fields {
+		f := &fields[i]
+		field := v.FieldByIndex(f.Index)
+		if field.IsZero() && f.Rule.Least <= 0 {
 			continue
 		}
-		if !changed {
-			b, changed = b.Clone(), true
+		if of, differs := bounded(field, &f.Rule); differs {
+			if !changed {
+				made, changed = copied(v), true
+			}
+			made.FieldByIndex(f.Index).Set(of)
 		}
-		b[name] = min(max(amount, 0), most)
 	}
-	return b
+	switch part := made.Addr().Interface().(type) {
+	case *model.Group:
+		if part.Resources == nil {
+			sound := *part
+			sound.Resources = raydemand.Bundle{}
+			return reflect.ValueOf(&sound).Elem(), true
+		}
+	case *raydemand.Request:
+		if part.Bundle == nil {
+			sound := *part
+			sound.Bundle = raydemand.Bundle{}
+			return reflect.ValueOf(&sound).Elem(), true
+		}
+	case *model.Slice:
+		if sound := soundSlice(*part); sound != *part {
+			return reflect.ValueOf(&sound).Elem(), true
+		}
+	}
+	return made, changed
+}
+
+// copied returns a copy that can be set.
+func copied(v reflect.Value) reflect.Value {
+	made := reflect.New(v.Type()).Elem()
+	made.Set(v)
+	return made
+}
+
+// soundSlice removes the product if it does not have the profile: one of the two was misread.
+func soundSlice(s model.Slice) model.Slice {
+	s.Kind, s.Isolation = cmp.Or(s.Kind, gpuinfo.UnknownKind), cmp.Or(s.Isolation, gpuinfo.UnknownIsolation)
+	if s.Profile == "" {
+		return s
+	}
+	profile, err := gpuinfo.ParseProfile(s.Profile)
+	if product, known := gpuinfo.ProductOf(s.Product); err != nil {
+		s.Profile = ""
+	} else if known && !product.Has(profile) {
+		s.Product = ""
+	}
+	return s
 }

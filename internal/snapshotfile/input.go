@@ -2,11 +2,16 @@ package snapshotfile
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
+	"time"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -34,71 +39,159 @@ func inputError(file string, fault *fieldpath.Fault) *InputError {
 	return &InputError{file, fault.Path.String(), fault.Value, fault.Want}
 }
 
-// input is a JSON value in a snapshot, with methods that read the types of a snapshot.
-type input struct{ fieldpath.JSON }
-
-func read(text []byte) (input, *fieldpath.Document) {
-	in, doc := fieldpath.Read(text)
-	return input{in}, doc
+// read decodes a struct of a snapshot by its JSON tags, and checks it. It knows only the given keys, or all.
+func read[T any](in fieldpath.JSON, into *T, keys ...string) {
+	decodeFields(in, reflect.ValueOf(into).Elem(), keys)
+	validate(in, model.Faults(in.Path(), into))
 }
 
-// fields returns a function that picks the members of an object, and one that reports the members that were not picked
-// and are not ignored.
-func (in input) fields() (field func(name string) input, done func(ignored ...string)) {
-	members := in.Members()
-	return func(name string) input { return input{members.Pick(name)} }, members.Done
-}
-
-func (in input) list() []input { return inputs(in.List()) }
-
-func (in input) objects() []input { return inputs(in.Objects()) }
-
-// named returns the members of an object that may have any keys.
-func (in input) named(want string) ([]input, bool) {
-	members, ok := in.Named(want)
-	return inputs(members), ok
-}
-
-func inputs(values []fieldpath.JSON) []input {
-	all := make([]input, len(values))
-	for i, each := range values {
-		all[i] = input{each}
+// validate reports the first fault of what was read, with the value as it is written.
+func validate(in fieldpath.JSON, faults []fieldpath.Fault) {
+	if len(faults) > 0 && !in.Failed() {
+		in.At(faults[0].Path).Fail(faults[0].Want)
 	}
-	return all
 }
 
-func (in input) optionalInt(least, most int64) *int {
-	long := in.OptionalCount(least, most)
-	if long == nil {
-		return nil
+// decode reads a value by the JSON tags of a Go type. What is absent or null leaves the Go value as it is. Elements of
+// lists and what pointers point to are new, with the defaults of their fields.
+func decode(in fieldpath.JSON, into reflect.Value, rule *model.Rule) {
+	if in.Absent() || in.Failed() {
+		return
 	}
-	n := int(*long)
-	return &n
+	switch target := into.Addr().Interface().(type) {
+	case *time.Time:
+		*target = in.Time()
+		return
+	case *json.RawMessage:
+		*target = in.Raw()
+		return
+	case *raydemand.Amount:
+		*target = amount(in, rule)
+		return
+	case *raydemand.Selector:
+		*target = selector(in)
+		return
+	case *raydemand.SliceRequirement:
+		required, err := raydemand.ParseSliceRequirement(in.Raw())
+		if refused, ok := errors.AsType[*raydemand.SliceError](err); ok {
+			in.FailBelow(refused.Field, refused.Value, refused.Want)
+			return
+		}
+		*target = *required
+		return
+	}
+	switch into.Kind() {
+	case reflect.Pointer:
+		v := model.New(into.Type().Elem())
+		decode(in, v, rule)
+		into.Set(v.Addr())
+	case reflect.Struct:
+		decodeFields(in, into, nil)
+	case reflect.Slice:
+		decodeList(in, into, rule)
+	case reflect.Map:
+		decodeMap(in, into, rule)
+	case reflect.String:
+		if into.SetString(in.Text()); !rule.Allows(into) {
+			in.Fail(rule.Valid())
+		}
+	case reflect.Bool:
+		into.SetBool(in.Flag())
+	default:
+		if in.Into(into.Addr().Interface(), rule.Valid()) && !rule.Allows(into) {
+			in.Fail(rule.Valid())
+		}
+	}
 }
 
-// bundle reads a request for resources. nil means absent, which differs from an empty request.
-func (in input) bundle() raydemand.Bundle { return in.amounts(mostAmount) }
+// decodeFields reads the members of an object. It knows only the fields with the given keys, or all of the struct, and
+// does not report the ignored keys as unknown.
+func decodeFields(in fieldpath.JSON, into reflect.Value, keys []string, ignored ...string) *fieldpath.Members {
+	members, fields := in.Members(), model.FieldsOf(into.Type())
+	there := 0
+	for i := range fields {
+		f := &fields[i]
+		if keys != nil && !slices.Contains(keys, f.Key) {
+			continue
+		}
+		v := into.FieldByIndex(f.Index)
+		if members.Has(f.Key) {
+			there++
+			decode(members.Member(f.Key), v, &f.Rule)
+			if v.Kind() == reflect.Slice && v.Len() == 0 && f.Omitted {
+				v.SetZero() // what an export leaves out is read alike, however it is written
+			}
+		}
+		if f.Rule.Required && (v.CanInt() || v.Kind() == reflect.Struct) && v.IsZero() {
+			if missing := members.Member(f.Key); missing.Absent() {
+				missing.Fail(f.Rule.Missing())
+			}
+		}
+	}
+	if there < members.Len() {
+		if keys == nil {
+			for i := range fields {
+				keys = append(keys, fields[i].Key)
+			}
+		}
+		members.Know(keys)
+		members.Done(ignored...)
+	}
+	return members
+}
 
-// capacity reads the resources of a node: any amount that fits an Amount. nil means absent.
-func (in input) capacity() raydemand.Bundle { return in.amounts(raydemand.MaxAmount) }
+func decodeList(in fieldpath.JSON, into reflect.Value, rule *model.Rule) {
+	elements := in.List()
+	if into.Type() == reflect.TypeFor[[]model.WarmEntry]() {
+		elements = slices.DeleteFunc(elements, ofForecast)
+	}
+	list := reflect.MakeSlice(into.Type(), len(elements), len(elements))
+	for i, each := range elements {
+		v := list.Index(i)
+		if v.Kind() == reflect.Struct {
+			v.Set(model.New(v.Type()))
+			if each.Absent() {
+				each.Fail("an object {…}")
+			}
+		}
+		if decode(each, v, rule); v.Kind() == reflect.Slice && v.Len() == 0 {
+			v.SetZero()
+		}
+	}
+	into.Set(list)
+}
 
-func (in input) amounts(most raydemand.Amount) raydemand.Bundle {
-	all, ok := in.named(`an object of amounts such as {"CPU": 4, "GPU": 0.5}`)
+// ofForecast reports whether an entry of warm capacity is what a forecast wanted, in snapshots of the last release.
+func ofForecast(entry fieldpath.JSON) bool { return entry.IsObject() && entry.Members().Has("total") }
+
+func decodeMap(in fieldpath.JSON, into reflect.Value, rule *model.Rule) {
+	want := `an object of counts such as {"workers": 2}`
+	switch into.Type().Elem() {
+	case reflect.TypeFor[raydemand.Amount]():
+		want = `an object of amounts such as {"CPU": 4, "GPU": 0.5}`
+	case reflect.TypeFor[string]():
+		want = `an object of texts such as {"zone": "a"}`
+	}
+	all, ok := in.Named(want)
 	if !ok {
-		return nil
+		return
 	}
-	bundle := make(raydemand.Bundle, len(all))
+	into.Set(reflect.MakeMapWithSize(into.Type(), len(all)))
+	v := reflect.New(into.Type().Elem()).Elem()
 	for _, each := range all {
-		bundle[each.Name()] = each.amount(most)
+		if v.SetZero(); each.Absent() && v.CanInt() {
+			each.Fail(rule.Valid())
+		}
+		decode(each, v, rule)
+		into.SetMapIndex(reflect.ValueOf(each.Name()), v)
 	}
-	return bundle
 }
 
 // amount reads an amount of one resource.
-func (in input) amount(most raydemand.Amount) raydemand.Amount {
+func amount(in fieldpath.JSON, rule *model.Rule) raydemand.Amount {
 	amount, err := raydemand.ParseAmount(string(in.Raw()))
-	if err != nil || amount < 0 || amount > most || amount == 0 && !isZero(in.Raw()) {
-		want := fmt.Sprintf("an amount from 0 to %s, to four decimal places", most)
+	if err != nil || !rule.Allows(reflect.ValueOf(amount)) || amount == 0 && !isZero(in.Raw()) {
+		want := rule.Valid()
 		unquoted, isQuoted := strings.CutPrefix(strings.TrimSuffix(string(in.Raw()), `"`), `"`)
 		if _, err := raydemand.ParseAmount(unquoted); err == nil && isQuoted {
 			want += ", without quotes"
@@ -115,56 +208,19 @@ func isZero(number []byte) bool {
 	return !bytes.ContainsAny(mantissa, "123456789")
 }
 
-// mostAmount is 100 TiB in bytes. The sum of a gang's bundles must not saturate: two gangs would look alike.
-const mostAmount raydemand.Amount = 100 << 40 * raydemand.One
-
-func (in input) labels() map[string]string {
-	all, ok := in.named(`an object of texts such as {"zone": "a"}`)
-	if !ok {
-		return nil
-	}
-	labels := make(map[string]string, len(all))
-	for _, each := range all {
-		labels[each.Name()] = each.Text()
-	}
-	return labels
-}
-
-// texts returns a list of texts; nil if there are none.
-func (in input) texts() []string {
-	var texts []string
-	for _, each := range in.list() {
-		texts = append(texts, each.Text())
-	}
-	return texts
-}
-
-func (in input) selector() raydemand.Selector {
-	all, ok := in.named(`an object of label expressions such as {"zone": "in(a,b)", "tier": "!spot"}`)
+func selector(in fieldpath.JSON) raydemand.Selector {
+	all, ok := in.Named(`an object of label expressions such as {"zone": "in(a,b)", "tier": "!spot"}`)
 	if !ok {
 		return nil
 	}
 	expressions := make(map[string]string, len(all))
 	for _, each := range all {
-		text := each.Text()
-		var refused *raydemand.ExpressionError
-		if _, err := raydemand.ParseSelector(map[string]string{each.Name(): text}); errors.As(err, &refused) {
-			each.Fail(raydemand.ExpressionWant + "; " + refused.Problem)
-			return nil
-		}
-		expressions[each.Name()] = text
+		expressions[each.Name()] = each.Text()
 	}
 	selector, err := raydemand.ParseSelector(expressions)
-	if err != nil {
-		in.Fail(err.Error())
+	if refused, ok := errors.AsType[*raydemand.ExpressionError](err); ok {
+		at := slices.IndexFunc(all, func(each fieldpath.JSON) bool { return each.Name() == refused.Key })
+		all[at].Fail(raydemand.ExpressionWant + "; " + refused.Problem)
 	}
 	return selector
-}
-
-func (in input) selectors() []raydemand.Selector {
-	var selectors []raydemand.Selector
-	for _, each := range in.list() {
-		selectors = append(selectors, each.selector())
-	}
-	return selectors
 }

@@ -58,7 +58,7 @@ func TestABadPlaceIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		`"places": [{"nodes": -1}]`:                                 `s.json: places[0].nodes: -1: want`,
 		`"places": [{"free": {"cpu": "8"}}]`:                        `s.json: places[0].free.cpu: "8": want an amount`,
-		`"places": [{"cardOrder": "first"}]`:                        `s.json: places[0].cardOrder: "first": want one of`,
+		`"places": [{"cardOrder": "first"}]`:                        `s.json: places[0].cardOrder: "first": want binpack, spread or last`,
 		`"places": [{"cards": [{"total": 15, "memory": 16}]}]`:      `s.json: places[0].cards[0].memory: 16: want at most total, which is 15`,
 		`"places": [{"new": true, "unproven": true}]`:               `s.json: places[0].unproven: true: want true only beside anySize: true`,
 		`"places": [{"cards": [{"slots": "two"}]}]`:                 `s.json: places[0].cards[0].slots: "two": want`,

@@ -7,16 +7,17 @@ package snapshotfile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"reflect"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -29,23 +30,29 @@ const mostManifest = 4 << 20
 // Document is a snapshot file. A RayCluster manifest, which the caller decodes, may replace its groups.
 type Document struct {
 	model.Snapshot
+	// TopologyLabels are the labels of Kubernetes nodes that Ray nodes have as well, beside those of the command line,
+	// each with the label of Ray nodes.
+	TopologyLabels map[string]string `json:"topologyLabels"`
 	// RayCluster is the manifest in the file, or nil if the file has groups.
-	RayCluster json.RawMessage
-	// TopologyLabels are the labels of Kubernetes nodes that Ray nodes have as well, beside those of the command line.
-	TopologyLabels []sharing.TopologyLabel
+	RayCluster json.RawMessage `json:"rayCluster"`
 	// KubeNodes are the Node objects for the manifest, KubePods the Pod objects on them, and Pools the configuration of
 	// pools. Each may be nil.
-	KubeNodes, KubePods, Pools json.RawMessage
+	KubeNodes json.RawMessage `json:"kubeNodes"`
+	KubePods  json.RawMessage `json:"kubePods"`
+	Pools     json.RawMessage `json:"pools"`
 	// KubeResourceSlices are the devices on the nodes, and KubeResourceClaims say which of them are allocated. Each may
 	// be nil.
-	KubeResourceSlices, KubeResourceClaims json.RawMessage
+	KubeResourceSlices json.RawMessage `json:"kubeResourceSlices"`
+	KubeResourceClaims json.RawMessage `json:"kubeResourceClaims"`
 	// KubeDeviceClasses say which resources the devices stand for, and KubeResourceClaimTemplates what a claim of a pod
 	// requests. KubeDeviceTaintRules taint devices. Each may be nil.
-	KubeDeviceClasses, KubeResourceClaimTemplates, KubeDeviceTaintRules json.RawMessage
+	KubeDeviceClasses          json.RawMessage `json:"kubeDeviceClasses"`
+	KubeResourceClaimTemplates json.RawMessage `json:"kubeResourceClaimTemplates"`
+	KubeDeviceTaintRules       json.RawMessage `json:"kubeDeviceTaintRules"`
 	// PoolsComplete says that no other pool can get a node.
-	PoolsComplete bool
+	PoolsComplete bool `json:"complete"`
 	// Findings report unknown keys.
-	Findings []raydemand.Finding
+	Findings []raydemand.Finding `json:"-"`
 }
 
 // ReadSnapshot reads a snapshot file. If a value is invalid, the error is an *InputError with the file, the field, the
@@ -75,8 +82,8 @@ func ReadDocument(r io.Reader, name string) (Document, error) {
 	if err := checkSyntax(raw, name); err != nil {
 		return Document{}, err
 	}
-	in, text := read(raw)
-	doc := in.document()
+	in, text := fieldpath.Read(raw)
+	doc := document(in)
 	if fault := text.Fault(); fault != nil {
 		return Document{}, inputError(name, fault)
 	}
@@ -119,74 +126,69 @@ func checkKeys(raw []byte, name string) error {
 	return nil
 }
 
-func (in input) document() Document {
-	field, done := in.fields()
-	defer done(descriptiveKeys...)
-	s := model.Snapshot{
-		Name:                      field("name").Text(),
-		TakenAt:                   field("takenAt").Time(),
-		MaxWorkers:                field("maxWorkers").optionalInt(0, math.MaxInt32),
-		UpscalingMode:             field("upscalingMode").upscalingMode(),
-		IdleTimeoutSeconds:        field("idleTimeoutSeconds").Number(mostSeconds),
-		LaunchConfigCheckDisabled: field("launchConfigCheckDisabled").Flag(),
-		Groups:                    field("groups").groups(),
-		Head:                      field("head").head(),
-		Nodes:                     field("nodes").nodes(),
-		KeptResources:             field("keptResources").requests(),
-		OwnedRequests:             field("ownedRequests").ownedRequests(),
-		Places:                    field("places").places(),
-		Promised:                  field("promised").promises(),
-		Quotas:                    field("quotas").quotas(),
-		Policy:                    field("policy").policy(),
-		Isolation:                 field("isolation").isolation(),
-		Warm:                      field("warm").warm(),
-		Turn:                      field("turn").Text(),
+func document(in fieldpath.JSON) Document {
+	var doc Document
+	members := decodeFields(in, reflect.ValueOf(&doc).Elem(), nil, descriptiveKeys...)
+	for i := range doc.Groups {
+		if pod := doc.Groups[i].Pod; pod != nil {
+			pod.Name = doc.Groups[i].Name
+		}
 	}
-	s.Requests = field("pendingRequests").requests()
-	s.Gangs = field("pendingGangRequests").gangs()
-	s.Constraint = field("requestResources").requests()
-	doc := Document{Snapshot: s, TopologyLabels: field("topologyLabels").topologyLabels()}
-	cluster, groups := field("rayCluster"), field("groups")
-	nodes, pods, pools := field("kubeNodes"), field("kubePods"), field("pools")
-	devices, claims := field("kubeResourceSlices"), field("kubeResourceClaims")
-	classes, templates := field("kubeDeviceClasses"), field("kubeResourceClaimTemplates")
-	rules := field("kubeDeviceTaintRules")
-	doc.PoolsComplete = field("complete").Flag()
+	if doc.Head != nil && doc.Head.State == "" {
+		doc.Head.State = model.Running
+	}
+	validate(in, doc.Validate())
+	labels, _ := members.Member("topologyLabels").Named("an object of labels")
+	for _, each := range labels {
+		each.NonEmpty("the label of Ray nodes")
+	}
+	cluster, groups := members.Member("rayCluster"), members.Member("groups")
 	switch {
-	case !cluster.Absent() && !groups.Absent():
+	case doc.RayCluster != nil && !groups.Absent():
 		cluster.Fail("either groups or rayCluster, not both")
-	case cluster.Absent() && !(nodes.Absent() && pods.Absent() && pools.Absent()):
+	case doc.RayCluster == nil && (doc.KubeNodes != nil || doc.KubePods != nil || doc.Pools != nil):
 		cluster.Fail("a RayCluster manifest beside kubeNodes, kubePods or pools; groups have their own slice and pools")
-	case cluster.Absent() && !(devices.Absent() && claims.Absent()):
+	case doc.RayCluster == nil && (doc.KubeResourceSlices != nil || doc.KubeResourceClaims != nil):
 		cluster.Fail("a RayCluster manifest beside kubeResourceSlices or kubeResourceClaims")
-	case cluster.Absent() && !(classes.Absent() && templates.Absent() && rules.Absent()):
+	case doc.RayCluster == nil &&
+		(doc.KubeDeviceClasses != nil || doc.KubeResourceClaimTemplates != nil || doc.KubeDeviceTaintRules != nil):
 		cluster.Fail("a RayCluster manifest beside kubeDeviceClasses, kubeResourceClaimTemplates or " +
 			"kubeDeviceTaintRules")
-	case len(cluster.Raw()) > mostManifest:
+	case len(doc.RayCluster) > mostManifest:
 		cluster.Fail(fmt.Sprintf("a manifest of at most %d MiB, more than an API server stores", mostManifest>>20))
-	case !cluster.Absent():
-		doc.RayCluster = cluster.Raw()
-		doc.KubeNodes, doc.KubePods, doc.Pools = nodes.given(), pods.given(), pools.given()
-		doc.KubeResourceSlices, doc.KubeResourceClaims = devices.given(), claims.given()
-		doc.KubeDeviceClasses, doc.KubeResourceClaimTemplates = classes.given(), templates.given()
-		doc.KubeDeviceTaintRules = rules.given()
-	case len(groups.Raw()) == 0:
+	case doc.RayCluster == nil && !members.Has("groups"):
 		groups.Fail("a list of worker groups, or rayCluster: {…} in its place")
 	}
+	complete(&doc.Snapshot)
 	return doc
 }
 
-// given returns the JSON of a value, nil if it is absent.
-func (in input) given() json.RawMessage {
-	if in.Absent() {
-		return nil
+// complete fills in what the other fields of a snapshot say.
+func complete(s *model.Snapshot) {
+	for i := range s.Groups {
+		if slice := s.Groups[i].Slice; slice != nil {
+			slice.Kind = cmp.Or(slice.Kind, gpuinfo.UnknownKind)
+			slice.Isolation = cmp.Or(slice.Isolation, gpuinfo.UnknownIsolation)
+		}
 	}
-	return in.Raw()
+	for _, requests := range s.RequestLists() {
+		for i := range requests {
+			requests[i] = requests[i].Sliced()
+		}
+	}
+	if s.Warm != nil {
+		for i := range s.Warm.Keep {
+			if e := &s.Warm.Keep[i]; e.Group == "" {
+				request := e.Request()
+				e.Resources = request.Sliced().Bundle
+			}
+		}
+	}
 }
 
 // argument reads JSON from the command line.
-func argument(text, name, want string) (input, *fieldpath.Document, error) {
-	in, doc := read([]byte(strings.TrimSpace(text)))
+func argument(text, name, want string) (fieldpath.JSON, *fieldpath.Document, error) {
+	in, doc := fieldpath.Read([]byte(strings.TrimSpace(text)))
 	if !json.Valid(in.Raw()) || in.Absent() {
 		return in, doc, &InputError{name, "", text, want}
 	}
@@ -210,42 +212,35 @@ func ReadRequest(text, name string) (raydemand.Request, error) {
 		return raydemand.Request{}, err
 	}
 	request := raydemand.Request{Count: 1}
-	field, done := in.fields()
-	if resources := field("resources"); resources.IsObject() {
-		request.Bundle, request.Selectors = resources.bundle(), field("labelSelectors").selectors()
-		request.Count, request.Slice = field("count").Count(1, model.MaxCount, 1), field("slice").sliceRequirement()
-		request = request.Sliced()
-		done()
+	if resources := in.Members().Member("resources"); resources.IsObject() {
+		read(in, &request, "resources", "labelSelectors", "count", "slice")
 	} else {
-		request.Bundle = in.bundle()
+		resources := model.FieldsOf(reflect.TypeFor[raydemand.Request]())[0]
+		decode(in, reflect.ValueOf(&request.Bundle).Elem(), &resources.Rule)
 	}
-	return request, strictError(doc, name)
+	return request.Sliced(), strictError(doc, name)
 }
 
-func (in input) policy() model.Policy {
-	field, done := in.fields()
-	defer done()
-	return model.Policy{
-		MaxInFlight: int(field("maxInFlight").Count(0, math.MaxInt32, 0)),
-		Work:        field("work").Count(0, math.MaxInt64, 0),
+// ReadDemand reads what a task, a bundle or a placement group requests. An object with bundles is a gang of a snapshot,
+// and its id is optional; ReadRequest reads everything else. The question then has one of the two. Errors are those of
+// ReadRequest.
+func ReadDemand(text, name string) (model.Question, error) {
+	in, doc, err := argument(text, name, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`)
+	if err != nil {
+		return model.Question{}, err
 	}
-}
-
-// mostSeconds is the largest number that a RayCluster can hold; users write it for never.
-const mostSeconds = math.MaxInt32
-
-func (in input) upscalingMode() string {
-	mode := in.Text()
-	if !knownUpscaling(mode) {
-		in.Fail("Default, Aggressive or Conservative")
+	members := in.Members()
+	if !in.Failed() && members.Member("bundles").IsList() {
+		var gang raydemand.Gang
+		read(in, &gang)
+		return model.Question{AskedGang: &gang}, strictError(doc, name)
 	}
-	return mode
-}
-
-func knownUpscaling(mode string) bool {
-	switch mode {
-	case "", "Default", "Aggressive", "Conservative":
-		return true
+	if count := members.Member("count"); !in.Failed() && !count.Absent() {
+		if !members.Member("resources").IsObject() && !members.Member("slice").IsObject() {
+			count.Fail(`{"resources": {…}, "count": ` + string(count.Raw()) + `}, because count is not a resource`)
+			return model.Question{}, strictError(doc, name)
+		}
 	}
-	return false
+	request, err := ReadRequest(text, name)
+	return model.Question{Demand: &request}, err
 }

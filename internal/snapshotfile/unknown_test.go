@@ -24,8 +24,8 @@ func TestAnUnknownKeyIsReportedWithTheSimilarKnownOne(t *testing.T) {
 			}
 			fix := "rename it to " + near
 			if near == "" {
-				fix = "remove it; the keys here are coolingSeconds, name, resources, labels, minReplicas, maxReplicas, replicas, " +
-					"numOfHosts, idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed, nodesComing, slice, pools, announces, nodeFit, pod, bound"
+				fix = "remove it; the keys here are name, resources, labels, minReplicas, maxReplicas, replicas, numOfHosts, " +
+					"idleTimeoutSeconds, priority, cloudAvailability, recoverableScore, launchConfigHash, price, closed, coolingSeconds, nodesComing, slice, announces, pools, nodeFit, pod, bound"
 			}
 			want := raydemand.Finding{Code: model.FindingKeyUnknown, Severity: raydemand.Warning, Object: "s.json", Field: "groups[0]." + key, Seen: "7",
 				Why: "this key is unknown, so it has no effect", Fix: fix}
@@ -52,7 +52,7 @@ func TestUnknownKeysAreReportedInEveryObject(t *testing.T) {
 	}
 	want := map[string]string{
 		"nods": "nodes", "head.stat": "state", "nodes[0].idleSecond": "idleSeconds", "pendingRequests[0].labelSelector": "labelSelectors",
-		"requestResources[0].amount":             "remove it; the keys here are resources, count, labelSelectors, moving, slice",
+		"requestResources[0].amount":             "remove it; the keys here are resources, count, labelSelectors, slice, moving",
 		"pendingGangRequests[0].bundleSelectors": "bundles", "policy.maxInflight": "maxInFlight",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"heliostat.dev/heliostat/internal/planner/model"
 )
 
 const warmText = `{"policy": "CapacityPolicy office", "keep": [
@@ -58,9 +56,5 @@ func TestAWarmEntryOfASliceAloneHasOneGPU(t *testing.T) {
 	}
 	if got := s.Warm.Keep[0]; got.Resources["GPU"].String() != "1" {
 		t.Errorf("%+v", got)
-	}
-	var none *model.Warm
-	if exportableWarm(none) != nil {
-		t.Error("no warm capacity becomes some")
 	}
 }

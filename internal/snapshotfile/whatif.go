@@ -2,12 +2,15 @@ package snapshotfile
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
-	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -33,35 +36,49 @@ func WhatIf(s model.Snapshot, text []byte, name string) (model.Snapshot, error) 
 	if err := checkSyntax(text, name); err != nil {
 		return s, err
 	}
-	in, doc := read(bytes.TrimSpace(text))
-	in.checkWhatIf()
-	field, done := in.fields()
-	field("groups").atMost(MostWhatIfGroups)
-	field("pendingRequests").atMost(MostWhatIfShapes)
-	field("pendingGangRequests").atMost(MostWhatIfGangs)
-	field("requestResources").atMost(MostWhatIfShapes)
-	if groups := field("groups"); !groups.Absent() {
-		s.Groups = groups.changed(s.Groups)
+	in, doc := fieldpath.Read(bytes.TrimSpace(text))
+	checkWhatIf(in)
+	var change struct {
+		Groups json.RawMessage `json:"groups"` // by name, see changed
+		raydemand.Demand
+		MaxWorkers *int `json:"maxWorkers"`
 	}
-	s.Requests = slices.Concat(s.Requests, field("pendingRequests").requests())
-	s.Gangs = slices.Concat(s.Gangs, field("pendingGangRequests").gangsBeside(s.Gangs))
-	s.Constraint = slices.Concat(s.Constraint, field("requestResources").requests())
-	if most := field("maxWorkers"); !most.Absent() {
-		s.MaxWorkers = most.optionalInt(0, math.MaxInt32)
+	members := in.Members()
+	for key, most := range map[string]int{
+		"groups": MostWhatIfGroups, "pendingGangRequests": MostWhatIfGangs,
+		"pendingRequests": MostWhatIfShapes, "requestResources": MostWhatIfShapes,
+	} {
+		if list := members.Member(key); len(list.List()) > most {
+			list.Fail(fmt.Sprintf("at most %d elements, not %d", most, len(list.List())))
+		}
 	}
-	done()
+	read(in, &change)
+	s.Groups = changed(members.Member("groups"), s.Groups)
+	for i, g := range change.Gangs {
+		sameID := func(other raydemand.Gang) bool { return other.ID == g.ID }
+		if g.ID != "" && slices.ContainsFunc(s.Gangs, sameID) {
+			gang := members.Member("pendingGangRequests").List()[i]
+			gang.Members().Member("id").Fail("a unique id, or none: a gang of the snapshot has this one")
+		}
+	}
+	added := model.Snapshot{Demand: change.Demand}
+	complete(&added)
+	s.Requests = slices.Concat(s.Requests, added.Requests)
+	s.Gangs = slices.Concat(s.Gangs, added.Gangs)
+	s.Constraint = slices.Concat(s.Constraint, added.Constraint)
+	s.MaxWorkers = cmp.Or(change.MaxWorkers, s.MaxWorkers)
 	return s, strictError(doc, name)
 }
 
 // checkWhatIf refuses null, and objects with very many names. In a snapshot null means unknown; in a change it could
 // mean no change or no value. Parts that may be copied from a snapshot, slice, pools and nodeFit, may have both.
-func (in input) checkWhatIf() {
+func checkWhatIf(in fieldpath.JSON) {
 	switch {
 	case string(in.Raw()) == "null":
 		in.Fail("a value, or remove the key")
 	case in.IsList():
-		for _, each := range in.list() {
-			each.checkWhatIf()
+		for _, each := range in.List() {
+			checkWhatIf(each)
 		}
 	case in.IsObject():
 		members := in.Members()
@@ -71,58 +88,64 @@ func (in input) checkWhatIf() {
 		inGroup := strings.HasPrefix(in.Path().String(), "groups[")
 		for _, name := range members.Names() {
 			if !inGroup || name != "slice" && name != "pools" && name != "nodeFit" {
-				input{members.Member(name)}.checkWhatIf()
+				checkWhatIf(members.Member(name))
 			}
 		}
 	}
 }
 
-// atMost refuses a longer list.
-func (in input) atMost(most int) {
-	if n := len(in.list()); n > most {
-		in.Fail(fmt.Sprintf("at most %d elements, not %d", most, n))
-	}
-}
+const wantResources = `the resources of one pod of the new group %q, such as {"CPU": 8, "GPU": 1}`
 
-// gangsBeside reads gangs that are added to others. Their ids must differ.
-func (in input) gangsBeside(there []raydemand.Gang) []raydemand.Gang {
-	gangs := in.gangs()
-	for i, each := range in.list() {
-		sameID := func(g raydemand.Gang) bool { return g.ID == gangs[i].ID }
-		if gangs[i].ID != "" && slices.ContainsFunc(there, sameID) {
-			each.Members().Member("id").Fail("a unique id, or none: a gang of the snapshot has this one")
-		}
-	}
-	return gangs
+// changeable are the keys of a group that a change may have, beside remove.
+var changeable = []string{
+	"name", "resources", "labels", "minReplicas", "maxReplicas", "numOfHosts", "idleTimeoutSeconds", "priority",
+	"price", "slice", "pools", "nodeFit", "closed", "remove",
 }
 
 // changed reads changes of groups, and returns the changed groups.
-func (in input) changed(groups []model.Group) []model.Group {
+func changed(in fieldpath.JSON, groups []model.Group) []model.Group {
 	groups = slices.Clone(groups)
-	seen := map[string]int{}
-	for i, each := range in.list() {
-		pick, done := each.fields()
-		field := picker(pick)
-		name := field("name").NonEmpty("the worker group's name")
+	seen := map[string]fieldpath.Path{}
+	for _, each := range in.List() {
+		members := each.Members()
+		named := members.Member("name")
+		name := named.NonEmpty("the worker group's name")
 		if utf8.RuneCountInString(name) > MostWhatIfName {
-			field("name").Fail(fmt.Sprintf("at most %d characters", MostWhatIfName))
+			named.Fail(fmt.Sprintf("at most %d characters", MostWhatIfName))
 		}
-		field("name").unique(seen, name, i)
+		if first, twice := seen[name]; twice {
+			named.Fail(fmt.Sprintf("a unique name: %s has this one", first))
+		}
+		seen[name] = each.Path()
 		at := slices.IndexFunc(groups, func(g model.Group) bool { return g.Name == name })
-		switch {
-		case field("remove").Flag():
-			if at < 0 {
-				field("name").Fail(phrase.OneOf(groupNames(groups)))
-				break
-			}
-			groups = slices.Delete(groups, at, at+1)
-		case at < 0:
-			groups = append(groups, field.newGroup(name))
-		default:
-			field.change(&groups[at])
+		if members.Member("remove").Flag() && at < 0 {
+			named.Fail(phrase.OneOf(groupNames(groups)))
 		}
-		if !in.Failed() {
-			done()
+		if at < 0 {
+			if resources := members.Member("resources"); resources.Absent() {
+				resources.Fail(fmt.Sprintf(wantResources, name))
+			}
+			added := model.New(reflect.TypeFor[model.Group]()).Interface().(model.Group)
+			added.Replicas = new(int) // it has no pods
+			at, groups = len(groups), append(groups, added)
+		}
+		change := struct {
+			model.Group
+			Remove bool `json:"remove"`
+		}{Group: groups[at]}
+		read(each, &change, changeable...)
+		if !members.Member("pools").Absent() {
+			change.Pod = nil // pools that are given replace what the nodes show
+		}
+		if members.Has("closed") && change.Closed == "" {
+			change.CoolingSeconds = 0 // a group that is not closed does not cool down either
+		}
+		if members.Has("slice") {
+			complete(&model.Snapshot{Groups: []model.Group{change.Group}})
+		}
+		groups[at] = change.Group
+		if change.Remove {
+			groups = slices.Delete(groups, at, at+1)
 		}
 	}
 	return groups
@@ -135,45 +158,4 @@ func groupNames(groups []model.Group) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// newGroup reads a group without pods. Absent fields have the same defaults as in a snapshot.
-func (field picker) newGroup(name string) model.Group {
-	g := model.Group{Name: name, Max: math.MaxInt32, NumOfHosts: 1, Replicas: new(int)}
-	if field("resources").Absent() {
-		const want = `the resources of one pod of the new group %q, such as {"CPU": 8, "GPU": 1}`
-		field("resources").Fail(fmt.Sprintf(want, name))
-	}
-	field.change(&g)
-	return g
-}
-
-// picker picks the members of an object.
-type picker func(name string) input
-
-// change sets the fields that are there.
-func (field picker) change(g *model.Group) {
-	set := func(name string, read func(input)) {
-		if in := field(name); !in.Absent() {
-			read(in)
-		}
-	}
-	set("resources", func(in input) { g.Resources = in.capacity() })
-	set("labels", func(in input) { g.Labels = in.labels() })
-	set("minReplicas", func(in input) { g.Min = int(in.Count(0, math.MaxInt32, 0)) })
-	set("maxReplicas", func(in input) { g.Max = int(in.Count(0, math.MaxInt32, 0)) })
-	set("numOfHosts", func(in input) { g.NumOfHosts = int(in.Count(1, mostHosts, 1)) })
-	set("idleTimeoutSeconds", func(in input) { g.IdleTimeoutSeconds = in.Number(mostSeconds) })
-	set("priority", func(in input) { g.Priority = int(in.Count(math.MinInt32, math.MaxInt32, 0)) })
-	set("price", func(in input) { g.Price = in.Number(1e9) })
-	set("slice", func(in input) { g.Slice = in.slice() })
-	// Pools that are given replace what the nodes show.
-	set("pools", func(in input) { g.Pools, g.Pod = in.groupPools(), nil })
-	set("nodeFit", func(in input) { g.NodeFit = in.nodeFit() })
-	// A group that is not closed does not cool down either.
-	set("closed", func(in input) {
-		if g.Closed = in.Text(); g.Closed == "" {
-			g.CoolingSeconds = 0
-		}
-	})
 }

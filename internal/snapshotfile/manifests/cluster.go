@@ -8,6 +8,7 @@ package manifests
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner"
@@ -23,13 +24,14 @@ import (
 // Cluster reads the RayCluster of a snapshot file, and adds what the file's nodes and pools say about its groups.
 // Errors name the key.
 func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster, error) {
-	for _, label := range doc.TopologyLabels {
+	for _, node := range slices.Sorted(maps.Keys(doc.TopologyLabels)) {
+		label := sharing.TopologyLabel{Node: node, Ray: doc.TopologyLabels[node]}
 		if err := nodeobject.CheckTopologyLabel(label); err != nil {
 			return nodepool.Cluster{}, fmt.Errorf(
 				"topologyLabels: %w: want {\"nvidia.com/gpu.clique\": \"ray.io/gpu-domain\"}", err)
 		}
+		reader.TopologyLabels = append(slices.Clip(reader.TopologyLabels), label)
 	}
-	reader.TopologyLabels = slices.Concat(reader.TopologyLabels, doc.TopologyLabels)
 	cluster, head, err := rayobject.DecodeManifest(reader, doc.RayCluster)
 	if err != nil {
 		return cluster, fmt.Errorf("rayCluster: %w: want the manifest of a RayCluster", err)
