@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -16,7 +15,7 @@ import (
 )
 
 // acceleratorUncounted reports accelerators that Ray does not call GPU, and of which a new pod announces none.
-func acceleratorUncounted(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func acceleratorUncounted(x *inventory.Inventory, g inventory.Group, report reporter) {
 	if len(g.Workers.Resources) == 0 {
 		return // what the pods announce is unknown
 	}
@@ -35,7 +34,7 @@ func acceleratorUncounted(x *inventory.Inventory, g inventory.Group, report chec
 			}
 		}
 		limit := g.RayContainer().Get("resources", "limits", name)
-		report(check.Occurrence{Object: g.Of, Path: limit.Path(), Seen: limit.String(),
+		report(occurrence{Object: g.Of, Path: limit.Path(), Seen: limit.String(),
 			More: "Ray's name for them is " + accelerator.Ray, Fix: declareResource(g, accelerator.Ray, units, hint)})
 		return
 	}
@@ -111,9 +110,9 @@ func misplacedOf(x *inventory.Inventory, g inventory.Group) (all []misplaced) {
 	return all
 }
 
-func resourceMisplaced(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func resourceMisplaced(x *inventory.Inventory, g inventory.Group, report reporter) {
 	for _, m := range misplacedOf(x, g) {
-		found := check.Occurrence{Object: g.Of, Path: m.at.Path(), Seen: m.at.Path().LastKey() + ": " + m.at.String()}
+		found := occurrence{Object: g.Of, Path: m.at.Path(), Seen: m.at.Path().LastKey() + ": " + m.at.String()}
 		found.Fix = fix.Patch(g.Of, fix.Set(g.Of, m.to.Path(), m.at.Raw()), fix.Remove(m.at.Path()))
 		if m.to.Has() {
 			found.Fix = fix.Patch(g.Of, fix.Remove(m.at.Path()))

@@ -4,14 +4,13 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 )
 
-func annotationUnknown(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func annotationUnknown(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	known := append([]string{inventory.SyncAnnotation}, x.Input.Annotations...)
 	slices.Sort(known)
 	known = slices.Compact(known)
@@ -21,7 +20,7 @@ func annotationUnknown(x *inventory.Inventory, o *inventory.Object, report check
 			continue
 		}
 		if instead, was := x.Input.RemovedAnnotations[key]; was {
-			report(check.Occurrence{Object: o, Path: all.Path(key), Seen: all.Get(key).String(),
+			report(occurrence{Object: o, Path: all.Path(key), Seen: all.Get(key).String(),
 				More: "it was removed; " + instead, Fix: fix.Patch(o, fix.Remove(all.Path(key)))})
 			continue
 		}
@@ -30,22 +29,22 @@ func annotationUnknown(x *inventory.Inventory, o *inventory.Object, report check
 		if typo.Distance(key, nearest) <= 3 && !all.Has(nearest) {
 			patch = fix.Patch(o, fix.Move(all.Path(key), all.Path(nearest)))
 		}
-		report(check.Occurrence{Object: o, Path: all.Path(key), Seen: all.Get(key).String(),
+		report(occurrence{Object: o, Path: all.Path(key), Seen: all.Get(key).String(),
 			More: "the most similar known annotation is " + nearest, Fix: patch})
 	}
 	for _, f := range o.Cluster.Findings { // fields inside of an annotation
 		if f.Code == "annotation-unknown" && strings.Contains(f.Field, capacity.Annotation+": ") {
-			report(check.Occurrence{Object: o, Field: fieldIn(o, f.Field), Seen: f.Seen, Why: f.Why,
+			report(occurrence{Object: o, Field: fieldIn(o, f.Field), Seen: f.Seen, Why: f.Why,
 				Fix: fix.Edit(o, f.Fix)})
 		}
 	}
 }
 
-func syncRecreates(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func syncRecreates(_ *inventory.Inventory, o *inventory.Object, report reporter) {
 	strategy := o.RaySpec().Get("upgradeStrategy", "type")
 	sync := o.Root().Text("metadata", "annotations", inventory.SyncAnnotation)
 	if strategy.Text() == "Recreate" && (sync == "enforce" || sync == "when-empty") {
-		report(check.Occurrence{
+		report(occurrence{
 			Object: o, Path: strategy.Path(), Seen: "Recreate, and " + inventory.SyncAnnotation + ": " + sync,
 			Fix: fix.Patch(o, fix.Replace(strategy.Path(), "None")).Hint("or set num-gpus-sync to report"),
 		})

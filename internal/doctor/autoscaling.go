@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -14,32 +13,32 @@ import (
 
 // Which autoscaler a RayCluster has: docs/reference/facts.md#sidecar-after-a-toggle.
 
-func sidecarBesideUs(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func sidecarBesideUs(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	head := x.HeadPod(o)
 	if o.Cluster.Head.Sidecar != nodepool.RaySidecar || head == nil || o.Mode() != nodepool.Managed {
 		return
 	}
 	disable := fix.Patch(o, fix.Set(o, o.RaySpec().Path("enableInTreeAutoscaling"), false))
-	report(check.Occurrence{
+	report(occurrence{
 		Object: o, Path: o.ModeField().Path(), Seen: "managed, and pod " + head.Name + " has a container autoscaler",
 		Fix: disable.Then(fix.Kubectl(head, "delete")).
 			Hint("the head restarts, which ends its jobs; or annotate " + inventory.ModeAnnotation + "=shadow"),
 	})
 }
 
-func sidecarMissing(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func sidecarMissing(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	v, head := o.RaySpec().Get("enableInTreeAutoscaling"), x.HeadPod(o)
 	if o.Mode() == nodepool.Managed || !v.Flag() || head == nil || hasAutoscaler(head) {
 		return
 	}
-	report(check.Occurrence{Object: o, Path: v.Path(), Fix: restartHead(head),
+	report(occurrence{Object: o, Path: v.Path(), Fix: restartHead(head),
 		Seen: "true, and pod " + head.Name + " has no container autoscaler"})
 }
 
-func sidecarLeftOver(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func sidecarLeftOver(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	head := x.HeadPod(o)
 	if head != nil && !o.Cluster.InTreeAutoscaling && o.Cluster.Head.Sidecar == nodepool.RaySidecar {
-		report(check.Occurrence{Object: o, Path: o.RaySpec().Path("enableInTreeAutoscaling"),
+		report(occurrence{Object: o, Path: o.RaySpec().Path("enableInTreeAutoscaling"),
 			Seen: "off, and pod " + head.Name + " has a container autoscaler", Fix: restartHead(head)})
 	}
 }
@@ -55,14 +54,14 @@ func hasAutoscaler(pod *inventory.Object) bool {
 	})
 }
 
-func autoscalerVersionDiffers(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func autoscalerVersionDiffers(_ *inventory.Inventory, o *inventory.Object, report reporter) {
 	variable, version := o.AutoscalerV2Variable(), o.RaySpec().Text("autoscalerOptions", "version")
 	refused := variable == "1" && !o.Cluster.InTreeAutoscaling
 	if !refused && !(variable == "1" && version == "v1") && !(variable == "0" && version == "v2") {
 		return
 	}
 	at := versionVariable(o)
-	report(check.Occurrence{
+	report(occurrence{
 		Object: o, Path: at,
 		Seen: "RAY_enable_autoscaler_v2=" + variable + ", autoscalerOptions.version " + orNotSet(version),
 		Fix:  fix.Patch(o, fix.Remove(at)),
@@ -83,13 +82,13 @@ func versionVariable(o *inventory.Object) (at fieldpath.Path) {
 	return at
 }
 
-func surplusDeletedAtRandom(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func surplusDeletedAtRandom(_ *inventory.Inventory, o *inventory.Object, report reporter) {
 	v, mode := o.RaySpec().Get("enableInTreeAutoscaling"), o.Mode()
 	if mode != nodepool.Shadow && mode != nodepool.Off || v.Flag() {
 		return
 	}
 	manage := fix.Kubectl(o, "annotate", "--overwrite", inventory.ModeAnnotation+"="+string(nodepool.Managed))
-	report(check.Occurrence{
+	report(occurrence{
 		Object: o, Path: v.Path(),
 		Seen: orNotSet(v.String()) + ", and " + inventory.ModeAnnotation + " is " + string(mode),
 		Fix:  fix.Run(manage).Hint("or make sure that whoever lowers replicas sets workersToDelete"),

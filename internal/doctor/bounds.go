@@ -5,19 +5,18 @@ import (
 	"math"
 	"slices"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/typo"
 )
 
-func minAboveMax(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func minAboveMax(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	least, most := bound(g, "minReplicas", 0), bound(g, "maxReplicas", math.MaxInt32)
 	if least >= 0 && most >= 0 && least <= most || !fitsInt32(least) || !fitsInt32(most) {
 		return
 	}
 	low := max(0, least)
-	report(check.Occurrence{
+	report(occurrence{
 		Object: g.Of, Path: g.Path("minReplicas"), Seen: fmt.Sprintf("minReplicas %d, maxReplicas %d", least, most),
 		Fix: fix.Patch(g.Of,
 			fix.Set(g.Of, g.Path("minReplicas"), low), fix.Set(g.Of, g.Path("maxReplicas"), max(low, most))),
@@ -35,20 +34,20 @@ func bound(g inventory.Group, field string, absent int64) int64 {
 	return absent
 }
 
-func replicasOutside(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func replicasOutside(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	replicas, set := g.Whole("replicas")
 	least, most := bound(g, "minReplicas", 0), bound(g, "maxReplicas", math.MaxInt32)
 	if !set || !fitsInt32(replicas) || least < 0 || least > most || replicas >= least && replicas <= most {
 		return
 	}
-	report(check.Occurrence{
+	report(occurrence{
 		Object: g.Of, Path: g.Path("replicas"),
 		Seen: fmt.Sprintf("replicas %d, minReplicas %d, maxReplicas %d", replicas, least, most),
 		Fix:  fix.Patch(g.Of, fix.Replace(g.Path("replicas"), min(most, max(least, replicas)))),
 	})
 }
 
-func fieldOutOfRange(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func fieldOutOfRange(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	for _, field := range []string{
 		"replicas", "minReplicas", "maxReplicas", "numOfHosts", "idleTimeoutSeconds", "priority",
 	} {
@@ -56,7 +55,7 @@ func fieldOutOfRange(_ *inventory.Inventory, g inventory.Group, report check.Rep
 		n, whole := v.Whole()
 		f, isFloat := v.Raw().(float64)
 		if whole && !fitsInt32(n) || isFloat && math.Abs(f) > math.MaxInt32 {
-			report(check.Occurrence{Object: g.Of, Path: v.Path(), Seen: v.String(),
+			report(occurrence{Object: g.Of, Path: v.Path(), Seen: v.String(),
 				Fix: fix.Patch(g.Of, fix.Replace(v.Path(), harmless(g, field)))})
 		}
 	}
@@ -89,11 +88,11 @@ func smallBound(g inventory.Group, field string) int64 {
 	return 0
 }
 
-func gpuGroupUnbounded(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func gpuGroupUnbounded(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	misspelt := func(key string) bool { return typo.Slip(key, groupFields) == "maxReplicas" }
 	if !g.Has("maxReplicas") && !slices.ContainsFunc(g.Keys(), misspelt) && g.RequestsGPU() {
 		at := g.Path("maxReplicas")
-		report(check.Occurrence{
+		report(occurrence{
 			Object: g.Of, Path: at,
 			Fix: fix.Patch(g.Of, fix.Set(g.Of, at, leastMaximum(g))).
 				Hint("set it to as many workers as the group may have"),

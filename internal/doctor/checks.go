@@ -4,19 +4,17 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
-	"heliostat.dev/heliostat/internal/doctor/nodes"
-	"heliostat.dev/heliostat/internal/doctor/refusal"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Checks returns all checks, in the order of docs/reference/doctor.md.
-func Checks() []check.Check {
+func Checks() []Check {
 	return slices.Concat(
-		manifestChecks, containerChecks, rayChecks, rayClusterChecks, scalerChecks, nodes.Checks(),
+		manifestChecks, containerChecks, rayChecks, rayClusterChecks, scalerChecks, nodeChecks, nodeAutoscalerChecks,
 		policyChecks, rightChecks, securityChecks,
 	)
 }
@@ -24,274 +22,387 @@ func Checks() []check.Check {
 // A row has the code, the severity, what is examined by which function, and why the fault matters.
 
 // manifestChecks examine what an API server would refuse before Ray gets to see it.
-var manifestChecks = []check.Check{
-	check.New(refusal.KindUnknown, raydemand.Error, refused(),
-		"there is no such kind, so the API server refuses the object, and no other check examined it"),
-	check.New(refusal.APIVersionUnknown, raydemand.Error, refused(),
-		"the kind is not known in this version, so no other check examined the object"),
-	check.New(refusal.SchemaViolated, raydemand.Error, refused(), "the API server refuses the object"),
+var manifestChecks = []Check{
+	{kindUnknown, raydemand.Error, refused,
+		"there is no such kind, so the API server refuses the object, and no other check examined it"},
+	{apiVersionUnknown, raydemand.Error, refused,
+		"the kind is not known in this version, so no other check examined the object"},
+	{schemaViolated, raydemand.Error, refused, "the API server refuses the object"},
 }
 
 // containerChecks examine which GPUs containers request.
-var containerChecks = []check.Check{
-	check.New("gpu-requests-only", raydemand.Error, gpus(gpuRequestsOnly),
-		"a GPU needs a limit: the API server refuses every pod of the group, and the operator stops at the first "+
-			"such group"),
-	check.New("gpu-limit-differs", raydemand.Error, gpus(gpuLimitDiffers),
-		"GPUs cannot be overcommitted, so request and limit must be equal; the API server refuses every pod of the "+
-			"group"),
-	check.New("gpu-not-whole", raydemand.Error, gpus(gpuNotWhole),
-		"Kubernetes allocates whole units of a GPU resource; the API server refuses every pod of the group. A part "+
-			"of a card is a resource of its own: a MIG profile, a shared resource, gpu-mem"),
-	check.New(landing.GPUAmountImpossible, raydemand.Error, check.Workers(gpuAmountImpossible),
-		"no node can have so many, so no pod of the group is ever scheduled"),
-	check.New(landing.GPURequestInvalid, raydemand.Error, check.Workers(gpuRequestInvalid),
-		"the schedulers that hand out parts of cards refuse the request"),
-	check.New("gpu-outside-ray-container", raydemand.Warning, gpus(gpuOutsideRayContainer),
-		"Ray counts the GPUs of the first container only, whatever its name: the GPUs of this container are "+
-			"reserved, and no Ray task gets them"),
-	check.New("mig-name-misspelt", raydemand.Error, gpus(migNameMisspelt),
-		"no device plugin announces this name, so the pods stay pending"),
-	check.New("mig-profile-unknown", raydemand.Error, gpus(migProfileUnknown),
-		"the card has no such MIG profile, so no node announces it and the pods stay pending"),
-	check.New("mig-two-profiles", raydemand.Warning, check.Groups(migTwoProfiles),
-		"a CUDA process uses one MIG instance, and the operator counts the GPUs of the first name only: the other "+
-			"instance is paid for and idle"),
-	check.New("resource-misplaced", raydemand.Error, check.Groups(resourceMisplaced),
-		"Kubernetes has no such field: the API server drops it, or refuses the object, and the pods do not get what "+
-			"it requests"),
-	check.New("gpu-two-resources", raydemand.Warning, check.Workers(gpuTwoResources),
-		"a pod gets devices of both resources, and the operator counts those of the first name only: the others are "+
-			"paid for and idle"),
-	check.New(nodepool.NumGPUsMismatch, raydemand.Warning, comparedWithNodes(),
-		"a new worker reports another number of GPUs to Ray than the device plugin gives it, so Ray schedules tasks "+
-			"with num_gpus by a wrong number"),
-	check.New(nodepool.GPUSharesSeveral, raydemand.Warning, comparedWithNodes(),
-		"several shares do not give a worker more of a GPU"),
-	check.New(nodepool.MIGInstancesSeveral, raydemand.Warning, check.Workers(migInstancesSeveral),
-		"a CUDA process uses one MIG instance, so tasks can use one of those that a worker reports to Ray "+
-			"(docs/reference/facts.md#instances-of-a-process)"),
-	check.New(landing.GPUSlicesDiffer, raydemand.Warning, check.Workers(gpuSlicesDiffer),
-		"the nodes on which the pods fit announce different things under one name"),
-	check.New("mig-strategy", raydemand.Error, check.Inputs(migStrategy),
-		"with strategy none or single the device plugin announces instances as nvidia.com/gpu and never by profile, "+
-			"so the pods stay pending"),
-	check.New("gpu-resource-unknown", raydemand.Warning, gpus(gpuResourceUnknown),
-		"the name looks like that of a GPU and is in no table, so it is unknown what a unit is"),
-	check.New("gpu-core-step", raydemand.Error, gpus(gpuCoreStep),
-		"ACK allocates the cores of a card in steps of 5 percent, from 5 to 100; the pods are not scheduled"),
-	check.New("gpu-cores-without-memory", raydemand.Error, gpus(gpuCoresWithoutMemory),
-		"ACK shares a card by memory, and allocates cores only with memory; the pods are not scheduled"),
-	check.New("gpu-mem-above-card", raydemand.Error, check.Groups(gpuMemoryAboveCard),
-		"memory comes from one card, whatever the cards of a node have in total, so the pods fit on no node"),
-	check.New(landing.GPUFractionRefused, raydemand.Error, check.Groups(gpuFractionRefused),
-		"KAI's webhook refuses every pod of the group"),
-	check.New("gpu-shares-counted", raydemand.Warning, check.Workers(gpuSharesCounted),
-		"the name ends with gpu, so the operator passes each unit to Ray as a whole GPU"),
-	check.New("mps-inside-ray", raydemand.Warning, check.Workers(mpsInsideRay),
-		"kuberay #3634 (open; not tested here) reports that with MPS of NVIDIA's device plugin nvidia-smi shows the "+
-			"GPU inside a KubeRay pod, but CUDA does not start. It suspects /dev/shm, where the operator mounts its "+
-			"own volume"),
-	check.New("mps-shares-several", raydemand.Error, check.Workers(mpsSharesSeveral),
-		"with MPS the device plugin refuses a request for more than one share, unless failRequestsGreaterThanOne is "+
-			"false; the kubelet then fails the pod with UnexpectedAdmissionError, and you must delete it"),
+var containerChecks = []Check{
+	{"gpu-requests-only", raydemand.Error, gpus(gpuRequestsOnly),
+		"a GPU needs a limit: the API server refuses every pod of the group, and the operator stops at the first " +
+			"such group"},
+	{"gpu-limit-differs", raydemand.Error, gpus(gpuLimitDiffers),
+		"GPUs cannot be overcommitted, so request and limit must be equal; the API server refuses every pod of the " +
+			"group"},
+	{"gpu-not-whole", raydemand.Error, gpus(gpuNotWhole),
+		"Kubernetes allocates whole units of a GPU resource; the API server refuses every pod of the group. A part " +
+			"of a card is a resource of its own: a MIG profile, a shared resource, gpu-mem"},
+	{landing.GPUAmountImpossible, raydemand.Error, workers(gpuAmountImpossible),
+		"no node can have so many, so no pod of the group is ever scheduled"},
+	{landing.GPURequestInvalid, raydemand.Error, workers(gpuRequestInvalid),
+		"the schedulers that hand out parts of cards refuse the request"},
+	{"gpu-outside-ray-container", raydemand.Warning, gpus(gpuOutsideRayContainer),
+		"Ray counts the GPUs of the first container only, whatever its name: the GPUs of this container are " +
+			"reserved, and no Ray task gets them"},
+	{"mig-name-misspelt", raydemand.Error, gpus(migNameMisspelt),
+		"no device plugin announces this name, so the pods stay pending"},
+	{"mig-profile-unknown", raydemand.Error, gpus(migProfileUnknown),
+		"the card has no such MIG profile, so no node announces it and the pods stay pending"},
+	{"mig-two-profiles", raydemand.Warning, groups(migTwoProfiles),
+		"a CUDA process uses one MIG instance, and the operator counts the GPUs of the first name only: the other " +
+			"instance is paid for and idle"},
+	{"resource-misplaced", raydemand.Error, groups(resourceMisplaced),
+		"Kubernetes has no such field: the API server drops it, or refuses the object, and the pods do not get what " +
+			"it requests"},
+	{"gpu-two-resources", raydemand.Warning, workers(gpuTwoResources),
+		"a pod gets devices of both resources, and the operator counts those of the first name only: the others are " +
+			"paid for and idle"},
+	{nodepool.NumGPUsMismatch, raydemand.Warning, comparedWithNodes,
+		"a new worker reports another number of GPUs to Ray than the device plugin gives it, so Ray schedules tasks " +
+			"with num_gpus by a wrong number"},
+	{nodepool.GPUSharesSeveral, raydemand.Warning, comparedWithNodes,
+		"several shares do not give a worker more of a GPU"},
+	{nodepool.MIGInstancesSeveral, raydemand.Warning, workers(migInstancesSeveral),
+		"a CUDA process uses one MIG instance, so tasks can use one of those that a worker reports to Ray " +
+			"(docs/reference/facts.md#instances-of-a-process)"},
+	{landing.GPUSlicesDiffer, raydemand.Warning, workers(gpuSlicesDiffer),
+		"the nodes on which the pods fit announce different things under one name"},
+	{"mig-strategy", raydemand.Error, inputs(migStrategy),
+		"with strategy none or single the device plugin announces instances as nvidia.com/gpu and never by profile, " +
+			"so the pods stay pending"},
+	{"gpu-resource-unknown", raydemand.Warning, gpus(gpuResourceUnknown),
+		"the name looks like that of a GPU and is in no table, so it is unknown what a unit is"},
+	{"gpu-core-step", raydemand.Error, gpus(gpuCoreStep),
+		"ACK allocates the cores of a card in steps of 5 percent, from 5 to 100; the pods are not scheduled"},
+	{"gpu-cores-without-memory", raydemand.Error, gpus(gpuCoresWithoutMemory),
+		"ACK shares a card by memory, and allocates cores only with memory; the pods are not scheduled"},
+	{"gpu-mem-above-card", raydemand.Error, groups(gpuMemoryAboveCard),
+		"memory comes from one card, whatever the cards of a node have in total, so the pods fit on no node"},
+	{landing.GPUFractionRefused, raydemand.Error, groups(gpuFractionRefused),
+		"KAI's webhook refuses every pod of the group"},
+	{"gpu-shares-counted", raydemand.Warning, workers(gpuSharesCounted),
+		"the name ends with gpu, so the operator passes each unit to Ray as a whole GPU"},
+	{"mps-inside-ray", raydemand.Warning, workers(mpsInsideRay),
+		"kuberay #3634 (open; not tested here) reports that with MPS of NVIDIA's device plugin nvidia-smi shows the " +
+			"GPU inside a KubeRay pod, but CUDA does not start. It suspects /dev/shm, where the operator mounts its " +
+			"own volume"},
+	{"mps-shares-several", raydemand.Error, workers(mpsSharesSeveral),
+		"with MPS the device plugin refuses a request for more than one share, unless failRequestsGreaterThanOne is " +
+			"false; the kubelet then fails the pod with UnexpectedAdmissionError, and you must delete it"},
 }
 
 // rayChecks examine what the operator and Ray derive from a group.
-var rayChecks = []check.Check{
-	check.New("resources-not-parsed", raydemand.Error, check.Groups(resourcesNotParsed),
-		"the operator cannot parse the string as JSON and drops the GPUs that it would derive from the limits: Ray "+
-			"counts what it happens to see on the machine"),
-	check.New("resources-quoting", raydemand.Info, check.Groups(resourcesQuoting),
-		"the shell can read the string and the operator cannot: a GPU or TPU that you add to the limits will not be "+
-			"counted"),
-	check.New("resource-name-taken", raydemand.Warning, check.Workers(resourceNameTaken),
-		"in resources the operator ignores the case of cpu and memory, and takes a name that ends with gpu for GPU; "+
-			"Ray's own autoscaler takes it for a resource of exactly this name, which no node ever announces"),
-	check.New("memory-limit-absent", raydemand.Warning, check.Groups(memoryLimitAbsent),
-		"Ray takes the memory of the whole node for its own and schedules by it, until the kernel or the kubelet "+
-			"kills the pod"),
-	check.New("cpu-absent", raydemand.Warning, check.Workers(cpuAbsent),
-		"Ray counts the CPUs of the whole node, and Ray's own autoscaler fails on such a group for the whole cluster"),
-	check.New("head-takes-work", raydemand.Info, heads(headTakesWork),
-		"the head runs tasks and actors beside the GCS, like a worker: work that uses up its memory takes the "+
-			"cluster down"),
-	check.New("gpu-uncounted", raydemand.Warning, check.Workers(gpuUncounted),
-		"neither the operator nor Ray's autoscaler counts GPUs of this name, so a request for a GPU never starts the "+
-			"group"),
-	check.New("accelerator-uncounted", raydemand.Warning, check.Workers(acceleratorUncounted),
-		"neither the operator nor Ray's autoscaler counts accelerators of this name, so a request for them never "+
-			"starts the group"),
-	check.New("claim-uncounted", raydemand.Warning, check.Workers(claimUncounted),
-		"neither the operator nor Ray's autoscaler counts GPUs of a DRA claim (kuberay #3527), so a request for a "+
-			"GPU never starts the group, and its workers announce no GPU"),
-	check.New("claims-unbounded", raydemand.Info, decoded(edit),
-		"plans do not compare the claim with the devices of the nodes, so only maxReplicas limits the group"),
-	check.New("ray-autoscaler-differs", raydemand.Warning, check.Workers(rayAutoscalerDiffers),
-		"the operator counts this MIG profile as GPUs and Ray's own autoscaler does not, so a request for a GPU "+
-			"never starts the group"),
-	check.New("num-gpus-differs", raydemand.Warning, check.Workers(numGPUsDiffers),
-		"Ray uses the declared number and the pod gets the other one: with too few GPUs tasks find none, with too "+
-			"many some stay idle"),
-	check.New("num-gpus-running-differs", raydemand.Info, check.Workers(numGPUsRunningDiffers),
-		"pods older than the change announce the number that they were started with until they are replaced, so the "+
-			"group has both kinds"),
-	check.New("head-gpu", raydemand.Warning, heads(headGPU),
-		"the head is never removed, so its GPU costs money as long as the cluster exists, and a task on the head can "+
-			"take the whole cluster down"),
+var rayChecks = []Check{
+	{"resources-not-parsed", raydemand.Error, groups(resourcesNotParsed),
+		"the operator cannot parse the string as JSON and drops the GPUs that it would derive from the limits: Ray " +
+			"counts what it happens to see on the machine"},
+	{"resources-quoting", raydemand.Info, groups(resourcesQuoting),
+		"the shell can read the string and the operator cannot: a GPU or TPU that you add to the limits will not be " +
+			"counted"},
+	{"resource-name-taken", raydemand.Warning, workers(resourceNameTaken),
+		"in resources the operator ignores the case of cpu and memory, and takes a name that ends with gpu for GPU; " +
+			"Ray's own autoscaler takes it for a resource of exactly this name, which no node ever announces"},
+	{"memory-limit-absent", raydemand.Warning, groups(memoryLimitAbsent),
+		"Ray takes the memory of the whole node for its own and schedules by it, until the kernel or the kubelet " +
+			"kills the pod"},
+	{"cpu-absent", raydemand.Warning, workers(cpuAbsent),
+		"Ray counts the CPUs of the whole node, and Ray's own autoscaler fails on such a group for the whole cluster"},
+	{"head-takes-work", raydemand.Info, heads(headTakesWork),
+		"the head runs tasks and actors beside the GCS, like a worker: work that uses up its memory takes the " +
+			"cluster down"},
+	{"gpu-uncounted", raydemand.Warning, workers(gpuUncounted),
+		"neither the operator nor Ray's autoscaler counts GPUs of this name, so a request for a GPU never starts the " +
+			"group"},
+	{"accelerator-uncounted", raydemand.Warning, workers(acceleratorUncounted),
+		"neither the operator nor Ray's autoscaler counts accelerators of this name, so a request for them never " +
+			"starts the group"},
+	{"claim-uncounted", raydemand.Warning, workers(claimUncounted),
+		"neither the operator nor Ray's autoscaler counts GPUs of a DRA claim (kuberay #3527), so a request for a " +
+			"GPU never starts the group, and its workers announce no GPU"},
+	{"claims-unbounded", raydemand.Info, decoded(edit),
+		"plans do not compare the claim with the devices of the nodes, so only maxReplicas limits the group"},
+	{"ray-autoscaler-differs", raydemand.Warning, workers(rayAutoscalerDiffers),
+		"the operator counts this MIG profile as GPUs and Ray's own autoscaler does not, so a request for a GPU " +
+			"never starts the group"},
+	{"num-gpus-differs", raydemand.Warning, workers(numGPUsDiffers),
+		"Ray uses the declared number and the pod gets the other one: with too few GPUs tasks find none, with too " +
+			"many some stay idle"},
+	{"num-gpus-running-differs", raydemand.Info, workers(numGPUsRunningDiffers),
+		"pods older than the change announce the number that they were started with until they are replaced, so the " +
+			"group has both kinds"},
+	{"head-gpu", raydemand.Warning, heads(headGPU),
+		"the head is never removed, so its GPU costs money as long as the cluster exists, and a task on the head can " +
+			"take the whole cluster down"},
 }
 
 // rayClusterChecks examine the RayCluster itself.
-var rayClusterChecks = []check.Check{
-	check.New("min-above-max", raydemand.Error, check.Workers(minAboveMax),
-		"the operator refuses the spec and changes no group of the cluster; the status does not show it "+
-			"(docs/reference/facts.md#refused-spec)"),
-	check.New("replicas-outside", raydemand.Warning, check.Workers(replicasOutside),
-		"the operator keeps the group at the nearer bound whatever replicas says, so the number is misleading"),
-	check.New("field-out-of-range", raydemand.Error, check.Workers(fieldOutOfRange),
-		"the API server stores it, but the operator cannot decode it: its list fails for the RayClusters of all "+
-			"namespaces, and it reconciles none of them (docs/reference/facts.md#undecodable-object)"),
-	check.New("field-misspelt", raydemand.Error, clusters(fieldMisspelt),
-		"the CRD has no such field: the API server drops it, and it has no effect"),
-	check.New("upscaling-mode-unknown", raydemand.Error, clusters(upscalingModeUnknown),
-		"the API server accepts only "+strings.Join(upscalingModes, ", ")+", and refuses the object"),
-	check.New("gpu-group-unbounded", raydemand.Warning, check.Workers(gpuGroupUnbounded),
-		"without maxReplicas the CRD sets 2147483647: one wrong request for resources can order any number of GPUs"),
-	check.New("group-duplicate", raydemand.Error, clusters(groupDuplicate),
-		"two groups of one name share their pods; without in-tree autoscaling the operator creates for one what it "+
-			"deletes for the other, a dozen pods a second"),
-	check.New("group-name-unsuitable", raydemand.Error, check.Workers(groupNameUnsuitable),
-		"the name becomes part of pod names and a label value, which allow lower-case letters, digits and hyphens, "+
-			"at most 63; the API server refuses every pod of the group"),
-	check.New("group-name-headgroup", raydemand.Warning, check.Workers(groupNameHeadgroup),
-		"headgroup is KubeRay's name for the head, so nothing distinguishes the Ray nodes and pods of this group "+
-			"from it"),
-	check.New("idle-timeout-negative", raydemand.Warning, idleTimeouts(func(seconds int64) bool { return seconds < 0 }),
-		"Ray compares idle times with it, so it has the effect of 0: a worker is removed as soon as it is idle"),
-	check.New("idle-timeout-zero", raydemand.Warning, idleTimeouts(func(seconds int64) bool { return seconds == 0 }),
-		"a worker is removed as soon as it is idle, and the next task waits for a new pod, perhaps for a new GPU node"),
-	check.New("idle-timeout-refused", raydemand.Error, check.Workers(idleTimeoutRefused),
-		"a group can have an idle timeout only with autoscaler v2; the operator refuses the spec and changes no "+
-			"group (docs/reference/facts.md#refused-spec)"),
-	check.New("ray-version-old", raydemand.Warning, heads(rayVersionOld),
-		"Heliostat needs Ray 2.40 or later: an older GCS does not report all that Heliostat plans by"),
-	check.New("restart-policy", raydemand.Error, check.Groups(restartPolicy),
-		"under autoscaler v2 a stopped worker must not restart in its old pod: the operator refuses the spec or, if "+
-			"a variable sets the version, idle workers are never removed"),
-	check.New("annotation-unknown", raydemand.Warning, clusters(annotationUnknown),
-		"nothing reads this annotation, so it has no effect"),
-	check.New("sync-recreates", raydemand.Warning, clusters(syncRecreates),
-		"with upgradeStrategy Recreate the operator deletes all pods, also the head, when num-gpus changes, so the "+
-			"sync does not write and the annotation has no effect"),
-	check.New("field-unreadable", raydemand.Error, decoded(edit), "the operator cannot decode the object"),
-	check.New("group-unnamed", raydemand.Error, decoded(nameGroup),
-		"the pods of a group without a name cannot be found"),
-	check.New("quantity-ignored", raydemand.Warning, decoded(edit),
-		"the operator ignores an entry of the group's resources that is not a quantity"),
-	check.New("resource-keys-differ", raydemand.Warning, decoded(edit),
-		"which of the numbers reaches `ray start` changes from pod to pod "+
-			"(docs/reference/facts.md#keys-of-the-field-resources)"),
-	check.New("pods-refused", raydemand.Error, decoded(edit), "the API server refuses every pod of the group"),
-	check.New("bytes-fractional", raydemand.Warning, decoded(mebibytes),
-		"the suffix m means a thousandth, so the amount is hardly what you mean"),
-	check.New("ray-start-fails", raydemand.Error, decoded(requoteResources),
-		"every pod of the group exits at once and restarts again and again"),
-	check.New("start-command-unknown", raydemand.Warning, decoded(edit),
-		"what the group's pods announce is unknown until one of them has joined Ray"),
-	check.New("environment-unknown", raydemand.Warning, decoded(edit),
-		"an important variable comes from an object that Heliostat does not read"),
-	check.New(nodepool.SpecRefused, raydemand.Error, decoded(removeRefusedField),
-		"the operator refuses the spec and changes no group (docs/reference/facts.md#refused-spec)"),
-	check.New("annotation-unreadable", raydemand.Error, decoded(resetAnnotation),
-		"Heliostat cannot read the value, and uses the one that changes least"),
-	check.New("delete-list-foreign", raydemand.Error, decoded(emptyDeleteList),
-		"the operator deletes every pod that the list names, and an empty name blocks the group until it is removed"),
-	check.New("worker-pods-fail", raydemand.Error, decoded(showEvents),
-		"the operator handles the groups in order and stops at this one; the groups behind it get no pods"),
-	check.New("group-removed", raydemand.Warning, decoded(deletePodsOfGroup),
-		"nothing deletes the pods of a group that is no longer in the spec: they keep their GPUs"),
-	check.New("hosts-below-one", raydemand.Warning, decoded(oneHost),
-		"KubeRay 1.6.2 multiplies replicas by the number, so the group gets no pod"),
-	check.New("replica-unnamed", raydemand.Warning, decoded(deletePodsWithoutReplica),
-		"the operator neither counts nor deletes pods from before numOfHosts was above 1"),
+var rayClusterChecks = []Check{
+	{"min-above-max", raydemand.Error, workers(minAboveMax),
+		"the operator refuses the spec and changes no group of the cluster; the status does not show it " +
+			"(docs/reference/facts.md#refused-spec)"},
+	{"replicas-outside", raydemand.Warning, workers(replicasOutside),
+		"the operator keeps the group at the nearer bound whatever replicas says, so the number is misleading"},
+	{"field-out-of-range", raydemand.Error, workers(fieldOutOfRange),
+		"the API server stores it, but the operator cannot decode it: its list fails for the RayClusters of all " +
+			"namespaces, and it reconciles none of them (docs/reference/facts.md#undecodable-object)"},
+	{"field-misspelt", raydemand.Error, clusters(fieldMisspelt),
+		"the CRD has no such field: the API server drops it, and it has no effect"},
+	{"upscaling-mode-unknown", raydemand.Error, clusters(upscalingModeUnknown),
+		"the API server accepts only " + strings.Join(upscalingModes, ", ") + ", and refuses the object"},
+	{"gpu-group-unbounded", raydemand.Warning, workers(gpuGroupUnbounded),
+		"without maxReplicas the CRD sets 2147483647: one wrong request for resources can order any number of GPUs"},
+	{"group-duplicate", raydemand.Error, clusters(groupDuplicate),
+		"two groups of one name share their pods; without in-tree autoscaling the operator creates for one what it " +
+			"deletes for the other, a dozen pods a second"},
+	{"group-name-unsuitable", raydemand.Error, workers(groupNameUnsuitable),
+		"the name becomes part of pod names and a label value, which allow lower-case letters, digits and hyphens, " +
+			"at most 63; the API server refuses every pod of the group"},
+	{"group-name-headgroup", raydemand.Warning, workers(groupNameHeadgroup),
+		"headgroup is KubeRay's name for the head, so nothing distinguishes the Ray nodes and pods of this group " +
+			"from it"},
+	{"idle-timeout-negative", raydemand.Warning, idleTimeouts(func(seconds int64) bool { return seconds < 0 }),
+		"Ray compares idle times with it, so it has the effect of 0: a worker is removed as soon as it is idle"},
+	{"idle-timeout-zero", raydemand.Warning, idleTimeouts(func(seconds int64) bool { return seconds == 0 }),
+		"a worker is removed as soon as it is idle, and the next task waits for a new pod, perhaps for a new GPU node"},
+	{"idle-timeout-refused", raydemand.Error, workers(idleTimeoutRefused),
+		"a group can have an idle timeout only with autoscaler v2; the operator refuses the spec and changes no " +
+			"group (docs/reference/facts.md#refused-spec)"},
+	{"ray-version-old", raydemand.Warning, heads(rayVersionOld),
+		"Heliostat needs Ray 2.40 or later: an older GCS does not report all that Heliostat plans by"},
+	{"restart-policy", raydemand.Error, groups(restartPolicy),
+		"under autoscaler v2 a stopped worker must not restart in its old pod: the operator refuses the spec or, if " +
+			"a variable sets the version, idle workers are never removed"},
+	{"annotation-unknown", raydemand.Warning, clusters(annotationUnknown),
+		"nothing reads this annotation, so it has no effect"},
+	{"sync-recreates", raydemand.Warning, clusters(syncRecreates),
+		"with upgradeStrategy Recreate the operator deletes all pods, also the head, when num-gpus changes, so the " +
+			"sync does not write and the annotation has no effect"},
+	{"field-unreadable", raydemand.Error, decoded(edit), "the operator cannot decode the object"},
+	{"group-unnamed", raydemand.Error, decoded(nameGroup),
+		"the pods of a group without a name cannot be found"},
+	{"quantity-ignored", raydemand.Warning, decoded(edit),
+		"the operator ignores an entry of the group's resources that is not a quantity"},
+	{"resource-keys-differ", raydemand.Warning, decoded(edit),
+		"which of the numbers reaches `ray start` changes from pod to pod " +
+			"(docs/reference/facts.md#keys-of-the-field-resources)"},
+	{"pods-refused", raydemand.Error, decoded(edit), "the API server refuses every pod of the group"},
+	{"bytes-fractional", raydemand.Warning, decoded(mebibytes),
+		"the suffix m means a thousandth, so the amount is hardly what you mean"},
+	{"ray-start-fails", raydemand.Error, decoded(requoteResources),
+		"every pod of the group exits at once and restarts again and again"},
+	{"start-command-unknown", raydemand.Warning, decoded(edit),
+		"what the group's pods announce is unknown until one of them has joined Ray"},
+	{"environment-unknown", raydemand.Warning, decoded(edit),
+		"an important variable comes from an object that Heliostat does not read"},
+	{nodepool.SpecRefused, raydemand.Error, decoded(removeRefusedField),
+		"the operator refuses the spec and changes no group (docs/reference/facts.md#refused-spec)"},
+	{"annotation-unreadable", raydemand.Error, decoded(resetAnnotation),
+		"Heliostat cannot read the value, and uses the one that changes least"},
+	{"delete-list-foreign", raydemand.Error, decoded(emptyDeleteList),
+		"the operator deletes every pod that the list names, and an empty name blocks the group until it is removed"},
+	{"worker-pods-fail", raydemand.Error, decoded(showEvents),
+		"the operator handles the groups in order and stops at this one; the groups behind it get no pods"},
+	{"group-removed", raydemand.Warning, decoded(deletePodsOfGroup),
+		"nothing deletes the pods of a group that is no longer in the spec: they keep their GPUs"},
+	{"hosts-below-one", raydemand.Warning, decoded(oneHost),
+		"KubeRay 1.6.2 multiplies replicas by the number, so the group gets no pod"},
+	{"replica-unnamed", raydemand.Warning, decoded(deletePodsWithoutReplica),
+		"the operator neither counts nor deletes pods from before numOfHosts was above 1"},
 }
 
 // scalerChecks examine what else scales a RayCluster, and the operator that carries it out.
-var scalerChecks = []check.Check{
-	check.New("sidecar-beside-us", raydemand.Warning, clusters(sidecarBesideUs),
-		"Ray's own autoscaler runs in the head pod. Both would write replicas, so Heliostat stays in shadow mode and "+
-			"writes nothing"),
-	check.New("sidecar-missing", raydemand.Error, clusters(sidecarMissing),
-		"the head pod is older than the field and has no autoscaler, so nothing scales the cluster until the pod is "+
-			"replaced"),
-	check.New("sidecar-left-over", raydemand.Warning, clusters(sidecarLeftOver),
-		"the sidecar keeps scaling until the head pod is replaced, while the operator already deletes surplus pods "+
-			"of its own choice"),
-	check.New("autoscaler-version-differs", raydemand.Error, clusters(autoscalerVersionDiffers),
-		"the field and the head's variable RAY_enable_autoscaler_v2 contradict each other: the GCS and the sidecar "+
-			"run different versions or, without in-tree autoscaling, the operator refuses the spec"),
-	check.New("surplus-deleted-at-random", raydemand.Info, clusters(surplusDeletedAtRandom),
-		"without in-tree autoscaling, when replicas is lowered and no pods are named, the operator chooses which "+
-			"pods to delete, busy or not. Heliostat, which names them, does not scale this cluster "+
-			"(docs/reference/facts.md#operator-surplus)"),
-	check.New("queued-by-kueue", raydemand.Info, clusters(queuedByKueue),
-		"Kueue queues it, and it is not elastic: any change of replicas makes Kueue restart the whole RayCluster, "+
-			"also the head, so Heliostat never patches it, whatever its mode"),
-	check.New("elastic-queued-by-kueue", raydemand.Warning, clusters(elasticQueuedByKueue),
-		"Kueue queues it as an elastic one, but it gives no quota to further pods of a RayJob or RayService without "+
-			"in-tree autoscaling: they stay behind its gate for ever. Heliostat never patches it, whatever its mode"),
-	check.New("queued-groups-too-many", raydemand.Error, clusters(queuedGroupsTooMany),
-		"a Workload of Kueue 0.18 has at most 10 sets of pods, so the head and 9 worker groups; Kueue never admits it"),
-	check.New("flavor-not-selected", raydemand.Warning, clusters(flavorNotSelected),
-		"Kueue assigns one flavor to the group when it first admits it, also at 0 replicas, and the group never uses "+
-			"the quota of another"),
-	check.New("elastic-without-queue", raydemand.Warning, clusters(elasticWithoutQueue),
-		"for this annotation Kueue's webhook gives every pod the scheduling gate "+nodepool.ElasticGate+
-			", and without the label "+nodepool.QueueLabel+" nothing removes the gate, so no pod ever runs"),
-	check.New("replicas-two-writers", raydemand.Warning, clusters(replicasTwoWriters),
-		"unless this manager is set up to ignore them, it restores replicas, and the operator deletes workers "+
-			"of its own choice, busy ones too. The list of groups is atomic, so nobody can own a part of it"),
-	check.New("scaled-by-hpa", raydemand.Error, check.Inputs(scaledByHPA),
-		"it writes replicas by its own metric, against the autoscaler that follows Ray's demand"),
-	check.New("operator-concurrency", raydemand.Info, check.Inputs(operatorConcurrency),
-		"the operator reconciles one RayCluster at a time: while one of them grows by hundreds of pods, the others "+
-			"wait for minutes (kuberay #3909)"),
+var scalerChecks = []Check{
+	{"sidecar-beside-us", raydemand.Warning, clusters(sidecarBesideUs),
+		"Ray's own autoscaler runs in the head pod. Both would write replicas, so Heliostat stays in shadow mode and " +
+			"writes nothing"},
+	{"sidecar-missing", raydemand.Error, clusters(sidecarMissing),
+		"the head pod is older than the field and has no autoscaler, so nothing scales the cluster until the pod is " +
+			"replaced"},
+	{"sidecar-left-over", raydemand.Warning, clusters(sidecarLeftOver),
+		"the sidecar keeps scaling until the head pod is replaced, while the operator already deletes surplus pods " +
+			"of its own choice"},
+	{"autoscaler-version-differs", raydemand.Error, clusters(autoscalerVersionDiffers),
+		"the field and the head's variable RAY_enable_autoscaler_v2 contradict each other: the GCS and the sidecar " +
+			"run different versions or, without in-tree autoscaling, the operator refuses the spec"},
+	{"surplus-deleted-at-random", raydemand.Info, clusters(surplusDeletedAtRandom),
+		"without in-tree autoscaling, when replicas is lowered and no pods are named, the operator chooses which " +
+			"pods to delete, busy or not. Heliostat, which names them, does not scale this cluster " +
+			"(docs/reference/facts.md#operator-surplus)"},
+	{"queued-by-kueue", raydemand.Info, clusters(queuedByKueue),
+		"Kueue queues it, and it is not elastic: any change of replicas makes Kueue restart the whole RayCluster, " +
+			"also the head, so Heliostat never patches it, whatever its mode"},
+	{"elastic-queued-by-kueue", raydemand.Warning, clusters(elasticQueuedByKueue),
+		"Kueue queues it as an elastic one, but it gives no quota to further pods of a RayJob or RayService without " +
+			"in-tree autoscaling: they stay behind its gate for ever. Heliostat never patches it, whatever its mode"},
+	{"queued-groups-too-many", raydemand.Error, clusters(queuedGroupsTooMany),
+		"a Workload of Kueue 0.18 has at most 10 sets of pods, so the head and 9 worker groups; Kueue never admits it"},
+	{"flavor-not-selected", raydemand.Warning, clusters(flavorNotSelected),
+		"Kueue assigns one flavor to the group when it first admits it, also at 0 replicas, and the group never uses " +
+			"the quota of another"},
+	{"elastic-without-queue", raydemand.Warning, clusters(elasticWithoutQueue),
+		"for this annotation Kueue's webhook gives every pod the scheduling gate " + nodepool.ElasticGate +
+			", and without the label " + nodepool.QueueLabel + " nothing removes the gate, so no pod ever runs"},
+	{"replicas-two-writers", raydemand.Warning, clusters(replicasTwoWriters),
+		"unless this manager is set up to ignore them, it restores replicas, and the operator deletes workers " +
+			"of its own choice, busy ones too. The list of groups is atomic, so nobody can own a part of it"},
+	{"scaled-by-hpa", raydemand.Error, inputs(scaledByHPA),
+		"it writes replicas by its own metric, against the autoscaler that follows Ray's demand"},
+	{"operator-concurrency", raydemand.Info, inputs(operatorConcurrency),
+		"the operator reconciles one RayCluster at a time: while one of them grows by hundreds of pods, the others " +
+			"wait for minutes (kuberay #3909)"},
 }
 
 // policyChecks examine what RayClusters keep ready, and what is asked for them.
-var policyChecks = []check.Check{
-	check.New(capacity.FindingUnreadable, raydemand.Error, policies(policyUnreadable),
-		"nothing is kept warm, suspended or deleted by it, and no other CapacityPolicy takes its place"),
-	check.New(capacity.FindingSuperseded, raydemand.Warning, policies(policySuperseded), "another policy counts"),
-	check.New("raycluster-absent", raydemand.Info, check.Inputs(rayClusterAbsent),
-		"the RayCluster is not among the objects: without it, this has no effect, and its groups and prices are not "+
-			"compared"),
-	check.New(capacity.FindingGroupUnknown, raydemand.Error, clusters(groupUnknown), "there is no such worker group"),
-	check.New(capacity.FindingNodesUnused, raydemand.Warning, clusters(warmNodesUnused), "no nodes are kept"),
-	check.New(capacity.FindingNodesLeft, raydemand.Warning, check.Inputs(warmNodesLeft),
-		"Heliostat made it while it ran with --warm-nodes, and does not now: nothing changes or removes it, and the "+
-			"nodes that it keeps cost money"),
+var policyChecks = []Check{
+	{capacity.FindingUnreadable, raydemand.Error, policies(policyUnreadable),
+		"nothing is kept warm, suspended or deleted by it, and no other CapacityPolicy takes its place"},
+	{capacity.FindingSuperseded, raydemand.Warning, policies(policySuperseded), "another policy counts"},
+	{"raycluster-absent", raydemand.Info, inputs(rayClusterAbsent),
+		"the RayCluster is not among the objects: without it, this has no effect, and its groups and prices are not " +
+			"compared"},
+	{capacity.FindingGroupUnknown, raydemand.Error, clusters(groupUnknown), "there is no such worker group"},
+	{capacity.FindingNodesUnused, raydemand.Warning, clusters(warmNodesUnused), "no nodes are kept"},
+	{capacity.FindingNodesLeft, raydemand.Warning, inputs(warmNodesLeft),
+		"Heliostat made it while it ran with --warm-nodes, and does not now: nothing changes or removes it, and the " +
+			"nodes that it keeps cost money"},
 }
 
 // rightChecks examine what the reader may see, and what it could not read.
-var rightChecks = []check.Check{
-	check.New("nodes-forbidden", raydemand.Warning, check.Inputs(nodesForbidden),
-		"without nodes it is unknown which GPUs there are, whether the pods of a group fit anywhere, and whether a "+
-			"worker's node is lost"),
-	check.New("list-forbidden", raydemand.Info, check.Inputs(listForbidden),
-		"checks that need these objects did not run"),
-	check.New("object-unreadable", raydemand.Warning, check.Inputs(objectUnreadable),
-		"the rest is examined as if this were not there"),
+var rightChecks = []Check{
+	{"nodes-forbidden", raydemand.Warning, inputs(nodesForbidden),
+		"without nodes it is unknown which GPUs there are, whether the pods of a group fit anywhere, and whether a " +
+			"worker's node is lost"},
+	{"list-forbidden", raydemand.Info, inputs(listForbidden),
+		"checks that need these objects did not run"},
+	{"object-unreadable", raydemand.Warning, inputs(objectUnreadable),
+		"the rest is examined as if this were not there"},
 }
 
 // securityChecks examine which container sees which GPU.
-var securityChecks = []check.Check{
-	check.New("gpus-visible", raydemand.Warning, check.Groups(gpusVisible),
-		"the group requests no GPU and fits on a node with GPUs: an image that sets NVIDIA_VISIBLE_DEVICES=all sees "+
-			"and uses all of them without the scheduler, and delays every change of the MIG layout"),
-	check.New("gpu-visible-all", raydemand.Warning, check.Groups(gpuVisibleAll),
-		"the variable overrides the device plugin: the container sees every GPU of the node, also those of other pods"),
-	check.New("gpu-privileged", raydemand.Warning, check.Groups(gpuPrivileged),
-		"a privileged container sees all devices of the node, whatever GPUs it was given, and can use those of other "+
-			"pods"),
+var securityChecks = []Check{
+	{"gpus-visible", raydemand.Warning, groups(gpusVisible),
+		"the group requests no GPU and fits on a node with GPUs: an image that sets NVIDIA_VISIBLE_DEVICES=all sees " +
+			"and uses all of them without the scheduler, and delays every change of the MIG layout"},
+	{"gpu-visible-all", raydemand.Warning, groups(gpuVisibleAll),
+		"the variable overrides the device plugin: the container sees every GPU of the node, also those of other pods"},
+	{"gpu-privileged", raydemand.Warning, groups(gpuPrivileged),
+		"a privileged container sees all devices of the node, whatever GPUs it was given, and can use those of other " +
+			"pods"},
+}
+
+// nodeChecks examine nodes, and whether the pods of groups fit on them.
+var nodeChecks = []Check{
+	{string(sharing.DevicesMissing), raydemand.Error, nodeProblem(allocatable, restartPlugin),
+		"a device that the plugin has dropped stays away until the plugin restarts, even if its cause is gone"},
+	{string(sharing.NothingAnnounced), raydemand.Error, nodeProblem(allocatable, showPlugin),
+		"no pod that requests a GPU fits there"},
+	{string(sharing.NoDevicePlugin), raydemand.Info, nodeProblem(nodeLabels, deployPlugin),
+		"pods that request a GPU resource do not fit there"},
+	{string(sharing.ForVirtualMachines), raydemand.Info, nodeProblem(workloadLabel, deployForContainers),
+		"pods that request a GPU resource do not fit there"},
+	{string(sharing.MIGChanging), raydemand.Warning, nodeProblem(migStateLabel, showMIGManager),
+		"until the change is done, do not trust what the node announces of its GPUs"},
+	{string(sharing.MIGInvalid), raydemand.Error, nodeProblem(productLabel, applyEvenLayout),
+		"under the single strategy all cards need one common profile; the node announces nothing"},
+	{string(sharing.ProfileMismatch), raydemand.Info, nodeProblem(nodeLabels, restartFeatureDiscovery),
+		"feature discovery and device plugin are of different releases; Heliostat uses the resource"},
+	{string(sharing.ProfileUnknown), raydemand.Warning, nodeProblem(allocatable, restartPlugin),
+		"the card has no such profile, so it is unknown what a unit is, and requests for memory, compute or isolation "+
+			"do not use it"},
+	{string(sharing.TooManyUnits), raydemand.Error, nodeProblem(allocatable, restartPlugin),
+		"a resource is left over from before the cards were partitioned: pods are scheduled there and find no device"},
+	{string(sharing.MemoryOvercommitted), raydemand.Warning, nodeProblem(wholeNode, editHAMi),
+		"workers that use all memory they were given fail with out-of-memory errors"},
+	{string(sharing.MemoryBelowProduct), raydemand.Warning, nodeProblem(nodeLabels, showMemory),
+		"it is unknown what separates a unit from the rest of the card, so requests for memory, compute or isolation "+
+			"do not use the node"},
+	{string(sharing.UnitUnknown), raydemand.Warning, nodeProblem(allocatable, showFactor),
+		"requests for an amount of GPU memory do not use the node"},
+	{string(sharing.MemoryMissing), raydemand.Error, nodeProblem(allocatable, restartVolcanoPlugin),
+		"a request for memory never fits"},
+	{string(sharing.SharingUnlabelled), raydemand.Warning, nodeProblem(allocatable, labelSharing),
+		"it is unknown what a pod gets of a card, so requests for memory, compute or isolation do not use the node"},
+	{string(sharing.RegisterUnreadable), raydemand.Error, nodeProblem(annotations, restartRegister),
+		"what the cards have is unknown: HAMi's scheduler takes none from such an annotation, so that the node "+
+			"counts as one without cards; with Volcano, requests for memory do not use the node, and other pods "+
+			"are tried"},
+	{string(sharing.RegisterContradicted), raydemand.Warning, nodeProblem(hamiRegister, removeRegister),
+		"two device plugins hand out the same cards, or a unit is a card and not the share that the register says"},
+	{string(sharing.SharesUncounted), raydemand.Info, nodeProblem(annotations, showAscend),
+		"pods that request a whole card, or more of one than a share, may stay pending"},
+	{string(sharing.AgentSilent), raydemand.Error, nodeProblem(wholeNode, restartHAMi),
+		"the scheduler treats the node's devices as gone"},
+	{string(sharing.AgentOutdated), raydemand.Warning, nodeProblem(agentsMessage, showAgent),
+		"Heliostat plans with the layout and health of the cards as if there were no agent"},
+	{string(sharing.DeviceUnhealthy), raydemand.Error, nodeProblem(wholeNode, cordon),
+		"no share of the card is allocated"},
+	{string(sharing.DeviceCordoned), raydemand.Info, nodeProblem(hamiCordon, uncordonCard),
+		"no new pod gets a part of the card"},
+	{string(sharing.ConditionBad), raydemand.Error, nodeProblem(conditions, cordon),
+		"the agent that monitors the hardware reports that work there fails"},
+	{string(sharing.NotReady), raydemand.Warning, nodeProblem(conditions, describeNode),
+		"no pod is scheduled there, and the pods on it may be lost"},
+	{string(sharing.LabelUnreadable), raydemand.Warning, nodeProblem(nodeLabels, showLabels),
+		"what the label should say is unknown"},
+	{string(sharing.AmountUnreadable), raydemand.Error, nodeProblem(allocatable, showAmounts),
+		"pods that request it cannot be scheduled by it, and plans treat it as not announced"},
+	{string(sharing.ResourceNotKnown), raydemand.Warning, nodeProblem(allocatable, showResources),
+		"the name looks like that of a GPU and is in no table, so it is unknown what a unit is"},
+	{string(sharing.ResourceForeign), raydemand.Info, nodeProblem(allocatable, showResources),
+		"the vendor has other devices too, such as network cards, so it counts as no GPU"},
+	{string(sharing.AmountsAlternative), raydemand.Info, nodeProblem(allocatable, showAllocations),
+		"which mix of profiles still fits is for its scheduler to say; Heliostat counts each profile alone"},
+	{string(sharing.NamesContradict), raydemand.Warning, nodeProblem(allocatable, showNames),
+		"it is unknown what a pod gets of a card, so requests for memory, compute or isolation do not use the node"},
+	{"gpu-nodes-cordoned", raydemand.Error, inputs(gpuNodesCordoned),
+		"no pod that requests a GPU can be scheduled, however many are launched"},
+	{"gpu-driver-upgrading", raydemand.Warning, nodes(gpuDriverUpgrading),
+		"the node's GPUs come and go while its driver is updated, so a capacity of 0 means nothing"},
+	{"gpu-driver-upgrade-failed", raydemand.Error, nodes(gpuDriverUpgradeFailed),
+		"the operator leaves the node cordoned until somebody fixes it"},
+	{"gpu-lost-after-upgrade", raydemand.Error, nodes(gpuLostAfterUpgrade),
+		"the driver is updated and no GPU came back: the device plugin has not found the new driver"},
+	{"toleration-missing", raydemand.Error, workers(tolerationMissing),
+		"the nodes on which the pods would fit repel them, so they stay pending, and a node autoscaler adds no node " +
+			"for them"},
+	{nodepool.GroupNoNode, raydemand.Warning, workers(groupNoNode),
+		"no known node, even if it were empty, could hold a pod of the group"},
+	{"node-maximum-below-ours", raydemand.Warning, workers(nodeMaximumBelowOurs),
+		"the node autoscaler stops before the group is at its maximum, and the remaining pods stay pending"},
+}
+
+// nodeAutoscalerChecks examine what removes nodes from under pods, and what keeps it from doing so.
+var nodeAutoscalerChecks = []Check{
+	{
+		"consolidation-unguarded",
+		raydemand.Warning,
+		nodePools(consolidationUnguarded),
+		"Karpenter evicts working pods to empty a node that is not full, about 0.1 s after its taint, which is too " +
+			"short to drain (docs/reference/facts.md#guards-of-node-autoscalers)",
+	},
+	{"expiry-unguarded", raydemand.Warning, nodePools(expiryUnguarded),
+		"at this age of a node Karpenter evicts its pods, working or not, without regard to disruption budgets"},
+	{"guard-time-limited", raydemand.Warning, nodePools(guardTimeLimited),
+		"when a node expires or drifts, Karpenter deletes guarded pods too, this long after"},
+	{
+		"disruption-taint-tolerated",
+		raydemand.Warning,
+		groups(disruptionTaintTolerated),
+		"Karpenter does not wait for a pod that tolerates its taint karpenter.sh/disrupted: it ends the machine " +
+			"under the pod, guarded or not, and the scheduler may place the replacement there",
+	},
+	{
+		"disruption-budget-blocks",
+		raydemand.Warning,
+		inputs(budgetBlocks),
+		"Kubernetes compares this with the scale of a RayCluster, which has no scale subresource, so the budget " +
+			"allows no eviction, whatever it says: drains, upgrades and consolidation wait for ever " +
+			"(docs/reference/facts.md#disruption-budgets-over-ray-pods)",
+	},
+	{"nodepool-unused", raydemand.Info, nodePools(nodePoolUnused),
+		"Karpenter adds no node of this NodePool for any of them"},
 }

@@ -4,13 +4,12 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func claimUncounted(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func claimUncounted(x *inventory.Inventory, g inventory.Group, report reporter) {
 	_, counted := g.Workers.Resources[raydemand.GPU]
 	if counted || g.DeclaresGPUs() || g.HasAccelerator() || g.RequestsGPU() {
 		return
@@ -21,7 +20,7 @@ func claimUncounted(x *inventory.Inventory, g inventory.Group, report check.Repo
 				continue
 			}
 			if devices, isGPU := claimedGPUs(x, g.Of.Namespace, claim); isGPU {
-				report(check.Occurrence{Object: g.Of, Path: used.Path(), Seen: "claim " + used.Text("name"),
+				report(occurrence{Object: g.Of, Path: used.Path(), Seen: "claim " + used.Text("name"),
 					Fix: declareGPUs(g, strconv.FormatInt(devices, 10)).Hint("as many as the claim gets")})
 				return
 			}

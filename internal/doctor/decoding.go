@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -15,19 +14,19 @@ import (
 
 // decoded reports what reading a RayCluster found under the code of the check: package kube knows what the operator and
 // `ray start` refuse. The codes are those of docs/reference/reasons.md.
-func decoded(fixOf func(*inventory.Object, raydemand.Finding) fix.Fix) check.Scope {
-	return check.Scope{Of: "RayClusters", Run: func(x *inventory.Inventory, code string, report check.Reporter) {
+func decoded(fixOf func(*inventory.Object, raydemand.Finding) fix.Fix) scope {
+	return func(x *inventory.Inventory, code string, report reporter) {
 		for _, o := range x.Clusters {
 			for _, f := range o.Cluster.Findings {
 				if f.Code == code && !hasOwnCheck(f) {
-					report(check.Occurrence{
+					report(occurrence{
 						Object: o, Field: fieldIn(o, f.Field), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
 						Fix: fixOf(o, f),
 					})
 				}
 			}
 		}
-	}}
+	}
 }
 
 // hasOwnCheck reports whether another check finds the same fault and has a patch for it.

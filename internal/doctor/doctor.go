@@ -2,9 +2,8 @@
 // matters and which command fixes it. It is pure: objects that package intake has read go in, findings come out. It
 // writes nothing and does not guess: if the objects do not prove a fault, there is no finding.
 //
-// checks.go lists the checks, except those of nodes, which package nodes lists. Their functions are in files by topic,
-// and depend on three packages: inventory, which holds the objects, fix, which writes the commands, and check, which
-// says what a check is.
+// checks.go lists the checks. Their functions are in files by topic, and depend on two packages: inventory, which holds
+// the objects, and fix, which writes the commands.
 package doctor
 
 import (
@@ -12,10 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
-	"heliostat.dev/heliostat/internal/doctor/refusal"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -25,9 +22,6 @@ type (
 	Input  = inventory.Input
 	Object = inventory.Object
 )
-
-// Skipped counts the objects of the input that no check examines, by kind.
-func Skipped(input Input) map[string]int { return refusal.Skipped(input.Objects) }
 
 // Finding is a fault, or something that you should know.
 type Finding struct {
@@ -52,8 +46,8 @@ const docsPage = "docs/reference/doctor.md#"
 
 // checked is an occurrence with the check that found it.
 type checked struct {
-	check.Occurrence
-	by check.Check
+	occurrence
+	by Check
 }
 
 // Examine runs every check. Findings are sorted by object, then by severity, code and field.
@@ -61,7 +55,7 @@ func Examine(input Input) []Finding {
 	x := inventory.New(input)
 	var all []checked
 	for _, by := range Checks() {
-		by.Scope.Run(x, by.Code, func(o check.Occurrence) { all = append(all, checked{o, by}) })
+		by.examine(x, by.Code, func(o occurrence) { all = append(all, checked{o, by}) })
 	}
 	all = withoutDuplicates(all)
 	fixes := make([]fix.OfCode, len(all))

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/intake"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -67,7 +66,7 @@ func codesOf(findings []doctor.Finding) []string {
 	return codes
 }
 
-func eachCode(t *testing.T, test func(t *testing.T, check check.Check)) {
+func eachCode(t *testing.T, test func(t *testing.T, check doctor.Check)) {
 	for _, check := range doctor.Checks() {
 		if !slices.Contains(unmanifested, check.Code) {
 			t.Run(check.Code, func(t *testing.T) { test(t, check) })
@@ -76,7 +75,7 @@ func eachCode(t *testing.T, test func(t *testing.T, check check.Check)) {
 }
 
 func TestEveryCheckFindsWhatItsManifestShows(t *testing.T) {
-	eachCode(t, func(t *testing.T, check check.Check) {
+	eachCode(t, func(t *testing.T, check doctor.Check) {
 		path := filepath.Join("testdata/shows", check.Code+".yaml")
 		object, field := heading(t, path, "object"), heading(t, path, "field")
 		findings := examine(t, objects(t, path))
@@ -85,7 +84,7 @@ func TestEveryCheckFindsWhatItsManifestShows(t *testing.T) {
 			t.Fatalf("want %s of %s at %s, got %+v", check.Code, object, field, findings)
 		}
 		switch f := findings[at]; {
-		case f.Severity != check.Severity || f.Why == "" || check.Why == "" || f.Docs != "docs/reference/doctor.md#"+check.Code:
+		case f.Severity != check.Severity || f.Why == "" || f.Docs != "docs/reference/doctor.md#"+check.Code:
 			t.Errorf("got %+v", f)
 		case f.Fix == "" || strings.HasPrefix(f.Fix, " "):
 			t.Errorf("no fix: %+v", f)
@@ -95,7 +94,7 @@ func TestEveryCheckFindsWhatItsManifestShows(t *testing.T) {
 
 // A false finding is worse than none: the corrected manifest has no finding at all.
 func TestCorrectManifestsHaveNoFindings(t *testing.T) {
-	eachCode(t, func(t *testing.T, check check.Check) {
+	eachCode(t, func(t *testing.T, check doctor.Check) {
 		for _, f := range examine(t, objects(t, filepath.Join("testdata/clean", check.Code+".yaml"))) {
 			t.Errorf("found %+v", f)
 		}

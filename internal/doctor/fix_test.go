@@ -13,7 +13,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
+	"heliostat.dev/heliostat/internal/doctor"
 )
 
 // shellArguments runs the command in a shell and returns the arguments that kubectl gets.
@@ -35,7 +35,7 @@ func jsonPatch(arguments []string) string {
 }
 
 func TestAShellCanReadEveryFix(t *testing.T) {
-	eachCode(t, func(t *testing.T, check check.Check) {
+	eachCode(t, func(t *testing.T, check doctor.Check) {
 		for _, f := range examine(t, objects(t, filepath.Join("testdata/shows", check.Code+".yaml"))) {
 			if words := shellArguments(t, f.Fix); strings.HasPrefix(f.Fix, "kubectl") && len(words) < 2 {
 				t.Errorf("%s: kubectl gets %q", f.Fix, words)
@@ -47,7 +47,7 @@ func TestAShellCanReadEveryFix(t *testing.T) {
 // A fix must remove its finding.
 func TestAFixRemovesItsFinding(t *testing.T) {
 	tried := 0
-	eachCode(t, func(t *testing.T, check check.Check) {
+	eachCode(t, func(t *testing.T, check doctor.Check) {
 		all := objects(t, filepath.Join("testdata/shows", check.Code+".yaml"))
 		for _, f := range examine(t, all) {
 			fixed, done := all, false

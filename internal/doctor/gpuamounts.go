@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -15,7 +14,7 @@ import (
 // The API server's rules for extended resources are in its ValidateContainerResources: whole numbers, and no request
 // that differs from the limit.
 
-func gpuAmountImpossible(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func gpuAmountImpossible(x *inventory.Inventory, g inventory.Group, report reporter) {
 	for _, f := range landing.CheckGPUs(x.Input.Reader, &g.Workers.Pod) {
 		if f.Code != landing.GPUAmountImpossible {
 			continue
@@ -24,13 +23,13 @@ func gpuAmountImpossible(x *inventory.Inventory, g inventory.Group, report check
 		if g.Has("template", "metadata", "labels", f.Field) {
 			at = g.Path("template", "metadata", "labels", f.Field)
 		}
-		report(check.Occurrence{Object: g.Of, Path: at, Seen: f.Seen, Why: f.Why, Fix: fix.Edit(g.Of, f.Fix)})
+		report(occurrence{Object: g.Of, Path: at, Seen: f.Seen, Why: f.Why, Fix: fix.Edit(g.Of, f.Fix)})
 	}
 }
 
 // gpuRequestInvalid reports what the rules of ACK's shared cards refuse and no other check examines: how memory is
 // spread over cards.
-func gpuRequestInvalid(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func gpuRequestInvalid(x *inventory.Inventory, g inventory.Group, report reporter) {
 	shape := &g.Workers.Pod
 	for _, f := range landing.CheckGPUs(x.Input.Reader, shape) {
 		if shape.CardsAsked <= 1 && !strings.HasPrefix(f.Field, "koordinator.sh/") {
@@ -41,7 +40,7 @@ func gpuRequestInvalid(x *inventory.Inventory, g inventory.Group, report check.R
 		if f.Code != landing.GPURequestInvalid || !whole {
 			continue
 		}
-		found := check.Occurrence{Object: g.Of, Path: limit.Path(), Seen: f.Seen, Why: f.Why,
+		found := occurrence{Object: g.Of, Path: limit.Path(), Seen: f.Seen, Why: f.Why,
 			Fix: fix.Edit(g.Of, f.Fix)}
 		if cards := shape.CardsAsked; f.Field == gpuinfo.AliyunMemory {
 			multiple := (units.Value() + cards - 1) / cards * cards
@@ -54,24 +53,24 @@ func gpuRequestInvalid(x *inventory.Inventory, g inventory.Group, report check.R
 	}
 }
 
-func gpuRequestsOnly(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
+func gpuRequestsOnly(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
 	if r.Request.Has() && !r.Limit.Has() {
 		report(ofField(r, r.Request, fix.Patch(r.Of, fix.Set(r.Of, r.Limit.Path(), r.Request.Raw()))))
 	}
 }
 
-func gpuLimitDiffers(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
+func gpuLimitDiffers(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
 	request, requested := inventory.Quantity(r.Request)
 	limit, limited := inventory.Quantity(r.Limit)
 	if requested && limited && request.Cmp(limit) != 0 {
-		report(check.Occurrence{
+		report(occurrence{
 			Object: r.Of, Path: r.Request.Path(), Seen: "request " + r.Request.String() + ", limit " + r.Limit.String(),
 			Fix: fix.Patch(r.Of, fix.Replace(r.Request.Path(), r.Limit.Raw())),
 		})
 	}
 }
 
-func gpuNotWhole(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
+func gpuNotWhole(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
 	limit, ok := inventory.Quantity(r.Limit)
 	if !ok || limit.Sign() >= 0 && limit.MilliValue()%1000 == 0 {
 		return
@@ -84,7 +83,7 @@ func gpuNotWhole(_ *inventory.Inventory, r inventory.GPURequest, report check.Re
 	report(ofField(r, r.Limit, replaceAmount(r, to)))
 }
 
-func gpuOutsideRayContainer(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
+func gpuOutsideRayContainer(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
 	limit, ok := inventory.Quantity(r.Limit)
 	if !ok || limit.Sign() <= 0 || r.OfRay() || !r.IsDevices() {
 		return
@@ -99,8 +98,8 @@ func gpuOutsideRayContainer(_ *inventory.Inventory, r inventory.GPURequest, repo
 }
 
 // ofField reports a field of a GPU request with its value.
-func ofField(r inventory.GPURequest, v fieldpath.Value, f fix.Fix) check.Occurrence {
-	return check.Occurrence{Object: r.Of, Path: v.Path(), Seen: v.String(), Fix: f}
+func ofField(r inventory.GPURequest, v fieldpath.Value, f fix.Fix) occurrence {
+	return occurrence{Object: r.Of, Path: v.Path(), Seen: v.String(), Fix: f}
 }
 
 // replaceAmount writes another amount as the limit, and as the request if there is one.

@@ -4,17 +4,16 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/gpuname"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
-func gpuTwoResources(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func gpuTwoResources(x *inventory.Inventory, g inventory.Group, report reporter) {
 	found := devicesOfRay(g)
-	isMIG := func(r inventory.GPURequest) bool { return strings.HasPrefix(r.Resource, gpuname.MIGPrefix) }
+	isMIG := func(r inventory.GPURequest) bool { return strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix) }
 	if len(found) < 2 || isMIG(found[0]) && isMIG(found[len(found)-1]) {
 		return // mig-two-profiles reports profiles
 	}
@@ -22,7 +21,7 @@ func gpuTwoResources(x *inventory.Inventory, g inventory.Group, report check.Rep
 	for i, r := range found {
 		names[i] = r.Resource
 	}
-	two := check.Occurrence{Object: g.Of, Path: g.RayContainer().Path("resources", "limits"),
+	two := occurrence{Object: g.Of, Path: g.RayContainer().Path("resources", "limits"),
 		Seen: strings.Join(names, ", ")}
 	keep, known := 0, true
 	if vendor(found[0]) != vendor(found[len(found)-1]) {
@@ -63,7 +62,7 @@ func vendor(r inventory.GPURequest) string {
 func onlyAnnounced(x *inventory.Inventory, found []inventory.GPURequest) (at int, only bool) {
 	at = -1
 	for i, r := range found {
-		if !slices.ContainsFunc(x.Nodes, func(n inventory.Node) bool { return n.GPUs.Units[r.Resource] > 0 }) {
+		if !slices.ContainsFunc(x.Nodes, func(n *inventory.Node) bool { return n.GPUs.Units[r.Resource] > 0 }) {
 			continue
 		}
 		if at >= 0 {
@@ -74,13 +73,13 @@ func onlyAnnounced(x *inventory.Inventory, found []inventory.GPURequest) (at int
 	return at, at >= 0
 }
 
-func gpuSlicesDiffer(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func gpuSlicesDiffer(x *inventory.Inventory, g inventory.Group, report reporter) {
 	if g.Workers.Pod.Claims || len(x.Nodes) == 0 {
 		return
 	}
 	for _, answer := range landing.SlicesOf(x.Input.Reader, &g.Workers.Pod, x.NodesFor(g)) {
 		if f, differ := answer.DifferFinding(); differ {
-			report(check.Occurrence{
+			report(occurrence{
 				Object: g.Of, Path: g.RayContainer().Path("resources", "limits", answer.Resource), Seen: f.Seen,
 				Why: f.Why, Fix: fix.Edit(g.Of, f.Fix),
 			})
@@ -90,18 +89,15 @@ func gpuSlicesDiffer(x *inventory.Inventory, g inventory.Group, report check.Rep
 
 // comparedWithNodes reports what package nodepool finds when it compares the GPUs of a worker group with those of the
 // nodes on which its pods fit. Plans have the same codes.
-func comparedWithNodes() check.Scope {
-	examine := func(x *inventory.Inventory, code string, report check.Reporter) {
-		for _, g := range x.Groups {
-			if g.Workers != nil && len(x.Nodes) > 0 && !g.Workers.Broken {
-				compareWithNodes(x, g, code, report)
-			}
+func comparedWithNodes(x *inventory.Inventory, code string, report reporter) {
+	for _, g := range x.Workers() {
+		if len(x.Nodes) > 0 && !g.Workers.Broken {
+			compareWithNodes(x, g, code, report)
 		}
 	}
-	return check.Scope{Of: "worker groups and nodes", Run: examine}
 }
 
-func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, report check.Reporter) {
+func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, report reporter) {
 	workers := *g.Workers
 	workers.Reported = nodepool.Reported(x.Input.Reader, &workers, x.NodesFor(g))
 	numbers := workers.NumGPUs(nodepool.RayGPUs{})
@@ -109,7 +105,7 @@ func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, re
 		if f.Code != code {
 			continue
 		}
-		found := check.Occurrence{Object: g.Of, Path: g.RayContainer().Path("resources", "limits"), Seen: f.Seen,
+		found := occurrence{Object: g.Of, Path: g.RayContainer().Path("resources", "limits"), Seen: f.Seen,
 			Why: f.Why, Fix: fix.Edit(g.Of, f.Fix)}
 		if comparesNodes(code) {
 			section, key, _ := strings.Cut(workers.GPUs.Field, ".")
@@ -124,10 +120,10 @@ func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, re
 
 // migInstancesSeveral reports pods with several MIG instances: by the nodes where they fit or, without any, by the
 // names of the resources. Of two profiles, another check has a patch.
-func migInstancesSeveral(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func migInstancesSeveral(x *inventory.Inventory, g inventory.Group, report reporter) {
 	group, profiles := *g.Workers, 0
 	for name, amount := range group.GPUs.Limits {
-		if amount > 0 && strings.HasPrefix(name, gpuname.MIGPrefix) {
+		if amount > 0 && strings.HasPrefix(name, gpuinfo.MIGPrefix) {
 			profiles++
 		}
 	}
@@ -135,7 +131,7 @@ func migInstancesSeveral(x *inventory.Inventory, g inventory.Group, report check
 		group.Reported = nodepool.Reported(x.Input.Reader, &group, x.NodesFor(g))
 	}
 	if f, several := group.MIGInstancesFinding(); several && profiles < 2 {
-		report(check.Occurrence{Object: g.Of, Path: g.RayContainer().Path("resources", "limits"), Seen: f.Seen,
+		report(occurrence{Object: g.Of, Path: g.RayContainer().Path("resources", "limits"), Seen: f.Seen,
 			Why: f.Why, Fix: fix.Edit(g.Of, f.Fix)})
 	}
 }

@@ -6,24 +6,23 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/gpuname"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func migNameMisspelt(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
-	if right := gpuname.MisspeltMIG(r.Resource); right != "" {
+func migNameMisspelt(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+	if right := misspeltMIG(r.Resource); right != "" {
 		report(ofName(r, rename(r, right)))
 	}
 }
 
 // migProfileUnknown compares a profile with the card that the group selects by a label, or else with all cards.
-func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
-	suffix, isMIG := strings.CutPrefix(r.Resource, gpuname.MIGPrefix)
+func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+	suffix, isMIG := strings.CutPrefix(r.Resource, gpuinfo.MIGPrefix)
 	if !isMIG {
 		return
 	}
@@ -40,22 +39,22 @@ func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report ch
 	}) {
 		return
 	}
-	example := "use a profile that nvidia-smi mig -lgip lists, for example " + gpuname.MIGPrefix + "1g.10gb"
+	example := "use a profile that nvidia-smi mig -lgip lists, for example " + gpuinfo.MIGPrefix + "1g.10gb"
 	found := ofName(r, fix.Edit(r.Of, example))
-	if nearest, ok := gpuname.NearestProfile(products, suffix); ok {
-		found.Fix = rename(r, gpuname.MIGPrefix+nearest)
+	if nearest, ok := nearestProfile(products, suffix); ok {
+		found.Fix = rename(r, gpuinfo.MIGPrefix+nearest)
 	}
 	found.More = which
 	report(found)
 }
 
-func migTwoProfiles(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func migTwoProfiles(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	for _, c := range g.Containers() {
 		var profiles []string
 		limits := c.Get("resources", "limits")
 		for _, name := range limits.Keys() {
 			q, ok := inventory.Quantity(limits.Get(name))
-			if ok && q.Sign() > 0 && strings.HasPrefix(name, gpuname.MIGPrefix) {
+			if ok && q.Sign() > 0 && strings.HasPrefix(name, gpuinfo.MIGPrefix) {
 				profiles = append(profiles, name)
 			}
 		}
@@ -66,18 +65,18 @@ func migTwoProfiles(_ *inventory.Inventory, g inventory.Group, report check.Repo
 		if request := c.Get("resources", "requests", profiles[1]); request.Has() {
 			operations = append(operations, fix.Remove(request.Path()))
 		}
-		report(check.Occurrence{Object: g.Of, Path: limits.Path(), Seen: strings.Join(profiles, ", "),
+		report(occurrence{Object: g.Of, Path: limits.Path(), Seen: strings.Join(profiles, ", "),
 			Fix: fix.Patch(g.Of, operations...).Hint("or give each profile its own group")})
 	}
 }
 
 // migStrategy examines profiles that are requested by name, if nodes have MIG cards and announce no profile by its
 // name.
-func migStrategy(x *inventory.Inventory, report check.Reporter) {
+func migStrategy(x *inventory.Inventory, report reporter) {
 	byName := map[string]*inventory.Node{}
 	for _, g := range x.Groups {
 		for _, r := range g.GPURequests() {
-			if !strings.HasPrefix(r.Resource, gpuname.MIGPrefix) {
+			if !strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix) {
 				continue
 			}
 			node, known := byName[r.Resource]
@@ -89,7 +88,7 @@ func migStrategy(x *inventory.Inventory, report check.Reporter) {
 				continue
 			}
 			strategy := node.Node.GPUs.Labels[strategyLabel]
-			report(check.Occurrence{
+			report(occurrence{
 				Object: r.Of, Path: r.Field().Path(),
 				Seen: fmt.Sprintf("%s, and %s=%s on node %s", r.Resource, strategyLabel, strategy, node.Name),
 				Fix: fix.Run(mixedStrategy).Hint("with the GPU operator; " +
@@ -108,30 +107,30 @@ const (
 // otherStrategy returns the first node whose strategy does not announce the name, or nil if another node announces it,
 // or may.
 func otherStrategy(x *inventory.Inventory, name string) (first *inventory.Node) {
-	for i := range x.Nodes {
-		gpus := x.Nodes[i].Node.GPUs
+	for _, n := range x.Nodes {
+		gpus := n.Node.GPUs
 		strategy := gpus.Labels[strategyLabel]
 		announced := gpus.Capacity[name] > 0 || gpus.Allocatable[name] > 0 || gpus.Labels[name+".count"] != ""
 		switch {
 		case announced || strategy == "mixed":
 			return nil
 		case first == nil && (strategy == "none" || strategy == "single"):
-			first = &x.Nodes[i]
+			first = n
 		}
 	}
 	return first
 }
 
-func gpuResourceUnknown(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
+func gpuResourceUnknown(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
 	_, err := r.Lookup()
 	_, shares := countedShares[r.Resource]
-	isMIG := gpuname.MisspeltMIG(r.Resource) != "" || strings.HasPrefix(r.Resource, gpuname.MIGPrefix)
+	isMIG := misspeltMIG(r.Resource) != "" || strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix)
 	if !errors.Is(err, gpuinfo.ErrUnknownResource) || isMIG || shares {
 		return
 	}
 	hint := "correct the name, or declare what it is to doctor, nodepools and serve: --resource "
 	found := ofName(r, fix.Edit(r.Of, hint+fix.Quote(r.Resource)+"=KIND"))
-	if vendor, isLabel := gpuname.LabelOfNodes(r.Resource); isLabel {
+	if vendor, isLabel := labelOfNodes(r.Resource); isLabel {
 		found.Severity = raydemand.Error
 		found.Why = "it is a label that describes the GPUs of a node, and no resource: no node announces it, so the " +
 			"pods stay pending"
@@ -141,8 +140,8 @@ func gpuResourceUnknown(_ *inventory.Inventory, r inventory.GPURequest, report c
 }
 
 // ofName reports the name of a requested resource.
-func ofName(r inventory.GPURequest, f fix.Fix) check.Occurrence {
-	return check.Occurrence{Object: r.Of, Path: r.Field().Path(), Seen: r.Resource, Fix: f}
+func ofName(r inventory.GPURequest, f fix.Fix) occurrence {
+	return occurrence{Object: r.Of, Path: r.Field().Path(), Seen: r.Resource, Fix: f}
 }
 
 // rename gives the resource another name, in limits and requests.
@@ -155,4 +154,50 @@ func rename(r inventory.GPURequest, to string) fix.Fix {
 		operations = append(operations, fix.Move(r.Request.Path(), r.Request.Path().Parent().Key(to)))
 	}
 	return fix.Patch(r.Of, operations...)
+}
+
+// misspeltMIG returns what a MIG name without its hyphen means; an article on AKS spells it so. It returns nothing for
+// other names.
+func misspeltMIG(name string) string {
+	profile, misspelt := strings.CutPrefix(name, "nvidia.com/mig")
+	if !misspelt || strings.HasPrefix(profile, "-") {
+		return ""
+	}
+	if _, err := (gpuinfo.Names{}).Resource(gpuinfo.MIGPrefix + profile); err != nil {
+		return ""
+	}
+	return gpuinfo.MIGPrefix + profile
+}
+
+// nearestProfile returns the plain profile with the most similar name and as many compute slices.
+func nearestProfile(products []gpuinfo.Product, suffix string) (string, bool) {
+	const otherSlices = 10 // more than any two names differ
+	best, least := "", -1
+	for _, product := range products {
+		for _, profile := range product.Profiles {
+			if !profile.Plain() {
+				continue
+			}
+			distance := typo.Distance(suffix, profile.Name)
+			if suffix[:min(len(suffix), 1)] != profile.Name[:1] {
+				distance += otherSlices
+			}
+			if least < 0 || distance < least || distance == least && profile.Name < best {
+				best, least = profile.Name, distance
+			}
+		}
+	}
+	return best, least >= 0 && least < otherSlices
+}
+
+// labelOfNodes reports whether the name is that of a label which AMD's node labeller or NVIDIA's feature discovery
+// writes, and returns its domain.
+func labelOfNodes(name string) (domain string, is bool) {
+	domain, label, _ := strings.Cut(name, "/gpu.")
+	labels := map[string][]string{
+		"amd.com": {"cu-count", "device-id", "driver-version", "family", "product-name", "simd-count", "vram"},
+		"nvidia.com": {"compute.major", "compute.minor", "count", "family", "machine", "memory", "mode", "present",
+			"product", "replicas", "sharing-strategy"},
+	}
+	return domain, slices.Contains(labels[domain], label)
 }

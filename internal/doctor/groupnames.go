@@ -5,13 +5,12 @@ import (
 	"regexp"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-func groupDuplicate(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func groupDuplicate(_ *inventory.Inventory, o *inventory.Object, report reporter) {
 	names := map[string]int{}
 	for _, g := range inventory.GroupsOf(o, gpuinfo.Names{}) {
 		if g.Workers == nil || g.Name == "" {
@@ -26,7 +25,7 @@ func groupDuplicate(_ *inventory.Inventory, o *inventory.Object, report check.Re
 // suitableName matches a DNS subdomain, as the names of pods must be.
 var suitableName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 
-func groupNameUnsuitable(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func groupNameUnsuitable(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	if g.Name != "" && (!suitableName.MatchString(g.Name) || len(g.Name) > 63) {
 		report(renameGroup(g, suitable(g.Name)))
 	}
@@ -44,13 +43,13 @@ func suitable(name string) string {
 	return name
 }
 
-func groupNameHeadgroup(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func groupNameHeadgroup(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	if g.Name == "headgroup" {
 		report(renameGroup(g, "workers"))
 	}
 }
 
-func renameGroup(g inventory.Group, to string) check.Occurrence {
+func renameGroup(g inventory.Group, to string) occurrence {
 	at := g.Path("groupName")
-	return check.Occurrence{Object: g.Of, Path: at, Seen: g.Name, Fix: fix.Patch(g.Of, fix.Replace(at, to))}
+	return occurrence{Object: g.Of, Path: at, Seen: g.Name, Fix: fix.Patch(g.Of, fix.Replace(at, to))}
 }

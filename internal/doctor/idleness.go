@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -11,40 +10,38 @@ import (
 const defaultIdleTimeout = 60
 
 // idleTimeouts reports the fields idleTimeoutSeconds of RayClusters and their worker groups that are wrong.
-func idleTimeouts(wrong func(seconds int64) bool) check.Scope {
-	return check.Scope{Of: "idle timeouts", Run: func(x *inventory.Inventory, _ string, report check.Reporter) {
+func idleTimeouts(wrong func(seconds int64) bool) scope {
+	return func(x *inventory.Inventory, _ string, report reporter) {
 		examine := func(o *inventory.Object, v fieldpath.Value) {
 			if n, ok := v.Whole(); ok && wrong(n) {
-				report(check.Occurrence{Object: o, Path: v.Path(), Seen: v.String(),
+				report(occurrence{Object: o, Path: v.Path(), Seen: v.String(),
 					Fix: fix.Patch(o, fix.Replace(v.Path(), defaultIdleTimeout))})
 			}
 		}
 		for _, o := range x.Clusters {
 			examine(o, o.RaySpec().Get("autoscalerOptions", "idleTimeoutSeconds"))
 		}
-		for _, g := range x.Groups {
-			if g.Workers != nil {
-				examine(g.Of, g.Get("idleTimeoutSeconds"))
-			}
+		for _, g := range x.Workers() {
+			examine(g.Of, g.Get("idleTimeoutSeconds"))
 		}
-	}}
+	}
 }
 
-func idleTimeoutRefused(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func idleTimeoutRefused(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	v := g.Get("idleTimeoutSeconds")
 	if v.Has() && !g.Of.UsesAutoscalerV2() && !g.Of.Accepted() {
 		version := g.Of.RaySpec().Path("autoscalerOptions", "version")
-		report(check.Occurrence{
+		report(occurrence{
 			Object: g.Of, Path: v.Path(), Seen: v.String(), Fix: fix.Patch(g.Of, fix.Set(g.Of, version, "v2")),
 		})
 	}
 }
 
-func restartPolicy(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func restartPolicy(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	v := g.Template().Get("restartPolicy")
 	inField := g.Of.RaySpec().Text("autoscalerOptions", "version") == "v2"
 	if g.Of.UsesAutoscalerV2() && v.Has() && v.Text() != "Never" && (g.Of.Cluster.InTreeAutoscaling || inField) {
-		report(check.Occurrence{
+		report(occurrence{
 			Object: g.Of, Path: v.Path(), Seen: v.String(), Fix: fix.Patch(g.Of, fix.Replace(v.Path(), "Never")),
 		})
 	}

@@ -7,16 +7,14 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/gpuname"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func gpuUncounted(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func gpuUncounted(x *inventory.Inventory, g inventory.Group, report reporter) {
 	resources := g.Workers.Resources
 	if _, counted := resources[raydemand.GPU]; counted || len(resources) == 0 || g.HasAccelerator() {
 		return
@@ -26,7 +24,7 @@ func gpuUncounted(x *inventory.Inventory, g inventory.Group, report check.Report
 	if problem != "" || count <= 0 || coresAlone {
 		return
 	}
-	found := check.Occurrence{Object: g.Of, Path: g.Path("rayStartParams", "num-gpus"),
+	found := occurrence{Object: g.Of, Path: g.Path("rayStartParams", "num-gpus"),
 		Seen: names[0] + ": " + g.RayContainer().Get("resources", "limits", names[0]).String(),
 		Fix:  declareGPUs(g, count.String())}
 	if share := g.Workers.Pod.Share; share != nil && !g.RequestsGPU() {
@@ -45,7 +43,7 @@ func declareGPUs(g inventory.Group, count string) fix.Fix {
 	return fix.Patch(g.Of, fix.Set(g.Of, at, count))
 }
 
-func rayAutoscalerDiffers(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func rayAutoscalerDiffers(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	image := g.Of.RaySpec().Text("autoscalerOptions", "image")
 	if !g.Of.Cluster.InTreeAutoscaling || strings.Contains(image, "heliostat") || g.DeclaresGPUs() ||
 		g.Workers.Resources[raydemand.GPU] == 0 {
@@ -57,22 +55,22 @@ func rayAutoscalerDiffers(_ *inventory.Inventory, g inventory.Group, report chec
 		q, _ := inventory.Quantity(limits.Get(name))
 		return strings.HasSuffix(name, "gpu") && !q.IsZero()
 	})
-	at := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, gpuname.MIGPrefix) })
+	at := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, gpuinfo.MIGPrefix) })
 	if at < 0 || counted {
 		return
 	}
 	v := limits.Get(names[at])
-	report(check.Occurrence{
+	report(occurrence{
 		Object: g.Of, Path: v.Path(), Seen: v.String(),
 		Fix: declareGPUs(g, g.Workers.Resources[raydemand.GPU].String()),
 	})
 }
 
-func numGPUsDiffers(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func numGPUsDiffers(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	declared, at, ok := g.DeclaredGPUs()
 	name, derived := g.WholeGPUs()
 	if ok && name != "" && declared >= 0 && declared != derived {
-		report(check.Occurrence{
+		report(occurrence{
 			Object: g.Of, Path: at, Seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
 			Fix: fix.Patch(g.Of, fix.Replace(at, strconv.FormatInt(derived, 10))),
 		})
@@ -82,7 +80,7 @@ func numGPUsDiffers(_ *inventory.Inventory, g inventory.Group, report check.Repo
 // startedWith finds num-gpus in the command that a pod was started with.
 var startedWith = regexp.MustCompile(`--num-gpus=(\d+)`)
 
-func numGPUsRunningDiffers(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func numGPUsRunningDiffers(x *inventory.Inventory, g inventory.Group, report reporter) {
 	now, known := g.Workers.Resources[raydemand.GPU]
 	if !known {
 		return
@@ -95,7 +93,7 @@ func numGPUsRunningDiffers(x *inventory.Inventory, g inventory.Group, report che
 		command, _ := inventory.Env(container, "KUBERAY_GEN_RAY_START_CMD")
 		then := startedWith.FindStringSubmatch(command.Text())
 		if then != nil && then[1] != now.String() {
-			report(check.Occurrence{
+			report(occurrence{
 				Object: pod, Field: "spec.containers[0].env.KUBERAY_GEN_RAY_START_CMD",
 				Seen: "--num-gpus=" + then[1] + ", and " + now.String() + " in the spec",
 				Fix:  fix.Run(fix.Kubectl(pod, "delete")).Hint("when it is idle; the operator creates a new one"),
@@ -104,7 +102,7 @@ func numGPUsRunningDiffers(x *inventory.Inventory, g inventory.Group, report che
 	}
 }
 
-func headGPU(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func headGPU(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	for _, r := range g.GPURequests() {
 		if q, ok := inventory.Quantity(r.Limit); ok && q.Sign() > 0 && r.IsDevices() && len(g.Of.Cluster.Groups) > 0 {
 			patch := fix.Patch(r.Of, removeRequest(r)...)
@@ -114,7 +112,7 @@ func headGPU(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	}
 	declared, at, ok := g.DeclaredGPUs()
 	if name, _ := g.WholeGPUs(); ok && declared > 0 && name == "" {
-		report(check.Occurrence{Object: g.Of, Path: at, Seen: fmt.Sprint(declared), More: "and its pod has none",
+		report(occurrence{Object: g.Of, Path: at, Seen: fmt.Sprint(declared), More: "and its pod has none",
 			Fix: fix.Patch(g.Of, fix.Replace(at, "0"))})
 	}
 }

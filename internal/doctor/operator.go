@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -17,7 +16,7 @@ const manyClusters = 10
 
 const concurrencyFlag = "reconcile-concurrency"
 
-func operatorConcurrency(x *inventory.Inventory, report check.Reporter) {
+func operatorConcurrency(x *inventory.Inventory, report reporter) {
 	for _, o := range x.ByKind["Deployment"] {
 		container, found := o.Container("kuberay/operator")
 		words := o.Arguments("kuberay/operator")
@@ -29,7 +28,7 @@ func operatorConcurrency(x *inventory.Inventory, report check.Reporter) {
 		if i := slices.IndexFunc(args.Items(), isConcurrency); i >= 0 {
 			change = fix.Replace(args.Path().Index(i), "--"+concurrencyFlag+"=4")
 		}
-		report(check.Occurrence{Object: o, Path: args.Path(), Fix: fix.Patch(o, change),
+		report(occurrence{Object: o, Path: args.Path(), Fix: fix.Patch(o, change),
 			Seen: fmt.Sprintf("concurrency %d, %d RayClusters", concurrency(words), len(x.Clusters))})
 	}
 }

@@ -3,7 +3,6 @@ package doctor
 import (
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -11,30 +10,19 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// policies examines each CapacityPolicy.
-func policies(examine func(*inventory.Inventory, *inventory.Object, check.Reporter)) check.Scope {
-	return check.Scope{Of: "CapacityPolicies", Run: func(x *inventory.Inventory, _ string, report check.Reporter) {
-		for _, o := range x.ByKind["CapacityPolicy"] {
-			if o.Policy != nil {
-				examine(x, o, report)
-			}
-		}
-	}}
-}
-
 // policyUnreadable reports what serve reports about the same object.
-func policyUnreadable(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
-	if o.Policy != nil && o.PolicyFault == nil && o.RayCluster == "" {
-		report(check.Occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(),
+func policyUnreadable(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+	if o.PolicyFault == nil && o.RayCluster == "" {
+		report(occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(),
 			Why: "it is for no RayCluster, so it has no effect",
 			Fix: fix.Edit(o, "write the name of a RayCluster of the namespace")})
 	}
 	if f := o.PolicyFault; f != nil {
-		report(check.Occurrence{Object: o, Field: f.Field, Seen: f.Seen, Why: f.Why, Fix: fix.Edit(o, f.Fix)})
+		report(occurrence{Object: o, Field: f.Field, Seen: f.Seen, Why: f.Why, Fix: fix.Edit(o, f.Fix)})
 	}
 }
 
-func policySuperseded(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func policySuperseded(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	counts := countingPolicy(x, o.Namespace, o.RayCluster)
 	if o.RayCluster == "" || counts.holder != nil && counts.holder.String() == o.String() {
 		return // it is for nothing, or given twice
@@ -43,7 +31,7 @@ func policySuperseded(x *inventory.Inventory, o *inventory.Object, report check.
 		return
 	}
 	f := capacity.SupersededBy(o.String(), counts.written)
-	report(check.Occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(), Seen: o.RayCluster, Why: f.Why,
+	report(occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(), Seen: o.RayCluster, Why: f.Why,
 		Fix: fix.Run(fix.Kubectl(o, "delete")).Hint("or delete the other one")})
 }
 
@@ -69,14 +57,14 @@ func countingPolicy(x *inventory.Inventory, namespace, name string) (counts coun
 		annotated, counts.holder = cluster.Cluster.Policy, cluster
 	}
 	var objects []*capacity.Object
-	for _, o := range x.ByKind["CapacityPolicy"] {
-		if o.Policy != nil && o.Namespace == namespace && o.RayCluster == name {
+	for _, o := range x.Policies() {
+		if o.Namespace == namespace && o.RayCluster == name {
 			objects = append(objects, o.Policy)
 		}
 	}
 	counts.written = capacity.Choose(annotated, objects)
-	for _, o := range x.ByKind["CapacityPolicy"] {
-		if o.Policy != nil && counts.written == &o.Policy.Written {
+	for _, o := range x.Policies() {
+		if counts.written == &o.Policy.Written {
 			counts.holder = o
 		}
 	}
@@ -93,7 +81,7 @@ func policyOf(x *inventory.Inventory, o *inventory.Object) (counting, bool) {
 }
 
 // groupUnknown reports what serve reports about entries of the policy that counts.
-func groupUnknown(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func groupUnknown(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	counts, found := policyOf(x, o)
 	if !found {
 		return
@@ -103,19 +91,19 @@ func groupUnknown(x *inventory.Inventory, o *inventory.Object, report check.Repo
 		return known
 	}
 	for _, f := range counts.written.GroupsUnknown(has) {
-		report(check.Occurrence{Object: counts.holder, Field: counts.field(f.Field), Seen: f.Seen, Why: f.Why,
+		report(occurrence{Object: counts.holder, Field: counts.field(f.Field), Seen: f.Seen, Why: f.Why,
 			Fix: fix.Edit(counts.holder, f.Fix)})
 	}
 }
 
 // warmNodesUnused reports policies that want nodes from a Heliostat that may not ask for any.
-func warmNodesUnused(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func warmNodesUnused(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	counts, found := policyOf(x, o)
 	if !found || len(counts.written.KeepWarmNodes) == 0 || !warmNodesOff(x) {
 		return
 	}
 	f := capacity.NodesUnused(counts.written.Source, capacity.NodesOff, capacity.NodesOn)
-	report(check.Occurrence{Object: counts.holder, Field: counts.field(f.Field), Why: f.Why,
+	report(occurrence{Object: counts.holder, Field: counts.field(f.Field), Why: f.Why,
 		Fix: fix.Edit(counts.holder, f.Fix)})
 }
 
@@ -130,7 +118,7 @@ func warmNodesOff(x *inventory.Inventory) bool {
 }
 
 // warmNodesLeft reports the CapacityBuffers of a Heliostat that does not ask for nodes any more.
-func warmNodesLeft(x *inventory.Inventory, report check.Reporter) {
+func warmNodesLeft(x *inventory.Inventory, report reporter) {
 	if !warmNodesOff(x) {
 		return
 	}
@@ -140,7 +128,7 @@ func warmNodesLeft(x *inventory.Inventory, report check.Reporter) {
 			continue
 		}
 		template := &inventory.Object{Kind: "PodTemplate", Namespace: o.Namespace, Name: o.Name}
-		report(check.Occurrence{Object: o, Path: by.Path(), Seen: by.Text(),
+		report(occurrence{Object: o, Path: by.Path(), Seen: by.Text(),
 			Fix: fix.Run(fix.Kubectl(o, "delete")).Then(fix.Kubectl(template, "delete")).
 				Hint("or serve with --warm-nodes again")})
 	}
@@ -148,14 +136,14 @@ func warmNodesLeft(x *inventory.Inventory, report check.Reporter) {
 
 // rayClusterAbsent reports what is for a RayCluster that is not among the objects. A file may leave it out, so it is a
 // hint.
-func rayClusterAbsent(x *inventory.Inventory, report check.Reporter) {
+func rayClusterAbsent(x *inventory.Inventory, report reporter) {
 	for i := range x.Input.Objects {
 		o := &x.Input.Objects[i]
 		if o.RayCluster == "" || x.RayClusterNamed(o.Namespace, o.RayCluster) != nil {
 			continue
 		}
 		of := &inventory.Object{Kind: "RayCluster", Namespace: o.Namespace, Name: o.RayCluster}
-		report(check.Occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(), Seen: o.RayCluster,
+		report(occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(), Seen: o.RayCluster,
 			Severity: raydemand.Info, More: nearbyCluster(x, o),
 			Fix: fix.Run(fix.Kubectl(of, "get")).Hint("if there is none, correct the name; the field is immutable, " +
 				"so delete the object and create it again")})

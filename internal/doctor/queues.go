@@ -3,7 +3,6 @@ package doctor
 import (
 	"fmt"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -23,7 +22,7 @@ const elasticHint = "that ends its work; or create it from your own manifest wit
 const mostQueuedGroups = 9
 
 // queuedByKueue reports queued objects that are not elastic. A manifest with the annotation will be, if it is created.
-func queuedByKueue(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func queuedByKueue(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	queue := o.Cluster.Queue
 	toCreate := !o.Root().Has("metadata", "uid") && elasticAnnotation(o).Text() == "true"
 	if queue.Queued() && !queue.Elastic && !toCreate && !x.HasQueuedParent(o) {
@@ -33,7 +32,7 @@ func queuedByKueue(x *inventory.Inventory, o *inventory.Object, report check.Rep
 
 // elasticQueuedByKueue reports elastic RayJobs and RayServices: for them Kueue makes further slices only if in-tree
 // autoscaling is on.
-func elasticQueuedByKueue(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func elasticQueuedByKueue(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	queue := o.Cluster.Queue
 	elastic := queue.Elastic || elasticAnnotation(o).Text() == "true"
 	part := o.Kind != "RayCluster" || queue.Parent.Kind != ""
@@ -42,10 +41,10 @@ func elasticQueuedByKueue(x *inventory.Inventory, o *inventory.Object, report ch
 	}
 }
 
-func queuedGroupsTooMany(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func queuedGroupsTooMany(_ *inventory.Inventory, o *inventory.Object, report reporter) {
 	groups := o.RaySpec().Get("workerGroupSpecs")
 	if n := len(o.RaySpec().Items("workerGroupSpecs")); o.Cluster.Queue.Queued() && n > mostQueuedGroups {
-		report(check.Occurrence{
+		report(occurrence{
 			Object: o, Path: groups.Path(), Seen: fmt.Sprintf("%d groups", n),
 			Fix: fix.Edit(o, fmt.Sprintf("remove or merge %d groups, or create it without the label %s",
 				n-mostQueuedGroups, nodepool.QueueLabel)),
@@ -59,9 +58,9 @@ func elasticAnnotation(o *inventory.Object) fieldpath.Value {
 
 // queued reports the label. Kueue forbids changes of the label on a running RayCluster, so the fix creates the object
 // again without the label.
-func queued(o *inventory.Object, hint string) check.Occurrence {
+func queued(o *inventory.Object, hint string) occurrence {
 	label := o.Root().Get("metadata", "labels", nodepool.QueueLabel)
-	found := check.Occurrence{Object: o, Path: label.Path(), Seen: label.String()}
+	found := occurrence{Object: o, Path: label.Path(), Seen: label.String()}
 	if o.Mode() == nodepool.Managed {
 		found.Severity = raydemand.Warning
 		found.Seen += ", and " + inventory.ModeAnnotation + " is managed"
@@ -81,7 +80,7 @@ func queued(o *inventory.Object, hint string) check.Occurrence {
 	return found
 }
 
-func elasticWithoutQueue(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func elasticWithoutQueue(_ *inventory.Inventory, o *inventory.Object, report reporter) {
 	annotation := elasticAnnotation(o)
 	if annotation.Text() != "true" || o.Cluster.Queue.Queued() || o.HasController() {
 		return
@@ -96,7 +95,7 @@ func elasticWithoutQueue(_ *inventory.Inventory, o *inventory.Object, report che
 		patch = patch.Then("kubectl delete pod -n " + fix.Quote(o.Namespace) +
 			" -l ray.io/cluster=" + fix.Quote(o.Name))
 	}
-	report(check.Occurrence{
+	report(occurrence{
 		Object: o, Path: annotation.Path(), Seen: "true, and no label " + nodepool.QueueLabel, Fix: patch,
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -16,17 +15,17 @@ import (
 
 // How the operator makes `ray start` is in docs/reference/facts.md#flags-of-ray-start.
 
-func resourcesNotParsed(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func resourcesNotParsed(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	v := g.Get("rayStartParams", "resources")
 	if g.Pods.GPUs.Unparsed && dropsAccelerator(g, v) {
-		report(check.Occurrence{Object: g.Of, Path: v.Path(), Seen: v.Text(), Fix: requote(g, v)})
+		report(occurrence{Object: g.Of, Path: v.Path(), Seen: v.Text(), Fix: requote(g, v)})
 	}
 }
 
-func resourcesQuoting(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func resourcesQuoting(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	v := g.Get("rayStartParams", "resources")
 	if _, readable := unquoted(v.Text()); readable && g.Pods.GPUs.Unparsed && !dropsAccelerator(g, v) {
-		report(check.Occurrence{Object: g.Of, Path: v.Path(), Seen: v.Text(), Fix: requote(g, v)})
+		report(occurrence{Object: g.Of, Path: v.Path(), Seen: v.Text(), Fix: requote(g, v)})
 	}
 }
 
@@ -95,19 +94,19 @@ func startableResources(g inventory.Group, v fieldpath.Value) (patch fix.Fix, ok
 	return patch, true
 }
 
-func resourceNameTaken(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func resourceNameTaken(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	for _, name := range g.Keys("resources") {
 		right, renamed := g.Workers.Renamed[name]
 		if !renamed || g.Has("resources", right) {
 			continue
 		}
 		from, to := g.Path("resources", name), g.Path("resources", right)
-		report(check.Occurrence{Object: g.Of, Path: from, Seen: name,
+		report(occurrence{Object: g.Of, Path: from, Seen: name,
 			Fix: fix.Patch(g.Of, fix.Move(from, to)).Hint("or rename it, if it is a resource of its own")})
 	}
 }
 
-func memoryLimitAbsent(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func memoryLimitAbsent(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	c := g.RayContainer()
 	declared := g.Has("rayStartParams", "memory") || g.HasResource("memory")
 	limited := c.Has("resources", "limits", "memory") || g.Template().Has("resources", "limits", "memory")
@@ -116,15 +115,15 @@ func memoryLimitAbsent(_ *inventory.Inventory, g inventory.Group, report check.R
 	}
 	limit, request := c.Path("resources", "limits", "memory"), c.Get("resources", "requests", "memory")
 	if request.Has() {
-		report(check.Occurrence{Object: g.Of, Path: limit, Seen: "request " + request.String() + ", no limit",
+		report(occurrence{Object: g.Of, Path: limit, Seen: "request " + request.String() + ", no limit",
 			Fix: fix.Patch(g.Of, fix.Set(g.Of, limit, request.Raw()))})
 		return
 	}
-	report(check.Occurrence{Object: g.Of, Path: limit,
+	report(occurrence{Object: g.Of, Path: limit,
 		Fix: fix.Patch(g.Of, fix.Set(g.Of, limit, "8Gi")).Hint("replace 8Gi with what the pod needs")})
 }
 
-func cpuAbsent(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func cpuAbsent(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	c := g.RayContainer()
 	_, known := g.Workers.Resources[raydemand.CPU]
 	declared := g.Has("rayStartParams", "num-cpus") || c.Has("resources", "limits", "cpu") ||
@@ -134,15 +133,15 @@ func cpuAbsent(_ *inventory.Inventory, g inventory.Group, report check.Reporter)
 		return
 	}
 	request := c.Path("resources", "requests", "cpu")
-	report(check.Occurrence{Object: g.Of, Path: request,
+	report(occurrence{Object: g.Of, Path: request,
 		Fix: fix.Patch(g.Of, fix.Set(g.Of, request, "4")).Hint("replace 4 with what the pod needs")})
 }
 
-func headTakesWork(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func headTakesWork(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	scaled := g.Of.Cluster.InTreeAutoscaling || g.Of.Mode() == nodepool.Managed || g.Of.Mode() == nodepool.Shadow
 	if g.Has("rayStartParams", "num-cpus") || g.HasResource("cpu") || len(g.Of.Cluster.Groups) == 0 || !scaled {
 		return
 	}
 	at := g.Path("rayStartParams", "num-cpus")
-	report(check.Occurrence{Object: g.Of, Path: at, Fix: fix.Patch(g.Of, fix.Set(g.Of, at, "0"))})
+	report(occurrence{Object: g.Of, Path: at, Fix: fix.Patch(g.Of, fix.Set(g.Of, at, "0"))})
 }

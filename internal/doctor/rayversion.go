@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strconv"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -22,7 +21,7 @@ var (
 )
 
 // rayVersionOld examines the image of the head, which decides, or rayVersion if the image has another name.
-func rayVersionOld(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func rayVersionOld(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	image, field := g.RayContainer().Get("image"), g.Of.RaySpec().Get("rayVersion")
 	for _, said := range []struct {
 		v       fieldpath.Value
@@ -37,7 +36,7 @@ func rayVersionOld(_ *inventory.Inventory, g inventory.Group, report check.Repor
 			if g.Of.Mode() == nodepool.Managed {
 				severity = raydemand.Error
 			}
-			report(check.Occurrence{Object: g.Of, Path: said.v.Path(), Seen: said.v.Text(), Severity: severity,
+			report(occurrence{Object: g.Of, Path: said.v.Path(), Seen: said.v.Text(), Severity: severity,
 				Fix: fix.Edit(g.Of, "use the images of Ray 2.40 or later in all groups, and its rayVersion")})
 		}
 		return

@@ -3,16 +3,15 @@ package doctor
 import (
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func nodesForbidden(x *inventory.Inventory, report check.Reporter) {
+func nodesForbidden(x *inventory.Inventory, report reporter) {
 	for _, f := range x.Input.Forbidden {
 		if f.Resource == "nodes" {
-			report(check.Occurrence{
+			report(occurrence{
 				Object: &inventory.Object{Kind: "Node"}, Seen: f.Message,
 				Fix: fix.Run("kubectl create clusterrole heliostat-nodes --verb=get,list,watch --resource=nodes" +
 					" && kubectl create clusterrolebinding heliostat-nodes --clusterrole=heliostat-nodes " +
@@ -22,7 +21,7 @@ func nodesForbidden(x *inventory.Inventory, report check.Reporter) {
 	}
 }
 
-func listForbidden(x *inventory.Inventory, report check.Reporter) {
+func listForbidden(x *inventory.Inventory, report reporter) {
 	for _, f := range x.Input.Forbidden {
 		if f.Resource == "nodes" {
 			continue
@@ -36,7 +35,7 @@ func listForbidden(x *inventory.Inventory, report check.Reporter) {
 			role, binding, scope = "role", "rolebinding", " -n "+fix.Quote(f.Namespace)
 		}
 		name := "heliostat-" + f.Resource
-		report(check.Occurrence{
+		report(occurrence{
 			Object: &inventory.Object{Kind: resource, Namespace: f.Namespace}, Seen: f.Message,
 			Fix: fix.Run("kubectl create " + role + " " + name + scope + " --verb=get,list --resource=" + resource +
 				" && kubectl create " + binding + " " + name + scope + " --" + role + "=" + name + " " +
@@ -45,7 +44,7 @@ func listForbidden(x *inventory.Inventory, report check.Reporter) {
 	}
 }
 
-func objectUnreadable(x *inventory.Inventory, report check.Reporter) {
+func objectUnreadable(x *inventory.Inventory, report reporter) {
 	for i := range x.Input.Objects {
 		o := &x.Input.Objects[i]
 		severity, why := raydemand.Severity(""), ""
@@ -53,7 +52,7 @@ func objectUnreadable(x *inventory.Inventory, report check.Reporter) {
 			severity, why = raydemand.Error, "Heliostat cannot read the request, so it is not served"
 		}
 		for _, text := range o.Unreadable {
-			report(check.Occurrence{Object: o, Seen: text, Severity: severity, Why: why,
+			report(occurrence{Object: o, Seen: text, Severity: severity, Why: why,
 				Fix: fix.Run(fix.Kubectl(o, "get", "-o", "yaml")).Hint("and correct the field that is named here")})
 		}
 	}

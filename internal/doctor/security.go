@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -12,7 +11,7 @@ import (
 // runtime is the default of a node, a container that requests no GPU then sees all of them.
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
-func gpusVisible(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func gpusVisible(x *inventory.Inventory, g inventory.Group, report reporter) {
 	if g.RequestsGPU() || !g.RayContainer().Has() || misplacesGPU(x, g) {
 		return
 	}
@@ -21,12 +20,12 @@ func gpusVisible(x *inventory.Inventory, g inventory.Group, report check.Reporte
 		return
 	}
 	if request, uncounted := requestGPUs(g); uncounted {
-		report(check.Occurrence{Object: g.Of, Path: request.At, Seen: "node " + node + " has GPUs", Why: whyUncounted,
+		report(occurrence{Object: g.Of, Path: request.At, Seen: "node " + node + " has GPUs", Why: whyUncounted,
 			Fix: fix.Patch(g.Of, request)})
 		return
 	}
 	list := g.RayContainer().Get("env")
-	report(check.Occurrence{Object: g.Of, Path: list.Path(), Seen: "node " + node + " has GPUs",
+	report(occurrence{Object: g.Of, Path: list.Path(), Seen: "node " + node + " has GPUs",
 		Fix: fix.Patch(g.Of, fix.Append(g.Of, list, map[string]any{"name": visibleDevices, "value": "void"}))})
 }
 
@@ -44,14 +43,14 @@ func requestGPUs(g inventory.Group) (fix.Operation, bool) {
 	return fix.Set(g.Of, at, gpus.String()), true
 }
 
-func gpuVisibleAll(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func gpuVisibleAll(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	for _, c := range g.Containers() {
 		for _, variable := range c.Items("env") {
 			v := variable.Get("value")
 			if variable.Text("name") != visibleDevices || v.Text() != "all" {
 				continue
 			}
-			found := check.Occurrence{Object: g.Of, Path: v.Path(), Seen: "all",
+			found := occurrence{Object: g.Of, Path: v.Path(), Seen: "all",
 				Fix: fix.Patch(g.Of, fix.Remove(variable.Path()))}
 			if request, uncounted := requestGPUs(g); uncounted {
 				found.Why, found.Fix = whyUncounted, fix.Patch(g.Of, request, fix.Remove(variable.Path()))
@@ -63,10 +62,10 @@ func gpuVisibleAll(_ *inventory.Inventory, g inventory.Group, report check.Repor
 	}
 }
 
-func gpuPrivileged(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func gpuPrivileged(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	for _, c := range g.Containers() {
 		if v := c.Get("securityContext", "privileged"); v.Flag() && g.RequestsGPU() {
-			report(check.Occurrence{
+			report(occurrence{
 				Object: g.Of, Path: v.Path(), Seen: "true", Fix: fix.Patch(g.Of, fix.Replace(v.Path(), false)),
 			})
 		}

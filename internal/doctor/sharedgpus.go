@@ -2,16 +2,18 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func gpuCoreStep(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
+func gpuCoreStep(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
 	cores, ok := inventory.Quantity(r.Limit)
 	if r.Resource != gpuinfo.AliyunCores || !ok {
 		return
@@ -23,7 +25,7 @@ func gpuCoreStep(_ *inventory.Inventory, r inventory.GPURequest, report check.Re
 	}
 }
 
-func gpuCoresWithoutMemory(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
+func gpuCoresWithoutMemory(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
 	memory := r.Container.Get("resources", "limits", gpuinfo.AliyunMemory)
 	if r.Resource == gpuinfo.AliyunCores && r.Limit.Has() && !memory.Has() {
 		patch := fix.Patch(r.Of, fix.Set(r.Of, memory.Path(), "4"))
@@ -33,7 +35,7 @@ func gpuCoresWithoutMemory(_ *inventory.Inventory, r inventory.GPURequest, repor
 
 // gpuMemoryAboveCard compares what a pod requests of one card with the largest card that a node, or the declared shape
 // of one, has.
-func gpuMemoryAboveCard(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func gpuMemoryAboveCard(x *inventory.Inventory, g inventory.Group, report reporter) {
 	short, above := g.Pods.Pod.CardShortage(x.Input.Reader, x.NodesForPod(&g.Pods.Pod))
 	if !above {
 		return
@@ -52,14 +54,14 @@ func gpuMemoryAboveCard(x *inventory.Inventory, g inventory.Group, report check.
 }
 
 // gpuFractionRefused reports annotations that KAI's webhook refuses.
-func gpuFractionRefused(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func gpuFractionRefused(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	share := g.Pods.Pod.Share
 	if share == nil || share.Refused == "" {
 		return
 	}
 	annotations := g.Get("template", "metadata", "annotations")
 	said, memory := annotations.Get(share.Annotation), annotations.Get("gpu-memory")
-	found := check.Occurrence{Object: g.Of, Path: said.Path(), Seen: said.Text(), More: share.Refused,
+	found := occurrence{Object: g.Of, Path: said.Path(), Seen: said.Text(), More: share.Refused,
 		Fix: fix.Edit(g.Of, "correct the number")}
 	var operations []fix.Operation
 	for _, r := range g.GPURequests() {
@@ -83,7 +85,7 @@ var countedShares = map[string]string{
 	"k8s.amazonaws.com/vgpu": "a share of a card",
 }
 
-func gpuSharesCounted(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func gpuSharesCounted(x *inventory.Inventory, g inventory.Group, report reporter) {
 	if g.DeclaresGPUs() {
 		return
 	}
@@ -94,10 +96,65 @@ func gpuSharesCounted(x *inventory.Inventory, g inventory.Group, report check.Re
 	for name, unit := range countedShares {
 		limit := g.RayContainer().Get("resources", "limits", name)
 		if q, ok := inventory.Quantity(limit); ok && q.Sign() > 0 {
-			report(check.Occurrence{
+			report(occurrence{
 				Object: g.Of, Path: limit.Path(), Seen: limit.String(), More: "a unit of " + name + " is " + unit,
 				Fix: declareGPUs(g, count.String()),
 			})
 		}
 	}
+}
+
+// sharingStrategy is feature discovery's label for how a node's device plugin shares cards: none, time-slicing or mps.
+const sharingStrategy = "nvidia.com/gpu.sharing-strategy"
+
+func mpsInsideRay(x *inventory.Inventory, g inventory.Group, report reporter) {
+	node, _ := mpsNodes(x, g)
+	if node == "" || mountsShm(g) {
+		return
+	}
+	selector := g.Template().Path("nodeSelector", sharingStrategy)
+	report(occurrence{Object: g.Of, Path: selector, Seen: fmt.Sprintf("node %s shares its GPUs with MPS", node),
+		Fix: fix.Patch(g.Of, fix.Set(g.Of, selector, "none")).
+			Hint("or share by time-slicing; change nothing if you have seen CUDA start")})
+}
+
+// mountsShm reports whether the Ray container has its own volume at /dev/shm. The operator then mounts none.
+func mountsShm(g inventory.Group) bool {
+	return slices.ContainsFunc(g.RayContainer().Items("volumeMounts"), func(v fieldpath.Value) bool {
+		return v.Text("mountPath") == "/dev/shm"
+	})
+}
+
+func mpsSharesSeveral(x *inventory.Inventory, g inventory.Group, report reporter) {
+	node, only := mpsNodes(x, g)
+	if !only {
+		return
+	}
+	for _, r := range g.GPURequests() {
+		if q, ok := inventory.Quantity(r.Limit); ok && q.Value() >= 2 && r.IsDevices() {
+			report(occurrence{Object: g.Of, Path: r.Limit.Path(), Fix: replaceAmount(r, "1"),
+				Seen: fmt.Sprintf("%s of a GPU that node %s shares with MPS", r.Limit, node)})
+		}
+	}
+}
+
+// mpsNodes returns a node with MPS on which a pod of the group fits and would get a share, or nothing, and whether all
+// nodes on which it fits are such.
+func mpsNodes(x *inventory.Inventory, g inventory.Group) (one string, only bool) {
+	isShare := func(r inventory.GPURequest) bool { return r.IsNVIDIA() && r.IsDevices() }
+	if !slices.ContainsFunc(g.GPURequests(), isShare) {
+		return "", false
+	}
+	only = true
+	x.VisitReal(x.NodesFor(g), func(n *inventory.Node) bool {
+		switch {
+		case g.Workers.Pod.Fit([]landing.Node{n.Node.Fit}).Nodes == 0:
+		case n.GPUs.Kind != gpuinfo.MPS:
+			only = false
+		case one == "":
+			one = n.Name
+		}
+		return true
+	})
+	return one, only && one != ""
 }

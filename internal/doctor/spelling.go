@@ -3,7 +3,6 @@ package doctor
 import (
 	"slices"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -29,7 +28,7 @@ var (
 	upscalingModes = []string{"Default", "Aggressive", "Conservative"}
 )
 
-func fieldMisspelt(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func fieldMisspelt(_ *inventory.Inventory, o *inventory.Object, report reporter) {
 	spec := o.RaySpec()
 	reportMisspelt(o, spec, clusterFields, report)
 	reportMisspelt(o, spec.Get("autoscalerOptions"), autoscalerFields, report)
@@ -38,7 +37,7 @@ func fieldMisspelt(_ *inventory.Inventory, o *inventory.Object, report check.Rep
 	}
 }
 
-func reportMisspelt(o *inventory.Object, v fieldpath.Value, known []string, report check.Reporter) {
+func reportMisspelt(o *inventory.Object, v fieldpath.Value, known []string, report reporter) {
 	for _, key := range v.Keys() {
 		right := typo.Slip(key, known)
 		if right == "" {
@@ -48,15 +47,15 @@ func reportMisspelt(o *inventory.Object, v fieldpath.Value, known []string, repo
 		if v.Has(right) {
 			patch = fix.Patch(o, fix.Remove(v.Path(key)))
 		}
-		report(check.Occurrence{Object: o, Path: v.Path(key), Seen: key, Fix: patch,
+		report(occurrence{Object: o, Path: v.Path(key), Seen: key, Fix: patch,
 			More: "did you mean " + right + "?"})
 	}
 }
 
-func upscalingModeUnknown(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func upscalingModeUnknown(_ *inventory.Inventory, o *inventory.Object, report reporter) {
 	v := o.RaySpec().Get("autoscalerOptions", "upscalingMode")
 	if v.Has() && !slices.Contains(upscalingModes, v.Text()) {
-		report(check.Occurrence{
+		report(occurrence{
 			Object: o, Path: v.Path(), Seen: v.String(), Fix: fix.Patch(o, fix.Replace(v.Path(), "Default")),
 		})
 	}

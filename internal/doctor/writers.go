@@ -5,14 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-func replicasTwoWriters(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func replicasTwoWriters(_ *inventory.Inventory, o *inventory.Object, report reporter) {
 	if !o.Cluster.InTreeAutoscaling && o.Mode() != nodepool.Managed {
 		return // nothing scales it
 	}
@@ -22,7 +21,7 @@ func replicasTwoWriters(_ *inventory.Inventory, o *inventory.Object, report chec
 		if !owns || scalers[manager] || !writesAgain(manager, operation) {
 			continue
 		}
-		report(check.Occurrence{
+		report(occurrence{
 			Object: o, Path: entry.Path(),
 			Seen: fmt.Sprintf("manager %s, operation %s, at %s", manager, operation, orNotSet(entry.Text("time"))),
 			Fix: fix.Run(fix.Kubectl(o, "get", "--show-managed-fields", "-o", "yaml")).
@@ -56,12 +55,12 @@ func writesAgain(manager, operation string) bool {
 		operation == "Apply" && !strings.HasPrefix(manager, "kubectl")
 }
 
-func scaledByHPA(x *inventory.Inventory, report check.Reporter) {
+func scaledByHPA(x *inventory.Inventory, report reporter) {
 	for _, kind := range []string{"HorizontalPodAutoscaler", "ScaledObject"} {
 		for _, o := range x.ByKind[kind] {
 			target := o.Root().Get("spec", "scaleTargetRef")
 			if target.Text("kind") == "RayCluster" {
-				report(check.Occurrence{Object: o, Path: target.Path(), Fix: fix.Run(fix.Kubectl(o, "delete")),
+				report(occurrence{Object: o, Path: target.Path(), Fix: fix.Run(fix.Kubectl(o, "delete")),
 					Seen: kind + " for RayCluster " + target.Text("name")})
 			}
 		}

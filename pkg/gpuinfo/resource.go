@@ -45,7 +45,8 @@ const (
 	amd    = "amd.com/"
 	// shared is the suffix that NVIDIA's plugin adds with renameByDefault (NDP, internal/rm).
 	shared = ".shared"
-	mig    = nvidia + "mig-"
+	// MIGPrefix begins the names of MIG profiles as NVIDIA's device plugin announces them.
+	MIGPrefix = nvidia + "mig-"
 )
 
 // The names of resources that rules depend on.
@@ -150,7 +151,7 @@ const das = "mig.das.com/"
 // latter (openshift/instaslice-operator, pkg/webhook).
 func DASName(name string) (requested string, isDAS bool) {
 	profile, isDAS := strings.CutPrefix(name, das)
-	return mig + profile, isDAS
+	return MIGPrefix + profile, isDAS
 }
 
 // ClassPrefix begins the name by which pods request devices of any DeviceClass (k8s.io/api/resource/v1,
@@ -193,7 +194,7 @@ func (n Names) Resource(name string) (Resource, error) {
 	if strings.HasPrefix(name, ClassPrefix) || strings.HasPrefix(name, ClaimPrefix) {
 		return Resource{}, fmt.Errorf("%s: %w: a DeviceClass says what it is", name, ErrNotGPU)
 	}
-	if profile, isMIG := strings.CutPrefix(name, mig); isMIG {
+	if profile, isMIG := strings.CutPrefix(name, MIGPrefix); isMIG {
 		return migResource(name, profile)
 	}
 	if _, isDAS := DASName(name); isDAS {
@@ -203,7 +204,7 @@ func (n Names) Resource(name string) (Resource, error) {
 	}
 	if profile, typo := strings.CutPrefix(name, nvidia+"mig"); typo {
 		// The AKS article on multi-instance GPUs has the spelling nvidia.com/mig1g.5gb, which no plugin announces.
-		return Resource{}, fmt.Errorf("%w %s: a hyphen is missing, want %s%s", ErrUnknownResource, name, mig, profile)
+		return Resource{}, fmt.Errorf("%w %s: a hyphen is missing, want %s%s", ErrUnknownResource, name, MIGPrefix, profile)
 	}
 	if mode, named := AMDMode(name); named {
 		kind := UnknownKind
@@ -266,7 +267,7 @@ func migResource(name, suffix string) (Resource, error) {
 	switch {
 	case err != nil || profile.Label() != label:
 		return Resource{}, fmt.Errorf("%w %s: want %s<profile>, for example %s1g.10gb or %s1g.10gb.me",
-			ErrUnknownResource, name, mig, mig, mig)
+			ErrUnknownResource, name, MIGPrefix, MIGPrefix, MIGPrefix)
 	case profile.Compute != profile.Slices:
 		profile.Compute = profile.Slices
 		return Resource{}, fmt.Errorf("%w %s: only instances with all their compute slices are announced, want %s",
@@ -283,7 +284,7 @@ func migResource(name, suffix string) (Resource, error) {
 // ResourceName returns the name under which the mixed strategy announces instances of a profile. Before release 0.20,
 // the plugin used the plain name for profiles with attributes.
 func ResourceName(profile ProfileName, isShared bool) string {
-	name := mig + profile.Label()
+	name := MIGPrefix + profile.Label()
 	if isShared {
 		name += shared
 	}

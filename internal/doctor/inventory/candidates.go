@@ -27,7 +27,7 @@ type Candidates struct {
 	blocking map[*nodepool.WorkerGroup]BlockingTaints
 }
 
-func newCandidates(input Input, found []Node, deployments []*Object) Candidates {
+func newCandidates(input Input, found []*Node, deployments []*Object) Candidates {
 	c := Candidates{
 		byName:   make(map[string]*Node, len(found)),
 		ofGroup:  map[*nodepool.WorkerGroup][]landing.Node{},
@@ -35,8 +35,7 @@ func newCandidates(input Input, found []Node, deployments []*Object) Candidates 
 		blocking: map[*nodepool.WorkerGroup]BlockingTaints{},
 	}
 	nodes := make([]landing.Node, len(found))
-	for i := range found {
-		n := &found[i]
+	for i, n := range found {
 		c.byName[n.Name] = n
 		nodes[i] = n.Node.Fit
 	}

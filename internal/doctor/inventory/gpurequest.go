@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/gpuname"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -83,7 +82,7 @@ func (g Group) WholeGPUs() (name string, limit int64) {
 			continue
 		}
 		whole := resource == gpuinfo.NvidiaGPU || resource == "amd.com/gpu" ||
-			strings.HasPrefix(resource, gpuname.MIGPrefix)
+			strings.HasPrefix(resource, gpuinfo.MIGPrefix)
 		if !whole || name != "" || amount%raydemand.One != 0 {
 			return "", 0
 		}

@@ -6,6 +6,8 @@
 package inventory
 
 import (
+	"slices"
+
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -49,7 +51,7 @@ type Inventory struct {
 	Input    Input
 	Clusters []*Object
 	Groups   []Group
-	Nodes    []Node
+	Nodes    []*Node
 	// ByKind has all objects, except those whose kind is another one of the same name.
 	ByKind map[string][]*Object
 	// pods are sorted by their RayCluster; claims are ResourceClaims and their templates.
@@ -97,7 +99,7 @@ func New(input Input) *Inventory {
 			x.Clusters = append(x.Clusters, o)
 			x.Groups = append(x.Groups, GroupsOf(o, input.Reader.Names)...)
 		case o.Node != nil:
-			x.Nodes = append(x.Nodes, Node{o, *o.Node.Fit.GPUs})
+			x.Nodes = append(x.Nodes, &Node{o, *o.Node.Fit.GPUs})
 		case o.Kind == "Pod":
 			key := nodepool.ClusterKey{Namespace: o.Namespace, Name: podLabel(o, "cluster")}
 			x.pods[key] = append(x.pods[key], o)
@@ -107,6 +109,36 @@ func New(input Input) *Inventory {
 	}
 	x.Candidates = newCandidates(input, x.Nodes, x.ByKind["Deployment"])
 	return x
+}
+
+// Heads returns the head groups.
+func (x *Inventory) Heads() []Group { return x.groups(func(g Group) bool { return g.Workers == nil }) }
+
+// Workers returns the worker groups.
+func (x *Inventory) Workers() []Group {
+	return x.groups(func(g Group) bool { return g.Workers != nil })
+}
+
+func (x *Inventory) groups(are func(Group) bool) (list []Group) {
+	for _, g := range x.Groups {
+		if are(g) {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// GPURequests returns the GPU resources that the containers of all groups name.
+func (x *Inventory) GPURequests() (all []GPURequest) {
+	for _, g := range x.Groups {
+		all = append(all, g.GPURequests()...)
+	}
+	return all
+}
+
+// Policies returns the CapacityPolicies that were read as such.
+func (x *Inventory) Policies() []*Object {
+	return slices.DeleteFunc(slices.Clone(x.ByKind["CapacityPolicy"]), func(o *Object) bool { return o.Policy == nil })
 }
 
 func podLabel(pod *Object, name string) string {

@@ -1,11 +1,10 @@
-package nodes
+package doctor
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -20,17 +19,8 @@ const (
 	never           = "Never"
 )
 
-// nodePools examines each of Karpenter's NodePools.
-func nodePools(examine func(*inventory.Inventory, *inventory.Object, check.Reporter)) check.Scope {
-	return check.Scope{Of: "NodePools", Run: func(x *inventory.Inventory, _ string, report check.Reporter) {
-		for _, o := range x.NodePools() {
-			examine(x, o, report)
-		}
-	}}
-}
-
 // consolidationUnguarded reports NodePools of which Karpenter empties nodes that hold pods. Static ones keep theirs.
-func consolidationUnguarded(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func consolidationUnguarded(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	disruption := o.Root().Get("spec", "disruption")
 	policy := disruption.Get("consolidationPolicy")
 	if policy.Text() == "WhenEmpty" || disruption.Text("consolidateAfter") == never ||
@@ -38,7 +28,7 @@ func consolidationUnguarded(x *inventory.Inventory, o *inventory.Object, report 
 		slices.ContainsFunc(disruption.Items("budgets"), allowsNoConsolidation) {
 		return
 	}
-	reportUnguarded(x, report, check.Occurrence{
+	reportUnguarded(x, report, occurrence{
 		Object: o, Path: policy.Path(), Seen: orDefault(policy, consolidatesAll),
 		Fix: fix.Patch(o, fix.Set(o, policy.Path(), "WhenEmpty")).Hint("or guard working pods: serve with " +
 			"--protect-busy (chart value protectBusy: true), and nodes that are not full are still emptied when idle"),
@@ -53,7 +43,7 @@ func allowsNoConsolidation(budget fieldpath.Value) bool {
 }
 
 // expiryUnguarded reports NodePools whose nodes end at an age.
-func expiryUnguarded(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func expiryUnguarded(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	age := expiryOf(o)
 	if age.Text() == never {
 		return
@@ -62,7 +52,7 @@ func expiryUnguarded(x *inventory.Inventory, o *inventory.Object, report check.R
 	if text := graceOf(o).Text(); text != "" {
 		grace = ", terminationGracePeriod " + text
 	}
-	reportUnguarded(x, report, check.Occurrence{
+	reportUnguarded(x, report, occurrence{
 		Object: o, Path: age.Path(), Seen: orDefault(age, expiresAfter) + grace,
 		Fix: fix.Edit(o, "guard working pods: serve with --protect-busy (chart value protectBusy: true); Karpenter "+
 			"replaces all nodes of the pool if you change expireAfter, and evicts their pods"),
@@ -86,7 +76,7 @@ func orDefault(v fieldpath.Value, standard string) string {
 
 // reportUnguarded reports an occurrence if pods that may be on nodes of the NodePool have no guard. If nothing shows
 // whether they have one, that is only good to know.
-func reportUnguarded(x *inventory.Inventory, report check.Reporter, found check.Occurrence) {
+func reportUnguarded(x *inventory.Inventory, report reporter, found occurrence) {
 	states := map[inventory.Guard][]inventory.Group{}
 	for _, g := range x.Groups {
 		if mayHavePods(g) && x.NodePoolRefuses(found.Object.Name, g) == "" {
@@ -132,7 +122,7 @@ func groupsText(groups []inventory.Group) string {
 
 // guardTimeLimited reports NodePools whose terminationGracePeriod ends the guard of pods that may run there: a head, or
 // workers whose work lasts longer.
-func guardTimeLimited(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func guardTimeLimited(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	grace := graceOf(o)
 	if !grace.Has() {
 		return
@@ -147,7 +137,7 @@ func guardTimeLimited(x *inventory.Inventory, o *inventory.Object, report check.
 			workers = append(workers, g)
 		}
 	}
-	found := check.Occurrence{
+	found := occurrence{
 		Object: o, Path: grace.Path(),
 		Seen: grace.Text() + ", expireAfter " + orDefault(expiryOf(o), expiresAfter),
 	}
@@ -173,7 +163,7 @@ func guardTimeLimited(x *inventory.Inventory, o *inventory.Object, report check.
 var disrupted = sharing.Taint{Key: "karpenter.sh/disrupted", Effect: sharing.NoSchedule}
 
 // disruptionTaintTolerated reports pods for which Karpenter does not wait.
-func disruptionTaintTolerated(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func disruptionTaintTolerated(x *inventory.Inventory, g inventory.Group, report reporter) {
 	if !g.Tolerates(disrupted) {
 		return
 	}
@@ -184,7 +174,7 @@ func disruptionTaintTolerated(x *inventory.Inventory, g inventory.Group, report 
 		list := g.Template().Get("tolerations")
 		for _, t := range list.Items() {
 			if key := t.Text("key"); key == "" || key == disrupted.Key {
-				report(check.Occurrence{
+				report(occurrence{
 					Object: g.Of, Path: t.Path(), Seen: t.String(), More: "the pods may run on NodePool " + pool.Name,
 					Fix: fix.Edit(g.Of, "name the taints that the pods tolerate, instead of all"),
 				})
@@ -195,7 +185,7 @@ func disruptionTaintTolerated(x *inventory.Inventory, g inventory.Group, report 
 }
 
 // nodePoolUnused reports NodePools that serve none of the groups. Without all RayClusters that is unknown.
-func nodePoolUnused(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+func nodePoolUnused(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	if x.Input.Partial || len(x.Groups) == 0 {
 		return
 	}
@@ -216,10 +206,31 @@ func nodePoolUnused(x *inventory.Inventory, o *inventory.Object, report check.Re
 	for _, why := range reasons[:min(len(reasons), most)] {
 		texts = append(texts, fmt.Sprintf("%s (%s)", why, groupsText(first[why])))
 	}
-	report(check.Occurrence{
+	report(occurrence{
 		Object: o, Path: o.Root().Path("spec", "template", "spec"),
 		Seen: fmt.Sprintf("no pod of %d heads and groups fits", len(x.Groups)), More: strings.Join(texts, "; "),
 		Fix: fix.Edit(o, "change its taints and requirements, or those of the groups; nothing is to be done if it "+
 			"serves other pods"),
 	})
+}
+
+// guardFix returns the fix for groups that nothing guards: the flag of Heliostat's Deployment, if that is what is
+// missing, or else what the caller knows.
+func guardFix(x *inventory.Inventory, otherwise fix.Fix) fix.Fix {
+	service, found := x.Service()
+	if protects, known := service.Protects(); !found || !known || protects {
+		return otherwise
+	}
+	change := fix.Append(service.Object, service.Args, "--"+inventory.ProtectFlag)
+	for _, word := range service.Args.Items() {
+		if strings.HasPrefix(word.Text(), "--"+inventory.ProtectFlag) {
+			change = fix.Replace(word.Path(), "--"+inventory.ProtectFlag)
+		}
+	}
+	const role = "heliostat-guards"
+	return fix.Patch(service.Object, change).
+		Then("kubectl create clusterrole " + role + " --verb=patch --resource=pods" +
+			" && kubectl create clusterrolebinding " + role + " --clusterrole=" + role +
+			" --serviceaccount=" + fix.Quote(service.Namespace+":"+service.Account())).
+		Hint("the chart value protectBusy: true does both, and it has an effect for managed RayClusters alone")
 }

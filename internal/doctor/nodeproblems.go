@@ -1,10 +1,11 @@
-package nodes
+package doctor
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -15,11 +16,10 @@ import (
 // nodeProblem reports what reading a node's GPUs found under the code of the check, at a field of the node. The codes
 // are those of docs/reference/gpus.md. A cordon alone is no fault. What a foreign device is depends on its name, so one
 // node stands for all.
-func nodeProblem(at fieldpath.Path, command func(*inventory.Node) string) check.Scope {
-	return check.Scope{Of: "nodes", Run: func(x *inventory.Inventory, code string, report check.Reporter) {
+func nodeProblem(at fieldpath.Path, command func(*inventory.Node) string) scope {
+	return func(x *inventory.Inventory, code string, report reporter) {
 		foreign := map[string]bool{}
-		for i := range x.Nodes {
-			n := &x.Nodes[i]
+		for _, n := range x.Nodes {
 			for _, p := range n.GPUs.Problems {
 				if string(p.Code) == code && !foreign[p.Message] {
 					foreign[p.Message] = p.Code == sharing.ResourceForeign
@@ -27,11 +27,11 @@ func nodeProblem(at fieldpath.Path, command func(*inventory.Node) string) check.
 					if p.Annotation != "" {
 						path = annotations.Key(p.Annotation)
 					}
-					report(check.Occurrence{Object: n.Object, Path: path, Seen: p.Message, Fix: fix.Run(command(n))})
+					report(occurrence{Object: n.Object, Path: path, Seen: p.Message, Fix: fix.Run(command(n))})
 				}
 			}
 		}
-	}}
+	}
 }
 
 // Fields of nodes.
@@ -206,4 +206,68 @@ func showNames(n *inventory.Node) string {
 // showNode prints the node; a comment says what to do then.
 func showNode(n *inventory.Node, comment string) string {
 	return fix.Kubectl(n.Object, "get", "-o", "yaml") + fix.Comment(comment)
+}
+
+func gpuNodesCordoned(x *inventory.Inventory, report reporter) {
+	var names []string
+	var first *inventory.Object
+	for _, n := range x.Nodes {
+		if !n.HasGPUs() {
+			continue
+		}
+		if !n.Node.GPUs.Unschedulable {
+			return
+		}
+		names = append(names, fix.Quote(n.Name))
+		if first == nil {
+			first = n.Object
+		}
+	}
+	if first != nil {
+		report(occurrence{Object: first, Path: fieldpath.NewPath("spec", "unschedulable"),
+			Seen: fmt.Sprintf("true on %d of %d nodes with GPUs", len(names), len(names)),
+			Fix:  fix.Run("kubectl uncordon " + strings.Join(names, " "))})
+	}
+}
+
+// The GPU operator's label for the update of a node's driver, and two of its values.
+const (
+	driverState   = "nvidia.com/gpu-driver-upgrade-state"
+	upgradeDone   = "upgrade-done"
+	upgradeFailed = "upgrade-failed"
+)
+
+var driverStateLabel = fieldpath.NewPath("metadata", "labels", driverState)
+
+func gpuDriverUpgrading(_ *inventory.Inventory, n *inventory.Node, report reporter) {
+	state := n.Node.GPUs.Labels[driverState]
+	if state != "" && state != upgradeDone && state != upgradeFailed {
+		report(occurrence{Object: n.Object, Path: driverStateLabel, Seen: state,
+			Fix: fix.Run(fix.Kubectl(n.Object, "get", "-L", driverState, "-w")).Hint("wait for " + upgradeDone)})
+	}
+}
+
+func gpuDriverUpgradeFailed(_ *inventory.Inventory, n *inventory.Node, report reporter) {
+	if state := n.Node.GPUs.Labels[driverState]; state == upgradeFailed {
+		report(occurrence{Object: n.Object, Path: driverStateLabel, Seen: state,
+			Fix: fix.Run("kubectl delete pod -A -l app=nvidia-driver-daemonset --field-selector " + onNode(n))})
+	}
+}
+
+func gpuLostAfterUpgrade(x *inventory.Inventory, n *inventory.Node, report reporter) {
+	gpus := n.Node.GPUs
+	hasNone := gpus.Labels["nvidia.com/gpu.present"] == "false"
+	if gpus.Labels[driverState] != upgradeDone || gpus.Allocatable == nil || hasNone ||
+		len(gpus.Devices) > 0 {
+		return
+	}
+	for name, units := range gpus.Allocatable {
+		if units > 0 && inventory.IsGPU(x.Input.Reader.Names, name) {
+			return
+		}
+	}
+	report(occurrence{
+		Object: n.Object, Path: allocatable, Seen: driverState + "=" + upgradeDone + ", no GPU allocatable",
+		Fix: fix.Run(restartPlugin(n)),
+	})
 }

@@ -1,10 +1,9 @@
-package nodes
+package doctor
 
 import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -12,7 +11,7 @@ import (
 )
 
 // budgetBlocks reports PodDisruptionBudgets over pods of Ray for which Kubernetes needs the scale of their RayCluster.
-func budgetBlocks(x *inventory.Inventory, report check.Reporter) {
+func budgetBlocks(x *inventory.Inventory, report reporter) {
 	for _, o := range x.ByKind["PodDisruptionBudget"] {
 		limit, relative := relativeLimit(o)
 		if !relative || counted(o) {
@@ -22,7 +21,7 @@ func budgetBlocks(x *inventory.Inventory, report check.Reporter) {
 		if len(groups) == 0 {
 			continue
 		}
-		found := check.Occurrence{
+		found := occurrence{
 			Object: o, Path: limit.Path(), Seen: limit.String(),
 			More: "it selects pods of " + groupsText(groups), Fix: wholeMinimum(o, limit, groups),
 		}

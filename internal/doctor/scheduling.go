@@ -1,10 +1,9 @@
-package nodes
+package doctor
 
 import (
 	"fmt"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -12,7 +11,7 @@ import (
 
 // tolerationMissing reports taints to groups that request GPUs or other accelerators: a group without them may have
 // nodes elsewhere, and taints of nodes with devices are there to keep it on those.
-func tolerationMissing(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func tolerationMissing(x *inventory.Inventory, g inventory.Group, report reporter) {
 	blocking := x.BlockingTaints(g)
 	if len(blocking.Taints) == 0 || !g.RequestsDevices() {
 		return
@@ -27,19 +26,19 @@ func tolerationMissing(x *inventory.Inventory, g inventory.Group, report check.R
 			operations = append(operations, fix.Add(list.Path().Key("-"), toleration))
 		}
 	}
-	report(check.Occurrence{
+	report(occurrence{
 		Object: g.Of, Path: list.Path(), Seen: fmt.Sprintf("taint %s on node %s", blocking.Taints[0], blocking.Node),
 		Fix: fix.Patch(g.Of, operations...),
 	})
 }
 
 // groupNoNode reports what plans report. If taints are the only reason, tolerationMissing has a patch.
-func groupNoNode(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func groupNoNode(x *inventory.Inventory, g inventory.Group, report reporter) {
 	if len(x.BlockingTaints(g).Taints) > 0 && g.RequestsDevices() {
 		return
 	}
 	if f, none := x.NoNode(g); none {
-		report(check.Occurrence{Object: g.Of, Path: g.Template().Path(), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
+		report(occurrence{Object: g.Of, Path: g.Template().Path(), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
 			Fix: fix.Edit(g.Of, f.Fix)})
 	}
 }
@@ -47,7 +46,7 @@ func groupNoNode(x *inventory.Inventory, g inventory.Group, report check.Reporte
 // mostMaximum bounds what is compared: nobody means a larger maxReplicas as a number of nodes.
 const mostMaximum = 100_000
 
-func nodeMaximumBelowOurs(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
+func nodeMaximumBelowOurs(x *inventory.Inventory, g inventory.Group, report reporter) {
 	most, list, known := mostPods(x, g)
 	hosts := max(1, g.Workers.NumOfHosts)
 	pods := int64(g.Workers.Max) * int64(hosts)
@@ -56,7 +55,7 @@ func nodeMaximumBelowOurs(x *inventory.Inventory, g inventory.Group, report chec
 	}
 	at := g.Path("maxReplicas")
 	patch := fix.Patch(g.Of, fix.Set(g.Of, at, max(int64(g.Workers.Min), most/int64(hosts))))
-	report(check.Occurrence{
+	report(occurrence{
 		Object: g.Of, Path: at, Fix: patch.Hint("or raise the maximum of the node pool"),
 		Seen: fmt.Sprintf("maxReplicas %d, but the node pools have room for at most %d pods: %s", g.Workers.Max, most,
 			strings.Join(list, ", ")),

@@ -1,4 +1,4 @@
-package refusal
+package doctor
 
 import (
 	"testing"
@@ -45,7 +45,7 @@ func TestATypeThatIsNotServedIsReportedWithTheOneThatIsMeant(t *testing.T) {
 		"{kind: Node}": "",
 	} {
 		got := ""
-		for _, f := range Of(object(t, text)) {
+		for _, f := range refusalsOf(object(t, text)) {
 			got += f.Field + ": " + f.Seen + ": want " + f.Want
 		}
 		if got != want {
@@ -81,7 +81,7 @@ func TestWhatBreaksTheSchemaIsNamedWithItsValueAndWhatIsRight(t *testing.T) {
 		policy + "spec: {rayCluster: llm, keepWarm: [{group: a, count: 1}]}, stats: {}}": {"stats: {}: want status"},
 	} {
 		var got []string
-		for _, f := range Of(object(t, text)) {
+		for _, f := range refusalsOf(object(t, text)) {
 			got = append(got, f.Field+": "+f.Seen+": want "+f.Want)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -99,7 +99,7 @@ func TestSkippedObjectsAreCountedByKind(t *testing.T) {
 		objects = append(objects, *object(t, text))
 	}
 	want := map[string]int{"ConfigMap": 1, "Service": 2, "Node.longhorn.io": 1}
-	if diff := cmp.Diff(want, Skipped(objects)); diff != "" {
+	if diff := cmp.Diff(want, Skipped(Input{Objects: objects})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -1,4 +1,4 @@
-package refusal
+package doctor
 
 import (
 	"encoding/json"
@@ -57,7 +57,7 @@ var schemas = sync.OnceValue(func() map[string]*spec.Schema {
 // violations returns what breaks the schema in an object of Heliostat's own kinds. Of the rules over several fields,
 // which are expressions, it has the one that lasting examines. It leaves out metadata, and the status, which manifests
 // do not have.
-func violations(o *inventory.Object) []Fault {
+func violations(o *inventory.Object) []refusal {
 	schema := schemas()[o.Kind]
 	if schema == nil {
 		return nil
@@ -80,25 +80,25 @@ func (w *walk) lasting(request fieldpath.Value) {
 	if lease {
 		seen = "both leaseSeconds and holdUntilDeleted: true"
 	}
-	w.report(request.Path(), seen, "one of leaseSeconds and holdUntilDeleted: true", refused)
+	w.report(request.Path(), seen, "one of leaseSeconds and holdUntilDeleted: true", schemaRefuses)
 }
 
 type walk struct {
 	// policy says that the object is a CapacityPolicy.
 	policy bool
-	faults []Fault
+	faults []refusal
 }
 
-const refused = "the schema does not allow it, so the API server refuses the object"
+const schemaRefuses = "the schema does not allow it, so the API server refuses the object"
 
 func (w *walk) report(at fieldpath.Path, seen, want, why string) {
-	w.faults = append(w.faults, Fault{Code: SchemaViolated, Field: at.String(), Seen: seen, Want: want, Why: why,
+	w.faults = append(w.faults, refusal{Code: schemaViolated, Field: at.String(), Seen: seen, Want: want, Why: why,
 		Fix: "write " + want})
 }
 
 // unknown reports a member that the schema does not have.
 func (w *walk) unknown(at fieldpath.Path, seen string, known []string) {
-	fault := Fault{Code: SchemaViolated, Field: at.String(), Seen: seen, Want: fieldpath.WantName(at.LastKey(), known),
+	fault := refusal{Code: schemaViolated, Field: at.String(), Seen: seen, Want: fieldpath.WantName(at.LastKey(), known),
 		Fix: "remove the field",
 		Why: "the schema has no such field: kubectl refuses the object, and the API server drops the field"}
 	if slices.Contains(known, fault.Want) {
@@ -119,7 +119,7 @@ func (w *walk) value(schema *spec.Schema, value any, at fieldpath.Path) {
 	own := *schema // without what is examined below
 	own.Properties, own.AdditionalProperties, own.Items, own.Required = nil, nil, nil, nil
 	if !validate.NewSchemaValidator(&own, nil, "", strfmt.Default).Validate(value).IsValid() {
-		w.report(at, shown(value), want(schema), refused)
+		w.report(at, shown(value), want(schema), schemaRefuses)
 		return
 	}
 	switch v := value.(type) {
