@@ -21,6 +21,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -154,13 +155,13 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 	var objects []map[string]any
 	var places []string
 	for _, name := range f.files {
-		found, documents, err := objectsOfFile(name, in)
+		found, at, err := objectsOfFile(name, in)
 		if err != nil {
 			return doctor.Input{}, cli.BadInput(err)
 		}
 		objects = append(objects, found...)
-		for _, number := range documents {
-			places = append(places, fmt.Sprintf("document %d of %s", number, name))
+		for _, place := range at {
+			places = append(places, fmt.Sprintf("document %d of %s", place.Document, name))
 		}
 	}
 	input, err := intake.Input(objects, f.reader)
@@ -224,13 +225,15 @@ func (f *doctorFlags) requireNamespace(ctx context.Context, client dynamic.Inter
 	return nil
 }
 
-// objectsOfFile returns the objects of a file, and the number of the document of each.
-func objectsOfFile(name string, in io.Reader) (objects []map[string]any, documents []int, err error) {
+// objectsOfFile returns the objects of a file, and where each of them is.
+func objectsOfFile(
+	name string, in io.Reader,
+) (objects []map[string]any, places []nodeobject.Place, err error) {
 	err = cli.ReadFile(name, "manifests", in, cli.MaxManifests, func(in io.Reader) error {
-		objects, documents, err = intake.ReadNumbered(in)
+		objects, places, err = nodeobject.ReadObjects(in)
 		return err
 	})
-	return objects, documents, err
+	return objects, places, err
 }
 
 func namesOf(files []string) string {

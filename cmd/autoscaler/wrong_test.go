@@ -83,7 +83,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"serve", "--topology-label", "foo"}, `--topology-label "foo": has no =: want NODE=RAY such as nvidia.com/gpu.clique=ray.io/gpu-domain`},
 		{[]string{"serve", "--topology-label", "a=b=c"}, `--topology-label "a=b=c": "b=c" is not a label's name (at most 63 of a to z, A to Z, 0 to 9, -, _ and ., after a domain and / if it has one): want NODE=RAY such as nvidia.com/gpu.clique=ray.io/gpu-domain`},
 		{[]string{"nodepools", "-f", fileOf(t, "hello\n")}, "reading document 1: want a Kubernetes object: the document is of type string"},
-		{[]string{"nodepools", "-f", fileOf(t, "kind: 5\n")}, "reading document 1: want a Kubernetes object: its kind is of type number"},
+		{[]string{"nodepools", "-f", fileOf(t, "kind: 5\n")}, "reading document 1: kind is 5: want a name such as RayCluster"},
 		{[]string{"plan", "-f", snapshot, "ml/llm"}, `--snapshot "` + snapshot + `" cannot be combined with a RayCluster, here "ml/llm": want one of the two`},
 		{[]string{"plan", "-f", empty}, empty + `: not JSON: want a snapshot {"groups": […], "nodes": […], …}, a JSON object with the keys of docs/reference/plan.md`},
 		{[]string{"explain", "-f", snapshot, "--demand", `{"GPU": 1, "count": 2}`}, `--demand: count: 2: want {"resources": {…}, "count": 2}, because count is not a resource`},

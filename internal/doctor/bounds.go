@@ -8,22 +8,36 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/typo"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func minAboveMax(_ *inventory.Inventory, g inventory.Group, report reporter) {
-	least, most := bound(g, "minReplicas", 0), bound(g, "maxReplicas", math.MaxInt32)
-	if least >= 0 && most >= 0 && least <= most || !fitsInt32(least) || !fitsInt32(most) {
-		return
+// raiseMaximum makes 0 <= minReplicas <= maxReplicas.
+func raiseMaximum(o *inventory.Object, f raydemand.Finding) fix.Fix {
+	g, found := groupOf(o, f)
+	if !found {
+		return edit(o, f)
 	}
-	low := max(0, least)
-	report(occurrence{
-		Object: g.Of, Path: g.Path("minReplicas"), Seen: fmt.Sprintf("minReplicas %d, maxReplicas %d", least, most),
-		Fix: fix.Patch(g.Of,
-			fix.Set(g.Of, g.Path("minReplicas"), low), fix.Set(g.Of, g.Path("maxReplicas"), max(low, most))),
-	})
+	low := int64(max(0, g.Workers.Min))
+	return fix.Patch(o, fix.Set(o, g.Path("minReplicas"), low),
+		fix.Set(o, g.Path("maxReplicas"), max(low, int64(g.Workers.Max))))
 }
 
-// fitsInt32 reports whether the operator can decode a number. Only fieldOutOfRange reports the others.
+// fitIn writes a number that the operator can decode.
+func fitIn(o *inventory.Object, f raydemand.Finding) fix.Fix {
+	at, ok := pathIn(o, f)
+	number := int64(0)
+	if g, found := groupOf(o, f); found {
+		number = harmless(g, at.LastKey())
+	} else if at.LastKey() == "idleTimeoutSeconds" {
+		number = defaultIdleTimeout
+	}
+	if !ok {
+		return edit(o, f)
+	}
+	return fix.Patch(o, fix.Replace(at, number))
+}
+
+// fitsInt32 reports whether the operator can decode a number; field-out-of-range reports the others.
 func fitsInt32(n int64) bool { return n >= math.MinInt32 && n <= math.MaxInt32 }
 
 // bound returns a whole number, or what applies if there is none.
@@ -45,20 +59,6 @@ func replicasOutside(_ *inventory.Inventory, g inventory.Group, report reporter)
 		Seen: fmt.Sprintf("replicas %d, minReplicas %d, maxReplicas %d", replicas, least, most),
 		Fix:  fix.Patch(g.Of, fix.Replace(g.Path("replicas"), min(most, max(least, replicas)))),
 	})
-}
-
-func fieldOutOfRange(_ *inventory.Inventory, g inventory.Group, report reporter) {
-	for _, field := range []string{
-		"replicas", "minReplicas", "maxReplicas", "numOfHosts", "idleTimeoutSeconds", "priority",
-	} {
-		v := g.Get(field)
-		n, whole := v.Whole()
-		f, isFloat := v.Raw().(float64)
-		if whole && !fitsInt32(n) || isFloat && math.Abs(f) > math.MaxInt32 {
-			report(occurrence{Object: g.Of, Path: v.Path(), Seen: v.String(),
-				Fix: fix.Patch(g.Of, fix.Replace(v.Path(), harmless(g, field)))})
-		}
-	}
 }
 
 // harmless returns a number for a field whose own number cannot be read.

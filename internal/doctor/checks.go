@@ -41,10 +41,8 @@ var containerChecks = []Check{
 	{"gpu-not-whole", raydemand.Error, gpus(gpuNotWhole),
 		"Kubernetes allocates whole units of a GPU resource; the API server refuses every pod of the group. A part " +
 			"of a card is a resource of its own: a MIG profile, a shared resource, gpu-mem"},
-	{landing.GPUAmountImpossible, raydemand.Error, workers(gpuAmountImpossible),
-		"no node can have so many, so no pod of the group is ever scheduled"},
-	{landing.GPURequestInvalid, raydemand.Error, workers(gpuRequestInvalid),
-		"the schedulers that hand out parts of cards refuse the request"},
+	{landing.GPUAmountImpossible, raydemand.Error, workers(gpuAmountImpossible), ""},
+	{landing.GPURequestInvalid, raydemand.Error, workers(gpuRequestInvalid), ""},
 	{"gpu-outside-ray-container", raydemand.Warning, gpus(gpuOutsideRayContainer),
 		"Ray counts the GPUs of the first container only, whatever its name: the GPUs of this container are " +
 			"reserved, and no Ray task gets them"},
@@ -61,16 +59,10 @@ var containerChecks = []Check{
 	{"gpu-two-resources", raydemand.Warning, workers(gpuTwoResources),
 		"a pod gets devices of both resources, and the operator counts those of the first name only: the others are " +
 			"paid for and idle"},
-	{nodepool.NumGPUsMismatch, raydemand.Warning, comparedWithNodes,
-		"a new worker reports another number of GPUs to Ray than the device plugin gives it, so Ray schedules tasks " +
-			"with num_gpus by a wrong number"},
-	{nodepool.GPUSharesSeveral, raydemand.Warning, comparedWithNodes,
-		"several shares do not give a worker more of a GPU"},
-	{nodepool.MIGInstancesSeveral, raydemand.Warning, workers(migInstancesSeveral),
-		"a CUDA process uses one MIG instance, so tasks can use one of those that a worker reports to Ray " +
-			"(docs/reference/facts.md#instances-of-a-process)"},
-	{landing.GPUSlicesDiffer, raydemand.Warning, workers(gpuSlicesDiffer),
-		"the nodes on which the pods fit announce different things under one name"},
+	{nodepool.NumGPUsMismatch, raydemand.Warning, comparedWithNodes, ""},
+	{nodepool.GPUSharesSeveral, raydemand.Warning, comparedWithNodes, ""},
+	{nodepool.MIGInstancesSeveral, raydemand.Warning, workers(migInstancesSeveral), ""},
+	{landing.GPUSlicesDiffer, raydemand.Warning, workers(gpuSlicesDiffer), ""},
 	{"mig-strategy", raydemand.Error, inputs(migStrategy),
 		"with strategy none or single the device plugin announces instances as nvidia.com/gpu and never by profile, " +
 			"so the pods stay pending"},
@@ -123,11 +115,8 @@ var rayChecks = []Check{
 	{"claim-uncounted", raydemand.Warning, workers(claimUncounted),
 		"neither the operator nor Ray's autoscaler counts GPUs of a DRA claim (kuberay #3527), so a request for a " +
 			"GPU never starts the group, and its workers announce no GPU"},
-	{"claims-unbounded", raydemand.Info, decoded(edit),
-		"plans do not compare the claim with the devices of the nodes, so only maxReplicas limits the group"},
-	{"ray-autoscaler-differs", raydemand.Warning, workers(rayAutoscalerDiffers),
-		"the operator counts this MIG profile as GPUs and Ray's own autoscaler does not, so a request for a GPU " +
-			"never starts the group"},
+	{"claims-unbounded", raydemand.Info, decoded(edit), ""},
+	{"ray-autoscaler-differs", raydemand.Warning, rayAutoscalerDiffers, ""},
 	{"num-gpus-differs", raydemand.Warning, workers(numGPUsDiffers),
 		"Ray uses the declared number and the pod gets the other one: with too few GPUs tasks find none, with too " +
 			"many some stay idle"},
@@ -141,32 +130,25 @@ var rayChecks = []Check{
 
 // rayClusterChecks examine the RayCluster itself.
 var rayClusterChecks = []Check{
-	{"min-above-max", raydemand.Error, workers(minAboveMax),
-		"the operator refuses the spec and changes no group of the cluster; the status does not show it " +
-			"(docs/reference/facts.md#refused-spec)"},
+	{"min-above-max", raydemand.Error, decoded(raiseMaximum), ""},
 	{"replicas-outside", raydemand.Warning, workers(replicasOutside),
 		"the operator keeps the group at the nearer bound whatever replicas says, so the number is misleading"},
-	{"field-out-of-range", raydemand.Error, workers(fieldOutOfRange),
-		"the API server stores it, but the operator cannot decode it: its list fails for the RayClusters of all " +
-			"namespaces, and it reconciles none of them (docs/reference/facts.md#undecodable-object)"},
+	{"field-out-of-range", raydemand.Error, decoded(fitIn), ""},
 	{"field-misspelt", raydemand.Error, clusters(fieldMisspelt),
 		"the CRD has no such field: the API server drops it, and it has no effect"},
 	{"upscaling-mode-unknown", raydemand.Error, clusters(upscalingModeUnknown),
 		"the API server accepts only " + strings.Join(upscalingModes, ", ") + ", and refuses the object"},
 	{"gpu-group-unbounded", raydemand.Warning, workers(gpuGroupUnbounded),
 		"without maxReplicas the CRD sets 2147483647: one wrong request for resources can order any number of GPUs"},
-	{"group-duplicate", raydemand.Error, clusters(groupDuplicate),
-		"two groups of one name share their pods; without in-tree autoscaling the operator creates for one what it " +
-			"deletes for the other, a dozen pods a second"},
+	{"group-duplicate", raydemand.Error, decoded(renameDuplicate), ""},
 	{"group-name-unsuitable", raydemand.Error, workers(groupNameUnsuitable),
 		"the name becomes part of pod names and a label value, which allow lower-case letters, digits and hyphens, " +
 			"at most 63; the API server refuses every pod of the group"},
 	{"group-name-headgroup", raydemand.Warning, workers(groupNameHeadgroup),
 		"headgroup is KubeRay's name for the head, so nothing distinguishes the Ray nodes and pods of this group " +
 			"from it"},
-	{"idle-timeout-negative", raydemand.Warning, idleTimeouts(func(seconds int64) bool { return seconds < 0 }),
-		"Ray compares idle times with it, so it has the effect of 0: a worker is removed as soon as it is idle"},
-	{"idle-timeout-zero", raydemand.Warning, idleTimeouts(func(seconds int64) bool { return seconds == 0 }),
+	{"idle-timeout-negative", raydemand.Warning, decoded(defaultTimeout), ""},
+	{"idle-timeout-zero", raydemand.Warning, inputs(idleTimeoutZero),
 		"a worker is removed as soon as it is idle, and the next task waits for a new pod, perhaps for a new GPU node"},
 	{"idle-timeout-refused", raydemand.Error, workers(idleTimeoutRefused),
 		"a group can have an idle timeout only with autoscaler v2; the operator refuses the spec and changes no " +
@@ -181,37 +163,22 @@ var rayClusterChecks = []Check{
 	{"sync-recreates", raydemand.Warning, clusters(syncRecreates),
 		"with upgradeStrategy Recreate the operator deletes all pods, also the head, when num-gpus changes, so the " +
 			"sync does not write and the annotation has no effect"},
-	{"field-unreadable", raydemand.Error, decoded(edit), "the operator cannot decode the object"},
-	{"group-unnamed", raydemand.Error, decoded(nameGroup),
-		"the pods of a group without a name cannot be found"},
-	{"quantity-ignored", raydemand.Warning, decoded(edit),
-		"the operator ignores an entry of the group's resources that is not a quantity"},
-	{"resource-keys-differ", raydemand.Warning, decoded(edit),
-		"which of the numbers reaches `ray start` changes from pod to pod " +
-			"(docs/reference/facts.md#keys-of-the-field-resources)"},
-	{"pods-refused", raydemand.Error, decoded(edit), "the API server refuses every pod of the group"},
-	{"bytes-fractional", raydemand.Warning, decoded(mebibytes),
-		"the suffix m means a thousandth, so the amount is hardly what you mean"},
-	{"ray-start-fails", raydemand.Error, decoded(requoteResources),
-		"every pod of the group exits at once and restarts again and again"},
-	{"start-command-unknown", raydemand.Warning, decoded(edit),
-		"what the group's pods announce is unknown until one of them has joined Ray"},
-	{"environment-unknown", raydemand.Warning, decoded(edit),
-		"an important variable comes from an object that Heliostat does not read"},
-	{nodepool.SpecRefused, raydemand.Error, decoded(removeRefusedField),
-		"the operator refuses the spec and changes no group (docs/reference/facts.md#refused-spec)"},
-	{"annotation-unreadable", raydemand.Error, decoded(resetAnnotation),
-		"Heliostat cannot read the value, and uses the one that changes least"},
-	{"delete-list-foreign", raydemand.Error, decoded(emptyDeleteList),
-		"the operator deletes every pod that the list names, and an empty name blocks the group until it is removed"},
-	{"worker-pods-fail", raydemand.Error, decoded(showEvents),
-		"the operator handles the groups in order and stops at this one; the groups behind it get no pods"},
-	{"group-removed", raydemand.Warning, decoded(deletePodsOfGroup),
-		"nothing deletes the pods of a group that is no longer in the spec: they keep their GPUs"},
-	{"hosts-below-one", raydemand.Warning, decoded(oneHost),
-		"KubeRay 1.6.2 multiplies replicas by the number, so the group gets no pod"},
-	{"replica-unnamed", raydemand.Warning, decoded(deletePodsWithoutReplica),
-		"the operator neither counts nor deletes pods from before numOfHosts was above 1"},
+	{"field-unreadable", raydemand.Error, decoded(edit), ""},
+	{"group-unnamed", raydemand.Error, decoded(nameGroup), ""},
+	{"quantity-ignored", raydemand.Warning, decoded(edit), ""},
+	{"resource-keys-differ", raydemand.Warning, decoded(edit), ""},
+	{"pods-refused", raydemand.Error, decoded(edit), ""},
+	{"bytes-fractional", raydemand.Warning, decoded(mebibytes), ""},
+	{"ray-start-fails", raydemand.Error, decoded(requoteResources), ""},
+	{"start-command-unknown", raydemand.Warning, decoded(edit), ""},
+	{"environment-unknown", raydemand.Warning, decoded(edit), ""},
+	{nodepool.SpecRefused, raydemand.Error, decoded(removeRefusedField), ""},
+	{"annotation-unreadable", raydemand.Error, decoded(resetAnnotation), ""},
+	{"delete-list-foreign", raydemand.Error, decoded(emptyDeleteList), ""},
+	{"worker-pods-fail", raydemand.Error, decoded(showEvents), ""},
+	{"group-removed", raydemand.Warning, decoded(deletePodsOfGroup), ""},
+	{"hosts-below-one", raydemand.Warning, decoded(oneHost), ""},
+	{"replica-unnamed", raydemand.Warning, decoded(deletePodsWithoutReplica), ""},
 }
 
 // scalerChecks examine what else scales a RayCluster, and the operator that carries it out.
@@ -311,15 +278,15 @@ var nodeChecks = []Check{
 	{string(sharing.ProfileMismatch), raydemand.Info, nodeProblem(nodeLabels, restartFeatureDiscovery),
 		"feature discovery and device plugin are of different releases; Heliostat uses the resource"},
 	{string(sharing.ProfileUnknown), raydemand.Warning, nodeProblem(allocatable, restartPlugin),
-		"the card has no such profile, so it is unknown what a unit is, and requests for memory, compute or isolation "+
-			"do not use it"},
+		"the card has no such profile, so it is unknown what a unit is, and requests for memory, compute or " +
+			"isolation do not use it"},
 	{string(sharing.TooManyUnits), raydemand.Error, nodeProblem(allocatable, restartPlugin),
 		"a resource is left over from before the cards were partitioned: pods are scheduled there and find no device"},
 	{string(sharing.MemoryOvercommitted), raydemand.Warning, nodeProblem(wholeNode, editHAMi),
 		"workers that use all memory they were given fail with out-of-memory errors"},
 	{string(sharing.MemoryBelowProduct), raydemand.Warning, nodeProblem(nodeLabels, showMemory),
-		"it is unknown what separates a unit from the rest of the card, so requests for memory, compute or isolation "+
-			"do not use the node"},
+		"it is unknown what separates a unit from the rest of the card, so requests for memory, compute or " +
+			"isolation do not use the node"},
 	{string(sharing.UnitUnknown), raydemand.Warning, nodeProblem(allocatable, showFactor),
 		"requests for an amount of GPU memory do not use the node"},
 	{string(sharing.MemoryMissing), raydemand.Error, nodeProblem(allocatable, restartVolcanoPlugin),
@@ -327,8 +294,8 @@ var nodeChecks = []Check{
 	{string(sharing.SharingUnlabelled), raydemand.Warning, nodeProblem(allocatable, labelSharing),
 		"it is unknown what a pod gets of a card, so requests for memory, compute or isolation do not use the node"},
 	{string(sharing.RegisterUnreadable), raydemand.Error, nodeProblem(annotations, restartRegister),
-		"what the cards have is unknown: HAMi's scheduler takes none from such an annotation, so that the node "+
-			"counts as one without cards; with Volcano, requests for memory do not use the node, and other pods "+
+		"what the cards have is unknown: HAMi's scheduler takes none from such an annotation, so that the node " +
+			"counts as one without cards; with Volcano, requests for memory do not use the node, and other pods " +
 			"are tried"},
 	{string(sharing.RegisterContradicted), raydemand.Warning, nodeProblem(hamiRegister, removeRegister),
 		"two device plugins hand out the same cards, or a unit is a card and not the share that the register says"},
@@ -369,8 +336,7 @@ var nodeChecks = []Check{
 	{"toleration-missing", raydemand.Error, workers(tolerationMissing),
 		"the nodes on which the pods would fit repel them, so they stay pending, and a node autoscaler adds no node " +
 			"for them"},
-	{nodepool.GroupNoNode, raydemand.Warning, workers(groupNoNode),
-		"no known node, even if it were empty, could hold a pod of the group"},
+	{nodepool.GroupNoNode, raydemand.Warning, workers(groupNoNode), ""},
 	{"node-maximum-below-ours", raydemand.Warning, workers(nodeMaximumBelowOurs),
 		"the node autoscaler stops before the group is at its maximum, and the remaining pods stay pending"},
 }

@@ -76,6 +76,16 @@ func pathIn(o *inventory.Object, f raydemand.Finding) (fieldpath.Path, bool) {
 	return path, ok && !strings.ContainsAny(field, `/"`)
 }
 
+// groupOf returns the worker group that a finding is about; false if it is about none.
+func groupOf(o *inventory.Object, f raydemand.Finding) (inventory.Group, bool) {
+	for _, g := range inventory.GroupsOf(o, gpuinfo.Names{}) {
+		if g.Workers != nil && strings.HasPrefix(fieldIn(o, f.Field)+".", g.Value.Path().String()+".") {
+			return g, true
+		}
+	}
+	return inventory.Group{}, false
+}
+
 func edit(o *inventory.Object, f raydemand.Finding) fix.Fix { return fix.Edit(o, f.Fix) }
 
 func nameGroup(o *inventory.Object, f raydemand.Finding) fix.Fix {
@@ -100,11 +110,8 @@ func mebibytes(o *inventory.Object, f raydemand.Finding) fix.Fix {
 }
 
 func requoteResources(o *inventory.Object, f raydemand.Finding) fix.Fix {
-	for _, g := range inventory.GroupsOf(o, gpuinfo.Names{}) {
+	if g, found := groupOf(o, f); found {
 		v := g.Get("rayStartParams", "resources")
-		if g.Value.Path().String() != fieldIn(o, f.Field) {
-			continue
-		}
 		const generated = "$KUBERAY_GEN_RAY_START_CMD"
 		for _, word := range slices.Concat(g.RayContainer().Items("command"), g.RayContainer().Items("args")) {
 			text := word.Text()
@@ -144,6 +151,13 @@ func emptyDeleteList(o *inventory.Object, f raydemand.Finding) fix.Fix {
 	return edit(o, f)
 }
 
+func defaultTimeout(o *inventory.Object, f raydemand.Finding) fix.Fix {
+	if at, ok := pathIn(o, f); ok {
+		return fix.Patch(o, fix.Replace(at, defaultIdleTimeout))
+	}
+	return edit(o, f)
+}
+
 func showEvents(o *inventory.Object, _ raydemand.Finding) fix.Fix {
 	command := "kubectl get events -n " + fix.Quote(o.Namespace) +
 		" --field-selector involvedObject.name=" + fix.Quote(o.Name)
@@ -156,13 +170,8 @@ func deletePodsOfGroup(o *inventory.Object, f raydemand.Finding) fix.Fix {
 }
 
 func deletePodsWithoutReplica(o *inventory.Object, f raydemand.Finding) fix.Fix {
-	group := ""
-	for _, g := range inventory.GroupsOf(o, gpuinfo.Names{}) {
-		if strings.HasPrefix(fieldIn(o, f.Field), g.Value.Path().String()+".") {
-			group = g.Name
-		}
-	}
-	return fix.Run(deletePods(o, group, ",!ray.io/worker-group-replica-name")).Hint("when they have no work")
+	g, _ := groupOf(o, f)
+	return fix.Run(deletePods(o, g.Name, ",!ray.io/worker-group-replica-name")).Hint("when they have no work")
 }
 
 func deletePods(o *inventory.Object, group, further string) string {

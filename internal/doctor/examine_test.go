@@ -9,6 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -22,7 +23,7 @@ func objects(t *testing.T, path string) []map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := intake.Read(strings.NewReader(string(text)))
+	found, _, err := nodeobject.ReadObjects(strings.NewReader(string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,19 +7,22 @@ import (
 
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
-	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func groupDuplicate(_ *inventory.Inventory, o *inventory.Object, report reporter) {
-	names := map[string]int{}
-	for _, g := range inventory.GroupsOf(o, gpuinfo.Names{}) {
-		if g.Workers == nil || g.Name == "" {
-			continue
-		}
-		if names[g.Name]++; names[g.Name] > 1 {
-			report(renameGroup(g, fmt.Sprintf("%s-%d", g.Name, names[g.Name])))
+// renameDuplicate gives the second group of a name a name of its own.
+func renameDuplicate(o *inventory.Object, f raydemand.Finding) fix.Fix {
+	g, found := groupOf(o, f)
+	if !found {
+		return edit(o, f)
+	}
+	number := 1
+	for _, other := range o.Cluster.Groups[:g.Workers.Index] {
+		if other.Name == g.Name {
+			number++
 		}
 	}
+	return fix.Patch(o, fix.Replace(g.Path("groupName"), fmt.Sprintf("%s-%d", g.Name, number)))
 }
 
 // suitableName matches a DNS subdomain, as the names of pods must be.

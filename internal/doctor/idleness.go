@@ -9,21 +9,19 @@ import (
 // defaultIdleTimeout is Ray's own, in seconds.
 const defaultIdleTimeout = 60
 
-// idleTimeouts reports the fields idleTimeoutSeconds of RayClusters and their worker groups that are wrong.
-func idleTimeouts(wrong func(seconds int64) bool) scope {
-	return func(x *inventory.Inventory, _ string, report reporter) {
-		examine := func(o *inventory.Object, v fieldpath.Value) {
-			if n, ok := v.Whole(); ok && wrong(n) {
-				report(occurrence{Object: o, Path: v.Path(), Seen: v.String(),
-					Fix: fix.Patch(o, fix.Replace(v.Path(), defaultIdleTimeout))})
-			}
+// idleTimeoutZero reports fields idleTimeoutSeconds of RayClusters and their worker groups that are 0.
+func idleTimeoutZero(x *inventory.Inventory, report reporter) {
+	examine := func(o *inventory.Object, v fieldpath.Value) {
+		if n, ok := v.Whole(); ok && n == 0 {
+			report(occurrence{Object: o, Path: v.Path(), Seen: v.String(),
+				Fix: fix.Patch(o, fix.Replace(v.Path(), defaultIdleTimeout))})
 		}
-		for _, o := range x.Clusters {
-			examine(o, o.RaySpec().Get("autoscalerOptions", "idleTimeoutSeconds"))
-		}
-		for _, g := range x.Workers() {
-			examine(g.Of, g.Get("idleTimeoutSeconds"))
-		}
+	}
+	for _, o := range x.Clusters {
+		examine(o, o.RaySpec().Get("autoscalerOptions", "idleTimeoutSeconds"))
+	}
+	for _, g := range x.Workers() {
+		examine(g.Of, g.Get("idleTimeoutSeconds"))
 	}
 }
 

@@ -3,7 +3,6 @@ package doctor
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -43,27 +42,20 @@ func declareGPUs(g inventory.Group, count string) fix.Fix {
 	return fix.Patch(g.Of, fix.Set(g.Of, at, count))
 }
 
-func rayAutoscalerDiffers(_ *inventory.Inventory, g inventory.Group, report reporter) {
-	image := g.Of.RaySpec().Text("autoscalerOptions", "image")
-	if !g.Of.Cluster.InTreeAutoscaling || strings.Contains(image, "heliostat") || g.DeclaresGPUs() ||
-		g.Workers.Resources[raydemand.GPU] == 0 {
-		return
+// rayAutoscalerDiffers reports what plans report, if Ray's own autoscaler runs.
+func rayAutoscalerDiffers(x *inventory.Inventory, code string, report reporter) {
+	for _, g := range x.Workers() {
+		image := g.Of.RaySpec().Text("autoscalerOptions", "image")
+		if !g.Of.Cluster.InTreeAutoscaling || strings.Contains(image, "heliostat") {
+			continue
+		}
+		for _, f := range g.Of.Cluster.Findings {
+			if of, found := groupOf(g.Of, f); f.Code == code && found && of.Workers.Index == g.Workers.Index {
+				report(occurrence{Object: g.Of, Field: fieldIn(g.Of, f.Field), Seen: f.Seen, Why: f.Why,
+					Fix: declareGPUs(g, g.Workers.Resources[raydemand.GPU].String())})
+			}
+		}
 	}
-	limits := g.RayContainer().Get("resources", "limits")
-	names := limits.Keys()
-	counted := slices.ContainsFunc(names, func(name string) bool {
-		q, _ := inventory.Quantity(limits.Get(name))
-		return strings.HasSuffix(name, "gpu") && !q.IsZero()
-	})
-	at := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, gpuinfo.MIGPrefix) })
-	if at < 0 || counted {
-		return
-	}
-	v := limits.Get(names[at])
-	report(occurrence{
-		Object: g.Of, Path: v.Path(), Seen: v.String(),
-		Fix: declareGPUs(g, g.Workers.Resources[raydemand.GPU].String()),
-	})
 }
 
 func numGPUsDiffers(_ *inventory.Inventory, g inventory.Group, report reporter) {

@@ -98,8 +98,8 @@ func (w *walk) report(at fieldpath.Path, seen, want, why string) {
 
 // unknown reports a member that the schema does not have.
 func (w *walk) unknown(at fieldpath.Path, seen string, known []string) {
-	fault := refusal{Code: schemaViolated, Field: at.String(), Seen: seen, Want: fieldpath.WantName(at.LastKey(), known),
-		Fix: "remove the field",
+	fault := refusal{Code: schemaViolated, Field: at.String(), Seen: seen,
+		Want: fieldpath.WantName(at.LastKey(), known), Fix: "remove the field",
 		Why: "the schema has no such field: kubectl refuses the object, and the API server drops the field"}
 	if slices.Contains(known, fault.Want) {
 		fault.Fix = "rename the field to " + fault.Want + ", or remove it"

@@ -204,7 +204,8 @@ func (n Names) Resource(name string) (Resource, error) {
 	}
 	if profile, typo := strings.CutPrefix(name, nvidia+"mig"); typo {
 		// The AKS article on multi-instance GPUs has the spelling nvidia.com/mig1g.5gb, which no plugin announces.
-		return Resource{}, fmt.Errorf("%w %s: a hyphen is missing, want %s%s", ErrUnknownResource, name, MIGPrefix, profile)
+		return Resource{}, fmt.Errorf("%w %s: a hyphen is missing, want %s%s", ErrUnknownResource, name, MIGPrefix,
+			profile)
 	}
 	if mode, named := AMDMode(name); named {
 		kind := UnknownKind

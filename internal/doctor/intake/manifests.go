@@ -3,11 +3,7 @@
 package intake
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -15,8 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -29,78 +23,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
-
-// Read reads objects as `kubectl get -o yaml` or `-o json` prints them: YAML or JSON, several documents, lists. The
-// error names the document and, if it is known, the field.
-func Read(in io.Reader) ([]map[string]any, error) {
-	objects, _, err := ReadNumbered(in)
-	return objects, err
-}
-
-// ReadNumbered is Read that also returns the number of the document of each object. The first is 1.
-func ReadNumbered(in io.Reader) (objects []map[string]any, numbers []int, err error) {
-	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
-	for number := 1; ; number++ {
-		var document json.RawMessage
-		switch err := decoder.Decode(&document); {
-		case errors.Is(err, io.EOF):
-			return objects, numbers, nil
-		case err != nil:
-			return nil, nil, fmt.Errorf("reading document %d: %w", number, err)
-		}
-		if len(document) == 0 || bytes.Equal(document, []byte("null")) {
-			continue
-		}
-		found, err := readObject(document)
-		if err != nil {
-			return nil, nil, fmt.Errorf("reading document %d: %w", number, err)
-		}
-		objects = append(objects, found...)
-		numbers = append(numbers, slices.Repeat([]int{number}, len(found))...)
-	}
-}
-
-func readObject(document []byte) ([]map[string]any, error) {
-	object := map[string]any{}
-	if err := utiljson.Unmarshal(document, &object); err != nil {
-		return nil, fmt.Errorf("want a Kubernetes object: %w", err)
-	}
-	return flatten(object, 0)
-}
-
-// deepest bounds how deep lists may be nested. kubectl does not nest them.
-const deepest = 10
-
-// flatten returns the objects of lists.
-func flatten(object map[string]any, depth int) ([]map[string]any, error) {
-	kind, isText := object["kind"].(string)
-	items, hasItems := object["items"].([]any)
-	switch {
-	case object["kind"] == nil || kind == "" && isText:
-		return nil, errors.New("kind is missing: want a Kubernetes object")
-	case !isText:
-		return nil, fmt.Errorf("kind is %v: want a name such as RayCluster", object["kind"])
-	case !strings.HasSuffix(kind, "List"):
-		return []map[string]any{object}, nil
-	case object["items"] != nil && !hasItems:
-		return nil, fmt.Errorf("items is %v: want a list of objects", object["items"])
-	case depth > deepest:
-		return nil, fmt.Errorf("items: want lists nested at most %d deep", deepest)
-	}
-	var objects []map[string]any
-	for i, item := range items {
-		fields, isObject := item.(map[string]any)
-		if !isObject {
-			return nil, fmt.Errorf("items[%d] is %v: want an object", i, item)
-		}
-		found, err := flatten(fields, depth+1)
-		if err != nil {
-			return nil, fmt.Errorf("items[%d]: %w", i, err)
-		}
-		objects = append(objects, found...)
-	}
-	return objects, nil
-}
 
 // specs are the kinds that have the spec of a RayCluster, and its path.
 var specs = map[string][]string{
@@ -206,11 +128,7 @@ func readInto[T any](object *inventory.Object, put func(*T) (differs bool)) (unr
 // ceilingsIn reads how far pools of nodes may grow. An object that cannot be read has no ceilings: the pool may grow.
 func ceilingsIn(fields map[string]any) (ceilings []landing.Ceiling, unreadable []string) {
 	var set nodeobject.NodeSet
-	text, err := json.Marshal(fields)
-	if err == nil {
-		err = set.Read(bytes.NewReader(text))
-	}
-	if err != nil {
+	if err := set.Add(fields); err != nil {
 		return nil, []string{err.Error()}
 	}
 	return set.Ceilings, set.Notes

@@ -1,9 +1,7 @@
 package nodeobject
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -52,69 +49,37 @@ func (s *NodeSet) Nodes() []sharing.NodeObject {
 // other kinds. It returns an error for a document that is not an object, or an object of those kinds that cannot be
 // read. A pod, status or NodePool that cannot be read is a note.
 func (s *NodeSet) Read(in io.Reader) error {
-	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
-	for number := 1; ; number++ {
-		var document json.RawMessage
-		switch err := decoder.Decode(&document); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("reading document %d: %w", number, err)
-		}
-		if len(document) == 0 || bytes.Equal(document, []byte("null")) {
-			continue
-		}
-		if err := s.add(document); err != nil {
-			return fmt.Errorf("reading document %d: %w", number, err)
+	objects, places, err := ReadObjects(in)
+	if err != nil {
+		return err
+	}
+	for i, object := range objects {
+		if err := s.Add(object); err != nil {
+			return fmt.Errorf("reading document %d: %s%w", places[i].Document, places[i].Item, err)
 		}
 	}
+	return nil
 }
 
-// add adds one object, or the items of a list.
-func (s *NodeSet) add(document json.RawMessage) error {
-	var head struct {
-		Kind       string            `json:"kind"`
-		APIVersion string            `json:"apiVersion"`
-		Items      []json.RawMessage `json:"items"`
-	}
-	if err := json.Unmarshal(document, &head); err != nil {
-		var kind *json.UnmarshalTypeError
-		switch {
-		case errors.As(err, &kind) && kind.Field == "":
-			return fmt.Errorf("want a Kubernetes object: the document is of type %s", kind.Value)
-		case errors.As(err, &kind):
-			return fmt.Errorf("want a Kubernetes object: its %s is of type %s", kind.Field, kind.Value)
-		}
-		return fmt.Errorf("want a Kubernetes object: %w", err)
-	}
-	group, _, _ := strings.Cut(head.APIVersion, "/")
-	switch {
-	case head.Kind == "Node":
-		return s.addNode(document)
-	case head.Kind == "Pod":
-		return s.readPod(document)
-	case head.Kind == "ConfigMap":
-		s.note(decodeInto(document, "configmap", s.addStatus))
-		return nil
-	case head.Kind == "ResourceSlice" && HasDevices(head.APIVersion):
-		return decodeInto(document, "resourceslice", put(s.devices.PutSlice))
-	case head.Kind == "ResourceClaim" && HasDevices(head.APIVersion):
-		return decodeInto(document, "resourceclaim", put(s.devices.PutClaim))
-	case head.Kind == "NodePool" && group == "karpenter.sh":
-		s.note(decodeInto(document, "nodepool", s.addNodePool))
-		return nil
-	case head.Kind == "NodeClaim" && group == "karpenter.sh":
-		s.note(decodeInto(document, "nodeclaim", func(claim *claimObject) error { s.addNodeClaim(claim); return nil }))
-		return nil
-	case strings.HasSuffix(head.Kind, "List"):
-		for i, item := range head.Items {
-			if err := s.add(item); err != nil {
-				return fmt.Errorf("items[%d]: %w", i, err)
-			}
-		}
-		return nil
-	case head.Kind == "":
-		return errors.New("kind is missing: want a Kubernetes object")
+// Add adds one object, as Read does.
+func (s *NodeSet) Add(object map[string]any) error {
+	at := unstructured.Unstructured{Object: object}
+	group, _, _ := strings.Cut(at.GetAPIVersion(), "/")
+	switch kind := at.GetKind(); {
+	case kind == "Node":
+		return s.addNode(object)
+	case kind == "Pod":
+		s.readPod(object)
+	case kind == "ConfigMap":
+		s.note(decodeInto(object, "configmap", s.addStatus))
+	case kind == "ResourceSlice" && HasDevices(at.GetAPIVersion()):
+		return decodeInto(object, "resourceslice", put(s.devices.PutSlice))
+	case kind == "ResourceClaim" && HasDevices(at.GetAPIVersion()):
+		return decodeInto(object, "resourceclaim", put(s.devices.PutClaim))
+	case kind == "NodePool" && group == "karpenter.sh":
+		s.note(decodeInto(object, "nodepool", s.addNodePool))
+	case kind == "NodeClaim" && group == "karpenter.sh":
+		s.note(decodeInto(object, "nodeclaim", func(claim *claimObject) error { s.addNodeClaim(claim); return nil }))
 	}
 	return nil
 }
@@ -137,51 +102,45 @@ func HasDevices(apiVersion string) bool {
 	return apiVersion == resourcev1.SchemeGroupVersion.String() || apiVersion == "resource.k8s.io/v1beta2"
 }
 
-func decodeInto[T any](document json.RawMessage, kind string, add func(*T) error) error {
+func decodeInto[T any](fields map[string]any, kind string, add func(*T) error) error {
 	object := new(T)
-	if err := json.Unmarshal(document, object); err != nil {
-		return fmt.Errorf("%s %s: %w", kind, nameIn(document), err)
+	document, err := json.Marshal(fields)
+	if err == nil {
+		err = json.Unmarshal(document, object)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", kind, nameIn(fields), err)
 	}
 	return add(object)
 }
 
-func (s *NodeSet) addNode(document json.RawMessage) error {
-	var fields map[string]any
-	err := json.Unmarshal(document, &fields)
-	if err == nil {
-		var node sharing.NodeObject
-		if node, _, err = Read(fields); err == nil {
-			s.nodes = append(s.nodes, node)
-			return nil
-		}
+func (s *NodeSet) addNode(fields map[string]any) error {
+	node, _, err := Read(fields)
+	if err != nil {
+		return fmt.Errorf("node %s: %w", nameIn(fields), err)
 	}
-	return fmt.Errorf("node %s: %w", nameIn(document), err)
+	s.nodes = append(s.nodes, node)
+	return nil
 }
 
 // readPod adds a pod that can be read completely. If one cannot, nobody knows what it holds, so what is free on its
 // node is unknown too.
-func (s *NodeSet) readPod(document json.RawMessage) error {
-	var fields map[string]any
-	if err := json.Unmarshal(document, &fields); err != nil {
-		return fmt.Errorf("pod %s: %w", nameIn(document), err)
-	}
+func (s *NodeSet) readPod(fields map[string]any) {
 	pod, unreadable, err := ReadPod(fields)
 	if err == nil && len(unreadable) == 0 {
 		s.addPod(pod)
-		return nil
+		return
 	}
 	if err != nil {
 		unreadable = []string{err.Error()}
 	}
 	node, _, _ := unstructured.NestedString(fields, "spec", "nodeName")
-	s.note(
-		fmt.Errorf("pod %s: %s; what is free on its node is unknown", nameIn(document), strings.Join(unreadable, "; ")),
-	)
+	why := strings.Join(unreadable, "; ")
+	s.note(fmt.Errorf("pod %s: %s; what is free on its node is unknown", nameIn(fields), why))
 	if s.unreadable == nil {
 		s.unreadable = map[string]bool{}
 	}
 	s.unreadable[node] = true
-	return nil
 }
 
 // AddNode adds a node as the API server returns it.
@@ -233,11 +192,7 @@ func (s *NodeSet) AddStatus(config *corev1.ConfigMap) { s.note(s.addStatus(confi
 
 // AddNodePool adds the ceiling that a NodePool sets. A NodePool that cannot be read is a note.
 func (s *NodeSet) AddNodePool(object *unstructured.Unstructured) {
-	document, err := json.Marshal(object.Object)
-	if err == nil {
-		err = decodeInto(document, "nodepool", s.addNodePool)
-	}
-	s.note(err)
+	s.note(decodeInto(object.Object, "nodepool", s.addNodePool))
 }
 
 // addStatus reads the Cluster Autoscaler's ConfigMap, and ignores others.

@@ -1,10 +1,11 @@
 package nodeobject
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -72,12 +73,7 @@ func nodeIn(object map[string]any) (node *corev1.Node, unreadable []string, err 
 }
 
 // nameIn returns the name of an object that cannot be decoded otherwise.
-func nameIn(document json.RawMessage) string {
-	var head struct {
-		Metadata struct{ Name string } `json:"metadata"`
-	}
-	if json.Unmarshal(document, &head) != nil || head.Metadata.Name == "" {
-		return "without a name"
-	}
-	return head.Metadata.Name
+func nameIn(fields map[string]any) string {
+	name, _, _ := unstructured.NestedString(fields, "metadata", "name")
+	return cmp.Or(name, "without a name")
 }
