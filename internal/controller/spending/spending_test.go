@@ -64,8 +64,12 @@ func TestEachPartOfAPodHasACause(t *testing.T) {
 		Part  float64
 	}
 	idle := func(seconds float64) func(*decision.Decision, *nodepool.Worker, *planner.Node) {
-		return func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+		return func(d *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
 			n.State, n.Available, n.Activity, n.IdleSeconds = planner.Idle, bundle(4, 8), nil, seconds
+			d.Plan.Stays = map[string]string{n.Pod: "idle_timeout"}
+			if seconds > 60 {
+				d.Plan.Stays[n.Pod] = planner.UnusedKept
+			}
 		}
 	}
 	also := func(changes ...func(*decision.Decision, *nodepool.Worker, *planner.Node)) func(*decision.Decision, *nodepool.Worker, *planner.Node) {
@@ -87,13 +91,13 @@ func TestEachPartOfAPodHasACause(t *testing.T) {
 			d.Kube.Owner = nodepool.Owner{Kind: "RayJob", Name: "nightly"}
 		}, []part{{"RayJob/nightly", ledger.Used, "", 1}}},
 		"the idle timeout runs": {idle(30), []part{{owner, ledger.Idle, "idle_timeout", 1}}},
-		"idle, no timeout":      {also(idle(30), func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) { d.Snapshot.IdleTimeoutSeconds = nil }), []part{{owner, ledger.Idle, "no_idle_timeout", 1}}},
+		"idle, no timeout":      {also(idle(30), func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) { d.Plan.Stays["a"] = "no_idle_timeout" }), []part{{owner, ledger.Idle, "no_idle_timeout", 1}}},
 		"idle, demand is on it": {idle(90), []part{{owner, ledger.Idle, "kept", 1}}},
 		"a policy keeps it warm": {also(idle(30), func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) {
-			d.Plan.Warm = []planner.WarmPlan{{Kept: []string{"Z", "a"}}}
+			d.Plan.Stays["a"] = planner.UnusedWarm
 		}), []part{{owner, ledger.Warm, "", 1}}},
 		"a request keeps a warm one": {also(idle(30), requests("a"), func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) {
-			d.Plan.Warm = []planner.WarmPlan{{Kept: []string{"a"}}}
+			d.Plan.Stays["a"] = planner.UnusedWarm
 		}),
 			[]part{{"request/ann", ledger.Reserved, Request, 0.5}, {owner, ledger.Reserved, Request, 0.5}}},
 		"the driver keeps it": {also(idle(90), func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) {

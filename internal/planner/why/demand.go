@@ -132,19 +132,19 @@ func (d *decision) tally(s *model.DemandSummary, why string) string {
 // requestPlans reports what serves each request over REST. It assigns the placements of each kind (package search,
 // assignment.go) in the order in which requests are assigned.
 func (d *decision) requestPlans() []model.RequestPlan {
-	if len(d.RestRequests) == 0 {
-		return nil
+	if len(d.RestRequests) == 0 || d.requests != nil {
+		return d.requests
 	}
+	d.refused, d.launchedFor = d.refusedClaimants(), claimants{}
 	places := d.Assignments(d.given)
-	plans := make([]model.RequestPlan, 0, len(d.RestRequests))
 	for _, s := range d.AssignmentOrder() {
 		a := attribution{decision: d, request: s, groups: map[int]*model.RequestGroup{}, seen: map[int]bool{}}
-		plans = append(plans, a.plan(places))
+		d.requests = append(d.requests, a.plan(places))
 	}
-	slices.SortStableFunc(plans, func(a, b model.RequestPlan) int {
+	slices.SortStableFunc(d.requests, func(a, b model.RequestPlan) int {
 		return cmp.Or(vector.CompareBool(b.Plain, a.Plain), cmp.Compare(a.ID, b.ID))
 	})
-	return plans
+	return d.requests
 }
 
 // attribution counts what one request uses.
@@ -178,7 +178,10 @@ func (a *attribution) plan(places search.Places) model.RequestPlan {
 			a.joined += s.Admitted[i]
 			continue
 		}
-		places.Take(it.Key, s.Admitted[i], a.take)
+		planned := a.planned
+		if places.Take(it.Key, s.Admitted[i], a.take); a.planned > planned {
+			a.launchedFor[it.Key] = append(a.launchedFor[it.Key], s)
+		}
 	}
 	plan.Served = a.joined
 	if plan.Waiting -= a.joined; !launchable {
@@ -196,7 +199,7 @@ func (a *attribution) state(plan *model.RequestPlan) (raydemand.RequestState, mo
 	on := func(n int64) string { return fmt.Sprintf("%d of %s", n, phrase.Plural(plan.Asked, "bundle")) }
 	switch {
 	case len(a.deferred) > 0:
-		return raydemand.RequestCapped, a.unmetReason(a.deferred, "")
+		return raydemand.RequestCapped, a.unmetReason(a.deferred)
 	case missing > 0 && a.request.Unevaluated && !slices.ContainsFunc(a.Items(a.request.Refused()), impossible):
 		return raydemand.RequestCapped, unevaluated.with()
 	case missing > 0:
@@ -222,7 +225,7 @@ func (a *attribution) unmetState(missing, asked int64, part string) (raydemand.R
 	slices.SortStableFunc(items, func(x, y *vector.Item) int {
 		return vector.CompareBool(a.Possible(x), a.Possible(y))
 	})
-	reason := a.unmetReason(items, "")
+	reason := a.unmetReason(items)
 	if a.request.AllOrNothing && asked > 1 && reason.Code != model.Impossible {
 		reason = after(fmt.Sprintf("needs all %d bundles at once: ", asked), reason)
 	} else if missing < asked {

@@ -179,7 +179,7 @@ func (d *decision) choice(it *vector.Item, i int) model.Reason {
 			code, least = reason.Code, n
 		}
 	}
-	return model.Reason{Code: code, Message: d.sentences(d.consider([]*vector.Item{alone}, ""))}
+	return model.Reason{Code: code, Message: d.sentences(d.consider([]*vector.Item{alone}))}
 }
 
 // groupDetails reports whether new pods and present pods of one group could serve an item.
@@ -238,8 +238,8 @@ func (d *decision) groupVerdict(i int, it *vector.Item) model.Reason {
 
 // fellBack reports whether the gang of an item is served by a later choice.
 func (d *decision) fellBack(it *vector.Item) bool {
-	owner, ok := d.owner(it)
-	return ok && slices.ContainsFunc(d.out.Runs, func(run placing.Run) bool {
+	owner := d.owner(it)
+	return owner.gang != nil && slices.ContainsFunc(d.out.Runs, func(run placing.Run) bool {
 		return run.Option > owner.option && slices.Contains(run.Gangs, owner.gang)
 	})
 }

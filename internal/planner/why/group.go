@@ -174,11 +174,10 @@ func (d *decision) stopReason(i int) (model.Reason, bool) {
 	return stopping.with(phrase.Pods(stopped), d.Nodes[first].Pod, d.Nodes[first].StopMessage), true
 }
 
-// namedPurposes is how many kinds of demand a sentence names before it counts the rest. namedGangs and namedOwned are
-// the same for equal gangs and for requests of owners. namedLetters is how many letters of an owner's name it keeps.
+// namedPurposes is how many kinds of demand a sentence names before it counts the rest. namedOwned is the same for
+// requests of owners. namedLetters is how many letters of an owner's name it keeps.
 const (
 	namedPurposes = 3
-	namedGangs    = 2
 	namedOwned    = 2
 	namedLetters  = 40
 )
@@ -223,24 +222,25 @@ type purpose struct {
 
 // purposesOf lists what pods of a group are launched for, in the order of planning.
 func (d *decision) purposesOf(i int) (all []*purpose) {
+	d.requestPlans()
 	type kind struct{ of, gangs, what string }
 	known := map[kind]*purpose{}
 	for _, e := range d.out.Log {
 		if e.Group != i {
 			continue
 		}
-		owner, ofGang := d.owner(e.Item)
+		owner := d.owner(e.Item)
 		k := kind{of: e.Purpose, what: phrase.Describe(e.Item.Asked()) + partOfSlice(&d.Groups[i], e.Item)}
-		if ofGang {
+		if owner.gang != nil {
 			k.gangs = owner.gang.Key
 		}
 		p := known[k]
 		if p == nil {
-			p = &purpose{what: k.what, of: d.claimants().purpose(e.Purpose, e.Item)}
+			p = &purpose{what: k.what, of: d.launchedFor.purpose(e.Purpose, e.Item)}
 			known[k], all = p, append(all, p)
 		}
 		p.bundles += e.Count
-		if ofGang {
+		if owner.gang != nil {
 			p.gangs = append(p.gangs, owner.gang)
 		}
 	}
@@ -251,70 +251,22 @@ func (d *decision) purposesOf(i int) (all []*purpose) {
 	return all
 }
 
-// String returns, for example, gangs 3f and 40: 6 × {GPU 1}.
+// String returns, for example, gang 3f: 6 × {GPU 1}.
 func (p *purpose) String() string {
-	text := fmt.Sprintf("%d × %s", p.bundles, p.what)
-	if len(p.gangs) == 0 {
-		return strings.TrimSpace(p.of + " " + text)
-	}
-	var ids []string
-	for _, g := range p.gangs {
-		if g.ID != "" {
-			ids = append(ids, g.ID)
-		}
-	}
-	n := len(p.gangs)
-	switch {
-	case n == 1 && len(ids) == 1:
-		return "gang " + ids[0] + ": " + text
+	of := p.of
+	switch n := len(p.gangs); {
+	case n > 1:
+		of = fmt.Sprintf("%d gangs:", n)
+	case n == 1 && p.gangs[0].ID == "":
+		of = "gang"
 	case n == 1:
-		return "gang " + text
-	case len(ids) < n:
-		return fmt.Sprintf("%d gangs: %s", n, text)
-	case n == 2:
-		return fmt.Sprintf("gangs %s and %s: %s", ids[0], ids[1], text)
+		of = "gang " + p.gangs[0].ID + ":"
 	}
-	return fmt.Sprintf("gangs %s and %d more: %s", strings.Join(ids[:namedGangs], ", "), n-namedGangs, text)
+	return strings.TrimSpace(fmt.Sprintf("%s %d × %s", of, p.bundles, p.what))
 }
 
 // claimants lists REST requests by kind of bundle.
 type claimants map[string][]*search.RestRequest
-
-// claimants lists the REST requests that pods are launched for. It assigns the bundles that need no launch in the order
-// in which requests are served, as requestPlans does. Pods are launched for the requests that still have bundles after
-// that.
-func (d *decision) claimants() claimants {
-	if d.asking != nil {
-		return d.asking
-	}
-	d.asking = claimants{}
-	launched, there := map[string]int64{}, map[string]int64{} // there: bundles that need no launch
-	for _, e := range d.out.Log {
-		if e.Purpose == search.OverREST {
-			launched[e.Item.Key] += e.Count
-			there[e.Item.Key] -= e.Count
-		}
-	}
-	if len(launched) == 0 || !d.Owned() {
-		return d.asking
-	}
-	each := func(visit func(s *search.RestRequest, key string, n int64)) {
-		for i := range d.RestRequests {
-			for k, it := range d.RestRequests[i].Items {
-				if n := d.RestRequests[i].Admitted[k]; n > 0 && launched[it.Key] > 0 {
-					visit(&d.RestRequests[i], it.Key, n)
-				}
-			}
-		}
-	}
-	each(func(_ *search.RestRequest, key string, n int64) { there[key] += n })
-	each(func(s *search.RestRequest, key string, n int64) {
-		if there[key] -= n; there[key] < 0 {
-			d.asking[key] = append(d.asking[key], s)
-		}
-	})
-	return d.asking
-}
 
 // refusedClaimants lists the REST requests with bundles that are not planned for.
 func (d *decision) refusedClaimants() claimants {
@@ -510,62 +462,52 @@ func (d *decision) forMinimum(i int) bool {
 // demand. It compares amounts alone, as if they were divisible. It returns an empty string if the other group might not
 // cost more, or could not serve all of the demand.
 func (d *decision) costsMore(taken, other int) string {
-	a, b, given := &d.Groups[taken], &d.Groups[other], d.given[taken]
-	least, able := d.leastPods(taken, other)
-	if !able || least == 0 || a.MinPods > a.Remaining() {
-		return ""
-	}
-	own := d.Costs.PerReplica[taken] * float64(given/a.Hosts)
-	if cost.CompareNearly(d.Costs.PerReplica[other]*float64(least/b.Hosts), own) <= 0 {
-		return ""
-	}
-	of := fmt.Sprintf(" (%s instead of %s)", phrase.Pods(least), phrase.Pods(given))
-	if d.Costs.ByPrice(taken) && d.Costs.ByPrice(other) {
-		ours, theirs := *a.Price*float64(given), *b.Price*float64(least)
-		switch {
-		case cost.CompareNearly(theirs, ours) <= 0:
-			return ""
-		case least == given:
-			return fmt.Sprintf("price %s > %s", phrase.Decimal(*b.Price), phrase.Decimal(*a.Price))
-		}
-		return fmt.Sprintf("price %s > %s%s", phrase.Rounded(theirs), phrase.Rounded(ours), of)
-	}
-	ours, theirs := d.Size(a.Shape.Total), d.Size(b.Shape.Total)
-	switch {
-	case theirs > ours && least >= given:
-		return "its pods are smaller"
-	case theirs*float64(least) > ours*float64(given):
-		return "it uses less in total" + of
-	}
-	return ""
-}
-
-// leastPods returns the fewest pods of another group, in whole replicas, that hold what is launched on one group. It
-// reports false if the other group cannot serve some of that demand, or if some of it must share a label with other
-// pods.
-func (d *decision) leastPods(taken, other int) (least int64, able bool) {
-	shape, sum := d.Groups[other].Shape, make([]float64, len(d.Names))
+	a, b, pods := &d.Groups[taken], &d.Groups[other], d.given[taken]
+	least, sum := int64(0), make([]float64, len(d.Names))
 	for _, e := range d.out.Log {
 		if e.Group != taken {
 			continue
 		}
-		if !e.Item.Suits(shape) {
-			return 0, false
+		if !e.Item.Suits(b.Shape) {
+			return ""
 		}
 		for _, t := range e.Item.Need {
 			sum[t.Resource] += float64(t.Amount) * float64(e.Count)
 		}
 		least = max(least, 1)
-		if owner, ok := d.owner(e.Item); ok && owner.gang.Strategy == raydemand.StrictSpread {
+		if gang := d.owner(e.Item).gang; gang != nil && gang.Strategy == raydemand.StrictSpread {
 			least = max(least, e.Count)
 		}
 	}
 	for r, amount := range sum {
-		if total := float64(shape.Total[r]); amount > 0 && total > 0 {
+		if total := float64(b.Shape.Total[r]); amount > 0 && total > 0 {
 			least = max(least, int64(min(math.Ceil(amount/total*(1-1e-12)), vector.MaxCount)))
 		}
 	}
-	return vector.RoundUp(least, d.Groups[other].Hosts), true
+	least = vector.RoundUp(least, b.Hosts)
+	more := func(theirs, ours float64) bool {
+		return cost.CompareNearly(theirs*float64(least), ours*float64(pods)) > 0
+	}
+	each := func(i int) float64 { return d.Costs.PerReplica[i] / float64(d.Groups[i].Hosts) }
+	if least == 0 || a.MinPods > a.Remaining() || !more(each(other), each(taken)) {
+		return ""
+	}
+	of := fmt.Sprintf(" (%s instead of %s)", phrase.Pods(least), phrase.Pods(pods))
+	if d.Costs.ByPrice(taken) && d.Costs.ByPrice(other) {
+		if least == pods {
+			return fmt.Sprintf("price %s > %s", phrase.Decimal(*b.Price), phrase.Decimal(*a.Price))
+		}
+		return fmt.Sprintf("price %s > %s%s", phrase.Rounded(*b.Price*float64(least)),
+			phrase.Rounded(*a.Price*float64(pods)), of)
+	}
+	ours, theirs := d.Size(a.Shape.Total), d.Size(b.Shape.Total)
+	switch {
+	case theirs > ours && least >= pods:
+		return "its pods are smaller"
+	case theirs*float64(least) > ours*float64(pods):
+		return "it uses less in total" + of
+	}
+	return ""
 }
 
 func joined(names []string) string { return strings.Join(names, ", ") }

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -28,7 +29,8 @@ func (d *decision) idleReason(i int) (model.Reason, bool) {
 	if at < 0 {
 		return model.Reason{}, false
 	}
-	return idleOf.with(count, g.Live-g.Stopping, phrase.Span(longest), d.staysIdle(at)), true
+	_, why := d.staysIdle(at)
+	return idleOf.with(count, g.Live-g.Stopping, phrase.Span(longest), why), true
 }
 
 // heldOverReason counts the group's workers that stay until their replacements have joined.
@@ -42,29 +44,46 @@ func (d *decision) heldOverReason(i int) (model.Reason, bool) {
 	return holdOver.with(phrase.Pods(held), phrase.OneOrMany(held, "serves", "serve")), held > 0
 }
 
-// staysIdle explains why an idle worker is not stopped.
-func (d *decision) staysIdle(at int) string {
+// staysIdle explains why an idle worker is not stopped. The code is one of those of WhyUnused.
+func (d *decision) staysIdle(at int) (code, text string) {
 	n := &d.Nodes[at]
-	g := &d.Groups[n.GroupIndex]
+	g, warm := &d.Groups[n.GroupIndex], d.WarmFor(d.out, at)
 	switch {
 	case g.Timeout == nil:
-		return "; no idle timeout is set"
+		code, text = model.UnusedNoTimeout, "; no idle timeout is set"
 	case n.IdleSeconds <= *g.Timeout:
-		return " of " + phrase.Span(*g.Timeout)
+		code, text = model.UnusedTimeout, " of "+phrase.Span(*g.Timeout)
 	case g.Remaining() <= g.MinPods:
-		return fmt.Sprintf("; kept for the minimum of %d", g.MinPods)
+		code, text = model.UnusedMinimum, fmt.Sprintf("; kept for the minimum of %d", g.MinPods)
 	case d.out.IsHeldOver(at):
-		return "; kept until its replacement has joined Ray"
+		code, text = model.UnusedKept, "; kept until its replacement has joined Ray"
 	case d.out.IsSpared(at):
-		return "; kept because too much demand waits for one plan, and what is planned later could need it"
-	case d.WarmFor(d.out, at) != nil:
-		return "; kept warm for " + d.WarmFor(d.out, at).Name
+		code = model.UnusedKept
+		text = "; kept because too much demand waits for one plan, and what is planned later could need it"
+	case warm != nil:
+		text = "; kept warm for " + warm.Name
 	case d.out.Used[at]:
-		return "; kept for demand that is placed on it"
+		code, text = model.UnusedKept, "; kept for demand that is placed on it"
 	case g.Hosts > 1:
-		return "; kept until all hosts of the replica are idle and the minimum allows it"
+		code, text = model.UnusedReplica, "; kept until all hosts of the replica are idle and the minimum allows it"
+	default:
+		code, text = model.UnusedKept, "; kept"
 	}
-	return "; kept"
+	if warm != nil {
+		code = model.UnusedWarm
+	}
+	return code, text
+}
+
+// stays lists why idle workers stay, by pod.
+func (d *decision) stays() map[string]string {
+	all := map[string]string{}
+	for at := range d.Nodes {
+		if n := &d.Nodes[at]; n.State == model.Idle && n.Stop == "" && n.GroupIndex >= 0 {
+			all[n.Pod], _ = d.staysIdle(at)
+		}
+	}
+	return all
 }
 
 // heldIdle counts the group's workers that would be idle but for one thing that uses none of their resources, by
@@ -222,7 +241,8 @@ func (d *decision) podReason(at int) model.Reason {
 	case n.State == model.Pending:
 		return podComing.with(d.lasting(", for ", n.Since), d.arrival(n.Arrival))
 	case n.State == model.Idle || d.out.IsHeldOver(at):
-		reason := idleFor.with(phrase.Span(n.IdleSeconds), d.staysIdle(at))
+		_, why := d.staysIdle(at)
+		reason := idleFor.with(phrase.Span(n.IdleSeconds), why)
 		if d.out.IsHeldOver(at) {
 			reason.Code = model.CodeHeldOver
 		}
@@ -286,34 +306,19 @@ func hasJoined(n *model.Node) bool {
 // WhyUnused returns a function that says why the free part of a worker that has joined Ray is unused: of its GPUs, or
 // of its CPUs if it has no GPUs.
 func WhyUnused(s *model.Snapshot, p *model.Plan) func(n *model.Node) string {
-	groups, stops, warm := groupsOf(s, p), map[string]bool{}, map[string]bool{}
+	stops := map[string]bool{}
 	for _, stop := range p.Terminate {
 		stops[stop.Pod] = true
 	}
-	for i := range p.Warm {
-		for _, pod := range p.Warm[i].Kept {
-			warm[pod] = true
-		}
-	}
 	waits := map[string]bool{raydemand.GPU: waitsFor(p, raydemand.GPU), raydemand.CPU: waitsFor(p, raydemand.CPU)}
 	return func(n *model.Node) string {
-		g, resource := groups[n.Group], n.Main()
+		resource := n.Main()
 		part := n.Available[resource] < n.Total[resource]
 		switch {
 		case n.State == model.Leaving || stops[n.Pod]:
 			return model.UnusedLeaving
-		case n.State == model.Idle && warm[n.Pod]:
-			return model.UnusedWarm
-		case n.State == model.Idle && g.timeout == nil:
-			return model.UnusedNoTimeout
-		case n.State == model.Idle && n.IdleSeconds <= *g.timeout:
-			return model.UnusedTimeout
-		case n.State == model.Idle && !g.spare:
-			return model.UnusedMinimum
-		case n.State == model.Idle && g.hosts > 1:
-			return model.UnusedReplica
 		case n.State == model.Idle:
-			return model.UnusedKept
+			return cmp.Or(p.Stays[n.Pod], model.UnusedNoTimeout) // the plan does not know the group
 		case part && waits[resource]:
 			return model.UnusedFragment
 		case part:
@@ -326,32 +331,6 @@ func WhyUnused(s *model.Snapshot, p *model.Plan) func(n *model.Node) string {
 		}
 		return model.UnusedOtherUse
 	}
-}
-
-// idleGroup is what decides how long the idle workers of a group stay. A group that the snapshot lacks has none.
-type idleGroup struct {
-	timeout *float64
-	hosts   int
-	// spare: the group is above its minimum by one replica or more.
-	spare bool
-}
-
-func groupsOf(s *model.Snapshot, p *model.Plan) map[string]idleGroup {
-	groups := make(map[string]idleGroup, len(s.Groups))
-	for i := range s.Groups {
-		g := idleGroup{timeout: s.IdleTimeoutSeconds, hosts: max(s.Groups[i].NumOfHosts, 1)}
-		if own := s.Groups[i].IdleTimeoutSeconds; own != nil {
-			g.timeout = own
-		}
-		groups[s.Groups[i].Name] = g
-	}
-	for i := range p.Groups {
-		row := &p.Groups[i]
-		g := groups[row.Name]
-		g.spare = row.Desired-max(g.hosts, 1) >= row.Min
-		groups[row.Name] = g
-	}
-	return groups
 }
 
 // waitsFor reports whether some demand for a resource has no place on workers that have joined.

@@ -153,12 +153,10 @@ var (
 		"the demand"}
 	podRemoved = sentence{model.PodRemoved, "the snapshot has no worker group %q, so the plan ignores the pod: " +
 		"it places no demand on it and does not stop it"}
-	roomNow     = sentence{model.PodRoom, "%d of %d joined pods have room for one now"}
-	freeOf      = sentence{model.PodRoom, "%s of %s free"}
-	restHere    = sentence{model.DispositionServed, "REST requests are placed here until then"}
-	demandHere  = sentence{model.DispositionServed, "some waiting demand is placed here"}
-	podsServe   = sentence{model.DispositionServed, "%d serve it, %d of them on their way"}
-	moreGangs   = sentence{model.DispositionWaiting, "%d more ask for this"}
-	requestIs   = sentence{"", "%s: %d of %d bundles served, %d waiting: %s"}
-	laterChoice = "the gang uses a later choice: "
+	roomNow    = sentence{model.PodRoom, "%d of %d joined pods have room for one now"}
+	freeOf     = sentence{model.PodRoom, "%s of %s free"}
+	restHere   = sentence{model.DispositionServed, "REST requests are placed here until then"}
+	demandHere = sentence{model.DispositionServed, "some waiting demand is placed here"}
+	moreGangs  = sentence{model.DispositionWaiting, "%d more ask for this"}
+	podsServe  = sentence{model.DispositionServed, "%d serve it, %d of them on their way"}
 )

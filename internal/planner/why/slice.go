@@ -106,8 +106,7 @@ func (d *decision) advised(reason model.Reason, it *vector.Item, count int64) mo
 			continue
 		}
 		for k := range g.Pools {
-			// The pool may be short of something else too, such as CPU.
-			room := vector.TimesAtMost(d.RoomBesideCards(i, k, d.given), g.Shape.Total.Times(it.Need, count))
+			room := vector.TimesAtMost(besideCards(g, &g.Pools[k], d.given[i]), g.Shape.Total.Times(it.Need, count))
 			instances := int64(math.Ceil(float64(min(count, room)) * it.Request.Bundle[raydemand.GPU].Float()))
 			for _, cards := range g.Pools[k].Cards {
 				r := recut{pool: &g.Pools[k], cards: cards, slice: g.Slice, need: it.Slice}
@@ -122,6 +121,18 @@ func (d *decision) advised(reason model.Reason, it *vector.Item, count int64) mo
 	}
 	reason.Message = phrase.Join(reason.Message, phrase.List(advice))
 	return reason
+}
+
+// besideCards returns how many more pods of a group a pool holds by everything but devices, such as CPU, as far as the
+// pool says.
+func besideCards(g *fleet.Group, pool *landing.GroupPool, given int64) int64 {
+	room := int64(vector.MaxCount)
+	for _, share := range pool.Shares {
+		if share.Resource != pool.Resource {
+			room = min(room, share.Capacity/max(share.Units, 1)-g.Current-given)
+		}
+	}
+	return max(room, 0)
 }
 
 // onlyACutHelps reports whether no group has large enough slices, or only the pools limit the groups that do. If a

@@ -21,7 +21,7 @@ import (
 // only pods that are tried could. PoolPromised: a group could, on nodes that are promised to other RayClusters.
 // Closed: every group that could is closed to launches. Capped: a limit prevents it.
 // TooMany: it is not this demand's turn.
-func (d *decision) unmetReason(items []*vector.Item, topology string) model.Reason {
+func (d *decision) unmetReason(items []*vector.Item) model.Reason {
 	d.BreakOff()
 	for _, it := range items {
 		switch {
@@ -35,7 +35,7 @@ func (d *decision) unmetReason(items []*vector.Item, topology string) model.Reas
 			}
 		}
 	}
-	groups := d.consider(items, topology)
+	groups := d.consider(items)
 	if code := d.codeOf(groups.could); code != "" {
 		return model.Reason{Code: code, Message: d.sentences(groups)}
 	}
@@ -71,7 +71,7 @@ func (d *decision) gangReason(g *fleet.Gang) (whole model.Reason) {
 
 // optionReason explains why one choice of a gang cannot be served.
 func (d *decision) optionReason(g *fleet.Gang, o fleet.Option, bundles int) model.Reason {
-	reason := d.unmetReason(o.Items, g.TopologyLabel)
+	reason := d.unmetReason(o.Items)
 	switch {
 	case reason.Code == model.Impossible && g.Strategy == raydemand.StrictPack && bundles > 1:
 		return after("all bundles on one node: ", reason)
@@ -96,7 +96,7 @@ func (d *decision) topologyReason(g *fleet.Gang, o fleet.Option, bundles int, re
 	if awaited, is := d.openReason(o.Items, g); is && (awaited.Code == model.CodeTrying || !d.possibleWithin(o, open)) {
 		return awaited
 	}
-	groups := d.consider(o.Items, label, open...)
+	groups := d.consider(o.Items, open...)
 	switch {
 	case len(all) == 0:
 		return nowhere.with(label)
@@ -138,8 +138,8 @@ func (d *decision) valuesOf(domains []fleet.Domain, label string) string {
 
 // elsewhereBound explains why a gang with a topology label cannot be placed where a group's pods are.
 func (d *decision) elsewhereBound(it *vector.Item, i int) (model.Reason, bool) {
-	owner, ok := d.owner(it)
-	if !ok || owner.gang.TopologyLabel == "" {
+	owner := d.owner(it)
+	if owner.gang == nil || owner.gang.TopologyLabel == "" {
 		return model.Reason{}, false
 	}
 	gang, label, g := owner.gang, owner.gang.TopologyLabel, &d.Groups[i]
@@ -197,7 +197,7 @@ func (d *decision) codeOf(could []verdict) string {
 
 // nearestMiss explains what the closest group lacks.
 func (d *decision) nearestMiss(it *vector.Item) string {
-	groups := d.consider([]*vector.Item{it}, "")
+	groups := d.consider([]*vector.Item{it})
 	asked := phrase.Describe(it.Asked())
 	switch {
 	case len(groups.could) > 0:
@@ -291,12 +291,12 @@ type verdict struct {
 // first.
 type verdicts struct{ could, cannot []verdict }
 
-// consider finds for each group why it does not serve the items. topology is the gang's topology label, or empty. open
-// lists the values of that label that are possible, if not all of them are.
-func (d *decision) consider(items []*vector.Item, topology string, open ...fleet.Domain) (all verdicts) {
+// consider finds for each group why it does not serve the items. open lists the values of the gang's topology label that
+// are possible, if not all of them are.
+func (d *decision) consider(items []*vector.Item, open ...fleet.Domain) (all verdicts) {
 	for i := range d.Groups {
-		if miss, ok := d.miss(i, items, topology, open); ok {
-			all.cannot = append(all.cannot, miss)
+		if reason, misses := d.miss(i, items, open); misses > 0 {
+			all.cannot = append(all.cannot, verdict{reason, i, misses})
 			continue
 		}
 		b := d.boundOf(i)
@@ -310,29 +310,45 @@ func (d *decision) consider(items []*vector.Item, topology string, open ...fleet
 	return all
 }
 
-// miss explains why pods of a group could not serve the items even if there was room for them. It reports false if they
-// could.
-func (d *decision) miss(i int, items []*vector.Item, topology string, open []fleet.Domain) (verdict, bool) {
-	g, first := &d.Groups[i], items[0]
-	switch {
-	case !vector.SuitsAny(items, g.Shape):
-		reason, awaited := d.awaitedReason(i, first, nil)
-		if !awaited {
-			reason, _ = d.mismatch(first, g.Shape, g.Labels)
-		}
-		return verdict{reason, i, d.misses(first, g.Shape)}, true
-	case !g.Carries(topology):
-		owner, _ := d.owner(first)
-		if owner.gang != nil {
-			if reason, ok := d.awaitedReason(i, first, owner.gang); ok {
-				return verdict{unlike.with(reason.Message), i, 1}, true
-			}
-		}
-		return verdict{unlabelled.with(topology), i, 1}, true
-	case len(open) > 0 && !slices.ContainsFunc(open, func(d fleet.Domain) bool { return d.Admits(g.Shape.Labels) }):
-		return verdict{labelIs.with(topology, g.Labels[topology]), i, 1}, true
+// miss explains, with numbers, why pods of a group could not serve any of the items even if there was room for them:
+// what they may announce, the amounts that they lack, or the label that does not match. It counts their properties that
+// do not match; 0 if the pods could serve the items.
+func (d *decision) miss(i int, items []*vector.Item, open []fleet.Domain) (model.Reason, int) {
+	g, it := &d.Groups[i], items[0]
+	if at := slices.IndexFunc(items, func(it *vector.Item) bool { return it.Suits(g.Shape) }); at >= 0 {
+		it = items[at]
 	}
-	return verdict{}, false
+	gang, topology := d.owner(it).gang, ""
+	if gang != nil {
+		topology = gang.TopologyLabel
+	}
+	misses := max(d.misses(it, g.Shape), 1)
+	if reason, ok := d.awaitedReason(i, it, gang); ok {
+		return reason, misses
+	}
+	if reason, ok := d.mismatch(it, g.Shape, g.Labels); ok {
+		return reason, misses
+	}
+	switch {
+	case !g.Carries(topology):
+		return unlabelled.with(topology), misses
+	case len(open) > 0 && !slices.ContainsFunc(open, func(in fleet.Domain) bool {
+		return in.Admits(g.Shape.Labels)
+	}):
+		return labelIs.with(topology, g.Labels[topology]), misses
+	case !it.Suits(g.Shape):
+		return unlike.with("its first host does not match"), misses
+	}
+	return model.Reason{}, 0
+}
+
+// obstacle explains why one more replica of a group would not serve an item: what it lacks, or the limit that the group
+// has reached. It reports false if there is no obstacle.
+func (d *decision) obstacle(i int, it *vector.Item) (model.Reason, bool) {
+	if reason, misses := d.miss(i, []*vector.Item{it}, nil); misses > 0 {
+		return reason, true
+	}
+	return d.limit(i)
 }
 
 // namesGroup lists the codes whose sentences name the group themselves.
@@ -350,23 +366,6 @@ func (d *decision) sentences(groups verdicts) string {
 		}
 	}
 	return phrase.List(all)
-}
-
-// obstacle explains, with numbers, why one more replica of group i would not serve an item: the amounts that its pods
-// lack, the label that does not match, or the limit that the group has reached. It reports false if there is no
-// obstacle.
-func (d *decision) obstacle(i int, it *vector.Item) (model.Reason, bool) {
-	owner, owned := d.owner(it)
-	if reason, ok := d.awaitedReason(i, it, owner.gang); ok {
-		return reason, true
-	}
-	if reason, ok := d.mismatch(it, d.Groups[i].Shape, d.Groups[i].Labels); ok {
-		return reason, true
-	}
-	if owned && !d.Groups[i].Carries(owner.gang.TopologyLabel) {
-		return unlabelled.with(owner.gang.TopologyLabel), true
-	}
-	return d.limit(i)
 }
 
 // mismatch lists what a shape lacks for an item: amounts, then labels, then properties of its GPUs. The code is that of

@@ -28,9 +28,11 @@ type decision struct {
 	owners     map[*vector.Item]ownedBy
 	resources  []string
 	considered []candidate
-	asking     claimants
-	unserved   *unmet
-	byItem     map[*vector.Item]*disposition
+	// refused and launchedFor are the requests that are not planned for, and those that pods are launched for.
+	refused, launchedFor claimants
+	requests             []model.RequestPlan
+	unserved             *unmet
+	byItem               map[*vector.Item]*disposition
 }
 
 // Report returns the plan, sorted: groups by name, terminations by pod, unmet demand in the order of planning.
@@ -58,6 +60,7 @@ func Report(p *search.Search, given []int64, out search.Outcome) model.Plan {
 	plan.Warm = d.warmPlans()
 	plan.Price = d.price()
 	plan.Deferred = d.Deferred()
+	plan.Stays = d.stays()
 	return plan
 }
 
@@ -130,13 +133,13 @@ func (d *decision) reportUnmet(plan *model.Plan) {
 		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests,
 			model.UnmetGang{Gang: *g.Gang, Reason: *unmet.gangs[g.Number]})
 	}
-	refused := d.refusedClaimants()
+	d.requestPlans()
 	d.eachClaimed(func(c *search.Claim, it *vector.Item, left int64, reason model.Reason) {
 		rest := it.Request
 		if rest.Count = left; left > 0 {
 			unserved := model.UnmetRequest{Request: rest, Reason: reason}
 			if c.Refused {
-				unserved.AskedBy = refused.askedBy(it)
+				unserved.AskedBy = d.refused.askedBy(it)
 			}
 			plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, unserved)
 		}
@@ -157,7 +160,7 @@ func (d *decision) unmet() *unmet {
 	all := &unmet{make([]model.Reason, len(d.Requests)), map[int]*model.Reason{}, map[int][]model.Reason{}}
 	for i, n := range d.out.Unserved {
 		if n > 0 {
-			all.requests[i] = d.advised(d.unmetReason([]*vector.Item{d.Requests[i]}, ""), d.Requests[i], n)
+			all.requests[i] = d.advised(d.unmetReason([]*vector.Item{d.Requests[i]}), d.Requests[i], n)
 		}
 	}
 	alike := map[string]*model.Reason{} // gangs that hold no nodes yet
@@ -183,13 +186,13 @@ func (d *decision) unmet() *unmet {
 func (d *decision) claimReasons(c search.Claim) []model.Reason {
 	all, blocked := make([]model.Reason, len(c.Items)), -1
 	for k, it := range c.Items {
-		all[k] = d.unmetReason([]*vector.Item{it}, "")
+		all[k] = d.unmetReason([]*vector.Item{it})
 		if blocked < 0 && all[k].Code == model.Impossible {
 			blocked = k
 		}
 	}
 	planned := slices.DeleteFunc(slices.Clone(c.Items), func(it *vector.Item) bool { return it.Deferred })
-	whole := d.unmetReason(planned, "")
+	whole := d.unmetReason(planned)
 	for k, it := range c.Items {
 		switch {
 		case c.Purpose == search.OverREST || !d.Possible(it) || it.Deferred:
@@ -270,7 +273,7 @@ type ownedBy struct {
 }
 
 // owner returns the gang that an item belongs to, if any.
-func (d *decision) owner(it *vector.Item) (ownedBy, bool) {
+func (d *decision) owner(it *vector.Item) ownedBy {
 	if d.owners == nil {
 		d.owners = map[*vector.Item]ownedBy{}
 		for _, g := range d.Gangs {
@@ -281,6 +284,5 @@ func (d *decision) owner(it *vector.Item) (ownedBy, bool) {
 			}
 		}
 	}
-	owner, ok := d.owners[it]
-	return owner, ok
+	return d.owners[it]
 }

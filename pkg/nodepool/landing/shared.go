@@ -113,21 +113,6 @@ func (l *Shared) PromisedBeside(i int) []Promise {
 	return list
 }
 
-// RoomBesideCards returns how many more pods of a group fit on its k-th pool by everything but devices: CPU, memory,
-// pod slots. It is Unbounded if nothing is known.
-func (l *Shared) RoomBesideCards(i, k int, given []int64) int64 {
-	if !l.SharedNodes.Limits(i) {
-		return Unbounded
-	}
-	pool := &l.tenants[i].Pools[k]
-	bare := l.SharedNodes.without(pool)
-	on := bare.packer.Empty()
-	for _, j := range bare.order {
-		bare.Occupy(on, j, bare.present[j]+given[j])
-	}
-	return bare.Room(on, i)
-}
-
 // KnownToFit returns the part of some launches, beyond those before them, for which there is room on nodes that are
 // known, or known to come.
 func (l *Shared) KnownToFit(given, before []int64) []int64 {

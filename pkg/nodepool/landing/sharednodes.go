@@ -2,7 +2,6 @@ package landing
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 )
 
@@ -224,23 +223,4 @@ func (c *SharedNodes) AllOccupied(given []int64) *Taken {
 // Shortage returns why nodes cannot hold more pods of a group. They come from AllOccupied, and do not change.
 func (c *SharedNodes) Shortage(on *Taken, i int) Shortage {
 	return on.Shortage(c.kinds[i])
-}
-
-// without returns the ceilings of one pool if pods took no devices there.
-func (c *SharedNodes) without(pool *GroupPool) *SharedNodes {
-	bare := &SharedNodes{kinds: c.kinds, order: c.order, present: c.present, pods: slices.Clone(c.pods)}
-	for i := range bare.pods {
-		pod := &bare.pods[i]
-		pod.Cards, pod.Requests = nil, maps.Clone(pod.Requests)
-		delete(pod.Requests, pool.Resource)
-		delete(pod.Requests, inPool(pool.Name, pool.Resource))
-		delete(pod.Requests, inPool(pool.Name, podsOf(pod.Name)))
-	}
-	for i := range c.places {
-		if c.places[i].Pool == pool.Name {
-			bare.places = append(bare.places, c.places[i])
-		}
-	}
-	bare.packer = New(bare.pods, bare.places)
-	return bare
 }
