@@ -201,7 +201,7 @@ func (l *Ledger) useClasses(b *Batch, i, choice int, wanted func(*NodeClass) boo
 	for at := 0; at < len(l.Classes) && b.Left[i] > 0; at++ {
 		class := &l.Classes[at]
 		b.Looks++
-		if class.hidden || class.Phase == fleet.OnTheWay && !class.Touched {
+		if class.hidden || class.Phase == fleet.OnTheWay && !class.Touched || class.Free.Lacks(it.Need) {
 			continue
 		}
 		if it.Rank[class.Shape.Labels] == choice && wanted(class) && b.admits(class) {

@@ -193,6 +193,17 @@ func (v Vector) Has(t Term) bool {
 	return v.timesOnCards(t.Pieces, 1) == 1
 }
 
+// Lacks reports whether v has less of something than a bundle asks for. It ignores how cards are divided, so a bundle
+// may not fit although nothing lacks. Of many nodes, it is the fastest way to pass over most.
+func (v Vector) Lacks(need []Term) bool {
+	for i := range need {
+		if v[need[i].Resource] < need[i].Amount {
+			return true
+		}
+	}
+	return false
+}
+
 // Times returns how many bundles fit into v, up to limit. A bundle that asks for nothing always fits.
 func (v Vector) Times(need []Term, limit int64) int64 {
 	for _, t := range need {
