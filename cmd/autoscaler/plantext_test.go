@@ -35,7 +35,7 @@ func TestEqualGangsAreOneEntry(t *testing.T) {
 
 Groups
   w: 0 → 3 pods (min 0, max 3), each {CPU 6}
-    launching 3 pods for gangs g0, g1 and 1 more: 9 × {CPU 2} where zone=a
+    launching 3 pods for 3 gangs: 9 × {CPU 2} where zone=a
 
 Decision
   launch 3 × w

@@ -47,10 +47,7 @@ func TestADecisionsPodsCostTheirShareOfTheirNodes(t *testing.T) {
 	}
 	d.Kube.Groups[0].Min, d.Kube.Groups[0].NumOfHosts = 1, 1
 	d.Snapshot.Nodes[0].State, d.Snapshot.Nodes[0].Available, d.Snapshot.Nodes[0].Activity = planner.Idle, eight, nil
-	timeout := 60.0
-	d.Snapshot.IdleTimeoutSeconds, d.Snapshot.Nodes[0].IdleSeconds = &timeout, 600
-	d.Snapshot.Groups = []planner.Group{{Name: "cpu", Min: 1}}
-	d.Plan.Groups = []planner.GroupPlan{{Name: "cpu", Desired: 1, Min: 1}}
+	d.Plan.Stays = map[string]string{"w": "minimum"}
 	for at := begin.Add(61 * time.Minute); !at.After(begin.Add(2 * time.Hour)); at = at.Add(time.Minute) {
 		see(at)
 	}

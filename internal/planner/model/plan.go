@@ -60,7 +60,7 @@ type Plan struct {
 	Price *float64 `json:"price,omitempty"`
 	// Deferred is the demand that was too much for this plan; nil if all of it was planned.
 	Deferred *Deferred `json:"deferred,omitempty"`
-	// Stays is why idle workers stay, by pod, in the codes of why GPUs are unused.
+	// Stays is why idle workers stay, by pod, in the codes of why GPUs are unused; nil if none is idle.
 	Stays map[string]string `json:"-"`
 	// Findings report contradictions in the snapshot, and how the plan handles them.
 	Findings []raydemand.Finding `json:"findings,omitempty"`

@@ -75,11 +75,13 @@ func (d *decision) staysIdle(at int) (code, text string) {
 	return code, text
 }
 
-// stays lists why idle workers stay, by pod.
-func (d *decision) stays() map[string]string {
-	all := map[string]string{}
+// stays lists why idle workers stay, by pod; nil if none does.
+func (d *decision) stays() (all map[string]string) {
 	for at := range d.Nodes {
 		if n := &d.Nodes[at]; n.State == model.Idle && n.Stop == "" && n.GroupIndex >= 0 {
+			if all == nil {
+				all = map[string]string{}
+			}
 			all[n.Pod], _ = d.staysIdle(at)
 		}
 	}
