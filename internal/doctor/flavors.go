@@ -27,10 +27,8 @@ func flavorNotSelected(x *inventory.Inventory, o *inventory.Object, report repor
 					Object: o,
 					Path:   selector.Path(),
 					Seen:   fmt.Sprintf("group %s may have flavors %s", group.Name, strings.Join(open, ", ")),
-					Fix: fix.Edit(
-						o,
-						"make one group for each flavor, with the nodeLabels of its ResourceFlavor as nodeSelector",
-					),
+					Fix: fix.Edit(o,
+						"make one group for each flavor, with the nodeLabels of its ResourceFlavor as nodeSelector"),
 				})
 				break
 			}

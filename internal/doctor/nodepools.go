@@ -144,11 +144,9 @@ func guardTimeLimited(x *inventory.Inventory, o *inventory.Object, report report
 	switch {
 	case len(heads) > 0:
 		found.More = groupsText(heads) + " may run there, and all its work ends with it"
-		found.Fix = fix.Edit(
-			o,
+		found.Fix = fix.Edit(o,
 			"remove terminationGracePeriod, or keep heads off the NodePool with a taint; Karpenter "+
-				"replaces all nodes of the pool if you change either",
-		)
+				"replaces all nodes of the pool if you change either")
 	case len(workers) > 0:
 		found.Severity, found.More = raydemand.Info, "work of "+groupsText(workers)+" that lasts longer is lost"
 		found.Fix = fix.Edit(o, "set it to more than the longest task takes; Karpenter replaces all nodes of the pool "+

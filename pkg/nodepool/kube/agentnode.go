@@ -55,13 +55,8 @@ func (a *AgentNode) Publish(ctx context.Context, value string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("writing the patch of node %s: %w", a.name, err)
 	}
-	_, err = a.nodes.Patch(
-		ctx,
-		a.name,
-		types.JSONPatchType,
-		patch,
-		metav1.PatchOptions{FieldManager: "heliostat-agent"},
-	)
+	_, err = a.nodes.Patch(ctx, a.name, types.JSONPatchType, patch,
+		metav1.PatchOptions{FieldManager: "heliostat-agent"})
 	switch {
 	case apierrors.IsInvalid(err) || apierrors.IsConflict(err):
 		return false, fmt.Errorf("annotating node %s: it changed since it was read: %w", a.name, err)

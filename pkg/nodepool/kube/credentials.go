@@ -38,14 +38,8 @@ func (m *Manager) Credentials(ctx context.Context, cluster nodepool.Cluster) (Cr
 	if cluster.Auth.TLSSecret == "" {
 		return credentials, nil
 	}
-	secret, err := m.secret(
-		ctx,
-		cluster.Key.Namespace,
-		cluster.Auth.TLSSecret,
-		corev1.ServiceAccountRootCAKey,
-		corev1.TLSCertKey,
-		corev1.TLSPrivateKeyKey,
-	)
+	secret, err := m.secret(ctx, cluster.Key.Namespace, cluster.Auth.TLSSecret, corev1.ServiceAccountRootCAKey,
+		corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 	if err != nil {
 		return credentials, fmt.Errorf("reading the certificate for %s: %w", cluster.Key, err)
 	}

@@ -53,10 +53,8 @@ func ListNodes(ctx context.Context, config *rest.Config) (*nodeobject.NodeSet, e
 		switch err := source.list(); {
 		case err == nil || apierrors.IsNotFound(err):
 		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
-			set.Notes = append(
-				set.Notes,
-				fmt.Sprintf("%s may not be read, so %s is unknown: %v", source.what, source.unknown, err),
-			)
+			set.Notes = append(set.Notes,
+				fmt.Sprintf("%s may not be read, so %s is unknown: %v", source.what, source.unknown, err))
 		default:
 			return nil, fmt.Errorf("reading %s: %w", source.what, err)
 		}

@@ -43,16 +43,8 @@ func (p *panics) record(key nodepool.ClusterKey, cause any) {
 	if in, named := cause.(Panic); named {
 		ctx, cause = in.Context, in.Cause
 	}
-	p.log.ErrorContext(
-		ctx,
-		"cycle panicked",
-		"cluster",
-		key.String(),
-		"cause",
-		fmt.Sprint(cause),
-		"stack",
-		string(debug.Stack()),
-	)
+	p.log.ErrorContext(ctx, "cycle panicked", "cluster", key.String(), "cause", fmt.Sprint(cause), "stack",
+		string(debug.Stack()))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.byKey[key] = fmt.Sprint(cause)

@@ -34,10 +34,7 @@ func withoutUnreadable(object map[string]any) (readable map[string]any, unreadab
 		amounts = maps.Clone(amounts)
 		for _, name := range slices.Sorted(maps.Keys(amounts)) {
 			if value := amounts[name]; !isQuantity(value) {
-				unreadable = append(
-					unreadable,
-					amountText(field, name, fmt.Sprintf("%#v", value), wantQuantity),
-				)
+				unreadable = append(unreadable, amountText(field, name, fmt.Sprintf("%#v", value), wantQuantity))
 				delete(amounts, name)
 			}
 		}
@@ -93,10 +90,8 @@ func extendedResources(field string, list corev1.ResourceList) (found map[string
 		}
 		n := quantity.Value()
 		if quantity.Cmp(*resource.NewQuantity(n, resource.DecimalSI)) != 0 {
-			unreadable = append(
-				unreadable,
-				amountText(field, string(name), quantity.String(), "a whole number of units"),
-			)
+			unreadable = append(unreadable,
+				amountText(field, string(name), quantity.String(), "a whole number of units"))
 			continue
 		}
 		found[string(name)] = n

@@ -150,13 +150,8 @@ func CeilingOf(pool NodePool) (ceiling landing.Ceiling, err error) {
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
 		quantity, err := resource.ParseQuantity(fmt.Sprint(pool.Spec.Limits[name]))
 		if err != nil {
-			return ceiling, fmt.Errorf(
-				"reading NodePool %s: spec.limits.%s %v: %w",
-				pool.Metadata.Name,
-				name,
-				pool.Spec.Limits[name],
-				err,
-			)
+			return ceiling, fmt.Errorf("reading NodePool %s: spec.limits.%s %v: %w", pool.Metadata.Name, name,
+				pool.Spec.Limits[name], err)
 		}
 		if name == "nodes" {
 			most := quantity.Value()

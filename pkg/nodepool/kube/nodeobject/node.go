@@ -58,10 +58,8 @@ func Taints(node *corev1.Node) []sharing.Taint {
 	var taints []sharing.Taint
 	for _, t := range node.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
-			taints = append(
-				taints,
-				sharing.Taint{Key: interned(t.Key), Value: interned(t.Value), Effect: interned(string(t.Effect))},
-			)
+			taints = append(taints,
+				sharing.Taint{Key: interned(t.Key), Value: interned(t.Value), Effect: interned(string(t.Effect))})
 		}
 	}
 	return taints

@@ -101,10 +101,8 @@ func readPool(raw json.RawMessage) (poolEntry, error) {
 		return e, err
 	}
 	e.Shape = &shapeEntry{}
-	err = readMembers(
-		shape,
-		members{"allocatable": &e.Shape.Allocatable, "labels": &e.Shape.Labels, "taints": &e.Shape.Taints},
-	)
+	err = readMembers(shape,
+		members{"allocatable": &e.Shape.Allocatable, "labels": &e.Shape.Labels, "taints": &e.Shape.Taints})
 	if err != nil {
 		return e, fmt.Errorf("shape: %w", err)
 	}

@@ -75,35 +75,21 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 			if instead, was := RemovedAnnotations[key]; was {
 				fix = "remove it: it was removed; " + instead
 			}
-			metadata.Report.Add(
-				raydemand.Warning,
-				AnnotationUnknown,
-				metadata.at("annotations")+"."+key,
-				annotations[key],
-				"Heliostat does not read it",
-				fix,
-			)
+			metadata.Report.Add(raydemand.Warning, AnnotationUnknown, metadata.at("annotations")+"."+key,
+				annotations[key], "Heliostat does not read it", fix)
 		}
 	}
 	unreadable := func(key, why, fix string) {
-		metadata.Report.Add(
-			raydemand.Error,
-			AnnotationUnreadable,
-			metadata.at("annotations")+"."+key,
-			annotations[key],
-			why,
-			fix,
-		)
+		metadata.Report.Add(raydemand.Error, AnnotationUnreadable, metadata.at("annotations")+"."+key, annotations[key],
+			why, fix)
 	}
 	if mode, set := annotations[ModeAnnotation]; set {
 		cluster.Mode = nodepool.Mode(mode)
 		if !cluster.Mode.Valid() {
 			cluster.Mode, cluster.ModeInvalid = nodepool.Shadow, strconv.Quote(mode)
-			unreadable(
-				ModeAnnotation,
+			unreadable(ModeAnnotation,
 				"it is not a mode; Heliostat plans and reports the RayCluster, and writes nothing",
-				"write managed, shadow or off",
-			)
+				"write managed, shadow or off")
 		}
 	}
 	switch freeze := annotations[FreezeAnnotation]; freeze {
@@ -112,20 +98,15 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 		cluster.Freeze = true
 	default:
 		cluster.Freeze = true
-		unreadable(
-			FreezeAnnotation,
-			"it is neither true nor false; Heliostat writes nothing",
-			"write true, or remove it",
-		)
+		unreadable(FreezeAnnotation, "it is neither true nor false; Heliostat writes nothing",
+			"write true, or remove it")
 	}
 	if text, set := annotations[nodepool.IsolationAnnotation]; set {
 		var err error
 		if cluster.Isolation, err = nodepool.IsolationOf(text, ""); err != nil {
-			unreadable(
-				nodepool.IsolationAnnotation,
+			unreadable(nodepool.IsolationAnnotation,
 				"it is not an isolation, so GPUs are used only where hardware keeps them apart",
-				"write hardware, limit or any",
-			)
+				"write hardware, limit or any")
 		}
 	}
 	if text, set := annotations[nodepool.ConsolidateAnnotation]; set {
@@ -146,11 +127,9 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 		since, err := time.Parse(time.RFC3339, text)
 		cluster.RequestedSince = since
 		if err != nil {
-			unreadable(
-				RequestedSinceAnnotation,
+			unreadable(RequestedSinceAnnotation,
 				"it is not a time, so reports do not say since when resources are requested",
-				"remove it; the next request writes it",
-			)
+				"remove it; the next request writes it")
 		}
 	}
 }
@@ -237,14 +216,8 @@ func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
 		case at < 0:
 			unreadable(fmt.Sprintf("there is no worker group %q", group))
 		case err != nil || price == nil || *price < 0 || *price > landing.MaxPrice:
-			unreadable(
-				fmt.Sprintf(
-					"the price of group %s is %s, want a number from 0 to %.0f",
-					group,
-					prices[group],
-					landing.MaxPrice,
-				),
-			)
+			unreadable(fmt.Sprintf("the price of group %s is %s, want a number from 0 to %.0f", group, prices[group],
+				landing.MaxPrice))
 		default:
 			cluster.Groups[at].Price = price
 		}

@@ -45,10 +45,8 @@ func describeAuth(spec Fields, name string, head *corev1.Pod) nodepool.Auth {
 func reportEnvironment(spec Fields, ray corev1.Container, variable, wants string) {
 	severity, seen := raydemand.Warning, variable+" by valueFrom"
 	if v := env(ray, variable); v == nil {
-		i := slices.IndexFunc(
-			ray.EnvFrom,
-			func(source corev1.EnvFromSource) bool { return strings.HasPrefix(variable, source.Prefix) },
-		)
+		i := slices.IndexFunc(ray.EnvFrom,
+			func(source corev1.EnvFromSource) bool { return strings.HasPrefix(variable, source.Prefix) })
 		if i < 0 {
 			return
 		}
@@ -56,15 +54,10 @@ func reportEnvironment(spec Fields, ray corev1.Container, variable, wants string
 	} else if v.ValueFrom == nil {
 		return
 	}
-	spec.Report.Add(
-		severity,
-		EnvironmentUnknown,
-		spec.at("headGroupSpec", "template"),
-		seen,
+	spec.Report.Add(severity, EnvironmentUnknown, spec.at("headGroupSpec", "template"), seen,
 		"Heliostat does not read its value; if it makes the GCS require "+wants+", all calls of Heliostat fail",
 		"give "+variable+" as a value in env of the head's Ray container, where it overrides envFrom, or use "+
-			"spec.authOptions or spec.tlsOptions",
-	)
+			"spec.authOptions or spec.tlsOptions")
 }
 
 func tokenAuth(spec Fields, name string, ray corev1.Container) nodepool.Auth {
@@ -88,15 +81,10 @@ func tokenAuth(spec Fields, name string, ray corev1.Container) nodepool.Auth {
 	case options.Text("mode") == "token":
 		auth.TokenSecret, auth.TokenKey = secretNameOf(name), tokenKey
 	default:
-		spec.Report.Add(
-			raydemand.Error,
-			AuthTokenUnknown,
-			spec.at("headGroupSpec", "template"),
-			"RAY_AUTH_MODE=token",
+		spec.Report.Add(raydemand.Error, AuthTokenUnknown, spec.at("headGroupSpec", "template"), "RAY_AUTH_MODE=token",
 			"the GCS requires a token, and neither authOptions nor RAY_AUTH_TOKEN of the head's Ray container names "+
 				"one",
-			"set spec.authOptions.mode: token, or RAY_AUTH_TOKEN from a Secret",
-		)
+			"set spec.authOptions.mode: token, or RAY_AUTH_TOKEN from a Secret")
 	}
 	return auth
 }

@@ -136,14 +136,9 @@ func (c container) checkResources(f Fields) {
 			why = "it is negative"
 		}
 		if why != "" {
-			f.Report.Add(
-				raydemand.Error,
-				PodsRefused,
-				f.at("resources", "limits")+"."+name,
-				limit.String(),
+			f.Report.Add(raydemand.Error, PodsRefused, f.at("resources", "limits")+"."+name, limit.String(),
 				why+", so the API server rejects every pod of the group",
-				"set a whole number in limits, and the same or none in requests",
-			)
+				"set a whole number in limits, and the same or none in requests")
 		}
 	}
 }

@@ -210,15 +210,11 @@ func reportOverride(container Fields, override envVar) {
 				` to "" in env, which overrides envFrom, or give envFrom a prefix; if it does, move it to env`,
 		)
 	case override.from != "":
-		container.Report.Add(
-			raydemand.Warning,
-			EnvironmentUnknown,
-			container.at("env"),
+		container.Report.Add(raydemand.Warning, EnvironmentUnknown, container.at("env"),
 			overrideResources+" by "+override.from,
 			"Heliostat does not read its value, so the resources of a worker are unknown until a node of the group "+
 				"has joined",
-			"give "+overrideResources+" as a value",
-		)
+			"give "+overrideResources+" as a value")
 	}
 }
 
@@ -244,15 +240,10 @@ func reportUnknown(group, template Fields, c container, said raydemand.Bundle) {
 				continue
 			}
 		}
-		group.Report.Add(
-			raydemand.Warning,
-			ResourceUnknown,
-			group.Path().String(),
-			hint,
+		group.Report.Add(raydemand.Warning, ResourceUnknown, group.Path().String(), hint,
 			"nothing sets how much "+resource.name+" a worker has; Ray detects it on the machine, and until then no "+
 				"demand for it starts this group",
-			"set a limit, or rayStartParams."+resource.flag,
-		)
+			"set a limit, or rayStartParams."+resource.flag)
 	}
 }
 

@@ -37,15 +37,10 @@ func FieldsOf(object map[string]any, report *finding.List) Fields {
 func addFault(report *finding.List, fault fieldpath.Fault) {
 	report.Unreadable = true
 	if fault.OutOfRange {
-		report.Add(
-			raydemand.Error,
-			FieldOutOfRange,
-			fault.Path.String(),
-			fault.Value,
+		report.Add(raydemand.Error, FieldOutOfRange, fault.Path.String(), fault.Value,
 			"the KubeRay operator cannot decode this object, and its list then fails for the RayClusters of all "+
 				"namespaces",
-			"set it to "+fault.Want,
-		)
+			"set it to "+fault.Want)
 		return
 	}
 	report.Add(raydemand.Error, FieldUnreadable, fault.Path.String(), fault.Value,

@@ -46,15 +46,10 @@ func decodeGroups(
 		}
 		if first, twice := byName[group.Name]; twice && group.Name != "" {
 			groups[first].Broken, group.Broken = true, true
-			entry.Report.Add(
-				raydemand.Error,
-				GroupDuplicate,
-				entry.at("groupName"),
-				group.Name,
+			entry.Report.Add(raydemand.Error, GroupDuplicate, entry.at("groupName"), group.Name,
 				"two groups with the same name share their pods, and the operator creates for one what it deletes "+
 					"for the other",
-				"give each group a name of its own",
-			)
+				"give each group a name of its own")
 		} else {
 			byName[group.Name] = i
 		}
@@ -145,25 +140,15 @@ func decodeGroup(
 
 func checkGroup(f Fields, group *nodepool.WorkerGroup) {
 	if group.Name == "" {
-		f.Report.Add(
-			raydemand.Error,
-			GroupUnnamed,
-			f.at("groupName"),
-			"",
-			"Heliostat cannot find the pods of a group without a name",
-			"name it",
-		)
+		f.Report.Add(raydemand.Error, GroupUnnamed, f.at("groupName"), "",
+			"Heliostat cannot find the pods of a group without a name", "name it")
 	}
 	if group.Min < 0 || group.Max < 0 || group.Min > group.Max {
-		f.Report.Add(
-			raydemand.Error,
-			MinAboveMax,
-			f.at("minReplicas"),
+		f.Report.Add(raydemand.Error, MinAboveMax, f.at("minReplicas"),
 			fmt.Sprintf("minReplicas %d, maxReplicas %d", group.Min, group.Max),
 			"the operator rejects the spec and stops working on all groups of the cluster, and its status does not "+
 				"say so",
-			"make 0 <= minReplicas <= maxReplicas",
-		)
+			"make 0 <= minReplicas <= maxReplicas")
 	}
 	if group.NumOfHosts < 1 {
 		// docs/reference/facts.md#hosts-of-a-replica
@@ -181,10 +166,8 @@ func checkGroup(f Fields, group *nodepool.WorkerGroup) {
 }
 
 func templateOverwritesCommand(group Fields) bool {
-	return strings.EqualFold(
-		group.Object("template").Object("metadata").Texts("annotations")[overwriteAnnotation],
-		"true",
-	)
+	return strings.EqualFold(group.Object("template").Object("metadata").Texts("annotations")[overwriteAnnotation],
+		"true")
 }
 
 // idleTimeout reads idleTimeoutSeconds. Ray compares idle times with it, so a negative value means the same as 0.
@@ -192,14 +175,9 @@ func idleTimeout(f Fields) time.Duration {
 	const field, absent = "idleTimeoutSeconds", 60
 	n := f.Int32(field, absent)
 	if n < 0 {
-		f.Report.Add(
-			raydemand.Warning,
-			IdleTimeoutNegative,
-			f.at(field),
-			fmt.Sprint(n),
+		f.Report.Add(raydemand.Warning, IdleTimeoutNegative, f.at(field), fmt.Sprint(n),
 			"Heliostat removes a worker as soon as Ray reports it idle, as with 0",
-			"set how many seconds a worker may be idle",
-		)
+			"set how many seconds a worker may be idle")
 	}
 	return time.Duration(max(n, 0)) * time.Second
 }
@@ -207,13 +185,7 @@ func idleTimeout(f Fields) time.Duration {
 // ReportTemplate adds findings about a group's pod template. Their fields name a resource or a variable alone.
 func ReportTemplate(report *finding.List, group *nodepool.WorkerGroup, list ...raydemand.Finding) {
 	for _, f := range list {
-		report.Add(
-			f.Severity,
-			f.Code,
-			fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec: %s", group.Index, f.Field),
-			f.Seen,
-			f.Why,
-			f.Fix,
-		)
+		report.Add(f.Severity, f.Code, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec: %s", group.Index, f.Field),
+			f.Seen, f.Why, f.Fix)
 	}
 }

@@ -153,10 +153,7 @@ func reportExpectedGPUs(group Fields, g *nodepool.WorkerGroup) {
 	if !passed || expected == reported || g.Broken {
 		return
 	}
-	group.Report.Add(
-		raydemand.Info,
-		RayAutoscalerDiffers,
-		group.at(strings.Split(g.GPUs.Field, ".")...),
+	group.Report.Add(raydemand.Info, RayAutoscalerDiffers, group.at(strings.Split(g.GPUs.Field, ".")...),
 		fmt.Sprintf("pods report %s, Ray's autoscaler expects %s", reported, expected),
 		"Ray's own autoscaler reads the spec by other rules than the operator, so it would start this group for the "+
 			"wrong demand or for none; Heliostat plans with what pods report",
@@ -166,8 +163,7 @@ func reportExpectedGPUs(group Fields, g *nodepool.WorkerGroup) {
 			rayField(group),
 			reported,
 			nodepool.NumGPUsMismatch,
-		),
-	)
+		))
 }
 
 // gpusExpectedByRay returns the number of GPUs that Ray's own autoscaler expects from a pod of a group (Ray 2.60.0,

@@ -25,37 +25,25 @@ func reportRefusals(spec Fields, groups []nodepool.WorkerGroup, inTree bool) boo
 	v2 := spec.Object("autoscalerOptions").Text("version") == "v2"
 	envV2 := headEnv["RAY_enable_autoscaler_v2"].value == "1" || headEnv["RAY_enable_autoscaler_v2"].value == "true"
 	if !inTree && envV2 {
-		refuse(
-			head,
-			head.at("template"),
-			"RAY_enable_autoscaler_v2",
-			"the variable requires enableInTreeAutoscaling: true",
-		)
+		refuse(head, head.at("template"), "RAY_enable_autoscaler_v2",
+			"the variable requires enableInTreeAutoscaling: true")
 	}
 	refuseGroup(head, v2 && inTree)
-	refused := slices.ContainsFunc(
-		groups,
-		func(g nodepool.WorkerGroup) bool { return g.Min < 0 || g.Max < 0 || g.Min > g.Max },
-	)
+	refused := slices.ContainsFunc(groups,
+		func(g nodepool.WorkerGroup) bool { return g.Min < 0 || g.Max < 0 || g.Min > g.Max })
 	for i, group := range spec.Objects("workerGroupSpecs") {
 		refuseGroup(group, v2 && inTree)
 		if groups[i].IdleTimeout != nil && !v2 && !envV2 {
-			refuse(
-				group,
-				group.at("idleTimeoutSeconds"),
-				groups[i].IdleTimeout.String(),
-				"it requires autoscalerOptions.version: v2",
-			)
+			refuse(group, group.at("idleTimeoutSeconds"), groups[i].IdleTimeout.String(),
+				"it requires autoscalerOptions.version: v2")
 		}
 		if groups[i].Suspended && inTree {
 			refuse(group, group.at("suspend"), "true", "a group cannot be suspended with enableInTreeAutoscaling")
 		}
 	}
 	return refused ||
-		slices.ContainsFunc(
-			spec.Report.All[mark:],
-			func(x raydemand.Finding) bool { return x.Code == nodepool.SpecRefused },
-		)
+		slices.ContainsFunc(spec.Report.All[mark:],
+			func(x raydemand.Finding) bool { return x.Code == nodepool.SpecRefused })
 }
 
 func refuseGroup(f Fields, v2 bool) {
@@ -63,12 +51,8 @@ func refuseGroup(f Fields, v2 bool) {
 	if len(resources) > 0 {
 		for _, flag := range []string{numCPUs, numGPUs, memory, resourcesFlag} {
 			if params[flag] != "" {
-				refuse(
-					f,
-					f.at("rayStartParams", flag),
-					params[flag],
-					"a group can have either the field resources or these rayStartParams, not both",
-				)
+				refuse(f, f.at("rayStartParams", flag), params[flag],
+					"a group can have either the field resources or these rayStartParams, not both")
 			}
 		}
 	}

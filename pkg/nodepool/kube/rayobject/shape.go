@@ -146,10 +146,8 @@ func hidesGPUs(container Fields) bool {
 func requirements(term Fields, name string) []landing.Requirement {
 	var list []landing.Requirement
 	for _, r := range term.Objects(name) {
-		list = append(
-			list,
-			landing.Requirement{Key: r.Text("key"), Operator: r.Text("operator"), Values: r.TextList("values")},
-		)
+		list = append(list,
+			landing.Requirement{Key: r.Text("key"), Operator: r.Text("operator"), Values: r.TextList("values")})
 	}
 	return list
 }

@@ -149,25 +149,17 @@ func reportPods(report *finding.List, cluster *nodepool.Cluster) {
 		}
 	}
 	for _, name := range sortedKeys(removed) {
-		report.Add(
-			raydemand.Warning,
-			GroupRemoved,
-			"spec.workerGroupSpecs",
+		report.Add(raydemand.Warning, GroupRemoved, "spec.workerGroupSpecs",
 			name+": "+strings.Join(removed[name], ", "),
 			"the group is gone from the spec and the operator does not delete its pods",
-			"delete the pods, or add the group again",
-		)
+			"delete the pods, or add the group again")
 	}
 	for _, name := range sortedKeys(unnamed) {
 		group, _ := cluster.Group(name)
-		report.Add(
-			raydemand.Warning,
-			ReplicaUnnamed,
-			fmt.Sprintf("spec.workerGroupSpecs[%d].numOfHosts", group.Index),
+		report.Add(raydemand.Warning, ReplicaUnnamed, fmt.Sprintf("spec.workerGroupSpecs[%d].numOfHosts", group.Index),
 			strings.Join(unnamed[name], ", "),
 			"these pods are older than numOfHosts > 1: the operator neither counts nor deletes them",
-			"delete the pods by hand",
-		)
+			"delete the pods by hand")
 	}
 	for _, group := range cluster.Groups {
 		reportDeleteList(report, cluster, group)
@@ -185,17 +177,10 @@ func reportDeleteList(report *finding.List, cluster *nodepool.Cluster, group nod
 			why = "the operator deletes the head pod"
 		}
 		if why != "" {
-			report.Add(
-				raydemand.Error,
-				DeleteListForeign,
-				fmt.Sprintf(
-					"spec.workerGroupSpecs[%d].scaleStrategy.workersToDelete",
-					group.Index,
-				),
-				fmt.Sprintf("%q", name),
-				why,
-				"remove the entry",
-			)
+			report.Add(raydemand.Error, DeleteListForeign, fmt.Sprintf(
+				"spec.workerGroupSpecs[%d].scaleStrategy.workersToDelete",
+				group.Index,
+			), fmt.Sprintf("%q", name), why, "remove the entry")
 		}
 	}
 }
