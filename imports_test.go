@@ -91,7 +91,7 @@ var floors = []struct{ packages, see string }{
 		"internal/snapshotfile/manifests internal/telemetry pkg/gpuinfo/nvml " + kube},
 
 	// What is for tests. A judge shares no code with what it judges.
-	{"internal/planner/plannertest internal/planner/scenario", values + " internal/planner/... internal/snapshotfile"},
+	{"internal/planner/plannertest", values + " internal/planner/... internal/snapshotfile"},
 	{"internal/httpapi/memnet", ""},
 	{"internal/httpapi/clusterview/viewtest", values + " internal/httpapi/apiv1 internal/httpapi/... internal/planner"},
 	{"internal/simray", "api/proto/... pkg/raydemand"}, // a client that shares code with it cannot find its mistakes
@@ -153,7 +153,7 @@ var rules = []struct{ of, except, never, because string }{
 	{"internal/cli/table", "", "k8s.io/... github.com/spf13/...", "a table knows nothing of its content"},
 	{"internal/listen", "", "github.com/prometheus/...", "the caller passes in /metrics"},
 	{"cmd/autoscaler/engine", "", "net/http/pprof runtime/metrics", "packages listen and memorylimit do that"},
-	{"cmd/... internal/... pkg/...", "internal/planner/plannertest internal/planner/scenario internal/httpapi/memnet " +
+	{"cmd/... internal/... pkg/...", "internal/planner/plannertest internal/httpapi/memnet " +
 		"internal/httpapi/clusterview/viewtest internal/simray/...", "testing/...", "a program has no test flags"},
 
 	{"test/chaos/verdict test/shards/terms", "", "others", "a judge knows nothing of how facts are read"},

@@ -9,11 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/planner"
-	"heliostat.dev/heliostat/internal/planner/scenario"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -91,34 +88,6 @@ func (want sliceExpectation) check(t *testing.T, plan planner.Plan) {
 				s.MemoryMiB != nil && (g.Slice.MemoryMiB == nil || *s.MemoryMiB != *g.Slice.MemoryMiB):
 				t.Errorf("slice of %s: %+v, want %+v", g.Name, g.Slice, s)
 			}
-		}
-	}
-}
-
-// TestTheTextFormOfScenariosHasAllOfASnapshotWithSlices reads RayClusters, nodes and pools, and writes the planner's
-// input as a scenario.
-func TestTheTextFormOfScenariosHasAllOfASnapshotWithSlices(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(sliceCases, "*.json"))
-	if err != nil || len(files) < 25 {
-		t.Fatalf("found %d case files (%v)", len(files), err)
-	}
-	for _, file := range files {
-		s, _, _, err := readSnapshotBy(sharing.Reader{}, file, &cobra.Command{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Places = nil // the text form has the groups' pools, and not the nodes that pods of all groups share
-		for i := range s.Groups {
-			s.Groups[i].Pod = nil
-		}
-		text := scenario.Format("case", &s, nil)
-		written, err := scenario.Parse(file, text)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		again := written.Scenarios[0].Snapshot
-		if diff := cmp.Diff(planner.Compute(s, s.Policy), planner.Compute(again, again.Policy)); diff != "" {
-			t.Errorf("%s: the plan changes (-before +after):\n%s\n%s", file, diff, text)
 		}
 	}
 }

@@ -2,13 +2,11 @@ package planner
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/cost"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/scenario"
 	"heliostat.dev/heliostat/internal/planner/search"
 )
 
@@ -56,28 +54,13 @@ func unservedAmount(s Snapshot, policy Policy) (sum float64) {
 // TestAReplicaIsNeededIfLargerRequestsAreServed keeps a drawn case: as many requests are served without g1, but smaller
 // ones.
 func TestAReplicaIsNeededIfLargerRequestsAreServed(t *testing.T) {
-	s, policy := scenarioNamed(t, "a pod without a GPU is launched if larger GPU requests then find CPUs")
+	s, policy := plannertest.Read(t, `{"idleTimeoutSeconds": 60,
+		"groups": [{"name": "g0", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 3}, {"name": "g1", "resources": {"CPU": 4}, "maxReplicas": 1}],
+		"pendingRequests": [{"resources": {"CPU": 1, "GPU": 1}, "count": 3}, {"resources": {"GPU": 1}, "count": 1}],
+		"pendingGangRequests": [{"strategy": "PACK", "bundles": [{"CPU": 1}]}, {"strategy": "PACK", "bundles": [{"GPU": 1}]},
+			{"strategy": "PACK", "bundles": [{"CPU": 1}, {"CPU": 1}, {"CPU": 3}, {"CPU": 3}]}]}`), Policy{}
 	if plan := Compute(s, policy); plan.Launch["g1"] != 1 {
 		t.Errorf("launches %v, want one of g1", plan.Launch)
 	}
 	everyReplicaIsNeeded(t, s, policy)
-}
-
-func scenarioNamed(t *testing.T, name string) (Snapshot, Policy) {
-	t.Helper()
-	text, err := os.ReadFile("testdata/scenarios/slices.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := scenario.Parse("slices.txt", string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range file.Scenarios {
-		if s.Name == name {
-			return s.Snapshot, s.Snapshot.Policy
-		}
-	}
-	t.Fatalf("no scenario %q", name)
-	return Snapshot{}, Policy{}
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/plannertest"
@@ -191,6 +193,34 @@ func TestASnapshotThatWasWrittenIsReadAgainAsTheSame(t *testing.T) {
 		if diff := cmp.Diff(written, asJSON(t, second.Snapshot)); diff != "" || len(first.Findings)+len(second.Findings) > 0 {
 			t.Errorf("%s: findings %v, %v: %s", file, first.Findings, second.Findings, diff)
 		}
+	}
+}
+
+// emptyAsNil takes an empty list or map for none. Resources are exact: a node that says nothing of them is not empty.
+var emptyAsNil = cmp.FilterPath(func(p cmp.Path) bool {
+	return p.Last().Type() != reflect.TypeFor[raydemand.Bundle]()
+}, cmpopts.EquateEmpty())
+
+func TestAnExportReadsBackToAnEqualSnapshot(t *testing.T) {
+	for name, draw := range map[string]func(*rapid.T) Snapshot{
+		"plain": plannertest.DrawSnapshot, "owned": plannertest.DrawOwned, "marked": drawMarked, "sliced": drawSliced,
+		"pooled": drawPooled, "served": drawServed, "priced": plannertest.DrawPriced, "warm": plannertest.DrawWarm,
+	} {
+		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
+			s := draw(t)
+			s.Policy = drawCaps(t)
+			s = snapshotfile.Exportable(s)
+			if faults := s.Validate(); len(faults) > 0 {
+				t.Fatalf("an export has faults: %+v", faults)
+			}
+			doc, err := snapshotfile.ReadDocument(strings.NewReader(asJSON(t, s)), "drawn")
+			if err != nil || len(doc.Findings) > 0 {
+				t.Fatalf("%v, findings %+v", err, doc.Findings)
+			}
+			if diff := cmp.Diff(s, doc.Snapshot, emptyAsNil); diff != "" {
+				t.Errorf("(-exported +read):\n%s", diff)
+			}
+		}))
 	}
 }
 

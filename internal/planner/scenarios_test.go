@@ -1,49 +1,62 @@
-package planner
+package planner_test
 
 import (
+	"crypto/sha256"
+	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/scenario"
+	"heliostat.dev/heliostat/internal/cli/printer"
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // TestScenarios plans every scenario in testdata/scenarios and compares the plan with its "want". With -update it
 // rewrites "want". testdata/README.md has the grammar.
 func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/scenarios/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("found no scenario files (%v)", err)
-	}
-	for _, name := range files {
+	for _, name := range scenarioFiles(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) { planScenarios(t, name) })
 	}
 }
 
-func planScenarios(t *testing.T, name string) {
+func scenarioFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/scenarios/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found no scenario files (%v)", err)
+	}
+	return files
+}
+
+func readScenarios(t *testing.T, name string) *File {
+	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := scenario.Parse(name, string(text))
+	file, err := Parse(name, string(text))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// updates reports whether the flag -update is set.
+func updates() bool { return flag.Lookup("update").Value.String() == "true" }
+
+func planScenarios(t *testing.T, name string) {
+	file := readScenarios(t, name)
 	var outcomes [][]string
 	for _, s := range file.Scenarios {
-		plan := Compute(s.Snapshot, s.Snapshot.Policy)
-		outcomes = append(outcomes, scenario.Outcome(&plan))
-		if *update {
+		plan := planner.Compute(s.Snapshot, s.Snapshot.Policy)
+		outcomes = append(outcomes, Outcome(&plan))
+		if updates() {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
@@ -52,7 +65,7 @@ func planScenarios(t *testing.T, name string) {
 			}
 		})
 	}
-	if *update {
+	if updates() {
 		err := os.WriteFile(name, []byte(file.Rewrite(outcomes)), 0o644) //nolint:gosec // a file of the repository
 		if err != nil {
 			t.Fatal(err)
@@ -60,70 +73,76 @@ func planScenarios(t *testing.T, name string) {
 	}
 }
 
-// TestTheTextFormLosesNothingOfARecordedSnapshot writes the JSON snapshots of the repository as scenarios and reads
-// them again.
-func TestTheTextFormLosesNothingOfARecordedSnapshot(t *testing.T) {
-	files, read := []string{}, 0
-	for _, pattern := range []string{"testdata/cases/*.json", "../../test/bench/ray/testdata/*.json"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, found...)
-	}
-	for _, name := range files {
-		raw, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := snapshotfile.ReadSnapshot(raw, name)
-		_ = raw.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if problem := throughText(t, s); problem != "" {
-			t.Errorf("%s: %s", name, problem)
-		}
-		read++
-	}
-	if read < 113 {
-		t.Errorf("read %d snapshots, want at least 113", read)
-	}
-}
-
-func TestTheTextFormLosesNothingOfADrawnSnapshot(t *testing.T) {
-	for name, draw := range map[string]func(*rapid.T) Snapshot{
-		"plain": plannertest.DrawSnapshot, "owned": plannertest.DrawOwned, "marked": drawMarked, "sliced": drawSliced,
-		"pooled": drawPooled, "served": drawServed, "priced": plannertest.DrawPriced,
-	} {
-		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
-			s := draw(t)
-			s.Policy = drawCaps(t)
-			if problem := throughText(t, s); problem != "" {
-				t.Error(problem)
+// TestScenariosAreExplainedAndPrintedAsBefore reads each scenario from its JSON form, as `autoscaler plan` does, and
+// compares its plan as JSON, its plan as text, and its explanations with the stored hashes. -update rewrites them.
+func TestScenariosAreExplainedAndPrintedAsBefore(t *testing.T) {
+	const stored = "testdata/scenarios.sha256"
+	var now strings.Builder
+	for _, name := range scenarioFiles(t) {
+		for _, s := range readScenarios(t, name).Scenarios {
+			raw, err := json.Marshal(s.Snapshot)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}))
+			snapshot, err := snapshotfile.ReadSnapshot(strings.NewReader(string(raw)), s.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&now, "%s#%s", filepath.Base(name), strings.ReplaceAll(s.Name, " ", "-"))
+			p := printer.Planned{Snapshot: snapshot, Plan: planner.Compute(snapshot, snapshot.Policy)}
+			for _, output := range []string{"json", "text"} {
+				var text strings.Builder
+				if err := p.Write(&text, output); err != nil {
+					t.Fatal(err)
+				}
+				fmt.Fprintf(&now, " %.8x", sha256.Sum256([]byte(text.String())))
+			}
+			fmt.Fprintf(&now, " %.8x\n", sha256.Sum256([]byte(explained(t, snapshot))))
+		}
+	}
+	if updates() {
+		if err := os.WriteFile(stored, []byte(now.String()), 0o644); err != nil { //nolint:gosec // a file of the repository
+			t.Fatal(err)
+		}
+	}
+	before, err := os.ReadFile(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(before), "\n"), strings.Split(now.String(), "\n")); diff != "" {
+		t.Errorf("plan as JSON, plan as text, explanations (-stored +now):\n%s", diff)
 	}
 }
 
-// emptyAsNil takes an empty list or map for none. Resources are exact: a node that says nothing of them is not empty.
-var emptyAsNil = cmp.FilterPath(func(p cmp.Path) bool {
-	return p.Last().Type() != reflect.TypeFor[raydemand.Bundle]()
-}, cmpopts.EquateEmpty())
-
-// throughText compares a snapshot and its plan with those that its text form gives.
-func throughText(t rapid.TB, s Snapshot) string {
-	text := scenario.Format("drawn", &s, nil)
-	file, err := scenario.Parse("drawn.txt", text)
-	if err != nil {
-		return fmt.Sprintf("%v\n%s", err, text)
+// explained returns the answers to every question about an object in the snapshot, and to one question for each
+// pending request.
+func explained(t *testing.T, s planner.Snapshot) string {
+	t.Helper()
+	questions := []planner.Question{{Request: planner.PlainRequest}}
+	for i := range s.Requests {
+		questions = append(questions, planner.Question{Demand: &s.Requests[i]})
 	}
-	again := file.Scenarios[0].Snapshot
-	if diff := cmp.Diff(s, again, emptyAsNil); diff != "" {
-		return fmt.Sprintf("the snapshot changes (-before +after):\n%s\n%s", diff, text)
+	for _, g := range s.Groups {
+		questions = append(questions, planner.Question{Group: g.Name})
 	}
-	if diff := cmp.Diff(asJSON(t, Compute(s, s.Policy)), asJSON(t, Compute(again, again.Policy))); diff != "" {
-		return fmt.Sprintf("the plan changes (-before +after):\n%s\n%s", diff, text)
+	for _, n := range s.Nodes {
+		questions = append(questions, planner.Question{Pod: n.Pod})
 	}
-	return ""
+	for i, g := range s.Gangs {
+		questions = append(questions, planner.Question{Gang: g.ID}, planner.Question{AskedGang: &s.Gangs[i]})
+	}
+	for _, r := range s.OwnedRequests {
+		questions = append(questions, planner.Question{Request: r.ID})
+	}
+	const most = 60 // each answer needs a plan of its own
+	var all strings.Builder
+	for _, q := range questions[:min(len(questions), most)] {
+		e, err := planner.Explain(nil, s, s.Policy, q)
+		raw, marshalErr := json.Marshal(e)
+		if marshalErr != nil {
+			t.Fatal(marshalErr)
+		}
+		fmt.Fprintf(&all, "%s %v\n", raw, err)
+	}
+	return all.String()
 }
