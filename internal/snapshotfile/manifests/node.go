@@ -71,12 +71,18 @@ func placesOf(reader sharing.Reader, doc snapshotfile.Document) (places, error) 
 
 // readNodes reads kubeNodes, with what the pods and devices that were read before take of them.
 func (p *places) readNodes(raw json.RawMessage) error {
-	devices := p.devices.GPUs.ByNode()
-	supplies, elsewhere := p.devices.ByNode()
 	items, err := objectsOf(raw, "kubeNodes", "Node")
 	if err != nil {
 		return err
 	}
+	labels := map[string]map[string]string{}
+	for _, item := range items {
+		node := unstructured.Unstructured{Object: item}
+		labels[node.GetName()] = node.GetLabels()
+	}
+	p.devices.KnowNodes(labels)
+	devices := p.devices.GPUs.ByNode()
+	supplies, elsewhere := p.devices.ByNode()
 	seen := map[string]int{}
 	for i, item := range items {
 		object, node, err := nodeobject.ReadWith(p.reader, item)

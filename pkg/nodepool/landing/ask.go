@@ -216,7 +216,7 @@ func (t *stocktaking) apart(l lot) []lot {
 // take subtracts the pods that a node holds. On which cards they are is unknown, so each goes on the first that has
 // room.
 func (t *stocktaking) take(p *lot) {
-	p.free = maps.Clone(p.free)
+	p.free, p.devices = maps.Clone(p.free), slices.Clone(p.devices)
 	if p.cards != nil {
 		p.cards = single(p.cards)
 	}
@@ -226,6 +226,10 @@ func (t *stocktaking) take(p *lot) {
 			continue
 		}
 		p.free.take(t.kinds[i].Requests, n)
+		for k := range p.devices {
+			d := &p.devices[k]
+			d.Free = max(d.Free-d.each(t.kinds[i].Requests)*n, 0)
+		}
 		for range min(n, maxTaken) {
 			takeCards(p.cards, t.kinds[i].Cards)
 		}

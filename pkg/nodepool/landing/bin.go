@@ -15,6 +15,8 @@ type bin struct {
 	// free is by resource; unlimited marks a resource that does not bound.
 	free  []raydemand.Amount
 	cards []run
+	// devices is by the draws of the place.
+	devices []int64
 	// rooms is how many pods of each kind fit if no others are placed.
 	rooms []int64
 	// holds is how many pods of each kind are on the node; nil if no kind has rules.
@@ -81,7 +83,7 @@ func (p *Packer) finish(b *bin) {
 		if !s.accepts[k] {
 			continue
 		}
-		b.rooms[k] = p.kinds[k].room(b, s.order)
+		b.rooms[k] = p.room(b, k)
 		if b.holds != nil && !s.anySize {
 			b.rooms[k] = p.kinds[k].rules.onNode(k, b.holds, b.rooms[k])
 		}
@@ -152,6 +154,13 @@ func (p *Packer) take(b *bin, k int, n int64) *bin {
 	if kind.cards != nil && b.cards != nil {
 		after.cards = kind.cards.take(b.cards, p.places[b.place].order, n)
 	}
+	after.devices = b.devices
+	if len(b.devices) > 0 {
+		after.devices = slices.Clone(b.devices)
+		for i, d := range p.places[b.place].draws {
+			after.devices[i] -= d.takes[k] * n
+		}
+	}
 	if b.holds != nil {
 		after.holds = slices.Clone(b.holds)
 		after.holds[k] += n
@@ -164,5 +173,6 @@ func (p *Packer) take(b *bin, k int, n int64) *bin {
 // equal reports whether both are the same for all pods.
 func (b *bin) equal(other *bin) bool {
 	return b.place == other.place && b.rank == other.rank && b.opened == other.opened &&
-		slices.Equal(b.free, other.free) && slices.Equal(b.cards, other.cards) && slices.Equal(b.holds, other.holds)
+		slices.Equal(b.free, other.free) && slices.Equal(b.cards, other.cards) &&
+		slices.Equal(b.devices, other.devices) && slices.Equal(b.holds, other.holds)
 }

@@ -275,6 +275,9 @@ func (p *PodShape) mismatches(node *Node, list []mismatch) []mismatch {
 	if pods, known := node.Allocatable["pods"]; known && pods < raydemand.One {
 		list = append(list, mismatch{kind: noPods})
 	}
+	if len(node.Devices) > 0 && p.fitDevices(node, 1) == 0 {
+		list = append(list, mismatch{kind: cardTooSmall, what: "has fewer devices than all claims of a pod take"})
+	}
 	if m, misses := p.Share.mismatch(node); misses {
 		list = append(list, m)
 	}

@@ -70,7 +70,8 @@ func (n *newNode) likeName() string {
 // equal reports whether a new node is the same for two kinds of pods.
 func (n *newNode) equal(other *newNode) bool {
 	return maps.Equal(n.has, other.has) &&
-		(slices.Equal(n.nodes, other.nodes) || reflect.DeepEqual(n.cards(), other.cards()))
+		(slices.Equal(n.nodes, other.nodes) || reflect.DeepEqual(n.cards(), other.cards()) &&
+			reflect.DeepEqual(leastDevices(n.nodes), leastDevices(other.nodes)))
 }
 
 // cards returns the cards of a new node.

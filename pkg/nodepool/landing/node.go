@@ -38,6 +38,8 @@ type Node struct {
 	Alike int
 	// GPUs describes the node's GPUs; nil if they were not read, usually because there are none.
 	GPUs *sharing.GPUs
+	// Devices are those that pods get in several ways, all of them.
+	Devices []Devices
 	// Use is what pods take of the node; nil if its pods are unknown, so that it counts as empty. It changes often, so
 	// neither Equal nor the class of the node depends on it.
 	Use *Use
@@ -52,7 +54,7 @@ func (n Node) Equal(other Node) bool {
 		slices.Equal(n.Taints, other.Taints) && maps.Equal(n.Labels, other.Labels) &&
 		maps.Equal(n.Allocatable, other.Allocatable) &&
 		maps.Equal(n.Capacity, other.Capacity) &&
-		reflect.DeepEqual(n.GPUs, other.GPUs)
+		reflect.DeepEqual(n.GPUs, other.GPUs) && reflect.DeepEqual(n.Devices, other.Devices)
 }
 
 // Usable returns how much of a resource pods can really use: what the node reports, without units of unhealthy cards.
@@ -128,6 +130,8 @@ type Use struct {
 	Requests Quantities
 	// Cards is what the pods leave free on each card; nil if single cards are unknown.
 	Cards []sharing.Card
+	// Devices is what is free of each of the node's Devices; nil if that is unknown.
+	Devices []int64
 	// Unrecorded names a pod that uses part of a card of which no annotation says which it is; nil if there is none.
 	Unrecorded *sharing.Problem
 	// Pods is what terms of other pods see of the pods: their namespaces, their labels, and their own anti-affinity.

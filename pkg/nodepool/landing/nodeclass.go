@@ -25,7 +25,7 @@ func (n Node) Classed() Node {
 
 func classOf(node *Node) nodeClass {
 	var text strings.Builder
-	fmt.Fprintln(&text, node.Pool, node.Unschedulable, node.Ready, node.Open, node.Declared, node.Taints)
+	fmt.Fprintln(&text, node.Pool, node.Unschedulable, node.Ready, node.Open, node.Declared, node.Taints, node.Devices)
 	for _, key := range slices.Sorted(maps.Keys(node.Labels)) {
 		value := node.Labels[key]
 		if uniquePerNode(node, key) {

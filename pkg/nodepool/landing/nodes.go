@@ -62,6 +62,7 @@ type Pools struct {
 type lot struct {
 	members []int
 	free    Quantities
+	devices []Devices
 	cardsOf
 	// holds counts the given pods that each of them holds, as far as that makes a difference.
 	holds map[string]int64
@@ -124,7 +125,9 @@ func lotsOf(nodes []Node, members []int) []lot {
 		if !known {
 			at = len(lots)
 			byUse[string(key)] = at
-			lots = append(lots, lot{free: freeOn(&nodes[member]), cardsOf: freeCards(&nodes[member])})
+			lots = append(lots, lot{
+				free: freeOn(&nodes[member]), devices: freeDevices(&nodes[member]), cardsOf: freeCards(&nodes[member]),
+			})
 		}
 		lots[at].add(&nodes[member], member)
 	}
@@ -150,6 +153,9 @@ func appendUse(text []byte, use *Use) []byte {
 	for _, name := range slices.Sorted(maps.Keys(use.Requests)) {
 		text = append(append(text, name...), ' ')
 		text = append(strconv.AppendInt(text, int64(use.Requests[name]), 10), '\n')
+	}
+	for _, n := range use.Devices {
+		text = append(strconv.AppendInt(text, n, 10), ' ')
 	}
 	for _, card := range use.Cards {
 		for _, free := range []*int64{card.FreeMiB, card.FreeUnits, card.FreeCores} {

@@ -19,6 +19,8 @@ type Packer struct {
 	extended []bool
 	// ruled: some kind has rules.
 	ruled bool
+	// among is what is free of the devices that several nodes reach.
+	among []int64
 	empty *Taken
 	// useless are the nodes that no pod can use even if they are empty.
 	useless []stack
@@ -29,7 +31,12 @@ type kind struct {
 	requests []request
 	cards    *CardRequest
 	rules    rules
+	// sharesNodes: the pods take devices that several nodes reach, so a pod on one node leaves less room on others.
+	sharesNodes bool
 }
+
+// careful: pods on one node change the room on others.
+func (k *kind) careful() bool { return k.sharesNodes || len(k.rules.spreads) > 0 }
 
 type request struct {
 	resource int
@@ -45,6 +52,7 @@ type site struct {
 	// unbounded: the pool may add nodes without a known bound.
 	unbounded, anySize, isNew, unproven bool
 	order                               string
+	draws                               []draw
 	// same are the other places of the same new nodes.
 	same []int
 }
@@ -63,11 +71,13 @@ func New(pods []Pod, places []Place) *Packer {
 	}
 	p.bind(pods, names)
 	p.measure(places)
+	among, devices := map[string]int{}, make([][]int64, len(places))
 	for i := range places {
 		p.places[i] = siteOf(&places[i], names, kinds)
+		p.places[i].draws, devices[i] = p.drawsOf(&places[i], pods, among)
 	}
 	p.joinNew(places)
-	p.empty = p.start(places, names)
+	p.empty = p.start(places, names, devices)
 	return p
 }
 
@@ -110,13 +120,14 @@ func (p *Packer) measure(places []Place) {
 }
 
 // start returns the state in which only the pods that are there have been placed.
-func (p *Packer) start(places []Place, names map[string]int) *Taken {
-	s := &Taken{packer: p, rooms: make([]sum, len(p.kinds))}
-	if p.ruled {
+func (p *Packer) start(places []Place, names map[string]int, devices [][]int64) *Taken {
+	s := &Taken{packer: p, rooms: make([]sum, len(p.kinds)), among: p.among}
+	if p.ruled || len(p.among) > 0 {
 		s.spreadRooms = slices.Repeat([]int64{unknownRoom}, len(p.kinds))
 	}
 	for i := range places {
 		b, nodes := p.emptyBin(&places[i], i), p.places[i].nodes
+		b.devices = devices[i]
 		if p.ruled && nodes > 0 {
 			b.holds = make([]int64, len(p.kinds))
 			for name, n := range places[i].Holds {

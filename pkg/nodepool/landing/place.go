@@ -30,6 +30,8 @@ type Place struct {
 	Free Quantities `json:"free"`
 	// Cards are set where a scheduler hands out parts of cards. nil: single cards are unknown, and Free alone bounds.
 	Cards []Card `json:"cards,omitempty"`
+	// Devices are those of which several resources in Free are made.
+	Devices []Devices `json:"devices,omitempty"`
 	// CardOrder is how that scheduler chooses among cards: FullestCard, EmptiestCard or LastCard; empty if it is
 	// unknown.
 	CardOrder string `json:"cardOrder,omitempty"`

@@ -85,7 +85,7 @@ func (t *stocktaking) addExisting(entry *stockEntry) {
 			}
 			nodes, first := int64(len(part.members)), &t.stock.nodes[part.members[0]]
 			t.places = append(t.places, Place{
-				Pool: entry.Node.Pool, Node: first.Name, Nodes: &nodes, Free: part.free,
+				Pool: entry.Node.Pool, Node: first.Name, Nodes: &nodes, Free: part.free, Devices: part.devices,
 				Cards: t.refused(t.inPercent(part.cards), first, accepts), CardOrder: part.order, Accepts: names,
 				Counted: t.names(entry.counted), Holds: part.holds,
 			})
@@ -218,8 +218,8 @@ func (t *stocktaking) addAlike(room *Room, kinds []int) {
 		same := slices.DeleteFunc(slices.Clone(rest), differs)
 		cards := first.cards()
 		t.places = append(t.places, Place{Pool: room.Pool, New: true, Nodes: room.MayAddNodes,
-			SameNodes: len(same) < len(kinds), Free: first.has, Cards: t.inPercent(cards.cards), CardOrder: cards.order,
-			Accepts: t.names(same), Like: first.likeName()})
+			SameNodes: len(same) < len(kinds), Free: first.has, Devices: leastDevices(first.nodes),
+			Cards: t.inPercent(cards.cards), CardOrder: cards.order, Accepts: t.names(same), Like: first.likeName()})
 		rest = slices.DeleteFunc(slices.Clone(rest), func(i int) bool { return slices.Contains(same, i) })
 	}
 }

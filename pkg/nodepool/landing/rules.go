@@ -115,22 +115,24 @@ func (r *rules) spread(b *bin, fewest []int64, room int64) int64 {
 // mostSteps bounds the work for pods that are spread. With more, fewer pods are placed than could be.
 const mostSteps = 1 << 10
 
-// addSpread is Take for a kind that is spread: what is placed on one node changes how many pods others may have.
+// addSpread is Take for a careful kind: what is placed on one node changes how many pods others may have.
 func (s *Taken) addSpread(pod int, n int64) (placed int64) {
 	r := &s.packer.kinds[pod].rules
 	for range mostSteps {
 		fewest := s.fewest(pod)
 		each := func(b *bin) int64 {
+			room := s.ofAmong(b, pod, b.rooms[pod])
 			if s.packer.places[b.place].anySize {
-				return b.rooms[pod]
+				return room
 			}
-			return r.spread(b, fewest, b.rooms[pod])
+			return r.spread(b, fewest, room)
 		}
 		at := s.best(pod, func(b *bin) bool { return each(b) > 0 })
 		if at < 0 || placed >= n {
 			break
 		}
-		placed += s.fill(at, pod, n-placed, each(s.bins[at].bin))
+		b := s.bins[at].bin
+		placed += s.fill(at, pod, s.ofAmong(b, pod, n-placed), each(b))
 	}
 	return placed
 }

@@ -13,8 +13,10 @@ type Taken struct {
 	packer *Packer
 	bins   []stack
 	rooms  []sum
-	// spreadRooms are the rooms of the kinds that are spread, unknownRoom until somebody asks.
+	// spreadRooms are the rooms of the kinds that are careful, unknownRoom until somebody asks.
 	spreadRooms []int64
+	// among is what is left of the devices that several nodes reach.
+	among []int64
 	// all keeps nodes that no pod can use.
 	all bool
 }
@@ -51,13 +53,14 @@ func (s *Taken) CopyFrom(other *Taken) {
 	s.bins = append(s.bins[:0], other.bins...)
 	s.rooms = append(s.rooms[:0], other.rooms...)
 	s.spreadRooms = append(s.spreadRooms[:0], other.spreadRooms...)
+	s.among = append(s.among[:0], other.among...)
 	s.all = other.all
 }
 
 // Room returns how many more pods of this kind fit if no others are added; Unbounded if nothing bounds it.
 func (s *Taken) Room(pod int) int64 {
 	room := s.rooms[pod].total()
-	if len(s.packer.kinds[pod].rules.spreads) == 0 {
+	if !s.packer.kinds[pod].careful() {
 		return room
 	}
 	if s.spreadRooms[pod] == unknownRoom {
@@ -70,7 +73,7 @@ func (s *Taken) Room(pod int) int64 {
 
 // Take places up to n pods and returns how many have found a place.
 func (s *Taken) Take(pod int, n int64) (placed int64) {
-	if len(s.packer.kinds[pod].rules.spreads) > 0 {
+	if s.packer.kinds[pod].careful() {
 		return s.addSpread(pod, n)
 	}
 	if n <= 0 {
@@ -145,6 +148,7 @@ func (s *Taken) best(pod int, wanted func(*bin) bool) int {
 // fill places up to n pods on the nodes of a stack, up to each on one node, one node after the other.
 func (s *Taken) fill(at, pod int, n, each int64) (placed int64) {
 	from, stacked := s.bins[at].bin, s.bins[at].nodes
+	defer func() { s.takeAmong(from, pod, placed) }()
 	nodes := min(n/each, stacked)
 	rest := int64(0)
 	if nodes < stacked {
@@ -243,7 +247,7 @@ type Shortage struct {
 	// Rule is the field of the pod template, with its topologyKey, that keeps the pods from the nodes on which they
 	// have room.
 	Rule string
-	// Cards: a node has room for a pod, but its cards do not.
+	// Cards: a node has room for a pod, but its cards, or the devices that claims take, do not.
 	Cards bool
 	// Resource is the one of which the most nodes have less left than the Need of one pod. Left is what is left of
 	// Total on all nodes that accept the pods.
@@ -271,7 +275,11 @@ func (s *Taken) Shortage(pod int) Shortage {
 		if !site.accepts[pod] {
 			continue
 		}
-		if kind.room(stack.bin, site.order) > 0 {
+		switch {
+		case s.packer.room(stack.bin, pod) == 0:
+		case s.ofAmong(stack.bin, pod, 1) == 0:
+			cards = true
+		default:
 			roomy = append(roomy, at)
 		}
 		cards = cards || bare.room(stack.bin, site.order) > 0

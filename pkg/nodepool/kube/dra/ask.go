@@ -16,24 +16,26 @@ import (
 
 // Claims are what pods ask for. They are immutable.
 type Claims struct {
-	// templates are the units that a claim of a ResourceClaimTemplate takes, and names the resource of the class for
-	// which an extended name stands.
+	// templates are the units that a claim of a ResourceClaimTemplate takes.
 	templates map[types.NamespacedName]landing.Quantities
-	names     map[string]string
 }
 
-// asked are Claims with the claim for one unit of each resource.
+// asked are Claims with the claim for one unit of each resource. wishes are what the claims request, as far as they are
+// compared, and wishAt says by key where each is.
 type asked struct {
 	Claims
-	asks map[string]*ask
+	asks   map[string]*ask
+	wishes []wish
+	wishAt map[string]int
 }
 
-// ask is the claim for one unit of a resource. text is equal for equal claims. It is endless if the search for its
-// devices takes too much work on a node.
+// ask is the claim for one unit of a resource. text is equal for equal claims.
 type ask struct {
-	text    string
-	claim   resourcev1.ResourceClaimSpec
-	endless bool
+	text     string
+	claim    resourcev1.ResourceClaimSpec
+	requests [][]wish
+	// stopped is on how many nodes the search for devices took too much work.
+	stopped int
 	// class is the DeviceClass by whose name pods ask; empty for a claim of a template.
 	class string
 }
@@ -48,8 +50,8 @@ func (o *Objects) pods() *asked {
 		return o.asked
 	}
 	all := &asked{
-		Claims{map[types.NamespacedName]landing.Quantities{}, map[string]string{}},
-		map[string]*ask{},
+		Claims: Claims{map[types.NamespacedName]landing.Quantities{}},
+		asks:   map[string]*ask{}, wishAt: map[string]int{},
 	}
 	classes, _ := o.List()
 	slices.SortFunc(classes, func(a, b *resourcev1.DeviceClass) int {
@@ -63,7 +65,7 @@ func (o *Objects) pods() *asked {
 		claim := oneOf(class.Name)
 		resource, asked := gpuinfo.ClassPrefix+class.Name, &ask{text: claim.String(), claim: claim, class: class.Name}
 		if name := class.Spec.ExtendedResourceName; name != nil {
-			all.asks[*name], all.names[*name] = asked, resource
+			all.asks[*name] = asked
 		}
 		all.asks[resource], byText[asked.text] = asked, resource
 	}
@@ -76,6 +78,15 @@ func (o *Objects) pods() *asked {
 			all.asks[resource], byText[text] = &ask{text: text, claim: claim}, resource
 		}
 		all.templates[template] = landing.Quantities{resource: raydemand.Whole(units)}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all.asks)) {
+		asked := all.asks[name]
+		asked.requests = wishesOf(asked.claim)
+		for _, w := range slices.Concat(asked.requests...) {
+			if _, known := all.wishAt[w.key]; !known && len(all.wishes) < mostWishes {
+				all.wishAt[w.key], all.wishes = len(all.wishes), append(all.wishes, w)
+			}
+		}
 	}
 	o.asked = all
 	return all

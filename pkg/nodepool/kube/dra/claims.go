@@ -17,8 +17,7 @@ import (
 const ClaimsUnbounded = "claims-unbounded"
 
 // AddTo adds to what a pod requests what its claims of ResourceClaimTemplates take, and returns the claims that stay
-// uncounted. Devices that the pod requests by an extended name of the same class come from the same devices. Shapes
-// share their maps, so it copies them.
+// uncounted. Shapes share their maps, so it copies them.
 func (c Claims) AddTo(namespace string, pod *landing.PodShape) (uncounted []string) {
 	requests := maps.Clone(pod.Requests)
 	for _, template := range pod.ClaimTemplates {
@@ -36,11 +35,6 @@ func (c Claims) AddTo(namespace string, pod *landing.PodShape) (uncounted []stri
 	}
 	if len(pod.ClaimTemplates) == len(uncounted) {
 		return uncounted
-	}
-	for name, resource := range c.names {
-		if pod.Requests[name] > 0 && requests[resource] > 0 {
-			requests[resource] = requests[resource].Plus(pod.Requests[name])
-		}
 	}
 	pod.Requests = requests
 	return uncounted

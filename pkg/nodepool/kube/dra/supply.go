@@ -25,18 +25,26 @@ import (
 type Supply struct {
 	// Units are by the name of the resource.
 	Units map[string]Units
+	// Devices are those of which several resources are made, and Free is what claims leave of each.
+	Devices []landing.Devices
+	Free    []int64
 	// Open is what it may supply that is not in Units (landing.Node).
 	Open map[string]string
 }
 
 // Units are the units of one resource on a node: all that its devices make up, those without devices that repel them
-// by a taint, and those that no claim takes. An allocator that prefers other devices may find fewer.
-type Units struct{ All, Well, Free int64 }
+// by a taint, and those that no claim takes. An allocator that prefers other devices may find fewer. More is why
+// there may be more; empty if there are not.
+type Units struct {
+	All, Well, Free int64
+	More            string
+}
 
 // answer is what was counted on a node, by the text of the claim, with what it depends on.
 type answer struct {
 	slices  []*resourcev1.ResourceSlice
 	held    []resourcev1.DeviceRequestAllocationResult
+	labels  map[string]string
 	kinds   int64
 	counted map[string]Units
 }
@@ -58,9 +66,17 @@ const (
 	// more, a node has unbounded units.
 	most      = 1 << 9
 	unbounded = 1 << 20
-	// work bounds the search for the devices of one claim on a node, in devices that it looks at. The allocator tries
-	// all permutations of devices, which for a claim of 8 devices on a node with 7 are 13,700 steps.
-	work = 1 << 18
+	// work bounds the search for the devices of one claim on a node, in devices that it looks at: the allocator tries
+	// all permutations of devices. It takes a sixth of a second.
+	work = 1 << 17
+	// mostStopped bounds the nodes on which a search for the devices of one claim takes that much work.
+	mostStopped = 2
+)
+
+// Why the units of a resource on a node are not known.
+var (
+	tooMuchWork = fmt.Sprintf("the search for its devices reached the bound of %d steps", work)
+	failed      = "the allocator of kube-scheduler fails for its devices"
 )
 
 // compiledSelectors bounds the CEL selectors that are kept compiled.
@@ -68,6 +84,10 @@ const compiledSelectors = 256
 
 // pool identifies a pool of devices.
 type pool struct{ driver, name string }
+
+func (p pool) compare(other pool) int {
+	return cmp.Or(strings.Compare(p.driver, other.driver), strings.Compare(p.name, other.name))
+}
 
 func poolOf(slice *resourcev1.ResourceSlice) pool {
 	return pool{slice.Spec.Driver, slice.Spec.Pool.Name}
@@ -77,48 +97,53 @@ func poolOf(slice *resourcev1.ResourceSlice) pool {
 // slices and claims did not change keeps its answer.
 func (o *Objects) ByNode() (nodes map[string]Supply, others Supply) {
 	others = Supply{Open: o.unknown()}
-	byPool, byNode := map[pool][]*resourcev1.ResourceSlice{}, map[string]map[pool]bool{}
-	for _, name := range slices.Sorted(maps.Keys(o.slices)) {
-		slice := o.slices[name]
-		from := poolOf(slice)
-		byPool[from] = append(byPool[from], slice)
-		on := nodesOf(slice)
-		for node := range on {
-			if byNode[node] == nil {
-				byNode[node] = map[pool]bool{}
-			}
-			byNode[node][from] = true
-		}
-		if len(slice.Spec.SharedCounters) == 0 && on.Has("") {
-			others.Open = map[string]string{"": "devices that are not bound to a node by name are not counted"}
-		}
+	if o.nodes == nil && o.selects() {
+		others.open("", "the nodes that reach devices without a nodeName are not known")
 	}
-	delete(byNode, "")
 	if o.compiled == nil {
 		o.compiled = cel.NewCache(compiledSelectors, cel.Features{})
 	}
+	reach := o.reach()
 	held, fresh := o.heldByPool(), map[string]answer{}
-	nodes = make(map[string]Supply, len(byNode))
-	for _, node := range slices.Sorted(maps.Keys(byNode)) {
+	nodes = make(map[string]Supply, len(reach))
+	for _, node := range slices.Sorted(maps.Keys(reach)) {
+		r := reach[node]
 		now := answer{kinds: o.kinds, counted: map[string]Units{}}
-		for _, from := range slices.SortedFunc(maps.Keys(byNode[node]), func(a, b pool) int {
-			return cmp.Or(strings.Compare(a.driver, b.driver), strings.Compare(a.name, b.name))
-		}) {
-			now.slices = append(now.slices, byPool[from]...)
+		for _, from := range slices.SortedFunc(maps.Keys(r.pools), pool.compare) {
+			now.slices = append(now.slices, r.pools[from]...)
 			now.held = append(now.held, held[from]...)
 		}
-		nodes[node], fresh[node] = Supply{o.unitsOn(node, now, o.known[node]), others.Open}, now
-	}
-	o.known = fresh
-	for name, asked := range o.pods().asks {
-		for node, supply := range nodes {
-			if asked.endless {
+		if slices.ContainsFunc(now.slices, func(s *resourcev1.ResourceSlice) bool { return s.Spec.NodeName == nil }) {
+			now.labels = o.nodes[node]
+		}
+		supply := Supply{Units: o.unitsOn(node, now, o.known[node], r), Open: maps.Clone(others.Open)}
+		if r.open != "" {
+			supply.open("", r.open)
+		}
+		for name := range o.pods().asks {
+			switch units := supply.Units[name]; {
+			case units.More == "":
+			case units.All == 0:
 				delete(supply.Units, name)
-				nodes[node] = Supply{supply.Units, map[string]string{"": "endless"}}
+				fallthrough
+			default:
+				supply.open(name, units.More)
 			}
 		}
+		for _, s := range r.shares {
+			supply.Devices, supply.Free = append(supply.Devices, s.Devices), append(supply.Free, s.free(held))
+		}
+		nodes[node], fresh[node] = supply, now
 	}
+	o.known = fresh
 	return nodes, others
+}
+
+func (s *Supply) open(name, why string) {
+	if s.Open == nil {
+		s.Open = map[string]string{}
+	}
+	s.Open[name] = why
 }
 
 // unknown returns why any resource may be supplied on a node without devices; nil if none is.
@@ -148,18 +173,6 @@ func (o *Objects) OnNewNodes() Supply {
 	return Supply{Open: open}
 }
 
-// nodesOf returns the nodes that a slice names, "" for those that it selects otherwise.
-func nodesOf(slice *resourcev1.ResourceSlice) sets.Set[string] {
-	if each := slice.Spec.PerDeviceNodeSelection; each == nil || !*each {
-		return sets.New(value(slice.Spec.NodeName))
-	}
-	nodes := sets.New[string]()
-	for i := range slice.Spec.Devices {
-		nodes.Insert(value(slice.Spec.Devices[i].NodeName))
-	}
-	return nodes
-}
-
 // value returns what a pointer is to, and the zero value for nil.
 func value[T any](p *T) (v T) {
 	if p != nil {
@@ -170,49 +183,60 @@ func value[T any](p *T) (v T) {
 
 // unitsOn counts the units of each resource on a node, unless what they depend on is as before. What equal claims can
 // have is counted once.
-func (o *Objects) unitsOn(node string, on, before answer) map[string]Units {
+func (o *Objects) unitsOn(node string, on, before answer, r *reach) map[string]Units {
 	all := map[string]Units{}
-	asks := o.pods().asks
-	same := before.kinds == on.kinds && slices.Equal(before.slices, on.slices)
+	asked := o.pods()
+	same := before.kinds == on.kinds && slices.Equal(before.slices, on.slices) && maps.Equal(before.labels, on.labels)
 	unchanged := same && reflect.DeepEqual(before.held, on.held)
-	c := counter{classes: o, compiled: o.compiled, slices: on.slices,
-		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}
-	for _, name := range slices.Sorted(maps.Keys(asks)) {
-		asked := asks[name]
-		units, known := on.counted[asked.text]
+	c := counter{classes: o, compiled: o.compiled, slices: on.slices, asked: asked, devices: r.devices,
+		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: on.labels}}}
+	for _, name := range slices.Sorted(maps.Keys(asked.asks)) {
+		ask := asked.asks[name]
+		units, known := on.counted[ask.text]
 		if !known {
-			counted := false
-			if units, counted = before.counted[asked.text]; !same || !counted {
-				units = c.units(asked)
+			units, known = before.counted[ask.text]
+			if known = known && same && (units.More == "" || ask.stopped > 0); !known {
+				units = c.units(ask)
 			}
-			if !(unchanged && counted) {
-				units.Free = units.Well
-				if len(on.held) > 0 {
-					units.Free = c.count(features, asked, on.held)
-				}
+			if !known || !unchanged {
+				units = c.free(ask, units, on.held)
 			}
-			on.counted[asked.text] = units
+			on.counted[ask.text] = units
 		}
-		if units.All > 0 {
+		if units.All > 0 || units.More != "" {
 			all[name] = units
 		}
 	}
 	return all
 }
 
-// counter counts how often a claim can be had on a node.
+// counter counts how often a claim can be had on a node, which reaches these devices.
 type counter struct {
 	classes  structured.DeviceClassLister
 	compiled *cel.Cache
 	slices   []*resourcev1.ResourceSlice
 	node     *corev1.Node
+	asked    *asked
+	devices  []reached
 }
 
 // units counts what a node has while no claim takes a device.
-func (c counter) units(asked *ask) (units Units) {
-	units.Well = c.count(features, asked, nil)
+func (c counter) units(ask *ask) (units Units) {
+	units.Well, units.More = c.count(features, ask, nil)
 	if units.All = units.Well; slices.ContainsFunc(c.slices, tainted) {
-		units.All = c.count(taintless, asked, nil)
+		all, more := c.count(taintless, ask, nil)
+		units.All, units.More = max(all, units.Well), cmp.Or(units.More, more)
+	}
+	return units
+}
+
+// free returns the units with what claims leave of them. While it is not known what claims leave, that is what the
+// search has found.
+func (c counter) free(ask *ask, units Units, held []resourcev1.DeviceRequestAllocationResult) Units {
+	units.Free = units.Well
+	if len(held) > 0 && units.Well > 0 {
+		free, more := c.count(features, ask, held)
+		units.Free, units.More = min(free, units.Well), cmp.Or(units.More, more)
 	}
 	return units
 }
@@ -237,11 +261,11 @@ func (b *budget) Err() error {
 }
 
 // count allocates the claim until the allocator finds no devices. A claim that takes no device is not bounded. One that
-// the allocator refuses, because of its selectors for example, is had never. One that takes too much work becomes
-// endless, so that other nodes do not try it.
+// the allocator refuses, because of its selectors for example, is had never. If the search takes too much work, what it
+// found is there, and there may be more.
 func (c counter) count(
-	with structured.Features, asked *ask, held []resourcev1.DeviceRequestAllocationResult,
-) (n int64) {
+	with structured.Features, ask *ask, held []resourcev1.DeviceRequestAllocationResult,
+) (n int64, more string) {
 	devices := 1
 	for _, slice := range c.slices {
 		devices += len(slice.Spec.Devices)
@@ -252,23 +276,75 @@ func (c counter) count(
 		AggregatedCapacity: structured.NewConsumedCapacityCollection(),
 	}
 	take(&taken, held)
-	claim := &resourcev1.ResourceClaim{Spec: asked.claim}
+	claim := &resourcev1.ResourceClaim{Spec: ask.claim}
 	claim.Name, claim.Namespace, claim.UID = "ask", "ask", "ask"
-	for ; n < most && !asked.endless; n++ {
-		allocator, err := structured.NewAllocator(ctx, with, taken, c.classes, c.slices, c.compiled)
-		if err != nil {
-			return n
+	for ; n < most; n++ {
+		if with.DeviceTaints && !c.enough(ask, taken.AllocatedDevices) {
+			return n, ""
 		}
-		results, err := allocator.Allocate(ctx, c.node, []*resourcev1.ResourceClaim{claim})
-		asked.endless = ctx.steps < 0
-		if err != nil || len(results) == 0 {
-			return n
+		if ask.stopped >= mostStopped {
+			return n, tooMuchWork
+		}
+		results, fails := c.allocate(ctx, with, taken, claim)
+		switch {
+		case fails:
+			ask.stopped++
+			return n, failed
+		case ctx.steps < 0:
+			ask.stopped++
+			return n, tooMuchWork
+		case len(results) == 0:
+			return n, ""
 		}
 		if !take(&taken, results[0].Devices.Results) {
-			return unbounded
+			return unbounded, ""
 		}
 	}
-	return unbounded
+	return unbounded, ""
+}
+
+// allocate returns the devices of a claim; none if there are none, or if the allocator refuses the claim. It reports
+// whether the allocator panics, as that of v0.35.4 does for allocationMode All and devices that consume counters
+// (allocator_experimental.go, validateDeviceRequest leaves out the pool that checkAvailableCounters needs).
+func (c counter) allocate(
+	ctx context.Context, with structured.Features, taken structured.AllocatedState, claim *resourcev1.ResourceClaim,
+) (results []resourcev1.AllocationResult, fails bool) {
+	defer func() { fails = recover() != nil }()
+	allocator, err := structured.NewAllocator(ctx, with, taken, c.classes, c.slices, c.compiled)
+	if err == nil {
+		results, err = allocator.Allocate(ctx, c.node, []*resourcev1.ResourceClaim{claim})
+	}
+	if err != nil {
+		return nil, false
+	}
+	return results, false
+}
+
+// enough reports whether the node has as many devices for each request as it takes: the allocator tries all
+// permutations of fewer. Devices that claims share by their capacity are always enough.
+func (c counter) enough(ask *ask, taken sets.Set[structured.DeviceID]) bool {
+	shared := func(d reached) bool { return value(d.device.AllowMultipleAllocations) }
+	if slices.ContainsFunc(c.devices, shared) {
+		return true
+	}
+	for _, request := range ask.requests {
+		if !slices.ContainsFunc(request, func(w wish) bool {
+			at, known := c.asked.wishAt[w.key]
+			if !known || w.admin {
+				return true
+			}
+			have := int64(0)
+			for _, d := range c.devices {
+				if d.wishes>>at&1 == 1 && !taken.Has(d.id) {
+					have++
+				}
+			}
+			return have > 0 && (w.all || have >= w.count)
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // take adds what a claim has to the state, and reports whether it has something. With admin access it only monitors.
@@ -310,6 +386,7 @@ func (s Supply) AddTo(node *landing.Node) {
 	gpus := landing.ReadNode(sharing.Reader{}, node) // before it has more than it announces
 	gpus.HealthyUnits = maps.Clone(gpus.HealthyUnits)
 	node.Allocatable, node.GPUs = maps.Clone(announced), &gpus
+	s.addDevices(node, announced)
 	for name, units := range s.Units {
 		if announced[name] > 0 {
 			continue
@@ -324,5 +401,26 @@ func (s Supply) AddTo(node *landing.Node) {
 		if node.Use != nil {
 			node.Use.Requests[name] = max(node.Use.Requests[name], raydemand.Whole(units.Well-units.Free))
 		}
+	}
+}
+
+// addDevices adds the devices of which several resources are made. What pods request by name they have, even while
+// their claims are not known.
+func (s Supply) addDevices(node *landing.Node, announced landing.Quantities) {
+	node.Devices = slices.Clone(s.Devices)
+	var free []int64
+	for i := range node.Devices {
+		d, byName := &node.Devices[i], int64(0)
+		d.Takes = maps.Clone(d.Takes)
+		maps.DeleteFunc(d.Takes, func(name string, _ int64) bool { return announced[name] > 0 })
+		for name, takes := range d.Takes {
+			if node.Use != nil {
+				byName += landing.WholeUnits(node.Use.Requests[name]) * takes
+			}
+		}
+		free = append(free, max(min(s.Free[i], d.Free-byName), 0))
+	}
+	if node.Use != nil {
+		node.Use.Devices = free
 	}
 }

@@ -70,39 +70,46 @@ func TestUnitsAreWhatTheSchedulersAllocatorFinds(t *testing.T) {
 		taken    []string
 		resource string
 		want     Units
+		open     bool
 	}{
 		"an extended resource has a unit for each device of its class": {
-			slices: []string{cards("a100", "a100", "l4")}, resource: "nvidia.com/gpu", want: Units{3, 3, 3}},
+			slices: []string{cards("a100", "a100", "l4")}, resource: "nvidia.com/gpu", want: Units{3, 3, 3, ""}},
 		"the name of a class has the same units": {
-			slices: []string{cards("a100", "l4")}, resource: "deviceclass.resource.kubernetes.io/gpu.example.com", want: Units{2, 2, 2}},
+			slices: []string{cards("a100", "l4")}, resource: "deviceclass.resource.kubernetes.io/gpu.example.com", want: Units{2, 2, 2, ""}},
 		"devices of claims are not free": {
-			slices: []string{cards("a100", "a100", "l4")}, taken: []string{"gpu-1"}, resource: "nvidia.com/gpu", want: Units{3, 3, 2}},
+			slices: []string{cards("a100", "a100", "l4")}, taken: []string{"gpu-1"}, resource: "nvidia.com/gpu", want: Units{3, 3, 2, ""}},
 		"a tainted device has no room": {
-			slices: []string{cards("a100", "a100 , taints: [{key: bad, effect: NoSchedule}]")}, resource: "nvidia.com/gpu", want: Units{2, 1, 1}},
+			slices: []string{cards("a100", "a100 , taints: [{key: bad, effect: NoSchedule}]")}, resource: "nvidia.com/gpu", want: Units{2, 1, 1, ""}},
 		"a tainted device has room for a claim that tolerates it": {
 			slices:   []string{cards("a100", "a100 , taints: [{key: bad, effect: NoSchedule}]")},
-			template: exactly(`, tolerations: [{key: bad, operator: Exists}]`), resource: template, want: Units{2, 2, 2}},
+			template: exactly(`, tolerations: [{key: bad, operator: Exists}]`), resource: template, want: Units{2, 2, 2, ""}},
 		"a claim for devices of a class takes units of the class": {
 			slices: []string{cards("a100", "a100", "a100", "a100", "a100")}, template: exactly(`, allocationMode: ExactCount, count: 2`),
-			taken: []string{"gpu-4"}, resource: gpuinfo.ClassPrefix + "gpu.example.com", want: Units{5, 5, 4}},
+			taken: []string{"gpu-4"}, resource: gpuinfo.ClassPrefix + "gpu.example.com", want: Units{5, 5, 4, ""}},
 		"a selector chooses devices": {
 			slices:   []string{cards("a100", "a100", "l4")},
-			template: exactly(`, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'l4'"}}]`), resource: template, want: Units{1, 1, 1}},
+			template: exactly(`, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'l4'"}}]`), resource: template, want: Units{1, 1, 1, ""}},
 		"a claim for all devices needs all of them": {
-			slices: []string{cards("a100", "a100")}, template: exactly(`, allocationMode: All`), taken: []string{"gpu-0"}, resource: template, want: Units{1, 1, 0}},
+			slices: []string{cards("a100", "a100")}, template: exactly(`, allocationMode: All`), taken: []string{"gpu-0"}, resource: template, want: Units{1, 1, 0, ""}},
 		"the first of alternatives that is there counts": {
 			slices: []string{cards("a100", "l4", "l4")},
 			template: `{metadata: {name: t, namespace: ml}, spec: {spec: {devices: {requests: [{name: gpu, firstAvailable: [
   {name: one, deviceClassName: gpu.example.com, allocationMode: ExactCount, count: 1, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'a100'"}}]},
   {name: two, deviceClassName: gpu.example.com, allocationMode: ExactCount, count: 2}]}]}}}}`,
-			resource: template, want: Units{2, 2, 2}},
+			resource: template, want: Units{2, 2, 2, ""}},
 		"parts of cards share their counters": {
-			slices: partitions, template: halves, resource: template, want: Units{4, 4, 4}},
+			slices: partitions, template: halves, resource: template, want: Units{4, 4, 4, ""}},
 		"a part leaves room for the rest of its card and no whole one": {
 			slices: partitions, template: exactly(`, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'whole'"}}]`),
-			taken: []string{"half-1-0"}, resource: template, want: Units{2, 2, 1}},
-		"a pool that lacks a slice has no devices": {
-			slices: partitions[1:], template: halves, resource: template},
+			taken: []string{"half-1-0"}, resource: template, want: Units{2, 2, 1, ""}},
+		"a pool that lacks a slice has no devices yet": {
+			slices: partitions[1:], template: halves, resource: template, open: true},
+		"and neither has one with a slice of a new generation": {
+			slices:   []string{cards("a100", "a100"), strings.NewReplacer("name: s}", "name: new}", "generation: 1, resourceSliceCount: 1", "generation: 2, resourceSliceCount: 2").Replace(cards("l4"))},
+			resource: "nvidia.com/gpu", open: true},
+		"a slice of a new generation replaces others": {
+			slices:   []string{cards("a100", "a100"), strings.NewReplacer("name: s}", "name: new}", "generation: 1", "generation: 2").Replace(cards("l4"))},
+			resource: "nvidia.com/gpu", want: Units{1, 1, 1, ""}},
 		"a claim with a selector that is no CEL is never had": {
 			slices: []string{cards("a100")}, template: exactly(`, selectors: [{cel: {expression: "model is l4"}}]`), resource: template},
 	} {
@@ -119,7 +126,7 @@ func TestUnitsAreWhatTheSchedulersAllocatorFinds(t *testing.T) {
 		}
 		for range 2 { // the second answer is a kept one
 			nodes, others := objects.ByNode()
-			if got := nodes["n1"].Units[test.resource]; got != test.want || nodes["n1"].Open != nil || others.Open != nil || len(others.Units) > 0 {
+			if got := nodes["n1"].Units[test.resource]; got != test.want || (nodes["n1"].Open != nil) != test.open || others.Open != nil || len(others.Units) > 0 {
 				t.Errorf("%s: %+v of %+v, want %+v", name, got, nodes["n1"], test.want)
 			}
 		}
@@ -154,7 +161,7 @@ func TestWithoutProofMoreMayBeSupplied(t *testing.T) {
 }
 
 func TestANodeHasWhatIsSuppliedUnlessItAnnouncesIt(t *testing.T) {
-	supply := Supply{Units: map[string]Units{"nvidia.com/gpu": {4, 3, 1}}}
+	supply := Supply{Units: map[string]Units{"nvidia.com/gpu": {4, 3, 1, ""}}}
 	for name, test := range map[string]struct {
 		announced, pods int64
 		usable, used    int64
@@ -204,8 +211,8 @@ func TestClaimsOfKnownTemplatesAreRequests(t *testing.T) {
 		"a claim for all is its own":      {"ml", []string{"all"}, 0, landing.Quantities{"cpu": 1, gpuinfo.ClaimPrefix + "ml.all": raydemand.One}, ""},
 		"a template of another namespace": {"other", []string{"t"}, 0, landing.Quantities{"cpu": 1}, "ResourceClaimTemplate t"},
 		"a claim that all pods share":     {"ml", []string{"t", ""}, 0, landing.Quantities{"cpu": 1, a100Name: raydemand.One}, "a claim that all pods share"},
-		"one by name and two by a claim are three of the class": {"ml", []string{"two"}, raydemand.One,
-			landing.Quantities{"cpu": 1, "nvidia.com/gpu": raydemand.One, class: raydemand.Whole(3)}, ""},
+		"one by name and two by a claim, which the node adds up": {"ml", []string{"two"}, raydemand.One,
+			landing.Quantities{"cpu": 1, "nvidia.com/gpu": raydemand.One, class: raydemand.Whole(2)}, ""},
 		"a name without claims of its class stays as it is": {"ml", []string{"t"}, raydemand.One,
 			landing.Quantities{"cpu": 1, "nvidia.com/gpu": raydemand.One, a100Name: raydemand.One}, ""},
 	} {
@@ -241,6 +248,12 @@ func split(more ...string) []string {
 	return list
 }
 
+// matched is a claim for cards of one model.
+func matched(count int) string {
+	text := exactly(fmt.Sprint(`, count: `, count))
+	return text[:len(text)-len("}}}}")] + `, constraints: [{matchAttribute: gpu.example.com/model}]}}}}`
+}
+
 func TestWhatDoesNotBoundIsNotAbsent(t *testing.T) {
 	eight := cards(slices.Repeat([]string{"a100"}, 12)...)
 	for name, test := range map[string]struct {
@@ -251,26 +264,28 @@ func TestWhatDoesNotBoundIsNotAbsent(t *testing.T) {
 		want            Units
 		open            bool
 	}{
-		"a search for devices that does not end": {slices: []string{eight},
-			template: exactly(`, count: 13`)[:len(exactly(`, count: 13`))-len("}}}}")] + `, constraints: [{matchAttribute: gpu.example.com/model}]}}}}`,
-			resource: template, open: true},
+		"a search for devices that does not end": {slices: []string{cards(slices.Repeat([]string{"a100", "l4"}, 10)...)},
+			template: matched(11), resource: template, open: true},
+		"and what it found before": {slices: []string{cards(slices.Repeat([]string{"a100", "l4"}, 18)...)},
+			template: matched(10), resource: template, want: Units{2, 2, 2, tooMuchWork}, open: true},
+		"more devices than there are, with a constraint": {slices: []string{eight}, template: matched(13), resource: template},
 		"more devices than there are, without a search": {slices: []string{eight}, template: exactly(`, count: 13`),
-			resource: gpuinfo.ClassPrefix + "gpu.example.com", want: Units{12, 12, 12}},
+			resource: gpuinfo.ClassPrefix + "gpu.example.com", want: Units{12, 12, 12, ""}},
 		"admin access takes no device": {slices: []string{eight}, template: exactly(`, adminAccess: true`),
-			resource: template, want: Units{unbounded, unbounded, unbounded}},
+			resource: template, want: Units{unbounded, unbounded, unbounded, ""}},
 		"an empty claim takes no device": {slices: []string{eight}, template: `{metadata: {name: t, namespace: ml}}`,
-			resource: template, want: Units{unbounded, unbounded, unbounded}},
-		"a pool over slices of several nodes is complete": {slices: split(), resource: "nvidia.com/gpu", want: Units{1, 1, 1}},
+			resource: template, want: Units{unbounded, unbounded, unbounded, ""}},
+		"a pool over slices of several nodes is complete": {slices: split(), resource: "nvidia.com/gpu", want: Units{1, 1, 1, ""}},
 		"a device with binding conditions": {slices: split(`, bindsToNode: true, bindingConditions: [ready], bindingFailureConditions: [failed]`),
-			resource: "nvidia.com/gpu", want: Units{1, 1, 1}},
+			resource: "nvidia.com/gpu", want: Units{1, 1, 1, ""}},
 		"a device that claims share by its capacity": {
 			slices:   []string{cards("a100 , allowMultipleAllocations: true")},
 			template: exactly(`, capacity: {requests: {memory: 20Gi}}`),
 			claims:   []string{`shareID: 00000000-0000-0000-0000-000000000001, consumedCapacity: {memory: 40Gi}`},
-			resource: template, want: Units{4, 4, 2}},
+			resource: template, want: Units{4, 4, 2, ""}},
 		"a device that claims share without a capacity": {
 			slices:   []string{strings.Replace(cards("a100 , allowMultipleAllocations: true"), "capacity: {memory: {value: 80Gi}}", "capacity: {}", 1)},
-			template: exactly(``), resource: "nvidia.com/gpu", want: Units{unbounded, unbounded, unbounded}},
+			template: exactly(``), resource: "nvidia.com/gpu", want: Units{unbounded, unbounded, unbounded, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects Objects

@@ -250,6 +250,7 @@ func (n *nodes) viewNow() *nodeView {
 		facts: n.views.Add(1), revision: revision, nodePools: nodePools,
 	}
 	if n.use.devices != nil {
+		n.use.devices.knowNodes(sorted)
 		view.claims = n.use.devices.claims()
 	}
 	for i := range sorted {
