@@ -1,6 +1,8 @@
 package nodepool
 
 import (
+	"slices"
+
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
@@ -23,9 +25,28 @@ func PromiseOf(key ClusterKey, group *WorkerGroup, pods int64) Promise {
 		Class: landing.KeyOf(&group.Pod)}
 }
 
-// Promise sets the pods of other RayClusters that come first on the same nodes: Places then say where they may be
-// scheduled. It does nothing while the nodes are unknown.
+// TheHead is the name of the head in promises.
+const TheHead = "the head"
+
+// HeadPromise returns the promise of a head that has no node yet: the operator creates it before workers, and it takes
+// its part of a node and its devices before they do. It returns false for one that is on a node or does not exist.
+func (c *Cluster) HeadPromise() (Promise, bool) {
+	if c.Head.Pod == "" || c.Head.Node != "" || c.Head.Shape == nil {
+		return Promise{}, false
+	}
+	return Promise{RayCluster: c.Key, Group: TheHead, Pods: 1, Shape: c.Head.Shape,
+		Class: landing.KeyOf(c.Head.Shape)}, true
+}
+
+// Promise sets the pods of other RayClusters that come first on the same nodes, and the own head: Places then say where
+// they may be scheduled. It does nothing while the nodes are unknown.
 func (c *Cluster) Promise(promises []Promise) {
+	if head, waits := c.HeadPromise(); waits {
+		others := slices.DeleteFunc(slices.Clone(promises), func(p Promise) bool {
+			return p.RayCluster == c.Key && p.Group == TheHead
+		})
+		promises = append([]Promise{head}, others...)
+	}
 	if c.Stock == nil || len(promises) == 0 {
 		return
 	}

@@ -129,9 +129,9 @@ func (r *Registry) before(cluster *nodepool.Cluster, readAt time.Time) []nodepoo
 	return promises
 }
 
-// promisesOf counts the pods on their way by group: those that exist and are not part of what pods take of the nodes,
-// those that the RayCluster asks for and that do not exist yet, and those that the decision has launched. Pods that a
-// scheduling gate holds back need no node yet.
+// promisesOf counts the pods on their way, by group: a head that has no node, pods that exist and are not part of what
+// pods take of the nodes, those that the RayCluster asks for and that do not exist yet, and those that the decision has
+// launched. Pods that a scheduling gate holds back need no node yet.
 func promisesOf(d *decision.Decision) []nodepool.Promise {
 	if !getsPods(&d.Kube) {
 		return nil
@@ -152,6 +152,9 @@ func promisesOf(d *decision.Decision) []nodepool.Promise {
 		}
 	}
 	var promises []nodepool.Promise
+	if head, waits := d.Kube.HeadPromise(); waits {
+		promises = append(promises, head)
+	}
 	for i := range d.Kube.Groups {
 		g := &d.Kube.Groups[i]
 		if n := counts[g.Name]; n > 0 {

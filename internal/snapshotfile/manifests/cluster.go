@@ -117,14 +117,14 @@ func (p places) addPlaces(cluster *nodepool.Cluster, head *landing.PodShape) {
 		kinds[i] = p.stock.KindOf(g.Name, &g.Pod)
 	}
 	if len(p.pods) == 0 && p.stock.Complete {
-		kinds = append(kinds, p.stock.KindOf("the head", head))
+		kinds = append(kinds, p.stock.KindOf(nodepool.TheHead, head))
 	}
 	free, pods := p.stock.Places(kinds, nil)
 	for i := range cluster.Groups {
 		cluster.Groups[i].Kind = &pods[i]
 	}
 	for _, pod := range pods[len(cluster.Groups):] {
-		cluster.Promised = []nodepool.Promise{{RayCluster: cluster.Key, Group: "the head", Pods: 1, Pod: pod}}
+		cluster.Promised = []nodepool.Promise{{RayCluster: cluster.Key, Group: nodepool.TheHead, Pods: 1, Pod: pod}}
 	}
 	cluster.Places = free
 }

@@ -243,3 +243,23 @@ func TestADeclaredShapeIsTriedForWhatAClassSupplies(t *testing.T) {
 		}
 	}
 }
+
+func TestClaimsOfTheHeadCount(t *testing.T) {
+	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
+	n.readUse(nil, devicesFrom(deviceClients{}, nil, n.log, n.touchDevices))
+	n.replace([]*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, "")
+	class, extended := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}, "nvidia.com/gpu"
+	class.Spec.ExtendedResourceName = &extended
+	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: "two", Namespace: llm.Namespace}}
+	template.Spec.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", Count: 2}}}
+	n.use.devices.devices.PutClass(class)
+	n.use.devices.devices.PutTemplate(template)
+	n.view.Store(n.viewNow())
+	shared := &landing.PodShape{Requests: landing.Quantities{"cpu": raydemand.One}, ClaimTemplates: []string{"two"}}
+	cluster := nodepool.Cluster{Key: llm, Head: nodepool.Head{Pod: "head", Shape: shared}}
+	n.addTo(&cluster)
+	head, waits := cluster.HeadPromise()
+	if !waits || head.Shape.Requests[gpuinfo.ClassPrefix+"gpu"] != raydemand.Whole(2) || len(shared.Requests) != 1 {
+		t.Errorf("the head is promised %+v, want two devices of the class; what all readings share is %v", head.Shape, shared.Requests)
+	}
+}

@@ -164,6 +164,11 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 		claims = view.claims
 	}
 	report.All = append(report.All, claims.AddToGroups(cluster)...)
+	if shared := cluster.Head.Shape; shared != nil {
+		head := *shared
+		claims.AddTo(cluster.Key.Namespace, &head)
+		cluster.Head.Shape = &head
+	}
 	if view == nil || !view.known {
 		for i := range cluster.Groups {
 			group := &cluster.Groups[i]
