@@ -294,8 +294,8 @@ func (v verdicts) disagree() string {
 	return ""
 }
 
-// worse returns what a fix leaves or breaks. A plan may launch less once it knows how many GPUs there are, or that the
-// pods request one.
+// worse returns what a fix leaves or breaks. A plan may launch less once it knows how many GPUs there are, that the
+// pods request one, or what the nodes hold: before, it may have tried one.
 func (v verdicts) worse(f fault, patch string, after verdicts) string {
 	same := func(other fault) bool { return other.Code == f.Code && other.Field == f.Field }
 	wasBroken := slices.ContainsFunc(v.plan, func(f fault) bool { return f.Severity == "error" && f.Code != "group-no-node" })
@@ -311,7 +311,8 @@ func (v verdicts) worse(f fault, patch string, after verdicts) string {
 	case slices.Contains(writesGPUs, f.Code) && after.reported != nil && !strings.Contains(patch, fmt.Sprintf(`"value":"%v"`, *after.reported)) &&
 		!strings.Contains(patch, fmt.Sprintf(`{"num-gpus":"%v"}`, *after.reported)):
 		return fmt.Sprintf("the fix does not write the %v GPUs that num-gpus-sync would write", *after.reported)
-	case after.launching < v.launching && !slices.Contains(writesGPUs, f.Code) && f.Code != "resource-misplaced":
+	case after.launching < v.launching && !slices.Contains(writesGPUs, f.Code) && f.Code != "resource-misplaced" &&
+		!after.doctorHas("node-maximum-below-ours"):
 		return "the plan launches less"
 	}
 	return ""

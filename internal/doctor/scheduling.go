@@ -71,6 +71,10 @@ func mostPods(x *inventory.Inventory, g inventory.Group) (most int64, list []str
 			return 0, nil, false
 		}
 		most += room
+		if pool.Pool == "" {
+			list = append(list, "nodes without a pool, of which there will be no more")
+			continue
+		}
 		list = append(list, pool.Pool+" by "+ceiling(x.Room(pool.Pool)))
 	}
 	return most, list, len(list) > 0

@@ -291,8 +291,8 @@ type verdict struct {
 // first.
 type verdicts struct{ could, cannot []verdict }
 
-// consider finds for each group why it does not serve the items. open lists the values of the gang's topology label that
-// are possible, if not all of them are.
+// consider finds for each group why it does not serve the items. open lists the values of the gang's topology label
+// that are possible, if not all of them are.
 func (d *decision) consider(items []*vector.Item, open ...fleet.Domain) (all verdicts) {
 	for i := range d.Groups {
 		if reason, misses := d.miss(i, items, open); misses > 0 {
