@@ -3,6 +3,7 @@ package landing
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -48,13 +49,59 @@ func (p *PodShape) cardRequest() (sum cardRequest, asks bool) {
 	return sum, true
 }
 
-// apartOn returns how many different cards of the node the pod needs. HAMi gives several instances of a card that it
-// partitions with MIG to one container (HAMi v2.9.0, Fit in pkg/device/nvidia/device.go).
+// apartOn returns how many different cards of the node the pod needs at least. HAMi gives several instances of a card
+// that it partitions with MIG to one container (HAMi v2.9.0, Fit in pkg/device/nvidia/device.go).
 func (a cardRequest) apartOn(gpus *sharing.GPUs) int64 {
-	if a.resource == gpuinfo.HAMiMemory && len(gpus.Profiles) > 0 {
+	if _, some := cutCards(gpus); a.resource == gpuinfo.HAMiMemory && some {
 		return 1
 	}
 	return a.apart
+}
+
+// cutCards reports whether HAMi or Volcano cuts all of a node's cards on request, and whether it cuts some of them.
+func cutCards(gpus *sharing.GPUs) (all, some bool) {
+	uncut := func(c sharing.Card) bool { return len(c.Profiles) == 0 }
+	all = len(gpus.PerCard) > 0 && !slices.ContainsFunc(gpus.PerCard, uncut)
+	return all, slices.ContainsFunc(gpus.PerCard, func(c sharing.Card) bool { return !uncut(c) })
+}
+
+// uncounted returns why it is unknown how many pods the cards of a node hold, if none is known to: they may be cut into
+// profiles that nothing shows.
+func (p *PodShape) uncounted(gpus *sharing.GPUs) (m mismatch, is bool) {
+	part := p.cardPart(nil)
+	all, some := cutCards(gpus)
+	unproven := func(c sharing.Card) bool { return c.UnprovenMiB > 0 }
+	if part == nil || gpus.Kind != gpuinfo.VGPU || !some && !slices.ContainsFunc(gpus.PerCard, unproven) {
+		return m, false
+	}
+	resource := gpuinfo.HAMiMemory
+	if gpus.Units[gpuinfo.VolcanoNumber] > 0 {
+		resource = gpuinfo.VolcanoMemory
+	}
+	unit, known := gpus.MemoryUnit(resource)
+	if part.Cards > 1 && !part.Stacked && some && !all && resource == gpuinfo.HAMiMemory {
+		return mismatch{kind: uncounted, what: fmt.Sprintf("has cards that are cut into MIG instances beside others, "+
+			"so it is unknown how it gives a container %d parts", part.Cards)}, known
+	}
+	open := ""
+	for i := range gpus.PerCard {
+		card := &gpus.PerCard[i]
+		mib := part.Memory * unit
+		if part.Memory == 0 && part.MemoryPercent < 100 && card.MemoryMiB != nil {
+			mib = *card.MemoryMiB * part.MemoryPercent / 100
+		}
+		like := gpus.OfCard(card)
+		_, holds := like.Holding(mib)
+		switch {
+		case p.Choice.Refuses(*card) != "" || card.Healthy != nil && !*card.Healthy:
+		case card.Unproven(mib):
+			open = cmp.Or(open, "cuts cards of model "+card.Model+" into MIG instances, and no profile is known to "+
+				"hold the request")
+		case holds, len(card.Profiles) == 0 && (card.MemoryMiB == nil || mib <= *card.MemoryMiB):
+			return m, false
+		}
+	}
+	return mismatch{kind: uncounted, what: open}, open != "" && known
 }
 
 // requestOfCards is cardRequest of one container, or of a pod of which one container has GPUs.
@@ -191,6 +238,9 @@ func (p *PodShape) cardMismatches(node *Node, list []mismatch) []mismatch {
 	if over != "" && gpus.Kind == gpuinfo.VGPU {
 		list = append(list, mismatch{kind: cardTooSmall,
 			what: "has 100 percent of the memory of each card where " + over + " of one card is needed"})
+	}
+	if m, is := p.uncounted(gpus); is {
+		list = append(list, m)
 	}
 	ask, asks := p.cardRequestOn(gpus)
 	if asks && ask.resource == gpuinfo.HAMiMemory && gpus.Unregistered {

@@ -20,6 +20,8 @@ type cardLayout struct {
 	// unit is the MiB of one unit of memory of HAMi and Volcano; 0 if it is unknown. parts are what requests take.
 	unit  int64
 	parts []Part
+	// unproven: the cards are cut into profiles that are unknown, so no pod is known to fit.
+	unproven bool
 	// own are the cards if they differ.
 	own []sharing.Card
 }
@@ -76,10 +78,19 @@ func layoutOf(node *Node, gpus *sharing.GPUs, healthy bool) (cardLayout, bool) {
 	if (l.total == 0 || len(gpus.Profiles) > 0) && gpus.CardMemoryMiB != nil {
 		l.total = *gpus.CardMemoryMiB / unit
 	}
-	for _, p := range gpus.Profiles {
-		l.parts = append(l.parts, Part{Memory: p.MemoryMiB / unit, Cores: p.Cores})
+	if len(gpus.PerCard) > 0 {
+		l = l.cut(&gpus.PerCard[0])
 	}
 	return l, true
+}
+
+// cut sets what requests take of a card.
+func (l cardLayout) cut(card *sharing.Card) cardLayout {
+	l.unproven, l.parts = len(card.Profiles) == 0 && card.UnprovenMiB > 0, nil
+	for _, p := range card.Profiles {
+		l.parts = append(l.parts, Part{Memory: p.MemoryMiB / l.unit, Cores: p.Cores})
+	}
+	return l
 }
 
 // each returns one card that no pod uses.
@@ -90,6 +101,9 @@ func (l cardLayout) each() Card {
 	}
 	if l.slots > 0 {
 		card.Slots = whole(l.slots)
+	}
+	if l.unproven {
+		card.Slots = whole(0)
 	}
 	return card
 }
@@ -153,6 +167,9 @@ func (l cardLayout) like(own *sharing.Card) cardLayout {
 	if own.Shares > 0 {
 		l.slots = own.Shares
 	}
+	if l.unit > 0 {
+		l = l.cut(own)
+	}
 	return l
 }
 
@@ -172,7 +189,7 @@ func (l cardLayout) left(used *sharing.Card) Card {
 	free := used.FreeUnits
 	if l.memory == gpuinfo.HAMiMemory || l.memory == gpuinfo.VolcanoMemory {
 		free = l.inUnits(used.FreeMiB)
-		if l.slots > 0 && used.FreeUnits != nil {
+		if l.slots > 0 && !l.unproven && used.FreeUnits != nil {
 			card.Slots = whole(min(*used.FreeUnits, l.slots))
 			card.Used = *used.FreeUnits < l.slots
 		}

@@ -167,7 +167,7 @@ func (p *PodShape) describe(node *Node, m mismatch) string {
 		return "does not match the required node affinity"
 	case noPods:
 		return "takes no pods (allocatable pods 0)"
-	case otherMode, cardTooSmall, unhealthy:
+	case otherMode, cardTooSmall, uncounted, unhealthy:
 		return m.what
 	case notAnnounced:
 		text := fmt.Sprintf("has no %s where %s is needed", m.what, quantity(m.what, p.Requests[m.what]))
@@ -222,7 +222,7 @@ type mismatchKind int
 // weights order the kinds by how far the node is from holding the pod: a node that lacks a resource altogether, or has
 // other labels, is another kind of node; a cordoned node is the right one at the wrong time.
 var weights = [...]int{notNamed: 100, notReady: 1, cordoned: 1, tainted: 2, tooSmall: 3, noPods: 3, otherMode: 3,
-	cardTooSmall: 3, unhealthy: 1, unselected: 4, unsuited: 4, notAnnounced: 5}
+	cardTooSmall: 3, uncounted: 1, unhealthy: 1, unselected: 4, unsuited: 4, notAnnounced: 5}
 
 // mismatch is one reason why a node cannot hold a pod.
 type mismatch struct {
@@ -301,8 +301,8 @@ func (p *PodShape) repelled(node *Node, list []mismatch) []mismatch {
 	return list
 }
 
-// The kinds of mismatches. unhealthy: enough exists, but not on healthy cards. notAnnounced: the node does not have the
-// resource at all.
+// The kinds of mismatches. uncounted: it is unknown how many pods a card holds. unhealthy: enough exists, but not on
+// healthy cards. notAnnounced: the node does not have the resource at all.
 const (
 	notNamed mismatchKind = iota
 	notReady
@@ -314,6 +314,7 @@ const (
 	noPods
 	otherMode
 	cardTooSmall
+	uncounted
 	unhealthy
 	notAnnounced
 )

@@ -42,6 +42,8 @@ func (p *PodShape) outlook(node *Node, m mismatch) outlook {
 		return node.labelOutlook(m.what)
 	case unsuited:
 		return p.affinityOutlook(node)
+	case uncounted:
+		return unsaid
 	case notAnnounced:
 		// The kubelet always reports ephemeral storage, so a description without it is incomplete.
 		if m.what == "ephemeral-storage" || !node.Ready || node.open(m.what) != "" {

@@ -70,7 +70,7 @@ func (p *PodShape) podsOnCards(node *Node, has func(resource string) raydemand.A
 		return n
 	}
 	if gpus.Differ() {
-		return min(n, ask.podsOverDiffering(&gpus, healthy))
+		return min(n, ask.podsOverDiffering(&gpus, healthy, p.Choice))
 	}
 	largest, known := gpus.LargestCard(ask.resource)
 	room := ask.emptyRoom(&gpus, largest, known)
@@ -80,22 +80,30 @@ func (p *PodShape) podsOnCards(node *Node, has func(resource string) raydemand.A
 	return min(n, podsOverAlike(*cards, room, ask.cards))
 }
 
-// podsOverDiffering returns how many pods fit on the cards of a node, healthy ones or all, if they were empty.
-func (a cardRequest) podsOverDiffering(gpus *sharing.GPUs, healthy bool) int64 {
+// podsOverDiffering returns how many pods fit on the cards of a node that they want, healthy ones or all, if they were
+// empty.
+func (a cardRequest) podsOverDiffering(gpus *sharing.GPUs, healthy bool, choice sharing.CardChoice) int64 {
 	unit, known := gpus.MemoryUnit(a.resource)
 	var list []places
+	var sum int64
 	for i := range gpus.PerCard {
 		card := &gpus.PerCard[i]
-		if healthy && card.Healthy != nil && !*card.Healthy {
+		if healthy && card.Healthy != nil && !*card.Healthy || choice.Refuses(*card) != "" {
 			continue
 		}
 		memory := int64(0)
 		if card.MemoryMiB != nil {
 			memory = *card.MemoryMiB / unit
 		}
-		if room := a.emptyRoom(gpus, memory, known && card.MemoryMiB != nil); room > 0 {
-			list = append(list, places{1, min(room, card.Shares)})
+		like := gpus.OfCard(card)
+		room := min(a.emptyRoom(&like, memory, known && card.MemoryMiB != nil), card.Shares)
+		if card.UnprovenMiB > 0 && len(card.Profiles) == 0 || room <= 0 {
+			continue
 		}
+		list, sum = append(list, places{1, room}), sum+room
+	}
+	if all, _ := cutCards(gpus); all && a.apartOn(gpus) < a.cards {
+		return sum / a.cards
 	}
 	return roomFor(list, a.cards, mostOverCards)
 }
@@ -109,6 +117,8 @@ func (a cardRequest) emptyRoom(gpus *sharing.GPUs, largest int64, known bool) in
 	switch {
 	case cut:
 		times = gpus.InstancesPerCard(profile)
+	case len(gpus.Profiles) > 0:
+		times = 0
 	case a.memory == 0:
 		times = 1 // Without an amount it is the whole card.
 	case known:

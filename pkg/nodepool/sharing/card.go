@@ -24,6 +24,12 @@ type Card struct {
 	FreeUnits *int64 `json:"freeUnits"`
 	// Shares is into how many shares HAMi or Volcano may split the card; 0 if neither does.
 	Shares int64 `json:"shares,omitempty"`
+	// Profiles are the MIG profiles into which HAMi or Volcano cuts the card on request, the smallest first; nil if it
+	// cuts none or if they are unknown. UnprovenMiB is the largest request for memory that other profiles may hold: all
+	// of the card if the profiles are unknown, or what a registered one has that the product cannot have; 0 if none
+	// may.
+	Profiles    []OfferedProfile `json:"profiles,omitempty"`
+	UnprovenMiB int64            `json:"unprovenMiB,omitempty"`
 	// FreeCores is in percent of the card's multiprocessors, if they can be requested.
 	FreeCores *int64 `json:"freeCores"`
 	// Instances are the card's MIG instances, empty if it has none.

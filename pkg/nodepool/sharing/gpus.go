@@ -35,17 +35,18 @@ func (n GPUs) LargestCard(resource string) (units int64, known bool) {
 	if resource == gpuinfo.AliyunMemory || !known {
 		return 0, false
 	}
-	if len(n.Profiles) > 0 {
-		return n.Profiles[len(n.Profiles)-1].MemoryMiB / unit, true
-	}
-	known = false
-	for _, card := range n.PerCard {
+	for i := range n.PerCard {
+		card := &n.PerCard[i]
 		if card.MemoryMiB == nil {
 			return 0, false
 		}
-		units, known = max(units, *card.MemoryMiB/unit), true
+		largest := *card.MemoryMiB
+		if most := len(card.Profiles) - 1; most >= 0 {
+			largest = max(card.Profiles[most].MemoryMiB, card.UnprovenMiB)
+		}
+		units = max(units, largest/unit)
 	}
-	return units, known
+	return units, len(n.PerCard) > 0
 }
 
 // MemoryUnit returns the MiB of one unit of memory of HAMi or Volcano: what the node shows, or 1. It is unknown if the
@@ -111,7 +112,7 @@ type GPUs struct {
 	// CardMemoryMiB is the memory of one physical card.
 	CardMemoryMiB *int64 `json:"cardMemoryMiB"`
 	// Profiles are the MIG profiles into which HAMi or Volcano cuts the cards on request, the smallest first; nil if it
-	// cuts none. A request for memory takes the first that holds it.
+	// cuts none, or if they are not the same for all cards. A request for memory takes the first that holds it.
 	Profiles []OfferedProfile `json:"profiles,omitempty"`
 	// Profile is the MIG profile behind a plain resource name. Replicas is how many clients share one device.
 	Profile  *string `json:"profile"`

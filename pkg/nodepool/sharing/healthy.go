@@ -48,11 +48,12 @@ func (r *reading) healthyShares(name string, role gpuinfo.Role) (units int64) {
 	return units
 }
 
-// Differ reports whether the cards of a node of HAMi or Volcano have different memory or numbers of shares.
+// Differ reports whether the cards of a node of HAMi or Volcano have different memory, numbers of shares or profiles.
 func (n GPUs) Differ() bool {
 	return n.Kind == gpuinfo.VGPU && slices.ContainsFunc(n.PerCard, func(c Card) bool {
 		first := n.PerCard[0]
-		return c.Shares != first.Shares || c.MemoryMiB != nil && first.MemoryMiB != nil &&
+		return c.Shares != first.Shares || c.UnprovenMiB != first.UnprovenMiB ||
+			!slices.Equal(c.Profiles, first.Profiles) || c.MemoryMiB != nil && first.MemoryMiB != nil &&
 			*c.MemoryMiB != *first.MemoryMiB
 	})
 }

@@ -28,7 +28,9 @@ func (s Share) plus(other Share) Share {
 // scheduler.
 type ByCard[K comparable] struct {
 	shares     map[K]Share
-	everywhere Share
+	everywhere []Share
+	// cut returns what a share takes of a card; nil if every card gives what is requested.
+	cut func(card K, s Share) Share
 	// unrecorded is how many pods are charged to every card. pod is the first of them by name, and annotation the one
 	// that it lacks.
 	unrecorded      int
@@ -36,7 +38,16 @@ type ByCard[K comparable] struct {
 }
 
 // Of returns what pods hold of a card.
-func (b *ByCard[K]) Of(card K) Share { return b.shares[card].plus(b.everywhere) }
+func (b *ByCard[K]) Of(card K) Share {
+	sum := b.shares[card]
+	for _, share := range b.everywhere {
+		if b.cut != nil {
+			share = b.cut(card, share)
+		}
+		sum = sum.plus(share)
+	}
+	return sum
+}
 
 func (b *ByCard[K]) add(card K, s Share) {
 	if b.shares == nil {
@@ -50,7 +61,7 @@ func (b *ByCard[K]) addUnrecorded(pod Pod, annotation string, s Share) {
 	if s == (Share{}) {
 		return
 	}
-	b.everywhere = b.everywhere.plus(s)
+	b.everywhere = append(b.everywhere, s)
 	if name := pod.Namespace + "/" + pod.Name; b.unrecorded == 0 || name < b.pod {
 		b.pod, b.annotation = name, annotation
 	}

@@ -25,6 +25,9 @@ type hamiDevice struct {
 	MIGProfiles []registeredProfile `json:"migProfiles"`
 	// cordoned: an operator keeps new pods from the card.
 	cordoned bool
+	// offered and unproven are the Profiles and UnprovenMiB of its Card.
+	offered  []OfferedProfile
+	unproven int64
 }
 
 func (d *hamiDevice) check() error {
@@ -61,9 +64,10 @@ type VGPUScheduler struct {
 	records []string
 	// recordsUnits: the memory in a record is in units of Memory, not in MiB.
 	recordsUnits bool
-	// unit is the MiB of one unit of Memory on a node, 0 for 1. profiles are those into which it cuts the node's cards.
+	// unit is the MiB of one unit of Memory on a node, 0 for 1. profiles are those into which it cuts the node's cards,
+	// by UUID.
 	unit     int64
-	profiles []OfferedProfile
+	profiles map[string][]OfferedProfile
 }
 
 // HAMi and Volcano record cards in the same form.
@@ -78,9 +82,12 @@ var (
 	}
 )
 
-// on returns the scheduler with what it needs to know of the node.
-func (v VGPUScheduler) on(gpus *GPUs) VGPUScheduler {
-	v.unit, v.profiles = gpus.MemoryMiB[v.Memory], gpus.Profiles
+// on returns the scheduler with what it needs to know of the node and its cards.
+func (v VGPUScheduler) on(gpus *GPUs, devices []hamiDevice) VGPUScheduler {
+	v.unit, v.profiles = gpus.MemoryMiB[v.Memory], map[string][]OfferedProfile{}
+	for i := range devices {
+		v.profiles[devices[i].UUID] = devices[i].offered
+	}
 	return v
 }
 
@@ -91,7 +98,7 @@ func (v VGPUScheduler) Held(pods []Pod, cards []string) *ByCard[string] {
 	if pods == nil {
 		return nil
 	}
-	held := &ByCard[string]{}
+	held := &ByCard[string]{cut: v.cut}
 	for _, pod := range pods {
 		if pod.Requests[v.Count] == 0 && pod.Requests[v.Memory] == 0 {
 			continue
@@ -112,8 +119,7 @@ func (v VGPUScheduler) requested(pod Pod) Share {
 	const allOfACard = 1 << 40
 	asked := Share{Shares: 1, Memory: pod.Requests[v.Memory] * max(v.unit, 1), Cores: pod.Requests[v.Cores]}
 	switch percent := pod.Requests[v.Percentage]; {
-	case asked.Memory > 0:
-		asked = v.cut(asked)
+	case asked.Memory > 0: // cut says what it takes of each card
 	case percent > 0 && v.Percentage != "":
 		asked.Percent = percent
 	default:
@@ -136,7 +142,7 @@ func (v VGPUScheduler) record(pod Pod, cards []string) (record map[string]Share,
 			if v.recordsUnits {
 				share.Memory *= max(v.unit, 1)
 			}
-			record[card] = record[card].plus(v.cut(share))
+			record[card] = record[card].plus(v.cut(card, share))
 		}
 		if len(record) > 0 {
 			return record, true
@@ -236,13 +242,14 @@ func (r *reading) alikeCards() (count, memory int64, known bool) {
 // vgpuCards subtracts what pods hold. Memory of 0 is unknown. For a card with MIG instances of unknown profiles, free
 // memory as one number means nothing, so it is left out.
 func (r *reading) vgpuCards(scheduler VGPUScheduler, devices []hamiDevice) []Card {
+	r.readProfiles(devices)
 	held := r.vgpuHeld(scheduler, devices)
 	cards := make([]Card, 0, len(devices))
 	for i := range devices {
 		d := &devices[i]
-		r.physical(d)
+		d.physical()
 		card := Card{Index: &d.Index, Healthy: &d.Health, Source: scheduler.Name, Model: d.Type, Mode: d.Mode,
-			Shares: d.Count}
+			Shares: d.Count, Profiles: d.offered, UnprovenMiB: d.unproven}
 		if d.Memory > 0 {
 			card.MemoryMiB = &d.Memory
 		}
@@ -254,7 +261,7 @@ func (r *reading) vgpuCards(scheduler VGPUScheduler, devices []hamiDevice) []Car
 			shares, cores := max(d.Count-g.Shares, 0), max(d.Cores-g.Cores, 0)
 			card.FreeUnits, card.FreeCores = &shares, &cores
 			memory := max(d.Memory-g.Memory-d.Memory*min(g.Percent, 100)/100, 0)
-			if d.Memory > 0 && (d.Mode != migMode || len(r.gpus.Profiles) > 0) {
+			if d.Memory > 0 && (d.Mode != migMode || len(d.offered) > 0) {
 				card.FreeMiB = &memory
 			}
 			card.Instances = r.reserved(d)
@@ -282,7 +289,7 @@ func (r *reading) vgpuHeld(scheduler VGPUScheduler, devices []hamiDevice) *ByCar
 	for i := range devices {
 		uuids[i] = devices[i].UUID
 	}
-	held := scheduler.on(&r.gpus).Held(r.node.Pods, uuids)
+	held := scheduler.on(&r.gpus, devices).Held(r.node.Pods, uuids)
 	r.unrecorded(held.Unrecorded(len(devices)))
 	return held
 }

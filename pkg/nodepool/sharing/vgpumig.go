@@ -58,19 +58,35 @@ func (p registeredProfile) check() error {
 	return nil
 }
 
-// offeredProfiles returns the profiles into which all of the cards are cut on request: those in the register or, with
-// HAMi before 2.10 and with Volcano, those of the product that HAMi's chart configures; nil if the cards are not alike.
-func (r *reading) offeredProfiles(devices []hamiDevice) (offered []OfferedProfile) {
-	if vgpuIsolation(devices) != gpuinfo.Hardware || !alike(devices) {
-		return nil
+// readProfiles finds the profiles into which cards are cut on request, and sets those of the node if they are the same
+// for all cards.
+func (r *reading) readProfiles(devices []hamiDevice) {
+	for i := range devices {
+		devices[i].offered, devices[i].unproven = r.offeredProfiles(&devices[i])
 	}
-	product, known := gpuinfo.ProductOf(devices[0].model())
-	list, slicesOfCard := r.possible(&devices[0], product), int64(7)
+	differs := func(d hamiDevice) bool { return !slices.Equal(d.offered, devices[0].offered) }
+	if len(devices) > 0 && !slices.ContainsFunc(devices, differs) {
+		r.gpus.Profiles = devices[0].offered
+	}
+}
+
+// offeredProfiles returns the profiles into which a card is cut on request: those in the register or, with HAMi before
+// 2.10 and with Volcano, those of the product that HAMi's chart configures. unproven is UnprovenMiB of the Card.
+func (r *reading) offeredProfiles(d *hamiDevice) (offered []OfferedProfile, unproven int64) {
+	if d.Mode != migMode {
+		return nil, 0
+	}
+	product, known := gpuinfo.ProductOf(d.model())
+	list, unproven := r.possible(d, product)
+	slicesOfCard := int64(7)
 	if known {
 		slicesOfCard = int64(product.Slices)
 	}
-	if len(devices[0].MIGProfiles) == 0 {
+	if len(d.MIGProfiles) == 0 {
 		list = chartProfiles(product)
+	}
+	if len(list) == 0 {
+		return nil, cmp.Or(unproven, max(d.Memory, 1))
 	}
 	for _, p := range list {
 		offered = append(offered, OfferedProfile{p.Name, p.Memory, min(100*p.Slices/slicesOfCard, 100)})
@@ -78,12 +94,16 @@ func (r *reading) offeredProfiles(devices []hamiDevice) (offered []OfferedProfil
 	slices.SortStableFunc(offered, func(a, b OfferedProfile) int {
 		return cmp.Or(cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.Cores, b.Cores))
 	})
-	return offered
+	if unproven <= offered[len(offered)-1].MemoryMiB {
+		unproven = 0
+	}
+	return offered, unproven
 }
 
 // possible returns the registered profiles of a card that it can have, and reports the others: what its product has no
-// profile for, has more memory than the card, or not the slices that its name says.
-func (r *reading) possible(d *hamiDevice, product gpuinfo.Product) (list []registeredProfile) {
+// profile for, has more memory than the card, or not the slices that its name says. dropped is the memory of the
+// largest of the others: HAMi trusts its register.
+func (r *reading) possible(d *hamiDevice, product gpuinfo.Product) (list []registeredProfile, dropped int64) {
 	for _, p := range d.MIGProfiles {
 		name, err := gpuinfo.ParseProfile(p.Name)
 		why := ""
@@ -100,9 +120,13 @@ func (r *reading) possible(d *hamiDevice, product gpuinfo.Product) (list []regis
 			list = append(list, p)
 			continue
 		}
-		r.gpus.Problems = append(r.gpus.Problems, Problem{ProfileUnknown, "migProfiles: " + why, hamiRegister})
+		dropped = max(dropped, p.Memory)
+		problem := Problem{ProfileUnknown, "migProfiles: " + why, hamiRegister}
+		if !slices.Contains(r.gpus.Problems, problem) {
+			r.gpus.Problems = append(r.gpus.Problems, problem)
+		}
 	}
-	return list
+	return list, dropped
 }
 
 // chartProfiles returns the profiles of a product in HAMi's chart (knownMigGeometries until release 2.9,
@@ -122,6 +146,21 @@ func chartProfiles(product gpuinfo.Product) (list []registeredProfile) {
 		list = append(list, registeredProfile{p.Name, memory, int64(p.Slices)})
 	}
 	return list
+}
+
+// OfCard returns the node as if all its cards were like this one.
+func (n GPUs) OfCard(c *Card) GPUs {
+	n.Profiles, n.CardMemoryMiB = c.Profiles, c.MemoryMiB
+	return n
+}
+
+// Unproven reports whether only profiles that are not proven may hold a request for this much memory; 0 is all of the
+// card.
+func (c *Card) Unproven(mib int64) bool {
+	if len(c.Profiles) == 0 {
+		return c.UnprovenMiB > 0 && mib <= c.UnprovenMiB
+	}
+	return mib > c.Profiles[len(c.Profiles)-1].MemoryMiB && mib <= c.UnprovenMiB
 }
 
 // Holding returns the profile that a request for this much memory takes, if the node's cards are cut on request: the
@@ -144,12 +183,12 @@ func (n GPUs) InstancesPerCard(p OfferedProfile) int64 {
 	return most
 }
 
-// cut returns what a share takes where cards are cut: an instance of the smallest profile that holds it. A record has
+// cut returns what a share takes of a card that is cut: an instance of the smallest profile that holds it. A record has
 // what the pod requested, or what the scheduler's configuration says that the instance has, which may be the round
 // number in its name.
-func (v VGPUScheduler) cut(s Share) Share {
-	for _, p := range v.profiles {
-		if p.nominal() >= s.Memory {
+func (v VGPUScheduler) cut(card string, s Share) Share {
+	for _, p := range v.profiles[card] {
+		if s.Percent == 0 && p.nominal() >= s.Memory {
 			s.Memory, s.Cores = p.MemoryMiB, p.Cores
 			return s
 		}
@@ -158,8 +197,8 @@ func (v VGPUScheduler) cut(s Share) Share {
 }
 
 // physical removes the scaling of a card that is cut: its instances have the memory and cores that the hardware has.
-func (r *reading) physical(d *hamiDevice) {
-	if len(r.gpus.Profiles) == 0 {
+func (d *hamiDevice) physical() {
+	if len(d.offered) == 0 {
 		return
 	}
 	d.Cores = 100

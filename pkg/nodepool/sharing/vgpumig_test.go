@@ -102,6 +102,30 @@ func TestARegisteredProfileThatTheCardCannotHaveIsNoRoom(t *testing.T) {
 	}
 }
 
+// TestEachCardHasTheProfilesOfItsOwnRegister has two cards that are alike but for their registered profiles.
+func TestEachCardHasTheProfilesOfItsOwnRegister(t *testing.T) {
+	node := cutNode("NVIDIA A100-SXM4-80GB", registeredProfiles, "GPU-a", "GPU-b")
+	const wrong = `{"name":"1g.12gb","memoryMB":11008,"sliceCount":1}`
+	register := node.Annotations["hami.io/node-nvidia-register"]
+	at := strings.LastIndex(register, `{"name":"1g.10gb"`)
+	node.Annotations["hami.io/node-nvidia-register"] = register[:at] + wrong + register[at+strings.Index(register[at:], "}")+1:]
+	read := sharing.Reader{}.Read(node)
+	var got []string
+	for _, card := range read.PerCard {
+		var names []string
+		for _, p := range card.Profiles {
+			names = append(names, p.Name)
+		}
+		got = append(got, strings.Join(names, " "))
+	}
+	if diff := cmp.Diff([]string{"1g.10gb 2g.20gb 7g.80gb", "2g.20gb 7g.80gb"}, got); diff != "" || read.Profiles != nil || !read.Differ() {
+		t.Errorf("profiles of the node %v, of the cards (-want +got):\n%s", read.Profiles, diff)
+	}
+	if len(read.Problems) != 1 || read.Problems[0].Code != sharing.ProfileUnknown || !strings.Contains(read.Problems[0].Message, "1g.12gb") {
+		t.Errorf("problems %v, want one about 1g.12gb", read.Problems)
+	}
+}
+
 func TestInstancesOfPodsAreShownOnTheirCard(t *testing.T) {
 	node := cutNode("NVIDIA A100-SXM4-80GB", registeredProfiles, "GPU-a", "GPU-b")
 	node.Pods = []sharing.Pod{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 15000), "hami.io/vgpu-devices-allocated", "GPU-a,NVIDIA,19968,29:;",

@@ -39,7 +39,7 @@ func (r *reading) readVolcano() bool {
 	} else if memory > 0 {
 		r.memory(gpuinfo.VolcanoMemory, r.vgpuUnit(gpuinfo.VolcanoMemory, devices...))
 	}
-	r.gpus.Profiles = r.offeredProfiles(devices)
+	r.readProfiles(devices)
 	return r.is(gpuinfo.VGPU, vgpuIsolation(devices))
 }
 
