@@ -1,8 +1,7 @@
 package planner
 
 import (
-	"heliostat.dev/heliostat/internal/planner/placing"
-	"heliostat.dev/heliostat/internal/planner/search"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/planner/why"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -27,12 +26,12 @@ func ComputeCounting(s Snapshot, policy Policy) (plan Plan, work int64) {
 // ComputeUntil is Compute for callers that may stop waiting. Soon after stop is closed, it reports false and returns no
 // plan. A nil stop is never closed.
 func ComputeUntil(stop <-chan struct{}, s Snapshot, policy Policy) (plan Plan, done bool) {
-	done = placing.UnlessBrokenOff(func() { plan, _ = planUntil(stop, s, policy) })
+	done = place.UnlessBrokenOff(func() { plan, _ = planUntil(stop, s, policy) })
 	return plan, done
 }
 
 func planUntil(stop <-chan struct{}, s Snapshot, policy Policy) (plan Plan, work int64) {
-	decision, launched, outcome := search.Decide(stop, &s, policy)
+	decision, launched, outcome := place.Decide(stop, &s, policy)
 	plan = why.Report(decision, launched, outcome)
 	return plan, decision.Looks
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -21,7 +21,7 @@ func drawCaps(t *rapid.T) Policy {
 // onTheWayTo counts the pods on their way by group, including requested ones that are not listed.
 func onTheWayTo(s Snapshot) map[string]int {
 	counts := map[string]int{}
-	p := fleet.New(&s)
+	p := place.NewFleet(&s)
 	for i := range p.Groups {
 		counts[p.Groups[i].Name] = int(p.Groups[i].Pending())
 	}

@@ -7,9 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/cost"
-	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -51,7 +50,7 @@ func roomier(t *rapid.T, s Snapshot) Snapshot {
 
 // weightLeft adds up the scarce resources of a plan's unserved requests.
 func weightLeft(s Snapshot, plan Plan) (sum float64) {
-	p := fleet.New(&s)
+	p := place.NewFleet(&s)
 	for _, u := range plan.InfeasibleRequests {
 		sum += float64(u.Count) * p.Needed(p.NewItem(u.Request, p.NeedOf(u.Request.Bundle), ""))
 	}
@@ -75,7 +74,7 @@ func TestMoreCapacityNeverServesLessOfSeveralShapes(t *testing.T) {
 		if len(before.Terminate)+len(after.Terminate) > 0 {
 			return // as below
 		}
-		if a, b := weightLeft(s, before), weightLeft(more, after); cost.CompareNearly(b, a) > 0 {
+		if a, b := weightLeft(s, before), weightLeft(more, after); place.CompareNearly(b, a) > 0 {
 			t.Errorf("%g is left, %g with more capacity\n%s\n%s", a, b, plannertest.Compact(s), plannertest.Compact(more))
 		}
 	})

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/planner/cost"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/search"
 )
 
 // errorer is a *testing.T or a *rapid.T.
@@ -39,12 +38,12 @@ func everyReplicaIsNeeded(t errorer, s Snapshot, policy Policy) {
 // other. The number of requests does not say so: of requests for {CPU: 1, GPU: 1} and for {GPU: 1}, a plan can serve two
 // of the first kind, or one of each kind. The objective prefers the former.
 func leavesNoMore(s, other Snapshot, policy Policy) bool {
-	return cost.CompareNearly(unservedAmount(s, policy), unservedAmount(other, policy)) <= 0
+	return place.CompareNearly(unservedAmount(s, policy), unservedAmount(other, policy)) <= 0
 }
 
 // unservedAmount is what a plan's unserved requests ask for, by the weights of the objective.
 func unservedAmount(s Snapshot, policy Policy) (sum float64) {
-	p, _, out := search.Decide(nil, &s, policy)
+	p, _, out := place.Decide(nil, &s, policy)
 	for i, n := range out.Unserved {
 		sum += float64(n) * p.Needed(p.Requests[i])
 	}

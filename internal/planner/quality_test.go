@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -211,7 +211,7 @@ func judgeMarkets(t *testing.T, all []Snapshot, bounds []float64, allowed most) 
 func TestTheWorkOnAPlanIsBounded(t *testing.T) {
 	for i, s := range markets(200) {
 		const most = 750_000 // half of what all packings of a plan may take
-		if p, _, _ := search.Decide(nil, &s, Policy{}); p.Steps > most {
+		if p, _, _ := place.Decide(nil, &s, Policy{}); p.Steps > most {
 			t.Errorf("instance %d takes %d steps", i, p.Steps)
 		}
 	}

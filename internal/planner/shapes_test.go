@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -35,7 +35,7 @@ func manyShapes(count int) []raydemand.Request {
 
 // looksFor counts how often the plan of a snapshot tries a bundle on a node.
 func looksFor(s Snapshot) int64 {
-	p, _, _ := search.Decide(nil, &s, Policy{})
+	p, _, _ := place.Decide(nil, &s, Policy{})
 	return p.Looks
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -48,7 +48,7 @@ func drawSliced(t *rapid.T) Snapshot {
 func TestNoRequirementIsPlacedOnLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSliced(t)
-		p, _, out := search.Decide(nil, &s, Policy{})
+		p, _, out := place.Decide(nil, &s, Policy{})
 		for _, e := range out.Log {
 			if g := p.Groups[e.Group]; !e.Item.Slice.Allows(g.Slice) {
 				t.Fatalf("%s is launched for on group %s, whose GPUs are %v", Describe(e.Item.Request), g.Name, g.Slice)

@@ -7,12 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
-	"heliostat.dev/heliostat/internal/planner/placing"
-	"heliostat.dev/heliostat/internal/planner/search"
-	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -24,12 +21,12 @@ type disposition struct {
 	since              time.Time
 }
 
-func (d *decision) dispositions() map[*vector.Item]*disposition {
+func (d *decision) dispositions() map[*place.Item]*disposition {
 	if d.byItem != nil {
 		return d.byItem
 	}
-	d.byItem = map[*vector.Item]*disposition{}
-	of := func(it *vector.Item) *disposition {
+	d.byItem = map[*place.Item]*disposition{}
+	of := func(it *place.Item) *disposition {
 		if d.byItem[it] == nil {
 			d.byItem[it] = &disposition{}
 		}
@@ -56,9 +53,9 @@ func (d *decision) summarize() []model.DemandSummary {
 		all = append(all, d.gangSummary(g))
 	}
 	known := map[string]int{} // index of the admitted REST requests, by kind
-	d.eachClaimed(func(c *search.Claim, it *vector.Item, left int64, reason model.Reason) {
+	d.eachClaimed(func(c *place.Claim, it *place.Item, left int64, reason model.Reason) {
 		row := d.claimSummary(it, left, reason)
-		row.OverREST = c.Purpose == search.OverREST
+		row.OverREST = c.Purpose == place.OverREST
 		if at, admitted := known[it.Key]; c.Refused && admitted {
 			all[at].Asked += row.Asked
 			all[at].AddUnmet(reason.Code, row.Asked)
@@ -76,11 +73,11 @@ func (d *decision) requestSummary(i int) model.DemandSummary {
 	return d.summaryOf(model.KindRequest, d.Requests[i], d.out.Unserved[i], d.unmet().requests[i].Code)
 }
 
-func (d *decision) claimSummary(it *vector.Item, left int64, reason model.Reason) model.DemandSummary {
+func (d *decision) claimSummary(it *place.Item, left int64, reason model.Reason) model.DemandSummary {
 	return d.summaryOf(model.KindRequestResources, it, left, reason.Code)
 }
 
-func (d *decision) summaryOf(kind model.DemandKind, it *vector.Item, unserved int64, code string) model.DemandSummary {
+func (d *decision) summaryOf(kind model.DemandKind, it *place.Item, unserved int64, code string) model.DemandSummary {
 	s := model.DemandSummary{Kind: kind, Resources: it.Request.Bundle, Selectors: it.Asked().Selectors,
 		Slice: it.Request.Slice, Moving: it.Request.Moving, Asked: it.Request.Count}
 	s.Served = s.Asked - unserved
@@ -95,7 +92,7 @@ func (d *decision) summaryOf(kind model.DemandKind, it *vector.Item, unserved in
 }
 
 // gangSummary counts a gang with the last of its bundles, because it starts when all of them have a place.
-func (d *decision) gangSummary(g *fleet.Gang) model.DemandSummary {
+func (d *decision) gangSummary(g *place.Gang) model.DemandSummary {
 	s := model.DemandSummary{Kind: model.KindGang, Gang: g.Gang, Asked: 1}
 	if reason := d.unmet().gangs[g.Number]; reason != nil {
 		s.AddUnmet(reason.Code, 1)
@@ -129,7 +126,7 @@ func (d *decision) tally(s *model.DemandSummary, why string) string {
 	return text
 }
 
-// requestPlans reports what serves each request over REST. It assigns the placements of each kind (package search,
+// requestPlans reports what serves each request over REST. It assigns the placements of each kind (package place,
 // assignment.go) in the order in which requests are assigned.
 func (d *decision) requestPlans() []model.RequestPlan {
 	if len(d.RestRequests) == 0 || d.requests != nil {
@@ -142,7 +139,7 @@ func (d *decision) requestPlans() []model.RequestPlan {
 		d.requests = append(d.requests, a.plan(places))
 	}
 	slices.SortStableFunc(d.requests, func(a, b model.RequestPlan) int {
-		return cmp.Or(vector.CompareBool(b.Plain, a.Plain), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(place.CompareBool(b.Plain, a.Plain), cmp.Compare(a.ID, b.ID))
 	})
 	return d.requests
 }
@@ -150,9 +147,9 @@ func (d *decision) requestPlans() []model.RequestPlan {
 // attribution counts what one request uses.
 type attribution struct {
 	*decision
-	request *search.RestRequest
+	request *place.RestRequest
 	// deferred are bundles that are too many for this plan.
-	deferred                 []*vector.Item
+	deferred                 []*place.Item
 	joined, waiting, planned int64
 	groups                   map[int]*model.RequestGroup
 	seen                     map[int]bool // nodes by number
@@ -160,7 +157,7 @@ type attribution struct {
 }
 
 // plan takes the next placements for the request and reports its state.
-func (a *attribution) plan(places search.Places) model.RequestPlan {
+func (a *attribution) plan(places place.Places) model.RequestPlan {
 	s := a.request
 	plan := model.RequestPlan{ID: s.ID, Owner: s.Owner, Plain: s.Plain, Priority: s.Priority}
 	// The planned pods are launched now, or when the in-flight caps allow it.
@@ -195,7 +192,7 @@ func (a *attribution) plan(places search.Places) model.RequestPlan {
 
 func (a *attribution) state(plan *model.RequestPlan) (raydemand.RequestState, model.Reason) {
 	missing := plan.Asked - plan.Served - plan.Waiting
-	impossible := func(it *vector.Item) bool { return !a.Possible(it) }
+	impossible := func(it *place.Item) bool { return !a.Possible(it) }
 	on := func(n int64) string { return fmt.Sprintf("%d of %s", n, phrase.Plural(plan.Asked, "bundle")) }
 	switch {
 	case len(a.deferred) > 0:
@@ -222,8 +219,8 @@ func (a *attribution) unmetState(missing, asked int64, part string) (raydemand.R
 	}
 	items := a.Items(rest)
 	// Report the impossible bundles first: waiting does not help them.
-	slices.SortStableFunc(items, func(x, y *vector.Item) int {
-		return vector.CompareBool(a.Possible(x), a.Possible(y))
+	slices.SortStableFunc(items, func(x, y *place.Item) int {
+		return place.CompareBool(a.Possible(x), a.Possible(y))
 	})
 	reason := a.unmetReason(items)
 	if a.request.AllOrNothing && asked > 1 && reason.Code != model.Impossible {
@@ -238,7 +235,7 @@ func (a *attribution) unmetState(missing, asked int64, part string) (raydemand.R
 }
 
 // take takes n bundles from the first placements and returns the placements with bundles left.
-func (a *attribution) take(from []placing.Placement, n int64) []placing.Placement {
+func (a *attribution) take(from []place.Placement, n int64) []place.Placement {
 	for n > 0 && len(from) > 0 {
 		at := &from[0]
 		bundles := min(n, at.Each*at.Count-at.Used)
@@ -252,16 +249,16 @@ func (a *attribution) take(from []placing.Placement, n int64) []placing.Placemen
 }
 
 // add counts bundles on the nodes of a placement from first up to end.
-func (a *attribution) add(at *placing.Placement, first, end, bundles int64) {
+func (a *attribution) add(at *place.Placement, first, end, bundles int64) {
 	g := a.groups[at.Group]
 	if g == nil {
 		g = &model.RequestGroup{}
-		if at.Group != fleet.HeadGroup {
+		if at.Group != place.HeadGroup {
 			g.Name = a.Groups[at.Group].Name
 		}
 		a.groups[at.Group] = g
 	}
-	onWay := at.Phase == fleet.OnTheWay
+	onWay := at.Phase == place.OnTheWay
 	if !onWay {
 		a.joined += bundles
 	} else if a.waiting += bundles; at.Planned {
@@ -295,7 +292,7 @@ func (a *attribution) add(at *placing.Placement, first, end, bundles int64) {
 // once, so rows limits those pods to the number that is planned or missing.
 func (a *attribution) rows() (rows []model.RequestGroup) {
 	for i, g := range a.groups {
-		if i != fleet.HeadGroup {
+		if i != place.HeadGroup {
 			named := int64(0)
 			for number := range a.seen {
 				if a.Nodes[number].GroupIndex == i {
@@ -331,7 +328,7 @@ func (d *decision) warmPlans() (all []model.WarmPlan) {
 
 // warmReason explains what the plan does for one entry of warm capacity: 1 of 3 workers of group gpu free, 1 starting,
 // launching 1.
-func (d *decision) warmReason(e *search.WarmEntry) model.Reason {
+func (d *decision) warmReason(e *place.WarmEntry) model.Reason {
 	what := "× " + phrase.Describe(e.Request())
 	if e.Item == nil {
 		what = phrase.OneOrMany(e.Count, "worker", "workers") + " of group " + e.WarmEntry.Group
@@ -353,7 +350,7 @@ func (d *decision) warmReason(e *search.WarmEntry) model.Reason {
 }
 
 // warmCode is the code of an entry that has all it wants.
-func warmCode(e *search.WarmEntry) string {
+func warmCode(e *place.WarmEntry) string {
 	if e.Schedule != "" {
 		return model.CodeSchedule
 	}
@@ -361,7 +358,7 @@ func warmCode(e *search.WarmEntry) string {
 }
 
 // warmObstacle explains why an entry gets less than it wants.
-func (d *decision) warmObstacle(e *search.WarmEntry) model.Reason {
+func (d *decision) warmObstacle(e *place.WarmEntry) model.Reason {
 	switch {
 	case e.Item == nil && e.Group < 0:
 		return noGroup.with(e.WarmEntry.Group)

@@ -6,12 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
-	"heliostat.dev/heliostat/internal/planner/placing"
-	"heliostat.dev/heliostat/internal/planner/search"
-	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -21,7 +18,7 @@ import (
 func Explain(
 	stop <-chan struct{}, s model.Snapshot, policy model.Policy, q model.Question,
 ) (e model.Explanation, err error) {
-	if !placing.UnlessBrokenOff(func() { e, err = asker{policy, stop}.answer(s, q) }) {
+	if !place.UnlessBrokenOff(func() { e, err = asker{policy, stop}.answer(s, q) }) {
 		return model.Explanation{}, model.ErrBrokenOff
 	}
 	return e, err
@@ -34,7 +31,7 @@ type asker struct {
 }
 
 func (a asker) decide(s *model.Snapshot) *decision {
-	p, given, out := search.Decide(a.stop, s, a.policy)
+	p, given, out := place.Decide(a.stop, s, a.policy)
 	return &decision{Search: p, given: given, out: &out}
 }
 
@@ -60,7 +57,7 @@ func (a asker) answer(s model.Snapshot, q model.Question) (e model.Explanation, 
 	case q.Pod != "":
 		e, known = a.decide(&s).explainPod(&s, q.Pod)
 	case q.Gang != "":
-		e, known = a.decide(&s).explainGang(func(g *fleet.Gang) bool { return g.ID == q.Gang })
+		e, known = a.decide(&s).explainGang(func(g *place.Gang) bool { return g.ID == q.Gang })
 	default:
 		e, known = a.decide(&s).explainRequest(&s, q.Request)
 	}
@@ -96,7 +93,7 @@ func (a asker) demand(s model.Snapshot, r raydemand.Request) model.Explanation {
 	var waiting int64
 	for _, other := range s.Requests {
 		if same(other) {
-			waiting = min(waiting+max(other.Count, 0), vector.MaxCount)
+			waiting = min(waiting+max(other.Count, 0), place.MaxCount)
 		}
 	}
 	if more := r.Count - waiting; more > 0 {
@@ -124,7 +121,7 @@ func (a asker) demand(s model.Snapshot, r raydemand.Request) model.Explanation {
 func (d *decision) explainRequests(same func(raydemand.Request) bool) model.Explanation {
 	e := model.Explanation{Details: []model.Detail{}}
 	var all model.DemandSummary
-	var first *vector.Item
+	var first *place.Item
 	why := ""
 	for i, it := range d.Requests {
 		if !same(it.Asked()) {
@@ -153,7 +150,7 @@ func (d *decision) explainRequests(same func(raydemand.Request) bool) model.Expl
 
 // choice explains one of a request's selectors: pods are launched for it, or why no group serves it. The code is that
 // of the group that comes closest.
-func (d *decision) choice(it *vector.Item, i int) model.Reason {
+func (d *decision) choice(it *place.Item, i int) model.Reason {
 	var launched int64
 	var names []string
 	for _, e := range d.out.Log {
@@ -179,17 +176,17 @@ func (d *decision) choice(it *vector.Item, i int) model.Reason {
 			code, least = reason.Code, n
 		}
 	}
-	return model.Reason{Code: code, Message: d.sentences(d.consider([]*vector.Item{alone}))}
+	return model.Reason{Code: code, Message: d.sentences(d.consider([]*place.Item{alone}))}
 }
 
 // groupDetails reports whether new pods and present pods of one group could serve an item.
-func (d *decision) groupDetails(i int, it *vector.Item) []model.Detail {
+func (d *decision) groupDetails(i int, it *place.Item) []model.Detail {
 	details := []model.Detail{{About: "group " + d.Groups[i].Name, Reason: d.groupVerdict(i, it)}}
 	var room, there int
 	for at := range d.Nodes {
 		if n := &d.Nodes[at]; n.GroupIndex == i && n.Stop == "" && n.State != model.Pending {
 			there++
-			if it.Rank[n.Shape.Labels] != vector.NoMatch && n.Free.Times(it.Need, 1) == 1 {
+			if it.Rank[n.Shape.Labels] != place.NoMatch && n.Free.Times(it.Need, 1) == 1 {
 				room++
 			}
 		}
@@ -202,7 +199,7 @@ func (d *decision) groupDetails(i int, it *vector.Item) []model.Detail {
 }
 
 // groupVerdict explains what new pods of a group do for an item.
-func (d *decision) groupVerdict(i int, it *vector.Item) model.Reason {
+func (d *decision) groupVerdict(i int, it *place.Item) model.Reason {
 	d.BreakOff()
 	var own, others int64
 	by := -1
@@ -237,24 +234,24 @@ func (d *decision) groupVerdict(i int, it *vector.Item) model.Reason {
 }
 
 // fellBack reports whether the gang of an item is served by a later choice.
-func (d *decision) fellBack(it *vector.Item) bool {
+func (d *decision) fellBack(it *place.Item) bool {
 	owner := d.owner(it)
-	return owner.gang != nil && slices.ContainsFunc(d.out.Runs, func(run placing.Run) bool {
+	return owner.gang != nil && slices.ContainsFunc(d.out.Runs, func(run place.Run) bool {
 		return run.Option > owner.option && slices.Contains(run.Gangs, owner.gang)
 	})
 }
 
 // waitsStill reports whether some of an item, or of its gang or call, is not served.
-func (d *decision) waitsStill(it *vector.Item) bool {
+func (d *decision) waitsStill(it *place.Item) bool {
 	if at := slices.Index(d.Requests, it); at >= 0 {
 		return d.out.Unserved[at] > 0
 	}
-	return slices.ContainsFunc(d.out.Gangs, func(g *fleet.Gang) bool { return slices.Contains(g.Items(), it) }) ||
+	return slices.ContainsFunc(d.out.Gangs, func(g *place.Gang) bool { return slices.Contains(g.Items(), it) }) ||
 		slices.ContainsFunc(d.out.Claims, func(i int) bool { return slices.Contains(d.Claims[i].Items, it) })
 }
 
 // itemDetails explains how each group relates to each item.
-func (d *decision) itemDetails(prefix string, items []*vector.Item) (details []model.Detail) {
+func (d *decision) itemDetails(prefix string, items []*place.Item) (details []model.Detail) {
 	for _, it := range items {
 		about := strings.TrimPrefix(prefix+", "+counted(it), ", ")
 		for i := range d.Groups {
@@ -265,7 +262,7 @@ func (d *decision) itemDetails(prefix string, items []*vector.Item) (details []m
 	return details
 }
 
-func counted(it *vector.Item) string {
+func counted(it *place.Item) string {
 	return fmt.Sprintf("%d × %s", it.Request.Count, phrase.Describe(it.Asked()))
 }
 
@@ -291,7 +288,7 @@ func (d *decision) elsewhere(b raydemand.Bundle) (details []model.Detail) {
 	if more > 0 {
 		details = append(details, model.Detail{About: "gangs", Reason: moreGangs.with(more)})
 	}
-	d.eachClaimed(func(c *search.Claim, it *vector.Item, left int64, reason model.Reason) {
+	d.eachClaimed(func(c *place.Claim, it *place.Item, left int64, reason model.Reason) {
 		if it.Request.Bundle.Equal(b) {
 			s := d.claimSummary(it, left, reason)
 			details = append(details, model.Detail{About: c.Purpose,
@@ -302,7 +299,7 @@ func (d *decision) elsewhere(b raydemand.Bundle) (details []model.Detail) {
 }
 
 // gangDetail explains what becomes of a gang.
-func (d *decision) gangDetail(g *fleet.Gang) model.Detail {
+func (d *decision) gangDetail(g *place.Gang) model.Detail {
 	s, why := d.gangSummary(g), ""
 	if reason := d.unmet().gangs[g.Number]; reason != nil {
 		why = reason.Message
@@ -313,7 +310,7 @@ func (d *decision) gangDetail(g *fleet.Gang) model.Detail {
 
 // asksFor describes how a gang asks for a bundle: how many of its bundles are equal, and in which choice; or all of
 // them together if they share a node. It returns an empty string if the gang does not ask for the bundle.
-func asksFor(g *fleet.Gang, b raydemand.Bundle) string {
+func asksFor(g *place.Gang, b raydemand.Bundle) string {
 	all := g.Alternatives()
 	for k, bundles := range all {
 		n, whole := 0, raydemand.Bundle{}
@@ -340,7 +337,7 @@ func asksFor(g *fleet.Gang, b raydemand.Bundle) string {
 // gangLike explains the first waiting gang, in the order of planning, that asks for the same bundles. If none waits, it
 // adds one to the snapshot.
 func (a asker) gangLike(s model.Snapshot, asked raydemand.Gang) model.Explanation {
-	same := func(g *fleet.Gang) bool { return fleet.AsksAs(g.Gang, &asked) }
+	same := func(g *place.Gang) bool { return place.AsksAs(g.Gang, &asked) }
 	e, waits := a.decide(&s).explainGang(same)
 	if !waits {
 		asked.ID = ""
@@ -353,7 +350,7 @@ func (a asker) gangLike(s model.Snapshot, asked raydemand.Gang) model.Explanatio
 
 // explainGang explains the first of some gangs, and how each group relates to each of its bundles. It reports false if
 // none is waiting in the snapshot.
-func (d *decision) explainGang(wanted func(g *fleet.Gang) bool) (model.Explanation, bool) {
+func (d *decision) explainGang(wanted func(g *place.Gang) bool) (model.Explanation, bool) {
 	at := slices.IndexFunc(d.Gangs, wanted)
 	if at < 0 {
 		return model.Explanation{}, false
@@ -369,7 +366,7 @@ func (d *decision) explainGang(wanted func(g *fleet.Gang) bool) (model.Explanati
 // explainGroup explains one group's size: its reasons, its pods, and how each demand relates to it. It reports false if
 // the snapshot has no such group.
 func (d *decision) explainGroup(name string) (model.Explanation, bool) {
-	i := slices.IndexFunc(d.Groups, func(g fleet.Group) bool { return g.Name == name })
+	i := slices.IndexFunc(d.Groups, func(g place.Group) bool { return g.Name == name })
 	if i < 0 {
 		return model.Explanation{}, false
 	}
@@ -382,7 +379,7 @@ func (d *decision) explainGroup(name string) (model.Explanation, bool) {
 		e.Details = append(e.Details, model.Detail{About: "pods", Reason: reason})
 	}
 	e.Details = append(e.Details, d.podStates(i)...)
-	add := func(about string, items []*vector.Item) {
+	add := func(about string, items []*place.Item) {
 		for _, it := range items {
 			e.Details = append(e.Details, model.Detail{About: about + " " + counted(it), Reason: d.groupVerdict(i, it)})
 		}
@@ -399,7 +396,7 @@ func (d *decision) explainGroup(name string) (model.Explanation, bool) {
 	}
 	for _, c := range d.Claims {
 		about := c.Purpose
-		if about == search.OverREST {
+		if about == place.OverREST {
 			about = "requests over REST" // includes the requests of owners
 		}
 		add(about, c.Items)
@@ -410,7 +407,7 @@ func (d *decision) explainGroup(name string) (model.Explanation, bool) {
 // explainPod explains why one pod stays or stops. It reports false if the snapshot has no such pod.
 func (d *decision) explainPod(s *model.Snapshot, name string) (model.Explanation, bool) {
 	e := model.Explanation{About: "pod " + name, Details: []model.Detail{}}
-	if at := slices.IndexFunc(d.Nodes, func(n fleet.Node) bool { return n.Pod == name }); at >= 0 {
+	if at := slices.IndexFunc(d.Nodes, func(n place.Node) bool { return n.Pod == name }); at >= 0 {
 		e.Reason = d.podReason(at)
 		if going := d.Nodes[at].Going; going != nil {
 			e.Message = going.Text("") + "; " + e.Message
@@ -510,7 +507,7 @@ func (d *decision) explainOwned(owned *raydemand.Owned) model.Explanation {
 	items := d.Items(owned.Requests)
 	for i, it := range items {
 		for _, c := range d.Claims { // the plan serves it together with equal bundles of others
-			planned := func(other *vector.Item) bool { return other.Key == it.Key }
+			planned := func(other *place.Item) bool { return other.Key == it.Key }
 			if at := slices.IndexFunc(c.Items, planned); at >= 0 {
 				items[i] = c.Items[at]
 			}
@@ -525,12 +522,12 @@ func (d *decision) explainPlain() model.Explanation {
 	var all model.DemandSummary
 	var why []string
 	e := model.Explanation{About: "request " + model.PlainRequest, Details: []model.Detail{}}
-	d.eachClaimed(func(c *search.Claim, it *vector.Item, left int64, reason model.Reason) {
+	d.eachClaimed(func(c *place.Claim, it *place.Item, left int64, reason model.Reason) {
 		all.Join(d.claimSummary(it, left, reason))
 		if reason.Message != "" {
 			why = append(why, c.Purpose+": "+reason.Message)
 		}
-		e.Details = append(e.Details, d.itemDetails(c.Purpose, []*vector.Item{it})...)
+		e.Details = append(e.Details, d.itemDetails(c.Purpose, []*place.Item{it})...)
 	})
 	e.Code, e.Message = all.Worst(), d.tally(&all, phrase.List(why))
 	return e

@@ -4,15 +4,14 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/search"
 )
 
 // A plan may be made in time, while its explanation takes longer than the caller waits.
 func TestTheSentencesOfAnAnswerStopWithItsCaller(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 4}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 9}, "count": 1}]}`)
-	p, given, out := search.Decide(nil, &s, model.Policy{})
+	p, given, out := place.Decide(nil, &s, model.Policy{})
 	stop := make(chan struct{})
 	close(stop)
 	p.Stop = stop
@@ -20,7 +19,7 @@ func TestTheSentencesOfAnAnswerStopWithItsCaller(t *testing.T) {
 		"what a group does":  func() { (&decision{Search: p, given: given, out: &out}).groupVerdict(0, p.Requests[0]) },
 		"what is not served": func() { (&decision{Search: p, given: given, out: &out}).unmet() },
 	} {
-		if placing.UnlessBrokenOff(words) {
+		if place.UnlessBrokenOff(words) {
 			t.Errorf("%s: answered completely", name)
 		}
 	}

@@ -7,12 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"heliostat.dev/heliostat/internal/planner/cost"
-	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
-	"heliostat.dev/heliostat/internal/planner/search"
-	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -98,7 +95,7 @@ func (d *decision) launchReason(i int) model.Reason {
 		return reason
 	}
 	switch {
-	case vector.SuitsAny(d.DeferredItems(), g.Shape):
+	case place.SuitsAny(d.DeferredItems(), g.Shape):
 		return turnComes.with()
 	case g.MinPods > 0 && g.Current <= g.MinPods:
 		return keptAtMinimum.with(g.MinPods)
@@ -116,8 +113,8 @@ func (d *decision) wanted(i int) bool {
 // full, if any.
 func (d *decision) shortOf(i int) string {
 	b := d.boundOf(i)
-	short := func(items []*vector.Item) bool {
-		return vector.SuitsAny(items, d.Groups[i].Shape) && b.room < vector.BundlesOf(items)
+	short := func(items []*place.Item) bool {
+		return place.SuitsAny(items, d.Groups[i].Shape) && b.room < place.BundlesOf(items)
 	}
 	for _, g := range d.out.Gangs {
 		for _, it := range g.Items() {
@@ -126,7 +123,7 @@ func (d *decision) shortOf(i int) string {
 			}
 		}
 		if d.Groups[i].Carries(g.TopologyLabel) &&
-			slices.ContainsFunc(g.Options, func(o fleet.Option) bool { return short(o.Items) }) {
+			slices.ContainsFunc(g.Options, func(o place.Option) bool { return short(o.Items) }) {
 			return b.Message
 		}
 	}
@@ -217,7 +214,7 @@ type purpose struct {
 	bundles int64
 	what    string
 	of      string // empty for gangs and pending requests
-	gangs   []*fleet.Gang
+	gangs   []*place.Gang
 }
 
 // purposesOf lists what pods of a group are launched for, in the order of planning.
@@ -245,7 +242,7 @@ func (d *decision) purposesOf(i int) (all []*purpose) {
 		}
 	}
 	for _, p := range all {
-		slices.SortFunc(p.gangs, func(a, b *fleet.Gang) int { return a.Number - b.Number })
+		slices.SortFunc(p.gangs, func(a, b *place.Gang) int { return a.Number - b.Number })
 		p.gangs = slices.Compact(p.gangs)
 	}
 	return all
@@ -266,7 +263,7 @@ func (p *purpose) String() string {
 }
 
 // claimants lists REST requests by kind of bundle.
-type claimants map[string][]*search.RestRequest
+type claimants map[string][]*place.RestRequest
 
 // refusedClaimants lists the REST requests with bundles that are not planned for.
 func (d *decision) refusedClaimants() claimants {
@@ -283,9 +280,9 @@ func (d *decision) refusedClaimants() claimants {
 }
 
 // purpose names a claim. A claim of REST requests is named by those requests.
-func (c claimants) purpose(of string, it *vector.Item) string {
+func (c claimants) purpose(of string, it *place.Item) string {
 	switch names, plain := c.names(it); {
-	case of != search.OverREST || names == "":
+	case of != place.OverREST || names == "":
 		return of
 	case plain:
 		return of + " and " + names + ":"
@@ -296,7 +293,7 @@ func (c claimants) purpose(of string, it *vector.Item) string {
 
 // askedBy names the requests that a bundle belongs to. It returns an empty string if only the plain request asks for
 // it.
-func (c claimants) askedBy(it *vector.Item) string {
+func (c claimants) askedBy(it *place.Item) string {
 	names, plain := c.names(it)
 	if plain && names != "" {
 		return "the plain request and " + names
@@ -306,7 +303,7 @@ func (c claimants) askedBy(it *vector.Item) string {
 
 // names lists the requests of owners that a bundle belongs to, and reports whether it belongs to the plain request too.
 // It keeps the end of a long name of an owner, because all ServiceAccount names begin alike.
-func (c claimants) names(it *vector.Item) (text string, plain bool) {
+func (c claimants) names(it *place.Item) (text string, plain bool) {
 	var names []string
 	for _, s := range c[it.Key] {
 		if s.Plain {
@@ -333,7 +330,7 @@ func (c claimants) names(it *vector.Item) (text string, plain bool) {
 
 // candidate is demand that pods are launched for, or that needs them. taken is the group launched for it, or negative.
 type candidate struct {
-	item  *vector.Item
+	item  *place.Item
 	taken int
 }
 
@@ -342,9 +339,9 @@ func (d *decision) candidates() []candidate {
 	if d.considered != nil {
 		return d.considered
 	}
-	known := map[*vector.Item]bool{}
+	known := map[*place.Item]bool{}
 	d.considered = []candidate{}
-	add := func(it *vector.Item, taken int) {
+	add := func(it *place.Item, taken int) {
 		if !known[it] && !(taken < 0 && it.Deferred) {
 			known[it] = true
 			d.considered = append(d.considered, candidate{it, taken})
@@ -454,7 +451,7 @@ func (d *decision) advantage(c candidate, other int) string {
 // forMinimum reports whether the group's minimum explains all pods that the plan launches for it.
 func (d *decision) forMinimum(i int) bool {
 	g := &d.Groups[i]
-	short := vector.RoundUp(max(0, g.MinPods-g.Remaining()), g.Hosts)
+	short := place.RoundUp(max(0, g.MinPods-g.Remaining()), g.Hosts)
 	return short > 0 && d.given[i] <= short
 }
 
@@ -481,12 +478,12 @@ func (d *decision) costsMore(taken, other int) string {
 	}
 	for r, amount := range sum {
 		if total := float64(b.Shape.Total[r]); amount > 0 && total > 0 {
-			least = max(least, int64(min(math.Ceil(amount/total*(1-1e-12)), vector.MaxCount)))
+			least = max(least, int64(min(math.Ceil(amount/total*(1-1e-12)), place.MaxCount)))
 		}
 	}
-	least = vector.RoundUp(least, b.Hosts)
+	least = place.RoundUp(least, b.Hosts)
 	more := func(theirs, ours float64) bool {
-		return cost.CompareNearly(theirs*float64(least), ours*float64(pods)) > 0
+		return place.CompareNearly(theirs*float64(least), ours*float64(pods)) > 0
 	}
 	each := func(i int) float64 { return d.Costs.PerReplica[i] / float64(d.Groups[i].Hosts) }
 	if least == 0 || a.MinPods > a.Remaining() || !more(each(other), each(taken)) {

@@ -6,9 +6,9 @@ import (
 	"math"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -238,7 +238,7 @@ func (d *decision) podReason(at int) model.Reason {
 	case n.Stop != "":
 		parting := model.Termination{Reason: n.Stop, Busy: n.State == model.Running}.Parting()
 		return model.Reason{Code: n.Stop, Message: n.StopMessage + parting}
-	case n.GroupIndex == fleet.HeadGroup:
+	case n.GroupIndex == place.HeadGroup:
 		return isHead.with()
 	case n.State == model.Pending:
 		return podComing.with(d.lasting(", for ", n.Since), d.arrival(n.Arrival))
@@ -255,10 +255,10 @@ func (d *decision) podReason(at int) model.Reason {
 
 func (d *decision) podDetails(at int) (details []model.Detail) {
 	n := &d.Nodes[at]
-	if n.State == model.Running && n.GroupIndex != fleet.HeadGroup {
+	if n.State == model.Running && n.GroupIndex != place.HeadGroup {
 		details = activities(whyBusy(n.Node)[1:])
 	}
-	if n.GroupIndex == fleet.UnknownGroup {
+	if n.GroupIndex == place.UnknownGroup {
 		return details
 	}
 	for r, total := range d.Named(n.Shape.Total) {

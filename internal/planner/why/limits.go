@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
-	"heliostat.dev/heliostat/internal/planner/placing"
-	"heliostat.dev/heliostat/internal/planner/search"
-	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
@@ -78,7 +75,7 @@ func (d *decision) tightest(i int) bound {
 }
 
 // blocked explains why a group takes no launches, regardless of its limits.
-func blocked(g *fleet.Group) model.Reason {
+func blocked(g *place.Group) model.Reason {
 	switch g.Blocked {
 	case model.CodeCoolingDown:
 		return cooling.with(strings.TrimSuffix(phrase.Span(g.CoolingSeconds)+": "+g.Closed, ": "))
@@ -101,7 +98,7 @@ func (d *decision) havingAll() string {
 	for i := range d.Groups {
 		have += d.Groups[i].Current
 	}
-	return withLaunches(fmt.Sprintf("have %d", have), vector.Sum(d.given))
+	return withLaunches(fmt.Sprintf("have %d", have), place.Sum(d.given))
 }
 
 func withLaunches(text string, launching int64) string {
@@ -172,7 +169,7 @@ func (d *decision) triedInPool(i int) model.Reason {
 }
 
 // triedOnNode says why only one replica of a group is launched until one has joined.
-func triedOnNode(g *fleet.Group) model.Reason {
+func triedOnNode(g *place.Group) model.Reason {
 	return tried.with(g.Name, g.NodeFit.Why, phrase.Pods(g.Hosts))
 }
 
@@ -294,11 +291,11 @@ func (d *decision) inFlightCap(i int) (model.Reason, bool) {
 	case g.Trying() && own+g.Hosts > g.InFlight:
 		return triedOnNode(g), true
 	case own+g.Hosts > g.InFlight:
-		return groupInFlight.with(search.ConservativeMode, g.Name, phrase.Pods(g.InFlight),
+		return groupInFlight.with(place.ConservativeMode, g.Name, phrase.Pods(g.InFlight),
 			onTheWayNow("has", own, d.given[i], g.InFlight)), true
-	case all+g.Hosts > placing.OrUnbounded(most):
+	case all+g.Hosts > place.OrUnbounded(most):
 		return allInFlight.with(phrase.Pods(int64(most)),
-			onTheWayNow("have", all, vector.Sum(d.given), int64(most))), true
+			onTheWayNow("have", all, place.Sum(d.given), int64(most))), true
 	}
 	return model.Reason{}, false
 }
@@ -313,13 +310,13 @@ func onTheWayNow(have string, now, given, most int64) string {
 }
 
 // capNames names the caps that apply to a group.
-func (d *decision) capNames(g *fleet.Group) string {
+func (d *decision) capNames(g *place.Group) string {
 	var names []string
 	if d.Policy.MaxInFlight > 0 {
 		names = append(names, fmt.Sprintf("maxInFlight %d", d.Policy.MaxInFlight))
 	}
-	if g.InFlight != vector.MaxCount {
-		names = append(names, search.ConservativeMode)
+	if g.InFlight != place.MaxCount {
+		names = append(names, place.ConservativeMode)
 	}
 	return strings.Join(names, " and ")
 }

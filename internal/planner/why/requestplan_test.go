@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -17,7 +17,7 @@ func TestARequestThatWasNotEvaluatedSaysSo(t *testing.T) {
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]},
 		{"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]},
 		{"id": "c", "owner": "cat", "requests": [{"resources": {"GPU": 2}, "count": 1}]}]}`)
-	p, given, out := search.Decide(nil, &s, model.Policy{})
+	p, given, out := place.Decide(nil, &s, model.Policy{})
 	for i := range p.RestRequests[1:] {
 		of := &p.RestRequests[1+i]
 		of.None()

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
-	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -17,7 +16,7 @@ import (
 )
 
 // sliceMiss explains how the GPUs of a shape fall short of an item's requirement.
-func (d *decision) sliceMiss(it *vector.Item, shape *vector.Shape) (model.Reason, bool) {
+func (d *decision) sliceMiss(it *place.Item, shape *place.Shape) (model.Reason, bool) {
 	n := it.Slice
 	if at, known := d.Index[raydemand.GPU]; !known || shape.Total[at] == 0 || n.Allows(d.SliceOf(shape)) {
 		return model.Reason{}, false
@@ -31,15 +30,15 @@ func (d *decision) sliceMiss(it *vector.Item, shape *vector.Shape) (model.Reason
 	}
 	shortfall := n.Shortfall(s)
 	switch {
-	case shortfall == vector.TooOpen && s.Isolation == gpuinfo.Limit:
+	case shortfall == place.TooOpen && s.Isolation == gpuinfo.Limit:
 		return softLimit.with(s.Name(), n.Isolation), true
-	case shortfall == vector.TooOpen && s.Isolation == gpuinfo.NoIsolation:
+	case shortfall == place.TooOpen && s.Isolation == gpuinfo.NoIsolation:
 		return noIsolation.with(s.Name(), n.Isolation), true
-	case shortfall == vector.TooOpen:
+	case shortfall == place.TooOpen:
 		return openIsolation.with(s.Name(), n.Isolation), true
-	case shortfall == vector.TooLittleMemory && s.MemoryMiB == nil:
+	case shortfall == place.TooLittleMemory && s.MemoryMiB == nil:
 		return memoryUnknown.with(s.Name(), phrase.Memory(n.Memory)), true
-	case shortfall == vector.TooLittleMemory:
+	case shortfall == place.TooLittleMemory:
 		return littleMemory.with(part, s.Name(), phrase.Memory(n.Share(*s.MemoryMiB<<20)),
 			phrase.Memory(n.Memory)), true
 	case s.ComputeFraction == nil:
@@ -51,12 +50,12 @@ func (d *decision) sliceMiss(it *vector.Item, shape *vector.Shape) (model.Reason
 
 // partOfSlice returns what a fraction of a GPU amounts to in a group: " (0.5 of a slice 1g.10gb, 4.75 GiB)". It returns
 // an empty string for whole GPUs, or if the memory is unknown.
-func partOfSlice(g *fleet.Group, it *vector.Item) string {
+func partOfSlice(g *place.Group, it *place.Item) string {
 	gpus := it.Request.Bundle[raydemand.GPU]
 	if g.Slice == nil || g.Slice.MemoryMiB == nil || gpus <= 0 || gpus >= raydemand.One {
 		return ""
 	}
-	n := vector.SliceRequirement{Gpu: gpus}
+	n := place.SliceRequirement{Gpu: gpus}
 	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.Name(), phrase.Memory(n.Share(*g.Slice.MemoryMiB<<20)))
 }
 
@@ -90,7 +89,7 @@ func (d *decision) sliceFindings() []raydemand.Finding {
 // of the groups that have them are full: declare fewer GPUs for the same devices, or cut existing cards differently. It
 // names the current and the new layout, the pool and the number of cards. It adds nothing if neither helps, because
 // something else is short too, or if the cards are unknown.
-func (d *decision) advised(reason model.Reason, it *vector.Item, count int64) model.Reason {
+func (d *decision) advised(reason model.Reason, it *place.Item, count int64) model.Reason {
 	if it.Request.Slice == nil || it.Slice.Memory == 0 && it.Slice.Compute == 0 || !d.onlyACutHelps(it) {
 		return reason
 	}
@@ -106,7 +105,7 @@ func (d *decision) advised(reason model.Reason, it *vector.Item, count int64) mo
 			continue
 		}
 		for k := range g.Pools {
-			room := vector.TimesAtMost(besideCards(g, &g.Pools[k], d.given[i]), g.Shape.Total.Times(it.Need, count))
+			room := place.TimesAtMost(besideCards(g, &g.Pools[k], d.given[i]), g.Shape.Total.Times(it.Need, count))
 			instances := int64(math.Ceil(float64(min(count, room)) * it.Request.Bundle[raydemand.GPU].Float()))
 			for _, cards := range g.Pools[k].Cards {
 				r := recut{pool: &g.Pools[k], cards: cards, slice: g.Slice, need: it.Slice}
@@ -125,8 +124,8 @@ func (d *decision) advised(reason model.Reason, it *vector.Item, count int64) mo
 
 // besideCards returns how many more pods of a group a pool holds by everything but devices, such as CPU, as far as the
 // pool says.
-func besideCards(g *fleet.Group, pool *landing.GroupPool, given int64) int64 {
-	room := int64(vector.MaxCount)
+func besideCards(g *place.Group, pool *landing.GroupPool, given int64) int64 {
+	room := int64(place.MaxCount)
 	for _, share := range pool.Shares {
 		if share.Resource != pool.Resource {
 			room = min(room, share.Capacity/max(share.Units, 1)-g.Current-given)
@@ -137,7 +136,7 @@ func besideCards(g *fleet.Group, pool *landing.GroupPool, given int64) int64 {
 
 // onlyACutHelps reports whether no group has large enough slices, or only the pools limit the groups that do. If a
 // group falls short only because a fraction of a card was written in decimals, no other cut is needed.
-func (d *decision) onlyACutHelps(it *vector.Item) (short bool) {
+func (d *decision) onlyACutHelps(it *place.Item) (short bool) {
 	const written = 0.001
 	rounded := it.Slice
 	rounded.Compute = max(rounded.Compute-written, 0)
@@ -163,12 +162,12 @@ func (d *decision) onlyACutHelps(it *vector.Item) (short bool) {
 
 // suitsButSlice reports whether a new node of a group with these amounts could serve one bundle if each of its GPUs
 // were large enough.
-func (d *decision) suitsButSlice(it *vector.Item, g *fleet.Group, total vector.Vector) bool {
-	return vector.FirstMatch(it.Request.Selectors, g.Labels) != vector.NoMatch && total.Times(it.Need, 1) == 1
+func (d *decision) suitsButSlice(it *place.Item, g *place.Group, total place.Vector) bool {
+	return place.FirstMatch(it.Request.Selectors, g.Labels) != place.NoMatch && total.Times(it.Need, 1) == 1
 }
 
 // overDeclared reports that a group declares more GPUs than it has devices, although one whole device would be enough.
-func (d *decision) overDeclared(i int, it *vector.Item) string {
+func (d *decision) overDeclared(i int, it *place.Item) string {
 	g := &d.Groups[i]
 	if g.Slice == nil || len(g.Pools) == 0 || g.Slice.Kind != gpuinfo.Whole && g.Slice.Kind != gpuinfo.MIG ||
 		it.Slice.Allows(g.Slice) {
@@ -202,7 +201,7 @@ type recut struct {
 	cards sharing.CutCards
 	// slice is what one GPU of the group is, need what demand requires of it.
 	slice *model.Slice
-	need  vector.SliceRequirement
+	need  place.SliceRequirement
 }
 
 // text recommends a new layout, of the smallest profile that meets the requirement, that adds instances of it. It
@@ -230,7 +229,7 @@ func (r recut) text(instances int64) string {
 	}
 	if r.pool.ProfileFixed && len(r.cards.Cut) > 0 {
 		return fmt.Sprintf("%s cannot change its MIG profile: add a pool with profile %s; %s of %s would serve %d",
-			where, to.Name, phrase.Plural(vector.RoundUp(instances, most)/most, "card"), product.Name, instances)
+			where, to.Name, phrase.Plural(place.RoundUp(instances, most)/most, "card"), product.Name, instances)
 	}
 	all, busy := r.cards.Count, r.cards.Busy
 	idle := all
@@ -249,7 +248,7 @@ func (r recut) text(instances int64) string {
 	case all == 1:
 		use = "it is unknown whether the card is in use"
 	}
-	cards := min(vector.RoundUp(instances, gain)/gain, idle)
+	cards := min(place.RoundUp(instances, gain)/gain, idle)
 	return fmt.Sprintf("cut %s of %s (%s) into %d × %s%s to serve %d, in a group that asks for them; %s",
 		phrase.Plural(cards, "card"), where, r.now(cards), most, to.Name, phrase.OneOrMany(cards, "", " each"),
 		min(instances, cards*gain), use)
@@ -278,7 +277,7 @@ func (r recut) enoughNow(product gpuinfo.Product) (n int64) {
 			n += cut.Count
 		}
 	}
-	return vector.RoundUp(n, r.cards.Count) / r.cards.Count
+	return place.RoundUp(n, r.cards.Count) / r.cards.Count
 }
 
 // now describes the current layout of a number of cards. The layout of several cards together does not show what each

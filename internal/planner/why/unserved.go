@@ -7,11 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
-	"heliostat.dev/heliostat/internal/planner/placing"
-	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -21,7 +19,7 @@ import (
 // only pods that are tried could. PoolPromised: a group could, on nodes that are promised to other RayClusters.
 // Closed: every group that could is closed to launches. Capped: a limit prevents it.
 // TooMany: it is not this demand's turn.
-func (d *decision) unmetReason(items []*vector.Item) model.Reason {
+func (d *decision) unmetReason(items []*place.Item) model.Reason {
 	d.BreakOff()
 	for _, it := range items {
 		switch {
@@ -30,7 +28,7 @@ func (d *decision) unmetReason(items []*vector.Item) model.Reason {
 		case !d.Possible(it):
 			return missed.with(d.nearestMiss(it))
 		case !d.Certain(it):
-			if reason, open := d.openReason([]*vector.Item{it}, nil); open {
+			if reason, open := d.openReason([]*place.Item{it}, nil); open {
 				return reason
 			}
 		}
@@ -47,7 +45,7 @@ func (d *decision) unmetReason(items []*vector.Item) model.Reason {
 
 // gangReason explains, choice by choice, why a gang is not served. The code is that of the first choice that is
 // possible at all.
-func (d *decision) gangReason(g *fleet.Gang) (whole model.Reason) {
+func (d *decision) gangReason(g *place.Gang) (whole model.Reason) {
 	if g.Deferred {
 		return manyShapes.with(d.MostShapes)
 	}
@@ -70,7 +68,7 @@ func (d *decision) gangReason(g *fleet.Gang) (whole model.Reason) {
 }
 
 // optionReason explains why one choice of a gang cannot be served.
-func (d *decision) optionReason(g *fleet.Gang, o fleet.Option, bundles int) model.Reason {
+func (d *decision) optionReason(g *place.Gang, o place.Option, bundles int) model.Reason {
 	reason := d.unmetReason(o.Items)
 	switch {
 	case reason.Code == model.Impossible && g.Strategy == raydemand.StrictPack && bundles > 1:
@@ -90,7 +88,7 @@ func (d *decision) optionReason(g *fleet.Gang, o fleet.Option, bundles int) mode
 // topologyReason explains why a choice of a gang is not served although each of its bundles could be, if they did not
 // have to share a label. Bundles that the gang already holds make nothing impossible: if they were lost, the gang could
 // be placed elsewhere.
-func (d *decision) topologyReason(g *fleet.Gang, o fleet.Option, bundles int, reason model.Reason) model.Reason {
+func (d *decision) topologyReason(g *place.Gang, o place.Option, bundles int, reason model.Reason) model.Reason {
 	label, open := g.TopologyLabel, d.OpenDomains(g)
 	all := d.Topology(label).Domains(func(int) bool { return true })
 	if awaited, is := d.openReason(o.Items, g); is && (awaited.Code == model.CodeTrying || !d.possibleWithin(o, open)) {
@@ -116,19 +114,19 @@ func (d *decision) topologyReason(g *fleet.Gang, o fleet.Option, bundles int, re
 
 // possibleWithin reports whether some domain has, for each bundle of a choice, a group or a node that could ever hold
 // it.
-func (d *decision) possibleWithin(o fleet.Option, domains []fleet.Domain) bool {
-	return slices.ContainsFunc(domains, func(within fleet.Domain) bool {
-		fits := func(it *vector.Item, s *vector.Shape) bool { return within.Admits(s.Labels) && it.Suits(s) }
-		return !slices.ContainsFunc(o.Items, func(it *vector.Item) bool {
-			group := func(g fleet.Group) bool { return fits(it, g.Shape) && !g.Hopeless() }
+func (d *decision) possibleWithin(o place.Option, domains []place.Domain) bool {
+	return slices.ContainsFunc(domains, func(within place.Domain) bool {
+		fits := func(it *place.Item, s *place.Shape) bool { return within.Admits(s.Labels) && it.Suits(s) }
+		return !slices.ContainsFunc(o.Items, func(it *place.Item) bool {
+			group := func(g place.Group) bool { return fits(it, g.Shape) && !g.Hopeless() }
 			return !slices.ContainsFunc(d.Groups, group) &&
-				!slices.ContainsFunc(d.Base, func(l placing.NodeClass) bool { return fits(it, l.Shape) })
+				!slices.ContainsFunc(d.Base, func(l place.NodeClass) bool { return fits(it, l.Shape) })
 		})
 	})
 }
 
 // valuesOf returns domains as text: rack=1.
-func (d *decision) valuesOf(domains []fleet.Domain, label string) string {
+func (d *decision) valuesOf(domains []place.Domain, label string) string {
 	values := make([]string, len(domains))
 	for i, domain := range domains {
 		values[i] = label + "=" + d.Sets[slices.Index(domain.Of, domain.Value)][label]
@@ -137,7 +135,7 @@ func (d *decision) valuesOf(domains []fleet.Domain, label string) string {
 }
 
 // elsewhereBound explains why a gang with a topology label cannot be placed where a group's pods are.
-func (d *decision) elsewhereBound(it *vector.Item, i int) (model.Reason, bool) {
+func (d *decision) elsewhereBound(it *place.Item, i int) (model.Reason, bool) {
 	owner := d.owner(it)
 	if owner.gang == nil || owner.gang.TopologyLabel == "" {
 		return model.Reason{}, false
@@ -146,13 +144,13 @@ func (d *decision) elsewhereBound(it *vector.Item, i int) (model.Reason, bool) {
 	if !g.Carries(label) {
 		return unlabelled.with(label), true
 	}
-	at := slices.IndexFunc(d.out.Runs, func(r placing.Run) bool { return slices.Contains(r.Gangs, gang) })
-	own := fleet.Domain{Topology: d.Topology(label), Value: d.Topology(label).Of[g.Shape.Labels]}
+	at := slices.IndexFunc(d.out.Runs, func(r place.Run) bool { return slices.Contains(r.Gangs, gang) })
+	own := place.Domain{Topology: d.Topology(label), Value: d.Topology(label).Of[g.Shape.Labels]}
 	switch {
 	case at < 0 || d.out.Runs[at].Within == own:
 		return model.Reason{}, false
 	case gang.Held:
-		return othersOn.with(d.valuesOf([]fleet.Domain{d.out.Runs[at].Within}, label)), true
+		return othersOn.with(d.valuesOf([]place.Domain{d.out.Runs[at].Within}, label)), true
 	case !d.TooSmall(gang, owner.option, own):
 		return model.Reason{}, false
 	}
@@ -161,7 +159,7 @@ func (d *decision) elsewhereBound(it *vector.Item, i int) (model.Reason, bool) {
 	if needed := len(gang.Alternatives()[owner.option]); needed > 1 {
 		bundles = fmt.Sprintf("%d bundles", needed)
 	}
-	return after(fmt.Sprintf("%s has no room for the gang's %s: ", d.valuesOf([]fleet.Domain{own}, label), bundles),
+	return after(fmt.Sprintf("%s has no room for the gang's %s: ", d.valuesOf([]place.Domain{own}, label), bundles),
 		before.boundOf(i).Reason), true
 }
 
@@ -196,8 +194,8 @@ func (d *decision) codeOf(could []verdict) string {
 }
 
 // nearestMiss explains what the closest group lacks.
-func (d *decision) nearestMiss(it *vector.Item) string {
-	groups := d.consider([]*vector.Item{it})
+func (d *decision) nearestMiss(it *place.Item) string {
+	groups := d.consider([]*place.Item{it})
 	asked := phrase.Describe(it.Asked())
 	switch {
 	case len(groups.could) > 0:
@@ -212,13 +210,13 @@ func (d *decision) nearestMiss(it *vector.Item) string {
 }
 
 // labelledNowhere reports that no group has the labels that an item selects.
-func (d *decision) labelledNowhere(it *vector.Item) string {
+func (d *decision) labelledNowhere(it *place.Item) string {
 	wanted := make([]string, len(it.Request.Selectors))
 	for i, selector := range it.Request.Selectors {
 		wanted[i] = selector.String()
 	}
 	for i := range d.Groups {
-		if vector.FirstMatch(it.Request.Selectors, d.Groups[i].Labels) != vector.NoMatch {
+		if place.FirstMatch(it.Request.Selectors, d.Groups[i].Labels) != place.NoMatch {
 			return ""
 		}
 	}
@@ -226,7 +224,7 @@ func (d *decision) labelledNowhere(it *vector.Item) string {
 }
 
 // missedAlone names a resource of which no group has enough, regardless of the others.
-func (d *decision) missedAlone(it *vector.Item) string {
+func (d *decision) missedAlone(it *place.Item) string {
 	for _, t := range it.Need {
 		best := 0
 		for i := range d.Groups {
@@ -256,7 +254,7 @@ func (d *decision) meantFor(name string) string {
 		names := map[string]bool{}
 		see := func(b raydemand.Bundle) {
 			for name, amount := range b {
-				if amount > 0 && !vector.AddedByRay(name) {
+				if amount > 0 && !place.AddedByRay(name) {
 					names[name] = true
 				}
 			}
@@ -293,7 +291,7 @@ type verdicts struct{ could, cannot []verdict }
 
 // consider finds for each group why it does not serve the items. open lists the values of the gang's topology label
 // that are possible, if not all of them are.
-func (d *decision) consider(items []*vector.Item, open ...fleet.Domain) (all verdicts) {
+func (d *decision) consider(items []*place.Item, open ...place.Domain) (all verdicts) {
 	for i := range d.Groups {
 		if reason, misses := d.miss(i, items, open); misses > 0 {
 			all.cannot = append(all.cannot, verdict{reason, i, misses})
@@ -301,7 +299,7 @@ func (d *decision) consider(items []*vector.Item, open ...fleet.Domain) (all ver
 		}
 		b := d.boundOf(i)
 		reason := b.Reason
-		if !b.limited && b.room >= vector.BundlesOf(items) {
+		if !b.limited && b.room >= place.BundlesOf(items) {
 			reason = hasRoom.with()
 		}
 		all.could = append(all.could, verdict{reason, i, 0})
@@ -313,9 +311,9 @@ func (d *decision) consider(items []*vector.Item, open ...fleet.Domain) (all ver
 // miss explains, with numbers, why pods of a group could not serve any of the items even if there was room for them:
 // what they may announce, the amounts that they lack, or the label that does not match. It counts their properties that
 // do not match; 0 if the pods could serve the items.
-func (d *decision) miss(i int, items []*vector.Item, open []fleet.Domain) (model.Reason, int) {
+func (d *decision) miss(i int, items []*place.Item, open []place.Domain) (model.Reason, int) {
 	g, it := &d.Groups[i], items[0]
-	if at := slices.IndexFunc(items, func(it *vector.Item) bool { return it.Suits(g.Shape) }); at >= 0 {
+	if at := slices.IndexFunc(items, func(it *place.Item) bool { return it.Suits(g.Shape) }); at >= 0 {
 		it = items[at]
 	}
 	gang, topology := d.owner(it).gang, ""
@@ -332,7 +330,7 @@ func (d *decision) miss(i int, items []*vector.Item, open []fleet.Domain) (model
 	switch {
 	case !g.Carries(topology):
 		return unlabelled.with(topology), misses
-	case len(open) > 0 && !slices.ContainsFunc(open, func(in fleet.Domain) bool {
+	case len(open) > 0 && !slices.ContainsFunc(open, func(in place.Domain) bool {
 		return in.Admits(g.Shape.Labels)
 	}):
 		return labelIs.with(topology, g.Labels[topology]), misses
@@ -344,8 +342,8 @@ func (d *decision) miss(i int, items []*vector.Item, open []fleet.Domain) (model
 
 // obstacle explains why one more replica of a group would not serve an item: what it lacks, or the limit that the group
 // has reached. It reports false if there is no obstacle.
-func (d *decision) obstacle(i int, it *vector.Item) (model.Reason, bool) {
-	if reason, misses := d.miss(i, []*vector.Item{it}, nil); misses > 0 {
+func (d *decision) obstacle(i int, it *place.Item) (model.Reason, bool) {
+	if reason, misses := d.miss(i, []*place.Item{it}, nil); misses > 0 {
 		return reason, true
 	}
 	return d.limit(i)
@@ -370,7 +368,7 @@ func (d *decision) sentences(groups verdicts) string {
 
 // mismatch lists what a shape lacks for an item: amounts, then labels, then properties of its GPUs. The code is that of
 // the first.
-func (d *decision) mismatch(it *vector.Item, s *vector.Shape, labels map[string]string) (model.Reason, bool) {
+func (d *decision) mismatch(it *place.Item, s *place.Shape, labels map[string]string) (model.Reason, bool) {
 	var lacks []string
 	for _, t := range it.Need {
 		name, has := d.Names[t.Resource], s.Total[t.Resource]
@@ -382,7 +380,7 @@ func (d *decision) mismatch(it *vector.Item, s *vector.Shape, labels map[string]
 		}
 	}
 	unlabelled := ""
-	if it.Rank[s.Labels] == vector.NoMatch && vector.FirstMatch(it.Request.Selectors, labels) == vector.NoMatch {
+	if it.Rank[s.Labels] == place.NoMatch && place.FirstMatch(it.Request.Selectors, labels) == place.NoMatch {
 		unlabelled = labelMiss(it.Request.Selectors, labels)
 	}
 	slice, short := d.sliceMiss(it, s)
@@ -396,13 +394,13 @@ func (d *decision) mismatch(it *vector.Item, s *vector.Shape, labels map[string]
 }
 
 // misses counts the reasons why a shape cannot serve an item.
-func (d *decision) misses(it *vector.Item, s *vector.Shape) (n int) {
+func (d *decision) misses(it *place.Item, s *place.Shape) (n int) {
 	for _, t := range it.Need {
 		if !s.Total.Has(t) {
 			n++
 		}
 	}
-	if it.Rank[s.Labels] == vector.NoMatch {
+	if it.Rank[s.Labels] == place.NoMatch {
 		n++
 	}
 	return n
@@ -433,7 +431,7 @@ func labelMiss(selectors []raydemand.Selector, labels map[string]string) string 
 
 // awaitedReason explains why a group may serve an item or not, by what its new pods announce. It reports false if their
 // announcements make no difference.
-func (d *decision) awaitedReason(i int, it *vector.Item, gang *fleet.Gang) (model.Reason, bool) {
+func (d *decision) awaitedReason(i int, it *place.Item, gang *place.Gang) (model.Reason, bool) {
 	wants := d.Wants(i, it, gang)
 	if len(wants) == 0 {
 		return model.Reason{}, false
@@ -445,7 +443,7 @@ func (d *decision) awaitedReason(i int, it *vector.Item, gang *fleet.Gang) (mode
 		}
 	}
 	limit, limited := d.limit(i)
-	idle := func(n fleet.Node) bool { return n.GroupIndex == i && n.State == model.Idle && n.Stop == "" }
+	idle := func(n place.Node) bool { return n.GroupIndex == i && n.State == model.Idle && n.Stop == "" }
 	switch {
 	case d.TrialOf(i) != nil:
 		return trying.with(text, phrase.Pods(g.Hosts)), true
@@ -460,7 +458,7 @@ func (d *decision) awaitedReason(i int, it *vector.Item, gang *fleet.Gang) (mode
 }
 
 // unknownIn names what is not known about the announcements of new pods, and why.
-func unknownIn(awaited []fleet.Awaited, gang *fleet.Gang) string {
+func unknownIn(awaited []place.Awaited, gang *place.Gang) string {
 	parts := make([]string, len(awaited))
 	for i, a := range awaited {
 		parts[i] = fmt.Sprintf("it is unknown whether its pods will have %s: %s", a, a.Why)
@@ -473,7 +471,7 @@ func unknownIn(awaited []fleet.Awaited, gang *fleet.Gang) string {
 }
 
 // undecidedFix says what to set so that the announcements of a group's pods are known.
-func undecidedFix(a fleet.Awaited) (text string) {
+func undecidedFix(a place.Awaited) (text string) {
 	if len(a.Shown) > 0 {
 		values := make([]string, len(a.Shown))
 		for i, value := range a.Shown {
@@ -489,7 +487,7 @@ func undecidedFix(a fleet.Awaited) (text string) {
 
 // openReason explains that only announcements that are unknown decide whether an item, or an item of a gang, can be
 // served. It reports false if no group is open for it.
-func (d *decision) openReason(items []*vector.Item, gang *fleet.Gang) (model.Reason, bool) {
+func (d *decision) openReason(items []*place.Item, gang *place.Gang) (model.Reason, bool) {
 	code := model.Capped
 	var parts []string
 	for i := range d.Groups {

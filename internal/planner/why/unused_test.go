@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -25,7 +25,7 @@ func worker(pod, group string, state model.NodeState, free int64, idle float64, 
 }
 
 func planned(s *model.Snapshot) model.Plan {
-	decision, launched, outcome := search.Decide(nil, s, model.Policy{})
+	decision, launched, outcome := place.Decide(nil, s, model.Policy{})
 	return Report(decision, launched, outcome)
 }
 

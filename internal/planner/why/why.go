@@ -8,35 +8,33 @@ import (
 	"fmt"
 	"slices"
 
-	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
-	"heliostat.dev/heliostat/internal/planner/search"
-	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // decision is one decision: the launches by group, and what they serve. What is found for several sentences is kept.
 type decision struct {
-	*search.Search
+	*place.Search
 	given []int64
-	out   *search.Outcome
+	out   *place.Outcome
 
 	bounds     []*bound
 	full       *landing.Taken
-	owners     map[*vector.Item]ownedBy
+	owners     map[*place.Item]ownedBy
 	resources  []string
 	considered []candidate
 	// refused and launchedFor are the requests that are not planned for, and those that pods are launched for.
 	refused, launchedFor claimants
 	requests             []model.RequestPlan
 	unserved             *unmet
-	byItem               map[*vector.Item]*disposition
+	byItem               map[*place.Item]*disposition
 }
 
 // Report returns the plan, sorted: groups by name, terminations by pod, unmet demand in the order of planning.
-func Report(p *search.Search, given []int64, out search.Outcome) model.Plan {
+func Report(p *place.Search, given []int64, out place.Outcome) model.Plan {
 	d := &decision{Search: p, given: given, out: &out}
 	plan := model.Plan{
 		Launch:                     map[string]int{},
@@ -86,7 +84,7 @@ func (d *decision) stoppedPods(i int) (stopped int64) {
 		}
 	}
 	for _, n := range byReplica {
-		stopped += vector.RoundUp(n, hosts)
+		stopped += place.RoundUp(n, hosts)
 	}
 	return stopped
 }
@@ -134,7 +132,7 @@ func (d *decision) reportUnmet(plan *model.Plan) {
 			model.UnmetGang{Gang: *g.Gang, Reason: *unmet.gangs[g.Number]})
 	}
 	d.requestPlans()
-	d.eachClaimed(func(c *search.Claim, it *vector.Item, left int64, reason model.Reason) {
+	d.eachClaimed(func(c *place.Claim, it *place.Item, left int64, reason model.Reason) {
 		rest := it.Request
 		if rest.Count = left; left > 0 {
 			unserved := model.UnmetRequest{Request: rest, Reason: reason}
@@ -160,7 +158,7 @@ func (d *decision) unmet() *unmet {
 	all := &unmet{make([]model.Reason, len(d.Requests)), map[int]*model.Reason{}, map[int][]model.Reason{}}
 	for i, n := range d.out.Unserved {
 		if n > 0 {
-			all.requests[i] = d.advised(d.unmetReason([]*vector.Item{d.Requests[i]}), d.Requests[i], n)
+			all.requests[i] = d.advised(d.unmetReason([]*place.Item{d.Requests[i]}), d.Requests[i], n)
 		}
 	}
 	alike := map[string]*model.Reason{} // gangs that hold no nodes yet
@@ -183,19 +181,19 @@ func (d *decision) unmet() *unmet {
 
 // claimReasons explains, for each bundle of a call, why it is not served. Ray serves a call from within Ray as a whole
 // or not at all, so a bundle that could be served alone names the other bundle that prevents it.
-func (d *decision) claimReasons(c search.Claim) []model.Reason {
+func (d *decision) claimReasons(c place.Claim) []model.Reason {
 	all, blocked := make([]model.Reason, len(c.Items)), -1
 	for k, it := range c.Items {
-		all[k] = d.unmetReason([]*vector.Item{it})
+		all[k] = d.unmetReason([]*place.Item{it})
 		if blocked < 0 && all[k].Code == model.Impossible {
 			blocked = k
 		}
 	}
-	planned := slices.DeleteFunc(slices.Clone(c.Items), func(it *vector.Item) bool { return it.Deferred })
+	planned := slices.DeleteFunc(slices.Clone(c.Items), func(it *place.Item) bool { return it.Deferred })
 	whole := d.unmetReason(planned)
 	for k, it := range c.Items {
 		switch {
-		case c.Purpose == search.OverREST || !d.Possible(it) || it.Deferred:
+		case c.Purpose == place.OverREST || !d.Possible(it) || it.Deferred:
 		case blocked >= 0:
 			all[k] = together.with(phrase.Describe(c.Items[blocked].Request), all[blocked].Message)
 		default:
@@ -209,7 +207,7 @@ func (d *decision) claimReasons(c search.Claim) []model.Reason {
 }
 
 // eachClaimed calls visit with each bundle of each call of request_resources, how many are not served, and why.
-func (d *decision) eachClaimed(visit func(c *search.Claim, it *vector.Item, left int64, reason model.Reason)) {
+func (d *decision) eachClaimed(visit func(c *place.Claim, it *place.Item, left int64, reason model.Reason)) {
 	for i := range d.Claims {
 		c, why := &d.Claims[i], d.unmet().claims[i]
 		left := d.out.LeftOf(i, *c)
@@ -268,14 +266,14 @@ func (d *decision) unpricedFindings() (all []raydemand.Finding) {
 
 // ownedBy names the gang that an item belongs to, and the number of the option.
 type ownedBy struct {
-	gang   *fleet.Gang
+	gang   *place.Gang
 	option int
 }
 
 // owner returns the gang that an item belongs to, if any.
-func (d *decision) owner(it *vector.Item) ownedBy {
+func (d *decision) owner(it *place.Item) ownedBy {
 	if d.owners == nil {
-		d.owners = map[*vector.Item]ownedBy{}
+		d.owners = map[*place.Item]ownedBy{}
 		for _, g := range d.Gangs {
 			for o := range g.Options {
 				for _, each := range g.Options[o].Items {

@@ -1,0 +1,236 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+)
+
+// Assignment decides which worker serves which REST request. If everything that is planned for fits together on workers
+// that have joined Ray, it is placed there. Otherwise requests that were satisfied before keep their place, then the
+// others get theirs in the order in which they are served, and the rest waits for workers on their way. So no request
+// stops being satisfied because another one grows.
+
+// AssignmentOrder lists the requests that were satisfied before, in the order in which they were created, and then the
+// others in the order in which they are served.
+func (p *Search) AssignmentOrder() []*RestRequest {
+	all := make([]*RestRequest, len(p.RestRequests))
+	for i := range p.RestRequests {
+		all[i] = &p.RestRequests[i]
+	}
+	slices.SortStableFunc(all, func(a, b *RestRequest) int {
+		return cmp.Or(CompareBool(b.satisfied(), a.satisfied()), a.SatisfiedSince.Compare(b.SatisfiedSince))
+	})
+	return all
+}
+
+// assign places the planned part of the requests, each as a whole, on those of some nodes that have joined Ray. It
+// returns what has no place.
+func (p *Search) assign(classes []NodeClass) (*Ledger, []*Item) {
+	l := p.joinedLedger(classes)
+	if b := p.newBatch(OverREST, p.admitted(), Fullest); p.placed(l, b) {
+		return l, nil
+	}
+	l = p.joinedLedger(classes)
+	order := p.AssignmentOrder()
+	before := slices.IndexFunc(order, func(s *RestRequest) bool { return !s.satisfied() })
+	if before < 0 {
+		before = len(order)
+	}
+	together := make([]int64, len(p.kinds))
+	for _, s := range order[:before] {
+		s.addTo(together)
+	}
+	if b := p.newBatch(OverREST, p.ofKinds(together), Fullest); before > 0 && !p.placed(l, b) {
+		l, before = p.joinedLedger(classes), 0
+	}
+	return l, p.ofKinds(p.assignEach(l, order[before:]))
+}
+
+// joinedLedger opens a ledger on the nodes that have joined Ray. Nothing can be launched on it.
+func (p *Search) joinedLedger(classes []NodeClass) *Ledger {
+	joined := make([]NodeClass, 0, len(classes))
+	for i := range classes {
+		if classes[i].Phase != OnTheWay {
+			joined = append(joined, classes[i])
+		}
+	}
+	l := p.Open(joined, make([]int64, len(p.Groups)))
+	clear(l.Room)
+	l.Spare, l.Tracing = 0, true
+	return l
+}
+
+func (p *Search) placed(l *Ledger, b *Batch) bool {
+	p.Place(l, b)
+	return b.Served()
+}
+
+// assignEach assigns one request after the other and returns the rest by kind of bundle. In a plan with a budget, those
+// for which an eighth of it is not enough wait, as if they had no place.
+func (p *Search) assignEach(l *Ledger, order []*RestRequest) []int64 {
+	left := make([]int64, len(p.kinds)) // what has no place now has none later
+	end := p.Looks + p.shareOf(MaxCount)
+	for _, s := range order {
+		p.BreakOff()
+		if p.budget > 0 && p.Looks+int64(len(s.Items)*len(p.Nodes)) > end {
+			s.addTo(left)
+			continue
+		}
+		b := p.newBatch(OverREST, s.Items, Fullest)
+		for i, it := range s.Items {
+			if b.Left[i] = s.Admitted[i]; left[s.kinds[i]] > 0 || it.Trivial() {
+				b.Left[i] = 0
+			}
+		}
+		l.useExisting(b)
+		p.Looks += b.Looks
+		for i, it := range s.Items {
+			switch at := s.kinds[i]; {
+			case it.Trivial():
+			case left[at] > 0:
+				left[at] = min(left[at]+s.Admitted[i], MaxCount)
+			default:
+				left[at] = b.Left[i]
+			}
+		}
+	}
+	return left
+}
+
+// Assignments finds the places of each kind of bundle: those on joined nodes first, then on nodes on
+// their way, then on planned ones.
+func (p *Search) Assignments(given []int64) Places {
+	settled := p.settledClasses()
+	l, left := p.assign(settled)
+	if len(left) > 0 {
+		coming := slices.DeleteFunc(
+			p.Open(settled, given).Classes,
+			func(l NodeClass) bool { return l.Phase != OnTheWay },
+		)
+		l.Classes = append(l.Classes, coming...)
+		p.Place(l, p.newBatch(OverREST, left, Fullest))
+	}
+	places := Places{}
+	for _, at := range l.traces {
+		places[at.Item.Key] = append(places[at.Item.Key], at)
+	}
+	for _, all := range places {
+		slices.SortStableFunc(all, func(a, b Placement) int {
+			return cmp.Or(
+				CompareBool(a.Phase == OnTheWay, b.Phase == OnTheWay),
+				CompareBool(a.Planned, b.Planned),
+				cmp.Compare(a.Group, b.Group),
+			)
+		})
+	}
+	return places
+}
+
+// Places are the places of REST requests that no request has taken yet, by the key of the kind of bundle.
+type Places map[string][]Placement
+
+// Take calls take with the places of n bundles of a kind. take returns the placements with places left.
+func (p Places) Take(kind string, n int64, take func(from []Placement, n int64) []Placement) {
+	p[kind] = take(p[kind], n)
+}
+
+// settledClasses lists the nodes that stay, with their totals. It ignores which nodes are idle and for how long, so
+// that consecutive plans report the same assignments.
+func (p *Search) settledClasses() []NodeClass {
+	classes := slices.Clone(p.totals)
+	for i := range classes {
+		classes[i].Members = slices.DeleteFunc(
+			slices.Clone(classes[i].Members),
+			func(n int) bool { return p.Nodes[n].Stop != "" },
+		)
+		if stopped := len(p.totals[i].Members) - len(classes[i].Members); stopped > 0 {
+			classes[i].Count -= int64(stopped)
+		}
+		if classes[i].Phase < OnTheWay {
+			classes[i].Phase = Running
+		}
+		slices.Sort(classes[i].Members) // nodes are numbered by name
+	}
+	classes = slices.DeleteFunc(classes, func(l NodeClass) bool { return l.Count == 0 })
+	slices.SortStableFunc(classes, func(a, b NodeClass) int {
+		return cmp.Or(
+			cmp.Compare(a.Phase, b.Phase),
+			cmp.Compare(a.Size, b.Size),
+			slices.Compare(a.Free, b.Free),
+			cmp.Compare(
+				a.Shape.Group,
+				b.Shape.Group,
+			),
+			cmp.Compare(a.Shape.Labels, b.Shape.Labels),
+			slices.Compare(a.Shape.Total, b.Shape.Total),
+		)
+	})
+	return joinedClasses(classes)
+}
+
+// joinedClasses merges adjacent node classes that differ only in how long they have been idle.
+func joinedClasses(classes []NodeClass) []NodeClass {
+	var all []NodeClass
+	for _, l := range classes {
+		if n := len(
+			all,
+		) - 1; n >= 0 && l.Members != nil && all[n].Members != nil && all[n].Phase == l.Phase &&
+			all[n].Shape.Group == l.Shape.Group &&
+			all[n].Shape.Labels == l.Shape.Labels &&
+			slices.Equal(all[n].Free, l.Free) {
+			all[n].Members = append(slices.Clip(all[n].Members), l.Members...)
+			slices.Sort(all[n].Members)
+			all[n].Count += l.Count
+			continue
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// keepUntilReplaced keeps idle workers that serve REST requests now if the plan counts on other workers that have not
+// joined Ray. Growth elsewhere can make another packing better; until it is complete, no request loses its workers.
+func (p *Search) keepUntilReplaced(out *Outcome) {
+	if !p.mayLoseIdle(out) {
+		return
+	}
+	l, left := p.assign(p.totals)
+	if len(left) == 0 && !p.sharesComing(out) {
+		return
+	}
+	for i := range l.Classes {
+		for _, n := range l.Classes[i].Members {
+			if l.Classes[i].touched && !out.Used[n] {
+				if out.HeldOver == nil {
+					out.HeldOver = make([]bool, len(p.Nodes))
+				}
+				out.Used[n], out.HeldOver[n] = true, true
+			}
+		}
+	}
+}
+
+// mayLoseIdle reports whether there are REST requests while some worker that the plan does not use has been idle for
+// too long.
+func (p *Search) mayLoseIdle(out *Outcome) bool {
+	if len(p.RestRequests) == 0 {
+		return false
+	}
+	overdue := p.Overdue()
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.GroupIndex >= 0 && n.Stop == "" && overdue[n.GroupIndex] && n.State == model.Idle &&
+			!out.Used[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// sharesComing reports whether the plan places some of the requests on pods that have not joined Ray.
+func (p *Search) sharesComing(out *Outcome) bool {
+	items := p.Claims[p.RestClaim].Items
+	return slices.ContainsFunc(out.Log, func(e Entry) bool { return e.Purpose == OverREST }) ||
+		slices.ContainsFunc(out.Waits, func(w Wait) bool { return slices.Contains(items, w.Item) })
+}

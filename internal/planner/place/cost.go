@@ -1,0 +1,249 @@
+package place
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Model rates launches, so that plans can be compared.
+type Model struct {
+	Substitutes
+	// PerReplica is the cost of one replica of each group: its price if the group and all of its substitutes have one,
+	// else its scarce resources.
+	PerReplica []float64
+	// Tier is each group's rank by preference; groups of tier 0 launch first. Prices count only within a tier.
+	Tier  []int
+	tiers int
+	// hosts is the number of pods in one replica, by group.
+	hosts []int64
+}
+
+// rater computes the costs of launches.
+type rater struct{ *Fleet }
+
+// New rates the groups of a fleet for all items of the demand.
+func newCosts(r *Fleet, items iter.Seq[*Item]) Model {
+	p := rater{r}
+	y := Model{
+		Substitutes: p.newSubstitutes(items),
+		Tier:        make([]int, len(p.Groups)),
+		hosts:       make([]int64, len(p.Groups)),
+	}
+	y.PerReplica = p.costs(&y.Substitutes)
+	preferences := make([]Preference, len(p.Groups))
+	for i := range p.Groups {
+		preferences[i] = p.Groups[i].Preference()
+		y.hosts[i] = p.Groups[i].Hosts
+	}
+	order := slices.Clone(preferences)
+	slices.SortFunc(order, func(a, b Preference) int { return b.Compare(a) })
+	order = slices.Compact(order)
+	for i, preference := range preferences {
+		y.Tier[i] = slices.Index(order, preference)
+	}
+	y.tiers = len(order)
+	return y
+}
+
+// launchCost is the cost of launches by tier, the last tier first, because a plan that needs less of a worse tier is
+// better; and the number of pods.
+type launchCost struct {
+	Costs []float64
+	pods  int64
+}
+
+// launchCost adds up the cost of launches.
+func (y *Model) launchCost(launched []int64) launchCost {
+	b := launchCost{Costs: make([]float64, y.tiers)}
+	for i, n := range launched {
+		b.Costs[y.tiers-1-y.Tier[i]] += y.PerReplica[i] * float64(n/y.hosts[i])
+		b.pods += n
+	}
+	return b
+}
+
+// Compare orders costs, the lower first: tier by tier, then by the number of pods.
+func (b *launchCost) Compare(other *launchCost) (order int) {
+	for i := 0; i < len(b.Costs) && order == 0; i++ {
+		order = CompareNearly(b.Costs[i], other.Costs[i])
+	}
+	return cmp.Or(order, cmp.Compare(b.pods, other.pods))
+}
+
+// ByPrice reports whether a group is rated by its price.
+func (y *Model) ByPrice(group int) bool { return y.priced[y.Of[group]] }
+
+// CompareNearly compares sums and ignores rounding errors.
+func CompareNearly(a, b float64) int {
+	if nearly := 1e-9 * max(a, b); a-b <= nearly && b-a <= nearly {
+		return 0
+	}
+	return cmp.Compare(a, b)
+}
+
+// If demand has slice requirements, then of two plans with equal cost the better one uses less GPU memory, then less
+// compute, then leaves room for more large instances on the cards. It is a bias of the costs, too small to outweigh a
+// price, so every comparison of costs takes it into account.
+const (
+	memoryBias  = 1e-5
+	computeBias = 1e-6
+	blockBias   = 1e-7
+)
+
+// gpusOf returns the number of GPUs in one replica of a group.
+func (p rater) gpusOf(i int) float64 {
+	g := &p.Groups[i]
+	return g.Resources.Has(raydemand.GPU).Float() * float64(g.Hosts)
+}
+
+// sliceDiscount is how much less one replica is worth because its GPUs are slices. Without prices, a GPU is worth its
+// share of the largest GPU's memory: a seventh of a card costs less than a card.
+func (p rater) sliceDiscount(i int) float64 {
+	if !p.Sliced {
+		return 0
+	}
+	return acceleratorWorth * p.gpusOf(i) * (1 - p.MemoryShare(p.Groups[i].Slice))
+}
+
+// addSliceBias adds the slice bias to the costs of groups.
+func (p rater) addSliceBias(cost []float64) {
+	if !p.Sliced {
+		return
+	}
+	var memory, compute, blocks float64 // the maximum of one replica
+	for i := range p.Groups {
+		if s := p.Groups[i].Slice; s != nil {
+			memory = max(memory, model.AmountOr(s.MemoryMiB, 0)*p.gpusOf(i))
+			compute = max(compute, model.AmountOr(s.ComputeFraction, 0)*p.gpusOf(i))
+			blocks = max(blocks, model.AmountOr(s.Blocks, 0)*p.gpusOf(i))
+		}
+	}
+	scale := 0.0
+	for _, c := range cost {
+		if c > 0 && (scale == 0 || c < scale) {
+			scale = c
+		}
+	}
+	if scale == 0 {
+		scale = 1
+	}
+	for i := range p.Groups {
+		cost[i] += scale * p.bias(i, memory, compute, blocks)
+	}
+}
+
+// bias returns the bias of one replica. An unknown value counts as the maximum.
+func (p rater) bias(i int, memory, compute, blocks float64) (sum float64) {
+	s, gpus := p.Groups[i].Slice, p.gpusOf(i)
+	if gpus == 0 {
+		return 0
+	}
+	if s == nil {
+		s = &model.Slice{}
+	}
+	add := func(bias, most, has float64) {
+		if most > 0 {
+			sum += bias * has / most
+		}
+	}
+	add(memoryBias, memory, model.AmountOr(s.MemoryMiB, memory/gpus)*gpus)
+	add(computeBias, compute, model.AmountOr(s.ComputeFraction, compute/gpus)*gpus)
+	add(blockBias, blocks, model.AmountOr(s.Blocks, 0)*gpus)
+	return sum
+}
+
+// Substitutes are sets of groups that could serve the same work, directly or through another substitute. Prices count
+// within a set if all of its groups have one. A group that no waiting demand needs is alone in its set.
+type Substitutes struct {
+	// Of is each group's set, identified by its first group.
+	Of []int
+	// priced reports, for the first group of a set, whether all groups of the set have a price.
+	priced []bool
+}
+
+// newSubstitutes finds the groups that could be launched for the same work, if some have a price and others do not.
+func (p rater) newSubstitutes(items iter.Seq[*Item]) Substitutes {
+	r := Substitutes{Of: make([]int, len(p.Groups)), priced: make([]bool, len(p.Groups))}
+	priced := 0
+	for i := range p.Groups {
+		r.Of[i], r.priced[i] = i, p.Groups[i].Price != nil
+		if r.priced[i] {
+			priced++
+		}
+	}
+	if priced == 0 || priced == len(p.Groups) {
+		return r
+	}
+	for it := range items {
+		r.join(p.fitFor(it))
+	}
+	for i := range r.Of {
+		r.Of[i] = r.first(i)
+		r.priced[r.Of[i]] = r.priced[r.Of[i]] && r.priced[i]
+	}
+	return r
+}
+
+// fitFor lists the open groups that could be launched for an item. Work without accelerators does not use groups with
+// accelerators if another group can serve it.
+func (p rater) fitFor(it *Item) []int {
+	var plain, accelerated []int
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		switch {
+		case g.Blocked != "" || g.MaxPods < g.Hosts || !it.Suits(g.Shape):
+		case g.Shape.Accelerated:
+			accelerated = append(accelerated, i)
+		default:
+			plain = append(plain, i)
+		}
+	}
+	if len(plain) > 0 && !it.Accelerator {
+		return plain
+	}
+	return append(plain, accelerated...)
+}
+
+func (r *Substitutes) first(i int) int {
+	for r.Of[i] != i {
+		i = r.Of[i]
+	}
+	return i
+}
+
+func (r *Substitutes) join(groups []int) {
+	for _, i := range groups {
+		a, b := r.first(groups[0]), r.first(i)
+		r.Of[max(a, b)] = min(a, b)
+	}
+}
+
+// costs returns the cost of one replica of each group. Groups without a price are rated by their scarce resources at
+// the lowest price of any group, so that a plan can compare different kinds of work.
+func (p rater) costs(r *Substitutes) []float64 {
+	cost := make([]float64, len(p.Groups))
+	rate := 0.0
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		cost[i] = p.holding(g.Shape.Total)*float64(g.Hosts) - p.sliceDiscount(i)
+		if !r.priced[r.Of[i]] {
+			continue
+		}
+		price := *g.Price * float64(g.Hosts)
+		if each := price / max(cost[i], 1e-9); each > 0 && (rate == 0 || each < rate) {
+			rate = each
+		}
+		cost[i] = price
+	}
+	for i := range cost {
+		if rate > 0 && !r.priced[r.Of[i]] {
+			cost[i] *= rate
+		}
+	}
+	p.addSliceBias(cost)
+	return cost
+}

@@ -1,0 +1,22 @@
+// Package place decides: which demand goes where, what is launched for it, and what stops. Decide returns a Search with
+// everything that was found, and package why turns that into sentences. Nothing here writes sentences, and nothing is
+// placed again to explain it.
+//
+// The words, from the bottom up:
+//
+//   - A Catalog numbers the resources and label sets of one snapshot. A Vector holds an amount for each resource.
+//   - An Item is a count of equal bundles, a Gang a placement group with its Options, a Claim one call of
+//     request_resources, a RestRequest one request over REST, a WarmEntry one entry of warm capacity.
+//   - A Shape is what a node consists of. A Fleet has the Groups and the Nodes of the snapshot, and what they share
+//     (landing.Shared). It says which nodes stop.
+//   - A Ledger records what is free on which NodeClasses, which are numbers of equal nodes, while a Batch of items is
+//     placed. A trial is a copy of a ledger. An Entry records demand on pods that are launched for it, a Wait demand on
+//     pods that are on their way.
+//   - The placer places batches and gangs on ledgers by a Strategy. packing.go improves what does not fit item by item.
+//   - A round places all demand once in an order and has an Outcome. A Search compares rounds by their verdict. All
+//     orders and strategies are in two lists (preferences.go).
+//   - A Model has the costs of launches. A Trial is a replica that is launched to see what its pods announce.
+//
+// A plan is a fixed point: carried out, it is followed by an empty one. settle.go says how, turn.go what that means for
+// demand that is too much for one plan.
+package place

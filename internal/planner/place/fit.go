@@ -1,0 +1,390 @@
+package place
+
+import (
+	"math"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Batch is demand that is placed together: the requests, one gang, or one call of request_resources.
+type Batch struct {
+	purpose string // for the log; empty for plain requests
+	items   []*Item
+	Left    []int64 // waiting bundles of each item
+	// apart is how many bundles one node may take, or 0 for as many as fit: strictly spread gangs may place one each.
+	// turn distinguishes the gangs' own nodes from others.
+	apart  int64
+	turn   int
+	within Domain
+	// avoid and join name a gang whose former nodes are excluded, or the only ones allowed; 0 means none.
+	avoid, join int
+	// order is the order of items on a node; nil is their own order.
+	order   []int
+	memory  bool // some bundle asks for memory, so unused memory counts as waste
+	scratch []int64
+	// names is the number of resource names. index finds items that fit; nil until fill needs it. Left may only shrink
+	// while it exists.
+	names int
+	index *fitIndex
+	Looks int64
+}
+
+func (p *placer) newBatch(purpose string, items []*Item, how Strategy) *Batch {
+	b := &Batch{purpose: purpose, items: items, Left: make([]int64, len(items)), names: len(p.Names)}
+	if how.raysOrder() {
+		b.order = rayOrder(items)
+	}
+	for i, it := range items {
+		if !it.Trivial() {
+			b.Left[i] = it.Request.Count
+		}
+		for _, t := range it.Need {
+			b.memory = b.memory || phrase.IsMemory(p.Names[t.Resource])
+		}
+	}
+	return b
+}
+
+// putFirst places the items with these counts above 0 before the others.
+func (b *Batch) putFirst(counts []int64) {
+	order := make([]int, 0, len(b.items))
+	for _, first := range []bool{true, false} {
+		for k := range b.items {
+			if i := b.at(k); counts[i] > 0 == first {
+				order = append(order, i)
+			}
+		}
+	}
+	b.order = order
+}
+
+// at returns the index of the k-th item to place.
+func (b *Batch) at(k int) int {
+	if b.order == nil {
+		return k
+	}
+	return b.order[k]
+}
+
+// Served reports whether nothing is waiting.
+func (b *Batch) Served() bool {
+	return !slices.ContainsFunc(b.Left, func(n int64) bool { return n > 0 })
+}
+
+func (b *Batch) admits(l *NodeClass) bool {
+	switch {
+	case b.quota(l) == 0,
+		b.avoid > 0 && slices.Contains(l.placed, b.avoid),
+		b.join > 0 && !slices.Contains(l.placed, b.join):
+		return false
+	}
+	return b.admitsLabels(l.Shape.Labels)
+}
+
+func (b *Batch) admitsLabels(set int) bool { return b.within.Admits(set) }
+
+// quota returns how many more bundles one node of a node class may take, regardless of its resources.
+func (b *Batch) quota(l *NodeClass) int64 {
+	switch {
+	case b.apart == 0:
+		return MaxCount
+	case l.gang == b.turn:
+		return b.apart - l.taken
+	}
+	return b.apart
+}
+
+// Place places a batch: on nodes that run or already take demand, then on those on their way, then on new ones. Before
+// it launches new ones, it tries the existing nodes once more for all of the batch together.
+func (p *placer) Place(l *Ledger, b *Batch) {
+	p.BreakOff()
+	defer p.count(b)
+	if len(b.items) > p.MostShapes {
+		p.fillExisting(l, b)
+		p.launchBest(l, b)
+		return
+	}
+	if l.How.raysOrder() {
+		p.placeAsRay(l, b)
+		return
+	}
+	retry := p.retryable(l, b)
+	var before *Ledger
+	left := slices.Clone(b.Left)
+	if retry {
+		before = p.Trial(l)
+	}
+	l.useExisting(b)
+	p.useOnTheWay(l, b, false)
+	if l.Stepwise {
+		p.useOnTheWay(l, b, true)
+	}
+	if retry && !b.Served() {
+		greedy := b.Left
+		b.Left, b.index = left, nil
+		if p.fitJointly(before, b, greedy) {
+			*l, *before = *before, *l
+		} else {
+			b.Left, b.index = greedy, nil
+		}
+	}
+	p.Release(before)
+	p.launchBest(l, b)
+}
+
+// count adds the looks of a batch to those of the plan.
+func (p *placer) count(b *Batch) { p.Looks, b.Looks = p.Looks+b.Looks, 0 }
+
+// fillExisting places a batch on existing nodes and nodes on their way, one node after the other. If there are very
+// many items, that takes far less work than one item after the other.
+func (p *placer) fillExisting(l *Ledger, b *Batch) {
+	defer p.count(b)
+	for at := 0; at < len(l.Classes) && !b.Served(); at++ {
+		p.BreakOff()
+		class := &l.Classes[at]
+		take, _ := b.fill(class.Free, class.Shape.Labels, b.Left, MaxCount)
+		if len(take) == 0 {
+			continue
+		}
+		nodes := class.Count
+		for _, t := range take {
+			nodes = min(nodes, b.Left[t.Item]/t.Count)
+		}
+		l.take(at, b, nodes, take)
+	}
+}
+
+// useExisting places item by item, largest first, on the first nodes that fit (first-fit decreasing). It tries
+// selectors in order. Work without accelerators uses accelerator nodes last. But before a request prevents a node from
+// being stopped, it uses a node that has work anyway. This is for requests only: demand after a gang may need the
+// accelerators.
+func (l *Ledger) useExisting(b *Batch) {
+	ride := b.purpose == "" && l.anyOverdue()
+	for k := range b.items {
+		i := b.at(k)
+		it := b.items[i]
+		for choice := 0; choice < it.Alternatives && b.Left[i] > 0; choice++ {
+			if it.Accelerator {
+				l.useClasses(b, i, choice, func(*NodeClass) bool { return true })
+				continue
+			}
+			if ride {
+				l.useClasses(b, i, choice, func(class *NodeClass) bool {
+					return !class.Shape.Accelerated && class.stays()
+				})
+				l.useClasses(b, i, choice, func(class *NodeClass) bool {
+					return class.Shape.Accelerated && (class.Phase == Running || class.touched)
+				})
+			}
+			l.useClasses(b, i, choice, func(class *NodeClass) bool { return !class.Shape.Accelerated })
+			l.useClasses(b, i, choice, func(class *NodeClass) bool { return class.Shape.Accelerated })
+		}
+	}
+}
+
+// stays reports whether a node stays even if nothing is placed on it now.
+func (l *NodeClass) stays() bool { return l.Phase < Overdue || l.touched }
+
+func (l *Ledger) anyOverdue() bool {
+	for i := range l.Classes {
+		if l.Classes[i].Phase == Overdue {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Ledger) useClasses(b *Batch, i, choice int, wanted func(*NodeClass) bool) {
+	it := b.items[i]
+	for at := 0; at < len(l.Classes) && b.Left[i] > 0; at++ {
+		class := &l.Classes[at]
+		b.Looks++
+		if class.hidden || class.Phase == OnTheWay && !class.touched || class.Free.Lacks(it.Need) {
+			continue
+		}
+		if it.Rank[class.Shape.Labels] == choice && wanted(class) && b.admits(class) {
+			at += l.useClass(at, b, i)
+		}
+	}
+}
+
+// useClass fills as many nodes of a node class as the item needs, the last one perhaps partly. It returns how many node
+// classes it split off in front of the rest.
+func (l *Ledger) useClass(at int, b *Batch, i int) int {
+	each := l.Classes[at].Free.Times(b.items[i].Need, min(b.Left[i], b.quota(&l.Classes[at])))
+	if each == 0 {
+		return 0
+	}
+	count, start := l.Classes[at].Count, at
+	full := min(count, b.Left[i]/each)
+	if full > 0 {
+		l.take(at, b, full, []portion{{Item: i, Count: each}})
+		at++
+	}
+	if rest := b.Left[i]; full < count && rest > 0 {
+		l.take(at, b, 1, []portion{{Item: i, Count: rest}})
+		at++
+	}
+	return max(at-start-1, 0)
+}
+
+// take places the portions on each of count nodes of a node class, one portion after the other. If parts of cards were
+// found to fit in another order, some may not fit in this one; those keep waiting.
+func (l *Ledger) take(at int, b *Batch, count int64, portions []portion) {
+	at = l.split(at, count)
+	class := &l.Classes[at]
+	class.touched, class.hidden = true, false
+	class.Free = slices.Clone(class.Free)
+	portions = b.subtract(class.Free, portions)
+	class.named |= b.named(portions)
+	b.mark(class, portions)
+	for _, p := range portions {
+		b.Left[p.Item] -= p.Count * count
+	}
+	if l.Tracing {
+		l.trace(b, class, portions)
+	}
+	switch {
+	case class.planned:
+		l.record(b, class.Shape.Group, count, portions)
+	case class.Phase == OnTheWay:
+		for _, p := range portions {
+			l.Waits = append(l.Waits, Wait{b.items[p.Item], p.Count * count, class.since})
+		}
+	}
+}
+
+// subtract takes portions off the free resources and returns those that fitted.
+func (b *Batch) subtract(free Vector, portions []portion) []portion {
+	for i := 0; i < len(portions); i++ {
+		p := portions[i]
+		need := b.items[p.Item].Need
+		if n := free.Times(need, p.Count); n < p.Count {
+			portions = slices.Clone(portions)
+			if portions[i].Count = n; n == 0 {
+				portions = slices.Delete(portions, i, i+1)
+				i--
+				continue
+			}
+		}
+		free.Subtract(need, portions[i].Count)
+	}
+	return portions
+}
+
+// mark records the bundles of strictly spread gangs on a node.
+func (b *Batch) mark(class *NodeClass, portions []portion) {
+	if b.apart == 0 {
+		return
+	}
+	if class.gang != b.turn {
+		class.gang, class.taken = b.turn, 0
+	}
+	for _, p := range portions {
+		class.taken += p.Count
+	}
+}
+
+func (l *Ledger) record(b *Batch, group int, nodes int64, portions []portion) {
+	for _, p := range portions {
+		l.Log = append(l.Log, Entry{group, b.purpose, b.items[p.Item], p.Count * nodes})
+	}
+}
+
+// leastIndexed is the number of items from which an index is faster.
+const leastIndexed = 64
+
+// fitIndex finds the next item of which one bundle may fit, without a look at those that do not. It is a binary tree
+// over the items in their order. Each node has, by resource, the least that any item below it requests, so a node that
+// exceeds what is free skips all of them. It never skips an item that fits.
+type fitIndex struct {
+	names int
+	first int // the tree node of the first item; node 1 is the root, and those below node n are 2n and 2n+1
+	least []raydemand.Amount
+}
+
+// nothing is what an item that waits for nothing requests: more than any node has.
+const nothing = raydemand.Amount(math.MaxInt64)
+
+func newFitIndex(items []*Item, left []int64, names int) *fitIndex {
+	first := 1
+	for first < len(items) {
+		first *= 2
+	}
+	x := &fitIndex{names: names, first: first, least: make([]raydemand.Amount, 2*first*names)}
+	for i := first * names; i < len(x.least); i++ {
+		x.least[i] = nothing
+	}
+	for i, it := range items {
+		if left[i] == 0 {
+			continue
+		}
+		own := x.of(first + i)
+		clear(own)
+		for _, t := range it.Need {
+			own[t.Resource] = t.Amount
+		}
+	}
+	for n := first - 1; n > 0; n-- {
+		x.join(n)
+	}
+	return x
+}
+
+// of returns what the items below a tree node request at least.
+func (x *fitIndex) of(n int) []raydemand.Amount { return x.least[n*x.names : (n+1)*x.names] }
+
+func (x *fitIndex) join(n int) {
+	own, a, b := x.of(n), x.of(2*n), x.of(2*n+1)
+	for i := range own {
+		own[i] = min(a[i], b[i])
+	}
+}
+
+// remove removes an item that no longer waits.
+func (x *fitIndex) remove(item int) {
+	n := x.first + item
+	own := x.of(n)
+	for i := range own {
+		own[i] = nothing
+	}
+	for n /= 2; n > 0; n /= 2 {
+		x.join(n)
+	}
+}
+
+// next returns the first item from one on of which a bundle may fit, or -1, and how many tree nodes it looked at.
+func (x *fitIndex) next(item int, free Vector) (found int, looks int64) {
+	if item >= x.first {
+		return -1, 0
+	}
+	n := x.first + item
+	for {
+		looks++
+		switch {
+		case !x.mayFit(n, free):
+			for n%2 == 1 {
+				n /= 2
+			}
+			if n == 0 {
+				return -1, looks
+			}
+			n++
+		case n >= x.first:
+			return n - x.first, looks
+		default:
+			n *= 2
+		}
+	}
+}
+
+func (x *fitIndex) mayFit(n int, free Vector) bool {
+	for i, amount := range x.of(n) {
+		if amount > free[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,208 @@
+package place
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Gang is a placement group prepared for planning, with its options in order of preference.
+type Gang struct {
+	*raydemand.Gang
+	// Number is the gang's position in the order of planning, from 1.
+	Number  int
+	Options []Option
+	// Held reports that nodes already hold some of its bundles.
+	Held bool
+	// Key is equal for gangs that ask for the same; the ID does not matter. weight is the size of the preferred option.
+	Key    string
+	weight float64
+	// Deferred: there are too many kinds of gangs to plan this one now. Position is its place on the ring of turns;
+	// empty if there are not too many.
+	Deferred bool
+	Position string
+	// Unplaceable: in each option, some bundle has no place.
+	Unplaceable bool
+}
+
+// Option is one way to place the whole gang. A strictly packed gang is a single bundle.
+type Option struct {
+	Items []*Item
+}
+
+// newGangs sorts the gangs so that those hardest to place come first. Each gang is placed whole before the next one, so
+// two gangs never hold half of what both need.
+func (r *Fleet) newGangs(gangs []raydemand.Gang) []*Gang {
+	all := make([]*Gang, 0, len(gangs))
+	known := map[gangKind][]*Gang{}
+	for i := range gangs {
+		g := &gangs[i]
+		if len(g.Bundles) == 0 {
+			continue
+		}
+		kind := gangKindOf(g)
+		at := slices.IndexFunc(known[kind], func(other *Gang) bool { return AsksAs(g, other.Gang) })
+		if at >= 0 {
+			all = append(all, known[kind][at].copyFor(g))
+			continue
+		}
+		made := r.newGang(g)
+		known[kind] = append(known[kind], made)
+		all = append(all, made)
+	}
+	slices.SortStableFunc(all, hardestFirst)
+	for i := range all {
+		all[i].Number = i + 1
+	}
+	return all
+}
+
+func (r *Fleet) newGang(g *raydemand.Gang) *Gang {
+	made := &Gang{Gang: g}
+	made.Options = append(made.Options, r.newOption(g, g.Bundles, g.BundleSelectors))
+	for i, bundles := range g.Fallbacks {
+		if len(bundles) > 0 {
+			made.Options = append(made.Options, r.newOption(g, bundles, g.SelectorsOf(i)))
+		}
+	}
+	made.Key = made.signature()
+	for _, it := range made.Options[0].Items {
+		made.weight += it.Worth * float64(it.Request.Count)
+	}
+	return made
+}
+
+func (r *Fleet) newOption(g *raydemand.Gang, bundles []raydemand.Bundle, selectors []raydemand.Selector) Option {
+	items := r.Items(gangRequests(g, bundles, selectors))
+	if g.Strategy == raydemand.StrictPack {
+		for _, it := range items {
+			r.strictlyPacked(it, bundles)
+		}
+	}
+	return Option{items}
+}
+
+// gangRequests lists the bundles. A strictly packed gang is one bundle as large as all of them, wherever all selectors
+// match. Ray splits it over nodes if the selectors differ.
+func gangRequests(g *raydemand.Gang, bundles []raydemand.Bundle, selectors []raydemand.Selector) []raydemand.Request {
+	requests := make([]raydemand.Request, len(bundles))
+	for i, b := range bundles {
+		requests[i] = raydemand.Request{Bundle: b, Count: 1}
+		if i < len(selectors) && len(selectors[i]) > 0 {
+			requests[i].Selectors = selectors[i : i+1]
+		}
+	}
+	if g.Strategy != raydemand.StrictPack {
+		return requests
+	}
+	whole := raydemand.Request{Bundle: raydemand.Bundle{}, Count: 1}
+	var all raydemand.Selector
+	for i := range requests {
+		whole.Bundle.Add(requests[i].Bundle)
+		for _, s := range requests[i].Selectors {
+			all = append(all, s...)
+		}
+	}
+	if len(all) > 0 {
+		whole.Selectors = []raydemand.Selector{raydemand.NewSelector(all...)}
+	}
+	return []raydemand.Request{whole}
+}
+
+func (g *Gang) signature() string {
+	var s strings.Builder
+	s.WriteString(string(g.Strategy) + "\x00" + g.TopologyLabel + "\x00")
+	for _, o := range g.Options {
+		for _, it := range o.Items {
+			s.WriteString(it.Key)
+			s.WriteString(raydemand.Whole(it.Request.Count).String() + "\x00")
+		}
+		s.WriteByte('\x01')
+	}
+	return s.String()
+}
+
+func hardestFirst(a, b *Gang) int {
+	if order := cmp.Or(
+		CompareBool(b.bound(), a.bound()),
+		cmp.Compare(b.weight, a.weight),
+		cmp.Compare(a.Key, b.Key),
+		cmp.Compare(a.ID, b.ID),
+	); order != 0 {
+		return order
+	}
+	// The same bundles in another order: only the report shows the difference.
+	return cmp.Compare(fmt.Sprint(a.Bundles, a.BundleSelectors), fmt.Sprint(b.Bundles, b.BundleSelectors))
+}
+
+// bound reports whether the gang restricts where its bundles go together.
+func (g *Gang) bound() bool {
+	return g.Strict() || g.TopologyLabel != ""
+}
+
+// Strict reports whether all bundles must share a node, or no two may.
+func (g *Gang) Strict() bool {
+	return g.Strategy == raydemand.StrictPack || g.Strategy == raydemand.StrictSpread
+}
+
+// Accelerated reports whether some bundle of the preferred option needs an accelerator.
+func (g *Gang) Accelerated() bool {
+	return slices.ContainsFunc(g.Options[0].Items, func(it *Item) bool { return it.Accelerator })
+}
+
+// markHolders lists, for each node, the numbers of the gangs that already hold a bundle there.
+func (r *Fleet) markHolders(gangs []*Gang) [][]int {
+	if !slices.ContainsFunc(r.Nodes, func(n Node) bool { return len(n.PlacedLabels) > 0 }) {
+		return nil
+	}
+	byLabel := make(map[string]*Gang, len(gangs))
+	for _, g := range gangs {
+		if g.ID != "" {
+			byLabel[g.PlacedLabel()] = g
+		}
+	}
+	placed := make([][]int, len(r.Nodes))
+	for i := range r.Nodes {
+		for label := range r.Nodes[i].PlacedLabels {
+			if g, waits := byLabel[label]; waits && r.Nodes[i].Stop == "" {
+				placed[i] = append(placed[i], g.Number)
+				g.Held = true
+			}
+		}
+		slices.Sort(placed[i])
+	}
+	return placed
+}
+
+// Suits reports whether a new node of this shape could serve a bundle of some option.
+func (g *Gang) Suits(s *Shape) bool {
+	for _, o := range g.Options {
+		if SuitsAny(o.Items, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// Items returns the bundles of all options.
+func (g *Gang) Items() []*Item {
+	var all []*Item
+	for _, o := range g.Options {
+		all = append(all, o.Items...)
+	}
+	return all
+}
+
+// Alternatives lists the bundles of each option.
+func (g *Gang) Alternatives() [][]raydemand.Bundle {
+	all := [][]raydemand.Bundle{g.Bundles}
+	for _, bundles := range g.Fallbacks {
+		if len(bundles) > 0 {
+			all = append(all, bundles)
+		}
+	}
+	return all
+}

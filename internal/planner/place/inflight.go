@@ -1,0 +1,320 @@
+package place
+
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+)
+
+// A plan with more pods on their way than Policy.MaxInFlight and upscalingMode Conservative allow is carried out in
+// steps. The choice of all pods to launch ignores these caps, because they delay launches and must not make them more
+// expensive. A step then places all demand once more, in the order of planning, with those pods to choose from and the
+// caps as limits:
+//
+//	minimums, requests      as many as the caps allow
+//	request_resources       in part, if the whole of it is planned
+//	gangs                   whole; one that only the caps delay also delays the demand after it, so that nothing
+//	                        overtakes it forever; one that is larger than a cap is launched when nothing else
+//	                        counts toward the cap
+
+// maxCapRounds limits how many steps are joined into one. Nearly always the first step uses up a cap. What is left can
+// be enough for another step only if several caps apply, or if a cap is not a multiple of a replica.
+const maxCapRounds = 8
+
+// ConservativeMode names the only cap that does not come from the policy.
+const ConservativeMode = "upscalingMode Conservative"
+
+// capped reports whether any in-flight cap applies.
+func (p *Search) capped() bool {
+	return p.Policy.MaxInFlight > 0 || p.TriesPools() ||
+		slices.ContainsFunc(p.Groups, func(g Group) bool { return g.InFlight < MaxCount })
+}
+
+// exceedsCaps reports whether launches exceed an in-flight cap.
+func (p *Search) exceedsCaps(given []int64) bool {
+	var all int64
+	exceeds := false
+	for i, n := range given {
+		asked := p.Groups[i].Pending() + n
+		all += asked
+		exceeds = exceeds || n > 0 && asked > p.Groups[i].InFlight
+	}
+	exceeds = exceeds || p.TriesPools() && p.SharedNodes.Occupied(given) == nil
+	return exceeds || Sum(given) > 0 && all > OrUnbounded(p.Policy.MaxInFlight)
+}
+
+// capInFlight reduces a plan to what may be requested now, and records what is delayed. A step is complete if the plan
+// after it, with its pods on their way, adds nothing, because the next cycle makes that plan.
+func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) {
+	if !p.capped() || !p.exceedsCaps(whole) {
+		return whole, planned
+	}
+	given := make([]int64, len(p.Groups))
+	var out Outcome
+	for range maxCapRounds {
+		p.uncut = whole
+		c := p.complete(given, p.round(given, Fullest), Fullest)
+		trials := p.trials(&c.out)
+		c = p.drop(p.withoutTries(given, c.given), c, -1, &trials)
+		next, found := c.given, c.out
+		more, open := Sum(next) > Sum(given), p.openUnderCaps(next)
+		p.uncut = nil
+		given, out = next, found
+		if !more || !open {
+			break
+		}
+		p.Steps = 0
+		whole, _ = p.settle(given)
+		if Sum(whole) == Sum(given) {
+			break
+		}
+	}
+	p.Held = make([]int64, len(given))
+	for i := range p.Held {
+		p.Held[i] = max(whole[i]-given[i], 0)
+	}
+	for n, used := range planned.Used {
+		out.Used[n] = out.Used[n] || used // it waits for the delayed pods
+	}
+	return given, out
+}
+
+// withoutTries returns the launches that a step keeps: those before it, and, if some of it only tries whether a node
+// comes, those of groups whose nodes are known. A try must not take the place of a pod that is known to come.
+func (p *Search) withoutTries(before, given []int64) []int64 {
+	kept, tries := slices.Clone(given), false
+	if p.TriesPools() {
+		kept = p.KnownToFit(given, before)
+		tries = !slices.Equal(kept, given)
+	}
+	for i := range p.Groups {
+		if p.Groups[i].Trying() && given[i] > before[i] {
+			kept[i], tries = before[i], true
+		}
+	}
+	if !tries {
+		return before
+	}
+	return kept
+}
+
+// openUnderCaps reports whether a step could continue.
+func (p *Search) openUnderCaps(given []int64) bool {
+	l := p.Open(nil, given)
+	return slices.ContainsFunc(
+		p.Groups,
+		func(g Group) bool { return min(l.Room[g.Shape.Group], l.Spare) >= g.Hosts },
+	)
+}
+
+// servedOn reports whether a claim has room on a ledger; nil has none.
+func (p *Search) servedOn(l *Ledger, c Claim) bool {
+	if l == nil {
+		return false
+	}
+	return p.placed(l, p.newBatch(c.Purpose, c.Items, l.How))
+}
+
+func (p *Search) HeldOf(i int) int64 {
+	if p.Held == nil {
+		return 0
+	}
+	return p.Held[i]
+}
+
+func OrUnbounded(most int) int64 {
+	if most <= 0 {
+		return MaxCount
+	}
+	return int64(most)
+}
+
+// inFlightCaps is how much the in-flight caps reduce a ledger's limits.
+type inFlightCaps struct {
+	// asked counts the pods on their way, by group, before the ledger's own launches.
+	asked []int64
+	// cut is the reduction of each group's room, cutAll that of all groups together.
+	cut    []int64
+	cutAll int64
+}
+
+func (c *inFlightCaps) CopyFrom(other *inFlightCaps) {
+	c.asked, c.cut, c.cutAll = append(c.asked[:0], other.asked...), append(c.cut[:0], other.cut...), other.cutAll
+}
+
+// capLedger lowers a ledger's limits to what the step may launch. A replica that is larger than a cap is launched
+// alone.
+func (p *placer) capLedger(l *Ledger, given []int64) {
+	var all int64
+	least := int64(MaxCount)
+	l.asked, l.cut = make([]int64, len(p.Groups)), make([]int64, len(p.Groups))
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		l.asked[i] = g.Pending() + given[i]
+		all += l.asked[i]
+		l.Room[i] = min(l.Room[i], p.uncut[i]-given[i])
+		room := max(g.InFlight-l.asked[i], 0)
+		if l.asked[i] == 0 {
+			room = max(room, g.Hosts)
+		}
+		l.cut[i] = l.Room[i]
+		l.Room[i] = min(l.Room[i], room-room%g.Hosts)
+		l.cut[i] -= l.Room[i]
+		if l.tries {
+			l.lowerRoomOf(i)
+		}
+		if l.Room[i] > 0 {
+			least = min(least, g.Hosts)
+		}
+	}
+	spare := max(OrUnbounded(p.Policy.MaxInFlight)-all, 0)
+	if all == 0 && least < MaxCount {
+		spare = max(spare, least)
+	}
+	l.cutAll = l.Spare
+	l.Spare = min(l.Spare, spare)
+	l.cutAll -= l.Spare
+}
+
+// liftCaps restores what the caps remove; recap removes it again from what is left.
+func (l *Ledger) liftCaps() {
+	for i, n := range l.cut {
+		l.Room[i] += n
+	}
+	l.Spare += l.cutAll
+	l.lifted = l.tries
+}
+
+func (l *Ledger) restoreCaps() {
+	for i, cut := range l.cut {
+		left := l.Room[i]
+		l.Room[i] = max(left-cut, 0)
+		l.cut[i] = left - l.Room[i]
+	}
+	left := l.Spare
+	l.Spare = max(left-l.cutAll, 0)
+	l.cutAll = left - l.Spare
+	if l.lifted = false; l.tries {
+		l.lowerRoom()
+	}
+}
+
+// reserve keeps all that is left under each limiting cap for launches that are waiting for it. It counts as requested,
+// so that no other gang exceeds the cap in the meantime.
+func (l *Ledger) reserve(launched []int64) {
+	var all int64
+	for i := range launched {
+		need := launched[i] - l.Launched[i]
+		all += need
+		if need > l.Room[i] {
+			l.asked[i] += max(l.Room[i], 1)
+			l.cut[i] += l.Room[i]
+			l.Room[i] = 0
+		}
+	}
+	if all > l.Spare {
+		l.cutAll += l.Spare
+		l.Spare = 0
+		for i := range l.asked {
+			l.asked[i]++
+		}
+	}
+}
+
+// uncapped returns a copy of a ledger without caps, or nil if it has none.
+func (p *placer) uncapped(l *Ledger) *Ledger {
+	if len(l.cut) == 0 {
+		return nil
+	}
+	lifted := p.Trial(l)
+	lifted.liftCaps()
+	return lifted
+}
+
+// reserveRest reserves the launches that a claim still needs.
+func (l *Ledger) reserveRest(needed, launched []int64) {
+	rest := slices.Clone(l.Launched)
+	for i := range rest {
+		rest[i] += max(needed[i]-launched[i], 0)
+	}
+	l.reserve(rest)
+}
+
+// cappedFor reports whether the caps prevent launches of a group that an option could use.
+func (l *Ledger) cappedFor(p *placer, gang *Gang) bool {
+	return slices.ContainsFunc(p.Groups, func(g Group) bool {
+		i := g.Shape.Group
+		return (l.cut[i] > 0 || l.cutAll > 0 && l.Room[i] > 0) && gang.Suits(g.Shape)
+	})
+}
+
+// placeBeyondCaps places the first of some equal gangs that found no room under the caps, if it may exceed them. If it
+// waits only for the caps, the launches that it needs are reserved.
+func (p *placer) placeBeyondCaps(l *Ledger, gangs []*Gang) (*Ledger, int) {
+	if len(l.cut) == 0 || len(gangs) == 0 || !l.cappedFor(p, gangs[0]) {
+		return l, 0
+	}
+	trial, served := p.placeIdentical(p.uncapped(l), gangs[:1])
+	switch {
+	case served == 0:
+	case p.try(l, trial.Launched):
+		l.reserve(trial.Launched)
+	case l.alone(trial.Launched):
+		trial.restoreCaps()
+		p.Release(l)
+		return trial, served
+	default:
+		l.reserve(trial.Launched)
+	}
+	p.Release(trial)
+	return l, 0
+}
+
+// try reports whether launches need more pods than known nodes hold and may be tried, and then launches what may be of
+// the groups that are tried: once such a pod has joined, the gang is launched whole.
+func (p *placer) try(l *Ledger, launched []int64) bool {
+	if l.allowsTries(p, launched) {
+		return false
+	}
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		if !g.Trying() && len(l.ceilings.UnprovenPools(i)) == 0 {
+			continue
+		}
+		n := min(launched[i]-l.Launched[i], l.Room[i], l.Spare)
+		if n -= n % g.Hosts; n > 0 {
+			l.Classes = append(l.Classes, l.Launch(g, n)...)
+		}
+	}
+	return true
+}
+
+// allowsTries reports whether launches try no more than they may, whatever the other caps are.
+func (l *Ledger) allowsTries(p *placer, launched []int64) bool {
+	var on *landing.Taken
+	if l.tries && l.on != nil {
+		on = &landing.Taken{}
+		on.CopyFrom(l.on)
+	}
+	for i := range p.Groups {
+		need := launched[i] - l.Launched[i]
+		if p.Groups[i].Trying() && need > l.Room[i] || l.tries && l.ceilings.Occupy(on, i, need) < need {
+			return false
+		}
+	}
+	return true
+}
+
+// alone reports whether nothing else counts toward the caps that launches would exceed.
+func (l *Ledger) alone(launched []int64) bool {
+	var all, asked int64
+	for i := range launched {
+		own := l.asked[i] + l.Launched[i]
+		need := launched[i] - l.Launched[i]
+		all, asked = all+need, asked+own
+		if need > l.Room[i] && own > 0 {
+			return false
+		}
+	}
+	return all <= l.Spare || asked == 0
+}

@@ -1,0 +1,368 @@
+package place
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Ledger records what is free on which nodes while demand is placed. A trial works on a clone; dropping the clone
+// undoes the trial.
+type Ledger struct {
+	Classes []NodeClass
+	inFlightCaps
+	// Room counts the pods that each group may still launch, Spare those that all groups together may.
+	Room  []int64
+	Spare int64
+	// Launched counts the pods launched since the ledger was opened.
+	Launched []int64
+	// How is the strategy for choosing new nodes.
+	How Strategy
+	// Stepwise: empty nodes are hidden until a step needs them.
+	Stepwise bool
+	Log      []Entry
+	// Waits lists demand placed on pods that were requested earlier and have not joined yet.
+	Waits []Wait
+	// ceilings say how many pods fit together on the nodes; nil if nothing limits a group. on is where they are, nil if
+	// the nodes are full.
+	ceilings *landing.SharedNodes
+	on       *landing.Taken
+	// tries: the ceilings allow one replica in pools that may have no room, like an in-flight cap. lifted: they do not
+	// bound the ledger now.
+	tries, lifted bool
+	// quotas bound what the pods of groups may have together; nil if nothing bounds a group. left is what is left.
+	quotas *landing.Quotas
+	left   []raydemand.Amount
+	// Runs lists the gangs that were placed.
+	Runs []Run
+	// traces lists all placements, if tracing is on.
+	traces  []Placement
+	Tracing bool
+}
+
+// NodeClass is a number of nodes that are equal for planning, so that work depends on the number of kinds of nodes, not
+// on the number of nodes.
+type NodeClass struct {
+	Shape *Shape
+	Phase Phase
+	Free  Vector
+	// Size is what was free when the ledger was opened, as one number. It only orders node classes.
+	Size  float64
+	Count int64
+	// Members are the nodes' numbers in the fleet, those to use first in front; nil for pods that have no node yet.
+	Members []int
+	// since is when the oldest pod of a node class on its way was requested; zero if unknown.
+	since time.Time
+	// touched: this plan placed demand here.
+	touched bool
+	// used: demand was placed here before the ledger was opened again for warm capacity.
+	used bool
+	// hidden: not offered yet.
+	hidden bool
+	// planned marks pods that this plan launches.
+	planned bool
+	// named are the resources that demand placed here asks for.
+	named nameSet
+	// gang is the turn of the strictly spread gangs that were last placed here, and taken counts their bundles on each
+	// node. placed lists the gangs that held a bundle here before, by number in the snapshot.
+	gang   int
+	taken  int64
+	placed []int
+}
+
+// Entry records demand placed on planned pods. It is why they are launched.
+type Entry struct {
+	Group   int
+	Purpose string
+	Item    *Item
+	Count   int64
+}
+
+// Wait records demand placed on pods that were requested before this plan.
+type Wait struct {
+	Item  *Item
+	Count int64
+	Since time.Time
+}
+
+// Run is a number of equal gangs that were placed together by one option. The placement is booked under the items of
+// the first gang.
+type Run struct {
+	Gangs  []*Gang
+	Option int
+	Within Domain
+}
+
+// copyFrom makes l equal to other. It reuses the memory of l.
+func (l *Ledger) copyFrom(other *Ledger) {
+	l.Classes = append(l.Classes[:0], other.Classes...)
+	l.Room = append(l.Room[:0], other.Room...)
+	l.Launched = append(l.Launched[:0], other.Launched...)
+	l.Log = append(l.Log[:0], other.Log...)
+	l.Waits = append(l.Waits[:0], other.Waits...)
+	l.Runs = append(l.Runs[:0], other.Runs...)
+	l.traces, l.Tracing = append(l.traces[:0], other.traces...), other.Tracing
+	l.copyShared(other)
+	l.inFlightCaps.CopyFrom(&other.inFlightCaps)
+	l.Spare, l.How, l.Stepwise = other.Spare, other.How, other.Stepwise
+}
+
+// Trial returns a copy of a ledger for a trial. Hundreds of gangs are tried on thousands of node classes, so released
+// ledgers are reused.
+func (p *placer) Trial(l *Ledger) *Ledger {
+	copied := &Ledger{}
+	if n := len(p.released); n > 0 {
+		copied, p.released = p.released[n-1], p.released[:n-1]
+	}
+	copied.copyFrom(l)
+	return copied
+}
+
+// Release returns a ledger that is no longer used. nil is allowed.
+func (p *placer) Release(l *Ledger) {
+	if l != nil {
+		p.released = append(p.released, l)
+	}
+}
+
+// openLedger lists the nodes that stay and the pods that were requested. With totals, it ignores work in progress,
+// which is how request_resources counts. It merges equal nodes into one node class before it sorts.
+func (p *placer) openLedger(totals bool, placed [][]int) []NodeClass {
+	classes := make([]NodeClass, 0, min(len(p.Nodes)+len(p.Groups), 256))
+	kinds := make(map[string]int)
+	var key []byte
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.Stop != "" || n.State == model.Pending && n.GroupIndex >= 0 && p.Groups[n.GroupIndex].Excluded() {
+			continue
+		}
+		l := NodeClass{Shape: n.Shape, Phase: p.phaseOf(n), Free: n.Free, Count: 1, Members: []int{i}, since: n.Since}
+		if totals {
+			l.Free = n.Shape.Total
+		}
+		if placed != nil {
+			l.placed = placed[i]
+		}
+		key = l.appendKey(key[:0])
+		at, known := kinds[string(key)]
+		if !known {
+			kinds[string(key)] = len(classes)
+			l.Size = p.sizeOn(l.Shape, l.Free)
+			classes = append(classes, l)
+			continue
+		}
+		classes[at].Count++
+		classes[at].Members = append(classes[at].Members, i)
+		classes[at].since = model.Earliest(classes[at].since, l.since)
+	}
+	for i := range p.Groups {
+		if g := &p.Groups[i]; g.Missing > 0 {
+			for _, class := range hostClasses(g, g.Missing, false) {
+				class.Size = p.sizeOn(class.Shape, class.Free)
+				classes = append(classes, class)
+			}
+		}
+	}
+	for i := range classes {
+		p.busyLastFirst(classes[i].Members)
+	}
+	return p.inOrder(classes)
+}
+
+// appendKey appends what equal nodes have in common.
+func (l *NodeClass) appendKey(key []byte) []byte {
+	key = binary.AppendVarint(key, int64(l.Phase))
+	key = binary.AppendVarint(key, int64(l.Shape.Group))
+	key = binary.AppendVarint(key, int64(l.Shape.Labels))
+	for _, amount := range l.Free {
+		key = binary.AppendVarint(key, int64(amount))
+	}
+	for _, amount := range l.Shape.Total {
+		key = binary.AppendVarint(key, int64(amount))
+	}
+	for _, gang := range l.placed {
+		key = binary.AppendVarint(key, int64(gang))
+	}
+	return key
+}
+
+// busyLastFirst sorts equal nodes so that those that were busy last are used first, and the others can stop.
+func (p *placer) busyLastFirst(nodes []int) {
+	slices.SortFunc(nodes, func(a, b int) int {
+		return cmp.Or(cmp.Compare(p.Nodes[a].IdleSeconds, p.Nodes[b].IdleSeconds), cmp.Compare(a, b))
+	})
+}
+
+// HostClasses returns planned pods of a group as node classes.
+func (p *placer) HostClasses(group int, count int64) []NodeClass {
+	all := hostClasses(&p.Groups[group], count, true)
+	for i := range all {
+		all[i].Size = p.sizeOn(all[i].Shape, all[i].Free)
+	}
+	return all
+}
+
+// hostClasses returns new pods of a group: of each replica the first host, and the others.
+func hostClasses(g *Group, count int64, planned bool) []NodeClass {
+	firsts := count
+	if g.Others != nil {
+		firsts = count / g.Hosts
+	}
+	all := []NodeClass{{Shape: g.Shape, Phase: OnTheWay, Free: g.Shape.Total, Count: firsts, planned: planned}}
+	if count > firsts {
+		others := all[0]
+		others.Shape, others.Free, others.Count = g.Others, g.Others.Total, count-firsts
+		all = append(all, others)
+	}
+	return slices.DeleteFunc(all, func(class NodeClass) bool { return class.Count == 0 })
+}
+
+// inOrder sorts node classes. They are large, so it moves indexes instead.
+func (p *placer) inOrder(classes []NodeClass) []NodeClass {
+	order := make([]*NodeClass, len(classes))
+	for i := range classes {
+		order[i] = &classes[i]
+	}
+	slices.SortFunc(order, p.soonestFirst)
+	sorted := make([]NodeClass, len(classes), len(classes)+len(classes)/4+len(p.Groups))
+	for i, l := range order {
+		sorted[i] = *l
+	}
+	return sorted
+}
+
+// soonestFirst orders node classes by when they can serve, then tightest first, which keeps large gaps whole. Idle
+// nodes that were busy last come before those that are about to stop.
+func (p *placer) soonestFirst(a, b *NodeClass) int {
+	if c := cmp.Compare(a.Phase, b.Phase); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Size, b.Size); c != 0 {
+		return c
+	}
+	// The rest only orders node classes of equal size.
+	return cmp.Or(
+		slices.Compare(a.Free, b.Free),
+		cmp.Compare(a.Shape.Group, b.Shape.Group),
+		cmp.Compare(a.Shape.Labels, b.Shape.Labels),
+		slices.Compare(a.Shape.Total, b.Shape.Total),
+		slices.Compare(a.placed, b.placed),
+		cmp.Compare(p.idleFor(a), p.idleFor(b)),
+	)
+}
+
+func (p *placer) idleFor(l *NodeClass) float64 {
+	if len(l.Members) == 0 {
+		return math.Inf(1)
+	}
+	return p.Nodes[l.Members[0]].IdleSeconds
+}
+
+// Launch books new pods of a group and returns them as node classes that are not on the ledger yet.
+func (l *Ledger) Launch(g *Group, count int64) []NodeClass {
+	i := g.Shape.Group
+	l.Room[i] -= count
+	l.Spare -= count
+	l.Launched[i] += count
+	l.occupy(i, count)
+	return hostClasses(g, count, true)
+}
+
+// split takes count nodes from node class i and returns their index: in front of the rest, so that used nodes are
+// offered before unused ones.
+func (l *Ledger) split(i int, count int64) int {
+	if l.Classes[i].Count == count {
+		return i
+	}
+	taken := l.Classes[i]
+	taken.Count = count
+	rest := &l.Classes[i]
+	rest.Count -= count
+	if taken.Members != nil {
+		taken.Members, rest.Members = taken.Members[:count:count], rest.Members[count:]
+	}
+	l.Classes = slices.Insert(l.Classes, i, taken)
+	return i
+}
+
+// Placement is bundles of one item on nodes of one kind. Each node has the same number of them.
+type Placement struct {
+	Item    *Item
+	Each    int64
+	Count   int64
+	Group   int
+	Phase   Phase
+	Planned bool
+	// Members are the nodes' numbers; nil for pods that have no node yet.
+	Members []int
+	// Used is how many of the bundles are assigned already.
+	Used int64
+}
+
+// Open opens a ledger on which the given pods are on their way. They are in the order of the next snapshot, so that the
+// next plan finds the same places: after equal pods that were requested earlier.
+func (p *placer) Open(classes []NodeClass, given []int64) *Ledger {
+	l := &Ledger{Classes: slices.Clone(classes), Launched: make([]int64, len(p.Groups)), Spare: p.Spare(given)}
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		l.Room = append(l.Room, g.Room(given[i]))
+		if p.knownOnly && g.Trying() {
+			l.Room[i] = min(l.Room[i], RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts))
+		}
+		if given[i] > 0 {
+			p.insert(l, hostClasses(g, given[i], true))
+		}
+	}
+	p.bindShared(l, given)
+	if p.uncut != nil {
+		p.capLedger(l, given)
+	}
+	return l
+}
+
+// insert adds node classes, each after equal ones.
+func (p *placer) insert(l *Ledger, classes []NodeClass) {
+	for _, class := range classes {
+		class.Size = p.sizeOn(class.Shape, class.Free)
+		at, _ := slices.BinarySearchFunc(l.Classes, class,
+			func(a, b NodeClass) int { return cmp.Or(p.soonestFirst(&a, &b), -1) })
+		l.Classes = slices.Insert(l.Classes, at, class)
+	}
+}
+
+// launchMinimum launches pods until every group is at its minimum. These pods serve demand like any other, in the order
+// in which the next plan finds them on their way.
+func (p *placer) launchMinimum(l *Ledger, given []int64) {
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		short := RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts)
+		n := min(short, l.Room[i], l.Spare)
+		if n -= n % g.Hosts; n > 0 {
+			p.insert(l, l.Launch(g, n))
+		}
+	}
+}
+
+// trace records what was placed on the nodes of a node class.
+func (l *Ledger) trace(b *Batch, at *NodeClass, portions []portion) {
+	for _, p := range portions {
+		l.traces = append(
+			l.traces,
+			Placement{
+				Item:    b.items[p.Item],
+				Each:    p.Count,
+				Count:   at.Count,
+				Group:   at.Shape.Group,
+				Phase:   at.Phase,
+				Planned: at.planned,
+				Members: at.Members,
+			},
+		)
+	}
+}

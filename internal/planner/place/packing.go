@@ -1,0 +1,485 @@
+package place
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// waiting is the waiting part of a batch: the items with their indexes in it, and how many bundles of each wait.
+type waiting struct {
+	Items []*Item
+	Left  []int64
+	At    []int
+}
+
+// bin is a kind of node that may be filled, up to Limit times. Admits says for each item whether it may be put there.
+type bin struct {
+	Free   Vector
+	Limit  int64
+	Admits []bool
+}
+
+// filling is a chosen filling of a bin and how often it is used.
+type filling struct {
+	Bin   int
+	Uses  []portion
+	Count int64
+}
+
+// portion is how many bundles of one item go onto a node.
+type portion struct {
+	Item  int
+	Count int64
+}
+
+// Limits of the work of one packing. A step is a node of a knapsack, some tens of nanoseconds.
+const (
+	maxSteps      = 60_000
+	knapsackNodes = 200
+	// attempts is how often the items are packed, until all fit. With fewer, plans launch again while pods join
+	// (TestPodsThatJoinOneByOneAreNotPlannedForAgain).
+	attempts = 16
+)
+
+// pack packs waiting bundles into bins so that as many as possible are served, and returns the steps that it took.
+//
+// A bundle is worth the room that it takes, and a unit of a resource is worth more the scarcer it is. An attempt fills
+// the bin next whose filling is worth most for its room. What an attempt leaves is worth more in the next one.
+func pack(w *waiting, bins []bin) (best []filling, steps int) {
+	p := newPacker(w, bins)
+	var least int64 = -1
+	for range attempts {
+		fillings, left := p.attempt()
+		if unserved := Sum(left); least < 0 || unserved < least {
+			best, least = fillings, unserved
+		}
+		if least == 0 || p.steps > maxSteps {
+			break
+		}
+		for i, n := range left {
+			p.value[i] *= 1 + float64(n)/float64(w.Left[i])
+		}
+	}
+	return best, p.steps
+}
+
+// packer is the waiting bundles and the bins, with the values of items and of the room in bins
+// (docs/design/0002-the-planner.md).
+type packer struct {
+	*waiting
+	bins           []bin
+	value, perRoom []float64
+	steps          int
+	knapsack       knapsack
+}
+
+func newPacker(w *waiting, bins []bin) *packer {
+	p := &packer{waiting: w, bins: bins, value: make([]float64, len(w.Items)), perRoom: make([]float64, len(bins))}
+	width := len(bins[0].Free)
+	room, wanted := make([]float64, width), make([]float64, width)
+	for b := range bins {
+		for r, amount := range bins[b].Free {
+			room[r] += float64(amount) * float64(bins[b].Limit)
+		}
+	}
+	for i, it := range w.Items {
+		for _, t := range it.Need {
+			wanted[t.Resource] += float64(t.Amount) * float64(w.Left[i])
+		}
+	}
+	worth := func(r int) float64 { return wanted[r] / max(room[r]*room[r], 1) }
+	for i, it := range w.Items {
+		for _, t := range it.Need {
+			p.value[i] += float64(float64(t.Amount) * worth(t.Resource))
+		}
+	}
+	for b := range bins {
+		for r, amount := range bins[b].Free {
+			p.perRoom[b] += float64(float64(amount) * worth(r))
+		}
+	}
+	return p
+}
+
+// attempt packs greedily: it repeats the filling with the most value for its room.
+func (p *packer) attempt() (fillings []filling, left []int64) {
+	left = slices.Clone(p.Left)
+	limit := make([]int64, len(p.bins))
+	for b := range p.bins {
+		limit[b] = p.bins[b].Limit
+	}
+	for Sum(left) > 0 && p.steps <= 2*maxSteps {
+		best, most := filling{Bin: -1}, 0.0
+		for b := range p.bins {
+			if limit[b] == 0 {
+				continue
+			}
+			uses, value := p.fullest(b, left)
+			if ratio := value / max(p.perRoom[b], 1e-12); ratio > most {
+				best, most = filling{Bin: b, Uses: uses, Count: limit[b]}, ratio
+			}
+		}
+		if best.Bin < 0 {
+			break
+		}
+		for _, u := range best.Uses {
+			best.Count = min(best.Count, left[u.Item]/u.Count)
+		}
+		for _, u := range best.Uses {
+			left[u.Item] -= u.Count * best.Count
+		}
+		limit[best.Bin] -= best.Count
+		fillings = append(fillings, best)
+	}
+	return fillings, left
+}
+
+// fullest fills one bin with the most valuable items.
+func (p *packer) fullest(b int, left []int64) ([]portion, float64) {
+	p.knapsack.kinds = p.knapsack.kinds[:0]
+	for i, admitted := range p.bins[b].Admits {
+		if admitted && left[i] > 0 {
+			p.knapsack.kinds = append(p.knapsack.kinds,
+				kind{item: i, need: p.Items[i].Need, limit: left[i], value: p.value[i]})
+		}
+	}
+	value := p.knapsack.solve(p.bins[b].Free, knapsackNodes)
+	p.steps += knapsackNodes - max(p.knapsack.nodes, 0)
+	return p.knapsack.filling(), value
+}
+
+// Limits of joint placing on existing nodes. Beyond them, greedy placing alone decides: demand with that many shapes
+// fills its nodes well anyway.
+const (
+	maxFitItems   = 60
+	maxFitClasses = 120
+	maxFitBins    = 40
+	// maxFitSteps limits the work of all packings of a plan together.
+	maxFitSteps = 1_500_000
+)
+
+// retryable reports whether a batch that does not fit item by item is worth a second try: only counts connect its
+// bundles, and it is small enough.
+func (p *placer) retryable(l *Ledger, b *Batch) bool {
+	return len(l.Classes) > 0 && len(l.Classes) <= maxFitClasses && b.turn == 0 && p.Steps <= maxFitSteps &&
+		b.apart == 0 && b.avoid == 0 && b.join == 0 && len(b.part().Items) <= maxFitItems
+}
+
+// part returns what of a batch is waiting.
+func (b *Batch) part() waiting {
+	var w waiting
+	for i, n := range b.Left {
+		if n > 0 {
+			w.Items, w.Left, w.At = append(w.Items, b.items[i]), append(w.Left, n), append(w.At, i)
+		}
+	}
+	return w
+}
+
+// inBatch converts portions to the indexes of the batch and leaves out what is no longer waiting.
+func inBatch(w *waiting, uses []portion, b *Batch, nodes int64) []portion {
+	var portions []portion
+	for _, u := range uses {
+		if n := min(u.Count, b.Left[w.At[u.Item]]/nodes); n > 0 {
+			portions = append(portions, portion{Item: w.At[u.Item], Count: n})
+		}
+	}
+	return portions
+}
+
+// fitJointly places a batch on nodes that have joined or are on their way, unless that leaves as much unserved as
+// greedy placement.
+func (p *placer) fitJointly(l *Ledger, b *Batch, greedy []int64) bool {
+	w := b.part()
+	classes, bins := p.existingBins(l, b, &w)
+	if len(bins) == 0 || len(bins) > maxFitBins || !fitsInSum(&w, bins) {
+		return false
+	}
+	found, steps := pack(&w, bins)
+	p.Steps += steps
+	l.carryOut(found, classes, b, &w)
+	return p.neededFor(b, b.Left) < p.neededFor(b, greedy)
+}
+
+// neededFor returns the scarce resources that waiting bundles ask for, as one number.
+func (p *placer) neededFor(b *Batch, left []int64) (sum float64) {
+	for i, n := range left {
+		sum += float64(n) * p.Needed(b.items[i])
+	}
+	return sum
+}
+
+// carryOut takes the fillings from the node classes of their bins, starting with those that serve soonest.
+func (l *Ledger) carryOut(fillings []filling, classes [][]int, b *Batch, w *waiting) {
+	perClass := make([][]filling, len(l.Classes))
+	room := make([]int64, len(l.Classes))
+	for i := range l.Classes {
+		room[i] = l.Classes[i].Count
+	}
+	for _, f := range fillings {
+		for _, at := range classes[f.Bin] {
+			if n := min(f.Count, room[at]); n > 0 {
+				perClass[at] = append(perClass[at], filling{Bin: f.Bin, Uses: f.Uses, Count: n})
+				room[at] -= n
+				f.Count -= n
+			}
+		}
+	}
+	// Go from the last node class to the first, because taking from a class moves the classes after it.
+	for i := len(perClass) - 1; i >= 0; i-- {
+		at := i
+		for _, f := range perClass[i] {
+			if portions := inBatch(w, f.Uses, b, f.Count); len(portions) > 0 {
+				l.take(at, b, f.Count, portions)
+				at++
+			}
+		}
+	}
+}
+
+// existingBins lists the ledger's nodes as bins, each with its node classes. Nodes that differ only in whether they
+// have joined share a bin, and the order does not depend on it, so the plan stays the same when some of them join.
+func (p *placer) existingBins(l *Ledger, b *Batch, w *waiting) (classes [][]int, bins []bin) {
+	order := make([]int, 0, len(l.Classes))
+	for i := range l.Classes {
+		if b.admits(&l.Classes[i]) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return compareBins(&l.Classes[x], &l.Classes[y]) })
+	for at, i := range order {
+		class := &l.Classes[i]
+		if n := len(bins); at > 0 && n > 0 && compareBins(&l.Classes[order[at-1]], class) == 0 &&
+			slices.Contains(classes[n-1], order[at-1]) {
+			classes[n-1] = append(classes[n-1], i)
+			bins[n-1].Limit += class.Count
+			continue
+		}
+		if admits, useful := admittedBy(w, class); useful {
+			classes = append(classes, []int{i})
+			bins = append(bins, bin{
+				Free: class.Free, Limit: class.Count, Admits: admits,
+			})
+		}
+		if len(bins) > maxFitBins {
+			break
+		}
+	}
+	return classes, bins
+}
+
+// compareBins orders node classes by what could be placed on their nodes.
+func compareBins(a, b *NodeClass) int {
+	return cmp.Or(
+		cmp.Compare(a.Shape.Group, b.Shape.Group),
+		cmp.Compare(a.Shape.Labels, b.Shape.Labels),
+		slices.Compare(a.Free, b.Free),
+	)
+}
+
+// admittedBy returns which items fit on a node of a class, and reports whether there are any.
+func admittedBy(w *waiting, class *NodeClass) (admits []bool, useful bool) {
+	admits = make([]bool, len(w.Items))
+	for at, it := range w.Items {
+		if it.Rank[class.Shape.Labels] != NoMatch && class.Free.Times(it.Need, 1) == 1 {
+			admits[at], useful = true, true
+		}
+	}
+	return admits, useful
+}
+
+// fitsInSum reports whether the bins have enough of every resource in total.
+func fitsInSum(w *waiting, bins []bin) bool {
+	width := len(bins[0].Free)
+	room := make([]float64, width)
+	for i := range bins {
+		for r, amount := range bins[i].Free {
+			room[r] += float64(amount) * float64(bins[i].Limit)
+		}
+	}
+	for at, it := range w.Items {
+		for _, t := range it.Need {
+			room[t.Resource] -= float64(t.Amount) * float64(w.Left[at])
+		}
+	}
+	for _, left := range room {
+		if left < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// knapsack finds the most valuable filling of one bin by branch and bound, starting with the bundles that give the most
+// value for their space. It stops after a number of nodes with the best filling found so far, which is at least as good
+// as taking the bundles in that order.
+type knapsack struct {
+	kinds []kind
+	free  Vector
+	// densest[i*len(free)+r] is the highest value of a unit of resource r for kinds from i on.
+	densest []float64
+	nodes   int
+	// looks is how many branches may still be visited, including those that a bound cuts off at once.
+	looks   int
+	counts  []int64
+	best    []int64
+	bestSum float64
+	kept    []Vector
+}
+
+// kind is one item in the knapsack.
+type kind struct {
+	item    int
+	need    []Term
+	limit   int64
+	value   float64
+	density float64
+	partly  bool // asks for parts of cards
+	// onCards: some term asks for cards.
+	onCards bool
+}
+
+// branchesPerNode limits the branches that are cut off at once per branch that is followed. A bundle that fits a
+// million times has a million such branches.
+const branchesPerNode = 64
+
+// solve fills what is free within a number of branches, and returns the value of the best filling.
+func (k *knapsack) solve(free Vector, nodes int) float64 {
+	k.order(free)
+	k.free = append(k.free[:0], free...)
+	k.counts = append(k.counts[:0], make([]int64, len(k.kinds))...)
+	k.best = append(k.best[:0], make([]int64, len(k.kinds))...)
+	k.nodes, k.looks, k.bestSum = nodes, branchesPerNode*nodes, 0
+	k.branch(0, 0)
+	return k.bestSum
+}
+
+// order sorts the kinds by value per share of the bin, and prepares the bounds.
+func (k *knapsack) order(free Vector) {
+	for i := range k.kinds {
+		kd := &k.kinds[i]
+		var share float64
+		for _, t := range kd.need {
+			share += float64(t.Amount) / float64(max(free[t.Resource], 1))
+		}
+		kd.density = kd.value / max(share, 1e-12)
+		kd.onCards = slices.ContainsFunc(kd.need, func(t Term) bool { return t.Pieces != nil })
+		kd.partly = slices.ContainsFunc(
+			kd.need,
+			func(t Term) bool { return t.Pieces != nil && len(t.Pieces.Parts) > 0 },
+		)
+	}
+	slices.SortFunc(
+		k.kinds,
+		func(a, b kind) int { return cmp.Or(cmp.Compare(b.density, a.density), cmp.Compare(a.item, b.item)) },
+	)
+	width := len(free)
+	k.densest = append(k.densest[:0], make([]float64, (len(k.kinds)+1)*width)...)
+	for i := len(k.kinds) - 1; i >= 0; i-- {
+		kd := &k.kinds[i]
+		for r := range width {
+			gain := math.Inf(1)
+			if amount := amountOf(kd.need, r); amount > 0 {
+				gain = kd.value / float64(amount)
+			}
+			k.densest[i*width+r] = max(gain, k.densest[(i+1)*width+r])
+		}
+	}
+}
+
+func amountOf(need []Term, resource int) raydemand.Amount {
+	for _, t := range need {
+		if t.Resource == resource {
+			return t.Amount
+		}
+	}
+	return 0
+}
+
+// bound is an upper bound on the value of the kinds from i on, by each resource alone.
+func (k *knapsack) bound(i int) float64 {
+	least := math.Inf(1)
+	for r, free := range k.free {
+		if gain := k.densest[i*len(k.free)+r]; !math.IsInf(gain, 1) {
+			least = min(least, float64(free)*gain)
+		}
+	}
+	return least
+}
+
+func (k *knapsack) branch(i int, sum float64) {
+	if sum > k.bestSum*(1+1e-12) {
+		k.bestSum = sum
+		copy(k.best, k.counts)
+	}
+	if i == len(k.kinds) || sum+k.bound(i) <= k.bestSum*(1+1e-9) {
+		return
+	}
+	if k.nodes--; k.nodes < 0 {
+		return
+	}
+	kd := &k.kinds[i]
+	n := k.times(kd)
+	before := k.before(i)
+	k.take(kd, n)
+	for ; ; n-- {
+		k.counts[i] = n
+		k.branch(i+1, sum+float64(float64(n)*kd.value))
+		if k.looks--; n == 0 || k.nodes < 0 || k.looks < 0 {
+			break
+		}
+		if before == nil {
+			k.take(kd, -1)
+			continue
+		}
+		copy(k.free, before)
+		k.take(kd, n-1)
+	}
+	if before == nil {
+		k.take(kd, -n)
+	} else {
+		copy(k.free, before)
+	}
+	k.counts[i] = 0
+}
+
+func (k *knapsack) times(kd *kind) int64 {
+	if kd.onCards {
+		return k.free.Times(kd.need, kd.limit)
+	}
+	return k.free.timesAdded(kd.need, kd.limit)
+}
+
+func (k *knapsack) take(kd *kind, n int64) {
+	if kd.onCards {
+		k.free.Subtract(kd.need, n)
+		return
+	}
+	k.free.SubtractAdded(kd.need, n)
+}
+
+// before copies what is free if the i-th kind asks for parts of cards, because subtracting parts cannot be undone. It
+// returns nil for all other kinds.
+func (k *knapsack) before(i int) Vector {
+	if !k.kinds[i].partly {
+		return nil
+	}
+	for len(k.kept) <= i {
+		k.kept = append(k.kept, nil)
+	}
+	k.kept[i] = append(k.kept[i][:0], k.free...)
+	return k.kept[i]
+}
+
+// filling returns the best filling, by item.
+func (k *knapsack) filling() (uses []portion) {
+	for i, n := range k.best {
+		if n > 0 {
+			uses = append(uses, portion{k.kinds[i].item, n})
+		}
+	}
+	return uses
+}

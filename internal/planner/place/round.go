@@ -1,0 +1,211 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+)
+
+// round places all demand, with pods already planned by group, and launches what is missing by the given strategy.
+func (p *Search) round(given []int64, how Strategy) Outcome {
+	return p.roundIn(given, order{how: how})
+}
+
+func (p *Search) roundIn(given []int64, in order) Outcome {
+	l := p.Open(p.Base, given)
+	l.How = in.how
+	if in.stepwise {
+		l.hide()
+		p.revealMinimum(l)
+	}
+	out := Outcome{Used: make([]bool, len(p.Nodes))}
+	p.launchMinimum(l, given)
+	for i, c := range p.Claims {
+		if left := p.placeClaim(l, c, given, &out); left != nil {
+			out.Claims, out.claimed = append(out.Claims, i), append(out.claimed, left)
+		}
+	}
+	b := p.newBatch("", p.Requests, l.How)
+	if in.unserved != nil {
+		b.putFirst(in.unserved)
+	}
+	if in.requestsFirst {
+		p.Place(l, b)
+	}
+	l = p.placeGangs(l, in, &out)
+	if !in.requestsFirst {
+		p.Place(l, b)
+	}
+	out.Unserved, out.launched, out.Log, out.classes = b.Left, l.Launched, l.Log, len(l.Classes)
+	out.Waits, out.Runs = l.Waits, l.Runs
+	out.markUsed(l)
+	if len(p.Warm) > 0 {
+		out.ledgers = append([]*Ledger{l}, out.ledgers...)
+	}
+	for _, n := range p.overdueNodes {
+		if out.Used[n] {
+			out.kept++
+		}
+	}
+	return out
+}
+
+// placeClaim places a claim on total capacities, on a ledger of its own, because running work counts. If the whole
+// claim cannot be served, but for what is set aside, nothing is launched for it. The nodes that it would use are kept
+// anyway: releasing half of what was requested helps nobody. It returns the unserved bundles of each item, or nil if
+// there are none.
+func (p *Search) placeClaim(l *Ledger, c Claim, given []int64, out *Outcome) []int64 {
+	if c.Refused {
+		return c.counts()
+	}
+	own := p.claimOn(l, c, given)
+	if l.Stepwise {
+		own.hide()
+		p.revealMinimum(own)
+	}
+	lifted := p.uncapped(own)
+	b := p.newBatch(c.Purpose, c.Items, l.How)
+	p.Place(own, b)
+	out.markUsed(own)
+	p.keepFor(own, &c, out)
+	if !b.Served() && !p.servedOn(lifted, c) {
+		return c.counts()
+	}
+	if len(p.Warm) > 0 {
+		out.ledgers = append(out.ledgers, own)
+	}
+	if l.Stepwise {
+		left := own.hiddenOf(len(p.Groups))
+		for i, n := range l.hiddenOf(len(p.Groups)) {
+			l.reveal(i, n-left[i])
+		}
+	}
+	for i, n := range own.Launched {
+		if n > 0 {
+			l.Classes = append(l.Classes, l.Launch(&p.Groups[i], n)...)
+		}
+	}
+	l.Log, l.Waits = append(l.Log, own.Log...), append(l.Waits, own.Waits...)
+	if b.Served() {
+		return nil
+	}
+	l.reserveRest(lifted.Launched, own.Launched)
+	return b.Left
+}
+
+// claimOn opens a claim's own ledger: all existing capacity, in use or not, that the items that are set
+// aside leave, with the limits that another ledger has left.
+func (p *Search) claimOn(l *Ledger, c Claim, given []int64) *Ledger {
+	own := p.Open(c.totals, given)
+	own.How = l.How
+	for i, n := range l.Launched {
+		if n > 0 {
+			own.Classes = append(own.Classes, p.HostClasses(i, n)...)
+		}
+	}
+	own.Room, own.Spare = slices.Clone(l.Room), l.Spare
+	own.copyShared(l)
+	own.inFlightCaps.CopyFrom(&l.inFlightCaps)
+	return own
+}
+
+// gangRetries is how often gangs are placed in another order if some were not served. maxRetriedGangs is the largest
+// number of kinds of gangs for which that is worth its time.
+const (
+	gangRetries     = 2
+	maxRetriedGangs = 100
+)
+
+// placeGangs places one kind of gang after the other, those hardest to place first. If some are unserved, it tries once
+// more with them in front, because a gang that is easy to place may have taken the only place of theirs.
+func (p *Search) placeGangs(l *Ledger, in order, out *Outcome) *Ledger {
+	if len(p.placeable) == 0 {
+		return l
+	}
+	gangs := p.placeable
+	if l.How.raysOrder() {
+		gangs = gangsAsRay(gangs)
+	}
+	if in.accelerated {
+		gangs = slices.Clone(gangs)
+		slices.SortStableFunc(
+			gangs,
+			func(a, b *Gang) int { return CompareBool(b.Accelerated(), a.Accelerated()) },
+		)
+	}
+	best, failed := p.placeInOrder(l, gangs)
+	for retry := 0; retry < gangRetries && len(failed) > 0 && p.distinctGangs <= maxRetriedGangs; retry++ {
+		order, again := slices.Clone(failed), setOf(failed)
+		for _, g := range gangs {
+			if !again[g] {
+				order = append(order, g)
+			}
+		}
+		other, left := p.placeInOrder(l, order)
+		if len(left) >= len(failed) {
+			p.Release(other)
+			break
+		}
+		p.Release(best)
+		best, failed = other, left
+	}
+	slices.SortFunc(failed, func(a, b *Gang) int { return a.Number - b.Number })
+	out.Gangs = failed
+	return best
+}
+
+// placeInOrder places gangs on a copy of the ledger and returns the unserved ones. Equal gangs fail together, because
+// capacity only shrinks.
+func (p *Search) placeInOrder(from *Ledger, gangs []*Gang) (*Ledger, []*Gang) {
+	l := p.Trial(from)
+	var left []*Gang
+	failed := map[string]bool{}
+	for len(gangs) > 0 {
+		var front []*Gang
+		front, gangs = cutIdentical(gangs)
+		served, key := 0, front[0].Key
+		if !failed[key] {
+			l, served = p.placeIdentical(l, front)
+			if own, n := p.placeBeyondCaps(l, front[served:]); n > 0 {
+				l, served = own, served+n
+			}
+		}
+		if served == len(front) {
+			continue
+		}
+		left = append(left, front[served:]...)
+		// A gang that already holds nodes is bound to them, so its failure does not apply to others.
+		failed[key] = failed[key] || !front[0].Held
+	}
+	return l, left
+}
+
+// gangsAsRay orders gangs as Ray does: most placement constraints first, then most bundles.
+func gangsAsRay(gangs []*Gang) []*Gang {
+	order := slices.Clone(gangs)
+	slices.SortStableFunc(order, func(a, b *Gang) int {
+		return cmp.Or(cmp.Compare(boundBundles(b), boundBundles(a)), cmp.Compare(len(b.Bundles), len(a.Bundles)))
+	})
+	return order
+}
+
+// boundBundles counts bundles whose placement depends on the others.
+func boundBundles(g *Gang) int {
+	if g.Strict() {
+		return len(g.Bundles)
+	}
+	return 0
+}
+
+// keepFor keeps the nodes that would serve what is not admitted. They exist already, and releasing half of what was
+// requested helps nobody. Nothing is launched for it.
+func (p *Search) keepFor(own *Ledger, c *Claim, out *Outcome) {
+	if len(c.keeps) == 0 {
+		return
+	}
+	kept := p.Trial(own)
+	clear(kept.Room)
+	kept.Spare = 0
+	p.Place(kept, p.newBatch(c.Purpose, c.keeps, kept.How))
+	out.markUsed(kept)
+	p.Release(kept)
+}

@@ -1,0 +1,150 @@
+package place
+
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Search is the search for a plan: the demand of one snapshot, and the launches that serve it best.
+type Search struct {
+	*placer
+	Requests []*Item
+	Claims   []Claim
+	Gangs    []*Gang
+	// placeable are the gangs that are planned for. Each of the others is planned later, or has a bundle without any
+	// place.
+	placeable []*Gang
+	// RestRequests are the REST requests in the order in which they are served. RestClaim is the index of their claim.
+	RestRequests []RestRequest
+	RestClaim    int
+	// aside are the requests that are too many for this plan. waits says which of them, and of those of claims, are
+	// placed on pods on their way.
+	aside []*Item
+	waits []Wait
+	// budget is how much work the plan may take; 0 means no limit.
+	budget int64
+	// kinds are the different bundles of the REST requests.
+	kinds []*Item
+	// untouched is what is free, and what may be launched, before anything is placed; nil without gangs.
+	untouched *Ledger
+	// distinctGangs counts the gangs, with equal ones that are placed together counted once.
+	distinctGangs int
+	// overdueNodes would stop as idle, by number.
+	overdueNodes []int
+	// Base lists what is free now, totals what exists, in use or not.
+	Base, totals []NodeClass
+	// Held counts, by group, the launches that the in-flight caps delay; nil if there are none.
+	Held []int64
+	// Warm is the warm capacity, and WarmRules say where it may be. WarmPolicy is where it is written.
+	Warm       []WarmEntry
+	WarmRules  WarmRules
+	WarmPolicy string
+	// Trials are the replicas that are launched to find out what their pods announce.
+	Trials []Trial
+}
+
+// Trial is a replica that is launched to find out what its pods announce.
+type Trial struct {
+	Group int
+	Item  *Item
+	Gang  *Gang // the gang that the item belongs to, if any
+	// Awaited is what the pods must announce to serve it.
+	Awaited []Awaited
+}
+
+// eachItem calls yield with each item of the demand, once for equal gangs.
+func (p *Search) eachItem(yield func(*Item) bool) {
+	all := slices.Clone(p.Requests)
+	for _, c := range p.Claims {
+		all = append(all, c.Items...)
+	}
+	for k, g := range p.placeable {
+		if k == 0 || g.Key != p.placeable[k-1].Key {
+			all = append(all, g.Items()...)
+		}
+	}
+	for _, it := range all {
+		if !yield(it) {
+			return
+		}
+	}
+}
+
+// itemCount counts what is placed item by item.
+func (p *Search) itemCount() int {
+	items := len(p.Requests)
+	for _, c := range p.Claims {
+		items += len(c.Items)
+	}
+	for gangs := p.placeable; len(gangs) > 0; {
+		var front []*Gang
+		front, gangs = cutIdentical(gangs)
+		items += len(front[0].Options[0].Items)
+	}
+	return items
+}
+
+// settleKinds lists the different bundles of the REST requests, largest first. They are read once, because trials only
+// add up their counts.
+func (p *Search) settleKinds() {
+	var requests []raydemand.Request
+	for i := range p.RestRequests {
+		requests = append(requests, p.RestRequests[i].Requests...)
+	}
+	p.kinds = p.Items(requests)
+	places := make(map[string]int, len(p.kinds))
+	for i, it := range p.kinds {
+		places[it.Key] = i
+	}
+	for i := range p.RestRequests {
+		s := &p.RestRequests[i]
+		s.kinds = make([]int, len(s.Items))
+		for k, it := range s.Items {
+			s.kinds[k] = places[it.Key]
+		}
+	}
+}
+
+// ofKinds returns an item for each kind with a count, without those that are deferred.
+func (p *Search) ofKinds(counts []int64) []*Item {
+	kinds := 0
+	for i, n := range counts {
+		if p.kinds[i].Deferred {
+			counts[i] = 0
+		} else if n > 0 {
+			kinds++
+		}
+	}
+	// A plan calls this hundreds of times, often for few of thousands of kinds.
+	made, all := make([]Item, 0, kinds), make([]*Item, 0, kinds)
+	for i, n := range counts {
+		if n > 0 {
+			made = append(made, *p.kinds[i])
+			it := &made[len(made)-1]
+			it.Request.Count = n
+			all = append(all, it)
+		}
+	}
+	return all
+}
+
+// restItems merges the planned parts of all REST requests, without what is set aside.
+func (p *Search) restItems() []*Item {
+	now, _ := parted(p.admitted())
+	return now
+}
+
+// admitted merges the planned parts of all REST requests.
+func (p *Search) admitted() []*Item {
+	counts := make([]int64, len(p.kinds))
+	for i := range p.RestRequests {
+		p.RestRequests[i].addTo(counts)
+	}
+	return p.ofKinds(counts)
+}
+
+// Owned reports whether any request has an owner.
+func (p *Search) Owned() bool {
+	return slices.ContainsFunc(p.RestRequests, func(s RestRequest) bool { return !s.Plain })
+}

@@ -1,0 +1,253 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// contender is a number of launches by group, with the result of a round that is given them.
+type contender struct {
+	given []int64
+	out   Outcome
+	verdict
+}
+
+// settled reports whether the round with these launches launches nothing more. Otherwise the next plan would launch
+// again, so the contender is only a proposal.
+func (c *contender) settled() bool { return Sum(c.out.launched) == 0 }
+
+// before reports whether c is better than other.
+func (c *contender) before(other *contender) bool {
+	if c.settled() != other.settled() {
+		return c.settled()
+	}
+	return c.compare(&other.verdict) < 0
+}
+
+// settle finds the launches in addition to those given. Groups for whose pods no node is known, and pools of which
+// nothing shows that they have room, serve only what the others leave.
+func (p *Search) settle(given []int64) ([]int64, Outcome) {
+	if !p.TriesPools() && !slices.ContainsFunc(p.Groups, func(g Group) bool { return g.Trying() }) {
+		return p.settleOpen(given)
+	}
+	p.knownOnly = true
+	given, out := p.settleOpen(given)
+	p.knownOnly = false
+	if out.served() && !p.belowMinimum(given) {
+		return given, out
+	}
+	return p.settleOpen(given)
+}
+
+// belowMinimum reports whether a group that may be tried in a pool is below its minimum.
+func (p *Search) belowMinimum(given []int64) bool {
+	return slices.ContainsFunc(p.Groups, func(g Group) bool {
+		i := g.Shape.Group
+		return len(p.SharedNodes.UnprovenPools(i)) > 0 && g.MinPods-g.Remaining()-given[i] > 0
+	})
+}
+
+// settleOpen finds the launches of the open groups: those of the best strategy, without those that turn out to be
+// unnecessary. For small demand, the plans of the other strategies are compared without them, so that no plan is dearer
+// than Ray's.
+func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
+	out := p.bestRound(given, Fullest)
+	if Sum(out.launched) == 0 {
+		return given, out
+	}
+	first := p.complete(given, out, Fullest)
+	small, best, tidied := p.small(&first.out), first, false
+	for _, s := range &launchStrategies {
+		if p.tired() {
+			break
+		}
+		if !s.applies(p, &first) {
+			continue
+		}
+		found := p.complete(given, p.bestRound(given, s.how), s.how)
+		if small {
+			trials := p.trials(&found.out)
+			found = p.drop(given, found, -1, &trials)
+		}
+		if s.mustServeMore && found.compareService(&best.verdict) >= 0 {
+			continue
+		}
+		if found.before(&best) {
+			best, tidied = found, small
+		}
+	}
+	trials := p.trials(&first.out)
+	if !tidied {
+		best = p.drop(given, best, -1, &trials)
+	}
+	best = p.merge(given, best, &trials)
+	return best.given, best.out
+}
+
+// merge tries one more replica of each group with which others may not be needed: gangs that were placed one after the
+// other may each have got a small node where one large node holds several.
+func (p *Search) merge(first []int64, best contender, trials *int) contender {
+	kinds := p.distinctGangs + len(p.Requests)
+	if len(best.out.Runs) == 0 || kinds < 2 || kinds > maxRetriedGangs {
+		return best
+	}
+	for _, i := range p.dearestFirst() {
+		for p.replaces(first, best.given, i) && *trials > 0 && !p.tired() {
+			*trials--
+			found := p.drop(first, p.with(first, &best, i), i, trials)
+			if found.given == nil || !found.before(&best) || p.wastes(&found, &best, i) {
+				break
+			}
+			best = found
+		}
+	}
+	return best
+}
+
+// replaces reports whether a replica of a group may hold what several launched ones do: it is larger than one of them.
+func (p *Search) replaces(first, given []int64, i int) bool {
+	size := func(of int) float64 { return p.Size(p.Groups[of].Shape.Total) * float64(p.Groups[of].Hosts) }
+	for k := range given {
+		if given[k] > first[k] && size(i) > size(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// wastes reports whether a plan launches more accelerators than another one, with work on replicas of the added group
+// that needs none: such work must not launch accelerators because they are cheap.
+func (p *Search) wastes(found, best *contender, added int) bool {
+	accelerators := func(given []int64) (all raydemand.Amount) {
+		for i := range p.Groups {
+			all += p.Accelerators(p.Groups[i].Shape.Total).Times(given[i])
+		}
+		return all
+	}
+	needsNone := func(e Entry) bool { return e.Group == added && !e.Item.Accelerator }
+	return accelerators(found.given) > accelerators(best.given) && slices.ContainsFunc(found.out.Log, needsNone)
+}
+
+// with returns the plan with a replica of a group more. If there is no room for it, it is the first of a new plan. It
+// returns nothing if the group has no room in any case.
+func (p *Search) with(first []int64, c *contender, i int) contender {
+	hosts := p.Groups[i].Hosts
+	room := func(given []int64) bool {
+		l := p.Open(nil, given)
+		return min(l.Room[i], l.Spare) >= hosts
+	}
+	more := slices.Clone(c.given)
+	if !room(more) {
+		copy(more, first)
+		if c.out.served() || !room(more) {
+			return contender{}
+		}
+	}
+	more[i] += hosts
+	return p.complete(more, p.bestRound(more, Fullest), Fullest)
+}
+
+// boundByWorkers reports whether the bound on all workers prevents a replica that its group's own limits allow.
+func (p *Search) boundByWorkers(given []int64) bool {
+	spare := p.Spare(given)
+	for i := range p.Groups {
+		if g := &p.Groups[i]; spare < g.Hosts && g.Room(given[i]) >= g.Hosts {
+			return true
+		}
+	}
+	return false
+}
+
+// complete adds launches until they are enough, starting with those of a round. Greedy placement may serve demand in
+// one order while it chooses pods and in another order on existing pods. complete plans again with the launches given
+// until nothing is added, so that the next cycle adds nothing either.
+func (p *Search) complete(given []int64, out Outcome, how Strategy) contender {
+	given = slices.Clone(given)
+	rounds := maxRounds
+	if how == Fullest {
+		rounds = maxFullestRounds
+	}
+	for ; rounds > 0; rounds-- {
+		if Sum(out.launched) == 0 {
+			if how == Fullest || !out.reordered && len(out.Gangs)+len(out.Claims) == 0 {
+				break
+			}
+			// Greedy launching by another strategy could serve more, and the next plan would find it.
+			how = Fullest
+			out = p.bestRound(given, how)
+			continue
+		}
+		for i, n := range out.launched {
+			given[i] += n
+		}
+		out = p.bestRound(given, how)
+	}
+	return contender{given, out, p.verdict(given, &out)}
+}
+
+// trials returns how often a clean-up may place everything once more. Each time costs as much as the last one: the
+// plan's own launches are on the ledger too, and many shapes launch many kinds of nodes.
+func (p *Search) trials(last *Outcome) int {
+	rounds := 1
+	if p.orderMatters(last) {
+		rounds += len(orders)
+	}
+	return min(max(maxWork/(rounds*(p.itemCount()+1)*(last.classes+len(p.Groups)+1)), minTrials), maxTrials)
+}
+
+// drop removes every replica beyond the first ones that is not needed to serve as much, but those of one group. In a
+// very large cluster the budget ends first, and some may stay.
+func (p *Search) drop(first []int64, c contender, but int, trials *int) contender {
+	for dropped := c.given != nil; dropped; {
+		dropped = false
+		for _, i := range p.dearestFirst() {
+			for i != but && c.given[i] > first[i] && *trials > 0 && !p.tired() {
+				*trials--
+				less := slices.Clone(c.given)
+				less[i] -= p.Groups[i].Hosts
+				again := p.bestRound(less, Fullest)
+				if Sum(again.launched) > 0 || !again.asGood(&c.out) {
+					break
+				}
+				c, dropped = contender{less, again, p.verdict(less, &again)}, true
+			}
+		}
+	}
+	return c
+}
+
+// dearestFirst orders groups by the scarce resources of a pod, the most expensive first.
+func (p *Search) dearestFirst() []int {
+	order := make([]int, len(p.Groups))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := p.Groups[a].Shape, p.Groups[b].Shape
+		return cmp.Or(
+			cmp.Compare(p.Costs.Tier[b], p.Costs.Tier[a]),
+			CompareBool(y.Accelerated, x.Accelerated),
+			cmp.Compare(p.Costs.PerReplica[b], p.Costs.PerReplica[a]),
+			cmp.Compare(p.Size(y.Total), p.Size(x.Total)),
+		)
+	})
+	return order
+}
+
+// maxRounds limits how often a plan is planned again with its own launches given. The fullest strategy is the last
+// resort of all others, so it may go on for longer.
+const (
+	maxRounds        = 8
+	maxFullestRounds = 64
+)
+
+// The bounds of the search count work, not time, so that a plan repeats exactly.
+const (
+	minTrials = 8
+	maxTrials = 256
+	// maxWork counts looks of one item at one node class; some millions take tens of milliseconds. It limits the
+	// clean-up beyond minTrials: one round of a thousand shapes over a hundred groups already exceeds it.
+	maxWork = 4_000_000
+)

@@ -1,0 +1,325 @@
+package place
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+)
+
+// Warm capacity comes after everything else. All demand is placed and its launches are chosen; what is then free
+// counts, the idle workers among it stay, and what is missing is launched. The launches are given to one more round
+// of the demand: they stay only if that round serves as much and launches nothing, because the next plan finds these
+// pods on their way and makes that round. So warm capacity changes nothing for demand, and a plan stays a fixed
+// point.
+//
+// An entry is free if it is free beside the work, and also beside each call of request_resources: what a request holds
+// is not free, even if nothing runs there.
+
+// overWarm is the purpose of launches for warm capacity.
+const overWarm = "warm capacity"
+
+// warmRules finds the groups that warm capacity may use. Demand that waits although its groups could launch more, waits
+// for something shared: for nodes, a quota, the bound on all workers, or a cap. Whatever shares that with it keeps no
+// idle workers for warm capacity, and nothing is launched there.
+func (p *Search) warmRules(given []int64, out *Outcome) WarmRules {
+	rules := WarmRules{make([]bool, len(p.Groups)), make([]bool, len(p.Groups))}
+	waits := make([]bool, len(p.Groups))
+	for i := range p.Groups {
+		waits[i] = p.Groups[i].Room(given[i]) >= p.Groups[i].Hosts && p.unservedSuits(out, p.Groups[i].Shape)
+	}
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		rules.Keep[i] = true
+		rules.Launch[i] = !waits[i] && !g.Trying() && !g.Waiting() &&
+			len(p.SharedNodes.UnprovenPools(i)) == 0
+		for k := range p.Groups {
+			if waits[k] && k != i && p.shares(i, k) {
+				rules.Keep[i], rules.Launch[i] = waits[i], false
+			}
+		}
+	}
+	if p.Policy.MaxInFlight > 0 && slices.Contains(waits, true) {
+		clear(rules.Launch)
+	}
+	return rules
+}
+
+// unservedSuits reports whether some demand that waits, or that is too much for this plan, could use a worker.
+func (p *Search) unservedSuits(out *Outcome, s *Shape) bool {
+	for at, n := range out.Unserved {
+		if n > 0 && p.Requests[at].Suits(s) {
+			return true
+		}
+	}
+	waits := func(g *Gang) bool { return (g.Unplaceable || slices.Contains(out.Gangs, g)) && g.Suits(s) }
+	return slices.ContainsFunc(p.Gangs, waits) ||
+		slices.ContainsFunc(out.Claims, func(i int) bool { return SuitsAny(p.Claims[i].Items, s) }) ||
+		SuitsAny(p.DeferredItems(), s)
+}
+
+// shares reports whether workers of two groups compete for something.
+func (p *Search) shares(i, k int) bool {
+	return p.Bound < math.MaxInt64 || p.Quotas.Shared(i, k) ||
+		p.SharedNodes.Limits(i) && slices.Contains(p.SharedNodes.Rivals(i), k)
+}
+
+// warmPlacing is one placing of the warm capacity.
+type warmPlacing struct {
+	launched []int64
+	entries  []WarmEntry
+}
+
+// free counts what the entries have.
+func (w *warmPlacing) free() (n int64) {
+	for k := range w.entries {
+		n += w.entries[k].total()
+	}
+	return n
+}
+
+// warm launches what is missing of the warm capacity, and finds the workers that are free for it.
+func (p *Search) warm(given []int64, out Outcome) ([]int64, Outcome) {
+	if len(p.Warm) == 0 {
+		return given, out
+	}
+	p.WarmRules = p.warmRules(given, &out)
+	before := given
+	found := p.placeWarm(given, &out, p.WarmRules)
+	for range maxFullestRounds {
+		if Sum(found.launched) == 0 {
+			break
+		}
+		more := slices.Clone(given)
+		for i, n := range found.launched {
+			more[i] += n
+		}
+		again := p.bestRound(more, Fullest)
+		if Sum(again.launched) > 0 || !again.asGood(&out) {
+			break // demand would be placed in another way, and launched for again
+		}
+		next := p.placeWarm(more, &again, p.WarmRules)
+		if next.free() <= found.free() {
+			break // demand would spread over these pods
+		}
+		given, out, found = more, again, next
+	}
+	p.Warm = found.entries
+	for i := range given {
+		if given[i] > before[i] {
+			out.warmed = append(out.warmed, warmLaunch{i, given[i] - before[i]})
+		}
+	}
+	return given, out
+}
+
+// placeWarm places the entries on what the demand leaves, on each ledger of the round in turn. Launches for one ledger
+// are there on the next.
+func (p *Search) placeWarm(given []int64, out *Outcome, rules WarmRules) warmPlacing {
+	found := warmPlacing{launched: make([]int64, len(p.Groups)), entries: slices.Clone(p.Warm)}
+	// The demand's costs depend on which groups serve the same demand, and must not depend on warm capacity.
+	costs := p.Costs
+	defer func() { p.Costs = costs }()
+	p.Costs = newCosts(p.Fleet, p.eachWarmItem)
+	for at, base := range out.ledgers {
+		l := p.Trial(base)
+		l.How = Cheapest
+		p.capRoom(l, given, func(i int) bool { return rules.Launch[i] })
+		p.openAgain(l, func(i int) bool { return rules.Keep[i] })
+		for i, n := range found.launched {
+			if n > 0 {
+				p.addLaunched(l, i, n)
+			}
+		}
+		entries := slices.Clone(p.Warm)
+		for k := range entries {
+			p.placeEntry(l, &entries[k])
+		}
+		copy(found.launched, l.Launched)
+		for k := range entries {
+			found.entries[k].merge(&entries[k], at == 0)
+		}
+		p.Release(l)
+	}
+	return found
+}
+
+// eachWarmItem calls yield with the bundle of each entry that has one.
+func (p *Search) eachWarmItem(yield func(*Item) bool) {
+	for k := range p.Warm {
+		if it := p.Warm[k].Item; it != nil && !yield(it) {
+			return
+		}
+	}
+}
+
+// placeEntry finds free capacity for one entry, and launches what is missing.
+func (p *Search) placeEntry(l *Ledger, e *WarmEntry) {
+	e.Ready, e.Coming, e.Launching, e.Nodes, e.pods = 0, 0, 0, nil, map[int]int64{}
+	switch {
+	case e.Item != nil:
+		p.placeBundles(l, e)
+	case e.Group >= 0:
+		g := &p.Groups[e.Group]
+		vacant := p.takeVacant(l, e.Group, e.Count)
+		e.Ready, e.Coming, e.Launching, e.Nodes = vacant.Joined, vacant.Coming, vacant.Planned, vacant.Nodes
+		e.pods[e.Group] = vacant.Coming * g.Hosts
+		if replicas := min(e.Missing(), min(l.Room[e.Group], l.Spare)/g.Hosts); replicas > 0 {
+			l.Launch(g, replicas*g.Hosts)
+		}
+	}
+}
+
+// placeBundles finds room for the bundles of an entry.
+func (p *Search) placeBundles(l *Ledger, e *WarmEntry) {
+	l.traces = l.traces[:0]
+	vacant := p.vacantNodes(l)
+	p.Place(l, p.newBatch(overWarm, []*Item{e.Item}, l.How))
+	for _, t := range l.traces {
+		n := t.Each * t.Count
+		switch {
+		case t.Planned:
+			e.Launching += n
+			continue
+		case t.Phase == OnTheWay:
+			e.Coming += n
+		default:
+			e.Ready += n
+		}
+		if t.Phase == OnTheWay {
+			e.pods[t.Group] += t.Count
+			continue
+		}
+		for _, node := range t.Members {
+			if vacant[node] {
+				e.Nodes = append(e.Nodes, node)
+			}
+		}
+	}
+}
+
+// vacantNodes marks the nodes of groups that are free as a whole.
+func (p *Search) vacantNodes(l *Ledger) map[int]bool {
+	vacant := map[int]bool{}
+	for k := range l.Classes {
+		if class := &l.Classes[k]; class.Shape.Group >= 0 && class.Vacant() {
+			for _, n := range class.Members {
+				vacant[n] = true
+			}
+		}
+	}
+	return vacant
+}
+
+// WarmLaunched returns how many pods of a group are launched for warm capacity.
+func (o *Outcome) WarmLaunched(i int) int64 {
+	for _, w := range o.warmed {
+		if w.Group == i {
+			return w.Pods
+		}
+	}
+	return 0
+}
+
+// keepWarm keeps the nodes that are free for warm capacity. It comes last, so that a node that stays for another reason
+// is not called warm.
+func (p *Search) keepWarm(out *Outcome) {
+	for k := range p.Warm {
+		for _, n := range p.Warm[k].Nodes {
+			if out.Used[n] {
+				continue
+			}
+			if out.Warm == nil {
+				out.Warm = make([]int, len(p.Nodes))
+			}
+			out.Used[n], out.Warm[n] = true, k+1
+		}
+	}
+}
+
+// WarmFor returns the entry for which alone a node stays, or nil.
+func (p *Search) WarmFor(out *Outcome, node int) *WarmEntry {
+	if out.Warm == nil || out.Warm[node] == 0 {
+		return nil
+	}
+	return &p.Warm[out.Warm[node]-1]
+}
+
+// WarmPods counts, by the name of the group, the pods that are free for an entry alone.
+func (p *Search) WarmPods(e *WarmEntry) map[string]int64 {
+	pods := map[string]int64{}
+	for i, n := range e.pods {
+		if n > 0 {
+			pods[p.Groups[i].Name] += n
+		}
+	}
+	for _, n := range e.Nodes {
+		pods[p.Nodes[n].Group]++
+	}
+	return pods
+}
+
+// WarmEntry is an entry of the snapshot's warm capacity, and what the plan does for it.
+type WarmEntry struct {
+	*model.WarmEntry
+	// Group is the number of the entry's group, or negative. Item is its bundle if it has no group.
+	Group int
+	Item  *Item
+	// Ready, Coming and Launching count replicas or bundles.
+	Ready, Coming, Launching int64
+	// Nodes are the nodes that have joined, are free for the entry and hold nothing else.
+	Nodes []int
+	// pods counts pods on their way, by group, that are free for the entry alone.
+	pods map[int]int64
+}
+
+// Missing is how many replicas or bundles the entry lacks.
+func (e *WarmEntry) Missing() int64 { return max(0, e.Count-e.total()) }
+
+func (e *WarmEntry) total() int64 { return e.Ready + e.Coming + e.Launching }
+
+// newWarm lists the entries: those with a group first, because they take whole workers, each kind in the order of the
+// policy.
+func newWarm(r *Fleet, s *model.Snapshot) (all []WarmEntry) {
+	if s.Warm == nil {
+		return nil
+	}
+	for _, grouped := range []bool{true, false} {
+		for i := range s.Warm.Keep {
+			e := &s.Warm.Keep[i]
+			if (e.Group != "") != grouped || e.Count <= 0 {
+				continue
+			}
+			made := WarmEntry{WarmEntry: e, Group: -1}
+			if grouped {
+				made.Group = slices.IndexFunc(r.Groups, func(g Group) bool { return g.Name == e.Group })
+			} else {
+				request := e.Request()
+				made.Item = r.NewItem(request, r.NeedOf(request.Bundle), e.Name)
+			}
+			all = append(all, made)
+		}
+	}
+	return all
+}
+
+// merge joins the result of another ledger: the one with less counts, and all nodes stay.
+func (e *WarmEntry) merge(other *WarmEntry, first bool) {
+	nodes := append(slices.Clone(e.Nodes), other.Nodes...)
+	slices.Sort(nodes)
+	if first || cmp.Or(cmp.Compare(other.total(), e.total()), cmp.Compare(other.Ready, e.Ready),
+		cmp.Compare(other.Coming, e.Coming)) < 0 {
+		*e = *other
+	}
+	e.Nodes = slices.Compact(nodes)
+}
+
+// WarmRules say in which groups warm capacity may keep workers, and in which it may launch some.
+type WarmRules struct{ Keep, Launch []bool }
+
+// warmLaunch is how many pods of a group are launched for warm capacity.
+type warmLaunch struct {
+	Group int
+	Pods  int64
+}
