@@ -220,7 +220,7 @@ func (s *Nodes) KindOf(name string, shape *PodShape) Kind {
 	kind := Kind{Pod: Pod{Name: name, Requests: Quantities{}}, Shape: shape}
 	for resource, want := range shape.Requests {
 		if shape.Counts(resource) {
-			kind.Requests[resource] = want
+			kind.Requests[resource] = max(want, s.ofShares(shape, resource))
 		}
 	}
 	if perCard := s.sharesOfCard(shape.Share); perCard > 0 {

@@ -262,6 +262,10 @@ func (p *PodShape) mismatches(node *Node, list []mismatch) []mismatch {
 	}
 	for name, want := range p.Requests {
 		switch have := node.Allocatable[name]; {
+		case want <= have && OfShares(node.GPUs, p.Requests, name) > have:
+			cards := int64(have/raydemand.One) / node.GPUs.SharedCards[name].Shares
+			list = append(list, mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %d cards of %s where %s are needed",
+				cards, name, want)})
 		case want <= node.Usable(name) || !p.Counts(name):
 		case want <= have:
 			list = append(list, mismatch{kind: unhealthy, what: fmt.Sprintf("has %s %s on cards that are well where "+

@@ -51,7 +51,13 @@ func (p *PodShape) podsOnNew(node *Node) int64 {
 
 // podsOnCards counts pods by what a node has of each resource, on its healthy cards or on all.
 func (p *PodShape) podsOnCards(node *Node, has func(resource string) raydemand.Amount, healthy bool) int64 {
-	n := min(p.podsWith(node.Allocatable, has), p.Share.podsOn(node, WholeUnits(has(gpuinfo.NvidiaGPU))))
+	shares := func(name string) raydemand.Amount {
+		if takes := OfShares(node.GPUs, p.Requests, name); takes > p.Requests[name] {
+			return p.Requests[name].Times(int64(has(name) / takes))
+		}
+		return has(name)
+	}
+	n := min(p.podsWith(node.Allocatable, shares), p.Share.podsOn(node, WholeUnits(has(gpuinfo.NvidiaGPU))))
 	n = p.fitDevices(node, n)
 	_, asks := p.cardRequest()
 	if n == 0 || !asks && node.GPUs == nil {

@@ -16,7 +16,7 @@ func TestSharesOfAscendAreReportedAsUncounted(t *testing.T) {
 		code           sharing.ProblemCode
 		says           string
 	}{
-		{"shares", cards, sharing.SharesUncounted, "2 cards of 32768 MiB in 8 shares, which count as huawei.com/Ascend910B4"},
+		{"shares", cards, sharing.SharesUncounted, "2 cards of 32768 MiB in 8 shares, which count as huawei.com/Ascend910B4: what a request"},
 		{"cards that are not split", strings.ReplaceAll(cards, `"count":4`, `"count":1`), "", ""},
 		{"damaged", cards[:40], sharing.RegisterUnreadable, "reading " + key},
 		{"no card", "[]", sharing.RegisterUnreadable, "it names no card"},

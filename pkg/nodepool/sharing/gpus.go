@@ -114,6 +114,8 @@ type GPUs struct {
 	// Profiles are the MIG profiles into which HAMi or Volcano cuts the cards on request, the smallest first; nil if it
 	// cuts none, or if they are not the same for all cards. A request for memory takes the first that holds it.
 	Profiles []OfferedProfile `json:"profiles,omitempty"`
+	// SharedCards are cards of Ascend, by the resource under which their shares are announced.
+	SharedCards map[string]SharedCards `json:"sharedCards,omitempty"`
 	// Profile is the MIG profile behind a plain resource name. Replicas is how many clients share one device.
 	Profile  *string `json:"profile"`
 	Replicas *int64  `json:"replicas"`

@@ -157,6 +157,12 @@ func Use(reader sharing.Reader, node sharing.NodeObject, pods []*BoundPod) *land
 		}
 	}
 	if gpus := GPUsOf(reader, node); gpus != nil {
+		for name := range gpus.SharedCards {
+			for _, pod := range pods {
+				more := landing.OfShares(gpus, pod.Takes, name) - pod.Takes[name]
+				use.Requests.Add(landing.Quantities{name: more})
+			}
+		}
 		use.Cards = gpus.PerCard
 		for i := range gpus.Problems {
 			if gpus.Problems[i].Code == sharing.CardUnrecorded {

@@ -70,7 +70,8 @@ func Taints(node *corev1.Node) []sharing.Taint {
 func GPUsOf(reader sharing.Reader, node sharing.NodeObject) *sharing.GPUs {
 	read := reader.Read(node)
 	_, unsupplied := read.Unsupplied()
-	if read.Kind == gpuinfo.UnknownKind && len(read.Units) == 0 && len(read.PerCard) == 0 && !unsupplied {
+	if read.Kind == gpuinfo.UnknownKind && len(read.Units) == 0 && len(read.PerCard) == 0 && !unsupplied &&
+		len(read.SharedCards) == 0 {
 		return nil
 	}
 	for i := range read.PerCard {
