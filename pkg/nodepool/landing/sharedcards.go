@@ -6,9 +6,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// OfShares returns how many of the announced shares of a node's cards a pod keeps from others that is given some of
-// them: all of each card if it does not request their memory, and otherwise so many that a card holds no more such pods
-// than have their memory there. That is what it requests of any other resource.
+// OfShares returns how many units of a resource a pod keeps from others on a node. Of shares of cards, these are all
+// those of each card if the pod requests no memory, and otherwise so many that a card holds no more such pods than its
+// memory does. Of any other resource, it is what the pod requests.
 func OfShares(gpus *sharing.GPUs, requests Quantities, name string) raydemand.Amount {
 	want := requests[name]
 	if gpus == nil {

@@ -20,8 +20,8 @@ type SharedCards struct {
 	MemoryMiB int64 `json:"memoryMiB"`
 }
 
-// PodsPerCard returns how many requests for this much memory of a card the card holds at most; 0 is all of it. A request
-// takes no less than it says, so more never fit.
+// PodsPerCard returns how many requests for this much memory a card holds at most; 0 is all of a card. A request takes
+// no less than it says, so more never fit.
 func (c SharedCards) PodsPerCard(mib int64) int64 {
 	if mib <= 0 {
 		return 1

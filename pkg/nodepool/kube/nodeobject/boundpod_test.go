@@ -300,3 +300,17 @@ func TestInstancesOfOpenShiftsSlicerAreOfferedAndTakenAsPodsRequestThem(t *testi
 		t.Errorf("offered %v, taken %v", node.Allocatable, use.Requests)
 	}
 }
+
+// TestAPodOnAWholeCardOfAscendTakesAllItsShares has a pod as HAMi's webhook leaves it, with the memory of a card.
+func TestAPodOnAWholeCardOfAscendTakesAllItsShares(t *testing.T) {
+	const chip = "huawei.com/Ascend910B4"
+	node := sharing.NodeObject{Name: "n", Allocatable: map[string]int64{chip: 8}, Annotations: map[string]string{
+		"hami.io/node-register-Ascend910B4": `[{"id":"a","count":4,"devmem":32768,"type":"Ascend910B4","health":true},{"id":"b","index":1,"count":4,"devmem":32768,"type":"Ascend910B4","health":true}]`}}
+	pods := []*BoundPod{
+		{Takes: landing.Quantities{chip: raydemand.One, chip + "-memory": raydemand.Whole(32768)}},
+		{Takes: landing.Quantities{chip: raydemand.One, chip + "-memory": raydemand.Whole(8192)}},
+	}
+	if got := Use(sharing.Reader{}, node, pods).Requests[chip]; got != raydemand.Whole(5) {
+		t.Errorf("the pods take %s shares, want 4 and 1", got)
+	}
+}
