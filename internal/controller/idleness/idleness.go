@@ -1,6 +1,6 @@
 // Package idleness decides when a RayCluster has been without work for so long that its capacity policy suspends or
-// deletes it, when that is announced, and what prevents it. Anything unknown prevents it. The package must not call
-// anything, and it plans nothing.
+// deletes it, when that is announced, and what prevents it. Anything unknown prevents it. When an idle worker goes is
+// the planner's decision (internal/planner/place/idle.go). The package must not call anything, and it plans nothing.
 package idleness
 
 import (

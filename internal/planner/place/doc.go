@@ -17,6 +17,12 @@
 //     orders and strategies are in two lists (preferences.go).
 //   - A Model has the costs of launches. A Trial is a replica that is launched to see what its pods announce.
 //
+// The way of a waiting task: Catalog.Items makes it part of an Item (newSearch in decide.go). settleRest and settle
+// call bestRound, which compares rounds. In each, placer.Place (fit.go) looks for room on what exists, then on what is
+// on its way; launchBest launches pods for the rest, as many as the ledger's Room lets, which landing.Shared bounds.
+// complete (settle.go) repeats that until nothing more is launched, drop and merge remove launches that are not needed,
+// and capInFlight delays some. Decide returns the others by group.
+//
 // A plan is a fixed point: carried out, it is followed by an empty one. settle.go says how, turn.go what that means for
 // demand that is too much for one plan.
 package place

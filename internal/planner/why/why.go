@@ -1,6 +1,6 @@
-// Package why turns a decision into a Plan, and answers questions about it. It reads what packages search, placing and
-// fleet recorded when they decided: codes, numbers and names. Each sentence for them is in one table (sentences.go). It
-// must not decide anything or place demand, and packages that decide must not import it.
+// Package why turns a decision into a Plan, and answers questions about it. It reads what package place recorded
+// when it decided: codes, numbers and names. Each sentence for them is in one table (sentences.go). It must not decide
+// anything or place demand, and package place must not import it.
 package why
 
 import (

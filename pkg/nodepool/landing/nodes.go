@@ -8,7 +8,10 @@
 //   - Answer: where a shape fits (Fit), how many pods each pool holds (Pods), and what is proven (Verdict). What
 //     cannot be proven is Trying.
 //   - Place: nodes with the same left, for kinds of pods (Kind, Pod) with their CardRequests and constraints.
-//   - Taken: what has been placed on places, with the Room left for more and why there is no more (Shortage).
+//   - Packer: places, and the kinds of pods to place on them. Taken is what has been placed, with the Room left for
+//     more and why there is no more (Shortage).
+//   - Shared: how many pods groups (Tenants) may have together, because they share places and quotas, and places are
+//     promised to pods of other RayClusters (Promise).
 //   - Slice: what the GPUs of a pod are where it lands.
 //   - NodeClaim: a node on its way. Incoming is the places that it offers to waiting pods.
 //   - Announced: what Ray will know of a pod that does not exist yet, by the nodes where it can land.
