@@ -43,6 +43,7 @@ type shellParser struct {
 }
 
 func (p *shellParser) next() {
+	before := p.rest
 	c := p.take(1)[0]
 	switch {
 	case c == ' ' || c == '\t':
@@ -70,7 +71,7 @@ func (p *shellParser) next() {
 			p.add(escaped)
 		}
 	default:
-		p.rest = string(c) + p.rest
+		p.rest = before
 		text, known := p.expand()
 		switch {
 		case !known:

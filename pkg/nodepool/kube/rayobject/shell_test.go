@@ -24,6 +24,8 @@ func TestWordsAreThoseOfBash(t *testing.T) {
 		"ray start >>log 2>/dev/null": {"ray", "start"},
 		"ray start &> log --block":    {"ray", "start", "--block"},
 		"a$(cat f; cat g)b ${X:-1 2}": {"a$(cat f; cat g)b", "${X:-1 2}"},
+		"echo grün 😀; ray start":      {"echo", "grün", "😀"},
+		"ray --a=\x00\xff b":          {"ray", "--a=\x00\xff", "b"},
 	} {
 		if diff := cmp.Diff(want, shellWords(script)); diff != "" {
 			t.Errorf("%s: words (-want +got): %s", script, diff)
