@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -238,28 +236,6 @@ func (j JSON) Count(least, most, absent int64) int64 {
 		j.Fail(want)
 	}
 	return n
-}
-
-// OptionalCount returns a whole number from least to most, or nil if there is none.
-func (j JSON) OptionalCount(least, most int64) *int64 {
-	if j.Absent() {
-		return nil
-	}
-	n := j.Count(least, most, 0)
-	return &n
-}
-
-// Number returns a number from 0 to most, or nil if there is none.
-func (j JSON) Number(most float64) *float64 {
-	var f float64
-	want := "a number from 0 to " + strconv.FormatFloat(most, 'f', -1, 64)
-	if !j.Into(&f, want) {
-		return nil
-	}
-	if f < 0 || f > most || math.IsNaN(f) {
-		j.Fail(want)
-	}
-	return &f
 }
 
 // Time returns a time.

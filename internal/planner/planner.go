@@ -87,7 +87,6 @@ const (
 	CodeQuota        = model.CodeQuota
 	CodeCoolingDown  = model.CodeCoolingDown
 	CodeProvisioning = model.CodeProvisioning
-	CodeWarm         = model.CodeWarm
 	CodeSchedule     = model.CodeSchedule
 
 	FindingOverstated       = model.FindingOverstated

@@ -99,8 +99,8 @@ func (a *admitting) fits() bool {
 
 // before places the demand that comes before the requests, as a round does.
 func (a *admitting) before() (*Ledger, Outcome) {
-	l := a.Open(a.Base, a.given)
-	l.How = Fullest
+	l := a.open(a.Base, a.given)
+	l.how = fullest
 	a.launchMinimum(l, a.given)
 	out := Outcome{Used: make([]bool, len(a.Nodes))}
 	for _, c := range a.Claims[:a.RestClaim] {
@@ -197,7 +197,7 @@ func (a *admitting) eachFrom(from int) {
 	rest := a.RestRequests[from:]
 	before := countsOf(rest)
 	l := a.claimLedger()
-	a.Place(l, a.newBatch(OverREST, a.restItems(), Fullest))
+	a.place(l, a.newBatch(OverREST, a.restItems(), fullest))
 	end := a.Looks + a.eachWork
 	for i := range rest {
 		a.BreakOff()
@@ -221,31 +221,31 @@ func countsOf(shares []RestRequest) [][]int64 {
 
 // one admits as much more of a request as finds room on a ledger, and returns the ledger with it.
 func (a *admitting) one(l *Ledger, s *RestRequest) *Ledger {
-	trial := a.Trial(l)
-	b := a.newBatch(OverREST, s.Items, Fullest)
+	trial := a.trial(l)
+	b := a.newBatch(OverREST, s.Items, fullest)
 	for i, it := range s.Items {
 		switch {
-		case it.Trivial(), it.Aside:
-			b.Left[i], s.Admitted[i] = 0, it.Request.Count
+		case it.Trivial(), it.aside:
+			b.left[i], s.Admitted[i] = 0, it.Request.Count
 		case a.full[it.Key]:
-			b.Left[i] = 0
+			b.left[i] = 0
 		default:
-			b.Left[i] = it.Request.Count - s.Admitted[i]
+			b.left[i] = it.Request.Count - s.Admitted[i]
 			s.Admitted[i] = it.Request.Count
 		}
 	}
-	a.Place(trial, b)
+	a.place(trial, b)
 	for i, it := range s.Items {
-		s.Admitted[i] -= b.Left[i]
-		a.full[it.Key] = a.full[it.Key] || b.Left[i] > 0 && !s.AllOrNothing
+		s.Admitted[i] -= b.left[i]
+		a.full[it.Key] = a.full[it.Key] || b.left[i] > 0 && !s.AllOrNothing
 	}
-	if s.AllOrNothing && !b.Served() {
+	if s.AllOrNothing && !b.served() {
 		s.None()
 		a.failed[s.key()] = true
-		a.Release(trial)
+		a.release(trial)
 		return l
 	}
-	a.Release(l)
+	a.release(l)
 	return trial
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // settleAnnounced decides what the plan may rely on: it adds what each new pod of the group has for certain to its
-// labels and resources, and keeps the rest in Open. What workers show takes precedence over what was derived.
+// labels and resources, and keeps the rest in open. What workers show takes precedence over what was derived.
 func (g *Group) settleAnnounced(nodes []model.Node) {
 	if len(g.Announces) == 0 {
 		return
@@ -29,10 +29,10 @@ func (g *Group) settleAnnounced(nodes []model.Node) {
 			certain = append(certain, a)
 			if len(derived.Values) == 0 {
 				derived.Shown = a.Shown
-				g.Open = append(g.Open, derived) // other pods may run on other nodes
+				g.open = append(g.open, derived) // other pods may run on other nodes
 			}
 		case open:
-			g.Open = append(g.Open, a)
+			g.open = append(g.open, a)
 		}
 	}
 	known.Announces = certain
@@ -144,15 +144,15 @@ func (g *Group) withAnnounced(
 
 // withOpen adds to the labels of a pod that has not joined those that it may have, as unknown.
 func (g *Group) withOpen(labels map[string]string) map[string]string {
-	for i := range g.Open {
-		if _, known := labels[g.Open[i].Name]; known {
+	for i := range g.open {
+		if _, known := labels[g.open[i].Name]; known {
 			continue
 		}
 		labels = maps.Clone(labels)
 		if labels == nil {
 			labels = map[string]string{}
 		}
-		labels[g.Open[i].Name] = openValue(g.Open[i].Values, g.Open[i].Present)
+		labels[g.open[i].Name] = openValue(g.open[i].Values, g.open[i].Present)
 	}
 	return labels
 }
@@ -184,7 +184,7 @@ func (a Awaited) String() string {
 // awaits returns what a new pod of the group must turn out to announce to serve an item that it does not serve for
 // certain. It reports false if such a pod serves the item anyway, or could not serve it whatever it announces.
 func (r *Fleet) awaits(g *Group, it *Item) (all []Awaited, ok bool) {
-	if len(g.Open) == 0 || it.Suits(g.Shape) {
+	if len(g.open) == 0 || it.Suits(g.Shape) {
 		return nil, false
 	}
 	for _, t := range it.Need {
@@ -213,11 +213,11 @@ func (r *Fleet) awaits(g *Group, it *Item) (all []Awaited, ok bool) {
 }
 
 func (g *Group) openName(name string) *landing.Announced {
-	at := slices.IndexFunc(g.Open, func(a landing.Announced) bool { return a.Name == name })
+	at := slices.IndexFunc(g.open, func(a landing.Announced) bool { return a.Name == name })
 	if at < 0 {
 		return nil
 	}
-	return &g.Open[at]
+	return &g.open[at]
 }
 
 // openLabel returns what is known about a label that a new pod may turn out to have, or nil.

@@ -16,7 +16,7 @@ func rayOrder(items []*Item) []int {
 	slices.SortStableFunc(order, func(x, y int) int {
 		a, b := items[x], items[y]
 		return cmp.Or(
-			cmp.Compare(b.Constraints, a.Constraints),
+			cmp.Compare(b.constraints, a.constraints),
 			cmp.Compare(len(b.Need), len(a.Need)),
 			cmp.Compare(b.plainSum(), a.plainSum()),
 		)
@@ -27,7 +27,7 @@ func rayOrder(items []*Item) []int {
 // placeAsRay places a batch as Ray does: on existing nodes, then on new ones.
 func (p *placer) placeAsRay(l *Ledger, b *Batch) {
 	p.useFullest(l, b, false)
-	if l.Stepwise {
+	if l.stepwise {
 		p.useFullest(l, b, true)
 	}
 	p.launchBest(l, b)
@@ -43,34 +43,34 @@ type patternKey struct {
 // useFullest repeatedly fills the node that can be filled best, joined or not.
 func (p *placer) useFullest(l *Ledger, b *Batch, hidden bool) {
 	kept := map[patternKey]*pattern{}
-	for !b.Served() {
+	for !b.served() {
 		at, pat := p.fullestClass(l, b, kept, hidden)
 		if at < 0 {
 			return
 		}
-		l.take(at, b, pat.times(b, l.Classes[at].Count), pat.uses)
+		l.take(at, b, pat.times(b, l.classes[at].count), pat.uses)
 	}
 }
 
 func (p *placer) fullestClass(l *Ledger, b *Batch, kept map[patternKey]*pattern, hidden bool) (int, *pattern) {
 	best, at := (*pattern)(nil), -1
-	for i := range l.Classes {
-		class := &l.Classes[i]
-		if len(class.Free) == 0 || class.hidden != hidden || !b.admits(class) {
+	for i := range l.classes {
+		class := &l.classes[i]
+		if len(class.free) == 0 || class.hidden != hidden || !b.admits(class) {
 			continue
 		}
-		key := patternKey{class.Shape, class.named, &class.Free[0]}
+		key := patternKey{class.Shape, class.named, &class.free[0]}
 		pat := kept[key]
 		if pat == nil || !pat.holds(b) {
-			made, _ := p.newPattern(b, class.Shape, class.Free, nil, 1, b.quota(class))
+			made, _ := p.newPattern(b, class.Shape, class.free, nil, 1, b.quota(class))
 			p.credit(&made, b, class)
-			if l.How == roomiest && b.turn > 0 {
-				made.score.room = p.holding(class.Free)
+			if l.how == roomiest && b.turn > 0 {
+				made.score.room = p.holding(class.free)
 			}
 			pat = &made
 			kept[key] = pat
 		}
-		if len(pat.uses) > 0 && (at < 0 || l.How.prefers(pat, class.Shape.Group, best, l.Classes[at].Shape.Group)) {
+		if len(pat.uses) > 0 && (at < 0 || l.how.prefers(pat, class.Shape.group, best, l.classes[at].Shape.group)) {
 			best, at = pat, i
 		}
 	}
@@ -82,7 +82,7 @@ type nameSet uint64
 
 func (b *Batch) named(uses []portion) (names nameSet) {
 	for _, u := range uses {
-		for _, t := range b.items[u.Item].Need {
+		for _, t := range b.items[u.item].Need {
 			names |= 1 << t.Resource
 		}
 	}

@@ -29,7 +29,7 @@ func (p *Search) AssignmentOrder() []*RestRequest {
 // returns what has no place.
 func (p *Search) assign(classes []NodeClass) (*Ledger, []*Item) {
 	l := p.joinedLedger(classes)
-	if b := p.newBatch(OverREST, p.admitted(), Fullest); p.placed(l, b) {
+	if b := p.newBatch(OverREST, p.admitted(), fullest); p.placed(l, b) {
 		return l, nil
 	}
 	l = p.joinedLedger(classes)
@@ -42,7 +42,7 @@ func (p *Search) assign(classes []NodeClass) (*Ledger, []*Item) {
 	for _, s := range order[:before] {
 		s.addTo(together)
 	}
-	if b := p.newBatch(OverREST, p.ofKinds(together), Fullest); before > 0 && !p.placed(l, b) {
+	if b := p.newBatch(OverREST, p.ofKinds(together), fullest); before > 0 && !p.placed(l, b) {
 		l, before = p.joinedLedger(classes), 0
 	}
 	return l, p.ofKinds(p.assignEach(l, order[before:]))
@@ -52,19 +52,19 @@ func (p *Search) assign(classes []NodeClass) (*Ledger, []*Item) {
 func (p *Search) joinedLedger(classes []NodeClass) *Ledger {
 	joined := make([]NodeClass, 0, len(classes))
 	for i := range classes {
-		if classes[i].Phase != OnTheWay {
+		if classes[i].phase != OnTheWay {
 			joined = append(joined, classes[i])
 		}
 	}
-	l := p.Open(joined, make([]int64, len(p.Groups)))
-	clear(l.Room)
-	l.Spare, l.Tracing = 0, true
+	l := p.open(joined, make([]int64, len(p.Groups)))
+	clear(l.room)
+	l.spare, l.tracing = 0, true
 	return l
 }
 
 func (p *Search) placed(l *Ledger, b *Batch) bool {
-	p.Place(l, b)
-	return b.Served()
+	p.place(l, b)
+	return b.served()
 }
 
 // assignEach assigns one request after the other and returns the rest by kind of bundle. In a plan with a budget, those
@@ -78,21 +78,21 @@ func (p *Search) assignEach(l *Ledger, order []*RestRequest) []int64 {
 			s.addTo(left)
 			continue
 		}
-		b := p.newBatch(OverREST, s.Items, Fullest)
+		b := p.newBatch(OverREST, s.Items, fullest)
 		for i, it := range s.Items {
-			if b.Left[i] = s.Admitted[i]; left[s.kinds[i]] > 0 || it.Trivial() {
-				b.Left[i] = 0
+			if b.left[i] = s.Admitted[i]; left[s.kinds[i]] > 0 || it.Trivial() {
+				b.left[i] = 0
 			}
 		}
 		l.useExisting(b)
-		p.Looks += b.Looks
+		p.Looks += b.looks
 		for i, it := range s.Items {
 			switch at := s.kinds[i]; {
 			case it.Trivial():
 			case left[at] > 0:
 				left[at] = min(left[at]+s.Admitted[i], MaxCount)
 			default:
-				left[at] = b.Left[i]
+				left[at] = b.left[i]
 			}
 		}
 	}
@@ -106,15 +106,15 @@ func (p *Search) Assignments(given []int64) Places {
 	l, left := p.assign(settled)
 	if len(left) > 0 {
 		coming := slices.DeleteFunc(
-			p.Open(settled, given).Classes,
-			func(l NodeClass) bool { return l.Phase != OnTheWay },
+			p.open(settled, given).classes,
+			func(l NodeClass) bool { return l.phase != OnTheWay },
 		)
-		l.Classes = append(l.Classes, coming...)
-		p.Place(l, p.newBatch(OverREST, left, Fullest))
+		l.classes = append(l.classes, coming...)
+		p.place(l, p.newBatch(OverREST, left, fullest))
 	}
 	places := Places{}
 	for _, at := range l.traces {
-		places[at.Item.Key] = append(places[at.Item.Key], at)
+		places[at.item.Key] = append(places[at.item.Key], at)
 	}
 	for _, all := range places {
 		slices.SortStableFunc(all, func(a, b Placement) int {
@@ -141,27 +141,27 @@ func (p Places) Take(kind string, n int64, take func(from []Placement, n int64) 
 func (p *Search) settledClasses() []NodeClass {
 	classes := slices.Clone(p.totals)
 	for i := range classes {
-		classes[i].Members = slices.DeleteFunc(
-			slices.Clone(classes[i].Members),
+		classes[i].members = slices.DeleteFunc(
+			slices.Clone(classes[i].members),
 			func(n int) bool { return p.Nodes[n].Stop != "" },
 		)
-		if stopped := len(p.totals[i].Members) - len(classes[i].Members); stopped > 0 {
-			classes[i].Count -= int64(stopped)
+		if stopped := len(p.totals[i].members) - len(classes[i].members); stopped > 0 {
+			classes[i].count -= int64(stopped)
 		}
-		if classes[i].Phase < OnTheWay {
-			classes[i].Phase = Running
+		if classes[i].phase < OnTheWay {
+			classes[i].phase = running
 		}
-		slices.Sort(classes[i].Members) // nodes are numbered by name
+		slices.Sort(classes[i].members) // nodes are numbered by name
 	}
-	classes = slices.DeleteFunc(classes, func(l NodeClass) bool { return l.Count == 0 })
+	classes = slices.DeleteFunc(classes, func(l NodeClass) bool { return l.count == 0 })
 	slices.SortStableFunc(classes, func(a, b NodeClass) int {
 		return cmp.Or(
-			cmp.Compare(a.Phase, b.Phase),
-			cmp.Compare(a.Size, b.Size),
-			slices.Compare(a.Free, b.Free),
+			cmp.Compare(a.phase, b.phase),
+			cmp.Compare(a.size, b.size),
+			slices.Compare(a.free, b.free),
 			cmp.Compare(
-				a.Shape.Group,
-				b.Shape.Group,
+				a.Shape.group,
+				b.Shape.group,
 			),
 			cmp.Compare(a.Shape.Labels, b.Shape.Labels),
 			slices.Compare(a.Shape.Total, b.Shape.Total),
@@ -176,13 +176,13 @@ func joinedClasses(classes []NodeClass) []NodeClass {
 	for _, l := range classes {
 		if n := len(
 			all,
-		) - 1; n >= 0 && l.Members != nil && all[n].Members != nil && all[n].Phase == l.Phase &&
-			all[n].Shape.Group == l.Shape.Group &&
+		) - 1; n >= 0 && l.members != nil && all[n].members != nil && all[n].phase == l.phase &&
+			all[n].Shape.group == l.Shape.group &&
 			all[n].Shape.Labels == l.Shape.Labels &&
-			slices.Equal(all[n].Free, l.Free) {
-			all[n].Members = append(slices.Clip(all[n].Members), l.Members...)
-			slices.Sort(all[n].Members)
-			all[n].Count += l.Count
+			slices.Equal(all[n].free, l.free) {
+			all[n].members = append(slices.Clip(all[n].members), l.members...)
+			slices.Sort(all[n].members)
+			all[n].count += l.count
 			continue
 		}
 		all = append(all, l)
@@ -200,9 +200,9 @@ func (p *Search) keepUntilReplaced(out *Outcome) {
 	if len(left) == 0 && !p.sharesComing(out) {
 		return
 	}
-	for i := range l.Classes {
-		for _, n := range l.Classes[i].Members {
-			if l.Classes[i].touched && !out.Used[n] {
+	for i := range l.classes {
+		for _, n := range l.classes[i].members {
+			if l.classes[i].touched && !out.Used[n] {
 				if out.HeldOver == nil {
 					out.HeldOver = make([]bool, len(p.Nodes))
 				}

@@ -11,13 +11,13 @@ import (
 //   - What reading and reporting the demand takes is known before and taken off first. A quarter of the work is left
 //     for planning in any case, so a plan keeps to its work or to about twice what that takes.
 //   - It takes on as many different shapes as usually take no more. The next plans continue with the others
-//     (fleet/turn.go).
+//     (turn.go).
 //   - Once it has used half of what it may, it tries no further ways to improve the launches that it has found.
 //
 // Work is counted in looks, so equal snapshots and policies have equal plans.
 
 // looksBeside is how many looks take about as long as reading a bundle of a snapshot or a node, and reporting what
-// becomes of it. Like the figures of Fleet.Limit, it is measured by BenchmarkKinds.
+// becomes of it. Like the figures of Fleet.limit, it is measured by BenchmarkKinds.
 const looksBeside = 250
 
 // besidePlanning is the work of a plan beside planning.
@@ -56,7 +56,7 @@ func (p *Search) deferMany(within []*Item) {
 // parted separates what is planned now from what is set aside.
 func parted(items []*Item) (now, aside []*Item) {
 	for _, it := range items {
-		if it.Aside {
+		if it.aside {
 			aside = append(aside, it)
 		} else {
 			now = append(now, it)
@@ -71,25 +71,25 @@ func (p *Search) hold(aside []*Item, classes []NodeClass) []NodeClass {
 	if len(aside) == 0 {
 		return classes
 	}
-	l := p.Open(classes, make([]int64, len(p.Groups)))
-	b := p.newBatch("", aside, Fullest)
+	l := p.open(classes, make([]int64, len(p.Groups)))
+	b := p.newBatch("", aside, fullest)
 	p.fillExisting(l, b)
 	for i, it := range aside {
-		it.Deferred = b.Left[i] > 0
+		it.Deferred = b.left[i] > 0
 	}
-	for _, w := range l.Waits {
+	for _, w := range l.waits {
 		if !w.Item.Deferred {
 			p.waits = append(p.waits, w)
 		}
 	}
-	return l.Classes
+	return l.classes
 }
 
 // addUnplanned adds the demand that the rounds did not place: shapes that are set aside, deferred gangs, and gangs
 // without a place.
 func (p *Search) addUnplanned(out *Outcome) {
 	for _, g := range p.Gangs {
-		if g.Unplaceable || g.Deferred {
+		if g.unplaceable || g.Deferred {
 			out.Gangs = append(out.Gangs, g)
 		}
 	}
@@ -140,17 +140,17 @@ func (p *Search) Deferred() *model.Deferred {
 	var all model.Deferred
 	var positions []string
 	for _, it := range p.deferredShapes() {
-		all.Shapes, positions = all.Shapes+1, append(positions, it.Position)
+		all.Shapes, positions = all.Shapes+1, append(positions, it.position)
 	}
 	for _, g := range p.Gangs {
 		if g.Deferred {
-			all.Gangs, positions = all.Gangs+1, append(positions, g.Position)
+			all.Gangs, positions = all.Gangs+1, append(positions, g.position)
 		}
 	}
 	if len(positions) == 0 {
 		return nil
 	}
-	all.Next = p.Next(positions)
+	all.Next = p.next(positions)
 	return &all
 }
 
@@ -177,10 +177,10 @@ func (p *Search) keepForDeferred(out *Outcome) {
 			known[n.Shape] = needed
 		}
 		if needed {
-			if out.Spared == nil {
-				out.Spared = make([]bool, len(p.Nodes))
+			if out.spared == nil {
+				out.spared = make([]bool, len(p.Nodes))
 			}
-			out.Used[i], out.Spared[i] = true, true
+			out.Used[i], out.spared[i] = true, true
 		}
 	}
 }

@@ -36,7 +36,7 @@ type cards struct {
 type pieces struct {
 	*cards
 	whole raydemand.Amount
-	Parts []raydemand.Amount
+	parts []raydemand.Amount
 	// refused is an amount above one that is not whole. Ray starts no work that asks for it, so it fits nowhere.
 	refused raydemand.Amount
 }
@@ -52,17 +52,17 @@ func (k *cards) piecesOf(amount raydemand.Amount) *pieces {
 		p.refused = amount
 		return p
 	default:
-		p.Parts = []raydemand.Amount{part}
+		p.parts = []raydemand.Amount{part}
 		return p
 	}
 }
 
 // single returns the requested fraction if it is the only piece, else 0.
 func (p *pieces) single() raydemand.Amount {
-	if p.whole > 0 || len(p.Parts) != 1 {
+	if p.whole > 0 || len(p.parts) != 1 {
 		return 0
 	}
-	return p.Parts[0]
+	return p.parts[0]
 }
 
 // newCards finds the resources that must be counted by card.
@@ -99,7 +99,7 @@ func (c *Catalog) newCards(s *model.Snapshot) {
 		c.cards, c.cardsOf[made.resource] = append(c.cards, made), made
 		width += made.slots
 	}
-	c.Width = width
+	c.width = width
 }
 
 // mostCards returns the largest number of cards of a resource on one node, from 1 to maxPartial.
@@ -138,7 +138,7 @@ func (v Vector) timesOnCards(p *pieces, limit int64) int64 {
 	if p.refused > 0 {
 		return 0
 	}
-	if len(p.Parts) == 0 {
+	if len(p.parts) == 0 {
 		return min(limit, v.unused(p.cards)/int64(p.whole/raydemand.One))
 	}
 	if part := p.single(); part > 0 {
@@ -168,7 +168,7 @@ func (v Vector) timesOnCards(p *pieces, limit int64) int64 {
 
 // takeFromCards takes the pieces n times. The caller knows that they fit.
 func (v Vector) takeFromCards(p *pieces, n int64) {
-	if len(p.Parts) == 0 {
+	if len(p.parts) == 0 {
 		v[p.resource] -= p.whole * raydemand.Amount(n)
 		return
 	}
@@ -187,8 +187,8 @@ func (v Vector) takePieces(p *pieces) bool {
 		return false
 	}
 	v[p.resource] -= p.whole
-	for _, part := range p.Parts {
-		if v.timesOnCards(&pieces{cards: p.cards, Parts: []raydemand.Amount{part}}, 1) == 0 {
+	for _, part := range p.parts {
+		if v.timesOnCards(&pieces{cards: p.cards, parts: []raydemand.Amount{part}}, 1) == 0 {
 			return false
 		}
 		v.takeParts(p.cards, part, 1)
@@ -291,7 +291,7 @@ func (k *cards) filled(total Vector, used, size raydemand.Amount) (Vector, bool)
 		}
 		v := slices.Clone(total)
 		v[k.resource] -= w * raydemand.One
-		p := &pieces{cards: k, Parts: []raydemand.Amount{size}}
+		p := &pieces{cards: k, parts: []raydemand.Amount{size}}
 		n := int64(parts / size)
 		if v.timesOnCards(p, n) < n {
 			continue
@@ -313,10 +313,10 @@ func (c *Catalog) strictlyPacked(it *Item, bundles []raydemand.Bundle) {
 		for _, b := range bundles {
 			each := all.piecesOf(max(b.Has(c.Names[t.Resource]), 0))
 			all.whole += min(each.whole, math.MaxInt64-all.whole)
-			all.Parts = append(all.Parts, each.Parts...)
+			all.parts = append(all.parts, each.parts...)
 			all.refused = max(all.refused, each.refused)
 		}
-		slices.SortFunc(all.Parts, func(a, b raydemand.Amount) int { return int(b - a) })
+		slices.SortFunc(all.parts, func(a, b raydemand.Amount) int { return int(b - a) })
 		t.Pieces = all
 		it.Key += all.key()
 	}
@@ -333,7 +333,7 @@ func (p *pieces) Needs(name string) string {
 	if p.whole > 0 {
 		all = append(all, p.whole.String())
 	}
-	for _, part := range p.Parts {
+	for _, part := range p.parts {
 		if len(all) == most {
 			all = append(all, "…")
 			break
@@ -346,7 +346,7 @@ func (p *pieces) Needs(name string) string {
 // key distinguishes pieces with the same sum.
 func (p *pieces) key() string {
 	key := []byte("\x00cards")
-	for _, part := range p.Parts {
+	for _, part := range p.parts {
 		key = append(key, " "+part.String()...)
 	}
 	return string(key)

@@ -29,7 +29,7 @@ type Catalog struct {
 	// cards are the resources that are counted by card, cardsOf the same by resource; width is the length of a vector.
 	cards   []*cards
 	cardsOf []*cards
-	Width   int
+	width   int
 }
 
 // mostIndexed is the number of resource names up to which an index of what fits is worth its memory.
@@ -128,7 +128,7 @@ func mentionKeys(keys map[string]bool, selectors []raydemand.Selector) {
 
 // vectorOf converts a node's amounts. Negative amounts become 0.
 func (c *Catalog) vectorOf(b raydemand.Bundle) Vector {
-	v := make(Vector, c.Width)
+	v := make(Vector, c.width)
 	for i, name := range c.Names {
 		v[i] = max(b.Has(name), 0)
 	}
@@ -191,9 +191,9 @@ func (v Vector) Has(t Term) bool {
 	return v.timesOnCards(t.Pieces, 1) == 1
 }
 
-// Lacks reports whether v has less of something than a bundle asks for. It ignores how cards are divided, so a bundle
+// lacks reports whether v has less of something than a bundle asks for. It ignores how cards are divided, so a bundle
 // may not fit although nothing lacks. Of many nodes, it is the fastest way to pass over most.
-func (v Vector) Lacks(need []Term) bool {
+func (v Vector) lacks(need []Term) bool {
 	for i := range need {
 		if v[need[i].Resource] < need[i].Amount {
 			return true
@@ -220,9 +220,9 @@ func (v Vector) Times(need []Term, limit int64) int64 {
 	return limit
 }
 
-// Subtract takes n bundles, which the caller knows to fit, from a vector that no one else uses. A negative n returns
+// subtract takes n bundles, which the caller knows to fit, from a vector that no one else uses. A negative n returns
 // them, unless they use fractions of cards.
-func (v Vector) Subtract(need []Term, n int64) {
+func (v Vector) subtract(need []Term, n int64) {
 	for _, t := range need {
 		if t.Pieces != nil {
 			v.takeFromCards(t.Pieces, n)
@@ -244,15 +244,15 @@ func (v Vector) timesAdded(need []Term, limit int64) int64 {
 	return limit
 }
 
-func (v Vector) SubtractAdded(need []Term, n int64) {
+func (v Vector) subtractAdded(need []Term, n int64) {
 	for _, t := range need {
 		v[t.Resource] -= t.Amount * raydemand.Amount(n)
 	}
 }
 
-// Accelerated reports whether v has any accelerator, which CPU-only work must not block. Ray itself protects only GPU
+// accelerated reports whether v has any accelerator, which CPU-only work must not block. Ray itself protects only GPU
 // (ray #43079).
-func (c *Catalog) Accelerated(v Vector) bool {
+func (c *Catalog) accelerated(v Vector) bool {
 	for i, amount := range c.Named(v) {
 		if amount > 0 && raydemand.IsUnitInstance(c.Names[i]) {
 			return true
@@ -265,16 +265,16 @@ func (c *Catalog) Accelerated(v Vector) bool {
 // dominate every sum, as they do in Ray's own score.
 const bytesPerCPU = 4 << 30
 
-// Worth returns an amount in units that can be added across resources.
-func (c *Catalog) Worth(resource int, amount raydemand.Amount) float64 {
+// worth returns an amount in units that can be added across resources.
+func (c *Catalog) worth(resource int, amount raydemand.Amount) float64 {
 	if phrase.IsMemory(c.Names[resource]) {
 		return amount.Float() / bytesPerCPU
 	}
 	return amount.Float()
 }
 
-// Accelerators returns the total amount of all accelerators of a node.
-func (c *Catalog) Accelerators(v Vector) (all raydemand.Amount) {
+// accelerators returns the total amount of all accelerators of a node.
+func (c *Catalog) accelerators(v Vector) (all raydemand.Amount) {
 	for i, amount := range c.Named(v) {
 		if raydemand.IsUnitInstance(c.Names[i]) {
 			all += amount
@@ -299,7 +299,7 @@ func SuitsAny(items []*Item, s *Shape) bool {
 
 // Shape is what all new nodes of a group have in common, and what any node consists of.
 type Shape struct {
-	Group       int
+	group       int
 	Total       Vector
 	Labels      int
 	Accelerated bool
@@ -345,7 +345,7 @@ func matches(c raydemand.Constraint, labels map[string]string) bool {
 func (c *Catalog) Size(v Vector) float64 {
 	var sum float64
 	for i, amount := range c.Named(v) {
-		sum += c.Worth(i, amount)
+		sum += c.worth(i, amount)
 	}
 	return sum
 }
@@ -366,7 +366,7 @@ func (c *Catalog) scarcity(resource int, amount float64) float64 {
 // holding returns the scarce resources of a node, as one number.
 func (c *Catalog) holding(total Vector) (sum float64) {
 	for i, amount := range c.Named(total) {
-		sum += c.scarcity(i, c.Worth(i, amount))
+		sum += c.scarcity(i, c.worth(i, amount))
 	}
 	return sum
 }
@@ -376,7 +376,7 @@ func (c *Catalog) Needed(it *Item) float64 {
 	const least = 1e-3 // a bundle that asks only for a label
 	sum := least
 	for _, t := range it.Need {
-		sum += c.scarcity(t.Resource, c.Worth(t.Resource, t.Amount))
+		sum += c.scarcity(t.Resource, c.worth(t.Resource, t.Amount))
 	}
 	return sum
 }

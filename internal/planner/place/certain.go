@@ -52,20 +52,20 @@ func (p *Search) Wants(i int, it *Item, gang *Gang) []Awaited {
 
 // differentNodes counts the nodes within a domain that can hold a bundle of an option, including possible launches.
 func (p *placer) differentNodes(l *Ledger, o Option, within Domain) (n int64) {
-	for k := range l.Classes {
-		class := &l.Classes[k]
+	for k := range l.classes {
+		class := &l.classes[k]
 		if within.Admits(class.Shape.Labels) &&
-			slices.ContainsFunc(o.Items, func(it *Item) bool { return class.Free.Times(it.Need, 1) == 1 }) {
-			n += class.Count
+			slices.ContainsFunc(o.Items, func(it *Item) bool { return class.free.Times(it.Need, 1) == 1 }) {
+			n += class.count
 		}
 	}
 	var fresh int64
 	for i := range p.Groups {
 		if s := p.Groups[i].Shape; within.Admits(s.Labels) && SuitsAny(o.Items, s) {
-			fresh = min(fresh+l.Room[i], MaxCount)
+			fresh = min(fresh+l.room[i], MaxCount)
 		}
 	}
-	return n + min(fresh, l.Spare)
+	return n + min(fresh, l.spare)
 }
 
 // hasPlaces reports whether an option could be placed if nothing else were: each bundle has a place, all bundles
@@ -89,12 +89,12 @@ func (p *placer) hasPlaces(l *Ledger, g *Gang, o Option, most []float64) bool {
 // hasPlace reports whether one bundle fits on existing nodes, or on pods that some group may still launch.
 func (p *placer) hasPlace(l *Ledger, it *Item) bool {
 	for i := range p.Groups {
-		if g := &p.Groups[i]; min(l.Room[i], l.Spare) >= g.Hosts && it.Suits(g.Shape) {
+		if g := &p.Groups[i]; min(l.room[i], l.spare) >= g.Hosts && it.Suits(g.Shape) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(l.Classes, func(l NodeClass) bool {
-		return it.Rank[l.Shape.Labels] != NoMatch && l.Free.Times(it.Need, 1) == 1
+	return slices.ContainsFunc(l.classes, func(l NodeClass) bool {
+		return it.Rank[l.Shape.Labels] != NoMatch && l.free.Times(it.Need, 1) == 1
 	})
 }
 
@@ -102,22 +102,22 @@ func (p *placer) hasPlace(l *Ledger, it *Item) bool {
 // the largest pods as all groups together may have.
 func (p *placer) mostFree(l *Ledger) []float64 {
 	most, fresh, largest := make([]float64, len(p.Names)), make([]float64, len(p.Names)), make([]float64, len(p.Names))
-	for i := range l.Classes {
-		for r, amount := range p.Named(l.Classes[i].Free) {
-			most[r] += amount.Float() * float64(l.Classes[i].Count)
+	for i := range l.classes {
+		for r, amount := range p.Named(l.classes[i].free) {
+			most[r] += amount.Float() * float64(l.classes[i].count)
 		}
 	}
 	for i := range p.Groups {
-		if l.Room[i] == 0 {
+		if l.room[i] == 0 {
 			continue
 		}
 		for r, amount := range p.Named(p.Groups[i].Shape.Total) {
-			fresh[r] += amount.Float() * float64(l.Room[i])
+			fresh[r] += amount.Float() * float64(l.room[i])
 			largest[r] = max(largest[r], amount.Float())
 		}
 	}
 	for r := range most {
-		most[r] += min(fresh[r], largest[r]*float64(l.Spare))
+		most[r] += min(fresh[r], largest[r]*float64(l.spare))
 	}
 	return most
 }
@@ -131,7 +131,7 @@ func (p *Search) gangsWithPlaces() (all []*Gang) {
 	if len(p.Gangs) == 0 {
 		return nil
 	}
-	l := p.Open(p.Base, make([]int64, len(p.Groups)))
+	l := p.open(p.Base, make([]int64, len(p.Groups)))
 	p.untouched = l
 	most := p.mostFree(l)
 	for gangs := p.Gangs; len(gangs) > 0; {
@@ -145,7 +145,7 @@ func (p *Search) gangsWithPlaces() (all []*Gang) {
 			continue
 		}
 		for _, g := range front {
-			g.Unplaceable = true
+			g.unplaceable = true
 		}
 	}
 	return all
@@ -154,11 +154,11 @@ func (p *Search) gangsWithPlaces() (all []*Gang) {
 // TooSmall reports whether an option of a gang does not fit in a domain, even if nothing else is placed.
 func (p *Search) TooSmall(g *Gang, option int, within Domain) bool {
 	o := g.Options[option]
-	if len(p.Roomy(p.untouched, []Domain{within, within}, o)) == 0 { // it does not look at a single domain
+	if len(p.roomy(p.untouched, []Domain{within, within}, o)) == 0 { // it does not look at a single domain
 		return true
 	}
 	return g.Strategy == raydemand.StrictSpread && p.differentNodes(p.untouched, o, within) < BundlesOf(o.Items)
 }
 
 // OpenDomains lists where a gang may be placed, before anything is placed.
-func (p *Search) OpenDomains(g *Gang) []Domain { return p.Domains(p.untouched, g) }
+func (p *Search) OpenDomains(g *Gang) []Domain { return p.domains(p.untouched, g) }

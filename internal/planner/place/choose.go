@@ -38,8 +38,8 @@ func (b *Batch) fill(free Vector, labels int, left []int64, quota int64) ([]port
 		if n == 0 {
 			continue
 		}
-		take = append(take, portion{Item: i, Count: n})
-		free.Subtract(it.Need, n)
+		take = append(take, portion{item: i, count: n})
+		free.subtract(it.Need, n)
 		if quota -= n; quota == 0 {
 			break
 		}
@@ -51,19 +51,19 @@ func (b *Batch) fill(free Vector, labels int, left []int64, quota int64) ([]port
 // there is none.
 func (b *Batch) next(k int, free Vector) int {
 	if b.order != nil || len(b.items) < leastIndexed || b.names == 0 || b.names > mostIndexed {
-		b.Looks++
+		b.looks++
 		return k
 	}
 	if b.index == nil {
-		b.index = newFitIndex(b.items, b.Left, b.names)
+		b.index = newFitIndex(b.items, b.left, b.names)
 	}
 	for {
 		i, looks := b.index.next(k, free)
-		b.Looks += looks
+		b.looks += looks
 		switch {
 		case i < 0:
 			return len(b.items)
-		case b.Left[i] > 0:
+		case b.left[i] > 0:
 			return i
 		}
 		b.index.remove(i)
@@ -79,7 +79,7 @@ func (p *placer) newPattern(
 	p.BreakOff()
 	var pat pattern
 	if hosts == 1 {
-		take, after := b.fill(free, s.Labels, b.Left, quota)
+		take, after := b.fill(free, s.Labels, b.left, quota)
 		pat.hosts, pat.uses = []filled{{s, 1, take, after}}, b.inOrder(take)
 	} else {
 		pat.hosts, pat.uses = b.fillHosts(s, free, others, hosts, quota)
@@ -96,7 +96,7 @@ func (b *Batch) fillHosts(
 	s *Shape, free Vector, others *Shape, hosts, quota int64,
 ) ([]filled, []portion) {
 	var all []filled
-	left := append(b.scratch[:0], b.Left...)
+	left := append(b.scratch[:0], b.left...)
 	b.scratch = left
 	for rest := hosts; rest > 0; {
 		count := rest
@@ -108,18 +108,18 @@ func (b *Batch) fillHosts(
 		}
 		take, after := b.fill(free, s.Labels, left, quota)
 		for _, t := range take {
-			count = min(count, left[t.Item]/t.Count)
+			count = min(count, left[t.item]/t.count)
 		}
 		all = append(all, filled{s, count, take, after})
 		for _, t := range take {
-			left[t.Item] -= t.Count * count
+			left[t.item] -= t.count * count
 		}
 		rest -= count
 	}
 	var uses []portion
 	for i := range left {
-		if n := b.Left[i] - left[i]; n > 0 {
-			uses = append(uses, portion{Item: i, Count: n})
+		if n := b.left[i] - left[i]; n > 0 {
+			uses = append(uses, portion{item: i, count: n})
 		}
 	}
 	return all, uses
@@ -131,7 +131,7 @@ func (b *Batch) inOrder(take []portion) []portion {
 		return take
 	}
 	take = slices.Clone(take)
-	slices.SortFunc(take, func(x, y portion) int { return x.Item - y.Item })
+	slices.SortFunc(take, func(x, y portion) int { return x.item - y.item })
 	return take
 }
 
@@ -141,7 +141,7 @@ func (pat *pattern) holds(b *Batch) bool { return pat.times(b, 1) == 1 }
 // times returns how often the pattern can be repeated, up to limit.
 func (pat *pattern) times(b *Batch, limit int64) int64 {
 	for _, u := range pat.uses {
-		limit = min(limit, b.Left[u.Item]/u.Count)
+		limit = min(limit, b.left[u.item]/u.count)
 	}
 	return limit
 }
@@ -173,7 +173,7 @@ func better(a, b score) int {
 		cmp.Compare(a.whole, b.whole),
 		cmp.Compare(a.rank, b.rank),
 		CompareBool(a.sparing, b.sparing),
-		a.preference.Compare(b.preference),
+		a.preference.compare(b.preference),
 		CompareNearly(a.thrift, b.thrift),
 		cmp.Compare(a.kinds, b.kinds),
 		cmp.Compare(a.least, b.least),
@@ -193,7 +193,7 @@ func betterForRay(a, b score) int {
 		cmp.Compare(a.kinds, b.kinds),
 		cmp.Compare(a.least, b.least),
 		cmp.Compare(a.mean, b.mean),
-		a.preference.Compare(b.preference),
+		a.preference.compare(b.preference),
 		cmp.Compare(a.cloud, b.cloud),
 	)
 }
@@ -204,23 +204,23 @@ func (p *placer) score(b *Batch, s *Shape, free Vector, hosts int64, uses []port
 	used := make([]float64, len(p.Names))
 	named := make([]bool, len(p.Names))
 	for i := range used {
-		used[i] = p.Worth(i, s.Total[i]-free[i]) * float64(hosts)
+		used[i] = p.worth(i, s.Total[i]-free[i]) * float64(hosts)
 	}
 	sc := score{sparing: !s.Accelerated}
 	for _, u := range uses {
-		it := b.items[u.Item]
-		sc.sparing = sc.sparing || it.Accelerator
+		it := b.items[u.item]
+		sc.sparing = sc.sparing || it.accelerator
 		for _, t := range it.Need {
-			used[t.Resource] += p.Worth(t.Resource, t.Amount) * float64(u.Count)
+			used[t.Resource] += p.worth(t.Resource, t.Amount) * float64(u.count)
 			named[t.Resource] = true
 		}
 	}
-	first := b.items[uses[0].Item]
+	first := b.items[uses[0].item]
 	if len(first.Request.Selectors) > 0 {
 		sc.rank = first.Alternatives - first.Rank[s.Labels]
 	}
 	p.scoreUse(&sc, b, s.Total, hosts, used, named)
-	p.scoreGroup(&sc, s.Group)
+	p.scoreGroup(&sc, s.group)
 	return sc
 }
 
@@ -237,7 +237,7 @@ func (p *placer) scoreUse(sc *score, b *Batch, total Vector, hosts int64, used [
 		if phrase.IsMemory(p.Names[i]) && !b.memory {
 			continue // every node has memory and nothing asks for it, so it is not wasted
 		}
-		whole := p.Worth(i, amount) * float64(hosts)
+		whole := p.worth(i, amount) * float64(hosts)
 		share := used[i] / whole
 		value := whole * share * share * share
 		if terms == 0 || value < least {
@@ -272,12 +272,12 @@ func (p *placer) useOnTheWay(l *Ledger, b *Batch, hidden bool) {
 	if hidden {
 		fair = p.fairPrices(l, b)
 	}
-	for !b.Served() {
+	for !b.served() {
 		at, pat := p.bestOnTheWay(l, b, kept, fair, hidden)
 		if at < 0 {
 			return
 		}
-		l.take(at, b, pat.times(b, l.Classes[at].Count), pat.uses)
+		l.take(at, b, pat.times(b, l.classes[at].count), pat.uses)
 	}
 }
 
@@ -289,21 +289,21 @@ func (p *placer) bestOnTheWay(
 	hidden bool,
 ) (int, *pattern) {
 	best, at := (*pattern)(nil), -1
-	for i := range l.Classes {
-		class := &l.Classes[i]
-		if class.hidden != hidden || !hidden && class.Phase != OnTheWay || class.touched || !b.admits(class) {
+	for i := range l.classes {
+		class := &l.classes[i]
+		if class.hidden != hidden || !hidden && class.phase != OnTheWay || class.touched || !b.admits(class) {
 			continue
 		}
 		pat := kept[class.Shape]
-		if pat == nil || !pat.holds(b) || !slices.Equal(class.Free, class.Shape.Total) {
-			made, _ := p.newPattern(b, class.Shape, class.Free, nil, 1, b.quota(class))
+		if pat == nil || !pat.holds(b) || !slices.Equal(class.free, class.Shape.Total) {
+			made, _ := p.newPattern(b, class.Shape, class.free, nil, 1, b.quota(class))
 			if hidden {
-				p.rate(&made, l.How, b, class.Shape.Group, 1, fair)
+				p.rate(&made, l.how, b, class.Shape.group, 1, fair)
 			}
 			pat = &made
 			kept[class.Shape] = pat
 		}
-		if len(pat.uses) > 0 && (at < 0 || l.How.prefers(pat, class.Shape.Group, best, l.Classes[at].Shape.Group)) {
+		if len(pat.uses) > 0 && (at < 0 || l.how.prefers(pat, class.Shape.group, best, l.classes[at].Shape.group)) {
 			best, at = pat, i
 		}
 	}

@@ -146,7 +146,7 @@ func (p *Search) settleRest() ([]int64, Outcome) {
 	given := make([]int64, len(p.Groups))
 	for rounds := maxRounds; ; rounds-- {
 		whole, out := p.settle(given)
-		if !p.Owned() || p.Launches(p.RestClaim, &out) {
+		if !p.owned() || p.Launches(p.RestClaim, &out) {
 			return whole, out
 		}
 		next, out := p.settleWith(p.newAdmitting(given))

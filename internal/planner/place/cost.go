@@ -15,8 +15,8 @@ type Model struct {
 	// PerReplica is the cost of one replica of each group: its price if the group and all of its substitutes have one,
 	// else its scarce resources.
 	PerReplica []float64
-	// Tier is each group's rank by preference; groups of tier 0 launch first. Prices count only within a tier.
-	Tier  []int
+	// tier is each group's rank by preference; groups of tier 0 launch first. Prices count only within a tier.
+	tier  []int
 	tiers int
 	// hosts is the number of pods in one replica, by group.
 	hosts []int64
@@ -30,7 +30,7 @@ func newCosts(r *Fleet, items iter.Seq[*Item]) Model {
 	p := rater{r}
 	y := Model{
 		Substitutes: p.newSubstitutes(items),
-		Tier:        make([]int, len(p.Groups)),
+		tier:        make([]int, len(p.Groups)),
 		hosts:       make([]int64, len(p.Groups)),
 	}
 	y.PerReplica = p.costs(&y.Substitutes)
@@ -40,10 +40,10 @@ func newCosts(r *Fleet, items iter.Seq[*Item]) Model {
 		y.hosts[i] = p.Groups[i].Hosts
 	}
 	order := slices.Clone(preferences)
-	slices.SortFunc(order, func(a, b Preference) int { return b.Compare(a) })
+	slices.SortFunc(order, func(a, b Preference) int { return b.compare(a) })
 	order = slices.Compact(order)
 	for i, preference := range preferences {
-		y.Tier[i] = slices.Index(order, preference)
+		y.tier[i] = slices.Index(order, preference)
 	}
 	y.tiers = len(order)
 	return y
@@ -52,24 +52,24 @@ func newCosts(r *Fleet, items iter.Seq[*Item]) Model {
 // launchCost is the cost of launches by tier, the last tier first, because a plan that needs less of a worse tier is
 // better; and the number of pods.
 type launchCost struct {
-	Costs []float64
+	costs []float64
 	pods  int64
 }
 
 // launchCost adds up the cost of launches.
 func (y *Model) launchCost(launched []int64) launchCost {
-	b := launchCost{Costs: make([]float64, y.tiers)}
+	b := launchCost{costs: make([]float64, y.tiers)}
 	for i, n := range launched {
-		b.Costs[y.tiers-1-y.Tier[i]] += y.PerReplica[i] * float64(n/y.hosts[i])
+		b.costs[y.tiers-1-y.tier[i]] += y.PerReplica[i] * float64(n/y.hosts[i])
 		b.pods += n
 	}
 	return b
 }
 
-// Compare orders costs, the lower first: tier by tier, then by the number of pods.
-func (b *launchCost) Compare(other *launchCost) (order int) {
-	for i := 0; i < len(b.Costs) && order == 0; i++ {
-		order = CompareNearly(b.Costs[i], other.Costs[i])
+// compare orders costs, the lower first: tier by tier, then by the number of pods.
+func (b *launchCost) compare(other *launchCost) (order int) {
+	for i := 0; i < len(b.costs) && order == 0; i++ {
+		order = CompareNearly(b.costs[i], other.costs[i])
 	}
 	return cmp.Or(order, cmp.Compare(b.pods, other.pods))
 }
@@ -202,7 +202,7 @@ func (p rater) fitFor(it *Item) []int {
 			plain = append(plain, i)
 		}
 	}
-	if len(plain) > 0 && !it.Accelerator {
+	if len(plain) > 0 && !it.accelerator {
 		return plain
 	}
 	return append(plain, accelerated...)

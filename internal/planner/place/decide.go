@@ -11,7 +11,7 @@ func Decide(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *Se
 	beside := besidePlanning(s)
 	budget := budgetOf(policy.Work, beside)
 	r := NewFleet(s)
-	r.Limit(budget)
+	r.limit(budget)
 	p = newSearch(r, s, policy)
 	p.budget, p.Stop = budget, stop
 	given, out = p.decide()
@@ -64,8 +64,8 @@ func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
 		return p // no one uses the free amounts
 	}
 	for i := range p.Base {
-		if p.Base[i].Phase == Overdue {
-			p.overdueNodes = append(p.overdueNodes, p.Base[i].Members...)
+		if p.Base[i].phase == Overdue {
+			p.overdueNodes = append(p.overdueNodes, p.Base[i].members...)
 		}
 	}
 	p.totals = p.Base
@@ -80,7 +80,7 @@ func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
 		s := &p.RestRequests[i]
 		for k, it := range s.Items {
 			kind := p.kinds[s.kinds[k]]
-			it.Aside, it.Deferred = kind.Aside, kind.Deferred
+			it.aside, it.Deferred = kind.aside, kind.Deferred
 		}
 	}
 	return p

@@ -12,7 +12,7 @@ import (
 type Batch struct {
 	purpose string // for the log; empty for plain requests
 	items   []*Item
-	Left    []int64 // waiting bundles of each item
+	left    []int64 // waiting bundles of each item
 	// apart is how many bundles one node may take, or 0 for as many as fit: strictly spread gangs may place one each.
 	// turn distinguishes the gangs' own nodes from others.
 	apart  int64
@@ -24,21 +24,21 @@ type Batch struct {
 	order   []int
 	memory  bool // some bundle asks for memory, so unused memory counts as waste
 	scratch []int64
-	// names is the number of resource names. index finds items that fit; nil until fill needs it. Left may only shrink
+	// names is the number of resource names. index finds items that fit; nil until fill needs it. left may only shrink
 	// while it exists.
 	names int
 	index *fitIndex
-	Looks int64
+	looks int64
 }
 
 func (p *placer) newBatch(purpose string, items []*Item, how Strategy) *Batch {
-	b := &Batch{purpose: purpose, items: items, Left: make([]int64, len(items)), names: len(p.Names)}
+	b := &Batch{purpose: purpose, items: items, left: make([]int64, len(items)), names: len(p.Names)}
 	if how.raysOrder() {
 		b.order = rayOrder(items)
 	}
 	for i, it := range items {
 		if !it.Trivial() {
-			b.Left[i] = it.Request.Count
+			b.left[i] = it.Request.Count
 		}
 		for _, t := range it.Need {
 			b.memory = b.memory || phrase.IsMemory(p.Names[t.Resource])
@@ -68,9 +68,9 @@ func (b *Batch) at(k int) int {
 	return b.order[k]
 }
 
-// Served reports whether nothing is waiting.
-func (b *Batch) Served() bool {
-	return !slices.ContainsFunc(b.Left, func(n int64) bool { return n > 0 })
+// served reports whether nothing is waiting.
+func (b *Batch) served() bool {
+	return !slices.ContainsFunc(b.left, func(n int64) bool { return n > 0 })
 }
 
 func (b *Batch) admits(l *NodeClass) bool {
@@ -96,9 +96,9 @@ func (b *Batch) quota(l *NodeClass) int64 {
 	return b.apart
 }
 
-// Place places a batch: on nodes that run or already take demand, then on those on their way, then on new ones. Before
+// place places a batch: on nodes that run or already take demand, then on those on their way, then on new ones. Before
 // it launches new ones, it tries the existing nodes once more for all of the batch together.
-func (p *placer) Place(l *Ledger, b *Batch) {
+func (p *placer) place(l *Ledger, b *Batch) {
 	p.BreakOff()
 	defer p.count(b)
 	if len(b.items) > p.MostShapes {
@@ -106,51 +106,51 @@ func (p *placer) Place(l *Ledger, b *Batch) {
 		p.launchBest(l, b)
 		return
 	}
-	if l.How.raysOrder() {
+	if l.how.raysOrder() {
 		p.placeAsRay(l, b)
 		return
 	}
 	retry := p.retryable(l, b)
 	var before *Ledger
-	left := slices.Clone(b.Left)
+	left := slices.Clone(b.left)
 	if retry {
-		before = p.Trial(l)
+		before = p.trial(l)
 	}
 	l.useExisting(b)
 	p.useOnTheWay(l, b, false)
-	if l.Stepwise {
+	if l.stepwise {
 		p.useOnTheWay(l, b, true)
 	}
-	if retry && !b.Served() {
-		greedy := b.Left
-		b.Left, b.index = left, nil
+	if retry && !b.served() {
+		greedy := b.left
+		b.left, b.index = left, nil
 		if p.fitJointly(before, b, greedy) {
 			*l, *before = *before, *l
 		} else {
-			b.Left, b.index = greedy, nil
+			b.left, b.index = greedy, nil
 		}
 	}
-	p.Release(before)
+	p.release(before)
 	p.launchBest(l, b)
 }
 
 // count adds the looks of a batch to those of the plan.
-func (p *placer) count(b *Batch) { p.Looks, b.Looks = p.Looks+b.Looks, 0 }
+func (p *placer) count(b *Batch) { p.Looks, b.looks = p.Looks+b.looks, 0 }
 
 // fillExisting places a batch on existing nodes and nodes on their way, one node after the other. If there are very
 // many items, that takes far less work than one item after the other.
 func (p *placer) fillExisting(l *Ledger, b *Batch) {
 	defer p.count(b)
-	for at := 0; at < len(l.Classes) && !b.Served(); at++ {
+	for at := 0; at < len(l.classes) && !b.served(); at++ {
 		p.BreakOff()
-		class := &l.Classes[at]
-		take, _ := b.fill(class.Free, class.Shape.Labels, b.Left, MaxCount)
+		class := &l.classes[at]
+		take, _ := b.fill(class.free, class.Shape.Labels, b.left, MaxCount)
 		if len(take) == 0 {
 			continue
 		}
-		nodes := class.Count
+		nodes := class.count
 		for _, t := range take {
-			nodes = min(nodes, b.Left[t.Item]/t.Count)
+			nodes = min(nodes, b.left[t.item]/t.count)
 		}
 		l.take(at, b, nodes, take)
 	}
@@ -165,8 +165,8 @@ func (l *Ledger) useExisting(b *Batch) {
 	for k := range b.items {
 		i := b.at(k)
 		it := b.items[i]
-		for choice := 0; choice < it.Alternatives && b.Left[i] > 0; choice++ {
-			if it.Accelerator {
+		for choice := 0; choice < it.Alternatives && b.left[i] > 0; choice++ {
+			if it.accelerator {
 				l.useClasses(b, i, choice, func(*NodeClass) bool { return true })
 				continue
 			}
@@ -175,7 +175,7 @@ func (l *Ledger) useExisting(b *Batch) {
 					return !class.Shape.Accelerated && class.stays()
 				})
 				l.useClasses(b, i, choice, func(class *NodeClass) bool {
-					return class.Shape.Accelerated && (class.Phase == Running || class.touched)
+					return class.Shape.Accelerated && (class.phase == running || class.touched)
 				})
 			}
 			l.useClasses(b, i, choice, func(class *NodeClass) bool { return !class.Shape.Accelerated })
@@ -185,11 +185,11 @@ func (l *Ledger) useExisting(b *Batch) {
 }
 
 // stays reports whether a node stays even if nothing is placed on it now.
-func (l *NodeClass) stays() bool { return l.Phase < Overdue || l.touched }
+func (l *NodeClass) stays() bool { return l.phase < Overdue || l.touched }
 
 func (l *Ledger) anyOverdue() bool {
-	for i := range l.Classes {
-		if l.Classes[i].Phase == Overdue {
+	for i := range l.classes {
+		if l.classes[i].phase == Overdue {
 			return true
 		}
 	}
@@ -198,10 +198,10 @@ func (l *Ledger) anyOverdue() bool {
 
 func (l *Ledger) useClasses(b *Batch, i, choice int, wanted func(*NodeClass) bool) {
 	it := b.items[i]
-	for at := 0; at < len(l.Classes) && b.Left[i] > 0; at++ {
-		class := &l.Classes[at]
-		b.Looks++
-		if class.hidden || class.Phase == OnTheWay && !class.touched || class.Free.Lacks(it.Need) {
+	for at := 0; at < len(l.classes) && b.left[i] > 0; at++ {
+		class := &l.classes[at]
+		b.looks++
+		if class.hidden || class.phase == OnTheWay && !class.touched || class.free.lacks(it.Need) {
 			continue
 		}
 		if it.Rank[class.Shape.Labels] == choice && wanted(class) && b.admits(class) {
@@ -213,18 +213,18 @@ func (l *Ledger) useClasses(b *Batch, i, choice int, wanted func(*NodeClass) boo
 // useClass fills as many nodes of a node class as the item needs, the last one perhaps partly. It returns how many node
 // classes it split off in front of the rest.
 func (l *Ledger) useClass(at int, b *Batch, i int) int {
-	each := l.Classes[at].Free.Times(b.items[i].Need, min(b.Left[i], b.quota(&l.Classes[at])))
+	each := l.classes[at].free.Times(b.items[i].Need, min(b.left[i], b.quota(&l.classes[at])))
 	if each == 0 {
 		return 0
 	}
-	count, start := l.Classes[at].Count, at
-	full := min(count, b.Left[i]/each)
+	count, start := l.classes[at].count, at
+	full := min(count, b.left[i]/each)
 	if full > 0 {
-		l.take(at, b, full, []portion{{Item: i, Count: each}})
+		l.take(at, b, full, []portion{{item: i, count: each}})
 		at++
 	}
-	if rest := b.Left[i]; full < count && rest > 0 {
-		l.take(at, b, 1, []portion{{Item: i, Count: rest}})
+	if rest := b.left[i]; full < count && rest > 0 {
+		l.take(at, b, 1, []portion{{item: i, count: rest}})
 		at++
 	}
 	return max(at-start-1, 0)
@@ -234,24 +234,24 @@ func (l *Ledger) useClass(at int, b *Batch, i int) int {
 // found to fit in another order, some may not fit in this one; those keep waiting.
 func (l *Ledger) take(at int, b *Batch, count int64, portions []portion) {
 	at = l.split(at, count)
-	class := &l.Classes[at]
+	class := &l.classes[at]
 	class.touched, class.hidden = true, false
-	class.Free = slices.Clone(class.Free)
-	portions = b.subtract(class.Free, portions)
+	class.free = slices.Clone(class.free)
+	portions = b.subtract(class.free, portions)
 	class.named |= b.named(portions)
 	b.mark(class, portions)
 	for _, p := range portions {
-		b.Left[p.Item] -= p.Count * count
+		b.left[p.item] -= p.count * count
 	}
-	if l.Tracing {
+	if l.tracing {
 		l.trace(b, class, portions)
 	}
 	switch {
 	case class.planned:
-		l.record(b, class.Shape.Group, count, portions)
-	case class.Phase == OnTheWay:
+		l.record(b, class.Shape.group, count, portions)
+	case class.phase == OnTheWay:
 		for _, p := range portions {
-			l.Waits = append(l.Waits, Wait{b.items[p.Item], p.Count * count, class.since})
+			l.waits = append(l.waits, Wait{b.items[p.item], p.count * count, class.since})
 		}
 	}
 }
@@ -260,16 +260,16 @@ func (l *Ledger) take(at int, b *Batch, count int64, portions []portion) {
 func (b *Batch) subtract(free Vector, portions []portion) []portion {
 	for i := 0; i < len(portions); i++ {
 		p := portions[i]
-		need := b.items[p.Item].Need
-		if n := free.Times(need, p.Count); n < p.Count {
+		need := b.items[p.item].Need
+		if n := free.Times(need, p.count); n < p.count {
 			portions = slices.Clone(portions)
-			if portions[i].Count = n; n == 0 {
+			if portions[i].count = n; n == 0 {
 				portions = slices.Delete(portions, i, i+1)
 				i--
 				continue
 			}
 		}
-		free.Subtract(need, portions[i].Count)
+		free.subtract(need, portions[i].count)
 	}
 	return portions
 }
@@ -283,13 +283,13 @@ func (b *Batch) mark(class *NodeClass, portions []portion) {
 		class.gang, class.taken = b.turn, 0
 	}
 	for _, p := range portions {
-		class.taken += p.Count
+		class.taken += p.count
 	}
 }
 
 func (l *Ledger) record(b *Batch, group int, nodes int64, portions []portion) {
 	for _, p := range portions {
-		l.Log = append(l.Log, Entry{group, b.purpose, b.items[p.Item], p.Count * nodes})
+		l.log = append(l.log, Entry{group, b.purpose, b.items[p.item], p.count * nodes})
 	}
 }
 

@@ -47,11 +47,11 @@ type Group struct {
 	// Stopping counts live nodes that this plan stops.
 	Stopping int64
 	Shape    *Shape
-	// Others is the shape of the hosts of a replica behind the first one; nil if all are equal (slicehost.go).
-	Others  *Shape
+	// others is the shape of the hosts of a replica behind the first one; nil if all are equal (slicehost.go).
+	others  *Shape
 	Timeout *float64
-	// Open are the labels, and the accelerator type, that a new pod may turn out to have.
-	Open []landing.Announced
+	// open are the labels, and the accelerator type, that a new pod may turn out to have.
+	open []landing.Announced
 	// InFlight is how many pods upscalingMode allows on their way at once.
 	InFlight int64
 	// Blocked is the code of why the group takes no launches regardless of its limits; empty if the group is open.
@@ -72,7 +72,7 @@ type Node struct {
 type Phase int
 
 const (
-	Running Phase = iota
+	running Phase = iota
 	idle
 	// Overdue nodes are idle and stop unless demand is placed on them.
 	Overdue
@@ -86,7 +86,7 @@ func (n *Node) ownPhase() Phase {
 	case model.Pending:
 		return OnTheWay
 	}
-	return Running
+	return running
 }
 
 // phaseOf returns the phase of a node. It separates idle nodes that can stay from those that are due to stop.
@@ -183,7 +183,7 @@ func (r *Fleet) addNodes(s *model.Snapshot, byName map[string]int) {
 			r.Groups[g].leave(n)
 		default:
 			r.Groups[g].count(n)
-			r.Nodes = append(r.Nodes, r.newNode(n, g, r.Groups[g].Others == nil || first[n.Pod]))
+			r.Nodes = append(r.Nodes, r.newNode(n, g, r.Groups[g].others == nil || first[n.Pod]))
 		}
 	}
 	slices.SortStableFunc(r.Nodes, func(a, b Node) int {
@@ -264,13 +264,13 @@ func (r *Fleet) shapeOf(g int, total raydemand.Bundle, labels map[string]string)
 	}
 	v, set := r.vectorOf(total), r.labelSet(labels, slice)
 	if g != HeadGroup {
-		for _, own := range []*Shape{r.Groups[g].Shape, r.Groups[g].Others} {
+		for _, own := range []*Shape{r.Groups[g].Shape, r.Groups[g].others} {
 			if own != nil && own.Labels == set && slices.Equal(own.Total, v) {
 				return own
 			}
 		}
 	}
-	return &Shape{Group: g, Total: v, Labels: set, Accelerated: r.Accelerated(v)}
+	return &Shape{group: g, Total: v, Labels: set, Accelerated: r.accelerated(v)}
 }
 
 // free returns what is available now. Ray sometimes reports more available than total, which crashes its own planner;
@@ -304,7 +304,7 @@ func (r *Fleet) unreported(n *model.Node, total Vector) Vector {
 		Fix: "set total and available as Ray reports them",
 	})
 	if n.State == model.Running {
-		return make(Vector, r.Width)
+		return make(Vector, r.width)
 	}
 	return total
 }

@@ -20,12 +20,12 @@ type Gang struct {
 	// Key is equal for gangs that ask for the same; the ID does not matter. weight is the size of the preferred option.
 	Key    string
 	weight float64
-	// Deferred: there are too many kinds of gangs to plan this one now. Position is its place on the ring of turns;
+	// Deferred: there are too many kinds of gangs to plan this one now. position is its place on the ring of turns;
 	// empty if there are not too many.
 	Deferred bool
-	Position string
-	// Unplaceable: in each option, some bundle has no place.
-	Unplaceable bool
+	position string
+	// unplaceable: in each option, some bundle has no place.
+	unplaceable bool
 }
 
 // Option is one way to place the whole gang. A strictly packed gang is a single bundle.
@@ -70,7 +70,7 @@ func (r *Fleet) newGang(g *raydemand.Gang) *Gang {
 	}
 	made.Key = made.signature()
 	for _, it := range made.Options[0].Items {
-		made.weight += it.Worth * float64(it.Request.Count)
+		made.weight += it.worth * float64(it.Request.Count)
 	}
 	return made
 }
@@ -140,17 +140,17 @@ func hardestFirst(a, b *Gang) int {
 
 // bound reports whether the gang restricts where its bundles go together.
 func (g *Gang) bound() bool {
-	return g.Strict() || g.TopologyLabel != ""
+	return g.strict() || g.TopologyLabel != ""
 }
 
-// Strict reports whether all bundles must share a node, or no two may.
-func (g *Gang) Strict() bool {
+// strict reports whether all bundles must share a node, or no two may.
+func (g *Gang) strict() bool {
 	return g.Strategy == raydemand.StrictPack || g.Strategy == raydemand.StrictSpread
 }
 
-// Accelerated reports whether some bundle of the preferred option needs an accelerator.
-func (g *Gang) Accelerated() bool {
-	return slices.ContainsFunc(g.Options[0].Items, func(it *Item) bool { return it.Accelerator })
+// accelerated reports whether some bundle of the preferred option needs an accelerator.
+func (g *Gang) accelerated() bool {
+	return slices.ContainsFunc(g.Options[0].Items, func(it *Item) bool { return it.accelerator })
 }
 
 // markHolders lists, for each node, the numbers of the gangs that already hold a bundle there.
@@ -177,8 +177,8 @@ func (r *Fleet) markHolders(gangs []*Gang) [][]int {
 	return placed
 }
 
-// Suits reports whether a new node of this shape could serve a bundle of some option.
-func (g *Gang) Suits(s *Shape) bool {
+// suits reports whether a new node of this shape could serve a bundle of some option.
+func (g *Gang) suits(s *Shape) bool {
 	for _, o := range g.Options {
 		if SuitsAny(o.Items, s) {
 			return true

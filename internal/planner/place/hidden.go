@@ -6,20 +6,20 @@ import (
 
 // hide holds empty nodes back until a step needs them.
 func (l *Ledger) hide() {
-	l.Stepwise = true
-	for i := range l.Classes {
-		class := &l.Classes[i]
-		class.hidden = class.Phase != Running && class.Shape.Group != HeadGroup && !class.touched &&
-			slices.Equal(class.Free, class.Shape.Total)
+	l.stepwise = true
+	for i := range l.classes {
+		class := &l.classes[i]
+		class.hidden = class.phase != running && class.Shape.group != HeadGroup && !class.touched &&
+			slices.Equal(class.free, class.Shape.Total)
 	}
 }
 
 // hiddenOf counts the hidden nodes of each group.
 func (l *Ledger) hiddenOf(groups int) []int64 {
 	counts := make([]int64, groups)
-	for i := range l.Classes {
-		if class := &l.Classes[i]; class.hidden {
-			counts[class.Shape.Group] += class.Count
+	for i := range l.classes {
+		if class := &l.classes[i]; class.hidden {
+			counts[class.Shape.group] += class.count
 		}
 	}
 	return counts
@@ -27,12 +27,12 @@ func (l *Ledger) hiddenOf(groups int) []int64 {
 
 // reveal offers n more nodes of a group to all demand that is placed from now on.
 func (l *Ledger) reveal(group int, n int64) {
-	for i := 0; i < len(l.Classes) && n > 0; i++ {
-		if !l.Classes[i].hidden || l.Classes[i].Shape.Group != group {
+	for i := 0; i < len(l.classes) && n > 0; i++ {
+		if !l.classes[i].hidden || l.classes[i].Shape.group != group {
 			continue
 		}
-		count := min(n, l.Classes[i].Count)
-		l.Classes[l.split(i, count)].hidden = false
+		count := min(n, l.classes[i].count)
+		l.classes[l.split(i, count)].hidden = false
 		n -= count
 	}
 }
@@ -43,9 +43,9 @@ func (p *placer) revealMinimum(l *Ledger) {
 	for i := range p.Groups {
 		short[i] = p.Groups[i].MinPods
 	}
-	for i := range l.Classes {
-		if class := &l.Classes[i]; class.Shape.Group != HeadGroup && !class.hidden {
-			short[class.Shape.Group] -= class.Count
+	for i := range l.classes {
+		if class := &l.classes[i]; class.Shape.group != HeadGroup && !class.hidden {
+			short[class.Shape.group] -= class.count
 		}
 	}
 	for i, n := range short {
@@ -55,6 +55,6 @@ func (p *placer) revealMinimum(l *Ledger) {
 
 // holdsBack reports whether nodes of a group are hidden.
 func (l *Ledger) holdsBack(group int) bool {
-	return l.Stepwise &&
-		slices.ContainsFunc(l.Classes, func(class NodeClass) bool { return class.hidden && class.Shape.Group == group })
+	return l.stepwise &&
+		slices.ContainsFunc(l.classes, func(class NodeClass) bool { return class.hidden && class.Shape.group == group })
 }

@@ -50,7 +50,7 @@ func (r *Fleet) Overdue() []bool {
 	return groups
 }
 
-// overdue reports whether a worker has been idle for longer than its group allows.
+// overdue reports whether a worker has been idle for longer than its group allows, whatever the group's minimum keeps.
 func (r *Fleet) overdue(n *Node) bool {
 	if n.State != model.Idle || n.GroupIndex < 0 {
 		return false
@@ -58,9 +58,6 @@ func (r *Fleet) overdue(n *Node) bool {
 	g := &r.Groups[n.GroupIndex]
 	return g.Timeout != nil && n.IdleSeconds > *g.Timeout
 }
-
-// overIdle reports whether a worker has been idle for longer than its group allows, whatever the group's minimum keeps.
-func (r *Fleet) overIdle(n *Node) bool { return r.overdue(n) }
 
 func (r *Fleet) mayLeave(u *unit, used []bool) bool {
 	g := &r.Groups[u.group]

@@ -53,7 +53,7 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 	var out Outcome
 	for range maxCapRounds {
 		p.uncut = whole
-		c := p.complete(given, p.round(given, Fullest), Fullest)
+		c := p.complete(given, p.round(given, fullest), fullest)
 		trials := p.trials(&c.out)
 		c = p.drop(p.withoutTries(given, c.given), c, -1, &trials)
 		next, found := c.given, c.out
@@ -100,10 +100,10 @@ func (p *Search) withoutTries(before, given []int64) []int64 {
 
 // openUnderCaps reports whether a step could continue.
 func (p *Search) openUnderCaps(given []int64) bool {
-	l := p.Open(nil, given)
+	l := p.open(nil, given)
 	return slices.ContainsFunc(
 		p.Groups,
-		func(g Group) bool { return min(l.Room[g.Shape.Group], l.Spare) >= g.Hosts },
+		func(g Group) bool { return min(l.room[g.Shape.group], l.spare) >= g.Hosts },
 	)
 }
 
@@ -112,7 +112,7 @@ func (p *Search) servedOn(l *Ledger, c Claim) bool {
 	if l == nil {
 		return false
 	}
-	return p.placed(l, p.newBatch(c.Purpose, c.Items, l.How))
+	return p.placed(l, p.newBatch(c.Purpose, c.Items, l.how))
 }
 
 func (p *Search) HeldOf(i int) int64 {
@@ -138,7 +138,7 @@ type inFlightCaps struct {
 	cutAll int64
 }
 
-func (c *inFlightCaps) CopyFrom(other *inFlightCaps) {
+func (c *inFlightCaps) copyFrom(other *inFlightCaps) {
 	c.asked, c.cut, c.cutAll = append(c.asked[:0], other.asked...), append(c.cut[:0], other.cut...), other.cutAll
 }
 
@@ -152,18 +152,18 @@ func (p *placer) capLedger(l *Ledger, given []int64) {
 		g := &p.Groups[i]
 		l.asked[i] = g.Pending() + given[i]
 		all += l.asked[i]
-		l.Room[i] = min(l.Room[i], p.uncut[i]-given[i])
+		l.room[i] = min(l.room[i], p.uncut[i]-given[i])
 		room := max(g.InFlight-l.asked[i], 0)
 		if l.asked[i] == 0 {
 			room = max(room, g.Hosts)
 		}
-		l.cut[i] = l.Room[i]
-		l.Room[i] = min(l.Room[i], room-room%g.Hosts)
-		l.cut[i] -= l.Room[i]
+		l.cut[i] = l.room[i]
+		l.room[i] = min(l.room[i], room-room%g.Hosts)
+		l.cut[i] -= l.room[i]
 		if l.tries {
 			l.lowerRoomOf(i)
 		}
-		if l.Room[i] > 0 {
+		if l.room[i] > 0 {
 			least = min(least, g.Hosts)
 		}
 	}
@@ -171,29 +171,29 @@ func (p *placer) capLedger(l *Ledger, given []int64) {
 	if all == 0 && least < MaxCount {
 		spare = max(spare, least)
 	}
-	l.cutAll = l.Spare
-	l.Spare = min(l.Spare, spare)
-	l.cutAll -= l.Spare
+	l.cutAll = l.spare
+	l.spare = min(l.spare, spare)
+	l.cutAll -= l.spare
 }
 
-// liftCaps restores what the caps remove; recap removes it again from what is left.
+// liftCaps restores what the caps remove; restoreCaps removes it again from what is left.
 func (l *Ledger) liftCaps() {
 	for i, n := range l.cut {
-		l.Room[i] += n
+		l.room[i] += n
 	}
-	l.Spare += l.cutAll
+	l.spare += l.cutAll
 	l.lifted = l.tries
 }
 
 func (l *Ledger) restoreCaps() {
 	for i, cut := range l.cut {
-		left := l.Room[i]
-		l.Room[i] = max(left-cut, 0)
-		l.cut[i] = left - l.Room[i]
+		left := l.room[i]
+		l.room[i] = max(left-cut, 0)
+		l.cut[i] = left - l.room[i]
 	}
-	left := l.Spare
-	l.Spare = max(left-l.cutAll, 0)
-	l.cutAll = left - l.Spare
+	left := l.spare
+	l.spare = max(left-l.cutAll, 0)
+	l.cutAll = left - l.spare
 	if l.lifted = false; l.tries {
 		l.lowerRoom()
 	}
@@ -204,17 +204,17 @@ func (l *Ledger) restoreCaps() {
 func (l *Ledger) reserve(launched []int64) {
 	var all int64
 	for i := range launched {
-		need := launched[i] - l.Launched[i]
+		need := launched[i] - l.launched[i]
 		all += need
-		if need > l.Room[i] {
-			l.asked[i] += max(l.Room[i], 1)
-			l.cut[i] += l.Room[i]
-			l.Room[i] = 0
+		if need > l.room[i] {
+			l.asked[i] += max(l.room[i], 1)
+			l.cut[i] += l.room[i]
+			l.room[i] = 0
 		}
 	}
-	if all > l.Spare {
-		l.cutAll += l.Spare
-		l.Spare = 0
+	if all > l.spare {
+		l.cutAll += l.spare
+		l.spare = 0
 		for i := range l.asked {
 			l.asked[i]++
 		}
@@ -226,14 +226,14 @@ func (p *placer) uncapped(l *Ledger) *Ledger {
 	if len(l.cut) == 0 {
 		return nil
 	}
-	lifted := p.Trial(l)
+	lifted := p.trial(l)
 	lifted.liftCaps()
 	return lifted
 }
 
 // reserveRest reserves the launches that a claim still needs.
 func (l *Ledger) reserveRest(needed, launched []int64) {
-	rest := slices.Clone(l.Launched)
+	rest := slices.Clone(l.launched)
 	for i := range rest {
 		rest[i] += max(needed[i]-launched[i], 0)
 	}
@@ -243,8 +243,8 @@ func (l *Ledger) reserveRest(needed, launched []int64) {
 // cappedFor reports whether the caps prevent launches of a group that an option could use.
 func (l *Ledger) cappedFor(p *placer, gang *Gang) bool {
 	return slices.ContainsFunc(p.Groups, func(g Group) bool {
-		i := g.Shape.Group
-		return (l.cut[i] > 0 || l.cutAll > 0 && l.Room[i] > 0) && gang.Suits(g.Shape)
+		i := g.Shape.group
+		return (l.cut[i] > 0 || l.cutAll > 0 && l.room[i] > 0) && gang.suits(g.Shape)
 	})
 }
 
@@ -257,16 +257,16 @@ func (p *placer) placeBeyondCaps(l *Ledger, gangs []*Gang) (*Ledger, int) {
 	trial, served := p.placeIdentical(p.uncapped(l), gangs[:1])
 	switch {
 	case served == 0:
-	case p.try(l, trial.Launched):
-		l.reserve(trial.Launched)
-	case l.alone(trial.Launched):
+	case p.try(l, trial.launched):
+		l.reserve(trial.launched)
+	case l.alone(trial.launched):
 		trial.restoreCaps()
-		p.Release(l)
+		p.release(l)
 		return trial, served
 	default:
-		l.reserve(trial.Launched)
+		l.reserve(trial.launched)
 	}
-	p.Release(trial)
+	p.release(trial)
 	return l, 0
 }
 
@@ -281,9 +281,9 @@ func (p *placer) try(l *Ledger, launched []int64) bool {
 		if !g.Trying() && len(l.ceilings.UnprovenPools(i)) == 0 {
 			continue
 		}
-		n := min(launched[i]-l.Launched[i], l.Room[i], l.Spare)
+		n := min(launched[i]-l.launched[i], l.room[i], l.spare)
 		if n -= n % g.Hosts; n > 0 {
-			l.Classes = append(l.Classes, l.Launch(g, n)...)
+			l.classes = append(l.classes, l.launch(g, n)...)
 		}
 	}
 	return true
@@ -297,8 +297,8 @@ func (l *Ledger) allowsTries(p *placer, launched []int64) bool {
 		on.CopyFrom(l.on)
 	}
 	for i := range p.Groups {
-		need := launched[i] - l.Launched[i]
-		if p.Groups[i].Trying() && need > l.Room[i] || l.tries && l.ceilings.Occupy(on, i, need) < need {
+		need := launched[i] - l.launched[i]
+		if p.Groups[i].Trying() && need > l.room[i] || l.tries && l.ceilings.Occupy(on, i, need) < need {
 			return false
 		}
 	}
@@ -309,12 +309,12 @@ func (l *Ledger) allowsTries(p *placer, launched []int64) bool {
 func (l *Ledger) alone(launched []int64) bool {
 	var all, asked int64
 	for i := range launched {
-		own := l.asked[i] + l.Launched[i]
-		need := launched[i] - l.Launched[i]
+		own := l.asked[i] + l.launched[i]
+		need := launched[i] - l.launched[i]
 		all, asked = all+need, asked+own
-		if need > l.Room[i] && own > 0 {
+		if need > l.room[i] && own > 0 {
 			return false
 		}
 	}
-	return all <= l.Spare || asked == 0
+	return all <= l.spare || asked == 0
 }

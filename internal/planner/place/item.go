@@ -18,16 +18,16 @@ type Item struct {
 	// Rank is the index of the first matching selector for each label set, or NoMatch.
 	Rank         []int
 	Alternatives int
-	Accelerator  bool
-	Constraints  int // terms of the preferred selector
-	Worth        float64
+	accelerator  bool
+	constraints  int // terms of the preferred selector
+	worth        float64
 	Key          string
 	Slice        SliceRequirement
-	// Aside: there are too many items to plan this one now. Deferred ones have their turn later, and the others have
-	// room on what exists. Position is the place on the ring of turns; empty if there are not too many.
-	Aside    bool
+	// aside: there are too many items to plan this one now. Deferred ones have their turn later, and the others have
+	// room on what exists. position is the place on the ring of turns; empty if there are not too many.
+	aside    bool
 	Deferred bool
-	Position string
+	position string
 }
 
 const NoMatch = -1
@@ -69,11 +69,11 @@ func (c *Catalog) NewItem(r raydemand.Request, need []Term, key string) *Item {
 		Slice:        sliceRequirementOf(&r, c.isolation),
 	}
 	if len(r.Selectors) > 0 && !r.Moving { // demand that waits comes before work that still has a place
-		it.Constraints = len(r.Selectors[0])
+		it.constraints = len(r.Selectors[0])
 	}
 	for _, t := range need {
-		it.Worth += c.Worth(t.Resource, t.Amount)
-		it.Accelerator = it.Accelerator || raydemand.IsUnitInstance(c.Names[t.Resource])
+		it.worth += c.worth(t.Resource, t.Amount)
+		it.accelerator = it.accelerator || raydemand.IsUnitInstance(c.Names[t.Resource])
 	}
 	it.Rank = make([]int, len(c.Sets))
 	for set, labels := range c.Sets {
@@ -127,11 +127,11 @@ func (it *Item) Trivial() bool {
 
 // largestFirst orders items as Items says. Tens of thousands are sorted with it, so it compares no more than it needs.
 func largestFirst(a, b *Item) int {
-	if a.Constraints != b.Constraints {
-		return cmp.Compare(b.Constraints, a.Constraints)
+	if a.constraints != b.constraints {
+		return cmp.Compare(b.constraints, a.constraints)
 	}
-	if a.Accelerator != b.Accelerator {
-		return CompareBool(b.Accelerator, a.Accelerator)
+	if a.accelerator != b.accelerator {
+		return CompareBool(b.accelerator, a.accelerator)
 	}
 	if a.Slice != b.Slice {
 		if order := a.Slice.compare(b.Slice); order != 0 {
@@ -141,7 +141,7 @@ func largestFirst(a, b *Item) int {
 	if len(a.Need) != len(b.Need) {
 		return cmp.Compare(len(b.Need), len(a.Need))
 	}
-	return cmp.Or(cmp.Compare(b.Worth, a.Worth), cmp.Compare(a.Key, b.Key))
+	return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(a.Key, b.Key))
 }
 
 // appendKey appends what equal requests have in common. Numbers come first, because selectors are rare.

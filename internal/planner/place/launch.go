@@ -4,10 +4,10 @@ package place
 type Strategy int
 
 const (
-	// Fullest chooses the nodes that are filled best, as Ray does.
-	Fullest Strategy = iota
-	// Cheapest chooses the nodes that serve most for their cost.
-	Cheapest
+	// fullest chooses the nodes that are filled best, as Ray does.
+	fullest Strategy = iota
+	// cheapest chooses the nodes that serve most for their cost.
+	cheapest
 	// fewest chooses the nodes that serve most, for when the number of pods is limited.
 	fewest
 	// asRay places everything in Ray's order, also on existing nodes.
@@ -22,24 +22,24 @@ func (how Strategy) raysOrder() bool { return how >= asRay }
 // launchBest repeatedly launches a replica of the group that waiting demand fills best. It repeats a pattern as often
 // as possible, so the work does not depend on the counts.
 func (p *placer) launchBest(l *Ledger, b *Batch) {
-	if b.join > 0 || b.Served() {
+	if b.join > 0 || b.served() {
 		return
 	}
 	patterns := make([]*pattern, len(p.Groups))
 	fair := p.fairPrices(l, b)
-	for !b.Served() {
+	for !b.served() {
 		best := -1
 		for i := range p.Groups {
 			g := &p.Groups[i]
-			if min(l.Room[i], l.Spare) < g.Hosts || !b.admitsLabels(g.Shape.Labels) {
+			if min(l.room[i], l.spare) < g.Hosts || !b.admitsLabels(g.Shape.Labels) {
 				continue
 			}
 			if patterns[i] == nil || !patterns[i].holds(b) {
-				pat, _ := p.newPattern(b, g.Shape, g.Shape.Total, g.Others, g.Hosts, b.quota(&NodeClass{}))
-				p.rate(&pat, l.How, b, i, g.Hosts, fair)
+				pat, _ := p.newPattern(b, g.Shape, g.Shape.Total, g.others, g.Hosts, b.quota(&NodeClass{}))
+				p.rate(&pat, l.how, b, i, g.Hosts, fair)
 				patterns[i] = &pat
 			}
-			if len(patterns[i].uses) > 0 && (best < 0 || l.How.prefers(patterns[i], i, patterns[best], best)) {
+			if len(patterns[i].uses) > 0 && (best < 0 || l.how.prefers(patterns[i], i, patterns[best], best)) {
 				best = i
 			}
 		}
@@ -53,7 +53,7 @@ func (p *placer) launchBest(l *Ledger, b *Batch) {
 // fairPrices returns what one bundle of each item costs on the cheapest group that serves it, if a node of the group
 // held nothing else. The number of bundles that wait does not matter, because the rest of the node serves others.
 func (p *placer) fairPrices(l *Ledger, b *Batch) []float64 {
-	if l.How != Cheapest {
+	if l.how != cheapest {
 		return nil
 	}
 	fair, most := make([]float64, len(b.items)), int64(MaxCount)
@@ -63,14 +63,14 @@ func (p *placer) fairPrices(l *Ledger, b *Batch) []float64 {
 	for at, it := range b.items {
 		for i := range p.Groups {
 			g := &p.Groups[i]
-			if b.Left[at] == 0 || l.Room[i] < g.Hosts && !l.holdsBack(i) || it.Rank[g.Shape.Labels] == NoMatch {
+			if b.left[at] == 0 || l.room[i] < g.Hosts && !l.holdsBack(i) || it.Rank[g.Shape.Labels] == NoMatch {
 				continue
 			}
 			n := g.Shape.Total.Times(it.Need, most)
-			if g.Others == nil {
+			if g.others == nil {
 				n *= g.Hosts
-			} else if it.Rank[g.Others.Labels] != NoMatch {
-				n += g.Others.Total.Times(it.Need, most) * (g.Hosts - 1)
+			} else if it.Rank[g.others.Labels] != NoMatch {
+				n += g.others.Total.Times(it.Need, most) * (g.Hosts - 1)
 			}
 			if n > 0 {
 				if each := p.Costs.PerReplica[i] / float64(n); fair[at] == 0 || each < fair[at] {
@@ -85,36 +85,36 @@ func (p *placer) fairPrices(l *Ledger, b *Batch) []float64 {
 // rate adds to the score of a pattern what the strategy optimizes.
 func (p *placer) rate(pat *pattern, how Strategy, b *Batch, group int, hosts int64, fair []float64) {
 	switch how {
-	case Cheapest:
+	case cheapest:
 		var worth float64
 		for _, u := range pat.uses {
-			worth += float64(u.Count) * fair[u.Item]
+			worth += float64(u.count) * fair[u.item]
 		}
 		share := float64(hosts) / float64(p.Groups[group].Hosts)
 		pat.score.thrift = worth / max(p.Costs.PerReplica[group]*share, 1e-9)
 	case fewest:
 		for _, u := range pat.uses {
-			pat.score.whole += float64(u.Count) * p.Needed(b.items[u.Item])
+			pat.score.whole += float64(u.count) * p.Needed(b.items[u.item])
 		}
 		pat.score.most = pat.score.whole / float64(hosts)
 	}
 }
 
 func (p *placer) launchPattern(l *Ledger, b *Batch, g *Group, pat *pattern) {
-	replicas := pat.times(b, min(l.Room[g.Shape.Group], l.Spare)/g.Hosts)
-	launched := l.Launch(g, g.Hosts*replicas)
+	replicas := pat.times(b, min(l.room[g.Shape.group], l.spare)/g.Hosts)
+	launched := l.launch(g, g.Hosts*replicas)
 	for _, f := range pat.hosts {
 		class := launched[0]
-		class.Shape, class.Free, class.Count = f.shape, f.shape.Total, f.count*replicas
+		class.Shape, class.free, class.count = f.shape, f.shape.Total, f.count*replicas
 		if len(f.take) > 0 {
-			class.Free, class.touched = f.after, true
+			class.free, class.touched = f.after, true
 			class.named = b.named(f.take)
 		}
 		b.mark(&class, f.take)
-		l.Classes = append(l.Classes, class)
-		l.record(b, g.Shape.Group, class.Count, f.take)
+		l.classes = append(l.classes, class)
+		l.record(b, g.Shape.group, class.count, f.take)
 	}
 	for _, u := range pat.uses {
-		b.Left[u.Item] -= u.Count * replicas
+		b.left[u.item] -= u.count * replicas
 	}
 }

@@ -15,20 +15,20 @@ import (
 // Ledger records what is free on which nodes while demand is placed. A trial works on a clone; dropping the clone
 // undoes the trial.
 type Ledger struct {
-	Classes []NodeClass
+	classes []NodeClass
 	inFlightCaps
-	// Room counts the pods that each group may still launch, Spare those that all groups together may.
-	Room  []int64
-	Spare int64
-	// Launched counts the pods launched since the ledger was opened.
-	Launched []int64
-	// How is the strategy for choosing new nodes.
-	How Strategy
-	// Stepwise: empty nodes are hidden until a step needs them.
-	Stepwise bool
-	Log      []Entry
-	// Waits lists demand placed on pods that were requested earlier and have not joined yet.
-	Waits []Wait
+	// room counts the pods that each group may still launch, spare those that all groups together may.
+	room  []int64
+	spare int64
+	// launched counts the pods launched since the ledger was opened.
+	launched []int64
+	// how is the strategy for choosing new nodes.
+	how Strategy
+	// stepwise: empty nodes are hidden until a step needs them.
+	stepwise bool
+	log      []Entry
+	// waits lists demand placed on pods that were requested earlier and have not joined yet.
+	waits []Wait
 	// ceilings say how many pods fit together on the nodes; nil if nothing limits a group. on is where they are, nil if
 	// the nodes are full.
 	ceilings *landing.SharedNodes
@@ -39,24 +39,24 @@ type Ledger struct {
 	// quotas bound what the pods of groups may have together; nil if nothing bounds a group. left is what is left.
 	quotas *landing.Quotas
 	left   []raydemand.Amount
-	// Runs lists the gangs that were placed.
-	Runs []Run
+	// runs lists the gangs that were placed.
+	runs []Run
 	// traces lists all placements, if tracing is on.
 	traces  []Placement
-	Tracing bool
+	tracing bool
 }
 
 // NodeClass is a number of nodes that are equal for planning, so that work depends on the number of kinds of nodes, not
 // on the number of nodes.
 type NodeClass struct {
 	Shape *Shape
-	Phase Phase
-	Free  Vector
-	// Size is what was free when the ledger was opened, as one number. It only orders node classes.
-	Size  float64
-	Count int64
-	// Members are the nodes' numbers in the fleet, those to use first in front; nil for pods that have no node yet.
-	Members []int
+	phase Phase
+	free  Vector
+	// size is what was free when the ledger was opened, as one number. It only orders node classes.
+	size  float64
+	count int64
+	// members are the nodes' numbers in the fleet, those to use first in front; nil for pods that have no node yet.
+	members []int
 	// since is when the oldest pod of a node class on its way was requested; zero if unknown.
 	since time.Time
 	// touched: this plan placed demand here.
@@ -101,21 +101,21 @@ type Run struct {
 
 // copyFrom makes l equal to other. It reuses the memory of l.
 func (l *Ledger) copyFrom(other *Ledger) {
-	l.Classes = append(l.Classes[:0], other.Classes...)
-	l.Room = append(l.Room[:0], other.Room...)
-	l.Launched = append(l.Launched[:0], other.Launched...)
-	l.Log = append(l.Log[:0], other.Log...)
-	l.Waits = append(l.Waits[:0], other.Waits...)
-	l.Runs = append(l.Runs[:0], other.Runs...)
-	l.traces, l.Tracing = append(l.traces[:0], other.traces...), other.Tracing
+	l.classes = append(l.classes[:0], other.classes...)
+	l.room = append(l.room[:0], other.room...)
+	l.launched = append(l.launched[:0], other.launched...)
+	l.log = append(l.log[:0], other.log...)
+	l.waits = append(l.waits[:0], other.waits...)
+	l.runs = append(l.runs[:0], other.runs...)
+	l.traces, l.tracing = append(l.traces[:0], other.traces...), other.tracing
 	l.copyShared(other)
-	l.inFlightCaps.CopyFrom(&other.inFlightCaps)
-	l.Spare, l.How, l.Stepwise = other.Spare, other.How, other.Stepwise
+	l.inFlightCaps.copyFrom(&other.inFlightCaps)
+	l.spare, l.how, l.stepwise = other.spare, other.how, other.stepwise
 }
 
-// Trial returns a copy of a ledger for a trial. Hundreds of gangs are tried on thousands of node classes, so released
+// trial returns a copy of a ledger for a trial. Hundreds of gangs are tried on thousands of node classes, so released
 // ledgers are reused.
-func (p *placer) Trial(l *Ledger) *Ledger {
+func (p *placer) trial(l *Ledger) *Ledger {
 	copied := &Ledger{}
 	if n := len(p.released); n > 0 {
 		copied, p.released = p.released[n-1], p.released[:n-1]
@@ -124,8 +124,8 @@ func (p *placer) Trial(l *Ledger) *Ledger {
 	return copied
 }
 
-// Release returns a ledger that is no longer used. nil is allowed.
-func (p *placer) Release(l *Ledger) {
+// release returns a ledger that is no longer used. nil is allowed.
+func (p *placer) release(l *Ledger) {
 	if l != nil {
 		p.released = append(p.released, l)
 	}
@@ -142,9 +142,9 @@ func (p *placer) openLedger(totals bool, placed [][]int) []NodeClass {
 		if n.Stop != "" || n.State == model.Pending && n.GroupIndex >= 0 && p.Groups[n.GroupIndex].Excluded() {
 			continue
 		}
-		l := NodeClass{Shape: n.Shape, Phase: p.phaseOf(n), Free: n.Free, Count: 1, Members: []int{i}, since: n.Since}
+		l := NodeClass{Shape: n.Shape, phase: p.phaseOf(n), free: n.Free, count: 1, members: []int{i}, since: n.Since}
 		if totals {
-			l.Free = n.Shape.Total
+			l.free = n.Shape.Total
 		}
 		if placed != nil {
 			l.placed = placed[i]
@@ -153,34 +153,34 @@ func (p *placer) openLedger(totals bool, placed [][]int) []NodeClass {
 		at, known := kinds[string(key)]
 		if !known {
 			kinds[string(key)] = len(classes)
-			l.Size = p.sizeOn(l.Shape, l.Free)
+			l.size = p.sizeOn(l.Shape, l.free)
 			classes = append(classes, l)
 			continue
 		}
-		classes[at].Count++
-		classes[at].Members = append(classes[at].Members, i)
+		classes[at].count++
+		classes[at].members = append(classes[at].members, i)
 		classes[at].since = model.Earliest(classes[at].since, l.since)
 	}
 	for i := range p.Groups {
 		if g := &p.Groups[i]; g.Missing > 0 {
 			for _, class := range hostClasses(g, g.Missing, false) {
-				class.Size = p.sizeOn(class.Shape, class.Free)
+				class.size = p.sizeOn(class.Shape, class.free)
 				classes = append(classes, class)
 			}
 		}
 	}
 	for i := range classes {
-		p.busyLastFirst(classes[i].Members)
+		p.busyLastFirst(classes[i].members)
 	}
 	return p.inOrder(classes)
 }
 
 // appendKey appends what equal nodes have in common.
 func (l *NodeClass) appendKey(key []byte) []byte {
-	key = binary.AppendVarint(key, int64(l.Phase))
-	key = binary.AppendVarint(key, int64(l.Shape.Group))
+	key = binary.AppendVarint(key, int64(l.phase))
+	key = binary.AppendVarint(key, int64(l.Shape.group))
 	key = binary.AppendVarint(key, int64(l.Shape.Labels))
-	for _, amount := range l.Free {
+	for _, amount := range l.free {
 		key = binary.AppendVarint(key, int64(amount))
 	}
 	for _, amount := range l.Shape.Total {
@@ -199,11 +199,11 @@ func (p *placer) busyLastFirst(nodes []int) {
 	})
 }
 
-// HostClasses returns planned pods of a group as node classes.
-func (p *placer) HostClasses(group int, count int64) []NodeClass {
+// hostClasses returns planned pods of a group as node classes.
+func (p *placer) hostClasses(group int, count int64) []NodeClass {
 	all := hostClasses(&p.Groups[group], count, true)
 	for i := range all {
-		all[i].Size = p.sizeOn(all[i].Shape, all[i].Free)
+		all[i].size = p.sizeOn(all[i].Shape, all[i].free)
 	}
 	return all
 }
@@ -211,16 +211,16 @@ func (p *placer) HostClasses(group int, count int64) []NodeClass {
 // hostClasses returns new pods of a group: of each replica the first host, and the others.
 func hostClasses(g *Group, count int64, planned bool) []NodeClass {
 	firsts := count
-	if g.Others != nil {
+	if g.others != nil {
 		firsts = count / g.Hosts
 	}
-	all := []NodeClass{{Shape: g.Shape, Phase: OnTheWay, Free: g.Shape.Total, Count: firsts, planned: planned}}
+	all := []NodeClass{{Shape: g.Shape, phase: OnTheWay, free: g.Shape.Total, count: firsts, planned: planned}}
 	if count > firsts {
 		others := all[0]
-		others.Shape, others.Free, others.Count = g.Others, g.Others.Total, count-firsts
+		others.Shape, others.free, others.count = g.others, g.others.Total, count-firsts
 		all = append(all, others)
 	}
-	return slices.DeleteFunc(all, func(class NodeClass) bool { return class.Count == 0 })
+	return slices.DeleteFunc(all, func(class NodeClass) bool { return class.count == 0 })
 }
 
 // inOrder sorts node classes. They are large, so it moves indexes instead.
@@ -240,16 +240,16 @@ func (p *placer) inOrder(classes []NodeClass) []NodeClass {
 // soonestFirst orders node classes by when they can serve, then tightest first, which keeps large gaps whole. Idle
 // nodes that were busy last come before those that are about to stop.
 func (p *placer) soonestFirst(a, b *NodeClass) int {
-	if c := cmp.Compare(a.Phase, b.Phase); c != 0 {
+	if c := cmp.Compare(a.phase, b.phase); c != 0 {
 		return c
 	}
-	if c := cmp.Compare(a.Size, b.Size); c != 0 {
+	if c := cmp.Compare(a.size, b.size); c != 0 {
 		return c
 	}
 	// The rest only orders node classes of equal size.
 	return cmp.Or(
-		slices.Compare(a.Free, b.Free),
-		cmp.Compare(a.Shape.Group, b.Shape.Group),
+		slices.Compare(a.free, b.free),
+		cmp.Compare(a.Shape.group, b.Shape.group),
 		cmp.Compare(a.Shape.Labels, b.Shape.Labels),
 		slices.Compare(a.Shape.Total, b.Shape.Total),
 		slices.Compare(a.placed, b.placed),
@@ -258,18 +258,18 @@ func (p *placer) soonestFirst(a, b *NodeClass) int {
 }
 
 func (p *placer) idleFor(l *NodeClass) float64 {
-	if len(l.Members) == 0 {
+	if len(l.members) == 0 {
 		return math.Inf(1)
 	}
-	return p.Nodes[l.Members[0]].IdleSeconds
+	return p.Nodes[l.members[0]].IdleSeconds
 }
 
-// Launch books new pods of a group and returns them as node classes that are not on the ledger yet.
-func (l *Ledger) Launch(g *Group, count int64) []NodeClass {
-	i := g.Shape.Group
-	l.Room[i] -= count
-	l.Spare -= count
-	l.Launched[i] += count
+// launch books new pods of a group and returns them as node classes that are not on the ledger yet.
+func (l *Ledger) launch(g *Group, count int64) []NodeClass {
+	i := g.Shape.group
+	l.room[i] -= count
+	l.spare -= count
+	l.launched[i] += count
 	l.occupy(i, count)
 	return hostClasses(g, count, true)
 }
@@ -277,23 +277,23 @@ func (l *Ledger) Launch(g *Group, count int64) []NodeClass {
 // split takes count nodes from node class i and returns their index: in front of the rest, so that used nodes are
 // offered before unused ones.
 func (l *Ledger) split(i int, count int64) int {
-	if l.Classes[i].Count == count {
+	if l.classes[i].count == count {
 		return i
 	}
-	taken := l.Classes[i]
-	taken.Count = count
-	rest := &l.Classes[i]
-	rest.Count -= count
-	if taken.Members != nil {
-		taken.Members, rest.Members = taken.Members[:count:count], rest.Members[count:]
+	taken := l.classes[i]
+	taken.count = count
+	rest := &l.classes[i]
+	rest.count -= count
+	if taken.members != nil {
+		taken.members, rest.members = taken.members[:count:count], rest.members[count:]
 	}
-	l.Classes = slices.Insert(l.Classes, i, taken)
+	l.classes = slices.Insert(l.classes, i, taken)
 	return i
 }
 
 // Placement is bundles of one item on nodes of one kind. Each node has the same number of them.
 type Placement struct {
-	Item    *Item
+	item    *Item
 	Each    int64
 	Count   int64
 	Group   int
@@ -305,15 +305,15 @@ type Placement struct {
 	Used int64
 }
 
-// Open opens a ledger on which the given pods are on their way. They are in the order of the next snapshot, so that the
+// open opens a ledger on which the given pods are on their way. They are in the order of the next snapshot, so that the
 // next plan finds the same places: after equal pods that were requested earlier.
-func (p *placer) Open(classes []NodeClass, given []int64) *Ledger {
-	l := &Ledger{Classes: slices.Clone(classes), Launched: make([]int64, len(p.Groups)), Spare: p.Spare(given)}
+func (p *placer) open(classes []NodeClass, given []int64) *Ledger {
+	l := &Ledger{classes: slices.Clone(classes), launched: make([]int64, len(p.Groups)), spare: p.Spare(given)}
 	for i := range p.Groups {
 		g := &p.Groups[i]
-		l.Room = append(l.Room, g.Room(given[i]))
+		l.room = append(l.room, g.room(given[i]))
 		if p.knownOnly && g.Trying() {
-			l.Room[i] = min(l.Room[i], RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts))
+			l.room[i] = min(l.room[i], RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts))
 		}
 		if given[i] > 0 {
 			p.insert(l, hostClasses(g, given[i], true))
@@ -329,10 +329,10 @@ func (p *placer) Open(classes []NodeClass, given []int64) *Ledger {
 // insert adds node classes, each after equal ones.
 func (p *placer) insert(l *Ledger, classes []NodeClass) {
 	for _, class := range classes {
-		class.Size = p.sizeOn(class.Shape, class.Free)
-		at, _ := slices.BinarySearchFunc(l.Classes, class,
+		class.size = p.sizeOn(class.Shape, class.free)
+		at, _ := slices.BinarySearchFunc(l.classes, class,
 			func(a, b NodeClass) int { return cmp.Or(p.soonestFirst(&a, &b), -1) })
-		l.Classes = slices.Insert(l.Classes, at, class)
+		l.classes = slices.Insert(l.classes, at, class)
 	}
 }
 
@@ -342,9 +342,9 @@ func (p *placer) launchMinimum(l *Ledger, given []int64) {
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		short := RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts)
-		n := min(short, l.Room[i], l.Spare)
+		n := min(short, l.room[i], l.spare)
 		if n -= n % g.Hosts; n > 0 {
-			p.insert(l, l.Launch(g, n))
+			p.insert(l, l.launch(g, n))
 		}
 	}
 }
@@ -355,13 +355,13 @@ func (l *Ledger) trace(b *Batch, at *NodeClass, portions []portion) {
 		l.traces = append(
 			l.traces,
 			Placement{
-				Item:    b.items[p.Item],
-				Each:    p.Count,
-				Count:   at.Count,
-				Group:   at.Shape.Group,
-				Phase:   at.Phase,
+				item:    b.items[p.item],
+				Each:    p.count,
+				Count:   at.count,
+				Group:   at.Shape.group,
+				Phase:   at.phase,
 				Planned: at.planned,
-				Members: at.Members,
+				Members: at.members,
 			},
 		)
 	}

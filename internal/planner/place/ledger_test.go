@@ -30,8 +30,8 @@ func TestLargerRequirementsGoFirstAndSmallerSlicesAreUsedFirst(t *testing.T) {
 	if items := r.Items(s.Requests); items[0].Request.Slice.Memory != 40<<30 {
 		t.Errorf("%s goes first", phrase.Describe(items[0].Request))
 	}
-	if classes := p.openLedger(false, nil); r.Groups[classes[0].Shape.Group].Name != "b-1g" {
-		t.Errorf("nodes of group %s are used first", r.Groups[classes[0].Shape.Group].Name)
+	if classes := p.openLedger(false, nil); r.Groups[classes[0].Shape.group].Name != "b-1g" {
+		t.Errorf("nodes of group %s are used first", r.Groups[classes[0].Shape.group].Name)
 	}
 }
 
@@ -47,10 +47,10 @@ func TestPodsForAMinimumAreInTheOrderOfTheNextPlan(t *testing.T) {
 	}
 	order := func(given []int64) (names []string) {
 		p := &placer{Fleet: NewFleet(&s)}
-		l := p.Open(p.openLedger(false, nil), given)
+		l := p.open(p.openLedger(false, nil), given)
 		p.launchMinimum(l, given)
-		for i := range l.Classes {
-			names = append(names, p.Groups[l.Classes[i].Shape.Group].Name)
+		for i := range l.classes {
+			names = append(names, p.Groups[l.classes[i].Shape.group].Name)
 		}
 		return names
 	}

@@ -45,9 +45,9 @@ func (g *Group) LimitsConflict() bool { return g.MinPods > g.MaxPods }
 // Remaining counts the pods that stay: joined, on their way, or requested.
 func (g *Group) Remaining() int64 { return g.Live + g.Missing - g.Stopping }
 
-// Room returns how many more pods can be launched in addition to those given, in whole replicas, regardless of
+// room returns how many more pods can be launched in addition to those given, in whole replicas, regardless of
 // in-flight caps. Nodes that are being stopped still count: they exist until they are drained.
-func (g *Group) Room(given int64) int64 {
+func (g *Group) room(given int64) int64 {
 	if g.Blocked != "" {
 		return 0
 	}
@@ -73,7 +73,7 @@ type Preference struct {
 	Priority    int
 }
 
-func (s Preference) Compare(other Preference) int {
+func (s Preference) compare(other Preference) int {
 	return cmp.Or(
 		CompareBool(s.Known, other.Known),
 		cmp.Compare(s.Recoverable, other.Recoverable),

@@ -17,7 +17,7 @@ type Outcome struct {
 	Used     []bool // nodes that demand was placed on
 	kept     int    // those of them that would otherwise stop as idle
 	HeldOver []bool // nodes that stay until demand has moved away; nil if there are none
-	Spared   []bool // nodes that stay for deferred demand; nil if there are none
+	spared   []bool // nodes that stay for deferred demand; nil if there are none
 	// reordered: another order than the first was better.
 	reordered bool
 	Runs      []Run
@@ -28,13 +28,13 @@ type Outcome struct {
 	// they leave. warmed are its launches, and Warm says which entry, from 1, keeps a node; nil if none does.
 	ledgers []*Ledger
 	warmed  []warmLaunch
-	Warm    []int
+	warm    []int
 }
 
 func (o *Outcome) markUsed(l *Ledger) {
-	for i := range l.Classes {
-		if l.Classes[i].touched {
-			for _, n := range l.Classes[i].Members {
+	for i := range l.classes {
+		if l.classes[i].touched {
+			for _, n := range l.classes[i].members {
 				o.Used[n] = true
 			}
 		}
@@ -100,7 +100,7 @@ func (o *Outcome) LeftOf(i int, c Claim) []int64 {
 }
 
 // IsSpared reports whether a node stays only because demand that is not planned now could need it.
-func (o *Outcome) IsSpared(node int) bool { return o.Spared != nil && o.Spared[node] }
+func (o *Outcome) IsSpared(node int) bool { return o.spared != nil && o.spared[node] }
 
 // IsHeldOver reports whether a node stays only until its replacement has joined Ray.
 func (o *Outcome) IsHeldOver(node int) bool { return o.HeldOver != nil && o.HeldOver[node] }

@@ -10,29 +10,29 @@ import (
 
 // waiting is the waiting part of a batch: the items with their indexes in it, and how many bundles of each wait.
 type waiting struct {
-	Items []*Item
-	Left  []int64
-	At    []int
+	items []*Item
+	left  []int64
+	at    []int
 }
 
-// bin is a kind of node that may be filled, up to Limit times. Admits says for each item whether it may be put there.
+// bin is a kind of node that may be filled, up to limit times. admits says for each item whether it may be put there.
 type bin struct {
-	Free   Vector
-	Limit  int64
-	Admits []bool
+	free   Vector
+	limit  int64
+	admits []bool
 }
 
 // filling is a chosen filling of a bin and how often it is used.
 type filling struct {
-	Bin   int
-	Uses  []portion
-	Count int64
+	bin   int
+	uses  []portion
+	count int64
 }
 
 // portion is how many bundles of one item go onto a node.
 type portion struct {
-	Item  int
-	Count int64
+	item  int
+	count int64
 }
 
 // Limits of the work of one packing. A step is a node of a knapsack, some tens of nanoseconds.
@@ -60,7 +60,7 @@ func pack(w *waiting, bins []bin) (best []filling, steps int) {
 			break
 		}
 		for i, n := range left {
-			p.value[i] *= 1 + float64(n)/float64(w.Left[i])
+			p.value[i] *= 1 + float64(n)/float64(w.left[i])
 		}
 	}
 	return best, p.steps
@@ -77,27 +77,27 @@ type packer struct {
 }
 
 func newPacker(w *waiting, bins []bin) *packer {
-	p := &packer{waiting: w, bins: bins, value: make([]float64, len(w.Items)), perRoom: make([]float64, len(bins))}
-	width := len(bins[0].Free)
+	p := &packer{waiting: w, bins: bins, value: make([]float64, len(w.items)), perRoom: make([]float64, len(bins))}
+	width := len(bins[0].free)
 	room, wanted := make([]float64, width), make([]float64, width)
 	for b := range bins {
-		for r, amount := range bins[b].Free {
-			room[r] += float64(amount) * float64(bins[b].Limit)
+		for r, amount := range bins[b].free {
+			room[r] += float64(amount) * float64(bins[b].limit)
 		}
 	}
-	for i, it := range w.Items {
+	for i, it := range w.items {
 		for _, t := range it.Need {
-			wanted[t.Resource] += float64(t.Amount) * float64(w.Left[i])
+			wanted[t.Resource] += float64(t.Amount) * float64(w.left[i])
 		}
 	}
 	worth := func(r int) float64 { return wanted[r] / max(room[r]*room[r], 1) }
-	for i, it := range w.Items {
+	for i, it := range w.items {
 		for _, t := range it.Need {
 			p.value[i] += float64(float64(t.Amount) * worth(t.Resource))
 		}
 	}
 	for b := range bins {
-		for r, amount := range bins[b].Free {
+		for r, amount := range bins[b].free {
 			p.perRoom[b] += float64(float64(amount) * worth(r))
 		}
 	}
@@ -106,32 +106,32 @@ func newPacker(w *waiting, bins []bin) *packer {
 
 // attempt packs greedily: it repeats the filling with the most value for its room.
 func (p *packer) attempt() (fillings []filling, left []int64) {
-	left = slices.Clone(p.Left)
+	left = slices.Clone(p.left)
 	limit := make([]int64, len(p.bins))
 	for b := range p.bins {
-		limit[b] = p.bins[b].Limit
+		limit[b] = p.bins[b].limit
 	}
 	for Sum(left) > 0 && p.steps <= 2*maxSteps {
-		best, most := filling{Bin: -1}, 0.0
+		best, most := filling{bin: -1}, 0.0
 		for b := range p.bins {
 			if limit[b] == 0 {
 				continue
 			}
 			uses, value := p.fullest(b, left)
 			if ratio := value / max(p.perRoom[b], 1e-12); ratio > most {
-				best, most = filling{Bin: b, Uses: uses, Count: limit[b]}, ratio
+				best, most = filling{bin: b, uses: uses, count: limit[b]}, ratio
 			}
 		}
-		if best.Bin < 0 {
+		if best.bin < 0 {
 			break
 		}
-		for _, u := range best.Uses {
-			best.Count = min(best.Count, left[u.Item]/u.Count)
+		for _, u := range best.uses {
+			best.count = min(best.count, left[u.item]/u.count)
 		}
-		for _, u := range best.Uses {
-			left[u.Item] -= u.Count * best.Count
+		for _, u := range best.uses {
+			left[u.item] -= u.count * best.count
 		}
-		limit[best.Bin] -= best.Count
+		limit[best.bin] -= best.count
 		fillings = append(fillings, best)
 	}
 	return fillings, left
@@ -140,13 +140,13 @@ func (p *packer) attempt() (fillings []filling, left []int64) {
 // fullest fills one bin with the most valuable items.
 func (p *packer) fullest(b int, left []int64) ([]portion, float64) {
 	p.knapsack.kinds = p.knapsack.kinds[:0]
-	for i, admitted := range p.bins[b].Admits {
+	for i, admitted := range p.bins[b].admits {
 		if admitted && left[i] > 0 {
 			p.knapsack.kinds = append(p.knapsack.kinds,
-				kind{item: i, need: p.Items[i].Need, limit: left[i], value: p.value[i]})
+				kind{item: i, need: p.items[i].Need, limit: left[i], value: p.value[i]})
 		}
 	}
-	value := p.knapsack.solve(p.bins[b].Free, knapsackNodes)
+	value := p.knapsack.solve(p.bins[b].free, knapsackNodes)
 	p.steps += knapsackNodes - max(p.knapsack.nodes, 0)
 	return p.knapsack.filling(), value
 }
@@ -164,16 +164,16 @@ const (
 // retryable reports whether a batch that does not fit item by item is worth a second try: only counts connect its
 // bundles, and it is small enough.
 func (p *placer) retryable(l *Ledger, b *Batch) bool {
-	return len(l.Classes) > 0 && len(l.Classes) <= maxFitClasses && b.turn == 0 && p.Steps <= maxFitSteps &&
-		b.apart == 0 && b.avoid == 0 && b.join == 0 && len(b.part().Items) <= maxFitItems
+	return len(l.classes) > 0 && len(l.classes) <= maxFitClasses && b.turn == 0 && p.Steps <= maxFitSteps &&
+		b.apart == 0 && b.avoid == 0 && b.join == 0 && len(b.part().items) <= maxFitItems
 }
 
 // part returns what of a batch is waiting.
 func (b *Batch) part() waiting {
 	var w waiting
-	for i, n := range b.Left {
+	for i, n := range b.left {
 		if n > 0 {
-			w.Items, w.Left, w.At = append(w.Items, b.items[i]), append(w.Left, n), append(w.At, i)
+			w.items, w.left, w.at = append(w.items, b.items[i]), append(w.left, n), append(w.at, i)
 		}
 	}
 	return w
@@ -183,8 +183,8 @@ func (b *Batch) part() waiting {
 func inBatch(w *waiting, uses []portion, b *Batch, nodes int64) []portion {
 	var portions []portion
 	for _, u := range uses {
-		if n := min(u.Count, b.Left[w.At[u.Item]]/nodes); n > 0 {
-			portions = append(portions, portion{Item: w.At[u.Item], Count: n})
+		if n := min(u.count, b.left[w.at[u.item]]/nodes); n > 0 {
+			portions = append(portions, portion{item: w.at[u.item], count: n})
 		}
 	}
 	return portions
@@ -201,7 +201,7 @@ func (p *placer) fitJointly(l *Ledger, b *Batch, greedy []int64) bool {
 	found, steps := pack(&w, bins)
 	p.Steps += steps
 	l.carryOut(found, classes, b, &w)
-	return p.neededFor(b, b.Left) < p.neededFor(b, greedy)
+	return p.neededFor(b, b.left) < p.neededFor(b, greedy)
 }
 
 // neededFor returns the scarce resources that waiting bundles ask for, as one number.
@@ -214,17 +214,17 @@ func (p *placer) neededFor(b *Batch, left []int64) (sum float64) {
 
 // carryOut takes the fillings from the node classes of their bins, starting with those that serve soonest.
 func (l *Ledger) carryOut(fillings []filling, classes [][]int, b *Batch, w *waiting) {
-	perClass := make([][]filling, len(l.Classes))
-	room := make([]int64, len(l.Classes))
-	for i := range l.Classes {
-		room[i] = l.Classes[i].Count
+	perClass := make([][]filling, len(l.classes))
+	room := make([]int64, len(l.classes))
+	for i := range l.classes {
+		room[i] = l.classes[i].count
 	}
 	for _, f := range fillings {
-		for _, at := range classes[f.Bin] {
-			if n := min(f.Count, room[at]); n > 0 {
-				perClass[at] = append(perClass[at], filling{Bin: f.Bin, Uses: f.Uses, Count: n})
+		for _, at := range classes[f.bin] {
+			if n := min(f.count, room[at]); n > 0 {
+				perClass[at] = append(perClass[at], filling{bin: f.bin, uses: f.uses, count: n})
 				room[at] -= n
-				f.Count -= n
+				f.count -= n
 			}
 		}
 	}
@@ -232,8 +232,8 @@ func (l *Ledger) carryOut(fillings []filling, classes [][]int, b *Batch, w *wait
 	for i := len(perClass) - 1; i >= 0; i-- {
 		at := i
 		for _, f := range perClass[i] {
-			if portions := inBatch(w, f.Uses, b, f.Count); len(portions) > 0 {
-				l.take(at, b, f.Count, portions)
+			if portions := inBatch(w, f.uses, b, f.count); len(portions) > 0 {
+				l.take(at, b, f.count, portions)
 				at++
 			}
 		}
@@ -243,25 +243,25 @@ func (l *Ledger) carryOut(fillings []filling, classes [][]int, b *Batch, w *wait
 // existingBins lists the ledger's nodes as bins, each with its node classes. Nodes that differ only in whether they
 // have joined share a bin, and the order does not depend on it, so the plan stays the same when some of them join.
 func (p *placer) existingBins(l *Ledger, b *Batch, w *waiting) (classes [][]int, bins []bin) {
-	order := make([]int, 0, len(l.Classes))
-	for i := range l.Classes {
-		if b.admits(&l.Classes[i]) {
+	order := make([]int, 0, len(l.classes))
+	for i := range l.classes {
+		if b.admits(&l.classes[i]) {
 			order = append(order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(x, y int) int { return compareBins(&l.Classes[x], &l.Classes[y]) })
+	slices.SortStableFunc(order, func(x, y int) int { return compareBins(&l.classes[x], &l.classes[y]) })
 	for at, i := range order {
-		class := &l.Classes[i]
-		if n := len(bins); at > 0 && n > 0 && compareBins(&l.Classes[order[at-1]], class) == 0 &&
+		class := &l.classes[i]
+		if n := len(bins); at > 0 && n > 0 && compareBins(&l.classes[order[at-1]], class) == 0 &&
 			slices.Contains(classes[n-1], order[at-1]) {
 			classes[n-1] = append(classes[n-1], i)
-			bins[n-1].Limit += class.Count
+			bins[n-1].limit += class.count
 			continue
 		}
 		if admits, useful := admittedBy(w, class); useful {
 			classes = append(classes, []int{i})
 			bins = append(bins, bin{
-				Free: class.Free, Limit: class.Count, Admits: admits,
+				free: class.free, limit: class.count, admits: admits,
 			})
 		}
 		if len(bins) > maxFitBins {
@@ -274,17 +274,17 @@ func (p *placer) existingBins(l *Ledger, b *Batch, w *waiting) (classes [][]int,
 // compareBins orders node classes by what could be placed on their nodes.
 func compareBins(a, b *NodeClass) int {
 	return cmp.Or(
-		cmp.Compare(a.Shape.Group, b.Shape.Group),
+		cmp.Compare(a.Shape.group, b.Shape.group),
 		cmp.Compare(a.Shape.Labels, b.Shape.Labels),
-		slices.Compare(a.Free, b.Free),
+		slices.Compare(a.free, b.free),
 	)
 }
 
 // admittedBy returns which items fit on a node of a class, and reports whether there are any.
 func admittedBy(w *waiting, class *NodeClass) (admits []bool, useful bool) {
-	admits = make([]bool, len(w.Items))
-	for at, it := range w.Items {
-		if it.Rank[class.Shape.Labels] != NoMatch && class.Free.Times(it.Need, 1) == 1 {
+	admits = make([]bool, len(w.items))
+	for at, it := range w.items {
+		if it.Rank[class.Shape.Labels] != NoMatch && class.free.Times(it.Need, 1) == 1 {
 			admits[at], useful = true, true
 		}
 	}
@@ -293,16 +293,16 @@ func admittedBy(w *waiting, class *NodeClass) (admits []bool, useful bool) {
 
 // fitsInSum reports whether the bins have enough of every resource in total.
 func fitsInSum(w *waiting, bins []bin) bool {
-	width := len(bins[0].Free)
+	width := len(bins[0].free)
 	room := make([]float64, width)
 	for i := range bins {
-		for r, amount := range bins[i].Free {
-			room[r] += float64(amount) * float64(bins[i].Limit)
+		for r, amount := range bins[i].free {
+			room[r] += float64(amount) * float64(bins[i].limit)
 		}
 	}
-	for at, it := range w.Items {
+	for at, it := range w.items {
 		for _, t := range it.Need {
-			room[t.Resource] -= float64(t.Amount) * float64(w.Left[at])
+			room[t.Resource] -= float64(t.Amount) * float64(w.left[at])
 		}
 	}
 	for _, left := range room {
@@ -369,7 +369,7 @@ func (k *knapsack) order(free Vector) {
 		kd.onCards = slices.ContainsFunc(kd.need, func(t Term) bool { return t.Pieces != nil })
 		kd.partly = slices.ContainsFunc(
 			kd.need,
-			func(t Term) bool { return t.Pieces != nil && len(t.Pieces.Parts) > 0 },
+			func(t Term) bool { return t.Pieces != nil && len(t.Pieces.parts) > 0 },
 		)
 	}
 	slices.SortFunc(
@@ -455,10 +455,10 @@ func (k *knapsack) times(kd *kind) int64 {
 
 func (k *knapsack) take(kd *kind, n int64) {
 	if kd.onCards {
-		k.free.Subtract(kd.need, n)
+		k.free.subtract(kd.need, n)
 		return
 	}
-	k.free.SubtractAdded(kd.need, n)
+	k.free.subtractAdded(kd.need, n)
 }
 
 // before copies what is free if the i-th kind asks for parts of cards, because subtracting parts cannot be undone. It

@@ -30,41 +30,41 @@ func drawPacking(t *rapid.T) (*waiting, []bin) {
 	}
 	var bins []bin
 	for range rapid.IntRange(1, 3).Draw(t, "bins") {
-		b := bin{Limit: rapid.Int64Range(1, 4).Draw(t, "limit")}
+		b := bin{limit: rapid.Int64Range(1, 4).Draw(t, "limit")}
 		for range resources {
-			b.Free = append(b.Free, raydemand.Amount(rapid.Int64Range(2, 8).Draw(t, "free")))
+			b.free = append(b.free, raydemand.Amount(rapid.Int64Range(2, 8).Draw(t, "free")))
 		}
 		for range items {
-			b.Admits = append(b.Admits, rapid.IntRange(0, 4).Draw(t, "admits") > 0)
+			b.admits = append(b.admits, rapid.IntRange(0, 4).Draw(t, "admits") > 0)
 		}
 		bins = append(bins, b)
 	}
-	return &waiting{Items: items, Left: left}, bins
+	return &waiting{items: items, left: left}, bins
 }
 
 // checkPacking reports violations of the limits of bins, and returns how many bundles are not served.
 func checkPacking(t *rapid.T, w *waiting, bins []bin, fillings []filling) (unserved int64) {
-	served := make([]int64, len(w.Items))
+	served := make([]int64, len(w.items))
 	times := make([]int64, len(bins))
 	for _, f := range fillings {
-		b := &bins[f.Bin]
-		free := append(Vector(nil), b.Free...)
-		for _, u := range f.Uses {
-			if !b.Admits[u.Item] || free.Times(w.Items[u.Item].Need, u.Count) < u.Count {
-				t.Fatalf("bin %d does not take %v", f.Bin, f.Uses)
+		b := &bins[f.bin]
+		free := append(Vector(nil), b.free...)
+		for _, u := range f.uses {
+			if !b.admits[u.item] || free.Times(w.items[u.item].Need, u.count) < u.count {
+				t.Fatalf("bin %d does not take %v", f.bin, f.uses)
 			}
-			free.Subtract(w.Items[u.Item].Need, u.Count)
-			served[u.Item] += u.Count * f.Count
+			free.subtract(w.items[u.item].Need, u.count)
+			served[u.item] += u.count * f.count
 		}
-		times[f.Bin] += f.Count
+		times[f.bin] += f.count
 	}
 	for b, n := range times {
-		if n > bins[b].Limit {
-			t.Errorf("bin %d is used %d times of %d", b, n, bins[b].Limit)
+		if n > bins[b].limit {
+			t.Errorf("bin %d is used %d times of %d", b, n, bins[b].limit)
 		}
 	}
 	for i, n := range served {
-		unserved += max(0, w.Left[i]-n)
+		unserved += max(0, w.left[i]-n)
 	}
 	return unserved
 }
@@ -81,7 +81,7 @@ func (x *most) from(b int) {
 	x.unserved = min(x.unserved, Sum(x.left))
 	for ; b < len(x.bins); b++ {
 		if x.limit[b] > 0 {
-			x.fill(b, 0, append(Vector(nil), x.bins[b].Free...), false)
+			x.fill(b, 0, append(Vector(nil), x.bins[b].free...), false)
 		}
 	}
 }
@@ -97,15 +97,15 @@ func (x *most) fill(b, i int, free Vector, filled bool) {
 		return
 	}
 	x.fill(b, i+1, free, filled)
-	if !x.bins[b].Admits[i] {
+	if !x.bins[b].admits[i] {
 		return
 	}
 	for n := int64(1); n <= x.left[i] && free.Times(x.items[i].Need, n) >= n; n++ {
-		free.Subtract(x.items[i].Need, n)
+		free.subtract(x.items[i].Need, n)
 		x.left[i] -= n
 		x.fill(b, i+1, free, true)
 		x.left[i] += n
-		free.Subtract(x.items[i].Need, -n)
+		free.subtract(x.items[i].Need, -n)
 	}
 }
 
@@ -113,9 +113,9 @@ func TestAPackingIsAllowedAndServesNearlyAlwaysWhatCanBeServed(t *testing.T) {
 	var asked, missed int
 	rapid.Check(t, func(t *rapid.T) {
 		w, bins := drawPacking(t)
-		best := most{w.Items, bins, slices.Clone(w.Left), nil, Sum(w.Left)}
+		best := most{w.items, bins, slices.Clone(w.left), nil, Sum(w.left)}
 		for b := range bins {
-			best.limit = append(best.limit, bins[b].Limit)
+			best.limit = append(best.limit, bins[b].limit)
 		}
 		best.from(0)
 		fillings, _ := pack(w, bins)
@@ -137,8 +137,8 @@ func TestAKnapsackSearchedToTheEndFindsTheMostValuableFilling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, bins := drawPacking(t)
 		var k knapsack
-		for i, it := range w.Items {
-			k.kinds = append(k.kinds, kind{item: i, need: it.Need, limit: w.Left[i], value: float64(rapid.IntRange(0, 9).Draw(t, "value"))})
+		for i, it := range w.items {
+			k.kinds = append(k.kinds, kind{item: i, need: it.Need, limit: w.left[i], value: float64(rapid.IntRange(0, 9).Draw(t, "value"))})
 		}
 		kinds := append([]kind(nil), k.kinds...)
 		var most func(i int, free Vector) float64
@@ -148,16 +148,16 @@ func TestAKnapsackSearchedToTheEndFindsTheMostValuableFilling(t *testing.T) {
 			}
 			for n := int64(0); n <= kinds[i].limit && free.Times(kinds[i].need, n) >= n; n++ {
 				rest := append(Vector(nil), free...)
-				rest.Subtract(kinds[i].need, n)
+				rest.subtract(kinds[i].need, n)
 				best = max(best, float64(n)*kinds[i].value+most(i+1, rest))
 			}
 			return best
 		}
-		want := most(0, bins[0].Free)
-		if got := k.solve(bins[0].Free, 1_000_000); math.Abs(got-want) > 1e-6 {
+		want := most(0, bins[0].free)
+		if got := k.solve(bins[0].free, 1_000_000); math.Abs(got-want) > 1e-6 {
 			t.Errorf("finds %v, the most is %v", got, want)
 		}
-		if k.solve(bins[0].Free, 3) > want+1e-6 {
+		if k.solve(bins[0].free, 3) > want+1e-6 {
 			t.Error("a search cut short finds more than there is")
 		}
 	})
@@ -174,16 +174,16 @@ func TestTheWorkOnOnePackingIsBounded(t *testing.T) {
 		for r := range resources {
 			it.Need = append(it.Need, Term{Resource: r, Amount: raydemand.Amount(1 + random.Int64N(40))})
 		}
-		w.Items, w.Left = append(w.Items, it), append(w.Left, 50)
+		w.items, w.left = append(w.items, it), append(w.left, 50)
 	}
 	bins := make([]bin, kinds)
 	for i := range bins {
-		bins[i] = bin{Limit: 1 + int64(i%10)}
+		bins[i] = bin{limit: 1 + int64(i%10)}
 		for range resources {
-			bins[i].Free = append(bins[i].Free, raydemand.Amount(100+random.Int64N(400)))
+			bins[i].free = append(bins[i].free, raydemand.Amount(100+random.Int64N(400)))
 		}
 		for range items {
-			bins[i].Admits = append(bins[i].Admits, true)
+			bins[i].admits = append(bins[i].admits, true)
 		}
 	}
 	_, steps := pack(&w, bins)

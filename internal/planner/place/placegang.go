@@ -13,10 +13,10 @@ import (
 func (p *placer) placeOption(l *Ledger, gangs []*Gang, o int) (best *Ledger, ok bool) {
 	g := gangs[0]
 	option := g.Options[o]
-	for _, d := range p.Roomy(l, p.Domains(l, g), option) {
-		b := p.newBatch("gang", option.Items, l.How)
-		for i := range b.Left {
-			b.Left[i] = min(b.Left[i]*int64(len(gangs)), MaxCount)
+	for _, d := range p.roomy(l, p.domains(l, g), option) {
+		b := p.newBatch("gang", option.Items, l.how)
+		for i := range b.left {
+			b.left[i] = min(b.left[i]*int64(len(gangs)), MaxCount)
 		}
 		b.turn, b.within = g.Number, d
 		switch {
@@ -25,14 +25,14 @@ func (p *placer) placeOption(l *Ledger, gangs []*Gang, o int) (best *Ledger, ok 
 		case g.Strategy == raydemand.StrictPack && g.Held:
 			b.join = g.Number
 		}
-		trial := p.Trial(l)
-		p.Place(trial, b)
-		trial.Runs = append(trial.Runs, Run{gangs, o, d})
-		if b.Served() && (best == nil || p.compareLaunches(option, trial.Launched, best.Launched) < 0) {
+		trial := p.trial(l)
+		p.place(trial, b)
+		trial.runs = append(trial.runs, Run{gangs, o, d})
+		if b.served() && (best == nil || p.compareLaunches(option, trial.launched, best.launched) < 0) {
 			best, trial = trial, best
 		}
-		p.Release(trial)
-		if best != nil && Sum(best.Launched) == Sum(l.Launched) {
+		p.release(trial)
+		if best != nil && Sum(best.launched) == Sum(l.launched) {
 			break
 		}
 	}
@@ -56,7 +56,7 @@ func (p *placer) placeIdentical(l *Ledger, gangs []*Gang) (*Ledger, int) {
 		}
 		trial, n := p.placeMost(l, rest, o)
 		if n > 0 {
-			p.Release(l)
+			p.release(l)
 			l, served = trial, served+n
 		}
 	}
@@ -80,22 +80,22 @@ func (p *placer) placeMost(l *Ledger, gangs []*Gang, o int) (*Ledger, int) {
 			most = n
 			continue
 		}
-		p.Release(best)
+		p.release(best)
 		best, least = trial, n
 	}
 	return best, least
 }
 
-// Domains lists where a gang can be placed, by the values of its topology label: only those that hold some of it, if
+// domains lists where a gang can be placed, by the values of its topology label: only those that hold some of it, if
 // any do.
-func (p *placer) Domains(l *Ledger, g *Gang) []Domain {
+func (p *placer) domains(l *Ledger, g *Gang) []Domain {
 	if g.TopologyLabel == "" {
 		return []Domain{{}}
 	}
 	t := p.Topology(g.TopologyLabel)
-	holds := make([]bool, t.Values)
-	for i := range l.Classes {
-		class := &l.Classes[i]
+	holds := make([]bool, t.values)
+	for i := range l.classes {
+		class := &l.classes[i]
 		if value := t.Of[class.Shape.Labels]; value >= 0 && g.Held && slices.Contains(class.placed, g.Number) {
 			holds[value] = true
 		}
@@ -107,8 +107,8 @@ func (p *placer) Domains(l *Ledger, g *Gang) []Domain {
 // room in total are not tried, so the bound matters only if many have room and the gang still does not fit.
 const maxDomains = 64
 
-// Roomy removes the domains that have less in total than the option asks for, including possible launches.
-func (p *placer) Roomy(l *Ledger, all []Domain, o Option) []Domain {
+// roomy removes the domains that have less in total than the option asks for, including possible launches.
+func (p *placer) roomy(l *Ledger, all []Domain, o Option) []Domain {
 	if len(all) < 2 {
 		return all
 	}
@@ -120,7 +120,7 @@ func (p *placer) Roomy(l *Ledger, all []Domain, o Option) []Domain {
 		}
 	}
 	t := all[0].Topology
-	lacks := make([]Vector, t.Values)
+	lacks := make([]Vector, t.values)
 	for _, d := range all {
 		lacks[d.Value] = slices.Clone(need)
 	}
@@ -135,11 +135,11 @@ func (p *placer) Roomy(l *Ledger, all []Domain, o Option) []Domain {
 			}
 		}
 	}
-	for i := range l.Classes {
-		add(l.Classes[i].Shape, l.Classes[i].Free, l.Classes[i].Count)
+	for i := range l.classes {
+		add(l.classes[i].Shape, l.classes[i].free, l.classes[i].count)
 	}
 	for i := range p.Groups {
-		add(p.Groups[i].Shape, p.Groups[i].Shape.Total, min(l.Room[i], l.Spare))
+		add(p.Groups[i].Shape, p.Groups[i].Shape.Total, min(l.room[i], l.spare))
 	}
 	var roomy []Domain
 	for _, d := range all {
@@ -155,11 +155,11 @@ func (p *placer) Roomy(l *Ledger, all []Domain, o Option) []Domain {
 // then by cost.
 func (p *placer) compareLaunches(o Option, a, b []int64) int {
 	x, y := p.Costs.launchCost(a), p.Costs.launchCost(b)
-	needs := slices.ContainsFunc(o.Items, func(it *Item) bool { return it.Accelerator })
+	needs := slices.ContainsFunc(o.Items, func(it *Item) bool { return it.accelerator })
 	if needs {
-		return x.Compare(&y)
+		return x.compare(&y)
 	}
-	return cmp.Or(cmp.Compare(p.acceleratedPods(a), p.acceleratedPods(b)), x.Compare(&y))
+	return cmp.Or(cmp.Compare(p.acceleratedPods(a), p.acceleratedPods(b)), x.compare(&y))
 }
 
 func (p *placer) acceleratedPods(launched []int64) (pods int64) {

@@ -50,22 +50,22 @@ func (l *Ledger) occupy(group int, count int64) {
 }
 
 func (l *Ledger) lowerRoom() {
-	for i := range l.Room {
+	for i := range l.room {
 		l.lowerRoomOf(i)
 	}
 }
 
 func (l *Ledger) lowerRoomOf(i int) {
-	room := min(l.Room[i], l.ceilings.Room(l.on, i))
+	room := min(l.room[i], l.ceilings.Room(l.on, i))
 	if l.tries {
-		l.cut[i] += l.Room[i] - room
+		l.cut[i] += l.room[i] - room
 	}
-	l.Room[i] = room
+	l.room[i] = room
 }
 
 func (l *Ledger) lowerRoomByQuotas() {
-	for i := range l.Room {
-		l.Room[i] = min(l.Room[i], l.quotas.Room(l.left, i))
+	for i := range l.room {
+		l.room[i] = min(l.room[i], l.quotas.Room(l.left, i))
 	}
 }
 

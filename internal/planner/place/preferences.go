@@ -22,19 +22,19 @@ type order struct {
 	unserved []int64
 }
 
-// orders are tried in addition to the first, {how: Fullest}, if its result can be improved (bestRound).
+// orders are tried in addition to the first, {how: fullest}, if its result can be improved (bestRound).
 var orders = [...]order{
 	// Ray's order, on all nodes: a plan must not serve less than Ray's own.
 	{how: asRay},
 	// Gangs without accelerators, placed first, can take the CPUs beside accelerators that other gangs need.
-	{how: Fullest, accelerated: true},
+	{how: fullest, accelerated: true},
 	// Pods that an earlier plan launched because they are cheap are found again by the demand that they were launched
 	// for.
-	{how: Cheapest, stepwise: true},
+	{how: cheapest, stepwise: true},
 	// Gangs on the nodes with the most room leave the nodes that requests fit tightly.
 	{how: roomiest, stepwise: true},
 	// Pods that were launched for requests are found again only if requests go before gangs.
-	{how: Fullest, stepwise: true, requestsFirst: true},
+	{how: fullest, stepwise: true, requestsFirst: true},
 }
 
 // launchStrategy is a way to choose launches.
@@ -46,10 +46,10 @@ type launchStrategy struct {
 	mustServeMore bool
 }
 
-// launchStrategies are tried in addition to the first, Fullest, which fills nodes best, as Ray does (settle).
+// launchStrategies are tried in addition to the first, fullest, which fills nodes best, as Ray does (settle).
 var launchStrategies = [...]launchStrategy{
 	// The fullest nodes can be expensive ones.
-	{how: Cheapest, applies: func(*Search, *contender) bool { return true }},
+	{how: cheapest, applies: func(*Search, *contender) bool { return true }},
 	// With Ray's own plan among them, no plan for small demand is dearer than Ray's.
 	{how: asRay, applies: func(p *Search, first *contender) bool { return p.small(&first.out) }},
 	// If the bound on all workers is short, each pod must serve as much as it can. This strategy does not avoid
@@ -140,5 +140,5 @@ func (v *verdict) compareService(other *verdict) int {
 }
 
 func (v *verdict) compare(other *verdict) int {
-	return cmp.Or(v.compareService(other), v.launchCost.Compare(&other.launchCost), cmp.Compare(v.kept, other.kept))
+	return cmp.Or(v.compareService(other), v.launchCost.compare(&other.launchCost), cmp.Compare(v.kept, other.kept))
 }

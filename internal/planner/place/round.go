@@ -11,8 +11,8 @@ func (p *Search) round(given []int64, how Strategy) Outcome {
 }
 
 func (p *Search) roundIn(given []int64, in order) Outcome {
-	l := p.Open(p.Base, given)
-	l.How = in.how
+	l := p.open(p.Base, given)
+	l.how = in.how
 	if in.stepwise {
 		l.hide()
 		p.revealMinimum(l)
@@ -24,19 +24,19 @@ func (p *Search) roundIn(given []int64, in order) Outcome {
 			out.Claims, out.claimed = append(out.Claims, i), append(out.claimed, left)
 		}
 	}
-	b := p.newBatch("", p.Requests, l.How)
+	b := p.newBatch("", p.Requests, l.how)
 	if in.unserved != nil {
 		b.putFirst(in.unserved)
 	}
 	if in.requestsFirst {
-		p.Place(l, b)
+		p.place(l, b)
 	}
 	l = p.placeGangs(l, in, &out)
 	if !in.requestsFirst {
-		p.Place(l, b)
+		p.place(l, b)
 	}
-	out.Unserved, out.launched, out.Log, out.classes = b.Left, l.Launched, l.Log, len(l.Classes)
-	out.Waits, out.Runs = l.Waits, l.Runs
+	out.Unserved, out.launched, out.Log, out.classes = b.left, l.launched, l.log, len(l.classes)
+	out.Waits, out.Runs = l.waits, l.runs
 	out.markUsed(l)
 	if len(p.Warm) > 0 {
 		out.ledgers = append([]*Ledger{l}, out.ledgers...)
@@ -58,53 +58,53 @@ func (p *Search) placeClaim(l *Ledger, c Claim, given []int64, out *Outcome) []i
 		return c.counts()
 	}
 	own := p.claimOn(l, c, given)
-	if l.Stepwise {
+	if l.stepwise {
 		own.hide()
 		p.revealMinimum(own)
 	}
 	lifted := p.uncapped(own)
-	b := p.newBatch(c.Purpose, c.Items, l.How)
-	p.Place(own, b)
+	b := p.newBatch(c.Purpose, c.Items, l.how)
+	p.place(own, b)
 	out.markUsed(own)
 	p.keepFor(own, &c, out)
-	if !b.Served() && !p.servedOn(lifted, c) {
+	if !b.served() && !p.servedOn(lifted, c) {
 		return c.counts()
 	}
 	if len(p.Warm) > 0 {
 		out.ledgers = append(out.ledgers, own)
 	}
-	if l.Stepwise {
+	if l.stepwise {
 		left := own.hiddenOf(len(p.Groups))
 		for i, n := range l.hiddenOf(len(p.Groups)) {
 			l.reveal(i, n-left[i])
 		}
 	}
-	for i, n := range own.Launched {
+	for i, n := range own.launched {
 		if n > 0 {
-			l.Classes = append(l.Classes, l.Launch(&p.Groups[i], n)...)
+			l.classes = append(l.classes, l.launch(&p.Groups[i], n)...)
 		}
 	}
-	l.Log, l.Waits = append(l.Log, own.Log...), append(l.Waits, own.Waits...)
-	if b.Served() {
+	l.log, l.waits = append(l.log, own.log...), append(l.waits, own.waits...)
+	if b.served() {
 		return nil
 	}
-	l.reserveRest(lifted.Launched, own.Launched)
-	return b.Left
+	l.reserveRest(lifted.launched, own.launched)
+	return b.left
 }
 
 // claimOn opens a claim's own ledger: all existing capacity, in use or not, that the items that are set
 // aside leave, with the limits that another ledger has left.
 func (p *Search) claimOn(l *Ledger, c Claim, given []int64) *Ledger {
-	own := p.Open(c.totals, given)
-	own.How = l.How
-	for i, n := range l.Launched {
+	own := p.open(c.totals, given)
+	own.how = l.how
+	for i, n := range l.launched {
 		if n > 0 {
-			own.Classes = append(own.Classes, p.HostClasses(i, n)...)
+			own.classes = append(own.classes, p.hostClasses(i, n)...)
 		}
 	}
-	own.Room, own.Spare = slices.Clone(l.Room), l.Spare
+	own.room, own.spare = slices.Clone(l.room), l.spare
 	own.copyShared(l)
-	own.inFlightCaps.CopyFrom(&l.inFlightCaps)
+	own.inFlightCaps.copyFrom(&l.inFlightCaps)
 	return own
 }
 
@@ -122,14 +122,14 @@ func (p *Search) placeGangs(l *Ledger, in order, out *Outcome) *Ledger {
 		return l
 	}
 	gangs := p.placeable
-	if l.How.raysOrder() {
+	if l.how.raysOrder() {
 		gangs = gangsAsRay(gangs)
 	}
 	if in.accelerated {
 		gangs = slices.Clone(gangs)
 		slices.SortStableFunc(
 			gangs,
-			func(a, b *Gang) int { return CompareBool(b.Accelerated(), a.Accelerated()) },
+			func(a, b *Gang) int { return CompareBool(b.accelerated(), a.accelerated()) },
 		)
 	}
 	best, failed := p.placeInOrder(l, gangs)
@@ -142,10 +142,10 @@ func (p *Search) placeGangs(l *Ledger, in order, out *Outcome) *Ledger {
 		}
 		other, left := p.placeInOrder(l, order)
 		if len(left) >= len(failed) {
-			p.Release(other)
+			p.release(other)
 			break
 		}
-		p.Release(best)
+		p.release(best)
 		best, failed = other, left
 	}
 	slices.SortFunc(failed, func(a, b *Gang) int { return a.Number - b.Number })
@@ -156,7 +156,7 @@ func (p *Search) placeGangs(l *Ledger, in order, out *Outcome) *Ledger {
 // placeInOrder places gangs on a copy of the ledger and returns the unserved ones. Equal gangs fail together, because
 // capacity only shrinks.
 func (p *Search) placeInOrder(from *Ledger, gangs []*Gang) (*Ledger, []*Gang) {
-	l := p.Trial(from)
+	l := p.trial(from)
 	var left []*Gang
 	failed := map[string]bool{}
 	for len(gangs) > 0 {
@@ -190,7 +190,7 @@ func gangsAsRay(gangs []*Gang) []*Gang {
 
 // boundBundles counts bundles whose placement depends on the others.
 func boundBundles(g *Gang) int {
-	if g.Strict() {
+	if g.strict() {
 		return len(g.Bundles)
 	}
 	return 0
@@ -202,10 +202,10 @@ func (p *Search) keepFor(own *Ledger, c *Claim, out *Outcome) {
 	if len(c.keeps) == 0 {
 		return
 	}
-	kept := p.Trial(own)
-	clear(kept.Room)
-	kept.Spare = 0
-	p.Place(kept, p.newBatch(c.Purpose, c.keeps, kept.How))
+	kept := p.trial(own)
+	clear(kept.room)
+	kept.spare = 0
+	p.place(kept, p.newBatch(c.Purpose, c.keeps, kept.how))
 	out.markUsed(kept)
-	p.Release(kept)
+	p.release(kept)
 }

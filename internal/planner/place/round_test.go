@@ -11,7 +11,7 @@ func TestTheBudgetOfWorkCountsTheNodesThatThePlanItselfLaunches(t *testing.T) {
 	s := plannertest.WideFleet(10)
 	s.Requests = plannertest.RandomShapes(200, 10)
 	p := newSearch(NewFleet(&s), &s, model.Policy{})
-	out := p.round(make([]int64, len(p.Groups)), Fullest)
+	out := p.round(make([]int64, len(p.Groups)), fullest)
 	ledgerLooks := len(p.Requests) * out.classes
 	if out.classes < 2*len(p.Groups) {
 		t.Fatalf("%d kinds of nodes are launched, too few for this test", out.classes)
@@ -31,7 +31,7 @@ func TestGangsThatWereNotServedGoFirstOnceMore(t *testing.T) {
 		{"id": "hard", "strategy": "PACK", "bundles": [{"CPU": 1}, {"CPU": 1, "memory": 10737418240}], "bundleLabelSelectors": [{}, {"zone": "a"}]}],
 		"requestResources": [{"resources": {"CPU": 3}, "count": 2}]}`)
 	p := newSearch(NewFleet(&s), &s, model.Policy{})
-	if out := p.round([]int64{1, 1}, Fullest); len(out.Gangs) > 0 {
+	if out := p.round([]int64{1, 1}, fullest); len(out.Gangs) > 0 {
 		t.Errorf("%d gangs are not served on two nodes that hold both", len(out.Gangs))
 	}
 }

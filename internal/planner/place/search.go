@@ -46,7 +46,7 @@ type Search struct {
 
 // Trial is a replica that is launched to find out what its pods announce.
 type Trial struct {
-	Group int
+	group int
 	Item  *Item
 	Gang  *Gang // the gang that the item belongs to, if any
 	// Awaited is what the pods must announce to serve it.
@@ -144,7 +144,7 @@ func (p *Search) admitted() []*Item {
 	return p.ofKinds(counts)
 }
 
-// Owned reports whether any request has an owner.
-func (p *Search) Owned() bool {
+// owned reports whether any request has an owner.
+func (p *Search) owned() bool {
 	return slices.ContainsFunc(p.RestRequests, func(s RestRequest) bool { return !s.Plain })
 }

@@ -44,7 +44,7 @@ func (p *Search) settle(given []int64) ([]int64, Outcome) {
 // belowMinimum reports whether a group that may be tried in a pool is below its minimum.
 func (p *Search) belowMinimum(given []int64) bool {
 	return slices.ContainsFunc(p.Groups, func(g Group) bool {
-		i := g.Shape.Group
+		i := g.Shape.group
 		return len(p.SharedNodes.UnprovenPools(i)) > 0 && g.MinPods-g.Remaining()-given[i] > 0
 	})
 }
@@ -53,11 +53,11 @@ func (p *Search) belowMinimum(given []int64) bool {
 // unnecessary. For small demand, the plans of the other strategies are compared without them, so that no plan is dearer
 // than Ray's.
 func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
-	out := p.bestRound(given, Fullest)
+	out := p.bestRound(given, fullest)
 	if Sum(out.launched) == 0 {
 		return given, out
 	}
-	first := p.complete(given, out, Fullest)
+	first := p.complete(given, out, fullest)
 	small, best, tidied := p.small(&first.out), first, false
 	for _, s := range &launchStrategies {
 		if p.tired() {
@@ -122,11 +122,11 @@ func (p *Search) replaces(first, given []int64, i int) bool {
 func (p *Search) wastes(found, best *contender, added int) bool {
 	accelerators := func(given []int64) (all raydemand.Amount) {
 		for i := range p.Groups {
-			all += p.Accelerators(p.Groups[i].Shape.Total).Times(given[i])
+			all += p.accelerators(p.Groups[i].Shape.Total).Times(given[i])
 		}
 		return all
 	}
-	needsNone := func(e Entry) bool { return e.Group == added && !e.Item.Accelerator }
+	needsNone := func(e Entry) bool { return e.Group == added && !e.Item.accelerator }
 	return accelerators(found.given) > accelerators(best.given) && slices.ContainsFunc(found.out.Log, needsNone)
 }
 
@@ -135,8 +135,8 @@ func (p *Search) wastes(found, best *contender, added int) bool {
 func (p *Search) with(first []int64, c *contender, i int) contender {
 	hosts := p.Groups[i].Hosts
 	room := func(given []int64) bool {
-		l := p.Open(nil, given)
-		return min(l.Room[i], l.Spare) >= hosts
+		l := p.open(nil, given)
+		return min(l.room[i], l.spare) >= hosts
 	}
 	more := slices.Clone(c.given)
 	if !room(more) {
@@ -146,14 +146,14 @@ func (p *Search) with(first []int64, c *contender, i int) contender {
 		}
 	}
 	more[i] += hosts
-	return p.complete(more, p.bestRound(more, Fullest), Fullest)
+	return p.complete(more, p.bestRound(more, fullest), fullest)
 }
 
 // boundByWorkers reports whether the bound on all workers prevents a replica that its group's own limits allow.
 func (p *Search) boundByWorkers(given []int64) bool {
 	spare := p.Spare(given)
 	for i := range p.Groups {
-		if g := &p.Groups[i]; spare < g.Hosts && g.Room(given[i]) >= g.Hosts {
+		if g := &p.Groups[i]; spare < g.Hosts && g.room(given[i]) >= g.Hosts {
 			return true
 		}
 	}
@@ -166,16 +166,16 @@ func (p *Search) boundByWorkers(given []int64) bool {
 func (p *Search) complete(given []int64, out Outcome, how Strategy) contender {
 	given = slices.Clone(given)
 	rounds := maxRounds
-	if how == Fullest {
+	if how == fullest {
 		rounds = maxFullestRounds
 	}
 	for ; rounds > 0; rounds-- {
 		if Sum(out.launched) == 0 {
-			if how == Fullest || !out.reordered && len(out.Gangs)+len(out.Claims) == 0 {
+			if how == fullest || !out.reordered && len(out.Gangs)+len(out.Claims) == 0 {
 				break
 			}
 			// Greedy launching by another strategy could serve more, and the next plan would find it.
-			how = Fullest
+			how = fullest
 			out = p.bestRound(given, how)
 			continue
 		}
@@ -207,7 +207,7 @@ func (p *Search) drop(first []int64, c contender, but int, trials *int) contende
 				*trials--
 				less := slices.Clone(c.given)
 				less[i] -= p.Groups[i].Hosts
-				again := p.bestRound(less, Fullest)
+				again := p.bestRound(less, fullest)
 				if Sum(again.launched) > 0 || !again.asGood(&c.out) {
 					break
 				}
@@ -227,7 +227,7 @@ func (p *Search) dearestFirst() []int {
 	slices.SortStableFunc(order, func(a, b int) int {
 		x, y := p.Groups[a].Shape, p.Groups[b].Shape
 		return cmp.Or(
-			cmp.Compare(p.Costs.Tier[b], p.Costs.Tier[a]),
+			cmp.Compare(p.Costs.tier[b], p.Costs.tier[a]),
 			CompareBool(y.Accelerated, x.Accelerated),
 			cmp.Compare(p.Costs.PerReplica[b], p.Costs.PerReplica[a]),
 			cmp.Compare(p.Size(y.Total), p.Size(x.Total)),

@@ -20,7 +20,7 @@ func (r *Fleet) addShapes(g *Group, i int) {
 		resources, labels = g.onHost(first, resources, g.withOpen(labels))
 		total := r.vectorOf(resources)
 		return &Shape{
-			Group: i, Total: total, Labels: r.labelSet(labels, g.Slice), Accelerated: r.Accelerated(total),
+			group: i, Total: total, Labels: r.labelSet(labels, g.Slice), Accelerated: r.accelerated(total),
 		}
 	}
 	g.Shape = shape(true)
@@ -28,7 +28,7 @@ func (r *Fleet) addShapes(g *Group, i int) {
 		return
 	}
 	if others := shape(false); others.Labels != g.Shape.Labels || !slices.Equal(others.Total, g.Shape.Total) {
-		g.Others = others
+		g.others = others
 	}
 }
 
@@ -82,7 +82,7 @@ func (r *Fleet) firstHosts(s *model.Snapshot, byName map[string]int) map[string]
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		g, known := byName[n.Group]
-		if !known || r.Groups[g].Others == nil {
+		if !known || r.Groups[g].others == nil {
 			continue
 		}
 		of := replica{n.Group, n.Replica}

@@ -11,7 +11,7 @@ import (
 type Topology struct {
 	// Of is the number of each label set's value, or negative if the set lacks the label.
 	Of     []int
-	Values int
+	values int
 }
 
 // Domain is where a gang can be placed: nodes and groups with one value of a topology. The zero Domain is everywhere.
@@ -44,7 +44,7 @@ func (r *Fleet) newTopology(label string) *Topology {
 	}
 	slices.Sort(values)
 	values = slices.Compact(values)
-	made := &Topology{Of: make([]int, len(r.Sets)), Values: len(values)}
+	made := &Topology{Of: make([]int, len(r.Sets)), values: len(values)}
 	for set, labels := range r.Sets {
 		made.Of[set] = -1
 		if value, ok := labels[label]; ok && !isOpen(value) {
@@ -55,25 +55,10 @@ func (r *Fleet) newTopology(label string) *Topology {
 }
 
 func (t *Topology) Domains(wanted func(value int) bool) (all []Domain) {
-	for value := range t.Values {
+	for value := range t.values {
 		if wanted(value) {
 			all = append(all, Domain{t, value})
 		}
 	}
 	return all
-}
-
-// inside returns the item restricted to a domain.
-func inside(it *Item, d Domain) *Item {
-	if d.Topology == nil {
-		return it
-	}
-	confined := *it
-	confined.Rank = slices.Clone(it.Rank)
-	for set := range confined.Rank {
-		if !d.Admits(set) {
-			confined.Rank[set] = NoMatch
-		}
-	}
-	return &confined
 }

@@ -14,7 +14,7 @@ import (
 
 // try adds a trial for each demand that is not served and that only what is unknown may keep from being served.
 func (p *Search) try(given []int64, out *Outcome) []int64 {
-	open := slices.ContainsFunc(p.Groups, func(g Group) bool { return len(g.Open) > 0 })
+	open := slices.ContainsFunc(p.Groups, func(g Group) bool { return len(g.open) > 0 })
 	if !open || p.delayed() {
 		return given
 	}
@@ -40,7 +40,7 @@ func (p *Search) try(given []int64, out *Outcome) []int64 {
 // delayed reports whether the in-flight caps delay launches for demand that some group is known to serve.
 func (p *Search) delayed() bool {
 	return slices.ContainsFunc(p.Groups, func(g Group) bool {
-		i := g.Shape.Group
+		i := g.Shape.group
 		return p.HeldOf(i) > 0 && !g.Trying() && len(p.SharedNodes.UnprovenPools(i)) == 0
 	})
 }
@@ -92,8 +92,8 @@ func (p *Search) mayTry(i int, given []int64, wants []Awaited, gang *Gang) bool 
 		slices.ContainsFunc(wants, func(a Awaited) bool { return !p.Undecided(a, gang, g) }) {
 		return false
 	}
-	l := p.placer.Open(nil, given)
-	return min(l.Room[i], l.Spare) >= g.Hosts && g.Hosts <= g.InFlight
+	l := p.placer.open(nil, given)
+	return min(l.room[i], l.spare) >= g.Hosts && g.Hosts <= g.InFlight
 }
 
 // Undecided reports whether one more pod can show something new about an announcement. Workers that announced other
@@ -115,7 +115,7 @@ func (p *Search) onOnePod(gang *Gang, g *Group) bool {
 			if free.Times(it.Need, n) < n || gang.Strategy == raydemand.StrictSpread && BundlesOf(o.Items) > 1 {
 				return false
 			}
-			free.Subtract(it.Need, n)
+			free.subtract(it.Need, n)
 		}
 		return true
 	})
@@ -124,12 +124,12 @@ func (p *Search) onOnePod(gang *Gang, g *Group) bool {
 // betterTrial orders groups for a trial: by preference, then by cost, then by name.
 func (p *Search) betterTrial(a, b int) bool {
 	x, y := p.Groups[a].Preference(), p.Groups[b].Preference()
-	return cmp.Or(y.Compare(x), cmp.Compare(p.Costs.PerReplica[a], p.Costs.PerReplica[b])) < 0
+	return cmp.Or(y.compare(x), cmp.Compare(p.Costs.PerReplica[a], p.Costs.PerReplica[b])) < 0
 }
 
 // TrialOf returns the trial of a group, or nil.
 func (p *Search) TrialOf(i int) *Trial {
-	at := slices.IndexFunc(p.Trials, func(t Trial) bool { return t.Group == i })
+	at := slices.IndexFunc(p.Trials, func(t Trial) bool { return t.group == i })
 	if at < 0 {
 		return nil
 	}

@@ -41,9 +41,9 @@ const (
 	looksPerPair  = 4
 )
 
-// Limit lets the plan take on only as many shapes as it could end with in half of an amount of work. It does nothing if
+// limit lets the plan take on only as many shapes as it could end with in half of an amount of work. It does nothing if
 // no work is given.
-func (r *Fleet) Limit(work int64) {
+func (r *Fleet) limit(work int64) {
 	if work <= 0 {
 		return
 	}
@@ -97,13 +97,13 @@ func (r *Fleet) DeferMany(items []*Item, gangs []*Gang) {
 	var text []byte
 	for _, it := range items {
 		text = r.appendDescription(text[:0], it)
-		it.Position = position(text)
-		ring = append(ring, turn{it.Position, 1, []*bool{&it.Deferred, &it.Aside}})
+		it.position = position(text)
+		ring = append(ring, turn{it.position, 1, []*bool{&it.Deferred, &it.aside}})
 	}
 	for _, kind := range kinds {
 		t := turn{r.positionOf(kind[0]), len(kind[0].Items()), nil}
 		for _, g := range kind {
-			g.Position, t.deferred = t.position, append(t.deferred, &g.Deferred)
+			g.position, t.deferred = t.position, append(t.deferred, &g.Deferred)
 		}
 		ring = append(ring, t)
 	}
@@ -141,9 +141,9 @@ func (r *Fleet) appendDescription(text []byte, it *Item) []byte {
 	return append(strconv.AppendBool(text, it.Request.Moving), ';')
 }
 
-// Next returns the turn of the next plan: the first of the deferred positions. Positions that equal this turn had their
+// next returns the turn of the next plan: the first of the deferred positions. Positions that equal this turn had their
 // turn, unless there is no other.
-func (r *Fleet) Next(deferred []string) string {
+func (r *Fleet) next(deferred []string) string {
 	later := slices.DeleteFunc(slices.Clone(deferred), func(position string) bool { return position == r.turn })
 	if len(later) == 0 {
 		return r.turn

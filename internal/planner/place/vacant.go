@@ -6,10 +6,10 @@ import (
 )
 
 // Vacant counts the replicas of a group on which nothing runs and nothing is placed: on workers that have joined, on
-// pods that were requested earlier, and on pods that the plan launches. Nodes are the numbers of the nodes.
+// pods that were requested earlier, and on pods that the plan launches. nodes are the numbers of the nodes.
 type Vacant struct {
-	Joined, Coming, Planned int64
-	Nodes                   []int
+	joined, coming, planned int64
+	nodes                   []int
 }
 
 // vacantUnit is one replica, with the numbers of its nodes.
@@ -20,9 +20,9 @@ type vacantUnit struct {
 	name  string
 }
 
-// Vacant reports whether the nodes of a class are free as a whole.
-func (l *NodeClass) Vacant() bool {
-	return !l.touched && !l.used && slices.Equal(l.Free, l.Shape.Total)
+// vacant reports whether the nodes of a class are free as a whole.
+func (l *NodeClass) vacant() bool {
+	return !l.touched && !l.used && slices.Equal(l.free, l.Shape.Total)
 }
 
 // takeVacant takes at most so many vacant replicas of a group off the ledger, those that stay anyway in front: first
@@ -33,48 +33,48 @@ func (p *placer) takeVacant(l *Ledger, group int, most int64) Vacant {
 	hosts := p.Groups[group].Hosts
 	taken := map[int]bool{}
 	for _, u := range p.vacantUnits(l, group) {
-		if found.Joined == most {
+		if found.joined == most {
 			break
 		}
 		for _, n := range u.nodes {
 			taken[n] = true
 		}
-		found.Nodes = append(found.Nodes, u.nodes...)
-		found.Joined++
+		found.nodes = append(found.nodes, u.nodes...)
+		found.joined++
 	}
 	var coming, planned int64
-	for k := range l.Classes {
-		switch class := &l.Classes[k]; {
-		case class.Shape.Group != group || !class.Vacant():
-		case class.Phase != OnTheWay:
-			class.Members = slices.DeleteFunc(slices.Clone(class.Members), func(n int) bool { return taken[n] })
-			class.Count = int64(len(class.Members))
+	for k := range l.classes {
+		switch class := &l.classes[k]; {
+		case class.Shape.group != group || !class.vacant():
+		case class.phase != OnTheWay:
+			class.members = slices.DeleteFunc(slices.Clone(class.members), func(n int) bool { return taken[n] })
+			class.count = int64(len(class.members))
 		case class.planned:
-			planned += class.Count
+			planned += class.count
 		default:
-			coming += class.Count
+			coming += class.count
 		}
 	}
-	found.Coming = min(coming/hosts, most-found.Joined)
-	found.Planned = min((coming+planned)/hosts-coming/hosts, most-found.Joined-found.Coming)
-	l.withdraw(group, (found.Coming+found.Planned)*hosts)
-	l.Classes = slices.DeleteFunc(l.Classes, func(class NodeClass) bool { return class.Count == 0 })
+	found.coming = min(coming/hosts, most-found.joined)
+	found.planned = min((coming+planned)/hosts-coming/hosts, most-found.joined-found.coming)
+	l.withdraw(group, (found.coming+found.planned)*hosts)
+	l.classes = slices.DeleteFunc(l.classes, func(class NodeClass) bool { return class.count == 0 })
 	return found
 }
 
 // withdraw takes vacant pods on their way off the ledger, those that this plan launches last.
 func (l *Ledger) withdraw(group int, pods int64) {
 	for _, planned := range []bool{false, true} {
-		for k := range l.Classes {
-			class := &l.Classes[k]
-			if class.Shape.Group != group || class.planned != planned || class.Phase != OnTheWay ||
-				!class.Vacant() {
+		for k := range l.classes {
+			class := &l.classes[k]
+			if class.Shape.group != group || class.planned != planned || class.phase != OnTheWay ||
+				!class.vacant() {
 				continue
 			}
-			n := min(class.Count, pods)
+			n := min(class.count, pods)
 			pods -= n
-			if class.Count -= n; class.Members != nil {
-				class.Members = class.Members[:class.Count:class.Count]
+			if class.count -= n; class.members != nil {
+				class.members = class.members[:class.count:class.count]
 			}
 		}
 	}
@@ -83,12 +83,12 @@ func (l *Ledger) withdraw(group int, pods int64) {
 // vacantUnits lists the vacant replicas of a group whose workers have all joined.
 func (p *placer) vacantUnits(l *Ledger, group int) []vacantUnit {
 	hosts, byName := p.Groups[group].Hosts, map[string]*vacantUnit{}
-	for k := range l.Classes {
-		class := &l.Classes[k]
-		if class.Shape.Group != group || class.Phase == OnTheWay || !class.Vacant() {
+	for k := range l.classes {
+		class := &l.classes[k]
+		if class.Shape.group != group || class.phase == OnTheWay || !class.vacant() {
 			continue
 		}
-		for _, n := range class.Members {
+		for _, n := range class.members {
 			node := &p.Nodes[n]
 			name := node.Pod
 			if hosts > 1 {
@@ -100,7 +100,7 @@ func (p *placer) vacantUnits(l *Ledger, group int) []vacantUnit {
 				byName[name] = u
 			}
 			u.nodes = append(u.nodes, n)
-			u.phase, u.idle = max(u.phase, class.Phase), min(u.idle, node.IdleSeconds)
+			u.phase, u.idle = max(u.phase, class.phase), min(u.idle, node.IdleSeconds)
 		}
 	}
 	var units []vacantUnit
@@ -121,38 +121,38 @@ func (p *placer) vacantUnits(l *Ledger, group int) []vacantUnit {
 // timeout is over come after the other idle ones, also while their group's minimum keeps them: what the minimum keeps
 // changes with each launch.
 func (p *placer) openAgain(l *Ledger, offered func(group int) bool) {
-	l.Stepwise, l.Tracing, l.traces, l.Log, l.Waits = false, true, nil, nil, nil
-	clear(l.Launched)
-	l.Classes = slices.DeleteFunc(l.Classes, func(class NodeClass) bool {
-		return class.Vacant() && class.Shape.Group >= 0 && !offered(class.Shape.Group)
+	l.stepwise, l.tracing, l.traces, l.log, l.waits = false, true, nil, nil, nil
+	clear(l.launched)
+	l.classes = slices.DeleteFunc(l.classes, func(class NodeClass) bool {
+		return class.vacant() && class.Shape.group >= 0 && !offered(class.Shape.group)
 	})
-	for k := range l.Classes {
-		class := &l.Classes[k]
+	for k := range l.classes {
+		class := &l.classes[k]
 		class.hidden = false
 		if class.touched {
 			// A class that demand uses is never vacant again, whatever is free on it.
 			class.touched, class.used = false, true
 		}
-		overdue := func(n int) bool { return p.overIdle(&p.Nodes[n]) }
-		if class.Phase >= Overdue || !slices.ContainsFunc(class.Members, overdue) {
+		overdue := func(n int) bool { return p.overdue(&p.Nodes[n]) }
+		if class.phase >= Overdue || !slices.ContainsFunc(class.members, overdue) {
 			continue
 		}
 		late := *class
-		late.Phase = Overdue
-		late.Members = slices.DeleteFunc(slices.Clone(class.Members), func(n int) bool { return !overdue(n) })
-		class.Members = slices.DeleteFunc(slices.Clone(class.Members), overdue)
-		class.Count, late.Count = int64(len(class.Members)), int64(len(late.Members))
-		l.Classes = append(l.Classes, late)
+		late.phase = Overdue
+		late.members = slices.DeleteFunc(slices.Clone(class.members), func(n int) bool { return !overdue(n) })
+		class.members = slices.DeleteFunc(slices.Clone(class.members), overdue)
+		class.count, late.count = int64(len(class.members)), int64(len(late.members))
+		l.classes = append(l.classes, late)
 	}
-	l.Classes = slices.DeleteFunc(l.Classes, func(class NodeClass) bool { return class.Count == 0 })
-	slices.SortStableFunc(l.Classes, func(a, b NodeClass) int { return cmp.Compare(a.Phase, b.Phase) })
+	l.classes = slices.DeleteFunc(l.classes, func(class NodeClass) bool { return class.count == 0 })
+	slices.SortStableFunc(l.classes, func(a, b NodeClass) int { return cmp.Compare(a.phase, b.phase) })
 }
 
 // addLaunched books pods of a group and adds them to the ledger as free.
 func (p *placer) addLaunched(l *Ledger, group int, pods int64) {
-	for _, class := range l.Launch(&p.Groups[group], pods) {
-		class.Size = p.sizeOn(class.Shape, class.Free)
-		l.Classes = append(l.Classes, class)
+	for _, class := range l.launch(&p.Groups[group], pods) {
+		class.size = p.sizeOn(class.Shape, class.free)
+		l.classes = append(l.classes, class)
 	}
 }
 
@@ -171,9 +171,9 @@ func (p *placer) capRoom(l *Ledger, given []int64, open func(group int) bool) {
 		if !open(i) {
 			room = 0
 		}
-		l.Room[i] = min(l.Room[i], room-room%g.Hosts)
+		l.room[i] = min(l.room[i], room-room%g.Hosts)
 	}
-	l.Spare = min(l.Spare, max(OrUnbounded(p.Policy.MaxInFlight)-all, 0))
+	l.spare = min(l.spare, max(OrUnbounded(p.Policy.MaxInFlight)-all, 0))
 	l.tries, l.lifted = false, false
 	l.inFlightCaps = inFlightCaps{cut: make([]int64, len(p.Groups)), asked: make([]int64, len(p.Groups))}
 }

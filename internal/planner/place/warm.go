@@ -27,16 +27,16 @@ func (p *Search) warmRules(given []int64, out *Outcome) WarmRules {
 	rules := WarmRules{make([]bool, len(p.Groups)), make([]bool, len(p.Groups))}
 	waits := make([]bool, len(p.Groups))
 	for i := range p.Groups {
-		waits[i] = p.Groups[i].Room(given[i]) >= p.Groups[i].Hosts && p.unservedSuits(out, p.Groups[i].Shape)
+		waits[i] = p.Groups[i].room(given[i]) >= p.Groups[i].Hosts && p.unservedSuits(out, p.Groups[i].Shape)
 	}
 	for i := range p.Groups {
 		g := &p.Groups[i]
-		rules.Keep[i] = true
+		rules.keep[i] = true
 		rules.Launch[i] = !waits[i] && !g.Trying() && !g.Waiting() &&
 			len(p.SharedNodes.UnprovenPools(i)) == 0
 		for k := range p.Groups {
 			if waits[k] && k != i && p.shares(i, k) {
-				rules.Keep[i], rules.Launch[i] = waits[i], false
+				rules.keep[i], rules.Launch[i] = waits[i], false
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func (p *Search) unservedSuits(out *Outcome, s *Shape) bool {
 			return true
 		}
 	}
-	waits := func(g *Gang) bool { return (g.Unplaceable || slices.Contains(out.Gangs, g)) && g.Suits(s) }
+	waits := func(g *Gang) bool { return (g.unplaceable || slices.Contains(out.Gangs, g)) && g.suits(s) }
 	return slices.ContainsFunc(p.Gangs, waits) ||
 		slices.ContainsFunc(out.Claims, func(i int) bool { return SuitsAny(p.Claims[i].Items, s) }) ||
 		SuitsAny(p.DeferredItems(), s)
@@ -95,7 +95,7 @@ func (p *Search) warm(given []int64, out Outcome) ([]int64, Outcome) {
 		for i, n := range found.launched {
 			more[i] += n
 		}
-		again := p.bestRound(more, Fullest)
+		again := p.bestRound(more, fullest)
 		if Sum(again.launched) > 0 || !again.asGood(&out) {
 			break // demand would be placed in another way, and launched for again
 		}
@@ -123,10 +123,10 @@ func (p *Search) placeWarm(given []int64, out *Outcome, rules WarmRules) warmPla
 	defer func() { p.Costs = costs }()
 	p.Costs = newCosts(p.Fleet, p.eachWarmItem)
 	for at, base := range out.ledgers {
-		l := p.Trial(base)
-		l.How = Cheapest
+		l := p.trial(base)
+		l.how = cheapest
 		p.capRoom(l, given, func(i int) bool { return rules.Launch[i] })
-		p.openAgain(l, func(i int) bool { return rules.Keep[i] })
+		p.openAgain(l, func(i int) bool { return rules.keep[i] })
 		for i, n := range found.launched {
 			if n > 0 {
 				p.addLaunched(l, i, n)
@@ -136,11 +136,11 @@ func (p *Search) placeWarm(given []int64, out *Outcome, rules WarmRules) warmPla
 		for k := range entries {
 			p.placeEntry(l, &entries[k])
 		}
-		copy(found.launched, l.Launched)
+		copy(found.launched, l.launched)
 		for k := range entries {
 			found.entries[k].merge(&entries[k], at == 0)
 		}
-		p.Release(l)
+		p.release(l)
 	}
 	return found
 }
@@ -163,10 +163,10 @@ func (p *Search) placeEntry(l *Ledger, e *WarmEntry) {
 	case e.Group >= 0:
 		g := &p.Groups[e.Group]
 		vacant := p.takeVacant(l, e.Group, e.Count)
-		e.Ready, e.Coming, e.Launching, e.Nodes = vacant.Joined, vacant.Coming, vacant.Planned, vacant.Nodes
-		e.pods[e.Group] = vacant.Coming * g.Hosts
-		if replicas := min(e.Missing(), min(l.Room[e.Group], l.Spare)/g.Hosts); replicas > 0 {
-			l.Launch(g, replicas*g.Hosts)
+		e.Ready, e.Coming, e.Launching, e.Nodes = vacant.joined, vacant.coming, vacant.planned, vacant.nodes
+		e.pods[e.Group] = vacant.coming * g.Hosts
+		if replicas := min(e.Missing(), min(l.room[e.Group], l.spare)/g.Hosts); replicas > 0 {
+			l.launch(g, replicas*g.Hosts)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func (p *Search) placeEntry(l *Ledger, e *WarmEntry) {
 func (p *Search) placeBundles(l *Ledger, e *WarmEntry) {
 	l.traces = l.traces[:0]
 	vacant := p.vacantNodes(l)
-	p.Place(l, p.newBatch(overWarm, []*Item{e.Item}, l.How))
+	p.place(l, p.newBatch(overWarm, []*Item{e.Item}, l.how))
 	for _, t := range l.traces {
 		n := t.Each * t.Count
 		switch {
@@ -202,9 +202,9 @@ func (p *Search) placeBundles(l *Ledger, e *WarmEntry) {
 // vacantNodes marks the nodes of groups that are free as a whole.
 func (p *Search) vacantNodes(l *Ledger) map[int]bool {
 	vacant := map[int]bool{}
-	for k := range l.Classes {
-		if class := &l.Classes[k]; class.Shape.Group >= 0 && class.Vacant() {
-			for _, n := range class.Members {
+	for k := range l.classes {
+		if class := &l.classes[k]; class.Shape.group >= 0 && class.vacant() {
+			for _, n := range class.members {
 				vacant[n] = true
 			}
 		}
@@ -215,8 +215,8 @@ func (p *Search) vacantNodes(l *Ledger) map[int]bool {
 // WarmLaunched returns how many pods of a group are launched for warm capacity.
 func (o *Outcome) WarmLaunched(i int) int64 {
 	for _, w := range o.warmed {
-		if w.Group == i {
-			return w.Pods
+		if w.group == i {
+			return w.pods
 		}
 	}
 	return 0
@@ -230,20 +230,20 @@ func (p *Search) keepWarm(out *Outcome) {
 			if out.Used[n] {
 				continue
 			}
-			if out.Warm == nil {
-				out.Warm = make([]int, len(p.Nodes))
+			if out.warm == nil {
+				out.warm = make([]int, len(p.Nodes))
 			}
-			out.Used[n], out.Warm[n] = true, k+1
+			out.Used[n], out.warm[n] = true, k+1
 		}
 	}
 }
 
 // WarmFor returns the entry for which alone a node stays, or nil.
 func (p *Search) WarmFor(out *Outcome, node int) *WarmEntry {
-	if out.Warm == nil || out.Warm[node] == 0 {
+	if out.warm == nil || out.warm[node] == 0 {
 		return nil
 	}
-	return &p.Warm[out.Warm[node]-1]
+	return &p.Warm[out.warm[node]-1]
 }
 
 // WarmPods counts, by the name of the group, the pods that are free for an entry alone.
@@ -316,10 +316,10 @@ func (e *WarmEntry) merge(other *WarmEntry, first bool) {
 }
 
 // WarmRules say in which groups warm capacity may keep workers, and in which it may launch some.
-type WarmRules struct{ Keep, Launch []bool }
+type WarmRules struct{ keep, Launch []bool }
 
 // warmLaunch is how many pods of a group are launched for warm capacity.
 type warmLaunch struct {
-	Group int
-	Pods  int64
+	group int
+	pods  int64
 }

@@ -219,7 +219,7 @@ func (l cardLayout) inUnits(mib *int64) *int64 {
 func (s *Nodes) KindOf(name string, shape *PodShape) Kind {
 	kind := Kind{Pod: Pod{Name: name, Requests: Quantities{}}, Shape: shape}
 	for resource, want := range shape.Requests {
-		if shape.Counts(resource) {
+		if shape.counts(resource) {
 			kind.Requests[resource] = max(want, s.ofShares(shape, resource))
 		}
 	}

@@ -30,7 +30,7 @@ func CountClaims(pools []Pool, claims []NodeClaim, now time.Time) {
 }
 
 func (c *ClaimCount) count(claim *NodeClaim, now time.Time) {
-	switch progress := claim.Progress(now); {
+	switch progress := claim.progress(now); {
 	case progress.hasMachine():
 		c.Launched++
 	case progress == Requested:

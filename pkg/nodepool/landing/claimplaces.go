@@ -89,7 +89,7 @@ func alikeClaims(now time.Time, claims []NodeClaim, bound map[string]Quantities)
 	sorted := slices.SortedFunc(slices.Values(claims), func(a, b NodeClaim) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range sorted {
 		claim := &sorted[i]
-		progress := claim.Progress(now)
+		progress := claim.progress(now)
 		if progress == NotComing {
 			continue
 		}

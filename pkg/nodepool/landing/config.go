@@ -38,8 +38,8 @@ func (s Spec) ceiling() (Ceiling, bool) {
 		Source: "configuration"}, s.MinNodes != nil || s.MaxNodes != nil
 }
 
-// Node returns the declared shape as a Node; false if none is declared.
-func (s Spec) Node(reader sharing.Reader) (Node, bool) {
+// node returns the declared shape as a Node; false if none is declared.
+func (s Spec) node(reader sharing.Reader) (Node, bool) {
 	if s.Shape == nil {
 		return Node{}, false
 	}
@@ -62,7 +62,7 @@ func (s Spec) Node(reader sharing.Reader) (Node, bool) {
 func (c Config) Shapes(reader sharing.Reader) []Node {
 	var nodes []Node
 	for _, spec := range c.Pools {
-		if node, declared := spec.Node(reader); declared {
+		if node, declared := spec.node(reader); declared {
 			nodes = append(nodes, node)
 		}
 	}

@@ -99,7 +99,7 @@ func (p *PodShape) missingEverywhere(nodes []Node) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(p.Requests)) {
 		want := p.Requests[name]
-		if p.Counts(name) &&
+		if p.counts(name) &&
 			!slices.ContainsFunc(nodes, func(n Node) bool { return n.Allocatable[name] > 0 }) {
 			text := fmt.Sprintf("needs %s %s, no node announces it%s", name, quantity(name, want),
 				p.instead(name, nodes))
@@ -266,7 +266,7 @@ func (p *PodShape) mismatches(node *Node, list []mismatch) []mismatch {
 			cards := int64(have/raydemand.One) / node.GPUs.SharedCards[name].Shares
 			list = append(list, mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %d cards of %s where %s are needed",
 				cards, name, want)})
-		case want <= node.Usable(name) || !p.Counts(name):
+		case want <= node.Usable(name) || !p.counts(name):
 		case want <= have:
 			list = append(list, mismatch{kind: unhealthy, what: fmt.Sprintf("has %s %s on cards that are well where "+
 				"%s is needed", name, node.Usable(name), want)})

@@ -47,7 +47,7 @@ func provided(label string) bool {
 func asksForeign(p *PodShape, there func(name string) bool) bool {
 	for name := range p.Requests {
 		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides)
-		if foreign && p.Counts(name) && !there(name) {
+		if foreign && p.counts(name) && !there(name) {
 			return true
 		}
 	}
@@ -67,7 +67,7 @@ func unlike(p *PodShape, node *Node, template *NodeTemplate) bool {
 	}
 	lacks := func(r Requirement) bool {
 		_, set := node.Labels[r.Key]
-		return !set && !provided(r.Key) && !r.Matches("", false)
+		return !set && !provided(r.Key) && !r.matches("", false)
 	}
 	if !slices.ContainsFunc(p.labelAlternatives(),
 		func(all []Requirement) bool { return !slices.ContainsFunc(all, lacks) }) {
@@ -90,7 +90,7 @@ const karpenterPool = "karpenter.sh/nodepool"
 // allowed.
 func (t *NodeTemplate) allows(r Requirement) bool {
 	if own, set := t.Labels[r.Key]; set {
-		return r.Matches(own, true)
+		return r.matches(own, true)
 	}
 	named := false
 	for _, own := range t.Requirements {
@@ -98,19 +98,19 @@ func (t *NodeTemplate) allows(r Requirement) bool {
 			continue
 		}
 		named = true
-		if own.Operator == "DoesNotExist" && !r.Matches("", false) {
+		if own.Operator == "DoesNotExist" && !r.matches("", false) {
 			return false
 		}
 		if own.Operator == "In" &&
-			!slices.ContainsFunc(own.Values, func(value string) bool { return r.Matches(value, true) }) {
+			!slices.ContainsFunc(own.Values, func(value string) bool { return r.matches(value, true) }) {
 			return false
 		}
 		if r.Operator == "In" &&
-			!slices.ContainsFunc(r.Values, func(value string) bool { return own.Matches(value, true) }) {
+			!slices.ContainsFunc(r.Values, func(value string) bool { return own.matches(value, true) }) {
 			return false
 		}
 	}
-	return named || provided(r.Key) || r.Matches("", false)
+	return named || provided(r.Key) || r.matches("", false)
 }
 
 // NodeTemplate is what a Karpenter NodePool specifies for every node that it adds: labels, possible values of other

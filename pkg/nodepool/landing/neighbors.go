@@ -48,11 +48,11 @@ type SpreadTerm struct {
 	HonorsTaints, IgnoresAffinity bool
 }
 
-// Matches reports whether labels match the selector.
-func (s PodSelector) Matches(labels map[string]string) bool {
+// matches reports whether labels match the selector.
+func (s PodSelector) matches(labels map[string]string) bool {
 	return !s.Nothing && !slices.ContainsFunc(s.Requirements, func(r Requirement) bool {
 		value, set := labels[r.Key]
-		return !r.Matches(value, set)
+		return !r.matches(value, set)
 	})
 }
 
@@ -68,7 +68,7 @@ func (n *Neighbors) repels(other *Neighbors) bool {
 
 // counts reports whether a topology spread constraint counts the other pod.
 func (n *Neighbors) counts(term SpreadTerm, other *Neighbors) bool {
-	return n.beside(other) && term.Selector.Matches(other.Labels)
+	return n.beside(other) && term.Selector.matches(other.Labels)
 }
 
 // beside reports whether both are in one namespace. Without one, a manifest means "default", as kubectl does.
@@ -83,7 +83,7 @@ const namespaceName = "kubernetes.io/metadata.name"
 // maySelect reports whether a term selects a pod, or may do so by unknown labels of the pod's namespace.
 func (n *Neighbors) maySelect(term PodTerm, other *Neighbors) bool {
 	switch {
-	case !term.Selector.Matches(other.Labels):
+	case !term.Selector.matches(other.Labels):
 		return false
 	case slices.Contains(term.Namespaces, other.Namespace):
 		return true
@@ -93,7 +93,7 @@ func (n *Neighbors) maySelect(term PodTerm, other *Neighbors) bool {
 		return false
 	}
 	return !slices.ContainsFunc(term.NamespaceSelector.Requirements, func(r Requirement) bool {
-		return r.Key == namespaceName && !r.Matches(other.Namespace, true)
+		return r.Key == namespaceName && !r.matches(other.Namespace, true)
 	})
 }
 

@@ -57,8 +57,8 @@ const (
 // hasMachine reports whether the provider has started the machine.
 func (p Progress) hasMachine() bool { return p >= Launched }
 
-// Progress returns what to expect of the claim at a moment.
-func (c *NodeClaim) Progress(now time.Time) Progress {
+// progress returns what to expect of the claim at a moment.
+func (c *NodeClaim) progress(now time.Time) Progress {
 	switch {
 	case c.Deleting || c.Initialized:
 		return NotComing

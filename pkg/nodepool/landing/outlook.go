@@ -72,12 +72,12 @@ func (p *PodShape) affinityOutlook(node *Node) outlook {
 			continue // An empty term matches nothing.
 		}
 		for _, r := range term.Labels {
-			if value, set := node.label(r.Key); !r.Matches(value, set) {
+			if value, set := node.label(r.Key); !r.matches(value, set) {
 				worst = max(worst, node.labelOutlook(r.Key))
 			}
 		}
 		for _, r := range term.Fields {
-			if r.Key != nameField || !r.Matches(node.Name, true) {
+			if r.Key != nameField || !r.matches(node.Name, true) {
 				worst = never
 			}
 		}

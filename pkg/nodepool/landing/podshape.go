@@ -47,8 +47,8 @@ type PodShape struct {
 	Neighbors Neighbors
 }
 
-// Counts reports whether the pod requests a resource that nodes bound.
-func (p *PodShape) Counts(name string) bool {
+// counts reports whether the pod requests a resource that nodes bound.
+func (p *PodShape) counts(name string) bool {
 	return p.Requests[name] > 0 && !sharing.ByExtender(name) && !p.Elsewhere[name]
 }
 
@@ -117,19 +117,19 @@ func (p *PodShape) suits(node *Node) bool {
 
 func (t NodeTerm) matches(node *Node) bool {
 	for _, r := range t.Labels {
-		if value, set := node.label(r.Key); !r.Matches(value, set) {
+		if value, set := node.label(r.Key); !r.matches(value, set) {
 			return false
 		}
 	}
 	for _, r := range t.Fields {
-		if r.Key != nameField || !r.Matches(node.Name, true) {
+		if r.Key != nameField || !r.matches(node.Name, true) {
 			return false
 		}
 	}
 	return len(t.Labels)+len(t.Fields) > 0
 }
 
-func (r Requirement) Matches(value string, set bool) bool {
+func (r Requirement) matches(value string, set bool) bool {
 	switch r.Operator {
 	case "In":
 		return set && slices.Contains(r.Values, value)

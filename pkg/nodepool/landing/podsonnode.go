@@ -20,7 +20,7 @@ func (p *PodShape) podsWith(slots Quantities, has func(resource string) raydeman
 		n = WholeUnits(pods)
 	}
 	for name, want := range p.Requests {
-		if p.Counts(name) {
+		if p.counts(name) {
 			n = min(n, int64(has(name)/want))
 		}
 	}

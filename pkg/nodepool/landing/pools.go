@@ -177,7 +177,7 @@ func (v *poolView) count(p *PodShape, place *Node) {
 		}
 	}
 	for name := range p.Requests {
-		if p.Counts(name) {
+		if p.counts(name) {
 			add(name)
 		}
 	}

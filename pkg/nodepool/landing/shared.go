@@ -62,8 +62,8 @@ func Share(of Common, tenants []Tenant) *Shared {
 // TriesPools reports whether there is a group of which one replica at a time may be tried in a pool.
 func (l *Shared) TriesPools() bool { return l.SharedNodes != nil && len(l.SharedNodes.unproven) > 0 }
 
-// WithinShared removes from a proposal the pods that no quota and no node has room for, beyond those given before.
-func (l *Shared) WithinShared(c *SharedNodes, proposal, given []int64) {
+// withinShared removes from a proposal the pods that no quota and no node has room for, beyond those given before.
+func (l *Shared) withinShared(c *SharedNodes, proposal, given []int64) {
 	l.withinQuotas(proposal, given)
 	if c == nil {
 		return
@@ -117,7 +117,7 @@ func (l *Shared) PromisedBeside(i int) []Promise {
 // known, or known to come.
 func (l *Shared) KnownToFit(given, before []int64) []int64 {
 	fitting := slices.Clone(given)
-	l.WithinShared(l.Known, fitting, before)
+	l.withinShared(l.Known, fitting, before)
 	return fitting
 }
 

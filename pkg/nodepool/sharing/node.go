@@ -25,7 +25,7 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// NodeObject is what a Kubernetes Node object shows about its GPUs. A Node in podfit has only what decides where pods
+// NodeObject is what a Kubernetes Node object shows about its GPUs. A landing.Node has only what decides where pods
 // fit.
 type NodeObject struct {
 	Name                string

@@ -151,8 +151,8 @@ func (v VGPUScheduler) record(pod Pod, cards []string) (record map[string]Share,
 	return nil, false
 }
 
-// Cards returns the UUIDs of cards in the records of pods, sorted.
-func (v VGPUScheduler) Cards(pods []Pod) []string {
+// cards returns the UUIDs of cards in the records of pods, sorted.
+func (v VGPUScheduler) cards(pods []Pod) []string {
 	found := map[string]bool{}
 	for _, pod := range pods {
 		for _, key := range v.records {
@@ -201,7 +201,7 @@ func (r *reading) unregisteredCards() []Card {
 	if r.gpus.Units[gpuinfo.VolcanoNumber] > 0 {
 		scheduler = Volcano
 	}
-	ids := scheduler.Cards(r.node.Pods)
+	ids := scheduler.cards(r.node.Pods)
 	devices := make([]hamiDevice, count)
 	for i := range devices {
 		devices[i] = hamiDevice{
