@@ -4,7 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"heliostat.dev/heliostat/internal/fieldpath"
 )
+
+// mostShown is how many bytes of a value an error shows.
+const mostShown = 60
 
 // objectsOf returns the objects of one kind under a key of the file: an array, an object with items as kubectl prints
 // it, or one object.
@@ -21,7 +26,7 @@ func objectsOf(raw json.RawMessage, key, kind string) ([]map[string]any, error) 
 			Items json.RawMessage `json:"items"`
 		}{}
 		if err := decode(&list); err != nil {
-			return nil, fmt.Errorf("%s: %w: %s", key, err, want)
+			return nil, fmt.Errorf("%s: %s: %s", key, fieldpath.Excerpt(string(raw), mostShown), want)
 		}
 		if list.Kind == kind {
 			one := map[string]any{}
@@ -31,7 +36,7 @@ func objectsOf(raw json.RawMessage, key, kind string) ([]map[string]any, error) 
 			return nil, fmt.Errorf("%s: an object without items: %s", key, want)
 		}
 		if err := json.Unmarshal(list.Items, &items); err != nil {
-			return nil, fmt.Errorf("%s.items: %w: %s", key, err, want)
+			return nil, fmt.Errorf("%s.items: %s: %s", key, fieldpath.Excerpt(string(list.Items), mostShown), want)
 		}
 		if list.Items == nil {
 			return nil, fmt.Errorf("%s: an object without items: %s", key, want)

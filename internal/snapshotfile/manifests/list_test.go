@@ -11,3 +11,13 @@ func TestNodesAreReadAsKubectlPrintsThem(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsNoListOfObjectsIsShown(t *testing.T) {
+	const want = ": want Node objects as the API prints them: a list, or an object with items"
+	for text, begins := range map[string]string{`7`: "kubeNodes: 7", `["n"]`: `kubeNodes: ["n"]`,
+		`{"items": "n"}`: `kubeNodes.items: "n"`, `{}`: "kubeNodes: an object without items"} {
+		if _, err := objectsOf([]byte(text), "kubeNodes", "Node"); err == nil || err.Error() != begins+want {
+			t.Errorf("%s: %v, want %s%s", text, err, begins, want)
+		}
+	}
+}

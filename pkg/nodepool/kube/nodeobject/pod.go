@@ -32,7 +32,8 @@ func ReadPod(object map[string]any) (pod *corev1.Pod, unreadable []string, err e
 	}
 	if err != nil {
 		at := unstructured.Unstructured{Object: object}
-		return nil, nil, fmt.Errorf("reading pod %s/%s: %w", at.GetNamespace(), at.GetName(), withField(object, err))
+		err = withField(object, &corev1.Pod{}, err)
+		return nil, nil, fmt.Errorf("reading pod %s/%s: %w", at.GetNamespace(), at.GetName(), err)
 	}
 	return pod, unreadable, nil
 }
@@ -50,12 +51,12 @@ func ofWholePod(pod *corev1.Pod) []corev1.ResourceList {
 	return lists
 }
 
-// withField returns an error that names the field whose value has another type than a Pod's, or err if JSON does not
-// show which one it is.
-func withField(object map[string]any, err error) error {
+// withField returns an error that names the field of the object whose value has another type than in the struct into
+// which it is decoded, or err if JSON does not show which one it is.
+func withField(object map[string]any, into any, err error) error {
 	text, _ := json.Marshal(object) //nolint:errchkjson // it was read from JSON
 	var wrong *json.UnmarshalTypeError
-	if !errors.As(json.Unmarshal(text, &corev1.Pod{}), &wrong) {
+	if !errors.As(json.Unmarshal(text, into), &wrong) {
 		return err
 	}
 	return fmt.Errorf("%s is a %s: want %s", wrong.Field, wrong.Value, fieldpath.WantType(wrong.Type))

@@ -65,11 +65,14 @@ func nodeIn(object map[string]any) (node *corev1.Node, unreadable []string, err 
 		return node, nil, nil
 	}
 	readable, unreadable := withoutUnreadable(object)
-	if len(unreadable) == 0 {
-		return nil, nil, err
+	if len(unreadable) > 0 {
+		node = &corev1.Node{}
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(readable, node)
 	}
-	node = &corev1.Node{}
-	return node, unreadable, runtime.DefaultUnstructuredConverter.FromUnstructured(readable, node)
+	if err != nil {
+		return nil, nil, withField(readable, &corev1.Node{}, err)
+	}
+	return node, unreadable, nil
 }
 
 // nameIn returns the name of an object that cannot be decoded otherwise.

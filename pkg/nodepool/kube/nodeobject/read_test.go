@@ -231,3 +231,16 @@ func FuzzNodesAreReadOrRefused(f *testing.F) {
 		}
 	})
 }
+
+func TestAnErrorNamesTheFieldOfTheNode(t *testing.T) {
+	for field, object := range map[string]map[string]any{
+		"metadata.labels is a string: want an object, each value of which is a text": {
+			"metadata": map[string]any{"labels": "x"}},
+		"spec.taints is a number: want a list": {"spec": map[string]any{"taints": int64(1)},
+			"status": map[string]any{"allocatable": map[string]any{"cpu": "-1"}}},
+	} {
+		if _, _, err := Read(object); err == nil || err.Error() != "reading node: "+field {
+			t.Errorf("got %v, want %s", err, field)
+		}
+	}
+}
