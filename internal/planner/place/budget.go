@@ -168,7 +168,8 @@ func (p *Search) keepForDeferred(out *Outcome) {
 	known := map[*Shape]bool{}
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		if n.Shape == nil || p.phaseOf(n) != Overdue || out.Used[i] {
+		// What a minimum keeps now, it may not keep beside this plan's launches.
+		if n.Shape == nil || !p.overdue(n) || out.Used[i] {
 			continue
 		}
 		needed, asked := known[n.Shape]

@@ -39,7 +39,7 @@ const mostIndexed = 32
 // are shared; clone one before you change it.
 type Vector []raydemand.Amount
 
-// term is one amount of a bundle; zero amounts have no term. Pieces describe how it is spread over cards; nil if
+// Term is one amount of a bundle; zero amounts have no term. Pieces describe how it is spread over cards; nil if
 // amounts are simply added.
 type Term struct {
 	Resource int

@@ -144,13 +144,13 @@ func checkACK(shape *PodShape) []raydemand.Finding {
 func nearestCores(percent int) int { return min(max((percent+2)/5*5, 5), 100) }
 
 // DifferFinding reports that the nodes hand out different things under a resource name; false if they agree.
-func (a Slice) DifferFinding() (raydemand.Finding, bool) {
+func (s Slice) DifferFinding() (raydemand.Finding, bool) {
 	return raydemand.Finding{
-		Code: GPUSlicesDiffer, Severity: raydemand.Warning, Field: a.Resource, Seen: strings.Join(a.Differ, "; "),
+		Code: GPUSlicesDiffer, Severity: raydemand.Warning, Field: s.Resource, Seen: strings.Join(s.Differ, "; "),
 		Why: "the nodes that the group could land on hand out different things under this name, so what a worker " +
 			"gets depends on where it lands; it is planned as the least of them",
 		Fix: "select one kind of node, by a label of its pool or by nvidia.com/gpu.product",
-	}, len(a.Differ) > 0
+	}, len(s.Differ) > 0
 }
 
 // SeesGPUs returns the first node on which a pod of this shape could see cards that it did not request, and how many
