@@ -57,10 +57,10 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 		trials := p.trials(&c.out)
 		c = p.drop(p.withoutTries(given, c.given), c, -1, &trials)
 		next, found := c.given, c.out
-		more, open := Sum(next) > Sum(given), p.openUnderCaps(next)
 		p.uncut = nil
+		more := Sum(next) > Sum(given)
 		given, out = next, found
-		if !more || !open {
+		if !more || !p.openUnderCaps(given) {
 			break
 		}
 		p.Steps = 0
@@ -98,9 +98,12 @@ func (p *Search) withoutTries(before, given []int64) []int64 {
 	return kept
 }
 
-// openUnderCaps reports whether a step could continue.
+// openUnderCaps reports whether a step could continue. Groups that the last plan without the caps did not use count:
+// the next one, beside what is launched, may use them.
 func (p *Search) openUnderCaps(given []int64) bool {
+	p.uncut = slices.Repeat([]int64{MaxCount}, len(p.Groups))
 	l := p.open(nil, given)
+	p.uncut = nil
 	return slices.ContainsFunc(
 		p.Groups,
 		func(g Group) bool { return min(l.room[g.Shape.group], l.spare) >= g.Hosts },
