@@ -63,9 +63,9 @@ func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	if !waiting {
 		return p // no one uses the free amounts
 	}
-	for i := range p.Base {
-		if p.Base[i].phase == Overdue {
-			p.overdueNodes = append(p.overdueNodes, p.Base[i].members...)
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Stop == "" && p.overdue(n) {
+			p.overdueNodes = append(p.overdueNodes, i)
 		}
 	}
 	p.totals = p.Base

@@ -30,7 +30,8 @@ type Search struct {
 	untouched *Ledger
 	// distinctGangs counts the gangs, with equal ones that are placed together counted once.
 	distinctGangs int
-	// overdueNodes would stop as idle, by number.
+	// overdueNodes have been idle for too long, by number, whatever the minimum of their group keeps: what it keeps
+	// changes with each launch.
 	overdueNodes []int
 	// Base lists what is free now, totals what exists, in use or not.
 	Base, totals []NodeClass

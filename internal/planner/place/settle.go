@@ -97,7 +97,8 @@ func (p *Search) merge(first []int64, best contender, trials *int) contender {
 		for p.replaces(first, best.given, i) && *trials > 0 && !p.tired() {
 			*trials--
 			found := p.drop(first, p.with(first, &best, i), i, trials)
-			if found.given == nil || !found.before(&best) || p.wastes(&found, &best, i) {
+			if found.given == nil || !found.before(&best) || p.wastes(&found, &best, i) ||
+				p.missing(found.given) > p.missing(best.given) {
 				break
 			}
 			best = found
@@ -115,6 +116,14 @@ func (p *Search) replaces(first, given []int64, i int) bool {
 		}
 	}
 	return false
+}
+
+// missing counts the pods that groups lack to reach their minimum, beside the given launches.
+func (p *Search) missing(given []int64) (pods int64) {
+	for i := range p.Groups {
+		pods += max(0, p.Groups[i].MinPods-p.Groups[i].Remaining()-given[i])
+	}
+	return pods
 }
 
 // wastes reports whether a plan launches more accelerators than another one, with work on replicas of the added group
