@@ -59,6 +59,7 @@ func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 	}
 	first := p.complete(given, out, fullest)
 	small, best, tidied := p.small(&first.out), first, false
+	seen := [][]int64{first.given}
 	for _, s := range &launchStrategies {
 		if p.tired() {
 			break
@@ -67,6 +68,10 @@ func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 			continue
 		}
 		found := p.complete(given, p.bestRound(given, s.how), s.how)
+		if slices.ContainsFunc(seen, func(other []int64) bool { return slices.Equal(found.given, other) }) {
+			continue
+		}
+		seen = append(seen, found.given)
 		if small {
 			trials := p.trials(&found.out)
 			found = p.drop(given, found, -1, &trials)
