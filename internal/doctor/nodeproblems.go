@@ -10,12 +10,13 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // nodeProblem reports what reading a node's GPUs found under the code of the check, at a field of the node. The codes
-// are those of docs/reference/gpus.md. A cordon alone is no fault. What a foreign device is depends on its name, so one
-// node stands for all.
+// are those of docs/reference/gpus.md; problems that change plans have the reason that plans give. A cordon alone is no
+// fault. What a foreign device is depends on its name, so one node stands for all.
 func nodeProblem(at fieldpath.Path, command func(*inventory.Node) string) scope {
 	return func(x *inventory.Inventory, code string, report reporter) {
 		foreign := map[string]bool{}
@@ -27,7 +28,10 @@ func nodeProblem(at fieldpath.Path, command func(*inventory.Node) string) scope 
 					if p.Annotation != "" {
 						path = annotations.Key(p.Annotation)
 					}
-					report(occurrence{Object: n.Object, Path: path, Seen: p.Message, Fix: fix.Run(command(n))})
+					planned, _ := landing.NodeProblem(n.Name, p)
+					report(occurrence{
+						Object: n.Object, Path: path, Seen: p.Message, Why: planned.Why, Fix: fix.Run(command(n)),
+					})
 				}
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
@@ -114,35 +115,9 @@ func TestScenariosAreExplainedAndPrintedAsBefore(t *testing.T) {
 	}
 }
 
-// explained returns the answers to every question about an object in the snapshot, and to one question for each
-// pending request.
 func explained(t *testing.T, s planner.Snapshot) string {
 	t.Helper()
-	questions := []planner.Question{{Request: planner.PlainRequest}}
-	for i := range s.Requests {
-		questions = append(questions, planner.Question{Demand: &s.Requests[i]})
-	}
-	for _, g := range s.Groups {
-		questions = append(questions, planner.Question{Group: g.Name})
-	}
-	for _, n := range s.Nodes {
-		questions = append(questions, planner.Question{Pod: n.Pod})
-	}
-	for i, g := range s.Gangs {
-		questions = append(questions, planner.Question{Gang: g.ID}, planner.Question{AskedGang: &s.Gangs[i]})
-	}
-	for _, r := range s.OwnedRequests {
-		questions = append(questions, planner.Question{Request: r.ID})
-	}
-	const most = 60 // each answer needs a plan of its own
-	var all strings.Builder
-	for _, q := range questions[:min(len(questions), most)] {
-		e, err := planner.Explain(nil, s, s.Policy, q)
-		raw, marshalErr := json.Marshal(e)
-		if marshalErr != nil {
-			t.Fatal(marshalErr)
-		}
-		fmt.Fprintf(&all, "%s %v\n", raw, err)
-	}
-	return all.String()
+	return plannertest.Explanations(t, &s, func(q planner.Question) (planner.Explanation, error) {
+		return planner.Explain(nil, s, s.Policy, q)
+	})
 }

@@ -16,17 +16,15 @@ func NodeProblem(node string, problem sharing.Problem) (f raydemand.Finding, mat
 		Code: string(problem.Code), Severity: raydemand.Warning, Object: "Node " + node, Seen: problem.Message,
 	}
 	switch problem.Code {
-	case sharing.NamesContradict:
-		f.Field = "status.allocatable"
-		f.Why = "it is unknown what a pod gets of a card there, so requests for memory, compute or isolation do not " +
-			"use the node"
-		f.Fix = "restart the device plugin and the labeller on the node; names that nothing announces any more go " +
-			"when the kubelet restarts"
-	case sharing.SharingUnlabelled:
+	case sharing.NamesContradict, sharing.SharingUnlabelled:
 		f.Field = "status.allocatable"
 		f.Why = "it is unknown what a pod gets of a card there, so requests for memory, compute or isolation do not " +
 			"use the node"
 		f.Fix = "run GPU feature discovery, which labels shared and partitioned cards, or name the kind with --resource"
+		if problem.Code == sharing.NamesContradict {
+			f.Fix = "restart the device plugin and the labeller on the node; names that nothing announces any more " +
+				"go when the kubelet restarts"
+		}
 	case sharing.MemoryBelowProduct:
 		f.Field = "metadata.labels"
 		f.Why = "it is unknown what separates a unit from the rest of its card, so requests for memory, compute or " +
