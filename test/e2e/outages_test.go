@@ -240,22 +240,35 @@ func (s *scene) session() string {
 // living waits until Ray has exactly n living workers of the group that are not draining.
 func (s *scene) living(group string, n int) {
 	s.Helper()
+	s.rayHas(group, n, raydemand.Running, raydemand.Idle)
+}
+
+// dead waits until Ray has no living worker of the group. Ray's libraries count the resources of a worker that drains,
+// and on a slow machine for some time after its pod is gone.
+func (s *scene) dead(group string) {
+	s.Helper()
+	s.rayHas(group, 0, raydemand.Running, raydemand.Idle, raydemand.Draining)
+}
+
+// rayHas waits until the GCS lists exactly n workers of the group with one of the statuses.
+func (s *scene) rayHas(group string, n int, statuses ...raydemand.NodeStatus) {
+	s.Helper()
 	ctx, cancel := s.patient()
 	defer cancel()
 	for {
-		got := s.alive(ctx, group)
+		got := s.listed(ctx, group, statuses)
 		if got == n {
 			return
 		}
 		if ctx.Err() != nil {
-			s.Fatalf("Ray has %d living workers of group %s, want %d", got, group, n)
+			s.Fatalf("Ray has %d workers of group %s that are %v, want %d", got, group, statuses, n)
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
 }
 
-// alive returns the number of living workers of a group that the GCS lists, or -1 while the GCS does not respond.
-func (s *scene) alive(ctx context.Context, group string) int {
+// listed returns the number of workers of a group that the GCS lists, or -1 while the GCS does not respond.
+func (s *scene) listed(ctx context.Context, group string, statuses []raydemand.NodeStatus) int {
 	client, err := lab.GCS(ctx, s.namespace, s.name)
 	if err != nil {
 		return -1
@@ -267,7 +280,7 @@ func (s *scene) alive(ctx context.Context, group string) int {
 	}
 	n := 0
 	for _, node := range state.Nodes {
-		if node.Group == group && (node.Status == raydemand.Running || node.Status == raydemand.Idle) {
+		if node.Group == group && slices.Contains(statuses, node.Status) {
 			n++
 		}
 	}

@@ -60,6 +60,7 @@ func TestRayDataGetsAGPUGroupAtZero(t *testing.T) {
 	s.disconnect(driver)
 	s.idleTimeout(2)
 	s.workers("gpu", 0)
+	s.dead("gpu")
 	s.idleTimeout(600)
 
 	s.step("the second actor is not pending: without the cluster config, Ray Data asks for nothing")

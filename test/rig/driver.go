@@ -77,7 +77,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	var wire struct {
 		ID, Event, Pod, Error string
 		At                    float64
-		Nodes                 json.RawMessage
+		Nodes                 []string
 		Groups                []NodeGroup
 	}
 	if err := json.Unmarshal(data, &wire); err != nil {
@@ -90,10 +90,8 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		Pod:    wire.Pod,
 		Error:  wire.Error,
 		At:     time.Unix(int64(whole), int64(fraction*1e9)),
+		Nodes:  wire.Nodes,
 		Groups: wire.Groups,
-	}
-	if wire.Event == "placed" {
-		return json.Unmarshal(wire.Nodes, &e.Nodes)
 	}
 	return nil
 }

@@ -7,14 +7,13 @@ Commands   {"do": "task",    "id", "num_cpus", "num_gpus", "resources", "labels"
            {"do": "finish",  "id"}                                 lets a task without "seconds" end by itself, where it runs
            {"do": "release", "id"}                                 ends the task, actor or placement group
            {"do": "request_resources", "id", "num_cpus", "bundles"}   Ray's own SDK call
-           {"do": "nodes",   "id"}                                 lists the living nodes
            {"do": "data",    "id", "num_gpus", "batches", "seconds", "actors"}   a Ray Data pipeline; it needs pyarrow
            {"do": "train",   "id", "workers", "resources"}         whether Ray Train would wait for that many workers; it needs pyarrow
            {"do": "serve",   "id", "workers"}        a Ray Serve application with that many replicas of one CPU, and a steady stream of requests; it needs ray[serve]
            {"do": "cluster_config", "id"}          what Ray's libraries know of nodes that the cluster could have
            {"do": "forget_cluster_config", "id"}   takes that away from them
 Events     {"id", "event", "at", ...}: submitted, running (with pod), placed (with pods), answered (with pod),
-           done, released, lost (with error), requested, nodes, cluster_config (with groups), forgotten,
+           done, released, lost (with error), requested, cluster_config (with groups), forgotten,
            trains, refused (with error), ready, bye
 
 Times are seconds since the epoch, taken where the thing happens: "running" is stamped inside the worker process.
@@ -107,14 +106,6 @@ def follow(id, ref, event):
             tell("lost", id, error=f"{type(error).__name__}: {error}")
 
     ref.future().add_done_callback(ended)
-
-
-def nodes():
-    return [
-        {"node": n["NodeID"], "group": n["Labels"].get("ray.io/node-group", ""), "resources": n["Resources"]}
-        for n in ray.nodes()
-        if n["Alive"]
-    ]
 
 
 def watch_group(id, group):
@@ -273,8 +264,6 @@ def obey(command, address):
 
         request_resources(num_cpus=command.get("num_cpus"), bundles=command.get("bundles"))
         tell("requested", id)
-    elif do == "nodes":
-        tell("nodes", id, nodes=nodes())
     elif do == "data":
         begin = time.time()
         in_background(pipeline, command, address)

@@ -17,7 +17,6 @@ func TestAnEventIsReadAsTheDriverPrintsIt(t *testing.T) {
 	for line, want := range map[string]Event{
 		`{"id": "t", "event": "running", "at": 1795266032.5, "pod": "p"}`:            {ID: "t", Event: "running", At: time.Unix(1795266032, 5e8), Pod: "p"},
 		`{"id": "g", "event": "placed", "at": 2, "nodes": ["a", "b"]}`:               {ID: "g", Event: "placed", At: time.Unix(2, 0), Nodes: []string{"a", "b"}},
-		`{"id": "n", "event": "nodes", "at": 2, "nodes": [{"node": "a"}]}`:           {ID: "n", Event: "nodes", At: time.Unix(2, 0)},
 		`{"id": "t", "event": "lost", "at": 3, "error": "WorkerCrashedError: gone"}`: {ID: "t", Event: "lost", At: time.Unix(3, 0), Error: "WorkerCrashedError: gone"},
 	} {
 		var got Event
