@@ -104,6 +104,7 @@ vet:
 unit:
 	@mkdir -p "$(BIN)"
 	go test -vet=off -short -timeout 20m ./... $(times)
+	(cd test && go test -vet=off -short -timeout 20m ./simray/...) $(times)
 
 kit:
 	@$(call kit)
@@ -152,6 +153,7 @@ race:
 		$(call nvml,test) -vet=off ./pkg/gpuinfo/nvml $(times)
 	fi
 	GOGC=$(LAVISH) go test -race -short -vet=off -timeout 60m -gcflags=all=-l $(call packages,race) $(times)
+	(cd test && GOGC=$(LAVISH) go test -race -short -vet=off -timeout 60m -gcflags=all=-l ./simray/...) $(times)
 
 .PHONY: image-test
 image-test: # build the image twice, push, pull and run it; and report known vulnerabilities
@@ -203,7 +205,7 @@ define conform
 	variables=$$(cd test/devcluster && go run ./cmd/kit -variables -ray "$(1)")
 	eval "$$variables"
 	mkdir -p "$(BIN)"
-	go test -vet=off -count=1 -timeout 60m ./internal/simray/conformance $(times)
+	(cd test && go test -vet=off -count=1 -timeout 60m ./simray/conformance) $(times)
 endef
 
 # planners becomes the program that compares Heliostat's planner with Ray's; it gets the Ray that it needs from the kit.

@@ -94,9 +94,9 @@ var floors = []struct{ packages, see string }{
 	{"internal/planner/plannertest", values + " internal/planner/... internal/snapshotfile"},
 	{"internal/httpapi/memnet", ""},
 	{"internal/httpapi/clusterview/viewtest", values + " internal/httpapi/apiv1 internal/httpapi/... internal/planner"},
-	{"internal/simray", "api/proto/... pkg/raydemand"}, // a client that shares code with it cannot find its mistakes
-	{"internal/simray/certs", ""},
-	{"internal/simray/conformance", "api/proto/... internal/simray internal/simray/certs pkg/raydemand pkg/raydemand/gcs"},
+	{"test/simray", "api/proto/... pkg/raydemand"}, // a client that shares code with it cannot find its mistakes
+	{"test/simray/certs", ""},
+	{"test/simray/conformance", "api/proto/... test/simray test/simray/certs pkg/raydemand pkg/raydemand/gcs"},
 	{"test/chaos/verdict", ""},
 	{"test/shards/terms", ""},
 	{"test/devcluster/nodeagent/loopback", ""},
@@ -145,7 +145,7 @@ var rules = []struct{ of, except, never, because string }{
 
 	{"internal/access internal/access/certs internal/gpuagent internal/memorylimit", "", "others",
 		"its callers know Kubernetes"},
-	{"internal/rayenv internal/simray/... pkg/raydemand/...", "", "k8s.io/...", "a Ray head knows nothing of Kubernetes"},
+	{"internal/rayenv test/simray/... pkg/raydemand/...", "", "k8s.io/...", "a Ray head knows nothing of Kubernetes"},
 	{"internal/doctor/...", "internal/doctor/intake", "k8s.io/client-go/...", "package intake reads"},
 	{"internal/telemetry", "", "k8s.io/client-go/...", "telemetry reports; it observes nothing itself"},
 	{"internal/cli internal/cli/printer internal/cli/table", "", "k8s.io/client-go/... net/http",
@@ -154,7 +154,7 @@ var rules = []struct{ of, except, never, because string }{
 	{"internal/listen", "", "github.com/prometheus/...", "the caller passes in /metrics"},
 	{"cmd/autoscaler/engine", "", "net/http/pprof runtime/metrics", "packages listen and memorylimit do that"},
 	{"cmd/... internal/... pkg/...", "internal/planner/plannertest internal/httpapi/memnet " +
-		"internal/httpapi/clusterview/viewtest internal/simray/...", "testing/...", "a program has no test flags"},
+		"internal/httpapi/clusterview/viewtest", "testing/...", "a program has no test flags"},
 
 	{"test/chaos/verdict test/shards/terms", "", "others", "a judge knows nothing of how facts are read"},
 	{"test/shards/fleet", "", "pkg/shard test/shards/terms", "the fleet is there for any number of writers"},

@@ -55,6 +55,11 @@ func newTrace(t *testing.T, seed uint64) *trace {
 	return tr
 }
 
+// lastTick is the last moment at which a raylet with that phase was asked: once a second.
+func lastTick(now time.Time, phase time.Duration) time.Time {
+	return now.Add(-phase).Truncate(time.Second).Add(phase)
+}
+
 // report shows the nodes and the waiting work as old as their reports are.
 func (tr *trace) report() {
 	tr.ray.demand.Requests = nil

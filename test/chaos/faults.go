@@ -15,13 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/test/chaos/apiproxy"
 	"heliostat.dev/heliostat/test/chaos/fleet"
 	"heliostat.dev/heliostat/test/chaos/schedule"
 	"heliostat.dev/heliostat/test/chaos/verdict"
 	"heliostat.dev/heliostat/test/devcluster"
 	"heliostat.dev/heliostat/test/rig"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 // play begins and ends faults as the schedule says, and returns when all have ended and the storm is over.

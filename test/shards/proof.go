@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/test/rig"
 	"heliostat.dev/heliostat/test/shards/fleet"
 	"heliostat.dev/heliostat/test/shards/terms"
 	"heliostat.dev/heliostat/test/shards/variant"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 // calm is how long all shards write without faults, before the first and after the last one. patience is for what must

@@ -11,11 +11,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/shards"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/rig"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 // TestTheRayClustersOfAKilledShardAreScaledByTheOther kills one of two processes that divide RayClusters. All that the

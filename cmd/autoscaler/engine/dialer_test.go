@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,19 +13,24 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/simray"
-	"heliostat.dev/heliostat/internal/simray/certs"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
 
-const headService = "llm-head-svc.ml.svc.cluster.local"
+// headService is a name in the certificate of package httptest.
+const headService = "example.com"
 
 // TestTheSidecarTakesTokenAndCertificatesFromItsOwnEnvironment has no manager, because the Role that KubeRay creates
 // for a sidecar does not allow it to read Secrets.
 func TestTheSidecarTakesTokenAndCertificatesFromItsOwnEnvironment(t *testing.T) {
-	authority := certs.NewAuthority(t)
-	pair := authority.Issue(t, headService)
+	certified := httptest.NewTLSServer(nil)
+	defer certified.Close()
+	shown := certified.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(shown.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: shown.Certificate[0]})
 	dir := t.TempDir()
 	write := func(name string, text []byte) string {
 		file := filepath.Join(dir, name)
@@ -31,8 +40,8 @@ func TestTheSidecarTakesTokenAndCertificatesFromItsOwnEnvironment(t *testing.T) 
 		return file
 	}
 	files := map[string]string{
-		"RAY_USE_TLS": "1", "RAY_TLS_CA_CERT": write("ca.crt", authority.PEM),
-		"RAY_TLS_SERVER_CERT": write("tls.crt", pair.Cert), "RAY_TLS_SERVER_KEY": write("tls.key", pair.Key),
+		"RAY_USE_TLS": "1", "RAY_TLS_CA_CERT": write("ca.crt", cert),
+		"RAY_TLS_SERVER_CERT": write("tls.crt", cert), "RAY_TLS_SERVER_KEY": write("tls.key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})),
 	}
 	tests := []struct {
 		name string
@@ -51,25 +60,27 @@ func TestTheSidecarTakesTokenAndCertificatesFromItsOwnEnvironment(t *testing.T) 
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			simulated := simray.Options{Token: "secret"}
+			var server *tls.Config
 			if test.tls {
-				simulated.TLS = authority.ServerTLS(t, pair)
+				server = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: certified.TLS.Certificates,
+					ClientAuth: tls.RequireAnyClientCert}
 			}
-			head, err := simray.Start(simulated)
+			ray := &rayHead{token: "secret"}
+			stop, err := ray.start(server)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(head.Close)
+			t.Cleanup(stop)
 			for name, value := range test.env {
 				t.Setenv(name, value)
 			}
 			o := options{kube: kube.Options{Single: &nodepool.ClusterKey{Namespace: "ml", Name: "llm"}}, loop: controller.Config{GCSTimeout: 10 * time.Second}}
-			ray, err := o.dialer(nil)(t.Context(), nodepool.Cluster{Head: headAt(t, head.Addr()), Auth: test.auth})
+			client, err := o.dialer(nil)(t.Context(), nodepool.Cluster{Head: headAt(t, ray.addr), Auth: test.auth})
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = ray.Close() }()
-			if _, err := ray.State(t.Context()); err != nil {
+			defer func() { _ = client.Close() }()
+			if _, err := client.State(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})

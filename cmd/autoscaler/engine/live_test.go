@@ -3,11 +3,11 @@ package engine
 import (
 	"bufio"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"os/exec"
 	"runtime"
@@ -21,16 +21,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/listen"
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
-	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
@@ -311,24 +310,23 @@ func serveHeads(what string) error {
 	if _, err := fmt.Sscan(what, &clusters, &workers); err != nil {
 		return err
 	}
-	resources := raydemand.Bundle{raydemand.CPU: raydemand.Whole(8), raydemand.GPU: raydemand.One,
-		raydemand.Memory: raydemand.Whole(32 << 30), "object_store_memory": raydemand.Whole(9 << 30),
-		"accelerator_type:A100": raydemand.One}
 	for i := range clusters {
 		key := clusterAtRest(i)
-		h, err := simray.Start(simray.Options{Head: simray.Node{Instance: key.Name + "-head-x7k2p", IP: addressAtRest(0)}})
-		if err != nil {
+		h := &rayHead{nodes: []*autoscalerpb.NodeState{idleNode(0, key.Name+"-head-x7k2p", "headgroup", nil)}}
+		h.nodes[0].NodeIpAddress = addressAtRest(0)
+		for i := range workers {
+			ip := addressAtRest(i + 1)
+			n := idleNode(i+1, workerAtRest(key, i), "gpu-group", map[string]float64{"CPU": 8, "GPU": 1, "memory": 32 << 30,
+				"object_store_memory": 9 << 30, "accelerator_type:A100": 1, "node:" + ip: 1})
+			n.NodeIpAddress = ip
+			n.Labels = map[string]string{"ray.io/node-id": hex.EncodeToString(n.NodeId), "ray.io/node-group": "gpu-group",
+				"ray.io/accelerator-type": "A100", "ray.io/market-type": "on-demand"}
+			h.nodes = append(h.nodes, n)
+		}
+		if _, err := h.start(nil); err != nil {
 			return err
 		}
-		for i := range workers {
-			own, ip := maps.Clone(resources), addressAtRest(i+1)
-			own["node:"+ip] = raydemand.One
-			id := raydemand.NodeID{1, byte(i), byte(i >> 8)}
-			h.AddNode(simray.Node{Instance: workerAtRest(key, i), Group: "gpu-group", IP: ip, Resources: own,
-				Labels: map[string]string{"ray.io/node-id": id.String(), "ray.io/node-group": "gpu-group",
-					"ray.io/accelerator-type": "A100", "ray.io/market-type": "on-demand"}})
-		}
-		fmt.Println(h.Addr())
+		fmt.Println(h.addr)
 	}
 	_, err := io.Copy(io.Discard, os.Stdin)
 	return err

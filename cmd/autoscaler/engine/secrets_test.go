@@ -23,7 +23,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/httpapi"
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -98,19 +97,13 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 
 	// One head accepts the token, and one rejects it.
 	for _, demanded := range []string{secret + "-ray", secret + "-other"} {
-		k, simulated := atRest(t)
-		guarded, err := simray.Start(simray.Options{Token: demanded, Head: simray.Node{Instance: "llm-head", Group: "headgroup"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(guarded.Close)
-		simulated.Close()
+		k, guarded := atRest(t, demanded)
 		k.cluster.Key.Name = strings.TrimPrefix(demanded, secret+"-")
 		k.cluster.Auth = nodepool.Auth{Token: secret + "-ray", Required: true}
 		config := controller.DefaultConfig()
 		config.Log, config.Published = logger, func(d *decision.Decision) { told.Observe(publish.Metrics(d)) }
 		loop := controller.New(k, func(context.Context, nodepool.Cluster) (head.Ray, error) {
-			return gcs.Dial(gcs.Config{Address: guarded.Addr(), Token: func(context.Context) (string, error) { return secret + "-ray", nil }})
+			return gcs.Dial(gcs.Config{Address: guarded.addr, Token: func(context.Context) (string, error) { return secret + "-ray", nil }})
 		}, config)
 		t.Cleanup(loop.Close)
 		traced(loop, told.Tracer)(t.Context(), k.cluster.Key, false)
@@ -138,8 +131,8 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, simulated := atRest(t)
-	api, err := httpapi.NewHandler(httpapi.Config{Fleet: publish.Fleet{Loop: loopOf(t, k, simulated, logger, nil)}, Requests: keepsRequests{}, Access: gate, Log: logger})
+	k, ray := atRest(t, "")
+	api, err := httpapi.NewHandler(httpapi.Config{Fleet: publish.Fleet{Loop: loopOf(t, k, ray, logger, nil)}, Requests: keepsRequests{}, Access: gate, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
@@ -66,14 +66,10 @@ func (k *stillKube) SyncNumGPUs(context.Context, nodepool.NumGPUsChange) (int64,
 	return 1, nil
 }
 
-// atRest returns a cluster of eight workers with a simulated head that uses the real protocol.
-func atRest(t testing.TB) (*stillKube, *simray.Head) {
+// atRest returns a cluster of eight workers, and its head. If a token is given, the head requires it.
+func atRest(t testing.TB, token string) (*stillKube, *rayHead) {
 	t.Helper()
-	simulated, err := simray.Start(simray.Options{Head: simray.Node{Instance: "llm-head", Group: "headgroup"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(simulated.Close)
+	ray := &rayHead{token: token, nodes: []*autoscalerpb.NodeState{idleNode(0, "llm-head", "headgroup", nil)}}
 	resources := raydemand.Bundle{"CPU": raydemand.Whole(8), "GPU": raydemand.Whole(1)}
 	cluster := nodepool.Cluster{
 		Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "uid-1", Generation: 1, ObservedGeneration: 1, Mode: nodepool.Managed,
@@ -81,14 +77,19 @@ func atRest(t testing.TB) (*stillKube, *simray.Head) {
 		Head:   nodepool.Head{Pod: "llm-head", PodUID: "head-uid", IP: "127.0.0.1", Ready: true},
 		Groups: []nodepool.WorkerGroup{{Name: "gpu", Resources: resources, Replicas: 8, Min: 8, Max: 12, NumOfHosts: 1}},
 	}
-	for _, pod := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+	for i, pod := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 		cluster.Workers = append(cluster.Workers, nodepool.Worker{Pod: pod, UID: pod, Group: "gpu", Node: "node", Running: true, Ready: true})
-		simulated.AddNode(simray.Node{Instance: pod, Group: "gpu", Resources: resources})
+		ray.nodes = append(ray.nodes, idleNode(i+1, pod, "gpu", map[string]float64{"CPU": 8, "GPU": 1}))
 	}
-	return &stillKube{cluster: cluster}, simulated
+	stop, err := ray.start(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return &stillKube{cluster: cluster}, ray
 }
 
-func loopOf(t testing.TB, k *stillKube, simulated *simray.Head, log *slog.Logger, published func(*decision.Decision)) *controller.Controller {
+func loopOf(t testing.TB, k *stillKube, ray *rayHead, log *slog.Logger, published func(*decision.Decision)) *controller.Controller {
 	t.Helper()
 	config := controller.DefaultConfig()
 	config.CyclesPerSecond, config.Published = 1e6, published
@@ -96,7 +97,7 @@ func loopOf(t testing.TB, k *stillKube, simulated *simray.Head, log *slog.Logger
 		config.Log = log
 	}
 	loop := controller.New(k, func(context.Context, nodepool.Cluster) (head.Ray, error) {
-		return gcs.Dial(gcs.Config{Address: simulated.Addr()})
+		return gcs.Dial(gcs.Config{Address: ray.addr})
 	}, config)
 	t.Cleanup(loop.Close)
 	return loop
@@ -116,7 +117,7 @@ func toNobody(t testing.TB) *telemetry.Telemetry {
 }
 
 func TestWhatACycleLogsNamesItsTrace(t *testing.T) {
-	k, head := atRest(t)
+	k, head := atRest(t, "")
 	k.err = errors.New("forbidden")
 	out := &records{}
 	loop := loopOf(t, k, head, slog.New(out), nil)
@@ -127,7 +128,7 @@ func TestWhatACycleLogsNamesItsTrace(t *testing.T) {
 }
 
 func TestAPanicOfACycleNamesItsTrace(t *testing.T) {
-	k, head := atRest(t)
+	k, head := atRest(t, "")
 	k.panics = "index out of range"
 	cycle := traced(loopOf(t, k, head, nil, nil), toNobody(t).Tracer)
 	defer func() {
@@ -145,7 +146,7 @@ func TestAPanicOfACycleNamesItsTrace(t *testing.T) {
 // BenchmarkTelemetryOfACycleAtRest reports how much longer an idle cycle takes with metrics and traces. It alternates
 // cycles with and without telemetry, and compares their medians.
 func BenchmarkTelemetryOfACycleAtRest(b *testing.B) {
-	k, head := atRest(b)
+	k, head := atRest(b, "")
 	told := toNobody(b)
 	plain := loopOf(b, k, head, nil, nil)
 	with := traced(loopOf(b, k, head, nil, func(d *decision.Decision) { told.Observe(publish.Metrics(d)) }), told.Tracer)

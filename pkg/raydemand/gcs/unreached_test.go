@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func TestAnUnreachedHeadIsToldInASentenceAndInFullForTheLog(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = readFrom(t, addr, nil, time.Minute)
+	_, err = readFrom(t, addr, time.Minute)
 	failure := failureOf(t, err)
 	if failure.Happened != "nothing listens at "+addr || !strings.Contains(failure.Advice, "head pod") || !strings.Contains(failure.Detail, "dial tcp "+addr) {
 		t.Errorf("%+v", failure)
@@ -50,7 +51,7 @@ func TestAnUnreachedHeadIsToldInASentenceAndInFullForTheLog(t *testing.T) {
 
 func TestAHeadThatEndsAPlainConnectionIsToldApartFromWhatThatMayMean(t *testing.T) {
 	addr := serveTCP(t, func(net.Conn) {})
-	_, err := readFrom(t, addr, nil, time.Minute)
+	_, err := readFrom(t, addr, time.Minute)
 	failure := failureOf(t, err)
 	if strings.Contains(failure.Happened, "TLS") || !strings.Contains(failure.Advice, "RAY_USE_TLS") {
 		t.Errorf("%+v: want the guess about TLS in the advice alone", failure)
@@ -59,7 +60,7 @@ func TestAHeadThatEndsAPlainConnectionIsToldApartFromWhatThatMayMean(t *testing.
 
 func TestAHeadThatIsSilentOrSaysThatItIsUnavailableIsTold(t *testing.T) {
 	silent := serveTCP(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
-	_, err := readFrom(t, silent, nil, 100*time.Millisecond)
+	_, err := readFrom(t, silent, 100*time.Millisecond)
 	if failure := failureOf(t, err); failure.Happened != silent+" did not answer within 100ms" {
 		t.Errorf("%+v", failure)
 	}
@@ -74,4 +75,36 @@ func TestAHeadThatIsSilentOrSaysThatItIsUnavailableIsTold(t *testing.T) {
 	if failure := failureOf(t, err); !strings.Contains(failure.Happened, `cannot be called: "shutting down"`) {
 		t.Errorf("%+v", failure)
 	}
+}
+
+// serveTCP handles one connection at a time. It closes a connection when handle returns, or when the test ends.
+func serveTCP(t *testing.T, handle func(net.Conn)) (addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	served.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			handle(conn)
+			_ = conn.Close()
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); served.Wait() })
+	return listener.Addr().String()
+}
+
+func readFrom(t *testing.T, addr string, timeout time.Duration) (raydemand.State, error) {
+	t.Helper()
+	client, err := Dial(Config{Address: addr, Timeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	return client.State(t.Context())
 }

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 // headsCommand runs the simulated heads, in a process of their own so that their cost counts separately.

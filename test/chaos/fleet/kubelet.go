@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
 
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/chaos/verdict"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 // How long things take on these machines. A container starts after startAfter to twice of it, and its Ray node joins

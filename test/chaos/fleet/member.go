@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/chaos/verdict"
 	"heliostat.dev/heliostat/test/rig"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 // The worker groups. Each kind of work fits only one of them, and fills a whole worker.

@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/rig"
 	"heliostat.dev/heliostat/test/rig/podstore"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 // Namespace is that of all RayClusters, and group the name of their only worker group and of the resource that only its

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/rig"
 	"heliostat.dev/heliostat/test/rig/podstore"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 // startTime is how long a worker takes from its pod to its Ray node, and retryAfter the pause after a failed call.

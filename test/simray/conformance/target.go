@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/simray"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 // Target is a head under test. It starts without workers and work.

@@ -3,8 +3,8 @@ package conformance
 import (
 	"testing"
 
-	"heliostat.dev/heliostat/internal/simray"
-	"heliostat.dev/heliostat/internal/simray/certs"
+	"heliostat.dev/heliostat/test/simray"
+	"heliostat.dev/heliostat/test/simray/certs"
 )
 
 func TestSimulatedHeadConforms(t *testing.T) {

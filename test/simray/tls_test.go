@@ -1,4 +1,4 @@
-package gcs
+package simray_test
 
 import (
 	"crypto/tls"
@@ -15,23 +15,27 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"heliostat.dev/heliostat/internal/simray/certs"
 	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+	"heliostat.dev/heliostat/test/simray"
+	"heliostat.dev/heliostat/test/simray/certs"
 )
 
 const tlsName = "demo-head-svc.ns.svc.cluster.local"
 
-func tlsHead(t *testing.T, authority certs.Authority) *replay {
+func tlsHead(t *testing.T, authority certs.Authority) *simray.Head {
 	t.Helper()
-	r := newReplay(t, grpc.Creds(credentials.NewTLS(authority.ServerTLS(t, authority.Issue(t, tlsName)))))
-	r.set("GetClusterResourceState", recordedAnswer(t, "2.60.0", "head-only.GetClusterResourceState.binpb"))
-	r.set("InternalKVGet", recordedAnswer(t, "2.60.0", "head-only_autoscaler-v2-enabled.InternalKVGet.binpb"))
-	return r
+	head, err := simray.Start(simray.Options{TLS: authority.ServerTLS(t, authority.Issue(t, tlsName))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(head.Close)
+	return head
 }
 
 func loadTLS(t *testing.T, authority certs.Authority, pair certs.Pair, name string) *tls.Config {
 	t.Helper()
-	config, err := LoadTLS(authority.PEM, pair.Cert, pair.Key, name)
+	config, err := gcs.LoadTLS(authority.PEM, pair.Cert, pair.Key, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +50,7 @@ func TestFailedTLSIsNoUnavailableHeadAndSaysWhoIsNotTrusted(t *testing.T) {
 	without.Certificates = nil
 	older := without.Clone()
 	older.MaxVersion = tls.VersionTLS12 // with TLS 1.2, the head rejects the client in the handshake
-	r := tlsHead(t, authority)
+	head := tlsHead(t, authority)
 	for name, test := range map[string]struct {
 		tls  *tls.Config
 		want error
@@ -60,7 +64,11 @@ func TestFailedTLSIsNoUnavailableHeadAndSaysWhoIsNotTrusted(t *testing.T) {
 		"a head of a foreign signer": {loadTLS(t, foreign, pair, tlsName), raydemand.ErrTLS, "unknown authority"},
 		"plain text":                 {nil, raydemand.ErrUnavailable, "RAY_USE_TLS=1"},
 	} {
-		client := dial(t, r, func(c *Config) { c.TLS = test.tls })
+		client, err := gcs.Dial(gcs.Config{Address: head.Addr(), TLS: test.tls, Timeout: 20 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = client.Close() })
 		for range 2 { // the second call uses a connection that already failed
 			_, err := client.State(t.Context())
 			if !errors.Is(err, test.want) || err != nil && !strings.Contains(err.Error(), test.says) {
@@ -119,7 +127,7 @@ func TestTLSHeadThatGoesAwayIsUnavailable(t *testing.T) {
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(authority.ServerTLS(t, authority.Issue(t, tlsName)))))
 	var served sync.WaitGroup
 	served.Go(func() { _ = server.Serve(listener) })
-	client, err := Dial(Config{Address: listener.Addr().String(), TLS: config, Timeout: time.Minute})
+	client, err := gcs.Dial(gcs.Config{Address: listener.Addr().String(), TLS: config, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +166,7 @@ func serveTCP(t *testing.T, handle func(net.Conn)) (addr string) {
 
 func readFrom(t *testing.T, addr string, config *tls.Config, timeout time.Duration) (raydemand.State, error) {
 	t.Helper()
-	client, err := Dial(Config{Address: addr, TLS: config, Timeout: timeout})
+	client, err := gcs.Dial(gcs.Config{Address: addr, TLS: config, Timeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +176,7 @@ func readFrom(t *testing.T, addr string, config *tls.Config, timeout time.Durati
 
 func TestRenewedCertificateIsReadOnTheNextHandshake(t *testing.T) {
 	authority := certs.NewAuthority(t)
-	r := tlsHead(t, authority)
+	head := tlsHead(t, authority)
 	dir := t.TempDir()
 	write := func(file string, content []byte) string {
 		path := filepath.Join(dir, file)
@@ -178,12 +186,12 @@ func TestRenewedCertificateIsReadOnTheNextHandshake(t *testing.T) {
 		return path
 	}
 	old, renewed := authority.IssueExpired(t, "heliostat"), authority.Issue(t, "heliostat")
-	files, err := FileTLS(write("ca.crt", authority.PEM), write("tls.crt", old.Cert), write("tls.key", old.Key), tlsName)
+	files, err := gcs.FileTLS(write("ca.crt", authority.PEM), write("tls.crt", old.Cert), write("tls.key", old.Key), tlsName)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := func() error {
-		_, err := dial(t, r, func(c *Config) { c.TLS = files }).State(t.Context())
+		_, err := readFrom(t, head.Addr(), files, 20*time.Second)
 		return err
 	}
 	if err := read(); !errors.Is(err, raydemand.ErrTLS) {
@@ -202,13 +210,13 @@ func TestRenewedCertificateIsReadOnTheNextHandshake(t *testing.T) {
 func TestUnusableCertificatesAreTold(t *testing.T) {
 	authority := certs.NewAuthority(t)
 	pair := authority.Issue(t, "heliostat")
-	if _, err := LoadTLS([]byte("no PEM"), pair.Cert, pair.Key, ""); err == nil {
+	if _, err := gcs.LoadTLS([]byte("no PEM"), pair.Cert, pair.Key, ""); err == nil {
 		t.Error("a CA without certificate was accepted")
 	}
-	if _, err := LoadTLS(authority.PEM, pair.Cert, authority.Issue(t, "x").Key, ""); err == nil {
+	if _, err := gcs.LoadTLS(authority.PEM, pair.Cert, authority.Issue(t, "x").Key, ""); err == nil {
 		t.Error("a key of another certificate was accepted")
 	}
-	if _, err := FileTLS("no/ca", "no/cert", "no/key", ""); err == nil {
+	if _, err := gcs.FileTLS("no/ca", "no/cert", "no/key", ""); err == nil {
 		t.Error("missing files were accepted")
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/api/proto/raypb"
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 // clusterConfigs leaves a cluster config on the head. A restart without fault tolerance deletes it.

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 // TestRealHeadWithRedisOutlivesItsGCS checks on a real head what simray's RestartGCS does. HELIOSTAT_REDIS_SERVER is

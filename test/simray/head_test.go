@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 // clock is a clock that a test sets.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/simray"
-	"heliostat.dev/heliostat/internal/simray/certs"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+	"heliostat.dev/heliostat/test/simray"
+	"heliostat.dev/heliostat/test/simray/certs"
 )
 
 // TestRealHeadConforms runs the list against real heads, which are local processes. HELIOSTAT_RAY_VENV_2_60_0 is the

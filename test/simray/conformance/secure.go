@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/simray/certs"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+	"heliostat.dev/heliostat/test/simray/certs"
 )
 
 // serverName is the name in the certificate of a TLS head. It is the full name of a head Service, as under KubeRay.

@@ -12,8 +12,8 @@ import (
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/api/proto/raypb"
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 func reports(t *testing.T, h head) {

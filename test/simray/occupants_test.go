@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 func occupants(t *testing.T, client *gcs.Client) raydemand.Occupants {

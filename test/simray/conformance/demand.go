@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 // res maps the resources of a task to amounts.

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 //go:embed driver.py

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 // Simulated is a Target for simray.

@@ -14,8 +14,8 @@ import (
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/api/proto/raypb"
-	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/test/simray"
 )
 
 func drainRefused(t *testing.T, h head) {
