@@ -7,7 +7,6 @@ package planner
 
 import (
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -126,13 +125,13 @@ func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 }
 
 // Describe formats a request: {CPU 1, memory 2 GiB} where zone=a.
-func Describe(r raydemand.Request) string { return phrase.Describe(r) }
+func Describe(r raydemand.Request) string { return model.Describe(r) }
 
 // Span formats a duration in seconds: 98ms, 45s, 2m30s, 3d4h.
-func Span(seconds float64) string { return phrase.Span(seconds) }
+func Span(seconds float64) string { return model.Span(seconds) }
 
 // Expected says when something is expected, seen from now: "expected in about 2m (p90 4m)"; nothing if at is zero.
-func Expected(at, late, now time.Time) string { return phrase.Expected(at, late, now) }
+func Expected(at, late, now time.Time) string { return model.Expected(at, late, now) }
 
 // OfOneNode reports whether a label of Ray nodes has a value of its own on every node, or on every slice of TPUs.
 func OfOneNode(label string) bool { return model.OfOneNode(label) }

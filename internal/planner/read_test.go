@@ -210,7 +210,7 @@ func TestAnExportReadsBackToAnEqualSnapshot(t *testing.T) {
 			s := draw(t)
 			s.Policy = drawCaps(t)
 			s = snapshotfile.Exportable(s)
-			if faults := s.Validate(); len(faults) > 0 {
+			if faults := snapshotfile.Validate(&s); len(faults) > 0 {
 				t.Fatalf("an export has faults: %+v", faults)
 			}
 			doc, err := snapshotfile.ReadDocument(strings.NewReader(asJSON(t, s)), "drawn")

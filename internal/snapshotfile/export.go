@@ -14,13 +14,13 @@ import (
 // huge numbers. No decision depends on how far they exceed a bound, so Heliostat decides, and replays the decision,
 // with the bound. A word that is not valid becomes empty.
 func Exportable(s model.Snapshot) model.Snapshot {
-	v, _ := bounded(reflect.ValueOf(&s).Elem(), &model.Rule{})
+	v, _ := bounded(reflect.ValueOf(&s).Elem(), &fieldRule{})
 	return v.Interface().(model.Snapshot)
 }
 
 // bounded returns v within the bounds of a rule and of its fields. It returns v itself if nothing has to change, and
 // else a copy that shares what does not change.
-func bounded(v reflect.Value, rule *model.Rule) (made reflect.Value, changed bool) {
+func bounded(v reflect.Value, rule *fieldRule) (made reflect.Value, changed bool) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if of, differs := bounded(v.Elem(), rule); differs {
@@ -70,7 +70,7 @@ func boundedFields(v reflect.Value) (made reflect.Value, changed bool) {
 		return v, false
 	}
 	made = v
-	fields := model.FieldsOf(v.Type())
+	fields := fieldsOf(v.Type())
 	for i := range fields {
 		f := &fields[i]
 		field := v.FieldByIndex(f.Index)

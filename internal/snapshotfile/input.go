@@ -42,7 +42,7 @@ func inputError(file string, fault *fieldpath.Fault) *InputError {
 // read decodes a struct of a snapshot by its JSON tags, and checks it. It knows only the given keys, or all.
 func read[T any](in fieldpath.JSON, into *T, keys ...string) {
 	decodeFields(in, reflect.ValueOf(into).Elem(), keys)
-	validate(in, model.Faults(in.Path(), into))
+	validate(in, faultsOf(in.Path(), into))
 }
 
 // validate reports the first fault of what was read, with the value as it is written.
@@ -54,7 +54,7 @@ func validate(in fieldpath.JSON, faults []fieldpath.Fault) {
 
 // decode reads a value by the JSON tags of a Go type. What is absent or null leaves the Go value as it is. Elements of
 // lists and what pointers point to are new, with the defaults of their fields.
-func decode(in fieldpath.JSON, into reflect.Value, rule *model.Rule) {
+func decode(in fieldpath.JSON, into reflect.Value, rule *fieldRule) {
 	if in.Absent() || in.Failed() {
 		return
 	}
@@ -82,7 +82,7 @@ func decode(in fieldpath.JSON, into reflect.Value, rule *model.Rule) {
 	}
 	switch into.Kind() {
 	case reflect.Pointer:
-		v := model.New(into.Type().Elem())
+		v := newValue(into.Type().Elem())
 		decode(in, v, rule)
 		into.Set(v.Addr())
 	case reflect.Struct:
@@ -107,7 +107,7 @@ func decode(in fieldpath.JSON, into reflect.Value, rule *model.Rule) {
 // decodeFields reads the members of an object. It knows only the fields with the given keys, or all of the struct, and
 // does not report the ignored keys as unknown.
 func decodeFields(in fieldpath.JSON, into reflect.Value, keys []string, ignored ...string) *fieldpath.Members {
-	members, fields := in.Members(), model.FieldsOf(into.Type())
+	members, fields := in.Members(), fieldsOf(into.Type())
 	there := 0
 	for i := range fields {
 		f := &fields[i]
@@ -140,7 +140,7 @@ func decodeFields(in fieldpath.JSON, into reflect.Value, keys []string, ignored 
 	return members
 }
 
-func decodeList(in fieldpath.JSON, into reflect.Value, rule *model.Rule) {
+func decodeList(in fieldpath.JSON, into reflect.Value, rule *fieldRule) {
 	elements := in.List()
 	if into.Type() == reflect.TypeFor[[]model.WarmEntry]() {
 		elements = slices.DeleteFunc(elements, ofForecast)
@@ -149,7 +149,7 @@ func decodeList(in fieldpath.JSON, into reflect.Value, rule *model.Rule) {
 	for i, each := range elements {
 		v := list.Index(i)
 		if v.Kind() == reflect.Struct {
-			v.Set(model.New(v.Type()))
+			v.Set(newValue(v.Type()))
 			if each.Absent() {
 				each.Fail("an object {…}")
 			}
@@ -164,7 +164,7 @@ func decodeList(in fieldpath.JSON, into reflect.Value, rule *model.Rule) {
 // ofForecast reports whether an entry of warm capacity is what a forecast wanted, in snapshots of the last release.
 func ofForecast(entry fieldpath.JSON) bool { return entry.IsObject() && entry.Members().Has("total") }
 
-func decodeMap(in fieldpath.JSON, into reflect.Value, rule *model.Rule) {
+func decodeMap(in fieldpath.JSON, into reflect.Value, rule *fieldRule) {
 	want := `an object of counts such as {"workers": 2}`
 	switch into.Type().Elem() {
 	case reflect.TypeFor[raydemand.Amount]():
@@ -188,7 +188,7 @@ func decodeMap(in fieldpath.JSON, into reflect.Value, rule *model.Rule) {
 }
 
 // amount reads an amount of one resource.
-func amount(in fieldpath.JSON, rule *model.Rule) raydemand.Amount {
+func amount(in fieldpath.JSON, rule *fieldRule) raydemand.Amount {
 	amount, err := raydemand.ParseAmount(string(in.Raw()))
 	if err != nil || !rule.Allows(reflect.ValueOf(amount)) || amount == 0 && !isZero(in.Raw()) {
 		want := rule.Valid()

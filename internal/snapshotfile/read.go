@@ -2,7 +2,8 @@
 // policies, demands and changes that its flags take, and the snapshots that a live cluster exports. Errors name the
 // file, the field, the value, and what would be right.
 //
-// The package plans nothing, and imports only the planner's model.
+// One table (fields.go) says what each field may hold; the decoder, Validate and Exportable all use it. The package
+// plans nothing, and imports only the planner's model.
 package snapshotfile
 
 import (
@@ -137,7 +138,7 @@ func document(in fieldpath.JSON) Document {
 	if doc.Head != nil && doc.Head.State == "" {
 		doc.Head.State = model.Running
 	}
-	validate(in, doc.Validate())
+	validate(in, Validate(&doc.Snapshot))
 	labels, _ := members.Member("topologyLabels").Named("an object of labels")
 	for _, each := range labels {
 		each.NonEmpty("the label of Ray nodes")
@@ -215,7 +216,7 @@ func ReadRequest(text, name string) (raydemand.Request, error) {
 	if resources := in.Members().Member("resources"); resources.IsObject() {
 		read(in, &request, "resources", "labelSelectors", "count", "slice")
 	} else {
-		resources := model.FieldsOf(reflect.TypeFor[raydemand.Request]())[0]
+		resources := fieldsOf(reflect.TypeFor[raydemand.Request]())[0]
 		decode(in, reflect.ValueOf(&request.Bundle).Elem(), &resources.Rule)
 	}
 	return request.Sliced(), strictError(doc, name)

@@ -12,7 +12,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -119,13 +118,13 @@ func changed(in fieldpath.JSON, groups []model.Group) []model.Group {
 		seen[name] = each.Path()
 		at := slices.IndexFunc(groups, func(g model.Group) bool { return g.Name == name })
 		if members.Member("remove").Flag() && at < 0 {
-			named.Fail(phrase.OneOf(groupNames(groups)))
+			named.Fail(model.OneOf(groupNames(groups)))
 		}
 		if at < 0 {
 			if resources := members.Member("resources"); resources.Absent() {
 				resources.Fail(fmt.Sprintf(wantResources, name))
 			}
-			added := model.New(reflect.TypeFor[model.Group]()).Interface().(model.Group)
+			added := newValue(reflect.TypeFor[model.Group]()).Interface().(model.Group)
 			added.Replicas = new(int) // it has no pods
 			at, groups = len(groups), append(groups, added)
 		}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -126,7 +125,7 @@ type NumGPUs struct {
 
 // Size formats the row's numbers: 1 → 3 pods (min 0, no max).
 func (g GroupPlan) Size() string {
-	pods := phrase.Pods(int64(g.Desired))
+	pods := Pods(int64(g.Desired))
 	if g.Current != g.Desired {
 		pods = fmt.Sprintf("%d → %s", g.Current, pods)
 	}

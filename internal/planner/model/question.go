@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -37,7 +36,7 @@ type UnknownError struct {
 
 // Error returns the kind, the name, and the first of the possible names.
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("%s: %q: want %s", e.Kind, e.Name, phrase.OneOf(e.Known))
+	return fmt.Sprintf("%s: %q: want %s", e.Kind, e.Name, OneOf(e.Known))
 }
 
 // ErrBrokenOff reports that interrupted before the answer was complete.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -61,10 +60,10 @@ func (s *Slice) String() string {
 	}
 	var parts []string
 	if s.MemoryMiB != nil {
-		parts = append(parts, phrase.Memory(*s.MemoryMiB<<20))
+		parts = append(parts, Memory(*s.MemoryMiB<<20))
 	}
 	if s.ComputeFraction != nil {
-		parts = append(parts, phrase.Fraction(*s.ComputeFraction)+" of a card's compute")
+		parts = append(parts, Fraction(*s.ComputeFraction)+" of a card's compute")
 	}
 	if s.Isolation != "" {
 		parts = append(parts, "isolation "+string(s.Isolation))

@@ -1,6 +1,6 @@
 // Package model holds the input and the output of a decision: Snapshot, Policy, Plan, Explanation, and their stable
-// codes. Their JSON forms are contracts. The package reads and describes these values. It must not decide anything or
-// know how decisions are made.
+// codes. Their JSON forms are contracts. The package describes these values, and formats amounts, durations and lists
+// (phrase.go, span.go). It must not decide anything or know how decisions are made.
 package model
 
 import (

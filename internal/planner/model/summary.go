@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -159,7 +158,7 @@ func (d *DemandSummary) asksForNothing() bool {
 // About describes the demand: a bundle with its labels, or a gang by its ID.
 func (d *DemandSummary) About() string {
 	if d.Gang == nil {
-		return phrase.Describe(raydemand.Request{Bundle: d.Resources, Selectors: d.Selectors, Slice: d.Slice})
+		return Describe(raydemand.Request{Bundle: d.Resources, Selectors: d.Selectors, Slice: d.Slice})
 	}
 	return strings.TrimSpace(fmt.Sprintf("gang %s of %d bundles, %s", d.Gang.ID, len(d.Gang.Bundles), d.Gang.Strategy))
 }

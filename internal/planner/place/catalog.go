@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -267,7 +266,7 @@ const bytesPerCPU = 4 << 30
 
 // worth returns an amount in units that can be added across resources.
 func (c *Catalog) worth(resource int, amount raydemand.Amount) float64 {
-	if phrase.IsMemory(c.Names[resource]) {
+	if model.IsMemory(c.Names[resource]) {
 		return amount.Float() / bytesPerCPU
 	}
 	return amount.Float()

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/model"
 )
 
 // pattern is how waiting demand would fill one new replica of a group, or one node on its way. It is the unit of
@@ -234,7 +234,7 @@ func (p *placer) scoreUse(sc *score, b *Batch, total Vector, hosts int64, used [
 		if named[i] {
 			sc.kinds++
 		}
-		if phrase.IsMemory(p.Names[i]) && !b.memory {
+		if model.IsMemory(p.Names[i]) && !b.memory {
 			continue // every node has memory and nothing asks for it, so it is not wasted
 		}
 		whole := p.worth(i, amount) * float64(hosts)

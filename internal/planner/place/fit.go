@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -41,7 +41,7 @@ func (p *placer) newBatch(purpose string, items []*Item, how Strategy) *Batch {
 			b.left[i] = it.Request.Count
 		}
 		for _, t := range it.Need {
-			b.memory = b.memory || phrase.IsMemory(p.Names[t.Resource])
+			b.memory = b.memory || model.IsMemory(p.Names[t.Resource])
 		}
 	}
 	return b

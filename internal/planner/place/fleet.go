@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -310,7 +309,7 @@ func (r *Fleet) unreported(n *model.Node, total Vector) Vector {
 }
 
 func (r *Fleet) overstated(n *model.Node, name string, available, total raydemand.Amount) {
-	free, all := phrase.Pair(name, available, total)
+	free, all := model.Pair(name, available, total)
 	r.Findings = append(r.Findings, raydemand.Finding{
 		Code:     model.FindingOverstated,
 		Severity: raydemand.Warning,

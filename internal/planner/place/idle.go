@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 )
 
 // withoutIdle returns the fleet without its idle units. used marks the nodes that the plan places demand on, given
@@ -30,7 +29,7 @@ func (r *Fleet) stopIdle(used []bool, given []int64) {
 			continue
 		}
 		r.stopUnit(&u, model.StopIdle, func(n *Node) string {
-			idle, limit := phrase.Span(n.IdleSeconds), phrase.Span(*g.Timeout)
+			idle, limit := model.Span(n.IdleSeconds), model.Span(*g.Timeout)
 			if idle == limit {
 				return "idle for longer than " + limit
 			}

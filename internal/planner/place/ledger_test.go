@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -28,7 +27,7 @@ func TestLargerRequirementsGoFirstAndSmallerSlicesAreUsedFirst(t *testing.T) {
 	r := NewFleet(&s)
 	p := &placer{Fleet: r}
 	if items := r.Items(s.Requests); items[0].Request.Slice.Memory != 40<<30 {
-		t.Errorf("%s goes first", phrase.Describe(items[0].Request))
+		t.Errorf("%s goes first", model.Describe(items[0].Request))
 	}
 	if classes := p.openLedger(false, nil); r.Groups[classes[0].Shape.group].Name != "b-1g" {
 		t.Errorf("nodes of group %s are used first", r.Groups[classes[0].Shape.group].Name)

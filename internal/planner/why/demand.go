@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -193,7 +192,7 @@ func (a *attribution) plan(places place.Places) model.RequestPlan {
 func (a *attribution) state(plan *model.RequestPlan) (raydemand.RequestState, model.Reason) {
 	missing := plan.Asked - plan.Served - plan.Waiting
 	impossible := func(it *place.Item) bool { return !a.Possible(it) }
-	on := func(n int64) string { return fmt.Sprintf("%d of %s", n, phrase.Plural(plan.Asked, "bundle")) }
+	on := func(n int64) string { return fmt.Sprintf("%d of %s", n, model.Plural(plan.Asked, "bundle")) }
 	switch {
 	case len(a.deferred) > 0:
 		return raydemand.RequestCapped, a.unmetReason(a.deferred)
@@ -329,9 +328,9 @@ func (d *decision) warmPlans() (all []model.WarmPlan) {
 // warmReason explains what the plan does for one entry of warm capacity: 1 of 3 workers of group gpu free, 1 starting,
 // launching 1.
 func (d *decision) warmReason(e *place.WarmEntry) model.Reason {
-	what := "× " + phrase.Describe(e.Request())
+	what := "× " + model.Describe(e.Request())
 	if e.Item == nil {
-		what = phrase.OneOrMany(e.Count, "worker", "workers") + " of group " + e.WarmEntry.Group
+		what = model.OneOrMany(e.Count, "worker", "workers") + " of group " + e.WarmEntry.Group
 	}
 	text := fmt.Sprintf("%d of %d %s free", e.Ready, e.Count, what)
 	if e.Coming > 0 {
@@ -420,7 +419,7 @@ func (d *decision) warmFindings() (all []raydemand.Finding) {
 			all = append(all, capacity.GroupUnknown(policy, e.Name, e.WarmEntry.Group, capacity.NoWorkers))
 		case e.Item != nil && !d.Possible(e.Item):
 			all = append(all, raydemand.Finding{Code: model.FindingWarmImpossible, Severity: raydemand.Error,
-				Object: policy, Field: e.Name, Seen: phrase.Describe(e.Request()),
+				Object: policy, Field: e.Name, Seen: model.Describe(e.Request()),
 				Why: "no worker group could ever hold it, so nothing is kept warm for it",
 				Fix: "ask for what one worker of some group has"})
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -103,7 +102,7 @@ func (a asker) demand(s model.Snapshot, r raydemand.Request) model.Explanation {
 	}
 	d := a.decide(&s)
 	e := d.explainRequests(same)
-	e.About = "demand " + phrase.Describe(r)
+	e.About = "demand " + model.Describe(r)
 	switch {
 	case waiting == 0 && r.Count == 1:
 		e.Message = "no task in the snapshot is waiting for it; if one were: " + e.Message
@@ -138,7 +137,7 @@ func (d *decision) explainRequests(same func(raydemand.Request) bool) model.Expl
 	e.Code, e.Message = all.Worst(), d.tally(&all, why)
 	if first.HasChoices() {
 		for i, selector := range first.Request.Selectors {
-			about := phrase.Choice(i, first.Alternatives) + ", " + cmp.Or(selector.String(), "any node")
+			about := model.Choice(i, first.Alternatives) + ", " + cmp.Or(selector.String(), "any node")
 			e.Details = append(e.Details, model.Detail{About: about, Reason: d.choice(first, i)})
 		}
 	}
@@ -215,9 +214,9 @@ func (d *decision) groupVerdict(i int, it *place.Item) model.Reason {
 	if own > 0 {
 		choice := ""
 		if it.HasChoices() {
-			choice = ", " + phrase.Choice(it.Rank[d.Groups[i].Shape.Labels], it.Alternatives)
+			choice = ", " + model.Choice(it.Rank[d.Groups[i].Shape.Labels], it.Alternatives)
 		}
-		return serves.with(phrase.Pods(d.given[i]), phrase.OneOrMany(d.given[i], "serves", "serve"), own, choice)
+		return serves.with(model.Pods(d.given[i]), model.OneOrMany(d.given[i], "serves", "serve"), own, choice)
 	}
 	if reason, ok := d.obstacle(i, it); ok {
 		return reason
@@ -263,7 +262,7 @@ func (d *decision) itemDetails(prefix string, items []*place.Item) (details []mo
 }
 
 func counted(it *place.Item) string {
-	return fmt.Sprintf("%d × %s", it.Request.Count, phrase.Describe(it.Asked()))
+	return fmt.Sprintf("%d × %s", it.Request.Count, model.Describe(it.Asked()))
 }
 
 // mostElsewhere is how many gangs are listed one by one.
@@ -322,7 +321,7 @@ func asksFor(g *place.Gang, b raydemand.Bundle) string {
 		}
 		of := "its bundles"
 		if k > 0 {
-			of = "the bundles of its " + phrase.Choice(k, len(all))
+			of = "the bundles of its " + model.Choice(k, len(all))
 		}
 		switch {
 		case g.Strategy == raydemand.StrictPack && whole.Equal(b) && len(bundles) > 1:
@@ -358,7 +357,7 @@ func (d *decision) explainGang(wanted func(g *place.Gang) bool) (model.Explanati
 	detail := d.gangDetail(d.Gangs[at])
 	e := model.Explanation{About: detail.About, Reason: detail.Reason, Details: []model.Detail{}}
 	for k, o := range d.Gangs[at].Options {
-		e.Details = append(e.Details, d.itemDetails(phrase.Choice(k, len(d.Gangs[at].Options)), o.Items)...)
+		e.Details = append(e.Details, d.itemDetails(model.Choice(k, len(d.Gangs[at].Options)), o.Items)...)
 	}
 	return e, true
 }
@@ -371,7 +370,7 @@ func (d *decision) explainGroup(name string) (model.Explanation, bool) {
 		return model.Explanation{}, false
 	}
 	row := d.row(i)
-	size := fmt.Sprintf("%s, each %s", row.Size(), phrase.Describe(raydemand.Request{Bundle: d.Groups[i].Resources}))
+	size := fmt.Sprintf("%s, each %s", row.Size(), model.Describe(raydemand.Request{Bundle: d.Groups[i].Resources}))
 	e := model.Explanation{About: "group " + name, Reason: row.Reasons[0], Details: []model.Detail{
 		{About: "size", Reason: model.Reason{Code: row.Reasons[0].Code, Message: size}},
 	}}
@@ -388,7 +387,7 @@ func (d *decision) explainGroup(name string) (model.Explanation, bool) {
 	for _, gang := range d.Gangs {
 		for k, o := range gang.Options {
 			about := strings.TrimSpace("gang " + gang.ID)
-			if choice := phrase.Choice(k, len(gang.Options)); choice != "" {
+			if choice := model.Choice(k, len(gang.Options)); choice != "" {
 				about += ", " + choice + ":"
 			}
 			add(about, o.Items)
@@ -446,7 +445,7 @@ func (d *decision) arrival(a *arrival.State) string {
 	if a.Message != "" {
 		text += ": " + a.Message
 	}
-	expected := phrase.Expected(a.ExpectedAt, a.LateAt, d.TakenAt)
+	expected := model.Expected(a.ExpectedAt, a.LateAt, d.TakenAt)
 	return text + "; " + cmp.Or(expected, "when it is expected is not known yet")
 }
 
@@ -472,7 +471,7 @@ func (d *decision) arrivals(group int) (text string) {
 			separator = ", "
 		}
 	}
-	if expected := phrase.Expected(last.ExpectedAt, last.LateAt, d.TakenAt); expected != "" {
+	if expected := model.Expected(last.ExpectedAt, last.LateAt, d.TakenAt); expected != "" {
 		text += "; the last is " + expected
 	}
 	return text
@@ -529,6 +528,6 @@ func (d *decision) explainPlain() model.Explanation {
 		}
 		e.Details = append(e.Details, d.itemDetails(c.Purpose, []*place.Item{it})...)
 	})
-	e.Code, e.Message = all.Worst(), d.tally(&all, phrase.List(why))
+	e.Code, e.Message = all.Worst(), d.tally(&all, model.List(why))
 	return e
 }

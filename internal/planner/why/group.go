@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -31,7 +30,7 @@ func (d *decision) reasons(i int) []model.Reason {
 	if g.NodesComing > 0 {
 		coming = fmt.Sprintf("; Karpenter has launched nodes for %d of them", g.NodesComing)
 	}
-	add(notJoined.with(phrase.Pods(n), phrase.OneOrMany(n, "has", "have"), d.oldest(i), coming), n > 0)
+	add(notJoined.with(model.Pods(n), model.OneOrMany(n, "has", "have"), d.oldest(i), coming), n > 0)
 	tries := all[0].Code != model.CodeTrying && all[0].Code != model.CodePoolCeiling
 	if tries && g.Trying() && g.Blocked == "" {
 		add(triedOnNode(g), true)
@@ -62,20 +61,20 @@ func (d *decision) lasting(words string, since time.Time) string {
 	if since.IsZero() || !since.Before(d.TakenAt) {
 		return ""
 	}
-	return words + phrase.Span(d.TakenAt.Sub(since).Seconds())
+	return words + model.Span(d.TakenAt.Sub(since).Seconds())
 }
 
 func (d *decision) launchReason(i int) model.Reason {
 	g := &d.Groups[i]
 	if trial := d.TrialOf(i); trial != nil { // a replica that is launched to find out what its pods announce
-		what := phrase.Describe(trial.Item.Asked())
+		what := model.Describe(trial.Item.Asked())
 		if trial.Gang != nil {
 			what = strings.TrimSpace("gang "+trial.Gang.ID) + ": " + what
 		}
-		return tryingFor.with(phrase.Pods(g.Hosts), what, unknownIn(trial.Awaited, trial.Gang))
+		return tryingFor.with(model.Pods(g.Hosts), what, unknownIn(trial.Awaited, trial.Gang))
 	}
 	if d.given[i] > 0 {
-		return launching.with(phrase.Pods(d.given[i]), d.purposes(i), d.following(i))
+		return launching.with(model.Pods(d.given[i]), d.purposes(i), d.following(i))
 	}
 	if g.Blocked != "" {
 		return blocked(g)
@@ -88,7 +87,7 @@ func (d *decision) launchReason(i int) model.Reason {
 			return limit
 		}
 		reason := notInFull.with("waiting demand")
-		reason.Message = phrase.Join(reason.Message, d.shortOf(i))
+		reason.Message = model.Join(reason.Message, d.shortOf(i))
 		return reason
 	}
 	if reason, ok := d.passedOver(i); ok {
@@ -148,7 +147,7 @@ func (d *decision) minimumReason(i int) (model.Reason, bool) {
 	if short == 0 {
 		return model.Reason{}, false
 	}
-	text := fmt.Sprintf("%s below its minimum of %d", phrase.Pods(short), d.Groups[i].MinPods)
+	text := fmt.Sprintf("%s below its minimum of %d", model.Pods(short), d.Groups[i].MinPods)
 	if limit, ok := d.limit(i); ok {
 		return after(text+": ", limit), true
 	}
@@ -168,7 +167,7 @@ func (d *decision) stopReason(i int) (model.Reason, bool) {
 	if first < 0 {
 		return model.Reason{}, false
 	}
-	return stopping.with(phrase.Pods(stopped), d.Nodes[first].Pod, d.Nodes[first].StopMessage), true
+	return stopping.with(model.Pods(stopped), d.Nodes[first].Pod, d.Nodes[first].StopMessage), true
 }
 
 // namedPurposes is how many kinds of demand a sentence names before it counts the rest. namedOwned is the same for
@@ -190,14 +189,14 @@ func (d *decision) purposes(i int) string {
 	case n == d.given[i]:
 		parts = append(parts, "warm capacity")
 	case n > 0:
-		parts = append(parts, fmt.Sprintf("warm capacity (%s)", phrase.Pods(n)))
+		parts = append(parts, fmt.Sprintf("warm capacity (%s)", model.Pods(n)))
 	}
 	for _, kind := range d.purposesOf(i) {
 		parts = append(parts, kind.String())
 	}
 	if more := int64(len(parts) - namedPurposes); more > 0 {
 		parts = append(parts[:namedPurposes], fmt.Sprintf("%d more %s of demand", more,
-			phrase.OneOrMany(more, "kind", "kinds")))
+			model.OneOrMany(more, "kind", "kinds")))
 	}
 	text := "for " + strings.Join(parts, ", ")
 	if len(parts) == 0 {
@@ -227,7 +226,7 @@ func (d *decision) purposesOf(i int) (all []*purpose) {
 			continue
 		}
 		owner := d.owner(e.Item)
-		k := kind{of: e.Purpose, what: phrase.Describe(e.Item.Asked()) + partOfSlice(&d.Groups[i], e.Item)}
+		k := kind{of: e.Purpose, what: model.Describe(e.Item.Asked()) + partOfSlice(&d.Groups[i], e.Item)}
 		if owner.gang != nil {
 			k.gangs = owner.gang.Key
 		}
@@ -393,7 +392,7 @@ func (d *decision) passedOver(i int) (model.Reason, bool) {
 	if !ok {
 		reason = d.preferred(nearest, i)
 	}
-	return after(phrase.Describe(nearest.item.Asked())+": ", reason), true
+	return after(model.Describe(nearest.item.Asked())+": ", reason), true
 }
 
 // preferred explains why one group was chosen for demand that another group could also serve within its limits. The
@@ -424,8 +423,8 @@ func (d *decision) advantage(c candidate, other int) string {
 		return fmt.Sprintf("the pods for its minimum of %d have room", a.MinPods)
 	case ours.Recoverable > theirs.Recoverable:
 		return fmt.Sprintf("it recovers better from failed launches, score %s < %s",
-			phrase.Decimal(model.AmountOr(b.RecoverableScore, 1)),
-			phrase.Decimal(model.AmountOr(a.RecoverableScore, 1)))
+			model.Decimal(model.AmountOr(b.RecoverableScore, 1)),
+			model.Decimal(model.AmountOr(a.RecoverableScore, 1)))
 	case ours.Recoverable == theirs.Recoverable && ours.Priority > theirs.Priority:
 		return fmt.Sprintf("priority %d < %d", b.Priority, a.Priority)
 	case b.Shape.Accelerated && !a.Shape.Accelerated:
@@ -489,13 +488,13 @@ func (d *decision) costsMore(taken, other int) string {
 	if least == 0 || a.MinPods > a.Remaining() || !more(each(other), each(taken)) {
 		return ""
 	}
-	of := fmt.Sprintf(" (%s instead of %s)", phrase.Pods(least), phrase.Pods(pods))
+	of := fmt.Sprintf(" (%s instead of %s)", model.Pods(least), model.Pods(pods))
 	if d.Costs.ByPrice(taken) && d.Costs.ByPrice(other) {
 		if least == pods {
-			return fmt.Sprintf("price %s > %s", phrase.Decimal(*b.Price), phrase.Decimal(*a.Price))
+			return fmt.Sprintf("price %s > %s", model.Decimal(*b.Price), model.Decimal(*a.Price))
 		}
-		return fmt.Sprintf("price %s > %s%s", phrase.Rounded(*b.Price*float64(least)),
-			phrase.Rounded(*a.Price*float64(pods)), of)
+		return fmt.Sprintf("price %s > %s%s", model.Rounded(*b.Price*float64(least)),
+			model.Rounded(*a.Price*float64(pods)), of)
 	}
 	ours, theirs := d.Size(a.Shape.Total), d.Size(b.Shape.Total)
 	switch {

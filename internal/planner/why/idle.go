@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -30,7 +29,7 @@ func (d *decision) idleReason(i int) (model.Reason, bool) {
 		return model.Reason{}, false
 	}
 	_, why := d.staysIdle(at)
-	return idleOf.with(count, g.Live-g.Stopping, phrase.Span(longest), why), true
+	return idleOf.with(count, g.Live-g.Stopping, model.Span(longest), why), true
 }
 
 // heldOverReason counts the group's workers that stay until their replacements have joined.
@@ -41,7 +40,7 @@ func (d *decision) heldOverReason(i int) (model.Reason, bool) {
 			held++
 		}
 	}
-	return holdOver.with(phrase.Pods(held), phrase.OneOrMany(held, "serves", "serve")), held > 0
+	return holdOver.with(model.Pods(held), model.OneOrMany(held, "serves", "serve")), held > 0
 }
 
 // staysIdle explains why an idle worker is not stopped. The code is one of those of WhyUnused.
@@ -52,7 +51,7 @@ func (d *decision) staysIdle(at int) (code, text string) {
 	case g.Timeout == nil:
 		code, text = model.UnusedNoTimeout, "; no idle timeout is set"
 	case n.IdleSeconds <= *g.Timeout:
-		code, text = model.UnusedTimeout, " of "+phrase.Span(*g.Timeout)
+		code, text = model.UnusedTimeout, " of "+model.Span(*g.Timeout)
 	case g.Remaining() <= g.MinPods:
 		code, text = model.UnusedMinimum, fmt.Sprintf("; kept for the minimum of %d", g.MinPods)
 	case d.out.IsHeldOver(at):
@@ -101,7 +100,7 @@ func (d *decision) heldIdle(i int) (held []model.Reason) {
 	}
 	for _, cause := range []sentence{objectsKeep, groupsKeep, workKeeps} {
 		if n := count[cause.code]; n > 0 {
-			held = append(held, cause.with(phrase.Pods(n)))
+			held = append(held, cause.with(model.Pods(n)))
 		}
 	}
 	return held
@@ -112,7 +111,7 @@ func (d *decision) heldIdle(i int) (held []model.Reason) {
 // reports its load.
 func whyBusy(n *model.Node) (causes []model.Reason) {
 	activity, use := raydemand.ReadActivity(n.Activity), inUse(n)
-	uses, unused := phrase.Describe(raydemand.Request{Bundle: use}), use != nil && len(use) == 0
+	uses, unused := model.Describe(raydemand.Request{Bundle: use}), use != nil && len(use) == 0
 	switch {
 	case len(n.Activity) == 0 && unused:
 		return []model.Reason{freeButBusy.with()}
@@ -133,7 +132,7 @@ func whyBusy(n *model.Node) (causes []model.Reason) {
 	if activity.Objects {
 		size, held := "", n.Total[raydemand.ObjectStoreMemory]-n.Available[raydemand.ObjectStoreMemory]
 		if held > 0 {
-			size = fmt.Sprintf(" (%s)", phrase.Memory(int64(held.Float())))
+			size = fmt.Sprintf(" (%s)", model.Memory(int64(held.Float())))
 		}
 		objects := objectsOnly
 		if activity.Workers {
@@ -244,7 +243,7 @@ func (d *decision) podReason(at int) model.Reason {
 		return podComing.with(d.lasting(", for ", n.Since), d.arrival(n.Arrival))
 	case n.State == model.Idle || d.out.IsHeldOver(at):
 		_, why := d.staysIdle(at)
-		reason := idleFor.with(phrase.Span(n.IdleSeconds), why)
+		reason := idleFor.with(model.Span(n.IdleSeconds), why)
 		if d.out.IsHeldOver(at) {
 			reason.Code = model.CodeHeldOver
 		}
@@ -263,7 +262,7 @@ func (d *decision) podDetails(at int) (details []model.Detail) {
 	}
 	for r, total := range d.Named(n.Shape.Total) {
 		if name := d.Names[r]; total > 0 && !strings.HasPrefix(name, raydemand.ImplicitPrefix) {
-			left, all := phrase.Pair(name, n.Free[r], total)
+			left, all := model.Pair(name, n.Free[r], total)
 			details = append(details, model.Detail{About: name, Reason: freeOf.with(left, all)})
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
@@ -47,7 +46,7 @@ func (d *decision) tightest(i int) bound {
 	case pods+g.Hosts > g.MaxPods:
 		return none(atMax.with(g.Name, g.MaxPods, d.having(i)))
 	case spare < g.Hosts && spare > 0:
-		return none(overBound.with(d.Bound, d.havingAll(), g.Name, phrase.Pods(g.Hosts)))
+		return none(overBound.with(d.Bound, d.havingAll(), g.Name, model.Pods(g.Hosts)))
 	case spare < g.Hosts:
 		return none(atBound.with(d.Bound))
 	case quota < g.Hosts:
@@ -70,7 +69,7 @@ func (d *decision) tightest(i int) bound {
 		b.Reason, b.room = d.poolBound(i, pool), pool
 	}
 	b.room -= b.room % g.Hosts
-	b.Reason = after(fmt.Sprintf("group %s can add only %s: ", g.Name, phrase.Pods(b.room)), b.Reason)
+	b.Reason = after(fmt.Sprintf("group %s can add only %s: ", g.Name, model.Pods(b.room)), b.Reason)
 	return b
 }
 
@@ -78,7 +77,7 @@ func (d *decision) tightest(i int) bound {
 func blocked(g *place.Group) model.Reason {
 	switch g.Blocked {
 	case model.CodeCoolingDown:
-		return cooling.with(strings.TrimSuffix(phrase.Span(g.CoolingSeconds)+": "+g.Closed, ": "))
+		return cooling.with(strings.TrimSuffix(model.Span(g.CoolingSeconds)+": "+g.Closed, ": "))
 	case model.CodeInvalidLimits:
 		return conflict.with(g.Min, g.Max)
 	}
@@ -111,8 +110,8 @@ func withLaunches(text string, launching int64) string {
 // quotaOf describes the quota that leaves the least room for pods of a group.
 func (d *decision) quotaOf(i int) string {
 	quota, left, takes, _ := d.Quotas.Tightest(i, d.given)
-	needs, all := phrase.Pair(quota.Resource, takes, quota.Amount)
-	free, _ := phrase.Pair(quota.Resource, max(left, 0), quota.Amount)
+	needs, all := model.Pair(quota.Resource, takes, quota.Amount)
+	free, _ := model.Pair(quota.Resource, max(left, 0), quota.Amount)
 	are := " are"
 	if free == "1" {
 		are = " is"
@@ -145,7 +144,7 @@ func (d *decision) poolLimit(i int) model.Reason {
 	}
 	cause := d.shortage(i)
 	if most := d.SharedNodes.Most[i]; most > 0 || cause == "" {
-		cause = phrase.Join(fmt.Sprintf("at most %d %s (%s)", most, d.beside(i, "it"), d.having(i)), cause)
+		cause = model.Join(fmt.Sprintf("at most %d %s (%s)", most, d.beside(i, "it"), d.having(i)), cause)
 	}
 	return poolFull.with(where, g.Name, cause, d.rivals(i), d.assumed(i))
 }
@@ -159,18 +158,18 @@ func (d *decision) poolBound(i int, room int64) model.Reason {
 }
 
 func poolsNamed(names []string) string {
-	return phrase.OneOrMany(int64(len(names)), "pool ", "pools ") + strings.Join(names, ", ")
+	return model.OneOrMany(int64(len(names)), "pool ", "pools ") + strings.Join(names, ", ")
 }
 
 // triedInPool says why only one replica of a group is launched beyond what fits on known nodes.
 func (d *decision) triedInPool(i int) model.Reason {
 	g := &d.Groups[i]
-	return triedInPool.with(g.Name, poolsNamed(d.SharedNodes.UnprovenPools(i)), phrase.Pods(g.Hosts))
+	return triedInPool.with(g.Name, poolsNamed(d.SharedNodes.UnprovenPools(i)), model.Pods(g.Hosts))
 }
 
 // triedOnNode says why only one replica of a group is launched until one has joined.
 func triedOnNode(g *place.Group) model.Reason {
-	return tried.with(g.Name, g.NodeFit.Why, phrase.Pods(g.Hosts))
+	return tried.with(g.Name, g.NodeFit.Why, model.Pods(g.Hosts))
 }
 
 // promised names the pods of other RayClusters that are on their way to nodes of a group.
@@ -183,9 +182,9 @@ func (d *decision) promised(i int) string {
 		pods[p.RayCluster] += p.Pods
 	}
 	for k, name := range names {
-		names[k] = fmt.Sprintf("%s of RayCluster %s", phrase.Pods(pods[name]), name)
+		names[k] = fmt.Sprintf("%s of RayCluster %s", model.Pods(pods[name]), name)
 	}
-	return phrase.List(names)
+	return model.List(names)
 }
 
 // assumed says which shape was assumed for the new nodes of pools whose nodes differ.
@@ -216,13 +215,13 @@ func (d *decision) rivals(i int) string {
 	var list []string
 	for _, j := range d.SharedNodes.Rivals(i) {
 		if pods := d.Groups[j].Current + d.given[j]; pods > 0 {
-			list = append(list, fmt.Sprintf("%s of group %s", phrase.Pods(pods), d.Groups[j].Name))
+			list = append(list, fmt.Sprintf("%s of group %s", model.Pods(pods), d.Groups[j].Name))
 		}
 	}
 	if len(list) == 0 {
 		return ""
 	}
-	return "; " + phrase.List(list) + " can use the same nodes"
+	return "; " + model.List(list) + " can use the same nodes"
 }
 
 // shortage says what keeps more pods of a group from the nodes. If nodes are unknown, only the number of pods on a pool
@@ -251,8 +250,8 @@ func (d *decision) shortage(i int) string {
 // describeShortage returns "" if nothing is left on any node that accepts the pods.
 func describeShortage(short landing.Shortage) string {
 	unit := strings.Replace(short.Resource, "ephemeral-storage", "memory", 1) // both are in bytes
-	taken, total := phrase.Pair(unit, short.Total-short.Left, short.Total)
-	need, _ := phrase.Pair(unit, short.Need, short.Need)
+	taken, total := model.Pair(unit, short.Total-short.Left, short.Total)
+	need, _ := model.Pair(unit, short.Need, short.Need)
 	switch {
 	case short.Rule != "":
 		return short.Rule + " keeps its pods off all nodes that have room for them"
@@ -274,7 +273,7 @@ func (d *decision) inFlightLimit(i int) (model.Reason, bool) {
 	}
 	reason, ok := d.inFlightCap(i)
 	if g := &d.Groups[i]; !ok && d.Held[i] > 0 {
-		return behind.with(g.Name, phrase.Pods(g.Pending()+d.given[i]), d.capNames(g)), true
+		return behind.with(g.Name, model.Pods(g.Pending()+d.given[i]), d.capNames(g)), true
 	}
 	return reason, ok
 }
@@ -291,10 +290,10 @@ func (d *decision) inFlightCap(i int) (model.Reason, bool) {
 	case g.Trying() && own+g.Hosts > g.InFlight:
 		return triedOnNode(g), true
 	case own+g.Hosts > g.InFlight:
-		return groupInFlight.with(place.ConservativeMode, g.Name, phrase.Pods(g.InFlight),
+		return groupInFlight.with(place.ConservativeMode, g.Name, model.Pods(g.InFlight),
 			onTheWayNow("has", own, d.given[i], g.InFlight)), true
 	case all+g.Hosts > place.OrUnbounded(most):
-		return allInFlight.with(phrase.Pods(int64(most)),
+		return allInFlight.with(model.Pods(int64(most)),
 			onTheWayNow("have", all, place.Sum(d.given), int64(most))), true
 	}
 	return model.Reason{}, false
@@ -304,7 +303,7 @@ func (d *decision) inFlightCap(i int) (model.Reason, bool) {
 func onTheWayNow(have string, now, given, most int64) string {
 	if now > most && given > 0 {
 		return fmt.Sprintf("; launching %s, because a gang or replica that is larger is launched whole and alone",
-			phrase.Pods(given))
+			model.Pods(given))
 	}
 	return fmt.Sprintf(" (%s %d)", have, now)
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -37,14 +36,14 @@ func (d *decision) sliceMiss(it *place.Item, shape *place.Shape) (model.Reason, 
 	case shortfall == place.TooOpen:
 		return openIsolation.with(s.Name(), n.Isolation), true
 	case shortfall == place.TooLittleMemory && s.MemoryMiB == nil:
-		return memoryUnknown.with(s.Name(), phrase.Memory(n.Memory)), true
+		return memoryUnknown.with(s.Name(), model.Memory(n.Memory)), true
 	case shortfall == place.TooLittleMemory:
-		return littleMemory.with(part, s.Name(), phrase.Memory(n.Share(*s.MemoryMiB<<20)),
-			phrase.Memory(n.Memory)), true
+		return littleMemory.with(part, s.Name(), model.Memory(n.Share(*s.MemoryMiB<<20)),
+			model.Memory(n.Memory)), true
 	case s.ComputeFraction == nil:
-		return cardUnknown.with(s.Name(), phrase.Fraction(n.Compute)), true
+		return cardUnknown.with(s.Name(), model.Fraction(n.Compute)), true
 	}
-	has, needs := phrase.Fractions(*s.ComputeFraction*n.Gpu.Float(), n.Compute)
+	has, needs := model.Fractions(*s.ComputeFraction*n.Gpu.Float(), n.Compute)
 	return littleCompute.with(part, s.Name(), has, needs), true
 }
 
@@ -56,7 +55,7 @@ func partOfSlice(g *place.Group, it *place.Item) string {
 		return ""
 	}
 	n := place.SliceRequirement{Gpu: gpus}
-	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.Name(), phrase.Memory(n.Share(*g.Slice.MemoryMiB<<20)))
+	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.Name(), model.Memory(n.Share(*g.Slice.MemoryMiB<<20)))
 }
 
 // sliceFindings reports, once, that slice requirements cannot be evaluated, because the GPUs of no group are known, or
@@ -118,7 +117,7 @@ func (d *decision) advised(reason model.Reason, it *place.Item, count int64) mod
 			}
 		}
 	}
-	reason.Message = phrase.Join(reason.Message, phrase.List(advice))
+	reason.Message = model.Join(reason.Message, model.List(advice))
 	return reason
 }
 
@@ -229,7 +228,7 @@ func (r recut) text(instances int64) string {
 	}
 	if r.pool.ProfileFixed && len(r.cards.Cut) > 0 {
 		return fmt.Sprintf("%s cannot change its MIG profile: add a pool with profile %s; %s of %s would serve %d",
-			where, to.Name, phrase.Plural(place.RoundUp(instances, most)/most, "card"), product.Name, instances)
+			where, to.Name, model.Plural(place.RoundUp(instances, most)/most, "card"), product.Name, instances)
 	}
 	all, busy := r.cards.Count, r.cards.Busy
 	idle := all
@@ -238,19 +237,19 @@ func (r recut) text(instances int64) string {
 	}
 	if idle == 0 {
 		return fmt.Sprintf("%s of %s (%s) %s in use: once one is idle, cut it into %d × %s to serve %d",
-			phrase.OneOrMany(all, "the card", fmt.Sprintf("all %d cards", all)), where, r.now(all),
-			phrase.OneOrMany(all, "is", "are"), most, to.Name, min(gain, instances))
+			model.OneOrMany(all, "the card", fmt.Sprintf("all %d cards", all)), where, r.now(all),
+			model.OneOrMany(all, "is", "are"), most, to.Name, min(gain, instances))
 	}
 	use := fmt.Sprintf("it is unknown which of the %d cards there are in use", all)
 	switch {
 	case busy != nil:
-		use = fmt.Sprintf("%d of the %d cards there %s in use", *busy, all, phrase.OneOrMany(*busy, "is", "are"))
+		use = fmt.Sprintf("%d of the %d cards there %s in use", *busy, all, model.OneOrMany(*busy, "is", "are"))
 	case all == 1:
 		use = "it is unknown whether the card is in use"
 	}
 	cards := min(place.RoundUp(instances, gain)/gain, idle)
 	return fmt.Sprintf("cut %s of %s (%s) into %d × %s%s to serve %d, in a group that asks for them; %s",
-		phrase.Plural(cards, "card"), where, r.now(cards), most, to.Name, phrase.OneOrMany(cards, "", " each"),
+		model.Plural(cards, "card"), where, r.now(cards), most, to.Name, model.OneOrMany(cards, "", " each"),
 		min(instances, cards*gain), use)
 }
 
@@ -284,7 +283,7 @@ func (r recut) enoughNow(product gpuinfo.Product) (n int64) {
 // one is, unless all are alike.
 func (r recut) now(cards int64) string {
 	if len(r.cards.Cut) == 0 {
-		return phrase.OneOrMany(cards, "now whole", "each now whole")
+		return model.OneOrMany(cards, "now whole", "each now whole")
 	}
 	product, _ := gpuinfo.ProductNamed(r.cards.Product)
 	first, _ := product.Profile(r.cards.Cut[0].Profile)
@@ -300,7 +299,7 @@ func (r recut) now(cards int64) string {
 	}
 	list := strings.Join(parts, " + ")
 	if each {
-		return phrase.OneOrMany(cards, "now ", "each now ") + list
+		return model.OneOrMany(cards, "now ", "each now ") + list
 	}
 	return fmt.Sprintf("the %d together are now %s", r.cards.Count, list)
 }

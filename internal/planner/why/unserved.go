@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -56,13 +55,13 @@ func (d *decision) gangReason(g *place.Gang) (whole model.Reason) {
 			whole.Code = reason.Code
 		}
 		messages[i] = reason.Message
-		if choice := phrase.Choice(i, len(g.Options)); choice != "" {
+		if choice := model.Choice(i, len(g.Options)); choice != "" {
 			messages[i] = choice + ": " + reason.Message
 		}
 	}
 	whole.Message = messages[0]
 	if len(messages) > 1 {
-		whole.Message = phrase.List(messages)
+		whole.Message = model.List(messages)
 	}
 	return whole
 }
@@ -196,7 +195,7 @@ func (d *decision) codeOf(could []verdict) string {
 // nearestMiss explains what the closest group lacks.
 func (d *decision) nearestMiss(it *place.Item) string {
 	groups := d.consider([]*place.Item{it})
-	asked := phrase.Describe(it.Asked())
+	asked := model.Describe(it.Asked())
 	switch {
 	case len(groups.could) > 0:
 		return d.sentences(groups)
@@ -233,7 +232,7 @@ func (d *decision) missedAlone(it *place.Item) string {
 			}
 		}
 		name, has := d.Names[t.Resource], d.Groups[best].Shape.Total[t.Resource]
-		needs, largest := phrase.Pair(name, t.Amount, has)
+		needs, largest := model.Pair(name, t.Amount, has)
 		switch {
 		case d.Groups[best].Shape.Total.Has(t):
 			continue
@@ -363,7 +362,7 @@ func (d *decision) sentences(groups verdicts) string {
 			all = append(all, "group "+d.Groups[v.group].Name+": "+text)
 		}
 	}
-	return phrase.List(all)
+	return model.List(all)
 }
 
 // mismatch lists what a shape lacks for an item: amounts, then labels, then properties of its GPUs. The code is that of
@@ -372,7 +371,7 @@ func (d *decision) mismatch(it *place.Item, s *place.Shape, labels map[string]st
 	var lacks []string
 	for _, t := range it.Need {
 		name, has := d.Names[t.Resource], s.Total[t.Resource]
-		switch needs, there := phrase.Pair(name, t.Amount, has); {
+		switch needs, there := model.Pair(name, t.Amount, has); {
 		case has < t.Amount:
 			lacks = append(lacks, fmt.Sprintf("needs %s %s, has %s", needs, name, there))
 		case !s.Total.Has(t):
@@ -386,9 +385,9 @@ func (d *decision) mismatch(it *place.Item, s *place.Shape, labels map[string]st
 	slice, short := d.sliceMiss(it, s)
 	switch {
 	case len(lacks) > 0:
-		return tooSmall.with(phrase.Join(joined(lacks), unlabelled, slice.Message)), true
+		return tooSmall.with(model.Join(joined(lacks), unlabelled, slice.Message)), true
 	case unlabelled != "":
-		return unlike.with(phrase.Join(unlabelled, slice.Message)), true
+		return unlike.with(model.Join(unlabelled, slice.Message)), true
 	}
 	return slice, short
 }
@@ -426,7 +425,7 @@ func labelMiss(selectors []raydemand.Selector, labels map[string]string) string 
 		}
 		misses = append(misses, miss)
 	}
-	return phrase.List(misses)
+	return model.List(misses)
 }
 
 // awaitedReason explains why a group may serve an item or not, by what its new pods announce. It reports false if their
@@ -446,7 +445,7 @@ func (d *decision) awaitedReason(i int, it *place.Item, gang *place.Gang) (model
 	idle := func(n place.Node) bool { return n.GroupIndex == i && n.State == model.Idle && n.Stop == "" }
 	switch {
 	case d.TrialOf(i) != nil:
-		return trying.with(text, phrase.Pods(g.Hosts)), true
+		return trying.with(text, model.Pods(g.Hosts)), true
 	case d.given[i]+g.Pending() > 0:
 		return comingShow.with(text), true
 	case limited:
@@ -503,5 +502,5 @@ func (d *decision) openReason(items []*place.Item, gang *place.Gang) (model.Reas
 			break
 		}
 	}
-	return model.Reason{Code: code, Message: phrase.List(parts)}, len(parts) > 0
+	return model.Reason{Code: code, Message: model.List(parts)}, len(parts) > 0
 }

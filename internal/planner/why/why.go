@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -195,7 +194,7 @@ func (d *decision) claimReasons(c place.Claim) []model.Reason {
 		switch {
 		case c.Purpose == place.OverREST || !d.Possible(it) || it.Deferred:
 		case blocked >= 0:
-			all[k] = together.with(phrase.Describe(c.Items[blocked].Request), all[blocked].Message)
+			all[k] = together.with(model.Describe(c.Items[blocked].Request), all[blocked].Message)
 		default:
 			all[k] = whole
 		}
@@ -256,7 +255,7 @@ func (d *decision) unpricedFindings() (all []raydemand.Finding) {
 				Field: "price",
 				Why: fmt.Sprintf("%s could serve the same work and %s a price; because this group has none, "+
 					"the plan compares all of them by accelerators, CPUs and memory",
-					joined(names), phrase.OneOrMany(int64(len(names)), "has", "have")),
+					joined(names), model.OneOrMany(int64(len(names)), "has", "have")),
 				Fix: "set the group's price",
 			})
 		}

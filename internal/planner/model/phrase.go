@@ -1,6 +1,4 @@
-// Package phrase formats amounts, durations, counts and lists. It must not know what a plan is: packages that decide
-// use it for names and sizes only. Sentences about decisions belong to package why.
-package phrase
+package model
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package model
+package snapshotfile
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -18,8 +19,8 @@ import (
 // Validate returns what a snapshot must not hold, in the order of its fields: numbers out of range, unknown words,
 // names that are missing or not unique, and fields that contradict each other. It accepts names of groups that the
 // snapshot does not have: a RayCluster may have lost a group that still has pods.
-func (s *Snapshot) Validate() []fieldpath.Fault {
-	faults := Faults(fieldpath.Path{}, s)
+func Validate(s *model.Snapshot) []fieldpath.Fault {
+	faults := faultsOf(fieldpath.Path{}, s)
 	for i := range s.Nodes { // a head needs neither
 		at := fieldpath.NewPath("nodes").Index(i)
 		for _, f := range []struct{ key, value, want string }{
@@ -33,10 +34,10 @@ func (s *Snapshot) Validate() []fieldpath.Fault {
 	return faults
 }
 
-// Faults is Validate for a part of a snapshot, to which a pointer is given with the path at which it is.
-func Faults(at fieldpath.Path, part any) []fieldpath.Fault {
+// faultsOf is Validate for a part of a snapshot, to which a pointer is given with the path at which it is.
+func faultsOf(at fieldpath.Path, part any) []fieldpath.Fault {
 	var c checker
-	c.check(at, reflect.ValueOf(part), &Rule{})
+	c.check(at, reflect.ValueOf(part), &fieldRule{})
 	return c.faults
 }
 
@@ -52,7 +53,7 @@ func (c *checker) add(at fieldpath.Path, value any, want string) {
 	c.faults = append(c.faults, f)
 }
 
-func (c *checker) check(at fieldpath.Path, v reflect.Value, rule *Rule) {
+func (c *checker) check(at fieldpath.Path, v reflect.Value, rule *fieldRule) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
@@ -93,7 +94,7 @@ func (c *checker) fields(at fieldpath.Path, v reflect.Value) {
 	case *time.Time, *raydemand.SliceRequirement: // their decoders check them
 		return
 	}
-	fields := FieldsOf(v.Type())
+	fields := fieldsOf(v.Type())
 	for i := range fields {
 		f := &fields[i]
 		child := v.FieldByIndex(f.Index)
@@ -126,8 +127,8 @@ func (c *checker) unique(list fieldpath.Path, v reflect.Value) {
 	if v.Type().Elem().Kind() != reflect.Struct {
 		return
 	}
-	fields := FieldsOf(v.Type().Elem())
-	by := slices.IndexFunc(fields, func(f Field) bool { return f.Rule.Unique })
+	fields := fieldsOf(v.Type().Elem())
+	by := slices.IndexFunc(fields, func(f field) bool { return f.Rule.Unique })
 	if by < 0 {
 		return
 	}
@@ -152,7 +153,7 @@ func (c *checker) together(at fieldpath.Path, part any) {
 		if v.Certain && len(v.Values) != 1 {
 			c.add(at.Key("values"), v.Values, "one value, because certain is true")
 		}
-	case *Slice:
+	case *model.Slice:
 		c.slice(at, v)
 	case *sharing.CutCards:
 		product, known := gpuinfo.ProductNamed(v.Product)
@@ -176,7 +177,7 @@ func (c *checker) together(at fieldpath.Path, part any) {
 		}
 	case *raydemand.Gang:
 		c.gang(at, v)
-	case *WarmEntry:
+	case *model.WarmEntry:
 		bundled := v.Resources != nil || v.Slice != nil
 		if v.Group == "" && !bundled {
 			c.add(at.Key("group"), "", "the name of a worker group, or resources or slice in its place")
@@ -187,7 +188,7 @@ func (c *checker) together(at fieldpath.Path, part any) {
 }
 
 // slice refuses a profile that is no MIG profile, or that the product does not have.
-func (c *checker) slice(at fieldpath.Path, s *Slice) {
+func (c *checker) slice(at fieldpath.Path, s *model.Slice) {
 	if s.Profile == "" {
 		return
 	}

@@ -1,4 +1,4 @@
-package model
+package snapshotfile
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
@@ -19,9 +20,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Rule says what a field of a snapshot may hold beyond what its Go type says. It applies to a number or a word, or to
-// those in a list or map.
-type Rule struct {
+// fieldRule says what a field of a snapshot may hold beyond what its Go type says. It applies to a number or a word, or
+// to those in a list or map.
+type fieldRule struct {
 	// Least and Most bound a number. If both are 0, the bounds are those of boundsOf.
 	Least, Most int64
 	// Default is a number that replaces an absent one.
@@ -45,7 +46,7 @@ const mostAmount = int64(100 << 40 * raydemand.One)
 const mostSliceMiB = raydemand.MaxSliceMemory >> 20
 
 // rules are those of the fields whose type does not say everything, by the name of the struct and the JSON key.
-var rules = map[string]Rule{
+var rules = map[string]fieldRule{
 	"Snapshot.upscalingMode": {Words: []string{"Default", "Aggressive", "Conservative"}},
 	"Snapshot.isolation":     {Words: words(nodepool.RequireHardware, nodepool.RequireLimit, nodepool.AnyIsolation)},
 	"Policy.work":            {Most: math.MaxInt64},
@@ -57,7 +58,8 @@ var rules = map[string]Rule{
 	"Group.price":             {Most: 1e9},
 	"Group.cloudAvailability": {Most: 1},
 	"Group.recoverableScore":  {Most: 1},
-	"NodeFit.verdict":         {Required: true, Words: words(FitTrying, FitWaiting, FitNowhere, FitLimited)},
+	"NodeFit.verdict": {Required: true,
+		Words: words(model.FitTrying, model.FitWaiting, model.FitNowhere, model.FitLimited)},
 	"Announced.name": {Required: true, Unique: true,
 		Want: "a label's key, or accelerator_type: with its colon"},
 	"Slice.kind": {Words: words(gpuinfo.Whole, gpuinfo.WholeUnproven, gpuinfo.MIG, gpuinfo.MIGUnproven,
@@ -72,18 +74,19 @@ var rules = map[string]Rule{
 	"PoolShare.resource":    {Unique: true},
 	"PoolShare.units":       {Least: 1, Most: math.MaxInt32, Default: 1},
 	"PoolShare.capacity":    {Most: math.MaxInt64 / 4},
-	"CutCards.count":        {Least: 1, Most: MaxCount, Default: 1},
-	"Cut.count":             {Least: 1, Most: MaxCount, Default: 1},
+	"CutCards.count":        {Least: 1, Most: model.MaxCount, Default: 1},
+	"Cut.count":             {Least: 1, Most: model.MaxCount, Default: 1},
 
-	"Node.pod":     {Unique: true},
-	"Node.state":   {Required: true, Words: words(Running, Idle, Pending, AllocationTimeout, Leaving)},
+	"Node.pod": {Unique: true},
+	"Node.state": {Required: true,
+		Words: words(model.Running, model.Idle, model.Pending, model.AllocationTimeout, model.Leaving)},
 	"Node.guard":   {Words: []string{nodepool.GuardedByHeliostat, nodepool.GuardedByUser}},
 	"Node.refused": {Most: mostAmount},
 	"State.stage": {Required: true, Words: words(arrival.Stages...),
 		Want: "a stage such as node-launched or joining-ray"},
 
 	"Request.resources": {Required: true, Most: mostAmount, Want: `an object of amounts such as {"CPU": 1}`},
-	"Request.count":     {Required: true, Least: 1, Most: MaxCount, Want: "how many of them wait, at least 1"},
+	"Request.count":     {Required: true, Least: 1, Most: model.MaxCount, Want: "how many of them wait, at least 1"},
 	"Gang.id":           {Unique: true},
 	"Gang.strategy": {Required: true,
 		Words: words(raydemand.Pack, raydemand.Spread, raydemand.StrictPack, raydemand.StrictSpread)},
@@ -100,7 +103,7 @@ var rules = map[string]Rule{
 	"Pod.name":                  {Required: true, Want: "the name by which places accept it"},
 	"CardRequest.memoryPercent": {Most: 100},
 	"CardRequest.order":         {Words: []string{landing.FullestCard, landing.EmptiestCard}},
-	"Spread.maxSkew":            {Least: 1, Most: MaxCount, Default: 1},
+	"Spread.maxSkew":            {Least: 1, Most: model.MaxCount, Default: 1},
 	"Promise.rayCluster":        {Required: true, Want: "the namespace and name of a RayCluster"},
 	"Promise.pod": {Required: true,
 		Want: `an object such as {"name": "ns/cluster/group", "requests": {"nvidia.com/gpu": 1}}`},
@@ -126,13 +129,13 @@ func boundsOf(t reflect.Type) (least, most int64) {
 	case t.Kind() == reflect.Int32:
 		return math.MinInt32, math.MaxInt32
 	case t.Kind() == reflect.Int64:
-		return 0, MaxCount
+		return 0, model.MaxCount
 	}
 	return 0, math.MaxInt32
 }
 
 // complete returns the rule with the bounds of a type and the description of what is valid.
-func (r Rule) complete(t reflect.Type) Rule {
+func (r fieldRule) complete(t reflect.Type) fieldRule {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
 	}
@@ -154,13 +157,13 @@ func (r Rule) complete(t reflect.Type) Rule {
 }
 
 // Valid describes the numbers or words that the field may hold, and Missing what would be right if it is absent.
-func (r *Rule) Valid() string { return r.valid }
+func (r *fieldRule) Valid() string { return r.valid }
 
 // Missing describes what would be right if the field is absent.
-func (r *Rule) Missing() string { return cmp.Or(r.Want, r.valid) }
+func (r *fieldRule) Missing() string { return cmp.Or(r.Want, r.valid) }
 
 // Allows reports whether a number or a word is valid.
-func (r *Rule) Allows(v reflect.Value) bool {
+func (r *fieldRule) Allows(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return v.Int() >= r.Least && v.Int() <= r.Most
@@ -173,7 +176,7 @@ func (r *Rule) Allows(v reflect.Value) bool {
 }
 
 // AllowsAll reports whether all values of a map are valid.
-func (r *Rule) AllowsAll(v reflect.Value) bool {
+func (r *fieldRule) AllowsAll(v reflect.Value) bool {
 	if bundle, ok := v.Interface().(raydemand.Bundle); ok { // most maps of a snapshot; reflection allocates memory
 		for _, amount := range bundle {
 			if int64(amount) < r.Least || int64(amount) > r.Most {
@@ -194,7 +197,7 @@ func (r *Rule) AllowsAll(v reflect.Value) bool {
 }
 
 // Bound replaces a number beyond the bounds with the bound, and an unknown word with none.
-func (r *Rule) Bound(v reflect.Value) {
+func (r *fieldRule) Bound(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		v.SetInt(min(max(v.Int(), r.Least), r.Most))
@@ -205,23 +208,23 @@ func (r *Rule) Bound(v reflect.Value) {
 	}
 }
 
-// Field is a field of a struct of a snapshot in its JSON form.
-type Field struct {
+// field is a field of a struct of a snapshot in its JSON form.
+type field struct {
 	Key   string
 	Index []int
 	// Omitted: JSON leaves the field out if it is empty.
 	Omitted bool
-	Rule    Rule
+	Rule    fieldRule
 }
 
-var knownFields sync.Map // of []Field by reflect.Type
+var knownFields sync.Map // of []field by reflect.Type
 
-// FieldsOf returns the fields of a struct that its JSON form has, also those of embedded structs, in order.
-func FieldsOf(t reflect.Type) []Field {
+// fieldsOf returns the fields of a struct that its JSON form has, also those of embedded structs, in order.
+func fieldsOf(t reflect.Type) []field {
 	if known, ok := knownFields.Load(t); ok {
-		return known.([]Field)
+		return known.([]field)
 	}
-	var fields []Field
+	var fields []field
 	for _, f := range reflect.VisibleFields(t) {
 		key, options, tagged := strings.Cut(f.Tag.Get("json"), ",")
 		if key == "" || key == "-" || !f.IsExported() {
@@ -232,19 +235,19 @@ func FieldsOf(t reflect.Type) []Field {
 			owner = t.FieldByIndex(up).Type
 		}
 		rule := rules[owner.Name()+"."+key].complete(f.Type)
-		fields = append(fields, Field{key, f.Index, tagged && options == "omitempty", rule})
+		fields = append(fields, field{key, f.Index, tagged && options == "omitempty", rule})
 	}
 	knownFields.Store(t, fields)
 	return fields
 }
 
-// New returns a new value of a type, with the defaults of its fields if it is a struct.
-func New(t reflect.Type) reflect.Value {
+// newValue returns a new value of a type, with the defaults of its fields if it is a struct.
+func newValue(t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	if t.Kind() != reflect.Struct || t == reflect.TypeFor[time.Time]() {
 		return v
 	}
-	for _, f := range FieldsOf(t) {
+	for _, f := range fieldsOf(t) {
 		if f.Rule.Default != 0 {
 			v.FieldByIndex(f.Index).SetInt(f.Rule.Default)
 		}

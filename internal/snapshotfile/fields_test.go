@@ -1,4 +1,4 @@
-package model
+package snapshotfile
 
 import (
 	"maps"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heliostat.dev/heliostat/internal/planner/model"
 )
 
 // TestEveryRuleIsOfAFieldOfASnapshot finds rules that no longer apply because a struct or a key has another name.
@@ -21,12 +23,12 @@ func TestEveryRuleIsOfAFieldOfASnapshot(t *testing.T) {
 			return
 		}
 		seen[of] = true
-		for _, f := range FieldsOf(of) {
+		for _, f := range fieldsOf(of) {
 			delete(left, of.Name()+"."+f.Key)
 			visit(of.FieldByIndex(f.Index).Type)
 		}
 	}
-	visit(reflect.TypeFor[Snapshot]())
+	visit(reflect.TypeFor[model.Snapshot]())
 	if len(left) > 0 {
 		t.Errorf("no field of a snapshot is %s", strings.Join(slices.Sorted(maps.Keys(left)), ", "))
 	}
