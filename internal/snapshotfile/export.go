@@ -73,6 +73,9 @@ func boundedFields(v reflect.Value) (made reflect.Value, changed bool) {
 	fields := fieldsOf(v.Type())
 	for i := range fields {
 		f := &fields[i]
+		if f.Free {
+			continue
+		}
 		field := v.FieldByIndex(f.Index)
 		if field.IsZero() && f.Rule.Least <= 0 {
 			continue

@@ -214,7 +214,9 @@ type field struct {
 	Index []int
 	// Omitted: JSON leaves the field out if it is empty.
 	Omitted bool
-	Rule    fieldRule
+	// Free: each value of its type is within the bounds.
+	Free bool
+	Rule fieldRule
 }
 
 var knownFields sync.Map // of []field by reflect.Type
@@ -235,10 +237,19 @@ func fieldsOf(t reflect.Type) []field {
 			owner = t.FieldByIndex(up).Type
 		}
 		rule := rules[owner.Name()+"."+key].complete(f.Type)
-		fields = append(fields, field{key, f.Index, tagged && options == "omitempty", rule})
+		fields = append(fields, field{key, f.Index, tagged && options == "omitempty", rule.free(f.Type), rule})
 	}
 	knownFields.Store(t, fields)
 	return fields
+}
+
+// free reports whether every value of a type is within the bounds: texts without words of their own, truths and times.
+func (r *fieldRule) free(t reflect.Type) bool {
+	for t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Bool || t.Kind() == reflect.String && len(r.Words) == 0 ||
+		t == reflect.TypeFor[time.Time]()
 }
 
 // newValue returns a new value of a type, with the defaults of its fields if it is a struct.
