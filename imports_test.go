@@ -58,9 +58,9 @@ var floors = []struct{ packages, see string }{
 
 	{"internal/access internal/access/certs", ""},
 	{"internal/access/kube", "internal/access"},
-	{"internal/httpapi/apiv1", values + " internal/planner"},
-	{"internal/httpapi/client", values + " internal/planner internal/httpapi/apiv1"},
-	{"internal/httpapi/...", values + " api internal/access internal/httpapi/apiv1 internal/ledger/... internal/planner " +
+	{"internal/api/apiv1", values + " internal/planner"},
+	{"internal/api/client", values + " internal/planner internal/api/apiv1"},
+	{"internal/api/...", values + " api internal/access internal/api/apiv1 internal/ledger/... internal/planner " +
 		"internal/series internal/snapshotfile"},
 
 	{"internal/doctor/...", values + " api/v1alpha1 deploy"},
@@ -72,28 +72,28 @@ var floors = []struct{ packages, see string }{
 	{"internal/webui", ""},
 
 	{"internal/cli", values + " " + kube},
-	{"internal/cli/connect", values + " internal/access internal/cli internal/httpapi/apiv1 internal/httpapi/client"},
+	{"internal/cli/connect", values + " internal/access internal/cli internal/api/apiv1 internal/api/client"},
 	{"internal/cli/table", "internal/planner"}, // how lengths of time are written
-	{"internal/cli/printer", values + " internal/cli internal/cli/table internal/doctor/... internal/httpapi/apiv1 " +
+	{"internal/cli/printer", values + " internal/cli internal/cli/table internal/doctor/... internal/api/apiv1 " +
 		"internal/ledger/... internal/planner"},
-	{"internal/cli/watch", values + " internal/cli internal/cli/connect internal/cli/table internal/httpapi/client"},
-	{"internal/listen", "internal/access internal/access/certs internal/access/kube internal/cli internal/httpapi/..."},
+	{"internal/cli/watch", values + " internal/cli internal/cli/connect internal/cli/table internal/api/client"},
+	{"internal/listen", "internal/access internal/access/certs internal/access/kube internal/cli internal/api/..."},
 
-	{"cmd/autoscaler/publish", values + " internal/httpapi/apiv1 internal/httpapi/... internal/ledger/... " +
+	{"cmd/autoscaler/publish", values + " internal/api/apiv1 internal/api/... internal/ledger/... " +
 		"internal/planner internal/telemetry " + loop + " " + kube},
 	{"cmd/autoscaler/engine", values + " cmd/autoscaler/publish internal/cli internal/cli/connect " +
-		"internal/httpapi/apiv1 internal/httpapi/... internal/ledger/... internal/listen " +
+		"internal/api/apiv1 internal/api/... internal/ledger/... internal/listen " +
 		"internal/memorylimit internal/rayenv internal/series internal/telemetry internal/webui pkg/raydemand/gcs " +
 		loop + " " + kube},
 	{"cmd/autoscaler", values + " cmd/autoscaler/engine internal/cli internal/cli/connect internal/cli/printer " +
 		"internal/cli/table internal/cli/watch internal/doctor/... internal/doctor/intake internal/gpuagent " +
-		"internal/httpapi/apiv1 internal/httpapi/client internal/httpapi/... internal/planner internal/snapshotfile " +
+		"internal/api/apiv1 internal/api/client internal/api/... internal/planner internal/snapshotfile " +
 		"internal/snapshotfile/manifests internal/telemetry pkg/gpuinfo/nvml " + kube},
 
 	// What is for tests. A judge shares no code with what it judges.
 	{"internal/planner/plannertest", values + " internal/planner/... internal/snapshotfile"},
-	{"internal/httpapi/memnet", ""},
-	{"internal/httpapi/clusterview/viewtest", values + " internal/httpapi/apiv1 internal/httpapi/... internal/planner"},
+	{"internal/api/memnet", ""},
+	{"internal/api/clusterview/viewtest", values + " internal/api/apiv1 internal/api/... internal/planner"},
 	{"test/simray", "api/proto/... pkg/raydemand"}, // a client that shares code with it cannot find its mistakes
 	{"test/simray/certs", ""},
 	{"test/simray/conformance", "api/proto/... test/simray test/simray/certs pkg/raydemand pkg/raydemand/gcs"},
@@ -134,14 +134,14 @@ var rules = []struct{ of, except, never, because string }{
 		"an object is given, and equal objects give equal results"},
 	{"pkg/nodepool/kube/cycles pkg/nodepool/kube/finding pkg/nodepool/kube/timing pkg/nodepool/kube/writequeue", "", "others os/...", "it knows no objects"},
 
-	{"internal/httpapi/body internal/httpapi/guard internal/httpapi/relay", "", "internal/httpapi/clusterview",
+	{"internal/api/body internal/api/guard internal/api/relay", "", "internal/api/clusterview",
 		"a decoder, a refusal and a follower do not depend on the fleet"},
-	{"internal/httpapi/apiv1 internal/httpapi/body internal/httpapi/client internal/httpapi/clusterview " +
-		"internal/httpapi/contract internal/httpapi/limits internal/httpapi/problem", "", "github.com/gin-gonic/...",
+	{"internal/api/apiv1 internal/api/body internal/api/client internal/api/clusterview " +
+		"internal/api/contract internal/api/limits internal/api/problem", "", "github.com/gin-gonic/...",
 		"the framework belongs to the server"},
-	{"internal/httpapi/apiv1 internal/httpapi/clusterview internal/httpapi/limits", "", "net/http",
+	{"internal/api/apiv1 internal/api/clusterview internal/api/limits", "", "net/http",
 		"the server and the client make and answer calls"},
-	{"internal/httpapi/...", "", "k8s.io/...", "the server calls Kubernetes through interfaces of its own"},
+	{"internal/api/...", "", "k8s.io/...", "the server calls Kubernetes through interfaces of its own"},
 
 	{"internal/access internal/access/certs internal/gpuagent internal/memorylimit", "", "others",
 		"its callers know Kubernetes"},
@@ -153,8 +153,8 @@ var rules = []struct{ of, except, never, because string }{
 	{"internal/cli/table", "", "k8s.io/... github.com/spf13/...", "a table knows nothing of its content"},
 	{"internal/listen", "", "github.com/prometheus/...", "the caller passes in /metrics"},
 	{"cmd/autoscaler/engine", "", "net/http/pprof runtime/metrics", "packages listen and memorylimit do that"},
-	{"cmd/... internal/... pkg/...", "internal/planner/plannertest internal/httpapi/memnet " +
-		"internal/httpapi/clusterview/viewtest", "testing/...", "a program has no test flags"},
+	{"cmd/... internal/... pkg/...", "internal/planner/plannertest internal/api/memnet " +
+		"internal/api/clusterview/viewtest", "testing/...", "a program has no test flags"},
 
 	{"test/chaos/verdict test/shards/terms", "", "others", "a judge knows nothing of how facts are read"},
 	{"test/shards/fleet", "", "pkg/shard test/shards/terms", "the fleet is there for any number of writers"},

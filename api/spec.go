@@ -1,4 +1,4 @@
-// Package api holds the REST contract. The document is the source of truth: the types and routes of package httpapi are
+// Package api holds the REST contract. The document is the source of truth: the types and routes of package api are
 // generated from it, and the server serves it unchanged.
 package api
 

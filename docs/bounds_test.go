@@ -38,7 +38,7 @@ var boundSources = map[string][]source{
 	"field managers that set `replicas` back": {{"32 of a RayCluster", "internal/controller/reverts/history.go", "mostManagers = 32"}},
 	"the comparison in shadow":                {{"100 differences", "internal/controller/history/shadow.go", "shadowDifferences = 100"}},
 	"lists that are gathered from shards": {
-		{"4 at once", "internal/httpapi/relay/gather.go", "maxGathered = 4"}, {"64 MiB", "internal/httpapi/relay/gather.go", "maxList = 64 << 20"},
+		{"4 at once", "internal/api/relay/gather.go", "maxGathered = 4"}, {"64 MiB", "internal/api/relay/gather.go", "maxList = 64 << 20"},
 	},
 	"Events of node autoscalers": {{"50,000", "pkg/nodepool/kube/events/feed.go", "mostEvents = 50_000"}},
 	"start times": {
@@ -53,18 +53,18 @@ var boundSources = map[string][]source{
 	},
 	"charts of the page": {{"240 points", "internal/series/series.go", "maxPoints = 240"}},
 	"event streams": {
-		{"2,000", "internal/httpapi/events/hub.go", "maxSubscribers = 2000"}, {"4 MiB", "internal/httpapi/events/subscriber.go", "maxPending = 4 << 20"},
+		{"2,000", "internal/api/events/hub.go", "maxSubscribers = 2000"}, {"4 MiB", "internal/api/events/subscriber.go", "maxPending = 4 << 20"},
 	},
 	"REST callers": {
-		{"10,000", "internal/httpapi/limits/callers.go", "maxCallers = 10_000"}, {"200 calls", "internal/httpapi/limits/callers.go", "MaxCalls = 200"},
+		{"10,000", "internal/api/limits/callers.go", "maxCallers = 10_000"}, {"200 calls", "internal/api/limits/callers.go", "MaxCalls = 200"},
 		{"2,000 connections", "internal/listen/servers.go", "maxConnections = 2000"},
 	},
 	"bodies of REST calls": {
-		{"512 KiB", "internal/httpapi/body/body.go", "MaxBody = 512 << 10"}, {"10,000 bundles", "internal/httpapi/body/request.go", "MaxBundles = 10_000"},
+		{"512 KiB", "internal/api/body/body.go", "MaxBody = 512 << 10"}, {"10,000 bundles", "internal/api/body/request.go", "MaxBundles = 10_000"},
 	},
 	"answers to callers, plans for what-if": {
-		{"64 MiB", "internal/httpapi/answer/pending.go", "maxOfAll = 64 << 20"}, {"16 MiB", "internal/httpapi/answer/pending.go", "maxOfCaller = 16 << 20"},
-		{"2 plans", "internal/httpapi/limits/plans.go", "MaxPlans = 2"}, {"8 of one caller wait", "internal/httpapi/limits/plans.go", "maxQueuedPlans = 8"},
+		{"64 MiB", "internal/api/answer/pending.go", "maxOfAll = 64 << 20"}, {"16 MiB", "internal/api/answer/pending.go", "maxOfCaller = 16 << 20"},
+		{"2 plans", "internal/api/limits/plans.go", "MaxPlans = 2"}, {"8 of one caller wait", "internal/api/limits/plans.go", "maxQueuedPlans = 8"},
 	},
 	"findings": {{"20 of one code", "pkg/nodepool/kube/finding/list.go", "MostOfOneCode = 20"}},
 	"tokens and rights of callers": {
@@ -84,7 +84,7 @@ var boundSources = map[string][]source{
 // ratios says which file measures each value of the label `of` of heliostat_bound_used_ratio.
 var ratios = map[string]string{
 	"absent_namespaces": "pkg/nodepool/kube/watch/optional.go", "absent_nodes": "pkg/nodepool/kube/watch/optional.go", "events": "pkg/nodepool/kube/watch/optional.go",
-	"answers": "internal/httpapi/server.go", "calls": "internal/httpapi/server.go", "lists": "internal/httpapi/server.go", "plans": "internal/httpapi/server.go",
+	"answers": "internal/api/server.go", "calls": "internal/api/server.go", "lists": "internal/api/server.go", "plans": "internal/api/server.go",
 	"connections": "internal/listen/servers.go", "series": "internal/telemetry/collect.go",
 	"history": "cmd/autoscaler/publish/recorder.go", "streams": "cmd/autoscaler/publish/recorder.go",
 }

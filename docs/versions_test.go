@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/api"
 )
 
 var (
@@ -39,9 +39,9 @@ func TestThereIsOneVersion(t *testing.T) {
 			path := strings.TrimPrefix(file, root+"/")
 			for _, m := range regexp.MustCompile(place.pattern).FindAllStringSubmatch(read(t, path), -1) {
 				found++
-				if version := strings.Join(m[1:], ""); version != httpapi.Release {
+				if version := strings.Join(m[1:], ""); version != api.Release {
 					seen := m[0][max(0, len(m[0])-60):]
-					t.Errorf("%s: version %s, want %s as in internal/httpapi/version.go (%q)", path, version, httpapi.Release, seen)
+					t.Errorf("%s: version %s, want %s as in internal/api/version.go (%q)", path, version, api.Release, seen)
 				}
 			}
 		}
@@ -79,8 +79,8 @@ func TestExamplesUseOneRayAndOneHeliostat(t *testing.T) {
 		for _, m := range heliostatInAnExample.FindAllStringSubmatch(text, -1) {
 			if tag := strings.Join(m[1:], ""); tag != "TAG" {
 				heliostats++
-				if tag != httpapi.Release {
-					t.Errorf("%s: %s, want %s, the release of this source", path, m[0], httpapi.Release)
+				if tag != api.Release {
+					t.Errorf("%s: %s, want %s, the release of this source", path, m[0], api.Release)
 				}
 			}
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 func TestCostsAreShownInEachForm(t *testing.T) {

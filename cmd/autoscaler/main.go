@@ -21,10 +21,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/cmd/autoscaler/engine"
+	"heliostat.dev/heliostat/internal/api"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/httpapi"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 func main() {
@@ -137,7 +137,7 @@ func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 		Args:              cli.UnknownCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.Version = printer.BuildLine(httpapi.ThisBuild())
+	root.Version = printer.BuildLine(api.ThisBuild())
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of this program; the command version has the server's too")
 	root.SetFlagErrorFunc(cli.FlagError)

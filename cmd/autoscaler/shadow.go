@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/watch"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 func newShadowCommand() *cobra.Command {

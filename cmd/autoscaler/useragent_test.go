@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/api"
 )
 
 func TestServeNamesItselfToTheAPIServer(t *testing.T) {
@@ -32,7 +32,7 @@ func TestServeNamesItselfToTheAPIServer(t *testing.T) {
 		t.Error("serve has not called the API server")
 	}
 	for agent := range agents {
-		if want := "heliostat/" + httpapi.Release + " ("; !strings.HasPrefix(agent, want) {
+		if want := "heliostat/" + api.Release + " ("; !strings.HasPrefix(agent, want) {
 			t.Errorf("the user agent is %q, want that it begins with %q", agent, want)
 		}
 	}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/api"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/httpapi"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 // lookForServer limits the search for a server that no flag names.
@@ -46,7 +46,7 @@ func newVersionCommand() *cobra.Command {
 
 func (f *versionFlags) run(cmd *cobra.Command) error {
 	write := cli.WriterOf(f.output, printer.WriteVersions)
-	both := printer.Versions{Client: httpapi.ThisBuild()}
+	both := printer.Versions{Client: api.ThisBuild()}
 	var err error
 	if !f.client {
 		both.Server, err = f.ask(cmd.Context())

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/api"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/httpapi"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 func TestTheVersionNamesModuleRevisionAndGo(t *testing.T) {
@@ -36,7 +36,7 @@ func TestTheVersionNamesModuleRevisionAndGo(t *testing.T) {
 func TestTheVersionIsAFlagToo(t *testing.T) {
 	for _, name := range []string{"autoscaler", "kubectl-heliostat", "ray"} {
 		code, out, errOut := command(t, "", name, "--version")
-		if want := printer.BuildLine(httpapi.ThisBuild()) + "\n"; code != cli.ExitOK || errOut != "" || out != want {
+		if want := printer.BuildLine(api.ThisBuild()) + "\n"; code != cli.ExitOK || errOut != "" || out != want {
 			t.Errorf("%s: exit %d %q: %q, want %q", name, code, errOut, out, want)
 		}
 	}

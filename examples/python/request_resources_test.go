@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/httpapi"
-	"heliostat.dev/heliostat/internal/httpapi/clusterview"
+	"heliostat.dev/heliostat/internal/api"
+	"heliostat.dev/heliostat/internal/api/clusterview"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -25,7 +25,7 @@ var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 
 // keeper keeps one request, which is satisfied once it was renewed.
 type keeper struct {
-	httpapi.OwnedRequests
+	api.OwnedRequests
 
 	mu      sync.Mutex // guards what follows
 	kept    *nodepool.OwnedRequest
@@ -101,7 +101,7 @@ func (nobody) Set(context.Context, nodepool.ClusterKey, []raydemand.Request, tim
 
 func TestADriverHoldsCapacityWhileItRunsAndLetsGoOfItAfterAnError(t *testing.T) {
 	k := &keeper{changed: make(chan struct{})}
-	handler, err := httpapi.NewHandler(httpapi.Config{Fleet: nobody{}, Requests: nobody{}, Owned: k})
+	handler, err := api.NewHandler(api.Config{Fleet: nobody{}, Requests: nobody{}, Owned: k})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,9 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/access/certs"
 	reviews "heliostat.dev/heliostat/internal/access/kube"
+	"heliostat.dev/heliostat/internal/api"
+	"heliostat.dev/heliostat/internal/api/limits"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/httpapi"
-	"heliostat.dev/heliostat/internal/httpapi/limits"
 )
 
 // Flags configure the servers: their addresses, TLS, and who may call. Addresses are host:port; there is no server for
@@ -78,11 +78,11 @@ func (f *Flags) Validate() error {
 	if _, err := netip.ParseAddr(f.Advertised); f.Advertised != "" && err != nil {
 		return fmt.Errorf("--advertise-address %q: want an IP address such as 10.0.0.7", f.Advertised)
 	}
-	if f.noAuth && f.REST != "" && !httpapi.OnLoopback(f.REST) {
+	if f.noAuth && f.REST != "" && !api.OnLoopback(f.REST) {
 		return fmt.Errorf("--insecure-no-auth would let anybody who reaches %s scale clusters: use a loopback address "+
-			"such as %s", f.REST, httpapi.DefaultListen)
+			"such as %s", f.REST, api.DefaultListen)
 	}
-	if f.pprof != "" && !httpapi.OnLoopback(f.pprof) {
+	if f.pprof != "" && !api.OnLoopback(f.pprof) {
 		return fmt.Errorf("--pprof-bind-address %q: profiles reveal memory and arguments to every caller: use a "+
 			"loopback address such as localhost:6060", f.pprof)
 	}
@@ -109,7 +109,7 @@ func (f *Flags) PeerAddress() string {
 // Secure sets the address, the calls per second, TLS and authentication of config. It reads the certificates, and
 // reloads them until ctx ends. The API server of kubernetes reviews callers when they call. Secure fails if a file or
 // the configuration of that API server cannot be used.
-func (f *Flags) Secure(ctx context.Context, config *httpapi.Config, kubernetes *rest.Config) error {
+func (f *Flags) Secure(ctx context.Context, config *api.Config, kubernetes *rest.Config) error {
 	config.Listen, config.RequestsPerSecond = f.REST, f.perSecond
 	gate := access.Config{}
 	if f.certs.Given() {
@@ -142,7 +142,7 @@ func (f *Flags) Secure(ctx context.Context, config *httpapi.Config, kubernetes *
 
 // warn logs what the network can read.
 func (f *Flags) warn(log *slog.Logger) {
-	if !f.certs.Given() && !httpapi.OnLoopback(f.REST) {
+	if !f.certs.Given() && !api.OnLoopback(f.REST) {
 		log.Warn("callers' tokens are sent in clear text: set --tls-cert-file and --tls-key-file unless a service "+
 			"mesh encrypts the traffic", "listen", f.REST)
 	}

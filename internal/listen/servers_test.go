@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/api"
 )
 
 // grace is how long the servers of a test may take to stop.
-const grace = httpapi.FinishWithin + time.Second
+const grace = api.FinishWithin + time.Second
 
 func TestPortsOfTheirOwnServeWhatTheyAreForAndNothingElse(t *testing.T) {
 	fault := error(nil)

@@ -21,7 +21,7 @@ import (
 // schemathesis generates calls from the API contract: valid calls, invalid calls, and sequences of calls.
 var schemathesis = kit.Tool{Name: "schemathesis", Version: "4.32.5", Lock: "schemathesis.lock", MinPython: 10, MaxPython: 14}
 
-// streams matches the paths that Schemathesis skips, because their responses do not end. internal/httpapi tests them.
+// streams matches the paths that Schemathesis skips, because their responses do not end. internal/api tests them.
 const streams = "/events$"
 
 // budget is the time limit of Schemathesis. It stops earlier if it has run all its cases.

@@ -3,7 +3,7 @@ package neighbours
 import (
 	"time"
 
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 )
 

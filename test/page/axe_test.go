@@ -12,7 +12,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/test/devcluster/kit"
 )
 
@@ -57,7 +57,7 @@ func (b *tab) accessible() {
 }
 
 func TestEveryStateOfThePageIsForEverybody(t *testing.T) {
-	everything := func(c *httpapi.Config) {
+	everything := func(c *api.Config) {
 		withLines(c)
 		c.History, c.Owned, c.Shadow = past{}, owned{}, theirs{}
 	}
@@ -71,13 +71,13 @@ func TestEveryStateOfThePageIsForEverybody(t *testing.T) {
 	for name, state := range map[string]struct {
 		fleet       *fleet
 		hash, shows string
-		change      func(*httpapi.Config)
+		change      func(*api.Config)
 		wrap        func(http.Handler) http.Handler
 	}{
-		"busy":     {fleet: full, hash: "#ml/llm", shows: "remembered for long", change: func(c *httpapi.Config) { everything(c); withCosts(c) }},
+		"busy":     {fleet: full, hash: "#ml/llm", shows: "remembered for long", change: func(c *api.Config) { everything(c); withCosts(c) }},
 		"at rest":  {fleet: full, hash: "#team-01/cluster-0001", shows: "There is no demand.", change: everything},
 		"nodes":    {fleet: full, hash: "#nodes", shows: "2 nodes in 1 pool", change: everything},
-		"costs":    {fleet: full, hash: "#costs", shows: "lower minReplicas of group a100", change: func(c *httpapi.Config) { everything(c); withCosts(c) }},
+		"costs":    {fleet: full, hash: "#costs", shows: "lower minReplicas of group a100", change: func(c *api.Config) { everything(c); withCosts(c) }},
 		"errors":   {fleet: broken, hash: "#ml/llm", shows: "Frozen: Heliostat writes nothing", change: everything},
 		"nobody":   {fleet: broken, hash: "#ml/nobody", shows: "there is no RayCluster", change: everything},
 		"empty":    {fleet: &fleet{}, shows: "There are no RayClusters."},

@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/webui"
 )
 
@@ -39,13 +39,13 @@ func TestMain(m *testing.M) {
 }
 
 // newServer serves the page and its API. change may modify the configuration, and wrap the handler.
-func newServer(t *testing.T, f *fleet, change func(*httpapi.Config), wrap func(http.Handler) http.Handler) *httptest.Server {
+func newServer(t *testing.T, f *fleet, change func(*api.Config), wrap func(http.Handler) http.Handler) *httptest.Server {
 	t.Helper()
-	config := httpapi.Config{Fleet: f, Requests: noRequests{}, Page: webui.Handler()}
+	config := api.Config{Fleet: f, Requests: noRequests{}, Page: webui.Handler()}
 	if change != nil {
 		change(&config)
 	}
-	handler, err := httpapi.NewHandler(config)
+	handler, err := api.NewHandler(config)
 	if err != nil {
 		t.Fatal(err)
 	}

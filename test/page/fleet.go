@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"heliostat.dev/heliostat/internal/httpapi"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
-	"heliostat.dev/heliostat/internal/httpapi/clusterview"
+	"heliostat.dev/heliostat/internal/api"
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/api/clusterview"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/series"
@@ -273,7 +273,7 @@ func (cards) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 }
 
 // owned stores one request that a limit holds back.
-type owned struct{ httpapi.OwnedRequests }
+type owned struct{ api.OwnedRequests }
 
 // List returns the request.
 func (owned) List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
@@ -357,7 +357,7 @@ func quiet(number int) clusterview.View {
 }
 
 // withCosts adds a ledger: for three hours, ml/llm has used 12 GPUs, and had 4 idle because of its minimum.
-func withCosts(c *httpapi.Config) {
+func withCosts(c *api.Config) {
 	now := time.Now()
 	begin := now.Add(-3 * time.Hour)
 	key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}

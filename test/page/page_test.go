@@ -13,10 +13,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/httpapi"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
-	"heliostat.dev/heliostat/internal/httpapi/clusterview"
-	"heliostat.dev/heliostat/internal/httpapi/events"
+	"heliostat.dev/heliostat/internal/api"
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/api/clusterview"
+	"heliostat.dev/heliostat/internal/api/events"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -24,7 +24,7 @@ import (
 //go:embed contrast.js
 var contrast string
 
-func withLines(c *httpapi.Config) { c.Series, c.Nodepools = lines(time.Now()), cards{} }
+func withLines(c *api.Config) { c.Series, c.Nodepools = lines(time.Now()), cards{} }
 
 func newBusyFleet() *fleet {
 	f := &fleet{}
@@ -159,7 +159,7 @@ func TestEventsBringNewDecisionsWithoutPolling(t *testing.T) {
 	f, hub := newBusyFleet(), events.NewHub(events.Config{})
 	t.Cleanup(hub.Close)
 	var asked atomic.Int64
-	server := newServer(t, f, func(c *httpapi.Config) { c.Hub = hub }, func(next http.Handler) http.Handler {
+	server := newServer(t, f, func(c *api.Config) { c.Hub = hub }, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/v1/rayclusters" {
 				asked.Add(1)
@@ -185,7 +185,7 @@ func TestEventsBringNewDecisionsWithoutPolling(t *testing.T) {
 }
 
 func TestADecisionOfTheHistoryCanBeReplayed(t *testing.T) {
-	b := open(t, desktop, newServer(t, newBusyFleet(), func(c *httpapi.Config) { c.History = past{} }, nil).URL+"/#ml/llm")
+	b := open(t, desktop, newServer(t, newBusyFleet(), func(c *api.Config) { c.History = past{} }, nil).URL+"/#ml/llm")
 	b.shows("remembered for long")
 	if link := ask[string](b, `document.querySelector('.timeline a').getAttribute('href')`); link != "/v1/namespaces/ml/rayclusters/llm/history/1772366398000" {
 		t.Errorf("it is replayed from %s", link)
@@ -202,7 +202,7 @@ func TestRequestsAreShownWithTheirOwnersAndWhatBecameOfThem(t *testing.T) {
 		Request: raydemand.Request{Bundle: whole(1, 8), Count: 4}, AskedBy: "request train-7 of ann", Reason: planner.Reason{Code: planner.Capped, Message: "group a100 is at its maximum of 6"},
 	})
 	f.set(view)
-	b := open(t, desktop, newServer(t, f, func(c *httpapi.Config) { c.Owned = owned{} }, nil).URL+"/#ml/llm")
+	b := open(t, desktop, newServer(t, f, func(c *api.Config) { c.Owned = owned{} }, nil).URL+"/#ml/llm")
 	for _, text := range []string{"Requests", "train-7", "request train-7 of ann", "system:serviceaccount:ml:trainer", "4 × {CPU 8, GPU 1} with memory 40Gi, isolation hardware each",
 		"Capped", "group a100 is at its maximum of 6"} {
 		b.shows(text)
@@ -211,7 +211,7 @@ func TestRequestsAreShownWithTheirOwnersAndWhatBecameOfThem(t *testing.T) {
 }
 
 func TestWhatAnotherAutoscalerDoesIsComparedOnThePage(t *testing.T) {
-	b := open(t, phone, newServer(t, newBusyFleet(), func(c *httpapi.Config) { c.Shadow = theirs{} }, nil).URL+"/#ml/llm")
+	b := open(t, phone, newServer(t, newBusyFleet(), func(c *api.Config) { c.Shadow = theirs{} }, nil).URL+"/#ml/llm")
 	for _, text := range []string{"Comparison with another autoscaler", "97.0 %", "median 8.1 s earlier", "ours was first by 8.1 s", "python-requests"} {
 		b.shows(text)
 	}
@@ -290,7 +290,7 @@ func TestTheShardOfEachRayClusterIsShownAndARayClusterWithoutOne(t *testing.T) {
 	llm, other := busy(time.Now()), quiet(1)
 	llm.Shard, other.Shard = "heliostat-7q2bz", "heliostat-k4m8x"
 	f.set(llm, other)
-	server := newServer(t, f, func(c *httpapi.Config) { c.Division = shards }, nil)
+	server := newServer(t, f, func(c *api.Config) { c.Division = shards }, nil)
 	b := open(t, desktop, server.URL+"/#ml/llm")
 	const line = `(document.querySelector('#fleet a[href="#ml/llm"] .facts')?.textContent ?? '')`
 	b.until("shard in the list", line+`.includes('shard heliostat-7q2bz')`)

@@ -26,8 +26,8 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/internal/httpapi"
-	"heliostat.dev/heliostat/internal/httpapi/clusterview"
+	"heliostat.dev/heliostat/internal/api"
+	"heliostat.dev/heliostat/internal/api/clusterview"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/test/rig"
 )
@@ -101,7 +101,7 @@ func (d definition) takes(t *testing.T, spec map[string]any) (bool, string) {
 }
 
 // store takes every request.
-type store struct{ httpapi.OwnedRequests }
+type store struct{ api.OwnedRequests }
 
 func (store) All(string) ([]nodepool.OwnedRequest, error) { return nil, nil }
 
@@ -116,7 +116,7 @@ func (fleet) View(nodepool.ClusterKey) (v clusterview.View, is bool) { return v,
 
 func rest(t *testing.T) http.Handler {
 	t.Helper()
-	handler, err := httpapi.NewHandler(httpapi.Config{Fleet: fleet{}, Requests: struct{ httpapi.Requests }{}, Owned: store{}})
+	handler, err := api.NewHandler(api.Config{Fleet: fleet{}, Requests: struct{ api.Requests }{}, Owned: store{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,12 +18,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/cmd/autoscaler/publish"
+	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/mode"
-	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/internal/memorylimit"
 	"heliostat.dev/heliostat/internal/series"
@@ -38,7 +38,7 @@ import (
 const gcPercent = 50
 
 // shutdownGrace is how long work may continue after a signal: a moment longer than REST calls take to finish.
-const shutdownGrace = httpapi.FinishWithin + time.Second
+const shutdownGrace = api.FinishWithin + time.Second
 
 // run serves until ctx ends. It checks the flags before anything starts.
 func (o *options) run(c *cobra.Command) error {
@@ -78,7 +78,7 @@ func (o *options) run(c *cobra.Command) error {
 	tel, err := telemetry.Start(ctx, telemetry.Config{
 		Registerer: registry,
 		Getenv:     os.Getenv,
-		Version:    httpapi.Release,
+		Version:    api.Release,
 		Log:        local,
 		Leads:      o.ready.leads,
 		Bounds:     &o.bounds,
@@ -216,7 +216,7 @@ func (o *options) listen(
 	if o.ports.REST == "" {
 		return nil
 	}
-	api := httpapi.Config{
+	served := api.Config{
 		Fleet:      publish.Fleet{Loop: loop},
 		Series:     &o.charts,
 		Requests:   tracedRequests{kube.Requests{Manager: manager}, tracer},
@@ -230,22 +230,22 @@ func (o *options) listen(
 		Log:        log,
 		Leadership: publish.NewLeadership(manager, loop),
 	}
-	api.History, api.Hub, api.Shadow = o.recorder, o.recorder.Hub, o.recorder
-	api.Costs, api.Currency = o.costs.Ledger, o.prices.Unit()
+	served.History, served.Hub, served.Shadow = o.recorder, o.recorder.Hub, o.recorder
+	served.Costs, served.Currency = o.costs.Ledger, o.prices.Unit()
 	if member := manager.Shards(); member != nil {
-		api.Division = publish.Division{Shards: member}
-		api.Fleet = publish.Fleet{Loop: loop, Shard: member.ID()}
+		served.Division = publish.Division{Shards: member}
+		served.Fleet = publish.Fleet{Loop: loop, Shard: member.ID()}
 	}
 	if o.kube.Single == nil {
-		api.Nodepools = publish.NewNodepools(config, o.kube)
+		served.Nodepools = publish.NewNodepools(config, o.kube)
 	}
 	if o.ports.Metrics == "" {
-		api.Metrics = metricsOf(registry)
+		served.Metrics = metricsOf(registry)
 	}
-	if err := o.ports.Secure(ctx, &api, config); err != nil {
+	if err := o.ports.Secure(ctx, &served, config); err != nil {
 		return err
 	}
-	server, err := httpapi.NewServer(api)
+	server, err := api.NewServer(served)
 	if err != nil {
 		return err
 	}
@@ -272,5 +272,5 @@ func (o *options) restConfig() (*rest.Config, error) {
 
 // userAgent names this program to the API server: its release and its platform. Replicas add a name of their own.
 func userAgent() string {
-	return fmt.Sprintf("heliostat/%s (%s/%s)", httpapi.Release, runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("heliostat/%s (%s/%s)", api.Release, runtime.GOOS, runtime.GOARCH)
 }

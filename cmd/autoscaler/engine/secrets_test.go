@@ -19,10 +19,10 @@ import (
 	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/access"
 	reviews "heliostat.dev/heliostat/internal/access/kube"
+	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
-	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -54,10 +54,10 @@ func (s *safe) String() string {
 type keepsRequests struct{}
 
 func (keepsRequests) Get(context.Context, nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
-	return nil, time.Time{}, httpapi.ErrUnavailable
+	return nil, time.Time{}, api.ErrUnavailable
 }
 func (keepsRequests) Set(context.Context, nodepool.ClusterKey, []raydemand.Request, time.Time) error {
-	return httpapi.ErrUnavailable
+	return api.ErrUnavailable
 }
 
 // exporter returns an OTLP collector that stores the bodies of all requests, and rejects metrics.
@@ -132,7 +132,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	k, ray := atRest(t, "")
-	api, err := httpapi.NewHandler(httpapi.Config{Fleet: publish.Fleet{Loop: loopOf(t, k, ray, logger, nil)}, Requests: keepsRequests{}, Access: gate, Log: logger})
+	handler, err := api.NewHandler(api.Config{Fleet: publish.Fleet{Loop: loopOf(t, k, ray, logger, nil)}, Requests: keepsRequests{}, Access: gate, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 		request := httptest.NewRequest(method, "http://localhost/v1/namespaces/ml/rayclusters/llm/request_resources", strings.NewReader(`{"num_cpus": 1}`))
 		request.Header.Set("Authorization", "Bearer "+secret+"-caller")
 		answer := httptest.NewRecorder()
-		api.ServeHTTP(answer, request)
+		handler.ServeHTTP(answer, request)
 		if answer.Code < http.StatusBadRequest {
 			t.Errorf("%s is answered by %d", method, answer.Code)
 		}

@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller/mode"
-	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -21,7 +21,7 @@ import (
 
 // Serve returns the command that scales the RayClusters of this Kubernetes cluster and serves the REST API.
 func Serve() *cobra.Command {
-	o := newOptions(mode.Fleet, listen.Flags{REST: httpapi.DefaultListen, Advertised: os.Getenv("POD_IP")})
+	o := newOptions(mode.Fleet, listen.Flags{REST: api.DefaultListen, Advertised: os.Getenv("POD_IP")})
 	o.apiQPS = kube.DefaultQPS
 	o.kube = kube.Options{LeaseName: "heliostat", LeaseNamespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "default"),
 		StatusNamespace: "kube-system"}

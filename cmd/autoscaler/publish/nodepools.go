@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/internal/httpapi"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/api"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -60,7 +60,7 @@ func (v *nodepoolsView) Nodepools(ctx context.Context) (apiv1.NodepoolsReport, e
 	case <-reading.done:
 		return reading.report, reading.err
 	case <-ctx.Done():
-		return apiv1.NodepoolsReport{}, fmt.Errorf("%w: nodes are still being read", httpapi.ErrUnavailable)
+		return apiv1.NodepoolsReport{}, fmt.Errorf("%w: nodes are still being read", api.ErrUnavailable)
 	}
 }
 
@@ -95,7 +95,7 @@ func (v *nodepoolsView) read(r *nodepoolsReading) {
 	case apierrors.IsForbidden(err):
 		r.report.Notes = []string{"reading nodes is forbidden, so they are unknown: " + err.Error()}
 	default:
-		r.err = errors.Join(httpapi.ErrUnavailable, err)
+		r.err = errors.Join(api.ErrUnavailable, err)
 	}
 }
 

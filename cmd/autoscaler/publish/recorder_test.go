@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 )
 
@@ -45,7 +45,7 @@ func TestCallersShareOneReadingOfTheNodesWhileItIsYoung(t *testing.T) {
 	}}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := v.Nodepools(gone); !errors.Is(err, httpapi.ErrUnavailable) {
+	if _, err := v.Nodepools(gone); !errors.Is(err, api.ErrUnavailable) {
 		t.Errorf("a caller that is gone: %v", err)
 	}
 	close(hold)
@@ -55,7 +55,7 @@ func TestCallersShareOneReadingOfTheNodesWhileItIsYoung(t *testing.T) {
 		}
 	}
 	now, answer = now.Add(nodepoolsAge), errors.New("no route")
-	if _, err := v.Nodepools(t.Context()); !errors.Is(err, httpapi.ErrUnavailable) || readings != 2 {
+	if _, err := v.Nodepools(t.Context()); !errors.Is(err, api.ErrUnavailable) || readings != 2 {
 		t.Errorf("when it is old: %v after %d readings", err, readings)
 	}
 	answer = apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no"))

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/httpapi/client"
+	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/internal/typo"
 )
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 func TestStatusShowsHowFarStartingWorkersAre(t *testing.T) {

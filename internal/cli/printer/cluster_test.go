@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 func TestAListNamesShardsWhereThereAreSome(t *testing.T) {

@@ -3,8 +3,8 @@ package printer
 import (
 	"time"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 // writeDepartures lists the workers whose machine is about to go.

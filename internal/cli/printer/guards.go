@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 // mostGuardsShown bounds the pods that are named for each group.

@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 // Policy is the capacity policy of a cluster, and what becomes of it.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 )
 
 // Versions are the versions of client and server. Server is nil if none answered.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/test/rig"
 )

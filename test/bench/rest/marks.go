@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
-	"heliostat.dev/heliostat/internal/httpapi/client"
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )

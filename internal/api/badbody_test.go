@@ -1,0 +1,171 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/api/body"
+)
+
+func TestAProblemNamesTheBadFields(t *testing.T) {
+	const expression = "an expression: v, !v, in(a,b) or !in(a,b)"
+	const wholeNumber = "a whole number from 0 to 1000000"
+	const notNegative = "a number of at least 0"
+	bundles := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("{},", n), ",") + "]" }
+	tests := map[string]struct {
+		body string
+		want []apiv1.FieldError
+	}{
+		"unknown field":             {`{"num_gpus":1}`, []apiv1.FieldError{{Expected: "num_cpus", Field: "num_gpus", Value: ""}}},
+		"field in other case":       {`{"Bundles":[]}`, []apiv1.FieldError{{Expected: "bundles", Field: "Bundles", Value: ""}}},
+		"count belongs to no face":  {`{"bundles":[],"count":2}`, []apiv1.FieldError{{Expected: "one of num_cpus, bundles, bundle_label_selectors", Field: "count", Value: ""}}},
+		"field written twice":       {`{"num_cpus":1,"num_cpus":2}`, []apiv1.FieldError{{Expected: "a field that appears once", Field: "num_cpus", Value: ""}}},
+		"resource written twice":    {`{"bundles":[{"GPU":1,"GPU":[2]}]}`, []apiv1.FieldError{{Expected: "a field that appears once", Field: "bundles[0].GPU", Value: ""}}},
+		"not an object":             {`7`, []apiv1.FieldError{{Expected: "an object with num_cpus, bundles and bundle_label_selectors", Field: "", Value: "7"}}},
+		"null":                      {`null`, []apiv1.FieldError{{Expected: "an object with num_cpus, bundles and bundle_label_selectors", Field: "", Value: "null"}}},
+		"cpus as text":              {`{"num_cpus":"4"}`, []apiv1.FieldError{{Expected: wholeNumber, Field: "num_cpus", Value: `"4"`}}},
+		"negative cpus":             {`{"num_cpus":-1}`, []apiv1.FieldError{{Expected: wholeNumber, Field: "num_cpus", Value: "-1"}}},
+		"broken cpus":               {`{"num_cpus":1.5}`, []apiv1.FieldError{{Expected: wholeNumber, Field: "num_cpus", Value: "1.5"}}},
+		"too many cpus":             {`{"num_cpus":1000001}`, []apiv1.FieldError{{Expected: wholeNumber, Field: "num_cpus", Value: "1000001"}}},
+		"too many cpus and bundles": {`{"num_cpus":1000000,"bundles":[{"CPU":1}]}`, []apiv1.FieldError{{Expected: "at most 1000000 together with the bundles", Field: "num_cpus", Value: "1000001 with the bundles"}}},
+		"enormous cpus":             {`{"num_cpus":1e999999999}`, []apiv1.FieldError{{Expected: wholeNumber, Field: "num_cpus", Value: "1e999999999"}}},
+		"bundles as object":         {`{"bundles":{"GPU":1}}`, []apiv1.FieldError{{Expected: "a list […]", Field: "bundles", Value: "an object"}}},
+		"bundle as number":          {`{"bundles":[{"GPU":1},3]}`, []apiv1.FieldError{{Expected: "an object {…}", Field: "bundles[1]", Value: "3"}}},
+		"bundle as null":            {`[null]`, []apiv1.FieldError{{Expected: "an object {…}", Field: "bundles[0]", Value: "null"}}},
+		"negative amount":           {`{"bundles":[{"CPU":1},{"GPU":-1}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[1].GPU", Value: "-1"}}},
+		"tiny negative amount":      {`{"bundles":[{"GPU":-0.00001}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].GPU", Value: "-0.00001"}}},
+		"amount as text":            {`{"bundles":[{"GPU":"1"}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].GPU", Value: `"1"`}}},
+		"amount as truth":           {`{"bundles":[{"GPU":true}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].GPU", Value: "true"}}},
+		"amount as null":            {`{"bundles":[{"GPU":null}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].GPU", Value: "null"}}},
+		"amount as array":           {`{"bundles":[{"GPU":[1,{"a":2}]}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].GPU", Value: "a list"}}},
+		"amount too small for Ray":  {`[{"GPU":0.00004}]`, []apiv1.FieldError{{Expected: "0, or at least 0.0001, the precision of Ray's amounts", Field: "bundles[0].GPU", Value: "0.00004"}}},
+		"amount next to nothing":    {`[{"GPU":1e-999999999}]`, []apiv1.FieldError{{Expected: "0, or at least 0.0001, the precision of Ray's amounts", Field: "bundles[0].GPU", Value: "1e-999999999"}}},
+		"amount too large for Ray":  {`[{"memory":1e15}]`, []apiv1.FieldError{{Expected: "a number of at most 109951162777600", Field: "bundles[0].memory", Value: "1e15"}}},
+		"empty resource name":       {`[{"":1}]`, []apiv1.FieldError{{Expected: "a resource name: 1 to 256 printable characters, no space around it", Field: "bundles[0]", Value: `""`}}},
+		"resource name with space":  {`[{" GPU":1}]`, []apiv1.FieldError{{Expected: "a resource name: 1 to 256 printable characters, no space around it", Field: "bundles[0]", Value: `" GPU"`}}},
+		"resource name with NUL":    {`[{"G\u0000":1}]`, []apiv1.FieldError{{Expected: "a resource name: 1 to 256 printable characters, no space around it", Field: "bundles[0]", Value: `"G\x00"`}}},
+		"too many bundles":          {`{"bundles":` + bundles(body.MaxBundles+1) + `}`, []apiv1.FieldError{{Expected: "at most 10000 elements", Field: "bundles", Value: "10001 elements"}}},
+		"selectors without bundles": {`{"num_cpus":1,"bundle_label_selectors":[{"a":"b"}]}`, []apiv1.FieldError{{Expected: "one selector for each of the 0 bundles", Field: "bundle_label_selectors", Value: "1 selectors"}}},
+		"selectors not parallel":    {`{"bundle_label_selectors":[{"a":"b"}],"bundles":[{"GPU":1},{"GPU":1}]}`, []apiv1.FieldError{{Expected: "one selector for each of the 2 bundles", Field: "bundle_label_selectors", Value: "1 selectors"}}},
+		"selector as text":          {`{"bundles":[{"GPU":1}],"bundle_label_selectors":["a=b"]}`, []apiv1.FieldError{{Expected: "an object {…}", Field: "bundle_label_selectors[0]", Value: `"a=b"`}}},
+		"expression as number":      {`{"bundles":[{"GPU":1}],"bundle_label_selectors":[{"a":1}]}`, []apiv1.FieldError{{Expected: expression, Field: "bundle_label_selectors[0].a", Value: "1"}}},
+		"expression without end":    {`{"bundles":[{"GPU":1}],"bundle_label_selectors":[{"a":"in(b"}]}`, []apiv1.FieldError{{Expected: expression, Field: "bundle_label_selectors[0].a", Value: `"in(b"`}}},
+		"empty label key":           {`{"bundles":[{"GPU":1}],"bundle_label_selectors":[{"":"b"}]}`, []apiv1.FieldError{{Expected: "a label key: 1 to 256 printable characters, no space around it", Field: "bundle_label_selectors[0]", Value: `""`}}},
+		"two bad fields":            {`{"num_cpus":-1,"bundles":[{"GPU":-2}]}`, []apiv1.FieldError{{Expected: wholeNumber, Field: "num_cpus", Value: "-1"}, {Expected: notNegative, Field: "bundles[0].GPU", Value: "-2"}}},
+		"something after the value": {`{} {}`, []apiv1.FieldError{{Expected: "nothing after the JSON value", Field: "", Value: "{}"}}},
+		"not UTF-8":                 {"[{\"G\xff\":1}]", []apiv1.FieldError{{Expected: "JSON in UTF-8", Field: "", Value: "bytes that are not UTF-8"}}},
+	}
+	s := loadSpec(t)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t)
+			answer := w.call(http.MethodPost, llmPath+"/request_resources", test.body)
+			problem := readAnswer[apiv1.Problem](t, answer)
+			if answer.Code != http.StatusBadRequest || answer.Header().Get("Content-Type") != "application/problem+json" {
+				t.Errorf("status %d, %s", answer.Code, answer.Header().Get("Content-Type"))
+			}
+			if diff := cmp.Diff(test.want, problem.Errors); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+			if problem.Detail == "" || problem.Instance != llmPath+"/request_resources" || problem.Status != 400 {
+				t.Errorf("problem %+v", problem)
+			}
+			s.mustMatch("Problem", answer.Body.Bytes())
+			if w.requests.sets != 0 {
+				t.Error("a bad request was kept")
+			}
+		})
+	}
+}
+
+func TestAProblemHasThePositionOfASyntaxError(t *testing.T) {
+	for _, body := range []string{
+		`{`, `{"num_cpus":`, `{"num_cpus":NaN}`, `{"bundles":[{"GPU":Infinity}]}`, `{"num_cpus" 4}`, `{num_cpus:4}`, `[`, `[{]`,
+		`nonsense`, `{"bundles":[{"GPU":1},]}`, `{"a":` + strings.Repeat(`[`, 100_000),
+	} {
+		answer := newFixture(t).call(http.MethodPost, llmPath+"/request_resources", body)
+		problem := readAnswer[apiv1.Problem](t, answer)
+		if answer.Code != http.StatusBadRequest || len(problem.Errors) == 0 {
+			t.Fatalf("%.40q: %d %+v", body, answer.Code, problem)
+		}
+		last := problem.Errors[len(problem.Errors)-1]
+		if !strings.HasPrefix(last.Expected, "JSON, at byte ") {
+			t.Errorf("%.40q: %+v", body, last)
+		}
+	}
+}
+
+func TestDeepJSONNeedsNoStack(t *testing.T) {
+	const depth = 200_000
+	body := `{"x":` + strings.Repeat(`[`, depth) + strings.Repeat(`]`, depth) + `,"num_cpus":-1}`
+	problem := readAnswer[apiv1.Problem](t, newFixture(t).call(http.MethodPost, llmPath+"/request_resources", body))
+	if len(problem.Errors) != 2 || problem.Errors[1].Field != "num_cpus" {
+		t.Errorf("errors %+v: want the unknown field and the one after it", problem.Errors)
+	}
+}
+
+func TestAProblemNamesAtMost20Fields(t *testing.T) {
+	body := "[" + strings.Repeat(`{"GPU":-1},`, 5000) + `{"GPU":-1}]`
+	problem := readAnswer[apiv1.Problem](t, newFixture(t).call(http.MethodPost, llmPath+"/request_resources", body))
+	if len(problem.Errors) != 20 {
+		t.Errorf("%d errors, want 20", len(problem.Errors))
+	}
+}
+
+func TestCallsThatFailBeforeDecoding(t *testing.T) {
+	post := func(contentType, body string) *httptest.ResponseRecorder {
+		request := httptest.NewRequest(http.MethodPost, llmPath+"/request_resources", strings.NewReader(body))
+		request.Host = "localhost"
+		request.Header.Set("Content-Type", contentType)
+		recorder := httptest.NewRecorder()
+		newFixture(t).handler.ServeHTTP(recorder, request)
+		return recorder
+	}
+	w := newFixture(t)
+	tests := map[string]struct {
+		answer *httptest.ResponseRecorder
+		status int
+		slug   string
+	}{
+		"text":                   {post("text/plain", `{}`), 415, "media-type"},
+		"no type":                {post("", `{}`), 415, "media-type"},
+		"form":                   {post("application/x-www-form-urlencoded", ``), 415, "media-type"},
+		"broken type":            {post("application/json; charset", `{}`), 415, "media-type"},
+		"body over the limit":    {post("application/json", strings.Repeat(" ", body.MaxBody+1)), 413, "too-large"},
+		"unknown cluster":        {w.call("POST", "/v1/namespaces/ml/rayclusters/other/request_resources", `{}`), 404, "unknown-cluster"},
+		"unknown cluster, GET":   {w.call("GET", "/v1/namespaces/ml/rayclusters/other/request_resources", ""), 404, "unknown-cluster"},
+		"unknown cluster, clear": {w.call("DELETE", "/v1/namespaces/ml/rayclusters/other/request_resources", ""), 404, "unknown-cluster"},
+		"unknown path":           {w.call("GET", "/v1/raycluster", ""), 404, "unknown-path"},
+		"trailing slash":         {w.call("GET", "/v1/rayclusters/", ""), 404, "unknown-path"},
+		"unknown method":         {w.call("PATCH", llmPath+"/request_resources", `{}`), 405, "unknown-method"},
+		"name of a path":         {w.call("GET", "/v1/namespaces/ml/rayclusters/..%2fllm", ""), 404, "unknown-path"},
+		"dots as name":           {w.call("POST", "/v1/namespaces/ml/rayclusters/../request_resources", `{}`), 400, "invalid-request"},
+		"capitals in name":       {w.call("GET", "/v1/namespaces/ml/rayclusters/LLM", ""), 400, "invalid-request"},
+		"dot in namespace":       {w.call("GET", "/v1/namespaces/m.l/rayclusters", ""), 400, "invalid-request"},
+		"long name":              {w.call("GET", "/v1/namespaces/ml/rayclusters/"+strings.Repeat("a", 254), ""), 400, "invalid-request"},
+	}
+	for name, test := range tests {
+		problem := readAnswer[apiv1.Problem](t, test.answer)
+		if test.answer.Code != test.status || problem.Status != test.status || problem.Type != problemBase+test.slug {
+			t.Errorf("%s: status %d %+v, want %d %s", name, test.answer.Code, problem, test.status, test.slug)
+		}
+	}
+	if got := post("application/json; charset=utf-8", `{}`); got.Code != http.StatusOK {
+		t.Errorf("JSON with a charset: %d", got.Code)
+	}
+}
+
+func readAnswer[T any](t *testing.T, answer *httptest.ResponseRecorder) T {
+	t.Helper()
+	var value T
+	if err := json.Unmarshal(answer.Body.Bytes(), &value); err != nil {
+		t.Fatalf("%v in %q", err, answer.Body)
+	}
+	return value
+}

@@ -1,0 +1,193 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// maxAnswer is the largest answer in bytes. The snapshot of a very large cluster fits.
+const maxAnswer = 64 << 20
+
+// callTimeout is the timeout of the default HTTP client. It is the same as the write timeout of the server.
+const callTimeout = 30 * time.Second
+
+// Client calls a Heliostat server. Its errors wrap the *apiv1.Problem of the server, if there is one.
+type Client struct {
+	base *url.URL
+	http *http.Client
+}
+
+// New returns a client of the server at address, for example http://127.0.0.1:8090. If httpClient is nil, calls time
+// out after 30 seconds. For some seconds the client retries calls that the server cannot answer now, after a start or
+// while another replica takes over.
+func New(address string, httpClient *http.Client) (*Client, error) {
+	if !strings.Contains(address, "://") { // the error of net/url is unclear
+		return nil, fmt.Errorf("reading server address %q: write https://host:port, or http:// without TLS", address)
+	}
+	base, err := url.Parse(strings.TrimSuffix(address, "/"))
+	if err != nil {
+		return nil, fmt.Errorf("reading server address %q: %w", address, err)
+	}
+	if (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
+		return nil, fmt.Errorf("reading server address %q: write http://host:port", address)
+	}
+	if httpClient == nil {
+		httpClient = &http.Client{Timeout: callTimeout}
+	}
+	waiting := *httpClient
+	waiting.Transport = retrying{next: cmp.Or(waiting.Transport, http.DefaultTransport), within: retryWithin}
+	return &Client{base: base, http: &waiting}, nil
+}
+
+// Clusters lists all clusters, or those of one namespace if it is not empty.
+func (c *Client) Clusters(ctx context.Context, namespace string) ([]apiv1.ClusterSummary, error) {
+	target := c.base.JoinPath("v1", "rayclusters")
+	if namespace != "" {
+		target = c.base.JoinPath("v1", "namespaces", url.PathEscape(namespace), "rayclusters")
+	}
+	var answer apiv1.ClusterList
+	err := c.call(ctx, http.MethodGet, target, nil, &answer)
+	return answer.Items, err
+}
+
+// Status returns one cluster.
+func (c *Client) Status(ctx context.Context, key nodepool.ClusterKey) (apiv1.Cluster, error) {
+	var answer apiv1.Cluster
+	err := c.call(ctx, http.MethodGet, c.path(key), nil, &answer)
+	return answer, err
+}
+
+// Snapshot returns the input of the last decision about the cluster, byte for byte as the server sends it.
+func (c *Client) Snapshot(ctx context.Context, key nodepool.ClusterKey) (json.RawMessage, error) {
+	var answer json.RawMessage
+	err := c.call(ctx, http.MethodGet, c.path(key, "snapshot"), nil, &answer)
+	return answer, err
+}
+
+// RequestResources replaces the plain request of the cluster. The zero request clears it.
+func (c *Client) RequestResources(
+	ctx context.Context, key nodepool.ClusterKey, request apiv1.RequestResources,
+) (apiv1.Requested, error) {
+	var answer apiv1.Requested
+	err := c.call(ctx, http.MethodPost, c.path(key, "request_resources"), request, &answer)
+	return answer, err
+}
+
+// Requested returns the plain request of the cluster.
+func (c *Client) Requested(ctx context.Context, key nodepool.ClusterKey) (apiv1.Requested, error) {
+	var answer apiv1.Requested
+	err := c.call(ctx, http.MethodGet, c.path(key, "request_resources"), nil, &answer)
+	return answer, err
+}
+
+// ClearRequested clears the plain request of the cluster.
+func (c *Client) ClearRequested(ctx context.Context, key nodepool.ClusterKey) error {
+	return c.call(ctx, http.MethodDelete, c.path(key, "request_resources"), nil, nil)
+}
+
+func (c *Client) path(key nodepool.ClusterKey, rest ...string) *url.URL {
+	parts := append(
+		[]string{"v1", "namespaces", url.PathEscape(key.Namespace), "rayclusters", url.PathEscape(key.Name)},
+		rest...)
+	return c.base.JoinPath(parts...)
+}
+
+func (c *Client) call(ctx context.Context, method string, target *url.URL, body, into any) error {
+	return c.wrap("calling "+method, target, c.exchange(ctx, method, target, body, into))
+}
+
+// wrap adds the call to an error. A problem names the call itself, but not the server.
+func (c *Client) wrap(doing string, target *url.URL, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, new(*apiv1.Problem)):
+		return fmt.Errorf("%s answers %w", c.base.Redacted(), err)
+	}
+	return fmt.Errorf("%s %s: %w", doing, target.Redacted(), err)
+}
+
+func (c *Client) exchange(ctx context.Context, method string, target *url.URL, body, into any) error {
+	request, err := newRequest(ctx, method, target, body)
+	if err != nil {
+		return err
+	}
+	response, err := c.http.Do(request)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("nothing listens there: start the server, or use another address (%w)", withoutURL(err))
+	case err != nil:
+		return withoutURL(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	if len(text) > maxAnswer {
+		return fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+	}
+	if response.StatusCode >= 300 {
+		return readProblem(response, text)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("decoding the answer: %w", err)
+	}
+	return nil
+}
+
+func newRequest(ctx context.Context, method string, target *url.URL, body any) (*http.Request, error) {
+	if body == nil {
+		return http.NewRequestWithContext(ctx, method, target.String(), nil)
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the request: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	return request, nil
+}
+
+// withoutURL removes the method and address that net/http puts before an error: wrap adds them.
+func withoutURL(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
+// readProblem returns the server's problem document, or the HTTP status if something in between answered.
+func readProblem(response *http.Response, text []byte) error {
+	var problem apiv1.Problem
+	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/problem+json") &&
+		json.Unmarshal(text, &problem) == nil {
+		return &problem
+	}
+	// The API server's proxy answers with a Status.
+	var status struct{ Kind, Message string }
+	if json.Unmarshal(text, &status) == nil && status.Kind == "Status" && status.Message != "" {
+		return fmt.Errorf("the API server answered %s: %s", response.Status, status.Message)
+	}
+	return fmt.Errorf("the server answered %s", response.Status)
+}

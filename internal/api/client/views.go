@@ -1,0 +1,251 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Explain explains one thing in a cluster. Exactly one field of the question must be set.
+func (c *Client) Explain(
+	ctx context.Context, key nodepool.ClusterKey, question planner.Question,
+) (planner.Explanation, error) {
+	query := queryOf(map[string]string{
+		"group": question.Group, "pod": question.Pod, "gang": question.Gang, "request": question.Request,
+	})
+	if question.Demand != nil {
+		text, err := json.Marshal(question.Demand)
+		if err != nil {
+			return planner.Explanation{}, fmt.Errorf("encoding the demand to explain: %w", err)
+		}
+		query.Set("bundle", string(text))
+	}
+	target := c.path(key, "explain")
+	target.RawQuery = query.Encode()
+	var answer planner.Explanation
+	err := c.call(ctx, http.MethodGet, target, nil, &answer)
+	return answer, err
+}
+
+// queryOf returns the parameters that are not empty.
+func queryOf(parameters map[string]string) url.Values {
+	query := url.Values{}
+	for name, value := range parameters {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query
+}
+
+// SetFreeze freezes or unfreezes a cluster, and returns whether it is frozen.
+func (c *Client) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen bool) (bool, error) {
+	method := http.MethodDelete
+	if frozen {
+		method = http.MethodPut
+	}
+	var answer apiv1.Freeze
+	err := c.call(ctx, method, c.path(key, "freeze"), nil, &answer)
+	return answer.Frozen, err
+}
+
+// SetManaged lets Heliostat scale a cluster, or only plan for it, and returns the mode in the annotation.
+func (c *Client) SetManaged(ctx context.Context, key nodepool.ClusterKey, managed bool) (nodepool.Mode, error) {
+	method := http.MethodDelete
+	if managed {
+		method = http.MethodPut
+	}
+	var answer apiv1.ModeSet
+	err := c.call(ctx, method, c.path(key, "manage"), nil, &answer)
+	return answer.Mode, err
+}
+
+// CapacityPolicy returns the capacity policy of a cluster, and what becomes of it.
+func (c *Client) CapacityPolicy(ctx context.Context, key nodepool.ClusterKey) (apiv1.CapacityPolicyState, error) {
+	var answer apiv1.CapacityPolicyState
+	err := c.call(ctx, http.MethodGet, c.path(key, "capacity_policy"), nil, &answer)
+	return answer, err
+}
+
+// SetCapacityPolicy replaces the policy in the annotation of a cluster.
+func (c *Client) SetCapacityPolicy(
+	ctx context.Context, key nodepool.ClusterKey, policy json.RawMessage,
+) (apiv1.CapacityPolicyState, error) {
+	var answer apiv1.CapacityPolicyState
+	err := c.call(ctx, http.MethodPut, c.path(key, "capacity_policy"), policy, &answer)
+	return answer, err
+}
+
+// ClearCapacityPolicy removes the policy in the annotation of a cluster.
+func (c *Client) ClearCapacityPolicy(ctx context.Context, key nodepool.ClusterKey) error {
+	return c.call(ctx, http.MethodDelete, c.path(key, "capacity_policy"), nil, nil)
+}
+
+// Resume resumes a cluster that was suspended because it was idle, and returns whether it is suspended.
+func (c *Client) Resume(ctx context.Context, key nodepool.ClusterKey) (bool, error) {
+	var answer apiv1.Suspension
+	err := c.call(ctx, http.MethodPut, c.path(key, "resume"), nil, &answer)
+	return answer.Suspended, err
+}
+
+// RequestBody is RequestResources with a raw body: an object or a list of bundles.
+func (c *Client) RequestBody(
+	ctx context.Context, key nodepool.ClusterKey, body json.RawMessage,
+) (apiv1.Requested, error) {
+	var answer apiv1.Requested
+	err := c.call(ctx, http.MethodPost, c.path(key, "request_resources"), body, &answer)
+	return answer, err
+}
+
+// Plan plans with changes to the snapshot, a JSON object with its fields. It writes nothing.
+func (c *Client) Plan(ctx context.Context, key nodepool.ClusterKey, changes json.RawMessage) (apiv1.WhatIfPlan, error) {
+	var answer apiv1.WhatIfPlan
+	err := c.call(ctx, http.MethodPost, c.path(key, "plan"), changes, &answer)
+	return answer, err
+}
+
+// History lists the last decisions about a cluster, newest first.
+func (c *Client) History(ctx context.Context, key nodepool.ClusterKey) ([]apiv1.HistoryEntry, error) {
+	var answer apiv1.HistoryList
+	err := c.call(ctx, http.MethodGet, c.path(key, "history"), nil, &answer)
+	return answer.Items, err
+}
+
+// PastSnapshot returns the input of a past decision, byte for byte as the server sends it.
+func (c *Client) PastSnapshot(ctx context.Context, key nodepool.ClusterKey, id string) (json.RawMessage, error) {
+	var answer json.RawMessage
+	err := c.call(ctx, http.MethodGet, c.path(key, "history", url.PathEscape(id)), nil, &answer)
+	return answer, err
+}
+
+// PastPlan returns the plan of a past decision.
+func (c *Client) PastPlan(ctx context.Context, key nodepool.ClusterKey, id string) (planner.Plan, error) {
+	var answer planner.Plan
+	err := c.call(ctx, http.MethodGet, c.path(key, "history", url.PathEscape(id), "plan"), nil, &answer)
+	return answer, err
+}
+
+// Costs returns what workers have cost; by and namespace may be empty.
+func (c *Client) Costs(ctx context.Context, by apiv1.CostsBy, namespace string) (apiv1.Costs, error) {
+	target := c.base.JoinPath("v1", "costs")
+	target.RawQuery = queryOf(map[string]string{"by": string(by), "namespace": namespace}).Encode()
+	var answer apiv1.Costs
+	err := c.call(ctx, http.MethodGet, target, nil, &answer)
+	return answer, err
+}
+
+// Nodepools returns the nodes and pools that the server sees.
+func (c *Client) Nodepools(ctx context.Context) (apiv1.NodepoolsReport, error) {
+	var answer apiv1.NodepoolsReport
+	err := c.call(ctx, http.MethodGet, c.base.JoinPath("v1", "nodepools"), nil, &answer)
+	return answer, err
+}
+
+// Event is one server-sent event.
+type Event struct {
+	// ID increases with each event of a server. Kind is status, demand, plan or gone.
+	ID, Kind string
+	Data     json.RawMessage
+}
+
+// ErrStreamEnded means that the server ended a stream; callers can open a new one.
+var ErrStreamEnded = errors.New("the server ended the stream")
+
+// Follow calls handle with every event about a cluster, or about all clusters for the zero key. It returns when ctx
+// ends, when the stream ends (ErrStreamEnded, with the server's reason), or when handle returns an error. It has no
+// timeout.
+func (c *Client) Follow(ctx context.Context, key nodepool.ClusterKey, handle func(Event) error) error {
+	target := c.base.JoinPath("v1", "events")
+	if key != (nodepool.ClusterKey{}) {
+		target = c.path(key, "events")
+	}
+	return c.wrap("following", target, c.follow(ctx, target, handle))
+}
+
+func (c *Client) follow(ctx context.Context, target *url.URL, handle func(Event) error) error {
+	request, err := newRequest(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Accept", "text/event-stream")
+	unlimited := *c.http
+	unlimited.Timeout = 0
+	response, err := unlimited.Do(request)
+	if err != nil {
+		return withoutURL(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= 300 {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // an incomplete text is better than none
+		return readProblem(response, text)
+	}
+	return readEvents(response.Body, handle)
+}
+
+// readEvents reads the lines of a stream and ignores comments.
+func readEvents(body io.Reader, handle func(Event) error) error {
+	lines := bufio.NewReader(body)
+	var event Event
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrStreamEnded, err)
+		}
+		field, value, _ := strings.Cut(string(bytes.TrimRight(line, "\r\n")), ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case len(event.Data) > maxAnswer:
+			return fmt.Errorf("an event is larger than %d bytes", maxAnswer)
+		case field == "id":
+			event.ID = value
+		case field == "event":
+			event.Kind = value
+		case field == "data":
+			event.Data = append(event.Data, value...)
+		case field == "" && value == "" && len(event.Data) > 0:
+			if event.Kind == apiv1.EventEnd {
+				return fmt.Errorf("%w: %s", ErrStreamEnded, endReason(event.Data))
+			}
+			if err := handle(event); err != nil {
+				return err
+			}
+			event = Event{}
+		}
+	}
+}
+
+// endReason returns the reason in an end event.
+func endReason(data []byte) string {
+	var end struct {
+		Reason string `json:"reason"`
+	}
+	if json.Unmarshal(data, &end) != nil || end.Reason == "" {
+		return "without a reason"
+	}
+	return end.Reason
+}
+
+// Shadow compares Heliostat's plans for a cluster with what another autoscaler wants.
+func (c *Client) Shadow(ctx context.Context, key nodepool.ClusterKey) (apiv1.ShadowComparison, error) {
+	var answer apiv1.ShadowComparison
+	err := c.call(ctx, http.MethodGet, c.path(key, "shadow"), nil, &answer)
+	return answer, err
+}
+
+// Version returns the build of the server.
+func (c *Client) Version(ctx context.Context) (apiv1.Build, error) {
+	var answer apiv1.Build
+	err := c.call(ctx, http.MethodGet, c.base.JoinPath("version"), nil, &answer)
+	return answer, err
+}

@@ -1,0 +1,200 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/api/clusterview"
+	"heliostat.dev/heliostat/internal/ledger"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand/jobs"
+)
+
+// ListCosts serves GET /v1/costs.
+func (s *server) ListCosts(c *gin.Context, params apiv1.ListCostsParams) {
+	if err := s.incomplete(); err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	now := s.now()
+	rows := s.Costs.Rows(now)
+	rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return !matches(params.Namespace, r.Cluster.Namespace) })
+	rows, err := visible(s, c, rows, func(r ledger.Row) string { return needed(r.Cluster.Namespace) })
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	by := cmp.Or(params.By, apiv1.CostsByCluster)
+	s.answers.JSON(c, http.StatusOK, apiv1.Costs{
+		Since: s.Costs.Since(now).UTC(), Until: now.UTC(), By: by, Currency: s.Currency,
+		Idle: s.idleParts(rows, now), Items: costItems(rows, by),
+	})
+}
+
+// needed returns the namespace in which a caller needs the right to see the costs of a namespace: of all if they are
+// those of several.
+func needed(namespace string) string {
+	if namespace == ledger.Other {
+		return ""
+	}
+	return namespace
+}
+
+// costItems adds up rows by what is asked, and by cause.
+func costItems(rows []ledger.Row, by apiv1.CostsBy) []apiv1.CostItem {
+	sums := make([]ledger.Row, len(rows))
+	for i, r := range rows {
+		switch by {
+		case apiv1.CostsByCluster:
+			r.Group, r.Owner, r.Job = "", "", ""
+		case apiv1.CostsByGroup:
+			r.Owner, r.Job = "", ""
+		case apiv1.CostsByOwner:
+			r.Cluster.Name, r.Group, r.Job = "", "", ""
+		case apiv1.CostsByJob:
+			r.Group, r.Owner = "", ""
+		default:
+			r.Cluster, r.Group, r.Owner, r.Job = nodepool.ClusterKey{}, "", "", ""
+		}
+		sums[i] = r
+	}
+	items := []apiv1.CostItem{}
+	for _, r := range ledger.Joined(sums) {
+		items = append(items, apiv1.CostItem{
+			Namespace: r.Cluster.Namespace, Cluster: r.Cluster.Name, Group: r.Group, Owner: r.Owner,
+			Job: r.Job, Cause: string(r.Cause), Why: r.Why, PodSeconds: r.PodSeconds, GpuSeconds: r.GPUSeconds,
+			Cost: r.Money, UnpricedPodSeconds: r.UnpricedPodSeconds,
+		})
+	}
+	return items
+}
+
+// idleParts returns the RayClusters of the rows in which something is idle now, the most expensive first.
+func (s *server) idleParts(rows []ledger.Row, now time.Time) []apiv1.CostIdle {
+	parts := []apiv1.CostIdle{}
+	for i, r := range rows { // sorted by RayCluster
+		if i > 0 && rows[i-1].Cluster == r.Cluster {
+			continue
+		}
+		streak := s.Costs.Idle(r.Cluster, now)
+		if streak.Since.IsZero() {
+			continue
+		}
+		view, known := s.Fleet.View(r.Cluster)
+		if !known {
+			view.Mode = nodepool.Managed
+		}
+		parts = append(parts, apiv1.CostIdle{
+			Namespace: r.Cluster.Namespace, Cluster: r.Cluster.Name, Group: streak.Group, Owner: streak.Owner,
+			Why: streak.Why, Gpus: streak.GPUs, AllGpus: streak.AllGPUs, Pods: streak.Pods, AllPods: streak.AllPods,
+			Since: streak.Since.UTC(), Cost: streak.Money,
+			Message: idleMessage(&streak, s.Currency, now) + heldBy(&streak, view.Drivers),
+			Command: idleCommand(r.Cluster, &streak, &view),
+		})
+	}
+	slices.SortStableFunc(parts, func(a, b apiv1.CostIdle) int { return cmp.Compare(b.Cost, a.Cost) })
+	return parts
+}
+
+// idleWords say why something is idle, by code.
+var idleWords = map[string]string{
+	"idle_timeout":     "the idle timeout is not over",
+	"no_idle_timeout":  "the group has no idle timeout",
+	"minimum":          "minReplicas keeps them",
+	"kept":             "waiting demand is placed on them",
+	"replica":          "another host of the replica is not idle",
+	"holds_objects":    "object stores hold primary copies of objects",
+	"uncounted_work":   "tasks or actors run there that hold no resources",
+	"awaits_arguments": "tasks wait for their arguments",
+	"unexplained":      "Ray reports a cause that Heliostat does not know",
+	"other_use":        "work there uses none of them",
+	"fragment":         "work uses a part of each worker, and waiting demand does not fit in the rest",
+	"no_demand":        "work uses a part of each worker, and nothing waits for the rest",
+}
+
+// idleMessage says what is idle, what that has cost, and why.
+func idleMessage(s *ledger.Streak, currency string, now time.Time) string {
+	idle, all, what := s.GPUs, s.AllGPUs, "GPUs"
+	if s.AllGPUs == 0 {
+		idle, all, what = s.Pods, s.AllPods, "workers"
+	}
+	text := fmt.Sprintf("%s of %s %s are idle", short(idle), short(all), what)
+	span := planner.Span(now.Sub(s.Since).Seconds())
+	if s.Money >= 0.005 {
+		text += fmt.Sprintf("; idle %s have cost %.2f %s in %s", what, s.Money, currency, span)
+	} else {
+		text += ", the first for " + span
+	}
+	if words := idleWords[s.Why]; words != "" {
+		text += "; " + words
+	}
+	return text
+}
+
+// driven are the codes of what only a driver, its actors or its tasks can bring about.
+var driven = map[string]bool{"holds_objects": true, "uncounted_work": true, "awaits_arguments": true, "other_use": true}
+
+// heldBy names the drivers that can hold what is idle. Ray does not say which of several it is.
+func heldBy(s *ledger.Streak, drivers []jobs.Job) string {
+	const most = 3
+	switch n := len(drivers); {
+	case !driven[s.Why] || n == 0:
+		return ""
+	case n == 1 && drivers[0].Entrypoint != "":
+		return fmt.Sprintf("; the only driver is %s (%s)", drivers[0].Name, drivers[0].Entrypoint)
+	case n == 1:
+		return "; the only driver is " + drivers[0].Name
+	case n > most:
+		return fmt.Sprintf("; one of %d drivers holds them", n)
+	}
+	names := make([]string, len(drivers))
+	for i := range drivers {
+		names[i] = drivers[i].Name
+	}
+	return "; one of the drivers " + strings.Join(names, ", ") + " holds them"
+}
+
+// short formats a number with at most one decimal.
+func short(n float64) string { return strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") }
+
+// idleCommand returns what to run about the largest idle part.
+func idleCommand(key nodepool.ClusterKey, s *ledger.Streak, view *clusterview.View) string {
+	edit := fmt.Sprintf("kubectl edit raycluster %s -n %s", key.Name, key.Namespace)
+	switch s.Why {
+	case "idle_timeout":
+		if view.Mode == nodepool.Shadow {
+			return "autoscaler manage " + key.String()
+		}
+		return "" // they leave by themselves
+	case "no_idle_timeout":
+		return edit + " # set spec.autoscalerOptions.idleTimeoutSeconds"
+	case "minimum":
+		return edit + " # lower minReplicas of group " + s.Group
+	}
+	if head := view.Snapshot.Head; driven[s.Why] && len(view.Drivers) > 0 && head != nil && head.Pod != "" {
+		return inRay(key, head.Pod, s.Why, view.Drivers)
+	}
+	return fmt.Sprintf("autoscaler explain %s --group %s", key, s.Group)
+}
+
+// inRay returns what to run in the head to see what a driver holds, and how the only one is ended.
+func inRay(key nodepool.ClusterKey, head, why string, drivers []jobs.Job) string {
+	look := "ray list actors --filter state=ALIVE"
+	if why == "holds_objects" {
+		look = "ray memory"
+	}
+	text := fmt.Sprintf("kubectl exec %s -n %s -- %s", head, key.Namespace, look)
+	if len(drivers) == 1 && drivers[0].Submitted {
+		text += " # if it is not needed: ray job stop " + drivers[0].Name
+	}
+	return text
+}

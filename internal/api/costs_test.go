@@ -1,0 +1,225 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/api/clusterview"
+	"heliostat.dev/heliostat/internal/ledger"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand/jobs"
+)
+
+// costly returns a ledger: during the last hour, ml/llm used one worker of 2 GPUs at 2 an hour, and had one of 4 GPUs at
+// 4 an hour idle because of why. ops/etl used one worker without GPUs and without a price.
+func costly(why string) *ledger.Ledger {
+	return costlyAlso(why, nodepool.ClusterKey{Namespace: "ops", Name: "etl"})
+}
+
+// costlyAlso returns the same with another RayCluster than ops/etl.
+func costlyAlso(why string, etl nodepool.ClusterKey) *ledger.Ledger {
+	begin := noon.Add(-time.Hour)
+	l := ledger.New(ledger.Limits{})
+	pod := func(group, owner string, cause ledger.Cause, why string, gpus float64) ledger.Pod {
+		job := ""
+		if group == "small" {
+			job = "train-7"
+		}
+		return ledger.Pod{Account: ledger.Account{Group: group, Owner: owner, Job: job, Cause: cause, Why: why}, Part: 1, GPUs: gpus,
+			Hourly: gpus, Unpriced: gpus == 0}
+	}
+	for at := begin; !at.After(noon); at = at.Add(time.Minute) {
+		l.Observe(ledger.Observation{At: at, Cluster: llm, Pods: []ledger.Pod{pod("small", "RayJob/a", ledger.Used, "", 2),
+			pod("large", "RayJob/a", ledger.Idle, why, 4)}})
+		l.Observe(ledger.Observation{At: at, Cluster: etl, Pods: []ledger.Pod{pod("cpu", "RayCluster/etl", ledger.Used, "", 0)}})
+	}
+	return l
+}
+
+func costsFixture(t *testing.T, why string) *fixture {
+	return newFixture(t, func(c *Config) { c.Costs, c.Currency = costly(why), "USD" })
+}
+
+func TestCostsAreAddedUpByWhatIsAsked(t *testing.T) {
+	w := costsFixture(t, "minimum")
+	api := dial(t, w.handler)
+	item := func(namespace, cluster, group, owner, cause, why string, gpus float64) apiv1.CostItem {
+		i := apiv1.CostItem{Namespace: namespace, Cluster: cluster, Group: group, Owner: owner, Cause: cause, Why: why, PodSeconds: 3600,
+			GpuSeconds: 3600 * gpus, Cost: gpus}
+		if gpus == 0 {
+			i.UnpricedPodSeconds = 3600
+		}
+		return i
+	}
+	for by, want := range map[apiv1.CostsBy][]apiv1.CostItem{
+		"": {item("ml", "llm", "", "", "idle", "minimum", 4), item("ml", "llm", "", "", "used", "", 2), item("ops", "etl", "", "", "used", "", 0)},
+		apiv1.CostsByGroup: {item("ml", "llm", "large", "", "idle", "minimum", 4), item("ml", "llm", "small", "", "used", "", 2),
+			item("ops", "etl", "cpu", "", "used", "", 0)},
+		apiv1.CostsByOwner: {item("ml", "", "", "RayJob/a", "idle", "minimum", 4), item("ml", "", "", "RayJob/a", "used", "", 2),
+			item("ops", "", "", "RayCluster/etl", "used", "", 0)},
+		apiv1.CostsByCause: {item("", "", "", "", "idle", "minimum", 4),
+			{Cause: "used", PodSeconds: 7200, GpuSeconds: 7200, Cost: 2, UnpricedPodSeconds: 3600}},
+	} {
+		got, err := api.Costs(context.Background(), by, "")
+		if diff := cmp.Diff(want, got.Items, cmpopts.EquateApprox(1e-9, 1e-9)); err != nil || diff != "" {
+			t.Errorf("by %q: %v (-want +got):\n%s", by, err, diff)
+		}
+		if !got.Until.Equal(noon) || !got.Since.Equal(noon.Add(-time.Hour)) || got.Currency != "USD" {
+			t.Errorf("by %q: %+v", by, got)
+		}
+	}
+	byJob, err := api.Costs(context.Background(), apiv1.CostsByJob, "ml")
+	if err != nil || len(byJob.Items) != 2 || byJob.Items[0].Job != "" || byJob.Items[0].Cause != "idle" || byJob.Items[1].Job != "train-7" || byJob.Items[1].Cluster != "llm" {
+		t.Errorf("by job: %v, %+v", err, byJob.Items)
+	}
+	ops, err := api.Costs(context.Background(), apiv1.CostsByCluster, "ops")
+	if err != nil || len(ops.Items) != 1 || ops.Items[0].PodSeconds != 3600 {
+		t.Errorf("of ops: %v, %+v", err, ops.Items)
+	}
+	answer := w.call(http.MethodGet, "/v1/costs", "")
+	loadSpec(t).mustMatch("Costs", answer.Body.Bytes())
+}
+
+func TestWhatIsIdleComesWithACommand(t *testing.T) {
+	for why, c := range map[string]struct {
+		mode           nodepool.Mode
+		words, command string
+	}{
+		"minimum":         {nodepool.Managed, "; minReplicas keeps them", "kubectl edit raycluster llm -n ml # lower minReplicas of group large"},
+		"no_idle_timeout": {nodepool.Managed, "; the group has no idle timeout", "kubectl edit raycluster llm -n ml # set spec.autoscalerOptions.idleTimeoutSeconds"},
+		"holds_objects":   {nodepool.Managed, "; object stores hold primary copies of objects", "autoscaler explain ml/llm --group large"},
+		"idle_timeout":    {nodepool.Managed, "; the idle timeout is not over", ""},
+		"new_code":        {nodepool.Managed, "", "autoscaler explain ml/llm --group large"},
+	} {
+		w := costsFixture(t, why)
+		w.fleet[llm] = clusterview.View{Key: llm, Mode: c.mode}
+		got, err := dial(t, w.handler).Costs(context.Background(), "", "")
+		if err != nil || len(got.Idle) != 1 {
+			t.Fatalf("%s: %v, %+v", why, err, got.Idle)
+		}
+		idle := got.Idle[0]
+		if want := "4 of 6 GPUs are idle; idle GPUs have cost 4.00 USD in 60m" + c.words; idle.Message != want || idle.Command != c.command {
+			t.Errorf("%s:\n%s\n%s\nwant\n%s\n%s", why, idle.Message, idle.Command, want, c.command)
+		}
+	}
+	w := costsFixture(t, "idle_timeout")
+	w.fleet[llm] = clusterview.View{Key: llm, Mode: nodepool.Shadow}
+	got, err := dial(t, w.handler).Costs(context.Background(), "", "")
+	if err != nil || got.Idle[0].Command != "autoscaler manage ml/llm" {
+		t.Errorf("in shadow: %v, %+v", err, got.Idle)
+	}
+	for drivers, want := range map[string][2]string{
+		"train-7":  {"; the only driver is train-7 (python train-7)", "kubectl exec llm-head -n ml -- ray memory # if it is not needed: ray job stop train-7"},
+		"02000000": {"; the only driver is 02000000", "kubectl exec llm-head -n ml -- ray memory"},
+		"a b":      {"; one of the drivers a, b holds them", "kubectl exec llm-head -n ml -- ray memory"},
+		"a b c d":  {"; one of 4 drivers holds them", "kubectl exec llm-head -n ml -- ray memory"},
+		"":         {"primary copies of objects", "autoscaler explain ml/llm --group large"},
+	} {
+		w := costsFixture(t, "holds_objects")
+		view := clusterview.View{Key: llm, Mode: nodepool.Managed, Snapshot: planner.Snapshot{Head: &planner.Node{Pod: "llm-head"}}}
+		for _, name := range strings.Fields(drivers) {
+			job := jobs.Job{Name: name, Submitted: name == "train-7"}
+			if job.Submitted {
+				job.Entrypoint = "python " + name
+			}
+			view.Drivers = append(view.Drivers, job)
+		}
+		w.fleet[llm] = view
+		got, err := dial(t, w.handler).Costs(context.Background(), "", "")
+		if err != nil || !strings.HasSuffix(got.Idle[0].Message, want[0]) || got.Idle[0].Command != want[1] {
+			t.Errorf("drivers %q: %v\n%s\n%s", drivers, err, got.Idle[0].Message, got.Idle[0].Command)
+		}
+	}
+	for _, text := range []string{idleMessage(&ledger.Streak{AllGPUs: 8, GPUs: 0.5, Since: noon.Add(-2 * time.Minute)}, "USD", noon),
+		idleMessage(&ledger.Streak{AllPods: 3, Pods: 1, Since: noon.Add(-2 * time.Minute), Money: 0.5}, "USD", noon)} {
+		if text != "0.5 of 8 GPUs are idle, the first for 2m" && text != "1 of 3 workers are idle; idle workers have cost 0.50 USD in 2m" {
+			t.Error(text)
+		}
+	}
+}
+
+func TestABadQuestionAboutCostsIsNamed(t *testing.T) {
+	w := costsFixture(t, "minimum")
+	for query, want := range map[string]string{
+		"since=24h":  "one of the parameters by, namespace",
+		"by=weekday": "by",
+	} {
+		if answer := w.call(http.MethodGet, "/v1/costs?"+query, ""); answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("%s: %d %s", query, answer.Code, answer.Body)
+		}
+	}
+	if answer := newFixture(t).call(http.MethodGet, "/v1/costs", ""); answer.Code != http.StatusOK {
+		t.Errorf("without a ledger: %d", answer.Code)
+	} else {
+		loadSpec(t).mustMatch("Costs", answer.Body.Bytes())
+	}
+}
+
+func TestCostsOfSeveralNamespacesNeedTheRightInAll(t *testing.T) {
+	several := nodepool.ClusterKey{Namespace: ledger.Other, Name: ledger.Other}
+	rights := &fakeAccess{allowed: func(caller access.Caller, right access.Right) bool {
+		return caller.Name == "admin" || right.Namespace != ""
+	}}
+	w := newFixture(t, func(c *Config) { c.Access, c.Costs, c.Currency = rights, costlyAlso("minimum", several), "USD" })
+	for caller, want := range map[string][]string{"admin": {"(other)/(other)", "ml/llm"}, "alice": {"ml/llm"}} {
+		var got apiv1.Costs
+		answer := w.as(caller, http.MethodGet, "/v1/costs")
+		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
+			t.Fatal(err, answer.Body)
+		}
+		seen := []string{}
+		for _, item := range got.Items {
+			seen = append(seen, item.Namespace+"/"+item.Cluster)
+		}
+		if seen = slices.Compact(seen); !slices.Equal(seen, want) {
+			t.Errorf("%s sees %v, want %v", caller, seen, want)
+		}
+	}
+}
+
+// TestEachShardAnswersWithTheCostsOfAll has two shards with one RayCluster each, of one owner.
+func TestEachShardAnswersWithTheCostsOfAll(t *testing.T) {
+	d := newDividedWith(t, func(i int, c *Config) {
+		c.Currency = "USD"
+		c.Now = func() time.Time { return noon }
+		begin := noon.Add(-time.Duration(1+i) * time.Minute)
+		l := ledger.New(ledger.Limits{})
+		key := nodepool.ClusterKey{Namespace: "ml", Name: [2]string{"zeta", "alpha"}[i]}
+		pod := ledger.Pod{Account: ledger.Account{Group: "gpu", Owner: "RayJob/a", Cause: ledger.Idle, Why: "minimum"}, Part: 1, GPUs: 1,
+			Hourly: float64(60 * (2 - i))}
+		l.Observe(ledger.Observation{At: begin, Cluster: key, Pods: []ledger.Pod{pod}})
+		c.Costs = l
+	})
+	for _, server := range d.servers {
+		response, text := ask(t, server, http.MethodGet, "/v1/costs?by=owner", "")
+		var got apiv1.Costs
+		if err := json.Unmarshal([]byte(text), &got); err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("%v, %s: %s", err, response.Status, text)
+		}
+		if len(got.Items) != 1 || got.Items[0].Cost < 3.99 || got.Items[0].Cost > 4.01 || got.Items[0].PodSeconds != 180 {
+			t.Errorf("items %+v", got.Items)
+		}
+		clusters := []string{}
+		for _, idle := range got.Idle {
+			clusters = append(clusters, idle.Cluster)
+		}
+		if !slices.Equal(clusters, []string{"alpha", "zeta"}) || !got.Since.Equal(noon.Add(-time.Minute)) {
+			t.Errorf("idle %v, since %v", clusters, got.Since)
+		}
+		response, text = ask(t, server, http.MethodGet, "/v1/costs", "")
+		if err := json.Unmarshal([]byte(text), &got); err != nil || len(got.Items) != 2 || got.Items[0].Cluster != "alpha" {
+			t.Errorf("%v, %s: %s", err, response.Status, text)
+		}
+	}
+}

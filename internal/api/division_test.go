@@ -1,0 +1,291 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/api/clusterview/viewtest"
+	"heliostat.dev/heliostat/internal/api/events"
+	"heliostat.dev/heliostat/internal/api/limits"
+	"heliostat.dev/heliostat/internal/webui"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// fakeDivision is what one of several shards knows of the others.
+type fakeDivision struct {
+	mu     sync.Mutex
+	own    map[string]bool
+	owners map[string]string // name of a RayCluster -> address
+	others []string
+	moving bool
+}
+
+func (f *fakeDivision) Owner(_, name string) (address string, mine, known bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	address, known = f.owners[name]
+	return address, f.own[name], known || f.own[name]
+}
+
+func (f *fakeDivision) Others() ([]string, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.others, !f.moving
+}
+
+func (f *fakeDivision) change(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	do()
+}
+
+// divided is two shards, each with one RayCluster.
+type divided struct {
+	servers   [2]*httptest.Server
+	divisions [2]*fakeDivision
+	hubs      [2]*events.Hub
+	fixtures  [2]*fixture
+}
+
+func newDivided(t *testing.T) *divided {
+	t.Helper()
+	return newDividedWith(t, func(int, *Config) {})
+}
+
+func newDividedWith(t *testing.T, change func(i int, c *Config)) *divided {
+	t.Helper()
+	d := &divided{}
+	names := [2]string{"zeta", "alpha"}
+	for i, name := range names {
+		d.divisions[i] = &fakeDivision{own: map[string]bool{name: true}, owners: map[string]string{}}
+		d.hubs[i] = events.NewHub(events.Config{Interval: -1})
+		view := viewtest.Busy()
+		view.Key.Name, view.Shard = name, "heliostat-"+name
+		d.servers[i] = serving(t, func(c *Config) {
+			d.fixtures[i] = newFixture(t)
+			c.Fleet, c.Hub, c.Division = fakeFleet{view.Key: view}, d.hubs[i], d.divisions[i]
+			c.Requests = d.fixtures[i].requests
+			c.Leadership = &fakeLeadership{leads: true}
+			change(i, c)
+		})
+	}
+	for i, division := range d.divisions {
+		other := hostOf(d.servers[1-i])
+		division.others, division.owners[names[1-i]] = []string{other}, other
+	}
+	return d
+}
+
+func TestEachShardAnswersForAllRayClusters(t *testing.T) {
+	d := newDivided(t)
+	for _, server := range d.servers {
+		for _, path := range []string{"/v1/rayclusters", "/v1/namespaces/ml/rayclusters"} {
+			response, text := ask(t, server, http.MethodGet, path, "")
+			var list struct {
+				Items []struct{ Name, Mode, Shard string }
+			}
+			if err := json.Unmarshal([]byte(text), &list); err != nil || response.StatusCode != http.StatusOK ||
+				len(list.Items) != 2 || list.Items[0].Name != "alpha" || list.Items[1].Name != "zeta" || list.Items[0].Mode == "" ||
+				list.Items[1].Shard != "heliostat-zeta" {
+				t.Errorf("%s: %s, %v: %s", path, response.Status, err, text)
+			}
+		}
+		for _, name := range []string{"alpha", "zeta"} {
+			response, text := ask(t, server, http.MethodGet, "/v1/namespaces/ml/rayclusters/"+name, "")
+			if response.StatusCode != http.StatusOK || !strings.Contains(text, `"name":"`+name+`"`) {
+				t.Errorf("%s: %s, %s", name, response.Status, text)
+			}
+		}
+	}
+}
+
+func TestAShardNeverAnswersWithAPartOfTheList(t *testing.T) {
+	d := newDivided(t)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for name, test := range map[string]struct {
+		change func(f *fakeDivision)
+		says   string
+	}{
+		"moving":     {func(f *fakeDivision) { f.moving = true }, "move between shards"},
+		"no address": {func(f *fakeDivision) { f.others = []string{""} }, "no address"},
+		"gone":       {func(f *fakeDivision) { f.others = []string{hostOf(gone)} }, "does not answer"},
+	} {
+		f := &fakeDivision{own: map[string]bool{}, others: d.divisions[0].others}
+		test.change(f)
+		server := serving(t, func(c *Config) {
+			c.Division, c.Hub, c.Leadership = f, events.NewHub(events.Config{}), &fakeLeadership{leads: true}
+		})
+		for _, path := range []string{"/v1/rayclusters", "/v1/events"} {
+			response, text := ask(t, server, http.MethodGet, path, "")
+			wantUnavailable(t, name+" "+path, response, text, test.says)
+		}
+	}
+}
+
+func TestAListLacksNothingThatAnotherShardIsAboutToTake(t *testing.T) {
+	d := newDivided(t)
+	d.divisions[1].change(func() { d.divisions[1].moving = true })
+	for _, path := range []string{"/v1/rayclusters", "/v1/events"} {
+		response, text := ask(t, d.servers[0], http.MethodGet, path, "")
+		if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, "move between shards") {
+			t.Errorf("%s: %s, %s", path, response.Status, text)
+		}
+	}
+}
+
+func TestACallAboutARayClusterThatMovesIsNotPassedOnTwice(t *testing.T) {
+	d := newDivided(t)
+	d.divisions[1].change(func() { d.divisions[1].own = map[string]bool{} })
+	response, text := ask(t, d.servers[0], http.MethodGet, "/v1/namespaces/ml/rayclusters/alpha", "")
+	wantUnavailable(t, "owned by nobody", response, text, "no shard decides")
+	d.divisions[1].change(func() { d.divisions[1].owners["alpha"] = hostOf(d.servers[0]) })
+	response, text = ask(t, d.servers[0], http.MethodGet, "/v1/namespaces/ml/rayclusters/alpha", "")
+	wantUnavailable(t, "each thinks it is the other's", response, text, "another shard passed this call on")
+}
+
+// TestFewListsAreGatheredAtOnce because each takes the memory of all shards' answers. Further calls wait for their turn.
+func TestFewListsAreGatheredAtOnce(t *testing.T) {
+	const most, calls = 4, 12
+	asked, answer := make(chan struct{}, calls), make(chan struct{})
+	var used func() map[string]float64
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		<-answer
+		_, _ = w.Write([]byte(`{"items": [{"namespace": "ml", "name": "other"}]}`))
+	}))
+	t.Cleanup(other.Close)
+	server := serving(t, func(c *Config) {
+		c.Division = &fakeDivision{own: map[string]bool{}, others: []string{hostOf(other)}}
+		c.Hub, c.Leadership = events.NewHub(events.Config{}), &fakeLeadership{leads: true}
+		c.Bounds = func(of func() map[string]float64) { used = of }
+	})
+	want := map[string]float64{"answers": 0, "calls": 0, "lists": 0, "plans": 0}
+	if diff := cmp.Diff(want, used()); diff != "" {
+		t.Errorf("bounds in use before all calls (-want +got):\n%s", diff)
+	}
+	var running sync.WaitGroup
+	for range calls {
+		running.Go(func() {
+			if response, text := ask(t, server, http.MethodGet, "/v1/rayclusters", ""); response.StatusCode != http.StatusOK ||
+				!strings.Contains(text, "other") {
+				t.Errorf("%s: %s", response.Status, text)
+			}
+		})
+	}
+	for range most {
+		<-asked
+	}
+	if got := used(); got["lists"] != 1 || got["calls"] < float64(most)/limits.MaxCalls {
+		t.Errorf("while %d lists are gathered, %v of the bounds are in use", most, got)
+	}
+	for done := range calls { // one answer lets one more call ask
+		if waiting := len(asked); waiting > 0 {
+			t.Errorf("after %d answers, %d lists are gathered at once, want %d", done, most+waiting, most)
+		}
+		answer <- struct{}{}
+		if done < calls-most {
+			<-asked
+		}
+	}
+	running.Wait()
+}
+
+// The page shows "no shard" beside a RayCluster that is refused with these words.
+func TestThePageKnowsTheRefusalOfARayClusterWithoutShard(t *testing.T) {
+	d := newDivided(t)
+	d.divisions[0].change(func() { delete(d.divisions[0].owners, "alpha") })
+	response, text := ask(t, d.servers[0], http.MethodGet, "/v1/namespaces/ml/rayclusters/alpha", "")
+	wantUnavailable(t, "owned by nobody", response, text, `"detail":"no shard decides`)
+	page := httptest.NewRecorder()
+	webui.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/", nil))
+	if words := "error.message.startsWith('no shard decides')"; !strings.Contains(page.Body.String(), words) {
+		t.Errorf("the page lacks %s", words)
+	}
+}
+
+// openStream calls for the stream of all RayClusters as alice.
+func openStream(ctx context.Context, t *testing.T, server *httptest.Server) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/v1/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer alice")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+// stream reads the names of the RayClusters in status events until ctx ends or the stream does.
+func stream(ctx context.Context, t *testing.T, server *httptest.Server, names chan<- string) (ended <-chan struct{}) {
+	t.Helper()
+	response := openStream(ctx, t, server)
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("the stream: %s", response.Status)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer response.Body.Close()
+		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+			for _, name := range []string{"alpha", "zeta"} {
+				if strings.HasPrefix(lines.Text(), "data:") && strings.Contains(lines.Text(), `"name":"`+name+`"`) {
+					names <- name
+				}
+			}
+		}
+	}()
+	return done
+}
+
+func TestAStreamHasTheEventsOfAllShardsAndEndsWhenOneMoves(t *testing.T) {
+	d := newDivided(t)
+	names := make(chan string, 100)
+	ended := stream(t.Context(), t, d.servers[0], names)
+	seen := map[string]bool{}
+	wait := func(what string, until func() bool) {
+		t.Helper()
+		deadline := time.After(20 * time.Second)
+		for !until() {
+			select {
+			case name := <-names:
+				seen[name] = true
+			case <-deadline:
+				t.Fatalf("%s: only %v were in the stream", what, seen)
+			}
+		}
+	}
+	wait("at first", func() bool { return seen["alpha"] && seen["zeta"] })
+	clear(seen)
+	d.hubs[1].Changed(nodepool.ClusterKey{Namespace: "ml", Name: "alpha"})
+	wait("a change at the other shard", func() bool { return seen["alpha"] })
+	d.hubs[1].Moved(nodepool.ClusterKey{Namespace: "ml", Name: "alpha"})
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the stream goes on without a RayCluster that has moved")
+	}
+}
+
+func TestAStreamEndsWhenTheShardsChange(t *testing.T) {
+	d := newDivided(t)
+	ended := stream(t.Context(), t, d.servers[0], make(chan string, 100))
+	d.divisions[0].change(func() { d.divisions[0].others = nil })
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the stream goes on without the RayClusters of a shard that is new")
+	}
+}

@@ -1,0 +1,125 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/gin-gonic/gin"
+
+	"heliostat.dev/heliostat/internal/api/answer"
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/api/limits"
+	"heliostat.dev/heliostat/internal/api/problem"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Explain serves GET …/rayclusters/{name}/explain.
+func (s *server) Explain(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, params apiv1.ExplainParams) {
+	question, err := questionOf(params)
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	view, err := s.decided(namespace, name)
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	type result struct {
+		explanation planner.Explanation
+		err         error
+	}
+	got, err := limits.Run(
+		c.Request.Context(),
+		s.plans,
+		answer.Caller(c).Name,
+		func(stop <-chan struct{}) (result, bool) {
+			explanation, err := planner.Explain(stop, view.Snapshot, view.Snapshot.Policy, question)
+			return result{explanation, err}, !errors.Is(err, planner.ErrBrokenOff)
+		},
+	)
+	var unknown *planner.UnknownError
+	switch {
+	case err != nil:
+		s.answers.Fail(c, err)
+		return
+	case errors.As(got.err, &unknown):
+		s.fail(c, problem.UnknownName, unknown.Error())
+		return
+	case got.err != nil:
+		s.answers.Fail(c, got.err)
+		return
+	}
+	if why := view.Unscaled(); why != "" {
+		detail := planner.Detail{
+			About:  "RayCluster " + view.Key.String(),
+			Reason: planner.Reason{Code: raydemand.CodeNotScaled, Message: why},
+		}
+		got.explanation = conditional(got.explanation)
+		got.explanation.Details = slices.Insert(got.explanation.Details, 0, detail)
+	}
+	got.explanation.Details = slices.Concat(launchesThatWait(view.Plan, question.Group), got.explanation.Details)
+	s.answers.JSON(c, http.StatusOK, got.explanation)
+}
+
+// launchesThatWait returns why launches of the plan wait, for one group or for all. The planner does not know it: the
+// plan is the same when they no longer wait.
+func launchesThatWait(plan planner.Plan, group string) (details []planner.Detail) {
+	for _, g := range plan.Groups {
+		if group != "" && g.Name != group {
+			continue
+		}
+		for _, reason := range g.Reasons {
+			if reason.Code == planner.CodeProvisioning {
+				details = append(details, planner.Detail{About: "group " + g.Name, Reason: reason})
+			}
+		}
+	}
+	return details
+}
+
+// conditional returns an explanation as it reads for a RayCluster that Heliostat does not scale.
+func conditional(e planner.Explanation) planner.Explanation {
+	e.Reason = e.Reason.Conditional()
+	e.Details = slices.Clone(e.Details)
+	for i := range e.Details {
+		e.Details[i].Reason = e.Details[i].Reason.Conditional()
+	}
+	return e
+}
+
+// questionOf reads the parameters, exactly one of which must be set.
+func questionOf(p apiv1.ExplainParams) (planner.Question, error) {
+	q := planner.Question{Group: p.Group, Pod: p.Pod, Gang: p.Gang, Request: p.Request}
+	set := 0
+	for _, value := range []string{p.Group, p.Pod, p.Gang, p.Bundle, p.Request} {
+		if value != "" {
+			set++
+		}
+	}
+	if set != 1 {
+		detail := "want exactly one of the parameters group, pod, gang, bundle and request"
+		return q, &problem.Error{Kind: problem.InvalidRequest, Detail: detail}
+	}
+	if p.Bundle != "" {
+		demand, err := snapshotfile.ReadRequest(p.Bundle, "bundle")
+		if err != nil {
+			return q, invalidInput(err)
+		}
+		q.Demand = &demand
+	}
+	return q, nil
+}
+
+// invalidInput returns the problem of an error of package snapshotfile.
+func invalidInput(err error) error {
+	var input *snapshotfile.InputError
+	if !errors.As(err, &input) {
+		return err
+	}
+	fields := []apiv1.FieldError{{Field: input.Field, Value: input.Value, Expected: input.Want}}
+	return &problem.Error{Kind: problem.InvalidRequest, Detail: input.Error(), Fields: fields}
+}

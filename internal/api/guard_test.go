@@ -1,0 +1,332 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/trace"
+
+	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/api/clusterview"
+	"heliostat.dev/heliostat/internal/api/contract"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// as sends a call with a token, or without one if it is empty.
+func (w *fixture) as(token, method, path string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(method, path, strings.NewReader("{}"))
+	request.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, request)
+	return recorder
+}
+
+// filled returns a path of the spec with values for its parameters.
+func filled(path, name string) string {
+	path = strings.NewReplacer("{namespace}", "ml", "{name}", name).Replace(path)
+	return regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(path, "one")
+}
+
+// guarded calls visit with every operation that is not open.
+func (s spec) guarded(visit func(path, method string, operation object)) {
+	s.operations(func(path, method string, operation object) {
+		if operation["x-required-right"] != "none" {
+			visit(path, strings.ToUpper(method), operation)
+		}
+	})
+}
+
+// The rights of known operations, so that each change shows up in a diff. New operations must follow the rules below.
+func TestTheRightsOfAllOperations(t *testing.T) {
+	want := map[string]string{
+		"listClusters": "list rayclusters.ray.io, per namespace", "listNamespaceClusters": "list rayclusters.ray.io",
+		"getCluster": "get rayclusters.ray.io", "getSnapshot": "get rayclusters.ray.io", "getSeries": "get rayclusters.ray.io",
+		"getRequestedResources": "get rayclusters.ray.io", "requestResources": "request rayclusters.ray.io", "clearRequestedResources": "request rayclusters.ray.io",
+		"freezeCluster": "patch rayclusters.ray.io", "unfreezeCluster": "patch rayclusters.ray.io",
+		"setCapacityPolicy": "patch rayclusters.ray.io", "clearCapacityPolicy": "patch rayclusters.ray.io", "resumeCluster": "patch rayclusters.ray.io",
+		"manageCluster": "patch rayclusters.ray.io", "unmanageCluster": "patch rayclusters.ray.io",
+		"healthz": "open", "readyz": "open", "openapi": "open", "page": "open", "metrics": "get /metrics", "getVersion": "get /version",
+	}
+	operations, err := contract.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for route, operation := range operations {
+		text := operation.Right.String()
+		switch {
+		case operation.Open:
+			text = "open"
+		case operation.PerNamespace:
+			text += ", per namespace"
+		}
+		if _, known := want[operation.ID]; known {
+			got[operation.ID] = text
+			continue
+		}
+		allowed := []string{"get rayclusters.ray.io", "request rayclusters.ray.io", "list rayclusters.ray.io", "list rayclusters.ray.io, per namespace", "list nodes"}
+		if !slices.Contains(allowed, text) {
+			t.Errorf("%s: %q is a new kind of right: list it here", route, text)
+		}
+		if method, _, _ := strings.Cut(route, " "); (method == "PUT" || method == "DELETE" || method == "PATCH") && text != "request rayclusters.ray.io" {
+			t.Errorf("%s writes, and needs no more than to %s", route, text)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rights (-want +spec):\n%s", diff)
+	}
+}
+
+func TestEveryGuardedOperationChecksItsRightFirst(t *testing.T) {
+	w, s := newFixture(t), loadSpec(t)
+	deny := &fakeAccess{allowed: func(access.Caller, access.Right) bool { return false }}
+	closed := newFixture(t, func(c *Config) { c.Access = deny })
+	s.guarded(func(path, method string, operation object) {
+		if got := closed.as("", method, filled(path, "llm")); got.Code != http.StatusUnauthorized || got.Header().Get("WWW-Authenticate") != `Bearer realm="heliostat"` {
+			t.Errorf("%s %s without a token: %d, WWW-Authenticate %q", method, path, got.Code, got.Header().Get("WWW-Authenticate"))
+		}
+		if asked := deny.take(); asked != nil {
+			t.Errorf("%s %s without a token asks for %q", method, path, asked)
+		}
+		if operation["x-required-right"].(object)["perNamespace"] == true {
+			return // TestNoFleetOperationRevealsAForbiddenNamespace
+		}
+		there, notThere := closed.as("eve", method, filled(path, "llm")), closed.as("eve", method, filled(path, "xyz"))
+		if there.Code != http.StatusForbidden || notThere.Code != http.StatusForbidden {
+			t.Errorf("%s %s without the right: %d, and %d for what does not exist", method, path, there.Code, notThere.Code)
+		}
+		if a, b := there.Body.String(), strings.ReplaceAll(notThere.Body.String(), "xyz", "llm"); a != b {
+			t.Errorf("%s %s reveals what exists:\n%s%s", method, path, a, b)
+		}
+		if asked := deny.take(); len(asked) != 2 {
+			t.Errorf("%s %s asks for %q, want its right once a call", method, path, asked)
+		}
+		s.mustMatch("Problem", there.Body.Bytes())
+	})
+	if closed.requests.sets != 0 || closed.frozen.calls != 0 {
+		t.Error("a forbidden caller has written something")
+	}
+	if got := w.call(http.MethodGet, "/v1/rayclusters", ""); got.Code != http.StatusOK {
+		t.Errorf("without access: %d", got.Code)
+	}
+}
+
+func TestOpenOperationsNeedNoCaller(t *testing.T) {
+	w := newFixture(t, func(c *Config) { c.Access = &fakeAccess{NextErr: errors.New("was asked")} })
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/openapi.yaml": 200, "/": 404, "/nowhere": 404} {
+		if got := w.as("", http.MethodGet, path); got.Code != want {
+			t.Errorf("GET %s: %d, want %d", path, got.Code, want)
+		}
+	}
+}
+
+func TestAListShowsOnlyNamespacesThatTheCallerMayList(t *testing.T) {
+	secret := nodepool.ClusterKey{Namespace: "secret", Name: "hidden"}
+	may := func(namespaces ...string) *fakeAccess {
+		return &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool {
+			return right.Verb == "list" && slices.Contains(namespaces, right.Namespace)
+		}}
+	}
+	for name, test := range map[string]struct {
+		access *fakeAccess
+		want   []string
+	}{
+		"all of them": {may(""), []string{"ml/llm", "secret/hidden"}},
+		"one of two":  {may("ml"), []string{"ml/llm"}},
+		"none":        {may(), nil},
+	} {
+		w := newFixture(t, func(c *Config) { c.Access = test.access })
+		w.fleet[secret] = clusterview.View{Key: secret}
+		answer := w.as("alice", http.MethodGet, "/v1/rayclusters")
+		list := readAnswer[apiv1.ClusterList](t, answer)
+		var got []string
+		for _, item := range list.Items {
+			got = append(got, item.Namespace+"/"+item.Name)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" || answer.Code != http.StatusOK {
+			t.Errorf("%s: %d (-want +got):\n%s", name, answer.Code, diff)
+		}
+	}
+	many := may("ml")
+	w := newFixture(t, func(c *Config) { c.Access = many })
+	for i := range 40 {
+		for _, name := range []string{"a", "b", "c"} {
+			key := nodepool.ClusterKey{Namespace: fmt.Sprintf("n%d", i), Name: name}
+			w.fleet[key] = clusterview.View{Key: key}
+		}
+	}
+	w.as("alice", http.MethodGet, "/v1/rayclusters")
+	if asked := many.take(); len(asked) != 42 {
+		t.Errorf("%d rights were asked for, want one for all and one for each of 41 namespaces", len(asked))
+	}
+}
+
+// Fleet operations must not reveal a namespace that the caller may not list.
+func TestNoFleetOperationRevealsAForbiddenNamespace(t *testing.T) {
+	hidden := nodepool.ClusterKey{Namespace: "hidden-namespace", Name: "hidden-cluster"}
+	only := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return right.Namespace == "ml" }}
+	w := newFixture(t, func(c *Config) { c.Access, c.Costs = only, costlyAlso("minimum", hidden) })
+	w.fleet[hidden] = clusterview.View{Key: hidden, Error: "hidden-error"}
+	operations, err := contract.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, route := range slices.Sorted(maps.Keys(operations)) {
+		if !operations[route].PerNamespace || strings.Contains(route, "events") {
+			continue
+		}
+		method, path, _ := strings.Cut(route, " ")
+		answer := w.as("alice", method, path)
+		if text := answer.Body.String(); strings.Contains(text, "hidden") {
+			t.Errorf("%s: %s", route, text)
+		}
+		if asked := only.take(); len(asked) == 0 {
+			t.Errorf("%s asks for no right", route)
+		}
+	}
+}
+
+func TestTheRightIsForTheClusterOfTheCall(t *testing.T) {
+	all := &fakeAccess{}
+	w := newFixture(t, func(c *Config) { c.Access = all })
+	for call, want := range map[string]string{
+		"GET " + llmPath:                         `get rayclusters.ray.io "llm" in namespace "ml"`,
+		"POST " + llmPath + "/request_resources": `request rayclusters.ray.io "llm" in namespace "ml"`,
+		"PUT " + llmPath + "/freeze":             `patch rayclusters.ray.io "llm" in namespace "ml"`,
+		"PUT " + llmPath + "/manage":             `patch rayclusters.ray.io "llm" in namespace "ml"`,
+		"DELETE " + llmPath + "/manage":          `patch rayclusters.ray.io "llm" in namespace "ml"`,
+		"GET /v1/namespaces/ml/rayclusters":      `list rayclusters.ray.io in namespace "ml"`,
+		"GET /metrics":                           `get /metrics`,
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		w.as("alice", method, path)
+		asked := all.take()
+		if len(asked) == 0 || !slices.Contains(asked, want) {
+			t.Errorf("%s asks for %q, want %q", call, asked, want)
+		}
+	}
+	if got := w.as("alice", http.MethodGet, "/v1/namespaces/ml/rayclusters/..%2f..%2fkube-system"); got.Code == http.StatusOK || len(all.take()) > 0 {
+		t.Errorf("a path in a name: %d", got.Code)
+	}
+}
+
+func TestAFailedReviewAdmitsNobody(t *testing.T) {
+	var log bytes.Buffer
+	fake := &fakeAccess{}
+	w := newFixture(t, func(c *Config) { c.Access, c.Log = fake, slog.New(slog.NewTextHandler(&log, nil)) })
+	for name, test := range map[string]struct {
+		err        error
+		status     int
+		retryAfter string
+	}{
+		"the API server does not answer": {fmt.Errorf("%w: dial tcp 10.0.0.1:443: connection refused", access.ErrUnavailable), 503, "1"},
+		"too many guesses":               {&access.ThrottledError{After: 2500 * time.Millisecond, Why: "too many"}, 429, "3"},
+		"an unexpected error":            {errors.New("secret of the house"), 500, ""},
+	} {
+		fake.NextErr = test.err
+		got := w.as("alice", http.MethodGet, llmPath)
+		if got.Code != test.status || got.Header().Get("Retry-After") != test.retryAfter {
+			t.Errorf("%s: %d, Retry-After %q", name, got.Code, got.Header().Get("Retry-After"))
+		}
+		if text := got.Body.String(); strings.Contains(text, "10.0.0.1") || strings.Contains(text, "secret") {
+			t.Errorf("%s: the answer is %s", name, text)
+		}
+	}
+	if !strings.Contains(log.String(), "10.0.0.1") || !strings.Contains(log.String(), "secret of the house") {
+		t.Errorf("log:\n%s", log.String())
+	}
+}
+
+func TestWebPagesOfOtherOriginsMayNotWrite(t *testing.T) {
+	w := newFixture(t)
+	for name, test := range map[string]struct {
+		header map[string]string
+		status int
+	}{
+		"a program":                   {nil, 200},
+		"the page itself":             {map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8090"}, 200},
+		"a page from elsewhere":       {map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, 403},
+		"a page of another port":      {map[string]string{"Sec-Fetch-Site": "same-site", "Origin": "http://127.0.0.1:3000"}, 403},
+		"an old browser's, elsewhere": {map[string]string{"Origin": "https://evil.example"}, 403},
+	} {
+		request := httptest.NewRequest(http.MethodDelete, "http://127.0.0.1:8090"+llmPath+"/freeze", nil)
+		for key, value := range test.header {
+			request.Header.Set(key, value)
+		}
+		recorder := httptest.NewRecorder()
+		w.handler.ServeHTTP(recorder, request)
+		if recorder.Code != test.status {
+			t.Errorf("%s: %d, want %d", name, recorder.Code, test.status)
+		}
+	}
+}
+
+func TestTheLogHasWritesAndNoTokens(t *testing.T) {
+	var log bytes.Buffer
+	w := newFixture(t, func(c *Config) {
+		c.Access = &fakeAccess{allowed: func(caller access.Caller, _ access.Right) bool { return caller.Name == "alice" }}
+		c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	w.as("alice", http.MethodPut, llmPath+"/freeze")
+	w.as("eve", http.MethodPut, llmPath+"/freeze")
+	for _, want := range []string{`caller=alice operation=freezeCluster namespace=ml name=llm status=200`, `caller=eve operation=freezeCluster namespace=ml name=llm status=403`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log.String())
+		}
+	}
+	if strings.Contains(log.String(), "Bearer") {
+		t.Errorf("a token is in the log:\n%s", log.String())
+	}
+}
+
+func TestACallContinuesItsTrace(t *testing.T) {
+	var got trace.SpanContext
+	w := newFixture(t)
+	w.frozen.seen = func(r trace.SpanContext) { got = r }
+	request := httptest.NewRequest(http.MethodPut, llmPath+"/freeze", nil)
+	request.Host = "localhost"
+	request.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	w.handler.ServeHTTP(httptest.NewRecorder(), request)
+	if got.TraceID().String() != "0af7651916cd43dd8448eb211c80319c" || got.SpanID().String() != "b7ad6b7169203331" || !got.IsRemote() || !got.IsSampled() {
+		t.Errorf("span context %+v", got)
+	}
+}
+
+func TestAnswersHaveSecurityHeaders(t *testing.T) {
+	w := newFixture(t, func(c *Config) { c.Access = &fakeAccess{} })
+	want := map[string]string{
+		"Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
+		"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+	}
+	for _, answer := range []*httptest.ResponseRecorder{w.as("alice", "GET", llmPath), w.as("", "GET", llmPath), w.as("", "GET", "/nowhere"), w.as("", "GET", "/healthz")} {
+		for key, value := range want {
+			if got := answer.Header().Get(key); got != value {
+				t.Errorf("%d: %s is %q, want %q", answer.Code, key, got, value)
+			}
+		}
+		if answer.Header().Get("Access-Control-Allow-Origin") != "" || answer.Header().Get("Strict-Transport-Security") != "" {
+			t.Errorf("headers %v", answer.Header())
+		}
+	}
+	secure := httptest.NewRequest(http.MethodGet, "https://heliostat/healthz", nil)
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, secure)
+	if recorder.Header().Get("Strict-Transport-Security") == "" {
+		t.Error("TLS without Strict-Transport-Security")
+	}
+}

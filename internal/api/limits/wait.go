@@ -1,0 +1,26 @@
+package limits
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/api/problem"
+)
+
+// MaxWait is how long a long poll lasts at most.
+const MaxWait = time.Minute
+
+// ParseWait reads the duration of a long poll, such as 30s. Empty means none.
+func ParseWait(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	seconds, err := strconv.ParseUint(strings.TrimSuffix(text, "s"), 10, 8)
+	if wait := time.Duration(seconds) * time.Second; err == nil && wait <= MaxWait {
+		return wait, nil
+	}
+	expected := "seconds such as 30s, at most 60s"
+	return 0, problem.Invalid([]apiv1.FieldError{{Field: "wait", Value: problem.Shorten(text), Expected: expected}})
+}

@@ -1,0 +1,36 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/api/limits"
+	"heliostat.dev/heliostat/internal/api/problem"
+)
+
+// ListNodepools serves GET /v1/nodepools.
+func (s *server) ListNodepools(c *gin.Context) {
+	if s.Nodepools == nil {
+		s.fail(c, problem.Unavailable, "this process does not read nodes")
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
+	defer cancel()
+	report, err := s.Nodepools.Nodepools(ctx)
+	if err != nil {
+		s.answers.Fail(c, fmt.Errorf("reading nodes: %w", err))
+		return
+	}
+	report.Nodes, report.Pools, report.Notes = apiv1.List(
+		report.Nodes,
+	), apiv1.List(
+		report.Pools,
+	), apiv1.List(
+		report.Notes,
+	)
+	s.answers.JSON(c, http.StatusOK, report)
+}

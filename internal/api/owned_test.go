@@ -1,0 +1,361 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// fakeOwned stores requests of one cluster; each write gets a new version.
+type fakeOwned struct {
+	kept    map[string]nodepool.OwnedRequest
+	version int
+	changes chan struct{}
+	// onGet runs before each Get.
+	onGet func()
+}
+
+func newFakeOwned() *fakeOwned {
+	return &fakeOwned{kept: map[string]nodepool.OwnedRequest{}, changes: make(chan struct{})}
+}
+
+func (f *fakeOwned) All(string) ([]nodepool.OwnedRequest, error) { return f.List(llm) }
+
+func (f *fakeOwned) List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
+	var all []nodepool.OwnedRequest
+	for _, r := range f.kept {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b nodepool.OwnedRequest) int { return strings.Compare(a.ID, b.ID) })
+	return all, f.known(key)
+}
+
+func (f *fakeOwned) known(key nodepool.ClusterKey) error {
+	if key != llm {
+		return nodepool.ErrGone
+	}
+	return nil
+}
+
+func (f *fakeOwned) Get(key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error) {
+	if f.onGet != nil {
+		f.onGet()
+	}
+	r, there := f.kept[id]
+	if !there || key != llm {
+		return r, fmt.Errorf("%w: %s for %s", nodepool.ErrNoRequest, id, key)
+	}
+	return r, nil
+}
+
+func (f *fakeOwned) keep(r nodepool.OwnedRequest) nodepool.OwnedRequest {
+	f.version++
+	r.ResourceVersion = strconv.Itoa(f.version)
+	if r.UID = f.kept[r.ID].UID; r.UID == "" {
+		r.UID = "uid-" + r.ResourceVersion
+	}
+	f.kept[r.ID] = r
+	close(f.changes)
+	f.changes = make(chan struct{})
+	return r
+}
+
+func (f *fakeOwned) Put(_ context.Context, wanted nodepool.OwnedRequest, may func(*nodepool.OwnedRequest) error) (nodepool.OwnedRequest, bool, error) {
+	known, there := f.kept[wanted.ID]
+	of := &known
+	if !there {
+		of = nil
+	} else {
+		wanted.Owner = known.Owner
+	}
+	if err := may(of); err != nil {
+		return known, false, err
+	}
+	return f.keep(wanted), !there, f.known(wanted.Cluster)
+}
+
+func (f *fakeOwned) Renew(_ context.Context, key nodepool.ClusterKey, id string, now time.Time, may func(*nodepool.OwnedRequest) error) (nodepool.OwnedRequest, error) {
+	known, err := f.Get(key, id)
+	if err == nil {
+		err = may(&known)
+	}
+	if err != nil {
+		return known, err
+	}
+	known.RenewedAt = now
+	return f.keep(known), nil
+}
+
+func (f *fakeOwned) Delete(_ context.Context, key nodepool.ClusterKey, id string, may func(*nodepool.OwnedRequest) error) error {
+	known, err := f.Get(key, id)
+	if err == nil {
+		err = may(&known)
+	}
+	if err == nil {
+		delete(f.kept, id)
+	}
+	return err
+}
+
+func (f *fakeOwned) Changes(nodepool.ClusterKey, string) <-chan struct{} { return f.changes }
+
+// ownedFixture is a server with a store of owned requests. alice and bob may request; root may also patch.
+func ownedFixture(t *testing.T) (*fixture, *fakeOwned) {
+	owned := newFakeOwned()
+	w := newFixture(t, func(c *Config) {
+		c.Owned = owned
+		c.Access = &fakeAccess{allowed: func(caller access.Caller, right access.Right) bool {
+			return right.Verb != "patch" || caller.Name == "root"
+		}}
+	})
+	return w, owned
+}
+
+const oneGPU = `{"leaseSeconds": 60, "bundles": [{"resources": {"GPU": 1}, "count": 2}]}`
+
+// by makes a call as a caller; headers are pairs.
+func (w *fixture) by(caller, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(method, path, strings.NewReader(body))
+	request.Header.Set("Authorization", "Bearer "+caller)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, request)
+	return recorder
+}
+
+func TestTheLifeOfARequest(t *testing.T) {
+	w, _ := ownedFixture(t)
+	s := loadSpec(t)
+	const path = llmPath + "/request_resources/train"
+	asked := nodepool.OwnedRequest{UID: "uid-1", LeaseSeconds: 60, Owned: raydemand.Owned{
+		Owner: "alice", Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 2}}}}
+	oneGPUTag := etag(&asked)
+	for i, step := range []struct {
+		caller, method, path, body string
+		headers                    []string
+		status                     int
+		schema, says               string
+	}{
+		{"alice", "GET", path, "", nil, 404, "Problem", "unknown-request"},
+		{"alice", "PUT", path, oneGPU, []string{"If-Match", `"1"`}, 412, "Problem", "precondition-failed"},
+		{"alice", "PUT", path, oneGPU, []string{"If-None-Match", "*"}, 201, "OwnedRequest", `"owner":"alice"`},
+		{"alice", "PUT", path, oneGPU, []string{"If-None-Match", "*"}, 412, "Problem", `with ETag \"uid-1.`},
+		{"alice", "PUT", path, oneGPU, []string{"If-None-Match", `"1"`}, 400, "Problem", "If-None-Match"},
+		{"alice", "PUT", path, oneGPU, nil, 200, "OwnedRequest", `"expiresAt":"2026-03-01T12:01:00Z"`},
+		{"alice", "PUT", path, oneGPU, []string{"If-Match", `"1"`}, 412, "Problem", `its ETag is \"uid-1.`},
+		{"alice", "PUT", path, oneGPU, []string{"If-Match", `"9", ` + oneGPUTag}, 200, "OwnedRequest", `"state":"Waiting"`},
+		{"bob", "PUT", path, oneGPU, nil, 403, "Problem", `request train belongs to \"alice\"`},
+		{"bob", "POST", path + "/renew", "", nil, 403, "Problem", "forbidden"},
+		{"bob", "DELETE", path, "", nil, 403, "Problem", "forbidden"},
+		{"root", "PUT", path, oneGPU, nil, 200, "OwnedRequest", `"owner":"alice"`},
+		{"alice", "POST", path + "/renew", "", nil, 200, "OwnedRequest", `"renewedAt":"2026-03-01T12:00:00Z"`},
+		{"bob", "GET", path, "", nil, 200, "OwnedRequest", `"code":"not_looked_at"`},
+		{"bob", "GET", path + "?wait=61s", "", nil, 400, "Problem", "wait"},
+		{"bob", "GET", llmPath + "/requests", "", nil, 200, "RequestList", `"id":"train"`},
+		{"bob", "GET", "/v1/requests?owner=alice&state=Waiting&namespace=ml", "", nil, 200, "RequestList", `"id":"train"`},
+		{"bob", "GET", "/v1/requests?owner=bob", "", nil, 200, "RequestList", `{"items":[]}`},
+		{"bob", "GET", "/v1/requests?state=None", "", nil, 400, "Problem", "one of Waiting"},
+		{"alice", "DELETE", path, "", []string{"If-Match", `"1"`}, 412, "Problem", "precondition-failed"},
+		{"alice", "DELETE", path, "", nil, 204, "", ""},
+		{"alice", "DELETE", path, "", nil, 404, "Problem", "unknown-request"},
+		{"alice", "PUT", llmPath + "/request_resources/Bad_ID", oneGPU, nil, 400, "Problem", "a DNS name of at most 63 characters"},
+		{"alice", "PUT", path, oneGPU, []string{"Content-Type", "text/plain"}, 415, "Problem", "media-type"},
+	} {
+		answer := w.by(step.caller, step.method, step.path, step.body, step.headers...)
+		text := answer.Body.String()
+		if answer.Code != step.status || !strings.Contains(text, step.says) {
+			t.Errorf("%d: %s %s by %s: %d %s, want %d and %q", i, step.method, step.path, step.caller, answer.Code, text, step.status, step.says)
+		}
+		if step.schema != "" {
+			s.mustMatch(step.schema, answer.Body.Bytes())
+		}
+		if step.schema == "OwnedRequest" && answer.Header().Get("ETag") == "" {
+			t.Errorf("%d: no ETag", i)
+		}
+	}
+}
+
+// If-Match must match until the spec changes.
+func TestAnETagChangesWithTheSpecOnly(t *testing.T) {
+	w, owned := ownedFixture(t)
+	const path = llmPath + "/request_resources/train"
+	tag := func(method, path, body string) string { return w.by("alice", method, path, body).Header().Get("ETag") }
+	first := tag("PUT", path, oneGPU)
+	stored := owned.kept["train"]
+	stored.Status = nodepool.OwnedStatus{State: raydemand.RequestSatisfied, ObservedRequest: stored.Fingerprint()}
+	owned.keep(stored)
+	w.now = w.now.Add(time.Second)
+	for what, got := range map[string]string{
+		"its status":            tag("GET", path, ""),
+		"a renewal":             tag("POST", path+"/renew", ""),
+		"the same body again":   tag("PUT", path, oneGPU),
+		"another form of it":    tag("PUT", path, `{"bundles": [{"count": 2, "resources": {"GPU": 1.0}}], "leaseSeconds": 60}`),
+		"what was given anyway": tag("PUT", path, strings.Replace(oneGPU, "{", `{"priority": 0, `, 1)),
+	} {
+		if got != first || first == "" {
+			t.Errorf("%s makes ETag %s of %s", what, got, first)
+		}
+	}
+	seen := map[string]bool{first: true}
+	changed := func(what, got string) {
+		if seen[got] || got == "" {
+			t.Errorf("%s leaves ETag %s", what, got)
+		}
+		seen[got] = true
+	}
+	changed("a priority", tag("PUT", path, strings.Replace(oneGPU, "{", `{"priority": 1, `, 1)))
+	changed("another count", tag("PUT", path, strings.Replace(oneGPU, "2", "3", 1)))
+	w.by("alice", "DELETE", path, "")
+	changed("another object", tag("PUT", path, oneGPU))
+	for _, generation := range []int64{1, 2} {
+		bad := owned.kept["train"]
+		bad.Unreadable, bad.Requests, bad.Generation = "spec.bundles[0]: resources ask for nothing", nil, generation
+		owned.keep(bad)
+		changed("a spec that cannot be read", tag("GET", path, ""))
+	}
+}
+
+func TestThePlainRequestSaysWhyItsClusterIsNotScaled(t *testing.T) {
+	w, ctx := newFixture(t), context.Background()
+	caller := dial(t, w.handler)
+	asked := apiv1.RequestResources{NumCPUs: 1}
+	if kept, err := caller.RequestResources(ctx, llm, asked); err != nil || kept.NotScaled != "" {
+		t.Errorf("of a managed RayCluster: %q, %v; want nothing", kept.NotScaled, err)
+	}
+	view := w.fleet[llm]
+	view.Mode, view.ModeReason = nodepool.Shadow, "Kueue queues it"
+	w.fleet[llm] = view
+	kept, err := caller.RequestResources(ctx, llm, asked)
+	if err != nil || kept.NotScaled != "Kueue queues it" {
+		t.Errorf("of one in a queue: %q, %v; want the reason", kept.NotScaled, err)
+	}
+	if read, err := caller.Requested(ctx, llm); err != nil || read.NotScaled != kept.NotScaled {
+		t.Errorf("read %q, %v; want the same", read.NotScaled, err)
+	}
+}
+
+func TestARequestSaysWhyItsClusterIsNotScaled(t *testing.T) {
+	w, _ := ownedFixture(t)
+	const path = llmPath + "/request_resources/train"
+	w.by("alice", "PUT", path, oneGPU)
+	if text := w.by("bob", "GET", path, "").Body.String(); strings.Contains(text, "notScaled") {
+		t.Errorf("of a managed RayCluster: %s", text)
+	}
+	view := w.fleet[llm]
+	view.Mode, view.ModeReason = nodepool.Shadow, "frozen by somebody"
+	w.fleet[llm] = view
+	for _, at := range []string{path, "/v1/requests"} {
+		if text := w.by("bob", "GET", at, "").Body.String(); !strings.Contains(text, `"code":"not_scaled"`) || !strings.Contains(text, "not scaled now: frozen by somebody") {
+			t.Errorf("%s: without a status: %s", at, text)
+		}
+	}
+	w.now = w.now.Add(time.Hour)
+	answer := w.by("bob", "GET", path, "")
+	loadSpec(t).mustMatch("OwnedRequest", answer.Body.Bytes())
+	if text := answer.Body.String(); !strings.Contains(text, `"notScaled":"frozen by somebody"`) || !strings.Contains(text, `"state":"Expired"`) {
+		t.Errorf("of a frozen one, its lease over: %s", text)
+	}
+}
+
+func TestEachBadFieldOfARequestIsNamed(t *testing.T) {
+	w, owned := ownedFixture(t)
+	for body, want := range map[string]string{
+		`{}`:                                 "leaseSeconds: want one of leaseSeconds and holdUntilDeleted",
+		`{"bundles": []}`:                    "one of leaseSeconds and holdUntilDeleted",
+		`{"leaseSeconds": 1, "bundles": []}`: "bundles: want at least one bundle",
+		`{"leaseSeconds": 0, "bundles": [{"resources": {"GPU": 1}}]}`:                                            "leaseSeconds: want a whole number from 1 to 31536000, is 0",
+		`{"leaseSeconds": 1, "holdUntilDeleted": true, "bundles": [{"resources": {"GPU": 1}}]}`:                  "one of leaseSeconds and holdUntilDeleted",
+		`{"holdUntilDeleted": "yes", "bundles": [{"resources": {"GPU": 1}}]}`:                                    "holdUntilDeleted: want true or false",
+		`{"leaseSeconds": 1, "bundles": [{"resources": {"GPU": 1}, "count": 0}]}`:                                "bundles[0].count: want a whole number from 1 to 10000, is 0",
+		`{"leaseSeconds": 1, "bundles": [{"resources": {"GPU": 1}, "count": 10000}, {"resources": {"CPU": 1}}]}`: "bundles: want at most 10000, is 10001, the sum of all counts",
+		`{"leaseSeconds": 1, "bundles": [{"resources": {"GPU": 0}}]}`:                                            "bundles[0]: want resources above 0, or a slice",
+		`{"leaseSeconds": 1, "bundles": [{"resources": {"GPU": -1}}]}`:                                           "bundles[0].resources.GPU: want a number of at least 0, is -1",
+		`{"leaseSeconds": 1, "bundles": [{"GPU": 1}]}`:                                                           "bundles[0].GPU: want one of resources, count, labelSelectors, slice",
+		`{"leaseSeconds": 1, "bundles": [{"slice": {"memory": "10GB"}}]}`:                                        "bundles[0].slice.memory",
+		`{"leaseSeconds": 1, "owner": "eve", "bundles": [{"resources": {"GPU": 1}}]}`:                            "owner: want one of priority, allOrNothing, leaseSeconds, holdUntilDeleted, bundles",
+		`{"leaseSeconds": 1, "priority": 1e10, "bundles": [{"resources": {"GPU": 1}}]}`:                          "priority: want a whole number from -2147483648 to 2147483647",
+		`[` + strings.Repeat(`[`, 100000):                                                                        "want an object",
+	} {
+		answer := w.by("alice", "PUT", llmPath+"/request_resources/a", body)
+		var got apiv1.Problem
+		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusBadRequest || !strings.Contains(got.Detail, want) {
+			t.Errorf("%.80s: %d %q, want %q", body, answer.Code, got.Detail, want)
+		}
+	}
+	if len(owned.kept) > 0 {
+		t.Errorf("a bad body is kept: %v", owned.kept)
+	}
+}
+
+func TestALongPollReturnsWhenTheRequestIsNotWaiting(t *testing.T) {
+	w, owned := ownedFixture(t)
+	w.by("alice", "PUT", llmPath+"/request_resources/train", oneGPU)
+	gets := 0
+	owned.onGet = func() {
+		if gets++; gets == 3 { // after the first Get found it, and the second found it waiting
+			r := owned.kept["train"]
+			r.Status = nodepool.OwnedStatus{State: raydemand.RequestSatisfied, ObservedRequest: r.Fingerprint(), Groups: []nodepool.OwnedGroup{{Name: "gpu", Pods: 2}}}
+			owned.kept["train"] = r
+		} else if gets == 2 {
+			close(owned.changes)
+		}
+	}
+	answer := w.by("bob", "GET", llmPath+"/request_resources/train?wait=60", "")
+	if text := answer.Body.String(); gets != 3 || !strings.Contains(text, `"state":"Satisfied"`) || !strings.Contains(text, `"groups":[{"name":"gpu","pods":2}]`) {
+		t.Errorf("after %d looks: %s", gets, text)
+	}
+}
+
+func TestTheStatusOfAnotherSpecIsIgnored(t *testing.T) {
+	w, owned := ownedFixture(t)
+	w.by("alice", "PUT", llmPath+"/request_resources/train", oneGPU)
+	r := owned.kept["train"]
+	r.Status = nodepool.OwnedStatus{State: raydemand.RequestSatisfied, ObservedRequest: r.Fingerprint()}
+	owned.kept["train"] = r
+	w.now = w.now.Add(10 * time.Second)
+	r.RenewedAt = w.now
+	owned.kept["train"] = r
+	if text := w.by("bob", "GET", llmPath+"/request_resources/train", "").Body.String(); !strings.Contains(text, `"state":"Satisfied"`) {
+		t.Errorf("a renewal forgets the state: %s", text)
+	}
+	r.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 3}}
+	owned.kept["train"] = r
+	if text := w.by("bob", "GET", llmPath+"/request_resources/train", "").Body.String(); !strings.Contains(text, `"state":"Waiting"`) {
+		t.Errorf("what was asked for anew has the old state: %s", text)
+	}
+	w.now = w.now.Add(time.Hour)
+	if text := w.by("bob", "GET", llmPath+"/request_resources/train", "").Body.String(); !strings.Contains(text, `"state":"Expired"`) {
+		t.Errorf("the expired lease is not in the answer: %s", text)
+	}
+}
+
+func TestThePlainRequestWorksWithoutAStoreOfOwnedOnes(t *testing.T) {
+	w := newFixture(t)
+	if answer := w.call("PUT", llmPath+"/request_resources/a", oneGPU); answer.Code != http.StatusNotImplemented || !strings.Contains(answer.Body.String(), "owned-requests-unavailable") {
+		t.Errorf("PUT: %d %s", answer.Code, answer.Body)
+	}
+	if answer := w.call("POST", llmPath+"/request_resources", `{"bundles": [{"GPU": 1}]}`); answer.Code != http.StatusOK {
+		t.Errorf("POST: %d %s", answer.Code, answer.Body)
+	}
+	answer := w.call("GET", llmPath+"/requests", "")
+	if text := answer.Body.String(); answer.Code != http.StatusOK || !strings.Contains(text, `"plain":true`) {
+		t.Errorf("GET: %d %s", answer.Code, text)
+	}
+}

@@ -1,0 +1,179 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/api/answer"
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/api/body"
+	"heliostat.dev/heliostat/internal/api/contract"
+	"heliostat.dev/heliostat/internal/api/limits"
+	"heliostat.dev/heliostat/internal/api/problem"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// KeepRequest serves PUT …/request_resources/{id}.
+func (s *server) KeepRequest(
+	c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID, params apiv1.KeepRequestParams,
+) {
+	wanted, err := s.readOwned(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, id)
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	if header := string(params.IfNoneMatch); header != "" && header != "*" {
+		field := apiv1.FieldError{Field: "If-None-Match", Value: problem.Shorten(header), Expected: "*"}
+		s.answers.Fail(c, problem.Invalid([]apiv1.FieldError{field}))
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
+	defer cancel()
+	stored, created, err := s.owned().Put(ctx, wanted, func(before *nodepool.OwnedRequest) error {
+		if before != nil && params.IfNoneMatch == "*" {
+			return fmt.Errorf("%w: it exists, with ETag %s", nodepool.ErrPrecondition, etag(before))
+		}
+		return errors.Join(checkETag(before, params.IfMatch), s.checkOwner(c, before), s.checkRoom(&wanted, before))
+	})
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	s.writeRequest(c, status, &stored)
+}
+
+func (s *server) readOwned(c *gin.Context, key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error) {
+	var wanted nodepool.OwnedRequest
+	if err := checkID(id); err != nil {
+		return wanted, err
+	}
+	text, err := body.ReadJSON(c.Writer, c.Request)
+	if err != nil {
+		return wanted, err
+	}
+	spec, err := body.DecodeSpec(text)
+	if err != nil {
+		return wanted, err
+	}
+	bundles := make([]raydemand.Bundle, len(spec.Bundles))
+	for i, request := range spec.Bundles {
+		bundles[i] = request.Bundle
+	}
+	if err := s.checkCase(key, bundles); err != nil {
+		return wanted, err
+	}
+	if err := s.checkPriority(c, key, spec.Priority); err != nil {
+		return wanted, err
+	}
+	wanted.Cluster, wanted.ID, wanted.Owner, wanted.RenewedAt = key, id, ownerOf(c), s.now()
+	wanted.Priority, wanted.AllOrNothing, wanted.LeaseSeconds = spec.Priority, spec.AllOrNothing, spec.LeaseSeconds
+	wanted.Requests = spec.Bundles
+	return wanted, nil
+}
+
+// ownerOf returns the owner of the requests that the caller of c makes.
+func ownerOf(c *gin.Context) string {
+	if caller := answer.Caller(c); caller.Name != "" {
+		return caller.Name
+	}
+	return access.Anybody.Name
+}
+
+// DeleteRequest serves DELETE …/request_resources/{id}.
+func (s *server) DeleteRequest(
+	c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID, params apiv1.DeleteRequestParams,
+) {
+	err := checkID(id)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
+		defer cancel()
+		may := func(stored *nodepool.OwnedRequest) error {
+			return errors.Join(checkETag(stored, params.IfMatch), s.checkOwner(c, stored))
+		}
+		err = s.owned().Delete(ctx, nodepool.ClusterKey{Namespace: namespace, Name: name}, id, may)
+	}
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	c.Status(http.StatusNoContent)
+}
+
+// RenewRequest serves POST …/request_resources/{id}/renew.
+func (s *server) RenewRequest(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID) {
+	err := checkID(id)
+	var renewed nodepool.OwnedRequest
+	if err == nil {
+		ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
+		defer cancel()
+		may := func(stored *nodepool.OwnedRequest) error {
+			return errors.Join(s.checkOwner(c, stored), s.checkRoom(stored, stored))
+		}
+		renewed, err = s.owned().Renew(ctx, nodepool.ClusterKey{Namespace: namespace, Name: name}, id, s.now(), may)
+	}
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	s.writeRequest(c, http.StatusOK, &renewed)
+}
+
+// checkOwner refuses a request of another owner, unless the caller may patch the RayCluster.
+func (s *server) checkOwner(c *gin.Context, stored *nodepool.OwnedRequest) error {
+	if stored == nil || stored.Owner == ownerOf(c) {
+		return nil
+	}
+	if may, err := s.mayPatch(c, stored.Cluster); err != nil || may {
+		return err
+	}
+	detail := fmt.Sprintf("request %s belongs to %q; to change requests of others you need the verb patch on %s",
+		stored.ID, stored.Owner, contract.RayClusters)
+	return &problem.Error{Kind: problem.Forbidden, Detail: detail}
+}
+
+// mayPatch reports whether the caller of c may change the RayCluster itself.
+func (s *server) mayPatch(c *gin.Context, key nodepool.ClusterKey) (bool, error) {
+	return s.guard.May(c, access.Right{
+		Verb: "patch", Group: "ray.io", Resource: "rayclusters", Namespace: key.Namespace, Name: key.Name,
+	})
+}
+
+// checkETag checks If-Match: a list of ETags, or * for any stored request.
+func checkETag(stored *nodepool.OwnedRequest, header string) error {
+	switch {
+	case header == "":
+		return nil
+	case stored == nil:
+		return fmt.Errorf("%w: it does not exist", nodepool.ErrPrecondition)
+	}
+	tags := strings.Split(header, ",")
+	for i := range tags {
+		tags[i] = strings.TrimSpace(tags[i])
+	}
+	if slices.Contains(tags, "*") || slices.Contains(tags, etag(stored)) {
+		return nil
+	}
+	return fmt.Errorf("%w: its ETag is %s", nodepool.ErrPrecondition, etag(stored))
+}
+
+func etag(r *nodepool.OwnedRequest) string { return strconv.Quote(r.Version()) }
+
+func (s *server) writeRequest(c *gin.Context, status int, r *nodepool.OwnedRequest) {
+	c.Header("ETag", etag(r))
+	view := s.ownedView(r)
+	view.NotScaled = s.notScaled(r.Cluster)
+	s.answers.JSON(c, status, view)
+}

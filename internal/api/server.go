@@ -1,0 +1,214 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"heliostat.dev/heliostat/api"
+	"heliostat.dev/heliostat/internal/api/answer"
+	"heliostat.dev/heliostat/internal/api/clusterview"
+	"heliostat.dev/heliostat/internal/api/guard"
+	"heliostat.dev/heliostat/internal/api/limits"
+	"heliostat.dev/heliostat/internal/api/problem"
+	"heliostat.dev/heliostat/internal/api/relay"
+	"heliostat.dev/heliostat/internal/ledger"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// NewServer returns the REST server, ready for ListenAndServe. It starts nothing.
+func NewServer(config Config) (*http.Server, error) {
+	handler, s, err := build(config)
+	if err != nil {
+		return nil, err
+	}
+	running := &http.Server{
+		Addr:              config.listen(),
+		Handler:           handler,
+		ReadHeaderTimeout: limits.ReadHeaderTimeout,
+		ReadTimeout:       limits.ReadTimeout,
+		WriteTimeout:      limits.WriteTimeout,
+		IdleTimeout:       limits.IdleTimeout,
+		MaxHeaderBytes:    limits.MaxHeaderRead,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: limits.MaxStreams},
+		TLSConfig:         config.TLS,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	cancelAtShutdown(running)
+	running.RegisterOnShutdown(s.relay.Close)
+	if config.Hub != nil {
+		running.RegisterOnShutdown(config.Hub.Close)
+	}
+	return running, nil
+}
+
+// FinishWithin is how long running calls may take after Shutdown of the server begins. Then each unfinished call gets a
+// 503, so callers of Shutdown should wait a little longer.
+const FinishWithin = 2 * time.Second
+
+// cancelAtShutdown cancels running calls FinishWithin after the shutdown of a server begins.
+func cancelAtShutdown(running *http.Server) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	running.BaseContext = func(net.Listener) context.Context { return ctx }
+	running.RegisterOnShutdown(func() { time.AfterFunc(FinishWithin, func() { cancel(problem.ErrShutdown) }) })
+}
+
+// NewHandler returns the handler of NewServer, without the limits of a connection.
+func NewHandler(config Config) (http.Handler, error) {
+	handler, _, err := build(config)
+	return handler, err
+}
+
+func build(config Config) (http.Handler, *server, error) {
+	if err := config.Validate(); err != nil {
+		return nil, nil, err
+	}
+	s, err := newServer(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	gin.SetMode(gin.ReleaseMode) // otherwise gin prints its routes
+	engine := gin.New()
+	engine.HandleMethodNotAllowed = true
+	engine.RedirectTrailingSlash = false
+	engine.Use(s.logCalls, setHeaders, s.recoverPanics, s.guard.Header, s.guard.Host, s.guard.Origin, traceContext,
+		s.logWrites, s.guard.Caller, s.guard.Query, s.relay.PassOn)
+	engine.NoRoute(func(c *gin.Context) {
+		s.fail(c, problem.UnknownPath, "there is nothing at this path; /openapi.yaml lists all paths")
+	})
+	engine.NoMethod(func(c *gin.Context) {
+		s.fail(c, problem.UnknownMethod, c.Request.Method+" is not allowed here; see the Allow header")
+	})
+	RegisterHandlersWithOptions(engine, s, GinServerOptions{
+		ErrorHandler: func(c *gin.Context, err error, _ int) { s.fail(c, problem.InvalidRequest, err.Error()) },
+	})
+	return engine, s, s.guard.CheckRoutes(engine.Routes())
+}
+
+// server implements the generated ServerInterface.
+type server struct {
+	Config
+	log     *slog.Logger
+	now     func() time.Time
+	answers *answer.Writer
+	guard   *guard.Guard
+	relay   *relay.Relay
+	plans   *limits.Plans
+}
+
+func newServer(config Config) (*server, error) {
+	s := &server{Config: config, log: config.Log, now: config.Now, plans: limits.NewPlans(limits.MaxPlans)}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.Costs == nil {
+		s.Costs = ledger.New(ledger.Limits{})
+	}
+	if s.Hub != nil {
+		s.Hub.SetFleet(s.Fleet)
+	}
+	s.answers = answer.NewWriter(s.log)
+	s.relay = relay.New(relay.Config{
+		Leadership:    config.Leadership,
+		Division:      config.Division,
+		Peers:         config.Peers,
+		Authenticated: config.Access != nil,
+		Answers:       s.answers,
+		Log:           s.log,
+		Dial:          config.dialLeader,
+	})
+	var err error
+	s.guard, err = guard.New(config.Access, config.RequestsPerSecond, s.answers, s.now)
+	if err == nil && config.Bounds != nil {
+		config.Bounds(s.boundsUsed)
+	}
+	return s, err
+}
+
+// boundsUsed returns how much of each bound is in use, from 0 to 1.
+func (s *server) boundsUsed() map[string]float64 {
+	return map[string]float64{"answers": s.answers.Used(), "calls": s.guard.CallsUsed(), "lists": s.relay.Used(),
+		"plans": s.plans.Used()}
+}
+
+// fail answers with a problem of a kind.
+func (s *server) fail(c *gin.Context, kind problem.Kind, detail string) {
+	s.answers.Fail(c, &problem.Error{Kind: kind, Detail: detail})
+}
+
+// view returns the view of a cluster.
+func (s *server) view(namespace, name string) (clusterview.View, error) {
+	view, exists := s.Fleet.View(nodepool.ClusterKey{Namespace: namespace, Name: name})
+	if exists {
+		return view, nil
+	}
+	if err := s.incomplete(); err != nil {
+		return clusterview.View{}, err
+	}
+	return clusterview.View{}, nodepool.ErrGone
+}
+
+// decided returns the view of a cluster that has a decision.
+func (s *server) decided(namespace, name string) (clusterview.View, error) {
+	view, err := s.view(namespace, name)
+	if err == nil && view.CycleAt.IsZero() {
+		err = &problem.Error{
+			Kind:   problem.Unavailable,
+			Detail: fmt.Sprintf("there is no decision about %s yet", view.Key),
+		}
+	}
+	return view, err
+}
+
+// incomplete returns an error while lists may lack clusters.
+func (s *server) incomplete() error {
+	if s.Leadership == nil || s.Leadership.Settled() {
+		return nil
+	}
+	detail := "this replica has just become the leader and has not looked at every RayCluster yet"
+	return &problem.Error{Kind: problem.Unavailable, Detail: detail}
+}
+
+// Healthz serves GET /healthz.
+func (s *server) Healthz(c *gin.Context) { c.String(http.StatusOK, "ok\n") }
+
+// Readyz serves GET /readyz.
+func (s *server) Readyz(c *gin.Context) {
+	if s.Ready != nil {
+		if err := s.Ready(); err != nil {
+			s.fail(c, problem.Unavailable, "not ready: "+err.Error())
+			return
+		}
+	}
+	c.String(http.StatusOK, "ok\n")
+}
+
+// Metrics serves GET /metrics.
+func (s *server) Metrics(c *gin.Context) { s.delegate(c, s.Config.Metrics) }
+
+// Page serves GET /.
+func (s *server) Page(c *gin.Context) { s.delegate(c, s.Config.Page) }
+
+// Openapi serves GET /openapi.yaml.
+func (s *server) Openapi(c *gin.Context) { c.Data(http.StatusOK, "application/yaml", api.Spec) }
+
+func (s *server) delegate(c *gin.Context, to http.Handler) {
+	if to == nil {
+		s.notServed(c)
+		return
+	}
+	to.ServeHTTP(c.Writer, c.Request)
+}
+
+// notServed answers calls to parts of the API that this server has no backend for.
+func (s *server) notServed(c *gin.Context) {
+	s.fail(c, problem.UnknownPath, "this server does not serve this path")
+}

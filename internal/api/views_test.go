@@ -1,0 +1,281 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/api/clusterview"
+	"heliostat.dev/heliostat/internal/api/clusterview/viewtest"
+	"heliostat.dev/heliostat/internal/api/problem"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// plannedView returns a view with the plan of its snapshot.
+func plannedView(t *testing.T) clusterview.View {
+	t.Helper()
+	s, err := snapshotfile.ReadSnapshot(strings.NewReader(`{"name": "ml/llm", "groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2}],
+		"nodes": [{"pod": "gpu-1", "group": "gpu", "state": "RUNNING", "total": {"CPU": 4, "GPU": 1}, "available": {"CPU": 4}}],
+		"pendingRequests": [{"resources": {"GPU": 1}, "count": 4}],
+		"pendingGangRequests": [{"id": "3f2a", "strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}]}],
+		"keptResources": [{"resources": {"GPU": 1}, "count": 3}]}`), "snapshot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clusterview.View{Key: llm, Mode: nodepool.Managed, CycleAt: noon, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
+}
+
+func plannedFixture(t *testing.T, change ...func(*Config)) *fixture {
+	w := newFixture(t, change...)
+	w.fleet[llm] = plannedView(t)
+	return w
+}
+
+func TestTheServerExplainsAsThePlannerDoes(t *testing.T) {
+	w, ctx := plannedFixture(t), context.Background()
+	caller, s := dial(t, w.handler), w.fleet[llm].Snapshot
+	for _, question := range []planner.Question{
+		{Group: "gpu"}, {Pod: "gpu-1"}, {Gang: "3f2a"}, {Request: planner.PlainRequest},
+		{Demand: &raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One / 2}, Count: 3}},
+	} {
+		want, err := planner.Explain(nil, s, s.Policy, question)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := caller.Explain(ctx, llm, question)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%+v: %v (-planner +server):\n%s", question, err, diff)
+		}
+	}
+}
+
+// The planner does not know of launches that wait for a ProvisioningRequest, because its plan is the same without one.
+func TestAnExplanationFirstSaysWhyALaunchWaits(t *testing.T) {
+	w := plannedFixture(t)
+	caller, view := dial(t, w.handler), w.fleet[llm]
+	waits := planner.Reason{Code: planner.CodeProvisioning, Message: "waits for ProvisioningRequest heliostat-1: no capacity"}
+	view.Plan.Groups = slices.Clone(view.Plan.Groups)
+	for i := range view.Plan.Groups {
+		if g := &view.Plan.Groups[i]; g.Name == "gpu" {
+			g.Reasons = append([]planner.Reason{waits}, g.Reasons...)
+		}
+	}
+	w.fleet[llm] = view
+	for question, want := range map[planner.Question]bool{{Group: "gpu"}: true, {Group: "cpu"}: false, {Pod: "gpu-1"}: true} {
+		got, err := caller.Explain(t.Context(), llm, question)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first := got.Details[0]; (first.About == "group gpu" && first.Reason == waits) != want {
+			t.Errorf("%+v: %+v comes first, want that the launch waits: %t", question, first, want)
+		}
+	}
+}
+
+func TestAnExplanationFirstSaysWhyThePlanIsNotApplied(t *testing.T) {
+	w := plannedFixture(t)
+	caller, managed := dial(t, w.handler), w.fleet[llm]
+	for want, change := range map[string]func(*clusterview.View){
+		"": func(*clusterview.View) {},
+		"this is only a plan: the RayCluster is frozen": func(v *clusterview.View) { v.Frozen = true },
+		"this is only a plan: the mode of serve":        func(v *clusterview.View) { v.Mode, v.ModeReason = nodepool.Shadow, "the mode of serve" },
+		"is retried: forbidden":                         func(v *clusterview.View) { v.Unwritten = "forbidden" },
+	} {
+		view := managed
+		change(&view)
+		w.fleet[llm] = view
+		got, err := caller.Explain(t.Context(), llm, planner.Question{Group: "gpu"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := got.Details[0]
+		if explained := first.Code == raydemand.CodeNotScaled; explained != (want != "") || explained && !strings.Contains(first.Message, want) {
+			t.Errorf("%q: %+v", want, first)
+		}
+	}
+}
+
+func TestABadQuestionIsAProblem(t *testing.T) {
+	w := plannedFixture(t)
+	w.fleet[otherKey] = clusterview.View{Key: otherKey}
+	for query, want := range map[string]string{
+		"":                     "400 want exactly one of the parameters",
+		"?group=gpu&pod=gpu-1": "400 want exactly one of the parameters",
+		"?group=tpu":           `404 group: "tpu": want one of cpu, gpu`,
+		"?gang=0":              `404 gang: "0": want one of 3f2a`,
+		"?bundle=GPU":          "400 bundle: GPU: want an object of amounts",
+		"?bundle=" + url.QueryEscape(`{"resources": {"GPU": 1}, "kount": 2}`): "400 bundle: kount: unknown key: want count",
+		"?pod=" + strings.Repeat("x", 254):                                    "400 ",
+	} {
+		answer := w.call(http.MethodGet, llmPath+"/explain"+query, "")
+		var problem apiv1.Problem
+		if err := json.Unmarshal(answer.Body.Bytes(), &problem); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(answer.Code, " ", problem.Detail); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	if answer := w.call(http.MethodGet, "/v1/namespaces/ml/rayclusters/quiet/explain?group=gpu", ""); answer.Code != http.StatusServiceUnavailable {
+		t.Errorf("without a decision: %d", answer.Code)
+	}
+}
+
+func TestAWhatIfPlanWritesNothing(t *testing.T) {
+	w := plannedFixture(t)
+	caller, before := dial(t, w.handler), fmt.Sprintf("%+v", w.fleet[llm])
+	answer, err := caller.Plan(context.Background(), llm, json.RawMessage(`{"groups": [{"name": "gpu", "maxReplicas": 8}], "pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]planner.GroupDifference{{Name: "gpu", From: 2, To: 7}}, answer.Difference.Groups); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
+	}
+	s, err := snapshotfile.WhatIf(w.fleet[llm].Snapshot, []byte(`{"groups": [{"name": "gpu", "maxReplicas": 8}], "pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(planner.Compute(s, s.Policy), answer.Plan); diff != "" {
+		t.Errorf("plan (-planner +server):\n%s", diff)
+	}
+	if after := fmt.Sprintf("%+v", w.fleet[llm]); after != before || w.requests.sets != 0 {
+		t.Errorf("%d requests were written, and the view is\n%s\nafter\n%s", w.requests.sets, after, before)
+	}
+}
+
+func TestABadWhatIfBodyNamesTheField(t *testing.T) {
+	w := plannedFixture(t)
+	for body, want := range map[string]string{
+		`{"groups": [{"name": "gpu", "maxReplicas": -1}]}`: "groups[0].maxReplicas",
+		`{"groups": [}`: "line 1, column 13",
+		``:              "",
+	} {
+		answer := w.call(http.MethodPost, llmPath+"/plan", body)
+		var problem apiv1.Problem
+		if err := json.Unmarshal(answer.Body.Bytes(), &problem); err != nil || answer.Code != http.StatusBadRequest {
+			t.Fatalf("%s: %d %v", body, answer.Code, err)
+		}
+		if len(problem.Errors) != 1 || problem.Errors[0].Field != want {
+			t.Errorf("%s: %+v, want field %q", body, problem.Errors, want)
+		}
+	}
+}
+
+// fakeHistory has one decision.
+type fakeHistory struct{}
+
+func (fakeHistory) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
+	if key != llm {
+		return nil
+	}
+	return []apiv1.HistoryEntry{{ID: "1772366400000", At: noon, Mode: nodepool.Managed, Decisions: viewtest.Busy().Cluster(noon).Decisions,
+		Groups: []apiv1.HistoryGroup{{Name: "a100", Current: 2, Desired: 4, Reasons: []planner.Reason{{Code: "launch", Message: "m"}}}}, Unmet: 1}}
+}
+
+func (fakeHistory) Past(key nodepool.ClusterKey, id string) (snapshot, plan json.RawMessage, known bool, err error) {
+	return json.RawMessage(`{"groups":[]}`), json.RawMessage(`{"launch":{}}`), key == llm && id == "1772366400000", nil
+}
+
+func TestHistoryIsListedAndEachDecisionExported(t *testing.T) {
+	w := newFixture(t, func(c *Config) { c.History = fakeHistory{} })
+	caller, ctx := dial(t, w.handler), context.Background()
+	entries, err := caller.History(ctx, llm)
+	if diff := cmp.Diff(fakeHistory{}.Entries(llm), entries); err != nil || diff != "" {
+		t.Errorf("%v (-remembered +read):\n%s", err, diff)
+	}
+	snapshot, err := caller.PastSnapshot(ctx, llm, "1772366400000")
+	if err != nil || strings.TrimSpace(string(snapshot)) != `{"groups":[]}` {
+		t.Errorf("snapshot %s, %v", snapshot, err)
+	}
+	if plan, err := caller.PastPlan(ctx, llm, "1772366400000"); err != nil || plan.Launch == nil {
+		t.Errorf("plan %+v, %v", plan, err)
+	}
+	for path, want := range map[string]int{"/history/1": 404, "/history/x": 400, "/history/00000000000000000001": 400, "/history/1/plan": 404} {
+		if answer := w.call(http.MethodGet, llmPath+path, ""); answer.Code != want {
+			t.Errorf("%s: %d, want %d: %s", path, answer.Code, want, answer.Body)
+		}
+	}
+	if answer := newFixture(t).call(http.MethodGet, llmPath+"/history", ""); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), `"items":[]`) {
+		t.Errorf("where nothing is remembered: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// fakeNodes has one node.
+type fakeNodes struct{ err error }
+
+func (f fakeNodes) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
+	return apiv1.NodepoolsReport{Nodes: []sharing.GPUs{{Name: "n1"}}}, f.err
+}
+
+func TestNodepoolsAreThoseOfTheReader(t *testing.T) {
+	w := newFixture(t, func(c *Config) { c.Nodepools = fakeNodes{} })
+	report, err := dial(t, w.handler).Nodepools(context.Background())
+	if err != nil || len(report.Nodes) != 1 || report.Nodes[0].Name != "n1" || report.Pools == nil || report.Notes == nil {
+		t.Errorf("%+v, %v", report, err)
+	}
+	w = newFixture(t, func(c *Config) { c.Nodepools = fakeNodes{problem.ErrUnavailable} })
+	if answer := w.call(http.MethodGet, "/v1/nodepools", ""); answer.Code != http.StatusServiceUnavailable {
+		t.Errorf("Kubernetes cannot be asked: %d", answer.Code)
+	}
+	if answer := newFixture(t).call(http.MethodGet, "/v1/nodepools", ""); answer.Code != http.StatusServiceUnavailable {
+		t.Errorf("a process that reads no nodes: %d", answer.Code)
+	}
+}
+
+func TestTheViewsMatchTheSpec(t *testing.T) {
+	s := loadSpec(t)
+	w := plannedFixture(t, func(c *Config) {
+		c.History, c.Nodepools, c.Shadow = fakeHistory{}, fakeNodes{}, fakeShadow{}
+	})
+	for path, schema := range map[string]string{
+		llmPath + "/explain?group=gpu": "Explanation",
+		llmPath + "/explain?group=x":   "Problem",
+		llmPath + "/history":           "HistoryList",
+		llmPath + "/shadow":            "ShadowComparison",
+		"/v1/nodepools":                "Nodepools",
+	} {
+		s.mustMatch(schema, w.call(http.MethodGet, path, "").Body.Bytes())
+	}
+	s.mustMatch("SupposedPlan", w.call(http.MethodPost, llmPath+"/plan", `{"groups": [{"name": "gpu", "maxReplicas": 8}, {"name": "cpu", "price": 1}]}`).Body.Bytes())
+	s.mustMatch("Plan", w.call(http.MethodPost, llmPath+"/plan", `{}`).Body.Bytes())
+}
+
+func TestWhatIfGroupsHaveTheLimitsOfTheContract(t *testing.T) {
+	s := loadSpec(t)
+	w := plannedFixture(t)
+	group := s.at(s.root, "components", "schemas", "Supposition", "properties", "groups", "items", "properties")
+	numbers := 0
+	for name := range group {
+		bounds := s.at(group, name)
+		least, most := bounds["minimum"], bounds["maximum"]
+		if least == nil || most == nil {
+			continue
+		}
+		numbers++
+		for value, want := range map[float64]int{least.(float64): http.StatusOK, most.(float64): http.StatusOK,
+			least.(float64) - 1: http.StatusBadRequest, most.(float64) + 1: http.StatusBadRequest} {
+			body := fmt.Sprintf(`{"groups": [{"name": "new", "resources": {"CPU": 1}, "maxReplicas": 2147483647, %q: %.0f}]}`, name, value)
+			if name == "maxReplicas" {
+				body = fmt.Sprintf(`{"groups": [{"name": "new", "resources": {"CPU": 1}, %q: %.0f}]}`, name, value)
+			}
+			if answer := w.call(http.MethodPost, llmPath+"/plan", body); answer.Code != want {
+				t.Errorf("%s: %d, want %d: %.300s", body, answer.Code, want, answer.Body)
+			}
+		}
+	}
+	if numbers < 6 {
+		t.Errorf("the contract bounds %d numbers", numbers)
+	}
+}
