@@ -60,7 +60,7 @@ var floors = []struct{ packages, see string }{
 	{"internal/access/kube", "internal/access"},
 	{"internal/api/apiv1", values + " internal/planner"},
 	{"internal/api/client", values + " internal/planner internal/api/apiv1"},
-	{"internal/api/...", values + " api internal/access internal/api/apiv1 internal/ledger/... internal/planner " +
+	{"internal/api", values + " api internal/access internal/api/apiv1 internal/ledger/... internal/planner " +
 		"internal/series internal/snapshotfile"},
 
 	{"internal/doctor/...", values + " api/v1alpha1 deploy"},
@@ -77,23 +77,22 @@ var floors = []struct{ packages, see string }{
 	{"internal/cli/printer", values + " internal/cli internal/cli/table internal/doctor/... internal/api/apiv1 " +
 		"internal/ledger/... internal/planner"},
 	{"internal/cli/watch", values + " internal/cli internal/cli/connect internal/cli/table internal/api/client"},
-	{"internal/listen", "internal/access internal/access/certs internal/access/kube internal/cli internal/api/..."},
+	{"internal/listen", "internal/access internal/access/certs internal/access/kube internal/cli internal/api"},
 
-	{"cmd/autoscaler/publish", values + " internal/api/apiv1 internal/api/... internal/ledger/... " +
+	{"cmd/autoscaler/publish", values + " internal/api/apiv1 internal/api internal/ledger/... " +
 		"internal/planner internal/telemetry " + loop + " " + kube},
 	{"cmd/autoscaler/engine", values + " cmd/autoscaler/publish internal/cli internal/cli/connect " +
-		"internal/api/apiv1 internal/api/... internal/ledger/... internal/listen " +
+		"internal/api/apiv1 internal/api internal/ledger/... internal/listen " +
 		"internal/memorylimit internal/rayenv internal/series internal/telemetry internal/webui pkg/raydemand/gcs " +
 		loop + " " + kube},
 	{"cmd/autoscaler", values + " cmd/autoscaler/engine internal/cli internal/cli/connect internal/cli/printer " +
 		"internal/cli/table internal/cli/watch internal/doctor/... internal/doctor/intake internal/gpuagent " +
-		"internal/api/apiv1 internal/api/client internal/api/... internal/planner internal/snapshotfile " +
+		"internal/api/apiv1 internal/api/client internal/api internal/planner internal/snapshotfile " +
 		"internal/snapshotfile/manifests internal/telemetry pkg/gpuinfo/nvml " + kube},
 
 	// What is for tests. A judge shares no code with what it judges.
 	{"internal/planner/plannertest", values + " internal/planner/... internal/snapshotfile"},
 	{"internal/api/memnet", ""},
-	{"internal/api/clusterview/viewtest", values + " internal/api/apiv1 internal/api/... internal/planner"},
 	{"test/simray", "api/proto/... pkg/raydemand"}, // a client that shares code with it cannot find its mistakes
 	{"test/simray/certs", ""},
 	{"test/simray/conformance", "api/proto/... test/simray test/simray/certs pkg/raydemand pkg/raydemand/gcs"},
@@ -134,14 +133,10 @@ var rules = []struct{ of, except, never, because string }{
 		"an object is given, and equal objects give equal results"},
 	{"pkg/nodepool/kube/cycles pkg/nodepool/kube/finding pkg/nodepool/kube/timing pkg/nodepool/kube/writequeue", "", "others os/...", "it knows no objects"},
 
-	{"internal/api/body internal/api/guard internal/api/relay", "", "internal/api/clusterview",
-		"a decoder, a refusal and a follower do not depend on the fleet"},
-	{"internal/api/apiv1 internal/api/body internal/api/client internal/api/clusterview " +
-		"internal/api/contract internal/api/limits internal/api/problem", "", "github.com/gin-gonic/...",
-		"the framework belongs to the server"},
-	{"internal/api/apiv1 internal/api/clusterview internal/api/limits", "", "net/http",
-		"the server and the client make and answer calls"},
-	{"internal/api/...", "", "k8s.io/...", "the server calls Kubernetes through interfaces of its own"},
+	{"internal/api/apiv1 internal/api/client", "", "github.com/gin-gonic/...", "the framework belongs to the server"},
+	{"internal/api/apiv1", "", "net/http", "the server and the client make and answer calls"},
+	{"internal/api internal/api/apiv1 internal/api/client", "", "k8s.io/...",
+		"the server calls Kubernetes through interfaces of its own"},
 
 	{"internal/access internal/access/certs internal/gpuagent internal/memorylimit", "", "others",
 		"its callers know Kubernetes"},
@@ -153,8 +148,7 @@ var rules = []struct{ of, except, never, because string }{
 	{"internal/cli/table", "", "k8s.io/... github.com/spf13/...", "a table knows nothing of its content"},
 	{"internal/listen", "", "github.com/prometheus/...", "the caller passes in /metrics"},
 	{"cmd/autoscaler/engine", "", "net/http/pprof runtime/metrics", "packages listen and memorylimit do that"},
-	{"cmd/... internal/... pkg/...", "internal/planner/plannertest internal/api/memnet " +
-		"internal/api/clusterview/viewtest", "testing/...", "a program has no test flags"},
+	{"cmd/... internal/... pkg/...", "internal/planner/plannertest internal/api/memnet", "testing/...", "a program has no test flags"},
 
 	{"test/chaos/verdict test/shards/terms", "", "others", "a judge knows nothing of how facts are read"},
 	{"test/shards/fleet", "", "pkg/shard test/shards/terms", "the fleet is there for any number of writers"},

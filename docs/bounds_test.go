@@ -38,7 +38,7 @@ var boundSources = map[string][]source{
 	"field managers that set `replicas` back": {{"32 of a RayCluster", "internal/controller/reverts/history.go", "mostManagers = 32"}},
 	"the comparison in shadow":                {{"100 differences", "internal/controller/history/shadow.go", "shadowDifferences = 100"}},
 	"lists that are gathered from shards": {
-		{"4 at once", "internal/api/relay/gather.go", "maxGathered = 4"}, {"64 MiB", "internal/api/relay/gather.go", "maxList = 64 << 20"},
+		{"4 at once", "internal/api/gather.go", "maxGathered = 4"}, {"64 MiB", "internal/api/gather.go", "maxList = 64 << 20"},
 	},
 	"Events of node autoscalers": {{"50,000", "pkg/nodepool/kube/events/feed.go", "mostEvents = 50_000"}},
 	"start times": {
@@ -53,18 +53,18 @@ var boundSources = map[string][]source{
 	},
 	"charts of the page": {{"240 points", "internal/series/series.go", "maxPoints = 240"}},
 	"event streams": {
-		{"2,000", "internal/api/events/hub.go", "maxSubscribers = 2000"}, {"4 MiB", "internal/api/events/subscriber.go", "maxPending = 4 << 20"},
+		{"2,000", "internal/api/hub.go", "maxSubscribers = 2000"}, {"4 MiB", "internal/api/subscriber.go", "maxPending = 4 << 20"},
 	},
 	"REST callers": {
-		{"10,000", "internal/api/limits/callers.go", "maxCallers = 10_000"}, {"200 calls", "internal/api/limits/callers.go", "MaxCalls = 200"},
+		{"10,000", "internal/api/callers.go", "maxCallers = 10_000"}, {"200 calls", "internal/api/callers.go", "maxCalls = 200"},
 		{"2,000 connections", "internal/listen/servers.go", "maxConnections = 2000"},
 	},
 	"bodies of REST calls": {
-		{"512 KiB", "internal/api/body/body.go", "MaxBody = 512 << 10"}, {"10,000 bundles", "internal/api/body/request.go", "MaxBundles = 10_000"},
+		{"512 KiB", "internal/api/body.go", "maxBody = 512 << 10"}, {"10,000 bundles", "internal/api/bodyrequest.go", "maxBundles = 10_000"},
 	},
 	"answers to callers, plans for what-if": {
-		{"64 MiB", "internal/api/answer/pending.go", "maxOfAll = 64 << 20"}, {"16 MiB", "internal/api/answer/pending.go", "maxOfCaller = 16 << 20"},
-		{"2 plans", "internal/api/limits/plans.go", "MaxPlans = 2"}, {"8 of one caller wait", "internal/api/limits/plans.go", "maxQueuedPlans = 8"},
+		{"64 MiB", "internal/api/pending.go", "maxOfAll = 64 << 20"}, {"16 MiB", "internal/api/pending.go", "maxOfCaller = 16 << 20"},
+		{"2 plans", "internal/api/plans.go", "maxPlans = 2"}, {"8 of one caller wait", "internal/api/plans.go", "maxQueuedPlans = 8"},
 	},
 	"findings": {{"20 of one code", "pkg/nodepool/kube/finding/list.go", "MostOfOneCode = 20"}},
 	"tokens and rights of callers": {

@@ -19,8 +19,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/clusterview"
-	"heliostat.dev/heliostat/internal/api/events"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/ledger"
@@ -37,10 +35,10 @@ var llmKey = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 // remote is a Heliostat server of one cluster, ml/llm, for commands to call.
 type remote struct {
 	address string
-	hub     *events.Hub
+	hub     *api.Hub
 
 	mu    sync.Mutex // guards the fields below
-	view  clusterview.View
+	view  api.View
 	kept  []raydemand.Request
 	since time.Time
 	// seen contains the headers of the last call.
@@ -80,13 +78,13 @@ func newRemote(t *testing.T) *remote {
 	}
 	s.Name, s.TakenAt = "ml/llm", time.Now()
 	one := raydemand.One
-	r := &remote{hub: events.NewHub(events.Config{}), owned: map[string]nodepool.OwnedRequest{}, view: clusterview.View{
+	r := &remote{hub: api.NewHub(api.HubConfig{}), owned: map[string]nodepool.OwnedRequest{}, view: api.View{
 		Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by --mode", CycleAt: s.TakenAt, StateAt: s.TakenAt, CycleTook: 3 * time.Millisecond,
 		Snapshot: s, Plan: planner.Compute(s, s.Policy),
 		Findings: []raydemand.Finding{{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Why: "more may wait", Fix: "ask for fewer shapes"}},
 		Changes: []apiv1.Decision{{At: s.TakenAt, Action: "scale-up", Group: "gpu", From: 1, To: 2,
 			Reason: planner.Reason{Code: "patch-ok", Message: "group gpu: replicas 1 → 2"}}},
-		NumGPUs: map[string]clusterview.NumGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &one, Reported: &one}}},
+		NumGPUs: map[string]api.GroupGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &one, Reported: &one}}},
 	}}
 	handler, err := api.NewHandler(api.Config{Fleet: r, Requests: r, Freezer: r, Modes: r, Policies: r, Hub: r.hub, Nodepools: r, Owned: owners{r}, Costs: costly(), Currency: "USD"})
 	if err != nil {
@@ -120,13 +118,13 @@ func costly() *ledger.Ledger {
 	return l
 }
 
-func (r *remote) Views() []clusterview.View {
+func (r *remote) Views() []api.View {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return []clusterview.View{r.view}
+	return []api.View{r.view}
 }
 
-func (r *remote) View(key nodepool.ClusterKey) (clusterview.View, bool) {
+func (r *remote) View(key nodepool.ClusterKey) (api.View, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.view, key == llmKey

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/body"
 	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
@@ -114,9 +114,9 @@ func (f *requestFlags) check(asked json.RawMessage) (err error) {
 	switch {
 	case asked == nil:
 	case f.owned.id != "":
-		_, err = body.DecodeSpec(asked)
+		_, err = api.DecodeSpec(asked)
 	default:
-		_, err = body.DecodeRequest(asked)
+		_, err = api.DecodeRequest(asked)
 	}
 	return err
 }

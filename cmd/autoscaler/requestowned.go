@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/api/client"
-	"heliostat.dev/heliostat/internal/api/guard"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
@@ -49,8 +49,8 @@ func (f *ownedFlags) addTo(cmd *cobra.Command) {
 // misplaced fails if --id is not an id, or if a flag is set that requires one.
 func (f *ownedFlags) misplaced() error {
 	if f.id != "" {
-		if !guard.IsID(f.id) {
-			return fmt.Errorf("--id %q: want %s", f.id, guard.WantID)
+		if !api.IsID(f.id) {
+			return fmt.Errorf("--id %q: want %s", f.id, api.WantID)
 		}
 		return nil
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/clusterview"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
@@ -15,7 +15,7 @@ import (
 
 func TestOfARayThatHasNotAnsweredNothingIsToldAsIfItHad(t *testing.T) {
 	r := newRemote(t)
-	r.view = clusterview.View{Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by the default", Error: "the Ray head is unavailable", Snapshot: planner.Snapshot{Name: "ml/llm"}}
+	r.view = api.View{Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by the default", Error: "the Ray head is unavailable", Snapshot: planner.Snapshot{Name: "ml/llm"}}
 	_, out, _ := command(t, "", "autoscaler", "status", "ml/llm")
 	if !strings.Contains(out, "Demand: unknown") || strings.Contains(out, "nothing is asked for") || strings.Contains(out, "Unmet") {
 		t.Errorf("what Ray was never asked is told as known:\n%s", out)

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/api"
-	"heliostat.dev/heliostat/internal/api/clusterview"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -90,8 +89,8 @@ func (k *keeper) Changes(nodepool.ClusterKey, string) <-chan struct{} {
 // nobody knows no RayCluster: the example asks for none.
 type nobody struct{}
 
-func (nobody) Views() []clusterview.View                         { return nil }
-func (nobody) View(nodepool.ClusterKey) (clusterview.View, bool) { return clusterview.View{}, false }
+func (nobody) Views() []api.View                         { return nil }
+func (nobody) View(nodepool.ClusterKey) (api.View, bool) { return api.View{}, false }
 func (nobody) Get(context.Context, nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
 	return nil, time.Time{}, nodepool.ErrGone
 }

@@ -10,13 +10,12 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/clusterview/viewtest"
 )
 
 func TestAnAnswerWithoutAnEncodingIsAnInternalError(t *testing.T) {
 	var log bytes.Buffer
 	w := newFixture(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	view := viewtest.Busy()
+	view := busy()
 	view.CycleAt = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
 	w.fleet[llm] = view
 	got := w.call(http.MethodGet, llmPath, "")
@@ -42,7 +41,7 @@ func (r slowReader) Write(text []byte) (int, error) {
 
 func TestALargeAnswerIsRefusedWhileItsCallerHasUnreadOnes(t *testing.T) {
 	w := newFixture(t)
-	view := viewtest.Busy()
+	view := busy()
 	view.Error = strings.Repeat("x", 16<<20)
 	w.fleet[llm] = view
 	slow := slowReader{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}

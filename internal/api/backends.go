@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/problem"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -15,7 +14,7 @@ import (
 )
 
 // ErrUnavailable means that a backend cannot answer now; callers may try again.
-var ErrUnavailable = problem.ErrUnavailable
+var ErrUnavailable = errUnavailable
 
 // Requests stores the plain request of each RayCluster, in the cluster's annotation.
 //

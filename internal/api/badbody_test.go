@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/body"
 )
 
 func TestAProblemNamesTheBadFields(t *testing.T) {
@@ -50,7 +49,7 @@ func TestAProblemNamesTheBadFields(t *testing.T) {
 		"empty resource name":       {`[{"":1}]`, []apiv1.FieldError{{Expected: "a resource name: 1 to 256 printable characters, no space around it", Field: "bundles[0]", Value: `""`}}},
 		"resource name with space":  {`[{" GPU":1}]`, []apiv1.FieldError{{Expected: "a resource name: 1 to 256 printable characters, no space around it", Field: "bundles[0]", Value: `" GPU"`}}},
 		"resource name with NUL":    {`[{"G\u0000":1}]`, []apiv1.FieldError{{Expected: "a resource name: 1 to 256 printable characters, no space around it", Field: "bundles[0]", Value: `"G\x00"`}}},
-		"too many bundles":          {`{"bundles":` + bundles(body.MaxBundles+1) + `}`, []apiv1.FieldError{{Expected: "at most 10000 elements", Field: "bundles", Value: "10001 elements"}}},
+		"too many bundles":          {`{"bundles":` + bundles(maxBundles+1) + `}`, []apiv1.FieldError{{Expected: "at most 10000 elements", Field: "bundles", Value: "10001 elements"}}},
 		"selectors without bundles": {`{"num_cpus":1,"bundle_label_selectors":[{"a":"b"}]}`, []apiv1.FieldError{{Expected: "one selector for each of the 0 bundles", Field: "bundle_label_selectors", Value: "1 selectors"}}},
 		"selectors not parallel":    {`{"bundle_label_selectors":[{"a":"b"}],"bundles":[{"GPU":1},{"GPU":1}]}`, []apiv1.FieldError{{Expected: "one selector for each of the 2 bundles", Field: "bundle_label_selectors", Value: "1 selectors"}}},
 		"selector as text":          {`{"bundles":[{"GPU":1}],"bundle_label_selectors":["a=b"]}`, []apiv1.FieldError{{Expected: "an object {…}", Field: "bundle_label_selectors[0]", Value: `"a=b"`}}},
@@ -137,7 +136,7 @@ func TestCallsThatFailBeforeDecoding(t *testing.T) {
 		"no type":                {post("", `{}`), 415, "media-type"},
 		"form":                   {post("application/x-www-form-urlencoded", ``), 415, "media-type"},
 		"broken type":            {post("application/json; charset", `{}`), 415, "media-type"},
-		"body over the limit":    {post("application/json", strings.Repeat(" ", body.MaxBody+1)), 413, "too-large"},
+		"body over the limit":    {post("application/json", strings.Repeat(" ", maxBody+1)), 413, "too-large"},
 		"unknown cluster":        {w.call("POST", "/v1/namespaces/ml/rayclusters/other/request_resources", `{}`), 404, "unknown-cluster"},
 		"unknown cluster, GET":   {w.call("GET", "/v1/namespaces/ml/rayclusters/other/request_resources", ""), 404, "unknown-cluster"},
 		"unknown cluster, clear": {w.call("DELETE", "/v1/namespaces/ml/rayclusters/other/request_resources", ""), 404, "unknown-cluster"},

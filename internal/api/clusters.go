@@ -7,26 +7,25 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/clusterview"
 )
 
 // ListClusters serves GET /v1/rayclusters.
 func (s *server) ListClusters(c *gin.Context) {
-	s.writeList(c, func(clusterview.View) bool { return true })
+	s.writeList(c, func(View) bool { return true })
 }
 
 // ListNamespaceClusters serves GET /v1/namespaces/{namespace}/rayclusters.
 func (s *server) ListNamespaceClusters(c *gin.Context, namespace apiv1.Namespace) {
-	s.writeList(c, func(v clusterview.View) bool { return v.Key.Namespace == namespace })
+	s.writeList(c, func(v View) bool { return v.Key.Namespace == namespace })
 }
 
-func (s *server) writeList(c *gin.Context, wanted func(clusterview.View) bool) {
+func (s *server) writeList(c *gin.Context, wanted func(View) bool) {
 	if err := s.incomplete(); err != nil {
 		s.answers.Fail(c, err)
 		return
 	}
-	views := slices.SortedFunc(slices.Values(s.Fleet.Views()), clusterview.ByKey)
-	views, err := visible(s, c, views, func(v clusterview.View) string { return v.Key.Namespace })
+	views := slices.SortedFunc(slices.Values(s.Fleet.Views()), byKey)
+	views, err := visible(s, c, views, func(v View) string { return v.Key.Namespace })
 	if err != nil {
 		s.answers.Fail(c, err)
 		return

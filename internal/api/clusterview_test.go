@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/api/clusterview"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -24,7 +23,7 @@ func TestTheSummaryOfAPlanMatchesTheSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	two, three := raydemand.Whole(2), raydemand.Whole(3)
-	view := clusterview.View{CycleAt: s.TakenAt, Mode: "managed", Snapshot: s, Plan: planner.Compute(s, planner.Policy{}), NumGPUs: map[string]clusterview.NumGPUs{
+	view := View{CycleAt: s.TakenAt, Mode: "managed", Snapshot: s, Plan: planner.Compute(s, planner.Policy{}), NumGPUs: map[string]GroupGPUs{
 		"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &two, Reported: &three, Mismatch: true, Sources: nodepool.NumGPUsSources{Derived: "limit nvidia.com/mig-1g.5gb"}},
 			Mode: nodepool.SyncWhenEmpty, Code: nodepool.SyncNotEmpty, Why: "the group has pods"}}}
 	shown := view.Cluster(s.TakenAt.Add(time.Second))

@@ -12,11 +12,6 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-
-	"heliostat.dev/heliostat/internal/api/clusterview"
-	"heliostat.dev/heliostat/internal/api/events"
-	"heliostat.dev/heliostat/internal/api/guard"
-	"heliostat.dev/heliostat/internal/api/relay"
 )
 
 // DefaultListen is the default address of the server.
@@ -28,19 +23,19 @@ type Config struct {
 	Listen string
 	// Access authenticates callers and reviews their rights. Nil means no authentication; then Listen must be a
 	// loopback address, and the server answers only calls to a loopback name.
-	Access guard.Access
+	Access Access
 	// TLS holds the certificates; nil means no TLS.
 	TLS *tls.Config
 	// Leadership says which of several replicas leads; nil means that this is the only one. The others pass calls on to
 	// the leader. Peers is the TLS configuration of those calls; nil means no TLS.
-	Leadership relay.Leadership
+	Leadership Leadership
 	// Division says how several replicas divide the RayClusters; nil means that they do not.
-	Division relay.Division
+	Division Division
 	Peers    *tls.Config
 	// RequestsPerSecond limits the calls of each caller; 0 means no limit.
 	RequestsPerSecond float64
 
-	Fleet    clusterview.Fleet
+	Fleet    Fleet
 	Requests Requests
 	// Owned stores requests with owners; nil means that there are none.
 	Owned OwnedRequests
@@ -59,7 +54,7 @@ type Config struct {
 	// Nodepools reads nodes; without it, calls for them fail as unavailable.
 	Nodepools NodepoolReader
 	// Hub sends events; without it, streams fail as unavailable. The server sets its fleet and closes it at shutdown.
-	Hub *events.Hub
+	Hub *Hub
 	// Shadow compares plans with what others write; without it, comparisons are empty.
 	Shadow Comparer
 
@@ -100,7 +95,7 @@ func (c Config) Validate() error {
 			"requests per second are %g; want a number of at least 0, which means no limit", c.RequestsPerSecond,
 		)
 	}
-	if c.Access != nil || guard.IsLoopback(host) {
+	if c.Access != nil || isLoopback(host) {
 		return nil
 	}
 	return fmt.Errorf("listening on %q without authentication would let everybody who reaches it scale clusters; "+
@@ -112,5 +107,5 @@ func (c Config) listen() string { return cmp.Or(c.Listen, DefaultListen) }
 // OnLoopback reports whether listen, which is host:port or empty, is reachable from this machine only.
 func OnLoopback(listen string) bool {
 	host, _, err := net.SplitHostPort(cmp.Or(listen, DefaultListen))
-	return err == nil && guard.IsLoopback(host)
+	return err == nil && isLoopback(host)
 }

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"heliostat.dev/heliostat/internal/api/limits"
 )
 
 // listening starts a server of NewServer on its own port.
@@ -68,7 +66,7 @@ func TestAConnectionOfASlowClientTimesOut(t *testing.T) {
 		if got := speak(t, dial, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", false); strings.Contains(got, "200 OK") {
 			t.Errorf("a header that does not end: %q", got)
 		}
-		if held := time.Since(begun); held > limits.ReadHeaderTimeout+time.Second {
+		if held := time.Since(begun); held > readHeaderTimeout+time.Second {
 			t.Errorf("a header that does not end holds the connection for %v", held)
 		}
 		begun = time.Now()
@@ -77,7 +75,7 @@ func TestAConnectionOfASlowClientTimesOut(t *testing.T) {
 		if !strings.HasPrefix(got, "HTTP/1.1 408 ") || !strings.Contains(got, problemBase+"slow-body") || !strings.Contains(got, "application/problem+json") {
 			t.Errorf("a body that does not come: %q", got)
 		}
-		if held := time.Since(begun); held > limits.ReadTimeout+time.Second {
+		if held := time.Since(begun); held > readTimeout+time.Second {
 			t.Errorf("a body that does not come holds the connection for %v", held)
 		}
 	})
@@ -91,7 +89,7 @@ func TestAShortOrHugeBodyIsAProblem(t *testing.T) {
 		"huge chunks":              {head + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat(fmt.Sprintf("8000\r\n%s\r\n", strings.Repeat(" ", 0x8000)), 17), "HTTP/1.1 413 "},
 		"a length and chunks":      {head + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "HTTP/1.1 "},
 		"two lengths":              {head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "HTTP/1.1 400 "},
-		"a header as net/http has": {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Huge: " + strings.Repeat("a", limits.MaxHeaderRead+8<<10) + "\r\n\r\n", "HTTP/1.1 431 "},
+		"a header as net/http has": {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Huge: " + strings.Repeat("a", maxHeaderRead+8<<10) + "\r\n\r\n", "HTTP/1.1 431 "},
 		"no host":                  {"GET /healthz HTTP/1.1\r\n\r\n", "HTTP/1.1 400 "},
 		"what is not HTTP":         {"\x16\x03\x01\x00\xa5\r\n\r\n", "HTTP/1.1 400 "},
 	} {
@@ -142,10 +140,10 @@ func TestHTTP2HasTheSameLimits(t *testing.T) {
 	if got := call("", llmPath, nil); got.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a token: %s", got.Status)
 	}
-	if got := call("alice", llmPath, http.Header{"X-Long": {strings.Repeat("a", limits.MaxHeader)}}); got.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+	if got := call("alice", llmPath, http.Header{"X-Long": {strings.Repeat("a", maxHeader)}}); got.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a long header: %s", got.Status)
 	}
-	if built.HTTP2.MaxConcurrentStreams != limits.MaxStreams {
+	if built.HTTP2.MaxConcurrentStreams != maxStreams {
 		t.Errorf("%d streams on a connection", built.HTTP2.MaxConcurrentStreams)
 	}
 }

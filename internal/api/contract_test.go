@@ -12,10 +12,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/google/go-cmp/cmp"
-	"heliostat.dev/heliostat/internal/api/body"
-	"heliostat.dev/heliostat/internal/api/clusterview"
-	"heliostat.dev/heliostat/internal/api/clusterview/viewtest"
-	"heliostat.dev/heliostat/internal/api/guard"
 )
 
 var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace"}
@@ -128,8 +124,8 @@ func TestLimitsMatchTheSpec(t *testing.T) {
 		"name":      s.at(s.root, "components", "parameters", "name", "schema")["pattern"],
 	}
 	want := map[string]any{
-		"num_cpus": float64(body.MaxCPUs), "bundles": float64(body.MaxBundles), "selectors": float64(body.MaxBundles),
-		"resources": float64(body.MaxResources), "name": guard.NamePattern.String(),
+		"num_cpus": float64(maxCPUs), "bundles": float64(maxBundles), "selectors": float64(maxBundles),
+		"resources": float64(maxResources), "name": namePattern.String(),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("limits (-code +spec):\n%s", diff)
@@ -138,8 +134,8 @@ func TestLimitsMatchTheSpec(t *testing.T) {
 
 func TestAnswersMatchTheSpec(t *testing.T) {
 	s, w := loadSpec(t), newFixture(t)
-	w.fleet[otherKey] = clusterview.View{Key: otherKey, Mode: "off"} // even empty lists must be lists
-	w.requests.kept[llm] = viewtest.Busy().Snapshot.Requests
+	w.fleet[otherKey] = View{Key: otherKey, Mode: "off"} // even empty lists must be lists
+	w.requests.kept[llm] = busy().Snapshot.Requests
 	for path, schema := range map[string]string{
 		"/v1/rayclusters":                        "ClusterList",
 		"/v1/namespaces/ml/rayclusters":          "ClusterList",

@@ -12,7 +12,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/clusterview"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -167,7 +166,7 @@ func heldBy(s *ledger.Streak, drivers []jobs.Job) string {
 func short(n float64) string { return strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") }
 
 // idleCommand returns what to run about the largest idle part.
-func idleCommand(key nodepool.ClusterKey, s *ledger.Streak, view *clusterview.View) string {
+func idleCommand(key nodepool.ClusterKey, s *ledger.Streak, view *View) string {
 	edit := fmt.Sprintf("kubectl edit raycluster %s -n %s", key.Name, key.Namespace)
 	switch s.Why {
 	case "idle_timeout":

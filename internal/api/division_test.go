@@ -13,9 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/api/clusterview/viewtest"
-	"heliostat.dev/heliostat/internal/api/events"
-	"heliostat.dev/heliostat/internal/api/limits"
 	"heliostat.dev/heliostat/internal/webui"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -52,7 +49,7 @@ func (f *fakeDivision) change(do func()) {
 type divided struct {
 	servers   [2]*httptest.Server
 	divisions [2]*fakeDivision
-	hubs      [2]*events.Hub
+	hubs      [2]*Hub
 	fixtures  [2]*fixture
 }
 
@@ -67,8 +64,8 @@ func newDividedWith(t *testing.T, change func(i int, c *Config)) *divided {
 	names := [2]string{"zeta", "alpha"}
 	for i, name := range names {
 		d.divisions[i] = &fakeDivision{own: map[string]bool{name: true}, owners: map[string]string{}}
-		d.hubs[i] = events.NewHub(events.Config{Interval: -1})
-		view := viewtest.Busy()
+		d.hubs[i] = NewHub(HubConfig{Interval: -1})
+		view := busy()
 		view.Key.Name, view.Shard = name, "heliostat-"+name
 		d.servers[i] = serving(t, func(c *Config) {
 			d.fixtures[i] = newFixture(t)
@@ -123,7 +120,7 @@ func TestAShardNeverAnswersWithAPartOfTheList(t *testing.T) {
 		f := &fakeDivision{own: map[string]bool{}, others: d.divisions[0].others}
 		test.change(f)
 		server := serving(t, func(c *Config) {
-			c.Division, c.Hub, c.Leadership = f, events.NewHub(events.Config{}), &fakeLeadership{leads: true}
+			c.Division, c.Hub, c.Leadership = f, NewHub(HubConfig{}), &fakeLeadership{leads: true}
 		})
 		for _, path := range []string{"/v1/rayclusters", "/v1/events"} {
 			response, text := ask(t, server, http.MethodGet, path, "")
@@ -166,7 +163,7 @@ func TestFewListsAreGatheredAtOnce(t *testing.T) {
 	t.Cleanup(other.Close)
 	server := serving(t, func(c *Config) {
 		c.Division = &fakeDivision{own: map[string]bool{}, others: []string{hostOf(other)}}
-		c.Hub, c.Leadership = events.NewHub(events.Config{}), &fakeLeadership{leads: true}
+		c.Hub, c.Leadership = NewHub(HubConfig{}), &fakeLeadership{leads: true}
 		c.Bounds = func(of func() map[string]float64) { used = of }
 	})
 	want := map[string]float64{"answers": 0, "calls": 0, "lists": 0, "plans": 0}
@@ -185,7 +182,7 @@ func TestFewListsAreGatheredAtOnce(t *testing.T) {
 	for range most {
 		<-asked
 	}
-	if got := used(); got["lists"] != 1 || got["calls"] < float64(most)/limits.MaxCalls {
+	if got := used(); got["lists"] != 1 || got["calls"] < float64(most)/maxCalls {
 		t.Errorf("while %d lists are gathered, %v of the bounds are in use", most, got)
 	}
 	for done := range calls { // one answer lets one more call ask

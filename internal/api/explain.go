@@ -7,10 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"heliostat.dev/heliostat/internal/api/answer"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/limits"
-	"heliostat.dev/heliostat/internal/api/problem"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -32,10 +29,10 @@ func (s *server) Explain(c *gin.Context, namespace apiv1.Namespace, name apiv1.N
 		explanation planner.Explanation
 		err         error
 	}
-	got, err := limits.Run(
+	got, err := runPlan(
 		c.Request.Context(),
 		s.plans,
-		answer.Caller(c).Name,
+		callerOf(c).Name,
 		func(stop <-chan struct{}) (result, bool) {
 			explanation, err := planner.Explain(stop, view.Snapshot, view.Snapshot.Policy, question)
 			return result{explanation, err}, !errors.Is(err, planner.ErrBrokenOff)
@@ -47,7 +44,7 @@ func (s *server) Explain(c *gin.Context, namespace apiv1.Namespace, name apiv1.N
 		s.answers.Fail(c, err)
 		return
 	case errors.As(got.err, &unknown):
-		s.fail(c, problem.UnknownName, unknown.Error())
+		s.fail(c, kindUnknownName, unknown.Error())
 		return
 	case got.err != nil:
 		s.answers.Fail(c, got.err)
@@ -102,7 +99,7 @@ func questionOf(p apiv1.ExplainParams) (planner.Question, error) {
 	}
 	if set != 1 {
 		detail := "want exactly one of the parameters group, pod, gang, bundle and request"
-		return q, &problem.Error{Kind: problem.InvalidRequest, Detail: detail}
+		return q, &problem{Kind: kindInvalidRequest, Detail: detail}
 	}
 	if p.Bundle != "" {
 		demand, err := snapshotfile.ReadRequest(p.Bundle, "bundle")
@@ -121,5 +118,5 @@ func invalidInput(err error) error {
 		return err
 	}
 	fields := []apiv1.FieldError{{Field: input.Field, Value: input.Value, Expected: input.Want}}
-	return &problem.Error{Kind: problem.InvalidRequest, Detail: input.Error(), Fields: fields}
+	return &problem{Kind: kindInvalidRequest, Detail: input.Error(), Fields: fields}
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/api/clusterview"
-	"heliostat.dev/heliostat/internal/api/clusterview/viewtest"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -24,17 +22,17 @@ const problemBase = "https://heliostat.dev/problems/"
 const llmPath = "/v1/namespaces/ml/rayclusters/llm"
 
 // fakeFleet holds views by key.
-type fakeFleet map[nodepool.ClusterKey]clusterview.View
+type fakeFleet map[nodepool.ClusterKey]View
 
-func (f fakeFleet) Views() []clusterview.View {
-	views := []clusterview.View{}
+func (f fakeFleet) Views() []View {
+	views := []View{}
 	for _, view := range f {
 		views = append(views, view)
 	}
 	return views
 }
 
-func (f fakeFleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
+func (f fakeFleet) View(key nodepool.ClusterKey) (View, bool) {
 	view, ok := f[key]
 	return view, ok
 }
@@ -78,7 +76,7 @@ type fixture struct {
 
 func newFixture(t *testing.T, change ...func(*Config)) *fixture {
 	t.Helper()
-	w := &fixture{fleet: fakeFleet{llm: viewtest.Busy()}, now: noon}
+	w := &fixture{fleet: fakeFleet{llm: busy()}, now: noon}
 	w.requests = &fakeRequests{
 		known: w.fleet,
 		kept:  map[nodepool.ClusterKey][]raydemand.Request{}, since: map[nodepool.ClusterKey]time.Time{},

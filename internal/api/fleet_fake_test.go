@@ -3,29 +3,28 @@ package api
 import (
 	"sync"
 
-	"heliostat.dev/heliostat/internal/api/clusterview"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // movingFleet is a fleet of one cluster that tests change.
 type movingFleet struct {
 	mu   sync.Mutex
-	view clusterview.View
+	view View
 }
 
-func (f *movingFleet) set(view clusterview.View) {
+func (f *movingFleet) set(view View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.view = view
 }
 
-func (f *movingFleet) Views() []clusterview.View {
+func (f *movingFleet) Views() []View {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return []clusterview.View{f.view}
+	return []View{f.view}
 }
 
-func (f *movingFleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
+func (f *movingFleet) View(key nodepool.ClusterKey) (View, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.view, f.view.Key == key
@@ -37,19 +36,19 @@ type growingFleet struct {
 	views fakeFleet
 }
 
-func (f *growingFleet) add(view clusterview.View) {
+func (f *growingFleet) add(view View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.views[view.Key] = view
 }
 
-func (f *growingFleet) Views() []clusterview.View {
+func (f *growingFleet) Views() []View {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.views.Views()
 }
 
-func (f *growingFleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
+func (f *growingFleet) View(key nodepool.ClusterKey) (View, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.views.View(key)

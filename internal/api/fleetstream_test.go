@@ -11,20 +11,17 @@ import (
 
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/api/client"
-	"heliostat.dev/heliostat/internal/api/clusterview"
-	"heliostat.dev/heliostat/internal/api/clusterview/viewtest"
-	"heliostat.dev/heliostat/internal/api/events"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // fleetStream follows a growing fleet as a caller with these rights.
-func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Right) bool, views ...clusterview.View) (*growingFleet, *events.Hub, <-chan client.Event) {
+func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Right) bool, views ...View) (*growingFleet, *Hub, <-chan client.Event) {
 	t.Helper()
 	fleet := &growingFleet{views: fakeFleet{}}
 	for _, view := range views {
 		fleet.add(view)
 	}
-	hub := events.NewHub(events.Config{Interval: -1, Heartbeat: heartbeat})
+	hub := NewHub(HubConfig{Interval: -1, Heartbeat: heartbeat})
 	rights := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return allowed(right) }}
 	w := newFixture(t)
 	server, err := NewServer(Config{Fleet: fleet, Requests: w.requests, Access: rights, Hub: hub})
@@ -53,8 +50,8 @@ func (bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func viewOf(namespace, name string) clusterview.View {
-	view := viewtest.Busy()
+func viewOf(namespace, name string) View {
+	view := busy()
 	view.Key = nodepool.ClusterKey{Namespace: namespace, Name: name}
 	return view
 }

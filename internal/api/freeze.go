@@ -8,7 +8,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/limits"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -37,7 +36,7 @@ func (s *server) setFreeze(c *gin.Context, key nodepool.ClusterKey, frozen bool)
 
 // set answers with what an annotation was set to.
 func (s *server) set(c *gin.Context, now any, do func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
 	if err := do(ctx); err != nil {
 		s.answers.Fail(c, err)

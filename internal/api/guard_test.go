@@ -19,8 +19,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/clusterview"
-	"heliostat.dev/heliostat/internal/api/contract"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -62,7 +60,7 @@ func TestTheRightsOfAllOperations(t *testing.T) {
 		"manageCluster": "patch rayclusters.ray.io", "unmanageCluster": "patch rayclusters.ray.io",
 		"healthz": "open", "readyz": "open", "openapi": "open", "page": "open", "metrics": "get /metrics", "getVersion": "get /version",
 	}
-	operations, err := contract.All()
+	operations, err := allOperations()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +149,7 @@ func TestAListShowsOnlyNamespacesThatTheCallerMayList(t *testing.T) {
 		"none":        {may(), nil},
 	} {
 		w := newFixture(t, func(c *Config) { c.Access = test.access })
-		w.fleet[secret] = clusterview.View{Key: secret}
+		w.fleet[secret] = View{Key: secret}
 		answer := w.as("alice", http.MethodGet, "/v1/rayclusters")
 		list := readAnswer[apiv1.ClusterList](t, answer)
 		var got []string
@@ -167,7 +165,7 @@ func TestAListShowsOnlyNamespacesThatTheCallerMayList(t *testing.T) {
 	for i := range 40 {
 		for _, name := range []string{"a", "b", "c"} {
 			key := nodepool.ClusterKey{Namespace: fmt.Sprintf("n%d", i), Name: name}
-			w.fleet[key] = clusterview.View{Key: key}
+			w.fleet[key] = View{Key: key}
 		}
 	}
 	w.as("alice", http.MethodGet, "/v1/rayclusters")
@@ -181,8 +179,8 @@ func TestNoFleetOperationRevealsAForbiddenNamespace(t *testing.T) {
 	hidden := nodepool.ClusterKey{Namespace: "hidden-namespace", Name: "hidden-cluster"}
 	only := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return right.Namespace == "ml" }}
 	w := newFixture(t, func(c *Config) { c.Access, c.Costs = only, costlyAlso("minimum", hidden) })
-	w.fleet[hidden] = clusterview.View{Key: hidden, Error: "hidden-error"}
-	operations, err := contract.All()
+	w.fleet[hidden] = View{Key: hidden, Error: "hidden-error"}
+	operations, err := allOperations()
 	if err != nil {
 		t.Fatal(err)
 	}

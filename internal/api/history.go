@@ -9,7 +9,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/problem"
 )
 
 // ListHistory serves GET …/rayclusters/{name}/history.
@@ -44,8 +43,8 @@ func (s *server) writePast(
 	c *gin.Context, namespace, name, id string, part func(snapshot, plan json.RawMessage) json.RawMessage,
 ) {
 	if !decisionPattern.MatchString(id) {
-		field := apiv1.FieldError{Field: "id", Value: problem.Shorten(id), Expected: "the ID of a decision, a number"}
-		s.answers.Fail(c, problem.Invalid([]apiv1.FieldError{field}))
+		field := apiv1.FieldError{Field: "id", Value: shorten(id), Expected: "the ID of a decision, a number"}
+		s.answers.Fail(c, invalidFields([]apiv1.FieldError{field}))
 		return
 	}
 	view, err := s.view(namespace, name)
@@ -63,7 +62,7 @@ func (s *server) writePast(
 		s.answers.Fail(c, err)
 	case !known:
 		s.fail(
-			c, problem.UnknownDecision,
+			c, kindUnknownDecision,
 			fmt.Sprintf("the history of %s has no decision %s, or not any more", view.Key, id),
 		)
 	default:

@@ -10,7 +10,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/limits"
 )
 
 func TestTheRateLimitIsPerCaller(t *testing.T) {
@@ -47,7 +46,7 @@ func TestRefusedCallsDoNotCountAsConcurrent(t *testing.T) {
 	w := newFixture(t, func(c *Config) {
 		c.Access = &fakeAccess{allowed: func(access.Caller, access.Right) bool { return false }}
 	})
-	for i := range 2 * limits.MaxCalls {
+	for i := range 2 * maxCalls {
 		if got := w.as("alice", http.MethodGet, llmPath); got.Code != http.StatusForbidden {
 			t.Fatalf("call %d: %d", i, got.Code)
 		}
@@ -75,18 +74,18 @@ func TestLongHeadersAndAddressesAreProblems(t *testing.T) {
 		status int
 		slug   string
 	}{
-		"a long value":       {send("/healthz", http.Header{"X-Long": {strings.Repeat("a", limits.MaxHeader)}}), 431, "header-too-large"},
+		"a long value":       {send("/healthz", http.Header{"X-Long": {strings.Repeat("a", maxHeader)}}), 431, "header-too-large"},
 		"many headers":       {send("/healthz", many), 431, "header-too-large"},
-		"a value repeated":   {send("/healthz", http.Header{"X-Long": strings.Split(strings.Repeat("a,", limits.MaxHeader/2), ",")}), 431, "header-too-large"},
-		"a long path":        {send("/"+strings.Repeat("a", limits.MaxURI), nil), 414, "uri-too-long"},
-		"a long query":       {send("/healthz?a="+strings.Repeat("a", limits.MaxURI), nil), 414, "uri-too-long"},
+		"a value repeated":   {send("/healthz", http.Header{"X-Long": strings.Split(strings.Repeat("a,", maxHeader/2), ",")}), 431, "header-too-large"},
+		"a long path":        {send("/"+strings.Repeat("a", maxURI), nil), 414, "uri-too-long"},
+		"a long query":       {send("/healthz?a="+strings.Repeat("a", maxURI), nil), 414, "uri-too-long"},
 		"a path that is not": {send("/v1/namespaces/%ff%fe/rayclusters", nil), 400, "invalid-request"},
 	} {
 		if problem := readAnswer[apiv1.Problem](t, test.answer); test.answer.Code != test.status || problem.Type != problemBase+test.slug {
 			t.Errorf("%s: %d %+v", name, test.answer.Code, problem)
 		}
 	}
-	if got := send("/healthz", http.Header{"X-Long": {strings.Repeat("a", limits.MaxHeader/2)}}); got.Code != http.StatusOK {
+	if got := send("/healthz", http.Header{"X-Long": {strings.Repeat("a", maxHeader/2)}}); got.Code != http.StatusOK {
 		t.Errorf("a header within the limit: %d", got.Code)
 	}
 }

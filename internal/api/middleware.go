@@ -8,8 +8,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"go.opentelemetry.io/otel/propagation"
-
-	"heliostat.dev/heliostat/internal/api/answer"
 )
 
 // logCalls logs each call at debug level. Paths contain names of namespaces and clusters, never secrets.
@@ -30,7 +28,7 @@ func (s *server) logWrites(c *gin.Context) {
 		return
 	}
 	s.log.LogAttrs(c.Request.Context(), slog.LevelInfo, "REST write",
-		slog.String("caller", answer.Caller(c).Name), slog.String("operation", s.guard.Operation(c).ID),
+		slog.String("caller", callerOf(c).Name), slog.String("operation", s.guard.Operation(c).ID),
 		slog.String("namespace", c.Param("namespace")), slog.String("name", c.Param("name")),
 		slog.Int("status", c.Writer.Status()))
 }

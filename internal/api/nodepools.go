@@ -8,17 +8,15 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/limits"
-	"heliostat.dev/heliostat/internal/api/problem"
 )
 
 // ListNodepools serves GET /v1/nodepools.
 func (s *server) ListNodepools(c *gin.Context) {
 	if s.Nodepools == nil {
-		s.fail(c, problem.Unavailable, "this process does not read nodes")
+		s.fail(c, kindUnavailable, "this process does not read nodes")
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
 	report, err := s.Nodepools.Nodepools(ctx)
 	if err != nil {

@@ -12,9 +12,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/guard"
-	"heliostat.dev/heliostat/internal/api/limits"
-	"heliostat.dev/heliostat/internal/api/problem"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -73,7 +70,7 @@ func matches[T ~string](filter, value T) bool { return filter == "" || filter ==
 // ListClusterRequests serves GET …/requests. Without a store of requests with owners it shows the plain request alone.
 func (s *server) ListClusterRequests(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
 	plain, since, err := s.Requests.Get(ctx, key)
 	if err != nil {
@@ -99,7 +96,7 @@ func (s *server) ListClusterRequests(c *gin.Context, namespace apiv1.Namespace, 
 func (s *server) GetRequest(
 	c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID, params apiv1.GetRequestParams,
 ) {
-	wait, err := limits.ParseWait(params.Wait)
+	wait, err := parseWait(params.Wait)
 	if err == nil {
 		err = checkID(id)
 	}
@@ -121,7 +118,7 @@ func (s *server) poll(
 ) (nodepool.OwnedRequest, error) {
 	if wait > 0 {
 		// The answer may come later than the deadline of other answers.
-		deadline := time.Now().Add(wait + limits.WriteTimeout)
+		deadline := time.Now().Add(wait + writeTimeout)
 		err := http.NewResponseController(c.Writer).SetWriteDeadline(deadline)
 		if err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return nodepool.OwnedRequest{}, fmt.Errorf("waiting for request %s of %s: %w", id, key, err)
@@ -147,13 +144,13 @@ func (s *server) poll(
 }
 
 func checkID(id string) error {
-	if !guard.IsID(id) {
+	if !IsID(id) {
 		field := apiv1.FieldError{
 			Field:    "id",
-			Value:    problem.Shorten(id),
-			Expected: guard.WantID,
+			Value:    shorten(id),
+			Expected: WantID,
 		}
-		return problem.Invalid([]apiv1.FieldError{field})
+		return invalidFields([]apiv1.FieldError{field})
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"fmt"
 
-	"heliostat.dev/heliostat/internal/api/problem"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -35,7 +34,7 @@ func (s *server) checkRoom(wanted, stored *nodepool.OwnedRequest) error {
 		storedOfOwner, activeOfOwner = storedOfOwner+count(isOwn), activeOfOwner+count(isOwn && isActive)
 		active += count(isActive)
 	}
-	detail, owner := "", problem.Shorten(owner)
+	detail, owner := "", shorten(owner)
 	switch {
 	case active >= nodepool.MaxRequests:
 		detail = fmt.Sprintf("namespace %s already has %d active requests, and no more than %d of a namespace count: "+
@@ -49,7 +48,7 @@ func (s *server) checkRoom(wanted, stored *nodepool.OwnedRequest) error {
 	default:
 		return nil
 	}
-	return &problem.Error{Kind: problem.TooManyRequests, Detail: detail}
+	return &problem{Kind: kindTooManyRequests, Detail: detail}
 }
 
 func count(is bool) int {

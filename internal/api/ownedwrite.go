@@ -12,12 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/access"
-	"heliostat.dev/heliostat/internal/api/answer"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/body"
-	"heliostat.dev/heliostat/internal/api/contract"
-	"heliostat.dev/heliostat/internal/api/limits"
-	"heliostat.dev/heliostat/internal/api/problem"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -32,11 +27,11 @@ func (s *server) KeepRequest(
 		return
 	}
 	if header := string(params.IfNoneMatch); header != "" && header != "*" {
-		field := apiv1.FieldError{Field: "If-None-Match", Value: problem.Shorten(header), Expected: "*"}
-		s.answers.Fail(c, problem.Invalid([]apiv1.FieldError{field}))
+		field := apiv1.FieldError{Field: "If-None-Match", Value: shorten(header), Expected: "*"}
+		s.answers.Fail(c, invalidFields([]apiv1.FieldError{field}))
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
 	stored, created, err := s.owned().Put(ctx, wanted, func(before *nodepool.OwnedRequest) error {
 		if before != nil && params.IfNoneMatch == "*" {
@@ -60,11 +55,11 @@ func (s *server) readOwned(c *gin.Context, key nodepool.ClusterKey, id string) (
 	if err := checkID(id); err != nil {
 		return wanted, err
 	}
-	text, err := body.ReadJSON(c.Writer, c.Request)
+	text, err := readJSON(c.Writer, c.Request)
 	if err != nil {
 		return wanted, err
 	}
-	spec, err := body.DecodeSpec(text)
+	spec, err := DecodeSpec(text)
 	if err != nil {
 		return wanted, err
 	}
@@ -86,7 +81,7 @@ func (s *server) readOwned(c *gin.Context, key nodepool.ClusterKey, id string) (
 
 // ownerOf returns the owner of the requests that the caller of c makes.
 func ownerOf(c *gin.Context) string {
-	if caller := answer.Caller(c); caller.Name != "" {
+	if caller := callerOf(c); caller.Name != "" {
 		return caller.Name
 	}
 	return access.Anybody.Name
@@ -98,7 +93,7 @@ func (s *server) DeleteRequest(
 ) {
 	err := checkID(id)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
+		ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 		defer cancel()
 		may := func(stored *nodepool.OwnedRequest) error {
 			return errors.Join(checkETag(stored, params.IfMatch), s.checkOwner(c, stored))
@@ -117,7 +112,7 @@ func (s *server) RenewRequest(c *gin.Context, namespace apiv1.Namespace, name ap
 	err := checkID(id)
 	var renewed nodepool.OwnedRequest
 	if err == nil {
-		ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
+		ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 		defer cancel()
 		may := func(stored *nodepool.OwnedRequest) error {
 			return errors.Join(s.checkOwner(c, stored), s.checkRoom(stored, stored))
@@ -140,8 +135,8 @@ func (s *server) checkOwner(c *gin.Context, stored *nodepool.OwnedRequest) error
 		return err
 	}
 	detail := fmt.Sprintf("request %s belongs to %q; to change requests of others you need the verb patch on %s",
-		stored.ID, stored.Owner, contract.RayClusters)
-	return &problem.Error{Kind: problem.Forbidden, Detail: detail}
+		stored.ID, stored.Owner, rayClusters)
+	return &problem{Kind: kindForbidden, Detail: detail}
 }
 
 // mayPatch reports whether the caller of c may change the RayCluster itself.

@@ -8,9 +8,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/body"
-	"heliostat.dev/heliostat/internal/api/limits"
-	"heliostat.dev/heliostat/internal/api/problem"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
@@ -33,14 +30,14 @@ func (s *server) SetCapacityPolicy(c *gin.Context, namespace apiv1.Namespace, na
 		s.notServed(c)
 		return
 	}
-	text, err := body.ReadJSON(c.Writer, c.Request)
+	text, err := readJSON(c.Writer, c.Request)
 	if err != nil {
 		s.answers.Fail(c, err)
 		return
 	}
 	policy, fault := policytext.Read(text)
 	if fault != nil {
-		s.answers.Fail(c, problem.Invalid([]apiv1.FieldError{
+		s.answers.Fail(c, invalidFields([]apiv1.FieldError{
 			{Field: fault.Path.String(), Value: fault.Value, Expected: fault.Want},
 		}))
 		return
@@ -63,7 +60,7 @@ func (s *server) ClearCapacityPolicy(c *gin.Context, namespace apiv1.Namespace, 
 		s.notServed(c)
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
 	if err := s.Policies.SetCapacityPolicy(ctx, key, nil); err != nil {
 		s.answers.Fail(c, fmt.Errorf("removing the capacity policy of %s: %w", key, err))

@@ -5,8 +5,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"heliostat.dev/heliostat/internal/api/contract"
-	"heliostat.dev/heliostat/internal/api/problem"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -23,6 +21,6 @@ func (s *server) checkPriority(c *gin.Context, key nodepool.ClusterKey, priority
 		return err
 	}
 	detail := fmt.Sprintf("priority %d: beyond %d and -%d you need the verb patch on %s",
-		priority, maxPriority, maxPriority, contract.RayClusters)
-	return &problem.Error{Kind: problem.Forbidden, Detail: detail}
+		priority, maxPriority, maxPriority, rayClusters)
+	return &problem{Kind: kindForbidden, Detail: detail}
 }

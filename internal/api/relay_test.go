@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/access"
-	"heliostat.dev/heliostat/internal/api/body"
-	"heliostat.dev/heliostat/internal/api/events"
 )
 
 func TestAFollowerAnswersAsTheLeaderDoes(t *testing.T) {
@@ -100,7 +98,7 @@ func TestACallIsPassedOnOnce(t *testing.T) {
 }
 
 func TestRelayedStreamsEndAtShutdown(t *testing.T) {
-	hub := events.NewHub(events.Config{})
+	hub := NewHub(HubConfig{})
 	leader := serving(t, func(c *Config) {
 		c.Fleet, c.Hub, c.Leadership = newFixture(t).fleet, hub, &fakeLeadership{leads: true}
 	})
@@ -124,12 +122,12 @@ func TestATooLargeBodyDoesNotReachTheLeader(t *testing.T) {
 	defer leader.Close()
 	follower, _ := behind(t, hostOf(leader))
 	path := llmPath + "/request_resources"
-	response, text := ask(t, follower, http.MethodPost, path, strings.Repeat(" ", body.MaxBody+1))
+	response, text := ask(t, follower, http.MethodPost, path, strings.Repeat(" ", maxBody+1))
 	if response.StatusCode != http.StatusRequestEntityTooLarge || got.Load() != 0 {
 		t.Errorf("too large: %s, %d bytes passed on, %s", response.Status, got.Load(), text)
 	}
-	response, text = ask(t, follower, http.MethodPost, path, strings.Repeat(" ", body.MaxBody))
-	if response.StatusCode != http.StatusOK || got.Load() != body.MaxBody {
+	response, text = ask(t, follower, http.MethodPost, path, strings.Repeat(" ", maxBody))
+	if response.StatusCode != http.StatusOK || got.Load() != maxBody {
 		t.Errorf("as large as can be: %s, %d bytes passed on, %s", response.Status, got.Load(), text)
 	}
 }
@@ -176,7 +174,7 @@ func TestForbiddenCallsAreNotPassedOn(t *testing.T) {
 }
 
 func TestANewLeaderIsUnavailableUntilItKnowsAllClusters(t *testing.T) {
-	hub, leadership := events.NewHub(events.Config{}), &fakeLeadership{leads: true, unsettled: true}
+	hub, leadership := NewHub(HubConfig{}), &fakeLeadership{leads: true, unsettled: true}
 	leader := serving(t, func(c *Config) { c.Fleet, c.Hub, c.Leadership = newFixture(t).fleet, hub, leadership })
 	for _, path := range []string{"/v1/rayclusters", "/v1/namespaces/ml/rayclusters", "/v1/namespaces/ml/rayclusters/later", "/v1/events"} {
 		response, body := ask(t, leader, http.MethodGet, path, "")

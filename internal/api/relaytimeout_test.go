@@ -11,9 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heliostat.dev/heliostat/internal/api/clusterview/viewtest"
-	"heliostat.dev/heliostat/internal/api/events"
-	"heliostat.dev/heliostat/internal/api/limits"
 	"heliostat.dev/heliostat/internal/api/memnet"
 )
 
@@ -79,8 +76,8 @@ func TestACallToASlowLeaderTimesOut(t *testing.T) {
 		follower, _ := wiredBehind(t, memnet.Serving(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 		begun := time.Now()
 		refused(t, "it is slow", follower, http.StatusGatewayTimeout, "does not answer; the call may still have taken effect")
-		if took := time.Since(begun); took != limits.WriteTimeout {
-			t.Errorf("the answer came after %v, want %v", took, limits.WriteTimeout)
+		if took := time.Since(begun); took != writeTimeout {
+			t.Errorf("the answer came after %v, want %v", took, writeTimeout)
 		}
 	})
 }
@@ -89,7 +86,7 @@ func TestARelayedLongPollWaitsLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		follower, _ := wiredBehind(t, memnet.Serving(t, func(w http.ResponseWriter, r *http.Request) {
 			select {
-			case <-time.After(limits.WriteTimeout + 20*time.Second):
+			case <-time.After(writeTimeout + 20*time.Second):
 				fmt.Fprint(w, "{}")
 			case <-r.Context().Done():
 			}
@@ -103,10 +100,10 @@ func TestARelayedLongPollWaitsLonger(t *testing.T) {
 
 func TestRelayedStreamsEndWithTheLeader(t *testing.T) {
 	bothWays(t, func(t *testing.T, url string, ours, theirs *tls.Config) {
-		hub := events.NewHub(events.Config{})
+		hub := NewHub(HubConfig{})
 		t.Cleanup(hub.Close)
 		leader := wiredServer(t, func(c *Config) {
-			c.Fleet, c.Hub, c.Leadership = fakeFleet{llm: viewtest.Busy()}, hub, &fakeLeadership{leads: true}
+			c.Fleet, c.Hub, c.Leadership = fakeFleet{llm: busy()}, hub, &fakeLeadership{leads: true}
 		})
 		follower, leadership := wiredBehind(t, leader, func(c *Config) { c.TLS = ours })
 		begun := time.Now()
@@ -115,7 +112,7 @@ func TestRelayedStreamsEndWithTheLeader(t *testing.T) {
 		if err != nil || !strings.HasPrefix(first, "id: ") || time.Since(begun) > 0 {
 			t.Fatalf("after %v the stream begins with %q, %v", time.Since(begun), first, err)
 		}
-		for time.Since(begun) < 3*limits.WriteTimeout { // an ordinary answer would have ended
+		for time.Since(begun) < 3*writeTimeout { // an ordinary answer would have ended
 			if _, err := lines.ReadString('\n'); err != nil {
 				t.Fatalf("the stream ended after %v: %v", time.Since(begun), err)
 			}

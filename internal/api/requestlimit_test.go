@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"heliostat.dev/heliostat/internal/api/body"
 )
 
 func TestTheKeysOfASliceCountAsResourcesOfABundle(t *testing.T) {
@@ -17,7 +15,7 @@ func TestTheKeysOfASliceCountAsResourcesOfABundle(t *testing.T) {
 		}
 		return members.String()
 	}
-	for n, want := range map[int]int{body.MaxResources - 2: http.StatusOK, body.MaxResources - 1: http.StatusBadRequest, body.MaxResources: http.StatusBadRequest} {
+	for n, want := range map[int]int{maxResources - 2: http.StatusOK, maxResources - 1: http.StatusBadRequest, maxResources: http.StatusBadRequest} {
 		body := `[{` + names(n) + `"slice":0,"resources":0}]`
 		if got := newFixture(t).call(http.MethodPost, llmPath+"/request_resources", body); got.Code != want {
 			t.Errorf("%d resources besides slice and resources: %d, want %d", n, got.Code, want)

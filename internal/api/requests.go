@@ -10,15 +10,13 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/body"
-	"heliostat.dev/heliostat/internal/api/limits"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // GetRequestedResources serves GET …/request_resources.
 func (s *server) GetRequestedResources(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
 	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
 	requests, since, err := s.Requests.Get(ctx, key)
@@ -46,11 +44,11 @@ func (s *server) RequestResources(c *gin.Context, namespace apiv1.Namespace, nam
 }
 
 func (s *server) readPlainRequest(c *gin.Context, key nodepool.ClusterKey) ([]raydemand.Request, error) {
-	text, err := body.ReadJSON(c.Writer, c.Request)
+	text, err := readJSON(c.Writer, c.Request)
 	if err != nil {
 		return nil, err
 	}
-	request, err := body.DecodeRequest(text)
+	request, err := DecodeRequest(text)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +71,7 @@ func (s *server) ClearRequestedResources(c *gin.Context, namespace apiv1.Namespa
 // setRequest replaces the request and returns its start. An equal request keeps its start. It is written all the same,
 // because what was read may be older than another caller's write.
 func (s *server) setRequest(c *gin.Context, key nodepool.ClusterKey, requests []raydemand.Request) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
 	before, since, err := s.Requests.Get(ctx, key)
 	if err != nil {

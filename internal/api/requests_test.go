@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/problem"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -128,7 +127,7 @@ func TestErrorsOfTheStoreHaveTheirStatus(t *testing.T) {
 		{nodepool.ErrTooLarge, 413, "too-large"},
 		{fmt.Errorf("%w: rayclusters are forbidden", nodepool.ErrDenied), 503, "unavailable"},
 		{nodepool.ErrNotLeading, 503, "unavailable"},
-		{problem.ErrUnavailable, 503, "unavailable"},
+		{errUnavailable, 503, "unavailable"},
 		{context.DeadlineExceeded, 504, "timeout"},
 		{errors.New("secret of the house"), 500, "internal"},
 	} {

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/problem"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/typo"
@@ -32,10 +31,10 @@ func (s *server) checkCase(key nodepool.ClusterKey, bundles []raydemand.Bundle) 
 	for i, bundle := range bundles {
 		for _, name := range bundle.Names() {
 			meant := typo.OtherCase(name, known)
-			if meant == "" || slices.Contains(declared, name) || len(faults) == problem.MaxFields {
+			if meant == "" || slices.Contains(declared, name) || len(faults) == maxFields {
 				continue
 			}
-			name = problem.Shorten(name)
+			name = shorten(name)
 			faults = append(faults, apiv1.FieldError{
 				Field: fieldpath.NewPath("bundles").Index(i).String(), Value: strconv.Quote(name),
 				Expected: fmt.Sprintf("%s; nothing in %s has a resource %s", meant, key, name),
@@ -43,7 +42,7 @@ func (s *server) checkCase(key nodepool.ClusterKey, bundles []raydemand.Bundle) 
 		}
 	}
 	if len(faults) > 0 {
-		return problem.Invalid(faults)
+		return invalidFields(faults)
 	}
 	return nil
 }

@@ -11,12 +11,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/api"
-	"heliostat.dev/heliostat/internal/api/answer"
-	"heliostat.dev/heliostat/internal/api/clusterview"
-	"heliostat.dev/heliostat/internal/api/guard"
-	"heliostat.dev/heliostat/internal/api/limits"
-	"heliostat.dev/heliostat/internal/api/problem"
-	"heliostat.dev/heliostat/internal/api/relay"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -30,12 +24,12 @@ func NewServer(config Config) (*http.Server, error) {
 	running := &http.Server{
 		Addr:              config.listen(),
 		Handler:           handler,
-		ReadHeaderTimeout: limits.ReadHeaderTimeout,
-		ReadTimeout:       limits.ReadTimeout,
-		WriteTimeout:      limits.WriteTimeout,
-		IdleTimeout:       limits.IdleTimeout,
-		MaxHeaderBytes:    limits.MaxHeaderRead,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: limits.MaxStreams},
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderRead,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		TLSConfig:         config.TLS,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
@@ -55,7 +49,7 @@ const FinishWithin = 2 * time.Second
 func cancelAtShutdown(running *http.Server) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	running.BaseContext = func(net.Listener) context.Context { return ctx }
-	running.RegisterOnShutdown(func() { time.AfterFunc(FinishWithin, func() { cancel(problem.ErrShutdown) }) })
+	running.RegisterOnShutdown(func() { time.AfterFunc(FinishWithin, func() { cancel(errShutdown) }) })
 }
 
 // NewHandler returns the handler of NewServer, without the limits of a connection.
@@ -79,13 +73,13 @@ func build(config Config) (http.Handler, *server, error) {
 	engine.Use(s.logCalls, setHeaders, s.recoverPanics, s.guard.Header, s.guard.Host, s.guard.Origin, traceContext,
 		s.logWrites, s.guard.Caller, s.guard.Query, s.relay.PassOn)
 	engine.NoRoute(func(c *gin.Context) {
-		s.fail(c, problem.UnknownPath, "there is nothing at this path; /openapi.yaml lists all paths")
+		s.fail(c, kindUnknownPath, "there is nothing at this path; /openapi.yaml lists all paths")
 	})
 	engine.NoMethod(func(c *gin.Context) {
-		s.fail(c, problem.UnknownMethod, c.Request.Method+" is not allowed here; see the Allow header")
+		s.fail(c, kindUnknownMethod, c.Request.Method+" is not allowed here; see the Allow header")
 	})
 	RegisterHandlersWithOptions(engine, s, GinServerOptions{
-		ErrorHandler: func(c *gin.Context, err error, _ int) { s.fail(c, problem.InvalidRequest, err.Error()) },
+		ErrorHandler: func(c *gin.Context, err error, _ int) { s.fail(c, kindInvalidRequest, err.Error()) },
 	})
 	return engine, s, s.guard.CheckRoutes(engine.Routes())
 }
@@ -95,14 +89,14 @@ type server struct {
 	Config
 	log     *slog.Logger
 	now     func() time.Time
-	answers *answer.Writer
-	guard   *guard.Guard
-	relay   *relay.Relay
-	plans   *limits.Plans
+	answers *answers
+	guard   *guard
+	relay   *relay
+	plans   *planLimits
 }
 
 func newServer(config Config) (*server, error) {
-	s := &server{Config: config, log: config.Log, now: config.Now, plans: limits.NewPlans(limits.MaxPlans)}
+	s := &server{Config: config, log: config.Log, now: config.Now, plans: newPlanLimits(maxPlans)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -115,8 +109,8 @@ func newServer(config Config) (*server, error) {
 	if s.Hub != nil {
 		s.Hub.SetFleet(s.Fleet)
 	}
-	s.answers = answer.NewWriter(s.log)
-	s.relay = relay.New(relay.Config{
+	s.answers = newAnswers(s.log)
+	s.relay = newRelay(relayConfig{
 		Leadership:    config.Leadership,
 		Division:      config.Division,
 		Peers:         config.Peers,
@@ -126,7 +120,7 @@ func newServer(config Config) (*server, error) {
 		Dial:          config.dialLeader,
 	})
 	var err error
-	s.guard, err = guard.New(config.Access, config.RequestsPerSecond, s.answers, s.now)
+	s.guard, err = newGuard(config.Access, config.RequestsPerSecond, s.answers, s.now)
 	if err == nil && config.Bounds != nil {
 		config.Bounds(s.boundsUsed)
 	}
@@ -140,28 +134,28 @@ func (s *server) boundsUsed() map[string]float64 {
 }
 
 // fail answers with a problem of a kind.
-func (s *server) fail(c *gin.Context, kind problem.Kind, detail string) {
-	s.answers.Fail(c, &problem.Error{Kind: kind, Detail: detail})
+func (s *server) fail(c *gin.Context, kind problemKind, detail string) {
+	s.answers.Fail(c, &problem{Kind: kind, Detail: detail})
 }
 
 // view returns the view of a cluster.
-func (s *server) view(namespace, name string) (clusterview.View, error) {
+func (s *server) view(namespace, name string) (View, error) {
 	view, exists := s.Fleet.View(nodepool.ClusterKey{Namespace: namespace, Name: name})
 	if exists {
 		return view, nil
 	}
 	if err := s.incomplete(); err != nil {
-		return clusterview.View{}, err
+		return View{}, err
 	}
-	return clusterview.View{}, nodepool.ErrGone
+	return View{}, nodepool.ErrGone
 }
 
 // decided returns the view of a cluster that has a decision.
-func (s *server) decided(namespace, name string) (clusterview.View, error) {
+func (s *server) decided(namespace, name string) (View, error) {
 	view, err := s.view(namespace, name)
 	if err == nil && view.CycleAt.IsZero() {
-		err = &problem.Error{
-			Kind:   problem.Unavailable,
+		err = &problem{
+			Kind:   kindUnavailable,
 			Detail: fmt.Sprintf("there is no decision about %s yet", view.Key),
 		}
 	}
@@ -174,7 +168,7 @@ func (s *server) incomplete() error {
 		return nil
 	}
 	detail := "this replica has just become the leader and has not looked at every RayCluster yet"
-	return &problem.Error{Kind: problem.Unavailable, Detail: detail}
+	return &problem{Kind: kindUnavailable, Detail: detail}
 }
 
 // Healthz serves GET /healthz.
@@ -184,7 +178,7 @@ func (s *server) Healthz(c *gin.Context) { c.String(http.StatusOK, "ok\n") }
 func (s *server) Readyz(c *gin.Context) {
 	if s.Ready != nil {
 		if err := s.Ready(); err != nil {
-			s.fail(c, problem.Unavailable, "not ready: "+err.Error())
+			s.fail(c, kindUnavailable, "not ready: "+err.Error())
 			return
 		}
 	}
@@ -210,5 +204,5 @@ func (s *server) delegate(c *gin.Context, to http.Handler) {
 
 // notServed answers calls to parts of the API that this server has no backend for.
 func (s *server) notServed(c *gin.Context) {
-	s.fail(c, problem.UnknownPath, "this server does not serve this path")
+	s.fail(c, kindUnknownPath, "this server does not serve this path")
 }

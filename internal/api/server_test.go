@@ -17,8 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/api"
-	"heliostat.dev/heliostat/internal/api/clusterview"
-	"heliostat.dev/heliostat/internal/api/limits"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -29,8 +27,8 @@ var otherKey = nodepool.ClusterKey{Namespace: "ml", Name: "quiet"}
 
 func TestAnswersMatchTheGoldenFiles(t *testing.T) {
 	w := newFixture(t)
-	w.fleet[otherKey] = clusterview.View{Key: otherKey, Mode: nodepool.Off, ModeReason: "annotation heliostat.dev/mode"}
-	w.fleet[nodepool.ClusterKey{Namespace: "dev", Name: "zoo"}] = clusterview.View{Key: nodepool.ClusterKey{Namespace: "dev", Name: "zoo"}, Mode: nodepool.Shadow}
+	w.fleet[otherKey] = View{Key: otherKey, Mode: nodepool.Off, ModeReason: "annotation heliostat.dev/mode"}
+	w.fleet[nodepool.ClusterKey{Namespace: "dev", Name: "zoo"}] = View{Key: nodepool.ClusterKey{Namespace: "dev", Name: "zoo"}, Mode: nodepool.Shadow}
 	for name, path := range map[string]string{
 		"fleet.json":     "/v1/rayclusters",
 		"namespace.json": "/v1/namespaces/ml/rayclusters",
@@ -74,7 +72,7 @@ func TestTheSnapshotIsThatOfTheLastDecision(t *testing.T) {
 
 func TestThereIsNoSnapshotBeforeTheFirstDecision(t *testing.T) {
 	w := newFixture(t)
-	w.fleet[llm] = clusterview.View{Key: llm}
+	w.fleet[llm] = View{Key: llm}
 	answer := w.call(http.MethodGet, llmPath+"/snapshot", "")
 	if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" {
 		t.Errorf("status %d, Retry-After %q; want 503 and seconds", answer.Code, answer.Header().Get("Retry-After"))
@@ -182,7 +180,7 @@ func TestTheServerLimitsConnections(t *testing.T) {
 	if s.Addr != DefaultListen {
 		t.Errorf("Addr %q", s.Addr)
 	}
-	if limits.KubernetesTimeout >= s.WriteTimeout {
+	if kubernetesTimeout >= s.WriteTimeout {
 		t.Error("the connection ends before Kubernetes' time is up")
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/api/clusterview/viewtest"
 	"heliostat.dev/heliostat/internal/api/memnet"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -49,7 +48,7 @@ func TestUnfinishedCallsAreUnavailableAtShutdown(t *testing.T) {
 				kept := nodepool.OwnedRequest{}
 				kept.Cluster, kept.ID = llm, "kept"
 				owned.keep(kept)
-				config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{llm: viewtest.Busy()}, Requests: newFixture(t).requests, Owned: owned, TLS: ours}
+				config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{llm: busy()}, Requests: newFixture(t).requests, Owned: owned, TLS: ours}
 				if c.follows {
 					config.Leadership = &fakeLeadership{address: oldLeader, known: true}
 				}

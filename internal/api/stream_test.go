@@ -16,18 +16,14 @@ import (
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/api/client"
-	"heliostat.dev/heliostat/internal/api/clusterview"
-	"heliostat.dev/heliostat/internal/api/clusterview/viewtest"
-	"heliostat.dev/heliostat/internal/api/events"
-	"heliostat.dev/heliostat/internal/api/limits"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // streaming starts a server with a hub that dispatches without pauses.
-func streaming(t *testing.T, config events.Config) (*fixture, *events.Hub, *client.Client) {
+func streaming(t *testing.T, config HubConfig) (*fixture, *Hub, *client.Client) {
 	t.Helper()
 	config.Interval = -1
-	hub := events.NewHub(config)
+	hub := NewHub(config)
 	w := newFixture(t)
 	server, err := NewServer(Config{Fleet: w.fleet, Requests: w.requests, Now: func() time.Time { return w.now }, Hub: hub})
 	if err != nil {
@@ -84,8 +80,8 @@ func kindsOf(t *testing.T, received <-chan client.Event, n int) (kinds []string)
 
 func TestAStreamSendsTheStateAndThenChanges(t *testing.T) {
 	fleet := &movingFleet{}
-	fleet.set(viewtest.Busy())
-	_, hub, caller := streaming(t, events.Config{})
+	fleet.set(busy())
+	_, hub, caller := streaming(t, HubConfig{})
 	hub.SetFleet(fleet)
 	got, _ := heard(t, caller, llm)
 	if kinds := kindsOf(t, got, 3); !slices.Equal(kinds, []string{"status", "demand", "plan"}) {
@@ -95,7 +91,7 @@ func TestAStreamSendsTheStateAndThenChanges(t *testing.T) {
 	if kinds := kindsOf(t, got, 3); !slices.Equal(kinds, []string{"status", "demand", "plan"}) {
 		t.Fatalf("the first dispatch sends %v", kinds)
 	}
-	grown := viewtest.Busy()
+	grown := busy()
 	grown.Plan.Groups = slices.Clone(grown.Plan.Groups)
 	grown.Plan.Groups[1].Desired = 3
 	fleet.set(grown)
@@ -111,8 +107,8 @@ func TestAStreamSendsTheStateAndThenChanges(t *testing.T) {
 }
 
 func TestAFleetStreamSendsEachStatusAndThenChanges(t *testing.T) {
-	w, hub, caller := streaming(t, events.Config{})
-	w.fleet[otherKey] = clusterview.View{Key: otherKey, Mode: nodepool.Off}
+	w, hub, caller := streaming(t, HubConfig{})
+	w.fleet[otherKey] = View{Key: otherKey, Mode: nodepool.Off}
 	got, _ := heard(t, caller, nodepool.ClusterKey{})
 	if kinds := kindsOf(t, got, 2); !slices.Equal(kinds, []string{"status", "status"}) {
 		t.Fatalf("it begins with %v", kinds)
@@ -130,10 +126,10 @@ func TestAFleetStreamSendsEachStatusAndThenChanges(t *testing.T) {
 
 // The timeouts of a connection would end an ordinary answer in this time.
 func TestAStreamHasNoWriteTimeout(t *testing.T) {
-	const beats = 2 * int(limits.WriteTimeout/(15*time.Second))
+	const beats = 2 * int(writeTimeout/(15*time.Second))
 	bothWays(t, func(t *testing.T, url string, ours, theirs *tls.Config) {
-		hub := events.NewHub(events.Config{})
-		w := wiredServer(t, func(c *Config) { c.Fleet, c.Hub, c.TLS = fakeFleet{llm: viewtest.Busy()}, hub, ours })
+		hub := NewHub(HubConfig{})
+		w := wiredServer(t, func(c *Config) { c.Fleet, c.Hub, c.TLS = fakeFleet{llm: busy()}, hub, ours })
 		response := aliceGets(t, w.Transport(t, theirs), url+llmPath+"/events")
 		if got := response.Header.Get("Content-Type"); got != "text/event-stream" || (response.ProtoMajor == 2) != (ours != nil) {
 			t.Fatalf("Content-Type is %q over %s", got, response.Proto)
@@ -157,7 +153,7 @@ func TestAStreamHasNoWriteTimeout(t *testing.T) {
 }
 
 func TestAStreamHasAMaximumAge(t *testing.T) {
-	_, _, caller := streaming(t, events.Config{MaxAge: time.Millisecond})
+	_, _, caller := streaming(t, HubConfig{MaxAge: time.Millisecond})
 	err := caller.Follow(t.Context(), llm, func(client.Event) error { return nil })
 	if !errors.Is(err, client.ErrStreamEnded) || !strings.Contains(err.Error(), "a stream lasts 1ms") {
 		t.Errorf("%v", err)
@@ -165,7 +161,7 @@ func TestAStreamHasAMaximumAge(t *testing.T) {
 }
 
 func TestTheShutdownDoesNotWaitForStreams(t *testing.T) {
-	_, hub, caller := streaming(t, events.Config{})
+	_, hub, caller := streaming(t, HubConfig{})
 	got, ended := heard(t, caller, llm)
 	next(t, got)
 	hub.Close()

@@ -4,7 +4,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/problem"
 )
 
 // FollowCluster serves GET …/rayclusters/{name}/events.
@@ -41,7 +40,7 @@ func (s *server) FollowFleet(c *gin.Context) {
 // noStreams returns an error if this process sends no events.
 func (s *server) noStreams() error {
 	if s.Hub == nil {
-		return &problem.Error{Kind: problem.Unavailable, Detail: "this process does not send events"}
+		return &problem{Kind: kindUnavailable, Detail: "this process does not send events"}
 	}
 	return nil
 }

@@ -13,9 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/clusterview"
-	"heliostat.dev/heliostat/internal/api/clusterview/viewtest"
-	"heliostat.dev/heliostat/internal/api/problem"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -24,7 +21,7 @@ import (
 )
 
 // plannedView returns a view with the plan of its snapshot.
-func plannedView(t *testing.T) clusterview.View {
+func plannedView(t *testing.T) View {
 	t.Helper()
 	s, err := snapshotfile.ReadSnapshot(strings.NewReader(`{"name": "ml/llm", "groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2}],
 		"nodes": [{"pod": "gpu-1", "group": "gpu", "state": "RUNNING", "total": {"CPU": 4, "GPU": 1}, "available": {"CPU": 4}}],
@@ -34,7 +31,7 @@ func plannedView(t *testing.T) clusterview.View {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return clusterview.View{Key: llm, Mode: nodepool.Managed, CycleAt: noon, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
+	return View{Key: llm, Mode: nodepool.Managed, CycleAt: noon, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
 }
 
 func plannedFixture(t *testing.T, change ...func(*Config)) *fixture {
@@ -87,11 +84,11 @@ func TestAnExplanationFirstSaysWhyALaunchWaits(t *testing.T) {
 func TestAnExplanationFirstSaysWhyThePlanIsNotApplied(t *testing.T) {
 	w := plannedFixture(t)
 	caller, managed := dial(t, w.handler), w.fleet[llm]
-	for want, change := range map[string]func(*clusterview.View){
-		"": func(*clusterview.View) {},
-		"this is only a plan: the RayCluster is frozen": func(v *clusterview.View) { v.Frozen = true },
-		"this is only a plan: the mode of serve":        func(v *clusterview.View) { v.Mode, v.ModeReason = nodepool.Shadow, "the mode of serve" },
-		"is retried: forbidden":                         func(v *clusterview.View) { v.Unwritten = "forbidden" },
+	for want, change := range map[string]func(*View){
+		"": func(*View) {},
+		"this is only a plan: the RayCluster is frozen": func(v *View) { v.Frozen = true },
+		"this is only a plan: the mode of serve":        func(v *View) { v.Mode, v.ModeReason = nodepool.Shadow, "the mode of serve" },
+		"is retried: forbidden":                         func(v *View) { v.Unwritten = "forbidden" },
 	} {
 		view := managed
 		change(&view)
@@ -109,7 +106,7 @@ func TestAnExplanationFirstSaysWhyThePlanIsNotApplied(t *testing.T) {
 
 func TestABadQuestionIsAProblem(t *testing.T) {
 	w := plannedFixture(t)
-	w.fleet[otherKey] = clusterview.View{Key: otherKey}
+	w.fleet[otherKey] = View{Key: otherKey}
 	for query, want := range map[string]string{
 		"":                     "400 want exactly one of the parameters",
 		"?group=gpu&pod=gpu-1": "400 want exactly one of the parameters",
@@ -180,7 +177,7 @@ func (fakeHistory) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
 	if key != llm {
 		return nil
 	}
-	return []apiv1.HistoryEntry{{ID: "1772366400000", At: noon, Mode: nodepool.Managed, Decisions: viewtest.Busy().Cluster(noon).Decisions,
+	return []apiv1.HistoryEntry{{ID: "1772366400000", At: noon, Mode: nodepool.Managed, Decisions: busy().Cluster(noon).Decisions,
 		Groups: []apiv1.HistoryGroup{{Name: "a100", Current: 2, Desired: 4, Reasons: []planner.Reason{{Code: "launch", Message: "m"}}}}, Unmet: 1}}
 }
 
@@ -225,7 +222,7 @@ func TestNodepoolsAreThoseOfTheReader(t *testing.T) {
 	if err != nil || len(report.Nodes) != 1 || report.Nodes[0].Name != "n1" || report.Pools == nil || report.Notes == nil {
 		t.Errorf("%+v, %v", report, err)
 	}
-	w = newFixture(t, func(c *Config) { c.Nodepools = fakeNodes{problem.ErrUnavailable} })
+	w = newFixture(t, func(c *Config) { c.Nodepools = fakeNodes{errUnavailable} })
 	if answer := w.call(http.MethodGet, "/v1/nodepools", ""); answer.Code != http.StatusServiceUnavailable {
 		t.Errorf("Kubernetes cannot be asked: %d", answer.Code)
 	}

@@ -5,17 +5,14 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"heliostat.dev/heliostat/internal/api/answer"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/body"
-	"heliostat.dev/heliostat/internal/api/limits"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
 // PlanCluster serves POST …/rayclusters/{name}/plan. It plans on a copy of the last snapshot and stores nothing.
 func (s *server) PlanCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	text, err := body.ReadJSON(c.Writer, c.Request)
+	text, err := readJSON(c.Writer, c.Request)
 	if err != nil {
 		s.answers.Fail(c, err)
 		return
@@ -37,7 +34,7 @@ func (s *server) PlanCluster(c *gin.Context, namespace apiv1.Namespace, name api
 		}
 		return apiv1.WhatIfPlan{Plan: plan, Difference: planner.Compare(view.Plan, plan)}, true
 	}
-	result, err := limits.Run(c.Request.Context(), s.plans, answer.Caller(c).Name, compute)
+	result, err := runPlan(c.Request.Context(), s.plans, callerOf(c).Name, compute)
 	if err != nil {
 		s.answers.Fail(c, err)
 		return

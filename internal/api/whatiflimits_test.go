@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/body"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
@@ -35,7 +34,7 @@ func TestAWhatIfBundleHasALimitOfNames(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprintf(`"r%d": 1`, i)
 	}
-	for n, want := range map[int]int{body.MaxResources: http.StatusOK, body.MaxResources + 1: http.StatusBadRequest} {
+	for n, want := range map[int]int{maxResources: http.StatusOK, maxResources + 1: http.StatusBadRequest} {
 		body := `{"pendingGangRequests": [{"strategy": "PACK", "bundles": [{` + strings.Join(names[:n], ", ") + `}]}]}`
 		answer := w.call(http.MethodPost, llmPath+"/plan", body)
 		if answer.Code != want || want == http.StatusBadRequest && !strings.Contains(answer.Body.String(), "at most 100 names, not 101") {

@@ -16,7 +16,6 @@ import (
 	"heliostat.dev/heliostat/internal/access/certs"
 	reviews "heliostat.dev/heliostat/internal/access/kube"
 	"heliostat.dev/heliostat/internal/api"
-	"heliostat.dev/heliostat/internal/api/limits"
 	"heliostat.dev/heliostat/internal/cli"
 )
 
@@ -55,7 +54,7 @@ func (f *Flags) AddTo(flags *pflag.FlagSet) {
 		"accepted audiences of bearer tokens (default: those of the API server, or "+access.Audience+")")
 	cli.Validate(flags, "token-audiences", "a list of strings, each an audience",
 		func() bool { return !slices.Contains(f.audiences, "") })
-	f.perSecond = limits.DefaultRequestsPerSecond
+	f.perSecond = api.DefaultRequestsPerSecond
 	cli.Number(flags, &f.perSecond, "requests-per-second", 0, 1e6, "REST calls per second and caller; 0 for no limit")
 	cli.Group(flags, cli.RESTFlags)
 

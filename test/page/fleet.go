@@ -9,7 +9,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/clusterview"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/series"
@@ -24,14 +23,14 @@ import (
 // fleet is the data that the server returns in a test.
 type fleet struct {
 	mu    sync.Mutex
-	views map[nodepool.ClusterKey]clusterview.View
+	views map[nodepool.ClusterKey]api.View
 }
 
-func (f *fleet) set(views ...clusterview.View) {
+func (f *fleet) set(views ...api.View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.views == nil {
-		f.views = map[nodepool.ClusterKey]clusterview.View{}
+		f.views = map[nodepool.ClusterKey]api.View{}
 	}
 	for _, view := range views {
 		f.views[view.Key] = view
@@ -39,10 +38,10 @@ func (f *fleet) set(views ...clusterview.View) {
 }
 
 // Views returns all views.
-func (f *fleet) Views() []clusterview.View {
+func (f *fleet) Views() []api.View {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var views []clusterview.View
+	var views []api.View
 	for _, view := range f.views {
 		views = append(views, view)
 	}
@@ -50,7 +49,7 @@ func (f *fleet) Views() []clusterview.View {
 }
 
 // View returns one view.
-func (f *fleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
+func (f *fleet) View(key nodepool.ClusterKey) (api.View, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	view, known := f.views[key]
@@ -77,7 +76,7 @@ func whole(gpus, cpus int64) raydemand.Bundle {
 var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 
 // busy returns a cluster in which everything that the page can show occurs. The real planner makes the decision.
-func busy(now time.Time) clusterview.View {
+func busy(now time.Time) api.View {
 	timeout := 60.0
 	node := func(pod, group string, state planner.NodeState, total, available raydemand.Bundle) planner.Node {
 		return planner.Node{Pod: pod, Group: group, State: state, Total: total, Available: available}
@@ -132,7 +131,7 @@ func busy(now time.Time) clusterview.View {
 		ExpectedAt: now.Add(10 * time.Minute), LateAt: now.Add(30 * time.Minute),
 	}
 	plan := planner.Compute(snapshot, planner.Policy{})
-	return clusterview.View{
+	return api.View{
 		Key:        llm,
 		Mode:       nodepool.Managed,
 		ModeReason: "managed by annotation heliostat.dev/mode",
@@ -340,8 +339,8 @@ func (theirs) Comparison(nodepool.ClusterKey) apiv1.ShadowComparison {
 }
 
 // quiet returns one of many idle clusters.
-func quiet(number int) clusterview.View {
-	return clusterview.View{
+func quiet(number int) api.View {
+	return api.View{
 		Key: nodepool.ClusterKey{
 			Namespace: fmt.Sprintf("team-%02d", number%40),
 			Name:      fmt.Sprintf("cluster-%04d", number),

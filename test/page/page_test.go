@@ -15,8 +15,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/clusterview"
-	"heliostat.dev/heliostat/internal/api/events"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -138,7 +136,7 @@ func TestAThousandClustersAreListedAndFiltered(t *testing.T) {
 }
 
 // changed returns the busy cluster with one more decision.
-func changed() clusterview.View {
+func changed() api.View {
 	view := busy(time.Now())
 	view.Changes = append([]apiv1.Decision{{At: time.Now(), Action: "scale-up", Group: "cpu", From: 1, To: 7, Pods: []string{},
 		Reason: planner.Reason{Code: "patch-ok", Message: "a change nobody reloaded the page for"}}}, view.Changes...)
@@ -156,7 +154,7 @@ func TestANewDecisionAppearsByItselfWhereTheServerSendsNoEvents(t *testing.T) {
 }
 
 func TestEventsBringNewDecisionsWithoutPolling(t *testing.T) {
-	f, hub := newBusyFleet(), events.NewHub(events.Config{})
+	f, hub := newBusyFleet(), api.NewHub(api.HubConfig{})
 	t.Cleanup(hub.Close)
 	var asked atomic.Int64
 	server := newServer(t, f, func(c *api.Config) { c.Hub = hub }, func(next http.Handler) http.Handler {

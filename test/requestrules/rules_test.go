@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/internal/api"
-	"heliostat.dev/heliostat/internal/api/clusterview"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/test/rig"
 )
@@ -111,8 +110,8 @@ func (store) Put(_ context.Context, wanted nodepool.OwnedRequest, may func(*node
 
 type fleet struct{}
 
-func (fleet) Views() []clusterview.View                              { return nil }
-func (fleet) View(nodepool.ClusterKey) (v clusterview.View, is bool) { return v, false }
+func (fleet) Views() []api.View                              { return nil }
+func (fleet) View(nodepool.ClusterKey) (v api.View, is bool) { return v, false }
 
 func rest(t *testing.T) http.Handler {
 	t.Helper()

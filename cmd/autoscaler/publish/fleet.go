@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/clusterview"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
@@ -20,8 +20,8 @@ type Fleet struct {
 }
 
 // Views returns every cluster's last decision.
-func (f Fleet) Views() []clusterview.View {
-	var views []clusterview.View
+func (f Fleet) Views() []api.View {
+	var views []api.View
 	for _, d := range f.Loop.Decisions() {
 		views = append(views, f.viewOf(d))
 	}
@@ -29,23 +29,23 @@ func (f Fleet) Views() []clusterview.View {
 }
 
 // View returns the last decision of one cluster.
-func (f Fleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
+func (f Fleet) View(key nodepool.ClusterKey) (api.View, bool) {
 	d, known := f.Loop.Decision(key)
 	if !known {
-		return clusterview.View{}, false
+		return api.View{}, false
 	}
 	return f.viewOf(d), true
 }
 
 // viewOf adds the shard that this process is to a decision.
-func (f Fleet) viewOf(d *decision.Decision) clusterview.View {
+func (f Fleet) viewOf(d *decision.Decision) api.View {
 	v := viewOf(d)
 	v.Shard = f.Shard
 	return v
 }
 
-func viewOf(d *decision.Decision) clusterview.View {
-	v := clusterview.View{
+func viewOf(d *decision.Decision) api.View {
+	v := api.View{
 		Key:        d.Cluster,
 		Mode:       d.Mode,
 		ModeReason: d.Why.Message,
@@ -69,9 +69,9 @@ func viewOf(d *decision.Decision) clusterview.View {
 		v.Drivers = d.Jobs.Jobs
 	}
 	v.OptIn = optInOf(d.OptIn)
-	v.NumGPUs = make(map[string]clusterview.NumGPUs, len(d.NumGPUs))
+	v.NumGPUs = make(map[string]api.GroupGPUs, len(d.NumGPUs))
 	for group, n := range d.NumGPUs {
-		v.NumGPUs[group] = clusterview.NumGPUs{NumGPUs: n.NumGPUs, Mode: n.Mode, Code: n.Code, Why: n.Why}
+		v.NumGPUs[group] = api.GroupGPUs{NumGPUs: n.NumGPUs, Mode: n.Mode, Code: n.Code, Why: n.Why}
 	}
 	for _, a := range slices.Backward(d.Recent) {
 		v.Changes = append(v.Changes, changeOf(a))

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"log/slog"
 
+	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/events"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/history"
 	"heliostat.dev/heliostat/internal/planner"
@@ -17,7 +17,7 @@ import (
 type Recorder struct {
 	past   *history.History
 	shadow *history.Shadow
-	Hub    *events.Hub
+	Hub    *api.Hub
 	log    *slog.Logger
 }
 
@@ -26,7 +26,7 @@ func NewRecorder(log *slog.Logger) *Recorder {
 	return &Recorder{
 		past:   history.NewHistory(0, 0),
 		shadow: history.NewShadow(),
-		Hub:    events.NewHub(events.Config{}),
+		Hub:    api.NewHub(api.HubConfig{}),
 		log:    log,
 	}
 }

@@ -1,0 +1,219 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/gin-gonic/gin"
+
+	"heliostat.dev/heliostat/internal/access"
+)
+
+// maxList bounds the list of one shard, and maxGathered how many lists are gathered at once: those of all shards are in
+// memory until they are joined. Further calls wait.
+const (
+	maxList     = 64 << 20
+	maxGathered = 4
+)
+
+// gatherLists answers a list of RayClusters with the lists of all shards.
+func (r *relay) gatherLists(c *gin.Context) {
+	gather(r, c, func(answers []partial) (all lists, err error) {
+		all.Items, err = joinedLists(answers)
+		return all, err
+	})
+}
+
+// Used returns how much of the lists that may be gathered at once are, from 0 to 1.
+func (r *relay) Used() float64 { return float64(len(r.gathering)) / maxGathered }
+
+// lists is the answer of a list.
+type lists struct {
+	Items []listed `json:"items"`
+}
+
+// gather answers a call with what join makes of the answers of all shards. With one shard, the call goes on here.
+func gather[T any](r *relay, c *gin.Context, join func([]partial) (T, error)) {
+	addresses, ok := r.others(c)
+	if !ok || len(addresses) == 0 {
+		return
+	}
+	var all T
+	joined := func(answers []partial) (err error) {
+		all, err = join(answers)
+		return err
+	}
+	if r.gathered(c, addresses, joined) {
+		r.Answers.JSON(c, http.StatusOK, all)
+		c.Abort()
+	}
+}
+
+// gathered joins the answers of all shards. It answers the call itself, and returns false, if not all of them answer.
+func (r *relay) gathered(c *gin.Context, addresses []string, join func([]partial) error) bool {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), writeTimeout)
+	defer cancel()
+	select {
+	case r.gathering <- struct{}{}:
+		defer func() { <-r.gathering }()
+	case <-ctx.Done():
+		r.unavailable(c, "too many lists are gathered from shards now; try again")
+		return false
+	}
+	answers := make([]partial, len(addresses))
+	var calls sync.WaitGroup
+	for i, address := range addresses {
+		calls.Go(func() { answers[i] = r.list(ctx, c.Request, address) })
+	}
+	own := &capture{ResponseWriter: c.Writer, status: http.StatusOK}
+	c.Writer = own
+	c.Next()
+	c.Writer = own.ResponseWriter
+	calls.Wait()
+	answers = append([]partial{{own.status, own.text.Bytes(), nil}}, answers...)
+	if !r.complete(c, answers) {
+		return false
+	}
+	if err := join(answers); err != nil {
+		r.Answers.Fail(c, err)
+		return false
+	}
+	return true
+}
+
+// partial is the answer of one shard.
+type partial struct {
+	status int
+	text   []byte
+	err    error
+}
+
+// list asks one shard for its list.
+func (r *relay) list(ctx context.Context, call *http.Request, address string) partial {
+	response, err := r.ask(ctx, call, address)
+	if err != nil {
+		return partial{err: err}
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxList+1))
+	if err == nil && len(text) > maxList {
+		err = fmt.Errorf("the list of shard %s has more than %d bytes", address, maxList)
+	}
+	return partial{response.StatusCode, text, err}
+}
+
+// ask sends a call to another shard, in the name of the same caller.
+func (r *relay) ask(ctx context.Context, call *http.Request, address string) (*http.Response, error) {
+	url := *call.URL
+	url.Scheme, url.Host = r.scheme, address
+	out, err := http.NewRequestWithContext(ctx, http.MethodGet, url.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("calling shard %s: %w", address, err)
+	}
+	out.Host = call.Host
+	for _, name := range []string{"Authorization", access.ForwardedHeader, "Accept", "Origin", "Traceparent"} {
+		if values := call.Header.Values(name); len(values) > 0 {
+			out.Header[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	out.Header.Set(passedHeader, "1")
+	response, err := r.transport.RoundTrip(out)
+	if err != nil {
+		return nil, fmt.Errorf("calling shard %s: %w", address, err)
+	}
+	return response, nil
+}
+
+// complete reports whether all shards have answered with what was asked. Otherwise it writes the first answer that is
+// something else.
+func (r *relay) complete(c *gin.Context, answers []partial) bool {
+	for _, a := range answers {
+		if a.err != nil {
+			r.Log.Warn("a shard did not answer a list", "error", a.err)
+			r.unavailable(c, "a shard does not answer now, so the list would lack its RayClusters; try again")
+			return false
+		}
+		if a.status != http.StatusOK {
+			c.Data(a.status, "application/problem+json", a.text)
+			c.Abort()
+			return false
+		}
+	}
+	return true
+}
+
+// read reads the answers of shards. What names them in an error.
+func readParts[T any](answers []partial, what string) ([]T, error) {
+	all := make([]T, len(answers))
+	for i, a := range answers {
+		if err := json.Unmarshal(a.text, &all[i]); err != nil {
+			return nil, fmt.Errorf("reading the %s of a shard: %w", what, err)
+		}
+	}
+	return all, nil
+}
+
+// joined returns one list.
+func joinedLists(answers []partial) ([]listed, error) {
+	all, err := readParts[lists](answers, "list")
+	if err != nil {
+		return nil, err
+	}
+	items := []listed{}
+	for _, list := range all {
+		items = append(items, list.Items...)
+	}
+	slices.SortFunc(items, func(a, b listed) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	// One that moves meanwhile may be in two lists.
+	same := func(a, b listed) bool { return a.Namespace == b.Namespace && a.Name == b.Name }
+	return slices.CompactFunc(items, same), nil
+}
+
+// listed is one RayCluster of a list. Everything but its name is passed on as it is.
+type listed struct {
+	Namespace, Name string
+	text            json.RawMessage
+}
+
+// UnmarshalJSON keeps the text.
+func (l *listed) UnmarshalJSON(text []byte) error {
+	var key struct{ Namespace, Name string }
+	if err := json.Unmarshal(text, &key); err != nil {
+		return err
+	}
+	l.Namespace, l.Name, l.text = key.Namespace, key.Name, slices.Clone(text)
+	return nil
+}
+
+// MarshalJSON writes the text.
+func (l listed) MarshalJSON() ([]byte, error) { return l.text, nil }
+
+// capture keeps an answer instead of sending it.
+type capture struct {
+	gin.ResponseWriter
+	status int
+	text   bytes.Buffer
+}
+
+func (w *capture) WriteHeader(status int) { w.status = status }
+
+func (w *capture) WriteHeaderNow() {}
+
+func (w *capture) Write(text []byte) (int, error) { return w.text.Write(text) }
+
+func (w *capture) WriteString(text string) (int, error) { return w.text.WriteString(text) }
+
+func (w *capture) Status() int { return w.status }
+
+func (w *capture) Size() int { return w.text.Len() }
+
+func (w *capture) Written() bool { return w.text.Len() > 0 }

@@ -1,0 +1,300 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// maxSubscribers limits the streams. The pending events of a subscriber are the newest of each kind about each
+// RayCluster, and subscribers share them.
+const maxSubscribers = 2000
+
+// Config has the times of a hub. Zero means the default.
+type HubConfig struct {
+	// Interval is the pause between two dispatches, which gathers changes: 250 ms by default. Negative means none.
+	Interval time.Duration
+	// Heartbeat is how often a stream checks its caller's rights again and sends a comment: every 15 s by default.
+	Heartbeat time.Duration
+	// MaxAge is how long a stream lasts: 30 minutes by default.
+	MaxAge time.Duration
+}
+
+const (
+	defaultInterval  = 250 * time.Millisecond
+	defaultHeartbeat = 15 * time.Second
+	defaultMaxAge    = 30 * time.Minute
+)
+
+// Hub sends changes to subscribers. Without subscribers it costs one atomic read per decision and stores nothing.
+type Hub struct {
+	HubConfig
+	fleet Fleet
+
+	subscribed atomic.Int64 // the number of subscribers
+	ids        atomic.Uint64
+
+	mu          sync.Mutex // guards the fields below
+	subscribers map[*subscriber]bool
+	changed     map[nodepool.ClusterKey]bool
+	gone        map[nodepool.ClusterKey]bool
+	sent        map[nodepool.ClusterKey]state // the last state that was sent
+	closed      bool
+	// wake has a token while a change waits for dispatch. done is closed when the dispatcher has ended; nil without
+	// one.
+	wake chan struct{}
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// NewHub returns a hub without subscribers. SetFleet must follow before its first use.
+func NewHub(config HubConfig) *Hub {
+	if config.Interval == 0 {
+		config.Interval = defaultInterval
+	}
+	if config.Heartbeat == 0 {
+		config.Heartbeat = defaultHeartbeat
+	}
+	if config.MaxAge == 0 {
+		config.MaxAge = defaultMaxAge
+	}
+	return &Hub{
+		HubConfig:   config,
+		subscribers: map[*subscriber]bool{},
+		wake:        make(chan struct{}, 1),
+		changed:     map[nodepool.ClusterKey]bool{},
+		gone:        map[nodepool.ClusterKey]bool{},
+		sent:        map[nodepool.ClusterKey]state{},
+	}
+}
+
+// SetFleet sets the clusters that events are about.
+func (h *Hub) SetFleet(fleet Fleet) { h.fleet = fleet }
+
+// Changed records a new decision about a cluster. It never blocks.
+func (h *Hub) Changed(key nodepool.ClusterKey) { h.record(key, false) }
+
+// Gone records that a cluster was deleted. It never blocks.
+func (h *Hub) Gone(key nodepool.ClusterKey) { h.record(key, true) }
+
+// Moved ends the streams that show a cluster: another replica decides about it, and sends its events from now on.
+func (h *Hub) Moved(key nodepool.ClusterKey) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.sent, key)
+	for s := range h.subscribers {
+		if s.includes(key) {
+			s.end("RayCluster " + key.String() + " has moved to another replica; open a new stream")
+		}
+	}
+}
+
+func (h *Hub) record(key nodepool.ClusterKey, gone bool) {
+	if h.subscribed.Load() == 0 {
+		return
+	}
+	h.mu.Lock()
+	if gone {
+		h.gone[key] = true
+	} else {
+		h.changed[key] = true
+	}
+	h.mu.Unlock()
+	signal(h.wake)
+}
+
+// signal puts a token into wake, unless there is one.
+func signal(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close ends all streams and refuses new ones. It returns when no event is being dispatched.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	h.closed = true
+	for s := range h.subscribers {
+		s.end(serverEnds)
+	}
+	stop, done := h.stop, h.done
+	h.mu.Unlock()
+	if stop != nil {
+		stop()
+		<-done
+	}
+}
+
+const serverEnds = "the server is shutting down"
+
+// Reasons why the hub refuses a subscriber.
+var (
+	errFull   = &problem{Kind: kindUnavailable, Detail: "there are too many event streams; try again later"}
+	errClosed = &problem{Kind: kindUnavailable, Detail: serverEnds}
+)
+
+// add adds a subscriber, and starts the dispatcher with the first one.
+func (h *Hub) add(s *subscriber) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closed:
+		return errClosed
+	case len(h.subscribers) >= maxSubscribers:
+		return errFull
+	}
+	h.subscribers[s] = true
+	h.subscribed.Store(int64(len(h.subscribers)))
+	if h.stop == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		h.stop, h.done = stop, make(chan struct{})
+		go h.run(ctx, h.done)
+	}
+	return nil
+}
+
+// remove removes a subscriber. With the last one it stops the dispatcher and forgets what was sent.
+func (h *Hub) remove(s *subscriber) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.subscribers, s)
+	h.subscribed.Store(int64(len(h.subscribers)))
+	if len(h.subscribers) == 0 && h.stop != nil {
+		h.stop()
+		h.stop = nil
+		clear(h.changed)
+		clear(h.gone)
+		clear(h.sent)
+	}
+}
+
+// run dispatches changes until ctx ends.
+func (h *Hub) run(ctx context.Context, done chan<- struct{}) {
+	defer close(done)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.wake:
+		}
+		h.dispatch(ctx)
+		if h.Interval > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(h.Interval):
+			}
+		}
+	}
+}
+
+// dispatch gives subscribers what has changed since the last time.
+func (h *Hub) dispatch(ctx context.Context) {
+	h.mu.Lock()
+	changed, gone := h.changed, h.gone
+	h.changed, h.gone = map[nodepool.ClusterKey]bool{}, map[nodepool.ClusterKey]bool{}
+	h.mu.Unlock()
+	for key := range changed {
+		if ctx.Err() != nil {
+			return
+		}
+		if view, exists := h.fleet.View(key); exists {
+			h.publish(key, h.changes(view))
+		}
+	}
+	for key := range gone {
+		if _, exists := h.fleet.View(key); !exists {
+			h.publish(key, []event{h.event(key, apiv1.EventGone, subject{key.Namespace, key.Name})})
+			h.mu.Lock()
+			delete(h.sent, key)
+			h.mu.Unlock()
+		}
+	}
+}
+
+// publish gives events to all subscribers of a cluster.
+func (h *Hub) publish(key nodepool.ClusterKey, events []event) {
+	if len(events) == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for s := range h.subscribers {
+		if s.includes(key) {
+			s.put(events...)
+		}
+	}
+}
+
+// changes returns the events about a cluster whose content differs from what was sent last.
+func (h *Hub) changes(view View) []event {
+	now := stateOf(view, time.Now())
+	h.mu.Lock()
+	before, sent := h.sent[view.Key]
+	h.sent[view.Key] = now.sums()
+	h.mu.Unlock()
+	var events []event
+	if !sent || before.summary != now.summary {
+		events = append(events, h.event(view.Key, apiv1.EventStatus, view.Summary(time.Now())))
+	}
+	if !sent || before.demandSum != now.demandSum {
+		events = append(events, h.event(view.Key, apiv1.EventDemand, now.demand))
+	}
+	if !sent || before.planSum != now.planSum {
+		events = append(events, h.event(view.Key, apiv1.EventPlan, now.plan))
+	}
+	return events
+}
+
+// current returns events with the current state of a cluster: of all kinds, or of those given.
+func (h *Hub) current(view View, kinds ...string) []event {
+	now := stateOf(view, time.Now())
+	var events []event
+	for _, part := range []struct {
+		kind string
+		data any
+	}{
+		{apiv1.EventStatus, view.Summary(time.Now())}, {apiv1.EventDemand, now.demand}, {apiv1.EventPlan, now.plan},
+	} {
+		if len(kinds) == 0 || slices.Contains(kinds, part.kind) {
+			events = append(events, h.event(view.Key, part.kind, part.data))
+		}
+	}
+	return events
+}
+
+// topic is a cluster and a kind of event. Each event has the whole state of its topic, so a newer one replaces it.
+type topic struct {
+	key  nodepool.ClusterKey
+	kind string
+}
+
+// event is one event in the wire format.
+type event struct {
+	topic
+	text []byte
+}
+
+func (h *Hub) event(key nodepool.ClusterKey, kind string, data any) event {
+	text, err := json.Marshal(data)
+	if err != nil {
+		text = []byte("{}") // all views have an encoding
+	}
+	var b bytes.Buffer
+	b.WriteString("id: " + strconv.FormatUint(h.ids.Add(1), 10) + "\nevent: " + kind + "\ndata: ")
+	b.Write(text)
+	b.WriteString("\n\n")
+	return event{topic{key, kind}, b.Bytes()}
+}
+
+// Used returns how many of the streams that may be open at once are, from 0 to 1.
+func (h *Hub) Used() float64 { return float64(h.subscribed.Load()) / maxSubscribers }

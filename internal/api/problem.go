@@ -1,0 +1,174 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Base is the start of each problem type; the slug of the kind follows.
+const kindBase = "https://heliostat.dev/problems/"
+
+// Kind is one kind of problem. Its slug never changes.
+type problemKind struct {
+	Slug, Title string
+	Status      int
+}
+
+// The kinds of problems. docs/reference/rest.md lists them.
+var (
+	kindInvalidRequest     = problemKind{"invalid-request", "Invalid request", http.StatusBadRequest}
+	kindUnauthenticated    = problemKind{"unauthenticated", "Not authenticated", http.StatusUnauthorized}
+	kindForbidden          = problemKind{"forbidden", "Forbidden", http.StatusForbidden}
+	kindCrossOrigin        = problemKind{"cross-origin", "Foreign web page", http.StatusForbidden}
+	kindUnknownCluster     = problemKind{"unknown-cluster", "Unknown RayCluster", http.StatusNotFound}
+	kindUnknownPath        = problemKind{"unknown-path", "Unknown path", http.StatusNotFound}
+	kindUnknownMethod      = problemKind{"unknown-method", "Method not allowed", http.StatusMethodNotAllowed}
+	kindUnknownRequest     = problemKind{"unknown-request", "Unknown request", http.StatusNotFound}
+	kindUnknownName        = problemKind{"unknown-name", "Unknown name", http.StatusNotFound}
+	kindUnknownDecision    = problemKind{"unknown-decision", "Unknown decision", http.StatusNotFound}
+	kindReadOnly           = problemKind{"read-only", "RayCluster must not be written", http.StatusConflict}
+	kindRequestElsewhere   = problemKind{"request-elsewhere", "Request of another RayCluster", http.StatusConflict}
+	kindRequestRefused     = problemKind{"request-refused", "Refused by Kubernetes", http.StatusUnprocessableEntity}
+	kindTooManyRequests    = problemKind{"too-many-requests-kept", "Too many requests", http.StatusConflict}
+	kindPreconditionFailed = problemKind{"precondition-failed", "Precondition failed", http.StatusPreconditionFailed}
+	kindOwnedUnavailable   = problemKind{
+		"owned-requests-unavailable",
+		"Requests with owners are not available",
+		http.StatusNotImplemented,
+	}
+	kindConflict       = problemKind{"conflict", "Conflict", http.StatusConflict}
+	kindSlowBody       = problemKind{"slow-body", "The body came too slowly", http.StatusRequestTimeout}
+	kindURITooLong     = problemKind{"uri-too-long", "Address too long", http.StatusRequestURITooLong}
+	kindHeaderTooLarge = problemKind{"header-too-large", "Header too large", http.StatusRequestHeaderFieldsTooLarge}
+	kindThrottled      = problemKind{"throttled", "Too many calls", http.StatusTooManyRequests}
+	kindTooLarge       = problemKind{"too-large", "Too large", http.StatusRequestEntityTooLarge}
+	kindMediaType      = problemKind{"media-type", "Unsupported media type", http.StatusUnsupportedMediaType}
+	kindForeignHost    = problemKind{"foreign-host", "Foreign Host header", http.StatusMisdirectedRequest}
+	kindNotLeader      = problemKind{"not-leader", "Another replica decides", http.StatusMisdirectedRequest}
+	kindUnavailable    = problemKind{"unavailable", "Unavailable", http.StatusServiceUnavailable}
+	kindTimedOut       = problemKind{"timeout", "Timed out", http.StatusGatewayTimeout}
+	kindInternal       = problemKind{"internal", "Internal error", http.StatusInternalServerError}
+)
+
+// Error is an error with a known kind.
+type problem struct {
+	Kind   problemKind
+	Detail string
+	// Fields are the bad fields of an invalid request.
+	Fields []apiv1.FieldError
+	// After is how long to wait before the next try, if the status has a Retry-After.
+	After time.Duration
+}
+
+func (e *problem) Error() string { return e.Detail }
+
+// ErrUnavailable means that a dependency of the answer is not reachable now; callers may try again.
+var errUnavailable = errors.New("not available now")
+
+// ErrShutdown is the cause of canceled calls when the server shuts down.
+var errShutdown = &problem{
+	Kind:   kindUnavailable,
+	Detail: "the server is shutting down and did not finish this call; it may still have taken effect",
+}
+
+// Uncertain reports whether the caller cannot tell from the error whether the call took effect.
+func (e *problem) Uncertain() bool {
+	switch e.Kind {
+	case kindInternal, kindUnavailable, kindTimedOut, kindSlowBody:
+		return true
+	}
+	return false
+}
+
+// Classify maps an error to a problem. All errors that it does not list are internal errors: the answer hides their
+// details, and the log shows them.
+func problemOf(err error) *problem {
+	var known *problem
+	var throttled *access.ThrottledError
+	var network net.Error
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &throttled):
+		return &problem{Kind: kindThrottled, Detail: throttled.Why, After: throttled.After}
+	}
+	for _, row := range kindsOfErrors {
+		if !errors.Is(err, row.err) {
+			continue
+		}
+		if row.detail != "" {
+			return &problem{Kind: row.kind, Detail: row.detail}
+		}
+		return &problem{Kind: row.kind, Detail: err.Error() + row.advice}
+	}
+	if errors.As(err, &network) {
+		return &problem{Kind: kindUnavailable, Detail: "cannot reach Kubernetes; the call may still have taken effect"}
+	}
+	return &problem{Kind: kindInternal, Detail: "see the log of the server"}
+}
+
+// kinds maps errors to kinds; the first match counts. The answer shows the error's own text with the advice, or the
+// detail instead.
+var kindsOfErrors = []struct {
+	err            error
+	kind           problemKind
+	advice, detail string
+}{
+	{err: access.ErrUnauthenticated, kind: kindUnauthenticated},
+	{err: access.ErrForbidden, kind: kindForbidden},
+	{
+		err: access.ErrUnavailable, kind: kindUnavailable,
+		detail: "the caller's identity and rights cannot be reviewed now; see the log of the server",
+	},
+	{err: nodepool.ErrNoRequests, kind: kindOwnedUnavailable},
+	{err: nodepool.ErrNoRequest, kind: kindUnknownRequest},
+	{err: nodepool.ErrRequestElsewhere, kind: kindRequestElsewhere},
+	{err: nodepool.ErrRequestRefused, kind: kindRequestRefused},
+	{err: nodepool.ErrPrecondition, kind: kindPreconditionFailed},
+	{err: nodepool.ErrGone, kind: kindUnknownCluster},
+	{err: nodepool.ErrConflict, kind: kindConflict, advice: "; try again"},
+	{err: nodepool.ErrReadOnly, kind: kindReadOnly},
+	{err: nodepool.ErrTooLarge, kind: kindTooLarge},
+	{err: errUnavailable, kind: kindUnavailable},
+	{err: nodepool.ErrNotLeading, kind: kindUnavailable},
+	{err: nodepool.ErrRequestsPaused, kind: kindUnavailable},
+	{err: nodepool.ErrDenied, kind: kindUnavailable},
+	{
+		err: context.DeadlineExceeded, kind: kindTimedOut,
+		detail: "Kubernetes did not answer in time; the call may still have taken effect",
+	},
+}
+
+// MaxFields is how many bad fields one answer lists at most, so that a hostile body does not get a large answer.
+const maxFields = 20
+
+// Invalid returns the problem of a request with bad fields, at least one.
+func invalidFields(fields []apiv1.FieldError) error {
+	first := fields[0]
+	detail := "want " + first.Expected
+	if first.Value != "" {
+		detail += ", is " + first.Value
+	}
+	if first.Field != "" {
+		detail = first.Field + ": " + detail
+	}
+	if more := len(fields) - 1; more > 0 {
+		detail += fmt.Sprintf(" (and %d more)", more)
+	}
+	return &problem{Kind: kindInvalidRequest, Detail: detail, Fields: fields}
+}
+
+// maxShown is how many bytes of a bad value a message repeats.
+const maxShown = 60
+
+// Shorten cuts text to 60 bytes, between two characters.
+func shorten(text string) string { return fieldpath.Excerpt(text, maxShown) }

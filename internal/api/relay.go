@@ -1,0 +1,283 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"heliostat.dev/heliostat/internal/access"
+)
+
+// Leadership says which of several replicas leads. Only the leader knows the decisions, so the others pass calls on to
+// it.
+type Leadership interface {
+	// Leads reports whether this process leads.
+	Leads() bool
+	// Settled reports whether a process that leads has looked at every RayCluster. Until then its lists are incomplete.
+	Settled() bool
+	// Leader returns the IP address and port of the leader: "" if its address is unknown, false if there is no leader.
+	Leader() (address string, known bool)
+}
+
+// passedHeader marks a call that a replica has passed on. It grants no rights; it stops calls from going in circles.
+const passedHeader = "X-Heliostat-Passed-On"
+
+const (
+	dialTimeout      = 2 * time.Second
+	handshakeTimeout = 3 * time.Second
+	// pingInterval is how soon an idle HTTP/2 connection is tested, and how long the answer may take.
+	pingInterval = 5 * time.Second
+	// checkInterval is how often a running call checks whether its replica still leads.
+	checkInterval = 500 * time.Millisecond
+)
+
+// The causes of calls that are canceled.
+var (
+	errLeaderGone = errors.New("the replica that received the call does not lead any more")
+	errLeaderSlow = errors.New("the leader does not answer")
+)
+
+// Config is what a relay needs.
+type relayConfig struct {
+	// Leadership is nil if this is the only replica.
+	Leadership Leadership
+	// Division is nil unless replicas divide the RayClusters. Then Leadership is not asked.
+	Division Division
+	// Peers is the TLS configuration of calls to the leader; nil means no TLS.
+	Peers *tls.Config
+	// Authenticated means that callers must show the leader who they are.
+	Authenticated bool
+	Answers       *answers
+	Log           *slog.Logger
+	// Dial opens connections to the leader; nil means TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Relay passes calls on to the leader.
+type relay struct {
+	relayConfig
+	scheme    string
+	transport http.RoundTripper
+	// gathering has a token for each list that is gathered from shards.
+	gathering chan struct{}
+
+	// closed is closed by Close, which ends streams.
+	closed chan struct{}
+	close  func()
+}
+
+// New returns a relay.
+func newRelay(config relayConfig) *relay {
+	closed := make(chan struct{})
+	r := &relay{
+		relayConfig: config, scheme: "http", gathering: make(chan struct{}, maxGathered), closed: closed,
+		close: sync.OnceFunc(func() { close(closed) }),
+	}
+	transport := &http.Transport{
+		DialContext:         config.Dial,
+		TLSHandshakeTimeout: handshakeTimeout, IdleConnTimeout: idleTimeout / 2,
+		MaxIdleConnsPerHost: maxCalls,
+		DisableCompression:  true, MaxResponseHeaderBytes: maxHeaderRead,
+	}
+	if config.Dial == nil {
+		transport.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
+	}
+	if config.Peers != nil {
+		r.scheme, transport.TLSClientConfig, transport.ForceAttemptHTTP2 = "https", config.Peers, true
+		transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingInterval}
+	}
+	r.transport = transport
+	return r
+}
+
+// Close ends all streams from the leader.
+func (r *relay) Close() { r.close() }
+
+// PassOn answers calls of /v1 through the leader, unless this replica leads. Every replica answers probes, metrics, the
+// contract and the page itself. PassOn runs after the guard: this replica refuses callers at its own address, and the
+// leader checks them again.
+func (r *relay) PassOn(c *gin.Context) {
+	if r.Division != nil {
+		r.divide(c)
+		return
+	}
+	if r.Leadership == nil || r.Leadership.Leads() || !strings.HasPrefix(c.FullPath(), "/v1/") {
+		return
+	}
+	address, err := r.leaderFor(c)
+	if err != nil {
+		r.Answers.Fail(c, err)
+		return
+	}
+	r.pass(c, address, func() bool {
+		now, known := r.Leadership.Leader()
+		return known && now == address
+	})
+}
+
+// pass reads the body of a call and answers the call through address. right reports whether that is still the replica
+// to call.
+func (r *relay) pass(c *gin.Context, address string, right func() bool) {
+	text, err := readBody(c.Writer, c.Request)
+	if err != nil {
+		r.Answers.Fail(c, err)
+		return
+	}
+	r.call(c, address, text, right)
+	c.Abort()
+}
+
+// leaderFor returns the address for a call, or the reason why it cannot be passed on.
+func (r *relay) leaderFor(c *gin.Context) (string, error) {
+	address, known := r.Leadership.Leader()
+	withoutToken := c.GetHeader("Authorization") == "" && c.GetHeader(access.ForwardedHeader) == ""
+	reason := ""
+	switch {
+	case c.GetHeader(passedHeader) != "":
+		reason = "another replica passed this call on, but this replica does not lead; try again"
+	case !known:
+		reason = "no replica leads now; one takes over within seconds"
+	case address == "":
+		reason = "another replica leads, but its Lease has no address to pass calls on to; " +
+			"call the leader directly (the Lease names it)"
+	case r.Authenticated && withoutToken:
+		// The caller authenticated by TLS, to this replica alone. A header that names the caller would have to be
+		// trusted.
+		c.Header("Connection", "close")
+		return "", &problem{Kind: kindNotLeader, Detail: "another replica leads, and a client certificate " +
+			"cannot be passed on to it; try again over a new connection, or call with a token"}
+	default:
+		return address, nil
+	}
+	return "", &problem{Kind: kindUnavailable, Detail: reason}
+}
+
+// call sends the call to address and writes the answer. right reports whether that is still the replica to call.
+func (r *relay) call(c *gin.Context, address string, text []byte, right func() bool) {
+	ctx, cancel := context.WithCancelCause(c.Request.Context())
+	defer cancel(nil)
+	timeout := writeTimeout
+	if wait, err := parseWait(c.Query("wait")); err == nil {
+		timeout += wait // the leader refuses a bad value
+	}
+	timer := time.AfterFunc(timeout, func() { cancel(errLeaderSlow) })
+	defer timer.Stop()
+	out := &relayed{ResponseWriter: c.Writer, stream: newAnswerStream(c.Writer, streamTimeout)}
+	go r.watchLeader(ctx, right, &out.streams, cancel)
+	if err := out.stream.SetDeadline(time.Now().Add(timeout + writeTimeout/3)); err != nil {
+		r.Answers.Fail(c, fmt.Errorf("passing a call on: %w", err))
+		return
+	}
+	proxy := httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL.Scheme, p.Out.URL.Host = r.scheme, address
+			p.Out.Host = p.In.Host // the leader compares it with a browser's Origin
+			p.Out.Header.Set(passedHeader, "1")
+		},
+		Transport: r.transport, FlushInterval: -1,
+		ErrorLog: slog.NewLogLogger(r.Log.Handler(), slog.LevelDebug),
+		ModifyResponse: func(response *http.Response) error {
+			for name := range response.Header {
+				c.Writer.Header().Del(name) // the leader has set it too
+			}
+			if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind == "text/event-stream" {
+				timer.Stop()
+				out.streams.Store(true)
+			}
+			return nil
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { r.fail(c, ctx, address, err) },
+	}
+	request := c.Request.WithContext(ctx)
+	request.Body = io.NopCloser(bytes.NewReader(text))
+	request.ContentLength, request.TransferEncoding = int64(len(text)), nil
+	proxy.ServeHTTP(out, request)
+}
+
+// watchLeader cancels a call when its replica no longer leads: a replica that hangs would never answer. Close ends
+// streams, because the shutdown of the server would wait for them.
+func (r *relay) watchLeader(
+	ctx context.Context, right func() bool, streams *atomic.Bool, cancel context.CancelCauseFunc,
+) {
+	tick := time.NewTicker(checkInterval)
+	defer tick.Stop()
+	closed := r.closed
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-closed:
+			if streams.Load() {
+				cancel(http.ErrServerClosed)
+				return
+			}
+			closed = nil // other answers end by themselves
+		case <-tick.C:
+			if !right() {
+				cancel(errLeaderGone)
+				return
+			}
+		}
+	}
+}
+
+// fail answers with the reason why the leader did not.
+func (r *relay) fail(c *gin.Context, ctx context.Context, address string, err error) {
+	const uncertain = "; the call may still have taken effect"
+	cause := context.Cause(ctx)
+	switch {
+	case shuttingDown(c.Request.Context()):
+		r.Answers.Fail(c, errShutdown)
+	case c.Request.Context().Err() != nil:
+		c.Abort() // the caller is gone
+	case errors.Is(cause, errLeaderSlow):
+		r.Answers.Fail(c, &problem{Kind: kindTimedOut, Detail: cause.Error() + uncertain})
+	case errors.Is(cause, errLeaderGone):
+		r.Answers.Fail(c, &problem{Kind: kindUnavailable, Detail: cause.Error() + uncertain})
+	default:
+		r.Log.Warn(
+			"passing a REST call on to the leader failed", "leader", address, "path", c.Request.URL.Path, "error", err,
+		)
+		r.Answers.Fail(c, &problem{Kind: kindUnavailable, Detail: "cannot reach the leader now" + uncertain})
+	}
+}
+
+// relayed writes an answer of the leader. A stream of the leader is a stream here: it has a deadline for each write,
+// and none between writes.
+type relayed struct {
+	http.ResponseWriter
+	stream  *answerStream
+	streams atomic.Bool
+}
+
+func (r *relayed) Write(text []byte) (int, error) {
+	if r.streams.Load() {
+		if err := r.stream.Begin(); err != nil {
+			return 0, err
+		}
+	}
+	return r.ResponseWriter.Write(text)
+}
+
+// FlushError runs after each write, and once before the first.
+func (r *relayed) FlushError() error {
+	err := r.stream.Flush()
+	if r.streams.Load() {
+		err = errors.Join(err, r.stream.End())
+	}
+	return err
+}
