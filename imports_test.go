@@ -25,7 +25,7 @@ const (
 	deciders = values + " internal/planner/... internal/snapshotfile internal/ledger " +
 		"internal/series pkg/shard"
 
-	loop = "internal/controller/..."
+	loop = "internal/controller/... internal/addon/..."
 	kube = "pkg/nodepool/kube/..."
 )
 
@@ -114,13 +114,10 @@ var rules = []struct{ of, except, never, because string }{
 		"equal input gives equal output, anywhere"},
 	{deciders + " " + loop, kube + " pkg/nodepool/capacity/policytext internal/controller internal/planner/plannertest",
 		"others", "adapters know Kubernetes and Ray"},
-	{loop, "internal/controller internal/controller/head internal/controller/planbudget internal/controller/warmnodes",
+	{loop, "internal/controller internal/controller/head internal/addon/capacity",
 		"context log/... math/rand/... net/... os/...", "the loop makes the calls and logs what they return"},
 	{"internal/controller", "", "k8s.io/... sigs.k8s.io/... google.golang.org/... net/... os/...",
 		"the loop acts through interfaces of its own"},
-	{"internal/controller/memory", "", "sync/... internal/controller/decision internal/controller/event " +
-		"internal/controller/head internal/controller/planbudget",
-		"what is decided next depends on what was seen, not on what was decided or said"},
 
 	{"internal/planner/...", "internal/planner", "internal/planner/why", "nothing that decides depends on sentences"},
 	{"internal/snapshotfile", "", "internal/planner", "what is read does not depend on how it is planned"},
@@ -196,7 +193,7 @@ func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 func timeIsGiven(t *testing.T, packages tree) {
 	for name, p := range packages {
 		if !matches(deciders+" internal/doctor/... "+loop, name) ||
-			matches(kube+" internal/doctor/intake internal/controller/planbudget", name) {
+			matches(kube+" internal/doctor/intake", name) {
 			continue
 		}
 		for _, file := range p.GoFiles {

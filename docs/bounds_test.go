@@ -31,12 +31,12 @@ var boundSources = map[string][]source{
 	"requests of owners that count": {
 		{"400 of a namespace", "pkg/nodepool/ownedrequest.go", "MaxRequests = 400"}, {"10 kinds", "pkg/raydemand/owned.go", "MaxOwnedBundles = 10"},
 	},
-	"pods that do not exist yet, in a snapshot": {{"4,096", "internal/controller/observation/snapshot.go", "maxExpected = 4096"}},
+	"pods that do not exist yet, in a snapshot": {{"4,096", "internal/controller/observe/snapshot.go", "maxExpected = 4096"}},
 	"drains":                                  {{"16", "internal/controller/drain.go", "maxDrains = 16"}},
 	"names of nodes that are gone":            {{"10,000", "pkg/nodepool/kube/watch/absentnodes.go", "maxAbsent = 10_000"}},
 	"names of namespaces that are gone":       {{"10,000", "pkg/nodepool/kube/namespaces/watch.go", "maxGone = 10_000"}},
-	"field managers that set `replicas` back": {{"32 of a RayCluster", "internal/controller/reverts/history.go", "mostManagers = 32"}},
-	"the comparison in shadow":                {{"100 differences", "internal/controller/history/shadow.go", "shadowDifferences = 100"}},
+	"field managers that set `replicas` back": {{"32 of a RayCluster", "internal/controller/observe/reverts.go", "mostManagers = 32"}},
+	"the comparison in shadow":                {{"100 differences", "cmd/autoscaler/publish/shadow.go", "shadowDifferences = 100"}},
 	"lists that are gathered from shards": {
 		{"4 at once", "internal/api/gather.go", "maxGathered = 4"}, {"64 MiB", "internal/api/gather.go", "maxList = 64 << 20"},
 	},
@@ -45,8 +45,8 @@ var boundSources = map[string][]source{
 		{"20 workers", "pkg/nodepool/arrival/history.go", "mostSamples = 20"}, {"256 pools", "pkg/nodepool/arrival/history.go", "mostPools = 256"},
 	},
 	"the history": {
-		{"64 MiB", "internal/controller/history/history.go", "defaultHistoryBytes = 64 << 20"},
-		{"200 decisions", "internal/controller/history/history.go", "defaultHistoryEntries = 200"},
+		{"64 MiB", "cmd/autoscaler/publish/history.go", "defaultHistoryBytes = 64 << 20"},
+		{"200 decisions", "cmd/autoscaler/publish/history.go", "defaultHistoryEntries = 200"},
 	},
 	"costs": {
 		{"64 accounts", "internal/ledger/ledger.go", "limits.Accounts, 64"}, {"2,000 that ended", "internal/ledger/ledger.go", "limits.Ended, 2000"},

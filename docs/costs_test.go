@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/controller/spending"
+	"heliostat.dev/heliostat/internal/addon/costs"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
@@ -16,8 +16,8 @@ func TestThePageOfCostsHasAllCausesCodesAndLists(t *testing.T) {
 			t.Errorf("there is no row for the cause %s", cause)
 		}
 	}
-	for _, why := range []string{spending.Request, spending.Driver, spending.PlacementGroup, spending.WaitsForNode, spending.NeverJoined,
-		spending.Failed, spending.MachineGone, spending.RaySilent, spending.Off, spending.FormerGroup} {
+	for _, why := range []string{costs.Request, costs.Driver, costs.PlacementGroup, costs.WaitsForNode, costs.NeverJoined,
+		costs.Failed, costs.MachineGone, costs.RaySilent, costs.Off, costs.FormerGroup} {
 		if !strings.Contains(page, "\n| `"+why+"` | `") {
 			t.Errorf("there is no row for the code %s", why)
 		}

@@ -105,8 +105,7 @@ var findingPackages = []string{
 	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/dra", "pkg/nodepool/kube/rayobject",
 	"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/owners", "pkg/nodepool/kube/namespaces", "pkg/nodepool/capacity", "pkg/nodepool/kube/watch",
 	"pkg/nodepool/kube/ceilings", "pkg/nodepool/kube/events", "internal/planner/model", "internal/controller",
-	"internal/controller/consolidation", "internal/controller/observation", "internal/controller/reverts",
-	"internal/controller/warmnodes",
+	"internal/addon/capacity", "internal/addon/consolidation", "internal/controller/observe",
 }
 
 // findingCodes returns the codes of all findings: exported constants of several words joined by hyphens. Constants that
@@ -200,10 +199,10 @@ func TestReasonsListsAllCodes(t *testing.T) {
 		"What becomes of warm capacity":   codes(t, "internal/planner/model/codes.go", "^Warm"),
 		"What becomes of warm nodes":      codes(t, "pkg/nodepool/capacity/nodes.go", "^Nodes"),
 		"Why a pod should go":             codes(t, "internal/planner/model/codes.go", "^Stop"),
-		"Why a pod was removed":           codes(t, "internal/controller/reduction/removal.go", "^removed"),
+		"Why a pod was removed":           codes(t, "internal/controller/scaledown/removal.go", "^removed"),
 		"Why demand is not served":        codes(t, "internal/planner/model/plan.go", "."),
 		"Why a RayCluster is not managed": codes(t, "internal/controller/mode/mode.go", "."),
-		"Events on the RayCluster":        codes(t, "internal/controller/event/reason.go", ""),
+		"Events on the RayCluster":        codes(t, "internal/controller/decision/reason.go", ""),
 		"Why num-gpus is not written":     codes(t, "pkg/nodepool/numgpussync.go", "^Sync"),
 		"Why a request is in its state":   codes(t, "pkg/raydemand/owned.go", "^Code"),
 		"Findings":                        findingsOfPlans(t),
@@ -273,7 +272,7 @@ func TestCodesInAPIExamplesAreListed(t *testing.T) {
 // The design note names the tests of each safety rule.
 func TestEverySafetyRuleNamesExistingTests(t *testing.T) {
 	exist := map[string]bool{}
-	for _, path := range []string{"internal/controller", "internal/controller/guard", "internal/controller/mode", "internal/controller/reduction", "internal/controller/observation", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
+	for _, path := range []string{"internal/controller", "internal/addon/nodeguard", "internal/controller/mode", "internal/controller/scaledown", "internal/controller/observe", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
 		"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/owners", "pkg/nodepool/kube/watch"} {
 		for _, file := range goFiles(t, path, true) {
 			for _, declared := range file.Decls {

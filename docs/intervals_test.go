@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/pace"
+	"heliostat.dev/heliostat/internal/controller"
 )
 
 // TestIntervalsAreThoseOfThePace compares the table of intervals in docs/operations.md with what the loop computes from
 // the default flags.
 func TestIntervalsAreThoseOfThePace(t *testing.T) {
-	settings := pace.Settings{
+	settings := controller.Pace{
 		FastPoll: 100 * time.Millisecond, RestPoll: 200 * time.Millisecond, ReadsPerSecond: 4000, CyclesPerSecond: 400,
 		Jitter: func() float64 { return 0.5 },
 	}

@@ -4,15 +4,13 @@ import (
 	"context"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/event"
-	"heliostat.dev/heliostat/internal/controller/memory"
-	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // apply carries an intent out. A managed cluster gets the actions in steps. In shadow mode nothing is written, and the
 // outcome says what a managed cluster would get.
-func (c *Controller) apply(ctx context.Context, r *record, v observation.View, i memory.Intent) outcome {
+func (c *Controller) apply(ctx context.Context, r *record, v observe.View, i Intent) outcome {
 	o := outcome{view: v, intent: i}
 	r.conditions.Start()
 	defer r.conditions.End()
@@ -23,7 +21,7 @@ func (c *Controller) apply(ctx context.Context, r *record, v observation.View, i
 		r.configs.forget()
 		c.syncNumGPUs(ctx, r, &o)
 		o.optIn = c.optIn(&o)
-		if e, begins := event.Waiting(o.view, o.optIn, &r.conditions); begins {
+		if e, begins := decision.WaitingEvent(o.view, o.optIn, &r.conditions); begins {
 			c.emit(ctx, o.view, e)
 		}
 		c.protect(ctx, r, &o)

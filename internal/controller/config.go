@@ -5,12 +5,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/breaker"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/internal/controller/mode"
-	"heliostat.dev/heliostat/internal/controller/pace"
-	"heliostat.dev/heliostat/internal/controller/planbudget"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
@@ -18,8 +15,8 @@ import (
 )
 
 // breakers returns the settings of the breakers.
-func (c Config) breakers() breaker.Settings {
-	return breaker.Settings{
+func (c Config) breakers() observe.BreakerSettings {
+	return observe.BreakerSettings{
 		AllocationTimeout:  c.AllocationTimeout,
 		Cooldown:           c.BreakerCooldown,
 		UnschedulableGrace: c.AllocationTimeout / 5,
@@ -27,8 +24,8 @@ func (c Config) breakers() breaker.Settings {
 }
 
 // memory returns the settings of what is remembered and decided.
-func (c *Config) memory() *memory.Settings {
-	return &memory.Settings{
+func (c *Config) memory() *memorySettings {
+	return &memorySettings{
 		Policy: c.Policy, Breakers: c.breakers(),
 		AllocationTimeout: c.AllocationTimeout, DeadGrace: c.DeadGrace,
 		DrainDeadline: c.DrainDeadline, DrainTimeout: c.DrainTimeout,
@@ -37,8 +34,8 @@ func (c *Config) memory() *memory.Settings {
 }
 
 // pace returns the limits of pauses.
-func (c *Config) pace() pace.Settings {
-	return pace.Settings{FastPoll: c.FastPoll, RestPoll: c.RestPoll, Jitter: c.Jitter,
+func (c *Config) pace() Pace {
+	return Pace{FastPoll: c.FastPoll, RestPoll: c.RestPoll, Jitter: c.Jitter,
 		ReadsPerSecond: c.ReadsPerSecond, CyclesPerSecond: c.CyclesPerSecond}
 }
 
@@ -76,7 +73,7 @@ type Config struct {
 	GCSBackoff time.Duration
 
 	// PlanBudget bounds the time that the plans of one cycle take if there is very much different demand; see
-	// planbudget.Budget.
+	// Budget.
 	PlanBudget time.Duration
 	// AllocationTimeout is how long a pod may take to join Ray before its group counts as failing. A fifth of it is how
 	// long a pod may have no node, without a node autoscaler announcing one, before that proves that its group is out
@@ -119,7 +116,7 @@ type Config struct {
 	Forgotten func(nodepool.ClusterKey)
 	Released  func(nodepool.ClusterKey)
 	// plans computes plans within PlanBudget.
-	plans *planbudget.Budget
+	plans *planBudget
 	// nodeTimes is how long nodes of each pool take, for all RayClusters.
 	nodeTimes *arrival.Pools
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/reduction"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -46,7 +46,7 @@ func (c *Controller) redecide(ctx context.Context, r *record, o *outcome, fresh 
 	}
 	fresh.Promise(o.view.Cluster.Promised)
 	o.view.Cluster = fresh
-	o.view.Members = membership.Join(fresh, o.view.State.Nodes)
+	o.view.Members = observe.Join(fresh, o.view.State.Nodes)
 	o.view.Mode, o.view.Why = c.config.modes().Effective(fresh)
 	r.memory.RememberFresh(&o.view, c.config.memory(), looking)
 	second, err := c.plan(ctx, r, o.view)
@@ -75,7 +75,7 @@ func (c *Controller) rereadRay(ctx context.Context, r *record, o *outcome) {
 		o.intent = o.intent.WithoutReductions()
 		return
 	}
-	slow := c.config.Now().Sub(o.rereadAt) > reduction.ReadingValidity
-	hidden := len(membership.Orphans(o.view.Cluster, nodes)) > 0
-	o.intent.Set = o.intent.ConfirmedByRay(membership.Join(o.view.Cluster, nodes), !slow && !hidden)
+	slow := c.config.Now().Sub(o.rereadAt) > scaledown.ReadingValidity
+	hidden := len(observe.Orphans(o.view.Cluster, nodes)) > 0
+	o.intent.Set = o.intent.ConfirmedByRay(observe.Join(o.view.Cluster, nodes), !slow && !hidden)
 }

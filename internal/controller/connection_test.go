@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/event"
-	"heliostat.dev/heliostat/internal/controller/memory"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -22,7 +21,7 @@ func TestARestartedGCSOfTheSameSessionIsWatchedBeforeAnythingIsTakenAway(t *test
 	if drained := w.ray.drained(); len(drained) != 0 {
 		t.Fatalf("drained %v on the first reading of a restarted GCS", drained)
 	}
-	w.after(memory.SessionPause)
+	w.after(sessionPause)
 	if drained := w.ray.drained(); len(drained) != 2 {
 		t.Errorf("drained %v after the pause, want both idle workers", drained)
 	}
@@ -68,7 +67,7 @@ func TestAnEndThatIsAskedForIsNoErrorOfTheHeadOrOfAWrite(t *testing.T) {
 			w.now = w.now.Add(time.Second)
 			w.c.Cycle(ctx, key)
 			d, _ := w.c.Decision(key)
-			if ctx.Err() == nil || strings.Contains(said.String(), "cancel") || d.RayErr != "" || d.Err != "" || d.Unwritten != "" || w.kube.emitted(event.PatchFailed) > 0 || w.c.record(key).gcs.Failures != before {
+			if ctx.Err() == nil || strings.Contains(said.String(), "cancel") || d.RayErr != "" || d.Err != "" || d.Unwritten != "" || w.kube.emitted(decision.ReasonPatchFailed) > 0 || w.c.record(key).gcs.Failures != before {
 				t.Errorf("ended: %v; reported %q and %q, logged %s", ctx.Err(), d.RayErr, d.Err, said.String())
 			}
 		})

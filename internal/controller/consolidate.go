@@ -8,13 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/consolidation"
+	"heliostat.dev/heliostat/internal/addon/consolidation"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/memory"
-	"heliostat.dev/heliostat/internal/controller/observation"
-	"heliostat.dev/heliostat/internal/controller/planbudget"
-	"heliostat.dev/heliostat/internal/controller/reduction"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -54,8 +51,8 @@ func (c *Controller) consolidate(ctx context.Context, r *record, o *outcome) {
 }
 
 // runs reports whether the Ray node of a move still runs in its pod.
-func runs(v *observation.View, move consolidation.Move) bool {
-	return slices.ContainsFunc(v.Members, func(m membership.Member) bool {
+func runs(v *observe.View, move consolidation.Move) bool {
+	return slices.ContainsFunc(v.Members, func(m observe.Member) bool {
 		return m.Pod == move.Pod && m.Joined() && m.Node.ID == move.Node.ID && m.Node.Status != raydemand.Draining
 	})
 }
@@ -72,7 +69,7 @@ func (r *record) unquiet(o *outcome) string {
 
 // moves reads the actors, if any worker is used a little, and returns the workers whose work could move.
 func (c *Controller) moves(
-	ctx context.Context, r *record, v *observation.View, i *memory.Intent,
+	ctx context.Context, r *record, v *observe.View, i *Intent,
 ) ([]consolidation.Move, error) {
 	if len(consolidation.Candidates(v, &i.Snapshot)) == 0 {
 		return nil, nil
@@ -80,7 +77,7 @@ func (c *Controller) moves(
 	if r.gcs.Ray == nil {
 		return nil, errors.New("there is no connection to the head")
 	}
-	if planbudget.Heavy(&i.Snapshot) {
+	if heavyDemand(&i.Snapshot) {
 		return nil, errors.New("there are too many different requests to plan without a worker")
 	}
 	reading, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
@@ -119,12 +116,12 @@ func (c *Controller) move(ctx context.Context, r *record, o *outcome, move conso
 	if found == nil || !fresh.Consolidate.Allows(found.Needs) || !found.Pays() {
 		return errors.New("its work cannot move any more")
 	}
-	if !c.kube.MayWrite(fresh.Key) || c.config.Now().Sub(readAt) > reduction.ReadingValidity ||
+	if !c.kube.MayWrite(fresh.Key) || c.config.Now().Sub(readAt) > scaledown.ReadingValidity ||
 		!c.mayStillTakeAway(ctx, fresh) {
 		return errors.New("the reading has grown old, or this process may not write")
 	}
 	now := c.config.Now()
-	w := reduction.DrainRequest{Node: found.Node, Pod: found.Pod, Group: found.Group, Going: true,
+	w := scaledown.DrainRequest{Node: found.Node, Pod: found.Pod, Group: found.Group, Going: true,
 		Reason: raydemand.DrainPreemption, Deadline: now.Add(consolidation.Deadline(c.config.ConsolidateAfter)),
 		Message: "Heliostat: " + found.Text(c.config.Prices.Unit())}
 	r.consolidation.Drained(now) // before the call, whose answer may be lost
@@ -147,7 +144,7 @@ func (c *Controller) lookAgain(ctx context.Context, r *record, o *outcome, readA
 		return fmt.Errorf("reading Ray again: %w", err)
 	}
 	v.State, v.Demand, v.ReadAt = state, state.Demand, readAt
-	v.Head, v.Members = membership.LivingHead(state.Nodes), membership.Join(v.Cluster, state.Nodes)
+	v.Head, v.Members = observe.LivingHead(state.Nodes), observe.Join(v.Cluster, state.Nodes)
 	if state.Session != session || v.Head == nil {
 		return errDifferentSession
 	}
@@ -163,7 +160,7 @@ func (c *Controller) lookAgain(ctx context.Context, r *record, o *outcome, readA
 
 // lookAtDraining reads the actors if the deadline of a drain is over and the RayCluster lets restartable actors move.
 // Ray does not end them: it lets what runs on a draining node continue.
-func (c *Controller) lookAtDraining(ctx context.Context, r *record, v *observation.View) {
+func (c *Controller) lookAtDraining(ctx context.Context, r *record, v *observe.View) {
 	due := r.memory.OverdueDrains(v, consolidation.Deadline(c.config.ConsolidateAfter))
 	if len(due) == 0 || r.gcs.Ray == nil {
 		return

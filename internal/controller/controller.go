@@ -1,7 +1,7 @@
 // Package controller is the loop: when to observe a RayCluster, in which order to act, and what to publish. Package
 // planner makes every scaling decision; this package carries it out as far as the safety rules allow
-// (docs/design/0001-the-loop.md). Packages below it observe, remember, guard and report. It uses Kubernetes and Ray
-// only through small interfaces (Kube in kube.go, Ray in package head) and must not import their clients.
+// (docs/design/0001-the-loop.md). Packages below it observe and scale down. It uses Kubernetes and Ray only through
+// small interfaces (Kube in kube.go, Ray in package head) and must not import their clients.
 //
 // Begin with cycle.go, which has the order of a cycle, and apply.go, which has the list of its steps. The steps are in
 // files named after them, and do not call one another; what they share is in the controller, the record, the outcome
@@ -20,9 +20,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
-	"heliostat.dev/heliostat/internal/controller/pace"
-	"heliostat.dev/heliostat/internal/controller/planbudget"
-	"heliostat.dev/heliostat/internal/controller/promise"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 )
@@ -33,22 +30,22 @@ type Controller struct {
 	dial   head.Dialer
 	config Config
 
-	slots    pace.Slots // of cycles that events start
-	early    pace.Slots // of cycles before their turn
+	slots    slots // of cycles that events start
+	early    slots // of cycles before their turn
 	entries  *head.Entries
-	promises promise.Registry
+	promises promises
 	// guardWrites bounds the guards written to all RayClusters together.
 	guardWrites *rate.Limiter
 
 	mu      sync.Mutex // guards all below, and motion of each record; a cycle locks it while it holds its record
 	records map[nodepool.ClusterKey]*record
 	// motions are how many records have each motion, except Resting, because new records are not counted there.
-	motions [pace.Motions]int
+	motions [motions]int
 }
 
 // New returns a controller that is ready for Cycle.
 func New(kube Kube, dial head.Dialer, config Config) *Controller {
-	config.plans, config.nodeTimes = planbudget.New(config.PlanBudget), &arrival.Pools{}
+	config.plans, config.nodeTimes = newPlanBudget(config.PlanBudget), &arrival.Pools{}
 	return &Controller{
 		kube: kube, dial: dial, config: config, entries: head.NewEntries(),
 		guardWrites: rate.NewLimiter(rate.Limit(config.GuardsPerSecond), max(1, int(config.GuardsPerSecond))),
@@ -85,7 +82,7 @@ func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 }
 
 func (c *Controller) drop(key nodepool.ClusterKey, r *record) {
-	c.setMotion(r, pace.Resting)
+	c.setMotion(r, resting)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.records, key)
@@ -138,7 +135,7 @@ func (c *Controller) Close() {
 }
 
 // setMotion notes how much a RayCluster moves; the caller holds its record.
-func (c *Controller) setMotion(r *record, motion pace.Motion) {
+func (c *Controller) setMotion(r *record, motion motion) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.motions[r.motion]--
@@ -152,8 +149,8 @@ type counts struct{ moving, settling, waiting, still int }
 func (c *Controller) counts() counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	moving := c.motions[pace.Moving]
-	return counts{moving, c.motions[pace.Settling], c.motions[pace.Waiting], len(c.records) - moving}
+	moving := c.motions[moving]
+	return counts{moving, c.motions[settling], c.motions[waiting], len(c.records) - moving}
 }
 
 // Decision returns the latest decision about a cluster.

@@ -7,10 +7,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/head"
-	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/observation"
-	"heliostat.dev/heliostat/internal/controller/pace"
-	"heliostat.dev/heliostat/internal/controller/planbudget"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -30,7 +27,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	if wait := c.untilSlot(r, now); wait > 0 {
 		return wait
 	}
-	r.heavy = planbudget.Spent{}
+	r.heavy = planTime{}
 	defer func() { r.restUntil = c.config.Now().Add(r.heavy.Took) }()
 	v, err := c.observe(ctx, r, key, now)
 	if ctx.Err() != nil {
@@ -79,8 +76,8 @@ func (c *Controller) enter(ctx context.Context, r *record) (leave func()) {
 // observe reads the RayCluster and Ray. If the GCS does not answer, the view says so; that is no error.
 func (c *Controller) observe(
 	ctx context.Context, r *record, key nodepool.ClusterKey, now time.Time,
-) (observation.View, error) {
-	v := observation.View{Now: now}
+) (observe.View, error) {
+	v := observe.View{Now: now}
 	var err error
 	if v.Cluster, err = c.kube.Cluster(ctx, key); err != nil {
 		return v, fmt.Errorf("observing %s: %w", key, err)
@@ -95,14 +92,14 @@ func (c *Controller) observe(
 	}
 	if v.Live() {
 		v.ReadAt = c.config.Now()
-		v.Head = membership.LivingHead(v.State.Nodes)
+		v.Head = observe.LivingHead(v.State.Nodes)
 		if r.gcs.Renewed(v.State) {
 			r.voidRay()
 		}
 	} else {
 		v.DemandUnknown = demandUnknown(v.StateErr)
 	}
-	v.Members = membership.Join(v.Cluster, v.State.Nodes)
+	v.Members = observe.Join(v.Cluster, v.State.Nodes)
 	return v, nil
 }
 
@@ -125,12 +122,12 @@ func demandUnknown(err error) string {
 func (c *Controller) pace(r *record, o outcome) time.Duration {
 	v := o.view
 	if o.again {
-		return pace.AfterConflicts(max(r.memory.Patches.Conflicts(), r.numGPUs.conflicts))
+		return pauseAfterConflicts(max(r.memory.Patches.Conflicts(), r.numGPUs.conflicts))
 	}
 	settings := c.config.pace()
 	motion := r.memory.Motion(&v, &o.intent)
-	if motion == pace.Resting && v.Live() && !r.atRest(&o) {
-		motion = pace.Waiting
+	if motion == resting && v.Live() && !r.atRest(&o) {
+		motion = waiting
 	}
 	c.setMotion(r, motion)
 	next := c.pause(r, o, settings)
@@ -142,17 +139,17 @@ func (c *Controller) pace(r *record, o outcome) time.Duration {
 }
 
 // pause returns the pause until the next cycle, if it is not due earlier or later by what readings show.
-func (c *Controller) pause(r *record, o outcome, settings pace.Settings) time.Duration {
+func (c *Controller) pause(r *record, o outcome, settings Pace) time.Duration {
 	v := o.view
 	n := c.counts()
 	switch {
 	case v.Mode == nodepool.Off:
-		return pace.Off
+		return pauseOff
 	case errors.Is(v.StateErr, head.ErrNoAddress):
-		return pace.Headless
+		return pauseHeadless
 	case !v.Live():
 		return settings.Silent(r.gcs.RetryAt.Sub(v.Now))
-	case r.motion == pace.Moving:
+	case r.motion == moving:
 		return settings.Moving(n.moving)
 	}
 	return settings.Resting(n.still)

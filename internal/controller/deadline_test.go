@@ -4,8 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/event"
-	"heliostat.dev/heliostat/internal/controller/memory"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -54,7 +53,7 @@ func TestAMaximumThatIsLoweredAgainGivesTheWholeDeadlineAgain(t *testing.T) {
 	w.lastNothing("the maximum was raised before the deadline")
 	w.kube.events = nil
 	w.limit("pair", 0)
-	if got := w.kube.emitted(event.Draining); got != 2 {
+	if got := w.kube.emitted(decision.ReasonDraining); got != 2 {
 		t.Errorf("events = %v, want a new deadline reported for each host", w.kube.events)
 	}
 	w.goesAfter(25*time.Second, 2, "a new deadline has begun")
@@ -95,7 +94,7 @@ func TestNoDeadlineRunsWhileNothingMayBeWritten(t *testing.T) {
 			w.lastNothing("nothing may be written")
 			forbid(&w.kube.cluster, false)
 			w.after(time.Second)
-			w.after(memory.SessionPause)
+			w.after(sessionPause)
 			w.goesAfter(23*time.Second, 2, "the deadline begins anew with the right to write")
 		})
 	}

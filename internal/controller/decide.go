@@ -3,15 +3,14 @@ package controller
 import (
 	"context"
 
-	"heliostat.dev/heliostat/internal/controller/memory"
-	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // decide plans for the view, leaves alone what other RayClusters have on their way, and reserves what it launches.
 // Cycles of RayClusters run side by side: if others have reserved more since the plan began, it plans again.
-func (c *Controller) decide(ctx context.Context, r *record, v *observation.View) (memory.Intent, error) {
+func (c *Controller) decide(ctx context.Context, r *record, v *observe.View) (Intent, error) {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
 		before := c.promises.Before(&v.Cluster, v.Now)
@@ -27,22 +26,22 @@ func (c *Controller) decide(ctx context.Context, r *record, v *observation.View)
 }
 
 // plan plans for the view. It fails only when ctx ends before a heavy plan is computed.
-func (c *Controller) plan(ctx context.Context, r *record, v observation.View) (memory.Intent, error) {
+func (c *Controller) plan(ctx context.Context, r *record, v observe.View) (Intent, error) {
 	return r.memory.Decide(v, c.config.memory(), func(snapshot *planner.Snapshot) (planner.Plan, error) {
 		return c.config.plans.Compute(ctx, snapshot, &r.heavy)
 	})
 }
 
 // paused returns why nothing may be taken away now, or "".
-func (c *Controller) paused(r *record, v observation.View) string {
+func (c *Controller) paused(r *record, v observe.View) string {
 	return r.memory.Paused(v, c.link(r))
 }
 
 // doubt returns why Ray's reading does not prove that a node is idle, or "".
-func (c *Controller) doubt(r *record, v observation.View) string {
+func (c *Controller) doubt(r *record, v observe.View) string {
 	return r.memory.Doubt(v, c.link(r))
 }
 
-func (c *Controller) link(r *record) memory.Link {
-	return memory.Link{Now: c.config.Now(), Since: r.gcs.Since, MaxDataAge: c.config.MaxDataAge}
+func (c *Controller) link(r *record) link {
+	return link{Now: c.config.Now(), Since: r.gcs.Since, MaxDataAge: c.config.MaxDataAge}
 }

@@ -4,8 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/event"
-	"heliostat.dev/heliostat/internal/controller/memory"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -32,13 +31,13 @@ func TestTheEventIsRepeatedWhenTheMachineGoesSooner(t *testing.T) {
 	} {
 		w.goes(w.pod(0), step.notice)
 		w.after(100 * time.Millisecond)
-		if got := w.kube.emitted(event.WorkerGoing); got != step.want {
+		if got := w.kube.emitted(decision.ReasonWorkerGoing); got != step.want {
 			t.Errorf("%s: %d Events, want %d", step.what, got, step.want)
 		}
 	}
 	w.goes(w.pod(0), until(900))
 	w.after(2 * time.Minute)
-	if got := w.kube.emitted(event.WorkerGoing); got != 5 {
+	if got := w.kube.emitted(decision.ReasonWorkerGoing); got != 5 {
 		t.Errorf("%d Events, want one more after a while: the machine goes later than the last one said", got)
 	}
 }
@@ -51,8 +50,8 @@ func TestAWorkerThatJoinsOnAMachineThatGoesIsDrainedOnceItsWorkIsKnown(t *testin
 		activity []string
 		after    time.Duration
 	}{
-		"it stays idle":   {raydemand.Idle, nil, memory.Placed},
-		"an actor runs":   {raydemand.Running, []string{raydemand.ActiveWorkers}, memory.Placed},
+		"it stays idle":   {raydemand.Idle, nil, placedShown},
+		"an actor runs":   {raydemand.Running, []string{raydemand.ActiveWorkers}, placedShown},
 		"no report comes": {raydemand.Running, nil, raydemand.ProcessStart},
 		"something is reserved, or an actor is being placed": {raydemand.Running, []string{"Resource: GPU currently in use."}, raydemand.ProcessStart},
 	} {
@@ -110,14 +109,14 @@ func TestAWorkerWhoseWorkComesAndGoesIsDrainedInTime(t *testing.T) {
 	w.goes(pod, disrupted())
 	w.after(100 * time.Millisecond)
 	begun := w.now
-	for len(w.ray.drained()) == 0 && w.now.Before(begun.Add(2*memory.Unsteady)) {
+	for len(w.ray.drained()) == 0 && w.now.Before(begun.Add(2*unsteady)) {
 		w.node(pod).Status, w.node(pod).Idle = raydemand.Idle, 100*time.Millisecond
 		w.after(time.Second)
 		w.busy(pod)
 		w.after(time.Second)
 	}
-	if took := w.now.Sub(begun); took < memory.Unsteady || took > memory.Unsteady+2*time.Second {
-		t.Errorf("drained after %v, want after %v", took, memory.Unsteady)
+	if took := w.now.Sub(begun); took < unsteady || took > unsteady+2*time.Second {
+		t.Errorf("drained after %v, want after %v", took, unsteady)
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/reduction"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -33,7 +33,7 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 		if w.Replica != "" && refused[w.Replica] {
 			continue
 		}
-		if !c.kube.MayWrite(o.view.Cluster.Key) || c.config.Now().Sub(o.rereadAt) > reduction.ReadingValidity ||
+		if !c.kube.MayWrite(o.view.Cluster.Key) || c.config.Now().Sub(o.rereadAt) > scaledown.ReadingValidity ||
 			!c.mayStillTakeAway(ctx, o.view.Cluster) {
 			return
 		}
@@ -51,9 +51,9 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 
 // drainRound returns the drains of one cycle, with the hosts of a replica next to each other. It never splits a
 // replica, because the rest of a replica with a drained host is of no use.
-func drainRound(drains []reduction.DrainRequest) []reduction.DrainRequest {
+func drainRound(drains []scaledown.DrainRequest) []scaledown.DrainRequest {
 	drains = slices.Clone(drains)
-	slices.SortStableFunc(drains, func(a, b reduction.DrainRequest) int {
+	slices.SortStableFunc(drains, func(a, b scaledown.DrainRequest) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Replica, b.Replica))
 	})
 	for n := maxDrains; n < len(drains); n++ {
@@ -69,12 +69,12 @@ func drainRound(drains []reduction.DrainRequest) []reduction.DrainRequest {
 // busy as before: the steps before this one may have taken seconds.
 func (c *Controller) drainDeparting(ctx context.Context, r *record, o *outcome) {
 	going := r.memory.Departing(o.view)
-	if len(going) > 0 && c.config.Now().Sub(o.view.ReadAt) > reduction.ReadingValidity {
+	if len(going) > 0 && c.config.Now().Sub(o.view.ReadAt) > scaledown.ReadingValidity {
 		nodes, err := c.nodesNow(ctx, r, o.view)
 		if err != nil {
 			return // the next cycle reads it again
 		}
-		going = reduction.Set{Drains: going}.ConfirmedByRay(membership.Join(o.view.Cluster, nodes), true).Drains
+		going = scaledown.Set{Drains: going}.ConfirmedByRay(observe.Join(o.view.Cluster, nodes), true).Drains
 	}
 	for _, w := range going[:min(len(going), maxDrains)] {
 		now, err := c.kube.Cluster(ctx, o.view.Cluster.Key)
@@ -102,7 +102,7 @@ func stillGoes(cluster nodepool.Cluster, pod string) bool {
 
 // ask sends one drain. It notes the drain before the call, so that a drain whose answer is lost counts as accepted for
 // a while.
-func (c *Controller) ask(ctx context.Context, r *record, w reduction.DrainRequest) decision.Action {
+func (c *Controller) ask(ctx context.Context, r *record, w scaledown.DrainRequest) decision.Action {
 	started := c.config.Now()
 	entry := r.memory.Drains().Begin(w, started)
 	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)

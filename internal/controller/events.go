@@ -5,15 +5,14 @@ import (
 	"log/slog"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/head"
-	"heliostat.dev/heliostat/internal/controller/observation"
-	"heliostat.dev/heliostat/internal/controller/reduction"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/controller/scaledown"
 )
 
 // emitConditions emits each lasting condition once, when it begins.
 func (c *Controller) emitConditions(ctx context.Context, r *record, o outcome) {
-	lasting := event.Lasting{View: o.view, Drains: r.memory.Drains(), Plan: o.intent.Plan, Held: o.intent.Held,
+	lasting := decision.Lasting{View: o.view, Drains: r.memory.Drains(), Plan: o.intent.Plan, Held: o.intent.Held,
 		Breakers: r.memory.Breakers(), Reverts: r.memory.Patches.Reverts(o.view.Now), FreshErr: r.memory.FreshErr()}
 	if r.gcs.Failures > 3 && o.view.Cluster.Head.Ready {
 		lasting.HeadFails = head.Summary(r.gcs.LastErr, o.view.Cluster.Head)
@@ -27,13 +26,13 @@ func (c *Controller) emitConditions(ctx context.Context, r *record, o outcome) {
 }
 
 // emitOnce emits the Event of a lasting condition when it begins.
-func (c *Controller) emitOnce(ctx context.Context, r *record, v observation.View, e event.Event) {
+func (c *Controller) emitOnce(ctx context.Context, r *record, v observe.View, e decision.Event) {
 	if r.conditions.Begins(v.Now, e) {
 		c.emit(ctx, v, e)
 	}
 }
 
-func (c *Controller) emit(ctx context.Context, v observation.View, e event.Event) {
+func (c *Controller) emit(ctx context.Context, v observe.View, e decision.Event) {
 	level := slog.LevelInfo
 	if e.Warning {
 		level = slog.LevelWarn
@@ -42,8 +41,8 @@ func (c *Controller) emit(ctx context.Context, v observation.View, e event.Event
 	c.kube.Event(v.Cluster, e.Warning, e.Reason, e.Message)
 }
 
-func (c *Controller) recordDrain(ctx context.Context, o *outcome, w reduction.DrainRequest, action decision.Action) {
-	e := event.Drained(w, action)
+func (c *Controller) recordDrain(ctx context.Context, o *outcome, w scaledown.DrainRequest, action decision.Action) {
+	e := decision.DrainEvent(w, action)
 	c.config.Log.InfoContext(ctx, "drain", "cluster", o.view.Cluster.Key.String(), "group", w.Group, "pod", w.Pod,
 		"result", action.Result, "reason", action.Message)
 	c.kube.Event(o.view.Cluster, e.Warning, e.Reason, e.Message)

@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/mode"
-	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -24,7 +23,7 @@ func TestNothingIsTakenAwayWhileTheGCSDoesNotAnswer(t *testing.T) {
 		w.after(20 * time.Second)
 	}
 	w.nothingWritten("nobody knows what Ray does")
-	if w.kube.emitted(event.GCSUnavailable) != 1 {
+	if w.kube.emitted(decision.ReasonGCSUnavailable) != 1 {
 		t.Errorf("events = %v, want GCSUnavailable once", w.kube.events)
 	}
 	d, _ := w.c.Decision(key)
@@ -79,7 +78,7 @@ func TestASuddenDropStopsReductionsUntilSeenTwice(t *testing.T) {
 	w.kube.cluster.Workers = w.kube.cluster.Workers[:2] // a list cut short
 	w.cycle()
 	w.nothingWritten("three of five pods vanished at once")
-	if w.kube.emitted(event.ReductionsPaused) != 1 {
+	if w.kube.emitted(decision.ReasonReductionsPaused) != 1 {
 		t.Errorf("events = %v, want ReductionsPaused", w.kube.events)
 	}
 	w.after(100 * time.Millisecond)
@@ -123,7 +122,7 @@ func TestAStateWithoutItsOwnHeadTakesNothingAway(t *testing.T) {
 	w.ray.nodes = w.ray.nodes[1:]
 	d := w.cycle()
 	w.nothingWritten("the list of nodes is not complete")
-	if !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == observation.FindingHeadMissing }) {
+	if !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == observe.FindingHeadMissing }) {
 		t.Errorf("findings = %+v", d.Findings)
 	}
 }
@@ -253,7 +252,7 @@ func TestAnOutageOfTheGCSLetsNoClockRunOut(t *testing.T) {
 	w.ray.stateErr = nil
 	w.after(15 * time.Second)
 	w.nothingWritten("nobody could have been seen to join")
-	if w.kube.emitted(event.GroupFailing) != 0 {
+	if w.kube.emitted(decision.ReasonGroupFailing) != 0 {
 		t.Errorf("events = %v, want the group open", w.kube.events)
 	}
 	w.want(0, nil)
@@ -274,7 +273,7 @@ func TestAScaleDownOfOurOwnIsNoSuddenDrop(t *testing.T) {
 	w.after(100 * time.Millisecond) // named, and deleted before the next reading
 	w.operate()
 	d := w.after(100 * time.Millisecond)
-	if w.kube.emitted(event.ReductionsPaused) != 0 || d.Paused != "" {
+	if w.kube.emitted(decision.ReasonReductionsPaused) != 0 || d.Paused != "" {
 		t.Errorf("events %v, pause %q: five workers left because we let them go", w.kube.events, d.Paused)
 	}
 	if len(w.kube.cluster.Workers) != 0 {
@@ -375,7 +374,7 @@ func TestASecondLookThatFailsIsLoggedOnceAndRepeatedWithPauses(t *testing.T) {
 	if w.kube.freshReads > 8 {
 		t.Errorf("%d fresh lists in a minute, want pauses that grow to 30 s", w.kube.freshReads)
 	}
-	if w.kube.emitted(event.ReductionsPaused) != 1 || d.Paused != "reading the RayCluster again before a reduction failed: the server is overloaded" {
+	if w.kube.emitted(decision.ReasonReductionsPaused) != 1 || d.Paused != "reading the RayCluster again before a reduction failed: the server is overloaded" {
 		t.Errorf("events %v and pause %q, want the failure reported once", w.kube.events, d.Paused)
 	}
 	w.kube.freshErr = nil

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -19,7 +19,7 @@ func TestPodsThatWaitForQuotaAreNoFailureOfTheirGroup(t *testing.T) {
 		t.Errorf("the group of the gated pods has %d replicas, want 2", got)
 	}
 	d, _ := w.c.Decision(w.kube.cluster.Key)
-	at := slices.IndexFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == observation.FindingGated })
+	at := slices.IndexFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == observe.FindingGated })
 	if at < 0 || d.Findings[at].Seen != "2 pods" {
 		t.Errorf("findings %+v, want that 2 pods are gated", d.Findings)
 	}

@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 
+	warm "heliostat.dev/heliostat/internal/addon/capacity"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/event"
-	"heliostat.dev/heliostat/internal/controller/idleness"
-	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -38,7 +37,7 @@ func (c *Controller) endIdle(ctx context.Context, r *record, o *outcome) {
 	doubt := c.doubt(r, *v)
 	r.idleClock.Observe(v, doubt)
 	step := r.idleClock.Next(v, policy.Idle, doubt)
-	if step.Do == idleness.Look {
+	if step.Do == warm.Look {
 		found, err := c.occupants(ctx, r)
 		if ctx.Err() != nil {
 			return
@@ -64,12 +63,12 @@ func (c *Controller) occupants(ctx context.Context, r *record) (raydemand.Occupa
 func (c *Controller) endSuspended(ctx context.Context, r *record, o *outcome) {
 	cluster := o.view.Cluster
 	if cluster.IdleSince.IsZero() {
-		r.idleClock = idleness.Clock{}
+		r.idleClock = warm.IdleClock{}
 		return
 	}
 	cluster.Suspended = false
 	if now, why := c.config.modes().Effective(cluster); now != nodepool.Managed {
-		r.idleClock = idleness.Clock{} // what was announced is void
+		r.idleClock = warm.IdleClock{} // what was announced is void
 		o.idle = "suspended, and not resumed or deleted: " + why.Message
 		return
 	}
@@ -81,12 +80,13 @@ func (c *Controller) endSuspended(ctx context.Context, r *record, o *outcome) {
 }
 
 // carryOut announces the end of a RayCluster without work, or ends it.
-func (c *Controller) carryOut(ctx context.Context, r *record, o *outcome, step idleness.Step) {
+func (c *Controller) carryOut(ctx context.Context, r *record, o *outcome, step warm.IdleStep) {
 	o.idle = step.Text
 	switch step.Do {
-	case idleness.Announce:
-		c.emit(ctx, o.view, event.Event{Warning: true, Reason: event.IdleAnnounced, Message: "It will be " + step.Text})
-	case idleness.End:
+	case warm.Announce:
+		c.emit(ctx, o.view, decision.Event{Warning: true, Reason: decision.ReasonIdleAnnounced,
+			Message: "It will be " + step.Text})
+	case warm.End:
 		if r.idleWrites.rest.Resting(o.view.Now) {
 			o.idle = r.idleWrites.err.Error()
 			return
@@ -96,7 +96,7 @@ func (c *Controller) carryOut(ctx context.Context, r *record, o *outcome, step i
 }
 
 // writeIdle reads the RayCluster from the API server and Ray once more, and ends or resumes exactly what it has read.
-func (c *Controller) writeIdle(ctx context.Context, r *record, o *outcome, step idleness.Step) {
+func (c *Controller) writeIdle(ctx context.Context, r *record, o *outcome, step warm.IdleStep) {
 	started := c.config.Now()
 	err := c.stillIdle(ctx, r, o, step)
 	if err == nil {
@@ -112,8 +112,8 @@ func (c *Controller) writeIdle(ctx context.Context, r *record, o *outcome, step 
 	failed := "failed"
 	switch {
 	case err == nil:
-		r.idleWrites, r.idleClock = failing{}, idleness.Clock{}
-		c.emit(ctx, o.view, event.Event{Reason: idleReasons[step.Action], Message: step.Text})
+		r.idleWrites, r.idleClock = failing{}, warm.IdleClock{}
+		c.emit(ctx, o.view, decision.Event{Reason: idleReasons[step.Action], Message: step.Text})
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrReadOnly),
 		errors.Is(err, nodepool.ErrNotLeading), errors.Is(err, nodepool.ErrGone):
 		action.Result, failed = decision.ResultConflict, "failed and is decided again"
@@ -129,14 +129,14 @@ func (c *Controller) writeIdle(ctx context.Context, r *record, o *outcome, step 
 }
 
 var idleReasons = map[nodepool.IdleAction]string{
-	nodepool.SuspendIdle: event.IdleSuspended,
-	nodepool.ResumeIdle:  event.IdleResumed,
-	nodepool.DeleteIdle:  event.IdleDeleted,
+	nodepool.SuspendIdle: decision.ReasonIdleSuspended,
+	nodepool.ResumeIdle:  decision.ReasonIdleResumed,
+	nodepool.DeleteIdle:  decision.ReasonIdleDeleted,
 }
 
 // stillIdle returns why a RayCluster must not be suspended, resumed or deleted after all. The view has the fresh object
 // afterwards.
-func (c *Controller) stillIdle(ctx context.Context, r *record, o *outcome, step idleness.Step) error {
+func (c *Controller) stillIdle(ctx context.Context, r *record, o *outcome, step warm.IdleStep) error {
 	before := &o.view.Cluster
 	fresh, err := c.kube.Fresh(ctx, before.Key)
 	if err != nil {
@@ -147,8 +147,8 @@ func (c *Controller) stillIdle(ctx context.Context, r *record, o *outcome, step 
 	awake.Suspended = false
 	asked, why := c.config.modes().Effective(awake)
 	now := c.config.Now()
-	resumes, wanted := step.Action == nodepool.ResumeIdle, idleness.Wanted(&fresh, now)
-	kept := cmp.Or(wanted, idleness.Requested(&fresh, now), idleness.Prevented(&fresh))
+	resumes, wanted := step.Action == nodepool.ResumeIdle, warm.Wanted(&fresh, now)
+	kept := cmp.Or(wanted, warm.Requested(&fresh, now), warm.Prevented(&fresh))
 	switch {
 	case fresh.UID != before.UID || fresh.Generation != before.Generation || fresh.Suspended != before.Suspended ||
 		!fresh.IdleSince.Equal(before.IdleSince):
@@ -171,10 +171,10 @@ func (c *Controller) stillIdle(ctx context.Context, r *record, o *outcome, step 
 		if view.State.Session != o.view.State.Session {
 			return again("Ray was started again")
 		}
-		if work := idleness.Work(&view); work != "" {
+		if work := warm.Work(&view); work != "" {
 			return again(work)
 		}
-		if membership.LivingHead(view.State.Nodes) == nil {
+		if observe.LivingHead(view.State.Nodes) == nil {
 			return again("Ray reports no living head")
 		}
 		found, err := c.occupants(ctx, r) // last, because a driver may have connected meanwhile

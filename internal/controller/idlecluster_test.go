@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
@@ -42,14 +41,14 @@ func TestARayClusterWithoutWorkIsAnnouncedAndSuspended(t *testing.T) {
 	w := newIdleWorld(t)
 	begin := w.now
 	d := w.rest(104 * time.Minute)
-	if len(w.kube.ended) > 0 || w.has(event.IdleAnnounced) || w.ray.looks > 0 {
+	if len(w.kube.ended) > 0 || w.has(decision.ReasonIdleAnnounced) || w.ray.looks > 0 {
 		t.Fatalf("ended %+v, events %v, %d looks long before the time", w.kube.ended, w.kube.events, w.ray.looks)
 	}
 	if !strings.Contains(d.Idle, "suspended after 2h without work; without work for 10") {
 		t.Errorf("shown: %q", d.Idle)
 	}
 	d = w.rest(2 * time.Minute)
-	if !w.has(event.IdleAnnounced) || len(w.kube.ended) > 0 || !strings.Contains(d.Idle, "suspended at 2026-11-20 14:") {
+	if !w.has(decision.ReasonIdleAnnounced) || len(w.kube.ended) > 0 || !strings.Contains(d.Idle, "suspended at 2026-11-20 14:") {
 		t.Fatalf("ended %+v, events %v, shown %q", w.kube.ended, w.kube.events, d.Idle)
 	}
 	looks := w.ray.looks
@@ -57,7 +56,7 @@ func TestARayClusterWithoutWorkIsAnnouncedAndSuspended(t *testing.T) {
 		t.Errorf("%d looks between the announcement and the end", w.ray.looks-looks)
 	}
 	w.rest(5 * time.Minute)
-	if len(w.kube.ended) != 1 || w.kube.ended[0].Action != nodepool.SuspendIdle || !w.has(event.IdleSuspended) {
+	if len(w.kube.ended) != 1 || w.kube.ended[0].Action != nodepool.SuspendIdle || !w.has(decision.ReasonIdleSuspended) {
 		t.Fatalf("ended %+v, events %v", w.kube.ended, w.kube.events)
 	}
 	if took := w.now.Sub(begin); took < 2*time.Hour || took > 2*time.Hour+10*time.Minute {
@@ -126,14 +125,14 @@ func ownedBy(owner string) nodepool.OwnedRequest {
 func TestWorkBeginsTheTimeAnew(t *testing.T) {
 	w := newIdleWorld(t)
 	w.rest(110 * time.Minute)
-	if !w.has(event.IdleAnnounced) {
+	if !w.has(decision.ReasonIdleAnnounced) {
 		t.Fatal("not announced")
 	}
 	w.node("llm-head").Status = raydemand.Running
 	w.after(time.Second)
 	w.node("llm-head").Status = raydemand.Idle
 	w.kube.events = nil
-	if w.rest(100 * time.Minute); len(w.kube.ended) > 0 || w.has(event.IdleAnnounced) {
+	if w.rest(100 * time.Minute); len(w.kube.ended) > 0 || w.has(decision.ReasonIdleAnnounced) {
 		t.Errorf("ended %+v, events %v", w.kube.ended, w.kube.events)
 	}
 }
@@ -215,7 +214,7 @@ func TestASuspendedRayClusterIsResumedByARequestAndDeletedInTime(t *testing.T) {
 	w.kube.cluster.Head.IP = ""
 	w.kube.cluster.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 1}}
 	w.after(time.Second)
-	if last := w.kube.ended[len(w.kube.ended)-1]; last.Action != nodepool.ResumeIdle || w.kube.cluster.Suspended || !w.has(event.IdleResumed) {
+	if last := w.kube.ended[len(w.kube.ended)-1]; last.Action != nodepool.ResumeIdle || w.kube.cluster.Suspended || !w.has(decision.ReasonIdleResumed) {
 		t.Fatalf("ended %+v, events %v", w.kube.ended, w.kube.events)
 	}
 	w.kube.cluster.RequestResources = nil
@@ -224,11 +223,11 @@ func TestASuspendedRayClusterIsResumedByARequestAndDeletedInTime(t *testing.T) {
 		t.Fatalf("ended %+v", w.kube.ended)
 	}
 	w.rest(100 * time.Minute)
-	if !w.has(event.IdleAnnounced) {
+	if !w.has(decision.ReasonIdleAnnounced) {
 		t.Errorf("events %v: the deletion is not announced", w.kube.events)
 	}
 	w.rest(60 * time.Minute)
-	if len(w.kube.ended) == 0 || w.kube.ended[0].Action != nodepool.DeleteIdle || !w.has(event.IdleDeleted) {
+	if len(w.kube.ended) == 0 || w.kube.ended[0].Action != nodepool.DeleteIdle || !w.has(decision.ReasonIdleDeleted) {
 		t.Errorf("ended %+v, events %v", w.kube.ended, w.kube.events)
 	}
 }

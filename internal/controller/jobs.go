@@ -3,7 +3,7 @@ package controller
 import (
 	"context"
 
-	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
@@ -12,7 +12,7 @@ const jobsStale = 3
 
 // readJobs reads for which jobs a Ray cluster works, at most once in each interval, and returns what is known. A
 // reading that fails changes no decision; after jobsStale intervals without one, nothing is known.
-func (c *Controller) readJobs(ctx context.Context, r *record, v *observation.View) *jobs.Held {
+func (c *Controller) readJobs(ctx context.Context, r *record, v *observe.View) *jobs.Held {
 	every, last := c.config.JobsEvery, &r.jobs
 	if every <= 0 || !v.Live() || r.gcs.Ray == nil {
 		return nil

@@ -3,7 +3,7 @@ package controller
 import (
 	"context"
 
-	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -30,7 +30,7 @@ func (c *Controller) manages(before, now nodepool.Cluster) bool {
 }
 
 // mayGuardNow reports whether the caches still show the same RayCluster in the same mode.
-func (c *Controller) mayGuardNow(before observation.View, now nodepool.Cluster) bool {
+func (c *Controller) mayGuardNow(before observe.View, now nodepool.Cluster) bool {
 	mode, _ := c.config.modes().Effective(now)
 	return now.UID == before.Cluster.UID && mode == before.Mode && now.Writable() == nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/mode"
-	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -345,15 +345,15 @@ func TestAProcessThatLostTheLeadDrainsNothing(t *testing.T) {
 func TestRandomDeletesAreReportedWhereHeliostatDoesNotScale(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
 	w.kube.cluster.InTreeAutoscaling = false
-	if d := w.cycle(); d.Mode != nodepool.Managed || hasFinding(d, observation.FindingRandomDeletes) {
+	if d := w.cycle(); d.Mode != nodepool.Managed || hasFinding(d, observe.FindingRandomDeletes) {
 		t.Errorf("mode %s: findings = %+v", d.Mode, d.Findings)
 	}
 	w.kube.cluster.Mode = nodepool.Shadow
-	if d := w.cycle(); !hasFinding(d, observation.FindingRandomDeletes) {
-		t.Errorf("mode %s: findings = %+v, want %s", d.Mode, d.Findings, observation.FindingRandomDeletes)
+	if d := w.cycle(); !hasFinding(d, observe.FindingRandomDeletes) {
+		t.Errorf("mode %s: findings = %+v, want %s", d.Mode, d.Findings, observe.FindingRandomDeletes)
 	}
 	w.kube.cluster.InTreeAutoscaling = true
-	if d := w.cycle(); hasFinding(d, observation.FindingRandomDeletes) {
+	if d := w.cycle(); hasFinding(d, observe.FindingRandomDeletes) {
 		t.Errorf("with in-tree autoscaling: findings = %+v", d.Findings)
 	}
 }

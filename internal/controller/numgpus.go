@@ -10,9 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/event"
-	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -151,7 +149,7 @@ func (c *Controller) recordNumGPUs(
 			r.numGPUs.wrote(target, v.Now)
 			c.config.Log.InfoContext(ctx, "num-gpus written", "cluster", v.Cluster.Key.String(), "group", target.Group,
 				"to", target.GPUs.String())
-			c.kube.Event(v.Cluster, false, event.NumGPUsWritten, message)
+			c.kube.Event(v.Cluster, false, decision.ReasonNumGPUsWritten, message)
 		case decision.ResultRefused:
 			var refusal *nodepool.SyncRefusal
 			errors.As(err, &refusal)
@@ -173,8 +171,9 @@ func (c *Controller) recordNumGPUs(
 func (c *Controller) emitNumGPUs(ctx context.Context, r *record, o outcome) {
 	for _, group := range slices.Sorted(maps.Keys(o.numGPUs)) {
 		if numbers := o.numGPUs[group]; !slices.Contains(quietRefusals, numbers.Code) {
-			c.emitOnce(ctx, r, o.view, event.Event{Warning: true, Reason: event.NumGPUsRefused, Message: fmt.Sprintf(
-				"group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why)})
+			c.emitOnce(ctx, r, o.view, decision.Event{Warning: true, Reason: decision.ReasonNumGPUsRefused,
+				Message: fmt.Sprintf(
+					"group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why)})
 		}
 	}
 }
@@ -210,8 +209,8 @@ type numGPUsRefusal struct {
 }
 
 // rayGPUs returns the GPUs that living Ray nodes announce, by group.
-func rayGPUs(v observation.View) map[string]nodepool.RayGPUs {
-	newest := map[string]membership.Member{}
+func rayGPUs(v observe.View) map[string]nodepool.RayGPUs {
+	newest := map[string]observe.Member{}
 	for _, m := range v.Members {
 		if best, known := newest[m.Group]; announces(m) && (!known || m.CreatedAt.After(best.CreatedAt)) {
 			newest[m.Group] = m
@@ -236,7 +235,7 @@ func rayGPUs(v observation.View) map[string]nodepool.RayGPUs {
 	return all
 }
 
-func announces(m membership.Member) bool { return m.Joined() && len(m.Node.Total) > 0 }
+func announces(m observe.Member) bool { return m.Joined() && len(m.Node.Total) > 0 }
 
 // refusal returns the refusal that was recently learned for this group and number, or nil.
 func (s *numGPUs) refusal(group string, gpus raydemand.Amount, now time.Time) *nodepool.SyncRefusal {

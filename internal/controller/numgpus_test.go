@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -83,8 +82,8 @@ func TestWhatThePluginReportsIsWrittenWhenTheModeSaysSo(t *testing.T) {
 				if diff := cmp.Diff(want, w.kube.synced[0]); diff != "" {
 					t.Errorf("change (-want +got):\n%s", diff)
 				}
-				if w.kube.emitted(event.NumGPUsWritten) != 1 {
-					t.Errorf("Events %v, want one %s", w.kube.events, event.NumGPUsWritten)
+				if w.kube.emitted(decision.ReasonNumGPUsWritten) != 1 {
+					t.Errorf("Events %v, want one %s", w.kube.events, decision.ReasonNumGPUsWritten)
 				}
 				if after := w.after(time.Second); after.NumGPUs["slices"].Mismatch || len(w.kube.synced) != 1 {
 					t.Errorf("afterwards %+v, written %d times", after.NumGPUs["slices"], len(w.kube.synced))
@@ -105,7 +104,7 @@ func TestARefusedSyncIsReportedOnce(t *testing.T) {
 	for range 5 {
 		w.after(time.Second)
 	}
-	if got := w.kube.emitted(event.NumGPUsRefused); got != 1 {
+	if got := w.kube.emitted(decision.ReasonNumGPUsRefused); got != 1 {
 		t.Errorf("reported %d times, want once: %v", got, w.kube.events)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -70,15 +69,15 @@ func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
 			if d.OptIn == nil || d.OptIn.Waiting != "demand is waiting, and Heliostat would launch 2 × gpu" || !strings.Contains(d.OptIn.Allow, c.allow) {
 				t.Fatalf("opt-in = %+v, want two launches and the way out %q", d.OptIn, c.allow)
 			}
-			if w.kube.emitted(event.WaitingInShadow) != 0 {
+			if w.kube.emitted(decision.ReasonWaitingInShadow) != 0 {
 				t.Errorf("events = %v before whoever else scales it could act", w.kube.events)
 			}
 			for i := range 200 {
 				w.want(2+int64(i/10), gpu(1)) // what waits changes, and is still the same condition
 				w.after(time.Second)
 			}
-			if w.kube.emitted(event.WaitingInShadow) != c.events {
-				t.Errorf("events = %v, want %s %d times", w.kube.events, event.WaitingInShadow, c.events)
+			if w.kube.emitted(decision.ReasonWaitingInShadow) != c.events {
+				t.Errorf("events = %v, want %s %d times", w.kube.events, decision.ReasonWaitingInShadow, c.events)
 			}
 			w.want(0, nil)
 			if d := w.after(time.Second); d.OptIn.Waiting != "" {
@@ -88,7 +87,7 @@ func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
 			for range 12 {
 				w.after(time.Second)
 			}
-			if w.kube.emitted(event.WaitingInShadow) != 2*c.events {
+			if w.kube.emitted(decision.ReasonWaitingInShadow) != 2*c.events {
 				t.Errorf("events = %v, want it reported anew after it was over", w.kube.events)
 			}
 			w.nothingWritten("shadow")

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -30,7 +30,7 @@ func TestABusyNodeIsFoundByAddressWhenItsInstanceIDIsNotThePods(t *testing.T) {
 			d = w.after(time.Second)
 		}
 		w.nothingWritten(name)
-		if hasFinding(d, observation.FindingOrphanNode) {
+		if hasFinding(d, observe.FindingOrphanNode) {
 			t.Errorf("%s: findings = %+v, want none: the node was found", name, d.Findings)
 		}
 	}
@@ -45,7 +45,7 @@ func TestNoPodWithoutANodeGoesWhileALivingNodeIsFoundInNoPod(t *testing.T) {
 		d = w.after(time.Second)
 	}
 	w.nothingWritten("the busy node may run in this very pod")
-	if !hasFinding(d, observation.FindingOrphanNode) {
+	if !hasFinding(d, observe.FindingOrphanNode) {
 		t.Errorf("findings = %+v, want the node without a pod", d.Findings)
 	}
 	w.ray.nodes = w.ray.nodes[:1]

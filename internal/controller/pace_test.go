@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/pace"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -49,7 +48,7 @@ func TestDemandThatNobodyCanServeDoesNotKeepTheLoopFast(t *testing.T) {
 func amongWaiting(t *testing.T) *world {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
 	for i := range 499 {
-		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), pace.Waiting)
+		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), waiting)
 	}
 	return w
 }
@@ -99,14 +98,14 @@ func TestConflictsInARowAreLookedAtWithGrowingPauses(t *testing.T) {
 	}
 	w.after(time.Second)
 	w.want(2, gpu(1))
-	if next := conflict(); next != pace.AfterConflicts(1) {
-		t.Errorf("the first conflict after a write: next in %v, want %v", next, pace.AfterConflicts(1))
+	if next := conflict(); next != pauseAfterConflicts(1) {
+		t.Errorf("the first conflict after a write: next in %v, want %v", next, pauseAfterConflicts(1))
 	}
 	w.want(0, nil)
 	w.after(time.Second)
 	w.want(2, gpu(1))
-	if next := conflict(); next != pace.AfterConflicts(1) {
-		t.Errorf("the first conflict after nothing was wanted: next in %v, want %v", next, pace.AfterConflicts(1))
+	if next := conflict(); next != pauseAfterConflicts(1) {
+		t.Errorf("the first conflict after nothing was wanted: next in %v, want %v", next, pauseAfterConflicts(1))
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -96,7 +95,7 @@ func (c *Controller) patchFailed(ctx context.Context, r *record, o *outcome, err
 		return
 	}
 	if first := r.memory.Patches.Failed(o.view.Now, err); first {
-		c.kube.Event(o.view.Cluster, true, event.PatchFailed, err.Error())
+		c.kube.Event(o.view.Cluster, true, decision.ReasonPatchFailed, err.Error())
 	}
 	o.err = fmt.Errorf("patching %s: %w", o.view.Cluster.Key, err)
 	o.actions = append(o.actions, attempt)
@@ -108,7 +107,7 @@ func (c *Controller) recordPatch(
 ) {
 	for _, t := range targets {
 		pods, leaving := o.intent.LeavingText(t.Group)
-		e := event.Patched(t, o.intent.ReasonOf(t.Group), pods, leaving)
+		e := decision.PatchEvent(t, o.intent.ReasonOf(t.Group), pods, leaving)
 		o.actions = append(o.actions,
 			decision.Action{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: t.Group,
 				From: t.From, To: t.Replicas, Pods: pods, Message: e.Message, Took: took})

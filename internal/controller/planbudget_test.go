@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/event"
-	"heliostat.dev/heliostat/internal/controller/planbudget"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -24,7 +23,7 @@ func ownedWithShapes(n int) raydemand.Owned {
 
 func TestAHeavyRayClusterRestsAfterItsPlanAndDelaysNoOther(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 1))
-	w.kube.cluster.Owned = []nodepool.OwnedRequest{{Owned: ownedWithShapes(planbudget.HeavyShapes), Cluster: key, ClusterUID: "uid-1", UID: "request"}}
+	w.kube.cluster.Owned = []nodepool.OwnedRequest{{Owned: ownedWithShapes(heavyShapes), Cluster: key, ClusterUID: "uid-1", UID: "request"}}
 	w.cycle()
 	reads := w.ray.reads
 	if pause := w.c.Cycle(t.Context(), key); pause <= 0 || w.ray.reads != reads {
@@ -85,14 +84,14 @@ func TestDemandInTurnsHasOneEvent(t *testing.T) {
 	if d := w.c.record(key).decision.Load(); d.Plan.Deferred == nil {
 		t.Fatal("all of it is planned at once")
 	}
-	if got := w.kube.emitted(event.Capped); got != 1 {
+	if got := w.kube.emitted(decision.ReasonCapped); got != 1 {
 		t.Errorf("%d Events, want one for all: %v", got, w.kube.events)
 	}
 }
 
 // manyShapes makes requests that each ask for a resource of their own of the first group.
 func (w *world) manyShapes() {
-	for i := range planbudget.HeavyShapes {
+	for i := range heavyShapes {
 		name := fmt.Sprintf("custom-%03d", i)
 		w.kube.cluster.Groups[0].Resources[name] = raydemand.One
 		w.ray.demand.Requests = append(w.ray.demand.Requests, raydemand.Request{Count: 1, Bundle: raydemand.Bundle{name: raydemand.One, raydemand.GPU: raydemand.One}})

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon/nodeguard"
 	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/event"
-	"heliostat.dev/heliostat/internal/controller/guard"
 	"heliostat.dev/heliostat/internal/controller/mode"
-	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -37,7 +36,7 @@ func (c *Controller) protect(ctx context.Context, r *record, o *outcome) {
 	if r.protection.rest.Resting(o.view.Now) {
 		return
 	}
-	changes := r.protection.keeper.Changes(o.view, guard.Facts{
+	changes := r.protection.keeper.Changes(o.view, nodeguard.Facts{
 		Trusted:  c.doubt(r, o.view) == "",
 		HandBack: o.view.Mode != nodepool.Managed,
 		Drained:  r.memory.Drains().EndsIdle,
@@ -68,7 +67,7 @@ func writeRound[T any](ctx context.Context, c *Controller, o *outcome, changes [
 
 // mayGuard reports whether pods of the RayCluster may be written to: while it is managed, and afterwards to take away
 // what this process wrote, unless another autoscaler of Heliostat has taken over.
-func (c *Controller) mayGuard(r *record, v observation.View) bool {
+func (c *Controller) mayGuard(r *record, v observe.View) bool {
 	if !c.config.ProtectBusy {
 		return false
 	}
@@ -129,8 +128,8 @@ func (c *Controller) reportGuards(ctx context.Context, r *record, o *outcome) {
 	object := "RayCluster " + cluster.Key.String()
 	if err := r.protection.err; err != nil {
 		why := "node autoscalers may evict its busy workers: " + err.Error()
-		c.emitOnce(ctx, r, o.view, event.Event{
-			Warning: true, Reason: event.GuardFailed, Message: "writing guards failed: " + why,
+		c.emitOnce(ctx, r, o.view, decision.Event{
+			Warning: true, Reason: decision.ReasonGuardFailed, Message: "writing guards failed: " + why,
 		})
 		o.findings = append(o.findings, raydemand.Finding{
 			Code: GuardUnwritten, Severity: raydemand.Error, Object: object, Why: why,

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -244,7 +243,7 @@ func TestAGuardThatCannotBeWrittenIsReportedOnce(t *testing.T) {
 		d = w.after(100 * time.Millisecond)
 		tried += len(d.Actions)
 	}
-	if !hasFinding(d, GuardUnwritten) || w.kube.emitted(event.GuardFailed) != 1 {
+	if !hasFinding(d, GuardUnwritten) || w.kube.emitted(decision.ReasonGuardFailed) != 1 {
 		t.Errorf("findings %v, events %v", d.Findings, w.kube.events)
 	}
 	if tried > 10 {

@@ -13,7 +13,7 @@ import (
 )
 
 // provisioning has a group that asks for ProvisioningRequests, and a placement group that waits for four of its pods.
-func provisioning(t *testing.T, config Config) *world {
+func provisioningWorld(t *testing.T, config Config) *world {
 	w := newWorld(t, config, gpuGroup("gpu", 0, 0, 9))
 	w.group("gpu").Provisions = true
 	w.kube.cluster.Provisioning = &nodepool.Provisioning{}
@@ -47,7 +47,7 @@ func waits(d *decision.Decision) bool {
 }
 
 func TestAGangIsLaunchedWhenItsNodesAreThere(t *testing.T) {
-	w := provisioning(t, Config{})
+	w := provisioningWorld(t, Config{})
 	if d := w.cycle(); !waits(d) {
 		t.Errorf("reasons %v", d.Plan.Groups[0].Reasons)
 	}
@@ -80,7 +80,7 @@ func TestAGangIsLaunchedWhenItsNodesAreThere(t *testing.T) {
 }
 
 func TestAFailedProvisioningRequestLaunchesAsBefore(t *testing.T) {
-	w := provisioning(t, Config{})
+	w := provisioningWorld(t, Config{})
 	w.cycle()
 	w.answer(nodepool.CapacityFailed)
 	if d := w.after(time.Second); !hasFinding(d, ProvisioningUnused) {
@@ -92,7 +92,7 @@ func TestAFailedProvisioningRequestLaunchesAsBefore(t *testing.T) {
 }
 
 func TestARefusedProvisioningRequestDelaysNothing(t *testing.T) {
-	w := provisioning(t, Config{})
+	w := provisioningWorld(t, Config{})
 	w.kube.provisionErr = errors.New("forbidden")
 	if d := w.cycle(); !hasFinding(d, ProvisioningUnwritten) {
 		t.Error("no finding")
@@ -104,14 +104,14 @@ func TestARefusedProvisioningRequestDelaysNothing(t *testing.T) {
 }
 
 func TestInShadowNoProvisioningRequestIsCreated(t *testing.T) {
-	w := provisioning(t, Config{DefaultMode: nodepool.Shadow})
+	w := provisioningWorld(t, Config{DefaultMode: nodepool.Shadow})
 	if d := w.cycle(); waits(d) || len(w.kube.provisions) > 0 {
 		t.Errorf("reasons %v, writes %v", d.Plan.Groups[0].Reasons, w.kube.provisions)
 	}
 }
 
 func TestARayClusterThatIsHandedBackLeavesNoProvisioningRequest(t *testing.T) {
-	w := provisioning(t, Config{})
+	w := provisioningWorld(t, Config{})
 	w.cycle()
 	w.kube.cluster.Mode = nodepool.Shadow
 	w.after(time.Second)
@@ -121,7 +121,7 @@ func TestARayClusterThatIsHandedBackLeavesNoProvisioningRequest(t *testing.T) {
 }
 
 func TestWithoutTheFlagAFindingSaysThatNobodyAsks(t *testing.T) {
-	w := provisioning(t, Config{})
+	w := provisioningWorld(t, Config{})
 	w.kube.cluster.Provisioning = nil
 	if d := w.cycle(); !hasFinding(d, ProvisioningUnused) {
 		t.Error("no finding")

@@ -7,8 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
-	"heliostat.dev/heliostat/internal/controller/observation"
-	"heliostat.dev/heliostat/internal/controller/pace"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -22,7 +21,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 		Observed: o.view.ObserveTook, Planned: o.view.PlanTook, Waited: o.view.WaitTook,
 		Mode: o.view.Mode, Why: o.view.Why, Session: o.view.State.Session,
 		Kube: cluster, Pods: decision.PodsOf(o.view.Cluster.Workers), Snapshot: o.intent.Snapshot, Plan: o.intent.Plan,
-		Findings: observation.Findings(o.view, slices.Concat(o.view.Cluster.Findings, o.view.State.Findings, o.findings,
+		Findings: observe.Findings(o.view, slices.Concat(o.view.Cluster.Findings, o.view.State.Findings, o.findings,
 			o.intent.Plan.Findings, r.memory.Findings(&o.view))),
 		Read:      decision.ReadAt(o.view.ReadAt),
 		Paused:    o.paused,
@@ -55,7 +54,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 // observeFailed publishes the last decision again, with the error of a cycle that could not read the RayCluster.
 func (c *Controller) observeFailed(ctx context.Context, r *record, key nodepool.ClusterKey, err error) time.Duration {
 	const pause = time.Second
-	c.setMotion(r, pace.Resting) // it takes no share from those that move
+	c.setMotion(r, resting) // it takes no share from those that move
 	d := decision.Decision{Cluster: key, At: c.config.Now()}
 	if last := r.decision.Load(); last != nil {
 		d = *last

@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/head"
-	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -27,11 +26,11 @@ func (c *Controller) readRay(
 }
 
 // nodesNow reads the nodes of the view's Ray session again.
-func (c *Controller) nodesNow(ctx context.Context, r *record, v observation.View) ([]raydemand.Node, error) {
+func (c *Controller) nodesNow(ctx context.Context, r *record, v observe.View) ([]raydemand.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
 	defer cancel()
 	state, err := r.gcs.Ray.State(ctx)
-	if err == nil && (state.Session != v.State.Session || membership.LivingHead(state.Nodes) == nil) {
+	if err == nil && (state.Session != v.State.Session || observe.LivingHead(state.Nodes) == nil) {
 		err = errDifferentSession
 	}
 	return state.Nodes, err

@@ -5,17 +5,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon/capacity"
+	"heliostat.dev/heliostat/internal/addon/consolidation"
+	"heliostat.dev/heliostat/internal/addon/nodeguard"
 	"heliostat.dev/heliostat/internal/controller/backoff"
-	"heliostat.dev/heliostat/internal/controller/consolidation"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/event"
-	"heliostat.dev/heliostat/internal/controller/guard"
 	"heliostat.dev/heliostat/internal/controller/head"
-	"heliostat.dev/heliostat/internal/controller/idleness"
-	"heliostat.dev/heliostat/internal/controller/memory"
-	"heliostat.dev/heliostat/internal/controller/pace"
-	"heliostat.dev/heliostat/internal/controller/planbudget"
-	"heliostat.dev/heliostat/internal/controller/warmnodes"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
@@ -27,13 +22,13 @@ type record struct {
 	remembered
 	stands standing
 
-	motion pace.Motion // written with both locks held
+	motion motion // written with both locks held
 	// slotAt is when the next cycle may begin while the limit on cycles delays it; zero otherwise. urgent: it needs no
 	// slot, because a reading asked for it.
 	slotAt time.Time
 	urgent bool
 	// heavy is what the heavy plans of this cycle have used; the next cycle starts no earlier than restUntil.
-	heavy     planbudget.Spent
+	heavy     planTime
 	restUntil time.Time
 
 	decision atomic.Pointer[decision.Decision]
@@ -43,9 +38,9 @@ type record struct {
 type remembered struct {
 	uid    string
 	gcs    head.Connection
-	memory memory.Memory
+	memory memory
 
-	conditions event.Conditions
+	conditions decision.Conditions
 	recent     []decision.Action
 
 	// Of the steps of a cycle, in the order of steps.
@@ -55,12 +50,12 @@ type remembered struct {
 	// consolidation remembers which workers could leave; moveWrites backs off after a drain for it failed.
 	consolidation consolidation.Tracker
 	moveWrites    backoff.Pause
-	nodes         warmnodes.Keeper
+	nodes         capacity.NodeKeeper
 	reports       reports
 	configs       clusterConfigs
 	policies      failing
 	// idleClock measures for how long the RayCluster has been without work.
-	idleClock  idleness.Clock
+	idleClock  capacity.IdleClock
 	idleWrites failing
 
 	jobs jobReading
@@ -68,7 +63,7 @@ type remembered struct {
 
 func newRecord() *record { return &record{remembered: newRemembered("")} }
 
-func newRemembered(uid string) remembered { return remembered{uid: uid, memory: memory.New()} }
+func newRemembered(uid string) remembered { return remembered{uid: uid, memory: newMemory()} }
 
 // recreated begins anew when the RayCluster was deleted and created again under the same name.
 func (r *record) recreated(uid string) {
@@ -111,7 +106,7 @@ func (f *failing) fail(now time.Time, err error) {
 
 // protection is what the process remembers of the guards of one RayCluster.
 type protection struct {
-	keeper guard.Keeper
+	keeper nodeguard.Keeper
 	// managed: this process may have guarded pods of the RayCluster, so it takes its guards away when the RayCluster is
 	// no longer managed. Another Heliostat that only watches the RayCluster never does.
 	managed bool

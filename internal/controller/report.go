@@ -8,7 +8,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/rayreport"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -53,14 +52,14 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 		v.Now.Sub(known.sentAt) < minReportInterval {
 		return
 	}
-	config := rayreport.ClusterConfig(v.Cluster, v.Head, r.memory.Shapes())
+	config := clusterConfigOf(v.Cluster, v.Head, r.memory.Shapes())
 	if known.sent != nil && reflect.DeepEqual(*known.sent, config) || !c.stillManaged(ctx, v.Cluster) {
 		return
 	}
 	started := c.config.Now()
 	limited, cancel := context.WithTimeout(ctx, min(c.config.GCSTimeout, configTimeout))
 	defer cancel()
-	err := r.gcs.Ray.ReportClusterConfig(limited, rayreport.WithAcceleratorTypes(config, v.Head))
+	err := r.gcs.Ray.ReportClusterConfig(limited, withAcceleratorTypes(config, v.Head))
 	if err != nil && ctx.Err() != nil {
 		return // the process ends
 	}

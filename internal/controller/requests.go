@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/event"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/mode"
-	"heliostat.dev/heliostat/internal/controller/observation"
-	"heliostat.dev/heliostat/internal/controller/ownerstatus"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -25,7 +24,7 @@ func (c *Controller) updateRequests(ctx context.Context, r *record, o outcome) {
 	for _, request := range expired {
 		c.config.Log.InfoContext(ctx, "request expired", "cluster", v.Cluster.Key.String(), "request", request.ID,
 			"owner", request.Owner)
-		c.kube.Event(v.Cluster, true, event.RequestExpired,
+		c.kube.Event(v.Cluster, true, decision.ReasonRequestExpired,
 			fmt.Sprintf("request %s of %s: its lease of %d s has ended, so workers that only it kept are released",
 				request.ID, request.Owner, request.LeaseSeconds))
 	}
@@ -37,7 +36,7 @@ func (c *Controller) updateRequests(ctx context.Context, r *record, o outcome) {
 // byDefault reports whether only the default of this process leaves the cluster unmanaged. Then another Heliostat may
 // manage it and write to its requests. Two writers would overwrite each other, because what a process knows of a lease
 // depends on its own clock and uptime.
-func (c *Controller) byDefault(v *observation.View) bool {
+func (c *Controller) byDefault(v *observe.View) bool {
 	if v.Mode == nodepool.Managed || v.Cluster.Mode != "" || v.Cluster.NamespaceMode != "" {
 		return false
 	}
@@ -75,7 +74,7 @@ func (c *Controller) updateRequestsWithoutCluster(key nodepool.ClusterKey, now t
 		if request.Deleting || request.ClusterUID != "" {
 			continue // Kubernetes deletes what a RayCluster owned
 		}
-		update, until := ownerstatus.WithoutCluster(&request, now)
+		update, until := statusWithoutCluster(&request, now)
 		if update != nil {
 			updates, until = append(updates, *update), recheckPause
 		}

@@ -10,8 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/controller/event"
-	"heliostat.dev/heliostat/internal/controller/ownerstatus"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -125,7 +124,7 @@ func TestALeaseThatIsOverReleasesItsWorkersAndNobodyElses(t *testing.T) {
 	if got := w.group("gpu").Replicas; got != 1 {
 		t.Errorf("replicas %d after one of two requests has expired, want 1", got)
 	}
-	if n := w.kube.emitted(event.RequestExpired); n != 1 {
+	if n := w.kube.emitted(decision.ReasonRequestExpired); n != 1 {
 		t.Errorf("%d Events of the one expiry", n)
 	}
 
@@ -161,7 +160,7 @@ func TestARenewedRequestCountsAgain(t *testing.T) {
 		t.Error("a renewed request launches nothing")
 	}
 	w.after(time.Minute)
-	if n := w.kube.emitted(event.RequestExpired); n != 2 {
+	if n := w.kube.emitted(decision.ReasonRequestExpired); n != 2 {
 		t.Errorf("%d Events of two expiries", n)
 	}
 }
@@ -248,8 +247,8 @@ func TestBesideAHeliostatThatManagesOneInShadowWritesNothingToRequests(t *testin
 		w.restart(Config{Owned: owned, DefaultMode: mode})
 		w.after(10 * time.Minute)
 		w.after(nodepool.ExpiredKept)
-		if updates := owned.updates[before:]; len(updates) > 0 || w.kube.emitted(event.RequestExpired) > 0 {
-			t.Errorf("one whose clock is ahead and whose mode is %s reported %+v and %d Events", mode, updates, w.kube.emitted(event.RequestExpired))
+		if updates := owned.updates[before:]; len(updates) > 0 || w.kube.emitted(decision.ReasonRequestExpired) > 0 {
+			t.Errorf("one whose clock is ahead and whose mode is %s reported %+v and %d Events", mode, updates, w.kube.emitted(decision.ReasonRequestExpired))
 		}
 		w.c = manager
 		w.pass(-nodepool.ExpiredKept - 10*time.Minute)
@@ -297,7 +296,7 @@ func TestTheSnapshotSaysSinceWhenARequestIsSatisfied(t *testing.T) {
 	grown.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 3}}
 	cluster := &nodepool.Cluster{Owned: []nodepool.OwnedRequest{request(raydemand.RequestSatisfied, "satisfied"), request(raydemand.RequestWaiting, "waiting"), grown}}
 	got := map[string]time.Time{}
-	for _, of := range ownerstatus.Counted(cluster, nil, since) {
+	for _, of := range countedRequests(cluster, nil, since) {
 		got[of.ID] = of.SatisfiedSince
 	}
 	if diff := cmp.Diff(map[string]time.Time{"satisfied": since, "waiting": {}, "grown": {}}, got); diff != "" {

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon/costs"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/spending"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -21,7 +21,7 @@ func TestTheCyclesOfAScaleUpAndItsEndAddUpToAllPods(t *testing.T) {
 	var l *ledger.Ledger
 	w := newWorld(t, Config{Published: func(d *decision.Decision) {
 		if l != nil {
-			l.Observe(ledger.Observation{At: d.At, Cluster: d.Cluster, Pods: spending.Of(nil, d, nil)})
+			l.Observe(ledger.Observation{At: d.At, Cluster: d.Cluster, Pods: costs.Of(nil, d, nil)})
 		}
 	}}, group)
 	l = ledger.New(ledger.Limits{})

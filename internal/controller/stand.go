@@ -5,11 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/consolidation"
-	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/memory"
-	"heliostat.dev/heliostat/internal/controller/observation"
-	"heliostat.dev/heliostat/internal/controller/pace"
+	"heliostat.dev/heliostat/internal/addon/consolidation"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -40,7 +37,7 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 	}
 	d := r.decision.Load()
 	known := r.stands.seen
-	if r.stands.differed || observation.JobsRestartIdleTimes(d.Kube.RayVersion) {
+	if r.stands.differed || observe.JobsRestartIdleTimes(d.Kube.RayVersion) {
 		known = 0 // the clocks need the nodes
 	}
 	state, err := c.readRay(ctx, r, d.Kube, now, known)
@@ -68,20 +65,20 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 // settle adapts the pause of a RayCluster that settles to how many do, and lets it rest when its last change was a
 // while ago.
 func (c *Controller) settle(r *record, now time.Time) {
-	if r.motion != pace.Settling {
+	if r.motion != settling {
 		return
 	}
 	if !now.Before(r.memory.SettlesAt()) {
-		c.setMotion(r, pace.Resting)
+		c.setMotion(r, resting)
 	}
 	n := c.counts()
-	if r.stands.next = c.config.pace().Resting(n.still); r.motion == pace.Settling {
+	if r.stands.next = c.config.pace().Resting(n.still); r.motion == settling {
 		r.stands.next = c.config.pace().Settling(n.settling, n.still)
 	}
 }
 
 // stand lets the decision of a cycle stand, if another could only repeat it for a while.
-func (c *Controller) stand(r *record, o outcome, settings pace.Settings, next time.Duration) {
+func (c *Controller) stand(r *record, o outcome, settings Pace, next time.Duration) {
 	r.stands = standing{}
 	v := &o.view
 	if !v.Live() || v.Mode == nodepool.Off || v.State.Fingerprint == 0 || o.again || o.withheld ||
@@ -91,27 +88,27 @@ func (c *Controller) stand(r *record, o outcome, settings pace.Settings, next ti
 	n, earliest := c.counts(), v.Now
 	var long time.Duration
 	switch {
-	case r.motion == pace.Moving:
+	case r.motion == moving:
 		long, next, earliest = settings.StandsMoving(n.moving), settings.Following(n.moving), v.Now.Add(next)
 	case r.atRest(&o):
 		long = c.limited(r, v, settings.StandsAtRest(n.still))
 	default:
 		long = c.limited(r, v, settings.StandsOpen(n.waiting))
 	}
-	if r.motion == pace.Settling { // read more often than one at rest, but its turn comes no more often
+	if r.motion == settling { // read more often than one at rest, but its turn comes no more often
 		turn := settings.SettlingTurn(n.moving+n.settling, n.still)
 		next, earliest = settings.Settling(n.settling, n.still), v.Now.Add(turn)
 	}
-	deadline := memory.UntilDeadline(v, &o.intent)
+	deadline := untilDeadline(v, &o.intent)
 	r.stands = standing{seen: v.State.Fingerprint, next: next, earliest: earliest,
 		until: v.Now.Add(min(long, deadline)), deadline: v.Now.Add(deadline)}
 }
 
 // limited shortens how long a decision about a RayCluster that does not move stands, because cycles have work to do. A
 // worker whose machine goes has little time, and a patch that failed is tried again once per second.
-func (c *Controller) limited(r *record, v *observation.View, long time.Duration) time.Duration {
-	if r.memory.Patches.Unwritten() != nil || slices.ContainsFunc(v.Members, membership.Member.Goes) {
-		long = min(long, pace.Soon)
+func (c *Controller) limited(r *record, v *observe.View, long time.Duration) time.Duration {
+	if r.memory.Patches.Unwritten() != nil || slices.ContainsFunc(v.Members, observe.Member.Goes) {
+		long = min(long, soon)
 	}
 	if len(v.Cluster.Owned) > 0 || c.mayGuard(r, *v) {
 		long = min(long, writtenStands)
@@ -122,7 +119,7 @@ func (c *Controller) limited(r *record, v *observation.View, long time.Duration)
 	return long
 }
 
-// atRest reports whether only a change, or one of the deadlines of memory.UntilDeadline, can lead to another decision.
+// atRest reports whether only a change, or one of the deadlines of UntilDeadline, can lead to another decision.
 func (r *record) atRest(o *outcome) bool {
 	return len(o.actions) == 0 && o.paused == "" && o.err == nil && r.provisioning.err == nil && r.nodes.Settled() &&
 		r.memory.AtRest(&o.view, &o.intent)

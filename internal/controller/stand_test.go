@@ -9,10 +9,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/memory"
-	"heliostat.dev/heliostat/internal/controller/observation"
-	"heliostat.dev/heliostat/internal/controller/pace"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -78,10 +75,10 @@ func TestTheDecisionsOfAFleetAtRestStandLonger(t *testing.T) {
 
 func TestAFleetThatMovesIsReadOftenAndDecidesInTurn(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
-	w.pass(memory.Placed)
+	w.pass(placedShown)
 	for i := range 99 {
 		other := w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
-		w.c.setMotion(other, pace.Moving)
+		w.c.setMotion(other, moving)
 	}
 	w.want(1, gpu(1))
 	w.pass(w.c.Cycle(context.Background(), key))
@@ -95,10 +92,10 @@ func TestAFleetThatMovesIsReadOftenAndDecidesInTurn(t *testing.T) {
 	}
 	shown := w.now
 	w.pass(wait)
-	members := membership.Join(w.kube.cluster, w.ray.nodes)
+	members := observe.Join(w.kube.cluster, w.ray.nodes)
 	members[0].Worker.Going = disrupted()
-	for used, want := range map[time.Duration]int{wait: 0, memory.Placed - 1: 0, memory.Placed: 1} {
-		view := observation.View{Now: shown.Add(used), Cluster: w.kube.cluster, Members: members}
+	for used, want := range map[time.Duration]int{wait: 0, placedShown - 1: 0, placedShown: 1} {
+		view := observe.View{Now: shown.Add(used), Cluster: w.kube.cluster, Members: members}
 		if got := w.c.record(key).memory.Departing(view); len(got) != want {
 			t.Errorf("%v after a reading without a cycle showed work, its worker is drained %d times for its machine, want %d", used, len(got), want)
 		}
@@ -117,7 +114,7 @@ func TestAFleetThatMovesIsReadOftenAndDecidesInTurn(t *testing.T) {
 func TestACycleNeedNotWaitForItsTurnWhileFewOthersHaveOne(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
 	for i := range 99 {
-		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), pace.Moving)
+		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), moving)
 	}
 	early := 0
 	for i := range int64(200) {
@@ -167,7 +164,7 @@ func TestARayClusterIsReadOftenForAWhileAfterItsWork(t *testing.T) {
 }
 
 // settling returns a fleet of a thousand in which work has just ended, and no cycle may begin before its turn.
-func settling(t *testing.T) *world {
+func settlingWorld(t *testing.T) *world {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
 	for i := range 999 {
 		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
@@ -190,7 +187,7 @@ func (w *world) noneEarly() {
 }
 
 func TestRayClustersThatSettleHaveTheTurnsOfThoseAtRest(t *testing.T) {
-	w := settling(t)
+	w := settlingWorld(t)
 	cycles := 0
 	for end, works := w.now.Add(6*time.Second), false; w.now.Before(end); works = !works {
 		if w.noneEarly(); works {
@@ -213,7 +210,7 @@ func TestRayClustersThatSettleHaveTheTurnsOfThoseAtRest(t *testing.T) {
 // TestWorkThatEndedBetweenCyclesIsNotTakenForLaterWork has a reading show work, and another one that it has ended, and no
 // cycle see either. Work that comes later is new.
 func TestWorkThatEndedBetweenCyclesIsNotTakenForLaterWork(t *testing.T) {
-	w := settling(t)
+	w := settlingWorld(t)
 	w.c.Cycle(context.Background(), key)
 	w.pass(50 * time.Millisecond)
 	w.noneEarly()
@@ -224,13 +221,13 @@ func TestWorkThatEndedBetweenCyclesIsNotTakenForLaterWork(t *testing.T) {
 	}
 	w.idles(w.pod(0))
 	w.pass(wait)
-	if w.quietly(2*memory.Placed) > 0 {
+	if w.quietly(2*placedShown) > 0 {
 		t.Fatal("the decision falls, although the reading shows what it rests on")
 	}
 	w.busy(w.pod(0))
-	members := membership.Join(w.kube.cluster, w.ray.nodes)
+	members := observe.Join(w.kube.cluster, w.ray.nodes)
 	members[0].Worker.Going = disrupted()
-	view := observation.View{Now: w.now, Cluster: w.kube.cluster, Members: members}
+	view := observe.View{Now: w.now, Cluster: w.kube.cluster, Members: members}
 	view.State.Nodes = w.ray.nodes
 	m := &w.c.record(key).memory
 	m.Remember(&view, w.c.config.memory())
@@ -287,9 +284,9 @@ func TestNoEarlyCycleIsUsedUpByOneThatIsDue(t *testing.T) {
 }
 
 func TestRayClustersThatSettleShareTheirReadings(t *testing.T) {
-	w := settling(t)
+	w := settlingWorld(t)
 	for i := range 99 {
-		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), pace.Settling)
+		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), settling)
 	}
 	if next, stands := w.c.Stands(context.Background(), key); !stands || next != 200*time.Millisecond {
 		t.Errorf("stands: %t, next reading in %v; want 200ms, because 100 settle", stands, next)
@@ -297,9 +294,9 @@ func TestRayClustersThatSettleShareTheirReadings(t *testing.T) {
 }
 
 func TestRayClustersThatSettleHaveTurns(t *testing.T) {
-	w := settling(t)
+	w := settlingWorld(t)
 	for i := range 799 {
-		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), pace.Settling)
+		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), settling)
 	}
 	w.c.Cycle(context.Background(), key)
 	if got, want := w.c.record(key).stands.earliest.Sub(w.now), 4*time.Second; got != want {

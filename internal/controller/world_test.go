@@ -11,8 +11,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
-	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/memory"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -60,7 +59,7 @@ func newWorld(t *testing.T, config Config, groups ...nodepool.WorkerGroup) *worl
 func (w *world) settle() {
 	w.t.Helper()
 	w.cycle()
-	w.now = w.now.Add(memory.SessionPause)
+	w.now = w.now.Add(sessionPause)
 	w.c.record(key).reports = reports{}
 	w.dials, w.ray.reads, w.ray.reports, w.kube.events, w.kube.changes = 1, 0, nil, nil, nil
 }
@@ -130,7 +129,7 @@ func (w *world) operate() {
 				have++
 			}
 		}
-		for ; have < membership.GoalPods(g); have++ {
+		for ; have < observe.GoalPods(g); have++ {
 			w.pods++
 			pod := nodepool.Worker{Pod: fmt.Sprintf("llm-%s-%d", g.Name, w.pods), UID: fmt.Sprint(w.pods), Group: g.Name, CreatedAt: w.now}
 			if g.NumOfHosts > 1 {
@@ -191,7 +190,7 @@ func (w *world) works(pods ...string) {
 		w.busy(pod)
 	}
 	w.after(100 * time.Millisecond)
-	w.after(memory.Placed)
+	w.after(placedShown)
 }
 
 // want sets the pending requests.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/controller/history"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -18,7 +17,7 @@ func (r *Recorder) Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison {
 	return comparisonOf(c)
 }
 
-func comparisonOf(c history.Comparison) apiv1.ShadowComparison {
+func comparisonOf(c Comparison) apiv1.ShadowComparison {
 	since := c.Since.UTC()
 	answer := apiv1.ShadowComparison{Writer: c.Writer, Since: &since, ComparedSeconds: c.Compared.Seconds()}
 	if c.Compared > 0 {
@@ -33,10 +32,10 @@ func comparisonOf(c history.Comparison) apiv1.ShadowComparison {
 	for _, d := range c.Differences {
 		answer.Differences = append(answer.Differences, differenceOf(d))
 		switch d.Outcome {
-		case history.OursFirst:
+		case OursFirst:
 			answer.OursFirst++
 			leads = append(leads, d.Lead)
-		case history.TheirsFirst:
+		case TheirsFirst:
 			answer.TheirsFirst++
 			leads = append(leads, d.Lead)
 		}
@@ -49,14 +48,14 @@ func comparisonOf(c history.Comparison) apiv1.ShadowComparison {
 	return answer
 }
 
-func differenceOf(d history.Difference) apiv1.ShadowDifference {
+func differenceOf(d Difference) apiv1.ShadowDifference {
 	answer := apiv1.ShadowDifference{At: d.At.UTC(), Group: d.Group, Ours: d.Ours, Theirs: d.Theirs,
 		Outcome: apiv1.ShadowDifferenceOutcome(d.Outcome), Reason: d.Reason, Writer: d.Writer}
 	if !d.Until.IsZero() {
 		until := d.Until.UTC()
 		answer.Until = &until
 	}
-	if d.Outcome == history.OursFirst || d.Outcome == history.TheirsFirst {
+	if d.Outcome == OursFirst || d.Outcome == TheirsFirst {
 		lead := d.Lead.Seconds()
 		answer.LeadSeconds = &lead
 	}

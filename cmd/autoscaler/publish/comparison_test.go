@@ -11,7 +11,6 @@ import (
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/internal/controller/history"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -19,15 +18,15 @@ import (
 func TestAComparisonTellsHowOftenBothAgreeAndWhoIsFirst(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	reason := planner.Reason{Code: "launch", Message: "for work"}
-	ended := func(outcome history.Outcome, lead time.Duration) history.Difference {
-		return history.Difference{Group: "gpu", At: start, Until: start.Add(time.Minute), Ours: 2, Theirs: 1, Outcome: outcome, Lead: lead, Reason: reason, Writer: "w"}
+	ended := func(outcome Outcome, lead time.Duration) Difference {
+		return Difference{Group: "gpu", At: start, Until: start.Add(time.Minute), Ours: 2, Theirs: 1, Outcome: outcome, Lead: lead, Reason: reason, Writer: "w"}
 	}
-	open := ended(history.StillDiffers, 0)
+	open := ended(StillDiffers, 0)
 	open.Until = time.Time{}
-	got := comparisonOf(history.Comparison{Since: start, Compared: 40 * time.Second, Agreed: 30 * time.Second, Writer: "w",
-		Groups: []history.ComparedGroup{{Name: "gpu", Ours: 2, Theirs: 1, Reason: reason}},
-		Differences: []history.Difference{open, ended(history.OursFirst, 8*time.Second), ended(history.TheirsFirst, -time.Second),
-			ended(history.OursFirst, 3*time.Second), ended(history.OursWithdrawn, 0)}})
+	got := comparisonOf(Comparison{Since: start, Compared: 40 * time.Second, Agreed: 30 * time.Second, Writer: "w",
+		Groups: []ComparedGroup{{Name: "gpu", Ours: 2, Theirs: 1, Reason: reason}},
+		Differences: []Difference{open, ended(OursFirst, 8*time.Second), ended(TheirsFirst, -time.Second),
+			ended(OursFirst, 3*time.Second), ended(OursWithdrawn, 0)}})
 	agreement, median := 0.75, 3.0
 	until := start.Add(time.Minute)
 	difference := func(outcome apiv1.ShadowDifferenceOutcome, until *time.Time, lead *float64) apiv1.ShadowDifference {
@@ -41,8 +40,8 @@ func TestAComparisonTellsHowOftenBothAgreeAndWhoIsFirst(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	for _, outcome := range []history.Outcome{history.StillDiffers, history.OursFirst, history.TheirsFirst,
-		history.OursWithdrawn, history.TheirsWithdrawn, history.Settled} {
+	for _, outcome := range []Outcome{StillDiffers, OursFirst, TheirsFirst,
+		OursWithdrawn, TheirsWithdrawn, Settled} {
 		if !apiv1.ShadowDifferenceOutcome(outcome).Valid() {
 			t.Errorf("the contract has no outcome %q", outcome)
 		}

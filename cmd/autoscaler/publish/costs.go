@@ -3,8 +3,8 @@ package publish
 import (
 	"sync"
 
+	"heliostat.dev/heliostat/internal/addon/costs"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/spending"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -32,7 +32,7 @@ func (c *Costs) Observe(d *decision.Decision) {
 	}
 	parts := c.parts.Get().(*[]ledger.Pod)
 	defer c.parts.Put(parts)
-	*parts = spending.Of((*parts)[:0], d, c.book)
+	*parts = costs.Of((*parts)[:0], d, c.book)
 	c.Ledger.Observe(ledger.Observation{At: d.At, Cluster: d.Cluster, Pods: *parts})
 	clear(*parts) // the buffer must not keep the names of pods' groups alive
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -37,7 +37,7 @@ func Metrics(d *decision.Decision) telemetry.Cycle {
 // truncated reports whether the reading of Ray lacks some of the demand.
 func truncated(d *decision.Decision) bool {
 	return !d.ObserveFailed && slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool {
-		return f.Code == observation.FindingTruncated
+		return f.Code == observe.FindingTruncated
 	})
 }
 

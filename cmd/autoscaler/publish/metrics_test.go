@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -59,7 +59,7 @@ func busy() *decision.Decision {
 
 func TestADecisionIsMeasured(t *testing.T) {
 	d := busy()
-	d.Findings = []raydemand.Finding{{Code: observation.FindingTruncated}}
+	d.Findings = []raydemand.Finding{{Code: observe.FindingTruncated}}
 	action := func(kind, result, decision, reason string, pods int) telemetry.Action {
 		a := telemetry.Action{At: d.At, Kind: kind, Result: result, Decision: decision, Reason: reason, Pods: pods}
 		if decision != "" {

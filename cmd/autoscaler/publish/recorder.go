@@ -7,7 +7,6 @@ import (
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/history"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -15,8 +14,8 @@ import (
 // Recorder records decisions for callers of the REST API: the history, the comparison with another writer in shadow
 // mode, and events for callers that watch a cluster.
 type Recorder struct {
-	past   *history.History
-	shadow *history.Shadow
+	past   *History
+	shadow *Shadow
 	Hub    *api.Hub
 	log    *slog.Logger
 }
@@ -24,8 +23,8 @@ type Recorder struct {
 // NewRecorder returns a Recorder without decisions.
 func NewRecorder(log *slog.Logger) *Recorder {
 	return &Recorder{
-		past:   history.NewHistory(0, 0),
-		shadow: history.NewShadow(),
+		past:   NewHistory(0, 0),
+		shadow: NewShadow(),
 		Hub:    api.NewHub(api.HubConfig{}),
 		log:    log,
 	}
@@ -64,7 +63,7 @@ func (r *Recorder) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
 	return entries
 }
 
-func entryOf(past history.Entry) apiv1.HistoryEntry {
+func entryOf(past HistoryEntry) apiv1.HistoryEntry {
 	entry := apiv1.HistoryEntry{
 		ID: past.ID, At: past.At.UTC(), Mode: past.Mode, Unmet: past.Unmet, Error: past.Err,
 		Decisions: []apiv1.Decision{}, Groups: []apiv1.HistoryGroup{},

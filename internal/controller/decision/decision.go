@@ -1,5 +1,6 @@
 // Package decision holds the result of one cycle: what was seen, planned and done, for REST, the web page, metrics and
-// the history. A Decision does not change after it is published. The package must not observe or apply anything.
+// the history, and the Kubernetes Events that say so. A Decision does not change after it is published. A lasting
+// condition gets one Event, when it begins. The package must not observe, apply or write anything.
 package decision
 
 import (

@@ -10,9 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/observation"
-	"heliostat.dev/heliostat/internal/controller/reduction"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -42,8 +41,8 @@ func (s *scene) evict(pod string) (end func()) {
 func (s *scene) takeBack(cluster nodepool.Cluster, launch int) ([]nodepool.Target, []string) {
 	s.Helper()
 	launches := map[string]int{"gpu": launch}
-	view := observation.View{Cluster: cluster, Members: membership.Join(cluster, nil)}
-	names := reduction.PodsOf(reduction.Evicted(view, launches))
+	view := observe.View{Cluster: cluster, Members: observe.Join(cluster, nil)}
+	names := scaledown.PodsOf(scaledown.Evicted(view, launches))
 	targets, _, err := nodepool.Targets(cluster, launches, names)
 	if err != nil {
 		s.Fatal(err)

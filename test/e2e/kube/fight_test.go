@@ -11,9 +11,8 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/head"
-	"heliostat.dev/heliostat/internal/controller/reverts"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -111,13 +110,13 @@ func TestAFightWithGitOpsIsFoundAndPausesReductions(t *testing.T) {
 				})
 			}
 			d := s.loop(c, "the fight to be found", func(d *decision.Decision) bool { return strings.Contains(d.Paused, "field manager "+test.manager) })
-			at := slices.IndexFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == reverts.Finding })
+			at := slices.IndexFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == observe.FindingReverted })
 			if at < 0 || !strings.Contains(d.Findings[at].Why, "busy ones too, and Heliostat cannot prevent that") {
 				t.Errorf("findings %+v, want one that says what happens to busy workers", d.Findings)
 			}
 			s.loop(c, "growth during the fight", func(*decision.Decision) bool { return len(s.workers("llm", "gpu")) == 1 })
 			s.until("the Event", func() bool {
-				events, err := lab.Client().CoreV1().Events(s.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + event.ReplicasReverted})
+				events, err := lab.Client().CoreV1().Events(s.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + decision.ReasonReplicasReverted})
 				return err == nil && len(events.Items) == 1 && strings.Contains(events.Items[0].Message, test.manager)
 			})
 		})

@@ -20,7 +20,7 @@ const (
 	resourceName = "provisioningrequests"
 	// groupAnnotation names the worker group that a request is for.
 	groupAnnotation = "heliostat.dev/group"
-	// validFor is how long the Cluster Autoscaler tries, in seconds; see package provision.
+	// validFor is how long the Cluster Autoscaler tries, in seconds; see internal/addon/provisioning.
 	validFor = "900"
 )
 

@@ -1,0 +1,261 @@
+package publish
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Default bounds of a History: the 200 latest decisions about each RayCluster, and 64 MiB for all together. A decision
+// about a hundred nodes takes about 6 KiB.
+const (
+	defaultHistoryEntries = 200
+	defaultHistoryBytes   = 64 << 20
+)
+
+// History keeps the latest decisions about each RayCluster that differ from the one before, each with its snapshot, so
+// that it can be planned again. It is empty after a restart. Its methods are safe for concurrent use.
+type History struct {
+	entries, bytes int
+
+	mu    sync.Mutex // guards what follows
+	rings map[nodepool.ClusterKey]*clusterEntries
+	used  int
+}
+
+// clusterEntries holds the decisions about one RayCluster, oldest first.
+type clusterEntries struct {
+	entries []stored
+	bytes   int
+	// last is the goal of the latest decision.
+	last goal
+	// lastID is the latest id.
+	lastID int64
+}
+
+// stored is a decision in compressed form, so that the bound of a History is one of memory.
+type stored struct {
+	id int64
+	// past is an Entry, document a Source, both as compressed JSON.
+	past, document []byte
+}
+
+// storedOverhead is what a stored decision takes beside its bytes, with the spare room of a growing slice.
+const storedOverhead = 2 * 64
+
+// size is the memory that it takes. The allocator rounds up by an eighth at most.
+func (k stored) size() int { return storedOverhead + (len(k.past)+len(k.document))*9/8 }
+
+// HistoryEntry is one decision of the history. It does not change.
+type HistoryEntry struct {
+	// ID is a decimal number that grows from one decision about a RayCluster to the next, even across restarts:
+	// milliseconds since 1970.
+	ID   string        `json:"-"`
+	At   time.Time     `json:"at"`
+	Mode nodepool.Mode `json:"mode"`
+	// Actions are what was carried out, without reports to Ray.
+	Actions []decision.Action `json:"actions"`
+	Groups  []EntryGroup      `json:"groups"`
+	// Unmet counts the entries of unmet demand.
+	Unmet int    `json:"unmet"`
+	Err   string `json:"err"`
+	// document is the compressed snapshot and plan.
+	document []byte
+}
+
+// EntryGroup is one worker group in an Entry.
+type EntryGroup struct {
+	Name    string           `json:"name"`
+	Current int              `json:"current"`
+	Desired int              `json:"desired"`
+	Reasons []planner.Reason `json:"reasons"`
+}
+
+// HistorySource is the snapshot of a decision, and the plan made from it.
+type HistorySource struct {
+	Snapshot json.RawMessage `json:"snapshot"`
+	Plan     json.RawMessage `json:"plan"`
+}
+
+// NewHistory returns an empty History with at most that many decisions about each RayCluster and that many bytes of
+// memory in all; 0 uses the default. The latest decision about each RayCluster is kept whatever its size.
+func NewHistory(entries, bytes int) *History {
+	if entries <= 0 {
+		entries = defaultHistoryEntries
+	}
+	if bytes <= 0 {
+		bytes = defaultHistoryBytes
+	}
+	return &History{entries: entries, bytes: bytes, rings: map[nodepool.ClusterKey]*clusterEntries{}}
+}
+
+// Observe keeps a decision that did something, or wants something else than the one before.
+func (h *History) Observe(d *decision.Decision) error {
+	if d.ObserveFailed {
+		return nil
+	}
+	now := goalOf(d)
+	past := HistoryEntry{
+		At:      d.At,
+		Mode:    d.Mode,
+		Actions: withoutReports(d.Actions),
+		Groups:  entryGroups(d.Plan.Groups),
+		Unmet:   unmetEntries(&d.Plan),
+		Err:     d.Err,
+	}
+	if !h.differs(d.Cluster, past, now) {
+		return nil
+	}
+	var entry stored
+	var err error
+	if entry.past, err = compress(past); err == nil {
+		entry.document, err = compress(struct {
+			Snapshot planner.Snapshot `json:"snapshot"`
+			Plan     planner.Plan     `json:"plan"`
+		}{d.Snapshot, d.Plan})
+	}
+	if err != nil {
+		return fmt.Errorf("storing a decision about %s in the history: %w", d.Cluster, err)
+	}
+	h.add(d.Cluster, d.At, entry, now)
+	return nil
+}
+
+func (h *History) differs(key nodepool.ClusterKey, past HistoryEntry, now goal) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.rings[key]
+	return r == nil || len(r.entries) == 0 || len(past.Actions) > 0 || r.last != now
+}
+
+func (h *History) add(key nodepool.ClusterKey, at time.Time, entry stored, now goal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.rings[key]
+	if r == nil {
+		r = &clusterEntries{}
+		h.rings[key] = r
+	}
+	r.lastID = max(at.UnixMilli(), r.lastID+1)
+	entry.id = r.lastID
+	r.entries, r.last = append(r.entries, entry), now
+	r.bytes += entry.size()
+	h.used += entry.size()
+	if len(r.entries) > h.entries {
+		h.dropOldest(r)
+	}
+	for h.used > h.bytes {
+		largest := h.largest()
+		if largest == nil {
+			return
+		}
+		h.dropOldest(largest)
+	}
+}
+
+// largest returns the entries that take the most memory, of RayClusters with more than one.
+func (h *History) largest() *clusterEntries {
+	var most *clusterEntries
+	for _, r := range h.rings {
+		if len(r.entries) > 1 && (most == nil || r.bytes > most.bytes) {
+			most = r
+		}
+	}
+	return most
+}
+
+func (h *History) dropOldest(r *clusterEntries) {
+	size := r.entries[0].size()
+	r.entries = slices.Delete(r.entries, 0, 1)
+	r.bytes -= size
+	h.used -= size
+}
+
+// Forget drops the history of a RayCluster that is gone.
+func (h *History) Forget(key nodepool.ClusterKey) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.rings[key]; r != nil {
+		h.used -= r.bytes
+		delete(h.rings, key)
+	}
+}
+
+// Entries returns the history of a RayCluster, newest first.
+func (h *History) Entries(key nodepool.ClusterKey) []HistoryEntry {
+	entries := h.storedOf(key)
+	pasts := make([]HistoryEntry, len(entries))
+	for i, entry := range entries {
+		pasts[len(entries)-1-i] = entry.entry()
+	}
+	return pasts
+}
+
+func (h *History) storedOf(key nodepool.ClusterKey) []stored {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.rings[key]; r != nil {
+		return slices.Clone(r.entries)
+	}
+	return nil
+}
+
+// Entry returns one decision by its ID.
+func (h *History) Entry(key nodepool.ClusterKey, id string) (HistoryEntry, bool) {
+	for _, entry := range h.storedOf(key) {
+		if strconv.FormatInt(entry.id, 10) == id {
+			return entry.entry(), true
+		}
+	}
+	return HistoryEntry{}, false
+}
+
+// entry returns the Entry. If it cannot be read, its Err says so.
+func (k stored) entry() HistoryEntry {
+	var past HistoryEntry
+	if err := decompress(k.past, &past); err != nil {
+		past = HistoryEntry{At: time.UnixMilli(k.id), Err: fmt.Sprintf("this decision can no longer be read: %v", err)}
+	}
+	past.ID, past.document = strconv.FormatInt(k.id, 10), k.document
+	return past
+}
+
+// Source decompresses the snapshot and plan of a decision: planning Snapshot with its own policy returns Plan again,
+// byte for byte.
+func (p HistoryEntry) Source() (HistorySource, error) {
+	var document HistorySource
+	if err := decompress(p.document, &document); err != nil {
+		return document, fmt.Errorf("decompressing decision %s: %w", p.ID, err)
+	}
+	return document, nil
+}
+
+func entryGroups(groups []planner.GroupPlan) []EntryGroup {
+	past := make([]EntryGroup, len(groups))
+	for i, g := range groups {
+		past[i] = EntryGroup{g.Name, g.Current, g.Desired, g.Reasons}
+	}
+	return past
+}
+
+func unmetEntries(p *planner.Plan) int {
+	return len(p.InfeasibleRequests) + len(p.InfeasibleGangRequests) + len(p.InfeasibleRequestResources)
+}
+
+func withoutReports(actions []decision.Action) []decision.Action {
+	return slices.DeleteFunc(slices.Clone(actions), decision.Action.ScalesNothing)
+}
+
+// Used returns how much of the memory of the history is in use, from 0 to 1.
+func (h *History) Used() float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return float64(h.used) / float64(h.bytes)
+}

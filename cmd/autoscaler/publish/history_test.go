@@ -1,0 +1,279 @@
+package publish
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+var historyKey = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+
+// decidedAt plans a snapshot as a cycle would.
+func decidedAt(t *testing.T, snapshot string, at time.Time, actions ...decision.Action) *decision.Decision {
+	t.Helper()
+	s, err := snapshotfile.ReadSnapshot(strings.NewReader(snapshot), "snapshot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &decision.Decision{Cluster: historyKey, At: at, Mode: nodepool.Managed, Snapshot: snapshotfile.Exportable(s), Plan: planner.Compute(s, s.Policy), Actions: actions}
+}
+
+func waitingFor(gpus int) string {
+	return fmt.Sprintf(`{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"GPU": 1}, "count": %d}]}`, gpus)
+}
+
+func keep(t *testing.T, h *History, d *decision.Decision) {
+	t.Helper()
+	if err := h.Observe(d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var historyStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func TestHistoryHoldsWhatWasDecidedOtherwiseNewestFirst(t *testing.T) {
+	h := NewHistory(0, 0)
+	patch := decision.Action{Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 0, To: 2}
+	for i, d := range []*decision.Decision{
+		decidedAt(t, waitingFor(1), historyStart),
+		// the same again
+		decidedAt(t, waitingFor(1), historyStart.Add(time.Second)),
+		// reported to Ray alone
+		decidedAt(t, waitingFor(1), historyStart.Add(2*time.Second), decision.Action{Kind: decision.ActionReport}),
+		// something else
+		decidedAt(t, waitingFor(2), historyStart.Add(3*time.Second), patch, decision.Action{Kind: decision.ActionReport}),
+		// the same, carried out
+		decidedAt(t, waitingFor(2), historyStart.Add(4*time.Second), patch),
+		// nothing decidedAt
+		{Cluster: historyKey, ObserveFailed: true, At: historyStart.Add(5 * time.Second), Err: "not readable"},
+	} {
+		keep(t, h, d)
+		_ = i
+	}
+	pasts := h.Entries(historyKey)
+	var got []string
+	for _, p := range pasts {
+		got = append(got, fmt.Sprintf("%s %s %d", p.ID, p.At.Format(time.TimeOnly), len(p.Actions)))
+	}
+	if want := "[1772366404000 12:00:04 1 1772366403000 12:00:03 1 1772366400000 12:00:00 0]"; fmt.Sprint(got) != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	if _, known := h.Entry(historyKey, "1772366403000"); !known {
+		t.Error("a decision is not found by its id")
+	}
+	if _, known := h.Entry(historyKey, "1"); known {
+		t.Error("a decision is found that never was")
+	}
+	h.Forget(historyKey)
+	if len(h.Entries(historyKey)) != 0 || h.used != 0 {
+		t.Errorf("a cluster that is gone is remembered, %d bytes", h.used)
+	}
+}
+
+func TestDecisionsOfOneMillisecondHaveIDsOfTheirOwn(t *testing.T) {
+	h := NewHistory(0, 0)
+	keep(t, h, decidedAt(t, waitingFor(1), historyStart))
+	keep(t, h, decidedAt(t, waitingFor(2), historyStart))
+	keep(t, h, decidedAt(t, waitingFor(3), historyStart.Add(-time.Hour))) // the clock was set back
+	pasts := h.Entries(historyKey)
+	if pasts[0].ID != "1772366400002" || pasts[1].ID != "1772366400001" || pasts[2].ID != "1772366400000" {
+		t.Errorf("ids %s, %s, %s", pasts[0].ID, pasts[1].ID, pasts[2].ID)
+	}
+}
+
+func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
+	files, err := filepath.Glob("../../../internal/planner/testdata/cases/*.json")
+	if err != nil || len(files) < 50 {
+		t.Fatalf("%d cases, %v", len(files), err)
+	}
+	h := NewHistory(1000, 0)
+	for i, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := decidedCase(t, text, historyStart.Add(time.Duration(i)*time.Second))
+		if d == nil {
+			continue
+		}
+		d.Actions = []decision.Action{{Kind: decision.ActionPatch}}
+		keep(t, h, d)
+	}
+	pasts := h.Entries(historyKey)
+	if len(pasts) < 50 {
+		t.Fatalf("only %d decisions", len(pasts))
+	}
+	for _, past := range pasts {
+		document, err := past.Source()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := snapshotfile.ReadSnapshot(bytes.NewReader(document.Snapshot), past.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := json.Marshal(planner.Compute(again, again.Policy))
+		if err != nil || !bytes.Equal(plan, document.Plan) {
+			t.Errorf("%s: planned again it is\n%s\nand it was\n%s", again.Name, plan, document.Plan)
+		}
+	}
+}
+
+// decidedCase is nil for a case whose groups stand in a manifest.
+func decidedCase(t *testing.T, text []byte, at time.Time) *decision.Decision {
+	t.Helper()
+	doc, err := snapshotfile.ReadDocument(bytes.NewReader(text), "case")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if doc.RayCluster != nil {
+		return nil
+	}
+	s := snapshotfile.Exportable(doc.Snapshot)
+	return &decision.Decision{Cluster: historyKey, At: at, Mode: nodepool.Managed, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
+}
+
+func TestHistoryStaysWithinItsBounds(t *testing.T) {
+	h := NewHistory(3, 4000)
+	for i := range 40 {
+		d := decidedAt(t, waitingFor(1+i%8), historyStart.Add(time.Duration(i)*time.Second))
+		d.Cluster.Name = fmt.Sprint("c", i%4)
+		keep(t, h, d)
+		kept := 0
+		for n := range 4 {
+			pasts := h.Entries(nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c", n)})
+			if len(pasts) > 3 {
+				t.Fatalf("%d decisions about one cluster, want at most 3", len(pasts))
+			}
+			for _, entry := range h.storedOf(nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c", n)}) {
+				kept += entry.size()
+			}
+		}
+		if kept > 4000 || kept != h.used {
+			t.Fatalf("%d bytes are kept and %d counted, want at most 4000", kept, h.used)
+		}
+	}
+	tiny := NewHistory(3, 1)
+	keep(t, tiny, decidedAt(t, waitingFor(1), historyStart))
+	keep(t, tiny, decidedAt(t, waitingFor(2), historyStart.Add(time.Second)))
+	if pasts := tiny.Entries(historyKey); len(pasts) != 1 || pasts[0].ID != "1772366401000" {
+		t.Errorf("%+v, want the latest decision alone", pasts)
+	}
+}
+
+func TestOfEachClusterTheLatestDecisionsAreKept(t *testing.T) {
+	h := NewHistory(2, 0)
+	for i := range 5 {
+		keep(t, h, decidedAt(t, waitingFor(1+i), historyStart.Add(time.Duration(i)*time.Second)))
+	}
+	pasts := h.Entries(historyKey)
+	if len(pasts) != 2 || pasts[0].ID != "1772366404000" || pasts[1].ID != "1772366403000" {
+		t.Errorf("%+v, want the two latest decisions", pasts)
+	}
+}
+
+func TestADecisionThatCannotBeRememberedIsAnError(t *testing.T) {
+	h := NewHistory(0, 0)
+	for what, spoil := range map[string]func(*decision.Decision){
+		// no JSON has such a year
+		"the decision":              func(d *decision.Decision) { d.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"what it was made from":     func(d *decision.Decision) { d.Snapshot.Groups[0].Price = new(math.NaN()) },
+		"what it was made from too": func(d *decision.Decision) { d.Plan.Price = new(math.NaN()) },
+	} {
+		d := decidedAt(t, waitingFor(1), historyStart)
+		spoil(d)
+		if err := h.Observe(d); err == nil || !strings.Contains(err.Error(), "storing a decision about ml/llm") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if len(h.Entries(historyKey)) > 0 || h.used > 0 {
+		t.Errorf("%d decisions are kept", len(h.Entries(historyKey)))
+	}
+}
+
+// heapInUse is what is reachable, in bytes. The first collection leaves what pools hold to the second.
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+func TestTheBoundOfTheHistoryIsOneOfMemory(t *testing.T) {
+	const bound = 2 << 20
+	h := NewHistory(0, bound)
+	groups, message := make([]planner.GroupPlan, 8), strings.Repeat("group gpu is at its maximum; ", 8)
+	before := heapInUse()
+	for i := range 4000 {
+		d := decidedByGroups(i, groups, message)
+		keep(t, h, d)
+	}
+	grown := heapInUse() - before
+	if kept := len(h.Entries(nodepool.ClusterKey{Namespace: "ml", Name: "c0"})); kept < 10 || kept > 150 {
+		t.Errorf("%d decisions are kept, want the bound of memory to be reached, and not at once", kept)
+	}
+	if grown > bound*5/4 || h.used > bound {
+		t.Errorf("%d bytes are held and %d counted, want at most %d", grown, h.used, bound)
+	}
+	runtime.KeepAlive(h)
+}
+
+// decidedByGroups is the i-th decision, of one of twenty RayClusters: nothing in it is shared with another one.
+func decidedByGroups(i int, groups []planner.GroupPlan, message string) *decision.Decision {
+	d := &decision.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c", i%20)}, At: historyStart.Add(time.Duration(i) * time.Second), Mode: nodepool.Managed}
+	d.Plan.Launch = map[string]int{}
+	for n := range groups {
+		name := fmt.Sprint("group-", n)
+		d.Plan.Launch[name] = i
+		d.Plan.Groups = append(d.Plan.Groups, planner.GroupPlan{
+			Name: name, Desired: i, Resources: raydemand.Bundle{raydemand.GPU: raydemand.One, raydemand.CPU: raydemand.One},
+			Reasons: []planner.Reason{{Code: "at_max", Message: message + strconv.Itoa(i)}, {Code: "not_chosen", Message: message + strconv.Itoa(n+i)}},
+		})
+		d.Actions = append(d.Actions, decision.Action{Kind: decision.ActionPatch, Group: name, To: i, Pods: []string{fmt.Sprint("pod-", i)}, Message: message + strconv.Itoa(i)})
+	}
+	return d
+}
+
+func TestAPastSaysAllThatItsDecisionSaid(t *testing.T) {
+	h := NewHistory(0, 0)
+	d := decidedByGroups(7, make([]planner.GroupPlan, 2), "why ")
+	d.Err, d.Actions[0].At, d.Actions[0].Took, d.Actions[1].Kind = "patching: conflict", historyStart, time.Second, decision.ActionReport
+	keep(t, h, d)
+	pasts := h.Entries(d.Cluster)
+	want := []HistoryEntry{{
+		ID: strconv.FormatInt(d.At.UnixMilli(), 10), At: d.At, Mode: d.Mode, Err: d.Err, Actions: d.Actions[:1],
+		Groups: []EntryGroup{{"group-0", 0, 7, d.Plan.Groups[0].Reasons}, {"group-1", 0, 7, d.Plan.Groups[1].Reasons}},
+	}}
+	if diff := cmp.Diff(want, pasts, cmpopts.IgnoreUnexported(HistoryEntry{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func BenchmarkHistoryOfASteadyCluster(b *testing.B) {
+	h := NewHistory(0, 0)
+	s, _ := snapshotfile.ReadSnapshot(strings.NewReader(waitingFor(4)), "snapshot")
+	d := &decision.Decision{Cluster: historyKey, At: historyStart, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
+	for b.Loop() {
+		if err := h.Observe(d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+const (
+	// longestWarning bounds how long before its end a RayCluster is announced; a short time without work is announced
+	// for a quarter of it.
+	longestWarning = 15 * time.Minute
+	// unseen is how long Ray may be unread before something may have run in between.
+	unseen = 2 * time.Minute
+	// lookAgain separates two looks at what lives in the cluster, which read whole tables of the GCS.
+	lookAgain = time.Minute
+	// fresh is how old the last look may be when the RayCluster ends.
+	fresh = 5 * time.Second
+)
+
+// Warning is how long before its end a RayCluster is announced.
+func Warning(after time.Duration) time.Duration { return min(after/4, longestWarning) }
+
+// IdleClock measures for how long one RayCluster has been without work. Losing it only delays what waits for it.
+type IdleClock struct {
+	session     string
+	since, seen time.Time
+	// announced is when the end was announced, by this action; zero if it was not.
+	announced time.Time
+	action    nodepool.IdleAction
+	// looked is when what lives in the cluster was last read, and unknown why that failed.
+	looked  time.Time
+	unknown string
+	// held is what last lived in the cluster although it had no work.
+	held string
+}
+
+// Do is what the loop does next.
+type Do int
+
+// The steps. Nothing: the text says why, and when there is a step. Look: read what lives in the cluster, and call
+// Looked. Announce: announce the end at At. End: suspend or delete the RayCluster.
+const (
+	Nothing Do = iota
+	Look
+	Announce
+	End
+)
+
+// IdleStep is the next step.
+type IdleStep struct {
+	Do     Do
+	Action nodepool.IdleAction
+	// Since is when the time without work began, At when the cluster ends.
+	Since, At time.Time
+	// Text explains the step to users.
+	Text string
+}
+
+// Work returns what shows that a RayCluster has work, or that a user wants it; empty if nothing does.
+func Work(v *observe.View) string {
+	demand := &v.State.Demand
+	switch {
+	case len(demand.Requests)+len(demand.Gangs) > 0:
+		return "demand waits"
+	case len(demand.Constraint) > 0:
+		return "request_resources holds capacity"
+	}
+	if requested := Requested(&v.Cluster, v.Now); requested != "" {
+		return requested
+	}
+	if warm := wantsWarm(&v.Cluster, v.Now); warm != "" {
+		return warm
+	}
+	for i := range v.State.Nodes {
+		n := &v.State.Nodes[i]
+		switch {
+		case n.Status == raydemand.Dead || n.Status == raydemand.Idle:
+		case n.Head:
+			return "the head is in use"
+		case n.Status != raydemand.Draining || !n.Available.Equal(n.Total):
+			return "worker " + n.Instance + " is in use"
+		}
+	}
+	return ""
+}
+
+// Requested returns which request over REST holds capacity of a RayCluster; empty if none does.
+func Requested(cluster *nodepool.Cluster, now time.Time) string {
+	if len(cluster.RequestResources) > 0 {
+		return "a request over REST holds capacity"
+	}
+	for i := range cluster.Owned {
+		if r := &cluster.Owned[i]; !r.Deleting && !r.Expired(now) {
+			return fmt.Sprintf("request %s of %s holds capacity", r.ID, r.Owner)
+		}
+	}
+	return ""
+}
+
+// wantsWarm says that the capacity policy keeps something warm now; empty if it does not.
+func wantsWarm(cluster *nodepool.Cluster, now time.Time) string {
+	if cluster.Policy != nil && cluster.Policy.KeepsAt(now) {
+		return "its capacity policy keeps capacity warm now"
+	}
+	return ""
+}
+
+// Wanted returns what a suspended RayCluster is resumed for; empty if nothing wants it. A request that does not count
+// would resume it for nothing.
+func Wanted(cluster *nodepool.Cluster, now time.Time) string {
+	if len(cluster.RequestResources) > 0 {
+		return "a request over REST wants capacity"
+	}
+	for i := range cluster.Owned {
+		if r := &cluster.Owned[i]; r.Counts(cluster.UID, now) {
+			return fmt.Sprintf("request %s of %s wants capacity", r.ID, r.Owner)
+		}
+	}
+	return wantsWarm(cluster, now)
+}
+
+// Prevented returns what keeps a RayCluster from ever being suspended or deleted; empty if nothing does.
+func Prevented(cluster *nodepool.Cluster) string {
+	switch {
+	case cluster.Owner.Kind != "":
+		return fmt.Sprintf("%s %s owns it", cluster.Owner.Kind, cluster.Owner.Name)
+	case cluster.OwnedBy != "":
+		return cluster.OwnedBy + " owns it"
+	case cluster.Queue.Queued():
+		return "Kueue queues it, and would start it again"
+	}
+	return cluster.Unknown()
+}
+
+// Observe notes one reading. doubt says why it does not prove that nothing runs; empty if it does.
+func (c *IdleClock) Observe(v *observe.View, doubt string) {
+	switch work := Work(v); {
+	case doubt != "":
+		return // unseen bounds how long a doubt may last
+	case v.State.Session != c.session, work != "", v.Now.Sub(c.seen) > unseen:
+		*c = IdleClock{session: v.State.Session, held: c.held}
+		if c.since = v.Now; work != "" {
+			c.held = ""
+		}
+	}
+	c.seen = v.Now
+}
+
+// Next returns the next step for a RayCluster that is not suspended.
+func (c *IdleClock) Next(v *observe.View, idle *capacity.Idle, doubt string) IdleStep {
+	after, action := time.Duration(idle.SuspendAfter), nodepool.SuspendIdle
+	if after == 0 {
+		after, action = time.Duration(idle.DeleteAfter), nodepool.DeleteIdle
+	}
+	step := IdleStep{Action: action, Since: c.since, At: c.since.Add(after)}
+	wait := func(why string) IdleStep {
+		step.Text = fmt.Sprintf("not %s: %s", past(action), why)
+		return step
+	}
+	switch prevented, work := Prevented(&v.Cluster), Work(v); {
+	case prevented != "":
+		c.announced = time.Time{}
+		return wait(prevented)
+	case doubt != "":
+		return wait(doubt)
+	case work != "":
+		return wait(work)
+	}
+	return c.due(v.Now, after, step, wait)
+}
+
+// due decides for a RayCluster without work.
+func (c *IdleClock) due(now time.Time, after time.Duration, step IdleStep, wait func(string) IdleStep) IdleStep {
+	warning := Warning(after)
+	if c.action != step.Action {
+		c.announced, c.action = time.Time{}, step.Action
+	}
+	if now.Before(step.At.Add(-warning)) {
+		step.Text = fmt.Sprintf("%s after %s without work; without work for %s", past(step.Action),
+			capacity.Duration(after), span(now.Sub(c.since)))
+		if c.held != "" {
+			step.Text += ", since when " + c.held
+		}
+		return step
+	}
+	if c.announced.IsZero() && now.Sub(c.looked) >= lookAgain {
+		step.Do = Look
+		return step
+	}
+	if c.unknown != "" {
+		if now.Sub(c.looked) >= lookAgain {
+			step.Do = Look
+			return step
+		}
+		return wait("what lives in it cannot be seen: " + c.unknown)
+	}
+	if c.announced.IsZero() {
+		c.announced = now
+		step.Do = Announce
+	}
+	if end := c.announced.Add(warning); end.After(step.At) {
+		step.At = end
+	}
+	step.Text = fmt.Sprintf("%s at %s UTC: without work since %s", past(step.Action), moment(step.At), moment(c.since))
+	switch {
+	case step.Do == Announce || now.Before(step.At):
+	case now.Sub(c.looked) > fresh:
+		step.Do = Look
+	default:
+		step.Do = End
+	}
+	return step
+}
+
+// Looked notes what lives in the cluster. Whatever does counts as work from now: time without work begins anew.
+func (c *IdleClock) Looked(now time.Time, found raydemand.Occupants, err error) {
+	c.looked, c.unknown = now, ""
+	if err != nil {
+		c.unknown, c.announced = err.Error(), time.Time{}
+		return
+	}
+	for _, each := range []struct {
+		raydemand.Living
+		one, many, does string
+	}{
+		{found.Drivers, "driver", "drivers", "connected"},
+		{found.Actors, "actor", "actors", "alive"},
+		{found.PlacementGroups, "placement group", "placement groups", "there"},
+	} {
+		if each.Count == 0 {
+			continue
+		}
+		what, verb := each.one, "was"
+		if each.Count > 1 {
+			what, verb = fmt.Sprintf("%d %s", each.Count, each.many), "were"
+		}
+		if each.More {
+			what = "at least " + what
+		}
+		held := fmt.Sprintf("%s %s %s %s", what, strings.Join(each.Names, ", "), verb, each.does)
+		*c = IdleClock{session: c.session, since: now, seen: c.seen, held: held}
+		return
+	}
+}
+
+// Suspended returns the next step for a RayCluster that Heliostat has suspended: it is resumed when something
+// wants capacity, and deleted after its time.
+func (c *IdleClock) Suspended(cluster *nodepool.Cluster, now time.Time, idle *capacity.Idle) IdleStep {
+	step := IdleStep{Action: nodepool.ResumeIdle, Since: cluster.IdleSince}
+	if wanted := Wanted(cluster, now); wanted != "" {
+		c.announced = time.Time{}
+		if cluster.Queue.Queued() {
+			step.Text = "suspended, and not resumed: Kueue decides when it runs"
+			return step
+		}
+		step.Do, step.Text = End, "resumed: "+wanted
+		return step
+	}
+	step.Text = "suspended: without work since " + moment(cluster.IdleSince)
+	if idle == nil || idle.DeleteAfter == 0 {
+		c.announced = time.Time{}
+		return step
+	}
+	step.Action, step.At = nodepool.DeleteIdle, cluster.IdleSince.Add(time.Duration(idle.DeleteAfter))
+	if prevented := cmp.Or(Prevented(cluster), Requested(cluster, now)); prevented != "" {
+		c.announced = time.Time{}
+		step.Text += "; not deleted: " + prevented
+		return step
+	}
+	warning := Warning(time.Duration(idle.DeleteAfter))
+	if now.Before(step.At.Add(-warning)) {
+		c.announced = time.Time{}
+		step.Text += fmt.Sprintf("; deleted at %s UTC", moment(step.At))
+		return step
+	}
+	if c.announced.IsZero() {
+		c.announced, step.Do = now, Announce
+	}
+	if end := c.announced.Add(warning); end.After(step.At) {
+		step.At = end
+	}
+	step.Text += fmt.Sprintf("; deleted at %s UTC", moment(step.At))
+	if step.Do != Announce && !now.Before(step.At) {
+		step.Do = End
+	}
+	return step
+}
+
+func past(action nodepool.IdleAction) string {
+	if action == nodepool.DeleteIdle {
+		return "deleted"
+	}
+	return "suspended"
+}
+
+func span(d time.Duration) string { return planner.Span(d.Seconds()) }
+
+func moment(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }

@@ -1,0 +1,159 @@
+// Package consolidation decides which worker of a RayCluster is used so little that the others have room for its work,
+// whether that work can move, and whether the saving pays for the move. What is not known keeps a worker where it is.
+// It moves nothing: Ray does, when the loop drains a node.
+package consolidation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/addon/costs"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/price"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// perHour bounds the workers that are drained in one hour, for each RayCluster.
+const perHour = 4
+
+// Deadline returns how long a drain has, three times as long as a worker must be used a little before it. Serve stops a
+// replica a little before the deadline, even if the replacement does not run yet
+// (docs/reference/facts.md#serve-and-draining-nodes); restartable actors are ended when it is over.
+func Deadline(after time.Duration) time.Duration { return max(time.Minute, 3*after) }
+
+// LookEvery returns the interval between two readings of the actor table.
+func LookEvery(after time.Duration) time.Duration { return min(time.Minute, after) }
+
+// Input is everything that a decision depends on.
+type Input struct {
+	View *observe.View
+	// Snapshot and Plan are those of the cycle.
+	Snapshot *planner.Snapshot
+	Plan     *planner.Plan
+	// Residents are the actors that have a place on a node.
+	Residents []raydemand.Resident
+	Prices    *price.Book
+	// StartTime returns how long workers of a group take to start; 0 if it is unknown.
+	StartTime func(group string) time.Duration
+	// Compute plans a snapshot.
+	Compute func(planner.Snapshot) planner.Plan
+}
+
+// Move is one worker whose work could move.
+type Move struct {
+	Pod, Group string
+	Node       raydemand.Node
+	// Needs is the least value of the annotation that lets its work move.
+	Needs nodepool.Consolidate
+	// Used is the share of its GPUs, or of its CPUs if it has none, that is in use.
+	Used float64
+	// Replicas are those of Serve, Actors all others that move.
+	Replicas, Actors int
+	// Onto is the worker that has room for all of it; empty if several share it.
+	Onto string
+	// Hourly is the price of the worker; Cost is what it costs to launch it again if the decision was wrong: its price
+	// while it starts and until it would be idle for its timeout. Priced: both are known.
+	Hourly, Cost float64
+	Priced       bool
+}
+
+// Pays reports whether the move saves money within an hour.
+func (m *Move) Pays() bool { return m.Priced && m.Hourly > m.Cost }
+
+const (
+	// mostUse is the largest part of a worker that may be in use.
+	mostUse = 0.5
+	// mostTried bounds the plans of one look.
+	mostTried = 16
+)
+
+// Moves returns the workers whose work fits on the other workers in use, the best first: less disruptive ones, those
+// that save more, those that are used less, then by name. Each is judged alone, so only one may be drained before
+// the next look.
+func Moves(in Input) []Move {
+	residents := byNode(in.Residents)
+	var moves []Move
+	work := map[string][]raydemand.Request{}
+	for _, m := range Candidates(in.View, in.Snapshot) {
+		move, requests, movable := movable(m, residents[m.Node.ID])
+		if !movable {
+			continue
+		}
+		move.Hourly, move.Priced = costs.Hourly(&in.View.Cluster, m.Worker, in.Prices)
+		move.Cost = move.Hourly * in.again(m.Group).Hours()
+		moves = append(moves, move)
+		work[move.Pod] = requests
+	}
+	slices.SortFunc(moves, func(a, b Move) int {
+		return cmp.Or(cmp.Compare(rank(a.Needs), rank(b.Needs)), cmp.Compare(b.Hourly, a.Hourly),
+			cmp.Compare(a.Used, b.Used), cmp.Compare(a.Pod, b.Pod))
+	})
+	var fits []Move
+	for _, move := range moves[:min(len(moves), mostTried)] {
+		if in.fits(move.Pod, work[move.Pod]) {
+			move.Onto = in.onto(move.Pod, work[move.Pod])
+			fits = append(fits, move)
+		}
+	}
+	return fits
+}
+
+func rank(needs nodepool.Consolidate) int {
+	if needs == nodepool.ConsolidateServe {
+		return 0
+	}
+	return 1
+}
+
+// again returns for how long a worker would be paid for nothing if it had to be launched again.
+func (in *Input) again(group string) time.Duration {
+	return observe.IdleTimeout(in.View.Cluster, group) + in.StartTime(group)
+}
+
+// Unquiet returns why no worker may be drained now whatever runs on it, or "": while anything moves, it is unknown what
+// the workers will be used for.
+func Unquiet(v *observe.View, s *planner.Snapshot, p *planner.Plan) string {
+	switch {
+	case len(v.State.Demand.Requests)+len(v.State.Demand.Gangs) > 0:
+		return "demand waits"
+	case len(p.Launch) > 0:
+		return "pods are to be launched"
+	case len(p.Terminate) > 0:
+		return "idle workers leave first"
+	}
+	for i := range s.Nodes {
+		switch n := &s.Nodes[i]; {
+		case n.State == planner.Pending:
+			return fmt.Sprintf("worker %s is on its way", n.Pod)
+		case n.State == planner.Leaving:
+			return fmt.Sprintf("worker %s leaves", n.Pod)
+		case n.Going != nil:
+			return fmt.Sprintf("the machine of worker %s may go", n.Pod)
+		}
+	}
+	return ""
+}
+
+// Launches reports whether workers are on their way or about to be.
+func Launches(s *planner.Snapshot, p *planner.Plan) bool {
+	return len(p.Launch) > 0 || slices.ContainsFunc(s.Nodes, func(n planner.Node) bool {
+		return n.State == planner.Pending && n.Going == nil
+	})
+}
+
+// share returns the part of a node that is in use.
+func share(n *raydemand.Node) float64 {
+	main := raydemand.CPU
+	if n.Total[raydemand.GPU] > 0 {
+		main = raydemand.GPU
+	}
+	total := n.Total[main]
+	if total <= 0 {
+		return 1
+	}
+	return 1 - n.Available[main].Float()/total.Float()
+}

@@ -1,0 +1,268 @@
+package costs
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/ledger"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/price"
+	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/pkg/raydemand/jobs"
+)
+
+var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// bundle returns GPUs and CPUs.
+func bundle(gpus, cpus int64) raydemand.Bundle {
+	b := raydemand.Bundle{raydemand.CPU: raydemand.Whole(cpus)}
+	if gpus >= 0 {
+		b[raydemand.GPU] = raydemand.Whole(gpus)
+	}
+	return b
+}
+
+// world is a decision about one worker of group gpu that costs 8 an hour and has 4 GPUs.
+func world(change func(*decision.Decision, *nodepool.Worker, *planner.Node)) *decision.Decision {
+	price, timeout := 8.0, 60.0
+	d := &decision.Decision{
+		Mode: nodepool.Managed,
+		Kube: nodepool.Cluster{
+			Key:    nodepool.ClusterKey{Namespace: "ml", Name: "llm"},
+			Groups: []nodepool.WorkerGroup{{Name: "gpu", Resources: bundle(4, 8), Price: &price}},
+		},
+		Snapshot: planner.Snapshot{IdleTimeoutSeconds: &timeout, Groups: []planner.Group{{Name: "gpu", Max: 4}}},
+		Plan:     planner.Plan{Groups: []planner.GroupPlan{{Name: "gpu", Desired: 1}}},
+	}
+	w := nodepool.Worker{Pod: "a", Group: "gpu", Node: "n", CreatedAt: at, ScheduledAt: at.Add(time.Second)}
+	n := planner.Node{Pod: "a", Group: "gpu", State: planner.Running, Total: bundle(4, 8), Available: bundle(0, 0),
+		Activity: []string{raydemand.ActiveWorkers, "Resource: GPU currently in use."}}
+	if change != nil {
+		change(d, &w, &n)
+	}
+	d.Pods = decision.PodsOf([]nodepool.Worker{w})
+	if n.Pod != "" {
+		d.Snapshot.Nodes = []planner.Node{n}
+	}
+	return d
+}
+
+func TestEachPartOfAPodHasACause(t *testing.T) {
+	const owner = "RayCluster/llm"
+	type part struct {
+		Owner string
+		Cause ledger.Cause
+		Why   string
+		Part  float64
+	}
+	idle := func(seconds float64) func(*decision.Decision, *nodepool.Worker, *planner.Node) {
+		return func(d *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+			n.State, n.Available, n.Activity, n.IdleSeconds = planner.Idle, bundle(4, 8), nil, seconds
+			d.Plan.Stays = map[string]string{n.Pod: "idle_timeout"}
+			if seconds > 60 {
+				d.Plan.Stays[n.Pod] = planner.UnusedKept
+			}
+		}
+	}
+	also := func(changes ...func(*decision.Decision, *nodepool.Worker, *planner.Node)) func(*decision.Decision, *nodepool.Worker, *planner.Node) {
+		return func(d *decision.Decision, w *nodepool.Worker, n *planner.Node) {
+			for _, change := range changes {
+				change(d, w, n)
+			}
+		}
+	}
+	type changed = func(*decision.Decision, *nodepool.Worker, *planner.Node)
+	for name, c := range map[string]struct {
+		change changed
+		want   []part
+	}{
+		"all is used": {nil, []part{{owner, ledger.Used, "", 1}}},
+		"a part is used": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) { n.Available = bundle(3, 4) },
+			[]part{{owner, ledger.Used, "", 0.25}, {owner, ledger.Idle, "no_demand", 0.75}}},
+		"a RayJob has it": {func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) {
+			d.Kube.Owner = nodepool.Owner{Kind: "RayJob", Name: "nightly"}
+		}, []part{{"RayJob/nightly", ledger.Used, "", 1}}},
+		"the idle timeout runs": {idle(30), []part{{owner, ledger.Idle, "idle_timeout", 1}}},
+		"idle, no timeout":      {also(idle(30), func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) { d.Plan.Stays["a"] = "no_idle_timeout" }), []part{{owner, ledger.Idle, "no_idle_timeout", 1}}},
+		"idle, demand is on it": {idle(90), []part{{owner, ledger.Idle, "kept", 1}}},
+		"a policy keeps it warm": {also(idle(30), func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) {
+			d.Plan.Stays["a"] = planner.UnusedWarm
+		}), []part{{owner, ledger.Warm, "", 1}}},
+		"a request keeps a warm one": {also(idle(30), requests("a"), func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) {
+			d.Plan.Stays["a"] = planner.UnusedWarm
+		}),
+			[]part{{"request/ann", ledger.Reserved, Request, 0.5}, {owner, ledger.Reserved, Request, 0.5}}},
+		"the driver keeps it": {also(idle(90), func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) {
+			d.Snapshot.Constraint = []raydemand.Request{{Count: 1}}
+		}), []part{{owner, ledger.Reserved, Driver, 1}}},
+		"two requests keep it":     {also(idle(30), requests("a")), []part{{"request/ann", ledger.Reserved, Request, 0.5}, {owner, ledger.Reserved, Request, 0.5}}},
+		"a request of many pods":   {also(idle(90), requests("another")), []part{{owner, ledger.Reserved, Request, 1}}},
+		"within a request, unused": {also(requests("a"), func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) { n.Available = bundle(2, 4) }), []part{{owner, ledger.Used, "", 0.5}, {"request/ann", ledger.Reserved, Request, 0.25}, {owner, ledger.Reserved, Request, 0.25}}},
+		"a placement group reserves its GPUs": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+			n.Activity, n.PlacedLabels = []string{"Resource: GPU currently in use."}, map[string]string{"_PG_1": ""}
+		}, []part{{owner, ledger.Reserved, PlacementGroup, 1}}},
+		"objects hold it": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+			n.Available, n.Activity = bundle(4, 8), []string{"Resource: object_store_memory currently in use."}
+		}, []part{{owner, ledger.Idle, "holds_objects", 1}}},
+		"just joined": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+			n.Available, n.Activity = bundle(4, 8), nil
+		}, []part{{owner, ledger.Starting, "", 1}}},
+		"no GPUs, half of the CPUs": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+			n.Total, n.Available, n.Activity = bundle(-1, 8), bundle(-1, 4), []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
+		}, []part{{owner, ledger.Used, "", 0.5}, {owner, ledger.Idle, "no_demand", 0.5}}},
+		"drains with work": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+			n.State, n.Available = planner.Leaving, bundle(1, 8)
+		}, []part{{owner, ledger.Used, "", 0.75}, {owner, ledger.Leaving, "", 0.25}}},
+		"waits for a node": {func(_ *decision.Decision, w *nodepool.Worker, n *planner.Node) {
+			n.State, w.Node, w.ScheduledAt = planner.Pending, "", time.Time{}
+		}, []part{{owner, ledger.Starting, WaitsForNode, 1}}},
+		"pulls its image": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+			n.State, n.Since = planner.Pending, at
+		}, []part{{owner, ledger.Starting, "", 1}}},
+		"did not join in time": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) { n.State = planner.AllocationTimeout }, []part{{owner, ledger.Lost, NeverJoined, 1}}},
+		"withdrawn": {func(_ *decision.Decision, w *nodepool.Worker, n *planner.Node) {
+			n.State, n.Since, w.Terminating = planner.Leaving, at, true
+		}, []part{{owner, ledger.Leaving, "", 1}}},
+		"has failed": {func(_ *decision.Decision, w *nodepool.Worker, n *planner.Node) { n.Pod, w.Failed = "", true }, []part{{owner, ledger.Lost, Failed, 1}}},
+		"its machine is gone": {func(_ *decision.Decision, w *nodepool.Worker, n *planner.Node) {
+			n.State, w.NodeGone = planner.Leaving, true
+		}, []part{{owner, ledger.Lost, MachineGone, 1}}},
+		"of a group that was": {func(_ *decision.Decision, w *nodepool.Worker, n *planner.Node) { n.Pod, w.Group = "", "old" }, []part{{owner, ledger.Unknown, FormerGroup, 1}}},
+		"Ray does not answer": {func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) { d.RayErr = "timeout" }, []part{{owner, ledger.Unknown, RaySilent, 1}}},
+		"the mode is off":     {func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) { d.Mode = nodepool.Off }, []part{{owner, ledger.Unknown, Off, 1}}},
+		"starts in any silence": {func(d *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+			d.RayErr, n.State = "timeout", planner.Pending
+		}, []part{{owner, ledger.Starting, "", 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []part
+			var gpus, hourly, parts float64
+			pods := Of(nil, world(c.change), nil)
+			for _, p := range pods {
+				got = append(got, part{p.Owner, p.Cause, p.Why, p.Part})
+				gpus, hourly, parts = gpus+p.GPUs, hourly+p.Hourly, parts+p.Part
+			}
+			if diff := cmp.Diff(c.want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if math.Abs(parts-1) > 1e-9 {
+				t.Errorf("the parts add up to %v", parts)
+			}
+			if name == "a part is used" && (gpus != 4 || hourly != 8 || pods[1].GPUs != 3 || pods[1].Hourly != 6) {
+				t.Errorf("%v GPUs for %v an hour: %+v", gpus, hourly, pods)
+			}
+			if bound := name != "waits for a node"; !bound && gpus+hourly > 0 {
+				t.Errorf("a pod without a node has %v GPUs and costs %v", gpus, hourly)
+			}
+		})
+	}
+}
+
+// requests lets a request of ann and the plain request name a pod.
+func requests(pod string) func(*decision.Decision, *nodepool.Worker, *planner.Node) {
+	return func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) {
+		d.Plan.Requests = []planner.RequestPlan{{ID: "r", Owner: "ann", Pods: []string{pod}}, {Plain: true, Pods: []string{pod}}}
+	}
+}
+
+func TestAPodOnANodeThatNobodyPricesIsUnpriced(t *testing.T) {
+	d := world(func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) { d.Kube.Groups[0].Price = nil })
+	if got := Of(nil, d, nil); len(got) != 1 || !got[0].Unpriced || got[0].Hourly != 0 || got[0].GPUs != 4 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWhatIsUsedIsDividedByTheJobsThatHoldIt(t *testing.T) {
+	type part struct {
+		Job  string
+		Part float64
+	}
+	hold := func(job string, gpus float64) jobs.Hold { return jobs.Hold{Job: job, GPUs: gpus} }
+	for name, c := range map[string]struct {
+		held *jobs.Held
+		free int64
+		want []part
+	}{
+		"jobs are not read": {nil, 1, []part{{"", 0.75}}},
+		"the only job has tasks too": {&jobs.Held{Jobs: []jobs.Job{{Name: "a"}}, ByPod: map[string][]jobs.Hold{"a": {hold("a", 1)}}}, 1,
+			[]part{{"a", 0.75}}},
+		"two jobs, and tasks": {&jobs.Held{Jobs: []jobs.Job{{Name: "a"}, {Name: "b"}}, ByPod: map[string][]jobs.Hold{"a": {hold("a", 1), hold("b", 1)}}}, 1,
+			[]part{{"a", 0.25}, {"b", 0.25}, {jobs.Unknown, 0.25}}},
+		"a reading that is older": {&jobs.Held{Jobs: []jobs.Job{{Name: "a"}, {Name: "b"}}, ByPod: map[string][]jobs.Hold{"a": {hold("a", 1), hold("b", 3)}}}, 2,
+			[]part{{"a", 0.25}, {"b", 0.25}}},
+		"a detached actor of a job that is over": {&jobs.Held{Jobs: []jobs.Job{{Name: "b"}}, ByPod: map[string][]jobs.Hold{"a": {hold("a", 2)}}}, 1,
+			[]part{{"a", 0.5}, {jobs.Unknown, 0.25}}},
+		"no job at all": {&jobs.Held{}, 1, []part{{jobs.Unknown, 0.75}}},
+	} {
+		d := world(func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) { n.Available = bundle(c.free, 4) })
+		d.Jobs = c.held
+		var got []part
+		var gpus, hourly, parts float64
+		for _, p := range Of(nil, d, nil) {
+			gpus, hourly, parts = gpus+p.GPUs, hourly+p.Hourly, parts+p.Part
+			if p.Cause == ledger.Used {
+				got = append(got, part{p.Job, p.Part})
+			} else if p.Job != "" {
+				t.Errorf("%s: %+v has a job", name, p)
+			}
+		}
+		if diff := cmp.Diff(c.want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" || math.Abs(parts-1) > 1e-9 || math.Abs(gpus-4) > 1e-9 || math.Abs(hourly-8) > 1e-9 {
+			t.Errorf("%s: %v of the pod, %v GPUs, %v an hour (-want +got):\n%s", name, parts, gpus, hourly, diff)
+		}
+	}
+}
+
+func TestTheHeadCostsItsShareOfItsNode(t *testing.T) {
+	cpus := func(n int64) landing.Quantities { return landing.Quantities{"cpu": raydemand.Whole(n)} }
+	nodes := []landing.Node{{Name: "m", Labels: map[string]string{"node.kubernetes.io/instance-type": "big"}, Allocatable: cpus(16)}}
+	d := world(nil)
+	d.Kube.Stock = landing.NodesOf(nodes, landing.Pools{})
+	d.RayErr = "timeout"
+	d.Kube.Head = nodepool.Head{Pod: "h", Shape: &landing.PodShape{Requests: cpus(4)}}
+	book := &price.Book{InstanceTypes: map[string]float64{"big": 8}}
+	head := func() ledger.Pod {
+		pods := Of(nil, d, book)
+		return pods[len(pods)-1]
+	}
+	want := ledger.Pod{Account: ledger.Account{Group: ledger.HeadGroup, Owner: "RayCluster/llm", Cause: ledger.Head, Why: WaitsForNode},
+		Part: 1}
+	if diff := cmp.Diff(want, head()); diff != "" {
+		t.Errorf("without a node: -want +got:\n%s", diff)
+	}
+	d.Kube.Head.Node = "m"
+	want.Why, want.Hourly = "", 2
+	if diff := cmp.Diff(want, head()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	d.Kube.Head.Node = "unknown"
+	want.Hourly, want.Unpriced = 0, true
+	if diff := cmp.Diff(want, head()); diff != "" {
+		t.Errorf("on a node that nobody knows: -want +got:\n%s", diff)
+	}
+}
+
+func BenchmarkOf(b *testing.B) {
+	d := world(nil)
+	for i := range 50 {
+		name := fmt.Sprintf("w-%02d", i)
+		w, n := d.Pods.List()[0], d.Snapshot.Nodes[0]
+		w.Pod, n.Pod = name, name
+		if i%2 == 0 {
+			n.Available = bundle(2, 4)
+		}
+		d.Pods, d.Snapshot.Nodes = decision.PodsOf(append(d.Pods.List(), w)), append(d.Snapshot.Nodes, n)
+	}
+	b.ReportAllocs()
+	var pods []ledger.Pod
+	for b.Loop() {
+		pods = Of(pods[:0], d, nil)
+	}
+}

@@ -1,0 +1,31 @@
+package decision
+
+// Reasons of Events on a RayCluster. They are stable: alerts and scripts may match them. The codes of package mode are
+// Event reasons too, when they keep a cluster from being managed.
+const (
+	ReasonScaledUp         = "ScaledUp"
+	ReasonScaledDown       = "ScaledDown"
+	ReasonReplaced         = "WorkersReplaced"
+	ReasonPatchFailed      = "PatchFailed"
+	ReasonDraining         = "Draining"
+	ReasonDrainRefused     = "DrainRefused"
+	ReasonDrainFailed      = "DrainFailed"
+	ReasonCapped           = "Capped"
+	ReasonTrying           = "Trying"
+	ReasonImpossible       = "Impossible"
+	ReasonInFlightCap      = "InFlightCap"
+	ReasonGroupFailing     = "GroupFailing"
+	ReasonGCSUnavailable   = "GCSUnavailable"
+	ReasonReductionsPaused = "ReductionsPaused"
+	ReasonNumGPUsWritten   = "NumGPUsWritten"
+	ReasonNumGPUsRefused   = "NumGPUsRefused"
+	ReasonRequestExpired   = "RequestExpired"
+	ReasonWaitingInShadow  = "WaitingInShadow"
+	ReasonWorkerGoing      = "WorkerGoing"
+	ReasonGuardFailed      = "GuardFailed"
+	ReasonReplicasReverted = "ReplicasReverted"
+	ReasonIdleAnnounced    = "IdleAnnounced"
+	ReasonIdleSuspended    = "IdleSuspended"
+	ReasonIdleResumed      = "IdleResumed"
+	ReasonIdleDeleted      = "IdleDeleted"
+)

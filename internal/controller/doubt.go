@@ -1,0 +1,89 @@
+package controller
+
+import (
+	"fmt"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/backoff"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/planner"
+)
+
+// sessionPause is how long a Ray session is observed before anything is taken away from it: two rounds in which the
+// GCS polls its raylets.
+const sessionPause = 2 * time.Second
+
+// freshReads are the readings from the API server before a reduction. They rest after one that failed, with err.
+type freshReads struct {
+	rest backoff.Pause
+	err  error
+}
+
+// link is what the trust in a reading of Ray depends on beside the view.
+type link struct {
+	// Now is the time, which is later than that of the view.
+	Now time.Time
+	// Since is when this GCS process first answered.
+	Since time.Time
+	// MaxDataAge is the oldest reading that a reduction may use.
+	MaxDataAge time.Duration
+}
+
+// Paused returns why nothing may be taken away now, or "".
+func (m *memory) Paused(v observe.View, link link) string {
+	switch doubt := m.Doubt(v, link); {
+	case doubt != "":
+		return doubt
+	case v.Cluster.Unknown() != "":
+		return v.Cluster.Unknown()
+	case m.Patches.reverts.Pause(v.Now) != "":
+		// A reduction lowers replicas and names its pods. If the names are set back and the number is not yet, or the
+		// number is lowered further, the operator deletes other pods.
+		return m.Patches.reverts.Pause(v.Now)
+	case m.Patches.Rest(v.Now):
+		// The pod of a drained node could not be named. The next patch comes before any drain.
+		return "the last patch failed, and the next one is not due yet"
+	case m.fresh.rest.Resting(v.Now):
+		return fmt.Sprintf("reading the RayCluster again before a reduction failed: %v", m.fresh.err)
+	}
+	return ""
+}
+
+// Doubt returns why Ray's reading does not prove that a node is idle, or "".
+func (m *memory) Doubt(v observe.View, link link) string {
+	switch {
+	case !v.Live():
+		return "Ray's state cannot be read"
+	case v.Head == nil:
+		return "the GCS does not list its own head, so its list of nodes is incomplete"
+	case m.guard.Doubts():
+		return m.guard.Message
+	case v.Now.Sub(link.Since) < sessionPause:
+		return "this Ray session is new to Heliostat, and not all of its nodes may be back yet"
+	}
+	if age := link.Now.Sub(v.ReadAt); age > link.MaxDataAge {
+		return fmt.Sprintf("Ray's state is %s old", planner.Span(age.Seconds()))
+	}
+	return ""
+}
+
+// DropDoubted reports whether so many nodes or pods were gone at once that the loss must be seen twice to be believed.
+func (m *memory) DropDoubted() bool { return m.guard.Doubts() }
+
+// WantsFreshList reports whether the drop guard waits for a list from the API server, and it may be read now.
+func (m *memory) WantsFreshList(now time.Time) bool {
+	return m.guard.WantsFreshList(now) && !m.Patches.Rest(now) && !m.fresh.rest.Resting(now)
+}
+
+// FreshRead notes how a reading from the API server ended.
+func (m *memory) FreshRead(now time.Time, err error) {
+	m.fresh.err = err
+	if err != nil {
+		m.fresh.rest.Fail(now)
+		return
+	}
+	m.fresh.rest = backoff.Pause{}
+}
+
+// FreshErr returns why the RayCluster cannot be read from the API server; nil after a reading that succeeded.
+func (m *memory) FreshErr() error { return m.fresh.err }

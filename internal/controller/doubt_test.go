@@ -1,0 +1,73 @@
+package controller
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/observe"
+)
+
+func TestWhyNothingMayBeTakenAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		around func(m *memory, v *observe.View, link *link)
+		want   string
+	}{
+		"nothing prevents it":   {func(*memory, *observe.View, *link) {}, ""},
+		"Ray does not answer":   {func(_ *memory, v *observe.View, _ *link) { v.StateErr = errors.New("no answer") }, "cannot be read"},
+		"no head is listed":     {func(_ *memory, v *observe.View, _ *link) { v.Head = nil }, "own head"},
+		"the session is new":    {func(_ *memory, v *observe.View, l *link) { l.Since = v.Now.Add(1 - sessionPause) }, "session is new"},
+		"the reading is old":    {func(_ *memory, v *observe.View, l *link) { l.Now = v.ReadAt.Add(11 * time.Second) }, "11s old"},
+		"requests are unknown":  {func(_ *memory, v *observe.View, _ *link) { v.Cluster.OwnedUnknown = "forbidden" }, "ResourceRequests are unknown: forbidden"},
+		"the policy is unknown": {func(_ *memory, v *observe.View, _ *link) { v.Cluster.PolicyUnknown = "forbidden" }, "CapacityPolicies are unknown: forbidden"},
+		"a patch failed":        {func(m *memory, v *observe.View, _ *link) { m.Patches.Failed(v.Now, errors.New("refused")) }, "last patch failed"},
+		"a patch was retried": {func(m *memory, v *observe.View, _ *link) {
+			m.Patches.Failed(v.Now, errors.New("refused"))
+			m.Patches.Wrote(2, nil, nil)
+		}, ""},
+		"the API server is silent": {func(m *memory, v *observe.View, _ *link) { m.FreshRead(v.Now, errors.New("timeout")) }, "before a reduction failed: timeout"},
+		"the API server is back": {func(m *memory, v *observe.View, _ *link) {
+			m.FreshRead(v.Now, errors.New("timeout"))
+			m.FreshRead(v.Now, nil)
+		}, ""},
+		"most pods are gone": {func(m *memory, v *observe.View, _ *link) {
+			*v = later(*v, time.Second)
+			v.Cluster.Workers = v.Cluster.Workers[:1]
+			joined(v)
+			m.Remember(v, settings())
+		}, "2 of"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, v := newMemory(), viewOf(3)
+			m.Remember(&v, settings())
+			link := link{Now: v.ReadAt, Since: v.Now.Add(-sessionPause), MaxDataAge: 10 * time.Second}
+			c.around(&m, &v, &link)
+			if got := m.Paused(v, link); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
+				t.Errorf("paused by %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestTheDropGuardOutlivesTheRaySession: a GCS that starts again without its nodes is what it must notice.
+func TestTheDropGuardOutlivesTheRaySession(t *testing.T) {
+	m, v := newMemory(), viewOf(3)
+	m.Remember(&v, settings())
+	m.VoidRay()
+	v = later(v, time.Second)
+	v.State.Nodes = v.State.Nodes[:1]
+	joined(&v)
+	m.Remember(&v, settings())
+	if !m.DropDoubted() || !m.WantsFreshList(v.Now.Add(time.Minute)) {
+		t.Error("three nodes are gone at once, and nothing doubts it")
+	}
+	v = later(v, time.Minute)
+	for range 2 {
+		m.RememberFresh(&v, settings(), true)
+		v = later(v, time.Minute)
+	}
+	if m.RememberFresh(&v, settings(), false); m.DropDoubted() {
+		t.Error("two fresh lists have confirmed the loss, and it is doubted")
+	}
+}

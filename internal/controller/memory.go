@@ -1,0 +1,190 @@
+package controller
+
+import (
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/addon/provisioning"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/controller/scaledown"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// memory is what is remembered of one RayCluster, and not of an earlier one with the same name. Use New.
+type memory struct {
+	// Patches are those of this process. The loop writes them, and says how that ended.
+	Patches patches
+
+	session
+	breakers   observe.Breakers
+	refusals   observe.QuotaRefusals
+	provisions provisioning.Requests
+	// provisioned: this process may have made ProvisioningRequests, so it takes them back when the RayCluster is no
+	// longer managed.
+	provisioned bool
+	starts      arrival.History
+	reported    reportedStatuses
+	guard       scaledown.DropGuard
+	// shapes outlive the nodes they were learned from, so that a group scaled to zero keeps its real shape.
+	shapes   observe.Shapes
+	movement movement
+	endable  endable
+	fresh    freshReads
+	// turn is where the next plan continues among demand that was too much for the last one.
+	turn string
+}
+
+// session is what the readings of one Ray session add up to. The drop guard is no part of it: it must notice that the
+// nodes are gone when the session is over.
+type session struct {
+	idle        observe.IdleClock
+	joined      observe.RecentlyJoined
+	use         observe.UseClock
+	lag         observe.PlacementLag
+	gangs       observe.Gangs
+	clocks      observe.Clocks
+	unplaceable observe.Unplaceable
+	shortage    observe.Shortages
+	drains      scaledown.Drains
+	// launching is since when each group has pods that do not exist yet.
+	launching map[string]time.Time
+	// nodes are the nodes that Ray last reported.
+	nodes []raydemand.Node
+}
+
+// newMemory returns the memory of a RayCluster that this process has not seen yet.
+func newMemory() memory {
+	return memory{session: newSession(), breakers: observe.Breakers{}, shapes: observe.Shapes{}}
+}
+
+func newSession() session { return session{drains: scaledown.Drains{}} }
+
+// VoidRay forgets what was observed of a Ray session that is over.
+func (m *memory) VoidRay() { m.session = newSession() }
+
+// Remember adds a view to the memory, before anything is decided from it. It completes the view: Demand is Ray's demand
+// less what was just placed, and Reverted says what became of the last patch. It returns which groups the RayCluster no
+// longer has if it has just forgotten some, so that the loop forgets them too; otherwise nil.
+func (m *memory) Remember(v *observe.View, s *memorySettings) (gone func(group string) bool) {
+	v.Reverted = m.Patches.reverts.Observe(v.Now, &v.Cluster)
+	if !v.Live() {
+		m.drains.KeepDeadlines(*v, s.DrainDeadline)
+		m.clocks.Pause()
+		m.unplaceable = observe.Unplaceable{}
+		m.breakers.Pause(v.Now)
+		m.shortage = observe.Shortages{}
+		return nil
+	}
+	m.nodes = v.State.Nodes
+	m.idle.Observe(v.Now, v.State.Nodes, observe.JobsRestartIdleTimes(v.Cluster.RayVersion))
+	m.joined.Observe(v.Now, v.State.Nodes)
+	m.use.Observe(v.Now, v.State.Nodes)
+	v.Demand = v.State.Demand
+	v.Demand.Requests = m.lag.Correct(v.Now, v.State)
+	m.gangs.Observe(v.Now, v.State.Demand.Gangs)
+	m.unplaceable.Observe(v.Now, v.State.Nodes, v.Demand)
+	m.drains.Observe(v.Now, v.State.Nodes, s.DrainTimeout)
+	m.drains.KeepDeadlines(*v, s.DrainDeadline)
+	m.clocks.Observe(v.Now, v.Members, v.State.Demand,
+		len(v.Cluster.RequestResources)+len(countedRequests(&v.Cluster, m.reported, v.Now)) > 0)
+	m.starts.Observe(v.Now, observe.Starting(v.Cluster, v.Members), s.NodeTimes)
+	m.breakers.Observe(v.Now, v.Cluster, v.Members, m.shortage.Observe(v.Now, v.Cluster, v.Members, s.Breakers),
+		s.Breakers)
+	m.refusals.Observe(v.Now, v.Cluster, v.Members)
+	m.guard.Observe(v.Now, v.Cluster, v.Members, v.State.Nodes, m.drains.Leaving)
+	m.drains.Prune(v.Members)
+	m.shapes.Observe(v.Cluster, v.Members)
+	m.movement.Observe(v.Now, v.State.Demand, v.Members)
+	return m.forgetFormerGroups(v)
+}
+
+// RememberFresh adds the RayCluster that was read again from the API server in the same cycle, as the view now has it.
+// forGuard: it was read because the drop guard wants to see the list twice.
+func (m *memory) RememberFresh(v *observe.View, s *memorySettings, forGuard bool) {
+	v.Reverted = m.Patches.reverts.Observe(v.Now, &v.Cluster) || v.Reverted
+	m.drains.KeepDeadlines(*v, s.DrainDeadline)
+	m.guard.Observe(v.Now, v.Cluster, v.Members, v.State.Nodes, m.drains.Leaving)
+	m.refusals.Observe(v.Now, v.Cluster, v.Members)
+	if forGuard && m.guard.WantsFreshList(v.Now) {
+		m.guard.NoteFreshList(v.Now)
+	}
+}
+
+// Glance adds a reading between two cycles. same: it repeats the last one in all but idle times. The last decision
+// rests on a RayCluster with this version of Ray.
+func (m *memory) Glance(now time.Time, nodes []raydemand.Node, same bool, rayVersion string) {
+	if same {
+		m.use.Repeat(now)
+	} else {
+		m.use.Observe(now, nodes)
+	}
+	if observe.JobsRestartIdleTimes(rayVersion) {
+		m.idle.Observe(now, nodes, true)
+	}
+}
+
+// forgetFormerGroups forgets groups that the RayCluster no longer has and that have no pods: otherwise, a group that is
+// renamed again and again would take more memory each time. The shapes have an entry for each group.
+func (m *memory) forgetFormerGroups(v *observe.View) (gone func(group string) bool) {
+	if len(m.shapes) <= len(v.Cluster.Groups) {
+		return nil
+	}
+	exists := make(map[string]bool, len(v.Cluster.Groups))
+	for i := range v.Cluster.Groups {
+		exists[v.Cluster.Groups[i].Name] = true
+	}
+	for i := range v.Members {
+		exists[v.Members[i].Group] = true
+	}
+	gone = func(group string) bool { return !exists[group] }
+	m.shapes.Forget(gone)
+	m.breakers.Forget(gone)
+	m.refusals.Forget(gone)
+	m.provisions.Forget(gone)
+	m.Patches.reverts.Forget(gone)
+	return gone
+}
+
+// Drains are the drains that this process asked for in this Ray session. The loop adds those that it asks for.
+func (m *memory) Drains() scaledown.Drains { return m.drains }
+
+// Breakers are the groups whose pods do not join Ray.
+func (m *memory) Breakers() observe.Breakers { return m.breakers }
+
+// Shapes are what a new pod of each group brings.
+func (m *memory) Shapes() observe.Shapes { return m.shapes }
+
+// StartTime returns how long half of the workers of a group took to start; 0 if too few have been seen.
+func (m *memory) StartTime(group string) time.Duration { return m.starts.Whole(group).Median() }
+
+// Findings returns what the memory shows of the RayCluster's own faults.
+func (m *memory) Findings(v *observe.View) []raydemand.Finding {
+	return slices.Concat(m.shapes.Findings(v.Cluster), m.Patches.reverts.Findings(v.Now, &v.Cluster))
+}
+
+// Report composes what is reported to Ray of a decision, and remembers since when pods are on their way.
+func (m *memory) Report(v observe.View, i *Intent) raydemand.Report {
+	report, since := composeReport(v, i.Snapshot, i.Plan, m.breakers, m.shapes, m.launching)
+	m.launching = since
+	return report
+}
+
+// RequestStatuses returns what to write to ResourceRequests, and the requests whose lease was first seen to be over. It
+// remembers what it returned, so that it returns a change once.
+func (m *memory) RequestStatuses(v *observe.View, plan planner.Plan) (
+	updates []nodepool.OwnedUpdate, expired []*nodepool.OwnedRequest,
+) {
+	updates, m.reported, expired = requestUpdates(v, plan, m.reported, &m.starts)
+	return updates, expired
+}
+
+// ForgetRequests forgets the statuses of ResourceRequests, while this process does not write them.
+func (m *memory) ForgetRequests() { m.reported = nil }
+
+// ProvisionRefused notes that the ProvisioningRequest of a group could not be made.
+func (m *memory) ProvisionRefused(now time.Time, group string, err error) {
+	m.provisions.Refused(now, group, err)
+}

@@ -1,0 +1,106 @@
+package observe
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Codes of the loop's own findings.
+const (
+	// FindingRandomDeletes: without in-tree autoscaling the operator deletes any surplus pod, even a busy one, unless
+	// it is Heliostat that lowers replicas and names the pods (docs/reference/facts.md#operator-surplus).
+	FindingRandomDeletes = "surplus-deleted-at-random"
+	// FindingOrphanNode: no pod matches a living Ray node by instance id or address.
+	FindingOrphanNode = "ray-node-without-pod"
+	// FindingTruncated: a raylet may have cut its report at 100 shapes.
+	FindingTruncated = "demand-truncated"
+	// FindingHeadMissing: the GCS does not list its own head.
+	FindingHeadMissing = "head-not-listed"
+	// FindingGated: scheduling gates hold pods back.
+	FindingGated = "pods-gated"
+)
+
+// Findings adds the findings about the view to all.
+func Findings(v View, all []raydemand.Finding) []raydemand.Finding {
+	object := "RayCluster " + v.Cluster.Key.String()
+	if v.State.Truncated &&
+		!slices.ContainsFunc(all, func(f raydemand.Finding) bool { return f.Code == FindingTruncated }) {
+		all = append(all, raydemand.Finding{Code: FindingTruncated, Severity: raydemand.Warning, Object: object,
+			Why: "a raylet reports at most 100 different shapes, so more demand may be waiting than Heliostat sees",
+			Fix: "round the memory and custom resources of tasks so that there are fewer different shapes"})
+	}
+	all = append(all, gatedFindings(v)...)
+	if v.Live() {
+		all = append(all, orphanFindings(v)...)
+	}
+	if v.Live() && v.Head == nil {
+		all = append(all, raydemand.Finding{Code: FindingHeadMissing, Severity: raydemand.Warning, Object: object,
+			Why: "the list of Ray nodes is incomplete, so no worker is removed",
+			Fix: "wait for the head's raylet, or check its log"})
+	}
+	if v.Mode != nodepool.Managed && !v.Cluster.InTreeAutoscaling && !v.Cluster.Unreadable {
+		all = append(all, raydemand.Finding{
+			Code:     FindingRandomDeletes,
+			Severity: raydemand.Info,
+			Object:   object,
+			Field:    "spec.enableInTreeAutoscaling",
+			Seen:     "false",
+			Why: "when there are more pods than replicas, the operator deletes any of them, even busy ones; " +
+				"only a RayCluster that Heliostat manages gets the pods named",
+			Fix: "do not lower replicas or maxReplicas without workersToDelete, or let Heliostat manage the " +
+				"RayCluster",
+		})
+	}
+	return all
+}
+
+// gatedFindings lists the groups whose pods wait behind scheduling gates. Such pods count as on their way, and their
+// group does not fail however long they wait.
+func gatedFindings(v View) []raydemand.Finding {
+	gated := map[string]int{}
+	for _, m := range v.Members {
+		if m.Gated && m.Counted() {
+			gated[m.Group]++
+		}
+	}
+	why := "a scheduling gate holds them back, as Kueue does until quota is available; the demand they are for keeps " +
+		"waiting"
+	if q := v.Cluster.Queue.Quota; q != nil && q.Pending != nil && q.Pending.Message != "" {
+		why += ". Kueue: " + q.Pending.Message
+	}
+	var all []raydemand.Finding
+	for _, group := range slices.Sorted(maps.Keys(gated)) {
+		all = append(all, raydemand.Finding{
+			Code:     FindingGated,
+			Severity: raydemand.Info,
+			Object:   fmt.Sprintf("worker group %s of RayCluster %s", group, v.Cluster.Key),
+			Field:    "spec.schedulingGates",
+			Seen:     fmt.Sprintf("%d pods", gated[group]),
+			Why:      why,
+			Fix:      "free quota, or lower the group's maxReplicas to what the quota allows",
+		})
+	}
+	return all
+}
+
+func orphanFindings(v View) []raydemand.Finding {
+	var all []raydemand.Finding
+	for _, n := range Orphans(v.Cluster, v.State.Nodes) {
+		all = append(all, raydemand.Finding{
+			Code:     FindingOrphanNode,
+			Severity: raydemand.Warning,
+			Object:   "RayCluster " + v.Cluster.Key.String(),
+			Field:    "RAY_CLOUD_INSTANCE_ID",
+			Seen:     fmt.Sprintf("%q at %s", n.Instance, n.IP),
+			Why: "no pod matches this living Ray node by instance id or address, so pods that seem not to have " +
+				"joined are kept",
+			Fix: "do not set RAY_CLOUD_INSTANCE_ID in the pod template; KubeRay sets it. A node started outside " +
+				"Kubernetes keeps this finding",
+		})
+	}
+	return all
+}

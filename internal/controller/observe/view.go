@@ -1,0 +1,43 @@
+// Package observe is one RayCluster as the loop sees it. It must not call anything or decide what happens to a pod: it
+// takes readings in and returns values. What it remembers may be lost at any time.
+//
+// A View is what one cycle has read. Its Members are the worker pods, each with the node that Ray reports for it.
+// Readings add up: clocks (since when a node is idle or in use, a pod is without a node), PlacementLag and Gangs (work
+// that reports do not show yet), Shapes (Ray resources of new pods), Breakers and Shortages (groups whose pods do not
+// join Ray), QuotaRefusals (what Kueue refuses), and Reverts (another field manager sets replicas back). A Snapshot for
+// the planner is made of all of it.
+package observe
+
+import (
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// View is what one cycle observed of one cluster.
+type View struct {
+	Now time.Time
+	// ObserveTook is how long reading took, PlanTook how long all plans of the cycle took, and WaitTook how long they
+	// waited for large plans of other clusters.
+	ObserveTook, PlanTook, WaitTook time.Duration
+
+	Cluster nodepool.Cluster
+	Members []Member
+	Mode    nodepool.Mode
+	Why     planner.Reason
+	// State is valid if StateErr is nil; Demand is its demand less what was just placed.
+	State    raydemand.State
+	StateErr error
+	// DemandUnknown says why the demand is unknown; empty if StateErr is nil.
+	DemandUnknown string
+	ReadAt        time.Time
+	Head          *raydemand.Node
+	Demand        raydemand.Demand
+	// Reverted: another field manager changed replicas since this process wrote them.
+	Reverted bool
+}
+
+// Live reports whether the GCS answered in this cycle.
+func (v View) Live() bool { return v.StateErr == nil }

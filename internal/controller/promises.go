@@ -1,0 +1,189 @@
+package controller
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// promises is the promises of all RayClusters of a process, by their latest decisions. Its zero value is empty and
+// ready for use, also by several goroutines.
+type promises struct {
+	mu      sync.Mutex // guards all below
+	entries map[nodepool.ClusterKey]promiseEntry
+	turns   int64 // how many have been given
+	kept    []formerPromises
+}
+
+// promiseEntry is what one RayCluster has on its way.
+type promiseEntry struct {
+	rank
+	promises []nodepool.Promise
+}
+
+// Publish replaces what a RayCluster has on its way by what its latest decision says. The decision must not be one that
+// could not read the RayCluster.
+func (r *promises) Publish(d *decision.Decision, now time.Time) {
+	promises := promisesOf(d)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep(d.Cluster, promises, now)
+	if len(promises) == 0 && !waitsForOthers(d.Plan) {
+		delete(r.entries, d.Cluster)
+		return
+	}
+	r.enter(d.Cluster, rankOf(&d.Kube, d.Pods.List()), promises)
+}
+
+// enter replaces what a RayCluster has on its way. The caller holds mu.
+func (r *promises) enter(key nodepool.ClusterKey, place rank, promises []nodepool.Promise) {
+	if known, asked := r.entries[key]; asked {
+		place = place.after(known.rank)
+	} else {
+		r.turns++
+		place.turn = r.turns
+	}
+	if place.waits = len(promises) == 0; r.entries == nil {
+		r.entries = map[nodepool.ClusterKey]promiseEntry{}
+	}
+	r.entries[key] = promiseEntry{place, promises}
+}
+
+// Reserve adds pods that a RayCluster is about to launch, by group, to what it has on its way, until its decision is
+// published; readAt is when its reading began. It does nothing and reports false if more comes before them by now than
+// the plan that launches them knew.
+func (r *promises) Reserve(
+	cluster *nodepool.Cluster, launch map[string]int, before []nodepool.Promise, readAt time.Time,
+) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if anyGrown(before, r.before(cluster, readAt)) {
+		return false
+	}
+	promises := slices.Clone(r.entries[cluster.Key].promises)
+	for i := range cluster.Groups {
+		g := &cluster.Groups[i]
+		if n := int64(launch[g.Name]); n > 0 {
+			promises = addPromise(promises, nodepool.PromiseOf(cluster.Key, g, n))
+		}
+	}
+	place := rankOf(cluster, cluster.Workers)
+	if known := r.entries[cluster.Key]; place.since.IsZero() && (known.waits || len(known.promises) == 0) {
+		place.since = readAt
+	}
+	r.enter(cluster.Key, place, promises)
+	return true
+}
+
+// Forget drops a RayCluster that is gone.
+func (r *promises) Forget(key nodepool.ClusterKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.entries, key)
+}
+
+// Before returns the promises that come before a RayCluster, in their order. One that has neither asked nor pods on
+// their way comes after all others of its priority. What was on its way when the RayCluster's reading began counts too:
+// that reading may show the nodes as they were before those pods arrived.
+func (r *promises) Before(cluster *nodepool.Cluster, readAt time.Time) []nodepool.Promise {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.before(cluster, readAt)
+}
+
+// before does the same. The caller holds mu.
+func (r *promises) before(cluster *nodepool.Cluster, readAt time.Time) []nodepool.Promise {
+	key, own := cluster.Key, rankOf(cluster, cluster.Workers)
+	if known, asked := r.entries[key]; asked {
+		own.waits = known.waits && own.since.IsZero()
+		own = own.after(known.rank)
+	} else {
+		own.turn, own.waits = math.MaxInt64, own.since.IsZero()
+	}
+	var before []promiseEntry
+	count := 0
+	for other, e := range r.entries {
+		if other != key && e.compare(own) < 0 {
+			before = append(before, e)
+			count += len(e.promises)
+		}
+	}
+	slices.SortFunc(before, func(a, b promiseEntry) int { return a.compare(b.rank) })
+	promises := make([]nodepool.Promise, 0, count)
+	for _, e := range before {
+		promises = append(promises, e.promises...)
+	}
+	for i := len(r.kept) - 1; i >= 0 && !r.kept[i].until.Before(readAt); i-- {
+		if f := &r.kept[i]; f.key != key && f.compare(own) < 0 {
+			promises = mostPromised(promises, f.promises)
+		}
+	}
+	return promises
+}
+
+// promisesOf counts the pods on their way, by group: a head that has no node, pods that exist and are not part of what
+// pods take of the nodes, those that the RayCluster asks for and that do not exist yet, and those that the decision has
+// launched. Pods that a scheduling gate holds back need no node yet.
+func promisesOf(d *decision.Decision) []nodepool.Promise {
+	if !getsPods(&d.Kube) {
+		return nil
+	}
+	counts, pods := launchedPods(d), d.Pods.List()
+	if slices.ContainsFunc(d.Snapshot.Nodes, func(n planner.Node) bool { return n.State == planner.Pending }) ||
+		slices.ContainsFunc(pods, func(w nodepool.Worker) bool { return w.Uncounted }) {
+		settled, uncounted := map[string]bool{}, map[string]bool{}
+		for i := range pods {
+			w := &pods[i]
+			settled[w.Pod], uncounted[w.Pod] = w.Counted || w.Gated, w.Uncounted
+		}
+		for i := range d.Snapshot.Nodes {
+			n := &d.Snapshot.Nodes[i]
+			if n.State == planner.Pending && !settled[n.Pod] || uncounted[n.Pod] {
+				counts[n.Group]++
+			}
+		}
+	}
+	var promises []nodepool.Promise
+	if head, waits := d.Kube.HeadPromise(); waits {
+		promises = append(promises, head)
+	}
+	for i := range d.Kube.Groups {
+		g := &d.Kube.Groups[i]
+		if n := counts[g.Name]; n > 0 {
+			promises = append(promises, nodepool.PromiseOf(d.Cluster, g, n))
+		}
+	}
+	return promises
+}
+
+// getsPods reports whether the operator of this Kubernetes cluster makes pods of the RayCluster at all, whatever its
+// replicas say. One that waits suspended in a queue of Kueue gets none, and must not hold free nodes all that time.
+func getsPods(cluster *nodepool.Cluster) bool {
+	return !cluster.Suspended && !cluster.Deleting && !cluster.ManagedElsewhere
+}
+
+// launchedPods counts the pods that the decision has added.
+func launchedPods(d *decision.Decision) map[string]int64 {
+	counts := map[string]int64{}
+	for _, a := range d.Actions {
+		if a.Kind != decision.ActionPatch || a.Result != decision.ResultOK || a.To <= a.From {
+			continue
+		}
+		if g, known := d.Kube.Group(a.Group); known {
+			counts[a.Group] += int64(a.To-a.From) * int64(max(g.NumOfHosts, 1))
+		}
+	}
+	return counts
+}
+
+// waitsForOthers reports whether a RayCluster launches nothing for some demand because others come before it.
+func waitsForOthers(plan planner.Plan) bool {
+	return slices.ContainsFunc(plan.Groups, func(g planner.GroupPlan) bool {
+		return slices.ContainsFunc(g.Reasons, func(r planner.Reason) bool { return r.Code == planner.CodePoolPromised })
+	})
+}

@@ -1,0 +1,142 @@
+// Package scaledown decides which of the workers that the plan stops may be removed now: which nodes to ask to drain,
+// which pods to name in workersToDelete, and when to remove nothing because the data may be incomplete. It must not
+// plan and must not write: the planner chooses which workers are not needed, for example idle ones
+// (internal/planner/place/idle.go), and the loop carries out what these rules allow.
+package scaledown
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Set is what a cycle takes away: the pods to name now, and the nodes to ask to drain.
+type Set struct {
+	Removals []Removal
+	Drains   []DrainRequest
+}
+
+// Any reports whether anything is taken away.
+func (s Set) Any() bool { return len(s.Removals)+len(s.Drains) > 0 }
+
+// OnlyWaiting keeps the pods that wait for quota behind Kueue's gate. No doubt about Ray's nodes concerns them: they
+// have never had a node, so nothing can run in them.
+func (s Set) OnlyWaiting() Set {
+	s.Drains = nil
+	s.Removals = slices.DeleteFunc(slices.Clone(s.Removals), func(r Removal) bool { return r.reason != removedNoQuota })
+	return s
+}
+
+// ConfirmedBy keeps of fresh reductions those that s has too.
+func (s Set) ConfirmedBy(fresh Set) Set {
+	in := map[string]bool{}
+	for _, r := range s.Removals {
+		in["remove "+r.pod] = true
+	}
+	for _, w := range s.Drains {
+		in["drain "+w.Pod] = true
+	}
+	var both Set
+	for _, r := range fresh.Removals {
+		if in["remove "+r.pod] {
+			both.Removals = append(both.Removals, r)
+		}
+	}
+	for _, w := range fresh.Drains {
+		if in["drain "+w.Pod] {
+			both.Drains = append(both.Drains, w)
+		}
+	}
+	return both
+}
+
+// ReadingValidity is for how long a reading of Ray suffices to delete a pod only because Ray does not know it, or to
+// drain a node: raylets report once a second, so an older one may miss a worker that has joined and got work.
+const ReadingValidity = time.Second
+
+// RecentEnough keeps the removals for which a reading of that age suffices: ReadingValidity if no living node was in
+// the pod, longest if Ray or a deadline allowed it. Multi-host replicas stay whole.
+func (s Set) RecentEnough(members []observe.Member, age, longest time.Duration) Set {
+	s.Removals = wholeReplicas(members, slices.DeleteFunc(slices.Clone(s.Removals), func(gone Removal) bool {
+		return age > gone.validity(longest)
+	}))
+	return s
+}
+
+// Validity is for how long a reading suffices for all removals; 0 if there are none.
+func (s Set) Validity(longest time.Duration) (shortest time.Duration) {
+	for i, gone := range s.Removals {
+		if valid := gone.validity(longest); i == 0 || valid < shortest {
+			shortest = valid
+		}
+	}
+	return shortest
+}
+
+func (r Removal) validity(longest time.Duration) time.Duration {
+	if absent(r.reason) {
+		return min(ReadingValidity, longest)
+	}
+	return longest
+}
+
+// ConfirmedByRay keeps the reductions that members, read again, do not contradict, multi-host replicas whole. A
+// reading that took too long, or has nodes that match no pod, proves no absence.
+func (s Set) ConfirmedByRay(members []observe.Member, proves bool) Set {
+	byPod := make(map[string]observe.Member, len(members))
+	for _, m := range members {
+		byPod[m.Pod] = m
+	}
+	var kept Set
+	for _, gone := range s.Removals {
+		lives := byPod[gone.pod].Joined()
+		switch {
+		case gone.reason == removedDrained && lives: // its container was restarted
+		case absent(gone.reason) && (lives || !proves):
+		default:
+			kept.Removals = append(kept.Removals, gone)
+		}
+	}
+	kept.Removals = wholeReplicas(members, kept.Removals)
+	changed := map[string]bool{}
+	for _, w := range s.Drains {
+		changed[unitOf(w.Replica, w.Pod)] = changed[unitOf(w.Replica, w.Pod)] || !sameUse(w.Node, byPod[w.Pod].Node)
+	}
+	for _, w := range s.Drains {
+		if !changed[unitOf(w.Replica, w.Pod)] {
+			kept.Drains = append(kept.Drains, w)
+		}
+	}
+	return kept
+}
+
+// sameUse reports whether the node is still the same, and as idle or busy as before.
+func sameUse(before raydemand.Node, now *raydemand.Node) bool {
+	return now != nil && now.ID == before.ID && now.Status == before.Status &&
+		observe.UseOf(now) == observe.UseOf(&before)
+}
+
+// unitOf names what leaves as a whole: a multi-host replica, or the pod itself.
+func unitOf(replica, pod string) string {
+	if replica != "" {
+		return "replica " + replica
+	}
+	return "pod " + pod
+}
+
+// LeavingText returns which pods of a group leave and why: "a, b (drained)".
+func (s Set) LeavingText(group string) (pods []string, text string) {
+	var why []string
+	for _, r := range s.Removals {
+		if r.group == group {
+			pods = append(pods, r.pod)
+			if !slices.Contains(why, r.reason) {
+				why = append(why, r.reason)
+			}
+		}
+	}
+	return pods, strings.Join(pods, ", ") + " (" + strings.Join(why, ", ") + ")"
+}
