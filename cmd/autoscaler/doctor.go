@@ -20,7 +20,6 @@ import (
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/internal/doctor/intake"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -31,7 +30,7 @@ type doctorFlags struct {
 	files  []string
 	kube   connect.KubeFlags
 	output string
-	scope  intake.Scope
+	scope  doctorScope
 	nodes  cli.NodeReaderFlags
 	pools  string
 	// reader is built from nodes.
@@ -164,7 +163,7 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 			places = append(places, fmt.Sprintf("document %d of %s", place.Document, name))
 		}
 	}
-	input, err := intake.Input(objects, f.reader)
+	input, err := doctor.Read(objects, f.reader, nil)
 	if err != nil {
 		return input, cli.BadInput(fmt.Errorf("reading %s: %w", namesOf(f.files), err))
 	}
@@ -195,7 +194,7 @@ func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
 	if err != nil {
 		return doctor.Input{}, fmt.Errorf("preparing to list objects: %w", err)
 	}
-	input, err := intake.Live(ctx, client, f.scope, f.reader)
+	input, err := listObjects(ctx, client, f.scope, f.reader)
 	if err != nil {
 		return input, err
 	}

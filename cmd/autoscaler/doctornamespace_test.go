@@ -14,7 +14,6 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/internal/doctor/intake"
 )
 
 func TestDoctorTellsAnEmptyNamespaceFromOneThatDoesNotExist(t *testing.T) {
@@ -24,14 +23,14 @@ func TestDoctorTellsAnEmptyNamespaceFromOneThatDoesNotExist(t *testing.T) {
 	}
 	client := fake.NewSimpleDynamicClient(scheme, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}})
 	input := doctor.Input{Objects: []doctor.Object{{Kind: "Node"}}}
-	there := doctorFlags{scope: intake.Scope{Namespace: "ml"}}
+	there := doctorFlags{scope: doctorScope{Namespace: "ml"}}
 	if err := there.requireNamespace(context.Background(), client, input); err != nil {
 		t.Errorf("a namespace without RayClusters: %v", err)
 	}
 	if got := there.missing(input); got != "There is no RayCluster in namespace ml." {
 		t.Errorf("it is said %q", got)
 	}
-	nowhere := doctorFlags{scope: intake.Scope{Namespace: "nope"}}
+	nowhere := doctorFlags{scope: doctorScope{Namespace: "nope"}}
 	if err := nowhere.requireNamespace(context.Background(), client, input); !errors.As(err, new(cli.InputError)) || err.Error() != "there is no namespace nope" {
 		t.Errorf("a namespace that does not exist: %v", err)
 	}

@@ -7,15 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // acceleratorUncounted reports accelerators that Ray does not call GPU, and of which a new pod announces none.
-func acceleratorUncounted(x *inventory.Inventory, g inventory.Group, report reporter) {
+func acceleratorUncounted(x *inventory, g rayGroup, report reporter) {
 	if len(g.Workers.Resources) == 0 {
 		return // what the pods announce is unknown
 	}
@@ -42,7 +40,7 @@ func acceleratorUncounted(x *inventory.Inventory, g inventory.Group, report repo
 
 // neuronCores returns how many cores a Neuron device has: by what the nodes announce on which a pod fits, or by the
 // instance type that the group selects. Otherwise it returns 2 and false, as of Trainium 1 and Inferentia 2.
-func neuronCores(x *inventory.Inventory, g inventory.Group, devices string) (cores int64, known bool) {
+func neuronCores(x *inventory, g rayGroup, devices string) (cores int64, known bool) {
 	for _, node := range g.Workers.Pod.FittingNodes(x.NodesFor(g)) {
 		if all, each := node.Allocatable[gpuinfo.NeuronCores], node.Allocatable[devices]; all > 0 && each > 0 {
 			return int64(all / each), true
@@ -59,7 +57,7 @@ func neuronCores(x *inventory.Inventory, g inventory.Group, devices string) (cor
 }
 
 // declareResource declares a resource of a worker, in the field that the group uses for such things.
-func declareResource(g inventory.Group, name string, units int64, hint string) fix.Fix {
+func declareResource(g rayGroup, name string, units int64, hint string) fix {
 	at, value := g.Path("resources", name), strconv.FormatInt(units, 10)
 	if len(g.Keys("resources")) == 0 {
 		text := g.Get("rayStartParams", "resources")
@@ -67,13 +65,13 @@ func declareResource(g inventory.Group, name string, units int64, hint string) f
 		if plain, ok := unquoted(text.Text()); ok {
 			_ = json.Unmarshal([]byte(plain), &amounts) // it was JSON
 		} else if text.Has() {
-			return fix.Edit(g.Of, "add "+name+": "+value+" to rayStartParams.resources")
+			return edit(g.Of, "add "+name+": "+value+" to rayStartParams.resources")
 		}
 		amounts[name] = float64(units)
 		written, _ := json.Marshal(amounts) // numbers that were JSON
 		at, value = text.Path(), "'"+string(written)+"'"
 	}
-	patch := fix.Patch(g.Of, fix.Set(g.Of, at, value))
+	patch := patch(g.Of, set(g.Of, at, value))
 	if hint != "" {
 		patch = patch.Hint(hint)
 	}
@@ -85,7 +83,7 @@ type misplaced struct{ at, to fieldpath.Value }
 
 // misplacedOf returns resources that are beside limits and requests, where Kubernetes has no such field, limits and
 // requests beside resources, and GPUs of the pod, which has no resources except CPU, memory and huge pages.
-func misplacedOf(x *inventory.Inventory, g inventory.Group) (all []misplaced) {
+func misplacedOf(x *inventory, g rayGroup) (all []misplaced) {
 	sections := []string{"limits", "requests"}
 	for _, c := range g.Containers() {
 		for _, name := range c.Keys("resources") {
@@ -102,7 +100,7 @@ func misplacedOf(x *inventory.Inventory, g inventory.Group) (all []misplaced) {
 	for _, section := range sections {
 		v := g.Template().Get("resources", section)
 		for _, name := range v.Keys() {
-			if inventory.IsGPU(x.Input.Reader.Names, name) {
+			if isGPU(x.Input.Reader.Names, name) {
 				all = append(all, misplaced{v.Get(name), g.RayContainer().Get("resources", "limits", name)})
 			}
 		}
@@ -110,20 +108,20 @@ func misplacedOf(x *inventory.Inventory, g inventory.Group) (all []misplaced) {
 	return all
 }
 
-func resourceMisplaced(x *inventory.Inventory, g inventory.Group, report reporter) {
+func resourceMisplaced(x *inventory, g rayGroup, report reporter) {
 	for _, m := range misplacedOf(x, g) {
 		found := occurrence{Object: g.Of, Path: m.at.Path(), Seen: m.at.Path().LastKey() + ": " + m.at.String()}
-		found.Fix = fix.Patch(g.Of, fix.Set(g.Of, m.to.Path(), m.at.Raw()), fix.Remove(m.at.Path()))
+		found.Fix = patch(g.Of, set(g.Of, m.to.Path(), m.at.Raw()), remove(m.at.Path()))
 		if m.to.Has() {
-			found.Fix = fix.Patch(g.Of, fix.Remove(m.at.Path()))
+			found.Fix = patch(g.Of, remove(m.at.Path()))
 		}
 		report(found)
 	}
 }
 
 // misplacesGPU reports whether one of the resources in the wrong place is a GPU: the pods are meant to have one.
-func misplacesGPU(x *inventory.Inventory, g inventory.Group) bool {
-	isGPU := func(name string) bool { return inventory.IsGPU(x.Input.Reader.Names, name) }
+func misplacesGPU(x *inventory, g rayGroup) bool {
+	isGPU := func(name string) bool { return isGPU(x.Input.Reader.Names, name) }
 	return slices.ContainsFunc(misplacedOf(x, g), func(m misplaced) bool {
 		return isGPU(m.at.Path().LastKey()) || slices.ContainsFunc(m.at.Keys(), isGPU)
 	})

@@ -5,28 +5,26 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // Which autoscaler a RayCluster has: docs/reference/facts.md#sidecar-after-a-toggle.
 
-func sidecarBesideUs(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func sidecarBesideUs(x *inventory, o *Object, report reporter) {
 	head := x.HeadPod(o)
 	if o.Cluster.Head.Sidecar != nodepool.RaySidecar || head == nil || o.Mode() != nodepool.Managed {
 		return
 	}
-	disable := fix.Patch(o, fix.Set(o, o.RaySpec().Path("enableInTreeAutoscaling"), false))
+	disable := patch(o, set(o, o.RaySpec().Path("enableInTreeAutoscaling"), false))
 	report(occurrence{
 		Object: o, Path: o.ModeField().Path(), Seen: "managed, and pod " + head.Name + " has a container autoscaler",
-		Fix: disable.Then(fix.Kubectl(head, "delete")).
-			Hint("the head restarts, which ends its jobs; or annotate " + inventory.ModeAnnotation + "=shadow"),
+		Fix: disable.Then(kubectl(head, "delete")).
+			Hint("the head restarts, which ends its jobs; or annotate " + modeAnnotation + "=shadow"),
 	})
 }
 
-func sidecarMissing(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func sidecarMissing(x *inventory, o *Object, report reporter) {
 	v, head := o.RaySpec().Get("enableInTreeAutoscaling"), x.HeadPod(o)
 	if o.Mode() == nodepool.Managed || !v.Flag() || head == nil || hasAutoscaler(head) {
 		return
@@ -35,7 +33,7 @@ func sidecarMissing(x *inventory.Inventory, o *inventory.Object, report reporter
 		Seen: "true, and pod " + head.Name + " has no container autoscaler"})
 }
 
-func sidecarLeftOver(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func sidecarLeftOver(x *inventory, o *Object, report reporter) {
 	head := x.HeadPod(o)
 	if head != nil && !o.Cluster.InTreeAutoscaling && o.Cluster.Head.Sidecar == nodepool.RaySidecar {
 		report(occurrence{Object: o, Path: o.RaySpec().Path("enableInTreeAutoscaling"),
@@ -43,18 +41,18 @@ func sidecarLeftOver(x *inventory.Inventory, o *inventory.Object, report reporte
 	}
 }
 
-func restartHead(head *inventory.Object) fix.Fix {
-	return fix.Run(fix.Kubectl(head, "delete")).Hint("the head restarts, which ends its jobs")
+func restartHead(head *Object) fix {
+	return run(kubectl(head, "delete")).Hint("the head restarts, which ends its jobs")
 }
 
 // hasAutoscaler reports whether the pod has the container that KubeRay adds to the head.
-func hasAutoscaler(pod *inventory.Object) bool {
+func hasAutoscaler(pod *Object) bool {
 	return slices.ContainsFunc(pod.Root().Items("spec", "containers"), func(c fieldpath.Value) bool {
 		return c.Text("name") == "autoscaler"
 	})
 }
 
-func autoscalerVersionDiffers(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func autoscalerVersionDiffers(_ *inventory, o *Object, report reporter) {
 	variable, version := o.AutoscalerV2Variable(), o.RaySpec().Text("autoscalerOptions", "version")
 	refused := variable == "1" && !o.Cluster.InTreeAutoscaling
 	if !refused && !(variable == "1" && version == "v1") && !(variable == "0" && version == "v2") {
@@ -64,12 +62,12 @@ func autoscalerVersionDiffers(_ *inventory.Inventory, o *inventory.Object, repor
 	report(occurrence{
 		Object: o, Path: at,
 		Seen: "RAY_enable_autoscaler_v2=" + variable + ", autoscalerOptions.version " + orNotSet(version),
-		Fix:  fix.Patch(o, fix.Remove(at)),
+		Fix:  patch(o, remove(at)),
 	})
 }
 
 // versionVariable returns the path of the head's variable.
-func versionVariable(o *inventory.Object) (at fieldpath.Path) {
+func versionVariable(o *Object) (at fieldpath.Path) {
 	containers := o.RaySpec().Items("headGroupSpec", "template", "spec", "containers")
 	if len(containers) == 0 {
 		return at
@@ -82,16 +80,16 @@ func versionVariable(o *inventory.Object) (at fieldpath.Path) {
 	return at
 }
 
-func surplusDeletedAtRandom(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func surplusDeletedAtRandom(_ *inventory, o *Object, report reporter) {
 	v, mode := o.RaySpec().Get("enableInTreeAutoscaling"), o.Mode()
 	if mode != nodepool.Shadow && mode != nodepool.Off || v.Flag() {
 		return
 	}
-	manage := fix.Kubectl(o, "annotate", "--overwrite", inventory.ModeAnnotation+"="+string(nodepool.Managed))
+	manage := kubectl(o, "annotate", "--overwrite", modeAnnotation+"="+string(nodepool.Managed))
 	report(occurrence{
 		Object: o, Path: v.Path(),
-		Seen: orNotSet(v.String()) + ", and " + inventory.ModeAnnotation + " is " + string(mode),
-		Fix:  fix.Run(manage).Hint("or make sure that whoever lowers replicas sets workersToDelete"),
+		Seen: orNotSet(v.String()) + ", and " + modeAnnotation + " is " + string(mode),
+		Fix:  run(manage).Hint("or make sure that whoever lowers replicas sets workersToDelete"),
 	})
 }
 

@@ -5,25 +5,23 @@ import (
 	"math"
 	"slices"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // raiseMaximum makes 0 <= minReplicas <= maxReplicas.
-func raiseMaximum(o *inventory.Object, f raydemand.Finding) fix.Fix {
+func raiseMaximum(o *Object, f raydemand.Finding) fix {
 	g, found := groupOf(o, f)
 	if !found {
-		return edit(o, f)
+		return byHand(o, f)
 	}
 	low := int64(max(0, g.Workers.Min))
-	return fix.Patch(o, fix.Set(o, g.Path("minReplicas"), low),
-		fix.Set(o, g.Path("maxReplicas"), max(low, int64(g.Workers.Max))))
+	return patch(o, set(o, g.Path("minReplicas"), low),
+		set(o, g.Path("maxReplicas"), max(low, int64(g.Workers.Max))))
 }
 
 // fitIn writes a number that the operator can decode.
-func fitIn(o *inventory.Object, f raydemand.Finding) fix.Fix {
+func fitIn(o *Object, f raydemand.Finding) fix {
 	at, ok := pathIn(o, f)
 	number := int64(0)
 	if g, found := groupOf(o, f); found {
@@ -32,23 +30,23 @@ func fitIn(o *inventory.Object, f raydemand.Finding) fix.Fix {
 		number = defaultIdleTimeout
 	}
 	if !ok {
-		return edit(o, f)
+		return byHand(o, f)
 	}
-	return fix.Patch(o, fix.Replace(at, number))
+	return patch(o, replace(at, number))
 }
 
 // fitsInt32 reports whether the operator can decode a number; field-out-of-range reports the others.
 func fitsInt32(n int64) bool { return n >= math.MinInt32 && n <= math.MaxInt32 }
 
 // bound returns a whole number, or what applies if there is none.
-func bound(g inventory.Group, field string, absent int64) int64 {
+func bound(g rayGroup, field string, absent int64) int64 {
 	if n, ok := g.Whole(field); ok {
 		return n
 	}
 	return absent
 }
 
-func replicasOutside(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func replicasOutside(_ *inventory, g rayGroup, report reporter) {
 	replicas, set := g.Whole("replicas")
 	least, most := bound(g, "minReplicas", 0), bound(g, "maxReplicas", math.MaxInt32)
 	if !set || !fitsInt32(replicas) || least < 0 || least > most || replicas >= least && replicas <= most {
@@ -57,12 +55,12 @@ func replicasOutside(_ *inventory.Inventory, g inventory.Group, report reporter)
 	report(occurrence{
 		Object: g.Of, Path: g.Path("replicas"),
 		Seen: fmt.Sprintf("replicas %d, minReplicas %d, maxReplicas %d", replicas, least, most),
-		Fix:  fix.Patch(g.Of, fix.Replace(g.Path("replicas"), min(most, max(least, replicas)))),
+		Fix:  patch(g.Of, replace(g.Path("replicas"), min(most, max(least, replicas)))),
 	})
 }
 
 // harmless returns a number for a field whose own number cannot be read.
-func harmless(g inventory.Group, field string) int64 {
+func harmless(g rayGroup, field string) int64 {
 	switch field {
 	case "maxReplicas":
 		return leastMaximum(g)
@@ -77,24 +75,24 @@ func harmless(g inventory.Group, field string) int64 {
 }
 
 // leastMaximum returns the smallest maxReplicas that changes nothing now.
-func leastMaximum(g inventory.Group) int64 {
+func leastMaximum(g rayGroup) int64 {
 	return max(smallBound(g, "minReplicas"), smallBound(g, "replicas"), 1)
 }
 
-func smallBound(g inventory.Group, field string) int64 {
+func smallBound(g rayGroup, field string) int64 {
 	if n := bound(g, field, 0); n >= 0 && n <= math.MaxInt32 {
 		return n
 	}
 	return 0
 }
 
-func gpuGroupUnbounded(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuGroupUnbounded(_ *inventory, g rayGroup, report reporter) {
 	misspelt := func(key string) bool { return typo.Slip(key, groupFields) == "maxReplicas" }
 	if !g.Has("maxReplicas") && !slices.ContainsFunc(g.Keys(), misspelt) && g.RequestsGPU() {
 		at := g.Path("maxReplicas")
 		report(occurrence{
 			Object: g.Of, Path: at,
-			Fix: fix.Patch(g.Of, fix.Set(g.Of, at, leastMaximum(g))).
+			Fix: patch(g.Of, set(g.Of, at, leastMaximum(g))).
 				Hint("set it to as many workers as the group may have"),
 		})
 	}

@@ -4,14 +4,12 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // budgetBlocks reports PodDisruptionBudgets over pods of Ray for which Kubernetes needs the scale of their RayCluster.
-func budgetBlocks(x *inventory.Inventory, report reporter) {
+func budgetBlocks(x *inventory, report reporter) {
 	for _, o := range x.ByKind["PodDisruptionBudget"] {
 		limit, relative := relativeLimit(o)
 		if !relative || counted(o) {
@@ -34,7 +32,7 @@ func budgetBlocks(x *inventory.Inventory, report reporter) {
 
 // relativeLimit returns the field of a budget that Kubernetes compares with the scale of the pods' controllers: each
 // but a whole number in minAvailable.
-func relativeLimit(o *inventory.Object) (limit fieldpath.Value, relative bool) {
+func relativeLimit(o *Object) (limit fieldpath.Value, relative bool) {
 	spec := o.Root().Get("spec")
 	if most := spec.Get("maxUnavailable"); most.Has() {
 		return most, true
@@ -53,7 +51,7 @@ func asksForNone(limit fieldpath.Value) bool {
 
 // counted reports whether the status shows that Kubernetes knows the scale after all: the CRD of RayClusters may have
 // one some day.
-func counted(o *inventory.Object) bool {
+func counted(o *Object) bool {
 	status := o.Root().Get("status")
 	pods, _ := status.Whole("expectedPods")
 	return pods > 0 && slices.ContainsFunc(status.Items("conditions"), func(c fieldpath.Value) bool {
@@ -63,7 +61,7 @@ func counted(o *inventory.Object) bool {
 
 // wholeMinimum returns the fix that keeps the heads that a budget selects. How many workers there are changes, so for
 // them no whole number is right.
-func wholeMinimum(o *inventory.Object, limit fieldpath.Value, groups []inventory.Group) fix.Fix {
+func wholeMinimum(o *Object, limit fieldpath.Value, groups []rayGroup) fix {
 	heads := int64(0)
 	for _, g := range groups {
 		if g.Workers == nil && g.Of.Kind == "RayCluster" {
@@ -71,14 +69,14 @@ func wholeMinimum(o *inventory.Object, limit fieldpath.Value, groups []inventory
 		}
 	}
 	if int(heads) < len(groups) {
-		return fix.Edit(o, "select heads alone, with a whole number in minAvailable; busy workers are guarded by "+
+		return edit(o, "select heads alone, with a whole number in minAvailable; busy workers are guarded by "+
 			"serve --protect-busy (chart value protectBusy: true)")
 	}
 	least := o.Root().Path("spec", "minAvailable")
-	patch := fix.Patch(o, fix.Remove(limit.Path()), fix.Add(least, heads))
+	repair := patch(o, remove(limit.Path()), add(least, heads))
 	if limit.Path().LastKey() == "minAvailable" {
-		patch = fix.Patch(o, fix.Replace(least, heads))
+		repair = patch(o, replace(least, heads))
 	}
-	return patch.Hint("this is the number of heads that it selects: none of them is evicted, and with a smaller " +
+	return repair.Hint("this is the number of heads that it selects: none of them is evicted, and with a smaller " +
 		"number some may be")
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/internal/doctor/intake"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -63,7 +62,7 @@ func TestCeilingsOfPoolsAreThoseOfThePlanner(t *testing.T) {
 			key, value, _ := strings.Cut(c.label, "=")
 			field(t, all[1], "/metadata/labels/eks.amazonaws.com~1nodegroup", nil)
 			field(t, all[1], "/metadata/labels/"+strings.ReplaceAll(key, "/", "~1"), value)
-			input, err := intake.Input(append(all, c.says), c.reads)
+			input, err := doctor.Read(append(all, c.says), c.reads, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +80,7 @@ func TestAConfiguredResourceIsKnown(t *testing.T) {
 		t.Errorf("the fix is %s, want %s and no kind that is guessed", before.Fix, want)
 	}
 	reader := sharing.Reader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "tencent.com/qgpu-memory", Kind: gpuinfo.Whole, Role: gpuinfo.Devices}}}}
-	input, err := intake.Input(all, reader)
+	input, err := doctor.Read(all, reader, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +96,7 @@ func TestArgumentsOfTheClusterAutoscalerCountBesideKarpenter(t *testing.T) {
 	other["metadata"] = map[string]any{"name": "general"}
 	other["spec"].(map[string]any)["template"] = map[string]any{"spec": map[string]any{"taints": []any{map[string]any{"key": "team", "value": "web", "effect": "NoSchedule"}}}}
 	for name, beside := range map[string][]map[string]any{"alone": all, "beside a NodePool": append(slices.Clone(all), other)} {
-		input, err := intake.Input(beside, sharing.Reader{})
+		input, err := doctor.Read(beside, sharing.Reader{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

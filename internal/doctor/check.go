@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -20,14 +18,14 @@ type Check struct {
 
 // scope reports the occurrences of a fault in what it examines. Functions that find the faults of several checks go by
 // the code.
-type scope func(x *inventory.Inventory, code string, report reporter)
+type scope func(x *inventory, code string, report reporter)
 
 // reporter takes the occurrences that a check finds.
 type reporter func(occurrence)
 
 // occurrence is one fault that a check has found.
 type occurrence struct {
-	Object *inventory.Object
+	Object *Object
 	// Path is the field; Field replaces it if the field is known as text.
 	Path  fieldpath.Path
 	Field string
@@ -36,20 +34,20 @@ type occurrence struct {
 	// Severity replaces that of the check, and Why its reason; More is added to the reason.
 	Severity  raydemand.Severity
 	Why, More string
-	Fix       fix.Fix
+	Fix       fix
 }
 
 // inputs examines all objects together.
-func inputs(examine func(*inventory.Inventory, reporter)) scope {
-	return func(x *inventory.Inventory, _ string, report reporter) { examine(x, report) }
+func inputs(examine func(*inventory, reporter)) scope {
+	return func(x *inventory, _ string, report reporter) { examine(x, report) }
 }
 
 // each examines every one of a list.
 func each[T any](
-	list func(*inventory.Inventory) []T,
-) func(examine func(*inventory.Inventory, T, reporter)) scope {
-	return func(examine func(*inventory.Inventory, T, reporter)) scope {
-		return func(x *inventory.Inventory, _ string, report reporter) {
+	list func(*inventory) []T,
+) func(examine func(*inventory, T, reporter)) scope {
+	return func(examine func(*inventory, T, reporter)) scope {
+		return func(x *inventory, _ string, report reporter) {
 			for _, one := range list(x) {
 				examine(x, one, report)
 			}
@@ -59,15 +57,15 @@ func each[T any](
 
 var (
 	// groups examines the head group and each worker group; heads and workers examine only these.
-	groups  = each(func(x *inventory.Inventory) []inventory.Group { return x.Groups })
-	heads   = each((*inventory.Inventory).Heads)
-	workers = each((*inventory.Inventory).Workers)
+	groups  = each(func(x *inventory) []rayGroup { return x.Groups })
+	heads   = each((*inventory).Heads)
+	workers = each((*inventory).Workers)
 	// gpus examines each GPU resource that a container names, in limits or requests.
-	gpus = each((*inventory.Inventory).GPURequests)
+	gpus = each((*inventory).GPURequests)
 	// clusters examines each RayCluster, also those in a RayJob, RayService or RayCronJob.
-	clusters = each(func(x *inventory.Inventory) []*inventory.Object { return x.Clusters })
-	nodes    = each(func(x *inventory.Inventory) []*inventory.Node { return x.Nodes })
-	// nodePools examines each of Karpenter's NodePools, policies each CapacityPolicy.
-	nodePools = each((*inventory.Inventory).NodePools)
-	policies  = each((*inventory.Inventory).Policies)
+	clusters = each(func(x *inventory) []*Object { return x.Clusters })
+	nodes    = each(func(x *inventory) []*nodeObject { return x.Nodes })
+	// nodePools examines each of Karpenter's NodePools, capacityPolicies each CapacityPolicy.
+	nodePools        = each((*inventory).NodePools)
+	capacityPolicies = each((*inventory).Policies)
 )

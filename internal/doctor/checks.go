@@ -115,7 +115,7 @@ var rayChecks = []Check{
 	{"claim-uncounted", raydemand.Warning, workers(claimUncounted),
 		"neither the operator nor Ray's autoscaler counts GPUs of a DRA claim (kuberay #3527), so a request for a " +
 			"GPU never starts the group, and its workers announce no GPU"},
-	{"claims-unbounded", raydemand.Info, decoded(edit), ""},
+	{"claims-unbounded", raydemand.Info, decoded(byHand), ""},
 	{"ray-autoscaler-differs", raydemand.Warning, rayAutoscalerDiffers, ""},
 	{"num-gpus-differs", raydemand.Warning, workers(numGPUsDiffers),
 		"Ray uses the declared number and the pod gets the other one: with too few GPUs tasks find none, with too " +
@@ -163,15 +163,15 @@ var rayClusterChecks = []Check{
 	{"sync-recreates", raydemand.Warning, clusters(syncRecreates),
 		"with upgradeStrategy Recreate the operator deletes all pods, also the head, when num-gpus changes, so the " +
 			"sync does not write and the annotation has no effect"},
-	{"field-unreadable", raydemand.Error, decoded(edit), ""},
+	{"field-unreadable", raydemand.Error, decoded(byHand), ""},
 	{"group-unnamed", raydemand.Error, decoded(nameGroup), ""},
-	{"quantity-ignored", raydemand.Warning, decoded(edit), ""},
-	{"resource-keys-differ", raydemand.Warning, decoded(edit), ""},
-	{"pods-refused", raydemand.Error, decoded(edit), ""},
+	{"quantity-ignored", raydemand.Warning, decoded(byHand), ""},
+	{"resource-keys-differ", raydemand.Warning, decoded(byHand), ""},
+	{"pods-refused", raydemand.Error, decoded(byHand), ""},
 	{"bytes-fractional", raydemand.Warning, decoded(mebibytes), ""},
 	{"ray-start-fails", raydemand.Error, decoded(requoteResources), ""},
-	{"start-command-unknown", raydemand.Warning, decoded(edit), ""},
-	{"environment-unknown", raydemand.Warning, decoded(edit), ""},
+	{"start-command-unknown", raydemand.Warning, decoded(byHand), ""},
+	{"environment-unknown", raydemand.Warning, decoded(byHand), ""},
 	{nodepool.SpecRefused, raydemand.Error, decoded(removeRefusedField), ""},
 	{"annotation-unreadable", raydemand.Error, decoded(resetAnnotation), ""},
 	{"delete-list-foreign", raydemand.Error, decoded(emptyDeleteList), ""},
@@ -225,9 +225,9 @@ var scalerChecks = []Check{
 
 // policyChecks examine what RayClusters keep ready, and what is asked for them.
 var policyChecks = []Check{
-	{capacity.FindingUnreadable, raydemand.Error, policies(policyUnreadable),
+	{capacity.FindingUnreadable, raydemand.Error, capacityPolicies(policyUnreadable),
 		"nothing is kept warm, suspended or deleted by it, and no other CapacityPolicy takes its place"},
-	{capacity.FindingSuperseded, raydemand.Warning, policies(policySuperseded), "another policy counts"},
+	{capacity.FindingSuperseded, raydemand.Warning, capacityPolicies(policySuperseded), "another policy counts"},
 	{"raycluster-absent", raydemand.Info, inputs(rayClusterAbsent),
 		"the RayCluster is not among the objects: without it, this has no effect, and its groups and prices are not " +
 			"compared"},

@@ -4,12 +4,11 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func claimUncounted(x *inventory.Inventory, g inventory.Group, report reporter) {
+func claimUncounted(x *inventory, g rayGroup, report reporter) {
 	_, counted := g.Workers.Resources[raydemand.GPU]
 	if counted || g.DeclaresGPUs() || g.HasAccelerator() || g.RequestsGPU() {
 		return
@@ -30,7 +29,7 @@ func claimUncounted(x *inventory.Inventory, g inventory.Group, report reporter) 
 
 // claimedGPUs returns how many GPUs a pod's claim requests. If neither the ResourceClaim nor the ResourceClaimTemplate
 // is among the objects, the names decide: the claim may be for a network card.
-func claimedGPUs(x *inventory.Inventory, namespace string, claim fieldpath.Value) (devices int64, isGPU bool) {
+func claimedGPUs(x *inventory, namespace string, claim fieldpath.Value) (devices int64, isGPU bool) {
 	if o := x.Claim(namespace, claim); o != nil {
 		return gpusRequested(o.Root().Get("spec"))
 	}
@@ -59,7 +58,7 @@ func gpusRequested(spec fieldpath.Value) (devices int64, isGPU bool) {
 			continue
 		}
 		n := int64(1)
-		if q, ok := inventory.Quantity(exact.Get("count")); ok && q.Sign() > 0 {
+		if q, ok := quantity(exact.Get("count")); ok && q.Sign() > 0 {
 			n = q.Value()
 		}
 		devices, isGPU = devices+n, true

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -14,8 +12,8 @@ import (
 
 // decoded reports what reading a RayCluster found under the code of the check: package kube knows what the operator and
 // `ray start` refuse. The codes are those of docs/reference/reasons.md.
-func decoded(fixOf func(*inventory.Object, raydemand.Finding) fix.Fix) scope {
-	return func(x *inventory.Inventory, code string, report reporter) {
+func decoded(fixOf func(*Object, raydemand.Finding) fix) scope {
+	return func(x *inventory, code string, report reporter) {
 		for _, o := range x.Clusters {
 			for _, f := range o.Cluster.Findings {
 				if f.Code == code && !hasOwnCheck(f) {
@@ -39,14 +37,14 @@ func hasOwnCheck(f raydemand.Finding) bool {
 	case f.Code == "pods-refused":
 		path, _ := fieldpath.Parse(bracketed(f.Field))
 		inLimits := path.Parent().LastKey() == "limits"
-		return inLimits && inventory.IsGPU(gpuinfo.Names{}, path.LastKey())
+		return inLimits && isGPU(gpuinfo.Names{}, path.LastKey())
 	}
 	return false
 }
 
 // fieldIn returns where a field of the RayCluster is in this object: a RayJob, a RayService and a RayCronJob have its
 // spec below another key.
-func fieldIn(o *inventory.Object, field string) string {
+func fieldIn(o *Object, field string) string {
 	if rest, inSpec := strings.CutPrefix(field, "spec."); inSpec {
 		field = strings.Join(o.Spec, ".") + "." + rest
 	}
@@ -70,53 +68,53 @@ func bracketed(field string) string {
 }
 
 // pathIn returns the path of a finding's field in the object. It returns false if a key may have its own dots.
-func pathIn(o *inventory.Object, f raydemand.Finding) (fieldpath.Path, bool) {
+func pathIn(o *Object, f raydemand.Finding) (fieldpath.Path, bool) {
 	field := fieldIn(o, f.Field)
 	path, ok := fieldpath.Parse(field)
 	return path, ok && !strings.ContainsAny(field, `/"`)
 }
 
 // groupOf returns the worker group that a finding is about; false if it is about none.
-func groupOf(o *inventory.Object, f raydemand.Finding) (inventory.Group, bool) {
-	for _, g := range inventory.GroupsOf(o, gpuinfo.Names{}) {
+func groupOf(o *Object, f raydemand.Finding) (rayGroup, bool) {
+	for _, g := range groupsOf(o, gpuinfo.Names{}) {
 		if g.Workers != nil && strings.HasPrefix(fieldIn(o, f.Field)+".", g.Value.Path().String()+".") {
 			return g, true
 		}
 	}
-	return inventory.Group{}, false
+	return rayGroup{}, false
 }
 
-func edit(o *inventory.Object, f raydemand.Finding) fix.Fix { return fix.Edit(o, f.Fix) }
+func byHand(o *Object, f raydemand.Finding) fix { return edit(o, f.Fix) }
 
-func nameGroup(o *inventory.Object, f raydemand.Finding) fix.Fix {
+func nameGroup(o *Object, f raydemand.Finding) fix {
 	if at, ok := pathIn(o, f); ok {
-		return fix.Patch(o, fix.Set(o, at, "workers"))
+		return patch(o, set(o, at, "workers"))
 	}
-	return edit(o, f)
+	return byHand(o, f)
 }
 
-func oneHost(o *inventory.Object, f raydemand.Finding) fix.Fix {
+func oneHost(o *Object, f raydemand.Finding) fix {
 	if at, ok := pathIn(o, f); ok {
-		return fix.Patch(o, fix.Replace(at, 1))
+		return patch(o, replace(at, 1))
 	}
-	return edit(o, f)
+	return byHand(o, f)
 }
 
-func mebibytes(o *inventory.Object, f raydemand.Finding) fix.Fix {
+func mebibytes(o *Object, f raydemand.Finding) fix {
 	if at, ok := pathIn(o, f); ok {
-		return fix.Patch(o, fix.Replace(at, strings.TrimSuffix(f.Seen, "m")+"Mi")).Hint("if you mean mebibytes")
+		return patch(o, replace(at, strings.TrimSuffix(f.Seen, "m")+"Mi")).Hint("if you mean mebibytes")
 	}
-	return edit(o, f)
+	return byHand(o, f)
 }
 
-func requoteResources(o *inventory.Object, f raydemand.Finding) fix.Fix {
+func requoteResources(o *Object, f raydemand.Finding) fix {
 	if g, found := groupOf(o, f); found {
 		v := g.Get("rayStartParams", "resources")
 		const generated = "$KUBERAY_GEN_RAY_START_CMD"
 		for _, word := range slices.Concat(g.RayContainer().Items("command"), g.RayContainer().Items("args")) {
 			text := word.Text()
 			if before, after, found := strings.Cut(text, generated); found && strings.Contains(f.Fix, "eval ") {
-				return fix.Patch(o, fix.Replace(word.Path(), before+`eval "`+generated+`"`+after))
+				return patch(o, replace(word.Path(), before+`eval "`+generated+`"`+after))
 			}
 		}
 		if v.Has() {
@@ -125,56 +123,56 @@ func requoteResources(o *inventory.Object, f raydemand.Finding) fix.Fix {
 			}
 		}
 	}
-	return edit(o, f)
+	return byHand(o, f)
 }
 
-func removeRefusedField(o *inventory.Object, f raydemand.Finding) fix.Fix {
+func removeRefusedField(o *Object, f raydemand.Finding) fix {
 	at, ok := pathIn(o, f)
 	if ok && (strings.Contains(f.Field, ".rayStartParams.") || strings.HasSuffix(f.Field, ".suspend")) {
-		return fix.Patch(o, fix.Remove(at))
+		return patch(o, remove(at))
 	}
-	return edit(o, f)
+	return byHand(o, f)
 }
 
-func resetAnnotation(o *inventory.Object, f raydemand.Finding) fix.Fix {
-	v := o.Root().Get("metadata", "annotations", inventory.SyncAnnotation)
+func resetAnnotation(o *Object, f raydemand.Finding) fix {
+	v := o.Root().Get("metadata", "annotations", syncAnnotation)
 	if v.Has() && strings.HasSuffix(bracketed(f.Field), v.Path().String()) {
-		return fix.Patch(o, fix.Replace(v.Path(), "report"))
+		return patch(o, replace(v.Path(), "report"))
 	}
-	return edit(o, f)
+	return byHand(o, f)
 }
 
-func emptyDeleteList(o *inventory.Object, f raydemand.Finding) fix.Fix {
+func emptyDeleteList(o *Object, f raydemand.Finding) fix {
 	if at, ok := pathIn(o, f); ok {
-		return fix.Patch(o, fix.Replace(at, []string{}))
+		return patch(o, replace(at, []string{}))
 	}
-	return edit(o, f)
+	return byHand(o, f)
 }
 
-func defaultTimeout(o *inventory.Object, f raydemand.Finding) fix.Fix {
+func defaultTimeout(o *Object, f raydemand.Finding) fix {
 	if at, ok := pathIn(o, f); ok {
-		return fix.Patch(o, fix.Replace(at, defaultIdleTimeout))
+		return patch(o, replace(at, defaultIdleTimeout))
 	}
-	return edit(o, f)
+	return byHand(o, f)
 }
 
-func showEvents(o *inventory.Object, _ raydemand.Finding) fix.Fix {
-	command := "kubectl get events -n " + fix.Quote(o.Namespace) +
-		" --field-selector involvedObject.name=" + fix.Quote(o.Name)
-	return fix.Run(command).Hint("the Events say what to fix")
+func showEvents(o *Object, _ raydemand.Finding) fix {
+	command := "kubectl get events -n " + quote(o.Namespace) +
+		" --field-selector involvedObject.name=" + quote(o.Name)
+	return run(command).Hint("the Events say what to fix")
 }
 
-func deletePodsOfGroup(o *inventory.Object, f raydemand.Finding) fix.Fix {
+func deletePodsOfGroup(o *Object, f raydemand.Finding) fix {
 	group, _, _ := strings.Cut(f.Seen, ":")
-	return fix.Run(deletePods(o, group, "")).Hint("when they have no work; or add the group again")
+	return run(deletePods(o, group, "")).Hint("when they have no work; or add the group again")
 }
 
-func deletePodsWithoutReplica(o *inventory.Object, f raydemand.Finding) fix.Fix {
+func deletePodsWithoutReplica(o *Object, f raydemand.Finding) fix {
 	g, _ := groupOf(o, f)
-	return fix.Run(deletePods(o, g.Name, ",!ray.io/worker-group-replica-name")).Hint("when they have no work")
+	return run(deletePods(o, g.Name, ",!ray.io/worker-group-replica-name")).Hint("when they have no work")
 }
 
-func deletePods(o *inventory.Object, group, further string) string {
-	return "kubectl delete pod -n " + fix.Quote(o.Namespace) + " -l " +
-		fix.Quote("ray.io/cluster="+o.Name+",ray.io/group="+group+further)
+func deletePods(o *Object, group, further string) string {
+	return "kubectl delete pod -n " + quote(o.Namespace) + " -l " +
+		quote("ray.io/cluster="+o.Name+",ray.io/group="+group+further)
 }

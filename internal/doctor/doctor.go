@@ -1,9 +1,11 @@
 // Package doctor finds what is wrong with RayClusters and with the Kubernetes cluster under them, and says why it
-// matters and which command fixes it. It is pure: objects that package intake has read go in, findings come out. It
-// writes nothing and does not guess: if the objects do not prove a fault, there is no finding.
+// matters and which command fixes it. Objects of an API server or of manifests go in, findings come out. It is pure,
+// and it does not guess: if the objects do not prove a fault, there is no finding.
 //
-// checks.go lists the checks. Their functions are in files by topic, and depend on two packages: inventory, which holds
-// the objects, and fix, which writes the commands.
+// Read decodes objects as serve does. checks.go lists the checks; their functions are in files by topic. They ask an
+// inventory for the objects, and answer with a fix: a kubectl command, or a JSON patch of one object. A patch tests
+// what it was made for, so that the API server refuses it if the object has changed, and mergeFixes joins patches that
+// would conflict. So fixes work as printed, in any order, and you can leave some out.
 package doctor
 
 import (
@@ -11,16 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/raydemand"
-)
-
-// Input is everything that is examined, and Object is one object of it.
-type (
-	Input  = inventory.Input
-	Object = inventory.Object
 )
 
 // Finding is a fault, or something that you should know.
@@ -52,17 +46,17 @@ type checked struct {
 
 // Examine runs every check. Findings are sorted by object, then by severity, code and field.
 func Examine(input Input) []Finding {
-	x := inventory.New(input)
+	x := newInventory(input)
 	var all []checked
 	for _, by := range Checks() {
 		by.examine(x, by.Code, func(o occurrence) { all = append(all, checked{o, by}) })
 	}
 	all = withoutDuplicates(all)
-	fixes := make([]fix.OfCode, len(all))
+	fixes := make([]fixOfCode, len(all))
 	for i := range all {
-		fixes[i] = fix.OfCode{Code: all[i].by.Code, Fix: &all[i].Fix}
+		fixes[i] = fixOfCode{Code: all[i].by.Code, fix: &all[i].Fix}
 	}
-	fix.Merge(fixes)
+	mergeFixes(fixes)
 	findings := []Finding{}
 	for _, c := range all {
 		findings = append(findings, c.finding())

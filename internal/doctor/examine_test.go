@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/internal/doctor/intake"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -37,7 +36,7 @@ func examine(t *testing.T, objects []map[string]any) []doctor.Finding {
 
 func input(t *testing.T, objects []map[string]any) doctor.Input {
 	t.Helper()
-	read, err := intake.Input(objects, sharing.Reader{})
+	read, err := doctor.Read(objects, sharing.Reader{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

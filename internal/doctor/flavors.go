@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // flavorNotSelected reports groups of queued RayClusters that may get one of several flavors, because their node
 // selector does not say which. A group that Kueue has admitted has the labels of its flavor in its template.
-func flavorNotSelected(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func flavorNotSelected(x *inventory, o *Object, report reporter) {
 	queue := o.Cluster.Queue
 	if !queue.Queued() || o.Kind != "RayCluster" || queue.Parent.Kind != "" {
 		return
@@ -27,11 +27,109 @@ func flavorNotSelected(x *inventory.Inventory, o *inventory.Object, report repor
 					Object: o,
 					Path:   selector.Path(),
 					Seen:   fmt.Sprintf("group %s may have flavors %s", group.Name, strings.Join(open, ", ")),
-					Fix: fix.Edit(o,
+					Fix: edit(o,
 						"make one group for each flavor, with the nodeLabels of its ResourceFlavor as nodeSelector"),
 				})
 				break
 			}
 		}
 	}
+}
+
+// FlavorsOf returns the flavors of each resource group that covers a resource of the group's pods, in the ClusterQueue
+// of the RayCluster.
+func (x *inventory) FlavorsOf(o *Object, group *nodepool.WorkerGroup) (lists [][]string) {
+	local, known := x.named("LocalQueue", o.Namespace, o.Cluster.Queue.Name)
+	if !known {
+		return nil
+	}
+	queue, known := x.named("ClusterQueue", "", local.Text("spec", "clusterQueue"))
+	if !known {
+		return nil
+	}
+	for _, resources := range queue.Items("spec", "resourceGroups") {
+		covers := false
+		for _, name := range resources.TextList("coveredResources") {
+			covers = covers || group.Pod.Requests[name] > 0
+		}
+		var flavors []string
+		for _, flavor := range resources.Items("flavors") {
+			flavors = append(flavors, flavor.Text("name"))
+		}
+		if covers {
+			lists = append(lists, flavors)
+		}
+	}
+	return lists
+}
+
+// SuitableFlavors returns the flavors with labels that a node selector allows. Kueue compares only labels that some of
+// the flavors have.
+func (x *inventory) SuitableFlavors(flavors []string, selector map[string]string) (suitable []string) {
+	labels, keys := map[string]map[string]string{}, map[string]bool{}
+	for _, name := range flavors {
+		flavor, _ := x.named("ResourceFlavor", "", name)
+		labels[name] = flavor.Texts("spec", "nodeLabels")
+		for key := range labels[name] {
+			keys[key] = true
+		}
+	}
+	for _, name := range flavors {
+		allowed := true
+		for key, value := range selector {
+			allowed = allowed && (!keys[key] || labels[name][key] == value)
+		}
+		if allowed && len(keys) > 0 {
+			suitable = append(suitable, name)
+		}
+	}
+	return suitable
+}
+
+// named returns an object by its kind and name.
+func (x *inventory) named(kind, namespace, name string) (object fieldpath.Value, known bool) {
+	for _, o := range x.ByKind[kind] {
+		if o.Namespace == namespace && o.Name == name {
+			return o.Root(), true
+		}
+	}
+	return fieldpath.Of(nil, nil), false
+}
+
+// HasQueuedParent reports whether the RayJob or RayService that Kueue queues is among the objects.
+func (x *inventory) HasQueuedParent(o *Object) bool {
+	parent := o.Cluster.Queue.Parent
+	for _, other := range x.ByKind[parent.Kind] {
+		if other.Namespace == o.Namespace && other.Name == parent.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// HasController reports whether another object controls this one. Kueue may queue that object.
+func (o *Object) HasController() bool {
+	for _, reference := range o.Root().Items("metadata", "ownerReferences") {
+		if reference.Flag("controller") {
+			return true
+		}
+	}
+	return false
+}
+
+// ElasticGates returns Kueue's scheduling gates in the pod templates.
+func (o *Object) ElasticGates() []fieldpath.Value {
+	templates := []fieldpath.Value{o.RaySpec().Get("headGroupSpec", "template", "spec")}
+	for _, group := range o.RaySpec().Items("workerGroupSpecs") {
+		templates = append(templates, group.Get("template", "spec"))
+	}
+	var found []fieldpath.Value
+	for _, template := range templates {
+		for _, gate := range template.Items("schedulingGates") {
+			if gate.Text("name") == nodepool.ElasticGate {
+				found = append(found, gate)
+			}
+		}
+	}
+	return found
 }

@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -14,7 +12,7 @@ import (
 // The API server's rules for extended resources are in its ValidateContainerResources: whole numbers, and no request
 // that differs from the limit.
 
-func gpuAmountImpossible(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuAmountImpossible(x *inventory, g rayGroup, report reporter) {
 	for _, f := range landing.CheckGPUs(x.Input.Reader, &g.Workers.Pod) {
 		if f.Code != landing.GPUAmountImpossible {
 			continue
@@ -23,55 +21,55 @@ func gpuAmountImpossible(x *inventory.Inventory, g inventory.Group, report repor
 		if g.Has("template", "metadata", "labels", f.Field) {
 			at = g.Path("template", "metadata", "labels", f.Field)
 		}
-		report(occurrence{Object: g.Of, Path: at, Seen: f.Seen, Why: f.Why, Fix: fix.Edit(g.Of, f.Fix)})
+		report(occurrence{Object: g.Of, Path: at, Seen: f.Seen, Why: f.Why, Fix: edit(g.Of, f.Fix)})
 	}
 }
 
 // gpuRequestInvalid reports what the rules of ACK's shared cards refuse and no other check examines: how memory is
 // spread over cards.
-func gpuRequestInvalid(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuRequestInvalid(x *inventory, g rayGroup, report reporter) {
 	shape := &g.Workers.Pod
 	for _, f := range landing.CheckGPUs(x.Input.Reader, shape) {
 		if shape.CardsAsked <= 1 && !strings.HasPrefix(f.Field, "koordinator.sh/") {
 			continue // checks of their own report these
 		}
 		limit := g.RayContainer().Get("resources", "limits", f.Field)
-		units, whole := inventory.Quantity(limit)
+		units, whole := quantity(limit)
 		if f.Code != landing.GPURequestInvalid || !whole {
 			continue
 		}
 		found := occurrence{Object: g.Of, Path: limit.Path(), Seen: f.Seen, Why: f.Why,
-			Fix: fix.Edit(g.Of, f.Fix)}
+			Fix: edit(g.Of, f.Fix)}
 		if cards := shape.CardsAsked; f.Field == gpuinfo.AliyunMemory {
 			multiple := (units.Value() + cards - 1) / cards * cards
-			found.Fix = fix.Patch(g.Of, fix.Replace(limit.Path(), strconv.FormatInt(multiple, 10)))
+			found.Fix = patch(g.Of, replace(limit.Path(), strconv.FormatInt(multiple, 10)))
 		} else if memory := g.RayContainer().Get("resources", "limits", gpuinfo.AliyunMemory); memory.Has() {
 			label := g.Path("template", "metadata", "labels", gpuinfo.AliyunCount)
-			found.Fix = fix.Patch(g.Of, fix.Remove(label)).Hint("or remove the cores")
+			found.Fix = patch(g.Of, remove(label)).Hint("or remove the cores")
 		}
 		report(found)
 	}
 }
 
-func gpuRequestsOnly(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+func gpuRequestsOnly(_ *inventory, r gpuRequest, report reporter) {
 	if r.Request.Has() && !r.Limit.Has() {
-		report(ofField(r, r.Request, fix.Patch(r.Of, fix.Set(r.Of, r.Limit.Path(), r.Request.Raw()))))
+		report(ofField(r, r.Request, patch(r.Of, set(r.Of, r.Limit.Path(), r.Request.Raw()))))
 	}
 }
 
-func gpuLimitDiffers(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
-	request, requested := inventory.Quantity(r.Request)
-	limit, limited := inventory.Quantity(r.Limit)
+func gpuLimitDiffers(_ *inventory, r gpuRequest, report reporter) {
+	request, requested := quantity(r.Request)
+	limit, limited := quantity(r.Limit)
 	if requested && limited && request.Cmp(limit) != 0 {
 		report(occurrence{
 			Object: r.Of, Path: r.Request.Path(), Seen: "request " + r.Request.String() + ", limit " + r.Limit.String(),
-			Fix: fix.Patch(r.Of, fix.Replace(r.Request.Path(), r.Limit.Raw())),
+			Fix: patch(r.Of, replace(r.Request.Path(), r.Limit.Raw())),
 		})
 	}
 }
 
-func gpuNotWhole(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
-	limit, ok := inventory.Quantity(r.Limit)
+func gpuNotWhole(_ *inventory, r gpuRequest, report reporter) {
+	limit, ok := quantity(r.Limit)
 	if !ok || limit.Sign() >= 0 && limit.MilliValue()%1000 == 0 {
 		return
 	}
@@ -83,8 +81,8 @@ func gpuNotWhole(_ *inventory.Inventory, r inventory.GPURequest, report reporter
 	report(ofField(r, r.Limit, replaceAmount(r, to)))
 }
 
-func gpuOutsideRayContainer(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
-	limit, ok := inventory.Quantity(r.Limit)
+func gpuOutsideRayContainer(_ *inventory, r gpuRequest, report reporter) {
+	limit, ok := quantity(r.Limit)
 	if !ok || limit.Sign() <= 0 || r.OfRay() || !r.IsDevices() {
 		return
 	}
@@ -93,29 +91,29 @@ func gpuOutsideRayContainer(_ *inventory.Inventory, r inventory.GPURequest, repo
 	if ofRay.Has() && list == "initContainers" {
 		return // the Ray container gets the same GPU after the init container
 	}
-	operations := append([]fix.Operation{fix.Set(r.Of, ofRay.Path(), r.Limit.Raw())}, removeRequest(r)...)
-	report(ofField(r, r.Limit, fix.Patch(r.Of, operations...)))
+	operations := append([]operation{set(r.Of, ofRay.Path(), r.Limit.Raw())}, removeRequest(r)...)
+	report(ofField(r, r.Limit, patch(r.Of, operations...)))
 }
 
 // ofField reports a field of a GPU request with its value.
-func ofField(r inventory.GPURequest, v fieldpath.Value, f fix.Fix) occurrence {
+func ofField(r gpuRequest, v fieldpath.Value, f fix) occurrence {
 	return occurrence{Object: r.Of, Path: v.Path(), Seen: v.String(), Fix: f}
 }
 
 // replaceAmount writes another amount as the limit, and as the request if there is one.
-func replaceAmount(r inventory.GPURequest, to string) fix.Fix {
-	operations := []fix.Operation{fix.Replace(r.Limit.Path(), to)}
+func replaceAmount(r gpuRequest, to string) fix {
+	operations := []operation{replace(r.Limit.Path(), to)}
 	if r.Request.Has() {
-		operations = append(operations, fix.Replace(r.Request.Path(), to))
+		operations = append(operations, replace(r.Request.Path(), to))
 	}
-	return fix.Patch(r.Of, operations...)
+	return patch(r.Of, operations...)
 }
 
 // removeRequest removes the resource from limits, and from requests if it is there.
-func removeRequest(r inventory.GPURequest) []fix.Operation {
-	operations := []fix.Operation{fix.Remove(r.Limit.Path())}
+func removeRequest(r gpuRequest) []operation {
+	operations := []operation{remove(r.Limit.Path())}
 	if r.Request.Has() {
-		operations = append(operations, fix.Remove(r.Request.Path()))
+		operations = append(operations, remove(r.Request.Path()))
 	}
 	return operations
 }

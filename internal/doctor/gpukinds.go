@@ -4,16 +4,14 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
-func gpuTwoResources(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuTwoResources(x *inventory, g rayGroup, report reporter) {
 	found := devicesOfRay(g)
-	isMIG := func(r inventory.GPURequest) bool { return strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix) }
+	isMIG := func(r gpuRequest) bool { return strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix) }
 	if len(found) < 2 || isMIG(found[0]) && isMIG(found[len(found)-1]) {
 		return // mig-two-profiles reports profiles
 	}
@@ -28,21 +26,21 @@ func gpuTwoResources(x *inventory.Inventory, g inventory.Group, report reporter)
 		two.More = "only a node with GPUs of both vendors has both"
 		keep, known = onlyAnnounced(x, found)
 	}
-	two.Fix = fix.Edit(g.Of, "keep the resource that the nodes announce, or give each of them its own group")
+	two.Fix = edit(g.Of, "keep the resource that the nodes announce, or give each of them its own group")
 	if known {
-		var operations []fix.Operation
+		var operations []operation
 		for _, r := range slices.Delete(slices.Clone(found), keep, keep+1) {
 			operations = append(operations, removeRequest(r)...)
 		}
-		two.Fix = fix.Patch(g.Of, operations...).Hint("or give each of them its own group")
+		two.Fix = patch(g.Of, operations...).Hint("or give each of them its own group")
 	}
 	report(two)
 }
 
 // devicesOfRay returns the GPUs that the Ray container requests as devices of the vendors' own plugins.
-func devicesOfRay(g inventory.Group) (found []inventory.GPURequest) {
+func devicesOfRay(g rayGroup) (found []gpuRequest) {
 	for _, r := range g.GPURequests() {
-		q, ok := inventory.Quantity(r.Limit)
+		q, ok := quantity(r.Limit)
 		if ok && q.Sign() > 0 && slices.Contains(vendors, vendor(r)) && r.IsDevices() && r.OfRay() {
 			found = append(found, r)
 		}
@@ -53,16 +51,16 @@ func devicesOfRay(g inventory.Group) (found []inventory.GPURequest) {
 // vendors are the domains of the resources that the vendors' device plugins announce.
 var vendors = []string{"amd.com", "gpu.intel.com", "nvidia.com"}
 
-func vendor(r inventory.GPURequest) string {
+func vendor(r gpuRequest) string {
 	domain, _, _ := strings.Cut(r.Resource, "/")
 	return domain
 }
 
 // onlyAnnounced returns which of the resources some node announces, and false if that is none or several.
-func onlyAnnounced(x *inventory.Inventory, found []inventory.GPURequest) (at int, only bool) {
+func onlyAnnounced(x *inventory, found []gpuRequest) (at int, only bool) {
 	at = -1
 	for i, r := range found {
-		if !slices.ContainsFunc(x.Nodes, func(n *inventory.Node) bool { return n.GPUs.Units[r.Resource] > 0 }) {
+		if !slices.ContainsFunc(x.Nodes, func(n *nodeObject) bool { return n.GPUs.Units[r.Resource] > 0 }) {
 			continue
 		}
 		if at >= 0 {
@@ -73,7 +71,7 @@ func onlyAnnounced(x *inventory.Inventory, found []inventory.GPURequest) (at int
 	return at, at >= 0
 }
 
-func gpuSlicesDiffer(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuSlicesDiffer(x *inventory, g rayGroup, report reporter) {
 	if g.Workers.Pod.Claims || len(x.Nodes) == 0 {
 		return
 	}
@@ -81,7 +79,7 @@ func gpuSlicesDiffer(x *inventory.Inventory, g inventory.Group, report reporter)
 		if f, differ := answer.DifferFinding(); differ {
 			report(occurrence{
 				Object: g.Of, Path: g.RayContainer().Path("resources", "limits", answer.Resource), Seen: f.Seen,
-				Why: f.Why, Fix: fix.Edit(g.Of, f.Fix),
+				Why: f.Why, Fix: edit(g.Of, f.Fix),
 			})
 		}
 	}
@@ -89,7 +87,7 @@ func gpuSlicesDiffer(x *inventory.Inventory, g inventory.Group, report reporter)
 
 // comparedWithNodes reports what package nodepool finds when it compares the GPUs of a worker group with those of the
 // nodes on which its pods fit. Plans have the same codes.
-func comparedWithNodes(x *inventory.Inventory, code string, report reporter) {
+func comparedWithNodes(x *inventory, code string, report reporter) {
 	for _, g := range x.Workers() {
 		if len(x.Nodes) > 0 && !g.Workers.Broken {
 			compareWithNodes(x, g, code, report)
@@ -97,7 +95,7 @@ func comparedWithNodes(x *inventory.Inventory, code string, report reporter) {
 	}
 }
 
-func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, report reporter) {
+func compareWithNodes(x *inventory, g rayGroup, code string, report reporter) {
 	workers := *g.Workers
 	workers.Reported = nodepool.Reported(x.Input.Reader, &workers, x.NodesFor(g))
 	numbers := workers.NumGPUs(nodepool.RayGPUs{})
@@ -106,7 +104,7 @@ func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, re
 			continue
 		}
 		found := occurrence{Object: g.Of, Path: g.RayContainer().Path("resources", "limits"), Seen: f.Seen,
-			Why: f.Why, Fix: fix.Edit(g.Of, f.Fix)}
+			Why: f.Why, Fix: edit(g.Of, f.Fix)}
 		if comparesNodes(code) {
 			section, key, _ := strings.Cut(workers.GPUs.Field, ".")
 			found.Path = g.Path(section, key)
@@ -120,7 +118,7 @@ func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, re
 
 // migInstancesSeveral reports pods with several MIG instances: by the nodes where they fit or, without any, by the
 // names of the resources. Of two profiles, another check has a patch.
-func migInstancesSeveral(x *inventory.Inventory, g inventory.Group, report reporter) {
+func migInstancesSeveral(x *inventory, g rayGroup, report reporter) {
 	group, profiles := *g.Workers, 0
 	for name, amount := range group.GPUs.Limits {
 		if amount > 0 && strings.HasPrefix(name, gpuinfo.MIGPrefix) {
@@ -132,7 +130,7 @@ func migInstancesSeveral(x *inventory.Inventory, g inventory.Group, report repor
 	}
 	if f, several := group.MIGInstancesFinding(); several && profiles < 2 {
 		report(occurrence{Object: g.Of, Path: g.RayContainer().Path("resources", "limits"), Seen: f.Seen,
-			Why: f.Why, Fix: fix.Edit(g.Of, f.Fix)})
+			Why: f.Why, Fix: edit(g.Of, f.Fix)})
 	}
 }
 

@@ -6,22 +6,20 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func migNameMisspelt(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+func migNameMisspelt(_ *inventory, r gpuRequest, report reporter) {
 	if right := misspeltMIG(r.Resource); right != "" {
 		report(ofName(r, rename(r, right)))
 	}
 }
 
 // migProfileUnknown compares a profile with the card that the group selects by a label, or else with all cards.
-func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+func migProfileUnknown(_ *inventory, r gpuRequest, report reporter) {
 	suffix, isMIG := strings.CutPrefix(r.Resource, gpuinfo.MIGPrefix)
 	if !isMIG {
 		return
@@ -40,7 +38,7 @@ func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report re
 		return
 	}
 	example := "use a profile that nvidia-smi mig -lgip lists, for example " + gpuinfo.MIGPrefix + "1g.10gb"
-	found := ofName(r, fix.Edit(r.Of, example))
+	found := ofName(r, edit(r.Of, example))
 	if nearest, ok := nearestProfile(products, suffix); ok {
 		found.Fix = rename(r, gpuinfo.MIGPrefix+nearest)
 	}
@@ -48,12 +46,12 @@ func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report re
 	report(found)
 }
 
-func migTwoProfiles(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func migTwoProfiles(_ *inventory, g rayGroup, report reporter) {
 	for _, c := range g.Containers() {
 		var profiles []string
 		limits := c.Get("resources", "limits")
 		for _, name := range limits.Keys() {
-			q, ok := inventory.Quantity(limits.Get(name))
+			q, ok := quantity(limits.Get(name))
 			if ok && q.Sign() > 0 && strings.HasPrefix(name, gpuinfo.MIGPrefix) {
 				profiles = append(profiles, name)
 			}
@@ -61,19 +59,19 @@ func migTwoProfiles(_ *inventory.Inventory, g inventory.Group, report reporter) 
 		if len(profiles) < 2 {
 			continue
 		}
-		operations := []fix.Operation{fix.Remove(limits.Path(profiles[1]))}
+		operations := []operation{remove(limits.Path(profiles[1]))}
 		if request := c.Get("resources", "requests", profiles[1]); request.Has() {
-			operations = append(operations, fix.Remove(request.Path()))
+			operations = append(operations, remove(request.Path()))
 		}
 		report(occurrence{Object: g.Of, Path: limits.Path(), Seen: strings.Join(profiles, ", "),
-			Fix: fix.Patch(g.Of, operations...).Hint("or give each profile its own group")})
+			Fix: patch(g.Of, operations...).Hint("or give each profile its own group")})
 	}
 }
 
 // migStrategy examines profiles that are requested by name, if nodes have MIG cards and announce no profile by its
 // name.
-func migStrategy(x *inventory.Inventory, report reporter) {
-	byName := map[string]*inventory.Node{}
+func migStrategy(x *inventory, report reporter) {
+	byName := map[string]*nodeObject{}
 	for _, g := range x.Groups {
 		for _, r := range g.GPURequests() {
 			if !strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix) {
@@ -91,7 +89,7 @@ func migStrategy(x *inventory.Inventory, report reporter) {
 			report(occurrence{
 				Object: r.Of, Path: r.Field().Path(),
 				Seen: fmt.Sprintf("%s, and %s=%s on node %s", r.Resource, strategyLabel, strategy, node.Name),
-				Fix: fix.Run(mixedStrategy).Hint("with the GPU operator; " +
+				Fix: run(mixedStrategy).Hint("with the GPU operator; " +
 					"otherwise set MIG_STRATEGY=mixed on the device plugin, or request nvidia.com/gpu"),
 			})
 		}
@@ -106,7 +104,7 @@ const (
 
 // otherStrategy returns the first node whose strategy does not announce the name, or nil if another node announces it,
 // or may.
-func otherStrategy(x *inventory.Inventory, name string) (first *inventory.Node) {
+func otherStrategy(x *inventory, name string) (first *nodeObject) {
 	for _, n := range x.Nodes {
 		gpus := n.Node.GPUs
 		strategy := gpus.Labels[strategyLabel]
@@ -121,7 +119,7 @@ func otherStrategy(x *inventory.Inventory, name string) (first *inventory.Node) 
 	return first
 }
 
-func gpuResourceUnknown(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+func gpuResourceUnknown(_ *inventory, r gpuRequest, report reporter) {
 	_, err := r.Lookup()
 	_, shares := countedShares[r.Resource]
 	isMIG := misspeltMIG(r.Resource) != "" || strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix)
@@ -129,31 +127,31 @@ func gpuResourceUnknown(_ *inventory.Inventory, r inventory.GPURequest, report r
 		return
 	}
 	hint := "correct the name, or declare what it is to doctor, nodepools and serve: --resource "
-	found := ofName(r, fix.Edit(r.Of, hint+fix.Quote(r.Resource)+"=KIND"))
+	found := ofName(r, edit(r.Of, hint+quote(r.Resource)+"=KIND"))
 	if vendor, isLabel := labelOfNodes(r.Resource); isLabel {
 		found.Severity = raydemand.Error
 		found.Why = "it is a label that describes the GPUs of a node, and no resource: no node announces it, so the " +
 			"pods stay pending"
-		found.Fix = fix.Edit(r.Of, "request "+vendor+"/gpu instead, and select nodes by the label in nodeSelector")
+		found.Fix = edit(r.Of, "request "+vendor+"/gpu instead, and select nodes by the label in nodeSelector")
 	}
 	report(found)
 }
 
 // ofName reports the name of a requested resource.
-func ofName(r inventory.GPURequest, f fix.Fix) occurrence {
+func ofName(r gpuRequest, f fix) occurrence {
 	return occurrence{Object: r.Of, Path: r.Field().Path(), Seen: r.Resource, Fix: f}
 }
 
 // rename gives the resource another name, in limits and requests.
-func rename(r inventory.GPURequest, to string) fix.Fix {
-	var operations []fix.Operation
+func rename(r gpuRequest, to string) fix {
+	var operations []operation
 	if r.Limit.Has() {
-		operations = append(operations, fix.Move(r.Limit.Path(), r.Limit.Path().Parent().Key(to)))
+		operations = append(operations, move(r.Limit.Path(), r.Limit.Path().Parent().Key(to)))
 	}
 	if r.Request.Has() {
-		operations = append(operations, fix.Move(r.Request.Path(), r.Request.Path().Parent().Key(to)))
+		operations = append(operations, move(r.Request.Path(), r.Request.Path().Parent().Key(to)))
 	}
-	return fix.Patch(r.Of, operations...)
+	return patch(r.Of, operations...)
 }
 
 // misspeltMIG returns what a MIG name without its hyphen means; an article on AKS spells it so. It returns nothing for

@@ -5,16 +5,14 @@ import (
 	"regexp"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // renameDuplicate gives the second group of a name a name of its own.
-func renameDuplicate(o *inventory.Object, f raydemand.Finding) fix.Fix {
+func renameDuplicate(o *Object, f raydemand.Finding) fix {
 	g, found := groupOf(o, f)
 	if !found {
-		return edit(o, f)
+		return byHand(o, f)
 	}
 	number := 1
 	for _, other := range o.Cluster.Groups[:g.Workers.Index] {
@@ -22,13 +20,13 @@ func renameDuplicate(o *inventory.Object, f raydemand.Finding) fix.Fix {
 			number++
 		}
 	}
-	return fix.Patch(o, fix.Replace(g.Path("groupName"), fmt.Sprintf("%s-%d", g.Name, number)))
+	return patch(o, replace(g.Path("groupName"), fmt.Sprintf("%s-%d", g.Name, number)))
 }
 
 // suitableName matches a DNS subdomain, as the names of pods must be.
 var suitableName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 
-func groupNameUnsuitable(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func groupNameUnsuitable(_ *inventory, g rayGroup, report reporter) {
 	if g.Name != "" && (!suitableName.MatchString(g.Name) || len(g.Name) > 63) {
 		report(renameGroup(g, suitable(g.Name)))
 	}
@@ -46,13 +44,13 @@ func suitable(name string) string {
 	return name
 }
 
-func groupNameHeadgroup(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func groupNameHeadgroup(_ *inventory, g rayGroup, report reporter) {
 	if g.Name == "headgroup" {
 		report(renameGroup(g, "workers"))
 	}
 }
 
-func renameGroup(g inventory.Group, to string) occurrence {
+func renameGroup(g rayGroup, to string) occurrence {
 	at := g.Path("groupName")
-	return occurrence{Object: g.Of, Path: at, Seen: g.Name, Fix: fix.Patch(g.Of, fix.Replace(at, to))}
+	return occurrence{Object: g.Of, Path: at, Seen: g.Name, Fix: patch(g.Of, replace(at, to))}
 }

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -20,7 +18,7 @@ const (
 )
 
 // consolidationUnguarded reports NodePools of which Karpenter empties nodes that hold pods. Static ones keep theirs.
-func consolidationUnguarded(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func consolidationUnguarded(x *inventory, o *Object, report reporter) {
 	disruption := o.Root().Get("spec", "disruption")
 	policy := disruption.Get("consolidationPolicy")
 	if policy.Text() == "WhenEmpty" || disruption.Text("consolidateAfter") == never ||
@@ -30,7 +28,7 @@ func consolidationUnguarded(x *inventory.Inventory, o *inventory.Object, report 
 	}
 	reportUnguarded(x, report, occurrence{
 		Object: o, Path: policy.Path(), Seen: orDefault(policy, consolidatesAll),
-		Fix: fix.Patch(o, fix.Set(o, policy.Path(), "WhenEmpty")).Hint("or guard working pods: serve with " +
+		Fix: patch(o, set(o, policy.Path(), "WhenEmpty")).Hint("or guard working pods: serve with " +
 			"--protect-busy (chart value protectBusy: true), and nodes that are not full are still emptied when idle"),
 	})
 }
@@ -43,7 +41,7 @@ func allowsNoConsolidation(budget fieldpath.Value) bool {
 }
 
 // expiryUnguarded reports NodePools whose nodes end at an age.
-func expiryUnguarded(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func expiryUnguarded(x *inventory, o *Object, report reporter) {
 	age := expiryOf(o)
 	if age.Text() == never {
 		return
@@ -54,16 +52,16 @@ func expiryUnguarded(x *inventory.Inventory, o *inventory.Object, report reporte
 	}
 	reportUnguarded(x, report, occurrence{
 		Object: o, Path: age.Path(), Seen: orDefault(age, expiresAfter) + grace,
-		Fix: fix.Edit(o, "guard working pods: serve with --protect-busy (chart value protectBusy: true); Karpenter "+
+		Fix: edit(o, "guard working pods: serve with --protect-busy (chart value protectBusy: true); Karpenter "+
 			"replaces all nodes of the pool if you change expireAfter, and evicts their pods"),
 	})
 }
 
-func expiryOf(o *inventory.Object) fieldpath.Value {
+func expiryOf(o *Object) fieldpath.Value {
 	return o.Root().Get("spec", "template", "spec", "expireAfter")
 }
 
-func graceOf(o *inventory.Object) fieldpath.Value {
+func graceOf(o *Object) fieldpath.Value {
 	return o.Root().Get("spec", "template", "spec", "terminationGracePeriod")
 }
 
@@ -76,15 +74,15 @@ func orDefault(v fieldpath.Value, standard string) string {
 
 // reportUnguarded reports an occurrence if pods that may be on nodes of the NodePool have no guard. If nothing shows
 // whether they have one, that is only good to know.
-func reportUnguarded(x *inventory.Inventory, report reporter, found occurrence) {
-	states := map[inventory.Guard][]inventory.Group{}
+func reportUnguarded(x *inventory, report reporter, found occurrence) {
+	states := map[guard][]rayGroup{}
 	for _, g := range x.Groups {
 		if mayHavePods(g) && x.NodePoolRefuses(found.Object.Name, g) == "" {
 			state := x.GuardOf(g)
 			states[state] = append(states[state], g)
 		}
 	}
-	switch bare, unknown := states[inventory.Unguarded], states[inventory.GuardUnknown]; {
+	switch bare, unknown := states[unguarded], states[guardUnknown]; {
 	case len(bare) > 0:
 		found.More = "pods of " + groupsText(bare) + " may run there and have no guard"
 		found.Fix = guardFix(x, found.Fix)
@@ -99,12 +97,12 @@ func reportUnguarded(x *inventory.Inventory, report reporter, found occurrence) 
 }
 
 // mayHavePods reports whether the group may have a pod at all.
-func mayHavePods(g inventory.Group) bool {
+func mayHavePods(g rayGroup) bool {
 	return g.Workers == nil || g.Workers.Max > 0 && !g.Workers.Suspended
 }
 
 // groupsText names one group, and counts the others.
-func groupsText(groups []inventory.Group) string {
+func groupsText(groups []rayGroup) string {
 	name := "group " + groups[0].Name
 	if groups[0].Workers == nil {
 		name = "the head"
@@ -122,15 +120,15 @@ func groupsText(groups []inventory.Group) string {
 
 // guardTimeLimited reports NodePools whose terminationGracePeriod ends the guard of pods that may run there: a head, or
 // workers whose work lasts longer.
-func guardTimeLimited(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func guardTimeLimited(x *inventory, o *Object, report reporter) {
 	grace := graceOf(o)
 	if !grace.Has() {
 		return
 	}
-	var heads, workers []inventory.Group
+	var heads, workers []rayGroup
 	for _, g := range x.Groups {
 		switch {
-		case !mayHavePods(g) || x.NodePoolRefuses(o.Name, g) != "" || x.GuardOf(g) != inventory.Guarded:
+		case !mayHavePods(g) || x.NodePoolRefuses(o.Name, g) != "" || x.GuardOf(g) != guarded:
 		case g.Workers == nil:
 			heads = append(heads, g)
 		default:
@@ -144,12 +142,12 @@ func guardTimeLimited(x *inventory.Inventory, o *inventory.Object, report report
 	switch {
 	case len(heads) > 0:
 		found.More = groupsText(heads) + " may run there, and all its work ends with it"
-		found.Fix = fix.Edit(o,
+		found.Fix = edit(o,
 			"remove terminationGracePeriod, or keep heads off the NodePool with a taint; Karpenter "+
 				"replaces all nodes of the pool if you change either")
 	case len(workers) > 0:
 		found.Severity, found.More = raydemand.Info, "work of "+groupsText(workers)+" that lasts longer is lost"
-		found.Fix = fix.Edit(o, "set it to more than the longest task takes; Karpenter replaces all nodes of the pool "+
+		found.Fix = edit(o, "set it to more than the longest task takes; Karpenter replaces all nodes of the pool "+
 			"if you change it")
 	default:
 		return
@@ -161,7 +159,7 @@ func guardTimeLimited(x *inventory.Inventory, o *inventory.Object, report report
 var disrupted = sharing.Taint{Key: "karpenter.sh/disrupted", Effect: sharing.NoSchedule}
 
 // disruptionTaintTolerated reports pods for which Karpenter does not wait.
-func disruptionTaintTolerated(x *inventory.Inventory, g inventory.Group, report reporter) {
+func disruptionTaintTolerated(x *inventory, g rayGroup, report reporter) {
 	if !g.Tolerates(disrupted) {
 		return
 	}
@@ -174,7 +172,7 @@ func disruptionTaintTolerated(x *inventory.Inventory, g inventory.Group, report 
 			if key := t.Text("key"); key == "" || key == disrupted.Key {
 				report(occurrence{
 					Object: g.Of, Path: t.Path(), Seen: t.String(), More: "the pods may run on NodePool " + pool.Name,
-					Fix: fix.Edit(g.Of, "name the taints that the pods tolerate, instead of all"),
+					Fix: edit(g.Of, "name the taints that the pods tolerate, instead of all"),
 				})
 			}
 		}
@@ -183,12 +181,12 @@ func disruptionTaintTolerated(x *inventory.Inventory, g inventory.Group, report 
 }
 
 // nodePoolUnused reports NodePools that serve none of the groups. Without all RayClusters that is unknown.
-func nodePoolUnused(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func nodePoolUnused(x *inventory, o *Object, report reporter) {
 	if x.Input.Partial || len(x.Groups) == 0 {
 		return
 	}
 	var reasons []string
-	first := map[string][]inventory.Group{}
+	first := map[string][]rayGroup{}
 	for _, g := range x.Groups {
 		why := x.NodePoolRefuses(o.Name, g)
 		if why == "" {
@@ -207,28 +205,28 @@ func nodePoolUnused(x *inventory.Inventory, o *inventory.Object, report reporter
 	report(occurrence{
 		Object: o, Path: o.Root().Path("spec", "template", "spec"),
 		Seen: fmt.Sprintf("no pod of %d heads and groups fits", len(x.Groups)), More: strings.Join(texts, "; "),
-		Fix: fix.Edit(o, "change its taints and requirements, or those of the groups; nothing is to be done if it "+
+		Fix: edit(o, "change its taints and requirements, or those of the groups; nothing is to be done if it "+
 			"serves other pods"),
 	})
 }
 
 // guardFix returns the fix for groups that nothing guards: the flag of Heliostat's Deployment, if that is what is
 // missing, or else what the caller knows.
-func guardFix(x *inventory.Inventory, otherwise fix.Fix) fix.Fix {
+func guardFix(x *inventory, otherwise fix) fix {
 	service, found := x.Service()
 	if protects, known := service.Protects(); !found || !known || protects {
 		return otherwise
 	}
-	change := fix.Append(service.Object, service.Args, "--"+inventory.ProtectFlag)
+	change := appendTo(service.Object, service.Args, "--"+protectFlag)
 	for _, word := range service.Args.Items() {
-		if strings.HasPrefix(word.Text(), "--"+inventory.ProtectFlag) {
-			change = fix.Replace(word.Path(), "--"+inventory.ProtectFlag)
+		if strings.HasPrefix(word.Text(), "--"+protectFlag) {
+			change = replace(word.Path(), "--"+protectFlag)
 		}
 	}
 	const role = "heliostat-guards"
-	return fix.Patch(service.Object, change).
+	return patch(service.Object, change).
 		Then("kubectl create clusterrole " + role + " --verb=patch --resource=pods" +
 			" && kubectl create clusterrolebinding " + role + " --clusterrole=" + role +
-			" --serviceaccount=" + fix.Quote(service.Namespace+":"+service.Account())).
+			" --serviceaccount=" + quote(service.Namespace+":"+service.Account())).
 		Hint("the chart value protectBusy: true does both, and it has an effect for managed RayClusters alone")
 }

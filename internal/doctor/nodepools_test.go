@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/internal/doctor/intake"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -215,7 +214,7 @@ func TestANodePoolIsUnusedIfNoPodFits(t *testing.T) {
 
 // NodePools serve the RayClusters of all namespaces.
 func TestWithSomeRayClustersAloneNoNodePoolIsUnused(t *testing.T) {
-	in, err := intake.Input(objects(t, "testdata/shows/nodepool-unused.yaml"), sharing.Reader{})
+	in, err := doctor.Read(objects(t, "testdata/shows/nodepool-unused.yaml"), sharing.Reader{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,14 +6,12 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func gpuUncounted(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuUncounted(x *inventory, g rayGroup, report reporter) {
 	resources := g.Workers.Resources
 	if _, counted := resources[raydemand.GPU]; counted || len(resources) == 0 || g.HasAccelerator() {
 		return
@@ -34,16 +32,16 @@ func gpuUncounted(x *inventory.Inventory, g inventory.Group, report reporter) {
 }
 
 // declareGPUs declares how many GPUs a worker has, in the field that the group uses for such things.
-func declareGPUs(g inventory.Group, count string) fix.Fix {
+func declareGPUs(g rayGroup, count string) fix {
 	at := g.Path("rayStartParams", "num-gpus")
 	if len(g.Keys("resources")) > 0 {
 		at = g.Path("resources", raydemand.GPU)
 	}
-	return fix.Patch(g.Of, fix.Set(g.Of, at, count))
+	return patch(g.Of, set(g.Of, at, count))
 }
 
 // rayAutoscalerDiffers reports what plans report, if Ray's own autoscaler runs.
-func rayAutoscalerDiffers(x *inventory.Inventory, code string, report reporter) {
+func rayAutoscalerDiffers(x *inventory, code string, report reporter) {
 	for _, g := range x.Workers() {
 		image := g.Of.RaySpec().Text("autoscalerOptions", "image")
 		if !g.Of.Cluster.InTreeAutoscaling || strings.Contains(image, "heliostat") {
@@ -58,13 +56,13 @@ func rayAutoscalerDiffers(x *inventory.Inventory, code string, report reporter) 
 	}
 }
 
-func numGPUsDiffers(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func numGPUsDiffers(_ *inventory, g rayGroup, report reporter) {
 	declared, at, ok := g.DeclaredGPUs()
 	name, derived := g.WholeGPUs()
 	if ok && name != "" && declared >= 0 && declared != derived {
 		report(occurrence{
 			Object: g.Of, Path: at, Seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
-			Fix: fix.Patch(g.Of, fix.Replace(at, strconv.FormatInt(derived, 10))),
+			Fix: patch(g.Of, replace(at, strconv.FormatInt(derived, 10))),
 		})
 	}
 }
@@ -72,7 +70,7 @@ func numGPUsDiffers(_ *inventory.Inventory, g inventory.Group, report reporter) 
 // startedWith finds num-gpus in the command that a pod was started with.
 var startedWith = regexp.MustCompile(`--num-gpus=(\d+)`)
 
-func numGPUsRunningDiffers(x *inventory.Inventory, g inventory.Group, report reporter) {
+func numGPUsRunningDiffers(x *inventory, g rayGroup, report reporter) {
 	now, known := g.Workers.Resources[raydemand.GPU]
 	if !known {
 		return
@@ -82,22 +80,22 @@ func numGPUsRunningDiffers(x *inventory.Inventory, g inventory.Group, report rep
 		if all := pod.Root().Items("spec", "containers"); len(all) > 0 {
 			container = all[0]
 		}
-		command, _ := inventory.Env(container, "KUBERAY_GEN_RAY_START_CMD")
+		command, _ := env(container, "KUBERAY_GEN_RAY_START_CMD")
 		then := startedWith.FindStringSubmatch(command.Text())
 		if then != nil && then[1] != now.String() {
 			report(occurrence{
 				Object: pod, Field: "spec.containers[0].env.KUBERAY_GEN_RAY_START_CMD",
 				Seen: "--num-gpus=" + then[1] + ", and " + now.String() + " in the spec",
-				Fix:  fix.Run(fix.Kubectl(pod, "delete")).Hint("when it is idle; the operator creates a new one"),
+				Fix:  run(kubectl(pod, "delete")).Hint("when it is idle; the operator creates a new one"),
 			})
 		}
 	}
 }
 
-func headGPU(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func headGPU(_ *inventory, g rayGroup, report reporter) {
 	for _, r := range g.GPURequests() {
-		if q, ok := inventory.Quantity(r.Limit); ok && q.Sign() > 0 && r.IsDevices() && len(g.Of.Cluster.Groups) > 0 {
-			patch := fix.Patch(r.Of, removeRequest(r)...)
+		if q, ok := quantity(r.Limit); ok && q.Sign() > 0 && r.IsDevices() && len(g.Of.Cluster.Groups) > 0 {
+			patch := patch(r.Of, removeRequest(r)...)
 			report(ofField(r, r.Limit, patch.Hint("if no work needs to run on the head")))
 			return
 		}
@@ -105,6 +103,6 @@ func headGPU(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	declared, at, ok := g.DeclaredGPUs()
 	if name, _ := g.WholeGPUs(); ok && declared > 0 && name == "" {
 		report(occurrence{Object: g.Of, Path: at, Seen: fmt.Sprint(declared), More: "and its pod has none",
-			Fix: fix.Patch(g.Of, fix.Replace(at, "0"))})
+			Fix: patch(g.Of, replace(at, "0"))})
 	}
 }

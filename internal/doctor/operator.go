@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
@@ -16,7 +14,7 @@ const manyClusters = 10
 
 const concurrencyFlag = "reconcile-concurrency"
 
-func operatorConcurrency(x *inventory.Inventory, report reporter) {
+func operatorConcurrency(x *inventory, report reporter) {
 	for _, o := range x.ByKind["Deployment"] {
 		container, found := o.Container("kuberay/operator")
 		words := o.Arguments("kuberay/operator")
@@ -24,11 +22,11 @@ func operatorConcurrency(x *inventory.Inventory, report reporter) {
 			continue
 		}
 		args := container.Get("args")
-		change := fix.Append(o, args, "--"+concurrencyFlag+"=4")
+		change := appendTo(o, args, "--"+concurrencyFlag+"=4")
 		if i := slices.IndexFunc(args.Items(), isConcurrency); i >= 0 {
-			change = fix.Replace(args.Path().Index(i), "--"+concurrencyFlag+"=4")
+			change = replace(args.Path().Index(i), "--"+concurrencyFlag+"=4")
 		}
-		report(occurrence{Object: o, Path: args.Path(), Fix: fix.Patch(o, change),
+		report(occurrence{Object: o, Path: args.Path(), Fix: patch(o, change),
 			Seen: fmt.Sprintf("concurrency %d, %d RayClusters", concurrency(words), len(x.Clusters))})
 	}
 }

@@ -3,26 +3,24 @@ package doctor
 import (
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // policyUnreadable reports what serve reports about the same object.
-func policyUnreadable(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func policyUnreadable(_ *inventory, o *Object, report reporter) {
 	if o.PolicyFault == nil && o.RayCluster == "" {
 		report(occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(),
 			Why: "it is for no RayCluster, so it has no effect",
-			Fix: fix.Edit(o, "write the name of a RayCluster of the namespace")})
+			Fix: edit(o, "write the name of a RayCluster of the namespace")})
 	}
 	if f := o.PolicyFault; f != nil {
-		report(occurrence{Object: o, Field: f.Field, Seen: f.Seen, Why: f.Why, Fix: fix.Edit(o, f.Fix)})
+		report(occurrence{Object: o, Field: f.Field, Seen: f.Seen, Why: f.Why, Fix: edit(o, f.Fix)})
 	}
 }
 
-func policySuperseded(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func policySuperseded(x *inventory, o *Object, report reporter) {
 	counts := countingPolicy(x, o.Namespace, o.RayCluster)
 	if o.RayCluster == "" || counts.holder != nil && counts.holder.String() == o.String() {
 		return // it is for nothing, or given twice
@@ -32,14 +30,14 @@ func policySuperseded(x *inventory.Inventory, o *inventory.Object, report report
 	}
 	f := capacity.SupersededBy(o.String(), counts.written)
 	report(occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(), Seen: o.RayCluster, Why: f.Why,
-		Fix: fix.Run(fix.Kubectl(o, "delete")).Hint("or delete the other one")})
+		Fix: run(kubectl(o, "delete")).Hint("or delete the other one")})
 }
 
 // counting is the policy that counts for a RayCluster, and the object that holds it: a CapacityPolicy, or the object
 // with the annotation.
 type counting struct {
 	written *capacity.Written
-	holder  *inventory.Object
+	holder  *Object
 }
 
 // field returns where a field of the policy is in its object.
@@ -51,7 +49,7 @@ func (c counting) field(of string) string {
 }
 
 // countingPolicy returns the policy that counts for a RayCluster, as serve chooses it.
-func countingPolicy(x *inventory.Inventory, namespace, name string) (counts counting) {
+func countingPolicy(x *inventory, namespace, name string) (counts counting) {
 	var annotated *capacity.Written
 	if cluster := x.RayClusterNamed(namespace, name); cluster != nil && cluster.Cluster.Policy != nil {
 		annotated, counts.holder = cluster.Cluster.Policy, cluster
@@ -72,7 +70,7 @@ func countingPolicy(x *inventory.Inventory, namespace, name string) (counts coun
 }
 
 // policyOf returns the policy of a RayCluster, or of the RayCluster that another object makes; false if none counts.
-func policyOf(x *inventory.Inventory, o *inventory.Object) (counting, bool) {
+func policyOf(x *inventory, o *Object) (counting, bool) {
 	counts := counting{o.Cluster.Policy, o}
 	if o.Kind == "RayCluster" {
 		counts = countingPolicy(x, o.Namespace, o.Name)
@@ -81,7 +79,7 @@ func policyOf(x *inventory.Inventory, o *inventory.Object) (counting, bool) {
 }
 
 // groupUnknown reports what serve reports about entries of the policy that counts.
-func groupUnknown(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func groupUnknown(x *inventory, o *Object, report reporter) {
 	counts, found := policyOf(x, o)
 	if !found {
 		return
@@ -92,33 +90,33 @@ func groupUnknown(x *inventory.Inventory, o *inventory.Object, report reporter) 
 	}
 	for _, f := range counts.written.GroupsUnknown(has) {
 		report(occurrence{Object: counts.holder, Field: counts.field(f.Field), Seen: f.Seen, Why: f.Why,
-			Fix: fix.Edit(counts.holder, f.Fix)})
+			Fix: edit(counts.holder, f.Fix)})
 	}
 }
 
 // warmNodesUnused reports policies that want nodes from a Heliostat that may not ask for any.
-func warmNodesUnused(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func warmNodesUnused(x *inventory, o *Object, report reporter) {
 	counts, found := policyOf(x, o)
 	if !found || len(counts.written.KeepWarmNodes) == 0 || !warmNodesOff(x) {
 		return
 	}
 	f := capacity.NodesUnused(counts.written.Source, capacity.NodesOff, capacity.NodesOn)
 	report(occurrence{Object: counts.holder, Field: counts.field(f.Field), Why: f.Why,
-		Fix: fix.Edit(counts.holder, f.Fix)})
+		Fix: edit(counts.holder, f.Fix)})
 }
 
 // warmNodesOff reports whether the objects show that Heliostat asks for no nodes.
-func warmNodesOff(x *inventory.Inventory) bool {
+func warmNodesOff(x *inventory) bool {
 	service, found := x.Service()
 	if !found {
 		return false
 	}
-	on, known := service.Switched(inventory.WarmNodesFlag)
+	on, known := service.Switched(warmNodesFlag)
 	return known && !on
 }
 
 // warmNodesLeft reports the CapacityBuffers of a Heliostat that does not ask for nodes any more.
-func warmNodesLeft(x *inventory.Inventory, report reporter) {
+func warmNodesLeft(x *inventory, report reporter) {
 	if !warmNodesOff(x) {
 		return
 	}
@@ -127,31 +125,31 @@ func warmNodesLeft(x *inventory.Inventory, report reporter) {
 		if by.Text() != "heliostat" {
 			continue
 		}
-		template := &inventory.Object{Kind: "PodTemplate", Namespace: o.Namespace, Name: o.Name}
+		template := &Object{Kind: "PodTemplate", Namespace: o.Namespace, Name: o.Name}
 		report(occurrence{Object: o, Path: by.Path(), Seen: by.Text(),
-			Fix: fix.Run(fix.Kubectl(o, "delete")).Then(fix.Kubectl(template, "delete")).
+			Fix: run(kubectl(o, "delete")).Then(kubectl(template, "delete")).
 				Hint("or serve with --warm-nodes again")})
 	}
 }
 
 // rayClusterAbsent reports what is for a RayCluster that is not among the objects. A file may leave it out, so it is a
 // hint.
-func rayClusterAbsent(x *inventory.Inventory, report reporter) {
+func rayClusterAbsent(x *inventory, report reporter) {
 	for i := range x.Input.Objects {
 		o := &x.Input.Objects[i]
 		if o.RayCluster == "" || x.RayClusterNamed(o.Namespace, o.RayCluster) != nil {
 			continue
 		}
-		of := &inventory.Object{Kind: "RayCluster", Namespace: o.Namespace, Name: o.RayCluster}
+		of := &Object{Kind: "RayCluster", Namespace: o.Namespace, Name: o.RayCluster}
 		report(occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(), Seen: o.RayCluster,
 			Severity: raydemand.Info, More: nearbyCluster(x, o),
-			Fix: fix.Run(fix.Kubectl(of, "get")).Hint("if there is none, correct the name; the field is immutable, " +
+			Fix: run(kubectl(of, "get")).Hint("if there is none, correct the name; the field is immutable, " +
 				"so delete the object and create it again")})
 	}
 }
 
 // nearbyCluster names the RayClusters of the object's namespace.
-func nearbyCluster(x *inventory.Inventory, o *inventory.Object) string {
+func nearbyCluster(x *inventory, o *Object) string {
 	var names []string
 	for _, c := range x.Clusters {
 		if c.Kind == "RayCluster" && c.Namespace == o.Namespace {

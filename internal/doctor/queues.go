@@ -3,8 +3,6 @@ package doctor
 import (
 	"fmt"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -22,7 +20,7 @@ const elasticHint = "that ends its work; or create it from your own manifest wit
 const mostQueuedGroups = 9
 
 // queuedByKueue reports queued objects that are not elastic. A manifest with the annotation will be, if it is created.
-func queuedByKueue(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func queuedByKueue(x *inventory, o *Object, report reporter) {
 	queue := o.Cluster.Queue
 	toCreate := !o.Root().Has("metadata", "uid") && elasticAnnotation(o).Text() == "true"
 	if queue.Queued() && !queue.Elastic && !toCreate && !x.HasQueuedParent(o) {
@@ -32,7 +30,7 @@ func queuedByKueue(x *inventory.Inventory, o *inventory.Object, report reporter)
 
 // elasticQueuedByKueue reports elastic RayJobs and RayServices: for them Kueue makes further slices only if in-tree
 // autoscaling is on.
-func elasticQueuedByKueue(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func elasticQueuedByKueue(x *inventory, o *Object, report reporter) {
 	queue := o.Cluster.Queue
 	elastic := queue.Elastic || elasticAnnotation(o).Text() == "true"
 	part := o.Kind != "RayCluster" || queue.Parent.Kind != ""
@@ -41,29 +39,29 @@ func elasticQueuedByKueue(x *inventory.Inventory, o *inventory.Object, report re
 	}
 }
 
-func queuedGroupsTooMany(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func queuedGroupsTooMany(_ *inventory, o *Object, report reporter) {
 	groups := o.RaySpec().Get("workerGroupSpecs")
 	if n := len(o.RaySpec().Items("workerGroupSpecs")); o.Cluster.Queue.Queued() && n > mostQueuedGroups {
 		report(occurrence{
 			Object: o, Path: groups.Path(), Seen: fmt.Sprintf("%d groups", n),
-			Fix: fix.Edit(o, fmt.Sprintf("remove or merge %d groups, or create it without the label %s",
+			Fix: edit(o, fmt.Sprintf("remove or merge %d groups, or create it without the label %s",
 				n-mostQueuedGroups, nodepool.QueueLabel)),
 		})
 	}
 }
 
-func elasticAnnotation(o *inventory.Object) fieldpath.Value {
+func elasticAnnotation(o *Object) fieldpath.Value {
 	return o.Root().Get("metadata", "annotations", nodepool.ElasticAnnotation)
 }
 
 // queued reports the label. Kueue forbids changes of the label on a running RayCluster, so the fix creates the object
 // again without the label.
-func queued(o *inventory.Object, hint string) occurrence {
+func queued(o *Object, hint string) occurrence {
 	label := o.Root().Get("metadata", "labels", nodepool.QueueLabel)
 	found := occurrence{Object: o, Path: label.Path(), Seen: label.String()}
 	if o.Mode() == nodepool.Managed {
 		found.Severity = raydemand.Warning
-		found.Seen += ", and " + inventory.ModeAnnotation + " is managed"
+		found.Seen += ", and " + modeAnnotation + " is managed"
 	}
 	again := *o
 	if parent := o.Cluster.Queue.Parent; parent.Kind != "" {
@@ -71,29 +69,29 @@ func queued(o *inventory.Object, hint string) occurrence {
 		found.Why = "Kueue queues its " + parent.Kind + ", which has the quota. Further workers of the RayCluster " +
 			"would run outside of the quota or wait behind a gate, so Heliostat never patches the RayCluster"
 	}
-	read, replace := fix.Kubectl(&again, "get", "-o", "yaml")+" | ", "kubectl replace --force -f -"
+	read, replace := kubectl(&again, "get", "-o", "yaml")+" | ", "kubectl replace --force -f -"
 	if o.Generated {
 		read, replace = "", "kubectl create -f -"
 	}
-	found.Fix = fix.Run(read + "kubectl label --local -f - " + nodepool.QueueLabel + "- -o yaml | " + replace).
+	found.Fix = run(read + "kubectl label --local -f - " + nodepool.QueueLabel + "- -o yaml | " + replace).
 		Hint(hint)
 	return found
 }
 
-func elasticWithoutQueue(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func elasticWithoutQueue(_ *inventory, o *Object, report reporter) {
 	annotation := elasticAnnotation(o)
 	if annotation.Text() != "true" || o.Cluster.Queue.Queued() || o.HasController() {
 		return
 	}
-	operations := []fix.Operation{fix.Remove(annotation.Path())}
+	operations := []operation{remove(annotation.Path())}
 	gates := o.ElasticGates()
 	for _, gate := range gates {
-		operations = append(operations, fix.Remove(gate.Path()))
+		operations = append(operations, remove(gate.Path()))
 	}
-	patch := fix.Patch(o, operations...).Hint("to have it queued, create it again with the label")
+	patch := patch(o, operations...).Hint("to have it queued, create it again with the label")
 	if len(gates) > 0 && o.Kind == "RayCluster" {
-		patch = patch.Then("kubectl delete pod -n " + fix.Quote(o.Namespace) +
-			" -l ray.io/cluster=" + fix.Quote(o.Name))
+		patch = patch.Then("kubectl delete pod -n " + quote(o.Namespace) +
+			" -l ray.io/cluster=" + quote(o.Name))
 	}
 	report(occurrence{
 		Object: o, Path: annotation.Path(), Seen: "true, and no label " + nodepool.QueueLabel, Fix: patch,

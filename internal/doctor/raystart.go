@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -15,14 +13,14 @@ import (
 
 // How the operator makes `ray start` is in docs/reference/facts.md#flags-of-ray-start.
 
-func resourcesNotParsed(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func resourcesNotParsed(_ *inventory, g rayGroup, report reporter) {
 	v := g.Get("rayStartParams", "resources")
 	if g.Pods.GPUs.Unparsed && dropsAccelerator(g, v) {
 		report(occurrence{Object: g.Of, Path: v.Path(), Seen: v.Text(), Fix: requote(g, v)})
 	}
 }
 
-func resourcesQuoting(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func resourcesQuoting(_ *inventory, g rayGroup, report reporter) {
 	v := g.Get("rayStartParams", "resources")
 	if _, readable := unquoted(v.Text()); readable && g.Pods.GPUs.Unparsed && !dropsAccelerator(g, v) {
 		report(occurrence{Object: g.Of, Path: v.Path(), Seen: v.Text(), Fix: requote(g, v)})
@@ -31,7 +29,7 @@ func resourcesQuoting(_ *inventory.Inventory, g inventory.Group, report reporter
 
 // dropsAccelerator reports whether the operator would derive something from the limits of the group that the string,
 // which it cannot parse, does not have itself: the shell that runs `ray start` can read more than the operator.
-func dropsAccelerator(g inventory.Group, v fieldpath.Value) bool {
+func dropsAccelerator(g rayGroup, v fieldpath.Value) bool {
 	var amounts map[string]float64
 	if plain, ok := unquoted(v.Text()); ok {
 		_ = json.Unmarshal([]byte(plain), &amounts) // it was JSON
@@ -43,11 +41,11 @@ func dropsAccelerator(g inventory.Group, v fieldpath.Value) bool {
 }
 
 // requote writes the string so that the operator and the shell both read it.
-func requote(g inventory.Group, v fieldpath.Value) fix.Fix {
+func requote(g rayGroup, v fieldpath.Value) fix {
 	if plain, ok := unquoted(v.Text()); ok {
-		return fix.Patch(g.Of, fix.Replace(v.Path(), "'"+plain+"'"))
+		return patch(g.Of, replace(v.Path(), "'"+plain+"'"))
 	}
-	return fix.Edit(g.Of, `write JSON in single quotes: '{"name": 1}'`)
+	return edit(g.Of, `write JSON in single quotes: '{"name": 1}'`)
 }
 
 // unquoted returns the JSON in a string with quotes and backslashes, as Ray's documentation writes it.
@@ -66,11 +64,11 @@ var resourcesWithFlags = []string{raydemand.CPU, raydemand.GPU, raydemand.Memory
 
 // startableResources writes rayStartParams.resources so that `ray start` accepts it: in whole numbers, and without
 // resources that have their own flags. It returns false if that changes nothing.
-func startableResources(g inventory.Group, v fieldpath.Value) (patch fix.Fix, ok bool) {
+func startableResources(g rayGroup, v fieldpath.Value) (repair fix, ok bool) {
 	plain, readable := unquoted(v.Text())
 	var amounts map[string]float64
 	if !readable || json.Unmarshal([]byte(plain), &amounts) != nil {
-		return patch, false
+		return repair, false
 	}
 	whole := map[string]int64{}
 	for name, amount := range amounts {
@@ -82,19 +80,19 @@ func startableResources(g inventory.Group, v fieldpath.Value) (patch fix.Fix, ok
 	text := "'" + string(written) + "'"
 	switch {
 	case err != nil || text == v.Text():
-		return patch, false
+		return repair, false
 	case len(whole) == 0:
-		patch = fix.Patch(g.Of, fix.Remove(v.Path()))
+		repair = patch(g.Of, remove(v.Path()))
 	default:
-		patch = fix.Patch(g.Of, fix.Replace(v.Path(), text))
+		repair = patch(g.Of, replace(v.Path(), text))
 	}
 	if len(whole) < len(amounts) {
-		patch = patch.Hint("CPU, GPU and memory follow from the limits, or set num-cpus, num-gpus and memory")
+		repair = repair.Hint("CPU, GPU and memory follow from the limits, or set num-cpus, num-gpus and memory")
 	}
-	return patch, true
+	return repair, true
 }
 
-func resourceNameTaken(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func resourceNameTaken(_ *inventory, g rayGroup, report reporter) {
 	for _, name := range g.Keys("resources") {
 		right, renamed := g.Workers.Renamed[name]
 		if !renamed || g.Has("resources", right) {
@@ -102,11 +100,11 @@ func resourceNameTaken(_ *inventory.Inventory, g inventory.Group, report reporte
 		}
 		from, to := g.Path("resources", name), g.Path("resources", right)
 		report(occurrence{Object: g.Of, Path: from, Seen: name,
-			Fix: fix.Patch(g.Of, fix.Move(from, to)).Hint("or rename it, if it is a resource of its own")})
+			Fix: patch(g.Of, move(from, to)).Hint("or rename it, if it is a resource of its own")})
 	}
 }
 
-func memoryLimitAbsent(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func memoryLimitAbsent(_ *inventory, g rayGroup, report reporter) {
 	c := g.RayContainer()
 	declared := g.Has("rayStartParams", "memory") || g.HasResource("memory")
 	limited := c.Has("resources", "limits", "memory") || g.Template().Has("resources", "limits", "memory")
@@ -116,14 +114,14 @@ func memoryLimitAbsent(_ *inventory.Inventory, g inventory.Group, report reporte
 	limit, request := c.Path("resources", "limits", "memory"), c.Get("resources", "requests", "memory")
 	if request.Has() {
 		report(occurrence{Object: g.Of, Path: limit, Seen: "request " + request.String() + ", no limit",
-			Fix: fix.Patch(g.Of, fix.Set(g.Of, limit, request.Raw()))})
+			Fix: patch(g.Of, set(g.Of, limit, request.Raw()))})
 		return
 	}
 	report(occurrence{Object: g.Of, Path: limit,
-		Fix: fix.Patch(g.Of, fix.Set(g.Of, limit, "8Gi")).Hint("replace 8Gi with what the pod needs")})
+		Fix: patch(g.Of, set(g.Of, limit, "8Gi")).Hint("replace 8Gi with what the pod needs")})
 }
 
-func cpuAbsent(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func cpuAbsent(_ *inventory, g rayGroup, report reporter) {
 	c := g.RayContainer()
 	_, known := g.Workers.Resources[raydemand.CPU]
 	declared := g.Has("rayStartParams", "num-cpus") || c.Has("resources", "limits", "cpu") ||
@@ -134,14 +132,14 @@ func cpuAbsent(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	}
 	request := c.Path("resources", "requests", "cpu")
 	report(occurrence{Object: g.Of, Path: request,
-		Fix: fix.Patch(g.Of, fix.Set(g.Of, request, "4")).Hint("replace 4 with what the pod needs")})
+		Fix: patch(g.Of, set(g.Of, request, "4")).Hint("replace 4 with what the pod needs")})
 }
 
-func headTakesWork(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func headTakesWork(_ *inventory, g rayGroup, report reporter) {
 	scaled := g.Of.Cluster.InTreeAutoscaling || g.Of.Mode() == nodepool.Managed || g.Of.Mode() == nodepool.Shadow
 	if g.Has("rayStartParams", "num-cpus") || g.HasResource("cpu") || len(g.Of.Cluster.Groups) == 0 || !scaled {
 		return
 	}
 	at := g.Path("rayStartParams", "num-cpus")
-	report(occurrence{Object: g.Of, Path: at, Fix: fix.Patch(g.Of, fix.Set(g.Of, at, "0"))})
+	report(occurrence{Object: g.Of, Path: at, Fix: patch(g.Of, set(g.Of, at, "0"))})
 }

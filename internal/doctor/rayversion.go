@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"strconv"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -21,7 +19,7 @@ var (
 )
 
 // rayVersionOld examines the image of the head, which decides, or rayVersion if the image has another name.
-func rayVersionOld(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func rayVersionOld(_ *inventory, g rayGroup, report reporter) {
 	image, field := g.RayContainer().Get("image"), g.Of.RaySpec().Get("rayVersion")
 	for _, said := range []struct {
 		v       fieldpath.Value
@@ -37,7 +35,7 @@ func rayVersionOld(_ *inventory.Inventory, g inventory.Group, report reporter) {
 				severity = raydemand.Error
 			}
 			report(occurrence{Object: g.Of, Path: said.v.Path(), Seen: said.v.Text(), Severity: severity,
-				Fix: fix.Edit(g.Of, "use the images of Ray 2.40 or later in all groups, and its rayVersion")})
+				Fix: edit(g.Of, "use the images of Ray 2.40 or later in all groups, and its rayVersion")})
 		}
 		return
 	}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/typo"
 )
@@ -30,7 +28,7 @@ type refusal struct {
 }
 
 // refusalsOf returns the faults of an object.
-func refusalsOf(o *inventory.Object) []refusal {
+func refusalsOf(o *Object) []refusal {
 	if fault, found := ofType(o); found {
 		return []refusal{fault}
 	}
@@ -42,11 +40,11 @@ func refusalsOf(o *inventory.Object) []refusal {
 
 // ofType returns what is wrong with the kind or the apiVersion. A kind of the same name in an API that the doctor does
 // not know, such as longhorn.io, is no fault.
-func ofType(o *inventory.Object) (refusal, bool) {
+func ofType(o *Object) (refusal, bool) {
 	if o.Read() {
 		return refusal{}, false
 	}
-	k, known := inventory.KindNamed(o.Kind)
+	k, known := kindNamed(o.Kind)
 	if !known {
 		return misspeltKind(o)
 	}
@@ -64,15 +62,15 @@ func ofType(o *inventory.Object) (refusal, bool) {
 
 // misspeltKind reports a kind that resembles a known one. In another API it may be a kind of its own, unless it begins
 // as one of Ray's or Heliostat's does.
-func misspeltKind(o *inventory.Object) (refusal, bool) {
-	k, found := inventory.KindNamed(typo.Slip(o.Kind, inventory.Kinds()))
+func misspeltKind(o *Object) (refusal, bool) {
+	k, found := kindNamed(typo.Slip(o.Kind, kindNames()))
 	const begins = 3
 	own := k.Own && strings.EqualFold(o.Kind[:min(begins, len(o.Kind))], k.Name[:begins])
 	if found && (own || !o.Root().Has("apiVersion") || related(o.Group(), k.Group)) {
 		return refusal{Code: kindUnknown, Field: "kind", Seen: o.Kind, Want: k.Name, Fix: "write kind: " + k.Name,
 			Group: k.Group}, true
 	}
-	ours, _ := inventory.KindNamed("CapacityPolicy")
+	ours, _ := kindNamed("CapacityPolicy")
 	if o.Group() == ours.Group {
 		const want = "CapacityPolicy or ResourceRequest"
 		return refusal{Code: kindUnknown, Field: "kind", Seen: o.Kind, Want: want, Fix: "write kind: " + want,
@@ -100,7 +98,7 @@ func Skipped(input Input) map[string]int {
 			continue
 		}
 		name := o.Kind
-		if slices.Contains(inventory.Kinds(), o.Kind) {
+		if slices.Contains(kindNames(), o.Kind) {
 			name += "." + o.Group()
 		}
 		counts[name]++
@@ -111,7 +109,7 @@ func Skipped(input Input) map[string]int {
 // refused reports what an API server refuses in a manifest under the code of the check, whatever Ray is to do with it:
 // a kind or an apiVersion that it does not serve, and what breaks the schema of Heliostat's own kinds. An API server
 // has accepted its own objects.
-func refused(x *inventory.Inventory, code string, report reporter) {
+func refused(x *inventory, code string, report reporter) {
 	if x.Input.Stored {
 		return
 	}
@@ -122,9 +120,9 @@ func refused(x *inventory.Inventory, code string, report reporter) {
 				continue
 			}
 			found := occurrence{Object: o, Field: f.Field, Seen: f.Seen, Why: f.Why,
-				More: "want " + fieldpath.Excerpt(f.Want, 400), Fix: fix.Edit(o, f.Fix)}
+				More: "want " + fieldpath.Excerpt(f.Want, 400), Fix: edit(o, f.Fix)}
 			if f.Code != schemaViolated {
-				found.Fix = fix.Run("kubectl api-resources --api-group=" + cmp.Or(f.Group, "''")).Hint(f.Fix)
+				found.Fix = run("kubectl api-resources --api-group=" + cmp.Or(f.Group, "''")).Hint(f.Fix)
 			}
 			if o.Place != "" {
 				found.More += "; the object is in " + o.Place
@@ -135,7 +133,7 @@ func refused(x *inventory.Inventory, code string, report reporter) {
 }
 
 // alreadyReported reports whether capacity-policy-unreadable or object-unreadable is about the same field.
-func alreadyReported(o *inventory.Object, field string) bool {
+func alreadyReported(o *Object, field string) bool {
 	return o.PolicyFault != nil && o.PolicyFault.Field == field ||
 		slices.ContainsFunc(o.Unreadable, func(text string) bool { return strings.HasPrefix(text, field+": ") })
 }

@@ -5,19 +5,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
-
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 )
 
-// object returns an object as package intake describes it.
-func object(t *testing.T, text string) *inventory.Object {
+// object returns an object as Read describes it.
+func object(t *testing.T, text string) *Object {
 	t.Helper()
 	fields := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
 		t.Fatal(err)
 	}
 	kind, _ := fields["kind"].(string)
-	return &inventory.Object{Kind: kind, Name: "a", Fields: fields}
+	return &Object{Kind: kind, Name: "a", Fields: fields}
 }
 
 func TestATypeThatIsNotServedIsReportedWithTheOneThatIsMeant(t *testing.T) {
@@ -91,7 +89,7 @@ func TestWhatBreaksTheSchemaIsNamedWithItsValueAndWhatIsRight(t *testing.T) {
 }
 
 func TestSkippedObjectsAreCountedByKind(t *testing.T) {
-	var objects []inventory.Object
+	var objects []Object
 	for _, text := range []string{
 		"{apiVersion: v1, kind: ConfigMap}", "{apiVersion: v1, kind: Service}", "{apiVersion: v1, kind: Service}",
 		"{apiVersion: longhorn.io/v1beta2, kind: Node}", "{apiVersion: v1, kind: Node}", "{apiVersion: ray.io/v1, kind: RayClsuter}",

@@ -3,17 +3,15 @@ package doctor
 import (
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func nodesForbidden(x *inventory.Inventory, report reporter) {
+func nodesForbidden(x *inventory, report reporter) {
 	for _, f := range x.Input.Forbidden {
 		if f.Resource == "nodes" {
 			report(occurrence{
-				Object: &inventory.Object{Kind: "Node"}, Seen: f.Message,
-				Fix: fix.Run("kubectl create clusterrole heliostat-nodes --verb=get,list,watch --resource=nodes" +
+				Object: &Object{Kind: "Node"}, Seen: f.Message,
+				Fix: run("kubectl create clusterrole heliostat-nodes --verb=get,list,watch --resource=nodes" +
 					" && kubectl create clusterrolebinding heliostat-nodes --clusterrole=heliostat-nodes " +
 					subject(f.Message)),
 			})
@@ -21,7 +19,7 @@ func nodesForbidden(x *inventory.Inventory, report reporter) {
 	}
 }
 
-func listForbidden(x *inventory.Inventory, report reporter) {
+func listForbidden(x *inventory, report reporter) {
 	for _, f := range x.Input.Forbidden {
 		if f.Resource == "nodes" {
 			continue
@@ -32,19 +30,19 @@ func listForbidden(x *inventory.Inventory, report reporter) {
 		}
 		role, binding := "clusterrole", "clusterrolebinding"
 		if f.Namespace != "" {
-			role, binding, scope = "role", "rolebinding", " -n "+fix.Quote(f.Namespace)
+			role, binding, scope = "role", "rolebinding", " -n "+quote(f.Namespace)
 		}
 		name := "heliostat-" + f.Resource
 		report(occurrence{
-			Object: &inventory.Object{Kind: resource, Namespace: f.Namespace}, Seen: f.Message,
-			Fix: fix.Run("kubectl create " + role + " " + name + scope + " --verb=get,list --resource=" + resource +
+			Object: &Object{Kind: resource, Namespace: f.Namespace}, Seen: f.Message,
+			Fix: run("kubectl create " + role + " " + name + scope + " --verb=get,list --resource=" + resource +
 				" && kubectl create " + binding + " " + name + scope + " --" + role + "=" + name + " " +
 				subject(f.Message)),
 		})
 	}
 }
 
-func objectUnreadable(x *inventory.Inventory, report reporter) {
+func objectUnreadable(x *inventory, report reporter) {
 	for i := range x.Input.Objects {
 		o := &x.Input.Objects[i]
 		severity, why := raydemand.Severity(""), ""
@@ -53,7 +51,7 @@ func objectUnreadable(x *inventory.Inventory, report reporter) {
 		}
 		for _, text := range o.Unreadable {
 			report(occurrence{Object: o, Seen: text, Severity: severity, Why: why,
-				Fix: fix.Run(fix.Kubectl(o, "get", "-o", "yaml")).Hint("and correct the field that is named here")})
+				Fix: run(kubectl(o, "get", "-o", "yaml")).Hint("and correct the field that is named here")})
 		}
 	}
 }
@@ -64,10 +62,10 @@ func subject(message string) string {
 	_, rest, _ := strings.Cut(message, `User "`)
 	user, _, found := strings.Cut(rest, `"`)
 	if !found {
-		return "--serviceaccount=heliostat:heliostat" + fix.Comment("with the account that doctor runs as")
+		return "--serviceaccount=heliostat:heliostat" + comment("with the account that doctor runs as")
 	}
 	if account, is := strings.CutPrefix(user, "system:serviceaccount:"); is {
-		return "--serviceaccount=" + fix.Quote(account)
+		return "--serviceaccount=" + quote(account)
 	}
-	return "--user=" + fix.Quote(user)
+	return "--user=" + quote(user)
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 )
 
 func TestAMissingRightIsAFindingWhoseFixGrantsIt(t *testing.T) {
-	input := doctor.Input{Forbidden: []inventory.Forbidden{
+	input := doctor.Input{Forbidden: []doctor.Forbidden{
 		{Resource: "nodes", Message: `nodes is forbidden: User "system:serviceaccount:ray:autoscaler" cannot list resource "nodes" in API group "" at the cluster scope`},
 		{Group: "ray.io", Resource: "rayjobs", Namespace: "ml", Message: `rayjobs.ray.io is forbidden: User "jane" cannot list resource "rayjobs"`},
 	}}

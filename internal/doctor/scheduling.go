@@ -4,49 +4,47 @@ import (
 	"fmt"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // tolerationMissing reports taints to groups that request GPUs or other accelerators: a group without them may have
 // nodes elsewhere, and taints of nodes with devices are there to keep it on those.
-func tolerationMissing(x *inventory.Inventory, g inventory.Group, report reporter) {
+func tolerationMissing(x *inventory, g rayGroup, report reporter) {
 	blocking := x.BlockingTaints(g)
 	if len(blocking.Taints) == 0 || !g.RequestsDevices() {
 		return
 	}
 	list := g.Template().Get("tolerations")
-	var operations []fix.Operation
+	var operations []operation
 	for i, taint := range blocking.Taints {
 		toleration := map[string]any{"key": taint.Key, "operator": "Exists", "effect": taint.Effect}
 		if i == 0 && !list.Has() {
-			operations = append(operations, fix.Add(list.Path(), []any{toleration}))
+			operations = append(operations, add(list.Path(), []any{toleration}))
 		} else {
-			operations = append(operations, fix.Add(list.Path().Key("-"), toleration))
+			operations = append(operations, add(list.Path().Key("-"), toleration))
 		}
 	}
 	report(occurrence{
 		Object: g.Of, Path: list.Path(), Seen: fmt.Sprintf("taint %s on node %s", blocking.Taints[0], blocking.Node),
-		Fix: fix.Patch(g.Of, operations...),
+		Fix: patch(g.Of, operations...),
 	})
 }
 
 // groupNoNode reports what plans report. If taints are the only reason, tolerationMissing has a patch.
-func groupNoNode(x *inventory.Inventory, g inventory.Group, report reporter) {
+func groupNoNode(x *inventory, g rayGroup, report reporter) {
 	if len(x.BlockingTaints(g).Taints) > 0 && g.RequestsDevices() {
 		return
 	}
 	if f, none := x.NoNode(g); none {
 		report(occurrence{Object: g.Of, Path: g.Template().Path(), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
-			Fix: fix.Edit(g.Of, f.Fix)})
+			Fix: edit(g.Of, f.Fix)})
 	}
 }
 
 // mostMaximum bounds what is compared: nobody means a larger maxReplicas as a number of nodes.
 const mostMaximum = 100_000
 
-func nodeMaximumBelowOurs(x *inventory.Inventory, g inventory.Group, report reporter) {
+func nodeMaximumBelowOurs(x *inventory, g rayGroup, report reporter) {
 	most, list, known := mostPods(x, g)
 	hosts := max(1, g.Workers.NumOfHosts)
 	pods := int64(g.Workers.Max) * int64(hosts)
@@ -54,7 +52,7 @@ func nodeMaximumBelowOurs(x *inventory.Inventory, g inventory.Group, report repo
 		return
 	}
 	at := g.Path("maxReplicas")
-	patch := fix.Patch(g.Of, fix.Set(g.Of, at, max(int64(g.Workers.Min), most/int64(hosts))))
+	patch := patch(g.Of, set(g.Of, at, max(int64(g.Workers.Min), most/int64(hosts))))
 	report(occurrence{
 		Object: g.Of, Path: at, Fix: patch.Hint("or raise the maximum of the node pool"),
 		Seen: fmt.Sprintf("maxReplicas %d, but the node pools have room for at most %d pods: %s", g.Workers.Max, most,
@@ -64,7 +62,7 @@ func nodeMaximumBelowOurs(x *inventory.Inventory, g inventory.Group, report repo
 
 // mostPods returns how many pods of the group all pools on whose nodes they fit may ever hold, were they empty, and
 // which pools these are. It returns false if one of them is not bounded: a pool without a known ceiling may grow.
-func mostPods(x *inventory.Inventory, g inventory.Group) (most int64, list []string, known bool) {
+func mostPods(x *inventory, g rayGroup) (most int64, list []string, known bool) {
 	for _, pool := range x.Pools(g) {
 		room, bounded := pool.Most()
 		if !bounded {

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/deploy"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
 )
@@ -57,7 +56,7 @@ var schemas = sync.OnceValue(func() map[string]*spec.Schema {
 // violations returns what breaks the schema in an object of Heliostat's own kinds. Of the rules over several fields,
 // which are expressions, it has the one that lasting examines. It leaves out metadata, and the status, which manifests
 // do not have.
-func violations(o *inventory.Object) []refusal {
+func violations(o *Object) []refusal {
 	schema := schemas()[o.Kind]
 	if schema == nil {
 		return nil

@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
@@ -11,7 +9,7 @@ import (
 // runtime is the default of a node, a container that requests no GPU then sees all of them.
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
-func gpusVisible(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpusVisible(x *inventory, g rayGroup, report reporter) {
 	if g.RequestsGPU() || !g.RayContainer().Has() || misplacesGPU(x, g) {
 		return
 	}
@@ -21,12 +19,12 @@ func gpusVisible(x *inventory.Inventory, g inventory.Group, report reporter) {
 	}
 	if request, uncounted := requestGPUs(g); uncounted {
 		report(occurrence{Object: g.Of, Path: request.At, Seen: "node " + node + " has GPUs", Why: whyUncounted,
-			Fix: fix.Patch(g.Of, request)})
+			Fix: patch(g.Of, request)})
 		return
 	}
 	list := g.RayContainer().Get("env")
 	report(occurrence{Object: g.Of, Path: list.Path(), Seen: "node " + node + " has GPUs",
-		Fix: fix.Patch(g.Of, fix.Append(g.Of, list, map[string]any{"name": visibleDevices, "value": "void"}))})
+		Fix: patch(g.Of, appendTo(g.Of, list, map[string]any{"name": visibleDevices, "value": "void"}))})
 }
 
 // whyUncounted says what is wrong with GPUs that a group uses and does not request.
@@ -34,16 +32,16 @@ const whyUncounted = "num-gpus tells Ray of GPUs that no request counts: Kuberne
 
 // requestGPUs requests the GPUs that num-gpus declares. It returns false if there are none, or if the group requests
 // some.
-func requestGPUs(g inventory.Group) (fix.Operation, bool) {
+func requestGPUs(g rayGroup) (operation, bool) {
 	gpus := g.Pods.GPUs.Declared
 	if gpus == nil || *gpus <= 0 || g.RequestsGPU() {
-		return fix.Operation{}, false
+		return operation{}, false
 	}
 	at := g.RayContainer().Get("resources", "limits").Path().Key(gpuinfo.NvidiaGPU)
-	return fix.Set(g.Of, at, gpus.String()), true
+	return set(g.Of, at, gpus.String()), true
 }
 
-func gpuVisibleAll(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuVisibleAll(_ *inventory, g rayGroup, report reporter) {
 	for _, c := range g.Containers() {
 		for _, variable := range c.Items("env") {
 			v := variable.Get("value")
@@ -51,22 +49,22 @@ func gpuVisibleAll(_ *inventory.Inventory, g inventory.Group, report reporter) {
 				continue
 			}
 			found := occurrence{Object: g.Of, Path: v.Path(), Seen: "all",
-				Fix: fix.Patch(g.Of, fix.Remove(variable.Path()))}
+				Fix: patch(g.Of, remove(variable.Path()))}
 			if request, uncounted := requestGPUs(g); uncounted {
-				found.Why, found.Fix = whyUncounted, fix.Patch(g.Of, request, fix.Remove(variable.Path()))
+				found.Why, found.Fix = whyUncounted, patch(g.Of, request, remove(variable.Path()))
 			} else if !g.RequestsGPU() {
-				found.Fix = fix.Patch(g.Of, fix.Replace(v.Path(), "void"))
+				found.Fix = patch(g.Of, replace(v.Path(), "void"))
 			}
 			report(found)
 		}
 	}
 }
 
-func gpuPrivileged(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuPrivileged(_ *inventory, g rayGroup, report reporter) {
 	for _, c := range g.Containers() {
 		if v := c.Get("securityContext", "privileged"); v.Flag() && g.RequestsGPU() {
 			report(occurrence{
-				Object: g.Of, Path: v.Path(), Seen: "true", Fix: fix.Patch(g.Of, fix.Replace(v.Path(), false)),
+				Object: g.Of, Path: v.Path(), Seen: "true", Fix: patch(g.Of, replace(v.Path(), false)),
 			})
 		}
 	}

@@ -5,16 +5,14 @@ import (
 	"slices"
 	"strconv"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func gpuCoreStep(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
-	cores, ok := inventory.Quantity(r.Limit)
+func gpuCoreStep(_ *inventory, r gpuRequest, report reporter) {
+	cores, ok := quantity(r.Limit)
 	if r.Resource != gpuinfo.AliyunCores || !ok {
 		return
 	}
@@ -25,17 +23,17 @@ func gpuCoreStep(_ *inventory.Inventory, r inventory.GPURequest, report reporter
 	}
 }
 
-func gpuCoresWithoutMemory(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+func gpuCoresWithoutMemory(_ *inventory, r gpuRequest, report reporter) {
 	memory := r.Container.Get("resources", "limits", gpuinfo.AliyunMemory)
 	if r.Resource == gpuinfo.AliyunCores && r.Limit.Has() && !memory.Has() {
-		patch := fix.Patch(r.Of, fix.Set(r.Of, memory.Path(), "4"))
+		patch := patch(r.Of, set(r.Of, memory.Path(), "4"))
 		report(ofField(r, r.Limit, patch.Hint("replace 4 with the GiB that a worker needs")))
 	}
 }
 
 // gpuMemoryAboveCard compares what a pod requests of one card with the largest card that a node, or the declared shape
 // of one, has.
-func gpuMemoryAboveCard(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuMemoryAboveCard(x *inventory, g rayGroup, report reporter) {
 	short, above := g.Pods.Pod.CardShortage(x.Input.Reader, x.NodesForPod(&g.Pods.Pod))
 	if !above {
 		return
@@ -54,7 +52,7 @@ func gpuMemoryAboveCard(x *inventory.Inventory, g inventory.Group, report report
 }
 
 // gpuFractionRefused reports annotations that KAI's webhook refuses.
-func gpuFractionRefused(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuFractionRefused(_ *inventory, g rayGroup, report reporter) {
 	share := g.Pods.Pod.Share
 	if share == nil || share.Refused == "" {
 		return
@@ -62,8 +60,8 @@ func gpuFractionRefused(_ *inventory.Inventory, g inventory.Group, report report
 	annotations := g.Get("template", "metadata", "annotations")
 	said, memory := annotations.Get(share.Annotation), annotations.Get("gpu-memory")
 	found := occurrence{Object: g.Of, Path: said.Path(), Seen: said.Text(), More: share.Refused,
-		Fix: fix.Edit(g.Of, "correct the number")}
-	var operations []fix.Operation
+		Fix: edit(g.Of, "correct the number")}
+	var operations []operation
 	for _, r := range g.GPURequests() {
 		if r.Resource == gpuinfo.NvidiaGPU && r.Limit.Has() {
 			operations = append(operations, removeRequest(r)...)
@@ -71,9 +69,9 @@ func gpuFractionRefused(_ *inventory.Inventory, g inventory.Group, report report
 	}
 	switch {
 	case memory.Has() && annotations.Get("gpu-fraction").Has():
-		found.Fix = fix.Patch(g.Of, fix.Remove(memory.Path()))
+		found.Fix = patch(g.Of, remove(memory.Path()))
 	case len(operations) > 0:
-		found.Fix = fix.Patch(g.Of, operations...).Hint("or remove the annotation, if a worker needs the whole card")
+		found.Fix = patch(g.Of, operations...).Hint("or remove the annotation, if a worker needs the whole card")
 	}
 	report(found)
 }
@@ -85,7 +83,7 @@ var countedShares = map[string]string{
 	"k8s.amazonaws.com/vgpu": "a share of a card",
 }
 
-func gpuSharesCounted(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuSharesCounted(x *inventory, g rayGroup, report reporter) {
 	if g.DeclaresGPUs() {
 		return
 	}
@@ -95,7 +93,7 @@ func gpuSharesCounted(x *inventory.Inventory, g inventory.Group, report reporter
 	}
 	for name, unit := range countedShares {
 		limit := g.RayContainer().Get("resources", "limits", name)
-		if q, ok := inventory.Quantity(limit); ok && q.Sign() > 0 {
+		if q, ok := quantity(limit); ok && q.Sign() > 0 {
 			report(occurrence{
 				Object: g.Of, Path: limit.Path(), Seen: limit.String(), More: "a unit of " + name + " is " + unit,
 				Fix: declareGPUs(g, count.String()),
@@ -107,31 +105,31 @@ func gpuSharesCounted(x *inventory.Inventory, g inventory.Group, report reporter
 // sharingStrategy is feature discovery's label for how a node's device plugin shares cards: none, time-slicing or mps.
 const sharingStrategy = "nvidia.com/gpu.sharing-strategy"
 
-func mpsInsideRay(x *inventory.Inventory, g inventory.Group, report reporter) {
+func mpsInsideRay(x *inventory, g rayGroup, report reporter) {
 	node, _ := mpsNodes(x, g)
 	if node == "" || mountsShm(g) {
 		return
 	}
 	selector := g.Template().Path("nodeSelector", sharingStrategy)
 	report(occurrence{Object: g.Of, Path: selector, Seen: fmt.Sprintf("node %s shares its GPUs with MPS", node),
-		Fix: fix.Patch(g.Of, fix.Set(g.Of, selector, "none")).
+		Fix: patch(g.Of, set(g.Of, selector, "none")).
 			Hint("or share by time-slicing; change nothing if you have seen CUDA start")})
 }
 
 // mountsShm reports whether the Ray container has its own volume at /dev/shm. The operator then mounts none.
-func mountsShm(g inventory.Group) bool {
+func mountsShm(g rayGroup) bool {
 	return slices.ContainsFunc(g.RayContainer().Items("volumeMounts"), func(v fieldpath.Value) bool {
 		return v.Text("mountPath") == "/dev/shm"
 	})
 }
 
-func mpsSharesSeveral(x *inventory.Inventory, g inventory.Group, report reporter) {
+func mpsSharesSeveral(x *inventory, g rayGroup, report reporter) {
 	node, only := mpsNodes(x, g)
 	if !only {
 		return
 	}
 	for _, r := range g.GPURequests() {
-		if q, ok := inventory.Quantity(r.Limit); ok && q.Value() >= 2 && r.IsDevices() {
+		if q, ok := quantity(r.Limit); ok && q.Value() >= 2 && r.IsDevices() {
 			report(occurrence{Object: g.Of, Path: r.Limit.Path(), Fix: replaceAmount(r, "1"),
 				Seen: fmt.Sprintf("%s of a GPU that node %s shares with MPS", r.Limit, node)})
 		}
@@ -140,13 +138,13 @@ func mpsSharesSeveral(x *inventory.Inventory, g inventory.Group, report reporter
 
 // mpsNodes returns a node with MPS on which a pod of the group fits and would get a share, or nothing, and whether all
 // nodes on which it fits are such.
-func mpsNodes(x *inventory.Inventory, g inventory.Group) (one string, only bool) {
-	isShare := func(r inventory.GPURequest) bool { return r.IsNVIDIA() && r.IsDevices() }
+func mpsNodes(x *inventory, g rayGroup) (one string, only bool) {
+	isShare := func(r gpuRequest) bool { return r.IsNVIDIA() && r.IsDevices() }
 	if !slices.ContainsFunc(g.GPURequests(), isShare) {
 		return "", false
 	}
 	only = true
-	x.VisitReal(x.NodesFor(g), func(n *inventory.Node) bool {
+	x.VisitReal(x.NodesFor(g), func(n *nodeObject) bool {
 		switch {
 		case g.Workers.Pod.Fit([]landing.Node{n.Node.Fit}).Nodes == 0:
 		case n.GPUs.Kind != gpuinfo.MPS:

@@ -3,8 +3,6 @@ package doctor
 import (
 	"slices"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/typo"
 )
@@ -28,7 +26,7 @@ var (
 	upscalingModes = []string{"Default", "Aggressive", "Conservative"}
 )
 
-func fieldMisspelt(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func fieldMisspelt(_ *inventory, o *Object, report reporter) {
 	spec := o.RaySpec()
 	reportMisspelt(o, spec, clusterFields, report)
 	reportMisspelt(o, spec.Get("autoscalerOptions"), autoscalerFields, report)
@@ -37,26 +35,26 @@ func fieldMisspelt(_ *inventory.Inventory, o *inventory.Object, report reporter)
 	}
 }
 
-func reportMisspelt(o *inventory.Object, v fieldpath.Value, known []string, report reporter) {
+func reportMisspelt(o *Object, v fieldpath.Value, known []string, report reporter) {
 	for _, key := range v.Keys() {
 		right := typo.Slip(key, known)
 		if right == "" {
 			continue
 		}
-		patch := fix.Patch(o, fix.Move(v.Path(key), v.Path(right)))
+		repair := patch(o, move(v.Path(key), v.Path(right)))
 		if v.Has(right) {
-			patch = fix.Patch(o, fix.Remove(v.Path(key)))
+			repair = patch(o, remove(v.Path(key)))
 		}
-		report(occurrence{Object: o, Path: v.Path(key), Seen: key, Fix: patch,
+		report(occurrence{Object: o, Path: v.Path(key), Seen: key, Fix: repair,
 			More: "did you mean " + right + "?"})
 	}
 }
 
-func upscalingModeUnknown(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func upscalingModeUnknown(_ *inventory, o *Object, report reporter) {
 	v := o.RaySpec().Get("autoscalerOptions", "upscalingMode")
 	if v.Has() && !slices.Contains(upscalingModes, v.Text()) {
 		report(occurrence{
-			Object: o, Path: v.Path(), Seen: v.String(), Fix: fix.Patch(o, fix.Replace(v.Path(), "Default")),
+			Object: o, Path: v.Path(), Seen: v.String(), Fix: patch(o, replace(v.Path(), "Default")),
 		})
 	}
 }

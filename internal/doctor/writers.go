@@ -5,13 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/fix"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-func replicasTwoWriters(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func replicasTwoWriters(_ *inventory, o *Object, report reporter) {
 	if !o.Cluster.InTreeAutoscaling && o.Mode() != nodepool.Managed {
 		return // nothing scales it
 	}
@@ -24,7 +22,7 @@ func replicasTwoWriters(_ *inventory.Inventory, o *inventory.Object, report repo
 		report(occurrence{
 			Object: o, Path: entry.Path(),
 			Seen: fmt.Sprintf("manager %s, operation %s, at %s", manager, operation, orNotSet(entry.Text("time"))),
-			Fix: fix.Run(fix.Kubectl(o, "get", "--show-managed-fields", "-o", "yaml")).
+			Fix: run(kubectl(o, "get", "--show-managed-fields", "-o", "yaml")).
 				Hint("let " + manager + " take replicas and scaleStrategy from the live object, as " +
 					"docs/howto/gitops.md shows for Argo CD and Flux; a manifest without replicas sets them to 0"),
 		})
@@ -32,7 +30,7 @@ func replicasTwoWriters(_ *inventory.Inventory, o *inventory.Object, report repo
 }
 
 // ownedFields returns the fields of the RayCluster's spec that an entry of managedFields owns.
-func ownedFields(o *inventory.Object, entry fieldpath.Value) []string {
+func ownedFields(o *Object, entry fieldpath.Value) []string {
 	fields := entry.Get("fieldsV1")
 	for _, key := range o.Spec {
 		fields = fields.Get("f:" + key)
@@ -55,12 +53,12 @@ func writesAgain(manager, operation string) bool {
 		operation == "Apply" && !strings.HasPrefix(manager, "kubectl")
 }
 
-func scaledByHPA(x *inventory.Inventory, report reporter) {
+func scaledByHPA(x *inventory, report reporter) {
 	for _, kind := range []string{"HorizontalPodAutoscaler", "ScaledObject"} {
 		for _, o := range x.ByKind[kind] {
 			target := o.Root().Get("spec", "scaleTargetRef")
 			if target.Text("kind") == "RayCluster" {
-				report(occurrence{Object: o, Path: target.Path(), Fix: fix.Run(fix.Kubectl(o, "delete")),
+				report(occurrence{Object: o, Path: target.Path(), Fix: run(kubectl(o, "delete")),
 					Seen: kind + " for RayCluster " + target.Text("name")})
 			}
 		}

@@ -8,8 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/internal/doctor/intake"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -83,12 +82,12 @@ func TestNodepoolsDoctorAndPlanReadOneNodeAlike(t *testing.T) {
 				}
 				objects = append(objects, object)
 			}
-			input, err := intake.Input(objects, sharing.Reader{})
+			input, err := doctor.Read(objects, sharing.Reader{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			examined := inventory.New(input).Nodes[0]
-			doctor := show(examined.GPUs, &examined.Node.Fit)
+			examined := input.Objects[0].Node.Fit
+			examines := show(*examined.GPUs, &examined)
 
 			list := func(i int) json.RawMessage {
 				text, err := json.Marshal(objects[i : i+1])
@@ -104,8 +103,8 @@ func TestNodepoolsDoctorAndPlanReadOneNodeAlike(t *testing.T) {
 				t.Fatal(err)
 			}
 			plan := show(*placed.nodes[0].GPUs, &placed.nodes[0])
-			if without := show(examined.GPUs, nil); doctor != test.want || plan != test.want || nodepools != without {
-				t.Errorf("nodepools %s\ndoctor    %s\nplan      %s\nwant      %s", nodepools, doctor, plan, test.want)
+			if without := show(*examined.GPUs, nil); examines != test.want || plan != test.want || nodepools != without {
+				t.Errorf("nodepools %s\ndoctor    %s\nplan      %s\nwant      %s", nodepools, examines, plan, test.want)
 			}
 		})
 	}

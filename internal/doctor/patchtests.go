@@ -1,16 +1,15 @@
-package fix
+package doctor
 
 import (
 	"bytes"
 	"encoding/json"
 
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
-// tests returns operations that test whether the object still has what the patch was made for. If someone else, or
+// testsOf returns operations that test whether the object still has what the patch was made for. If someone else, or
 // another patch, has changed it, for example the order of a list, the API server refuses the whole patch.
-func tests(o *inventory.Object, operations []Operation) []Operation {
+func testsOf(o *Object, operations []operation) []operation {
 	t := patchTests{root: o.Root(), seen: map[string]bool{}}
 	for _, operation := range operations {
 		for _, at := range []fieldpath.Path{operation.From, operation.At} {
@@ -27,14 +26,14 @@ func tests(o *inventory.Object, operations []Operation) []Operation {
 // patchTests collects the tests of a patch, each one once.
 type patchTests struct {
 	root  fieldpath.Value
-	tests []Operation
+	tests []operation
 	seen  map[string]bool
 }
 
 func (t *patchTests) add(at fieldpath.Path, value any) {
 	if pointer := at.Pointer(); !t.seen[pointer] {
 		t.seen[pointer] = true
-		t.tests = append(t.tests, Operation{Op: "test", At: at, Value: value})
+		t.tests = append(t.tests, operation{Op: "test", At: at, Value: value})
 	}
 }
 

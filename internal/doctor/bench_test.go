@@ -1,4 +1,4 @@
-package intake
+package doctor_test
 
 import (
 	"fmt"
@@ -52,7 +52,7 @@ func BenchmarkDoctorOverAFleet(b *testing.B) {
 		objects := fleet(clusters)
 		b.Run(fmt.Sprint(clusters, " RayClusters"), func(b *testing.B) {
 			for b.Loop() {
-				input, err := Input(objects, sharing.Reader{})
+				input, err := doctor.Read(objects, sharing.Reader{}, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -1,4 +1,4 @@
-package fix
+package doctor
 
 import (
 	"bytes"
@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
 // Operation is one operation of a JSON patch (RFC 6902).
-type Operation struct {
+type operation struct {
 	Op    string
 	From  fieldpath.Path
 	At    fieldpath.Path
@@ -19,28 +18,28 @@ type Operation struct {
 }
 
 // Remove removes a field.
-func Remove(at fieldpath.Path) Operation { return Operation{Op: "remove", At: at} }
+func remove(at fieldpath.Path) operation { return operation{Op: "remove", At: at} }
 
 // Move moves a field.
-func Move(from, to fieldpath.Path) Operation { return Operation{Op: "move", From: from, At: to} }
+func move(from, to fieldpath.Path) operation { return operation{Op: "move", From: from, At: to} }
 
 // Replace replaces the value of a field.
-func Replace(at fieldpath.Path, value any) Operation {
-	return Operation{Op: "replace", At: at, Value: value}
+func replace(at fieldpath.Path, value any) operation {
+	return operation{Op: "replace", At: at, Value: value}
 }
 
 // Add adds a field, or an element to a list.
-func Add(at fieldpath.Path, value any) Operation { return Operation{Op: "add", At: at, Value: value} }
+func add(at fieldpath.Path, value any) operation { return operation{Op: "add", At: at, Value: value} }
 
 // Set writes a field of an object, and creates the missing objects and lists on its path.
-func Set(o *inventory.Object, at fieldpath.Path, value any) Operation {
+func set(o *Object, at fieldpath.Path, value any) operation {
 	var above any = o.Fields
 	prefixes := at.Prefixes()
 	for i, prefix := range prefixes {
 		if index, isIndex := prefix.LastIndex(); isIndex {
 			list, _ := above.([]any)
 			if index >= len(list) {
-				return Add(prefix.Parent().Key("-"), nested(prefixes[i+1:], value))
+				return add(prefix.Parent().Key("-"), nested(prefixes[i+1:], value))
 			}
 			above = list[index]
 			continue
@@ -48,11 +47,11 @@ func Set(o *inventory.Object, at fieldpath.Path, value any) Operation {
 		fields, _ := above.(map[string]any)
 		below := fields[prefix.LastKey()]
 		if below == nil {
-			return Add(prefix, nested(prefixes[i+1:], value))
+			return add(prefix, nested(prefixes[i+1:], value))
 		}
 		above = below
 	}
-	return Replace(at, value)
+	return replace(at, value)
 }
 
 // nested wraps a value in the objects and lists that lead to it.
@@ -68,12 +67,12 @@ func nested(prefixes []fieldpath.Path, inner any) any {
 }
 
 // Append adds an element to a list that may be missing.
-func Append(o *inventory.Object, list fieldpath.Value, element any) Operation {
-	return Set(o, list.Path().Index(len(list.Items())), element)
+func appendTo(o *Object, list fieldpath.Value, element any) operation {
+	return set(o, list.Path().Index(len(list.Items())), element)
 }
 
 // removesElement reports whether the operation removes an element of a list, and the list's pointer.
-func (o Operation) removesElement() (list string, ok bool) {
+func (o operation) removesElement() (list string, ok bool) {
 	if o.Op != "remove" {
 		return "", false
 	}
@@ -82,10 +81,10 @@ func (o Operation) removesElement() (list string, ok bool) {
 }
 
 // appends reports whether the operation adds an element at the end of a list.
-func (o Operation) appends() bool { return o.Op == "add" && o.At.LastKey() == "-" }
+func (o operation) appends() bool { return o.Op == "add" && o.At.LastKey() == "-" }
 
 // MarshalJSON writes a value of null, too: to test for null is to test that nothing is there.
-func (o Operation) MarshalJSON() ([]byte, error) {
+func (o operation) MarshalJSON() ([]byte, error) {
 	path := compactJSON(o.At.Pointer())
 	switch o.Op {
 	case "remove":

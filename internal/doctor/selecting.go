@@ -1,4 +1,4 @@
-package inventory
+package doctor
 
 import (
 	"encoding/json"
@@ -12,8 +12,8 @@ import (
 
 // Selected returns the heads and worker groups in the namespace of an object whose pods a label selector of the object
 // matches, by the labels that the operator gives them. An empty selector matches all, and without one there is none.
-func (x *Inventory) Selected(by *Object, selector fieldpath.Value) (groups []Group) {
-	matches, err := ReadSelector(selector)
+func (x *inventory) Selected(by *Object, selector fieldpath.Value) (groups []rayGroup) {
+	matches, err := readSelector(selector)
 	if err != nil {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (x *Inventory) Selected(by *Object, selector fieldpath.Value) (groups []Gro
 
 // podLabels returns the labels of the group's pods. What the operator makes of the RayCluster's name is unknown while
 // it generates that name.
-func (g Group) podLabels() labels.Set {
+func (g rayGroup) podLabels() labels.Set {
 	set := labels.Set{}
 	maps.Copy(set, g.Pods.Pod.Neighbors.Labels)
 	if g.Of.Kind != "RayCluster" || g.Of.Generated {
@@ -38,7 +38,7 @@ func (g Group) podLabels() labels.Set {
 }
 
 // ReadSelector reads a label selector. An absent one selects nothing.
-func ReadSelector(v fieldpath.Value) (labels.Selector, error) {
+func readSelector(v fieldpath.Value) (labels.Selector, error) {
 	text, err := json.Marshal(v.Raw())
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package intake
+package main
 
 import (
 	"context"
@@ -112,25 +112,25 @@ func names(input doctor.Input) []string {
 
 func TestLiveListsWithinTheScopeAndWritesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
-		scope Scope
+		scope doctorScope
 		want  []string
 	}{
-		"everything": {Scope{}, []string{"CapacityBuffer/ml/ours", "CapacityPolicy/ml/office", "ConfigMap/kube-system/cluster-autoscaler-status", "Node/gpu-1", "NodePool/gpu", "Pod/ml/llm-head",
+		"everything": {doctorScope{}, []string{"CapacityBuffer/ml/ours", "CapacityPolicy/ml/office", "ConfigMap/kube-system/cluster-autoscaler-status", "Node/gpu-1", "NodePool/gpu", "Pod/ml/llm-head",
 			"PodDisruptionBudget/ml/ray", "PodDisruptionBudget/other/web", "RayCluster/ml/embed", "RayCluster/ml/llm", "RayCluster/other/llm",
 			"ResourceRequest/ml/held"}},
-		"one RayCluster": {Scope{"ml", "llm"}, []string{"CapacityBuffer/ml/ours", "CapacityPolicy/ml/office", "ConfigMap/kube-system/cluster-autoscaler-status", "Node/gpu-1", "NodePool/gpu", "Pod/ml/llm-head",
+		"one RayCluster": {doctorScope{"ml", "llm"}, []string{"CapacityBuffer/ml/ours", "CapacityPolicy/ml/office", "ConfigMap/kube-system/cluster-autoscaler-status", "Node/gpu-1", "NodePool/gpu", "Pod/ml/llm-head",
 			"PodDisruptionBudget/ml/ray", "RayCluster/ml/llm"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := server(t, llm)
-			input, err := Live(context.Background(), client, c.scope, sharing.Reader{})
+			input, err := listObjects(context.Background(), client, c.scope, sharing.Reader{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, names(input)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if partial := c.scope != (Scope{}); input.Partial != partial {
+			if partial := c.scope != (doctorScope{}); input.Partial != partial {
 				t.Errorf("some RayClusters alone: %t, want %t", input.Partial, partial)
 			}
 			for _, action := range client.Actions() {
@@ -157,7 +157,7 @@ func TestLiveReportsMissingRightsAndExaminesTheRest(t *testing.T) {
 	client.PrependReactor("list", "scaledobjects", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewNotFound(schema.GroupResource{Group: "keda.sh", Resource: "scaledobjects"}, "")
 	})
-	input, err := Live(context.Background(), client, Scope{Namespace: "ml"}, sharing.Reader{})
+	input, err := listObjects(context.Background(), client, doctorScope{Namespace: "ml"}, sharing.Reader{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestLiveFailsWithoutTheRightToListRayClusters(t *testing.T) {
 	client.PrependReactor("list", "rayclusters", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "", errors.New("no"))
 	})
-	if _, err := Live(context.Background(), client, Scope{}, sharing.Reader{}); err == nil || !strings.Contains(err.Error(), "listing rayclusters") {
+	if _, err := listObjects(context.Background(), client, doctorScope{}, sharing.Reader{}); err == nil || !strings.Contains(err.Error(), "listing rayclusters") {
 		t.Errorf("got %v", err)
 	}
 }

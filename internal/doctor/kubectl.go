@@ -1,21 +1,19 @@
-package fix
+package doctor
 
 import (
 	"regexp"
 	"strings"
-
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 )
 
 // Kubectl returns a command about an object. An object that has no name yet is changed in its manifest, which the
 // command reads from standard input.
-func Kubectl(o *inventory.Object, verb string, arguments ...string) string {
+func kubectl(o *Object, verb string, arguments ...string) string {
 	if o.Generated {
 		return strings.Join(append(ofManifest(verb), arguments...), " ")
 	}
-	words := []string{"kubectl", verb, strings.ToLower(o.Kind), Quote(o.Name)}
+	words := []string{"kubectl", verb, strings.ToLower(o.Kind), quote(o.Name)}
 	if o.Namespace != "" {
-		words = append(words, "-n", Quote(o.Namespace))
+		words = append(words, "-n", quote(o.Namespace))
 	}
 	return strings.Join(append(words, arguments...), " ")
 }
@@ -31,12 +29,12 @@ func ofManifest(verb string) []string {
 }
 
 // Comment returns a text as the comment at the end of a command.
-func Comment(text string) string { return "  # " + strings.ReplaceAll(text, "\n", " ") }
+func comment(text string) string { return "  # " + strings.ReplaceAll(text, "\n", " ") }
 
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
 // Quote returns a text as one word of a POSIX shell.
-func Quote(text string) string {
+func quote(text string) string {
 	if plainWord.MatchString(text) {
 		return text
 	}

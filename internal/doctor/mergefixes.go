@@ -1,25 +1,23 @@
-package fix
+package doctor
 
 import (
 	"cmp"
 	"reflect"
 	"slices"
 	"strings"
-
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 )
 
 // OfCode is the fix of a finding with its code.
-type OfCode struct {
+type fixOfCode struct {
 	Code string
-	*Fix
+	*fix
 }
 
 // Merge makes one patch of patches that conflict, and gives it to each of their findings. Two patches conflict if they
 // create the same object, because the later one would discard what the earlier one wrote, and if one removes an element
 // of a list in which the other changes an element, because the elements behind it move.
-func Merge(all []OfCode) {
-	byObject := map[*inventory.Object][]OfCode{}
+func mergeFixes(all []fixOfCode) {
+	byObject := map[*Object][]fixOfCode{}
 	for _, f := range all {
 		if len(f.operations) > 0 {
 			byObject[f.object] = append(byObject[f.object], f)
@@ -28,14 +26,14 @@ func Merge(all []OfCode) {
 	for _, patches := range byObject {
 		for _, set := range conflicting(patches) {
 			if len(set) > 1 {
-				join(set)
+				joinPatches(set)
 			}
 		}
 	}
 }
 
 // conflicting sorts the patches of one object into sets that conflict.
-func conflicting(patches []OfCode) [][]OfCode {
+func conflicting(patches []fixOfCode) [][]fixOfCode {
 	shrinking := map[string]bool{}
 	for _, p := range patches {
 		for _, o := range p.operations {
@@ -44,11 +42,11 @@ func conflicting(patches []OfCode) [][]OfCode {
 			}
 		}
 	}
-	var sets [][]OfCode
+	var sets [][]fixOfCode
 	setOf := map[string]int{}
 	for _, p := range patches {
 		at := len(sets)
-		sets = append(sets, []OfCode{p})
+		sets = append(sets, []fixOfCode{p})
 		for _, key := range p.conflictKeys(shrinking) {
 			other, taken := setOf[key]
 			if taken && other != at {
@@ -67,7 +65,7 @@ func conflicting(patches []OfCode) [][]OfCode {
 
 // conflictKeys returns the objects that a patch creates and the shrinking lists that it changes. Patches that have one
 // of them in common conflict.
-func (f *Fix) conflictKeys(shrinking map[string]bool) []string {
+func (f *fix) conflictKeys(shrinking map[string]bool) []string {
 	var keys []string
 	for _, o := range f.operations {
 		if o.Op == "add" && !o.appends() {
@@ -82,9 +80,9 @@ func (f *Fix) conflictKeys(shrinking map[string]bool) []string {
 	return keys
 }
 
-// join gives all findings one patch. The removal of list elements comes last, and begins at the end of each list.
-func join(patches []OfCode) {
-	var operations, removals []Operation
+// joinPatches gives all findings one patch. The removal of list elements comes last, from the end of each list.
+func joinPatches(patches []fixOfCode) {
+	var operations, removals []operation
 	var hints, codes []string
 	for _, p := range patches {
 		codes = append(codes, p.Code)
@@ -97,7 +95,7 @@ func join(patches []OfCode) {
 			}
 		}
 	}
-	slices.SortStableFunc(removals, func(a, b Operation) int {
+	slices.SortStableFunc(removals, func(a, b operation) int {
 		i, _ := a.At.LastIndex()
 		j, _ := b.At.LastIndex()
 		return cmp.Or(strings.Compare(a.At.Parent().Pointer(), b.At.Parent().Pointer()), j-i)
@@ -114,10 +112,10 @@ func join(patches []OfCode) {
 }
 
 // deduplicate drops repeated operations, and makes one of two that create the same object.
-func deduplicate(operations []Operation) []Operation {
-	var unique []Operation
+func deduplicate(operations []operation) []operation {
+	var unique []operation
 	for _, o := range operations {
-		at := slices.IndexFunc(unique, func(other Operation) bool {
+		at := slices.IndexFunc(unique, func(other operation) bool {
 			if other.Op != o.Op || other.At.Pointer() != o.At.Pointer() {
 				return false
 			}

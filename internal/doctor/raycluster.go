@@ -1,4 +1,4 @@
-package inventory
+package doctor
 
 import (
 	"strings"
@@ -10,9 +10,9 @@ import (
 
 // Annotations of a RayCluster.
 const (
-	AnnotationPrefix = "heliostat.dev/"
-	ModeAnnotation   = AnnotationPrefix + "mode"
-	SyncAnnotation   = AnnotationPrefix + "num-gpus-sync"
+	annotationPrefix = "heliostat.dev/"
+	modeAnnotation   = annotationPrefix + "mode"
+	syncAnnotation   = annotationPrefix + "num-gpus-sync"
 )
 
 // RaySpec returns the spec of the RayCluster in the object.
@@ -20,7 +20,7 @@ func (o *Object) RaySpec() fieldpath.Value { return o.Root().Get(o.Spec...) }
 
 // ModeField returns the annotation that says whether Heliostat manages the RayCluster, and Mode its value.
 func (o *Object) ModeField() fieldpath.Value {
-	return o.Root().Get("metadata", "annotations", ModeAnnotation)
+	return o.Root().Get("metadata", "annotations", modeAnnotation)
 }
 
 // Mode returns the mode that the RayCluster itself asks for.
@@ -34,11 +34,11 @@ func (o *Object) UsesAutoscalerV2() bool {
 
 // AutoscalerV2Variable returns the head's variable RAY_enable_autoscaler_v2 as 1 or 0, or nothing if it is not set.
 func (o *Object) AutoscalerV2Variable() string {
-	for _, g := range GroupsOf(o, gpuinfo.Names{}) {
+	for _, g := range groupsOf(o, gpuinfo.Names{}) {
 		if g.Workers != nil {
 			continue
 		}
-		v, ok := Env(g.RayContainer(), "RAY_enable_autoscaler_v2")
+		v, ok := env(g.RayContainer(), "RAY_enable_autoscaler_v2")
 		switch text := strings.ToLower(v.Text()); {
 		case !ok || text == "":
 		case text == "1" || text == "true":

@@ -1,4 +1,4 @@
-package intake
+package main
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/api/v1alpha1"
-	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// Scope says which RayClusters to read.
-type Scope struct {
+// doctorScope says which RayClusters to read.
+type doctorScope struct {
 	// Namespace is empty for all namespaces.
 	Namespace string
 	// Cluster is the name of one RayCluster, or empty for all. It does not limit what else is read.
@@ -71,11 +71,13 @@ func resource(group, version, name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
 }
 
-// Live lists the objects of an API server, and gets the status of the Cluster Autoscaler. The input names the kinds
-// that it may not list. Kinds that the API server does not have are left out.
-func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader sharing.Reader) (inventory.Input, error) {
+// listObjects lists the objects of an API server, and gets the status of the Cluster Autoscaler. The input names the
+// kinds that it may not list. Kinds that the API server does not have are left out.
+func listObjects(
+	ctx context.Context, client dynamic.Interface, scope doctorScope, reader sharing.Reader,
+) (doctor.Input, error) {
 	var objects []map[string]any
-	var forbidden []inventory.Forbidden
+	var forbidden []doctor.Forbidden
 	read := map[string]bool{}
 	for _, s := range sources {
 		if read[s.kind] {
@@ -85,14 +87,14 @@ func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader sha
 		read[s.kind] = err == nil
 		switch {
 		case apierrors.IsForbidden(err) && !s.required:
-			refused := inventory.Forbidden{Group: s.Group, Resource: s.Resource, Message: err.Error()}
+			refused := doctor.Forbidden{Group: s.Group, Resource: s.Resource, Message: err.Error()}
 			if s.namespaced {
 				refused.Namespace = scope.Namespace
 			}
 			forbidden = append(forbidden, refused)
 		case apierrors.IsNotFound(err) && !s.required: // the kind is not installed
 		case err != nil:
-			return inventory.Input{}, fmt.Errorf("listing %s: %w", s.Resource, err)
+			return doctor.Input{}, fmt.Errorf("listing %s: %w", s.Resource, err)
 		}
 		objects = append(objects, found...)
 	}
@@ -104,7 +106,7 @@ func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader sha
 	reader.At = time.Now()
 	var devices dra.Objects
 	unknown := func(resource string) bool {
-		return slices.ContainsFunc(forbidden, func(f inventory.Forbidden) bool { return f.Resource == resource })
+		return slices.ContainsFunc(forbidden, func(f doctor.Forbidden) bool { return f.Resource == resource })
 	}
 	if !unknown("resourceslices") {
 		devices.KnowSlices()
@@ -115,15 +117,15 @@ func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader sha
 	if !unknown("deviceclasses") {
 		devices.KnowClasses()
 	}
-	input, err := inputWith(objects, reader, &devices)
-	input.Forbidden, input.Partial, input.Stored = forbidden, scope != Scope{}, true
+	input, err := doctor.Read(objects, reader, &devices)
+	input.Forbidden, input.Partial, input.Stored = forbidden, scope != doctorScope{}, true
 	return input, err
 }
 
 // page bounds the objects of one answer, for clusters with thousands of pods.
 const page = 500
 
-func (s source) list(ctx context.Context, client dynamic.Interface, scope Scope) ([]map[string]any, error) {
+func (s source) list(ctx context.Context, client dynamic.Interface, scope doctorScope) ([]map[string]any, error) {
 	namespace := ""
 	if s.namespaced {
 		namespace = scope.Namespace
@@ -155,7 +157,7 @@ func (s source) list(ctx context.Context, client dynamic.Interface, scope Scope)
 }
 
 // takes reports whether the scope has the object.
-func (s Scope) takes(kind string, object *unstructured.Unstructured) bool {
+func (s doctorScope) takes(kind string, object *unstructured.Unstructured) bool {
 	switch kind {
 	case "RayCluster":
 		return s.Cluster == "" || object.GetName() == s.Cluster

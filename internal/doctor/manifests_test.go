@@ -1,4 +1,4 @@
-package intake
+package doctor_test
 
 import (
 	"os"
@@ -48,7 +48,7 @@ func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects, _, err := nodeobject.ReadObjects(strings.NewReader(c.text))
 			if err == nil {
-				_, err = Input(objects, sharing.Reader{})
+				_, err = doctor.Read(objects, sharing.Reader{}, nil)
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
@@ -73,7 +73,7 @@ func TestFaultsOfABudgetAreNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		input, err := Input(objects, sharing.Reader{})
+		input, err := doctor.Read(objects, sharing.Reader{}, nil)
 		got := strings.Join(input.Objects[0].Unreadable, "; ")
 		if err != nil || !strings.Contains(got, want) || (want == "") != (got == "") {
 			t.Errorf("%s: %q, %v; want %q", spec, got, err, want)
@@ -102,7 +102,7 @@ func TestANodeWithoutConditionsCountsAsReady(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		input, err := Input(objects, sharing.Reader{})
+		input, err := doctor.Read(objects, sharing.Reader{}, nil)
 		if err != nil || input.Objects[0].Node.Fit.Ready != want {
 			t.Errorf("%s: %+v, %v", status, input.Objects[0].Node, err)
 		}
@@ -115,7 +115,7 @@ func TestARayJobThatSelectsAClusterIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	input, err := Input(objects, sharing.Reader{})
+	input, err := doctor.Read(objects, sharing.Reader{}, nil)
 	if err != nil || len(input.Objects) != 1 || input.Objects[0].Cluster != nil {
 		t.Errorf("got %+v, %v", input, err)
 	}
@@ -123,7 +123,7 @@ func TestARayJobThatSelectsAClusterIsKept(t *testing.T) {
 
 // Every file gives findings or an error with a message, and never a panic.
 func FuzzManifests(f *testing.F) {
-	for _, pattern := range []string{"../testdata/*/*.yaml", "../../../pkg/nodepool/kube/nodeobject/testdata/nodes/*.yaml"} {
+	for _, pattern := range []string{"testdata/*/*.yaml", "../../pkg/nodepool/kube/nodeobject/testdata/nodes/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) < 40 {
 			f.Fatalf("found %d files of %s, %v", len(paths), pattern, err)
@@ -141,7 +141,7 @@ func FuzzManifests(f *testing.F) {
 		objects, _, err := nodeobject.ReadObjects(strings.NewReader(string(text)))
 		if err == nil {
 			var input doctor.Input
-			if input, err = Input(objects, sharing.Reader{}); err == nil {
+			if input, err = doctor.Read(objects, sharing.Reader{}, nil); err == nil {
 				for _, finding := range doctor.Examine(input) {
 					if finding.Code == "" || finding.Object == "" || finding.Fix == "" || finding.Docs == "" {
 						t.Errorf("got %+v", finding)
@@ -170,7 +170,7 @@ func TestAnUnreadablePodOrCeilingIsReportedAndTheRestIsRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			input, err := Input(objects, sharing.Reader{})
+			input, err := doctor.Read(objects, sharing.Reader{}, nil)
 			if err != nil || len(input.Objects) != 2 || len(input.Objects[1].Unreadable) != 0 {
 				t.Fatalf("%v, %+v", err, input.Objects)
 			}

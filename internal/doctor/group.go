@@ -1,4 +1,4 @@
-package inventory
+package doctor
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 )
 
 // Group is the head group or a worker group of a RayCluster. Its fields are read as those of a Value.
-type Group struct {
+type rayGroup struct {
 	fieldpath.Value
 	Of   *Object
 	Name string
@@ -26,16 +26,16 @@ type Group struct {
 }
 
 // GroupsOf returns the head group and the worker groups of a RayCluster.
-func GroupsOf(o *Object, names gpuinfo.Names) []Group {
-	var groups []Group
+func groupsOf(o *Object, names gpuinfo.Names) []rayGroup {
+	var groups []rayGroup
 	if head := o.RaySpec().Get("headGroupSpec"); head.Has() {
 		read := cmp.Or(o.Head, &nodepool.WorkerGroup{})
-		groups = append(groups, Group{Value: head, Of: o, Name: "headgroup", Pods: read, resourceNames: names})
+		groups = append(groups, rayGroup{Value: head, Of: o, Name: "headgroup", Pods: read, resourceNames: names})
 	}
 	for i, v := range o.RaySpec().Items("workerGroupSpecs") {
 		if i < len(o.Cluster.Groups) {
 			workers := &o.Cluster.Groups[i]
-			groups = append(groups, Group{
+			groups = append(groups, rayGroup{
 				Value: v, Of: o, Name: workers.Name, Workers: workers, Pods: workers, resourceNames: names,
 			})
 		}
@@ -44,15 +44,15 @@ func GroupsOf(o *Object, names gpuinfo.Names) []Group {
 }
 
 // Template returns the spec of the group's pods.
-func (g Group) Template() fieldpath.Value { return g.Get("template", "spec") }
+func (g rayGroup) Template() fieldpath.Value { return g.Get("template", "spec") }
 
 // Containers returns all containers of the pod, init containers last.
-func (g Group) Containers() []fieldpath.Value {
+func (g rayGroup) Containers() []fieldpath.Value {
 	return append(g.Template().Items("containers"), g.Template().Items("initContainers")...)
 }
 
 // RayContainer returns the container that runs Ray: the first one, whatever its name.
-func (g Group) RayContainer() fieldpath.Value {
+func (g rayGroup) RayContainer() fieldpath.Value {
 	if containers := g.Template().Items("containers"); len(containers) > 0 {
 		return containers[0]
 	}
@@ -60,13 +60,13 @@ func (g Group) RayContainer() fieldpath.Value {
 }
 
 // IsRayContainer reports whether a container of the group is the one that runs Ray.
-func (g Group) IsRayContainer(container fieldpath.Value) bool {
+func (g rayGroup) IsRayContainer(container fieldpath.Value) bool {
 	return container.Path().Pointer() == g.RayContainer().Path().Pointer()
 }
 
 // Env returns a variable of a container, the last one of the name. It returns false if there is none, or if its value
 // comes from another object.
-func Env(container fieldpath.Value, name string) (v fieldpath.Value, ok bool) {
+func env(container fieldpath.Value, name string) (v fieldpath.Value, ok bool) {
 	for _, entry := range container.Items("env") {
 		if entry.Text("name") == name {
 			v, ok = entry.Get("value"), !entry.Has("valueFrom")
@@ -76,7 +76,7 @@ func Env(container fieldpath.Value, name string) (v fieldpath.Value, ok bool) {
 }
 
 // Quantity reads an amount. The API server stores it as a string or, if the manifest has a number, as that number.
-func Quantity(v fieldpath.Value) (q resource.Quantity, ok bool) {
+func quantity(v fieldpath.Value) (q resource.Quantity, ok bool) {
 	if !v.Has() {
 		return q, false
 	}
@@ -85,13 +85,13 @@ func Quantity(v fieldpath.Value) (q resource.Quantity, ok bool) {
 }
 
 // HasResource reports whether the group's field resources has the name. The operator ignores its case.
-func (g Group) HasResource(name string) bool {
+func (g rayGroup) HasResource(name string) bool {
 	return slices.ContainsFunc(g.Keys("resources"), func(key string) bool { return strings.EqualFold(key, name) })
 }
 
 // DeclaredGPUs returns the number of GPUs that the group's field resources, or else rayStartParams, declares. It
 // returns false if there is none, or if it is not a whole number.
-func (g Group) DeclaredGPUs() (n int64, at fieldpath.Path, ok bool) {
+func (g rayGroup) DeclaredGPUs() (n int64, at fieldpath.Path, ok bool) {
 	declared := g.Pods.GPUs.Declared
 	if declared == nil || *declared%raydemand.One != 0 {
 		return 0, at, false
@@ -101,9 +101,9 @@ func (g Group) DeclaredGPUs() (n int64, at fieldpath.Path, ok bool) {
 }
 
 // DeclaresGPUs reports whether the group declares how many GPUs it has, rightly or wrongly.
-func (g Group) DeclaresGPUs() bool {
+func (g rayGroup) DeclaresGPUs() bool {
 	return g.Pods.GPUs.Declared != nil || g.Has("rayStartParams", "num-gpus")
 }
 
 // HasAccelerator reports whether the Ray container has a limit that the operator turns into a flag of `ray start`.
-func (g Group) HasAccelerator() bool { return len(g.Pods.GPUs.Counted)+len(g.Pods.GPUs.Passed) > 0 }
+func (g rayGroup) HasAccelerator() bool { return len(g.Pods.GPUs.Counted)+len(g.Pods.GPUs.Passed) > 0 }

@@ -1,4 +1,4 @@
-package inventory
+package doctor
 
 import (
 	"slices"
@@ -7,19 +7,19 @@ import (
 )
 
 // Guard says whether something keeps Karpenter from evicting the working pods of a group.
-type Guard uint8
+type guard uint8
 
 // GuardUnknown: nothing among the objects shows it.
 const (
-	GuardUnknown Guard = iota
-	Guarded
-	Unguarded
+	guardUnknown guard = iota
+	guarded
+	unguarded
 )
 
 // GuardOf says whether a group, or a head, is guarded. The annotation of its pod template is proof, and so is a pod of
 // the RayCluster that Heliostat has guarded: it guards all of a managed RayCluster, and its head always. Otherwise the
 // flags of Heliostat's Deployment count, and then that a running head has no guard.
-func (x *Inventory) GuardOf(g Group) Guard {
+func (x *inventory) GuardOf(g rayGroup) guard {
 	cluster := g.Of.Cluster
 	ours := cluster.Head.Guard.DoNotDisrupt == nodepool.MarkedByUs ||
 		slices.ContainsFunc(cluster.Workers, func(w nodepool.Worker) bool {
@@ -28,15 +28,15 @@ func (x *Inventory) GuardOf(g Group) Guard {
 	ofHead := g.Workers == nil && cluster.Head.Guard.DoNotDisrupt == nodepool.MarkedByUser
 	template := g.Text("template", "metadata", "annotations", nodepool.DoNotDisruptAnnotation)
 	if ours || ofHead || template == nodepool.DoNotDisrupt {
-		return Guarded
+		return guarded
 	}
 	if service, found := x.Service(); found {
-		if state := service.guards(g.Of); state != GuardUnknown {
+		if state := service.guards(g.Of); state != guardUnknown {
 			return state
 		}
 	}
 	if head := x.HeadPod(g.Of); head != nil && head.Root().Text("status", "phase") == "Running" {
-		return Unguarded
+		return unguarded
 	}
-	return GuardUnknown
+	return guardUnknown
 }

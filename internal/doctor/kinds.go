@@ -1,4 +1,4 @@
-package inventory
+package doctor
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 )
 
 // Kind is a kind of objects that checks examine.
-type Kind struct {
+type kind struct {
 	Name string
 	// Group is the API group, empty for the core group. Versions are those that checks read, the preferred one first.
 	Group    string
@@ -16,10 +16,10 @@ type Kind struct {
 }
 
 // APIVersion returns the apiVersion that objects of the kind should have.
-func (k Kind) APIVersion() string { return apiVersion(k.Group, k.Versions[0]) }
+func (k kind) APIVersion() string { return apiVersion(k.Group, k.Versions[0]) }
 
 // APIVersions returns every apiVersion of the kind that checks read.
-func (k Kind) APIVersions() []string {
+func (k kind) APIVersions() []string {
 	var all []string
 	for _, version := range k.Versions {
 		all = append(all, apiVersion(k.Group, version))
@@ -35,7 +35,7 @@ func apiVersion(group, version string) string {
 }
 
 // The versions are those of Kubernetes 1.25 and later, and of the releases of the other projects that serve them.
-var kinds = []Kind{
+var kinds = []kind{
 	{"RayCluster", "ray.io", []string{"v1", "v1alpha1"}, true},
 	{"RayJob", "ray.io", []string{"v1", "v1alpha1"}, true},
 	{"RayService", "ray.io", []string{"v1", "v1alpha1"}, true},
@@ -61,7 +61,7 @@ var kinds = []Kind{
 }
 
 // Kinds are the names of the kinds that checks examine.
-func Kinds() []string {
+func kindNames() []string {
 	var names []string
 	for _, k := range kinds {
 		names = append(names, k.Name)
@@ -70,10 +70,10 @@ func Kinds() []string {
 }
 
 // KindNamed returns the kind of a name, if checks examine it.
-func KindNamed(name string) (Kind, bool) {
-	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })
+func kindNamed(name string) (kind, bool) {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.Name == name })
 	if i < 0 {
-		return Kind{}, false
+		return kind{}, false
 	}
 	return kinds[i], true
 }
@@ -94,7 +94,7 @@ func (o *Object) Group() string {
 // same name, or a version that checks do not know. An excerpt without an apiVersion counts, except of Ray's and
 // Heliostat's kinds.
 func (o *Object) Read() bool {
-	k, known := KindNamed(o.Kind)
+	k, known := kindNamed(o.Kind)
 	version := o.Root().Get("apiVersion")
 	return known && (slices.Contains(k.APIVersions(), version.Text()) || !k.Own && !version.Has())
 }

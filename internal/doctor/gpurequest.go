@@ -1,4 +1,4 @@
-package inventory
+package doctor
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 )
 
 // GPURequest is one GPU resource of one container, with its limit and its request, one of which may be absent.
-type GPURequest struct {
-	Group
+type gpuRequest struct {
+	rayGroup
 	Container      fieldpath.Value
 	Resource       string
 	Limit, Request fieldpath.Value
@@ -19,8 +19,8 @@ type GPURequest struct {
 
 // GPURequests returns the GPU resources that the group's containers name in limits or requests. A name that no table
 // has counts, too.
-func (g Group) GPURequests() []GPURequest {
-	var all []GPURequest
+func (g rayGroup) GPURequests() []gpuRequest {
+	var all []gpuRequest
 	for _, c := range g.Containers() {
 		limits, requests := c.Get("resources", "limits"), c.Get("resources", "requests")
 		names := limits.Keys()
@@ -30,8 +30,8 @@ func (g Group) GPURequests() []GPURequest {
 			}
 		}
 		for _, name := range names {
-			if IsGPU(g.resourceNames, name) {
-				all = append(all, GPURequest{g, c, name, limits.Get(name), requests.Get(name)})
+			if isGPU(g.resourceNames, name) {
+				all = append(all, gpuRequest{g, c, name, limits.Get(name), requests.Get(name)})
 			}
 		}
 	}
@@ -39,10 +39,10 @@ func (g Group) GPURequests() []GPURequest {
 }
 
 // RequestsGPU reports whether a container of the group names a GPU resource.
-func (g Group) RequestsGPU() bool { return len(g.GPURequests()) > 0 }
+func (g rayGroup) RequestsGPU() bool { return len(g.GPURequests()) > 0 }
 
 // RequestsDevices reports whether a container of the group names a GPU, or the Ray container another accelerator.
-func (g Group) RequestsDevices() bool {
+func (g rayGroup) RequestsDevices() bool {
 	for name := range g.Pods.GPUs.Limits {
 		if _, is := gpuinfo.AcceleratorOf(name); is {
 			return true
@@ -52,7 +52,7 @@ func (g Group) RequestsDevices() bool {
 }
 
 // Field returns the limit, or the request if there is no limit.
-func (r GPURequest) Field() fieldpath.Value {
+func (r gpuRequest) Field() fieldpath.Value {
 	if r.Limit.Has() {
 		return r.Limit
 	}
@@ -60,25 +60,25 @@ func (r GPURequest) Field() fieldpath.Value {
 }
 
 // OfRay reports whether the container runs Ray.
-func (r GPURequest) OfRay() bool { return r.IsRayContainer(r.Container) }
+func (r gpuRequest) OfRay() bool { return r.IsRayContainer(r.Container) }
 
 // IsDevices reports whether units of the resource are devices: cards, MIG instances or shares.
-func (r GPURequest) IsDevices() bool {
+func (r gpuRequest) IsDevices() bool {
 	resource, err := r.Lookup()
 	return err == nil && resource.Role == gpuinfo.Devices
 }
 
 // Lookup returns what the resource is.
-func (r GPURequest) Lookup() (gpuinfo.Resource, error) { return r.resourceNames.Resource(r.Resource) }
+func (r gpuRequest) Lookup() (gpuinfo.Resource, error) { return r.resourceNames.Resource(r.Resource) }
 
 // IsNVIDIA reports whether the resource is one of NVIDIA's.
-func (r GPURequest) IsNVIDIA() bool { return strings.HasPrefix(r.Resource, "nvidia.com/") }
+func (r gpuRequest) IsNVIDIA() bool { return strings.HasPrefix(r.Resource, "nvidia.com/") }
 
 // WholeGPUs returns the one resource of the Ray container whose units Ray counts as GPUs, and its limit. It returns no
 // name if there are several, or if other resources of the container make shares of them.
-func (g Group) WholeGPUs() (name string, limit int64) {
+func (g rayGroup) WholeGPUs() (name string, limit int64) {
 	for resource, amount := range g.Pods.GPUs.Limits {
-		if amount <= 0 || !IsGPU(g.resourceNames, resource) {
+		if amount <= 0 || !isGPU(g.resourceNames, resource) {
 			continue
 		}
 		whole := resource == gpuinfo.NvidiaGPU || resource == "amd.com/gpu" ||
@@ -92,7 +92,7 @@ func (g Group) WholeGPUs() (name string, limit int64) {
 }
 
 // IsGPU reports whether the name is that of a GPU resource, known or not.
-func IsGPU(names gpuinfo.Names, name string) bool {
+func isGPU(names gpuinfo.Names, name string) bool {
 	_, err := names.Resource(name)
 	return err == nil || errors.Is(err, gpuinfo.ErrUnknownResource)
 }

@@ -1,4 +1,4 @@
-package inventory
+package doctor
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 )
 
 // Service is Heliostat's own Deployment.
-type Service struct {
+type service struct {
 	*Object
 	// Args are the arguments of its container.
 	Args      fieldpath.Value
@@ -23,29 +23,29 @@ const heliostatImage = "heliostat"
 
 // Service returns the only Deployment of Heliostat among the objects. Of several, it is unknown which one manages a
 // RayCluster.
-func (x *Inventory) Service() (only Service, found bool) {
+func (x *inventory) Service() (only service, found bool) {
 	for _, o := range x.ByKind["Deployment"] {
 		container, is := o.Container(heliostatImage)
 		if !is {
 			continue
 		}
 		if found {
-			return Service{}, false
+			return service{}, false
 		}
-		only, found = Service{o, container.Get("args"), container, o.Arguments(heliostatImage)}, true
+		only, found = service{o, container.Get("args"), container, o.Arguments(heliostatImage)}, true
 	}
 	return only, found
 }
 
 // ProtectFlag is the flag of serve that lets it guard busy workers.
-const ProtectFlag = "protect-busy"
+const protectFlag = "protect-busy"
 
 // WarmNodesFlag is the flag of serve that lets it ask for nodes without workers.
-const WarmNodesFlag = "warm-nodes"
+const warmNodesFlag = "warm-nodes"
 
 // Switched reports whether a flag of the service is on. It returns false for known if only the service's configuration
 // file says it.
-func (s Service) Switched(name string) (on, known bool) {
+func (s service) Switched(name string) (on, known bool) {
 	text, set := s.flag(name)
 	if !set {
 		return false, !s.configured()
@@ -55,20 +55,20 @@ func (s Service) Switched(name string) (on, known bool) {
 }
 
 // Protects reports whether the service guards the pods of managed RayClusters, as Switched does.
-func (s Service) Protects() (protects, known bool) { return s.Switched(ProtectFlag) }
+func (s service) Protects() (protects, known bool) { return s.Switched(protectFlag) }
 
 // Account returns the name of the ServiceAccount of its pods.
-func (s Service) Account() string {
+func (s service) Account() string {
 	return cmp.Or(s.Root().Text("spec", "template", "spec", "serviceAccountName"), "default")
 }
 
-func (s Service) configured() bool {
+func (s service) configured() bool {
 	_, set := s.flag("config")
 	return set
 }
 
 // guards says whether the service guards the pods of a RayCluster.
-func (s Service) guards(o *Object) Guard {
+func (s service) guards(o *Object) guard {
 	mode := string(o.Mode())
 	if mode == "" {
 		mode, _ = s.flag("mode")
@@ -76,17 +76,17 @@ func (s Service) guards(o *Object) Guard {
 	protects, known := s.Protects()
 	switch {
 	case !known, mode == "" && s.configured():
-		return GuardUnknown
+		return guardUnknown
 	case protects && mode == string(nodepool.Managed):
-		return Guarded
+		return guarded
 	}
-	return Unguarded
+	return unguarded
 }
 
 // flag returns the value of a flag of serve, from its arguments or else from its environment. A flag without a value
 // is true.
-func (s Service) flag(name string) (value string, set bool) {
-	if v, known := Env(s.container, "HELIOSTAT_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))); known {
+func (s service) flag(name string) (value string, set bool) {
+	if v, known := env(s.container, "HELIOSTAT_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))); known {
 		value, set = v.Text(), true
 	}
 	for i, word := range s.words {

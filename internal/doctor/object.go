@@ -1,4 +1,4 @@
-package inventory
+package doctor
 
 import (
 	"strings"
@@ -25,7 +25,7 @@ type Object struct {
 	// Head is what Heliostat reads in the head group, as in a worker group; nil if Cluster is.
 	Head *nodepool.WorkerGroup
 	// Node is set for nodes.
-	Node *NodeViews
+	Node *nodeViews
 	// Policy is what Heliostat reads in a CapacityPolicy, and PolicyFault why it cannot; nil for other kinds.
 	Policy      *capacity.Object
 	PolicyFault *raydemand.Finding
@@ -38,7 +38,7 @@ type Object struct {
 }
 
 // NodeViews are two views of a node: what it says of its GPUs, and what decides which pods fit.
-type NodeViews struct {
+type nodeViews struct {
 	GPUs sharing.NodeObject
 	Fit  landing.Node
 }

@@ -1,9 +1,4 @@
-// Package inventory holds the objects that the doctor examines, sorted by what they are: RayClusters with their groups,
-// nodes with what is known of their GPUs, pods by RayCluster. It answers what checks ask of them: which GPUs a
-// container requests, how many GPUs a group declares, on which nodes its pods could run.
-//
-// The package judges nothing. It must not know checks, findings or fixes, and it reads no files and no API server.
-package inventory
+package doctor
 
 import (
 	"slices"
@@ -47,30 +42,30 @@ type Forbidden struct {
 }
 
 // Inventory is the input, sorted by what it is.
-type Inventory struct {
+type inventory struct {
 	Input    Input
 	Clusters []*Object
-	Groups   []Group
-	Nodes    []*Node
+	Groups   []rayGroup
+	Nodes    []*nodeObject
 	// ByKind has all objects, except those whose kind is another one of the same name.
 	ByKind map[string][]*Object
 	// pods are sorted by their RayCluster; claims are ResourceClaims and their templates.
 	pods   map[nodepool.ClusterKey][]*Object
 	claims map[claimKey]*Object
 
-	Candidates
+	candidates
 }
 
 type claimKey struct{ kind, namespace, name string }
 
 // Node is a node and what is known of its GPUs.
-type Node struct {
+type nodeObject struct {
 	*Object
 	GPUs sharing.GPUs
 }
 
 // HasGPUs reports whether the node announces GPUs, or once did, or ResourceSlices offer some there.
-func (n *Node) HasGPUs() bool {
+func (n *nodeObject) HasGPUs() bool {
 	if len(n.Node.GPUs.Devices) > 0 {
 		return true
 	}
@@ -83,23 +78,23 @@ func (n *Node) HasGPUs() bool {
 }
 
 // New sorts the input.
-func New(input Input) *Inventory {
-	x := &Inventory{
+func newInventory(input Input) *inventory {
+	x := &inventory{
 		Input: input, ByKind: map[string][]*Object{},
 		pods: map[nodepool.ClusterKey][]*Object{}, claims: map[claimKey]*Object{},
 	}
 	for i := range input.Objects {
 		o := &input.Objects[i]
-		if _, known := KindNamed(o.Kind); known && !o.Read() {
+		if _, known := kindNamed(o.Kind); known && !o.Read() {
 			continue
 		}
 		x.ByKind[o.Kind] = append(x.ByKind[o.Kind], o)
 		switch {
 		case o.Cluster != nil:
 			x.Clusters = append(x.Clusters, o)
-			x.Groups = append(x.Groups, GroupsOf(o, input.Reader.Names)...)
+			x.Groups = append(x.Groups, groupsOf(o, input.Reader.Names)...)
 		case o.Node != nil:
-			x.Nodes = append(x.Nodes, &Node{o, *o.Node.Fit.GPUs})
+			x.Nodes = append(x.Nodes, &nodeObject{o, *o.Node.Fit.GPUs})
 		case o.Kind == "Pod":
 			key := nodepool.ClusterKey{Namespace: o.Namespace, Name: podLabel(o, "cluster")}
 			x.pods[key] = append(x.pods[key], o)
@@ -107,19 +102,21 @@ func New(input Input) *Inventory {
 			x.claims[claimKey{o.Kind, o.Namespace, o.Name}] = o
 		}
 	}
-	x.Candidates = newCandidates(input, x.Nodes, x.ByKind["Deployment"])
+	x.candidates = newCandidates(input, x.Nodes, x.ByKind["Deployment"])
 	return x
 }
 
 // Heads returns the head groups.
-func (x *Inventory) Heads() []Group { return x.groups(func(g Group) bool { return g.Workers == nil }) }
-
-// Workers returns the worker groups.
-func (x *Inventory) Workers() []Group {
-	return x.groups(func(g Group) bool { return g.Workers != nil })
+func (x *inventory) Heads() []rayGroup {
+	return x.groups(func(g rayGroup) bool { return g.Workers == nil })
 }
 
-func (x *Inventory) groups(are func(Group) bool) (list []Group) {
+// Workers returns the worker groups.
+func (x *inventory) Workers() []rayGroup {
+	return x.groups(func(g rayGroup) bool { return g.Workers != nil })
+}
+
+func (x *inventory) groups(are func(rayGroup) bool) (list []rayGroup) {
 	for _, g := range x.Groups {
 		if are(g) {
 			list = append(list, g)
@@ -129,7 +126,7 @@ func (x *Inventory) groups(are func(Group) bool) (list []Group) {
 }
 
 // GPURequests returns the GPU resources that the containers of all groups name.
-func (x *Inventory) GPURequests() (all []GPURequest) {
+func (x *inventory) GPURequests() (all []gpuRequest) {
 	for _, g := range x.Groups {
 		all = append(all, g.GPURequests()...)
 	}
@@ -137,7 +134,7 @@ func (x *Inventory) GPURequests() (all []GPURequest) {
 }
 
 // Policies returns the CapacityPolicies that were read as such.
-func (x *Inventory) Policies() []*Object {
+func (x *inventory) Policies() []*Object {
 	return slices.DeleteFunc(slices.Clone(x.ByKind["CapacityPolicy"]), func(o *Object) bool { return o.Policy == nil })
 }
 
@@ -147,7 +144,7 @@ func podLabel(pod *Object, name string) string {
 
 // PodsOf returns the pods of a RayCluster, or of one of its groups. Pods of a RayJob or RayService have the name of
 // their RayCluster, and are found by that.
-func (x *Inventory) PodsOf(o *Object, group string) []*Object {
+func (x *inventory) PodsOf(o *Object, group string) []*Object {
 	if o.Kind != "RayCluster" || o.Name == "" {
 		return nil
 	}
@@ -165,7 +162,7 @@ func (x *Inventory) PodsOf(o *Object, group string) []*Object {
 }
 
 // HeadPod returns the head pod of a RayCluster, or nil if it is not among the objects.
-func (x *Inventory) HeadPod(o *Object) *Object {
+func (x *inventory) HeadPod(o *Object) *Object {
 	for _, pod := range x.PodsOf(o, "") {
 		if podLabel(pod, "node-type") == "head" {
 			return pod
@@ -175,7 +172,7 @@ func (x *Inventory) HeadPod(o *Object) *Object {
 }
 
 // RayClusterNamed returns a RayCluster, or nil if it is not among the objects.
-func (x *Inventory) RayClusterNamed(namespace, name string) *Object {
+func (x *inventory) RayClusterNamed(namespace, name string) *Object {
 	for _, o := range x.Clusters {
 		if o.Kind == "RayCluster" && o.Namespace == namespace && o.Name == name {
 			return o
@@ -186,7 +183,7 @@ func (x *Inventory) RayClusterNamed(namespace, name string) *Object {
 
 // Claim returns the ResourceClaim or ResourceClaimTemplate that a claim of a pod names, or nil if it is not among the
 // objects.
-func (x *Inventory) Claim(namespace string, claim fieldpath.Value) *Object {
+func (x *inventory) Claim(namespace string, claim fieldpath.Value) *Object {
 	for kind, key := range map[string]string{
 		"ResourceClaim": "resourceClaimName", "ResourceClaimTemplate": "resourceClaimTemplateName",
 	} {

@@ -1,6 +1,4 @@
-// Package intake reads what the doctor examines: manifests in files, or the objects of a live API server, which it only
-// gets and lists. It judges nothing: what is wrong with an object is for package doctor to say.
-package intake
+package doctor
 
 import (
 	"fmt"
@@ -12,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
@@ -35,17 +32,14 @@ var specs = map[string][]string{
 // selecting are the kinds that may select an existing RayCluster instead of having the spec of one.
 var selecting = []string{"RayJob", "RayCronJob"}
 
-// Input decodes RayClusters, with their pods, and nodes. It keeps objects of kinds that no check knows. The error names
-// the object and the field that cannot be read.
-func Input(objects []map[string]any, reader sharing.Reader) (inventory.Input, error) {
-	return inputWith(objects, reader, &dra.Objects{})
-}
-
-// inputWith is Input with what is known of devices without the objects.
-func inputWith(
-	objects []map[string]any, reader sharing.Reader, devices *dra.Objects,
-) (inventory.Input, error) {
-	input := inventory.Input{Annotations: rayobject.KnownAnnotations(),
+// Read decodes RayClusters, with their pods, and nodes. It keeps objects of kinds that no check knows. devices has what
+// is known of devices without the objects; nil is nothing. The error names the object and the field that cannot be
+// read.
+func Read(objects []map[string]any, reader sharing.Reader, devices *dra.Objects) (Input, error) {
+	if devices == nil {
+		devices = &dra.Objects{}
+	}
+	input := Input{Annotations: rayobject.KnownAnnotations(),
 		RemovedAnnotations: rayobject.RemovedAnnotations, Reader: reader}
 	pods, unreadable := podsIn(objects)
 	for i, fields := range objects {
@@ -73,7 +67,7 @@ func inputWith(
 }
 
 // addDevices reads the GPUs of nodes with their devices, adds to nodes what these supply, and to groups their claims.
-func addDevices(objects []inventory.Object, reader sharing.Reader, devices *dra.Objects) {
+func addDevices(objects []Object, reader sharing.Reader, devices *dra.Objects) {
 	labels := map[string]map[string]string{}
 	for _, object := range objects {
 		if object.Node != nil {
@@ -104,7 +98,7 @@ func addDevices(objects []inventory.Object, reader sharing.Reader, devices *dra.
 }
 
 // readDevices keeps what an object of Dynamic Resource Allocation says.
-func readDevices(object *inventory.Object, devices *dra.Objects) (unreadable []string) {
+func readDevices(object *Object, devices *dra.Objects) (unreadable []string) {
 	switch object.Kind {
 	case "ResourceSlice":
 		return readInto(object, devices.PutSlice)
@@ -120,7 +114,7 @@ func readDevices(object *inventory.Object, devices *dra.Objects) (unreadable []s
 	return nil
 }
 
-func readInto[T any](object *inventory.Object, put func(*T) (differs bool)) (unreadable []string) {
+func readInto[T any](object *Object, put func(*T) (differs bool)) (unreadable []string) {
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Fields, typed); err != nil {
 		return []string{err.Error()}
@@ -141,9 +135,9 @@ func ceilingsIn(fields map[string]any) (ceilings []landing.Ceiling, unreadable [
 	return set.Ceilings, set.Notes
 }
 
-func describe(fields map[string]any, pods clusterPods, reader sharing.Reader) (inventory.Object, error) {
+func describe(fields map[string]any, pods clusterPods, reader sharing.Reader) (Object, error) {
 	at := unstructured.Unstructured{Object: fields}
-	object := inventory.Object{Kind: at.GetKind(), Namespace: at.GetNamespace(), Name: at.GetName(), Fields: fields}
+	object := Object{Kind: at.GetKind(), Namespace: at.GetNamespace(), Name: at.GetName(), Fields: fields}
 	if start := at.GetGenerateName(); object.Name == "" && start != "" {
 		object.Name, object.Generated = start+"*", true
 	}
@@ -178,13 +172,13 @@ func describe(fields map[string]any, pods clusterPods, reader sharing.Reader) (i
 		if err != nil {
 			return object, fmt.Errorf("%s: %w", object.String(), err)
 		}
-		object.Node = &inventory.NodeViews{GPUs: gpus, Fit: fit}
+		object.Node = &nodeViews{GPUs: gpus, Fit: fit}
 	}
 	return object, nil
 }
 
 // describeOurs reads a CapacityPolicy or a ResourceRequest as serve does.
-func describeOurs(object *inventory.Object, at *unstructured.Unstructured) {
+func describeOurs(object *Object, at *unstructured.Unstructured) {
 	switch object.Kind {
 	case "CapacityPolicy":
 		var key nodepool.ClusterKey
@@ -203,7 +197,7 @@ func describeOurs(object *inventory.Object, at *unstructured.Unstructured) {
 }
 
 // named returns an error if an object has no name, or if its name or namespace is no string.
-func named(object inventory.Object) error {
+func named(object Object) error {
 	metadata := object.Root().Get("metadata")
 	for _, key := range []string{"name", "namespace"} {
 		if _, isText := metadata.Get(key).Raw().(string); metadata.Has(key) && !isText {
@@ -217,7 +211,7 @@ func named(object inventory.Object) error {
 }
 
 // budgetFaults returns what the API server would refuse in a PodDisruptionBudget.
-func budgetFaults(budget *inventory.Object) (faults []string) {
+func budgetFaults(budget *Object) (faults []string) {
 	spec := budget.Root().Get("spec")
 	for _, key := range []string{"minAvailable", "maxUnavailable"} {
 		if limit := spec.Get(key); limit.Has() && !isLimit(limit) {
@@ -226,7 +220,7 @@ func budgetFaults(budget *inventory.Object) (faults []string) {
 		}
 	}
 	selector := spec.Get("selector")
-	if _, err := inventory.ReadSelector(selector); err != nil {
+	if _, err := readSelector(selector); err != nil {
 		faults = append(faults, fmt.Sprintf("spec.selector is %s: want a label selector with matchLabels or "+
 			"matchExpressions: %v", selector, err))
 	}
@@ -257,7 +251,7 @@ func asCluster(fields, spec map[string]any) map[string]any {
 // clusterPods are the pods of each RayCluster.
 type clusterPods map[nodepool.ClusterKey][]*rayobject.Pod
 
-func (p clusterPods) of(cluster inventory.Object) []*rayobject.Pod {
+func (p clusterPods) of(cluster Object) []*rayobject.Pod {
 	if cluster.Kind != "RayCluster" {
 		return nil
 	}

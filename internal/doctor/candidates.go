@@ -1,6 +1,7 @@
-package inventory
+package doctor
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,9 +15,9 @@ import (
 
 // Candidates are the nodes on which pods could run. They are computed once for all groups: a check that visits every
 // node for every group takes minutes on a large fleet.
-type Candidates struct {
+type candidates struct {
 	// byName are the nodes of the input, and any whether there are nodes or shapes of pools.
-	byName map[string]*Node
+	byName map[string]*nodeObject
 	any    bool
 	// nodes say where a group can run. at is when the objects were read.
 	nodes *landing.Nodes
@@ -24,15 +25,15 @@ type Candidates struct {
 	// ofGroup and blocking are remembered for each group that a check has asked for.
 	ofGroup  map[*nodepool.WorkerGroup][]landing.Node
 	pools    map[*nodepool.WorkerGroup][]landing.Pods
-	blocking map[*nodepool.WorkerGroup]BlockingTaints
+	blocking map[*nodepool.WorkerGroup]blockingTaints
 }
 
-func newCandidates(input Input, found []*Node, deployments []*Object) Candidates {
-	c := Candidates{
-		byName:   make(map[string]*Node, len(found)),
+func newCandidates(input Input, found []*nodeObject, deployments []*Object) candidates {
+	c := candidates{
+		byName:   make(map[string]*nodeObject, len(found)),
 		ofGroup:  map[*nodepool.WorkerGroup][]landing.Node{},
 		pools:    map[*nodepool.WorkerGroup][]landing.Pods{},
-		blocking: map[*nodepool.WorkerGroup]BlockingTaints{},
+		blocking: map[*nodepool.WorkerGroup]blockingTaints{},
 	}
 	nodes := make([]landing.Node, len(found))
 	for i, n := range found {
@@ -54,7 +55,7 @@ func newCandidates(input Input, found []*Node, deployments []*Object) Candidates
 
 // NoNode returns what plans say about a group for whose pods there is no known node, as nodepool.WorkerGroup.NoNode.
 // Without any node, only what the configuration of pools proves counts.
-func (c *Candidates) NoNode(g Group) (raydemand.Finding, bool) {
+func (c *candidates) NoNode(g rayGroup) (raydemand.Finding, bool) {
 	workers := *g.Workers
 	if !c.any {
 		return workers.JudgeUnseen(c.nodes)
@@ -90,9 +91,9 @@ func ceilings(read []landing.Ceiling, deployments []*Object) []landing.Ceiling {
 }
 
 // NodesFor returns the nodes and shapes that a worker group sees as different, one of each class.
-func (c *Candidates) NodesFor(g Group) []landing.Node { return c.nodesFor(g.Workers) }
+func (c *candidates) NodesFor(g rayGroup) []landing.Node { return c.nodesFor(g.Workers) }
 
-func (c *Candidates) nodesFor(pods *nodepool.WorkerGroup) []landing.Node {
+func (c *candidates) nodesFor(pods *nodepool.WorkerGroup) []landing.Node {
 	nodes, known := c.ofGroup[pods]
 	if !known {
 		nodes = c.nodes.For(&pods.Pod)
@@ -102,10 +103,10 @@ func (c *Candidates) nodesFor(pods *nodepool.WorkerGroup) []landing.Node {
 }
 
 // NodesForPod returns the nodes and shapes that a pod sees as different, one of each class.
-func (c *Candidates) NodesForPod(pod *landing.PodShape) []landing.Node { return c.nodes.For(pod) }
+func (c *candidates) NodesForPod(pod *landing.PodShape) []landing.Node { return c.nodes.For(pod) }
 
 // VisitReal calls visit for those nodes that exist, until it returns false.
-func (c *Candidates) VisitReal(nodes []landing.Node, visit func(*Node) bool) {
+func (c *candidates) VisitReal(nodes []landing.Node, visit func(*nodeObject) bool) {
 	for i := range nodes {
 		if !nodes[i].Declared && !visit(c.byName[nodes[i].Name]) {
 			return
@@ -114,22 +115,22 @@ func (c *Candidates) VisitReal(nodes []landing.Node, visit func(*Node) bool) {
 }
 
 // Pools returns how many pods of the group each pool of nodes may ever hold, were it empty.
-func (c *Candidates) Pools(g Group) []landing.Pods { return c.poolsOf(g.Workers) }
+func (c *candidates) Pools(g rayGroup) []landing.Pods { return c.poolsOf(g.Workers) }
 
 // Room returns how far a pool may grow.
-func (c *Candidates) Room(pool string) landing.Room {
+func (c *candidates) Room(pool string) landing.Room {
 	return c.nodes.Rooms[slices.IndexFunc(c.nodes.Rooms, func(r landing.Room) bool { return r.Pool == pool })]
 }
 
 // BlockingTaints are the taints that alone keep a group off a node.
-type BlockingTaints struct {
+type blockingTaints struct {
 	Taints []sharing.Taint
 	Node   string
 }
 
 // BlockingTaints returns the taints that alone keep the group off the first such node, if its pods fit on no node. A
 // taint that a live pod of the group tolerates blocks nothing: an admission plugin adds the toleration.
-func (x *Inventory) BlockingTaints(g Group) BlockingTaints {
+func (x *inventory) BlockingTaints(g rayGroup) blockingTaints {
 	found, known := x.blocking[g.Workers]
 	if !known {
 		found = x.findBlockingTaints(g)
@@ -138,10 +139,10 @@ func (x *Inventory) BlockingTaints(g Group) BlockingTaints {
 	return found
 }
 
-func (x *Inventory) findBlockingTaints(g Group) BlockingTaints {
+func (x *inventory) findBlockingTaints(g rayGroup) blockingTaints {
 	shape, nodes := g.Workers.Pod, x.NodesFor(g)
 	if g.Workers.Suspended || !shape.Fit(nodes).None() {
-		return BlockingTaints{}
+		return blockingTaints{}
 	}
 	for _, node := range nodes {
 		bare := node
@@ -149,7 +150,7 @@ func (x *Inventory) findBlockingTaints(g Group) BlockingTaints {
 		if shape.Fit([]landing.Node{bare}).None() {
 			continue
 		}
-		found := BlockingTaints{Node: node.Name}
+		found := blockingTaints{Node: node.Name}
 		for _, taint := range node.Taints {
 			bare.Taints = []sharing.Taint{taint}
 			if shape.Fit([]landing.Node{bare}).None() && !x.podsTolerate(g, taint) {
@@ -158,10 +159,10 @@ func (x *Inventory) findBlockingTaints(g Group) BlockingTaints {
 		}
 		return found
 	}
-	return BlockingTaints{}
+	return blockingTaints{}
 }
 
-func (x *Inventory) podsTolerate(g Group, taint sharing.Taint) bool {
+func (x *inventory) podsTolerate(g rayGroup, taint sharing.Taint) bool {
 	for _, pod := range x.PodsOf(g.Of, g.Name) {
 		for _, t := range pod.Root().Items("spec", "tolerations") {
 			if t.Text("key") == taint.Key && (t.Text("operator") == "Exists" || t.Text("value") == taint.Value) {
@@ -170,4 +171,45 @@ func (x *Inventory) podsTolerate(g Group, taint sharing.Taint) bool {
 		}
 	}
 	return false
+}
+
+// NodePools returns Karpenter's NodePools.
+func (x *inventory) NodePools() (list []*Object) {
+	for _, o := range x.ByKind["NodePool"] {
+		if strings.HasPrefix(o.Root().Text("apiVersion"), "karpenter.sh/") {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// NodePoolRefuses returns why no pod of a group, or head, can be on a node of a NodePool; empty if one could, or if the
+// NodePool cannot be read.
+func (c *candidates) NodePoolRefuses(nodePool string, g rayGroup) string {
+	at := slices.IndexFunc(c.nodes.Rooms, func(r landing.Room) bool { return r.Pool == nodePool })
+	if at < 0 {
+		return ""
+	}
+	refusal := c.nodes.Rooms[at].Refusal(&g.Pods.Pod)
+	for _, pool := range c.poolsOf(g.Pods) {
+		if pool.Pool == nodePool && (pool.Holds > 0 || refusal == "") {
+			return ""
+		}
+	}
+	return cmp.Or(refusal, "the nodes of NodePool "+nodePool+" show that it adds none on which a pod fits")
+}
+
+// poolsOf returns how many pods of a group, or heads, each pool may hold that could hold one.
+func (c *candidates) poolsOf(pods *nodepool.WorkerGroup) []landing.Pods {
+	list, known := c.pools[pods]
+	if !known {
+		list = c.nodes.Where(&pods.Pod).Pods
+		c.pools[pods] = list
+	}
+	return list
+}
+
+// Tolerates reports whether pods of the group tolerate a taint.
+func (g rayGroup) Tolerates(taint sharing.Taint) bool {
+	return g.Pods.Pod.Tolerates(&landing.Node{}, taint)
 }
