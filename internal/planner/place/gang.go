@@ -54,8 +54,13 @@ func (r *Fleet) newGangs(gangs []raydemand.Gang) []*Gang {
 		all = append(all, made)
 	}
 	slices.SortStableFunc(all, hardestFirst)
-	for i := range all {
-		all[i].Number = i + 1
+	for i, g := range all {
+		g.Number = i + 1
+		for option, o := range g.Options {
+			for _, it := range o.Items {
+				it.Gang, it.Option = g, option
+			}
+		}
 	}
 	return all
 }

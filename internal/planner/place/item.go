@@ -23,6 +23,9 @@ type Item struct {
 	worth        float64
 	Key          string
 	Slice        SliceRequirement
+	// Gang is the gang that it is a part of, if any, and Option the number of the option.
+	Gang   *Gang
+	Option int
 	// aside: there are too many items to plan this one now. Deferred ones have their turn later, and the others have
 	// room on what exists. position is the place on the ring of turns; empty if there are not too many.
 	aside    bool

@@ -370,24 +370,21 @@ func (d *decision) warmObstacle(e *place.WarmEntry) model.Reason {
 		if i != e.Group && (e.Item == nil || !e.Item.Suits(g.Shape)) {
 			continue
 		}
-		reason, limited := d.limit(i)
-		if !limited && d.WarmRules.Launch[i] {
-			reason, limited = d.inFlightCap(i)
+		reason := d.limit(i)
+		if !said(reason) && d.WarmRules.Launch[i] {
+			reason = d.inFlightCap(i)
 		}
 		switch {
-		case limited && (limit.Code == "" || e.Item == nil):
+		case said(reason) && (!said(limit) || e.Item == nil):
 			limit = reason
-		case !limited && !d.WarmRules.Launch[i]:
+		case !said(reason) && !d.WarmRules.Launch[i]:
 			first = cmp.Or(first, g.Name)
 		}
 	}
-	switch {
-	case first != "":
+	if first != "" {
 		return demandFirst.with(first)
-	case limit.Code != "":
-		return limit
 	}
-	return otherPlaces.with()
+	return cmp.Or(limit, otherPlaces.with())
 }
 
 // warmReasons explains what a group has for warm capacity: one reason for each entry that has a part of it. What a

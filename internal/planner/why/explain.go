@@ -165,25 +165,24 @@ func (d *decision) choice(it *place.Item, i int) model.Reason {
 	request := it.Request
 	request.Selectors = request.Selectors[i : i+1]
 	alone := d.NewItem(request, it.Need, "")
-	code, least := model.CodeNotNeeded, len(d.Names)+2
-	for i := range d.Groups {
-		reason, stands := d.obstacle(i, alone)
-		if !stands {
-			return groupNot.with(d.Groups[i].Name)
-		}
-		if n := d.misses(alone, d.Groups[i].Shape); n < least {
-			code, least = reason.Code, n
+	groups := d.consider([]*place.Item{alone})
+	for _, v := range groups {
+		if v.misses == 0 && !said(d.limit(v.group)) {
+			return groupNot.with(d.Groups[v.group].Name)
 		}
 	}
-	return model.Reason{Code: code, Message: d.sentences(d.consider([]*place.Item{alone}))}
+	if len(groups) == 0 {
+		return model.Reason{Code: model.CodeNotNeeded}
+	}
+	return model.Reason{Code: groups[0].Code, Message: d.sentences(groups)}
 }
 
 // groupDetails reports whether new pods and present pods of one group could serve an item.
 func (d *decision) groupDetails(i int, it *place.Item) []model.Detail {
 	details := []model.Detail{{About: "group " + d.Groups[i].Name, Reason: d.groupVerdict(i, it)}}
 	var room, there int
-	for at := range d.Nodes {
-		if n := &d.Nodes[at]; n.GroupIndex == i && n.Stop == "" && n.State != model.Pending {
+	for _, n := range d.staying(i) {
+		if n.State != model.Pending {
 			there++
 			if it.Rank[n.Shape.Labels] != place.NoMatch && n.Free.Times(it.Need, 1) == 1 {
 				room++
@@ -218,26 +217,20 @@ func (d *decision) groupVerdict(i int, it *place.Item) model.Reason {
 		}
 		return serves.with(model.Pods(d.given[i]), model.OneOrMany(d.given[i], "serves", "serve"), own, choice)
 	}
-	if reason, ok := d.obstacle(i, it); ok {
-		return reason
-	}
-	switch b := d.boundOf(i); {
+	obstacle := d.obstacle(i, it)
+	switch {
+	case said(obstacle):
+		return obstacle
 	case others > 0:
 		return d.preferred(candidate{it, by}, i)
 	case d.waitsStill(it):
 		return notInFull.with("it")
-	case d.fellBack(it) && b.room < it.Request.Count:
-		return after("the gang uses a later choice: ", b.Reason)
+	case d.boundOf(i).room < it.Request.Count && slices.ContainsFunc(d.out.Runs, func(run place.Run) bool {
+		return run.Option > it.Option && slices.Contains(run.Gangs, it.Gang)
+	}):
+		return after("the gang uses a later choice: ", d.boundOf(i).Reason)
 	}
 	return noneNeeded.with()
-}
-
-// fellBack reports whether the gang of an item is served by a later choice.
-func (d *decision) fellBack(it *place.Item) bool {
-	owner := d.owner(it)
-	return owner.gang != nil && slices.ContainsFunc(d.out.Runs, func(run place.Run) bool {
-		return run.Option > owner.option && slices.Contains(run.Gangs, owner.gang)
-	})
 }
 
 // waitsStill reports whether some of an item, or of its gang or call, is not served.

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -15,45 +16,43 @@ import (
 // reasons explains one group's row: what it launches or why it does not, then the pods on their way, those that stop,
 // those that are idle, and those that would be idle but for something that no work uses.
 func (d *decision) reasons(i int) []model.Reason {
-	all := []model.Reason{d.launchReason(i)}
-	add := func(reason model.Reason, ok bool) {
-		if ok {
-			all = append(all, reason)
+	g, launch := &d.Groups[i], d.launchReason(i)
+	all := []model.Reason{launch}
+	if d.given[i] > 0 && d.HeldOf(i) == 0 {
+		all = append(all, d.minimumReason(i))
+	}
+	all = append(all, d.comingReason(i))
+	if launch.Code != model.CodeTrying && launch.Code != model.CodePoolCeiling {
+		if g.Trying() && g.Blocked == "" {
+			all = append(all, triedOnNode(g))
+		}
+		if d.Tries(i, d.given) > 0 {
+			all = append(all, d.triedInPool(i))
 		}
 	}
-	g := &d.Groups[i]
-	if d.given[i] > 0 && d.HeldOf(i) == 0 {
-		add(d.minimumReason(i))
+	all = append(all, d.stopReason(i), d.idleReason(i), d.heldOverReason(i))
+	all = slices.Concat(all, d.warmReasons(i), d.heldIdle(i))
+	return slices.DeleteFunc(all, func(r model.Reason) bool { return !said(r) })
+}
+
+// comingReason counts the pods of a group that have not joined Ray yet, and says how old the oldest is, if known.
+func (d *decision) comingReason(i int) model.Reason {
+	g, coming := &d.Groups[i], ""
+	n := g.Pending()
+	if n == 0 {
+		return model.Reason{}
 	}
-	n := g.Live - g.Joined + g.Missing
-	coming := ""
 	if g.NodesComing > 0 {
 		coming = fmt.Sprintf("; Karpenter has launched nodes for %d of them", g.NodesComing)
 	}
-	add(notJoined.with(model.Pods(n), model.OneOrMany(n, "has", "have"), d.oldest(i), coming), n > 0)
-	tries := all[0].Code != model.CodeTrying && all[0].Code != model.CodePoolCeiling
-	if tries && g.Trying() && g.Blocked == "" {
-		add(triedOnNode(g), true)
-	}
-	if tries && d.Tries(i, d.given) > 0 {
-		add(d.triedInPool(i), true)
-	}
-	add(d.stopReason(i))
-	add(d.idleReason(i))
-	add(d.heldOverReason(i))
-	all = append(all, d.warmReasons(i)...)
-	return append(all, d.heldIdle(i)...)
-}
-
-// oldest returns how long the oldest pod of a group has been on its way, if known.
-func (d *decision) oldest(i int) string {
 	var since time.Time
-	for at := range d.Nodes {
-		if n := &d.Nodes[at]; n.GroupIndex == i && n.Stop == "" && n.State == model.Pending {
+	for _, n := range d.staying(i) {
+		if n.State == model.Pending {
 			since = model.Earliest(since, n.Since)
 		}
 	}
-	return d.lasting(", the oldest for ", since)
+	return notJoined.with(model.Pods(n), model.OneOrMany(n, "has", "have"),
+		d.lasting(", the oldest for ", since), coming)
 }
 
 // lasting says for how long something has lasted; nothing if that is unknown.
@@ -79,21 +78,18 @@ func (d *decision) launchReason(i int) model.Reason {
 	if g.Blocked != "" {
 		return blocked(g)
 	}
-	if short, ok := d.minimumReason(i); ok {
+	if short := d.minimumReason(i); said(short) {
 		return short
 	}
 	if d.wanted(i) {
-		if limit, ok := d.limit(i); ok {
-			return limit
-		}
 		reason := notInFull.with("waiting demand")
 		reason.Message = model.Join(reason.Message, d.shortOf(i))
-		return reason
+		return cmp.Or(d.limit(i), reason)
 	}
-	if reason, ok := d.passedOver(i); ok {
-		return reason
-	}
+	reason := d.passedOver(i)
 	switch {
+	case said(reason):
+		return reason
 	case place.SuitsAny(d.DeferredItems(), g.Shape):
 		return turnComes.with()
 	case g.MinPods > 0 && g.Current <= g.MinPods:
@@ -117,7 +113,7 @@ func (d *decision) shortOf(i int) string {
 	}
 	for _, g := range d.out.Gangs {
 		for _, it := range g.Items() {
-			if reason, ok := d.awaitedReason(i, it, g); ok {
+			if reason := d.awaitedReason(i, it, g); said(reason) {
 				return reason.Message
 			}
 		}
@@ -142,32 +138,23 @@ func (d *decision) belowMinimum(i int) int64 {
 }
 
 // minimumReason names the limit that keeps a group below its minimum.
-func (d *decision) minimumReason(i int) (model.Reason, bool) {
+func (d *decision) minimumReason(i int) model.Reason {
 	short := d.belowMinimum(i)
 	if short == 0 {
-		return model.Reason{}, false
+		return model.Reason{}
 	}
 	text := fmt.Sprintf("%s below its minimum of %d", model.Pods(short), d.Groups[i].MinPods)
-	if limit, ok := d.limit(i); ok {
-		return after(text+": ", limit), true
+	if limit := d.limit(i); said(limit) {
+		return after(text+": ", limit)
 	}
-	return untilStopped.with(text), true
+	return untilStopped.with(text)
 }
 
-func (d *decision) stopReason(i int) (model.Reason, bool) {
-	var stopped int64
-	first := -1
-	for at := range d.Nodes {
-		if n := &d.Nodes[at]; n.GroupIndex == i && n.Stop != "" {
-			if stopped++; first < 0 {
-				first = at
-			}
-		}
+func (d *decision) stopReason(i int) model.Reason {
+	for _, first := range d.stopping(i) {
+		return stopping.with(model.Pods(d.Groups[i].Stopping), first.Pod, first.StopMessage)
 	}
-	if first < 0 {
-		return model.Reason{}, false
-	}
-	return stopping.with(model.Pods(stopped), d.Nodes[first].Pod, d.Nodes[first].StopMessage), true
+	return model.Reason{}
 }
 
 // namedPurposes is how many kinds of demand a sentence names before it counts the rest. namedOwned is the same for
@@ -225,10 +212,10 @@ func (d *decision) purposesOf(i int) (all []*purpose) {
 		if e.Group != i {
 			continue
 		}
-		owner := d.owner(e.Item)
+		gang := e.Item.Gang
 		k := kind{of: e.Purpose, what: model.Describe(e.Item.Asked()) + partOfSlice(&d.Groups[i], e.Item)}
-		if owner.gang != nil {
-			k.gangs = owner.gang.Key
+		if gang != nil {
+			k.gangs = gang.Key
 		}
 		p := known[k]
 		if p == nil {
@@ -236,8 +223,8 @@ func (d *decision) purposesOf(i int) (all []*purpose) {
 			known[k], all = p, append(all, p)
 		}
 		p.bundles += e.Count
-		if owner.gang != nil {
-			p.gangs = append(p.gangs, owner.gang)
+		if gang != nil {
+			p.gangs = append(p.gangs, gang)
 		}
 	}
 	for _, p := range all {
@@ -371,7 +358,7 @@ func (d *decision) candidates() []candidate {
 
 // passedOver explains why a group without launches was not chosen, for the unserved or launching demand that its pods
 // come closest to serving.
-func (d *decision) passedOver(i int) (model.Reason, bool) {
+func (d *decision) passedOver(i int) (reason model.Reason) {
 	var nearest candidate
 	misses := math.MaxInt
 	for _, c := range d.candidates() {
@@ -383,22 +370,21 @@ func (d *decision) passedOver(i int) (model.Reason, bool) {
 		}
 	}
 	if nearest.item == nil {
-		return model.Reason{}, false
+		return reason
 	}
-	reason, ok := d.obstacle(i, nearest.item)
-	if !ok && nearest.taken < 0 {
-		return model.Reason{}, false
-	}
-	if !ok {
+	if reason = d.obstacle(i, nearest.item); !said(reason) && nearest.taken >= 0 {
 		reason = d.preferred(nearest, i)
 	}
-	return after(model.Describe(nearest.item.Asked())+": ", reason), true
+	if said(reason) {
+		reason = after(model.Describe(nearest.item.Asked())+": ", reason)
+	}
+	return reason
 }
 
 // preferred explains why one group was chosen for demand that another group could also serve within its limits. The
 // sentence is true of these two groups. If no difference between them can have decided, the sentence says so.
 func (d *decision) preferred(c candidate, other int) model.Reason {
-	if reason, ok := d.elsewhereBound(c.item, other); ok {
+	if reason := d.elsewhereBound(c.item, other); said(reason) {
 		return reason
 	}
 	return otherChosen.with(d.Groups[c.taken].Name, d.advantage(c, other))
@@ -471,7 +457,7 @@ func (d *decision) costsMore(taken, other int) string {
 			sum[t.Resource] += float64(t.Amount) * float64(e.Count)
 		}
 		least = max(least, 1)
-		if gang := d.owner(e.Item).gang; gang != nil && gang.Strategy == raydemand.StrictSpread {
+		if gang := e.Item.Gang; gang != nil && gang.Strategy == raydemand.StrictSpread {
 			least = max(least, e.Count)
 		}
 	}

@@ -12,35 +12,36 @@ import (
 )
 
 // idleReason describes the idle worker that stays and is closest to being stopped.
-func (d *decision) idleReason(i int) (model.Reason, bool) {
+func (d *decision) idleReason(i int) model.Reason {
 	g, count, at := &d.Groups[i], 0, -1
 	longest := math.Inf(-1)
-	for k := range d.Nodes {
-		n := &d.Nodes[k]
-		if n.GroupIndex != i || n.Stop != "" || n.State != model.Idle {
+	for k, n := range d.staying(i) {
+		if n.State != model.Idle {
 			continue
 		}
-		count++
-		if n.IdleSeconds > longest {
+		if count++; n.IdleSeconds > longest {
 			longest, at = n.IdleSeconds, k
 		}
 	}
 	if at < 0 {
-		return model.Reason{}, false
+		return model.Reason{}
 	}
 	_, why := d.staysIdle(at)
-	return idleOf.with(count, g.Live-g.Stopping, model.Span(longest), why), true
+	return idleOf.with(count, g.Live-g.Stopping, model.Span(longest), why)
 }
 
 // heldOverReason counts the group's workers that stay until their replacements have joined.
-func (d *decision) heldOverReason(i int) (model.Reason, bool) {
+func (d *decision) heldOverReason(i int) model.Reason {
 	var held int64
-	for n := range d.out.HeldOver {
-		if d.out.HeldOver[n] && d.Nodes[n].GroupIndex == i {
+	for at := range d.staying(i) {
+		if d.out.IsHeldOver(at) {
 			held++
 		}
 	}
-	return holdOver.with(model.Pods(held), model.OneOrMany(held, "serves", "serve")), held > 0
+	if held == 0 {
+		return model.Reason{}
+	}
+	return holdOver.with(model.Pods(held), model.OneOrMany(held, "serves", "serve"))
 }
 
 // staysIdle explains why an idle worker is not stopped. The code is one of those of WhyUnused.
@@ -91,10 +92,8 @@ func (d *decision) stays() (all map[string]string) {
 // cause.
 func (d *decision) heldIdle(i int) (held []model.Reason) {
 	count := map[string]int64{}
-	for at := range d.Nodes {
-		n := &d.Nodes[at]
-		if n.GroupIndex == i && n.Stop == "" && n.State == model.Running && len(n.Activity) > 0 &&
-			!usesResources(n.Node) {
+	for _, n := range d.staying(i) {
+		if n.State == model.Running && len(n.Activity) > 0 && !usesResources(n.Node) {
 			count[whyBusy(n.Node)[0].Code]++
 		}
 	}
@@ -195,16 +194,15 @@ func usesResources(n *model.Node) bool {
 func (d *decision) podStates(i int) (details []model.Detail) {
 	g := &d.Groups[i]
 	count := map[string]int64{
-		model.PodPending: g.Live - g.Joined + g.Missing,
+		model.PodPending: g.Pending(),
 		model.PodLeaving: g.Leaving,
 		model.PodGivenUp: g.TimedOut,
 	}
-	for at := range d.Nodes {
-		switch n := &d.Nodes[at]; {
-		case n.GroupIndex != i || n.Stop != "":
-		case n.State == model.Running:
+	for _, n := range d.staying(i) {
+		switch n.State {
+		case model.Running:
 			count[whyBusy(n.Node)[0].Code]++
-		case n.State == model.Idle:
+		case model.Idle:
 			count[model.PodIdle]++
 		}
 	}

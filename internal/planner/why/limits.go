@@ -10,18 +10,19 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
-// bound is how many more pods a group may have beside the launches of the plan, and the limit that says so. limited:
-// not even one more replica.
+// bound is how many more pods a group may have beside the launches of the plan, 0 or a replica or more, and the limit
+// that says so.
 type bound struct {
 	model.Reason
-	limited bool
-	room    int64
+	room int64
 }
 
-// limit returns the limit that prevents one more replica of a group; it reports false if none does.
-func (d *decision) limit(i int) (model.Reason, bool) {
-	b := d.boundOf(i)
-	return b.Reason, b.limited
+// limit returns the limit that prevents one more replica of a group; no reason if none does.
+func (d *decision) limit(i int) model.Reason {
+	if b := d.boundOf(i); b.room == 0 {
+		return b.Reason
+	}
+	return model.Reason{}
 }
 
 // boundOf returns the tightest limit of a group. Many shapes of demand ask for it, so it is found once.
@@ -39,34 +40,33 @@ func (d *decision) boundOf(i int) *bound {
 func (d *decision) tightest(i int) bound {
 	g, quota, pool := &d.Groups[i], d.QuotaRoom(i, d.given), int64(0)
 	pods, spare := g.Current+d.given[i], d.Spare(d.given)
-	none := func(r model.Reason) bound { return bound{r, true, 0} }
 	switch {
 	case g.Blocked != "":
-		return none(blocked(g))
+		return bound{blocked(g), 0}
 	case pods+g.Hosts > g.MaxPods:
-		return none(atMax.with(g.Name, g.MaxPods, d.having(i)))
+		return bound{atMax.with(g.Name, g.MaxPods, d.having(i)), 0}
 	case spare < g.Hosts && spare > 0:
-		return none(overBound.with(d.Bound, d.havingAll(), g.Name, model.Pods(g.Hosts)))
+		return bound{overBound.with(d.Bound, d.havingAll(), g.Name, model.Pods(g.Hosts)), 0}
 	case spare < g.Hosts:
-		return none(atBound.with(d.Bound))
+		return bound{atBound.with(d.Bound), 0}
 	case quota < g.Hosts:
-		return none(atQuota.with(g.Name, d.quotaOf(i)))
+		return bound{atQuota.with(g.Name, d.quotaOf(i)), 0}
 	}
 	if pool = d.PoolRoom(i, d.given); pool < g.Hosts {
-		return none(d.poolLimit(i))
+		return bound{d.poolLimit(i), 0}
 	}
-	if reason, ok := d.inFlightLimit(i); ok {
-		return none(reason)
+	if reason := d.inFlightLimit(i); said(reason) {
+		return bound{reason, 0}
 	}
-	b := bound{maxIs.with(g.MaxPods, d.having(i)), false, max(g.MaxPods-pods, 0)}
+	b := bound{maxIs.with(g.MaxPods, d.having(i)), g.MaxPods - pods}
 	if spare < b.room {
-		b.Reason, b.room = boundIs.with(d.Bound, d.havingAll()), spare
+		b = bound{boundIs.with(d.Bound, d.havingAll()), spare}
 	}
 	if quota < b.room {
-		b.Reason, b.room = quotaIs.with(d.quotaOf(i)), quota
+		b = bound{quotaIs.with(d.quotaOf(i)), quota}
 	}
 	if pool < b.room {
-		b.Reason, b.room = d.poolBound(i, pool), pool
+		b = bound{d.poolBound(i, pool), pool}
 	}
 	b.room -= b.room % g.Hosts
 	b.Reason = after(fmt.Sprintf("group %s can add only %s: ", g.Name, model.Pods(b.room)), b.Reason)
@@ -87,9 +87,7 @@ func blocked(g *place.Group) model.Reason {
 	return closed.with(g.Closed)
 }
 
-func (d *decision) having(i int) string {
-	return withLaunches(fmt.Sprintf("has %d", d.Groups[i].Current), d.given[i])
-}
+func (d *decision) having(i int) string { return having("has", d.Groups[i].Current, d.given[i]) }
 
 // havingAll returns the number of pods of all groups together.
 func (d *decision) havingAll() string {
@@ -97,10 +95,11 @@ func (d *decision) havingAll() string {
 	for i := range d.Groups {
 		have += d.Groups[i].Current
 	}
-	return withLaunches(fmt.Sprintf("have %d", have), place.Sum(d.given))
+	return having("have", have, place.Sum(d.given))
 }
 
-func withLaunches(text string, launching int64) string {
+func having(verb string, pods, launching int64) string {
+	text := fmt.Sprintf("%s %d", verb, pods)
 	if launching > 0 {
 		text += fmt.Sprintf(", launching %d", launching)
 	}
@@ -112,12 +111,12 @@ func (d *decision) quotaOf(i int) string {
 	quota, left, takes, _ := d.Quotas.Tightest(i, d.given)
 	needs, all := model.Pair(quota.Resource, takes, quota.Amount)
 	free, _ := model.Pair(quota.Resource, max(left, 0), quota.Amount)
-	are := " are"
+	are := "are"
 	if free == "1" {
-		are = " is"
+		are = "is"
 	}
-	text := fmt.Sprintf("%s has %s %s, of which %s left; one pod takes %s", quota.Name, all, quota.Resource,
-		free+are, needs)
+	text := fmt.Sprintf("%s has %s %s, of which %s %s left; one pod takes %s", quota.Name, all, quota.Resource,
+		free, are, needs)
 	if quota.Why != "" {
 		text += " (" + quota.Why + ")"
 	}
@@ -158,7 +157,7 @@ func (d *decision) poolBound(i int, room int64) model.Reason {
 }
 
 func poolsNamed(names []string) string {
-	return model.OneOrMany(int64(len(names)), "pool ", "pools ") + strings.Join(names, ", ")
+	return model.OneOrMany(int64(len(names)), "pool ", "pools ") + joined(names)
 }
 
 // triedInPool says why only one replica of a group is launched beyond what fits on known nodes.
@@ -267,19 +266,19 @@ func describeShortage(short landing.Shortage) string {
 }
 
 // inFlightLimit returns the in-flight cap that prevents one more replica of a group, if the plan holds launches back.
-func (d *decision) inFlightLimit(i int) (model.Reason, bool) {
+func (d *decision) inFlightLimit(i int) (reason model.Reason) {
 	if d.Held == nil {
-		return model.Reason{}, false
+		return reason
 	}
-	reason, ok := d.inFlightCap(i)
-	if g := &d.Groups[i]; !ok && d.Held[i] > 0 {
-		return behind.with(g.Name, model.Pods(g.Pending()+d.given[i]), d.capNames(g)), true
+	reason = d.inFlightCap(i)
+	if g := &d.Groups[i]; !said(reason) && d.Held[i] > 0 {
+		return behind.with(g.Name, model.Pods(g.Pending()+d.given[i]), d.capNames(g))
 	}
-	return reason, ok
+	return reason
 }
 
 // inFlightCap returns the in-flight cap that has no room for one more replica of a group.
-func (d *decision) inFlightCap(i int) (model.Reason, bool) {
+func (d *decision) inFlightCap(i int) model.Reason {
 	g := &d.Groups[i]
 	var all int64
 	for k := range d.Groups {
@@ -288,15 +287,15 @@ func (d *decision) inFlightCap(i int) (model.Reason, bool) {
 	own, most := g.Pending()+d.given[i], d.Policy.MaxInFlight
 	switch {
 	case g.Trying() && own+g.Hosts > g.InFlight:
-		return triedOnNode(g), true
+		return triedOnNode(g)
 	case own+g.Hosts > g.InFlight:
 		return groupInFlight.with(place.ConservativeMode, g.Name, model.Pods(g.InFlight),
-			onTheWayNow("has", own, d.given[i], g.InFlight)), true
+			onTheWayNow("has", own, d.given[i], g.InFlight))
 	case all+g.Hosts > place.OrUnbounded(most):
 		return allInFlight.with(model.Pods(int64(most)),
-			onTheWayNow("have", all, place.Sum(d.given), int64(most))), true
+			onTheWayNow("have", all, place.Sum(d.given), int64(most)))
 	}
-	return model.Reason{}, false
+	return model.Reason{}
 }
 
 // onTheWayNow returns how many pods are on the way, or why a plan launches more than a cap allows.

@@ -13,6 +13,9 @@ func (s sentence) with(args ...any) model.Reason {
 	return model.Reason{Code: s.code, Message: fmt.Sprintf(s.text, args...)}
 }
 
+// said reports whether there is a reason.
+func said(r model.Reason) bool { return r.Code != "" }
+
 // after puts words before the message of a reason.
 func after(words string, r model.Reason) model.Reason {
 	r.Message = words + r.Message

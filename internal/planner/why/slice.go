@@ -15,10 +15,10 @@ import (
 )
 
 // sliceMiss explains how the GPUs of a shape fall short of an item's requirement.
-func (d *decision) sliceMiss(it *place.Item, shape *place.Shape) (model.Reason, bool) {
+func (d *decision) sliceMiss(it *place.Item, shape *place.Shape) model.Reason {
 	n := it.Slice
 	if at, known := d.Index[raydemand.GPU]; !known || shape.Total[at] == 0 || n.Allows(d.SliceOf(shape)) {
-		return model.Reason{}, false
+		return model.Reason{}
 	}
 	s, part := d.SliceOf(shape), ""
 	if s == nil {
@@ -30,21 +30,20 @@ func (d *decision) sliceMiss(it *place.Item, shape *place.Shape) (model.Reason, 
 	shortfall := n.Shortfall(s)
 	switch {
 	case shortfall == place.TooOpen && s.Isolation == gpuinfo.Limit:
-		return softLimit.with(s.Name(), n.Isolation), true
+		return softLimit.with(s.Name(), n.Isolation)
 	case shortfall == place.TooOpen && s.Isolation == gpuinfo.NoIsolation:
-		return noIsolation.with(s.Name(), n.Isolation), true
+		return noIsolation.with(s.Name(), n.Isolation)
 	case shortfall == place.TooOpen:
-		return openIsolation.with(s.Name(), n.Isolation), true
+		return openIsolation.with(s.Name(), n.Isolation)
 	case shortfall == place.TooLittleMemory && s.MemoryMiB == nil:
-		return memoryUnknown.with(s.Name(), model.Memory(n.Memory)), true
+		return memoryUnknown.with(s.Name(), model.Memory(n.Memory))
 	case shortfall == place.TooLittleMemory:
-		return littleMemory.with(part, s.Name(), model.Memory(n.Share(*s.MemoryMiB<<20)),
-			model.Memory(n.Memory)), true
+		return littleMemory.with(part, s.Name(), model.Memory(n.Share(*s.MemoryMiB<<20)), model.Memory(n.Memory))
 	case s.ComputeFraction == nil:
-		return cardUnknown.with(s.Name(), model.Fraction(n.Compute)), true
+		return cardUnknown.with(s.Name(), model.Fraction(n.Compute))
 	}
 	has, needs := model.Fractions(*s.ComputeFraction*n.Gpu.Float(), n.Compute)
-	return littleCompute.with(part, s.Name(), has, needs), true
+	return littleCompute.with(part, s.Name(), has, needs)
 }
 
 // partOfSlice returns what a fraction of a GPU amounts to in a group: " (0.5 of a slice 1g.10gb, 4.75 GiB)". It returns
@@ -144,17 +143,14 @@ func (d *decision) onlyACutHelps(it *place.Item) (short bool) {
 		if slice := d.Groups[i].Slice; slice != nil && rounded.Allows(slice) && !it.Slice.Allows(slice) {
 			return false
 		}
-		if reason, missed := d.sliceMiss(it, s); missed {
+		if reason := d.sliceMiss(it, s); said(reason) {
 			short = short || reason.Code == model.CodeSliceTooSmall
-			continue
+		} else if it.Suits(s) {
+			if d.limit(i).Code != model.CodePoolCeiling {
+				return false
+			}
+			short = true
 		}
-		if !it.Suits(s) {
-			continue
-		}
-		if reason, ok := d.limit(i); !ok || reason.Code != model.CodePoolCeiling {
-			return false
-		}
-		short = true
 	}
 	return short
 }

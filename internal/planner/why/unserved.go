@@ -27,19 +27,16 @@ func (d *decision) unmetReason(items []*place.Item) model.Reason {
 		case !d.Possible(it):
 			return missed.with(d.nearestMiss(it))
 		case !d.Certain(it):
-			if reason, open := d.openReason([]*place.Item{it}, nil); open {
+			if reason := d.openReason([]*place.Item{it}, nil); said(reason) {
 				return reason
 			}
 		}
 	}
 	groups := d.consider(items)
-	if code := d.codeOf(groups.could); code != "" {
+	if code := d.codeOf(groups); code != "" {
 		return model.Reason{Code: code, Message: d.sentences(groups)}
 	}
-	if reason, open := d.openReason(items, nil); open {
-		return reason
-	}
-	return onlyNodes.with()
+	return cmp.Or(d.openReason(items, nil), onlyNodes.with())
 }
 
 // gangReason explains, choice by choice, why a gang is not served. The code is that of the first choice that is
@@ -54,15 +51,9 @@ func (d *decision) gangReason(g *place.Gang) (whole model.Reason) {
 		if i == 0 || whole.Code == model.Impossible {
 			whole.Code = reason.Code
 		}
-		messages[i] = reason.Message
-		if choice := model.Choice(i, len(g.Options)); choice != "" {
-			messages[i] = choice + ": " + reason.Message
-		}
+		messages[i] = strings.TrimPrefix(model.Choice(i, len(g.Options))+": ", ": ") + reason.Message
 	}
-	whole.Message = messages[0]
-	if len(messages) > 1 {
-		whole.Message = model.List(messages)
-	}
+	whole.Message = model.List(messages)
 	return whole
 }
 
@@ -90,7 +81,8 @@ func (d *decision) optionReason(g *place.Gang, o place.Option, bundles int) mode
 func (d *decision) topologyReason(g *place.Gang, o place.Option, bundles int, reason model.Reason) model.Reason {
 	label, open := g.TopologyLabel, d.OpenDomains(g)
 	all := d.Topology(label).Domains(func(int) bool { return true })
-	if awaited, is := d.openReason(o.Items, g); is && (awaited.Code == model.CodeTrying || !d.possibleWithin(o, open)) {
+	if awaited := d.openReason(o.Items, g); awaited.Code == model.CodeTrying ||
+		said(awaited) && !d.possibleWithin(o, open) {
 		return awaited
 	}
 	groups := d.consider(o.Items, open...)
@@ -104,7 +96,7 @@ func (d *decision) topologyReason(g *place.Gang, o place.Option, bundles int, re
 	case !d.possibleWithin(o, open):
 		return heldElsewhere.with(d.valuesOf(open, label), d.sentences(groups))
 	case g.Held:
-		return model.Reason{Code: cmp.Or(d.codeOf(groups.could), model.Capped),
+		return model.Reason{Code: cmp.Or(d.codeOf(groups), model.Capped),
 			Message: fmt.Sprintf("its other bundles are on %s, which has no room for the remaining %d: %s",
 				d.valuesOf(open, label), bundles, d.sentences(groups))}
 	}
@@ -134,41 +126,41 @@ func (d *decision) valuesOf(domains []place.Domain, label string) string {
 }
 
 // elsewhereBound explains why a gang with a topology label cannot be placed where a group's pods are.
-func (d *decision) elsewhereBound(it *place.Item, i int) (model.Reason, bool) {
-	owner := d.owner(it)
-	if owner.gang == nil || owner.gang.TopologyLabel == "" {
-		return model.Reason{}, false
+func (d *decision) elsewhereBound(it *place.Item, i int) model.Reason {
+	gang, g := it.Gang, &d.Groups[i]
+	if gang == nil || gang.TopologyLabel == "" {
+		return model.Reason{}
 	}
-	gang, label, g := owner.gang, owner.gang.TopologyLabel, &d.Groups[i]
+	label := gang.TopologyLabel
 	if !g.Carries(label) {
-		return unlabelled.with(label), true
+		return unlabelled.with(label)
 	}
 	at := slices.IndexFunc(d.out.Runs, func(r place.Run) bool { return slices.Contains(r.Gangs, gang) })
 	own := place.Domain{Topology: d.Topology(label), Value: d.Topology(label).Of[g.Shape.Labels]}
 	switch {
 	case at < 0 || d.out.Runs[at].Within == own:
-		return model.Reason{}, false
+		return model.Reason{}
 	case gang.Held:
-		return othersOn.with(d.valuesOf([]place.Domain{d.out.Runs[at].Within}, label)), true
-	case !d.TooSmall(gang, owner.option, own):
-		return model.Reason{}, false
+		return othersOn.with(d.valuesOf([]place.Domain{d.out.Runs[at].Within}, label))
+	case !d.TooSmall(gang, it.Option, own):
+		return model.Reason{}
 	}
 	before := &decision{Search: d.Search, given: make([]int64, len(d.Groups)), out: d.out}
 	bundles := "bundle"
-	if needed := len(gang.Alternatives()[owner.option]); needed > 1 {
+	if needed := len(gang.Alternatives()[it.Option]); needed > 1 {
 		bundles = fmt.Sprintf("%d bundles", needed)
 	}
 	return after(fmt.Sprintf("%s has no room for the gang's %s: ", d.valuesOf([]place.Domain{own}, label), bundles),
-		before.boundOf(i).Reason), true
+		before.boundOf(i).Reason)
 }
 
-// codeOf returns the code of demand that only these groups could serve, or "" if no pod of theirs will ever run.
-func (d *decision) codeOf(could []verdict) string {
+// codeOf returns the code of demand by the groups that could serve it, or "" if no pod of theirs will ever run.
+func (d *decision) codeOf(groups []verdict) string {
 	able, shut := false, true
 	codes := map[string]bool{}
-	for _, v := range could {
+	for _, v := range groups {
 		g := &d.Groups[v.group]
-		if g.Hopeless() {
+		if v.misses > 0 || g.Hopeless() {
 			continue
 		}
 		able, shut = true, shut && g.Blocked == model.CodeClosed && !g.Excluded()
@@ -197,10 +189,10 @@ func (d *decision) nearestMiss(it *place.Item) string {
 	groups := d.consider([]*place.Item{it})
 	asked := model.Describe(it.Asked())
 	switch {
-	case len(groups.could) > 0:
-		return d.sentences(groups)
-	case len(d.Groups) == 0:
+	case len(groups) == 0:
 		return fmt.Sprintf("needs %s; there is no worker group", asked)
+	case groups[0].misses == 0:
+		return d.sentences(groups)
 	}
 	if text := d.missedAlone(it); text != "" {
 		return text + d.labelledNowhere(it)
@@ -284,26 +276,21 @@ type verdict struct {
 	group, misses int
 }
 
-// verdicts are those on all groups: those whose pods could serve the items, in order, and the others, the nearest miss
-// first.
-type verdicts struct{ could, cannot []verdict }
-
-// consider finds for each group why it does not serve the items. open lists the values of the gang's topology label
-// that are possible, if not all of them are.
-func (d *decision) consider(items []*place.Item, open ...place.Domain) (all verdicts) {
-	for i := range d.Groups {
-		if reason, misses := d.miss(i, items, open); misses > 0 {
-			all.cannot = append(all.cannot, verdict{reason, i, misses})
-			continue
+// consider finds for each group why it does not serve the items: first the groups whose pods could serve them, in
+// order, then the others, the nearest miss first. open lists the values of the gang's topology label that are possible,
+// if not all of them are.
+func (d *decision) consider(items []*place.Item, open ...place.Domain) []verdict {
+	all := make([]verdict, len(d.Groups))
+	for i := range all {
+		reason, misses := d.miss(i, items, open)
+		if misses == 0 {
+			if reason = hasRoom.with(); d.boundOf(i).room < place.BundlesOf(items) {
+				reason = d.boundOf(i).Reason
+			}
 		}
-		b := d.boundOf(i)
-		reason := b.Reason
-		if !b.limited && b.room >= place.BundlesOf(items) {
-			reason = hasRoom.with()
-		}
-		all.could = append(all.could, verdict{reason, i, 0})
+		all[i] = verdict{reason, i, misses}
 	}
-	slices.SortStableFunc(all.cannot, func(a, b verdict) int { return cmp.Compare(a.misses, b.misses) })
+	slices.SortStableFunc(all, func(a, b verdict) int { return cmp.Compare(a.misses, b.misses) })
 	return all
 }
 
@@ -315,18 +302,18 @@ func (d *decision) miss(i int, items []*place.Item, open []place.Domain) (model.
 	if at := slices.IndexFunc(items, func(it *place.Item) bool { return it.Suits(g.Shape) }); at >= 0 {
 		it = items[at]
 	}
-	gang, topology := d.owner(it).gang, ""
-	if gang != nil {
-		topology = gang.TopologyLabel
+	topology := ""
+	if it.Gang != nil {
+		topology = it.Gang.TopologyLabel
 	}
 	misses := max(d.misses(it, g.Shape), 1)
-	if reason, ok := d.awaitedReason(i, it, gang); ok {
-		return reason, misses
-	}
-	if reason, ok := d.mismatch(it, g.Shape, g.Labels); ok {
-		return reason, misses
+	reason := d.awaitedReason(i, it, it.Gang)
+	if !said(reason) {
+		reason = d.mismatch(it, g.Shape, g.Labels)
 	}
 	switch {
+	case said(reason):
+		return reason, misses
 	case !g.Carries(topology):
 		return unlabelled.with(topology), misses
 	case len(open) > 0 && !slices.ContainsFunc(open, func(in place.Domain) bool {
@@ -336,14 +323,14 @@ func (d *decision) miss(i int, items []*place.Item, open []place.Domain) (model.
 	case !it.Suits(g.Shape):
 		return unlike.with("its first host does not match"), misses
 	}
-	return model.Reason{}, 0
+	return reason, 0
 }
 
 // obstacle explains why one more replica of a group would not serve an item: what it lacks, or the limit that the group
-// has reached. It reports false if there is no obstacle.
-func (d *decision) obstacle(i int, it *place.Item) (model.Reason, bool) {
+// has reached; no reason if there is no obstacle.
+func (d *decision) obstacle(i int, it *place.Item) model.Reason {
 	if reason, misses := d.miss(i, []*place.Item{it}, nil); misses > 0 {
-		return reason, true
+		return reason
 	}
 	return d.limit(i)
 }
@@ -353,13 +340,11 @@ var namesGroup = []string{model.CodeAtMax, model.CodeMaxWorkers, model.CodePoolC
 	model.CodeQuota, model.CodeConservative, model.CodeInFlight}
 
 // sentences writes one sentence for each group.
-func (d *decision) sentences(groups verdicts) string {
-	var all []string
-	for _, v := range slices.Concat(groups.could, groups.cannot) {
-		if text := v.Message; slices.Contains(namesGroup, v.Code) {
-			all = append(all, text)
-		} else {
-			all = append(all, "group "+d.Groups[v.group].Name+": "+text)
+func (d *decision) sentences(groups []verdict) string {
+	all := make([]string, len(groups))
+	for k, v := range groups {
+		if all[k] = v.Message; !slices.Contains(namesGroup, v.Code) {
+			all[k] = "group " + d.Groups[v.group].Name + ": " + v.Message
 		}
 	}
 	return model.List(all)
@@ -367,7 +352,7 @@ func (d *decision) sentences(groups verdicts) string {
 
 // mismatch lists what a shape lacks for an item: amounts, then labels, then properties of its GPUs. The code is that of
 // the first.
-func (d *decision) mismatch(it *place.Item, s *place.Shape, labels map[string]string) (model.Reason, bool) {
+func (d *decision) mismatch(it *place.Item, s *place.Shape, labels map[string]string) model.Reason {
 	var lacks []string
 	for _, t := range it.Need {
 		name, has := d.Names[t.Resource], s.Total[t.Resource]
@@ -382,14 +367,14 @@ func (d *decision) mismatch(it *place.Item, s *place.Shape, labels map[string]st
 	if it.Rank[s.Labels] == place.NoMatch && place.FirstMatch(it.Request.Selectors, labels) == place.NoMatch {
 		unlabelled = labelMiss(it.Request.Selectors, labels)
 	}
-	slice, short := d.sliceMiss(it, s)
+	slice := d.sliceMiss(it, s)
 	switch {
 	case len(lacks) > 0:
-		return tooSmall.with(model.Join(joined(lacks), unlabelled, slice.Message)), true
+		return tooSmall.with(model.Join(joined(lacks), unlabelled, slice.Message))
 	case unlabelled != "":
-		return unlike.with(model.Join(unlabelled, slice.Message)), true
+		return unlike.with(model.Join(unlabelled, slice.Message))
 	}
-	return slice, short
+	return slice
 }
 
 // misses counts the reasons why a shape cannot serve an item.
@@ -428,32 +413,32 @@ func labelMiss(selectors []raydemand.Selector, labels map[string]string) string 
 	return model.List(misses)
 }
 
-// awaitedReason explains why a group may serve an item or not, by what its new pods announce. It reports false if their
+// awaitedReason explains why a group may serve an item or not, by what its new pods announce; no reason if their
 // announcements make no difference.
-func (d *decision) awaitedReason(i int, it *place.Item, gang *place.Gang) (model.Reason, bool) {
+func (d *decision) awaitedReason(i int, it *place.Item, gang *place.Gang) model.Reason {
 	wants := d.Wants(i, it, gang)
 	if len(wants) == 0 {
-		return model.Reason{}, false
+		return model.Reason{}
 	}
 	g, text := &d.Groups[i], unknownIn(wants, gang)
 	for _, a := range wants {
 		if !d.Undecided(a, gang, g) {
-			return undecided.with(text, undecidedFix(a)), true
+			return undecided.with(text, undecidedFix(a))
 		}
 	}
-	limit, limited := d.limit(i)
+	limit := d.limit(i)
 	idle := func(n place.Node) bool { return n.GroupIndex == i && n.State == model.Idle && n.Stop == "" }
 	switch {
 	case d.TrialOf(i) != nil:
-		return trying.with(text, model.Pods(g.Hosts)), true
+		return trying.with(text, model.Pods(g.Hosts))
 	case d.given[i]+g.Pending() > 0:
-		return comingShow.with(text), true
-	case limited:
-		return after(text+"; ", limit), true
+		return comingShow.with(text)
+	case said(limit):
+		return after(text+"; ", limit)
 	case slices.ContainsFunc(d.Nodes, idle):
-		return idleDoNot.with(text), true
+		return idleDoNot.with(text)
 	}
-	return knownFirst.with(text), true
+	return knownFirst.with(text)
 }
 
 // unknownIn names what is not known about the announcements of new pods, and why.
@@ -485,14 +470,14 @@ func undecidedFix(a place.Awaited) (text string) {
 }
 
 // openReason explains that only announcements that are unknown decide whether an item, or an item of a gang, can be
-// served. It reports false if no group is open for it.
-func (d *decision) openReason(items []*place.Item, gang *place.Gang) (model.Reason, bool) {
+// served; no reason if no group is open for it.
+func (d *decision) openReason(items []*place.Item, gang *place.Gang) model.Reason {
 	code := model.Capped
 	var parts []string
 	for i := range d.Groups {
 		for _, it := range items {
-			reason, ok := d.awaitedReason(i, it, gang)
-			if !ok {
+			reason := d.awaitedReason(i, it, gang)
+			if !said(reason) {
 				continue
 			}
 			if reason.Code == model.CodeTrying {
@@ -502,5 +487,8 @@ func (d *decision) openReason(items []*place.Item, gang *place.Gang) (model.Reas
 			break
 		}
 	}
-	return model.Reason{Code: code, Message: model.List(parts)}, len(parts) > 0
+	if len(parts) == 0 {
+		return model.Reason{}
+	}
+	return model.Reason{Code: code, Message: model.List(parts)}
 }

@@ -6,6 +6,7 @@ package why
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
@@ -22,7 +23,6 @@ type decision struct {
 
 	bounds     []*bound
 	full       *landing.Taken
-	owners     map[*place.Item]ownedBy
 	resources  []string
 	considered []candidate
 	// refused and launchedFor are the requests that are not planned for, and those that pods are launched for.
@@ -72,20 +72,29 @@ func (d *decision) row(i int) model.GroupPlan {
 
 // stoppedPods counts the pods that a group loses. Stopping one host stops its whole replica.
 func (d *decision) stoppedPods(i int) (stopped int64) {
-	hosts := d.Groups[i].Hosts
-	if hosts == 1 {
-		return d.Groups[i].Stopping
-	}
 	byReplica := map[string]int64{}
-	for at := range d.Nodes {
-		if n := &d.Nodes[at]; n.GroupIndex == i && n.Stop != "" {
-			byReplica[n.Replica]++
-		}
+	for _, n := range d.stopping(i) {
+		byReplica[n.Replica]++
 	}
 	for _, n := range byReplica {
-		stopped += place.RoundUp(n, hosts)
+		stopped += place.RoundUp(n, d.Groups[i].Hosts)
 	}
 	return stopped
+}
+
+// stopping yields the nodes of a group that the plan stops, by number, and staying those that it does not.
+func (d *decision) stopping(group int) iter.Seq2[int, *place.Node] { return d.nodesOf(group, true) }
+func (d *decision) staying(group int) iter.Seq2[int, *place.Node]  { return d.nodesOf(group, false) }
+
+func (d *decision) nodesOf(group int, stop bool) iter.Seq2[int, *place.Node] {
+	return func(yield func(int, *place.Node) bool) {
+		for at := range d.Nodes {
+			n := &d.Nodes[at]
+			if n.GroupIndex == group && (n.Stop != "") == stop && !yield(at, n) {
+				return
+			}
+		}
+	}
 }
 
 func (d *decision) terminations() []model.Termination {
@@ -261,25 +270,4 @@ func (d *decision) unpricedFindings() (all []raydemand.Finding) {
 		}
 	}
 	return all
-}
-
-// ownedBy names the gang that an item belongs to, and the number of the option.
-type ownedBy struct {
-	gang   *place.Gang
-	option int
-}
-
-// owner returns the gang that an item belongs to, if any.
-func (d *decision) owner(it *place.Item) ownedBy {
-	if d.owners == nil {
-		d.owners = map[*place.Item]ownedBy{}
-		for _, g := range d.Gangs {
-			for o := range g.Options {
-				for _, each := range g.Options[o].Items {
-					d.owners[each] = ownedBy{g, o}
-				}
-			}
-		}
-	}
-	return d.owners[it]
 }
