@@ -25,7 +25,7 @@ func rayOrder(items []*Item) []int {
 }
 
 // placeAsRay places a batch as Ray does: on existing nodes, then on new ones.
-func (p *placer) placeAsRay(l *Ledger, b *Batch) {
+func (p *Search) placeAsRay(l *Ledger, b *Batch) {
 	p.useFullest(l, b, false)
 	if l.stepwise {
 		p.useFullest(l, b, true)
@@ -41,7 +41,7 @@ type patternKey struct {
 }
 
 // useFullest repeatedly fills the node that can be filled best, joined or not.
-func (p *placer) useFullest(l *Ledger, b *Batch, hidden bool) {
+func (p *Search) useFullest(l *Ledger, b *Batch, hidden bool) {
 	kept := map[patternKey]*pattern{}
 	for !b.served() {
 		at, pat := p.fullestClass(l, b, kept, hidden)
@@ -52,7 +52,7 @@ func (p *placer) useFullest(l *Ledger, b *Batch, hidden bool) {
 	}
 }
 
-func (p *placer) fullestClass(l *Ledger, b *Batch, kept map[patternKey]*pattern, hidden bool) (int, *pattern) {
+func (p *Search) fullestClass(l *Ledger, b *Batch, kept map[patternKey]*pattern, hidden bool) (int, *pattern) {
 	best, at := (*pattern)(nil), -1
 	for i := range l.classes {
 		class := &l.classes[i]
@@ -90,7 +90,7 @@ func (b *Batch) named(uses []portion) (names nameSet) {
 }
 
 // credit adds to the score what this plan has already placed on the node, as Ray does.
-func (p *placer) credit(pat *pattern, b *Batch, class *NodeClass) {
+func (p *Search) credit(pat *pattern, b *Batch, class *NodeClass) {
 	pat.score.kinds = 0
 	names := class.named | b.named(pat.uses)
 	for i, amount := range p.Named(class.Shape.Total) {

@@ -51,7 +51,7 @@ func (p *Search) Wants(i int, it *Item, gang *Gang) []Awaited {
 }
 
 // differentNodes counts the nodes within a domain that can hold a bundle of an option, including possible launches.
-func (p *placer) differentNodes(l *Ledger, o Option, within Domain) (n int64) {
+func (p *Search) differentNodes(l *Ledger, o Option, within Domain) (n int64) {
 	for k := range l.classes {
 		class := &l.classes[k]
 		if within.Admits(class.Shape.Labels) &&
@@ -70,7 +70,7 @@ func (p *placer) differentNodes(l *Ledger, o Option, within Domain) (n int64) {
 
 // hasPlaces reports whether an option could be placed if nothing else were: each bundle has a place, all bundles
 // together fit in the total, and there are enough nodes for bundles that cannot share one. Possible launches count.
-func (p *placer) hasPlaces(l *Ledger, g *Gang, o Option, most []float64) bool {
+func (p *Search) hasPlaces(l *Ledger, g *Gang, o Option, most []float64) bool {
 	asked := make([]float64, len(p.Names))
 	for _, it := range o.Items {
 		if !p.hasPlace(l, it) {
@@ -87,7 +87,7 @@ func (p *placer) hasPlaces(l *Ledger, g *Gang, o Option, most []float64) bool {
 }
 
 // hasPlace reports whether one bundle fits on existing nodes, or on pods that some group may still launch.
-func (p *placer) hasPlace(l *Ledger, it *Item) bool {
+func (p *Search) hasPlace(l *Ledger, it *Item) bool {
 	for i := range p.Groups {
 		if g := &p.Groups[i]; min(l.room[i], l.spare) >= g.Hosts && it.Suits(g.Shape) {
 			return true
@@ -100,7 +100,7 @@ func (p *placer) hasPlace(l *Ledger, it *Item) bool {
 
 // mostFree returns, by resource, what is free plus the most that may be launched: all pods of the groups, or as many of
 // the largest pods as all groups together may have.
-func (p *placer) mostFree(l *Ledger) []float64 {
+func (p *Search) mostFree(l *Ledger) []float64 {
 	most, fresh, largest := make([]float64, len(p.Names)), make([]float64, len(p.Names)), make([]float64, len(p.Names))
 	for i := range l.classes {
 		for r, amount := range p.Named(l.classes[i].free) {

@@ -72,7 +72,7 @@ func (b *Batch) next(k int, free Vector) int {
 
 // newPattern fills a number of hosts in turn, each with at most quota bundles: the first of a shape, the rest of the
 // same or of others. It fills equal hosts at once.
-func (p *placer) newPattern(
+func (p *Search) newPattern(
 	b *Batch, s *Shape, free Vector, others *Shape, hosts, quota int64,
 ) (pattern, bool) {
 	p.count(b)
@@ -200,7 +200,7 @@ func betterForRay(a, b score) int {
 
 // score rates a replica with the bundles placed on it. A share u in use of a resource with total t counts t·u³, so
 // large nodes filled well win over small ones, and half-empty ones lose.
-func (p *placer) score(b *Batch, s *Shape, free Vector, hosts int64, uses []portion) score {
+func (p *Search) score(b *Batch, s *Shape, free Vector, hosts int64, uses []portion) score {
 	used := make([]float64, len(p.Names))
 	named := make([]bool, len(p.Names))
 	for i := range used {
@@ -224,7 +224,7 @@ func (p *placer) score(b *Batch, s *Shape, free Vector, hosts int64, uses []port
 	return sc
 }
 
-func (p *placer) scoreUse(sc *score, b *Batch, total Vector, hosts int64, used []float64, named []bool) {
+func (p *Search) scoreUse(sc *score, b *Batch, total Vector, hosts int64, used []float64, named []bool) {
 	var sum, shares, least float64
 	terms := 0
 	for i, amount := range p.Named(total) {
@@ -252,7 +252,7 @@ func (p *placer) scoreUse(sc *score, b *Batch, total Vector, hosts int64, used [
 	}
 }
 
-func (p *placer) scoreGroup(sc *score, group int) {
+func (p *Search) scoreGroup(sc *score, group int) {
 	sc.preference, sc.cloud = Preference{Known: true, Recoverable: 1}, 1
 	if group < 0 {
 		return
@@ -266,7 +266,7 @@ func (p *placer) scoreGroup(sc *score, group int) {
 
 // useOnTheWay places waiting demand on the nodes on their way that it fills best, one kind of node after the other. It
 // keeps a pattern as long as filling again would give the same.
-func (p *placer) useOnTheWay(l *Ledger, b *Batch, hidden bool) {
+func (p *Search) useOnTheWay(l *Ledger, b *Batch, hidden bool) {
 	kept := map[*Shape]*pattern{}
 	var fair []float64
 	if hidden {
@@ -281,7 +281,7 @@ func (p *placer) useOnTheWay(l *Ledger, b *Batch, hidden bool) {
 	}
 }
 
-func (p *placer) bestOnTheWay(
+func (p *Search) bestOnTheWay(
 	l *Ledger,
 	b *Batch,
 	kept map[*Shape]*pattern,

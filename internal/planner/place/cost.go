@@ -22,12 +22,8 @@ type Model struct {
 	hosts []int64
 }
 
-// rater computes the costs of launches.
-type rater struct{ *Fleet }
-
-// New rates the groups of a fleet for all items of the demand.
-func newCosts(r *Fleet, items iter.Seq[*Item]) Model {
-	p := rater{r}
+// newCosts rates the groups of a fleet for all items of the demand.
+func newCosts(p *Fleet, items iter.Seq[*Item]) Model {
 	y := Model{
 		Substitutes: p.newSubstitutes(items),
 		tier:        make([]int, len(p.Groups)),
@@ -95,14 +91,14 @@ const (
 )
 
 // gpusOf returns the number of GPUs in one replica of a group.
-func (p rater) gpusOf(i int) float64 {
+func (p *Fleet) gpusOf(i int) float64 {
 	g := &p.Groups[i]
 	return g.Resources.Has(raydemand.GPU).Float() * float64(g.Hosts)
 }
 
 // sliceDiscount is how much less one replica is worth because its GPUs are slices. Without prices, a GPU is worth its
 // share of the largest GPU's memory: a seventh of a card costs less than a card.
-func (p rater) sliceDiscount(i int) float64 {
+func (p *Fleet) sliceDiscount(i int) float64 {
 	if !p.Sliced {
 		return 0
 	}
@@ -110,7 +106,7 @@ func (p rater) sliceDiscount(i int) float64 {
 }
 
 // addSliceBias adds the slice bias to the costs of groups.
-func (p rater) addSliceBias(cost []float64) {
+func (p *Fleet) addSliceBias(cost []float64) {
 	if !p.Sliced {
 		return
 	}
@@ -137,7 +133,7 @@ func (p rater) addSliceBias(cost []float64) {
 }
 
 // bias returns the bias of one replica. An unknown value counts as the maximum.
-func (p rater) bias(i int, memory, compute, blocks float64) (sum float64) {
+func (p *Fleet) bias(i int, memory, compute, blocks float64) (sum float64) {
 	s, gpus := p.Groups[i].Slice, p.gpusOf(i)
 	if gpus == 0 {
 		return 0
@@ -166,7 +162,7 @@ type Substitutes struct {
 }
 
 // newSubstitutes finds the groups that could be launched for the same work, if some have a price and others do not.
-func (p rater) newSubstitutes(items iter.Seq[*Item]) Substitutes {
+func (p *Fleet) newSubstitutes(items iter.Seq[*Item]) Substitutes {
 	r := Substitutes{Of: make([]int, len(p.Groups)), priced: make([]bool, len(p.Groups))}
 	priced := 0
 	for i := range p.Groups {
@@ -190,7 +186,7 @@ func (p rater) newSubstitutes(items iter.Seq[*Item]) Substitutes {
 
 // fitFor lists the open groups that could be launched for an item. Work without accelerators does not use groups with
 // accelerators if another group can serve it.
-func (p rater) fitFor(it *Item) []int {
+func (p *Fleet) fitFor(it *Item) []int {
 	var plain, accelerated []int
 	for i := range p.Groups {
 		g := &p.Groups[i]
@@ -224,7 +220,7 @@ func (r *Substitutes) join(groups []int) {
 
 // costs returns the cost of one replica of each group. Groups without a price are rated by their scarce resources at
 // the lowest price of any group, so that a plan can compare different kinds of work.
-func (p rater) costs(r *Substitutes) []float64 {
+func (p *Fleet) costs(r *Substitutes) []float64 {
 	cost := make([]float64, len(p.Groups))
 	rate := 0.0
 	for i := range p.Groups {

@@ -33,7 +33,7 @@ func (p *Search) decide() (given []int64, out Outcome) {
 }
 
 func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
-	p := &Search{placer: &placer{Fleet: r, Policy: policy}, Gangs: r.newGangs(s.Gangs)}
+	p := &Search{Fleet: r, Policy: policy, Gangs: r.newGangs(s.Gangs)}
 	p.RestRequests = newRestRequests(r, s)
 	p.settleKinds()
 	p.Requests = r.Items(s.Requests)

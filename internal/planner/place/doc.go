@@ -12,13 +12,13 @@
 //   - A Ledger records what is free on which NodeClasses, which are numbers of equal nodes, while a Batch of items is
 //     placed. A trial is a copy of a ledger. An Entry records demand on pods that are launched for it, a Wait demand on
 //     pods that are on their way.
-//   - The placer places batches and gangs on ledgers by a Strategy. packing.go improves what does not fit item by item.
+//   - A Search places batches and gangs on ledgers by a Strategy. packing.go improves what does not fit item by item.
 //   - A round places all demand once in an order and has an Outcome. A Search compares rounds by their verdict. All
 //     orders and strategies are in two lists (preferences.go).
 //   - A Model has the costs of launches. A Trial is a replica that is launched to see what its pods announce.
 //
 // The way of a waiting task: Catalog.Items makes it part of an Item (newSearch in decide.go). settleRest and settle
-// call bestRound, which compares rounds. In each, placer.Place (fit.go) looks for room on what exists, then on what is
+// call bestRound, which compares rounds. In each, place (fit.go) looks for room on what exists, then on what is
 // on its way; launchBest launches pods for the rest, as many as the ledger's Room lets, which landing.Shared bounds.
 // complete (settle.go) repeats that until nothing more is launched, drop and merge remove launches that are not needed,
 // and capInFlight delays some. Decide returns the others by group.

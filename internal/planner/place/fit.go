@@ -31,7 +31,7 @@ type Batch struct {
 	looks int64
 }
 
-func (p *placer) newBatch(purpose string, items []*Item, how Strategy) *Batch {
+func (p *Search) newBatch(purpose string, items []*Item, how Strategy) *Batch {
 	b := &Batch{purpose: purpose, items: items, left: make([]int64, len(items)), names: len(p.Names)}
 	if how.raysOrder() {
 		b.order = rayOrder(items)
@@ -98,7 +98,7 @@ func (b *Batch) quota(l *NodeClass) int64 {
 
 // place places a batch: on nodes that run or already take demand, then on those on their way, then on new ones. Before
 // it launches new ones, it tries the existing nodes once more for all of the batch together.
-func (p *placer) place(l *Ledger, b *Batch) {
+func (p *Search) place(l *Ledger, b *Batch) {
 	p.BreakOff()
 	defer p.count(b)
 	if len(b.items) > p.MostShapes {
@@ -135,11 +135,11 @@ func (p *placer) place(l *Ledger, b *Batch) {
 }
 
 // count adds the looks of a batch to those of the plan.
-func (p *placer) count(b *Batch) { p.Looks, b.looks = p.Looks+b.looks, 0 }
+func (p *Search) count(b *Batch) { p.Looks, b.looks = p.Looks+b.looks, 0 }
 
 // fillExisting places a batch on existing nodes and nodes on their way, one node after the other. If there are very
 // many items, that takes far less work than one item after the other.
-func (p *placer) fillExisting(l *Ledger, b *Batch) {
+func (p *Search) fillExisting(l *Ledger, b *Batch) {
 	defer p.count(b)
 	for at := 0; at < len(l.classes) && !b.served(); at++ {
 		p.BreakOff()

@@ -38,7 +38,7 @@ func (l *Ledger) reveal(group int, n int64) {
 }
 
 // revealMinimum offers the nodes that a minimum keeps in any case.
-func (p *placer) revealMinimum(l *Ledger) {
+func (p *Search) revealMinimum(l *Ledger) {
 	short := make([]int64, len(p.Groups))
 	for i := range p.Groups {
 		short[i] = p.Groups[i].MinPods

@@ -147,7 +147,7 @@ func (c *inFlightCaps) copyFrom(other *inFlightCaps) {
 
 // capLedger lowers a ledger's limits to what the step may launch. A replica that is larger than a cap is launched
 // alone.
-func (p *placer) capLedger(l *Ledger, given []int64) {
+func (p *Search) capLedger(l *Ledger, given []int64) {
 	var all int64
 	least := int64(MaxCount)
 	l.asked, l.cut = make([]int64, len(p.Groups)), make([]int64, len(p.Groups))
@@ -225,7 +225,7 @@ func (l *Ledger) reserve(launched []int64) {
 }
 
 // uncapped returns a copy of a ledger without caps, or nil if it has none.
-func (p *placer) uncapped(l *Ledger) *Ledger {
+func (p *Search) uncapped(l *Ledger) *Ledger {
 	if len(l.cut) == 0 {
 		return nil
 	}
@@ -244,7 +244,7 @@ func (l *Ledger) reserveRest(needed, launched []int64) {
 }
 
 // cappedFor reports whether the caps prevent launches of a group that an option could use.
-func (l *Ledger) cappedFor(p *placer, gang *Gang) bool {
+func (l *Ledger) cappedFor(p *Search, gang *Gang) bool {
 	return slices.ContainsFunc(p.Groups, func(g Group) bool {
 		i := g.Shape.group
 		return (l.cut[i] > 0 || l.cutAll > 0 && l.room[i] > 0) && gang.suits(g.Shape)
@@ -253,14 +253,14 @@ func (l *Ledger) cappedFor(p *placer, gang *Gang) bool {
 
 // placeBeyondCaps places the first of some equal gangs that found no room under the caps, if it may exceed them. If it
 // waits only for the caps, the launches that it needs are reserved.
-func (p *placer) placeBeyondCaps(l *Ledger, gangs []*Gang) (*Ledger, int) {
+func (p *Search) placeBeyondCaps(l *Ledger, gangs []*Gang) (*Ledger, int) {
 	if len(l.cut) == 0 || len(gangs) == 0 || !l.cappedFor(p, gangs[0]) {
 		return l, 0
 	}
 	trial, served := p.placeIdentical(p.uncapped(l), gangs[:1])
 	switch {
 	case served == 0:
-	case p.try(l, trial.launched):
+	case p.tryUnproven(l, trial.launched):
 		l.reserve(trial.launched)
 	case l.alone(trial.launched):
 		trial.restoreCaps()
@@ -273,9 +273,9 @@ func (p *placer) placeBeyondCaps(l *Ledger, gangs []*Gang) (*Ledger, int) {
 	return l, 0
 }
 
-// try reports whether launches need more pods than known nodes hold and may be tried, and then launches what may be of
+// tryUnproven reports whether launches need more pods than known nodes hold and may be tried, and then launches what may be of
 // the groups that are tried: once such a pod has joined, the gang is launched whole.
-func (p *placer) try(l *Ledger, launched []int64) bool {
+func (p *Search) tryUnproven(l *Ledger, launched []int64) bool {
 	if l.allowsTries(p, launched) {
 		return false
 	}
@@ -293,7 +293,7 @@ func (p *placer) try(l *Ledger, launched []int64) bool {
 }
 
 // allowsTries reports whether launches try no more than they may, whatever the other caps are.
-func (l *Ledger) allowsTries(p *placer, launched []int64) bool {
+func (l *Ledger) allowsTries(p *Search, launched []int64) bool {
 	var on *landing.Taken
 	if l.tries && l.on != nil {
 		on = &landing.Taken{}

@@ -21,7 +21,7 @@ func (how Strategy) raysOrder() bool { return how >= asRay }
 
 // launchBest repeatedly launches a replica of the group that waiting demand fills best. It repeats a pattern as often
 // as possible, so the work does not depend on the counts.
-func (p *placer) launchBest(l *Ledger, b *Batch) {
+func (p *Search) launchBest(l *Ledger, b *Batch) {
 	if b.join > 0 || b.served() {
 		return
 	}
@@ -52,7 +52,7 @@ func (p *placer) launchBest(l *Ledger, b *Batch) {
 
 // fairPrices returns what one bundle of each item costs on the cheapest group that serves it, if a node of the group
 // held nothing else. The number of bundles that wait does not matter, because the rest of the node serves others.
-func (p *placer) fairPrices(l *Ledger, b *Batch) []float64 {
+func (p *Search) fairPrices(l *Ledger, b *Batch) []float64 {
 	if l.how != cheapest {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (p *placer) fairPrices(l *Ledger, b *Batch) []float64 {
 }
 
 // rate adds to the score of a pattern what the strategy optimizes.
-func (p *placer) rate(pat *pattern, how Strategy, b *Batch, group int, hosts int64, fair []float64) {
+func (p *Search) rate(pat *pattern, how Strategy, b *Batch, group int, hosts int64, fair []float64) {
 	switch how {
 	case cheapest:
 		var worth float64
@@ -100,7 +100,7 @@ func (p *placer) rate(pat *pattern, how Strategy, b *Batch, group int, hosts int
 	}
 }
 
-func (p *placer) launchPattern(l *Ledger, b *Batch, g *Group, pat *pattern) {
+func (p *Search) launchPattern(l *Ledger, b *Batch, g *Group, pat *pattern) {
 	replicas := pat.times(b, min(l.room[g.Shape.group], l.spare)/g.Hosts)
 	launched := l.launch(g, g.Hosts*replicas)
 	for _, f := range pat.hosts {

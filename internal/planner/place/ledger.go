@@ -115,7 +115,7 @@ func (l *Ledger) copyFrom(other *Ledger) {
 
 // trial returns a copy of a ledger for a trial. Hundreds of gangs are tried on thousands of node classes, so released
 // ledgers are reused.
-func (p *placer) trial(l *Ledger) *Ledger {
+func (p *Search) trial(l *Ledger) *Ledger {
 	copied := &Ledger{}
 	if n := len(p.released); n > 0 {
 		copied, p.released = p.released[n-1], p.released[:n-1]
@@ -125,7 +125,7 @@ func (p *placer) trial(l *Ledger) *Ledger {
 }
 
 // release returns a ledger that is no longer used. nil is allowed.
-func (p *placer) release(l *Ledger) {
+func (p *Search) release(l *Ledger) {
 	if l != nil {
 		p.released = append(p.released, l)
 	}
@@ -133,7 +133,7 @@ func (p *placer) release(l *Ledger) {
 
 // openLedger lists the nodes that stay and the pods that were requested. With totals, it ignores work in progress,
 // which is how request_resources counts. It merges equal nodes into one node class before it sorts.
-func (p *placer) openLedger(totals bool, placed [][]int) []NodeClass {
+func (p *Search) openLedger(totals bool, placed [][]int) []NodeClass {
 	classes := make([]NodeClass, 0, min(len(p.Nodes)+len(p.Groups), 256))
 	kinds := make(map[string]int)
 	var key []byte
@@ -193,14 +193,14 @@ func (l *NodeClass) appendKey(key []byte) []byte {
 }
 
 // busyLastFirst sorts equal nodes so that those that were busy last are used first, and the others can stop.
-func (p *placer) busyLastFirst(nodes []int) {
+func (p *Search) busyLastFirst(nodes []int) {
 	slices.SortFunc(nodes, func(a, b int) int {
 		return cmp.Or(cmp.Compare(p.Nodes[a].IdleSeconds, p.Nodes[b].IdleSeconds), cmp.Compare(a, b))
 	})
 }
 
 // hostClasses returns planned pods of a group as node classes.
-func (p *placer) hostClasses(group int, count int64) []NodeClass {
+func (p *Search) hostClasses(group int, count int64) []NodeClass {
 	all := hostClasses(&p.Groups[group], count, true)
 	for i := range all {
 		all[i].size = p.sizeOn(all[i].Shape, all[i].free)
@@ -224,7 +224,7 @@ func hostClasses(g *Group, count int64, planned bool) []NodeClass {
 }
 
 // inOrder sorts node classes. They are large, so it moves indexes instead.
-func (p *placer) inOrder(classes []NodeClass) []NodeClass {
+func (p *Search) inOrder(classes []NodeClass) []NodeClass {
 	order := make([]*NodeClass, len(classes))
 	for i := range classes {
 		order[i] = &classes[i]
@@ -239,7 +239,7 @@ func (p *placer) inOrder(classes []NodeClass) []NodeClass {
 
 // soonestFirst orders node classes by when they can serve, then tightest first, which keeps large gaps whole. Idle
 // nodes that were busy last come before those that are about to stop.
-func (p *placer) soonestFirst(a, b *NodeClass) int {
+func (p *Search) soonestFirst(a, b *NodeClass) int {
 	if c := cmp.Compare(a.phase, b.phase); c != 0 {
 		return c
 	}
@@ -257,7 +257,7 @@ func (p *placer) soonestFirst(a, b *NodeClass) int {
 	)
 }
 
-func (p *placer) idleFor(l *NodeClass) float64 {
+func (p *Search) idleFor(l *NodeClass) float64 {
 	if len(l.members) == 0 {
 		return math.Inf(1)
 	}
@@ -307,7 +307,7 @@ type Placement struct {
 
 // open opens a ledger on which the given pods are on their way. They are in the order of the next snapshot, so that the
 // next plan finds the same places: after equal pods that were requested earlier.
-func (p *placer) open(classes []NodeClass, given []int64) *Ledger {
+func (p *Search) open(classes []NodeClass, given []int64) *Ledger {
 	l := &Ledger{classes: slices.Clone(classes), launched: make([]int64, len(p.Groups)), spare: p.Spare(given)}
 	for i := range p.Groups {
 		g := &p.Groups[i]
@@ -327,7 +327,7 @@ func (p *placer) open(classes []NodeClass, given []int64) *Ledger {
 }
 
 // insert adds node classes, each after equal ones.
-func (p *placer) insert(l *Ledger, classes []NodeClass) {
+func (p *Search) insert(l *Ledger, classes []NodeClass) {
 	for _, class := range classes {
 		class.size = p.sizeOn(class.Shape, class.free)
 		at, _ := slices.BinarySearchFunc(l.classes, class,
@@ -338,7 +338,7 @@ func (p *placer) insert(l *Ledger, classes []NodeClass) {
 
 // launchMinimum launches pods until every group is at its minimum. These pods serve demand like any other, in the order
 // in which the next plan finds them on their way.
-func (p *placer) launchMinimum(l *Ledger, given []int64) {
+func (p *Search) launchMinimum(l *Ledger, given []int64) {
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		short := RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts)

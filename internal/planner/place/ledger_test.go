@@ -25,7 +25,7 @@ func TestLargerRequirementsGoFirstAndSmallerSlicesAreUsedFirst(t *testing.T) {
 	small.Bundle["CPU"] = raydemand.One // otherwise more kinds of resources would put it first
 	s.Requests = []raydemand.Request{small, large}
 	r := NewFleet(&s)
-	p := &placer{Fleet: r}
+	p := &Search{Fleet: r}
 	if items := r.Items(s.Requests); items[0].Request.Slice.Memory != 40<<30 {
 		t.Errorf("%s goes first", model.Describe(items[0].Request))
 	}
@@ -45,7 +45,7 @@ func TestPodsForAMinimumAreInTheOrderOfTheNextPlan(t *testing.T) {
 		Nodes: []model.Node{{Pod: "l", Group: "large", State: model.Pending}},
 	}
 	order := func(given []int64) (names []string) {
-		p := &placer{Fleet: NewFleet(&s)}
+		p := &Search{Fleet: NewFleet(&s)}
 		l := p.open(p.openLedger(false, nil), given)
 		p.launchMinimum(l, given)
 		for i := range l.classes {

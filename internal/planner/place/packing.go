@@ -163,7 +163,7 @@ const (
 
 // retryable reports whether a batch that does not fit item by item is worth a second try: only counts connect its
 // bundles, and it is small enough.
-func (p *placer) retryable(l *Ledger, b *Batch) bool {
+func (p *Search) retryable(l *Ledger, b *Batch) bool {
 	return len(l.classes) > 0 && len(l.classes) <= maxFitClasses && b.turn == 0 && p.Steps <= maxFitSteps &&
 		b.apart == 0 && b.avoid == 0 && b.join == 0 && len(b.part().items) <= maxFitItems
 }
@@ -192,7 +192,7 @@ func inBatch(w *waiting, uses []portion, b *Batch, nodes int64) []portion {
 
 // fitJointly places a batch on nodes that have joined or are on their way, unless that leaves as much unserved as
 // greedy placement.
-func (p *placer) fitJointly(l *Ledger, b *Batch, greedy []int64) bool {
+func (p *Search) fitJointly(l *Ledger, b *Batch, greedy []int64) bool {
 	w := b.part()
 	classes, bins := p.existingBins(l, b, &w)
 	if len(bins) == 0 || len(bins) > maxFitBins || !fitsInSum(&w, bins) {
@@ -205,7 +205,7 @@ func (p *placer) fitJointly(l *Ledger, b *Batch, greedy []int64) bool {
 }
 
 // neededFor returns the scarce resources that waiting bundles ask for, as one number.
-func (p *placer) neededFor(b *Batch, left []int64) (sum float64) {
+func (p *Search) neededFor(b *Batch, left []int64) (sum float64) {
 	for i, n := range left {
 		sum += float64(n) * p.Needed(b.items[i])
 	}
@@ -242,7 +242,7 @@ func (l *Ledger) carryOut(fillings []filling, classes [][]int, b *Batch, w *wait
 
 // existingBins lists the ledger's nodes as bins, each with its node classes. Nodes that differ only in whether they
 // have joined share a bin, and the order does not depend on it, so the plan stays the same when some of them join.
-func (p *placer) existingBins(l *Ledger, b *Batch, w *waiting) (classes [][]int, bins []bin) {
+func (p *Search) existingBins(l *Ledger, b *Batch, w *waiting) (classes [][]int, bins []bin) {
 	order := make([]int, 0, len(l.classes))
 	for i := range l.classes {
 		if b.admits(&l.classes[i]) {

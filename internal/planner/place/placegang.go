@@ -10,7 +10,7 @@ import (
 // placeOption places equal gangs by one option, all of them or none, wherever they may go: in one domain after the
 // other if a gang has a topology label. It takes the placement with the best launches. The first one that needs no
 // launch ends the search, because nothing is better.
-func (p *placer) placeOption(l *Ledger, gangs []*Gang, o int) (best *Ledger, ok bool) {
+func (p *Search) placeOption(l *Ledger, gangs []*Gang, o int) (best *Ledger, ok bool) {
 	g := gangs[0]
 	option := g.Options[o]
 	for _, d := range p.roomy(l, p.domains(l, g), option) {
@@ -47,7 +47,7 @@ func (p *placer) placeOption(l *Ledger, gangs []*Gang, o int) (best *Ledger, ok 
 
 // placeIdentical places as many of some equal gangs as it can, each as a whole: by the first option, the rest by the
 // next ones. It returns the ledger to continue with, and how many gangs at the front are served.
-func (p *placer) placeIdentical(l *Ledger, gangs []*Gang) (*Ledger, int) {
+func (p *Search) placeIdentical(l *Ledger, gangs []*Gang) (*Ledger, int) {
 	served := 0
 	for o := range gangs[0].Options {
 		rest := gangs[served:]
@@ -64,7 +64,7 @@ func (p *placer) placeIdentical(l *Ledger, gangs []*Gang) (*Ledger, int) {
 }
 
 // placeMost finds how many of the gangs an option serves: all, or fewer by bisection.
-func (p *placer) placeMost(l *Ledger, gangs []*Gang, o int) (*Ledger, int) {
+func (p *Search) placeMost(l *Ledger, gangs []*Gang, o int) (*Ledger, int) {
 	best, served := p.placeOption(l, gangs, o)
 	if served {
 		return best, len(gangs)
@@ -88,7 +88,7 @@ func (p *placer) placeMost(l *Ledger, gangs []*Gang, o int) (*Ledger, int) {
 
 // domains lists where a gang can be placed, by the values of its topology label: only those that hold some of it, if
 // any do.
-func (p *placer) domains(l *Ledger, g *Gang) []Domain {
+func (p *Search) domains(l *Ledger, g *Gang) []Domain {
 	if g.TopologyLabel == "" {
 		return []Domain{{}}
 	}
@@ -108,7 +108,7 @@ func (p *placer) domains(l *Ledger, g *Gang) []Domain {
 const maxDomains = 64
 
 // roomy removes the domains that have less in total than the option asks for, including possible launches.
-func (p *placer) roomy(l *Ledger, all []Domain, o Option) []Domain {
+func (p *Search) roomy(l *Ledger, all []Domain, o Option) []Domain {
 	if len(all) < 2 {
 		return all
 	}
@@ -153,7 +153,7 @@ func (p *placer) roomy(l *Ledger, all []Domain, o Option) []Domain {
 
 // compareLaunches orders the launches of two domains for one option: without accelerators if the option needs none,
 // then by cost.
-func (p *placer) compareLaunches(o Option, a, b []int64) int {
+func (p *Search) compareLaunches(o Option, a, b []int64) int {
 	x, y := p.Costs.launchCost(a), p.Costs.launchCost(b)
 	needs := slices.ContainsFunc(o.Items, func(it *Item) bool { return it.accelerator })
 	if needs {
@@ -162,7 +162,7 @@ func (p *placer) compareLaunches(o Option, a, b []int64) int {
 	return cmp.Or(cmp.Compare(p.acceleratedPods(a), p.acceleratedPods(b)), x.compare(&y))
 }
 
-func (p *placer) acceleratedPods(launched []int64) (pods int64) {
+func (p *Search) acceleratedPods(launched []int64) (pods int64) {
 	for i, n := range launched {
 		if p.Groups[i].Shape.Accelerated {
 			pods += n

@@ -7,7 +7,7 @@ import (
 // sharedNodesNow returns how many pods fit on the nodes, as far as what is being searched counts on pools of which
 // nothing shows that there is room: not at all while groups that fit come first, then without a bound. What a step
 // launches tries them.
-func (p *placer) sharedNodesNow() *landing.SharedNodes {
+func (p *Search) sharedNodesNow() *landing.SharedNodes {
 	switch {
 	case p.knownOnly:
 		return p.Known
@@ -19,7 +19,7 @@ func (p *placer) sharedNodesNow() *landing.SharedNodes {
 
 // bindShared lowers the room of groups on a ledger to that of the nodes and quotas which they share, with the given
 // pods on their way.
-func (p *placer) bindShared(l *Ledger, given []int64) {
+func (p *Search) bindShared(l *Ledger, given []int64) {
 	if l.quotas, l.left = p.Quotas, p.Quotas.Left(given); l.quotas != nil {
 		l.lowerRoomByQuotas()
 	}

@@ -3,12 +3,14 @@ package place
 import (
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Search is the search for a plan: the demand of one snapshot, and the launches that serve it best.
 type Search struct {
-	*placer
+	*Fleet
+	Policy   model.Policy
 	Requests []*Item
 	Claims   []Claim
 	Gangs    []*Gang
@@ -43,6 +45,21 @@ type Search struct {
 	WarmPolicy string
 	// Trials are the replicas that are launched to find out what their pods announce.
 	Trials []Trial
+	// Costs are the costs of launches.
+	Costs Model
+	// uncut counts all pods that a plan launches, by group, while the plan is reduced to what the in-flight caps allow;
+	// otherwise nil.
+	uncut []int64
+	// knownOnly closes the groups for whose pods no node is known.
+	knownOnly bool
+	// released are ledgers whose memory can be reused.
+	released []*Ledger
+	// Steps counts the work on packings so far.
+	Steps int
+	// Looks counts how often a bundle was tried on a node.
+	Looks int64
+	// Stop is closed when the caller stops waiting for the plan; nil is never closed.
+	Stop <-chan struct{}
 }
 
 // Trial is a replica that is launched to find out what its pods announce.
@@ -148,4 +165,29 @@ func (p *Search) admitted() []*Item {
 // owned reports whether any request has an owner.
 func (p *Search) owned() bool {
 	return slices.ContainsFunc(p.RestRequests, func(s RestRequest) bool { return !s.Plain })
+}
+
+// brokenOff is the panic value that ends a planning whose caller stopped waiting. The unfinished planning is discarded.
+type brokenOff struct{}
+
+// UnlessBrokenOff runs a function and reports whether it finished before the caller stopped waiting.
+func UnlessBrokenOff(do func()) (done bool) {
+	defer func() {
+		if found := recover(); found != nil {
+			if _, expected := found.(brokenOff); !expected {
+				panic(found)
+			}
+		}
+	}()
+	do()
+	return true
+}
+
+// BreakOff ends the planning if the caller stopped waiting. Call it where each step takes at most some milliseconds.
+func (p *Search) BreakOff() {
+	select {
+	case <-p.Stop:
+		panic(brokenOff{})
+	default:
+	}
 }

@@ -92,7 +92,7 @@ func (p *Search) mayTry(i int, given []int64, wants []Awaited, gang *Gang) bool 
 		slices.ContainsFunc(wants, func(a Awaited) bool { return !p.Undecided(a, gang, g) }) {
 		return false
 	}
-	l := p.placer.open(nil, given)
+	l := p.open(nil, given)
 	return min(l.room[i], l.spare) >= g.Hosts && g.Hosts <= g.InFlight
 }
 

@@ -28,7 +28,7 @@ func (l *NodeClass) vacant() bool {
 // takeVacant takes at most so many vacant replicas of a group off the ledger, those that stay anyway in front: first
 // workers that Ray does not call idle, then those that were busy last, then pods on their way. Of the latter only the
 // number counts, because demand may be placed on any of equal pods.
-func (p *placer) takeVacant(l *Ledger, group int, most int64) Vacant {
+func (p *Search) takeVacant(l *Ledger, group int, most int64) Vacant {
 	var found Vacant
 	hosts := p.Groups[group].Hosts
 	taken := map[int]bool{}
@@ -81,7 +81,7 @@ func (l *Ledger) withdraw(group int, pods int64) {
 }
 
 // vacantUnits lists the vacant replicas of a group whose workers have all joined.
-func (p *placer) vacantUnits(l *Ledger, group int) []vacantUnit {
+func (p *Search) vacantUnits(l *Ledger, group int) []vacantUnit {
 	hosts, byName := p.Groups[group].Hosts, map[string]*vacantUnit{}
 	for k := range l.classes {
 		class := &l.classes[k]
@@ -120,7 +120,7 @@ func (p *placer) vacantUnits(l *Ledger, group int) []vacantUnit {
 // only what is placed from now on. Vacant classes of the groups that are not offered are taken off. Idle workers whose
 // timeout is over come after the other idle ones, also while their group's minimum keeps them: what the minimum keeps
 // changes with each launch.
-func (p *placer) openAgain(l *Ledger, offered func(group int) bool) {
+func (p *Search) openAgain(l *Ledger, offered func(group int) bool) {
 	l.stepwise, l.tracing, l.traces, l.log, l.waits = false, true, nil, nil, nil
 	clear(l.launched)
 	l.classes = slices.DeleteFunc(l.classes, func(class NodeClass) bool {
@@ -149,7 +149,7 @@ func (p *placer) openAgain(l *Ledger, offered func(group int) bool) {
 }
 
 // addLaunched books pods of a group and adds them to the ledger as free.
-func (p *placer) addLaunched(l *Ledger, group int, pods int64) {
+func (p *Search) addLaunched(l *Ledger, group int, pods int64) {
 	for _, class := range l.launch(&p.Groups[group], pods) {
 		class.size = p.sizeOn(class.Shape, class.free)
 		l.classes = append(l.classes, class)
@@ -158,7 +158,7 @@ func (p *placer) addLaunched(l *Ledger, group int, pods int64) {
 
 // capRoom lowers the room of a ledger's groups to what the in-flight caps allow beside the given pods, and closes the
 // groups that are not open.
-func (p *placer) capRoom(l *Ledger, given []int64, open func(group int) bool) {
+func (p *Search) capRoom(l *Ledger, given []int64, open func(group int) bool) {
 	var all int64
 	for i := range p.Groups {
 		g := &p.Groups[i]
