@@ -231,24 +231,6 @@ func (v Vector) subtract(need []Term, n int64) {
 	}
 }
 
-// timesAdded and subtractAdded are the same for needs without terms on cards. The knapsack search spends its time in
-// them.
-func (v Vector) timesAdded(need []Term, limit int64) int64 {
-	for _, t := range need {
-		if v[t.Resource] < t.Amount {
-			return 0 // most bundles do not fit, and a division is slow
-		}
-		limit = min(limit, int64(v[t.Resource]/t.Amount))
-	}
-	return limit
-}
-
-func (v Vector) subtractAdded(need []Term, n int64) {
-	for _, t := range need {
-		v[t.Resource] -= t.Amount * raydemand.Amount(n)
-	}
-}
-
 // accelerated reports whether v has any accelerator, which CPU-only work must not block. Ray itself protects only GPU
 // (ray #43079).
 func (c *Catalog) accelerated(v Vector) bool {

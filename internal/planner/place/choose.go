@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // pattern is how waiting demand would fill one new replica of a group, or one node on its way. It is the unit of
@@ -264,50 +265,55 @@ func (p *Search) scoreGroup(sc *score, group int) {
 	}
 }
 
-// useOnTheWay places waiting demand on the nodes on their way that it fills best, one kind of node after the other. It
+// patternKey is what a pattern depends on, while a batch is placed.
+type patternKey struct {
+	shape *Shape
+	named nameSet
+	free  *raydemand.Amount
+}
+
+// useBest places waiting demand on the nodes that it fills best, one kind of node after the other: those that are
+// hidden, or the others. In Ray's order, it considers all of them, else only those on their way that are untouched. It
 // keeps a pattern as long as filling again would give the same.
-func (p *Search) useOnTheWay(l *Ledger, b *Batch, hidden bool) {
-	kept := map[*Shape]*pattern{}
+func (p *Search) useBest(l *Ledger, b *Batch, hidden bool) {
+	kept, ray := map[patternKey]*pattern{}, l.how.raysOrder()
 	var fair []float64
 	if hidden {
 		fair = p.fairPrices(l, b)
 	}
 	for !b.served() {
-		at, pat := p.bestOnTheWay(l, b, kept, fair, hidden)
+		best, at := (*pattern)(nil), -1
+		for i := range l.classes {
+			class := &l.classes[i]
+			if class.hidden != hidden || !b.admits(class) ||
+				!ray && (class.touched || !hidden && class.phase != OnTheWay) {
+				continue
+			}
+			key := patternKey{shape: class.Shape, named: class.named}
+			if len(class.free) > 0 {
+				key.free = &class.free[0]
+			}
+			pat := kept[key]
+			if pat == nil || !pat.holds(b) {
+				made, _ := p.newPattern(b, class.Shape, class.free, nil, 1, b.quota(class))
+				switch {
+				case ray:
+					p.credit(&made, l.how, b, class)
+				case hidden:
+					p.rate(&made, l.how, b, class.Shape.group, 1, fair)
+				}
+				pat = &made
+				kept[key] = pat
+			}
+			if len(pat.uses) > 0 && (at < 0 || l.how.prefers(pat, class.Shape.group, best, l.classes[at].Shape.group)) {
+				best, at = pat, i
+			}
+		}
 		if at < 0 {
 			return
 		}
-		l.take(at, b, pat.times(b, l.classes[at].count), pat.uses)
+		l.take(at, b, best.times(b, l.classes[at].count), best.uses)
 	}
-}
-
-func (p *Search) bestOnTheWay(
-	l *Ledger,
-	b *Batch,
-	kept map[*Shape]*pattern,
-	fair []float64,
-	hidden bool,
-) (int, *pattern) {
-	best, at := (*pattern)(nil), -1
-	for i := range l.classes {
-		class := &l.classes[i]
-		if class.hidden != hidden || !hidden && class.phase != OnTheWay || class.touched || !b.admits(class) {
-			continue
-		}
-		pat := kept[class.Shape]
-		if pat == nil || !pat.holds(b) || !slices.Equal(class.free, class.Shape.Total) {
-			made, _ := p.newPattern(b, class.Shape, class.free, nil, 1, b.quota(class))
-			if hidden {
-				p.rate(&made, l.how, b, class.Shape.group, 1, fair)
-			}
-			pat = &made
-			kept[class.Shape] = pat
-		}
-		if len(pat.uses) > 0 && (at < 0 || l.how.prefers(pat, class.Shape.group, best, l.classes[at].Shape.group)) {
-			best, at = pat, i
-		}
-	}
-	return at, best
 }
 
 // prefers compares by score, then by group number, which is the order of names.
@@ -317,4 +323,31 @@ func (how Strategy) prefers(a *pattern, groupA int, b *pattern, groupB int) bool
 		order = betterForRay(a.score, b.score)
 	}
 	return order > 0 || order == 0 && groupA < groupB
+}
+
+// nameSet is a set of resources by number in the catalog; it leaves out numbers from 64.
+type nameSet uint64
+
+func (b *Batch) named(uses []portion) (names nameSet) {
+	for _, u := range uses {
+		for _, t := range b.items[u.item].Need {
+			names |= 1 << t.Resource
+		}
+	}
+	return names
+}
+
+// credit adds to the score what this plan has already placed on the node, as Ray does.
+func (p *Search) credit(pat *pattern, how Strategy, b *Batch, class *NodeClass) {
+	if how == roomiest && b.turn > 0 {
+		pat.score.room = p.holding(class.free)
+	}
+	pat.score.kinds = 0
+	names := class.named | b.named(pat.uses)
+	for i, amount := range p.Named(class.Shape.Total) {
+		if amount > 0 && names&(1<<i) != 0 {
+			pat.score.kinds++
+			pat.score.sparing = pat.score.sparing || raydemand.IsUnitInstance(p.Names[i])
+		}
+	}
 }

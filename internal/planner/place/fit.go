@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -45,6 +46,23 @@ func (p *Search) newBatch(purpose string, items []*Item, how Strategy) *Batch {
 		}
 	}
 	return b
+}
+
+// rayOrder returns the indexes of items in Ray's order of placement (ray scheduler.py, _sort_resource_request).
+func rayOrder(items []*Item) []int {
+	order := make([]int, len(items))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		a, b := items[x], items[y]
+		return cmp.Or(
+			cmp.Compare(b.constraints, a.constraints),
+			cmp.Compare(len(b.Need), len(a.Need)),
+			cmp.Compare(b.plainSum(), a.plainSum()),
+		)
+	})
+	return order
 }
 
 // putFirst places the items with these counts above 0 before the others.
@@ -106,20 +124,18 @@ func (p *Search) place(l *Ledger, b *Batch) {
 		p.launchBest(l, b)
 		return
 	}
-	if l.how.raysOrder() {
-		p.placeAsRay(l, b)
-		return
-	}
-	retry := p.retryable(l, b)
+	retry := !l.how.raysOrder() && p.retryable(l, b)
 	var before *Ledger
 	left := slices.Clone(b.left)
 	if retry {
 		before = p.trial(l)
 	}
-	l.useExisting(b)
-	p.useOnTheWay(l, b, false)
+	if !l.how.raysOrder() {
+		l.useExisting(b)
+	}
+	p.useBest(l, b, false)
 	if l.stepwise {
-		p.useOnTheWay(l, b, true)
+		p.useBest(l, b, true)
 	}
 	if retry && !b.served() {
 		greedy := b.left

@@ -338,8 +338,6 @@ type kind struct {
 	value   float64
 	density float64
 	partly  bool // asks for parts of cards
-	// onCards: some term asks for cards.
-	onCards bool
 }
 
 // branchesPerNode limits the branches that are cut off at once per branch that is followed. A bundle that fits a
@@ -366,7 +364,6 @@ func (k *knapsack) order(free Vector) {
 			share += float64(t.Amount) / float64(max(free[t.Resource], 1))
 		}
 		kd.density = kd.value / max(share, 1e-12)
-		kd.onCards = slices.ContainsFunc(kd.need, func(t Term) bool { return t.Pieces != nil })
 		kd.partly = slices.ContainsFunc(
 			kd.need,
 			func(t Term) bool { return t.Pieces != nil && len(t.Pieces.parts) > 0 },
@@ -422,9 +419,9 @@ func (k *knapsack) branch(i int, sum float64) {
 		return
 	}
 	kd := &k.kinds[i]
-	n := k.times(kd)
+	n := k.free.Times(kd.need, kd.limit)
 	before := k.before(i)
-	k.take(kd, n)
+	k.free.subtract(kd.need, n)
 	for ; ; n-- {
 		k.counts[i] = n
 		k.branch(i+1, sum+float64(float64(n)*kd.value))
@@ -432,33 +429,18 @@ func (k *knapsack) branch(i int, sum float64) {
 			break
 		}
 		if before == nil {
-			k.take(kd, -1)
+			k.free.subtract(kd.need, -1)
 			continue
 		}
 		copy(k.free, before)
-		k.take(kd, n-1)
+		k.free.subtract(kd.need, n-1)
 	}
 	if before == nil {
-		k.take(kd, -n)
+		k.free.subtract(kd.need, -n)
 	} else {
 		copy(k.free, before)
 	}
 	k.counts[i] = 0
-}
-
-func (k *knapsack) times(kd *kind) int64 {
-	if kd.onCards {
-		return k.free.Times(kd.need, kd.limit)
-	}
-	return k.free.timesAdded(kd.need, kd.limit)
-}
-
-func (k *knapsack) take(kd *kind, n int64) {
-	if kd.onCards {
-		k.free.subtract(kd.need, n)
-		return
-	}
-	k.free.subtractAdded(kd.need, n)
 }
 
 // before copies what is free if the i-th kind asks for parts of cards, because subtracting parts cannot be undone. It

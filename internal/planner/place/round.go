@@ -108,15 +108,7 @@ func (p *Search) claimOn(l *Ledger, c Claim, given []int64) *Ledger {
 	return own
 }
 
-// gangRetries is how often gangs are placed in another order if some were not served. maxRetriedGangs is the largest
-// number of kinds of gangs for which that is worth its time.
-const (
-	gangRetries     = 2
-	maxRetriedGangs = 100
-)
-
-// placeGangs places one kind of gang after the other, those hardest to place first. If some are unserved, it tries once
-// more with them in front, because a gang that is easy to place may have taken the only place of theirs.
+// placeGangs places one kind of gang after the other, those hardest to place first.
 func (p *Search) placeGangs(l *Ledger, in order, out *Outcome) *Ledger {
 	if len(p.placeable) == 0 {
 		return l
@@ -132,25 +124,9 @@ func (p *Search) placeGangs(l *Ledger, in order, out *Outcome) *Ledger {
 			func(a, b *Gang) int { return CompareBool(b.accelerated(), a.accelerated()) },
 		)
 	}
-	best, failed := p.placeInOrder(l, gangs)
-	for retry := 0; retry < gangRetries && len(failed) > 0 && p.distinctGangs <= maxRetriedGangs; retry++ {
-		order, again := slices.Clone(failed), setOf(failed)
-		for _, g := range gangs {
-			if !again[g] {
-				order = append(order, g)
-			}
-		}
-		other, left := p.placeInOrder(l, order)
-		if len(left) >= len(failed) {
-			p.release(other)
-			break
-		}
-		p.release(best)
-		best, failed = other, left
-	}
-	slices.SortFunc(failed, func(a, b *Gang) int { return a.Number - b.Number })
-	out.Gangs = failed
-	return best
+	l, out.Gangs = p.placeInOrder(l, gangs)
+	slices.SortFunc(out.Gangs, func(a, b *Gang) int { return a.Number - b.Number })
+	return l
 }
 
 // placeInOrder places gangs on a copy of the ledger and returns the unserved ones. Equal gangs fail together, because

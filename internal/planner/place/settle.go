@@ -91,11 +91,14 @@ func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 	return best.given, best.out
 }
 
+// maxMerged is the number of kinds of demand up to which merge is worth its time.
+const maxMerged = 100
+
 // merge tries one more replica of each group with which others may not be needed: gangs that were placed one after the
 // other may each have got a small node where one large node holds several.
 func (p *Search) merge(first []int64, best contender, trials *int) contender {
 	kinds := p.distinctGangs + len(p.Requests)
-	if len(best.out.Runs) == 0 || kinds < 2 || kinds > maxRetriedGangs {
+	if len(best.out.Runs) == 0 || kinds < 2 || kinds > maxMerged {
 		return best
 	}
 	for _, i := range p.dearestFirst() {
