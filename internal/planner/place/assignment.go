@@ -113,8 +113,8 @@ func (p *Search) Assignments(given []int64) Places {
 		p.place(l, p.newBatch(OverREST, left, fullest))
 	}
 	places := Places{}
-	for _, at := range l.traces {
-		places[at.item.Key] = append(places[at.item.Key], at)
+	for _, at := range l.log {
+		places[at.Item.Key] = append(places[at.Item.Key], at)
 	}
 	for _, all := range places {
 		slices.SortStableFunc(all, func(a, b Placement) int {
@@ -231,6 +231,6 @@ func (p *Search) mayLoseIdle(out *Outcome) bool {
 // sharesComing reports whether the plan places some of the requests on pods that have not joined Ray.
 func (p *Search) sharesComing(out *Outcome) bool {
 	items := p.Claims[p.RestClaim].Items
-	return slices.ContainsFunc(out.Log, func(e Entry) bool { return e.Purpose == OverREST }) ||
-		slices.ContainsFunc(out.Waits, func(w Wait) bool { return slices.Contains(items, w.Item) })
+	return slices.ContainsFunc(out.Log, func(e Placement) bool { return e.Purpose == OverREST }) ||
+		slices.ContainsFunc(out.Waits, func(w Placement) bool { return slices.Contains(items, w.Item) })
 }

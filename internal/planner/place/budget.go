@@ -77,7 +77,7 @@ func (p *Search) hold(aside []*Item, classes []NodeClass) []NodeClass {
 	for i, it := range aside {
 		it.Deferred = b.left[i] > 0
 	}
-	for _, w := range l.waits {
+	for _, w := range l.log {
 		if !w.Item.Deferred {
 			p.waits = append(p.waits, w)
 		}
@@ -94,7 +94,7 @@ func (p *Search) addUnplanned(out *Outcome) {
 		}
 	}
 	slices.SortFunc(out.Gangs, func(a, b *Gang) int { return a.Number - b.Number })
-	out.Waits = append(out.Waits, p.waits...)
+	out.Log = append(out.Log, p.waits...)
 	p.Requests, out.Unserved = withAside(p.Requests, p.aside, out.Unserved)
 	for i := range p.Claims {
 		c := &p.Claims[i]

@@ -259,17 +259,7 @@ func (l *Ledger) take(at int, b *Batch, count int64, portions []portion) {
 	for _, p := range portions {
 		b.left[p.item] -= p.count * count
 	}
-	if l.tracing {
-		l.trace(b, class, portions)
-	}
-	switch {
-	case class.planned:
-		l.record(b, class.Shape.group, count, portions)
-	case class.phase == OnTheWay:
-		for _, p := range portions {
-			l.waits = append(l.waits, Wait{b.items[p.item], p.count * count, class.since})
-		}
-	}
+	l.note(b, class, portions, false)
 }
 
 // subtract takes portions off the free resources and returns those that fitted.
@@ -300,12 +290,6 @@ func (b *Batch) mark(class *NodeClass, portions []portion) {
 	}
 	for _, p := range portions {
 		class.taken += p.count
-	}
-}
-
-func (l *Ledger) record(b *Batch, group int, nodes int64, portions []portion) {
-	for _, p := range portions {
-		l.log = append(l.log, Entry{group, b.purpose, b.items[p.item], p.count * nodes})
 	}
 }
 

@@ -132,42 +132,34 @@ func OrUnbounded(most int) int64 {
 	return int64(most)
 }
 
-// inFlightCaps is how much the in-flight caps reduce a ledger's limits.
-type inFlightCaps struct {
-	// asked counts the pods on their way, by group, before the ledger's own launches.
-	asked []int64
-	// cut is the reduction of each group's room, cutAll that of all groups together.
-	cut    []int64
-	cutAll int64
+// roomUnderCap returns how many pods of a group its in-flight cap allows beside those given, and how many are on their
+// way. A replica that is larger than the cap is launched alone.
+func (r *Fleet) roomUnderCap(i int, given []int64) (room, asked int64) {
+	g := &r.Groups[i]
+	asked = g.Pending() + given[i]
+	if room = max(g.InFlight-asked, 0); asked == 0 {
+		room = max(room, g.Hosts)
+	}
+	return room - room%g.Hosts, asked
 }
 
-func (c *inFlightCaps) copyFrom(other *inFlightCaps) {
-	c.asked, c.cut, c.cutAll = append(c.asked[:0], other.asked...), append(c.cut[:0], other.cut...), other.cutAll
-}
-
-// capLedger lowers a ledger's limits to what the step may launch. A replica that is larger than a cap is launched
-// alone.
+// capLedger lowers a ledger's limits to what the step may launch.
 func (p *Search) capLedger(l *Ledger, given []int64) {
 	var all int64
 	least := int64(MaxCount)
 	l.asked, l.cut = make([]int64, len(p.Groups)), make([]int64, len(p.Groups))
 	for i := range p.Groups {
-		g := &p.Groups[i]
-		l.asked[i] = g.Pending() + given[i]
-		all += l.asked[i]
-		l.room[i] = min(l.room[i], p.uncut[i]-given[i])
-		room := max(g.InFlight-l.asked[i], 0)
-		if l.asked[i] == 0 {
-			room = max(room, g.Hosts)
-		}
-		l.cut[i] = l.room[i]
-		l.room[i] = min(l.room[i], room-room%g.Hosts)
+		room, asked := p.roomUnderCap(i, given)
+		l.asked[i] = asked
+		all += asked
+		l.cut[i] = min(l.room[i], p.uncut[i]-given[i])
+		l.room[i] = min(l.cut[i], room)
 		l.cut[i] -= l.room[i]
 		if l.tries {
 			l.lowerRoomOf(i)
 		}
 		if l.room[i] > 0 {
-			least = min(least, g.Hosts)
+			least = min(least, p.Groups[i].Hosts)
 		}
 	}
 	spare := max(OrUnbounded(p.Policy.MaxInFlight)-all, 0)

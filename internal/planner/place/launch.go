@@ -112,7 +112,7 @@ func (p *Search) launchPattern(l *Ledger, b *Batch, g *Group, pat *pattern) {
 		}
 		b.mark(&class, f.take)
 		l.classes = append(l.classes, class)
-		l.record(b, g.Shape.group, class.count, f.take)
+		l.note(b, &class, f.take, true)
 	}
 	for _, u := range pat.uses {
 		b.left[u.item] -= u.count * replicas

@@ -16,19 +16,29 @@ import (
 // undoes the trial.
 type Ledger struct {
 	classes []NodeClass
-	inFlightCaps
-	// room counts the pods that each group may still launch, spare those that all groups together may.
-	room  []int64
-	spare int64
+	limits
 	// launched counts the pods launched since the ledger was opened.
 	launched []int64
 	// how is the strategy for choosing new nodes.
 	how Strategy
 	// stepwise: empty nodes are hidden until a step needs them.
 	stepwise bool
-	log      []Entry
-	// waits lists demand placed on pods that were requested earlier and have not joined yet.
-	waits []Wait
+	// log lists what was placed on pods that have not joined; with tracing, on all nodes.
+	log     []Placement
+	tracing bool
+	// runs lists the gangs that were placed.
+	runs []Run
+}
+
+// limits bound what may still be launched on a ledger.
+type limits struct {
+	// room counts the pods that each group may still launch, spare those that all groups together may.
+	room  []int64
+	spare int64
+	// asked counts the pods on their way, by group, before the ledger's own launches. cut is how much the in-flight caps
+	// reduce each group's room, cutAll how much they reduce that of all groups together.
+	asked, cut []int64
+	cutAll     int64
 	// ceilings say how many pods fit together on the nodes; nil if nothing limits a group. on is where they are, nil if
 	// the nodes are full.
 	ceilings *landing.SharedNodes
@@ -39,11 +49,20 @@ type Ledger struct {
 	// quotas bound what the pods of groups may have together; nil if nothing bounds a group. left is what is left.
 	quotas *landing.Quotas
 	left   []raydemand.Amount
-	// runs lists the gangs that were placed.
-	runs []Run
-	// traces lists all placements, if tracing is on.
-	traces  []Placement
-	tracing bool
+}
+
+// copyFrom makes limits equal to others. It reuses memory.
+func (l *limits) copyFrom(other *limits) {
+	old := *l
+	*l = *other
+	l.room, l.left = append(old.room[:0], other.room...), append(old.left[:0], other.left...)
+	l.asked, l.cut = append(old.asked[:0], other.asked...), append(old.cut[:0], other.cut...)
+	if other.on != nil {
+		if l.on = old.on; l.on == nil {
+			l.on = &landing.Taken{}
+		}
+		l.on.CopyFrom(other.on)
+	}
 }
 
 // NodeClass is a number of nodes that are equal for planning, so that work depends on the number of kinds of nodes, not
@@ -76,21 +95,6 @@ type NodeClass struct {
 	placed []int
 }
 
-// Entry records demand placed on planned pods. It is why they are launched.
-type Entry struct {
-	Group   int
-	Purpose string
-	Item    *Item
-	Count   int64
-}
-
-// Wait records demand placed on pods that were requested before this plan.
-type Wait struct {
-	Item  *Item
-	Count int64
-	Since time.Time
-}
-
 // Run is a number of equal gangs that were placed together by one option. The placement is booked under the items of
 // the first gang.
 type Run struct {
@@ -102,15 +106,11 @@ type Run struct {
 // copyFrom makes l equal to other. It reuses the memory of l.
 func (l *Ledger) copyFrom(other *Ledger) {
 	l.classes = append(l.classes[:0], other.classes...)
-	l.room = append(l.room[:0], other.room...)
 	l.launched = append(l.launched[:0], other.launched...)
 	l.log = append(l.log[:0], other.log...)
-	l.waits = append(l.waits[:0], other.waits...)
 	l.runs = append(l.runs[:0], other.runs...)
-	l.traces, l.tracing = append(l.traces[:0], other.traces...), other.tracing
-	l.copyShared(other)
-	l.inFlightCaps.copyFrom(&other.inFlightCaps)
-	l.spare, l.how, l.stepwise = other.spare, other.how, other.stepwise
+	l.limits.copyFrom(&other.limits)
+	l.tracing, l.how, l.stepwise = other.tracing, other.how, other.stepwise
 }
 
 // trial returns a copy of a ledger for a trial. Hundreds of gangs are tried on thousands of node classes, so released
@@ -293,14 +293,18 @@ func (l *Ledger) split(i int, count int64) int {
 
 // Placement is bundles of one item on nodes of one kind. Each node has the same number of them.
 type Placement struct {
-	item    *Item
-	Each    int64
-	Count   int64
-	Group   int
-	Phase   Phase
-	Planned bool
+	Item    *Item
+	Purpose string
+	// Count is the number of bundles, Each that on one node.
+	Count, Each int64
+	Group       int
+	Phase       Phase
+	// Planned: on pods that this plan launches. fresh: they were launched for it.
+	Planned, fresh bool
 	// Members are the nodes' numbers; nil for pods that have no node yet.
 	Members []int
+	// Since is when the oldest pod on its way was requested; zero if unknown.
+	Since time.Time
 	// Used is how many of the bundles are assigned already.
 	Used int64
 }
@@ -308,7 +312,8 @@ type Placement struct {
 // open opens a ledger on which the given pods are on their way. They are in the order of the next snapshot, so that the
 // next plan finds the same places: after equal pods that were requested earlier.
 func (p *Search) open(classes []NodeClass, given []int64) *Ledger {
-	l := &Ledger{classes: slices.Clone(classes), launched: make([]int64, len(p.Groups)), spare: p.Spare(given)}
+	l := &Ledger{classes: slices.Clone(classes), launched: make([]int64, len(p.Groups))}
+	l.spare = p.Spare(given)
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		l.room = append(l.room, g.room(given[i]))
@@ -349,20 +354,16 @@ func (p *Search) launchMinimum(l *Ledger, given []int64) {
 	}
 }
 
-// trace records what was placed on the nodes of a node class.
-func (l *Ledger) trace(b *Batch, at *NodeClass, portions []portion) {
+// note logs what was placed on the nodes of a node class.
+func (l *Ledger) note(b *Batch, at *NodeClass, portions []portion, fresh bool) {
+	if at.phase != OnTheWay && !l.tracing {
+		return
+	}
 	for _, p := range portions {
-		l.traces = append(
-			l.traces,
-			Placement{
-				item:    b.items[p.item],
-				Each:    p.count,
-				Count:   at.count,
-				Group:   at.Shape.group,
-				Phase:   at.phase,
-				Planned: at.planned,
-				Members: at.members,
-			},
-		)
+		l.log = append(l.log, Placement{
+			Item: b.items[p.item], Purpose: b.purpose, Count: p.count * at.count, Each: p.count,
+			Group: at.Shape.group, Phase: at.phase, Planned: at.planned, fresh: fresh,
+			Members: at.members, Since: at.since,
+		})
 	}
 }

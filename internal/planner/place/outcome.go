@@ -22,8 +22,9 @@ type Outcome struct {
 	reordered bool
 	Runs      []Run
 	classes   int // node classes on the ledger at the end, including launched ones
-	Log       []Entry
-	Waits     []Wait
+	// Log lists what is placed on pods that have not joined. In the end, it has only those that this plan launches, and
+	// Waits those that were requested before.
+	Log, Waits []Placement
 	// ledgers are that of the demand and those of the calls of request_resources, if warm capacity is placed on what
 	// they leave. warmed are its launches, and Warm says which entry, from 1, keeps a node; nil if none does.
 	ledgers []*Ledger
@@ -105,7 +106,7 @@ func (o *Outcome) IsSpared(node int) bool { return o.spared != nil && o.spared[n
 // IsHeldOver reports whether a node stays only until its replacement has joined Ray.
 func (o *Outcome) IsHeldOver(node int) bool { return o.HeldOver != nil && o.HeldOver[node] }
 
-// shareAmongIdentical divides what was booked under the items of the first gang among the gangs that were placed
+// shareAmongIdentical separates what waits from what is launched, and divides what was booked under the items of the first gang among the gangs that were placed
 // together: existing nodes go to those in front, launches to those at the end.
 func (o *Outcome) shareAmongIdentical() {
 	shared := map[*Item]*sharing{}
@@ -117,32 +118,28 @@ func (o *Outcome) shareAmongIdentical() {
 			shared[it] = &sharing{r, i, it.Request.Count, it.Request.Count * int64(len(r.Gangs))}
 		}
 	}
-	if len(shared) == 0 {
-		return
-	}
-	var log []Entry
-	for _, e := range o.Log {
-		s := shared[e.Item]
-		if s == nil {
-			log = append(log, e)
-			continue
+	all := o.Log
+	o.Log = nil
+	for _, planned := range []bool{true, false} {
+		for _, e := range all {
+			if e.Planned != planned {
+				continue
+			}
+			book := func(own *Item, n int64) {
+				e.Item, e.Count = own, n
+				if planned {
+					o.Log = append(o.Log, e)
+				} else {
+					o.Waits = append(o.Waits, e)
+				}
+			}
+			if s := shared[e.Item]; s != nil {
+				s.deal(e.Count, book)
+			} else {
+				book(e.Item, e.Count)
+			}
 		}
-		s.deal(e.Count, func(own *Item, n int64) {
-			log = append(log, Entry{Group: e.Group, Purpose: e.Purpose, Item: own, Count: n})
-		})
 	}
-	var waits []Wait
-	for _, w := range o.Waits {
-		s := shared[w.Item]
-		if s == nil {
-			waits = append(waits, w)
-			continue
-		}
-		s.deal(w.Count, func(own *Item, n int64) {
-			waits = append(waits, Wait{Item: own, Count: n, Since: w.Since})
-		})
-	}
-	o.Log, o.Waits = log, waits
 }
 
 // sharing divides what was booked under one item among gangs that were placed together.

@@ -68,17 +68,3 @@ func (l *Ledger) lowerRoomByQuotas() {
 		l.room[i] = min(l.room[i], l.quotas.Room(l.left, i))
 	}
 }
-
-// copyShared makes the room on nodes and in quotas equal to that of another ledger.
-func (l *Ledger) copyShared(other *Ledger) {
-	l.tries, l.lifted = other.tries, other.lifted
-	l.ceilings, l.quotas, l.left = other.ceilings, other.quotas, append(l.left[:0], other.left...)
-	if other.on == nil {
-		l.on = nil
-		return
-	}
-	if l.on == nil {
-		l.on = &landing.Taken{}
-	}
-	l.on.CopyFrom(other.on)
-}

@@ -36,7 +36,7 @@ func (p *Search) roundIn(given []int64, in order) Outcome {
 		p.place(l, b)
 	}
 	out.Unserved, out.launched, out.Log, out.classes = b.left, l.launched, l.log, len(l.classes)
-	out.Waits, out.Runs = l.waits, l.runs
+	out.Runs = l.runs
 	out.markUsed(l)
 	if len(p.Warm) > 0 {
 		out.ledgers = append([]*Ledger{l}, out.ledgers...)
@@ -84,7 +84,7 @@ func (p *Search) placeClaim(l *Ledger, c Claim, given []int64, out *Outcome) []i
 			l.classes = append(l.classes, l.launch(&p.Groups[i], n)...)
 		}
 	}
-	l.log, l.waits = append(l.log, own.log...), append(l.waits, own.waits...)
+	l.log = append(l.log, own.log...)
 	if b.served() {
 		return nil
 	}
@@ -102,9 +102,7 @@ func (p *Search) claimOn(l *Ledger, c Claim, given []int64) *Ledger {
 			own.classes = append(own.classes, p.hostClasses(i, n)...)
 		}
 	}
-	own.room, own.spare = slices.Clone(l.room), l.spare
-	own.copyShared(l)
-	own.inFlightCaps.copyFrom(&l.inFlightCaps)
+	own.limits.copyFrom(&l.limits)
 	return own
 }
 

@@ -23,7 +23,7 @@ type Search struct {
 	// aside are the requests that are too many for this plan. waits says which of them, and of those of claims, are
 	// placed on pods on their way.
 	aside []*Item
-	waits []Wait
+	waits []Placement
 	// budget is how much work the plan may take; 0 means no limit.
 	budget int64
 	// kinds are the different bundles of the REST requests.

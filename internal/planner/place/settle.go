@@ -143,7 +143,7 @@ func (p *Search) wastes(found, best *contender, added int) bool {
 		}
 		return all
 	}
-	needsNone := func(e Entry) bool { return e.Group == added && !e.Item.accelerator }
+	needsNone := func(e Placement) bool { return e.Planned && e.Group == added && !e.Item.accelerator }
 	return accelerators(found.given) > accelerators(best.given) && slices.ContainsFunc(found.out.Log, needsNone)
 }
 

@@ -5,47 +5,29 @@ import (
 	"slices"
 )
 
-// Vacant counts the replicas of a group on which nothing runs and nothing is placed: on workers that have joined, on
-// pods that were requested earlier, and on pods that the plan launches. nodes are the numbers of the nodes.
-type Vacant struct {
-	joined, coming, planned int64
-	nodes                   []int
-}
-
-// vacantUnit is one replica, with the numbers of its nodes.
-type vacantUnit struct {
-	nodes []int
-	phase Phase
-	idle  float64
-	name  string
-}
-
 // vacant reports whether the nodes of a class are free as a whole.
 func (l *NodeClass) vacant() bool {
 	return !l.touched && !l.used && slices.Equal(l.free, l.Shape.Total)
 }
 
-// takeVacant takes at most so many vacant replicas of a group off the ledger, those that stay anyway in front: first
-// workers that Ray does not call idle, then those that were busy last, then pods on their way. Of the latter only the
-// number counts, because demand may be placed on any of equal pods.
-func (p *Search) takeVacant(l *Ledger, group int, most int64) Vacant {
-	var found Vacant
-	hosts := p.Groups[group].Hosts
+// takeVacant takes vacant replicas of an entry's group off the ledger, as many as the entry needs and those that stay
+// anyway in front: first workers that Ray does not call idle, then those that were busy last, then pods on their way. Of
+// the latter only the number counts, because demand may be placed on any of equal pods.
+func (p *Search) takeVacant(l *Ledger, e *WarmEntry) {
+	hosts := p.Groups[e.Group].Hosts
+	units := p.vacantUnits(l, e.Group)
 	taken := map[int]bool{}
-	for _, u := range p.vacantUnits(l, group) {
-		if found.joined == most {
-			break
-		}
+	for _, u := range units[:min(int64(len(units)), e.Count)] {
 		for _, n := range u.nodes {
 			taken[n] = true
 		}
-		found.nodes = append(found.nodes, u.nodes...)
-		found.joined++
+		e.Nodes = append(e.Nodes, u.nodes...)
+		e.Ready++
 	}
 	var coming, planned int64
 	for k := range l.classes {
 		switch class := &l.classes[k]; {
-		case class.Shape.group != group || !class.vacant():
+		case class.Shape.group != e.Group || !class.vacant():
 		case class.phase != OnTheWay:
 			class.members = slices.DeleteFunc(slices.Clone(class.members), func(n int) bool { return taken[n] })
 			class.count = int64(len(class.members))
@@ -55,11 +37,11 @@ func (p *Search) takeVacant(l *Ledger, group int, most int64) Vacant {
 			coming += class.count
 		}
 	}
-	found.coming = min(coming/hosts, most-found.joined)
-	found.planned = min((coming+planned)/hosts-coming/hosts, most-found.joined-found.coming)
-	l.withdraw(group, (found.coming+found.planned)*hosts)
+	e.Coming = min(coming/hosts, e.Missing())
+	e.Launching = min((coming+planned)/hosts-coming/hosts, e.Missing())
+	e.pods[e.Group] = e.Coming * hosts
+	l.withdraw(e.Group, (e.Coming+e.Launching)*hosts)
 	l.classes = slices.DeleteFunc(l.classes, func(class NodeClass) bool { return class.count == 0 })
-	return found
 }
 
 // withdraw takes vacant pods on their way off the ledger, those that this plan launches last.
@@ -81,37 +63,23 @@ func (l *Ledger) withdraw(group int, pods int64) {
 }
 
 // vacantUnits lists the vacant replicas of a group whose workers have all joined.
-func (p *Search) vacantUnits(l *Ledger, group int) []vacantUnit {
-	hosts, byName := p.Groups[group].Hosts, map[string]*vacantUnit{}
-	for k := range l.classes {
-		class := &l.classes[k]
-		if class.Shape.group != group || class.phase == OnTheWay || !class.vacant() {
-			continue
-		}
-		for _, n := range class.members {
-			node := &p.Nodes[n]
-			name := node.Pod
-			if hosts > 1 {
-				name = node.Replica
+func (p *Search) vacantUnits(l *Ledger, group int) []unit {
+	vacant, marked := p.vacantNodes(l), make([]bool, len(p.Groups))
+	marked[group] = true
+	units := slices.DeleteFunc(p.units(marked, nobody), func(u unit) bool {
+		return int64(len(u.nodes)) != p.Groups[group].Hosts ||
+			slices.ContainsFunc(u.nodes, func(n int) bool { return !vacant[n] })
+	})
+	phase := func(u unit) (last Phase) {
+		for _, n := range u.nodes {
+			if last = max(last, p.Nodes[n].ownPhase()); p.overdue(&p.Nodes[n]) {
+				last = Overdue
 			}
-			u := byName[name]
-			if u == nil {
-				u = &vacantUnit{name: name, idle: node.IdleSeconds}
-				byName[name] = u
-			}
-			u.nodes = append(u.nodes, n)
-			u.phase, u.idle = max(u.phase, class.phase), min(u.idle, node.IdleSeconds)
 		}
+		return last
 	}
-	var units []vacantUnit
-	for _, u := range byName {
-		if int64(len(u.nodes)) == hosts {
-			slices.Sort(u.nodes)
-			units = append(units, *u)
-		}
-	}
-	slices.SortFunc(units, func(a, b vacantUnit) int {
-		return cmp.Or(cmp.Compare(a.phase, b.phase), cmp.Compare(a.idle, b.idle), cmp.Compare(a.name, b.name))
+	slices.SortFunc(units, func(a, b unit) int {
+		return cmp.Or(cmp.Compare(phase(a), phase(b)), cmp.Compare(a.idleSeconds, b.idleSeconds), cmp.Compare(a.key, b.key))
 	})
 	return units
 }
@@ -121,7 +89,7 @@ func (p *Search) vacantUnits(l *Ledger, group int) []vacantUnit {
 // timeout is over come after the other idle ones, also while their group's minimum keeps them: what the minimum keeps
 // changes with each launch.
 func (p *Search) openAgain(l *Ledger, offered func(group int) bool) {
-	l.stepwise, l.tracing, l.traces, l.log, l.waits = false, true, nil, nil, nil
+	l.stepwise, l.tracing, l.log = false, true, nil
 	clear(l.launched)
 	l.classes = slices.DeleteFunc(l.classes, func(class NodeClass) bool {
 		return class.vacant() && class.Shape.group >= 0 && !offered(class.Shape.group)
@@ -161,19 +129,14 @@ func (p *Search) addLaunched(l *Ledger, group int, pods int64) {
 func (p *Search) capRoom(l *Ledger, given []int64, open func(group int) bool) {
 	var all int64
 	for i := range p.Groups {
-		g := &p.Groups[i]
-		asked := g.Pending() + given[i]
+		room, asked := p.roomUnderCap(i, given)
 		all += asked
-		room := max(g.InFlight-asked, 0)
-		if asked == 0 {
-			room = max(room, g.Hosts)
-		}
 		if !open(i) {
 			room = 0
 		}
-		l.room[i] = min(l.room[i], room-room%g.Hosts)
+		l.room[i] = min(l.room[i], room)
 	}
 	l.spare = min(l.spare, max(OrUnbounded(p.Policy.MaxInFlight)-all, 0))
 	l.tries, l.lifted = false, false
-	l.inFlightCaps = inFlightCaps{cut: make([]int64, len(p.Groups)), asked: make([]int64, len(p.Groups))}
+	l.cut, l.asked, l.cutAll = make([]int64, len(p.Groups)), make([]int64, len(p.Groups)), 0
 }

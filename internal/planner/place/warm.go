@@ -162,9 +162,7 @@ func (p *Search) placeEntry(l *Ledger, e *WarmEntry) {
 		p.placeBundles(l, e)
 	case e.Group >= 0:
 		g := &p.Groups[e.Group]
-		vacant := p.takeVacant(l, e.Group, e.Count)
-		e.Ready, e.Coming, e.Launching, e.Nodes = vacant.joined, vacant.coming, vacant.planned, vacant.nodes
-		e.pods[e.Group] = vacant.coming * g.Hosts
+		p.takeVacant(l, e)
 		if replicas := min(e.Missing(), min(l.room[e.Group], l.spare)/g.Hosts); replicas > 0 {
 			l.launch(g, replicas*g.Hosts)
 		}
@@ -173,24 +171,22 @@ func (p *Search) placeEntry(l *Ledger, e *WarmEntry) {
 
 // placeBundles finds room for the bundles of an entry.
 func (p *Search) placeBundles(l *Ledger, e *WarmEntry) {
-	l.traces = l.traces[:0]
+	l.log = l.log[:0]
 	vacant := p.vacantNodes(l)
 	p.place(l, p.newBatch(overWarm, []*Item{e.Item}, l.how))
-	for _, t := range l.traces {
-		n := t.Each * t.Count
+	for _, t := range l.log {
 		switch {
+		case t.fresh: // the next placing finds them
+			continue
 		case t.Planned:
-			e.Launching += n
+			e.Launching += t.Count
 			continue
 		case t.Phase == OnTheWay:
-			e.Coming += n
-		default:
-			e.Ready += n
-		}
-		if t.Phase == OnTheWay {
-			e.pods[t.Group] += t.Count
+			e.Coming += t.Count
+			e.pods[t.Group] += t.Count / t.Each
 			continue
 		}
+		e.Ready += t.Count
 		for _, node := range t.Members {
 			if vacant[node] {
 				e.Nodes = append(e.Nodes, node)
@@ -199,11 +195,11 @@ func (p *Search) placeBundles(l *Ledger, e *WarmEntry) {
 	}
 }
 
-// vacantNodes marks the nodes of groups that are free as a whole.
+// vacantNodes marks the nodes of groups that have joined and are free as a whole.
 func (p *Search) vacantNodes(l *Ledger) map[int]bool {
 	vacant := map[int]bool{}
 	for k := range l.classes {
-		if class := &l.classes[k]; class.Shape.group >= 0 && class.vacant() {
+		if class := &l.classes[k]; class.Shape.group >= 0 && class.phase != OnTheWay && class.vacant() {
 			for _, n := range class.members {
 				vacant[n] = true
 			}

@@ -237,10 +237,10 @@ func (a *attribution) unmetState(missing, asked int64, part string) (raydemand.R
 func (a *attribution) take(from []place.Placement, n int64) []place.Placement {
 	for n > 0 && len(from) > 0 {
 		at := &from[0]
-		bundles := min(n, at.Each*at.Count-at.Used)
+		bundles := min(n, at.Count-at.Used)
 		a.add(at, at.Used/at.Each, (at.Used+bundles-1)/at.Each+1, bundles)
 		at.Used += bundles
-		if n -= bundles; at.Used == at.Each*at.Count {
+		if n -= bundles; at.Used == at.Count {
 			from = from[1:]
 		}
 	}
