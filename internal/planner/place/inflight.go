@@ -265,8 +265,8 @@ func (p *Search) placeBeyondCaps(l *Ledger, gangs []*Gang) (*Ledger, int) {
 	return l, 0
 }
 
-// tryUnproven reports whether launches need more pods than known nodes hold and may be tried, and then launches what may be of
-// the groups that are tried: once such a pod has joined, the gang is launched whole.
+// tryUnproven reports whether launches need more pods than known nodes hold and may be tried. It then launches what may
+// be of the groups that are tried: once such a pod has joined, the gang is launched whole.
 func (p *Search) tryUnproven(l *Ledger, launched []int64) bool {
 	if l.allowsTries(p, launched) {
 		return false

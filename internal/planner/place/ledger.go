@@ -35,8 +35,8 @@ type limits struct {
 	// room counts the pods that each group may still launch, spare those that all groups together may.
 	room  []int64
 	spare int64
-	// asked counts the pods on their way, by group, before the ledger's own launches. cut is how much the in-flight caps
-	// reduce each group's room, cutAll how much they reduce that of all groups together.
+	// asked counts the pods on their way, by group, before the ledger's own launches. cut is how much the in-flight
+	// caps reduce each group's room, cutAll how much they reduce that of all groups together.
 	asked, cut []int64
 	cutAll     int64
 	// ceilings say how many pods fit together on the nodes; nil if nothing limits a group. on is where they are, nil if

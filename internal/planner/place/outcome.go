@@ -106,8 +106,9 @@ func (o *Outcome) IsSpared(node int) bool { return o.spared != nil && o.spared[n
 // IsHeldOver reports whether a node stays only until its replacement has joined Ray.
 func (o *Outcome) IsHeldOver(node int) bool { return o.HeldOver != nil && o.HeldOver[node] }
 
-// shareAmongIdentical separates what waits from what is launched, and divides what was booked under the items of the first gang among the gangs that were placed
-// together: existing nodes go to those in front, launches to those at the end.
+// shareAmongIdentical separates what waits from what is launched. It divides what was booked under the items of the
+// first gang among the gangs that were placed together: existing nodes go to those in front, launches to those at the
+// end.
 func (o *Outcome) shareAmongIdentical() {
 	shared := map[*Item]*sharing{}
 	for _, r := range o.Runs {

@@ -10,9 +10,9 @@ func (l *NodeClass) vacant() bool {
 	return !l.touched && !l.used && slices.Equal(l.free, l.Shape.Total)
 }
 
-// takeVacant takes vacant replicas of an entry's group off the ledger, as many as the entry needs and those that stay
-// anyway in front: first workers that Ray does not call idle, then those that were busy last, then pods on their way. Of
-// the latter only the number counts, because demand may be placed on any of equal pods.
+// takeVacant takes vacant replicas of an entry's group off the ledger, as many as the entry needs, those that stay
+// anyway in front: first workers that Ray does not call idle, then those that were busy last, then pods on their way.
+// Of the latter only the number counts, because demand may be placed on any of equal pods.
 func (p *Search) takeVacant(l *Ledger, e *WarmEntry) {
 	hosts := p.Groups[e.Group].Hosts
 	units := p.vacantUnits(l, e.Group)
@@ -79,7 +79,9 @@ func (p *Search) vacantUnits(l *Ledger, group int) []unit {
 		return last
 	}
 	slices.SortFunc(units, func(a, b unit) int {
-		return cmp.Or(cmp.Compare(phase(a), phase(b)), cmp.Compare(a.idleSeconds, b.idleSeconds), cmp.Compare(a.key, b.key))
+		return cmp.Or(
+			cmp.Compare(phase(a), phase(b)), cmp.Compare(a.idleSeconds, b.idleSeconds), cmp.Compare(a.key, b.key),
+		)
 	})
 	return units
 }
