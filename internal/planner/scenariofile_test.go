@@ -174,7 +174,7 @@ func (r *fileReader) finish(line int) error {
 	if c.want < 0 {
 		c.want = c.end
 	}
-	build := builder{file: r.name, snapshot: &c.Snapshot}
+	build := builder{file: r.name, snapshot: object{}}
 	for _, e := range r.entries {
 		if e.section == sectionWant {
 			c.Want = append(c.Want, e.text)
@@ -182,7 +182,8 @@ func (r *fileReader) finish(line int) error {
 			return err
 		}
 	}
-	if err := build.resolve(); err != nil {
+	var err error
+	if c.Snapshot, err = build.finish(c.Line); err != nil {
 		return err
 	}
 	r.file.Scenarios = append(r.file.Scenarios, *c)

@@ -1,29 +1,38 @@
 package planner_test
 
 import (
+	"encoding/json"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/arrival"
-	"heliostat.dev/heliostat/pkg/nodepool/departure"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// builder puts entries into a snapshot.
+// object is an object of a snapshot in its JSON form. The decoder of snapshot files checks what it holds.
+type object = map[string]any
+
+// builder collects the entries of one scenario as a snapshot in its JSON form.
 type builder struct {
 	file     string
-	snapshot *model.Snapshot
-	nodes    []pendingNode // nodes to complete after all groups are known
+	snapshot object
+	nodes    []node // to complete after all groups are known
+}
+
+// node is a node as written, with its entry. It takes what is absent from its group.
+type node struct {
+	object
+	entry                   entry
+	isHead                  bool
+	unreported, freeUnknown bool
+}
+
+func (b *builder) add(list string, value any) {
+	all, _ := b.snapshot[list].([]any)
+	b.snapshot[list] = append(all, value)
 }
 
 func (b *builder) read(e entry) error {
@@ -34,19 +43,24 @@ func (b *builder) read(e entry) error {
 	r := &reader{tokens: tokens, about: e.section}
 	switch e.section {
 	case sectionCluster:
-		b.cluster(r)
+		r.attributes(b.snapshot, clusterAttributes)
 	case sectionPolicy:
-		b.policy(r)
+		policy := object{}
+		r.attributes(policy, policyAttributes)
+		b.snapshot["policy"] = policy
 	case sectionGroups:
-		b.group(r)
+		b.add("groups", r.group())
 	case sectionHead:
-		b.head(r, e)
+		b.node(r, node{object: object{"group": "headgroup"}, entry: e, isHead: true})
 	case sectionNodes:
-		b.node(r, e)
+		b.node(r, node{object: object{"pod": r.text("a pod's name"), "group": r.text("its worker group")}, entry: e})
 	case sectionDemand:
 		b.demand(r)
 	case sectionWarm:
 		b.warm(r)
+	}
+	if !r.done() {
+		r.fail("%q: want the end of the line", r.peek())
 	}
 	if r.err != nil {
 		return fmt.Errorf("%s:%d: %w", b.file, e.line+1, r.err)
@@ -54,47 +68,90 @@ func (b *builder) read(e entry) error {
 	return nil
 }
 
-func (b *builder) cluster(r *reader) {
-	s := b.snapshot
-	r.attributes(map[string]func(){
-		"name":                 func() { s.Name = r.text("the RayCluster's name") },
-		"taken":                func() { s.TakenAt = r.moment("taken") },
-		"max-workers":          func() { s.MaxWorkers = pointer(r.count("max-workers")) },
-		"mode":                 func() { s.UpscalingMode = r.mode() },
-		"idle-timeout":         func() { s.IdleTimeoutSeconds = pointer(r.seconds("idle-timeout")) },
-		"ignore-launch-config": func() { s.LaunchConfigCheckDisabled = true },
-		"isolation": func() {
-			s.Isolation = nodepool.RequiredIsolation(r.oneOf("isolation", requiredIsolations))
-		},
-	})
-}
-
-var requiredIsolations = []string{
-	string(nodepool.RequireHardware), string(nodepool.RequireLimit), string(nodepool.AnyIsolation),
-}
-
-func (r *reader) mode() string {
-	return r.oneOf("mode", []string{"Default", "Aggressive", "Conservative"})
-}
-
-// oneOf reads one of a few words.
-func (r *reader) oneOf(what string, words []string) string {
-	text := r.text(what + ": " + list(words))
-	if !slices.Contains(words, text) {
-		r.fail("%s %q: want %s", what, text, list(words))
+// finish completes the nodes and decodes the snapshot.
+func (b *builder) finish(line int) (model.Snapshot, error) {
+	for _, n := range b.nodes {
+		if !n.complete(b.snapshot) {
+			return model.Snapshot{}, fmt.Errorf("%s:%d: there is no group %s to take resources from: "+
+				"want them such as {CPU: 4}", b.file, n.entry.line+1, n.object["group"])
+		}
+		if n.isHead {
+			b.snapshot["head"] = n.object
+		} else {
+			b.add("nodes", n.object)
+		}
 	}
-	return text
+	if b.snapshot["groups"] == nil {
+		b.snapshot["groups"] = []any{}
+	}
+	text, err := json.Marshal(b.snapshot)
+	if err != nil {
+		return model.Snapshot{}, fmt.Errorf("%s:%d: %w", b.file, line, err)
+	}
+	return snapshotfile.ReadSnapshot(strings.NewReader(string(text)), fmt.Sprintf("%s:%d", b.file, line))
 }
 
-func (b *builder) policy(r *reader) {
-	p := &b.snapshot.Policy
-	r.attributes(map[string]func(){
-		"work":          func() { p.Work = int64(r.count("work")) },
-		"max-in-flight": func() { p.MaxInFlight = r.count("max-in-flight") },
-	})
+// attribute is a key of an object: its name in JSON, and what reads its value.
+type attribute struct {
+	key  string
+	read func(*reader) any
 }
 
-func pointer[T any](value T) *T { return &value }
+// lists are the keys of attributes that are there once for each element.
+var lists = []string{"pools", "announces", "activity"}
+
+var (
+	clusterAttributes = map[string]attribute{
+		"name": {"name", text}, "taken": {"takenAt", text}, "max-workers": {"maxWorkers", number},
+		"mode": {"upscalingMode", text}, "idle-timeout": {"idleTimeoutSeconds", seconds},
+		"ignore-launch-config": {"launchConfigCheckDisabled", yes}, "isolation": {"isolation", text},
+	}
+	policyAttributes = map[string]attribute{"work": {"work", number}, "max-in-flight": {"maxInFlight", number}}
+	groupAttributes  = map[string]attribute{
+		"replicas": {"replicas", number}, "hosts": {"numOfHosts", number},
+		"labels": {"labels", texts}, "idle-timeout": {"idleTimeoutSeconds", seconds},
+		"priority": {"priority", number}, "price": {"price", number},
+		"availability": {"cloudAvailability", number}, "recoverable": {"recoverableScore", number},
+		"launch-config": {"launchConfigHash", text}, "closed": {"closed", text},
+		"cooling": {"coolingSeconds", seconds}, "nodes-coming": {"nodesComing", number},
+		"trying": {"nodeFit", fit("trying")}, "nowhere": {"nodeFit", fit("nowhere")},
+		"waiting": {"nodeFit", fit("waiting")}, "limited": {"nodeFit", fit("limited")},
+		"gpu": {"slice", fields(sliceAttributes)}, "pool": {"pools", pool},
+		"announces": {"announces", fields(announcedAttributes)},
+	}
+	sliceAttributes = map[string]attribute{
+		"kind": {"kind", text}, "memory": {"memoryMiB", mebibytes},
+		"compute": {"computeFraction", number}, "isolation": {"isolation", text},
+		"profile": {"profile", text}, "product": {"product", text}, "blocks": {"blocks", number},
+	}
+	announcedAttributes = map[string]attribute{
+		"name": {"name", text}, "values": {"values", listOf(text)}, "shown": {"shown", listOf(text)},
+		"present": {"present", isYes}, "certain": {"certain", isYes}, "why": {"why", text},
+	}
+	poolAttributes = map[string]attribute{
+		"pods": {"maxPods", number}, "resource": {"resource", text}, "units": {"units", number},
+		"profile-fixed": {"profileFixed", isYes}, "shares": {"shares", shares},
+		"cards": {"cards", listOf(fields(cardAttributes))},
+	}
+	cardAttributes = map[string]attribute{
+		"product": {"product", text}, "count": {"count", number}, "busy": {"busy", number},
+		"cut": {"cut", cut},
+	}
+	nodeAttributes = map[string]attribute{
+		"for": {"idleSeconds", seconds}, "labels": {"labels", texts}, "placed": {"placedLabels", texts},
+		"resources": {"resources", bundle}, "refused": {"refused", bundle},
+		"activity": {"activity", text}, "on": {"kubeNode", text}, "guarded-by": {"guard", text},
+		"since": {"since", text}, "goes": {"going", departs(true)}, "may-go": {"going", departs(false)},
+		"arrives": {"arrival", arrives}, "replica": {"replica", text}, "expected": {"expected", yes},
+		"im-state": {"imState", text}, "launch-config": {"launchConfigHash", text},
+		"group-launch-config": {"groupLaunchConfigHash", text}, "free": {"available", bundle},
+		"pod": {"pod", text}, "group": {"group", text},
+	}
+	requirementAttributes = map[string]attribute{
+		"memory": {"memory", inBytes}, "compute": {"computeFraction", number},
+		"isolation": {"isolation", text},
+	}
+)
 
 // reader parses one entry. It keeps the first problem; after that, every method returns a zero value.
 type reader struct {
@@ -114,13 +171,13 @@ func (r *reader) done() bool { return len(r.tokens) == 0 }
 
 // peek returns the next token as written, without its quotes.
 func (r *reader) peek() string {
-	if r.done() {
+	switch {
+	case r.done():
 		return ""
+	case r.tokens[0].kind == key:
+		return r.tokens[0].text + ":"
 	}
-	if t := r.tokens[0]; t.kind != key {
-		return t.text
-	}
-	return r.tokens[0].text + ":"
+	return r.tokens[0].text
 }
 
 // accept takes the next token if it is this word or mark.
@@ -134,11 +191,7 @@ func (r *reader) accept(text string) bool {
 
 // text takes a word or a quoted text; want describes it.
 func (r *reader) text(want string) string {
-	switch {
-	case r.done():
-		r.fail("the line ends: want %s", want)
-		return ""
-	case r.tokens[0].kind != word && r.tokens[0].kind != quoted:
+	if r.done() || r.tokens[0].kind != word && r.tokens[0].kind != quoted {
 		r.fail("%q: want %s", r.peek(), want)
 		return ""
 	}
@@ -147,16 +200,16 @@ func (r *reader) text(want string) string {
 	return taken
 }
 
-// object reads {key: value, …} and calls read for each key.
-func (r *reader) object(want string, read func(name string)) {
+// each reads {key: value, …} and calls read for each key.
+func (r *reader) each(read func(name string)) {
 	if !r.accept("{") {
-		r.fail("%q: want %s", r.peek(), want)
+		r.fail("%q: want {KEY: VALUE, …}", r.peek())
 		return
 	}
 	seen := map[string]bool{}
-	for !r.accept("}") {
+	for r.err == nil && !r.accept("}") {
 		if r.done() || r.tokens[0].kind != key {
-			r.fail("%q: want KEY: VALUE, or } at the end of %s", r.peek(), want)
+			r.fail("%q: want KEY: VALUE or }", r.peek())
 			return
 		}
 		name := r.tokens[0].text
@@ -165,73 +218,71 @@ func (r *reader) object(want string, read func(name string)) {
 			r.fail("%s: the key is there twice: want each key once", name)
 		}
 		seen[name] = true
-		if read(name); r.err != nil {
-			return
-		}
-		if !r.accept(",") && r.peek() != "}" {
+		if read(name); !r.accept(",") && r.peek() != "}" {
 			r.fail("%q behind %s: want , or }", r.peek(), name)
 		}
 	}
 }
 
-// array reads [value, …].
-func (r *reader) array(want string, read func()) {
-	if !r.accept("[") {
-		r.fail("%q: want %s", r.peek(), want)
-		return
+// attributes reads NAME VALUE… until the entry ends.
+func (r *reader) attributes(into object, known map[string]attribute) {
+	for !r.done() {
+		r.attribute(into, known, r.text("an attribute: "+list(sortedKeys(known))))
 	}
-	for r.err == nil && !r.accept("]") {
-		if read(); !r.accept(",") && r.peek() != "]" {
-			r.fail("%q: want , or ]", r.peek())
+}
+
+func (r *reader) attribute(into object, known map[string]attribute, name string) {
+	a, ok := known[name]
+	switch {
+	case !ok:
+		r.fail("%q: want %s", name, list(sortedKeys(known)))
+	case slices.Contains(lists, a.key):
+		all, _ := into[a.key].([]any)
+		into[a.key] = append(all, a.read(r))
+	case into[a.key] != nil && name != "group":
+		r.fail("%s is there twice: want it once", name)
+	default:
+		into[a.key] = a.read(r)
+	}
+}
+
+// These read values.
+func text(r *reader) any { return r.text("a word, or a text in quotes") }
+func yes(*reader) any    { return true }
+func isYes(r *reader) any {
+	if !r.accept("yes") {
+		r.fail("%q: want yes", r.peek())
+	}
+	return true
+}
+
+// number reads a number, or two with a slash, such as 3/7. The decoder knows its bounds.
+func number(r *reader) any {
+	text := r.text("a number")
+	if upper, lower, stroke := strings.Cut(text, "/"); stroke {
+		a, err := strconv.ParseFloat(upper, 64)
+		b, err2 := strconv.ParseFloat(lower, 64)
+		if err != nil || err2 != nil || b <= 0 {
+			r.fail("%q: want a number such as 0.5 or 3/7", text)
 		}
+		return a / b
 	}
+	return json.Number(text)
 }
 
-func (r *reader) integer(what string) int64 {
-	text := r.text(what + ", a whole number")
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		r.fail("%s %q: want a whole number", what, text)
+// withUnit reads a number with a unit behind it.
+func (r *reader) withUnit(unit string) json.Number {
+	text := r.text("a number with " + unit)
+	digits, found := strings.CutSuffix(text, unit)
+	if !found {
+		r.fail("%q: want a number with %s", text, unit)
 	}
-	return n
+	return json.Number(digits)
 }
 
-func (r *reader) count(what string) int {
-	n := r.integer(what)
-	if n < 0 {
-		r.fail("%s %d: want a whole number from 0", what, n)
-	}
-	return int(n)
-}
-
-func (r *reader) number(what string) float64 {
-	text := r.text(what + ", a number")
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || f < 0 {
-		r.fail("%s %q: want a number from 0", what, text)
-	}
-	return f
-}
-
-// seconds reads a number with the unit s.
-func (r *reader) seconds(what string) float64 {
-	text := r.text(what + " such as 30s")
-	digits, found := strings.CutSuffix(text, "s")
-	f, err := strconv.ParseFloat(digits, 64)
-	if !found || err != nil || f < 0 {
-		r.fail("%s %q: want seconds such as 30s", what, text)
-	}
-	return f
-}
-
-func (r *reader) moment(what string) time.Time {
-	text := r.text(what + ", a time")
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		r.fail("%s %q: want a time such as 2026-01-31T12:00:00Z", what, text)
-	}
-	return at
-}
+func seconds(r *reader) any   { return r.withUnit("s") }
+func mebibytes(r *reader) any { return r.withUnit("Mi") }
+func inBytes(r *reader) any   { return int64(r.amount() / raydemand.One) }
 
 var memoryUnits = []struct {
 	suffix string
@@ -239,8 +290,8 @@ var memoryUnits = []struct {
 }{{"Ti", 1 << 40}, {"Gi", 1 << 30}, {"Mi", 1 << 20}}
 
 // amount reads a quantity: 0.5, or 16Gi for a whole number of GiB in bytes.
-func (r *reader) amount(what string) raydemand.Amount {
-	text := r.text(what + ", an amount")
+func (r *reader) amount() raydemand.Amount {
+	text := r.text("an amount such as 0.5 or 16Gi")
 	digits, unit := text, int64(1)
 	for _, u := range memoryUnits {
 		if cut, found := strings.CutSuffix(text, u.suffix); found {
@@ -249,218 +300,118 @@ func (r *reader) amount(what string) raydemand.Amount {
 	}
 	a, err := raydemand.ParseAmount(digits)
 	if err != nil || a < 0 {
-		r.fail("%s %q: want an amount such as 0.5 or 16Gi", what, text)
+		r.fail("%q: want an amount such as 0.5 or 16Gi", text)
 	}
 	return a.Times(unit)
 }
 
+func bundle(r *reader) any { return r.bundle() }
+
 func (r *reader) bundle() raydemand.Bundle {
 	b := raydemand.Bundle{}
-	r.object("resources such as {CPU: 4, memory: 16Gi}", func(name string) { b[name] = r.amount(name) })
+	r.each(func(name string) { b[name] = r.amount() })
 	return b
 }
 
-func (r *reader) labels() map[string]string {
-	labels := map[string]string{}
-	r.object("labels such as {zone: a}", func(name string) { labels[name] = r.text("a value for " + name) })
-	return labels
+// texts reads labels, or a selector.
+func texts(r *reader) any {
+	all := map[string]string{}
+	r.each(func(name string) { all[name] = r.text("a value for " + name) })
+	return all
 }
 
-func (r *reader) selector() raydemand.Selector {
-	expressions := map[string]string{}
-	r.object(`a selector such as {zone: a} or {zone: "!in(a,b)"}`, func(name string) {
-		expressions[name] = r.text("an expression for " + name)
-	})
-	s, err := raydemand.ParseSelector(expressions)
-	if err != nil {
-		r.fail("%v", err)
+func listOf(read func(*reader) any) func(*reader) any {
+	return func(r *reader) any {
+		all := []any{}
+		if !r.accept("[") {
+			r.fail("%q: want [VALUE, …]", r.peek())
+		}
+		for r.err == nil && !r.accept("]") {
+			if all = append(all, read(r)); !r.accept(",") && r.peek() != "]" {
+				r.fail("%q: want , or ]", r.peek())
+			}
+		}
+		return all
 	}
+}
+
+func fields(known map[string]attribute) func(*reader) any {
+	return func(r *reader) any {
+		made := object{}
+		r.each(func(name string) { r.attribute(made, known, name) })
+		return made
+	}
+}
+
+// fit reads why no known node holds a group's pods.
+func fit(verdict string) func(*reader) any {
+	return func(r *reader) any { return object{"verdict": verdict, "why": r.text("a reason in quotes")} }
+}
+
+// pool reads a pool of nodes that a group's pods can be scheduled on.
+func pool(r *reader) any {
+	name := r.text("a pool's name")
+	made := fields(poolAttributes)(r).(object)
+	made["name"] = name
+	return made
+}
+
+// shares reads {cpu: 4000/128000}: the amount of one pod and the amount of the pool.
+func shares(r *reader) any {
+	var all []any
+	r.each(func(name string) {
+		units, capacity, _ := strings.Cut(r.text("UNITS/CAPACITY"), "/")
+		all = append(all, object{"resource": name, "units": json.Number(units), "capacity": json.Number(capacity)})
+	})
+	return all
+}
+
+// cut reads profiles with counts such as {1g.5gb: 7}.
+func cut(r *reader) any {
+	var all []any
+	r.each(func(profile string) { all = append(all, object{"profile": profile, "count": number(r)}) })
+	return all
+}
+
+// optional reads NAME VALUE if it is next.
+func (r *reader) optional(into object, name, key string, read func(*reader) any) {
+	if r.accept(name) {
+		into[key] = read(r)
+	}
+}
+
+// arrives reads STAGE "what holds it up" [entered TIME] [by TIME] [late TIME].
+func arrives(r *reader) any {
+	s := object{"stage": r.text("a stage"), "message": r.text("what holds it up, or \"\"")}
+	r.optional(s, "entered", "since", text)
+	r.optional(s, "by", "expectedAt", text)
+	r.optional(s, "late", "lateAt", text)
 	return s
 }
 
-// attributes reads NAME VALUE… until the entry ends.
-func (r *reader) attributes(read map[string]func()) {
-	seen := map[string]bool{}
-	for !r.done() {
-		name := r.text("an attribute: " + list(sortedKeys(read)))
-		if r.err != nil {
-			return
-		}
-		f := read[name]
-		switch {
-		case f == nil:
-			r.fail("%q: want %s", name, list(sortedKeys(read)))
-			return
-		case seen[name] && name != "pool" && name != "activity" && name != "announces":
-			r.fail("%s is there twice: want it once", name)
-			return
-		}
-		seen[name] = true
-		f()
+// departs reads SIGN "message" [reclaimed] [noticed TIME] [until TIME].
+func departs(certain bool) func(*reader) any {
+	return func(r *reader) any {
+		n := object{"sign": r.text("a sign"), "message": r.text("what was seen"), "certain": certain}
+		r.optional(n, "reclaimed", "reclaimed", yes)
+		r.optional(n, "noticed", "since", text)
+		r.optional(n, "until", "deadline", text)
+		return n
 	}
 }
 
 // group reads NAME {resources} MIN..MAX and attributes. Without a maximum, the group has no limit.
-func (b *builder) group(r *reader) {
-	g := model.Group{Name: r.text("a worker group's name"), NumOfHosts: 1}
-	r.about = "group " + g.Name
-	if slices.ContainsFunc(b.snapshot.Groups, func(other model.Group) bool { return other.Name == g.Name }) {
-		r.fail("the name is taken: want a name of its own")
+func (r *reader) group() object {
+	g := object{"name": r.text("a worker group's name"), "resources": r.bundle()}
+	from, to, found := strings.Cut(r.text("MIN..MAX"), "..")
+	if !found {
+		r.fail("%q: want MIN..MAX such as 0..4, or 0.. without a maximum", from)
 	}
-	g.Resources = r.bundle()
-	g.Min, g.Max = r.limits()
-	r.attributes(map[string]func(){
-		"replicas":      func() { g.Replicas = pointer(r.count("replicas")) },
-		"hosts":         func() { g.NumOfHosts = r.count("hosts") },
-		"labels":        func() { g.Labels = r.labels() },
-		"idle-timeout":  func() { g.IdleTimeoutSeconds = pointer(r.seconds("idle-timeout")) },
-		"priority":      func() { g.Priority = int(r.integer("priority")) },
-		"price":         func() { g.Price = pointer(r.number("price")) },
-		"availability":  func() { g.CloudAvailability = pointer(r.number("availability")) },
-		"recoverable":   func() { g.RecoverableScore = pointer(r.number("recoverable")) },
-		"launch-config": func() { g.LaunchConfigHash = r.text("launch-config, a hash") },
-		"closed":        func() { g.Closed = r.text("closed, a reason in quotes") },
-		"cooling":       func() { g.CoolingSeconds = r.seconds("cooling") },
-		"nodes-coming":  func() { g.NodesComing = r.count("nodes-coming") },
-		"trying":        func() { g.NodeFit = r.nodeFit(model.FitTrying) },
-		"nowhere":       func() { g.NodeFit = r.nodeFit(model.FitNowhere) },
-		"waiting":       func() { g.NodeFit = r.nodeFit(model.FitWaiting) },
-		"limited":       func() { g.NodeFit = r.nodeFit(model.FitLimited) },
-		"gpu":           func() { g.Slice = r.slice() },
-		"pool":          func() { g.Pools = append(g.Pools, r.pool()) },
-		"announces":     func() { g.Announces = append(g.Announces, r.announced()) },
-	})
-	b.snapshot.Groups = append(b.snapshot.Groups, g)
-}
-
-// nodeFit reads why no known node holds the group's pods.
-func (r *reader) nodeFit(verdict model.FitVerdict) *model.NodeFit {
-	return &model.NodeFit{Verdict: verdict, Why: r.text(string(verdict) + ", a reason in quotes")}
-}
-
-// limits reads 0..4, or 0.. for no maximum.
-func (r *reader) limits() (least, most int) {
-	const want = "MIN..MAX such as 0..4, or 0.. without a maximum"
-	text := r.text(want)
-	from, to, found := strings.Cut(text, "..")
-	least, err := strconv.Atoi(from)
-	most = math.MaxInt32
-	if err == nil && to != "" {
-		most, err = strconv.Atoi(to)
+	if g["minReplicas"] = json.Number(from); to != "" {
+		g["maxReplicas"] = json.Number(to)
 	}
-	if !found || err != nil || least < 0 || most < 0 {
-		r.fail("%q: want %s", text, want)
-	}
-	return least, most
-}
-
-// slice reads what one GPU of a group is.
-func (r *reader) slice() *model.Slice {
-	s := &model.Slice{}
-	read := map[string]func(){
-		"kind":      func() { s.Kind = gpuinfo.Kind(r.text("a kind such as mig or whole")) },
-		"memory":    func() { s.MemoryMiB = pointer(r.mebibytes()) },
-		"compute":   func() { s.ComputeFraction = pointer(r.fraction("compute")) },
-		"isolation": func() { s.Isolation = gpuinfo.Isolation(r.text("an isolation such as hardware")) },
-		"profile":   func() { s.Profile = r.text("a MIG profile") },
-		"product":   func() { s.Product = r.text("a product") },
-		"blocks":    func() { s.Blocks = pointer(r.integer("blocks")) },
-	}
-	r.fields("a GPU such as {kind: mig, profile: 1g.5gb, memory: 4864Mi}", read)
-	return s
-}
-
-// fields reads an object with known keys.
-func (r *reader) fields(want string, read map[string]func()) {
-	r.object(want, func(name string) {
-		if f := read[name]; f != nil {
-			f()
-			return
-		}
-		r.fail("%s: want %s", name, list(sortedKeys(read)))
-	})
-}
-
-// fraction reads a number, or two numbers with a slash, such as 3/7.
-func (r *reader) fraction(what string) float64 {
-	upper, lower, stroke := strings.Cut(r.peek(), "/")
-	if !stroke {
-		return r.number(what)
-	}
-	text := r.text(what)
-	a, err := strconv.Atoi(upper)
-	b, err2 := strconv.Atoi(lower)
-	if err != nil || err2 != nil || a < 0 || b <= 0 {
-		r.fail("%s %q: want a number such as 0.5 or 3/7", what, text)
-	}
-	return float64(a) / float64(max(b, 1))
-}
-
-func (r *reader) mebibytes() int64 {
-	text := r.text("memory such as 4864Mi")
-	digits, found := strings.CutSuffix(text, "Mi")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if !found || err != nil || n < 0 {
-		r.fail("memory %q: want MiB such as 4864Mi", text)
-	}
-	return n
-}
-
-// pool reads a pool of nodes that the group's pods can be scheduled on.
-func (r *reader) pool() landing.GroupPool {
-	p := landing.GroupPool{Name: r.text("a pool's name")}
-	r.fields("a pool such as {pods: 4, resource: nvidia.com/gpu, units: 1}", map[string]func(){
-		"pods":          func() { p.MaxPods = pointer(r.integer("pods")) },
-		"resource":      func() { p.Resource = r.text("a Kubernetes resource") },
-		"units":         func() { p.Units = r.integer("units") },
-		"profile-fixed": func() { p.ProfileFixed = r.oneOf("profile-fixed", []string{"yes"}) == "yes" },
-		"shares":        func() { p.Shares = r.shares() },
-		"cards":         func() { r.array("a list of cards [{…}]", func() { p.Cards = append(p.Cards, r.cards()) }) },
-	})
-	return p
-}
-
-// shares reads {cpu: 4000/128000}: the amount of one pod and the amount of the pool.
-func (r *reader) shares() []landing.PoolShare {
-	var shares []landing.PoolShare
-	r.object("shares such as {cpu: 4000/128000}", func(name string) {
-		text := r.text("UNITS/CAPACITY")
-		units, capacity, found := strings.Cut(text, "/")
-		takes, err := strconv.ParseInt(units, 10, 64)
-		has, err2 := strconv.ParseInt(capacity, 10, 64)
-		if !found || err != nil || err2 != nil {
-			r.fail("share %s %q: want UNITS/CAPACITY such as 4000/128000", name, text)
-		}
-		shares = append(shares, landing.PoolShare{Resource: name, Units: takes, Capacity: has})
-	})
-	return shares
-}
-
-// cards reads the cards of a pool in their current layout.
-func (r *reader) cards() sharing.CutCards {
-	var c sharing.CutCards
-	r.fields(`cards such as {product: "A100 40GB", count: 4}`, map[string]func(){
-		"product": func() { c.Product = r.text("a product") },
-		"count":   func() { c.Count = r.integer("count") },
-		"busy":    func() { c.Busy = pointer(r.integer("busy")) },
-		"cut": func() {
-			r.object("profiles with counts such as {1g.5gb: 7}", func(profile string) {
-				c.Cut = append(c.Cut, sharing.Cut{Profile: profile, Count: r.integer(profile)})
-			})
-		},
-	})
-	return c
-}
-
-// pendingNode is a node as written in the file. What is nil follows from its group.
-type pendingNode struct {
-	node        model.Node
-	total, free raydemand.Bundle
-	labels      map[string]string
-	isHead      bool
-	// unreported: Ray reports no resources of the node. freeUnknown: Ray does not report what is free on it.
-	unreported, freeUnknown bool
-	entry                   entry
+	r.attributes(g, groupAttributes)
+	return g
 }
 
 var nodeStates = map[string]model.NodeState{
@@ -468,153 +419,68 @@ var nodeStates = map[string]model.NodeState{
 	"leaving": model.Leaving,
 }
 
-// joined reports whether Ray knows the node, so that it has resources and labels.
-func joined(state model.NodeState) bool { return state == model.Running || state == model.Idle }
-
-// node reads POD GROUP STATE [{total}] and attributes.
-func (b *builder) node(r *reader, e entry) {
-	p := pendingNode{node: model.Node{Pod: r.text("a pod's name")}}
-	r.about = "node " + p.node.Pod
-	for _, other := range b.nodes {
-		if !other.isHead && other.node.Pod == p.node.Pod {
-			r.fail("the name is taken: want a name of its own")
-		}
+// node reads STATE [{total}] and attributes.
+func (b *builder) node(r *reader, n node) {
+	name := r.text("a state: " + list(sortedKeys(nodeStates)))
+	if n.object["state"] = nodeStates[name]; nodeStates[name] == "" {
+		r.fail("state %q: want %s", name, list(sortedKeys(nodeStates)))
 	}
-	p.node.Group = r.text("the worker group's name")
-	b.rest(r, e, p)
-}
-
-// headGroup is the default group name of a head.
-const headGroup = "headgroup"
-
-// head reads STATE [{total}] and attributes.
-func (b *builder) head(r *reader, e entry) {
-	for _, other := range b.nodes {
-		if other.isHead {
-			r.fail("a second head: want one line")
-		}
-	}
-	b.rest(r, e, pendingNode{node: model.Node{Group: headGroup}, isHead: true})
-}
-
-func (b *builder) rest(r *reader, e entry, p pendingNode) {
-	n := &p.node
-	text := r.text("a state: " + list(sortedKeys(nodeStates)))
-	state, known := nodeStates[text]
-	if !known {
-		r.fail("state %q: want %s", text, list(sortedKeys(nodeStates)))
-	}
-	n.State = state
 	if r.peek() == "{" {
-		p.total = r.bundle()
+		n.object["total"] = r.bundle()
 	}
-	read := map[string]func(){
-		"unreported":          func() { p.unreported = true },
-		"free":                func() { p.readFree(r) },
-		"for":                 func() { n.IdleSeconds = r.seconds("for") },
-		"labels":              func() { p.labels = r.labels() },
-		"placed":              func() { n.PlacedLabels = r.labels() },
-		"resources":           func() { n.Resources = r.bundle() },
-		"refused":             func() { n.Refused = r.bundle() },
-		"activity":            func() { n.Activity = append(n.Activity, r.text("why the node is not idle")) },
-		"on":                  func() { n.KubeNode = r.text("a Kubernetes node's name") },
-		"guarded-by":          func() { n.Guard = r.text("heliostat or user") },
-		"since":               func() { n.Since = r.moment("since") },
-		"goes":                func() { n.Going = r.departure(true) },
-		"may-go":              func() { n.Going = r.departure(false) },
-		"arrives":             func() { n.Arrival = r.arrival() },
-		"replica":             func() { n.Replica = r.text("a replica's name") },
-		"expected":            func() { n.Expected = true },
-		"im-state":            func() { n.IMState = r.text("a state of Ray's instance manager") },
-		"launch-config":       func() { n.LaunchConfigHash = r.text("launch-config, a hash") },
-		"group-launch-config": func() { n.GroupLaunchConfigHash = r.text("group-launch-config, a hash") },
+	for !r.done() {
+		switch name := r.text("an attribute: " + list(sortedKeys(nodeAttributes))); {
+		case name == "unreported":
+			n.unreported = true
+		case name == "free" && r.accept("unknown"):
+			n.freeUnknown = true
+		default:
+			r.attribute(n.object, nodeAttributes, name)
+		}
 	}
-	if p.isHead {
-		read["pod"] = func() { n.Pod = r.text("the head's pod") }
-		read["group"] = func() { n.Group = r.text("the head's group") }
-	}
-	r.attributes(read)
-	p.entry = e
-	b.nodes = append(b.nodes, p)
+	b.nodes = append(b.nodes, n)
 }
 
-// readFree reads what is free, or "unknown".
-func (p *pendingNode) readFree(r *reader) {
-	if r.accept("unknown") {
-		p.freeUnknown = true
-		return
+// complete sets what a node that has joined takes from its group. It reports false if the group does not exist.
+func (n node) complete(snapshot object) bool {
+	state := n.object["state"]
+	if state != model.Running && state != model.Idle {
+		return true
 	}
-	p.free = r.bundle()
-}
-
-// resolve sets what nodes take from their groups. It returns an error if the group does not exist.
-func (b *builder) resolve() error {
-	if b.snapshot.Groups == nil {
-		b.snapshot.Groups = []model.Group{}
+	groups, _ := snapshot["groups"].([]any)
+	at := slices.IndexFunc(groups, func(g any) bool { return g.(object)["name"] == n.object["group"] })
+	switch {
+	case n.object["resources"] != nil:
+	case at >= 0:
+		group := groups[at].(object)
+		if n.object["total"] == nil && !n.unreported {
+			n.object["total"] = group["resources"]
+		}
+		if n.object["labels"] == nil {
+			n.object["labels"] = group["labels"]
+		}
+	case n.object["total"] == nil && !n.unreported:
+		return false
 	}
-	for _, p := range b.nodes {
-		group := groupNamed(b.snapshot, p.node.Group)
-		if joined(p.node.State) && p.total == nil && !p.unreported && group == nil && p.node.Resources == nil {
-			return fmt.Errorf("%s:%d: %s: there is no group %s to take resources from: want them such as {CPU: 4}",
-				b.file, p.entry.line+1, p.entry.section, p.node.Group)
-		}
-		n := p.node
-		n.Total, n.Available, n.Labels = p.total, p.free, p.labels
-		total, labels := fromGroup(n, group)
-		if p.total == nil && !p.unreported {
-			n.Total = total
-		}
-		if p.free == nil && !p.freeUnknown && joined(n.State) {
-			n.Available = maps.Clone(n.Total)
-		}
-		if p.labels == nil {
-			n.Labels = labels
-		}
-		if p.isHead {
-			b.snapshot.Head = &n
-		} else {
-			b.snapshot.Nodes = append(b.snapshot.Nodes, n)
-		}
+	if n.object["available"] == nil && !n.freeUnknown {
+		n.object["available"] = n.object["total"]
 	}
-	return nil
-}
-
-// fromGroup returns the defaults of a node. A node that has joined has all resources of its group.
-func fromGroup(n model.Node, group *model.Group) (raydemand.Bundle, map[string]string) {
-	if !joined(n.State) || group == nil || n.Resources != nil {
-		return nil, nil
-	}
-	return maps.Clone(group.Resources), maps.Clone(group.Labels)
-}
-
-func groupNamed(s *model.Snapshot, name string) *model.Group {
-	for i := range s.Groups {
-		if s.Groups[i].Name == name {
-			return &s.Groups[i]
-		}
-	}
-	return nil
+	return true
 }
 
 // demand reads one demand. A line that starts with a count or a bundle is a pending request.
 func (b *builder) demand(r *reader) {
-	s := b.snapshot
 	switch {
 	case r.accept("gang"):
-		s.Gangs = append(s.Gangs, r.gang())
+		b.add("pendingGangRequests", r.gang())
 	case r.accept("request_resources"):
-		r.about = "request_resources"
-		s.Constraint = append(s.Constraint, r.request())
+		b.add("requestResources", r.request())
 	case r.accept("keep"):
-		r.about = "keep"
-		s.KeptResources = append(s.KeptResources, r.request())
+		b.add("keptResources", r.request())
 	case r.accept("owned"):
-		s.OwnedRequests = append(s.OwnedRequests, r.owned())
+		b.add("ownedRequests", r.owned())
 	default:
-		s.Requests = append(s.Requests, r.request())
-	}
-	if !r.done() {
-		r.fail("%q: want the end of the line, or a selector, a slice or + before it", r.peek())
+		b.add("pendingRequests", r.request())
 	}
 }
 
@@ -623,68 +489,47 @@ func (r *reader) times() int64 {
 	if r.peek() == "{" {
 		return 1
 	}
-	text := r.text("COUNT × {resources}, {resources}, gang, request_resources, keep or owned")
+	const want = "COUNT × {resources}, {resources}, gang, request_resources, keep or owned"
+	text := r.text(want)
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 {
-		r.fail("%q: want COUNT × {resources}, {resources}, gang, request_resources, keep or owned", text)
-	}
-	if !r.accept("×") && !r.accept("x") {
-		r.fail("%q: want × between the count and the resources", r.peek())
+	if err != nil || n < 1 || !r.accept("×") && !r.accept("x") {
+		r.fail("%q: want %s", text, want)
 	}
 	return n
 }
 
 // request reads 3 × {GPU: 1} [each {memory: 4Gi}] [on {zone: a} or {zone: b}].
-func (r *reader) request() raydemand.Request {
-	q := raydemand.Request{Count: r.times(), Bundle: r.bundle()}
-	if r.accept("each") {
-		q.Slice = r.requirement()
-	}
+func (r *reader) request() object {
+	q := object{"count": r.times(), "resources": r.bundle()}
+	r.optional(q, "each", "slice", fields(requirementAttributes))
 	if r.accept("on") {
-		q.Selectors = append(q.Selectors, r.selector())
+		selectors := []any{texts(r)}
 		for r.accept("or") {
-			q.Selectors = append(q.Selectors, r.selector())
+			selectors = append(selectors, texts(r))
 		}
+		q["labelSelectors"] = selectors
 	}
 	return q
 }
 
-// requirement reads what a request requires of each GPU.
-func (r *reader) requirement() *raydemand.SliceRequirement {
-	w := &raydemand.SliceRequirement{}
-	r.fields("a requirement such as {memory: 4Gi, isolation: hardware}", map[string]func(){
-		"memory":    func() { w.Memory = int64(r.amount("memory") / raydemand.One) },
-		"compute":   func() { w.ComputeFraction = r.number("compute") },
-		"isolation": func() { w.Isolation = r.oneOf("isolation", requiredIsolations) },
-	})
-	return w
-}
-
 // gang reads [id ID] STRATEGY [topology LABEL], its bundles, and alternatives after "or".
-func (r *reader) gang() raydemand.Gang {
-	var g raydemand.Gang
-	r.about = "gang"
-	if r.accept("id") {
-		g.ID = r.text("the placement group's id")
-		r.about += " " + g.ID
+func (r *reader) gang() object {
+	g := object{}
+	r.optional(g, "id", "id", text)
+	g["strategy"] = r.text("a strategy")
+	r.optional(g, "topology", "topologyLabel", text)
+	bundles, each := r.bundles()
+	if g["bundles"] = bundles; each != nil {
+		g["bundleLabelSelectors"] = each
 	}
-	g.Strategy = raydemand.Strategy(r.text("a strategy"))
-	if !g.Strategy.Valid() {
-		r.fail("strategy %q: want PACK, SPREAD, STRICT_PACK or STRICT_SPREAD", g.Strategy)
-	}
-	if r.accept("topology") {
-		g.TopologyLabel = r.text("a label")
-	}
-	g.Bundles, g.BundleSelectors = r.bundles()
+	var fallbacks, selectors []any
 	selected := false
-	var selectors [][]raydemand.Selector
 	for r.accept("or") {
 		bundles, each := r.bundles()
-		g.Fallbacks, selectors = append(g.Fallbacks, bundles), append(selectors, each)
-		selected = selected || each != nil
+		fallbacks, selectors, selected = append(fallbacks, bundles), append(selectors, each), selected || each != nil
 	}
-	if selected {
-		g.FallbackSelectors = selectors
+	if g["fallbackBundles"] = fallbacks; selected {
+		g["fallbackBundleLabelSelectors"] = selectors
 	}
 	return g
 }
@@ -693,22 +538,19 @@ func (r *reader) gang() raydemand.Gang {
 const mostBundles = 100_000
 
 // bundles reads 2 × {CPU: 1} [on {zone: a}] + …. If one bundle has a selector, all of them have one.
-func (r *reader) bundles() ([]raydemand.Bundle, []raydemand.Selector) {
-	var bundles []raydemand.Bundle
-	var selectors []raydemand.Selector
+func (r *reader) bundles() (bundles, selectors []any) {
 	selected := false
 	for more := true; more && r.err == nil; more = r.accept("+") {
-		n, b, s := r.times(), r.bundle(), raydemand.Selector{}
+		n, b := r.times(), r.bundle()
+		var selector any = object{}
+		if r.accept("on") {
+			selector, selected = texts(r), true
+		}
 		if n > mostBundles {
 			r.fail("%d bundles: want at most %d", n, mostBundles)
-			break
 		}
-		if r.accept("on") {
-			s, selected = r.selector(), true
-		}
-		for range n {
-			bundles, selectors = append(bundles, b.Clone()), append(selectors, s)
-		}
+		bundles, selectors = append(bundles, slices.Repeat([]any{b}, int(min(n, mostBundles)))...),
+			append(selectors, slices.Repeat([]any{selector}, int(min(n, mostBundles)))...)
 	}
 	if !selected {
 		selectors = nil
@@ -717,114 +559,51 @@ func (r *reader) bundles() ([]raydemand.Bundle, []raydemand.Selector) {
 }
 
 // nothing stands for the requests of an owned request without any.
-const (
-	nothing   = "nothing"
-	ownedWant = "by, priority, since, satisfied, all-or-nothing, the requests, or nothing in their place"
-)
+const nothing = "nothing"
+
+var ownedAttributes = map[string]attribute{
+	"by": {"owner", text}, "priority": {"priority", number}, "since": {"since", text},
+	"satisfied": {"satisfiedSince", text}, "all-or-nothing": {"allOrNothing", yes},
+}
 
 // owned reads ID by OWNER, attributes, and requests joined by +.
-func (r *reader) owned() raydemand.Owned {
-	o := raydemand.Owned{ID: r.text("the request's id")}
-	r.about = "owned " + o.ID
-	for r.err == nil && r.peek() != "{" && !startsWithDigit(r.peek()) {
-		switch name := r.text(ownedWant); name {
-		case "by":
-			o.Owner = r.text("the owner's name")
-		case "priority":
-			o.Priority = int32(r.integer("priority")) //nolint:gosec // a test file
-		case "since":
-			o.Since = r.moment("since")
-		case "satisfied":
-			o.SatisfiedSince = r.moment("satisfied")
-		case "all-or-nothing":
-			o.AllOrNothing = true
-		case nothing:
+func (r *reader) owned() object {
+	o := object{"id": r.text("the request's id"), "requests": []any{}}
+	for !r.done() && r.peek() != "{" && !strings.ContainsAny(r.peek()[:1], "0123456789") {
+		if r.accept(nothing) {
 			return o
-		default:
-			r.fail("%q: want %s", name, ownedWant)
 		}
+		r.attribute(o, ownedAttributes, r.text(nothing+", "+list(sortedKeys(ownedAttributes))))
 	}
+	var requests []any
 	for more := true; more && r.err == nil; more = r.accept("+") {
-		o.Requests = append(o.Requests, r.request())
+		requests = append(requests, r.request())
 	}
+	o["requests"] = requests
 	return o
 }
 
-func startsWithDigit(text string) bool { return text != "" && text[0] >= '0' && text[0] <= '9' }
-
-// warm reads what a capacity policy wants free: policy "NAME", or an entry such as 2 of gpu or
-// 2 × {GPU: 1}, each with by "SCHEDULE" behind it.
+// warm reads what a capacity policy wants free: policy "NAME", or an entry such as 2 of gpu or 2 × {GPU: 1}, each with
+// by "SCHEDULE" behind it.
 func (b *builder) warm(r *reader) {
-	s := b.snapshot
-	if s.Warm == nil {
-		s.Warm = &model.Warm{}
+	w, _ := b.snapshot["warm"].(object)
+	if w == nil {
+		w = object{"keep": []any{}}
+		b.snapshot["warm"] = w
 	}
-	w := s.Warm
-	switch {
-	case r.accept("policy"):
-		w.Policy = r.text("where the policy is written")
-	default:
-		e := model.WarmEntry{Name: fmt.Sprintf("keepWarm[%d]", len(w.Keep))}
-		if len(r.tokens) > 1 && r.tokens[1].text == "of" {
-			e.Count = int64(r.count("how many workers"))
-			r.accept("of")
-			e.Group = r.text("a group")
-		} else {
-			request := r.request()
-			e.Count, e.Resources = request.Count, request.Bundle
-			e.Selectors, e.Slice = request.Selectors, request.Slice
-		}
-		if r.accept("by") {
-			e.Schedule = r.text("a schedule")
-		}
-		w.Keep = append(w.Keep, e)
+	if r.accept("policy") {
+		w["policy"] = r.text("where the policy is written")
+		return
 	}
-	if !r.done() {
-		r.fail("%q: want the end of the line, or by SCHEDULE", r.peek())
+	keep := w["keep"].([]any)
+	var e object
+	if len(r.tokens) > 1 && r.tokens[1].text == "of" {
+		e = object{"count": number(r)}
+		r.optional(e, "of", "group", text)
+	} else {
+		e = r.request()
 	}
-}
-
-// announced reads what is known about a label or the accelerator type of a group's new pods.
-func (r *reader) announced() landing.Announced {
-	a := landing.Announced{}
-	texts := func(into *[]string) func() {
-		return func() { r.array("a list of values [a, b]", func() { *into = append(*into, r.text("a value")) }) }
-	}
-	r.fields("an announcement such as {name: zone, values: [a], certain: yes}", map[string]func(){
-		"name":    func() { a.Name = r.text("a label's key, or accelerator_type: in quotes") },
-		"values":  texts(&a.Values),
-		"shown":   texts(&a.Shown),
-		"present": func() { a.Present = r.oneOf("present", []string{"yes"}) == "yes" },
-		"certain": func() { a.Certain = r.oneOf("certain", []string{"yes"}) == "yes" },
-		"why":     func() { a.Why = r.text("a reason in quotes") },
-	})
-	return a
-}
-
-// arrival reads STAGE "what holds it up" [entered TIME] [by TIME] [late TIME].
-func (r *reader) arrival() *arrival.State {
-	s := &arrival.State{Stage: arrival.Stage(r.text("a stage")), Message: r.text("what holds it up, or \"\"")}
-	if r.accept("entered") {
-		s.Since = r.moment("entered")
-	}
-	if r.accept("by") {
-		s.ExpectedAt = r.moment("by")
-	}
-	if r.accept("late") {
-		s.LateAt = r.moment("late")
-	}
-	return s
-}
-
-// departure reads SIGN "message" [reclaimed] [noticed TIME] [until TIME].
-func (r *reader) departure(certain bool) *departure.Notice {
-	n := &departure.Notice{Sign: departure.Sign(r.text("a sign")), Message: r.text("what was seen"), Certain: certain}
-	n.Reclaimed = r.accept("reclaimed")
-	if r.accept("noticed") {
-		n.Since = r.moment("noticed")
-	}
-	if r.accept("until") {
-		n.Deadline = r.moment("until")
-	}
-	return n
+	e["name"] = fmt.Sprintf("keepWarm[%d]", len(keep))
+	r.optional(e, "by", "schedule", text)
+	w["keep"] = append(keep, e)
 }
