@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -17,7 +18,7 @@ func gpuCoreStep(_ *inventory, r gpuRequest, report reporter) {
 		return
 	}
 	n := cores.Value()
-	err := gpuinfo.ACKShared{Memory: 1, Cores: int(min(max(n, -1), 1000))}.Check()
+	err := sharing.CheckACK(1, n)
 	if err != nil || n == 0 {
 		report(ofField(r, r.Limit, replaceAmount(r, strconv.FormatInt(min(100, max(5, (n+4)/5*5)), 10))))
 	}

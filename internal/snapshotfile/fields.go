@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -98,11 +98,11 @@ var rules = map[string]fieldRule{
 	"WarmEntry.count": {Required: true, Least: 1, Most: capacity.MaxCount,
 		Want: "how many are free, at least 1"},
 
-	"Place.cardOrder":           {Words: []string{landing.FullestCard, landing.EmptiestCard, landing.LastCard}},
+	"Place.cardOrder":           {Words: []string{sharing.FullestCard, sharing.EmptiestCard, sharing.LastCard}},
 	"Part.cores":                {Most: 100},
 	"Pod.name":                  {Required: true, Want: "the name by which places accept it"},
 	"CardRequest.memoryPercent": {Most: 100},
-	"CardRequest.order":         {Words: []string{landing.FullestCard, landing.EmptiestCard}},
+	"CardRequest.order":         {Words: []string{sharing.FullestCard, sharing.EmptiestCard}},
 	"Spread.maxSkew":            {Least: 1, Most: model.MaxCount, Default: 1},
 	"Promise.rayCluster":        {Required: true, Want: "the namespace and name of a RayCluster"},
 	"Promise.pod": {Required: true,

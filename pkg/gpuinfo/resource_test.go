@@ -2,7 +2,6 @@ package gpuinfo
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,27 +99,4 @@ func TestEveryProfileHasAResourceNameAndBack(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestCoresOnACKAreMultiplesOfFive(t *testing.T) {
-	for cores := -5; cores <= 110; cores++ {
-		want := cores == 0 || cores > 0 && cores <= 100 && cores%5 == 0
-		if err := (ACKShared{1, cores}).Check(); (err == nil) != want {
-			t.Errorf("%d percent: %v", cores, err)
-		}
-	}
-	if (ACKShared{0, 20}).Check() == nil {
-		t.Error("cores without memory are accepted")
-	}
-}
-
-func TestACKModesSayWhatIsKeptApart(t *testing.T) {
-	for value, want := range map[string]Isolation{"cgpu": Limit, "core_mem": Limit, "mps": Limit, "share": NoIsolation, "default": Hardware, "topology": Hardware} {
-		if mode, err := ParseACKMode(value); err != nil || mode.Isolation() != want {
-			t.Errorf("%s: %v, %v; want %s", value, mode.Isolation(), err, want)
-		}
-	}
-	if _, err := ParseACKMode("exclusive"); err == nil || !strings.Contains(err.Error(), "exclusive") {
-		t.Errorf("exclusive: %v", err)
-	}
 }

@@ -286,7 +286,7 @@ func (g *WorkerGroup) Devices(reader sharing.Reader) (sum raydemand.Amount, name
 		case resource.Role == gpuinfo.Devices:
 			sum, names = sum.Plus(amount), append(names, name)
 		case resource.Role != gpuinfo.Information:
-			alone, aloneNames = max(alone, g.cardsOf(name, amount)), append(aloneNames, name)
+			alone, aloneNames = max(alone, raydemand.Whole(sharing.CardsOf(name, amount, g.Pod.CardsAsked))), append(aloneNames, name)
 		}
 	}
 	if share := g.Pod.Share; share != nil && sum == 0 && alone == 0 {
@@ -296,23 +296,6 @@ func (g *WorkerGroup) Devices(reader sharing.Reader) (sum raydemand.Amount, name
 		return alone, aloneNames, ""
 	}
 	return sum, names, ""
-}
-
-// inPercent are the resources of which 100 are one card, and more are several (Koordinator's documentation; ACK stops
-// at 100).
-var inPercent = map[string]bool{
-	"koordinator.sh/gpu": true, "koordinator.sh/gpu-core": true, "koordinator.sh/gpu-memory-ratio": true,
-}
-
-func (g *WorkerGroup) cardsOf(name string, amount raydemand.Amount) raydemand.Amount {
-	if name == gpuinfo.AliyunMemory {
-		return raydemand.Whole(max(g.Pod.CardsAsked, 1))
-	}
-	if !inPercent[name] {
-		return raydemand.One
-	}
-	const card = 100 * raydemand.One
-	return raydemand.Whole(int64((amount-1)/card) + 1)
 }
 
 // gpuKind is what distinguishes the GPUs of one node from another's, in words for people.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // run is a number of equal cards of a node. The runs of a bin stand in the order in which its scheduler chooses cards.
@@ -41,7 +43,7 @@ func runsOf(place *Place) []run {
 			runs[i].rules = &place.Cards[i]
 		}
 	}
-	if place.CardOrder == LastCard {
+	if place.CardOrder == sharing.LastCard {
 		slices.Reverse(runs)
 	}
 	return ordered(runs, place.CardOrder)
@@ -50,8 +52,8 @@ func runsOf(place *Place) []run {
 // ordered sorts runs by preference, in place, and joins those that are equal.
 func ordered(runs []run, order string) []run {
 	switch order {
-	case LastCard: // They keep the order of the cards.
-	case EmptiestCard:
+	case sharing.LastCard: // They keep the order of the cards.
+	case sharing.EmptiestCard:
 		slices.SortFunc(runs, func(a, b run) int { return b.compare(&a) })
 	default:
 		slices.SortFunc(runs, func(a, b run) int { return a.compare(&b) })
@@ -164,7 +166,7 @@ func instancesWithCores(left, asked, takes int64) int64 {
 // those of different containers, and MIG instances, except with Volcano.
 func (c *CardRequest) stacked(runs []run, order string) (part *CardRequest, parts int64) {
 	whole := func(r run) bool { return r.rules == nil || len(r.rules.Parts) == 0 }
-	instances := order != LastCard && len(runs) > 0 && !slices.ContainsFunc(runs, whole)
+	instances := order != sharing.LastCard && len(runs) > 0 && !slices.ContainsFunc(runs, whole)
 	if c.Cards <= 1 || !c.Stacked && !instances {
 		return c, 1
 	}
@@ -223,7 +225,7 @@ func (c *CardRequest) take(runs []run, order string, n int64) []run {
 
 // inOwnOrder returns the cards in the order in which the pod gets them.
 func (c *CardRequest) inOwnOrder(runs []run, order string) ([]run, string) {
-	if c.Order == "" || c.Order == order || order == LastCard {
+	if c.Order == "" || c.Order == order || order == sharing.LastCard {
 		return runs, order
 	}
 	return ordered(slices.Clone(runs), c.Order), c.Order
@@ -236,7 +238,7 @@ func (c *CardRequest) takeInOwnOrder(runs []run, order string, n int64) []run {
 	case c.Cards > 1:
 		after, _ := c.takeOverCards(runs, order, n)
 		return after
-	case order == EmptiestCard:
+	case order == sharing.EmptiestCard:
 		return c.takeLevel(runs, n)
 	}
 	after := make([]run, 0, len(runs)+2)
@@ -281,7 +283,7 @@ func (c *CardRequest) takeLevel(runs []run, n int64) []run {
 		each := min(max(n/cappedProduct(cards, parts), 1), c.times(&r))
 		count := min(n/each, r.count)
 		after[at].count -= count
-		after = ordered(append(after, c.with(r, count, each)), EmptiestCard)
+		after = ordered(append(after, c.with(r, count, each)), sharing.EmptiestCard)
 		n -= count * each
 	}
 	return after
@@ -295,7 +297,7 @@ const mostOverCards = 1 << 10
 // roomOverCards returns how many pods fit if each takes its part of several cards, at most limit.
 func (c *CardRequest) roomOverCards(runs []run, order string, limit int64) int64 {
 	limit = min(limit, mostOverCards)
-	if order == FullestCard || order == LastCard {
+	if order == sharing.FullestCard || order == sharing.LastCard {
 		_, n := c.takeInOrder(runs, order, limit)
 		return n
 	}
@@ -337,7 +339,7 @@ func placesFor(list []places, n int64) (sum int64) {
 }
 
 func (c *CardRequest) takeOverCards(runs []run, order string, n int64) ([]run, int64) {
-	if order == FullestCard || order == LastCard {
+	if order == sharing.FullestCard || order == sharing.LastCard {
 		return c.takeInOrder(runs, order, n)
 	}
 	return c.takeKeepingRoom(runs, order, n)

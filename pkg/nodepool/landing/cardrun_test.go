@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -35,12 +36,12 @@ func TestContainersAndInstancesMayShareACard(t *testing.T) {
 	} {
 		test.card.Count = test.cards
 		part := test.shape.cardPart(nil)
-		runs := runsOf(&Place{Cards: []Card{test.card}, CardOrder: EmptiestCard})
-		n := part.room(runs, EmptiestCard, 100)
+		runs := runsOf(&Place{Cards: []Card{test.card}, CardOrder: sharing.EmptiestCard})
+		n := part.room(runs, sharing.EmptiestCard, 100)
 		if n != test.fit || part.Memory != test.memory {
 			t.Errorf("%s: %d pods with parts of %d MiB, want %d of %d", name, n, part.Memory, test.fit, test.memory)
 		}
-		if left := part.room(part.take(runs, EmptiestCard, n), EmptiestCard, 100); left != 0 {
+		if left := part.room(part.take(runs, sharing.EmptiestCard, n), sharing.EmptiestCard, 100); left != 0 {
 			t.Errorf("%s: there is room for %d more pods after %d", name, left, n)
 		}
 	}

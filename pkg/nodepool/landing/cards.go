@@ -1,7 +1,6 @@
 package landing
 
 import (
-	"maps"
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -17,7 +16,9 @@ type cardLayout struct {
 	// if nothing bounds it.
 	cards, total, slots int64
 	order               string
-	// unit is the MiB of one unit of memory of HAMi and Volcano; 0 if it is unknown. parts are what requests take.
+	// vgpu: HAMi or Volcano hands them out. unit is the MiB of one unit of memory; 0 if it is unknown. parts
+	// are what requests take.
+	vgpu  bool
 	unit  int64
 	parts []Part
 	// unproven: the cards are cut into profiles that are unknown, so no pod is known to fit.
@@ -26,52 +27,32 @@ type cardLayout struct {
 	own []sharing.Card
 }
 
-// placementLabel is how ACK chooses among the cards of a node (ACK documentation, GPU sharing).
-const placementLabel = "ack.node.gpu.placement"
-
 // layoutOf returns the cards of a node, healthy ones or all; false if no parts of them are handed out, or if their
 // number is unknown.
 func layoutOf(node *Node, gpus *sharing.GPUs, healthy bool) (cardLayout, bool) {
-	if percent := WholeUnits(node.Allocatable[gpuinfo.KoordinatorMemoryRatio]); percent >= 100 {
-		return cardLayout{cards: percent / 100, total: 100, order: EmptiestCard}, true
+	parts, some := gpus.Parts(node.Labels)
+	if parts.InPercent > 0 {
+		return cardLayout{cards: parts.InPercent, total: 100, order: parts.Order}, true
 	}
 	cards := gpus.Cards
 	if healthy {
 		cards = gpus.HealthyCards()
 	}
-	if cards == nil || *cards == 0 {
+	if !some || cards == nil || *cards == 0 {
 		return cardLayout{}, false
 	}
-	l := cardLayout{cards: *cards}
+	l := cardLayout{cards: *cards, memory: parts.Memory, slots: parts.Slots, order: parts.Order,
+		vgpu: gpus.Kind == gpuinfo.VGPU}
 	if gpus.Differ() {
 		l.own = slices.DeleteFunc(slices.Clone(gpus.PerCard), func(c sharing.Card) bool {
 			return healthy && c.Healthy != nil && !*c.Healthy
 		})
 	}
-	switch gpus.Kind {
-	case gpuinfo.GPUMemory:
-		for _, name := range slices.Sorted(maps.Keys(gpus.UnitsPerCard)) {
-			l.memory = name
-		}
-		l.order = node.Labels[placementLabel]
-	case gpuinfo.VGPU:
-		devices := gpuinfo.NvidiaGPU
-		l.memory, l.order = gpuinfo.HAMiMemory, EmptiestCard
-		if gpus.Units[gpuinfo.VolcanoNumber] > 0 {
-			devices, l.memory, l.order = gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, LastCard
-		}
-		l.slots = gpus.Units[devices] / max(*gpus.Cards, 1)
-	default:
-		return cardLayout{}, false
-	}
-	if l.order == "" {
-		l.order = FullestCard
-	}
 	if l.memory != "" {
 		l.total, _ = gpus.LargestCard(l.memory)
 	}
 	unit, known := gpus.MemoryUnit(l.memory)
-	if gpus.Kind != gpuinfo.VGPU || !known {
+	if !l.vgpu || !known {
 		return l, true
 	}
 	l.unit = unit
@@ -158,7 +139,7 @@ func (l cardLayout) empty() cardsOf {
 
 // like is the layout of one card: those of a node may differ.
 func (l cardLayout) like(own *sharing.Card) cardLayout {
-	if l.memory != gpuinfo.HAMiMemory && l.memory != gpuinfo.VolcanoMemory {
+	if !l.vgpu {
 		return l
 	}
 	if total := l.inUnits(own.MemoryMiB); total != nil {
@@ -187,7 +168,7 @@ func (l cardLayout) left(used *sharing.Card) Card {
 		card.Used = card.Used || *free < l.total
 	}
 	free := used.FreeUnits
-	if l.memory == gpuinfo.HAMiMemory || l.memory == gpuinfo.VolcanoMemory {
+	if l.vgpu {
 		free = l.inUnits(used.FreeMiB)
 		if l.slots > 0 && !l.unproven && used.FreeUnits != nil {
 			card.Slots = whole(min(*used.FreeUnits, l.slots))
@@ -232,7 +213,7 @@ func (s *Nodes) KindOf(name string, shape *PodShape) Kind {
 }
 
 // sharesOfCard returns how many pods with a share one card holds, the smallest on which it fits; 0 if that is unknown.
-func (s *Nodes) sharesOfCard(share *CardShare) (least int64) {
+func (s *Nodes) sharesOfCard(share *sharing.CardShare) (least int64) {
 	switch {
 	case share == nil:
 		return 0
@@ -240,7 +221,7 @@ func (s *Nodes) sharesOfCard(share *CardShare) (least int64) {
 		return share.PerCard
 	}
 	for _, kind := range s.kindsFor(nil) {
-		if n := share.onCardOf(kind.Node); n > 0 && (least == 0 || n < least) {
+		if n := share.OnCard(kind.Node.Labels); n > 0 && (least == 0 || n < least) {
 			least = n
 		}
 	}

@@ -13,15 +13,15 @@ import (
 // card is that of the label, in hundreds of MiB.
 func TestAShareOfKAIIsBoundedByItsCards(t *testing.T) {
 	const l40s = "nvidia.com/gpu.product=NVIDIA-L40S nvidia.com/gpu.memory=46068 nvidia.com/gpu.count=4"
-	memory := func(mib int64, value string) *landing.CardShare {
-		return &landing.CardShare{Annotation: "gpu-memory", Value: value, Cards: 1, MemoryMiB: mib}
+	memory := func(mib int64, value string) *sharing.CardShare {
+		return &sharing.CardShare{Annotation: "gpu-memory", Value: value, Cards: 1, MemoryMiB: mib}
 	}
-	half := &landing.CardShare{Annotation: "gpu-fraction", Value: "0.5", Cards: 1, PerCard: 2}
+	half := &sharing.CardShare{Annotation: "gpu-fraction", Value: "0.5", Cards: 1, PerCard: 2}
 	ofTwo := memory(5500, "5500")
 	ofTwo.Cards = 2
 	for _, test := range []struct {
 		name   string
-		share  *landing.CardShare
+		share  *sharing.CardShare
 		node   landing.Node
 		pods   int64
 		reason string

@@ -282,7 +282,7 @@ func (p *PodShape) mismatches(node *Node, list []mismatch) []mismatch {
 	if len(node.Devices) > 0 && p.fitDevices(node, 1) == 0 {
 		list = append(list, mismatch{kind: cardTooSmall, what: "has fewer devices than all claims of a pod take"})
 	}
-	if m, misses := p.Share.mismatch(node); misses {
+	if m, misses := p.shareMismatch(node); misses {
 		list = append(list, m)
 	}
 	return p.cardMismatches(node, list)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -45,7 +46,16 @@ func CheckGPUs(g sharing.Reader, shape *PodShape) []raydemand.Finding {
 			Why: "the pod label counts the cards over which ACK spreads memory, and this is no number of cards; it " +
 				"is planned as one card", Fix: "say a whole number, at least 1, or leave out the label"})
 	}
-	return slices.Concat(list, checkACK(shape), checkKoordinator(shape), shape.Share.finding())
+	if r, refused := sharing.RefusalOf(shape.Requests, shape.CardsAsked); refused {
+		list = append(list, raydemand.Finding{Code: GPURequestInvalid, Severity: raydemand.Error, Field: r.Resource,
+			Seen: r.Seen, Why: r.Why, Fix: r.Fix})
+	}
+	if s := shape.Share; s != nil && s.Refused != "" {
+		list = append(list, raydemand.Finding{Code: GPUFractionRefused, Severity: raydemand.Error, Field: s.Annotation,
+			Seen: strconv.Quote(s.Value), Why: "KAI's webhook refuses every pod of the group: " + s.Refused,
+			Fix: "correct the annotation, or leave it out"})
+	}
+	return list
 }
 
 func checkName(g sharing.Reader, shape *PodShape, name string) (raydemand.Finding, bool) {
@@ -109,40 +119,6 @@ func (p *PodShape) SelectedProduct() (gpuinfo.Product, bool) {
 	return gpuinfo.Product{}, false
 }
 
-// checkACK checks a request against ACK's rules for shared cards (gpuinfo.ACKShared).
-func checkACK(shape *PodShape) []raydemand.Finding {
-	memory, cores := shape.Requests[gpuinfo.AliyunMemory], shape.Requests[gpuinfo.AliyunCores]
-	if memory == 0 && cores == 0 {
-		return nil
-	}
-	asked := gpuinfo.ACKShared{Memory: int(WholeUnits(memory)), Cores: int(WholeUnits(cores))}
-	finding := raydemand.Finding{Code: GPURequestInvalid, Severity: raydemand.Error, Field: gpuinfo.AliyunCores,
-		Seen: cores.String()}
-	switch err := asked.Check(); {
-	case memory%raydemand.One != 0 || cores%raydemand.One != 0:
-		return nil // CheckGPUs reports this.
-	case err != nil && asked.Memory <= 0:
-		finding.Why, finding.Fix = "ACK hands out cores only together with memory of the same card: "+err.Error(),
-			"ask for "+gpuinfo.AliyunMemory+" too"
-	case err != nil:
-		finding.Why, finding.Fix = "ACK refuses it: "+err.Error(), fmt.Sprintf("ask for %d", nearestCores(asked.Cores))
-	case shape.CardsAsked > 1 && cores != 0:
-		finding.Why, finding.Fix = "ACK spreads memory alone over several cards",
-			"leave out the pod label aliyun.com/gpu-count, or the cores"
-	case shape.CardsAsked > 1 && WholeUnits(memory)%shape.CardsAsked != 0:
-		finding.Field, finding.Seen = gpuinfo.AliyunMemory, memory.String()
-		finding.Why = fmt.Sprintf("it cannot be spread evenly over the %d cards of the pod label aliyun.com/gpu-count",
-			shape.CardsAsked)
-		finding.Fix = "ask for a multiple of the number of cards"
-	default:
-		return nil
-	}
-	return []raydemand.Finding{finding}
-}
-
-// nearestCores returns the nearest percentage that ACK accepts, the larger of two.
-func nearestCores(percent int) int { return min(max((percent+2)/5*5, 5), 100) }
-
 // DifferFinding reports that the nodes hand out different things under a resource name; false if they agree.
 func (s Slice) DifferFinding() (raydemand.Finding, bool) {
 	return raydemand.Finding{
@@ -194,26 +170,4 @@ func VisibleFinding(first string, count int, declared *raydemand.Amount) raydema
 			"one, Ray may detect and use cards that others were given",
 		Fix: "set NVIDIA_VISIBLE_DEVICES=void in the Ray container, or keep the group away from GPU nodes",
 	}
-}
-
-// checkKoordinator checks a request in percent of cards against the rules of Koordinator's scheduler, which otherwise
-// places no pod of the group (docs/reference/facts.md#requests-in-percent).
-func checkKoordinator(shape *PodShape) []raydemand.Finding {
-	asked := func(name string) int64 { return WholeUnits(shape.Requests[name]) }
-	shares := asked(gpuinfo.KoordinatorShared)
-	invalid := func(name, why, fix string) []raydemand.Finding {
-		return []raydemand.Finding{{Code: GPURequestInvalid, Severity: raydemand.Error, Field: name,
-			Seen: shape.Requests[name].String(), Why: "Koordinator refuses it: " + why, Fix: fix}}
-	}
-	for _, name := range []string{gpuinfo.KoordinatorBoth, gpuinfo.KoordinatorCores, gpuinfo.KoordinatorMemoryRatio} {
-		switch percent := asked(name); {
-		case shares > 0 && name != gpuinfo.KoordinatorBoth && (percent%shares != 0 || percent/shares > 100):
-			return invalid(name, fmt.Sprintf("each of %d shares has the same part of one card", shares),
-				fmt.Sprintf("ask for a multiple of %d, at most %d", shares, 100*shares))
-		case (shares == 0 || name == gpuinfo.KoordinatorBoth) && percent > 100 && percent%100 != 0:
-			return invalid(name, "it is more than one card and not whole cards",
-				fmt.Sprintf("ask for %d, or for at most 100", (percent+99)/100*100))
-		}
-	}
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -58,11 +59,11 @@ type add struct{ pod, n, placed int }
 func TestPodsOfSeveralKindsShareNodesAndCards(t *testing.T) {
 	ack := landing.Place{Nodes: of[int64](1), Free: free("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 400), Cards: cards(4, 15)}
 	spread := ack
-	spread.CardOrder = landing.EmptiestCard
+	spread.CardOrder = sharing.EmptiestCard
 	own := named("a", memoryOf(1, 5))
-	own.Cards.Order = landing.FullestCard
+	own.Cards.Order = sharing.FullestCard
 	volcano := ack
-	volcano.CardOrder, volcano.Cards = landing.LastCard, slices.Concat(cards(1, 10), cards(2, 15))
+	volcano.CardOrder, volcano.Cards = sharing.LastCard, slices.Concat(cards(1, 10), cards(2, 15))
 	cores := func(percent int) landing.Pod {
 		return landing.Pod{Name: "c", Requests: free("aliyun.com/gpu-mem", 1, "aliyun.com/gpu-core.percentage", percent),
 			Cards: &landing.CardRequest{Memory: 1, Cores: int64(percent)}}

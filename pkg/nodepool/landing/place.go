@@ -32,8 +32,8 @@ type Place struct {
 	Cards []Card `json:"cards,omitempty"`
 	// Devices are those of which several resources in Free are made.
 	Devices []Devices `json:"devices,omitempty"`
-	// CardOrder is how that scheduler chooses among cards: FullestCard, EmptiestCard or LastCard; empty if it is
-	// unknown.
+	// CardOrder is how that scheduler chooses among cards: sharing.FullestCard, EmptiestCard or LastCard; empty if it
+	// is unknown.
 	CardOrder string `json:"cardOrder,omitempty"`
 	// Accepts are the names of the pods that may be scheduled here: by node name, labels, taints, affinity and the kind
 	// of sharing.
@@ -44,15 +44,6 @@ type Place struct {
 	// Holds counts by name the pods that are on each node already. Free is without them.
 	Holds map[string]int64 `json:"holds,omitempty"`
 }
-
-// The orders in which schedulers choose among cards that fit: the one of which the least is left (binpack), the one of
-// which the most is left (spread), and the last in the list, however full it is, as Volcano does
-// (docs/reference/facts.md#choice-of-a-card).
-const (
-	FullestCard  = "binpack"
-	EmptiestCard = "spread"
-	LastCard     = "last"
-)
 
 // Card is what pods may still take of one card of a node, or of each of several equal cards. A nil amount is unknown
 // and bounds nothing.

@@ -167,7 +167,7 @@ func TestAPodSaysHowHAMiChoosesItsCard(t *testing.T) {
 		large := stock.KindOf("large", &landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpumem": raydemand.Whole(12000)}})
 		one, memory := int64(1), int64(16384)
 		state := landing.New([]landing.Pod{small.Pod, large.Pod}, []landing.Place{{Nodes: &one, Accepts: []string{"small", "large"},
-			Free: landing.Quantities{"nvidia.com/gpumem": raydemand.Whole(2 * memory)}, CardOrder: landing.EmptiestCard,
+			Free: landing.Quantities{"nvidia.com/gpumem": raydemand.Whole(2 * memory)}, CardOrder: sharing.EmptiestCard,
 			Cards: []landing.Card{{Count: 2, Total: memory, Memory: &memory}}}}).Empty()
 		if placed := state.Take(0, 2); placed != 2 {
 			t.Fatalf("order %q: %d of 2 pods have a place", order, placed)
@@ -187,7 +187,7 @@ func TestAShareOfMemoryIsThatOfTheSmallestCardThatHoldsIt(t *testing.T) {
 	}
 	for shown, want := range map[int]int64{1: 434, 2: 10_000 / 7, 3: 10_000 / 7} {
 		stock := landing.NodesOf(nodes[:shown], landing.Pools{})
-		kind := stock.KindOf("g", &landing.PodShape{Share: &landing.CardShare{Annotation: "gpu-memory", Value: "2000", Cards: 1, MemoryMiB: 2000}})
+		kind := stock.KindOf("g", &landing.PodShape{Share: &sharing.CardShare{Annotation: "gpu-memory", Value: "2000", Cards: 1, MemoryMiB: 2000}})
 		if got := kind.Requests["nvidia.com/gpu"]; int64(got) != want {
 			t.Errorf("with %d nodes, a pod takes %s of a card, want %d of 10000", shown, got, want)
 		}

@@ -32,7 +32,7 @@ type PodShape struct {
 	// CardsInvalid is the value of that label if it is not a number of cards; otherwise it is empty.
 	CardsInvalid string
 	// Share is the part of cards that the KAI scheduler gives the pod by annotations; nil without them.
-	Share *CardShare
+	Share *sharing.CardShare
 	// Choice is which cards of HAMi or Volcano the pod wants; nil if it may have any.
 	Choice sharing.CardChoice
 	// CardOrder is how HAMi chooses among cards for the pods, binpack or spread, by the pod annotation

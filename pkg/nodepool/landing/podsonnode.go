@@ -57,39 +57,41 @@ func (p *PodShape) podsOnCards(node *Node, has func(resource string) raydemand.A
 		}
 		return has(name)
 	}
-	n := min(p.podsWith(node.Allocatable, shares), p.Share.podsOn(node, WholeUnits(has(gpuinfo.NvidiaGPU))))
+	n := min(p.podsWith(node.Allocatable, shares), p.sharesOn(node, WholeUnits(has(gpuinfo.NvidiaGPU))))
 	n = p.fitDevices(node, n)
-	_, asks := p.cardRequest()
-	if n == 0 || !asks && node.GPUs == nil {
+	if n == 0 {
+		return n
+	}
+	if ask, asks := p.request(); node.GPUs == nil && (!asks || ask.Resource == "") {
 		return n
 	}
 	gpus := ReadNode(sharing.Reader{}, node)
-	ask, asks := p.cardRequestOn(&gpus)
+	ask, asks := p.requestOn(&gpus)
 	cards := gpus.Cards
 	if healthy {
 		cards = gpus.HealthyCards()
 	}
-	if !asks || gpus.Kind != ask.kind || cards == nil {
+	if !asks || gpus.Kind != ask.Kind || cards == nil {
 		return n
 	}
-	if ask.memory == 0 && p.Requests[gpuinfo.HAMiMemoryPercentage] > 0 {
+	if ask.Memory == 0 && p.Requests[gpuinfo.HAMiMemoryPercentage] > 0 {
 		return n
 	}
 	if gpus.Differ() {
-		return min(n, ask.podsOverDiffering(&gpus, healthy, p.Choice))
+		return min(n, podsOverDiffering(ask, &gpus, healthy, p.Choice))
 	}
-	largest, known := gpus.LargestCard(ask.resource)
-	room := ask.emptyRoom(&gpus, largest, known)
-	if apart := ask.apartOn(&gpus); apart < ask.cards && *cards >= apart && room < Unbounded {
-		return min(n, cappedProduct(*cards, room)/ask.cards)
+	largest, known := gpus.LargestCard(ask.Resource)
+	room := emptyRoom(ask, &gpus, largest, known)
+	if apart := ask.ApartOn(&gpus); apart < ask.Cards && *cards >= apart && room < Unbounded {
+		return min(n, cappedProduct(*cards, room)/ask.Cards)
 	}
-	return min(n, podsOverAlike(*cards, room, ask.cards))
+	return min(n, podsOverAlike(*cards, room, ask.Cards))
 }
 
 // podsOverDiffering returns how many pods fit on the cards of a node that they want, healthy ones or all, if they were
 // empty.
-func (a cardRequest) podsOverDiffering(gpus *sharing.GPUs, healthy bool, choice sharing.CardChoice) int64 {
-	unit, known := gpus.MemoryUnit(a.resource)
+func podsOverDiffering(a sharing.Request, gpus *sharing.GPUs, healthy bool, choice sharing.CardChoice) int64 {
+	unit, known := gpus.MemoryUnit(a.Resource)
 	var list []places
 	var sum int64
 	for i := range gpus.PerCard {
@@ -102,39 +104,39 @@ func (a cardRequest) podsOverDiffering(gpus *sharing.GPUs, healthy bool, choice 
 			memory = *card.MemoryMiB / unit
 		}
 		like := gpus.OfCard(card)
-		room := min(a.emptyRoom(&like, memory, known && card.MemoryMiB != nil), card.Shares)
+		room := min(emptyRoom(a, &like, memory, known && card.MemoryMiB != nil), card.Shares)
 		if card.UnprovenMiB > 0 && len(card.Profiles) == 0 || room <= 0 {
 			continue
 		}
 		list, sum = append(list, places{1, room}), sum+room
 	}
-	if all, _ := cutCards(gpus); all && a.apartOn(gpus) < a.cards {
-		return sum / a.cards
+	if all, _ := gpus.CutOnRequest(); all && a.ApartOn(gpus) < a.Cards {
+		return sum / a.Cards
 	}
-	return roomFor(list, a.cards, mostOverCards)
+	return roomFor(list, a.Cards, mostOverCards)
 }
 
 // emptyRoom returns how often the card's part of a pod fits on one empty and healthy card of a node that has so much
 // memory. Unknown amounts limit nothing.
-func (a cardRequest) emptyRoom(gpus *sharing.GPUs, largest int64, known bool) int64 {
+func emptyRoom(a sharing.Request, gpus *sharing.GPUs, largest int64, known bool) int64 {
 	times := int64(Unbounded)
-	unit, _ := gpus.MemoryUnit(a.resource)
-	profile, cut := gpus.Holding(a.memory * unit)
+	unit, _ := gpus.MemoryUnit(a.Resource)
+	profile, cut := gpus.Holding(a.Memory * unit)
 	switch {
 	case cut:
 		times = gpus.InstancesPerCard(profile)
 	case len(gpus.Profiles) > 0:
 		times = 0
-	case a.memory == 0:
+	case a.Memory == 0:
 		times = 1 // Without an amount it is the whole card.
 	case known:
-		times = largest / a.memory
+		times = largest / a.Memory
 	}
 	switch takes := profile.Cores; {
-	case a.cores > 0 && !cut:
-		times = min(times, 100/a.cores)
-	case a.cores > 0 && takes > 0:
-		times = min(times, instancesWithCores(100, a.cores, takes))
+	case a.Cores > 0 && !cut:
+		times = min(times, 100/a.Cores)
+	case a.Cores > 0 && takes > 0:
+		times = min(times, instancesWithCores(100, a.Cores, takes))
 	}
 	return times
 }

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -39,7 +40,7 @@ func drawRequest(t *rapid.T) *landing.CardRequest {
 	if rapid.Bool().Draw(t, "of cores") {
 		request.Cores = rapid.SampledFrom([]int64{10, 40, 55, 60, 100}).Draw(t, "cores")
 	}
-	request.Order = rapid.SampledFrom([]string{"", "", landing.FullestCard, landing.EmptiestCard}).Draw(t, "own order")
+	request.Order = rapid.SampledFrom([]string{"", "", sharing.FullestCard, sharing.EmptiestCard}).Draw(t, "own order")
 	return request
 }
 
@@ -79,7 +80,7 @@ func drawCard(t *rapid.T) landing.Card {
 func TestWhatIsPlacedCanBeAssignedToNodesAndCards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pods := drawPods(t, 3)
-		places := drawPlaces(t, pods, "", landing.FullestCard, landing.EmptiestCard, landing.LastCard)
+		places := drawPlaces(t, pods, "", sharing.FullestCard, sharing.EmptiestCard, sharing.LastCard)
 		state := landing.New(pods, places).Empty()
 		placed, total := make([]int64, len(pods)), int64(0)
 		for range rapid.IntRange(1, 4).Draw(t, "steps") {
@@ -102,11 +103,11 @@ func TestWhatIsPlacedCanBeAssignedToNodesAndCards(t *testing.T) {
 func TestRoomForOneKindIsTheTrueMaximum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pods := drawPods(t, 1)
-		orders := []string{"", landing.EmptiestCard}
+		orders := []string{"", sharing.EmptiestCard}
 		if pods[0].Cards != nil && pods[0].Cards.Cards > 1 {
 			pods[0].Cards.Order = ""
 		} else {
-			orders = append(orders, landing.FullestCard, landing.LastCard) // these waste cards of pods on several
+			orders = append(orders, sharing.FullestCard, sharing.LastCard) // these waste cards of pods on several
 		}
 		places := drawPlaces(t, pods, orders...)
 		state := landing.New(pods, places).Empty()

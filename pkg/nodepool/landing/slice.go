@@ -133,31 +133,11 @@ func slicesAsked(g sharing.Reader, shape *PodShape) []sliceRequest {
 
 // beside fills in what is requested beside a resource.
 func (w *sliceRequest) beside(shape *PodShape) {
-	asked := func(names ...string) int64 {
-		for _, name := range names {
-			if n := WholeUnits(shape.Requests[name]); n > 0 {
-				return n
-			}
-		}
-		return 0
-	}
-	switch w.resource.Name {
-	case gpuinfo.NvidiaGPU:
-		w.memoryResource = gpuinfo.HAMiMemory
-		w.memory, w.memoryPercent, w.cores = asked(gpuinfo.HAMiMemory), asked(gpuinfo.HAMiMemoryPercentage),
-			asked(gpuinfo.HAMiCores)
-	case gpuinfo.VolcanoNumber:
-		w.memoryResource = gpuinfo.VolcanoMemory
-		w.memory, w.memoryPercent, w.cores = asked(gpuinfo.VolcanoMemory), asked(gpuinfo.VolcanoMemoryPercentage),
-			asked(gpuinfo.VolcanoCores)
-	case gpuinfo.AliyunMemory:
-		w.cores = asked(gpuinfo.AliyunCores)
-	case gpuinfo.KoordinatorShared:
-		w.memoryPercent, w.cores = asked(gpuinfo.KoordinatorMemoryRatio), asked(gpuinfo.KoordinatorCores)
-	}
+	asked := sharing.Beside(w.resource.Name, shape.Requests)
+	w.memoryResource, w.memory, w.memoryPercent, w.cores = asked.Resource, asked.Memory, asked.Percent, asked.Cores
 	if len(shape.Parts) > 0 && w.memory > 0 {
-		part, _ := shape.cardRequest()
-		w.memory, w.cores = part.memory, part.cores
+		part, _ := shape.request()
+		w.memory, w.cores = part.Memory, part.Cores
 	}
 }
 

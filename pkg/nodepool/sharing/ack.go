@@ -1,12 +1,16 @@
 package sharing
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Labels of ACK.
@@ -17,6 +21,123 @@ const (
 	labelACKPlacement = "ack.node.gpu.placement"
 )
 
+// ackMode is the value of the node label ack.node.gpu.schedule. A node has one mode, and announces the resources of the
+// other modes with quantity 0.
+type ackMode string
+
+// The modes (ACK, "Labels for enabling GPU scheduling policies").
+const (
+	// ackDefault allocates whole cards as nvidia.com/gpu, ackTopology as aliyun.com/gpu.
+	ackDefault  ackMode = "default"
+	ackTopology ackMode = "topology"
+	// ackMemory (cgpu) shares cards by memory, and ackCoreMemory by memory and cores; cGPU enforces both. ackShare
+	// shares cards by memory, and nothing enforces the limit.
+	ackMemory     ackMode = "cgpu"
+	ackCoreMemory ackMode = "core_mem"
+	ackShare      ackMode = "share"
+	// ackMPS shares cards by memory with MPS. Only older documents mention ackMIG.
+	ackMPS ackMode = "mps"
+	ackMIG ackMode = "mig"
+)
+
+// parseACKMode parses the value of the node label ack.node.gpu.schedule.
+func parseACKMode(value string) (ackMode, error) {
+	switch mode := ackMode(value); mode {
+	case ackDefault, ackTopology, ackMemory, ackCoreMemory, ackShare, ackMPS, ackMIG:
+		return mode, nil
+	}
+	return "", fmt.Errorf("reading ack.node.gpu.schedule=%q: want cgpu, core_mem, default, mps, share or topology",
+		value)
+}
+
+// isolation returns the isolation between pods that share a card in this mode.
+func (m ackMode) isolation() gpuinfo.Isolation {
+	switch m {
+	case ackMemory, ackCoreMemory, ackMPS:
+		return gpuinfo.Limit
+	case ackShare:
+		return gpuinfo.NoIsolation
+	case ackDefault, ackTopology, ackMIG:
+		return gpuinfo.Hardware
+	}
+	return gpuinfo.UnknownIsolation
+}
+
+// CheckACK returns an error if ACK does not accept a request for memory in the units of the node, and for a percentage
+// of the cores, which is 0 if the pod requests only memory.
+func CheckACK(memory, cores int64) error {
+	switch {
+	case memory <= 0:
+		return fmt.Errorf("asking for %s: %d: want at least 1, also beside %s", gpuinfo.AliyunMemory, memory,
+			gpuinfo.AliyunCores)
+	case cores != 0 && (cores < 5 || cores > 100 || cores%5 != 0):
+		return fmt.Errorf("asking for %s: %d: want a multiple of 5 from 5 to 100", gpuinfo.AliyunCores, cores)
+	}
+	return nil
+}
+
+// ACKCards reads the pod label by which ACK spreads the GPU memory of a pod over several cards; 0 if it is not set.
+// invalid is its value if that is no number of cards.
+func ACKCards(labels map[string]string) (cards int64, invalid string) {
+	text, set := labels["aliyun.com/gpu-count"]
+	if !set {
+		return 0, ""
+	}
+	// ACK does not read other texts as numbers either.
+	if cards, err := strconv.ParseInt(text, 10, 64); err == nil && cards > 0 {
+		return cards, ""
+	}
+	return 0, strconv.Quote(text)
+}
+
+// ackRequest reads requests for memory, of one card.
+func ackRequest(asked func(string) int64) Request {
+	memory := asked(gpuinfo.AliyunMemory)
+	if memory <= 0 {
+		return Request{}
+	}
+	return Request{Resource: gpuinfo.AliyunMemory, Kind: gpuinfo.GPUMemory, Cards: 1, Memory: memory,
+		Cores: asked(gpuinfo.AliyunCores)}
+}
+
+// ackRefusal checks a request against ACK's rules for shared cards.
+func ackRefusal(of map[string]raydemand.Amount, spread int64) (r Refusal, refused bool) {
+	memory, cores := of[gpuinfo.AliyunMemory], of[gpuinfo.AliyunCores]
+	units, percent := int64(memory/raydemand.One), int64(cores/raydemand.One)
+	if memory == 0 && cores == 0 || memory%raydemand.One != 0 || cores%raydemand.One != 0 {
+		return r, false // parts of units are refused in any case
+	}
+	r = Refusal{Resource: gpuinfo.AliyunCores, Seen: cores.String()}
+	switch err := CheckACK(units, percent); {
+	case err != nil && units <= 0:
+		r.Why = "ACK hands out cores only together with memory of the same card: " + err.Error()
+		r.Fix = "ask for " + gpuinfo.AliyunMemory + " too"
+	case err != nil:
+		// The nearest percentage that ACK accepts, the larger of two.
+		r.Why, r.Fix = "ACK refuses it: "+err.Error(), fmt.Sprintf("ask for %d", min(max((percent+2)/5*5, 5), 100))
+	case spread > 1 && cores != 0:
+		r.Why, r.Fix = "ACK spreads memory alone over several cards",
+			"leave out the pod label aliyun.com/gpu-count, or the cores"
+	case spread > 1 && units%spread != 0:
+		r.Resource, r.Seen = gpuinfo.AliyunMemory, memory.String()
+		r.Why = fmt.Sprintf("it cannot be spread evenly over the %d cards of the pod label aliyun.com/gpu-count", spread)
+		r.Fix = "ask for a multiple of the number of cards"
+	default:
+		return r, false
+	}
+	return r, true
+}
+
+// partsOfMemory says how parts of cards are handed out whose memory is requested in units. ACK's label says how it
+// chooses among cards (ACK documentation, GPU sharing).
+func (n *GPUs) partsOfMemory(labels map[string]string) Parts {
+	p := Parts{Order: cmp.Or(labels[labelACKPlacement], FullestCard)}
+	for _, name := range slices.Sorted(maps.Keys(n.UnitsPerCard)) {
+		p.Memory = name
+	}
+	return p
+}
+
 // ACK since 2021 records JSON that maps container index to card index to units. The open-source extender gpushare
 // records the card, and the pod's units.
 const (
@@ -26,10 +147,10 @@ const (
 	gpushareAmount = "ALIYUN_COM_GPU_MEM_POD"
 )
 
-// GPUMemory adds up the units of memory and the percent of cores that pods hold of a node's cards, which ACK or
+// gpuMemoryHeld adds up the units of memory and the percent of cores that pods hold of a node's cards, which ACK or
 // gpushare shares.
-func GPUMemory(pods []Pod, cards int) *ByCard[int] {
-	held := &ByCard[int]{}
+func gpuMemoryHeld(pods []Pod, cards int) *byCard[int] {
+	held := &byCard[int]{}
 	for _, pod := range pods {
 		asked := Share{Memory: pod.Requests[gpuinfo.AliyunMemory], Cores: pod.Requests[gpuinfo.AliyunCores]}
 		if asked.Memory == 0 {
@@ -71,7 +192,7 @@ func gpushareRecord(pod Pod, requested int64, cards int) map[int]int64 {
 }
 
 // ackRecord reads {"container": {"card": amount}} and adds up over containers. It returns nil if nothing is recorded,
-// or if the record is impossible for a node with this many cards (see VGPUScheduler.record).
+// or if the record is impossible for a node with this many cards (see vgpuScheduler.record).
 func ackRecord(text string, cards int) map[int]int64 {
 	var byContainer map[string]map[string]int64
 	if text == "" || json.Unmarshal([]byte(text), &byContainer) != nil {
@@ -100,7 +221,7 @@ func (r *reading) gpuMemoryCards() []Card {
 		*r.gpus.Cards > mostCards {
 		return nil
 	}
-	held := GPUMemory(r.node.Pods, int(*r.gpus.Cards))
+	held := gpuMemoryHeld(r.node.Pods, int(*r.gpus.Cards))
 	r.unrecorded(held.Unrecorded(int(*r.gpus.Cards)))
 	cards := make([]Card, *r.gpus.Cards)
 	for i := range cards {
@@ -163,11 +284,11 @@ func (r *reading) readGPUMemory() bool {
 	isolation := gpuinfo.NoIsolation
 	switch value := r.label(labelACKMode); {
 	case value != "":
-		mode, err := gpuinfo.ParseACKMode(value)
+		mode, err := parseACKMode(value)
 		if err != nil {
 			r.problem(LabelUnreadable, err.Error())
 		}
-		isolation = mode.Isolation()
+		isolation = mode.isolation()
 	case r.label("cgpu") == "true":
 		isolation = gpuinfo.Limit // the label of older releases
 	case r.label(labelACKPlacement) != "":
@@ -202,7 +323,7 @@ func (r *reading) gpuMemoryUnit(sum int64) int64 {
 		perCard = sum
 	}
 	switch {
-	case r.label(labelACKMode) == string(gpuinfo.ACKShare):
+	case r.label(labelACKMode) == string(ackShare):
 		return 0
 	case perCard <= mostGiB:
 		return gib

@@ -1,9 +1,12 @@
 package sharing
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
 // CardChoice has the annotations by which a pod says which cards of HAMi or Volcano it wants.
@@ -20,12 +23,12 @@ var cardChoices = []struct {
 }{
 	{"nvidia.com/use-gputype", "", model, "of type %s", contained, false},
 	{"nvidia.com/nouse-gputype", "", model, "of type %s", contained, true},
-	{"nvidia.com/vgpu-mode", HAMi.Name, mode, "in mode %s", strings.Contains, false},
-	{"volcano.sh/vgpu-mode", Volcano.Name, mode, "in mode %s", equal, false},
-	{"nvidia.com/use-gpuuuid", HAMi.Name, uuid, "with UUID %s", listed, false},
-	{"nvidia.com/nouse-gpuuuid", HAMi.Name, uuid, "with UUID %s", listed, true},
-	{"volcano.sh/vgpu-use-gpuuuid", Volcano.Name, uuid, "with UUID %s", listed, false},
-	{"volcano.sh/vgpu-nouse-gpuuuid", Volcano.Name, uuid, "with UUID %s", listed, true},
+	{"nvidia.com/vgpu-mode", hami.Name, mode, "in mode %s", strings.Contains, false},
+	{"volcano.sh/vgpu-mode", volcano.Name, mode, "in mode %s", equal, false},
+	{"nvidia.com/use-gpuuuid", hami.Name, uuid, "with UUID %s", listed, false},
+	{"nvidia.com/nouse-gpuuuid", hami.Name, uuid, "with UUID %s", listed, true},
+	{"volcano.sh/vgpu-use-gpuuuid", volcano.Name, uuid, "with UUID %s", listed, false},
+	{"volcano.sh/vgpu-nouse-gpuuuid", volcano.Name, uuid, "with UUID %s", listed, true},
 }
 
 func equal(value, of string) bool { return value == of }
@@ -97,4 +100,24 @@ func (c CardChoice) NamesCards() bool {
 		}
 	}
 	return false
+}
+
+// TooFew returns what the pod does not want about the node's cards, if it wants fewer of them than it asks for; empty
+// if there are enough.
+func (c CardChoice) TooFew(gpus *GPUs, cards int64) (refused string) {
+	if c == nil || gpus.Kind != gpuinfo.VGPU || len(gpus.PerCard) == 0 {
+		return ""
+	}
+	wanted := int64(0)
+	for _, card := range gpus.PerCard {
+		why := c.Refuses(card)
+		if why == "" {
+			wanted++
+		}
+		refused = cmp.Or(refused, why)
+	}
+	if wanted >= max(cards, 1) {
+		return ""
+	}
+	return "has " + refused
 }

@@ -228,5 +228,37 @@ func (r *reading) hamiCards() []Card {
 		return nil
 	}
 	r.cordon(devices)
-	return r.vgpuCards(HAMi, devices)
+	return r.vgpuCards(hami, devices)
+}
+
+// hamiRequest reads requests for memory or cores of cards. HAMi takes more than 100 percent of cores for 100.
+func hamiRequest(asked func(string) int64) Request {
+	memory, cores := asked(gpuinfo.HAMiMemory), asked(gpuinfo.HAMiCores)
+	if memory <= 0 && cores <= 0 {
+		return Request{}
+	}
+	r := Request{Resource: gpuinfo.HAMiMemory, Kind: gpuinfo.VGPU, Cards: max(asked(gpuinfo.NvidiaGPU), 1),
+		Memory: memory, Cores: min(cores, 100)}
+	if memory == 0 {
+		r.Percent = percentOr100(asked(gpuinfo.HAMiMemoryPercentage))
+	}
+	return r
+}
+
+// percentOr100 returns the percentage of a card's memory that a pod asks for: without one, it is all of it.
+func percentOr100(percent int64) int64 {
+	if percent <= 0 {
+		return 100
+	}
+	return percent
+}
+
+// CardOrder returns how HAMi chooses among cards for a pod by the pod's annotation; empty if its own setting decides
+// (docs/reference/facts.md#choice-of-a-card).
+func CardOrder(annotations map[string]string) string {
+	switch order := strings.TrimSpace(annotations["hami.io/gpu-scheduler-policy"]); order {
+	case FullestCard, EmptiestCard:
+		return order
+	}
+	return ""
 }

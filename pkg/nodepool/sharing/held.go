@@ -22,11 +22,11 @@ func (s Share) plus(other Share) Share {
 	}
 }
 
-// ByCard has the shares that pods hold, by card. A pod without a record of its card is charged to every card: it is on
+// byCard has the shares that pods hold, by card. A pod without a record of its card is charged to every card: it is on
 // one of them, and no card then appears to have more room than it has. The card that its scheduler would choose proves
 // nothing: what was on the cards when it chose is unknown, and a pod without a record may have passed by that
 // scheduler.
-type ByCard[K comparable] struct {
+type byCard[K comparable] struct {
 	shares     map[K]Share
 	everywhere []Share
 	// cut returns what a share takes of a card; nil if every card gives what is requested.
@@ -38,7 +38,7 @@ type ByCard[K comparable] struct {
 }
 
 // Of returns what pods hold of a card.
-func (b *ByCard[K]) Of(card K) Share {
+func (b *byCard[K]) Of(card K) Share {
 	sum := b.shares[card]
 	for _, share := range b.everywhere {
 		if b.cut != nil {
@@ -49,7 +49,7 @@ func (b *ByCard[K]) Of(card K) Share {
 	return sum
 }
 
-func (b *ByCard[K]) add(card K, s Share) {
+func (b *byCard[K]) add(card K, s Share) {
 	if b.shares == nil {
 		b.shares = map[K]Share{}
 	}
@@ -57,7 +57,7 @@ func (b *ByCard[K]) add(card K, s Share) {
 }
 
 // addUnrecorded charges a pod to every card, because it lacks an annotation.
-func (b *ByCard[K]) addUnrecorded(pod Pod, annotation string, s Share) {
+func (b *byCard[K]) addUnrecorded(pod Pod, annotation string, s Share) {
 	if s == (Share{}) {
 		return
 	}
@@ -70,7 +70,7 @@ func (b *ByCard[K]) addUnrecorded(pod Pod, annotation string, s Share) {
 
 // Unrecorded names a pod that is charged to every one of the node's cards, in a sentence. It is empty if there is none.
 // On a node with one card, that is where the pod is.
-func (b *ByCard[K]) Unrecorded(cards int) string {
+func (b *byCard[K]) Unrecorded(cards int) string {
 	if b.unrecorded == 0 || cards < 2 {
 		return ""
 	}

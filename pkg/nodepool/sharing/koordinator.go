@@ -2,10 +2,12 @@ package sharing
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // koordinatorCards returns the cards of a node whose resources Koordinator announces in percent, 100 for each card.
@@ -16,7 +18,7 @@ func (r *reading) koordinatorCards() []Card {
 	if r.node.Pods == nil || count <= 0 || count > mostCards {
 		return nil
 	}
-	held := Koordinator(r.node.Pods, int(count))
+	held := koordinatorHeld(r.node.Pods, int(count))
 	r.unrecorded(held.Unrecorded(int(count)))
 	cards := make([]Card, count)
 	for i := range cards {
@@ -37,32 +39,57 @@ func (r *reading) koordinatorCards() []Card {
 // (koordinator, apis/extension/device_share.go, AnnotationDeviceAllocated).
 const koordinatorAllocated = "scheduling.koordinator.sh/device-allocated"
 
-// Koordinator adds up the percent of memory and cores that pods hold of a node's cards, which Koordinator shares.
-func Koordinator(pods []Pod, cards int) *ByCard[int] {
-	held := &ByCard[int]{}
+// koordinatorHeld adds up the percent of memory and cores that pods hold of a node's cards.
+func koordinatorHeld(pods []Pod, cards int) *byCard[int] {
+	held := &byCard[int]{}
 	for _, pod := range pods {
 		record := koordinatorRecord(pod.Annotations[koordinatorAllocated], cards)
 		for card, share := range record {
 			held.add(card, share)
 		}
 		if record == nil {
-			held.addUnrecorded(pod, koordinatorAllocated, koordinatorShare(pod))
+			asked := koordinatorRequest(func(name string) int64 { return pod.Requests[name] })
+			held.addUnrecorded(pod, koordinatorAllocated, Share{Percent: asked.Percent, Cores: asked.Cores})
 		}
 	}
 	return held
 }
 
-// koordinatorShare returns what a pod requests of each of its cards. More than 100 percent are several cards.
-func koordinatorShare(pod Pod) Share {
-	both := pod.Requests[gpuinfo.KoordinatorBoth]
-	memory := max(pod.Requests[gpuinfo.KoordinatorMemoryRatio], both)
-	cores := max(pod.Requests[gpuinfo.KoordinatorCores], both)
-	cards := max(pod.Requests[gpuinfo.KoordinatorShared], (max(memory, cores)+99)/100, 1)
-	return Share{Percent: (memory + cards - 1) / cards, Cores: (cores + cards - 1) / cards}
+// koordinatorRequest reads requests in percent of a card. More than 100 percent are several whole cards (Koordinator
+// documentation, GPU share).
+func koordinatorRequest(asked func(string) int64) Request {
+	both := asked(gpuinfo.KoordinatorBoth)
+	memory := max(asked(gpuinfo.KoordinatorMemoryRatio), both)
+	cores := max(asked(gpuinfo.KoordinatorCores), both)
+	if memory <= 0 && cores <= 0 {
+		return Request{}
+	}
+	cards := max(asked(gpuinfo.KoordinatorShared), (max(memory, cores)+99)/100)
+	return Request{Cards: cards, Percent: (memory + cards - 1) / cards, Cores: (cores + cards - 1) / cards}
+}
+
+// koordinatorRefusal checks a request in percent of cards against the rules of Koordinator's scheduler
+// (docs/reference/facts.md#requests-in-percent).
+func koordinatorRefusal(of map[string]raydemand.Amount) (Refusal, bool) {
+	shares := int64(of[gpuinfo.KoordinatorShared] / raydemand.One)
+	for _, name := range []string{gpuinfo.KoordinatorBoth, gpuinfo.KoordinatorCores, gpuinfo.KoordinatorMemoryRatio} {
+		refusal := Refusal{Resource: name, Seen: of[name].String()}
+		switch percent := int64(of[name] / raydemand.One); {
+		case shares > 0 && name != gpuinfo.KoordinatorBoth && (percent%shares != 0 || percent/shares > 100):
+			refusal.Why = fmt.Sprintf("Koordinator refuses it: each of %d shares has the same part of one card", shares)
+			refusal.Fix = fmt.Sprintf("ask for a multiple of %d, at most %d", shares, 100*shares)
+			return refusal, true
+		case (shares == 0 || name == gpuinfo.KoordinatorBoth) && percent > 100 && percent%100 != 0:
+			refusal.Why = "Koordinator refuses it: it is more than one card and not whole cards"
+			refusal.Fix = fmt.Sprintf("ask for %d, or for at most 100", (percent+99)/100*100)
+			return refusal, true
+		}
+	}
+	return Refusal{}, false
 }
 
 // koordinatorRecord reads what a pod was assigned on each card, nil if nothing is recorded or if the record is
-// impossible for a node with this many cards (see VGPUScheduler.record).
+// impossible for a node with this many cards (see vgpuScheduler.record).
 func koordinatorRecord(text string, cards int) map[int]Share {
 	var record struct {
 		GPU []struct {

@@ -219,7 +219,7 @@ func (r *reading) cardsOfInstances(instances map[string]int64) {
 // no other number: some instances of one profile can be on any number of cards.
 func (r *reading) cardsCutInto(profile string, instances int64) {
 	name, err := gpuinfo.ParseProfile(profile)
-	single := r.label(labelStrategy) == string(gpuinfo.Single) && r.label(labelConfig) == "" && r.gpus.Profile != nil
+	single := r.label(labelStrategy) == strategySingle && r.label(labelConfig) == "" && r.gpus.Profile != nil
 	if err != nil || !single && r.label(labelConfig) != "all-"+name.Label() {
 		return
 	}

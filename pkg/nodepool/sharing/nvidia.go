@@ -45,6 +45,12 @@ const (
 	labelWorkload = "nvidia.com/gpu.workload.config"
 )
 
+// The values of the label mig.strategy: how NVIDIA's device plugin announces MIG instances.
+const (
+	strategySingle = "single"
+	strategyMixed  = "mixed"
+)
+
 // forVirtualMachines reports whether the GPU operator prepares the node for virtual machines: it deploys a plugin for
 // KubeVirt, which announces cards and virtual cards under the names of their models, as nvidia.com/GA102GL_A10
 // (documentation of NVIDIA's GPU operator, "GPU Operator with KubeVirt").
@@ -61,7 +67,7 @@ var oddLabels = []struct {
 }{
 	{labelStrategy, []string{"none", "single", "mixed"}, true},
 	{labelSharing, []string{"none", "time-slicing", "mps"}, true},
-	{labelACKPlacement, []string{string(gpuinfo.ACKBinpack), string(gpuinfo.ACKSpread)}, false},
+	{labelACKPlacement, []string{FullestCard, EmptiestCard}, false},
 }
 
 // readOdd recognizes nodes with label values that are unknown, so that it is unknown how GPUs are shared, or among how

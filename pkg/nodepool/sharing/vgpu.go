@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // hamiDevice is one card as HAMi's agent registers it. Count is how many shares it may be split into. Memory is in MiB
@@ -53,13 +54,15 @@ const (
 	volcanoIDs     = "volcano.sh/vgpu-ids-new"
 )
 
-// VGPUScheduler is a scheduler that assigns vGPUs: shares of cards, each with memory and a percentage of cores.
-type VGPUScheduler struct {
+// vgpuScheduler is a scheduler that assigns vGPUs: shares of cards, each with memory and a percentage of cores.
+type vgpuScheduler struct {
 	// Name is a word for messages and sources.
 	Name string
 	// Count, Memory and Cores are the resources that pods request: shares, MiB and percent of a card's cores.
 	// Percentage requests memory in percent of a card's; empty if there is no such resource.
 	Count, Memory, Cores, Percentage string
+	// order is how it chooses among cards.
+	order string
 	// records are the annotations in which it records the cards of a pod, the first that has a record counts.
 	records []string
 	// recordsUnits: the memory in a record is in units of Memory, not in MiB.
@@ -72,18 +75,38 @@ type VGPUScheduler struct {
 
 // HAMi and Volcano record cards in the same form.
 var (
-	HAMi = VGPUScheduler{
+	hami = vgpuScheduler{
 		Name: "hami", Count: gpuinfo.NvidiaGPU, Memory: gpuinfo.HAMiMemory, Cores: gpuinfo.HAMiCores,
-		Percentage: gpuinfo.HAMiMemoryPercentage, records: []string{hamiAllocated, hamiToAllocate},
+		Percentage: gpuinfo.HAMiMemoryPercentage, order: EmptiestCard, records: []string{hamiAllocated, hamiToAllocate},
 	}
-	Volcano = VGPUScheduler{
+	volcano = vgpuScheduler{
 		Name: "volcano", Count: gpuinfo.VolcanoNumber, Memory: gpuinfo.VolcanoMemory, Cores: gpuinfo.VolcanoCores,
-		records: []string{volcanoIDs}, recordsUnits: true,
+		order: LastCard, records: []string{volcanoIDs}, recordsUnits: true,
 	}
 )
 
+// scheduler returns the one that assigns vGPUs of the node.
+func (n *GPUs) scheduler() vgpuScheduler {
+	if n.Units[gpuinfo.VolcanoNumber] > 0 {
+		return volcano
+	}
+	return hami
+}
+
+// OverPercent returns the request for more than all memory of a card; empty if there is none. HAMi and Volcano take the
+// percentage only without an amount of memory, and never find such a card
+// (docs/reference/facts.md#choice-of-a-card).
+func OverPercent(of map[string]raydemand.Amount) string {
+	for _, by := range []string{gpuinfo.NvidiaGPU, gpuinfo.VolcanoNumber} {
+		if asked := Beside(by, of); asked.Percent > 100 && asked.Memory == 0 {
+			return fmt.Sprintf("%s %d", besides[by].percent, asked.Percent)
+		}
+	}
+	return ""
+}
+
 // on returns the scheduler with what it needs to know of the node and its cards.
-func (v VGPUScheduler) on(gpus *GPUs, devices []hamiDevice) VGPUScheduler {
+func (v vgpuScheduler) on(gpus *GPUs, devices []hamiDevice) vgpuScheduler {
 	v.unit, v.profiles = gpus.MemoryMiB[v.Memory], map[string][]OfferedProfile{}
 	for i := range devices {
 		v.profiles[devices[i].UUID] = devices[i].offered
@@ -94,11 +117,11 @@ func (v VGPUScheduler) on(gpus *GPUs, devices []hamiDevice) VGPUScheduler {
 // Held adds up what pods were assigned of the cards with these UUIDs: UUID,type,memory,cores for each card, with a
 // colon after each and a semicolon between containers. A pod without a record holds what it requests, or all of a card
 // if it requests no memory. The result is nil while the pods are unknown.
-func (v VGPUScheduler) Held(pods []Pod, cards []string) *ByCard[string] {
+func (v vgpuScheduler) Held(pods []Pod, cards []string) *byCard[string] {
 	if pods == nil {
 		return nil
 	}
-	held := &ByCard[string]{cut: v.cut}
+	held := &byCard[string]{cut: v.cut}
 	for _, pod := range pods {
 		if pod.Requests[v.Count] == 0 && pod.Requests[v.Memory] == 0 {
 			continue
@@ -115,7 +138,7 @@ func (v VGPUScheduler) Held(pods []Pod, cards []string) *ByCard[string] {
 }
 
 // requested returns what a pod without a record holds of a card.
-func (v VGPUScheduler) requested(pod Pod) Share {
+func (v vgpuScheduler) requested(pod Pod) Share {
 	const allOfACard = 1 << 40
 	asked := Share{Shares: 1, Memory: pod.Requests[v.Memory] * max(v.unit, 1), Cores: pod.Requests[v.Cores]}
 	switch percent := pod.Requests[v.Percentage]; {
@@ -131,7 +154,7 @@ func (v VGPUScheduler) requested(pod Pod) Share {
 // record returns what a pod was assigned on each card. Anyone who can create a pod can write its annotations, so an
 // implausible record is ignored: a negative amount would make room for others, and a card that the node does not have
 // would place the pod nowhere.
-func (v VGPUScheduler) record(pod Pod, cards []string) (record map[string]Share, recorded bool) {
+func (v vgpuScheduler) record(pod Pod, cards []string) (record map[string]Share, recorded bool) {
 	for _, key := range v.records {
 		record = map[string]Share{}
 		for entry := range strings.FieldsFuncSeq(pod.Annotations[key], betweenShares) {
@@ -152,7 +175,7 @@ func (v VGPUScheduler) record(pod Pod, cards []string) (record map[string]Share,
 }
 
 // cards returns the UUIDs of cards in the records of pods, sorted.
-func (v VGPUScheduler) cards(pods []Pod) []string {
+func (v vgpuScheduler) cards(pods []Pod) []string {
 	found := map[string]bool{}
 	for _, pod := range pods {
 		for _, key := range v.records {
@@ -197,10 +220,7 @@ func (r *reading) unregisteredCards() []Card {
 		r.node.Annotations[hamiRegister] != "" {
 		return nil
 	}
-	scheduler := HAMi
-	if r.gpus.Units[gpuinfo.VolcanoNumber] > 0 {
-		scheduler = Volcano
-	}
+	scheduler := r.gpus.scheduler()
 	ids := scheduler.cards(r.node.Pods)
 	devices := make([]hamiDevice, count)
 	for i := range devices {
@@ -241,7 +261,7 @@ func (r *reading) alikeCards() (count, memory int64, known bool) {
 
 // vgpuCards subtracts what pods hold. Memory of 0 is unknown. For a card with MIG instances of unknown profiles, free
 // memory as one number means nothing, so it is left out.
-func (r *reading) vgpuCards(scheduler VGPUScheduler, devices []hamiDevice) []Card {
+func (r *reading) vgpuCards(scheduler vgpuScheduler, devices []hamiDevice) []Card {
 	r.readProfiles(devices)
 	held := r.vgpuHeld(scheduler, devices)
 	cards := make([]Card, 0, len(devices))
@@ -281,7 +301,7 @@ func (r *reading) vgpuCards(scheduler VGPUScheduler, devices []hamiDevice) []Car
 }
 
 // vgpuHeld returns what the node's pods hold of the devices, nil while the pods are unknown.
-func (r *reading) vgpuHeld(scheduler VGPUScheduler, devices []hamiDevice) *ByCard[string] {
+func (r *reading) vgpuHeld(scheduler vgpuScheduler, devices []hamiDevice) *byCard[string] {
 	if r.node.Pods == nil {
 		return nil
 	}

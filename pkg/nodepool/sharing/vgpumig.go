@@ -186,7 +186,7 @@ func (n GPUs) InstancesPerCard(p OfferedProfile) int64 {
 // cut returns what a share takes of a card that is cut: an instance of the smallest profile that holds it. A record has
 // what the pod requested, or what the scheduler's configuration says that the instance has, which may be the round
 // number in its name.
-func (v VGPUScheduler) cut(card string, s Share) Share {
+func (v vgpuScheduler) cut(card string, s Share) Share {
 	for _, p := range v.profiles[card] {
 		if s.Percent == 0 && p.nominal() >= s.Memory {
 			s.Memory, s.Cores = p.MemoryMiB, p.Cores
@@ -237,4 +237,48 @@ func (r *reading) reserved(d *hamiDevice) []CardInstance {
 	}
 	slices.SortStableFunc(instances, func(a, b CardInstance) int { return cmp.Compare(*a.Start, *b.Start) })
 	return instances
+}
+
+// CutOnRequest reports whether HAMi or Volcano cuts all of the node's cards on request, and whether it cuts some.
+func (n *GPUs) CutOnRequest() (all, some bool) {
+	uncut := func(c Card) bool { return len(c.Profiles) == 0 }
+	all = len(n.PerCard) > 0 && !slices.ContainsFunc(n.PerCard, uncut)
+	return all, slices.ContainsFunc(n.PerCard, func(c Card) bool { return !uncut(c) })
+}
+
+// Uncounted returns why it is unknown how many pods with a request the cards of the node hold, if none is known to:
+// they may be cut into profiles that nothing shows. It is empty if that is known.
+func (n *GPUs) Uncounted(r Request, choice CardChoice) (why string) {
+	all, some := n.CutOnRequest()
+	unproven := func(c Card) bool { return c.UnprovenMiB > 0 }
+	if n.Kind != gpuinfo.VGPU || !some && !slices.ContainsFunc(n.PerCard, unproven) {
+		return ""
+	}
+	scheduler := n.scheduler()
+	unit, known := n.MemoryUnit(scheduler.Memory)
+	switch {
+	case !known:
+		return ""
+	case r.Cards > 1 && !r.Stacked && some && !all && scheduler.Name == hami.Name:
+		return fmt.Sprintf("has cards that are cut into MIG instances beside others, so it is unknown how it gives a "+
+			"container %d parts", r.Cards)
+	}
+	for i := range n.PerCard {
+		card := &n.PerCard[i]
+		mib := r.Memory * unit
+		if r.Memory == 0 && r.Percent < 100 && card.MemoryMiB != nil {
+			mib = *card.MemoryMiB * r.Percent / 100
+		}
+		like := n.OfCard(card)
+		_, holds := like.Holding(mib)
+		switch {
+		case choice.Refuses(*card) != "" || !card.usable():
+		case card.Unproven(mib):
+			why = cmp.Or(why, "cuts cards of model "+card.Model+" into MIG instances, and no profile is known to hold "+
+				"the request")
+		case holds, len(card.Profiles) == 0 && (card.MemoryMiB == nil || mib <= *card.MemoryMiB):
+			return ""
+		}
+	}
+	return why
 }

@@ -65,6 +65,29 @@ func (r *reading) unitPerCard(resource string) {
 	}
 }
 
+// volcanoRequest reads requests for shares of cards.
+func volcanoRequest(asked func(string) int64) Request {
+	number, memory := asked(gpuinfo.VolcanoNumber), asked(gpuinfo.VolcanoMemory)
+	if number <= 0 && memory <= 0 {
+		return Request{}
+	}
+	r := Request{Resource: gpuinfo.VolcanoMemory, Kind: gpuinfo.VGPU, Cards: max(number, 1), Memory: memory,
+		Cores: asked(gpuinfo.VolcanoCores)}
+	if memory == 0 {
+		r.Percent = percentOr100(asked(gpuinfo.VolcanoMemoryPercentage))
+	}
+	return r
+}
+
+// volcanoSharedRequest reads requests for memory that the older device plugin shares, of one card.
+func volcanoSharedRequest(asked func(string) int64) Request {
+	memory := asked(gpuinfo.VolcanoShared)
+	if memory <= 0 {
+		return Request{}
+	}
+	return Request{Resource: gpuinfo.VolcanoShared, Kind: gpuinfo.GPUMemory, Cards: 1, Memory: memory}
+}
+
 // readVolcanoMemory recognizes the sharing of Volcano's older device plugin, which isolates nothing. The plugin writes
 // the number of cards beside the memory of all of them, for its scheduler; pods must not request that number
 // (docs/reference/facts.md#gpu-share-of-volcano).
@@ -105,7 +128,7 @@ func (r *reading) volcanoCards() []Card {
 	for i := range devices {
 		devices[i].Memory *= unit
 	}
-	return r.vgpuCards(Volcano, devices)
+	return r.vgpuCards(volcano, devices)
 }
 
 // volcanoDevices reads Volcano's register: UUID,count,memory,type,health,mode for each card, ending in a colon

@@ -43,7 +43,7 @@ func (r *reading) readWhole() bool {
 		return false // the resource has an unknown name
 	case units == "" && r.label(LabelProduct) == "" && r.label(LabelGKEAccelerator) == "":
 		return false
-	case counted && replicas == 0 && r.label(labelStrategy) == string(gpuinfo.Mixed):
+	case counted && replicas == 0 && r.label(labelStrategy) == strategyMixed:
 		return false // all cards are in MIG mode
 	case strings.HasSuffix(r.label(LabelProduct), "-SHARED"):
 		return false // by time-slicing or by MPS
@@ -95,7 +95,7 @@ func (r *reading) provenWhole(units string) bool {
 		return false // the DirectX plugin can give one card to many pods
 	case units == gpuinfo.NvidiaGPU && r.labelledWhole():
 		return true
-	case r.label(labelStrategy) == string(gpuinfo.Single) && r.label(LabelProduct) == "":
+	case r.label(labelStrategy) == strategySingle && r.label(LabelProduct) == "":
 		return false // the cards may be in MIG mode, with one instance each
 	}
 	return r.gpus.Cards != nil && r.devices[units] == *r.gpus.Cards && !r.agentSeesMIG()
@@ -108,12 +108,12 @@ func (r *reading) labelledWhole() bool {
 	if r.label(LabelProduct) != "" || r.label(LabelGKEAccelerator) != "" {
 		return true
 	}
-	switch gpuinfo.ACKMode(r.label(labelACKMode)) {
-	case gpuinfo.ACKDefault, gpuinfo.ACKTopology:
+	switch ackMode(r.label(labelACKMode)) {
+	case ackDefault, ackTopology:
 		return true
 	}
 	replicas, _ := r.number(labelReplicas)
-	return (replicas == 1 || r.label(labelSharing) == "none") && r.label(labelStrategy) != string(gpuinfo.Single)
+	return (replicas == 1 || r.label(labelSharing) == "none") && r.label(labelStrategy) != strategySingle
 }
 
 // moreThanCards reports whether a resource has more units than the node has cards, or than any machine can have: the

@@ -3,8 +3,6 @@ package rayobject
 import (
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -14,12 +12,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// cardsAsked is the pod label by which ACK spreads the GPU memory of a pod over several cards.
-const cardsAsked = "aliyun.com/gpu-count"
-
-// cardOrder is the pod annotation by which HAMi chooses among cards (docs/reference/facts.md#choice-of-a-card).
-const cardOrder = "hami.io/gpu-scheduler-policy"
 
 // waitGCSReady is what the init container requests that the operator adds to each worker
 // (docs/reference/facts.md#init-container-of-workers).
@@ -39,19 +31,10 @@ func podShape(template Fields, injected ...landing.Quantities) landing.PodShape 
 	for _, claim := range spec.Objects("resourceClaims") {
 		shape.ClaimTemplates = append(shape.ClaimTemplates, claim.Text("resourceClaimTemplateName"))
 	}
-	if text, set := template.Object("metadata").Texts("labels")[cardsAsked]; set {
-		// ACK does not read other texts as numbers either.
-		cards, err := strconv.ParseInt(text, 10, 64)
-		if shape.CardsAsked = cards; err != nil || cards <= 0 {
-			shape.CardsAsked, shape.CardsInvalid = 0, strconv.Quote(text)
-		}
-	}
-	shape.Choice = sharing.CardChoiceOf(template.Object("metadata").Texts("annotations"))
-	shape.Share = cardShare(template)
-	order := strings.TrimSpace(template.Object("metadata").Texts("annotations")[cardOrder])
-	if order == "binpack" || order == "spread" {
-		shape.CardOrder = order
-	}
+	shape.CardsAsked, shape.CardsInvalid = sharing.ACKCards(template.Object("metadata").Texts("labels"))
+	annotations := template.Object("metadata").Texts("annotations")
+	shape.Choice, shape.CardOrder = sharing.CardChoiceOf(annotations), sharing.CardOrder(annotations)
+	shape.Share = sharing.CardShareOf(annotations, func() bool { return limitsGPUs(template) })
 	if containers := spec.Objects("containers"); len(containers) > 0 {
 		shape.HidesGPUs = hidesGPUs(containers[0])
 	}
@@ -85,47 +68,6 @@ func partsOfCards(containers []Fields) (parts []landing.Quantities) {
 		return nil
 	}
 	return parts
-}
-
-// cardShare reads the annotations by which the KAI scheduler gives a pod a part of a card, or of several, and applies
-// the rules of KAI's webhook to them (docs/reference/facts.md#kai-shares): a fraction between 0 and 1 or an amount of
-// memory in MiB, not both, no limit of whole GPUs beside it, and at least one card.
-func cardShare(template Fields) *landing.CardShare {
-	annotations := template.Object("metadata").Texts("annotations")
-	fraction, hasFraction := annotations["gpu-fraction"]
-	memory, hasMemory := annotations["gpu-memory"]
-	devices, hasDevices := annotations["gpu-fraction-num-devices"]
-	if !hasFraction && !hasMemory && !hasDevices {
-		return nil
-	}
-	part, errPart := strconv.ParseFloat(fraction, 64)
-	mib, errMemory := strconv.ParseUint(memory, 10, 64)
-	cards, errCards := strconv.ParseUint(devices, 10, 64)
-	share := &landing.CardShare{Annotation: "gpu-fraction", Value: fraction, Cards: 1}
-	if hasMemory {
-		share.Annotation, share.Value = "gpu-memory", memory
-	}
-	switch {
-	case hasFraction && hasMemory:
-		share.Refused = "a pod has a fraction or an amount of memory, not both"
-	case limitsGPUs(template):
-		share.Refused = "a pod with a part of a card requests no " + gpuinfo.NvidiaGPU
-	case hasMemory && (errMemory != nil || mib == 0):
-		share.Refused = "want MiB, a whole number of at least 1"
-	case hasFraction && (errPart != nil || !(part > 0 && part < 1)):
-		share.Refused = "want a number between 0 and 1"
-	case hasDevices && (errCards != nil || cards == 0 || !hasFraction && !hasMemory):
-		share.Annotation, share.Value = "gpu-fraction-num-devices", devices
-		share.Refused = "want the number of cards, at least 1, beside gpu-fraction or gpu-memory"
-	case hasMemory:
-		share.MemoryMiB = int64(min(mib, landing.Unbounded))
-	default:
-		share.PerCard = int64(min(1/part, landing.Unbounded))
-	}
-	if errCards == nil {
-		share.Cards = int64(min(max(cards, 1), landing.Unbounded))
-	}
-	return share
 }
 
 // limitsGPUs reports whether a container or init container has a limit of whole GPUs, even of none.

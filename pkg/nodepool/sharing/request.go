@@ -1,0 +1,172 @@
+package sharing
+
+import (
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Request is what a pod asks of single cards: a number of cards, and of each an amount of memory and a percentage of
+// cores. A resource that is reported as a sum over cards does not say whether one of them is large enough.
+type Request struct {
+	// Resource counts Memory, and Kind is that of the nodes where it does; empty if the pod asks for whole cards, or for
+	// percent of them.
+	Resource string
+	Kind     gpuinfo.Kind
+	// Cards is how many parts of cards the pod has, and Apart how many of them are on different cards. Stacked: several
+	// containers have parts of their own, which one card may give.
+	Cards, Apart int64
+	Stacked      bool
+	// Memory is in units of Resource: GiB or another unit for gpu-mem, MiB for HAMi and Volcano. It is that of a part
+	// on average, and Largest that of the largest part. Percent is in percent of a card's memory, if Memory is 0. Cores
+	// is in percent of a card.
+	Memory, Largest, Percent, Cores int64
+}
+
+// requests are what the stacks read of the requests of a pod, which asks one of them. Each returns a Request without
+// Cards if the pod does not ask it.
+var requests = []func(asked func(resource string) int64) Request{
+	koordinatorRequest, ackRequest, volcanoSharedRequest, volcanoRequest, hamiRequest,
+}
+
+// RequestOf returns what a pod, or one container of it, asks of cards; false if it asks for none. spread is over how
+// many cards ACK spreads memory. memories are other resources that count memory of cards, sorted.
+func RequestOf(of map[string]raydemand.Amount, spread int64, memories ...string) (Request, bool) {
+	asked := func(name string) int64 { return int64(of[name] / raydemand.One) }
+	for _, read := range requests {
+		r := read(asked)
+		if r.Cards == 0 {
+			continue
+		}
+		if r.Resource == gpuinfo.AliyunMemory && spread > 1 {
+			r.Cards, r.Memory = spread, (r.Memory+spread-1)/spread
+		}
+		return r.each(), true
+	}
+	for _, name := range memories {
+		if units := asked(name); units > 0 {
+			return Request{Resource: name, Kind: gpuinfo.GPUMemory, Cards: 1, Memory: units}.each(), true
+		}
+	}
+	whole := Request{Cards: asked(gpuinfo.NvidiaGPU), Percent: percentOr100(asked(gpuinfo.HAMiMemoryPercentage))}
+	return whole.each(), whole.Cards > 0
+}
+
+// each fills in what is the same for all parts of one container.
+func (r Request) each() Request {
+	r.Apart, r.Largest = r.Cards, r.Memory
+	return r
+}
+
+// Joined returns the request of a pod whose containers have these requests.
+func Joined(containers []Request) (sum Request) {
+	for _, part := range containers {
+		sum.Resource, sum.Kind = part.Resource, part.Kind
+		sum.Cards, sum.Apart = sum.Cards+part.Cards, max(sum.Apart, part.Cards)
+		sum.Memory, sum.Cores = sum.Memory+part.Memory*part.Cards, sum.Cores+part.Cores*part.Cards
+		sum.Largest = max(sum.Largest, part.Memory)
+	}
+	sum.Memory, sum.Cores, sum.Stacked = sum.Memory/sum.Cards, sum.Cores/sum.Cards, true
+	if sum.Memory == 0 {
+		sum.Percent = 100
+	}
+	return sum
+}
+
+// ApartOn returns how many different cards of the node the pod needs at least. HAMi gives several instances of a card
+// that it partitions with MIG to one container (HAMi v2.9.0, Fit in pkg/device/nvidia/device.go).
+func (r Request) ApartOn(gpus *GPUs) int64 {
+	if _, some := gpus.CutOnRequest(); r.Resource == gpuinfo.HAMiMemory && some {
+		return 1
+	}
+	return r.Apart
+}
+
+// besides are the resources that say how much of each device is meant: memory, percent of a card's memory, and percent
+// of its cores.
+var besides = map[string]struct{ memory, percent, cores string }{
+	gpuinfo.NvidiaGPU:         {gpuinfo.HAMiMemory, gpuinfo.HAMiMemoryPercentage, gpuinfo.HAMiCores},
+	gpuinfo.VolcanoNumber:     {gpuinfo.VolcanoMemory, gpuinfo.VolcanoMemoryPercentage, gpuinfo.VolcanoCores},
+	gpuinfo.AliyunMemory:      {"", "", gpuinfo.AliyunCores},
+	gpuinfo.KoordinatorShared: {"", gpuinfo.KoordinatorMemoryRatio, gpuinfo.KoordinatorCores},
+}
+
+// Beside returns what a pod asks beside a resource, in the amounts that it writes; 0 if it does not.
+func Beside(resource string, of map[string]raydemand.Amount) Request {
+	row := besides[resource]
+	asked := func(name string) int64 { return max(int64(of[name]/raydemand.One), 0) }
+	return Request{Resource: row.memory, Memory: asked(row.memory), Percent: asked(row.percent),
+		Cores: asked(row.cores)}
+}
+
+// Parts is how a scheduler hands out parts of the cards of a node.
+type Parts struct {
+	// Memory is the resource in whose units the memory of a card counts; empty if it counts in percent, or if there is
+	// none. Slots is how many pods may share a card, 0 if nothing bounds it.
+	Memory string
+	Slots  int64
+	// Order is how the scheduler chooses among cards that fit.
+	Order string
+	// InPercent is how many cards there are of which all counts in percent; 0 if it does not.
+	InPercent int64
+}
+
+// The orders in which schedulers choose among cards that fit: the one of which the least is left (binpack), the one of
+// which the most is left (spread), and the last in the list, however full it is, as Volcano does
+// (docs/reference/facts.md#choice-of-a-card).
+const (
+	FullestCard  = "binpack"
+	EmptiestCard = "spread"
+	LastCard     = "last"
+)
+
+// Parts returns how parts of the node's cards are handed out; false if none are.
+func (n *GPUs) Parts(labels map[string]string) (p Parts, some bool) {
+	switch percent := n.Units[gpuinfo.KoordinatorMemoryRatio]; {
+	case percent >= 100:
+		return Parts{InPercent: percent / 100, Order: EmptiestCard}, true
+	case n.Kind == gpuinfo.GPUMemory:
+		return n.partsOfMemory(labels), true
+	case n.Kind == gpuinfo.VGPU && n.Cards != nil:
+		scheduler := n.scheduler()
+		return Parts{Memory: scheduler.Memory, Order: scheduler.order,
+			Slots: n.Units[scheduler.Count] / max(*n.Cards, 1)}, true
+	}
+	return p, false
+}
+
+// Refusal is what a stack's scheduler or webhook does not accept in the requests of a pod.
+type Refusal struct{ Resource, Seen, Why, Fix string }
+
+// RefusalOf returns what ACK or Koordinator does not accept, so that no pod is ever placed; spread is over how many
+// cards ACK spreads memory.
+func RefusalOf(of map[string]raydemand.Amount, spread int64) (r Refusal, refused bool) {
+	if r, refused = ackRefusal(of, spread); refused {
+		return r, true
+	}
+	return koordinatorRefusal(of)
+}
+
+// RefusesPod returns why the node's scheduler gives a pod with a request no part of any card, as it is set up; empty if
+// it may. certain: nothing else about the cards matters then.
+func (n *GPUs) RefusesPod(r Request) (why string, certain bool) {
+	switch {
+	case r.Resource == gpuinfo.HAMiMemory && n.Unregistered:
+		return "has no cards that HAMi registers, so HAMi's scheduler gives no part of them", true
+	case r.Resource == gpuinfo.AliyunMemory && n.Kind == r.Kind && r.Cores == 0 && n.Units[gpuinfo.AliyunCores] > 0:
+		// A node in mode core_mem reports cores, and ACK only places pods on it that request cores.
+		return "takes requests for " + gpuinfo.AliyunMemory + " with " + gpuinfo.AliyunCores + " only", false
+	}
+	return "", false
+}
+
+// CardsOf returns how many cards an amount of memory or cores that is requested without devices is on: as many as there
+// are hundreds of percent, as many as ACK spreads memory over, or one.
+func CardsOf(resource string, amount raydemand.Amount, spread int64) int64 {
+	switch resource {
+	case gpuinfo.AliyunMemory:
+		return max(spread, 1)
+	case gpuinfo.KoordinatorBoth, gpuinfo.KoordinatorCores, gpuinfo.KoordinatorMemoryRatio:
+		return int64((amount-1)/(100*raydemand.One)) + 1
+	}
+	return 1
+}
