@@ -286,7 +286,8 @@ func (g *WorkerGroup) Devices(reader sharing.Reader) (sum raydemand.Amount, name
 		case resource.Role == gpuinfo.Devices:
 			sum, names = sum.Plus(amount), append(names, name)
 		case resource.Role != gpuinfo.Information:
-			alone, aloneNames = max(alone, raydemand.Whole(sharing.CardsOf(name, amount, g.Pod.CardsAsked))), append(aloneNames, name)
+			cards := raydemand.Whole(sharing.CardsOf(name, amount, g.Pod.CardsAsked))
+			alone, aloneNames = max(alone, cards), append(aloneNames, name)
 		}
 	}
 	if share := g.Pod.Share; share != nil && sum == 0 && alone == 0 {

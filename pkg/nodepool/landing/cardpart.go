@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// request returns what the pod asks of cards; false if it asks for none. Containers with amounts of their own have parts
-// of their own.
+// request returns what the pod asks of cards; false if it asks for none. Containers with amounts of their own have
+// parts of their own.
 func (p *PodShape) request(memories ...string) (sharing.Request, bool) {
 	var containers []sharing.Request
 	for _, requests := range p.Parts {

@@ -120,7 +120,8 @@ func ackRefusal(of map[string]raydemand.Amount, spread int64) (r Refusal, refuse
 			"leave out the pod label aliyun.com/gpu-count, or the cores"
 	case spread > 1 && units%spread != 0:
 		r.Resource, r.Seen = gpuinfo.AliyunMemory, memory.String()
-		r.Why = fmt.Sprintf("it cannot be spread evenly over the %d cards of the pod label aliyun.com/gpu-count", spread)
+		r.Why = fmt.Sprintf("it cannot be spread evenly over the %d cards of the pod label aliyun.com/gpu-count",
+			spread)
 		r.Fix = "ask for a multiple of the number of cards"
 	default:
 		return r, false

@@ -91,7 +91,8 @@ func (s *CardShare) OnCard(labels map[string]string) int64 {
 }
 
 // Misses returns why no card of a node can hold the part, even if it were empty; empty if one can. tooSmall: the cards
-// are, and otherwise the KAI scheduler gives no part of them. declared: the node is a shape, which may have more labels.
+// are, and otherwise the KAI scheduler gives no part of them. declared: the node is a shape, which may have more
+// labels.
 func (s *CardShare) Misses(gpus GPUs, labels map[string]string, declared bool) (why string, tooSmall bool) {
 	memory, labelled := KAICardMemory(labels)
 	annotation := s.Annotation + ": " + s.Value
@@ -99,8 +100,8 @@ func (s *CardShare) Misses(gpus GPUs, labels map[string]string, declared bool) (
 	case !gpus.KAIShares():
 		return "has MIG instances, of which the KAI scheduler gives no part (the annotation " + annotation + ")", false
 	case s.MemoryMiB > 0 && !labelled && !declared:
-		return "lacks the label " + LabelMemory + ", without which the KAI scheduler places no pod with the annotation " +
-			annotation, false
+		return "lacks the label " + LabelMemory + ", without which the KAI scheduler places no pod with the " +
+			"annotation " + annotation, false
 	case s.MemoryMiB > memory && labelled:
 		return fmt.Sprintf("has cards of %d MiB where %d is needed for the annotation %s", memory, s.MemoryMiB,
 			annotation), true

@@ -8,8 +8,8 @@ import (
 // Request is what a pod asks of single cards: a number of cards, and of each an amount of memory and a percentage of
 // cores. A resource that is reported as a sum over cards does not say whether one of them is large enough.
 type Request struct {
-	// Resource counts Memory, and Kind is that of the nodes where it does; empty if the pod asks for whole cards, or for
-	// percent of them.
+	// Resource counts Memory, and Kind is that of the nodes where it does; empty if the pod asks for whole cards, or
+	// for percent of them.
 	Resource string
 	Kind     gpuinfo.Kind
 	// Cards is how many parts of cards the pod has, and Apart how many of them are on different cards. Stacked: several

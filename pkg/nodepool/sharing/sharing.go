@@ -1,13 +1,14 @@
 // Package sharing knows the ways in which GPUs are handed out, one file for each stack: what a node of the stack says,
-// what a pod asks for, which pods hold what of its cards, and what proves it. Reader reads a NodeObject with one list of
-// readers, one for each stack; the result is a GPUs: the product and number of the cards, how they are shared, what pods
-// can request, what is free, and what is wrong. What the node does not prove is left out. RequestOf reads what a pod
-// asks of single cards: a Request.
+// what a pod asks for, which pods hold what of its cards, and what proves it. Reader reads a NodeObject with one list
+// of readers, one for each stack; the result is a GPUs: the product and number of the cards, how they are shared, what
+// pods can request, what is free, and what is wrong. What the node does not prove is left out. RequestOf reads what a
+// pod asks of single cards: a Request.
 //
 // To add a stack, add the names of its resources to gpuinfo/resource.go, and write a file here; koordinator.go is a
 // short example. If nodes have marks of the stack, the file has a row in claims; if it shows single cards, one in
-// cardSources; if it hands out parts of cards, one in requests, besides and GPUs.Parts. Annotations that it reads are in
-// ReadsAnnotation for nodes and in PodAnnotations for pods. Which part of the node a pod pays for is in price/share.go.
+// cardSources; if it hands out parts of cards, one in requests, besides and GPUs.Parts. Annotations that it reads are
+// in ReadsAnnotation for nodes and in PodAnnotations for pods. Which part of the node a pod pays for is in
+// price/share.go.
 //
 // The package must not know pools, clusters or where pods go, and it must not use files, clients or the clock.
 // Heliostat's agent publishes what the driver reports in the node annotation heliostat.dev/gpus, as an AgentReport.
