@@ -23,7 +23,7 @@ const (
 		"pkg/raydemand/jobs"
 
 	deciders = values + " internal/planner/... internal/snapshotfile internal/ledger " +
-		"internal/series pkg/shard"
+		"internal/series"
 
 	loop = "internal/controller/... internal/addon/..."
 	kube = "pkg/nodepool/kube/..."
@@ -40,12 +40,11 @@ var floors = []struct{ packages, see string }{
 	{"internal/typo internal/fieldpath", ""},
 	{"pkg/gpuinfo", ""},
 	{"pkg/raydemand pkg/raydemand/jobs", ""},
-	{"pkg/shard", ""},
 	{"pkg/nodepool/...", values},
 
 	{"pkg/gpuinfo/nvml", "pkg/gpuinfo"},
 	{"pkg/raydemand/gcs", "api/proto/... pkg/raydemand pkg/raydemand/jobs"},
-	{kube, values + " api/v1alpha1 pkg/shard"},
+	{kube, values + " api/v1alpha1"},
 
 	{"internal/planner/...", values},
 	{"internal/planner", values + " internal/planner/..."},
@@ -125,9 +124,8 @@ var rules = []struct{ of, except, never, because string }{
 		"the manager's caches wait for their objects; these reads may be forbidden"},
 	{kube, "", "sigs.k8s.io/kueue/... k8s.io/autoscaler/...",
 		"two API versions are read, and these modules require their own Kubernetes"},
-	{"pkg/nodepool/kube/nodeobject pkg/nodepool/kube/rayobject pkg/nodepool/kube/units", "", "k8s.io/client-go/... net/http os/... log/... math/rand/...",
+	{"pkg/nodepool/kube/decode", "", "k8s.io/client-go/... net/http os/... log/... math/rand/...",
 		"an object is given, and equal objects give equal results"},
-	{"pkg/nodepool/kube/cycles pkg/nodepool/kube/finding pkg/nodepool/kube/timing pkg/nodepool/kube/writequeue", "", "others os/...", "it knows no objects"},
 
 	{"internal/api/apiv1 internal/api/client", "", "github.com/gin-gonic/...", "the framework belongs to the server"},
 	{"internal/api/apiv1", "", "net/http", "the server and the client make and answer calls"},
@@ -146,7 +144,7 @@ var rules = []struct{ of, except, never, because string }{
 	{"cmd/... internal/... pkg/...", "internal/planner/plannertest internal/api/memnet", "testing/...", "a program has no test flags"},
 
 	{"test/chaos/verdict test/shards/terms", "", "others", "a judge knows nothing of how facts are read"},
-	{"test/shards/fleet", "", "pkg/shard test/shards/terms", "the fleet is there for any number of writers"},
+	{"test/shards/fleet", "", "pkg/nodepool/kube/shards test/shards/terms", "the fleet is there for any number of writers"},
 	{"test/devcluster/nodeagent/loopback test/devcluster/nodeagent/sandbox test/devcluster/nodeagent/rewrite", "",
 		"k8s.io/...", "it knows no Kubernetes objects"},
 	{"test/devcluster/nodeagent/env test/devcluster/nodeagent/podruntime test/devcluster/nodeagent/volume", "",

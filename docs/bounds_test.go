@@ -33,14 +33,14 @@ var boundSources = map[string][]source{
 	},
 	"pods that do not exist yet, in a snapshot": {{"4,096", "internal/controller/observe/snapshot.go", "maxExpected = 4096"}},
 	"drains":                                  {{"16", "internal/controller/drain.go", "maxDrains = 16"}},
-	"names of nodes that are gone":            {{"10,000", "pkg/nodepool/kube/watch/absentnodes.go", "maxAbsent = 10_000"}},
-	"names of namespaces that are gone":       {{"10,000", "pkg/nodepool/kube/namespaces/watch.go", "maxGone = 10_000"}},
+	"names of nodes that are gone":            {{"10,000", "pkg/nodepool/kube/nodes/absentnodes.go", "maxAbsent = 10_000"}},
+	"names of namespaces that are gone":       {{"10,000", "pkg/nodepool/kube/namespaces.go", "maxGone = 10_000"}},
 	"field managers that set `replicas` back": {{"32 of a RayCluster", "internal/controller/observe/reverts.go", "mostManagers = 32"}},
 	"the comparison in shadow":                {{"100 differences", "cmd/autoscaler/publish/shadow.go", "shadowDifferences = 100"}},
 	"lists that are gathered from shards": {
 		{"4 at once", "internal/api/gather.go", "maxGathered = 4"}, {"64 MiB", "internal/api/gather.go", "maxList = 64 << 20"},
 	},
-	"Events of node autoscalers": {{"50,000", "pkg/nodepool/kube/events/feed.go", "mostEvents = 50_000"}},
+	"Events of node autoscalers": {{"50,000", "pkg/nodepool/kube/nodes/eventfeed.go", "mostEvents = 50_000"}},
 	"start times": {
 		{"20 workers", "pkg/nodepool/arrival/history.go", "mostSamples = 20"}, {"256 pools", "pkg/nodepool/arrival/history.go", "mostPools = 256"},
 	},
@@ -66,7 +66,7 @@ var boundSources = map[string][]source{
 		{"64 MiB", "internal/api/pending.go", "maxOfAll = 64 << 20"}, {"16 MiB", "internal/api/pending.go", "maxOfCaller = 16 << 20"},
 		{"2 plans", "internal/api/plans.go", "maxPlans = 2"}, {"8 of one caller wait", "internal/api/plans.go", "maxQueuedPlans = 8"},
 	},
-	"findings": {{"20 of one code", "pkg/nodepool/kube/finding/list.go", "MostOfOneCode = 20"}},
+	"findings": {{"20 of one code", "pkg/nodepool/kube/decode/findinglist.go", "MostOfOneCode = 20"}},
 	"tokens and rights of callers": {
 		{"2,000 tokens", "internal/access/gate.go", "maxTokens = 2_000"}, {"20,000 rights", "internal/access/gate.go", "maxRights = 20_000"},
 		{"10,000 addresses", "internal/access/gate.go", "maxAddresses = 10_000"},
@@ -83,7 +83,7 @@ var boundSources = map[string][]source{
 
 // ratios says which file measures each value of the label `of` of heliostat_bound_used_ratio.
 var ratios = map[string]string{
-	"absent_namespaces": "pkg/nodepool/kube/watch/optional.go", "absent_nodes": "pkg/nodepool/kube/watch/optional.go", "events": "pkg/nodepool/kube/watch/optional.go",
+	"absent_namespaces": "pkg/nodepool/kube/requests.go", "absent_nodes": "pkg/nodepool/kube/nodes/watch.go", "events": "pkg/nodepool/kube/nodes/watch.go",
 	"answers": "internal/api/server.go", "calls": "internal/api/server.go", "lists": "internal/api/server.go", "plans": "internal/api/server.go",
 	"connections": "internal/listen/servers.go", "series": "internal/telemetry/collect.go",
 	"history": "cmd/autoscaler/publish/recorder.go", "streams": "cmd/autoscaler/publish/recorder.go",

@@ -102,9 +102,9 @@ func unusedCodes(t *testing.T) []string {
 
 // findingPackages are the packages that report findings.
 var findingPackages = []string{
-	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/dra", "pkg/nodepool/kube/rayobject",
-	"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/owners", "pkg/nodepool/kube/namespaces", "pkg/nodepool/capacity", "pkg/nodepool/kube/watch",
-	"pkg/nodepool/kube/ceilings", "pkg/nodepool/kube/events", "internal/planner/model", "internal/controller",
+	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/dra", "pkg/nodepool/kube/decode",
+	"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/capacity", "pkg/nodepool/kube/nodes",
+	"internal/planner/model", "internal/controller",
 	"internal/addon/capacity", "internal/addon/consolidation", "internal/controller/observe",
 }
 
@@ -272,8 +272,8 @@ func TestCodesInAPIExamplesAreListed(t *testing.T) {
 // The design note names the tests of each safety rule.
 func TestEverySafetyRuleNamesExistingTests(t *testing.T) {
 	exist := map[string]bool{}
-	for _, path := range []string{"internal/controller", "internal/addon/nodeguard", "internal/controller/mode", "internal/controller/scaledown", "internal/controller/observe", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
-		"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/owners", "pkg/nodepool/kube/watch"} {
+	for _, path := range []string{"internal/controller", "internal/addon/nodeguard", "internal/controller/mode", "internal/controller/scaledown", "internal/controller/observe", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/decode",
+		"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/nodes"} {
 		for _, file := range goFiles(t, path, true) {
 			for _, declared := range file.Decls {
 				if function, ok := declared.(*ast.FuncDecl); ok {

@@ -20,7 +20,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -227,9 +227,9 @@ func (f *doctorFlags) requireNamespace(ctx context.Context, client dynamic.Inter
 // objectsOfFile returns the objects of a file, and where each of them is.
 func objectsOfFile(
 	name string, in io.Reader,
-) (objects []map[string]any, places []nodeobject.Place, err error) {
+) (objects []map[string]any, places []decode.Place, err error) {
 	err = cli.ReadFile(name, "manifests", in, cli.MaxManifests, func(in io.Reader) error {
-		objects, places, err = nodeobject.ReadObjects(in)
+		objects, places, err = decode.ReadObjects(in)
 		return err
 	})
 	return objects, places, err

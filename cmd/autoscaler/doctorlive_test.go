@@ -16,14 +16,14 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // server returns an API server with the objects of a manifest.
 func server(t *testing.T, manifest string) *fake.FakeDynamicClient {
 	t.Helper()
-	read, _, err := nodeobject.ReadObjects(strings.NewReader(manifest))
+	read, _, err := decode.ReadObjects(strings.NewReader(manifest))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -110,7 +110,7 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 }
 
 // listNodes reads the files, or lists nodes from the API server if there are none.
-func (f nodepoolsFlags) listNodes(ctx context.Context, in io.Reader) (*nodeobject.NodeSet, error) {
+func (f nodepoolsFlags) listNodes(ctx context.Context, in io.Reader) (*decode.NodeSet, error) {
 	if len(f.files) == 0 {
 		config, err := f.kube.Config()
 		if err != nil {
@@ -121,7 +121,7 @@ func (f nodepoolsFlags) listNodes(ctx context.Context, in io.Reader) (*nodeobjec
 	if f.kube.Given() {
 		return nil, cli.BadInput(errors.New("want one of -f and an API server with --kubeconfig or --context"))
 	}
-	set := &nodeobject.NodeSet{}
+	set := &decode.NodeSet{}
 	for _, name := range f.files {
 		if err := cli.ReadFile(name, "nodes", in, cli.MaxManifests, set.Read); err != nil {
 			return nil, cli.BadInput(err)
@@ -132,7 +132,7 @@ func (f nodepoolsFlags) listNodes(ctx context.Context, in io.Reader) (*nodeobjec
 
 // nodesOfFile reads the nodes of one file.
 func nodesOfFile(name string, in io.Reader) ([]sharing.NodeObject, error) {
-	var set nodeobject.NodeSet
+	var set decode.NodeSet
 	err := cli.ReadFile(name, "nodes", in, cli.MaxManifests, set.Read)
 	return set.Nodes(), err
 }

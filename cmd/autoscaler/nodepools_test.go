@@ -16,8 +16,8 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 )
 
-// nodesDir is the directory of nodes that users have posted. The tests of nodeobject check the values of each node.
-const nodesDir = "../../pkg/nodepool/kube/nodeobject/testdata/nodes"
+// nodesDir is the directory of nodes that users have posted. The tests of decode check the values of each node.
+const nodesDir = "../../pkg/nodepool/kube/decode/testdata/nodes"
 
 func nodeFile(name string) string { return filepath.Join(nodesDir, name+".yaml") }
 

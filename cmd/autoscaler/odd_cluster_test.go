@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/internal/snapshotfile/manifests"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -38,7 +38,7 @@ func TestTheExportOfAnOddRayClusterReadsBackAndPlansToTheSameBytes(t *testing.T)
 		"an unknown upscaling mode":       {`{"upscalingMode": "Turbo"}`, oddGroup("gpu", ``)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster, _, err := rayobject.DecodeManifest(sharing.Reader{}, []byte(fmt.Sprintf(
+			cluster, _, err := decode.DecodeManifest(sharing.Reader{}, []byte(fmt.Sprintf(
 				`{"kind": "RayCluster", "metadata": {"name": "odd", "namespace": "ml"}, "spec": {"autoscalerOptions": %s, "workerGroupSpecs": [%s]}}`, c.settings, c.groups)))
 			if err != nil {
 				t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
 )
 
 // sliceOf returns the ResourceSlice of node n1 with whole cards gpu-0, gpu-1 and so on.
@@ -92,7 +92,7 @@ func TestAPlanSaysThatClaimsAreUnknown(t *testing.T) {
 			plan := planOf(t, oneGroup(test.limits, `{}`, `{"cpu": "64", "nvidia.com/gpu": "8", "pods": "110"}`, test.more))
 			field := ""
 			for _, f := range plan.Findings {
-				if f.Code == watch.ClaimsUnknown {
+				if f.Code == nodes.ClaimsUnknown {
 					field += f.Field
 				}
 			}

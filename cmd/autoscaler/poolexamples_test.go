@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -43,7 +43,7 @@ func TestExamplesOfPoolsBoundTheGroupsThatSelectThem(t *testing.T) {
 	tried := 0
 	for page, examples := range poolExamples(t) {
 		for _, text := range examples {
-			config, err := nodeobject.ReadPools(strings.NewReader(text))
+			config, err := decode.ReadPools(strings.NewReader(text))
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", page, err, text)
 			}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
@@ -21,7 +21,7 @@ func ReadPools(name string) (config landing.Config, err error) {
 		if err != nil {
 			return err
 		}
-		config, err = nodeobject.ReadPools(in)
+		config, err = decode.ReadPools(in)
 		return err
 	})
 	return config, err
@@ -37,7 +37,7 @@ func ReadPrices(name string) (book price.Book, err error) {
 		if err != nil {
 			return err
 		}
-		book, err = nodeobject.ReadPrices(in)
+		book, err = decode.ReadPrices(in)
 		return err
 	})
 	return book, err

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -77,7 +77,7 @@ func topologyLabels(pairs []string) (labels []sharing.TopologyLabel, err error) 
 				"nvidia.com/gpu.clique=ray.io/gpu-domain", pair)
 		}
 		label := sharing.TopologyLabel{Node: node, Ray: ray}
-		if err := nodeobject.CheckTopologyLabel(label); err != nil {
+		if err := decode.CheckTopologyLabel(label); err != nil {
 			return nil, fmt.Errorf("--topology-label %q: %w: want NODE=RAY such as "+
 				"nvidia.com/gpu.clique=ray.io/gpu-domain", pair, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -22,7 +22,7 @@ func objects(t *testing.T, path string) []map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, _, err := nodeobject.ReadObjects(strings.NewReader(string(text)))
+	found, _, err := decode.ReadObjects(strings.NewReader(string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}

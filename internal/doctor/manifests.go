@@ -12,10 +12,9 @@ import (
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/policies"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -39,8 +38,8 @@ func Read(objects []map[string]any, reader sharing.Reader, devices *dra.Objects)
 	if devices == nil {
 		devices = &dra.Objects{}
 	}
-	input := Input{Annotations: rayobject.KnownAnnotations(),
-		RemovedAnnotations: rayobject.RemovedAnnotations, Reader: reader}
+	input := Input{Annotations: decode.KnownAnnotations(),
+		RemovedAnnotations: decode.RemovedAnnotations, Reader: reader}
 	pods, unreadable := podsIn(objects)
 	for i, fields := range objects {
 		object, err := describe(fields, pods, reader)
@@ -56,7 +55,7 @@ func Read(objects []map[string]any, reader sharing.Reader, devices *dra.Objects)
 			ceilings, object.Unreadable = ceilingsIn(fields)
 			input.Ceilings = append(input.Ceilings, ceilings...)
 		}
-		if nodeobject.HasDevices(object.APIVersion()) {
+		if decode.HasDevices(object.APIVersion()) {
 			object.Unreadable = append(object.Unreadable, readDevices(&object, devices)...)
 		}
 		input.Objects = append(input.Objects, object)
@@ -128,7 +127,7 @@ func readInto[T any](object *Object, put func(*T) (differs bool)) (unreadable []
 
 // ceilingsIn reads how far pools of nodes may grow. An object that cannot be read has no ceilings: the pool may grow.
 func ceilingsIn(fields map[string]any) (ceilings []landing.Ceiling, unreadable []string) {
-	var set nodeobject.NodeSet
+	var set decode.NodeSet
 	if err := set.Add(fields); err != nil {
 		return nil, []string{err.Error()}
 	}
@@ -160,15 +159,15 @@ func describe(fields map[string]any, pods clusterPods, reader sharing.Reader) (O
 				object.String(), strings.Join(path, "."), spec)
 		}
 		rayCluster := &unstructured.Unstructured{Object: asCluster(fields, inner)}
-		cluster := rayobject.Cluster(reader, rayCluster, pods.of(object))
-		head := rayobject.HeadGroup(reader, rayCluster)
+		cluster := decode.Cluster(reader, rayCluster, pods.of(object))
+		head := decode.HeadGroup(reader, rayCluster)
 		object.Cluster, object.Head, object.Spec = &cluster, &head, path
 	}
 	if object.Read() {
 		describeOurs(&object, &at)
 	}
 	if object.Kind == "Node" && object.Read() {
-		gpus, fit, err := nodeobject.ReadWith(reader, fields)
+		gpus, fit, err := decode.ReadWith(reader, fields)
 		if err != nil {
 			return object, fmt.Errorf("%s: %w", object.String(), err)
 		}
@@ -182,7 +181,7 @@ func describeOurs(object *Object, at *unstructured.Unstructured) {
 	switch object.Kind {
 	case "CapacityPolicy":
 		var key nodepool.ClusterKey
-		key, object.Policy, object.PolicyFault = policies.Read(at)
+		key, object.Policy, object.PolicyFault = attached.ReadPolicy(at)
 		object.RayCluster = key.Name
 	case "ResourceRequest":
 		request := requests.Decode(at)
@@ -249,9 +248,9 @@ func asCluster(fields, spec map[string]any) map[string]any {
 }
 
 // clusterPods are the pods of each RayCluster.
-type clusterPods map[nodepool.ClusterKey][]*rayobject.Pod
+type clusterPods map[nodepool.ClusterKey][]*decode.Pod
 
-func (p clusterPods) of(cluster Object) []*rayobject.Pod {
+func (p clusterPods) of(cluster Object) []*decode.Pod {
 	if cluster.Kind != "RayCluster" {
 		return nil
 	}
@@ -265,13 +264,13 @@ func podsIn(objects []map[string]any) (pods clusterPods, unreadable map[int][]st
 		if fields["kind"] != "Pod" {
 			continue
 		}
-		pod, left, err := nodeobject.ReadPod(fields)
+		pod, left, err := decode.ReadPod(fields)
 		if err != nil {
 			unreadable[i] = []string{err.Error()}
 			continue
 		}
 		if unreadable[i] = left; pod.Labels["ray.io/cluster"] != "" {
-			kept := rayobject.PodOf(pod)
+			kept := decode.PodOf(pod)
 			pods[kept.RayCluster] = append(pods[kept.RayCluster], kept)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -20,7 +20,7 @@ func TestListsDocumentsAndJSONAreReadAlike(t *testing.T) {
 		"documents, one of them empty": "kind: Pod\nmetadata: {name: a}\n---\n# nothing\n---\nkind: Pod\nmetadata:\n  name: b\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, _, err := nodeobject.ReadObjects(strings.NewReader(text))
+			objects, _, err := decode.ReadObjects(strings.NewReader(text))
 			if err != nil || len(objects) != 2 || objects[0]["kind"] != "Pod" || objects[1]["kind"] != "Pod" {
 				t.Errorf("got %v, %v", objects, err)
 			}
@@ -46,7 +46,7 @@ func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 		"a node with taints of a number": {"kind: Node\nmetadata: {name: a}\nspec: {taints: 3}\n", "Node/a: reading node"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, _, err := nodeobject.ReadObjects(strings.NewReader(c.text))
+			objects, _, err := decode.ReadObjects(strings.NewReader(c.text))
 			if err == nil {
 				_, err = doctor.Read(objects, sharing.Reader{}, nil)
 			}
@@ -69,7 +69,7 @@ func TestFaultsOfABudgetAreNamed(t *testing.T) {
 		`{selector: {matchExpressions: [{key: a, operator: Is}]}}`: "want a label selector with matchLabels or matchExpressions: " +
 			`"Is" is not a valid label selector operator`,
 	} {
-		objects, _, err := nodeobject.ReadObjects(strings.NewReader("kind: PodDisruptionBudget\nmetadata: {name: a, namespace: b}\nspec: " + spec + "\n"))
+		objects, _, err := decode.ReadObjects(strings.NewReader("kind: PodDisruptionBudget\nmetadata: {name: a, namespace: b}\nspec: " + spec + "\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestFaultsOfABudgetAreNamed(t *testing.T) {
 }
 
 func TestNumbersOfManifestsStayWhole(t *testing.T) {
-	objects, _, err := nodeobject.ReadObjects(strings.NewReader("kind: Pod\nmetadata: {name: a, generation: 9007199254740993}\n"))
+	objects, _, err := decode.ReadObjects(strings.NewReader("kind: Pod\nmetadata: {name: a, generation: 9007199254740993}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestANodeWithoutConditionsCountsAsReady(t *testing.T) {
 		`{"conditions": [{"type": "Ready", "status": "Unknown"}]}`: false,
 		`{"conditions": [{"type": "Ready", "status": "True"}]}`:    true,
 	} {
-		objects, _, err := nodeobject.ReadObjects(strings.NewReader(`{"kind": "Node", "metadata": {"name": "a"}, "status": ` + status + `}`))
+		objects, _, err := decode.ReadObjects(strings.NewReader(`{"kind": "Node", "metadata": {"name": "a"}, "status": ` + status + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestANodeWithoutConditionsCountsAsReady(t *testing.T) {
 
 // A RayJob that selects an existing RayCluster has no spec of one.
 func TestARayJobThatSelectsAClusterIsKept(t *testing.T) {
-	objects, _, err := nodeobject.ReadObjects(strings.NewReader("apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: a}\nspec: {clusterSelector: {ray.io/cluster: llm}}\n"))
+	objects, _, err := decode.ReadObjects(strings.NewReader("apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: a}\nspec: {clusterSelector: {ray.io/cluster: llm}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestARayJobThatSelectsAClusterIsKept(t *testing.T) {
 
 // Every file gives findings or an error with a message, and never a panic.
 func FuzzManifests(f *testing.F) {
-	for _, pattern := range []string{"testdata/*/*.yaml", "../../pkg/nodepool/kube/nodeobject/testdata/nodes/*.yaml"} {
+	for _, pattern := range []string{"testdata/*/*.yaml", "../../pkg/nodepool/kube/decode/testdata/nodes/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) < 40 {
 			f.Fatalf("found %d files of %s, %v", len(paths), pattern, err)
@@ -138,7 +138,7 @@ func FuzzManifests(f *testing.F) {
 	}
 	f.Add([]byte(`{"kind":"List","items":[{"kind":"RayCluster","apiVersion":"ray.io/v1","metadata":"llm","spec":{"workerGroupSpecs":[null,{"groupName":3}]}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		objects, _, err := nodeobject.ReadObjects(strings.NewReader(string(text)))
+		objects, _, err := decode.ReadObjects(strings.NewReader(string(text)))
 		if err == nil {
 			var input doctor.Input
 			if input, err = doctor.Read(objects, sharing.Reader{}, nil); err == nil {
@@ -166,7 +166,7 @@ func TestAnUnreadablePodOrCeilingIsReportedAndTheRestIsRead(t *testing.T) {
 		"an autoscaler's words": {"kind: ConfigMap\napiVersion: v1\nmetadata: {name: cluster-autoscaler-status, namespace: kube-system}\ndata: {status: 'nodeGroups: 7'}\n", "neither YAML nor the text of releases before 1.30"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, _, err := nodeobject.ReadObjects(strings.NewReader(c.text + "---\n" + pod))
+			objects, _, err := decode.ReadObjects(strings.NewReader(c.text + "---\n" + pod))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 )
 
 // policied returns the RayCluster of a manifest with an annotation, and further objects.
@@ -16,7 +16,7 @@ func policied(t *testing.T, annotation string, more string) []map[string]any {
 	if annotation != "" {
 		all[0]["metadata"].(map[string]any)["annotations"] = map[string]any{"heliostat.dev/capacity-policy": annotation}
 	}
-	others, _, err := nodeobject.ReadObjects(strings.NewReader(more))
+	others, _, err := decode.ReadObjects(strings.NewReader(more))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestARayClusterThatIsNotInTheFileIsOnlyAHint(t *testing.T) {
 	if len(found) != 1 || found[0].Code != "raycluster-absent" || found[0].Severity != "info" || !strings.HasSuffix(found[0].Why, "; RayClusters of the namespace are llm") {
 		t.Errorf("found %+v", found)
 	}
-	alone, _, err := nodeobject.ReadObjects(strings.NewReader(office))
+	alone, _, err := decode.ReadObjects(strings.NewReader(office))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	recordedClusters = "../../pkg/nodepool/kube/rayobject/testdata/rayclusters/*.yaml"
-	recordedNodes    = "../../pkg/nodepool/kube/nodeobject/testdata/nodes/*.yaml"
+	recordedClusters = "../../pkg/nodepool/kube/decode/testdata/rayclusters/*.yaml"
+	recordedNodes    = "../../pkg/nodepool/kube/decode/testdata/nodes/*.yaml"
 )
 
 // listed reads lines of the form "name: code code".

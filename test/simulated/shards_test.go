@@ -24,7 +24,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -177,7 +177,7 @@ func (s *sharded) watch(ctx context.Context) {
 				s.Errorf("the watch has failed: %v", change.Object)
 				continue
 			}
-			s.wrote(object.GetName(), object.GetAnnotations()[rayobject.ShardAnnotation])
+			s.wrote(object.GetName(), object.GetAnnotations()[decode.ShardAnnotation])
 		}
 	}()
 }

@@ -11,7 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/shards"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/rig"
@@ -107,7 +107,7 @@ func (s *division) replicasOf(name string) int64 {
 func (s *division) shardOf(name string) string {
 	s.Helper()
 	object := (&lab{T: s.T, Rig: s.Rig, namespace: s.namespace, name: name}).cluster()
-	term := object.GetAnnotations()[rayobject.ShardAnnotation]
+	term := object.GetAnnotations()[decode.ShardAnnotation]
 	shard, _, named := strings.Cut(term, ".")
 	if !named {
 		s.Fatalf("%s has term %q, want one of a shard", name, term)

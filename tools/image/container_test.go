@@ -91,7 +91,7 @@ func TestTheEntryPointRunsInTheUnpackedImage(t *testing.T) {
 // the adapter that reads RayClusters.
 func sidecar(t *testing.T) (argv []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(checkout, "pkg/nodepool/kube/rayobject/testdata/rayclusters/head-intree-v2.yaml"))
+	text, err := os.ReadFile(filepath.Join(checkout, "pkg/nodepool/kube/decode/testdata/rayclusters/head-intree-v2.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ import (
 	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
@@ -111,7 +111,7 @@ func liveFleet(b *testing.B, clusters, workers int) (used kept) {
 // newFleetAtRest returns a fleet without decisions, and its loop.
 func newFleetAtRest(b *testing.B, clusters, workers int) (*fleetAtRest, *controller.Controller) {
 	heads := startHeads(b, clusters, workers)
-	f := &fleetAtRest{decoded: map[nodepool.ClusterKey]rayobject.Decoded{}, pods: map[nodepool.ClusterKey][]*rayobject.Pod{},
+	f := &fleetAtRest{decoded: map[nodepool.ClusterKey]decode.Decoded{}, pods: map[nodepool.ClusterKey][]*decode.Pod{},
 		clock: time.Now().Truncate(time.Second)}
 	f.before.now()
 	for i := range clusters {
@@ -136,8 +136,8 @@ func newFleetAtRest(b *testing.B, clusters, workers int) (*fleetAtRest, *control
 // fleetAtRest has RayClusters as the watches keep them.
 type fleetAtRest struct {
 	controller.Kube // nil: nothing is written at rest
-	decoded         map[nodepool.ClusterKey]rayobject.Decoded
-	pods            map[nodepool.ClusterKey][]*rayobject.Pod
+	decoded         map[nodepool.ClusterKey]decode.Decoded
+	pods            map[nodepool.ClusterKey][]*decode.Pod
 	options         *options
 	before          kept // what the process kept before there was a fleet
 
@@ -159,7 +159,7 @@ func (f *fleetAtRest) pass(d time.Duration) {
 
 // Cluster implements controller.Kube.
 func (f *fleetAtRest) Cluster(_ context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
-	return rayobject.Join(f.decoded[key], f.pods[key]), nil
+	return decode.Join(f.decoded[key], f.pods[key]), nil
 }
 
 // NamespaceMode implements controller.Kube.
@@ -231,7 +231,7 @@ func (f *fleetAtRest) add(b *testing.B, i, workers int) {
 	for i := range workers {
 		pods = append(pods, *f.pod(key, "worker", "gpu-group", workerAtRest(key, i), i+1))
 	}
-	f.pods[key], f.decoded[key] = rayobject.PodsOf(pods), rayobject.Decode(sharing.Reader{}, object)
+	f.pods[key], f.decoded[key] = decode.PodsOf(pods), decode.Decode(sharing.Reader{}, object)
 }
 
 func (f *fleetAtRest) pod(key nodepool.ClusterKey, kind, group, name string, i int) *corev1.Pod {

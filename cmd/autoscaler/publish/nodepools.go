@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -28,7 +28,7 @@ const (
 
 // nodepoolsView reads nodes and pools for callers of the REST API, who share one reading.
 type nodepoolsView struct {
-	list   func(context.Context) (*nodeobject.NodeSet, error)
+	list   func(context.Context) (*decode.NodeSet, error)
 	reader sharing.Reader
 	pools  landing.Config
 	now    func() time.Time
@@ -48,7 +48,7 @@ type nodepoolsReading struct {
 // NewNodepools returns a view of the nodes in the API server.
 func NewNodepools(config *rest.Config, options kube.Options) *nodepoolsView {
 	return &nodepoolsView{
-		list:   func(ctx context.Context) (*nodeobject.NodeSet, error) { return kube.ListNodes(ctx, config) },
+		list:   func(ctx context.Context) (*decode.NodeSet, error) { return kube.ListNodes(ctx, config) },
 		reader: options.GPUs, pools: options.Pools, now: time.Now,
 	}
 }
@@ -106,7 +106,7 @@ func (v *nodepoolsView) readerAt(now time.Time) sharing.Reader {
 }
 
 // nodepoolsReportOf describes nodes and pools.
-func nodepoolsReportOf(set *nodeobject.NodeSet, reader sharing.Reader, config landing.Config) apiv1.NodepoolsReport {
+func nodepoolsReportOf(set *decode.NodeSet, reader sharing.Reader, config landing.Config) apiv1.NodepoolsReport {
 	nodes := set.Nodes()
 	slices.SortStableFunc(nodes, func(a, b sharing.NodeObject) int { return strings.Compare(a.Name, b.Name) })
 	report := apiv1.NodepoolsReport{

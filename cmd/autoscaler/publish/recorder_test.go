@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heliostat.dev/heliostat/internal/api"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 )
 
 func TestWhatWasDecidedIsListedExportedAndForgotten(t *testing.T) {
@@ -38,10 +38,10 @@ func TestWhatWasDecidedIsListedExportedAndForgotten(t *testing.T) {
 func TestCallersShareOneReadingOfTheNodesWhileItIsYoung(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	readings, answer, hold := 0, error(nil), make(chan struct{})
-	v := &nodepoolsView{now: func() time.Time { return now }, list: func(context.Context) (*nodeobject.NodeSet, error) {
+	v := &nodepoolsView{now: func() time.Time { return now }, list: func(context.Context) (*decode.NodeSet, error) {
 		readings++
 		<-hold
-		return &nodeobject.NodeSet{Notes: []string{"a note"}}, answer
+		return &decode.NodeSet{Notes: []string{"a note"}}, answer
 	}}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -14,8 +14,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -26,13 +25,13 @@ import (
 func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster, error) {
 	for _, node := range slices.Sorted(maps.Keys(doc.TopologyLabels)) {
 		label := sharing.TopologyLabel{Node: node, Ray: doc.TopologyLabels[node]}
-		if err := nodeobject.CheckTopologyLabel(label); err != nil {
+		if err := decode.CheckTopologyLabel(label); err != nil {
 			return nodepool.Cluster{}, fmt.Errorf(
 				"topologyLabels: %w: want {\"nvidia.com/gpu.clique\": \"ray.io/gpu-domain\"}", err)
 		}
 		reader.TopologyLabels = append(slices.Clip(reader.TopologyLabels), label)
 	}
-	cluster, head, err := rayobject.DecodeManifest(reader, doc.RayCluster)
+	cluster, head, err := decode.DecodeManifest(reader, doc.RayCluster)
 	if err != nil {
 		return cluster, fmt.Errorf("rayCluster: %w: want the manifest of a RayCluster", err)
 	}

@@ -11,9 +11,9 @@ import (
 
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -55,7 +55,7 @@ func eachIn[T any](
 	}
 	for i, item := range items {
 		object := unstructured.Unstructured{Object: item}
-		if version := object.GetAPIVersion(); version != "" && !nodeobject.HasDevices(version) {
+		if version := object.GetAPIVersion(); version != "" && !decode.HasDevices(version) {
 			return fmt.Errorf("%s[%d]: apiVersion is %s: want %s", key, i, version, resourcev1.SchemeGroupVersion)
 		}
 		typed := new(T)
@@ -86,7 +86,7 @@ func (p places) claimsUnknown(cluster *nodepool.Cluster) {
 		return
 	}
 	cluster.Findings = append(cluster.Findings, raydemand.Finding{
-		Code:     watch.ClaimsUnknown,
+		Code:     nodes.ClaimsUnknown,
 		Severity: raydemand.Info,
 		Object:   "snapshot",
 		Field:    missing,

@@ -10,8 +10,8 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -85,7 +85,7 @@ func (p *places) readNodes(raw json.RawMessage) error {
 	supplies, elsewhere := p.devices.ByNode()
 	seen := map[string]int{}
 	for i, item := range items {
-		object, node, err := nodeobject.ReadWith(p.reader, item)
+		object, node, err := decode.ReadWith(p.reader, item)
 		if err != nil {
 			return fmt.Errorf("kubeNodes[%d]: %w: want a Node as the API prints it", i, err)
 		}
@@ -98,7 +98,7 @@ func (p *places) readNodes(raw json.RawMessage) error {
 		read := p.reader.Read(object)
 		node.GPUs = &read
 		if p.pods != nil || len(object.Devices) > 0 {
-			node.Use = nodeobject.Use(p.reader, object, p.pods[node.Name])
+			node.Use = decode.Use(p.reader, object, p.pods[node.Name])
 		}
 		supply, known := supplies[node.Name]
 		if !known {

@@ -10,7 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/snapshotfile"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -68,7 +68,7 @@ func TestNodepoolsDoctorAndPlanReadOneNodeAlike(t *testing.T) {
 				}
 				return fmt.Sprint(gpus.Kind, " ", model, room, ", ", gpus.Problems)
 			}
-			var set nodeobject.NodeSet
+			var set decode.NodeSet
 			if err := set.Read(strings.NewReader(node + "\n---\n" + test.slice)); err != nil {
 				t.Fatal(err)
 			}

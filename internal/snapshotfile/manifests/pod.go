@@ -9,14 +9,14 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // boundPods are the pods of a snapshot file that take something of a node, by the name of the node; nil if the file has
 // no pods.
-type boundPods map[string][]*nodeobject.BoundPod
+type boundPods map[string][]*decode.BoundPod
 
 // readPods reads kubePods.
 func (p *places) readPods(raw json.RawMessage) error {
@@ -30,7 +30,7 @@ func (p *places) readPods(raw json.RawMessage) error {
 	p.pods = boundPods{}
 	seen := map[string]int{}
 	for i, item := range items {
-		pod, unreadable, err := nodeobject.ReadPod(item)
+		pod, unreadable, err := decode.ReadPod(item)
 		if err != nil {
 			return fmt.Errorf("kubePods[%d]: %w: want a Pod as the API prints it", i, err)
 		}
@@ -41,7 +41,7 @@ func (p *places) readPods(raw json.RawMessage) error {
 		if p.repeated(seen, pod.Namespace, pod.Name) {
 			continue
 		}
-		if bound, takes := nodeobject.Bound(pod); takes {
+		if bound, takes := decode.Bound(pod); takes {
 			p.pods[bound.Node] = append(p.pods[bound.Node], &bound)
 			p.claiming = p.claiming || len(pod.Spec.ResourceClaims) > 0
 		}
@@ -68,7 +68,7 @@ const anyNamespace = "default"
 // addBound counts the pods of a group that are bound to a node, as `serve` does: not those that are being deleted, nor
 // those whose node is gone.
 func (p places) addBound(cluster nodepool.ClusterKey, g *nodepool.WorkerGroup) {
-	own := func(pod *nodeobject.BoundPod) bool {
+	own := func(pod *decode.BoundPod) bool {
 		return pod.RayCluster == cluster.Name && pod.Group == g.Name && !pod.Terminating &&
 			cmp.Or(pod.Namespace, anyNamespace) == cmp.Or(cluster.Namespace, anyNamespace)
 	}
@@ -93,7 +93,7 @@ func (p places) podsUnknown(cluster *nodepool.Cluster) {
 		return
 	}
 	cluster.Findings = append(cluster.Findings, raydemand.Finding{
-		Code:     watch.PodsUnknown,
+		Code:     nodes.PodsUnknown,
 		Severity: raydemand.Info,
 		Object:   "snapshot",
 		Field:    "kubePods",

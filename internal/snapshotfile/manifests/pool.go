@@ -7,7 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -45,7 +45,7 @@ func poolsIn(doc snapshotfile.Document) (landing.Config, error) {
 	if !bytes.HasPrefix(text, []byte("{")) {
 		text = slices.Concat([]byte(`{"pools": `), text, []byte("}"))
 	}
-	config, err := nodeobject.ReadPools(bytes.NewReader(text))
+	config, err := decode.ReadPools(bytes.NewReader(text))
 	config.Complete = config.Complete || doc.PoolsComplete
 	return config, err
 }

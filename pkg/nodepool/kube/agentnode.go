@@ -12,7 +12,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -37,7 +37,7 @@ func (a *AgentNode) Object(ctx context.Context) (sharing.NodeObject, error) {
 	if err != nil {
 		return sharing.NodeObject{}, fmt.Errorf("reading node %s: %w", a.name, err)
 	}
-	return nodeobject.ForGPUs(node), nil
+	return decode.ForGPUs(node), nil
 }
 
 // Publish sets the annotation heliostat.dev/gpus with one patch, and reports whether a patch was needed. The patch

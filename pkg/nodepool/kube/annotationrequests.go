@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -40,11 +40,11 @@ func (m *Manager) SetResourceRequests(
 	since time.Time,
 ) error {
 	for i, request := range requests {
-		if err := rayobject.CheckRequest(request); err != nil {
+		if err := decode.CheckRequest(request); err != nil {
 			return fmt.Errorf("requesting resources of %s: entry %d: %w", key, i, err)
 		}
 	}
-	annotations, err := rayobject.EncodeRequests(requests, since)
+	annotations, err := decode.EncodeRequests(requests, since)
 	if err != nil {
 		return fmt.Errorf("requesting resources of %s: %w", key, err)
 	}

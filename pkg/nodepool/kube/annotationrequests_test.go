@@ -18,8 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/cycles"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -28,11 +27,11 @@ var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 // apart is longer than the pause between two cycles of a RayCluster.
 const apart = 50 * time.Millisecond
 
-// inPool runs test beside a pool and the number of its cycles; time is synctest's, so nothing really waits.
-func inPool(t *testing.T, test func(p *cycles.Pool, run *atomic.Int64)) {
+// besidePool runs test beside a pool and the number of its cycles; time is synctest's, so nothing really waits.
+func besidePool(t *testing.T, test func(p *pool, run *atomic.Int64)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
-		p := cycles.New(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {})
+		p := newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {})
 		var run atomic.Int64
 		ended := make(chan struct{})
 		go func() {
@@ -114,7 +113,7 @@ func TestWhatCallersAskDoesNotWaitForWhatNobodyWaitsFor(t *testing.T) {
 }
 
 func TestAPlainRequestTakesOneCycleDespiteItsWatchEvent(t *testing.T) {
-	inPool(t, func(p *cycles.Pool, run *atomic.Int64) {
+	besidePool(t, func(p *pool, run *atomic.Int64) {
 		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
 		m := managerOf(t, server, rayClusterOf(t, twoGroups, "8"))
 		m.pool = p
@@ -143,7 +142,7 @@ func TestAPlainRequestTakesOneCycleDespiteItsWatchEvent(t *testing.T) {
 }
 
 func TestAWatchThatIsQuickerThanTheAnswerTakesNoSecondCycle(t *testing.T) {
-	inPool(t, func(p *cycles.Pool, run *atomic.Int64) {
+	besidePool(t, func(p *pool, run *atomic.Int64) {
 		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
 		m := managerOf(t, server, rayClusterOf(t, twoGroups, "8"))
 		m.pool = p
@@ -167,14 +166,14 @@ func TestAWatchThatIsQuickerThanTheAnswerTakesNoSecondCycle(t *testing.T) {
 }
 
 func TestRequestsFromAWatchArePlannedInSteps(t *testing.T) {
-	inPool(t, func(p *cycles.Pool, run *atomic.Int64) {
+	besidePool(t, func(p *pool, run *atomic.Int64) {
 		m := managerOf(t, &apiServer{}, rayClusterOf(t, twoGroups, "8"))
 		m.pool = p
 		last := &unstructured.Unstructured{Object: rayClusterOf(t, twoGroups, "9")}
 		for i := range 100 {
 			now := last.DeepCopy()
 			now.SetResourceVersion(strconv.Itoa(10 + i))
-			now.SetAnnotations(map[string]string{rayobject.ResourceRequestsAnnotation: strconv.Itoa(i)})
+			now.SetAnnotations(map[string]string{decode.ResourceRequestsAnnotation: strconv.Itoa(i)})
 			m.clusterUpdated(last, now)
 			last = now
 			time.Sleep(10 * time.Millisecond)

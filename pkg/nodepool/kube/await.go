@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // awaitPause is the pause between two attempts to reach the API server.
@@ -40,7 +40,7 @@ func Connect(ctx context.Context, config *rest.Config, options Options, log *slo
 			return manager, err
 		}
 		log.Warn("the API server does not answer which resources exist; retrying", "host", config.Host, "err", err)
-		if !timing.Sleep(ctx, timing.Jittered(awaitPause)) {
+		if !reflector.Sleep(ctx, reflector.Jittered(awaitPause)) {
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -66,14 +66,14 @@ func Await(ctx context.Context, config *rest.Config, log *slog.Logger) error {
 			return context.Cause(ctx)
 		}
 		log.Warn("the API server does not respond; retrying", "host", config.Host, "err", err)
-		if !timing.Sleep(ctx, timing.Jittered(awaitPause)) {
+		if !reflector.Sleep(ctx, reflector.Jittered(awaitPause)) {
 			return context.Cause(ctx)
 		}
 	}
 }
 
 func ask(ctx context.Context, client discovery.DiscoveryInterface, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
 	return client.RESTClient().Get().AbsPath(path).MaxRetries(0).Do(ctx).Error()
 }

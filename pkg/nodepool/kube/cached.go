@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
@@ -35,7 +35,7 @@ func cacheOptions(o Options) cache.Options {
 		return cache.Options{}
 	}
 	options := cache.Options{ByObject: map[client.Object]cache.ByObject{
-		newRayCluster(): {Transform: rayobject.StripRayCluster, UnsafeDisableDeepCopy: new(true)},
+		newRayCluster(): {Transform: decode.StripRayCluster, UnsafeDisableDeepCopy: new(true)},
 	}}
 	if len(o.Namespaces) > 0 {
 		options.DefaultNamespaces = map[string]cache.Config{}
@@ -83,8 +83,8 @@ func (m *Manager) clusterUpdated(before, now any) {
 	switch {
 	case areObjects && m.newestSeen.cycleRequested(written):
 	case isObject && areObjects &&
-		old.GetAnnotations()[rayobject.ResourceRequestsAnnotation] !=
-			written.GetAnnotations()[rayobject.ResourceRequestsAnnotation]:
+		old.GetAnnotations()[decode.ResourceRequestsAnnotation] !=
+			written.GetAnnotations()[decode.ResourceRequestsAnnotation]:
 		m.pool.EnqueueForRequest(keyOf(written))
 	default:
 		m.Enqueue(keyOfAny(now))

@@ -15,10 +15,9 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -35,7 +34,7 @@ func (m *Manager) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepoo
 
 // Fresh reads the same from the API server, with the namespace if that sets the mode.
 func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
-	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
 	object, err := m.getRayCluster(ctx, m.rayClusters, key)
 	if err != nil {
@@ -43,15 +42,15 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 	}
 	known := m.pods.Of(key)
 	list, err := m.core.Pods(key.Namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: rayobject.ClusterLabel + "=" + key.Name})
+		List(ctx, metav1.ListOptions{LabelSelector: decode.ClusterLabel + "=" + key.Name})
 	if err != nil {
 		return nodepool.Cluster{}, fmt.Errorf("listing pods of %s: %w", key, err)
 	}
-	pods := rayobject.PodsOf(list.Items)
+	pods := decode.PodsOf(list.Items)
 	m.storage.comparePods(known, pods)
 	m.newestSeen.remember(object)
-	if _, own := object.GetAnnotations()[rayobject.ModeAnnotation]; !own && m.optional != nil {
-		m.optional.RefreshNamespace(ctx, key.Namespace)
+	if _, own := object.GetAnnotations()[decode.ModeAnnotation]; !own && m.nodes != nil {
+		m.namespaces.Refresh(ctx, key.Namespace)
 	}
 	return m.describe(object, pods), nil
 }
@@ -59,11 +58,11 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 // NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is unknown,
 // empty if it is known. The single form knows none.
 func (m *Manager) NamespaceMode(namespace string) (mode nodepool.Mode, unknown string) {
-	if m.optional == nil {
+	if m.nodes == nil {
 		return "", ""
 	}
 	cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: namespace}}
-	m.optional.AddNamespace(&cluster)
+	m.namespaces.AddTo(&cluster)
 	return cluster.NamespaceMode, cluster.NamespaceUnknown
 }
 
@@ -107,10 +106,10 @@ func (m *Manager) writable(ctx context.Context, object *unstructured.Unstructure
 }
 
 func (m *Manager) mayWriteTo(
-	ctx context.Context, cluster nodepool.Cluster, ownership rayobject.Ownership, since time.Time,
+	ctx context.Context, cluster nodepool.Cluster, ownership decode.Ownership, since time.Time,
 ) error {
 	m.kueue.AddTo(&cluster)
-	if err := cluster.Writable(); err != nil || m.owners == nil || ownership.Controller == (rayobject.Controller{}) {
+	if err := cluster.Writable(); err != nil || m.owners == nil || ownership.Controller == (decode.Controller{}) {
 		return err
 	}
 	queue, err := m.owners.Read(ctx, cluster.Key, ownership, since)
@@ -125,7 +124,7 @@ func (m *Manager) mayWriteTo(
 // rejects: both are a 422. If the current object gives the very same patch, all its tests hold, so the change was
 // rejected, and a retry does not help.
 func (m *Manager) conflictOrRefusal(ctx context.Context, change nodepool.Change, patch []byte, invalid error) error {
-	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
 	object, err := m.getRayCluster(ctx, m.rayClusters, change.Cluster)
 	if err != nil {
@@ -151,7 +150,7 @@ func (m *Manager) patch(
 	if err := m.options.writable(); err != nil {
 		return nil, fmt.Errorf("patching %s: %w", key, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
 	written, err := client.Namespace(key.Namespace).
 		Patch(ctx, key.Name, kind, patch, metav1.PatchOptions{FieldManager: nodepool.FieldManager})
@@ -189,7 +188,7 @@ func (m *Manager) getRayCluster(
 	client dynamic.NamespaceableResourceInterface,
 	key nodepool.ClusterKey,
 ) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
 	known, unknown := m.newest(key)
 	object, err := client.Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
@@ -216,9 +215,9 @@ func (m *Manager) newest(key nodepool.ClusterKey) (*unstructured.Unstructured, e
 	return object, nil
 }
 
-func (m *Manager) describe(object *unstructured.Unstructured, pods []*rayobject.Pod) nodepool.Cluster {
+func (m *Manager) describe(object *unstructured.Unstructured, pods []*decode.Pod) nodepool.Cluster {
 	from := m.decodes.decode(object)
-	cluster := rayobject.Join(from, pods)
+	cluster := decode.Join(from, pods)
 	m.owners.AddTo(&cluster, from.Ownership)
 	m.kueue.AddTo(&cluster)
 	m.provisioning.AddTo(&cluster)
@@ -229,8 +228,9 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*rayobject.
 	if m.requests != nil {
 		m.requests.AddTo(&cluster)
 	}
-	if m.optional != nil {
-		m.optional.AddTo(&cluster)
+	if m.nodes != nil {
+		m.nodes.AddTo(&cluster)
+		m.namespaces.AddTo(&cluster)
 	} else if m.options.Single != nil {
 		m.withoutNodes(&cluster)
 	}
@@ -250,10 +250,10 @@ func (m *Manager) withoutNodes(cluster *nodepool.Cluster) {
 	if !gpus {
 		return
 	}
-	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
+	report := &decode.List{Object: "RayCluster " + cluster.Key.String()}
 	report.Add(
 		raydemand.Info,
-		watch.NodesForbidden,
+		nodes.NodesForbidden,
 		"",
 		"",
 		"a sidecar may not read nodes, so it plans groups by the resources that their pods report: it knows their "+

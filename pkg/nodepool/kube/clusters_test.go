@@ -17,10 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/cycles"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/raypods"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/writequeue"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -89,9 +86,9 @@ func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager 
 	client := dynamicOf(t, server)
 	m := &Manager{
 		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource), userClusters: client.Resource(rayClusterResource),
-		pool: cycles.New(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
-		pods: raypods.New(raypods.Config{}), storage: &storageGuard{proof: make(chan error, 1)},
-		newestSeen: newNewestObjects(), decodes: newDecodeCache(sharing.Reader{}), panics: newPanics(nil), writes: writequeue.New(),
+		pool: newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
+		pods: newRayPods(rayPodsConfig{}), storage: &storageGuard{proof: make(chan error, 1)},
+		newestSeen: newNewestObjects(), decodes: newDecodeCache(sharing.Reader{}), panics: newPanics(nil), writes: newWriteQueue(),
 	}
 	m.running.Store(true)
 	return m
@@ -143,7 +140,7 @@ func TestAWriteEndsWithTheRightToWrite(t *testing.T) {
 	}{
 		{"renewed three seconds ago", leaseOf(renewed, 3*time.Second), renewDeadline - 3*time.Second},
 		{"renewed just now", leaseOf(renewed, 0), renewDeadline},
-		{"without leader election", nil, timing.RequestTimeout},
+		{"without leader election", nil, reflector.RequestTimeout},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -27,7 +27,7 @@ type Credentials struct {
 // Credentials reads the Secrets that a cluster's Auth names, from the API server each time. They are not cached, so
 // this needs no right to list Secrets, and the next call uses a rotated one.
 func (m *Manager) Credentials(ctx context.Context, cluster nodepool.Cluster) (Credentials, error) {
-	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
 	var credentials Credentials
 	token, err := m.token(ctx, cluster)
@@ -80,7 +80,7 @@ func (m *Manager) reportToken(cluster *nodepool.Cluster) {
 		return
 	}
 	cluster.Findings = append(cluster.Findings, raydemand.Finding{
-		Code:     rayobject.KubernetesTokenUnset,
+		Code:     decode.KubernetesTokenUnset,
 		Severity: raydemand.Error,
 		Object:   "RayCluster " + cluster.Key.String(),
 		Field:    "spec.authOptions.enableK8sTokenAuth",

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -63,7 +63,7 @@ func TestAHeadThatIsNotCalledForWantOfATokenIsAFinding(t *testing.T) {
 			m := &Manager{options: test.options, decodes: newDecodeCache(sharing.Reader{}), panics: newPanics(nil)}
 			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm"}, "spec": test.spec}}
 			cluster := m.describe(object, nil)
-			got := slices.ContainsFunc(cluster.Findings, func(f raydemand.Finding) bool { return f.Code == rayobject.KubernetesTokenUnset })
+			got := slices.ContainsFunc(cluster.Findings, func(f raydemand.Finding) bool { return f.Code == decode.KubernetesTokenUnset })
 			if got != test.want {
 				t.Errorf("finding: %v, want %v", got, test.want)
 			}

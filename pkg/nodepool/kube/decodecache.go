@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -16,14 +16,14 @@ type decodeCache struct {
 	reader sharing.Reader
 
 	mu    sync.Mutex
-	byKey map[nodepool.ClusterKey]rayobject.Decoded // guarded by mu
+	byKey map[nodepool.ClusterKey]decode.Decoded // guarded by mu
 }
 
 func newDecodeCache(reader sharing.Reader) *decodeCache {
-	return &decodeCache{reader: reader, byKey: map[nodepool.ClusterKey]rayobject.Decoded{}}
+	return &decodeCache{reader: reader, byKey: map[nodepool.ClusterKey]decode.Decoded{}}
 }
 
-func (m *decodeCache) decode(object *unstructured.Unstructured) rayobject.Decoded {
+func (m *decodeCache) decode(object *unstructured.Unstructured) decode.Decoded {
 	key, uid, version := keyOf(object), string(object.GetUID()), object.GetResourceVersion()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -31,7 +31,7 @@ func (m *decodeCache) decode(object *unstructured.Unstructured) rayobject.Decode
 		d.Cluster.ResourceVersion == version {
 		return d
 	}
-	d := rayobject.Decode(m.reader, object)
+	d := decode.Decode(m.reader, object)
 	m.byKey[key] = d
 	return d
 }

@@ -10,7 +10,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/shards"
-	"heliostat.dev/heliostat/pkg/shard"
 )
 
 // newShards prepares the member that this process is. Its times are those of the leader lease, for the same reasons.
@@ -25,7 +24,7 @@ func newShards(m *Manager) (*shards.Shards, error) {
 		Group:     m.options.LeaseName,
 		Address:   m.options.Address,
 		Most:      m.options.MostShards,
-		Timing:    shard.Timing{Lease: leaseDuration, Deadline: renewDeadline},
+		Timing:    shards.Timing{Lease: leaseDuration, Deadline: renewDeadline},
 		Retry:     retryPeriod,
 		Clusters:  m.divisible,
 		Changed:   m.Enqueue,

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 )
 
 // SetFreeze writes or removes the annotation freeze. Users ask for it, so any process may write it, leading or not,
@@ -19,12 +19,12 @@ func (m *Manager) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen
 	if frozen {
 		doing, value = "freezing", "true"
 	}
-	return m.setAnnotation(ctx, key, doing, rayobject.FreezeAnnotation, value)
+	return m.setAnnotation(ctx, key, doing, decode.FreezeAnnotation, value)
 }
 
 // SetMode writes the annotation mode, in the same way and for the same reasons as SetFreeze.
 func (m *Manager) SetMode(ctx context.Context, key nodepool.ClusterKey, mode nodepool.Mode) error {
-	return m.setAnnotation(ctx, key, "setting the mode of", rayobject.ModeAnnotation, string(mode))
+	return m.setAnnotation(ctx, key, "setting the mode of", decode.ModeAnnotation, string(mode))
 }
 
 // setAnnotation writes one annotation with a merge patch, which works with and without other annotations; nil removes

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/provisioning"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 )
 
 // Guard writes the annotations of one pod in one merge patch. The patch names the uid and the resourceVersion that the
@@ -23,7 +23,7 @@ import (
 func (m *Manager) Guard(ctx context.Context, change nodepool.GuardChange) error {
 	doing := fmt.Sprintf("guarding pod %s/%s", change.Cluster.Namespace, change.Pod)
 	return m.annotatePod(ctx, change.Cluster, doing, podVersion{change.Pod, change.UID, change.Read.Version},
-		rayobject.GuardWritten(change))
+		decode.GuardWritten(change))
 }
 
 // podVersion is one version of one pod.
@@ -79,7 +79,7 @@ func (m *Manager) Provision(ctx context.Context, change nodepool.ProvisioningCha
 	switch change.Kind {
 	case nodepool.ConsumeCapacity, nodepool.ForgetCapacity:
 		pod := podVersion{change.Pod.Pod, change.Pod.UID, change.Pod.Guard.Version}
-		return m.annotatePod(ctx, change.Cluster, doing, pod, provisioning.PodAnnotations(change))
+		return m.annotatePod(ctx, change.Cluster, doing, pod, attached.PodAnnotations(change))
 	}
 	object, err := m.mayWriteBeside(change.Cluster)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
 // EndIdle suspends, resumes or deletes a RayCluster, in exactly the version in which it was read: a user may have begun
@@ -58,7 +58,7 @@ func (m *Manager) deleteIdle(ctx context.Context, change nodepool.IdleChange) er
 	}
 	ctx, cancel := m.whileHeld(ctx)
 	defer cancel()
-	ctx, done := context.WithTimeout(ctx, timing.RequestTimeout)
+	ctx, done := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer done()
 	if err := m.unrequested(ctx, change.Cluster); err != nil {
 		return fmt.Errorf("deleting %s: %w", change.Cluster, err)
@@ -139,7 +139,7 @@ func (m *Manager) Resume(ctx context.Context, key nodepool.ClusterKey) error {
 //	add     /spec/suspend
 //	add     the annotation idle-since, or remove it
 func idlePatch(object map[string]any, change nodepool.IdleChange, term string) ([]byte, error) {
-	root := rayobject.FieldsOf(object, nil)
+	root := decode.FieldsOf(object, nil)
 	metadata, spec := root.Object("metadata"), root.Object("spec")
 	annotations := metadata.Object("annotations")
 	patch := append(guards(root), fence(root, term)...)
@@ -152,13 +152,13 @@ func idlePatch(object map[string]any, change nodepool.IdleChange, term string) (
 		patch = append(patch, operation{"test", at, annotations.Get(nodepool.IdleSinceAnnotation).Raw()},
 			operation{"replace", "/spec/suspend", false}, operation{Op: "remove", Path: at})
 		return json.Marshal(append(patch, annotationSteps(metadata, map[string]string{
-			rayobject.ShardAnnotation: term,
+			decode.ShardAnnotation: term,
 		})...))
 	}
 	patch = append(patch, operation{"test", "/metadata/resourceVersion", change.ResourceVersion},
 		operation{addOrReplace(spec, "suspend"), "/spec/suspend", true})
 	return json.Marshal(append(patch, annotationSteps(metadata, map[string]string{
-		nodepool.IdleSinceAnnotation: rayobject.IdleSinceText(change.Since, change.Generation+1),
-		rayobject.ShardAnnotation:    term,
+		nodepool.IdleSinceAnnotation: decode.IdleSinceText(change.Since, change.Generation+1),
+		decode.ShardAnnotation:       term,
 	})...))
 }

@@ -29,18 +29,11 @@ import (
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/buffers"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/cycles"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/kueue"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/owners"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/policies"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/provisioning"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/raypods"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/shards"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/writequeue"
 )
 
 var rayClusterResource = rayv1.SchemeGroupVersion.WithResource("rayclusters")
@@ -59,11 +52,11 @@ type Manager struct {
 	config      *rest.Config
 	manager     manager.Manager
 	source      objects
-	pods        *raypods.Pods
+	pods        *rayPods
 	rayClusters dynamic.NamespaceableResourceInterface
 	// userClusters are RayClusters too, through the client for users' calls.
 	userClusters dynamic.NamespaceableResourceInterface
-	writes       *writequeue.Queue
+	writes       *writeQueue
 	core         corev1client.CoreV1Interface
 	recorder     record.EventRecorder // nil in the single form
 	lease        *lease               // nil without leader election
@@ -72,12 +65,13 @@ type Manager struct {
 	storage      *storageGuard
 	decodes      *decodeCache
 	dynamic      dynamic.Interface
-	optional     *watch.Optional     // nil in the single form
-	kueue        *kueue.Watch        // nil in the single form
-	policies     *policies.Watch     // nil in the single form
-	provisioning *provisioning.Watch // nil without Options.Provisioning
-	buffers      *buffers.Watch      // nil without Options.WarmNodes
-	owners       *owners.Owners
+	namespaces   *namespaceWatch        // nil in the single form
+	nodes        *nodes.Watch           // nil in the single form
+	kueue        *kueue.Watch           // nil in the single form
+	policies     *attached.Policies     // nil in the single form
+	provisioning *attached.Provisioning // nil without Options.Provisioning
+	buffers      *attached.Buffers      // nil without Options.WarmNodes
+	owners       *kueue.Owners
 	// requests and requestWriter are nil in the single form. Users' calls write ResourceRequests through userRequests.
 	requestObjects dynamic.NamespaceableResourceInterface
 	userRequests   dynamic.NamespaceableResourceInterface
@@ -86,7 +80,7 @@ type Manager struct {
 	requestWriter  *requests.Writer
 	// others runs in place of a cycle for RayClusters of other shards; nil means nothing.
 	others     func(context.Context, nodepool.ClusterKey)
-	pool       *cycles.Pool
+	pool       *pool
 	panics     *panics
 	ready      atomic.Bool // the caches are full
 	watchError atomic.Pointer[error]
@@ -126,9 +120,9 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		newestSeen: newNewestObjects(),
 		decodes:    newDecodeCache(options.GPUs),
 		panics:     newPanics(options.Logger),
-		writes:     writequeue.New(),
+		writes:     newWriteQueue(),
 	}
-	m.pool = cycles.New(m.needsWorker, m.panics.record)
+	m.pool = newPool(m.needsWorker, m.panics.record)
 	if options.Sharded {
 		member, err := newShards(m)
 		if err != nil {
@@ -189,7 +183,7 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	}
 	// Methods of discovery take no context, so the client ends them. They change the configuration that they get, so it
 	// is a copy.
-	limited := &http.Client{Transport: client.Transport, Timeout: timing.RequestTimeout}
+	limited := &http.Client{Transport: client.Transport, Timeout: reflector.RequestTimeout}
 	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(rest.CopyConfig(m.config), limited)
 	if err != nil {
 		return fmt.Errorf("connecting for discovery: %w", err)
@@ -199,7 +193,7 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	if err != nil {
 		return fmt.Errorf("connecting for owners of RayClusters: %w", err)
 	}
-	m.owners = owners.New(above, owners.Resources(kinds.RESTClient()), m.options.Logger, m.Enqueue)
+	m.owners = kueue.NewOwners(above, kueue.Resources(kinds.RESTClient()), m.options.Logger, m.Enqueue)
 	m.rayClusters, m.requestObjects = all.Resource(rayClusterResource), all.Resource(v1alpha1.Resource)
 	m.dynamic = all
 	config := rest.CopyConfig(m.config)
@@ -227,7 +221,7 @@ func (m *Manager) connectCore(client *http.Client) error {
 // wire creates the source of objects. The single form has no rights for events and nodes.
 func (m *Manager) wire() error {
 	m.storage = newStorageGuard(m.core, m.options)
-	m.pods = raypods.New(raypods.Config{Client: m.core, Namespaces: m.options.Namespaces, Only: m.options.Single,
+	m.pods = newRayPods(rayPodsConfig{Client: m.core, Namespaces: m.options.Namespaces, Only: m.options.Single,
 		Logger: m.options.Logger, Changed: m.Enqueue, Failed: func(err error) { m.watchError.Store(&err) }})
 	if err := errors.Join(m.manager.Add(m.storage), m.manager.Add(m.owners), m.manager.Add(m.pods)); err != nil {
 		return err
@@ -243,7 +237,7 @@ func (m *Manager) wire() error {
 		return err
 	}
 	m.source = source
-	m.optional = watch.New(watch.Config{
+	m.nodes = nodes.New(nodes.Config{
 		Core:            m.core,
 		Dynamic:         m.dynamic,
 		Discovery:       m.discovery,
@@ -264,26 +258,24 @@ func (m *Manager) wire() error {
 	})
 	reads := attached.Config{Client: m.dynamic, Discovery: m.discovery, Namespaces: m.options.Namespaces,
 		Changed: m.Enqueue, Logger: m.options.Logger}
-	m.policies = policies.NewWatch(reads)
+	m.policies = attached.NewPolicies(reads)
 	if m.options.Provisioning {
-		m.provisioning = provisioning.NewWatch(reads)
+		m.provisioning = attached.NewProvisioning(reads)
 		if err := m.manager.Add(m.provisioning); err != nil {
 			return fmt.Errorf("adding the watch of ProvisioningRequests: %w", err)
 		}
 	}
 	if m.options.WarmNodes {
-		m.buffers = buffers.NewWatch(reads)
+		m.buffers = attached.NewBuffers(reads)
 		if err := m.manager.Add(m.buffers); err != nil {
 			return fmt.Errorf("adding the watch of CapacityBuffers: %w", err)
 		}
 	}
 	m.wireRequests()
-	return errors.Join(m.manager.Add(m.optional), m.manager.Add(m.kueue), m.manager.Add(m.policies),
+	m.namespaces = newNamespaces(m.core.Namespaces(), m.options.Namespaces, m.options.Logger, m.enqueueNamespace)
+	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.namespaces), m.manager.Add(m.kueue), m.manager.Add(m.policies),
 		m.manager.Add(m.requests), m.manager.Add(m.requestWriter))
 }
-
-// Reconcile runs one cycle of one RayCluster.
-type Reconcile = cycles.Reconcile
 
 // Start fills the caches, waits for the lease if there is one, and runs reconcile for every RayCluster until ctx ends
 // or the lease is lost. A lost lease is an error: the process should exit, and restart as a candidate.
@@ -292,8 +284,8 @@ func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
 		if err := m.pods.Await(ctx); err != nil {
 			return nil // the process ends
 		}
-		if m.optional != nil {
-			m.optional.Await(ctx)
+		if m.nodes != nil {
+			m.awaitFirst(ctx)
 		}
 		if err := m.awaitShards(ctx); err != nil {
 			return err
@@ -329,6 +321,15 @@ func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
 		return fmt.Errorf("running the manager: %w", err)
 	}
 	return nil
+}
+
+// awaitFirst returns when the API server has responded about namespaces, pods and devices once, or after a while. The
+// first cycles then know the modes that namespaces set, and do not count nodes as empty.
+func (m *Manager) awaitFirst(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
+	defer cancel()
+	m.namespaces.Await(ctx)
+	m.nodes.Await(ctx)
 }
 
 // finish waits until a manager stops. While its caches fill it does not react, and has written nothing that would need
@@ -423,8 +424,8 @@ func (m *Manager) forget(key nodepool.ClusterKey) {
 	m.decodes.drop(key)
 	m.panics.drop(key)
 	m.owners.Drop(key)
-	if m.optional != nil {
-		m.optional.Forget(key)
+	if m.nodes != nil {
+		m.nodes.Forget(key)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
@@ -21,7 +21,7 @@ const pageSize = 500
 // ListNodes reads all nodes from the API server, and what describes their GPUs besides: pods, ResourceSlices and
 // ResourceClaims, the Cluster Autoscaler's status, and Karpenter's NodePools and NodeClaims. Only nodes are required.
 // Other objects that are forbidden are a note, and what they would say is unknown.
-func ListNodes(ctx context.Context, config *rest.Config) (*nodeobject.NodeSet, error) {
+func ListNodes(ctx context.Context, config *rest.Config) (*decode.NodeSet, error) {
 	config = limited(config)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -31,7 +31,7 @@ func ListNodes(ctx context.Context, config *rest.Config) (*nodeobject.NodeSet, e
 	if err != nil {
 		return nil, fmt.Errorf("preparing to list NodePools: %w", err)
 	}
-	set := &nodeobject.NodeSet{}
+	set := &decode.NodeSet{}
 	if err := listNodes(ctx, client, set); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func paged(list func(metav1.ListOptions) (next string, err error)) error {
 	}
 }
 
-func listNodes(ctx context.Context, client kubernetes.Interface, set *nodeobject.NodeSet) error {
+func listNodes(ctx context.Context, client kubernetes.Interface, set *decode.NodeSet) error {
 	err := paged(func(options metav1.ListOptions) (string, error) {
 		list, err := client.CoreV1().Nodes().List(ctx, options)
 		if err != nil {
@@ -91,7 +91,7 @@ func listNodes(ctx context.Context, client kubernetes.Interface, set *nodeobject
 }
 
 // listPods adds all pods or none.
-func listPods(ctx context.Context, client kubernetes.Interface, set *nodeobject.NodeSet) error {
+func listPods(ctx context.Context, client kubernetes.Interface, set *decode.NodeSet) error {
 	err := paged(func(options metav1.ListOptions) (string, error) {
 		list, err := client.CoreV1().Pods(corev1.NamespaceAll).List(ctx, options)
 		if err != nil {
@@ -107,7 +107,7 @@ func listPods(ctx context.Context, client kubernetes.Interface, set *nodeobject.
 }
 
 // listDevices adds all ResourceSlices with all ResourceClaims, or nothing.
-func listDevices(ctx context.Context, client kubernetes.Interface, set *nodeobject.NodeSet) error {
+func listDevices(ctx context.Context, client kubernetes.Interface, set *decode.NodeSet) error {
 	err := paged(func(options metav1.ListOptions) (string, error) {
 		list, err := client.ResourceV1().ResourceSlices().List(ctx, options)
 		if err != nil {
@@ -132,18 +132,18 @@ func listDevices(ctx context.Context, client kubernetes.Interface, set *nodeobje
 	return err
 }
 
-func getStatus(ctx context.Context, client kubernetes.Interface, set *nodeobject.NodeSet) error {
+func getStatus(ctx context.Context, client kubernetes.Interface, set *decode.NodeSet) error {
 	config, err := client.CoreV1().
 		ConfigMaps(metav1.NamespaceSystem).
-		Get(ctx, nodeobject.StatusConfigMap, metav1.GetOptions{})
+		Get(ctx, decode.StatusConfigMap, metav1.GetOptions{})
 	if err == nil {
 		set.AddStatus(config)
 	}
 	return err
 }
 
-func listNodePools(ctx context.Context, client dynamic.Interface, set *nodeobject.NodeSet) error {
-	list, err := client.Resource(nodeobject.NodePoolResource).List(ctx, metav1.ListOptions{})
+func listNodePools(ctx context.Context, client dynamic.Interface, set *decode.NodeSet) error {
+	list, err := client.Resource(decode.NodePoolResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -153,15 +153,15 @@ func listNodePools(ctx context.Context, client dynamic.Interface, set *nodeobjec
 	return nil
 }
 
-func listNodeClaims(ctx context.Context, client dynamic.Interface, set *nodeobject.NodeSet) error {
+func listNodeClaims(ctx context.Context, client dynamic.Interface, set *decode.NodeSet) error {
 	claims := []landing.NodeClaim{}
 	err := paged(func(options metav1.ListOptions) (string, error) {
-		list, err := client.Resource(nodeobject.NodeClaimResource).List(ctx, options)
+		list, err := client.Resource(decode.NodeClaimResource).List(ctx, options)
 		if err != nil {
 			return "", err
 		}
 		for i := range list.Items {
-			claim, err := nodeobject.ReadNodeClaim(&list.Items[i])
+			claim, err := decode.ReadNodeClaim(&list.Items[i])
 			if err != nil {
 				set.Notes = append(set.Notes, err.Error())
 				continue

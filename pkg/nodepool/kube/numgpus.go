@@ -11,22 +11,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // SyncNumGPUs writes numbers of GPUs into the spec with one guarded JSON patch, all targets or none, and returns the
 // RayCluster's new generation. It reads the object from the API server, because the caches drop managedFields. A
 // *nodepool.SyncRefusal says why they must not be written; the other errors are those of Apply.
 func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
 	object, err := m.getRayCluster(ctx, m.rayClusters, change.Cluster)
 	if err != nil {
 		return 0, err
 	}
 	m.newestSeen.remember(object)
-	cluster := rayobject.DecodeObject(object).Cluster
+	cluster := decode.DecodeObject(object).Cluster
 	if err := m.writable(ctx, object, time.Time{}); err != nil {
 		return 0, err
 	}
@@ -73,8 +73,8 @@ func refuseSync(object map[string]any, cluster *nodepool.Cluster, change nodepoo
 			return refusal
 		}
 	}
-	metadata := rayobject.FieldsOf(object, nil).Object("metadata")
-	if manager := rayobject.AppliedBy(metadata); manager != "" {
+	metadata := decode.FieldsOf(object, nil).Object("metadata")
+	if manager := decode.AppliedBy(metadata); manager != "" {
 		return &nodepool.SyncRefusal{Code: nodepool.SyncFieldManaged,
 			Why: "the worker groups are applied by " + manager + ", which would overwrite it: set the number there"}
 	}
@@ -113,7 +113,7 @@ func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte,
 		if err != nil {
 			return nil, err
 		}
-		if field := rayobject.GPUField(group.Texts("resources")); field != target.Field {
+		if field := decode.GPUField(group.Texts("resources")); field != target.Field {
 			return nil, fmt.Errorf("%w: the number of group %s belongs in %s now", nodepool.ErrConflict, target.Group,
 				field)
 		}
@@ -123,12 +123,12 @@ func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte,
 			operation{"test", path + "/resources", group.Get("resources").Raw()})
 		writes = append(writes, numGPUsWrite(group, path, target))
 	}
-	writes = append(writes, annotationSteps(metadata, map[string]string{rayobject.ShardAnnotation: change.Term})...)
+	writes = append(writes, annotationSteps(metadata, map[string]string{decode.ShardAnnotation: change.Term})...)
 	return json.Marshal(append(patch, writes...))
 }
 
 // numGPUsWrite adds the number, and the map around it if that is absent. All values of both maps are strings.
-func numGPUsWrite(group rayobject.Fields, path string, target nodepool.NumGPUsTarget) operation {
+func numGPUsWrite(group decode.Fields, path string, target nodepool.NumGPUsTarget) operation {
 	section, key, _ := strings.Cut(target.Field, ".")
 	if !group.Has(section) {
 		return operation{"add", path + "/" + section, map[string]any{key: target.GPUs.String()}}

@@ -18,7 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/owners"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/kueue"
 )
 
 // ofTrain is a RayCluster of the RayJob train.
@@ -46,7 +46,7 @@ func rayJob(queue string) *metav1.PartialObjectMetadata {
 
 // household is what knows of owners, with the API server that it reads.
 type household struct {
-	*owners.Owners
+	*kueue.Owners
 	client  *metadatafake.FakeMetadataClient
 	changed []nodepool.ClusterKey
 }
@@ -65,7 +65,7 @@ func newHousehold(t *testing.T, job *metav1.PartialObjectMetadata) *household {
 		return &metav1.APIResourceList{GroupVersion: "ray.io/v1",
 			APIResources: []metav1.APIResource{{Name: "rayjobs", Kind: "RayJob", Namespaced: true}}}, nil
 	}
-	h.Owners = owners.New(h.client, served, slog.New(slog.DiscardHandler),
+	h.Owners = kueue.NewOwners(h.client, served, slog.New(slog.DiscardHandler),
 		func(key nodepool.ClusterKey) { h.changed = append(h.changed, key) })
 	return h
 }

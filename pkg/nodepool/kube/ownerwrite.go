@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // writeAsOwner sends a JSON patch on a RayCluster that was read, if this process may write to it. build returns the
@@ -24,7 +24,7 @@ func (m *Manager) writeAsOwner(
 	build func(term string) ([]byte, error),
 ) (written *unstructured.Unstructured, patch []byte, err error) {
 	key := keyOf(object)
-	term, stored := "", object.GetAnnotations()[rayobject.ShardAnnotation]
+	term, stored := "", object.GetAnnotations()[decode.ShardAnnotation]
 	if m.shards != nil {
 		if term, err = m.shards.Fence(key, stored); err != nil {
 			return nil, nil, fmt.Errorf("%s %s: %w", doing, key, err)
@@ -71,7 +71,7 @@ func (m *Manager) MayWrite(key nodepool.ClusterKey) bool {
 
 // whileHeld bounds a write by the right to write. A longer one may arrive under the next holder.
 func (m *Manager) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := timing.RequestTimeout
+	limit := reflector.RequestTimeout
 	switch {
 	case m.lease != nil:
 		limit = min(limit, m.lease.left())

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 )
 
 // operation is one step of an RFC 6902 JSON patch. Value is always written, because a test for null tests absence.
@@ -73,13 +73,13 @@ func scalePatch(object map[string]any, change nodepool.Change) ([]byte, error) {
 		}
 	}
 	writes = append(writes, annotationSteps(root.Object("metadata"), map[string]string{
-		rayobject.ShardAnnotation: change.Term})...)
+		decode.ShardAnnotation: change.Term})...)
 	return json.Marshal(append(patch, writes...))
 }
 
 // sameRayCluster returns the fields of an object, or nodepool.ErrConflict if it is not the one with this uid.
-func sameRayCluster(object map[string]any, uid string) (rayobject.Fields, error) {
-	root := rayobject.FieldsOf(object, nil)
+func sameRayCluster(object map[string]any, uid string) (decode.Fields, error) {
+	root := decode.FieldsOf(object, nil)
 	if stored := root.Object("metadata").Text("uid"); stored != uid {
 		return root, fmt.Errorf("%w: uid is %s, was %s", nodepool.ErrConflict, stored, uid)
 	}
@@ -87,7 +87,7 @@ func sameRayCluster(object map[string]any, uid string) (rayobject.Fields, error)
 }
 
 // groupOf returns the worker group at an index, and its path; nodepool.ErrConflict if another group is there.
-func groupOf(groups []rayobject.Fields, index int, name string) (group rayobject.Fields, path string, err error) {
+func groupOf(groups []decode.Fields, index int, name string) (group decode.Fields, path string, err error) {
 	if index < 0 || index >= len(groups) || groups[index].Text("groupName") != name {
 		return group, "", fmt.Errorf("%w: group %s is not at index %d", nodepool.ErrConflict, name, index)
 	}
@@ -95,17 +95,17 @@ func groupOf(groups []rayobject.Fields, index int, name string) (group rayobject
 }
 
 // fence tests that no other shard has written to the RayCluster since it was read.
-func fence(root rayobject.Fields, term string) []operation {
+func fence(root decode.Fields, term string) []operation {
 	metadata := root.Object("metadata")
 	if term == "" || !metadata.Has("annotations") { // then guards test that there are none
 		return nil
 	}
-	stored := metadata.Object("annotations").Get(rayobject.ShardAnnotation).Raw()
-	return []operation{{"test", "/metadata/annotations/" + escape(rayobject.ShardAnnotation), stored}}
+	stored := metadata.Object("annotations").Get(decode.ShardAnnotation).Raw()
+	return []operation{{"test", "/metadata/annotations/" + escape(decode.ShardAnnotation), stored}}
 }
 
 // annotationSteps returns the steps of a patch that store annotations. Empty values are left out.
-func annotationSteps(metadata rayobject.Fields, values map[string]string) []operation {
+func annotationSteps(metadata decode.Fields, values map[string]string) []operation {
 	maps.DeleteFunc(values, func(_, value string) bool { return value == "" })
 	if len(values) > 0 && !metadata.Has("annotations") {
 		return []operation{{"add", "/metadata/annotations", values}}
@@ -122,7 +122,7 @@ func namesPods(change nodepool.Change) bool {
 }
 
 // guards test that the RayCluster is the one that was read and has not been stopped since.
-func guards(root rayobject.Fields) []operation {
+func guards(root decode.Fields) []operation {
 	metadata := root.Object("metadata")
 	tests := []operation{
 		{"test", "/metadata/uid", metadata.Get("uid").Raw()},
@@ -135,7 +135,7 @@ func guards(root rayobject.Fields) []operation {
 		// A patch cannot test a path below an absent map.
 		return append(tests, operation{"test", "/metadata/annotations", nil})
 	}
-	for _, key := range []string{rayobject.FreezeAnnotation, rayobject.ModeAnnotation} {
+	for _, key := range []string{decode.FreezeAnnotation, decode.ModeAnnotation} {
 		tests = append(tests, operation{"test", "/metadata/annotations/" + escape(key), annotations.Get(key).Raw()})
 	}
 	return tests
@@ -143,7 +143,7 @@ func guards(root rayobject.Fields) []operation {
 
 // addOrReplace returns add for an absent field and replace for a present one: the API server rejects replace below an
 // absent parent (k5).
-func addOrReplace(f rayobject.Fields, name string) string {
+func addOrReplace(f decode.Fields, name string) string {
 	if f.Has(name) {
 		return "replace"
 	}
@@ -154,7 +154,7 @@ func addOrReplace(f rayobject.Fields, name string) string {
 func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
 // queueGuards test that the RayCluster has not been queued since, by its own label or by an owner that adopts it.
-func queueGuards(metadata rayobject.Fields) []operation {
+func queueGuards(metadata decode.Fields) []operation {
 	owners := operation{"test", "/metadata/ownerReferences", metadata.Get("ownerReferences").Raw()}
 	if !metadata.Has("labels") {
 		// A patch cannot test a path below an absent map.

@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/policies"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 )
 
 // ReportPolicy writes the status of one CapacityPolicy. A policy that is gone or was made again is no error: the watch
@@ -21,7 +21,7 @@ func (m *Manager) ReportPolicy(ctx context.Context, cluster nodepool.ClusterKey,
 	if err := m.mayReport(cluster, status); err != nil {
 		return fmt.Errorf("writing the status of CapacityPolicy %s: %w", status.Name, err)
 	}
-	patch, err := policies.StatusPatch(status)
+	patch, err := attached.StatusPatch(status)
 	if err != nil {
 		return fmt.Errorf("writing the status of CapacityPolicy %s: %w", status.Name, err)
 	}

@@ -21,7 +21,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/policies"
 )
 
 func TestTheStatusOfAPolicyIsThatOfItsRayCluster(t *testing.T) {
@@ -82,7 +81,7 @@ func TestAWorkerStaysForPoliciesOfAClusterThatIsNotThere(t *testing.T) {
 		return false, nil, nil
 	})
 	seen := make(chan nodepool.ClusterKey, 8)
-	known := policies.NewWatch(attached.Config{Client: client, Discovery: serving{}, Logger: slog.New(slog.DiscardHandler),
+	known := attached.NewPolicies(attached.Config{Client: client, Discovery: serving{}, Logger: slog.New(slog.DiscardHandler),
 		Changed: func(key nodepool.ClusterKey) { seen <- key }})
 	m := &Manager{policies: known, source: nothing{}}
 	if m.needsWorker(llm) {

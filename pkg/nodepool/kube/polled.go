@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // polled polls one RayCluster: the Role that KubeRay makes for a sidecar grants get and patch on RayClusters, and
@@ -27,14 +27,14 @@ func newPolled(m *Manager) (*polled, error) {
 func (p *polled) run(ctx context.Context) error {
 	interval := p.m.options.Poll
 	if interval == 0 {
-		interval = timing.DefaultPoll
+		interval = reflector.DefaultPoll
 	}
 	if p.m.pods.Await(ctx) != nil {
 		return nil
 	}
 	for {
 		p.poll(ctx)
-		if !timing.Sleep(ctx, timing.Jittered(interval)) {
+		if !reflector.Sleep(ctx, reflector.Jittered(interval)) {
 			return nil
 		}
 	}
@@ -42,7 +42,7 @@ func (p *polled) run(ctx context.Context) error {
 
 // poll reads once. If reading fails, the object stays as it was; only a response that it is gone removes it.
 func (p *polled) poll(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
 	object, err := p.m.getRayCluster(ctx, p.m.rayClusters, p.key)
 	switch {

@@ -11,10 +11,12 @@ func (m *Manager) OwnedRequests() requests.Calls {
 
 // BoundsUsed returns how much of each bound of what it keeps of optional objects is in use, from 0 to 1.
 func (m *Manager) BoundsUsed() map[string]float64 {
-	if m.optional == nil {
+	if m.nodes == nil {
 		return nil
 	}
-	return m.optional.BoundsUsed()
+	used := m.nodes.BoundsUsed()
+	used["absent_namespaces"] = m.namespaces.AbsentUsed()
+	return used
 }
 
 // wireRequests prepares the store of ResourceRequests and the writer of their status.

@@ -9,9 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
 // storageCheckPause is the pause between two checks of the API server's storage.
@@ -43,7 +42,7 @@ func newStorageGuard(pods corev1client.PodsGetter, o Options) *storageGuard {
 		namespace = o.Namespaces[0]
 	}
 	return &storageGuard{proof: make(chan error, 1), version: func(ctx context.Context) (string, error) {
-		ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
+		ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 		defer cancel()
 		list, err := pods.Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=heliostat"})
 		if err != nil {
@@ -64,7 +63,7 @@ func (r *storageGuard) Start(ctx context.Context) error {
 			return nil
 		case err := <-r.proof:
 			return err
-		case <-time.After(timing.Jittered(storageCheckPause)):
+		case <-time.After(reflector.Jittered(storageCheckPause)):
 		}
 	}
 }
@@ -101,7 +100,7 @@ func (r *storageGuard) compare(known, read string) {
 }
 
 // comparePods compares pods that were read with those that were known before.
-func (r *storageGuard) comparePods(known, read []*rayobject.Pod) {
+func (r *storageGuard) comparePods(known, read []*decode.Pod) {
 	versions := make(map[string]string, len(known))
 	for _, pod := range known {
 		versions[pod.Name] = pod.Version

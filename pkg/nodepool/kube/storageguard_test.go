@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 )
 
 func TestStorageThatWentBackEndsTheProcess(t *testing.T) {
@@ -75,11 +75,11 @@ func TestARayClusterOlderThanTheKnownOneEndsTheProcess(t *testing.T) {
 }
 
 func TestAPodOlderThanTheKnownOneProvesThatTheStorageWentBack(t *testing.T) {
-	pod := func(name, version string) *rayobject.Pod { return &rayobject.Pod{Name: name, Version: version} }
-	known := []*rayobject.Pod{pod("a", "7"), pod("gone", "9")}
+	pod := func(name, version string) *decode.Pod { return &decode.Pod{Name: name, Version: version} }
+	known := []*decode.Pod{pod("a", "7"), pod("gone", "9")}
 	for version, want := range map[string]int{"6": 1, "7": 0, "8": 0} {
 		guard := &storageGuard{proof: make(chan error, 1)}
-		guard.comparePods(known, []*rayobject.Pod{pod("a", version), pod("new", "1")})
+		guard.comparePods(known, []*decode.Pod{pod("a", version), pod("new", "1")})
 		if got := len(guard.proof); got != want {
 			t.Errorf("version %s, 7 is known: %d proofs, want %d", version, got, want)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -38,8 +38,8 @@ func TestASidecarKnowsSlicesByTheTemplateAloneAndSaysSoOnce(t *testing.T) {
 	if diff := cmp.Diff([]gpuinfo.Kind{gpuinfo.MIG, gpuinfo.TimeSliced}, kinds); diff != "" {
 		t.Errorf("slices (-want +got):\n%s", diff)
 	}
-	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != watch.NodesForbidden {
-		t.Errorf("findings %+v, want one %s", cluster.Findings, watch.NodesForbidden)
+	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != nodes.NodesForbidden {
+		t.Errorf("findings %+v, want one %s", cluster.Findings, nodes.NodesForbidden)
 	}
 	cpus := nodepool.Cluster{Key: llm, Groups: groups("cpu")}
 	if m.withoutNodes(&cpus); len(cpus.Findings) != 0 {

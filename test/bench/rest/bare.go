@@ -13,7 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -48,7 +48,7 @@ func (f *fleet) patchRequest(ctx context.Context, key nodepool.ClusterKey, slot,
 // patchAnnotation writes the plain request of a RayCluster as Heliostat does.
 func (f *fleet) patchAnnotation(ctx context.Context, key nodepool.ClusterKey, _, amount int) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{
-		rayobject.ResourceRequestsAnnotation: fmt.Sprintf(`[{"resources":{"CPU":%d},"count":1}]`, amount),
+		decode.ResourceRequestsAnnotation: fmt.Sprintf(`[{"resources":{"CPU":%d},"count":1}]`, amount),
 	}}})
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (f *fleet) removeRequests(ctx context.Context) error {
 }
 
 func (f *fleet) patchNothing(ctx context.Context, key nodepool.ClusterKey) error {
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, rayobject.ResourceRequestsAnnotation)
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, decode.ResourceRequestsAnnotation)
 	clusters := f.objects.Resource(rig.RayClusters).Namespace(key.Namespace)
 	_, err := clusters.Patch(ctx, key.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	return err

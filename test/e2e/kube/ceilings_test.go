@@ -15,7 +15,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/ceilings"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -120,7 +120,7 @@ func TestCeilingsOfTheClusterAutoscalerBoundPoolsForWhoMayReadThem(t *testing.T)
 	}
 	m := s.manager(kube.Options{StatusNamespace: s.namespace})
 	s.until("the room of the pool", func() bool { return pool(s.read(m, "llm")) == "2 nodes, 2 pods" })
-	if finding(s.read(m, "llm"), ceilings.Unknown) {
+	if finding(s.read(m, "llm"), nodes.CeilingsUnknown) {
 		t.Error("something is unknown although all may be read")
 	}
 
@@ -131,5 +131,5 @@ func TestCeilingsOfTheClusterAutoscalerBoundPoolsForWhoMayReadThem(t *testing.T)
 	config.Impersonate.UserName = "ceilings-blind"
 	blind, _ := s.managerAs(config, kube.Options{StatusNamespace: s.namespace}, nil)
 	s.until("the pool without a ceiling", func() bool { return pool(s.read(blind, "llm")) == "unknown" })
-	s.until("the finding that ceilings may not be read", func() bool { return finding(s.read(blind, "llm"), ceilings.Unknown) })
+	s.until("the finding that ceilings may not be read", func() bool { return finding(s.read(blind, "llm"), nodes.CeilingsUnknown) })
 }

@@ -12,7 +12,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/owners"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/kueue"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -80,7 +80,7 @@ func TestAnOwnerThatMayNotBeReadIsReported(t *testing.T) {
 	name := s.childOf("train")
 	config, key := s.sidecarOf(name), s.key(name)
 	m, _ := s.managerAs(config, kube.Options{Single: &key, Poll: 100 * time.Millisecond}, nil)
-	s.until("the finding "+owners.Unread, func() bool { return finding(s.read(m, name), owners.Unread) })
+	s.until("the finding "+kueue.Unread, func() bool { return finding(s.read(m, name), kueue.Unread) })
 	if _, err := m.Apply(t.Context(), s.targets(s.read(m, name), map[string]int{"cpu": 1})); err != nil {
 		t.Errorf("without a sign of a queue: %v, want the patch", err)
 	}

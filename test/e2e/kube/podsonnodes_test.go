@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/rig"
@@ -145,7 +145,7 @@ func TestAPodOfAnotherTeamLowersWhatIsLaunched(t *testing.T) {
 	if got := s.launchedFromFiles(program, "llm"); got != 5 {
 		t.Errorf("plan launches %d pods, serve 5", got)
 	}
-	if finding(s.read(m, "llm"), watch.PodsUnknown) {
+	if finding(s.read(m, "llm"), nodes.PodsUnknown) {
 		t.Error("pods are unknown although all may be read")
 	}
 
@@ -156,7 +156,7 @@ func TestAPodOfAnotherTeamLowersWhatIsLaunched(t *testing.T) {
 	config := rest.CopyConfig(lab.RESTConfig())
 	config.Impersonate.UserName = "shared-blind"
 	blind, _ := s.managerAs(config, options, nil)
-	s.until("the finding that nodes count as empty", func() bool { return finding(s.read(blind, "llm"), watch.PodsUnknown) })
+	s.until("the finding that nodes count as empty", func() bool { return finding(s.read(blind, "llm"), nodes.PodsUnknown) })
 	if got := launched(s.read(blind, "llm")); got != 8 {
 		t.Errorf("%d pods are launched on a node that counts as empty, want 8", got)
 	}

@@ -27,9 +27,8 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/ceilings"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/namespaces"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/owners"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/kueue"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -205,7 +204,7 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 	if cluster.Groups[0].Fit == nil {
 		t.Error("nothing is known of the nodes")
 	}
-	if finding(cluster, ceilings.Unknown) || finding(cluster, namespaces.Forbidden) || cluster.Pools == nil {
+	if finding(cluster, nodes.CeilingsUnknown) || finding(cluster, kube.NamespacesForbidden) || cluster.Pools == nil {
 		t.Errorf("findings %+v, pools %v", cluster.Findings, cluster.Pools)
 	}
 	s.readCeilings(config)
@@ -217,7 +216,7 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 		t.Error(err)
 	}
 	child := s.childOf("train")
-	if _, err := m.Apply(t.Context(), s.targets(s.read(m, child), map[string]int{"cpu": 1})); err != nil || finding(s.read(m, child), owners.Unread) {
+	if _, err := m.Apply(t.Context(), s.targets(s.read(m, child), map[string]int{"cpu": 1})); err != nil || finding(s.read(m, child), kueue.Unread) {
 		t.Errorf("a RayCluster of a RayJob: %v, findings %+v; want the RayJob to be read", err, s.read(m, child).Findings)
 	}
 	m.Event(cluster, true, "Rights", "a limit stands in the way")

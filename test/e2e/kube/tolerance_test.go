@@ -14,7 +14,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/rig"
 )
@@ -33,7 +33,7 @@ func TestAnUndecodableRayClusterDoesNotBlindTheOthers(t *testing.T) {
 	}()
 	m := s.manager(kube.Options{})
 	bad := s.read(m, "bad")
-	if !bad.Unreadable || !finding(bad, rayobject.FieldOutOfRange) || !errors.Is(bad.Writable(), nodepool.ErrReadOnly) {
+	if !bad.Unreadable || !finding(bad, decode.FieldOutOfRange) || !errors.Is(bad.Writable(), nodepool.ErrReadOnly) {
 		t.Errorf("Unreadable %v, findings %v", bad.Unreadable, bad.Findings)
 	}
 	good := s.read(m, "good")
@@ -67,7 +67,7 @@ func TestMinAboveMaxStopsTheClusterAndIsAFinding(t *testing.T) {
 	s.createAs(groups(s.namespace, "llm", map[string]any{"minReplicas": int64(4)}, map[string]any{"replicas": int64(2)}))
 	m := s.manager(kube.Options{})
 	cluster := s.read(m, "llm")
-	if !cluster.Refused || !cluster.Groups[0].Broken || cluster.Groups[1].Broken || !finding(cluster, rayobject.MinAboveMax) {
+	if !cluster.Refused || !cluster.Groups[0].Broken || cluster.Groups[1].Broken || !finding(cluster, decode.MinAboveMax) {
 		t.Errorf("Refused %v, groups %+v, findings %v", cluster.Refused, cluster.Groups, cluster.Findings)
 	}
 	// Heliostat does not write to a refused cluster because the operator creates no pods for the valid group either.
@@ -91,7 +91,7 @@ func TestPodsOfARemovedGroupAreAFinding(t *testing.T) {
 	s.patch("llm", types.JSONPatchType, `[{"op":"remove","path":"/spec/workerGroupSpecs/1"}]`)
 	s.until("the group to be gone", func() bool { return len(s.read(m, "llm").Groups) == 1 })
 	cluster := s.read(m, "llm")
-	if !finding(cluster, rayobject.GroupRemoved) || len(cluster.Workers) != 3 {
+	if !finding(cluster, decode.GroupRemoved) || len(cluster.Workers) != 3 {
 		t.Errorf("workers %+v, findings %v", cluster.Workers, cluster.Findings)
 	}
 	// Heliostat must not write their names, although the operator would delete them.
@@ -113,9 +113,9 @@ func TestAGroupWhosePodsAreRefusedBlocksLaterOnesAndIsAFinding(t *testing.T) {
 	}
 	s.createAs(manifest)
 	m := s.manager(kube.Options{})
-	s.until("the finding", func() bool { return finding(s.read(m, "llm"), rayobject.WorkerPodsFail) })
+	s.until("the finding", func() bool { return finding(s.read(m, "llm"), decode.WorkerPodsFail) })
 	for _, f := range s.read(m, "llm").Findings {
-		if f.Code == rayobject.WorkerPodsFail && f.Field != "spec.workerGroupSpecs[0]" {
+		if f.Code == decode.WorkerPodsFail && f.Field != "spec.workerGroupSpecs[0]" {
 			t.Errorf("the finding names %s: %+v", f.Field, f)
 		}
 	}

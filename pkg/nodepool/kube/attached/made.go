@@ -14,6 +14,13 @@ const (
 	Made              = MadeLabel + "=" + MadeBy
 )
 
+const (
+	// autoscalingGroup is the API group of ProvisioningRequests and CapacityBuffers.
+	autoscalingGroup = "autoscaling.x-k8s.io"
+	// groupAnnotation names the worker group that an object is for.
+	groupAnnotation = "heliostat.dev/group"
+)
+
 // MadeFor returns an object for a RayCluster. The RayCluster owns it, so that it goes with the RayCluster.
 func MadeFor(
 	rayCluster *unstructured.Unstructured, name string, annotations map[string]string, content map[string]any,

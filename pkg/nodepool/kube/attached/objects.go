@@ -1,7 +1,7 @@
-// Package attached reads the objects of one kind that are for RayClusters, such as CapacityPolicies, and keeps them by
-// RayCluster. The kind, and the right to read it, may be missing. Objects that Heliostat makes itself, such as
-// CapacityBuffers, get from it the metadata by which Heliostat knows them, and the pod template of a worker group. The
-// package must not write, or know what the objects are for.
+// Package attached reads the objects that belong to RayClusters, and keeps them by RayCluster: CapacityPolicies, which
+// users write, and ProvisioningRequests and CapacityBuffers, which Heliostat makes and writes. A kind, or the right to
+// read it, may be missing; then there are no such objects, and a line of the log or a finding says so. The package
+// writes only to objects that Heliostat made for the RayCluster, and must not decide anything.
 package attached
 
 import (

@@ -18,13 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/cel"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 )
 
 // Objects are the objects of resource.k8s.io. The zero value knows none. It must not be copied after its first use.
 type Objects struct {
 	// GPUs are the cards among the devices. Change the objects here, not there.
-	GPUs nodeobject.Devices
+	GPUs decode.Devices
 
 	// offered are the ResourceSlices as drivers publish them; slices have the taints of the rules, too.
 	offered, slices map[string]*resourcev1.ResourceSlice

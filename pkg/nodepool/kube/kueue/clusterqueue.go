@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -63,13 +63,13 @@ func readClusterQueue(object *unstructured.Unstructured) (*clusterQueue, error) 
 	for _, group := range read.Spec.ResourceGroups {
 		for _, flavor := range group.Flavors {
 			for _, r := range flavor.Resources {
-				q.nominal[flavored{flavor.Name, r.Name}] = units.Amount(r.NominalQuota)
+				q.nominal[flavored{flavor.Name, r.Name}] = decode.Amount(r.NominalQuota)
 			}
 		}
 	}
 	for _, flavor := range read.Status.FlavorsReservation {
 		for _, r := range flavor.Resources {
-			q.reserved[flavored{flavor.Name, r.Name}] = units.Amount(r.Total)
+			q.reserved[flavored{flavor.Name, r.Name}] = decode.Amount(r.Total)
 		}
 	}
 	return q, nil

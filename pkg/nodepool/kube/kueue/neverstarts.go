@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -25,7 +25,7 @@ func (all workloads) neverStarts(cluster *nodepool.Cluster) *raydemand.Finding {
 	}
 	return &raydemand.Finding{
 		Code: NeverStarts, Severity: raydemand.Error, Object: "RayCluster " + cluster.Key.String(),
-		Field: "spec.suspend", Seen: "true, and Workload " + last.name + " is Finished: " + finding.Short(last.detail),
+		Field: "spec.suspend", Seen: "true, and Workload " + last.name + " is Finished: " + decode.Short(last.detail),
 		Why: "Kueue could not start it again and does not try any more: the annotations that Kueue left in its pod " +
 			"templates contradict its new Workload (Kueue before 0.18.4)",
 		Fix: fmt.Sprintf("kubectl patch raycluster %s -n %s --type=json -p '%s]'; keep annotations of your own",

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -143,7 +143,7 @@ func (w *workload) uses(flavor, resource string, counted func(set string) bool) 
 		if !known || a.Flavors[resource] != flavor || !counted(a.Name) {
 			continue
 		}
-		amount := units.Amount(usage)
+		amount := decode.Amount(usage)
 		if now := w.pods[a.Name]; a.Count > 0 && now < a.Count {
 			amount = amount / raydemand.Amount(a.Count) * raydemand.Amount(now)
 		}

@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
-
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
 // ForbiddenPause separates two attempts to read what is forbidden, so that a role that is granted later takes effect
@@ -39,7 +37,7 @@ func (f Source) Into(ctx context.Context, store toolscache.ReflectorStore) {
 		toolscache.NewReflectorWithOptions(f.source(stop), f.Kind, store, toolscache.ReflectorOptions{Name: f.Name}).
 			RunWithContext(attempt)
 		stop()
-		if !timing.Sleep(ctx, timing.Jittered(ForbiddenPause)) {
+		if !Sleep(ctx, Jittered(ForbiddenPause)) {
 			return
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // Calls lets users read and write ResourceRequests. Any process may write them, leading or not: they are what users ask
@@ -128,7 +128,7 @@ func (o Calls) Put(
 	defer leave()
 	known, there := o.Store.get(wanted.Cluster.Namespace, wanted.ID)
 	for attempt := range writeAttempts {
-		if attempt > 0 && !timing.Sleep(ctx, timing.Jittered(conflictPause<<(attempt-1))) {
+		if attempt > 0 && !reflector.Sleep(ctx, reflector.Jittered(conflictPause<<(attempt-1))) {
 			return made, false, ctx.Err()
 		}
 		if attempt > 0 {
@@ -281,7 +281,7 @@ func (o Calls) Delete(
 		return err
 	}
 	for attempt := range writeAttempts {
-		if attempt > 0 && !timing.Sleep(ctx, timing.Jittered(conflictPause<<(attempt-1))) {
+		if attempt > 0 && !reflector.Sleep(ctx, reflector.Jittered(conflictPause<<(attempt-1))) {
 			return ctx.Err()
 		}
 		if err = may(&known); err == nil {

@@ -17,7 +17,6 @@ import (
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
 // Page is how many objects a page of a list has. The process holds the decoded objects of one page at a time.
@@ -159,7 +158,7 @@ func (s *Store) follow(ctx context.Context, namespace string) {
 		toolscache.NewReflectorWithOptions(source, kind, store, toolscache.ReflectorOptions{Name: "resourcerequests"}).
 			RunWithContext(attempt)
 		stop()
-		if !timing.Sleep(ctx, timing.Jittered(s.pauseOf(namespace))) {
+		if !reflector.Sleep(ctx, reflector.Jittered(s.pauseOf(namespace))) {
 			return
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -82,7 +82,7 @@ func (r requestObject) readBundles(object *unstructured.Unstructured) (bundles [
 	for i, request := range spec.Bundles {
 		request.Count = max(request.Count, 1)
 		request = request.Sliced()
-		if err := rayobject.CheckRequest(request); err != nil {
+		if err := decode.CheckRequest(request); err != nil {
 			return nil, fmt.Sprintf("spec.bundles[%d]: %v", i, err)
 		}
 		bundles = append(bundles, request)
@@ -130,7 +130,7 @@ func latest(a, b time.Time) time.Time {
 
 // readPart decodes the spec or the status of an object exactly, without floats.
 func readPart[T any](object *unstructured.Unstructured, name string) (part T, err error) {
-	err = decode(object.Object[name], &part)
+	err = decodeExactly(object.Object[name], &part)
 	return part, err
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -27,7 +27,7 @@ func unreadable(spec any, err error) string {
 	}
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
-		return finding.Short(err.Error())
+		return decode.Short(err.Error())
 	}
 	name := wrong.Field[strings.LastIndex(wrong.Field, ".")+1:] // without the embedded types before it
 	return fmt.Sprintf("spec.%s: %s: want %s", name, shown(fields[name]), fieldpath.WantType(wrong.Type))
@@ -44,12 +44,12 @@ func unreadableBundle(bundle any) string {
 		return fmt.Sprintf(`.resources: %s: want an object such as {"GPU": 1}`, shown(fields["resources"]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(resources)) {
-		if decode(resources[name], new(raydemand.Amount)) != nil {
+		if decodeExactly(resources[name], new(raydemand.Amount)) != nil {
 			return fmt.Sprintf(".resources.%s: %s: want a number below 10^14, such as 0.5",
 				fieldpath.Excerpt(name, mostShown), shown(resources[name]))
 		}
 	}
-	err := decode(bundle, new(raydemand.Request))
+	err := decodeExactly(bundle, new(raydemand.Request))
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case err == nil:
@@ -57,11 +57,11 @@ func unreadableBundle(bundle any) string {
 	case errors.As(err, &wrong) && fields[wrong.Field] != nil:
 		return fmt.Sprintf(".%s: %s: want %s", wrong.Field, shown(fields[wrong.Field]), fieldpath.WantType(wrong.Type))
 	}
-	return ": " + finding.Short(err.Error())
+	return ": " + decode.Short(err.Error())
 }
 
-// decode decodes a value exactly, without floats.
-func decode(value, into any) error {
+// decodeExactly decodes a value exactly, without floats.
+func decodeExactly(value, into any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // Limits on statuses and other writes of this process to ResourceRequests: many requests of many clusters may change at
@@ -235,7 +235,7 @@ func (w *Writer) backOff(key requestKey, now time.Time) {
 }
 
 func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {
-	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
 	client := w.client.Namespace(u.Namespace)
 	if u.Delete {

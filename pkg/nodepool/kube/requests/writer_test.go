@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -220,7 +220,7 @@ func (s *slowRequests) Patch(ctx context.Context, name string, _ types.PatchType
 	s.mu.Lock()
 	s.written = append(s.written, fmt.Sprintf("%s %s after %v", name, given.Status.Reason.Code, time.Since(s.begun)))
 	s.mu.Unlock()
-	if !timing.Sleep(ctx, s.takes) {
+	if !reflector.Sleep(ctx, s.takes) {
 		return nil, ctx.Err()
 	}
 	return s.object.DeepCopy(), nil

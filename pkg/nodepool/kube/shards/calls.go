@@ -12,11 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/shard"
 )
 
 // store sends a write, and reports whether it was stored.
-func (s *Shards) store(ctx context.Context, write shard.Write, asked time.Duration) bool {
+func (s *Shards) store(ctx context.Context, write Write, asked time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.timing.Deadline/2) // one hung call must not cost the Lease
 	defer cancel()
 	wanted := s.lease(write, time.Now())
@@ -64,7 +63,7 @@ func (s *Shards) read(ctx context.Context) bool {
 }
 
 // members lists the Leases of all members from the API server itself.
-func (s *Shards) members(ctx context.Context) (records []shard.Record, err error) {
+func (s *Shards) members(ctx context.Context) (records []Record, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timing.Deadline/2)
 	defer cancel()
 	list, err := s.leases.List(ctx, metav1.ListOptions{LabelSelector: GroupLabel + "=" + s.config.Group})
@@ -78,7 +77,7 @@ func (s *Shards) members(ctx context.Context) (records []shard.Record, err error
 }
 
 // records lists the Leases of all members, with that of a leader.
-func (s *Shards) records(ctx context.Context) ([]shard.Record, error) {
+func (s *Shards) records(ctx context.Context) ([]Record, error) {
 	records, err := s.members(ctx)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // awaitPause is the pause between two readings of AwaitEnd.
@@ -35,7 +35,7 @@ func (s *Shards) AwaitEnd(ctx context.Context) {
 		if !waited {
 			s.config.Logger.Info("this leader waits until shards have ended", "shards", len(records), "error", err)
 		}
-		if !timing.Sleep(ctx, awaitPause) {
+		if !reflector.Sleep(ctx, awaitPause) {
 			return
 		}
 	}

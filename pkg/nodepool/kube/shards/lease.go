@@ -6,8 +6,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"heliostat.dev/heliostat/pkg/shard"
 )
 
 const (
@@ -20,7 +18,7 @@ const (
 )
 
 // lease writes the Lease of a member. The times are for people; members look at the version alone.
-func (s *Shards) lease(w shard.Write, now time.Time) *coordinationv1.Lease {
+func (s *Shards) lease(w Write, now time.Time) *coordinationv1.Lease {
 	id, seconds, renewed := s.member.ID(), int32(s.timing.Lease/time.Second), metav1.NewMicroTime(now)
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
@@ -37,17 +35,17 @@ func (s *Shards) lease(w shard.Write, now time.Time) *coordinationv1.Lease {
 }
 
 // recordOf reads the Lease of a member.
-func recordOf(l *coordinationv1.Lease) shard.Record {
-	return shard.Record{
+func recordOf(l *coordinationv1.Lease) Record {
+	return Record{
 		ID: l.Name, Version: l.ResourceVersion, Since: l.CreationTimestamp.Unix(),
 		Address: l.Annotations[addressAnnotation], Members: strings.Fields(l.Annotations[membersAnnotation]),
 	}
 }
 
 // leaderOf reads the Lease of the form with one shard; false if nobody holds it.
-func leaderOf(l *coordinationv1.Lease) (shard.Record, bool) {
+func leaderOf(l *coordinationv1.Lease) (Record, bool) {
 	if l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
-		return shard.Record{}, false
+		return Record{}, false
 	}
-	return shard.Record{ID: l.Name, Version: l.ResourceVersion, Everything: true}, true
+	return Record{ID: l.Name, Version: l.ResourceVersion, Everything: true}, true
 }

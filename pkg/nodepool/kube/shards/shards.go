@@ -12,8 +12,7 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
-	"heliostat.dev/heliostat/pkg/shard"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // Config is what a member needs.
@@ -26,7 +25,7 @@ type Config struct {
 	Address string
 	// Most limits how many members own RayClusters, the oldest; 0 means all.
 	Most   int
-	Timing shard.Timing
+	Timing Timing
 	// Retry is the pause between two renewals.
 	Retry time.Duration
 	// Clusters lists what needs an owner. Changed requests a cycle of a RayCluster that has come or gone, which sees
@@ -39,15 +38,15 @@ type Config struct {
 // Shards is one member.
 type Shards struct {
 	config Config
-	timing shard.Timing
+	timing Timing
 	leases coordinationv1client.LeaseInterface
 	start  time.Time // of all durations; it has a monotonic reading
 	now    func() time.Duration
 	began  metav1.MicroTime
 
 	mu       sync.Mutex
-	member   *shard.Member   // guarded by mu
-	holdings *shard.Holdings // guarded by mu
+	member   *Member   // guarded by mu
+	holdings *Holdings // guarded by mu
 	// cycles are those that run, by RayCluster. Guarded by mu.
 	cycles map[string]context.CancelFunc
 	// came counts the readings with which RayClusters came. Guarded by mu.
@@ -74,7 +73,7 @@ func New(config Config) *Shards {
 	return &Shards{
 		config: config, timing: config.Timing, leases: config.Client.Leases(config.Namespace), start: start,
 		now: func() time.Duration { return time.Since(start) }, began: metav1.NewMicroTime(start),
-		member: shard.New(id, config.Timing, config.Most), holdings: shard.NewHoldings(id),
+		member: NewMember(id, config.Timing, config.Most), holdings: NewHoldings(id),
 		cycles: map[string]context.CancelFunc{}, readAt: -1, reported: map[string]time.Duration{},
 	}
 }
@@ -86,11 +85,11 @@ func (s *Shards) Start(ctx context.Context) {
 	s.mu.Unlock()
 	for {
 		settled := s.turn(ctx)
-		pause := timing.Jittered(s.config.Retry)
+		pause := reflector.Jittered(s.config.Retry)
 		if !settled {
 			pause /= 8
 		}
-		if !timing.Sleep(ctx, pause) {
+		if !reflector.Sleep(ctx, pause) {
 			s.leave()
 			return
 		}
@@ -112,7 +111,7 @@ func (s *Shards) turn(ctx context.Context) bool {
 }
 
 // nextWrite returns the next write. What the member gives up with it must end first; until then it only renews.
-func (s *Shards) nextWrite() (shard.Write, time.Duration) {
+func (s *Shards) nextWrite() (Write, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	write := s.member.Next()

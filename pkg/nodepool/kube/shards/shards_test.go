@@ -19,7 +19,6 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/shard"
 )
 
 // server is an API server with Leases: it compares versions, as the real one does.
@@ -160,7 +159,7 @@ func (f *fleet) join(n int, change ...func(*Config)) {
 		connection := &client{server: f.server}
 		config := Config{
 			Client: connection, Namespace: "heliostat", Group: "heliostat", Address: "10.0.0.1:8090",
-			Timing: shard.Timing{Lease: 6 * time.Second, Deadline: 4 * time.Second}, Retry: 800 * time.Millisecond,
+			Timing: Timing{Lease: 6 * time.Second, Deadline: 4 * time.Second}, Retry: 800 * time.Millisecond,
 			Clusters: func() ([]nodepool.ClusterKey, error) { return f.keys, nil },
 			Changed:  func(nodepool.ClusterKey) {}, Logger: slog.New(slog.DiscardHandler),
 		}
@@ -447,7 +446,7 @@ func TestALeaderWaitsUntilNoShardMayWrite(t *testing.T) {
 		leads := make(chan struct{})
 		go func() {
 			New(Config{Client: connection, Group: "heliostat", Logger: slog.New(slog.DiscardHandler),
-				Timing: shard.Timing{Lease: 6 * time.Second, Deadline: 4 * time.Second}}).AwaitEnd(t.Context())
+				Timing: Timing{Lease: 6 * time.Second, Deadline: 4 * time.Second}}).AwaitEnd(t.Context())
 			close(leads)
 		}()
 		f.stop[1]() // it leaves; the other one is cut off, and nobody removes its Lease but the leader
@@ -472,7 +471,7 @@ func TestALeaderWaitsUntilNoShardMayWrite(t *testing.T) {
 
 func TestALeaderWithoutTheRightToListDoesNotWait(t *testing.T) {
 	member := New(Config{Client: forbidden{}, Group: "heliostat", Logger: slog.New(slog.DiscardHandler),
-		Timing: shard.Timing{Lease: 6 * time.Second, Deadline: 4 * time.Second}})
+		Timing: Timing{Lease: 6 * time.Second, Deadline: 4 * time.Second}})
 	member.AwaitEnd(t.Context())
 }
 

@@ -1,0 +1,85 @@
+package attached
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// rayCluster has one group with a template.
+func requestingCluster() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "ray.io/v1", "kind": "RayCluster",
+		"metadata": map[string]any{"namespace": "ml", "name": "llm", "uid": "uid"},
+		"spec": map[string]any{"workerGroupSpecs": []any{
+			map[string]any{"groupName": "cpu"},
+			map[string]any{"groupName": "gpu", "template": map[string]any{"spec": map[string]any{"nodeName": "x"}}},
+		}},
+	}}
+}
+
+func TestARequestIsReadAsItWasMade(t *testing.T) {
+	want := nodepool.ProvisioningRequest{Name: "heliostat-1", Group: "gpu", Pods: 8, State: nodepool.CapacityAsked}
+	request, ok := readRequest(requestObject(requestingCluster(), "v1", want))
+	if !ok || request.Cluster.String() != "ml/llm" || request.UID != "uid" || request.Value != want {
+		t.Errorf("%v %+v, want %+v", ok, request, want)
+	}
+	foreign := requestObject(requestingCluster(), "v1", want)
+	foreign.SetAnnotations(nil)
+	if _, ok := readRequest(foreign); ok {
+		t.Error("somebody else's request counts as ours")
+	}
+}
+
+func TestATemplateIsThatOfTheGroup(t *testing.T) {
+	pods, err := template(requestingCluster(), map[string]string{"ray.io/group": "gpu"},
+		nodepool.ProvisioningRequest{Name: "heliostat-1", Group: "gpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, _, _ := unstructured.NestedString(pods.Object, "template", "spec", "nodeName")
+	label, _, _ := unstructured.NestedString(pods.Object, "template", "metadata", "labels", "ray.io/group")
+	if label != "gpu" {
+		t.Errorf("labels of the pods lack KubeRay's, which anti-affinity may select: %v", pods.Object)
+	}
+	if owners := pods.GetOwnerReferences(); node != "x" || len(owners) != 1 || owners[0].UID != "uid" {
+		t.Errorf("%v", pods.Object)
+	}
+	_, err = template(requestingCluster(), nil, nodepool.ProvisioningRequest{Group: "tpu"})
+	if err == nil || !strings.Contains(err.Error(), "no worker group tpu") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestWhatEndsARequestCountsBeforeWhatItHadReached(t *testing.T) {
+	at := metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	yes := func(kind string) condition {
+		return condition{Status: "True", Type: kind, Message: kind, LastTransitionTime: at}
+	}
+	no := func(kind string) condition { return condition{Status: "False", Type: kind, Message: "not " + kind} }
+	for _, c := range []struct {
+		conditions []condition
+		state      nodepool.ProvisioningState
+		message    string
+	}{
+		{nil, nodepool.CapacityAsked, ""},
+		{[]condition{yes("Accepted")}, nodepool.CapacityAsked, "Accepted"},
+		{[]condition{yes("Accepted"), no("Provisioned")}, nodepool.CapacityAsked, "not Provisioned"},
+		{[]condition{no("Provisioned")}, nodepool.CapacityAsked, "not Provisioned"},
+		{[]condition{yes("Accepted"), yes("Provisioned")}, nodepool.CapacityProvisioned, "Provisioned"},
+		{[]condition{yes("Accepted"), yes("Provisioned"), yes("BookingExpired")}, nodepool.CapacityLost, "BookingExpired"},
+		{[]condition{yes("Provisioned"), yes("CapacityRevoked")}, nodepool.CapacityLost, "CapacityRevoked"},
+		{[]condition{yes("Accepted"), no("Provisioned"), yes("Failed")}, nodepool.CapacityFailed, "Failed"},
+	} {
+		var got nodepool.ProvisioningRequest
+		judgeRequest(&got, c.conditions)
+		if got.State != c.state || got.Message != c.message {
+			t.Errorf("%v: %s %q, want %s %q", c.conditions, got.State, got.Message, c.state, c.message)
+		}
+	}
+}

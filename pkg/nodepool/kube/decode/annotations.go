@@ -1,0 +1,225 @@
+package decode
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// The annotations of a RayCluster that Heliostat reads. Any other annotation with the prefix is a finding.
+const (
+	annotationPrefix           = "heliostat.dev/"
+	ModeAnnotation             = annotationPrefix + "mode"
+	FreezeAnnotation           = annotationPrefix + "freeze"
+	ResourceRequestsAnnotation = annotationPrefix + "resource-requests"
+	// RequestedSinceAnnotation is the time of the first request for what is in resource-requests.
+	RequestedSinceAnnotation = annotationPrefix + "resource-requests-since"
+	PriceAnnotation          = annotationPrefix + "price"
+	// NumGPUsSyncAnnotation says when Heliostat writes the number of GPUs that the device plugin reports into the spec.
+	NumGPUsSyncAnnotation = annotationPrefix + "num-gpus-sync"
+	// ShardAnnotation is the term of the shard that last wrote replicas. Heliostat writes it with each of its patches.
+	ShardAnnotation = annotationPrefix + "shard"
+)
+
+// Codes of findings about annotations.
+const (
+	AnnotationUnknown    = "annotation-unknown"
+	AnnotationUnreadable = "annotation-unreadable"
+)
+
+var knownAnnotations = []string{
+	capacity.Annotation,
+	nodepool.ConsolidateAnnotation,
+	FreezeAnnotation,
+	nodepool.IdleSinceAnnotation,
+	nodepool.IsolationAnnotation,
+	nodepool.MIGGPUsAnnotation,
+	ModeAnnotation,
+	NumGPUsSyncAnnotation,
+	PriceAnnotation,
+	nodepool.ProvisioningAnnotation,
+	ResourceRequestsAnnotation,
+	RequestedSinceAnnotation,
+	ShardAnnotation,
+}
+
+// RemovedAnnotations are annotations of a RayCluster that the last release read, with what to use instead.
+var RemovedAnnotations = map[string]string{
+	annotationPrefix + "resource-requests-trace": "the process that decides knows the trace of the call",
+	annotationPrefix + "scale-up-trace":          "the process that decides knows the trace",
+	annotationPrefix + "start-times":             "each process learns how long workers take to start",
+	annotationPrefix + "surge":                   "give maxReplicas room for replacements above what the work needs",
+}
+
+// KnownAnnotations are the annotations of a RayCluster that Heliostat reads.
+func KnownAnnotations() []string { return slices.Clone(knownAnnotations) }
+
+// readAnnotations fills in what the annotations say. An unreadable value changes as little as possible: an unreadable
+// mode is shadow, and an unreadable freeze freezes.
+func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
+	annotations := metadata.Texts("annotations")
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if strings.HasPrefix(key, annotationPrefix) && !slices.Contains(knownAnnotations, key) {
+			fix := "use one of " + strings.Join(knownAnnotations, ", ")
+			if instead, was := RemovedAnnotations[key]; was {
+				fix = "remove it: it was removed; " + instead
+			}
+			metadata.Report.Add(raydemand.Warning, AnnotationUnknown, metadata.at("annotations")+"."+key,
+				annotations[key], "Heliostat does not read it", fix)
+		}
+	}
+	unreadable := func(key, why, fix string) {
+		metadata.Report.Add(raydemand.Error, AnnotationUnreadable, metadata.at("annotations")+"."+key, annotations[key],
+			why, fix)
+	}
+	if mode, set := annotations[ModeAnnotation]; set {
+		cluster.Mode = nodepool.Mode(mode)
+		if !cluster.Mode.Valid() {
+			cluster.Mode, cluster.ModeInvalid = nodepool.Shadow, strconv.Quote(mode)
+			unreadable(ModeAnnotation,
+				"it is not a mode; Heliostat plans and reports the RayCluster, and writes nothing",
+				"write managed, shadow or off")
+		}
+	}
+	switch freeze := annotations[FreezeAnnotation]; freeze {
+	case "", "false":
+	case "true":
+		cluster.Freeze = true
+	default:
+		cluster.Freeze = true
+		unreadable(FreezeAnnotation, "it is neither true nor false; Heliostat writes nothing",
+			"write true, or remove it")
+	}
+	if text, set := annotations[nodepool.IsolationAnnotation]; set {
+		var err error
+		if cluster.Isolation, err = nodepool.IsolationOf(text, ""); err != nil {
+			unreadable(nodepool.IsolationAnnotation,
+				"it is not an isolation, so GPUs are used only where hardware keeps them apart",
+				"write hardware, limit or any")
+		}
+	}
+	if text, set := annotations[nodepool.ConsolidateAnnotation]; set {
+		if cluster.Consolidate = nodepool.Consolidate(text); !cluster.Consolidate.Valid() {
+			cluster.Consolidate = nodepool.ConsolidateNone
+			unreadable(nodepool.ConsolidateAnnotation, "it does not say which work may move; Heliostat moves nothing",
+				"write none, serve or restartable")
+		}
+	}
+	if text := annotations[ResourceRequestsAnnotation]; text != "" {
+		requests, problems := decodeRequests(text)
+		cluster.RequestResources = requests
+		for _, problem := range problems {
+			unreadable(ResourceRequestsAnnotation, problem, `write [{"resources": {"GPU": 1}, "count": 2}]`)
+		}
+	}
+	if text := annotations[RequestedSinceAnnotation]; text != "" {
+		since, err := time.Parse(time.RFC3339, text)
+		cluster.RequestedSince = since
+		if err != nil {
+			unreadable(RequestedSinceAnnotation,
+				"it is not a time, so reports do not say since when resources are requested",
+				"remove it; the next request writes it")
+		}
+	}
+}
+
+// readPolicy reads the capacity policy of the annotation. One that cannot be read wants nothing, and no CapacityPolicy
+// takes its place.
+func readPolicy(metadata Fields, cluster *nodepool.Cluster) {
+	text, set := metadata.Texts("annotations")[capacity.Annotation]
+	if !set {
+		return
+	}
+	written := &capacity.Written{Source: "annotation " + capacity.Annotation}
+	cluster.Policy = written
+	field := func(fault *fieldpath.Fault) string {
+		return strings.TrimSuffix(metadata.at("annotations")+"."+capacity.Annotation+": "+fault.Path.String(), ": ")
+	}
+	policy, fault := policytext.Read([]byte(text))
+	if policytext.IsRemoved(fault) {
+		metadata.Report.Add(raydemand.Warning, AnnotationUnknown, field(fault), fault.Value,
+			"Heliostat does not read it", "write "+fault.Want)
+		policy, fault = policytext.ReadStored([]byte(text))
+	}
+	if fault == nil {
+		written.Policy = policy
+		return
+	}
+	written.Fault = fault.Error()
+	metadata.Report.Add(raydemand.Error, AnnotationUnreadable, field(fault), fault.Value,
+		"the policy cannot be read, so nothing is kept warm, suspended or deleted by it", "write "+fault.Want)
+}
+
+// IdleSinceText is the value of the annotation idle-since: the time, and the generation that suspending leads to.
+func IdleSinceText(since time.Time, generation int64) string {
+	return since.UTC().Format(time.RFC3339) + " " + strconv.FormatInt(generation, 10)
+}
+
+// readIdleSince reads since when a RayCluster has had no work that Heliostat has suspended. A spec that somebody has
+// changed since, for example to resume and suspend the RayCluster, is theirs.
+func readIdleSince(metadata Fields, cluster *nodepool.Cluster) {
+	text, set := metadata.Texts("annotations")[nodepool.IdleSinceAnnotation]
+	if !set {
+		return
+	}
+	at, generation, _ := strings.Cut(text, " ")
+	since, err := time.Parse(time.RFC3339, at)
+	number, err2 := strconv.ParseInt(generation, 10, 64)
+	switch {
+	case err != nil || err2 != nil:
+		metadata.Report.Add(raydemand.Error, AnnotationUnreadable,
+			metadata.at("annotations")+"."+nodepool.IdleSinceAnnotation, text,
+			"it is not a time and a generation, so Heliostat neither resumes nor deletes the RayCluster",
+			"remove it, and set spec.suspend")
+	case number == cluster.Generation:
+		cluster.IdleSince = since
+	}
+}
+
+// priceGroups sets the prices of the groups from the annotation. An unreadable entry is a finding, and its group has no
+// price: the planner uses prices only if every group in question has one.
+func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
+	text := metadata.Texts("annotations")[PriceAnnotation]
+	if text == "" {
+		return
+	}
+	unreadable := func(why string) {
+		metadata.Report.Add(
+			raydemand.Error,
+			AnnotationUnreadable,
+			metadata.at("annotations")+"."+PriceAnnotation,
+			text,
+			why,
+			`write what one pod of each group costs an hour, for example {"gpu": 3.06, "cpu": 0.19}`,
+		)
+	}
+	var prices map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &prices); err != nil {
+		unreadable("it is not a JSON object: " + err.Error())
+		return
+	}
+	for _, group := range slices.Sorted(maps.Keys(prices)) {
+		at := slices.IndexFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.Name == group })
+		var price *float64 // null is no price; 0 would make the group the cheapest
+		switch err := json.Unmarshal(prices[group], &price); {
+		case at < 0:
+			unreadable(fmt.Sprintf("there is no worker group %q", group))
+		case err != nil || price == nil || *price < 0 || *price > landing.MaxPrice:
+			unreadable(fmt.Sprintf("the price of group %s is %s, want a number from 0 to %.0f", group, prices[group],
+				landing.MaxPrice))
+		default:
+			cluster.Groups[at].Price = price
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package decode
+
+import (
+	"cmp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// BoundPod is what a pod takes of the node that it is bound to. It shares no memory with the Pod object, except for
+// annotations about cards.
+type BoundPod struct {
+	// Pod has the annotations about cards alone.
+	sharing.Pod
+	// Takes is what the scheduler subtracts from the node for the pod, with 1 under "pods".
+	Takes landing.Quantities
+	// Neighbors is what terms of other pods see of the pod.
+	Neighbors *landing.Neighbors
+	// RayCluster and Group name the worker group, by KubeRay's labels. Both are empty for pods that are not workers.
+	RayCluster, Group string
+	// Terminating: the pod is being deleted. It takes its part of the node until it is gone.
+	Terminating bool
+}
+
+// Compare orders pods by namespace and name: it returns how the pod stands to one of these.
+func (p *BoundPod) Compare(namespace, name string) int {
+	return cmp.Or(strings.Compare(p.Namespace, namespace), strings.Compare(p.Name, name))
+}
+
+// KubeRay's labels on the pods of a RayCluster (KubeRay, ray-operator/controllers/ray/utils/constant.go).
+const (
+	rayClusterLabel  = "ray.io/cluster"
+	rayGroupLabel    = "ray.io/group"
+	rayNodeTypeLabel = "ray.io/node-type"
+	rayHead          = "head"
+)
+
+// Bound returns what a pod takes of its node. It returns false for a pod that takes nothing: one that is not bound to
+// a node, or that has ended.
+func Bound(pod *corev1.Pod) (bound BoundPod, takes bool) {
+	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	if ended || pod.Spec.NodeName == "" {
+		return BoundPod{}, false
+	}
+	bound = BoundPod{
+		Pod: sharing.Pod{
+			Namespace: interned(pod.Namespace), Name: pod.Name, Node: interned(pod.Spec.NodeName),
+			Annotations: cardAnnotations(pod),
+		},
+		Takes:       requestsOf(pod),
+		Neighbors:   neighborsOf(pod),
+		Terminating: pod.DeletionTimestamp != nil,
+	}
+	for name, amount := range bound.Takes {
+		if Extended(name) {
+			if bound.Requests == nil {
+				bound.Requests = map[string]int64{}
+			}
+			bound.Requests[name] = landing.WholeUnits(amount)
+		}
+	}
+	bound.Takes[podsResource] = raydemand.One
+	if pod.Labels[rayNodeTypeLabel] != rayHead && pod.Labels[rayGroupLabel] != "" {
+		bound.RayCluster, bound.Group = interned(pod.Labels[rayClusterLabel]), interned(pod.Labels[rayGroupLabel])
+	}
+	return bound, true
+}
+
+// podsResource is the resource under which a node announces how many pods it accepts.
+const podsResource = string(corev1.ResourcePods)
+
+// cardAnnotations returns the annotations that record which cards the pod has, or nil.
+func cardAnnotations(pod *corev1.Pod) (kept map[string]string) {
+	for _, key := range sharing.PodAnnotations() {
+		if value, set := pod.Annotations[key]; set {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+// requestsOf returns what the scheduler counts for a pod, by its own function: containers, init containers that run
+// before or beside them, a resize in progress, resources of the pod as a whole, and overhead.
+func requestsOf(pod *corev1.Pod) landing.Quantities {
+	options := resourcehelper.PodResourcesOptions{UseStatusResources: true}
+	takes := landing.Quantities{}
+	for name, quantity := range resourcehelper.PodRequests(withDefaults(pod), options) {
+		if amount := Amount(quantity); amount > 0 {
+			takes[interned(string(name))] = amount
+		}
+	}
+	return takes
+}
+
+// withDefaults returns the pod with a request for every resource that has only a limit. The API server sets these
+// requests, but a manifest may lack them.
+func withDefaults(pod *corev1.Pod) *corev1.Pod {
+	if !lacksRequests(pod.Spec.Containers) && !lacksRequests(pod.Spec.InitContainers) {
+		return pod
+	}
+	pod = pod.DeepCopy()
+	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			resources := &containers[i].Resources
+			for name, limit := range resources.Limits {
+				if _, requested := resources.Requests[name]; requested {
+					continue
+				}
+				if resources.Requests == nil {
+					resources.Requests = corev1.ResourceList{}
+				}
+				resources.Requests[name] = limit
+			}
+		}
+	}
+	return pod
+}
+
+// lacksRequests reports whether a container limits a resource that it does not request.
+func lacksRequests(containers []corev1.Container) bool {
+	for i := range containers {
+		for name := range containers[i].Resources.Limits {
+			if _, requested := containers[i].Resources.Requests[name]; !requested {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Use returns what pods take of a node: the sum of their requests, with the units whose devices ResourceClaims have,
+// and what they leave of each card as far as the node, its devices and their annotations show it. The pods must be all
+// those on the node.
+func Use(reader sharing.Reader, node sharing.NodeObject, pods []*BoundPod) *landing.Use {
+	use := &landing.Use{Requests: landing.Quantities{}, Pods: make([]*landing.Neighbors, 0, len(pods))}
+	node.Pods = []sharing.Pod{} // known, if there are none
+	for _, pod := range pods {
+		use.Requests.Add(pod.Takes)
+		for name, amount := range pod.Takes {
+			if requested, isDAS := gpuinfo.DASName(name); isDAS {
+				use.Requests.Add(landing.Quantities{requested: amount})
+			}
+		}
+		use.Pods = append(use.Pods, pod.Neighbors)
+		if len(pod.Requests) > 0 {
+			node.Pods = append(node.Pods, pod.Pod)
+		}
+	}
+	if gpus := GPUsOf(reader, node); gpus != nil {
+		for name := range gpus.SharedCards {
+			for _, pod := range pods {
+				more := landing.OfShares(gpus, pod.Takes, name) - pod.Takes[name]
+				use.Requests.Add(landing.Quantities{name: more})
+			}
+		}
+		use.Cards = gpus.PerCard
+		for i := range gpus.Problems {
+			if gpus.Problems[i].Code == sharing.CardUnrecorded {
+				use.Unrecorded = &sharing.Problem{Code: sharing.CardUnrecorded, Message: gpus.Problems[i].Message}
+			}
+		}
+		for name, units := range gpus.Claimed {
+			use.Requests.Add(landing.Quantities{name: raydemand.Whole(units)})
+		}
+	}
+	return use
+}

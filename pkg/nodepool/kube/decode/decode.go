@@ -1,0 +1,142 @@
+package decode
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Cluster converts a RayCluster and its pods. The reader knows the names of resources. Cluster never fails: a field
+// that cannot be read is a finding of this cluster.
+func Cluster(reader sharing.Reader, rayCluster *unstructured.Unstructured, pods []*Pod) nodepool.Cluster {
+	return Join(Decode(reader, rayCluster), pods)
+}
+
+// DecodeManifest converts a manifest, YAML or JSON, without pods, and its head group as a worker group. It returns an
+// error if the manifest is not a RayCluster.
+func DecodeManifest(
+	reader sharing.Reader, manifest []byte,
+) (cluster nodepool.Cluster, head nodepool.WorkerGroup, err error) {
+	object := map[string]any{}
+	if err := yaml.Unmarshal(manifest, &object); err != nil {
+		return cluster, head, fmt.Errorf("reading RayCluster: %w", err)
+	}
+	if kind := object["kind"]; kind != nil && kind != "RayCluster" {
+		return cluster, head, fmt.Errorf("reading RayCluster: kind is %v", kind)
+	}
+	if _, ok := object["spec"].(map[string]any); !ok {
+		return cluster, head, fmt.Errorf("reading RayCluster: spec is missing")
+	}
+	rayCluster := &unstructured.Unstructured{Object: object}
+	return Cluster(reader, rayCluster, nil), HeadGroup(reader, rayCluster), nil
+}
+
+// Decoded is what a RayCluster object says without its pods. It never changes, so callers can keep it as long as the
+// object stays the same: Join works on a copy.
+type Decoded struct {
+	Cluster   nodepool.Cluster
+	Ownership Ownership
+	Object    map[string]any
+	Findings  []raydemand.Finding
+}
+
+// DecodeObject is Decode without configured names of resources.
+func DecodeObject(rayCluster *unstructured.Unstructured) Decoded {
+	return Decode(sharing.Reader{}, rayCluster)
+}
+
+// Decode converts a RayCluster object. The reader knows the names of resources.
+func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decoded {
+	key := nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}
+	report := &List{Object: "RayCluster " + key.String()}
+	root := FieldsOf(rayCluster.Object, report)
+	metadata, spec, status := root.Object("metadata"), root.Object("spec"), root.Object("status")
+	options := spec.Object("autoscalerOptions")
+	cluster := nodepool.Cluster{
+		Key: key, UID: metadata.Text("uid"), CreatedAt: rayCluster.GetCreationTimestamp().Time,
+		ResourceVersion: metadata.Text("resourceVersion"),
+		Generation:      metadata.Int64("generation"), ObservedGeneration: status.Int64("observedGeneration"),
+		Suspended:         spec.Flag("suspend"),
+		Deleting:          metadata.Has("deletionTimestamp"),
+		ManagedElsewhere:  spec.Has("managedBy") && spec.Text("managedBy") != "ray.io/kuberay-operator",
+		Owner:             ownerOf(metadata),
+		OwnedBy:           firstOwner(metadata),
+		Queue:             queueOf(metadata, spec),
+		ScaledBy:          scaledBy(metadata),
+		RayVersion:        spec.Text("rayVersion"),
+		UpgradeStrategy:   spec.Object("upgradeStrategy").Text("type"),
+		InTreeAutoscaling: spec.Flag("enableInTreeAutoscaling"),
+		IdleTimeout:       idleTimeout(options),
+		UpscalingMode:     options.Text("upscalingMode"),
+	}
+	readAnnotations(metadata, &cluster)
+	readPolicy(metadata, &cluster)
+	readIdleSince(metadata, &cluster)
+	ownCommand := strings.EqualFold(metadata.Texts("annotations")[overwriteAnnotation], "true")
+	checkContainers(spec.Object("headGroupSpec"))
+	cluster.Groups = decodeGroups(reader, spec, key, ownCommand)
+	priceGroups(metadata, &cluster)
+	syncGroups(metadata, &cluster)
+	countInstances(metadata, &cluster)
+	provisionGroups(metadata, &cluster)
+	if accepted := cluster.Generation > 0 && cluster.ObservedGeneration >= cluster.Generation; !accepted {
+		cluster.Refused = reportRefusals(spec, cluster.Groups, cluster.InTreeAutoscaling)
+	}
+	cluster.Unreadable = report.Unreadable
+	return Decoded{
+		Cluster:   cluster,
+		Ownership: ownershipOf(metadata, spec),
+		Object:    rayCluster.Object,
+		Findings:  report.All,
+	}
+}
+
+// Join returns a cluster with its pods.
+func Join(d Decoded, pods []*Pod) nodepool.Cluster {
+	cluster := d.Cluster
+	cluster.Groups = slices.Clone(cluster.Groups)
+	for i := range cluster.Groups {
+		group := &cluster.Groups[i]
+		group.Resources, group.Labels = maps.Clone(group.Resources), maps.Clone(group.Labels)
+		group.WorkersToDelete = slices.Clone(group.WorkersToDelete)
+	}
+	report := &List{Object: "RayCluster " + cluster.Key.String()}
+	root := FieldsOf(d.Object, report)
+	head := headOf(pods)
+	cluster.Head = describeHead(root, cluster.Key.Name, cluster.Key.Namespace, head)
+	cluster.Auth = describeAuth(root.Object("spec"), cluster.Key.Name, head)
+	cluster.Workers = workers(pods)
+	reportPods(report, &cluster)
+	reportReplicaFailure(root.Object("status"), &cluster)
+	cluster.Unreadable = cluster.Unreadable || report.Unreadable
+	cluster.Findings = Limit(Distinct(slices.Concat(d.Findings, report.All)))
+	return cluster
+}
+
+// ownerOf returns the RayJob or RayService that controls the RayCluster.
+func ownerOf(metadata Fields) nodepool.Owner {
+	for _, reference := range metadata.Objects("ownerReferences") {
+		if kind := reference.Text("kind"); kind == "RayJob" || kind == "RayService" {
+			return nodepool.Owner{Kind: kind, Name: reference.Text("name")}
+		}
+	}
+	return nodepool.Owner{}
+}
+
+// firstOwner returns the kind and the name of the first owner of the RayCluster.
+func firstOwner(metadata Fields) string {
+	for _, reference := range metadata.Objects("ownerReferences") {
+		return reference.Text("kind") + " " + reference.Text("name")
+	}
+	return ""
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

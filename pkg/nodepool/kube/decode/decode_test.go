@@ -1,0 +1,461 @@
+package decode
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+const sample = `
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata:
+  name: llm
+  namespace: ml
+  uid: u-1
+  resourceVersion: "41"
+  generation: 3
+  annotations:
+    heliostat.dev/mode: shadow
+    heliostat.dev/freeze: "true"
+    heliostat.dev/num-gpus-sync: when-empty
+    heliostat.dev/price: '{"gpu": 3.06}'
+    heliostat.dev/resource-requests-since: "2026-03-01T12:00:00Z"
+    heliostat.dev/resource-requests: '[{"resources":{"GPU":0.5},"count":3,"labelSelectors":[{"zone":"in(a,b)"}]}]'
+  ownerReferences:
+  - {kind: RayService, name: chat, apiVersion: ray.io/v1, uid: x}
+spec:
+  enableInTreeAutoscaling: true
+  rayVersion: 2.60.0
+  upgradeStrategy: {type: None}
+  autoscalerOptions: {version: v2, idleTimeoutSeconds: 120, upscalingMode: Conservative}
+  headGroupSpec:
+    rayStartParams: {port: "6380"}
+    template: {spec: {containers: [{name: ray-head, resources: {limits: {cpu: 1, memory: 2Gi}}}]}}
+  workerGroupSpecs:
+  - groupName: gpu
+    replicas: 2
+    minReplicas: 1
+    maxReplicas: 5
+    numOfHosts: 2
+    idleTimeoutSeconds: 30
+    priority: 7
+    labels: {zone: a}
+    scaleStrategy: {workersToDelete: [llm-gpu-worker-x]}
+    rayStartParams: {num-gpus: "1"}
+    template: {spec: {containers: [{name: ray-worker, resources: {limits: {cpu: 4, memory: 8Gi, nvidia.com/mig-1g.10gb: 1}}}]}}
+status:
+  observedGeneration: 2
+  head: {serviceName: llm-head-svc, podIP: 10.0.0.9, podName: llm-head}
+`
+
+func decodeSample(t *testing.T, replace ...string) nodepool.Cluster {
+	t.Helper()
+	cluster, _, err := DecodeManifest(sharing.Reader{}, []byte(strings.NewReplacer(replace...).Replace(sample)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cluster
+}
+
+func TestARayClusterIsReadWhole(t *testing.T) {
+	timeout, price, one := 30*time.Second, 3.06, raydemand.One
+	want := nodepool.Cluster{
+		Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "u-1",
+		ResourceVersion: "41", Generation: 3, ObservedGeneration: 2,
+		Mode: nodepool.Shadow, Freeze: true, Owner: nodepool.Owner{Kind: "RayService", Name: "chat"}, OwnedBy: "RayService chat",
+		RayVersion: "2.60.0", UpgradeStrategy: "None", InTreeAutoscaling: true, IdleTimeout: 2 * time.Minute, UpscalingMode: "Conservative",
+		Head: nodepool.Head{GCSPort: 6380, ServiceFQDN: "llm-head-svc.ml.svc.cluster.local"},
+		Groups: []nodepool.WorkerGroup{{
+			Name: "gpu", Replicas: 2, Min: 1, Max: 5, NumOfHosts: 2, IdleTimeout: &timeout, Priority: 7, Price: &price,
+			Labels: map[string]string{"zone": "a"}, WorkersToDelete: []string{"llm-gpu-worker-x"}, HasScaleStrategy: true,
+			Resources: raydemand.Bundle{
+				raydemand.CPU: raydemand.Whole(4), raydemand.GPU: raydemand.Whole(1), raydemand.Memory: raydemand.Whole(8 << 30),
+			},
+			Pod: landing.PodShape{Requests: landing.Quantities{
+				"cpu": raydemand.Whole(4), "memory": raydemand.Whole(8 << 30), "nvidia.com/mig-1g.10gb": raydemand.Whole(1),
+			}, Neighbors: landing.Neighbors{Namespace: "ml", Labels: map[string]string{
+				"ray.io/cluster": "llm", "ray.io/group": "gpu", "ray.io/node-type": "worker", "ray.io/is-ray-node": "yes", "ray.io/identifier": "llm-worker",
+				"app.kubernetes.io/name": "kuberay", "app.kubernetes.io/created-by": "kuberay-operator", "zone": "a",
+			}}},
+			GPUs: nodepool.GPUSpec{
+				Declared: &one, DeclaredBy: "rayStartParams.num-gpus", Derived: &one, DerivedBy: "rayStartParams.num-gpus",
+				Limits: landing.Quantities{"nvidia.com/mig-1g.10gb": raydemand.One}, Field: "rayStartParams.num-gpus",
+				Counted: []string{"nvidia.com/mig-1g.10gb"},
+			},
+			NumGPUsSync: nodepool.SyncWhenEmpty,
+		}},
+		Workers:        []nodepool.Worker{},
+		RequestedSince: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		RequestResources: []raydemand.Request{{
+			Bundle: raydemand.Bundle{raydemand.GPU: 5000}, Count: 3,
+			Selectors: []raydemand.Selector{raydemand.NewSelector(raydemand.Constraint{Key: "zone", Op: raydemand.In, Values: []string{"a", "b"}})},
+		}},
+	}
+	if diff := cmp.Diff(want, decodeSample(t)); diff != "" {
+		t.Errorf("cluster (-want +got):\n%s", diff)
+	}
+}
+
+// Each of these would blind a typed client, or stop Ray's autoscaler; here each is a finding and the rest stays
+// readable.
+func TestWhatCannotBeReadIsAFinding(t *testing.T) {
+	tests := []struct {
+		name           string
+		old, new       string
+		code           string
+		broken, closed bool
+	}{
+		{"replicas beyond 32 bits", "replicas: 2\n    min", "replicas: 2147483648\n    min", FieldOutOfRange, true, true},
+		{"replicas beyond 64 bits", "replicas: 2\n    min", "replicas: 1e300\n    min", FieldOutOfRange, true, true},
+		{"replicas as text", "replicas: 2\n    min", "replicas: two\n    min", FieldUnreadable, true, true},
+		{"half a replica", "replicas: 2\n    min", "replicas: 1.5\n    min", FieldUnreadable, true, true},
+		{"min above max", "minReplicas: 1", "minReplicas: 6", MinAboveMax, true, false},
+		{"a negative max", "maxReplicas: 5", "maxReplicas: -1", MinAboveMax, true, false},
+		{"no name", "groupName: gpu", "groupName: ''", GroupUnnamed, true, false},
+		{"no hosts", "numOfHosts: 2", "numOfHosts: 0", HostsBelowOne, false, false},
+		{"too many hosts", "numOfHosts: 2", "numOfHosts: 200000", FieldOutOfRange, true, false},
+		{"a negative idle timeout of a group", "idleTimeoutSeconds: 30", "idleTimeoutSeconds: -7", IdleTimeoutNegative, false, false},
+		{"a negative idle timeout of all", "idleTimeoutSeconds: 120", "idleTimeoutSeconds: -7", IdleTimeoutNegative, false, false},
+		{"groups that are no list", "workerGroupSpecs:", "workerGroupSpecs: {}\n  other:", FieldUnreadable, false, true},
+		{"a group that is no object", "- groupName: gpu", "- 7\n  - groupName: gpu", FieldUnreadable, false, true},
+		{"an unknown mode", "mode: shadow", "mode: full", AnnotationUnreadable, false, false},
+		{"an unclear freeze", `freeze: "true"`, `freeze: "yes"`, AnnotationUnreadable, false, false},
+		{"an unknown annotation", "heliostat.dev/mode", "heliostat.dev/moode", AnnotationUnknown, false, false},
+		{"a price of no group", `{"gpu": 3.06}`, `{"gpus": 3.06}`, AnnotationUnreadable, false, false},
+		{"a price below nothing", `{"gpu": 3.06}`, `{"gpu": -1}`, AnnotationUnreadable, false, false},
+		{"a price in words", `{"gpu": 3.06}`, `{"gpu": "cheap"}`, AnnotationUnreadable, false, false},
+		{"a price of null", `{"gpu": 3.06}`, `{"gpu": null}`, AnnotationUnreadable, false, false},
+		{"prices that are no object", `{"gpu": 3.06}`, `3.06`, AnnotationUnreadable, false, false},
+		{"a moment that is none", "2026-03-01T12:00:00Z", "yesterday", AnnotationUnreadable, false, false},
+		{"a request for nothing", `{"GPU":0.5}`, `{}`, AnnotationUnreadable, false, false},
+		{"a request without a count", `"count":3`, `"count":0`, AnnotationUnreadable, false, false},
+		{"requests that are no list", `'[{"resources`, `'{"x":[{"resources`, AnnotationUnreadable, false, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			cluster := decodeSample(t, test.old, test.new)
+			if !slices.Contains(codes(cluster.Findings), test.code) {
+				t.Errorf("findings %v, want a %s", cluster.Findings, test.code)
+			}
+			if cluster.Unreadable != test.closed {
+				t.Errorf("Unreadable is %v, want %v", cluster.Unreadable, test.closed)
+			}
+			broken := len(cluster.Groups) > 0 && cluster.Groups[len(cluster.Groups)-1].Broken
+			if broken != test.broken {
+				t.Errorf("Broken is %v, want %v", broken, test.broken)
+			}
+			if cluster.RayVersion != "2.60.0" {
+				t.Error("the rest of the cluster was lost")
+			}
+		})
+	}
+}
+
+func TestARemovedAnnotationSaysWhatToUseInstead(t *testing.T) {
+	for annotation, instead := range RemovedAnnotations {
+		cluster := decodeSample(t, "heliostat.dev/mode", annotation)
+		i := slices.Index(codes(cluster.Findings), AnnotationUnknown)
+		if want := "remove it: it was removed; " + instead; i < 0 || cluster.Findings[i].Fix != want {
+			t.Errorf("findings %v, want an %s with %q", cluster.Findings, AnnotationUnknown, want)
+		}
+	}
+}
+
+func TestANegativeIdleTimeoutIsNone(t *testing.T) {
+	cluster := decodeSample(t, "idleTimeoutSeconds: 120", "idleTimeoutSeconds: -7", "idleTimeoutSeconds: 30", "idleTimeoutSeconds: -1")
+	if cluster.IdleTimeout != 0 || *cluster.Groups[0].IdleTimeout != 0 {
+		t.Errorf("idle timeouts are %v and %v, want 0, as Ray takes them", cluster.IdleTimeout, *cluster.Groups[0].IdleTimeout)
+	}
+}
+
+func TestWhatIsUnclearChangesLeast(t *testing.T) {
+	if mode := decodeSample(t, "mode: shadow", "mode: full").Mode; mode != nodepool.Shadow {
+		t.Errorf("an unknown mode is taken as %q, want shadow", mode)
+	}
+	if !decodeSample(t, `freeze: "true"`, `freeze: "yes"`).Freeze {
+		t.Error("an unclear freeze does not freeze")
+	}
+	if decodeSample(t, `freeze: "true"`, `freeze: "false"`).Freeze {
+		t.Error("freeze: false freezes")
+	}
+}
+
+func TestOneUnreadableRequestDoesNotCostTheOthers(t *testing.T) {
+	requests, problems := decodeRequests(`[{"resources":{"GPU":-1},"count":1},{"resources":{"CPU":2},"count":1},7]`)
+	want := []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.Whole(2)}, Count: 1}}
+	if diff := cmp.Diff(want, requests); diff != "" || len(problems) != 2 {
+		t.Errorf("problems %q, requests (-want +got):\n%s", problems, diff)
+	}
+}
+
+func TestGroupsOfOneNameAreBothBroken(t *testing.T) {
+	cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workerGroupSpecs": []any{
+		map[string]any{"groupName": "a"}, map[string]any{"groupName": "b"}, map[string]any{"groupName": "a"},
+	}}}}, nil)
+	var broken []bool
+	for _, g := range cluster.Groups {
+		broken = append(broken, g.Broken)
+	}
+	if diff := cmp.Diff([]bool{true, false, true}, broken); diff != "" || !slices.Contains(codes(cluster.Findings), GroupDuplicate) {
+		t.Errorf("findings %v, broken (-want +got):\n%s", codes(cluster.Findings), diff)
+	}
+}
+
+func TestAManifestThatIsNoRayClusterIsAnError(t *testing.T) {
+	for _, manifest := range []string{"kind: RayJob\nspec: {}", "kind: RayCluster", "{", "[1]"} {
+		if _, _, err := DecodeManifest(sharing.Reader{}, []byte(manifest)); err == nil {
+			t.Errorf("%q was accepted", manifest)
+		}
+	}
+}
+
+// FuzzDecode: no manifest makes the decoder panic, and a cluster that was read always has sane numbers.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(sample))
+	f.Add([]byte("spec: {workerGroupSpecs: [7, {replicas: 1e400}, {template: {spec: {containers: [[]]}}}], headGroupSpec: []}"))
+	f.Add([]byte(`{"spec":{"workerGroupSpecs":[{"groupName":"g","rayStartParams":{"resources":"null"},"template":{"spec":{"containers":[{"resources":{"limits":{"google.com/tpu":"4"}}}]}}}]}}`))
+	f.Fuzz(func(t *testing.T, manifest []byte) {
+		cluster, _, err := DecodeManifest(sharing.Reader{}, manifest)
+		if err != nil {
+			return
+		}
+		for i, g := range cluster.Groups {
+			if g.Index != i || g.NumOfHosts < 1 || !g.Broken && (g.Min < 0 || g.Min > g.Max) {
+				t.Errorf("group %+v", g)
+			}
+		}
+	})
+}
+
+// moment is a time of a test; Kubernetes keeps whole seconds.
+func moment(second int) metav1.Time { return metav1.Unix(int64(1_700_000_000+second), 0) }
+
+func pod(name, kind, group string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "ml", UID: "uid-1", CreationTimestamp: moment(0),
+			Labels: map[string]string{ClusterLabel: "llm", nodeTypeLabel: kind, groupLabel: group},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ray"}}},
+	}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+// kept returns what Heliostat keeps of pods.
+func kept(pods ...*corev1.Pod) (list []*Pod) {
+	for _, p := range pods {
+		list = append(list, PodOf(p))
+	}
+	return list
+}
+
+func rayState(state corev1.ContainerState, restarts int32) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses,
+			corev1.ContainerStatus{Name: "ray", State: state, RestartCount: restarts})
+	}
+}
+
+func neverRestarts(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }
+
+func TestWorkersShowTheirStage(t *testing.T) {
+	deleted := moment(9)
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: moment(5)}}
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+	tests := []struct {
+		name string
+		pod  *corev1.Pod
+		want nodepool.Worker
+	}{
+		{"unschedulable", pod("w", workerNode, "gpu", func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes"}}
+		}), nodepool.Worker{Unschedulable: "0/3 nodes"}},
+		{"behind a scheduling gate", pod("w", workerNode, "gpu", func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
+		}), nodepool.Worker{Gated: true}},
+		{"running and ready", pod("w", workerNode, "gpu", rayState(running, 0), func(p *corev1.Pod) {
+			p.Status.PodIP = "10.1.1.1"
+			p.Status.Conditions = []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: moment(2)},
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: moment(7)},
+			}
+		}), nodepool.Worker{Running: true, Ready: true, IP: "10.1.1.1", ScheduledAt: moment(2).Time, StartedAt: moment(5).Time, ReadyAt: moment(7).Time}},
+		{"ready again after a restart", pod("w", workerNode, "gpu", rayState(running, 1), func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: moment(7)}}
+		}), nodepool.Worker{Running: true, Ready: true, StartedAt: moment(5).Time}},
+		{"without its image", pod("w", workerNode, "gpu", rayState(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off"}}, 0)),
+			nodepool.Worker{Waits: "ImagePullBackOff"}},
+		{"failed", pod("w", workerNode, "gpu", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), nodepool.Worker{Failed: true}},
+		{"ended in a pod that never restarts", pod("w", workerNode, "gpu", rayState(ended, 0), neverRestarts), nodepool.Worker{Failed: true}},
+		{"ended in a pod that restarts", pod("w", workerNode, "gpu", rayState(ended, 0)), nodepool.Worker{}},
+		{"terminating", pod("w", workerNode, "gpu", rayState(running, 0), func(p *corev1.Pod) { p.DeletionTimestamp = &deleted }),
+			nodepool.Worker{Terminating: true, Running: true, StartedAt: moment(5).Time,
+				Going: departure.Of(departure.PodTerminating, "the pod is being deleted").Until(deleted.UTC())}},
+		{"being evicted", pod("w", workerNode, "gpu", rayState(running, 0), func(p *corev1.Pod) {
+			p.Spec.TerminationGracePeriodSeconds, p.DeletionTimestamp = new(int64(120)), &deleted
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", LastTransitionTime: moment(4)}}
+		}), nodepool.Worker{Terminating: true, Running: true, StartedAt: moment(5).Time, Grace: 2 * time.Minute, Going: &departure.Notice{
+			Sign: departure.PodDisrupted, Message: "the pod is being evicted (EvictionByEvictionAPI)", Certain: true, Since: moment(4).UTC(), Deadline: deleted.UTC()}}},
+		{"one of several hosts", pod("w", workerNode, "gpu", func(p *corev1.Pod) { p.Labels[replicaLabel] = "gpu-ab" }), nodepool.Worker{Replica: "gpu-ab"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			test.want.Pod, test.want.UID, test.want.Group, test.want.CreatedAt = "w", "uid-1", "gpu", moment(0).Time
+			if test.want.Grace == 0 {
+				test.want.Grace = 30 * time.Second // the default of Kubernetes
+			}
+			if diff := cmp.Diff([]nodepool.Worker{test.want}, workers(kept(test.pod))); diff != "" {
+				t.Errorf("worker (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPodsThatBelongNowhereAreFindings(t *testing.T) {
+	d := DecodeObject(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workerGroupSpecs": []any{
+		map[string]any{"groupName": "gpu", "numOfHosts": int64(2), "scaleStrategy": map[string]any{"workersToDelete": []any{"", "head"}}},
+	}}}})
+	cluster := Join(d, kept(pod("head", headNode, "headgroup"), pod("a", workerNode, "old"), pod("b", workerNode, "gpu")))
+	for _, code := range []string{GroupRemoved, ReplicaUnnamed, DeleteListForeign} {
+		if !slices.Contains(codes(cluster.Findings), code) {
+			t.Errorf("findings %v lack %s", codes(cluster.Findings), code)
+		}
+	}
+	if len(cluster.Workers) != 2 {
+		t.Errorf("workers %v, want both", cluster.Workers)
+	}
+}
+
+// The operator stops at the first group whose pods are refused (docs/reference/facts.md#group-order): the finding names
+// the groups behind it.
+func TestAGroupThatBlocksLaterOnesIsAFinding(t *testing.T) {
+	d := DecodeObject(&unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"workerGroupSpecs": []any{
+			map[string]any{"groupName": "good", "replicas": int64(1)},
+			map[string]any{"groupName": "bad", "replicas": int64(1)},
+			map[string]any{"groupName": "late", "replicas": int64(1)},
+		}},
+		"status": map[string]any{"conditions": []any{
+			map[string]any{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreateWorkerPod", "message": "forbidden"},
+		}},
+	}})
+	cluster := Join(d, kept(pod("w", workerNode, "good")))
+	for _, f := range cluster.Findings {
+		if f.Code == WorkerPodsFail {
+			if f.Field != "spec.workerGroupSpecs[1]" || !strings.HasSuffix(f.Why, ": late") {
+				t.Errorf("finding %+v, want field of group 1 and the group late", f)
+			}
+			return
+		}
+	}
+	t.Errorf("findings %v lack %s", codes(cluster.Findings), WorkerPodsFail)
+}
+
+func TestTheAnnotationOfARayClusterSaysItsIsolation(t *testing.T) {
+	for text, want := range map[string]struct {
+		isolation nodepool.RequiredIsolation
+		reported  int
+	}{"limit": {nodepool.RequireLimit, 0}, "any": {nodepool.AnyIsolation, 0}, "strong": {nodepool.RequireHardware, 1}} {
+		report := &List{}
+		var cluster nodepool.Cluster
+		readAnnotations(FieldsOf(map[string]any{"annotations": map[string]any{nodepool.IsolationAnnotation: text}}, report), &cluster)
+		if cluster.Isolation != want.isolation || len(report.All) != want.reported {
+			t.Errorf("%s: %s with findings %v", text, cluster.Isolation, report.All)
+		}
+	}
+}
+
+// What is handed out may be changed by its reader; the kept form must not.
+func TestJoinHandsOutCopies(t *testing.T) {
+	d := DecodeObject(&unstructured.Unstructured{Object: objectOf(t, sample)})
+	Join(d, nil).Groups[0].Resources["GPU"] = 0
+	if d.Cluster.Groups[0].Resources["GPU"] != raydemand.One {
+		t.Error("a reader changed the kept form")
+	}
+	cluster := Join(d, nil)
+	cluster.Groups[0].Replicas = 99
+	if d.Cluster.Groups[0].Replicas == 99 {
+		t.Error("a reader changed the kept groups")
+	}
+}
+
+func objectOf(t *testing.T, manifest string) map[string]any {
+	t.Helper()
+	object := map[string]any{}
+	if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func TestARayClusterSaysWhenItWasCreated(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm", "namespace": "ml",
+		"creationTimestamp": "2026-03-01T12:00:00Z"}, "spec": map[string]any{}}}
+	want := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	if got := Decode(sharing.Reader{}, object).Cluster.CreatedAt; !got.Equal(want) {
+		t.Errorf("created at %s, want %s", got, want)
+	}
+}
+
+func TestASuspendedRayClusterIsHeliostatsOwnUntilItsSpecChanges(t *testing.T) {
+	for text, want := range map[string]bool{
+		"2026-03-01T10:00:00Z 4": true, "2026-03-01T10:00:00Z 3": false, "2026-03-01T10:00:00Z": false, "soon 4": false,
+	} {
+		cluster := DecodeObject(&unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"generation": int64(4), "annotations": map[string]any{nodepool.IdleSinceAnnotation: text}},
+			"spec":     map[string]any{"suspend": true},
+		}}).Cluster
+		if own := !cluster.IdleSince.IsZero(); own != want {
+			t.Errorf("%q at generation 4: Heliostat has suspended it: %t, want %t", text, own, want)
+		}
+	}
+}
+
+// A value in quotes reads like one without, so the finding shows the quotes, and says what to do about them.
+func TestAFindingShowsTheQuotesThatAreWrong(t *testing.T) {
+	for name, c := range map[string]struct {
+		field       string
+		value       any
+		seen, fixed string
+	}{
+		"a number in quotes":     {"maxReplicas", "3", `"3"`, "remove the quotes"},
+		"a flag in quotes":       {"suspend", "false", `"false"`, "remove the quotes"},
+		"a word for a number":    {"maxReplicas", "three", `"three"`, "make it a whole number"},
+		"a number for a name":    {"groupName", int64(7), "7", `put it in quotes: "7"`},
+		"an object for a number": {"maxReplicas", map[string]any{}, "{}", "make it a whole number"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var report List
+			fields := FieldsOf(map[string]any{c.field: c.value}, &report)
+			switch c.field {
+			case "suspend":
+				fields.Flag(c.field)
+			case "groupName":
+				fields.Text(c.field)
+			default:
+				fields.Int32(c.field, 0)
+			}
+			found := report.All
+			if len(found) != 1 || found[0].Seen != c.seen || found[0].Fix != c.fixed {
+				t.Errorf("got %+v", found)
+			}
+		})
+	}
+}

@@ -1,0 +1,136 @@
+package decode
+
+import (
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Names that the KubeRay operator sets.
+const (
+	ClusterLabel        = "ray.io/cluster"
+	nodeTypeLabel       = "ray.io/node-type"
+	groupLabel          = "ray.io/group"
+	replicaLabel        = "ray.io/worker-group-replica-name"
+	headNode            = "head"
+	headGroup           = "headgroup"
+	workerNode          = "worker"
+	gcsPortName         = "gcs-server"
+	autoscalerContainer = "autoscaler"
+	defaultGCSPort      = 6379
+)
+
+// SidecarEnv is a variable on the container named autoscaler. Any value says that Heliostat runs there. An image whose
+// reference contains "heliostat" says the same; the variable is for mirrored images with another name.
+const SidecarEnv = "HELIOSTAT_SIDECAR"
+
+// headOf returns the head among the pods. While one head terminates and its successor starts, it prefers the one that
+// stays, then the younger one.
+func headOf(pods []*Pod) *corev1.Pod {
+	var head *corev1.Pod
+	for _, p := range pods {
+		pod := p.head
+		if pod == nil {
+			continue
+		}
+		if head == nil || terminating(head) && !terminating(pod) ||
+			terminating(head) == terminating(pod) && head.CreationTimestamp.Before(&pod.CreationTimestamp) {
+			head = pod
+		}
+	}
+	return head
+}
+
+func terminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
+
+// describeHead combines the pod with the RayCluster. The pod's own IP comes first: status.head lags behind by one
+// reconcile of the operator.
+func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepool.Head {
+	status := object.Object("status").Object("head")
+	service := status.Text("serviceName")
+	if service == "" {
+		service = name + "-head-svc"
+	}
+	head := nodepool.Head{
+		GCSPort:     gcsPort(object.Object("spec").Object("headGroupSpec"), pod),
+		ServiceFQDN: service + "." + namespace + ".svc.cluster.local",
+	}
+	if pod == nil {
+		return head
+	}
+	head.Pod, head.PodUID, head.IP, head.Node = pod.Name, string(pod.UID), pod.Status.PodIP, pod.Spec.NodeName
+	head.Ready = condition(pod, corev1.PodReady) != nil &&
+		condition(pod, corev1.PodReady).Status == corev1.ConditionTrue
+	shape := podShape(object.silent().Object("spec").Object("headGroupSpec").Object("template"))
+	head.Shape = &shape
+	if pod.Spec.Priority != nil {
+		head.Priority = *pod.Spec.Priority
+	}
+	if ray := rayStatus(pod); ray != nil {
+		head.Restarts = ray.RestartCount
+	}
+	if head.IP == "" && status.Text("podName") == pod.Name {
+		head.IP = status.Text("podIP")
+	}
+	head.Sidecar, head.Guard = sidecar(pod), guardOf(pod)
+	return head
+}
+
+// gcsPort returns the port of `ray start --head`, else the container port of that name, else Ray's default.
+func gcsPort(head Fields, pod *corev1.Pod) int32 {
+	if port, err := strconv.ParseUint(head.Texts("rayStartParams")["port"], 10, 16); err == nil && port > 0 {
+		return int32(port)
+	}
+	if pod != nil && len(pod.Spec.Containers) > 0 {
+		for _, port := range pod.Spec.Containers[0].Ports {
+			if port.Name == gcsPortName && port.ContainerPort > 0 {
+				return port.ContainerPort
+			}
+		}
+	}
+	return defaultGCSPort
+}
+
+// sidecar reads the head pod's containers instead of the spec: after enableInTreeAutoscaling changed, the two disagree,
+// in both directions, until the operator recreates the head pod (docs/reference/facts.md#sidecar-after-a-toggle). A
+// container that waits or crashes will come back, so it counts as alive; one that ended in a pod that never restarts
+// does not. A command without kuberay-autoscaler is a sidecar that a user disabled.
+func sidecar(pod *corev1.Pod) nodepool.Autoscaler {
+	for _, c := range pod.Spec.Containers {
+		if c.Name != autoscalerContainer || ended(pod, c.Name) {
+			continue
+		}
+		script := strings.Join(append(append([]string{}, c.Command...), c.Args...), " ")
+		switch {
+		case strings.Contains(c.Image, "heliostat") || hasEnv(c, SidecarEnv):
+			return nodepool.OurSidecar
+		case script == "" || strings.Contains(script, "kuberay-autoscaler"):
+			return nodepool.RaySidecar
+		}
+	}
+	return nodepool.NoAutoscaler
+}
+
+func ended(pod *corev1.Pod, name string) bool {
+	if pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		return false
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == name {
+			return status.State.Terminated != nil
+		}
+	}
+	return false
+}
+
+func hasEnv(c corev1.Container, name string) bool {
+	for _, v := range c.Env {
+		if v.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,220 @@
+package decode
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+)
+
+// NodeSet is a set of nodes with the objects that say which of their GPUs are in use and how far their pools can grow.
+// The zero value is empty.
+type NodeSet struct {
+	nodes []sharing.NodeObject
+	// pods are by node; nil until pods are read, because a list without pods is not a cluster without pods.
+	pods map[string][]sharing.Pod
+	// unreadable are nodes with a pod that cannot be read, so that its requests are unknown.
+	unreadable map[string]bool
+	devices    Devices
+	// Ceilings are those of the Cluster Autoscaler's status and of Karpenter's NodePools.
+	Ceilings []landing.Ceiling
+	// Claims are Karpenter's NodeClaims; nil if there are none or they are forbidden.
+	Claims []landing.NodeClaim
+	// Notes say what could not be read and is therefore unknown.
+	Notes []string
+}
+
+// Nodes returns the nodes, each with its pods and devices as far as they were read.
+func (s *NodeSet) Nodes() []sharing.NodeObject {
+	nodes, devices := make([]sharing.NodeObject, len(s.nodes)), s.devices.ByNode()
+	for i, node := range s.nodes {
+		if s.pods != nil && !s.unreadable[node.Name] {
+			node.Pods = append([]sharing.Pod{}, s.pods[node.Name]...)
+		}
+		node.Devices = devices[node.Name]
+		nodes[i] = node
+	}
+	return nodes
+}
+
+// Read adds objects as `kubectl get -o yaml` or `-o json` prints them: documents of kind Node, Pod, ResourceSlice,
+// ResourceClaim, NodePool, NodeClaim and the Cluster Autoscaler's ConfigMap, or lists of objects. It ignores objects of
+// other kinds. It returns an error for a document that is not an object, or an object of those kinds that cannot be
+// read. A pod, status or NodePool that cannot be read is a note.
+func (s *NodeSet) Read(in io.Reader) error {
+	objects, places, err := ReadObjects(in)
+	if err != nil {
+		return err
+	}
+	for i, object := range objects {
+		if err := s.Add(object); err != nil {
+			return fmt.Errorf("reading document %d: %s%w", places[i].Document, places[i].Item, err)
+		}
+	}
+	return nil
+}
+
+// Add adds one object, as Read does.
+func (s *NodeSet) Add(object map[string]any) error {
+	at := unstructured.Unstructured{Object: object}
+	group, _, _ := strings.Cut(at.GetAPIVersion(), "/")
+	switch kind := at.GetKind(); {
+	case kind == "Node":
+		return s.addNode(object)
+	case kind == "Pod":
+		s.readPod(object)
+	case kind == "ConfigMap":
+		s.note(decodeInto(object, "configmap", s.addStatus))
+	case kind == "ResourceSlice" && HasDevices(at.GetAPIVersion()):
+		return decodeInto(object, "resourceslice", put(s.devices.PutSlice))
+	case kind == "ResourceClaim" && HasDevices(at.GetAPIVersion()):
+		return decodeInto(object, "resourceclaim", put(s.devices.PutClaim))
+	case kind == "NodePool" && group == "karpenter.sh":
+		s.note(decodeInto(object, "nodepool", s.addNodePool))
+	case kind == "NodeClaim" && group == "karpenter.sh":
+		s.note(decodeInto(object, "nodeclaim", func(claim *claimObject) error { s.addNodeClaim(claim); return nil }))
+	}
+	return nil
+}
+
+// put turns a function that keeps an object into one for decodeInto.
+func put[T any](keep func(T) (differs bool)) func(T) error {
+	return func(object T) error { keep(object); return nil }
+}
+
+// note adds a note. The nodes are known without it.
+func (s *NodeSet) note(err error) {
+	if err != nil {
+		s.Notes = append(s.Notes, err.Error())
+	}
+}
+
+// HasDevices reports whether devices are in the place that Heliostat reads: v1 and v1beta2 have the same form, while
+// v1beta1 had a device's attributes elsewhere.
+func HasDevices(apiVersion string) bool {
+	return apiVersion == resourcev1.SchemeGroupVersion.String() || apiVersion == "resource.k8s.io/v1beta2"
+}
+
+func decodeInto[T any](fields map[string]any, kind string, add func(*T) error) error {
+	object := new(T)
+	document, err := json.Marshal(fields)
+	if err == nil {
+		err = json.Unmarshal(document, object)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", kind, nameIn(fields), err)
+	}
+	return add(object)
+}
+
+func (s *NodeSet) addNode(fields map[string]any) error {
+	node, _, err := Read(fields)
+	if err != nil {
+		return fmt.Errorf("node %s: %w", nameIn(fields), err)
+	}
+	s.nodes = append(s.nodes, node)
+	return nil
+}
+
+// readPod adds a pod that can be read completely. If one cannot, nobody knows what it holds, so what is free on its
+// node is unknown too.
+func (s *NodeSet) readPod(fields map[string]any) {
+	pod, unreadable, err := ReadPod(fields)
+	if err == nil && len(unreadable) == 0 {
+		s.addPod(pod)
+		return
+	}
+	if err != nil {
+		unreadable = []string{err.Error()}
+	}
+	node, _, _ := unstructured.NestedString(fields, "spec", "nodeName")
+	why := strings.Join(unreadable, "; ")
+	s.note(fmt.Errorf("pod %s: %s; what is free on its node is unknown", nameIn(fields), why))
+	if s.unreadable == nil {
+		s.unreadable = map[string]bool{}
+	}
+	s.unreadable[node] = true
+}
+
+// AddNode adds a node as the API server returns it.
+func (s *NodeSet) AddNode(node *corev1.Node) { s.nodes = append(s.nodes, ForGPUs(node)) }
+
+// AddPods adds what pods hold, and notes that pods were read even if there are none.
+func (s *NodeSet) AddPods(list []corev1.Pod) {
+	if s.pods == nil {
+		s.pods = map[string][]sharing.Pod{}
+	}
+	for i := range list {
+		s.addPod(&list[i])
+	}
+}
+
+// DropPods forgets all pods. With a part of them, the GPUs of the others would look free.
+func (s *NodeSet) DropPods() { s.pods = nil }
+
+// addPod adds what a pod holds. Completed pods hold nothing.
+func (s *NodeSet) addPod(pod *corev1.Pod) {
+	if s.pods == nil {
+		s.pods = map[string][]sharing.Pod{}
+	}
+	if bound, takes := Bound(pod); takes && len(bound.Requests) > 0 {
+		s.pods[bound.Node] = append(s.pods[bound.Node], bound.Pod)
+	}
+}
+
+// AddResourceSlices adds the devices that ResourceSlices offer.
+func (s *NodeSet) AddResourceSlices(list []resourcev1.ResourceSlice) {
+	for i := range list {
+		s.devices.PutSlice(&list[i])
+	}
+}
+
+// AddResourceClaims adds which devices are allocated, and notes that claims were read even if there are none.
+func (s *NodeSet) AddResourceClaims(list []resourcev1.ResourceClaim) {
+	s.devices.KnowClaims()
+	for i := range list {
+		s.devices.PutClaim(&list[i])
+	}
+}
+
+// DropDevices forgets all devices. Without all ResourceClaims it is not known which are free.
+func (s *NodeSet) DropDevices() { s.devices = Devices{} }
+
+// AddStatus adds the ceilings that the Cluster Autoscaler's ConfigMap states. A status that cannot be read is a note.
+func (s *NodeSet) AddStatus(config *corev1.ConfigMap) { s.note(s.addStatus(config)) }
+
+// AddNodePool adds the ceiling that a NodePool sets. A NodePool that cannot be read is a note.
+func (s *NodeSet) AddNodePool(object *unstructured.Unstructured) {
+	s.note(decodeInto(object.Object, "nodepool", s.addNodePool))
+}
+
+// addStatus reads the Cluster Autoscaler's ConfigMap, and ignores others.
+func (s *NodeSet) addStatus(config *corev1.ConfigMap) error {
+	if config.Name != StatusConfigMap || config.Data["status"] == "" {
+		return nil
+	}
+	ceilings, err := AutoscalerCeilings(config.Data["status"])
+	if err != nil {
+		return err
+	}
+	s.Ceilings = append(s.Ceilings, ceilings...)
+	return nil
+}
+
+func (s *NodeSet) addNodeClaim(claim *claimObject) { s.Claims = append(s.Claims, claim.claim()) }
+
+func (s *NodeSet) addNodePool(pool *NodePool) error {
+	ceiling, err := CeilingOf(*pool)
+	if err == nil {
+		ceiling.Template = pool.Template()
+		s.Ceilings = append(s.Ceilings, ceiling)
+	}
+	return err
+}

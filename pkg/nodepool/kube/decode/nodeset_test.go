@@ -1,0 +1,344 @@
+package decode
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+)
+
+// What the Cluster Autoscaler of 2023 wrote on EKS, shortened; its lines are no YAML.
+const statusText = `Cluster-autoscaler status at 2023-11-24 04:28:19.546750398 +0000 UTC:
+Cluster-wide:
+  Health:      Healthy (ready=3 unready=0 (resourceUnready=0) notStarted=0 longNotStarted=0 registered=3 longUnregistered=0)
+               LastProbeTime:      2023-11-24 04:28:19.546750398 +0000 UTC m=+3600.123456789
+  ScaleUp:     NoActivity (ready=3 registered=3)
+
+NodeGroups:
+  Name:        eks-workers-2c1f9d3b-a8e2-4f11-9c3e-8b7a6d5e4f30
+  Health:      Healthy (ready=3 unready=0 (resourceUnready=0) notStarted=0 longNotStarted=0 registered=3 longUnregistered=0 cloudProviderTarget=3 (minSize=1, maxSize=10))
+               LastProbeTime:      2023-11-24 04:28:19.546750398 +0000 UTC m=+3600.123456789
+  ScaleUp:     NoActivity (ready=3 cloudProviderTarget=3)
+
+  Name:        without-maximum
+  Health:      Healthy (ready=3 unready=0 notStarted=0 longNotStarted=0 registered=3 longUnregistered=0 cloudProviderTarget=3 (minSize=2, maxSize=0))
+`
+
+const statusOf130 = `time: 2024-05-01 10:00:00.000000000 +0000 UTC
+autoscalerStatus: Running
+clusterWide:
+  health: {status: Healthy}
+nodeGroups:
+- name: aks-gpu-12345678-vmss
+  health:
+    status: Healthy
+    nodeCounts: {registered: {total: 1, ready: 1, unready: {total: 0, resourceUnready: 0}}, longUnregistered: 0, unregistered: 0}
+    cloudProviderTarget: 1
+    minSize: 0
+    maxSize: 4
+    lastProbeTime: "2024-05-01T10:00:00Z"
+  scaleUp: {status: NoActivity}
+- name: unmeasured
+  health: {status: Healthy}
+`
+
+// Bounds are ceilings in short: group least-most, with limits behind.
+func bounds(ceilings []landing.Ceiling) string {
+	number := func(n *int64) string {
+		if n == nil {
+			return "?"
+		}
+		return fmt.Sprint(*n)
+	}
+	var texts []string
+	for _, c := range ceilings {
+		text := c.Group + " " + number(c.MinNodes) + "-" + number(c.MaxNodes)
+		if len(c.Limits) > 0 {
+			limits, _ := json.Marshal(c.Limits)
+			text += " " + string(limits)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func TestTheClusterAutoscalersStatusIsReadInBothForms(t *testing.T) {
+	for _, test := range []struct{ name, status, want string }{
+		{"text", statusText, "eks-workers-2c1f9d3b-a8e2-4f11-9c3e-8b7a6d5e4f30 1-10, without-maximum 2-?"},
+		{"YAML", statusOf130, "aks-gpu-12345678-vmss 0-4, unmeasured ?-?"},
+	} {
+		ceilings, err := AutoscalerCeilings(test.status)
+		if got := bounds(ceilings); got != test.want || err != nil {
+			t.Errorf("%s: %s, %v; want %s", test.name, got, err, test.want)
+		}
+	}
+	if _, err := AutoscalerCeilings("not: [a status"); err == nil || !strings.Contains(err.Error(), "neither YAML nor the text") {
+		t.Errorf("neither form: %v", err)
+	}
+}
+
+func TestKarpentersLimitsAreCeilings(t *testing.T) {
+	var set NodeSet
+	err := set.Read(strings.NewReader(`
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: gpu}, spec: {limits: {cpu: 100, nvidia.com/gpu: "16", nodes: "3"}}}
+- {apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: open}, spec: {}}
+- {apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: static}, spec: {replicas: 2, limits: {nodes: "3"}}}
+- {apiVersion: other.example/v1, kind: NodePool, metadata: {name: foreign}, spec: {limits: {cpu: none}}}
+`))
+	if want := `gpu ?-3 {"cpu":100,"nvidia.com/gpu":16}, open ?-?, static 2-2`; err != nil || bounds(set.Ceilings) != want {
+		t.Errorf("ceilings %s, %v; want %s", bounds(set.Ceilings), err, want)
+	}
+	var bad NodeSet
+	err = bad.Read(strings.NewReader(`
+{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: gpu}, spec: {limits: {cpu: many}}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: cluster-autoscaler-status}, data: {status: "nodeGroups: ["}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: gpu-0}}
+`))
+	if len(bad.Notes) != 2 || !strings.Contains(bad.Notes[0], "reading NodePool gpu: spec.limits.cpu many") || !strings.Contains(bad.Notes[1], "status") || len(bad.Nodes()) != 1 || err != nil {
+		t.Errorf("what cannot be read of ceilings: notes %q, %d nodes, %v", bad.Notes, len(bad.Nodes()), err)
+	}
+}
+
+// A slice and a claim as NVIDIA's driver and the scheduler write them, shortened.
+const draManifest = `
+kind: Node
+metadata: {name: gpu-0}
+status: {allocatable: {cpu: "8"}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: old}
+spec:
+  driver: gpu.nvidia.com
+  nodeName: gpu-0
+  pool: {name: gpu-0, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-9, attributes: {type: {string: gpu}}}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: new}
+spec:
+  driver: gpu.nvidia.com
+  nodeName: gpu-0
+  pool: {name: gpu-0, generation: 2, resourceSliceCount: 1}
+  devices:
+  - name: gpu-0
+    attributes: {type: {string: gpu}, uuid: {string: GPU-a}, productName: {string: NVIDIA A100-SXM4-40GB}, index: {int: 0}}
+    capacity: {memory: {value: 40Gi}}
+    taints: [{key: gpu.nvidia.com/unmonitored, effect: None}]
+  - name: gpu-1-mig-3g20gb-9-4
+    attributes: {type: {string: mig}, uuid: {string: MIG-b}, parentUUID: {string: GPU-b}, profile: {string: 3g.20gb}, gpu.nvidia.com/productName: {string: NVIDIA A100-SXM4-40GB}}
+    capacity: {memory: {value: 19968Mi}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: network}
+spec: {driver: net.example, nodeName: gpu-0, pool: {name: net, generation: 1, resourceSliceCount: 1}, devices: [{name: nic-0}]}
+`
+
+const claimManifest = `
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: mine, namespace: ml}
+status: {allocation: {devices: {results: [{request: gpu, driver: gpu.nvidia.com, pool: gpu-0, device: gpu-0}]}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: watcher, namespace: ops}
+status: {allocation: {devices: {results: [{request: gpu, driver: gpu.nvidia.com, pool: gpu-0, device: gpu-1-mig-3g20gb-9-4, adminAccess: true}]}}}
+`
+
+func TestDevicesOfResourceSlicesAreTakenByClaims(t *testing.T) {
+	read := func(manifest string) []sharing.DRADevice {
+		var set NodeSet
+		if err := set.Read(strings.NewReader(manifest)); err != nil {
+			t.Fatal(err)
+		}
+		return set.Nodes()[0].Devices
+	}
+	yes, no := true, false
+	want := []sharing.DRADevice{
+		{Name: "gpu-0", Type: "gpu", UUID: "GPU-a", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, Allocated: &yes},
+		{Name: "gpu-1-mig-3g20gb-9-4", Type: "mig", UUID: "MIG-b", ParentUUID: "GPU-b", Product: "NVIDIA A100-SXM4-40GB", Profile: "3g.20gb", MemoryMiB: 19968, Allocated: &no},
+	}
+	if diff := cmp.Diff(want, read(draManifest+claimManifest)); diff != "" {
+		t.Errorf("devices (-want +got):\n%s", diff)
+	}
+	if got := read(draManifest); len(got) != 2 || got[0].Allocated != nil {
+		t.Errorf("without claims it is not known what is taken: %+v", got)
+	}
+}
+
+func TestPodsHoldResourcesUntilTheyEnd(t *testing.T) {
+	const node = `{kind: Node, metadata: {name: gpu-0}, status: {allocatable: {nvidia.com/gpu: "8"}}}`
+	pod := func(name, spec, phase string) string {
+		return "\n---\n{kind: Pod, metadata: {name: " + name + ", namespace: a}, spec: {" + spec + "}, status: {phase: " + phase + "}}"
+	}
+	gpus := func(n string) string { return "{resources: {limits: {nvidia.com/gpu: " + n + ", cpu: 1}}}" }
+	for _, test := range []struct {
+		name, pods string
+		free       int64
+	}{
+		{"containers add up", pod("p", "nodeName: gpu-0, containers: ["+gpus("1")+", "+gpus("2")+"]", "Running"), 5},
+		{"an init container holds what it needs", pod("p", "nodeName: gpu-0, initContainers: ["+gpus("4")+"], containers: ["+gpus("1")+"]", "Running"), 4},
+		{"a sidecar keeps it", pod("p", "nodeName: gpu-0, initContainers: [{restartPolicy: Always, resources: {limits: {nvidia.com/gpu: 1}}}], containers: ["+gpus("1")+"]", "Running"), 6},
+		{"one that ended, one elsewhere and one without a node hold nothing here", pod("e", "nodeName: gpu-0, containers: ["+gpus("1")+"]", "Failed") +
+			pod("f", "nodeName: gpu-1, containers: ["+gpus("1")+"]", "Running") + pod("w", "containers: ["+gpus("1")+"]", "Pending"), 8},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			nodes, err := nodesOf(strings.NewReader(node + test.pods))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := (sharing.Reader{}).Read(nodes[0]).Free["nvidia.com/gpu"]; got != test.free {
+				t.Errorf("%d free, want %d", got, test.free)
+			}
+		})
+	}
+	nodes, err := nodesOf(strings.NewReader(node))
+	if err != nil || nodes[0].Pods != nil {
+		t.Errorf("a list without pods says that there are none: %v, %v", nodes, err)
+	}
+}
+
+func TestTagsOfNodeGroupsDeclareAShape(t *testing.T) {
+	tests := []struct{ name, tags string }{
+		{"AWS", `
+    k8s.io/cluster-autoscaler/enabled: "true"
+    k8s.io/cluster-autoscaler/node-template/resources/nvidia.com/mig-1g.5gb: "56"
+    k8s.io/cluster-autoscaler/node-template/resources/cpu: "96"
+    k8s.io/cluster-autoscaler/node-template/label/team_name: ml
+    k8s.io/cluster-autoscaler/node-template/taint/sku: gpu:NoSchedule`},
+		{"Azure", `
+    k8s.io_cluster-autoscaler_node-template_resources_nvidia.com_mig-1g.5gb: "56"
+    k8s.io_cluster-autoscaler_node-template_resources_cpu: "96"
+    k8s.io_cluster-autoscaler_node-template_label_team~2name: ml
+    k8s.io_cluster-autoscaler_node-template_taint_sku: gpu:NoSchedule`},
+		{"Cluster API", `
+    capacity.cluster-autoscaler.kubernetes.io/gpu-type: nvidia.com/mig-1g.5gb
+    capacity.cluster-autoscaler.kubernetes.io/gpu-count: "56"
+    capacity.cluster-autoscaler.kubernetes.io/cpu: "96"
+    capacity.cluster-autoscaler.kubernetes.io/labels: team_name=ml
+    capacity.cluster-autoscaler.kubernetes.io/taints: sku=gpu:NoSchedule`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			config, err := ReadPools(strings.NewReader("pools:\n- name: mig\n  tags:" + test.tags + "\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			shapes := config.Shapes(sharing.Reader{})
+			if len(shapes) != 1 {
+				t.Fatalf("%d shapes, want 1", len(shapes))
+			}
+			got := shapes[0]
+			want := "mig true map[team_name:ml] [sku=gpu:NoSchedule] 96 56"
+			if text := fmt.Sprint(got.Name, " ", got.Declared, " ", got.Labels, " ", got.Taints, " ", got.Allocatable["cpu"], " ", got.GPUs.Units["nvidia.com/mig-1g.5gb"]); text != want {
+				t.Errorf("shape %s, want %s", text, want)
+			}
+		})
+	}
+}
+
+// nodesOf reads the nodes of one file.
+func nodesOf(in io.Reader) ([]sharing.NodeObject, error) {
+	var set NodeSet
+	err := set.Read(in)
+	return set.Nodes(), err
+}
+
+// What a pod holds that cannot be read nobody knows: its node's GPUs are neither free nor taken.
+func TestAPodThatCannotBeReadLeavesOpenWhatIsFreeOnItsNodeAlone(t *testing.T) {
+	const nodes = "kind: NodeList\nitems: [{kind: Node, metadata: {name: a}}, {kind: Node, metadata: {name: b}}]\n---\n"
+	for name, c := range map[string]struct{ spec, note string }{
+		"an amount": {"{nodeName: a, containers: [{name: c, resources: {limits: {nvidia.com/gpu: one}}}]}",
+			`pod p: spec.containers[0].resources.limits[nvidia.com/gpu] is "one": want a Kubernetes quantity of 0 or more; what is free on its node is unknown`},
+		"a field": {"{nodeName: a, containers: all}", "pod p: reading pod ml/p: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var set NodeSet
+			err := set.Read(strings.NewReader(nodes + "kind: Pod\nmetadata: {name: q, namespace: ml}\nspec: {nodeName: b}\n---\nkind: Pod\nmetadata: {name: p, namespace: ml}\nspec: " + c.spec))
+			read := set.Nodes()
+			if err != nil || len(read) != 2 || read[0].Pods != nil || read[1].Pods == nil {
+				t.Fatalf("%v, %t %t, notes %q", err, read[0].Pods == nil, read[1].Pods == nil, set.Notes)
+			}
+			if len(set.Notes) != 1 || !strings.HasPrefix(set.Notes[0], c.note) {
+				t.Errorf("notes %q, want %q", set.Notes, c.note)
+			}
+		})
+	}
+}
+
+func TestBothFormsOfTheStatusShowWhenTheyWereWritten(t *testing.T) {
+	tests := []struct{ name, annotation, status, want string }{
+		{"the annotation", "2024-05-01 10:00:00.5 +0000 UTC", statusText, "2024-05-01T10:00:00Z"},
+		{"the old text", "", statusText, "2023-11-24T04:28:19Z"},
+		{"the YAML", "", statusOf130, "2024-05-01T10:00:00Z"},
+		{"no time", "", "nodeGroups: []", ""},
+		{"no time that can be read", "yesterday", statusText, ""},
+	}
+	for _, test := range tests {
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{StatusUpdated: test.annotation}}, Data: map[string]string{"status": test.status}}
+		got, err := StatusTime(config)
+		if text := got.Format(time.RFC3339); (err != nil) != (test.want == "") || err == nil && text != test.want {
+			t.Errorf("%s: %s, %v; want %q", test.name, text, err, test.want)
+		}
+	}
+}
+
+const amdSlice = `
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {feature.node.kubernetes.io/amd-gpu: "true"}}
+status: {allocatable: {cpu: "8"}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: s1}
+spec:
+  driver: gpu.amd.com
+  nodeName: n1
+  pool: {name: n1, generation: 1, resourceSliceCount: 1}
+  devices:
+  - name: gpu-0-128
+    attributes: {type: {string: TYPE}, productName: {string: AMD_Instinct_MI300X_OAM}, PARENT: {string: "0003:00:00.0"}}
+    capacity: {memory: {value: 98296Mi}}
+  - name: gpu-1-129
+    attributes: {type: {string: TYPE}, productName: {string: AMD_Instinct_MI300X_OAM}, PARENT: {string: "SECOND"}}
+    capacity: {memory: {value: 98296Mi}}
+`
+
+func TestAMDsDevicesAreCardsOrPartitionsOfThem(t *testing.T) {
+	for name, test := range map[string]struct {
+		words []string
+		want  string
+	}{
+		"two cards":                  {[]string{"TYPE", "amdgpu", "PARENT", "pciAddr", "SECOND", "0003:00:01.0"}, "2 whole hardware []"},
+		"two partitions of one card": {[]string{"TYPE", "amdgpu-partition", "PARENT", "parentPciAddr", "SECOND", "0003:00:00.0"}, "1 unknown unknown []"},
+	} {
+		var set NodeSet
+		if err := set.Read(strings.NewReader(strings.NewReplacer(test.words...).Replace(amdSlice))); err != nil {
+			t.Fatal(err)
+		}
+		read := sharing.Reader{}.Read(set.Nodes()[0])
+		if got := fmt.Sprintln(*read.Cards, read.Kind, read.Isolation, read.Problems); strings.TrimSpace(got) != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+	}
+}

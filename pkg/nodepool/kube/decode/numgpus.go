@@ -1,0 +1,211 @@
+package decode
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// gpuSpec reads what a group's spec says about GPUs: the declared number, and the value of --num-gpus. If both the
+// group's field resources and rayStartParams set a number, the operator rejects the spec; otherwise the field would
+// win.
+func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
+	params, resources := group.Texts("rayStartParams"), group.Texts("resources")
+	spec := nodepool.GPUSpec{Field: GPUField(resources)}
+	_, err := parsedResources(params)
+	spec.Unparsed = err != nil
+	spec.Declared, spec.DeclaredBy = declaredGPUs(params, resources)
+	containers := group.Object("template").Object("spec").Objects("containers")
+	if len(containers) == 0 {
+		return spec
+	}
+	c := decodeContainer(containers[0])
+	readLimits(&spec, c)
+	silent := group.silent() // effectiveResources has reported the faults
+	start, known := startOf(c, startParams(params, resources, c, silent), ownCommand)
+	if !known {
+		spec.Fixed = "the container's own command sets the number, and does not show how it starts Ray"
+		return spec
+	}
+	spec.Derived = flagGPUs(start.words)
+	spec.DerivedBy = derivedBy(spec)
+	if start.own {
+		spec.DerivedBy, spec.Fixed = "the container's command", "the container's own command starts Ray: change "+
+			"--num-gpus there"
+		if spec.Derived == nil {
+			spec.DerivedBy = ""
+		}
+	}
+	if overridesGPU(c.env[overrideResources]) {
+		spec.Fixed = "the container's variable " + overrideResources + " sets the number: change GPU there"
+	}
+	if gpus := gpuEntries(resources); differ(gpus) && spec.Fixed == "" {
+		spec.Fixed = "keep one of " + entryNames(gpus) + " in the field resources: which of them counts changes from " +
+			"pod to pod"
+	}
+	return spec
+}
+
+// readLimits reads what the Ray container has of devices, and what the operator passes on of that.
+func readLimits(spec *nodepool.GPUSpec, c container) {
+	spec.Claims, spec.Limits = c.claims > 0, landing.Quantities{}
+	for name, quantity := range c.limits {
+		if Extended(name) {
+			spec.Limits[name] = Amount(quantity)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.limits)) {
+		if quantity := c.limits[name]; quantity.IsZero() {
+			continue
+		}
+		if countsAsGPU(name) {
+			spec.Counted = append(spec.Counted, name)
+		}
+		if _, passed := acceleratorNames[name]; passed {
+			spec.Passed = append(spec.Passed, name)
+		}
+	}
+}
+
+// GPUField returns the field for a group's number of GPUs. The operator reads the field resources if it is set, with
+// any key that it counts as GPUs; a second such key leaves open which one counts (ResourceKeysDiffer).
+func GPUField(resources map[string]string) string {
+	if len(resources) == 0 {
+		return "rayStartParams." + numGPUs
+	}
+	for _, name := range slices.Sorted(maps.Keys(resources)) {
+		if countsAsGPU(strings.ToLower(name)) {
+			return "resources." + name
+		}
+	}
+	return "resources." + raydemand.GPU
+}
+
+func declaredGPUs(params, resources map[string]string) (*raydemand.Amount, string) {
+	if least, found := leastOf(gpuEntries(resources)); found {
+		amount := Amount(least.quantity)
+		return &amount, "resources." + least.name
+	}
+	text, set := params[numGPUs]
+	if !set {
+		return nil, ""
+	}
+	amount, err := raydemand.ParseAmount(text)
+	if err != nil {
+		return nil, ""
+	}
+	return &amount, "rayStartParams." + numGPUs
+}
+
+// flagGPUs returns the value of --num-gpus, or nil if it is absent or `ray start` does not accept it.
+func flagGPUs(words []string) *raydemand.Amount {
+	flags, _ := parseFlags(words) // empty if `ray start` does not accept the words
+	text, set := flags[numGPUs]
+	if !set {
+		return nil
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || n < 0 {
+		return nil
+	}
+	amount := raydemand.Whole(n)
+	return &amount
+}
+
+// derivedBy returns the source from which the operator derives the flag.
+func derivedBy(spec nodepool.GPUSpec) string {
+	switch {
+	case spec.Derived == nil:
+		return ""
+	case spec.Declared != nil:
+		return spec.DeclaredBy
+	}
+	if len(spec.Counted) > 0 {
+		return "limit " + spec.Counted[0]
+	}
+	return ""
+}
+
+func overridesGPU(override envVar) bool {
+	return override.from != "" || strings.Contains(override.value, strconv.Quote(raydemand.GPU))
+}
+
+// RayAutoscalerDiffers is the code of the finding that Ray's own autoscaler expects another number of GPUs from a group
+// than its pods report.
+const RayAutoscalerDiffers = "ray-autoscaler-differs"
+
+// reportExpectedGPUs reports if Ray's own autoscaler expects another number of GPUs than a pod reports. For example, it
+// sees a group of MIG slices as one without GPUs, and leaves it at zero. The finding is for users who run that
+// autoscaler, or may again.
+func reportExpectedGPUs(group Fields, g *nodepool.WorkerGroup) {
+	expected := gpusExpectedByRay(group)
+	reported, passed := g.Resources[raydemand.GPU]
+	if !passed || expected == reported || g.Broken {
+		return
+	}
+	group.Report.Add(raydemand.Info, RayAutoscalerDiffers, group.at(strings.Split(g.GPUs.Field, ".")...),
+		fmt.Sprintf("pods report %s, Ray's autoscaler expects %s", reported, expected),
+		"Ray's own autoscaler reads the spec by other rules than the operator, so it would start this group for the "+
+			"wrong demand or for none; Heliostat plans with what pods report",
+		fmt.Sprintf(
+			"set in %s how many GPUs a worker gets, and both agree: %s, as pods report, or the number in the finding "+
+				"%s if there is one",
+			rayField(group),
+			reported,
+			nodepool.NumGPUsMismatch,
+		))
+}
+
+// gpusExpectedByRay returns the number of GPUs that Ray's own autoscaler expects from a pod of a group (Ray 2.60.0,
+// autoscaling_config.py, _get_ray_resources_from_group_spec). The first match wins:
+//
+//	key GPU of the string rayStartParams.resources > GPU of the group's field resources > rayStartParams.num-gpus >
+//	the first limit of container 0, and then request, that ends with gpu and is above zero
+func gpusExpectedByRay(group Fields) raydemand.Amount {
+	params, resources := group.Texts("rayStartParams"), group.Texts("resources")
+	if text, set := params[resourcesFlag]; set && len(resources) == 0 {
+		custom := map[string]float64{}
+		plain := strings.ReplaceAll(strings.Trim(text, `'"`+"` "), `\`, "")
+		if json.Unmarshal([]byte(plain), &custom) == nil && custom[raydemand.GPU] > 0 {
+			return raydemand.Whole(int64(custom[raydemand.GPU]))
+		}
+	}
+	if text, set := resources[raydemand.GPU]; set {
+		if quantity, err := resource.ParseQuantity(text); err == nil {
+			return raydemand.Whole(quantity.Value())
+		}
+	}
+	if n, err := strconv.ParseInt(params[numGPUs], 10, 64); err == nil {
+		return raydemand.Whole(n)
+	}
+	containers := group.Object("template").Object("spec").Objects("containers")
+	if len(containers) == 0 {
+		return 0
+	}
+	c := decodeContainer(containers[0])
+	for _, list := range []map[string]resource.Quantity{c.limits, c.requests} {
+		for _, name := range slices.Sorted(maps.Keys(list)) {
+			if quantity := list[name]; strings.HasSuffix(name, "gpu") && quantity.Value() > 0 {
+				return raydemand.Whole(quantity.Value())
+			}
+		}
+	}
+	return 0
+}
+
+// rayField returns the field that both Ray's autoscaler and the operator read a number from.
+func rayField(group Fields) string {
+	if len(group.Texts("resources")) > 0 {
+		return "resources." + raydemand.GPU
+	}
+	return "rayStartParams." + numGPUs
+}

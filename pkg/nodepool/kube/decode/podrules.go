@@ -1,0 +1,143 @@
+package decode
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// podRules checks affinity and topology spread constraints of a pod template as the API server checks them in a pod
+// (k8s.io/kubernetes/pkg/apis/core/validation). The CRD of RayCluster accepts all of them, so the fault shows only when
+// the operator creates a pod. Faults of type are reported where the fields are read.
+type podRules struct {
+	report *List
+	// field is the path of the rule. Findings bound the length of a field, so they name the rest in their text.
+	field string
+}
+
+// checkPodRules reports the rules of a worker group's template for which the API server rejects its pods.
+func checkPodRules(group Fields) {
+	const required = "requiredDuringSchedulingIgnoredDuringExecution"
+	spec := group.silent().Object("template").Object("spec")
+	affinity := spec.Object("affinity")
+	if nodes := affinity.Object("nodeAffinity"); nodes.Has(required) {
+		podRules{group.Report, nodes.at()}.checkNodes(nodes.Object(required))
+	}
+	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
+		rules := podRules{group.Report, affinity.at(kind)}
+		for _, term := range affinity.Object(kind).Objects(required) {
+			rules.checkTopologyKey(term)
+			rules.checkSelectors(term)
+		}
+	}
+	for _, constraint := range spec.Objects("topologySpreadConstraints") {
+		podRules{group.Report, constraint.at()}.checkSpread(constraint)
+	}
+	checkSigns(group.Report, spec, "overhead")
+	checkSigns(group.Report, spec.Object("resources"), "requests")
+	checkSigns(group.Report, spec.Object("resources"), "limits")
+}
+
+// checkSigns reports negative amounts of the whole pod.
+func checkSigns(report *List, f Fields, field string) {
+	list := quantities(f, field)
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if amount := list[name]; amount.Sign() < 0 {
+			report.Add(raydemand.Error, PodsRefused, f.at(field)+"."+name, amount.String(),
+				"it is negative, so the API server rejects every pod of the group", "set 0 or more")
+		}
+	}
+}
+
+// refuse reports a fault: the path of a value in the rule, the value, what is wrong with it, and what would be right.
+func (r podRules) refuse(at, seen, problem, fix string) {
+	r.report.Add(raydemand.Error, PodsRefused, r.field, seen,
+		strings.TrimPrefix(at, r.field+".")+" "+problem+", so the API server rejects every pod of the group", fix)
+}
+
+// checkNodes checks a required node affinity: it has a term, and a term of fields knows the node's name alone.
+func (r podRules) checkNodes(selector Fields) {
+	const terms = "nodeSelectorTerms"
+	if len(selector.Objects(terms)) == 0 {
+		r.refuse(selector.at(terms), "", "is empty",
+			"add a term with matchExpressions, or remove nodeAffinity")
+	}
+	for _, term := range selector.Objects(terms) {
+		for _, requirement := range term.Objects("matchExpressions") {
+			r.checkRequirement(requirement, "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+		}
+		for _, requirement := range term.Objects("matchFields") {
+			r.checkRequirement(requirement, "In", "NotIn")
+			if key := requirement.Text("key"); key != "metadata.name" {
+				r.refuse(requirement.at("key"), key, "is a field that cannot be selected by", "use metadata.name")
+			}
+		}
+	}
+}
+
+// checkSelectors checks the label selectors of a term.
+func (r podRules) checkSelectors(term Fields) {
+	for _, name := range []string{"labelSelector", "namespaceSelector"} {
+		for _, requirement := range term.Object(name).Objects("matchExpressions") {
+			r.checkRequirement(requirement, "In", "NotIn", "Exists", "DoesNotExist")
+		}
+	}
+}
+
+// operators are those of requirements, as package labels names them.
+var operators = map[string]selection.Operator{
+	"In": selection.In, "NotIn": selection.NotIn, "Exists": selection.Exists, "DoesNotExist": selection.DoesNotExist,
+	"Gt": selection.GreaterThan, "Lt": selection.LessThan,
+}
+
+// checkRequirement checks the operator, and the key and the values with it.
+func (r podRules) checkRequirement(requirement Fields, allowed ...string) {
+	operator := requirement.Text("operator")
+	if !slices.Contains(allowed, operator) {
+		r.refuse(requirement.at("operator"), operator, "is none of "+strings.Join(allowed, ", "),
+			"use one of them")
+		return
+	}
+	key := requirement.Text("key")
+	_, err := labels.NewRequirement(key, operators[operator], requirement.TextList("values"))
+	if err != nil {
+		r.refuse(requirement.at(), key, "is invalid: "+err.Error(), "correct the requirement")
+	}
+}
+
+func (r podRules) checkTopologyKey(term Fields) {
+	key := term.Text("topologyKey")
+	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+		r.refuse(term.at("topologyKey"), key, "is not a label's name",
+			"set a label of nodes such as kubernetes.io/hostname")
+	}
+}
+
+// checkSpread checks a topology spread constraint.
+func (r podRules) checkSpread(constraint Fields) {
+	r.checkTopologyKey(constraint)
+	r.checkSelectors(constraint)
+	if skew := constraint.Int64("maxSkew"); skew <= 0 {
+		r.refuse(constraint.at("maxSkew"), fmt.Sprint(skew), "is not above 0", "set it to 1 or more")
+	}
+	if least, set := constraint.Whole("minDomains"); set && least <= 0 {
+		r.refuse(constraint.at("minDomains"), fmt.Sprint(least), "is not above 0",
+			"set it to 1 or more, or remove it")
+	}
+	when := constraint.Text("whenUnsatisfiable")
+	switch {
+	case when != "DoNotSchedule" && when != "ScheduleAnyway":
+		r.refuse(constraint.at("whenUnsatisfiable"), when, "is unknown",
+			"set DoNotSchedule or ScheduleAnyway")
+	case when != "DoNotSchedule" && constraint.Has("minDomains"):
+		r.refuse(constraint.at("minDomains"), fmt.Sprint(constraint.Int64("minDomains")),
+			"requires whenUnsatisfiable: DoNotSchedule", "remove it")
+	}
+}

@@ -1,0 +1,138 @@
+package decode
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+)
+
+// TestRulesThatTheAPIServerRefusesBreakAGroup reads templates that the CRD accepts. A wrong rule would otherwise be
+// planned as one that no node, or every node, satisfies.
+func TestRulesThatTheAPIServerRefusesBreakAGroup(t *testing.T) {
+	nodes := func(term string) string {
+		return `affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [` + term + `]}}}`
+	}
+	pods := func(kind, term string) string {
+		return fmt.Sprintf("affinity: {%s: {requiredDuringSchedulingIgnoredDuringExecution: [%s]}}", kind, term)
+	}
+	spread := func(fields string) string { return "topologySpreadConstraints: [{" + fields + "}]" }
+	const valid = "topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule"
+	for name, c := range map[string]struct{ spec, fault string }{
+		"no rules":                       {`{}`, ""},
+		"an operator of node affinity":   {nodes(`{matchExpressions: [{key: zone, operator: Foo, values: [a]}]}`), "matchExpressions[0].operator"},
+		"all operators of node affinity": {nodes(`{matchExpressions: [{key: a, operator: In, values: [x]}, {key: a, operator: NotIn, values: [x]}, {key: a, operator: Exists}, {key: a, operator: DoesNotExist}, {key: a, operator: Gt, values: ["1"]}, {key: a, operator: Lt, values: ["1"]}]}`), ""},
+		"In without values":              {nodes(`{matchExpressions: [{key: zone, operator: In}]}`), "matchExpressions[0] is invalid"},
+		"Exists with values":             {nodes(`{matchExpressions: [{key: zone, operator: Exists, values: [a]}]}`), "matchExpressions[0] is invalid"},
+		"Gt of a word":                   {nodes(`{matchExpressions: [{key: zone, operator: Gt, values: [a]}]}`), "matchExpressions[0] is invalid"},
+		"a key that is none":             {nodes(`{matchExpressions: [{key: "a b", operator: Exists}]}`), "matchExpressions[0] is invalid"},
+		"no term":                        {nodes(``), "nodeSelectorTerms"},
+		"a term that selects nothing":    {nodes(`{}`), ""},
+		"the node's name":                {nodes(`{matchFields: [{key: metadata.name, operator: In, values: [n1]}]}`), ""},
+		"another field":                  {nodes(`{matchFields: [{key: metadata.uid, operator: In, values: [n1]}]}`), "matchFields[0].key"},
+		"a field that exists":            {nodes(`{matchFields: [{key: metadata.name, operator: Exists}]}`), "matchFields[0].operator"},
+		"affinity without a topologyKey": {pods("podAffinity", `{labelSelector: {}}`), "[0].topologyKey"},
+		"anti-affinity with Gt":          {pods("podAntiAffinity", `{topologyKey: zone, labelSelector: {matchExpressions: [{key: a, operator: Gt, values: ["1"]}]}}`), "operator"},
+		"anti-affinity":                  {pods("podAntiAffinity", `{topologyKey: zone, labelSelector: {matchExpressions: [{key: a, operator: Exists}]}}`), ""},
+		"a namespace selector":           {pods("podAffinity", `{topologyKey: zone, namespaceSelector: {matchExpressions: [{key: a, operator: in, values: [b]}]}}`), "namespaceSelector.matchExpressions[0].operator"},
+		"spread":                         {spread(valid + ", minDomains: 2"), ""},
+		"maxSkew 0":                      {spread("topologyKey: zone, maxSkew: 0, whenUnsatisfiable: DoNotSchedule"), "maxSkew"},
+		"maxSkew below 0":                {spread("topologyKey: zone, maxSkew: -1, whenUnsatisfiable: ScheduleAnyway"), "maxSkew"},
+		"minDomains 0":                   {spread(valid + ", minDomains: 0"), "minDomains"},
+		"minDomains, and only preferred": {spread("topologyKey: zone, maxSkew: 1, minDomains: 2, whenUnsatisfiable: ScheduleAnyway"), "minDomains"},
+		"whenUnsatisfiable":              {spread("topologyKey: zone, maxSkew: 1, whenUnsatisfiable: Never"), "whenUnsatisfiable"},
+		"an overhead below 0":            {"{}overhead: {cpu: -1}", "it is negative"},
+		"an overhead":                    {"{}overhead: {cpu: 250m}", ""},
+		"a negative request of the pod":  {"{}resources: {requests: {memory: -1Gi}}", "it is negative"},
+		"spread over a key that is none": {spread("topologyKey: a/b/c, maxSkew: 1, whenUnsatisfiable: DoNotSchedule"), "topologyKey"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := &List{}
+			object := objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray}]\n    "+strings.TrimPrefix(c.spec, "{}")+"\n")
+			group := decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)
+			var faults []string
+			for _, f := range report.All {
+				if f.Code == PodsRefused {
+					faults = append(faults, f.Why)
+				}
+			}
+			if group.Broken != (c.fault != "") || (len(faults) == 1) != (c.fault != "") || len(faults) > 0 && !strings.Contains(faults[0], c.fault) {
+				t.Errorf("broken: %v, refused %q, want %q; findings %v", group.Broken, faults, c.fault, report.All)
+			}
+		})
+	}
+}
+
+func TestAnAmountThatIsNegativeOrOfNoResourceBreaksAGroup(t *testing.T) {
+	for amounts, field := range map[string]string{
+		`limits: {ephemeral-storage: -4Gi}`:                    "limits.ephemeral-storage",
+		`limits: {cpu: 1, memory: 1Gi}, requests: {cpu: -1}`:   "requests.cpu",
+		`limits: {cpu: 0, ephemeral-storage: 0}`:               "",
+		`limits: {cpus: 2, memory: 1Gi}`:                       "limits.cpus",
+		`requests: {nvidia-gpu: 1}`:                            "requests.nvidia-gpu",
+		`limits: {hugepages-2Mi: 4Mi}`:                         "",
+		`limits: {nvidia.com/gpu: -1}`:                         "limits.nvidia.com/gpu",
+		`limits: {cpu: -2, memory: 1Gi}, requests: {cpu: "1"}`: "limits.cpu",
+		`limits: {cpu: 1}, requests: {cpu: 2}`:                 "requests.cpu",
+		`limits: {cpu: 1}, requests: {cpu: 1000m}`:             "",
+	} {
+		report := &List{}
+		object := objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray, resources: {"+amounts+"}}]\n")
+		group := decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)
+		found := ""
+		for _, f := range report.All {
+			if f.Code == PodsRefused {
+				found += strings.TrimPrefix(f.Field, "template.spec.containers[0].resources.")
+			}
+		}
+		if !strings.HasSuffix(found, field) || (found == "") != (field == "") || field != "" && !group.Broken {
+			t.Errorf("%s: pods-refused at %q, want %q; broken: %v; %v", amounts, found, field, group.Broken, report.All)
+		}
+	}
+}
+
+func TestAmountsOfAFractionOfAByteAreWarningsInEveryContainer(t *testing.T) {
+	for spec, want := range map[string]string{
+		`containers: [{name: ray, resources: {limits: {cpu: 500m, memory: 512m}}}]`:        "containers[0].resources.limits.memory",
+		`containers: [{name: ray, resources: {requests: {ephemeral-storage: "0.1"}}}]`:     "containers[0].resources.requests.ephemeral-storage",
+		`initContainers: [{name: wait, resources: {requests: {memory: 1500m}}}]`:           "initContainers[0].resources.requests.memory",
+		`containers: [{name: ray, resources: {limits: {cpu: 100m, memory: 1.5Gi}}}]`:       "",
+		`containers: [{name: ray, resources: {limits: {memory: 512000m, cpu: "0.0001"}}}]`: "",
+	} {
+		for _, kind := range []string{"headGroupSpec", "worker"} {
+			group := "template: {spec: {" + spec + "}}"
+			text := "spec: {headGroupSpec: {" + group + "}}"
+			if kind == "worker" {
+				text = "spec: {workerGroupSpecs: [{groupName: g, " + group + "}]}"
+			}
+			cluster := Decode(sharing.Reader{}, &unstructured.Unstructured{Object: objectOf(t, text)})
+			found := ""
+			for _, f := range cluster.Findings {
+				if f.Code == BytesFractional {
+					_, found, _ = strings.Cut(f.Field, ".template.spec.")
+				}
+			}
+			if found != want {
+				t.Errorf("%s of the %s: %s at %q, want %q", spec, kind, BytesFractional, found, want)
+			}
+		}
+	}
+}
+
+func TestNetworkDevicesOfAGPUVendorSetNoGPUOfAWorker(t *testing.T) {
+	for name, want := range map[string]bool{
+		"nvidia.com/mlnxnics": false, "nvidia.com/resibs2f0": false, "amd.com/vnic": false, "habana.ai/gaudi": false,
+		"nvidia.com/gpu.shared": true, "amd.com/cpx_nps4": true, "example.com/half-gpu": true,
+	} {
+		report := &List{}
+		limits := "{cpu: 1, memory: 1Gi, " + name + ": 1}"
+		object := objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray, resources: {limits: "+limits+"}}]\n")
+		decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)
+		if got := len(report.All) > 0; got != want {
+			t.Errorf("%s: %v, want a finding: %v", name, report.All, want)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package decode
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Codes of findings about pods.
+const (
+	// GroupRemoved: the group of some worker pods is no longer in the RayCluster.
+	GroupRemoved = "group-removed"
+	// ReplicaUnnamed: pods of a multi-host group that belong to no replica.
+	ReplicaUnnamed = "replica-unnamed"
+	// WorkerPodsFail: the operator cannot create or delete a pod of some group.
+	WorkerPodsFail = "worker-pods-fail"
+	// DeleteListForeign: a group's workersToDelete contains an empty name or the head.
+	DeleteListForeign = "delete-list-foreign"
+)
+
+// workers returns the worker pods, oldest first.
+func workers(pods []*Pod) []nodepool.Worker {
+	sorted := make([]*nodepool.Worker, 0, len(pods))
+	for _, pod := range pods {
+		if pod.head == nil && pod.worker.Pod != "" {
+			sorted = append(sorted, &pod.worker)
+		}
+	}
+	slices.SortFunc(sorted, func(a, b *nodepool.Worker) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Pod, b.Pod))
+	})
+	list := make([]nodepool.Worker, len(sorted))
+	for i, w := range sorted {
+		list[i] = *w
+	}
+	return list
+}
+
+func worker(pod *corev1.Pod) nodepool.Worker {
+	w := nodepool.Worker{
+		Pod: pod.Name, UID: string(pod.UID), IP: pod.Status.PodIP, Node: interned(pod.Spec.NodeName),
+		Group: interned(pod.Labels[groupLabel]), Replica: interned(pod.Labels[replicaLabel]),
+		Terminating: terminating(pod),
+		Failed:      pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
+		CreatedAt:   pod.CreationTimestamp.Time,
+		Going:       going(pod), Grace: grace(pod),
+		Guard: guardOf(pod), Consumes: pod.Annotations[nodepool.ConsumeAnnotation],
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		w.FailedWhy = strings.TrimPrefix(strings.TrimSuffix(pod.Status.Reason+": "+pod.Status.Message, ": "), ": ")
+	}
+	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil {
+		if scheduled.Status == corev1.ConditionTrue {
+			w.ScheduledAt = scheduled.LastTransitionTime.Time
+		} else if scheduled.Reason == corev1.PodReasonUnschedulable {
+			w.Unschedulable = scheduled.Message
+		} else {
+			w.Gated = scheduled.Reason == corev1.PodReasonSchedulingGated
+		}
+	}
+	if ready := condition(pod, corev1.PodReady); ready != nil {
+		if w.Ready = ready.Status == corev1.ConditionTrue; w.Ready {
+			w.ReadyAt = ready.LastTransitionTime.Time
+		}
+	}
+	if ray := rayStatus(pod); ray != nil {
+		if ray.State.Waiting != nil {
+			w.Waits = ray.State.Waiting.Reason
+		}
+		if ray.RestartCount > 0 {
+			w.ReadyAt = time.Time{}
+		}
+		if ray.State.Running != nil {
+			w.Running, w.StartedAt = true, ray.State.Running.StartedAt.Time
+		}
+		// The operator replaces these too (docs/reference/facts.md#ended-ray-container).
+		if ray.State.Terminated != nil && pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
+			w.Failed = true
+		}
+	}
+	return w
+}
+
+// going returns what a pod says about its end, or nil. The API server sets the deletionTimestamp to when the grace
+// period is over.
+func going(pod *corev1.Pod) (found *departure.Notice) {
+	if c := condition(pod, corev1.DisruptionTarget); c != nil && c.Status == corev1.ConditionTrue {
+		found = departure.Of(departure.PodDisrupted, "the pod is being evicted ("+c.Reason+")")
+		found.Since = c.LastTransitionTime.UTC()
+	}
+	if terminating(pod) {
+		found = departure.Earlier(found,
+			departure.Of(departure.PodTerminating, "the pod is being deleted").Until(pod.DeletionTimestamp.UTC()))
+	}
+	return found
+}
+
+func grace(pod *corev1.Pod) time.Duration {
+	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
+}
+
+// rayStatus returns the status of container 0, the Ray container, or nil if there is none yet.
+func rayStatus(pod *corev1.Pod) *corev1.ContainerStatus {
+	if len(pod.Spec.Containers) == 0 {
+		return nil
+	}
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == pod.Spec.Containers[0].Name {
+			return &pod.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// reportPods compares the pods with the groups that they name.
+func reportPods(report *List, cluster *nodepool.Cluster) {
+	removed, unnamed := map[string][]string{}, map[string][]string{}
+	for _, w := range cluster.Workers {
+		if w.Terminating {
+			continue
+		}
+		group, known := cluster.Group(w.Group)
+		switch {
+		case !known:
+			removed[w.Group] = append(removed[w.Group], w.Pod)
+		case group.NumOfHosts > 1 && w.Replica == "":
+			unnamed[w.Group] = append(unnamed[w.Group], w.Pod)
+		}
+	}
+	for _, name := range sortedKeys(removed) {
+		report.Add(raydemand.Warning, GroupRemoved, "spec.workerGroupSpecs",
+			name+": "+strings.Join(removed[name], ", "),
+			"the group is gone from the spec and the operator does not delete its pods",
+			"delete the pods, or add the group again")
+	}
+	for _, name := range sortedKeys(unnamed) {
+		group, _ := cluster.Group(name)
+		report.Add(raydemand.Warning, ReplicaUnnamed, fmt.Sprintf("spec.workerGroupSpecs[%d].numOfHosts", group.Index),
+			strings.Join(unnamed[name], ", "),
+			"these pods are older than numOfHosts > 1: the operator neither counts nor deletes them",
+			"delete the pods by hand")
+	}
+	for _, group := range cluster.Groups {
+		reportDeleteList(report, cluster, group)
+	}
+}
+
+func reportDeleteList(report *List, cluster *nodepool.Cluster, group nodepool.WorkerGroup) {
+	for _, name := range group.WorkersToDelete {
+		why := ""
+		switch {
+		case name == "":
+			why = "the operator cannot delete a pod without a name, retries for ever and changes nothing else in " +
+				"this group"
+		case name == cluster.Head.Pod:
+			why = "the operator deletes the head pod"
+		}
+		if why != "" {
+			report.Add(raydemand.Error, DeleteListForeign, fmt.Sprintf(
+				"spec.workerGroupSpecs[%d].scaleStrategy.workersToDelete",
+				group.Index,
+			), fmt.Sprintf("%q", name), why, "remove the entry")
+		}
+	}
+}
+
+// reportReplicaFailure reports the operator's condition. The operator processes the groups in order and stops at the
+// first that fails, so the later groups get no pods and no deletes (docs/reference/facts.md#group-order).
+func reportReplicaFailure(status Fields, cluster *nodepool.Cluster) {
+	for _, c := range status.Objects("conditions") {
+		if c.Text("type") != "ReplicaFailure" || c.Text("status") != "True" {
+			continue
+		}
+		field, behind := "spec.workerGroupSpecs", []string{}
+		for i, group := range cluster.Groups {
+			if shortOfPods(cluster, group) {
+				field = fmt.Sprintf("spec.workerGroupSpecs[%d]", group.Index)
+				for _, later := range cluster.Groups[i+1:] {
+					behind = append(behind, later.Name)
+				}
+				break
+			}
+		}
+		why := "the operator stops at the first group that fails"
+		if len(behind) > 0 {
+			why += "; the later groups get no pods and no deletes: " + strings.Join(behind, ", ")
+		}
+		status.Report.Add(raydemand.Error, WorkerPodsFail, field, c.Text("reason")+": "+c.Text("message"), why,
+			"correct the group's pod template, set its replicas to 0, or list it last")
+	}
+}
+
+// shortOfPods reports whether a group has fewer live pods than its goal.
+func shortOfPods(cluster *nodepool.Cluster, group nodepool.WorkerGroup) bool {
+	if group.Suspended {
+		return false
+	}
+	alive := 0
+	for _, w := range cluster.Workers {
+		if w.Group == group.Name && !w.Terminating && !w.Failed {
+			alive++
+		}
+	}
+	return alive < min(max(group.Replicas, group.Min), group.Max)*group.NumOfHosts
+}

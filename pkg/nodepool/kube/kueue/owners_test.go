@@ -1,0 +1,290 @@
+package kueue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+)
+
+var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+
+const gate = "{spec: {schedulingGates: [{name: kueue.x-k8s.io/topology}, {name: kueue.x-k8s.io/elastic-job}]}}"
+
+// queuedCluster has a head and two groups, with what a test puts into the metadata and the three templates.
+func templatedCluster(t *testing.T, metadata string, templates ...string) *unstructured.Unstructured {
+	t.Helper()
+	for len(templates) < 3 {
+		templates = append(templates, "{}")
+	}
+	return &unstructured.Unstructured{Object: objectOf(t, `
+metadata: {namespace: ml, name: llm, uid: u-1, resourceVersion: "8", `+metadata+`}
+spec:
+  headGroupSpec: {template: `+templates[0]+`}
+  workerGroupSpecs:
+  - {groupName: cpu, replicas: 2, minReplicas: 0, maxReplicas: 5, template: `+templates[1]+`}
+  - {groupName: gpu, replicas: 0, minReplicas: 0, maxReplicas: 5, template: `+templates[2]+`}
+`)}
+}
+
+func objectOf(t *testing.T, manifest string) map[string]any {
+	t.Helper()
+	object := map[string]any{}
+	if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// served returns the kinds of owners that the stand-in of an API server has.
+func served(_ context.Context, version string) (*metav1.APIResourceList, error) {
+	kinds := map[string][]metav1.APIResource{
+		"ray.io/v1": {{Name: "rayjobs/status", Kind: "RayJob", Namespaced: true},
+			{Name: "rayjobs", Kind: "RayJob", Namespaced: true}},
+		"workload.codeflare.dev/v1beta2": {{Name: "appwrappers", Kind: "AppWrapper", Namespaced: true}},
+		"example.com/v1":                 {{Name: "tenants", Kind: "Tenant"}},
+	}[version]
+	if kinds == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, version)
+	}
+	return &metav1.APIResourceList{GroupVersion: version, APIResources: kinds}, nil
+}
+
+// above is an owner, which another one may own.
+func above(version, kind, namespace, name, queue string,
+	owner *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: kind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name)},
+	}
+	if queue != "" {
+		object.Labels = map[string]string{nodepool.QueueLabel: queue}
+	}
+	if owner != nil {
+		object.OwnerReferences = []metav1.OwnerReference{{Kind: "Other", Name: "bystander"}, {
+			APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID, Controller: new(true)}}
+	}
+	return object
+}
+
+// rayJob and its RayCluster.
+func rayJob(queue string, owner *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	return above("ray.io/v1", "RayJob", "ml", "train", queue, owner)
+}
+
+const byTrain = "labels: {a: b}, ownerReferences: [{apiVersion: ray.io/v1, kind: RayJob, name: train, uid: uid-of-train, controller: true}]"
+
+// household is what knows of owners, with the API server that it reads.
+type household struct {
+	*Owners
+	client  *metadatafake.FakeMetadataClient
+	changed []nodepool.ClusterKey
+}
+
+func newHousehold(t *testing.T, owners ...*metav1.PartialObjectMetadata) *household {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	h := &household{client: metadatafake.NewSimpleMetadataClient(scheme)}
+	for _, owner := range owners {
+		version, err := schema.ParseGroupVersion(owner.APIVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resource := version.WithResource(strings.ToLower(owner.Kind) + "s")
+		if err := h.client.Tracker().Create(resource, owner, owner.Namespace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Owners = NewOwners(h.client, served, slog.New(slog.DiscardHandler),
+		func(key nodepool.ClusterKey) { h.changed = append(h.changed, key) })
+	return h
+}
+
+// fails has reads of a resource end with the error.
+func (h *household) fails(resource string, err error) {
+	h.client.PrependReactor("get", resource, func(clienttesting.Action) (bool, runtime.Object,
+		error) {
+		return true, nil, err
+	})
+}
+
+func (h *household) reads() int { return len(h.client.Actions()) }
+
+func noRight(resource string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "train", errors.New("no right to get"))
+}
+
+func TestAQueueIsReadFromTheOwners(t *testing.T) {
+	job := nodepool.Owner{Kind: "RayJob", Name: "train"}
+	wrapper := above("workload.codeflare.dev/v1beta2", "AppWrapper", "ml", "wrapped", "research", nil)
+	tenant := above("example.com/v1", "Tenant", "", "acme", "research", nil)
+	admitted := "{metadata: {labels: {kueue.x-k8s.io/podset: gpu, kueue.x-k8s.io/local-queue-name: research}}}"
+	for name, c := range map[string]struct {
+		owners    []*metav1.PartialObjectMetadata
+		metadata  string
+		templates []string
+		forbidden string
+		want      nodepool.Queue
+		unread    string
+	}{
+		"a RayJob in a queue": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
+			want: nodepool.Queue{Name: "research", Parent: job,
+				Mark: "label kueue.x-k8s.io/queue-name on RayJob train"}},
+		"an elastic one": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
+			templates: []string{gate, gate, gate},
+			want: nodepool.Queue{Name: "research", Parent: job,
+				Mark: "label kueue.x-k8s.io/queue-name on RayJob train", Elastic: true}},
+		"a RayJob in none": {owners: []*metav1.PartialObjectMetadata{rayJob("", nil)}},
+		"the owner of a RayJob": {owners: []*metav1.PartialObjectMetadata{rayJob("", wrapper), wrapper},
+			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "AppWrapper", Name: "wrapped"},
+				Mark: "label kueue.x-k8s.io/queue-name on AppWrapper wrapped"}},
+		"an owner without a namespace": {owners: []*metav1.PartialObjectMetadata{rayJob("", tenant), tenant},
+			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "Tenant", Name: "acme"},
+				Mark: "label kueue.x-k8s.io/queue-name on Tenant acme"}},
+		"old marks under an owner in no queue": {owners: []*metav1.PartialObjectMetadata{rayJob("", nil)},
+			templates: []string{"{}", admitted}},
+		"an owner that is gone": {},
+		"an owner made anew under its name": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
+			metadata: strings.Replace(byTrain, "uid-of-train", "another", 1)},
+		"an owner that controls nothing": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
+			metadata: strings.Replace(byTrain, "controller: true", "controller: false", 1)},
+		"an owner that may not be read": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
+			forbidden: "rayjobs", unread: "RayJob train"},
+		"but whose pods Kueue has admitted": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
+			forbidden: "rayjobs", templates: []string{"{}", admitted},
+			want: nodepool.Queue{Name: "research", Parent: job,
+				Mark: "label kueue.x-k8s.io/podset in its pod templates; RayJob train cannot be read"}},
+		"a kind that nobody serves": {metadata: strings.Replace(byTrain, "ray.io/v1", "gone.io/v1", 1),
+			unread: "RayJob train"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHousehold(t, c.owners...)
+				if c.forbidden != "" {
+					h.fails(c.forbidden, noRight(c.forbidden))
+				}
+				if c.metadata == "" {
+					c.metadata = byTrain
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				go h.Start(ctx)
+				first := decode.DecodeObject(templatedCluster(t, c.metadata, c.templates...))
+				h.AddTo(&first.Cluster, first.Ownership)
+				owned := first.Ownership.Controller != (decode.Controller{})
+				if err := first.Cluster.Writable(); owned != errors.Is(err, nodepool.ErrReadOnly) {
+					t.Errorf("before the owner is read: %v", err)
+				}
+				synctest.Wait()
+				again := decode.DecodeObject(templatedCluster(t, c.metadata, c.templates...))
+				h.AddTo(&again.Cluster, again.Ownership)
+				want := c.want
+				want.Elastic = again.Ownership.Elastic
+				if diff := cmp.Diff(want, again.Cluster.Queue); diff != "" {
+					t.Errorf("queue (-want +got):\n%s", diff)
+				}
+				var seen string
+				for _, finding := range again.Cluster.Findings {
+					if finding.Code == Unread {
+						seen = finding.Seen
+					}
+				}
+				if seen != c.unread {
+					t.Errorf("unread owner %q, want %q: %+v", seen, c.unread, again.Cluster.Findings)
+				}
+			})
+		})
+	}
+}
+
+func TestOwnersThatOwnEachOtherEndTheSearch(t *testing.T) {
+	circle := rayJob("", nil)
+	circle = rayJob("", circle)
+	h := newHousehold(t, circle)
+	from := decode.DecodeObject(templatedCluster(t, byTrain)).Ownership
+	queue, err := h.Read(t.Context(), llm, from, time.Time{})
+	if err != nil || queue.Queued() || h.reads() != maxOwners {
+		t.Errorf("queue %+v, error %v after %d reads, want none after %d", queue, err, h.reads(), maxOwners)
+	}
+}
+
+func TestOwnersAreReadOnceAndAgainMuchLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHousehold(t, rayJob("research", nil))
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go h.Start(ctx)
+		look := func() nodepool.Queue {
+			from := decode.DecodeObject(templatedCluster(t, byTrain))
+			h.AddTo(&from.Cluster, from.Ownership)
+			synctest.Wait()
+			return from.Cluster.Queue
+		}
+		// While the first answer is on its way, cycles ask again.
+		reading := make(chan struct{})
+		h.client.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object,
+			error) {
+			<-reading
+			return false, nil, nil
+		})
+		look()
+		look()
+		close(reading)
+		for range 100 {
+			look()
+			time.Sleep(time.Second)
+		}
+		if len(h.changed) != 1 || h.reads() != 1 || !look().Queued() {
+			t.Errorf("%d reads, %d cycles asked for within 100 s, want one of each", h.reads(), len(h.changed))
+		}
+		time.Sleep(answersLast)
+		if !look().Queued() || h.reads() != 2 || len(h.changed) != 1 {
+			t.Errorf("%d reads, %d cycles asked for after %v, want a second read and no news", h.reads(),
+				len(h.changed), answersLast)
+		}
+	})
+}
+
+// TestAnOwnerThatCannotBeReadIsNotAskedForAllTheTime because cycles ask several times a second.
+func TestAnOwnerThatCannotBeReadIsNotAskedForAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHousehold(t, rayJob("", nil))
+		h.fails("rayjobs", apierrors.NewServiceUnavailable("no endpoints of the webhook"))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Start(ctx) }()
+		from := decode.Ownership{Controller: decode.Controller{APIVersion: "ray.io/v1", Kind: "RayJob", Name: "train", UID: "uid-of-train"}}
+		for range 300 { // a minute of cycles
+			h.AddTo(&nodepool.Cluster{Key: llm}, from)
+			synctest.Wait()
+			time.Sleep(200 * time.Millisecond)
+		}
+		if n := h.reads(); n < 5 || n > 20 {
+			t.Errorf("it was read %d times in a minute, want about 10", n)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,352 @@
+package kueue
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+)
+
+// slowServer takes a second for each read of an owner. Owners whose name begins with hung, and the resources of
+// such API versions, are never read.
+type slowServer struct {
+	metadata.Getter
+
+	mu sync.Mutex
+	// Guarded by mu: the reads of owners in order, how many run and ran at most at the same time, and how often
+	// resources were listed.
+	reads     []slowRead
+	now, most int
+	lists     int
+}
+
+type slowRead struct {
+	owner string
+	begun time.Time
+}
+
+func (s *slowServer) Resource(schema.GroupVersionResource) metadata.Getter { return s }
+
+func (s *slowServer) Namespace(string) metadata.ResourceInterface { return s }
+
+func (s *slowServer) Get(ctx context.Context, name string, _ metav1.GetOptions, _ ...string) (
+	*metav1.PartialObjectMetadata, error) {
+	s.mu.Lock()
+	s.reads = append(s.reads, slowRead{name, time.Now()})
+	s.now++
+	s.most = max(s.most, s.now)
+	s.mu.Unlock()
+	takes := time.Second
+	if strings.HasPrefix(name, "hung") {
+		takes = time.Hour
+	}
+	answered := reflector.Sleep(ctx, takes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now--
+	if !answered {
+		return nil, ctx.Err()
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}, nil
+}
+
+func (s *slowServer) list(ctx context.Context, version string) (*metav1.APIResourceList, error) {
+	s.mu.Lock()
+	s.lists++
+	s.mu.Unlock()
+	if strings.HasPrefix(version, "hung") {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return served(ctx, version)
+}
+
+// taken returns the reads so far, and forgets them.
+func (s *slowServer) taken() (reads []slowRead, most int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reads, most = s.reads, s.most
+	s.reads, s.most = nil, s.now
+	return reads, most
+}
+
+// inTurns runs a test beside parents that read from a slow server; time is synctest's. known looks at a RayCluster of
+// an owner, as a cycle does, and reports whether it is known whether Kueue queues it.
+func inTurns(t *testing.T, test func(t *testing.T, p *Owners, s *slowServer,
+	known func(version, owner string) bool)) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &slowServer{}
+		p := NewOwners(server, server.list, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- p.Start(ctx) }()
+		defer func() {
+			stop()
+			stopped := time.Now()
+			if err := <-ended; err != nil || time.Since(stopped) > 0 {
+				t.Errorf("ended with %v after %v", err, time.Since(stopped))
+			}
+		}()
+		test(t, p, server, func(version, owner string) bool {
+			cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: owner}}
+			p.AddTo(&cluster, decode.Ownership{Controller: decode.Controller{
+				APIVersion: version, Kind: "RayJob", Name: owner, UID: owner}})
+			return cluster.Queue.Unknown == ""
+		})
+	})
+}
+
+const rayVersion = "ray.io/v1"
+
+func names(prefix string, count int) []string {
+	all := make([]string, count)
+	for i := range all {
+		all[i] = fmt.Sprint(prefix, i)
+	}
+	return all
+}
+
+// lookAt looks at RayClusters, and returns how many are known.
+func lookAt(known func(version, owner string) bool, version string, owners []string) (count int) {
+	for _, owner := range owners {
+		if known(version, owner) {
+			count++
+		}
+	}
+	return count
+}
+
+func TestOwnersAreReadInOrderOfArrivalAFewAtATime(t *testing.T) {
+	inTurns(t, func(t *testing.T, p *Owners, s *slowServer, known func(string, string) bool) {
+		jobs := names("job-", 1000)
+		begun := time.Now()
+		for lookAt(known, rayVersion, jobs) < len(jobs) && time.Since(begun) < time.Hour {
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		if took := time.Since(begun); took > 126*time.Second {
+			t.Errorf("1,000 readings of a second took %v, want an eighth of 1,000 s", took)
+		}
+		reads, most := s.taken()
+		if most != allReaders || len(reads) != len(jobs) {
+			t.Errorf("%d reads, %d at the same time; want %d and %d", len(reads), most, len(jobs), allReaders)
+		}
+		for i, job := range jobs {
+			if at := slices.IndexFunc(reads, func(r slowRead) bool { return r.owner == job }); at/8 != i/8 {
+				t.Fatalf("%s came at %d, want the order of arrival", job, at)
+			}
+		}
+		if len(p.pending)+len(p.backOffUntil) > 0 {
+			t.Errorf("%d readings and %d pauses are left", len(p.pending), len(p.backOffUntil))
+		}
+	})
+}
+
+func TestARayClusterThatIsNewDoesNotWaitForOwnersThatAreKnown(t *testing.T) {
+	inTurns(t, func(t *testing.T, _ *Owners, s *slowServer, known func(string, string) bool) {
+		jobs := names("job-", 200)
+		lookAt(known, rayVersion, jobs)
+		time.Sleep(2 * answersLast)
+		s.taken()
+		if n := lookAt(known, rayVersion, jobs); n != len(jobs) {
+			t.Errorf("%d are known, want all: an old answer counts until there is another", n)
+		}
+		time.Sleep(3500 * time.Millisecond)
+		lookAt(known, rayVersion, []string{"new"})
+		time.Sleep(1100 * time.Millisecond)
+		if !known(rayVersion, "new") {
+			t.Error("the new RayCluster is still unknown after the second that its reading takes")
+		}
+		if _, most := s.taken(); most != laterReaders+1 {
+			t.Errorf("%d reads at the same time, want those of %d repeating readers and the new one", most, laterReaders)
+		}
+		time.Sleep(time.Minute)
+		if reads, _ := s.taken(); len(reads) < 150 {
+			t.Errorf("%d owners were read again, want all", len(reads))
+		}
+	})
+}
+
+// added is a RayCluster that the watch reports.
+func added(t *testing.T, owner, metadata string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: objectOf(t, fmt.Sprintf("metadata: {namespace: ml, name: %[1]s, "+
+		"ownerReferences: [{apiVersion: %[2]s, kind: RayJob, name: %[1]s, uid: %[1]s, controller: true}]%[3]s}",
+		owner, rayVersion, metadata))}
+}
+
+func TestACandidateForLeadershipReadsOwnersBeforeItLeads(t *testing.T) {
+	inTurns(t, func(t *testing.T, p *Owners, s *slowServer, known func(string, string) bool) {
+		jobs := names("job-", 100)
+		for _, job := range jobs {
+			p.Expect(added(t, job, ""))
+		}
+		p.Expect(added(t, "labelled", ", labels: {"+nodepool.QueueLabel+": research}"))
+		synctest.Wait()
+		if known(rayVersion, jobs[99]) {
+			t.Error("an owner is known before it is read")
+		}
+		time.Sleep(1100 * time.Millisecond)
+		if !known(rayVersion, jobs[99]) {
+			t.Error("a RayCluster that a cycle has looked at waits for others")
+		}
+		time.Sleep(time.Minute)
+		if reads, most := s.taken(); len(reads) != len(jobs) || most != laterReaders+1 {
+			t.Errorf("%d reads, %d at the same time; want %d by %d readers, and the one of the cycle beside them",
+				len(reads), most, len(jobs), laterReaders)
+		}
+		if n := lookAt(known, rayVersion, jobs); n != len(jobs) {
+			t.Errorf("%d of %d are known when it leads", n, len(jobs))
+		}
+	})
+}
+
+func TestAnotherOwnerDoesNotWaitForTheOneBefore(t *testing.T) {
+	inTurns(t, func(t *testing.T, p *Owners, _ *slowServer, _ func(string, string) bool) {
+		key := nodepool.ClusterKey{Namespace: "ml", Name: "moved"}
+		of := func(name string) decode.Ownership {
+			return decode.Ownership{Controller: decode.Controller{APIVersion: rayVersion, Kind: "RayJob", Name: name, UID: name}}
+		}
+		p.known(key, of("hung"))
+		synctest.Wait()
+		p.known(key, of("job"))
+		time.Sleep(1100 * time.Millisecond)
+		if got := p.known(key, of("job")); got.of.Name != "job" {
+			t.Errorf("the answer is about %q while a reading of the owner before hangs", got.of.Name)
+		}
+	})
+}
+
+func TestAnswersOfAStartDoNotAllEndAtTheSameTime(t *testing.T) {
+	inTurns(t, func(t *testing.T, _ *Owners, s *slowServer, known func(string, string) bool) {
+		jobs := names("job-", allReaders*10)
+		lookAt(known, rayVersion, jobs)
+		time.Sleep(10 * time.Second)
+		s.taken()
+		for range int(answersLast/time.Second) + 90 {
+			lookAt(known, rayVersion, jobs)
+			time.Sleep(time.Second)
+		}
+		reads, _ := s.taken()
+		if len(reads) != len(jobs) {
+			t.Fatalf("%d owners were read again, want each of %d once", len(reads), len(jobs))
+		}
+		if took := reads[len(reads)-1].begun.Sub(reads[0].begun); took < time.Minute {
+			t.Errorf("all were read again within %v", took)
+		}
+	})
+}
+
+func TestOwnersThatDoNotAnswerDoNotHoldUpOthers(t *testing.T) {
+	inTurns(t, func(t *testing.T, _ *Owners, _ *slowServer, known func(string, string) bool) {
+		hung, jobs := names("hung-", 6), names("job-", 10)
+		lookAt(known, rayVersion, hung)
+		lookAt(known, rayVersion, jobs)
+		time.Sleep(5100 * time.Millisecond)
+		if n := lookAt(known, rayVersion, jobs); n != len(jobs) {
+			t.Errorf("%d of %d are known after 5 s beside owners that do not answer", n, len(jobs))
+		}
+		hung = names("hung-", 100)
+		for range 600 {
+			lookAt(known, rayVersion, hung)
+			time.Sleep(200 * time.Millisecond)
+		}
+		lookAt(known, rayVersion, []string{"new"})
+		time.Sleep(1100 * time.Millisecond)
+		if !known(rayVersion, "new") {
+			t.Error("a new RayCluster waits for owners that have not answered before")
+		}
+	})
+}
+
+func TestDiscoveryThatDoesNotAnswerHoldsUpNothing(t *testing.T) {
+	inTurns(t, func(t *testing.T, p *Owners, s *slowServer, known func(string, string) bool) {
+		lookAt(known, "hung.io/v1", names("tenant-", 100))
+		lookAt(known, rayVersion, []string{"job"})
+		time.Sleep(reflector.RequestTimeout + 1100*time.Millisecond)
+		if !known(rayVersion, "job") {
+			t.Errorf("a RayJob waits for more than %v", reflector.RequestTimeout)
+		}
+		synctest.Wait()
+		if s.lists > allReaders+1 {
+			t.Errorf("resources were listed %d times, want once by each reader, and those of the RayJob", s.lists)
+		}
+		if len(p.unlisted) != 1 || len(p.backOffUntil) != 100 {
+			t.Errorf("%d API versions and %d RayClusters have a pause", len(p.unlisted), len(p.backOffUntil))
+		}
+		for i := range 20 {
+			known(fmt.Sprintf("hung-%d.io/v1", i), "tenant-of-another")
+			time.Sleep(20 * time.Second)
+		}
+		synctest.Wait()
+		if len(p.unlisted) != 1 {
+			t.Errorf("%d API versions are remembered, want the last one", len(p.unlisted))
+		}
+	})
+}
+
+func TestNothingIsRememberedOfARayClusterThatGoesWhileItsOwnerIsRead(t *testing.T) {
+	inTurns(t, func(t *testing.T, p *Owners, _ *slowServer, known func(string, string) bool) {
+		for _, owner := range []string{"job", "hung"} {
+			lookAt(known, rayVersion, []string{owner})
+			synctest.Wait()
+			p.Drop(nodepool.ClusterKey{Namespace: "ml", Name: owner})
+			time.Sleep(time.Minute)
+		}
+		synctest.Wait()
+		if len(p.answers)+len(p.pending)+len(p.backOffUntil) > 0 {
+			t.Errorf("%d answers, %d readings and %d pauses are left", len(p.answers), len(p.pending), len(p.backOffUntil))
+		}
+	})
+}
+
+func TestResourcesAreListedUnderTheirPaths(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		kinds := map[string]string{"/apis/ray.io/v1": "RayJob", "/api/v1": "ConfigMap"}
+		if kinds[r.URL.Path] == "" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"kind": "APIResourceList", "apiVersion": "v1", "resources": [{"kind": %q}]}`, kinds[r.URL.Path])
+	}))
+	t.Cleanup(server.Close)
+	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := Resources(client.RESTClient())
+	for version, kind := range map[string]string{rayVersion: "RayJob", "v1": "ConfigMap"} {
+		found, err := list(t.Context(), version)
+		if err != nil || !slices.ContainsFunc(found.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind }) {
+			t.Errorf("%s: %v in %v, want a %s", version, err, found, kind)
+		}
+	}
+	if _, err := list(t.Context(), "gone.io/v1"); !apierrors.IsNotFound(err) {
+		t.Errorf("a version that is not served: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := list(ctx, rayVersion); err == nil {
+		t.Error("it listed resources after the end of the context")
+	}
+}

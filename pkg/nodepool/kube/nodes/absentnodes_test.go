@@ -1,0 +1,109 @@
+package nodes
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+func TestAWorkerWhoseNodeIsDeletedIsLostAtOnce(t *testing.T) {
+	client := &fakeNodes{list: []corev1.Node{*kubeNode("a", "1", corev1.ConditionTrue), *kubeNode("b", "1", corev1.ConditionTrue)}}
+	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+		gone := func(node string) bool {
+			cluster := nodepool.Cluster{Key: llm, UID: "u", Workers: []nodepool.Worker{{Pod: "w", Node: node, Running: true}}}
+			n.addTo(&cluster)
+			return cluster.Workers[0].NodeGone
+		}
+		if gone("a") {
+			t.Error("a node that is there is gone")
+		}
+		client.stream.Delete(kubeNode("a", "1", corev1.ConditionTrue))
+		time.Sleep(nodesPause)
+		synctest.Wait()
+		if !gone("a") {
+			t.Error("a node that was deleted is there")
+		}
+		if used := n.absentUsed(); used != 1./maxAbsent {
+			t.Errorf("%v of the bound is in use, want that of one node", used)
+		}
+		client.stream.Add(kubeNode("a", "1", corev1.ConditionTrue))
+		time.Sleep(2 * nodesPause)
+		synctest.Wait()
+		if gone("a") {
+			t.Error("a node that came back is gone")
+		}
+	})
+}
+
+// newNodeGone reports whether the node of a worker on node new is gone.
+func newNodeGone(n *nodes) bool {
+	cluster := nodepool.Cluster{Key: llm, UID: "u", Workers: []nodepool.Worker{{Pod: "w", Node: "new", Running: true}}}
+	n.addTo(&cluster)
+	return cluster.Workers[0].NodeGone
+}
+
+func TestANodeThatWasNeverSeenIsGoneOnlyAfterAWhile(t *testing.T) {
+	client := &fakeNodes{list: []corev1.Node{*kubeNode("a", "1", corev1.ConditionTrue)}}
+	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+		if newNodeGone(n) {
+			t.Error("a pod bound a moment ago has no node")
+		}
+		time.Sleep(missingNodeGrace)
+		if !newNodeGone(n) {
+			t.Errorf("a node that is missing for %v is there", missingNodeGrace)
+		}
+		client.stream.Add(kubeNode("new", "1", corev1.ConditionTrue))
+		synctest.Wait()
+		if newNodeGone(n) {
+			t.Error("a node that has come is gone")
+		}
+	})
+}
+
+func TestWhileNodesCannotBeReadNoneIsMissing(t *testing.T) {
+	client := &fakeNodes{list: []corev1.Node{*kubeNode("a", "1", corev1.ConditionTrue)}}
+	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+		if newNodeGone(n) {
+			t.Fatal("a pod bound a moment ago has no node")
+		}
+		client.failing.Store(true)
+		client.stream.Stop()
+		time.Sleep(10 * missingNodeGrace)
+		synctest.Wait()
+		if newNodeGone(n) {
+			t.Error("a node is gone, but no node can be read")
+		}
+		client.stream = watch.NewFakeWithChanSize(100, false)
+		client.failing.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		client.stream.Modify(kubeNode("a", "2", corev1.ConditionTrue))
+		synctest.Wait()
+		if newNodeGone(n) {
+			t.Error("the node is gone as soon as nodes are read again")
+		}
+		time.Sleep(missingNodeGrace)
+		if !newNodeGone(n) {
+			t.Error("nodes are read again, and the node is still not missing")
+		}
+	})
+}
+
+func TestWithoutTheRightToReadNodesNoneIsGone(t *testing.T) {
+	client := &fakeNodes{}
+	client.forbidden.Store(true)
+	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+		cluster := nodepool.Cluster{Key: llm, UID: "u", Workers: []nodepool.Worker{{Pod: "w", Node: "a", Running: true}}}
+		n.addTo(&cluster)
+		time.Sleep(2 * missingNodeGrace)
+		if n.addTo(&cluster); cluster.Workers[0].NodeGone {
+			t.Error("a node that may not be read is gone")
+		}
+	})
+}

@@ -1,0 +1,345 @@
+package nodes
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Forbidden says that this process may not read Events, so it does not see the Events of node autoscalers about
+// pods.
+const Forbidden = "events-forbidden"
+
+// nodeClaim is Karpenter's kind for a future node.
+const nodeClaim = "NodeClaim"
+
+// reasons are the reasons of a node autoscaler's Events about a pod, or of Karpenter's about a NodeClaim; true if a
+// node is being added. The Cluster Autoscaler's FailedScaleUp is not among them: it tries its other node groups next,
+// and emits NotTriggerScaleUp once none is left.
+type reasons map[string]bool
+
+func (v reasons) has(reason string) bool {
+	_, known := v[reason]
+	return known
+}
+
+// claims reports whether there are reasons about NodeClaims.
+func (v reasons) claims() bool {
+	_, spoken := v["InsufficientCapacityError"]
+	return spoken
+}
+
+var (
+	clusterAutoscalerReasons = reasons{"TriggeredScaleUp": true, "NotTriggerScaleUp": false}
+	karpenterReasons         = reasons{
+		"Nominated":                 true,
+		"FailedScheduling":          false,
+		"InsufficientCapacityError": false,
+		"NodeClassNotReady":         false,
+	}
+	goatScalerReasons = reasons{"ProvisionNode": true, "ProvisionNodeFailed": false, "NotTriggerScaleUp": false}
+)
+
+// nodeAutoscalers are the node autoscalers whose Events are read, by Event source
+// (docs/reference/facts.md#events-of-node-autoscalers, docs/reference/facts.md#names-of-node-autoscalers).
+var nodeAutoscalers = map[string]reasons{
+	landing.FromClusterAutoscaler: clusterAutoscalerReasons,
+	landing.FromKarpenter:         karpenterReasons,
+	"karpenter-events":       karpenterReasons, // AKS node auto-provisioning
+	"eks-auto-mode/compute":  karpenterReasons, // EKS Auto Mode
+	"goatscaler":             goatScalerReasons,
+}
+
+// eventSources returns the known node autoscalers and the configured ones, which may use any known reason.
+func eventSources(configured []string) map[string]reasons {
+	all, anybodys := maps.Clone(nodeAutoscalers), reasons{}
+	for _, known := range nodeAutoscalers {
+		maps.Copy(anybodys, known)
+	}
+	for _, name := range configured {
+		if all[name] == nil {
+			all[name] = anybodys
+		}
+	}
+	return all
+}
+
+// Autoscalers holds the latest Events of node autoscalers about pods and NodeClaims.
+type autoscalerEvents struct {
+	client     func(namespace string) eventClient
+	namespaces []string
+	reasons    map[string]reasons // by source
+	log        *slog.Logger
+
+	mu sync.Mutex
+	// Guarded by mu. statements are by subject, then by Event. podEventSeen: there was an Event about some pod. Until
+	// then it is unknown whether a node autoscaler runs whose Events can be read.
+	feeds        map[*feed]feedState
+	statements   map[subject]map[types.NamespacedName]statement
+	podEventSeen bool
+	// karpenterSeen: one of them was Karpenter's.
+	karpenterSeen bool
+}
+
+// feedState says how much of a feed is known.
+type feedState int
+
+const (
+	notListed feedState = iota // not listed yet
+	forbidden                  // the API server forbids it
+	listed
+)
+
+// subject is a pod or a NodeClaim; a NodeClaim has no namespace.
+type subject struct{ kind, namespace, name string }
+
+// statement is what one Event says.
+type statement struct {
+	at      time.Time
+	uid     types.UID
+	promise bool
+	// karpenter: Karpenter emitted it.
+	karpenter bool
+	message   string
+	// claim is the NodeClaim that Karpenter names.
+	claim string
+}
+
+// NewAutoscalers prepares the reads of Events in these namespaces, all if there are none; Start begins them. configured
+// are Event sources of node autoscalers in addition to the known ones.
+func newAutoscalerEvents(
+	client func(namespace string) eventClient,
+	namespaces, configured []string,
+	log *slog.Logger,
+) *autoscalerEvents {
+	if len(namespaces) == 0 {
+		namespaces = []string{corev1.NamespaceAll}
+	}
+	return &autoscalerEvents{client: client, namespaces: namespaces, reasons: eventSources(configured), log: log,
+		feeds: map[*feed]feedState{}, statements: map[subject]map[types.NamespacedName]statement{}}
+}
+
+// Start reads Events until ctx ends.
+func (p *autoscalerEvents) Start(ctx context.Context) error {
+	feeds := p.sources()
+	p.mu.Lock()
+	for _, f := range feeds {
+		p.feeds[f] = notListed
+	}
+	p.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, f := range feeds {
+		wg.Go(func() { f.read(ctx) })
+	}
+	wg.Wait()
+	return nil
+}
+
+// sources returns the feeds to read: each node autoscaler in each namespace and, if these do not include it, the
+// namespace that contains the Events about NodeClaims.
+func (p *autoscalerEvents) sources() (feeds []*feed) {
+	everywhere := slices.Contains(p.namespaces, corev1.NamespaceAll) ||
+		slices.Contains(p.namespaces, corev1.NamespaceDefault)
+	for source, words := range p.reasons {
+		for _, namespace := range p.namespaces {
+			feeds = append(feeds, &feed{p: p, client: p.client(namespace), source: source, namespace: namespace})
+		}
+		if words.claims() && !everywhere {
+			feeds = append(
+				feeds,
+				&feed{
+					p:         p,
+					client:    p.client(corev1.NamespaceDefault),
+					source:    source,
+					namespace: corev1.NamespaceDefault,
+					claims:    true,
+				},
+			)
+		}
+	}
+	return feeds
+}
+
+// NeedLeaderElection reports false: a candidate for leadership reads Events as well.
+func (p *autoscalerEvents) NeedLeaderElection() bool { return false }
+
+// add keeps an Event with a known reason. The caller holds mu.
+func (p *autoscalerEvents) add(event *corev1.Event) {
+	promise, known := p.reasons[sourceOf(event)][event.Reason]
+	if !known {
+		return
+	}
+	about := subjectOf(event)
+	p.podEventSeen = p.podEventSeen || about.kind == "Pod"
+	p.karpenterSeen = p.karpenterSeen || about.kind == "Pod" && karpenterReasons.has(event.Reason)
+	if p.statements[about] == nil {
+		p.statements[about] = map[types.NamespacedName]statement{}
+	}
+	w := statement{
+		at:        happenedAt(event),
+		uid:       event.InvolvedObject.UID,
+		promise:   promise,
+		karpenter: karpenterReasons.has(event.Reason),
+		message:   event.Message,
+	}
+	if _, claim, ok := strings.Cut(event.Message, "nodeclaim/"); ok && promise {
+		w.claim, _, _ = strings.Cut(claim, ",")
+	}
+	p.statements[about][nameOf(event)] = w
+}
+
+// remove drops an Event that has expired. The caller holds mu.
+func (p *autoscalerEvents) remove(event *corev1.Event) {
+	about := subjectOf(event)
+	delete(p.statements[about], nameOf(event))
+	if len(p.statements[about]) == 0 {
+		delete(p.statements, about)
+	}
+}
+
+func subjectOf(event *corev1.Event) subject {
+	about := subject{event.InvolvedObject.Kind, event.InvolvedObject.Namespace, event.InvolvedObject.Name}
+	if about.kind == nodeClaim {
+		about.namespace = ""
+	}
+	return about
+}
+
+func nameOf(event *corev1.Event) types.NamespacedName {
+	return types.NamespacedName{Namespace: event.Namespace, Name: event.Name}
+}
+
+// source returns the component that wrote the Event, from the old field or the new one, as the API server selects it.
+func sourceOf(event *corev1.Event) string {
+	if event.Source.Component != "" {
+		return event.Source.Component
+	}
+	return event.ReportingController
+}
+
+// happenedAt returns when the Event last happened.
+func happenedAt(event *corev1.Event) time.Time {
+	at := event.CreationTimestamp.Time
+	for _, t := range []time.Time{event.FirstTimestamp.Time, event.LastTimestamp.Time, event.EventTime.Time} {
+		if t.After(at) {
+			at = t
+		}
+	}
+	if event.Series != nil && event.Series.LastObservedTime.After(at) {
+		at = event.Series.LastObservedTime.Time
+	}
+	return at
+}
+
+// latest returns the newest statement about a subject. Of equally new ones it prefers a promise, because believing it
+// wrongly costs less.
+func (p *autoscalerEvents) latest(about subject, uid types.UID) (newest statement, said bool) {
+	for _, w := range p.statements[about] {
+		if uid != "" && w.uid != "" && w.uid != uid {
+			continue // about an earlier object of that name
+		}
+		if !said || w.at.After(newest.at) || w.at.Equal(newest.at) && w.promise {
+			newest, said = w, true
+		}
+	}
+	return newest, said
+}
+
+// launchedFor reports whether Karpenter ever launched a machine for a pod. The caller holds mu.
+func (p *autoscalerEvents) launchedFor(about subject, uid types.UID) bool {
+	for _, w := range p.statements[about] {
+		if w.claim != "" && (uid == "" || w.uid == "" || w.uid == uid) {
+			return true
+		}
+	}
+	return false
+}
+
+// feedState returns how much is known about a namespace's pods: forbidden if any of its feeds is forbidden, else the
+// state of the worst one; notListed before Start. The caller holds mu.
+func (p *autoscalerEvents) feedState(namespace string) feedState {
+	var all []feedState
+	for f, h := range p.feeds {
+		if f.namespace == namespace || f.namespace == corev1.NamespaceAll {
+			all = append(all, h)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return notListed
+	case slices.Contains(all, forbidden):
+		return forbidden
+	}
+	return slices.Min(all)
+}
+
+// SawKarpenter reports whether there was an Event of Karpenter about some pod.
+func (p *autoscalerEvents) SawKarpenter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.karpenterSeen
+}
+
+// LaunchFailed reports whether Karpenter failed to launch the machine of a NodeClaim.
+func (p *autoscalerEvents) LaunchFailed(claim string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	said, any := p.latest(subject{nodeClaim, "", claim}, "")
+	return any && !said.promise
+}
+
+// AddTo adds to the workers without a node what node autoscalers say about them.
+func (p *autoscalerEvents) AddTo(cluster *nodepool.Cluster) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	worst := p.feedState(cluster.Key.Namespace)
+	if worst == forbidden {
+		report := &decode.List{Object: "RayCluster " + cluster.Key.String()}
+		report.Add(
+			raydemand.Info,
+			Forbidden,
+			"",
+			"",
+			"this process may not list and watch Events, so it detects that a group's nodes are out of stock only by "+
+				"the allocation timeout",
+			"grant it list and watch on events",
+		)
+		cluster.Findings = append(cluster.Findings, report.All...)
+	}
+	cluster.ProvisionersSeen = worst == listed && p.podEventSeen
+	for i := range cluster.Workers {
+		w := &cluster.Workers[i]
+		if w.Unschedulable == "" || w.Node != "" {
+			continue
+		}
+		latest, said := p.latest(subject{"Pod", cluster.Key.Namespace, w.Pod}, types.UID(w.UID))
+		if !said {
+			continue
+		}
+		if latest.claim != "" {
+			// A launch for the pod can fail after Karpenter promised it.
+			if claim, failed := p.latest(subject{nodeClaim, "", latest.claim}, ""); failed {
+				latest.promise, latest.message, w.LaunchFailed = false, claim.message, true
+			}
+		}
+		w.ByKarpenter = latest.karpenter
+		w.RefusedAfterLaunch = latest.karpenter && !latest.promise && !w.LaunchFailed &&
+			p.launchedFor(subject{"Pod", cluster.Key.Namespace, w.Pod}, types.UID(w.UID))
+		if w.NodePromised = latest.promise; latest.promise {
+			w.PromisedAt = latest.at
+		} else {
+			w.NodeRefused = latest.message
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package nodes
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// said is an Event that a component wrote about a pod or a NodeClaim at a time after noon.
+func said(after time.Duration, component, reason, kind, name, message string) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "ml", Name: component + reason + name, ResourceVersion: "1"},
+		InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: "ml", Name: name, UID: types.UID(name + "-uid")},
+		Source:         corev1.EventSource{Component: component}, Reason: reason, Message: message,
+		LastTimestamp: metav1.NewTime(noon.Add(after)),
+	}
+}
+
+// listening keeps Events without an API server.
+func listening(events ...*corev1.Event) *autoscalerEvents {
+	p := newAutoscalerEvents(nil, nil, []string{"in-house"}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	for source := range p.reasons {
+		f := &feed{p: p, source: source}
+		list := make([]any, len(events))
+		for i := range events {
+			list[i] = events[i]
+		}
+		_ = f.store().Replace(list, "")
+	}
+	return p
+}
+
+// heardOf is what a cluster with one unschedulable pod "w" is shown.
+func heardOf(p *autoscalerEvents) (refused string, promised, seen bool) {
+	cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"},
+		Workers: []nodepool.Worker{{Pod: "w", UID: "w-uid", Unschedulable: noNode}, {Pod: "placed", UID: "placed-uid", Node: "n"}}}
+	p.AddTo(&cluster)
+	return cluster.Workers[0].NodeRefused, cluster.Workers[0].NodePromised, cluster.ProvisionersSeen
+}
+
+func TestTheLatestWordOfANodeAutoscalerCounts(t *testing.T) {
+	const backoff = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
+	const incompatible = `Failed to schedule pod, incompatible with nodepool "gpu", no instance type met all requirements`
+	triggered := said(time.Second, landing.FromClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]")
+	nominated := said(time.Second, landing.FromKarpenter, "Nominated", "Pod", "w", "Pod should schedule on: nodeclaim/gpu-x7f2k")
+	other := said(time.Minute, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)
+	other.InvolvedObject.UID = "of-an-earlier-pod"
+	series := said(0, landing.FromKarpenter, "FailedScheduling", "Pod", "w", incompatible)
+	series.Source, series.ReportingController = corev1.EventSource{}, landing.FromKarpenter
+	series.Series = &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(noon.Add(time.Minute))}
+	for name, c := range map[string]struct {
+		events   []*corev1.Event
+		refused  string
+		promised bool
+	}{
+		"silence":                        {nil, "", false},
+		"nominated by EKS Auto Mode":     {[]*corev1.Event{said(0, "eks-auto-mode/compute", "Nominated", "Pod", "w", "Pod should schedule on: nodeclaim/gpu-inf-kqkq6")}, "", true},
+		"refused by EKS Auto Mode":       {[]*corev1.Event{said(0, "eks-auto-mode/compute", "FailedScheduling", "Pod", "w", incompatible)}, incompatible, false},
+		"refused in AKS":                 {[]*corev1.Event{said(0, "karpenter-events", "FailedScheduling", "Pod", "w", incompatible)}, incompatible, false},
+		"provisioned in ACK":             {[]*corev1.Event{said(0, "goatscaler", "ProvisionNode", "Pod", "w", "provision node")}, "", true},
+		"one that is configured":         {[]*corev1.Event{said(0, "in-house", "TriggeredScaleUp", "Pod", "w", "up")}, "", true},
+		"a node is on its way":           {[]*corev1.Event{triggered}, "", true},
+		"refused":                        {[]*corev1.Event{said(0, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)}, backoff, false},
+		"promised, then refused":         {[]*corev1.Event{triggered, said(9*time.Second, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)}, backoff, false},
+		"refused, then promised":         {[]*corev1.Event{triggered, said(0, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)}, "", true},
+		"nominated":                      {[]*corev1.Event{nominated}, "", true},
+		"nominated, then refused":        {[]*corev1.Event{nominated, series}, incompatible, false},
+		"the scheduler's own word":       {[]*corev1.Event{said(0, "default-scheduler", "FailedScheduling", "Pod", "w", "0/3 nodes are available")}, "", false},
+		"another reason":                 {[]*corev1.Event{said(0, landing.FromClusterAutoscaler, "ScaleDown", "Pod", "w", "deleting pod")}, "", false},
+		"about an earlier pod":           {[]*corev1.Event{triggered, other}, "", true},
+		"the claim named has no machine": {[]*corev1.Event{nominated, said(5*time.Second, landing.FromKarpenter, "InsufficientCapacityError", "NodeClaim", "gpu-x7f2k", "NodeClaim gpu-x7f2k event: out of p5.48xlarge")}, "NodeClaim gpu-x7f2k event: out of p5.48xlarge", false},
+		"another claim has no machine":   {[]*corev1.Event{nominated, said(5*time.Second, landing.FromKarpenter, "InsufficientCapacityError", "NodeClaim", "gpu-zzzzz", "none")}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refused, promised, seen := heardOf(listening(c.events...))
+			spoken := c.promised || c.refused != ""
+			if refused != c.refused || promised != c.promised || seen != spoken {
+				t.Errorf("refused %q, promised %v, seen %v; want %q, %v, %v", refused, promised, seen, c.refused, c.promised, spoken)
+			}
+		})
+	}
+}
+
+func TestAPromiseOfANodeHasItsTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		events []*corev1.Event
+		want   time.Time
+	}{
+		"the last one": {[]*corev1.Event{
+			said(time.Second, landing.FromClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]"),
+			said(time.Minute, landing.FromClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "pod triggered scale-up: [{spot 0->1 (max: 4)}]"),
+		}, noon.Add(time.Minute)},
+		"none after a refusal": {[]*corev1.Event{
+			said(time.Second, landing.FromClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]"),
+			said(time.Minute, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "1 in backoff after failed scale-up"),
+		}, time.Time{}},
+	} {
+		cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, Workers: []nodepool.Worker{{Pod: "w", UID: "w-uid", Unschedulable: noNode}}}
+		listening(c.events...).AddTo(&cluster)
+		if got := cluster.Workers[0].PromisedAt; !got.Equal(c.want) {
+			t.Errorf("%s: promised at %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &fakeEvents{selectors: make(chan string, 100), stream: watch.NewBroadcaster(100, watch.WaitIfChannelFull)}
+		client.forbidden.Store(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		p := newAutoscalerEvents(func(string) eventClient { return client }, nil, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		ended := make(chan error)
+		go func() { ended <- p.Start(ctx) }()
+		synctest.Wait()
+		var cluster nodepool.Cluster
+		p.AddTo(&cluster)
+		if cluster.ProvisionersSeen || len(cluster.Findings) != 1 || cluster.Findings[0].Code != Forbidden {
+			t.Errorf("while Events are forbidden: seen %v, findings %+v", cluster.ProvisionersSeen, cluster.Findings)
+		}
+		client.list = []corev1.Event{*said(0, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "max node group size reached")}
+		client.forbidden.Store(false)
+		time.Sleep(2 * reflector.ForbiddenPause)
+		synctest.Wait()
+		refused, _, seen := heardOf(p)
+		if refused != "max node group size reached" || !seen {
+			t.Errorf("once they are allowed: refused %q, seen %v", refused, seen)
+		}
+		if err := client.stream.Action(watch.Added, said(time.Second, landing.FromClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "up")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if _, promised, _ := heardOf(p); !promised {
+			t.Error("an Event that was added is not heard")
+		}
+		for _, event := range []*corev1.Event{said(time.Second, landing.FromClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "up"), &client.list[0]} {
+			if err := client.stream.Action(watch.Deleted, event); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if len(p.statements) != 0 {
+			t.Errorf("%v is kept although all Events have expired", p.statements)
+		}
+		got := map[string]bool{}
+		for len(client.selectors) > 0 {
+			got[<-client.selectors] = true
+		}
+		if diff := cmp.Diff(map[string]bool{
+			"source=cluster-autoscaler": true, "source=karpenter": true, "source=karpenter-events": true,
+			"source=eks-auto-mode/compute": true, "source=goatscaler": true,
+		}, got); diff != "" {
+			t.Errorf("field selectors: %s", diff)
+		}
+		cancel()
+		client.stream.Shutdown()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An autoscaler that nobody recognises is silent for ever, and so is one that was never heard; one that spoke once is
+// known to speak.
+func TestSilenceProvesNothingBeforeTheFirstEventOfANodeAutoscaler(t *testing.T) {
+	elsewhere := said(0, landing.FromClusterAutoscaler, "TriggeredScaleUp", "Pod", "another", "up")
+	for name, c := range map[string]struct {
+		events []*corev1.Event
+		seen   bool
+	}{
+		"nobody has spoken":      {nil, false},
+		"one of an unknown name": {[]*corev1.Event{said(0, "unheard-of", "TriggeredScaleUp", "Pod", "another", "up")}, false},
+		"words of other things":  {[]*corev1.Event{said(0, landing.FromKarpenter, "Unconsolidatable", "Pod", "another", "-"), said(0, landing.FromKarpenter, "InsufficientCapacityError", "NodeClaim", "c", "none")}, false},
+		"of another pod":         {[]*corev1.Event{elsewhere}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := listening(c.events...)
+			if _, _, seen := heardOf(p); seen != c.seen {
+				t.Errorf("silence is proof: %v, want %v", seen, c.seen)
+			}
+			for f := range p.feeds {
+				_ = f.store().Replace(nil, "") // the Events expire
+			}
+			if _, _, seen := heardOf(p); seen != c.seen {
+				t.Errorf("silence is proof after the Events have expired: %v, want %v", seen, c.seen)
+			}
+		})
+	}
+}
+
+// besideEvents runs test beside the reading of Events, in synctest's time.
+func besideEvents(t *testing.T, namespaces []string, clients map[string]*fakeEvents, test func(p *autoscalerEvents)) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, client := range clients {
+			client.selectors, client.stream = make(chan string, 100), watch.NewBroadcaster(100, watch.WaitIfChannelFull)
+			defer client.stream.Shutdown()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		p := newAutoscalerEvents(func(namespace string) eventClient { return clients[namespace] }, namespaces, nil, slog.New(slog.DiscardHandler))
+		ended := make(chan error)
+		go func() { ended <- p.Start(ctx) }()
+		synctest.Wait()
+		test(p)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func forbiddenEvents() *fakeEvents {
+	f := &fakeEvents{}
+	f.forbidden.Store(true)
+	return f
+}
+
+func TestANamespaceWhoseEventsAreForbiddenSilencesNoOther(t *testing.T) {
+	ml := &fakeEvents{list: []corev1.Event{*said(0, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "max node group size reached")}}
+	clients := map[string]*fakeEvents{"ml": ml, "closed": forbiddenEvents(), "default": forbiddenEvents()}
+	besideEvents(t, []string{"ml", "closed"}, clients, func(p *autoscalerEvents) {
+		for namespace, want := range map[string]struct {
+			refused string
+			seen    bool
+			codes   int
+		}{"ml": {"max node group size reached", true, 0}, "closed": {"", false, 1}} {
+			cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: namespace, Name: "llm"}, Workers: []nodepool.Worker{{Pod: "w", UID: "w-uid", Unschedulable: noNode}}}
+			p.AddTo(&cluster)
+			if cluster.Workers[0].NodeRefused != want.refused || cluster.ProvisionersSeen != want.seen || len(cluster.Findings) != want.codes {
+				t.Errorf("namespace %s: refused %q, seen %v, findings %+v; want %+v", namespace, cluster.Workers[0].NodeRefused, cluster.ProvisionersSeen, cluster.Findings, want)
+			}
+		}
+		ml.forbidden.Store(true)
+		ml.stream.Shutdown() // what was read is read again, and may not be
+		time.Sleep(2 * reflector.ForbiddenPause)
+		synctest.Wait()
+		if refused, _, seen := heardOf(p); refused != "" || seen {
+			t.Errorf("after the right was withdrawn: refused %q, seen %v", refused, seen)
+		}
+	})
+}
+
+func TestWhatFailsOfANodeClaimIsHeardInTheNamespaceDefault(t *testing.T) {
+	const none = "NodeClaim gpu-x7f2k event: out of p5.48xlarge"
+	failed := said(5*time.Second, landing.FromKarpenter, "InsufficientCapacityError", "NodeClaim", "gpu-x7f2k", none)
+	failed.Namespace, failed.InvolvedObject.Namespace = "default", ""
+	foreign := said(0, landing.FromKarpenter, "FailedScheduling", "Pod", "not-ours", "-")
+	foreign.Namespace = "default"
+	clients := map[string]*fakeEvents{
+		"ml":      {list: []corev1.Event{*said(0, landing.FromKarpenter, "Nominated", "Pod", "w", "Pod should schedule on: nodeclaim/gpu-x7f2k")}},
+		"default": {list: []corev1.Event{*failed, *foreign}},
+	}
+	besideEvents(t, []string{"ml"}, clients, func(p *autoscalerEvents) {
+		if refused, promised, seen := heardOf(p); refused != none || promised || !seen {
+			t.Errorf("refused %q, promised %v, seen %v; want what was said of the claim", refused, promised, seen)
+		}
+		if len(p.statements) != 2 {
+			t.Errorf("kept %v, want the pod and the claim alone", p.statements)
+		}
+		got := map[string]bool{}
+		for len(clients["default"].selectors) > 0 {
+			got[<-clients["default"].selectors] = true
+		}
+		want := map[string]bool{"source=karpenter,involvedObject.kind=NodeClaim": true, "source=karpenter-events,involvedObject.kind=NodeClaim": true, "source=eks-auto-mode/compute,involvedObject.kind=NodeClaim": true}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("field selectors in default: %s", diff)
+		}
+	})
+}
+
+func TestARefusalAfterALaunchIsTheWordOfALaterRound(t *testing.T) {
+	const exhausted = "Failed to schedule pod, nodepool requirements filtered out all available instance types"
+	nominated := said(time.Second, landing.FromKarpenter, "Nominated", "Pod", "w", "Pod should schedule on: nodeclaim/dry1-x7f2k")
+	failed := said(2*time.Second, landing.FromKarpenter, "InsufficientCapacityError", nodeClaim, "dry1-x7f2k", "NodeClaim dry1-x7f2k event: insufficient capacity")
+	refused := said(12*time.Second, landing.FromKarpenter, "FailedScheduling", "Pod", "w", exhausted)
+	for name, c := range map[string]struct {
+		events                    []*corev1.Event
+		launchFailed, afterLaunch bool
+	}{
+		"refused at once":            {[]*corev1.Event{refused}, false, false},
+		"the launch failed":          {[]*corev1.Event{nominated, failed}, true, false},
+		"and the next round refuses": {[]*corev1.Event{nominated, failed, refused}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, Workers: []nodepool.Worker{{Pod: "w", UID: "w-uid", Unschedulable: noNode}}}
+			listening(c.events...).AddTo(&cluster)
+			w := cluster.Workers[0]
+			if w.LaunchFailed != c.launchFailed || w.RefusedAfterLaunch != c.afterLaunch || !w.ByKarpenter {
+				t.Errorf("launch failed %t, refused after it %t, by Karpenter %t", w.LaunchFailed, w.RefusedAfterLaunch, w.ByKarpenter)
+			}
+		})
+	}
+}

@@ -1,0 +1,305 @@
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Unknown says that the ceilings of pools cannot be read, or are out of date; all of these pools can then grow.
+const CeilingsUnknown = "ceilings-unknown"
+
+const (
+	// pause is how often ceilings are read. They change when a person changes them.
+	ceilingPause = 15 * time.Second
+	// rest is the least time between two readings, if something needs the newest ones.
+	ceilingRest = 500 * time.Millisecond
+	// lasts is how long a reading is valid. The Cluster Autoscaler writes its status every 10 s while it runs
+	// (--scan-interval).
+	ceilingsLast = 5 * time.Minute
+)
+
+// ConfigMaps is the call that the Cluster Autoscaler's status needs.
+type configMapClient interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.ConfigMap, error)
+}
+
+// NodePools is the call that Karpenter's NodePools need.
+type nodePoolClient interface {
+	List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error)
+}
+
+// Watch reads periodically how far pools can grow, once for all RayClusters. Without the right to read, or without a
+// source, no pool has a ceiling.
+type ceilingWatch struct {
+	sources []*ceilingSource
+	log     *slog.Logger
+	// changed receives the ceilings whenever they change. nodePools says whether all NodePools are among them.
+	changed func(ceilings []landing.Ceiling, nodePools bool)
+
+	mu      sync.Mutex
+	unknown string // guarded by mu; what is unknown, and why
+	// nodePoolsAt is when the latest reading of all NodePools began, zero if they are not all known; guarded by mu.
+	nodePoolsAt time.Time
+	// again has a token while somebody needs a new reading at once.
+	again chan struct{}
+}
+
+// source is one source of ceilings.
+type ceilingSource struct {
+	what string
+	read func(context.Context) ([]landing.Ceiling, error)
+
+	last   []landing.Ceiling
+	readAt time.Time
+	// whole: the last reading was complete.
+	whole bool
+}
+
+// New prepares the reads; Start begins them. changed gets the ceilings whenever they change, and whether all NodePools
+// are among them.
+func newCeilingWatch(
+	status configMapClient,
+	nodePools nodePoolClient,
+	log *slog.Logger,
+	changed func([]landing.Ceiling, bool),
+) *ceilingWatch {
+	return &ceilingWatch{log: log, changed: changed, again: make(chan struct{}, 1), sources: []*ceilingSource{
+		{
+			what: "the Cluster Autoscaler's status",
+			read: func(ctx context.Context) ([]landing.Ceiling, error) { return readStatus(ctx, status, time.Now()) },
+		},
+		{
+			what: "Karpenter's NodePools",
+			read: func(ctx context.Context) ([]landing.Ceiling, error) { return readNodePools(ctx, nodePools) },
+		},
+	}}
+}
+
+// Start reads ceilings until ctx ends.
+func (c *ceilingWatch) Start(ctx context.Context) error {
+	var before []landing.Ceiling
+	knownBefore := false
+	for {
+		begun := time.Now()
+		now := c.readAll(ctx)
+		nodePools := c.sources[len(c.sources)-1]
+		if known := nodePools.whole; known != knownBefore || !reflect.DeepEqual(before, now) {
+			c.changed(now, known)
+			before, knownBefore = now, known
+		}
+		c.confirm(nodePools, begun)
+		if !c.wait(ctx) {
+			return nil
+		}
+	}
+}
+
+// confirm notes since when all NodePools are known, if the reading that has just ended says so.
+func (c *ceilingWatch) confirm(nodePools *ceilingSource, begun time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !nodePools.whole:
+		c.nodePoolsAt = time.Time{}
+	case !nodePools.readAt.Before(begun):
+		c.nodePoolsAt = begun
+	}
+}
+
+// wait waits until ceilings are to be read again, and returns false when ctx ends.
+func (c *ceilingWatch) wait(ctx context.Context) bool {
+	if !reflector.Sleep(ctx, ceilingRest) {
+		return false
+	}
+	timer := time.NewTimer(reflector.Jittered(ceilingPause) - ceilingRest)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-c.again:
+	case <-timer.C:
+	}
+	return true
+}
+
+// ReadAgain requests a new reading soon.
+func (c *ceilingWatch) ReadAgain() {
+	select {
+	case c.again <- struct{}{}:
+	default:
+	}
+}
+
+// NodePoolsSince returns when the latest reading of all NodePools began; zero if they are not all known.
+func (c *ceilingWatch) NodePoolsSince() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nodePoolsAt
+}
+
+// NeedLeaderElection reports false: a candidate for leadership reads ceilings as well.
+func (c *ceilingWatch) NeedLeaderElection() bool { return false }
+
+// readAll reads all sources, and logs when what is unknown changes.
+func (c *ceilingWatch) readAll(ctx context.Context) (all []landing.Ceiling) {
+	var problems []string
+	for _, source := range c.sources {
+		found, err := source.newest(ctx)
+		if err != nil {
+			problems = append(problems, source.what+" "+summaryOf(err))
+			c.log.Debug("cannot read how far pools of nodes may grow", "source", source.what, "error", err)
+		}
+		all = append(all, found...)
+	}
+	if ctx.Err() != nil {
+		return all
+	}
+	unknown := strings.Join(problems, "; ")
+	c.mu.Lock()
+	before := c.unknown
+	c.unknown = unknown
+	c.mu.Unlock()
+	if unknown != before && unknown != "" {
+		c.log.Info("cannot read how far pools of nodes may grow", "reason", unknown)
+	}
+	return all
+}
+
+// summary returns an error in few words, for a finding.
+func summaryOf(err error) string {
+	var old *staleError
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+		return "may not be read"
+	case errors.As(err, &old):
+		return old.Error()
+	}
+	return "cannot be read: " + strings.ReplaceAll(err.Error(), "\n", "; ")
+}
+
+// newest reads once. A source that does not exist bounds nothing, and is not an error. If the API server does not
+// respond, the last reading stays valid for a while. newest can return what it found with an error about the rest.
+func (s *ceilingSource) newest(ctx context.Context) ([]landing.Ceiling, error) {
+	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
+	defer cancel()
+	found, err := s.read(ctx)
+	switch {
+	case err == nil || apierrors.IsNotFound(err):
+		s.last, s.readAt, s.whole = found, time.Now(), err == nil
+		return found, nil
+	case isDefinite(err):
+		s.last, s.whole = nil, false
+		return found, err
+	case time.Since(s.readAt) <= ceilingsLast && s.last != nil:
+		return s.last, nil
+	}
+	s.whole = false
+	return nil, err
+}
+
+// staleError says since when the Cluster Autoscaler has not written its status, so that it is not running.
+type staleError struct{ since time.Time }
+
+func (e *staleError) Error() string {
+	return "has not been written since " + e.since.UTC().Format(time.RFC3339)
+}
+
+// errContent is wrapped by errors about the content, as opposed to errors about reading.
+var errContent = errors.New("its content is not usable")
+
+// isDefinite reports whether the API server responded, and its response makes the ceilings unknown.
+func isDefinite(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errContent)
+}
+
+func readStatus(ctx context.Context, client configMapClient, now time.Time) ([]landing.Ceiling, error) {
+	config, err := client.Get(ctx, decode.StatusConfigMap, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	written, err := decode.StatusTime(config)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errContent, err)
+	}
+	if age := now.Sub(written); age > ceilingsLast {
+		return nil, fmt.Errorf("%w: %w", errContent, &staleError{written})
+	}
+	found, err := decode.AutoscalerCeilings(config.Data["status"])
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errContent, err)
+	}
+	return found, nil
+}
+
+// readNodePools reads NodePools. It returns one that it cannot read without limits, together with an error: the limits
+// of the others are known.
+func readNodePools(ctx context.Context, client nodePoolClient) (found []landing.Ceiling, err error) {
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var problems []error
+	for _, item := range list.Items {
+		var pool decode.NodePool
+		text, err := json.Marshal(item.Object)
+		if err == nil {
+			err = json.Unmarshal(text, &pool)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%w: reading NodePool %s: %w", errContent, item.GetName(), err))
+			found = append(found, landing.Ceiling{Group: item.GetName(), Source: landing.FromKarpenter})
+			continue
+		}
+		ceiling, err := decode.CeilingOf(pool)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%w: %w", errContent, err))
+			ceiling.MaxNodes, ceiling.Limits = nil, nil
+		}
+		ceiling.Template = pool.Template()
+		found = append(found, ceiling)
+	}
+	return found, errors.Join(problems...)
+}
+
+// AddTo adds one finding about what is unknown. If nodes are unknown, ceilings do not matter.
+func (c *ceilingWatch) AddTo(cluster *nodepool.Cluster) {
+	if cluster.Pools == nil {
+		return
+	}
+	c.mu.Lock()
+	unknown := c.unknown
+	c.mu.Unlock()
+	if unknown == "" {
+		return
+	}
+	report := &decode.List{Object: "RayCluster " + cluster.Key.String()}
+	report.Add(
+		raydemand.Info,
+		CeilingsUnknown,
+		"",
+		unknown,
+		"how far pools of nodes may grow is unknown, so groups are scaled as if the pools had no limit, and pods may "+
+			"stay pending",
+		"grant get on the ConfigMap "+decode.StatusConfigMap+" and list on nodepools.karpenter.sh as "+
+			"deploy/rbac.yaml does, or set the sizes with --pools",
+	)
+	cluster.Findings = append(cluster.Findings, report.All...)
+}

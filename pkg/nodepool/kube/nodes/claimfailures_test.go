@@ -1,0 +1,120 @@
+package nodes
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+)
+
+// onDemandClaimOf is a NodeClaim that allows on-demand machines alone.
+func onDemandClaimOf(name string, met ...string) *unstructured.Unstructured {
+	claim := nodeClaimOf(name, met...)
+	requirements, _, _ := unstructured.NestedSlice(claim.Object, "spec", "requirements")
+	_ = unstructured.SetNestedSlice(claim.Object, append(requirements, map[string]any{
+		"key": "karpenter.sh/capacity-type", "operator": "In", "values": []any{"on-demand"},
+	}), "spec", "requirements")
+	return claim
+}
+
+func TestAGroupIsOutOfStockWhenItsNodeClaimFails(t *testing.T) {
+	deleting := onDemandClaimOf("a")
+	deleting.SetDeletionTimestamp(new(deleting.GetCreationTimestamp()))
+	for name, c := range map[string]struct {
+		change  func(*fakeClaims)
+		events  quiet
+		tried   bool
+		further func(*fakeClaims)
+		// poolsRead is when NodePools were last read, before now.
+		poolsRead time.Duration
+		want      string
+	}{
+		"Karpenter reports it": {
+			events: quiet{failed: "a"}, tried: true, want: "Karpenter could not launch a machine of NodePool g1",
+		},
+		"the claim is deleted unlaunched": {
+			change: func(f *fakeClaims) { f.stream.Modify(deleting) }, tried: true,
+			want: "Karpenter could not launch a machine of NodePool g1",
+		},
+		"it is gone": {
+			change: func(f *fakeClaims) { f.stream.Delete(onDemandClaimOf("a")) }, tried: true,
+			want: "Karpenter could not launch a machine of NodePool g1",
+		},
+		"NodePools were read before it failed": {events: quiet{failed: "a"}, tried: true, poolsRead: placingPause},
+		"no launch for these pods failed":      {events: quiet{failed: "a"}},
+		"a launched claim is deleted": {
+			change: func(f *fakeClaims) {
+				f.stream.Modify(onDemandClaimOf("a", "Launched"))
+				f.stream.Delete(onDemandClaimOf("a", "Launched"))
+			}, tried: true,
+		},
+		"a later launch of the pool succeeds": {
+			events: quiet{failed: "a"}, tried: true,
+			further: func(f *fakeClaims) { f.stream.Add(onDemandClaimOf("b", "Launched", "Registered", "Initialized")) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := &fakeClaims{}
+			besideClaims(t, client, new(true), func(t *testing.T, watched *claimWatch) {
+				cluster := waitingCluster("llm", 1)
+				cluster.Workers[0].LaunchFailed = c.tried
+				cluster.Groups[0].PoolPods = []landing.Pods{{Pool: "g1", Provisioned: true}}
+				look := func() string {
+					cluster.Groups[0].OutOfStock = ""
+					time.Sleep(placingPause)
+					synctest.Wait()
+					watched.addTo(&cluster, c.events)
+					watched.addFailures(&cluster, time.Now().Add(time.Millisecond-c.poolsRead))
+					return cluster.Groups[0].OutOfStock
+				}
+				client.stream.Add(onDemandClaimOf("a"))
+				c0 := c.events
+				c.events = quiet{}
+				if got := look(); got != "" {
+					t.Fatalf("%q before anything failed", got)
+				}
+				c.events = c0
+				for _, change := range []func(*fakeClaims){c.change, c.further} {
+					if change == nil {
+						continue
+					}
+					look()
+					change(client)
+				}
+				if got := look(); got != c.want {
+					t.Errorf("got %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestPoolsAreAsNewAsTheLatestNodePoolsOnlyOnceTheyAreShown(t *testing.T) {
+	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
+	n.replace(nil, "")
+	see := func() { n.view.Store(n.viewNow()) }
+	set := func(names ...string) {
+		var ceilings []landing.Ceiling
+		for _, name := range names {
+			ceilings = append(ceilings, landing.Ceiling{Group: name, Source: landing.FromKarpenter})
+		}
+		n.setCeilings(ceilings, true)
+	}
+	for i, step := range []struct {
+		change func()
+		want   bool
+	}{
+		{see, false}, {func() { set("first") }, false}, {see, true}, {func() { set("first", "second") }, false}, {see, true},
+		{func() { n.setCeilings(nil, false) }, false}, {see, false},
+	} {
+		step.change()
+		if got := n.showsNodePools(); got != step.want {
+			t.Errorf("step %d: shown is %t, want %t", i+1, got, step.want)
+		}
+	}
+}

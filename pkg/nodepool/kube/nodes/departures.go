@@ -1,0 +1,78 @@
+package nodes
+
+import (
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
+)
+
+// markGoing adds to the workers of a cluster what their nodes, NodeClaims and Events say about their end. It reads what
+// the watches show now, not the last view of nodes: between the taint of a node and the deletion of its pods there may
+// be 50 ms. A node that was never seen says nothing: the watch of nodes may be behind, and Ray does not take a drain
+// back.
+func (o *Watch) markGoing(cluster *nodepool.Cluster) {
+	claims := o.claims.departures()
+	o.nodes.mu.Lock()
+	for i := range cluster.Workers {
+		w := &cluster.Workers[i]
+		if w.Node == "" || w.Failed {
+			continue
+		}
+		var notice *departure.Notice
+		if w.NodeGone && o.nodes.absent.deleted[w.Node] {
+			notice = departure.Of(departure.NodeGone, "the Node no longer exists")
+		}
+		node := o.nodes.byName[w.Node]
+		machine := departure.Earlier(claims[w.Node], node.going)
+		machine = departure.Earlier(machine, o.nodeEvents.Of(node.Name, node.CreatedAt, node.going != nil))
+		if cameAfter(w, machine, node.goes) {
+			machine = machine.AsWarning()
+		}
+		w.Going = departure.Earlier(departure.Earlier(notice, machine), w.Going)
+	}
+	o.nodes.mu.Unlock()
+	cluster.SpreadGoing()
+}
+
+// settles is for the difference between the clocks of this process and the API server, and for pods that were being
+// scheduled when the sign appeared.
+const settles = 5 * time.Second
+
+// cameAfter reports whether the scheduler put a pod on a machine although the machine was already about to go: the pod
+// tolerates its taint, or there is none. It is not drained. Its replacement could come to the same machine, and so
+// could that one's, without an end.
+func cameAfter(w *nodepool.Worker, machine *departure.Notice, goes time.Time) bool {
+	if machine == nil || !machine.Certain {
+		return false
+	}
+	if goes.IsZero() {
+		goes = machine.Since // of the NodeClaim
+	}
+	return !goes.IsZero() && w.ScheduledAt.After(goes.Add(settles))
+}
+
+// departures returns the nodes whose NodeClaims are being deleted. The map is never changed.
+func (c *claimWatch) departures() map[string]*departure.Notice {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leaving
+}
+
+// noteLeaving keeps what a NodeClaim says about the end of its node. The caller holds mu.
+func (c *claimWatch) noteLeaving(claim, node string, notice *departure.Notice) {
+	before := c.leavingNode[claim]
+	if notice == nil && before == "" {
+		return
+	}
+	leaving := make(map[string]*departure.Notice, len(c.leaving)+1)
+	for name, known := range c.leaving {
+		leaving[name] = known
+	}
+	delete(leaving, before)
+	delete(c.leavingNode, claim)
+	if notice != nil {
+		leaving[node], c.leavingNode[claim] = notice, node
+	}
+	c.leaving = leaving
+}

@@ -1,0 +1,312 @@
+package nodes
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+	"slices"
+	"sync"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// nodeDevices holds the devices that ResourceSlices offer on nodes, which of them ResourceClaims have, and what
+// DeviceClasses and ResourceClaimTemplates make of them. Each process reads them once, for all RayClusters. Clusters
+// without Dynamic Resource Allocation have none.
+type nodeDevices struct {
+	clients deviceClients
+	served  func(context.Context) *bool // whether the API server serves ResourceSlices; nil if that is unknown
+	log     *slog.Logger
+	// changed is called after something changed, with whether it is more than what claims have.
+	changed func(facts bool)
+
+	mu sync.Mutex
+	// Guarded by mu. forbidden are the kinds that this process may not read, heard those about which the API server has
+	// responded once.
+	devices          dra.Objects
+	stale            bool
+	forbidden, heard map[string]bool
+	byNode           map[string]devicesOfNode
+	others           dra.Supply // on nodes that are not in byNode
+	newest           int64      // version
+
+	// answered is closed when the API server has responded about all kinds.
+	answered chan struct{}
+}
+
+// deviceClients read the kinds.
+type deviceClients struct{ slices, claims, classes, templates, rules claimClient }
+
+// devicesOfNode are the devices of one node, and what they supply. version differs after each change.
+type devicesOfNode struct {
+	list    []sharing.DRADevice
+	supply  dra.Supply
+	version int64
+}
+
+func newNodeDevices(
+	client dynamic.Interface, served func(context.Context) *bool, log *slog.Logger, changed func(facts bool),
+) *nodeDevices {
+	resource := func(name string) claimClient {
+		return client.Resource(resourcev1.SchemeGroupVersion.WithResource(name))
+	}
+	rules := client.Resource(resourcev1.SchemeGroupVersion.WithResource("devicetaintrules").GroupResource().
+		WithVersion("v1beta2"))
+	return devicesFrom(deviceClients{resource("resourceslices"), resource("resourceclaims"),
+		resource("deviceclasses"), resource("resourceclaimtemplates"), rules}, served, log, changed)
+}
+
+func devicesFrom(
+	clients deviceClients, served func(context.Context) *bool, log *slog.Logger, changed func(facts bool),
+) *nodeDevices {
+	return &nodeDevices{
+		clients: clients, served: served, log: log, changed: changed,
+		forbidden: map[string]bool{}, heard: map[string]bool{}, answered: make(chan struct{}),
+	}
+}
+
+// The kinds that are read. Devices are known with the first two.
+const (
+	sliceKind    = "ResourceSlices"
+	claimKind    = "ResourceClaims"
+	classKind    = "DeviceClasses"
+	templateKind = "ResourceClaimTemplates"
+	ruleKind     = "DeviceTaintRules"
+	deviceKinds  = 5
+)
+
+// Start reads the objects until ctx ends.
+func (d *nodeDevices) Start(ctx context.Context) error {
+	var reads sync.WaitGroup
+	reads.Go(func() {
+		readDevices(ctx, d, d.clients.slices, deviceKind[resourcev1.ResourceSlice]{
+			name: sliceKind, clear: d.devices.ClearSlices, put: d.devices.PutSlice,
+			drop:  func(name types.NamespacedName) bool { return d.devices.DropSlice(name.Name) },
+			known: d.devices.KnowSlices,
+		})
+	})
+	reads.Go(func() {
+		readDevices(ctx, d, d.clients.claims, deviceKind[resourcev1.ResourceClaim]{
+			name: claimKind, clear: d.devices.ClearClaims, put: d.devices.PutClaim, drop: d.devices.DropClaim,
+			known: d.devices.KnowClaims,
+		})
+	})
+	reads.Go(func() {
+		readDevices(ctx, d, d.clients.classes, deviceKind[resourcev1.DeviceClass]{
+			name: classKind, clear: d.devices.ClearClasses, put: d.devices.PutClass,
+			drop:  func(name types.NamespacedName) bool { return d.devices.DropClass(name.Name) },
+			known: d.devices.KnowClasses,
+		})
+	})
+	reads.Go(func() {
+		readDevices(ctx, d, d.clients.templates, deviceKind[resourcev1.ResourceClaimTemplate]{
+			name: templateKind, clear: d.devices.ClearTemplates, put: d.devices.PutTemplate,
+			drop: d.devices.DropTemplate,
+		})
+	})
+	reads.Go(func() {
+		readDevices(ctx, d, d.clients.rules, deviceKind[resourcev1alpha3.DeviceTaintRule]{
+			name: ruleKind, clear: d.devices.ClearRules, put: d.devices.PutRule,
+			drop: func(name types.NamespacedName) bool { return d.devices.DropRule(name.Name) },
+		})
+	})
+	reads.Wait()
+	return nil
+}
+
+// deviceKind is how objects of one kind change the devices.
+type deviceKind[T any] struct {
+	name string
+	// clear forgets all objects, put keeps one, and drop forgets one. They report whether that changes something.
+	clear func() bool
+	put   func(*T) bool
+	drop  func(types.NamespacedName) bool
+	// known notes that the objects are known, even if there are none, and reports whether they were not; it may be nil.
+	known func() bool
+}
+
+// empty notes that there are no objects.
+func (k deviceKind[T]) empty() (differs bool) {
+	if k.known == nil {
+		return k.clear()
+	}
+	unknown, some := k.known(), k.clear()
+	k.known()
+	return unknown || some
+}
+
+// readDevices keeps the devices up to date with the objects of a kind until ctx ends.
+func readDevices[T any](ctx context.Context, d *nodeDevices, client claimClient, kind deviceKind[T]) {
+	put := func(u *unstructured.Unstructured) bool {
+		object := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {
+			d.log.Warn("an object cannot be read", "kind", kind.name, "namespace", u.GetNamespace(),
+				"name", u.GetName(), "reason", err)
+			return false
+		}
+		return kind.put(object)
+	}
+	reflector.Source{
+		Name: kind.name, Kind: &unstructured.Unstructured{}, Watch: client.Watch,
+		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return client.List(ctx, options)
+		},
+		Forbidden: func(err error) { d.forbid(ctx, kind.name, kind.clear, kind.empty, err) },
+		Absent:    func() { d.change(kind.name, kind.empty) },
+		Failed:    func(err error) { d.log.Debug("reading "+kind.name+" failed; retrying", "reason", err) },
+	}.Into(ctx, &reflector.Store[*unstructured.Unstructured]{
+		Put: func(u *unstructured.Unstructured) { d.change(kind.name, func() bool { return put(u) }) },
+		Remove: func(u *unstructured.Unstructured) {
+			name := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+			d.change(kind.name, func() bool { return kind.drop(name) })
+		},
+		ReplaceAll: func(list []*unstructured.Unstructured, _ string) {
+			d.change(kind.name, func() bool {
+				kind.empty()
+				for _, u := range list {
+					put(u)
+				}
+				return true
+			})
+		},
+	})
+}
+
+// change applies a change of a kind that may be read, which reports whether it changes something.
+func (d *nodeDevices) change(kind string, apply func() bool) {
+	d.mu.Lock()
+	first := !d.heard[kind] || d.forbidden[kind]
+	changed := apply() || first
+	d.stale = d.stale || changed
+	delete(d.forbidden, kind)
+	d.hear(kind)
+	d.mu.Unlock()
+	if changed {
+		d.changed(kind != claimKind)
+	}
+}
+
+// forbid notes that this process may not read a kind, and forgets its objects, which would become out of date. The API
+// server forbids kinds that it does not serve too.
+func (d *nodeDevices) forbid(ctx context.Context, kind string, clear, empty func() bool, err error) {
+	if served := d.served(ctx); served != nil && !*served {
+		d.change(kind, empty)
+		return
+	}
+	d.mu.Lock()
+	before := d.forbidden[kind]
+	clear()
+	d.stale, d.forbidden[kind] = true, true
+	d.hear(kind)
+	d.mu.Unlock()
+	if !before {
+		d.log.Info(kind+" are forbidden, so plans do not count what they say about devices", "reason", err)
+		d.changed(true)
+	}
+}
+
+// hear notes that the API server has responded about a kind. The caller holds mu.
+func (d *nodeDevices) hear(kind string) {
+	if d.heard[kind] = true; len(d.heard) == deviceKinds {
+		select {
+		case <-d.answered:
+		default:
+			close(d.answered)
+		}
+	}
+}
+
+// knowNodes sets the labels of all nodes, by which ResourceSlices can select them.
+func (d *nodeDevices) knowNodes(nodes []keptNode) {
+	labels := make(map[string]map[string]string, len(nodes))
+	for i := range nodes {
+		labels[nodes[i].Name] = nodes[i].Labels
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stale = d.devices.KnowNodes(labels) || d.stale
+}
+
+// now returns the devices of each node that has some, and what is supplied on the others. Nodes whose devices did not
+// change keep their version.
+func (d *nodeDevices) now() (map[string]devicesOfNode, dra.Supply) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.stale && d.byNode != nil {
+		return d.byNode, d.others
+	}
+	d.newest++
+	fresh := map[string]devicesOfNode{}
+	supplies, others := d.devices.ByNode()
+	byNode := d.devices.GPUs.ByNode()
+	for node, supply := range supplies {
+		on := devicesOfNode{byNode[node], supply, d.newest}
+		before := d.byNode[node]
+		if reflect.DeepEqual(before.list, on.list) && reflect.DeepEqual(before.supply, supply) {
+			on.version = before.version
+		}
+		fresh[node] = on
+	}
+	d.byNode, d.others, d.stale = fresh, others, false
+	return fresh, others
+}
+
+// on returns the devices of a node with what they supply.
+func (d *nodeDevices) on(node string) devicesOfNode {
+	byNode, others := d.now()
+	if on, known := byNode[node]; known {
+		return on
+	}
+	return devicesOfNode{supply: others}
+}
+
+// onNewNodes returns what is supplied on nodes that a pool adds.
+func (d *nodeDevices) onNewNodes() dra.Supply {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.devices.OnNewNodes()
+}
+
+// claims returns what pods ask for by claims.
+func (d *nodeDevices) claims() dra.Claims {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.devices.Claims()
+}
+
+// mayNotRead reports whether this process may not read slices or claims.
+func (d *nodeDevices) mayNotRead() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.forbidden[sliceKind] || d.forbidden[claimKind]
+}
+
+// reportClaimsUnknown reports that devices of ResourceClaims count as free because this process may not read them. It
+// matters to a group that requests GPUs and fits a node.
+func reportClaimsUnknown(report *decode.List, cluster *nodepool.Cluster) {
+	if !slices.ContainsFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.MayLandOnGPUs() }) {
+		return
+	}
+	report.Add(
+		raydemand.Info,
+		ClaimsUnknown,
+		"",
+		"",
+		"this process may not list and watch ResourceSlices and ResourceClaims, so devices that claims have count as "+
+			"free; it may launch pods on GPUs that are in use",
+		"grant it list and watch on resourceslices and resourceclaims of resource.k8s.io by a ClusterRole",
+	)
+}

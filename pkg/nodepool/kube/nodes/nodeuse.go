@@ -1,0 +1,175 @@
+package nodes
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// nodeUse is what pods take of each node. It computes that again only for nodes that changed or whose pods changed.
+type nodeUse struct {
+	pods    *nodePods
+	devices *nodeDevices
+	// byNode is nil while pods are unknown.
+	byNode map[string]usedNode
+	// shown is closed when a view has nodes and what pods take of them, or that one of the two is forbidden.
+	shown     chan struct{}
+	shownOnce sync.Once
+}
+
+// usedNode is what the pods and the devices of these versions take of a node, as it was at a time.
+type usedNode struct {
+	object  *corev1.Node
+	version useVersion
+	at      time.Time
+	use     *landing.Use
+	// workers are the worker pods among the node's pods, sorted.
+	workers []*decode.BoundPod
+}
+
+type useVersion struct{ pods, devices int64 }
+
+// count sets what these pods take of the node, and claims of its devices.
+func (u *usedNode) count(
+	reader sharing.Reader, node *keptNode, pods []*decode.BoundPod, devices devicesOfNode,
+) {
+	object := node.forGPUs()
+	object.Devices = devices.list
+	u.use = decode.Use(reader, object, pods)
+	supplied := node.Node
+	supplied.Use = u.use
+	devices.supply.AddTo(&supplied)
+	u.workers = slices.DeleteFunc(pods, func(pod *decode.BoundPod) bool { return pod.Group == "" })
+	slices.SortFunc(u.workers, func(a, b *decode.BoundPod) int { return a.Compare(b.Namespace, b.Name) })
+}
+
+// answered reports whether the API server has responded about pods and devices.
+func (u *nodeUse) answered() bool {
+	return u.pods != nil && isClosed(u.pods.answered) && isClosed(u.devices.answered)
+}
+
+func isClosed(channel <-chan struct{}) bool {
+	select {
+	case <-channel:
+		return true
+	default:
+		return false
+	}
+}
+
+// refresh computes what pods take of these nodes now. The reader's time is the present.
+func (u *nodeUse) refresh(reader sharing.Reader, nodes []keptNode) {
+	versions := u.pods.versions()
+	if versions == nil {
+		u.byNode = nil
+		return
+	}
+	devices, _ := u.devices.now()
+	fresh := make(map[string]usedNode, len(nodes))
+	for i := range nodes {
+		node := &nodes[i]
+		used, known := u.byNode[node.Name]
+		aged := node.ages() && reader.At.Sub(used.at) >= agePause
+		version := useVersion{versions[node.Name], devices[node.Name].version}
+		if !known || used.object != node.object || used.version != version || aged {
+			used = usedNode{object: node.object, version: version, at: reader.At}
+			used.count(reader, node, u.pods.on(node.Name), devices[node.Name])
+		}
+		fresh[node.Name] = used
+	}
+	u.byNode = fresh
+}
+
+// on returns what pods take of a node, nil while pods are unknown.
+func (u *nodeUse) on(node string) *landing.Use { return u.byNode[node].use }
+
+// awaitUse returns when views have nodes and what pods take of them, or say that one of the two is forbidden, or after
+// a while.
+func (n *nodes) awaitUse(ctx context.Context) {
+	select {
+	case <-n.use.shown:
+	case <-ctx.Done():
+	case <-time.After(reflector.RequestTimeout):
+	}
+}
+
+// showUse publishes the view with what pods take of its nodes now.
+func (n *nodes) showUse(facts *nodeView) {
+	answered := n.use.answered() && (facts.known || facts.forbidden)
+	n.view.Store(n.withUse(facts))
+	if answered {
+		n.use.shownOnce.Do(func() { close(n.use.shown) })
+	}
+}
+
+// withUse returns the view with what pods take of its nodes now. It does not change the given view, and shares
+// everything else with it.
+func (n *nodes) withUse(facts *nodeView) *nodeView {
+	if n.use.pods == nil || !facts.known {
+		return facts
+	}
+	reader := n.fits.reader
+	reader.At = time.Now()
+	n.use.refresh(reader, facts.kept)
+	view := *facts
+	view.nodes = slices.Clone(facts.nodes)
+	view.podsForbidden, view.claimsForbidden = n.use.pods.mayNotRead(), n.use.devices.mayNotRead()
+	for i := range view.nodes {
+		node := &view.nodes[i]
+		if node.Use = n.use.on(node.Name); node.Use != nil && node.Use.Unrecorded != nil && node.GPUs != nil {
+			view.unrecorded = append(view.unrecorded, node)
+		}
+	}
+	view.stock, view.used = facts.stock.With(view.nodes), n.use.byNode
+	return &view
+}
+
+// counts reports whether what pods take of a worker's node includes the worker. The worker comes from another watch,
+// which may be ahead: a pod that counts as bound before it takes its part of the node would leave room for one more.
+func (v *nodeView) counts(namespace string, w *nodepool.Worker) bool {
+	used, known := v.used[w.Node]
+	if !known {
+		return true
+	}
+	_, counts := slices.BinarySearchFunc(used.workers, w.Pod, func(pod *decode.BoundPod, name string) int {
+		return pod.Compare(namespace, name)
+	})
+	return counts
+}
+
+// reportUnknownUse reports what this process may not read of the use of nodes.
+func reportUnknownUse(report *decode.List, cluster *nodepool.Cluster, view *nodeView) {
+	switch {
+	case view.podsForbidden:
+		reportPodsUnknown(report, cluster)
+	case view.claimsForbidden:
+		reportClaimsUnknown(report, cluster)
+	}
+}
+
+// reportPodsUnknown reports that nodes count as empty because this process may not read pods. It matters to a group
+// that fits a node.
+func reportPodsUnknown(report *decode.List, cluster *nodepool.Cluster) {
+	if !slices.ContainsFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.MayLand() }) {
+		return
+	}
+	report.Add(
+		raydemand.Info,
+		PodsUnknown,
+		"",
+		"",
+		"this process may not list and watch the pods of all namespaces, so it counts nodes as empty; it may launch "+
+			"pods for which the nodes have no room",
+		"grant it list and watch on pods by a ClusterRole",
+	)
+}

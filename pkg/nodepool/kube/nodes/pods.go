@@ -1,0 +1,248 @@
+package nodes
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+)
+
+// podClient is the calls that watching pods needs.
+type podClient interface {
+	List(ctx context.Context, options metav1.ListOptions) (*corev1.PodList, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// nodePods holds what the pods of all namespaces take of nodes, by the name of the node. It keeps pods without GPUs
+// too, because groups without GPUs need room as well; one of them takes 0.3 KB if there are others like it. Each
+// process reads pods once, for all RayClusters.
+type nodePods struct {
+	client podClient
+	log    *slog.Logger
+	// changed is called after something changed.
+	changed func()
+	kinds   podKinds
+
+	mu sync.Mutex
+	// Guarded by mu. byNode is nil until the first list, and after the right to read pods is lost.
+	byNode    map[string]podsOfNode
+	newest    int64 // version
+	forbidden bool
+
+	// answered is closed when the API server has responded once.
+	answered   chan struct{}
+	answerOnce sync.Once
+}
+
+// podsOfNode are the pods on one node. version differs after each change.
+type podsOfNode struct {
+	pods    map[types.NamespacedName]*decode.BoundPod
+	version int64
+}
+
+func newNodePods(client podClient, log *slog.Logger, changed func()) *nodePods {
+	return &nodePods{client: client, log: log, changed: changed, answered: make(chan struct{})}
+}
+
+// boundAlive selects pods that take something of a node. The API server selects them, so it sends nothing about pods
+// that wait or have ended.
+var boundAlive = fields.AndSelectors(
+	fields.OneTermNotEqualSelector("spec.nodeName", ""),
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+).String()
+
+// Start reads pods until ctx ends.
+func (p *nodePods) Start(ctx context.Context) error {
+	reflector.Source{
+		Name: "pods on nodes", Kind: &corev1.Pod{}, List: p.list, Forbidden: p.forbid,
+		Watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = boundAlive
+			return p.client.Watch(ctx, options)
+		},
+		Failed: func(err error) { p.log.Debug("reading pods on nodes failed; retrying", "reason", err) },
+	}.Into(ctx, p.store())
+	return nil
+}
+
+// podsPage bounds the pods of one response, if the API server does not stream lists.
+const podsPage = 500
+
+// list reads the pods page by page and strips each page, so that whole pods of a large cluster are never in memory
+// together.
+func (p *nodePods) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	options.FieldSelector, options.Limit = boundAlive, podsPage
+	options.ResourceVersion, options.ResourceVersionMatch = "", "" // the API server ignores a limit for version 0
+	all := &corev1.PodList{}
+	for {
+		page, err := p.client.List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			stripped, err := decode.StripPod(&page.Items[i])
+			if err != nil {
+				return nil, err
+			}
+			all.Items = append(all.Items, *stripped.(*corev1.Pod))
+		}
+		all.ResourceVersion = page.ResourceVersion
+		if options.Continue = page.Continue; options.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// seenPod is a pod as a list or a watch shows it.
+type seenPod struct {
+	name types.NamespacedName
+	node string
+	// bound is nil if the pod takes nothing of its node.
+	bound *decode.BoundPod
+}
+
+// seen turns a Pod object into what is kept of it, so that whole lists of Pod objects are never in memory.
+func (p *nodePods) seen(object any) (any, error) {
+	pod, whole := object.(*corev1.Pod)
+	if !whole {
+		return object, nil
+	}
+	s := &seenPod{name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, node: pod.Spec.NodeName}
+	if bound, takes := decode.Bound(pod); takes {
+		p.kinds.share(&bound)
+		s.bound, s.name.Namespace, s.node = &bound, bound.Namespace, bound.Node // pods share these texts
+	}
+	return s, nil
+}
+
+// store passes what a reflector reads to p.
+func (p *nodePods) store() *reflector.Store[*seenPod] {
+	return &reflector.Store[*seenPod]{Put: p.update, Remove: p.remove, ReplaceAll: p.replace, Strip: p.seen}
+}
+
+// update keeps a pod. Most updates change the status and nothing that is kept.
+func (p *nodePods) update(pod *seenPod) {
+	if pod.bound == nil {
+		p.remove(pod)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	on := p.byNode[pod.node]
+	if before := on.pods[pod.name]; before != nil && reflect.DeepEqual(before, pod.bound) {
+		return
+	}
+	if on.pods == nil {
+		on.pods = map[types.NamespacedName]*decode.BoundPod{}
+	}
+	on.pods[pod.name] = pod.bound
+	p.put(pod.node, on)
+}
+
+// remove forgets a pod that is gone or has ended.
+func (p *nodePods) remove(pod *seenPod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	on := p.byNode[pod.node]
+	if on.pods[pod.name] == nil {
+		return
+	}
+	delete(on.pods, pod.name)
+	p.put(pod.node, on)
+}
+
+// put keeps the pods of a node, which have changed. The caller holds mu.
+func (p *nodePods) put(node string, on podsOfNode) {
+	if p.byNode == nil {
+		p.byNode = map[string]podsOfNode{}
+	}
+	p.newest++
+	on.version = p.newest
+	if p.byNode[node] = on; len(on.pods) == 0 {
+		delete(p.byNode, node)
+	}
+	p.changed()
+}
+
+// replace takes a whole list: the first one, or the one after a watch broke.
+func (p *nodePods) replace(list []*seenPod, _ string) {
+	fresh := map[string]podsOfNode{}
+	for _, pod := range list {
+		if pod.bound == nil {
+			continue
+		}
+		if fresh[pod.node].pods == nil {
+			fresh[pod.node] = podsOfNode{pods: map[types.NamespacedName]*decode.BoundPod{}}
+		}
+		fresh[pod.node].pods[pod.name] = pod.bound
+	}
+	p.mu.Lock()
+	p.newest++
+	for node, on := range fresh {
+		before := p.byNode[node]
+		if on.version = before.version; !reflect.DeepEqual(on.pods, before.pods) {
+			on.version = p.newest
+		}
+		fresh[node] = on
+	}
+	p.byNode, p.forbidden = fresh, false
+	p.mu.Unlock()
+	p.answer()
+	p.changed()
+}
+
+// forbid notes that this process may not read pods of all namespaces, and forgets the known ones, which would become
+// out of date.
+func (p *nodePods) forbid(err error) {
+	p.mu.Lock()
+	before := p.forbidden
+	p.byNode, p.forbidden = nil, true
+	p.mu.Unlock()
+	p.answer()
+	if !before {
+		p.log.Info("pods of all namespaces are forbidden; nodes count as empty", "reason", err)
+		p.changed()
+	}
+}
+
+func (p *nodePods) answer() { p.answerOnce.Do(func() { close(p.answered) }) }
+
+// versions returns the version of the pods on each node, nil while pods are unknown. A node without pods has none.
+func (p *nodePods) versions() map[string]int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byNode == nil {
+		return nil
+	}
+	all := make(map[string]int64, len(p.byNode))
+	for node, on := range p.byNode {
+		all[node] = on.version
+	}
+	return all
+}
+
+// on returns the pods on a node, in no order.
+func (p *nodePods) on(node string) []*decode.BoundPod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.byNode[node].pods))
+}
+
+// mayNotRead reports whether this process may not read pods of all namespaces.
+func (p *nodePods) mayNotRead() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.forbidden
+}

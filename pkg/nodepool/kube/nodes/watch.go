@@ -1,0 +1,137 @@
+package nodes
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+)
+
+// Watch holds nodes with their pods and devices, the ceilings of their pools, NodeClaims, and Events of node
+// autoscalers. A deployment may not have the right to read them, so the caches that the manager waits for do not
+// contain them: without a right, everything else works, and a finding says what is unknown.
+type Watch struct {
+	nodes      *nodes
+	ceilings   *ceilingWatch
+	claims     *claimWatch
+	events     *autoscalerEvents
+	nodeEvents *nodeEvents
+}
+
+// Config says what a Watch reads and how.
+type Config struct {
+	Core      corev1client.CoreV1Interface
+	Dynamic   dynamic.Interface
+	Discovery discovery.ServerResourcesInterface
+	// Namespaces are those whose RayClusters are served; empty means all.
+	Namespaces []string
+	// NodeAutoscalers are Event sources of node autoscalers in addition to the known ones.
+	NodeAutoscalers []string
+	// StatusNamespace is where the Cluster Autoscaler writes its status.
+	StatusNamespace string
+	// GPUs says how nodes are read, and Pools what is configured about their pools.
+	GPUs  sharing.Reader
+	Pools landing.Config
+	// Changed is called after something changed for the RayClusters of a namespace, or of all for "".
+	Changed func(namespace string)
+	Logger  *slog.Logger
+}
+
+// New prepares the reads; Start begins them.
+func New(c Config) *Watch {
+	w := &Watch{nodes: newNodes(c.Core.Nodes(), c.Logger, func() { c.Changed("") })}
+	w.nodes.configure(c.GPUs, c.Pools)
+	w.nodes.readUse(c.Core.Pods(metav1.NamespaceAll), newNodeDevices(
+		c.Dynamic,
+		serves(c.Discovery, resourcev1.SchemeGroupVersion.String(), "resourceslices"),
+		c.Logger,
+		w.nodes.touchDevices,
+	))
+	w.ceilings = newCeilingWatch(
+		c.Core.ConfigMaps(c.StatusNamespace),
+		c.Dynamic.Resource(decode.NodePoolResource),
+		c.Logger,
+		w.nodes.setCeilings,
+	)
+	w.events = newAutoscalerEvents(func(namespace string) eventClient { return c.Core.Events(namespace) },
+		c.Namespaces, c.NodeAutoscalers, c.Logger)
+	w.nodeEvents = newNodeEvents(c.Core.Events(metav1.NamespaceDefault), c.Logger)
+	w.claims = newClaimWatch(
+		c.Dynamic.Resource(decode.NodeClaimResource),
+		serves(
+			c.Discovery,
+			decode.NodeClaimResource.GroupVersion().String(),
+			decode.NodeClaimResource.Resource,
+		),
+		c.Logger,
+	)
+	w.claims.failedLaunch = w.ceilings.ReadAgain
+	return w
+}
+
+// Start reads until ctx ends.
+func (w *Watch) Start(ctx context.Context) error {
+	var reads sync.WaitGroup
+	for _, read := range []interface{ Start(context.Context) error }{
+		w.nodes, w.nodes.use.pods, w.nodes.use.devices, w.ceilings, w.claims, w.events, w.nodeEvents,
+	} {
+		reads.Go(func() { _ = read.Start(ctx) }) // they end with ctx alone
+	}
+	reads.Wait()
+	return nil
+}
+
+// NeedLeaderElection reports false: a candidate for leadership reads as well.
+func (w *Watch) NeedLeaderElection() bool { return false }
+
+// AddTo adds to a cluster what is known of its nodes and of the nodes to come for its pods, with findings
+// about what is unknown.
+func (w *Watch) AddTo(cluster *nodepool.Cluster) {
+	poolsSince := w.poolsSince()      // before the pools are read, so that these are as new or newer
+	w.claims.addTo(cluster, w.events) // first: no group lacks a node while one is being added
+	w.nodes.addTo(cluster)
+	w.ceilings.AddTo(cluster)
+	w.events.AddTo(cluster)
+	w.claims.addFailures(cluster, poolsSince)
+	w.markGoing(cluster) // last: it reads which nodes are gone
+}
+
+// poolsSince returns a moment after which no NodePool has come that the pools of clusters lack; zero if NodePools are
+// not all known.
+func (w *Watch) poolsSince() time.Time {
+	if at := w.ceilings.NodePoolsSince(); w.nodes.showsNodePools() {
+		return at
+	}
+	return time.Time{}
+}
+
+// BoundsUsed returns how much of each bound is in use, from 0 to 1: of the Events of the fullest source, and of the
+// names of nodes that are gone.
+func (w *Watch) BoundsUsed() map[string]float64 {
+	return map[string]float64{
+		"events": w.events.Used(), "absent_nodes": w.nodes.absentUsed(),
+	}
+}
+
+// Await returns when the API server has responded about pods and devices once, or after a while. The first cycles
+// then do not count nodes as empty.
+func (w *Watch) Await(ctx context.Context) {
+	w.nodes.awaitUse(ctx)
+}
+
+// Forget drops what is kept about a RayCluster that is gone.
+func (w *Watch) Forget(key nodepool.ClusterKey) {
+	w.nodes.fits.drop(key)
+	w.claims.forget(key)
+}

@@ -1,0 +1,166 @@
+package kube
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+)
+
+// Reconcile runs one cycle of one RayCluster and returns when the next is due even if nothing happens; zero or less
+// means only when something does. quiet: nothing has happened here since the last cycle, which is over for as long as
+// it returned. Cycles of one key never overlap.
+type Reconcile func(ctx context.Context, key nodepool.ClusterKey, quiet bool) (next time.Duration)
+
+const (
+	// minPause separates two cycles of one cluster, so that a burst of pod events becomes a few cycles.
+	minPause = 20 * time.Millisecond
+	// firstBackOff and lastBackOff bound the pause after a panic, which doubles each time.
+	firstBackOff = time.Second
+	lastBackOff  = time.Minute
+)
+
+// Pool runs one goroutine for each RayCluster, so that a slow head of one never delays another. A goroutine costs a few
+// kilobytes; with a bounded number of them a few unreachable heads would block the rest.
+type pool struct {
+	reconcile Reconcile
+	// exists is called after a cycle; the worker of a RayCluster that is gone ends when no cycle is due.
+	exists func(nodepool.ClusterKey) bool
+	// panicked receives the cause of a panic, or nil after a cycle without one.
+	panicked func(key nodepool.ClusterKey, cause any)
+	turns    chan struct{} // see turn
+
+	wg sync.WaitGroup
+	mu sync.Mutex
+	// Guarded by mu. ctx is nil before Run; until then triggers wait in early. closed is set before Run waits for the
+	// workers.
+	ctx      context.Context
+	closed   bool
+	early    map[nodepool.ClusterKey]bool
+	triggers map[nodepool.ClusterKey]*trigger
+}
+
+// New returns a pool that runs no cycle before Run. exists is called after each cycle, and panicked with what a cycle
+// panicked with, or nil.
+func newPool(exists func(nodepool.ClusterKey) bool, panicked func(nodepool.ClusterKey, any)) *pool {
+	return &pool{
+		exists: exists, panicked: panicked, turns: make(chan struct{}, turnsAtOnce),
+		early: map[nodepool.ClusterKey]bool{}, triggers: map[nodepool.ClusterKey]*trigger{},
+	}
+}
+
+// Run starts the workers of all keys enqueued so far and later, and returns when ctx and every worker have ended.
+func (p *pool) Run(ctx context.Context, reconcile Reconcile) {
+	p.mu.Lock()
+	p.ctx, p.reconcile = ctx, reconcile
+	for key := range p.early {
+		p.trigger(key)
+	}
+	p.early = nil
+	p.mu.Unlock()
+	<-ctx.Done()
+	p.mu.Lock()
+	p.closed = true
+	for _, t := range p.triggers {
+		t.disarm()
+	}
+	p.mu.Unlock()
+	p.wg.Wait()
+}
+
+// Enqueue requests a cycle soon. Requests that arrive while one waits are merged.
+func (p *pool) Enqueue(key nodepool.ClusterKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trigger(key)
+}
+
+// trigger starts the worker if there is none. The caller holds mu.
+func (p *pool) trigger(key nodepool.ClusterKey) {
+	if p.closed {
+		return
+	}
+	if p.ctx == nil {
+		p.early[key] = true
+		return
+	}
+	t := p.triggers[key]
+	if t == nil {
+		t = newTrigger()
+		p.triggers[key] = t
+		p.wg.Go(func() { p.work(p.ctx, key, t) })
+	}
+	t.fire()
+}
+
+func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
+	panics := 0
+	due := time.NewTimer(time.Hour)
+	defer due.Stop()
+	turn, long := newTurn(p.turns), false
+	var rested time.Time // from when on an event may start a cycle
+	for {
+		quiet := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.fired:
+			if wait := time.Until(rested); wait > 0 {
+				if !reflector.Sleep(ctx, wait) {
+					return
+				}
+				t.merge()
+			}
+		case <-due.C:
+			quiet = !t.merge() && (!long || turn.take(ctx, t.fired))
+			if ctx.Err() != nil {
+				return
+			}
+		}
+		next, died := p.cycle(ctx, key, quiet)
+		turn.leave()
+		pause := minPause
+		if died {
+			pause = min(firstBackOff<<min(panics, 10), lastBackOff)
+			next = pause
+			panics++
+		} else {
+			panics = 0
+		}
+		if next <= 0 && !p.exists(key) && p.retire(key, t) { // a cycle that is due is one that the key still needs
+			return
+		}
+		rested = time.Now().Add(pause)
+		due.Stop()
+		long = next >= longPause
+		if next > 0 {
+			due.Reset(max(reflector.Jittered(next), pause))
+		}
+	}
+}
+
+// cycle calls reconcile and recovers from its panics.
+func (p *pool) cycle(ctx context.Context, key nodepool.ClusterKey, quiet bool) (next time.Duration, died bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			next, died = 0, true
+			p.panicked(key, cause)
+		}
+	}()
+	next = p.reconcile(ctx, key, quiet)
+	p.panicked(key, nil)
+	return next, false
+}
+
+// retire forgets a worker unless it has been triggered meanwhile, or is due later.
+func (p *pool) retire(key nodepool.ClusterKey, t *trigger) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(t.fired) > 0 || !t.dueAt.IsZero() {
+		return false
+	}
+	delete(p.triggers, key)
+	return true
+}
