@@ -180,7 +180,8 @@ type Ceiling struct {
 	Template *NodeTemplate `json:"-"`
 }
 
-// The Source of a Ceiling. FromKarpenter is a NodePool, whose nodes may be of any size.
+// The Source of a Ceiling, by the node autoscaler's Event source. FromKarpenter is a NodePool, whose nodes may be of any
+// size.
 const (
 	FromKarpenter         = "karpenter"
 	FromClusterAutoscaler = "cluster-autoscaler"

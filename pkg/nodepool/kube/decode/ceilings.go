@@ -111,7 +111,7 @@ func ceilingOf(group string, least, most *int64) landing.Ceiling {
 	if least != nil && most != nil && *most < *least {
 		most = nil
 	}
-	return landing.Ceiling{Group: group, MinNodes: least, MaxNodes: most, Source: ClusterAutoscaler}
+	return landing.Ceiling{Group: group, MinNodes: least, MaxNodes: most, Source: landing.FromClusterAutoscaler}
 }
 
 // NodePool is the part of a Karpenter NodePool (karpenter.sh/v1) that Heliostat reads.
@@ -145,7 +145,7 @@ func (p NodePool) Template() *landing.NodeTemplate {
 // CeilingOf reads spec.replicas, the size of a static NodePool, and spec.limits: the totals of all nodes of the pool,
 // and under the name nodes their number. Without limits the pool has no ceiling.
 func CeilingOf(pool NodePool) (ceiling landing.Ceiling, err error) {
-	ceiling = landing.Ceiling{Group: pool.Metadata.Name, Limits: landing.Quantities{}, Source: Karpenter}
+	ceiling = landing.Ceiling{Group: pool.Metadata.Name, Limits: landing.Quantities{}, Source: landing.FromKarpenter}
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
 		quantity, err := resource.ParseQuantity(fmt.Sprint(pool.Spec.Limits[name]))
 		if err != nil {
@@ -164,9 +164,3 @@ func CeilingOf(pool NodePool) (ceiling landing.Ceiling, err error) {
 	}
 	return ceiling, nil
 }
-
-// The Event sources of the Cluster Autoscaler and Karpenter by default.
-const (
-	ClusterAutoscaler = "cluster-autoscaler"
-	Karpenter         = "karpenter"
-)

@@ -14,6 +14,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -56,9 +57,9 @@ var (
 var nodeAutoscalers = map[string]reasons{
 	landing.FromClusterAutoscaler: clusterAutoscalerReasons,
 	landing.FromKarpenter:         karpenterReasons,
-	"karpenter-events":       karpenterReasons, // AKS node auto-provisioning
-	"eks-auto-mode/compute":  karpenterReasons, // EKS Auto Mode
-	"goatscaler":             goatScalerReasons,
+	"karpenter-events":            karpenterReasons, // AKS node auto-provisioning
+	"eks-auto-mode/compute":       karpenterReasons, // EKS Auto Mode
+	"goatscaler":                  goatScalerReasons,
 }
 
 // eventSources returns the known node autoscalers and the configured ones, which may use any known reason.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // TestEventsAreBounded: those beyond the bound do not count, and there is room again when others expire.
