@@ -17,48 +17,40 @@ import (
 func Explain(
 	stop <-chan struct{}, s model.Snapshot, policy model.Policy, q model.Question,
 ) (e model.Explanation, err error) {
-	if !place.UnlessBrokenOff(func() { e, err = asker{policy, stop}.answer(s, q) }) {
+	decide := func(s *model.Snapshot) *decision {
+		p, given, out := place.Decide(stop, s, policy)
+		return &decision{Search: p, given: given, out: &out}
+	}
+	if !place.UnlessBrokenOff(func() { e, err = answer(s, q, decide) }) {
 		return model.Explanation{}, model.ErrBrokenOff
 	}
 	return e, err
 }
 
-// asker answers questions by a policy. It gives up soon after stop is closed; a nil stop is never closed.
-type asker struct {
-	policy model.Policy
-	stop   <-chan struct{}
-}
+// mostDetails bounds the details of an answer. Nobody reads a detail for each of thousands of shapes and a hundred
+// groups.
+const mostDetails = 1000
 
-func (a asker) decide(s *model.Snapshot) *decision {
-	p, given, out := place.Decide(a.stop, s, a.policy)
-	return &decision{Search: p, given: given, out: &out}
-}
-
-func (a asker) answer(s model.Snapshot, q model.Question) (e model.Explanation, err error) {
-	asked := 0
-	for _, set := range []bool{
-		q.Demand != nil, q.AskedGang != nil, q.Group != "", q.Pod != "", q.Gang != "", q.Request != "",
-	} {
-		if set {
-			asked++
-		}
-	}
+func answer(
+	s model.Snapshot, q model.Question, decide func(*model.Snapshot) *decision,
+) (e model.Explanation, err error) {
+	asked := []bool{q.Demand != nil, q.AskedGang != nil, q.Group != "", q.Pod != "", q.Gang != "", q.Request != ""}
 	known := true
 	switch {
-	case asked != 1:
+	case len(slices.DeleteFunc(asked, func(set bool) bool { return !set })) != 1:
 		return model.Explanation{}, model.ErrQuestion
 	case q.Demand != nil:
-		e = a.demand(s, *q.Demand)
+		e = demand(s, *q.Demand, decide)
 	case q.AskedGang != nil:
-		e = a.gangLike(s, *q.AskedGang)
+		e = gangLike(s, *q.AskedGang, decide)
 	case q.Group != "":
-		e, known = a.decide(&s).explainGroup(q.Group)
+		e, known = decide(&s).explainGroup(q.Group)
 	case q.Pod != "":
-		e, known = a.decide(&s).explainPod(&s, q.Pod)
+		e, known = decide(&s).explainPod(&s, q.Pod)
 	case q.Gang != "":
-		e, known = a.decide(&s).explainGang(func(g *place.Gang) bool { return g.ID == q.Gang })
+		e, known = decide(&s).explainGang(func(g *place.Gang) bool { return g.ID == q.Gang })
 	default:
-		e, known = a.decide(&s).explainRequest(&s, q.Request)
+		e, known = decide(&s).explainRequest(&s, q.Request)
 	}
 	if !known {
 		about := q.About(&s)
@@ -67,10 +59,6 @@ func (a asker) answer(s model.Snapshot, q model.Question) (e model.Explanation, 
 	}
 	return cutToMost(e), nil
 }
-
-// mostDetails bounds the details of an answer. Nobody reads a detail for each of thousands of shapes and a hundred
-// groups.
-const mostDetails = 1000
 
 func cutToMost(e model.Explanation) model.Explanation {
 	if n := len(e.Details); n > mostDetails {
@@ -82,7 +70,7 @@ func cutToMost(e model.Explanation) model.Explanation {
 
 // demand explains a request: all pending ones with these resources, and with these selectors if it has any. If fewer
 // wait in the snapshot than the request counts, the plan is made as if that many did.
-func (a asker) demand(s model.Snapshot, r raydemand.Request) model.Explanation {
+func demand(s model.Snapshot, r raydemand.Request, decide func(*model.Snapshot) *decision) model.Explanation {
 	r.Count = max(r.Count, 1)
 	same := func(other raydemand.Request) bool {
 		return other.Bundle.Equal(r.Bundle) && other.Slice.Equal(r.Slice) &&
@@ -100,7 +88,7 @@ func (a asker) demand(s model.Snapshot, r raydemand.Request) model.Explanation {
 		added.Count = more
 		s.Requests = append(slices.Clone(s.Requests), added)
 	}
-	d := a.decide(&s)
+	d := decide(&s)
 	e := d.explainRequests(same)
 	e.About = "demand " + model.Describe(r)
 	switch {
@@ -328,13 +316,13 @@ func asksFor(g *place.Gang, b raydemand.Bundle) string {
 
 // gangLike explains the first waiting gang, in the order of planning, that asks for the same bundles. If none waits, it
 // adds one to the snapshot.
-func (a asker) gangLike(s model.Snapshot, asked raydemand.Gang) model.Explanation {
+func gangLike(s model.Snapshot, asked raydemand.Gang, decide func(*model.Snapshot) *decision) model.Explanation {
 	same := func(g *place.Gang) bool { return place.AsksAs(g.Gang, &asked) }
-	e, waits := a.decide(&s).explainGang(same)
+	e, waits := decide(&s).explainGang(same)
 	if !waits {
 		asked.ID = ""
 		s.Gangs = append(slices.Clone(s.Gangs), asked)
-		e, _ = a.decide(&s).explainGang(same)
+		e, _ = decide(&s).explainGang(same)
 		e.Message = "no gang in the snapshot is waiting for it; if one were: " + e.Message
 	}
 	return e
@@ -380,10 +368,7 @@ func (d *decision) explainGroup(name string) (model.Explanation, bool) {
 	for _, gang := range d.Gangs {
 		for k, o := range gang.Options {
 			about := strings.TrimSpace("gang " + gang.ID)
-			if choice := model.Choice(k, len(gang.Options)); choice != "" {
-				about += ", " + choice + ":"
-			}
-			add(about, o.Items)
+			add(about+strings.TrimSuffix(", "+model.Choice(k, len(gang.Options))+":", ", :"), o.Items)
 		}
 	}
 	for _, c := range d.Claims {

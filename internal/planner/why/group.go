@@ -178,9 +178,7 @@ func (d *decision) purposes(i int) string {
 	case n > 0:
 		parts = append(parts, fmt.Sprintf("warm capacity (%s)", model.Pods(n)))
 	}
-	for _, kind := range d.purposesOf(i) {
-		parts = append(parts, kind.String())
-	}
+	parts = append(parts, d.purposesOf(i)...)
 	if more := int64(len(parts) - namedPurposes); more > 0 {
 		parts = append(parts[:namedPurposes], fmt.Sprintf("%d more %s of demand", more,
 			model.OneOrMany(more, "kind", "kinds")))
@@ -195,19 +193,17 @@ func (d *decision) purposes(i int) string {
 	return text
 }
 
-// purpose is one kind of demand that pods are launched for. Equal gangs count together.
-type purpose struct {
-	bundles int64
-	what    string
-	of      string // empty for gangs and pending requests
-	gangs   []*place.Gang
-}
-
-// purposesOf lists what pods of a group are launched for, in the order of planning.
-func (d *decision) purposesOf(i int) (all []*purpose) {
+// purposesOf lists what pods of a group are launched for, in the order of planning, such as gang 3f: 6 × {GPU 1}. Equal
+// gangs count together.
+func (d *decision) purposesOf(i int) (texts []string) {
 	d.requestPlans()
 	type kind struct{ of, gangs, what string }
-	known := map[kind]*purpose{}
+	type purpose struct {
+		bundles  int64
+		what, of string // of is empty for gangs and pending requests
+		gangs    []*place.Gang
+	}
+	known, all := map[kind]*purpose{}, []*purpose(nil)
 	for _, e := range d.out.Log {
 		if e.Group != i {
 			continue
@@ -229,23 +225,17 @@ func (d *decision) purposesOf(i int) (all []*purpose) {
 	}
 	for _, p := range all {
 		slices.SortFunc(p.gangs, func(a, b *place.Gang) int { return a.Number - b.Number })
-		p.gangs = slices.Compact(p.gangs)
+		switch gangs := slices.Compact(p.gangs); {
+		case len(gangs) > 1:
+			p.of = fmt.Sprintf("%d gangs:", len(gangs))
+		case len(gangs) == 1 && gangs[0].ID == "":
+			p.of = "gang"
+		case len(gangs) == 1:
+			p.of = "gang " + gangs[0].ID + ":"
+		}
+		texts = append(texts, strings.TrimSpace(fmt.Sprintf("%s %d × %s", p.of, p.bundles, p.what)))
 	}
-	return all
-}
-
-// String returns, for example, gang 3f: 6 × {GPU 1}.
-func (p *purpose) String() string {
-	of := p.of
-	switch n := len(p.gangs); {
-	case n > 1:
-		of = fmt.Sprintf("%d gangs:", n)
-	case n == 1 && p.gangs[0].ID == "":
-		of = "gang"
-	case n == 1:
-		of = "gang " + p.gangs[0].ID + ":"
-	}
-	return strings.TrimSpace(fmt.Sprintf("%s %d × %s", of, p.bundles, p.what))
+	return texts
 }
 
 // claimants lists REST requests by kind of bundle.
@@ -267,33 +257,20 @@ func (d *decision) refusedClaimants() claimants {
 
 // purpose names a claim. A claim of REST requests is named by those requests.
 func (c claimants) purpose(of string, it *place.Item) string {
-	switch names, plain := c.names(it); {
-	case of != place.OverREST || names == "":
-		return of
-	case plain:
-		return of + " and " + names + ":"
-	default:
+	if names := c.names(it, of); names != "" && of == place.OverREST {
 		return names + ":"
 	}
+	return of
 }
 
-// askedBy names the requests that a bundle belongs to. It returns an empty string if only the plain request asks for
-// it.
-func (c claimants) askedBy(it *place.Item) string {
-	names, plain := c.names(it)
-	if plain && names != "" {
-		return "the plain request and " + names
-	}
-	return names
-}
-
-// names lists the requests of owners that a bundle belongs to, and reports whether it belongs to the plain request too.
-// It keeps the end of a long name of an owner, because all ServiceAccount names begin alike.
-func (c claimants) names(it *place.Item) (text string, plain bool) {
+// names lists the requests that a bundle belongs to, with a name for the plain request; nothing if only the plain
+// request asks for it. It keeps the end of a long name of an owner, because all ServiceAccount names begin alike.
+func (c claimants) names(it *place.Item, plain string) string {
 	var names []string
+	before := ""
 	for _, s := range c[it.Key] {
 		if s.Plain {
-			plain = true
+			before = plain + " and "
 			continue
 		}
 		owner := s.Owner
@@ -304,13 +281,13 @@ func (c claimants) names(it *place.Item) (text string, plain bool) {
 	}
 	switch n := len(names); {
 	case n == 0:
-		return "", plain
+		return ""
 	case n == 1:
-		return "request " + names[0], plain
+		return before + "request " + names[0]
 	case n == namedOwned:
-		return "requests " + strings.Join(names, " and "), plain
+		return before + "requests " + strings.Join(names, " and ")
 	default:
-		return fmt.Sprintf("requests %s and %d more", joined(names[:namedOwned]), n-namedOwned), plain
+		return fmt.Sprintf("%srequests %s and %d more", before, joined(names[:namedOwned]), n-namedOwned)
 	}
 }
 

@@ -274,8 +274,7 @@ func (d *decision) podDetails(at int) (details []model.Detail) {
 }
 
 // activities are the details of what keeps a pod busy.
-func activities(causes []model.Reason) []model.Detail {
-	details := []model.Detail{}
+func activities(causes []model.Reason) (details []model.Detail) {
 	for _, cause := range causes {
 		details = append(details, model.Detail{About: "activity", Reason: cause})
 	}

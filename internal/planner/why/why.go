@@ -145,7 +145,7 @@ func (d *decision) reportUnmet(plan *model.Plan) {
 		if rest.Count = left; left > 0 {
 			unserved := model.UnmetRequest{Request: rest, Reason: reason}
 			if c.Refused {
-				unserved.AskedBy = d.refused.askedBy(it)
+				unserved.AskedBy = d.refused.names(it, "the plain request")
 			}
 			plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, unserved)
 		}
