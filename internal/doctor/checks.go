@@ -23,11 +23,11 @@ func Checks() []Check {
 
 // manifestChecks examine what an API server would refuse before Ray gets to see it.
 var manifestChecks = []Check{
-	{kindUnknown, raydemand.Error, refused,
+	{"kind-unknown", raydemand.Error, refused(unknownKind),
 		"there is no such kind, so the API server refuses the object, and no other check examined it"},
-	{apiVersionUnknown, raydemand.Error, refused,
+	{"api-version-unknown", raydemand.Error, refused(unknownVersion),
 		"the kind is not known in this version, so no other check examined the object"},
-	{schemaViolated, raydemand.Error, refused, "the API server refuses the object"},
+	{"schema-violated", raydemand.Error, refused(violations), "the API server refuses the object"},
 }
 
 // containerChecks examine which GPUs containers request.
@@ -147,7 +147,7 @@ var rayClusterChecks = []Check{
 	{"group-name-headgroup", raydemand.Warning, workers(groupNameHeadgroup),
 		"headgroup is KubeRay's name for the head, so nothing distinguishes the Ray nodes and pods of this group " +
 			"from it"},
-	{"idle-timeout-negative", raydemand.Warning, decoded(defaultTimeout), ""},
+	{"idle-timeout-negative", raydemand.Warning, decoded(writing(defaultIdleTimeout)), ""},
 	{"idle-timeout-zero", raydemand.Warning, inputs(idleTimeoutZero),
 		"a worker is removed as soon as it is idle, and the next task waits for a new pod, perhaps for a new GPU node"},
 	{"idle-timeout-refused", raydemand.Error, workers(idleTimeoutRefused),
@@ -164,7 +164,7 @@ var rayClusterChecks = []Check{
 		"with upgradeStrategy Recreate the operator deletes all pods, also the head, when num-gpus changes, so the " +
 			"sync does not write and the annotation has no effect"},
 	{"field-unreadable", raydemand.Error, decoded(byHand), ""},
-	{"group-unnamed", raydemand.Error, decoded(nameGroup), ""},
+	{"group-unnamed", raydemand.Error, decoded(writing("workers")), ""},
 	{"quantity-ignored", raydemand.Warning, decoded(byHand), ""},
 	{"resource-keys-differ", raydemand.Warning, decoded(byHand), ""},
 	{"pods-refused", raydemand.Error, decoded(byHand), ""},
@@ -174,10 +174,10 @@ var rayClusterChecks = []Check{
 	{"environment-unknown", raydemand.Warning, decoded(byHand), ""},
 	{nodepool.SpecRefused, raydemand.Error, decoded(removeRefusedField), ""},
 	{"annotation-unreadable", raydemand.Error, decoded(resetAnnotation), ""},
-	{"delete-list-foreign", raydemand.Error, decoded(emptyDeleteList), ""},
+	{"delete-list-foreign", raydemand.Error, decoded(writing([]string{})), ""},
 	{"worker-pods-fail", raydemand.Error, decoded(showEvents), ""},
 	{"group-removed", raydemand.Warning, decoded(deletePodsOfGroup), ""},
-	{"hosts-below-one", raydemand.Warning, decoded(oneHost), ""},
+	{"hosts-below-one", raydemand.Warning, decoded(writing(1)), ""},
 	{"replica-unnamed", raydemand.Warning, decoded(deletePodsWithoutReplica), ""},
 }
 
@@ -267,13 +267,13 @@ var nodeChecks = []Check{
 		"a device that the plugin has dropped stays away until the plugin restarts, even if its cause is gone"},
 	{string(sharing.NothingAnnounced), raydemand.Error, nodeProblem(allocatable, showPlugin),
 		"no pod that requests a GPU fits there"},
-	{string(sharing.NoDevicePlugin), raydemand.Info, nodeProblem(nodeLabels, deployPlugin),
+	{string(sharing.NoDevicePlugin), raydemand.Info, nodeProblemBy(nodeLabels, deployPlugin),
 		"pods that request a GPU resource do not fit there"},
 	{string(sharing.ForVirtualMachines), raydemand.Info, nodeProblem(workloadLabel, deployForContainers),
 		"pods that request a GPU resource do not fit there"},
 	{string(sharing.MIGChanging), raydemand.Warning, nodeProblem(migStateLabel, showMIGManager),
 		"until the change is done, do not trust what the node announces of its GPUs"},
-	{string(sharing.MIGInvalid), raydemand.Error, nodeProblem(productLabel, applyEvenLayout),
+	{string(sharing.MIGInvalid), raydemand.Error, nodeProblemBy(productLabel, applyEvenLayout),
 		"under the single strategy all cards need one common profile; the node announces nothing"},
 	{string(sharing.ProfileMismatch), raydemand.Info, nodeProblem(nodeLabels, restartFeatureDiscovery),
 		"feature discovery and device plugin are of different releases; Heliostat uses the resource"},
@@ -286,8 +286,8 @@ var nodeChecks = []Check{
 	{string(sharing.UnitUnknown), raydemand.Warning, nodeProblem(allocatable, showFactor), ""},
 	{string(sharing.MemoryMissing), raydemand.Error, nodeProblem(allocatable, restartVolcanoPlugin),
 		"a request for memory never fits"},
-	{string(sharing.SharingUnlabelled), raydemand.Warning, nodeProblem(allocatable, labelSharing), ""},
-	{string(sharing.RegisterUnreadable), raydemand.Error, nodeProblem(annotations, restartRegister), ""},
+	{string(sharing.SharingUnlabelled), raydemand.Warning, nodeProblem(allocatable, showSharing), ""},
+	{string(sharing.RegisterUnreadable), raydemand.Error, nodeProblemBy(annotations, restartRegister), ""},
 	{string(sharing.RegisterContradicted), raydemand.Warning, nodeProblem(hamiRegister, removeRegister), ""},
 	{string(sharing.SharesUncounted), raydemand.Info, nodeProblem(annotations, showAscend),
 		"pods that request a whole card, or more of one than a share, may stay pending"},

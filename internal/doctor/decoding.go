@@ -86,18 +86,14 @@ func groupOf(o *Object, f raydemand.Finding) (rayGroup, bool) {
 
 func byHand(o *Object, f raydemand.Finding) fix { return edit(o, f.Fix) }
 
-func nameGroup(o *Object, f raydemand.Finding) fix {
-	if at, ok := pathIn(o, f); ok {
-		return patch(o, set(o, at, "workers"))
+// writing writes a value to the field.
+func writing(value any) func(*Object, raydemand.Finding) fix {
+	return func(o *Object, f raydemand.Finding) fix {
+		if at, ok := pathIn(o, f); ok {
+			return patch(o, set(o, at, value))
+		}
+		return byHand(o, f)
 	}
-	return byHand(o, f)
-}
-
-func oneHost(o *Object, f raydemand.Finding) fix {
-	if at, ok := pathIn(o, f); ok {
-		return patch(o, replace(at, 1))
-	}
-	return byHand(o, f)
 }
 
 func mebibytes(o *Object, f raydemand.Finding) fix {
@@ -138,20 +134,6 @@ func resetAnnotation(o *Object, f raydemand.Finding) fix {
 	v := o.Root().Get("metadata", "annotations", syncAnnotation)
 	if v.Has() && strings.HasSuffix(bracketed(f.Field), v.Path().String()) {
 		return patch(o, replace(v.Path(), "report"))
-	}
-	return byHand(o, f)
-}
-
-func emptyDeleteList(o *Object, f raydemand.Finding) fix {
-	if at, ok := pathIn(o, f); ok {
-		return patch(o, replace(at, []string{}))
-	}
-	return byHand(o, f)
-}
-
-func defaultTimeout(o *Object, f raydemand.Finding) fix {
-	if at, ok := pathIn(o, f); ok {
-		return patch(o, replace(at, defaultIdleTimeout))
 	}
 	return byHand(o, f)
 }

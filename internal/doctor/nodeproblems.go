@@ -15,7 +15,12 @@ import (
 // nodeProblem reports what reading a node's GPUs found under the code of the check, at a field of the node. The codes
 // are those of docs/reference/gpus.md; problems that change plans have the reason that plans give. A cordon alone is no
 // fault. What a foreign device is depends on its name, so one node stands for all.
-func nodeProblem(at fieldpath.Path, command func(*nodeObject) string) scope {
+func nodeProblem(at fieldpath.Path, command string) scope {
+	return nodeProblemBy(at, func(*nodeObject) string { return command })
+}
+
+// nodeProblemBy is nodeProblem with a command that depends on the node.
+func nodeProblemBy(at fieldpath.Path, command func(*nodeObject) string) scope {
 	return func(x *inventory, code string, report reporter) {
 		foreign := map[string]bool{}
 		for _, n := range x.Nodes {
@@ -28,7 +33,7 @@ func nodeProblem(at fieldpath.Path, command func(*nodeObject) string) scope {
 					}
 					planned, _ := landing.NodeProblem(n.Name, p)
 					report(occurrence{
-						Object: n.Object, Path: path, Seen: p.Message, Why: planned.Why, Fix: run(command(n)),
+						Object: n.Object, Path: path, Seen: p.Message, Why: planned.Why, Fix: onNode(n, command(n)),
 					})
 				}
 			}
@@ -51,29 +56,63 @@ var (
 	agentsMessage = annotations.Key(sharing.AgentAnnotation)
 )
 
-// restartPlugin makes NVIDIA's device plugin read the devices again.
-func restartPlugin(n *nodeObject) string {
-	return "kubectl delete pod -A -l app=nvidia-device-plugin-daemonset --field-selector " + onNode(n) +
-		comment("with the plugin's Helm chart: -l app.kubernetes.io/name=nvidia-device-plugin")
+// Commands about nodes. $NODE is the name of the node, and $THERE selects its pods.
+const (
+	getNode = "kubectl get node $NODE -o yaml  # "
+
+	restartPlugin = "kubectl delete pod -A -l app=nvidia-device-plugin-daemonset $THERE  # with the plugin's Helm " +
+		"chart: -l app.kubernetes.io/name=nvidia-device-plugin"
+	// showPlugin is for both cases: no device plugin is installed, and one is broken.
+	showPlugin = "kubectl get pod -A -o wide $THERE  # must show a device plugin; install it, or see its log. If " +
+		"Dynamic Resource Allocation allocates the GPUs, let the doctor read the ResourceSlices too"
+	deployForContainers = "kubectl label node $NODE --overwrite nvidia.com/gpu.workload.config=container  # if pods " +
+		"should use the GPUs; virtual machines then cannot"
+	showMIGManager = "kubectl logs -n gpu-operator -l app=nvidia-mig-manager --tail=50  # pods that use the GPUs " +
+		"delay the change"
+	restartFeatureDiscovery = "kubectl rollout restart -n gpu-operator daemonset/gpu-feature-discovery  # after you " +
+		"update it"
+	restartDriver = "kubectl delete pod -A -l app=nvidia-driver-daemonset $THERE"
+
+	cordon       = "kubectl cordon $NODE  # running pods continue; drain and replace the node when they are done"
+	describeNode = "kubectl describe node $NODE  # its conditions say what is wrong"
+
+	restartHAMi       = "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-device-plugin $THERE"
+	restartHAMiAscend = "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-ascend-device-plugin " +
+		"$THERE"
+	restartVolcanoPlugin = "kubectl delete pod -n kube-system -l app.kubernetes.io/component=volcano-device-plugin " +
+		"$THERE"
+	editHAMi       = "kubectl edit configmap hami-device-plugin -n kube-system  # set devicememoryscaling to 1"
+	removeRegister = "kubectl annotate node $NODE hami.io/node-nvidia-register-  # if HAMi is gone; otherwise keep " +
+		"NVIDIA's device plugin away from the node"
+	uncordonCard = "kubectl annotate node $NODE hami.io/device-cordon-  # when new pods may use all cards again"
+
+	showAgent = "kubectl get pod -A -o wide -l app=heliostat-agent $THERE  # shows the agent; if there is none: " +
+		"kubectl annotate node $NODE heliostat.dev/gpus-"
+	showAllocations = "kubectl get allocationclaims -A  # shows the instances that pods have"
+	showAmounts     = getNode + "and fix what announces it: a device plugin, or whoever patched the status by hand"
+	showAscend      = getNode + "and bound the group's maxReplicas by what its cards hold, if its pods take more " +
+		"than a share each"
+	showFactor = getNode + "and compare the memory factor of the device plugin with that of the scheduler"
+	showLabels = getNode + "and fix what writes the label"
+	showMemory = getNode + "and compare the labels with what nvidia-smi or amd-smi shows there; if a unit is a " +
+		"part of a card, this is as it should be"
+	showNames = getNode + "and restart the device plugin and the labeller; names that nothing announces any more go " +
+		"when the kubelet restarts"
+	showResources = getNode + "shows what announces it; declare what it is to doctor, nodepools and serve with " +
+		"--resource NAME=KIND"
+	showSharing = getNode + "and run GPU feature discovery, which labels shared and partitioned cards, or name the " +
+		"kind with --resource NAME=KIND"
+)
+
+// onNode writes a command for a node.
+func onNode(n *nodeObject, command string) fix {
+	there := "--field-selector " + quote("spec.nodeName="+n.Name)
+	return run(strings.NewReplacer("$NODE", quote(n.Name), "$THERE", there).Replace(command))
 }
 
-func onNode(n *nodeObject) string { return quote("spec.nodeName=" + n.Name) }
-
-func cordon(n *nodeObject) string {
-	return "kubectl cordon " + quote(n.Name) +
-		comment("running pods continue; drain and replace the node when they are done")
-}
-
-// showPlugin shows whether a device plugin runs there: installing one and repairing one are different things.
-func showPlugin(n *nodeObject) string {
-	return "kubectl get pod -A -o wide --field-selector " + onNode(n) +
-		comment("must show a device plugin; install it, or see its log. If Dynamic Resource Allocation allocates "+
-			"the GPUs, let the doctor read the ResourceSlices too")
-}
-
-func deployForContainers(n *nodeObject) string {
-	return kubectl(n.Object, "label", "--overwrite", "nvidia.com/gpu.workload.config=container") +
-		comment("if pods should use the GPUs; virtual machines then cannot")
+// always is a command that does not depend on the node.
+func always(command string) func(*nodeObject) string {
+	return func(*nodeObject) string { return command }
 }
 
 func deployPlugin(n *nodeObject) string {
@@ -81,54 +120,24 @@ func deployPlugin(n *nodeObject) string {
 	if n.Node.GPUs.Labels[gkeNoPlugin] != "" {
 		label = gkeNoPlugin + "-"
 	}
-	return kubectl(n.Object, "label", label) + comment("if pods should request GPUs as resources")
+	return "kubectl label node $NODE " + label + "  # if pods should request GPUs as resources"
 }
 
 const gkeNoPlugin = "gke-no-default-nvidia-gpu-device-plugin"
 
-func showMIGManager(*nodeObject) string {
-	return "kubectl logs -n gpu-operator -l app=nvidia-mig-manager --tail=50" +
-		comment("pods that use the GPUs delay the change")
-}
-
+// applyEvenLayout gives all cards one profile: the smallest one of the product, in the names of mig-parted.
 func applyEvenLayout(n *nodeObject) string {
-	return kubectl(n.Object, "label", "--overwrite", "nvidia.com/mig.config="+evenLayout(n))
-}
-
-// evenLayout returns the layout of mig-parted that has one profile on all cards: the smallest one of the product.
-func evenLayout(n *nodeObject) string {
-	model := ""
+	layout, model := "all-disabled", ""
 	if n.GPUs.Product != nil {
 		model = *n.GPUs.Product
 	}
-	product, known := gpuinfo.ProductOf(model)
-	if !known {
-		return "all-disabled"
+	if product, known := gpuinfo.ProductOf(model); known {
+		plain := slices.DeleteFunc(slices.Clone(product.Profiles), func(p gpuinfo.Profile) bool { return !p.Plain() })
+		layout = "all-" + slices.MinFunc(plain, func(a, b gpuinfo.Profile) int {
+			return cmp.Or(cmp.Compare(a.Slices, b.Slices), cmp.Compare(a.Size, b.Size))
+		}).Name
 	}
-	plain := slices.DeleteFunc(slices.Clone(product.Profiles), func(p gpuinfo.Profile) bool { return !p.Plain() })
-	smallest := slices.MinFunc(plain, func(a, b gpuinfo.Profile) int {
-		return cmp.Or(cmp.Compare(a.Slices, b.Slices), cmp.Compare(a.Size, b.Size))
-	})
-	return "all-" + smallest.Name
-}
-
-func restartFeatureDiscovery(*nodeObject) string {
-	return "kubectl rollout restart -n gpu-operator daemonset/gpu-feature-discovery" +
-		comment("after you update it")
-}
-
-func editHAMi(*nodeObject) string {
-	return "kubectl edit configmap hami-device-plugin -n kube-system" + comment("set devicememoryscaling to 1")
-}
-
-func restartVolcanoPlugin(n *nodeObject) string {
-	return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=volcano-device-plugin" +
-		" --field-selector " + onNode(n)
-}
-
-func restartHAMi(n *nodeObject) string {
-	return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-device-plugin" +
-		" --field-selector " + onNode(n)
+	return "kubectl label node $NODE --overwrite nvidia.com/mig.config=" + layout
 }
 
 // restartRegister restarts the device plugin that writes the register of cards.
@@ -137,77 +146,12 @@ func restartRegister(n *nodeObject) string {
 		switch {
 		case p.Code != sharing.RegisterUnreadable:
 		case !p.ByHAMi():
-			return restartVolcanoPlugin(n)
+			return restartVolcanoPlugin
 		case annotations.Key(p.Annotation).String() != hamiRegister.String():
-			return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-ascend-device-plugin" +
-				" --field-selector " + onNode(n)
+			return restartHAMiAscend
 		}
 	}
-	return restartHAMi(n)
-}
-
-func showAscend(n *nodeObject) string {
-	return showNode(n, "and bound the group's maxReplicas by what its cards hold, if its pods take more than a "+
-		"share each")
-}
-
-func removeRegister(n *nodeObject) string {
-	return kubectl(n.Object, "annotate", "hami.io/node-nvidia-register-") +
-		comment("if HAMi is gone; otherwise keep NVIDIA's device plugin away from the node")
-}
-
-func uncordonCard(n *nodeObject) string {
-	return kubectl(n.Object, "annotate", "hami.io/device-cordon-") +
-		comment("when new pods may use all cards again")
-}
-
-func showMemory(n *nodeObject) string {
-	return showNode(n, "and compare the labels with what nvidia-smi or amd-smi shows there; if a unit is a part of a "+
-		"card, this is as it should be")
-}
-
-func showFactor(n *nodeObject) string {
-	return showNode(n, "and compare the memory factor of the device plugin with that of the scheduler")
-}
-
-func showAgent(n *nodeObject) string {
-	return "kubectl get pod -A -o wide -l app=heliostat-agent --field-selector " + onNode(n) +
-		comment("shows the agent; if there is none: "+
-			"kubectl annotate node "+quote(n.Name)+" heliostat.dev/gpus-")
-}
-
-func describeNode(n *nodeObject) string {
-	return "kubectl describe node " + quote(n.Name) + comment("its conditions say what is wrong")
-}
-
-func showLabels(n *nodeObject) string { return showNode(n, "and fix what writes the label") }
-
-func labelSharing(n *nodeObject) string {
-	return showNode(n, "and run GPU feature discovery, which labels shared and partitioned cards, "+
-		"or name the kind with --resource NAME=KIND")
-}
-
-func showAmounts(n *nodeObject) string {
-	return showNode(n, "and fix what announces it: a device plugin, or whoever patched the status by hand")
-}
-
-func showResources(n *nodeObject) string {
-	return showNode(n, "shows what announces it; "+
-		"declare what it is to doctor, nodepools and serve with --resource NAME=KIND")
-}
-
-func showAllocations(*nodeObject) string {
-	return "kubectl get allocationclaims -A" + comment("shows the instances that pods have")
-}
-
-func showNames(n *nodeObject) string {
-	return showNode(n, "and restart the device plugin and the labeller; names that nothing announces any more go when "+
-		"the kubelet restarts")
-}
-
-// showNode prints the node; a comment says what to do then.
-func showNode(n *nodeObject, then string) string {
-	return kubectl(n.Object, "get", "-o", "yaml") + comment(then)
+	return restartHAMi
 }
 
 func gpuNodesCordoned(x *inventory, report reporter) {
@@ -252,7 +196,7 @@ func gpuDriverUpgrading(_ *inventory, n *nodeObject, report reporter) {
 func gpuDriverUpgradeFailed(_ *inventory, n *nodeObject, report reporter) {
 	if state := n.Node.GPUs.Labels[driverState]; state == upgradeFailed {
 		report(occurrence{Object: n.Object, Path: driverStateLabel, Seen: state,
-			Fix: run("kubectl delete pod -A -l app=nvidia-driver-daemonset --field-selector " + onNode(n))})
+			Fix: onNode(n, restartDriver)})
 	}
 }
 
@@ -270,6 +214,6 @@ func gpuLostAfterUpgrade(x *inventory, n *nodeObject, report reporter) {
 	}
 	report(occurrence{
 		Object: n.Object, Path: allocatable, Seen: driverState + "=" + upgradeDone + ", no GPU allocatable",
-		Fix: run(restartPlugin(n)),
+		Fix: onNode(n, restartPlugin),
 	})
 }

@@ -43,8 +43,9 @@ func TestATypeThatIsNotServedIsReportedWithTheOneThatIsMeant(t *testing.T) {
 		"{kind: Node}": "",
 	} {
 		got := ""
-		for _, f := range refusalsOf(object(t, text)) {
-			got += f.Field + ": " + f.Seen + ": want " + f.Want
+		o := object(t, text)
+		for _, f := range append(unknownKind(o), unknownVersion(o)...) {
+			got += f.Path.String() + ": " + f.Seen + ": want " + f.More
 		}
 		if got != want {
 			t.Errorf("%s: got %q, want %q", text, got, want)
@@ -79,8 +80,8 @@ func TestWhatBreaksTheSchemaIsNamedWithItsValueAndWhatIsRight(t *testing.T) {
 		policy + "spec: {rayCluster: llm, keepWarm: [{group: a, count: 1}]}, stats: {}}": {"stats: {}: want status"},
 	} {
 		var got []string
-		for _, f := range refusalsOf(object(t, text)) {
-			got = append(got, f.Field+": "+f.Seen+": want "+f.Want)
+		for _, f := range violations(object(t, text)) {
+			got = append(got, f.Path.String()+": "+f.Seen+": want "+f.More)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)

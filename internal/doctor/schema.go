@@ -56,12 +56,12 @@ var schemas = sync.OnceValue(func() map[string]*spec.Schema {
 // violations returns what breaks the schema in an object of Heliostat's own kinds. Of the rules over several fields,
 // which are expressions, it has the one that lasting examines. It leaves out metadata, and the status, which manifests
 // do not have.
-func violations(o *Object) []refusal {
+func violations(o *Object) []occurrence {
 	schema := schemas()[o.Kind]
-	if schema == nil {
+	if schema == nil || !o.Read() {
 		return nil
 	}
-	w := walk{policy: o.Kind == "CapacityPolicy"}
+	w := walk{of: o}
 	w.members(schema, o.Fields, fieldpath.Path{}, "metadata", "status")
 	if o.Kind == "ResourceRequest" {
 		w.lasting(o.Root().Get("spec"))
@@ -83,28 +83,27 @@ func (w *walk) lasting(request fieldpath.Value) {
 }
 
 type walk struct {
-	// policy says that the object is a CapacityPolicy.
-	policy bool
-	faults []refusal
+	of     *Object
+	faults []occurrence
 }
 
 const schemaRefuses = "the schema does not allow it, so the API server refuses the object"
 
 func (w *walk) report(at fieldpath.Path, seen, want, why string) {
-	w.faults = append(w.faults, refusal{Code: schemaViolated, Field: at.String(), Seen: seen, Want: want, Why: why,
-		Fix: "write " + want})
+	w.faults = append(w.faults, occurrence{Path: at, Seen: seen, More: want, Why: why, Fix: edit(w.of, "write "+want)})
 }
 
 // unknown reports a member that the schema does not have.
 func (w *walk) unknown(at fieldpath.Path, seen string, known []string) {
-	fault := refusal{Code: schemaViolated, Field: at.String(), Seen: seen,
-		Want: fieldpath.WantName(at.LastKey(), known), Fix: "remove the field",
+	fault := occurrence{Path: at, Seen: seen, More: fieldpath.WantName(at.LastKey(), known),
+		Fix: edit(w.of, "remove the field"),
 		Why: "the schema has no such field: kubectl refuses the object, and the API server drops the field"}
-	if slices.Contains(known, fault.Want) {
-		fault.Fix = "rename the field to " + fault.Want + ", or remove it"
+	if slices.Contains(known, fault.More) {
+		fault.Fix = edit(w.of, "rename the field to "+fault.More+", or remove it")
 	}
-	if instead, was := policytext.RemovedFields[strings.TrimPrefix(at.String(), "spec.")]; was && w.policy {
-		fault.Why = "the field was removed; " + instead +
+	removed := policytext.RemovedFields[strings.TrimPrefix(at.String(), "spec.")]
+	if removed != "" && w.of.Kind == "CapacityPolicy" {
+		fault.Why = "the field was removed; " + removed +
 			"; kubectl refuses the object, and the API server drops the field"
 	}
 	w.faults = append(w.faults, fault)
