@@ -31,7 +31,7 @@ func acceleratorUncounted(x *inventory, g rayGroup, report reporter) {
 				hint = "with " + strconv.FormatInt(each, 10) + " cores for each device; replace it if these have others"
 			}
 		}
-		limit := g.RayContainer().Get("resources", "limits", name)
+		limit := g.rayContainer().Get("resources", "limits", name)
 		report(occurrence{Object: g.Of, Path: limit.Path(), Seen: limit.String(),
 			More: "Ray's name for them is " + accelerator.Ray, Fix: declareResource(g, accelerator.Ray, units, hint)})
 		return
@@ -41,7 +41,7 @@ func acceleratorUncounted(x *inventory, g rayGroup, report reporter) {
 // neuronCores returns how many cores a Neuron device has: by what the nodes announce on which a pod fits, or by the
 // instance type that the group selects. Otherwise it returns 2 and false, as of Trainium 1 and Inferentia 2.
 func neuronCores(x *inventory, g rayGroup, devices string) (cores int64, known bool) {
-	for _, node := range g.Workers.Pod.FittingNodes(x.NodesFor(g)) {
+	for _, node := range g.Workers.Pod.FittingNodes(x.nodesFor(g)) {
 		if all, each := node.Allocatable[gpuinfo.NeuronCores], node.Allocatable[devices]; all > 0 && each > 0 {
 			return int64(all / each), true
 		}
@@ -85,7 +85,7 @@ type misplaced struct{ at, to fieldpath.Value }
 // requests beside resources, and GPUs of the pod, which has no resources except CPU, memory and huge pages.
 func misplacedOf(x *inventory, g rayGroup) (all []misplaced) {
 	sections := []string{"limits", "requests"}
-	for _, c := range g.Containers() {
+	for _, c := range g.containers() {
 		for _, name := range c.Keys("resources") {
 			if !slices.Contains(append(sections, "claims"), name) && namesResource(name) {
 				all = append(all, misplaced{c.Get("resources", name), c.Get("resources", "limits", name)})
@@ -98,10 +98,10 @@ func misplacedOf(x *inventory, g rayGroup) (all []misplaced) {
 		}
 	}
 	for _, section := range sections {
-		v := g.Template().Get("resources", section)
+		v := g.template().Get("resources", section)
 		for _, name := range v.Keys() {
 			if isGPU(x.Input.Reader.Names, name) {
-				all = append(all, misplaced{v.Get(name), g.RayContainer().Get("resources", "limits", name)})
+				all = append(all, misplaced{v.Get(name), g.rayContainer().Get("resources", "limits", name)})
 			}
 		}
 	}

@@ -39,7 +39,7 @@ func annotationUnknown(x *inventory, o *Object, report reporter) {
 }
 
 func syncRecreates(_ *inventory, o *Object, report reporter) {
-	strategy := o.RaySpec().Get("upgradeStrategy", "type")
+	strategy := o.raySpec().Get("upgradeStrategy", "type")
 	sync := o.Root().Text("metadata", "annotations", syncAnnotation)
 	if strategy.Text() == "Recreate" && (sync == "enforce" || sync == "when-empty") {
 		report(occurrence{

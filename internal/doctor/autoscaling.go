@@ -12,20 +12,20 @@ import (
 // Which autoscaler a RayCluster has: docs/reference/facts.md#sidecar-after-a-toggle.
 
 func sidecarBesideUs(x *inventory, o *Object, report reporter) {
-	head := x.HeadPod(o)
+	head := x.headPod(o)
 	if o.Cluster.Head.Sidecar != nodepool.RaySidecar || head == nil || o.Mode() != nodepool.Managed {
 		return
 	}
-	disable := patch(o, set(o, o.RaySpec().Path("enableInTreeAutoscaling"), false))
+	disable := patch(o, set(o, o.raySpec().Path("enableInTreeAutoscaling"), false))
 	report(occurrence{
-		Object: o, Path: o.ModeField().Path(), Seen: "managed, and pod " + head.Name + " has a container autoscaler",
+		Object: o, Path: o.modeField().Path(), Seen: "managed, and pod " + head.Name + " has a container autoscaler",
 		Fix: disable.Then(kubectl(head, "delete")).
 			Hint("the head restarts, which ends its jobs; or annotate " + modeAnnotation + "=shadow"),
 	})
 }
 
 func sidecarMissing(x *inventory, o *Object, report reporter) {
-	v, head := o.RaySpec().Get("enableInTreeAutoscaling"), x.HeadPod(o)
+	v, head := o.raySpec().Get("enableInTreeAutoscaling"), x.headPod(o)
 	if o.Mode() == nodepool.Managed || !v.Flag() || head == nil || hasAutoscaler(head) {
 		return
 	}
@@ -34,9 +34,9 @@ func sidecarMissing(x *inventory, o *Object, report reporter) {
 }
 
 func sidecarLeftOver(x *inventory, o *Object, report reporter) {
-	head := x.HeadPod(o)
+	head := x.headPod(o)
 	if head != nil && !o.Cluster.InTreeAutoscaling && o.Cluster.Head.Sidecar == nodepool.RaySidecar {
-		report(occurrence{Object: o, Path: o.RaySpec().Path("enableInTreeAutoscaling"),
+		report(occurrence{Object: o, Path: o.raySpec().Path("enableInTreeAutoscaling"),
 			Seen: "off, and pod " + head.Name + " has a container autoscaler", Fix: restartHead(head)})
 	}
 }
@@ -53,7 +53,7 @@ func hasAutoscaler(pod *Object) bool {
 }
 
 func autoscalerVersionDiffers(_ *inventory, o *Object, report reporter) {
-	variable, version := o.AutoscalerV2Variable(), o.RaySpec().Text("autoscalerOptions", "version")
+	variable, version := o.autoscalerV2Variable(), o.raySpec().Text("autoscalerOptions", "version")
 	refused := variable == "1" && !o.Cluster.InTreeAutoscaling
 	if !refused && !(variable == "1" && version == "v1") && !(variable == "0" && version == "v2") {
 		return
@@ -68,7 +68,7 @@ func autoscalerVersionDiffers(_ *inventory, o *Object, report reporter) {
 
 // versionVariable returns the path of the head's variable.
 func versionVariable(o *Object) (at fieldpath.Path) {
-	containers := o.RaySpec().Items("headGroupSpec", "template", "spec", "containers")
+	containers := o.raySpec().Items("headGroupSpec", "template", "spec", "containers")
 	if len(containers) == 0 {
 		return at
 	}
@@ -81,7 +81,7 @@ func versionVariable(o *Object) (at fieldpath.Path) {
 }
 
 func surplusDeletedAtRandom(_ *inventory, o *Object, report reporter) {
-	v, mode := o.RaySpec().Get("enableInTreeAutoscaling"), o.Mode()
+	v, mode := o.raySpec().Get("enableInTreeAutoscaling"), o.Mode()
 	if mode != nodepool.Shadow && mode != nodepool.Off || v.Flag() {
 		return
 	}

@@ -88,7 +88,7 @@ func smallBound(g rayGroup, field string) int64 {
 
 func gpuGroupUnbounded(_ *inventory, g rayGroup, report reporter) {
 	misspelt := func(key string) bool { return typo.Slip(key, groupFields) == "maxReplicas" }
-	if !g.Has("maxReplicas") && !slices.ContainsFunc(g.Keys(), misspelt) && g.RequestsGPU() {
+	if !g.Has("maxReplicas") && !slices.ContainsFunc(g.Keys(), misspelt) && g.requestsGPU() {
 		at := g.Path("maxReplicas")
 		report(occurrence{
 			Object: g.Of, Path: at,

@@ -15,7 +15,7 @@ func budgetBlocks(x *inventory, report reporter) {
 		if !relative || counted(o) {
 			continue
 		}
-		groups := x.Selected(o, o.Root().Get("spec", "selector"))
+		groups := x.selected(o, o.Root().Get("spec", "selector"))
 		if len(groups) == 0 {
 			continue
 		}

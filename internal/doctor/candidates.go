@@ -13,12 +13,11 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Candidates are the nodes on which pods could run. They are computed once for all groups: a check that visits every
+// candidates are the nodes on which pods could run. They are computed once for all groups: a check that visits every
 // node for every group takes minutes on a large fleet.
 type candidates struct {
-	// byName are the nodes of the input, and any whether there are nodes or shapes of pools.
-	byName map[string]*nodeObject
-	any    bool
+	// any is whether there are nodes or shapes of pools.
+	any bool
 	// nodes say where a group can run. at is when the objects were read.
 	nodes *landing.Nodes
 	at    time.Time
@@ -30,14 +29,12 @@ type candidates struct {
 
 func newCandidates(input Input, found []*nodeObject, deployments []*Object) candidates {
 	c := candidates{
-		byName:   make(map[string]*nodeObject, len(found)),
 		ofGroup:  map[*nodepool.WorkerGroup][]landing.Node{},
 		pools:    map[*nodepool.WorkerGroup][]landing.Pods{},
 		blocking: map[*nodepool.WorkerGroup]blockingTaints{},
 	}
 	nodes := make([]landing.Node, len(found))
 	for i, n := range found {
-		c.byName[n.Name] = n
 		nodes[i] = n.Node.Fit
 	}
 	shapes := input.Pools.Shapes(input.Reader)
@@ -72,7 +69,7 @@ func ceilings(read []landing.Ceiling, deployments []*Object) []landing.Ceiling {
 	}
 	all := slices.Clone(read)
 	for _, o := range deployments {
-		for _, word := range o.Arguments("cluster-autoscaler") {
+		for _, word := range o.arguments("cluster-autoscaler") {
 			spec, isNodes := strings.CutPrefix(word, "--nodes=")
 			parts := strings.SplitN(spec, ":", 3)
 			if !isNodes || len(parts) != 3 {
@@ -90,47 +87,30 @@ func ceilings(read []landing.Ceiling, deployments []*Object) []landing.Ceiling {
 	return all
 }
 
-// NodesFor returns the nodes and shapes that a worker group sees as different, one of each class.
-func (c *candidates) NodesFor(g rayGroup) []landing.Node { return c.nodesFor(g.Workers) }
-
-func (c *candidates) nodesFor(pods *nodepool.WorkerGroup) []landing.Node {
-	nodes, known := c.ofGroup[pods]
+// nodesFor returns the nodes and shapes that the pods of a group see as different, one of each class.
+func (c *candidates) nodesFor(g rayGroup) []landing.Node {
+	nodes, known := c.ofGroup[g.Pods]
 	if !known {
-		nodes = c.nodes.For(&pods.Pod)
-		c.ofGroup[pods] = nodes
+		nodes = c.nodes.For(&g.Pods.Pod)
+		c.ofGroup[g.Pods] = nodes
 	}
 	return nodes
 }
 
-// NodesForPod returns the nodes and shapes that a pod sees as different, one of each class.
-func (c *candidates) NodesForPod(pod *landing.PodShape) []landing.Node { return c.nodes.For(pod) }
-
-// VisitReal calls visit for those nodes that exist, until it returns false.
-func (c *candidates) VisitReal(nodes []landing.Node, visit func(*nodeObject) bool) {
-	for i := range nodes {
-		if !nodes[i].Declared && !visit(c.byName[nodes[i].Name]) {
-			return
-		}
-	}
-}
-
-// Pools returns how many pods of the group each pool of nodes may ever hold, were it empty.
-func (c *candidates) Pools(g rayGroup) []landing.Pods { return c.poolsOf(g.Workers) }
-
-// Room returns how far a pool may grow.
-func (c *candidates) Room(pool string) landing.Room {
+// room returns how far a pool may grow.
+func (c *candidates) room(pool string) landing.Room {
 	return c.nodes.Rooms[slices.IndexFunc(c.nodes.Rooms, func(r landing.Room) bool { return r.Pool == pool })]
 }
 
-// BlockingTaints are the taints that alone keep a group off a node.
+// blockingTaints are the taints that alone keep a group off a node.
 type blockingTaints struct {
 	Taints []sharing.Taint
 	Node   string
 }
 
-// BlockingTaints returns the taints that alone keep the group off the first such node, if its pods fit on no node. A
+// blockedBy returns the taints that alone keep the group off the first such node, if its pods fit on no node. A
 // taint that a live pod of the group tolerates blocks nothing: an admission plugin adds the toleration.
-func (x *inventory) BlockingTaints(g rayGroup) blockingTaints {
+func (x *inventory) blockedBy(g rayGroup) blockingTaints {
 	found, known := x.blocking[g.Workers]
 	if !known {
 		found = x.findBlockingTaints(g)
@@ -140,7 +120,7 @@ func (x *inventory) BlockingTaints(g rayGroup) blockingTaints {
 }
 
 func (x *inventory) findBlockingTaints(g rayGroup) blockingTaints {
-	shape, nodes := g.Workers.Pod, x.NodesFor(g)
+	shape, nodes := g.Workers.Pod, x.nodesFor(g)
 	if g.Workers.Suspended || !shape.Fit(nodes).None() {
 		return blockingTaints{}
 	}
@@ -163,7 +143,7 @@ func (x *inventory) findBlockingTaints(g rayGroup) blockingTaints {
 }
 
 func (x *inventory) podsTolerate(g rayGroup, taint sharing.Taint) bool {
-	for _, pod := range x.PodsOf(g.Of, g.Name) {
+	for _, pod := range x.podsOf(g.Of, g.Name) {
 		for _, t := range pod.Root().Items("spec", "tolerations") {
 			if t.Text("key") == taint.Key && (t.Text("operator") == "Exists" || t.Text("value") == taint.Value) {
 				return true
@@ -173,8 +153,8 @@ func (x *inventory) podsTolerate(g rayGroup, taint sharing.Taint) bool {
 	return false
 }
 
-// NodePools returns Karpenter's NodePools.
-func (x *inventory) NodePools() (list []*Object) {
+// nodePools returns Karpenter's NodePools.
+func (x *inventory) nodePools() (list []*Object) {
 	for _, o := range x.ByKind["NodePool"] {
 		if strings.HasPrefix(o.Root().Text("apiVersion"), "karpenter.sh/") {
 			list = append(list, o)
@@ -183,15 +163,15 @@ func (x *inventory) NodePools() (list []*Object) {
 	return list
 }
 
-// NodePoolRefuses returns why no pod of a group, or head, can be on a node of a NodePool; empty if one could, or if the
+// nodePoolRefuses returns why no pod of a group, or head, can be on a node of a NodePool; empty if one could, or if the
 // NodePool cannot be read.
-func (c *candidates) NodePoolRefuses(nodePool string, g rayGroup) string {
+func (c *candidates) nodePoolRefuses(nodePool string, g rayGroup) string {
 	at := slices.IndexFunc(c.nodes.Rooms, func(r landing.Room) bool { return r.Pool == nodePool })
 	if at < 0 {
 		return ""
 	}
 	refusal := c.nodes.Rooms[at].Refusal(&g.Pods.Pod)
-	for _, pool := range c.poolsOf(g.Pods) {
+	for _, pool := range c.poolsOf(g) {
 		if pool.Pool == nodePool && (pool.Holds > 0 || refusal == "") {
 			return ""
 		}
@@ -199,17 +179,12 @@ func (c *candidates) NodePoolRefuses(nodePool string, g rayGroup) string {
 	return cmp.Or(refusal, "the nodes of NodePool "+nodePool+" show that it adds none on which a pod fits")
 }
 
-// poolsOf returns how many pods of a group, or heads, each pool may hold that could hold one.
-func (c *candidates) poolsOf(pods *nodepool.WorkerGroup) []landing.Pods {
-	list, known := c.pools[pods]
+// poolsOf returns how many pods of a group each pool of nodes that could hold one may ever hold, were it empty.
+func (c *candidates) poolsOf(g rayGroup) []landing.Pods {
+	list, known := c.pools[g.Pods]
 	if !known {
-		list = c.nodes.Where(&pods.Pod).Pods
-		c.pools[pods] = list
+		list = c.nodes.Where(&g.Pods.Pod).Pods
+		c.pools[g.Pods] = list
 	}
 	return list
-}
-
-// Tolerates reports whether pods of the group tolerate a taint.
-func (g rayGroup) Tolerates(taint sharing.Taint) bool {
-	return g.Pods.Pod.Tolerates(&landing.Node{}, taint)
 }

@@ -37,6 +37,16 @@ type occurrence struct {
 	Fix       fix
 }
 
+// said is what a plan, or serve, says about a field of the object. Its fix is a text.
+func said(o *Object, at fieldpath.Path, f raydemand.Finding) occurrence {
+	return occurrence{Object: o, Path: at, Seen: f.Seen, Why: f.Why, Fix: edit(o, f.Fix)}
+}
+
+// shows is the value of a field.
+func shows(o *Object, v fieldpath.Value, f fix) occurrence {
+	return occurrence{Object: o, Path: v.Path(), Seen: v.String(), Fix: f}
+}
+
 // inputs examines all objects together.
 func inputs(examine func(*inventory, reporter)) scope {
 	return func(x *inventory, _ string, report reporter) { examine(x, report) }
@@ -58,14 +68,14 @@ func each[T any](
 var (
 	// groups examines the head group and each worker group; heads and workers examine only these.
 	groups  = each(func(x *inventory) []rayGroup { return x.Groups })
-	heads   = each((*inventory).Heads)
-	workers = each((*inventory).Workers)
+	heads   = each(func(x *inventory) []rayGroup { return x.heads })
+	workers = each(func(x *inventory) []rayGroup { return x.workers })
 	// gpus examines each GPU resource that a container names, in limits or requests.
-	gpus = each((*inventory).GPURequests)
+	gpus = each((*inventory).gpuRequests)
 	// clusters examines each RayCluster, also those in a RayJob, RayService or RayCronJob.
 	clusters = each(func(x *inventory) []*Object { return x.Clusters })
 	nodes    = each(func(x *inventory) []*nodeObject { return x.Nodes })
 	// nodePools examines each of Karpenter's NodePools, capacityPolicies each CapacityPolicy.
-	nodePools        = each((*inventory).NodePools)
-	capacityPolicies = each((*inventory).Policies)
+	nodePools        = each((*inventory).nodePools)
+	capacityPolicies = each((*inventory).policies)
 )

@@ -10,11 +10,11 @@ import (
 
 func claimUncounted(x *inventory, g rayGroup, report reporter) {
 	_, counted := g.Workers.Resources[raydemand.GPU]
-	if counted || g.DeclaresGPUs() || g.HasAccelerator() || g.RequestsGPU() {
+	if counted || g.declaresGPUs() || g.hasAccelerator() || g.requestsGPU() {
 		return
 	}
-	for _, used := range g.RayContainer().Items("resources", "claims") {
-		for _, claim := range g.Template().Items("resourceClaims") {
+	for _, used := range g.rayContainer().Items("resources", "claims") {
+		for _, claim := range g.template().Items("resourceClaims") {
 			if claim.Text("name") != used.Text("name") {
 				continue
 			}
@@ -30,7 +30,7 @@ func claimUncounted(x *inventory, g rayGroup, report reporter) {
 // claimedGPUs returns how many GPUs a pod's claim requests. If neither the ResourceClaim nor the ResourceClaimTemplate
 // is among the objects, the names decide: the claim may be for a network card.
 func claimedGPUs(x *inventory, namespace string, claim fieldpath.Value) (devices int64, isGPU bool) {
-	if o := x.Claim(namespace, claim); o != nil {
+	if o := x.claim(namespace, claim); o != nil {
 		return gpusRequested(o.Root().Get("spec"))
 	}
 	for _, name := range []string{"name", "resourceClaimName", "resourceClaimTemplateName"} {

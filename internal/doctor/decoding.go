@@ -107,7 +107,7 @@ func requoteResources(o *Object, f raydemand.Finding) fix {
 	if g, found := groupOf(o, f); found {
 		v := g.Get("rayStartParams", "resources")
 		const generated = "$KUBERAY_GEN_RAY_START_CMD"
-		for _, word := range slices.Concat(g.RayContainer().Items("command"), g.RayContainer().Items("args")) {
+		for _, word := range slices.Concat(g.rayContainer().Items("command"), g.rayContainer().Items("args")) {
 			text := word.Text()
 			if before, after, found := strings.Cut(text, generated); found && strings.Contains(f.Fix, "eval ") {
 				return patch(o, replace(word.Path(), before+`eval "`+generated+`"`+after))

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Fix is a command, or a patch of an object and perhaps a command after it.
+// fix is a command, or a patch of an object and perhaps a command after it.
 type fix struct {
 	command    string
 	object     *Object
@@ -16,15 +16,15 @@ type fix struct {
 	also []string
 }
 
-// Run returns the fix that runs a command.
+// run returns the fix that runs a command.
 func run(command string) fix { return fix{command: command} }
 
-// Patch returns the fix that changes an object.
+// patch returns the fix that changes an object.
 func patch(o *Object, operations ...operation) fix {
 	return fix{object: o, operations: operations}
 }
 
-// Edit returns the fix that opens an object in an editor, for what only you can decide; hint says what.
+// edit returns the fix that opens an object in an editor, for what only you can decide; hint says what.
 func edit(o *Object, hint string) fix {
 	f := run(kubectl(o, "edit")).Hint(hint)
 	f.object = o

@@ -15,14 +15,14 @@ func flavorNotSelected(x *inventory, o *Object, report reporter) {
 	if !queue.Queued() || o.Kind != "RayCluster" || queue.Parent.Kind != "" {
 		return
 	}
-	for i, v := range o.RaySpec().Items("workerGroupSpecs") {
+	for i, v := range o.raySpec().Items("workerGroupSpecs") {
 		if i >= len(o.Cluster.Groups) {
 			return
 		}
 		group := &o.Cluster.Groups[i]
-		for _, flavors := range x.FlavorsOf(o, group) {
+		for _, flavors := range x.flavorsOf(o, group) {
 			selector := v.Get("template", "spec", "nodeSelector")
-			if open := x.SuitableFlavors(flavors, selector.Texts()); len(open) > 1 {
+			if open := x.suitableFlavors(flavors, selector.Texts()); len(open) > 1 {
 				report(occurrence{
 					Object: o,
 					Path:   selector.Path(),
@@ -36,9 +36,9 @@ func flavorNotSelected(x *inventory, o *Object, report reporter) {
 	}
 }
 
-// FlavorsOf returns the flavors of each resource group that covers a resource of the group's pods, in the ClusterQueue
+// flavorsOf returns the flavors of each resource group that covers a resource of the group's pods, in the ClusterQueue
 // of the RayCluster.
-func (x *inventory) FlavorsOf(o *Object, group *nodepool.WorkerGroup) (lists [][]string) {
+func (x *inventory) flavorsOf(o *Object, group *nodepool.WorkerGroup) (lists [][]string) {
 	local, known := x.named("LocalQueue", o.Namespace, o.Cluster.Queue.Name)
 	if !known {
 		return nil
@@ -63,9 +63,9 @@ func (x *inventory) FlavorsOf(o *Object, group *nodepool.WorkerGroup) (lists [][
 	return lists
 }
 
-// SuitableFlavors returns the flavors with labels that a node selector allows. Kueue compares only labels that some of
+// suitableFlavors returns the flavors with labels that a node selector allows. Kueue compares only labels that some of
 // the flavors have.
-func (x *inventory) SuitableFlavors(flavors []string, selector map[string]string) (suitable []string) {
+func (x *inventory) suitableFlavors(flavors []string, selector map[string]string) (suitable []string) {
 	labels, keys := map[string]map[string]string{}, map[string]bool{}
 	for _, name := range flavors {
 		flavor, _ := x.named("ResourceFlavor", "", name)
@@ -96,8 +96,8 @@ func (x *inventory) named(kind, namespace, name string) (object fieldpath.Value,
 	return fieldpath.Of(nil, nil), false
 }
 
-// HasQueuedParent reports whether the RayJob or RayService that Kueue queues is among the objects.
-func (x *inventory) HasQueuedParent(o *Object) bool {
+// hasQueuedParent reports whether the RayJob or RayService that Kueue queues is among the objects.
+func (x *inventory) hasQueuedParent(o *Object) bool {
 	parent := o.Cluster.Queue.Parent
 	for _, other := range x.ByKind[parent.Kind] {
 		if other.Namespace == o.Namespace && other.Name == parent.Name {
@@ -107,8 +107,8 @@ func (x *inventory) HasQueuedParent(o *Object) bool {
 	return false
 }
 
-// HasController reports whether another object controls this one. Kueue may queue that object.
-func (o *Object) HasController() bool {
+// hasController reports whether another object controls this one. Kueue may queue that object.
+func (o *Object) hasController() bool {
 	for _, reference := range o.Root().Items("metadata", "ownerReferences") {
 		if reference.Flag("controller") {
 			return true
@@ -117,10 +117,10 @@ func (o *Object) HasController() bool {
 	return false
 }
 
-// ElasticGates returns Kueue's scheduling gates in the pod templates.
-func (o *Object) ElasticGates() []fieldpath.Value {
-	templates := []fieldpath.Value{o.RaySpec().Get("headGroupSpec", "template", "spec")}
-	for _, group := range o.RaySpec().Items("workerGroupSpecs") {
+// elasticGates returns Kueue's scheduling gates in the pod templates.
+func (o *Object) elasticGates() []fieldpath.Value {
+	templates := []fieldpath.Value{o.raySpec().Get("headGroupSpec", "template", "spec")}
+	for _, group := range o.raySpec().Items("workerGroupSpecs") {
 		templates = append(templates, group.Get("template", "spec"))
 	}
 	var found []fieldpath.Value

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
@@ -17,11 +16,11 @@ func gpuAmountImpossible(x *inventory, g rayGroup, report reporter) {
 		if f.Code != landing.GPUAmountImpossible {
 			continue
 		}
-		at := g.RayContainer().Path("resources", "limits", f.Field)
+		at := g.rayContainer().Path("resources", "limits", f.Field)
 		if g.Has("template", "metadata", "labels", f.Field) {
 			at = g.Path("template", "metadata", "labels", f.Field)
 		}
-		report(occurrence{Object: g.Of, Path: at, Seen: f.Seen, Why: f.Why, Fix: edit(g.Of, f.Fix)})
+		report(said(g.Of, at, f))
 	}
 }
 
@@ -33,17 +32,16 @@ func gpuRequestInvalid(x *inventory, g rayGroup, report reporter) {
 		if shape.CardsAsked <= 1 && !strings.HasPrefix(f.Field, "koordinator.sh/") {
 			continue // checks of their own report these
 		}
-		limit := g.RayContainer().Get("resources", "limits", f.Field)
+		limit := g.rayContainer().Get("resources", "limits", f.Field)
 		units, whole := quantity(limit)
 		if f.Code != landing.GPURequestInvalid || !whole {
 			continue
 		}
-		found := occurrence{Object: g.Of, Path: limit.Path(), Seen: f.Seen, Why: f.Why,
-			Fix: edit(g.Of, f.Fix)}
+		found := said(g.Of, limit.Path(), f)
 		if cards := shape.CardsAsked; f.Field == gpuinfo.AliyunMemory {
 			multiple := (units.Value() + cards - 1) / cards * cards
 			found.Fix = patch(g.Of, replace(limit.Path(), strconv.FormatInt(multiple, 10)))
-		} else if memory := g.RayContainer().Get("resources", "limits", gpuinfo.AliyunMemory); memory.Has() {
+		} else if memory := g.rayContainer().Get("resources", "limits", gpuinfo.AliyunMemory); memory.Has() {
 			label := g.Path("template", "metadata", "labels", gpuinfo.AliyunCount)
 			found.Fix = patch(g.Of, remove(label)).Hint("or remove the cores")
 		}
@@ -53,7 +51,7 @@ func gpuRequestInvalid(x *inventory, g rayGroup, report reporter) {
 
 func gpuRequestsOnly(_ *inventory, r gpuRequest, report reporter) {
 	if r.Request.Has() && !r.Limit.Has() {
-		report(ofField(r, r.Request, patch(r.Of, set(r.Of, r.Limit.Path(), r.Request.Raw()))))
+		report(shows(r.Of, r.Request, patch(r.Of, set(r.Of, r.Limit.Path(), r.Request.Raw()))))
 	}
 }
 
@@ -78,26 +76,21 @@ func gpuNotWhole(_ *inventory, r gpuRequest, report reporter) {
 		limit.RoundUp(0)
 		to = limit.String()
 	}
-	report(ofField(r, r.Limit, replaceAmount(r, to)))
+	report(shows(r.Of, r.Limit, replaceAmount(r, to)))
 }
 
 func gpuOutsideRayContainer(_ *inventory, r gpuRequest, report reporter) {
 	limit, ok := quantity(r.Limit)
-	if !ok || limit.Sign() <= 0 || r.OfRay() || !r.IsDevices() {
+	if !ok || limit.Sign() <= 0 || r.ofRay() || !r.isDevices() {
 		return
 	}
-	ofRay := r.RayContainer().Get("resources", "limits", r.Resource)
+	ofRay := r.rayContainer().Get("resources", "limits", r.Resource)
 	list := r.Container.Path().Parent().LastKey()
 	if ofRay.Has() && list == "initContainers" {
 		return // the Ray container gets the same GPU after the init container
 	}
 	operations := append([]operation{set(r.Of, ofRay.Path(), r.Limit.Raw())}, removeRequest(r)...)
-	report(ofField(r, r.Limit, patch(r.Of, operations...)))
-}
-
-// ofField reports a field of a GPU request with its value.
-func ofField(r gpuRequest, v fieldpath.Value, f fix) occurrence {
-	return occurrence{Object: r.Of, Path: v.Path(), Seen: v.String(), Fix: f}
+	report(shows(r.Of, r.Limit, patch(r.Of, operations...)))
 }
 
 // replaceAmount writes another amount as the limit, and as the request if there is one.

@@ -19,7 +19,7 @@ func gpuTwoResources(x *inventory, g rayGroup, report reporter) {
 	for i, r := range found {
 		names[i] = r.Resource
 	}
-	two := occurrence{Object: g.Of, Path: g.RayContainer().Path("resources", "limits"),
+	two := occurrence{Object: g.Of, Path: g.rayContainer().Path("resources", "limits"),
 		Seen: strings.Join(names, ", ")}
 	keep, known := 0, true
 	if vendor(found[0]) != vendor(found[len(found)-1]) {
@@ -39,9 +39,9 @@ func gpuTwoResources(x *inventory, g rayGroup, report reporter) {
 
 // devicesOfRay returns the GPUs that the Ray container requests as devices of the vendors' own plugins.
 func devicesOfRay(g rayGroup) (found []gpuRequest) {
-	for _, r := range g.GPURequests() {
+	for _, r := range g.gpuRequests() {
 		q, ok := quantity(r.Limit)
-		if ok && q.Sign() > 0 && slices.Contains(vendors, vendor(r)) && r.IsDevices() && r.OfRay() {
+		if ok && q.Sign() > 0 && slices.Contains(vendors, vendor(r)) && r.isDevices() && r.ofRay() {
 			found = append(found, r)
 		}
 	}
@@ -75,12 +75,9 @@ func gpuSlicesDiffer(x *inventory, g rayGroup, report reporter) {
 	if g.Workers.Pod.Claims || len(x.Nodes) == 0 {
 		return
 	}
-	for _, answer := range landing.SlicesOf(x.Input.Reader, &g.Workers.Pod, x.NodesFor(g)) {
+	for _, answer := range landing.SlicesOf(x.Input.Reader, &g.Workers.Pod, x.nodesFor(g)) {
 		if f, differ := answer.DifferFinding(); differ {
-			report(occurrence{
-				Object: g.Of, Path: g.RayContainer().Path("resources", "limits", answer.Resource), Seen: f.Seen,
-				Why: f.Why, Fix: edit(g.Of, f.Fix),
-			})
+			report(said(g.Of, g.rayContainer().Path("resources", "limits", answer.Resource), f))
 		}
 	}
 }
@@ -88,7 +85,7 @@ func gpuSlicesDiffer(x *inventory, g rayGroup, report reporter) {
 // comparedWithNodes reports what package nodepool finds when it compares the GPUs of a worker group with those of the
 // nodes on which its pods fit. Plans have the same codes.
 func comparedWithNodes(x *inventory, code string, report reporter) {
-	for _, g := range x.Workers() {
+	for _, g := range x.workers {
 		if len(x.Nodes) > 0 && !g.Workers.Broken {
 			compareWithNodes(x, g, code, report)
 		}
@@ -97,14 +94,13 @@ func comparedWithNodes(x *inventory, code string, report reporter) {
 
 func compareWithNodes(x *inventory, g rayGroup, code string, report reporter) {
 	workers := *g.Workers
-	workers.Reported = nodepool.Reported(x.Input.Reader, &workers, x.NodesFor(g))
+	workers.Reported = nodepool.Reported(x.Input.Reader, &workers, x.nodesFor(g))
 	numbers := workers.NumGPUs(nodepool.RayGPUs{})
 	for _, f := range workers.NumGPUsFindings(numbers) {
 		if f.Code != code {
 			continue
 		}
-		found := occurrence{Object: g.Of, Path: g.RayContainer().Path("resources", "limits"), Seen: f.Seen,
-			Why: f.Why, Fix: edit(g.Of, f.Fix)}
+		found := said(g.Of, g.rayContainer().Path("resources", "limits"), f)
 		if comparesNodes(code) {
 			section, key, _ := strings.Cut(workers.GPUs.Field, ".")
 			found.Path = g.Path(section, key)
@@ -126,11 +122,10 @@ func migInstancesSeveral(x *inventory, g rayGroup, report reporter) {
 		}
 	}
 	if len(x.Nodes) > 0 {
-		group.Reported = nodepool.Reported(x.Input.Reader, &group, x.NodesFor(g))
+		group.Reported = nodepool.Reported(x.Input.Reader, &group, x.nodesFor(g))
 	}
 	if f, several := group.MIGInstancesFinding(); several && profiles < 2 {
-		report(occurrence{Object: g.Of, Path: g.RayContainer().Path("resources", "limits"), Seen: f.Seen,
-			Why: f.Why, Fix: edit(g.Of, f.Fix)})
+		report(said(g.Of, g.rayContainer().Path("resources", "limits"), f))
 	}
 }
 

@@ -47,7 +47,7 @@ func migProfileUnknown(_ *inventory, r gpuRequest, report reporter) {
 }
 
 func migTwoProfiles(_ *inventory, g rayGroup, report reporter) {
-	for _, c := range g.Containers() {
+	for _, c := range g.containers() {
 		var profiles []string
 		limits := c.Get("resources", "limits")
 		for _, name := range limits.Keys() {
@@ -73,7 +73,7 @@ func migTwoProfiles(_ *inventory, g rayGroup, report reporter) {
 func migStrategy(x *inventory, report reporter) {
 	byName := map[string]*nodeObject{}
 	for _, g := range x.Groups {
-		for _, r := range g.GPURequests() {
+		for _, r := range g.gpuRequests() {
 			if !strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix) {
 				continue
 			}
@@ -87,7 +87,7 @@ func migStrategy(x *inventory, report reporter) {
 			}
 			strategy := node.Node.GPUs.Labels[strategyLabel]
 			report(occurrence{
-				Object: r.Of, Path: r.Field().Path(),
+				Object: r.Of, Path: r.field().Path(),
 				Seen: fmt.Sprintf("%s, and %s=%s on node %s", r.Resource, strategyLabel, strategy, node.Name),
 				Fix: run(mixedStrategy).Hint("with the GPU operator; " +
 					"otherwise set MIG_STRATEGY=mixed on the device plugin, or request nvidia.com/gpu"),
@@ -120,7 +120,7 @@ func otherStrategy(x *inventory, name string) (first *nodeObject) {
 }
 
 func gpuResourceUnknown(_ *inventory, r gpuRequest, report reporter) {
-	_, err := r.Lookup()
+	_, err := r.lookup()
 	_, shares := countedShares[r.Resource]
 	isMIG := misspeltMIG(r.Resource) != "" || strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix)
 	if !errors.Is(err, gpuinfo.ErrUnknownResource) || isMIG || shares {
@@ -139,7 +139,7 @@ func gpuResourceUnknown(_ *inventory, r gpuRequest, report reporter) {
 
 // ofName reports the name of a requested resource.
 func ofName(r gpuRequest, f fix) occurrence {
-	return occurrence{Object: r.Of, Path: r.Field().Path(), Seen: r.Resource, Fix: f}
+	return occurrence{Object: r.Of, Path: r.field().Path(), Seen: r.Resource, Fix: f}
 }
 
 // rename gives the resource another name, in limits and requests.

@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// GPURequest is one GPU resource of one container, with its limit and its request, one of which may be absent.
+// gpuRequest is one GPU resource of one container, with its limit and its request, one of which may be absent.
 type gpuRequest struct {
 	rayGroup
 	Container      fieldpath.Value
@@ -17,11 +17,11 @@ type gpuRequest struct {
 	Limit, Request fieldpath.Value
 }
 
-// GPURequests returns the GPU resources that the group's containers name in limits or requests. A name that no table
+// gpuRequests returns the GPU resources that the group's containers name in limits or requests. A name that no table
 // has counts, too.
-func (g rayGroup) GPURequests() []gpuRequest {
+func (g rayGroup) gpuRequests() []gpuRequest {
 	var all []gpuRequest
-	for _, c := range g.Containers() {
+	for _, c := range g.containers() {
 		limits, requests := c.Get("resources", "limits"), c.Get("resources", "requests")
 		names := limits.Keys()
 		for _, name := range requests.Keys() {
@@ -38,45 +38,45 @@ func (g rayGroup) GPURequests() []gpuRequest {
 	return all
 }
 
-// RequestsGPU reports whether a container of the group names a GPU resource.
-func (g rayGroup) RequestsGPU() bool { return len(g.GPURequests()) > 0 }
+// requestsGPU reports whether a container of the group names a GPU resource.
+func (g rayGroup) requestsGPU() bool { return len(g.gpuRequests()) > 0 }
 
-// RequestsDevices reports whether a container of the group names a GPU, or the Ray container another accelerator.
-func (g rayGroup) RequestsDevices() bool {
+// requestsDevices reports whether a container of the group names a GPU, or the Ray container another accelerator.
+func (g rayGroup) requestsDevices() bool {
 	for name := range g.Pods.GPUs.Limits {
 		if _, is := gpuinfo.AcceleratorOf(name); is {
 			return true
 		}
 	}
-	return g.RequestsGPU()
+	return g.requestsGPU()
 }
 
-// Field returns the limit, or the request if there is no limit.
-func (r gpuRequest) Field() fieldpath.Value {
+// field returns the limit, or the request if there is no limit.
+func (r gpuRequest) field() fieldpath.Value {
 	if r.Limit.Has() {
 		return r.Limit
 	}
 	return r.Request
 }
 
-// OfRay reports whether the container runs Ray.
-func (r gpuRequest) OfRay() bool { return r.IsRayContainer(r.Container) }
+// ofRay reports whether the container runs Ray.
+func (r gpuRequest) ofRay() bool { return r.isRayContainer(r.Container) }
 
-// IsDevices reports whether units of the resource are devices: cards, MIG instances or shares.
-func (r gpuRequest) IsDevices() bool {
-	resource, err := r.Lookup()
+// isDevices reports whether units of the resource are devices: cards, MIG instances or shares.
+func (r gpuRequest) isDevices() bool {
+	resource, err := r.lookup()
 	return err == nil && resource.Role == gpuinfo.Devices
 }
 
-// Lookup returns what the resource is.
-func (r gpuRequest) Lookup() (gpuinfo.Resource, error) { return r.resourceNames.Resource(r.Resource) }
+// lookup returns what the resource is.
+func (r gpuRequest) lookup() (gpuinfo.Resource, error) { return r.resourceNames.Resource(r.Resource) }
 
-// IsNVIDIA reports whether the resource is one of NVIDIA's.
-func (r gpuRequest) IsNVIDIA() bool { return strings.HasPrefix(r.Resource, "nvidia.com/") }
+// isNVIDIA reports whether the resource is one of NVIDIA's.
+func (r gpuRequest) isNVIDIA() bool { return strings.HasPrefix(r.Resource, "nvidia.com/") }
 
-// WholeGPUs returns the one resource of the Ray container whose units Ray counts as GPUs, and its limit. It returns no
+// wholeGPUs returns the one resource of the Ray container whose units Ray counts as GPUs, and its limit. It returns no
 // name if there are several, or if other resources of the container make shares of them.
-func (g rayGroup) WholeGPUs() (name string, limit int64) {
+func (g rayGroup) wholeGPUs() (name string, limit int64) {
 	for resource, amount := range g.Pods.GPUs.Limits {
 		if amount <= 0 || !isGPU(g.resourceNames, resource) {
 			continue
@@ -91,7 +91,7 @@ func (g rayGroup) WholeGPUs() (name string, limit int64) {
 	return name, limit
 }
 
-// IsGPU reports whether the name is that of a GPU resource, known or not.
+// isGPU reports whether the name is that of a GPU resource, known or not.
 func isGPU(names gpuinfo.Names, name string) bool {
 	_, err := names.Resource(name)
 	return err == nil || errors.Is(err, gpuinfo.ErrUnknownResource)

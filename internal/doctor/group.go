@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Group is the head group or a worker group of a RayCluster. Its fields are read as those of a Value.
+// rayGroup is the head group or a worker group of a RayCluster. Its fields are read as those of a Value.
 type rayGroup struct {
 	fieldpath.Value
 	Of   *Object
@@ -25,14 +25,14 @@ type rayGroup struct {
 	resourceNames gpuinfo.Names
 }
 
-// GroupsOf returns the head group and the worker groups of a RayCluster.
+// groupsOf returns the head group and the worker groups of a RayCluster.
 func groupsOf(o *Object, names gpuinfo.Names) []rayGroup {
 	var groups []rayGroup
-	if head := o.RaySpec().Get("headGroupSpec"); head.Has() {
+	if head := o.raySpec().Get("headGroupSpec"); head.Has() {
 		read := cmp.Or(o.Head, &nodepool.WorkerGroup{})
 		groups = append(groups, rayGroup{Value: head, Of: o, Name: "headgroup", Pods: read, resourceNames: names})
 	}
-	for i, v := range o.RaySpec().Items("workerGroupSpecs") {
+	for i, v := range o.raySpec().Items("workerGroupSpecs") {
 		if i < len(o.Cluster.Groups) {
 			workers := &o.Cluster.Groups[i]
 			groups = append(groups, rayGroup{
@@ -43,28 +43,28 @@ func groupsOf(o *Object, names gpuinfo.Names) []rayGroup {
 	return groups
 }
 
-// Template returns the spec of the group's pods.
-func (g rayGroup) Template() fieldpath.Value { return g.Get("template", "spec") }
+// template returns the spec of the group's pods.
+func (g rayGroup) template() fieldpath.Value { return g.Get("template", "spec") }
 
-// Containers returns all containers of the pod, init containers last.
-func (g rayGroup) Containers() []fieldpath.Value {
-	return append(g.Template().Items("containers"), g.Template().Items("initContainers")...)
+// containers returns all containers of the pod, init containers last.
+func (g rayGroup) containers() []fieldpath.Value {
+	return append(g.template().Items("containers"), g.template().Items("initContainers")...)
 }
 
-// RayContainer returns the container that runs Ray: the first one, whatever its name.
-func (g rayGroup) RayContainer() fieldpath.Value {
-	if containers := g.Template().Items("containers"); len(containers) > 0 {
+// rayContainer returns the container that runs Ray: the first one, whatever its name.
+func (g rayGroup) rayContainer() fieldpath.Value {
+	if containers := g.template().Items("containers"); len(containers) > 0 {
 		return containers[0]
 	}
-	return fieldpath.At(g.Template().Path("containers").Index(0))
+	return fieldpath.At(g.template().Path("containers").Index(0))
 }
 
-// IsRayContainer reports whether a container of the group is the one that runs Ray.
-func (g rayGroup) IsRayContainer(container fieldpath.Value) bool {
-	return container.Path().Pointer() == g.RayContainer().Path().Pointer()
+// isRayContainer reports whether a container of the group is the one that runs Ray.
+func (g rayGroup) isRayContainer(container fieldpath.Value) bool {
+	return container.Path().Pointer() == g.rayContainer().Path().Pointer()
 }
 
-// Env returns a variable of a container, the last one of the name. It returns false if there is none, or if its value
+// env returns a variable of a container, the last one of the name. It returns false if there is none, or if its value
 // comes from another object.
 func env(container fieldpath.Value, name string) (v fieldpath.Value, ok bool) {
 	for _, entry := range container.Items("env") {
@@ -75,7 +75,7 @@ func env(container fieldpath.Value, name string) (v fieldpath.Value, ok bool) {
 	return v, ok
 }
 
-// Quantity reads an amount. The API server stores it as a string or, if the manifest has a number, as that number.
+// quantity reads an amount. The API server stores it as a string or, if the manifest has a number, as that number.
 func quantity(v fieldpath.Value) (q resource.Quantity, ok bool) {
 	if !v.Has() {
 		return q, false
@@ -84,14 +84,14 @@ func quantity(v fieldpath.Value) (q resource.Quantity, ok bool) {
 	return q, err == nil
 }
 
-// HasResource reports whether the group's field resources has the name. The operator ignores its case.
-func (g rayGroup) HasResource(name string) bool {
+// hasResource reports whether the group's field resources has the name. The operator ignores its case.
+func (g rayGroup) hasResource(name string) bool {
 	return slices.ContainsFunc(g.Keys("resources"), func(key string) bool { return strings.EqualFold(key, name) })
 }
 
-// DeclaredGPUs returns the number of GPUs that the group's field resources, or else rayStartParams, declares. It
+// declaredGPUs returns the number of GPUs that the group's field resources, or else rayStartParams, declares. It
 // returns false if there is none, or if it is not a whole number.
-func (g rayGroup) DeclaredGPUs() (n int64, at fieldpath.Path, ok bool) {
+func (g rayGroup) declaredGPUs() (n int64, at fieldpath.Path, ok bool) {
 	declared := g.Pods.GPUs.Declared
 	if declared == nil || *declared%raydemand.One != 0 {
 		return 0, at, false
@@ -100,10 +100,10 @@ func (g rayGroup) DeclaredGPUs() (n int64, at fieldpath.Path, ok bool) {
 	return int64(*declared / raydemand.One), g.Path(section, key), true
 }
 
-// DeclaresGPUs reports whether the group declares how many GPUs it has, rightly or wrongly.
-func (g rayGroup) DeclaresGPUs() bool {
+// declaresGPUs reports whether the group declares how many GPUs it has, rightly or wrongly.
+func (g rayGroup) declaresGPUs() bool {
 	return g.Pods.GPUs.Declared != nil || g.Has("rayStartParams", "num-gpus")
 }
 
-// HasAccelerator reports whether the Ray container has a limit that the operator turns into a flag of `ray start`.
-func (g rayGroup) HasAccelerator() bool { return len(g.Pods.GPUs.Counted)+len(g.Pods.GPUs.Passed) > 0 }
+// hasAccelerator reports whether the Ray container has a limit that the operator turns into a flag of `ray start`.
+func (g rayGroup) hasAccelerator() bool { return len(g.Pods.GPUs.Counted)+len(g.Pods.GPUs.Passed) > 0 }

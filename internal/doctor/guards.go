@@ -6,20 +6,20 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Guard says whether something keeps Karpenter from evicting the working pods of a group.
+// guard says whether something keeps Karpenter from evicting the working pods of a group.
 type guard uint8
 
-// GuardUnknown: nothing among the objects shows it.
+// guardUnknown: nothing among the objects shows it.
 const (
 	guardUnknown guard = iota
 	guarded
 	unguarded
 )
 
-// GuardOf says whether a group, or a head, is guarded. The annotation of its pod template is proof, and so is a pod of
+// guardOf says whether a group, or a head, is guarded. The annotation of its pod template is proof, and so is a pod of
 // the RayCluster that Heliostat has guarded: it guards all of a managed RayCluster, and its head always. Otherwise the
 // flags of Heliostat's Deployment count, and then that a running head has no guard.
-func (x *inventory) GuardOf(g rayGroup) guard {
+func (x *inventory) guardOf(g rayGroup) guard {
 	cluster := g.Of.Cluster
 	ours := cluster.Head.Guard.DoNotDisrupt == nodepool.MarkedByUs ||
 		slices.ContainsFunc(cluster.Workers, func(w nodepool.Worker) bool {
@@ -30,12 +30,12 @@ func (x *inventory) GuardOf(g rayGroup) guard {
 	if ours || ofHead || template == nodepool.DoNotDisrupt {
 		return guarded
 	}
-	if service, found := x.Service(); found {
+	if service, found := x.onlyService(); found {
 		if state := service.guards(g.Of); state != guardUnknown {
 			return state
 		}
 	}
-	if head := x.HeadPod(g.Of); head != nil && head.Root().Text("status", "phase") == "Running" {
+	if head := x.headPod(g.Of); head != nil && head.Root().Text("status", "phase") == "Running" {
 		return unguarded
 	}
 	return guardUnknown

@@ -41,12 +41,13 @@ type Forbidden struct {
 	Message string
 }
 
-// Inventory is the input, sorted by what it is.
+// inventory is the input, sorted by what it is.
 type inventory struct {
 	Input    Input
 	Clusters []*Object
-	Groups   []rayGroup
-	Nodes    []*nodeObject
+	// Groups has the heads and the workers.
+	Groups, heads, workers []rayGroup
+	Nodes                  []*nodeObject
 	// ByKind has all objects, except those whose kind is another one of the same name.
 	ByKind map[string][]*Object
 	// pods are sorted by their RayCluster; claims are ResourceClaims and their templates.
@@ -58,14 +59,14 @@ type inventory struct {
 
 type claimKey struct{ kind, namespace, name string }
 
-// Node is a node and what is known of its GPUs.
+// nodeObject is a node and what is known of its GPUs.
 type nodeObject struct {
 	*Object
 	GPUs sharing.GPUs
 }
 
-// HasGPUs reports whether the node announces GPUs, or once did, or ResourceSlices offer some there.
-func (n *nodeObject) HasGPUs() bool {
+// hasGPUs reports whether the node announces GPUs, or once did, or ResourceSlices offer some there.
+func (n *nodeObject) hasGPUs() bool {
 	if len(n.Node.GPUs.Devices) > 0 {
 		return true
 	}
@@ -77,7 +78,7 @@ func (n *nodeObject) HasGPUs() bool {
 	return false
 }
 
-// New sorts the input.
+// newInventory sorts the input.
 func newInventory(input Input) *inventory {
 	x := &inventory{
 		Input: input, ByKind: map[string][]*Object{},
@@ -92,7 +93,14 @@ func newInventory(input Input) *inventory {
 		switch {
 		case o.Cluster != nil:
 			x.Clusters = append(x.Clusters, o)
-			x.Groups = append(x.Groups, groupsOf(o, input.Reader.Names)...)
+			for _, g := range groupsOf(o, input.Reader.Names) {
+				x.Groups = append(x.Groups, g)
+				if g.Workers == nil {
+					x.heads = append(x.heads, g)
+				} else {
+					x.workers = append(x.workers, g)
+				}
+			}
 		case o.Node != nil:
 			x.Nodes = append(x.Nodes, &nodeObject{o, *o.Node.Fit.GPUs})
 		case o.Kind == "Pod":
@@ -106,35 +114,16 @@ func newInventory(input Input) *inventory {
 	return x
 }
 
-// Heads returns the head groups.
-func (x *inventory) Heads() []rayGroup {
-	return x.groups(func(g rayGroup) bool { return g.Workers == nil })
-}
-
-// Workers returns the worker groups.
-func (x *inventory) Workers() []rayGroup {
-	return x.groups(func(g rayGroup) bool { return g.Workers != nil })
-}
-
-func (x *inventory) groups(are func(rayGroup) bool) (list []rayGroup) {
+// gpuRequests returns the GPU resources that the containers of all groups name.
+func (x *inventory) gpuRequests() (all []gpuRequest) {
 	for _, g := range x.Groups {
-		if are(g) {
-			list = append(list, g)
-		}
-	}
-	return list
-}
-
-// GPURequests returns the GPU resources that the containers of all groups name.
-func (x *inventory) GPURequests() (all []gpuRequest) {
-	for _, g := range x.Groups {
-		all = append(all, g.GPURequests()...)
+		all = append(all, g.gpuRequests()...)
 	}
 	return all
 }
 
-// Policies returns the CapacityPolicies that were read as such.
-func (x *inventory) Policies() []*Object {
+// policies returns the CapacityPolicies that were read as such.
+func (x *inventory) policies() []*Object {
 	return slices.DeleteFunc(slices.Clone(x.ByKind["CapacityPolicy"]), func(o *Object) bool { return o.Policy == nil })
 }
 
@@ -142,9 +131,9 @@ func podLabel(pod *Object, name string) string {
 	return pod.Root().Text("metadata", "labels", "ray.io/"+name)
 }
 
-// PodsOf returns the pods of a RayCluster, or of one of its groups. Pods of a RayJob or RayService have the name of
+// podsOf returns the pods of a RayCluster, or of one of its groups. Pods of a RayJob or RayService have the name of
 // their RayCluster, and are found by that.
-func (x *inventory) PodsOf(o *Object, group string) []*Object {
+func (x *inventory) podsOf(o *Object, group string) []*Object {
 	if o.Kind != "RayCluster" || o.Name == "" {
 		return nil
 	}
@@ -161,9 +150,9 @@ func (x *inventory) PodsOf(o *Object, group string) []*Object {
 	return pods
 }
 
-// HeadPod returns the head pod of a RayCluster, or nil if it is not among the objects.
-func (x *inventory) HeadPod(o *Object) *Object {
-	for _, pod := range x.PodsOf(o, "") {
+// headPod returns the head pod of a RayCluster, or nil if it is not among the objects.
+func (x *inventory) headPod(o *Object) *Object {
+	for _, pod := range x.podsOf(o, "") {
 		if podLabel(pod, "node-type") == "head" {
 			return pod
 		}
@@ -171,8 +160,8 @@ func (x *inventory) HeadPod(o *Object) *Object {
 	return nil
 }
 
-// RayClusterNamed returns a RayCluster, or nil if it is not among the objects.
-func (x *inventory) RayClusterNamed(namespace, name string) *Object {
+// rayClusterNamed returns a RayCluster, or nil if it is not among the objects.
+func (x *inventory) rayClusterNamed(namespace, name string) *Object {
 	for _, o := range x.Clusters {
 		if o.Kind == "RayCluster" && o.Namespace == namespace && o.Name == name {
 			return o
@@ -181,9 +170,9 @@ func (x *inventory) RayClusterNamed(namespace, name string) *Object {
 	return nil
 }
 
-// Claim returns the ResourceClaim or ResourceClaimTemplate that a claim of a pod names, or nil if it is not among the
+// claim returns the ResourceClaim or ResourceClaimTemplate that a claim of a pod names, or nil if it is not among the
 // objects.
-func (x *inventory) Claim(namespace string, claim fieldpath.Value) *Object {
+func (x *inventory) claim(namespace string, claim fieldpath.Value) *Object {
 	for kind, key := range map[string]string{
 		"ResourceClaim": "resourceClaimName", "ResourceClaimTemplate": "resourceClaimTemplateName",
 	} {

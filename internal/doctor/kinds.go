@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind is a kind of objects that checks examine.
+// kind is a kind of objects that checks examine.
 type kind struct {
 	Name string
 	// Group is the API group, empty for the core group. Versions are those that checks read, the preferred one first.
@@ -18,8 +18,8 @@ type kind struct {
 // APIVersion returns the apiVersion that objects of the kind should have.
 func (k kind) APIVersion() string { return apiVersion(k.Group, k.Versions[0]) }
 
-// APIVersions returns every apiVersion of the kind that checks read.
-func (k kind) APIVersions() []string {
+// apiVersions returns every apiVersion of the kind that checks read.
+func (k kind) apiVersions() []string {
 	var all []string
 	for _, version := range k.Versions {
 		all = append(all, apiVersion(k.Group, version))
@@ -60,7 +60,7 @@ var kinds = []kind{
 	{"CapacityBuffer", "autoscaling.x-k8s.io", []string{"v1beta1", "v1alpha1"}, false},
 }
 
-// Kinds are the names of the kinds that checks examine.
+// kindNames are the names of the kinds that checks examine.
 func kindNames() []string {
 	var names []string
 	for _, k := range kinds {
@@ -69,7 +69,7 @@ func kindNames() []string {
 	return names
 }
 
-// KindNamed returns the kind of a name, if checks examine it.
+// kindNamed returns the kind of a name, if checks examine it.
 func kindNamed(name string) (kind, bool) {
 	i := slices.IndexFunc(kinds, func(k kind) bool { return k.Name == name })
 	if i < 0 {
@@ -96,7 +96,7 @@ func (o *Object) Group() string {
 func (o *Object) Read() bool {
 	k, known := kindNamed(o.Kind)
 	version := o.Root().Get("apiVersion")
-	return known && (slices.Contains(k.APIVersions(), version.Text()) || !k.Own && !version.Has())
+	return known && (slices.Contains(k.apiVersions(), version.Text()) || !k.Own && !version.Has())
 }
 
 // Examined reports whether checks examine the object. The Cluster Autoscaler's status is a ConfigMap of one name.

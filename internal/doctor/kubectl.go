@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kubectl returns a command about an object. An object that has no name yet is changed in its manifest, which the
+// kubectl returns a command about an object. An object that has no name yet is changed in its manifest, which the
 // command reads from standard input.
 func kubectl(o *Object, verb string, arguments ...string) string {
 	if o.Generated {
@@ -28,12 +28,12 @@ func ofManifest(verb string) []string {
 	return []string{"kubectl", verb, "-f", "-"}
 }
 
-// Comment returns a text as the comment at the end of a command.
+// comment returns a text as the comment at the end of a command.
 func comment(text string) string { return "  # " + strings.ReplaceAll(text, "\n", " ") }
 
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
-// Quote returns a text as one word of a POSIX shell.
+// quote returns a text as one word of a POSIX shell.
 func quote(text string) string {
 	if plainWord.MatchString(text) {
 		return text

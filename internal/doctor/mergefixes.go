@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// OfCode is the fix of a finding with its code.
+// fixOfCode is the fix of a finding with its code.
 type fixOfCode struct {
 	Code string
 	*fix
 }
 
-// Merge makes one patch of patches that conflict, and gives it to each of their findings. Two patches conflict if they
-// create the same object, because the later one would discard what the earlier one wrote, and if one removes an element
-// of a list in which the other changes an element, because the elements behind it move.
+// mergeFixes makes one patch of patches that conflict, and gives it to each of their findings. Two patches conflict if
+// they create the same object, because the later one would discard what the earlier one wrote, and if one removes an
+// element of a list in which the other changes an element, because the elements behind it move.
 func mergeFixes(all []fixOfCode) {
 	byObject := map[*Object][]fixOfCode{}
 	for _, f := range all {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -77,8 +78,8 @@ func orDefault(v fieldpath.Value, standard string) string {
 func reportUnguarded(x *inventory, report reporter, found occurrence) {
 	states := map[guard][]rayGroup{}
 	for _, g := range x.Groups {
-		if mayHavePods(g) && x.NodePoolRefuses(found.Object.Name, g) == "" {
-			state := x.GuardOf(g)
+		if mayHavePods(g) && x.nodePoolRefuses(found.Object.Name, g) == "" {
+			state := x.guardOf(g)
 			states[state] = append(states[state], g)
 		}
 	}
@@ -128,7 +129,7 @@ func guardTimeLimited(x *inventory, o *Object, report reporter) {
 	var heads, workers []rayGroup
 	for _, g := range x.Groups {
 		switch {
-		case !mayHavePods(g) || x.NodePoolRefuses(o.Name, g) != "" || x.GuardOf(g) != guarded:
+		case !mayHavePods(g) || x.nodePoolRefuses(o.Name, g) != "" || x.guardOf(g) != guarded:
 		case g.Workers == nil:
 			heads = append(heads, g)
 		default:
@@ -160,14 +161,14 @@ var disrupted = sharing.Taint{Key: "karpenter.sh/disrupted", Effect: sharing.NoS
 
 // disruptionTaintTolerated reports pods for which Karpenter does not wait.
 func disruptionTaintTolerated(x *inventory, g rayGroup, report reporter) {
-	if !g.Tolerates(disrupted) {
+	if !g.Pods.Pod.Tolerates(&landing.Node{}, disrupted) {
 		return
 	}
-	for _, pool := range x.NodePools() {
-		if x.NodePoolRefuses(pool.Name, g) != "" {
+	for _, pool := range x.nodePools() {
+		if x.nodePoolRefuses(pool.Name, g) != "" {
 			continue
 		}
-		list := g.Template().Get("tolerations")
+		list := g.template().Get("tolerations")
 		for _, t := range list.Items() {
 			if key := t.Text("key"); key == "" || key == disrupted.Key {
 				report(occurrence{
@@ -188,7 +189,7 @@ func nodePoolUnused(x *inventory, o *Object, report reporter) {
 	var reasons []string
 	first := map[string][]rayGroup{}
 	for _, g := range x.Groups {
-		why := x.NodePoolRefuses(o.Name, g)
+		why := x.nodePoolRefuses(o.Name, g)
 		if why == "" {
 			return
 		}
@@ -213,8 +214,8 @@ func nodePoolUnused(x *inventory, o *Object, report reporter) {
 // guardFix returns the fix for groups that nothing guards: the flag of Heliostat's Deployment, if that is what is
 // missing, or else what the caller knows.
 func guardFix(x *inventory, otherwise fix) fix {
-	service, found := x.Service()
-	if protects, known := service.Protects(); !found || !known || protects {
+	service, found := x.onlyService()
+	if protects, known := service.protects(); !found || !known || protects {
 		return otherwise
 	}
 	change := appendTo(service.Object, service.Args, "--"+protectFlag)
@@ -227,6 +228,6 @@ func guardFix(x *inventory, otherwise fix) fix {
 	return patch(service.Object, change).
 		Then("kubectl create clusterrole " + role + " --verb=patch --resource=pods" +
 			" && kubectl create clusterrolebinding " + role + " --clusterrole=" + role +
-			" --serviceaccount=" + quote(service.Namespace+":"+service.Account())).
+			" --serviceaccount=" + quote(service.Namespace+":"+service.account())).
 		Hint("the chart value protectBusy: true does both, and it has an effect for managed RayClusters alone")
 }

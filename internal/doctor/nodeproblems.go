@@ -158,7 +158,7 @@ func gpuNodesCordoned(x *inventory, report reporter) {
 	var names []string
 	var first *Object
 	for _, n := range x.Nodes {
-		if !n.HasGPUs() {
+		if !n.hasGPUs() {
 			continue
 		}
 		if !n.Node.GPUs.Unschedulable {

@@ -13,7 +13,7 @@ import (
 
 func gpuUncounted(x *inventory, g rayGroup, report reporter) {
 	resources := g.Workers.Resources
-	if _, counted := resources[raydemand.GPU]; counted || len(resources) == 0 || g.HasAccelerator() {
+	if _, counted := resources[raydemand.GPU]; counted || len(resources) == 0 || g.hasAccelerator() {
 		return
 	}
 	count, names, problem := g.Workers.Devices(x.Input.Reader)
@@ -22,9 +22,9 @@ func gpuUncounted(x *inventory, g rayGroup, report reporter) {
 		return
 	}
 	found := occurrence{Object: g.Of, Path: g.Path("rayStartParams", "num-gpus"),
-		Seen: names[0] + ": " + g.RayContainer().Get("resources", "limits", names[0]).String(),
+		Seen: names[0] + ": " + g.rayContainer().Get("resources", "limits", names[0]).String(),
 		Fix:  declareGPUs(g, count.String())}
-	if share := g.Workers.Pod.Share; share != nil && !g.RequestsGPU() {
+	if share := g.Workers.Pod.Share; share != nil && !g.requestsGPU() {
 		found.Seen = names[0] + ": " + share.Value
 		found.More = "KAI gives the pod a part of a card, which Ray counts as a GPU once the pod runs"
 	}
@@ -42,8 +42,8 @@ func declareGPUs(g rayGroup, count string) fix {
 
 // rayAutoscalerDiffers reports what plans report, if Ray's own autoscaler runs.
 func rayAutoscalerDiffers(x *inventory, code string, report reporter) {
-	for _, g := range x.Workers() {
-		image := g.Of.RaySpec().Text("autoscalerOptions", "image")
+	for _, g := range x.workers {
+		image := g.Of.raySpec().Text("autoscalerOptions", "image")
 		if !g.Of.Cluster.InTreeAutoscaling || strings.Contains(image, "heliostat") {
 			continue
 		}
@@ -57,8 +57,8 @@ func rayAutoscalerDiffers(x *inventory, code string, report reporter) {
 }
 
 func numGPUsDiffers(_ *inventory, g rayGroup, report reporter) {
-	declared, at, ok := g.DeclaredGPUs()
-	name, derived := g.WholeGPUs()
+	declared, at, ok := g.declaredGPUs()
+	name, derived := g.wholeGPUs()
 	if ok && name != "" && declared >= 0 && declared != derived {
 		report(occurrence{
 			Object: g.Of, Path: at, Seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
@@ -75,7 +75,7 @@ func numGPUsRunningDiffers(x *inventory, g rayGroup, report reporter) {
 	if !known {
 		return
 	}
-	for _, pod := range x.PodsOf(g.Of, g.Name) {
+	for _, pod := range x.podsOf(g.Of, g.Name) {
 		var container fieldpath.Value
 		if all := pod.Root().Items("spec", "containers"); len(all) > 0 {
 			container = all[0]
@@ -93,15 +93,15 @@ func numGPUsRunningDiffers(x *inventory, g rayGroup, report reporter) {
 }
 
 func headGPU(_ *inventory, g rayGroup, report reporter) {
-	for _, r := range g.GPURequests() {
-		if q, ok := quantity(r.Limit); ok && q.Sign() > 0 && r.IsDevices() && len(g.Of.Cluster.Groups) > 0 {
+	for _, r := range g.gpuRequests() {
+		if q, ok := quantity(r.Limit); ok && q.Sign() > 0 && r.isDevices() && len(g.Of.Cluster.Groups) > 0 {
 			patch := patch(r.Of, removeRequest(r)...)
-			report(ofField(r, r.Limit, patch.Hint("if no work needs to run on the head")))
+			report(shows(r.Of, r.Limit, patch.Hint("if no work needs to run on the head")))
 			return
 		}
 	}
-	declared, at, ok := g.DeclaredGPUs()
-	if name, _ := g.WholeGPUs(); ok && declared > 0 && name == "" {
+	declared, at, ok := g.declaredGPUs()
+	if name, _ := g.wholeGPUs(); ok && declared > 0 && name == "" {
 		report(occurrence{Object: g.Of, Path: at, Seen: fmt.Sprint(declared), More: "and its pod has none",
 			Fix: patch(g.Of, replace(at, "0"))})
 	}

@@ -37,7 +37,7 @@ type Object struct {
 	Unreadable []string
 }
 
-// NodeViews are two views of a node: what it says of its GPUs, and what decides which pods fit.
+// nodeViews are two views of a node: what it says of its GPUs, and what decides which pods fit.
 type nodeViews struct {
 	GPUs sharing.NodeObject
 	Fit  landing.Node
@@ -57,8 +57,8 @@ func (o *Object) String() string {
 // Root returns the fields of the object.
 func (o *Object) Root() fieldpath.Value { return fieldpath.Of(o.Fields, nil) }
 
-// Container returns the container of a Deployment whose image has the given name in it.
-func (o *Object) Container(image string) (container fieldpath.Value, ok bool) {
+// container returns the container of a Deployment whose image has the given name in it.
+func (o *Object) container(image string) (container fieldpath.Value, ok bool) {
 	for _, c := range o.Root().Items("spec", "template", "spec", "containers") {
 		if strings.Contains(c.Text("image"), image) {
 			return c, true
@@ -67,9 +67,9 @@ func (o *Object) Container(image string) (container fieldpath.Value, ok bool) {
 	return container, false
 }
 
-// Arguments returns the words of that container's command line.
-func (o *Object) Arguments(image string) []string {
-	c, _ := o.Container(image)
+// arguments returns the words of that container's command line.
+func (o *Object) arguments(image string) []string {
+	c, _ := o.container(image)
 	var words []string
 	for _, field := range []string{"command", "args"} {
 		for _, word := range c.Items(field) {

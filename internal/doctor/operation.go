@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
-// Operation is one operation of a JSON patch (RFC 6902).
+// operation is one operation of a JSON patch (RFC 6902).
 type operation struct {
 	Op    string
 	From  fieldpath.Path
@@ -17,21 +17,21 @@ type operation struct {
 	Value any
 }
 
-// Remove removes a field.
+// remove removes a field.
 func remove(at fieldpath.Path) operation { return operation{Op: "remove", At: at} }
 
-// Move moves a field.
+// move moves a field.
 func move(from, to fieldpath.Path) operation { return operation{Op: "move", From: from, At: to} }
 
-// Replace replaces the value of a field.
+// replace replaces the value of a field.
 func replace(at fieldpath.Path, value any) operation {
 	return operation{Op: "replace", At: at, Value: value}
 }
 
-// Add adds a field, or an element to a list.
+// add adds a field, or an element to a list.
 func add(at fieldpath.Path, value any) operation { return operation{Op: "add", At: at, Value: value} }
 
-// Set writes a field of an object, and creates the missing objects and lists on its path.
+// set writes a field of an object, and creates the missing objects and lists on its path.
 func set(o *Object, at fieldpath.Path, value any) operation {
 	var above any = o.Fields
 	prefixes := at.Prefixes()
@@ -66,7 +66,7 @@ func nested(prefixes []fieldpath.Path, inner any) any {
 	return inner
 }
 
-// Append adds an element to a list that may be missing.
+// appendTo adds an element to a list that may be missing.
 func appendTo(o *Object, list fieldpath.Value, element any) operation {
 	return set(o, list.Path().Index(len(list.Items())), element)
 }

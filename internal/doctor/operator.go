@@ -16,8 +16,8 @@ const concurrencyFlag = "reconcile-concurrency"
 
 func operatorConcurrency(x *inventory, report reporter) {
 	for _, o := range x.ByKind["Deployment"] {
-		container, found := o.Container("kuberay/operator")
-		words := o.Arguments("kuberay/operator")
+		container, found := o.container("kuberay/operator")
+		words := o.arguments("kuberay/operator")
 		if !found || len(x.Clusters) < manyClusters || slices.ContainsFunc(words, isConfig) || concurrency(words) > 1 {
 			continue
 		}

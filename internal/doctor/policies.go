@@ -51,17 +51,17 @@ func (c counting) field(of string) string {
 // countingPolicy returns the policy that counts for a RayCluster, as serve chooses it.
 func countingPolicy(x *inventory, namespace, name string) (counts counting) {
 	var annotated *capacity.Written
-	if cluster := x.RayClusterNamed(namespace, name); cluster != nil && cluster.Cluster.Policy != nil {
+	if cluster := x.rayClusterNamed(namespace, name); cluster != nil && cluster.Cluster.Policy != nil {
 		annotated, counts.holder = cluster.Cluster.Policy, cluster
 	}
 	var objects []*capacity.Object
-	for _, o := range x.Policies() {
+	for _, o := range x.policies() {
 		if o.Namespace == namespace && o.RayCluster == name {
 			objects = append(objects, o.Policy)
 		}
 	}
 	counts.written = capacity.Choose(annotated, objects)
-	for _, o := range x.Policies() {
+	for _, o := range x.policies() {
 		if counts.written == &o.Policy.Written {
 			counts.holder = o
 		}
@@ -107,11 +107,11 @@ func warmNodesUnused(x *inventory, o *Object, report reporter) {
 
 // warmNodesOff reports whether the objects show that Heliostat asks for no nodes.
 func warmNodesOff(x *inventory) bool {
-	service, found := x.Service()
+	service, found := x.onlyService()
 	if !found {
 		return false
 	}
-	on, known := service.Switched(warmNodesFlag)
+	on, known := service.switched(warmNodesFlag)
 	return known && !on
 }
 
@@ -137,7 +137,7 @@ func warmNodesLeft(x *inventory, report reporter) {
 func rayClusterAbsent(x *inventory, report reporter) {
 	for i := range x.Input.Objects {
 		o := &x.Input.Objects[i]
-		if o.RayCluster == "" || x.RayClusterNamed(o.Namespace, o.RayCluster) != nil {
+		if o.RayCluster == "" || x.rayClusterNamed(o.Namespace, o.RayCluster) != nil {
 			continue
 		}
 		of := &Object{Kind: "RayCluster", Namespace: o.Namespace, Name: o.RayCluster}

@@ -23,7 +23,7 @@ const mostQueuedGroups = 9
 func queuedByKueue(x *inventory, o *Object, report reporter) {
 	queue := o.Cluster.Queue
 	toCreate := !o.Root().Has("metadata", "uid") && elasticAnnotation(o).Text() == "true"
-	if queue.Queued() && !queue.Elastic && !toCreate && !x.HasQueuedParent(o) {
+	if queue.Queued() && !queue.Elastic && !toCreate && !x.hasQueuedParent(o) {
 		report(queued(o, elasticHint))
 	}
 }
@@ -34,14 +34,14 @@ func elasticQueuedByKueue(x *inventory, o *Object, report reporter) {
 	queue := o.Cluster.Queue
 	elastic := queue.Elastic || elasticAnnotation(o).Text() == "true"
 	part := o.Kind != "RayCluster" || queue.Parent.Kind != ""
-	if queue.Queued() && elastic && part && !o.RaySpec().Flag("enableInTreeAutoscaling") && !x.HasQueuedParent(o) {
+	if queue.Queued() && elastic && part && !o.raySpec().Flag("enableInTreeAutoscaling") && !x.hasQueuedParent(o) {
 		report(queued(o, "that ends its work"))
 	}
 }
 
 func queuedGroupsTooMany(_ *inventory, o *Object, report reporter) {
-	groups := o.RaySpec().Get("workerGroupSpecs")
-	if n := len(o.RaySpec().Items("workerGroupSpecs")); o.Cluster.Queue.Queued() && n > mostQueuedGroups {
+	groups := o.raySpec().Get("workerGroupSpecs")
+	if n := len(o.raySpec().Items("workerGroupSpecs")); o.Cluster.Queue.Queued() && n > mostQueuedGroups {
 		report(occurrence{
 			Object: o, Path: groups.Path(), Seen: fmt.Sprintf("%d groups", n),
 			Fix: edit(o, fmt.Sprintf("remove or merge %d groups, or create it without the label %s",
@@ -80,11 +80,11 @@ func queued(o *Object, hint string) occurrence {
 
 func elasticWithoutQueue(_ *inventory, o *Object, report reporter) {
 	annotation := elasticAnnotation(o)
-	if annotation.Text() != "true" || o.Cluster.Queue.Queued() || o.HasController() {
+	if annotation.Text() != "true" || o.Cluster.Queue.Queued() || o.hasController() {
 		return
 	}
 	operations := []operation{remove(annotation.Path())}
-	gates := o.ElasticGates()
+	gates := o.elasticGates()
 	for _, gate := range gates {
 		operations = append(operations, remove(gate.Path()))
 	}

@@ -105,9 +105,9 @@ func resourceNameTaken(_ *inventory, g rayGroup, report reporter) {
 }
 
 func memoryLimitAbsent(_ *inventory, g rayGroup, report reporter) {
-	c := g.RayContainer()
-	declared := g.Has("rayStartParams", "memory") || g.HasResource("memory")
-	limited := c.Has("resources", "limits", "memory") || g.Template().Has("resources", "limits", "memory")
+	c := g.rayContainer()
+	declared := g.Has("rayStartParams", "memory") || g.hasResource("memory")
+	limited := c.Has("resources", "limits", "memory") || g.template().Has("resources", "limits", "memory")
 	if !c.Has() || declared || limited {
 		return
 	}
@@ -122,7 +122,7 @@ func memoryLimitAbsent(_ *inventory, g rayGroup, report reporter) {
 }
 
 func cpuAbsent(_ *inventory, g rayGroup, report reporter) {
-	c := g.RayContainer()
+	c := g.rayContainer()
 	_, known := g.Workers.Resources[raydemand.CPU]
 	declared := g.Has("rayStartParams", "num-cpus") || c.Has("resources", "limits", "cpu") ||
 		c.Has("resources", "requests", "cpu")
@@ -137,7 +137,7 @@ func cpuAbsent(_ *inventory, g rayGroup, report reporter) {
 
 func headTakesWork(_ *inventory, g rayGroup, report reporter) {
 	scaled := g.Of.Cluster.InTreeAutoscaling || g.Of.Mode() == nodepool.Managed || g.Of.Mode() == nodepool.Shadow
-	if g.Has("rayStartParams", "num-cpus") || g.HasResource("cpu") || len(g.Of.Cluster.Groups) == 0 || !scaled {
+	if g.Has("rayStartParams", "num-cpus") || g.hasResource("cpu") || len(g.Of.Cluster.Groups) == 0 || !scaled {
 		return
 	}
 	at := g.Path("rayStartParams", "num-cpus")

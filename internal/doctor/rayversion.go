@@ -20,7 +20,7 @@ var (
 
 // rayVersionOld examines the image of the head, which decides, or rayVersion if the image has another name.
 func rayVersionOld(_ *inventory, g rayGroup, report reporter) {
-	image, field := g.RayContainer().Get("image"), g.Of.RaySpec().Get("rayVersion")
+	image, field := g.rayContainer().Get("image"), g.Of.raySpec().Get("rayVersion")
 	for _, said := range []struct {
 		v       fieldpath.Value
 		pattern *regexp.Regexp

@@ -52,7 +52,7 @@ func unknownVersion(o *Object) []occurrence {
 	if version := o.Root().Get("apiVersion"); version.Has() {
 		seen = version.String()
 	}
-	return ofType("apiVersion", seen, strings.Join(k.APIVersions(), " or "), k.APIVersion(), k.Group)
+	return ofType("apiVersion", seen, strings.Join(k.apiVersions(), " or "), k.APIVersion(), k.Group)
 }
 
 // unknownKind reports a kind that resembles a known one. In another API it may be a kind of its own, unless it begins

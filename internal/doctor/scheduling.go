@@ -10,11 +10,11 @@ import (
 // tolerationMissing reports taints to groups that request GPUs or other accelerators: a group without them may have
 // nodes elsewhere, and taints of nodes with devices are there to keep it on those.
 func tolerationMissing(x *inventory, g rayGroup, report reporter) {
-	blocking := x.BlockingTaints(g)
-	if len(blocking.Taints) == 0 || !g.RequestsDevices() {
+	blocking := x.blockedBy(g)
+	if len(blocking.Taints) == 0 || !g.requestsDevices() {
 		return
 	}
-	list := g.Template().Get("tolerations")
+	list := g.template().Get("tolerations")
 	var operations []operation
 	for i, taint := range blocking.Taints {
 		toleration := map[string]any{"key": taint.Key, "operator": "Exists", "effect": taint.Effect}
@@ -32,11 +32,11 @@ func tolerationMissing(x *inventory, g rayGroup, report reporter) {
 
 // groupNoNode reports what plans report. If taints are the only reason, tolerationMissing has a patch.
 func groupNoNode(x *inventory, g rayGroup, report reporter) {
-	if len(x.BlockingTaints(g).Taints) > 0 && g.RequestsDevices() {
+	if len(x.blockedBy(g).Taints) > 0 && g.requestsDevices() {
 		return
 	}
 	if f, none := x.NoNode(g); none {
-		report(occurrence{Object: g.Of, Path: g.Template().Path(), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
+		report(occurrence{Object: g.Of, Path: g.template().Path(), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
 			Fix: edit(g.Of, f.Fix)})
 	}
 }
@@ -63,7 +63,7 @@ func nodeMaximumBelowOurs(x *inventory, g rayGroup, report reporter) {
 // mostPods returns how many pods of the group all pools on whose nodes they fit may ever hold, were they empty, and
 // which pools these are. It returns false if one of them is not bounded: a pool without a known ceiling may grow.
 func mostPods(x *inventory, g rayGroup) (most int64, list []string, known bool) {
-	for _, pool := range x.Pools(g) {
+	for _, pool := range x.poolsOf(g) {
 		room, bounded := pool.Most()
 		if !bounded {
 			return 0, nil, false
@@ -73,7 +73,7 @@ func mostPods(x *inventory, g rayGroup) (most int64, list []string, known bool) 
 			list = append(list, "nodes without a pool, of which there will be no more")
 			continue
 		}
-		list = append(list, pool.Pool+" by "+ceiling(x.Room(pool.Pool)))
+		list = append(list, pool.Pool+" by "+ceiling(x.room(pool.Pool)))
 	}
 	return most, list, len(list) > 0
 }

@@ -10,10 +10,10 @@ import (
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
 func gpusVisible(x *inventory, g rayGroup, report reporter) {
-	if g.RequestsGPU() || !g.RayContainer().Has() || misplacesGPU(x, g) {
+	if g.requestsGPU() || !g.rayContainer().Has() || misplacesGPU(x, g) {
 		return
 	}
-	node, count := landing.SeesGPUs(x.Input.Reader, &g.Pods.Pod, x.NodesForPod(&g.Pods.Pod))
+	node, count := landing.SeesGPUs(x.Input.Reader, &g.Pods.Pod, x.nodesFor(g))
 	if count == 0 {
 		return
 	}
@@ -22,7 +22,7 @@ func gpusVisible(x *inventory, g rayGroup, report reporter) {
 			Fix: patch(g.Of, request)})
 		return
 	}
-	list := g.RayContainer().Get("env")
+	list := g.rayContainer().Get("env")
 	report(occurrence{Object: g.Of, Path: list.Path(), Seen: "node " + node + " has GPUs",
 		Fix: patch(g.Of, appendTo(g.Of, list, map[string]any{"name": visibleDevices, "value": "void"}))})
 }
@@ -34,15 +34,15 @@ const whyUncounted = "num-gpus tells Ray of GPUs that no request counts: Kuberne
 // some.
 func requestGPUs(g rayGroup) (operation, bool) {
 	gpus := g.Pods.GPUs.Declared
-	if gpus == nil || *gpus <= 0 || g.RequestsGPU() {
+	if gpus == nil || *gpus <= 0 || g.requestsGPU() {
 		return operation{}, false
 	}
-	at := g.RayContainer().Get("resources", "limits").Path().Key(gpuinfo.NvidiaGPU)
+	at := g.rayContainer().Get("resources", "limits").Path().Key(gpuinfo.NvidiaGPU)
 	return set(g.Of, at, gpus.String()), true
 }
 
 func gpuVisibleAll(_ *inventory, g rayGroup, report reporter) {
-	for _, c := range g.Containers() {
+	for _, c := range g.containers() {
 		for _, variable := range c.Items("env") {
 			v := variable.Get("value")
 			if variable.Text("name") != visibleDevices || v.Text() != "all" {
@@ -52,7 +52,7 @@ func gpuVisibleAll(_ *inventory, g rayGroup, report reporter) {
 				Fix: patch(g.Of, remove(variable.Path()))}
 			if request, uncounted := requestGPUs(g); uncounted {
 				found.Why, found.Fix = whyUncounted, patch(g.Of, request, remove(variable.Path()))
-			} else if !g.RequestsGPU() {
+			} else if !g.requestsGPU() {
 				found.Fix = patch(g.Of, replace(v.Path(), "void"))
 			}
 			report(found)
@@ -61,11 +61,9 @@ func gpuVisibleAll(_ *inventory, g rayGroup, report reporter) {
 }
 
 func gpuPrivileged(_ *inventory, g rayGroup, report reporter) {
-	for _, c := range g.Containers() {
-		if v := c.Get("securityContext", "privileged"); v.Flag() && g.RequestsGPU() {
-			report(occurrence{
-				Object: g.Of, Path: v.Path(), Seen: "true", Fix: patch(g.Of, replace(v.Path(), false)),
-			})
+	for _, c := range g.containers() {
+		if v := c.Get("securityContext", "privileged"); v.Flag() && g.requestsGPU() {
+			report(shows(g.Of, v, patch(g.Of, replace(v.Path(), false))))
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
-// Selected returns the heads and worker groups in the namespace of an object whose pods a label selector of the object
+// selected returns the heads and worker groups in the namespace of an object whose pods a label selector of the object
 // matches, by the labels that the operator gives them. An empty selector matches all, and without one there is none.
-func (x *inventory) Selected(by *Object, selector fieldpath.Value) (groups []rayGroup) {
+func (x *inventory) selected(by *Object, selector fieldpath.Value) (groups []rayGroup) {
 	matches, err := readSelector(selector)
 	if err != nil {
 		return nil
@@ -37,7 +37,7 @@ func (g rayGroup) podLabels() labels.Set {
 	return set
 }
 
-// ReadSelector reads a label selector. An absent one selects nothing.
+// readSelector reads a label selector. An absent one selects nothing.
 func readSelector(v fieldpath.Value) (labels.Selector, error) {
 	text, err := json.Marshal(v.Raw())
 	if err != nil {

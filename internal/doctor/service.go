@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Service is Heliostat's own Deployment.
+// service is Heliostat's own Deployment.
 type service struct {
 	*Object
 	// Args are the arguments of its container.
@@ -21,31 +21,31 @@ type service struct {
 // heliostatImage is in the name of Heliostat's image.
 const heliostatImage = "heliostat"
 
-// Service returns the only Deployment of Heliostat among the objects. Of several, it is unknown which one manages a
+// onlyService returns the only Deployment of Heliostat among the objects. Of several, it is unknown which one manages a
 // RayCluster.
-func (x *inventory) Service() (only service, found bool) {
+func (x *inventory) onlyService() (only service, found bool) {
 	for _, o := range x.ByKind["Deployment"] {
-		container, is := o.Container(heliostatImage)
+		container, is := o.container(heliostatImage)
 		if !is {
 			continue
 		}
 		if found {
 			return service{}, false
 		}
-		only, found = service{o, container.Get("args"), container, o.Arguments(heliostatImage)}, true
+		only, found = service{o, container.Get("args"), container, o.arguments(heliostatImage)}, true
 	}
 	return only, found
 }
 
-// ProtectFlag is the flag of serve that lets it guard busy workers.
+// protectFlag is the flag of serve that lets it guard busy workers.
 const protectFlag = "protect-busy"
 
-// WarmNodesFlag is the flag of serve that lets it ask for nodes without workers.
+// warmNodesFlag is the flag of serve that lets it ask for nodes without workers.
 const warmNodesFlag = "warm-nodes"
 
-// Switched reports whether a flag of the service is on. It returns false for known if only the service's configuration
+// switched reports whether a flag of the service is on. It returns false for known if only the service's configuration
 // file says it.
-func (s service) Switched(name string) (on, known bool) {
+func (s service) switched(name string) (on, known bool) {
 	text, set := s.flag(name)
 	if !set {
 		return false, !s.configured()
@@ -54,11 +54,11 @@ func (s service) Switched(name string) (on, known bool) {
 	return on, err == nil
 }
 
-// Protects reports whether the service guards the pods of managed RayClusters, as Switched does.
-func (s service) Protects() (protects, known bool) { return s.Switched(protectFlag) }
+// protects reports whether the service guards the pods of managed RayClusters, as Switched does.
+func (s service) protects() (protects, known bool) { return s.switched(protectFlag) }
 
-// Account returns the name of the ServiceAccount of its pods.
-func (s service) Account() string {
+// account returns the name of the ServiceAccount of its pods.
+func (s service) account() string {
 	return cmp.Or(s.Root().Text("spec", "template", "spec", "serviceAccountName"), "default")
 }
 
@@ -73,7 +73,7 @@ func (s service) guards(o *Object) guard {
 	if mode == "" {
 		mode, _ = s.flag("mode")
 	}
-	protects, known := s.Protects()
+	protects, known := s.protects()
 	switch {
 	case !known, mode == "" && s.configured():
 		return guardUnknown

@@ -20,7 +20,7 @@ func gpuCoreStep(_ *inventory, r gpuRequest, report reporter) {
 	n := cores.Value()
 	err := sharing.CheckACK(1, n)
 	if err != nil || n == 0 {
-		report(ofField(r, r.Limit, replaceAmount(r, strconv.FormatInt(min(100, max(5, (n+4)/5*5)), 10))))
+		report(shows(r.Of, r.Limit, replaceAmount(r, strconv.FormatInt(min(100, max(5, (n+4)/5*5)), 10))))
 	}
 }
 
@@ -28,22 +28,22 @@ func gpuCoresWithoutMemory(_ *inventory, r gpuRequest, report reporter) {
 	memory := r.Container.Get("resources", "limits", gpuinfo.AliyunMemory)
 	if r.Resource == gpuinfo.AliyunCores && r.Limit.Has() && !memory.Has() {
 		patch := patch(r.Of, set(r.Of, memory.Path(), "4"))
-		report(ofField(r, r.Limit, patch.Hint("replace 4 with the GiB that a worker needs")))
+		report(shows(r.Of, r.Limit, patch.Hint("replace 4 with the GiB that a worker needs")))
 	}
 }
 
 // gpuMemoryAboveCard compares what a pod requests of one card with the largest card that a node, or the declared shape
 // of one, has.
 func gpuMemoryAboveCard(x *inventory, g rayGroup, report reporter) {
-	short, above := g.Pods.Pod.CardShortage(x.Input.Reader, x.NodesForPod(&g.Pods.Pod))
+	short, above := g.Pods.Pod.CardShortage(x.Input.Reader, x.nodesFor(g))
 	if !above {
 		return
 	}
-	for _, r := range g.GPURequests() {
+	for _, r := range g.gpuRequests() {
 		if r.Resource != short.Resource || !r.Limit.Has() {
 			continue
 		}
-		found := ofField(r, r.Limit, replaceAmount(r, strconv.FormatInt(short.Most(), 10)))
+		found := shows(r.Of, r.Limit, replaceAmount(r, strconv.FormatInt(short.Most(), 10)))
 		found.More = fmt.Sprintf("the largest card, on node %s, has %d", short.Node, short.Largest)
 		if short.Cards > 1 {
 			found.More = fmt.Sprintf("the pod takes %d of each of %d cards, and ", short.Each, short.Cards) + found.More
@@ -63,7 +63,7 @@ func gpuFractionRefused(_ *inventory, g rayGroup, report reporter) {
 	found := occurrence{Object: g.Of, Path: said.Path(), Seen: said.Text(), More: share.Refused,
 		Fix: edit(g.Of, "correct the number")}
 	var operations []operation
-	for _, r := range g.GPURequests() {
+	for _, r := range g.gpuRequests() {
 		if r.Resource == gpuinfo.NvidiaGPU && r.Limit.Has() {
 			operations = append(operations, removeRequest(r)...)
 		}
@@ -85,7 +85,7 @@ var countedShares = map[string]string{
 }
 
 func gpuSharesCounted(x *inventory, g rayGroup, report reporter) {
-	if g.DeclaresGPUs() {
+	if g.declaresGPUs() {
 		return
 	}
 	count, _, problem := g.Workers.Devices(x.Input.Reader)
@@ -93,7 +93,7 @@ func gpuSharesCounted(x *inventory, g rayGroup, report reporter) {
 		count = raydemand.One
 	}
 	for name, unit := range countedShares {
-		limit := g.RayContainer().Get("resources", "limits", name)
+		limit := g.rayContainer().Get("resources", "limits", name)
 		if q, ok := quantity(limit); ok && q.Sign() > 0 {
 			report(occurrence{
 				Object: g.Of, Path: limit.Path(), Seen: limit.String(), More: "a unit of " + name + " is " + unit,
@@ -111,7 +111,7 @@ func mpsInsideRay(x *inventory, g rayGroup, report reporter) {
 	if node == "" || mountsShm(g) {
 		return
 	}
-	selector := g.Template().Path("nodeSelector", sharingStrategy)
+	selector := g.template().Path("nodeSelector", sharingStrategy)
 	report(occurrence{Object: g.Of, Path: selector, Seen: fmt.Sprintf("node %s shares its GPUs with MPS", node),
 		Fix: patch(g.Of, set(g.Of, selector, "none")).
 			Hint("or share by time-slicing; change nothing if you have seen CUDA start")})
@@ -119,7 +119,7 @@ func mpsInsideRay(x *inventory, g rayGroup, report reporter) {
 
 // mountsShm reports whether the Ray container has its own volume at /dev/shm. The operator then mounts none.
 func mountsShm(g rayGroup) bool {
-	return slices.ContainsFunc(g.RayContainer().Items("volumeMounts"), func(v fieldpath.Value) bool {
+	return slices.ContainsFunc(g.rayContainer().Items("volumeMounts"), func(v fieldpath.Value) bool {
 		return v.Text("mountPath") == "/dev/shm"
 	})
 }
@@ -129,8 +129,8 @@ func mpsSharesSeveral(x *inventory, g rayGroup, report reporter) {
 	if !only {
 		return
 	}
-	for _, r := range g.GPURequests() {
-		if q, ok := quantity(r.Limit); ok && q.Value() >= 2 && r.IsDevices() {
+	for _, r := range g.gpuRequests() {
+		if q, ok := quantity(r.Limit); ok && q.Value() >= 2 && r.isDevices() {
 			report(occurrence{Object: g.Of, Path: r.Limit.Path(), Fix: replaceAmount(r, "1"),
 				Seen: fmt.Sprintf("%s of a GPU that node %s shares with MPS", r.Limit, node)})
 		}
@@ -140,20 +140,19 @@ func mpsSharesSeveral(x *inventory, g rayGroup, report reporter) {
 // mpsNodes returns a node with MPS on which a pod of the group fits and would get a share, or nothing, and whether all
 // nodes on which it fits are such.
 func mpsNodes(x *inventory, g rayGroup) (one string, only bool) {
-	isShare := func(r gpuRequest) bool { return r.IsNVIDIA() && r.IsDevices() }
-	if !slices.ContainsFunc(g.GPURequests(), isShare) {
+	isShare := func(r gpuRequest) bool { return r.isNVIDIA() && r.isDevices() }
+	if !slices.ContainsFunc(g.gpuRequests(), isShare) {
 		return "", false
 	}
 	only = true
-	x.VisitReal(x.NodesFor(g), func(n *nodeObject) bool {
+	for _, n := range x.nodesFor(g) {
 		switch {
-		case g.Workers.Pod.Fit([]landing.Node{n.Node.Fit}).Nodes == 0:
+		case n.Declared || g.Workers.Pod.Fit([]landing.Node{n}).Nodes == 0:
 		case n.GPUs.Kind != gpuinfo.MPS:
 			only = false
 		case one == "":
 			one = n.Name
 		}
-		return true
-	})
+	}
 	return one, only && one != ""
 }

@@ -27,7 +27,7 @@ var (
 )
 
 func fieldMisspelt(_ *inventory, o *Object, report reporter) {
-	spec := o.RaySpec()
+	spec := o.raySpec()
 	reportMisspelt(o, spec, clusterFields, report)
 	reportMisspelt(o, spec.Get("autoscalerOptions"), autoscalerFields, report)
 	for _, group := range spec.Items("workerGroupSpecs") {
@@ -51,10 +51,8 @@ func reportMisspelt(o *Object, v fieldpath.Value, known []string, report reporte
 }
 
 func upscalingModeUnknown(_ *inventory, o *Object, report reporter) {
-	v := o.RaySpec().Get("autoscalerOptions", "upscalingMode")
+	v := o.raySpec().Get("autoscalerOptions", "upscalingMode")
 	if v.Has() && !slices.Contains(upscalingModes, v.Text()) {
-		report(occurrence{
-			Object: o, Path: v.Path(), Seen: v.String(), Fix: patch(o, replace(v.Path(), "Default")),
-		})
+		report(shows(o, v, patch(o, replace(v.Path(), "Default"))))
 	}
 }
