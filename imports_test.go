@@ -55,8 +55,7 @@ var floors = []struct{ packages, see string }{
 	{"internal/ledger/...", values},
 	{loop, values + " internal/ledger/... internal/planner internal/snapshotfile"},
 
-	{"internal/access internal/access/certs", ""},
-	{"internal/access/kube", "internal/access"},
+	{"internal/access", ""},
 	{"internal/api/apiv1", values + " internal/planner"},
 	{"internal/api/client", values + " internal/planner internal/api/apiv1"},
 	{"internal/api", values + " api internal/access internal/api/apiv1 internal/ledger/... internal/planner " +
@@ -64,27 +63,22 @@ var floors = []struct{ packages, see string }{
 
 	{"internal/doctor", values + " deploy " + kube},
 	{"internal/gpuagent", values},
-	{"internal/memorylimit", ""},
-	{"internal/rayenv", values + " pkg/raydemand/gcs"},
 	{"internal/telemetry", ""},
 	{"internal/webui", ""},
 
-	{"internal/cli", values + " " + kube},
-	{"internal/cli/connect", values + " internal/access internal/cli internal/api/apiv1 internal/api/client"},
+	{"internal/cli", values + " internal/access internal/api/apiv1 internal/api/client " + kube},
 	{"internal/cli/table", "internal/planner"}, // how lengths of time are written
 	{"internal/cli/printer", values + " internal/cli internal/cli/table internal/doctor internal/api/apiv1 " +
 		"internal/ledger/... internal/planner"},
-	{"internal/cli/watch", values + " internal/cli internal/cli/connect internal/cli/table internal/api/client"},
-	{"internal/listen", "internal/access internal/access/certs internal/access/kube internal/cli internal/api"},
 
 	{"cmd/autoscaler/publish", values + " internal/api/apiv1 internal/api internal/ledger/... " +
 		"internal/planner internal/telemetry " + loop + " " + kube},
-	{"cmd/autoscaler/engine", values + " cmd/autoscaler/publish internal/cli internal/cli/connect " +
-		"internal/api/apiv1 internal/api internal/ledger/... internal/listen " +
-		"internal/memorylimit internal/rayenv internal/series internal/telemetry internal/webui pkg/raydemand/gcs " +
+	{"cmd/autoscaler/engine", values + " cmd/autoscaler/publish internal/cli " +
+		"internal/api/apiv1 internal/api internal/ledger/... internal/access " +
+		"internal/series internal/telemetry internal/webui pkg/raydemand/gcs " +
 		loop + " " + kube},
-	{"cmd/autoscaler", values + " api/v1alpha1 cmd/autoscaler/engine internal/cli internal/cli/connect internal/cli/printer " +
-		"internal/cli/table internal/cli/watch internal/doctor internal/gpuagent " +
+	{"cmd/autoscaler", values + " api/v1alpha1 cmd/autoscaler/engine internal/cli internal/cli/printer " +
+		"internal/cli/table internal/doctor internal/gpuagent " +
 		"internal/api/apiv1 internal/api/client internal/api internal/planner internal/snapshotfile " +
 		"internal/snapshotfile/manifests internal/telemetry pkg/gpuinfo/nvml " + kube},
 
@@ -132,15 +126,13 @@ var rules = []struct{ of, except, never, because string }{
 	{"internal/api internal/api/apiv1 internal/api/client", "", "k8s.io/...",
 		"the server calls Kubernetes through interfaces of its own"},
 
-	{"internal/access internal/access/certs internal/gpuagent internal/memorylimit", "", "others",
+	{"internal/access internal/gpuagent", "", "others",
 		"its callers know Kubernetes"},
-	{"internal/rayenv test/simray/... pkg/raydemand/...", "", "k8s.io/...", "a Ray head knows nothing of Kubernetes"},
+	{"test/simray/... pkg/raydemand/...", "", "k8s.io/...", "a Ray head knows nothing of Kubernetes"},
 	{"internal/telemetry", "", "k8s.io/client-go/...", "telemetry reports; it observes nothing itself"},
 	{"internal/cli internal/cli/table", "", "k8s.io/client-go/...", "package connect finds and calls servers"},
 	{"internal/cli internal/cli/printer internal/cli/table", "", "net/http", "package connect finds and calls servers"},
 	{"internal/cli/table", "", "k8s.io/... github.com/spf13/...", "a table knows nothing of its content"},
-	{"internal/listen", "", "github.com/prometheus/...", "the caller passes in /metrics"},
-	{"cmd/autoscaler/engine", "", "net/http/pprof runtime/metrics", "packages listen and memorylimit do that"},
 	{"cmd/... internal/... pkg/...", "internal/planner/plannertest internal/api/memnet", "testing/...", "a program has no test flags"},
 
 	{"test/chaos/verdict test/shards/terms", "", "others", "a judge knows nothing of how facts are read"},

@@ -57,7 +57,7 @@ var boundSources = map[string][]source{
 	},
 	"REST callers": {
 		{"10,000", "internal/api/callers.go", "maxCallers = 10_000"}, {"200 calls", "internal/api/callers.go", "maxCalls = 200"},
-		{"2,000 connections", "internal/listen/servers.go", "maxConnections = 2000"},
+		{"2,000 connections", "cmd/autoscaler/engine/servers.go", "maxConnections = 2000"},
 	},
 	"bodies of REST calls": {
 		{"512 KiB", "internal/api/body.go", "maxBody = 512 << 10"}, {"10,000 bundles", "internal/api/bodyrequest.go", "maxBundles = 10_000"},
@@ -85,7 +85,7 @@ var boundSources = map[string][]source{
 var ratios = map[string]string{
 	"absent_namespaces": "pkg/nodepool/kube/requests.go", "absent_nodes": "pkg/nodepool/kube/nodes/watch.go", "events": "pkg/nodepool/kube/nodes/watch.go",
 	"answers": "internal/api/server.go", "calls": "internal/api/server.go", "lists": "internal/api/server.go", "plans": "internal/api/server.go",
-	"connections": "internal/listen/servers.go", "series": "internal/telemetry/collect.go",
+	"connections": "cmd/autoscaler/engine/servers.go", "series": "internal/telemetry/collect.go",
 	"history": "cmd/autoscaler/publish/recorder.go", "streams": "cmd/autoscaler/publish/recorder.go",
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/gpuagent"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -19,7 +18,7 @@ import (
 // agentFlags are the flags of `agent`.
 type agentFlags struct {
 	node      string
-	kube      connect.KubeFlags
+	kube      cli.KubeFlags
 	interval  time.Duration
 	once      bool
 	logFormat string

@@ -5,14 +5,13 @@ import (
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
 )
 
 // costsFlags are the flags of `costs`.
 type costsFlags struct {
-	server     connect.ServerFlags
+	server     cli.ServerFlags
 	output, by string
 }
 
@@ -24,7 +23,7 @@ func newCostsCommand() *cobra.Command {
 		Long: "Shows what pods have cost since Heliostat started, by RayCluster, group, owner, Ray job or cause:\n" +
 			"what work used, what requests reserved, and what was idle, starting, leaving or lost. Below the\n" +
 			"table is what is idle now, with a command that helps. -o csv is for spreadsheets. Prometheus has\n" +
-			"the costs of any other time (docs/reference/costs.md).\n\n" + connect.Help,
+			"the costs of any other time (docs/reference/costs.md).\n\n" + cli.ServerHelp,
 		Example: "  autoscaler costs\n  autoscaler costs --by owner\n" +
 			"  autoscaler costs -n ml --by cause -o csv",
 		Args: cli.NoArguments,

@@ -14,7 +14,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"heliostat.dev/heliostat/cmd/autoscaler/engine"
-	"heliostat.dev/heliostat/internal/listen"
 )
 
 // served returns the Deployment of deploy/heliostat.yaml and its container.
@@ -87,7 +86,7 @@ func TestTheProbesOfTheDeploymentAskWhereItAnswersThem(t *testing.T) {
 		t.Errorf("the port of metrics is %s, --metrics-bind-address is %s", got, want)
 	}
 	var ready error
-	answers := listen.Probes(func() error { return ready })
+	answers := engine.Probes(func() error { return ready })
 	for name, probe := range map[string]*corev1.Probe{"liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
 		if got, want := ports[probe.HTTPGet.Port.String()], argument(t, c, "health-probe-bind-address"); got != want {
 			t.Errorf("the %s probe asks %s, --health-probe-bind-address is %s", name, got, want)

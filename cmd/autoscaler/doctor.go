@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
@@ -28,7 +27,7 @@ import (
 // doctorFlags say where `doctor` finds objects, and how it writes findings.
 type doctorFlags struct {
 	files  []string
-	kube   connect.KubeFlags
+	kube   cli.KubeFlags
 	output string
 	scope  doctorScope
 	nodes  cli.NodeReaderFlags
@@ -88,7 +87,7 @@ func (f *doctorFlags) take(args []string) error {
 	case len(args) > 1:
 		return fmt.Errorf("unexpected argument %q: want the name of one RayCluster; files follow -f", args[1])
 	case len(args) == 1:
-		key, err := connect.ClusterKey(args[0], f.scope.Namespace)
+		key, err := cli.ClusterKey(args[0], f.scope.Namespace)
 		if err == nil && key.Namespace == "" {
 			err = fmt.Errorf("RayCluster %q: want NAMESPACE/NAME, or its namespace with -n; files follow -f", args[0])
 		}
@@ -105,7 +104,7 @@ func (f *doctorFlags) take(args []string) error {
 // namesNoFile returns the first argument that names no file, but could name a RayCluster; empty if there is none.
 func namesNoFile(args []string) string {
 	for _, name := range args {
-		_, notKey := connect.ClusterKey(name, "")
+		_, notKey := cli.ClusterKey(name, "")
 		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && notKey == nil && !strings.Contains(name, ".") {
 			return name
 		}

@@ -13,10 +13,8 @@ import (
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/internal/cli/watch"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -24,7 +22,7 @@ import (
 
 // explainFlags are the flags of `explain`.
 type explainFlags struct {
-	watch.Flags
+	watchFlags
 	snapshot                           string
 	demand, group, pod, gang, requests string
 	nodes                              cli.NodeReaderFlags
@@ -45,7 +43,7 @@ func newExplainCommand() *cobra.Command {
 			"\n" +
 			"Demand with the verdict trying waits for pods of which nothing shows that a node can hold them, or\n" +
 			"whose labels in Ray are not known: the plan launches one replica at a time to find out.\n\n" +
-			connect.Help,
+			cli.ServerHelp,
 		Example: exampleSnapshot + `  autoscaler explain --snapshot s.json --demand '{"GPU": 1}'
   autoscaler explain --snapshot s.json --demand '{"resources": {"GPU": 1}, "count": 4, ` +
 			`"labelSelectors": [{"zone": "in(a,b)"}]}'
@@ -95,7 +93,7 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	case len(args) == 1:
 		return f.online(cmd, args[0], question, write)
 	case f.Watch:
-		return cli.BadInput(watch.ErrWatchedFile)
+		return cli.BadInput(errWatchedFile)
 	}
 	explanation, err := f.offline(cmd, question)
 	if err != nil {

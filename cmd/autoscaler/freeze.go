@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 )
 
@@ -16,7 +15,7 @@ func newFreezeCommand() *cobra.Command {
 			"plain request. It accepts requests with an id, but serves them only with the existing workers. It\n" +
 			"continues to plan and to show status. Ray and KubeRay are not affected. Requires permission to patch\n" +
 			"the RayCluster.\n\n" +
-			connect.Help,
+			cli.ServerHelp,
 		Example: "  autoscaler freeze ml/llm\n  autoscaler unfreeze ml/llm",
 	})
 }
@@ -27,13 +26,13 @@ func newUnfreezeCommand() *cobra.Command {
 		Short: "Allows Heliostat to write to a frozen RayCluster again",
 		Long: "Heliostat scales the RayCluster again, as its mode says. Requires permission to patch the\n" +
 			"RayCluster.\n\n" +
-			connect.Help,
+			cli.ServerHelp,
 		Example: "  autoscaler unfreeze ml/llm",
 	})
 }
 
 func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
-	var server connect.ServerFlags
+	var server cli.ServerFlags
 	output := "table"
 	cmd.Args = cli.ExactlyOneCluster
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/gpuagent"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -33,7 +32,7 @@ type gpusCommand struct {
 	output    string
 	node      string
 	nodeFile  string
-	kube      connect.KubeFlags
+	kube      cli.KubeFlags
 }
 
 // newGPUsCommand returns the command; open opens the driver, and processes is /proc.
@@ -130,7 +129,7 @@ func (g gpusCommand) nodeObject(ctx context.Context, in io.Reader) (sharing.Node
 	return nodes[0], nil
 }
 
-func agentNode(server connect.KubeFlags, name string) (*kube.AgentNode, error) {
+func agentNode(server cli.KubeFlags, name string) (*kube.AgentNode, error) {
 	config, err := server.Config()
 	if err != nil {
 		return nil, err

@@ -13,7 +13,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -35,7 +34,7 @@ func newManageCommand(canAnswer func(in io.Reader) bool) *cobra.Command {
 			"to managed. It also says what would still prevent scaling, such as a freeze or Ray's own autoscaler\n" +
 			"beside the head. Requires permission to patch the RayCluster. If you manage manifests in a\n" +
 			"repository, set the annotation there.\n\n" +
-			connect.Help,
+			cli.ServerHelp,
 		Example: "  autoscaler manage ml/llm --yes\n  autoscaler unmanage ml/llm",
 	}, func(cmd *cobra.Command, output string, cluster apiv1.Cluster) error {
 		out := cmd.OutOrStdout()
@@ -59,7 +58,7 @@ func newUnmanageCommand() *cobra.Command {
 		Long: "Sets the annotation heliostat.dev/mode of the RayCluster to shadow, which overrides its namespace\n" +
 			"and `serve --mode`. Within a second Heliostat stops writing to it. Its workers stay. Requires\n" +
 			"permission to patch the RayCluster.\n\n" +
-			connect.Help,
+			cli.ServerHelp,
 		Example: "  autoscaler unmanage ml/llm",
 	}, nil)
 }
@@ -71,7 +70,7 @@ func modeCommand(
 	cmd *cobra.Command,
 	before func(cmd *cobra.Command, output string, cluster apiv1.Cluster) error,
 ) *cobra.Command {
-	var server connect.ServerFlags
+	var server cli.ServerFlags
 	output := "table"
 	cmd.Args = cli.ExactlyOneCluster
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

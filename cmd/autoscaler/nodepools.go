@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -24,7 +23,7 @@ import (
 // nodepoolsFlags say where `nodepools` finds nodes, and how it reads them.
 type nodepoolsFlags struct {
 	files  []string
-	kube   connect.KubeFlags
+	kube   cli.KubeFlags
 	output string
 	nodes  cli.NodeReaderFlags
 	pools  string

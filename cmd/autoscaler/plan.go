@@ -8,10 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/internal/cli/watch"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/internal/snapshotfile/manifests"
@@ -22,7 +20,7 @@ import (
 
 // planFlags are the flags of `plan`.
 type planFlags struct {
-	watch.Flags
+	watchFlags
 	whatIf, snapshot string
 	nodes            cli.NodeReaderFlags
 }
@@ -55,7 +53,7 @@ func newPlanCommand() *cobra.Command {
 			"\n" +
 			"Given a RayCluster, the server plans its last snapshot. --what-if changes something in it, such\n" +
 			"as groups or demand, and the answer also shows the difference from the current plan.\n" +
-			"Nothing is written.\n\n" + connect.Help,
+			"Nothing is written.\n\n" + cli.ServerHelp,
 		Example: exampleSnapshot + `  autoscaler plan --snapshot s.json -o table
   autoscaler plan --snapshot - < s.json
   echo '{"groups": [{"name": "gpu", "maxReplicas": 8}]}' | autoscaler plan ml/llm --what-if - -o table`,
@@ -69,7 +67,7 @@ func newPlanCommand() *cobra.Command {
 					"it, or --snapshot in its place"))
 			}
 			if flags.Watch {
-				return cli.BadInput(watch.ErrWatchedFile)
+				return cli.BadInput(errWatchedFile)
 			}
 			return flags.run(cmd)
 		},

@@ -10,13 +10,12 @@ import (
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
 )
 
 func newPolicyCommand() *cobra.Command {
-	var server connect.ServerFlags
+	var server cli.ServerFlags
 	output, set, remove := "table", "", false
 	cmd := &cobra.Command{
 		Use:   "policy RAYCLUSTER",
@@ -25,7 +24,7 @@ func newPolicyCommand() *cobra.Command {
 			"launched, and why. With --set it replaces the annotation heliostat.dev/capacity-policy of the\n" +
 			"RayCluster, with --remove it removes it, so that a CapacityPolicy counts. Both require permission\n" +
 			"to patch the RayCluster.\n\n" +
-			connect.Help,
+			cli.ServerHelp,
 		Example: "  autoscaler policy ml/llm\n" +
 			"  autoscaler policy ml/llm --set '{\"keepWarm\": [{\"group\": \"gpu\", \"count\": 2}]}'\n" +
 			"  autoscaler policy ml/llm --remove",

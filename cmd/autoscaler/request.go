@@ -13,14 +13,13 @@ import (
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // requestFlags are the flags of `request`.
 type requestFlags struct {
-	server  connect.ServerFlags
+	server  cli.ServerFlags
 	output  string
 	cpus    int64
 	bundles []string
@@ -41,7 +40,7 @@ func newRequestCommand() *cobra.Command {
 			"With --id, it creates a request in your own name, which adds up with the requests of others. It\n" +
 			"is valid for --lease, or with --hold until you delete it.\n" +
 			"\n" +
-			"Requires the verb `request` on the RayCluster.\n\n" + connect.Help,
+			"Requires the verb `request` on the RayCluster.\n\n" + cli.ServerHelp,
 		Example: `  autoscaler request ml/llm --cpus 4 --bundle '{"GPU": 1}' --bundle '{"GPU": 1}'
   autoscaler request ml/llm --bundle '{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": ` +
 			`"hardware"}, "count": 3}'

@@ -9,19 +9,18 @@ import (
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/cli/watch"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 func newRequestsCommand() *cobra.Command {
-	var flags watch.Flags
+	var flags watchFlags
 	cmd := &cobra.Command{
 		Use:   "requests [RAYCLUSTER]",
 		Short: "Lists requests for capacity and their status",
 		Long: "Lists the requests with owners of all RayClusters that you may see, or those of one RayCluster,\n" +
-			"with its plain request first. With -w, it lists them again whenever something changes.\n\n" + connect.Help,
+			"with its plain request first. With -w, it lists them again whenever something changes.\n\n" +
+			cli.ServerHelp,
 		Example: "  autoscaler requests\n  autoscaler requests ml/llm\n  autoscaler requests ml/llm -o json",
 		Args:    cli.AtMostOneCluster,
 	}

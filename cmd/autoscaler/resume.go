@@ -4,19 +4,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 )
 
 func newResumeCommand() *cobra.Command {
-	var server connect.ServerFlags
+	var server cli.ServerFlags
 	output := "table"
 	cmd := &cobra.Command{
 		Use:   "resume RAYCLUSTER",
 		Short: "Resumes a RayCluster that was suspended because it was idle",
 		Long: "Sets spec.suspend of the RayCluster to false if Heliostat set it; the operator then starts the head.\n" +
 			"Time without work counts from now. Requires permission to patch the RayCluster.\n\n" +
-			connect.Help,
+			cli.ServerHelp,
 		Example: "  autoscaler resume ml/llm",
 		Args:    cli.ExactlyOneCluster,
 	}

@@ -9,20 +9,18 @@ import (
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/cli/watch"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 func newStatusCommand() *cobra.Command {
-	var flags watch.Flags
+	var flags watchFlags
 	cmd := &cobra.Command{
 		Use:   "status [RAYCLUSTER]",
 		Short: "Shows all RayClusters, or one with its groups, demand, reasons and recent changes",
 		Long: "Shows the state and decisions of Heliostat: all RayClusters with one line each, or one in detail.\n" +
 			"With -w it shows them again whenever something changes. In tables, - means unknown.\n\n" +
-			connect.Help,
+			cli.ServerHelp,
 		Example: `  autoscaler status
   autoscaler status llm -n ml
   autoscaler status ml/llm -o yaml
@@ -39,7 +37,7 @@ func newStatusCommand() *cobra.Command {
 	return cmd
 }
 
-func statusOfFleet(f *watch.Flags, cmd *cobra.Command) error {
+func statusOfFleet(f *watchFlags, cmd *cobra.Command) error {
 	as := f.Look(cmd.OutOrStdout(), true)
 	write := cli.WriterOf(f.Output, printer.WriteFleet(f.Server.Namespace, as))
 	api, err := f.Server.Client()
@@ -55,7 +53,7 @@ func statusOfFleet(f *watch.Flags, cmd *cobra.Command) error {
 	})
 }
 
-func statusOfCluster(f *watch.Flags, cmd *cobra.Command, argument string) error {
+func statusOfCluster(f *watchFlags, cmd *cobra.Command, argument string) error {
 	as := f.Look(cmd.OutOrStdout(), false)
 	write := cli.WriterOf(f.Output, printer.WriteCluster(as, time.Now))
 	key, api, err := f.Server.Target(argument)

@@ -11,7 +11,6 @@ import (
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 )
 
@@ -20,7 +19,7 @@ const lookForServer = 2 * time.Second
 
 // versionFlags are the flags of `version`.
 type versionFlags struct {
-	server connect.ServerFlags
+	server cli.ServerFlags
 	output string
 	client bool
 }
@@ -32,7 +31,7 @@ func newVersionCommand() *cobra.Command {
 		Short: "Prints version, revision and Go release of this program and of the server",
 		Long: "Prints version, revision and Go release of this program and of the server that it finds. If no\n" +
 			"server is named and none answers within " + lookForServer.String() +
-			", it prints a note on standard error.\n\n" + connect.Help,
+			", it prints a note on standard error.\n\n" + cli.ServerHelp,
 		Example: `  autoscaler version
   autoscaler version --client -o yaml`,
 		Args: cli.NoArguments,

@@ -1,6 +1,6 @@
 // Package access authenticates and authorizes calls of the REST API: it finds out who calls and whether they have a
 // right, by asking reviewers and remembering their answers for a short time. It must not know what the rights are for,
-// and must not import Kubernetes clients; package access/kube has the reviewers.
+// and must not import Kubernetes clients.
 package access
 
 import (

@@ -18,22 +18,22 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Writer writes answers.
+// answers writes answers.
 type answers struct {
 	log     *slog.Logger
 	pending *pending
 }
 
-// NewWriter returns a Writer that logs the errors whose details callers must not see.
+// newAnswers returns answers that logs the errors whose details callers must not see.
 func newAnswers(log *slog.Logger) *answers { return &answers{log: log, pending: newPending()} }
 
 // callerKey is the key of the caller in the values of a call.
 const callerKey = "heliostat.dev/caller"
 
-// SetCaller stores the caller of c.
+// setCaller stores the caller of c.
 func setCaller(c *gin.Context, caller access.Caller) { c.Set(callerKey, caller) }
 
-// Caller returns the caller of c: access.Anybody if the server does not authenticate callers, and the zero Caller for
+// callerOf returns the caller of c: access.Anybody if the server does not authenticate callers, and the zero Caller for
 // operations that are open to all.
 func callerOf(c *gin.Context) access.Caller {
 	caller, _ := c.Get(callerKey)
@@ -123,7 +123,7 @@ func wholeSeconds(pause time.Duration) string {
 	return strconv.Itoa(max(1, int(math.Ceil(pause.Seconds()))))
 }
 
-// ShuttingDown reports whether the shutdown of the server canceled a call.
+// shuttingDown reports whether the shutdown of the server canceled a call.
 func shuttingDown(ctx context.Context) bool {
 	return errors.Is(context.Cause(ctx), errShutdown)
 }

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// Stream writes an answer of unlimited length. An ordinary answer has one deadline for all of it. A stream has one for
-// each write, and none between writes: over HTTP/2, a deadline that passes between writes would end the stream too.
+// answerStream writes an answer of unlimited length. An ordinary answer has one deadline for all of it. A stream has
+// one for each write, and none between writes: over HTTP/2, a deadline that passes between writes would end the stream
+// too.
 type answerStream struct {
 	writer  http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
 }
 
-// NewStream returns a stream to a reader that must take each write within timeout.
+// newAnswerStream returns a stream to a reader that must take each write within timeout.
 func newAnswerStream(w http.ResponseWriter, timeout time.Duration) *answerStream {
 	return &answerStream{writer: w, control: http.NewResponseController(w), timeout: timeout}
 }

@@ -13,9 +13,6 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// ErrUnavailable means that a backend cannot answer now; callers may try again.
-var ErrUnavailable = errUnavailable
-
 // Requests stores the plain request of each RayCluster, in the cluster's annotation.
 //
 // Both methods return nodepool.ErrGone if there is no such cluster, and ErrUnavailable if Kubernetes is not reachable.

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// MaxBody is the limit of a body in bytes; api/openapi.yaml repeats it.
+// maxBody is the limit of a body in bytes; api/openapi.yaml repeats it.
 const maxBody = 512 << 10
 
-// ReadJSON reads a JSON body. A call without a body needs no content type.
+// readJSON reads a JSON body. A call without a body needs no content type.
 func readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	// A compressed body can have any size, so it is not read at all.
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
@@ -35,7 +35,7 @@ func readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// Read reads a body of any type.
+// readBody reads a body of any type.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	connection := http.NewResponseController(w)
 	// A canceled call does not wait for the rest of its body.

@@ -10,13 +10,13 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Noon is the time of the view.
+// busyNoon is the time of the view.
 var busyNoon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// LLM is the RayCluster of the view.
+// busyKey is the RayCluster of the view.
 var busyKey = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 
-// Busy returns a view with a value in every field that the API shows.
+// busy returns a view with a value in every field that the API shows.
 func busy() View {
 	gpu := raydemand.Bundle{raydemand.CPU: raydemand.Whole(8), raydemand.GPU: raydemand.One}
 	half := raydemand.Bundle{raydemand.GPU: raydemand.One / 2}

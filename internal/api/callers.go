@@ -13,7 +13,7 @@ const DefaultRequestsPerSecond = 500
 
 // Limits of one caller.
 const (
-	// MaxCalls is the number of concurrent calls, streams and long polls included.
+	// maxCalls is the number of concurrent calls, streams and long polls included.
 	maxCalls = 200
 	// burstSeconds is how many seconds' worth of calls a caller may make at once after a pause.
 	burstSeconds = 2
@@ -21,7 +21,7 @@ const (
 	maxCallers = 10_000
 )
 
-// Callers limits the calls of each caller.
+// callerLimits limits the calls of each caller.
 type callerLimits struct {
 	perSecond float64
 	rate      *access.Limiter // nil means no limit
@@ -30,7 +30,7 @@ type callerLimits struct {
 	running map[string]int
 }
 
-// NewCallers limits the calls per second; 0 means no limit. The limit on concurrent calls always holds.
+// newCallerLimits limits the calls per second; 0 means no limit. The limit on concurrent calls always holds.
 func newCallerLimits(perSecond float64) *callerLimits {
 	c := &callerLimits{perSecond: perSecond, running: map[string]int{}}
 	if perSecond > 0 {
@@ -57,7 +57,7 @@ func (c *callerLimits) Enter(caller string, now time.Time) (leave func(), err er
 	return func() { c.leave(caller) }, nil
 }
 
-// Used returns how much of MaxCalls the caller with the most concurrent calls uses, from 0 to 1.
+// Used returns how much of maxCalls the caller with the most concurrent calls uses, from 0 to 1.
 func (c *callerLimits) Used() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Review returns for each namespace whether the caller may see its clusters, and whether they may see all namespaces,
+// review returns for each namespace whether the caller may see its clusters, and whether they may see all namespaces,
 // future ones included.
 type review func(namespaces []string) (everywhere bool, visible map[string]bool, err error)
 

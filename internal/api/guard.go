@@ -23,7 +23,7 @@ type Access interface {
 	Authorize(context.Context, access.Caller, access.Right) error
 }
 
-// Guard checks calls.
+// guard checks calls.
 type guard struct {
 	access     Access // nil if nobody is authenticated
 	operations operations
@@ -104,7 +104,7 @@ func (g *guard) Host(c *gin.Context) {
 	}
 }
 
-// IsLoopback reports whether host can only mean this machine. An empty host means every address. It does not resolve
+// isLoopback reports whether host can only mean this machine. An empty host means every address. It does not resolve
 // names other than localhost: their meaning can change.
 func isLoopback(host string) bool {
 	if host == "localhost" {
@@ -174,7 +174,7 @@ func (g *guard) Query(c *gin.Context) {
 	}
 }
 
-// NamePattern is a DNS name; api/openapi.yaml repeats it.
+// namePattern is a DNS name; api/openapi.yaml repeats it.
 var namePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
 // WantID describes the IDs of requests with owners.

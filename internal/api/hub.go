@@ -18,7 +18,7 @@ import (
 // RayCluster, and subscribers share them.
 const maxSubscribers = 2000
 
-// Config has the times of a hub. Zero means the default.
+// HubConfig has the times of a hub. Zero means the default.
 type HubConfig struct {
 	// Interval is the pause between two dispatches, which gathers changes: 250 ms by default. Negative means none.
 	Interval time.Duration

@@ -14,10 +14,10 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 )
 
-// RayClusters is the resource of all rights on RayClusters.
+// rayClusters is the resource of all rights on RayClusters.
 const rayClusters = "rayclusters.ray.io"
 
-// Operation is what one operation requires. The contract declares it as x-required-right; the server does not start if
+// operation is what one operation requires. The contract declares it as x-required-right; the server does not start if
 // an operation lacks one.
 type operation struct {
 	ID string
@@ -31,7 +31,7 @@ type operation struct {
 	query map[string]parameter
 }
 
-// Operations are operations by method and route.
+// operations are operations by method and route.
 type operations map[string]operation
 
 // Of returns the operation of a method and a route such as /v1/rayclusters/:name.
@@ -40,7 +40,7 @@ func (o operations) Of(method, route string) (operation, bool) {
 	return operation, known
 }
 
-// All returns the operations of the contract, which it reads once.
+// allOperations returns the operations of the contract, which it reads once.
 var allOperations = sync.OnceValues(func() (operations, error) { return readContract(api.Spec) })
 
 // pathParameter is a path parameter as OpenAPI writes it. Routes have :name instead.

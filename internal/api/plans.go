@@ -17,10 +17,10 @@ const (
 	maxQueuedPlans = 8
 )
 
-// PlanTimeout is how long a caller waits for a plan, the time in the queue included. It is well below WriteTimeout.
+// planTimeout is how long a caller waits for a plan, the time in the queue included. It is well below writeTimeout.
 const planTimeout = 10 * time.Second
 
-// Plans limits the plans that run at the same time.
+// planLimits limits the plans that run at the same time.
 type planLimits struct {
 	// slots has a token for each running plan.
 	slots chan struct{}
@@ -37,7 +37,7 @@ type planQueue struct {
 	calls   int
 }
 
-// NewPlans allows so many plans at the same time.
+// newPlanLimits allows so many plans at the same time.
 func newPlanLimits(slots int) *planLimits {
 	return &planLimits{slots: make(chan struct{}, slots), callers: map[string]*planQueue{}}
 }
@@ -112,8 +112,8 @@ func (p *planLimits) part(caller string, queue *planQueue) {
 	}
 }
 
-// Run waits for a slot and computes a plan. When the time is over it closes stop, and the plan keeps its slot until it
-// returns. plan reports whether it is complete; an incomplete plan counts as timed out.
+// runPlan waits for a slot and computes a plan. When the time is over it closes stop, and the plan keeps its slot until
+// it returns. plan reports whether it is complete; an incomplete plan counts as timed out.
 func runPlan[T any](
 	ctx context.Context, plans *planLimits, caller string, plan func(stop <-chan struct{}) (result T, complete bool),
 ) (T, error) {

@@ -14,10 +14,10 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Base is the start of each problem type; the slug of the kind follows.
+// kindBase is the start of each problem type; the slug of the kind follows.
 const kindBase = "https://heliostat.dev/problems/"
 
-// Kind is one kind of problem. Its slug never changes.
+// problemKind is one kind of problem. Its slug never changes.
 type problemKind struct {
 	Slug, Title string
 	Status      int
@@ -59,7 +59,7 @@ var (
 	kindInternal       = problemKind{"internal", "Internal error", http.StatusInternalServerError}
 )
 
-// Error is an error with a known kind.
+// problem is an error with a known kind.
 type problem struct {
 	Kind   problemKind
 	Detail string
@@ -72,9 +72,9 @@ type problem struct {
 func (e *problem) Error() string { return e.Detail }
 
 // ErrUnavailable means that a dependency of the answer is not reachable now; callers may try again.
-var errUnavailable = errors.New("not available now")
+var ErrUnavailable = errors.New("not available now")
 
-// ErrShutdown is the cause of canceled calls when the server shuts down.
+// errShutdown is the cause of canceled calls when the server shuts down.
 var errShutdown = &problem{
 	Kind:   kindUnavailable,
 	Detail: "the server is shutting down and did not finish this call; it may still have taken effect",
@@ -89,7 +89,7 @@ func (e *problem) Uncertain() bool {
 	return false
 }
 
-// Classify maps an error to a problem. All errors that it does not list are internal errors: the answer hides their
+// problemOf maps an error to a problem. All errors that it does not list are internal errors: the answer hides their
 // details, and the log shows them.
 func problemOf(err error) *problem {
 	var known *problem
@@ -138,7 +138,7 @@ var kindsOfErrors = []struct {
 	{err: nodepool.ErrConflict, kind: kindConflict, advice: "; try again"},
 	{err: nodepool.ErrReadOnly, kind: kindReadOnly},
 	{err: nodepool.ErrTooLarge, kind: kindTooLarge},
-	{err: errUnavailable, kind: kindUnavailable},
+	{err: ErrUnavailable, kind: kindUnavailable},
 	{err: nodepool.ErrNotLeading, kind: kindUnavailable},
 	{err: nodepool.ErrRequestsPaused, kind: kindUnavailable},
 	{err: nodepool.ErrDenied, kind: kindUnavailable},
@@ -148,10 +148,10 @@ var kindsOfErrors = []struct {
 	},
 }
 
-// MaxFields is how many bad fields one answer lists at most, so that a hostile body does not get a large answer.
+// maxFields is how many bad fields one answer lists at most, so that a hostile body does not get a large answer.
 const maxFields = 20
 
-// Invalid returns the problem of a request with bad fields, at least one.
+// invalidFields returns the problem of a request with bad fields, at least one.
 func invalidFields(fields []apiv1.FieldError) error {
 	first := fields[0]
 	detail := "want " + first.Expected
@@ -170,5 +170,5 @@ func invalidFields(fields []apiv1.FieldError) error {
 // maxShown is how many bytes of a bad value a message repeats.
 const maxShown = 60
 
-// Shorten cuts text to 60 bytes, between two characters.
+// shorten cuts text to 60 bytes, between two characters.
 func shorten(text string) string { return fieldpath.Excerpt(text, maxShown) }

@@ -67,7 +67,7 @@ type relayConfig struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Relay passes calls on to the leader.
+// relay passes calls on to the leader.
 type relay struct {
 	relayConfig
 	scheme    string

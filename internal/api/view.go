@@ -281,7 +281,7 @@ func age(read, now time.Time) *float64 {
 	return &seconds
 }
 
-// ByKey compares views by namespace and name.
+// byKey compares views by namespace and name.
 func byKey(a, b View) int { return a.Key.Compare(b.Key) }
 
 // Unscaled returns why the plan is not applied; empty if it is.

@@ -222,7 +222,7 @@ func TestNodepoolsAreThoseOfTheReader(t *testing.T) {
 	if err != nil || len(report.Nodes) != 1 || report.Nodes[0].Name != "n1" || report.Pools == nil || report.Notes == nil {
 		t.Errorf("%+v, %v", report, err)
 	}
-	w = newFixture(t, func(c *Config) { c.Nodepools = fakeNodes{errUnavailable} })
+	w = newFixture(t, func(c *Config) { c.Nodepools = fakeNodes{ErrUnavailable} })
 	if answer := w.call(http.MethodGet, "/v1/nodepools", ""); answer.Code != http.StatusServiceUnavailable {
 		t.Errorf("Kubernetes cannot be asked: %d", answer.Code)
 	}

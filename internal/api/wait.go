@@ -8,10 +8,10 @@ import (
 	"heliostat.dev/heliostat/internal/api/apiv1"
 )
 
-// MaxWait is how long a long poll lasts at most.
+// maxWait is how long a long poll lasts at most.
 const maxWait = time.Minute
 
-// ParseWait reads the duration of a long poll, such as 30s. Empty means none.
+// parseWait reads the duration of a long poll, such as 30s. Empty means none.
 func parseWait(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

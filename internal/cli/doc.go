@@ -1,5 +1,6 @@
 // Package cli holds what all subcommands share: flags whose values are checked, settings from a file and from the
-// environment, errors that name the valid values, grouped help, output formats and exit codes. It must not do what a
-// subcommand does: it does not call a server, Kubernetes or the planner. Each package below it has one task: table lays
-// out text, connect finds servers, watch shows an answer once or on each change, and printer writes answers as text.
+// environment, errors that name the valid values, grouped help, output formats and exit codes. It finds servers as
+// kubectl does: by flags and the kubeconfig, with the tokens that a command sends, the RayCluster that an argument
+// names, and names to complete or suggest. It must not do what a subcommand does: it decides no request and writes no
+// answer. Package table below it lays out text, and printer writes answers as text.
 package cli

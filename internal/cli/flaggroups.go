@@ -14,7 +14,7 @@ const groupKey = "heliostat.dev/subject"
 
 // The titles of groups. ServerFlags select the server; the others are of `serve` and of the sidecar.
 const (
-	ServerFlags     = "Finding the server"
+	FindFlags       = "Finding the server"
 	ScalingFlags    = "What it scales"
 	LimitFlags      = "Limits and timeouts"
 	NodeFlags       = "Nodes and their GPUs"
@@ -26,7 +26,7 @@ const (
 )
 
 // groups are the titles in the order of the help.
-var groups = []string{"", ServerFlags, ScalingFlags, LimitFlags, NodeFlags, RayFlags, KubernetesFlags, ReplicaFlags,
+var groups = []string{"", FindFlags, ScalingFlags, LimitFlags, NodeFlags, RayFlags, KubernetesFlags, ReplicaFlags,
 	RESTFlags, TelemetryFlags}
 
 // Group puts the flags that have no group yet into one.

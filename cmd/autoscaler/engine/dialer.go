@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"heliostat.dev/heliostat/internal/controller/head"
-	"heliostat.dev/heliostat/internal/rayenv"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
@@ -23,7 +22,7 @@ func (o *options) dialer(manager *kube.Manager) head.Dialer {
 			Timeout: o.loop.GCSTimeout, DrainTimeout: o.loop.GCSTimeout,
 		}
 		if o.kube.Single != nil {
-			if err := rayenv.Authenticate(os.Getenv, &config, &cluster); err != nil {
+			if err := authenticateAsRay(os.Getenv, &config, &cluster); err != nil {
 				return nil, err
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/mode"
-	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -17,7 +16,7 @@ import (
 const day = 24 * time.Hour
 
 // newOptions returns the defaults of the shared flags.
-func newOptions(form mode.Form, ports listen.Flags) *options {
+func newOptions(form mode.Form, ports portFlags) *options {
 	o := &options{loop: controller.DefaultConfig(), ports: ports, logFormat: "json", logLevel: "info"}
 	o.loop.Form = form
 	return o

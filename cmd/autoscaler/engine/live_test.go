@@ -25,7 +25,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/mode"
-	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
@@ -122,7 +121,7 @@ func newFleetAtRest(b *testing.B, clusters, workers int) (*fleetAtRest, *control
 	if err != nil {
 		b.Fatal(err)
 	}
-	f.options = newOptions(mode.Fleet, listen.Flags{})
+	f.options = newOptions(mode.Fleet, portFlags{})
 	l := &f.options.loop
 	l.DefaultMode, l.CyclesPerSecond, l.GCSTimeout, l.Log, l.Now = nodepool.Managed, 1e6, time.Minute, log, f.now
 	f.options.passOn(log, tel)

@@ -4,7 +4,6 @@ import (
 	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -15,7 +14,7 @@ import (
 type options struct {
 	loop                controller.Config
 	kubeconfig          string
-	ports               listen.Flags
+	ports               portFlags
 	logFormat, logLevel string
 	kube                kube.Options
 	gcsAddress          string

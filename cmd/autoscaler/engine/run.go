@@ -20,12 +20,9 @@ import (
 	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/mode"
-	"heliostat.dev/heliostat/internal/listen"
-	"heliostat.dev/heliostat/internal/memorylimit"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/internal/webui"
@@ -91,7 +88,7 @@ func (o *options) run(c *cobra.Command) error {
 	// From here on, logs are exported too.
 	telemetry.AdoptLibraries(tel.Log)
 	o.loop.Log, o.kube.Logger = tel.Log, tel.Log
-	defer memorylimit.Keep(tel.Log)()
+	defer keepMemory(tel.Log)()
 	tel.Log.Info("API server found", "host", config.Host)
 	config.Wrap(tel.APICalls)
 	return o.serve(ctx, tel.Log, config, tel, registry)
@@ -107,7 +104,7 @@ func (o *options) serve(
 ) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	servers := listen.NewServers(cancel)
+	servers := newServers(cancel)
 	o.bounds.Add(servers.BoundsUsed)
 	err := o.work(ctx, servers, log, config, tel, registry)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
@@ -120,7 +117,7 @@ func (o *options) serve(
 // kubelet must not kill a process that waits.
 func (o *options) work(
 	ctx context.Context,
-	servers *listen.Servers,
+	servers *servers,
 	log *slog.Logger,
 	config *rest.Config,
 	tel *telemetry.Telemetry,
@@ -204,7 +201,7 @@ func endTelemetry(tel *telemetry.Telemetry, log *slog.Logger) {
 // listen starts the REST API if --listen is not empty.
 func (o *options) listen(
 	ctx context.Context,
-	servers *listen.Servers,
+	servers *servers,
 	log *slog.Logger,
 	config *rest.Config,
 	manager *kube.Manager,
@@ -261,7 +258,7 @@ func metricsOf(registry *prometheus.Registry) http.Handler {
 // another API server, so it uses only the flag and the pod's service account.
 func (o *options) restConfig() (*rest.Config, error) {
 	if o.kubeconfig != "" || o.loop.Form == mode.Fleet {
-		return connect.KubeFlags{Kubeconfig: o.kubeconfig}.Config()
+		return cli.KubeFlags{Kubeconfig: o.kubeconfig}.Config()
 	}
 	config, err := rest.InClusterConfig()
 	if err != nil {

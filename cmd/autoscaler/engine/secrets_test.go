@@ -18,7 +18,6 @@ import (
 
 	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/access"
-	reviews "heliostat.dev/heliostat/internal/access/kube"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
@@ -123,7 +122,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 	t.Cleanup(apiServer.Close)
 	config := &rest.Config{Host: apiServer.URL, BearerToken: secret + "-kubernetes"}
 	config.Wrap(told.APICalls)
-	asked, err := reviews.New(config, nil)
+	asked, err := newReviews(config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/internal/api/client"
+	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// The pauses of -w: after each frame, and before the client reconnects to a stream that ended.
+const (
+	framePause     = 500 * time.Millisecond
+	reconnectPause = time.Second
+)
+
+// Flags are the flags of commands that show what a server knows about one RayCluster or all of them.
+type watchFlags struct {
+	Server cli.ServerFlags
+	Output string
+	Watch  bool
+}
+
+// AddTo adds the flags to a command, which must have its RunE. The formats are those of -o, the default first.
+func (f *watchFlags) AddTo(cmd *cobra.Command, formats ...string) {
+	f.Server.AddTo(cmd)
+	cli.Output(cmd.Flags(), &f.Output, formats...)
+	cmd.Flags().BoolVarP(&f.Watch, "watch", "w", false,
+		"show the output again whenever something changes; in a file or pipe, only what changed")
+	f.Server.CompleteCluster(cmd)
+}
+
+// AddBesideFile adds the flags to a command that can also read a file, which it does not watch.
+func (f *watchFlags) AddBesideFile(cmd *cobra.Command, formats ...string) {
+	f.AddTo(cmd, formats...)
+	watch := cmd.Flags().Lookup("watch")
+	watch.Usage = "with a RayCluster: " + watch.Usage
+}
+
+// errWatchedFile is the error of -w with a file.
+var errWatchedFile = errors.New("--watch: want a RayCluster with it; a snapshot does not change")
+
+// Look returns how to write the output. A list that is watched into a file or pipe is one continued table, as in
+// kubectl.
+func (f *watchFlags) Look(out io.Writer, list bool) table.Look {
+	as := table.LookOf(out, f.Output)
+	if f.Watch && list && betweenFrames[f.Output] == emptyLine && !table.IsTerminal(out) {
+		as = as.Continued()
+	}
+	return as
+}
+
+// Show draws once, or with -w whenever something changes about the cluster (about the fleet if the key is zero), until
+// the context of the command ends.
+func (f *watchFlags) Show(
+	cmd *cobra.Command, as table.Look, api *client.Client, key nodepool.ClusterKey, draw drawFunc,
+) error {
+	if !f.Watch {
+		return draw(cmd.Context(), cmd.OutOrStdout())
+	}
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	changed, ended := make(chan struct{}, 1), make(chan error, 1)
+	go func() { ended <- follow(ctx, cmd.ErrOrStderr(), api, key, changed) }()
+	frames := frames{
+		out:     cmd.OutOrStdout(),
+		clear:   table.IsTerminal(cmd.OutOrStdout()),
+		between: betweenFrames[f.Output],
+	}
+	if as.Continues() {
+		frames.between = "" // one table
+	}
+	for {
+		select {
+		case <-changed:
+		case err := <-ended:
+			if cmd.Context().Err() != nil {
+				return nil // the user stopped watching
+			}
+			return err
+		}
+		err := frames.draw(ctx, draw)
+		switch {
+		case cmd.Context().Err() != nil:
+			return nil
+		case err != nil && !frames.begun:
+			return err
+		case err != nil:
+			fmt.Fprintln(cmd.ErrOrStderr(), table.Printable(err.Error()))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(framePause):
+		}
+	}
+}
+
+// follow sends to changed whenever something changes, until ctx ends. It fails only if the first stream does not begin;
+// later it reconnects.
+func follow(
+	ctx context.Context,
+	errOut io.Writer,
+	api *client.Client,
+	key nodepool.ClusterKey,
+	changed chan<- struct{},
+) error {
+	begun := false
+	for {
+		err := api.Follow(ctx, key, func(client.Event) error {
+			begun = true
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+			return nil
+		})
+		if ctx.Err() != nil || !begun {
+			return err
+		}
+		if !errors.Is(err, client.ErrStreamEnded) {
+			fmt.Fprintln(errOut, table.Printable(err.Error()))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(reconnectPause):
+		}
+	}
+}

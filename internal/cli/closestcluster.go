@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/typo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// suggestTimeout limits how long an error waits for a suggestion.
+const suggestTimeout = 2 * time.Second
+
+// suggestCluster makes a command whose RayCluster does not exist suggest the closest one. The command must have its
+// RunE.
+func (f *ServerFlags) suggestCluster(cmd *cobra.Command) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		var problem *apiv1.Problem
+		if !errors.As(err, &problem) || problem.Status != http.StatusNotFound || len(args) == 0 {
+			return err
+		}
+		if near := f.closestCluster(cmd.Context(), args[0]); near != "" {
+			return fmt.Errorf("%w; did you mean %s?", err, near)
+		}
+		return err
+	}
+}
+
+// closestCluster returns the RayCluster whose name is closest to a misspelled argument, written as the argument is, or
+// nothing. Only RayClusters that the caller may see are listed, so nothing is revealed.
+func (f *ServerFlags) closestCluster(ctx context.Context, argument string) string {
+	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
+	defer cancel()
+	key, err := f.Cluster(argument)
+	if err != nil {
+		return ""
+	}
+	api, err := f.Client()
+	if err != nil {
+		return ""
+	}
+	clusters, err := api.Clusters(ctx, "")
+	if err != nil {
+		return ""
+	}
+	switch near := closestKey(key, clusters); {
+	case near.Namespace == key.Namespace && !strings.Contains(argument, "/"):
+		return near.Name
+	case near.Name != "":
+		return near.String()
+	}
+	return ""
+}
+
+// closest returns the RayCluster whose name is close to the key's in the same namespace, else the one of the same name
+// in another namespace if there is only one. It returns nothing if the key itself is listed: then something else was
+// not found.
+func closestKey(key nodepool.ClusterKey, clusters []apiv1.ClusterSummary) nodepool.ClusterKey {
+	var here, namespaces []string
+	for _, c := range clusters {
+		switch {
+		case c.Namespace == key.Namespace && c.Name == key.Name:
+			return nodepool.ClusterKey{}
+		case c.Namespace == key.Namespace:
+			here = append(here, c.Name)
+		case c.Name == key.Name:
+			namespaces = append(namespaces, c.Namespace)
+		}
+	}
+	if near := typo.Nearest(key.Name, here); near != "" {
+		return nodepool.ClusterKey{Namespace: key.Namespace, Name: near}
+	}
+	if len(namespaces) == 1 {
+		return nodepool.ClusterKey{Namespace: namespaces[0], Name: key.Name}
+	}
+	return nodepool.ClusterKey{}
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/internal/access"
+)
+
+// tokenLifetime is the shortest lifetime that TokenRequest allows. A new token is requested renewBefore it expires.
+const (
+	tokenLifetime = 10 * time.Minute
+	renewBefore   = time.Minute
+)
+
+// withRequestedToken sends tokens that are valid only for Heliostat. Anything with the Service's name can answer behind
+// the API server's proxy, because the proxy checks no certificate. So the kubeconfig's own token, which is valid for
+// the API server, is never sent there.
+type withRequestedToken struct {
+	tokens *tokenRequester
+	next   http.RoundTripper
+}
+
+// RoundTrip sends the call with such a token in the header that the API server passes on; the API server consumes
+// Authorization itself.
+func (w withRequestedToken) RoundTrip(request *http.Request) (*http.Response, error) {
+	token, err := w.tokens.token(request.Context(), time.Now())
+	if err != nil {
+		return nil, err
+	}
+	request = request.Clone(request.Context())
+	request.Header.Set(access.ForwardedHeader, "Bearer "+token)
+	return w.next.RoundTrip(request)
+}
+
+// tokenRequester requests tokens for one audience from the API server, for the ServiceAccount in the kubeconfig.
+type tokenRequester struct {
+	kubernetes kubernetes.Interface
+	audience   string
+
+	mu      sync.Mutex // guards what follows
+	current string
+	until   time.Time
+}
+
+func newTokenRequester(config *rest.Config, audience string) (*tokenRequester, error) {
+	api, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to request a token: %w", err)
+	}
+	return &tokenRequester{kubernetes: api, audience: audience}, nil
+}
+
+func (r *tokenRequester) token(ctx context.Context, now time.Time) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Before(r.until) {
+		return r.current, nil
+	}
+	namespace, name, err := r.account(ctx)
+	if err != nil {
+		return "", err
+	}
+	seconds := int64(tokenLifetime / time.Second)
+	asked := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{r.audience}, ExpirationSeconds: &seconds},
+	}
+	answer, err := r.kubernetes.CoreV1().
+		ServiceAccounts(namespace).
+		CreateToken(ctx, name, asked, metav1.CreateOptions{})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("creating a token of ServiceAccount %s/%s for Heliostat alone: %w; set --token-file "+
+			"to a file with the output of `kubectl -n %s create token %s --audience %s`, run by somebody who may "+
+			"create it", namespace, name, err, namespace, name, r.audience)
+	case answer.Status.Token == "":
+		return "", fmt.Errorf("creating a token of ServiceAccount %s/%s: the API server returned none", namespace, name)
+	}
+	r.current, r.until = answer.Status.Token, answer.Status.ExpirationTimestamp.Add(-renewBefore)
+	return r.current, nil
+}
+
+// errNoToken says why a kubeconfig is not enough.
+var errNoToken = errors.New("the kubeconfig's user is not a ServiceAccount, so the command cannot create a token for " +
+	"Heliostat alone, and it never sends the kubeconfig's own credentials; set --token-file, for example to a file " +
+	"with the output of `kubectl create token NAME --audience heliostat`, or set --server")
+
+// account returns the ServiceAccount that is the kubeconfig's user.
+func (r *tokenRequester) account(ctx context.Context) (namespace, name string, err error) {
+	who, err := r.kubernetes.AuthenticationV1().
+		SelfSubjectReviews().
+		Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", "", fmt.Errorf("asking the API server who the kubeconfig's user is: %w; give --token-file, or "+
+			"--server", err)
+	}
+	account, is := strings.CutPrefix(who.Status.UserInfo.Username, "system:serviceaccount:")
+	namespace, name, whole := strings.Cut(account, ":")
+	if !is || !whole {
+		return "", "", errNoToken
+	}
+	return namespace, name, nil
+}
