@@ -130,8 +130,7 @@ var rules = []struct{ of, except, never, because string }{
 		"its callers know Kubernetes"},
 	{"test/simray/... pkg/raydemand/...", "", "k8s.io/...", "a Ray head knows nothing of Kubernetes"},
 	{"internal/telemetry", "", "k8s.io/client-go/...", "telemetry reports; it observes nothing itself"},
-	{"internal/cli internal/cli/table", "", "k8s.io/client-go/...", "package connect finds and calls servers"},
-	{"internal/cli internal/cli/printer internal/cli/table", "", "net/http", "package connect finds and calls servers"},
+	{"internal/cli/printer internal/cli/table", "", "net/http", "package cli finds and calls servers"},
 	{"internal/cli/table", "", "k8s.io/... github.com/spf13/...", "a table knows nothing of its content"},
 	{"cmd/... internal/... pkg/...", "internal/planner/plannertest internal/api/memnet", "testing/...", "a program has no test flags"},
 
