@@ -1,8 +1,10 @@
 package place
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
@@ -242,4 +244,245 @@ func (g *Group) mayMatch(selector raydemand.Selector) (all []Awaited, possible b
 // mayBeMet reports whether one of the possible values meets the condition.
 func (a Awaited) mayBeMet() bool {
 	return a.Must.Op == raydemand.NotIn || slices.ContainsFunc(a.Must.Values, a.Allows)
+}
+
+// Of the hosts of a TPU slice, the first has worker ID 0 and the resource by which programs reserve the slice
+// (docs/reference/facts.md#tpu-slices). A replica of a group is one slice.
+
+// addShapes sets what new pods of a group are.
+func (r *Fleet) addShapes(g *Group, i int) {
+	shape := func(first bool) *Shape {
+		resources, labels := g.withAnnounced(g.Resources, g.Labels)
+		resources, labels = g.onHost(first, resources, g.withOpen(labels))
+		total := r.vectorOf(resources)
+		return &Shape{
+			group: i, Total: total, Labels: r.labelSet(labels, g.Slice), Accelerated: r.accelerated(total),
+		}
+	}
+	g.Shape = shape(true)
+	if g.Hosts == 1 {
+		return
+	}
+	if others := shape(false); others.Labels != g.Shape.Labels || !slices.Equal(others.Total, g.Shape.Total) {
+		g.others = others
+	}
+}
+
+// onHost returns the resources and labels of the first host of a replica, or of another one.
+func (g *Group) onHost(
+	first bool, resources raydemand.Bundle, labels map[string]string,
+) (raydemand.Bundle, map[string]string) {
+	podType := labels[landing.TPUPodType]
+	if podType == "" || isOpen(podType) {
+		podType = ""
+		for _, name := range resources.Names() {
+			if landing.IsTPUHead(name) {
+				podType = landing.PodTypeOfTPUHead(name)
+			}
+		}
+	}
+	if podType == "" {
+		return resources, labels
+	}
+	resources, labels = resources.Clone(), maps.Clone(labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	_, declared := labels[landing.TPUWorkerID]
+	switch {
+	case first:
+		resources[landing.TPUHead(podType)] = max(resources[landing.TPUHead(podType)], raydemand.One)
+		if !declared {
+			labels[landing.TPUWorkerID] = "0"
+		}
+	default:
+		maps.DeleteFunc(resources, func(name string, _ raydemand.Amount) bool { return landing.IsTPUHead(name) })
+		if !declared {
+			var others []string
+			for id := int64(1); id < g.Hosts; id++ {
+				others = append(others, strconv.FormatInt(id, 10))
+			}
+			labels[landing.TPUWorkerID] = openValue(others, true)
+		}
+	}
+	return resources, labels
+}
+
+// firstHosts returns the pods on their way that count as the first hosts of their replicas. Nobody knows them before
+// they join, so they are the first ones by name, unless a host that has joined is the first of its replica.
+func (r *Fleet) firstHosts(s *model.Snapshot, byName map[string]int) map[string]bool {
+	type replica struct {
+		group, name string
+	}
+	coming, hosts, heads := map[replica][]string{}, map[replica]int64{}, map[replica]int64{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		g, known := byName[n.Group]
+		if !known || r.Groups[g].others == nil {
+			continue
+		}
+		of := replica{n.Group, n.Replica}
+		hosts[of]++
+		switch {
+		case n.Labels[landing.TPUWorkerID] == "0" || slices.ContainsFunc(n.Total.Names(), landing.IsTPUHead):
+			heads[of]++
+		case n.State == model.Pending || n.Total == nil:
+			coming[of] = append(coming[of], n.Pod)
+		}
+	}
+	first := map[string]bool{}
+	for of, pods := range coming {
+		slices.Sort(pods)
+		replica := r.Groups[byName[of.group]].Hosts
+		short := RoundUp(hosts[of], replica)/replica - heads[of]
+		for _, pod := range pods[:min(max(short, 0), int64(len(pods)))] {
+			first[pod] = true
+		}
+	}
+	return first
+}
+
+// What a new pod announces may be unknown until one has joined. Demand that no group serves for certain is then tried:
+// one replica of one group is launched, and the next ones are planned by what it announces. A trial comes after all
+// else, so a group that is known to serve the demand always goes first.
+
+// try adds a trial for each demand that is not served and that only what is unknown may keep from being served.
+func (p *Search) try(given []int64, out *Outcome) []int64 {
+	open := slices.ContainsFunc(p.Groups, func(g Group) bool { return len(g.open) > 0 })
+	if !open || p.delayed() {
+		return given
+	}
+	given = slices.Clone(given)
+	for _, i := range out.Claims {
+		for _, it := range p.UnservedOf(i, out) {
+			p.tryOne(given, it, nil)
+		}
+	}
+	for _, g := range out.Gangs {
+		for _, it := range p.awaiting(g) {
+			p.tryOne(given, it, g)
+		}
+	}
+	for i, n := range out.Unserved {
+		if n > 0 && !p.Requests[i].Deferred {
+			p.tryOne(given, p.Requests[i], nil)
+		}
+	}
+	return given
+}
+
+// delayed reports whether the in-flight caps delay launches for demand that some group is known to serve.
+func (p *Search) delayed() bool {
+	return slices.ContainsFunc(p.Groups, func(g Group) bool {
+		i := g.Shape.group
+		return p.HeldOf(i) > 0 && !g.Trying() && len(p.SharedNodes.UnprovenPools(i)) == 0
+	})
+}
+
+// awaiting returns the items of a gang that a trial could help: all of an option for whose bundles no place is missing
+// for certain.
+func (p *Search) awaiting(g *Gang) []*Item {
+	for _, o := range g.Options {
+		if g.Deferred || slices.ContainsFunc(o.Items, func(it *Item) bool { return !p.Possible(it) }) {
+			continue
+		}
+		return o.Items
+	}
+	return nil
+}
+
+// tryOne launches one replica of the best group that may serve the item, unless pods of such a group are on their way.
+func (p *Search) tryOne(given []int64, it *Item, gang *Gang) {
+	best, awaited := -1, []Awaited(nil)
+	for i := range p.Groups {
+		wants := p.Wants(i, it, gang)
+		switch {
+		case len(wants) == 0:
+		case given[i]+p.Groups[i].Pending() > 0:
+			return // the next pods show it
+		case p.mayTry(i, given, wants, gang) && (best < 0 || p.betterTrial(i, best)):
+			best, awaited = i, wants
+		}
+	}
+	if best >= 0 {
+		given[best] += p.Groups[best].Hosts
+		p.Trials = append(p.Trials, Trial{best, it, gang, awaited})
+	}
+}
+
+// mayTry reports whether a trial is allowed: no limit prevents it, no idle pod of the group shows that it would not
+// help, and the workers so far have not shown that another value is to be expected.
+func (p *Search) mayTry(i int, given []int64, wants []Awaited, gang *Gang) bool {
+	g := &p.Groups[i]
+	var coming int64
+	for k := range p.Groups {
+		coming += p.Groups[k].Pending() + given[k]
+	}
+	if coming+g.Hosts > OrUnbounded(p.Policy.MaxInFlight) {
+		return false
+	}
+	idle := func(n Node) bool { return n.GroupIndex == i && n.State == model.Idle && n.Stop == "" }
+	if slices.ContainsFunc(p.Nodes, idle) ||
+		slices.ContainsFunc(wants, func(a Awaited) bool { return !p.Undecided(a, gang, g) }) {
+		return false
+	}
+	l := p.open(nil, given)
+	return min(l.room[i], l.spare) >= g.Hosts && g.Hosts <= g.InFlight
+}
+
+// Undecided reports whether one more pod can show something new about an announcement. Workers that announced other
+// values have shown that the group's pods differ, or that none has the value. One pod does not decide where the other
+// pods of a gang run either, if several values are possible and the gang needs more than one.
+func (p *Search) Undecided(a Awaited, gang *Gang, g *Group) bool {
+	if a.Must.Key != "" {
+		return len(a.Shown) == 0 || slices.ContainsFunc(a.Shown, a.met)
+	}
+	return len(a.Shown) == 0 && (len(a.Values) < 2 || p.onOnePod(gang, g))
+}
+
+// onOnePod reports whether one new pod of the group has room for a whole gang.
+func (p *Search) onOnePod(gang *Gang, g *Group) bool {
+	return slices.ContainsFunc(gang.Options, func(o Option) bool {
+		free := slices.Clone(g.Shape.Total)
+		for _, it := range o.Items {
+			n := it.Request.Count
+			if free.Times(it.Need, n) < n || gang.Strategy == raydemand.StrictSpread && BundlesOf(o.Items) > 1 {
+				return false
+			}
+			free.subtract(it.Need, n)
+		}
+		return true
+	})
+}
+
+// betterTrial orders groups for a trial: by preference, then by cost, then by name.
+func (p *Search) betterTrial(a, b int) bool {
+	x, y := p.Groups[a].Preference(), p.Groups[b].Preference()
+	return cmp.Or(y.compare(x), cmp.Compare(p.Costs.PerReplica[a], p.Costs.PerReplica[b])) < 0
+}
+
+// TrialOf returns the trial of a group, or nil.
+func (p *Search) TrialOf(i int) *Trial {
+	at := slices.IndexFunc(p.Trials, func(t Trial) bool { return t.group == i })
+	if at < 0 {
+		return nil
+	}
+	return &p.Trials[at]
+}
+
+// Wants returns what a new pod of a group must turn out to announce to serve an item, or an item of a gang; nil if no
+// announcement makes a difference.
+func (p *Search) Wants(i int, it *Item, gang *Gang) []Awaited {
+	g := &p.Groups[i]
+	awaited, ok := p.awaits(g, it)
+	if g.Hopeless() || !ok && !it.Suits(g.Shape) {
+		return nil
+	}
+	if gang == nil || gang.TopologyLabel == "" || gang.Held {
+		return awaited
+	}
+	if domain := g.openLabel(gang.TopologyLabel); domain != nil {
+		return append(awaited, Awaited{Announced: domain})
+	}
+	return awaited
 }

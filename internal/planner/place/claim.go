@@ -134,7 +134,7 @@ func (s *RestRequest) satisfied() bool { return !s.SatisfiedSince.IsZero() }
 
 // REST requests add up: the plain request, which has no owner, and those of owners. They are planned as one claim with
 // equal shapes merged, so the cost of a plan does not depend on the number of owners. Owners matter only if a limit
-// prevents that claim: then it is admitted request by request, in the order of SortOwned (admit.go), and what is not
+// prevents that claim: then it is admitted request by request, in the order of SortOwned (admitAll), and what is not
 // admitted becomes a claim of its own that launches nothing.
 
 // settleRest settles everything, with all REST requests if they can be served, or else with those that are admitted.
@@ -194,5 +194,281 @@ func (p *Search) refuse() {
 		if items := p.Items(requests); len(items) > 0 {
 			p.Claims = append(p.Claims, Claim{Purpose: OverREST, Items: items, Refused: true})
 		}
+	}
+}
+
+// Bounds on the number of trials that test whether requests can be served together. A trial places all of them once;
+// work counts looks of one item at one node class, as in a search. When the bounds are reached, the rest is admitted
+// one by one (eachFrom).
+const (
+	minAdmissions = 8
+	maxAdmissions = 512
+	admissionWork = 8 * maxWork
+	// lastAdmissions are reserved for finding how much of what was admitted one by one can be served together.
+	lastAdmissions = 12
+)
+
+// admitting finds how much of the REST requests can be served, in the order in which they are served.
+type admitting struct {
+	*Search
+	// given are the pods that are planned already, by group. They count as existing, as they will in the next plan.
+	given []int64
+	tries int
+	// full are the kinds of bundles of which not even one more can be served: there is never more room later than
+	// earlier. It records only completed trials.
+	full map[string]bool
+	// failed are all-or-nothing requests that cannot be served.
+	failed map[string]bool
+	// eachWork limits the looks of one-by-one admission.
+	eachWork int64
+}
+
+func (p *Search) newAdmitting(given []int64) *admitting {
+	return &admitting{
+		Search:   p,
+		given:    given,
+		tries:    p.admissions(),
+		full:     map[string]bool{},
+		failed:   map[string]bool{},
+		eachWork: p.shareOf(eachWork),
+	}
+}
+
+// admitAll decides how much of each request is planned for:
+//
+//	while all of the next requests can be served, they are
+//	of the first that cannot be served whole: nothing if it is all or nothing, else as many bundles of each kind as
+//	fit
+//	and so on with the requests after it, which may be smaller or ask for something else
+func (a *admitting) admitAll() {
+	a.none()
+	at := 0
+	for ; at < len(a.RestRequests) && a.tries > 0; at++ {
+		if a.hopeless(&a.RestRequests[at]) {
+			continue
+		}
+		at += a.whole(at)
+		if at < len(a.RestRequests) && !a.part(&a.RestRequests[at]) {
+			break // the evaluation did not finish
+		}
+	}
+	if at < len(a.RestRequests) {
+		a.eachFrom(at)
+	}
+	a.Claims[a.RestClaim].Items = a.restItems()
+}
+
+// none plans for nothing of any request.
+func (a *admitting) none() {
+	for i := range a.RestRequests {
+		a.RestRequests[i].None()
+		a.RestRequests[i].Unevaluated = false
+	}
+}
+
+func (p *Search) admissions() int {
+	work := (p.itemCount() + 1) * (len(p.totals) + len(p.Groups) + 1)
+	return int(min(max(p.shareOf(admissionWork)/int64(work), minAdmissions), maxAdmissions))
+}
+
+// shareOf bounds the work of one part of a plan to an eighth of the plan's budget, if it has one.
+func (p *Search) shareOf(work int64) int64 {
+	if p.budget == 0 {
+		return work
+	}
+	return min(work, p.budget/8)
+}
+
+// fits reports whether everything that is planned for now can be served, placed as a round does.
+func (a *admitting) fits() bool {
+	if a.tries == 0 {
+		return false
+	}
+	a.tries--
+	a.Claims[a.RestClaim].Items = a.restItems()
+	l, out := a.before()
+	return a.placeClaim(l, a.Claims[a.RestClaim], a.given, &out) == nil
+}
+
+// before places the demand that comes before the requests, as a round does.
+func (a *admitting) before() (*Ledger, Outcome) {
+	l := a.open(a.Base, a.given)
+	l.how = fullest
+	a.launchMinimum(l, a.given)
+	out := Outcome{Used: make([]bool, len(a.Nodes))}
+	for _, c := range a.Claims[:a.RestClaim] {
+		a.placeClaim(l, c, a.given, &out)
+	}
+	return l, out
+}
+
+// claimLedger returns the ledger that the requests are placed on after that.
+func (a *admitting) claimLedger() *Ledger {
+	l, _ := a.before()
+	return a.claimOn(l, a.Claims[a.RestClaim], a.given)
+}
+
+// whole plans for as many whole requests as can be served, starting at one, and returns their number.
+func (a *admitting) whole(from int) int {
+	rest := a.RestRequests[from:]
+	n, growing := 0, true
+	for step := 1; step > 0 && n < len(rest); {
+		more := min(step, len(rest)-n)
+		for i := range more {
+			rest[n+i].all()
+		}
+		if a.fits() {
+			n += more
+		} else {
+			for i := range more {
+				rest[n+i].None()
+			}
+			growing = false
+		}
+		if growing {
+			step *= 2
+		} else {
+			step /= 2
+		}
+	}
+	return n
+}
+
+// part plans for the part that can be served of a request that cannot be served whole. It returns false if the trials
+// ended first: then what is planned for can be served, and perhaps more of it.
+func (a *admitting) part(s *RestRequest) bool {
+	if a.tries == 0 {
+		return false
+	}
+	if s.AllOrNothing {
+		a.failed[s.key()] = true
+		if len(s.Items) == 1 && s.Items[0].Request.Count == 1 {
+			a.full[s.Items[0].Key] = true
+		}
+		return true
+	}
+	for i, it := range s.Items {
+		if a.full[it.Key] {
+			continue
+		}
+		least, most := int64(0), it.Request.Count
+		for least < most && a.tries > 0 {
+			s.Admitted[i] = least + (most-least+1)/2
+			if a.fits() {
+				least = s.Admitted[i]
+			} else {
+				most = s.Admitted[i] - 1
+			}
+		}
+		if s.Admitted[i] = least; least < most {
+			return false
+		}
+		a.full[it.Key] = least < it.Request.Count
+	}
+	return true
+}
+
+// hopeless reports whether it is already known that nothing of a request can be served.
+func (a *admitting) hopeless(s *RestRequest) bool {
+	full := func(it *Item) bool { return a.full[it.Key] }
+	if s.AllOrNothing {
+		return slices.ContainsFunc(s.Items, full) || a.failed[s.key()]
+	}
+	return !slices.ContainsFunc(s.Items, func(it *Item) bool { return !full(it) })
+}
+
+// If there are so many requests that repeated trials of all of them together would take too long, the rest is admitted
+// one by one: each as far as it finds room next to those before it, which are not moved. That takes one look at each.
+// At the end, one search finds how much of it can be served when everything is placed together, as a plan does.
+
+// eachWork limits the looks of one item at one node class during one-by-one admission.
+const eachWork = 4 * admissionWork
+
+// eachFrom admits the requests from one on, one by one, in addition to what is planned for: a part of the first may be.
+// Requests beyond the bound are marked as not evaluated.
+func (a *admitting) eachFrom(from int) {
+	rest := a.RestRequests[from:]
+	before := countsOf(rest)
+	l := a.claimLedger()
+	a.place(l, a.newBatch(OverREST, a.restItems(), fullest))
+	end := a.Looks + a.eachWork
+	for i := range rest {
+		a.BreakOff()
+		s := &rest[i]
+		if s.Unevaluated = a.Looks > end; s.Unevaluated || a.hopeless(s) {
+			continue
+		}
+		l = a.one(l, s)
+	}
+	a.confirm(rest, before)
+}
+
+// countsOf copies how many bundles of each request are planned for.
+func countsOf(shares []RestRequest) [][]int64 {
+	counts := make([][]int64, len(shares))
+	for i := range shares {
+		counts[i] = slices.Clone(shares[i].Admitted)
+	}
+	return counts
+}
+
+// one admits as much more of a request as finds room on a ledger, and returns the ledger with it.
+func (a *admitting) one(l *Ledger, s *RestRequest) *Ledger {
+	trial := a.trial(l)
+	b := a.newBatch(OverREST, s.Items, fullest)
+	for i, it := range s.Items {
+		switch {
+		case it.Trivial(), it.aside:
+			b.left[i], s.Admitted[i] = 0, it.Request.Count
+		case a.full[it.Key]:
+			b.left[i] = 0
+		default:
+			b.left[i] = it.Request.Count - s.Admitted[i]
+			s.Admitted[i] = it.Request.Count
+		}
+	}
+	a.place(trial, b)
+	for i, it := range s.Items {
+		s.Admitted[i] -= b.left[i]
+		a.full[it.Key] = a.full[it.Key] || b.left[i] > 0 && !s.AllOrNothing
+	}
+	if s.AllOrNothing && !b.served() {
+		s.None()
+		a.failed[s.key()] = true
+		a.release(trial)
+		return l
+	}
+	a.release(l)
+	return trial
+}
+
+// confirm keeps, of what was admitted one by one, the first requests that can be served together. Of the others it
+// keeps what was planned for before.
+func (a *admitting) confirm(rest []RestRequest, before [][]int64) {
+	a.tries = lastAdmissions
+	if a.fits() {
+		return
+	}
+	found := countsOf(rest)
+	keep := func(n int) {
+		for i := range rest {
+			if copy(rest[i].Admitted, before[i]); i < n {
+				copy(rest[i].Admitted, found[i])
+			}
+		}
+	}
+	least, most := 0, len(rest)
+	for least < most {
+		middle := least + (most-least+1)/2
+		if keep(middle); a.fits() {
+			least = middle
+		} else {
+			most = middle - 1
+		}
+	}
+	keep(least)
+	for i := range rest {
+		s := &rest[i]
+		s.Unevaluated = s.Unevaluated || !slices.Equal(s.Admitted, found[i])
 	}
 }

@@ -1,5 +1,13 @@
 package place
 
+import (
+	"cmp"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
 // Strategy is how new nodes are chosen. No strategy is best for every demand, so a plan tries several.
 type Strategy int
 
@@ -116,5 +124,349 @@ func (p *Search) launchPattern(l *Ledger, b *Batch, g *Group, pat *pattern) {
 	}
 	for _, u := range pat.uses {
 		b.left[u.item] -= u.count * replicas
+	}
+}
+
+// pattern is how waiting demand would fill one new replica of a group, or one node on its way. It is the unit of
+// choice.
+type pattern struct {
+	hosts []filled
+	// uses counts the bundles of each item on the whole replica.
+	uses  []portion
+	score score
+}
+
+// filled is a number of equal hosts of a replica.
+type filled struct {
+	shape *Shape
+	count int64
+	take  []portion
+	after Vector
+}
+
+// fill packs waiting demand onto one node, largest items first, up to quota bundles.
+func (b *Batch) fill(free Vector, labels int, left []int64, quota int64) ([]portion, Vector) {
+	var take []portion
+	free = slices.Clone(free)
+	for k := b.next(0, free); k < len(b.items); k = b.next(k+1, free) {
+		i := b.at(k)
+		it := b.items[i]
+		if left[i] == 0 || it.Rank[labels] == NoMatch {
+			continue
+		}
+		n := free.Times(it.Need, min(left[i], quota))
+		if n == 0 {
+			continue
+		}
+		take = append(take, portion{item: i, count: n})
+		free.subtract(it.Need, n)
+		if quota -= n; quota == 0 {
+			break
+		}
+	}
+	return take, free
+}
+
+// next returns the place in the order of the next item, from one on, of which a bundle may fit; the number of items if
+// there is none.
+func (b *Batch) next(k int, free Vector) int {
+	if b.order != nil || len(b.items) < leastIndexed || b.names == 0 || b.names > mostIndexed {
+		b.looks++
+		return k
+	}
+	if b.index == nil {
+		b.index = newFitIndex(b.items, b.left, b.names)
+	}
+	for {
+		i, looks := b.index.next(k, free)
+		b.looks += looks
+		switch {
+		case i < 0:
+			return len(b.items)
+		case b.left[i] > 0:
+			return i
+		}
+		b.index.remove(i)
+	}
+}
+
+// newPattern fills a number of hosts in turn, each with at most quota bundles: the first of a shape, the rest of the
+// same or of others. It fills equal hosts at once.
+func (p *Search) newPattern(
+	b *Batch, s *Shape, free Vector, others *Shape, hosts, quota int64,
+) (pattern, bool) {
+	p.count(b)
+	p.BreakOff()
+	var pat pattern
+	if hosts == 1 {
+		take, after := b.fill(free, s.Labels, b.left, quota)
+		pat.hosts, pat.uses = []filled{{s, 1, take, after}}, b.inOrder(take)
+	} else {
+		pat.hosts, pat.uses = b.fillHosts(s, free, others, hosts, quota)
+	}
+	if len(pat.uses) == 0 {
+		return pat, false
+	}
+	pat.score = p.score(b, s, free, hosts, pat.uses)
+	return pat, true
+}
+
+// fillHosts fills a number of hosts in turn, and returns what they take together.
+func (b *Batch) fillHosts(
+	s *Shape, free Vector, others *Shape, hosts, quota int64,
+) ([]filled, []portion) {
+	var all []filled
+	left := append(b.scratch[:0], b.left...)
+	b.scratch = left
+	for rest := hosts; rest > 0; {
+		count := rest
+		switch {
+		case others != nil && rest == hosts:
+			count = 1
+		case others != nil:
+			s, free = others, others.Total
+		}
+		take, after := b.fill(free, s.Labels, left, quota)
+		for _, t := range take {
+			count = min(count, left[t.item]/t.count)
+		}
+		all = append(all, filled{s, count, take, after})
+		for _, t := range take {
+			left[t.item] -= t.count * count
+		}
+		rest -= count
+	}
+	var uses []portion
+	for i := range left {
+		if n := b.left[i] - left[i]; n > 0 {
+			uses = append(uses, portion{item: i, count: n})
+		}
+	}
+	return all, uses
+}
+
+// inOrder returns the portions in the order of the items.
+func (b *Batch) inOrder(take []portion) []portion {
+	if b.order == nil {
+		return take
+	}
+	take = slices.Clone(take)
+	slices.SortFunc(take, func(x, y portion) int { return x.item - y.item })
+	return take
+}
+
+// holds reports whether filling again would give the same pattern, although less demand may be waiting now.
+func (pat *pattern) holds(b *Batch) bool { return pat.times(b, 1) == 1 }
+
+// times returns how often the pattern can be repeated, up to limit.
+func (pat *pattern) times(b *Batch, limit int64) int64 {
+	for _, u := range pat.uses {
+		limit = min(limit, b.left[u.item]/u.count)
+	}
+	return limit
+}
+
+// score rates a pattern; better compares its fields in this order. rank, sparing, kinds, least and mean are Ray's score
+// (ray scheduler.py, _compute_score) with comparable units for different resources.
+type score struct {
+	rank int     // preference of the first bundle's matching selector; a larger rank is earlier in the list
+	most float64 // served per pod, if the number of pods is limited
+	// the same for the whole replica: of two equals the larger one first, because later there may be no room for it
+	whole   float64
+	sparing bool // no accelerator stays idle next to work that needs none
+	// The group's preference comes before the cost of its nodes.
+	preference Preference
+	thrift     float64 // served per cost
+	kinds      int     // resources in use
+	least      float64
+	mean       float64
+	room       float64 // free before, if a gang must leave the nodes that fit others tightly
+	share      float64 // share in use, without weights: of two equals the one that wastes less
+	cloud      float64 // Ray's record of the cloud's availability
+}
+
+// better compares scores: positive if a is better than b.
+func better(a, b score) int {
+	return cmp.Or(
+		CompareBool(a.preference.Known, b.preference.Known),
+		cmp.Compare(a.most, b.most),
+		cmp.Compare(a.whole, b.whole),
+		cmp.Compare(a.rank, b.rank),
+		CompareBool(a.sparing, b.sparing),
+		a.preference.compare(b.preference),
+		CompareNearly(a.thrift, b.thrift),
+		cmp.Compare(a.kinds, b.kinds),
+		cmp.Compare(a.least, b.least),
+		cmp.Compare(a.mean, b.mean),
+		cmp.Compare(a.share, b.share),
+		cmp.Compare(a.cloud, b.cloud),
+	)
+}
+
+// betterForRay compares scores as Ray does: how well a node is filled comes before its group's preference.
+func betterForRay(a, b score) int {
+	return cmp.Or(
+		CompareBool(a.preference.Known, b.preference.Known),
+		cmp.Compare(a.rank, b.rank),
+		CompareBool(a.sparing, b.sparing),
+		cmp.Compare(a.room, b.room),
+		cmp.Compare(a.kinds, b.kinds),
+		cmp.Compare(a.least, b.least),
+		cmp.Compare(a.mean, b.mean),
+		a.preference.compare(b.preference),
+		cmp.Compare(a.cloud, b.cloud),
+	)
+}
+
+// score rates a replica with the bundles placed on it. A share u in use of a resource with total t counts t·u³, so
+// large nodes filled well win over small ones, and half-empty ones lose.
+func (p *Search) score(b *Batch, s *Shape, free Vector, hosts int64, uses []portion) score {
+	used := make([]float64, len(p.Names))
+	named := make([]bool, len(p.Names))
+	for i := range used {
+		used[i] = p.worth(i, s.Total[i]-free[i]) * float64(hosts)
+	}
+	sc := score{sparing: !s.Accelerated}
+	for _, u := range uses {
+		it := b.items[u.item]
+		sc.sparing = sc.sparing || it.accelerator
+		for _, t := range it.Need {
+			used[t.Resource] += p.worth(t.Resource, t.Amount) * float64(u.count)
+			named[t.Resource] = true
+		}
+	}
+	first := b.items[uses[0].item]
+	if len(first.Request.Selectors) > 0 {
+		sc.rank = first.Alternatives - first.Rank[s.Labels]
+	}
+	p.scoreUse(&sc, b, s.Total, hosts, used, named)
+	p.scoreGroup(&sc, s.group)
+	return sc
+}
+
+func (p *Search) scoreUse(sc *score, b *Batch, total Vector, hosts int64, used []float64, named []bool) {
+	var sum, shares, least float64
+	terms := 0
+	for i, amount := range p.Named(total) {
+		if amount <= 0 {
+			continue
+		}
+		if named[i] {
+			sc.kinds++
+		}
+		if model.IsMemory(p.Names[i]) && !b.memory {
+			continue // every node has memory and nothing asks for it, so it is not wasted
+		}
+		whole := p.worth(i, amount) * float64(hosts)
+		share := used[i] / whole
+		value := whole * share * share * share
+		if terms == 0 || value < least {
+			least = value
+		}
+		sum += value
+		shares += share
+		terms++
+	}
+	if terms > 0 {
+		sc.least, sc.mean, sc.share = least, sum/float64(terms), shares/float64(terms)
+	}
+}
+
+func (p *Search) scoreGroup(sc *score, group int) {
+	sc.preference, sc.cloud = Preference{Known: true, Recoverable: 1}, 1
+	if group < 0 {
+		return
+	}
+	g := &p.Groups[group]
+	sc.preference = g.Preference()
+	if g.CloudAvailability != nil {
+		sc.cloud = *g.CloudAvailability
+	}
+}
+
+// patternKey is what a pattern depends on, while a batch is placed.
+type patternKey struct {
+	shape *Shape
+	named nameSet
+	free  *raydemand.Amount
+}
+
+// useBest places waiting demand on the nodes that it fills best, one kind of node after the other: those that are
+// hidden, or the others. In Ray's order, it considers all of them, else only those on their way that are untouched. It
+// keeps a pattern as long as filling again would give the same.
+func (p *Search) useBest(l *Ledger, b *Batch, hidden bool) {
+	kept, ray := map[patternKey]*pattern{}, l.how.raysOrder()
+	var fair []float64
+	if hidden {
+		fair = p.fairPrices(l, b)
+	}
+	for !b.served() {
+		best, at := (*pattern)(nil), -1
+		for i := range l.classes {
+			class := &l.classes[i]
+			if class.hidden != hidden || !b.admits(class) ||
+				!ray && (class.touched || !hidden && class.phase != OnTheWay) {
+				continue
+			}
+			key := patternKey{shape: class.Shape, named: class.named}
+			if len(class.free) > 0 {
+				key.free = &class.free[0]
+			}
+			pat := kept[key]
+			if pat == nil || !pat.holds(b) {
+				made, _ := p.newPattern(b, class.Shape, class.free, nil, 1, b.quota(class))
+				switch {
+				case ray:
+					p.credit(&made, l.how, b, class)
+				case hidden:
+					p.rate(&made, l.how, b, class.Shape.group, 1, fair)
+				}
+				pat = &made
+				kept[key] = pat
+			}
+			if len(pat.uses) > 0 && (at < 0 || l.how.prefers(pat, class.Shape.group, best, l.classes[at].Shape.group)) {
+				best, at = pat, i
+			}
+		}
+		if at < 0 {
+			return
+		}
+		l.take(at, b, best.times(b, l.classes[at].count), best.uses)
+	}
+}
+
+// prefers compares by score, then by group number, which is the order of names.
+func (how Strategy) prefers(a *pattern, groupA int, b *pattern, groupB int) bool {
+	order := better(a.score, b.score)
+	if how.raysOrder() {
+		order = betterForRay(a.score, b.score)
+	}
+	return order > 0 || order == 0 && groupA < groupB
+}
+
+// nameSet is a set of resources by number in the catalog; it leaves out numbers from 64.
+type nameSet uint64
+
+func (b *Batch) named(uses []portion) (names nameSet) {
+	for _, u := range uses {
+		for _, t := range b.items[u.item].Need {
+			names |= 1 << t.Resource
+		}
+	}
+	return names
+}
+
+// credit adds to the score what this plan has already placed on the node, as Ray does.
+func (p *Search) credit(pat *pattern, how Strategy, b *Batch, class *NodeClass) {
+	if how == roomiest && b.turn > 0 {
+		pat.score.room = p.holding(class.free)
+	}
+	pat.score.kinds = 0
+	names := class.named | b.named(pat.uses)
+	for i, amount := range p.Named(class.Shape.Total) {
+		if amount > 0 && names&(1<<i) != 0 {
+			pat.score.kinds++
+			pat.score.sparing = pat.score.sparing || raydemand.IsUnitInstance(p.Names[i])
+		}
 	}
 }

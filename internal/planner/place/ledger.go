@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Ledger records what is free on which nodes while demand is placed. A trial works on a clone; dropping the clone
@@ -28,41 +26,6 @@ type Ledger struct {
 	tracing bool
 	// runs lists the gangs that were placed.
 	runs []Run
-}
-
-// limits bound what may still be launched on a ledger.
-type limits struct {
-	// room counts the pods that each group may still launch, spare those that all groups together may.
-	room  []int64
-	spare int64
-	// asked counts the pods on their way, by group, before the ledger's own launches. cut is how much the in-flight
-	// caps reduce each group's room, cutAll how much they reduce that of all groups together.
-	asked, cut []int64
-	cutAll     int64
-	// ceilings say how many pods fit together on the nodes; nil if nothing limits a group. on is where they are, nil if
-	// the nodes are full.
-	ceilings *landing.SharedNodes
-	on       *landing.Taken
-	// tries: the ceilings allow one replica in pools that may have no room, like an in-flight cap. lifted: they do not
-	// bound the ledger now.
-	tries, lifted bool
-	// quotas bound what the pods of groups may have together; nil if nothing bounds a group. left is what is left.
-	quotas *landing.Quotas
-	left   []raydemand.Amount
-}
-
-// copyFrom makes limits equal to others. It reuses memory.
-func (l *limits) copyFrom(other *limits) {
-	old := *l
-	*l = *other
-	l.room, l.left = append(old.room[:0], other.room...), append(old.left[:0], other.left...)
-	l.asked, l.cut = append(old.asked[:0], other.asked...), append(old.cut[:0], other.cut...)
-	if other.on != nil {
-		if l.on = old.on; l.on == nil {
-			l.on = &landing.Taken{}
-		}
-		l.on.CopyFrom(other.on)
-	}
 }
 
 // NodeClass is a number of nodes that are equal for planning, so that work depends on the number of kinds of nodes, not
@@ -366,4 +329,59 @@ func (l *Ledger) note(b *Batch, at *NodeClass, portions []portion, fresh bool) {
 			Members: at.members, Since: at.since,
 		})
 	}
+}
+
+// hide holds empty nodes back until a step needs them.
+func (l *Ledger) hide() {
+	l.stepwise = true
+	for i := range l.classes {
+		class := &l.classes[i]
+		class.hidden = class.phase != running && class.Shape.group != HeadGroup && !class.touched &&
+			slices.Equal(class.free, class.Shape.Total)
+	}
+}
+
+// hiddenOf counts the hidden nodes of each group.
+func (l *Ledger) hiddenOf(groups int) []int64 {
+	counts := make([]int64, groups)
+	for i := range l.classes {
+		if class := &l.classes[i]; class.hidden {
+			counts[class.Shape.group] += class.count
+		}
+	}
+	return counts
+}
+
+// reveal offers n more nodes of a group to all demand that is placed from now on.
+func (l *Ledger) reveal(group int, n int64) {
+	for i := 0; i < len(l.classes) && n > 0; i++ {
+		if !l.classes[i].hidden || l.classes[i].Shape.group != group {
+			continue
+		}
+		count := min(n, l.classes[i].count)
+		l.classes[l.split(i, count)].hidden = false
+		n -= count
+	}
+}
+
+// revealMinimum offers the nodes that a minimum keeps in any case.
+func (p *Search) revealMinimum(l *Ledger) {
+	short := make([]int64, len(p.Groups))
+	for i := range p.Groups {
+		short[i] = p.Groups[i].MinPods
+	}
+	for i := range l.classes {
+		if class := &l.classes[i]; class.Shape.group != HeadGroup && !class.hidden {
+			short[class.Shape.group] -= class.count
+		}
+	}
+	for i, n := range short {
+		l.reveal(i, n)
+	}
+}
+
+// holdsBack reports whether nodes of a group are hidden.
+func (l *Ledger) holdsBack(group int) bool {
+	return l.stepwise &&
+		slices.ContainsFunc(l.classes, func(class NodeClass) bool { return class.hidden && class.Shape.group == group })
 }

@@ -13,7 +13,11 @@ import (
 func (p *Search) placeOption(l *Ledger, gangs []*Gang, o int) (best *Ledger, ok bool) {
 	g := gangs[0]
 	option := g.Options[o]
-	for _, d := range p.roomy(l, p.domains(l, g), option) {
+	domains := p.domains(l, g)
+	if len(domains) > 1 {
+		domains = p.roomy(l, domains, option)
+	}
+	for _, d := range domains {
 		b := p.newBatch("gang", option.Items, l.how)
 		for i := range b.left {
 			b.left[i] = min(b.left[i]*int64(len(gangs)), MaxCount)
@@ -109,8 +113,8 @@ const maxDomains = 64
 
 // roomy removes the domains that have less in total than the option asks for, including possible launches.
 func (p *Search) roomy(l *Ledger, all []Domain, o Option) []Domain {
-	if len(all) < 2 {
-		return all
+	if len(all) == 0 {
+		return nil
 	}
 	need := make(Vector, len(p.Names))
 	for _, it := range o.Items {
@@ -120,6 +124,9 @@ func (p *Search) roomy(l *Ledger, all []Domain, o Option) []Domain {
 		}
 	}
 	t := all[0].Topology
+	if t == nil {
+		t = &Topology{Of: make([]int, len(p.Sets)), values: 1}
+	}
 	lacks := make([]Vector, t.values)
 	for _, d := range all {
 		lacks[d.Value] = slices.Clone(need)
@@ -170,3 +177,136 @@ func (p *Search) acceleratedPods(launched []int64) (pods int64) {
 	}
 	return pods
 }
+
+// Topology groups label sets by their value of one label (docs/reference/facts.md#topology-of-a-placement-group).
+// Values are numbered in alphabetical order.
+type Topology struct {
+	// Of is the number of each label set's value, or negative if the set lacks the label.
+	Of     []int
+	values int
+}
+
+// Domain is where a gang can be placed: nodes and groups with one value of a topology. The zero Domain is everywhere.
+type Domain struct {
+	*Topology
+	Value int
+}
+
+func (d Domain) Admits(labels int) bool { return d.Topology == nil || d.Of[labels] == d.Value }
+
+// numberTopologies numbers the values of each topology label of the gangs.
+func (r *Fleet) numberTopologies(gangs []raydemand.Gang) {
+	r.topologies = map[string]*Topology{}
+	for i := range gangs {
+		if label := gangs[i].TopologyLabel; label != "" && r.topologies[label] == nil {
+			r.topologies[label] = r.newTopology(label)
+		}
+	}
+}
+
+// Topology returns the numbered values of a topology label.
+func (r *Fleet) Topology(label string) *Topology { return r.topologies[label] }
+
+func (r *Fleet) newTopology(label string) *Topology {
+	var values []string
+	for _, labels := range r.Sets {
+		if value, ok := labels[label]; ok && !isOpen(value) {
+			values = append(values, value)
+		}
+	}
+	slices.Sort(values)
+	values = slices.Compact(values)
+	made := &Topology{Of: make([]int, len(r.Sets)), values: len(values)}
+	for set, labels := range r.Sets {
+		made.Of[set] = -1
+		if value, ok := labels[label]; ok && !isOpen(value) {
+			made.Of[set], _ = slices.BinarySearch(values, value)
+		}
+	}
+	return made
+}
+
+func (t *Topology) Domains(wanted func(value int) bool) (all []Domain) {
+	for value := range t.values {
+		if wanted(value) {
+			all = append(all, Domain{t, value})
+		}
+	}
+	return all
+}
+
+// differentNodes counts the nodes within a domain that can hold a bundle of an option, including possible launches.
+func (p *Search) differentNodes(l *Ledger, o Option, within Domain) (n int64) {
+	for k := range l.classes {
+		class := &l.classes[k]
+		if within.Admits(class.Shape.Labels) &&
+			slices.ContainsFunc(o.Items, func(it *Item) bool { return class.free.Times(it.Need, 1) == 1 }) {
+			n += class.count
+		}
+	}
+	var fresh int64
+	for i := range p.Groups {
+		if s := p.Groups[i].Shape; within.Admits(s.Labels) && SuitsAny(o.Items, s) {
+			fresh = min(fresh+l.room[i], MaxCount)
+		}
+	}
+	return n + min(fresh, l.spare)
+}
+
+// hasPlaces reports whether an option could be placed if nothing else were: each bundle has a place, all bundles
+// together fit in the total, and there are enough nodes for bundles that cannot share one. Possible launches count.
+func (p *Search) hasPlaces(l *Ledger, g *Gang, o Option) bool {
+	return !slices.ContainsFunc(o.Items, func(it *Item) bool { return !p.hasPlace(l, it) }) && p.hasRoom(l, g, o, Domain{})
+}
+
+// hasRoom reports whether a domain has as much in total as an option asks for, and enough nodes for bundles that cannot
+// share one.
+func (p *Search) hasRoom(l *Ledger, g *Gang, o Option, within Domain) bool {
+	return len(p.roomy(l, []Domain{within}, o)) > 0 &&
+		(g.Strategy != raydemand.StrictSpread || p.differentNodes(l, o, within) >= BundlesOf(o.Items))
+}
+
+// hasPlace reports whether one bundle fits on existing nodes, or on pods that some group may still launch.
+func (p *Search) hasPlace(l *Ledger, it *Item) bool {
+	for i := range p.Groups {
+		if g := &p.Groups[i]; min(l.room[i], l.spare) >= g.Hosts && it.Suits(g.Shape) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(l.classes, func(l NodeClass) bool {
+		return it.Rank[l.Shape.Labels] != NoMatch && l.free.Times(it.Need, 1) == 1
+	})
+}
+
+// A gang with a bundle that has no place at all, regardless of other demand, is not planned for. It is reported as
+// unserved, and launches for other demand do not depend on it.
+
+// gangsWithPlaces lists the gangs that some option could place if nothing else were placed, as far as single bundles
+// and totals show.
+func (p *Search) gangsWithPlaces() (all []*Gang) {
+	if len(p.Gangs) == 0 {
+		return nil
+	}
+	l := p.open(p.Base, make([]int64, len(p.Groups)))
+	p.untouched = l
+	for gangs := p.Gangs; len(gangs) > 0; {
+		var front []*Gang
+		front, gangs = cutIdentical(gangs)
+		if slices.ContainsFunc(front[0].Options, func(o Option) bool { return p.hasPlaces(l, front[0], o) }) {
+			all = append(all, front...)
+			continue
+		}
+		for _, g := range front {
+			g.unplaceable = true
+		}
+	}
+	return all
+}
+
+// TooSmall reports whether an option of a gang does not fit in a domain, even if nothing else is placed.
+func (p *Search) TooSmall(g *Gang, option int, within Domain) bool {
+	return !p.hasRoom(p.untouched, g, g.Options[option], within)
+}
+
+// OpenDomains lists where a gang may be placed, before anything is placed.
+func (p *Search) OpenDomains(g *Gang) []Domain { return p.domains(p.untouched, g) }

@@ -4,7 +4,43 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
+
+// limits bound what may still be launched on a ledger.
+type limits struct {
+	// room counts the pods that each group may still launch, spare those that all groups together may.
+	room  []int64
+	spare int64
+	// asked counts the pods on their way, by group, before the ledger's own launches. cut is how much the in-flight
+	// caps reduce each group's room, cutAll how much they reduce that of all groups together.
+	asked, cut []int64
+	cutAll     int64
+	// ceilings say how many pods fit together on the nodes; nil if nothing limits a group. on is where they are, nil if
+	// the nodes are full.
+	ceilings *landing.SharedNodes
+	on       *landing.Taken
+	// tries: the ceilings allow one replica in pools that may have no room, like an in-flight cap. lifted: they do not
+	// bound the ledger now.
+	tries, lifted bool
+	// quotas bound what the pods of groups may have together; nil if nothing bounds a group. left is what is left.
+	quotas *landing.Quotas
+	left   []raydemand.Amount
+}
+
+// copyFrom makes limits equal to others. It reuses memory.
+func (l *limits) copyFrom(other *limits) {
+	old := *l
+	*l = *other
+	l.room, l.left = append(old.room[:0], other.room...), append(old.left[:0], other.left...)
+	l.asked, l.cut = append(old.asked[:0], other.asked...), append(old.cut[:0], other.cut...)
+	if other.on != nil {
+		if l.on = old.on; l.on == nil {
+			l.on = &landing.Taken{}
+		}
+		l.on.CopyFrom(other.on)
+	}
+}
 
 // A plan with more pods on their way than Policy.MaxInFlight and upscalingMode Conservative allow is carried out in
 // steps. The choice of all pods to launch ignores these caps, because they delay launches and must not make them more
@@ -312,4 +348,69 @@ func (l *Ledger) alone(launched []int64) bool {
 		}
 	}
 	return all <= l.spare || asked == 0
+}
+
+// sharedNodesNow returns how many pods fit on the nodes, as far as what is being searched counts on pools of which
+// nothing shows that there is room: not at all while groups that fit come first, then without a bound. What a step
+// launches tries them.
+func (p *Search) sharedNodesNow() *landing.SharedNodes {
+	switch {
+	case p.knownOnly:
+		return p.Known
+	case p.uncut != nil:
+		return p.SharedNodes
+	}
+	return p.Hoped
+}
+
+// bindShared lowers the room of groups on a ledger to that of the nodes and quotas which they share, with the given
+// pods on their way.
+func (p *Search) bindShared(l *Ledger, given []int64) {
+	if l.quotas, l.left = p.Quotas, p.Quotas.Left(given); l.quotas != nil {
+		l.lowerRoomByQuotas()
+	}
+	l.ceilings = p.sharedNodesNow()
+	if l.ceilings == nil {
+		return
+	}
+	l.on = l.ceilings.Occupied(given)
+	if l.tries = p.uncut != nil && p.TriesPools(); !l.tries {
+		l.lowerRoom() // otherwise capLedger does
+	}
+}
+
+// occupy places launched pods on nodes and takes them from quotas, and lowers the room of all groups that compete with
+// them.
+func (l *Ledger) occupy(group int, count int64) {
+	if l.quotas != nil {
+		l.quotas.Take(l.left, group, count)
+		l.lowerRoomByQuotas()
+	}
+	if !l.ceilings.Limits(group) {
+		return
+	}
+	l.ceilings.Occupy(l.on, group, count)
+	if !l.lifted {
+		l.lowerRoom()
+	}
+}
+
+func (l *Ledger) lowerRoom() {
+	for i := range l.room {
+		l.lowerRoomOf(i)
+	}
+}
+
+func (l *Ledger) lowerRoomOf(i int) {
+	room := min(l.room[i], l.ceilings.Room(l.on, i))
+	if l.tries {
+		l.cut[i] += l.room[i] - room
+	}
+	l.room[i] = room
+}
+
+func (l *Ledger) lowerRoomByQuotas() {
+	for i := range l.room {
+		l.room[i] = min(l.room[i], l.quotas.Room(l.left, i))
+	}
 }
