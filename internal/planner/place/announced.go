@@ -383,10 +383,10 @@ func (p *Search) delayed() bool {
 // for certain.
 func (p *Search) awaiting(g *Gang) []*Item {
 	for _, o := range g.Options {
-		if g.Deferred || slices.ContainsFunc(o.Items, func(it *Item) bool { return !p.Possible(it) }) {
+		if g.Deferred || slices.ContainsFunc(o, func(it *Item) bool { return !p.Possible(it) }) {
 			continue
 		}
-		return o.Items
+		return o
 	}
 	return nil
 }
@@ -442,11 +442,11 @@ func (p *Search) Undecided(a Awaited, gang *Gang, g *Group) bool {
 
 // onOnePod reports whether one new pod of the group has room for a whole gang.
 func (p *Search) onOnePod(gang *Gang, g *Group) bool {
-	return slices.ContainsFunc(gang.Options, func(o Option) bool {
+	return slices.ContainsFunc(gang.Options, func(o []*Item) bool {
 		free := slices.Clone(g.Shape.Total)
-		for _, it := range o.Items {
+		for _, it := range o {
 			n := it.Request.Count
-			if free.Times(it.Need, n) < n || gang.Strategy == raydemand.StrictSpread && BundlesOf(o.Items) > 1 {
+			if free.Times(it.Need, n) < n || gang.Strategy == raydemand.StrictSpread && BundlesOf(o) > 1 {
 				return false
 			}
 			free.subtract(it.Need, n)

@@ -14,7 +14,7 @@ type Gang struct {
 	*raydemand.Gang
 	// Number is the gang's position in the order of planning, from 1.
 	Number  int
-	Options []Option
+	Options [][]*Item
 	// Held reports that nodes already hold some of its bundles.
 	Held bool
 	// Key is equal for gangs that ask for the same; the ID does not matter. weight is the size of the preferred option.
@@ -26,11 +26,6 @@ type Gang struct {
 	position string
 	// unplaceable: in each option, some bundle has no place.
 	unplaceable bool
-}
-
-// Option is one way to place the whole gang. A strictly packed gang is a single bundle.
-type Option struct {
-	Items []*Item
 }
 
 // newGangs sorts the gangs so that those hardest to place come first. Each gang is placed whole before the next one, so
@@ -57,7 +52,7 @@ func (r *Fleet) newGangs(gangs []raydemand.Gang) []*Gang {
 	for i, g := range all {
 		g.Number = i + 1
 		for option, o := range g.Options {
-			for _, it := range o.Items {
+			for _, it := range o {
 				it.Gang, it.Option = g, option
 			}
 		}
@@ -74,20 +69,20 @@ func (r *Fleet) newGang(g *raydemand.Gang) *Gang {
 		}
 	}
 	made.Key = made.signature()
-	for _, it := range made.Options[0].Items {
+	for _, it := range made.Options[0] {
 		made.weight += it.worth * float64(it.Request.Count)
 	}
 	return made
 }
 
-func (r *Fleet) newOption(g *raydemand.Gang, bundles []raydemand.Bundle, selectors []raydemand.Selector) Option {
+func (r *Fleet) newOption(g *raydemand.Gang, bundles []raydemand.Bundle, selectors []raydemand.Selector) []*Item {
 	items := r.Items(gangRequests(g, bundles, selectors))
 	if g.Strategy == raydemand.StrictPack {
 		for _, it := range items {
 			r.strictlyPacked(it, bundles)
 		}
 	}
-	return Option{items}
+	return items
 }
 
 // gangRequests lists the bundles. A strictly packed gang is one bundle as large as all of them, wherever all selectors
@@ -121,7 +116,7 @@ func (g *Gang) signature() string {
 	var s strings.Builder
 	s.WriteString(string(g.Strategy) + "\x00" + g.TopologyLabel + "\x00")
 	for _, o := range g.Options {
-		for _, it := range o.Items {
+		for _, it := range o {
 			s.WriteString(it.Key)
 			s.WriteString(raydemand.Whole(it.Request.Count).String() + "\x00")
 		}
@@ -155,7 +150,7 @@ func (g *Gang) strict() bool {
 
 // accelerated reports whether some bundle of the preferred option needs an accelerator.
 func (g *Gang) accelerated() bool {
-	return slices.ContainsFunc(g.Options[0].Items, func(it *Item) bool { return it.accelerator })
+	return slices.ContainsFunc(g.Options[0], func(it *Item) bool { return it.accelerator })
 }
 
 // markHolders lists, for each node, the numbers of the gangs that already hold a bundle there.
@@ -185,7 +180,7 @@ func (r *Fleet) markHolders(gangs []*Gang) [][]int {
 // suits reports whether a new node of this shape could serve a bundle of some option.
 func (g *Gang) suits(s *Shape) bool {
 	for _, o := range g.Options {
-		if SuitsAny(o.Items, s) {
+		if SuitsAny(o, s) {
 			return true
 		}
 	}
@@ -196,7 +191,7 @@ func (g *Gang) suits(s *Shape) bool {
 func (g *Gang) Items() []*Item {
 	var all []*Item
 	for _, o := range g.Options {
-		all = append(all, o.Items...)
+		all = append(all, o...)
 	}
 	return all
 }
@@ -267,15 +262,15 @@ func AsksAs(a, b *raydemand.Gang) bool {
 
 // copyFor prepares another gang that asks for the same, with items of its own.
 func (g *Gang) copyFor(of *raydemand.Gang) *Gang {
-	made := &Gang{Gang: of, Key: g.Key, weight: g.weight, Options: make([]Option, len(g.Options))}
+	made := &Gang{Gang: of, Key: g.Key, weight: g.weight, Options: make([][]*Item, len(g.Options))}
 	for o := range g.Options {
-		items := make([]Item, len(g.Options[o].Items))
+		items := make([]Item, len(g.Options[o]))
 		pointers := make([]*Item, len(items))
-		for i, it := range g.Options[o].Items {
+		for i, it := range g.Options[o] {
 			items[i] = *it
 			pointers[i] = &items[i]
 		}
-		made.Options[o].Items = pointers
+		made.Options[o] = pointers
 	}
 	return made
 }

@@ -18,7 +18,7 @@ func (p *Search) placeOption(l *Ledger, gangs []*Gang, o int) (best *Ledger, ok 
 		domains = p.roomy(l, domains, option)
 	}
 	for _, d := range domains {
-		b := p.newBatch("gang", option.Items, l.how)
+		b := p.newBatch("gang", option, l.how)
 		for i := range b.left {
 			b.left[i] = min(b.left[i]*int64(len(gangs)), MaxCount)
 		}
@@ -112,12 +112,12 @@ func (p *Search) domains(l *Ledger, g *Gang) []Domain {
 const maxDomains = 64
 
 // roomy removes the domains that have less in total than the option asks for, including possible launches.
-func (p *Search) roomy(l *Ledger, all []Domain, o Option) []Domain {
+func (p *Search) roomy(l *Ledger, all []Domain, o []*Item) []Domain {
 	if len(all) == 0 {
 		return nil
 	}
 	need := make(Vector, len(p.Names))
-	for _, it := range o.Items {
+	for _, it := range o {
 		for _, t := range it.Need {
 			all := timesAmount(t.Amount, it.Request.Count)
 			need[t.Resource] += min(all, raydemand.MaxAmount-need[t.Resource])
@@ -160,9 +160,9 @@ func (p *Search) roomy(l *Ledger, all []Domain, o Option) []Domain {
 
 // compareLaunches orders the launches of two domains for one option: without accelerators if the option needs none,
 // then by cost.
-func (p *Search) compareLaunches(o Option, a, b []int64) int {
+func (p *Search) compareLaunches(o []*Item, a, b []int64) int {
 	x, y := p.Costs.launchCost(a), p.Costs.launchCost(b)
-	needs := slices.ContainsFunc(o.Items, func(it *Item) bool { return it.accelerator })
+	needs := slices.ContainsFunc(o, func(it *Item) bool { return it.accelerator })
 	if needs {
 		return x.compare(&y)
 	}
@@ -236,17 +236,17 @@ func (t *Topology) Domains(wanted func(value int) bool) (all []Domain) {
 }
 
 // differentNodes counts the nodes within a domain that can hold a bundle of an option, including possible launches.
-func (p *Search) differentNodes(l *Ledger, o Option, within Domain) (n int64) {
+func (p *Search) differentNodes(l *Ledger, o []*Item, within Domain) (n int64) {
 	for k := range l.classes {
 		class := &l.classes[k]
 		if within.Admits(class.Shape.Labels) &&
-			slices.ContainsFunc(o.Items, func(it *Item) bool { return class.free.Times(it.Need, 1) == 1 }) {
+			slices.ContainsFunc(o, func(it *Item) bool { return class.free.Times(it.Need, 1) == 1 }) {
 			n += class.count
 		}
 	}
 	var fresh int64
 	for i := range p.Groups {
-		if s := p.Groups[i].Shape; within.Admits(s.Labels) && SuitsAny(o.Items, s) {
+		if s := p.Groups[i].Shape; within.Admits(s.Labels) && SuitsAny(o, s) {
 			fresh = min(fresh+l.room[i], MaxCount)
 		}
 	}
@@ -255,15 +255,15 @@ func (p *Search) differentNodes(l *Ledger, o Option, within Domain) (n int64) {
 
 // hasPlaces reports whether an option could be placed if nothing else were: each bundle has a place, all bundles
 // together fit in the total, and there are enough nodes for bundles that cannot share one. Possible launches count.
-func (p *Search) hasPlaces(l *Ledger, g *Gang, o Option) bool {
-	return !slices.ContainsFunc(o.Items, func(it *Item) bool { return !p.hasPlace(l, it) }) && p.hasRoom(l, g, o, Domain{})
+func (p *Search) hasPlaces(l *Ledger, g *Gang, o []*Item) bool {
+	return !slices.ContainsFunc(o, func(it *Item) bool { return !p.hasPlace(l, it) }) && p.hasRoom(l, g, o, Domain{})
 }
 
 // hasRoom reports whether a domain has as much in total as an option asks for, and enough nodes for bundles that cannot
 // share one.
-func (p *Search) hasRoom(l *Ledger, g *Gang, o Option, within Domain) bool {
+func (p *Search) hasRoom(l *Ledger, g *Gang, o []*Item, within Domain) bool {
 	return len(p.roomy(l, []Domain{within}, o)) > 0 &&
-		(g.Strategy != raydemand.StrictSpread || p.differentNodes(l, o, within) >= BundlesOf(o.Items))
+		(g.Strategy != raydemand.StrictSpread || p.differentNodes(l, o, within) >= BundlesOf(o))
 }
 
 // hasPlace reports whether one bundle fits on existing nodes, or on pods that some group may still launch.
@@ -292,7 +292,7 @@ func (p *Search) gangsWithPlaces() (all []*Gang) {
 	for gangs := p.Gangs; len(gangs) > 0; {
 		var front []*Gang
 		front, gangs = cutIdentical(gangs)
-		if slices.ContainsFunc(front[0].Options, func(o Option) bool { return p.hasPlaces(l, front[0], o) }) {
+		if slices.ContainsFunc(front[0].Options, func(o []*Item) bool { return p.hasPlaces(l, front[0], o) }) {
 			all = append(all, front...)
 			continue
 		}

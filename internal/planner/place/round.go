@@ -295,7 +295,7 @@ func (o *Outcome) shareAmongIdentical() {
 		if len(r.Gangs) < 2 {
 			continue
 		}
-		for i, it := range r.Gangs[0].Options[r.Option].Items {
+		for i, it := range r.Gangs[0].Options[r.Option] {
 			shared[it] = &sharing{r, i, it.Request.Count, it.Request.Count * int64(len(r.Gangs))}
 		}
 	}
@@ -335,7 +335,7 @@ func (s *sharing) deal(n int64, to func(own *Item, n int64)) {
 	for n > 0 && s.left > 0 {
 		g := (s.left - 1) / s.each
 		part := min(n, s.left-g*s.each)
-		to(s.run.Gangs[g].Options[s.run.Option].Items[s.item], part)
+		to(s.run.Gangs[g].Options[s.run.Option][s.item], part)
 		n, s.left = n-part, s.left-part
 	}
 }

@@ -98,7 +98,7 @@ func (p *Search) itemCount() int {
 	for gangs := p.placeable; len(gangs) > 0; {
 		var front []*Gang
 		front, gangs = cutIdentical(gangs)
-		items += len(front[0].Options[0].Items)
+		items += len(front[0].Options[0])
 	}
 	return items
 }

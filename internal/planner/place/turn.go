@@ -160,7 +160,7 @@ func (r *Fleet) positionOf(g *Gang) string {
 		text = fmt.Appendf(text, "%q ", g.ID) // each is a kind of its own
 	}
 	for _, o := range g.Options {
-		for _, it := range o.Items {
+		for _, it := range o {
 			text = append(strconv.AppendInt(text, it.Request.Count, 10), ' ')
 			text = r.appendDescription(text, it)
 		}

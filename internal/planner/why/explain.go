@@ -338,7 +338,7 @@ func (d *decision) explainGang(wanted func(g *place.Gang) bool) (model.Explanati
 	detail := d.gangDetail(d.Gangs[at])
 	e := model.Explanation{About: detail.About, Reason: detail.Reason, Details: []model.Detail{}}
 	for k, o := range d.Gangs[at].Options {
-		e.Details = append(e.Details, d.itemDetails(model.Choice(k, len(d.Gangs[at].Options)), o.Items)...)
+		e.Details = append(e.Details, d.itemDetails(model.Choice(k, len(d.Gangs[at].Options)), o)...)
 	}
 	return e, true
 }
@@ -368,7 +368,7 @@ func (d *decision) explainGroup(name string) (model.Explanation, bool) {
 	for _, gang := range d.Gangs {
 		for k, o := range gang.Options {
 			about := strings.TrimSpace("gang " + gang.ID)
-			add(about+strings.TrimSuffix(", "+model.Choice(k, len(gang.Options))+":", ", :"), o.Items)
+			add(about+strings.TrimSuffix(", "+model.Choice(k, len(gang.Options))+":", ", :"), o)
 		}
 	}
 	for _, c := range d.Claims {

@@ -118,7 +118,7 @@ func (d *decision) shortOf(i int) string {
 			}
 		}
 		if d.Groups[i].Carries(g.TopologyLabel) &&
-			slices.ContainsFunc(g.Options, func(o place.Option) bool { return short(o.Items) }) {
+			slices.ContainsFunc(g.Options, func(o []*place.Item) bool { return short(o) }) {
 			return b.Message
 		}
 	}

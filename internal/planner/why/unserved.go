@@ -58,8 +58,8 @@ func (d *decision) gangReason(g *place.Gang) (whole model.Reason) {
 }
 
 // optionReason explains why one choice of a gang cannot be served.
-func (d *decision) optionReason(g *place.Gang, o place.Option, bundles int) model.Reason {
-	reason := d.unmetReason(o.Items)
+func (d *decision) optionReason(g *place.Gang, o []*place.Item, bundles int) model.Reason {
+	reason := d.unmetReason(o)
 	switch {
 	case reason.Code == model.Impossible && g.Strategy == raydemand.StrictPack && bundles > 1:
 		return after("all bundles on one node: ", reason)
@@ -78,14 +78,14 @@ func (d *decision) optionReason(g *place.Gang, o place.Option, bundles int) mode
 // topologyReason explains why a choice of a gang is not served although each of its bundles could be, if they did not
 // have to share a label. Bundles that the gang already holds make nothing impossible: if they were lost, the gang could
 // be placed elsewhere.
-func (d *decision) topologyReason(g *place.Gang, o place.Option, bundles int, reason model.Reason) model.Reason {
+func (d *decision) topologyReason(g *place.Gang, o []*place.Item, bundles int, reason model.Reason) model.Reason {
 	label, open := g.TopologyLabel, d.OpenDomains(g)
 	all := d.Topology(label).Domains(func(int) bool { return true })
-	if awaited := d.openReason(o.Items, g); awaited.Code == model.CodeTrying ||
+	if awaited := d.openReason(o, g); awaited.Code == model.CodeTrying ||
 		said(awaited) && !d.possibleWithin(o, open) {
 		return awaited
 	}
-	groups := d.consider(o.Items, open...)
+	groups := d.consider(o, open...)
 	switch {
 	case len(all) == 0:
 		return nowhere.with(label)
@@ -105,10 +105,10 @@ func (d *decision) topologyReason(g *place.Gang, o place.Option, bundles int, re
 
 // possibleWithin reports whether some domain has, for each bundle of a choice, a group or a node that could ever hold
 // it.
-func (d *decision) possibleWithin(o place.Option, domains []place.Domain) bool {
+func (d *decision) possibleWithin(o []*place.Item, domains []place.Domain) bool {
 	return slices.ContainsFunc(domains, func(within place.Domain) bool {
 		fits := func(it *place.Item, s *place.Shape) bool { return within.Admits(s.Labels) && it.Suits(s) }
-		return !slices.ContainsFunc(o.Items, func(it *place.Item) bool {
+		return !slices.ContainsFunc(o, func(it *place.Item) bool {
 			group := func(g place.Group) bool { return fits(it, g.Shape) && !g.Hopeless() }
 			return !slices.ContainsFunc(d.Groups, group) &&
 				!slices.ContainsFunc(d.Base, func(l place.NodeClass) bool { return fits(it, l.Shape) })
