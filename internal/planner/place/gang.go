@@ -13,7 +13,8 @@ import (
 type Gang struct {
 	*raydemand.Gang
 	// Number is the gang's position in the order of planning, from 1.
-	Number  int
+	Number int
+	// Options are the items of each option. A strictly packed gang is a single bundle.
 	Options [][]*Item
 	// Held reports that nodes already hold some of its bundles.
 	Held bool
