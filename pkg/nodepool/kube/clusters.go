@@ -215,23 +215,24 @@ func (m *Manager) newest(key nodepool.ClusterKey) (*unstructured.Unstructured, e
 	return object, nil
 }
 
+// describe returns a RayCluster and its pods with what everything else says about them. Those who add facts stand in
+// this order, in which their findings are listed too; the rest of the list has no order of its own.
 func (m *Manager) describe(object *unstructured.Unstructured, pods []*decode.Pod) nodepool.Cluster {
 	from := m.decodes.decode(object)
 	cluster := decode.Join(from, pods)
-	m.owners.AddTo(&cluster, from.Ownership)
-	m.kueue.AddTo(&cluster)
+	m.owners.AddTo(&cluster, from.Ownership) // an owner may say that Kueue queues it
+	m.kueue.AddTo(&cluster)                  // after that: only a queued one has a quota
 	m.provisioning.AddTo(&cluster)
-	m.policies.AddTo(&cluster)
-	m.buffers.AddTo(&cluster, object)
+	m.policies.AddTo(&cluster)        // a CapacityPolicy replaces the annotation
+	m.buffers.AddTo(&cluster, object) // after that: the policy says which nodes are kept
 	m.panics.addTo(&cluster)
 	m.reportToken(&cluster)
-	if m.requests != nil {
-		m.requests.AddTo(&cluster)
-	}
-	if m.nodes != nil {
-		m.nodes.AddTo(&cluster)
-		m.namespaces.AddTo(&cluster)
-	} else if m.options.Single != nil {
+	m.requests.AddTo(&cluster)
+	switch {
+	case m.nodes != nil:
+		m.nodes.AddTo(&cluster)      // where its pods can run
+		m.namespaces.AddTo(&cluster) // after that: without the right to read them, slices of GPUs say if that matters
+	case m.options.Single != nil:
 		m.withoutNodes(&cluster)
 	}
 	return cluster

@@ -272,9 +272,10 @@ func (m *Manager) wire() error {
 		}
 	}
 	m.wireRequests()
-	m.namespaces = newNamespaces(m.core.Namespaces(), m.options.Namespaces, m.options.Logger, m.enqueueNamespace)
-	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.namespaces), m.manager.Add(m.kueue), m.manager.Add(m.policies),
-		m.manager.Add(m.requests), m.manager.Add(m.requestWriter))
+	m.namespaces = newNamespaces(
+		m.core.Namespaces(), m.options.Namespaces, m.options.Logger, m.enqueueNamespace)
+	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.namespaces), m.manager.Add(m.kueue),
+		m.manager.Add(m.policies), m.manager.Add(m.requests), m.manager.Add(m.requestWriter))
 }
 
 // Start fills the caches, waits for the lease if there is one, and runs reconcile for every RayCluster until ctx ends

@@ -14,8 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -24,17 +22,16 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Client is the calls that reading namespaces needs.
+// namespaceClient is the calls that reading namespaces needs.
 type namespaceClient interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Namespace, error)
-	List(ctx context.Context, options metav1.ListOptions) (*corev1.NamespaceList, error)
-	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+	reflector.Client[*corev1.NamespaceList]
 }
 
-// Watch holds the settings that namespaces have for their RayClusters: the mode and the isolation. If a deployment
-// may not list and watch namespaces, it polls those that it serves by name, which a Role in each namespace can grant.
-// If that is forbidden too, the mode of a namespace is unknown, and Heliostat does not write to a RayCluster without a
-// mode of its own.
+// namespaceWatch holds the settings that namespaces have for their RayClusters: the mode and the isolation. If a
+// deployment may not list and watch namespaces, it polls those that it serves by name, which a Role in each namespace
+// can grant. If that is forbidden too, the mode of a namespace is unknown, and Heliostat does not write to a RayCluster
+// without a mode of its own.
 type namespaceWatch struct {
 	client namespaceClient
 	// named are the served namespaces; empty means all.
@@ -65,7 +62,7 @@ type namespaceSettings struct {
 	unknown string
 }
 
-// Forbidden says that this process may not read namespaces, so it knows neither the mode nor the isolation
+// NamespacesForbidden says that this process may not read namespaces, so it knows neither the mode nor the isolation
 // that they set.
 const NamespacesForbidden = "namespaces-forbidden"
 
@@ -92,14 +89,10 @@ func (n *namespaceWatch) Start(ctx context.Context) error {
 	var polling sync.WaitGroup
 	polling.Go(func() { n.poll(ctx) })
 	defer polling.Wait()
-	reflector.Source{
-		Name: "namespaces", Kind: &corev1.Namespace{}, Watch: n.client.Watch,
-		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return n.client.List(ctx, options)
-		},
-		Forbidden: n.forbid,
-		Failed:    func(err error) { n.log.Debug("reading namespaces failed; retrying", "reason", err) },
-	}.Into(ctx, n.store())
+	source := reflector.Of("namespaces", &corev1.Namespace{}, n.client, metav1.ListOptions{})
+	source.Forbidden = n.forbid
+	source.Failed = func(err error) { n.log.Debug("reading namespaces failed; retrying", "reason", err) }
+	source.Into(ctx, n.store())
 	return nil
 }
 

@@ -22,7 +22,7 @@ const (
 	lastBackOff  = time.Minute
 )
 
-// Pool runs one goroutine for each RayCluster, so that a slow head of one never delays another. A goroutine costs a few
+// pool runs one goroutine for each RayCluster, so that a slow head of one never delays another. A goroutine costs a few
 // kilobytes; with a bounded number of them a few unreachable heads would block the rest.
 type pool struct {
 	reconcile Reconcile
@@ -42,8 +42,8 @@ type pool struct {
 	triggers map[nodepool.ClusterKey]*trigger
 }
 
-// New returns a pool that runs no cycle before Run. exists is called after each cycle, and panicked with what a cycle
-// panicked with, or nil.
+// newPool returns a pool that runs no cycle before Run. exists is called after each cycle, and panicked with what a
+// cycle panicked with, or nil.
 func newPool(exists func(nodepool.ClusterKey) bool, panicked func(nodepool.ClusterKey, any)) *pool {
 	return &pool{
 		exists: exists, panicked: panicked, turns: make(chan struct{}, turnsAtOnce),

@@ -11,8 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -20,7 +18,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// Config says which pods are read, and who learns of it.
+// rayPodsConfig says which pods are read, and who learns of it.
 type rayPodsConfig struct {
 	Client corev1client.PodsGetter
 	// Namespaces are those of the RayClusters; empty means all.
@@ -33,8 +31,8 @@ type rayPodsConfig struct {
 	Failed  func(error)
 }
 
-// Pods has the pods of RayClusters. A cache of controller-runtime would keep Pod objects, which take four times as much
-// memory even when they are stripped, and each cycle would convert all pods of its RayCluster again.
+// rayPods has the pods of RayClusters. A cache of controller-runtime would keep Pod objects, which take four times as
+// much memory even when they are stripped, and each cycle would convert all pods of its RayCluster again.
 type rayPods struct {
 	config     rayPodsConfig
 	namespaces []string // one empty name for all
@@ -49,7 +47,7 @@ type rayPods struct {
 	fillOnce sync.Once
 }
 
-// New prepares reading; Start begins it.
+// newRayPods prepares reading; Start begins it.
 func newRayPods(c rayPodsConfig) *rayPods {
 	p := &rayPods{config: c, namespaces: c.Namespaces, selector: decode.ClusterLabel,
 		byCluster: map[nodepool.ClusterKey]map[string]*decode.Pod{}, unread: map[string]bool{},
@@ -90,7 +88,6 @@ func (p *rayPods) Await(ctx context.Context) error {
 }
 
 func (p *rayPods) source(namespace string) reflector.Source {
-	pods := p.config.Client.Pods(namespace)
 	fail := func(err error) {
 		if apierrors.IsInvalid(err) {
 			return // an API server that does not stream lists; the reflector lists then
@@ -98,17 +95,10 @@ func (p *rayPods) source(namespace string) reflector.Source {
 		p.config.Failed(fmt.Errorf("reading the pods of RayClusters: %w", err))
 		p.config.Logger.Warn("reading the pods of RayClusters failed; retrying", "namespace", namespace, "error", err)
 	}
-	return reflector.Source{
-		Name: "pods of RayClusters", Kind: &corev1.Pod{}, Failed: fail,
-		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = p.selector
-			return pods.List(ctx, options)
-		},
-		Watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = p.selector
-			return pods.Watch(ctx, options)
-		},
-	}
+	source := reflector.Of("pods of RayClusters", &corev1.Pod{}, p.config.Client.Pods(namespace),
+		metav1.ListOptions{LabelSelector: p.selector})
+	source.Failed = fail
+	return source
 }
 
 func (p *rayPods) store(namespace string) *reflector.Store[*decode.Pod] {

@@ -19,7 +19,7 @@ const (
 	slotTimeout  = 500 * time.Millisecond
 )
 
-// Queue allows one write of a RayCluster's annotations at a time, and writesAtOnce of all. A later write replaces
+// writeQueue allows one write of a RayCluster's annotations at a time, and writesAtOnce of all. A later write replaces
 // the waiting one, as if they had followed each other, and one write serves all callers: callers that write many times
 // a second cause no more writes than the API server can process one by one.
 type writeQueue struct {
@@ -31,7 +31,7 @@ type writeQueue struct {
 	waiting map[nodepool.ClusterKey]*queuedWrite
 }
 
-// New returns an empty queue.
+// newWriteQueue returns an empty queue.
 func newWriteQueue() *writeQueue {
 	return &writeQueue{
 		slots:   make(chan struct{}, writesAtOnce),

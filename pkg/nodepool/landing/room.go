@@ -180,8 +180,8 @@ type Ceiling struct {
 	Template *NodeTemplate `json:"-"`
 }
 
-// The Source of a Ceiling, by the node autoscaler's Event source. FromKarpenter is a NodePool, whose nodes may be of any
-// size.
+// The Source of a Ceiling, as the node autoscaler names itself in Events. FromKarpenter is a NodePool, whose nodes may
+// be of any size.
 const (
 	FromKarpenter         = "karpenter"
 	FromClusterAutoscaler = "cluster-autoscaler"

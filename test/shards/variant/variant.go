@@ -70,7 +70,8 @@ var WithoutDeadline = []Change{{File: "pkg/nodepool/kube/shards/member.go",
 
 // WithoutFence lets a shard write whatever term it finds, and patches test none.
 var WithoutFence = []Change{
-	{File: "pkg/nodepool/kube/shards/holdings.go", From: "case known.tries > 0 && stored != known.from:", To: "case false:"},
+	{File: "pkg/nodepool/kube/shards/holdings.go", From: "case known.tries > 0 && stored != known.from:",
+		To: "case false:"},
 	{File: "pkg/nodepool/kube/patch.go", From: `if term == "" || !metadata.Has("annotations") {`,
 		To: `if term != "" || !metadata.Has("annotations") {`},
 }

@@ -286,12 +286,12 @@ func TestWhatSomebodyElseMadeIsNotTouched(t *testing.T) {
 
 func TestAVersionWithoutCapacityBuffersDoesNotCount(t *testing.T) {
 	w, _ := bufferWriter()
-	w.served.Discovery = oneServed{version: "v1beta1", resource: "provisioningrequests"}
-	if version, err := w.served.Version(); !apierrors.IsNotFound(err) {
+	w.kind.Served.Discovery = oneServed{version: "v1beta1", resource: "provisioningrequests"}
+	if version, err := w.kind.Served.Version(); !apierrors.IsNotFound(err) {
 		t.Errorf("version %q, error %v", version, err)
 	}
-	w.served.Discovery = oneServed{version: "v1alpha1", resource: bufferResource}
-	if version, err := w.served.Version(); version != "v1alpha1" || err != nil {
+	w.kind.Served.Discovery = oneServed{version: "v1alpha1", resource: bufferResource}
+	if version, err := w.kind.Served.Version(); version != "v1alpha1" || err != nil {
 		t.Errorf("version %q, error %v", version, err)
 	}
 }

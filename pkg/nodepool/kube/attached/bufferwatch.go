@@ -6,26 +6,20 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// Watch knows the CapacityBuffers of RayClusters, and writes them.
+// Buffers knows the CapacityBuffers of RayClusters, and writes them.
 type Buffers struct {
 	*Objects[nodepool.Buffer]
-	client dynamic.Interface
-	served reflector.Served
 }
 
-// NewWatch prepares the reads; Start begins them.
+// NewBuffers prepares the reads; Start begins them.
 func NewBuffers(c Config) *Buffers {
-	served := reflector.Served{Client: c.Client, Discovery: c.Discovery, Group: autoscalingGroup, Versions: bufferVersions,
-		Resource: bufferResource, Logger: c.Logger}
-	return &Buffers{client: c.Client, served: served,
-		Objects: New(c, Kind[nodepool.Buffer]{Served: served, Resource: bufferResource,
-			Selector: Made, Read: readBuffer})}
+	served := c.served(autoscalingGroup, bufferVersions...)
+	served.Resource = bufferResource
+	return &Buffers{New(c, Kind[nodepool.Buffer]{Served: served, Resource: bufferResource, Selector: Made, Read: readBuffer})}
 }
 
 // AddTo adds to a RayCluster what is known of its buffers, and what those that its policy wants are made of.

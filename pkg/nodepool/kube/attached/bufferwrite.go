@@ -38,11 +38,11 @@ func (w *Buffers) Keep(
 	if err := apply(ctx, w.templates(namespace), podTemplate(rayCluster, b, template)); err != nil {
 		return fmt.Errorf("writing PodTemplate %s/%s: %w", namespace, b.Name, err)
 	}
-	version, err := w.served.Version()
+	version, err := w.kind.Served.Version()
 	if err != nil {
 		return fmt.Errorf("finding the version of CapacityBuffers: %w", err)
 	}
-	buffers, err := w.served.In(bufferResource, namespace)
+	buffers, err := w.kind.Served.In(bufferResource, namespace)
 	if err != nil {
 		return fmt.Errorf("finding the version of CapacityBuffers: %w", err)
 	}
@@ -71,14 +71,14 @@ func apply(ctx context.Context, client dynamic.ResourceInterface, object *unstru
 }
 
 func (w *Buffers) templates(namespace string) dynamic.ResourceInterface {
-	return w.client.Resource(corev1.SchemeGroupVersion.WithResource("podtemplates")).Namespace(namespace)
+	return w.config.Client.Resource(corev1.SchemeGroupVersion.WithResource("podtemplates")).Namespace(namespace)
 }
 
 // Remove deletes a buffer of the RayCluster, and then its PodTemplate. Objects that others made again under the same
 // name stay.
 func (w *Buffers) Remove(ctx context.Context, rayCluster *unstructured.Unstructured, b nodepool.Buffer) error {
 	namespace := rayCluster.GetNamespace()
-	buffers, err := w.served.In(bufferResource, namespace)
+	buffers, err := w.kind.Served.In(bufferResource, namespace)
 	if err != nil {
 		return fmt.Errorf("finding the version of CapacityBuffers: %w", err)
 	}

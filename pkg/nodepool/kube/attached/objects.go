@@ -31,6 +31,11 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
+// served finds a kind of an API group.
+func (c Config) served(group string, versions ...string) reflector.Served {
+	return reflector.Served{Client: c.Client, Discovery: c.Discovery, Group: group, Versions: versions, Logger: c.Logger}
+}
+
 // Kind says which objects are read, and how.
 type Kind[T comparable] struct {
 	Served   reflector.Served

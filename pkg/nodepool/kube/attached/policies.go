@@ -13,11 +13,10 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Watch knows the CapacityPolicies of RayClusters.
+// Policies knows the CapacityPolicies of RayClusters.
 type Policies struct {
 	*Objects[*policy]
 }
@@ -29,11 +28,10 @@ type policy struct {
 	status capacity.Status
 }
 
-// NewWatch prepares the reads; Start begins them.
+// NewPolicies prepares the reads; Start begins them.
 func NewPolicies(c Config) *Policies {
 	return &Policies{New(c, Kind[*policy]{
-		Served: reflector.Served{Client: c.Client, Discovery: c.Discovery, Group: v1alpha1.GroupVersion.Group,
-			Versions: []string{v1alpha1.GroupVersion.Version}, Logger: c.Logger},
+		Served:   c.served(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version),
 		Resource: v1alpha1.CapacityPolicyResource.Resource,
 		Read: func(object *unstructured.Unstructured) (Object[*policy], bool) {
 			key, found := policyOf(object)
@@ -175,7 +173,7 @@ func (p *policy) findings(namespace string, counts *capacity.Written) []raydeman
 	return nil
 }
 
-// Read reads one object. It returns the RayCluster that it is for, and what is wrong with it; nil if nothing is.
+// ReadPolicy reads one object. It returns the RayCluster that it is for, and what is wrong with it; nil if nothing is.
 func ReadPolicy(object *unstructured.Unstructured) (nodepool.ClusterKey, *capacity.Object, *raydemand.Finding) {
 	key, found := policyOf(object)
 	if found.fault == nil {

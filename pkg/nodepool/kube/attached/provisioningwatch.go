@@ -5,26 +5,20 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// Watch knows the ProvisioningRequests of RayClusters, and writes them.
+// Provisioning knows the ProvisioningRequests of RayClusters, and writes them.
 type Provisioning struct {
 	*Objects[nodepool.ProvisioningRequest]
-	client dynamic.Interface
-	served reflector.Served
 }
 
-// NewWatch prepares the reads; Start begins them.
+// NewProvisioning prepares the reads; Start begins them.
 func NewProvisioning(c Config) *Provisioning {
-	served := reflector.Served{Client: c.Client, Discovery: c.Discovery, Group: autoscalingGroup, Versions: requestVersions,
-		Logger: c.Logger}
-	kind := Kind[nodepool.ProvisioningRequest]{Served: served, Resource: requestResource, Selector: Made,
-		Read: readRequest}
-	return &Provisioning{client: c.Client, served: served, Objects: New(c, kind)}
+	return &Provisioning{New(c, Kind[nodepool.ProvisioningRequest]{
+		Served: c.served(autoscalingGroup, requestVersions...), Resource: requestResource, Selector: Made, Read: readRequest,
+	})}
 }
 
 // AddTo adds to a RayCluster what is known of its ProvisioningRequests.

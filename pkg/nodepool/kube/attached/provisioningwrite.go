@@ -20,7 +20,7 @@ func (w *Provisioning) Ask(
 	ctx context.Context, rayCluster *unstructured.Unstructured, labels map[string]string,
 	r nodepool.ProvisioningRequest,
 ) error {
-	version, err := w.served.Version()
+	version, err := w.kind.Served.Version()
 	if err != nil {
 		return fmt.Errorf("finding the version of ProvisioningRequests: %w", err)
 	}
@@ -29,7 +29,7 @@ func (w *Provisioning) Ask(
 		return err
 	}
 	request, namespace := requestObject(rayCluster, version, r), rayCluster.GetNamespace()
-	requests := w.client.Resource(resource(version)).Namespace(namespace)
+	requests := w.config.Client.Resource(resource(version)).Namespace(namespace)
 	switch exists, err := w.askTemplate(ctx, pods, requests, request); {
 	case err != nil:
 		return fmt.Errorf("creating PodTemplate %s/%s: %w", namespace, r.Name, err)
@@ -73,7 +73,7 @@ func (w *Provisioning) askTemplate(
 }
 
 func (w *Provisioning) templates(namespace string) dynamic.ResourceInterface {
-	return w.client.Resource(templates).Namespace(namespace)
+	return w.config.Client.Resource(templates).Namespace(namespace)
 }
 
 func (w *Provisioning) deleteTemplate(ctx context.Context, namespace, name string) error {
@@ -86,11 +86,11 @@ func (w *Provisioning) deleteTemplate(ctx context.Context, namespace, name strin
 
 // Release deletes a request and its PodTemplate. A request that was made again under the same name stays.
 func (w *Provisioning) Release(ctx context.Context, namespace string, r nodepool.ProvisioningRequest) error {
-	version, err := w.served.Version()
+	version, err := w.kind.Served.Version()
 	if err != nil {
 		return fmt.Errorf("finding the version of ProvisioningRequests: %w", err)
 	}
-	err = w.client.Resource(resource(version)).Namespace(namespace).Delete(ctx, r.Name, metav1.DeleteOptions{
+	err = w.config.Client.Resource(resource(version)).Namespace(namespace).Delete(ctx, r.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: new(types.UID(r.UID))},
 	})
 	if apierrors.IsConflict(err) {

@@ -18,9 +18,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Forbidden says that this process may not read Events, so it does not see the Events of node autoscalers about
+// EventsForbidden says that this process may not read Events, so it does not see the Events of node autoscalers about
 // pods.
-const Forbidden = "events-forbidden"
+const EventsForbidden = "events-forbidden"
 
 // nodeClaim is Karpenter's kind for a future node.
 const nodeClaim = "NodeClaim"
@@ -76,7 +76,7 @@ func eventSources(configured []string) map[string]reasons {
 	return all
 }
 
-// Autoscalers holds the latest Events of node autoscalers about pods and NodeClaims.
+// autoscalerEvents holds the latest Events of node autoscalers about pods and NodeClaims.
 type autoscalerEvents struct {
 	client     func(namespace string) eventClient
 	namespaces []string
@@ -117,8 +117,8 @@ type statement struct {
 	claim string
 }
 
-// NewAutoscalers prepares the reads of Events in these namespaces, all if there are none; Start begins them. configured
-// are Event sources of node autoscalers in addition to the known ones.
+// newAutoscalerEvents prepares the reads of Events in these namespaces, all if there are none; Start begins them.
+// configured are Event sources of node autoscalers in addition to the known ones.
 func newAutoscalerEvents(
 	client func(namespace string) eventClient,
 	namespaces, configured []string,
@@ -171,9 +171,6 @@ func (p *autoscalerEvents) sources() (feeds []*feed) {
 	}
 	return feeds
 }
-
-// NeedLeaderElection reports false: a candidate for leadership reads Events as well.
-func (p *autoscalerEvents) NeedLeaderElection() bool { return false }
 
 // add keeps an Event with a known reason. The caller holds mu.
 func (p *autoscalerEvents) add(event *corev1.Event) {
@@ -309,7 +306,7 @@ func (p *autoscalerEvents) AddTo(cluster *nodepool.Cluster) {
 		report := &decode.List{Object: "RayCluster " + cluster.Key.String()}
 		report.Add(
 			raydemand.Info,
-			Forbidden,
+			EventsForbidden,
 			"",
 			"",
 			"this process may not list and watch Events, so it detects that a group's nodes are out of stock only by "+

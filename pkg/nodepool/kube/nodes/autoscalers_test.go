@@ -129,7 +129,7 @@ func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) 
 		synctest.Wait()
 		var cluster nodepool.Cluster
 		p.AddTo(&cluster)
-		if cluster.ProvisionersSeen || len(cluster.Findings) != 1 || cluster.Findings[0].Code != Forbidden {
+		if cluster.ProvisionersSeen || len(cluster.Findings) != 1 || cluster.Findings[0].Code != EventsForbidden {
 			t.Errorf("while Events are forbidden: seen %v, findings %+v", cluster.ProvisionersSeen, cluster.Findings)
 		}
 		client.list = []corev1.Event{*said(0, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "max node group size reached")}

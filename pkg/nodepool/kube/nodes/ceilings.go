@@ -23,7 +23,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Unknown says that the ceilings of pools cannot be read, or are out of date; all of these pools can then grow.
+// CeilingsUnknown says that the ceilings of pools cannot be read, or are out of date; all of these pools can then grow.
 const CeilingsUnknown = "ceilings-unknown"
 
 const (
@@ -36,18 +36,18 @@ const (
 	ceilingsLast = 5 * time.Minute
 )
 
-// ConfigMaps is the call that the Cluster Autoscaler's status needs.
+// configMapClient is the call that the Cluster Autoscaler's status needs.
 type configMapClient interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.ConfigMap, error)
 }
 
-// NodePools is the call that Karpenter's NodePools need.
+// nodePoolClient is the call that Karpenter's NodePools need.
 type nodePoolClient interface {
 	List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error)
 }
 
-// Watch reads periodically how far pools can grow, once for all RayClusters. Without the right to read, or without a
-// source, no pool has a ceiling.
+// ceilingWatch reads periodically how far pools can grow, once for all RayClusters. Without the right to read, or
+// without a source, no pool has a ceiling.
 type ceilingWatch struct {
 	sources []*ceilingSource
 	log     *slog.Logger
@@ -73,8 +73,8 @@ type ceilingSource struct {
 	whole bool
 }
 
-// New prepares the reads; Start begins them. changed gets the ceilings whenever they change, and whether all NodePools
-// are among them.
+// newCeilingWatch prepares the reads; Start begins them. changed gets the ceilings whenever they change, and whether
+// all NodePools are among them.
 func newCeilingWatch(
 	status configMapClient,
 	nodePools nodePoolClient,
@@ -154,9 +154,6 @@ func (c *ceilingWatch) NodePoolsSince() time.Time {
 	defer c.mu.Unlock()
 	return c.nodePoolsAt
 }
-
-// NeedLeaderElection reports false: a candidate for leadership reads ceilings as well.
-func (c *ceilingWatch) NeedLeaderElection() bool { return false }
 
 // readAll reads all sources, and logs when what is unknown changes.
 func (c *ceilingWatch) readAll(ctx context.Context) (all []landing.Ceiling) {

@@ -12,8 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -28,16 +26,13 @@ import (
 // nodes.
 const NodeClaimsForbidden = "nodeclaims-forbidden"
 
-// claimClient is the calls that watching NodeClaims needs.
-type claimClient interface {
-	List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error)
-	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-}
+// untypedClient reads a kind whose objects are decoded one by one.
+type untypedClient = reflector.Client[*unstructured.UnstructuredList]
 
 // claimWatch watches Karpenter's NodeClaims and places the pods of all RayClusters on the nodes to come. It keeps only
 // claims whose node is not complete: of thousands of claims these are few.
 type claimWatch struct {
-	client claimClient
+	client untypedClient
 	served func(context.Context) *bool // whether the API server serves NodeClaims; nil if that is unknown
 	log    *slog.Logger
 	now    func() time.Time
@@ -75,7 +70,7 @@ type claimant struct {
 // many times a second while a fleet starts.
 const placingPause = 200 * time.Millisecond
 
-func newClaimWatch(client claimClient, served func(context.Context) *bool, log *slog.Logger) *claimWatch {
+func newClaimWatch(client untypedClient, served func(context.Context) *bool, log *slog.Logger) *claimWatch {
 	c := &claimWatch{
 		client:       client,
 		served:       served,
@@ -105,20 +100,13 @@ func serves(client discovery.ServerResourcesInterface, groupVersion, resource st
 
 // Start reads NodeClaims until ctx ends.
 func (c *claimWatch) Start(ctx context.Context) error {
-	reflector.Source{
-		Name: "nodeclaims", Kind: &unstructured.Unstructured{}, Watch: c.client.Watch,
-		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return c.client.List(ctx, options)
-		},
-		Forbidden: func(err error) { c.forbid(ctx, err) },
-		Absent:    func() { c.setUnknown(nodepool.NoNodeClaims) },
-		Failed:    func(err error) { c.log.Debug("reading nodeclaims failed; retrying", "reason", err) },
-	}.Into(ctx, c.store())
+	source := reflector.Of("nodeclaims", &unstructured.Unstructured{}, c.client, metav1.ListOptions{})
+	source.Forbidden = func(err error) { c.forbid(ctx, err) }
+	source.Absent = func() { c.setUnknown(nodepool.NoNodeClaims) }
+	source.Failed = func(err error) { c.log.Debug("reading nodeclaims failed; retrying", "reason", err) }
+	source.Into(ctx, c.store())
 	return nil
 }
-
-// NeedLeaderElection reports false: a candidate for leadership reads NodeClaims as well.
-func (c *claimWatch) NeedLeaderElection() bool { return false }
 
 // forbid distinguishes a Karpenter that may not be watched from one that is not installed: the API server forbids both.
 func (c *claimWatch) forbid(ctx context.Context, err error) {

@@ -48,7 +48,7 @@ type nodeDevices struct {
 }
 
 // deviceClients read the kinds.
-type deviceClients struct{ slices, claims, classes, templates, rules claimClient }
+type deviceClients struct{ slices, claims, classes, templates, rules untypedClient }
 
 // devicesOfNode are the devices of one node, and what they supply. version differs after each change.
 type devicesOfNode struct {
@@ -60,7 +60,7 @@ type devicesOfNode struct {
 func newNodeDevices(
 	client dynamic.Interface, served func(context.Context) *bool, log *slog.Logger, changed func(facts bool),
 ) *nodeDevices {
-	resource := func(name string) claimClient {
+	resource := func(name string) untypedClient {
 		return client.Resource(resourcev1.SchemeGroupVersion.WithResource(name))
 	}
 	rules := client.Resource(resourcev1.SchemeGroupVersion.WithResource("devicetaintrules").GroupResource().
@@ -149,7 +149,7 @@ func (k deviceKind[T]) empty() (differs bool) {
 }
 
 // readDevices keeps the devices up to date with the objects of a kind until ctx ends.
-func readDevices[T any](ctx context.Context, d *nodeDevices, client claimClient, kind deviceKind[T]) {
+func readDevices[T any](ctx context.Context, d *nodeDevices, client untypedClient, kind deviceKind[T]) {
 	put := func(u *unstructured.Unstructured) bool {
 		object := new(T)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {
@@ -159,15 +159,11 @@ func readDevices[T any](ctx context.Context, d *nodeDevices, client claimClient,
 		}
 		return kind.put(object)
 	}
-	reflector.Source{
-		Name: kind.name, Kind: &unstructured.Unstructured{}, Watch: client.Watch,
-		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return client.List(ctx, options)
-		},
-		Forbidden: func(err error) { d.forbid(ctx, kind.name, kind.clear, kind.empty, err) },
-		Absent:    func() { d.change(kind.name, kind.empty) },
-		Failed:    func(err error) { d.log.Debug("reading "+kind.name+" failed; retrying", "reason", err) },
-	}.Into(ctx, &reflector.Store[*unstructured.Unstructured]{
+	source := reflector.Of(kind.name, &unstructured.Unstructured{}, client, metav1.ListOptions{})
+	source.Forbidden = func(err error) { d.forbid(ctx, kind.name, kind.clear, kind.empty, err) }
+	source.Absent = func() { d.change(kind.name, kind.empty) }
+	source.Failed = func(err error) { d.log.Debug("reading "+kind.name+" failed; retrying", "reason", err) }
+	source.Into(ctx, &reflector.Store[*unstructured.Unstructured]{
 		Put: func(u *unstructured.Unstructured) { d.change(kind.name, func() bool { return put(u) }) },
 		Remove: func(u *unstructured.Unstructured) {
 			name := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}

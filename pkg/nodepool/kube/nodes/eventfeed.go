@@ -6,17 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fieldselector "k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// Client is the calls that watching Events needs.
-type eventClient interface {
-	List(ctx context.Context, options metav1.ListOptions) (*corev1.EventList, error)
-	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-}
+// eventClient reads Events.
+type eventClient = reflector.Client[*corev1.EventList]
 
 // feed is the Events of one component in one namespace. The API server selects them: a busy cluster writes thousands of
 // others.
@@ -43,18 +38,7 @@ func (f *feed) read(ctx context.Context) {
 
 // eventsOf lists and watches the Events that a field selector matches.
 func eventsOf(client eventClient, name, selector string) reflector.Source {
-	return reflector.Source{
-		Name: "events of " + name,
-		Kind: &corev1.Event{},
-		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = selector
-			return client.List(ctx, options)
-		},
-		Watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = selector
-			return client.Watch(ctx, options)
-		},
-	}
+	return reflector.Of("events of "+name, &corev1.Event{}, client, metav1.ListOptions{FieldSelector: selector})
 }
 
 func (f *feed) selector() string {

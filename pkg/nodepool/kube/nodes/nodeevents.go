@@ -14,7 +14,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// Nodes watches the Events in which the AWS node termination handler says that a node goes. It writes them before
+// nodeEvents watches the Events in which the AWS node termination handler says that a node goes. It writes them before
 // it taints and evicts, and by default it sets no taint at all (docs/reference/departures.md#events). The API server
 // selects them, so there are a few for each machine that ends, and it drops them after an hour.
 type nodeEvents struct {
@@ -32,7 +32,7 @@ type nodeEvent struct {
 	notice *departure.Notice
 }
 
-// NewNodes prepares the reads; Start begins them.
+// newNodeEvents prepares the reads; Start begins them.
 func newNodeEvents(client eventClient, log *slog.Logger) *nodeEvents {
 	return &nodeEvents{client: client, log: log, byNode: map[string]map[types.NamespacedName]nodeEvent{}}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
@@ -26,7 +27,7 @@ const nodesPause = time.Second
 
 // nodes holds the nodes of the Kubernetes cluster in the form of package landing.
 type nodes struct {
-	client nodeClient
+	client reflector.Client[*corev1.NodeList]
 	log    *slog.Logger
 	// changed is called, from one goroutine, after a new view is available.
 	changed func()
@@ -147,7 +148,7 @@ func (v *nodeView) find(name string) (*landing.Node, bool) {
 	return &v.nodes[i], true
 }
 
-func newNodes(client nodeClient, log *slog.Logger, changed func()) *nodes {
+func newNodes(client reflector.Client[*corev1.NodeList], log *slog.Logger, changed func()) *nodes {
 	return &nodes{client: client, log: log, changed: changed, dirty: make(chan struct{}, 1), fits: newFitCache()}
 }
 
@@ -185,13 +186,12 @@ func (n *nodes) Start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { n.publish(ctx) })
 	wg.Go(func() { n.age(ctx) })
-	n.read(ctx)
+	source := reflector.Of("nodes", &corev1.Node{}, n.client, metav1.ListOptions{})
+	source.Forbidden, source.Failed = n.forbid, n.failed
+	source.Into(ctx, n.store())
 	wg.Wait()
 	return nil
 }
-
-// NeedLeaderElection reports false: a candidate for leadership reads nodes as well.
-func (n *nodes) NeedLeaderElection() bool { return false }
 
 // publish makes a new view at once when something changed, and then not again before nodesPause. If only pods changed,
 // the next cycle of each RayCluster uses it, which comes soon: pods of a large cluster change all the time.

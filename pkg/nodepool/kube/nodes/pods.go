@@ -13,17 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// podClient is the calls that watching pods needs.
-type podClient interface {
-	List(ctx context.Context, options metav1.ListOptions) (*corev1.PodList, error)
-	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-}
+// podClient reads pods.
+type podClient = reflector.Client[*corev1.PodList]
 
 // nodePods holds what the pods of all namespaces take of nodes, by the name of the node. It keeps pods without GPUs
 // too, because groups without GPUs need room as well; one of them takes 0.3 KB if there are others like it. Each
@@ -66,14 +62,10 @@ var boundAlive = fields.AndSelectors(
 
 // Start reads pods until ctx ends.
 func (p *nodePods) Start(ctx context.Context) error {
-	reflector.Source{
-		Name: "pods on nodes", Kind: &corev1.Pod{}, List: p.list, Forbidden: p.forbid,
-		Watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = boundAlive
-			return p.client.Watch(ctx, options)
-		},
-		Failed: func(err error) { p.log.Debug("reading pods on nodes failed; retrying", "reason", err) },
-	}.Into(ctx, p.store())
+	source := reflector.Of("pods on nodes", &corev1.Pod{}, p.client, metav1.ListOptions{FieldSelector: boundAlive})
+	source.List, source.Forbidden = p.list, p.forbid
+	source.Failed = func(err error) { p.log.Debug("reading pods on nodes failed; retrying", "reason", err) }
+	source.Into(ctx, p.store())
 	return nil
 }
 

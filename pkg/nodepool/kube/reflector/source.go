@@ -28,6 +28,29 @@ type Source struct {
 	Absent            func()
 }
 
+// Client lists and watches objects of one kind, as the clients of client-go do. L is a list of them.
+type Client[L runtime.Object] interface {
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// Of reads the objects of a client that the selectors of only match.
+func Of[L runtime.Object](name string, kind runtime.Object, client Client[L], only metav1.ListOptions) Source {
+	matching := func(options metav1.ListOptions) metav1.ListOptions {
+		options.LabelSelector, options.FieldSelector = only.LabelSelector, only.FieldSelector
+		return options
+	}
+	return Source{
+		Name: name, Kind: kind,
+		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return client.List(ctx, matching(options))
+		},
+		Watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return client.Watch(ctx, matching(options))
+		},
+	}
+}
+
 // Into keeps the store up to date until ctx ends. A reflector retries for ever and logs each failure. If the objects
 // are forbidden, which is a deployment's choice, Into stops the reflector and retries after ForbiddenPause.
 func (f Source) Into(ctx context.Context, store toolscache.ReflectorStore) {

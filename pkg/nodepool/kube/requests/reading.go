@@ -126,6 +126,9 @@ func (r *reading) unavailable(known int) error {
 
 // AddTo adds to a cluster its requests, or why they are unknown.
 func (s *Store) AddTo(cluster *nodepool.Cluster) {
+	if s == nil {
+		return
+	}
 	cluster.Owned = s.decidable(cluster.Key)
 	s.mu.Lock()
 	r := *s.readingOf(cluster.Key.Namespace)

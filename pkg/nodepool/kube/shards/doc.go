@@ -1,5 +1,5 @@
-// Package shards divides RayClusters among the members of a fleet of Heliostats, so that one member at a time may act on
-// each (docs/design/0007-shards.md).
+// Package shards divides RayClusters among the members of a fleet of Heliostats, so that one member at a time may act
+// on each (docs/design/0007-shards.md).
 //
 // Member and Holdings are the protocol alone: a member is a value that is given what was written, what was read and
 // when, and says what to write next and what it may act on. They must not call anything, read a clock, or know

@@ -44,7 +44,7 @@ type sighting struct {
 	at      time.Duration
 }
 
-// New returns a member without a record. most limits how many members own keys at once, the oldest; 0 means all.
+// NewMember returns a member without a record. most limits how many members own keys at once, the oldest; 0 means all.
 func NewMember(id string, timing Timing, most int) *Member {
 	return &Member{id: id, timing: timing, most: most, seen: map[string]sighting{}}
 }
