@@ -19,7 +19,9 @@ type Buffers struct {
 func NewBuffers(c Config) *Buffers {
 	served := c.served(autoscalingGroup, bufferVersions...)
 	served.Resource = bufferResource
-	return &Buffers{New(c, Kind[nodepool.Buffer]{Served: served, Resource: bufferResource, Selector: Made, Read: readBuffer})}
+	return &Buffers{New(c, Kind[nodepool.Buffer]{
+		Served: served, Resource: bufferResource, Selector: Made, Read: readBuffer,
+	})}
 }
 
 // AddTo adds to a RayCluster what is known of its buffers, and what those that its policy wants are made of.

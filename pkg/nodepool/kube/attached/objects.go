@@ -33,7 +33,9 @@ type Config struct {
 
 // served finds a kind of an API group.
 func (c Config) served(group string, versions ...string) reflector.Served {
-	return reflector.Served{Client: c.Client, Discovery: c.Discovery, Group: group, Versions: versions, Logger: c.Logger}
+	return reflector.Served{
+		Client: c.Client, Discovery: c.Discovery, Group: group, Versions: versions, Logger: c.Logger,
+	}
 }
 
 // Kind says which objects are read, and how.

@@ -17,7 +17,8 @@ type Provisioning struct {
 // NewProvisioning prepares the reads; Start begins them.
 func NewProvisioning(c Config) *Provisioning {
 	return &Provisioning{New(c, Kind[nodepool.ProvisioningRequest]{
-		Served: c.served(autoscalingGroup, requestVersions...), Resource: requestResource, Selector: Made, Read: readRequest,
+		Served: c.served(autoscalingGroup, requestVersions...), Resource: requestResource, Selector: Made,
+		Read: readRequest,
 	})}
 }
 
