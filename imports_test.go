@@ -25,6 +25,8 @@ const (
 	deciders = values + " internal/planner/... internal/snapshotfile internal/ledger " +
 		"internal/series"
 
+	features = "internal/addon/capacity internal/addon/consolidation internal/addon/costs internal/addon/departures " +
+		"internal/addon/nodeguard internal/addon/provisioning"
 	loop = "internal/controller/... internal/addon/..."
 	kube = "pkg/nodepool/kube/..."
 )
@@ -106,9 +108,10 @@ var rules = []struct{ of, except, never, because string }{
 		"equal input gives equal output, anywhere"},
 	{deciders + " " + loop, kube + " pkg/nodepool/capacity/policytext internal/controller internal/planner/plannertest",
 		"others", "adapters know Kubernetes and Ray"},
-	{loop, "internal/controller internal/controller/head internal/addon/capacity",
+	{loop, "internal/controller internal/controller/head internal/addon/...",
 		"context log/... math/rand/... net/... os/...", "the loop makes the calls and logs what they return"},
-	{"internal/controller", "", "k8s.io/... sigs.k8s.io/... google.golang.org/... net/... os/...",
+	{"internal/addon/... internal/controller/...", "", features, "a feature is deleted with its folder and its row"},
+	{loop, "", "k8s.io/... sigs.k8s.io/... google.golang.org/... net/... os/...",
 		"the loop acts through interfaces of its own"},
 
 	{"internal/planner/...", "internal/planner", "internal/planner/why", "nothing that decides depends on sentences"},

@@ -105,7 +105,8 @@ var findingPackages = []string{
 	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/dra", "pkg/nodepool/kube/decode",
 	"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/capacity", "pkg/nodepool/kube/nodes",
 	"internal/planner/model", "internal/controller",
-	"internal/addon/capacity", "internal/addon/consolidation", "internal/controller/observe",
+	"internal/addon/capacity", "internal/addon/consolidation", "internal/addon/nodeguard",
+	"internal/addon/provisioning", "internal/controller/observe",
 }
 
 // findingCodes returns the codes of all findings: exported constants of several words joined by hyphens. Constants that

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -10,85 +11,88 @@ import (
 
 // apply carries an intent out. A managed cluster gets the actions in steps. In shadow mode nothing is written, and the
 // outcome says what a managed cluster would get.
-func (c *Controller) apply(ctx context.Context, r *record, v observe.View, i Intent) outcome {
-	o := outcome{view: v, intent: i}
+func (c *Controller) apply(ctx context.Context, r *record, v observe.View, i addon.Intent) addon.Cycle {
+	o := addon.Cycle{View: v, Intent: i}
 	r.conditions.Start()
 	defer r.conditions.End()
 	c.confirm(ctx, r, &o)
 	c.emitConditions(ctx, r, o)
-	if o.view.Mode != nodepool.Managed {
+	if o.View.Mode != nodepool.Managed {
 		r.memory.Patches.WantNoGrowth()
 		r.configs.forget()
-		c.syncNumGPUs(ctx, r, &o)
-		o.optIn = c.optIn(&o)
-		if e, begins := decision.WaitingEvent(o.view, o.optIn, &r.conditions); begins {
-			c.emit(ctx, o.view, e)
-		}
-		c.protect(ctx, r, &o)
-		c.provision(ctx, r, &o)
-		c.consolidate(ctx, r, &o)
-		c.keepNodes(ctx, r, &o)
-		c.endIdle(ctx, r, &o)
-		return o
 	}
 	for _, step := range steps {
-		if step.allowed(&o) {
+		if (step.anyMode || o.View.Mode == nodepool.Managed) && step.allowed(&o) {
 			step.run(c, ctx, r, &o)
 		}
 	}
-	r.keepRecent(o.actions)
+	if o.View.Mode == nodepool.Managed {
+		r.keepRecent(o.Actions)
+	}
 	return o
 }
 
-// step is one action of a cycle on a managed RayCluster.
+// step is one action of a cycle.
 type step struct {
-	run     func(*Controller, context.Context, *record, *outcome)
-	allowed func(*outcome) bool // whether the step may run after the steps before it
+	run     func(*Controller, context.Context, *record, *addon.Cycle)
+	allowed func(*addon.Cycle) bool // whether the step may run after the steps before it
+	anyMode bool                    // it runs for RayClusters that are not managed too
 }
 
-// steps are the actions of a cycle in their order. The comment of each row is the reason for its place.
+// steps are the actions of a cycle in their order. The comment of each row is the reason for its place. The order of
+// the addons at one place is that of their rows (cmd/autoscaler/engine/addons.go).
 var steps = []step{
 	// Users wait for growth, so it goes first. Removals are in the same patch: the operator must see the lower number
 	// and the names together.
-	{run: (*Controller).patch, allowed: func(o *outcome) bool { return !o.withheld }},
+	{run: (*Controller).patch, allowed: func(o *addon.Cycle) bool { return !o.Withheld }},
 	// After the patch, because it must not write in a cycle that changes replicas: a patch is computed from the spec
 	// that was read, and another write in between would change it.
-	{run: (*Controller).syncNumGPUs, allowed: always},
-	// After the patch, because users wait for growth. Before drains, because a worker with work is in danger as long as
-	// it has no guard, and each drain may take seconds. It needs no spec, so it may follow a patch that failed.
-	{run: (*Controller).protect, allowed: always},
-	// After guards, because a worker with work is in danger without one, and a launch that waits for nodes waits for
-	// minutes anyway.
-	{run: (*Controller).provision, allowed: func(o *outcome) bool { return !o.withheld }},
+	{run: (*Controller).syncNumGPUs, allowed: always, anyMode: true},
+	// After the numbers of GPUs, which it names.
+	{run: (*Controller).suppose, allowed: always, anyMode: true},
+	// After the patch, because users wait for growth. Before drains, each of which may take seconds: a worker with work
+	// is in danger as long as it has no guard, and a launch waits for its nodes.
+	{run: addons(func(f *addon.Feature) act { return f.BeforeDrains }), allowed: always, anyMode: true},
 	// One call for each node, so it must not delay the patch. If the patch failed, the pod of a drained node could not
 	// be named either, so nothing is drained.
-	{run: (*Controller).drain, allowed: func(o *outcome) bool { return o.err == nil && !o.withheld }},
-	// It takes no pod away, so neither a failed patch nor a pause of reductions stops it. It comes after the patch,
-	// which launches the replacements: one call for each node must not delay them.
-	{run: (*Controller).drainDeparting, allowed: func(o *outcome) bool { return o.view.Live() && !o.withheld }},
-	// After all that makes room or ends idle workers, because it only judges a RayCluster in which nothing moves.
-	{run: (*Controller).consolidate, allowed: func(o *outcome) bool { return o.err == nil && !o.withheld }},
-	// Nodes without workers serve work that may come, so they wait for everything that serves work that is there.
-	{run: (*Controller).keepNodes, allowed: always},
-	// Reports scale nothing, so they wait for everything that does. The cluster config and statuses are least urgent.
+	{run: (*Controller).drain, allowed: func(o *addon.Cycle) bool { return o.Err == nil && !o.Withheld }},
+	// After the patch, which launches replacements, and after all that ends idle workers: these drain workers in use,
+	// and keep nodes for work that may come.
+	{run: addons(func(f *addon.Feature) act { return f.AfterDrains }), allowed: always, anyMode: true},
+	// Reports scale nothing, so they wait for everything that does. The cluster config is less urgent.
 	{run: (*Controller).report, allowed: always},
 	{run: (*Controller).reportClusterConfig, allowed: always},
-	{run: (*Controller).reportPolicies, allowed: always},
-	// Last, because it ends the RayCluster, and everything before it shows whether it has work.
-	{run: (*Controller).endIdle, allowed: func(o *outcome) bool { return o.err == nil && !o.withheld }},
+	// Last, because it may end the RayCluster, and everything before it shows whether it has work.
+	{run: addons(func(f *addon.Feature) act { return f.Last }), allowed: always, anyMode: true},
 }
 
-func always(*outcome) bool { return true }
+// act is a step of a feature.
+type act = func(context.Context, *addon.Cycle)
 
-// optIn returns what opting in would do; nil for a RayCluster that is managed or is being deleted.
-func (c *Controller) optIn(o *outcome) *decision.OptIn {
-	v := &o.view
+// addons returns the step that runs all features that have one at a place.
+func addons(at func(*addon.Feature) act) func(*Controller, context.Context, *record, *addon.Cycle) {
+	return func(_ *Controller, ctx context.Context, r *record, o *addon.Cycle) {
+		for i := range r.features {
+			if run := at(&r.features[i]); run != nil {
+				run(ctx, o)
+			}
+		}
+	}
+}
+
+func always(*addon.Cycle) bool { return true }
+
+// suppose says what opting in would do with a RayCluster that is neither managed nor being deleted.
+func (c *Controller) suppose(ctx context.Context, r *record, o *addon.Cycle) {
+	v := &o.View
 	if v.Mode == nodepool.Managed || v.Cluster.Deleting {
-		return nil
+		return
 	}
-	answer := decision.NewOptIn(v.Cluster.Key, v.Why, c.config.modes().OnOptIn(v.Cluster))
+	o.OptIn = decision.NewOptIn(v.Cluster.Key, v.Why, c.config.modes().OnOptIn(v.Cluster))
 	if v.Mode != nodepool.Off && v.Live() {
-		answer.Suppose(o.intent.Snapshot, o.intent.Plan, o.numGPUs)
+		o.OptIn.Suppose(o.Intent.Snapshot, o.Intent.Plan, o.NumGPUs)
 	}
-	return answer
+	if e, begins := decision.WaitingEvent(*v, o.OptIn, &r.conditions); begins {
+		c.emit(ctx, *v, e)
+	}
 }

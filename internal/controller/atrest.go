@@ -4,13 +4,14 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Motion returns how much the RayCluster moves.
-func (m *memory) Motion(v *observe.View, i *Intent) motion {
+func (m *memory) Motion(v *observe.View, i *addon.Intent) motion {
 	switch {
 	case !v.Live():
 		return resting
@@ -30,7 +31,7 @@ func (m *memory) Motion(v *observe.View, i *Intent) motion {
 func (m *memory) SettlesAt() time.Time { return m.movement.SettlesAt() }
 
 // moves reports whether anything moves that the next reading may complete.
-func (m *memory) moves(v *observe.View, i *Intent) bool {
+func (m *memory) moves(v *observe.View, i *addon.Intent) bool {
 	demand := v.State.Demand
 	return len(demand.Requests)+len(demand.Gangs) > 0 || m.lag.Active() || m.drains.Open() > 0 ||
 		len(i.Launch) > 0 || i.Any() || m.guard.Doubts() ||
@@ -43,11 +44,11 @@ func (m *memory) moves(v *observe.View, i *Intent) bool {
 
 // AtRest reports whether only a change, or one of the deadlines of UntilDeadline, can lead to another decision than
 // this one, as far as the memory knows. What is not known to be at rest is not.
-func (m *memory) AtRest(v *observe.View, i *Intent) bool {
+func (m *memory) AtRest(v *observe.View, i *addon.Intent) bool {
 	plan, demand := &i.Plan, &v.State.Demand
 	return len(demand.Requests)+len(demand.Gangs) == 0 &&
 		len(plan.Launch)+len(i.Launch)+len(i.Held) == 0 &&
-		!i.Any() && len(i.Nodes.Waits) == 0 &&
+		!i.Any() &&
 		m.Patches.unwritten == nil && !m.fresh.rest.Resting(v.Now) &&
 		len(plan.InfeasibleRequests)+len(plan.InfeasibleGangRequests)+len(plan.InfeasibleRequestResources) == 0 &&
 		!m.lag.Active() && !m.guard.Doubts() && len(m.drains) == 0 && len(m.Patches.named) == 0 &&
@@ -64,7 +65,7 @@ func (m *memory) AtRest(v *observe.View, i *Intent) bool {
 }
 
 // untilDeadline returns how long it takes until a worker has been idle for longer than its timeout, or a lease is over.
-func untilDeadline(v *observe.View, i *Intent) time.Duration {
+func untilDeadline(v *observe.View, i *addon.Intent) time.Duration {
 	const never, over = time.Hour, time.Millisecond // the longest, and what makes a time longer than its limit
 	next := never
 	sooner := func(left time.Duration) {

@@ -16,7 +16,7 @@ func TestNothingIsDueAtRest(t *testing.T) {
 		v.State.Nodes[k].Idle = 40 * time.Second
 	}
 	m.Remember(&v, settings())
-	i, err := m.Decide(v, settings(), planned)
+	i, err := m.Decide(v, settings(), planned, nil)
 	if err != nil || !m.AtRest(&v, &i) || m.Motion(&v, &i) != resting {
 		t.Fatalf("decided %+v, error %v; want rest", i.Plan, err)
 	}

@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
-	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
 
 // breakers returns the settings of the breakers.
@@ -20,16 +20,6 @@ func (c Config) breakers() observe.BreakerSettings {
 		AllocationTimeout:  c.AllocationTimeout,
 		Cooldown:           c.BreakerCooldown,
 		UnschedulableGrace: c.AllocationTimeout / 5,
-	}
-}
-
-// memory returns the settings of what is remembered and decided.
-func (c *Config) memory() *memorySettings {
-	return &memorySettings{
-		Policy: c.Policy, Breakers: c.breakers(),
-		AllocationTimeout: c.AllocationTimeout, DeadGrace: c.DeadGrace,
-		DrainDeadline: c.DrainDeadline, DrainTimeout: c.DrainTimeout,
-		NodeTimes: c.nodeTimes,
 	}
 }
 
@@ -65,8 +55,6 @@ type Config struct {
 	// ReadsPerSecond bounds the readings of all clusters together, CyclesPerSecond those after which a decision is made
 	// anew; see pace.
 	ReadsPerSecond, CyclesPerSecond float64
-	// JobsEvery is how often the loop reads for which jobs a Ray cluster works. 0 is never.
-	JobsEvery time.Duration
 	// GCSTimeout bounds each call to a head.
 	GCSTimeout time.Duration
 	// GCSBackoff is the longest pause between two calls to a head that does not answer.
@@ -90,13 +78,9 @@ type Config struct {
 	// DeadGrace is how long a pod may stay with a dead Ray node that nobody drained before it is deleted by name;
 	// KubeRay itself replaces containers that end.
 	DeadGrace time.Duration
-	// ConsolidateAfter is how long a worker must be used a little before it is drained because others have room for its
-	// work; Prices say what that saves, for groups without a price of their own. Nil has the built-in list prices.
-	ConsolidateAfter time.Duration
-	Prices           *price.Book
-	// ProtectBusy guards the head and busy workers against node autoscalers, see protect. GuardsPerSecond bounds the
-	// guards written to all RayClusters together, and how many are written at once.
-	ProtectBusy     bool
+	// Addons are the optional features, in the order in which they run.
+	Addons []addon.Addon
+	// GuardsPerSecond bounds what features write beside all RayClusters together, such as guards.
 	GuardsPerSecond float64
 	// MaxDataAge is the oldest reading that a reduction may use.
 	MaxDataAge time.Duration
@@ -138,7 +122,6 @@ func DefaultConfig() Config {
 		DrainDeadline:     10 * time.Minute,
 		DrainTimeout:      time.Minute,
 		DeadGrace:         30 * time.Second,
-		ConsolidateAfter:  10 * time.Minute,
 		GuardsPerSecond:   50,
 		MaxDataAge:        10 * time.Second,
 		ReportEvery:       5 * time.Second,

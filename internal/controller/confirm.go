@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -11,71 +12,71 @@ import (
 
 // confirm reads the RayCluster from the API server before anything is taken away, and decides again with it. Whatever
 // the fresh object forbids, such as freeze, holds for the whole cycle.
-func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
-	looking := r.memory.WantsFreshList(o.view.Now)
-	o.paused = c.paused(r, o.view)
-	if behind := r.memory.Patches.OperatorBehind(o.view); behind != "" && len(o.intent.Drains) > 0 {
-		o.paused, o.intent.Drains = behind, nil
+func (c *Controller) confirm(ctx context.Context, r *record, o *addon.Cycle) {
+	looking := r.memory.WantsFreshList(o.View.Now)
+	o.Paused = c.paused(r, o.View)
+	if behind := r.memory.Patches.OperatorBehind(o.View); behind != "" && len(o.Intent.Drains) > 0 {
+		o.Paused, o.Intent.Drains = behind, nil
 	}
-	if o.view.Mode != nodepool.Managed || (!o.intent.Any() && !looking) {
+	if o.View.Mode != nodepool.Managed || (!o.Intent.Any() && !looking) {
 		return
 	}
-	if c.paused(r, o.view) != "" && !looking {
-		if o.intent.Set = o.intent.OnlyWaiting(); !o.intent.Any() || r.memory.Patches.Rest(o.view.Now) {
-			o.intent = o.intent.WithoutReductions()
+	if c.paused(r, o.View) != "" && !looking {
+		if o.Intent.Set = o.Intent.OnlyWaiting(); !o.Intent.Any() || r.memory.Patches.Rest(o.View.Now) {
+			o.Intent = o.Intent.WithoutReductions()
 			return
 		}
 	}
-	fresh, err := c.kube.Fresh(ctx, o.view.Cluster.Key)
-	r.memory.FreshRead(o.view.Now, err)
+	fresh, err := c.kube.Fresh(ctx, o.View.Cluster.Key)
+	r.memory.FreshRead(o.View.Now, err)
 	if err != nil {
-		o.paused = c.paused(r, o.view)
-		o.intent = o.intent.WithoutReductions()
+		o.Paused = c.paused(r, o.View)
+		o.Intent = o.Intent.WithoutReductions()
 		return
 	}
 	c.redecide(ctx, r, o, fresh, looking)
 	c.rereadRay(ctx, r, o)
 }
 
-func (c *Controller) redecide(ctx context.Context, r *record, o *outcome, fresh nodepool.Cluster, looking bool) {
-	first := o.intent
-	if fresh.UID != o.view.Cluster.UID {
-		o.paused, o.intent = "the RayCluster was deleted and created again", first.WithoutReductions()
-		o.intent.Launch, o.withheld, o.again = nil, true, true
+func (c *Controller) redecide(ctx context.Context, r *record, o *addon.Cycle, fresh nodepool.Cluster, looking bool) {
+	first := o.Intent
+	if fresh.UID != o.View.Cluster.UID {
+		o.Paused, o.Intent = "the RayCluster was deleted and created again", first.WithoutReductions()
+		o.Intent.Launch, o.Withheld, o.Again = nil, true, true
 		return
 	}
-	fresh.Promise(o.view.Cluster.Promised)
-	o.view.Cluster = fresh
-	o.view.Members = observe.Join(fresh, o.view.State.Nodes)
-	o.view.Mode, o.view.Why = c.config.modes().Effective(fresh)
-	r.memory.RememberFresh(&o.view, c.config.memory(), looking)
-	second, err := c.plan(ctx, r, o.view)
+	fresh.Promise(o.View.Cluster.Promised)
+	o.View.Cluster = fresh
+	o.View.Members = observe.Join(fresh, o.View.State.Nodes)
+	o.View.Mode, o.View.Why = c.config.modes().Effective(fresh)
+	r.memory.RememberFresh(&o.View, &c.config, looking)
+	second, err := c.plan(ctx, r, o.View)
 	if err != nil { // the process ends
-		o.intent, o.withheld = first.WithoutReductions(), true
-		o.intent.Launch = nil
+		o.Intent, o.Withheld = first.WithoutReductions(), true
+		o.Intent.Launch = nil
 		return
 	}
-	o.paused = c.paused(r, o.view)
-	o.intent = first.ConfirmedBy(second)
-	if o.paused != "" {
-		o.intent.Set = o.intent.OnlyWaiting()
+	o.Paused = c.paused(r, o.View)
+	o.Intent = first.ConfirmedBy(second)
+	if o.Paused != "" {
+		o.Intent.Set = o.Intent.OnlyWaiting()
 	}
 }
 
 // rereadRay reads Ray again after the fresh list, which may have taken seconds: a pod may have joined, or an idle node
 // may have work. It keeps the reductions that still hold.
-func (c *Controller) rereadRay(ctx context.Context, r *record, o *outcome) {
-	if !o.intent.Any() {
+func (c *Controller) rereadRay(ctx context.Context, r *record, o *addon.Cycle) {
+	if !o.Intent.Any() {
 		return
 	}
-	o.rereadAt = c.config.Now()
-	nodes, err := c.nodesNow(ctx, r, o.view)
+	o.RereadAt = c.config.Now()
+	nodes, err := c.nodesNow(ctx, r, o.View)
 	if err != nil {
-		o.paused = fmt.Sprintf("reading Ray again before a reduction failed: %v", err)
-		o.intent = o.intent.WithoutReductions()
+		o.Paused = fmt.Sprintf("reading Ray again before a reduction failed: %v", err)
+		o.Intent = o.Intent.WithoutReductions()
 		return
 	}
-	slow := c.config.Now().Sub(o.rereadAt) > scaledown.ReadingValidity
-	hidden := len(observe.Orphans(o.view.Cluster, nodes)) > 0
-	o.intent.Set = o.intent.ConfirmedByRay(observe.Join(o.view.Cluster, nodes), !slow && !hidden)
+	slow := c.config.Now().Sub(o.RereadAt) > scaledown.ReadingValidity
+	hidden := len(observe.Orphans(o.View.Cluster, nodes)) > 0
+	o.Intent.Set = o.Intent.ConfirmedByRay(observe.Join(o.View.Cluster, nodes), !slow && !hidden)
 }

@@ -34,8 +34,7 @@ type Controller struct {
 	early    slots // of cycles before their turn
 	entries  *head.Entries
 	promises promises
-	// guardWrites bounds the guards written to all RayClusters together.
-	guardWrites *rate.Limiter
+	writes   *rate.Limiter // of features, beside all RayClusters together
 
 	mu      sync.Mutex // guards all below, and motion of each record; a cycle locks it while it holds its record
 	records map[nodepool.ClusterKey]*record
@@ -48,8 +47,8 @@ func New(kube Kube, dial head.Dialer, config Config) *Controller {
 	config.plans, config.nodeTimes = newPlanBudget(config.PlanBudget), &arrival.Pools{}
 	return &Controller{
 		kube: kube, dial: dial, config: config, entries: head.NewEntries(),
-		guardWrites: rate.NewLimiter(rate.Limit(config.GuardsPerSecond), max(1, int(config.GuardsPerSecond))),
-		records:     map[nodepool.ClusterKey]*record{},
+		writes:  rate.NewLimiter(rate.Limit(config.GuardsPerSecond), max(1, int(config.GuardsPerSecond))),
+		records: map[nodepool.ClusterKey]*record{},
 	}
 }
 
@@ -58,7 +57,7 @@ func (c *Controller) record(key nodepool.ClusterKey) *record {
 	defer c.mu.Unlock()
 	r := c.records[key]
 	if r == nil {
-		r = newRecord()
+		r = newRecord(c)
 		c.records[key] = r
 	}
 	return r

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -40,11 +41,19 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	if err != nil {
 		return c.observeFailed(ctx, r, key, err)
 	}
-	if gone := r.memory.Remember(&v, c.config.memory()); gone != nil {
-		r.nodes.Forget(gone)
+	if gone := r.memory.Remember(&v, &c.config); gone != nil {
 		r.numGPUs.forget(gone)
+		for _, f := range r.features {
+			if f.Forget != nil {
+				f.Forget(gone)
+			}
+		}
 	}
-	c.lookAtDraining(ctx, r, &v)
+	for _, f := range r.features {
+		if f.Observe != nil {
+			f.Observe(ctx, &v)
+		}
+	}
 	observed := c.config.Now()
 	v.ObserveTook = observed.Sub(now)
 	intent, err := c.decide(ctx, r, &v)
@@ -54,8 +63,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	v.WaitTook = r.heavy.Waited
 	v.PlanTook = max(c.config.Now().Sub(observed)-v.WaitTook, 0)
 	outcome := c.apply(ctx, r, v, intent)
-	r.memory.Conclude(&outcome.intent)
-	outcome.jobs = c.readJobs(ctx, r, &outcome.view)
+	r.memory.Conclude(&outcome.Intent)
 	next := c.pace(r, outcome)
 	c.publish(ctx, r, outcome, next)
 	c.updateRequests(ctx, r, outcome)
@@ -82,7 +90,7 @@ func (c *Controller) observe(
 	if v.Cluster, err = c.kube.Cluster(ctx, key); err != nil {
 		return v, fmt.Errorf("observing %s: %w", key, err)
 	}
-	r.recreated(v.Cluster.UID)
+	c.recreated(r, v.Cluster.UID)
 	v.Mode, v.Why = c.config.modes().Effective(v.Cluster)
 	if v.Mode == nodepool.Off {
 		r.gcs.Close()
@@ -119,13 +127,13 @@ func demandUnknown(err error) string {
 }
 
 // pace returns the pause until the next reading, and lets the decision stand until then if it may.
-func (c *Controller) pace(r *record, o outcome) time.Duration {
-	v := o.view
-	if o.again {
+func (c *Controller) pace(r *record, o addon.Cycle) time.Duration {
+	v := o.View
+	if o.Again {
 		return pauseAfterConflicts(max(r.memory.Patches.Conflicts(), r.numGPUs.conflicts))
 	}
 	settings := c.config.pace()
-	motion := r.memory.Motion(&v, &o.intent)
+	motion := r.memory.Motion(&v, &o.Intent)
 	if motion == resting && v.Live() && !r.atRest(&o) {
 		motion = waiting
 	}
@@ -139,8 +147,8 @@ func (c *Controller) pace(r *record, o outcome) time.Duration {
 }
 
 // pause returns the pause until the next cycle, if it is not due earlier or later by what readings show.
-func (c *Controller) pause(r *record, o outcome, settings Pace) time.Duration {
-	v := o.view
+func (c *Controller) pause(r *record, o addon.Cycle, settings Pace) time.Duration {
+	v := o.View
 	n := c.counts()
 	switch {
 	case v.Mode == nodepool.Off:

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -10,7 +11,7 @@ import (
 
 // decide plans for the view, leaves alone what other RayClusters have on their way, and reserves what it launches.
 // Cycles of RayClusters run side by side: if others have reserved more since the plan began, it plans again.
-func (c *Controller) decide(ctx context.Context, r *record, v *observe.View) (Intent, error) {
+func (c *Controller) decide(ctx context.Context, r *record, v *observe.View) (addon.Intent, error) {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
 		before := c.promises.Before(&v.Cluster, v.Now)
@@ -26,10 +27,10 @@ func (c *Controller) decide(ctx context.Context, r *record, v *observe.View) (In
 }
 
 // plan plans for the view. It fails only when ctx ends before a heavy plan is computed.
-func (c *Controller) plan(ctx context.Context, r *record, v observe.View) (Intent, error) {
-	return r.memory.Decide(v, c.config.memory(), func(snapshot *planner.Snapshot) (planner.Plan, error) {
+func (c *Controller) plan(ctx context.Context, r *record, v observe.View) (addon.Intent, error) {
+	return r.memory.Decide(v, &c.config, func(snapshot *planner.Snapshot) (planner.Plan, error) {
 		return c.config.plans.Compute(ctx, snapshot, &r.heavy)
-	})
+	}, r.features)
 }
 
 // paused returns why nothing may be taken away now, or "".

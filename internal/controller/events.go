@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observe"
@@ -11,17 +12,17 @@ import (
 )
 
 // emitConditions emits each lasting condition once, when it begins.
-func (c *Controller) emitConditions(ctx context.Context, r *record, o outcome) {
-	lasting := decision.Lasting{View: o.view, Drains: r.memory.Drains(), Plan: o.intent.Plan, Held: o.intent.Held,
-		Breakers: r.memory.Breakers(), Reverts: r.memory.Patches.Reverts(o.view.Now), FreshErr: r.memory.FreshErr()}
-	if r.gcs.Failures > 3 && o.view.Cluster.Head.Ready {
-		lasting.HeadFails = head.Summary(r.gcs.LastErr, o.view.Cluster.Head)
+func (c *Controller) emitConditions(ctx context.Context, r *record, o addon.Cycle) {
+	lasting := decision.Lasting{View: o.View, Drains: r.memory.Drains(), Plan: o.Intent.Plan, Held: o.Intent.Held,
+		Breakers: r.memory.Breakers(), Reverts: r.memory.Patches.Reverts(o.View.Now), FreshErr: r.memory.FreshErr()}
+	if r.gcs.Failures > 3 && o.View.Cluster.Head.Ready {
+		lasting.HeadFails = head.Summary(r.gcs.LastErr, o.View.Cluster.Head)
 	}
 	if r.memory.DropDoubted() {
-		lasting.Doubt = o.paused
+		lasting.Doubt = o.Paused
 	}
 	for _, e := range lasting.Events(&r.conditions) {
-		c.emit(ctx, o.view, e)
+		c.emit(ctx, o.View, e)
 	}
 }
 
@@ -41,9 +42,11 @@ func (c *Controller) emit(ctx context.Context, v observe.View, e decision.Event)
 	c.kube.Event(v.Cluster, e.Warning, e.Reason, e.Message)
 }
 
-func (c *Controller) recordDrain(ctx context.Context, o *outcome, w scaledown.DrainRequest, action decision.Action) {
+func (c *Controller) recordDrain(
+	ctx context.Context, o *addon.Cycle, w scaledown.DrainRequest, action decision.Action,
+) {
 	e := decision.DrainEvent(w, action)
-	c.config.Log.InfoContext(ctx, "drain", "cluster", o.view.Cluster.Key.String(), "group", w.Group, "pod", w.Pod,
+	c.config.Log.InfoContext(ctx, "drain", "cluster", o.View.Cluster.Key.String(), "group", w.Group, "pod", w.Pod,
 		"result", action.Result, "reason", action.Message)
-	c.kube.Event(o.view.Cluster, e.Warning, e.Reason, e.Message)
+	c.kube.Event(o.View.Cluster, e.Warning, e.Reason, e.Message)
 }

@@ -11,7 +11,7 @@ import (
 
 // TestJobsAreReadOnceInAnInterval has a cycle each second, and readings each minute.
 func TestJobsAreReadOnceInAnInterval(t *testing.T) {
-	w := newWorld(t, Config{JobsEvery: time.Minute}, gpuGroup("gpu", 1, 1, 4))
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 4)).with(features{jobsEvery: time.Minute}, Config{})
 	w.ray.jobs = jobs.Reading{Jobs: []jobs.Job{{Name: "train"}}}
 	seconds := func(n int) {
 		for range n {

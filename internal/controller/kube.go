@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 )
 
 // Kube is everything that the controller needs from Kubernetes.
@@ -25,20 +24,6 @@ type Kube interface {
 	// SyncNumGPUs writes numbers of GPUs into the spec, guarded in the same way. A *nodepool.SyncRefusal says that
 	// they must not be written; other errors are those of Apply.
 	SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange) (generation int64, err error)
-	// Guard adds to one pod the annotations that keep node autoscalers from evicting it, or removes those that
-	// Heliostat wrote. After nodepool.ErrConflict and nodepool.ErrGone, observe again.
-	Guard(ctx context.Context, change nodepool.GuardChange) error
-	// Provision writes or deletes one ProvisioningRequest, or annotates a pod that uses one. Its errors are Guard's.
-	Provision(ctx context.Context, change nodepool.ProvisioningChange) error
-	// KeepNodes creates, changes or removes one CapacityBuffer with its PodTemplate. Its errors are Guard's.
-	KeepNodes(ctx context.Context, change nodepool.BufferChange) error
-	// ReportPolicy writes the status of one CapacityPolicy.
-	ReportPolicy(ctx context.Context, cluster nodepool.ClusterKey, status capacity.Status) error
-	// PoliciesWithoutCluster returns the statuses to write to CapacityPolicies for a RayCluster that does not exist.
-	PoliciesWithoutCluster(cluster nodepool.ClusterKey) []capacity.Status
-	// EndIdle suspends, resumes or deletes a RayCluster in exactly the version in which it was read. After
-	// nodepool.ErrConflict, observe again.
-	EndIdle(ctx context.Context, change nodepool.IdleChange) error
 	// Event records a Kubernetes Event on the RayCluster. warning selects its type.
 	Event(cluster nodepool.Cluster, warning bool, reason, message string)
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/internal/addon/provisioning"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/internal/planner"
@@ -19,19 +19,14 @@ type memory struct {
 	Patches patches
 
 	session
-	breakers   observe.Breakers
-	refusals   observe.QuotaRefusals
-	provisions provisioning.Requests
-	// provisioned: this process may have made ProvisioningRequests, so it takes them back when the RayCluster is no
-	// longer managed.
-	provisioned bool
-	starts      arrival.History
-	reported    reportedStatuses
-	guard       scaledown.DropGuard
+	breakers observe.Breakers
+	refusals observe.QuotaRefusals
+	starts   arrival.History
+	reported reportedStatuses
+	guard    scaledown.DropGuard
 	// shapes outlive the nodes they were learned from, so that a group scaled to zero keeps its real shape.
 	shapes   observe.Shapes
 	movement movement
-	endable  endable
 	fresh    freshReads
 	// turn is where the next plan continues among demand that was too much for the last one.
 	turn string
@@ -68,7 +63,7 @@ func (m *memory) VoidRay() { m.session = newSession() }
 // Remember adds a view to the memory, before anything is decided from it. It completes the view: Demand is Ray's demand
 // less what was just placed, and Reverted says what became of the last patch. It returns which groups the RayCluster no
 // longer has if it has just forgotten some, so that the loop forgets them too; otherwise nil.
-func (m *memory) Remember(v *observe.View, s *memorySettings) (gone func(group string) bool) {
+func (m *memory) Remember(v *observe.View, s *Config) (gone func(group string) bool) {
 	v.Reverted = m.Patches.reverts.Observe(v.Now, &v.Cluster)
 	if !v.Live() {
 		m.drains.KeepDeadlines(*v, s.DrainDeadline)
@@ -90,9 +85,9 @@ func (m *memory) Remember(v *observe.View, s *memorySettings) (gone func(group s
 	m.drains.KeepDeadlines(*v, s.DrainDeadline)
 	m.clocks.Observe(v.Now, v.Members, v.State.Demand,
 		len(v.Cluster.RequestResources)+len(countedRequests(&v.Cluster, m.reported, v.Now)) > 0)
-	m.starts.Observe(v.Now, observe.Starting(v.Cluster, v.Members), s.NodeTimes)
-	m.breakers.Observe(v.Now, v.Cluster, v.Members, m.shortage.Observe(v.Now, v.Cluster, v.Members, s.Breakers),
-		s.Breakers)
+	m.starts.Observe(v.Now, observe.Starting(v.Cluster, v.Members), s.nodeTimes)
+	m.breakers.Observe(v.Now, v.Cluster, v.Members, m.shortage.Observe(v.Now, v.Cluster, v.Members, s.breakers()),
+		s.breakers())
 	m.refusals.Observe(v.Now, v.Cluster, v.Members)
 	m.guard.Observe(v.Now, v.Cluster, v.Members, v.State.Nodes, m.drains.Leaving)
 	m.drains.Prune(v.Members)
@@ -103,7 +98,7 @@ func (m *memory) Remember(v *observe.View, s *memorySettings) (gone func(group s
 
 // RememberFresh adds the RayCluster that was read again from the API server in the same cycle, as the view now has it.
 // forGuard: it was read because the drop guard wants to see the list twice.
-func (m *memory) RememberFresh(v *observe.View, s *memorySettings, forGuard bool) {
+func (m *memory) RememberFresh(v *observe.View, s *Config, forGuard bool) {
 	v.Reverted = m.Patches.reverts.Observe(v.Now, &v.Cluster) || v.Reverted
 	m.drains.KeepDeadlines(*v, s.DrainDeadline)
 	m.guard.Observe(v.Now, v.Cluster, v.Members, v.State.Nodes, m.drains.Leaving)
@@ -143,7 +138,6 @@ func (m *memory) forgetFormerGroups(v *observe.View) (gone func(group string) bo
 	m.shapes.Forget(gone)
 	m.breakers.Forget(gone)
 	m.refusals.Forget(gone)
-	m.provisions.Forget(gone)
 	m.Patches.reverts.Forget(gone)
 	return gone
 }
@@ -166,7 +160,7 @@ func (m *memory) Findings(v *observe.View) []raydemand.Finding {
 }
 
 // Report composes what is reported to Ray of a decision, and remembers since when pods are on their way.
-func (m *memory) Report(v observe.View, i *Intent) raydemand.Report {
+func (m *memory) Report(v observe.View, i *addon.Intent) raydemand.Report {
 	report, since := composeReport(v, i.Snapshot, i.Plan, m.breakers, m.shapes, m.launching)
 	m.launching = since
 	return report
@@ -183,8 +177,3 @@ func (m *memory) RequestStatuses(v *observe.View, plan planner.Plan) (
 
 // ForgetRequests forgets the statuses of ResourceRequests, while this process does not write them.
 func (m *memory) ForgetRequests() { m.reported = nil }
-
-// ProvisionRefused notes that the ProvisioningRequest of a group could not be made.
-func (m *memory) ProvisionRefused(now time.Time, group string, err error) {
-	m.provisions.Refused(now, group, err)
-}

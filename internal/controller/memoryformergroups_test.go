@@ -12,7 +12,7 @@ import (
 
 // TestAGroupThatIsRenamedAgainAndAgainTakesNoMoreMemory: nothing remains of a name that has no pods.
 func TestAGroupThatIsRenamedAgainAndAgainTakesNoMoreMemory(t *testing.T) {
-	m, s := newMemory(), &memorySettings{}
+	m, s := newMemory(), &Config{}
 	v := observe.View{Now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	stays := nodepool.WorkerGroup{Name: "stays", NumOfHosts: 1, Replicas: 1, Max: 2}
 	for i := range 20 {

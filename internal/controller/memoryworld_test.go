@@ -14,9 +14,9 @@ import (
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // settings bound nothing but what a test sets.
-func settings() *memorySettings {
-	return &memorySettings{DrainTimeout: time.Minute, DrainDeadline: time.Minute,
-		NodeTimes: &arrival.Pools{}}
+func settings() *Config {
+	return &Config{DrainTimeout: time.Minute, DrainDeadline: time.Minute,
+		nodeTimes: &arrival.Pools{}}
 }
 
 // viewOf is a managed RayCluster with a head and so many idle workers of one group.

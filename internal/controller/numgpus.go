@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/observe"
@@ -18,16 +19,16 @@ import (
 // syncNumGPUs compares the numbers of GPUs of all groups, reports differences, and writes what may be written, all
 // groups in one patch. It never writes in a cycle that changes replicas: each patch is computed from a spec that
 // nothing changed in between.
-func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
-	o.numGPUs = map[string]decision.GroupNumGPUs{}
-	cluster, ray := &o.view.Cluster, rayGPUs(o.view)
+func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *addon.Cycle) {
+	o.NumGPUs = map[string]decision.GroupNumGPUs{}
+	cluster, ray := &o.View.Cluster, rayGPUs(o.View)
 	var due []nodepool.NumGPUsTarget
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
 		numbers := decision.GroupNumGPUs{NumGPUs: g.NumGPUs(ray[g.Name]), Mode: g.NumGPUsSync}
 		for _, finding := range g.NumGPUsFindings(numbers.NumGPUs) {
 			finding.Object = "RayCluster " + cluster.Key.String()
-			o.findings = append(o.findings, finding)
+			o.Findings = append(o.Findings, finding)
 		}
 		switch refusal := c.syncRefusal(r, *o, g, numbers.NumGPUs); {
 		case refusal != nil:
@@ -38,7 +39,7 @@ func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 			due = append(due,
 				nodepool.NumGPUsTarget{Group: g.Name, Index: g.Index, Field: g.GPUs.Field, GPUs: *numbers.Reported})
 		}
-		o.numGPUs[g.Name] = numbers
+		o.NumGPUs[g.Name] = numbers
 	}
 	if len(due) > 0 {
 		c.writeNumGPUs(ctx, r, o, due)
@@ -51,9 +52,9 @@ func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 // syncRefusal returns why a group's number must not be written now; nil if it must be, or if there is nothing to
 // write.
 func (c *Controller) syncRefusal(
-	r *record, o outcome, g *nodepool.WorkerGroup, n nodepool.NumGPUs,
+	r *record, o addon.Cycle, g *nodepool.WorkerGroup, n nodepool.NumGPUs,
 ) *nodepool.SyncRefusal {
-	v := o.view
+	v := o.View
 	because := func(code, why string) *nodepool.SyncRefusal { return &nodepool.SyncRefusal{Code: code, Why: why} }
 	if n.Reported == nil && g.NumGPUsSync.Writes() {
 		return because(nodepool.SyncNotReported, n.Sources.Reported)
@@ -75,9 +76,9 @@ func (c *Controller) syncRefusal(
 
 // syncObstacle returns why a number that may be written is not written now, or nil.
 func (c *Controller) syncObstacle(
-	r *record, o outcome, g *nodepool.WorkerGroup, n nodepool.NumGPUs,
+	r *record, o addon.Cycle, g *nodepool.WorkerGroup, n nodepool.NumGPUs,
 ) *nodepool.SyncRefusal {
-	v := o.view
+	v := o.View
 	because := func(code, why string) *nodepool.SyncRefusal { return &nodepool.SyncRefusal{Code: code, Why: why} }
 	if refusal := v.Cluster.SyncRefusal(g); refusal != nil {
 		return refusal
@@ -85,12 +86,12 @@ func (c *Controller) syncObstacle(
 	if refusal := r.numGPUs.refusal(g.Name, *n.Reported, v.Now); refusal != nil {
 		return refusal
 	}
-	if g.NumGPUsSync == nodepool.SyncWhenEmpty && (!v.Cluster.Empty(g) || o.intent.Launch[g.Name] > 0) {
+	if g.NumGPUsSync == nodepool.SyncWhenEmpty && (!v.Cluster.Empty(g) || o.Intent.Launch[g.Name] > 0) {
 		return because(nodepool.SyncNotEmpty, "the group has pods or is about to get some")
 	}
-	if busy := slices.ContainsFunc(o.actions,
-		func(a decision.Action) bool { return a.Kind == decision.ActionPatch }); busy || o.withheld ||
-		o.err != nil {
+	if busy := slices.ContainsFunc(o.Actions,
+		func(a decision.Action) bool { return a.Kind == decision.ActionPatch }); busy || o.Withheld ||
+		o.Err != nil {
 		return because(nodepool.SyncLater, "another patch was written in this cycle")
 	}
 	if r.numGPUs.rest.Resting(v.Now) {
@@ -100,10 +101,10 @@ func (c *Controller) syncObstacle(
 }
 
 // writeNumGPUs writes all numbers that are due, or none.
-func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, due []nodepool.NumGPUsTarget) {
-	v := o.view
+func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *addon.Cycle, due []nodepool.NumGPUsTarget) {
+	v := o.View
 	if !c.stillManaged(ctx, v.Cluster) {
-		o.again = true
+		o.Again = true
 		return
 	}
 	started := c.config.Now()
@@ -118,14 +119,14 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 	case errors.As(err, &refusal):
 		result = decision.ResultRefused
 	case errors.Is(err, nodepool.ErrConflict):
-		result, o.again = decision.ResultConflict, true
+		result, o.Again = decision.ResultConflict, true
 		r.numGPUs.conflicts = before + 1
 	case errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
-		result, o.again = decision.ResultConflict, false
+		result, o.Again = decision.ResultConflict, false
 	case err != nil:
 		result = decision.ResultError
 		r.numGPUs.rest.Fail(v.Now)
-		o.err = fmt.Errorf("writing num-gpus: %w", err)
+		o.Err = fmt.Errorf("writing num-gpus: %w", err)
 	default:
 		r.numGPUs.rest = backoff.Pause{}
 		r.memory.Patches.WroteNumGPUs(generation)
@@ -137,11 +138,11 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 // recordNumGPUs records a write of numbers: one action for each group, and one log line and one Event for each number
 // that was written. attempt is the action without group and message.
 func (c *Controller) recordNumGPUs(
-	ctx context.Context, r *record, o *outcome, due []nodepool.NumGPUsTarget, attempt decision.Action, err error,
+	ctx context.Context, r *record, o *addon.Cycle, due []nodepool.NumGPUsTarget, attempt decision.Action, err error,
 ) {
-	v := o.view
+	v := o.View
 	for _, target := range due {
-		numbers := o.numGPUs[target.Group]
+		numbers := o.NumGPUs[target.Group]
 		message := fmt.Sprintf("group %s: %s: %q, which is %s", target.Group, target.Field, target.GPUs,
 			numbers.Sources.Reported)
 		switch attempt.Result {
@@ -160,18 +161,18 @@ func (c *Controller) recordNumGPUs(
 			numbers.Code, numbers.Why = nodepool.SyncLater, err.Error()
 			message = err.Error()
 		}
-		o.numGPUs[target.Group] = numbers
+		o.NumGPUs[target.Group] = numbers
 		action := attempt
 		action.Group, action.Message = target.Group, message
-		o.actions = append(o.actions, action)
+		o.Actions = append(o.Actions, action)
 	}
 }
 
 // emitNumGPUs emits an Event for each group whose number should be written and must not be.
-func (c *Controller) emitNumGPUs(ctx context.Context, r *record, o outcome) {
-	for _, group := range slices.Sorted(maps.Keys(o.numGPUs)) {
-		if numbers := o.numGPUs[group]; !slices.Contains(quietRefusals, numbers.Code) {
-			c.emitOnce(ctx, r, o.view, decision.Event{Warning: true, Reason: decision.ReasonNumGPUsRefused,
+func (c *Controller) emitNumGPUs(ctx context.Context, r *record, o addon.Cycle) {
+	for _, group := range slices.Sorted(maps.Keys(o.NumGPUs)) {
+		if numbers := o.NumGPUs[group]; !slices.Contains(quietRefusals, numbers.Code) {
+			c.emitOnce(ctx, r, o.View, decision.Event{Warning: true, Reason: decision.ReasonNumGPUsRefused,
 				Message: fmt.Sprintf(
 					"group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why)})
 		}

@@ -6,36 +6,37 @@ import (
 	"fmt"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // patch writes all targets of the cycle at once, or nothing.
-func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
-	o.growthWanted = r.memory.Patches.GrowthSince()
-	if r.memory.Patches.Rest(o.view.Now) {
+func (c *Controller) patch(ctx context.Context, r *record, o *addon.Cycle) {
+	o.GrowthWanted = r.memory.Patches.GrowthSince()
+	if r.memory.Patches.Rest(o.View.Now) {
 		return
 	}
-	known := len(o.findings)
+	known := len(o.Findings)
 	change, due := c.change(r, o)
 	if !due {
 		return
 	}
-	if !c.stillManaged(ctx, o.view.Cluster) {
-		o.withheld, o.again = true, true
+	if !c.stillManaged(ctx, o.View.Cluster) {
+		o.Withheld, o.Again = true, true
 		return
 	}
 	started := c.config.Now()
 	generation, err := c.kube.Apply(ctx, change)
 	if errors.Is(err, nodepool.ErrOutdated) { // the owners are known now, so that a new reading of Ray is not too old
 		c.rereadRay(ctx, r, o)
-		o.findings = o.findings[:known]
+		o.Findings = o.Findings[:known]
 		if change, due = c.change(r, o); !due {
 			return
 		}
-		if !c.stillManaged(ctx, o.view.Cluster) {
-			o.withheld, o.again = true, true
+		if !c.stillManaged(ctx, o.View.Cluster) {
+			o.Withheld, o.Again = true, true
 			return
 		}
 		change.OwnersReadSince = started
@@ -46,30 +47,30 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		c.patchFailed(ctx, r, o, err, decision.Action{At: started, Kind: decision.ActionPatch, Took: took})
 		return
 	}
-	if wanted := r.memory.Patches.Wrote(generation, targets, o.intent.Removals); !wanted.IsZero() {
-		o.seenToPatched = c.config.Now().Sub(wanted)
+	if wanted := r.memory.Patches.Wrote(generation, targets, o.Intent.Removals); !wanted.IsZero() {
+		o.SeenToPatched = c.config.Now().Sub(wanted)
 	}
 	c.recordPatch(ctx, o, targets, started, took)
 }
 
 // change returns what the cycle writes, if anything is due. It leaves out removals for which the reading of Ray is too
 // old by now.
-func (c *Controller) change(r *record, o *outcome) (change nodepool.Change, due bool) {
-	change = nodepool.Change{Cluster: o.view.Cluster.Key, UID: o.view.Cluster.UID,
-		Generation: o.view.Cluster.Generation}
-	if len(o.intent.Removals) > 0 {
-		o.intent.Set = o.intent.RecentEnough(o.view.Members, c.config.Now().Sub(o.rereadAt), c.config.MaxDataAge)
+func (c *Controller) change(r *record, o *addon.Cycle) (change nodepool.Change, due bool) {
+	change = nodepool.Change{Cluster: o.View.Cluster.Key, UID: o.View.Cluster.UID,
+		Generation: o.View.Cluster.Generation}
+	if len(o.Intent.Removals) > 0 {
+		o.Intent.Set = o.Intent.RecentEnough(o.View.Members, c.config.Now().Sub(o.RereadAt), c.config.MaxDataAge)
 	}
-	if valid := o.intent.Validity(c.config.MaxDataAge); valid > 0 {
-		change.ValidUntil = o.rereadAt.Add(valid)
+	if valid := o.Intent.Validity(c.config.MaxDataAge); valid > 0 {
+		change.ValidUntil = o.RereadAt.Add(valid)
 	}
 	var findings []raydemand.Finding
-	change.Targets, findings, o.err = r.memory.Targets(o.view, &o.intent, c.config.memory())
-	o.findings = append(o.findings, findings...)
-	if o.err != nil {
+	change.Targets, findings, o.Err = r.memory.Targets(o.View, &o.Intent, &c.config)
+	o.Findings = append(o.Findings, findings...)
+	if o.Err != nil {
 		return change, false
 	}
-	o.growthWanted = r.memory.Patches.WantGrowth(o.view.Now, change.Targets)
+	o.GrowthWanted = r.memory.Patches.WantGrowth(o.View.Now, change.Targets)
 	if len(change.Targets) == 0 {
 		r.memory.Patches.NoneDue()
 		return change, false
@@ -78,43 +79,43 @@ func (c *Controller) change(r *record, o *outcome) (change nodepool.Change, due 
 }
 
 // patchFailed notes a patch that was not written. attempt is the action without its result.
-func (c *Controller) patchFailed(ctx context.Context, r *record, o *outcome, err error, attempt decision.Action) {
+func (c *Controller) patchFailed(ctx context.Context, r *record, o *addon.Cycle, err error, attempt decision.Action) {
 	if ctx.Err() != nil { // the process ends, so the next one sees whether the patch was written
-		o.withheld = true
+		o.Withheld = true
 		return
 	}
 	attempt.Result, attempt.Message = decision.ResultError, err.Error()
 	if errors.Is(err, nodepool.ErrConflict) || errors.Is(err, nodepool.ErrReadOnly) ||
 		errors.Is(err, nodepool.ErrNotLeading) || errors.Is(err, nodepool.ErrOutdated) {
-		if o.again = errors.Is(err, nodepool.ErrConflict); o.again {
+		if o.Again = errors.Is(err, nodepool.ErrConflict); o.Again {
 			r.memory.Patches.Conflicted()
 		}
-		o.withheld = true
+		o.Withheld = true
 		attempt.Result = decision.ResultConflict
-		o.actions = append(o.actions, attempt)
+		o.Actions = append(o.Actions, attempt)
 		return
 	}
-	if first := r.memory.Patches.Failed(o.view.Now, err); first {
-		c.kube.Event(o.view.Cluster, true, decision.ReasonPatchFailed, err.Error())
+	if first := r.memory.Patches.Failed(o.View.Now, err); first {
+		c.kube.Event(o.View.Cluster, true, decision.ReasonPatchFailed, err.Error())
 	}
-	o.err = fmt.Errorf("patching %s: %w", o.view.Cluster.Key, err)
-	o.actions = append(o.actions, attempt)
+	o.Err = fmt.Errorf("patching %s: %w", o.View.Cluster.Key, err)
+	o.Actions = append(o.Actions, attempt)
 }
 
 // recordPatch records a patch: one action, one log line and one Event per group.
 func (c *Controller) recordPatch(
-	ctx context.Context, o *outcome, targets []nodepool.Target, at time.Time, took time.Duration,
+	ctx context.Context, o *addon.Cycle, targets []nodepool.Target, at time.Time, took time.Duration,
 ) {
 	for _, t := range targets {
-		pods, leaving := o.intent.LeavingText(t.Group)
-		e := decision.PatchEvent(t, o.intent.ReasonOf(t.Group), pods, leaving)
-		o.actions = append(o.actions,
+		pods, leaving := o.Intent.LeavingText(t.Group)
+		e := decision.PatchEvent(t, o.Intent.ReasonOf(t.Group), pods, leaving)
+		o.Actions = append(o.Actions,
 			decision.Action{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: t.Group,
 				From: t.From, To: t.Replicas, Pods: pods, Message: e.Message, Took: took})
-		c.config.Log.InfoContext(ctx, "patched", "cluster", o.view.Cluster.Key.String(), "group", t.Group,
+		c.config.Log.InfoContext(ctx, "patched", "cluster", o.View.Cluster.Key.String(), "group", t.Group,
 			"from", t.From, "to", t.Replicas, "pods", pods, "reason", e.Message)
 		if e.Reason != "" {
-			c.kube.Event(o.view.Cluster, e.Warning, e.Reason, e.Message)
+			c.kube.Event(o.View.Cluster, e.Warning, e.Reason, e.Message)
 		}
 	}
 }

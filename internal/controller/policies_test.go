@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	addoncapacity "heliostat.dev/heliostat/internal/addon/capacity"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func TestTheStatusOfAPolicyIsWrittenOnceAndOnlyIfManaged(t *testing.T) {
 	w.kube.cluster.Mode = nodepool.Managed
 	w.kube.policyErr = errors.New("forbidden")
 	d := w.after(time.Second)
-	if !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == PolicyUnwritten }) {
+	if !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == addoncapacity.PolicyUnwritten }) {
 		t.Errorf("findings %+v, want one about the write that failed", d.Findings)
 	}
 	w.kube.policyErr = nil
@@ -51,7 +52,7 @@ func TestTheStatusOfAPolicyIsWrittenOnceAndOnlyIfManaged(t *testing.T) {
 		t.Errorf("written %+v, want %+v once", w.kube.policies, status)
 	}
 	w.after(time.Minute)
-	if d := w.after(time.Minute); len(w.kube.policies) != 1 || slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == PolicyUnwritten }) {
+	if d := w.after(time.Minute); len(w.kube.policies) != 1 || slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == addoncapacity.PolicyUnwritten }) {
 		t.Errorf("written %+v, findings %+v", w.kube.policies, d.Findings)
 	}
 }
@@ -95,7 +96,7 @@ func TestAPolicyWithoutARayClusterSaysSoWhereItWouldBeManaged(t *testing.T) {
 			w := newWorld(t, c.config, gpuGroup("gpu", 0, 0, 4))
 			w.kube.clusterErr, w.kube.stranded = nodepool.ErrGone, []capacity.Status{status}
 			w.kube.policyErr = errors.New("forbidden")
-			if next := w.look(); (next == policyPause) != (c.written > 0) {
+			if next := w.look(); (next == time.Minute) != (c.written > 0) {
 				t.Errorf("after a write that failed, the next cycle is in %v", next)
 			}
 			w.kube.policyErr = nil

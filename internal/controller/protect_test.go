@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"heliostat.dev/heliostat/internal/addon/nodeguard"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +15,7 @@ import (
 
 // protected has two workers, of which the first is busy, and no guards yet.
 func protected(t *testing.T, config Config) *world {
-	config.ProtectBusy = true
-	w := newWorld(t, config, gpuGroup("gpu", 2, 0, 9))
+	w := newWorld(t, config, gpuGroup("gpu", 2, 0, 9)).with(features{protectBusy: true}, config)
 	w.unguard()
 	w.busy(w.pod(0))
 	return w
@@ -28,7 +28,8 @@ func (w *world) unguard() {
 		w.kube.cluster.Workers[i].Guard = nodepool.Guard{}
 	}
 	w.kube.guarded = nil
-	w.c.record(key).protection = protection{}
+	r := w.c.record(key)
+	r.features[0] = w.c.config.Addons[0].New(loop{w.c, r})
 }
 
 // guards returns the pods that have a guard of Heliostat, without the prefix of their names.
@@ -95,7 +96,7 @@ func TestAPodThatRefusesItsGuardKeepsNoOtherFromIts(t *testing.T) {
 		w.after(time.Second)
 	}
 	w.guarded("gpu-1 gpu-2", "four seconds after the other got work")
-	if d := w.cycle(); !hasFinding(d, GuardUnwritten) {
+	if d := w.cycle(); !hasFinding(d, nodeguard.GuardUnwritten) {
 		t.Error("nothing reports that the head has no guard")
 	}
 	w.kube.unguardable = ""
@@ -170,7 +171,7 @@ func TestNothingIsGuardedUnasked(t *testing.T) {
 		config Config
 		change func(*world)
 	}{
-		"the flag is off":         {change: func(w *world) { w.c.config.ProtectBusy = false }},
+		"the flag is off":         {change: func(w *world) { w.with(features{}, Config{}) }},
 		"shadow":                  {change: func(w *world) { w.kube.cluster.Mode = nodepool.Shadow }},
 		"off":                     {change: func(w *world) { w.kube.cluster.Mode = nodepool.Off }},
 		"frozen":                  {change: func(w *world) { w.kube.cluster.Freeze = true }},
@@ -214,7 +215,8 @@ func TestAPatchThatFailsLeavesNoBusyWorkerUnguarded(t *testing.T) {
 }
 
 func TestGuardsAreWrittenAtABoundedRate(t *testing.T) {
-	w := newWorld(t, Config{ProtectBusy: true, GuardsPerSecond: 20}, gpuGroup("gpu", 100, 0, 100))
+	config := Config{GuardsPerSecond: 20}
+	w := newWorld(t, config, gpuGroup("gpu", 100, 0, 100)).with(features{protectBusy: true}, config)
 	w.now = w.now.Add(time.Minute)
 	w.unguard()
 	for i := range 100 {
@@ -243,7 +245,7 @@ func TestAGuardThatCannotBeWrittenIsReportedOnce(t *testing.T) {
 		d = w.after(100 * time.Millisecond)
 		tried += len(d.Actions)
 	}
-	if !hasFinding(d, GuardUnwritten) || w.kube.emitted(decision.ReasonGuardFailed) != 1 {
+	if !hasFinding(d, nodeguard.GuardUnwritten) || w.kube.emitted(decision.ReasonGuardFailed) != 1 {
 		t.Errorf("findings %v, events %v", d.Findings, w.kube.events)
 	}
 	if tried > 10 {
@@ -252,7 +254,7 @@ func TestAGuardThatCannotBeWrittenIsReportedOnce(t *testing.T) {
 	w.kube.guardErr = nil
 	d = w.after(time.Minute)
 	w.guarded("head gpu-1", "the right was granted")
-	if hasFinding(d, GuardUnwritten) {
+	if hasFinding(d, nodeguard.GuardUnwritten) {
 		t.Error("the finding stays after a write succeeded")
 	}
 }
@@ -295,18 +297,19 @@ func TestAHeliostatThatNeverManagedARayClusterReportsItsGuardsAndLeavesThem(t *t
 	w := protected(t, Config{})
 	w.cycle()
 	w.free(w.pod(0))
-	w.restart(Config{ProtectBusy: true, DefaultMode: nodepool.Shadow})
+	w.restart(Config{DefaultMode: nodepool.Shadow})
 	var d *decision.Decision
 	for range 10 {
 		d = w.after(time.Second)
 	}
 	w.guarded("head gpu-1", "another process only watches")
-	if !hasFinding(d, GuardLeft) {
-		t.Errorf("findings %v, want %s", d.Findings, GuardLeft)
+	if !hasFinding(d, nodeguard.GuardLeft) {
+		t.Errorf("findings %v, want %s", d.Findings, nodeguard.GuardLeft)
 	}
+	w.features.protectBusy = false
 	w.restart(Config{})
-	if d = w.after(time.Second); !hasFinding(d, GuardLeft) {
-		t.Errorf("--protect-busy is off: findings %v, want %s", d.Findings, GuardLeft)
+	if d = w.after(time.Second); !hasFinding(d, nodeguard.GuardLeft) {
+		t.Errorf("--protect-busy is off: findings %v, want %s", d.Findings, nodeguard.GuardLeft)
 	}
 	w.guarded("head gpu-1", "--protect-busy is off")
 }
@@ -321,7 +324,7 @@ func TestGuardsStayWhereAnotherHeliostatTakesOver(t *testing.T) {
 		d = w.after(time.Second)
 	}
 	w.guarded("head gpu-1", "the sidecar manages the RayCluster")
-	if hasFinding(d, GuardLeft) {
+	if hasFinding(d, nodeguard.GuardLeft) {
 		t.Errorf("findings %v: the sidecar removes the guards", d.Findings)
 	}
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	"heliostat.dev/heliostat/internal/addon/provisioning"
 	"strings"
 	"testing"
 	"time"
@@ -83,7 +84,7 @@ func TestAFailedProvisioningRequestLaunchesAsBefore(t *testing.T) {
 	w := provisioningWorld(t, Config{})
 	w.cycle()
 	w.answer(nodepool.CapacityFailed)
-	if d := w.after(time.Second); !hasFinding(d, ProvisioningUnused) {
+	if d := w.after(time.Second); !hasFinding(d, provisioning.ProvisioningUnused) {
 		t.Error("no finding")
 	}
 	if got := w.lastChange().Replicas; got != 4 {
@@ -94,7 +95,7 @@ func TestAFailedProvisioningRequestLaunchesAsBefore(t *testing.T) {
 func TestARefusedProvisioningRequestDelaysNothing(t *testing.T) {
 	w := provisioningWorld(t, Config{})
 	w.kube.provisionErr = errors.New("forbidden")
-	if d := w.cycle(); !hasFinding(d, ProvisioningUnwritten) {
+	if d := w.cycle(); !hasFinding(d, provisioning.ProvisioningUnwritten) {
 		t.Error("no finding")
 	}
 	w.after(time.Second)
@@ -123,7 +124,7 @@ func TestARayClusterThatIsHandedBackLeavesNoProvisioningRequest(t *testing.T) {
 func TestWithoutTheFlagAFindingSaysThatNobodyAsks(t *testing.T) {
 	w := provisioningWorld(t, Config{})
 	w.kube.cluster.Provisioning = nil
-	if d := w.cycle(); !hasFinding(d, ProvisioningUnused) {
+	if d := w.cycle(); !hasFinding(d, provisioning.ProvisioningUnused) {
 		t.Error("no finding")
 	}
 	if got := w.lastChange().Replicas; got != 4 {

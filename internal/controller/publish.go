@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observe"
@@ -12,27 +13,27 @@ import (
 )
 
 // publish makes the cycle's decision readable for others.
-func (c *Controller) publish(ctx context.Context, r *record, o outcome, next time.Duration) {
-	cluster := o.view.Cluster
+func (c *Controller) publish(ctx context.Context, r *record, o addon.Cycle, next time.Duration) {
+	cluster := o.View.Cluster
 	cluster.Workers = nil
 	d := &decision.Decision{
-		Cluster: o.view.Cluster.Key, UID: o.view.Cluster.UID,
-		At: o.view.Now, Took: c.config.Now().Sub(o.view.Now),
-		Observed: o.view.ObserveTook, Planned: o.view.PlanTook, Waited: o.view.WaitTook,
-		Mode: o.view.Mode, Why: o.view.Why, Session: o.view.State.Session,
-		Kube: cluster, Pods: decision.PodsOf(o.view.Cluster.Workers), Snapshot: o.intent.Snapshot, Plan: o.intent.Plan,
-		Findings: observe.Findings(o.view, slices.Concat(o.view.Cluster.Findings, o.view.State.Findings, o.findings,
-			o.intent.Plan.Findings, r.memory.Findings(&o.view))),
-		Read:      decision.ReadAt(o.view.ReadAt),
-		Paused:    o.paused,
-		Idle:      o.idle,
-		WarmNodes: o.nodes.Plans,
-		Actions:   o.actions, Recent: slices.Clone(r.recent),
-		SeenToPatched: o.seenToPatched, GrowthWanted: o.growthWanted, Next: next,
-		NumGPUs: o.numGPUs, OptIn: o.optIn, Reverted: o.view.Reverted, Jobs: o.jobs,
+		Cluster: o.View.Cluster.Key, UID: o.View.Cluster.UID,
+		At: o.View.Now, Took: c.config.Now().Sub(o.View.Now),
+		Observed: o.View.ObserveTook, Planned: o.View.PlanTook, Waited: o.View.WaitTook,
+		Mode: o.View.Mode, Why: o.View.Why, Session: o.View.State.Session,
+		Kube: cluster, Pods: decision.PodsOf(o.View.Cluster.Workers), Snapshot: o.Intent.Snapshot, Plan: o.Intent.Plan,
+		Findings: observe.Findings(o.View, slices.Concat(o.View.Cluster.Findings, o.View.State.Findings, o.Findings,
+			o.Intent.Plan.Findings, r.memory.Findings(&o.View))),
+		Read:      decision.ReadAt(o.View.ReadAt),
+		Paused:    o.Paused,
+		Idle:      o.Idle,
+		WarmNodes: o.WarmNodes,
+		Actions:   o.Actions, Recent: slices.Clone(r.recent),
+		SeenToPatched: o.SeenToPatched, GrowthWanted: o.GrowthWanted, Next: next,
+		NumGPUs: o.NumGPUs, OptIn: o.OptIn, Reverted: o.View.Reverted, Jobs: o.Jobs,
 	}
-	if o.view.StateErr != nil {
-		d.RayErr = head.Summary(o.view.StateErr, o.view.Cluster.Head)
+	if o.View.StateErr != nil {
+		d.RayErr = head.Summary(o.View.StateErr, o.View.Cluster.Head)
 		if last := r.decision.Load(); last != nil {
 			d.Read = last.Read
 		}
@@ -40,9 +41,9 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 	if unwritten := r.memory.Patches.Unwritten(); unwritten != nil {
 		d.Unwritten = unwritten.Error()
 	}
-	if o.err != nil && ctx.Err() == nil { // an error because the process ends is none
-		d.Err = o.err.Error()
-		c.config.Log.ErrorContext(ctx, "cannot apply", "cluster", d.Cluster.String(), "err", o.err)
+	if o.Err != nil && ctx.Err() == nil { // an error because the process ends is none
+		d.Err = o.Err.Error()
+		c.config.Log.ErrorContext(ctx, "cannot apply", "cluster", d.Cluster.String(), "err", o.Err)
 	}
 	r.decision.Store(d)
 	c.promises.Publish(d, c.config.Now())

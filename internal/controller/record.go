@@ -5,14 +5,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heliostat.dev/heliostat/internal/addon/capacity"
-	"heliostat.dev/heliostat/internal/addon/consolidation"
-	"heliostat.dev/heliostat/internal/addon/nodeguard"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/pkg/raydemand"
-	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 // record is what the process keeps of one RayCluster between cycles: the connection to its head, the memory that
@@ -44,32 +41,32 @@ type remembered struct {
 	recent     []decision.Action
 
 	// Of the steps of a cycle, in the order of steps.
-	numGPUs      numGPUs
-	protection   protection
-	provisioning failing
-	// consolidation remembers which workers could leave; moveWrites backs off after a drain for it failed.
-	consolidation consolidation.Tracker
-	moveWrites    backoff.Pause
-	nodes         capacity.NodeKeeper
-	reports       reports
-	configs       clusterConfigs
-	policies      failing
-	// idleClock measures for how long the RayCluster has been without work.
-	idleClock  capacity.IdleClock
-	idleWrites failing
+	numGPUs numGPUs
+	reports reports
+	configs clusterConfigs
 
-	jobs jobReading
+	features []addon.Feature
 }
 
-func newRecord() *record { return &record{remembered: newRemembered("")} }
+func newRecord(c *Controller) *record {
+	r := &record{}
+	c.remember(r, "")
+	return r
+}
 
-func newRemembered(uid string) remembered { return remembered{uid: uid, memory: newMemory()} }
+// remember begins anew for a RayCluster.
+func (c *Controller) remember(r *record, uid string) {
+	r.remembered = remembered{uid: uid, memory: newMemory(), features: make([]addon.Feature, len(c.config.Addons))}
+	for i := range c.config.Addons {
+		r.features[i] = c.config.Addons[i].New(loop{c, r})
+	}
+}
 
 // recreated begins anew when the RayCluster was deleted and created again under the same name.
-func (r *record) recreated(uid string) {
+func (c *Controller) recreated(r *record, uid string) {
 	if r.uid != "" && r.uid != uid {
 		r.gcs.Close()
-		r.remembered = newRemembered(uid)
+		c.remember(r, uid)
 	}
 	r.uid = uid
 }
@@ -93,30 +90,6 @@ func (r *record) keepRecent(actions []decision.Action) {
 	}
 }
 
-// failing is what is remembered of writes that fail: they rest, and err is why the last one failed.
-type failing struct {
-	rest backoff.Pause
-	err  error
-}
-
-func (f *failing) fail(now time.Time, err error) {
-	f.rest.Fail(now)
-	f.err = err
-}
-
-// protection is what the process remembers of the guards of one RayCluster.
-type protection struct {
-	keeper nodeguard.Keeper
-	// managed: this process may have guarded pods of the RayCluster, so it takes its guards away when the RayCluster is
-	// no longer managed. Another Heliostat that only watches the RayCluster never does.
-	managed bool
-	rest    backoff.Pause
-	// wrote: a write has succeeded, so this process has the right to write guards.
-	wrote bool
-	// err is why the last write failed; nil after one that succeeded.
-	err error
-}
-
 // reports remembers the last report to Ray: it is sent again when it changes, or after ReportEvery.
 type reports struct {
 	last   raydemand.Report
@@ -132,15 +105,6 @@ type clusterConfigs struct {
 	// unsupported: the head is older than the call.
 	unsupported bool
 	retry       backoff.Pause
-}
-
-// jobReading is the last reading of the jobs of a Ray session.
-type jobReading struct {
-	held *jobs.Held
-	// at is when the last one was tried, and read when the last one succeeded.
-	at, read time.Time
-	session  string
-	failed   bool // the last one failed, which the log says once
 }
 
 // standing is the decision that readings of Ray keep as long as they show the same. Its zero value keeps none.

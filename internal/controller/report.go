@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -17,13 +18,13 @@ const minReportInterval = time.Second
 
 // report sends the GCS what is on its way, so that `ray status` is correct. A report that fails is sent again when the
 // next one is due; scaling does not depend on it.
-func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
-	v := o.view
+func (c *Controller) report(ctx context.Context, r *record, o *addon.Cycle) {
+	v := o.View
 	if !v.Live() || r.gcs.Ray == nil || v.Now.Sub(r.reports.sentAt) < minReportInterval ||
 		!c.kube.MayWrite(v.Cluster.Key) {
 		return
 	}
-	report := r.memory.Report(v, &o.intent)
+	report := r.memory.Report(v, &o.Intent)
 	if reflect.DeepEqual(report, r.reports.last) && v.Now.Sub(r.reports.sentAt) < c.config.ReportEvery {
 		return
 	}
@@ -31,7 +32,7 @@ func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
 	defer cancel()
 	if err := r.gcs.Ray.Report(ctx, report); err != nil {
-		o.actions = append(o.actions,
+		o.Actions = append(o.Actions,
 			decision.Action{At: v.Now, Kind: decision.ActionReport, Result: decision.ResultError, Message: err.Error()})
 	}
 }
@@ -42,8 +43,8 @@ const configTimeout = 500 * time.Millisecond
 
 // reportClusterConfig sends Ray's libraries the nodes that the cluster could have, when they differ from what this Ray
 // session has. Scaling never depends on it: it is the last step of a cycle, and its errors are only logged.
-func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outcome) {
-	v, known := o.view, &r.configs
+func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *addon.Cycle) {
+	v, known := o.View, &r.configs
 	if !c.kube.MayWrite(v.Cluster.Key) {
 		known.forget()
 		return
@@ -86,5 +87,5 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 		known.retry.Fail(v.Now)
 		action.Result, action.Message = decision.ResultError, err.Error()
 	}
-	o.actions = append(o.actions, action)
+	o.Actions = append(o.Actions, action)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/observe"
@@ -14,13 +15,13 @@ import (
 // updateRequests updates the status of every ResourceRequest, adopts objects without an owner, and deletes those whose
 // lease ended long ago. It does so in every mode that the RayCluster itself asks for: then only scaling stops, and
 // owners need to see that. While Ray does not answer, only leases continue.
-func (c *Controller) updateRequests(ctx context.Context, r *record, o outcome) {
-	v := &o.view
+func (c *Controller) updateRequests(ctx context.Context, r *record, o addon.Cycle) {
+	v := &o.View
 	if c.config.Owned == nil || c.config.ReadOnly || v.Cluster.Deleting || c.byDefault(v) || len(v.Cluster.Owned) == 0 {
 		r.memory.ForgetRequests()
 		return
 	}
-	updates, expired := r.memory.RequestStatuses(v, o.intent.Plan)
+	updates, expired := r.memory.RequestStatuses(v, o.Intent.Plan)
 	for _, request := range expired {
 		c.config.Log.InfoContext(ctx, "request expired", "cluster", v.Cluster.Key.String(), "request", request.ID,
 			"owner", request.Owner)
@@ -57,8 +58,12 @@ func (c *Controller) reportWithoutCluster(ctx context.Context, key nodepool.Clus
 		return 0
 	}
 	next := c.updateRequestsWithoutCluster(key, now)
-	if retry := c.reportPoliciesWithoutCluster(ctx, key); retry > 0 && (next == 0 || retry < next) {
-		next = retry
+	for i := range c.config.Addons {
+		if report := c.config.Addons[i].WithoutCluster; report != nil {
+			if retry := report(ctx, key); retry > 0 && (next == 0 || retry < next) {
+				next = retry
+			}
+		}
 	}
 	return next
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // snapshot returns the planner's snapshot of a view; warm is what the capacity policy wants free.
-func (m *memory) snapshot(v observe.View, s *memorySettings, warm *planner.Warm) planner.Snapshot {
+func (m *memory) snapshot(v observe.View, s *Config, warm *planner.Warm) planner.Snapshot {
 	input := observe.SnapshotInput{
 		Now: v.Now, Cluster: v.Cluster, Members: v.Members, Head: v.Head, Demand: v.Demand,
 		Idle:        make(map[raydemand.NodeID]time.Duration, len(v.Members)),
@@ -45,7 +45,7 @@ func (m *memory) snapshot(v observe.View, s *memorySettings, warm *planner.Warm)
 			input.Crashed[member.Pod] = true
 		}
 	}
-	times := func(g arrival.Group) arrival.Times { return m.starts.Times(g, s.NodeTimes) }
+	times := func(g arrival.Group) arrival.Times { return m.starts.Times(g, s.nodeTimes) }
 	input.Arrivals = observe.Arrivals(observe.Starting(v.Cluster, starting), times)
 	snapshot := observe.Assemble(input)
 	snapshot.Policy, snapshot.Turn = s.Policy, m.turn

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/internal/addon/consolidation"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// writtenStands is how long a decision about a RayCluster with ResourceRequests or guards stands at most: each cycle
+// writtenStands is how long a decision about a RayCluster with ResourceRequests stands at most: each cycle
 // writes a part of what is due.
 const writtenStands = 5 * time.Second
 
@@ -78,11 +78,11 @@ func (c *Controller) settle(r *record, now time.Time) {
 }
 
 // stand lets the decision of a cycle stand, if another could only repeat it for a while.
-func (c *Controller) stand(r *record, o outcome, settings Pace, next time.Duration) {
+func (c *Controller) stand(r *record, o addon.Cycle, settings Pace, next time.Duration) {
 	r.stands = standing{}
-	v := &o.view
-	if !v.Live() || v.Mode == nodepool.Off || v.State.Fingerprint == 0 || o.again || o.withheld ||
-		o.intent.Plan.Deferred != nil {
+	v := &o.View
+	if !v.Live() || v.Mode == nodepool.Off || v.State.Fingerprint == 0 || o.Again || o.Withheld ||
+		o.Intent.Plan.Deferred != nil {
 		return
 	}
 	n, earliest := c.counts(), v.Now
@@ -91,36 +91,37 @@ func (c *Controller) stand(r *record, o outcome, settings Pace, next time.Durati
 	case r.motion == moving:
 		long, next, earliest = settings.StandsMoving(n.moving), settings.Following(n.moving), v.Now.Add(next)
 	case r.atRest(&o):
-		long = c.limited(r, v, settings.StandsAtRest(n.still))
+		long = limited(r, &o, settings.StandsAtRest(n.still))
 	default:
-		long = c.limited(r, v, settings.StandsOpen(n.waiting))
+		long = limited(r, &o, settings.StandsOpen(n.waiting))
 	}
 	if r.motion == settling { // read more often than one at rest, but its turn comes no more often
 		turn := settings.SettlingTurn(n.moving+n.settling, n.still)
 		next, earliest = settings.Settling(n.settling, n.still), v.Now.Add(turn)
 	}
-	deadline := untilDeadline(v, &o.intent)
+	deadline := untilDeadline(v, &o.Intent)
 	r.stands = standing{seen: v.State.Fingerprint, next: next, earliest: earliest,
 		until: v.Now.Add(min(long, deadline)), deadline: v.Now.Add(deadline)}
 }
 
 // limited shortens how long a decision about a RayCluster that does not move stands, because cycles have work to do. A
 // worker whose machine goes has little time, and a patch that failed is tried again once per second.
-func (c *Controller) limited(r *record, v *observe.View, long time.Duration) time.Duration {
+func limited(r *record, o *addon.Cycle, long time.Duration) time.Duration {
+	v := &o.View
 	if r.memory.Patches.Unwritten() != nil || slices.ContainsFunc(v.Members, observe.Member.Goes) {
 		long = min(long, soon)
 	}
-	if len(v.Cluster.Owned) > 0 || c.mayGuard(r, *v) {
+	if len(v.Cluster.Owned) > 0 {
 		long = min(long, writtenStands)
 	}
-	if v.Cluster.Consolidate.Valid() && len(r.consolidation.Moves()) > 0 {
-		long = min(long, consolidation.LookEvery(c.config.ConsolidateAfter))
+	if o.Within > 0 {
+		long = min(long, o.Within)
 	}
 	return long
 }
 
 // atRest reports whether only a change, or one of the deadlines of UntilDeadline, can lead to another decision.
-func (r *record) atRest(o *outcome) bool {
-	return len(o.actions) == 0 && o.paused == "" && o.err == nil && r.provisioning.err == nil && r.nodes.Settled() &&
-		r.memory.AtRest(&o.view, &o.intent)
+func (r *record) atRest(o *addon.Cycle) bool {
+	return len(o.Actions) == 0 && o.Paused == "" && o.Err == nil && !o.Open &&
+		r.memory.AtRest(&o.View, &o.Intent)
 }

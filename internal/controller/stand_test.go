@@ -230,7 +230,7 @@ func TestWorkThatEndedBetweenCyclesIsNotTakenForLaterWork(t *testing.T) {
 	view := observe.View{Now: w.now, Cluster: w.kube.cluster, Members: members}
 	view.State.Nodes = w.ray.nodes
 	m := &w.c.record(key).memory
-	m.Remember(&view, w.c.config.memory())
+	m.Remember(&view, &w.c.config)
 	if got := m.Departing(view); len(got) > 0 {
 		t.Errorf("drains %v, on which work is just being placed", got)
 	}

@@ -23,6 +23,8 @@ type world struct {
 	kube *fakeKube
 	ray  *fakeRay
 	c    *Controller
+	// features are on after the next restart.
+	features features
 	// dials counts connections; dialErr fails the next ones.
 	dials   int
 	dialErr error
@@ -71,6 +73,7 @@ func (w *world) restart(config Config) {
 	config.Now = func() time.Time { return w.now }
 	config.Jitter = func() float64 { return 0.5 }
 	config.DefaultMode = cmp.Or(config.DefaultMode, nodepool.Managed) // most tests are about what is managed
+	config.Addons = w.features.addons(w.kube, &config)
 	w.c = New(w.kube, func(context.Context, nodepool.Cluster) (head.Ray, error) {
 		w.dials++
 		return w.ray, w.dialErr

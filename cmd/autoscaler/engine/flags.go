@@ -17,7 +17,8 @@ const day = 24 * time.Hour
 
 // newOptions returns the defaults of the shared flags.
 func newOptions(form mode.Form, ports portFlags) *options {
-	o := &options{loop: controller.DefaultConfig(), ports: ports, logFormat: "json", logLevel: "info"}
+	o := &options{loop: controller.DefaultConfig(), features: features{consolidateAfter: 10 * time.Minute},
+		ports: ports, logFormat: "json", logLevel: "info"}
 	o.loop.Form = form
 	return o
 }
@@ -25,8 +26,8 @@ func newOptions(form mode.Form, ports portFlags) *options {
 // addFlags adds the flags that `serve` and the sidecar share.
 func (o *options) addFlags(c *cobra.Command) {
 	f, l := c.Flags(), &o.loop
-	f.BoolVar(&l.ProtectBusy, "protect-busy", false, "annotate heads and busy workers of managed RayClusters so that "+
-		"Karpenter and the Cluster Autoscaler do not evict them; needs the verb patch on pods")
+	f.BoolVar(&o.features.protectBusy, "protect-busy", false, "annotate heads and busy workers of managed RayClusters "+
+		"so that Karpenter and the Cluster Autoscaler do not evict them; needs the verb patch on pods")
 	cli.Group(f, cli.ScalingFlags)
 
 	cli.Number(f, &l.Policy.MaxInFlight, "max-in-flight", 1, math.MaxInt32, "most pods of one RayCluster that may be "+
@@ -36,9 +37,9 @@ func (o *options) addFlags(c *cobra.Command) {
 		"of a node autoscaler, the group counts as out of stock")
 	cli.Duration(f, &l.DrainDeadline, "drain-deadline", time.Second, 365*day,
 		"how long work may continue on a worker above a lowered maximum")
-	cli.Duration(f, &l.ConsolidateAfter, "consolidate-after", time.Second, day, "how long a worker must be used a "+
-		"little, and nothing may be launched, before it is drained because others have room for its work; only with "+
-		"the annotation "+nodepool.ConsolidateAnnotation)
+	cli.Duration(f, &o.features.consolidateAfter, "consolidate-after", time.Second, day, "how long a worker must be "+
+		"used a little, and nothing may be launched, before it is drained because others have room for its work; only "+
+		"with the annotation "+nodepool.ConsolidateAnnotation)
 	cli.Group(f, cli.LimitFlags)
 
 	o.nodes.AddTo(f)

@@ -13,6 +13,7 @@ import (
 // options are the flags of `serve` and of the sidecar, and what the process makes of them when it starts.
 type options struct {
 	loop                controller.Config
+	features            features
 	kubeconfig          string
 	ports               portFlags
 	logFormat, logLevel string

@@ -28,6 +28,7 @@ import (
 	"heliostat.dev/heliostat/internal/webui"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
 
 // gcPercent trades CPU for memory: between collections, a live heap of 15 MiB grows by half instead of doubling. GOGC
@@ -151,19 +152,18 @@ func (o *options) newLoop(
 	manager *kube.Manager,
 	tel *telemetry.Telemetry,
 ) *controller.Controller {
-	o.passOn(log, tel)
+	o.loop.Addons = o.addons(manager, o.passOn(log, tel))
 	o.loop.Owned = manager.OwnedRequests()
 	return controller.New(manager, o.dialer(manager), o.loop)
 }
 
-// passOn passes decisions to telemetry, charts and the recorder.
-func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
+// passOn passes decisions to telemetry, charts and the recorder. It returns the prices of nodes.
+func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book {
 	o.recorder = publish.NewRecorder(log)
 	o.bounds.Add(o.recorder.BoundsUsed)
 	book := o.prices.With(o.kube.Pools)
 	book.Names = o.kube.GPUs.Names
 	o.costs = publish.NewCosts(&book)
-	o.loop.Prices = &book
 	o.loop.Published = func(d *decision.Decision) {
 		measured := publish.Metrics(d)
 		measured.Costs = o.costs.Metrics(d.Cluster)
@@ -187,6 +187,7 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
 		o.costs.Ledger.End(key, time.Now())
 		o.recorder.Release(key)
 	}
+	return &book
 }
 
 // endTelemetry exports the remaining telemetry. It only logs a failure.

@@ -21,14 +21,8 @@ const (
 	longestPause = 5 * time.Minute
 )
 
-// Writer writes CapacityBuffers.
-type Writer interface {
-	// MayWrite reports whether this process may write to a RayCluster now.
-	MayWrite(key nodepool.ClusterKey) bool
-	// KeepNodes creates, changes or removes one CapacityBuffer with its PodTemplate. After nodepool.ErrConflict and
-	// nodepool.ErrGone, observe again.
-	KeepNodes(ctx context.Context, change nodepool.BufferChange) error
-}
+// keepNodes writes one change.
+type keepNodes = func(context.Context, nodepool.BufferChange) error
 
 // NodeKeeper is what is remembered of the buffers of one RayCluster. Losing it costs a write.
 type NodeKeeper struct {
@@ -53,8 +47,10 @@ const (
 	ReleaseOwn
 )
 
-// Round decides, and writes what the authority allows.
-func (k *NodeKeeper) Round(ctx context.Context, w Writer, a Authority, s Seen) (NodesDecision, []decision.Action) {
+// Round decides, and writes with keep what the authority allows, as long as this process may write.
+func (k *NodeKeeper) Round(
+	ctx context.Context, may func(nodepool.ClusterKey) bool, keep keepNodes, a Authority, s Seen,
+) (NodesDecision, []decision.Action) {
 	d := k.decide(s)
 	switch {
 	case a == Wait:
@@ -70,7 +66,7 @@ func (k *NodeKeeper) Round(ctx context.Context, w Writer, a Authority, s Seen) (
 	if len(d.Changes) == 0 {
 		k.rest, k.err = backoff.Pause{}, nil
 	}
-	actions := k.write(ctx, w, s, d.Changes)
+	actions := k.write(ctx, may, keep, s, d.Changes)
 	if k.err != nil {
 		d.Findings = append(d.Findings, raydemand.Finding{
 			Code: Unwritten, Severity: raydemand.Error, Object: "RayCluster " + s.Cluster.Key.String(),
@@ -82,12 +78,11 @@ func (k *NodeKeeper) Round(ctx context.Context, w Writer, a Authority, s Seen) (
 	return d, actions
 }
 
-// Settled reports whether nothing is left to write.
-func (k *NodeKeeper) Settled() bool { return k.err == nil }
-
 // write writes changes, those first that remove a buffer, whose nodes cost money. A change that fails delays the next
 // round, and not the other changes.
-func (k *NodeKeeper) write(ctx context.Context, w Writer, s Seen, changes []nodepool.BufferChange) []decision.Action {
+func (k *NodeKeeper) write(
+	ctx context.Context, may func(nodepool.ClusterKey) bool, keep keepNodes, s Seen, changes []nodepool.BufferChange,
+) []decision.Action {
 	if k.rest.Resting(s.Now) {
 		return nil
 	}
@@ -95,12 +90,12 @@ func (k *NodeKeeper) write(ctx context.Context, w Writer, s Seen, changes []node
 	var actions []decision.Action
 	var failed error
 	for _, change := range changes {
-		if ctx.Err() != nil || !w.MayWrite(s.Cluster.Key) {
+		if ctx.Err() != nil || !may(s.Cluster.Key) {
 			break
 		}
 		action := decision.Action{At: s.Now, Kind: decision.ActionNodes, Result: decision.ResultOK,
 			Group: change.Buffer.Group, Message: described(change)}
-		err := w.KeepNodes(ctx, change)
+		err := keep(ctx, change)
 		switch {
 		case err != nil && ctx.Err() != nil, errors.Is(err, nodepool.ErrReadOnly),
 			errors.Is(err, nodepool.ErrNotLeading):

@@ -74,7 +74,7 @@ func (w *world) round(t *testing.T, when string, a Authority, want ...string) No
 			Price: g[i].Price, NumOfHosts: g[i].NumOfHosts})
 		plan.Groups = append(plan.Groups, planner.GroupPlan{Name: g[i].Name, Desired: w.desired})
 	}
-	d, _ := w.keeper.Round(context.Background(), w, a, Seen{Now: w.now, Cluster: &w.cluster, Snapshot: &snapshot,
+	d, _ := w.keeper.Round(context.Background(), w.MayWrite, w.KeepNodes, a, Seen{Now: w.now, Cluster: &w.cluster, Snapshot: &snapshot,
 		Plan: &plan})
 	if !slices.Equal(w.writes, want) {
 		t.Errorf("%s: wrote %q, want %q", when, w.writes, want)
@@ -171,7 +171,7 @@ func TestAConflictIsNoFailure(t *testing.T) {
 	for _, err := range []error{nodepool.ErrConflict, nodepool.ErrGone} {
 		w := newWorld()
 		w.err = fmt.Errorf("writing: %w", err)
-		if d := w.round(t, "conflict", Keep); has(d, Unwritten) || !w.keeper.Settled() {
+		if d := w.round(t, "conflict", Keep); has(d, Unwritten) || w.keeper.err != nil {
 			t.Errorf("%v: findings %+v", err, d.Findings)
 		}
 		w.err = nil
@@ -250,7 +250,7 @@ func TestWritesThatFailAreReportedAndPaused(t *testing.T) {
 	tries := 0
 	for range 60 {
 		before := w.keeper.rest.Failures()
-		if d := w.round(t, "failing", Keep); !has(d, Unwritten) || w.keeper.Settled() {
+		if d := w.round(t, "failing", Keep); !has(d, Unwritten) || (w.keeper.err == nil) {
 			t.Fatalf("findings %+v", d.Findings)
 		}
 		tries += w.keeper.rest.Failures() - before
@@ -272,7 +272,7 @@ func TestAWriteThatFailsDelaysNoRemoval(t *testing.T) {
 	w.cluster.Policy.KeepWarmNodes = append(w.cluster.Policy.KeepWarmNodes, capacity.WarmNodes{Group: "other", Count: 1})
 	w.cluster.Buffers.Templates["other"] = "v1"
 	w.failing = "gpu"
-	if d := w.round(t, "one of two cannot be written", Keep, "other 1 v1"); !has(d, Unwritten) || w.keeper.Settled() {
+	if d := w.round(t, "one of two cannot be written", Keep, "other 1 v1"); !has(d, Unwritten) || (w.keeper.err == nil) {
 		t.Errorf("findings %+v", d.Findings)
 	}
 	w.cluster.Policy.KeepWarmNodes = w.cluster.Policy.KeepWarmNodes[:1]
@@ -282,7 +282,7 @@ func TestAWriteThatFailsDelaysNoRemoval(t *testing.T) {
 		t.Errorf("findings %+v", d.Findings)
 	}
 	w.failing, w.now = "", w.now.Add(time.Minute)
-	if d := w.round(t, "it can be written", Keep, "gpu 2 v1"); has(d, Unwritten) || !w.keeper.Settled() {
+	if d := w.round(t, "it can be written", Keep, "gpu 2 v1"); has(d, Unwritten) || w.keeper.err != nil {
 		t.Errorf("findings %+v", d.Findings)
 	}
 }
@@ -298,7 +298,7 @@ func TestABrokenBufferIsRepairedOnceAMinute(t *testing.T) {
 		w.cluster.Buffers = &b
 		w.writes = nil
 		snapshot := planner.Snapshot{Groups: []planner.Group{{Name: "gpu", Max: 4}}}
-		w.keeper.Round(t.Context(), w, Keep, Seen{Now: w.now, Cluster: &w.cluster, Snapshot: &snapshot, Plan: &planner.Plan{}})
+		w.keeper.Round(t.Context(), w.MayWrite, w.KeepNodes, Keep, Seen{Now: w.now, Cluster: &w.cluster, Snapshot: &snapshot, Plan: &planner.Plan{}})
 		writes, w.now = writes+len(w.writes), w.now.Add(time.Second)
 	}
 	if writes != 2 {

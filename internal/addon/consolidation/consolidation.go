@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/internal/addon/costs"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -83,7 +83,7 @@ func Moves(in Input) []Move {
 		if !movable {
 			continue
 		}
-		move.Hourly, move.Priced = costs.Hourly(&in.View.Cluster, m.Worker, in.Prices)
+		move.Hourly, move.Priced = addon.Hourly(&in.View.Cluster, m.Worker, in.Prices)
 		move.Cost = move.Hourly * in.again(m.Group).Hours()
 		moves = append(moves, move)
 		work[move.Pod] = requests

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/jobs"
@@ -60,7 +60,7 @@ func (s *spender) addHead(pods []ledger.Pod) []ledger.Pod {
 		pod.Why = WaitsForNode
 		return append(pods, pod)
 	}
-	hourly, known := shareOf(&s.decision.Kube, head.Node, head.Shape, s.book)
+	hourly, known := addon.HourlyShare(&s.decision.Kube, head.Node, head.Shape, s.book)
 	pod.Hourly, pod.Unpriced = hourly, !known
 	if seen := s.decision.Snapshot.Head; seen != nil {
 		pod.GPUs = seen.Total[raydemand.GPU].Float()
@@ -92,7 +92,7 @@ func (s *spender) add(pods []ledger.Pod, w *nodepool.Worker) []ledger.Pod {
 	node := s.node(w.Pod)
 	bound := w.Node != "" || !w.ScheduledAt.IsZero()
 	if bound {
-		hourly, known := Hourly(&s.decision.Kube, w, s.book)
+		hourly, known := addon.Hourly(&s.decision.Kube, w, s.book)
 		whole.Hourly, whole.Unpriced = hourly, !known
 		if node != nil {
 			whole.GPUs = node.Total[raydemand.GPU].Float()
@@ -138,32 +138,6 @@ func (s *spender) node(pod string) *planner.Node {
 		return nil
 	}
 	return &nodes[at]
-}
-
-// Hourly returns what a worker costs per hour: the group's own price, or its share of its node's.
-func Hourly(cluster *nodepool.Cluster, w *nodepool.Worker, book *price.Book) (hourly float64, known bool) {
-	group, known := cluster.Group(w.Group)
-	switch {
-	case !known:
-		return 0, false
-	case group.Price != nil:
-		return *group.Price, true
-	}
-	return shareOf(cluster, w.Node, &group.Pod, book)
-}
-
-// shareOf returns what a pod of some shape costs per hour: its share of its node.
-func shareOf(
-	cluster *nodepool.Cluster, on string, shape *landing.PodShape, book *price.Book,
-) (hourly float64, known bool) {
-	if cluster.Stock == nil || shape == nil {
-		return 0, false
-	}
-	node := cluster.Stock.Node(on)
-	if node == nil {
-		return 0, false
-	}
-	return book.Pod(node, shape)
 }
 
 // divide appends the parts of a worker that has joined Ray: what is in use, and why the rest is not.

@@ -35,6 +35,9 @@ type View struct {
 	ReadAt        time.Time
 	Head          *raydemand.Node
 	Demand        raydemand.Demand
+	// Restartable are the draining nodes on which nothing runs but actors that Ray restarts elsewhere, as far as is
+	// known.
+	Restartable map[raydemand.NodeID]bool
 	// Reverted: another field manager changed replicas since this process wrote them.
 	Reverted bool
 }

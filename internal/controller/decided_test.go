@@ -13,7 +13,7 @@ func TestADecisionSaysWhatItHoldsBack(t *testing.T) {
 	v.State.Demand.Requests = requests(5)
 	s.Policy.MaxInFlight = 2
 	m.Remember(&v, s)
-	i, err := m.Decide(v, s, planned)
+	i, err := m.Decide(v, s, planned, nil)
 	if err != nil || i.Launch["gpu"] != 2 || i.Held["gpu"] != 3 || m.AtRest(&v, &i) || m.Motion(&v, &i) != moving {
 		t.Errorf("launches %v, holds back %v, error %v; want 2 and 3 of 5, and no rest", i.Launch, i.Held, err)
 	}
@@ -31,7 +31,7 @@ func TestAPlanThatCannotBeComputedDecidesNothing(t *testing.T) {
 		p, _ := planned(s)
 		return p, errors.New("the process ends")
 	}
-	if i, err := m.Decide(v, settings(), failing); err == nil || len(i.Launch)+len(i.Plan.Groups) > 0 || i.Any() {
+	if i, err := m.Decide(v, settings(), failing, nil); err == nil || len(i.Launch)+len(i.Plan.Groups) > 0 || i.Any() {
 		t.Errorf("decided %+v, error %v", i, err)
 	}
 }

@@ -1,4 +1,4 @@
-package controller
+package capacity
 
 import (
 	"cmp"
@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	warm "heliostat.dev/heliostat/internal/addon/capacity"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
@@ -17,103 +16,106 @@ import (
 
 // endIdle suspends or deletes a RayCluster that has been without work for as long as its capacity policy says, and
 // resumes one that Heliostat has suspended when a request or the policy wants capacity.
-func (c *Controller) endIdle(ctx context.Context, r *record, o *outcome) {
-	v, policy := &o.view, o.view.Cluster.Policy
+func (f *feature) endIdle(ctx context.Context, o *addon.Cycle) {
+	if o.Err != nil || o.Withheld {
+		return
+	}
+	v, policy := &o.View, o.View.Cluster.Policy
 	if v.Cluster.Suspended {
-		c.endSuspended(ctx, r, o)
+		f.endSuspended(ctx, o)
 		return
 	}
 	if policy == nil || policy.Idle == nil || *policy.Idle == (capacity.Idle{}) {
 		return
 	}
-	if c.config.Form == mode.Sidecar {
-		o.idle = "not suspended or deleted: the sidecar would end with it, and nobody could resume it"
+	if f.sidecar {
+		o.Idle = "not suspended or deleted: the sidecar would end with it, and nobody could resume it"
 		return
 	}
 	if v.Mode != nodepool.Managed {
-		o.idle = "not suspended or deleted: " + v.Why.Message
+		o.Idle = "not suspended or deleted: " + v.Why.Message
 		return
 	}
-	doubt := c.doubt(r, *v)
-	r.idleClock.Observe(v, doubt)
-	step := r.idleClock.Next(v, policy.Idle, doubt)
-	if step.Do == warm.Look {
-		found, err := c.occupants(ctx, r)
+	doubt := f.loop.Doubt(*v)
+	f.idleClock.Observe(v, doubt)
+	step := f.idleClock.Next(v, policy.Idle, doubt)
+	if step.Do == Look {
+		found, err := f.occupants(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		r.idleClock.Looked(c.config.Now(), found, err)
-		step = r.idleClock.Next(v, policy.Idle, doubt)
+		f.idleClock.Looked(f.loop.Now(), found, err)
+		step = f.idleClock.Next(v, policy.Idle, doubt)
 	}
-	c.carryOut(ctx, r, o, step)
+	f.carryOut(ctx, o, step)
 }
 
 // occupants reads what lives in the Ray cluster.
-func (c *Controller) occupants(ctx context.Context, r *record) (raydemand.Occupants, error) {
-	ray := r.gcs.Ray
+func (f *feature) occupants(ctx context.Context) (raydemand.Occupants, error) {
+	ray := f.loop.Ray()
 	if ray == nil {
 		return raydemand.Occupants{}, errors.New("there is no connection to the head")
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.loop.CallTimeout())
 	defer cancel()
 	return ray.Occupants(ctx)
 }
 
 // endSuspended resumes or deletes a RayCluster that Heliostat has suspended, if it would manage it otherwise.
-func (c *Controller) endSuspended(ctx context.Context, r *record, o *outcome) {
-	cluster := o.view.Cluster
+func (f *feature) endSuspended(ctx context.Context, o *addon.Cycle) {
+	cluster := o.View.Cluster
 	if cluster.IdleSince.IsZero() {
-		r.idleClock = warm.IdleClock{}
+		f.idleClock = IdleClock{}
 		return
 	}
 	cluster.Suspended = false
-	if now, why := c.config.modes().Effective(cluster); now != nodepool.Managed {
-		r.idleClock = warm.IdleClock{} // what was announced is void
-		o.idle = "suspended, and not resumed or deleted: " + why.Message
+	if now, why := f.loop.Effective(cluster); now != nodepool.Managed {
+		f.idleClock = IdleClock{} // what was announced is void
+		o.Idle = "suspended, and not resumed or deleted: " + why.Message
 		return
 	}
 	var idle *capacity.Idle
 	if cluster.Policy != nil {
 		idle = cluster.Policy.Idle
 	}
-	c.carryOut(ctx, r, o, r.idleClock.Suspended(&o.view.Cluster, o.view.Now, idle))
+	f.carryOut(ctx, o, f.idleClock.Suspended(&o.View.Cluster, o.View.Now, idle))
 }
 
 // carryOut announces the end of a RayCluster without work, or ends it.
-func (c *Controller) carryOut(ctx context.Context, r *record, o *outcome, step warm.IdleStep) {
-	o.idle = step.Text
+func (f *feature) carryOut(ctx context.Context, o *addon.Cycle, step IdleStep) {
+	o.Idle = step.Text
 	switch step.Do {
-	case warm.Announce:
-		c.emit(ctx, o.view, decision.Event{Warning: true, Reason: decision.ReasonIdleAnnounced,
+	case Announce:
+		f.loop.Emit(ctx, o.View, decision.Event{Warning: true, Reason: decision.ReasonIdleAnnounced,
 			Message: "It will be " + step.Text})
-	case warm.End:
-		if r.idleWrites.rest.Resting(o.view.Now) {
-			o.idle = r.idleWrites.err.Error()
+	case End:
+		if f.idleWrites.rest.Resting(o.View.Now) {
+			o.Idle = f.idleWrites.err.Error()
 			return
 		}
-		c.writeIdle(ctx, r, o, step)
+		f.writeIdle(ctx, o, step)
 	}
 }
 
 // writeIdle reads the RayCluster from the API server and Ray once more, and ends or resumes exactly what it has read.
-func (c *Controller) writeIdle(ctx context.Context, r *record, o *outcome, step warm.IdleStep) {
-	started := c.config.Now()
-	err := c.stillIdle(ctx, r, o, step)
+func (f *feature) writeIdle(ctx context.Context, o *addon.Cycle, step IdleStep) {
+	started := f.loop.Now()
+	err := f.stillIdle(ctx, o, step)
 	if err == nil {
-		err = c.kube.EndIdle(ctx, nodepool.IdleChange{Cluster: o.view.Cluster.Key, UID: o.view.Cluster.UID,
-			ResourceVersion: o.view.Cluster.ResourceVersion, Generation: o.view.Cluster.Generation,
+		err = f.writer.EndIdle(ctx, nodepool.IdleChange{Cluster: o.View.Cluster.Key, UID: o.View.Cluster.UID,
+			ResourceVersion: o.View.Cluster.ResourceVersion, Generation: o.View.Cluster.Generation,
 			Action: step.Action, Since: step.Since})
 	}
 	if ctx.Err() != nil {
 		return
 	}
 	action := decision.Action{At: started, Kind: decision.ActionIdle, Result: decision.ResultOK,
-		Message: string(step.Action) + ": " + step.Text, Took: c.config.Now().Sub(started)}
+		Message: string(step.Action) + ": " + step.Text, Took: f.loop.Now().Sub(started)}
 	failed := "failed"
 	switch {
 	case err == nil:
-		r.idleWrites, r.idleClock = failing{}, warm.IdleClock{}
-		c.emit(ctx, o.view, decision.Event{Reason: idleReasons[step.Action], Message: step.Text})
+		f.idleWrites, f.idleClock = failing{}, IdleClock{}
+		f.loop.Emit(ctx, o.View, decision.Event{Reason: idleReasons[step.Action], Message: step.Text})
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrReadOnly),
 		errors.Is(err, nodepool.ErrNotLeading), errors.Is(err, nodepool.ErrGone):
 		action.Result, failed = decision.ResultConflict, "failed and is decided again"
@@ -122,10 +124,10 @@ func (c *Controller) writeIdle(ctx context.Context, r *record, o *outcome, step 
 	}
 	if err != nil {
 		action.Message = err.Error()
-		r.idleWrites.fail(o.view.Now, fmt.Errorf("%s %s: %w", step.Action, failed, err))
-		o.idle = r.idleWrites.err.Error()
+		f.idleWrites.fail(o.View.Now, fmt.Errorf("%s %s: %w", step.Action, failed, err))
+		o.Idle = f.idleWrites.err.Error()
 	}
-	o.actions = append(o.actions, action)
+	o.Actions = append(o.Actions, action)
 }
 
 var idleReasons = map[nodepool.IdleAction]string{
@@ -136,19 +138,19 @@ var idleReasons = map[nodepool.IdleAction]string{
 
 // stillIdle returns why a RayCluster must not be suspended, resumed or deleted after all. The view has the fresh object
 // afterwards.
-func (c *Controller) stillIdle(ctx context.Context, r *record, o *outcome, step warm.IdleStep) error {
-	before := &o.view.Cluster
-	fresh, err := c.kube.Fresh(ctx, before.Key)
+func (f *feature) stillIdle(ctx context.Context, o *addon.Cycle, step IdleStep) error {
+	before := &o.View.Cluster
+	fresh, err := f.loop.Fresh(ctx, before.Key)
 	if err != nil {
 		return fmt.Errorf("reading the RayCluster again: %w", err)
 	}
 	again := func(why string) error { return fmt.Errorf("%s: %w", why, nodepool.ErrConflict) }
 	awake := fresh
 	awake.Suspended = false
-	asked, why := c.config.modes().Effective(awake)
-	now := c.config.Now()
-	resumes, wanted := step.Action == nodepool.ResumeIdle, warm.Wanted(&fresh, now)
-	kept := cmp.Or(wanted, warm.Requested(&fresh, now), warm.Prevented(&fresh))
+	asked, why := f.loop.Effective(awake)
+	now := f.loop.Now()
+	resumes, wanted := step.Action == nodepool.ResumeIdle, Wanted(&fresh, now)
+	kept := cmp.Or(wanted, Requested(&fresh, now), Prevented(&fresh))
 	switch {
 	case fresh.UID != before.UID || fresh.Generation != before.Generation || fresh.Suspended != before.Suspended ||
 		!fresh.IdleSince.Equal(before.IdleSince):
@@ -162,22 +164,22 @@ func (c *Controller) stillIdle(ctx context.Context, r *record, o *outcome, step 
 	case !resumes && kept != "":
 		return again(kept)
 	}
-	view := o.view
+	view := o.View
 	view.Cluster = fresh
 	if !fresh.Suspended {
-		if view.State, err = c.readRay(ctx, r, fresh, now, 0); err != nil {
+		if view.State, err = f.loop.ReadRay(ctx, fresh, now); err != nil {
 			return fmt.Errorf("reading Ray again: %w", err)
 		}
-		if view.State.Session != o.view.State.Session {
+		if view.State.Session != o.View.State.Session {
 			return again("Ray was started again")
 		}
-		if work := warm.Work(&view); work != "" {
+		if work := Work(&view); work != "" {
 			return again(work)
 		}
 		if observe.LivingHead(view.State.Nodes) == nil {
 			return again("Ray reports no living head")
 		}
-		found, err := c.occupants(ctx, r) // last, because a driver may have connected meanwhile
+		found, err := f.occupants(ctx) // last, because a driver may have connected meanwhile
 		if err != nil {
 			return fmt.Errorf("looking again at what lives in it: %w", err)
 		}
@@ -185,7 +187,7 @@ func (c *Controller) stillIdle(ctx context.Context, r *record, o *outcome, step 
 			return again("a driver, an actor or a placement group has come")
 		}
 	}
-	o.view.Cluster = fresh
+	o.View.Cluster = fresh
 	return nil
 }
 

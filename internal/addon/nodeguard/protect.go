@@ -1,4 +1,4 @@
-package controller
+package nodeguard
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"heliostat.dev/heliostat/internal/addon/nodeguard"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/mode"
@@ -15,76 +15,97 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// guardRound bounds the guards that one cycle writes, in number and in time, so that growth never waits long behind
-// them. The next cycle writes the rest.
-const (
-	guardRound     = 16
-	guardRoundTime = 250 * time.Millisecond
-)
+// writeEvery is how long the decision stands at most: each cycle writes a part of what is due.
+const writeEvery = 5 * time.Second
+
+// Writer writes guards.
+type Writer interface {
+	// Guard adds to one pod the annotations that keep node autoscalers from evicting it, or removes those that
+	// Heliostat wrote. After nodepool.ErrConflict and nodepool.ErrGone, observe again.
+	Guard(ctx context.Context, change nodepool.GuardChange) error
+}
+
+// Settings are those of guards.
+type Settings struct {
+	// Write guards. Without it, guards that are left are only reported.
+	Write bool
+	// JoinTime is how long a pod may take from its last step to join Ray before it counts as unable to.
+	JoinTime time.Duration
+}
+
+// New returns the addon that guards the heads and the busy workers of managed RayClusters.
+func New(writer Writer, settings Settings) addon.Addon {
+	return addon.Addon{New: func(loop addon.Loop) addon.Feature {
+		p := &protection{loop: loop, writer: writer, settings: settings}
+		return addon.Feature{BeforeDrains: p.protect}
+	}}
+}
+
+// protection is what the process remembers of the guards of one RayCluster.
+type protection struct {
+	loop     addon.Loop
+	writer   Writer
+	settings Settings
+
+	keeper Keeper
+	// managed: this process may have guarded pods of the RayCluster, so it takes its guards away when the RayCluster is
+	// no longer managed. Another Heliostat that only watches the RayCluster never does.
+	managed bool
+	rest    backoff.Pause
+	// wrote: a write has succeeded, so this process has the right to write guards.
+	wrote bool
+	// err is why the last write failed; nil after one that succeeded.
+	err error
+}
 
 // longestGuardPause bounds the pause after a write that failed if others succeed: a single pod may refuse its guard,
 // and workers that get work meanwhile need theirs.
 const longestGuardPause = 3 * time.Second
 
 // protect writes and removes the annotations that keep node autoscalers from evicting busy workers.
-func (c *Controller) protect(ctx context.Context, r *record, o *outcome) {
-	defer c.reportGuards(ctx, r, o)
-	if !c.mayGuard(r, o.view) {
-		r.protection.err = nil
+func (p *protection) protect(ctx context.Context, o *addon.Cycle) {
+	defer p.reportGuards(ctx, o)
+	if !p.mayGuard(o.View) {
+		p.err = nil
 		return
 	}
-	if r.protection.rest.Resting(o.view.Now) {
+	o.LookWithin(writeEvery)
+	if p.rest.Resting(o.View.Now) {
 		return
 	}
-	changes := r.protection.keeper.Changes(o.view, nodeguard.Facts{
-		Trusted:  c.doubt(r, o.view) == "",
-		HandBack: o.view.Mode != nodepool.Managed,
-		Drained:  r.memory.Drains().EndsIdle,
-		JoinTime: c.config.AllocationTimeout,
+	changes := p.keeper.Changes(o.View, Facts{
+		Trusted:  p.loop.Doubt(o.View) == "",
+		HandBack: o.View.Mode != nodepool.Managed,
+		Drained:  p.loop.Drains().EndsIdle,
+		JoinTime: p.settings.JoinTime,
 	})
 	if len(changes) == 0 {
-		r.protection.err = nil
+		p.err = nil
 		return
 	}
-	writeRound(ctx, c, o, changes, func(change nodepool.GuardChange) bool { return c.writeGuard(ctx, r, o, change) })
-}
-
-// writeRound writes changes beside the RayCluster until write reports false, as many as one cycle may, within the
-// bounds of all such writes. It writes nothing if the RayCluster is no longer as it was observed.
-func writeRound[T any](ctx context.Context, c *Controller, o *outcome, changes []T, write func(T) bool) {
-	if now, err := c.kube.Cluster(ctx, o.view.Cluster.Key); err != nil || !c.mayGuardNow(o.view, now) {
-		return
-	}
-	began := c.config.Now()
-	for _, change := range changes[:min(len(changes), guardRound)] {
-		now := c.config.Now()
-		if now.Sub(began) > guardRoundTime || !c.kube.MayWrite(o.view.Cluster.Key) || !c.guardWrites.AllowN(now, 1) ||
-			!write(change) {
-			return
-		}
-	}
+	p.loop.WriteRound(ctx, o, len(changes), func(at int) bool { return p.writeGuard(ctx, o, changes[at]) })
 }
 
 // mayGuard reports whether pods of the RayCluster may be written to: while it is managed, and afterwards to take away
 // what this process wrote, unless another autoscaler of Heliostat has taken over.
-func (c *Controller) mayGuard(r *record, v observe.View) bool {
-	if !c.config.ProtectBusy {
+func (p *protection) mayGuard(v observe.View) bool {
+	if !p.settings.Write {
 		return false
 	}
 	if v.Mode == nodepool.Managed {
-		r.protection.managed = true
+		p.managed = true
 		return true
 	}
-	return r.protection.managed && mode.HandedBack(&v.Cluster, v.Mode, v.Why)
+	return p.managed && mode.HandedBack(&v.Cluster, v.Mode, v.Why)
 }
 
 // writeGuard carries one change out, and reports whether the round may go on.
-func (c *Controller) writeGuard(ctx context.Context, r *record, o *outcome, change nodepool.GuardChange) bool {
-	started := c.config.Now()
-	err := c.kube.Guard(ctx, change)
+func (p *protection) writeGuard(ctx context.Context, o *addon.Cycle, change nodepool.GuardChange) bool {
+	started := p.loop.Now()
+	err := p.writer.Guard(ctx, change)
 	action := decision.Action{
 		At: started, Kind: decision.ActionGuard, Result: decision.ResultOK, Pods: []string{change.Pod},
-		Message: "guard removed", Took: c.config.Now().Sub(started),
+		Message: "guard removed", Took: p.loop.Now().Sub(started),
 	}
 	if change.Keep {
 		action.Message = "guard added"
@@ -93,25 +114,25 @@ func (c *Controller) writeGuard(ctx context.Context, r *record, o *outcome, chan
 	case err != nil && ctx.Err() != nil, errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
 		return false
 	case err == nil:
-		r.protection.keeper.Wrote(change)
-		r.protection.rest, r.protection.err, r.protection.wrote = backoff.Pause{}, nil, true
+		p.keeper.Wrote(change)
+		p.rest, p.err, p.wrote = backoff.Pause{}, nil, true
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrGone):
-		r.protection.keeper.Wrote(change)
+		p.keeper.Wrote(change)
 		action.Result = decision.ResultConflict
 	default:
-		r.protection.keeper.Failed(change)
+		p.keeper.Failed(change)
 		longest := backoff.Longest
-		if r.protection.wrote {
+		if p.wrote {
 			longest = longestGuardPause
 		}
-		r.protection.rest.FailWithin(o.view.Now, longest)
-		r.protection.err = err
+		p.rest.FailWithin(o.View.Now, longest)
+		p.err = err
 		action.Result, action.Message = decision.ResultError, err.Error()
 	}
-	o.actions = append(o.actions, action)
-	c.config.Log.DebugContext(ctx, "guard", "cluster", change.Cluster.String(), "pod", change.Pod,
+	o.Actions = append(o.Actions, action)
+	p.loop.Log().DebugContext(ctx, "guard", "cluster", change.Cluster.String(), "pod", change.Pod,
 		"keep", change.Keep, "result", action.Result)
-	return r.protection.err == nil
+	return p.err == nil
 }
 
 // Codes of findings about guards.
@@ -123,25 +144,25 @@ const (
 )
 
 // reportGuards reports guards that cannot be written, and guards that nobody will remove.
-func (c *Controller) reportGuards(ctx context.Context, r *record, o *outcome) {
-	cluster := &o.view.Cluster
+func (p *protection) reportGuards(ctx context.Context, o *addon.Cycle) {
+	cluster := &o.View.Cluster
 	object := "RayCluster " + cluster.Key.String()
-	if err := r.protection.err; err != nil {
+	if err := p.err; err != nil {
 		why := "node autoscalers may evict its busy workers: " + err.Error()
-		c.emitOnce(ctx, r, o.view, decision.Event{
+		p.loop.EmitOnce(ctx, o.View, decision.Event{
 			Warning: true, Reason: decision.ReasonGuardFailed, Message: "writing guards failed: " + why,
 		})
-		o.findings = append(o.findings, raydemand.Finding{
+		o.Findings = append(o.Findings, raydemand.Finding{
 			Code: GuardUnwritten, Severity: raydemand.Error, Object: object, Why: why,
 			Fix: "grant Heliostat the verb patch on pods in namespace " + cluster.Key.Namespace +
 				" (chart value protectBusy: true), or correct what the error says",
 		})
 	}
-	if c.mayGuard(r, o.view) || leavesToOthers(o.view.Why.Code) {
+	if p.mayGuard(o.View) || leavesToOthers(o.View.Why.Code) {
 		return
 	}
 	if left := guardsLeft(cluster); left > 0 {
-		o.findings = append(o.findings, raydemand.Finding{
+		o.Findings = append(o.Findings, raydemand.Finding{
 			Code:     GuardLeft,
 			Severity: raydemand.Warning,
 			Object:   object,

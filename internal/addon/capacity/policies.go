@@ -1,4 +1,4 @@
-package controller
+package capacity
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -15,9 +16,9 @@ import (
 const PolicyUnwritten = "capacity-policy-unwritten"
 
 // policyStatuses returns the statuses to write, with what became of warm nodes in that of the policy that counts.
-func (o *outcome) policyStatuses() []capacity.Status {
-	cluster := &o.view.Cluster
-	lines := capacity.NodesLines(o.nodes.Plans)
+func policyStatuses(o *addon.Cycle) []capacity.Status {
+	cluster := &o.View.Cluster
+	lines := capacity.NodesLines(o.WarmNodes)
 	if cluster.PolicyStatus == nil || cluster.PolicyStatus.WarmNodes == lines {
 		return cluster.PolicyStatuses
 	}
@@ -30,27 +31,30 @@ func (o *outcome) policyStatuses() []capacity.Status {
 
 // reportPolicies writes the statuses of CapacityPolicies that say something else than what counts. They are few and
 // change when somebody changes a policy.
-func (c *Controller) reportPolicies(ctx context.Context, r *record, o *outcome) {
-	statuses := o.policyStatuses()
-	if len(statuses) == 0 {
-		r.policies = failing{}
+func (f *feature) reportPolicies(ctx context.Context, o *addon.Cycle) {
+	if o.View.Mode != nodepool.Managed {
+		return
 	}
-	if !r.policies.rest.Resting(o.view.Now) {
+	statuses := policyStatuses(o)
+	if len(statuses) == 0 {
+		f.policies = failing{}
+	}
+	if !f.policies.rest.Resting(o.View.Now) {
 		for _, status := range statuses {
-			err := c.kube.ReportPolicy(ctx, o.view.Cluster.Key, status)
+			err := f.writer.ReportPolicy(ctx, o.View.Cluster.Key, status)
 			if err == nil {
 				continue
 			}
 			if ctx.Err() == nil && !errors.Is(err, nodepool.ErrNotLeading) && !errors.Is(err, nodepool.ErrReadOnly) {
-				r.policies.fail(o.view.Now, err)
+				f.policies.fail(o.View.Now, err)
 			}
 			break
 		}
 	}
-	if r.policies.err != nil {
-		o.findings = append(o.findings, raydemand.Finding{
-			Code: PolicyUnwritten, Severity: raydemand.Warning, Object: "RayCluster " + o.view.Cluster.Key.String(),
-			Why: r.policies.err.Error(),
+	if f.policies.err != nil {
+		o.Findings = append(o.Findings, raydemand.Finding{
+			Code: PolicyUnwritten, Severity: raydemand.Warning, Object: "RayCluster " + o.View.Cluster.Key.String(),
+			Why: f.policies.err.Error(),
 			Fix: "grant Heliostat patch on capacitypolicies/status.heliostat.dev, as the chart does",
 		})
 	}
@@ -61,9 +65,9 @@ const policyPause = time.Minute
 
 // reportPoliciesWithoutCluster says in the CapacityPolicies for a RayCluster that does not exist that there is none. It
 // returns the pause until it must try again; 0 if all is said.
-func (c *Controller) reportPoliciesWithoutCluster(ctx context.Context, key nodepool.ClusterKey) time.Duration {
-	for _, status := range c.kube.PoliciesWithoutCluster(key) {
-		if err := c.kube.ReportPolicy(ctx, key, status); err != nil {
+func reportPoliciesWithoutCluster(ctx context.Context, writer Writer, key nodepool.ClusterKey) time.Duration {
+	for _, status := range writer.PoliciesWithoutCluster(key) {
+		if err := writer.ReportPolicy(ctx, key, status); err != nil {
 			return policyPause
 		}
 	}

@@ -1,10 +1,12 @@
-package controller
+package consolidation
 
 import (
 	"errors"
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -12,13 +14,16 @@ import (
 // TestADrainHasItsWholeTimeAfterOptingIn: the actors are read once it is over, and not in each cycle.
 func TestADrainHasItsWholeTimeAfterOptingIn(t *testing.T) {
 	const deadline = time.Minute
-	m, v, s := newMemory(), viewOf(1), settings()
-	v.State.Nodes[1].Status = raydemand.Draining
-	joined(&v)
+	nodes := []raydemand.Node{{ID: raydemand.NodeID{1}, Instance: "w", Group: "gpu", Status: raydemand.Draining}}
+	v := observe.View{Now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Mode: nodepool.Managed,
+		Cluster: nodepool.Cluster{Groups: []nodepool.WorkerGroup{{Name: "gpu", NumOfHosts: 1, Replicas: 1, Max: 9}},
+			Workers: []nodepool.Worker{{Pod: "w", UID: "w", Group: "gpu", Running: true}}}}
+	v.Members = observe.Join(v.Cluster, nodes)
+	e, asked := overdue{}, scaledown.Drains{}
 	overdue := func(after time.Duration) int {
-		v = later(v, after)
-		m.Remember(&v, s)
-		return len(m.OverdueDrains(&v, deadline))
+		v.Now = v.Now.Add(after)
+		asked.Observe(v.Now, nodes, time.Minute)
+		return len(e.drains(&v, asked, deadline))
 	}
 	if got := overdue(0) + overdue(time.Hour); got > 0 {
 		t.Errorf("%d drains are overdue although no actor may move", got)
@@ -30,7 +35,7 @@ func TestADrainHasItsWholeTimeAfterOptingIn(t *testing.T) {
 	if got := overdue(1); got != 1 {
 		t.Errorf("%d drains are overdue a minute after opting in, want 1", got)
 	}
-	m.LooksAtActors(v.Now)
+	e.looked = v.Now
 	if got := overdue(time.Second); got != 0 {
 		t.Errorf("the actors are read again a second later")
 	}

@@ -2,10 +2,8 @@ package controller
 
 import (
 	"errors"
-	"slices"
 
-	"heliostat.dev/heliostat/internal/addon/provisioning"
-	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/internal/planner"
@@ -17,8 +15,16 @@ import (
 type compute func(*planner.Snapshot) (planner.Plan, error)
 
 // Decide plans for the view. It fails only if a plan could not be computed; then the intent has only the snapshot.
-func (m *memory) Decide(v observe.View, s *memorySettings, planned compute) (Intent, error) {
-	i := Intent{Snapshot: m.snapshot(v, s, warmWanted(v))}
+func (m *memory) Decide(
+	v observe.View, s *Config, planned compute, features []addon.Feature,
+) (addon.Intent, error) {
+	var warm *planner.Warm
+	for _, f := range features {
+		if f.Want != nil && warm == nil {
+			warm = f.Want(&v)
+		}
+	}
+	i := addon.Intent{Snapshot: m.snapshot(v, s, warm)}
 	var errs error
 	compute := func(snapshot *planner.Snapshot) planner.Plan {
 		plan, err := planned(snapshot)
@@ -29,9 +35,13 @@ func (m *memory) Decide(v observe.View, s *memorySettings, planned compute) (Int
 	again := func(snapshot planner.Snapshot) planner.Plan { return compute(&snapshot) }
 	i.Launch, i.Held = m.gangs.Launches(v.Now, i.Plan, i.Snapshot, again), heldBack(i.Plan)
 	if errs != nil {
-		return Intent{Snapshot: i.Snapshot}, errs
+		return addon.Intent{Snapshot: i.Snapshot}, errs
 	}
-	m.askForNodes(v, &i)
+	for _, f := range features {
+		if f.Launch != nil {
+			f.Launch(&v, &i)
+		}
+	}
 	if v.Live() {
 		rules := m.reductionRules(&v, s)
 		i.Removals, i.Drains = rules.Removals(v, i.Plan), rules.DrainRequests(v, i.Plan)
@@ -43,34 +53,17 @@ func (m *memory) Decide(v observe.View, s *memorySettings, planned compute) (Int
 	return i, nil
 }
 
-// askForNodes lets launches wait for the nodes of a whole gang, where groups ask for it. Other modes write nothing, so
-// nothing waits; what this process has asked for before, it takes back.
-func (m *memory) askForNodes(v observe.View, i *Intent) {
-	switch {
-	case v.Mode == nodepool.Managed && v.Live():
-		m.provisioned = true
-		i.Nodes = m.provisions.Decide(v.Now, &v.Cluster, i.Launch, len(v.Demand.Gangs) > 0)
-		i.Launch = i.Nodes.Launch
-	case m.provisioned && mode.HandedBack(&v.Cluster, v.Mode, v.Why):
-		i.Nodes = provisioning.HandBack(&v.Cluster)
-	}
-	for k := range i.Plan.Groups {
-		if g := &i.Plan.Groups[k]; i.Nodes.Waits[g.Name] != "" {
-			waits := planner.Reason{Code: planner.CodeProvisioning, Message: i.Nodes.Waits[g.Name]}
-			g.Reasons = slices.Insert(slices.Clone(g.Reasons), 0, waits)
-		}
-	}
-}
-
 // reductionRules returns the rules for taking workers away.
-func (m *memory) reductionRules(v *observe.View, s *memorySettings) scaledown.Rules {
+func (m *memory) reductionRules(v *observe.View, s *Config) scaledown.Rules {
 	return scaledown.Rules{Drains: m.drains, Breakers: m.breakers, Waits: &m.clocks, TakenBack: m.refusals.TakenBack,
 		AllocationTimeout: s.AllocationTimeout, DeadGrace: s.DeadGrace, DrainDeadline: s.DrainDeadline,
-		Moved: m.endable.in(&v.Cluster)}
+		Moved: func(member observe.Member) bool {
+			return v.Cluster.Consolidate.Allows(nodepool.ConsolidateRestartable) && v.Restartable[member.Node.ID]
+		}}
 }
 
 // Targets returns the targets of the patch that carries an intent out. It takes back the names of pods that returned.
-func (m *memory) Targets(v observe.View, i *Intent, s *memorySettings) (
+func (m *memory) Targets(v observe.View, i *addon.Intent, s *Config) (
 	[]nodepool.Target, []raydemand.Finding, error,
 ) {
 	cluster := m.Patches.named.WithReturned(v, m.drains, s.AllocationTimeout)
@@ -78,13 +71,20 @@ func (m *memory) Targets(v observe.View, i *Intent, s *memorySettings) (
 }
 
 // Conclude remembers where the next plan continues.
-func (m *memory) Conclude(i *Intent) { m.turn = i.nextTurn() }
-
-// warmWanted returns what the capacity policy of the RayCluster wants free now; nil if nothing.
-func warmWanted(v observe.View) *planner.Warm {
-	policy := v.Cluster.Policy
-	if policy == nil {
-		return nil
+func (m *memory) Conclude(i *addon.Intent) {
+	m.turn = ""
+	if deferred := i.Plan.Deferred; deferred != nil {
+		m.turn = deferred.Next
 	}
-	return planner.WarmOf(policy.Source, policy.At(v.Now))
+}
+
+// heldBack returns per group how many pods the policy's in-flight caps hold back.
+func heldBack(plan planner.Plan) map[string]int {
+	held := map[string]int{}
+	for _, g := range plan.Groups {
+		if g.Held > 0 {
+			held[g.Name] = g.Held
+		}
+	}
+	return held
 }

@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"time"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/addon/capacity"
+	"heliostat.dev/heliostat/internal/addon/consolidation"
+	"heliostat.dev/heliostat/internal/addon/costs"
+	"heliostat.dev/heliostat/internal/addon/departures"
+	"heliostat.dev/heliostat/internal/addon/nodeguard"
+	"heliostat.dev/heliostat/internal/addon/provisioning"
+	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/price"
+)
+
+// features are the flags of optional features.
+type features struct {
+	protectBusy bool
+	// consolidateAfter is how long a worker must be used a little before it is drained because others have room for
+	// its work.
+	consolidateAfter time.Duration
+	// jobsEvery is how often the loop reads for which jobs a Ray cluster works. 0 is never.
+	jobsEvery time.Duration
+}
+
+// addons are the optional features of the loop, in the order in which they run at the same place of a cycle. The
+// comment of each row is the reason for its place. Without its row, a feature is gone from the loop.
+func (o *options) addons(manager *kube.Manager, book *price.Book) []addon.Addon {
+	return []addon.Addon{
+		// First: a worker with work is in danger as long as it has no guard.
+		nodeguard.New(manager, nodeguard.Settings{Write: o.features.protectBusy, JoinTime: o.loop.AllocationTimeout}),
+		// After guards: a launch that waits for nodes waits for minutes anyway.
+		provisioning.New(manager),
+		// A machine that goes leaves little time.
+		departures.New(),
+		// After all that makes room or ends workers, because it only judges a RayCluster in which nothing moves.
+		consolidation.New(consolidation.Settings{After: o.features.consolidateAfter, Prices: book}),
+		// Nodes without workers serve work that may come, so they wait for everything that serves work that is there.
+		// The end of a RayCluster comes after all that shows whether it has work.
+		capacity.New(manager, o.loop.Form == mode.Sidecar),
+		// It changes nothing, so all others go first.
+		costs.Jobs(o.features.jobsEvery),
+	}
+}

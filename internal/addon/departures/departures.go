@@ -1,0 +1,63 @@
+// Package departures drains the nodes of workers whose machine is about to go: Ray places nothing new there, Serve
+// moves its replicas and Train saves its state. It takes no pod away. What departs is an annotation, a taint or an
+// Event (pkg/nodepool/departure); which nodes may be drained is decided in package scaledown.
+package departures
+
+import (
+	"context"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/controller/scaledown"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// most bounds the drains of one cycle, so that growth never waits long behind them.
+const most = 16
+
+// New returns the addon.
+func New() addon.Addon {
+	return addon.Addon{New: func(loop addon.Loop) addon.Feature {
+		return addon.Feature{AfterDrains: departures{loop}.drain}
+	}}
+}
+
+type departures struct{ loop addon.Loop }
+
+// drain drains the nodes that are about to lose their machine. The first call that fails ends the round, as for idle
+// nodes. Ray does not take a drain back, so the sign must still be there right before the call, and the node as idle or
+// busy as before: the steps before this one may have taken seconds.
+func (d departures) drain(ctx context.Context, o *addon.Cycle) {
+	if o.View.Mode != nodepool.Managed || !o.View.Live() || o.Withheld {
+		return
+	}
+	going := d.loop.Departing(o.View)
+	if len(going) > 0 && d.loop.Now().Sub(o.View.ReadAt) > scaledown.ReadingValidity {
+		nodes, err := d.loop.NodesNow(ctx, o.View)
+		if err != nil {
+			return // the next cycle reads it again
+		}
+		going = scaledown.Set{Drains: going}.ConfirmedByRay(observe.Join(o.View.Cluster, nodes), true).Drains
+	}
+	for _, w := range going[:min(len(going), most)] {
+		now, err := d.loop.Cluster(ctx, o.View.Cluster.Key)
+		if err != nil || !d.loop.MayWrite(o.View.Cluster.Key) || !d.loop.Manages(o.View.Cluster, now) {
+			return
+		}
+		if !stillGoes(now, w.Pod) {
+			continue
+		}
+		if d.loop.Drain(ctx, o, w).Result == decision.ResultError {
+			return
+		}
+	}
+}
+
+// stillGoes reports whether the machine of a pod certainly goes.
+func stillGoes(cluster nodepool.Cluster, pod string) bool {
+	return slices.ContainsFunc(cluster.Workers, func(w nodepool.Worker) bool {
+		return w.Pod == pod && w.Going != nil && w.Going.Certain
+	})
+}

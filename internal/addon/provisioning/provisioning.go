@@ -1,0 +1,150 @@
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/backoff"
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Writer writes ProvisioningRequests.
+type Writer interface {
+	// Provision writes or deletes one ProvisioningRequest, or annotates a pod that uses one. After nodepool.ErrConflict
+	// and nodepool.ErrGone, observe again.
+	Provision(ctx context.Context, change nodepool.ProvisioningChange) error
+}
+
+// New returns the addon that asks for all nodes of a gang at once.
+func New(writer Writer) addon.Addon {
+	return addon.Addon{New: func(loop addon.Loop) addon.Feature {
+		p := &provisions{loop: loop, writer: writer}
+		return addon.Feature{Forget: p.requests.Forget, Launch: p.decide, BeforeDrains: p.provision}
+	}}
+}
+
+// provisions are the ProvisioningRequests of one RayCluster.
+type provisions struct {
+	loop     addon.Loop
+	writer   Writer
+	requests Requests
+	// decided is the latest decision of the cycle.
+	decided Decision
+	// managed: this process may have made ProvisioningRequests, so it takes them back when the RayCluster is no longer
+	// managed.
+	managed bool
+	// rest is the pause after a write that failed, and err is why it failed.
+	rest backoff.Pause
+	err  error
+}
+
+// decide lets launches wait for the nodes of a whole gang, where groups ask for it. Other modes write nothing, so
+// nothing waits; what this process has asked for before, it takes back.
+func (p *provisions) decide(v *observe.View, i *addon.Intent) {
+	p.decided = Decision{}
+	switch {
+	case v.Mode == nodepool.Managed && v.Live():
+		p.managed = true
+		p.decided = p.requests.Decide(v.Now, &v.Cluster, i.Launch, len(v.Demand.Gangs) > 0)
+		i.Launch = p.decided.Launch
+	case p.managed && mode.HandedBack(&v.Cluster, v.Mode, v.Why):
+		p.decided = HandBack(&v.Cluster)
+	}
+	for k := range i.Plan.Groups {
+		if g := &i.Plan.Groups[k]; p.decided.Waits[g.Name] != "" {
+			waits := planner.Reason{Code: planner.CodeProvisioning, Message: p.decided.Waits[g.Name]}
+			g.Reasons = slices.Insert(slices.Clone(g.Reasons), 0, waits)
+		}
+	}
+}
+
+// Codes of findings about ProvisioningRequests.
+const (
+	// ProvisioningUnused: a group asks for a ProvisioningRequest, and is launched without one.
+	ProvisioningUnused = "provisioning-request-unused"
+	// ProvisioningUnwritten: a ProvisioningRequest or the annotations of its pods cannot be written.
+	ProvisioningUnwritten = "provisioning-request-unwritten"
+)
+
+// provision writes what the cycle decided about ProvisioningRequests, within the bounds of guards.
+func (p *provisions) provision(ctx context.Context, o *addon.Cycle) {
+	if o.Withheld {
+		return
+	}
+	defer p.reportProvisions(o)
+	changes := p.decided.Changes
+	if len(changes) == 0 {
+		p.err = nil
+	}
+	if len(changes) == 0 || p.rest.Resting(o.View.Now) {
+		return
+	}
+	p.loop.WriteRound(ctx, o, len(changes), func(at int) bool { return p.writeProvision(ctx, o, changes[at]) })
+}
+
+// writeProvision carries one change out, and reports whether the round may go on.
+func (p *provisions) writeProvision(
+	ctx context.Context, o *addon.Cycle, change nodepool.ProvisioningChange,
+) bool {
+	started := p.loop.Now()
+	err := p.writer.Provision(ctx, change)
+	action := decision.Action{
+		At: started, Kind: decision.ActionProvision, Result: decision.ResultOK, Group: change.Request.Group,
+		Message: change.Kind + " ProvisioningRequest " + change.Request.Name, Took: p.loop.Now().Sub(started),
+	}
+	if change.Pod.Pod != "" {
+		action.Pods = []string{change.Pod.Pod}
+	}
+	switch {
+	case err != nil && ctx.Err() != nil, errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
+		return false
+	case err == nil:
+		p.rest, p.err = backoff.Pause{}, nil
+	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrGone):
+		action.Result = decision.ResultConflict
+	default:
+		p.rest.Fail(o.View.Now)
+		p.err = err
+		if change.Kind == nodepool.AskCapacity {
+			p.requests.Refused(o.View.Now, change.Request.Group, err)
+		}
+		action.Result, action.Message = decision.ResultError, err.Error()
+	}
+	o.Actions = append(o.Actions, action)
+	return err == nil || action.Result == decision.ResultConflict
+}
+
+// reportProvisions reports groups that ask for ProvisioningRequests and are launched without, and failed writes.
+func (p *provisions) reportProvisions(o *addon.Cycle) {
+	cluster := &o.View.Cluster
+	o.Open = o.Open || p.err != nil || len(p.decided.Waits) > 0
+	if p.err != nil {
+		o.Findings = append(o.Findings, raydemand.Finding{
+			Code: ProvisioningUnwritten, Severity: raydemand.Error, Object: "RayCluster " + cluster.Key.String(),
+			Why: p.err.Error(),
+			Fix: "grant Heliostat its rights on provisioningrequests, podtemplates and pods in namespace " +
+				cluster.Key.Namespace + " (chart value provisioningRequests: true), or correct what the error says",
+		})
+	}
+	for i := range cluster.Groups {
+		g := &cluster.Groups[i]
+		why, fix := p.decided.Without[g.Name], "see docs/reference/provisioning-requests.md"
+		if g.Provisions && cluster.Provisioning == nil {
+			why, fix = "this Heliostat creates none", "serve with --provisioning-requests, or remove the annotation"
+		}
+		if why != "" {
+			o.Findings = append(o.Findings, raydemand.Finding{
+				Code: ProvisioningUnused, Severity: raydemand.Warning, Object: "RayCluster " + cluster.Key.String(),
+				Field: "metadata.annotations." + nodepool.ProvisioningAnnotation, Seen: "group " + g.Name, Why: why,
+				Fix: fix,
+			})
+		}
+	}
+}
