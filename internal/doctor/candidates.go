@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -13,51 +12,32 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// candidates are the nodes on which pods could run. They are computed once for all groups: a check that visits every
-// node for every group takes minutes on a large fleet.
-type candidates struct {
-	// any is whether there are nodes or shapes of pools.
-	any bool
-	// nodes say where a group can run. at is when the objects were read.
-	nodes *landing.Nodes
-	at    time.Time
-	// ofGroup and blocking are remembered for each group that a check has asked for.
-	ofGroup  map[*nodepool.WorkerGroup][]landing.Node
-	pools    map[*nodepool.WorkerGroup][]landing.Pods
-	blocking map[*nodepool.WorkerGroup]blockingTaints
-}
-
-func newCandidates(input Input, found []*nodeObject, deployments []*Object) candidates {
-	c := candidates{
-		ofGroup:  map[*nodepool.WorkerGroup][]landing.Node{},
-		pools:    map[*nodepool.WorkerGroup][]landing.Pods{},
-		blocking: map[*nodepool.WorkerGroup]blockingTaints{},
-	}
-	nodes := make([]landing.Node, len(found))
-	for i, n := range found {
+// placeGroups prepares to find the nodes on which pods could run.
+func (x *inventory) placeGroups() {
+	x.ofGroup, x.pools = map[*nodepool.WorkerGroup][]landing.Node{}, map[*nodepool.WorkerGroup][]landing.Pods{}
+	x.blocking = map[*nodepool.WorkerGroup]blockingTaints{}
+	nodes := make([]landing.Node, len(x.Nodes))
+	for i, n := range x.Nodes {
 		nodes[i] = n.Node.Fit
 	}
-	shapes := input.Pools.Shapes(input.Reader)
+	shapes := x.Input.Pools.Shapes(x.Input.Reader)
 	for i := range shapes {
-		shapes[i].Open = input.Open
+		shapes[i].Open = x.Input.Open
 	}
-	c.nodes = landing.NodesOf(nodes, landing.Pools{
-		Rooms: landing.Rooms(nodes, input.Pools, ceilings(input.Ceilings, deployments)), Shapes: shapes,
-		Complete: input.Pools.Complete, PoolLabel: input.Reader.PoolLabel,
-	})
-	c.any = len(nodes)+len(shapes) > 0
-	c.at = input.Reader.At
-	return c
+	rooms := landing.Rooms(nodes, x.Input.Pools, ceilings(x.Input.Ceilings, x.ByKind["Deployment"]))
+	x.stock = landing.NodesOf(nodes, landing.Pools{Rooms: rooms, Shapes: shapes, Complete: x.Input.Pools.Complete,
+		PoolLabel: x.Input.Reader.PoolLabel})
+	x.anyNode = len(nodes)+len(shapes) > 0
 }
 
-// NoNode returns what plans say about a group for whose pods there is no known node, as nodepool.WorkerGroup.NoNode.
+// noNode returns what plans say about a group for whose pods there is no known node, as nodepool.WorkerGroup.NoNode.
 // Without any node, only what the configuration of pools proves counts.
-func (c *candidates) NoNode(g rayGroup) (raydemand.Finding, bool) {
+func (x *inventory) noNode(g rayGroup) (raydemand.Finding, bool) {
 	workers := *g.Workers
-	if !c.any {
-		return workers.JudgeUnseen(c.nodes)
+	if !x.anyNode {
+		return workers.JudgeUnseen(x.stock)
 	}
-	workers.Judge(c.nodes.Where(&workers.Pod).Verdict, c.at)
+	workers.Judge(x.stock.Where(&workers.Pod).Verdict, x.Input.Reader.At)
 	return workers.NoNode()
 }
 
@@ -88,18 +68,18 @@ func ceilings(read []landing.Ceiling, deployments []*Object) []landing.Ceiling {
 }
 
 // nodesFor returns the nodes and shapes that the pods of a group see as different, one of each class.
-func (c *candidates) nodesFor(g rayGroup) []landing.Node {
-	nodes, known := c.ofGroup[g.Pods]
+func (x *inventory) nodesFor(g rayGroup) []landing.Node {
+	nodes, known := x.ofGroup[g.Pods]
 	if !known {
-		nodes = c.nodes.For(&g.Pods.Pod)
-		c.ofGroup[g.Pods] = nodes
+		nodes = x.stock.For(&g.Pods.Pod)
+		x.ofGroup[g.Pods] = nodes
 	}
 	return nodes
 }
 
 // room returns how far a pool may grow.
-func (c *candidates) room(pool string) landing.Room {
-	return c.nodes.Rooms[slices.IndexFunc(c.nodes.Rooms, func(r landing.Room) bool { return r.Pool == pool })]
+func (x *inventory) room(pool string) landing.Room {
+	return x.stock.Rooms[slices.IndexFunc(x.stock.Rooms, func(r landing.Room) bool { return r.Pool == pool })]
 }
 
 // blockingTaints are the taints that alone keep a group off a node.
@@ -165,13 +145,13 @@ func (x *inventory) nodePools() (list []*Object) {
 
 // nodePoolRefuses returns why no pod of a group, or head, can be on a node of a NodePool; empty if one could, or if the
 // NodePool cannot be read.
-func (c *candidates) nodePoolRefuses(nodePool string, g rayGroup) string {
-	at := slices.IndexFunc(c.nodes.Rooms, func(r landing.Room) bool { return r.Pool == nodePool })
+func (x *inventory) nodePoolRefuses(nodePool string, g rayGroup) string {
+	at := slices.IndexFunc(x.stock.Rooms, func(r landing.Room) bool { return r.Pool == nodePool })
 	if at < 0 {
 		return ""
 	}
-	refusal := c.nodes.Rooms[at].Refusal(&g.Pods.Pod)
-	for _, pool := range c.poolsOf(g) {
+	refusal := x.stock.Rooms[at].Refusal(&g.Pods.Pod)
+	for _, pool := range x.poolsOf(g) {
 		if pool.Pool == nodePool && (pool.Holds > 0 || refusal == "") {
 			return ""
 		}
@@ -180,11 +160,11 @@ func (c *candidates) nodePoolRefuses(nodePool string, g rayGroup) string {
 }
 
 // poolsOf returns how many pods of a group each pool of nodes that could hold one may ever hold, were it empty.
-func (c *candidates) poolsOf(g rayGroup) []landing.Pods {
-	list, known := c.pools[g.Pods]
+func (x *inventory) poolsOf(g rayGroup) []landing.Pods {
+	list, known := x.pools[g.Pods]
 	if !known {
-		list = c.nodes.Where(&g.Pods.Pod).Pods
-		c.pools[g.Pods] = list
+		list = x.stock.Where(&g.Pods.Pod).Pods
+		x.pools[g.Pods] = list
 	}
 	return list
 }

@@ -25,6 +25,7 @@ type reporter func(occurrence)
 
 // occurrence is one fault that a check has found.
 type occurrence struct {
+	by     Check
 	Object *Object
 	// Path is the field; Field replaces it if the field is known as text.
 	Path  fieldpath.Path
@@ -74,7 +75,7 @@ var (
 	gpus = each((*inventory).gpuRequests)
 	// clusters examines each RayCluster, also those in a RayJob, RayService or RayCronJob.
 	clusters = each(func(x *inventory) []*Object { return x.Clusters })
-	nodes    = each(func(x *inventory) []*nodeObject { return x.Nodes })
+	nodes    = each(func(x *inventory) []*Object { return x.Nodes })
 	// nodePools examines each of Karpenter's NodePools, capacityPolicies each CapacityPolicy.
 	nodePools        = each((*inventory).nodePools)
 	capacityPolicies = each((*inventory).policies)

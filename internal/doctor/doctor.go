@@ -38,25 +38,18 @@ type Finding struct {
 // docsPage has an anchor for each code.
 const docsPage = "docs/reference/doctor.md#"
 
-// checked is an occurrence with the check that found it.
-type checked struct {
-	occurrence
-	by Check
-}
-
 // Examine runs every check. Findings are sorted by object, then by severity, code and field.
 func Examine(input Input) []Finding {
 	x := newInventory(input)
-	var all []checked
+	var all []occurrence
 	for _, by := range Checks() {
-		by.examine(x, by.Code, func(o occurrence) { all = append(all, checked{o, by}) })
+		by.examine(x, by.Code, func(o occurrence) {
+			o.by = by
+			all = append(all, o)
+		})
 	}
 	all = withoutDuplicates(all)
-	fixes := make([]fixOfCode, len(all))
-	for i := range all {
-		fixes[i] = fixOfCode{Code: all[i].by.Code, fix: &all[i].Fix}
-	}
-	mergeFixes(fixes)
+	mergeFixes(all)
 	findings := []Finding{}
 	for _, c := range all {
 		findings = append(findings, c.finding())
@@ -70,20 +63,20 @@ func Examine(input Input) []Finding {
 
 // withoutDuplicates drops the occurrences that compare num-gpus with nodes, if another check shows by the spec alone
 // what is wrong in the same group.
-func withoutDuplicates(all []checked) []checked {
-	byObject := map[*Object][]checked{}
+func withoutDuplicates(all []occurrence) []occurrence {
+	byObject := map[*Object][]occurrence{}
 	for _, c := range all {
 		byObject[c.Object] = append(byObject[c.Object], c)
 	}
-	return slices.DeleteFunc(all, func(c checked) bool {
-		return comparesNodes(c.by.Code) && slices.ContainsFunc(byObject[c.Object], func(other checked) bool {
+	return slices.DeleteFunc(all, func(c occurrence) bool {
+		return comparesNodes(c.by.Code) && slices.ContainsFunc(byObject[c.Object], func(other occurrence) bool {
 			group := c.Path.Parent().Parent().String() + "."
 			return explainsNumGPUs(other.by.Code) && strings.HasPrefix(other.Path.String()+".", group)
 		})
 	})
 }
 
-func (c checked) finding() Finding {
+func (c occurrence) finding() Finding {
 	const mostOfSeen = 120
 	why := cmp.Or(c.Why, c.by.Why)
 	if c.More != "" {

@@ -39,15 +39,15 @@ func flavorNotSelected(x *inventory, o *Object, report reporter) {
 // flavorsOf returns the flavors of each resource group that covers a resource of the group's pods, in the ClusterQueue
 // of the RayCluster.
 func (x *inventory) flavorsOf(o *Object, group *nodepool.WorkerGroup) (lists [][]string) {
-	local, known := x.named("LocalQueue", o.Namespace, o.Cluster.Queue.Name)
-	if !known {
+	local := x.find("LocalQueue", o.Namespace, o.Cluster.Queue.Name)
+	if local == nil {
 		return nil
 	}
-	queue, known := x.named("ClusterQueue", "", local.Text("spec", "clusterQueue"))
-	if !known {
+	queue := x.find("ClusterQueue", "", local.Root().Text("spec", "clusterQueue"))
+	if queue == nil {
 		return nil
 	}
-	for _, resources := range queue.Items("spec", "resourceGroups") {
+	for _, resources := range queue.Root().Items("spec", "resourceGroups") {
 		covers := false
 		for _, name := range resources.TextList("coveredResources") {
 			covers = covers || group.Pod.Requests[name] > 0
@@ -68,8 +68,9 @@ func (x *inventory) flavorsOf(o *Object, group *nodepool.WorkerGroup) (lists [][
 func (x *inventory) suitableFlavors(flavors []string, selector map[string]string) (suitable []string) {
 	labels, keys := map[string]map[string]string{}, map[string]bool{}
 	for _, name := range flavors {
-		flavor, _ := x.named("ResourceFlavor", "", name)
-		labels[name] = flavor.Texts("spec", "nodeLabels")
+		if flavor := x.find("ResourceFlavor", "", name); flavor != nil {
+			labels[name] = flavor.Root().Texts("spec", "nodeLabels")
+		}
 		for key := range labels[name] {
 			keys[key] = true
 		}
@@ -86,25 +87,10 @@ func (x *inventory) suitableFlavors(flavors []string, selector map[string]string
 	return suitable
 }
 
-// named returns an object by its kind and name.
-func (x *inventory) named(kind, namespace, name string) (object fieldpath.Value, known bool) {
-	for _, o := range x.ByKind[kind] {
-		if o.Namespace == namespace && o.Name == name {
-			return o.Root(), true
-		}
-	}
-	return fieldpath.Of(nil, nil), false
-}
-
 // hasQueuedParent reports whether the RayJob or RayService that Kueue queues is among the objects.
 func (x *inventory) hasQueuedParent(o *Object) bool {
 	parent := o.Cluster.Queue.Parent
-	for _, other := range x.ByKind[parent.Kind] {
-		if other.Namespace == o.Namespace && other.Name == parent.Name {
-			return true
-		}
-	}
-	return false
+	return x.find(parent.Kind, o.Namespace, parent.Name) != nil
 }
 
 // hasController reports whether another object controls this one. Kueue may queue that object.

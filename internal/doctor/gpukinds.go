@@ -60,7 +60,7 @@ func vendor(r gpuRequest) string {
 func onlyAnnounced(x *inventory, found []gpuRequest) (at int, only bool) {
 	at = -1
 	for i, r := range found {
-		if !slices.ContainsFunc(x.Nodes, func(n *nodeObject) bool { return n.GPUs.Units[r.Resource] > 0 }) {
+		if !slices.ContainsFunc(x.Nodes, func(n *Object) bool { return n.Node.Fit.GPUs.Units[r.Resource] > 0 }) {
 			continue
 		}
 		if at >= 0 {

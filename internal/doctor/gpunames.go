@@ -71,7 +71,7 @@ func migTwoProfiles(_ *inventory, g rayGroup, report reporter) {
 // migStrategy examines profiles that are requested by name, if nodes have MIG cards and announce no profile by its
 // name.
 func migStrategy(x *inventory, report reporter) {
-	byName := map[string]*nodeObject{}
+	byName := map[string]*Object{}
 	for _, g := range x.Groups {
 		for _, r := range g.gpuRequests() {
 			if !strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix) {
@@ -104,7 +104,7 @@ const (
 
 // otherStrategy returns the first node whose strategy does not announce the name, or nil if another node announces it,
 // or may.
-func otherStrategy(x *inventory, name string) (first *nodeObject) {
+func otherStrategy(x *inventory, name string) (first *Object) {
 	for _, n := range x.Nodes {
 		gpus := n.Node.GPUs
 		strategy := gpus.Labels[strategyLabel]

@@ -47,30 +47,28 @@ type inventory struct {
 	Clusters []*Object
 	// Groups has the heads and the workers.
 	Groups, heads, workers []rayGroup
-	Nodes                  []*nodeObject
+	Nodes                  []*Object
 	// ByKind has all objects, except those whose kind is another one of the same name.
 	ByKind map[string][]*Object
-	// pods are sorted by their RayCluster; claims are ResourceClaims and their templates.
-	pods   map[nodepool.ClusterKey][]*Object
-	claims map[claimKey]*Object
+	// pods are sorted by their RayCluster.
+	pods map[nodepool.ClusterKey][]*Object
 
-	candidates
-}
-
-type claimKey struct{ kind, namespace, name string }
-
-// nodeObject is a node and what is known of its GPUs.
-type nodeObject struct {
-	*Object
-	GPUs sharing.GPUs
+	// stock says where a group can run, and anyNode whether there are nodes or shapes of pools. It is computed once for
+	// all groups, and what a check has asked is remembered: a check that visits every node for every group takes
+	// minutes on a large fleet.
+	stock    *landing.Nodes
+	anyNode  bool
+	ofGroup  map[*nodepool.WorkerGroup][]landing.Node
+	pools    map[*nodepool.WorkerGroup][]landing.Pods
+	blocking map[*nodepool.WorkerGroup]blockingTaints
 }
 
 // hasGPUs reports whether the node announces GPUs, or once did, or ResourceSlices offer some there.
-func (n *nodeObject) hasGPUs() bool {
+func (n *Object) hasGPUs() bool {
 	if len(n.Node.GPUs.Devices) > 0 {
 		return true
 	}
-	for name, units := range n.GPUs.Units {
+	for name, units := range n.Node.Fit.GPUs.Units {
 		if units > 0 || n.Node.GPUs.Capacity[name] > 0 {
 			return true
 		}
@@ -82,7 +80,7 @@ func (n *nodeObject) hasGPUs() bool {
 func newInventory(input Input) *inventory {
 	x := &inventory{
 		Input: input, ByKind: map[string][]*Object{},
-		pods: map[nodepool.ClusterKey][]*Object{}, claims: map[claimKey]*Object{},
+		pods: map[nodepool.ClusterKey][]*Object{},
 	}
 	for i := range input.Objects {
 		o := &input.Objects[i]
@@ -102,15 +100,13 @@ func newInventory(input Input) *inventory {
 				}
 			}
 		case o.Node != nil:
-			x.Nodes = append(x.Nodes, &nodeObject{o, *o.Node.Fit.GPUs})
+			x.Nodes = append(x.Nodes, o)
 		case o.Kind == "Pod":
 			key := nodepool.ClusterKey{Namespace: o.Namespace, Name: podLabel(o, "cluster")}
 			x.pods[key] = append(x.pods[key], o)
-		case o.Kind == "ResourceClaim" || o.Kind == "ResourceClaimTemplate":
-			x.claims[claimKey{o.Kind, o.Namespace, o.Name}] = o
 		}
 	}
-	x.candidates = newCandidates(input, x.Nodes, x.ByKind["Deployment"])
+	x.placeGroups()
 	return x
 }
 
@@ -160,10 +156,10 @@ func (x *inventory) headPod(o *Object) *Object {
 	return nil
 }
 
-// rayClusterNamed returns a RayCluster, or nil if it is not among the objects.
-func (x *inventory) rayClusterNamed(namespace, name string) *Object {
-	for _, o := range x.Clusters {
-		if o.Kind == "RayCluster" && o.Namespace == namespace && o.Name == name {
+// find returns an object by its kind and name, or nil if it is not among the objects.
+func (x *inventory) find(kind, namespace, name string) *Object {
+	for _, o := range x.ByKind[kind] {
+		if o.Namespace == namespace && o.Name == name {
 			return o
 		}
 	}
@@ -176,7 +172,7 @@ func (x *inventory) claim(namespace string, claim fieldpath.Value) *Object {
 	for kind, key := range map[string]string{
 		"ResourceClaim": "resourceClaimName", "ResourceClaimTemplate": "resourceClaimTemplateName",
 	} {
-		if o := x.claims[claimKey{kind, namespace, claim.Text(key)}]; o != nil {
+		if o := x.find(kind, namespace, claim.Text(key)); o != nil {
 			return o
 		}
 	}

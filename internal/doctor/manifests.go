@@ -134,7 +134,9 @@ func ceilingsIn(fields map[string]any) (ceilings []landing.Ceiling, unreadable [
 	return set.Ceilings, set.Notes
 }
 
-func describe(fields map[string]any, pods clusterPods, reader sharing.Reader) (Object, error) {
+func describe(
+	fields map[string]any, pods map[nodepool.ClusterKey][]*decode.Pod, reader sharing.Reader,
+) (Object, error) {
 	at := unstructured.Unstructured{Object: fields}
 	object := Object{Kind: at.GetKind(), Namespace: at.GetNamespace(), Name: at.GetName(), Fields: fields}
 	if start := at.GetGenerateName(); object.Name == "" && start != "" {
@@ -159,7 +161,11 @@ func describe(fields map[string]any, pods clusterPods, reader sharing.Reader) (O
 				object.String(), strings.Join(path, "."), spec)
 		}
 		rayCluster := &unstructured.Unstructured{Object: asCluster(fields, inner)}
-		cluster := decode.Cluster(reader, rayCluster, pods.of(object))
+		var own []*decode.Pod
+		if object.Kind == "RayCluster" {
+			own = pods[nodepool.ClusterKey{Namespace: object.Namespace, Name: object.Name}]
+		}
+		cluster := decode.Cluster(reader, rayCluster, own)
 		head := decode.HeadGroup(reader, rayCluster)
 		object.Cluster, object.Head, object.Spec = &cluster, &head, path
 	}
@@ -247,19 +253,9 @@ func asCluster(fields, spec map[string]any) map[string]any {
 	}
 }
 
-// clusterPods are the pods of each RayCluster.
-type clusterPods map[nodepool.ClusterKey][]*decode.Pod
-
-func (p clusterPods) of(cluster Object) []*decode.Pod {
-	if cluster.Kind != "RayCluster" {
-		return nil
-	}
-	return p[nodepool.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name}]
-}
-
 // podsIn reads the pods among the objects. It also returns, by the number of an object, what cannot be read in it.
-func podsIn(objects []map[string]any) (pods clusterPods, unreadable map[int][]string) {
-	pods, unreadable = clusterPods{}, map[int][]string{}
+func podsIn(objects []map[string]any) (pods map[nodepool.ClusterKey][]*decode.Pod, unreadable map[int][]string) {
+	pods, unreadable = map[nodepool.ClusterKey][]*decode.Pod{}, map[int][]string{}
 	for i, fields := range objects {
 		if fields["kind"] != "Pod" {
 			continue

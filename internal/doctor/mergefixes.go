@@ -7,20 +7,14 @@ import (
 	"strings"
 )
 
-// fixOfCode is the fix of a finding with its code.
-type fixOfCode struct {
-	Code string
-	*fix
-}
-
 // mergeFixes makes one patch of patches that conflict, and gives it to each of their findings. Two patches conflict if
 // they create the same object, because the later one would discard what the earlier one wrote, and if one removes an
 // element of a list in which the other changes an element, because the elements behind it move.
-func mergeFixes(all []fixOfCode) {
-	byObject := map[*Object][]fixOfCode{}
-	for _, f := range all {
-		if len(f.operations) > 0 {
-			byObject[f.object] = append(byObject[f.object], f)
+func mergeFixes(all []occurrence) {
+	byObject := map[*Object][]*occurrence{}
+	for i := range all {
+		if f := &all[i].Fix; len(f.operations) > 0 {
+			byObject[f.object] = append(byObject[f.object], &all[i])
 		}
 	}
 	for _, patches := range byObject {
@@ -33,21 +27,21 @@ func mergeFixes(all []fixOfCode) {
 }
 
 // conflicting sorts the patches of one object into sets that conflict.
-func conflicting(patches []fixOfCode) [][]fixOfCode {
+func conflicting(patches []*occurrence) [][]*occurrence {
 	shrinking := map[string]bool{}
 	for _, p := range patches {
-		for _, o := range p.operations {
+		for _, o := range p.Fix.operations {
 			if list, removes := o.removesElement(); removes {
 				shrinking[list] = true
 			}
 		}
 	}
-	var sets [][]fixOfCode
+	var sets [][]*occurrence
 	setOf := map[string]int{}
 	for _, p := range patches {
 		at := len(sets)
-		sets = append(sets, []fixOfCode{p})
-		for _, key := range p.conflictKeys(shrinking) {
+		sets = append(sets, []*occurrence{p})
+		for _, key := range p.Fix.conflictKeys(shrinking) {
 			other, taken := setOf[key]
 			if taken && other != at {
 				sets[at], sets[other] = append(sets[other], sets[at]...), nil
@@ -81,13 +75,13 @@ func (f *fix) conflictKeys(shrinking map[string]bool) []string {
 }
 
 // joinPatches gives all findings one patch. The removal of list elements comes last, from the end of each list.
-func joinPatches(patches []fixOfCode) {
+func joinPatches(patches []*occurrence) {
 	var operations, removals []operation
 	var hints, codes []string
 	for _, p := range patches {
-		codes = append(codes, p.Code)
-		hints = append(hints, p.hints...)
-		for _, o := range p.operations {
+		codes = append(codes, p.by.Code)
+		hints = append(hints, p.Fix.hints...)
+		for _, o := range p.Fix.operations {
 			if _, removes := o.removesElement(); removes {
 				removals = append(removals, o)
 			} else {
@@ -106,8 +100,8 @@ func joinPatches(patches []fixOfCode) {
 	slices.Sort(hints)
 	hints = slices.Compact(hints)
 	for _, p := range patches {
-		p.operations, p.hints = operations, hints
-		p.also = slices.DeleteFunc(slices.Clone(codes), func(code string) bool { return code == p.Code })
+		p.Fix.operations, p.Fix.hints = operations, hints
+		p.Fix.also = slices.DeleteFunc(slices.Clone(codes), func(code string) bool { return code == p.by.Code })
 	}
 }
 

@@ -16,15 +16,15 @@ import (
 // are those of docs/reference/gpus.md; problems that change plans have the reason that plans give. A cordon alone is no
 // fault. What a foreign device is depends on its name, so one node stands for all.
 func nodeProblem(at fieldpath.Path, command string) scope {
-	return nodeProblemBy(at, func(*nodeObject) string { return command })
+	return nodeProblemBy(at, func(*Object) string { return command })
 }
 
 // nodeProblemBy is nodeProblem with a command that depends on the node.
-func nodeProblemBy(at fieldpath.Path, command func(*nodeObject) string) scope {
+func nodeProblemBy(at fieldpath.Path, command func(*Object) string) scope {
 	return func(x *inventory, code string, report reporter) {
 		foreign := map[string]bool{}
 		for _, n := range x.Nodes {
-			for _, p := range n.GPUs.Problems {
+			for _, p := range n.Node.Fit.GPUs.Problems {
 				if string(p.Code) == code && !foreign[p.Message] {
 					foreign[p.Message] = p.Code == sharing.ResourceForeign
 					path := at
@@ -33,7 +33,7 @@ func nodeProblemBy(at fieldpath.Path, command func(*nodeObject) string) scope {
 					}
 					planned, _ := landing.NodeProblem(n.Name, p)
 					report(occurrence{
-						Object: n.Object, Path: path, Seen: p.Message, Why: planned.Why, Fix: onNode(n, command(n)),
+						Object: n, Path: path, Seen: p.Message, Why: planned.Why, Fix: onNode(n, command(n)),
 					})
 				}
 			}
@@ -105,17 +105,12 @@ const (
 )
 
 // onNode writes a command for a node.
-func onNode(n *nodeObject, command string) fix {
+func onNode(n *Object, command string) fix {
 	there := "--field-selector " + quote("spec.nodeName="+n.Name)
 	return run(strings.NewReplacer("$NODE", quote(n.Name), "$THERE", there).Replace(command))
 }
 
-// always is a command that does not depend on the node.
-func always(command string) func(*nodeObject) string {
-	return func(*nodeObject) string { return command }
-}
-
-func deployPlugin(n *nodeObject) string {
+func deployPlugin(n *Object) string {
 	label := "nvidia.com/gpu.deploy.device-plugin=true"
 	if n.Node.GPUs.Labels[gkeNoPlugin] != "" {
 		label = gkeNoPlugin + "-"
@@ -126,10 +121,10 @@ func deployPlugin(n *nodeObject) string {
 const gkeNoPlugin = "gke-no-default-nvidia-gpu-device-plugin"
 
 // applyEvenLayout gives all cards one profile: the smallest one of the product, in the names of mig-parted.
-func applyEvenLayout(n *nodeObject) string {
+func applyEvenLayout(n *Object) string {
 	layout, model := "all-disabled", ""
-	if n.GPUs.Product != nil {
-		model = *n.GPUs.Product
+	if n.Node.Fit.GPUs.Product != nil {
+		model = *n.Node.Fit.GPUs.Product
 	}
 	if product, known := gpuinfo.ProductOf(model); known {
 		plain := slices.DeleteFunc(slices.Clone(product.Profiles), func(p gpuinfo.Profile) bool { return !p.Plain() })
@@ -141,8 +136,8 @@ func applyEvenLayout(n *nodeObject) string {
 }
 
 // restartRegister restarts the device plugin that writes the register of cards.
-func restartRegister(n *nodeObject) string {
-	for _, p := range n.GPUs.Problems {
+func restartRegister(n *Object) string {
+	for _, p := range n.Node.Fit.GPUs.Problems {
 		switch {
 		case p.Code != sharing.RegisterUnreadable:
 		case !p.ByHAMi():
@@ -166,7 +161,7 @@ func gpuNodesCordoned(x *inventory, report reporter) {
 		}
 		names = append(names, quote(n.Name))
 		if first == nil {
-			first = n.Object
+			first = n
 		}
 	}
 	if first != nil {
@@ -185,22 +180,22 @@ const (
 
 var driverStateLabel = fieldpath.NewPath("metadata", "labels", driverState)
 
-func gpuDriverUpgrading(_ *inventory, n *nodeObject, report reporter) {
+func gpuDriverUpgrading(_ *inventory, n *Object, report reporter) {
 	state := n.Node.GPUs.Labels[driverState]
 	if state != "" && state != upgradeDone && state != upgradeFailed {
-		report(occurrence{Object: n.Object, Path: driverStateLabel, Seen: state,
-			Fix: run(kubectl(n.Object, "get", "-L", driverState, "-w")).Hint("wait for " + upgradeDone)})
+		report(occurrence{Object: n, Path: driverStateLabel, Seen: state,
+			Fix: run(kubectl(n, "get", "-L", driverState, "-w")).Hint("wait for " + upgradeDone)})
 	}
 }
 
-func gpuDriverUpgradeFailed(_ *inventory, n *nodeObject, report reporter) {
+func gpuDriverUpgradeFailed(_ *inventory, n *Object, report reporter) {
 	if state := n.Node.GPUs.Labels[driverState]; state == upgradeFailed {
-		report(occurrence{Object: n.Object, Path: driverStateLabel, Seen: state,
+		report(occurrence{Object: n, Path: driverStateLabel, Seen: state,
 			Fix: onNode(n, restartDriver)})
 	}
 }
 
-func gpuLostAfterUpgrade(x *inventory, n *nodeObject, report reporter) {
+func gpuLostAfterUpgrade(x *inventory, n *Object, report reporter) {
 	gpus := n.Node.GPUs
 	hasNone := gpus.Labels["nvidia.com/gpu.present"] == "false"
 	if gpus.Labels[driverState] != upgradeDone || gpus.Allocatable == nil || hasNone ||
@@ -213,7 +208,7 @@ func gpuLostAfterUpgrade(x *inventory, n *nodeObject, report reporter) {
 		}
 	}
 	report(occurrence{
-		Object: n.Object, Path: allocatable, Seen: driverState + "=" + upgradeDone + ", no GPU allocatable",
+		Object: n, Path: allocatable, Seen: driverState + "=" + upgradeDone + ", no GPU allocatable",
 		Fix: onNode(n, restartPlugin),
 	})
 }

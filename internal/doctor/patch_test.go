@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,12 +41,25 @@ func TestFixIsACommandThatTestsWhatItChanges(t *testing.T) {
 	}
 }
 
+// merged merges fixes by the codes of their findings.
+func merged(fixes map[string]*fix) {
+	codes := slices.Sorted(maps.Keys(fixes))
+	all := make([]occurrence, len(codes))
+	for i, code := range codes {
+		all[i] = occurrence{by: Check{Code: code}, Fix: *fixes[code]}
+	}
+	mergeFixes(all)
+	for i, code := range codes {
+		*fixes[code] = all[i].Fix
+	}
+}
+
 func TestMergeJoinsPatchesThatCreateTheSameObject(t *testing.T) {
 	o := cluster()
 	gpu := patch(o, set(o, first.Key("resources", "GPU"), "1"))
 	cpu := patch(o, set(o, first.Key("resources", "CPU"), "4"))
 	other := patch(o, replace(first.Key("replicas"), 1))
-	mergeFixes([]fixOfCode{{"gpu", &gpu}, {"cpu", &cpu}, {"other", &other}})
+	merged(map[string]*fix{"gpu": &gpu, "cpu": &cpu, "other": &other})
 	const both = `"value":{"CPU":"4","GPU":"1"}}]'  # this patch also fixes `
 	if got := gpu.String(); !strings.HasSuffix(got, both+"cpu") {
 		t.Errorf("got %s", got)
@@ -62,7 +77,7 @@ func TestMergeRemovesElementsFromTheEndOfAList(t *testing.T) {
 	list := first.Key("tolerations")
 	a, c := patch(o, remove(list.Index(0))), patch(o, remove(list.Index(2)))
 	change := patch(o, replace(list.Index(1), "x"))
-	mergeFixes([]fixOfCode{{"a", &a}, {"c", &c}, {"change", &change}})
+	merged(map[string]*fix{"a": &a, "c": &c, "change": &change})
 	_, got, _ := strings.Cut(a.String(), `{"op":"replace"`)
 	const path = `"path":"/spec/workerGroupSpecs/0/tolerations/`
 	want := `,` + path + `1","value":"x"},{"op":"remove",` + path + `2"},{"op":"remove",` + path + `0"}]'`

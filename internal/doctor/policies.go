@@ -51,7 +51,7 @@ func (c counting) field(of string) string {
 // countingPolicy returns the policy that counts for a RayCluster, as serve chooses it.
 func countingPolicy(x *inventory, namespace, name string) (counts counting) {
 	var annotated *capacity.Written
-	if cluster := x.rayClusterNamed(namespace, name); cluster != nil && cluster.Cluster.Policy != nil {
+	if cluster := x.find("RayCluster", namespace, name); cluster != nil && cluster.Cluster.Policy != nil {
 		annotated, counts.holder = cluster.Cluster.Policy, cluster
 	}
 	var objects []*capacity.Object
@@ -137,7 +137,7 @@ func warmNodesLeft(x *inventory, report reporter) {
 func rayClusterAbsent(x *inventory, report reporter) {
 	for i := range x.Input.Objects {
 		o := &x.Input.Objects[i]
-		if o.RayCluster == "" || x.rayClusterNamed(o.Namespace, o.RayCluster) != nil {
+		if o.RayCluster == "" || x.find("RayCluster", o.Namespace, o.RayCluster) != nil {
 			continue
 		}
 		of := &Object{Kind: "RayCluster", Namespace: o.Namespace, Name: o.RayCluster}

@@ -35,7 +35,7 @@ func groupNoNode(x *inventory, g rayGroup, report reporter) {
 	if len(x.blockedBy(g).Taints) > 0 && g.requestsDevices() {
 		return
 	}
-	if f, none := x.NoNode(g); none {
+	if f, none := x.noNode(g); none {
 		report(occurrence{Object: g.Of, Path: g.template().Path(), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
 			Fix: edit(g.Of, f.Fix)})
 	}
