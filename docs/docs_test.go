@@ -94,9 +94,8 @@ func codes(t *testing.T, path, names string) []string {
 func unusedCodes(t *testing.T) []string {
 	t.Helper()
 	return slices.Sorted(slices.Values(slices.Concat(
-		codes(t, "internal/planner/model/unused.go", "^Unused"),
-		codes(t, "internal/planner/model/codes.go", "^Code(Uncounted|HoldsObjects|Reserved)$"),
-		codes(t, "internal/planner/model/explanation.go", "^Pod(Arguments|Unexplained)$"),
+		codes(t, "internal/planner/model/codes.go", "^(Unused|Code(Uncounted|HoldsObjects|Reserved)$)"),
+		codes(t, "internal/planner/model/question.go", "^Pod(Arguments|Unexplained)$"),
 	)))
 }
 

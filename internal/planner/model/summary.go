@@ -52,58 +52,61 @@ type DemandSummary struct {
 	CoolingDown  int64 `json:"coolingDown"`
 }
 
-// AddUnmet counts unserved demand by its reason.
-func (d *DemandSummary) AddUnmet(code string, n int64) {
-	switch code {
-	case Impossible:
-		d.Impossible += n
-	case Trying:
-		d.Trying += n
-	case PoolPromised:
-		d.PoolPromised += n
-	case Closed:
-		d.Closed += n
-	case CoolingDown:
-		d.CoolingDown += n
-	default:
-		d.Capped += n
+// part is one thing that becomes of demand: its code, how much of the demand it is, and the words for one and for many.
+type part struct {
+	code      string
+	count     *int64
+	one, many string
+}
+
+// parts lists all that becomes of demand, in the order of sentences.
+func (d *DemandSummary) parts() []part {
+	return []part{
+		{DispositionServed, &d.Served, "is served by running nodes", "are served by running nodes"},
+		{DispositionWaiting, &d.Waiting, "waits for pods on their way", "wait for pods on their way"},
+		{DispositionLaunching, &d.Launching, "is placed on pods launched now", "are placed on pods launched now"},
+		{Impossible, &d.Impossible, "is impossible", "are impossible"},
+		{Trying, &d.Trying, "follows if a pod that is tried serves it", "follow if a pod that is tried serves them"},
+		{PoolPromised, &d.PoolPromised, "waits for nodes that are promised to RayClusters that come first",
+			"wait for nodes that are promised to RayClusters that come first"},
+		{Capped, &d.Capped, "is capped", "are capped"},
+		{Closed, &d.Closed, "fits closed groups only", "fit closed groups only"},
+		{CoolingDown, &d.CoolingDown, "waits until a group has cooled down", "wait until a group has cooled down"},
 	}
+}
+
+// worstFirst are the dispositions but the best, which is to be served.
+var worstFirst = []string{Impossible, Closed, CoolingDown, Capped, PoolPromised, Trying, DispositionLaunching,
+	DispositionWaiting}
+
+// AddUnmet counts unserved demand by its reason. Other reasons than those of a part are caps.
+func (d *DemandSummary) AddUnmet(code string, n int64) {
+	count := &d.Capped
+	for _, p := range d.parts() {
+		if p.code == code {
+			count = p.count
+		}
+	}
+	*count += n
 }
 
 // Join adds the counts of another entry and leaves the description unchanged.
 func (d *DemandSummary) Join(other DemandSummary) {
 	d.Asked += other.Asked
-	d.Served += other.Served
-	d.Waiting += other.Waiting
 	d.WaitingSince = Earliest(d.WaitingSince, other.WaitingSince)
-	d.Launching += other.Launching
-	d.Impossible += other.Impossible
-	d.Trying += other.Trying
-	d.PoolPromised += other.PoolPromised
-	d.Capped += other.Capped
-	d.Closed += other.Closed
-	d.CoolingDown += other.CoolingDown
+	more := other.parts()
+	for i, p := range d.parts() {
+		*p.count += *more[i].count
+	}
 }
 
 // Worst returns the worst disposition of any part of the demand.
 func (d *DemandSummary) Worst() string {
-	switch {
-	case d.Impossible > 0:
-		return Impossible
-	case d.Closed > 0:
-		return Closed
-	case d.CoolingDown > 0:
-		return CoolingDown
-	case d.Capped > 0:
-		return Capped
-	case d.PoolPromised > 0:
-		return PoolPromised
-	case d.Trying > 0:
-		return Trying
-	case d.Launching > 0:
-		return DispositionLaunching
-	case d.Waiting > 0:
-		return DispositionWaiting
+	parts := d.parts()
+	for _, code := range worstFirst {
+		if slices.ContainsFunc(parts, func(p part) bool { return p.code == code && *p.count > 0 }) {
+			return code
+		}
 	}
 	return DispositionServed
 }
@@ -123,30 +126,20 @@ func (d *DemandSummary) TallyIfScaled() string {
 }
 
 func (d *DemandSummary) TallyWaiting(waitingFor string) string {
-	var parts []string
-	add := func(n int64, one, many string) {
+	var texts []string
+	for _, p := range d.parts() {
 		switch {
-		case n == 1:
-			parts = append(parts, "1 "+one)
-		case n > 1:
-			parts = append(parts, fmt.Sprintf("%d %s", n, many))
+		case *p.count == 0:
+			continue
+		case p.code == DispositionServed && d.asksForNothing():
+			p.one = "requires no resources, so any node serves it"
+			p.many = "require no resources, so any node serves them"
+		case p.code == DispositionWaiting:
+			p.one, p.many = p.one+waitingFor, p.many+waitingFor
 		}
+		texts = append(texts, fmt.Sprintf("%d %s", *p.count, OneOrMany(*p.count, p.one, p.many)))
 	}
-	if d.asksForNothing() {
-		add(d.Served, "requires no resources, so any node serves it", "require no resources, so any node serves them")
-	} else {
-		add(d.Served, "is served by running nodes", "are served by running nodes")
-	}
-	add(d.Waiting, "waits for pods on their way"+waitingFor, "wait for pods on their way"+waitingFor)
-	add(d.Launching, "is placed on pods launched now", "are placed on pods launched now")
-	add(d.Impossible, "is impossible", "are impossible")
-	add(d.Trying, "follows if a pod that is tried serves it", "follow if a pod that is tried serves them")
-	add(d.PoolPromised, "waits for nodes that are promised to RayClusters that come first",
-		"wait for nodes that are promised to RayClusters that come first")
-	add(d.Capped, "is capped", "are capped")
-	add(d.Closed, "fits closed groups only", "fit closed groups only")
-	add(d.CoolingDown, "waits until a group has cooled down", "wait until a group has cooled down")
-	return strings.Join(parts, ", ")
+	return strings.Join(texts, ", ")
 }
 
 // asksForNothing reports whether any node serves the request, so that it counts as served even before one runs.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
@@ -15,31 +14,21 @@ import (
 
 // disposition counts the bundles of one item that wait for pods requested earlier, and for pods that this plan
 // launches.
-type disposition struct {
-	waiting, launching int64
-	since              time.Time
-}
-
-func (d *decision) dispositions() map[*place.Item]*disposition {
-	if d.byItem != nil {
-		return d.byItem
-	}
-	d.byItem = map[*place.Item]*disposition{}
-	of := func(it *place.Item) *disposition {
-		if d.byItem[it] == nil {
-			d.byItem[it] = &disposition{}
+func (d *decision) disposition(it *place.Item) model.DemandSummary {
+	if d.byItem == nil {
+		d.byItem = map[*place.Item]model.DemandSummary{}
+		for _, w := range d.out.Waits {
+			s := d.byItem[w.Item]
+			s.Waiting, s.WaitingSince = s.Waiting+w.Count, model.Earliest(s.WaitingSince, w.Since)
+			d.byItem[w.Item] = s
 		}
-		return d.byItem[it]
+		for _, e := range d.out.Log {
+			s := d.byItem[e.Item]
+			s.Launching += e.Count
+			d.byItem[e.Item] = s
+		}
 	}
-	for _, w := range d.out.Waits {
-		f := of(w.Item)
-		f.waiting += w.Count
-		f.since = model.Earliest(f.since, w.Since)
-	}
-	for _, e := range d.out.Log {
-		of(e.Item).launching += e.Count
-	}
-	return d.byItem
+	return d.byItem[it]
 }
 
 // summarize accounts for all demand.
@@ -53,7 +42,7 @@ func (d *decision) summarize() []model.DemandSummary {
 	}
 	known := map[string]int{} // index of the admitted REST requests, by kind
 	d.eachClaimed(func(c *place.Claim, it *place.Item, left int64, reason model.Reason) {
-		row := d.claimSummary(it, left, reason)
+		row := d.summary(model.KindRequestResources, it, left, reason.Code)
 		row.OverREST = c.Purpose == place.OverREST
 		if at, admitted := known[it.Key]; c.Refused && admitted {
 			all[at].Asked += row.Asked
@@ -69,21 +58,14 @@ func (d *decision) summarize() []model.DemandSummary {
 }
 
 func (d *decision) requestSummary(i int) model.DemandSummary {
-	return d.summaryOf(model.KindRequest, d.Requests[i], d.out.Unserved[i], d.unmet().requests[i].Code)
+	return d.summary(model.KindRequest, d.Requests[i], d.out.Unserved[i], d.unmet().requests[i].Code)
 }
 
-func (d *decision) claimSummary(it *place.Item, left int64, reason model.Reason) model.DemandSummary {
-	return d.summaryOf(model.KindRequestResources, it, left, reason.Code)
-}
-
-func (d *decision) summaryOf(kind model.DemandKind, it *place.Item, unserved int64, code string) model.DemandSummary {
+func (d *decision) summary(kind model.DemandKind, it *place.Item, unserved int64, code string) model.DemandSummary {
 	s := model.DemandSummary{Kind: kind, Resources: it.Request.Bundle, Selectors: it.Asked().Selectors,
 		Slice: it.Request.Slice, Moving: it.Request.Moving, Asked: it.Request.Count}
-	s.Served = s.Asked - unserved
-	if f := d.dispositions()[it]; f != nil {
-		s.Waiting, s.Launching, s.WaitingSince = f.waiting, f.launching, f.since
-		s.Served -= s.Waiting + s.Launching
-	}
+	s.Join(d.disposition(it))
+	s.Served = s.Asked - unserved - s.Waiting - s.Launching
 	if unserved > 0 {
 		s.AddUnmet(code, unserved)
 	}
@@ -97,19 +79,15 @@ func (d *decision) gangSummary(g *place.Gang) model.DemandSummary {
 		s.AddUnmet(reason.Code, 1)
 		return s
 	}
-	var all disposition
+	var all model.DemandSummary
 	for _, it := range g.Items() {
-		if f := d.dispositions()[it]; f != nil {
-			all.waiting += f.waiting
-			all.launching += f.launching
-			all.since = model.Earliest(all.since, f.since)
-		}
+		all.Join(d.disposition(it))
 	}
 	switch {
-	case all.launching > 0:
+	case all.Launching > 0:
 		s.Launching = 1
-	case all.waiting > 0:
-		s.Waiting, s.WaitingSince = 1, all.since
+	case all.Waiting > 0:
+		s.Waiting, s.WaitingSince = 1, all.WaitingSince
 	default:
 		s.Served = 1
 	}

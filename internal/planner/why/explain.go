@@ -270,7 +270,7 @@ func (d *decision) elsewhere(b raydemand.Bundle) (details []model.Detail) {
 	}
 	d.eachClaimed(func(c *place.Claim, it *place.Item, left int64, reason model.Reason) {
 		if it.Request.Bundle.Equal(b) {
-			s := d.claimSummary(it, left, reason)
+			s := d.summary(model.KindRequestResources, it, left, reason.Code)
 			details = append(details, model.Detail{About: c.Purpose,
 				Reason: model.Reason{Code: s.Worst(), Message: d.tally(&s, reason.Message)}})
 		}
@@ -500,7 +500,7 @@ func (d *decision) explainPlain() model.Explanation {
 	var why []string
 	e := model.Explanation{About: "request " + model.PlainRequest, Details: []model.Detail{}}
 	d.eachClaimed(func(c *place.Claim, it *place.Item, left int64, reason model.Reason) {
-		all.Join(d.claimSummary(it, left, reason))
+		all.Join(d.summary(model.KindRequestResources, it, left, reason.Code))
 		if reason.Message != "" {
 			why = append(why, c.Purpose+": "+reason.Message)
 		}

@@ -29,7 +29,7 @@ type decision struct {
 	refused, launchedFor claimants
 	requests             []model.RequestPlan
 	unserved             *unmet
-	byItem               map[*place.Item]*disposition
+	byItem               map[*place.Item]model.DemandSummary
 }
 
 // Report returns the plan, sorted: groups by name, terminations by pod, unmet demand in the order of planning.
