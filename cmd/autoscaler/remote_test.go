@@ -86,7 +86,7 @@ func newRemote(t *testing.T) *remote {
 			Reason: planner.Reason{Code: "patch-ok", Message: "group gpu: replicas 1 → 2"}}},
 		NumGPUs: map[string]api.GroupGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &one, Reported: &one}}},
 	}}
-	handler, err := api.NewHandler(api.Config{Fleet: r, Requests: r, Freezer: r, Modes: r, Policies: r, Hub: r.hub, Nodepools: r, Owned: owners{r}, Costs: costly(), Currency: "USD"})
+	handler, err := api.NewHandler(api.Config{Fleet: r, Requests: r, Clusters: r, Hub: r.hub, Nodepools: r, Owned: owners{r}, Costs: costly(), Currency: "USD"})
 	if err != nil {
 		t.Fatal(err)
 	}

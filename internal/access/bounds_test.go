@@ -72,7 +72,7 @@ func TestALimiterGivesABurstAndThenItsRate(t *testing.T) {
 	if given < 9 || given > 10 {
 		t.Errorf("%d tokens in a second, want 10", given)
 	}
-	l.Return("a")
+	l.Return("a", now)
 	if wait := l.Take("a", now); wait != 0 {
 		t.Errorf("a token that was put back is there in %v", wait)
 	}

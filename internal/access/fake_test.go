@@ -75,7 +75,7 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 		callers: map[string]Caller{"alices": {Name: "alice", UID: "1", Groups: []string{"users"}}},
 		allowed: map[string][]string{"alice": {`get rayclusters.ray.io "llm" in namespace "ml"`}},
 	}}
-	config := Config{Tokens: w.cluster, Rights: w.cluster, Now: w.clock}
+	config := Config{Reviewer: w.cluster, Now: w.clock}
 	for _, f := range change {
 		f(&config)
 	}

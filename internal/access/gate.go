@@ -34,20 +34,17 @@ const (
 	maxAddresses   = 10_000
 )
 
-// TokenReviewer returns whose a bearer token is; false if it is invalid.
-type TokenReviewer interface {
+// Reviewer finds out who calls, and what a caller may do.
+type Reviewer interface {
+	// ReviewToken returns whose a bearer token is; false if it is invalid.
 	ReviewToken(ctx context.Context, token string) (Caller, bool, error)
-}
-
-// RightReviewer returns whether a caller has a right.
-type RightReviewer interface {
+	// ReviewRight returns whether a caller has a right.
 	ReviewRight(ctx context.Context, caller Caller, right Right) (bool, error)
 }
 
 // Config is the configuration of a Gate.
 type Config struct {
-	Tokens TokenReviewer
-	Rights RightReviewer
+	Reviewer Reviewer
 	// ClientCAs returns the authorities for client certificates; nil for none. It is called for every request, so an
 	// authority that is removed no longer counts on open connections.
 	ClientCAs func() *x509.CertPool
@@ -70,8 +67,8 @@ type reviewed struct {
 
 // New returns a Gate.
 func New(config Config) (*Gate, error) {
-	if config.Tokens == nil || config.Rights == nil {
-		return nil, errors.New("access.Config needs Tokens and Rights")
+	if config.Reviewer == nil {
+		return nil, errors.New("access.Config needs a Reviewer")
 	}
 	if config.Now == nil {
 		config.Now = time.Now
@@ -113,7 +110,7 @@ func (g *Gate) byToken(ctx context.Context, token, address string) (Caller, erro
 				}
 			}
 		}
-		caller, known, err := g.config.Tokens.ReviewToken(ctx, token)
+		caller, known, err := g.config.Reviewer.ReviewToken(ctx, token)
 		if err != nil {
 			return reviewed{}, 0, fmt.Errorf("%w: reviewing a token: %w", ErrUnavailable, err)
 		}
@@ -121,7 +118,7 @@ func (g *Gate) byToken(ctx context.Context, token, address string) (Caller, erro
 			return reviewed{}, doubtFor, nil
 		}
 		if unverified {
-			g.failures.Return(address)
+			g.failures.Return(address, g.config.Now())
 		}
 		return reviewed{caller, true}, trustFor, nil
 	})
@@ -175,7 +172,7 @@ func (g *Gate) Authorize(ctx context.Context, caller Caller, right Right) error 
 		return fmt.Errorf("%w: naming a right: %w", ErrUnavailable, err)
 	}
 	allowed, err := g.rights.get(ctx, sha256.Sum256(key), func(ctx context.Context) (bool, time.Duration, error) {
-		allowed, err := g.config.Rights.ReviewRight(ctx, caller, right)
+		allowed, err := g.config.Reviewer.ReviewRight(ctx, caller, right)
 		switch {
 		case err != nil:
 			return false, 0, fmt.Errorf("%w: reviewing a right: %w", ErrUnavailable, err)

@@ -47,24 +47,17 @@ type OwnedRequests interface {
 // Permit returns an error if a write to the stored request is not allowed. stored is nil if there is none.
 type Permit = func(stored *nodepool.OwnedRequest) error
 
-// Freezer stops and resumes all writes to a RayCluster.
-type Freezer interface {
-	// SetFreeze returns nodepool.ErrGone if there is no such cluster.
+// ClusterWriter writes to RayClusters what callers set. Its methods return nodepool.ErrGone if there is no such
+// cluster.
+type ClusterWriter interface {
+	// SetFreeze stops all writes to a cluster, or resumes them.
 	SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen bool) error
-}
-
-// ModeSetter sets the annotation heliostat.dev/mode of RayClusters.
-type ModeSetter interface {
-	// SetMode returns nodepool.ErrGone if there is no such cluster.
+	// SetMode sets the annotation heliostat.dev/mode.
 	SetMode(ctx context.Context, key nodepool.ClusterKey, mode nodepool.Mode) error
-}
-
-// PolicyStore writes capacity policies, and resumes RayClusters that were suspended because they were idle. Its methods
-// return nodepool.ErrGone if there is no such cluster.
-type PolicyStore interface {
 	// SetCapacityPolicy replaces the annotation; nil removes it.
 	SetCapacityPolicy(ctx context.Context, key nodepool.ClusterKey, policy *capacity.Policy) error
-	// Resume returns nodepool.ErrReadOnly if somebody else suspended the cluster.
+	// Resume resumes a cluster that was suspended because it was idle. It returns nodepool.ErrReadOnly if somebody else
+	// suspended it.
 	Resume(ctx context.Context, key nodepool.ClusterKey) error
 }
 

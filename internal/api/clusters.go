@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/series"
 )
 
 // ListClusters serves GET /v1/rayclusters.
@@ -41,12 +42,7 @@ func (s *server) writeList(c *gin.Context, wanted func(View) bool) {
 
 // GetCluster serves GET …/rayclusters/{name}.
 func (s *server) GetCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	view, err := s.view(namespace, name)
-	if err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
-	s.answers.JSON(c, http.StatusOK, view.Cluster(s.now()))
+	s.show(c, namespace, name, func(view View) any { return view.Cluster(s.now()) })
 }
 
 // GetSnapshot serves GET …/rayclusters/{name}/snapshot.
@@ -57,4 +53,46 @@ func (s *server) GetSnapshot(c *gin.Context, namespace apiv1.Namespace, name api
 		return
 	}
 	s.answers.JSON(c, http.StatusOK, view.Snapshot)
+}
+
+// GetSeries serves GET …/series.
+func (s *server) GetSeries(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
+	s.show(c, namespace, name, func(view View) any {
+		answer := apiv1.Series{Points: []apiv1.SeriesPoint{}}
+		if s.Series != nil {
+			for _, point := range s.Series.Points(view.Key) {
+				answer.Points = append(answer.Points, seriesPoint(point))
+			}
+		}
+		return answer
+	})
+}
+
+func seriesPoint(p series.Point) apiv1.SeriesPoint {
+	return apiv1.SeriesPoint{
+		At: p.At.UTC(), Capacity: p.Capacity.Bundle(), Used: p.Used.Bundle(),
+		Waiting: p.Waiting.Bundle(), Desired: p.Desired.Bundle(),
+	}
+}
+
+// GetShadow serves GET …/rayclusters/{name}/shadow.
+func (s *server) GetShadow(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
+	s.show(c, namespace, name, func(view View) any {
+		comparison := apiv1.ShadowComparison{}
+		if s.Shadow != nil {
+			comparison = s.Shadow.Comparison(view.Key)
+		}
+		comparison.Groups, comparison.Differences = apiv1.List(comparison.Groups), apiv1.List(comparison.Differences)
+		return comparison
+	})
+}
+
+// show answers with what the view of a RayCluster shows.
+func (s *server) show(c *gin.Context, namespace, name string, body func(View) any) {
+	view, err := s.view(namespace, name)
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	s.answers.JSON(c, http.StatusOK, body(view))
 }

@@ -39,11 +39,9 @@ type Config struct {
 	Requests Requests
 	// Owned stores requests with owners; nil means that there are none.
 	Owned OwnedRequests
-	// Freezer and Modes write to RayClusters. Without them, the server does not serve freeze and manage.
-	Freezer Freezer
-	Modes   ModeSetter
-	// Policies writes capacity policies to RayClusters. Without it, the server only shows them.
-	Policies PolicyStore
+	// Clusters writes to RayClusters. Without it, the server does not serve freeze, manage and resume, and only shows
+	// capacity policies.
+	Clusters ClusterWriter
 	// Series holds the points of the page's charts; without it, they are empty.
 	Series SeriesStore
 	// History holds past decisions; without it, the history is empty.

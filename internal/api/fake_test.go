@@ -63,6 +63,13 @@ func (f *fakeRequests) Set(_ context.Context, key nodepool.ClusterKey, requests 
 	return nil
 }
 
+// fakeWriter writes to known clusters, and fails on demand.
+type fakeWriter struct {
+	*fakeFreezer
+	*fakeModes
+	*fakePolicies
+}
+
 // fixture is a server with its fakes.
 type fixture struct {
 	fleet    fakeFleet
@@ -84,7 +91,7 @@ func newFixture(t *testing.T, change ...func(*Config)) *fixture {
 	w.frozen = &fakeFreezer{known: w.fleet, frozen: map[nodepool.ClusterKey]bool{}}
 	w.modes = &fakeModes{known: w.fleet, set: map[nodepool.ClusterKey]nodepool.Mode{}}
 	w.policies = &fakePolicies{known: w.fleet, set: map[nodepool.ClusterKey]*capacity.Policy{}}
-	config := Config{Fleet: w.fleet, Requests: w.requests, Freezer: w.frozen, Modes: w.modes, Policies: w.policies, Now: func() time.Time { return w.now }}
+	config := Config{Fleet: w.fleet, Requests: w.requests, Clusters: fakeWriter{w.frozen, w.modes, w.policies}, Now: func() time.Time { return w.now }}
 	for _, f := range change {
 		f(&config)
 	}

@@ -70,7 +70,7 @@ func TestAFailedFreezeIsAProblem(t *testing.T) {
 			t.Errorf("%v: %d, want %d", err, got.Code, want)
 		}
 	}
-	without := newFixture(t, func(c *Config) { c.Freezer = nil })
+	without := newFixture(t, func(c *Config) { c.Clusters = nil })
 	if got := without.call(http.MethodPut, llmPath+"/freeze", ""); got.Code != http.StatusNotFound {
 		t.Errorf("where freezes are not served: %d", got.Code)
 	}

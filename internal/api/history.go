@@ -13,16 +13,13 @@ import (
 
 // ListHistory serves GET …/rayclusters/{name}/history.
 func (s *server) ListHistory(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	view, err := s.view(namespace, name)
-	if err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
-	list := apiv1.HistoryList{Items: []apiv1.HistoryEntry{}}
-	if s.History != nil {
-		list.Items = append(list.Items, s.History.Entries(view.Key)...)
-	}
-	s.answers.JSON(c, http.StatusOK, list)
+	s.show(c, namespace, name, func(view View) any {
+		list := apiv1.HistoryList{Items: []apiv1.HistoryEntry{}}
+		if s.History != nil {
+			list.Items = append(list.Items, s.History.Entries(view.Key)...)
+		}
+		return list
+	})
 }
 
 // GetHistory serves GET …/rayclusters/{name}/history/{id}.

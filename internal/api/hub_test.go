@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heliostat.dev/heliostat/internal/api/memnet"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -128,7 +127,7 @@ func TestAStreamEndsIfItsReaderStopsReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHub(HubConfig{})
 		h.SetFleet(&oneCluster{view: busy()})
-		network := memnet.Serving(t, func(w http.ResponseWriter, r *http.Request) {
+		network := servingInMemory(t, func(w http.ResponseWriter, r *http.Request) {
 			_ = h.FollowCluster(w, r, busyKey, func() error { return nil })
 		})
 		connection, err := network.Dial(t.Context(), "", "")

@@ -62,7 +62,7 @@ func TestAModeThatCannotBeSetIsAProblem(t *testing.T) {
 			t.Errorf("%v: %d, want %d", err, got.Code, want)
 		}
 	}
-	without := newFixture(t, func(c *Config) { c.Modes = nil })
+	without := newFixture(t, func(c *Config) { c.Clusters = nil })
 	if got := without.call(http.MethodPut, llmPath+"/manage", ""); got.Code != http.StatusNotFound {
 		t.Errorf("where modes are not served: %d", got.Code)
 	}

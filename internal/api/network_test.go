@@ -7,14 +7,12 @@ import (
 	"net/http/httptest"
 	"testing"
 	"testing/synctest"
-
-	"heliostat.dev/heliostat/internal/api/memnet"
 )
 
 // wiredServer starts a server of NewServer on a network in memory.
-func wiredServer(t *testing.T, change func(*Config)) *memnet.Network {
+func wiredServer(t *testing.T, change func(*Config)) *memNetwork {
 	t.Helper()
-	w := memnet.New()
+	w := newMemNetwork()
 	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newFixture(t).requests}
 	change(&config)
 	running, err := NewServer(config)

@@ -124,7 +124,7 @@ func TestAPolicyThatCannotBeWrittenIsAProblem(t *testing.T) {
 		if got := w.call(call.method, llmPath+call.path, call.body); got.Code != http.StatusServiceUnavailable {
 			t.Errorf("%s without Kubernetes: %d", call.path, got.Code)
 		}
-		without := newFixture(t, func(c *Config) { c.Policies = nil })
+		without := newFixture(t, func(c *Config) { c.Clusters = nil })
 		if got := without.call(call.method, llmPath+call.path, call.body); got.Code != http.StatusNotFound {
 			t.Errorf("%s where it is not served: %d", call.path, got.Code)
 		}

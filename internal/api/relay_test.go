@@ -16,7 +16,7 @@ func TestAFollowerAnswersAsTheLeaderDoes(t *testing.T) {
 	var w *fixture
 	leader := serving(t, func(c *Config) {
 		w = newFixture(t)
-		c.Fleet, c.Requests, c.Freezer = w.fleet, w.requests, w.frozen
+		c.Fleet, c.Requests, c.Clusters = w.fleet, w.requests, fakeWriter{fakeFreezer: w.frozen}
 		c.Leadership = &fakeLeadership{leads: true}
 	})
 	follower, _ := behind(t, hostOf(leader))

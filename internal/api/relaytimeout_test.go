@@ -10,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"heliostat.dev/heliostat/internal/api/memnet"
 )
 
 // oldLeader and newLeader are addresses of replicas. On a network in memory, all addresses lead to one server.
@@ -21,7 +19,7 @@ const (
 )
 
 // wiredBehind starts a follower on one network, with its leader on another.
-func wiredBehind(t *testing.T, leader *memnet.Network, change ...func(*Config)) (*memnet.Network, *fakeLeadership) {
+func wiredBehind(t *testing.T, leader *memNetwork, change ...func(*Config)) (*memNetwork, *fakeLeadership) {
 	t.Helper()
 	leadership := &fakeLeadership{address: oldLeader, known: true}
 	w := wiredServer(t, func(c *Config) {
@@ -34,7 +32,7 @@ func wiredBehind(t *testing.T, leader *memnet.Network, change ...func(*Config)) 
 }
 
 // refused makes a call and checks its problem.
-func refused(t *testing.T, what string, follower *memnet.Network, status int, says string) {
+func refused(t *testing.T, what string, follower *memNetwork, status int, says string) {
 	t.Helper()
 	response := aliceGets(t, follower.Transport(t, nil), "http://127.0.0.1"+llmPath)
 	body, err := io.ReadAll(response.Body)
@@ -45,7 +43,7 @@ func refused(t *testing.T, what string, follower *memnet.Network, status int, sa
 
 func TestALeaderThatIsGoneIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		leader := memnet.New()
+		leader := newMemNetwork()
 		leader.Close()
 		follower, _ := wiredBehind(t, leader)
 		refused(t, "a leader that is gone", follower, http.StatusServiceUnavailable, "cannot reach the leader now")
@@ -55,7 +53,7 @@ func TestALeaderThatIsGoneIsUnavailable(t *testing.T) {
 func TestACallEndsWhenTheLeaderLosesTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		arrived := make(chan struct{})
-		follower, leadership := wiredBehind(t, memnet.Serving(t, func(_ http.ResponseWriter, r *http.Request) {
+		follower, leadership := wiredBehind(t, servingInMemory(t, func(_ http.ResponseWriter, r *http.Request) {
 			close(arrived)
 			<-r.Context().Done()
 		}))
@@ -73,7 +71,7 @@ func TestACallEndsWhenTheLeaderLosesTheLease(t *testing.T) {
 
 func TestACallToASlowLeaderTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		follower, _ := wiredBehind(t, memnet.Serving(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+		follower, _ := wiredBehind(t, servingInMemory(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 		begun := time.Now()
 		refused(t, "it is slow", follower, http.StatusGatewayTimeout, "does not answer; the call may still have taken effect")
 		if took := time.Since(begun); took != writeTimeout {
@@ -84,7 +82,7 @@ func TestACallToASlowLeaderTimesOut(t *testing.T) {
 
 func TestARelayedLongPollWaitsLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		follower, _ := wiredBehind(t, memnet.Serving(t, func(w http.ResponseWriter, r *http.Request) {
+		follower, _ := wiredBehind(t, servingInMemory(t, func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-time.After(writeTimeout + 20*time.Second):
 				fmt.Fprint(w, "{}")

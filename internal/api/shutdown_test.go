@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/api/memnet"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -52,7 +51,7 @@ func TestUnfinishedCallsAreUnavailableAtShutdown(t *testing.T) {
 				if c.follows {
 					config.Leadership = &fakeLeadership{address: oldLeader, known: true}
 				}
-				silent := memnet.Serving(t, func(_ http.ResponseWriter, r *http.Request) {
+				silent := servingInMemory(t, func(_ http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body) // until then the server does not notice that the caller is gone
 					<-r.Context().Done()
 				})
@@ -61,7 +60,7 @@ func TestUnfinishedCallsAreUnavailableAtShutdown(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				w := memnet.New()
+				w := newMemNetwork()
 				w.Serve(t, running)
 
 				begun, ended := time.Now(), make(chan error, 1)

@@ -123,11 +123,10 @@ func (f *portFlags) Secure(ctx context.Context, config *api.Config, kubernetes *
 	if f.noAuth {
 		return nil
 	}
-	asked, err := newReviews(kubernetes, f.audiences)
-	if err != nil {
+	var err error
+	if gate.Reviewer, err = newReviews(kubernetes, f.audiences); err != nil {
 		return err
 	}
-	gate.Tokens, gate.Rights = asked, asked
 	guard, err := access.New(gate)
 	if err != nil {
 		return err

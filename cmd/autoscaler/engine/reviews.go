@@ -25,7 +25,7 @@ const (
 	reviewsAtOnce    = 400
 )
 
-// reviews is an access.TokenReviewer and an access.RightReviewer.
+// reviews is an access.Reviewer.
 type reviews struct {
 	tokens    authenticationclient.TokenReviewInterface
 	rights    authorizationclient.SubjectAccessReviewInterface

@@ -126,7 +126,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate, err := access.New(access.Config{Tokens: asked, Rights: asked})
+	gate, err := access.New(access.Config{Reviewer: asked})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,39 +58,30 @@ func (c *Client) Clusters(ctx context.Context, namespace string) ([]apiv1.Cluste
 	if namespace != "" {
 		target = c.base.JoinPath("v1", "namespaces", url.PathEscape(namespace), "rayclusters")
 	}
-	var answer apiv1.ClusterList
-	err := c.call(ctx, http.MethodGet, target, nil, &answer)
+	answer, err := answerTo[apiv1.ClusterList](ctx, c, http.MethodGet, target, nil)
 	return answer.Items, err
 }
 
 // Status returns one cluster.
 func (c *Client) Status(ctx context.Context, key nodepool.ClusterKey) (apiv1.Cluster, error) {
-	var answer apiv1.Cluster
-	err := c.call(ctx, http.MethodGet, c.path(key), nil, &answer)
-	return answer, err
+	return answerTo[apiv1.Cluster](ctx, c, http.MethodGet, c.path(key), nil)
 }
 
 // Snapshot returns the input of the last decision about the cluster, byte for byte as the server sends it.
 func (c *Client) Snapshot(ctx context.Context, key nodepool.ClusterKey) (json.RawMessage, error) {
-	var answer json.RawMessage
-	err := c.call(ctx, http.MethodGet, c.path(key, "snapshot"), nil, &answer)
-	return answer, err
+	return answerTo[json.RawMessage](ctx, c, http.MethodGet, c.path(key, "snapshot"), nil)
 }
 
 // RequestResources replaces the plain request of the cluster. The zero request clears it.
 func (c *Client) RequestResources(
 	ctx context.Context, key nodepool.ClusterKey, request apiv1.RequestResources,
 ) (apiv1.Requested, error) {
-	var answer apiv1.Requested
-	err := c.call(ctx, http.MethodPost, c.path(key, "request_resources"), request, &answer)
-	return answer, err
+	return answerTo[apiv1.Requested](ctx, c, http.MethodPost, c.path(key, "request_resources"), request)
 }
 
 // Requested returns the plain request of the cluster.
 func (c *Client) Requested(ctx context.Context, key nodepool.ClusterKey) (apiv1.Requested, error) {
-	var answer apiv1.Requested
-	err := c.call(ctx, http.MethodGet, c.path(key, "request_resources"), nil, &answer)
-	return answer, err
+	return answerTo[apiv1.Requested](ctx, c, http.MethodGet, c.path(key, "request_resources"), nil)
 }
 
 // ClearRequested clears the plain request of the cluster.
@@ -103,6 +94,12 @@ func (c *Client) path(key nodepool.ClusterKey, rest ...string) *url.URL {
 		[]string{"v1", "namespaces", url.PathEscape(key.Namespace), "rayclusters", url.PathEscape(key.Name)},
 		rest...)
 	return c.base.JoinPath(parts...)
+}
+
+// answerTo makes a call and returns its answer.
+func answerTo[T any](ctx context.Context, c *Client, method string, target *url.URL, body any) (answer T, err error) {
+	err = c.call(ctx, method, target, body, &answer)
+	return answer, err
 }
 
 func (c *Client) call(ctx context.Context, method string, target *url.URL, body, into any) error {

@@ -19,8 +19,7 @@ func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) ([]apiv1
 	if key != (nodepool.ClusterKey{}) {
 		target = c.path(key, "requests")
 	}
-	var answer apiv1.RequestList
-	err := c.call(ctx, http.MethodGet, target, nil, &answer)
+	answer, err := answerTo[apiv1.RequestList](ctx, c, http.MethodGet, target, nil)
 	return answer.Items, err
 }
 
@@ -33,25 +32,19 @@ func (c *Client) Request(
 	if wait > 0 {
 		target.RawQuery = "wait=" + strconv.Itoa(int(wait/time.Second)) + "s"
 	}
-	var answer apiv1.OwnedRequest
-	err := c.call(ctx, http.MethodGet, target, nil, &answer)
-	return answer, err
+	return answerTo[apiv1.OwnedRequest](ctx, c, http.MethodGet, target, nil)
 }
 
 // KeepRequest creates or replaces a request of the caller. spec is a RequestSpec as JSON.
 func (c *Client) KeepRequest(
 	ctx context.Context, key nodepool.ClusterKey, id string, spec json.RawMessage,
 ) (apiv1.OwnedRequest, error) {
-	var answer apiv1.OwnedRequest
-	err := c.call(ctx, http.MethodPut, c.request(key, id), spec, &answer)
-	return answer, err
+	return answerTo[apiv1.OwnedRequest](ctx, c, http.MethodPut, c.request(key, id), spec)
 }
 
 // RenewRequest renews the lease of a request.
 func (c *Client) RenewRequest(ctx context.Context, key nodepool.ClusterKey, id string) (apiv1.OwnedRequest, error) {
-	var answer apiv1.OwnedRequest
-	err := c.call(ctx, http.MethodPost, c.request(key, id, "renew"), nil, &answer)
-	return answer, err
+	return answerTo[apiv1.OwnedRequest](ctx, c, http.MethodPost, c.request(key, id, "renew"), nil)
 }
 
 // DeleteRequest deletes a request.

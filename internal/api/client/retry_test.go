@@ -11,8 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"heliostat.dev/heliostat/internal/api/memnet"
 )
 
 func TestGETAndPUTAreRetriedWhileTheServerIsUnavailable(t *testing.T) {
@@ -65,6 +63,25 @@ func TestGETAndPUTAreRetriedWhileTheServerIsUnavailable(t *testing.T) {
 	}
 }
 
+// pipes is a listener in memory that accepts calls until its test ends.
+type pipes struct {
+	calls chan net.Conn
+	test  context.Context
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.calls:
+		return c, nil
+	case <-p.test.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (pipes) Close() error { return nil }
+
+func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
 func TestCallsAreRetriedWhileTheServerRestarts(t *testing.T) {
 	for name, c := range map[string]struct {
 		method string
@@ -80,7 +97,8 @@ func TestCallsAreRetriedWhileTheServerRestarts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				calls := 0
-				w := memnet.Serving(t, func(w http.ResponseWriter, r *http.Request) {
+				server := pipes{make(chan net.Conn), t.Context()}
+				go http.Serve(server, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:errcheck // it ends with the test
 					calls++
 					if body, err := io.ReadAll(r.Body); err != nil || string(body) != "what" {
 						t.Errorf("call %d has the body %q, %v", calls, body, err)
@@ -94,14 +112,17 @@ func TestCallsAreRetriedWhileTheServerRestarts(t *testing.T) {
 					default:
 						panic(http.ErrAbortHandler)
 					}
-				})
-				transport, dials := w.Transport(t, nil), 0
-				transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+				}))
+				dials := 0
+				transport := &http.Transport{DialContext: func(_ context.Context, network, _ string) (net.Conn, error) {
 					if dials++; dials > 1 && dials < 4 { // it restarts
 						return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 					}
-					return w.Dial(ctx, network, address)
-				}
+					here, there := net.Pipe()
+					server.calls <- there
+					return here, nil
+				}}
+				defer transport.CloseIdleConnections()
 				request, err := http.NewRequestWithContext(t.Context(), c.method, "http://127.0.0.1/", strings.NewReader("what"))
 				if err != nil {
 					t.Fatal(err)

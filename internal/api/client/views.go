@@ -33,9 +33,7 @@ func (c *Client) Explain(
 	}
 	target := c.path(key, "explain")
 	target.RawQuery = query.Encode()
-	var answer planner.Explanation
-	err := c.call(ctx, http.MethodGet, target, nil, &answer)
-	return answer, err
+	return answerTo[planner.Explanation](ctx, c, http.MethodGet, target, nil)
 }
 
 // queryOf returns the parameters that are not empty.
@@ -55,8 +53,7 @@ func (c *Client) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen 
 	if frozen {
 		method = http.MethodPut
 	}
-	var answer apiv1.Freeze
-	err := c.call(ctx, method, c.path(key, "freeze"), nil, &answer)
+	answer, err := answerTo[apiv1.Freeze](ctx, c, method, c.path(key, "freeze"), nil)
 	return answer.Frozen, err
 }
 
@@ -66,25 +63,20 @@ func (c *Client) SetManaged(ctx context.Context, key nodepool.ClusterKey, manage
 	if managed {
 		method = http.MethodPut
 	}
-	var answer apiv1.ModeSet
-	err := c.call(ctx, method, c.path(key, "manage"), nil, &answer)
+	answer, err := answerTo[apiv1.ModeSet](ctx, c, method, c.path(key, "manage"), nil)
 	return answer.Mode, err
 }
 
 // CapacityPolicy returns the capacity policy of a cluster, and what becomes of it.
 func (c *Client) CapacityPolicy(ctx context.Context, key nodepool.ClusterKey) (apiv1.CapacityPolicyState, error) {
-	var answer apiv1.CapacityPolicyState
-	err := c.call(ctx, http.MethodGet, c.path(key, "capacity_policy"), nil, &answer)
-	return answer, err
+	return answerTo[apiv1.CapacityPolicyState](ctx, c, http.MethodGet, c.path(key, "capacity_policy"), nil)
 }
 
 // SetCapacityPolicy replaces the policy in the annotation of a cluster.
 func (c *Client) SetCapacityPolicy(
 	ctx context.Context, key nodepool.ClusterKey, policy json.RawMessage,
 ) (apiv1.CapacityPolicyState, error) {
-	var answer apiv1.CapacityPolicyState
-	err := c.call(ctx, http.MethodPut, c.path(key, "capacity_policy"), policy, &answer)
-	return answer, err
+	return answerTo[apiv1.CapacityPolicyState](ctx, c, http.MethodPut, c.path(key, "capacity_policy"), policy)
 }
 
 // ClearCapacityPolicy removes the policy in the annotation of a cluster.
@@ -94,8 +86,7 @@ func (c *Client) ClearCapacityPolicy(ctx context.Context, key nodepool.ClusterKe
 
 // Resume resumes a cluster that was suspended because it was idle, and returns whether it is suspended.
 func (c *Client) Resume(ctx context.Context, key nodepool.ClusterKey) (bool, error) {
-	var answer apiv1.Suspension
-	err := c.call(ctx, http.MethodPut, c.path(key, "resume"), nil, &answer)
+	answer, err := answerTo[apiv1.Suspension](ctx, c, http.MethodPut, c.path(key, "resume"), nil)
 	return answer.Suspended, err
 }
 
@@ -103,53 +94,40 @@ func (c *Client) Resume(ctx context.Context, key nodepool.ClusterKey) (bool, err
 func (c *Client) RequestBody(
 	ctx context.Context, key nodepool.ClusterKey, body json.RawMessage,
 ) (apiv1.Requested, error) {
-	var answer apiv1.Requested
-	err := c.call(ctx, http.MethodPost, c.path(key, "request_resources"), body, &answer)
-	return answer, err
+	return answerTo[apiv1.Requested](ctx, c, http.MethodPost, c.path(key, "request_resources"), body)
 }
 
 // Plan plans with changes to the snapshot, a JSON object with its fields. It writes nothing.
 func (c *Client) Plan(ctx context.Context, key nodepool.ClusterKey, changes json.RawMessage) (apiv1.WhatIfPlan, error) {
-	var answer apiv1.WhatIfPlan
-	err := c.call(ctx, http.MethodPost, c.path(key, "plan"), changes, &answer)
-	return answer, err
+	return answerTo[apiv1.WhatIfPlan](ctx, c, http.MethodPost, c.path(key, "plan"), changes)
 }
 
 // History lists the last decisions about a cluster, newest first.
 func (c *Client) History(ctx context.Context, key nodepool.ClusterKey) ([]apiv1.HistoryEntry, error) {
-	var answer apiv1.HistoryList
-	err := c.call(ctx, http.MethodGet, c.path(key, "history"), nil, &answer)
+	answer, err := answerTo[apiv1.HistoryList](ctx, c, http.MethodGet, c.path(key, "history"), nil)
 	return answer.Items, err
 }
 
 // PastSnapshot returns the input of a past decision, byte for byte as the server sends it.
 func (c *Client) PastSnapshot(ctx context.Context, key nodepool.ClusterKey, id string) (json.RawMessage, error) {
-	var answer json.RawMessage
-	err := c.call(ctx, http.MethodGet, c.path(key, "history", url.PathEscape(id)), nil, &answer)
-	return answer, err
+	return answerTo[json.RawMessage](ctx, c, http.MethodGet, c.path(key, "history", url.PathEscape(id)), nil)
 }
 
 // PastPlan returns the plan of a past decision.
 func (c *Client) PastPlan(ctx context.Context, key nodepool.ClusterKey, id string) (planner.Plan, error) {
-	var answer planner.Plan
-	err := c.call(ctx, http.MethodGet, c.path(key, "history", url.PathEscape(id), "plan"), nil, &answer)
-	return answer, err
+	return answerTo[planner.Plan](ctx, c, http.MethodGet, c.path(key, "history", url.PathEscape(id), "plan"), nil)
 }
 
 // Costs returns what workers have cost; by and namespace may be empty.
 func (c *Client) Costs(ctx context.Context, by apiv1.CostsBy, namespace string) (apiv1.Costs, error) {
 	target := c.base.JoinPath("v1", "costs")
 	target.RawQuery = queryOf(map[string]string{"by": string(by), "namespace": namespace}).Encode()
-	var answer apiv1.Costs
-	err := c.call(ctx, http.MethodGet, target, nil, &answer)
-	return answer, err
+	return answerTo[apiv1.Costs](ctx, c, http.MethodGet, target, nil)
 }
 
 // Nodepools returns the nodes and pools that the server sees.
 func (c *Client) Nodepools(ctx context.Context) (apiv1.NodepoolsReport, error) {
-	var answer apiv1.NodepoolsReport
-	err := c.call(ctx, http.MethodGet, c.base.JoinPath("v1", "nodepools"), nil, &answer)
-	return answer, err
+	return answerTo[apiv1.NodepoolsReport](ctx, c, http.MethodGet, c.base.JoinPath("v1", "nodepools"), nil)
 }
 
 // Event is one server-sent event.
@@ -238,14 +216,10 @@ func endReason(data []byte) string {
 
 // Shadow compares Heliostat's plans for a cluster with what another autoscaler wants.
 func (c *Client) Shadow(ctx context.Context, key nodepool.ClusterKey) (apiv1.ShadowComparison, error) {
-	var answer apiv1.ShadowComparison
-	err := c.call(ctx, http.MethodGet, c.path(key, "shadow"), nil, &answer)
-	return answer, err
+	return answerTo[apiv1.ShadowComparison](ctx, c, http.MethodGet, c.path(key, "shadow"), nil)
 }
 
 // Version returns the build of the server.
 func (c *Client) Version(ctx context.Context) (apiv1.Build, error) {
-	var answer apiv1.Build
-	err := c.call(ctx, http.MethodGet, c.base.JoinPath("version"), nil, &answer)
-	return answer, err
+	return answerTo[apiv1.Build](ctx, c, http.MethodGet, c.base.JoinPath("version"), nil)
 }

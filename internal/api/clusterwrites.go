@@ -1,0 +1,110 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
+)
+
+// FreezeCluster serves PUT …/freeze.
+func (s *server) FreezeCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
+	s.setFreeze(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, true)
+}
+
+// UnfreezeCluster serves DELETE …/freeze.
+func (s *server) UnfreezeCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
+	s.setFreeze(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, false)
+}
+
+func (s *server) setFreeze(c *gin.Context, key nodepool.ClusterKey, frozen bool) {
+	s.write(c, apiv1.Freeze{Frozen: frozen}, fmt.Sprintf("setting freeze of %s to %v", key, frozen),
+		func(ctx context.Context) error { return s.Clusters.SetFreeze(ctx, key, frozen) })
+}
+
+// ManageCluster serves PUT …/manage.
+func (s *server) ManageCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
+	s.setMode(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, nodepool.Managed)
+}
+
+// UnmanageCluster serves DELETE …/manage. It sets shadow, which overrides the namespace's mode; without an annotation
+// the namespace's mode would apply.
+func (s *server) UnmanageCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
+	s.setMode(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, nodepool.Shadow)
+}
+
+func (s *server) setMode(c *gin.Context, key nodepool.ClusterKey, mode nodepool.Mode) {
+	s.write(c, apiv1.ModeSet{Mode: mode}, fmt.Sprintf("setting the mode of %s to %s", key, mode),
+		func(ctx context.Context) error { return s.Clusters.SetMode(ctx, key, mode) })
+}
+
+// GetCapacityPolicy serves GET …/capacity_policy.
+func (s *server) GetCapacityPolicy(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
+	view, exists := s.Fleet.View(nodepool.ClusterKey{Namespace: namespace, Name: name})
+	if !exists {
+		s.answers.Fail(c, fmt.Errorf("reading the capacity policy of %s/%s: %w", namespace, name, nodepool.ErrGone))
+		return
+	}
+	s.answers.JSON(c, http.StatusOK, view.CapacityPolicy())
+}
+
+// SetCapacityPolicy serves PUT …/capacity_policy.
+func (s *server) SetCapacityPolicy(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
+	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
+	text, err := readJSON(c.Writer, c.Request)
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	policy, fault := policytext.Read(text)
+	if fault != nil {
+		s.answers.Fail(c, invalidFields([]apiv1.FieldError{
+			{Field: fault.Path.String(), Value: fault.Value, Expected: fault.Want},
+		}))
+		return
+	}
+	view, _ := s.Fleet.View(key)
+	state := view.CapacityPolicy()
+	state.Source, state.Policy, state.Fault = "annotation "+capacity.Annotation, policy, ""
+	s.write(c, state, fmt.Sprintf("setting the capacity policy of %s", key),
+		func(ctx context.Context) error { return s.Clusters.SetCapacityPolicy(ctx, key, &policy) })
+}
+
+// ClearCapacityPolicy serves DELETE …/capacity_policy.
+func (s *server) ClearCapacityPolicy(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
+	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
+	s.write(c, nil, fmt.Sprintf("removing the capacity policy of %s", key),
+		func(ctx context.Context) error { return s.Clusters.SetCapacityPolicy(ctx, key, nil) })
+}
+
+// ResumeCluster serves PUT …/resume.
+func (s *server) ResumeCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
+	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
+	s.write(c, apiv1.Suspension{}, fmt.Sprintf("resuming %s", key),
+		func(ctx context.Context) error { return s.Clusters.Resume(ctx, key) })
+}
+
+// write writes to a RayCluster, and answers with what is set now; nil means no body. What says what it does, in an
+// error.
+func (s *server) write(c *gin.Context, now any, what string, do func(context.Context) error) {
+	if s.Clusters == nil {
+		s.notServed(c)
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
+	defer cancel()
+	switch err := do(ctx); {
+	case err != nil:
+		s.answers.Fail(c, fmt.Errorf("%s: %w", what, err))
+	case now == nil:
+		c.Status(http.StatusNoContent)
+	default:
+		s.answers.JSON(c, http.StatusOK, now)
+	}
+}
