@@ -249,15 +249,9 @@ func (m *Manager) wire() error {
 		Changed:         m.enqueueNamespace,
 		Logger:          m.options.Logger,
 	})
-	m.kueue = kueue.NewWatch(kueue.Config{
-		Client:     m.dynamic,
-		Discovery:  m.discovery,
-		Namespaces: m.options.Namespaces,
-		Changed:    m.Enqueue,
-		Logger:     m.options.Logger,
-	})
 	reads := attached.Config{Client: m.dynamic, Discovery: m.discovery, Namespaces: m.options.Namespaces,
 		Changed: m.Enqueue, Logger: m.options.Logger}
+	m.kueue = kueue.NewWatch(reads)
 	m.policies = attached.NewPolicies(reads)
 	if m.options.Provisioning {
 		m.provisioning = attached.NewProvisioning(reads)

@@ -40,12 +40,12 @@ func owned(
 	rayCluster *unstructured.Unstructured, b nodepool.Buffer, content map[string]any,
 ) *unstructured.Unstructured {
 	annotations := map[string]string{groupAnnotation: b.Group, templateAnnotation: b.Template}
-	return MadeFor(rayCluster, b.Name, annotations, content)
+	return madeFor(rayCluster, b.Name, annotations, content)
 }
 
 // ours reports whether Heliostat made an object for a RayCluster.
 func ours(object *unstructured.Unstructured, rayClusterUID string) bool {
-	if object.GetLabels()[MadeLabel] != MadeBy || object.GetAnnotations()[groupAnnotation] == "" {
+	if object.GetLabels()[madeLabel] != madeBy || object.GetAnnotations()[groupAnnotation] == "" {
 		return false
 	}
 	for _, reference := range object.GetOwnerReferences() {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -120,15 +119,12 @@ func (s oneServed) ServerResourcesForGroupVersion(version string) (*metav1.APIRe
 	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: s.resource}}}, nil
 }
 
-var (
-	bufferKind   = schema.GroupVersionResource{Group: autoscalingGroup, Version: "v1beta1", Resource: bufferResource}
-	templateKind = corev1.SchemeGroupVersion.WithResource("podtemplates")
-)
+var bufferKind = schema.GroupVersionResource{Group: autoscalingGroup, Version: "v1beta1", Resource: bufferResource}
 
 // writer writes to an API server that has these objects and stores what is applied.
 func bufferWriter(objects ...runtime.Object) (*Buffers, *dynamicfake.FakeDynamicClient) {
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{bufferKind: "CapacityBufferList", templateKind: "PodTemplateList"}, objects...)
+		map[schema.GroupVersionResource]string{bufferKind: "CapacityBufferList", templates: "PodTemplateList"}, objects...)
 	client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := action.(clienttesting.PatchActionImpl)
 		object := &unstructured.Unstructured{}
@@ -187,7 +183,7 @@ func TestABufferIsReadAsItWasWritten(t *testing.T) {
 	if err := w.Remove(t.Context(), bufferedCluster(t), known.List[0]); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []schema.GroupVersionResource{bufferKind, templateKind} {
+	for _, kind := range []schema.GroupVersionResource{bufferKind, templates} {
 		if _, err := client.Tracker().Get(kind, "ml", askedBuffer.Name); !apierrors.IsNotFound(err) {
 			t.Errorf("%s is left: %v", kind.Resource, err)
 		}
@@ -262,18 +258,18 @@ func TestAChangeIsOfTheVeryObjectThatWasRead(t *testing.T) {
 }
 
 func TestWhatSomebodyElseMadeIsNotTouched(t *testing.T) {
-	for _, kind := range []schema.GroupVersionResource{bufferKind, templateKind} {
+	for _, kind := range []schema.GroupVersionResource{bufferKind, templates} {
 		foreign := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(9)}}}
 		foreign.SetAPIVersion(kind.GroupVersion().String())
 		foreign.SetKind(map[string]string{bufferResource: "CapacityBuffer", "podtemplates": "PodTemplate"}[kind.Resource])
 		foreign.SetNamespace("ml")
 		foreign.SetName(askedBuffer.Name)
-		foreign.SetLabels(map[string]string{MadeLabel: MadeBy}) // a ProvisioningRequest of Heliostat has it too
+		foreign.SetLabels(map[string]string{madeLabel: madeBy}) // a ProvisioningRequest of Heliostat has it too
 		w, client := bufferWriter(foreign)
 		if err := w.Keep(t.Context(), bufferedCluster(t), nil, askedBuffer); !errors.Is(err, errForeign) {
 			t.Errorf("%s: error %v", kind.Resource, err)
 		}
-		if kind == templateKind {
+		if kind == templates {
 			if err := w.Remove(t.Context(), bufferedCluster(t), askedBuffer); err != nil {
 				t.Errorf("%s: error %v", kind.Resource, err)
 			}

@@ -25,7 +25,7 @@ var (
 func groupTemplate(
 	rayCluster *unstructured.Unstructured, group string, labels map[string]string,
 ) (map[string]any, error) {
-	template, err := PodTemplate(rayCluster, group, labels)
+	template, err := wholeTemplate(rayCluster, group, labels)
 	spec, _ := template["spec"].(map[string]any)
 	if err != nil || spec == nil {
 		return nil, err

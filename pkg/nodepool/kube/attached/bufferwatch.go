@@ -17,7 +17,7 @@ type Buffers struct {
 
 // NewBuffers prepares the reads; Start begins them.
 func NewBuffers(c Config) *Buffers {
-	served := c.served(autoscalingGroup, bufferVersions...)
+	served := c.Served(autoscalingGroup, bufferVersions...)
 	served.Resource = bufferResource
 	return &Buffers{New(c, Kind[nodepool.Buffer]{
 		Served: served, Resource: bufferResource, Selector: Made, Read: readBuffer,

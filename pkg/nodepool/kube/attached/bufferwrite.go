@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,7 +34,7 @@ func (w *Buffers) Keep(
 	if b.Template, err = identity(template); err != nil {
 		return fmt.Errorf("worker group %s: %w", b.Group, err)
 	}
-	if err := apply(ctx, w.templates(namespace), podTemplate(rayCluster, b, template)); err != nil {
+	if err := apply(ctx, w.podTemplates(namespace), podTemplate(rayCluster, b, template)); err != nil {
 		return fmt.Errorf("writing PodTemplate %s/%s: %w", namespace, b.Name, err)
 	}
 	version, err := w.kind.Served.Version()
@@ -70,10 +69,6 @@ func apply(ctx context.Context, client dynamic.ResourceInterface, object *unstru
 	return err
 }
 
-func (w *Buffers) templates(namespace string) dynamic.ResourceInterface {
-	return w.config.Client.Resource(corev1.SchemeGroupVersion.WithResource("podtemplates")).Namespace(namespace)
-}
-
 // Remove deletes a buffer of the RayCluster, and then its PodTemplate. Objects that others made again under the same
 // name stay.
 func (w *Buffers) Remove(ctx context.Context, rayCluster *unstructured.Unstructured, b nodepool.Buffer) error {
@@ -88,7 +83,7 @@ func (w *Buffers) Remove(ctx context.Context, rayCluster *unstructured.Unstructu
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting CapacityBuffer %s/%s: %w", namespace, b.Name, err)
 	}
-	templates := w.templates(namespace)
+	templates := w.podTemplates(namespace)
 	switch found, err := templates.Get(ctx, b.Name, metav1.GetOptions{}); {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -3,15 +3,17 @@ package attached
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 )
 
-// MadeLabel is the label of all objects that Heliostat makes for RayClusters, with the value MadeBy. The selector Made
+// madeLabel is the label of all objects that Heliostat makes for RayClusters, with the value madeBy. The selector Made
 // selects them.
 const (
-	MadeLabel, MadeBy = "app.kubernetes.io/managed-by", "heliostat"
-	Made              = MadeLabel + "=" + MadeBy
+	madeLabel, madeBy = "app.kubernetes.io/managed-by", "heliostat"
+	Made              = madeLabel + "=" + madeBy
 )
 
 const (
@@ -21,29 +23,24 @@ const (
 	groupAnnotation = "heliostat.dev/group"
 )
 
-// MadeFor returns an object for a RayCluster. The RayCluster owns it, so that it goes with the RayCluster.
-func MadeFor(
+// madeFor returns an object for a RayCluster. The RayCluster owns it, so that it goes with the RayCluster.
+func madeFor(
 	rayCluster *unstructured.Unstructured, name string, annotations map[string]string, content map[string]any,
 ) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: content}
 	object.SetNamespace(rayCluster.GetNamespace())
 	object.SetName(name)
-	object.SetLabels(map[string]string{MadeLabel: MadeBy})
+	object.SetLabels(map[string]string{madeLabel: madeBy})
 	object.SetAnnotations(annotations)
-	object.SetOwnerReferences([]metav1.OwnerReference{Owner(rayCluster)})
+	object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: rayCluster.GetAPIVersion(),
+		Kind: rayCluster.GetKind(), Name: rayCluster.GetName(), UID: rayCluster.GetUID()}})
 	return object
 }
 
-// Owner returns the reference of a RayCluster as an owner.
-func Owner(rayCluster *unstructured.Unstructured) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: rayCluster.GetAPIVersion(), Kind: rayCluster.GetKind(),
-		Name: rayCluster.GetName(), UID: rayCluster.GetUID()}
-}
-
-// PodTemplate returns a copy of the pod template of a worker group, with the labels of its pods: KubeRay adds some, and
-// anti-affinity and spread constraints may select them. What else KubeRay adds, no scheduler looks at, except for a
+// wholeTemplate returns a copy of the pod template of a worker group, with the labels of its pods: KubeRay adds some,
+// and anti-affinity and spread constraints may select them. What else KubeRay adds, no scheduler looks at, except for a
 // small init container. It returns nil if there is no such group with a template.
-func PodTemplate(
+func wholeTemplate(
 	rayCluster *unstructured.Unstructured, group string, labels map[string]string,
 ) (map[string]any, error) {
 	groups, _, err := unstructured.NestedSlice(rayCluster.Object, "spec", "workerGroupSpecs")
@@ -65,4 +62,11 @@ func PodTemplate(
 		return template, nil
 	}
 	return nil, nil
+}
+
+var templates = corev1.SchemeGroupVersion.WithResource("podtemplates")
+
+// podTemplates is the client of the PodTemplates that objects of the kind name.
+func (o *Objects[T]) podTemplates(namespace string) dynamic.ResourceInterface {
+	return o.config.Client.Resource(templates).Namespace(namespace)
 }

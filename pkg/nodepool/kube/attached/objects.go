@@ -31,8 +31,8 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// served finds a kind of an API group.
-func (c Config) served(group string, versions ...string) reflector.Served {
+// Served finds a kind of an API group.
+func (c Config) Served(group string, versions ...string) reflector.Served {
 	return reflector.Served{
 		Client: c.Client, Discovery: c.Discovery, Group: group, Versions: versions, Logger: c.Logger,
 	}

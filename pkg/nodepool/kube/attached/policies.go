@@ -31,7 +31,7 @@ type policy struct {
 // NewPolicies prepares the reads; Start begins them.
 func NewPolicies(c Config) *Policies {
 	return &Policies{New(c, Kind[*policy]{
-		Served:   c.served(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version),
+		Served:   c.Served(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version),
 		Resource: v1alpha1.CapacityPolicyResource.Resource,
 		Read: func(object *unstructured.Unstructured) (Object[*policy], bool) {
 			key, found := policyOf(object)

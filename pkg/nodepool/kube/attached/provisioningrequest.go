@@ -3,7 +3,6 @@ package attached
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,8 +20,6 @@ const (
 // requestVersions are those that can be read, the best first.
 var requestVersions = []string{"v1", "v1beta1"}
 
-var templates = corev1.SchemeGroupVersion.WithResource("podtemplates")
-
 func resource(version string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: autoscalingGroup, Version: version, Resource: requestResource}
 }
@@ -30,7 +27,7 @@ func resource(version string) schema.GroupVersionResource {
 // object returns a request for pods of a group of the RayCluster.
 func requestObject(rayCluster *unstructured.Unstructured, version string, r nodepool.ProvisioningRequest,
 ) *unstructured.Unstructured {
-	return MadeFor(rayCluster, r.Name, map[string]string{groupAnnotation: r.Group}, map[string]any{
+	return madeFor(rayCluster, r.Name, map[string]string{groupAnnotation: r.Group}, map[string]any{
 		"apiVersion": autoscalingGroup + "/" + version, "kind": "ProvisioningRequest",
 		"spec": map[string]any{
 			"provisioningClassName": nodepool.AtomicScaleUp,
@@ -45,7 +42,7 @@ func requestObject(rayCluster *unstructured.Unstructured, version string, r node
 // template returns the PodTemplate of a request, with the labels of the group's pods.
 func template(rayCluster *unstructured.Unstructured, labels map[string]string, r nodepool.ProvisioningRequest,
 ) (*unstructured.Unstructured, error) {
-	pods, err := PodTemplate(rayCluster, r.Group, labels)
+	pods, err := wholeTemplate(rayCluster, r.Group, labels)
 	switch {
 	case err != nil:
 		return nil, err
@@ -53,7 +50,7 @@ func template(rayCluster *unstructured.Unstructured, labels map[string]string, r
 		return nil, fmt.Errorf("RayCluster %s/%s has no worker group %s with a template: %w", rayCluster.GetNamespace(),
 			rayCluster.GetName(), r.Group, nodepool.ErrConflict)
 	}
-	return MadeFor(rayCluster, r.Name, map[string]string{groupAnnotation: r.Group}, map[string]any{
+	return madeFor(rayCluster, r.Name, map[string]string{groupAnnotation: r.Group}, map[string]any{
 		"apiVersion": "v1", "kind": "PodTemplate", "template": pods,
 	}), nil
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -17,7 +16,7 @@ type Provisioning struct {
 // NewProvisioning prepares the reads; Start begins them.
 func NewProvisioning(c Config) *Provisioning {
 	return &Provisioning{New(c, Kind[nodepool.ProvisioningRequest]{
-		Served: c.served(autoscalingGroup, requestVersions...), Resource: requestResource, Selector: Made,
+		Served: c.Served(autoscalingGroup, requestVersions...), Resource: requestResource, Selector: Made,
 		Read: readRequest,
 	})}
 }

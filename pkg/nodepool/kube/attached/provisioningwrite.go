@@ -54,7 +54,7 @@ func (w *Provisioning) askTemplate(
 	ctx context.Context, pods *unstructured.Unstructured, requests dynamic.ResourceInterface,
 	request *unstructured.Unstructured,
 ) (exists bool, err error) {
-	client, options := w.templates(pods.GetNamespace()), metav1.CreateOptions{FieldManager: nodepool.FieldManager}
+	client, options := w.podTemplates(pods.GetNamespace()), metav1.CreateOptions{FieldManager: nodepool.FieldManager}
 	if _, err = client.Create(ctx, pods, options); !apierrors.IsAlreadyExists(err) {
 		return false, err
 	}
@@ -72,12 +72,8 @@ func (w *Provisioning) askTemplate(
 	return false, err
 }
 
-func (w *Provisioning) templates(namespace string) dynamic.ResourceInterface {
-	return w.config.Client.Resource(templates).Namespace(namespace)
-}
-
 func (w *Provisioning) deleteTemplate(ctx context.Context, namespace, name string) error {
-	err := w.templates(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	err := w.podTemplates(namespace).Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting PodTemplate %s/%s: %w", namespace, name, err)
 	}

@@ -82,7 +82,7 @@ func extendedResources(field string, list corev1.ResourceList) (found map[string
 	}
 	found = map[string]int64{}
 	for name, quantity := range list {
-		if !Extended(string(name)) {
+		if !extended(string(name)) {
 			continue
 		}
 		n := quantity.Value()

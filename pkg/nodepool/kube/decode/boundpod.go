@@ -58,7 +58,7 @@ func Bound(pod *corev1.Pod) (bound BoundPod, takes bool) {
 		Terminating: pod.DeletionTimestamp != nil,
 	}
 	for name, amount := range bound.Takes {
-		if Extended(name) {
+		if extended(name) {
 			if bound.Requests == nil {
 				bound.Requests = map[string]int64{}
 			}

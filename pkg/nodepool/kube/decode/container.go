@@ -117,7 +117,7 @@ func (c container) checkResources(f Fields) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if !Extended(name) {
+		if !extended(name) {
 			c.checkNative(f, name)
 			continue
 		}

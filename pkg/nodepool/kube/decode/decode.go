@@ -117,7 +117,7 @@ func Join(d Decoded, pods []*Pod) nodepool.Cluster {
 	reportPods(report, &cluster)
 	reportReplicaFailure(root.Object("status"), &cluster)
 	cluster.Unreadable = cluster.Unreadable || report.Unreadable
-	cluster.Findings = Limit(Distinct(slices.Concat(d.Findings, report.All)))
+	cluster.Findings = Limit(distinct(slices.Concat(d.Findings, report.All)))
 	return cluster
 }
 

@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Distinct removes repeated findings, so that a field that is read twice is reported once.
-func Distinct(list []raydemand.Finding) []raydemand.Finding {
+// distinct removes repeated findings, so that a field that is read twice is reported once.
+func distinct(list []raydemand.Finding) []raydemand.Finding {
 	seen := make(map[raydemand.Finding]bool, len(list))
 	return slices.DeleteFunc(list, func(f raydemand.Finding) bool {
 		again := seen[f]

@@ -23,7 +23,7 @@ func ForPodFit(reader sharing.Reader, node *corev1.Node) landing.Node {
 	}
 	object := ForGPUs(node)
 	for name, quantity := range node.Status.Allocatable {
-		if Extended(string(name)) && !reader.CanAnnounce(object, string(name)) {
+		if extended(string(name)) && !reader.CanAnnounce(object, string(name)) {
 			continue
 		}
 		if amount := Amount(quantity); amount > 0 || name == corev1.ResourcePods {

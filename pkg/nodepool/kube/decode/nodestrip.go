@@ -27,7 +27,7 @@ func Strip(object any) (any, error) {
 		},
 	}
 	for name, quantity := range node.Status.Capacity {
-		if Extended(string(name)) || node.Labels[karpenterPool] != "" {
+		if extended(string(name)) || node.Labels[karpenterPool] != "" {
 			if stripped.Status.Capacity == nil {
 				stripped.Status.Capacity = corev1.ResourceList{}
 			}

@@ -59,7 +59,7 @@ func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
 func readLimits(spec *nodepool.GPUSpec, c container) {
 	spec.Claims, spec.Limits = c.claims > 0, landing.Quantities{}
 	for name, quantity := range c.limits {
-		if Extended(name) {
+		if extended(name) {
 			spec.Limits[name] = Amount(quantity)
 		}
 	}

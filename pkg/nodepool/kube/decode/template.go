@@ -99,7 +99,7 @@ func (n *nodeTemplate) resource(name, value string) error {
 		return fmt.Errorf("resource %s: %q is not a quantity: %w", name, value, err)
 	case quantity.Sign() < 0:
 		return fmt.Errorf("resource %s: %s is negative", name, value)
-	case Extended(name) && quantity.MilliValue()%1000 != 0:
+	case extended(name) && quantity.MilliValue()%1000 != 0:
 		return fmt.Errorf("resource %s: %s is not a whole number", name, value)
 	}
 	if n.resources == nil {

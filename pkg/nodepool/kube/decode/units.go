@@ -19,8 +19,8 @@ func Amount(q resource.Quantity) raydemand.Amount {
 	return raydemand.Amount(q.ScaledValue(-4))
 }
 
-// Extended reports whether Kubernetes treats the resource as an extended one, which cannot be overcommitted.
-func Extended(name string) bool {
+// extended reports whether Kubernetes treats the resource as an extended one, which cannot be overcommitted.
+func extended(name string) bool {
 	domain, _, qualified := strings.Cut(name, "/")
 	return qualified && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
 }

@@ -2,17 +2,15 @@ package kueue
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
@@ -21,20 +19,9 @@ const group = "kueue.x-k8s.io"
 
 var versions = []string{"v1beta2", "v1beta1"}
 
-// Config says what is read and how.
-type Config struct {
-	Client    dynamic.Interface
-	Discovery discovery.ServerResourcesInterface
-	// Namespaces are those whose RayClusters are served; empty means all.
-	Namespaces []string
-	// Changed is called after something changed for a RayCluster.
-	Changed func(nodepool.ClusterKey)
-	Logger  *slog.Logger
-}
-
 // Watch knows the Workloads of RayClusters, and the ClusterQueues.
 type Watch struct {
-	config Config
+	config attached.Config
 	now    func() time.Time
 
 	mu sync.Mutex
@@ -62,7 +49,7 @@ func (q *queuedCluster) othersIn(queue string) othersUse {
 }
 
 // NewWatch prepares the reads; Start begins them.
-func NewWatch(c Config) *Watch {
+func NewWatch(c attached.Config) *Watch {
 	if len(c.Namespaces) == 0 {
 		c.Namespaces = []string{metav1.NamespaceAll}
 	}
@@ -82,7 +69,7 @@ func (w *Watch) Start(ctx context.Context) error {
 	for _, namespace := range w.config.Namespaces {
 		unread := func(why string) { w.setUnread(namespace, why) }
 		reads.Go(func() {
-			source := w.served().Source("workloads", namespace, "", unread)
+			source := w.config.Served(group, versions...).Source("workloads", namespace, "", unread)
 			source.Into(ctx, &reflector.Store[*unstructured.Unstructured]{
 				Put: w.putWorkload, Remove: w.removeWorkload,
 				ReplaceAll: func(list []*unstructured.Unstructured, _ string) { w.replaceWorkloads(namespace, list) },
@@ -91,7 +78,7 @@ func (w *Watch) Start(ctx context.Context) error {
 	}
 	reads.Go(func() {
 		unread := func(string) { w.replaceQueues(nil, "") }
-		w.served().Source("clusterqueues", metav1.NamespaceAll, "", unread).
+		w.config.Served(group, versions...).Source("clusterqueues", metav1.NamespaceAll, "", unread).
 			Into(ctx, &reflector.Store[*unstructured.Unstructured]{
 				Put: w.putQueue, Remove: w.removeQueue, ReplaceAll: w.replaceQueues,
 			})
@@ -102,12 +89,6 @@ func (w *Watch) Start(ctx context.Context) error {
 
 // NeedLeaderElection reports false: a candidate for leadership reads as well.
 func (w *Watch) NeedLeaderElection() bool { return false }
-
-// served finds the kinds of Kueue.
-func (w *Watch) served() reflector.Served {
-	return reflector.Served{Client: w.config.Client, Discovery: w.config.Discovery, Group: group, Versions: versions,
-		Logger: w.config.Logger}
-}
 
 // setUnread forgets the Workloads of a namespace.
 func (w *Watch) setUnread(namespace, why string) {

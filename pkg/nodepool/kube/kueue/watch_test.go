@@ -8,10 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 )
 
 func newTestWatch(changed func(nodepool.ClusterKey), namespaces ...string) *Watch {
-	return NewWatch(Config{Namespaces: namespaces, Changed: changed, Logger: slog.New(slog.DiscardHandler)})
+	return NewWatch(attached.Config{Namespaces: namespaces, Changed: changed, Logger: slog.New(slog.DiscardHandler)})
 }
 
 const owned = `
