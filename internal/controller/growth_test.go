@@ -71,7 +71,7 @@ func TestReplicasNeverLeaveTheirLimits(t *testing.T) {
 
 func TestDemandThatWaitsForATryHasAnEventOfItsOwn(t *testing.T) {
 	group := gpuGroup("gpu", 0, 0, 9)
-	group.Verdict = &landing.Verdict{State: landing.Trying, Why: "there is no node"}
+	group.Landing = &landing.Answer{State: landing.Trying, Why: "there is no node"}
 	w := newWorld(t, Config{}, group)
 	w.want(50, gpu(1))
 	w.after(2 * time.Second)

@@ -12,7 +12,7 @@ import (
 // tried returns a group whose pods no known node can hold.
 func tried(name string) nodepool.WorkerGroup {
 	g := gpuGroup(name, 0, 0, 8)
-	g.Verdict = &landing.Verdict{State: landing.Trying, Why: "node n1 has nvidia.com/gpu 0 where 1 is needed"}
+	g.Landing = &landing.Answer{State: landing.Trying, Why: "node n1 has nvidia.com/gpu 0 where 1 is needed"}
 	return g
 }
 
@@ -62,7 +62,7 @@ func TestATryThatFailsIsRememberedAndTheNextGroupIsTried(t *testing.T) {
 
 func TestAGroupThatFitsNowhereIsNotLaunchedByServe(t *testing.T) {
 	g := tried("g")
-	g.Verdict.State = landing.Nowhere
+	g.Landing.State = landing.Nowhere
 	w := newWorld(t, Config{}, g)
 	w.want(5, gpu(1))
 	d := w.cycle()

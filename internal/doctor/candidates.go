@@ -14,7 +14,7 @@ import (
 
 // placeGroups prepares to find the nodes on which pods could run.
 func (x *inventory) placeGroups() {
-	x.ofGroup, x.pools = map[*nodepool.WorkerGroup][]landing.Node{}, map[*nodepool.WorkerGroup][]landing.Pods{}
+	x.ofGroup, x.pools = map[*nodepool.WorkerGroup][]landing.Node{}, map[*nodepool.WorkerGroup][]landing.PoolPods{}
 	x.blocking = map[*nodepool.WorkerGroup]blockingTaints{}
 	nodes := make([]landing.Node, len(x.Nodes))
 	for i, n := range x.Nodes {
@@ -37,7 +37,7 @@ func (x *inventory) noNode(g rayGroup) (raydemand.Finding, bool) {
 	if !x.anyNode {
 		return workers.JudgeUnseen(x.stock)
 	}
-	workers.Judge(x.stock.Where(&workers.Pod).Verdict, x.Input.Reader.At)
+	workers.Judge(x.stock.Where(&workers.Pod), x.Input.Reader.At)
 	return workers.NoNode()
 }
 
@@ -160,7 +160,7 @@ func (x *inventory) nodePoolRefuses(nodePool string, g rayGroup) string {
 }
 
 // poolsOf returns how many pods of a group each pool of nodes that could hold one may ever hold, were it empty.
-func (x *inventory) poolsOf(g rayGroup) []landing.Pods {
+func (x *inventory) poolsOf(g rayGroup) []landing.PoolPods {
 	list, known := x.pools[g.Pods]
 	if !known {
 		list = x.stock.Where(&g.Pods.Pod).Pods

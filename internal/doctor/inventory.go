@@ -59,7 +59,7 @@ type inventory struct {
 	stock    *landing.Nodes
 	anyNode  bool
 	ofGroup  map[*nodepool.WorkerGroup][]landing.Node
-	pools    map[*nodepool.WorkerGroup][]landing.Pods
+	pools    map[*nodepool.WorkerGroup][]landing.PoolPods
 	blocking map[*nodepool.WorkerGroup]blockingTaints
 }
 

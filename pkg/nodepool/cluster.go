@@ -271,10 +271,8 @@ type WorkerGroup struct {
 	Pod landing.PodShape
 	// Kind is what one pod takes of Places; nil while nodes are unknown.
 	Kind *landing.Pod
-	// Fit says on how many nodes a pod fits; nil while the nodes are unknown.
-	Fit *landing.Fit
-	// Verdict says where a pod can run, and why none can; nil while the nodes are unknown.
-	Verdict *landing.Verdict
+	// Landing says where a pod can run, and why none can, without Pods; nil while the nodes are unknown.
+	Landing *landing.Answer
 	// Slices describe the GPUs of one pod: by the nodes where it fits, or, while those are unknown, by its template.
 	Slices []landing.Slice
 	// GPUs is what the spec says about the GPUs of one worker. Reported is what the nodes say; nil while they are
@@ -287,7 +285,7 @@ type WorkerGroup struct {
 	// MIGGPUs says how many GPUs a pod with several MIG instances has (annotation heliostat.dev/mig-gpus-per-pod).
 	MIGGPUs MIGGPUs
 	// PoolPods are the pools where a pod of the group fits, by name; nil while nodes are unknown.
-	PoolPods []landing.Pods
+	PoolPods []landing.PoolPods
 	// Bound is the number of the group's pods that are bound to a known node and have neither failed nor are being
 	// deleted. They are part of what such a node holds (landing.Node.Use).
 	Bound int64

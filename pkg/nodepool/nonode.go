@@ -13,28 +13,29 @@ const GroupNoNode = "group-no-node"
 
 // Judge sets where a pod of the group can run, at a moment; the zero moment ignores ages. Nodes of NodeClaims that are
 // on their way are nodes too.
-func (g *WorkerGroup) Judge(verdict landing.Verdict, now time.Time) {
-	verdict = verdict.At(now)
+func (g *WorkerGroup) Judge(answer landing.Answer, now time.Time) {
+	answer = answer.At(now)
+	answer.Pods = nil
 	if g.Incoming.Pods() > 0 {
-		verdict = landing.Verdict{State: landing.Fits}
+		answer.State, answer.Why, answer.Beyond = landing.Fits, "", false
 	}
-	g.Verdict = &verdict
+	g.Landing = &answer
 }
 
 // JudgeUnseen sets what pools prove about the group while the nodes are unknown, and returns the finding about it as
 // NoNode does. Without a proof the group is planned as if any node could hold its pods.
 func (g *WorkerGroup) JudgeUnseen(pools *landing.Nodes) (raydemand.Finding, bool) {
-	verdict, proven := pools.Unseen(&g.Pod)
+	answer, proven := pools.Unseen(&g.Pod)
 	if !proven {
 		return raydemand.Finding{}, false
 	}
-	g.Judge(verdict, time.Time{})
+	g.Judge(answer, time.Time{})
 	return g.NoNode()
 }
 
 // MayLand reports whether the group can have pods, and fits a known node.
 func (g *WorkerGroup) MayLand() bool {
-	return g.Max > 0 && !g.Suspended && g.Fit != nil && g.Fit.Nodes > 0
+	return g.Max > 0 && !g.Suspended && g.Landing != nil && g.Landing.Nodes > 0
 }
 
 // MayLandOnGPUs reports whether the group can have pods that request GPUs, and fits a known node.
@@ -44,21 +45,21 @@ func (g *WorkerGroup) MayLandOnGPUs() bool { return g.MayLand() && len(g.Slices)
 // will, and otherwise a warning or an information, because only one replica at a time is launched. It returns false if
 // the group is not planned.
 func (g *WorkerGroup) NoNode() (raydemand.Finding, bool) {
-	if g.Verdict == nil || g.Verdict.State == landing.Fits || g.Max <= 0 || g.Suspended || g.Broken {
+	if g.Landing == nil || g.Landing.State == landing.Fits || g.Max <= 0 || g.Suspended || g.Broken {
 		return raydemand.Finding{}, false
 	}
 	f := raydemand.Finding{
-		Code: GroupNoNode, Severity: raydemand.Error, Seen: g.Verdict.Why,
+		Code: GroupNoNode, Severity: raydemand.Error, Seen: g.Landing.Why,
 		Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", g.Index),
 		Fix:   "correct requests, nodeSelector, affinity or tolerations, or add such a node",
 	}
-	switch g.Verdict.State {
+	switch g.Landing.State {
 	case landing.Limited:
 		f.Why = "the limits of its pools allow no node for a pod of group " + g.Name + ", so it takes no launches"
 		f.Fix = "raise the limit, or choose another pool"
 	case landing.Trying:
 		f.Severity = raydemand.Warning
-		if g.Verdict.Beyond {
+		if g.Landing.Beyond {
 			f.Severity = raydemand.Info
 			f.Why = "Heliostat does not compare a pod of group " + g.Name + " with pods on other nodes, so at most " +
 				"one replica at a time is launched until a pod has joined"

@@ -18,7 +18,7 @@ func TestTheSnapshotSaysWhereStartingWorkersAre(t *testing.T) {
 	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	group := gpuGroup("gpu", 8, 0, 9)
 	group.WorkersToDelete = []string{"named"}
-	group.PoolPods = []landing.Pods{{Pool: "g1"}}
+	group.PoolPods = []landing.PoolPods{{Pool: "g1"}}
 	group.Incoming = landing.Incoming{Launched: 2, Requested: 1, Places: []landing.Coming{
 		{Pods: 1, Progress: landing.NodeReady, AskedAt: noon, Since: noon.Add(3), Lacks: "its GPU"},
 		{Pods: 1, Progress: landing.Registered, AskedAt: noon, Since: noon.Add(2)},

@@ -26,12 +26,12 @@ const (
 
 // fitOf returns nil if the group fits somewhere, or if nodes are unknown.
 func fitOf(g nodepool.WorkerGroup) *NodeFit {
-	if g.Verdict == nil {
+	if g.Landing == nil {
 		return nil
 	}
-	switch verdict := FitVerdict(g.Verdict.State); verdict {
+	switch verdict := FitVerdict(g.Landing.State); verdict {
 	case FitTrying, FitNowhere, FitLimited, FitWaiting:
-		return &NodeFit{verdict, g.Verdict.Why}
+		return &NodeFit{verdict, g.Landing.Why}
 	}
 	return nil
 }

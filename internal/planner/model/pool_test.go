@@ -14,7 +14,7 @@ func TestThePoolsOfAGroupAreThoseThatItsPodsCanLandOn(t *testing.T) {
 	more := int64(2)
 	g := nodepool.WorkerGroup{
 		Slices:   []landing.Slice{{Resource: "nvidia.com/mig-1g.5gb", UnitsPerPod: 2}},
-		PoolPods: []landing.Pods{{Pool: "a", PerNode: 3, Holds: 3, MayAddPods: &more}, {Pool: "b", PerNode: 1}},
+		PoolPods: []landing.PoolPods{{Pool: "a", PerNode: 3, Holds: 3, MayAddPods: &more}, {Pool: "b", PerNode: 1}},
 	}
 	want := []landing.GroupPool{
 		{Name: "a", MaxPods: new(int64(5)), Resource: "nvidia.com/mig-1g.5gb", Units: 2}, {Name: "b", Resource: "nvidia.com/mig-1g.5gb", Units: 2},

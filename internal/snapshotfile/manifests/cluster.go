@@ -68,10 +68,10 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 		return
 	}
 	answer := p.stock.Where(&g.Pod)
-	g.Fit, g.PoolPods, g.Reported = &answer.Fit, answer.Pods, nodepool.Reported(p.reader, g, p.nodes)
+	g.PoolPods, g.Reported = answer.Pods, nodepool.Reported(p.reader, g, p.nodes)
 	p.addBound(cluster.Key, g)
 	g.Announces = worker.Announces(p.reader, p.nodes, p.stock.Rooms, g.PoolPods)
-	g.Judge(answer.Verdict, p.at)
+	g.Judge(answer, p.at)
 	add := func(f raydemand.Finding) {
 		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())
 		cluster.Findings = append(cluster.Findings, f)

@@ -61,7 +61,7 @@ type NewWorker struct {
 // (docs/reference/facts.md#labels-of-a-new-worker). What these leave open stays open. A label that no new worker has is
 // left out. nodes are existing nodes and declared shapes, rooms all pools, and pods those that accept the group's pods;
 // without any, nothing is known about nodes.
-func (w NewWorker) Announces(reader sharing.Reader, nodes []Node, rooms []Room, pods []Pods) []Announced {
+func (w NewWorker) Announces(reader sharing.Reader, nodes []Node, rooms []Room, pods []PoolPods) []Announced {
 	hosts := w.hosts(reader, nodes, rooms, pods)
 	var all []Announced
 	add := func(a Announced, ok bool) {
@@ -113,7 +113,7 @@ type hostList struct {
 
 // hosts lists the nodes and shapes that could hold a pod, and the pools that may add nodes that nothing describes. New
 // nodes of a pool are like those that it has, as the Cluster Autoscaler assumes too.
-func (w NewWorker) hosts(reader sharing.Reader, nodes []Node, rooms []Room, pods []Pods) hostList {
+func (w NewWorker) hosts(reader sharing.Reader, nodes []Node, rooms []Room, pods []PoolPods) hostList {
 	list := hostList{pod: w.Pod, mapped: reader.TopologyLabels}
 	read := w.keys(reader)
 	described := map[string]bool{}

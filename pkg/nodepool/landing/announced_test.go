@@ -25,7 +25,7 @@ func hostNode(name, pool string, labels ...string) landing.Node {
 type hosts struct {
 	Places []landing.Node
 	Rooms  []landing.Room
-	Pods   []landing.Pods
+	Pods   []landing.PoolPods
 }
 
 func labelsOf(pairs []string) map[string]string {
@@ -38,8 +38,8 @@ func labelsOf(pairs []string) map[string]string {
 }
 
 // pool is a pool that accepts the pods; most is how many pods it may add, negative for no bound.
-func pool(name string, most int64) landing.Pods {
-	p := landing.Pods{Pool: name}
+func pool(name string, most int64) landing.PoolPods {
+	p := landing.PoolPods{Pool: name}
 	if most >= 0 {
 		p.MayAddPods = &most
 	}
@@ -81,16 +81,16 @@ func TestWhatNewPodsAnnounceFollowsFromWhereTheyFit(t *testing.T) {
 		"the affinity allows two": {pod: landing.PodShape{Affinity: []landing.NodeTerm{{Labels: []landing.Requirement{in(clique, "d1", "d2")}}}}, label: domain, want: "d1,d2"},
 		"one term leaves it open": {pod: landing.PodShape{Affinity: []landing.NodeTerm{{Labels: []landing.Requirement{in(clique, "d1")}}, {Labels: []landing.Requirement{in("x", "y")}}}}, label: domain, want: "?"},
 		"nothing is known":        {label: domain, want: "?"},
-		"a declared shape":        {nodes: hosts{Places: []landing.Node{hostNode("", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}), Pods: []landing.Pods{pool("p", -1)}}, label: domain, want: "d1!"},
-		"a pool that nothing describes": {nodes: hosts{Places: []landing.Node{hostNode("a", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}, landing.Room{Pool: "q"}), Pods: []landing.Pods{pool("p", 1), pool("q", 4)}},
+		"a declared shape":        {nodes: hosts{Places: []landing.Node{hostNode("", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}), Pods: []landing.PoolPods{pool("p", -1)}}, label: domain, want: "d1!"},
+		"a pool that nothing describes": {nodes: hosts{Places: []landing.Node{hostNode("a", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}, landing.Room{Pool: "q"}), Pods: []landing.PoolPods{pool("p", 1), pool("q", 4)}},
 			label: domain, want: "?"},
-		"that pool is full": {nodes: hosts{Places: []landing.Node{hostNode("a", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}, landing.Room{Pool: "q"}), Pods: []landing.Pods{pool("p", 1), pool("q", 0)}},
+		"that pool is full": {nodes: hosts{Places: []landing.Node{hostNode("a", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}, landing.Room{Pool: "q"}), Pods: []landing.PoolPods{pool("p", 1), pool("q", 0)}},
 			label: domain, want: "d1!"},
-		"a NodePool's label":       {nodes: hosts{Rooms: rooms(karpenter("k", map[string]string{clique: "d3"})), Pods: []landing.Pods{pool("k", -1)}}, label: domain, want: "d3!"},
-		"a NodePool's requirement": {nodes: hosts{Rooms: rooms(karpenter("k", nil, in(clique, "d3", "d4"))), Pods: []landing.Pods{pool("k", -1)}}, label: domain, want: "d3,d4"},
+		"a NodePool's label":       {nodes: hosts{Rooms: rooms(karpenter("k", map[string]string{clique: "d3"})), Pods: []landing.PoolPods{pool("k", -1)}}, label: domain, want: "d3!"},
+		"a NodePool's requirement": {nodes: hosts{Rooms: rooms(karpenter("k", nil, in(clique, "d3", "d4"))), Pods: []landing.PoolPods{pool("k", -1)}}, label: domain, want: "d3,d4"},
 		"a requirement that the pod narrows": {pod: landing.PodShape{Affinity: []landing.NodeTerm{{Labels: []landing.Requirement{in(clique, "d4", "d5")}}}},
-			nodes: hosts{Rooms: rooms(karpenter("k", nil, in(clique, "d3", "d4"))), Pods: []landing.Pods{pool("k", -1)}}, label: domain, want: "d4!"},
-		"a NodePool that leaves it open": {nodes: hosts{Rooms: rooms(karpenter("k", nil)), Pods: []landing.Pods{pool("k", -1)}}, label: domain, want: "?"},
+			nodes: hosts{Rooms: rooms(karpenter("k", nil, in(clique, "d3", "d4"))), Pods: []landing.PoolPods{pool("k", -1)}}, label: domain, want: "d4!"},
+		"a NodePool that leaves it open": {nodes: hosts{Rooms: rooms(karpenter("k", nil)), Pods: []landing.PoolPods{pool("k", -1)}}, label: domain, want: "?"},
 		"the group declares it": {nodes: hosts{Places: []landing.Node{hostNode("a", "p", clique+"=d1")}}, label: domain, want: "",
 			worker: func(w *landing.NewWorker) { w.Declared = map[string]string{domain: "own"} }},
 
@@ -106,16 +106,16 @@ func TestWhatNewPodsAnnounceFollowsFromWhereTheyFit(t *testing.T) {
 		"a node without a product": {nodes: hosts{Places: []landing.Node{hostNode("a", "p", product+"=NVIDIA-H100-PCIe"), hostNode("b", "p")}}, label: "accelerator_type:", want: "?"},
 		"an AMD card by its id":    {nodes: hosts{Places: []landing.Node{hostNode("a", "p", "amd.com/gpu.device-id=74a1")}}, label: "accelerator_type:", want: "AMD-Instinct-MI300X-OAM!"},
 		"an AMD card by its name":  {nodes: hosts{Places: []landing.Node{hostNode("a", "p", "amd.com/gpu.product-name=AMD_Instinct_MI300X")}}, label: "accelerator_type:", want: "?"},
-		"a NodePool of one model": {nodes: hosts{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-gpu-name", "h100"))), Pods: []landing.Pods{pool("k", -1)}},
+		"a NodePool of one model": {nodes: hosts{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-gpu-name", "h100"))), Pods: []landing.PoolPods{pool("k", -1)}},
 			label: "ray.io/accelerator-type", want: "H100!"},
-		"a NodePool of two models": {nodes: hosts{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-gpu-name", "h100", "a100"))), Pods: []landing.Pods{pool("k", -1)}},
+		"a NodePool of two models": {nodes: hosts{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-gpu-name", "h100", "a100"))), Pods: []landing.PoolPods{pool("k", -1)}},
 			label: "ray.io/accelerator-type", want: "A100,H100"},
 		"an affinity to two names of one model": {pod: landing.PodShape{Affinity: []landing.NodeTerm{{Labels: []landing.Requirement{in(product, "NVIDIA-H100-PCIe", "NVIDIA-H100-80GB-HBM3")}}}},
 			label: "accelerator_type:", want: "H100!"},
 		"an instance type of AWS": {nodes: hosts{Places: []landing.Node{hostNode("a", "p", "node.kubernetes.io/instance-type=p5.48xlarge")}}, label: "accelerator_type:", want: "H100!"},
 		"a size of Azure":         {pod: landing.PodShape{Selector: map[string]string{"node.kubernetes.io/instance-type": "Standard_NC24ads_A100_v4"}}, label: "accelerator_type:", want: "A100!"},
 		"a machine of Google":     {pod: landing.PodShape{Selector: map[string]string{"node.kubernetes.io/instance-type": "a3-megagpu-8g"}}, label: "accelerator_type:", want: "H100!"},
-		"a NodePool's family": {nodes: hosts{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-family", "p5", "g6"))), Pods: []landing.Pods{pool("k", -1)}},
+		"a NodePool's family": {nodes: hosts{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-family", "p5", "g6"))), Pods: []landing.PoolPods{pool("k", -1)}},
 			label: "accelerator_type:", want: "H100,L4"},
 		"an unknown instance type":              {nodes: hosts{Places: []landing.Node{hostNode("a", "p", "node.kubernetes.io/instance-type=m7i.large")}}, label: "accelerator_type:", want: "?"},
 		"a TPU by its selectors":                {pod: v6e, label: "accelerator_type:", want: "TPU-V6E!", worker: tpus},

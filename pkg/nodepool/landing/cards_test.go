@@ -55,12 +55,12 @@ func TestADeclaredShapeIsAPlaceToLandWithoutBeingANode(t *testing.T) {
 	declared := gpuNode("a10", quantities("nvidia.com/gpu", 1), "")
 	declared.Declared = true
 	shape := asking(quantities("nvidia.com/gpu", 1))
-	if diff := cmp.Diff(landing.Fit{Pools: []string{"a10"}}, shape.Fit([]landing.Node{node("cpu"), declared})); diff != "" {
+	if diff := cmp.Diff(landing.Answer{Shapes: []string{"a10"}}, shape.Fit([]landing.Node{node("cpu"), declared})); diff != "" {
 		t.Errorf("landing (-want +got):\n%s", diff)
 	}
 	shape = asking(quantities("nvidia.com/gpu", 2))
 	want := "the nearest of 2 nodes: pool a10, as it is declared, has nvidia.com/gpu 1 where 2 is needed"
-	if diff := cmp.Diff(landing.Fit{Why: want}, shape.Fit([]landing.Node{node("cpu"), declared})); diff != "" {
+	if diff := cmp.Diff(landing.Answer{Why: want}, shape.Fit([]landing.Node{node("cpu"), declared})); diff != "" {
 		t.Errorf("landing (-want +got):\n%s", diff)
 	}
 }

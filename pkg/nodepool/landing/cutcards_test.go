@@ -84,16 +84,16 @@ func TestEachCardIsCutByItsOwnRules(t *testing.T) {
 				Rooms: landing.Rooms([]landing.Node{n}, landing.Config{}, []landing.Ceiling{ceiling("a", 0, 1)})})
 			answer := stock.Where(&shape)
 			if test.why != "" {
-				if answer.Verdict.State != landing.Trying || !strings.Contains(answer.Fit.Why, test.why) {
-					t.Errorf("%+v because %q, want trying because %q", answer.Verdict, answer.Fit.Why, test.why)
+				if answer.State != landing.Trying || !strings.Contains(answer.Why, test.why) {
+					t.Errorf("%+v because %q, want trying because %q", answer, answer.Why, test.why)
 				}
 				return
 			}
 			kinds := []landing.Kind{stock.KindOf("g", &shape)}
 			places, _ := stock.Places(kinds, nil)
 			room := landing.New([]landing.Pod{kinds[0].Pod}, places).Empty().Room(0)
-			if empty := landing.PodsOn(&shape, &n); empty != test.empty || room != test.room || answer.Verdict.State != landing.Fits {
-				t.Errorf("%d pods when empty and room for %d, want %d and %d; %+v", empty, room, test.empty, test.room, answer.Verdict)
+			if empty := landing.PodsOn(&shape, &n); empty != test.empty || room != test.room || answer.State != landing.Fits {
+				t.Errorf("%d pods when empty and room for %d, want %d and %d; %+v", empty, room, test.empty, test.room, answer)
 			}
 		})
 	}

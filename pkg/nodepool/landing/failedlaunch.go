@@ -78,7 +78,7 @@ func (f *failedLaunch) choices(label string) int {
 // OutOfStock returns the NodePools that have no machine for waiting pods, if no other pool may add a node for them: of
 // each, the latest launch has failed since the pods wait, and another attempt would fail too. fits are all pools where
 // the pods fit, failed the latest launches by pool.
-func OutOfStock(now time.Time, waiting WaitingPods, fits []Pods, failed FailedLaunches) (names []string) {
+func OutOfStock(now time.Time, waiting WaitingPods, fits []PoolPods, failed FailedLaunches) (names []string) {
 	for i := range fits {
 		pool := &fits[i]
 		if pool.MayAddPods != nil && *pool.MayAddPods == 0 {

@@ -26,14 +26,14 @@ func failedClaim(pool string, capacityTypes, types int) failedLaunch {
 
 func TestAGroupIsOutOfStockWhenTheLaunchesOfAllItsNodePoolsFailed(t *testing.T) {
 	may := func(n int64) *int64 { return &n }
-	one := []Pods{{Pool: "g1", Provisioned: true}}
-	two := append(one[:1:1], Pods{Pool: "g2", Provisioned: true})
+	one := []PoolPods{{Pool: "g1", Provisioned: true}}
+	two := append(one[:1:1], PoolPods{Pool: "g2", Provisioned: true})
 	first, second := failedClaim("g1", 1, 2), failedClaim("g2", 1, 60)
 	both := FailedLaunches{"g1": first, "g2": second}
 	const only = "g1"
 	for name, c := range map[string]struct {
 		gpus   int64
-		fits   []Pods
+		fits   []PoolPods
 		failed FailedLaunches
 		after  time.Duration
 		want   string
@@ -41,9 +41,9 @@ func TestAGroupIsOutOfStockWhenTheLaunchesOfAllItsNodePoolsFailed(t *testing.T) 
 		"the only NodePool":                 {1, one, both, 0, only},
 		"both NodePools":                    {1, two, both, 0, "g1 g2"},
 		"another NodePool may launch":       {1, two, FailedLaunches{"g1": first}, 0, ""},
-		"another NodePool is at its limit":  {1, append(one[:1:1], Pods{Pool: "g2", Provisioned: true, MayAddPods: may(0)}), both, 0, only},
-		"a pool of another node autoscaler": {1, append(one[:1:1], Pods{Pool: "g2", MayAddPods: may(3)}), both, 0, ""},
-		"nothing may be added anywhere":     {1, []Pods{{Pool: "g1", Provisioned: true, MayAddPods: may(0)}}, both, 0, ""},
+		"another NodePool is at its limit":  {1, append(one[:1:1], PoolPods{Pool: "g2", Provisioned: true, MayAddPods: may(0)}), both, 0, only},
+		"a pool of another node autoscaler": {1, append(one[:1:1], PoolPods{Pool: "g2", MayAddPods: may(3)}), both, 0, ""},
+		"nothing may be added anywhere":     {1, []PoolPods{{Pool: "g1", Provisioned: true, MayAddPods: may(0)}}, both, 0, ""},
 		"spot first, then on-demand":        {1, one, FailedLaunches{"g1": failedClaim("g1", 2, 2)}, 0, ""},
 		"more types than one launch tries":  {1, one, FailedLaunches{"g1": failedClaim("g1", 1, 61)}, 0, ""},
 		"a claim for smaller pods":          {2, one, both, 0, ""},

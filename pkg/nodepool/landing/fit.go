@@ -12,50 +12,35 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Fit says where the pods of a worker group can run.
-type Fit struct {
-	// Nodes counts the ready, schedulable nodes that could hold one pod if they were empty.
-	Nodes int
-	// Pools are the names of those whose declared shape could hold one pod: a node of such a pool can come even if
-	// there is none now.
-	Pools []string
-	// Why describes the nearest miss if there are neither Nodes nor Pools; otherwise it is empty.
-	Why string
-}
+// Fit finds the nodes that could hold one pod of this shape, and if there is none, why. It applies the rules of the
+// scheduler's filters for node name, cordon, taints, node affinity and resources, and of the schedulers that hand out
+// parts of a card, to empty nodes; it ignores the pods that run there, and what pools may add.
+func (p *PodShape) Fit(nodes []Node) Answer { return p.compare(nodes, func(*Node, []mismatch) {}) }
 
-// None reports whether neither a node nor the shape of a pool could hold a pod.
-func (l Fit) None() bool { return l.Nodes == 0 && len(l.Pools) == 0 }
-
-// Fit finds the nodes that could hold one pod of this shape. It applies the rules of the scheduler's filters for node
-// name, cordon, taints, node affinity and resources, and of the schedulers that hand out parts of a card, to empty
-// nodes; it ignores the pods that run there.
-func (p *PodShape) Fit(nodes []Node) Fit {
-	var fit Fit
+// compare is Fit, and shows why each node cannot hold a pod, with no reasons if it can.
+func (p *PodShape) compare(nodes []Node, show func(*Node, []mismatch)) (a Answer) {
 	var mismatches, nearest []mismatch
 	var closest *Node
 	for i := range nodes {
-		mismatches = p.mismatches(&nodes[i], mismatches[:0])
-		if len(mismatches) == 0 {
-			fit.add(&nodes[i])
-			continue
+		node := &nodes[i]
+		mismatches = p.mismatches(node, mismatches[:0])
+		show(node, mismatches)
+		switch {
+		case len(mismatches) > 0:
+			if closest == nil || distance(mismatches) < distance(nearest) {
+				closest, nearest = node, append(nearest[:0], mismatches...)
+			}
+		case node.Declared:
+			a.Shapes = append(a.Shapes, node.Name)
+		default:
+			a.Nodes += 1 + node.Alike
 		}
-		if closest == nil || distance(mismatches) < distance(nearest) {
-			closest, nearest = &nodes[i], append(nearest[:0], mismatches...)
-		}
 	}
-	if fit.None() {
-		fit.Why = p.why(nodes, closest, nearest)
+	if a.None() {
+		a.Why = p.why(nodes, closest, nearest)
 	}
-	slices.Sort(fit.Pools)
-	return fit
-}
-
-func (l *Fit) add(node *Node) {
-	if node.Declared {
-		l.Pools = append(l.Pools, node.Name)
-		return
-	}
-	l.Nodes += 1 + node.Alike
+	slices.Sort(a.Shapes)
+	return a
 }
 
 func (p *PodShape) why(nodes []Node, closest *Node, nearest []mismatch) string {

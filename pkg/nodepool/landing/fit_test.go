@@ -22,121 +22,121 @@ func TestLandTellsWhichNodesCouldHoldAPodOrTheNearestMiss(t *testing.T) {
 		name  string
 		shape landing.PodShape
 		nodes []landing.Node
-		want  landing.Fit
+		want  landing.Answer
 	}{
-		{name: "without nodes nothing lands", shape: asks("cpu", 1), want: landing.Fit{Why: "there is no node"}},
+		{name: "without nodes nothing lands", shape: asks("cpu", 1), want: landing.Answer{Why: "there is no node"}},
 		{
 			name: "every node that is large enough counts, whatever runs on it", shape: asks("cpu", 8),
-			nodes: []landing.Node{node("a"), node("b"), node("c", announces("cpu", 7))}, want: landing.Fit{Nodes: 2},
+			nodes: []landing.Node{node("a"), node("b"), node("c", announces("cpu", 7))}, want: landing.Answer{Nodes: 2},
 		},
 		{
 			name: "a node that announces other GPUs of the vendor is named", shape: asks("nvidia.com/gpu", 1),
 			nodes: []landing.Node{node("cpu"), node("l4", hasGPUs(sharing.GPUs{Units: map[string]int64{"nvidia.com/gpu": 0, "nvidia.com/gpu.shared": 10}}))},
-			want:  landing.Fit{Why: "needs nvidia.com/gpu 1, no node announces it; node l4 announces nvidia.com/gpu.shared 10 instead"},
+			want:  landing.Answer{Why: "needs nvidia.com/gpu 1, no node announces it; node l4 announces nvidia.com/gpu.shared 10 instead"},
 		},
 		{
 			name: "so is one whose GPUs nothing announces, if the pod could run there", shape: asks("nvidia.com/gpu", 1),
 			nodes: []landing.Node{
 				node("tainted", hasGPUs(unsupplied), taintedBy("team", "b", sharing.NoSchedule)), node("l4", hasGPUs(unsupplied)),
 			},
-			want: landing.Fit{Why: "needs nvidia.com/gpu 1, no node announces it; node l4 shows GPUs (karpenter.k8s.aws/instance-gpu-count=1), and no device plugin announces them"},
+			want: landing.Answer{Why: "needs nvidia.com/gpu 1, no node announces it; node l4 shows GPUs (karpenter.k8s.aws/instance-gpu-count=1), and no device plugin announces them"},
 		},
 		{
 			name: "a claim is named by its template", shape: asks("resourceclaimtemplates.resource.k8s.io/ml.t", 1),
 			nodes: []landing.Node{node("a", announces("nvidia.com/gpu", 8))},
-			want:  landing.Fit{Why: "no node has devices for a claim of ResourceClaimTemplate ml/t"},
+			want:  landing.Answer{Why: "no node has devices for a claim of ResourceClaimTemplate ml/t"},
 		},
 		{
 			name: "an extended resource is matched by its exact name", shape: asks("nvidia.com/mig-1g.10gb", 1),
 			nodes: []landing.Node{node("a", announces("nvidia.com/gpu", 8)), node("b", announces("nvidia.com/mig-1g.5gb", 7))},
-			want:  landing.Fit{Why: "needs nvidia.com/mig-1g.10gb 1, no node announces it"},
+			want:  landing.Answer{Why: "needs nvidia.com/mig-1g.10gb 1, no node announces it"},
 		},
 		{
 			name: "a node of the right kind that is too small is nearer than one of another kind", shape: asks("nvidia.com/gpu", 8),
 			nodes: []landing.Node{node("a"), node("gpu-0", announces("nvidia.com/gpu", 4))},
-			want:  landing.Fit{Why: "the nearest of 2 nodes: node gpu-0 has nvidia.com/gpu 4 where 8 is needed"},
+			want:  landing.Answer{Why: "the nearest of 2 nodes: node gpu-0 has nvidia.com/gpu 4 where 8 is needed"},
 		},
 		{
 			name: "memory is told for people", shape: asks("memory", 64*gib), nodes: []landing.Node{node("a")},
-			want: landing.Fit{Why: "node a has memory 32.0 GiB where 64.0 GiB is needed"},
+			want: landing.Answer{Why: "node a has memory 32.0 GiB where 64.0 GiB is needed"},
 		},
 		{
 			name: "a difference that rounding hides is told in bytes", shape: asks("memory", 32*gib+1), nodes: []landing.Node{node("a")},
-			want: landing.Fit{Why: "node a has memory 34359738368 where 34359738369 is needed"},
+			want: landing.Answer{Why: "node a has memory 34359738368 where 34359738369 is needed"},
 		},
 		{
 			name: "what HAMi checks by itself needs no node that announces it", shape: asks("nvidia.com/gpumem", 3000),
-			nodes: []landing.Node{node("a")}, want: landing.Fit{Nodes: 1},
+			nodes: []landing.Node{node("a")}, want: landing.Answer{Nodes: 1},
 		},
 		{
 			name: "a node that is not ready holds nothing", shape: asks("cpu", 1), nodes: []landing.Node{node("a", isNotReady)},
-			want: landing.Fit{Why: "node a is not ready"},
+			want: landing.Answer{Why: "node a is not ready"},
 		},
 		{
 			name: "a cordoned node holds nothing", shape: asks("cpu", 1), nodes: []landing.Node{node("a", isCordoned)},
-			want: landing.Fit{Why: "node a is cordoned"},
+			want: landing.Answer{Why: "node a is cordoned"},
 		},
 		{
 			name:  "a cordon can be tolerated",
 			shape: tolerating(asks("cpu", 1), landing.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: "Exists"}),
-			nodes: []landing.Node{node("a", isCordoned)}, want: landing.Fit{Nodes: 1},
+			nodes: []landing.Node{node("a", isCordoned)}, want: landing.Answer{Nodes: 1},
 		},
 		{
 			name: "a taint keeps the group away", shape: asks("nvidia.com/gpu", 1),
 			nodes: []landing.Node{node("gpu-0", announces("nvidia.com/gpu", 1), taintedBy("nvidia.com/gpu", "", sharing.NoSchedule))},
-			want:  landing.Fit{Why: "node gpu-0 has taint nvidia.com/gpu:NoSchedule which the group does not tolerate"},
+			want:  landing.Answer{Why: "node gpu-0 has taint nvidia.com/gpu:NoSchedule which the group does not tolerate"},
 		},
 		{
 			name: "all that one node lacks is told", shape: asks("nvidia.com/gpu", 2),
 			nodes: []landing.Node{node("gpu-0", announces("nvidia.com/gpu", 1), gpuTaint, isCordoned)},
-			want: landing.Fit{Why: "node gpu-0 is cordoned and has taint nvidia.com/gpu=present:NoSchedule which the group does not tolerate" +
+			want: landing.Answer{Why: "node gpu-0 is cordoned and has taint nvidia.com/gpu=present:NoSchedule which the group does not tolerate" +
 				" and has nvidia.com/gpu 1 where 2 is needed"},
 		},
 		{
 			name: "on GKE the toleration comes with the request", shape: asks("nvidia.com/gpu", 1),
 			nodes: []landing.Node{node("a", announces("nvidia.com/gpu", 1), gpuTaint, labelled("cloud.google.com/gke-nodepool", "p"))},
-			want:  landing.Fit{Nodes: 1},
+			want:  landing.Answer{Nodes: 1},
 		},
 		{
 			name: "on GKE the toleration comes with the request for TPUs", shape: asks("google.com/tpu", 4),
 			nodes: []landing.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", sharing.NoSchedule), labelled("cloud.google.com/gke-nodepool", "p"))},
-			want:  landing.Fit{Nodes: 1},
+			want:  landing.Answer{Nodes: 1},
 		},
 		{
 			name: "on GKE no toleration comes for what is not requested, nor for another effect", shape: asks("google.com/tpu", 4),
 			nodes: []landing.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", sharing.NoExecute), labelled("cloud.google.com/gke-nodepool", "p"))},
-			want:  landing.Fit{Why: "node a has taint google.com/tpu=present:NoExecute which the group does not tolerate"},
+			want:  landing.Answer{Why: "node a has taint google.com/tpu=present:NoExecute which the group does not tolerate"},
 		},
 		{
 			name: "elsewhere no toleration comes with the request for TPUs", shape: asks("google.com/tpu", 4),
 			nodes: []landing.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", sharing.NoSchedule))},
-			want:  landing.Fit{Why: "node a has taint google.com/tpu=present:NoSchedule which the group does not tolerate"},
+			want:  landing.Answer{Why: "node a has taint google.com/tpu=present:NoSchedule which the group does not tolerate"},
 		},
 		{
 			name: "on GKE a pod without GPU gets no toleration", shape: asks("cpu", 1),
 			nodes: []landing.Node{node("a", gpuTaint, labelled("cloud.google.com/gke-nodepool", "p"))},
-			want:  landing.Fit{Why: "node a has taint nvidia.com/gpu=present:NoSchedule which the group does not tolerate"},
+			want:  landing.Answer{Why: "node a has taint nvidia.com/gpu=present:NoSchedule which the group does not tolerate"},
 		},
 		{
 			name: "nodeSelector wants the value", shape: landing.PodShape{Selector: map[string]string{"pool": "gpu"}},
 			nodes: []landing.Node{node("a", labelled("pool", "cpu"))},
-			want:  landing.Fit{Why: "node a has label pool=cpu where nodeSelector wants gpu"},
+			want:  landing.Answer{Why: "node a has label pool=cpu where nodeSelector wants gpu"},
 		},
 		{
 			name: "nodeSelector wants the label", shape: landing.PodShape{Selector: map[string]string{"pool": "gpu"}},
-			nodes: []landing.Node{node("a")}, want: landing.Fit{Why: "node a lacks label pool=gpu that nodeSelector wants"},
+			nodes: []landing.Node{node("a")}, want: landing.Answer{Why: "node a lacks label pool=gpu that nodeSelector wants"},
 		},
 		{
 			name: "required affinity keeps the group away", shape: affine(expression("zone", "In", "a", "b")),
-			nodes: []landing.Node{node("a", labelled("zone", "c"))}, want: landing.Fit{Why: "node a does not match the required node affinity"},
+			nodes: []landing.Node{node("a", labelled("zone", "c"))}, want: landing.Answer{Why: "node a does not match the required node affinity"},
 		},
 		{
 			name: "a pod bound to a node meets neither cordon nor NoSchedule", shape: landing.PodShape{NodeName: "a"},
-			nodes: []landing.Node{node("a", isCordoned, gpuTaint), node("b")}, want: landing.Fit{Nodes: 1},
+			nodes: []landing.Node{node("a", isCordoned, gpuTaint), node("b")}, want: landing.Answer{Nodes: 1},
 		},
 		{
 			name: "a pod bound to a node that is not there lands nowhere", shape: landing.PodShape{NodeName: "z"},
-			nodes: []landing.Node{node("a")}, want: landing.Fit{Why: "is bound to node z, which is not there"},
+			nodes: []landing.Node{node("a")}, want: landing.Answer{Why: "is bound to node z, which is not there"},
 		},
 	}
 	for _, test := range tests {

@@ -5,7 +5,7 @@
 //   - Room: a pool, with what its autoscaler may still add (Ceiling, Config, NodeTemplate). Pools is all of them.
 //   - Nodes: the model, all nodes and pools; equal nodes are one. It answers for a PodShape with an Answer, and for the
 //     groups of a RayCluster with Places.
-//   - Answer: where a shape fits (Fit), how many pods each pool holds (Pods), and what is proven (Verdict). What
+//   - Answer: on which nodes a shape fits, how many pods each pool holds (PoolPods), and what is proven (State). What
 //     cannot be proven is Trying.
 //   - Place: nodes with the same left, for kinds of pods (Kind, Pod) with their CardRequests and constraints.
 //   - Packer: places, and the kinds of pods to place on them. Taken is what has been placed, with the Room left for

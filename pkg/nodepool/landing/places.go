@@ -45,13 +45,13 @@ func (t *stocktaking) look(nodes equalNodes) {
 	}
 	entry := stockEntry{equalNodes: nodes}
 	var misses []mismatch
-	verdicts := make([]verdict, len(t.kinds))
+	holdings := make([]holding, len(t.kinds))
 	for i := range t.kinds {
-		if verdicts[i] = verdicts[t.like[i]]; t.like[i] == i {
+		if holdings[i] = holdings[t.like[i]]; t.like[i] == i {
 			misses = t.kinds[i].Shape.mismatches(nodes.Node, misses[:0])
-			verdicts[i] = pool.counts[i].add(t.kinds[i].Shape, nodes.Node, misses)
+			holdings[i] = pool.counts[i].add(t.kinds[i].Shape, nodes.Node, misses)
 		}
-		switch verdicts[i] {
+		switch holdings[i] {
 		case holdsPods:
 			entry.accepts = append(entry.accepts, i)
 		case holdsPodsSoon:

@@ -28,7 +28,7 @@ func limitedTo(pool, resource string, n int64) landing.Ceiling {
 }
 
 // roomText writes a pool's pods in one line: pool perNode/holds +nodes +pods, ? if unknown.
-func roomText(list []landing.Pods) string {
+func roomText(list []landing.PoolPods) string {
 	known := func(n *int64) string {
 		if n == nil {
 			return "?"
@@ -173,13 +173,13 @@ func TestTheMostPodsOfAPoolCountNoneTwice(t *testing.T) {
 	number := func(n int64) *int64 { return &n }
 	tests := []struct {
 		name    string
-		pods    landing.Pods
+		pods    landing.PoolPods
 		want    int64
 		bounded bool
 	}{
-		{"empty nodes and what may be added", landing.Pods{Pool: "a", Holds: 4, Bound: 3, MayAddPods: number(2)}, 6, true},
-		{"pods that are there stay, whatever the node is now", landing.Pods{Pool: "a", Holds: 0, Bound: 3, MayAddPods: number(0)}, 3, true},
-		{"nothing bounds it", landing.Pods{Pool: "b", Holds: 3}, 0, false},
+		{"empty nodes and what may be added", landing.PoolPods{Pool: "a", Holds: 4, Bound: 3, MayAddPods: number(2)}, 6, true},
+		{"pods that are there stay, whatever the node is now", landing.PoolPods{Pool: "a", Holds: 0, Bound: 3, MayAddPods: number(0)}, 3, true},
+		{"nothing bounds it", landing.PoolPods{Pool: "b", Holds: 3}, 0, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -45,17 +45,17 @@ type leastOfType struct {
 	pods int64
 }
 
-// verdict is what a node is for pods.
-type verdict int
+// holding is what a node is for pods.
+type holding int
 
 // holdsPods: pods may be scheduled there if there is room. holdsPodsSoon: if it comes up like other nodes of its type.
 const (
-	holdsNothing verdict = iota
+	holdsNothing holding = iota
 	holdsPods
 	holdsPodsSoon
 )
 
-func (v *poolView) add(p *PodShape, place *Node, misses []mismatch) verdict {
+func (v *poolView) add(p *PodShape, place *Node, misses []mismatch) holding {
 	outlook := p.outlookOn(place, misses)
 	if v.fixed = v.fixed || place.migProfileFixed(); place.Declared {
 		v.declared, v.shape = true, outlook
@@ -228,17 +228,17 @@ func (v *poolView) comingHave(name string) (all raydemand.Amount) {
 }
 
 // answer returns what the pool says about the pod.
-func (v *poolView) answer(p *PodShape) answer {
-	say := func(state State) answer { return answer{Verdict: Verdict{State: state}} }
+func (v *poolView) answer(p *PodShape) poolAnswer {
+	say := func(state State) poolAnswer { return poolAnswer{Answer: Answer{State: state}} }
 	full := v.full(p)
-	ifRoom := func(state State) answer {
+	ifRoom := func(state State) poolAnswer {
 		switch {
 		case !full:
 			return say(state)
 		case v.nodes > 0 && v.best < never:
 			return say(Trying) // its nodes are coming up
 		}
-		return answer{Verdict: Verdict{State: Limited, Why: v.room.noRoom(), Settles: v.settles}}
+		return poolAnswer{Answer: Answer{State: Limited, Why: v.room.noRoom(), Settles: v.settles}}
 	}
 	switch {
 	case v.nodes > 0 && v.best == holdsNow:
@@ -250,7 +250,7 @@ func (v *poolView) answer(p *PodShape) answer {
 		case !full:
 			return say(Fits)
 		case v.notReady != "":
-			return answer{Verdict: Verdict{State: Waiting, Why: "node " + v.notReady +
+			return poolAnswer{Answer: Answer{State: Waiting, Why: "node " + v.notReady +
 				" is NotReady, and pool " + v.room.Pool + " may add no other"}}
 		}
 		return say(Trying) // its nodes are cordoned or have unhealthy cards
@@ -276,18 +276,18 @@ func (v *poolView) full(p *PodShape) bool {
 	return more != nil && *more == 0
 }
 
-func (v *poolView) nowhere() answer {
-	verdict := Verdict{State: Nowhere}
+func (v *poolView) nowhere() poolAnswer {
+	nowhere := Answer{State: Nowhere}
 	if !v.oldest.IsZero() {
-		verdict.Settles = v.oldest.Add(deviceTime)
+		nowhere.Settles = v.oldest.Add(deviceTime)
 	}
-	return answer{Verdict: verdict}
+	return poolAnswer{Answer: nowhere}
 }
 
 // ofTemplate judges by what a NodePool says about its nodes.
-func (v *poolView) ofTemplate(p *PodShape, ifRoom func(State) answer) answer {
+func (v *poolView) ofTemplate(p *PodShape, ifRoom func(State) poolAnswer) poolAnswer {
 	if why := v.room.refusal(p); why != "" {
-		return answer{Verdict: Verdict{State: Nowhere, Why: why}}
+		return poolAnswer{Answer: Answer{State: Nowhere, Why: why}}
 	}
 	switch {
 	case !asksForeign(p, v.shows):
@@ -299,7 +299,7 @@ func (v *poolView) ofTemplate(p *PodShape, ifRoom func(State) answer) answer {
 }
 
 // ofUnknown judges a pool of which only the name and the size are known.
-func (v *poolView) ofUnknown(p *PodShape, ifRoom func(State) answer) answer {
+func (v *poolView) ofUnknown(p *PodShape, ifRoom func(State) poolAnswer) poolAnswer {
 	if v.room.elsewhere(p) {
 		return v.nowhere()
 	}
@@ -310,9 +310,9 @@ func (v *poolView) ofUnknown(p *PodShape, ifRoom func(State) answer) answer {
 
 // pods returns how many pods the pool holds and could hold; false if it cannot accept a pod and never will. A pool
 // without nodes and without a declared shape may accept any pod, unless its template or its name shows otherwise.
-func (v *poolView) pods(p *PodShape) (Pods, bool) {
+func (v *poolView) pods(p *PodShape) (PoolPods, bool) {
 	room := v.room
-	pods := Pods{Pool: room.Pool, ProfileFixed: v.fixed, PerNode: v.fresh.pods, Holds: v.allHold(),
+	pods := PoolPods{Pool: room.Pool, ProfileFixed: v.fixed, PerNode: v.fresh.pods, Holds: v.allHold(),
 		MayAddNodes: room.MayAddNodes,
 		Provisioned: room.Source == FromKarpenter}
 	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refuses(p) || v.unlike && !v.alike

@@ -34,10 +34,10 @@ type Room struct {
 	Template *NodeTemplate `json:"-"`
 }
 
-// Pods is how many pods of one worker group a pool holds, and how many more it could hold. All values but Bound assume
-// empty nodes. They are therefore totals for the group, and no pod counts twice, whether it is running, pending, or yet
-// to be created.
-type Pods struct {
+// PoolPods is how many pods of one worker group a pool holds, and how many more it could hold. All values but Bound
+// assume empty nodes. They are therefore totals for the group, and no pod counts twice, whether it is running, pending,
+// or yet to be created.
+type PoolPods struct {
 	Pool string `json:"pool"`
 	// PerNode is how many pods fit on an empty node that the pool adds, by its declared shape or the smallest node on
 	// which one fits: requests are compared with what the node announces for pods, and parts of cards with each card.
@@ -66,7 +66,7 @@ type Pods struct {
 
 // Most returns how many pods of the group the pool can have in total, existing ones included; false if there is no
 // bound.
-func (p Pods) Most() (pods int64, bounded bool) {
+func (p PoolPods) Most() (pods int64, bounded bool) {
 	if p.MayAddPods == nil {
 		return 0, false
 	}
@@ -294,10 +294,10 @@ func closeDeleted(rooms []Room) []Room {
 }
 
 // withDeletedPool adds the NodePool that the pod selects by name if no such NodePool exists: it can have no pods.
-func withDeletedPool(p *PodShape, pools []Pods, rooms []Room) []Pods {
+func withDeletedPool(p *PodShape, pools []PoolPods, rooms []Room) []PoolPods {
 	name, set := p.Selector[karpenterPool]
 	if !set || slices.ContainsFunc(rooms, func(r Room) bool { return r.Pool == name }) {
 		return pools
 	}
-	return append(pools, Pods{Pool: name, MayAddNodes: new(int64), MayAddPods: new(int64), Provisioned: true})
+	return append(pools, PoolPods{Pool: name, MayAddNodes: new(int64), MayAddPods: new(int64), Provisioned: true})
 }

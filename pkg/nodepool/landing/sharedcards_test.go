@@ -44,7 +44,7 @@ func TestAPodWithoutMemoryTakesWholeCardsOfAscend(t *testing.T) {
 			stock := landing.NodesOf([]landing.Node{n}, landing.Pools{Complete: true,
 				Rooms: landing.Rooms([]landing.Node{n}, landing.Config{}, []landing.Ceiling{ceiling("a", 0, 1)})})
 			shape := asking(quantities(test.asks...))
-			if fit := stock.Where(&shape).Fit; fit.None() != (test.why != "") || !strings.Contains(fit.Why, test.why) {
+			if fit := stock.Where(&shape); fit.None() != (test.why != "") || !strings.Contains(fit.Why, test.why) {
 				t.Errorf("fits on %d nodes because %q, want %q", fit.Nodes, fit.Why, test.why)
 			}
 			kinds := []landing.Kind{stock.KindOf("g", &shape)}

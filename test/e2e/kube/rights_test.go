@@ -201,7 +201,7 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 	s.say("cluster-autoscaler", "TriggeredScaleUp", "pod triggered scale-up: [{gpu 0->1 (max: 1)}]", nodepool.Worker{Pod: "another"})
 	s.until("the Events of node autoscalers to be read", func() bool { return s.read(m, "llm").ProvisionersSeen })
 	cluster := s.read(m, "llm")
-	if cluster.Groups[0].Fit == nil {
+	if cluster.Groups[0].Landing == nil {
 		t.Error("nothing is known of the nodes")
 	}
 	if finding(cluster, nodes.CeilingsUnknown) || finding(cluster, kube.NamespacesForbidden) || cluster.Pools == nil {

@@ -48,21 +48,21 @@ func TestRealNodesHoldTheirAllocatableResources(t *testing.T) {
 	tests := []struct {
 		name, node string
 		shape      landing.PodShape
-		want       landing.Fit
+		want       landing.Answer
 	}{
-		{"a cordoned node", "ack-p4-cordoned", gpu("nvidia.com/gpu", 1), landing.Fit{Why: "node alihn1-qas-k8s-w31212 is cordoned"}},
-		{"a taint that is not tolerated", "eks-karpenter-p4d", gpu("nvidia.com/gpu", 8), landing.Fit{
+		{"a cordoned node", "ack-p4-cordoned", gpu("nvidia.com/gpu", 1), landing.Answer{Why: "node alihn1-qas-k8s-w31212 is cordoned"}},
+		{"a taint that is not tolerated", "eks-karpenter-p4d", gpu("nvidia.com/gpu", 8), landing.Answer{
 			Why: "node ip-10-0-5-152.ap-northeast-2.compute.internal has taint nvidia.com/gpu=present:NoSchedule which the group does not tolerate"}},
-		{"a taint that is tolerated", "eks-karpenter-p4d", tolerant, landing.Fit{Nodes: 1}},
-		{"GKE adds the toleration", "timeslice-gke-l4", gpu("nvidia.com/gpu", 1), landing.Fit{Nodes: 1}},
-		{"a MIG profile by its name", "mig-mixed-h100-80-eight-cards", gpu("nvidia.com/mig-1g.10gb", 1), landing.Fit{Nodes: 1}},
-		{"a profile that is not cut", "mig-mixed-h100-80-eight-cards", gpu("nvidia.com/mig-7g.80gb", 1), landing.Fit{
+		{"a taint that is tolerated", "eks-karpenter-p4d", tolerant, landing.Answer{Nodes: 1}},
+		{"GKE adds the toleration", "timeslice-gke-l4", gpu("nvidia.com/gpu", 1), landing.Answer{Nodes: 1}},
+		{"a MIG profile by its name", "mig-mixed-h100-80-eight-cards", gpu("nvidia.com/mig-1g.10gb", 1), landing.Answer{Nodes: 1}},
+		{"a profile that is not cut", "mig-mixed-h100-80-eight-cards", gpu("nvidia.com/mig-7g.80gb", 1), landing.Answer{
 			Why: "needs nvidia.com/mig-7g.80gb 1, no node announces it; node myworker.redhat.com announces nvidia.com/mig-1g.10gb 16 instead"}},
-		{"capacity that is left over from before partitioning", "mig-mixed-a30-capacity-keeps-old-gpu", gpu("nvidia.com/gpu", 1), landing.Fit{
+		{"capacity that is left over from before partitioning", "mig-mixed-a30-capacity-keeps-old-gpu", gpu("nvidia.com/gpu", 1), landing.Answer{
 			Why: "needs nvidia.com/gpu 1, no node announces it; node worker1.host.com announces nvidia.com/mig-1g.6gb 2 instead"}},
-		{"GPUs that no plugin announces", "gke-k80-gpu-not-exposed", gpu("nvidia.com/gpu", 1), landing.Fit{
+		{"GPUs that no plugin announces", "gke-k80-gpu-not-exposed", gpu("nvidia.com/gpu", 1), landing.Answer{
 			Why: "needs nvidia.com/gpu 1, no node announces it; node gke-my-gpu-cluster-default-pool-4d0fa82d-ttxh shows GPUs (cloud.google.com/gke-accelerator=nvidia-tesla-k80), and no device plugin announces them"}},
-		{"cards that are all unhealthy", "failure-all-cards-unhealthy", gpu("nvidia.com/gpu", 1), landing.Fit{
+		{"cards that are all unhealthy", "failure-all-cards-unhealthy", gpu("nvidia.com/gpu", 1), landing.Answer{
 			Why: "needs nvidia.com/gpu 1, no node announces it"}},
 	}
 	for _, test := range tests {

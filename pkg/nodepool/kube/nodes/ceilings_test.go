@@ -21,7 +21,7 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 	}
 	client := &fakeNodes{list: []corev1.Node{*inPool("a", false), *inPool("b", true)}}
 	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
-		read := func() (nodepool.Cluster, landing.Pods) {
+		read := func() (nodepool.Cluster, landing.PoolPods) {
 			cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 9, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}}}}, Workers: []nodepool.Worker{
 				{Pod: "here", Group: "gpu", Node: "a"}, {Pod: "cordoned", Group: "gpu", Node: "b"}, {Pod: "leaves", Group: "gpu", Node: "a", Terminating: true},
 				{Pod: "failed", Group: "gpu", Node: "a", Failed: true}, {Pod: "waits", Group: "gpu"}, {Pod: "nobody's", Group: "gone", Node: "a"},
@@ -41,7 +41,7 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 		for range 2 { // what one cycle counts must not stay for the next
 			cluster, got := read()
 			// Two on node a were it empty, the one on the cordoned node, and two on a third node.
-			want := landing.Pods{Pool: "gpu", PerNode: 2, Holds: 3, Bound: 2, MayAddNodes: new(int64(1)), MayAddPods: new(int64(2)), ProfileFixed: true,
+			want := landing.PoolPods{Pool: "gpu", PerNode: 2, Holds: 3, Bound: 2, MayAddNodes: new(int64(1)), MayAddPods: new(int64(2)), ProfileFixed: true,
 				Has: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(12)}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("room (-want +got):\n%s", diff)

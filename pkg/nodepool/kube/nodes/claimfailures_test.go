@@ -62,7 +62,7 @@ func TestAGroupIsOutOfStockWhenItsNodeClaimFails(t *testing.T) {
 			besideClaims(t, client, new(true), func(t *testing.T, watched *claimWatch) {
 				cluster := waitingCluster("llm", 1)
 				cluster.Workers[0].LaunchFailed = c.tried
-				cluster.Groups[0].PoolPods = []landing.Pods{{Pool: "g1", Provisioned: true}}
+				cluster.Groups[0].PoolPods = []landing.PoolPods{{Pool: "g1", Provisioned: true}}
 				look := func() string {
 					cluster.Groups[0].OutOfStock = ""
 					time.Sleep(placingPause)

@@ -219,7 +219,7 @@ func TestADeclaredShapeIsTriedForWhatAClassSupplies(t *testing.T) {
 				Name: "g", Max: 9, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}},
 			}}}
 			n.addTo(&cluster)
-			if got := cluster.Groups[0].Verdict; (got == nil) != (want == "") || got != nil && got.State != want {
+			if got := cluster.Groups[0].Landing; (got == nil) != (want == "") || got != nil && got.State != want {
 				t.Errorf("%s: verdict %+v, want %q", name, got, want)
 			}
 		}

@@ -151,8 +151,8 @@ func TestForbiddenNodesAreLoggedAndTriedAgain(t *testing.T) {
 	besideNodes(t, client, func(t *testing.T, n *nodes, changes *atomic.Int32) {
 		cluster := nodepool.Cluster{Key: llm, Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 1}}}
 		n.addTo(&cluster)
-		if len(cluster.Findings) != 1 || cluster.Findings[0].Code != NodesForbidden || cluster.Findings[0].Severity != raydemand.Info || cluster.Groups[0].Fit != nil {
-			t.Errorf("findings %+v, fit %v; want one %s and no fit", cluster.Findings, cluster.Groups[0].Fit, NodesForbidden)
+		if len(cluster.Findings) != 1 || cluster.Findings[0].Code != NodesForbidden || cluster.Findings[0].Severity != raydemand.Info || cluster.Groups[0].Landing != nil {
+			t.Errorf("findings %+v, fit %v; want one %s and no fit", cluster.Findings, cluster.Groups[0].Landing, NodesForbidden)
 		}
 		time.Sleep(10 * time.Minute)
 		if calls := client.calls.Load(); calls > 40 || changes.Load() != 1 {
@@ -191,7 +191,7 @@ func TestFindingsExplainWhatTheNodesMean(t *testing.T) {
 		decode.ForPodFit(sharing.Reader{}, kubeNode("a", "4", corev1.ConditionTrue)), decode.ForPodFit(sharing.Reader{}, kubeNode("b", "4", corev1.ConditionUnknown)),
 	}))
 	n.addTo(&cluster)
-	if got := cluster.Groups[0].Fit; got.Nodes != 1 || got.Why != "" {
+	if got := cluster.Groups[0].Landing; got.Nodes != 1 || got.Why != "" {
 		t.Errorf("group one: %+v, want one node", got)
 	}
 	var reported []string
@@ -216,7 +216,7 @@ func TestPodFitsFollowTheSpecAndTheNodes(t *testing.T) {
 			Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}},
 		}}}
 		n.addTo(&cluster)
-		return cluster.Groups[0].Fit.Nodes
+		return cluster.Groups[0].Landing.Nodes
 	}
 	n.view.Store(viewOf([]landing.Node{decode.ForPodFit(sharing.Reader{}, kubeNode("a", "4", corev1.ConditionTrue))}))
 	if read(1, 8) != 0 {
@@ -316,10 +316,10 @@ func TestPodsFitTheDeclaredShapeOfAPoolWithoutNodes(t *testing.T) {
 	}}
 	n.addTo(&cluster)
 	small, large := cluster.Groups[0], cluster.Groups[1]
-	if diff := cmp.Diff([]string{"mig"}, small.Fit.Pools); diff != "" || small.Fit.Nodes != 0 || small.Slices[0].MemoryMiB == nil || *small.Slices[0].MemoryMiB != 4864 {
-		t.Errorf("group small: %+v, %+v", small.Fit, small.Slices)
+	if diff := cmp.Diff([]string{"mig"}, small.Landing.Shapes); diff != "" || small.Landing.Nodes != 0 || small.Slices[0].MemoryMiB == nil || *small.Slices[0].MemoryMiB != 4864 {
+		t.Errorf("group small: %+v, %+v", small.Landing, small.Slices)
 	}
-	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != nodepool.GroupNoNode || !large.Fit.None() {
+	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != nodepool.GroupNoNode || !large.Landing.None() {
 		t.Errorf("findings %+v", cluster.Findings)
 	}
 }

@@ -201,10 +201,10 @@ func (n *nodes) addKnown(report *decode.List, cluster *nodepool.Cluster, view *n
 	places, pods := n.fits.placesOf(cluster, view, known)
 	cluster.Pools, cluster.Places = view.stock.Rooms, places
 	for i, shape := range known.shapes {
-		group, fit := &cluster.Groups[i], shape.Fit
-		group.Fit, group.Reported, group.Slices = &fit, known.gpus[i], shape.slices
+		group := &cluster.Groups[i]
+		group.Reported, group.Slices = known.gpus[i], shape.slices
 		group.PoolPods, group.Announces = slices.Clone(shape.Pods), known.announces[i]
-		group.Judge(shape.Verdict, time.Now())
+		group.Judge(shape.Answer, time.Now())
 		if found, no := group.NoNode(); no {
 			found.Object = report.Object
 			report.All = append(report.All, found)

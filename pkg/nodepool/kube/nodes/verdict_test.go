@@ -99,7 +99,7 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 				Name: "g", Max: 9, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Selector: c.selector},
 			}}}
 			n.addTo(&cluster)
-			got := cluster.Groups[0].Verdict
+			got := cluster.Groups[0].Landing
 			if got == nil || got.State != c.want || !strings.Contains(got.Why, c.why) || (got.Why == "") != (c.why == "") {
 				t.Fatalf("verdict %+v, want %s: … %s", got, c.want, c.why)
 			}
@@ -147,7 +147,7 @@ func TestWithoutTheRightToReadNodesOnlyPoolsProve(t *testing.T) {
 				Name: "g", Max: 9, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Selector: c.selector},
 			}}}
 			n.addTo(&cluster)
-			got, found := cluster.Groups[0].Verdict, 0
+			got, found := cluster.Groups[0].Landing, 0
 			for _, f := range cluster.Findings {
 				if f.Code == nodepool.GroupNoNode && f.Severity == raydemand.Error {
 					found++

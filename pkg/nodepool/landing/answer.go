@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// Verdict says whether any node could hold a pod of a worker group, and why none could.
-type Verdict struct {
+// Answer says where pods of a shape can run, and why they cannot.
+type Answer struct {
 	State State
 	// Why is the reason of the nearest node or pool; empty if State is Fits. Beyond: it is Trying because of a rule
 	// that depends on pods on other nodes.
@@ -20,9 +20,20 @@ type Verdict struct {
 	// Settles is when a proof that depends on what nodes announce is valid: until then they may still be coming up. It
 	// is zero if the proof is valid at once.
 	Settles time.Time
+	// Nodes counts the ready, schedulable nodes that could hold one pod if they were empty.
+	Nodes int
+	// Shapes are the names of the pools whose declared shape could hold one pod: a node of such a pool can come even if
+	// there is none now.
+	Shapes []string
+	// Pods says for each pool that could accept a pod how many such pods it holds and could hold, in the order of the
+	// rooms, without Bound.
+	Pods []PoolPods
 }
 
-// State is the kind of a Verdict.
+// None reports whether neither a node nor the shape of a pool could hold a pod.
+func (a Answer) None() bool { return a.Nodes == 0 && len(a.Shapes) == 0 }
+
+// State is the kind of an Answer.
 type State string
 
 const (
@@ -43,22 +54,13 @@ const (
 // device plugins start.
 const deviceTime = 10 * time.Minute
 
-// At returns the verdict at a moment: before a proof settles, the group is tried. The zero moment ignores ages.
-func (v Verdict) At(now time.Time) Verdict {
-	if !now.IsZero() && now.Before(v.Settles) {
-		v.State = Trying
+// At returns the answer at a moment: before a proof settles, the group is tried. The zero moment ignores ages.
+func (a Answer) At(now time.Time) Answer {
+	if !now.IsZero() && now.Before(a.Settles) {
+		a.State = Trying
 	}
-	v.Settles = time.Time{}
-	return v
-}
-
-// Answer says where pods of a shape can run.
-type Answer struct {
-	Fit Fit
-	// Pods says for each pool that could accept a pod how many such pods it holds and could hold, in the order of the
-	// rooms, without Bound.
-	Pods    []Pods
-	Verdict Verdict
+	a.Settles = time.Time{}
+	return a
 }
 
 // Where asks all nodes and pools about a shape.
@@ -66,7 +68,18 @@ func (s *Nodes) Where(p *PodShape) Answer { return s.where(p, s.For(p)) }
 
 // where asks places that stand for all nodes, and the pools.
 func (s *Nodes) where(p *PodShape, places []Node) Answer {
-	a, views := Answer{Fit: p.Fit(places)}, s.views(p, places)
+	views, byPool := make([]*poolView, len(s.Rooms)), make(map[string]*poolView, len(s.Rooms))
+	for i := range s.Rooms {
+		views[i] = &poolView{room: &s.Rooms[i]}
+		byPool[s.Rooms[i].Pool] = views[i]
+	}
+	fit := p.compare(places, func(place *Node, misses []mismatch) {
+		if view := byPool[place.PoolName()]; view != nil {
+			view.add(p, place, misses)
+		}
+	})
+	a := s.decide(p, places, views, fit.Why)
+	a.Nodes, a.Shapes = fit.Nodes, fit.Shapes
 	for _, view := range views {
 		if pods, could := view.pods(p); could {
 			a.Pods = append(a.Pods, pods)
@@ -75,44 +88,26 @@ func (s *Nodes) where(p *PodShape, places []Node) Answer {
 	if s.NodePools {
 		a.Pods = withDeletedPool(p, a.Pods, s.Rooms)
 	}
-	a.Verdict = s.verdict(p, places, views, a.Fit.Why)
 	return a
 }
 
-// views asks every pool, in the order of the rooms.
-func (s *Nodes) views(p *PodShape, places []Node) []*poolView {
-	views, byPool := make([]*poolView, len(s.Rooms)), make(map[string]*poolView, len(s.Rooms))
-	for i := range s.Rooms {
-		views[i] = &poolView{room: &s.Rooms[i]}
-		byPool[s.Rooms[i].Pool] = views[i]
-	}
-	var misses []mismatch
-	for i := range places {
-		if view := byPool[places[i].PoolName()]; view != nil {
-			misses = p.mismatches(&places[i], misses[:0])
-			view.add(p, &places[i], misses)
-		}
-	}
-	return views
-}
-
-// verdict decides. The proof that no node can hold a pod comes from the pod itself, if it names
+// decide decides, from what all pools say. The proof that no node can hold a pod comes from the pod itself, if it names
 // nodes or pools that cannot, from a complete list of pools, or from limits: every pool where a pod would fit has none.
-// No autoscaler is proof: another one may run beside it.
-func (s *Nodes) verdict(p *PodShape, places []Node, views []*poolView, why string) Verdict {
-	rooms, fits := make([]answer, len(views)), false
+// No autoscaler is proof: another one may run beside it. why is the nearest miss.
+func (s *Nodes) decide(p *PodShape, places []Node, views []*poolView, why string) Answer {
+	rooms, fits := make([]poolAnswer, len(views)), false
 	for i, view := range views {
 		rooms[i] = view.answer(p)
 		fits = fits || rooms[i].State == Fits
 	}
 	switch beyond := p.Neighbors.Beyond; {
 	case fits && beyond != "" && p.NodeName == "":
-		return Verdict{State: Trying, Why: beyond + " depends on pods on other nodes", Beyond: true}
+		return Answer{State: Trying, Why: beyond + " depends on pods on other nodes", Beyond: true}
 	case fits:
-		return Verdict{State: Fits}
+		return Answer{State: Fits}
 	}
-	if at := slices.IndexFunc(rooms, func(a answer) bool { return a.State == Waiting }); at >= 0 {
-		return rooms[at].Verdict
+	if at := slices.IndexFunc(rooms, func(a poolAnswer) bool { return a.State == Waiting }); at >= 0 {
+		return rooms[at].Answer
 	}
 	if names, named := p.hostnames(); named {
 		return ofHosts(p, places, names)
@@ -130,33 +125,33 @@ func (s *Nodes) verdict(p *PodShape, places []Node, views []*poolView, why strin
 		}
 		return v
 	}
-	unknown := slices.ContainsFunc(rooms, func(a answer) bool { return a.unknown })
+	unknown := slices.ContainsFunc(rooms, func(a poolAnswer) bool { return a.unknown })
 	if v := summary(rooms); v.State == Limited && !unknown {
 		return v
 	}
-	return Verdict{State: Trying, Why: why}
+	return Answer{State: Trying, Why: why}
 }
 
 // Unseen returns what pools prove about a shape while the nodes are unknown: limits that allow no node, and a complete
 // list of pools. A pod that names nodes proves nothing, because the nodes may be there.
-func (s *Nodes) Unseen(p *PodShape) (v Verdict, proven bool) {
+func (s *Nodes) Unseen(p *PodShape) (v Answer, proven bool) {
 	if _, named := p.hostnames(); named || len(s.Rooms) == 0 && !s.Complete {
-		return Verdict{}, false
+		return Answer{}, false
 	}
-	v = s.Where(p).Verdict
+	v = s.Where(p)
 	return v, v.State == Nowhere || v.State == Limited
 }
 
-// answer is the verdict of one pool.
-type answer struct {
-	Verdict
+// poolAnswer is the answer of one pool.
+type poolAnswer struct {
+	Answer
 	// unknown: nothing shows what the pool's nodes are, or that it can have none at all.
 	unknown bool
 }
 
 // withoutShape names the pools of which nothing shows what their new nodes have. They are all that keeps a complete
 // list of pools from being a proof.
-func (s *Nodes) withoutShape(rooms []answer) string {
+func (s *Nodes) withoutShape(rooms []poolAnswer) string {
 	var names []string
 	for i, a := range rooms {
 		if a.unknown && a.State == Trying {
@@ -170,14 +165,14 @@ func (s *Nodes) withoutShape(rooms []answer) string {
 }
 
 // summary joins the answers of all pools that could get a pod.
-func summary(answers []answer) Verdict {
-	all := Verdict{State: Nowhere}
+func summary(answers []poolAnswer) Answer {
+	all := Answer{State: Nowhere}
 	for _, a := range answers {
 		switch {
 		case a.State == Trying:
-			return Verdict{State: Trying}
+			return Answer{State: Trying}
 		case a.State == Limited && all.State == Nowhere:
-			all = Verdict{State: Limited, Why: a.Why, Settles: all.Settles}
+			all = Answer{State: Limited, Why: a.Why, Settles: all.Settles}
 		}
 		if a.Settles.After(all.Settles) {
 			all.Settles = a.Settles
@@ -187,7 +182,7 @@ func summary(answers []answer) Verdict {
 }
 
 // ofHosts judges a pod that names nodes. No autoscaler adds a node of a given name.
-func ofHosts(p *PodShape, places []Node, names []string) Verdict {
+func ofHosts(p *PodShape, places []Node, names []string) Answer {
 	var there []Node
 	for i := range places {
 		node := &places[i]
@@ -198,9 +193,9 @@ func ofHosts(p *PodShape, places []Node, names []string) Verdict {
 	}
 	which := "node " + strings.Join(names, ", ")
 	if len(there) == 0 {
-		return Verdict{State: Nowhere, Why: "the group names " + which + ", which is not there"}
+		return Answer{State: Nowhere, Why: "the group names " + which + ", which is not there"}
 	}
-	v := Verdict{State: Nowhere, Why: p.Fit(there).Why + "; the group names " + which}
+	v := Answer{State: Nowhere, Why: p.Fit(there).Why + "; the group names " + which}
 	for i := range there {
 		if p.outlookOn(&there[i], p.mismatches(&there[i], nil)) < never {
 			v.State = Trying
@@ -218,9 +213,9 @@ func later(t time.Time, node *Node) time.Time {
 }
 
 // ofNamed judges a pod that names pools.
-func (s *Nodes) ofNamed(p *PodShape, places []Node, names []string, rooms []answer) Verdict {
+func (s *Nodes) ofNamed(p *PodShape, places []Node, names []string, rooms []poolAnswer) Answer {
 	which := "pool " + strings.Join(names, ", ")
-	var asked []answer
+	var asked []poolAnswer
 	var there []Node
 	for _, name := range names {
 		at := s.roomOf(name, places)
@@ -233,11 +228,12 @@ func (s *Nodes) ofNamed(p *PodShape, places []Node, names []string, rooms []answ
 				}
 			}
 		case s.NodePools && selects(p, karpenterPool):
-			asked = append(asked, answer{Verdict: Verdict{State: Limited, Why: "NodePool " + name + " does not exist"}})
+			asked = append(asked,
+				poolAnswer{Answer: Answer{State: Limited, Why: "NodePool " + name + " does not exist"}})
 		case s.Complete:
-			asked = append(asked, answer{Verdict: Verdict{State: Nowhere, Why: "pool " + name + " does not exist"}})
+			asked = append(asked, poolAnswer{Answer: Answer{State: Nowhere, Why: "pool " + name + " does not exist"}})
 		default:
-			return Verdict{State: Trying, Why: "the group selects pool " + name + ", which is not known"}
+			return Answer{State: Trying, Why: "the group selects pool " + name + ", which is not known"}
 		}
 	}
 	v := summary(asked)
@@ -269,7 +265,7 @@ func (s *Nodes) roomOf(name string, places []Node) int {
 	return -1
 }
 
-func firstWhy(answers []answer) string {
+func firstWhy(answers []poolAnswer) string {
 	for _, a := range answers {
 		if a.Why != "" {
 			return a.Why
