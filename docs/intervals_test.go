@@ -27,7 +27,7 @@ func TestIntervalsAreThoseOfThePace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range []time.Duration{settings.Resting(clusters), settings.StandsAtRest(clusters)} {
+		for i, want := range []time.Duration{settings.IdleInterval(clusters), settings.IdleStands(clusters)} {
 			got, err := time.ParseDuration(strings.ReplaceAll(cells[2+i], " ", ""))
 			if err != nil || got != want {
 				t.Errorf("%s RayClusters: the table says %s, the loop %v", cells[1], cells[2+i], want)

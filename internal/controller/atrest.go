@@ -14,17 +14,17 @@ import (
 func (m *memory) Motion(v *observe.View, i *addon.Intent) motion {
 	switch {
 	case !v.Live():
-		return resting
+		return idle
 	case i.Plan.Deferred != nil: // the next plan continues with it
-		return moving
+		return active
 	case m.movement.Settled(v.Now):
-		return resting
+		return idle
 	case m.moves(v, i):
-		return moving
+		return active
 	case v.Now.Before(m.SettlesAt()):
 		return settling
 	}
-	return resting
+	return idle
 }
 
 // SettlesAt returns until when the RayCluster counts as settling after its last change; zero if no change was seen.

@@ -17,7 +17,7 @@ func TestNothingIsDueAtRest(t *testing.T) {
 	}
 	m.Remember(&v, settings())
 	i, err := m.Decide(v, settings(), planned, nil)
-	if err != nil || !m.AtRest(&v, &i) || m.Motion(&v, &i) != resting {
+	if err != nil || !m.AtRest(&v, &i) || m.Motion(&v, &i) != idle {
 		t.Fatalf("decided %+v, error %v; want rest", i.Plan, err)
 	}
 	if got := untilDeadline(&v, &i); got != 20*time.Second+time.Millisecond {

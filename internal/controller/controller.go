@@ -30,8 +30,8 @@ type Controller struct {
 	dial   head.Dialer
 	config Config
 
-	slots    slots // of cycles that events start
-	early    slots // of cycles before their turn
+	// cycles limits the cycles that events start, and those before their turn.
+	cycles   *rate.Limiter
 	entries  *head.Entries
 	promises promises
 	writes   *rate.Limiter // of features, beside all RayClusters together
@@ -48,6 +48,7 @@ func New(kube Kube, dial head.Dialer, config Config) *Controller {
 	return &Controller{
 		kube: kube, dial: dial, config: config, entries: head.NewEntries(),
 		writes:  rate.NewLimiter(rate.Limit(config.GuardsPerSecond), max(1, int(config.GuardsPerSecond))),
+		cycles:  rate.NewLimiter(rate.Limit(config.CyclesPerSecond), max(earlyCost, int(config.CyclesPerSecond))),
 		records: map[nodepool.ClusterKey]*record{},
 	}
 }
@@ -81,7 +82,7 @@ func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 }
 
 func (c *Controller) drop(key nodepool.ClusterKey, r *record) {
-	c.setMotion(r, resting)
+	c.setMotion(r, idle)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.records, key)
@@ -142,13 +143,10 @@ func (c *Controller) setMotion(r *record, motion motion) {
 	r.motion = motion
 }
 
-// counts are how many clusters move, settle, wait, and do not move; those that settle or wait are among the last.
-type counts struct{ moving, settling, waiting, still int }
-
 func (c *Controller) counts() counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	moving := c.motions[moving]
+	moving := c.motions[active]
 	return counts{moving, c.motions[settling], c.motions[waiting], len(c.records) - moving}
 }
 

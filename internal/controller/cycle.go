@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -25,7 +24,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	if rest := r.restUntil.Sub(now); rest > 0 {
 		return rest
 	}
-	if wait := c.untilSlot(r, now); wait > 0 {
+	if wait := c.untilAllowed(r, now); wait > 0 {
 		return wait
 	}
 	r.heavy = planTime{}
@@ -124,58 +123,4 @@ func demandUnknown(err error) string {
 		why = "there is no head"
 	}
 	return why + ", so its demand is unknown, and nothing is launched"
-}
-
-// pace returns the pause until the next reading, and lets the decision stand until then if it may.
-func (c *Controller) pace(r *record, o addon.Cycle) time.Duration {
-	v := o.View
-	if o.Again {
-		return pauseAfterConflicts(max(r.memory.Patches.Conflicts(), r.numGPUs.conflicts))
-	}
-	settings := c.config.pace()
-	motion := r.memory.Motion(&v, &o.Intent)
-	if motion == resting && v.Live() && !r.atRest(&o) {
-		motion = waiting
-	}
-	c.setMotion(r, motion)
-	next := c.pause(r, o, settings)
-	c.stand(r, o, settings, next)
-	if r.stands.next > 0 {
-		return r.stands.pause(c.config.Now(), c.config.FastPoll)
-	}
-	return next
-}
-
-// pause returns the pause until the next cycle, if it is not due earlier or later by what readings show.
-func (c *Controller) pause(r *record, o addon.Cycle, settings Pace) time.Duration {
-	v := o.View
-	n := c.counts()
-	switch {
-	case v.Mode == nodepool.Off:
-		return pauseOff
-	case errors.Is(v.StateErr, head.ErrNoAddress):
-		return pauseHeadless
-	case !v.Live():
-		return settings.Silent(r.gcs.RetryAt.Sub(v.Now))
-	case r.motion == moving:
-		return settings.Moving(n.moving)
-	}
-	return settings.Resting(n.still)
-}
-
-// untilSlot returns how long the cluster must wait for its slot; 0 uses the slot up. A cycle that a reading asks for
-// needs none.
-func (c *Controller) untilSlot(r *record, now time.Time) time.Duration {
-	if r.urgent {
-		r.urgent, r.slotAt = false, time.Time{}
-		return 0
-	}
-	if r.slotAt.IsZero() {
-		r.slotAt = c.slots.Take(now, c.config.CyclesPerSecond)
-	}
-	if wait := r.slotAt.Sub(now); wait > 0 {
-		return wait
-	}
-	r.slotAt = time.Time{}
-	return 0
 }

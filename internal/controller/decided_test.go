@@ -14,7 +14,7 @@ func TestADecisionSaysWhatItHoldsBack(t *testing.T) {
 	s.Policy.MaxInFlight = 2
 	m.Remember(&v, s)
 	i, err := m.Decide(v, s, planned, nil)
-	if err != nil || i.Launch["gpu"] != 2 || i.Held["gpu"] != 3 || m.AtRest(&v, &i) || m.Motion(&v, &i) != moving {
+	if err != nil || i.Launch["gpu"] != 2 || i.Held["gpu"] != 3 || m.AtRest(&v, &i) || m.Motion(&v, &i) != active {
 		t.Errorf("launches %v, holds back %v, error %v; want 2 and 3 of 5, and no rest", i.Launch, i.Held, err)
 	}
 	targets, _, err := m.Targets(v, &i, s)

@@ -12,22 +12,6 @@ import (
 // no group can serve does not keep the loop fast for ever. If nothing is open, it counts as settling for so long.
 const settleTime = 30 * time.Second
 
-// motion is how much a cluster moves.
-type motion int
-
-const (
-	// resting: nothing has changed for a while.
-	resting motion = iota
-	// waiting: nothing has changed for a while, and something is open, such as demand that no group can serve.
-	waiting
-	// settling: something has just changed, and nothing moves. New work often follows work that has just ended.
-	settling
-	// moving: something is open that the next reading may complete.
-	moving
-	// motions is how many there are.
-	motions
-)
-
 // movement remembers when the demand or the pods of one RayCluster last changed.
 type movement struct {
 	demand  raydemand.Demand

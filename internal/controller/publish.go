@@ -55,7 +55,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o addon.Cycle, next
 // observeFailed publishes the last decision again, with the error of a cycle that could not read the RayCluster.
 func (c *Controller) observeFailed(ctx context.Context, r *record, key nodepool.ClusterKey, err error) time.Duration {
 	const pause = time.Second
-	c.setMotion(r, resting) // it takes no share from those that move
+	c.setMotion(r, idle) // it takes no share from those that move
 	d := decision.Decision{Cluster: key, At: c.config.Now()}
 	if last := r.decision.Load(); last != nil {
 		d = *last

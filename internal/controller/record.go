@@ -20,10 +20,10 @@ type record struct {
 	stands standing
 
 	motion motion // written with both locks held
-	// slotAt is when the next cycle may begin while the limit on cycles delays it; zero otherwise. urgent: it needs no
-	// slot, because a reading asked for it.
-	slotAt time.Time
-	urgent bool
+	// allowedAt is when the next cycle may begin while the limiter delays it; zero otherwise. urgent: it needs no
+	// place there, because a reading asked for it.
+	allowedAt time.Time
+	urgent    bool
 	// heavy is what the heavy plans of this cycle have used; the next cycle starts no earlier than restUntil.
 	heavy     planTime
 	restUntil time.Time
@@ -105,37 +105,6 @@ type clusterConfigs struct {
 	// unsupported: the head is older than the call.
 	unsupported bool
 	retry       backoff.Pause
-}
-
-// standing is the decision that readings of Ray keep as long as they show the same. Its zero value keeps none.
-type standing struct {
-	// seen is the reading that the decision rests on.
-	seen uint64
-	// differed: the last reading showed something else, and the RayCluster waits for its turn.
-	differed bool
-	// until is when a cycle is due although nothing has changed, because time alone may change the decision.
-	until time.Time
-	// deadline is when a worker has been idle for long enough, or a lease is over. It is not before until.
-	deadline time.Time
-	// earliest is when a cycle may follow a reading that shows something new, unless until is earlier.
-	earliest time.Time
-	// next is the pause between two readings.
-	next time.Duration
-}
-
-// turn is when a cycle may follow a reading that shows something new.
-func (s *standing) turn() time.Time {
-	if s.until.Before(s.earliest) {
-		return s.until
-	}
-	return s.earliest
-}
-
-// pause is that until the next reading, or until the deadline, if that is sooner and not within least. The pool of
-// cycles varies pauses by a tenth, so this one ends before the deadline, and another one follows.
-func (s *standing) pause(now time.Time, least time.Duration) time.Duration {
-	left := s.deadline.Sub(now) * 9 / 10
-	return min(s.next, max(left, least))
 }
 
 // forget makes the next managed cycle report again: while a cluster is not managed, another process may write its

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -78,13 +80,13 @@ func TestAFleetThatMovesIsReadOftenAndDecidesInTurn(t *testing.T) {
 	w.pass(placedShown)
 	for i := range 99 {
 		other := w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
-		w.c.setMotion(other, moving)
+		w.c.setMotion(other, active)
 	}
 	w.want(1, gpu(1))
 	w.pass(w.c.Cycle(context.Background(), key))
 	w.want(2, gpu(1))
 	w.busy(w.pod(0))
-	for w.c.early.TakeNow(w.now, w.c.config.pace().EarlyPerSecond()) {
+	for w.c.cycles.AllowN(w.now, earlyCost) {
 	}
 	wait, stands := w.c.Stands(context.Background(), key)
 	if !stands || wait != 300*time.Millisecond {
@@ -114,11 +116,12 @@ func TestAFleetThatMovesIsReadOftenAndDecidesInTurn(t *testing.T) {
 func TestACycleNeedNotWaitForItsTurnWhileFewOthersHaveOne(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
 	for i := range 99 {
-		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), moving)
+		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), active)
 	}
 	early := 0
 	for i := range int64(200) {
 		w.want(1+i%2, gpu(1))
+		w.c.record(key).urgent = true // no event starts it
 		w.pass(w.c.Cycle(context.Background(), key))
 		w.want(2-i%2, gpu(1))
 		if _, stands := w.c.Stands(context.Background(), key); !stands {
@@ -182,7 +185,7 @@ func (w *world) idles(pod string) {
 }
 
 func (w *world) noneEarly() {
-	for w.c.early.TakeNow(w.now, w.c.config.pace().EarlyPerSecond()) {
+	for w.c.cycles.AllowN(w.now, earlyCost) {
 	}
 }
 
@@ -252,7 +255,7 @@ func TestARayClusterThatIsGoneDoesNotMove(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
 	w.want(1, gpu(1))
 	w.cycle()
-	if got := w.c.counts(); got != (counts{moving: 1}) {
+	if got := w.c.counts(); got != (counts{active: 1}) {
 		t.Fatalf("there are %+v, want one that moves", got)
 	}
 	w.kube.clusterErr = fmt.Errorf("getting: %w", nodepool.ErrGone)
@@ -276,7 +279,7 @@ func TestNoEarlyCycleIsUsedUpByOneThatIsDue(t *testing.T) {
 		w.now = w.now.Add(w.c.Cycle(context.Background(), key) / 100)
 	}
 	left := 0
-	for ; w.c.early.TakeNow(w.now, w.c.config.pace().EarlyPerSecond()); left++ {
+	for ; w.c.cycles.AllowN(w.now, earlyCost); left++ {
 	}
 	if left < 100 {
 		t.Errorf("%d early cycles are left, want all", left)
@@ -314,7 +317,7 @@ func TestADecisionFallsWithAnyChange(t *testing.T) {
 		"a head without answer":  func(w *world) { w.ray.stateErr = errors.New("connection refused") },
 		"a reply without a sum":  func(w *world) { w.ray.unknown = true },
 		"the end of its time":    func(w *world) { w.pass(2 * time.Second) },
-		"an event of Kubernetes": func(w *world) { w.c.config.CyclesPerSecond = 0.001; w.cycle(); w.cycle() },
+		"an event of Kubernetes": func(w *world) { w.c.cycles = rate.NewLimiter(0.001, 1); w.cycle(); w.cycle() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
@@ -370,7 +373,7 @@ func TestNewDemandIsServedWithTheReadingThatShowsIt(t *testing.T) {
 	for w.c.Cycle(context.Background(), key) > time.Second { // the burst of events is over: no slot is left
 		w.pass(time.Hour)
 	}
-	w.c.slots.Take(w.now.Add(time.Hour), 0.001)
+	w.c.cycles.ReserveN(w.now, 1)
 	w.pass(200 * time.Millisecond)
 	w.quietly(time.Second)
 	w.want(1, gpu(1))

@@ -10,7 +10,7 @@ import (
 func TestJitterSpreadsDecisionsAtRestByATenth(t *testing.T) {
 	for random, want := range map[float64]time.Duration{0: 18 * time.Second, 0.5: 20 * time.Second, 1: 22 * time.Second} {
 		s := Pace{CyclesPerSecond: 400, Jitter: func() float64 { return random }}
-		if got := s.StandsAtRest(1000); got != want {
+		if got := s.IdleStands(1000); got != want {
 			t.Errorf("jitter %v gives %v, want %v", random, got, want)
 		}
 	}
@@ -29,50 +29,23 @@ func TestClustersShareHalfOfTheReadings(t *testing.T) {
 		{1000, 5000, 2000, 2500, 600, 5000, 20000, 600},
 		{5000, 25000, 10000, 12500, 2500, 25000, 30000, 2500},
 	} {
+		n := counts{active: c.clusters, waiting: c.clusters, still: c.clusters}
+		settles := counts{settling: c.clusters, still: c.clusters}
 		for _, row := range []struct {
 			what      string
 			got, want time.Duration
 		}{
-			{"between cycles of a moving one", s.Moving(c.clusters), c.moving},
-			{"between readings of a moving one", s.Following(c.clusters), c.following},
-			{"for which a decision about a moving one stands", s.StandsMoving(c.clusters), c.stands},
-			{"between readings of one that settles", s.Settling(c.clusters, c.clusters), c.settling},
-			{"between cycles of one that settles", s.SettlingTurn(c.clusters, c.clusters), c.settlingTurn},
-			{"for which a decision about one that waits stands", s.StandsOpen(c.clusters), c.waits},
-			{"between readings of one at rest", s.Resting(c.clusters), c.resting},
+			{"between cycles of an active one", s.turn(active, n), c.moving},
+			{"between readings of an active one", s.interval(active, n), c.following},
+			{"for which a decision about an active one stands", s.stands(active, n), c.stands},
+			{"between readings of one that settles", s.interval(settling, settles), c.settling},
+			{"between cycles of one that settles", s.turn(settling, settles), c.settlingTurn},
+			{"for which a decision about one that waits stands", s.stands(waiting, n), c.waits},
+			{"between readings of one at rest", s.IdleInterval(c.clusters), c.resting},
 		} {
 			if row.got != row.want*time.Millisecond {
 				t.Errorf("%d clusters: the time %s is %v, want %v", c.clusters, row.what, row.got, row.want*time.Millisecond)
 			}
-		}
-	}
-}
-
-func TestSlotsKeepToTheLimitBeyondTheBurst(t *testing.T) {
-	var slots slots
-	now := time.Date(2026, 8, 20, 12, 0, 0, 0, time.UTC)
-	atOnce := 0
-	for range 30 {
-		if !slots.Take(now, 10).After(now) {
-			atOnce++
-		}
-	}
-	if atOnce != 11 {
-		t.Errorf("%d readings at once with 10 per second, want those of a second and one", atOnce)
-	}
-}
-
-func TestASlotIsTakenNowOrNotAtAll(t *testing.T) {
-	var slots slots
-	now := time.Date(2026, 8, 20, 12, 0, 0, 0, time.UTC)
-	for slots.TakeNow(now, 10) {
-	}
-	for _, step := range []struct {
-		after time.Duration
-		free  bool
-	}{{50 * time.Millisecond, false}, {100 * time.Millisecond, true}, {100 * time.Millisecond, false}} {
-		if got := slots.TakeNow(now.Add(step.after), 10); got != step.free {
-			t.Errorf("%v after all slots of 10 per second were taken, one is free: %t, want %t", step.after, got, step.free)
 		}
 	}
 }

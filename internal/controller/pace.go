@@ -1,0 +1,133 @@
+package controller
+
+import "time"
+
+// When a RayCluster is read next, and when a cycle follows:
+//
+//   - Ray is read at an interval: the active one, or the idle one. What a reading shows is compared with the reading
+//     that the last decision rests on. If it is the same, the decision stands; otherwise a cycle follows.
+//   - An event of Kubernetes starts a cycle, and so does the end of the time for which a decision stands at most.
+//   - One limiter (Controller.cycles) delays the cycles that events start. A RayCluster in a fleet in which many change
+//     has turns: a reading that shows something new before its turn starts a cycle if the limiter has room, otherwise
+//     the cycle follows at its turn.
+//
+// The intervals grow with the number of RayClusters that share ReadsPerSecond and CyclesPerSecond:
+//
+//	RayCluster                               read every    turn every           a decision stands at most
+//	active: the next reading may complete    active ones   active ones share    active ones share
+//	  something                              share 1/8     1/2 of the cycles    1/8 of the cycles, 1 s
+//	settling: nothing is open, and it        as active,    with active ones,    as idle
+//	  changed in the last 30 s               or idle       or the idle interval
+//	waiting: something is open that time     as idle       none                 waiting ones share 1/8 of the
+//	  alone may change                                                          cycles, 1 s to 30 s
+//	idle                                     all others    none                 all others share 1/8 of the
+//	                                         share 1/2                          cycles, 1 s to 30 s
+//
+// Deadlines, such as the idle timeout of a worker, end an interval and a decision earlier. A reading costs 0.1 to 0.3
+// ms if it repeats the last one, a cycle 1 to 2 ms.
+
+// motion is how much a RayCluster moves.
+type motion int
+
+const (
+	idle motion = iota
+	waiting
+	settling
+	active
+	motions // how many there are
+)
+
+// counts are how many RayClusters are active, settle, wait, and are not active; those that settle or wait are among the
+// last.
+type counts struct{ active, settling, waiting, still int }
+
+// Pace has the limits of intervals.
+type Pace struct {
+	// FastPoll and RestPoll are the shortest intervals between two readings of an active RayCluster, and of an idle
+	// one.
+	FastPoll, RestPoll              time.Duration
+	ReadsPerSecond, CyclesPerSecond float64
+	// Jitter returns a number in [0, 1), which varies how long decisions stand. The pool of cycles varies intervals.
+	Jitter func() float64
+}
+
+const (
+	// seenWithin is the interval of an idle RayCluster while the limit allows it, so that a new task is seen within a
+	// second. Few RayClusters are read more often: calmReads is how many readings per second they share.
+	seenWithin = 600 * time.Millisecond
+	calmReads  = 250
+	// soon is the least for which a decision stands while anything is open that time alone may change, and for an idle
+	// one; longStands is the most.
+	soon       = time.Second
+	longStands = 30 * time.Second
+	// earlyCost is what a cycle before its turn takes of the limiter: so they are at most a quarter of what events may
+	// start, and events, which wait for their place, come first.
+	earlyCost = 4
+
+	// pauseHeadless is the pause while there is no head; events of its pod start cycles in between.
+	pauseHeadless = 2 * time.Second
+	// pauseOff is the pause of a RayCluster in mode off; an edit of its annotation starts a cycle at once.
+	pauseOff = 30 * time.Second
+	// conflictPause follows a conflict. It doubles up to soon with each further conflict in a row.
+	conflictPause = 10 * time.Millisecond
+)
+
+// interval is the time between two readings.
+func (s Pace) interval(m motion, n counts) time.Duration {
+	switch m {
+	case active:
+		return max(s.FastPoll, each(n.active, s.ReadsPerSecond/8))
+	case settling:
+		return min(max(s.FastPoll, each(n.settling, s.ReadsPerSecond/8)), s.IdleInterval(n.still))
+	}
+	return s.IdleInterval(n.still)
+}
+
+// IdleInterval is the time between two readings of one of the RayClusters that are not active.
+func (s Pace) IdleInterval(clusters int) time.Duration {
+	few := min(each(clusters, calmReads), seenWithin)
+	return max(s.RestPoll, few, each(clusters, s.ReadsPerSecond/2))
+}
+
+// turn is the shortest time between two cycles that readings start.
+func (s Pace) turn(m motion, n counts) time.Duration {
+	switch m {
+	case active:
+		return max(s.FastPoll, each(n.active, s.CyclesPerSecond/2))
+	case settling: // it is read more often than an idle one, but its turn comes no more often
+		return max(s.FastPoll, each(n.active+n.settling, s.CyclesPerSecond/2), s.IdleInterval(n.still))
+	}
+	return 0
+}
+
+// stands is how long a decision stands while readings repeat.
+func (s Pace) stands(m motion, n counts) time.Duration {
+	switch m {
+	case active:
+		return max(s.turn(active, n)/2, min(each(n.active, s.CyclesPerSecond/8), soon))
+	case waiting:
+		return s.share(n.waiting)
+	}
+	return s.IdleStands(n.still)
+}
+
+// IdleStands is how long a decision about one of the RayClusters that are not active stands. It varies by a tenth
+// either way, so that they do not move in step.
+func (s Pace) IdleStands(clusters int) time.Duration {
+	return time.Duration(float64(s.share(clusters)) * (0.9 + 0.2*s.Jitter()))
+}
+
+// share is how long a decision stands if RayClusters share an eighth of the cycles.
+func (s Pace) share(clusters int) time.Duration {
+	return min(max(soon, each(clusters, s.CyclesPerSecond/8)), longStands)
+}
+
+// pauseAfterConflicts returns the pause after that many conflicts in a row.
+func pauseAfterConflicts(inARow int) time.Duration {
+	return min(conflictPause<<min(max(inARow-1, 0), 10), soon)
+}
+
+// each returns how long RayClusters take to have one turn each.
+func each(clusters int, perSecond float64) time.Duration {
+	return time.Duration(float64(clusters) / perSecond * float64(time.Second))
+}
