@@ -266,67 +266,6 @@ func TestPodsOfAllNamespacesAreOnlyReadWhereTheyMayBe(t *testing.T) {
 	}
 }
 
-// TestProvisioningRequestsAreGrantedOnlyWhereTheyAreMade checks which installs grant what they need.
-func TestProvisioningRequestsAreGrantedOnlyWhereTheyAreMade(t *testing.T) {
-	for values, want := range map[string]bool{
-		`{protectBusy: true}`:                                        false,
-		`{provisioningRequests: true}`:                               true,
-		`{singleNamespaceInstall: true, provisioningRequests: true}`: true,
-	} {
-		rights := rightsOf(t, values)
-		for _, needed := range []right{
-			{"create", "provisioningrequests.autoscaling.x-k8s.io", ""}, {"delete", "provisioningrequests.autoscaling.x-k8s.io", ""},
-			{"watch", "provisioningrequests.autoscaling.x-k8s.io", ""}, {"create", "podtemplates", ""}, {"delete", "podtemplates", ""},
-		} {
-			if rights[needed] != want {
-				t.Errorf("%s: grants %v: %t, want %t", values, needed, !want, want)
-			}
-		}
-		if !rights[right{"patch", "pods", ""}] {
-			t.Errorf("%s: does not grant patch on pods", values)
-		}
-		args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args
-		if !slices.Contains(args, fmt.Sprintf("--provisioning-requests=%t", want)) {
-			t.Errorf("%s: args %v", values, args)
-		}
-	}
-}
-
-// TestWarmNodesAreGrantedOnlyWhereTheyAreKept checks which installs grant what they need.
-func TestWarmNodesAreGrantedOnlyWhereTheyAreKept(t *testing.T) {
-	for values, want := range map[string]bool{
-		`{}`:                false,
-		`{warmNodes: true}`: true,
-		`{singleNamespaceInstall: true, warmNodes: true}`: true,
-	} {
-		rights := rightsOf(t, values)
-		for _, verb := range []string{"get", "create", "patch", "delete"} {
-			for _, resource := range []string{"capacitybuffers.autoscaling.x-k8s.io", "podtemplates"} {
-				if needed := (right{verb, resource, ""}); rights[needed] != want {
-					t.Errorf("%s: grants %v: %t, want %t", values, needed, !want, want)
-				}
-			}
-		}
-		args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args
-		if !slices.Contains(args, fmt.Sprintf("--warm-nodes=%t", want)) {
-			t.Errorf("%s: args %v", values, args)
-		}
-	}
-}
-
-// TestRayClustersAreDeletedOnlyWhereTheInstallSaysSo checks which installs may delete RayClusters.
-func TestRayClustersAreDeletedOnlyWhereTheInstallSaysSo(t *testing.T) {
-	for values, want := range map[string]bool{
-		`{}`:                            false,
-		`{deleteIdleRayClusters: true}`: true,
-		`{singleNamespaceInstall: true, deleteIdleRayClusters: true}`: true,
-	} {
-		if got := rightsOf(t, values)[right{"delete", "rayclusters.ray.io", ""}]; got != want {
-			t.Errorf("%s: grants deletion: %t, want %t", values, got, want)
-		}
-	}
-}
-
 // rightsOf returns what the roles of an install grant.
 func rightsOf(t *testing.T, values string) map[right]bool {
 	t.Helper()
@@ -347,25 +286,46 @@ func rightsOf(t *testing.T, values string) map[right]bool {
 	return rights
 }
 
-// TestPodsAreWrittenOnlyToProtectBusyWorkers checks which installs grant patch on pods, and that the flag goes with it.
-func TestPodsAreWrittenOnlyToProtectBusyWorkers(t *testing.T) {
-	for values, want := range map[string]bool{
-		``:                               false,
-		`{protectBusy: true}`:            true,
-		`{singleNamespaceInstall: true}`: false,
-		`{singleNamespaceInstall: true, protectBusy: true}`: true,
+// TestRightsAndFlagsFollowTheirValue checks which installs grant what a value needs, and that its flag goes with it.
+func TestRightsAndFlagsFollowTheirValue(t *testing.T) {
+	const requests, buffers = "provisioningrequests.autoscaling.x-k8s.io", "capacitybuffers.autoscaling.x-k8s.io"
+	for _, c := range []struct {
+		value, flag          string
+		needs, always, never []right // with the value; in all installs that have it; in none
+	}{
+		{"protectBusy", "protect-busy", []right{{"patch", "pods", ""}}, nil,
+			[]right{{"create", "pods", ""}, {"delete", "pods", ""}, {"update", "pods", ""}}},
+		{"provisioningRequests", "provisioning-requests", []right{{"create", requests, ""}, {"delete", requests, ""},
+			{"watch", requests, ""}, {"create", "podtemplates", ""}, {"delete", "podtemplates", ""}}, []right{{"patch", "pods", ""}}, nil},
+		{"warmNodes", "warm-nodes", []right{{"get", buffers, ""}, {"create", buffers, ""}, {"patch", buffers, ""},
+			{"delete", buffers, ""}, {"get", "podtemplates", ""}, {"create", "podtemplates", ""}, {"patch", "podtemplates", ""},
+			{"delete", "podtemplates", ""}}, nil, nil},
+		{"deleteIdleRayClusters", "", []right{{"delete", "rayclusters.ray.io", ""}}, nil, nil},
 	} {
-		rights := rightsOf(t, values)
-		if rights[right{"patch", "pods", ""}] != want {
-			t.Errorf("%s: grants patch on pods: %t, want %t", values, !want, want)
-		}
-		for _, verb := range []string{"create", "delete", "update"} {
-			if rights[right{verb, "pods", ""}] {
-				t.Errorf("%s: grants %s on pods", values, verb)
+		for values, on := range map[string]bool{
+			`{}`: false, `{singleNamespaceInstall: true}`: false, `{protectBusy: true}`: c.value == "protectBusy",
+			`{` + c.value + `: true}`: true, `{singleNamespaceInstall: true, ` + c.value + `: true}`: true,
+		} {
+			rights := rightsOf(t, values)
+			for _, needed := range c.needs {
+				if rights[needed] != on {
+					t.Errorf("%s: grants %v: %t, want %t", values, needed, !on, on)
+				}
 			}
-		}
-		if args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, fmt.Sprintf("--protect-busy=%t", want)) {
-			t.Errorf("%s: args %v", values, args)
+			for _, granted := range c.always {
+				if on && !rights[granted] {
+					t.Errorf("%s: does not grant %v", values, granted)
+				}
+			}
+			for _, refused := range c.never {
+				if rights[refused] {
+					t.Errorf("%s: grants %v", values, refused)
+				}
+			}
+			args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args
+			if c.flag != "" && !slices.Contains(args, fmt.Sprintf("--%s=%t", c.flag, on)) {
+				t.Errorf("%s: args %v", values, args)
+			}
 		}
 	}
 }
