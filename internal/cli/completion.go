@@ -21,15 +21,15 @@ func CompleteRest(cmd *cobra.Command) {
 		if of, ok := f.Value.(*validated); ok {
 			words = of.words
 		}
-		CompleteFlag(cmd, f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+		completeFlag(cmd, f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	})
 }
 
 // isFile matches the usage of flags whose values are names of files.
 var isFile = regexp.MustCompile(`\bfile\b`)
 
-// CompleteFlag sets the completion of a flag.
-func CompleteFlag(cmd *cobra.Command, name string, by cobra.CompletionFunc) {
+// completeFlag sets the completion of a flag.
+func completeFlag(cmd *cobra.Command, name string, by cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(name, by); err != nil {
 		panic(err) // the flag does not exist, or has a completion already
 	}

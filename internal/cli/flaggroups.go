@@ -14,7 +14,7 @@ const groupKey = "heliostat.dev/subject"
 
 // The titles of groups. ServerFlags select the server; the others are of `serve` and of the sidecar.
 const (
-	FindFlags       = "Finding the server"
+	findFlags       = "Finding the server"
 	ScalingFlags    = "What it scales"
 	LimitFlags      = "Limits and timeouts"
 	NodeFlags       = "Nodes and their GPUs"
@@ -26,20 +26,20 @@ const (
 )
 
 // groups are the titles in the order of the help.
-var groups = []string{"", FindFlags, ScalingFlags, LimitFlags, NodeFlags, RayFlags, KubernetesFlags, ReplicaFlags,
+var groups = []string{"", findFlags, ScalingFlags, LimitFlags, NodeFlags, RayFlags, KubernetesFlags, ReplicaFlags,
 	RESTFlags, TelemetryFlags}
 
 // Group puts the flags that have no group yet into one.
 func Group(flags *pflag.FlagSet, title string) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Annotations[groupKey] == nil {
-			SetGroup(f, title)
+			setGroup(f, title)
 		}
 	})
 }
 
-// SetGroup sets the title under which the help lists a flag.
-func SetGroup(f *pflag.Flag, title string) {
+// setGroup sets the title under which the help lists a flag.
+func setGroup(f *pflag.Flag, title string) {
 	if f.Annotations == nil {
 		f.Annotations = map[string][]string{}
 	}

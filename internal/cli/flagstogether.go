@@ -44,7 +44,7 @@ func notEmpty(flags *pflag.FlagSet) error {
 	var errs []error
 	flags.Visit(func(f *pflag.Flag) {
 		if f.Value.Type() == "string" && f.Value.String() == "" &&
-			strings.Join(f.Annotations[groupKey], "") != FindFlags {
+			strings.Join(f.Annotations[groupKey], "") != findFlags {
 			errs = append(errs, fmt.Errorf("--%s %q: want a value, or the flag left out", f.Name, ""))
 		}
 	})

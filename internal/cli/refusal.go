@@ -26,7 +26,7 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 		return BadInput(err)
 	}
 	return BadInput(
-		fmt.Errorf("unknown command %q%s; see %s --help", args[0], ClosestName(args[0], known, ""), cmd.CommandPath()),
+		fmt.Errorf("unknown command %q%s; see %s --help", args[0], closestName(args[0], known, ""), cmd.CommandPath()),
 	)
 }
 
@@ -39,8 +39,8 @@ func HelpTopic(help *cobra.Command, args []string) error {
 	return UnknownCommand(topic, rest)
 }
 
-// ClosestName returns ": want NAME" if a misspelled name is close to a known one, else nothing.
-func ClosestName(name string, known []string, prefix string) string {
+// closestName returns ": want NAME" if a misspelled name is close to a known one, else nothing.
+func closestName(name string, known []string, prefix string) string {
 	near := cmp.Or(typo.Nearest(name, known), typo.Slip(name, known))
 	if near == "" {
 		return ""
@@ -73,7 +73,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 		if err := removed(RemovedFlags, name, "--"+name); err != nil {
 			return BadInput(err)
 		}
-		return BadInput(fmt.Errorf("unknown flag --%s%s%s", name, ClosestName(name, known, "--"), help))
+		return BadInput(fmt.Errorf("unknown flag --%s%s%s", name, closestName(name, known, "--"), help))
 	}
 	return BadInput(fmt.Errorf("%w%s", err, help))
 }
@@ -132,3 +132,20 @@ func ExactlyOneCluster(cmd *cobra.Command, args []string) error {
 	return BadInput(fmt.Errorf("unexpected arguments %s: want one RayCluster, NAME or NAMESPACE/NAME; see %s --help",
 		strings.Join(args[1:], " "), cmd.CommandPath()))
 }
+
+// Exit codes of all commands.
+const (
+	ExitOK       = 0
+	ExitFailed   = 1
+	ExitBadInput = 2
+)
+
+// InputError is an error caused by the user's arguments or files.
+type InputError struct{ err error }
+
+// BadInput marks an error as caused by the user's arguments or files, so that the program exits with ExitBadInput.
+func BadInput(err error) error { return InputError{err} }
+
+func (b InputError) Error() string { return b.err.Error() }
+
+func (b InputError) Unwrap() error { return b.err }

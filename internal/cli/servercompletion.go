@@ -58,7 +58,7 @@ func (f *ServerFlags) CompleteCluster(cmd *cobra.Command) {
 
 // completeOwn completes --namespace with the namespaces of RayClusters, and the flags of the kubeconfig.
 func (f *ServerFlags) completeOwn(cmd *cobra.Command) {
-	CompleteFlag(
+	completeFlag(
 		cmd,
 		"namespace",
 		f.completeNames(func(ctx context.Context, api *client.Client, _ []string) (names []string, err error) {
@@ -75,7 +75,7 @@ func (f *ServerFlags) completeOwn(cmd *cobra.Command) {
 
 // CompleteOwn completes --context with the contexts of the kubeconfig.
 func (f *KubeFlags) CompleteOwn(cmd *cobra.Command) {
-	CompleteFlag(cmd, "context", func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	completeFlag(cmd, "context", func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		config, err := f.client().RawConfig()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
@@ -90,7 +90,7 @@ func (f *ServerFlags) CompleteOf(
 	flag string,
 	ask func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error),
 ) {
-	CompleteFlag(
+	completeFlag(
 		cmd,
 		flag,
 		f.completeNames(func(ctx context.Context, api *client.Client, args []string) ([]string, error) {

@@ -63,7 +63,7 @@ func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 			"--token-audiences")
 	flags.StringVarP(&f.Namespace, "namespace", "n", "",
 		"the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
-	flags.VisitAll(func(f *pflag.Flag) { SetGroup(f, FindFlags) })
+	flags.VisitAll(func(f *pflag.Flag) { setGroup(f, findFlags) })
 	cmd.Flags().AddFlagSet(flags)
 	f.completeOwn(cmd)
 	f.suggestCluster(cmd)

@@ -116,7 +116,7 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 			errs = append(
 				errs,
 				fmt.Errorf("%s: %s: no flag has this name%s", file, key,
-					cmp.Or(ClosestName(key, keysOf(flags), ""), ": want one that --help lists")),
+					cmp.Or(closestName(key, keysOf(flags), ""), ": want one that --help lists")),
 			)
 			continue
 		case keys[f.Name] != "":

@@ -92,7 +92,7 @@ func RefuseMisspelled(known, environ []string) error {
 func LogUnknownVariables(known, environ []string, log *slog.Logger) {
 	for _, name := range unknownVariables(known, environ) {
 		log.Warn("an environment variable has no effect, because no flag has its name"+
-			ClosestName(name, known, EnvPrefix), "variable", EnvPrefix+name)
+			closestName(name, known, EnvPrefix), "variable", EnvPrefix+name)
 	}
 }
 
