@@ -110,34 +110,34 @@ func BenchmarkCompute(b *testing.B) {
 	for i := range single {
 		single[i] = raydemand.Request{Bundle: plannertest.Bundle(1, 1, 0), Count: 1}
 	}
-	labelled, labelledRequests := selected(plannertest.Fleet(), plannertest.RandomShapes(200, 50))
+	labelled, labelledRequests := selected(plannertest.Fleet(20), plannertest.RandomShapes(200, 50))
 	for _, scenario := range []struct {
 		name     string
 		snapshot Snapshot
 		ask      raydemand.Demand
 	}{
-		{"10000 identical bundles, 20 groups", plannertest.Fleet(), raydemand.Demand{Requests: identical}},
-		{"10000 identical bundles one by one, 20 groups", plannertest.Fleet(), raydemand.Demand{Requests: single}},
-		{"10000 identical bundles, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000), raydemand.Demand{Requests: identical}},
-		{"10000 identical bundles, 10000 half-full nodes", halfFull(plannertest.Fleet(), 10_000), raydemand.Demand{Requests: identical}},
-		{"200 shapes × 50, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000), raydemand.Demand{Requests: plannertest.RandomShapes(200, 50)}},
-		{"200 shapes × 50, 10000 half-full nodes", halfFull(plannertest.Fleet(), 10_000), raydemand.Demand{Requests: plannertest.RandomShapes(200, 50)}},
+		{"10000 identical bundles, 20 groups", plannertest.Fleet(20), raydemand.Demand{Requests: identical}},
+		{"10000 identical bundles one by one, 20 groups", plannertest.Fleet(20), raydemand.Demand{Requests: single}},
+		{"10000 identical bundles, 1000 half-full nodes", halfFull(plannertest.Fleet(20), 1000), raydemand.Demand{Requests: identical}},
+		{"10000 identical bundles, 10000 half-full nodes", halfFull(plannertest.Fleet(20), 10_000), raydemand.Demand{Requests: identical}},
+		{"200 shapes × 50, 1000 half-full nodes", halfFull(plannertest.Fleet(20), 1000), raydemand.Demand{Requests: plannertest.RandomShapes(200, 50)}},
+		{"200 shapes × 50, 10000 half-full nodes", halfFull(plannertest.Fleet(20), 10_000), raydemand.Demand{Requests: plannertest.RandomShapes(200, 50)}},
 		{"200 shapes × 50 with labels and 20 gangs, 10000 half-full nodes", halfFull(labelled, 10_000),
 			raydemand.Demand{Requests: labelledRequests, Gangs: gangsOf(20, 4)}},
-		{"13315 tasks, 1337 busy nodes", busy(halfFull(plannertest.Fleet(), 1337)), raydemand.Demand{Requests: tasks(13_315)}},
-		{"500 gangs of 4, 200 half-full nodes", halfFull(plannertest.Fleet(), 200), raydemand.Demand{Gangs: gangsOf(500, 4)}},
-		{"10000 different gangs of 2, 200 half-full nodes", halfFull(plannertest.Fleet(), 200), raydemand.Demand{Gangs: differentGangs(10_000)}},
-		{"10000 bundles of 0.4 GPU and 5000 of 0.6, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000), raydemand.Demand{Requests: []raydemand.Request{
+		{"13315 tasks, 1337 busy nodes", busy(halfFull(plannertest.Fleet(20), 1337)), raydemand.Demand{Requests: tasks(13_315)}},
+		{"500 gangs of 4, 200 half-full nodes", halfFull(plannertest.Fleet(20), 200), raydemand.Demand{Gangs: gangsOf(500, 4)}},
+		{"10000 different gangs of 2, 200 half-full nodes", halfFull(plannertest.Fleet(20), 200), raydemand.Demand{Gangs: differentGangs(10_000)}},
+		{"10000 bundles of 0.4 GPU and 5000 of 0.6, 1000 half-full nodes", halfFull(plannertest.Fleet(20), 1000), raydemand.Demand{Requests: []raydemand.Request{
 			{Bundle: raydemand.Bundle{"GPU": 4000}, Count: 10_000}, {Bundle: raydemand.Bundle{"GPU": 6000}, Count: 5000}}}},
-		{"50 gangs of 2 on a node each, 2000 half-full nodes", halfFull(plannertest.Fleet(), 2000), raydemand.Demand{Gangs: gangsSharing("ray.io/node-id", gangsOf(50, 2))}},
-		{"50 gangs of 9 on a node each, 2000 half-full nodes", halfFull(plannertest.Fleet(), 2000), raydemand.Demand{Gangs: gangsSharing("ray.io/node-id", gangsOf(50, 9))}},
-		{"no demand, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000), raydemand.Demand{}},
-		{"demand that is served, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000), raydemand.Demand{Requests: plannertest.RandomShapes(20, 1)}},
-		{"50 shapes × 50, 50 groups", plannertest.WideFleet(50), raydemand.Demand{Requests: plannertest.RandomShapes(50, 50)}},
-		{"50 shapes × 50, 100 half-full nodes", halfFull(plannertest.Fleet(), 100), raydemand.Demand{Requests: plannertest.RandomShapes(50, 50)}},
-		{"1000 shapes × 10, 50 groups", plannertest.WideFleet(50), raydemand.Demand{Requests: plannertest.RandomShapes(1000, 10)}},
-		{"100000 shapes × 1, 20 groups", plannertest.WideFleet(20), raydemand.Demand{Requests: plannertest.RandomShapes(100_000, 1)}},
-		{"1000 shapes × 10, 100 groups", plannertest.WideFleet(100), raydemand.Demand{Requests: plannertest.RandomShapes(1000, 10)}},
+		{"50 gangs of 2 on a node each, 2000 half-full nodes", halfFull(plannertest.Fleet(20), 2000), raydemand.Demand{Gangs: gangsSharing("ray.io/node-id", gangsOf(50, 2))}},
+		{"50 gangs of 9 on a node each, 2000 half-full nodes", halfFull(plannertest.Fleet(20), 2000), raydemand.Demand{Gangs: gangsSharing("ray.io/node-id", gangsOf(50, 9))}},
+		{"no demand, 1000 half-full nodes", halfFull(plannertest.Fleet(20), 1000), raydemand.Demand{}},
+		{"demand that is served, 1000 half-full nodes", halfFull(plannertest.Fleet(20), 1000), raydemand.Demand{Requests: plannertest.RandomShapes(20, 1)}},
+		{"50 shapes × 50, 50 groups", plannertest.Fleet(50), raydemand.Demand{Requests: plannertest.RandomShapes(50, 50)}},
+		{"50 shapes × 50, 100 half-full nodes", halfFull(plannertest.Fleet(20), 100), raydemand.Demand{Requests: plannertest.RandomShapes(50, 50)}},
+		{"1000 shapes × 10, 50 groups", plannertest.Fleet(50), raydemand.Demand{Requests: plannertest.RandomShapes(1000, 10)}},
+		{"100000 shapes × 1, 20 groups", plannertest.Fleet(20), raydemand.Demand{Requests: plannertest.RandomShapes(100_000, 1)}},
+		{"1000 shapes × 10, 100 groups", plannertest.Fleet(100), raydemand.Demand{Requests: plannertest.RandomShapes(1000, 10)}},
 	} {
 		s := scenario.snapshot
 		s.LaunchConfigCheckDisabled = true

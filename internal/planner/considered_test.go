@@ -49,7 +49,7 @@ func TestDemandThatOnlyACoolingGroupCouldServeIsCoolingDown(t *testing.T) {
 // TestReasonsOfEqualGangsAreFoundOnce counts allocations, because time depends on the machine.
 func TestReasonsOfEqualGangsAreFoundOnce(t *testing.T) {
 	allocations := func(count int) float64 {
-		s := plannertest.WideFleet(200)
+		s := plannertest.Fleet(200)
 		s.LaunchConfigCheckDisabled = true
 		s.Gangs = gangsOf(count, 4)
 		for i := range s.Gangs {

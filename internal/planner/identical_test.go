@@ -15,7 +15,7 @@ import (
 func TestAnEqualGangMoreCostsNextToNothing(t *testing.T) {
 	for _, strategy := range []raydemand.Strategy{raydemand.Pack, raydemand.Spread, raydemand.StrictPack, raydemand.StrictSpread} {
 		allocations := func(count int) float64 {
-			s := halfFull(plannertest.Fleet(), 200)
+			s := halfFull(plannertest.Fleet(20), 200)
 			s.LaunchConfigCheckDisabled = true
 			s.Gangs = gangsOf(count, 4)
 			for i := range s.Gangs {

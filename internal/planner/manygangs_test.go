@@ -12,7 +12,7 @@ import (
 )
 
 func TestOfVeryManyDifferentGangsTheRestHasItsTurnLater(t *testing.T) {
-	s := plannertest.Fleet()
+	s := plannertest.Fleet(20)
 	s.LaunchConfigCheckDisabled = true
 	s.Gangs = differentGangs(2000 + 50)
 	plan := Compute(s, Policy{})

@@ -12,7 +12,7 @@ import (
 
 // BenchmarkShapes plans 20,000 requests that all differ, for fleets on which that takes long.
 func BenchmarkShapes(b *testing.B) {
-	capped := plannertest.Fleet()
+	capped := plannertest.Fleet(20)
 	for i := range capped.Groups {
 		capped.Groups[i].Max = 20
 	}
@@ -20,11 +20,11 @@ func BenchmarkShapes(b *testing.B) {
 		name     string
 		snapshot Snapshot
 	}{
-		{"20 groups", plannertest.Fleet()},
-		{"20 groups, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000)},
-		{"20 groups, 10000 half-full nodes", halfFull(plannertest.Fleet(), 10_000)},
+		{"20 groups", plannertest.Fleet(20)},
+		{"20 groups, 1000 half-full nodes", halfFull(plannertest.Fleet(20), 1000)},
+		{"20 groups, 10000 half-full nodes", halfFull(plannertest.Fleet(20), 10_000)},
 		{"20 groups, at most 20 pods each", capped},
-		{"100 groups", plannertest.WideFleet(100)},
+		{"100 groups", plannertest.Fleet(100)},
 	} {
 		s := c.snapshot
 		s.LaunchConfigCheckDisabled = true
@@ -42,10 +42,10 @@ func BenchmarkKinds(b *testing.B) {
 		name     string
 		snapshot Snapshot
 	}{
-		{"20 groups", plannertest.Fleet()},
-		{"20 groups, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000)},
-		{"20 groups, 10000 half-full nodes", halfFull(plannertest.Fleet(), 10_000)},
-		{"100 groups", plannertest.WideFleet(100)},
+		{"20 groups", plannertest.Fleet(20)},
+		{"20 groups, 1000 half-full nodes", halfFull(plannertest.Fleet(20), 1000)},
+		{"20 groups, 10000 half-full nodes", halfFull(plannertest.Fleet(20), 10_000)},
+		{"100 groups", plannertest.Fleet(100)},
 	} {
 		c.snapshot.LaunchConfigCheckDisabled = true
 		kinds := ofEachKind(c.snapshot, manyShapes(20_000))
@@ -71,7 +71,7 @@ func BenchmarkLargeGangs(b *testing.B) {
 		{bundles: 200, work: []int64{80_000_000}}, // without a budget, it takes minutes
 		{bundles: 200, equal: true, work: []int64{0, 80_000_000}},
 	} {
-		s := plannertest.Fleet()
+		s := plannertest.Fleet(20)
 		s.LaunchConfigCheckDisabled = true
 		for g := range 499 {
 			gang := raydemand.Gang{ID: fmt.Sprintf("g%05d", g), Strategy: raydemand.Pack}

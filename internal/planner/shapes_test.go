@@ -53,8 +53,8 @@ func TestWorkIsBoundedForAnyNumberOfShapes(t *testing.T) {
 	notShort(t)
 	const most = 1_000_000_000
 	for name, s := range map[string]Snapshot{
-		"one group": {Groups: []Group{{Name: "g", Resources: plannertest.Bundle(64, 8, 256), Max: 100_000, NumOfHosts: 1}}}, "twenty groups": plannertest.Fleet(),
-		"a hundred groups": plannertest.WideFleet(100), "a thousand nodes": halfFull(plannertest.Fleet(), 1000),
+		"one group": {Groups: []Group{{Name: "g", Resources: plannertest.Bundle(64, 8, 256), Max: 100_000, NumOfHosts: 1}}}, "twenty groups": plannertest.Fleet(20),
+		"a hundred groups": plannertest.Fleet(100), "a thousand nodes": halfFull(plannertest.Fleet(20), 1000),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.LaunchConfigCheckDisabled = true
@@ -75,7 +75,7 @@ func TestWorkIsBoundedForAnyNumberOfShapes(t *testing.T) {
 
 func TestOfVeryManyShapesEachIsAccountedFor(t *testing.T) {
 	notShort(t)
-	s := halfFull(plannertest.Fleet(), 500)
+	s := halfFull(plannertest.Fleet(20), 500)
 	s.LaunchConfigCheckDisabled = true
 	for i := range s.Groups {
 		s.Groups[i].Max = 100
@@ -123,7 +123,7 @@ func TestOfVeryManyShapesEachIsAccountedFor(t *testing.T) {
 
 func TestAPlanForVeryManyShapesIsAFixedPoint(t *testing.T) {
 	notShort(t)
-	s := halfFull(plannertest.Fleet(), 100)
+	s := halfFull(plannertest.Fleet(20), 100)
 	s.LaunchConfigCheckDisabled = true
 	s.Requests = manyShapes(5000)
 	for plans := 1; ; plans++ {

@@ -218,7 +218,7 @@ func TestAGroupSaysThatDemandWaitsForItsTurn(t *testing.T) {
 func TestABudgetBoundsTheWork(t *testing.T) {
 	notShort(t)
 	for name, s := range map[string]Snapshot{
-		"twenty groups": plannertest.Fleet(), "a hundred groups": plannertest.WideFleet(100), "a thousand nodes": halfFull(plannertest.Fleet(), 1000),
+		"twenty groups": plannertest.Fleet(20), "a hundred groups": plannertest.Fleet(100), "a thousand nodes": halfFull(plannertest.Fleet(20), 1000),
 	} {
 		s.LaunchConfigCheckDisabled = true
 		for kind, s := range ofEachKind(s, manyShapes(5000)) {
@@ -265,7 +265,7 @@ func ofEachKind(s Snapshot, requests []raydemand.Request) map[string]Snapshot {
 // TestDifferentBundlesOfGangsKeepToTheBudget although there are few gangs.
 func TestDifferentBundlesOfGangsKeepToTheBudget(t *testing.T) {
 	const gangs, bundles, work = 100, 100, 10_000_000
-	s, requests := plannertest.Fleet(), manyShapes(gangs*bundles)
+	s, requests := plannertest.Fleet(20), manyShapes(gangs*bundles)
 	s.LaunchConfigCheckDisabled = true
 	for g := range gangs {
 		gang := raydemand.Gang{ID: fmt.Sprint("g", g), Strategy: raydemand.Pack}
@@ -299,7 +299,7 @@ func inTurns(t *testing.T, s Snapshot, policy Policy, most int) (plans, launched
 
 // TestPlansInTurnsAddUp: what earlier plans launched is taken, so plans in turns launch about as much as one plan.
 func TestPlansInTurnsAddUp(t *testing.T) {
-	s := plannertest.Fleet()
+	s := plannertest.Fleet(20)
 	s.LaunchConfigCheckDisabled = true
 	for kind, s := range ofEachKind(s, manyShapes(600)) {
 		if kind == "gangs" || kind == "all" {
@@ -320,7 +320,7 @@ func TestPlansInTurnsAddUp(t *testing.T) {
 func TestVeryManyDifferentRequestsAreServedWithinFewPlans(t *testing.T) {
 	notShort(t)
 	const shapes, most = 20_000, 15
-	free, capped := plannertest.Fleet(), plannertest.Fleet()
+	free, capped := plannertest.Fleet(20), plannertest.Fleet(20)
 	free.LaunchConfigCheckDisabled, capped.LaunchConfigCheckDisabled = true, true
 	free.Requests, capped.Requests = manyShapes(shapes), manyShapes(shapes)
 	for i := range capped.Groups {

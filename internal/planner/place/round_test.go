@@ -8,7 +8,7 @@ import (
 )
 
 func TestTheBudgetOfWorkCountsTheNodesThatThePlanItselfLaunches(t *testing.T) {
-	s := plannertest.WideFleet(10)
+	s := plannertest.Fleet(10)
 	s.Requests = plannertest.RandomShapes(200, 10)
 	p := newSearch(NewFleet(&s), &s, model.Policy{})
 	out := p.round(make([]int64, len(p.Groups)), fullest)

@@ -20,30 +20,12 @@ func Bundle(cpu, gpu, gib int64) raydemand.Bundle {
 	return b
 }
 
-// Fleet has 20 groups of increasing size, every second one with GPUs.
-func Fleet() model.Snapshot {
-	var s model.Snapshot
-	for i := range int64(20) {
-		s.Groups = append(s.Groups, model.Group{
-			Name:       fmt.Sprintf("group-%02d", i),
-			Resources:  Bundle(4*(i+1), i%2*(i/4+1), 16*(i+1)),
-			Max:        1000,
-			NumOfHosts: 1,
-		})
-	}
-	return s
-}
-
-// WideFleet has many different groups of twenty sizes.
-func WideFleet(groups int64) model.Snapshot {
+// Fleet has different groups of twenty sizes, every second one with GPUs.
+func Fleet(groups int64) model.Snapshot {
 	var s model.Snapshot
 	for i := range groups {
-		s.Groups = append(s.Groups, model.Group{
-			Name: fmt.Sprintf(
-				"group-%03d",
-				i,
-			), Resources: Bundle(4*(i%20+1), i%2*(i%20/4+1), 16*(i+1)), Max: 1000, NumOfHosts: 1,
-		})
+		s.Groups = append(s.Groups, model.Group{Name: fmt.Sprintf("group-%03d", i),
+			Resources: Bundle(4*(i%20+1), i%2*(i%20/4+1), 16*(i+1)), Max: 1000, NumOfHosts: 1})
 	}
 	return s
 }

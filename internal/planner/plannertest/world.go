@@ -4,6 +4,7 @@ package plannertest
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -221,4 +222,61 @@ func drawNode(t *rapid.T, i int, groups []model.Group) model.Node {
 		}
 	}
 	return n
+}
+
+// DrawOwned draws a snapshot with requests of owners.
+func DrawOwned(t *rapid.T) model.Snapshot {
+	s := DrawSnapshot(t)
+	for i := range rapid.IntRange(1, 5).Draw(t, "owners") {
+		s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{
+			ID:           fmt.Sprintf("r%d", i),
+			Owner:        "o",
+			Priority:     int32(rapid.IntRange(0, 2).Draw(t, "priority")),
+			AllOrNothing: rapid.Bool().Draw(t, "allOrNothing"),
+			Since:        time.Unix(int64(rapid.IntRange(1, 3).Draw(t, "since")), 0).UTC(),
+			Requests:     drawRequests(t, "of owner", 3),
+		})
+	}
+	return s
+}
+
+// DrawPriced draws a snapshot whose groups have prices and priorities.
+func DrawPriced(t *rapid.T) model.Snapshot {
+	s := DrawSnapshot(t)
+	for i := range s.Groups {
+		price := float64(rapid.IntRange(1, 9).Draw(t, "price"))
+		s.Groups[i].Price = &price
+		s.Groups[i].Priority = rapid.IntRange(0, 1).Draw(t, "priority")
+	}
+	return s
+}
+
+// DrawWarm draws a snapshot with warm capacity, in part with prices, less demand than DrawSnapshot, and idle
+// workers that stay beyond their timeout for it.
+func DrawWarm(t *rapid.T) model.Snapshot {
+	s := DrawSnapshot(t)
+	if rapid.Bool().Draw(t, "calm") {
+		s.Requests, s.Gangs = s.Requests[:len(s.Requests)/2], nil
+	}
+	if rapid.Bool().Draw(t, "withoutCalls") {
+		s.Constraint, s.KeptResources = nil, nil
+	}
+	s.Warm = &model.Warm{Policy: "CapacityPolicy drawn"}
+	for i := range rapid.IntRange(1, 3).Draw(t, "entries") {
+		e := model.WarmEntry{Name: fmt.Sprintf("keepWarm[%d]", i), Count: rapid.Int64Range(1, 4).Draw(t, "warm")}
+		if len(s.Groups) > 0 && rapid.Bool().Draw(t, "ofGroup") {
+			e.Group = rapid.SampledFrom(s.Groups).Draw(t, "warmGroup").Name
+		} else {
+			e.Resources = rapid.SampledFrom(Bundles[:8]).Draw(t, "warmBundle")
+			e.Selectors = drawSelectors(t)
+		}
+		s.Warm.Keep = append(s.Warm.Keep, e)
+	}
+	for i := range s.Groups {
+		if rapid.IntRange(0, 3).Draw(t, "priced") > 0 {
+			price := float64(rapid.IntRange(1, 4).Draw(t, "price"))
+			s.Groups[i].Price = &price
+		}
+	}
+	return s
 }
