@@ -102,7 +102,7 @@ func (p *Search) assignEach(l *Ledger, order []*RestRequest) []int64 {
 // Assignments finds the places of each kind of bundle: those on joined nodes first, then on nodes on
 // their way, then on planned ones.
 func (p *Search) Assignments(given []int64) Places {
-	settled := p.settledClasses()
+	settled := p.openLedger(countSettled, nil)
 	l, left := p.assign(settled)
 	if len(left) > 0 {
 		coming := slices.DeleteFunc(
@@ -134,60 +134,6 @@ type Places map[string][]Placement
 // Take calls take with the places of n bundles of a kind. take returns the placements with places left.
 func (p Places) Take(kind string, n int64, take func(from []Placement, n int64) []Placement) {
 	p[kind] = take(p[kind], n)
-}
-
-// settledClasses lists the nodes that stay, with their totals. It ignores which nodes are idle and for how long, so
-// that consecutive plans report the same assignments.
-func (p *Search) settledClasses() []NodeClass {
-	classes := slices.Clone(p.totals)
-	for i := range classes {
-		classes[i].members = slices.DeleteFunc(
-			slices.Clone(classes[i].members),
-			func(n int) bool { return p.Nodes[n].Stop != "" },
-		)
-		if stopped := len(p.totals[i].members) - len(classes[i].members); stopped > 0 {
-			classes[i].count -= int64(stopped)
-		}
-		if classes[i].phase < OnTheWay {
-			classes[i].phase = running
-		}
-		slices.Sort(classes[i].members) // nodes are numbered by name
-	}
-	classes = slices.DeleteFunc(classes, func(l NodeClass) bool { return l.count == 0 })
-	slices.SortStableFunc(classes, func(a, b NodeClass) int {
-		return cmp.Or(
-			cmp.Compare(a.phase, b.phase),
-			cmp.Compare(a.size, b.size),
-			slices.Compare(a.free, b.free),
-			cmp.Compare(
-				a.Shape.group,
-				b.Shape.group,
-			),
-			cmp.Compare(a.Shape.Labels, b.Shape.Labels),
-			slices.Compare(a.Shape.Total, b.Shape.Total),
-		)
-	})
-	return joinedClasses(classes)
-}
-
-// joinedClasses merges adjacent node classes that differ only in how long they have been idle.
-func joinedClasses(classes []NodeClass) []NodeClass {
-	var all []NodeClass
-	for _, l := range classes {
-		if n := len(
-			all,
-		) - 1; n >= 0 && l.members != nil && all[n].members != nil && all[n].phase == l.phase &&
-			all[n].Shape.group == l.Shape.group &&
-			all[n].Shape.Labels == l.Shape.Labels &&
-			slices.Equal(all[n].free, l.free) {
-			all[n].members = append(slices.Clip(all[n].members), l.members...)
-			slices.Sort(all[n].members)
-			all[n].count += l.count
-			continue
-		}
-		all = append(all, l)
-	}
-	return all
 }
 
 // keepUntilReplaced keeps idle workers that serve REST requests now if the plan counts on other workers that have not

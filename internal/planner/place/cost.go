@@ -10,8 +10,14 @@ import (
 )
 
 // Model rates launches, so that plans can be compared.
+//
+// Substitutes are groups that could serve the same work, directly or through another substitute. Prices count within a
+// set of substitutes if all of its groups have one. A group that no waiting demand needs is alone in its set.
 type Model struct {
-	Substitutes
+	// Of is each group's set, identified by its first group.
+	Of []int
+	// priced reports, for the first group of a set, whether all groups of the set have a price.
+	priced []bool
 	// PerReplica is the cost of one replica of each group: its price if the group and all of its substitutes have one,
 	// else its scarce resources.
 	PerReplica []float64
@@ -25,11 +31,11 @@ type Model struct {
 // newCosts rates the groups of a fleet for all items of the demand.
 func newCosts(p *Fleet, items iter.Seq[*Item]) Model {
 	y := Model{
-		Substitutes: p.newSubstitutes(items),
-		tier:        make([]int, len(p.Groups)),
-		hosts:       make([]int64, len(p.Groups)),
+		Of: make([]int, len(p.Groups)), priced: make([]bool, len(p.Groups)),
+		tier: make([]int, len(p.Groups)), hosts: make([]int64, len(p.Groups)),
 	}
-	y.PerReplica = p.costs(&y.Substitutes)
+	y.substitute(p, items)
+	y.PerReplica = p.costs(&y)
 	preferences := make([]Preference, len(p.Groups))
 	for i := range p.Groups {
 		preferences[i] = p.Groups[i].Preference()
@@ -152,36 +158,25 @@ func (p *Fleet) bias(i int, memory, compute, blocks float64) (sum float64) {
 	return sum
 }
 
-// Substitutes are sets of groups that could serve the same work, directly or through another substitute. Prices count
-// within a set if all of its groups have one. A group that no waiting demand needs is alone in its set.
-type Substitutes struct {
-	// Of is each group's set, identified by its first group.
-	Of []int
-	// priced reports, for the first group of a set, whether all groups of the set have a price.
-	priced []bool
-}
-
-// newSubstitutes finds the groups that could be launched for the same work, if some have a price and others do not.
-func (p *Fleet) newSubstitutes(items iter.Seq[*Item]) Substitutes {
-	r := Substitutes{Of: make([]int, len(p.Groups)), priced: make([]bool, len(p.Groups))}
+// substitute finds the groups that could be launched for the same work, if some have a price and others do not.
+func (y *Model) substitute(p *Fleet, items iter.Seq[*Item]) {
 	priced := 0
 	for i := range p.Groups {
-		r.Of[i], r.priced[i] = i, p.Groups[i].Price != nil
-		if r.priced[i] {
+		y.Of[i], y.priced[i] = i, p.Groups[i].Price != nil
+		if y.priced[i] {
 			priced++
 		}
 	}
 	if priced == 0 || priced == len(p.Groups) {
-		return r
+		return
 	}
 	for it := range items {
-		r.join(p.fitFor(it))
+		y.join(p.fitFor(it))
 	}
-	for i := range r.Of {
-		r.Of[i] = r.first(i)
-		r.priced[r.Of[i]] = r.priced[r.Of[i]] && r.priced[i]
+	for i := range y.Of {
+		y.Of[i] = y.first(i)
+		y.priced[y.Of[i]] = y.priced[y.Of[i]] && y.priced[i]
 	}
-	return r
 }
 
 // fitFor lists the open groups that could be launched for an item. Work without accelerators does not use groups with
@@ -204,29 +199,29 @@ func (p *Fleet) fitFor(it *Item) []int {
 	return append(plain, accelerated...)
 }
 
-func (r *Substitutes) first(i int) int {
-	for r.Of[i] != i {
-		i = r.Of[i]
+func (y *Model) first(i int) int {
+	for y.Of[i] != i {
+		i = y.Of[i]
 	}
 	return i
 }
 
-func (r *Substitutes) join(groups []int) {
+func (y *Model) join(groups []int) {
 	for _, i := range groups {
-		a, b := r.first(groups[0]), r.first(i)
-		r.Of[max(a, b)] = min(a, b)
+		a, b := y.first(groups[0]), y.first(i)
+		y.Of[max(a, b)] = min(a, b)
 	}
 }
 
 // costs returns the cost of one replica of each group. Groups without a price are rated by their scarce resources at
 // the lowest price of any group, so that a plan can compare different kinds of work.
-func (p *Fleet) costs(r *Substitutes) []float64 {
+func (p *Fleet) costs(y *Model) []float64 {
 	cost := make([]float64, len(p.Groups))
 	rate := 0.0
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		cost[i] = p.holding(g.Shape.Total)*float64(g.Hosts) - p.sliceDiscount(i)
-		if !r.priced[r.Of[i]] {
+		if !y.priced[y.Of[i]] {
 			continue
 		}
 		price := *g.Price * float64(g.Hosts)
@@ -236,7 +231,7 @@ func (p *Fleet) costs(r *Substitutes) []float64 {
 		cost[i] = price
 	}
 	for i := range cost {
-		if rate > 0 && !r.priced[r.Of[i]] {
+		if rate > 0 && !y.priced[y.Of[i]] {
 			cost[i] *= rate
 		}
 	}

@@ -293,15 +293,9 @@ func (r *Fleet) free(n *model.Node, total Vector) Vector {
 // unreported returns what is free on a node that reports no resources: everything if it is idle, nothing if it has
 // work.
 func (r *Fleet) unreported(n *model.Node, total Vector) Vector {
-	r.Findings = append(r.Findings, raydemand.Finding{
-		Code:     model.FindingUnreported,
-		Severity: raydemand.Warning,
-		Object:   "node " + n.Pod,
-		Field:    "total",
-		Why: "the node reports no resources, so it counts with its group's: " +
-			"all free if it is idle, none if it has work",
-		Fix: "set total and available as Ray reports them",
-	})
+	r.found(model.FindingUnreported, "node "+n.Pod, "total", "",
+		"the node reports no resources, so it counts with its group's: all free if it is idle, none if it has work",
+		"set total and available as Ray reports them")
 	if n.State == model.Running {
 		return make(Vector, r.width)
 	}
@@ -310,18 +304,15 @@ func (r *Fleet) unreported(n *model.Node, total Vector) Vector {
 
 func (r *Fleet) overstated(n *model.Node, name string, available, total raydemand.Amount) {
 	free, all := model.Pair(name, available, total)
+	r.found(model.FindingOverstated, "node "+n.Pod, "available."+name, free, fmt.Sprintf(
+		"the node has only %[1]s in total, so %[1]s counts as free; Ray's own autoscaler stops planning in this state", all),
+		"no action needed")
+}
+
+// found adds a warning.
+func (r *Fleet) found(code, object, field, seen, why, fix string) {
 	r.Findings = append(r.Findings, raydemand.Finding{
-		Code:     model.FindingOverstated,
-		Severity: raydemand.Warning,
-		Object:   "node " + n.Pod,
-		Field:    "available." + name,
-		Seen:     free,
-		Why: fmt.Sprintf(
-			"the node has only %s in total, so %s counts as free; Ray's own autoscaler stops planning in this state",
-			all,
-			all,
-		),
-		Fix: "no action needed",
+		Code: code, Severity: raydemand.Warning, Object: object, Field: field, Seen: seen, Why: why, Fix: fix,
 	})
 }
 
@@ -335,16 +326,10 @@ func (r *Fleet) addOrphan(n *model.Node, checkDisabled bool) {
 				n.Group,
 			)})
 	}
-	r.Findings = append(r.Findings, raydemand.Finding{
-		Code:     model.FindingGroupRemoved,
-		Severity: raydemand.Warning,
-		Object:   "pod " + n.Pod,
-		Field:    "group",
-		Seen:     n.Group,
-		Why: "the RayCluster has no worker group of this name, so the plan places no demand on the pod, " +
+	r.found(model.FindingGroupRemoved, "pod "+n.Pod, "group", n.Group,
+		"the RayCluster has no worker group of this name, so the plan places no demand on the pod, "+
 			"counts it toward no limit, and does not stop it",
-		Fix: "delete the pod after its work is done, or restore the worker group",
-	})
+		"delete the pod after its work is done, or restore the worker group")
 }
 
 // UnknownGroup is the group number of a node whose group was removed.

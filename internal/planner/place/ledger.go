@@ -94,9 +94,21 @@ func (p *Search) release(l *Ledger) {
 	}
 }
 
-// openLedger lists the nodes that stay and the pods that were requested. With totals, it ignores work in progress,
-// which is how request_resources counts. It merges equal nodes into one node class before it sorts.
-func (p *Search) openLedger(totals bool, placed [][]int) []NodeClass {
+// counting is what counts as free when a ledger is opened.
+type counting int
+
+const (
+	// countUnused counts what no work uses.
+	countUnused counting = iota
+	// countTotals ignores work in progress, as request_resources does. countSettled also ignores which nodes are idle and
+	// for how long, so that consecutive plans report the same assignments.
+	countTotals
+	countSettled
+)
+
+// openLedger lists the nodes that stay and the pods that were requested. It merges equal nodes into one node class
+// before it sorts.
+func (p *Search) openLedger(what counting, placed [][]int) []NodeClass {
 	classes := make([]NodeClass, 0, min(len(p.Nodes)+len(p.Groups), 256))
 	kinds := make(map[string]int)
 	var key []byte
@@ -106,8 +118,11 @@ func (p *Search) openLedger(totals bool, placed [][]int) []NodeClass {
 			continue
 		}
 		l := NodeClass{Shape: n.Shape, phase: p.phaseOf(n), free: n.Free, count: 1, members: []int{i}, since: n.Since}
-		if totals {
+		if what >= countTotals {
 			l.free = n.Shape.Total
+		}
+		if what == countSettled && l.phase < OnTheWay {
+			l.phase = running
 		}
 		if placed != nil {
 			l.placed = placed[i]
@@ -133,7 +148,9 @@ func (p *Search) openLedger(totals bool, placed [][]int) []NodeClass {
 		}
 	}
 	for i := range classes {
-		p.busyLastFirst(classes[i].members)
+		if what != countSettled {
+			p.busyLastFirst(classes[i].members)
+		}
 	}
 	return p.inOrder(classes)
 }

@@ -29,7 +29,7 @@ func TestLargerRequirementsGoFirstAndSmallerSlicesAreUsedFirst(t *testing.T) {
 	if items := r.Items(s.Requests); items[0].Request.Slice.Memory != 40<<30 {
 		t.Errorf("%s goes first", model.Describe(items[0].Request))
 	}
-	if classes := p.openLedger(false, nil); r.Groups[classes[0].Shape.group].Name != "b-1g" {
+	if classes := p.openLedger(countUnused, nil); r.Groups[classes[0].Shape.group].Name != "b-1g" {
 		t.Errorf("nodes of group %s are used first", r.Groups[classes[0].Shape.group].Name)
 	}
 }
@@ -46,7 +46,7 @@ func TestPodsForAMinimumAreInTheOrderOfTheNextPlan(t *testing.T) {
 	}
 	order := func(given []int64) (names []string) {
 		p := &Search{Fleet: NewFleet(&s)}
-		l := p.open(p.openLedger(false, nil), given)
+		l := p.open(p.openLedger(countUnused, nil), given)
 		p.launchMinimum(l, given)
 		for i := range l.classes {
 			names = append(names, p.Groups[l.classes[i].Shape.group].Name)

@@ -16,10 +16,12 @@ type waiting struct {
 }
 
 // bin is a kind of node that may be filled, up to limit times. admits says for each item whether it may be put there.
+// classes are the node classes of the kind, by number on the ledger.
 type bin struct {
-	free   Vector
-	limit  int64
-	admits []bool
+	free    Vector
+	limit   int64
+	admits  []bool
+	classes []int
 }
 
 // filling is a chosen filling of a bin and how often it is used.
@@ -48,8 +50,7 @@ const (
 //
 // A bundle is worth the room that it takes, and a unit of a resource is worth more the scarcer it is. An attempt fills
 // the bin next whose filling is worth most for its room. What an attempt leaves is worth more in the next one.
-func pack(w *waiting, bins []bin) (best []filling, steps int) {
-	p := newPacker(w, bins)
+func (p *packer) pack() (best []filling, steps int) {
 	var least int64 = -1
 	for range attempts {
 		fillings, left := p.attempt()
@@ -60,7 +61,7 @@ func pack(w *waiting, bins []bin) (best []filling, steps int) {
 			break
 		}
 		for i, n := range left {
-			p.value[i] *= 1 + float64(n)/float64(w.left[i])
+			p.value[i] *= 1 + float64(n)/float64(p.left[i])
 		}
 	}
 	return best, p.steps
@@ -72,12 +73,14 @@ type packer struct {
 	*waiting
 	bins           []bin
 	value, perRoom []float64
-	steps          int
-	knapsack       knapsack
+	// inSum: the bins have enough of every resource in total.
+	inSum    bool
+	steps    int
+	knapsack knapsack
 }
 
 func newPacker(w *waiting, bins []bin) *packer {
-	p := &packer{waiting: w, bins: bins, value: make([]float64, len(w.items)), perRoom: make([]float64, len(bins))}
+	p := &packer{waiting: w, bins: bins, value: make([]float64, len(w.items)), perRoom: make([]float64, len(bins)), inSum: true}
 	width := len(bins[0].free)
 	room, wanted := make([]float64, width), make([]float64, width)
 	for b := range bins {
@@ -89,6 +92,9 @@ func newPacker(w *waiting, bins []bin) *packer {
 		for _, t := range it.Need {
 			wanted[t.Resource] += float64(t.Amount) * float64(w.left[i])
 		}
+	}
+	for r := range wanted {
+		p.inSum = p.inSum && wanted[r] <= room[r]
 	}
 	worth := func(r int) float64 { return wanted[r] / max(room[r]*room[r], 1) }
 	for i, it := range w.items {
@@ -194,13 +200,17 @@ func inBatch(w *waiting, uses []portion, b *Batch, nodes int64) []portion {
 // greedy placement.
 func (p *Search) fitJointly(l *Ledger, b *Batch, greedy []int64) bool {
 	w := b.part()
-	classes, bins := p.existingBins(l, b, &w)
-	if len(bins) == 0 || len(bins) > maxFitBins || !fitsInSum(&w, bins) {
+	bins := p.existingBins(l, b, &w)
+	if len(bins) == 0 || len(bins) > maxFitBins {
 		return false
 	}
-	found, steps := pack(&w, bins)
+	packer := newPacker(&w, bins)
+	if !packer.inSum {
+		return false
+	}
+	found, steps := packer.pack()
 	p.Steps += steps
-	l.carryOut(found, classes, b, &w)
+	l.carryOut(found, bins, b, &w)
 	return p.neededFor(b, b.left) < p.neededFor(b, greedy)
 }
 
@@ -213,14 +223,14 @@ func (p *Search) neededFor(b *Batch, left []int64) (sum float64) {
 }
 
 // carryOut takes the fillings from the node classes of their bins, starting with those that serve soonest.
-func (l *Ledger) carryOut(fillings []filling, classes [][]int, b *Batch, w *waiting) {
+func (l *Ledger) carryOut(fillings []filling, bins []bin, b *Batch, w *waiting) {
 	perClass := make([][]filling, len(l.classes))
 	room := make([]int64, len(l.classes))
 	for i := range l.classes {
 		room[i] = l.classes[i].count
 	}
 	for _, f := range fillings {
-		for _, at := range classes[f.bin] {
+		for _, at := range bins[f.bin].classes {
 			if n := min(f.count, room[at]); n > 0 {
 				perClass[at] = append(perClass[at], filling{bin: f.bin, uses: f.uses, count: n})
 				room[at] -= n
@@ -242,7 +252,7 @@ func (l *Ledger) carryOut(fillings []filling, classes [][]int, b *Batch, w *wait
 
 // existingBins lists the ledger's nodes as bins, each with its node classes. Nodes that differ only in whether they
 // have joined share a bin, and the order does not depend on it, so the plan stays the same when some of them join.
-func (p *Search) existingBins(l *Ledger, b *Batch, w *waiting) (classes [][]int, bins []bin) {
+func (p *Search) existingBins(l *Ledger, b *Batch, w *waiting) (bins []bin) {
 	order := make([]int, 0, len(l.classes))
 	for i := range l.classes {
 		if b.admits(&l.classes[i]) {
@@ -253,22 +263,19 @@ func (p *Search) existingBins(l *Ledger, b *Batch, w *waiting) (classes [][]int,
 	for at, i := range order {
 		class := &l.classes[i]
 		if n := len(bins); at > 0 && n > 0 && compareBins(&l.classes[order[at-1]], class) == 0 &&
-			slices.Contains(classes[n-1], order[at-1]) {
-			classes[n-1] = append(classes[n-1], i)
+			slices.Contains(bins[n-1].classes, order[at-1]) {
+			bins[n-1].classes = append(bins[n-1].classes, i)
 			bins[n-1].limit += class.count
 			continue
 		}
 		if admits, useful := admittedBy(w, class); useful {
-			classes = append(classes, []int{i})
-			bins = append(bins, bin{
-				free: class.free, limit: class.count, admits: admits,
-			})
+			bins = append(bins, bin{free: class.free, limit: class.count, admits: admits, classes: []int{i}})
 		}
 		if len(bins) > maxFitBins {
 			break
 		}
 	}
-	return classes, bins
+	return bins
 }
 
 // compareBins orders node classes by what could be placed on their nodes.
@@ -289,28 +296,6 @@ func admittedBy(w *waiting, class *NodeClass) (admits []bool, useful bool) {
 		}
 	}
 	return admits, useful
-}
-
-// fitsInSum reports whether the bins have enough of every resource in total.
-func fitsInSum(w *waiting, bins []bin) bool {
-	width := len(bins[0].free)
-	room := make([]float64, width)
-	for i := range bins {
-		for r, amount := range bins[i].free {
-			room[r] += float64(amount) * float64(bins[i].limit)
-		}
-	}
-	for at, it := range w.items {
-		for _, t := range it.Need {
-			room[t.Resource] -= float64(t.Amount) * float64(w.left[at])
-		}
-	}
-	for _, left := range room {
-		if left < 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // knapsack finds the most valuable filling of one bin by branch and bound, starting with the bundles that give the most

@@ -118,7 +118,7 @@ func TestAPackingIsAllowedAndServesNearlyAlwaysWhatCanBeServed(t *testing.T) {
 			best.limit = append(best.limit, bins[b].limit)
 		}
 		best.from(0)
-		fillings, _ := pack(w, bins)
+		fillings, _ := newPacker(w, bins).pack()
 		unserved := checkPacking(t, w, bins, fillings)
 		if unserved < best.unserved {
 			t.Fatalf("leaves %d, the best leaves %d", unserved, best.unserved)
@@ -186,7 +186,7 @@ func TestTheWorkOnOnePackingIsBounded(t *testing.T) {
 			bins[i].admits = append(bins[i].admits, true)
 		}
 	}
-	_, steps := pack(&w, bins)
+	_, steps := newPacker(&w, bins).pack()
 	if most := 2*maxSteps + kinds*knapsackNodes; steps > most {
 		t.Errorf("it takes %d steps, at most %d are allowed", steps, most)
 	}

@@ -232,7 +232,7 @@ func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	}
 	waiting := len(p.Requests)+len(within.Items)+len(p.kinds)+len(p.Gangs)+len(p.Warm) > 0
 	if waiting {
-		p.Base = p.openLedger(false, r.markHolders(p.Gangs))
+		p.Base = p.openLedger(countUnused, r.markHolders(p.Gangs))
 		p.placeable = p.gangsWithPlaces()
 		p.deferMany(within.Items)
 		p.distinctGangs = countDistinct(p.placeable)
@@ -258,7 +258,7 @@ func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	}
 	p.totals = p.Base
 	if len(p.Claims) > 0 {
-		p.totals = p.openLedger(true, nil)
+		p.totals = p.openLedger(countTotals, nil)
 	}
 	p.Base = p.hold(p.aside, p.Base)
 	for i := range p.Claims {
