@@ -186,10 +186,7 @@ func (r *Fleet) addNodes(s *model.Snapshot, byName map[string]int) {
 		}
 	}
 	slices.SortStableFunc(r.Nodes, func(a, b Node) int {
-		return cmp.Or(
-			CompareBool(b.GroupIndex == HeadGroup, a.GroupIndex == HeadGroup),
-			cmp.Compare(a.Pod, b.Pod),
-		)
+		return cmp.Or(CompareBool(b.GroupIndex == HeadGroup, a.GroupIndex == HeadGroup), cmp.Compare(a.Pod, b.Pod))
 	})
 	slices.SortFunc(r.Findings, func(a, b raydemand.Finding) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field))

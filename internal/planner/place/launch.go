@@ -192,9 +192,7 @@ func (b *Batch) next(k int, free Vector) int {
 
 // newPattern fills a number of hosts in turn, each with at most quota bundles: the first of a shape, the rest of the
 // same or of others. It fills equal hosts at once.
-func (p *Search) newPattern(
-	b *Batch, s *Shape, free Vector, others *Shape, hosts, quota int64,
-) (pattern, bool) {
+func (p *Search) newPattern(b *Batch, s *Shape, free Vector, others *Shape, hosts, quota int64) (pattern, bool) {
 	p.count(b)
 	p.BreakOff()
 	var pat pattern
@@ -212,9 +210,7 @@ func (p *Search) newPattern(
 }
 
 // fillHosts fills a number of hosts in turn, and returns what they take together.
-func (b *Batch) fillHosts(
-	s *Shape, free Vector, others *Shape, hosts, quota int64,
-) ([]filled, []portion) {
+func (b *Batch) fillHosts(s *Shape, free Vector, others *Shape, hosts, quota int64) ([]filled, []portion) {
 	var all []filled
 	left := append(b.scratch[:0], b.left...)
 	b.scratch = left

@@ -273,20 +273,23 @@ func (l *Ledger) split(i int, count int64) int {
 
 // Placement is bundles of one item on nodes of one kind. Each node has the same number of them.
 type Placement struct {
-	Item    *Item
+	Item *Item
+	// Count is the number of bundles, Each that on one node. Used is how many of them are assigned already.
+	Count, Each, Used int64
+	*Site
+}
+
+// Site is the nodes of placements, and what they are for. Ledgers are copied often, so placements share it.
+type Site struct {
 	Purpose string
-	// Count is the number of bundles, Each that on one node.
-	Count, Each int64
-	Group       int
-	Phase       Phase
+	Group   int
+	Phase   Phase
 	// Planned: on pods that this plan launches. fresh: they were launched for it.
 	Planned, fresh bool
 	// Members are the nodes' numbers; nil for pods that have no node yet.
 	Members []int
 	// Since is when the oldest pod on its way was requested; zero if unknown.
 	Since time.Time
-	// Used is how many of the bundles are assigned already.
-	Used int64
 }
 
 // open opens a ledger on which the given pods are on their way. They are in the order of the next snapshot, so that the
@@ -339,12 +342,9 @@ func (l *Ledger) note(b *Batch, at *NodeClass, portions []portion, fresh bool) {
 	if at.phase != OnTheWay && !l.tracing {
 		return
 	}
+	on := &Site{b.purpose, at.Shape.group, at.phase, at.planned, fresh, at.members, at.since}
 	for _, p := range portions {
-		l.log = append(l.log, Placement{
-			Item: b.items[p.item], Purpose: b.purpose, Count: p.count * at.count, Each: p.count,
-			Group: at.Shape.group, Phase: at.phase, Planned: at.planned, fresh: fresh,
-			Members: at.members, Since: at.since,
-		})
+		l.log = append(l.log, Placement{Item: b.items[p.item], Count: p.count * at.count, Each: p.count, Site: on})
 	}
 }
 

@@ -127,35 +127,39 @@ func (p *Search) roomy(l *Ledger, all []Domain, o []*Item) []Domain {
 	if t == nil {
 		t = &Topology{Of: make([]int, len(p.Sets)), values: 1}
 	}
-	lacks := make([]Vector, t.values)
-	for _, d := range all {
-		lacks[d.Value] = slices.Clone(need)
+	lacks := make([]Vector, t.values) // nil for those that lack nothing
+	short := 0
+	if slices.ContainsFunc(need, func(a raydemand.Amount) bool { return a > 0 }) {
+		for _, d := range all {
+			lacks[d.Value] = slices.Clone(need)
+		}
+		short = len(all)
 	}
 	add := func(s *Shape, free Vector, count int64) {
 		value := t.Of[s.Labels]
-		if value < 0 || count <= 0 {
+		if value < 0 || count <= 0 || lacks[value] == nil {
 			return
 		}
+		enough := true
 		for r, lack := range lacks[value] {
 			if lack > 0 {
 				lacks[value][r] -= min(timesAmount(free[r], count), lack)
+				enough = enough && lacks[value][r] <= 0
 			}
 		}
-	}
-	for i := range l.classes {
-		add(l.classes[i].Shape, l.classes[i].free, l.classes[i].count)
-	}
-	for i := range p.Groups {
-		add(p.Groups[i].Shape, p.Groups[i].Shape.Total, min(l.room[i], l.spare))
-	}
-	var roomy []Domain
-	for _, d := range all {
-		enough := !slices.ContainsFunc(lacks[d.Value], func(a raydemand.Amount) bool { return a > 0 })
-		if enough && len(roomy) < maxDomains {
-			roomy = append(roomy, d)
+		if enough {
+			lacks[value] = nil
+			short--
 		}
 	}
-	return roomy
+	for i := 0; i < len(l.classes) && short > 0; i++ {
+		add(l.classes[i].Shape, l.classes[i].free, l.classes[i].count)
+	}
+	for i := 0; i < len(p.Groups) && short > 0; i++ {
+		add(p.Groups[i].Shape, p.Groups[i].Shape.Total, min(l.room[i], l.spare))
+	}
+	roomy := slices.DeleteFunc(all, func(d Domain) bool { return lacks[d.Value] != nil })
+	return roomy[:min(len(roomy), maxDomains)]
 }
 
 // compareLaunches orders the launches of two domains for one option: without accelerators if the option needs none,

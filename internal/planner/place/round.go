@@ -117,10 +117,7 @@ func (p *Search) placeGangs(l *Ledger, in order, out *Outcome) *Ledger {
 	}
 	if in.accelerated {
 		gangs = slices.Clone(gangs)
-		slices.SortStableFunc(
-			gangs,
-			func(a, b *Gang) int { return CompareBool(b.accelerated(), a.accelerated()) },
-		)
+		slices.SortStableFunc(gangs, func(a, b *Gang) int { return CompareBool(b.accelerated(), a.accelerated()) })
 	}
 	l, out.Gangs = p.placeInOrder(l, gangs)
 	slices.SortFunc(out.Gangs, func(a, b *Gang) int { return a.Number - b.Number })
