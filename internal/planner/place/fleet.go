@@ -302,7 +302,8 @@ func (r *Fleet) unreported(n *model.Node, total Vector) Vector {
 func (r *Fleet) overstated(n *model.Node, name string, available, total raydemand.Amount) {
 	free, all := model.Pair(name, available, total)
 	r.found(model.FindingOverstated, "node "+n.Pod, "available."+name, free, fmt.Sprintf(
-		"the node has only %[1]s in total, so %[1]s counts as free; Ray's own autoscaler stops planning in this state", all),
+		"the node has only %[1]s in total, so %[1]s counts as free; Ray's own autoscaler stops planning in this state",
+		all),
 		"no action needed")
 }
 

@@ -100,8 +100,8 @@ type counting int
 const (
 	// countUnused counts what no work uses.
 	countUnused counting = iota
-	// countTotals ignores work in progress, as request_resources does. countSettled also ignores which nodes are idle and
-	// for how long, so that consecutive plans report the same assignments.
+	// countTotals ignores work in progress, as request_resources does. countSettled also ignores which nodes are idle
+	// and for how long, so that consecutive plans report the same assignments.
 	countTotals
 	countSettled
 )

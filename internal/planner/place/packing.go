@@ -80,7 +80,8 @@ type packer struct {
 }
 
 func newPacker(w *waiting, bins []bin) *packer {
-	p := &packer{waiting: w, bins: bins, value: make([]float64, len(w.items)), perRoom: make([]float64, len(bins)), inSum: true}
+	p := &packer{waiting: w, bins: bins, inSum: true}
+	p.value, p.perRoom = make([]float64, len(w.items)), make([]float64, len(bins))
 	width := len(bins[0].free)
 	room, wanted := make([]float64, width), make([]float64, width)
 	for b := range bins {
