@@ -1,6 +1,6 @@
 // Package manifests reads the Kubernetes objects in a snapshot file: it turns the RayCluster, nodes, pods, devices and
 // pools that a user pasted there into the cluster that the planner sees, and reports what is missing or repeated.
-// Package watch does the same with the objects of a live API server.
+// Package kube/nodes does the same with the objects of a live API server.
 //
 // It does not open files, use clients, plan or print, and it does not know flags.
 package manifests

@@ -251,7 +251,7 @@ func (m *Manager) withoutNodes(cluster *nodepool.Cluster) {
 	if !gpus {
 		return
 	}
-	report := &decode.List{Object: "RayCluster " + cluster.Key.String()}
+	report := &decode.Report{Object: "RayCluster " + cluster.Key.String()}
 	report.Add(
 		raydemand.Info,
 		nodes.NodesForbidden,

@@ -32,7 +32,7 @@ type Options struct {
 	// get, patch): it polls the RayCluster, there is no lease, and events go to the log. It excludes LeaderElection and
 	// Namespaces.
 	Single *nodepool.ClusterKey
-	// Poll is how often the single form reads its RayCluster; zero means timing.DefaultPoll.
+	// Poll is how often the single form reads its RayCluster; zero means reflector.DefaultPoll.
 	Poll time.Duration
 	// KubernetesTokenFile holds the token for heads with enableK8sTokenAuth, of a ServiceAccount that may do ray:write
 	// and nothing else: each such head can read it. If it is empty, Heliostat does not call those heads.

@@ -15,7 +15,7 @@ func TestTheAnnotationSaysWhichWorkMayMove(t *testing.T) {
 		"restartable": {nodepool.ConsolidateRestartable, 0},
 		"Serve":       {nodepool.ConsolidateNone, 1}, "true": {nodepool.ConsolidateNone, 1}, "": {nodepool.ConsolidateNone, 1},
 	} {
-		report, cluster := &List{}, nodepool.Cluster{}
+		report, cluster := &Report{}, nodepool.Cluster{}
 		readAnnotations(FieldsOf(map[string]any{"annotations": map[string]any{nodepool.ConsolidateAnnotation: text}}, report), &cluster)
 		if cluster.Consolidate != want.moves || len(report.All) != want.reported {
 			t.Errorf("%q: %s with findings %v", text, cluster.Consolidate, report.All)

@@ -56,7 +56,7 @@ func DecodeObject(rayCluster *unstructured.Unstructured) Decoded {
 // Decode converts a RayCluster object. The reader knows the names of resources.
 func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decoded {
 	key := nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}
-	report := &List{Object: "RayCluster " + key.String()}
+	report := &Report{Object: "RayCluster " + key.String()}
 	root := FieldsOf(rayCluster.Object, report)
 	metadata, spec, status := root.Object("metadata"), root.Object("spec"), root.Object("status")
 	options := spec.Object("autoscalerOptions")
@@ -108,7 +108,7 @@ func Join(d Decoded, pods []*Pod) nodepool.Cluster {
 		group.Resources, group.Labels = maps.Clone(group.Resources), maps.Clone(group.Labels)
 		group.WorkersToDelete = slices.Clone(group.WorkersToDelete)
 	}
-	report := &List{Object: "RayCluster " + cluster.Key.String()}
+	report := &Report{Object: "RayCluster " + cluster.Key.String()}
 	root := FieldsOf(d.Object, report)
 	head := headOf(pods)
 	cluster.Head = describeHead(root, cluster.Key.Name, cluster.Key.Namespace, head)

@@ -373,7 +373,7 @@ func TestTheAnnotationOfARayClusterSaysItsIsolation(t *testing.T) {
 		isolation nodepool.RequiredIsolation
 		reported  int
 	}{"limit": {nodepool.RequireLimit, 0}, "any": {nodepool.AnyIsolation, 0}, "strong": {nodepool.RequireHardware, 1}} {
-		report := &List{}
+		report := &Report{}
 		var cluster nodepool.Cluster
 		readAnnotations(FieldsOf(map[string]any{"annotations": map[string]any{nodepool.IsolationAnnotation: text}}, report), &cluster)
 		if cluster.Isolation != want.isolation || len(report.All) != want.reported {
@@ -442,7 +442,7 @@ func TestAFindingShowsTheQuotesThatAreWrong(t *testing.T) {
 		"an object for a number": {"maxReplicas", map[string]any{}, "{}", "make it a whole number"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var report List
+			var report Report
 			fields := FieldsOf(map[string]any{c.field: c.value}, &report)
 			switch c.field {
 			case "suspend":

@@ -4,7 +4,7 @@
 // pod templates mean to KubeRay, to Ray and to Kueue, and what Ray reports for each worker group. It also reads the
 // objects that say what nodes are and how many there can be: Nodes, Pods, ResourceSlices and ResourceClaims,
 // Karpenter's NodePools and NodeClaims, the Cluster Autoscaler's status, and the pools file, and converts them into the
-// types of sharing and landing. What is wrong with an object becomes findings in a List, which keeps them short.
+// types of sharing and landing. What is wrong with an object becomes findings in a Report, which keeps them short.
 //
 // Decoding never fails. RayClusters are read as unstructured objects, field by field, because the API server stores
 // objects that typed clients cannot decode: replicas 2147483648 passes the CRD, whose int32 format is not enforced. One

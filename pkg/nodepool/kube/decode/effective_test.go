@@ -38,7 +38,7 @@ func TestAnOwnCommandStartsRayAsTheShellReadsIt(t *testing.T) {
 		"Ray detects what no flag sets": {"ray start --block", "", detects, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report := &List{}
+			report := &Report{}
 			group := FieldsOf(objectOf(t, `{"rayStartParams": {`+c.params+`}, "template": {"spec": {"containers": [{
 				"command": ["/bin/bash", "-lc", "--"], "args": [`+strconv.Quote(c.script)+`],
 				"env": [{"name": "NUM_GPUS", "value": "1"}, {"name": "SECRET", "valueFrom": {}}],
@@ -56,7 +56,7 @@ func TestAnOwnCommandStartsRayAsTheShellReadsIt(t *testing.T) {
 }
 
 func TestAGPULimitThatTheOperatorDropsIsReportedAtTheStringThatItCannotParse(t *testing.T) {
-	report := &List{}
+	report := &Report{}
 	group := FieldsOf(objectOf(t, `{"rayStartParams": {"resources": "\"{\\\"A100\\\": 1}\""}, "template": {"spec": {
 		"containers": [{"resources": {"limits": {"cpu": 8, "memory": "32Gi", "nvidia.com/gpu": 1}}}]}}}`), report)
 	if got := effectiveResources(group, false).String(); got != "{A100 1, CPU 8, memory 34359738368}" {

@@ -20,20 +20,20 @@ const (
 // of the wrong type, which also becomes a finding in Report.
 type Fields struct {
 	fieldpath.Value
-	Report *List
+	Report *Report
 }
 
 // FieldsOf returns the fields of a whole object. Faults become findings in the report; with a nil report nobody sees
 // them.
-func FieldsOf(object map[string]any, report *List) Fields {
+func FieldsOf(object map[string]any, report *Report) Fields {
 	if report == nil {
-		return Fields{fieldpath.Of(object, nil), &List{}}
+		return Fields{fieldpath.Of(object, nil), &Report{}}
 	}
 	return Fields{fieldpath.Of(object, func(fault fieldpath.Fault) { addFault(report, fault) }), report}
 }
 
 // addFault adds the finding about a field that typed clients cannot decode.
-func addFault(report *List, fault fieldpath.Fault) {
+func addFault(report *Report, fault fieldpath.Fault) {
 	report.Unreadable = true
 	if fault.OutOfRange {
 		report.Add(raydemand.Error, FieldOutOfRange, fault.Path.String(), fault.Value,
@@ -63,7 +63,7 @@ func fixOf(fault fieldpath.Fault) string {
 }
 
 // silent returns the fields without their report, for a second reading of what was reported before.
-func (f Fields) silent() Fields { return Fields{f.Silent(), &List{}} }
+func (f Fields) silent() Fields { return Fields{f.Silent(), &Report{}} }
 
 // at returns the path of a member, or of a member of a member, for findings.
 func (f Fields) at(keys ...string) string { return f.Path(keys...).String() }

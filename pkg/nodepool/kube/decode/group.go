@@ -182,7 +182,7 @@ func idleTimeout(f Fields) time.Duration {
 }
 
 // ReportTemplate adds findings about a group's pod template. Their fields name a resource or a variable alone.
-func ReportTemplate(report *List, group *nodepool.WorkerGroup, list ...raydemand.Finding) {
+func ReportTemplate(report *Report, group *nodepool.WorkerGroup, list ...raydemand.Finding) {
 	for _, f := range list {
 		report.Add(f.Severity, f.Code, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec: %s", group.Index, f.Field),
 			f.Seen, f.Why, f.Fix)

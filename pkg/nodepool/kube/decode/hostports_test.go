@@ -24,7 +24,7 @@ func TestATemplateSaysWhichPortsOfTheNodeItsPodsTake(t *testing.T) {
 			[]landing.HostPort{{Port: 2}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			report := &List{}
+			report := &Report{}
 			got := hostPorts(FieldsOf(objectOf(t, test.spec), report))
 			if diff := cmp.Diff(test.want, got); diff != "" || len(report.All) > 0 {
 				t.Errorf("findings %v, ports (-want +got):\n%s", report.All, diff)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestATemplateSaysBesideWhichPodsItsPodsMayRun(t *testing.T) {
-	report := &List{}
+	report := &Report{}
 	got := neighbors(FieldsOf(objectOf(t, `
 groupName: gpu
 labels: {zone: a, team: ml}

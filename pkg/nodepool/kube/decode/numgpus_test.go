@@ -20,7 +20,7 @@ func TestDerivedIsTheFlagThatTheOperatorPasses(t *testing.T) {
 		if len(f.Operator.Flags) == 0 {
 			return
 		}
-		group := f.groupFields(&List{})
+		group := f.groupFields(&Report{})
 		annotations := FieldsOf(f.Cluster, nil).Object("metadata").Texts("annotations")
 		spec := gpuSpec(group, annotations[overwriteAnnotation] == "true" || templateOverwritesCommand(group))
 		text, isText := f.Operator.Flags[numGPUs].(string)
@@ -95,7 +95,7 @@ func TestRaysAutoscalerIsKnownToBelieveWhatItBelieves(t *testing.T) {
 			return
 		}
 		compared++
-		group := f.groupFields(&List{})
+		group := f.groupFields(&Report{})
 		want := raydemand.Whole(int64(f.RayAutoscaler.Resources[raydemand.GPU]))
 		if got := gpusExpectedByRay(group); got != want {
 			t.Errorf("believed %s, Ray's autoscaler plans with %s", got, want)

@@ -20,7 +20,7 @@ type Controller struct {
 
 // OwnershipOf reads it from an object.
 func OwnershipOf(rayCluster *unstructured.Unstructured) Ownership {
-	root := FieldsOf(rayCluster.Object, &List{})
+	root := FieldsOf(rayCluster.Object, &Report{})
 	return ownershipOf(root.Object("metadata"), root.Object("spec"))
 }
 

@@ -17,7 +17,7 @@ import (
 // (k8s.io/kubernetes/pkg/apis/core/validation). The CRD of RayCluster accepts all of them, so the fault shows only when
 // the operator creates a pod. Faults of type are reported where the fields are read.
 type podRules struct {
-	report *List
+	report *Report
 	// field is the path of the rule. Findings bound the length of a field, so they name the rest in their text.
 	field string
 }
@@ -46,7 +46,7 @@ func checkPodRules(group Fields) {
 }
 
 // checkSigns reports negative amounts of the whole pod.
-func checkSigns(report *List, f Fields, field string) {
+func checkSigns(report *Report, f Fields, field string) {
 	list := quantities(f, field)
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		if amount := list[name]; amount.Sign() < 0 {

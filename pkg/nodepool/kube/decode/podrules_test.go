@@ -50,7 +50,7 @@ func TestRulesThatTheAPIServerRefusesBreakAGroup(t *testing.T) {
 		"spread over a key that is none": {spread("topologyKey: a/b/c, maxSkew: 1, whenUnsatisfiable: DoNotSchedule"), "topologyKey"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report := &List{}
+			report := &Report{}
 			object := objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray}]\n    "+strings.TrimPrefix(c.spec, "{}")+"\n")
 			group := decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)
 			var faults []string
@@ -79,7 +79,7 @@ func TestAnAmountThatIsNegativeOrOfNoResourceBreaksAGroup(t *testing.T) {
 		`limits: {cpu: 1}, requests: {cpu: 2}`:                 "requests.cpu",
 		`limits: {cpu: 1}, requests: {cpu: 1000m}`:             "",
 	} {
-		report := &List{}
+		report := &Report{}
 		object := objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray, resources: {"+amounts+"}}]\n")
 		group := decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)
 		found := ""
@@ -127,7 +127,7 @@ func TestNetworkDevicesOfAGPUVendorSetNoGPUOfAWorker(t *testing.T) {
 		"nvidia.com/mlnxnics": false, "nvidia.com/resibs2f0": false, "amd.com/vnic": false, "habana.ai/gaudi": false,
 		"nvidia.com/gpu.shared": true, "amd.com/cpx_nps4": true, "example.com/half-gpu": true,
 	} {
-		report := &List{}
+		report := &Report{}
 		limits := "{cpu: 1, memory: 1Gi, " + name + ": 1}"
 		object := objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray, resources: {limits: "+limits+"}}]\n")
 		decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)

@@ -27,7 +27,7 @@ func scaledBy(metadata Fields) string {
 // keepScaler drops managedFields, which may be larger than everything else, except for the name that scaledBy reads.
 func keepScaler(rayCluster *unstructured.Unstructured) {
 	entries := rayCluster.GetManagedFields()
-	report := &List{} // Decode reports what cannot be read
+	report := &Report{} // Decode reports what cannot be read
 	metadata := FieldsOf(rayCluster.Object, report).Object("metadata")
 	manager := scaledBy(metadata)
 	rayCluster.SetManagedFields(nil)

@@ -16,7 +16,7 @@ import (
 // shapeOf reads the spec of a pod template.
 func shapeOf(t *testing.T, spec string) (landing.PodShape, []raydemand.Finding) {
 	t.Helper()
-	report := &List{}
+	report := &Report{}
 	return podShape(FieldsOf(map[string]any{"spec": objectOf(t, spec)}, report)), report.All
 }
 
@@ -176,7 +176,7 @@ func TestPodsThatUseGPUsWhichNoRequestCountsStayApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := objectOf(t, "workerGroupSpecs:\n- groupName: g\n  maxReplicas: 2\n  rayStartParams: "+test.params+"\n  template: {spec: "+test.spec+"}\n")
-			groups := decodeGroups(sharing.Reader{}, FieldsOf(spec, &List{}), nodepool.ClusterKey{Namespace: "n", Name: "c"}, false)
+			groups := decodeGroups(sharing.Reader{}, FieldsOf(spec, &Report{}), nodepool.ClusterKey{Namespace: "n", Name: "c"}, false)
 			own := &groups[0].Pod.Neighbors
 			if got := own.Refuses(own); got != test.apart {
 				t.Errorf("two pods stay apart: %t, want %t; %+v", got, test.apart, own.Apart)

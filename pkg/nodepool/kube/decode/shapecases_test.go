@@ -63,7 +63,7 @@ func eachFixture(t *testing.T, test func(t *testing.T, f fixture)) {
 }
 
 // groupFields returns the raw entry of the fixture's group, the head group included.
-func (f fixture) groupFields(report *List) Fields {
+func (f fixture) groupFields(report *Report) Fields {
 	spec := FieldsOf(f.Cluster, report).Object("spec")
 	for _, entry := range spec.Objects("workerGroupSpecs") {
 		if entry.Text("groupName") == f.Group {
@@ -88,7 +88,7 @@ func TestEffectiveResourcesAreThoseOfRayStart(t *testing.T) {
 			return
 		}
 		compared++
-		report := &List{}
+		report := &Report{}
 		group := f.groupFields(report)
 		annotations := FieldsOf(f.Cluster, report).Object("metadata").Texts("annotations")
 		got := effectiveResources(group, annotations[overwriteAnnotation] == "true" || templateOverwritesCommand(group))
@@ -130,7 +130,7 @@ func TestStartWordsAreTheOperatorsFlags(t *testing.T) {
 		if f.Operator.Error != nil || len(want) == 0 {
 			return
 		}
-		group := f.groupFields(&List{})
+		group := f.groupFields(&Report{})
 		container := decodeContainer(group.Object("template").Object("spec").Objects("containers")[0])
 		params := startParams(group.Texts("rayStartParams"), group.Texts("resources"), container, group)
 		got := map[string]any{}

@@ -133,7 +133,7 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodConditi
 }
 
 // reportPods compares the pods with the groups that they name.
-func reportPods(report *List, cluster *nodepool.Cluster) {
+func reportPods(report *Report, cluster *nodepool.Cluster) {
 	removed, unnamed := map[string][]string{}, map[string][]string{}
 	for _, w := range cluster.Workers {
 		if w.Terminating {
@@ -165,7 +165,7 @@ func reportPods(report *List, cluster *nodepool.Cluster) {
 	}
 }
 
-func reportDeleteList(report *List, cluster *nodepool.Cluster, group nodepool.WorkerGroup) {
+func reportDeleteList(report *Report, cluster *nodepool.Cluster, group nodepool.WorkerGroup) {
 	for _, name := range group.WorkersToDelete {
 		why := ""
 		switch {

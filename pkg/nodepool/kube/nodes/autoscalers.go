@@ -303,7 +303,7 @@ func (p *autoscalerEvents) AddTo(cluster *nodepool.Cluster) {
 	defer p.mu.Unlock()
 	worst := p.feedState(cluster.Key.Namespace)
 	if worst == forbidden {
-		report := &decode.List{Object: "RayCluster " + cluster.Key.String()}
+		report := &decode.Report{Object: "RayCluster " + cluster.Key.String()}
 		report.Add(
 			raydemand.Info,
 			EventsForbidden,

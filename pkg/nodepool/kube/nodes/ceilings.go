@@ -287,7 +287,7 @@ func (c *ceilingWatch) AddTo(cluster *nodepool.Cluster) {
 	if unknown == "" {
 		return
 	}
-	report := &decode.List{Object: "RayCluster " + cluster.Key.String()}
+	report := &decode.Report{Object: "RayCluster " + cluster.Key.String()}
 	report.Add(
 		raydemand.Info,
 		CeilingsUnknown,

@@ -9,10 +9,8 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/discovery"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
@@ -81,21 +79,6 @@ func newClaimWatch(client untypedClient, served func(context.Context) *bool, log
 	}
 	c.clear(nodepool.NoNodeClaims)
 	return c
-}
-
-// serves returns a function that reports whether the API server has a resource; nil means unknown.
-func serves(client discovery.ServerResourcesInterface, groupVersion, resource string) func(context.Context) *bool {
-	return func(context.Context) *bool {
-		list, err := client.ServerResourcesForGroupVersion(groupVersion)
-		switch {
-		case apierrors.IsNotFound(err):
-			return new(bool)
-		case err != nil:
-			return nil
-		}
-		found := slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource })
-		return &found
-	}
 }
 
 // Start reads NodeClaims until ctx ends.
@@ -228,7 +211,7 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 		cluster.NodeClaims = nodepool.NodeClaimsForbidden // a release that serves another version of the kind
 	}
 	if cluster.NodeClaims == nodepool.NodeClaimsForbidden {
-		report := &decode.List{Object: "RayCluster " + cluster.Key.String()}
+		report := &decode.Report{Object: "RayCluster " + cluster.Key.String()}
 		report.Add(
 			raydemand.Info,
 			NodeClaimsForbidden,

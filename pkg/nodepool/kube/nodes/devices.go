@@ -292,7 +292,7 @@ func (d *nodeDevices) mayNotRead() bool {
 
 // reportClaimsUnknown reports that devices of ResourceClaims count as free because this process may not read them. It
 // matters to a group that requests GPUs and fits a node.
-func reportClaimsUnknown(report *decode.List, cluster *nodepool.Cluster) {
+func reportClaimsUnknown(report *decode.Report, cluster *nodepool.Cluster) {
 	if !slices.ContainsFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.MayLandOnGPUs() }) {
 		return
 	}

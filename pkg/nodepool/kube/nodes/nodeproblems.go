@@ -11,7 +11,7 @@ import (
 
 // reportNodeProblems reports nodes with cards of which too little is known, if a group's pods would use them: one
 // finding for each code and node.
-func reportNodeProblems(report *decode.List, cluster *nodepool.Cluster, shapes []*shapeFits, view *nodeView) {
+func reportNodeProblems(report *decode.Report, cluster *nodepool.Cluster, shapes []*shapeFits, view *nodeView) {
 	for _, shape := range shapes {
 		for _, problem := range shape.problems {
 			same := func(f raydemand.Finding) bool { return f.Code == problem.Code && f.Object == problem.Object }

@@ -148,7 +148,7 @@ func (v *nodeView) counts(namespace string, w *nodepool.Worker) bool {
 }
 
 // reportUnknownUse reports what this process may not read of the use of nodes.
-func reportUnknownUse(report *decode.List, cluster *nodepool.Cluster, view *nodeView) {
+func reportUnknownUse(report *decode.Report, cluster *nodepool.Cluster, view *nodeView) {
 	switch {
 	case view.podsForbidden:
 		reportPodsUnknown(report, cluster)
@@ -159,7 +159,7 @@ func reportUnknownUse(report *decode.List, cluster *nodepool.Cluster, view *node
 
 // reportPodsUnknown reports that nodes count as empty because this process may not read pods. It matters to a group
 // that fits a node.
-func reportPodsUnknown(report *decode.List, cluster *nodepool.Cluster) {
+func reportPodsUnknown(report *decode.Report, cluster *nodepool.Cluster) {
 	if !slices.ContainsFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.MayLand() }) {
 		return
 	}

@@ -156,7 +156,7 @@ func (l *fitCache) placesOf(
 // addTo adds to a cluster what the nodes say about it, and nothing before there is a view.
 func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	view := n.view.Load()
-	report := &decode.List{Object: "RayCluster " + cluster.Key.String()}
+	report := &decode.Report{Object: "RayCluster " + cluster.Key.String()}
 	defer func() { cluster.Findings = append(cluster.Findings, report.All...) }()
 	var claims dra.Claims
 	if view != nil {
@@ -196,7 +196,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 }
 
 // addKnown adds what the nodes mean for the groups and the workers.
-func (n *nodes) addKnown(report *decode.List, cluster *nodepool.Cluster, view *nodeView) {
+func (n *nodes) addKnown(report *decode.Report, cluster *nodepool.Cluster, view *nodeView) {
 	known := n.fits.of(cluster, view)
 	places, pods := n.fits.placesOf(cluster, view, known)
 	cluster.Pools, cluster.Places = view.stock.Rooms, places
@@ -219,7 +219,7 @@ func (n *nodes) addKnown(report *decode.List, cluster *nodepool.Cluster, view *n
 }
 
 // addProof adds what pools prove about the groups although the nodes are unknown, such as maxNodes 0.
-func (n *nodes) addProof(report *decode.List, cluster *nodepool.Cluster, view *nodeView) {
+func (n *nodes) addProof(report *decode.Report, cluster *nodepool.Cluster, view *nodeView) {
 	for i := range cluster.Groups {
 		if found, no := cluster.Groups[i].JudgeUnseen(view.stock); no {
 			found.Object = report.Object
@@ -230,7 +230,7 @@ func (n *nodes) addProof(report *decode.List, cluster *nodepool.Cluster, view *n
 
 // reportSlices reports resources that mean different things on different nodes, and nodes where pods could see the GPUs
 // of others.
-func reportSlices(report *decode.List, group *nodepool.WorkerGroup, visible visibleOn) {
+func reportSlices(report *decode.Report, group *nodepool.WorkerGroup, visible visibleOn) {
 	for _, slice := range group.Slices {
 		if finding, differ := slice.DifferFinding(); differ {
 			decode.ReportTemplate(report, group, finding)
@@ -244,7 +244,7 @@ func reportSlices(report *decode.List, group *nodepool.WorkerGroup, visible visi
 
 // reportWorkers reports workers on a node that is gone or not ready, and counts each group's pods on the nodes of each
 // pool.
-func reportWorkers(report *decode.List, cluster *nodepool.Cluster, view *nodeView) {
+func reportWorkers(report *decode.Report, cluster *nodepool.Cluster, view *nodeView) {
 	groups := make(map[string]*nodepool.WorkerGroup, len(cluster.Groups))
 	for i := range cluster.Groups {
 		groups[cluster.Groups[i].Name] = &cluster.Groups[i]

@@ -14,6 +14,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -54,7 +55,7 @@ func New(c Config) *Watch {
 	w.nodes.configure(c.GPUs, c.Pools)
 	w.nodes.readUse(c.Core.Pods(metav1.NamespaceAll), newNodeDevices(
 		c.Dynamic,
-		serves(c.Discovery, resourcev1.SchemeGroupVersion.String(), "resourceslices"),
+		reflector.Serves(c.Discovery, resourcev1.SchemeGroupVersion.String(), "resourceslices"),
 		c.Logger,
 		w.nodes.touchDevices,
 	))
@@ -69,7 +70,7 @@ func New(c Config) *Watch {
 	w.nodeEvents = newNodeEvents(c.Core.Events(metav1.NamespaceDefault), c.Logger)
 	w.claims = newClaimWatch(
 		c.Dynamic.Resource(decode.NodeClaimResource),
-		serves(
+		reflector.Serves(
 			c.Discovery,
 			decode.NodeClaimResource.GroupVersion().String(),
 			decode.NodeClaimResource.Resource,

@@ -85,3 +85,18 @@ func (s Served) Source(resource, namespace, selector string, unread func(why str
 		},
 	}
 }
+
+// Serves returns a function that reports whether the API server has a resource; nil means that it did not answer.
+func Serves(client discovery.ServerResourcesInterface, groupVersion, resource string) func(context.Context) *bool {
+	return func(context.Context) *bool {
+		list, err := client.ServerResourcesForGroupVersion(groupVersion)
+		switch {
+		case apierrors.IsNotFound(err):
+			return new(bool)
+		case err != nil:
+			return nil
+		}
+		found := slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource })
+		return &found
+	}
+}

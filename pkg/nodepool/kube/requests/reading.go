@@ -1,14 +1,11 @@
 package requests
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/discovery"
 
-	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -202,22 +199,4 @@ func (s *Store) leaseStart(r *nodepool.OwnedRequest) time.Time {
 		return seen
 	}
 	return r.RenewedAt
-}
-
-// knows returns a function that asks discovery whether the API server has ResourceRequests; nil means no response.
-func knows(client discovery.ServerResourcesInterface) func(context.Context) *bool {
-	return func(context.Context) *bool {
-		list, err := client.ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
-		if apierrors.IsNotFound(err) {
-			return new(bool)
-		}
-		if err != nil {
-			return nil
-		}
-		found := false
-		for i := range list.APIResources {
-			found = found || list.APIResources[i].Kind == v1alpha1.Kind
-		}
-		return &found
-	}
 }

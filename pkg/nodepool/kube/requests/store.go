@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 
+	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
@@ -82,7 +83,7 @@ type Config struct {
 
 // New prepares a store; Start begins to watch.
 func New(c Config) *Store {
-	return newStore(c, knows(c.Discovery))
+	return newStore(c, reflector.Serves(c.Discovery, v1alpha1.GroupVersion.String(), v1alpha1.Resource.Resource))
 }
 
 func newStore(c Config, known func(context.Context) *bool) *Store {

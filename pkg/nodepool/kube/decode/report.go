@@ -18,8 +18,8 @@ func distinct(list []raydemand.Finding) []raydemand.Finding {
 	})
 }
 
-// List collects the findings about one object.
-type List struct {
+// Report collects the findings about one object.
+type Report struct {
 	Object string
 	All    []raydemand.Finding
 	// Unreadable is set if typed clients cannot decode the object.
@@ -27,7 +27,7 @@ type List struct {
 }
 
 // Add adds a finding about a field of the object.
-func (f *List) Add(severity raydemand.Severity, code, field, seen, why, fix string) {
+func (f *Report) Add(severity raydemand.Severity, code, field, seen, why, fix string) {
 	f.All = append(f.All, raydemand.Finding{
 		Code: code, Severity: severity, Object: f.Object, Field: Short(field), Seen: Short(seen), Why: why, Fix: fix,
 	})
@@ -65,6 +65,6 @@ func Limit(all []raydemand.Finding) []raydemand.Finding {
 }
 
 // ErrorsSince reports whether an error was added after the first mark findings.
-func (f *List) ErrorsSince(mark int) bool {
+func (f *Report) ErrorsSince(mark int) bool {
 	return slices.ContainsFunc(f.All[mark:], func(x raydemand.Finding) bool { return x.Severity == raydemand.Error })
 }
