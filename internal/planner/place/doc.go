@@ -10,8 +10,8 @@
 //   - A Shape is what a node consists of. A Fleet has the Groups and the Nodes of the snapshot, and what they share
 //     (landing.Shared). It says which nodes stop.
 //   - A Ledger records what is free on which NodeClasses, which are numbers of equal nodes, while a Batch of items is
-//     placed. A trial is a copy of a ledger. An Entry records demand on pods that are launched for it, a Wait demand on
-//     pods that are on their way.
+//     placed, and its limits say what may still be launched. A trial is a copy of a ledger. A Placement records bundles
+//     on nodes.
 //   - A Search places batches and gangs on ledgers by a Strategy. packing.go improves what does not fit item by item.
 //   - A round places all demand once in an order and has an Outcome. A Search compares rounds by their verdict. All
 //     orders and strategies are in two lists (preferences.go).
