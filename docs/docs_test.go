@@ -200,7 +200,7 @@ func TestReasonsListsAllCodes(t *testing.T) {
 		"What becomes of warm capacity":   codes(t, "internal/planner/model/codes.go", "^Warm"),
 		"What becomes of warm nodes":      codes(t, "pkg/nodepool/capacity/nodes.go", "^Nodes"),
 		"Why a pod should go":             codes(t, "internal/planner/model/codes.go", "^Stop"),
-		"Why a pod was removed":           codes(t, "internal/controller/scaledown/removal.go", "^removed"),
+		"Why a pod was removed":           codes(t, "internal/controller/scaledown/name.go", "^removed"),
 		"Why demand is not served":        codes(t, "internal/planner/model/plan.go", "."),
 		"Why a RayCluster is not managed": codes(t, "internal/controller/mode/mode.go", "."),
 		"Events on the RayCluster":        codes(t, "internal/controller/decision/reason.go", ""),

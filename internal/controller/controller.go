@@ -3,9 +3,14 @@
 // (docs/design/0001-the-loop.md). Packages below it observe and scale down. It uses Kubernetes and Ray only through
 // small interfaces (Kube in kube.go, Ray in package head) and must not import their clients.
 //
-// Begin with cycle.go, which has the order of a cycle, and apply.go, which has the list of its steps. The steps are in
-// files named after them, and do not call one another; what they share is in the controller, the record, the outcome
-// and the files of the loop's readings and last checks (read.go, managed.go).
+// Begin with cycle.go, which has the order of a cycle, decide.go, and apply.go, which has the list of steps. A step is in
+// the file that is named after it. Optional features are steps too, of packages in internal/addon. When a RayCluster is
+// read next is in pace.go and lookagain.go.
+//
+// A record is what the process keeps of one RayCluster: the connection to its head, and its memory. A memory adds up
+// readings, and decides from them what to launch, what to take away (with package scaledown), and when nothing may be
+// taken away (doubt.go). It makes no calls and does not ask for the time, and may be lost at any time: the goal is
+// computed from what is observed, and what must survive a restart is in the Kubernetes API.
 package controller
 
 import (

@@ -1,14 +1,62 @@
 package scaledown
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
+
+// DrainRequest is one drain to request.
+type DrainRequest struct {
+	Node     raydemand.Node
+	Pod      string
+	Group    string
+	Replica  string
+	Reason   raydemand.DrainReason
+	Deadline time.Time
+	Message  string
+	// Going: the machine goes, or Ray moves the work, so this process does not enforce the deadline.
+	Going bool
+}
+
+// DrainRequests returns the drains that the plan's terminations need. An idle drain is requested only of a node that
+// this very reading shows IDLE; a busy node is drained, with a deadline, only above a lowered maximum.
+func (r Rules) DrainRequests(v observe.View, plan planner.Plan) []DrainRequest {
+	if len(plan.Terminate) == 0 {
+		return nil
+	}
+	byPod := make(map[string]*observe.Member, len(v.Members))
+	for i := range v.Members {
+		byPod[v.Members[i].Pod] = &v.Members[i]
+	}
+	var all []DrainRequest
+	for _, t := range plan.Terminate {
+		m := byPod[t.Pod]
+		if m == nil || !m.Counted() || !m.Joined() || !observe.Deletable(v.Cluster, m.Worker) ||
+			!r.Drains.mayAsk(m.Node.ID, v.Now) {
+			continue
+		}
+		w := DrainRequest{Node: *m.Node, Pod: m.Pod, Group: m.Group, Replica: m.Replica}
+		switch {
+		case m.Node.Status == raydemand.Idle:
+			w.Reason = raydemand.DrainIdle
+			w.Message = "Heliostat: " + t.Message
+		case t.Busy && m.Node.Status == raydemand.Running && observe.AboveMaximum(v.Cluster, v.Members, m.Group):
+			w.Reason, w.Deadline = raydemand.DrainPreemption, v.Now.Add(r.DrainDeadline)
+			w.Message = fmt.Sprintf("Heliostat: group %s is above its maximum", m.Group)
+		default:
+			continue
+		}
+		all = append(all, w)
+	}
+	return all
+}
 
 // answerWait is how long a drain whose answer was lost counts as accepted. DRAINING shows within a second.
 const answerWait = 5 * time.Second

@@ -1,7 +1,3 @@
-// Package scaledown decides which of the workers that the plan stops may be removed now: which nodes to ask to drain,
-// which pods to name in workersToDelete, and when to remove nothing because the data may be incomplete. It must not
-// plan and must not write: the planner chooses which workers are not needed, for example idle ones
-// (internal/planner/place/idle.go), and the loop carries out what these rules allow.
 package scaledown
 
 import (
