@@ -3,9 +3,9 @@
 // (docs/design/0001-the-loop.md). Packages below it observe and scale down. It uses Kubernetes and Ray only through
 // small interfaces (Kube in kube.go, Ray in package head) and must not import their clients.
 //
-// Begin with cycle.go, which has the order of a cycle, decide.go, and apply.go, which has the list of steps. A step is in
-// the file that is named after it. Optional features are steps too, of packages in internal/addon. When a RayCluster is
-// read next is in pace.go and lookagain.go.
+// Begin with cycle.go, which has the order of a cycle, decide.go, and apply.go, which has the list of steps. A step is
+// in the file that is named after it. Optional features are steps too, of packages in internal/addon. When a RayCluster
+// is read next is in pace.go and lookagain.go.
 //
 // A record is what the process keeps of one RayCluster: the connection to its head, and its memory. A memory adds up
 // readings, and decides from them what to launch, what to take away (with package scaledown), and when nothing may be

@@ -1,7 +1,8 @@
-// Package scaledown decides which of the workers that the plan stops may be removed now. A worker goes in stages, one file
-// each:
+// Package scaledown decides which of the workers that the plan stops may be removed now. A worker goes in stages, one
+// file each:
 //
-//	idle     the planner chooses it, for example because it has been idle for its timeout (internal/planner/place/idle.go)
+//	idle     the planner chooses it, for example because it has been idle for its timeout
+//	         (internal/planner/place/idle.go)
 //	drain    its Ray node is asked to drain, which Ray may refuse (drain.go; departing.go for machines that go)
 //	confirm  what is taken away must hold in fresh readings of Kubernetes and Ray, and not follow a sudden drop
 //	         (confirm.go, dropguard.go)
