@@ -26,10 +26,13 @@ func (p *PodShape) request(memories ...string) (sharing.Request, bool) {
 	return sharing.RequestOf(p.Requests, p.CardsAsked, memories...)
 }
 
-// requestOn returns what the pod asks of parts of a node's cards; false if it asks for none, or for whole cards.
-func (p *PodShape) requestOn(gpus *sharing.GPUs) (sharing.Request, bool) {
-	r, asks := p.request(slices.Sorted(maps.Keys(gpus.UnitsPerCard))...)
-	return r, asks && r.Resource != ""
+// requestOn returns what the pod asks of parts of a node's cards, if it asks r of those of any node; false if it asks
+// for none, or for whole cards.
+func (p *PodShape) requestOn(gpus *sharing.GPUs, r sharing.Request) (sharing.Request, bool) {
+	if r.Resource == "" && len(gpus.UnitsPerCard) > 0 {
+		r, _ = p.request(slices.Sorted(maps.Keys(gpus.UnitsPerCard))...)
+	}
+	return r, r.Resource != ""
 }
 
 // cardPart returns what a pod takes of single cards where a scheduler hands out parts of them; nil if it requests no
@@ -47,15 +50,15 @@ func (p *PodShape) cardPart(memories []string) *CardRequest {
 // node does not report about its cards is not a reason.
 func (p *PodShape) cardMismatches(node *Node, list []mismatch) []mismatch {
 	over, gpus := sharing.OverPercent(p.Requests), node.GPUs
-	all, asks := p.request()
+	every, asks := p.request()
 	if gpus == nil {
-		if (!asks || all.Resource == "") && over == "" {
+		if every.Resource == "" && over == "" {
 			return list
 		}
 		read := ReadNode(sharing.Reader{}, node)
 		gpus = &read
 	}
-	if why := p.Choice.TooFew(gpus, all.Cards); why != "" {
+	if why := p.Choice.TooFew(gpus, every.Cards); why != "" {
 		list = append(list, mismatch{kind: otherMode, what: why})
 	}
 	if over != "" && gpus.Kind == gpuinfo.VGPU {
@@ -63,11 +66,11 @@ func (p *PodShape) cardMismatches(node *Node, list []mismatch) []mismatch {
 			what: "has 100 percent of the memory of each card where " + over + " of one card is needed"})
 	}
 	if asks {
-		if why := gpus.Uncounted(all, p.Choice); why != "" {
+		if why := gpus.Uncounted(every, p.Choice); why != "" {
 			list = append(list, mismatch{kind: uncounted, what: why})
 		}
 	}
-	ask, asks := p.requestOn(gpus)
+	ask, asks := p.requestOn(gpus, every)
 	if !asks {
 		return list
 	}
@@ -148,9 +151,10 @@ func (s CardShortage) Most() int64 {
 // its cards are.
 func (p *PodShape) CardShortage(g sharing.Reader, nodes []Node) (CardShortage, bool) {
 	var short CardShortage
+	every, _ := p.request()
 	for i := range nodes {
 		gpus := ReadNode(g, &nodes[i])
-		ask, asks := p.requestOn(&gpus)
+		ask, asks := p.requestOn(&gpus, every)
 		if !asks || ask.Memory == 0 || gpus.Kind != ask.Kind || gpus.Units[ask.Resource] <= 0 {
 			continue
 		}

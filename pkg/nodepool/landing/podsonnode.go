@@ -59,14 +59,12 @@ func (p *PodShape) podsOnCards(node *Node, has func(resource string) raydemand.A
 	}
 	n := min(p.podsWith(node.Allocatable, shares), p.sharesOn(node, WholeUnits(has(gpuinfo.NvidiaGPU))))
 	n = p.fitDevices(node, n)
-	if n == 0 {
-		return n
-	}
-	if ask, asks := p.request(); node.GPUs == nil && (!asks || ask.Resource == "") {
+	every, _ := p.request()
+	if n == 0 || node.GPUs == nil && every.Resource == "" {
 		return n
 	}
 	gpus := ReadNode(sharing.Reader{}, node)
-	ask, asks := p.requestOn(&gpus)
+	ask, asks := p.requestOn(&gpus, every)
 	cards := gpus.Cards
 	if healthy {
 		cards = gpus.HealthyCards()

@@ -91,19 +91,19 @@ func ACKCards(labels map[string]string) (cards int64, invalid string) {
 }
 
 // ackRequest reads requests for memory, of one card.
-func ackRequest(asked func(string) int64) Request {
-	memory := asked(gpuinfo.AliyunMemory)
+func ackRequest(of map[string]raydemand.Amount) Request {
+	memory := unitsOf(of, gpuinfo.AliyunMemory)
 	if memory <= 0 {
 		return Request{}
 	}
 	return Request{Resource: gpuinfo.AliyunMemory, Kind: gpuinfo.GPUMemory, Cards: 1, Memory: memory,
-		Cores: asked(gpuinfo.AliyunCores)}
+		Cores: unitsOf(of, gpuinfo.AliyunCores)}
 }
 
 // ackRefusal checks a request against ACK's rules for shared cards.
 func ackRefusal(of map[string]raydemand.Amount, spread int64) (r Refusal, refused bool) {
 	memory, cores := of[gpuinfo.AliyunMemory], of[gpuinfo.AliyunCores]
-	units, percent := int64(memory/raydemand.One), int64(cores/raydemand.One)
+	units, percent := unitsOf(of, gpuinfo.AliyunMemory), unitsOf(of, gpuinfo.AliyunCores)
 	if memory == 0 && cores == 0 || memory%raydemand.One != 0 || cores%raydemand.One != 0 {
 		return r, false // parts of units are refused in any case
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // HAMi's annotations: what its agent registers, whether the agent still responds, and the UUIDs of cards from which an
@@ -232,15 +233,15 @@ func (r *reading) hamiCards() []Card {
 }
 
 // hamiRequest reads requests for memory or cores of cards. HAMi takes more than 100 percent of cores for 100.
-func hamiRequest(asked func(string) int64) Request {
-	memory, cores := asked(gpuinfo.HAMiMemory), asked(gpuinfo.HAMiCores)
+func hamiRequest(of map[string]raydemand.Amount) Request {
+	memory, cores := unitsOf(of, gpuinfo.HAMiMemory), unitsOf(of, gpuinfo.HAMiCores)
 	if memory <= 0 && cores <= 0 {
 		return Request{}
 	}
-	r := Request{Resource: gpuinfo.HAMiMemory, Kind: gpuinfo.VGPU, Cards: max(asked(gpuinfo.NvidiaGPU), 1),
+	r := Request{Resource: gpuinfo.HAMiMemory, Kind: gpuinfo.VGPU, Cards: max(unitsOf(of, gpuinfo.NvidiaGPU), 1),
 		Memory: memory, Cores: min(cores, 100)}
 	if memory == 0 {
-		r.Percent = percentOr100(asked(gpuinfo.HAMiMemoryPercentage))
+		r.Percent = percentOr100(unitsOf(of, gpuinfo.HAMiMemoryPercentage))
 	}
 	return r
 }

@@ -48,7 +48,11 @@ func koordinatorHeld(pods []Pod, cards int) *byCard[int] {
 			held.add(card, share)
 		}
 		if record == nil {
-			asked := koordinatorRequest(func(name string) int64 { return pod.Requests[name] })
+			of := map[string]raydemand.Amount{}
+			for name, units := range pod.Requests {
+				of[name] = raydemand.Whole(units)
+			}
+			asked := koordinatorRequest(of)
 			held.addUnrecorded(pod, koordinatorAllocated, Share{Percent: asked.Percent, Cores: asked.Cores})
 		}
 	}
@@ -57,24 +61,24 @@ func koordinatorHeld(pods []Pod, cards int) *byCard[int] {
 
 // koordinatorRequest reads requests in percent of a card. More than 100 percent are several whole cards (Koordinator
 // documentation, GPU share).
-func koordinatorRequest(asked func(string) int64) Request {
-	both := asked(gpuinfo.KoordinatorBoth)
-	memory := max(asked(gpuinfo.KoordinatorMemoryRatio), both)
-	cores := max(asked(gpuinfo.KoordinatorCores), both)
+func koordinatorRequest(of map[string]raydemand.Amount) Request {
+	both := unitsOf(of, gpuinfo.KoordinatorBoth)
+	memory := max(unitsOf(of, gpuinfo.KoordinatorMemoryRatio), both)
+	cores := max(unitsOf(of, gpuinfo.KoordinatorCores), both)
 	if memory <= 0 && cores <= 0 {
 		return Request{}
 	}
-	cards := max(asked(gpuinfo.KoordinatorShared), (max(memory, cores)+99)/100)
+	cards := max(unitsOf(of, gpuinfo.KoordinatorShared), (max(memory, cores)+99)/100)
 	return Request{Cards: cards, Percent: (memory + cards - 1) / cards, Cores: (cores + cards - 1) / cards}
 }
 
 // koordinatorRefusal checks a request in percent of cards against the rules of Koordinator's scheduler
 // (docs/reference/facts.md#requests-in-percent).
 func koordinatorRefusal(of map[string]raydemand.Amount) (Refusal, bool) {
-	shares := int64(of[gpuinfo.KoordinatorShared] / raydemand.One)
+	shares := unitsOf(of, gpuinfo.KoordinatorShared)
 	for _, name := range []string{gpuinfo.KoordinatorBoth, gpuinfo.KoordinatorCores, gpuinfo.KoordinatorMemoryRatio} {
 		refusal := Refusal{Resource: name, Seen: of[name].String()}
-		switch percent := int64(of[name] / raydemand.One); {
+		switch percent := unitsOf(of, name); {
 		case shares > 0 && name != gpuinfo.KoordinatorBoth && (percent%shares != 0 || percent/shares > 100):
 			refusal.Why = fmt.Sprintf("Koordinator refuses it: each of %d shares has the same part of one card", shares)
 			refusal.Fix = fmt.Sprintf("ask for a multiple of %d, at most %d", shares, 100*shares)

@@ -24,16 +24,20 @@ type Request struct {
 
 // requests are what the stacks read of the requests of a pod, which asks one of them. Each returns a Request without
 // Cards if the pod does not ask it.
-var requests = []func(asked func(resource string) int64) Request{
+var requests = []func(of map[string]raydemand.Amount) Request{
 	koordinatorRequest, ackRequest, volcanoSharedRequest, volcanoRequest, hamiRequest,
+}
+
+// unitsOf returns the whole units of a resource that a pod requests.
+func unitsOf(requests map[string]raydemand.Amount, resource string) int64 {
+	return int64(requests[resource] / raydemand.One)
 }
 
 // RequestOf returns what a pod, or one container of it, asks of cards; false if it asks for none. spread is over how
 // many cards ACK spreads memory. memories are other resources that count memory of cards, sorted.
 func RequestOf(of map[string]raydemand.Amount, spread int64, memories ...string) (Request, bool) {
-	asked := func(name string) int64 { return int64(of[name] / raydemand.One) }
 	for _, read := range requests {
-		r := read(asked)
+		r := read(of)
 		if r.Cards == 0 {
 			continue
 		}
@@ -43,11 +47,12 @@ func RequestOf(of map[string]raydemand.Amount, spread int64, memories ...string)
 		return r.each(), true
 	}
 	for _, name := range memories {
-		if units := asked(name); units > 0 {
+		if units := unitsOf(of, name); units > 0 {
 			return Request{Resource: name, Kind: gpuinfo.GPUMemory, Cards: 1, Memory: units}.each(), true
 		}
 	}
-	whole := Request{Cards: asked(gpuinfo.NvidiaGPU), Percent: percentOr100(asked(gpuinfo.HAMiMemoryPercentage))}
+	whole := Request{Cards: unitsOf(of, gpuinfo.NvidiaGPU),
+		Percent: percentOr100(unitsOf(of, gpuinfo.HAMiMemoryPercentage))}
 	return whole.each(), whole.Cards > 0
 }
 
@@ -93,9 +98,8 @@ var besides = map[string]struct{ memory, percent, cores string }{
 // Beside returns what a pod asks beside a resource, in the amounts that it writes; 0 if it does not.
 func Beside(resource string, of map[string]raydemand.Amount) Request {
 	row := besides[resource]
-	asked := func(name string) int64 { return max(int64(of[name]/raydemand.One), 0) }
-	return Request{Resource: row.memory, Memory: asked(row.memory), Percent: asked(row.percent),
-		Cores: asked(row.cores)}
+	return Request{Resource: row.memory, Memory: max(unitsOf(of, row.memory), 0),
+		Percent: max(unitsOf(of, row.percent), 0), Cores: max(unitsOf(of, row.cores), 0)}
 }
 
 // Parts is how a scheduler hands out parts of the cards of a node.

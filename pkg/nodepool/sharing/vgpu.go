@@ -97,9 +97,10 @@ func (n *GPUs) scheduler() vgpuScheduler {
 // percentage only without an amount of memory, and never find such a card
 // (docs/reference/facts.md#choice-of-a-card).
 func OverPercent(of map[string]raydemand.Amount) string {
-	for _, by := range []string{gpuinfo.NvidiaGPU, gpuinfo.VolcanoNumber} {
-		if asked := Beside(by, of); asked.Percent > 100 && asked.Memory == 0 {
-			return fmt.Sprintf("%s %d", besides[by].percent, asked.Percent)
+	for _, device := range [...]string{gpuinfo.NvidiaGPU, gpuinfo.VolcanoNumber} {
+		row := besides[device]
+		if percent := unitsOf(of, row.percent); percent > 100 && unitsOf(of, row.memory) == 0 {
+			return fmt.Sprintf("%s %d", row.percent, percent)
 		}
 	}
 	return ""

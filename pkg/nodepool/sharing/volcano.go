@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // readVolcano recognizes Volcano's vGPU plugin. Memory is a sum over the cards; a request must fit on one of them. If
@@ -66,22 +67,22 @@ func (r *reading) unitPerCard(resource string) {
 }
 
 // volcanoRequest reads requests for shares of cards.
-func volcanoRequest(asked func(string) int64) Request {
-	number, memory := asked(gpuinfo.VolcanoNumber), asked(gpuinfo.VolcanoMemory)
+func volcanoRequest(of map[string]raydemand.Amount) Request {
+	number, memory := unitsOf(of, gpuinfo.VolcanoNumber), unitsOf(of, gpuinfo.VolcanoMemory)
 	if number <= 0 && memory <= 0 {
 		return Request{}
 	}
 	r := Request{Resource: gpuinfo.VolcanoMemory, Kind: gpuinfo.VGPU, Cards: max(number, 1), Memory: memory,
-		Cores: asked(gpuinfo.VolcanoCores)}
+		Cores: unitsOf(of, gpuinfo.VolcanoCores)}
 	if memory == 0 {
-		r.Percent = percentOr100(asked(gpuinfo.VolcanoMemoryPercentage))
+		r.Percent = percentOr100(unitsOf(of, gpuinfo.VolcanoMemoryPercentage))
 	}
 	return r
 }
 
 // volcanoSharedRequest reads requests for memory that the older device plugin shares, of one card.
-func volcanoSharedRequest(asked func(string) int64) Request {
-	memory := asked(gpuinfo.VolcanoShared)
+func volcanoSharedRequest(of map[string]raydemand.Amount) Request {
+	memory := unitsOf(of, gpuinfo.VolcanoShared)
 	if memory <= 0 {
 		return Request{}
 	}
