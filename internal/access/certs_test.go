@@ -40,7 +40,8 @@ type issuer struct {
 	signer      *ecdsa.PrivateKey
 }
 
-// sign returns a certificate that has been valid for an hour, signed by an issuer, or self-signed if that is nil.
+// signCertificate returns a certificate that has been valid for an hour, signed by an issuer, or self-signed if that is
+// nil.
 func signCertificate(t *testing.T, template *x509.Certificate, by *issuer) *issuer {
 	t.Helper()
 	template.NotBefore = time.Now().Add(-time.Hour)

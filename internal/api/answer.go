@@ -118,7 +118,7 @@ func withNames(p *problem, param func(string) string) *problem {
 	return p
 }
 
-// seconds formats a duration for Retry-After: whole seconds, at least one.
+// wholeSeconds formats a duration for Retry-After: whole seconds, at least one.
 func wholeSeconds(pause time.Duration) string {
 	return strconv.Itoa(max(1, int(math.Ceil(pause.Seconds()))))
 }

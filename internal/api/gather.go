@@ -149,7 +149,7 @@ func (r *relay) complete(c *gin.Context, answers []partial) bool {
 	return true
 }
 
-// read reads the answers of shards. What names them in an error.
+// readParts decodes the answers of shards. what names them in an error.
 func readParts[T any](answers []partial, what string) ([]T, error) {
 	all := make([]T, len(answers))
 	for i, a := range answers {
@@ -160,7 +160,7 @@ func readParts[T any](answers []partial, what string) ([]T, error) {
 	return all, nil
 }
 
-// joined returns one list.
+// joinedLists joins the lists of shards to one, sorted by namespace and name.
 func joinedLists(answers []partial) ([]listed, error) {
 	all, err := readParts[lists](answers, "list")
 	if err != nil {

@@ -61,9 +61,9 @@ func (f *ServerFlags) closestCluster(ctx context.Context, argument string) strin
 	return ""
 }
 
-// closest returns the RayCluster whose name is close to the key's in the same namespace, else the one of the same name
-// in another namespace if there is only one. It returns nothing if the key itself is listed: then something else was
-// not found.
+// closestKey returns the RayCluster whose name is close to the key's in the same namespace, else the one of the same
+// name in another namespace if there is only one. It returns nothing if the key itself is listed: then something else
+// was not found.
 func closestKey(key nodepool.ClusterKey, clusters []apiv1.ClusterSummary) nodepool.ClusterKey {
 	var here, namespaces []string
 	for _, c := range clusters {

@@ -42,7 +42,7 @@ func (m *memory) moves(v *observe.View, i *addon.Intent) bool {
 			func(m observe.Member) bool { return m.Joined() && m.Node.Status == raydemand.Draining })
 }
 
-// AtRest reports whether only a change, or one of the deadlines of UntilDeadline, can lead to another decision than
+// AtRest reports whether only a change, or one of the deadlines of untilDeadline, can lead to another decision than
 // this one, as far as the memory knows. What is not known to be at rest is not.
 func (m *memory) AtRest(v *observe.View, i *addon.Intent) bool {
 	plan, demand := &i.Plan, &v.State.Demand

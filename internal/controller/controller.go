@@ -1,7 +1,9 @@
 // Package controller is the loop: when to observe a RayCluster, in which order to act, and what to publish. Package
 // planner makes every scaling decision; this package carries it out as far as the safety rules allow
-// (docs/design/0001-the-loop.md). Packages below it observe and scale down. It uses Kubernetes and Ray only through
-// small interfaces (Kube in kube.go, Ray in package head) and must not import their clients.
+// (docs/design/0001-the-loop.md). The packages below it are rules and values: observe (what is seen), scaledown (what
+// may be removed), mode (whether anything may be written), decision (what is published), backoff; and head, the
+// connection to Ray. The loop uses Kubernetes and Ray only through small interfaces (Kube in kube.go, Ray in package
+// head) and must not import their clients.
 //
 // Begin with cycle.go, which has the order of a cycle, decide.go, and apply.go, which has the list of steps. A step is
 // in the file that is named after it. Optional features are steps too, of packages in internal/addon. When a RayCluster

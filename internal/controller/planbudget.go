@@ -101,7 +101,7 @@ func heavyDemand(s *planner.Snapshot) bool {
 	return shapes+max(len(s.Gangs), shapesOfGangs(s.Gangs)) >= heavyShapes
 }
 
-// shapesOfGangs counts the different bundles of each gang, up to HeavyShapes or more. It counts equal gangs once,
+// shapesOfGangs counts the different bundles of each gang, up to heavyShapes or more. It counts equal gangs once,
 // because the planner plans them together, as it does equal bundles of a gang.
 func shapesOfGangs(gangs []raydemand.Gang) (shapes int) {
 	seed, known := maphash.MakeSeed(), map[uint64]bool{}

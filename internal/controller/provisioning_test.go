@@ -13,7 +13,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// provisioning has a group that asks for ProvisioningRequests, and a placement group that waits for four of its pods.
+// provisioningWorld has a group that asks for ProvisioningRequests, and a placement group that waits for four of its
+// pods.
 func provisioningWorld(t *testing.T, config Config) *world {
 	w := newWorld(t, config, gpuGroup("gpu", 0, 0, 9))
 	w.group("gpu").Provisions = true

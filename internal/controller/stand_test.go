@@ -166,7 +166,7 @@ func TestARayClusterIsReadOftenForAWhileAfterItsWork(t *testing.T) {
 	}
 }
 
-// settling returns a fleet of a thousand in which work has just ended, and no cycle may begin before its turn.
+// settlingWorld returns a fleet of a thousand in which work has just ended, and no cycle may begin before its turn.
 func settlingWorld(t *testing.T) *world {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
 	for i := range 999 {

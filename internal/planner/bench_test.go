@@ -87,7 +87,7 @@ func differentGangs(count int) []raydemand.Gang {
 	return gangs
 }
 
-// sharing gives gangs a topology label.
+// gangsSharing gives gangs a topology label.
 func gangsSharing(label string, gangs []raydemand.Gang) []raydemand.Gang {
 	for i := range gangs {
 		gangs[i].Strategy, gangs[i].TopologyLabel = raydemand.Pack, label

@@ -14,7 +14,7 @@ import (
 // Ray looks for it, when authOptions.enableK8sTokenAuth is set (utils.RayTokenMountPath, v1.6.2).
 const kubeRayTokenFile = "/var/run/secrets/ray.io/serviceaccount/token"
 
-// environment returns the value of a variable; empty if it is not set.
+// rayEnvironment returns the value of a variable; empty if it is not set.
 type rayEnvironment func(name string) string
 
 // authenticateAsRay makes config use the token and the certificates that Ray's own autoscaler would use, and removes

@@ -1,6 +1,6 @@
 // Package departures drains the nodes of workers whose machine is about to go: Ray places nothing new there, Serve
-// moves its replicas and Train saves its state. It takes no pod away. What departs is an annotation, a taint or an
-// Event (pkg/nodepool/departure); which nodes may be drained is decided in package scaledown.
+// moves its replicas and Train saves its state. It takes no pod away. What shows that a machine goes is in
+// pkg/nodepool/departure; which nodes may be drained is decided in package scaledown.
 package departures
 
 import (

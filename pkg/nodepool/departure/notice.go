@@ -1,6 +1,6 @@
 // Package departure reads the signs that a worker's machine is about to go: taints, conditions and objects that are
 // being deleted. It says what each sign means, and which of several counts. It must not know Kubernetes objects,
-// clusters or workers, and it decides nothing: package controller/reduction and the planner act on a Notice.
+// clusters or workers, and it decides nothing: the planner, addon/departures and controller/scaledown act on a Notice.
 package departure
 
 import (

@@ -76,7 +76,7 @@ func withMode(mode string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml", Annotations: map[string]string{decode.ModeAnnotation: mode}}}
 }
 
-// watched are namespaces that note which of them changed, all as "*".
+// watchedNamespaces are namespaces that note which of them changed, all as "*".
 func watchedNamespaces(client namespaceClient, named ...string) (*namespaceWatch, *string) {
 	changed := ""
 	return newNamespaces(client, named, slog.New(slog.DiscardHandler), func(namespace string) { changed += cmp.Or(namespace, "*") + " " }), &changed

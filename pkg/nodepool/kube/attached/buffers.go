@@ -56,7 +56,7 @@ func ours(object *unstructured.Unstructured, rayClusterUID string) bool {
 	return false
 }
 
-// read reads a buffer with the RayCluster that owns it; false for one that is not Heliostat's.
+// readBuffer reads a buffer with the RayCluster that owns it; false for one that is not Heliostat's.
 func readBuffer(object *unstructured.Unstructured) (buffer Object[nodepool.Buffer], ok bool) {
 	var fields struct {
 		Spec struct {
@@ -86,8 +86,8 @@ func readBuffer(object *unstructured.Unstructured) (buffer Object[nodepool.Buffe
 	return buffer, false
 }
 
-// judge sets what the node autoscaler says. A buffer is provided if its condition Provisioning is true, or, where there
-// is no such condition, if the buffer is resolved.
+// judgeBuffer sets what the node autoscaler says. A buffer is provided if its condition Provisioning is true, or, where
+// there is no such condition, if the buffer is resolved.
 func judgeBuffer(b *nodepool.Buffer, conditions []metav1.Condition) {
 	for _, c := range conditions {
 		said := c.Reason

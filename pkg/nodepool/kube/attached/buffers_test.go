@@ -22,7 +22,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
-// rayCluster has one group whose pods say what matters to nodes, and more.
+// bufferedCluster has one group whose pods say what matters to nodes, and more.
 func bufferedCluster(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	object := map[string]any{}
@@ -106,7 +106,7 @@ func TestWhatTheNodeAutoscalerSays(t *testing.T) {
 	}
 }
 
-// served serves the kinds of one version.
+// oneServed serves the kinds of one version.
 type oneServed struct {
 	discovery.ServerResourcesInterface
 	version, resource string
@@ -121,7 +121,7 @@ func (s oneServed) ServerResourcesForGroupVersion(version string) (*metav1.APIRe
 
 var bufferKind = schema.GroupVersionResource{Group: autoscalingGroup, Version: "v1beta1", Resource: bufferResource}
 
-// writer writes to an API server that has these objects and stores what is applied.
+// bufferWriter writes to an API server that has these objects and stores what is applied.
 func bufferWriter(objects ...runtime.Object) (*Buffers, *dynamicfake.FakeDynamicClient) {
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{bufferKind: "CapacityBufferList", templates: "PodTemplateList"}, objects...)

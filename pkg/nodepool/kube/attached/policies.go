@@ -48,8 +48,8 @@ func NewPolicies(c Config) *Policies {
 	})}
 }
 
-// read reads one object, and returns the RayCluster that it is for. It never fails: what cannot be read is a fault of
-// the object.
+// policyOf reads one object, and returns the RayCluster that it is for. It never fails: what cannot be read is a fault
+// of the object.
 func policyOf(object *unstructured.Unstructured) (nodepool.ClusterKey, *policy) {
 	key := nodepool.ClusterKey{Namespace: object.GetNamespace()}
 	key.Name, _, _ = unstructured.NestedString(object.Object, "spec", "rayCluster")

@@ -24,7 +24,7 @@ func resource(version string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: autoscalingGroup, Version: version, Resource: requestResource}
 }
 
-// object returns a request for pods of a group of the RayCluster.
+// requestObject returns a request for pods of a group of the RayCluster.
 func requestObject(rayCluster *unstructured.Unstructured, version string, r nodepool.ProvisioningRequest,
 ) *unstructured.Unstructured {
 	return madeFor(rayCluster, r.Name, map[string]string{groupAnnotation: r.Group}, map[string]any{
@@ -63,7 +63,7 @@ type condition struct {
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 }
 
-// read reads a request with the RayCluster that owns it; false for one that is not Heliostat's.
+// readRequest reads a request with the RayCluster that owns it; false for one that is not Heliostat's.
 func readRequest(object *unstructured.Unstructured) (of Object[nodepool.ProvisioningRequest], ok bool) {
 	group, ours := object.GetAnnotations()[groupAnnotation]
 	var spec struct {
@@ -96,7 +96,7 @@ func readRequest(object *unstructured.Unstructured) (of Object[nodepool.Provisio
 	return of, false
 }
 
-// judge sets the state by the conditions: what ends a request counts before what it had reached.
+// judgeRequest sets the state by the conditions: what ends a request counts before what it had reached.
 func judgeRequest(r *nodepool.ProvisioningRequest, conditions []condition) {
 	r.State = nodepool.CapacityAsked
 	for _, kind := range []struct {

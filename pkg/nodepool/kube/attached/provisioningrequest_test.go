@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// rayCluster has one group with a template.
+// requestingCluster has one group with a template.
 func requestingCluster() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "ray.io/v1", "kind": "RayCluster",

@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// served serves v1.
+// anyServed serves v1.
 type anyServed struct {
 	discovery.ServerResourcesInterface
 }
@@ -24,7 +24,7 @@ func (anyServed) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList
 	return &metav1.APIResourceList{}, nil
 }
 
-// writer writes to an API server that has these objects. If rejects is true, it refuses ProvisioningRequests.
+// requestWriter writes to an API server that has these objects. If rejects is true, it refuses ProvisioningRequests.
 func requestWriter(rejects bool, objects ...runtime.Object) (*Provisioning, *dynamicfake.FakeDynamicClient) {
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{resource("v1"): "ProvisioningRequestList", templates: "PodTemplateList"},

@@ -72,7 +72,7 @@ func TestVariablesThatMayConfigureTheHeadAreReported(t *testing.T) {
 	}
 }
 
-// environmentTold lists the findings about variables.
+// environmentReported lists the findings about variables.
 func environmentReported(cluster nodepool.Cluster) (reported string) {
 	for _, f := range cluster.Findings {
 		if f.Code == EnvironmentUnknown {

@@ -28,7 +28,7 @@ var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 
 const gate = "{spec: {schedulingGates: [{name: kueue.x-k8s.io/topology}, {name: kueue.x-k8s.io/elastic-job}]}}"
 
-// queuedCluster has a head and two groups, with what a test puts into the metadata and the three templates.
+// templatedCluster has a head and two groups, with what a test puts into the metadata and the three templates.
 func templatedCluster(t *testing.T, metadata string, templates ...string) *unstructured.Unstructured {
 	t.Helper()
 	for len(templates) < 3 {

@@ -218,7 +218,7 @@ func nameOf(event *corev1.Event) types.NamespacedName {
 	return types.NamespacedName{Namespace: event.Namespace, Name: event.Name}
 }
 
-// source returns the component that wrote the Event, from the old field or the new one, as the API server selects it.
+// sourceOf returns the component that wrote the Event, from the old field or the new one, as the API server selects it.
 func sourceOf(event *corev1.Event) string {
 	if event.Source.Component != "" {
 		return event.Source.Component

@@ -27,11 +27,11 @@ import (
 const CeilingsUnknown = "ceilings-unknown"
 
 const (
-	// pause is how often ceilings are read. They change when a person changes them.
+	// ceilingPause is how often ceilings are read. They change when a person changes them.
 	ceilingPause = 15 * time.Second
-	// rest is the least time between two readings, if something needs the newest ones.
+	// ceilingRest is the least time between two readings, if something needs the newest ones.
 	ceilingRest = 500 * time.Millisecond
-	// lasts is how long a reading is valid. The Cluster Autoscaler writes its status every 10 s while it runs
+	// ceilingsLast is how long a reading is valid. The Cluster Autoscaler writes its status every 10 s while it runs
 	// (--scan-interval).
 	ceilingsLast = 5 * time.Minute
 )
@@ -62,7 +62,7 @@ type ceilingWatch struct {
 	again chan struct{}
 }
 
-// source is one source of ceilings.
+// ceilingSource is one source of ceilings.
 type ceilingSource struct {
 	what string
 	read func(context.Context) ([]landing.Ceiling, error)
@@ -180,7 +180,7 @@ func (c *ceilingWatch) readAll(ctx context.Context) (all []landing.Ceiling) {
 	return all
 }
 
-// summary returns an error in few words, for a finding.
+// summaryOf returns an error in few words, for a finding.
 func summaryOf(err error) string {
 	var old *staleError
 	switch {
