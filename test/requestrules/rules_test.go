@@ -1,5 +1,5 @@
-// Package requestrules has no code: its tests hold REST and the CustomResourceDefinition of ResourceRequests to the
-// same rules, and so the readers of policies and that of CapacityPolicies.
+// Package requestrules has no code. Its tests hold REST and the CustomResourceDefinition of ResourceRequests to the
+// same rules, and likewise package policytext and the CustomResourceDefinition of CapacityPolicies.
 package requestrules
 
 import (

@@ -1,6 +1,6 @@
 // Package consolidation decides which worker of a RayCluster is used so little that the others have room for its work,
 // whether that work can move, and whether the saving pays for the move. What is not known keeps a worker where it is.
-// It moves nothing: Ray does, when the loop drains a node.
+// consolidate.go is the step of the loop that drains such a worker; Ray moves the work.
 package consolidation
 
 import (

@@ -1,5 +1,6 @@
 // Package costs says for what the pods of one decision are spent: the causes, owners and prices that package ledger
-// adds up. It turns one value into another. It must not remember anything, or influence decisions.
+// adds up (spending.go), and the Ray jobs, which a step of the loop reads now and then (jobs.go). It must not influence
+// decisions.
 package costs
 
 import (

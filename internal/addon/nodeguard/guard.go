@@ -1,6 +1,7 @@
 // Package nodeguard decides which pods of a managed RayCluster must not be evicted to remove their node: the head,
-// workers with work by Ray's account, and workers that may get work at any moment. It returns the annotations to write
-// and to remove, most urgent first. It must not decide which workers leave.
+// workers with work by Ray's account, and workers that may get work at any moment. guard.go decides which annotations
+// to write and to remove, most urgent first; protect.go is the step of the loop that does it. The package must not
+// decide which workers leave.
 package nodeguard
 
 import (

@@ -1,6 +1,6 @@
 // Package provisioning decides when all nodes of a gang are asked for at once, with a ProvisioningRequest of the
 // Cluster Autoscaler: which requests to create and to delete, which launches wait for one, and which pods use its
-// capacity. The package must not plan.
+// capacity. provisioning.go is the step of the loop that writes them. The package must not plan.
 package provisioning
 
 import (

@@ -15,8 +15,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// SnapshotInput is everything that a snapshot is made of. Assemble remembers and calls nothing, so snapshots can be
-// tested like arithmetic.
+// SnapshotInput is everything that a snapshot is made of. Assemble remembers nothing and calls nothing, so snapshots
+// can be tested like arithmetic.
 type SnapshotInput struct {
 	Now     time.Time
 	Cluster nodepool.Cluster

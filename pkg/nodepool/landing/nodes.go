@@ -7,7 +7,7 @@
 //     groups of a RayCluster with Places.
 //   - Answer: on which nodes a shape fits, how many pods each pool holds (PoolPods), and what is proven (State). What
 //     cannot be proven is Trying.
-//   - Place: nodes with the same left, for kinds of pods (Kind, Pod) with their CardRequests and constraints.
+//   - Place: equal nodes with what is free on each, for kinds of pods (Kind, Pod) with a CardRequest and constraints.
 //   - Packer: places, and the kinds of pods to place on them. Taken is what has been placed, with the Room left for
 //     more and why there is no more (Shortage).
 //   - Shared: how many pods groups (Tenants) may have together, because they share places and quotas, and places are

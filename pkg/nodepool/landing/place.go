@@ -5,7 +5,7 @@ import (
 )
 
 // Place is a number of Kubernetes nodes that are equal for the pods in question: the same pods may be scheduled there,
-// and each node has the same left.
+// and the same is free on each.
 type Place struct {
 	Pool string `json:"pool,omitempty"`
 	// Node is the name of the node, or of the first of them, if they exist.
