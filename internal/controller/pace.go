@@ -21,7 +21,7 @@ import "time"
 //	waiting: something is open that time     as idle       none                 waiting ones share 1/8 of the
 //	  alone may change                                                          cycles, 1 s to 30 s
 //	idle                                     all others    none                 all others share 1/8 of the
-//	                                         share 1/2                          cycles, 1 s to 30 s
+//	                                         share 1/2                          cycles, 1 s to 2 min
 //
 // Deadlines, such as the idle timeout of a worker, end an interval and a decision earlier. A reading costs 0.1 to 0.3
 // ms if it repeats the last one, a cycle 1 to 2 ms.
@@ -57,9 +57,12 @@ const (
 	seenWithin = 600 * time.Millisecond
 	calmReads  = 250
 	// soon is the least for which a decision stands while anything is open that time alone may change, and for an idle
-	// one; longStands is the most.
+	// one. openStands and idleStands are the most. Of an idle RayCluster, only a change or a deadline can lead to
+	// another decision, so repeating it is only a precaution: at 5,000 RayClusters, half of the CPU time went to
+	// decisions that were repeated each 30 s.
 	soon       = time.Second
-	longStands = 30 * time.Second
+	openStands = 30 * time.Second
+	idleStands = 2 * time.Minute
 	// earlyCost is what a cycle before its turn takes of the limiter: so they are at most a quarter of what events may
 	// start, and events, which wait for their place, come first.
 	earlyCost = 4
@@ -106,7 +109,7 @@ func (s Pace) stands(m motion, n counts) time.Duration {
 	case active:
 		return max(s.turn(active, n)/2, min(each(n.active, s.CyclesPerSecond/8), soon))
 	case waiting:
-		return s.share(n.waiting)
+		return s.share(n.waiting, openStands)
 	}
 	return s.IdleStands(n.still)
 }
@@ -114,12 +117,12 @@ func (s Pace) stands(m motion, n counts) time.Duration {
 // IdleStands is how long a decision about one of the RayClusters that are not active stands. It varies by a tenth
 // either way, so that they do not move in step.
 func (s Pace) IdleStands(clusters int) time.Duration {
-	return time.Duration(float64(s.share(clusters)) * (0.9 + 0.2*s.Jitter()))
+	return time.Duration(float64(s.share(clusters, idleStands)) * (0.9 + 0.2*s.Jitter()))
 }
 
-// share is how long a decision stands if RayClusters share an eighth of the cycles.
-func (s Pace) share(clusters int) time.Duration {
-	return min(max(soon, each(clusters, s.CyclesPerSecond/8)), longStands)
+// share is how long a decision stands, most at most, if RayClusters share an eighth of the cycles.
+func (s Pace) share(clusters int, most time.Duration) time.Duration {
+	return min(max(soon, each(clusters, s.CyclesPerSecond/8)), most)
 }
 
 // pauseAfterConflicts returns the pause after that many conflicts in a row.

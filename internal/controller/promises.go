@@ -18,6 +18,8 @@ type promises struct {
 	entries map[nodepool.ClusterKey]promiseEntry
 	turns   int64 // how many have been given
 	kept    []formerPromises
+	// line is the entries in their order; nil after a change. Readings share its promises, so they are not changed.
+	line *promiseLine
 }
 
 // promiseEntry is what one RayCluster has on its way.
@@ -34,7 +36,7 @@ func (r *promises) Publish(d *decision.Decision, now time.Time) {
 	defer r.mu.Unlock()
 	r.keep(d.Cluster, promises, now)
 	if len(promises) == 0 && !waitsForOthers(d.Plan) {
-		delete(r.entries, d.Cluster)
+		r.leave(d.Cluster)
 		return
 	}
 	r.enter(d.Cluster, rankOf(&d.Kube, d.Pods.List()), promises)
@@ -51,7 +53,17 @@ func (r *promises) enter(key nodepool.ClusterKey, place rank, promises []nodepoo
 	if place.waits = len(promises) == 0; r.entries == nil {
 		r.entries = map[nodepool.ClusterKey]promiseEntry{}
 	}
-	r.entries[key] = promiseEntry{place, promises}
+	if known, asked := r.entries[key]; !asked || known.rank != place || !samePromises(known.promises, promises) {
+		r.entries[key], r.line = promiseEntry{place, promises}, nil
+	}
+}
+
+// leave drops what a RayCluster has on its way, and its place. The caller holds mu.
+func (r *promises) leave(key nodepool.ClusterKey) {
+	if _, asked := r.entries[key]; asked {
+		delete(r.entries, key)
+		r.line = nil
+	}
 }
 
 // Reserve adds pods that a RayCluster is about to launch, by group, to what it has on its way, until its decision is
@@ -84,12 +96,12 @@ func (r *promises) Reserve(
 func (r *promises) Forget(key nodepool.ClusterKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.entries, key)
+	r.leave(key)
 }
 
 // Before returns the promises that come before a RayCluster, in their order. One that has neither asked nor pods on
 // their way comes after all others of its priority. What was on its way when the RayCluster's reading began counts too:
-// that reading may show the nodes as they were before those pods arrived.
+// that reading may show the nodes as they were before those pods arrived. The result must not be changed.
 func (r *promises) Before(cluster *nodepool.Cluster, readAt time.Time) []nodepool.Promise {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,22 +117,20 @@ func (r *promises) before(cluster *nodepool.Cluster, readAt time.Time) []nodepoo
 	} else {
 		own.turn, own.waits = math.MaxInt64, own.since.IsZero()
 	}
-	var before []promiseEntry
-	count := 0
-	for other, e := range r.entries {
-		if other != key && e.compare(own) < 0 {
-			before = append(before, e)
-			count += len(e.promises)
-		}
+	if r.line == nil {
+		r.line = lineOf(r.entries)
 	}
-	slices.SortFunc(before, func(a, b promiseEntry) int { return a.compare(b.rank) })
-	promises := make([]nodepool.Promise, 0, count)
-	for _, e := range before {
-		promises = append(promises, e.promises...)
-	}
+	promises := r.line.before(key, own)
+	var at map[promisedGroup]int // where the promises of a group are; nil as long as the line's are unchanged
 	for i := len(r.kept) - 1; i >= 0 && !r.kept[i].until.Before(readAt); i-- {
 		if f := &r.kept[i]; f.key != key && f.compare(own) < 0 {
-			promises = mostPromised(promises, f.promises)
+			if at == nil {
+				promises, at = slices.Clone(promises), make(map[promisedGroup]int, len(promises))
+				for k := range promises {
+					at[promisedGroupOf(&promises[k])] = k
+				}
+			}
+			promises = mostPromised(promises, f.promises, at)
 		}
 	}
 	return promises

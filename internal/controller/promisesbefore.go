@@ -52,14 +52,15 @@ func addPromise(promises []nodepool.Promise, more nodepool.Promise) []nodepool.P
 	return append(promises, more)
 }
 
-// mostPromised raises each group's promise to that of others. Groups that have none come last.
-func mostPromised(promises, others []nodepool.Promise) []nodepool.Promise {
-	for _, other := range others {
-		same := func(p nodepool.Promise) bool { return promisedGroupOf(&p) == promisedGroupOf(&other) }
-		if i := slices.IndexFunc(promises, same); i < 0 {
-			promises = append(promises, other)
-		} else if promises[i].Pods < other.Pods {
-			promises[i] = other
+// mostPromised raises each group's promise to that of others. Groups that have none come last. at is where the promise
+// of each group is.
+func mostPromised(promises, others []nodepool.Promise, at map[promisedGroup]int) []nodepool.Promise {
+	for i := range others {
+		group := promisedGroupOf(&others[i])
+		if k, known := at[group]; !known {
+			at[group], promises = len(promises), append(promises, others[i])
+		} else if promises[k].Pods < others[i].Pods {
+			promises[k] = others[i]
 		}
 	}
 	return promises

@@ -15,7 +15,7 @@ func (r *promises) Note(cluster *nodepool.Cluster, now time.Time) {
 	defer r.mu.Unlock()
 	r.keep(cluster.Key, promises, now)
 	if len(promises) == 0 {
-		delete(r.entries, cluster.Key)
+		r.leave(cluster.Key)
 		return
 	}
 	r.enter(cluster.Key, rankOf(cluster, cluster.Workers), promises)

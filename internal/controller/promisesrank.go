@@ -2,9 +2,13 @@ package controller
 
 import (
 	"cmp"
+	"maps"
+	"reflect"
+	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // rank orders RayClusters: by the priority of their pods, then by age. Priority and age come from the API server, so
@@ -60,4 +64,50 @@ func (r rank) compare(other rank) int {
 	}
 	return cmp.Or(cmp.Compare(other.priority, r.priority), waits, r.since.Compare(other.since),
 		r.created.Compare(other.created), cmp.Compare(r.turn, other.turn))
+}
+
+// promiseLine is the promises of all RayClusters in their order.
+type promiseLine struct {
+	ranks    []rank
+	keys     []nodepool.ClusterKey
+	promises []nodepool.Promise
+	// ends has for each rank where its promises end.
+	ends []int
+}
+
+func lineOf(entries map[nodepool.ClusterKey]promiseEntry) *promiseLine {
+	line := &promiseLine{keys: slices.Collect(maps.Keys(entries))}
+	slices.SortFunc(line.keys, func(a, b nodepool.ClusterKey) int { return entries[a].compare(entries[b].rank) })
+	for _, key := range line.keys {
+		e := entries[key]
+		line.ranks, line.promises = append(line.ranks, e.rank), append(line.promises, e.promises...)
+		line.ends = append(line.ends, len(line.promises))
+	}
+	return line
+}
+
+// before returns the promises of the others that come before a RayCluster with this rank. Appending to them copies.
+func (l *promiseLine) before(key nodepool.ClusterKey, own rank) []nodepool.Promise {
+	n, _ := slices.BinarySearchFunc(l.ranks, own, rank.compare)
+	if n == 0 {
+		return nil
+	}
+	end := l.ends[n-1]
+	if at := slices.Index(l.keys[:n], key); at >= 0 { // its rank has grown since
+		begin := 0
+		if at > 0 {
+			begin = l.ends[at-1]
+		}
+		return slices.Concat(l.promises[:begin], l.promises[l.ends[at]:end])
+	}
+	return l.promises[:end:end]
+}
+
+// samePromises reports whether promises are of the same pods.
+func samePromises(a, b []nodepool.Promise) bool {
+	return slices.EqualFunc(a, b, func(a, b nodepool.Promise) bool {
+		return a.RayCluster == b.RayCluster && a.Group == b.Group && a.Pods == b.Pods &&
+			(a.Shape == b.Shape || a.Class == b.Class && a.Class != landing.Key{} &&
+				reflect.DeepEqual(a.Shape.Neighbors, b.Shape.Neighbors)) // a class is without them
+	})
 }

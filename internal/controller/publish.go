@@ -15,7 +15,7 @@ import (
 // publish makes the cycle's decision readable for others.
 func (c *Controller) publish(ctx context.Context, r *record, o addon.Cycle, next time.Duration) {
 	cluster := o.View.Cluster
-	cluster.Workers = nil
+	cluster.Workers, cluster.Promised = nil, nil // the snapshot has what others have on their way
 	d := &decision.Decision{
 		Cluster: o.View.Cluster.Key, UID: o.View.Cluster.UID,
 		At: o.View.Now, Took: c.config.Now().Sub(o.View.Now),

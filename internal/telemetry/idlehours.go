@@ -13,8 +13,9 @@ type idleHours struct {
 	since time.Time
 }
 
-// longestIdle limits the idle time that one interval between two cycles adds; there is no data for a longer one.
-const longestIdle = time.Minute
+// longestIdle limits the idle time that one interval between two cycles adds: it is longer than any decision stands,
+// and there is no data for a longer one.
+const longestIdle = 3 * time.Minute
 
 // observe adds the idle time since the previous cycle. A cause is known from the cycle that sees it first, with no
 // hours, so that a rate counts its first ones.

@@ -232,10 +232,10 @@ func TestIdleGPUHoursAddUpByCauseWhileSomebodyLooks(t *testing.T) {
 	look(30*time.Second, false, map[string]float64{"minimum": 1, "fragment": 3}) // 8 for 30 s
 	look(60*time.Second, true, map[string]float64{"minimum": 4})                 // 1 and 3 for 30 s
 	look(90*time.Second, false, map[string]float64{"fragment": 4})               // unknown since the failed cycle
-	look(2*time.Hour+90*time.Second, false, nil)                                 // 4, for the first minute only
+	look(2*time.Hour+90*time.Second, false, nil)                                 // 4, for the first three minutes only
 	look(2*time.Hour+120*time.Second, false, map[string]float64{"leaving": 2})   // none
 	look(2*time.Hour+135*time.Second, false, map[string]float64{"leaving": 1})   // 2 for 15 s
-	want := map[string]float64{"minimum": 8*30 + 30, "fragment": 3*30 + 4*60, "leaving": 2 * 15}
+	want := map[string]float64{"minimum": 8*30 + 30, "fragment": 3*30 + 4*180, "leaving": 2 * 15}
 	got := of(scrape(t, registry), series)
 	for cause, seconds := range want {
 		hours := got["cause="+cause+",cluster=llm,namespace=ml"]

@@ -50,22 +50,31 @@ func (c *Cluster) Promise(promises []Promise) {
 	if c.Stock == nil || len(promises) == 0 {
 		return
 	}
-	kinds := make([]landing.Kind, 0, len(c.Groups)+len(promises))
+	kinds := make([]landing.Kind, 0, len(c.Groups)+1)
+	alike := !slices.ContainsFunc(promises, func(p Promise) bool { return !c.Stock.Unconstrained(p.Shape) })
 	for i := range c.Groups {
 		kinds = append(kinds, c.Stock.KindOf(c.Groups[i].Name, &c.Groups[i].Pod))
+		alike = alike && c.Stock.Unconstrained(&c.Groups[i].Pod)
 	}
-	same := map[landing.Key]landing.Kind{} // most promises of a fleet have one of a few shapes
+	kindOf, first := make([]int, len(promises)), map[landing.Key]int{} // most promises of a fleet have a few shapes
 	for i := range promises {
 		p := &promises[i]
-		kind, known := same[p.Class]
-		if !known {
+		at, known := first[p.Class]
+		if known && alike {
+			kindOf[i] = at
+			continue
+		}
+		var kind landing.Kind
+		if known {
+			kind = kinds[at]
+		} else {
 			kind = c.Stock.KindOf("", p.Shape)
 		}
-		if kind.Class = p.Class; p.Class != (landing.Key{}) {
-			same[p.Class] = kind
+		kind.Name, kind.Shape, kind.Class = p.RayCluster.String()+"/"+p.Group, p.Shape, p.Class
+		if !known && p.Class != (landing.Key{}) {
+			first[p.Class] = len(kinds)
 		}
-		kind.Name, kind.Shape = p.RayCluster.String()+"/"+p.Group, p.Shape
-		kinds = append(kinds, kind)
+		kindOf[i], kinds = len(kinds), append(kinds, kind)
 	}
 	kinds, like := c.Stock.Ask(kinds, c.OnNodes).Merge(len(c.Groups))
 	places, pods := c.Stock.Places(kinds, c.OnNodes)
@@ -74,7 +83,7 @@ func (c *Cluster) Promise(promises []Promise) {
 		c.Groups[i].Kind = &pods[i]
 	}
 	for i, p := range promises {
-		p.Pod = pods[like[len(c.Groups)+i]]
+		p.Pod = pods[like[kindOf[i]]]
 		c.promised(p)
 	}
 }

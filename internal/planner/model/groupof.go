@@ -2,6 +2,7 @@ package model
 
 import (
 	"maps"
+	"slices"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -28,6 +29,7 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 		Isolation:                 cluster.Isolation,
 		Places:                    cluster.Places,
 	}
+	s.Promised = slices.Grow(s.Promised, len(cluster.Promised))
 	for _, p := range cluster.Promised {
 		name := p.RayCluster.String()
 		if p.RayCluster == cluster.Key {

@@ -100,6 +100,12 @@ func (a Ask) Merge(after int) (kinds []Kind, like []int) {
 	return kinds, like
 }
 
+// Unconstrained reports whether pods of a shape keep no pods from nodes, and no pod on a node may keep them away. If
+// this holds for all shapes of a question, those of one class are alike.
+func (s *Nodes) Unconstrained(shape *PodShape) bool {
+	return len(s.repelling) == 0 && !shape.Neighbors.constrain()
+}
+
 // concerned returns the kinds that have constraints between pods, or that those of others name.
 func (a Ask) concerned() map[string]bool {
 	names := map[string]bool{}

@@ -23,6 +23,9 @@ type Neighbors struct {
 	Beyond string
 }
 
+// constrain reports whether the pod's own rules keep pods from nodes.
+func (n *Neighbors) constrain() bool { return len(n.Apart)+len(n.Spread)+len(n.HostPorts) > 0 }
+
 // PodTerm selects pods.
 type PodTerm struct {
 	Selector PodSelector
@@ -171,7 +174,7 @@ func (s *Nodes) constrain(kinds []Kind, own OnNodes) ([]Pod, OnNodes) {
 	candidates := s.repelling
 	for i := range kinds {
 		pods[i], beside[i] = kinds[i].Pod, &kinds[i].Shape.Neighbors
-		if len(beside[i].Apart)+len(beside[i].Spread)+len(beside[i].HostPorts) > 0 {
+		if beside[i].constrain() {
 			candidates = s.pods()
 		}
 	}

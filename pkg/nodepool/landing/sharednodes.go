@@ -61,6 +61,7 @@ func newSharedNodes(of Common, groups []Tenant, tries func(*Tenant) int64) *Shar
 	if len(all.pods) == 0 {
 		return nil
 	}
+	all.promised = make([]promised, 0, len(of.Promised))
 	for _, p := range of.Promised {
 		all.promise(p)
 	}
