@@ -19,7 +19,7 @@ var metricName = regexp.MustCompile(`\b(?:heliostat|autoscaler)_[a-z_]+\b`)
 func instruments(t *testing.T) []string {
 	t.Helper()
 	found := map[string]bool{}
-	for _, file := range goFiles(t, "internal/telemetry/instruments.go", false) {
+	for _, file := range goFiles(t, "internal/telemetry/metricnames.go", false) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if literal, ok := n.(*ast.BasicLit); ok {
 				if text, err := strconv.Unquote(literal.Value); err == nil && metricName.FindString(text) == text && text != "" {

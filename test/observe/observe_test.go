@@ -456,7 +456,7 @@ var rare = []string{"heliostat_export_failures_total", "heliostat_group_cooldown
 // everyInstrumentWasExported asserts that the collector has received every metric in /metrics.
 func (s *stage) everyInstrumentWasExported() {
 	s.Helper()
-	source, err := os.ReadFile(filepath.Join(root, "internal/telemetry/instruments.go"))
+	source, err := os.ReadFile(filepath.Join(root, "internal/telemetry/metricnames.go"))
 	s.must(err)
 	names := s.collector.names()
 	found := 0

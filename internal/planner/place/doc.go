@@ -19,7 +19,7 @@
 //
 // The way of a waiting task: Catalog.Items makes it part of an Item (newSearch). settleRest and settle call bestRound,
 // which compares rounds. In each, place (fit.go) looks for room on what exists, then on what is on its way; launchBest
-// (launch.go) launches pods for the rest, as many as the ledger's limits allow, which landing.Shared lowers.
+// (groupchoice.go) launches pods for the rest, as many as the ledger's limits allow, which landing.Shared lowers.
 // complete (settle.go) repeats that until nothing more is launched, drop and merge remove launches that are not needed,
 // and capInFlight delays some. Decide returns the others by group.
 //
