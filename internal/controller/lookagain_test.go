@@ -1,115 +1,408 @@
 package controller
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestAPodThatJoinsDuringTheSecondLookStays(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
-	w.group("gpu").Replicas = 1
-	w.operate() // the pod is there, and slow to join
-	w.kube.onFresh = func() {
-		w.now = w.now.Add(3 * time.Second)
-		if len(w.ray.nodes) == 1 {
-			w.joinAll()
+// printOf is equal for states that differ only in versions and idle times, as the fingerprints of package gcs are.
+func printOf(state raydemand.State) uint64 {
+	sum := fnv.New64a()
+	for _, n := range state.Nodes {
+		n.Idle = 0
+		fmt.Fprint(sum, n)
+	}
+	fmt.Fprint(sum, state.Session, state.Demand)
+	return sum.Sum64() | 1
+}
+
+// quietly does what a worker of the manager does for so long while Kubernetes reports nothing: a reading after each
+// pause, and a cycle if the decision does not stand. It returns how many cycles there were.
+func (w *world) quietly(long time.Duration) (cycles int) {
+	w.t.Helper()
+	for end := w.now.Add(long); w.now.Before(end); {
+		next, stands := w.c.Stands(context.Background(), key)
+		if !stands {
+			cycles++
+			next = w.c.Cycle(context.Background(), key)
+		}
+		w.pass(max(next, time.Millisecond))
+	}
+	return cycles
+}
+
+func TestADecisionStandsWhileReadingsRepeat(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	decided := w.after(2 * time.Minute)
+	reads := w.ray.reads
+	w.pass(200 * time.Millisecond)
+	next, stands := w.c.Stands(context.Background(), key)
+	if !stands || next != 200*time.Millisecond || w.ray.reads != reads+1 {
+		t.Fatalf("stands %v, next in %v after %d readings; want that it stands, 200ms and one", stands, next, w.ray.reads-reads)
+	}
+	if now, _ := w.c.Decision(key); now != decided || now.Age(w.now) != 0 {
+		t.Errorf("the decision is %p with data %v old, want %p and 0s", now, now.Age(w.now), decided)
+	}
+	if cycles := w.quietly(10 * time.Second); cycles < 8 || cycles > 12 {
+		t.Errorf("%d cycles in ten quiet seconds, want one per second", cycles)
+	}
+}
+
+func TestTheDecisionsOfAFleetAtRestStandLonger(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	for i := range 999 {
+		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
+	}
+	w.after(2 * time.Minute)
+	reads := w.ray.reads
+	cycles := w.quietly(time.Minute)
+	if cycles < 2 || cycles > 3 {
+		t.Errorf("%d cycles in a minute, want one per 20 s", cycles)
+	}
+	if reads = w.ray.reads - reads; reads < 95 || reads > 110 {
+		t.Errorf("%d readings in a minute, want one per 600 ms", reads)
+	}
+}
+
+func TestAFleetThatMovesIsReadOftenAndDecidesInTurn(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	w.pass(placedShown)
+	for i := range 99 {
+		other := w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
+		w.c.setMotion(other, active)
+	}
+	w.want(1, gpu(1))
+	w.pass(w.c.Cycle(context.Background(), key))
+	w.want(2, gpu(1))
+	w.busy(w.pod(0))
+	for w.c.cycles.AllowN(w.now, earlyCost) {
+	}
+	wait, stands := w.c.Stands(context.Background(), key)
+	if !stands || wait != 300*time.Millisecond {
+		t.Errorf("200 ms after a cycle, a reading that shows more demand: stands %t, next in %v; want the cycle 300ms later", stands, wait)
+	}
+	shown := w.now
+	w.pass(wait)
+	members := observe.Join(w.kube.cluster, w.ray.nodes)
+	members[0].Worker.Going = disrupted()
+	for used, want := range map[time.Duration]int{wait: 0, placedShown - 1: 0, placedShown: 1} {
+		view := observe.View{Now: shown.Add(used), Cluster: w.kube.cluster, Members: members}
+		if got := w.c.record(key).memory.Departing(view); len(got) != want {
+			t.Errorf("%v after a reading without a cycle showed work, its worker is drained %d times for its machine, want %d", used, len(got), want)
+		}
+	}
+	if _, stands := w.c.Stands(context.Background(), key); stands {
+		t.Error("the decision stands 500 ms after it was made, although demand has grown")
+	}
+	w.c.Cycle(context.Background(), key)
+	w.pass(800 * time.Millisecond)
+	w.want(3, gpu(1))
+	if _, stands := w.c.Stands(context.Background(), key); stands {
+		t.Error("the decision stands, although its turn is over and demand has grown")
+	}
+}
+
+func TestACycleNeedNotWaitForItsTurnWhileFewOthersHaveOne(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	for i := range 99 {
+		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), active)
+	}
+	early := 0
+	for i := range int64(200) {
+		w.want(1+i%2, gpu(1))
+		w.c.record(key).urgent = true // no event starts it
+		w.pass(w.c.Cycle(context.Background(), key))
+		w.want(2-i%2, gpu(1))
+		if _, stands := w.c.Stands(context.Background(), key); !stands {
+			early++
+		}
+		w.now = w.now.Add(-200 * time.Millisecond) // as if there were many RayClusters
+	}
+	if early < 100 || early > 102 {
+		t.Errorf("%d cycles before their turn at once, want a quarter of those per second", early)
+	}
+}
+
+// TestARayClusterIsReadOftenForAWhileAfterItsWork has work end in a fleet whose RayClusters at rest are read every
+// 600 ms.
+func TestARayClusterIsReadOftenForAWhileAfterItsWork(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	for i := range 999 {
+		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
+	}
+	readings := func(long time.Duration) int {
+		before := w.ray.reads
+		w.quietly(long)
+		return w.ray.reads - before
+	}
+	if n := readings(6 * time.Second); n < 9 || n > 14 {
+		t.Errorf("%d readings in 6 s after the start, want about 10: nothing has changed", n)
+	}
+	w.works(w.pod(0))
+	w.quietly(time.Second)
+	idle := w.node(w.pod(0))
+	idle.Status, idle.Available = raydemand.Idle, idle.Total.Clone()
+	w.quietly(time.Second)
+	if n := readings(6 * time.Second); n < 55 {
+		t.Errorf("%d readings in 6 s after the work ended, want 60", n)
+	}
+	w.quietly(30 * time.Second)
+	if n := readings(6 * time.Second); n < 9 || n > 12 {
+		t.Errorf("%d readings in 6 s half a minute later, want about 10", n)
+	}
+	if got := w.c.counts(); got != (counts{still: 1000}) {
+		t.Errorf("there are %+v, want all at rest", got)
+	}
+}
+
+// settlingWorld returns a fleet of a thousand in which work has just ended, and no cycle may begin before its turn.
+func settlingWorld(t *testing.T) *world {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	for i := range 999 {
+		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
+	}
+	w.works(w.pod(0))
+	w.quietly(time.Second)
+	w.idles(w.pod(0))
+	w.quietly(time.Second)
+	return w
+}
+
+func (w *world) idles(pod string) {
+	n := w.node(pod)
+	n.Status, n.Available, n.Activity, n.Idle = raydemand.Idle, n.Total.Clone(), nil, 0
+}
+
+func (w *world) noneEarly() {
+	for w.c.cycles.AllowN(w.now, earlyCost) {
+	}
+}
+
+func TestRayClustersThatSettleHaveTheTurnsOfThoseAtRest(t *testing.T) {
+	w := settlingWorld(t)
+	cycles := 0
+	for end, works := w.now.Add(6*time.Second), false; w.now.Before(end); works = !works {
+		if w.noneEarly(); works {
+			w.idles(w.pod(0))
+		} else {
 			w.busy(w.pod(0))
 		}
-	}
-	for range 90 {
-		w.after(time.Second)
-	}
-	if w.kube.freshReads == 0 {
-		t.Fatal("the pod was never about to go")
-	}
-	w.nothingWritten("the worker joined and got work while the fresh list was read")
-}
-
-func TestANodeThatGetsWorkDuringTheSecondLookIsNotDrained(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
-	w.kube.onFresh = func() { w.busy(w.pod(0)) }
-	w.after(61 * time.Second)
-	if got := w.ray.drained(); len(got) != 1 || got[0] != w.pod(1) {
-		t.Errorf("drained %v, want only %s: even a refused drain marks actors", got, w.pod(1))
-	}
-}
-
-func TestNoPodGoesForAnAbsenceThatRayReportedTooSlowly(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
-	w.group("gpu").Replicas = 1
-	w.operate()
-	w.kube.onFresh = func() { w.ray.reading = func() { w.now = w.now.Add(1100 * time.Millisecond) } }
-	for range 65 {
-		w.after(time.Second)
-	}
-	if w.kube.freshReads == 0 {
-		t.Fatal("the pod was never about to go")
-	}
-	w.nothingWritten("the reading is older than a raylet's report")
-	w.kube.onFresh, w.ray.reading = nil, nil
-	w.after(time.Second)
-	if got := w.lastChange(); got.Replicas != 0 {
-		t.Errorf("target = %+v, want the pod gone once Ray answers in time", got)
-	}
-}
-
-func TestNothingIsTakenAwayWhenRaySecondReadingFailsOrIsAnothers(t *testing.T) {
-	for name, change := range map[string]func(*world){
-		"Ray does not answer again":      func(w *world) { w.ray.stateErr = errors.New("unavailable") },
-		"the GCS has lost its head":      func(w *world) { w.ray.nodes = w.ray.nodes[1:] },
-		"another Ray session has begun":  func(w *world) { w.ray.session = "session-2" },
-		"the node was born anew":         func(w *world) { w.node(w.pod(0)).ID = nodeID("born anew") },
-		"the node's death became public": func(w *world) { w.node(w.pod(0)).Status = raydemand.Dead },
-	} {
-		w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
-		w.kube.onFresh = func() { change(w) }
-		w.after(61 * time.Second)
-		if w.kube.freshReads == 0 {
-			t.Fatal("the worker was never about to go")
+		next, stands := w.c.Stands(context.Background(), key)
+		if !stands {
+			cycles++
+			next = w.c.Cycle(context.Background(), key)
 		}
-		w.nothingWritten(name)
+		w.pass(max(next, time.Millisecond))
+	}
+	if cycles < 5 || cycles > 11 {
+		t.Errorf("%d cycles in 6 s, want one per 600 ms at most", cycles)
 	}
 }
 
-func TestAReplicaOfWhichOneHostGetsWorkIsNotDrained(t *testing.T) {
-	slice := gpuGroup("slice", 1, 0, 4)
-	slice.NumOfHosts = 2
-	w := newWorld(t, Config{}, slice)
-	w.kube.onFresh = func() { w.busy(w.pod(1)) }
-	w.after(61 * time.Second)
-	w.nothingWritten("its other host works")
+// TestWorkThatEndedBetweenCyclesIsNotTakenForLaterWork has a reading show work, and another one that it has ended, and no
+// cycle see either. Work that comes later is new.
+func TestWorkThatEndedBetweenCyclesIsNotTakenForLaterWork(t *testing.T) {
+	w := settlingWorld(t)
+	w.c.Cycle(context.Background(), key)
+	w.pass(50 * time.Millisecond)
+	w.noneEarly()
+	w.busy(w.pod(0))
+	wait, stands := w.c.Stands(context.Background(), key)
+	if !stands {
+		t.Fatal("the decision falls before its turn")
+	}
+	w.idles(w.pod(0))
+	w.pass(wait)
+	if w.quietly(2*placedShown) > 0 {
+		t.Fatal("the decision falls, although the reading shows what it rests on")
+	}
+	w.busy(w.pod(0))
+	members := observe.Join(w.kube.cluster, w.ray.nodes)
+	members[0].Worker.Going = disrupted()
+	view := observe.View{Now: w.now, Cluster: w.kube.cluster, Members: members}
+	view.State.Nodes = w.ray.nodes
+	m := &w.c.record(key).memory
+	m.Remember(&view, &w.c.config)
+	if got := m.Departing(view); len(got) > 0 {
+		t.Errorf("drains %v, on which work is just being placed", got)
+	}
 }
 
-func TestARoundOfDrainsEndsWhenItsReadingHasGrownOld(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 12, 0, 12))
-	w.ray.draining = func() { w.now = w.now.Add(400 * time.Millisecond) }
-	w.after(61 * time.Second)
-	if got := len(w.ray.drains); got != 3 {
-		t.Fatalf("%d drains on one reading, want 3: after 1.2 s it proves nothing", got)
-	}
-	w.ray.draining = nil
-	w.after(100 * time.Millisecond)
-	if got := len(w.ray.drains); got != 12 {
-		t.Errorf("%d drains, want the rest with the next cycle", got)
+func TestARayClusterThatCannotBeReadDoesNotMove(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	w.want(1, gpu(1))
+	w.cycle()
+	w.kube.clusterErr = errors.New("unreadable")
+	w.pass(time.Second)
+	w.c.Cycle(context.Background(), key)
+	if got := w.c.counts(); got != (counts{still: 1}) {
+		t.Errorf("there are %+v, want one at rest", got)
 	}
 }
 
-func TestARoundOfDrainsEndsWhenTheClusterIsNoLongerOurs(t *testing.T) {
-	for name, change := range map[string]func(*nodepool.Cluster){
-		"frozen":         func(c *nodepool.Cluster) { c.Freeze = true },
-		"being deleted":  func(c *nodepool.Cluster) { c.Deleting = true },
-		"shadow by hand": func(c *nodepool.Cluster) { c.Mode = nodepool.Shadow },
-		"created anew":   func(c *nodepool.Cluster) { c.UID = "uid-2" },
-	} {
-		w := newWorld(t, Config{}, gpuGroup("gpu", 12, 0, 12))
-		w.ray.draining = func() { change(&w.kube.cluster) }
-		w.after(61 * time.Second)
-		if got := len(w.ray.drains); got != 1 {
-			t.Errorf("%s during the first drain: %d drains, want 1", name, got)
+func TestARayClusterThatIsGoneDoesNotMove(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	w.want(1, gpu(1))
+	w.cycle()
+	if got := w.c.counts(); got != (counts{active: 1}) {
+		t.Fatalf("there are %+v, want one that moves", got)
+	}
+	w.kube.clusterErr = fmt.Errorf("getting: %w", nodepool.ErrGone)
+	w.pass(time.Second)
+	w.c.Cycle(context.Background(), key)
+	if got := w.c.counts(); got != (counts{}) {
+		t.Errorf("there are %+v, want none", got)
+	}
+}
+
+// TestNoEarlyCycleIsUsedUpByOneThatIsDue has cycles begin after their turn.
+func TestNoEarlyCycleIsUsedUpByOneThatIsDue(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	w.after(2 * time.Minute)
+	for i := range int64(50) {
+		w.want(1+i%2, gpu(1))
+		w.c.record(key).stands.earliest = w.now
+		if _, stands := w.c.Stands(context.Background(), key); stands {
+			t.Fatal("the decision stands although its turn is over and demand has changed")
 		}
+		w.now = w.now.Add(w.c.Cycle(context.Background(), key) / 100)
+	}
+	left := 0
+	for ; w.c.cycles.AllowN(w.now, earlyCost); left++ {
+	}
+	if left < 100 {
+		t.Errorf("%d early cycles are left, want all", left)
+	}
+}
+
+func TestRayClustersThatSettleShareTheirReadings(t *testing.T) {
+	w := settlingWorld(t)
+	for i := range 99 {
+		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), settling)
+	}
+	if next, stands := w.c.Stands(context.Background(), key); !stands || next != 200*time.Millisecond {
+		t.Errorf("stands: %t, next reading in %v; want 200ms, because 100 settle", stands, next)
+	}
+}
+
+func TestRayClustersThatSettleHaveTurns(t *testing.T) {
+	w := settlingWorld(t)
+	for i := range 799 {
+		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), settling)
+	}
+	w.c.Cycle(context.Background(), key)
+	if got, want := w.c.record(key).stands.earliest.Sub(w.now), 4*time.Second; got != want {
+		t.Errorf("the next turn is in %v, want %v, because 800 share 200 cycles per second", got, want)
+	}
+}
+
+func TestADecisionFallsWithAnyChange(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"demand":                 func(w *world) { w.want(1, gpu(1)) },
+		"work":                   func(w *world) { w.busy(w.pod(0)) },
+		"a dead node":            func(w *world) { w.node(w.pod(0)).Status = raydemand.Dead },
+		"a new session":          func(w *world) { w.ray.session = "session-2" },
+		"a restarted GCS":        func(w *world) { w.ray.version = 0 },
+		"a head without answer":  func(w *world) { w.ray.stateErr = errors.New("connection refused") },
+		"a reply without a sum":  func(w *world) { w.ray.unknown = true },
+		"the end of its time":    func(w *world) { w.pass(2 * time.Second) },
+		"an event of Kubernetes": func(w *world) { w.c.cycles = rate.NewLimiter(0.001, 1); w.cycle(); w.cycle() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+			w.after(2 * time.Minute)
+			w.pass(200 * time.Millisecond)
+			if _, stands := w.c.Stands(context.Background(), key); !stands {
+				t.Fatal("the decision does not stand before the change")
+			}
+			change(w)
+			w.pass(200 * time.Millisecond)
+			if _, stands := w.c.Stands(context.Background(), key); stands {
+				t.Error("the decision stands")
+			}
+		})
+	}
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	if _, stands := w.c.Stands(context.Background(), nodepool.ClusterKey{Name: "unknown"}); stands {
+		t.Error("a RayCluster without a decision stands")
+	}
+}
+
+func TestARestartedGCSThatShowsTheSameIsNotTrustedAtOnce(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	w.quietly(58 * time.Second)
+	w.nothingWritten("before the idle timeout")
+	w.ray.version = 0
+	w.pass(2 * time.Second)
+	if _, stands := w.c.Stands(context.Background(), key); stands {
+		t.Fatal("the decision stands")
+	}
+	if d := w.cycle(); d.Paused == "" || len(w.ray.drains) > 0 {
+		t.Errorf("drained %v, pause %q; want none, because the GCS is new", w.ray.drained(), d.Paused)
+	}
+}
+
+func TestAnIdleWorkerLeavesOnTimeWhileDecisionsStand(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	for i := range 999 {
+		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
+	}
+	w.works(w.pod(0))
+	w.node(w.pod(0)).Status, w.node(w.pod(0)).Available = raydemand.Idle, gpu(1).Clone()
+	w.quietly(58 * time.Second)
+	w.nothingWritten("before the idle timeout")
+	w.quietly(4 * time.Second)
+	if got := w.ray.drained(); len(got) != 1 {
+		t.Errorf("drained %v within 4 s of the idle timeout, want the worker", got)
+	}
+}
+
+func TestNewDemandIsServedWithTheReadingThatShowsIt(t *testing.T) {
+	w := newWorld(t, Config{CyclesPerSecond: 0.001}, gpuGroup("gpu", 0, 0, 4))
+	for w.c.Cycle(context.Background(), key) > time.Second { // the burst of events is over: no slot is left
+		w.pass(time.Hour)
+	}
+	w.c.cycles.ReserveN(w.now, 1)
+	w.pass(200 * time.Millisecond)
+	w.quietly(time.Second)
+	w.want(1, gpu(1))
+	w.quietly(250 * time.Millisecond)
+	if len(w.kube.changes) != 1 {
+		t.Errorf("%d patches within 250 ms, want one", len(w.kube.changes))
+	}
+}
+
+func TestTheDataOfADecisionGrowOldWhileTheHeadIsSilent(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	w.quietly(5 * time.Second)
+	w.ray.stateErr = errors.New("connection refused")
+	w.quietly(time.Minute)
+	var d *decision.Decision
+	if d, _ = w.c.Decision(key); d.Age(w.now) < time.Minute || d.RayErr == "" {
+		t.Errorf("the data are %v old, error %q; want a minute and more, and an error", d.Age(w.now), d.RayErr)
+	}
+}
+
+func TestAWorkerThatHasJustBecomeIdleHasADeadline(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	w.kube.cluster.IdleTimeout = 500 * time.Millisecond
+	w.busy(w.pod(0))
+	w.after(40 * time.Second)
+	idle := w.node(w.pod(0))
+	idle.Status, idle.Idle, idle.Available = raydemand.Idle, 0, idle.Total.Clone()
+	w.cycle()
+	if stands := w.c.record(key).stands.until.Sub(w.now); stands <= 0 || stands > 600*time.Millisecond {
+		t.Errorf("the decision stands for %v, want some time, and no longer than the worker may be idle", stands)
 	}
 }
