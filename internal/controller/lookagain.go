@@ -48,7 +48,8 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 	}
 	if state.Fingerprint != r.stands.seen || !r.gcs.Same(state) {
 		wait := r.stands.turn().Sub(now)
-		if wait > 0 && r.gcs.Same(state) && !c.cycles.AllowN(now, earlyCost) {
+		// Not at the time before the reading: the limiter would count the time of a slow reading once more for others.
+		if wait > 0 && r.gcs.Same(state) && !c.cycles.AllowN(c.config.Now(), earlyCost) {
 			r.urgent, r.stands.differed = false, true
 			r.memory.Glance(now, state.Nodes, false, d.Kube.RayVersion)
 			return wait, true
@@ -84,7 +85,8 @@ func (c *Controller) stand(r *record, o addon.Cycle, settings Pace) {
 		o.Intent.Plan.Deferred != nil {
 		return
 	}
-	n, long := c.counts(), settings.stands(active, c.counts())
+	n := c.counts()
+	long := settings.stands(active, n)
 	switch {
 	case r.motion == active:
 	case r.atRest(&o):

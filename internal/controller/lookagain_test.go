@@ -134,6 +134,44 @@ func TestACycleNeedNotWaitForItsTurnWhileFewOthersHaveOne(t *testing.T) {
 	}
 }
 
+// TestASlowHeadMakesNoRoomForCyclesBeforeTheirTurn has others take all places but those of one cycle while Ray is read.
+func TestASlowHeadMakesNoRoomForCyclesBeforeTheirTurn(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	for i := range 99 {
+		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), active)
+	}
+	w.want(1, gpu(1))
+	w.pass(w.c.Cycle(context.Background(), key))
+	w.want(2, gpu(1))
+	w.ray.reading = func() {
+		w.now = w.now.Add(100 * time.Millisecond)
+		w.c.cycles.AllowN(w.now, int(w.c.cycles.TokensAt(w.now))-earlyCost)
+	}
+	if _, stands := w.c.Stands(context.Background(), key); stands {
+		t.Fatal("the decision stands, although there is room for a cycle before its turn")
+	}
+	if left := w.c.cycles.TokensAt(w.now); left >= earlyCost {
+		t.Errorf("%.1f places are left after the last cycle before its turn, want none for another", left)
+	}
+}
+
+func TestEventsWaitForTheirPlaceBeyondTheBurst(t *testing.T) {
+	w := newWorld(t, Config{CyclesPerSecond: 10}, gpuGroup("gpu", 2, 2, 4))
+	w.pass(time.Hour)
+	for range 10 {
+		w.c.Cycle(context.Background(), key)
+	}
+	reads := w.ray.reads
+	wait := w.c.Cycle(context.Background(), key)
+	if wait != 100*time.Millisecond || w.ray.reads != reads {
+		t.Errorf("the 11th event at once: %d readings, next in %v; want none before 100ms", w.ray.reads-reads, wait)
+	}
+	w.pass(wait)
+	if w.c.Cycle(context.Background(), key); w.ray.reads == reads {
+		t.Error("no cycle when its place has come")
+	}
+}
+
 // TestARayClusterIsReadOftenForAWhileAfterItsWork has work end in a fleet whose RayClusters at rest are read every
 // 600 ms.
 func TestARayClusterIsReadOftenForAWhileAfterItsWork(t *testing.T) {

@@ -23,8 +23,9 @@ import "time"
 //	idle                                     all others    none                 all others share 1/8 of the
 //	                                         share 1/2                          cycles, 1 s to 2 min
 //
-// Deadlines, such as the idle timeout of a worker, end an interval and a decision earlier. A reading costs 0.1 to 0.3
-// ms if it repeats the last one, a cycle 1 to 2 ms.
+// Deadlines, such as the idle timeout of a worker, end an interval and a decision earlier. Where something is left to
+// write, a decision stands for 1 s or 5 s at most (limited). While the head does not answer, its back-off says when the
+// next cycle is. A reading costs 0.1 to 0.3 ms if it repeats the last one, a cycle 1 to 2 ms.
 
 // motion is how much a RayCluster moves.
 type motion int
