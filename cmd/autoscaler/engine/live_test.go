@@ -124,7 +124,7 @@ func newFleetAtRest(b *testing.B, clusters, workers int) (*fleetAtRest, *control
 	f.options = newOptions(mode.Fleet, portFlags{})
 	l := &f.options.loop
 	l.DefaultMode, l.CyclesPerSecond, l.GCSTimeout, l.Log, l.Now = nodepool.Managed, 1e6, time.Minute, log, f.now
-	f.options.passOn(log, tel)
+	l.Addons = f.options.addons(nil, f.options.passOn(log, tel)) // they write nothing at rest
 	loop := controller.New(f, func(_ context.Context, cluster nodepool.Cluster) (head.Ray, error) {
 		return gcs.Dial(gcs.Config{Address: heads[cluster.Key]})
 	}, f.options.loop)
