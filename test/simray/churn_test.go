@@ -14,7 +14,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 	"heliostat.dev/heliostat/test/simray"
@@ -50,10 +49,9 @@ type fakeKube struct {
 	patches, events int
 }
 
-func (k *fakeKube) NamespaceMode(string) (nodepool.Mode, string)                 { return "", "" }
-func (k *fakeKube) MayWrite(nodepool.ClusterKey) bool                            { return true }
-func (k *fakeKube) Event(nodepool.Cluster, bool, string, string)                 { k.events++ }
-func (k *fakeKube) PoliciesWithoutCluster(nodepool.ClusterKey) []capacity.Status { return nil }
+func (k *fakeKube) NamespaceMode(string) (nodepool.Mode, string) { return "", "" }
+func (k *fakeKube) MayWrite(nodepool.ClusterKey) bool            { return true }
+func (k *fakeKube) Event(nodepool.Cluster, bool, string, string) { k.events++ }
 
 func (k *fakeKube) Cluster(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
 	c := k.cluster
