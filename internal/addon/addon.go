@@ -39,7 +39,7 @@ type Feature struct {
 	// Launch may let launches of an intent wait. It is called for each plan of a cycle, and the last one counts.
 	Launch func(v *observe.View, i *Intent)
 	// BeforeDrains, AfterDrains and Last are steps of a cycle (steps in internal/controller/apply.go). They run in all
-	// modes. A step that follows another one that failed says so in its condition.
+	// modes, and after steps that failed, so each looks at the mode, Err and Withheld of the cycle itself.
 	BeforeDrains, AfterDrains, Last func(ctx context.Context, c *Cycle)
 }
 

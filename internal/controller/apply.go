@@ -10,7 +10,7 @@ import (
 )
 
 // apply carries an intent out. A managed cluster gets the actions in steps. In shadow mode nothing is written, and the
-// outcome says what a managed cluster would get.
+// cycle says what a managed cluster would get.
 func (c *Controller) apply(ctx context.Context, r *record, v observe.View, i addon.Intent) addon.Cycle {
 	o := addon.Cycle{View: v, Intent: i}
 	r.conditions.Start()

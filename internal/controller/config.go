@@ -53,7 +53,7 @@ type Config struct {
 	// RestPoll is the shortest pause while nothing moves.
 	RestPoll time.Duration
 	// ReadsPerSecond bounds the readings of all clusters together, CyclesPerSecond those after which a decision is made
-	// anew; see pace.
+	// anew; see pace.go.
 	ReadsPerSecond, CyclesPerSecond float64
 	// GCSTimeout bounds each call to a head.
 	GCSTimeout time.Duration
@@ -61,7 +61,7 @@ type Config struct {
 	GCSBackoff time.Duration
 
 	// PlanBudget bounds the time that the plans of one cycle take if there is very much different demand; see
-	// Budget.
+	// planBudget.
 	PlanBudget time.Duration
 	// AllocationTimeout is how long a pod may take to join Ray before its group counts as failing. A fifth of it is how
 	// long a pod may have no node, without a node autoscaler announcing one, before that proves that its group is out

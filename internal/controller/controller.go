@@ -41,11 +41,12 @@ type Controller struct {
 	cycles   *rate.Limiter
 	entries  *head.Entries
 	promises promises
-	writes   *rate.Limiter // of features, beside all RayClusters together
+	// writes limits what features write beside RayClusters, such as guards, for all RayClusters together.
+	writes *rate.Limiter
 
 	mu      sync.Mutex // guards all below, and motion of each record; a cycle locks it while it holds its record
 	records map[nodepool.ClusterKey]*record
-	// motions are how many records have each motion, except Resting, because new records are not counted there.
+	// motions are how many records have each motion, except idle, because new records are not counted there.
 	motions [motions]int
 }
 

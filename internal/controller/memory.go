@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// memory is what is remembered of one RayCluster, and not of an earlier one with the same name. Use New.
+// memory is what is remembered of one RayCluster, and not of an earlier one with the same name.
 type memory struct {
 	// Patches are those of this process. The loop writes them, and says how that ended.
 	Patches patches

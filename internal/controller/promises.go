@@ -11,8 +11,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// promises is the promises of all RayClusters of a process, by their latest decisions. Its zero value is empty and
-// ready for use, also by several goroutines.
+// promises is what all RayClusters of a process have on their way, by their latest decisions: pods that are launched
+// and on no node yet. RayClusters share node pools, so a decision about one leaves the nodes alone that are promised to
+// those before it. Its zero value is empty and ready for use, also by several goroutines.
 type promises struct {
 	mu      sync.Mutex // guards all below
 	entries map[nodepool.ClusterKey]promiseEntry

@@ -33,7 +33,7 @@ func (r *promises) keep(key nodepool.ClusterKey, left []nodepool.Promise, now ti
 	}
 }
 
-// promisedGroup is a worker promisedGroup of one of the RayClusters.
+// promisedGroup is a worker group of one of the RayClusters.
 type promisedGroup struct {
 	key  nodepool.ClusterKey
 	name string

@@ -169,7 +169,7 @@ func (c *consolidator) move(ctx context.Context, o *addon.Cycle, move Move) erro
 	return nil
 }
 
-// lookAgain reads Ray again and decides with it. The outcome has the fresh view and intent afterwards.
+// lookAgain reads Ray again and decides with it. The cycle has the fresh view and intent afterwards.
 func (c *consolidator) lookAgain(ctx context.Context, o *addon.Cycle, readAt time.Time) error {
 	v := &o.View
 	session := v.State.Session

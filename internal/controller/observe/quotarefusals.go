@@ -28,7 +28,9 @@ const (
 	explainedPause = 2 * time.Second
 )
 
-// QuotaRefusals is the memory about one RayCluster. Its zero value knows of no refusal.
+// QuotaRefusals remembers what Kueue refused one queued RayCluster: which of its waiting pods to take back, and how
+// many pods of each group to ask for in the meantime. Kueue admits the growth of all groups together or none of it,
+// never a part, and it never gives up (docs/howto/kueue.md). Its zero value knows of no refusal.
 type QuotaRefusals struct {
 	// version is what Kueue last held back, since when, and whether limits follow from it already.
 	version  string

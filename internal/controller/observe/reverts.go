@@ -27,8 +27,9 @@ const (
 	mostManagers = 32
 )
 
-// Reverts is what this process wrote to one RayCluster and what others made of it. Its zero value knows of no write. It
-// is lost with the process, so a fight that goes on is found again after two more reverts.
+// Reverts is what this process wrote to one RayCluster and what others made of it. It finds a field manager that keeps
+// setting replicas back, as Argo CD and Flux do when they apply a manifest again and again. Its zero value knows of no
+// write. It is lost with the process, so a fight that goes on is found again after two more reverts.
 type Reverts struct {
 	written map[string]replicasWrite // by group, until another manager changes it
 	reverts map[string]revert        // by field manager
@@ -41,7 +42,7 @@ type replicasWrite struct {
 }
 
 // revert is the last time that a field manager set replicas back, and how many times it did so in a row, none of them
-// more than memory after the one before. until is when the fight is over; zero if it is none.
+// more than revertMemory after the one before. until is when the fight is over; zero if it is none.
 type revert struct {
 	manager    string
 	at, until  time.Time
