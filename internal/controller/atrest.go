@@ -21,14 +21,11 @@ func (m *memory) Motion(v *observe.View, i *addon.Intent) motion {
 		return idle
 	case m.moves(v, i):
 		return active
-	case v.Now.Before(m.SettlesAt()):
+	case v.Now.Before(m.movement.SettlesAt()):
 		return settling
 	}
 	return idle
 }
-
-// SettlesAt returns until when the RayCluster counts as settling after its last change; zero if no change was seen.
-func (m *memory) SettlesAt() time.Time { return m.movement.SettlesAt() }
 
 // moves reports whether anything moves that the next reading may complete.
 func (m *memory) moves(v *observe.View, i *addon.Intent) bool {

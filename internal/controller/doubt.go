@@ -67,9 +67,6 @@ func (m *memory) Doubt(v observe.View, link link) string {
 	return ""
 }
 
-// DropDoubted reports whether so many nodes or pods were gone at once that the loss must be seen twice to be believed.
-func (m *memory) DropDoubted() bool { return m.guard.Doubts() }
-
 // WantsFreshList reports whether the drop guard waits for a list from the API server, and it may be read now.
 func (m *memory) WantsFreshList(now time.Time) bool {
 	return m.guard.WantsFreshList(now) && !m.Patches.Rest(now) && !m.fresh.rest.Resting(now)
@@ -84,6 +81,3 @@ func (m *memory) FreshRead(now time.Time, err error) {
 	}
 	m.fresh.rest = backoff.Pause{}
 }
-
-// FreshErr returns why the RayCluster cannot be read from the API server; nil after a reading that succeeded.
-func (m *memory) FreshErr() error { return m.fresh.err }

@@ -59,7 +59,7 @@ func TestTheDropGuardOutlivesTheRaySession(t *testing.T) {
 	v.State.Nodes = v.State.Nodes[:1]
 	joined(&v)
 	m.Remember(&v, settings())
-	if !m.DropDoubted() || !m.WantsFreshList(v.Now.Add(time.Minute)) {
+	if !m.guard.Doubts() || !m.WantsFreshList(v.Now.Add(time.Minute)) {
 		t.Error("three nodes are gone at once, and nothing doubts it")
 	}
 	v = later(v, time.Minute)
@@ -67,7 +67,7 @@ func TestTheDropGuardOutlivesTheRaySession(t *testing.T) {
 		m.RememberFresh(&v, settings(), true)
 		v = later(v, time.Minute)
 	}
-	if m.RememberFresh(&v, settings(), false); m.DropDoubted() {
+	if m.RememberFresh(&v, settings(), false); m.guard.Doubts() {
 		t.Error("two fresh lists have confirmed the loss, and it is doubted")
 	}
 }

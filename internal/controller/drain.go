@@ -66,7 +66,7 @@ func (c *Controller) ask(
 	ctx context.Context, r *record, o *addon.Cycle, w scaledown.DrainRequest,
 ) decision.Action {
 	started := c.config.Now()
-	entry := r.memory.Drains().Begin(w, started)
+	entry := r.memory.drains.Begin(w, started)
 	call, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
 	defer cancel()
 	action := decision.Action{At: started, Kind: decision.ActionDrain, Group: w.Group, Pods: []string{w.Pod}}

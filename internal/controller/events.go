@@ -13,12 +13,12 @@ import (
 
 // emitConditions emits each lasting condition once, when it begins.
 func (c *Controller) emitConditions(ctx context.Context, r *record, o addon.Cycle) {
-	lasting := decision.Lasting{View: o.View, Drains: r.memory.Drains(), Plan: o.Intent.Plan, Held: o.Intent.Held,
-		Breakers: r.memory.Breakers(), Reverts: r.memory.Patches.Reverts(o.View.Now), FreshErr: r.memory.FreshErr()}
+	lasting := decision.Lasting{View: o.View, Drains: r.memory.drains, Plan: o.Intent.Plan, Held: o.Intent.Held,
+		Breakers: r.memory.breakers, Reverts: r.memory.Patches.reverts.Texts(o.View.Now), FreshErr: r.memory.fresh.err}
 	if r.gcs.Failures > 3 && o.View.Cluster.Head.Ready {
 		lasting.HeadFails = head.Summary(r.gcs.LastErr, o.View.Cluster.Head)
 	}
-	if r.memory.DropDoubted() {
+	if r.memory.guard.Doubts() {
 		lasting.Doubt = o.Paused
 	}
 	for _, e := range lasting.Events(&r.conditions) {

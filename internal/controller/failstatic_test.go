@@ -183,7 +183,7 @@ func TestAPatchTheOperatorHasNotSeenDelaysDrains(t *testing.T) {
 	w.ray.drains = nil
 	w.node(w.pod(1)).Status = raydemand.Idle // as if the second had joined late
 	w.node(w.pod(1)).Idle = time.Hour
-	clear(w.c.records[key].memory.Drains())
+	clear(w.c.records[key].memory.drains)
 	w.after(100 * time.Millisecond)
 	if len(w.ray.drains) != 0 {
 		t.Errorf("drained %v before the operator saw generation %d", w.ray.drained(), w.kube.cluster.Generation)

@@ -71,7 +71,7 @@ func (c *Controller) settle(r *record, now time.Time) {
 	if r.motion != settling {
 		return
 	}
-	if !now.Before(r.memory.SettlesAt()) {
+	if !now.Before(r.memory.movement.SettlesAt()) {
 		c.setMotion(r, idle)
 	}
 	r.stands.next = c.config.pace().interval(r.motion, c.counts())
@@ -104,7 +104,7 @@ func (c *Controller) stand(r *record, o addon.Cycle, settings Pace) {
 // worker whose machine goes has little time, and a patch that failed is tried again once per second.
 func limited(r *record, o *addon.Cycle, long time.Duration) time.Duration {
 	v := &o.View
-	if r.memory.Patches.Unwritten() != nil || slices.ContainsFunc(v.Members, observe.Member.Goes) {
+	if r.memory.Patches.unwritten != nil || slices.ContainsFunc(v.Members, observe.Member.Goes) {
 		long = min(long, soon)
 	}
 	if len(v.Cluster.Owned) > 0 {
@@ -126,7 +126,7 @@ func (r *record) atRest(o *addon.Cycle) bool {
 func (c *Controller) pace(r *record, o addon.Cycle) time.Duration {
 	v := o.View
 	if o.Again {
-		return pauseAfterConflicts(max(r.memory.Patches.Conflicts(), r.numGPUs.conflicts))
+		return pauseAfterConflicts(max(r.memory.Patches.conflicts, r.numGPUs.conflicts))
 	}
 	settings := c.config.pace()
 	motion := r.memory.Motion(&v, &o.Intent)

@@ -142,15 +142,6 @@ func (m *memory) forgetFormerGroups(v *observe.View) (gone func(group string) bo
 	return gone
 }
 
-// Drains are the drains that this process asked for in this Ray session. The loop adds those that it asks for.
-func (m *memory) Drains() scaledown.Drains { return m.drains }
-
-// Breakers are the groups whose pods do not join Ray.
-func (m *memory) Breakers() observe.Breakers { return m.breakers }
-
-// Shapes are what a new pod of each group brings.
-func (m *memory) Shapes() observe.Shapes { return m.shapes }
-
 // StartTime returns how long half of the workers of a group took to start; 0 if too few have been seen.
 func (m *memory) StartTime(group string) time.Duration { return m.starts.Whole(group).Median() }
 
@@ -174,6 +165,3 @@ func (m *memory) RequestStatuses(v *observe.View, plan planner.Plan) (
 	updates, m.reported, expired = requestUpdates(v, plan, m.reported, &m.starts)
 	return updates, expired
 }
-
-// ForgetRequests forgets the statuses of ResourceRequests, while this process does not write them.
-func (m *memory) ForgetRequests() { m.reported = nil }

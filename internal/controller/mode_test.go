@@ -150,7 +150,7 @@ func TestARecreatedClusterStartsWithAnEmptyMemory(t *testing.T) {
 	w.ray.refuse[w.pod(0)], w.ray.refuse[w.pod(1)] = true, true
 	w.after(61 * time.Second)
 	r := w.c.records[key]
-	if len(r.memory.Drains()) == 0 {
+	if len(r.memory.drains) == 0 {
 		t.Fatal("no drain is remembered")
 	}
 	w.kube.cluster.UID, w.kube.cluster.Head.PodUID = "uid-2", "head-uid-2"
@@ -158,8 +158,8 @@ func TestARecreatedClusterStartsWithAnEmptyMemory(t *testing.T) {
 	w.ray.nodes = w.ray.nodes[:1]
 	w.ray.session = "session-2"
 	d := w.after(time.Second)
-	if len(r.memory.Drains()) != 0 || r.memory.DropDoubted() || d.UID != "uid-2" || w.dials != 2 {
-		t.Errorf("drains %v, doubts %v, uid %v, dials %d; want a fresh start on a new line", r.memory.Drains(), r.memory.DropDoubted(), d.UID, w.dials)
+	if len(r.memory.drains) != 0 || r.memory.guard.Doubts() || d.UID != "uid-2" || w.dials != 2 {
+		t.Errorf("drains %v, doubts %v, uid %v, dials %d; want a fresh start on a new line", r.memory.drains, r.memory.guard.Doubts(), d.UID, w.dials)
 	}
 }
 

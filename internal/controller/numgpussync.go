@@ -129,7 +129,7 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *addon.Cycle
 		o.Err = fmt.Errorf("writing num-gpus: %w", err)
 	default:
 		r.numGPUs.rest = backoff.Pause{}
-		r.memory.Patches.WroteNumGPUs(generation)
+		r.memory.Patches.generation = generation
 	}
 	attempt := decision.Action{At: started, Kind: decision.ActionSync, Result: result, Took: took}
 	c.recordNumGPUs(ctx, r, o, due, attempt, err)

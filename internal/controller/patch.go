@@ -14,7 +14,7 @@ import (
 
 // patch writes all targets of the cycle at once, or nothing.
 func (c *Controller) patch(ctx context.Context, r *record, o *addon.Cycle) {
-	o.GrowthWanted = r.memory.Patches.GrowthSince()
+	o.GrowthWanted = r.memory.Patches.growthSince
 	if r.memory.Patches.Rest(o.View.Now) {
 		return
 	}
@@ -88,7 +88,7 @@ func (c *Controller) patchFailed(ctx context.Context, r *record, o *addon.Cycle,
 	if errors.Is(err, nodepool.ErrConflict) || errors.Is(err, nodepool.ErrReadOnly) ||
 		errors.Is(err, nodepool.ErrNotLeading) || errors.Is(err, nodepool.ErrOutdated) {
 		if o.Again = errors.Is(err, nodepool.ErrConflict); o.Again {
-			r.memory.Patches.Conflicted()
+			r.memory.Patches.conflicts++
 		}
 		o.Withheld = true
 		attempt.Result = decision.ResultConflict

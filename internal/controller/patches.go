@@ -50,9 +50,6 @@ func (p *patches) WantGrowth(now time.Time, targets []nodepool.Target) time.Time
 // WantNoGrowth forgets since when growth was wanted.
 func (p *patches) WantNoGrowth() { p.growthSince = time.Time{} }
 
-// GrowthSince returns since when growth is wanted that is not patched yet; zero if none is.
-func (p *patches) GrowthSince() time.Time { return p.growthSince }
-
 // NoneDue notes that the RayCluster is as the intent wants it.
 func (p *patches) NoneDue() { p.conflicts, p.unwritten = 0, nil }
 
@@ -67,9 +64,6 @@ func (p *patches) Wrote(
 	return wanted
 }
 
-// WroteNumGPUs notes the generation after numbers of GPUs were written into the spec.
-func (p *patches) WroteNumGPUs(generation int64) { p.generation = generation }
-
 // Failed notes why a patch was not written, and reports whether it is the first failure in a row.
 func (p *patches) Failed(now time.Time, err error) (first bool) {
 	longest := backoff.Longest
@@ -81,19 +75,7 @@ func (p *patches) Failed(now time.Time, err error) (first bool) {
 	return p.rest.Failures() == 1
 }
 
-// Conflicted notes that a write to the spec conflicted with another writer.
-func (p *patches) Conflicted() { p.conflicts++ }
-
-// Conflicts returns how many writes in a row have conflicted.
-func (p *patches) Conflicts() int { return p.conflicts }
-
-// Unwritten returns why the last patch failed; nil after one succeeds or when there is nothing to write.
-func (p *patches) Unwritten() error { return p.unwritten }
-
 // OperatorBehind returns why the operator has not yet carried out what the RayCluster says, or "".
 func (p *patches) OperatorBehind(v observe.View) string {
 	return scaledown.OperatorBehind(v, p.generation)
 }
-
-// Reverts says, in one sentence each, which field managers keep setting replicas back.
-func (p *patches) Reverts(now time.Time) []string { return p.reverts.Texts(now) }

@@ -19,8 +19,8 @@ func TestGrowthIsWantedSinceItIsFirstPlanned(t *testing.T) {
 	if got := p.WantGrowth(start.Add(time.Second), grows); got != start {
 		t.Errorf("a second later, wanted since %v, want %v", got, start)
 	}
-	if got := p.Wrote(2, grows, nil); got != start || !p.GrowthSince().IsZero() {
-		t.Errorf("written, it was wanted since %v, and is since %v", got, p.GrowthSince())
+	if got := p.Wrote(2, grows, nil); got != start || !p.growthSince.IsZero() {
+		t.Errorf("written, it was wanted since %v, and is since %v", got, p.growthSince)
 	}
 	p.WantGrowth(start, grows)
 	if got := p.WantGrowth(start, []nodepool.Target{{Group: "gpu", From: 2, Replicas: 1}}); !got.IsZero() {
@@ -39,8 +39,8 @@ func TestAWebhookWithoutAnswerIsAskedAgainSoon(t *testing.T) {
 				t.Errorf("%v: failure %d counts as first: %t", err, failures, first)
 			}
 		}
-		if !p.Rest(start.Add(longest-1)) || p.Rest(start.Add(longest)) || !errors.Is(p.Unwritten(), err) {
-			t.Errorf("%v: the pause is not %v, or another error is reported: %v", err, longest, p.Unwritten())
+		if !p.Rest(start.Add(longest-1)) || p.Rest(start.Add(longest)) || !errors.Is(p.unwritten, err) {
+			t.Errorf("%v: the pause is not %v, or another error is reported: %v", err, longest, p.unwritten)
 		}
 	}
 }

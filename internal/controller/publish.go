@@ -38,7 +38,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o addon.Cycle, next
 			d.Read = last.Read
 		}
 	}
-	if unwritten := r.memory.Patches.Unwritten(); unwritten != nil {
+	if unwritten := r.memory.Patches.unwritten; unwritten != nil {
 		d.Unwritten = unwritten.Error()
 	}
 	if o.Err != nil && ctx.Err() == nil { // an error because the process ends is none

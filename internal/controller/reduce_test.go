@@ -45,7 +45,7 @@ func TestAnIdleWorkerIsDrainedThenNamedInOnePatchThenForgotten(t *testing.T) {
 	if got := w.lastChange(); got.WorkersToDelete == nil || len(got.WorkersToDelete) != 0 || got.Replicas != 1 {
 		t.Errorf("target = %+v, want the list cleared and replicas kept", got)
 	}
-	if left := len(w.c.records[key].memory.Drains()); left != 0 {
+	if left := len(w.c.records[key].memory.drains); left != 0 {
 		t.Errorf("%d drains are remembered of pods that are gone", left)
 	}
 	if diff := cmp.Diff([]string{decision.ReasonDraining, decision.ReasonScaledDown}, w.kube.events); diff != "" {
@@ -100,7 +100,7 @@ func TestALostAnswerToADrainCountsAsAcceptedUntilTheNodeIsSeenAlive(t *testing.T
 	}
 	w.want(0, nil)
 	w.after(6 * time.Second)
-	if w.c.records[key].memory.Drains().Leaving(nodeID(w.pod(0))) {
+	if w.c.records[key].memory.drains.Leaving(nodeID(w.pod(0))) {
 		t.Error("the node lives on, so its drain did not happen")
 	}
 }
@@ -253,11 +253,11 @@ func TestAnAcceptedDrainThatEndsNothingIsForgottenInTime(t *testing.T) {
 	w.ray.immortal = true
 	w.after(61 * time.Second)
 	w.after(30 * time.Second)
-	if !w.c.records[key].memory.Drains().Leaving(nodeID(w.pod(0))) {
+	if !w.c.records[key].memory.drains.Leaving(nodeID(w.pod(0))) {
 		t.Error("the drain was accepted, so the node leaves")
 	}
 	w.after(31 * time.Second)
-	if w.c.records[key].memory.Drains().Leaving(nodeID(w.pod(0))) {
+	if w.c.records[key].memory.drains.Leaving(nodeID(w.pod(0))) {
 		t.Error("a minute later the node still lives: it does not leave")
 	}
 	w.lastNothing("a living worker is never named")

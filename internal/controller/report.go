@@ -53,7 +53,7 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *addo
 		v.Now.Sub(known.sentAt) < minReportInterval {
 		return
 	}
-	config := clusterConfigOf(v.Cluster, v.Head, r.memory.Shapes())
+	config := clusterConfigOf(v.Cluster, v.Head, r.memory.shapes)
 	if known.sent != nil && reflect.DeepEqual(*known.sent, config) || !c.stillManaged(ctx, v.Cluster) {
 		return
 	}

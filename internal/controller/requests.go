@@ -18,7 +18,7 @@ import (
 func (c *Controller) updateRequests(ctx context.Context, r *record, o addon.Cycle) {
 	v := &o.View
 	if c.config.Owned == nil || c.config.ReadOnly || v.Cluster.Deleting || c.byDefault(v) || len(v.Cluster.Owned) == 0 {
-		r.memory.ForgetRequests()
+		r.memory.reported = nil
 		return
 	}
 	updates, expired := r.memory.RequestStatuses(v, o.Intent.Plan)

@@ -57,7 +57,7 @@ func BenchmarkKinds(b *testing.B) {
 }
 
 // BenchmarkLargeGangs plans 499 gangs whose bundles all differ, and equal gangs of equal bundles. Bundles, not gangs,
-// decide how long that takes (planbudget.Heavy).
+// decide how long that takes (heavyDemand in internal/controller).
 func BenchmarkLargeGangs(b *testing.B) {
 	requests := manyShapes(20_000)
 	for _, c := range []struct {
