@@ -2,7 +2,7 @@
 // file each:
 //
 //	idle     the planner chooses it, for example because it has been idle for its timeout
-//	         (internal/planner/place/stop.go)
+//	         (internal/planner/place/idle.go)
 //	drain    its Ray node is asked to drain, which Ray may refuse (drain.go; departing.go for machines that go)
 //	confirm  what is taken away must hold in fresh readings of Kubernetes and Ray, and not follow a sudden drop
 //	         (confirm.go, dropguard.go)

@@ -384,31 +384,8 @@ func (g *Group) Trying() bool {
 	return g.NodeFit != nil && g.NodeFit.Verdict == model.FitTrying && g.Joined == 0
 }
 
-// LimitsConflict reports whether the group's minimum is above its maximum. The operator then stops reconciling the
-// whole cluster, so the plan neither launches nor stops pods of the group.
-func (g *Group) LimitsConflict() bool { return g.MinPods > g.MaxPods }
-
 // Remaining counts the pods that stay: joined, on their way, or requested.
 func (g *Group) Remaining() int64 { return g.Live + g.Missing - g.Stopping }
-
-// room returns how many more pods can be launched in addition to those given, in whole replicas, regardless of
-// in-flight caps. Nodes that are being stopped still count: they exist until they are drained.
-func (g *Group) room(given int64) int64 {
-	if g.Blocked != "" {
-		return 0
-	}
-	n := max(0, g.MaxPods-g.Current-given)
-	return n - n%g.Hosts
-}
-
-// Spare returns how many more pods the bound on all workers allows.
-func (r *Fleet) Spare(given []int64) int64 {
-	spare := r.Bound
-	for i := range r.Groups {
-		spare -= r.Groups[i].Current + given[i]
-	}
-	return max(spare, 0)
-}
 
 // Preference is the preference of one group: whether a node is known that could hold its pods, its chance that a launch
 // succeeds, in halves, and its priority. With finer steps, a group that failed one second earlier could win over a

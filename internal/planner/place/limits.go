@@ -414,3 +414,26 @@ func (l *Ledger) lowerRoomByQuotas() {
 		l.room[i] = min(l.room[i], l.quotas.Room(l.left, i))
 	}
 }
+
+// LimitsConflict reports whether the group's minimum is above its maximum. The operator then stops reconciling the
+// whole cluster, so the plan neither launches nor stops pods of the group.
+func (g *Group) LimitsConflict() bool { return g.MinPods > g.MaxPods }
+
+// room returns how many more pods can be launched in addition to those given, in whole replicas, regardless of
+// in-flight caps. Nodes that are being stopped still count: they exist until they are drained.
+func (g *Group) room(given int64) int64 {
+	if g.Blocked != "" {
+		return 0
+	}
+	n := max(0, g.MaxPods-g.Current-given)
+	return n - n%g.Hosts
+}
+
+// Spare returns how many more pods the bound on all workers allows.
+func (r *Fleet) Spare(given []int64) int64 {
+	spare := r.Bound
+	for i := range r.Groups {
+		spare -= r.Groups[i].Current + given[i]
+	}
+	return max(spare, 0)
+}
