@@ -75,6 +75,7 @@ const (
 	KoordinatorBoth        = "koordinator.sh/gpu"
 	KoordinatorShared      = "koordinator.sh/gpu.shared"
 	KoordinatorCores       = "koordinator.sh/gpu-core"
+	KoordinatorMemory      = "koordinator.sh/gpu-memory"
 	KoordinatorMemoryRatio = "koordinator.sh/gpu-memory-ratio"
 )
 
@@ -125,7 +126,7 @@ var resources = []Resource{
 	{Name: KoordinatorBoth, Kind: VGPU, Role: Cores,
 		Source: "Koordinator: percent of a card, of memory and cores alike"},
 	{Name: KoordinatorCores, Kind: VGPU, Role: Cores, Source: "Koordinator: 100 for each card"},
-	{Name: "koordinator.sh/gpu-memory", Kind: VGPU, Role: Memory, Source: "Koordinator: bytes"},
+	{Name: KoordinatorMemory, Kind: VGPU, Role: Memory, Source: "Koordinator: bytes"},
 	{Name: KoordinatorMemoryRatio, Kind: VGPU, Role: Memory,
 		Source: "Koordinator: percent of a card's memory, 100 for each card"},
 	{Name: KoordinatorShared, Kind: VGPU, Role: Devices, Shared: true, Source: "Koordinator: shares of one card each"},

@@ -95,11 +95,17 @@ var besides = map[string]struct{ memory, percent, cores string }{
 	gpuinfo.KoordinatorShared: {"", gpuinfo.KoordinatorMemoryRatio, gpuinfo.KoordinatorCores},
 }
 
-// Beside returns what a pod asks beside a resource, in the amounts that it writes; 0 if it does not.
+// Beside returns what a pod asks beside a resource for each unit of it; 0 if it does not. Koordinator gives each share
+// the same part of what the pod writes, and counts memory in bytes (docs/reference/facts.md#requests-in-percent); here
+// it is in MiB, without a Resource.
 func Beside(resource string, of map[string]raydemand.Amount) Request {
-	row := besides[resource]
-	return Request{Resource: row.memory, Memory: max(unitsOf(of, row.memory), 0),
-		Percent: max(unitsOf(of, row.percent), 0), Cores: max(unitsOf(of, row.cores), 0)}
+	row, shares, memory := besides[resource], int64(1), unitsOf(of, besides[resource].memory)
+	if resource == gpuinfo.KoordinatorShared {
+		shares, memory = max(unitsOf(of, resource), 1), unitsOf(of, gpuinfo.KoordinatorMemory)>>20
+	}
+	each := func(units int64) int64 { return (max(units, 0) + shares - 1) / shares }
+	return Request{Resource: row.memory, Memory: max(memory, 0) / shares,
+		Percent: each(unitsOf(of, row.percent)), Cores: each(unitsOf(of, row.cores))}
 }
 
 // Parts is how a scheduler hands out parts of the cards of a node.
