@@ -46,7 +46,7 @@ func CheckGPUs(g sharing.Reader, shape *PodShape) []raydemand.Finding {
 			Why: "the pod label counts the cards over which ACK spreads memory, and this is no number of cards; it " +
 				"is planned as one card", Fix: "say a whole number, at least 1, or leave out the label"})
 	}
-	if r, refused := sharing.RefusalOf(shape.Requests, shape.CardsAsked); refused {
+	for _, r := range sharing.RefusalsOf(shape.Requests, shape.CardsAsked) {
 		list = append(list, raydemand.Finding{Code: GPURequestInvalid, Severity: raydemand.Error, Field: r.Resource,
 			Seen: r.Seen, Why: r.Why, Fix: r.Fix})
 	}

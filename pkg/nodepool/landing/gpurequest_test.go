@@ -48,6 +48,8 @@ func TestWhatCannotBeAskedForIsToldWithWhatWouldBeRight(t *testing.T) {
 		{"equal shares of several cards", asking(quantities("koordinator.sh/gpu.shared", 2, "koordinator.sh/gpu-memory-ratio", 150)), nil},
 		{"unequal shares of several cards", asking(quantities("koordinator.sh/gpu.shared", 2, "koordinator.sh/gpu-memory-ratio", 75)),
 			[]string{landing.GPURequestInvalid, "koordinator.sh/gpu-memory-ratio", "75", "multiple of 2"}},
+		{"two stacks refuse it", asking(quantities(cores, 20, "koordinator.sh/gpu", 150)),
+			[]string{landing.GPURequestInvalid, cores, "20", "ask for aliyun.com/gpu-mem too", landing.GPURequestInvalid, "koordinator.sh/gpu", "150", "ask for 200, or for at most 100"}},
 		{"a profile that no product has", asking(quantities("nvidia.com/mig-5g.50gb", 1)), []string{landing.MIGProfileUnknown, "nvidia.com/mig-5g.50gb", "1", "nvidia-smi mig -lgip"}},
 		{"a profile that the selected product does not have", selecting(asking(quantities("nvidia.com/mig-1g.5gb", 1)), "n/gpu.product=NVIDIA-H100-80GB-HBM3"),
 			[]string{landing.MIGProfileUnknown, "nvidia.com/mig-1g.5gb", "1", "1g.10gb"}},

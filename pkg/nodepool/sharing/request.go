@@ -147,13 +147,16 @@ func (n *GPUs) Parts(labels map[string]string) (p Parts, some bool) {
 // Refusal is what a stack's scheduler or webhook does not accept in the requests of a pod.
 type Refusal struct{ Resource, Seen, Why, Fix string }
 
-// RefusalOf returns what ACK or Koordinator does not accept, so that no pod is ever placed; spread is over how many
+// RefusalsOf returns what ACK and Koordinator do not accept, so that no pod is ever placed; spread is over how many
 // cards ACK spreads memory.
-func RefusalOf(of map[string]raydemand.Amount, spread int64) (r Refusal, refused bool) {
-	if r, refused = ackRefusal(of, spread); refused {
-		return r, true
+func RefusalsOf(of map[string]raydemand.Amount, spread int64) (all []Refusal) {
+	if r, refused := ackRefusal(of, spread); refused {
+		all = append(all, r)
 	}
-	return koordinatorRefusal(of)
+	if r, refused := koordinatorRefusal(of); refused {
+		all = append(all, r)
+	}
+	return all
 }
 
 // RefusesPod returns why the node's scheduler gives a pod with a request no part of any card, as it is set up; empty if
