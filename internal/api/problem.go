@@ -116,8 +116,8 @@ func problemOf(err error) *problem {
 	return &problem{Kind: kindInternal, Detail: "see the log of the server"}
 }
 
-// kinds maps errors to kinds; the first match counts. The answer shows the error's own text with the advice, or the
-// detail instead.
+// kindsOfErrors maps errors to kinds; the first match counts. The answer shows the error's own text with the advice, or
+// the detail instead.
 var kindsOfErrors = []struct {
 	err            error
 	kind           problemKind

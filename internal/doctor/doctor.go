@@ -29,7 +29,7 @@ type Finding struct {
 	// Seen is what the field has, Why what follows from it.
 	Seen string `json:"seen"`
 	Why  string `json:"why"`
-	// fix is a shell command that works as printed. A comment behind # says what the command leaves open.
+	// Fix is a shell command that works as printed. A comment behind # says what the command leaves open.
 	Fix string `json:"fix"`
 	// Docs is the place in the documentation that says more.
 	Docs string `json:"docs"`

@@ -52,7 +52,7 @@ nodeGroups:
   health: {status: Healthy}
 `
 
-// Bounds are ceilings in short: group least-most, with limits behind.
+// bounds are ceilings in short: group least-most, with limits behind.
 func bounds(ceilings []landing.Ceiling) string {
 	number := func(n *int64) string {
 		if n == nil {
