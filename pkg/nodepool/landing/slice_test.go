@@ -62,6 +62,7 @@ func TestASliceIsWhatTheNodesMakeOfTheResource(t *testing.T) {
 		{"gpu-mem with cores", quantities("aliyun.com/gpu-mem", 4, "aliyun.com/gpu-core.percentage", 20), quantities("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 400),
 			"ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=4", "4 gpu-mem 1024 0.050 limit"},
 		{"HAMi", quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 3000, "nvidia.com/gpucores", 30), quantities("nvidia.com/gpu", 10), "gpu=on aliyun.accelerator/nvidia_count=1", "1 vgpu 3000 0.300 limit"},
+		{"HAMi, all of the memory", quantities("nvidia.com/gpu", 1), quantities("nvidia.com/gpu", 10), "gpu=on aliyun.accelerator/nvidia_count=1 karpenter.k8s.aws/instance-gpu-memory=22888", "1 vgpu 22888 ? limit"},
 		{"Volcano", quantities("volcano.sh/vgpu-number", 2, "volcano.sh/vgpu-memory", 2000), quantities("volcano.sh/vgpu-number", 10, "volcano.sh/vgpu-memory", 8192, "volcano.sh/vgpu-cores", 100), "", "2 vgpu 2000 ? limit"},
 		{"Volcano, in units of 10 MiB", quantities("volcano.sh/vgpu-number", 1, "volcano.sh/vgpu-memory", 2500), quantities("volcano.sh/vgpu-number", 10, "volcano.sh/vgpu-memory", 8192, "volcano.sh/vgpu-cores", 100),
 			"nvidia.com/gpu.memory=81920", "1 vgpu 25000 ? limit"},

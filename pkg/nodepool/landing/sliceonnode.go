@@ -168,17 +168,17 @@ func (w sliceRequest) share(s *Slice, node sharing.GPUs) {
 	}
 	unit, known := node.MemoryUnit(w.memoryResource)
 	memory := w.memory * unit
+	needed := memory
 	switch {
 	case w.memory > 0 && known:
 		s.MemoryMiB = &memory
 	case w.memory == 0 && node.CardMemoryMiB != nil:
-		memory = *node.CardMemoryMiB * percent / 100
-		s.MemoryMiB = &memory
+		memory = *node.CardMemoryMiB * min(percent, 100) / 100
+		if s.MemoryMiB = &memory; percent < 100 {
+			needed = memory
+		}
 	}
-	if w.memory == 0 && percent >= 100 {
-		memory = 0
-	}
-	if profile, cut := node.Holding(memory); cut && known {
+	if profile, cut := node.Holding(needed); cut && known {
 		s.Profile = &profile.Name
 		s.cut(profile.Name, node, profile.MemoryMiB)
 		return
