@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,18 @@ func TestARayClusterWithoutWorkIsAnnouncedAndSuspended(t *testing.T) {
 	}
 	if c := w.kube.ended[0]; c.UID != "uid-1" || c.ResourceVersion != "7" || c.Generation == 0 || c.Since.Before(begin.Add(-time.Minute)) {
 		t.Errorf("change %+v", c)
+	}
+}
+
+// TestARayClusterWithoutWorkIsSuspendedInALargeFleet has a fleet in which decisions at rest stand for two minutes.
+func TestARayClusterWithoutWorkIsSuspendedInALargeFleet(t *testing.T) {
+	w := newIdleWorld(t)
+	for i := range 6999 {
+		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
+	}
+	w.quietly(2*time.Hour + 5*time.Minute)
+	if len(w.kube.ended) != 1 || w.kube.ended[0].Action != nodepool.SuspendIdle {
+		t.Errorf("ended %+v, events %v, want it suspended after two hours", w.kube.ended, w.kube.events)
 	}
 }
 

@@ -24,8 +24,9 @@ import "time"
 //	                                         share 1/2                          cycles, 1 s to 2 min
 //
 // Deadlines, such as the idle timeout of a worker, end an interval and a decision earlier. Where something is left to
-// write, a decision stands for 1 s or 5 s at most (limited). While the head does not answer, its back-off says when the
-// next cycle is. A reading costs 0.1 to 0.3 ms if it repeats the last one, a cycle 1 to 2 ms.
+// write, a decision stands for 1 s or 5 s at most, and with a capacity policy for 30 s (limited). While the head does
+// not answer, its back-off says when the next cycle is. A reading costs 0.1 to 0.3 ms if it repeats the last one, a
+// cycle 1 to 2 ms.
 
 // motion is how much a RayCluster moves.
 type motion int

@@ -24,6 +24,10 @@ type Writer interface {
 	EndIdle(ctx context.Context, change nodepool.IdleChange) error
 }
 
+// policyEvery is how long the decision about a RayCluster with a policy stands at most: schedules begin and end, and
+// IdleClock begins anew if it is not told for a while that there is no work.
+const policyEvery = 30 * time.Second
+
 // New returns the addon. sidecar: this process ends with its RayCluster.
 func New(writer Writer, sidecar bool) addon.Addon {
 	return addon.Addon{
@@ -31,6 +35,9 @@ func New(writer Writer, sidecar bool) addon.Addon {
 			f := &feature{loop: loop, writer: writer, sidecar: sidecar}
 			return addon.Feature{Forget: f.nodes.Forget, Want: want, AfterDrains: f.keepNodes,
 				Last: func(ctx context.Context, c *addon.Cycle) {
+					if c.View.Cluster.Policy != nil {
+						c.LookWithin(policyEvery)
+					}
 					f.reportPolicies(ctx, c)
 					f.endIdle(ctx, c)
 				}}
