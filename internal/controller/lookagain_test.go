@@ -75,6 +75,32 @@ func TestTheDecisionsOfAFleetAtRestStandLonger(t *testing.T) {
 	}
 }
 
+// TestWhatFailedIsTriedAgainInALargeFleet lets a write of num-gpus, or a report of the cluster config, fail: it waits
+// for its next try, so the RayCluster is not at rest.
+func TestWhatFailedIsTriedAgainInALargeFleet(t *testing.T) {
+	for name, test := range map[string]struct {
+		fails       func(r *record, now time.Time)
+		least, most time.Duration
+	}{
+		"nothing":            {func(*record, time.Time) {}, 90 * time.Second, 110 * time.Second},
+		"num-gpus":           {func(r *record, now time.Time) { r.numGPUs.rest.FailBetween(now, time.Hour, time.Hour) }, soon, openStands},
+		"the cluster config": {func(r *record, now time.Time) { r.configs.retry.FailBetween(now, time.Hour, time.Hour) }, soon, openStands},
+	} {
+		w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+		for i := range 4999 {
+			w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
+		}
+		w.after(10 * time.Minute)
+		r := w.c.record(key)
+		test.fails(r, w.now)
+		w.pass(w.c.Cycle(context.Background(), key))
+		began := r.decision.Load().At
+		if got := r.stands.until.Sub(began); got < test.least || got > test.most {
+			t.Errorf("%s failed: the decision stands for %v, want %v to %v", name, got, test.least, test.most)
+		}
+	}
+}
+
 func TestAFleetThatMovesIsReadOftenAndDecidesInTurn(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
 	w.pass(placedShown)
