@@ -251,11 +251,3 @@ func gpuGroup(name string, replicas, least, most int) nodepool.WorkerGroup {
 	return nodepool.WorkerGroup{Name: name, Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(4), raydemand.GPU: raydemand.One},
 		Replicas: replicas, Min: least, Max: most}
 }
-
-func shapesText(requests []raydemand.Request) string {
-	texts := make([]string, 0, len(requests))
-	for _, r := range requests {
-		texts = append(texts, fmt.Sprintf("%v×%d", r.Bundle, r.Count))
-	}
-	return fmt.Sprint(texts)
-}

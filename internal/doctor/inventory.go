@@ -64,12 +64,12 @@ type inventory struct {
 }
 
 // hasGPUs reports whether the node announces GPUs, or once did, or ResourceSlices offer some there.
-func (n *Object) hasGPUs() bool {
-	if len(n.Node.GPUs.Devices) > 0 {
+func (o *Object) hasGPUs() bool {
+	if len(o.Node.GPUs.Devices) > 0 {
 		return true
 	}
-	for name, units := range n.Node.Fit.GPUs.Units {
-		if units > 0 || n.Node.GPUs.Capacity[name] > 0 {
+	for name, units := range o.Node.Fit.GPUs.Units {
+		if units > 0 || o.Node.GPUs.Capacity[name] > 0 {
 			return true
 		}
 	}

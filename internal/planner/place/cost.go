@@ -97,31 +97,31 @@ const (
 )
 
 // gpusOf returns the number of GPUs in one replica of a group.
-func (p *Fleet) gpusOf(i int) float64 {
-	g := &p.Groups[i]
+func (r *Fleet) gpusOf(i int) float64 {
+	g := &r.Groups[i]
 	return g.Resources.Has(raydemand.GPU).Float() * float64(g.Hosts)
 }
 
 // sliceDiscount is how much less one replica is worth because its GPUs are slices. Without prices, a GPU is worth its
 // share of the largest GPU's memory: a seventh of a card costs less than a card.
-func (p *Fleet) sliceDiscount(i int) float64 {
-	if !p.Sliced {
+func (r *Fleet) sliceDiscount(i int) float64 {
+	if !r.Sliced {
 		return 0
 	}
-	return acceleratorWorth * p.gpusOf(i) * (1 - p.MemoryShare(p.Groups[i].Slice))
+	return acceleratorWorth * r.gpusOf(i) * (1 - r.MemoryShare(r.Groups[i].Slice))
 }
 
 // addSliceBias adds the slice bias to the costs of groups.
-func (p *Fleet) addSliceBias(cost []float64) {
-	if !p.Sliced {
+func (r *Fleet) addSliceBias(cost []float64) {
+	if !r.Sliced {
 		return
 	}
 	var memory, compute, blocks float64 // the maximum of one replica
-	for i := range p.Groups {
-		if s := p.Groups[i].Slice; s != nil {
-			memory = max(memory, model.AmountOr(s.MemoryMiB, 0)*p.gpusOf(i))
-			compute = max(compute, model.AmountOr(s.ComputeFraction, 0)*p.gpusOf(i))
-			blocks = max(blocks, model.AmountOr(s.Blocks, 0)*p.gpusOf(i))
+	for i := range r.Groups {
+		if s := r.Groups[i].Slice; s != nil {
+			memory = max(memory, model.AmountOr(s.MemoryMiB, 0)*r.gpusOf(i))
+			compute = max(compute, model.AmountOr(s.ComputeFraction, 0)*r.gpusOf(i))
+			blocks = max(blocks, model.AmountOr(s.Blocks, 0)*r.gpusOf(i))
 		}
 	}
 	scale := 0.0
@@ -133,14 +133,14 @@ func (p *Fleet) addSliceBias(cost []float64) {
 	if scale == 0 {
 		scale = 1
 	}
-	for i := range p.Groups {
-		cost[i] += scale * p.bias(i, memory, compute, blocks)
+	for i := range r.Groups {
+		cost[i] += scale * r.bias(i, memory, compute, blocks)
 	}
 }
 
 // bias returns the bias of one replica. An unknown value counts as the maximum.
-func (p *Fleet) bias(i int, memory, compute, blocks float64) (sum float64) {
-	s, gpus := p.Groups[i].Slice, p.gpusOf(i)
+func (r *Fleet) bias(i int, memory, compute, blocks float64) (sum float64) {
+	s, gpus := r.Groups[i].Slice, r.gpusOf(i)
 	if gpus == 0 {
 		return 0
 	}
@@ -181,10 +181,10 @@ func (y *Model) substitute(p *Fleet, items iter.Seq[*Item]) {
 
 // fitFor lists the open groups that could be launched for an item. Work without accelerators does not use groups with
 // accelerators if another group can serve it.
-func (p *Fleet) fitFor(it *Item) []int {
+func (r *Fleet) fitFor(it *Item) []int {
 	var plain, accelerated []int
-	for i := range p.Groups {
-		g := &p.Groups[i]
+	for i := range r.Groups {
+		g := &r.Groups[i]
 		switch {
 		case g.Blocked != "" || g.MaxPods < g.Hosts || !it.Suits(g.Shape):
 		case g.Shape.Accelerated:
@@ -215,12 +215,12 @@ func (y *Model) join(groups []int) {
 
 // costs returns the cost of one replica of each group. Groups without a price are rated by their scarce resources at
 // the lowest price of any group, so that a plan can compare different kinds of work.
-func (p *Fleet) costs(y *Model) []float64 {
-	cost := make([]float64, len(p.Groups))
+func (r *Fleet) costs(y *Model) []float64 {
+	cost := make([]float64, len(r.Groups))
 	rate := 0.0
-	for i := range p.Groups {
-		g := &p.Groups[i]
-		cost[i] = p.holding(g.Shape.Total)*float64(g.Hosts) - p.sliceDiscount(i)
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		cost[i] = r.holding(g.Shape.Total)*float64(g.Hosts) - r.sliceDiscount(i)
 		if !y.priced[y.Of[i]] {
 			continue
 		}
@@ -235,6 +235,6 @@ func (p *Fleet) costs(y *Model) []float64 {
 			cost[i] *= rate
 		}
 	}
-	p.addSliceBias(cost)
+	r.addSliceBias(cost)
 	return cost
 }

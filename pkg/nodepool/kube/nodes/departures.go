@@ -11,27 +11,27 @@ import (
 // the watches show now, not the last view of nodes: between the taint of a node and the deletion of its pods there may
 // be 50 ms. A node that was never seen says nothing: the watch of nodes may be behind, and Ray does not take a drain
 // back.
-func (o *Watch) markGoing(cluster *nodepool.Cluster) {
-	claims := o.claims.departures()
-	o.nodes.mu.Lock()
+func (w *Watch) markGoing(cluster *nodepool.Cluster) {
+	claims := w.claims.departures()
+	w.nodes.mu.Lock()
 	for i := range cluster.Workers {
-		w := &cluster.Workers[i]
-		if w.Node == "" || w.Failed {
+		worker := &cluster.Workers[i]
+		if worker.Node == "" || worker.Failed {
 			continue
 		}
 		var notice *departure.Notice
-		if w.NodeGone && o.nodes.absent.deleted[w.Node] {
+		if worker.NodeGone && w.nodes.absent.deleted[worker.Node] {
 			notice = departure.Of(departure.NodeGone, "the Node no longer exists")
 		}
-		node := o.nodes.byName[w.Node]
-		machine := departure.Earlier(claims[w.Node], node.going)
-		machine = departure.Earlier(machine, o.nodeEvents.Of(node.Name, node.CreatedAt, node.going != nil))
-		if cameAfter(w, machine, node.goes) {
+		node := w.nodes.byName[worker.Node]
+		machine := departure.Earlier(claims[worker.Node], node.going)
+		machine = departure.Earlier(machine, w.nodeEvents.Of(node.Name, node.CreatedAt, node.going != nil))
+		if cameAfter(worker, machine, node.goes) {
 			machine = machine.AsWarning()
 		}
-		w.Going = departure.Earlier(departure.Earlier(notice, machine), w.Going)
+		worker.Going = departure.Earlier(departure.Earlier(notice, machine), worker.Going)
 	}
-	o.nodes.mu.Unlock()
+	w.nodes.mu.Unlock()
 	cluster.SpreadGoing()
 }
 
