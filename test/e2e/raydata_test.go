@@ -79,8 +79,9 @@ func TestRayDataGetsAGPUGroupAtZero(t *testing.T) {
 	s.ranOn(driver, "with", s.workers("gpu", 1)[0])
 }
 
-// forgetsTheClusterConfig takes the cluster config away from Ray's libraries. Heliostat does not report again until
-// something changes. A head that was slow to answer has it, and Heliostat sends it again.
+// forgetsTheClusterConfig takes the cluster config away from Ray's libraries, and the nodes that Ray Data counted for an
+// earlier driver. Heliostat does not report again until something changes. A head that was slow to answer has it, and
+// Heliostat sends it again.
 func (s *scene) forgetsTheClusterConfig(driver *rig.Driver) {
 	s.Helper()
 	s.until("Heliostat to know that Ray has the cluster config", func() bool {

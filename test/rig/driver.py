@@ -11,7 +11,7 @@ Commands   {"do": "task",    "id", "num_cpus", "num_gpus", "resources", "labels"
            {"do": "train",   "id", "workers", "resources"}         whether Ray Train would wait for that many workers; it needs pyarrow
            {"do": "serve",   "id", "workers"}        a Ray Serve application with that many replicas of one CPU, and a steady stream of requests; it needs ray[serve]
            {"do": "cluster_config", "id"}          what Ray's libraries know of nodes that the cluster could have
-           {"do": "forget_cluster_config", "id"}   takes that away from them
+           {"do": "forget_cluster_config", "id"}   takes that away from them, and what Ray Data knows of nodes
 Events     {"id", "event", "at", ...}: submitted, running (with pod), placed (with pods), answered (with pod),
            done, released, lost (with error), requested, cluster_config (with groups), forgotten,
            trains, refused (with error), ready, bye
@@ -219,6 +219,17 @@ def in_background(work, command, address):
     threading.Thread(target=run, daemon=True).start()
 
 
+def end_coordinator():
+    """Ends the actor that counts nodes for Ray Data and outlives drivers. It reads them every 20 s, so it counts a node
+    that has gone; the one that the next pipeline starts reads them first."""
+    try:
+        while True:
+            ray.kill(ray.get_actor("AutoscalingCoordinator", namespace="AutoscalingCoordinator"))
+            time.sleep(0.1)
+    except ValueError:
+        pass  # there is none, or no longer
+
+
 def cluster_config():
     """Reads the cluster config as Ray Data and Ray Train do."""
     config = ray._private.state.state.get_cluster_config()
@@ -277,6 +288,7 @@ def obey(command, address):
         tell("cluster_config", id, groups=cluster_config())
     elif do == "forget_cluster_config":
         _internal_kv_del("__autoscaler_cluster_config", namespace="__autoscaler")
+        end_coordinator()
         tell("forgotten", id)
     else:
         raise ValueError(f"unknown command {do!r}")
