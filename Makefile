@@ -141,10 +141,12 @@ packages = $$(go -C tools build -o "$(BIN)/concurrency" ./concurrency && "$(BIN)
 # long runs the tests that -short makes shorter, in full. race runs those with concurrency under the race detector.
 .PHONY: long race
 long:
-	@go test -vet=off -timeout 60m $(call packages,long) $(times)
+	@mkdir -p "$(BIN)"
+	go test -vet=off -timeout 60m $(call packages,long) $(times)
 
 race:
-	@CC=$$(.ci/cc "$(HELIOSTAT_CACHE)")
+	@mkdir -p "$(BIN)"
+	CC=$$(.ci/cc "$(HELIOSTAT_CACHE)")
 	export CC CGO_ENABLED=1
 	$(call nvml,vet) ./pkg/gpuinfo/nvml ./cmd/autoscaler
 	if [[ $$CC == *ziglang* ]]; then
