@@ -215,8 +215,8 @@ func (m *Manager) newest(key nodepool.ClusterKey) (*unstructured.Unstructured, e
 	return object, nil
 }
 
-// describe returns a RayCluster and its pods with what everything else says about them. Those who add facts stand in
-// this order, in which their findings are listed too; the rest of the list has no order of its own.
+// describe returns a RayCluster and its pods with what everything else says about them. The comments say which facts
+// need others first. Findings are listed in the same order.
 func (m *Manager) describe(object *unstructured.Unstructured, pods []*decode.Pod) nodepool.Cluster {
 	from := m.decodes.decode(object)
 	cluster := decode.Join(from, pods)

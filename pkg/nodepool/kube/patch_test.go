@@ -19,19 +19,12 @@ spec:
   - {groupName: gpu, scaleStrategy: {workersToDelete: []}}
 `
 
-// queuedCluster has a head and two groups, with what a test puts into the metadata and the three templates.
-func queuedCluster(t *testing.T, metadata string, templates ...string) *unstructured.Unstructured {
+// queuedCluster has two groups, with what a test puts into the metadata.
+func queuedCluster(t *testing.T, metadata string) *unstructured.Unstructured {
 	t.Helper()
-	for len(templates) < 3 {
-		templates = append(templates, "{}")
-	}
 	return &unstructured.Unstructured{Object: objectOf(t, `
 metadata: {namespace: ml, name: llm, uid: u-1, resourceVersion: "8", `+metadata+`}
-spec:
-  headGroupSpec: {template: `+templates[0]+`}
-  workerGroupSpecs:
-  - {groupName: cpu, replicas: 2, minReplicas: 0, maxReplicas: 5, template: `+templates[1]+`}
-  - {groupName: gpu, replicas: 0, minReplicas: 0, maxReplicas: 5, template: `+templates[2]+`}
+spec: {workerGroupSpecs: [{groupName: cpu, replicas: 2, maxReplicas: 5}, {groupName: gpu, replicas: 0, maxReplicas: 5}]}
 `)}
 }
 

@@ -18,7 +18,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// rayPodsConfig says which pods are read, and who learns of it.
+// rayPodsConfig says which pods are read, and what is called when they change.
 type rayPodsConfig struct {
 	Client corev1client.PodsGetter
 	// Namespaces are those of the RayClusters; empty means all.
