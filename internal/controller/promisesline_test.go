@@ -46,4 +46,7 @@ func TestTheLineOfPromisesIsThatOfAllEntries(t *testing.T) {
 			given[text(got)] = got
 		}
 	}
+	if len(given) < 20 {
+		t.Errorf("%d different answers were given, want at least 20: the draws show too little", len(given))
+	}
 }
