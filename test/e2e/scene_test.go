@@ -186,9 +186,13 @@ func (s *scene) workers(group string, n int) []string {
 }
 
 // quiet asserts that Heliostat patches no group and no pod is created or stopped while Heliostat decides three times
-// more.
+// more. A pod is often seen before the patch that made it, as each kind has its own watch: so quiet first waits until
+// the journal has the patches so far.
 func (s *scene) quiet(why string) {
 	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	s.must(s.journal.WaitReplicas(ctx, rig.Replicas(s.object())))
 	before, decided, decisions := len(s.journal.Facts()), time.Now(), 0
 	s.told("further decisions", func(st status) bool {
 		if st.LastCycle.After(decided) {

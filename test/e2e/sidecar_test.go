@@ -136,7 +136,6 @@ func TestRaysOwnSidecarIsNeverFought(t *testing.T) {
 	if managers := writers(); slices.Contains(managers, "heliostat") || len(managers) < 2 {
 		s.Errorf("the RayCluster was written by %q, want others and never heliostat", managers)
 	}
-	s.created("gpu", 1)
 	s.step("Heliostat leaves a request to a sidecar that does not read it")
 	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
 	s.quiet("Ray's autoscaler decides")

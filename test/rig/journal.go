@@ -3,6 +3,7 @@ package rig
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 )
@@ -61,9 +62,10 @@ type Fact struct {
 type Journal struct {
 	report func(Fact)
 
-	mu      sync.Mutex // guards facts and changed
-	facts   []Fact
-	changed chan struct{} // closed and replaced whenever a fact is added
+	mu       sync.Mutex // guards the rest
+	facts    []Fact
+	replicas map[string]int64 // of each group, as last seen
+	changed  chan struct{}    // closed and replaced whenever a fact is added or replicas is replaced
 }
 
 // NewJournal returns an empty journal. It calls report, which may be nil, with each fact, one at a time.
@@ -79,9 +81,29 @@ func (j *Journal) Add(f Fact) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.facts = append(j.facts, f)
+	j.wake()
+	j.report(f)
+}
+
+func (j *Journal) wake() {
 	close(j.changed)
 	j.changed = make(chan struct{})
-	j.report(f)
+}
+
+func (j *Journal) setReplicas(replicas map[string]int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.replicas = replicas
+	j.wake()
+}
+
+// WaitReplicas returns when the journal has seen that the groups have the replicas of want.
+func (j *Journal) WaitReplicas(ctx context.Context, want map[string]int64) error {
+	return j.Wait(ctx, fmt.Sprintf("replicas %v", want), func([]Fact) bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return maps.Equal(j.replicas, want)
+	})
 }
 
 // Facts returns all facts recorded so far.

@@ -72,13 +72,15 @@ func (r *Rig) followGroups(ctx context.Context, namespace, name string, journal 
 		if !ok {
 			return
 		}
-		for group, n := range Replicas(cluster) {
+		now := Replicas(cluster)
+		for group, n := range now {
 			if old, known := replicas[group]; known && old != n {
 				change := fmt.Sprintf("%d → %d", old, n)
 				journal.Add(Fact{At: time.Now(), Stage: GroupPatched, Group: group, From: old, To: n, Detail: change})
 			}
 			replicas[group] = n
 		}
+		journal.setReplicas(now)
 		eachGroup(cluster, func(group string, spec map[string]any) {
 			pods, _, _ := unstructured.NestedStringSlice(spec, "scaleStrategy", "workersToDelete")
 			for _, pod := range pods {
