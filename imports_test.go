@@ -73,9 +73,7 @@ var floors = []struct{ packages, see string }{
 	{"internal/cli/printer", values + " internal/cli internal/cli/table internal/doctor internal/api/apiv1 " +
 		"internal/ledger/... internal/planner"},
 
-	{"cmd/autoscaler/publish", values + " internal/api/apiv1 internal/api internal/ledger/... " +
-		"internal/planner internal/telemetry " + loop + " " + kube},
-	{"cmd/autoscaler/engine", values + " cmd/autoscaler/publish internal/cli " +
+	{"cmd/autoscaler/engine", values + " internal/cli internal/planner " +
 		"internal/api/apiv1 internal/api internal/ledger/... internal/access " +
 		"internal/series internal/telemetry internal/webui pkg/raydemand/gcs " +
 		loop + " " + kube},

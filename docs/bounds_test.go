@@ -36,7 +36,7 @@ var boundSources = map[string][]source{
 	"names of nodes that are gone":            {{"10,000", "pkg/nodepool/kube/nodes/absentnodes.go", "maxAbsent = 10_000"}},
 	"names of namespaces that are gone":       {{"10,000", "pkg/nodepool/kube/namespaces.go", "maxGone = 10_000"}},
 	"field managers that set `replicas` back": {{"32 of a RayCluster", "internal/controller/observe/reverts.go", "mostManagers = 32"}},
-	"the comparison in shadow":                {{"100 differences", "cmd/autoscaler/publish/shadow.go", "shadowDifferences = 100"}},
+	"the comparison in shadow":                {{"100 differences", "cmd/autoscaler/engine/shadow.go", "shadowDifferences = 100"}},
 	"lists that are gathered from shards": {
 		{"4 at once", "internal/api/gather.go", "maxGathered = 4"}, {"64 MiB", "internal/api/gather.go", "maxList = 64 << 20"},
 	},
@@ -45,8 +45,8 @@ var boundSources = map[string][]source{
 		{"20 workers", "pkg/nodepool/arrival/history.go", "mostSamples = 20"}, {"256 pools", "pkg/nodepool/arrival/history.go", "mostPools = 256"},
 	},
 	"the history": {
-		{"64 MiB", "cmd/autoscaler/publish/history.go", "defaultHistoryBytes = 64 << 20"},
-		{"200 decisions", "cmd/autoscaler/publish/history.go", "defaultHistoryEntries = 200"},
+		{"64 MiB", "cmd/autoscaler/engine/history.go", "defaultHistoryBytes = 64 << 20"},
+		{"200 decisions", "cmd/autoscaler/engine/history.go", "defaultHistoryEntries = 200"},
 	},
 	"costs": {
 		{"64 accounts", "internal/ledger/ledger.go", "limits.Accounts, 64"}, {"2,000 that ended", "internal/ledger/ledger.go", "limits.Ended, 2000"},
@@ -86,7 +86,7 @@ var ratios = map[string]string{
 	"absent_namespaces": "pkg/nodepool/kube/requests.go", "absent_nodes": "pkg/nodepool/kube/nodes/watch.go", "events": "pkg/nodepool/kube/nodes/watch.go",
 	"answers": "internal/api/server.go", "calls": "internal/api/server.go", "lists": "internal/api/server.go", "plans": "internal/api/server.go",
 	"connections": "cmd/autoscaler/engine/servers.go", "series": "internal/telemetry/collect.go",
-	"history": "cmd/autoscaler/publish/recorder.go", "streams": "cmd/autoscaler/publish/recorder.go",
+	"history": "cmd/autoscaler/engine/recorder.go", "streams": "cmd/autoscaler/engine/recorder.go",
 }
 
 // metricsOfTheProduct returns the names of the metrics that exist.

@@ -5,6 +5,7 @@
 //
 // It has the ports with their TLS, who may call (TokenReviews and SubjectAccessReviews of the API server; package
 // access keeps the results), the memory limit of the Go runtime, and in a sidecar Ray's own credentials from the
-// environment: the Role that KubeRay grants a sidecar does not include reading Secrets. It must not decide about
-// scaling, print answers, or call a server as users do.
+// environment: the Role that KubeRay grants a sidecar does not include reading Secrets. It exposes decisions as the
+// REST server's views, history and comparisons, as metrics, and as spans. It must not decide about scaling, print
+// answers, or call a server as users do.
 package engine

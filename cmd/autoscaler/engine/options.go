@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"heliostat.dev/heliostat/cmd/autoscaler/publish"
+	"heliostat.dev/heliostat/internal/addon/costs"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/series"
@@ -29,8 +29,8 @@ type options struct {
 	// bounds knows how much of each bound of what the process keeps is in use.
 	bounds telemetry.Bounds
 	// recorder records decisions for callers of the REST API.
-	recorder *publish.Recorder
+	recorder *Recorder
 	// prices are those of nodes, and costs adds up what workers cost.
 	prices price.Book
-	costs  *publish.Costs
+	costs  *costs.Costs
 }

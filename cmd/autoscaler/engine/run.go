@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/cmd/autoscaler/publish"
+	"heliostat.dev/heliostat/internal/addon/costs"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
@@ -159,14 +159,14 @@ func (o *options) newLoop(
 
 // passOn passes decisions to telemetry, charts and the recorder. It returns the prices of nodes.
 func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book {
-	o.recorder = publish.NewRecorder(log)
+	o.recorder = newRecorder(log)
 	o.bounds.Add(o.recorder.BoundsUsed)
 	book := o.prices.With(o.kube.Pools)
 	book.Names = o.kube.GPUs.Names
-	o.costs = publish.NewCosts(&book)
+	o.costs = costs.New(&book)
 	o.loop.Published = func(d *decision.Decision) {
-		measured := publish.Metrics(d)
-		measured.Costs = o.costs.Metrics(d.Cluster)
+		measured := measurementsOf(d)
+		measured.Costs = func() []telemetry.Cost { return costsOf(o.costs.Ledger.Counters(d.Cluster), book.Unit()) }
 		tel.Observe(measured)
 		o.costs.Observe(d)
 		o.recorder.Publish(d)
@@ -215,7 +215,7 @@ func (o *options) listen(
 		return nil
 	}
 	served := api.Config{
-		Fleet:      publish.Fleet{Loop: loop},
+		Fleet:      Fleet{Loop: loop},
 		Series:     &o.charts,
 		Requests:   tracedRequests{kube.Requests{Manager: manager}, tracer},
 		Owned:      tracedOwned{manager.OwnedRequests(), tracer},
@@ -224,16 +224,16 @@ func (o *options) listen(
 		Bounds:     o.bounds.Add,
 		Ready:      ready,
 		Log:        log,
-		Leadership: publish.NewLeadership(manager, loop),
+		Leadership: newLeadership(manager, loop),
 	}
 	served.History, served.Hub, served.Shadow = o.recorder, o.recorder.Hub, o.recorder
 	served.Costs, served.Currency = o.costs.Ledger, o.prices.Unit()
 	if member := manager.Shards(); member != nil {
-		served.Division = publish.Division{Shards: member}
-		served.Fleet = publish.Fleet{Loop: loop, Shard: member.ID()}
+		served.Division = Division{Shards: member}
+		served.Fleet = Fleet{Loop: loop, Shard: member.ID()}
 	}
 	if o.kube.Single == nil {
-		served.Nodepools = publish.NewNodepools(config, o.kube)
+		served.Nodepools = newNodepools(config, o.kube)
 	}
 	if o.ports.Metrics == "" {
 		served.Metrics = metricsOf(registry)

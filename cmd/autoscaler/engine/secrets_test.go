@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/controller"
@@ -100,7 +99,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 		k.cluster.Key.Name = strings.TrimPrefix(demanded, secret+"-")
 		k.cluster.Auth = nodepool.Auth{Token: secret + "-ray", Required: true}
 		config := controller.DefaultConfig()
-		config.Log, config.Published = logger, func(d *decision.Decision) { told.Observe(publish.Metrics(d)) }
+		config.Log, config.Published = logger, func(d *decision.Decision) { told.Observe(measurementsOf(d)) }
 		loop := controller.New(k, func(context.Context, nodepool.Cluster) (head.Ray, error) {
 			return gcs.Dial(gcs.Config{Address: guarded.addr, Token: func(context.Context) (string, error) { return secret + "-ray", nil }})
 		}, config)
@@ -131,7 +130,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	k, ray := atRest(t, "")
-	handler, err := api.NewHandler(api.Config{Fleet: publish.Fleet{Loop: loopOf(t, k, ray, logger, nil)}, Requests: keepsRequests{}, Access: gate, Log: logger})
+	handler, err := api.NewHandler(api.Config{Fleet: Fleet{Loop: loopOf(t, k, ray, logger, nil)}, Requests: keepsRequests{}, Access: gate, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -32,8 +31,8 @@ func traced(loop *controller.Controller, tracer *telemetry.Tracer) kube.Reconcil
 			}
 		}()
 		next := loop.Cycle(ctx, key)
-		if d, known := loop.Decision(key); known && d != before && (publish.Notable(d) || span.Follows()) {
-			span.End(publish.CycleReport(d, begun, time.Now()))
+		if d, known := loop.Decision(key); known && d != before && (notable(d) || span.Follows()) {
+			span.End(cycleReport(d, begun, time.Now()))
 		}
 		return next
 	}

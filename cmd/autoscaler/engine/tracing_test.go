@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
-	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
@@ -149,7 +148,7 @@ func BenchmarkTelemetryOfACycleAtRest(b *testing.B) {
 	k, head := atRest(b, "")
 	told := toNobody(b)
 	plain := loopOf(b, k, head, nil, nil)
-	with := traced(loopOf(b, k, head, nil, func(d *decision.Decision) { told.Observe(publish.Metrics(d)) }), told.Tracer)
+	with := traced(loopOf(b, k, head, nil, func(d *decision.Decision) { told.Observe(measurementsOf(d)) }), told.Tracer)
 	var without, telling []time.Duration
 	timed := func(cycle func()) time.Duration {
 		begun := time.Now()

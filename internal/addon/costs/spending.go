@@ -1,6 +1,6 @@
-// Package costs says for what the pods of one decision are spent: the causes, owners and prices that package ledger
-// adds up (spending.go), and the Ray jobs, which a step of the loop reads now and then (jobs.go). It must not influence
-// decisions.
+// Package costs adds up what workers cost (costs.go, with package ledger). spending.go says for what the pods of one
+// decision are spent, with causes, owners and prices; jobs.go reads the Ray jobs now and then, as a step of the loop.
+// It must not influence decisions.
 package costs
 
 import (

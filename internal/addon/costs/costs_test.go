@@ -1,4 +1,4 @@
-package publish
+package costs
 
 import (
 	"slices"
@@ -20,10 +20,9 @@ func TestADecisionsPodsCostTheirShareOfTheirNodes(t *testing.T) {
 		Allocatable: landing.Quantities{"cpu": raydemand.Whole(16)}}}
 	stock := landing.NodesOf(nodes, landing.Pools{})
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	c := NewCosts(&price.Book{Currency: "EUR", InstanceTypes: map[string]float64{"big": 4}})
+	c := New(&price.Book{Currency: "EUR", InstanceTypes: map[string]float64{"big": 4}})
 	eight := raydemand.Bundle{raydemand.CPU: raydemand.Whole(8)}
-	d := decided()
-	d.RayErr, d.Mode = "", nodepool.Managed
+	d := &decision.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, Mode: nodepool.Managed}
 	d.Kube.Stock = stock
 	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "cpu", Pod: landing.PodShape{Requests: landing.Quantities{"cpu": raydemand.Whole(8)}}}}
 	d.Pods = decision.PodsOf([]nodepool.Worker{{Pod: "w", Group: "cpu", Node: "n", CreatedAt: begin, ScheduledAt: begin}})
@@ -40,8 +39,8 @@ func TestADecisionsPodsCostTheirShareOfTheirNodes(t *testing.T) {
 	failed := *d
 	failed.ObserveFailed, failed.Pods, failed.At = true, nil, begin.Add(61*time.Minute)
 	c.Observe(&failed) // adds nothing, and the decision before holds
-	costs := c.Metrics(d.Cluster)()
-	if len(costs) != 1 || costs[0].Cause != string(ledger.Used) || costs[0].Currency != "EUR" || costs[0].Money < 1.99 || costs[0].Money > 2.01 ||
+	costs := c.Ledger.Counters(d.Cluster)
+	if len(costs) != 1 || costs[0].Cause != ledger.Used || costs[0].Money < 1.99 || costs[0].Money > 2.01 ||
 		costs[0].PodSeconds != 3600 {
 		t.Errorf("%+v", costs)
 	}

@@ -1,4 +1,4 @@
-package publish
+package engine
 
 import (
 	"bytes"
@@ -49,7 +49,7 @@ func keep(t *testing.T, h *History, d *decision.Decision) {
 var historyStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestHistoryHoldsWhatWasDecidedOtherwiseNewestFirst(t *testing.T) {
-	h := NewHistory(0, 0)
+	h := newHistory(0, 0)
 	patch := decision.Action{Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 0, To: 2}
 	for i, d := range []*decision.Decision{
 		decidedAt(t, waitingFor(1), historyStart),
@@ -88,7 +88,7 @@ func TestHistoryHoldsWhatWasDecidedOtherwiseNewestFirst(t *testing.T) {
 }
 
 func TestDecisionsOfOneMillisecondHaveIDsOfTheirOwn(t *testing.T) {
-	h := NewHistory(0, 0)
+	h := newHistory(0, 0)
 	keep(t, h, decidedAt(t, waitingFor(1), historyStart))
 	keep(t, h, decidedAt(t, waitingFor(2), historyStart))
 	keep(t, h, decidedAt(t, waitingFor(3), historyStart.Add(-time.Hour))) // the clock was set back
@@ -103,7 +103,7 @@ func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
 	if err != nil || len(files) < 50 {
 		t.Fatalf("%d cases, %v", len(files), err)
 	}
-	h := NewHistory(1000, 0)
+	h := newHistory(1000, 0)
 	for i, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -151,7 +151,7 @@ func decidedCase(t *testing.T, text []byte, at time.Time) *decision.Decision {
 }
 
 func TestHistoryStaysWithinItsBounds(t *testing.T) {
-	h := NewHistory(3, 4000)
+	h := newHistory(3, 4000)
 	for i := range 40 {
 		d := decidedAt(t, waitingFor(1+i%8), historyStart.Add(time.Duration(i)*time.Second))
 		d.Cluster.Name = fmt.Sprint("c", i%4)
@@ -170,7 +170,7 @@ func TestHistoryStaysWithinItsBounds(t *testing.T) {
 			t.Fatalf("%d bytes are kept and %d counted, want at most 4000", kept, h.used)
 		}
 	}
-	tiny := NewHistory(3, 1)
+	tiny := newHistory(3, 1)
 	keep(t, tiny, decidedAt(t, waitingFor(1), historyStart))
 	keep(t, tiny, decidedAt(t, waitingFor(2), historyStart.Add(time.Second)))
 	if pasts := tiny.Entries(historyKey); len(pasts) != 1 || pasts[0].ID != "1772366401000" {
@@ -179,7 +179,7 @@ func TestHistoryStaysWithinItsBounds(t *testing.T) {
 }
 
 func TestOfEachClusterTheLatestDecisionsAreKept(t *testing.T) {
-	h := NewHistory(2, 0)
+	h := newHistory(2, 0)
 	for i := range 5 {
 		keep(t, h, decidedAt(t, waitingFor(1+i), historyStart.Add(time.Duration(i)*time.Second)))
 	}
@@ -190,7 +190,7 @@ func TestOfEachClusterTheLatestDecisionsAreKept(t *testing.T) {
 }
 
 func TestADecisionThatCannotBeRememberedIsAnError(t *testing.T) {
-	h := NewHistory(0, 0)
+	h := newHistory(0, 0)
 	for what, spoil := range map[string]func(*decision.Decision){
 		// no JSON has such a year
 		"the decision":              func(d *decision.Decision) { d.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
@@ -219,7 +219,7 @@ func heapInUse() int64 {
 
 func TestTheBoundOfTheHistoryIsOneOfMemory(t *testing.T) {
 	const bound = 2 << 20
-	h := NewHistory(0, bound)
+	h := newHistory(0, bound)
 	groups, message := make([]planner.GroupPlan, 8), strings.Repeat("group gpu is at its maximum; ", 8)
 	before := heapInUse()
 	for i := range 4000 {
@@ -253,7 +253,7 @@ func decidedByGroups(i int, groups []planner.GroupPlan, message string) *decisio
 }
 
 func TestAPastSaysAllThatItsDecisionSaid(t *testing.T) {
-	h := NewHistory(0, 0)
+	h := newHistory(0, 0)
 	d := decidedByGroups(7, make([]planner.GroupPlan, 2), "why ")
 	d.Err, d.Actions[0].At, d.Actions[0].Took, d.Actions[1].Kind = "patching: conflict", historyStart, time.Second, decision.ActionReport
 	keep(t, h, d)
@@ -268,7 +268,7 @@ func TestAPastSaysAllThatItsDecisionSaid(t *testing.T) {
 }
 
 func BenchmarkHistoryOfASteadyCluster(b *testing.B) {
-	h := NewHistory(0, 0)
+	h := newHistory(0, 0)
 	s, _ := snapshotfile.ReadSnapshot(strings.NewReader(waitingFor(4)), "snapshot")
 	d := &decision.Decision{Cluster: historyKey, At: historyStart, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
 	for b.Loop() {

@@ -1,4 +1,4 @@
-package publish
+package engine
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 )
 
 func TestWhatWasDecidedIsListedExportedAndForgotten(t *testing.T) {
-	a := NewRecorder(slog.New(slog.DiscardHandler))
+	a := newRecorder(slog.New(slog.DiscardHandler))
 	d := decided()
 	d.Actions = d.Recent
 	a.Publish(d)

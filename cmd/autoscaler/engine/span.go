@@ -1,4 +1,4 @@
-package publish
+package engine
 
 import (
 	"slices"
@@ -8,17 +8,17 @@ import (
 	"heliostat.dev/heliostat/internal/telemetry"
 )
 
-// Notable reports whether a cycle changed something or failed.
-func Notable(d *decision.Decision) bool {
+// notable reports whether a cycle changed something or failed.
+func notable(d *decision.Decision) bool {
 	return len(d.Actions) > 0 || d.Err != "" || rayFailed(d)
 }
 
-// CycleReport returns the span's contents for a decision of a cycle that lasted from begun to ended. If the RayCluster
+// cycleReport returns the span's contents for a decision of a cycle that lasted from begun to ended. If the RayCluster
 // could not be read, the decision is that of an earlier cycle, and this one only observed.
-func CycleReport(d *decision.Decision, begun, ended time.Time) telemetry.CycleReport {
+func cycleReport(d *decision.Decision, begun, ended time.Time) telemetry.CycleReport {
 	t := telemetry.CycleReport{
-		Cycle:        Metrics(d),
-		Export:       Notable(d),
+		Cycle:        measurementsOf(d),
+		Export:       notable(d),
 		At:           d.At,
 		GrowthWanted: d.GrowthWanted,
 		Observed:     d.Observed,

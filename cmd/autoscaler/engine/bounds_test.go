@@ -1,4 +1,4 @@
-package publish
+package engine
 
 import (
 	"log/slog"
@@ -11,7 +11,7 @@ import (
 
 // TestARecorderShowsHowMuchOfItsBoundsIsInUse: nothing at first, and more with each decision.
 func TestARecorderShowsHowMuchOfItsBoundsIsInUse(t *testing.T) {
-	r := NewRecorder(slog.New(slog.DiscardHandler))
+	r := newRecorder(slog.New(slog.DiscardHandler))
 	if got := r.BoundsUsed(); got["history"] != 0 || got["streams"] != 0 || len(got) != 2 {
 		t.Errorf("at first %v", got)
 	}

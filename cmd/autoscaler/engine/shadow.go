@@ -1,4 +1,4 @@
-package publish
+package engine
 
 import (
 	"maps"
@@ -26,8 +26,8 @@ type Shadow struct {
 	clusters map[nodepool.ClusterKey]*comparison
 }
 
-// NewShadow returns an empty Shadow.
-func NewShadow() *Shadow { return &Shadow{clusters: map[nodepool.ClusterKey]*comparison{}} }
+// newShadow returns an empty Shadow.
+func newShadow() *Shadow { return &Shadow{clusters: map[nodepool.ClusterKey]*comparison{}} }
 
 // Comparison compares ours, Heliostat's goals, with theirs, the other autoscaler's, for one RayCluster. All counts are
 // pods.

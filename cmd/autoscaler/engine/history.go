@@ -1,4 +1,4 @@
-package publish
+package engine
 
 import (
 	"encoding/json"
@@ -84,9 +84,9 @@ type HistorySource struct {
 	Plan     json.RawMessage `json:"plan"`
 }
 
-// NewHistory returns an empty History with at most that many decisions about each RayCluster and that many bytes of
+// newHistory returns an empty History with at most that many decisions about each RayCluster and that many bytes of
 // memory in all; 0 uses the default. The latest decision about each RayCluster is kept whatever its size.
-func NewHistory(entries, bytes int) *History {
+func newHistory(entries, bytes int) *History {
 	if entries <= 0 {
 		entries = defaultHistoryEntries
 	}

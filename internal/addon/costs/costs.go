@@ -1,13 +1,10 @@
-package publish
+package costs
 
 import (
 	"sync"
 
-	"heliostat.dev/heliostat/internal/addon/costs"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/ledger"
-	"heliostat.dev/heliostat/internal/telemetry"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
 
@@ -19,8 +16,8 @@ type Costs struct {
 	parts sync.Pool
 }
 
-// NewCosts returns Costs with the prices of nodes.
-func NewCosts(book *price.Book) *Costs {
+// New returns Costs with the prices of nodes.
+func New(book *price.Book) *Costs {
 	return &Costs{Ledger: ledger.New(ledger.Limits{}), book: book,
 		parts: sync.Pool{New: func() any { return new([]ledger.Pod) }}}
 }
@@ -32,20 +29,7 @@ func (c *Costs) Observe(d *decision.Decision) {
 	}
 	parts := c.parts.Get().(*[]ledger.Pod)
 	defer c.parts.Put(parts)
-	*parts = costs.Of((*parts)[:0], d, c.book)
+	*parts = Of((*parts)[:0], d, c.book)
 	c.Ledger.Observe(ledger.Observation{At: d.At, Cluster: d.Cluster, Pods: *parts})
 	clear(*parts) // the buffer must not keep the names of pods' groups alive
-}
-
-// Metrics returns a function that returns what a RayCluster has spent since this process began.
-func (c *Costs) Metrics(key nodepool.ClusterKey) func() []telemetry.Cost {
-	return func() []telemetry.Cost {
-		rows := c.Ledger.Counters(key)
-		costs := make([]telemetry.Cost, len(rows))
-		for i, r := range rows {
-			costs[i] = telemetry.Cost{Group: r.Group, Owner: r.Owner, Job: r.Job, Cause: string(r.Cause),
-				Currency: c.book.Unit(), PodSeconds: r.PodSeconds, GPUSeconds: r.GPUSeconds, Money: r.Money}
-		}
-		return costs
-	}
 }

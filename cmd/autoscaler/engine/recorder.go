@@ -1,4 +1,4 @@
-package publish
+package engine
 
 import (
 	"encoding/json"
@@ -20,11 +20,11 @@ type Recorder struct {
 	log    *slog.Logger
 }
 
-// NewRecorder returns a Recorder without decisions.
-func NewRecorder(log *slog.Logger) *Recorder {
+// newRecorder returns a Recorder without decisions.
+func newRecorder(log *slog.Logger) *Recorder {
 	return &Recorder{
-		past:   NewHistory(0, 0),
-		shadow: NewShadow(),
+		past:   newHistory(0, 0),
+		shadow: newShadow(),
 		Hub:    api.NewHub(api.HubConfig{}),
 		log:    log,
 	}

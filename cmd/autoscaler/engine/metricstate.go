@@ -1,4 +1,4 @@
-package publish
+package engine
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -259,4 +260,14 @@ func raysOwn(d *decision.Decision) telemetry.Ray {
 		add(&d.Snapshot.Nodes[i])
 	}
 	return ray
+}
+
+// costsOf returns what a RayCluster has spent since this process began.
+func costsOf(rows []ledger.Row, currency string) []telemetry.Cost {
+	costs := make([]telemetry.Cost, len(rows))
+	for i, r := range rows {
+		costs[i] = telemetry.Cost{Group: r.Group, Owner: r.Owner, Job: r.Job, Cause: string(r.Cause),
+			Currency: currency, PodSeconds: r.PodSeconds, GPUSeconds: r.GPUSeconds, Money: r.Money}
+	}
+	return costs
 }

@@ -1,4 +1,4 @@
-package publish
+package engine
 
 import (
 	"log/slog"
@@ -49,7 +49,7 @@ func TestAComparisonTellsHowOftenBothAgreeAndWhoIsFirst(t *testing.T) {
 }
 
 func TestPublishedDecisionsInShadowAreComparedUntilTheClusterIsGone(t *testing.T) {
-	a := NewRecorder(slog.New(slog.DiscardHandler))
+	a := newRecorder(slog.New(slog.DiscardHandler))
 	d := decided()
 	d.Mode, d.RayErr, d.ObserveFailed = nodepool.Shadow, "", false
 	a.Publish(d)

@@ -1,4 +1,4 @@
-package publish
+package engine
 
 import (
 	"iter"
@@ -13,8 +13,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Metrics returns the measurements of a decision.
-func Metrics(d *decision.Decision) telemetry.Cycle {
+// measurementsOf returns the measurements of a decision.
+func measurementsOf(d *decision.Decision) telemetry.Cycle {
 	c := telemetry.Cycle{
 		Namespace: d.Cluster.Namespace, Cluster: d.Cluster.Name,
 		At: d.At, Failed: d.Err != "", RayFailed: rayFailed(d), Truncated: truncated(d), Reverted: d.Reverted,

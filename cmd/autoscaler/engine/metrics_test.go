@@ -1,4 +1,4 @@
-package publish
+package engine
 
 import (
 	"slices"
@@ -10,6 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -81,7 +82,7 @@ func TestADecisionIsMeasured(t *testing.T) {
 			action("patch", "ok", "replace", "launch", 0),
 		},
 	}
-	got := Metrics(d)
+	got := measurementsOf(d)
 	if diff := cmp.Diff(want, got, functions); diff != "" {
 		t.Errorf("measured (-want +got):\n%s", diff)
 	}
@@ -139,7 +140,7 @@ func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
 	d.Mode = nodepool.Off
-	if age := Metrics(d).State().DataAge; age >= 0 {
+	if age := measurementsOf(d).State().DataAge; age >= 0 {
 		t.Errorf("the data of a RayCluster that nobody looks at is %v old", age)
 	}
 }
@@ -147,19 +148,19 @@ func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 func TestACycleThatSawNothingMeasuresNothingOfTheOneBefore(t *testing.T) {
 	d := busy()
 	d.ObserveFailed, d.Err, d.Actions, d.SeenToPatched = true, "observing: forbidden", nil, 0
-	if diff := cmp.Diff(telemetry.Cycle{Namespace: "ml", Cluster: "llm", At: d.At, Failed: true}, Metrics(d), functions); diff != "" {
+	if diff := cmp.Diff(telemetry.Cycle{Namespace: "ml", Cluster: "llm", At: d.At, Failed: true}, measurementsOf(d), functions); diff != "" {
 		t.Errorf("measured (-want +got):\n%s", diff)
 	}
-	if Metrics(d).Pods != nil {
+	if measurementsOf(d).Pods != nil {
 		t.Error("pods are told that nobody saw")
 	}
 	blind := busy()
 	blind.RayErr = "the head does not answer"
-	if c := Metrics(blind); !c.RayFailed || c.IdleGPUs != nil || c.Pods != nil {
+	if c := measurementsOf(blind); !c.RayFailed || c.IdleGPUs != nil || c.Pods != nil {
 		t.Errorf("without Ray %v GPUs idle, Ray failed: %v", c.IdleGPUs, c.RayFailed)
 	}
 	blind.Mode = nodepool.Off
-	if Metrics(blind).RayFailed {
+	if measurementsOf(blind).RayFailed {
 		t.Error("a GCS that nobody asked has failed")
 	}
 }
@@ -168,7 +169,17 @@ func TestAReportOfTheClusterConfigIsAnActionAndNoDecision(t *testing.T) {
 	d := busy()
 	d.Actions = []decision.Action{{At: d.At, Kind: decision.ActionClusterConfig, Result: decision.ResultOK, Took: time.Millisecond}}
 	want := []telemetry.Action{{At: d.At, Kind: "config", Result: "ok", Took: time.Millisecond}}
-	if diff := cmp.Diff(want, Metrics(d).Actions); diff != "" {
+	if diff := cmp.Diff(want, measurementsOf(d).Actions); diff != "" {
 		t.Errorf("actions (-want +measured):\n%s", diff)
+	}
+}
+
+func TestCostsAreMeasuredInTheUnitOfPrices(t *testing.T) {
+	row := ledger.Row{Account: ledger.Account{Group: "gpu", Owner: "RayCluster/llm", Job: "01", Cause: ledger.Used}}
+	row.PodSeconds, row.GPUSeconds, row.Money = 3600, 7200, 4
+	want := []telemetry.Cost{{Group: "gpu", Owner: "RayCluster/llm", Job: "01", Cause: "used", Currency: "EUR",
+		PodSeconds: 3600, GPUSeconds: 7200, Money: 4}}
+	if diff := cmp.Diff(want, costsOf([]ledger.Row{row}, "EUR")); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -1,4 +1,4 @@
-package publish
+package engine
 
 import (
 	"context"
@@ -45,8 +45,8 @@ type nodepoolsReading struct {
 	err    error
 }
 
-// NewNodepools returns a view of the nodes in the API server.
-func NewNodepools(config *rest.Config, options kube.Options) *nodepoolsView {
+// newNodepools returns a view of the nodes in the API server.
+func newNodepools(config *rest.Config, options kube.Options) *nodepoolsView {
 	return &nodepoolsView{
 		list:   func(ctx context.Context) (*decode.NodeSet, error) { return kube.ListNodes(ctx, config) },
 		reader: options.GPUs, pools: options.Pools, now: time.Now,

@@ -1,4 +1,4 @@
-package publish
+package engine
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ type shadowWorld struct {
 }
 
 func newShadowWorld() *shadowWorld {
-	return &shadowWorld{shadow: NewShadow(), start: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	return &shadowWorld{shadow: newShadow(), start: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 }
 
 func (w *shadowWorld) at(seconds float64) time.Time {

@@ -1,4 +1,4 @@
-package publish
+package engine
 
 import (
 	"sync/atomic"
@@ -38,8 +38,8 @@ func (d Division) Owner(namespace, name string) (address string, mine, known boo
 // Others returns the addresses of all other replicas.
 func (d Division) Others() (addresses []string, complete bool) { return d.Addresses() }
 
-// NewLeadership returns the leadership of this process.
-func NewLeadership(manager *kube.Manager, loop *controller.Controller) *Leadership {
+// newLeadership returns the leadership of this process.
+func newLeadership(manager *kube.Manager, loop *controller.Controller) *Leadership {
 	came := func() int64 { return 0 }
 	if member := manager.Shards(); member != nil {
 		came = member.LastCame
