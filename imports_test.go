@@ -69,8 +69,7 @@ var floors = []struct{ packages, see string }{
 	{"internal/webui", ""},
 
 	{"internal/cli", values + " internal/access internal/api/apiv1 internal/api/client " + kube},
-	{"internal/cli/table", "internal/planner"}, // how lengths of time are written
-	{"internal/cli/printer", values + " internal/cli internal/cli/table internal/doctor internal/api/apiv1 " +
+	{"internal/cli/printer", values + " internal/cli internal/doctor internal/api/apiv1 " +
 		"internal/ledger/... internal/planner"},
 
 	{"cmd/autoscaler/engine", values + " internal/cli internal/planner " +
@@ -78,7 +77,7 @@ var floors = []struct{ packages, see string }{
 		"internal/series internal/telemetry internal/webui pkg/raydemand/gcs " +
 		loop + " " + kube},
 	{"cmd/autoscaler", values + " api/v1alpha1 cmd/autoscaler/engine internal/cli internal/cli/printer " +
-		"internal/cli/table internal/doctor internal/gpuagent " +
+		"internal/doctor internal/gpuagent " +
 		"internal/api/apiv1 internal/api/client internal/api internal/planner internal/snapshotfile " +
 		"internal/snapshotfile/manifests internal/telemetry pkg/gpuinfo/nvml " + kube},
 
@@ -131,8 +130,7 @@ var rules = []struct{ of, except, never, because string }{
 		"its callers know Kubernetes"},
 	{"test/simray/... pkg/raydemand/...", "", "k8s.io/...", "a Ray head knows nothing of Kubernetes"},
 	{"internal/telemetry", "", "k8s.io/client-go/...", "telemetry reports; it observes nothing itself"},
-	{"internal/cli/printer internal/cli/table", "", "net/http", "package cli finds and calls servers"},
-	{"internal/cli/table", "", "k8s.io/... github.com/spf13/...", "a table knows nothing of its content"},
+	{"internal/cli/printer", "", "net/http", "package cli finds and calls servers"},
 	{"cmd/... internal/... pkg/...", "internal/planner/plannertest", "testing/...", "a program has no test flags"},
 
 	{"test/chaos/verdict test/shards/terms", "", "others", "a judge knows nothing of how facts are read"},

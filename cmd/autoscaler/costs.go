@@ -6,7 +6,6 @@ import (
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/cli/table"
 )
 
 // costsFlags are the flags of `costs`.
@@ -38,7 +37,7 @@ func newCostsCommand() *cobra.Command {
 }
 
 func (f *costsFlags) run(cmd *cobra.Command) error {
-	write := cli.WriterOf(f.output, printer.WriteCosts(table.LookOf(cmd.OutOrStdout(), f.output)))
+	write := cli.WriterOf(f.output, printer.WriteCosts(printer.LookOf(cmd.OutOrStdout(), f.output)))
 	if f.output == "csv" {
 		write = printer.WriteCostsCSV
 	}

@@ -13,7 +13,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/cli/table"
 )
 
 // doctorDir is a directory with one manifest for each finding.
@@ -225,7 +224,7 @@ func TestCommandsInTheTableAreThoseOfTheJSONAndFitThePage(t *testing.T) {
 		asFolded.WriteString(folded)
 		for line := range strings.Lines(folded) {
 			// A JSON pointer cannot be split.
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > table.PageWidth && !strings.HasPrefix(strings.TrimSpace(line), `"/spec/`) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > printer.PageWidth && !strings.HasPrefix(strings.TrimSpace(line), `"/spec/`) {
 				t.Errorf("%d columns: %s", n, line)
 			}
 		}

@@ -14,7 +14,6 @@ import (
 	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -132,7 +131,7 @@ func (f *explainFlags) online(
 		return err
 	}
 	begun := false
-	return f.Show(cmd, table.Look{}, api, key, func(ctx context.Context, out io.Writer) error {
+	return f.Show(cmd, printer.Look{}, api, key, func(ctx context.Context, out io.Writer) error {
 		explanation, err := api.Explain(ctx, key, q)
 		var problem *apiv1.Problem
 		// If something is not found, the reason may be that Ray's state is old.

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/planner"
 )
 
@@ -97,7 +97,7 @@ func TestAnExplanationFitsThePage(t *testing.T) {
 	input := `{"groups": [{"name": "` + long + `", "resources": {"GPU": 1}, "maxReplicas": 1}], "pendingRequests": [{"resources": {"GPU": 2}, "count": 1}]}`
 	code, out, _ := command(t, input, "autoscaler", "explain", "--snapshot", "-", "--demand", `{"GPU": 2}`)
 	for line := range strings.Lines(out) {
-		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > table.PageWidth || code != cli.ExitOK {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > printer.PageWidth || code != cli.ExitOK {
 			t.Errorf("exit %d, %d columns: %s", code, n, line)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"context"
 	"io"
 
-	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/cli/printer"
 )
 
 // drawFunc fetches the answer and writes it.
@@ -40,7 +40,7 @@ func (f *frames) draw(ctx context.Context, draw drawFunc) error {
 	if err := draw(ctx, &text); err != nil {
 		return err
 	}
-	lasting := table.Volatile.ReplaceAllString(text.String(), "")
+	lasting := printer.Volatile.ReplaceAllString(text.String(), "")
 	switch {
 	case f.clear:
 		text = *bytes.NewBufferString(clearScreen + text.String())

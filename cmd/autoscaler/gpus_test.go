@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
@@ -194,7 +194,7 @@ func TestGPUsTablesAreAtMostAHundredColumnsWide(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(out) {
-		if len(strings.TrimSuffix(line, "\n")) > table.PageWidth {
+		if len(strings.TrimSuffix(line, "\n")) > printer.PageWidth {
 			t.Errorf("%d columns: %s", len(line)-1, line)
 		}
 	}

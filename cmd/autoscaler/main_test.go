@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/cli/printer"
 )
 
 // asAutoscaler is the environment variable that makes the test binary run as the program.
@@ -174,7 +174,7 @@ func TestTheTextOfAPlanReadsInOrderAndFitsThePage(t *testing.T) {
 			at += next
 		}
 		for line := range strings.Lines(out) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > table.PageWidth {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > printer.PageWidth {
 				t.Errorf("%d columns: %s", n, line)
 			}
 		}

@@ -13,7 +13,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -70,7 +69,7 @@ func newNodepoolsCommand() *cobra.Command {
 }
 
 func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write := cli.WriterOf(f.output, printer.WriteNodepools(table.LookOf(out, f.output)))
+	write := cli.WriterOf(f.output, printer.WriteNodepools(printer.LookOf(out, f.output)))
 	reader, err := f.nodes.Reader()
 	if err != nil {
 		return err

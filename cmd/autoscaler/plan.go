@@ -9,7 +9,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/internal/snapshotfile/manifests"
@@ -141,7 +140,7 @@ func warn(cmd *cobra.Command, findings []raydemand.Finding) {
 	for _, f := range findings {
 		if f.Code == planner.FindingKeyUnknown {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", cmd.Root().Name(),
-				table.Printable(printer.DescribeFinding(f)))
+				printer.Printable(printer.DescribeFinding(f)))
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/cli/table"
 )
 
 // besideCluster is the error of a flag for snapshot files on a command line with a RayCluster.
@@ -37,7 +36,7 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return err
 	}
-	return f.Show(cmd, table.Look{}, api, key, func(ctx context.Context, out io.Writer) error {
+	return f.Show(cmd, printer.Look{}, api, key, func(ctx context.Context, out io.Writer) error {
 		answer, err := api.Plan(ctx, key, supposition)
 		if err != nil {
 			return err

@@ -20,7 +20,7 @@ import (
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
@@ -201,7 +201,7 @@ func fitsThePage(t *testing.T, out string) {
 		if len(strings.Fields(line)) == 1 {
 			continue
 		}
-		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > table.PageWidth || strings.Contains(line, "\x1b") {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > printer.PageWidth || strings.Contains(line, "\x1b") {
 			t.Errorf("%d columns: %q", n, line)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -156,7 +155,7 @@ func (f *requestFlags) runOwned(
 	spec json.RawMessage,
 ) error {
 	write := cli.WriterOf(f.output, func(out io.Writer, r apiv1.OwnedRequest) error {
-		return printer.WriteRequests(false, "", table.LookOf(cmd.OutOrStdout(), f.output), time.Now)(out,
+		return printer.WriteRequests(false, "", printer.LookOf(cmd.OutOrStdout(), f.output), time.Now)(out,
 			apiv1.RequestList{Items: []apiv1.OwnedRequest{r}})
 	})
 	if f.owned.deletes {

@@ -7,7 +7,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -23,11 +22,11 @@ func TestTheTableOfRequestsSaysWholeWhyOneWaits(t *testing.T) {
 		Reason: apiv1.Reason{Code: "on_the_way", Message: reason}, Groups: []apiv1.ServingGroup{{Name: "a100", Pods: 4}},
 	}}}
 	for _, c := range []struct {
-		as   table.Look
+		as   printer.Look
 		want []string
 	}{
-		{table.Look{}, []string{"research:trainer", "nightly-training", "3m", "7m", "expected in 90s"}},
-		{table.Look{Wide: true}, []string{"system:serviceaccount:research:trainer", "PRIORITY", " 10 ", reason + "; expected in 90s", "4 × a100"}},
+		{printer.Look{}, []string{"research:trainer", "nightly-training", "3m", "7m", "expected in 90s"}},
+		{printer.Look{Wide: true}, []string{"system:serviceaccount:research:trainer", "PRIORITY", " 10 ", reason + "; expected in 90s", "4 × a100"}},
 	} {
 		var out strings.Builder
 		if err := printer.WriteRequests(true, "", c.as, func() time.Time { return now })(&out, list); err != nil {

@@ -7,7 +7,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -24,6 +23,6 @@ func noteStaleness(cmd *cobra.Command, api *client.Client, key nodepool.ClusterK
 // writeNote writes a note, if there is one, to standard error: programs read standard output.
 func writeNote(cmd *cobra.Command, note string) {
 	if note != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: note: %s\n", cmd.Root().Name(), table.Printable(note))
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: note: %s\n", cmd.Root().Name(), printer.Printable(note))
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -43,7 +42,7 @@ func TestTablesHaveAgesAndWhatDescribesOneThingTheTime(t *testing.T) {
 	age := 0.0978
 	c := apiv1.Cluster{Namespace: "ml", Name: "llm", LastCycle: &cycle, CycleSeconds: 0.0034, DataAgeSeconds: &age,
 		Decisions: []apiv1.Decision{{At: now.Add(-200 * time.Second), Action: "scale-up", Group: "gpu", From: 1, To: 2}}}
-	for _, as := range []table.Look{{}, {Wide: true}} {
+	for _, as := range []printer.Look{{}, {Wide: true}} {
 		var out strings.Builder
 		if err := printer.WriteCluster(as, func() time.Time { return now })(&out, c); err != nil {
 			t.Fatal(err)
@@ -59,7 +58,7 @@ func TestTablesHaveAgesAndWhatDescribesOneThingTheTime(t *testing.T) {
 func TestADrainNamesItsPod(t *testing.T) {
 	var out strings.Builder
 	drain := apiv1.Decision{Action: "drain", Group: "gpu", Pods: []string{"gpu-7"}, Reason: planner.Reason{Message: "Heliostat: idle for 61s, longer than 60s"}}
-	if err := printer.WriteCluster(table.Look{Wide: true}, time.Now)(&out, apiv1.Cluster{Decisions: []apiv1.Decision{drain}}); err != nil {
+	if err := printer.WriteCluster(printer.Look{Wide: true}, time.Now)(&out, apiv1.Cluster{Decisions: []apiv1.Decision{drain}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "gpu-7: Heliostat: idle for 61s, longer than 60s\n"; !strings.HasSuffix(out.String(), want) {

@@ -11,7 +11,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -49,9 +49,9 @@ var errWatchedFile = errors.New("--watch: want a RayCluster with it; a snapshot 
 
 // Look returns how to write the output. A list that is watched into a file or pipe is one continued table, as in
 // kubectl.
-func (f *watchFlags) Look(out io.Writer, list bool) table.Look {
-	as := table.LookOf(out, f.Output)
-	if f.Watch && list && betweenFrames[f.Output] == emptyLine && !table.IsTerminal(out) {
+func (f *watchFlags) Look(out io.Writer, list bool) printer.Look {
+	as := printer.LookOf(out, f.Output)
+	if f.Watch && list && betweenFrames[f.Output] == emptyLine && !printer.IsTerminal(out) {
 		as = as.Continued()
 	}
 	return as
@@ -60,7 +60,7 @@ func (f *watchFlags) Look(out io.Writer, list bool) table.Look {
 // Show draws once, or with -w whenever something changes about the cluster (about the fleet if the key is zero), until
 // the context of the command ends.
 func (f *watchFlags) Show(
-	cmd *cobra.Command, as table.Look, api *client.Client, key nodepool.ClusterKey, draw drawFunc,
+	cmd *cobra.Command, as printer.Look, api *client.Client, key nodepool.ClusterKey, draw drawFunc,
 ) error {
 	if !f.Watch {
 		return draw(cmd.Context(), cmd.OutOrStdout())
@@ -71,7 +71,7 @@ func (f *watchFlags) Show(
 	go func() { ended <- follow(ctx, cmd.ErrOrStderr(), api, key, changed) }()
 	frames := frames{
 		out:     cmd.OutOrStdout(),
-		clear:   table.IsTerminal(cmd.OutOrStdout()),
+		clear:   printer.IsTerminal(cmd.OutOrStdout()),
 		between: betweenFrames[f.Output],
 	}
 	if as.Continues() {
@@ -93,7 +93,7 @@ func (f *watchFlags) Show(
 		case err != nil && !frames.begun:
 			return err
 		case err != nil:
-			fmt.Fprintln(cmd.ErrOrStderr(), table.Printable(err.Error()))
+			fmt.Fprintln(cmd.ErrOrStderr(), printer.Printable(err.Error()))
 		}
 		select {
 		case <-ctx.Done():
@@ -125,7 +125,7 @@ func follow(
 			return err
 		}
 		if !errors.Is(err, client.ErrStreamEnded) {
-			fmt.Fprintln(errOut, table.Printable(err.Error()))
+			fmt.Fprintln(errOut, printer.Printable(err.Error()))
 		}
 		select {
 		case <-ctx.Done():

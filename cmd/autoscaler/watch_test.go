@@ -13,7 +13,6 @@ import (
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -156,7 +155,7 @@ func TestAWatchIntoAFileTellsEachChangeOnce(t *testing.T) {
 }
 
 func TestATableThatGoesOnTellsWhatChangedAndWhatIsGone(t *testing.T) {
-	as := table.Look{}.Continued()
+	as := printer.Look{}.Continued()
 	tell := func(items ...apiv1.ClusterSummary) string {
 		var out strings.Builder
 		if err := printer.WriteFleet("", as)(&out, apiv1.ClusterList{Items: items}); err != nil {

@@ -10,7 +10,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli/printer"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -68,7 +67,7 @@ func TestTheTableOfAComparisonTellsBothSidesAndTheLead(t *testing.T) {
 	reason := planner.Reason{Code: "launch", Message: "launching 2 pods for 2 × {GPU 1}"}
 	now := func() time.Time { return at.Add(5 * time.Minute) }
 	var out strings.Builder
-	err := printer.WriteShadow(table.Look{}, now, nil)(&out, apiv1.ShadowComparison{Writer: "python-requests", Since: &at, ComparedSeconds: 3600, Agreement: &agreement,
+	err := printer.WriteShadow(printer.Look{}, now, nil)(&out, apiv1.ShadowComparison{Writer: "python-requests", Since: &at, ComparedSeconds: 3600, Agreement: &agreement,
 		OursFirst: 1, MedianLeadSeconds: &lead, Groups: []apiv1.ShadowGroup{{Name: "gpu", Ours: 4, Theirs: 2, Reason: reason}},
 		Differences: []apiv1.ShadowDifference{{At: at, Group: "gpu", Ours: 4, Theirs: 2, Outcome: apiv1.Differs, Reason: reason},
 			{At: at, Until: &at, Group: "gpu", Ours: 2, Theirs: 0, Outcome: apiv1.OursFirst, LeadSeconds: &lead, Reason: reason}}})
@@ -97,7 +96,7 @@ func TestWhyNothingIsComparedIsTold(t *testing.T) {
 		"Heliostat has just begun to watch this RayCluster and has no plan to compare": {Mode: nodepool.Shadow, DataAgeSeconds: &age},
 	} {
 		var out strings.Builder
-		err := printer.WriteShadow(table.Look{}, time.Now, func() (apiv1.Cluster, error) { return c, nil })(&out, apiv1.ShadowComparison{})
+		err := printer.WriteShadow(printer.Look{}, time.Now, func() (apiv1.Cluster, error) { return c, nil })(&out, apiv1.ShadowComparison{})
 		text := strings.Join(strings.Fields(out.String()), " ")
 		if err != nil || !strings.HasPrefix(text, "Nothing is compared: "+want) {
 			t.Errorf("%v: %q, want %s", err, text, want)

@@ -6,20 +6,19 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 )
 
 // writeArrivals says how far starting workers have come: a line for those of a group and stage that the same message is
 // about, with the earliest of their times since and the latest of their expected times.
-func writeArrivals(p *table.Page, c apiv1.Cluster, as table.Look, now time.Time) {
+func writeArrivals(p *Page, c apiv1.Cluster, as Look, now time.Time) {
 	if len(c.Arrivals) == 0 {
 		return
 	}
-	t := table.Table{
+	t := Table{
 		Look: as,
-		Columns: []table.Column{table.Name("STARTING"), table.Number("PODS"), table.Text("STAGE"),
-			table.Number("SINCE"), table.Prose("READY")},
+		Columns: []Column{Name("STARTING"), Number("PODS"), Text("STAGE"),
+			Number("SINCE"), Prose("READY")},
 	}
 	for _, alike := range alikeArrivals(c.Arrivals) {
 		t.Add(arrivalCells(alike, now)...)
@@ -52,7 +51,7 @@ func alikeArrivals(all []apiv1.Arrival) (lines [][]apiv1.Arrival) {
 	return lines
 }
 
-func arrivalCells(alike []apiv1.Arrival, now time.Time) []table.Cell {
+func arrivalCells(alike []apiv1.Arrival, now time.Time) []Cell {
 	since, last := unknownCell, apiv1.Arrival{}
 	if first := alike[0].Since; first != nil { // they are sorted by it
 		since = planner.Span(now.Sub(*first).Seconds())
@@ -62,16 +61,16 @@ func arrivalCells(alike []apiv1.Arrival, now time.Time) []table.Cell {
 			last = a
 		}
 	}
-	ready := table.Cell{Text: "not known yet"}
+	ready := Cell{Text: "not known yet"}
 	if last.ExpectedAt != nil {
 		ready.Text = planner.Expected(*last.ExpectedAt, *last.LateAt, now)
 		if !last.LateAt.After(now) {
-			ready.Style = table.Warn
+			ready.Style = Warn
 		}
 	}
 	if why := alike[0].Message; why != "" {
 		ready.Text += ": " + why
 	}
-	return []table.Cell{{Text: alike[0].Group}, {Text: strconv.Itoa(len(alike))}, {Text: alike[0].Stage},
+	return []Cell{{Text: alike[0].Group}, {Text: strconv.Itoa(len(alike))}, {Text: alike[0].Stage},
 		{Text: since}, ready}
 }

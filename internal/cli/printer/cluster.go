@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -31,37 +30,37 @@ func NotRead(c apiv1.Cluster) string {
 }
 
 // WriteFleet writes a line for each RayCluster of a namespace, or of all if it is empty.
-func WriteFleet(namespace string, as table.Look) func(io.Writer, apiv1.ClusterList) error {
+func WriteFleet(namespace string, as Look) func(io.Writer, apiv1.ClusterList) error {
 	return func(out io.Writer, list apiv1.ClusterList) error {
 		if len(list.Items) == 0 && !as.Begun() {
 			_, err := io.WriteString(out, "No RayClusters found"+onlyIn(namespace))
 			return err
 		}
-		t := table.Table{
+		t := Table{
 			Look: as,
-			Columns: []table.Column{table.Name("NAMESPACE"), table.Name("NAME"), table.Text("MODE"),
-				table.Number("WORKERS"), table.Number("WAITING"), table.Number("UNMET"), table.Number("FINDINGS"),
-				table.Number("DATA")},
+			Columns: []Column{Name("NAMESPACE"), Name("NAME"), Text("MODE"),
+				Number("WORKERS"), Number("WAITING"), Number("UNMET"), Number("FINDINGS"),
+				Number("DATA")},
 		}
 		divided := slices.ContainsFunc(list.Items, func(c apiv1.ClusterSummary) bool { return c.Shard != "" })
 		if divided {
-			t.Columns = append(t.Columns, table.Text("SHARD"))
+			t.Columns = append(t.Columns, Text("SHARD"))
 		}
-		t.Columns = append(t.Columns, table.Prose("STATUS"))
+		t.Columns = append(t.Columns, Prose("STATUS"))
 		for _, c := range list.Items {
-			waiting, unmet := table.Cell{Text: strconv.FormatInt(c.Waiting, 10)}, countCell(c.Unmet, table.Bad)
+			waiting, unmet := Cell{Text: strconv.FormatInt(c.Waiting, 10)}, countCell(c.Unmet, Bad)
 			if c.DataAgeSeconds == nil { // Ray has never been read
-				waiting, unmet = table.Cell{Text: unknownCell}, table.Cell{Text: unknownCell}
+				waiting, unmet = Cell{Text: unknownCell}, Cell{Text: unknownCell}
 			}
-			cells := []table.Cell{{Text: c.Namespace}, {Text: c.Name}, {Text: modeText(c.Mode, c.Frozen)},
+			cells := []Cell{{Text: c.Namespace}, {Text: c.Name}, {Text: modeText(c.Mode, c.Frozen)},
 				{Text: fmt.Sprintf("%d/%d", c.Workers.Ready, c.Workers.Desired)}, waiting, unmet,
-				countCell(c.Findings, table.Warn), {Text: ageText(c.DataAgeSeconds)}}
+				countCell(c.Findings, Warn), {Text: ageText(c.DataAgeSeconds)}}
 			if divided {
-				cells = append(cells, table.Cell{Text: c.Shard})
+				cells = append(cells, Cell{Text: c.Shard})
 			}
 			t.Add(append(cells, stateOfSummary(c))...)
 		}
-		var p table.Page
+		var p Page
 		t.Write(&p)
 		_, err := io.WriteString(out, p.String())
 		return err
@@ -86,27 +85,27 @@ func modeText(mode apiv1.Mode, frozen bool) string {
 }
 
 // countCell highlights numbers other than 0.
-func countCell(n int, s table.Style) table.Cell {
+func countCell(n int, s Style) Cell {
 	if n == 0 {
-		s = table.Plain
+		s = Plain
 	}
-	return table.Cell{Text: strconv.Itoa(n), Style: s}
+	return Cell{Text: strconv.Itoa(n), Style: s}
 }
 
-func stateOfSummary(c apiv1.ClusterSummary) table.Cell {
+func stateOfSummary(c apiv1.ClusterSummary) Cell {
 	switch {
 	case c.Error != "":
-		return table.Cell{Text: c.Error, Style: table.Bad}
+		return Cell{Text: c.Error, Style: Bad}
 	case c.LastCycle == nil:
-		return table.Cell{Text: "no decision yet", Style: table.Warn}
+		return Cell{Text: "no decision yet", Style: Warn}
 	case c.Frozen:
-		return table.Cell{Text: "frozen", Style: table.Warn}
+		return Cell{Text: "frozen", Style: Warn}
 	case c.WaitingInShadow != "":
-		return table.Cell{Text: "would launch for pending demand; see " + statusCommand(c), Style: table.Warn}
+		return Cell{Text: "would launch for pending demand; see " + statusCommand(c), Style: Warn}
 	case c.Unmet > 0:
-		return table.Cell{Text: "demand is not served", Style: table.Warn}
+		return Cell{Text: "demand is not served", Style: Warn}
 	}
-	return table.Cell{Text: "OK", Style: table.Good}
+	return Cell{Text: "OK", Style: Good}
 }
 
 // statusCommand is the command that shows one RayCluster.
@@ -123,9 +122,9 @@ func ageText(seconds *float64) string {
 }
 
 // WriteCluster writes one cluster for people: its state, groups, GPUs, demand, findings and changes.
-func WriteCluster(as table.Look, now func() time.Time) func(io.Writer, apiv1.Cluster) error {
+func WriteCluster(as Look, now func() time.Time) func(io.Writer, apiv1.Cluster) error {
 	return func(out io.Writer, c apiv1.Cluster) error {
-		var p table.Page
+		var p Page
 		writeClusterHead(&p, c)
 		writeClusterGroups(&p, c.Groups, as)
 		writeClusterGPUs(&p, c.Groups, as)
@@ -146,11 +145,11 @@ func WriteCluster(as table.Look, now func() time.Time) func(io.Writer, apiv1.Clu
 	}
 }
 
-func writeClusterHead(p *table.Page, c apiv1.Cluster) {
+func writeClusterHead(p *Page, c apiv1.Cluster) {
 	p.Line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
 	last := "no decision yet"
 	if c.LastCycle != nil {
-		last = fmt.Sprintf("last decision %s, which took %s", table.Moment(*c.LastCycle), planner.Span(c.CycleSeconds))
+		last = fmt.Sprintf("last decision %s, which took %s", Moment(*c.LastCycle), planner.Span(c.CycleSeconds))
 	}
 	age := "unknown"
 	if c.DataAgeSeconds != nil {
@@ -182,39 +181,39 @@ func waitingInShadow(optIn *apiv1.OptIn) string {
 	return optIn.Waiting + "; " + optIn.Allow
 }
 
-func writeClusterGroups(p *table.Page, groups []apiv1.Group, as table.Look) {
+func writeClusterGroups(p *Page, groups []apiv1.Group, as Look) {
 	p.Line("", "")
 	if len(groups) == 0 {
 		p.Line("", "No worker groups.")
 		return
 	}
-	t := table.Table{
+	t := Table{
 		Look: as,
-		Columns: []table.Column{table.Name("GROUP"), table.Number("HAS"), table.Number("WANTS"), table.Number("MIN"),
-			table.Number("MAX"), table.Number("READY"), table.Number("IDLE"), table.Number("STARTING"),
-			table.Number("LEAVING"), table.Prose("WHY")},
+		Columns: []Column{Name("GROUP"), Number("HAS"), Number("WANTS"), Number("MIN"),
+			Number("MAX"), Number("READY"), Number("IDLE"), Number("STARTING"),
+			Number("LEAVING"), Prose("WHY")},
 	}
 	for _, g := range groups {
-		wants := table.Cell{Text: strconv.Itoa(g.Desired)}
+		wants := Cell{Text: strconv.Itoa(g.Desired)}
 		if g.Desired != g.Current {
-			wants.Style = table.Good
+			wants.Style = Good
 		}
-		why := table.Cell{Text: reasonsOf(g)}
+		why := Cell{Text: reasonsOf(g)}
 		if g.Closed != "" {
-			why = table.Cell{Text: "closed: " + g.Closed, Style: table.Warn}
+			why = Cell{Text: "closed: " + g.Closed, Style: Warn}
 		}
-		t.Add(table.Cell{Text: g.Name}, numberCell(g.Current), wants, numberCell(g.Min), most(g.Max),
+		t.Add(Cell{Text: g.Name}, numberCell(g.Current), wants, numberCell(g.Min), most(g.Max),
 			numberCell(g.Ready), numberCell(g.Idle), numberCell(g.Starting), numberCell(g.Leaving), why)
 	}
 	t.Write(p)
 }
 
-func numberCell(n int) table.Cell { return table.Cell{Text: strconv.Itoa(n)} }
+func numberCell(n int) Cell { return Cell{Text: strconv.Itoa(n)} }
 
 // most formats a maximum; KubeRay writes the largest number if there is none.
-func most(n int) table.Cell {
+func most(n int) Cell {
 	if n >= 1<<31-1 {
-		return table.Cell{Text: "none"}
+		return Cell{Text: "none"}
 	}
 	return numberCell(n)
 }
@@ -228,22 +227,22 @@ func reasonsOf(g apiv1.Group) string {
 }
 
 // writeClusterGPUs shows how many GPUs a worker has according to each source, for groups with any GPUs.
-func writeClusterGPUs(p *table.Page, groups []apiv1.Group, as table.Look) {
-	t := table.Table{
+func writeClusterGPUs(p *Page, groups []apiv1.Group, as Look) {
+	t := Table{
 		Look: as,
-		Columns: []table.Column{table.Name("GPUS OF A WORKER"), table.Number("DECLARED"), table.Number("DERIVED"),
-			table.Number("REPORTED"), table.Number("RAY"), table.Prose("NOTE")},
+		Columns: []Column{Name("GPUS OF A WORKER"), Number("DECLARED"), Number("DERIVED"),
+			Number("REPORTED"), Number("RAY"), Prose("NOTE")},
 	}
 	for _, g := range groups {
 		n := g.NumGpus
 		if !positive(n.Declared, n.Derived, n.Reported, n.Ray) {
 			continue
 		}
-		note := table.Cell{Text: n.Sync.Why}
+		note := Cell{Text: n.Sync.Why}
 		if n.Mismatch {
-			note = table.Cell{Text: strings.TrimSpace("mismatch; " + n.Sync.Why), Style: table.Warn}
+			note = Cell{Text: strings.TrimSpace("mismatch; " + n.Sync.Why), Style: Warn}
 		}
-		t.Add(table.Cell{Text: g.Name}, amountCell(n.Declared), amountCell(n.Derived), amountCell(n.Reported),
+		t.Add(Cell{Text: g.Name}, amountCell(n.Declared), amountCell(n.Derived), amountCell(n.Reported),
 			amountCell(n.Ray), note)
 	}
 	if !t.Empty() {
@@ -261,11 +260,11 @@ func positive(amounts ...*raydemand.Amount) bool {
 	return false
 }
 
-func amountCell(a *raydemand.Amount) table.Cell {
+func amountCell(a *raydemand.Amount) Cell {
 	if a == nil {
-		return table.Cell{Text: unknownCell}
+		return Cell{Text: unknownCell}
 	}
-	return table.Cell{Text: a.String()}
+	return Cell{Text: a.String()}
 }
 
 // unmetPlan returns a plan with only its unmet demand.
@@ -299,15 +298,15 @@ func unmetPlan(all []apiv1.Unmet) planner.Plan {
 // mostShownChanges is how many changes are shown.
 const mostShownChanges = 10
 
-func writeClusterChanges(p *table.Page, changes []apiv1.Decision, as table.Look, now time.Time) {
+func writeClusterChanges(p *Page, changes []apiv1.Decision, as Look, now time.Time) {
 	if len(changes) == 0 {
 		return
 	}
 	p.Line("", "")
-	t := table.Table{
+	t := Table{
 		Look: as,
-		Columns: []table.Column{table.Number("LAST CHANGES"), table.Text("ACTION"), table.Name("GROUP"),
-			table.Text("REPLICAS"), table.Prose("WHY")},
+		Columns: []Column{Number("LAST CHANGES"), Text("ACTION"), Name("GROUP"),
+			Text("REPLICAS"), Prose("WHY")},
 	}
 	for _, c := range changes[:min(len(changes), mostShownChanges)] {
 		replicas := ""
@@ -318,7 +317,7 @@ func writeClusterChanges(p *table.Page, changes []apiv1.Decision, as table.Look,
 		if c.Action == "drain" && len(c.Pods) > 0 {
 			why = strings.Join(c.Pods, ", ") + ": " + why // all other changes name their pods themselves
 		}
-		t.Add(table.Cells(table.Ago(c.At, now), c.Action, c.Group, replicas, why)...)
+		t.Add(Cells(Ago(c.At, now), c.Action, c.Group, replicas, why)...)
 	}
 	t.Write(p)
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/cli/table"
 )
 
 func TestAListNamesShardsWhereThereAreSome(t *testing.T) {
@@ -22,7 +21,7 @@ func TestAListNamesShardsWhereThereAreSome(t *testing.T) {
 			list.Items = append(list.Items, apiv1.ClusterSummary{Namespace: "ml", Name: "c" + string(rune('0'+i)), Shard: shard})
 		}
 		var out strings.Builder
-		if err := WriteFleet("", table.Look{})(&out, list); err != nil {
+		if err := WriteFleet("", Look{})(&out, list); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(out.String(), "\n")

@@ -11,18 +11,17 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 )
 
 // WriteCosts writes a row for each RayCluster, group or owner with columns for the causes, or a row for each cause, and
 // then what is idle now.
-func WriteCosts(as table.Look) func(io.Writer, apiv1.Costs) error {
+func WriteCosts(as Look) func(io.Writer, apiv1.Costs) error {
 	return func(out io.Writer, c apiv1.Costs) error {
-		var p table.Page
+		var p Page
 		if len(c.Items) == 0 {
-			p.Line("", "No costs since "+table.Moment(c.Since)+": nothing has been added up.")
+			p.Line("", "No costs since "+Moment(c.Since)+": nothing has been added up.")
 			_, err := io.WriteString(out, p.String())
 			return err
 		}
@@ -53,20 +52,20 @@ func (s *costSum) add(item apiv1.CostItem) {
 }
 
 // writeBySubject writes a row for each subject, the most expensive first.
-func writeBySubject(p *table.Page, c apiv1.Costs, as table.Look) {
+func writeBySubject(p *Page, c apiv1.Costs, as Look) {
 	shown := shownCauses(c.Items)
-	columns := []table.Column{table.Name("RAYCLUSTER")}
+	columns := []Column{Name("RAYCLUSTER")}
 	switch c.By {
 	case apiv1.CostsByGroup:
-		columns = append(columns, table.Name("GROUP"))
+		columns = append(columns, Name("GROUP"))
 	case apiv1.CostsByOwner:
-		columns = []table.Column{table.Name("NAMESPACE"), table.Name("OWNER")}
+		columns = []Column{Name("NAMESPACE"), Name("OWNER")}
 	case apiv1.CostsByJob:
-		columns = append(columns, table.Name("JOB"))
+		columns = append(columns, Name("JOB"))
 	}
-	columns = append(columns, table.Number("GPU-HOURS"), table.Number("COST "+c.Currency))
+	columns = append(columns, Number("GPU-HOURS"), Number("COST "+c.Currency))
 	for _, cause := range shown {
-		columns = append(columns, table.Number(strings.ToUpper(cause)))
+		columns = append(columns, Number(strings.ToUpper(cause)))
 	}
 	type row struct {
 		names []string
@@ -91,13 +90,13 @@ func writeBySubject(p *table.Page, c apiv1.Costs, as table.Look) {
 	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.cost, a.cost), cmp.Compare(b.gpuSeconds, a.gpuSeconds))
 	})
-	t := table.Table{Look: as, Columns: columns}
+	t := Table{Look: as, Columns: columns}
 	for _, r := range rows {
 		cells := append(slices.Clone(r.names), hoursOf(r.gpuSeconds), money(r.cost))
 		for _, cause := range shown {
 			cells = append(cells, money(r.by[cause]))
 		}
-		t.Add(table.Cells(cells...)...)
+		t.Add(Cells(cells...)...)
 	}
 	t.Write(p)
 }
@@ -113,13 +112,13 @@ func shownCauses(items []apiv1.CostItem) (shown []string) {
 }
 
 // writeByCause writes a row for each cause and its code.
-func writeByCause(p *table.Page, c apiv1.Costs, as table.Look) {
-	t := table.Table{Look: as, Columns: []table.Column{table.Text("CAUSE"), table.Text("WHY"),
-		table.Number("POD-HOURS"), table.Number("GPU-HOURS"), table.Number("COST " + c.Currency)}}
+func writeByCause(p *Page, c apiv1.Costs, as Look) {
+	t := Table{Look: as, Columns: []Column{Text("CAUSE"), Text("WHY"),
+		Number("POD-HOURS"), Number("GPU-HOURS"), Number("COST " + c.Currency)}}
 	for _, cause := range shownCauses(c.Items) {
 		for _, item := range c.Items {
 			if item.Cause == cause {
-				t.Add(table.Cells(cause, dash(item.Why), hoursOf(item.PodSeconds), hoursOf(item.GpuSeconds),
+				t.Add(Cells(cause, dash(item.Why), hoursOf(item.PodSeconds), hoursOf(item.GpuSeconds),
 					money(item.Cost))...)
 			}
 		}
@@ -142,7 +141,7 @@ func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 func money(amount float64) string { return strconv.FormatFloat(amount, 'f', 2, 64) }
 
 // writeCostNotes writes the sum, what the answer lacks, and what is idle now.
-func writeCostNotes(p *table.Page, c apiv1.Costs) {
+func writeCostNotes(p *Page, c apiv1.Costs) {
 	var sum costSum
 	var pods, unpriced float64
 	for _, item := range c.Items {
@@ -152,7 +151,7 @@ func writeCostNotes(p *table.Page, c apiv1.Costs) {
 	}
 	p.Line("", "")
 	p.Line("", fmt.Sprintf("%s GPU-hours, %s %s in %s, since %s.", hoursOf(sum.gpuSeconds), money(sum.cost),
-		c.Currency, planner.Span(c.Until.Sub(c.Since).Seconds()), table.Moment(c.Since)))
+		c.Currency, planner.Span(c.Until.Sub(c.Since).Seconds()), Moment(c.Since)))
 	if c.By != apiv1.CostsByCause {
 		writeIdleCauses(p, c)
 	}
@@ -170,7 +169,7 @@ func writeCostNotes(p *table.Page, c apiv1.Costs) {
 }
 
 // writeIdleCauses writes what was idle, by the code that says why, the most expensive first.
-func writeIdleCauses(p *table.Page, c apiv1.Costs) {
+func writeIdleCauses(p *Page, c apiv1.Costs) {
 	var idle costSum
 	by := map[string]*costSum{}
 	for _, item := range c.Items {

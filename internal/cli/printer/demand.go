@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -17,7 +16,7 @@ const (
 
 // writeDemand lists the demand with its outcomes. Identical gangs are one entry. scaled is false if nothing carries out
 // the plan.
-func writeDemand(p *table.Page, all []planner.DemandSummary, scaled bool) {
+func writeDemand(p *Page, all []planner.DemandSummary, scaled bool) {
 	p.Line("", "Demand")
 	tally := (*planner.DemandSummary).Tally
 	if !scaled {
@@ -162,7 +161,7 @@ func describeBundles(bundles []raydemand.Bundle, selectors []raydemand.Selector)
 const NothingUnmetIfScaled = "nothing, if Heliostat scaled it; the launches of the plan are not carried out"
 
 // writeUnmet lists unserved demand, grouped by reason. scaled is false if nothing carries out the plan.
-func writeUnmet(p *table.Page, plan planner.Plan, scaled bool) {
+func writeUnmet(p *Page, plan planner.Plan, scaled bool) {
 	p.Line("", "")
 	p.Line("", "Unmet")
 	var list unmetList
@@ -215,7 +214,7 @@ func (l *unmetList) add(what string, reason planner.Reason) {
 	l.what[reason] = append(l.what[reason], what)
 }
 
-func (l *unmetList) write(p *table.Page) {
+func (l *unmetList) write(p *Page) {
 	const named = 3 // of one reason
 	for i, reason := range l.order {
 		if i == mostKinds {

@@ -4,33 +4,32 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/cli/table"
 )
 
 // writeDepartures lists the workers whose machine is about to go.
-func writeDepartures(p *table.Page, departures []apiv1.Departure, as table.Look) {
+func writeDepartures(p *Page, departures []apiv1.Departure, as Look) {
 	if len(departures) == 0 {
 		return
 	}
-	t := table.Table{
+	t := Table{
 		Look: as,
-		Columns: []table.Column{table.Name("MACHINE GOES"), table.Name("GROUP"), table.Name("STATE"),
-			table.Name("UNTIL"), table.Prose("WHY")},
+		Columns: []Column{Name("MACHINE GOES"), Name("GROUP"), Name("STATE"),
+			Name("UNTIL"), Prose("WHY")},
 	}
 	for _, d := range departures {
-		state := table.Cell{Text: "warning"}
+		state := Cell{Text: "warning"}
 		switch {
 		case d.Leaving:
-			state = table.Cell{Text: "LEAVING", Style: table.Warn}
+			state = Cell{Text: "LEAVING", Style: Warn}
 		case d.Certain:
-			state = table.Cell{Text: "goes", Style: table.Warn}
+			state = Cell{Text: "goes", Style: Warn}
 		}
 		until := unknownCell
 		if d.Deadline != nil {
 			until = d.Deadline.UTC().Format(time.TimeOnly)
 		}
-		t.Add(table.Cell{Text: d.Pod}, table.Cell{Text: d.Group}, state, table.Cell{Text: until},
-			table.Cell{Text: d.Sign + ": " + d.Message})
+		t.Add(Cell{Text: d.Pod}, Cell{Text: d.Group}, state, Cell{Text: until},
+			Cell{Text: d.Sign + ": " + d.Message})
 	}
 	p.Line("", "")
 	t.Write(p)

@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/cli/table"
 )
 
 func TestStatusShowsWhichMachinesGo(t *testing.T) {
 	noon := time.Date(2026, 11, 23, 12, 3, 10, 0, time.UTC)
 	var out strings.Builder
-	err := WriteCluster(table.Look{}, time.Now)(&out, apiv1.Cluster{Departures: []apiv1.Departure{
+	err := WriteCluster(Look{}, time.Now)(&out, apiv1.Cluster{Departures: []apiv1.Departure{
 		{Pod: "gpu-1", Group: "gpu", Sign: "karpenter-disrupted", Message: "taint karpenter.sh/disrupted", Certain: true, Leaving: true, Deadline: &noon},
 		{Pod: "gpu-2", Group: "gpu", Sign: "cordoned", Message: "cordoned"},
 	}})

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 )
 
@@ -16,13 +15,13 @@ func WriteSupposed(out io.Writer, answer apiv1.WhatIfPlan) error {
 	if err := WritePlanText(out, Planned{Plan: answer.Plan}); err != nil {
 		return err
 	}
-	var p table.Page
+	var p Page
 	writeDifference(&p, answer.Difference)
 	_, err := io.WriteString(out, p.String())
 	return err
 }
 
-func writeDifference(p *table.Page, d planner.Difference) {
+func writeDifference(p *Page, d planner.Difference) {
 	p.Line("", "")
 	p.Line("", "Difference to the present plan")
 	for _, g := range d.Groups {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -73,7 +72,7 @@ func fold(words []string, indent, further, continued string) string {
 		switch {
 		case i == 0:
 			line += word
-		case len([]rune(line))+1+len([]rune(word))+len(continued) > table.PageWidth:
+		case len([]rune(line))+1+len([]rune(word))+len(continued) > PageWidth:
 			text.WriteString(line + continued + "\n")
 			line = indent + further + word
 		default:
@@ -99,9 +98,9 @@ func foldJSON(text string) string {
 	const indent = "    "
 	var folded strings.Builder
 	for line := range strings.Lines(text) {
-		for len([]rune(line)) > table.PageWidth+1 {
+		for len([]rune(line)) > PageWidth+1 {
 			at := max(jsonBreak(line, ","), 0)
-			if at <= table.PageWidth/2 {
+			if at <= PageWidth/2 {
 				at = max(at, jsonBreak(line, ":"))
 			}
 			if at <= len(indent) {
@@ -118,7 +117,7 @@ func foldJSON(text string) string {
 // jsonBreak returns the position after the last such byte within the page width and outside of JSON strings, or 0.
 func jsonBreak(line, behind string) int {
 	inString, at := false, 0
-	for i := 0; i < len(line) && i < table.PageWidth; i++ {
+	for i := 0; i < len(line) && i < PageWidth; i++ {
 		switch c := line[i]; {
 		case c == '\\' && inString:
 			i++

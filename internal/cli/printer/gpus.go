@@ -7,7 +7,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -34,7 +33,7 @@ func WriteGPUs(out io.Writer, report GPUs) error {
 		text.WriteString("\nPROBLEMS\n")
 	}
 	for _, finding := range report.Findings {
-		text.WriteString(folded(finding.String(), table.PageWidth))
+		text.WriteString(folded(finding.String(), PageWidth))
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
@@ -124,7 +123,7 @@ func instanceTable(cards []gpuinfo.Card) string {
 			instances = append(instances, fmt.Sprintf("%s@%d", instance.Profile, instance.Start))
 		}
 		// Seven instances with attributes are wider than a line.
-		text := strings.TrimSuffix(folded(strings.Join(instances, " "), table.PageWidth-len("CARD  ")), "\n")
+		text := strings.TrimSuffix(folded(strings.Join(instances, " "), PageWidth-len("CARD  ")), "\n")
 		for i, line := range strings.Split(text, "\n") {
 			name := ""
 			if i == 0 {

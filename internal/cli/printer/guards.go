@@ -5,14 +5,13 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/cli/table"
 )
 
 // mostGuardsShown bounds the pods that are named for each group.
 const mostGuardsShown = 5
 
 // writeGuards says which pods node autoscalers do not evict; nothing if there are none.
-func writeGuards(p *table.Page, c apiv1.Cluster) {
+func writeGuards(p *Page, c apiv1.Cluster) {
 	if len(c.Guards) == 0 {
 		return
 	}

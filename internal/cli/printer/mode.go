@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -23,7 +22,7 @@ type ModeSet struct {
 
 // WriteOptIn writes what would follow if Heliostat scaled a cluster.
 func WriteOptIn(out io.Writer, c apiv1.Cluster) error {
-	var p table.Page
+	var p Page
 	p.Line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
 	switch {
 	case c.OptIn == nil && c.Mode == nodepool.Managed:
@@ -37,7 +36,7 @@ func WriteOptIn(out io.Writer, c apiv1.Cluster) error {
 	return err
 }
 
-func writeOptInTo(p *table.Page, c apiv1.Cluster) {
+func writeOptInTo(p *Page, c apiv1.Cluster) {
 	if c.Mode == nodepool.Off || c.Error != "" {
 		p.Line(
 			"",

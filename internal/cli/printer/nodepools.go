@@ -9,15 +9,14 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // WriteNodepools writes nodes, pools, problems and notes, each if there are any.
-func WriteNodepools(as table.Look) func(io.Writer, Nodepools) error {
+func WriteNodepools(as Look) func(io.Writer, Nodepools) error {
 	return func(out io.Writer, report Nodepools) error {
-		var p table.Page
+		var p Page
 		if len(report.Nodes) == 0 {
 			p.Line("", "No nodes found.")
 		} else {
@@ -37,40 +36,40 @@ func WriteNodepools(as table.Look) func(io.Writer, Nodepools) error {
 	}
 }
 
-func writeNodes(p *table.Page, nodes []sharing.GPUs, as table.Look) {
-	t := table.Table{
+func writeNodes(p *Page, nodes []sharing.GPUs, as Look) {
+	t := Table{
 		Look: as,
-		Columns: []table.Column{table.Name("NODE"), table.Name("POOL"), table.Text("KIND"), table.Text("PRODUCT"),
-			table.Number("CARDS"), table.Text("ISOLATION"), table.Prose("FREE/UNITS"), table.Wide("MIB PER UNIT"),
-			table.Wide("FREE PER CARD")},
+		Columns: []Column{Name("NODE"), Name("POOL"), Text("KIND"), Text("PRODUCT"),
+			Number("CARDS"), Text("ISOLATION"), Prose("FREE/UNITS"), Wide("MIB PER UNIT"),
+			Wide("FREE PER CARD")},
 	}
 	for _, n := range nodes {
 		t.Add(
-			table.Cells(n.Name, orDash(n.Pool), string(n.Kind), productOf(as, n.Product), count(n.Cards),
+			Cells(n.Name, orDash(n.Pool), string(n.Kind), productOf(as, n.Product), count(n.Cards),
 				string(n.Isolation), freeOf(as, n.Free, n.Units), amounts(n.MemoryMiB), perCard(n.PerCard))...)
 	}
 	t.Write(p)
 }
 
-func writePools(p *table.Page, list []landing.Pool, as table.Look) {
+func writePools(p *Page, list []landing.Pool, as Look) {
 	karpenter := slices.ContainsFunc(list, func(p landing.Pool) bool { return p.NodeClaims != nil })
-	t := table.Table{
+	t := Table{
 		Look: as,
-		Columns: []table.Column{table.Name("POOL"), table.Number("NODES"), table.Number("MIN"), table.Number("MAX"),
-			table.Text("KIND"), table.Text("PRODUCT"), table.Number("CARDS"), table.Number("PRICE"), table.Text("SPOT"),
-			table.Prose("FREE/UNITS"), table.Wide("PROVIDER"), table.Wide("ISOLATION"), table.Wide("TAINTS")},
+		Columns: []Column{Name("POOL"), Number("NODES"), Number("MIN"), Number("MAX"),
+			Text("KIND"), Text("PRODUCT"), Number("CARDS"), Number("PRICE"), Text("SPOT"),
+			Prose("FREE/UNITS"), Wide("PROVIDER"), Wide("ISOLATION"), Wide("TAINTS")},
 	}
 	if karpenter {
-		t.Columns = slices.Insert(t.Columns, 2, table.Text("COMING"))
+		t.Columns = slices.Insert(t.Columns, 2, Text("COMING"))
 	}
 	for _, pool := range list {
 		least, most := boundsOf(as, pool.Ceiling)
-		row := table.Cells(pool.Name, strconv.Itoa(pool.Nodes), least, most, string(pool.Kind),
+		row := Cells(pool.Name, strconv.Itoa(pool.Nodes), least, most, string(pool.Kind),
 			productOf(as, pool.Product), count(pool.Cards), nodePrice(pool.Price),
 			map[bool]string{true: "yes", false: "no"}[pool.Spot], freeOf(as, pool.Free, pool.Units), pool.Provider,
 			string(pool.Isolation), orNone(strings.Join(pool.Taints, ",")))
 		if karpenter {
-			row = slices.Insert(row, 2, table.Cell{Text: comingOf(pool.NodeClaims)})
+			row = slices.Insert(row, 2, Cell{Text: comingOf(pool.NodeClaims)})
 		}
 		t.Add(row...)
 	}
@@ -90,7 +89,7 @@ func comingOf(claims *landing.ClaimCount) string {
 
 // productOf returns a model's name, without the vendor's unless the table is wide: the longest names would not fit
 // otherwise.
-func productOf(l table.Look, product *string) string {
+func productOf(l Look, product *string) string {
 	if product == nil || l.Wide {
 		return orDash(product)
 	}
@@ -98,7 +97,7 @@ func productOf(l table.Look, product *string) string {
 }
 
 // freeOf writes for each resource how many units are free, out of how many: mig-1g.5gb 3/8, or -/8 if unknown.
-func freeOf(l table.Look, free, units map[string]int64) string {
+func freeOf(l Look, free, units map[string]int64) string {
 	names := slices.Sorted(maps.Keys(units))
 	shown := shortResources(l, names)
 	parts := make([]string, len(names))
@@ -113,7 +112,7 @@ func freeOf(l table.Look, free, units map[string]int64) string {
 }
 
 // shortResources returns the names without their domains, unless two would be equal or the table is wide.
-func shortResources(l table.Look, names []string) []string {
+func shortResources(l Look, names []string) []string {
 	short := make([]string, len(names))
 	for i, resource := range names {
 		short[i] = resource[strings.LastIndex(resource, "/")+1:]
@@ -141,7 +140,7 @@ func perCard(cards []sharing.Card) string {
 }
 
 // boundsOf returns a pool's minimum and maximum of nodes; limits on resources follow the maximum.
-func boundsOf(l table.Look, ceiling *landing.Ceiling) (least, most string) {
+func boundsOf(l Look, ceiling *landing.Ceiling) (least, most string) {
 	if ceiling == nil {
 		return unknownCell, unknownCell
 	}
@@ -164,7 +163,7 @@ func nodePrice(value *float64) string {
 }
 
 // writeProblems lists the problems of nodes, and the flag that declares an unknown resource.
-func writeProblems(p *table.Page, nodes []sharing.GPUs) {
+func writeProblems(p *Page, nodes []sharing.GPUs) {
 	titled, unknown := false, false
 	for _, n := range nodes {
 		for _, problem := range n.Problems {

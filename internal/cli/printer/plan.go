@@ -11,14 +11,13 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // WritePlanText writes the plan for people: demand, groups, decision, unmet demand and findings.
 func WritePlanText(out io.Writer, planned Planned) error {
-	var p table.Page
+	var p Page
 	writeDemand(&p, planned.Plan.Summary, true)
 	writeGroups(&p, planned.Plan.Groups)
 	writeDecision(&p, planned)
@@ -33,7 +32,7 @@ func NonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 }
 
-func writeGroups(p *table.Page, groups []planner.GroupPlan) {
+func writeGroups(p *Page, groups []planner.GroupPlan) {
 	p.Line("", "")
 	p.Line("", "Groups")
 	if len(groups) == 0 {
@@ -51,7 +50,7 @@ func writeGroups(p *table.Page, groups []planner.GroupPlan) {
 	}
 }
 
-func writeDecision(p *table.Page, planned Planned) {
+func writeDecision(p *Page, planned Planned) {
 	plan := planned.Plan
 	p.Line("", "")
 	p.Line("", "Decision")
@@ -71,7 +70,7 @@ func writeDecision(p *table.Page, planned Planned) {
 const mostStops = 5
 
 // writeStops lists the pods to stop; of many with the same reason, it names the first.
-func writeStops(p *table.Page, all []planner.Termination) {
+func writeStops(p *Page, all []planner.Termination) {
 	alike := func(t planner.Termination) planner.Termination {
 		return planner.Termination{Group: t.Group, Reason: t.Reason, Busy: t.Busy}
 	}
@@ -105,7 +104,7 @@ func price(sum float64) string {
 }
 
 // writeMinimums lists the groups that a limit keeps below their minimum, and counts them.
-func writeMinimums(p *table.Page, groups []planner.GroupPlan) (short int) {
+func writeMinimums(p *Page, groups []planner.GroupPlan) (short int) {
 	for _, g := range groups {
 		if g.BelowMin > 0 {
 			short++
@@ -116,7 +115,7 @@ func writeMinimums(p *table.Page, groups []planner.GroupPlan) (short int) {
 }
 
 // writeFindings lists findings with their codes, as in docs/reference/reasons.md, in alerts and in `doctor`.
-func writeFindings(p *table.Page, findings []raydemand.Finding) {
+func writeFindings(p *Page, findings []raydemand.Finding) {
 	if len(findings) == 0 {
 		return
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/cli/table"
 )
 
 // Policy is the capacity policy of a cluster, and what becomes of it.
@@ -30,7 +29,7 @@ func WritePolicy(out io.Writer, p Policy) error {
 		fmt.Fprintf(&text, "%s/%s: %s\n  %s\n", p.Namespace, p.Name, p.Source, written)
 	}
 	line := func(format string, arguments ...any) {
-		fmt.Fprintln(&text, "  "+table.Printable(fmt.Sprintf(format, arguments...)))
+		fmt.Fprintln(&text, "  "+Printable(fmt.Sprintf(format, arguments...)))
 	}
 	if p.Fault != "" {
 		line("cannot be read, so it wants nothing: %s", p.Fault)

@@ -8,20 +8,19 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // WriteRequested writes the plain request of a cluster.
 func WriteRequested(out io.Writer, r apiv1.Requested) error {
-	var p table.Page
+	var p Page
 	if len(r.Requested) == 0 {
 		p.Line("", "There is no request without an id; `autoscaler requests` lists those with one.")
 	} else {
 		since := ""
 		if r.Since != nil {
-			since = ", since " + table.Moment(*r.Since)
+			since = ", since " + Moment(*r.Since)
 		}
 		p.Line("", "Requested"+since)
 	}
@@ -40,7 +39,7 @@ func WriteRequested(out io.Writer, r apiv1.Requested) error {
 func WriteRequests(
 	fleet bool,
 	namespace string,
-	as table.Look,
+	as Look,
 	now func() time.Time,
 ) func(io.Writer, apiv1.RequestList) error {
 	if !fleet {
@@ -51,23 +50,23 @@ func WriteRequests(
 			_, err := io.WriteString(out, "No requests found"+onlyIn(namespace))
 			return err
 		}
-		t := table.Table{
+		t := Table{
 			Look: as,
-			Columns: []table.Column{table.Name("ID"), table.Name("OWNER"), table.Number("PRIORITY").OnlyWide(),
-				table.Prose("BUNDLES"), table.Text("STATE"), table.Number("SINCE"), table.Number("LEASE"),
-				table.Note("WHY"), table.Wide("SERVED BY")},
+			Columns: []Column{Name("ID"), Name("OWNER"), Number("PRIORITY").OnlyWide(),
+				Prose("BUNDLES"), Text("STATE"), Number("SINCE"), Number("LEASE"),
+				Note("WHY"), Wide("SERVED BY")},
 		}
 		if fleet {
-			t.Columns = append([]table.Column{table.Name("RAYCLUSTER")}, t.Columns...)
+			t.Columns = append([]Column{Name("RAYCLUSTER")}, t.Columns...)
 		}
 		for _, r := range list.Items {
 			row := requestRow(r, as, now())
 			if fleet {
-				row = append(table.Cells(r.Namespace+"/"+r.Cluster), row...)
+				row = append(Cells(r.Namespace+"/"+r.Cluster), row...)
 			}
 			t.Add(row...)
 		}
-		var p table.Page
+		var p Page
 		t.Write(&p)
 		_, err := io.WriteString(out, p.String())
 		return err
@@ -75,14 +74,14 @@ func WriteRequests(
 }
 
 // requestStyles highlight states.
-var requestStyles = map[raydemand.RequestState]table.Style{
-	raydemand.RequestSatisfied:  table.Good,
-	raydemand.RequestCapped:     table.Warn,
-	raydemand.RequestImpossible: table.Bad,
-	raydemand.RequestExpired:    table.Warn,
+var requestStyles = map[raydemand.RequestState]Style{
+	raydemand.RequestSatisfied:  Good,
+	raydemand.RequestCapped:     Warn,
+	raydemand.RequestImpossible: Bad,
+	raydemand.RequestExpired:    Warn,
 }
 
-func requestRow(r apiv1.OwnedRequest, as table.Look, now time.Time) []table.Cell {
+func requestRow(r apiv1.OwnedRequest, as Look, now time.Time) []Cell {
 	id, owner := r.ID, ownerOf(as, r.Owner)
 	if r.Plain {
 		id, owner = "(plain)", unknownCell
@@ -98,7 +97,7 @@ func requestRow(r apiv1.OwnedRequest, as table.Look, now time.Time) []table.Cell
 	if r.ExpectedAt != nil && r.State == raydemand.RequestWaiting {
 		why += "; expected in " + planner.Span(r.ExpectedAt.Sub(now).Seconds())
 	}
-	return []table.Cell{
+	return []Cell{
 		{Text: id},
 		{Text: owner},
 		{Text: strconv.Itoa(int(r.Priority))},
@@ -115,7 +114,7 @@ func requestRow(r apiv1.OwnedRequest, as table.Look, now time.Time) []table.Cell
 }
 
 // ownerOf returns the owner, without the prefix of ServiceAccounts unless the table is wide.
-func ownerOf(l table.Look, owner string) string {
+func ownerOf(l Look, owner string) string {
 	if l.Wide {
 		return owner
 	}

@@ -7,19 +7,18 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // WriteShadow writes a comparison for people. If there is none, it fetches the RayCluster to say why.
 func WriteShadow(
-	as table.Look,
+	as Look,
 	now func() time.Time,
 	cluster func() (apiv1.Cluster, error),
 ) func(io.Writer, apiv1.ShadowComparison) error {
 	return func(out io.Writer, c apiv1.ShadowComparison) error {
-		var p table.Page
+		var p Page
 		if len(c.Groups) == 0 {
 			now, err := cluster()
 			if err != nil {
@@ -53,7 +52,7 @@ func whyNotCompared(c apiv1.Cluster) string {
 	return "Heliostat has just begun to watch this RayCluster and has no plan to compare yet."
 }
 
-func writeShadowHead(p *table.Page, c apiv1.ShadowComparison) {
+func writeShadowHead(p *Page, c apiv1.ShadowComparison) {
 	writer := "an unknown writer"
 	if c.Writer != "" {
 		writer = c.Writer
@@ -72,56 +71,56 @@ func writeShadowHead(p *table.Page, c apiv1.ShadowComparison) {
 	}
 }
 
-func writeShadowGroups(p *table.Page, groups []apiv1.ShadowGroup, as table.Look) {
+func writeShadowGroups(p *Page, groups []apiv1.ShadowGroup, as Look) {
 	p.Line("", "")
-	t := table.Table{
+	t := Table{
 		Look: as,
-		Columns: []table.Column{table.Name("GROUP"), table.Number("OURS"), table.Number("THEIRS"),
-			table.Prose("WHY OURS")},
+		Columns: []Column{Name("GROUP"), Number("OURS"), Number("THEIRS"),
+			Prose("WHY OURS")},
 	}
 	for _, g := range groups {
 		ours := numberCell(g.Ours)
 		if g.Ours != g.Theirs {
-			ours.Style = table.Warn
+			ours.Style = Warn
 		}
-		t.Add(table.Cell{Text: g.Name}, ours, numberCell(g.Theirs), table.Cell{Text: g.Reason.Message})
+		t.Add(Cell{Text: g.Name}, ours, numberCell(g.Theirs), Cell{Text: g.Reason.Message})
 	}
 	t.Write(p)
 }
 
-func writeShadowDifferences(p *table.Page, all []apiv1.ShadowDifference, as table.Look, now time.Time) {
+func writeShadowDifferences(p *Page, all []apiv1.ShadowDifference, as Look, now time.Time) {
 	if len(all) == 0 {
 		return
 	}
 	p.Line("", "")
-	t := table.Table{
+	t := Table{
 		Look: as,
-		Columns: []table.Column{table.Number("DIFFERED"), table.Name("GROUP"), table.Number("OURS"),
-			table.Number("THEIRS"), table.Text("OUTCOME"), table.Prose("WHY OURS")},
+		Columns: []Column{Number("DIFFERED"), Name("GROUP"), Number("OURS"),
+			Number("THEIRS"), Text("OUTCOME"), Prose("WHY OURS")},
 	}
 	for _, d := range all {
-		t.Add(table.Cell{Text: table.Ago(d.At, now)}, table.Cell{Text: d.Group}, numberCell(d.Ours),
-			numberCell(d.Theirs), outcomeCell(d), table.Cell{Text: d.Reason.Message})
+		t.Add(Cell{Text: Ago(d.At, now)}, Cell{Text: d.Group}, numberCell(d.Ours),
+			numberCell(d.Theirs), outcomeCell(d), Cell{Text: d.Reason.Message})
 	}
 	t.Write(p)
 }
 
-func outcomeCell(d apiv1.ShadowDifference) table.Cell {
+func outcomeCell(d apiv1.ShadowDifference) Cell {
 	switch d.Outcome {
 	case apiv1.OursFirst, apiv1.TheirsFirst:
-		style := table.Good
+		style := Good
 		if d.Outcome == apiv1.TheirsFirst {
-			style = table.Warn
+			style = Warn
 		}
-		return table.Cell{Text: leadText(*d.LeadSeconds), Style: style}
+		return Cell{Text: leadText(*d.LeadSeconds), Style: style}
 	case apiv1.OursWithdrawn:
-		return table.Cell{Text: "ours withdrawn"}
+		return Cell{Text: "ours withdrawn"}
 	case apiv1.TheirsWithdrawn:
-		return table.Cell{Text: "theirs withdrawn"}
+		return Cell{Text: "theirs withdrawn"}
 	case apiv1.Differs:
-		return table.Cell{Text: "differs", Style: table.Warn}
+		return Cell{Text: "differs", Style: Warn}
 	}
-	return table.Cell{Text: string(d.Outcome)}
+	return Cell{Text: string(d.Outcome)}
 }
 
 // leadText says by how much Heliostat was earlier.

@@ -1,4 +1,4 @@
-package table
+package printer
 
 // columnKind says how a column is written if its cells do not fit.
 type columnKind uint8
