@@ -14,49 +14,16 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-func TestAComparisonTellsHowOftenBothAgreeAndWhoIsFirst(t *testing.T) {
-	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	reason := planner.Reason{Code: "launch", Message: "for work"}
-	ended := func(outcome Outcome, lead time.Duration) Difference {
-		return Difference{Group: "gpu", At: start, Until: start.Add(time.Minute), Ours: 2, Theirs: 1, Outcome: outcome, Lead: lead, Reason: reason, Writer: "w"}
-	}
-	open := ended(StillDiffers, 0)
-	open.Until = time.Time{}
-	got := comparisonOf(Comparison{Since: start, Compared: 40 * time.Second, Agreed: 30 * time.Second, Writer: "w",
-		Groups: []ComparedGroup{{Name: "gpu", Ours: 2, Theirs: 1, Reason: reason}},
-		Differences: []Difference{open, ended(OursFirst, 8*time.Second), ended(TheirsFirst, -time.Second),
-			ended(OursFirst, 3*time.Second), ended(OursWithdrawn, 0)}})
-	agreement, median := 0.75, 3.0
-	until := start.Add(time.Minute)
-	difference := func(outcome apiv1.ShadowDifferenceOutcome, until *time.Time, lead *float64) apiv1.ShadowDifference {
-		return apiv1.ShadowDifference{At: start, Until: until, Group: "gpu", Ours: 2, Theirs: 1, Outcome: outcome, LeadSeconds: lead, Reason: reason, Writer: "w"}
-	}
-	eight, minusOne, three := 8.0, -1.0, 3.0
-	want := apiv1.ShadowComparison{Writer: "w", Since: &start, ComparedSeconds: 40, Agreement: &agreement, OursFirst: 2, TheirsFirst: 1, MedianLeadSeconds: &median,
-		Groups: []apiv1.ShadowGroup{{Name: "gpu", Ours: 2, Theirs: 1, Reason: reason}},
-		Differences: []apiv1.ShadowDifference{difference(apiv1.Differs, nil, nil), difference(apiv1.OursFirst, &until, &eight),
-			difference(apiv1.TheirsFirst, &until, &minusOne), difference(apiv1.OursFirst, &until, &three), difference(apiv1.OursWithdrawn, &until, nil)}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	for _, outcome := range []Outcome{StillDiffers, OursFirst, TheirsFirst,
-		OursWithdrawn, TheirsWithdrawn, Settled} {
-		if !apiv1.ShadowDifferenceOutcome(outcome).Valid() {
-			t.Errorf("the contract has no outcome %q", outcome)
-		}
-	}
-}
-
 func TestPublishedDecisionsInShadowAreComparedUntilTheClusterIsGone(t *testing.T) {
 	a := newRecorder(slog.New(slog.DiscardHandler))
 	d := decided()
 	d.Mode, d.RayErr, d.ObserveFailed = nodepool.Shadow, "", false
 	a.Publish(d)
-	if c := a.Comparison(d.Cluster); c.Since == nil || !c.Since.Equal(d.At) {
+	if c := a.shadow.Comparison(d.Cluster); c.Since == nil || !c.Since.Equal(d.At) {
 		t.Errorf("got %+v", c)
 	}
 	a.Forget(d.Cluster)
-	if c := a.Comparison(d.Cluster); c.Since != nil {
+	if c := a.shadow.Comparison(d.Cluster); c.Since != nil {
 		t.Errorf("gone, and still %+v", c)
 	}
 }

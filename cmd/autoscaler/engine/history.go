@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -43,7 +44,7 @@ type clusterEntries struct {
 // stored is a decision in compressed form, so that the bound of a History is one of memory.
 type stored struct {
 	id int64
-	// past is an Entry, document a Source, both as compressed JSON.
+	// past is the entry without its ID, document the snapshot and the plan, both as compressed JSON.
 	past, document []byte
 }
 
@@ -52,37 +53,6 @@ const storedOverhead = 2 * 64
 
 // size is the memory that it takes. The allocator rounds up by an eighth at most.
 func (k stored) size() int { return storedOverhead + (len(k.past)+len(k.document))*9/8 }
-
-// HistoryEntry is one decision of the history. It does not change.
-type HistoryEntry struct {
-	// ID is a decimal number that grows from one decision about a RayCluster to the next, even across restarts:
-	// milliseconds since 1970.
-	ID   string        `json:"-"`
-	At   time.Time     `json:"at"`
-	Mode nodepool.Mode `json:"mode"`
-	// Actions are what was carried out, without reports to Ray.
-	Actions []decision.Action `json:"actions"`
-	Groups  []EntryGroup      `json:"groups"`
-	// Unmet counts the entries of unmet demand.
-	Unmet int    `json:"unmet"`
-	Err   string `json:"err"`
-	// document is the compressed snapshot and plan.
-	document []byte
-}
-
-// EntryGroup is one worker group in an Entry.
-type EntryGroup struct {
-	Name    string           `json:"name"`
-	Current int              `json:"current"`
-	Desired int              `json:"desired"`
-	Reasons []planner.Reason `json:"reasons"`
-}
-
-// HistorySource is the snapshot of a decision, and the plan made from it.
-type HistorySource struct {
-	Snapshot json.RawMessage `json:"snapshot"`
-	Plan     json.RawMessage `json:"plan"`
-}
 
 // newHistory returns an empty History with at most that many decisions about each RayCluster and that many bytes of
 // memory in all; 0 uses the default. The latest decision about each RayCluster is kept whatever its size.
@@ -102,13 +72,19 @@ func (h *History) Observe(d *decision.Decision) error {
 		return nil
 	}
 	now := goalOf(d)
-	past := HistoryEntry{
-		At:      d.At,
-		Mode:    d.Mode,
-		Actions: withoutReports(d.Actions),
-		Groups:  entryGroups(d.Plan.Groups),
-		Unmet:   unmetEntries(&d.Plan),
-		Err:     d.Err,
+	past := apiv1.HistoryEntry{
+		At: d.At.UTC(), Mode: d.Mode, Unmet: unmetEntries(&d.Plan), Error: d.Err,
+		Decisions: []apiv1.Decision{}, Groups: []apiv1.HistoryGroup{},
+	}
+	for _, action := range d.Actions {
+		if !action.ScalesNothing() {
+			past.Decisions = append(past.Decisions, changeOf(action))
+		}
+	}
+	for _, g := range d.Plan.Groups {
+		past.Groups = append(past.Groups, apiv1.HistoryGroup{
+			Name: g.Name, Current: g.Current, Desired: g.Desired, Reasons: append([]planner.Reason{}, g.Reasons...),
+		})
 	}
 	if !h.differs(d.Cluster, past, now) {
 		return nil
@@ -128,11 +104,11 @@ func (h *History) Observe(d *decision.Decision) error {
 	return nil
 }
 
-func (h *History) differs(key nodepool.ClusterKey, past HistoryEntry, now goal) bool {
+func (h *History) differs(key nodepool.ClusterKey, past apiv1.HistoryEntry, now goal) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.rings[key]
-	return r == nil || len(r.entries) == 0 || len(past.Actions) > 0 || r.last != now
+	return r == nil || len(r.entries) == 0 || len(past.Decisions) > 0 || r.last != now
 }
 
 func (h *History) add(key nodepool.ClusterKey, at time.Time, entry stored, now goal) {
@@ -188,10 +164,11 @@ func (h *History) Forget(key nodepool.ClusterKey) {
 	}
 }
 
-// Entries returns the history of a RayCluster, newest first.
-func (h *History) Entries(key nodepool.ClusterKey) []HistoryEntry {
+// Entries returns the history of a RayCluster, newest first. An ID is a decimal number that grows from one decision
+// about a RayCluster to the next, even across restarts: milliseconds since 1970.
+func (h *History) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
 	entries := h.storedOf(key)
-	pasts := make([]HistoryEntry, len(entries))
+	pasts := make([]apiv1.HistoryEntry, len(entries))
 	for i, entry := range entries {
 		pasts[len(entries)-1-i] = entry.entry()
 	}
@@ -207,50 +184,34 @@ func (h *History) storedOf(key nodepool.ClusterKey) []stored {
 	return nil
 }
 
-// Entry returns one decision by its ID.
-func (h *History) Entry(key nodepool.ClusterKey, id string) (HistoryEntry, bool) {
+// Past returns the snapshot and the plan of a decision: planning the snapshot with its own policy returns the plan
+// again, byte for byte.
+func (h *History) Past(key nodepool.ClusterKey, id string) (snapshot, plan json.RawMessage, known bool, err error) {
 	for _, entry := range h.storedOf(key) {
 		if strconv.FormatInt(entry.id, 10) == id {
-			return entry.entry(), true
+			var document struct{ Snapshot, Plan json.RawMessage }
+			if err := decompress(entry.document, &document); err != nil {
+				return nil, nil, true, fmt.Errorf("decompressing decision %s: %w", id, err)
+			}
+			return document.Snapshot, document.Plan, true, nil
 		}
 	}
-	return HistoryEntry{}, false
+	return nil, nil, false, nil
 }
 
-// entry returns the Entry. If it cannot be read, its Err says so.
-func (k stored) entry() HistoryEntry {
-	var past HistoryEntry
+// entry returns the entry. If it cannot be read, its Error says so.
+func (k stored) entry() apiv1.HistoryEntry {
+	var past apiv1.HistoryEntry
 	if err := decompress(k.past, &past); err != nil {
-		past = HistoryEntry{At: time.UnixMilli(k.id), Err: fmt.Sprintf("this decision can no longer be read: %v", err)}
+		past = apiv1.HistoryEntry{At: time.UnixMilli(k.id).UTC(), Decisions: []apiv1.Decision{},
+			Groups: []apiv1.HistoryGroup{}, Error: fmt.Sprintf("this decision can no longer be read: %v", err)}
 	}
-	past.ID, past.document = strconv.FormatInt(k.id, 10), k.document
-	return past
-}
-
-// Source decompresses the snapshot and plan of a decision: planning Snapshot with its own policy returns Plan again,
-// byte for byte.
-func (p HistoryEntry) Source() (HistorySource, error) {
-	var document HistorySource
-	if err := decompress(p.document, &document); err != nil {
-		return document, fmt.Errorf("decompressing decision %s: %w", p.ID, err)
-	}
-	return document, nil
-}
-
-func entryGroups(groups []planner.GroupPlan) []EntryGroup {
-	past := make([]EntryGroup, len(groups))
-	for i, g := range groups {
-		past[i] = EntryGroup{g.Name, g.Current, g.Desired, g.Reasons}
-	}
+	past.ID = strconv.FormatInt(k.id, 10)
 	return past
 }
 
 func unmetEntries(p *planner.Plan) int {
 	return len(p.InfeasibleRequests) + len(p.InfeasibleGangRequests) + len(p.InfeasibleRequestResources)
-}
-
-func withoutReports(actions []decision.Action) []decision.Action {
-	return slices.DeleteFunc(slices.Clone(actions), decision.Action.ScalesNothing)
 }
 
 // Used returns how much of the memory of the history is in use, from 0 to 1.

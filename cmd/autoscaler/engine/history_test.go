@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
@@ -70,15 +70,15 @@ func TestHistoryHoldsWhatWasDecidedOtherwiseNewestFirst(t *testing.T) {
 	pasts := h.Entries(historyKey)
 	var got []string
 	for _, p := range pasts {
-		got = append(got, fmt.Sprintf("%s %s %d", p.ID, p.At.Format(time.TimeOnly), len(p.Actions)))
+		got = append(got, fmt.Sprintf("%s %s %d", p.ID, p.At.Format(time.TimeOnly), len(p.Decisions)))
 	}
 	if want := "[1772366404000 12:00:04 1 1772366403000 12:00:03 1 1772366400000 12:00:00 0]"; fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
-	if _, known := h.Entry(historyKey, "1772366403000"); !known {
+	if _, _, known, _ := h.Past(historyKey, "1772366403000"); !known {
 		t.Error("a decision is not found by its id")
 	}
-	if _, known := h.Entry(historyKey, "1"); known {
+	if _, _, known, _ := h.Past(historyKey, "1"); known {
 		t.Error("a decision is found that never was")
 	}
 	h.Forget(historyKey)
@@ -121,17 +121,17 @@ func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
 		t.Fatalf("only %d decisions", len(pasts))
 	}
 	for _, past := range pasts {
-		document, err := past.Source()
+		snapshot, want, _, err := h.Past(historyKey, past.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := snapshotfile.ReadSnapshot(bytes.NewReader(document.Snapshot), past.ID)
+		again, err := snapshotfile.ReadSnapshot(bytes.NewReader(snapshot), past.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		plan, err := json.Marshal(planner.Compute(again, again.Policy))
-		if err != nil || !bytes.Equal(plan, document.Plan) {
-			t.Errorf("%s: planned again it is\n%s\nand it was\n%s", again.Name, plan, document.Plan)
+		if err != nil || !bytes.Equal(plan, want) {
+			t.Errorf("%s: planned again it is\n%s\nand it was\n%s", again.Name, plan, want)
 		}
 	}
 }
@@ -258,11 +258,13 @@ func TestAPastSaysAllThatItsDecisionSaid(t *testing.T) {
 	d.Err, d.Actions[0].At, d.Actions[0].Took, d.Actions[1].Kind = "patching: conflict", historyStart, time.Second, decision.ActionReport
 	keep(t, h, d)
 	pasts := h.Entries(d.Cluster)
-	want := []HistoryEntry{{
-		ID: strconv.FormatInt(d.At.UnixMilli(), 10), At: d.At, Mode: d.Mode, Err: d.Err, Actions: d.Actions[:1],
-		Groups: []EntryGroup{{"group-0", 0, 7, d.Plan.Groups[0].Reasons}, {"group-1", 0, 7, d.Plan.Groups[1].Reasons}},
+	want := []apiv1.HistoryEntry{{
+		ID: strconv.FormatInt(d.At.UnixMilli(), 10), At: d.At, Mode: d.Mode, Error: d.Err,
+		Decisions: []apiv1.Decision{changeOf(d.Actions[0])},
+		Groups: []apiv1.HistoryGroup{{Name: "group-0", Desired: 7, Reasons: d.Plan.Groups[0].Reasons},
+			{Name: "group-1", Desired: 7, Reasons: d.Plan.Groups[1].Reasons}},
 	}}
-	if diff := cmp.Diff(want, pasts, cmpopts.IgnoreUnexported(HistoryEntry{})); diff != "" {
+	if diff := cmp.Diff(want, pasts); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

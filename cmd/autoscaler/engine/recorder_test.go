@@ -20,17 +20,17 @@ func TestWhatWasDecidedIsListedExportedAndForgotten(t *testing.T) {
 	d := decided()
 	d.Actions = d.Recent
 	a.Publish(d)
-	entries := a.Entries(d.Cluster)
+	entries := a.past.Entries(d.Cluster)
 	if len(entries) != 1 || len(entries[0].Decisions) != 4 || entries[0].Decisions[0].Action != "scale-up" || entries[0].Unmet != 2 ||
 		len(entries[0].Groups) != 1 || entries[0].Groups[0].Reasons == nil {
 		t.Fatalf("%+v", entries)
 	}
-	snapshot, plan, known, err := a.Past(d.Cluster, entries[0].ID)
+	snapshot, plan, known, err := a.past.Past(d.Cluster, entries[0].ID)
 	if err != nil || !known || !json.Valid(plan) || !json.Valid(snapshot) {
 		t.Fatalf("%v, %v: %s\n%s", known, err, plan, snapshot)
 	}
 	a.Forget(d.Cluster)
-	if _, _, known, err := a.Past(d.Cluster, entries[0].ID); known || err != nil {
+	if _, _, known, err := a.past.Past(d.Cluster, entries[0].ID); known || err != nil {
 		t.Errorf("a cluster that is gone: %v, %v", known, err)
 	}
 }

@@ -226,7 +226,7 @@ func (o *options) listen(
 		Log:        log,
 		Leadership: newLeadership(manager, loop),
 	}
-	served.History, served.Hub, served.Shadow = o.recorder, o.recorder.Hub, o.recorder
+	served.History, served.Hub, served.Shadow = o.recorder.past, o.recorder.Hub, o.recorder.shadow
 	served.Costs, served.Currency = o.costs.Ledger, o.prices.Unit()
 	if member := manager.Shards(); member != nil {
 		served.Division = Division{Shards: member}

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -29,70 +29,27 @@ type Shadow struct {
 // newShadow returns an empty Shadow.
 func newShadow() *Shadow { return &Shadow{clusters: map[nodepool.ClusterKey]*comparison{}} }
 
-// Comparison compares ours, Heliostat's goals, with theirs, the other autoscaler's, for one RayCluster. All counts are
+// comparison compares ours, Heliostat's goals, with theirs, the other autoscaler's, for one RayCluster. All counts are
 // pods.
-type Comparison struct {
-	// Since is when comparing began; Compared is for how long both sides were known since then, Agreed for how long of
-	// that all groups were equal.
-	Since            time.Time
-	Compared, Agreed time.Duration
-	// Writer is the field manager that last wrote the worker groups; empty if unknown.
-	Writer string
-	Groups []ComparedGroup
-	// Differences are the latest ones, newest first.
-	Differences []Difference
-}
-
-// ComparedGroup is what both sides want of one worker group now.
-type ComparedGroup struct {
-	Name         string
-	Ours, Theirs int
-	// Reason is ours.
-	Reason planner.Reason
-}
-
-// Outcome says how a difference ended.
-type Outcome string
-
-const (
-	// StillDiffers: the difference has not ended.
-	StillDiffers Outcome = "differs"
-	// OursFirst and TheirsFirst: one side wanted first what the other wanted later.
-	OursFirst   Outcome = "ours_first"
-	TheirsFirst Outcome = "theirs_first"
-	// OursWithdrawn and TheirsWithdrawn: one side went back to what both wanted before.
-	OursWithdrawn   Outcome = "ours_withdrawn"
-	TheirsWithdrawn Outcome = "theirs_withdrawn"
-	// Settled: both agree, and it is unknown who was first, because they differed when comparing began; or the group
-	// is gone.
-	Settled Outcome = "settled"
-)
-
-// Difference is a time in which the two sides wanted different numbers of pods of a group.
-type Difference struct {
-	Group string
-	// At is when it began; Until is when it ended, zero while it lasts.
-	At, Until time.Time
-	// Ours and Theirs are what each side last wanted before both agreed.
-	Ours, Theirs int
-	Outcome      Outcome
-	// Lead is how much earlier than the other side Heliostat wanted the final number; negative if it was later. It is
-	// set with OursFirst and TheirsFirst alone.
-	Lead time.Duration
-	// Reason is ours, as of when Heliostat began to want Ours, or else as of when they began to differ. Later, when
-	// the pods of the other side are seen before its replicas, no pod more is needed. Writer is theirs, as of the last
-	// time they differed.
-	Reason planner.Reason
-	Writer string
-}
-
-// comparison is the state of one RayCluster.
 type comparison struct {
-	uid    string
-	report Comparison
-	sides  map[string]*sides
-	last   time.Time // time of the last decision that was compared; zero after one that was not
-	agreed bool      // whether that decision agreed
+	uid string
+	// since is when comparing began; compared is for how long both sides were known since then, agreedFor for how long
+	// of that all groups were equal.
+	since               time.Time
+	compared, agreedFor time.Duration
+	// writer is the field manager that last wrote the worker groups; empty if unknown.
+	writer string
+	// groups are what both sides want now, with our reasons.
+	groups []apiv1.ShadowGroup
+	// differences are the latest ones that ended, oldest first. The outcome of one is settled if both agree, and it is
+	// unknown who was first, because they differed when comparing began, or if the group is gone. Its numbers are what
+	// each side last wanted before both agreed. Its reason is ours, as of when Heliostat began to want its number, or
+	// else as of when they began to differ: later, when the pods of the other side are seen before its replicas, no pod
+	// more is needed. Its writer is theirs, as of the last time they differed.
+	differences []apiv1.ShadowDifference
+	sides       map[string]*sides
+	last        time.Time // time of the last decision that was compared; zero after one that was not
+	agreed      bool      // whether that decision agreed
 }
 
 // sides are what both sides want of one group, since when, and the current difference.
@@ -100,11 +57,11 @@ type sides struct {
 	ours, theirs side
 	// base is what both sides wanted when they last agreed; negative before that.
 	base int
-	open *Difference
+	open *apiv1.ShadowDifference
 	// openGoal is our last goal in open.
 	openGoal side
 	// withdrawn is the latest difference that ended because our goal went back, with the goal we had in it.
-	withdrawn     *Difference
+	withdrawn     *apiv1.ShadowDifference
 	withdrawnGoal side
 }
 
@@ -139,7 +96,7 @@ func (s *Shadow) Observe(d *decision.Decision) {
 		return
 	}
 	if c == nil || c.uid != d.UID {
-		c = &comparison{uid: d.UID, report: Comparison{Since: d.At}, sides: map[string]*sides{}}
+		c = &comparison{uid: d.UID, since: d.At.UTC(), sides: map[string]*sides{}}
 		s.clusters[d.Cluster] = c
 	}
 	c.observe(d)
@@ -152,36 +109,55 @@ func (s *Shadow) Forget(key nodepool.ClusterKey) {
 	delete(s.clusters, key)
 }
 
-// Comparison returns the comparison of a RayCluster; false if there is none.
-func (s *Shadow) Comparison(key nodepool.ClusterKey) (Comparison, bool) {
+// Comparison returns how Heliostat's plan for a RayCluster in shadow mode compares with the other writer; zero if it is
+// not compared.
+func (s *Shadow) Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.clusters[key]
 	if c == nil {
-		return Comparison{}, false
+		return apiv1.ShadowComparison{}
 	}
-	report := c.report
-	report.Groups = slices.Clone(report.Groups)
-	report.Differences = slices.Clone(report.Differences)
-	slices.Reverse(report.Differences)
+	since := c.since
+	answer := apiv1.ShadowComparison{Writer: c.writer, Since: &since, ComparedSeconds: c.compared.Seconds(),
+		Groups: slices.Clone(c.groups), Differences: slices.Clone(c.differences)}
+	if c.compared > 0 {
+		answer.Agreement = new(c.agreedFor.Seconds() / c.compared.Seconds())
+	}
+	slices.Reverse(answer.Differences)
 	for _, name := range slices.Sorted(maps.Keys(c.sides)) {
 		if open := c.sides[name].open; open != nil {
-			report.Differences = slices.Insert(report.Differences, 0, *open)
+			answer.Differences = slices.Insert(answer.Differences, 0, *open)
 		}
 	}
-	return report, true
+	var leads []float64
+	for _, d := range answer.Differences {
+		switch d.Outcome {
+		case apiv1.OursFirst:
+			answer.OursFirst++
+			leads = append(leads, *d.LeadSeconds)
+		case apiv1.TheirsFirst:
+			answer.TheirsFirst++
+			leads = append(leads, *d.LeadSeconds)
+		}
+	}
+	if len(leads) > 0 {
+		slices.Sort(leads)
+		answer.MedianLeadSeconds = &leads[len(leads)/2]
+	}
+	return answer
 }
 
 func (c *comparison) observe(d *decision.Decision) {
 	if !c.last.IsZero() {
 		passed := d.At.Sub(c.last)
-		c.report.Compared += passed
+		c.compared += passed
 		if c.agreed {
-			c.report.Agreed += passed
+			c.agreedFor += passed
 		}
 	}
 	c.last, c.agreed = d.At, true
-	c.report.Writer, c.report.Groups = d.Kube.ScaledBy, nil
+	c.writer, c.groups = d.Kube.ScaledBy, nil
 	seen := map[string]bool{}
 	for _, plan := range d.Plan.Groups {
 		group, known := d.Kube.Group(plan.Name)
@@ -189,24 +165,24 @@ func (c *comparison) observe(d *decision.Decision) {
 			continue
 		}
 		seen[plan.Name] = true
-		row := ComparedGroup{Name: plan.Name, Ours: plan.Desired, Theirs: group.Goal() * group.NumOfHosts}
+		row := apiv1.ShadowGroup{Name: plan.Name, Ours: plan.Desired, Theirs: group.Goal() * group.NumOfHosts}
 		if len(plan.Reasons) > 0 {
 			row.Reason = plan.Reasons[0]
 		}
-		c.report.Groups = append(c.report.Groups, row)
+		c.groups = append(c.groups, row)
 		c.agreed = c.agreed && row.Ours == row.Theirs
 		c.compare(row, d.At)
 	}
 	for name, s := range c.sides {
 		if !seen[name] {
-			c.end(s, d.At, Settled)
+			c.end(s, d.At, apiv1.Settled)
 			delete(c.sides, name)
 		}
 	}
 }
 
 // compare adds what both sides want of one group now.
-func (c *comparison) compare(row ComparedGroup, now time.Time) {
+func (c *comparison) compare(row apiv1.ShadowGroup, now time.Time) {
 	s := c.sides[row.Name]
 	first := s == nil
 	if first {
@@ -225,29 +201,29 @@ func (c *comparison) compare(row ComparedGroup, now time.Time) {
 	s.openGoal = s.ours
 	if s.open == nil {
 		s.withdrawn = nil
-		s.open = &Difference{Group: row.Name, At: now, Outcome: StillDiffers, Reason: row.Reason}
+		s.open = &apiv1.ShadowDifference{Group: row.Name, At: now.UTC(), Outcome: apiv1.Differs, Reason: row.Reason}
 	}
 	if s.ours != ours {
 		s.open.Reason = row.Reason
 	}
-	s.open.Ours, s.open.Theirs, s.open.Writer = row.Ours, row.Theirs, c.report.Writer
+	s.open.Ours, s.open.Theirs, s.open.Writer = row.Ours, row.Theirs, c.writer
 }
 
 // outcome returns how the two sides came to agree; oursMoved says that our change ended the difference.
-func (s *sides) outcome(oursMoved bool) Outcome {
+func (s *sides) outcome(oursMoved bool) apiv1.ShadowDifferenceOutcome {
 	switch {
 	case s.ours.pods == s.base && oursMoved:
-		return OursWithdrawn
+		return apiv1.OursWithdrawn
 	case s.ours.pods == s.base:
-		return TheirsWithdrawn
+		return apiv1.TheirsWithdrawn
 	case !s.ours.seen || !s.theirs.seen:
-		return Settled
+		return apiv1.Settled
 	case s.ours.since.Before(s.theirs.since):
-		return OursFirst
+		return apiv1.OursFirst
 	case s.theirs.since.Before(s.ours.since):
-		return TheirsFirst
+		return apiv1.TheirsFirst
 	}
-	return Settled
+	return apiv1.Settled
 }
 
 // follow turns a goal that we withdrew into one that the other side followed, once it does.
@@ -257,33 +233,33 @@ func (c *comparison) follow(s *sides, now time.Time) {
 	}
 	withdrawn, goal := *s.withdrawn, s.withdrawnGoal
 	s.withdrawn = nil
-	if s.theirs.pods != goal.pods || now.Sub(withdrawn.Until) > shadowFollow {
+	if s.theirs.pods != goal.pods || now.Sub(*withdrawn.Until) > shadowFollow {
 		return
 	}
-	for i := range slices.Backward(c.report.Differences) {
-		if d := &c.report.Differences[i]; d.Group == withdrawn.Group && d.At.Equal(withdrawn.At) {
-			d.Until, d.Outcome, d.Lead = now, OursFirst, now.Sub(goal.since)
+	for i := range slices.Backward(c.differences) {
+		if d := &c.differences[i]; d.Group == withdrawn.Group && d.At.Equal(withdrawn.At) {
+			d.Until, d.Outcome, d.LeadSeconds = apiv1.Time(now), apiv1.OursFirst, new(now.Sub(goal.since).Seconds())
 			return
 		}
 	}
 }
 
 // end closes the current difference, if there is one.
-func (c *comparison) end(s *sides, now time.Time, outcome Outcome) {
+func (c *comparison) end(s *sides, now time.Time, outcome apiv1.ShadowDifferenceOutcome) {
 	if s.open == nil {
 		return
 	}
 	ended := *s.open
 	s.open = nil
-	ended.Until, ended.Outcome = now, outcome
-	if outcome == OursFirst || outcome == TheirsFirst {
-		ended.Lead = s.theirs.since.Sub(s.ours.since)
+	ended.Until, ended.Outcome = apiv1.Time(now), outcome
+	if outcome == apiv1.OursFirst || outcome == apiv1.TheirsFirst {
+		ended.LeadSeconds = new(s.theirs.since.Sub(s.ours.since).Seconds())
 	}
-	c.report.Differences = append(c.report.Differences, ended)
-	if outcome == OursWithdrawn {
+	c.differences = append(c.differences, ended)
+	if outcome == apiv1.OursWithdrawn {
 		s.withdrawn, s.withdrawnGoal = &ended, s.openGoal
 	}
-	if over := len(c.report.Differences) - shadowDifferences; over > 0 {
-		c.report.Differences = slices.Delete(c.report.Differences, 0, over)
+	if over := len(c.differences) - shadowDifferences; over > 0 {
+		c.differences = slices.Delete(c.differences, 0, over)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -41,10 +42,10 @@ func (w *shadowWorld) decide(seconds float64, ours, theirs int, changes ...func(
 	w.shadow.Observe(d)
 }
 
-func (w *shadowWorld) differences(t *testing.T) []Difference {
+func (w *shadowWorld) differences(t *testing.T) []apiv1.ShadowDifference {
 	t.Helper()
-	c, ok := w.shadow.Comparison(shadowKey)
-	if !ok {
+	c := w.shadow.Comparison(shadowKey)
+	if c.Since == nil {
 		t.Fatal("nothing is compared")
 	}
 	return c.Differences
@@ -57,21 +58,21 @@ func TestADifferenceShowsWhoWasFirstAndByHowMuch(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		steps   []step
-		outcome Outcome
+		outcome apiv1.ShadowDifferenceOutcome
 		lead    time.Duration
 	}{
-		"ours up first":                       {[]step{{0, 0, 0}, {1, 2, 0}, {9, 2, 2}}, OursFirst, 8 * time.Second},
-		"theirs up first":                     {[]step{{0, 0, 0}, {1, 0, 2}, {4, 2, 2}}, TheirsFirst, -3 * time.Second},
-		"ours down first":                     {[]step{{0, 3, 3}, {1, 0, 3}, {6, 0, 0}}, OursFirst, 5 * time.Second},
-		"the lead counts from the last goal":  {[]step{{0, 0, 0}, {1, 1, 0}, {5, 3, 0}, {9, 3, 3}}, OursFirst, 4 * time.Second},
-		"theirs in two steps":                 {[]step{{0, 0, 0}, {1, 3, 0}, {5, 3, 2}, {9, 3, 3}}, OursFirst, 8 * time.Second},
-		"ours withdrawn":                      {[]step{{0, 1, 1}, {1, 2, 1}, {3, 1, 1}}, OursWithdrawn, 0},
-		"theirs drains first, replicas later": {[]step{{0, 1, 1}, {1, 0, 1}, {3, 1, 1}, {9, 0, 0}}, OursFirst, 8 * time.Second},
-		"theirs much later, for its own":      {[]step{{0, 1, 1}, {1, 0, 1}, {3, 1, 1}, {60, 0, 0}}, OursWithdrawn, 0},
-		"theirs to something else":            {[]step{{0, 2, 2}, {1, 0, 2}, {3, 2, 2}, {9, 1, 1}}, OursWithdrawn, 0},
-		"theirs withdrawn":                    {[]step{{0, 1, 1}, {1, 1, 2}, {3, 1, 1}}, TheirsWithdrawn, 0},
-		"different from the start":            {[]step{{0, 2, 0}, {3, 2, 2}}, Settled, 0},
-		"not over yet":                        {[]step{{0, 0, 0}, {1, 2, 0}, {9, 2, 1}}, StillDiffers, 0},
+		"ours up first":                       {[]step{{0, 0, 0}, {1, 2, 0}, {9, 2, 2}}, apiv1.OursFirst, 8 * time.Second},
+		"theirs up first":                     {[]step{{0, 0, 0}, {1, 0, 2}, {4, 2, 2}}, apiv1.TheirsFirst, -3 * time.Second},
+		"ours down first":                     {[]step{{0, 3, 3}, {1, 0, 3}, {6, 0, 0}}, apiv1.OursFirst, 5 * time.Second},
+		"the lead counts from the last goal":  {[]step{{0, 0, 0}, {1, 1, 0}, {5, 3, 0}, {9, 3, 3}}, apiv1.OursFirst, 4 * time.Second},
+		"theirs in two steps":                 {[]step{{0, 0, 0}, {1, 3, 0}, {5, 3, 2}, {9, 3, 3}}, apiv1.OursFirst, 8 * time.Second},
+		"ours withdrawn":                      {[]step{{0, 1, 1}, {1, 2, 1}, {3, 1, 1}}, apiv1.OursWithdrawn, 0},
+		"theirs drains first, replicas later": {[]step{{0, 1, 1}, {1, 0, 1}, {3, 1, 1}, {9, 0, 0}}, apiv1.OursFirst, 8 * time.Second},
+		"theirs much later, for its own":      {[]step{{0, 1, 1}, {1, 0, 1}, {3, 1, 1}, {60, 0, 0}}, apiv1.OursWithdrawn, 0},
+		"theirs to something else":            {[]step{{0, 2, 2}, {1, 0, 2}, {3, 2, 2}, {9, 1, 1}}, apiv1.OursWithdrawn, 0},
+		"theirs withdrawn":                    {[]step{{0, 1, 1}, {1, 1, 2}, {3, 1, 1}}, apiv1.TheirsWithdrawn, 0},
+		"different from the start":            {[]step{{0, 2, 0}, {3, 2, 2}}, apiv1.Settled, 0},
+		"not over yet":                        {[]step{{0, 0, 0}, {1, 2, 0}, {9, 2, 1}}, apiv1.Differs, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newShadowWorld()
@@ -82,8 +83,10 @@ func TestADifferenceShowsWhoWasFirstAndByHowMuch(t *testing.T) {
 			if len(all) != 1 {
 				t.Fatalf("got %d differences, want 1: %+v", len(all), all)
 			}
-			if all[0].Outcome != c.outcome || all[0].Lead != c.lead {
-				t.Errorf("got %s and %v, want %s and %v", all[0].Outcome, all[0].Lead, c.outcome, c.lead)
+			first := c.outcome == apiv1.OursFirst || c.outcome == apiv1.TheirsFirst
+			lead := all[0].LeadSeconds
+			if all[0].Outcome != c.outcome || (lead != nil) != first || first && *lead != c.lead.Seconds() {
+				t.Errorf("got %s and %v, want %s and %v", all[0].Outcome, lead, c.outcome, c.lead)
 			}
 		})
 	}
@@ -104,7 +107,7 @@ func TestADifferenceKeepsWhatBothWantedLastAndOurReason(t *testing.T) {
 	w.decide(1, 2, 0)
 	w.decide(4, 3, 1)
 	w.decide(6, 3, 3)
-	want := []Difference{{Group: "gpu", At: w.at(1), Until: w.at(6), Ours: 3, Theirs: 1, Outcome: OursFirst, Lead: 2 * time.Second,
+	want := []apiv1.ShadowDifference{{Group: "gpu", At: w.at(1), Until: new(w.at(6)), Ours: 3, Theirs: 1, Outcome: apiv1.OursFirst, LeadSeconds: new(2.0),
 		Reason: planner.Reason{Code: "launch", Message: "for work"}, Writer: "python-requests"}}
 	if diff := cmp.Diff(want, w.differences(t)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -130,8 +133,8 @@ func TestTheirsCountsPodsOfAllHostsWithinTheGroupsBounds(t *testing.T) {
 	w.decide(0, 8, 9, func(d *decision.Decision) {
 		d.Kube.Groups[0].NumOfHosts, d.Kube.Groups[0].Max = 4, 2
 	})
-	c, _ := w.shadow.Comparison(shadowKey)
-	want := []ComparedGroup{{Name: "gpu", Ours: 8, Theirs: 8, Reason: planner.Reason{Code: "launch", Message: "for work"}}}
+	c := w.shadow.Comparison(shadowKey)
+	want := []apiv1.ShadowGroup{{Name: "gpu", Ours: 8, Theirs: 8, Reason: planner.Reason{Code: "launch", Message: "for work"}}}
 	if diff := cmp.Diff(want, c.Groups); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -148,10 +151,10 @@ func TestOnlyTimeInWhichBothSidesAreKnownIsCompared(t *testing.T) {
 	w.decide(60, 2, 1)
 	w.decide(64, 2, 2)
 	w.decide(70, 2, 2)
-	c, _ := w.shadow.Comparison(shadowKey)
+	c := w.shadow.Comparison(shadowKey)
 	// Agreed until 11 and from 64 on, different from 11 to an unknown time before 12 and from 60 to 64.
-	if c.Agreed != 17*time.Second || c.Compared != 21*time.Second || !c.Since.Equal(w.at(0)) {
-		t.Errorf("agreed %v of %v since %v, want 17s of 21s since the start", c.Agreed, c.Compared, c.Since)
+	if *c.Agreement != 17.0/21 || c.ComparedSeconds != 21 || !c.Since.Equal(w.at(0)) {
+		t.Errorf("agreed %v of %v s since %v, want 17 s of 21 s since the start", *c.Agreement, c.ComparedSeconds, c.Since)
 	}
 }
 
@@ -159,7 +162,7 @@ func TestAClusterThatIsScaledByUsOrMadeAnewIsNotComparedWithThePast(t *testing.T
 	w := newShadowWorld()
 	w.decide(0, 1, 0)
 	w.decide(1, 1, 0, func(d *decision.Decision) { d.Mode = nodepool.Managed })
-	if _, ok := w.shadow.Comparison(shadowKey); ok {
+	if w.shadow.Comparison(shadowKey).Since != nil {
 		t.Error("a managed cluster is compared")
 	}
 	w.decide(2, 1, 0)
@@ -168,7 +171,7 @@ func TestAClusterThatIsScaledByUsOrMadeAnewIsNotComparedWithThePast(t *testing.T
 		t.Errorf("the new one has the old one's %+v", all)
 	}
 	w.shadow.Forget(shadowKey)
-	if _, ok := w.shadow.Comparison(shadowKey); ok {
+	if w.shadow.Comparison(shadowKey).Since != nil {
 		t.Error("a cluster that is gone is compared")
 	}
 }
@@ -182,7 +185,7 @@ func TestTheLatestDifferencesAreKeptNewestFirst(t *testing.T) {
 	}
 	w.decide(10_000, 1, 0)
 	all := w.differences(t)
-	if len(all) != shadowDifferences+1 || all[0].Outcome != StillDiffers || all[1].Ours != shadowDifferences+5 {
+	if len(all) != shadowDifferences+1 || all[0].Outcome != apiv1.Differs || all[1].Ours != shadowDifferences+5 {
 		t.Errorf("%d differences, first %+v, then %+v", len(all), all[0], all[1])
 	}
 }
@@ -193,7 +196,19 @@ func TestAGroupThatGoesEndsItsDifference(t *testing.T) {
 	w.decide(1, 1, 0)
 	w.decide(2, 0, 0, func(d *decision.Decision) { d.Kube.Groups, d.Plan.Groups = nil, nil })
 	all := w.differences(t)
-	if len(all) != 1 || all[0].Outcome != Settled || all[0].Until.IsZero() {
+	if len(all) != 1 || all[0].Outcome != apiv1.Settled || all[0].Until == nil {
 		t.Errorf("got %+v", all)
+	}
+}
+
+func TestAComparisonTellsHowOftenEachIsFirstAndByHowMuch(t *testing.T) {
+	w := newShadowWorld()
+	for _, s := range [][3]int{{0, 0, 0}, {1, 1, 0}, {9, 1, 1}, {10, 1, 2}, {11, 2, 2}, {12, 3, 2}, {15, 3, 3}, {16, 4, 3}, {17, 3, 3}, {18, 4, 3}} {
+		w.decide(float64(s[0]), s[1], s[2])
+	}
+	c := w.shadow.Comparison(shadowKey)
+	if c.OursFirst != 2 || c.TheirsFirst != 1 || *c.MedianLeadSeconds != 3 || len(c.Differences) != 5 || c.Differences[0].Until != nil ||
+		c.Writer != "python-requests" {
+		t.Errorf("%+v, want leads of 8, -1 and 3 seconds, one withdrawn and one open", c)
 	}
 }
