@@ -148,11 +148,8 @@ func (p *Search) keepUntilReplaced(out *Outcome) {
 	}
 	for i := range l.classes {
 		for _, n := range l.classes[i].members {
-			if l.classes[i].touched && !out.Used[n] {
-				if out.HeldOver == nil {
-					out.HeldOver = make([]bool, len(p.Nodes))
-				}
-				out.Used[n], out.HeldOver[n] = true, true
+			if l.classes[i].touched && out.Stays[n] == 0 {
+				out.Stays[n] = HeldOver
 			}
 		}
 	}
@@ -167,7 +164,7 @@ func (p *Search) mayLoseIdle(out *Outcome) bool {
 	overdue := p.Overdue()
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; n.GroupIndex >= 0 && n.Stop == "" && overdue[n.GroupIndex] && n.State == model.Idle &&
-			!out.Used[i] {
+			out.Stays[i] == 0 {
 			return true
 		}
 	}

@@ -295,7 +295,7 @@ func (a *admitting) before() (*Ledger, Outcome) {
 	l := a.open(a.Base, a.given)
 	l.how = fullest
 	a.launchMinimum(l, a.given)
-	out := Outcome{Used: make([]bool, len(a.Nodes))}
+	out := Outcome{Stays: make([]Stay, len(a.Nodes))}
 	for _, c := range a.Claims[:a.RestClaim] {
 		a.placeClaim(l, c, a.given, &out)
 	}

@@ -8,24 +8,24 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 )
 
-// withoutIdle returns the fleet without its idle units. used marks the nodes that the plan places demand on, given
+// withoutIdle returns the fleet without its idle units. stays says what keeps each node, given
 // counts the pods that it launches, by group.
-func (r *Fleet) withoutIdle(used []bool, given []int64) *Fleet {
+func (r *Fleet) withoutIdle(stays []Stay, given []int64) *Fleet {
 	left := *r
 	left.Groups, left.Nodes = slices.Clone(r.Groups), slices.Clone(r.Nodes)
-	left.stopIdle(used, given)
+	left.stopIdle(stays, given)
 	return &left
 }
 
-// stopIdle stops units that Ray reports idle for strictly longer than their group's timeout, that no demand was placed
-// on, and that the minimum does not need. If a host of a replica is already leaving, the replica does not count toward
+// stopIdle stops units that Ray reports idle for strictly longer than their group's timeout, that nothing keeps,
+// and that the minimum does not need. If a host of a replica is already leaving, the replica does not count toward
 // the minimum, and its other hosts stop too: the operator deletes only whole replicas. Stopping idle nodes never makes
 // room for launches in the same plan, because Ray may refuse the drain.
-func (r *Fleet) stopIdle(used []bool, given []int64) {
-	for _, u := range r.units(r.Overdue(), func(n int) bool { return !used[n] && r.phaseOf(&r.Nodes[n]) == Overdue }) {
+func (r *Fleet) stopIdle(stays []Stay, given []int64) {
+	for _, u := range r.units(r.Overdue(), func(n int) bool { return stays[n] == 0 && r.phaseOf(&r.Nodes[n]) == Overdue }) {
 		g := &r.Groups[u.group]
 		spare := g.leavingOf[u.key] > 0 || g.Remaining()+given[u.group]-r.podsOf(&u) >= g.MinPods
-		if !spare || !r.mayLeave(&u, used) {
+		if !spare || !r.mayLeave(&u, stays) {
 			continue
 		}
 		r.stopUnit(&u, model.StopIdle, func(n *Node) string {
@@ -58,13 +58,13 @@ func (r *Fleet) overdue(n *Node) bool {
 	return g.Timeout != nil && n.IdleSeconds > *g.Timeout
 }
 
-func (r *Fleet) mayLeave(u *unit, used []bool) bool {
+func (r *Fleet) mayLeave(u *unit, stays []Stay) bool {
 	g := &r.Groups[u.group]
 	if g.Timeout == nil || u.idleSeconds <= *g.Timeout || g.LimitsConflict() {
 		return false
 	}
 	for _, n := range u.nodes {
-		if used[n] || r.Nodes[n].State != model.Idle {
+		if stays[n] != 0 || r.Nodes[n].State != model.Idle {
 			return false
 		}
 	}

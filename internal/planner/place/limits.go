@@ -109,8 +109,8 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 	for i := range p.Held {
 		p.Held[i] = max(whole[i]-given[i], 0)
 	}
-	for n, used := range planned.Used {
-		out.Used[n] = out.Used[n] || used // it waits for the delayed pods
+	for n, stay := range planned.Stays {
+		out.Stays[n] = max(out.Stays[n], stay) // it waits for the delayed pods
 	}
 	return given, out
 }

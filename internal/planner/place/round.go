@@ -17,7 +17,7 @@ func (p *Search) roundIn(given []int64, in order) Outcome {
 		l.hide()
 		p.revealMinimum(l)
 	}
-	out := Outcome{Used: make([]bool, len(p.Nodes))}
+	out := Outcome{Stays: make([]Stay, len(p.Nodes))}
 	p.launchMinimum(l, given)
 	for i, c := range p.Claims {
 		if left := p.placeClaim(l, c, given, &out); left != nil {
@@ -42,7 +42,7 @@ func (p *Search) roundIn(given []int64, in order) Outcome {
 		out.ledgers = append([]*Ledger{l}, out.ledgers...)
 	}
 	for _, n := range p.overdueNodes {
-		if out.Used[n] {
+		if out.Stays[n] != 0 {
 			out.kept++
 		}
 	}
@@ -190,11 +190,10 @@ type Outcome struct {
 	Gangs    []*Gang // not served
 	Claims   []int   // not served, by number
 	// unserved bundles of each item of those claims: all, unless the caps allow a part to be launched
-	claimed  [][]int64
-	Used     []bool // nodes that demand was placed on
-	kept     int    // those of them that would otherwise stop as idle
-	HeldOver []bool // nodes that stay until demand has moved away; nil if there are none
-	spared   []bool // nodes that stay for deferred demand; nil if there are none
+	claimed [][]int64
+	// Stays says what keeps each node. kept counts those that would otherwise stop as idle.
+	Stays []Stay
+	kept  int
 	// reordered: another order than the first was better.
 	reordered bool
 	Runs      []Run
@@ -203,17 +202,27 @@ type Outcome struct {
 	// Waits those that were requested before.
 	Log, Waits []Placement
 	// ledgers are that of the demand and those of the calls of request_resources, if warm capacity is placed on what
-	// they leave. warmed are its launches, and Warm says which entry, from 1, keeps a node; nil if none does.
+	// they leave. warmed are its launches.
 	ledgers []*Ledger
 	warmed  []warmLaunch
-	warm    []int
 }
+
+// Stay is what keeps a node from being stopped as idle: the first of these that does; 0 if nothing. Each value from
+// KeptWarm is that of one warm entry, by number.
+type Stay int32
+
+const (
+	Needed   Stay = iota + 1 // demand is placed on it
+	HeldOver                 // it serves demand until the replacement has joined Ray
+	Spared                   // demand that is not planned now could need it
+	KeptWarm
+)
 
 func (o *Outcome) markUsed(l *Ledger) {
 	for i := range l.classes {
 		if l.classes[i].touched {
 			for _, n := range l.classes[i].members {
-				o.Used[n] = true
+				o.Stays[n] = Needed
 			}
 		}
 	}
@@ -276,12 +285,6 @@ func (o *Outcome) LeftOf(i int, c Claim) []int64 {
 	}
 	return make([]int64, len(c.Items))
 }
-
-// IsSpared reports whether a node stays only because demand that is not planned now could need it.
-func (o *Outcome) IsSpared(node int) bool { return o.spared != nil && o.spared[node] }
-
-// IsHeldOver reports whether a node stays only until its replacement has joined Ray.
-func (o *Outcome) IsHeldOver(node int) bool { return o.HeldOver != nil && o.HeldOver[node] }
 
 // shareAmongIdentical separates what waits from what is launched. It divides what was booked under the items of the
 // first gang among the gangs that were placed together: existing nodes go to those in front, launches to those at the

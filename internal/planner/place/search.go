@@ -216,7 +216,7 @@ func (p *Search) decide() (given []int64, out Outcome) {
 	given = p.try(given, &out)
 	p.keepForDeferred(&out)
 	p.keepWarm(&out)
-	p.Fleet = p.withoutIdle(out.Used, given)
+	p.Fleet = p.withoutIdle(out.Stays, given)
 	return given, out
 }
 

@@ -338,7 +338,7 @@ func (p *Search) keepForDeferred(out *Outcome) {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		// What a minimum keeps now, it may not keep beside this plan's launches.
-		if n.Shape == nil || !p.overdue(n) || out.Used[i] {
+		if n.Shape == nil || !p.overdue(n) || out.Stays[i] != 0 {
 			continue
 		}
 		needed, asked := known[n.Shape]
@@ -347,10 +347,7 @@ func (p *Search) keepForDeferred(out *Outcome) {
 			known[n.Shape] = needed
 		}
 		if needed {
-			if out.spared == nil {
-				out.spared = make([]bool, len(p.Nodes))
-			}
-			out.Used[i], out.spared[i] = true, true
+			out.Stays[i] = Spared
 		}
 	}
 }

@@ -223,23 +223,19 @@ func (o *Outcome) WarmLaunched(i int) int64 {
 func (p *Search) keepWarm(out *Outcome) {
 	for k := range p.Warm {
 		for _, n := range p.Warm[k].Nodes {
-			if out.Used[n] {
-				continue
+			if out.Stays[n] == 0 {
+				out.Stays[n] = KeptWarm + Stay(k)
 			}
-			if out.warm == nil {
-				out.warm = make([]int, len(p.Nodes))
-			}
-			out.Used[n], out.warm[n] = true, k+1
 		}
 	}
 }
 
 // WarmFor returns the entry for which alone a node stays, or nil.
 func (p *Search) WarmFor(out *Outcome, node int) *WarmEntry {
-	if out.warm == nil || out.warm[node] == 0 {
-		return nil
+	if stay := out.Stays[node]; stay >= KeptWarm {
+		return &p.Warm[stay-KeptWarm]
 	}
-	return &p.Warm[out.warm[node]-1]
+	return nil
 }
 
 // WarmPods counts, by the name of the group, the pods that are free for an entry alone.

@@ -34,7 +34,7 @@ func (d *decision) idleReason(i int) model.Reason {
 func (d *decision) heldOverReason(i int) model.Reason {
 	var held int64
 	for at := range d.staying(i) {
-		if d.out.IsHeldOver(at) {
+		if d.out.Stays[at] == place.HeldOver {
 			held++
 		}
 	}
@@ -47,7 +47,7 @@ func (d *decision) heldOverReason(i int) model.Reason {
 // staysIdle explains why an idle worker is not stopped. The code is one of those of WhyUnused.
 func (d *decision) staysIdle(at int) (code, text string) {
 	n := &d.Nodes[at]
-	g, warm := &d.Groups[n.GroupIndex], d.WarmFor(d.out, at)
+	g, stay, warm := &d.Groups[n.GroupIndex], d.out.Stays[at], d.WarmFor(d.out, at)
 	switch {
 	case g.Timeout == nil:
 		code, text = model.UnusedNoTimeout, "; no idle timeout is set"
@@ -55,14 +55,14 @@ func (d *decision) staysIdle(at int) (code, text string) {
 		code, text = model.UnusedTimeout, " of "+model.Span(*g.Timeout)
 	case g.Remaining() <= g.MinPods:
 		code, text = model.UnusedMinimum, fmt.Sprintf("; kept for the minimum of %d", g.MinPods)
-	case d.out.IsHeldOver(at):
+	case stay == place.HeldOver:
 		code, text = model.UnusedKept, "; kept until its replacement has joined Ray"
-	case d.out.IsSpared(at):
+	case stay == place.Spared:
 		code = model.UnusedKept
 		text = "; kept because too much demand waits for one plan, and what is planned later could need it"
 	case warm != nil:
 		text = "; kept warm for " + warm.Name
-	case d.out.Used[at]:
+	case stay == place.Needed:
 		code, text = model.UnusedKept, "; kept for demand that is placed on it"
 	case g.Hosts > 1:
 		code, text = model.UnusedReplica, "; kept until all hosts of the replica are idle and the minimum allows it"
@@ -239,10 +239,10 @@ func (d *decision) podReason(at int) model.Reason {
 		return isHead.with()
 	case n.State == model.Pending:
 		return podComing.with(d.lasting(", for ", n.Since), d.arrival(n.Arrival))
-	case n.State == model.Idle || d.out.IsHeldOver(at):
+	case n.State == model.Idle || d.out.Stays[at] == place.HeldOver:
 		_, why := d.staysIdle(at)
 		reason := idleFor.with(model.Span(n.IdleSeconds), why)
-		if d.out.IsHeldOver(at) {
+		if d.out.Stays[at] == place.HeldOver {
 			reason.Code = model.CodeHeldOver
 		}
 		return reason
@@ -265,9 +265,9 @@ func (d *decision) podDetails(at int) (details []model.Detail) {
 		}
 	}
 	switch {
-	case d.out.IsHeldOver(at):
+	case d.out.Stays[at] == place.HeldOver:
 		details = append(details, model.Detail{About: "demand", Reason: restHere.with()})
-	case d.out.Used[at]:
+	case d.out.Stays[at] != 0:
 		details = append(details, model.Detail{About: "demand", Reason: demandHere.with()})
 	}
 	return details
