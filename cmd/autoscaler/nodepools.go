@@ -5,17 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/cmd/autoscaler/engine"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -85,22 +85,13 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	nodes := set.Nodes()
-	if len(nodes)+len(set.Ceilings) == 0 && len(f.files) > 0 && f.pools == "" {
+	if len(set.Nodes())+len(set.Ceilings) == 0 && len(f.files) > 0 && f.pools == "" {
 		return cli.BadInput(
 			fmt.Errorf("no node in %s: want what `kubectl get nodes -o yaml` prints", strings.Join(f.files, ", ")),
 		)
 	}
-	slices.SortStableFunc(nodes, func(a, b sharing.NodeObject) int { return strings.Compare(a.Name, b.Name) })
-	report := printer.Nodepools{
-		Nodes: make([]sharing.GPUs, 0, len(nodes)),
-		Pools: landing.All(reader, nodes, config, set.Ceilings),
-		Notes: append([]string{}, set.Notes...),
-	}
-	landing.CountClaims(report.Pools, set.Claims, reader.At)
-	for _, node := range nodes {
-		report.Nodes = append(report.Nodes, reader.Read(node))
-	}
+	report := engine.NodepoolsReport(set, reader, config)
+	report.Nodes = apiv1.List(report.Nodes)
 	if err := write(out, report); err != nil {
 		return fmt.Errorf("writing the nodes: %w", err)
 	}

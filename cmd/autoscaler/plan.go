@@ -97,12 +97,12 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if f.Output == "json" || f.Output == "yaml" { // the text lists all findings
 		warn(cmd, findings)
 	}
-	p := printer.Planned{Snapshot: snapshot, Plan: planner.Compute(snapshot, snapshot.Policy)}
-	p.Plan.Findings = append(findings, p.Plan.Findings...)
+	plan := planner.Compute(snapshot, snapshot.Policy)
+	plan.Findings = append(findings, plan.Findings...)
 	if cluster != nil {
-		manifests.AddNumGPUs(&p.Plan, cluster)
+		manifests.AddNumGPUs(&plan, cluster)
 	}
-	if err := p.Write(cmd.OutOrStdout(), f.Output); err != nil {
+	if err := cli.WriterOf(f.Output, printer.WritePlanText)(cmd.OutOrStdout(), plan); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
 	return nil

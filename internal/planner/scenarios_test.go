@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
@@ -90,10 +91,10 @@ func TestScenariosAreExplainedAndPrintedAsBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 			fmt.Fprintf(&now, "%s#%s", filepath.Base(name), strings.ReplaceAll(s.Name, " ", "-"))
-			p := printer.Planned{Snapshot: snapshot, Plan: planner.Compute(snapshot, snapshot.Policy)}
+			plan := planner.Compute(snapshot, snapshot.Policy)
 			for _, output := range []string{"json", "text"} {
 				var text strings.Builder
-				if err := p.Write(&text, output); err != nil {
+				if err := cli.WriterOf(output, printer.WritePlanText)(&text, plan); err != nil {
 					t.Fatal(err)
 				}
 				fmt.Fprintf(&now, " %.8x", sha256.Sum256([]byte(text.String())))

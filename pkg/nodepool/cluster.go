@@ -48,8 +48,8 @@ type Owner struct {
 // Head is the head pod and how to reach its GCS.
 type Head struct {
 	Pod, PodUID string
-	// Node is the name of the pod's node; empty until the pod is scheduled. Pool is the node's pool, empty if unknown.
-	Node, Pool string
+	// Node is the name of the pod's node; empty until the pod is scheduled.
+	Node string
 	// Restarts counts restarts of the Ray container; together with PodUID it distinguishes a new GCS from an old one.
 	Restarts int32
 	// IP and GCSPort are the GCS's address; IP is empty while the head has none.

@@ -91,7 +91,7 @@ func (v *nodepoolsView) read(r *nodepoolsReading) {
 	set, err := v.list(ctx)
 	switch {
 	case err == nil:
-		r.report = nodepoolsReportOf(set, v.readerAt(r.at), v.pools)
+		r.report = NodepoolsReport(set, v.readerAt(r.at), v.pools)
 	case apierrors.IsForbidden(err):
 		r.report.Notes = []string{"reading nodes is forbidden, so they are unknown: " + err.Error()}
 	default:
@@ -105,8 +105,8 @@ func (v *nodepoolsView) readerAt(now time.Time) sharing.Reader {
 	return reader
 }
 
-// nodepoolsReportOf describes nodes and pools.
-func nodepoolsReportOf(set *decode.NodeSet, reader sharing.Reader, config landing.Config) apiv1.NodepoolsReport {
+// NodepoolsReport describes nodes and pools. Its Nodes are nil if there are none.
+func NodepoolsReport(set *decode.NodeSet, reader sharing.Reader, config landing.Config) apiv1.NodepoolsReport {
 	nodes := set.Nodes()
 	slices.SortStableFunc(nodes, func(a, b sharing.NodeObject) int { return strings.Compare(a.Name, b.Name) })
 	report := apiv1.NodepoolsReport{

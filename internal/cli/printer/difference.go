@@ -12,7 +12,7 @@ import (
 
 // WriteSupposed writes a what-if plan for people, and its difference to the present plan.
 func WriteSupposed(out io.Writer, answer apiv1.WhatIfPlan) error {
-	if err := WritePlanText(out, Planned{Plan: answer.Plan}); err != nil {
+	if err := WritePlanText(out, answer.Plan); err != nil {
 		return err
 	}
 	var p Page

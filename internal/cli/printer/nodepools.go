@@ -8,14 +8,15 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // WriteNodepools writes nodes, pools, problems and notes, each if there are any.
-func WriteNodepools(as Look) func(io.Writer, Nodepools) error {
-	return func(out io.Writer, report Nodepools) error {
+func WriteNodepools(as Look) func(io.Writer, apiv1.NodepoolsReport) error {
+	return func(out io.Writer, report apiv1.NodepoolsReport) error {
 		var p Page
 		if len(report.Nodes) == 0 {
 			p.Line("", "No nodes found.")
@@ -210,12 +211,4 @@ func amounts(values map[string]int64) string {
 		parts = append(parts, fmt.Sprintf("%s=%d", name, values[name]))
 	}
 	return orNone(strings.Join(parts, ","))
-}
-
-// Nodepools is the output of `nodepools -o json`; null stands for unknown.
-type Nodepools struct {
-	Nodes []sharing.GPUs `json:"nodes"`
-	Pools []landing.Pool `json:"pools"`
-	// Notes say what could not be read.
-	Notes []string `json:"notes"`
 }

@@ -10,19 +10,18 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // WritePlanText writes the plan for people: demand, groups, decision, unmet demand and findings.
-func WritePlanText(out io.Writer, planned Planned) error {
+func WritePlanText(out io.Writer, plan planner.Plan) error {
 	var p Page
-	writeDemand(&p, planned.Plan.Summary, true)
-	writeGroups(&p, planned.Plan.Groups)
-	writeDecision(&p, planned)
-	writeUnmet(&p, planned.Plan, true)
-	writeFindings(&p, planned.Plan.Findings)
+	writeDemand(&p, plan.Summary, true)
+	writeGroups(&p, plan.Groups)
+	writeDecision(&p, plan)
+	writeUnmet(&p, plan, true)
+	writeFindings(&p, plan.Findings)
 	_, err := io.WriteString(out, p.String())
 	return err
 }
@@ -50,8 +49,7 @@ func writeGroups(p *Page, groups []planner.GroupPlan) {
 	}
 }
 
-func writeDecision(p *Page, planned Planned) {
-	plan := planned.Plan
+func writeDecision(p *Page, plan planner.Plan) {
 	p.Line("", "")
 	p.Line("", "Decision")
 	for _, group := range slices.Sorted(maps.Keys(plan.Launch)) {
@@ -134,16 +132,4 @@ func writeFindings(p *Page, findings []raydemand.Finding) {
 // DescribeFinding writes object, field, value, effect and fix, in this order.
 func DescribeFinding(f raydemand.Finding) string {
 	return strings.Join(NonEmpty(f.Object, f.Field, f.Seen, strings.Join(NonEmpty(f.Why, f.Fix), "; ")), ": ")
-}
-
-// Planned is a plan with its inputs.
-type Planned struct {
-	Snapshot planner.Snapshot
-	Plan     planner.Plan
-}
-
-// Write writes the plan and its inputs for people, or only the plan for programs.
-func (p Planned) Write(out io.Writer, output string) error {
-	write := cli.WriterOf(output, func(out io.Writer, _ planner.Plan) error { return WritePlanText(out, p) })
-	return write(out, p.Plan)
 }
