@@ -23,7 +23,12 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require k8s.io/dynamic-resource-allocation v0.35.4 // indirect
+require (
+	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
+	github.com/smallnest/chanx v1.2.0 // indirect
+	k8s.io/dynamic-resource-allocation v0.35.4 // indirect
+	sigs.k8s.io/gateway-api v1.4.1 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect
@@ -61,7 +66,7 @@ require (
 	github.com/evanphx/json-patch v5.9.11+incompatible // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
 	github.com/exponent-io/jsonpath v0.0.0-20210407135951-1de76d718b3f // indirect
-	github.com/fatih/color v1.13.0 // indirect
+	github.com/fatih/color v1.18.0 // indirect
 	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/foxboron/go-tpm-keyfiles v0.0.0-20251226215517-609e4778396f // indirect
 	github.com/fsnotify/fsnotify v1.9.0 // indirect

@@ -55,7 +55,7 @@ func hasAutoscaler(pod *Object) bool {
 func autoscalerVersionDiffers(_ *inventory, o *Object, report reporter) {
 	variable, version := o.autoscalerV2Variable(), o.raySpec().Text("autoscalerOptions", "version")
 	refused := variable == "1" && !o.Cluster.InTreeAutoscaling
-	if !refused && !(variable == "1" && version == "v1") && !(variable == "0" && version == "v2") {
+	if !refused && (variable == "" || version == "") {
 		return
 	}
 	at := versionVariable(o)

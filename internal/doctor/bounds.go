@@ -86,8 +86,11 @@ func smallBound(g rayGroup, field string) int64 {
 	return 0
 }
 
+// boundFields are the bounds of a group; the names of two of them are similar.
+var boundFields = []string{"replicas", "minReplicas", "maxReplicas"}
+
 func gpuGroupUnbounded(_ *inventory, g rayGroup, report reporter) {
-	misspelt := func(key string) bool { return typo.Slip(key, groupFields) == "maxReplicas" }
+	misspelt := func(key string) bool { return typo.Slip(key, boundFields) == "maxReplicas" }
 	if !g.Has("maxReplicas") && !slices.ContainsFunc(g.Keys(), misspelt) && g.requestsGPU() {
 		at := g.Path("maxReplicas")
 		report(occurrence{

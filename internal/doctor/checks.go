@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"slices"
-	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
@@ -28,6 +27,8 @@ var manifestChecks = []Check{
 	{"api-version-unknown", raydemand.Error, refused(unknownVersion),
 		"the kind is not known in this version, so no other check examined the object"},
 	{"schema-violated", raydemand.Error, refused(violations), "the API server refuses the object"},
+	{"operator-refuses", raydemand.Error, rayObjects(operatorRefuses),
+		"the operator (KubeRay 1.6.2) refuses the object and changes nothing until it is corrected"},
 }
 
 // containerChecks examine which GPUs containers request.
@@ -134,10 +135,11 @@ var rayClusterChecks = []Check{
 	{"replicas-outside", raydemand.Warning, workers(replicasOutside),
 		"the operator keeps the group at the nearer bound whatever replicas says, so the number is misleading"},
 	{"field-out-of-range", raydemand.Error, decoded(fitIn), ""},
-	{"field-misspelt", raydemand.Error, clusters(fieldMisspelt),
+	{"field-misspelt", raydemand.Error, rayObjects(fieldMisspelt),
 		"the CRD has no such field: the API server drops it, and it has no effect"},
-	{"upscaling-mode-unknown", raydemand.Error, clusters(upscalingModeUnknown),
-		"the API server accepts only " + strings.Join(upscalingModes, ", ") + ", and refuses the object"},
+	{"field-unknown", raydemand.Warning, rayObjects(fieldUnknown),
+		"the CRD of KubeRay 1.6.2 has no such field in this version: kubectl refuses the object, and the API server " +
+			"drops the field"},
 	{"gpu-group-unbounded", raydemand.Warning, workers(gpuGroupUnbounded),
 		"without maxReplicas the CRD sets 2147483647: one wrong request for resources can order any number of GPUs"},
 	{"group-duplicate", raydemand.Error, decoded(renameDuplicate), ""},
@@ -193,8 +195,8 @@ var scalerChecks = []Check{
 		"the sidecar keeps scaling until the head pod is replaced, while the operator already deletes surplus pods " +
 			"of its own choice"},
 	{"autoscaler-version-differs", raydemand.Error, clusters(autoscalerVersionDiffers),
-		"the field and the head's variable RAY_enable_autoscaler_v2 contradict each other: the GCS and the sidecar " +
-			"run different versions or, without in-tree autoscaling, the operator refuses the spec"},
+		"the operator refuses the head's variable RAY_enable_autoscaler_v2 beside autoscalerOptions.version, also if " +
+			"they agree, and without in-tree autoscaling; where it does not, the GCS and the sidecar run different versions"},
 	{"surplus-deleted-at-random", raydemand.Info, clusters(surplusDeletedAtRandom),
 		"without in-tree autoscaling, when replicas is lowered and no pods are named, the operator chooses which " +
 			"pods to delete, busy or not. Heliostat, which names them, does not scale this cluster " +

@@ -23,11 +23,12 @@ func renameDuplicate(o *Object, f raydemand.Finding) fix {
 	return patch(o, replace(g.Path("groupName"), fmt.Sprintf("%s-%d", g.Name, number)))
 }
 
-// suitableName matches a DNS subdomain, as the names of pods must be.
+// suitableName matches a DNS subdomain, as the names of pods must be. The operator lowers the group's name in them, and
+// the label may have capitals (KubeRay 1.6.2, utils.PodName).
 var suitableName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 
 func groupNameUnsuitable(_ *inventory, g rayGroup, report reporter) {
-	if g.Name != "" && (!suitableName.MatchString(g.Name) || len(g.Name) > 63) {
+	if g.Name != "" && (!suitableName.MatchString(strings.ToLower(g.Name)) || len(g.Name) > 63) {
 		report(renameGroup(g, suitable(g.Name)))
 	}
 }

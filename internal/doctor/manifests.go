@@ -153,6 +153,8 @@ func describe(
 			return object, fmt.Errorf("%s: %w", object.String(), err)
 		case !found && slices.Contains(selecting, object.Kind):
 			return object, nil
+		case spec == nil && len(rayWalk(&object).unknowns) > 0: // such as rayClusterSpec in a RayService
+			return object, nil
 		case spec == nil:
 			return object, fmt.Errorf("%s: %s is missing: want the spec of a RayCluster",
 				object.String(), strings.Join(path, "."))

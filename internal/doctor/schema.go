@@ -59,7 +59,7 @@ var schemas = sync.OnceValue(func() map[string]*spec.Schema {
 func violations(o *Object) []occurrence {
 	schema := schemas()[o.Kind]
 	if schema == nil || !o.Read() {
-		return nil
+		return rayViolations(o)
 	}
 	w := walk{of: o}
 	w.members(schema, o.Fields, fieldpath.Path{}, "metadata", "status")
@@ -85,6 +85,9 @@ func (w *walk) lasting(request fieldpath.Value) {
 type walk struct {
 	of     *Object
 	faults []occurrence
+	// unknowns are fields that the schema of one of Ray's kinds does not have; in other kinds they are faults.
+	isRays   bool
+	unknowns []unknownField
 }
 
 const schemaRefuses = "the schema does not allow it, so the API server refuses the object"
@@ -143,12 +146,15 @@ func (w *walk) members(schema *spec.Schema, members map[string]any, at fieldpath
 			w.value(&member, members[key], at.Key(key))
 		case more != nil && more.Schema != nil:
 			w.value(more.Schema, members[key], at.Key(key))
-		case more == nil && len(names) > 0:
+		case more != nil || len(names) == 0 || schema.Extensions["x-kubernetes-preserve-unknown-fields"] == true:
+		case w.isRays:
+			w.unknowns = append(w.unknowns, unknownField{at.Key(key), members, names})
+		default:
 			w.unknown(at.Key(key), shown(members[key]), names)
 		}
 	}
 	for _, key := range schema.Required {
-		if member := schema.Properties[key]; members[key] == nil {
+		if member := schema.Properties[key]; members[key] == nil && member.Default == nil {
 			w.report(at.Key(key), fieldpath.Missing, want(&member), "the field is required, so the API server refuses "+
 				"the object")
 		}
