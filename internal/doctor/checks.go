@@ -196,7 +196,8 @@ var scalerChecks = []Check{
 			"of its own choice"},
 	{"autoscaler-version-differs", raydemand.Error, clusters(autoscalerVersionDiffers),
 		"the operator refuses the head's variable RAY_enable_autoscaler_v2 beside autoscalerOptions.version, also if " +
-			"they agree, and without in-tree autoscaling; where it does not, the GCS and the sidecar run different versions"},
+			"they agree, and without in-tree autoscaling; where it does not, the GCS and the sidecar run different " +
+			"versions"},
 	{"surplus-deleted-at-random", raydemand.Info, clusters(surplusDeletedAtRandom),
 		"without in-tree autoscaling, when replicas is lowered and no pods are named, the operator chooses which " +
 			"pods to delete, busy or not. Heliostat, which names them, does not scale this cluster " +

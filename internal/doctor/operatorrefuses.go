@@ -43,7 +43,8 @@ func operatorVerdict(o *Object) error {
 		if read(&typed) {
 			withDefaults(&typed.Spec)
 			return cmp.Or(utils.ValidateRayClusterMetadata(typed.ObjectMeta),
-				utils.ValidateRayClusterSpec(&typed.Spec, typed.Annotations), utils.ValidateRayClusterUpgradeOptions(&typed))
+				utils.ValidateRayClusterSpec(&typed.Spec, typed.Annotations),
+				utils.ValidateRayClusterUpgradeOptions(&typed))
 		}
 	case "RayJob":
 		var typed rayv1.RayJob
@@ -56,8 +57,9 @@ func operatorVerdict(o *Object) error {
 		if read(&typed) {
 			withDefaults(&typed.Spec.RayClusterSpec)
 			err := cmp.Or(utils.ValidateRayServiceMetadata(typed.ObjectMeta), utils.ValidateRayServiceSpec(&typed))
+			const incremental = rayv1.RayServiceNewClusterWithIncrementalUpgrade
 			upgrade := typed.Spec.UpgradeStrategy
-			if upgrade == nil || upgrade.Type == nil || *upgrade.Type != rayv1.RayServiceNewClusterWithIncrementalUpgrade {
+			if upgrade == nil || upgrade.Type == nil || *upgrade.Type != incremental {
 				return err
 			}
 			if upgrade.ClusterUpgradeOptions != nil {

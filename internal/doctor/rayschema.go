@@ -17,8 +17,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// kubeRaySchemas are those of spec in the CustomResourceDefinitions of KubeRay v1.6.2 as JSON, by kind and version, such
-// as RayCluster/v1. TestTheSchemasAreThoseOfKubeRay writes them from KubeRay's module.
+// kubeRaySchemas are those of spec in the CustomResourceDefinitions of KubeRay v1.6.2 as JSON, by kind and version,
+// such as RayCluster/v1. TestTheSchemasAreThoseOfKubeRay writes them from KubeRay's module.
 //
 //go:embed kuberay.json.gz
 var kubeRaySchemas []byte
@@ -63,7 +63,8 @@ func rayViolations(o *Object) []occurrence {
 
 // otherNames are names of fields that users take from another kind, an older version or Ray's own cluster launcher.
 var otherNames = map[string]string{
-	"minWorkers": "minReplicas", "maxWorkers": "maxReplicas", "min_workers": "minReplicas", "max_workers": "maxReplicas",
+	"minWorkers": "minReplicas", "maxWorkers": "maxReplicas",
+	"min_workers": "minReplicas", "max_workers": "maxReplicas",
 	"rayClusterConfig": "rayClusterSpec", "rayClusterSpec": "rayClusterConfig", "serveConfig": "serveConfigV2",
 }
 
