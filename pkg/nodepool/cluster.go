@@ -33,11 +33,13 @@ const FieldManager = "heliostat"
 // Autoscaler says which autoscaler runs in the head pod's containers, as seen in the pod and not in the spec.
 type Autoscaler string
 
-// NoAutoscaler: no sidecar. RaySidecar: Ray's own Python autoscaler. OurSidecar: Heliostat as the sidecar.
+// NoAutoscaler: no sidecar, or one that does nothing. RaySidecar: Ray's own Python autoscaler. OurSidecar: Heliostat as
+// the sidecar. UnknownSidecar: a container that may be any of these.
 const (
-	NoAutoscaler Autoscaler = ""
-	RaySidecar   Autoscaler = "ray"
-	OurSidecar   Autoscaler = "heliostat"
+	NoAutoscaler   Autoscaler = ""
+	RaySidecar     Autoscaler = "ray"
+	OurSidecar     Autoscaler = "heliostat"
+	UnknownSidecar Autoscaler = "unknown"
 )
 
 // Owner is the RayJob or RayService that owns the RayCluster's spec; empty if a person does.

@@ -3,7 +3,9 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -61,6 +63,68 @@ func TestOurSidecarScalesAndHandsOver(t *testing.T) {
 	if living := rig.Living(s.journal.Facts(), "gpu"); !slices.Equal(living, busy) {
 		s.Errorf("workers %v became %v", busy, living)
 	}
+}
+
+// TestNothingThatAPersonLowersEndsWorkWithInTreeAutoscalingOn gives a RayCluster to the fleet that has Heliostat as the
+// autoscaler's image: the container is parked. A person then lowers each number of a busy group. The operator leaves all
+// pods to the autoscaler, and Heliostat keeps busy workers, which have ten minutes to end their work.
+func TestNothingThatAPersonLowersEndsWorkWithInTreeAutoscalingOn(t *testing.T) {
+	t.Parallel()
+	group := gpu
+	group.Min = 2
+	s := stage(t, rig.Cluster{Name: "parked", IdleSeconds: 600, InTree: true, SidecarImage: rig.SidecarImage, Groups: []rig.Group{group},
+		Annotations: map[string]string{"heliostat.dev/mode": "managed"}})
+	s.told("that the fleet manages it", func(st status) bool { return st.Mode == "managed" })
+	driver := s.drive()
+	s.do(driver, actor("first", 1), actor("second", 1), actor("third", 1))
+	busy := s.workers("gpu", 3)
+	answers := 0
+	unharmed := func(why string) {
+		s.Helper()
+		s.quiet(why)
+		s.do(driver, rig.Command{Do: "ask", ID: "first"}, rig.Command{Do: "ask", ID: "second"}, rig.Command{Do: "ask", ID: "third"})
+		answers++
+		for _, id := range []string{"first", "second", "third"} {
+			s.seen(driver, id, "answered", answers)
+		}
+		if living := rig.Living(s.journal.Facts(), "gpu"); !slices.Equal(living, busy) {
+			s.Fatalf("%s: workers %v became %v", why, busy, living)
+		}
+	}
+	for _, id := range []string{"first", "second", "third"} {
+		s.see(driver, id, "running")
+	}
+
+	s.step("minReplicas falls from 2 to 0")
+	s.setGroup(0, map[string]any{"minReplicas": 0})
+	unharmed("a lower minimum ends nothing")
+
+	s.step("replicas fall from 3 to 0")
+	s.setGroup(0, map[string]any{"replicas": 0})
+	unharmed("nobody named a worker")
+
+	s.step("maxReplicas falls from 4 to 1, and replicas with it")
+	s.setGroup(0, map[string]any{"maxReplicas": 1, "replicas": 1})
+	unharmed("all workers are busy")
+
+	s.step("a worker whose work ends within the time leaves by name")
+	s.do(driver, release("third"))
+	s.workers("gpu", 2)
+	s.drainedBeforeStopped()
+	s.created("gpu", 3)
+	s.logUseOfTheParked()
+}
+
+// logUseOfTheParked logs the memory and the CPU time of the container that does nothing.
+func (s *scene) logUseOfTheParked() {
+	pid, err := rig.FindProcess("--cluster-name", s.name, "--cluster-namespace", s.namespace)
+	s.must(err)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	s.must(err)
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	s.must(err)
+	s.Logf("the parked container after %v: %s; user and system time in 10 ms: %v", time.Since(s.began).Round(time.Second),
+		strings.Join(regexp.MustCompile(`Rss(Anon|File):\s+\d+ kB`).FindAllString(string(status), -1), ", "), strings.Fields(string(stat))[13:15])
 }
 
 // comparison is the response of GET …/shadow.

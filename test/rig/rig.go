@@ -20,7 +20,7 @@ import (
 )
 
 // SidecarImage is the Heliostat image for pods that run Heliostat instead of Ray's own autoscaler.
-const SidecarImage = "heliostat/autoscaler:dev"
+const SidecarImage = "dev/heliostat:dev"
 
 // Options configure a rig.
 type Options struct {

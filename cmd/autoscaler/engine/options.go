@@ -26,6 +26,8 @@ type options struct {
 	charts series.Fleet
 	// ready tracks startup for the readiness probe.
 	ready readiness
+	// park ends the engine of a sidecar, which then starts again and waits until its RayCluster is given back.
+	park func()
 	// bounds knows how much of each bound of what the process keeps is in use.
 	bounds telemetry.Bounds
 	// recorder records decisions for callers of the REST API.

@@ -70,6 +70,12 @@ func (o *options) run(c *cobra.Command) error {
 	}
 	config.QPS = o.apiQPS
 	config.UserAgent = userAgent()
+	if o.kube.Single != nil {
+		err := waitWhileParked(ctx, config, *o.kube.Single, parkedPoll, local)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector())
@@ -105,6 +111,7 @@ func (o *options) serve(
 ) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	o.park = func() { cancel(errParked) }
 	servers := newServers(cancel)
 	o.bounds.Add(servers.BoundsUsed)
 	err := o.work(ctx, servers, log, config, tel, registry)
@@ -173,6 +180,7 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book
 		if !d.ObserveFailed {
 			o.charts.Add(d.Cluster, series.PointOf(d.At, d.Snapshot, d.Plan))
 		}
+		o.parkIf(d)
 	}
 	o.loop.Forgotten = func(key nodepool.ClusterKey) {
 		tel.Forget(key.Namespace, key.Name)

@@ -33,7 +33,11 @@ func Sidecar() *cobra.Command {
 			}
 			o.kube.Single = &key
 			o.ports.MetricsIfFree = !c.Flags().Changed("metrics-bind-address")
-			return o.run(c)
+			err := o.run(c)
+			if errors.Is(err, errParked) {
+				err = startAgain()
+			}
+			return err
 		},
 	}
 	o.addFlags(c)

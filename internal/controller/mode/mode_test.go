@@ -25,6 +25,7 @@ func TestEffectiveMode(t *testing.T) {
 		"off is off":                                   {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Off }, want: nodepool.Off, why: AsAsked},
 		"a live Python sidecar is never fought":        {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.RaySidecar }, want: nodepool.Shadow, why: SidecarAlive},
 		"not even when management was asked for":       {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.RaySidecar }, want: nodepool.Shadow, why: SidecarAlive},
+		"nor what may be one":                          {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.UnknownSidecar }, want: nodepool.Shadow, why: SidecarAlive},
 		"freeze stops writes":                          {change: func(c *nodepool.Cluster) { c.Freeze = true }, want: nodepool.Shadow, why: Frozen},
 		"a suspended cluster is left alone":            {change: func(c *nodepool.Cluster) { c.Suspended = true }, want: nodepool.Shadow, why: Suspended},
 		"a cluster being deleted is not even read":     {change: func(c *nodepool.Cluster) { c.Deleting = true }, want: nodepool.Off, why: BeingDeleted},

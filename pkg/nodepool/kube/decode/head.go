@@ -1,6 +1,8 @@
 package decode
 
 import (
+	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -24,8 +26,11 @@ const (
 )
 
 // SidecarEnv is a variable on the container named autoscaler. Any value says that Heliostat runs there. An image whose
-// reference contains "heliostat" says the same; the variable is for mirrored images with another name.
+// name is "heliostat" says the same; the variable is for mirrored images with another name.
 const SidecarEnv = "HELIOSTAT_SIDECAR"
+
+// ourImage is the name of Heliostat's image, without its registry, repository and tag.
+const ourImage = "heliostat"
 
 // headOf returns the head among the pods. While one head terminates and its successor starts, it prefers the one that
 // stays, then the younger one.
@@ -97,21 +102,41 @@ func gcsPort(head Fields, pod *corev1.Pod) int32 {
 // sidecar reads the head pod's containers instead of the spec: after enableInTreeAutoscaling changed, the two disagree,
 // in both directions, until the operator recreates the head pod (docs/reference/facts.md#sidecar-after-a-toggle). A
 // container that waits or crashes will come back, so it counts as alive; one that ended in a pod that never restarts
-// does not. A command without kuberay-autoscaler is a sidecar that a user disabled.
+// does not. Only a command that certainly does nothing, or Heliostat's own image, is not taken for a scaler.
 func sidecar(pod *corev1.Pod) nodepool.Autoscaler {
 	for _, c := range pod.Spec.Containers {
 		if c.Name != autoscalerContainer || ended(pod, c.Name) {
 			continue
 		}
-		script := strings.Join(append(append([]string{}, c.Command...), c.Args...), " ")
+		words := append(append([]string{}, c.Command...), c.Args...)
+		starts := len(words) == 0 || strings.Contains(strings.Join(words, " "), "kuberay-autoscaler")
 		switch {
-		case strings.Contains(c.Image, "heliostat") || hasEnv(c, SidecarEnv):
+		case starts && (imageName(c.Image) == ourImage || hasEnv(c, SidecarEnv)):
 			return nodepool.OurSidecar
-		case script == "" || strings.Contains(script, "kuberay-autoscaler"):
+		case starts && !strings.Contains(c.Image, ourImage):
 			return nodepool.RaySidecar
+		case starts || !doesNothing(words):
+			return nodepool.UnknownSidecar
 		}
 	}
 	return nodepool.NoAutoscaler
+}
+
+// imageName returns the last part of a reference's path, without tag and digest.
+func imageName(reference string) string {
+	reference, _, _ = strings.Cut(reference, "@")
+	name, _, _ := strings.Cut(path.Base(reference), ":")
+	return name
+}
+
+// idleCommand matches commands that only wait, as they are or as the script of a shell.
+var idleCommand = regexp.MustCompile(
+	`^((/bin/|/usr/bin/)?(ba|da)?sh -[a-z]*c (-- )?)?(exec )?` +
+		`((/bin/|/usr/bin/)?sleep (infinity|[0-9]+[smhd]?)|/?pause|(/bin/|/usr/bin/)?tail -f /dev/null)$`)
+
+// doesNothing reports whether a container with this command line certainly scales nothing.
+func doesNothing(words []string) bool {
+	return idleCommand.MatchString(strings.Join(words, " "))
 }
 
 func ended(pod *corev1.Pod, name string) bool {

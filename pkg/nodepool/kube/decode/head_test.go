@@ -21,6 +21,13 @@ func withSidecar(image string, args []string, state corev1.ContainerState, env .
 	}
 }
 
+// withCommand adds a container with the command of autoscalerOptions.command, which KubeRay has from 1.7 on.
+func withCommand(image string, command ...string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: autoscalerContainer, Image: image, Command: command})
+	}
+}
+
 // The sidecar is seen in the pod, stripped or not, and never in the spec.
 func TestTheSidecarIsSeenInTheHeadPod(t *testing.T) {
 	usual := []string{"ray kuberay-autoscaler --cluster-name $(RAY_CLUSTER_NAME)"}
@@ -38,7 +45,18 @@ func TestTheSidecarIsSeenInTheHeadPod(t *testing.T) {
 		{"Ray's own that ended for good", pod("h", headNode, "headgroup", neverRestarts, withSidecar("rayproject/ray:2.60.0", usual, ended)), nodepool.NoAutoscaler},
 		{"Ray's own that ended and restarts", pod("h", headNode, "headgroup", withSidecar("rayproject/ray:2.60.0", usual, ended)), nodepool.RaySidecar},
 		{"put to sleep by its arguments", pod("h", headNode, "headgroup", withSidecar("rayproject/ray:2.60.0", []string{"sleep infinity"}, running)), nodepool.NoAutoscaler},
+		{"put to sleep by KubeRay 1.7", pod("h", headNode, "headgroup", withCommand("busybox", "sleep", "infinity")), nodepool.NoAutoscaler},
+		{"put to sleep in a shell", pod("h", headNode, "headgroup", withCommand("busybox:1", "/bin/sh", "-c", "exec sleep 1d")), nodepool.NoAutoscaler},
+		{"the pause image", pod("h", headNode, "headgroup", withCommand("registry.k8s.io/pause:3.10", "/pause")), nodepool.NoAutoscaler},
+		{"our image put to sleep", pod("h", headNode, "headgroup", withCommand("x/heliostat:1", "sleep", "infinity")), nodepool.NoAutoscaler},
+		{"a script of the user", pod("h", headNode, "headgroup", withCommand("rayproject/ray:2.60.0", "/opt/start.sh")), nodepool.UnknownSidecar},
+		{"sleep and then more", pod("h", headNode, "headgroup", withCommand("rayproject/ray:2.60.0", "bash", "-c", "sleep 10; python -m monitor")), nodepool.UnknownSidecar},
+		{"Ray's own module", pod("h", headNode, "headgroup", withCommand("rayproject/ray:2.60.0", "python", "-m", "ray.autoscaler.v2.monitor")), nodepool.UnknownSidecar},
+		{"our image with another command", pod("h", headNode, "headgroup", withCommand("x/heliostat:1", "autoscaler", "serve")), nodepool.UnknownSidecar},
+		{"our image and command by KubeRay 1.7", pod("h", headNode, "headgroup", withCommand("x/heliostat:1", "ray", "kuberay-autoscaler")), nodepool.OurSidecar},
 		{"ours by its image", pod("h", headNode, "headgroup", withSidecar("ghcr.io/heliostat/heliostat:1", usual, running)), nodepool.OurSidecar},
+		{"ours by its image and digest", pod("h", headNode, "headgroup", withSidecar("r:5000/heliostat@sha256:ab", usual, running)), nodepool.OurSidecar},
+		{"Ray's in a project of our name", pod("h", headNode, "headgroup", withSidecar("r/heliostat/ray:2.60.0", usual, running)), nodepool.UnknownSidecar},
 		{"ours by its variable", pod("h", headNode, "headgroup", withSidecar("mirror/scaler:1", usual, running, corev1.EnvVar{Name: SidecarEnv, Value: "1"})), nodepool.OurSidecar},
 	}
 	for _, test := range tests {
