@@ -121,7 +121,7 @@ func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, erro
 		}
 		g.Replicas = t.Replicas
 		if t.WorkersToDelete != nil {
-			g.WorkersToDelete, g.HasScaleStrategy = slices.Clone(t.WorkersToDelete), true
+			g.WorkersToDelete = slices.Clone(t.WorkersToDelete)
 		}
 	}
 	k.cluster.Generation++

@@ -17,7 +17,7 @@ func (w *world) sync(replicas int) {
 	cluster := &w.kube.cluster
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
-		g.Replicas, g.WorkersToDelete, g.HasScaleStrategy = replicas, nil, false
+		g.Replicas, g.WorkersToDelete = replicas, nil
 	}
 	cluster.Generation++
 	cluster.ScaledBy = "argocd-controller"

@@ -264,9 +264,8 @@ type WorkerGroup struct {
 	// Price is the price of one pod per hour, in any one currency; nil if unknown.
 	Price     *float64
 	Suspended bool
-	// WorkersToDelete is the stored list; HasScaleStrategy distinguishes an absent scaleStrategy from an empty one.
-	WorkersToDelete  []string
-	HasScaleStrategy bool
+	// WorkersToDelete is the stored list.
+	WorkersToDelete []string
 	// Broken says that the group cannot be planned, for example because min > max; a finding says why.
 	Broken bool
 	// Pod is what the template says about where its pods fit. It is shared and must not be changed.

@@ -14,8 +14,6 @@ type Target struct {
 	WorkersToDelete []string
 	// TakenBack is how many replicas stay although they were named, because Ray runs or starts in them again.
 	TakenBack int
-	// HasScaleStrategy as read: an absent scaleStrategy is added, a present one replaced.
-	HasScaleStrategy bool
 }
 
 // Change is one guarded write to one RayCluster: all its targets or none.

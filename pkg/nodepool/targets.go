@@ -129,10 +129,7 @@ func (a *targetCalculation) target(group *WorkerGroup, launch int, leaving []Wor
 }
 
 func targetOf(group *WorkerGroup, replicas int) Target {
-	return Target{
-		Group: group.Name, Index: group.Index, From: group.Replicas,
-		Replicas: replicas, HasScaleStrategy: group.HasScaleStrategy,
-	}
+	return Target{Group: group.Name, Index: group.Index, From: group.Replicas, Replicas: replicas}
 }
 
 // names returns the desired list of workers to delete, never nil, and whether it differs from the stored one.

@@ -14,7 +14,7 @@ import (
 func group(name string, replicas, least, most, hosts int, stored ...string) nodepool.WorkerGroup {
 	return nodepool.WorkerGroup{
 		Name: name, Replicas: replicas, Min: least, Max: most, NumOfHosts: hosts,
-		WorkersToDelete: stored, HasScaleStrategy: len(stored) > 0,
+		WorkersToDelete: stored,
 	}
 }
 
@@ -320,7 +320,7 @@ func checkTarget(t *rapid.T, cluster *nodepool.Cluster, target nodepool.Target) 
 
 func TestTheNameOfAReturnedPodIsTakenBackWithAReplicaMore(t *testing.T) {
 	cluster := func(inTree bool, hosts, most int, workers ...nodepool.Worker) nodepool.Cluster {
-		group := nodepool.WorkerGroup{Name: "gpu", Replicas: 1, Max: most, NumOfHosts: hosts, HasScaleStrategy: true}
+		group := nodepool.WorkerGroup{Name: "gpu", Replicas: 1, Max: most, NumOfHosts: hosts}
 		for i := range workers {
 			workers[i].Group = "gpu"
 			if workers[i].Pod != "stays" {

@@ -24,11 +24,11 @@ func TestAHugeMinimumIsReportedAndNeverWrittenIntoReplicas(t *testing.T) {
 		"a pod is replaced": {inTree: true, leaving: []string{"b"},
 			want: []nodepool.Target{{Group: "gpu", From: 1, Replicas: 3, WorkersToDelete: []string{"b"}}}},
 		"names are cleared": {inTree: true, stored: []string{"gone"},
-			want: []nodepool.Target{{Group: "gpu", From: 1, Replicas: 3, WorkersToDelete: []string{}, HasScaleStrategy: true}}},
+			want: []nodepool.Target{{Group: "gpu", From: 1, Replicas: 3, WorkersToDelete: []string{}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			group := group
-			group.WorkersToDelete, group.HasScaleStrategy = c.stored, c.stored != nil
+			group.WorkersToDelete = c.stored
 			cluster := nodepool.Cluster{InTreeAutoscaling: c.inTree, Groups: []nodepool.WorkerGroup{group}, Workers: pods("gpu", "a", "b", "c")}
 			got, findings, err := nodepool.Targets(cluster, nil, c.leaving)
 			if err != nil {

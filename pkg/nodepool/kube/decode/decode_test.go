@@ -81,7 +81,7 @@ func TestARayClusterIsReadWhole(t *testing.T) {
 		Head: nodepool.Head{GCSPort: 6380, ServiceFQDN: "llm-head-svc.ml.svc.cluster.local"},
 		Groups: []nodepool.WorkerGroup{{
 			Name: "gpu", Replicas: 2, Min: 1, Max: 5, NumOfHosts: 2, IdleTimeout: &timeout, Priority: 7, Price: &price,
-			Labels: map[string]string{"zone": "a"}, WorkersToDelete: []string{"llm-gpu-worker-x"}, HasScaleStrategy: true,
+			Labels: map[string]string{"zone": "a"}, WorkersToDelete: []string{"llm-gpu-worker-x"},
 			Resources: raydemand.Bundle{
 				raydemand.CPU: raydemand.Whole(4), raydemand.GPU: raydemand.Whole(1), raydemand.Memory: raydemand.Whole(8 << 30),
 			},

@@ -107,15 +107,14 @@ func decodeGroup(
 		Index: index,
 		Name:  f.Text("groupName"),
 		// The CRD's defaults; objects of an older CRD may lack the fields.
-		Replicas:         f.Int32("replicas", 0),
-		Min:              f.Int32("minReplicas", 0),
-		Max:              f.Int32("maxReplicas", nodepool.NoMaximum),
-		NumOfHosts:       f.Int32("numOfHosts", 1),
-		Priority:         f.Int32("priority", 0),
-		Suspended:        f.Flag("suspend"),
-		Labels:           f.Texts("labels"),
-		WorkersToDelete:  strategy.TextList("workersToDelete"),
-		HasScaleStrategy: f.Has("scaleStrategy"),
+		Replicas:        f.Int32("replicas", 0),
+		Min:             f.Int32("minReplicas", 0),
+		Max:             f.Int32("maxReplicas", nodepool.NoMaximum),
+		NumOfHosts:      f.Int32("numOfHosts", 1),
+		Priority:        f.Int32("priority", 0),
+		Suspended:       f.Flag("suspend"),
+		Labels:          f.Texts("labels"),
+		WorkersToDelete: strategy.TextList("workersToDelete"),
 	}
 	if f.Has("idleTimeoutSeconds") {
 		timeout := idleTimeout(f)

@@ -74,9 +74,6 @@ func (h *Holdings) Holds(key string) bool {
 // Has reports whether a key has a term, lost or not.
 func (h *Holdings) Has(key string) bool { return h.held[key] != nil }
 
-// Len returns how many keys are held.
-func (h *Holdings) Len() int { return len(h.held) }
-
 // Begin begins a term for a key that is owned by the last reading, unless it has one; a new object does not wait for
 // the next reading.
 func (h *Holdings) Begin(key string, owns func(string) bool) {

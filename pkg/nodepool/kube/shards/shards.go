@@ -40,7 +40,6 @@ type Shards struct {
 	config Config
 	timing Timing
 	leases coordinationv1client.LeaseInterface
-	start  time.Time // of all durations; it has a monotonic reading
 	now    func() time.Duration
 	began  metav1.MicroTime
 
@@ -71,7 +70,7 @@ func New(config Config) *Shards {
 	id := config.Group + "-" + rand.String(8)
 	start := time.Now()
 	return &Shards{
-		config: config, timing: config.Timing, leases: config.Client.Leases(config.Namespace), start: start,
+		config: config, timing: config.Timing, leases: config.Client.Leases(config.Namespace),
 		now: func() time.Duration { return time.Since(start) }, began: metav1.NewMicroTime(start),
 		member: NewMember(id, config.Timing, config.Most), holdings: NewHoldings(id),
 		cycles: map[string]context.CancelFunc{}, readAt: -1, reported: map[string]time.Duration{},

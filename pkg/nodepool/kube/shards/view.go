@@ -13,8 +13,8 @@ func (s *Shards) ID() string { return s.member.ID() }
 type View struct {
 	// Started is true once this member takes part.
 	Started bool
-	// Shards is the number of members, with this one; Clusters how many RayClusters this one owns.
-	Shards, Clusters int
+	// Shards is the number of members, with this one.
+	Shards int
 	// Unowned is how many RayClusters nobody decides about: no member claims them, only members claim them whose Leases
 	// have expired, or this member has claimed them for longer than a Lease and does not own them.
 	Unowned int
@@ -26,8 +26,7 @@ type View struct {
 func (s *Shards) View() View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := View{Started: s.started, Shards: len(s.member.Others()) + 1, Clusters: s.holdings.Len(), Unowned: s.unowned,
-		ReadAge: -1}
+	v := View{Started: s.started, Shards: len(s.member.Others()) + 1, Unowned: s.unowned, ReadAge: -1}
 	if s.readAt >= 0 {
 		v.ReadAge = s.now() - s.readAt
 	}
