@@ -158,7 +158,7 @@ var rayClusterChecks = []Check{
 	{"ray-version-old", raydemand.Warning, heads(rayVersionOld),
 		"Heliostat needs Ray 2.40 or later: an older GCS does not report all that Heliostat plans by"},
 	{"restart-policy", raydemand.Error, groups(restartPolicy),
-		"under autoscaler v2 a stopped worker must not restart in its old pod: the operator refuses the spec or, if " +
+		"under autoscaler v2 a stopped worker must not restart in its old pod: KubeRay 1.6.2 refuses the spec or, if " +
 			"a variable sets the version, idle workers are never removed"},
 	{"annotation-unknown", raydemand.Warning, clusters(annotationUnknown),
 		"nothing reads this annotation, so it has no effect"},

@@ -82,6 +82,7 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 	readIdleSince(metadata, &cluster)
 	ownCommand := strings.EqualFold(metadata.Texts("annotations")[overwriteAnnotation], "true")
 	checkContainers(spec.Object("headGroupSpec"))
+	checkPodRules(spec.Object("headGroupSpec"))
 	cluster.Groups = decodeGroups(reader, spec, key, ownCommand)
 	priceGroups(metadata, &cluster)
 	syncGroups(metadata, &cluster)

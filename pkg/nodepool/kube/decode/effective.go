@@ -284,7 +284,7 @@ func rayResourcesOf(words []string, override envVar) rayResources {
 	}
 	b := raydemand.Bundle{}
 	for _, flag := range []struct{ name, resource string }{
-		{numCPUs, raydemand.CPU}, {numGPUs, raydemand.GPU}, {memory, raydemand.Memory},
+		{numCPUs, raydemand.CPU}, {numGPUs, raydemand.GPU}, {memory, raydemand.Memory}, {objectStore, ""},
 	} {
 		text, set := flags[flag.name]
 		if !set {
@@ -297,7 +297,12 @@ func rayResourcesOf(words []string, override envVar) rayResources {
 		if n < 0 {
 			return rayResources{failure: fmt.Sprintf("--%s: %d is negative", flag.name, n)}
 		}
-		b[flag.resource] = raydemand.Whole(n)
+		if flag.resource != "" {
+			b[flag.resource] = raydemand.Whole(n)
+		}
+	}
+	if text := strings.TrimSpace(flags["labels"]); strings.HasPrefix(text, "{") { // Ray, _private/label_utils.py
+		return rayResources{failure: "--labels: want key=value pairs with commas, got " + text}
 	}
 	if failure := addCustom(b, flags[resourcesFlag]); failure != "" {
 		return rayResources{failure: failure}
@@ -332,7 +337,7 @@ func parseFlags(words []string) (map[string]string, string) {
 }
 
 func takesValue(name string) bool {
-	return name == numCPUs || name == numGPUs || name == memory || name == resourcesFlag
+	return name == numCPUs || name == numGPUs || name == memory || name == resourcesFlag || name == objectStore
 }
 
 // addCustom reads --resources: a JSON object of whole numbers without Ray's own names.

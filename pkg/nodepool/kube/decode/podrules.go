@@ -22,7 +22,7 @@ type podRules struct {
 	field string
 }
 
-// checkPodRules reports the rules of a worker group's template for which the API server rejects its pods.
+// checkPodRules reports the rules of a worker group's or the head's template for which the API server rejects its pods.
 func checkPodRules(group Fields) {
 	const required = "requiredDuringSchedulingIgnoredDuringExecution"
 	spec := group.silent().Object("template").Object("spec")
@@ -40,9 +40,36 @@ func checkPodRules(group Fields) {
 	for _, constraint := range spec.Objects("topologySpreadConstraints") {
 		podRules{group.Report, constraint.at()}.checkSpread(constraint)
 	}
+	checkNames(group.Report, spec)
 	checkSigns(group.Report, spec, "overhead")
 	checkSigns(group.Report, spec.Object("resources"), "requests")
 	checkSigns(group.Report, spec.Object("resources"), "limits")
+}
+
+// checkNames reports tolerations with a value that Exists does not take, containers of one name, and mounts of volumes
+// that neither the pod has nor the operator adds (KubeRay 1.6.2, common/pod.go).
+func checkNames(report *Report, spec Fields) {
+	for _, toleration := range spec.Objects("tolerations") {
+		if value := toleration.Text("value"); toleration.Text("operator") == "Exists" && value != "" {
+			podRules{report, toleration.at("value")}.refuse("value", value,
+				"must be empty with operator Exists", "remove it")
+		}
+	}
+	volumes, containers := []string{"ray-logs", "shared-mem", "ray-token"}, []string{}
+	for _, volume := range spec.Objects("volumes") {
+		volumes = append(volumes, volume.Text("name"))
+	}
+	for _, c := range slices.Concat(spec.Objects("initContainers"), spec.Objects("containers")) {
+		if name := c.Text("name"); slices.Contains(containers, name) && name != "" {
+			podRules{report, c.at("name")}.refuse("name", name, "is that of another container", "rename it")
+		}
+		containers = append(containers, c.Text("name"))
+		for _, mount := range c.Objects("volumeMounts") {
+			if name := mount.Text("name"); !slices.Contains(volumes, name) {
+				podRules{report, mount.at("name")}.refuse("name", name, "is no volume of the pod", "add the volume")
+			}
+		}
+	}
 }
 
 // checkSigns reports negative amounts of the whole pod.

@@ -20,6 +20,7 @@ const (
 	numGPUs       = "num-gpus"
 	memory        = "memory"
 	resourcesFlag = "resources"
+	objectStore   = "object-store-memory"
 	neuronCoreKey = "aws.amazon.com/neuroncore"
 	tpuKey        = "google.com/tpu"
 )
