@@ -35,7 +35,8 @@ func elasticQueuedByKueue(x *inventory, o *Object, report reporter) {
 	elastic := queue.Elastic || elasticAnnotation(o).Text() == "true"
 	part := o.Kind != "RayCluster" || queue.Parent.Kind != ""
 	if queue.Queued() && elastic && part && !o.raySpec().Flag("enableInTreeAutoscaling") && !x.hasQueuedParent(o) {
-		report(queued(o, "that ends its work"))
+		report(queued(o, "that ends its work; or create it again with enableInTreeAutoscaling: true: Heliostat then scales "+
+			"it within its quota"))
 	}
 }
 
@@ -67,7 +68,7 @@ func queued(o *Object, hint string) occurrence {
 	if parent := o.Cluster.Queue.Parent; parent.Kind != "" {
 		again.Kind, again.Name = parent.Kind, parent.Name
 		found.Why = "Kueue queues its " + parent.Kind + ", which has the quota. Further workers of the RayCluster " +
-			"would run outside of the quota or wait behind a gate, so Heliostat never patches the RayCluster"
+			"would run outside of the quota or wait behind a gate, so Heliostat does not patch the RayCluster"
 	}
 	read, replace := kubectl(&again, "get", "-o", "yaml")+" | ", "kubectl replace --force -f -"
 	if o.Generated {

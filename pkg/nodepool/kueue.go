@@ -24,7 +24,13 @@ type Queue struct {
 	// means not queued.
 	Mark string
 	// Parent is the owner whose Workload has the pods of the RayCluster; empty if the RayCluster has its own Workload.
-	Parent Owner
+	// ParentUID is its UID if it is known.
+	Parent    Owner
+	ParentUID string
+	// Followed says that Kueue follows replicas of a RayCluster with a Parent. Otherwise new pods would stay behind
+	// ElasticGate, and Unfollowed says why, if that is known.
+	Followed   bool
+	Unfollowed string
 	// Unknown says why it is unknown whether an owner is queued; empty if it is known.
 	Unknown string
 	// Elastic says that every pod template, including the head's, has ElasticGate.
@@ -37,12 +43,12 @@ type Queue struct {
 // Queued reports whether Kueue admits the pods of the RayCluster.
 func (q Queue) Queued() bool { return q.Mark != "" }
 
-// Scalable reports whether replicas may change although Kueue queues the RayCluster: it has its own Workload, Kueue
-// takes that for an elastic one, and new pods wait behind ElasticGate. The gate alone does not prove it, because it
+// Scalable reports whether replicas may change although Kueue queues the RayCluster: Kueue follows its replicas with a
+// Workload that is elastic, and new pods wait behind ElasticGate. The gate alone does not prove it, because it
 // stays in the templates when Kueue's feature gate is turned off; nor does the Workload alone, because new pods would
 // then run without quota.
 func (q Queue) Scalable() bool {
-	return q.Queued() && q.Elastic && q.Parent.Kind == "" && q.Quota != nil && q.Quota.Elastic
+	return q.Queued() && q.Elastic && (q.Parent.Kind == "" || q.Followed) && q.Quota != nil && q.Quota.Elastic
 }
 
 // Refusal says why Heliostat does not scale a queued RayCluster, and what you can do; empty if it does.
@@ -58,9 +64,9 @@ func (q Queue) Refusal() string {
 	found := fmt.Sprintf("Kueue queues %s (queue %s, %s)", subject, cmp.Or(q.Name, "of unknown name"), q.Mark)
 	without := fmt.Sprintf("create the %s again without the label %s to have Heliostat scale it", it, QueueLabel)
 	switch {
-	case q.Elastic && q.Parent.Kind != "":
-		return found + " as an elastic one, and Heliostat scales none that is part of another object" +
-			" (without enableInTreeAutoscaling new pods stay behind Kueue's gate); " + without
+	case q.Elastic && q.Parent.Kind != "" && !q.Followed:
+		return fmt.Sprintf("%s as an elastic one, and does not follow replicas of the RayCluster: %s; new pods would "+
+			"stay behind Kueue's gate", found, cmp.Or(q.Unfollowed, "that has not been read yet"))
 	case q.Elastic:
 		return found + " as an elastic one, and " + q.unproven()
 	}
@@ -84,7 +90,7 @@ func (q Queue) unproven() string {
 	return "it has no unfinished Workload; Kueue has not looked at it yet, or cannot start it"
 }
 
-// consequence says what a change of replicas does in Kueue v0.18.
+// consequence says what a change of replicas does in Kueue v0.18 and v0.19.
 func (q Queue) consequence() string {
 	if q.Parent.Kind != "" {
 		return "Kueue does not see replicas of the RayCluster, so further workers run outside the quota"
@@ -95,11 +101,8 @@ func (q Queue) consequence() string {
 // elasticWay says what an elastic RayCluster needs, and who then scales it.
 func (q Queue) elasticWay() string {
 	const gate = "while Kueue's feature gate ElasticJobsViaWorkloadSlices is on"
-	switch q.Parent.Kind {
-	case "":
+	if q.Parent.Kind == "" {
 		return gate + ", so that Heliostat can scale it within its quota"
-	case "RayJob":
-		return "and enableInTreeAutoscaling: true, " + gate + ", to have Ray's own autoscaler scale it"
 	}
-	return gate + "; Heliostat does not scale elastic ones yet"
+	return "and enableInTreeAutoscaling: true, " + gate + ", so that Heliostat can scale it within its quota"
 }

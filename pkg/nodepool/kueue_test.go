@@ -21,15 +21,18 @@ func TestARefusalNamesTheQueueItsPlaceAndTheWaysOut(t *testing.T) {
 			ElasticAnnotation + `: "true"`, "ElasticJobsViaWorkloadSlices"}},
 		"a RayJob": {child, []string{"queue research", child.Mark, "Kueue queues its RayJob",
 			"outside the quota", "create the RayJob again without the label",
-			ElasticAnnotation + `: "true"`, "enableInTreeAutoscaling: true", "Ray's own autoscaler"}},
+			ElasticAnnotation + `: "true"`, "enableInTreeAutoscaling: true", "Heliostat can scale it within its quota"}},
 		"an elastic RayCluster": {elastic(own), []string{"queue research", own.Mark,
 			"this process does not read Workloads", "`autoscaler serve`"}},
 		"unknown Workloads":               {known(own, Quota{Unread: "forbidden"}), []string{"Workloads are unknown: forbidden", "grant list and watch"}},
 		"a Workload that is not elastic":  {known(own, Quota{Admitted: true}), []string{"its Workload is not", "restart the whole RayCluster"}},
 		"no Workload":                     {known(own, Quota{}), []string{"no unfinished Workload"}},
 		"the gate in some templates only": {Queue{Name: "q", Mark: own.Mark, Quota: &Quota{Elastic: true}}, []string{"it is not elastic"}},
-		"an elastic RayJob": {elastic(child), []string{child.Mark, "behind Kueue's gate",
-			"create the RayJob again without the label"}},
+		"an elastic RayJob":               {elastic(child), []string{child.Mark, "behind Kueue's gate", "not been read yet"}},
+		"an elastic RayJob that is not followed": {unfollowed(elastic(child), "it has no flag"), []string{
+			"behind Kueue's gate", "it has no flag"}},
+		"a followed RayJob whose Workloads are unknown": {followed(elastic(child)), []string{
+			"this process does not read Workloads"}},
 		"a queue without a name": {Queue{Mark: "label kueue.x-k8s.io/podset in its pod templates"},
 			[]string{"queue of unknown name", "podset in its pod templates"}},
 	} {
@@ -49,7 +52,14 @@ func TestARefusalNamesTheQueueItsPlaceAndTheWaysOut(t *testing.T) {
 	if err := (&Cluster{Queue: known(own, Quota{Elastic: true, Admitted: true})}).Writable(); err != nil {
 		t.Errorf("an elastic RayCluster with an elastic Workload: %v", err)
 	}
+	if err := (&Cluster{Queue: known(followed(child), Quota{Elastic: true, Admitted: true})}).Writable(); err != nil {
+		t.Errorf("a followed RayJob with an elastic Workload: %v", err)
+	}
 	if free := (&Cluster{Queue: Queue{Elastic: true}}).Writable(); free != nil {
 		t.Errorf("a RayCluster with gates and without a queue: %v", free)
 	}
 }
+
+func followed(q Queue) Queue { q.Followed = true; return q }
+
+func unfollowed(q Queue, why string) Queue { q.Unfollowed = why; return q }

@@ -123,6 +123,8 @@ func spared(namespace string) map[right]excuse {
 		{"watch", "workloads.kueue.x-k8s.io", namespace}:              kueue,
 		{"list", "clusterqueues.kueue.x-k8s.io", ""}:                  kueue,
 		{"watch", "clusterqueues.kueue.x-k8s.io", ""}:                 kueue,
+		{"list", "cohorts.kueue.x-k8s.io", ""}:                        kueue,
+		{"watch", "cohorts.kueue.x-k8s.io", ""}:                       kueue,
 		{"list", "nodes", ""}:                                         lists,
 		{"list", "nodeclaims.karpenter.sh", ""}:                       lists,
 		{"get", "namespaces", ""}:                                     {why: "read anew right before a worker is taken away", mayBeUsed: true},

@@ -189,7 +189,7 @@ func (k *karpenterLab) ownedElsewhere(namespace, name string) {
 func (r *rayTeam) demand() *elasticTeam {
 	r.Helper()
 	r.until("the head answers", func(c apiv1.Cluster) bool { return c.DataAgeSeconds != nil }, nil)
-	watched := &elasticTeam{r, r.witness(r.key)}
+	watched := &elasticTeam{r, r.witness(r.key, "")}
 	r.head.Submit(simray.Task{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}})
 	r.until("Heliostat sees the demand", wantsGPU, nil)
 	return watched

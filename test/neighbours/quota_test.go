@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,8 +29,8 @@ func TestElasticRayClustersUseTheirQuota(t *testing.T) {
 	t.Parallel()
 	k := startKueueLab(t)
 	scenarios := map[string]func(*karpenterLab){
-		"within": withinQuota, "fallback": fallback, "fallback-known": fallbackKnown, "partial": partialFit,
-		"survive": runningPodsSurvive, "freed": quotaFreed, "evicted": evicted,
+		"within": withinQuota, "fallback": fallback, "borrowing": borrowing, "partial": partialFit,
+		"survive": runningPodsSurvive, "freed": quotaFreed, "evicted": evicted, "rayjob": rayJobInQuota,
 	}
 	t.Run("at once", func(t *testing.T) {
 		for name, scenario := range scenarios {
@@ -84,7 +85,7 @@ func (k *karpenterLab) flavor(name string, labels map[string]any) {
 }
 
 // queue creates a ClusterQueue and a LocalQueue of one name, in the namespace of that name. gpus are the quotas of GPUs
-// by flavor. In a cohort, Heliostat cannot know the headroom.
+// by flavor.
 func (k *karpenterLab) queue(name, cohort string, gpus ...any) {
 	k.Helper()
 	spec := map[string]any{"namespaceSelector": map[string]any{}, "resourceGroups": []any{
@@ -138,10 +139,16 @@ type elasticTeam struct {
 func (k *karpenterLab) elasticCluster(name string, groups ...rig.Group) *elasticTeam {
 	k.Helper()
 	team := k.queued(rig.Cluster{Namespace: name, Name: name, Groups: groups}, elastic)
-	team.until("Heliostat to manage the RayCluster", func(c apiv1.Cluster) bool {
+	team.managed()
+	return &elasticTeam{team, k.witness(team.key, "")}
+}
+
+// managed waits until Heliostat scales the RayCluster.
+func (r *rayTeam) managed() {
+	r.Helper()
+	r.until("Heliostat to manage the RayCluster", func(c apiv1.Cluster) bool {
 		return c.Mode == nodepool.Managed && c.Error == ""
 	}, nil)
-	return &elasticTeam{team, k.witness(team.key)}
 }
 
 // want submits tasks of one GPU each.
@@ -187,27 +194,72 @@ func withinQuota(k *karpenterLab) {
 	e.unharmed()
 }
 
-func fallback(k *karpenterLab) {
-	k.queue("fallback", "cohort-of-fallback", gpusOf("ondemand", "2"), gpusOf("spot", "4"))
-	e := k.elasticCluster("fallback", gpuGroupOn("od", "ondemand", 0), gpuGroupOn("spot", "spot", 0))
-	e.tasks(5)
-	e.run(5)
-	e.eventually("a Workload that waited to have quota", func(context.Context) error {
-		if !e.quotaCame() {
-			return errors.New("none waited")
+// rayJobInQuota scales the RayCluster of a queued RayJob within the RayJob's quota: 2 of 3 workers, none, and one again.
+// The flag enableInTreeAutoscaling is true, without which Kueue does not follow the replicas, and the autoscaler
+// container runs Heliostat's image, which leaves a RayCluster in mode managed to the fleet.
+func rayJobInQuota(k *karpenterLab) {
+	const name = "rayjob"
+	k.queue(name, "", gpusOf("gpus", "2"))
+	cluster := rig.Cluster{IdleSeconds: 2, InTree: true, SidecarImage: "heliostat", Groups: []rig.Group{gpuGroupOn("gpu", "", 0)}}
+	if err := k.CreateAny(k.Context(), rig.RayJobs, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "ray.io/v1", "kind": "RayJob",
+		"metadata": map[string]any{"namespace": name, "name": "train", "labels": map[string]any{queueKey: queueName},
+			"annotations": map[string]any{"heliostat.dev/mode": "managed", elastic: "true"}},
+		"spec": map[string]any{"submissionMode": "InteractiveMode", "shutdownAfterJobFinishes": true, "rayClusterSpec": cluster.Spec()},
+	}}); err != nil {
+		k.Fatal(err)
+	}
+	k.admitted(name, "RayJob", "train")
+	team := k.simulatedHead(k.childOf(name, "train"))
+	team.managed()
+	job, err := k.Dynamic.Resource(rig.RayJobs).Namespace(name).Get(k.Context(), "train", metav1.GetOptions{})
+	if err != nil {
+		k.Fatal(err)
+	}
+	e := &elasticTeam{team, k.witness(team.key, job.GetUID())}
+	ids := e.tasks(3)
+	e.run(2)
+	e.until("the third task to be capped by the quota", func(c apiv1.Cluster) bool {
+		return slices.ContainsFunc(c.Unmet, func(u apiv1.Unmet) bool { return strings.Contains(u.Reason.Message, "ClusterQueue "+name) })
+	}, nil)
+	for _, id := range ids {
+		e.head.Cancel(id)
+	}
+	e.eventually("no worker is left", func(context.Context) error {
+		if n := len(e.runningWorkers()); n > 0 {
+			return fmt.Errorf("%d run: %s", n, e.account())
 		}
 		return nil
 	})
-	e.unharmed()
+	e.tasks(1)
+	e.run(1)
+	e.note("account: %s", e.account())
+	if e.suspended() {
+		e.Error("the RayCluster is suspended")
+	}
 }
 
-func fallbackKnown(k *karpenterLab) {
-	k.queue("fallback-known", "", gpusOf("ondemand", "2"), gpusOf("spot", "4"))
-	e := k.elasticCluster("fallback-known", gpuGroupOn("od", "ondemand", 0), gpuGroupOn("spot", "spot", 0))
+// borrowing uses two GPUs of a flavor, of which the ClusterQueue borrows one from its cohort, and then another flavor.
+func borrowing(k *karpenterLab) {
+	k.queue("lender", "cohort", gpusOf("ondemand", "1"))
+	k.queue("borrowing", "cohort", gpusOf("ondemand", "1"), gpusOf("spot", "4"))
+	fallsBack(k, "borrowing")
+}
+
+func fallback(k *karpenterLab) {
+	k.queue("fallback", "", gpusOf("ondemand", "2"), gpusOf("spot", "4"))
+	fallsBack(k, "fallback")
+}
+
+func fallsBack(k *karpenterLab, name string) {
+	e := k.elasticCluster(name, gpuGroupOn("od", "ondemand", 0), gpuGroupOn("spot", "spot", 0))
 	e.tasks(5)
 	e.run(5)
 	if n := e.pendings(); n > 0 {
 		e.Errorf("%d Workloads had to wait although the headroom is known", n)
+	}
+	if got := rig.Replicas(e.object()); got["od"] != 2 || got["spot"] != 3 {
+		e.Errorf("replicas %v, want 2 of od and 3 of spot", got)
 	}
 	e.unharmed()
 }
@@ -224,11 +276,12 @@ func partialFit(k *karpenterLab) {
 }
 
 func runningPodsSurvive(k *karpenterLab) {
-	k.queue("survive", "cohort-of-survive", gpusOf("gpus", "3"))
+	k.queue("survive", "", gpusOf("gpus", "6"))
 	e := k.elasticCluster("survive", gpuGroupOn("gpu", "", 0))
 	e.tasks(3)
 	e.run(3)
 	before := e.runningWorkers()
+	k.stopPolicy("survive", "Hold") // Kueue admits nothing more, although the quota is free
 	more := e.tasks(3)
 	e.eventually("pods to wait for quota", func(context.Context) error {
 		if e.pendings() == 0 {
@@ -317,22 +370,6 @@ func evicted(k *karpenterLab) {
 		e.Errorf("replicas changed from %v to %v while suspended", replicas, now)
 	}
 	k.stopPolicy("evicted", "None")
-	var fix string
-	e.until("the finding about a RayCluster that never starts", func(c apiv1.Cluster) bool {
-		for _, f := range c.Findings {
-			if f.Code == "queued-never-starts" {
-				fix = f.Fix
-			}
-		}
-		return fix != ""
-	}, nil)
-	e.note("fix: %s", fix)
-	_, patch, _ := strings.Cut(fix, "-p '")
-	patch, _, _ = strings.Cut(patch, "'")
-	if _, err := k.Dynamic.Resource(rig.RayClusters).Namespace("evicted").Patch(k.Context(), "evicted", types.JSONPatchType,
-		[]byte(patch), metav1.PatchOptions{}); err != nil {
-		k.Fatalf("the fix %s: %v", patch, err)
-	}
 	e.run(2)
 }
 

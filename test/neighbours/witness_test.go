@@ -1,6 +1,7 @@
 package neighbours
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"sync"
@@ -24,6 +25,7 @@ type witness struct {
 	rayCluster *unstructured.Unstructured
 	pods       map[types.UID]*corev1.Pod
 	headPod    types.UID
+	job        types.UID
 	workloads  map[string]*unstructured.Unstructured
 	// waited are the Workloads that had to wait for quota, true once they had it.
 	waited  map[string]bool
@@ -31,7 +33,8 @@ type witness struct {
 	patches int
 }
 
-func (k *karpenterLab) witness(key nodepool.ClusterKey) *witness {
+// witness follows a RayCluster, and the Workloads of the job with a UID, by default the RayCluster.
+func (k *karpenterLab) witness(key nodepool.ClusterKey, job types.UID) *witness {
 	k.Helper()
 	w := &witness{key: key, pods: map[types.UID]*corev1.Pod{}, workloads: map[string]*unstructured.Unstructured{},
 		waited: map[string]bool{}}
@@ -39,7 +42,7 @@ func (k *karpenterLab) witness(key nodepool.ClusterKey) *witness {
 	if err != nil {
 		k.Fatal(err)
 	}
-	w.rayCluster = object
+	w.rayCluster, w.job = object, cmp.Or(job, object.GetUID())
 	all := metav1.ListOptions{}
 	k.watch(func() (watch.Interface, error) {
 		return k.Dynamic.Resource(rig.RayClusters).Namespace(key.Namespace).Watch(k.Context(),
@@ -114,7 +117,7 @@ func (w *witness) seeWorkload(event watch.Event) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if owner := metav1.GetControllerOf(object); owner == nil || owner.UID != w.rayCluster.GetUID() {
+	if owner := metav1.GetControllerOf(object); owner == nil || owner.UID != w.job {
 		return
 	}
 	name := object.GetName()
@@ -190,22 +193,11 @@ func (w *witness) unfinished() (n int) {
 	return n
 }
 
-// pendings counts the Workloads that had to wait for quota. quotaCame reports whether one of them got it.
+// pendings counts the Workloads that had to wait for quota.
 func (w *witness) pendings() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.waited)
-}
-
-func (w *witness) quotaCame() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, had := range w.waited {
-		if had {
-			return true
-		}
-	}
-	return false
 }
 
 func (w *witness) harm() []string {

@@ -85,7 +85,7 @@
   resources: [nodeclaims]
   verbs: [list, watch] # optional: without it, an out-of-stock group is found later
 - apiGroups: [kueue.x-k8s.io]
-  resources: [clusterqueues]
+  resources: [clusterqueues, cohorts]
   verbs: [list, watch] # optional: without it, growth beyond a quota is found out by trying
 {{- if eq .Values.api.exposure "network" }}
 - apiGroups: [authentication.k8s.io]

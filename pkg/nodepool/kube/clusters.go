@@ -108,6 +108,7 @@ func (m *Manager) writable(ctx context.Context, object *unstructured.Unstructure
 func (m *Manager) mayWriteTo(
 	ctx context.Context, cluster nodepool.Cluster, ownership decode.Ownership, since time.Time,
 ) error {
+	m.owners.AddTo(&cluster, ownership)
 	m.kueue.AddTo(&cluster)
 	if err := cluster.Writable(); err != nil || m.owners == nil || ownership.Controller == (decode.Controller{}) {
 		return err
@@ -116,7 +117,10 @@ func (m *Manager) mayWriteTo(
 	if err != nil {
 		return err
 	}
-	cluster.Queue = queue
+	if queue.Queued() || !cluster.Queue.Queued() {
+		cluster.Queue = queue
+	}
+	m.kueue.AddTo(&cluster)
 	return cluster.Writable()
 }
 

@@ -193,7 +193,7 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	if err != nil {
 		return fmt.Errorf("connecting for owners of RayClusters: %w", err)
 	}
-	m.owners = kueue.NewOwners(above, kueue.Resources(kinds.RESTClient()), m.options.Logger, m.Enqueue)
+	m.owners = kueue.NewOwners(above, all, kueue.Resources(kinds.RESTClient()), m.options.Logger, m.Enqueue)
 	m.rayClusters, m.requestObjects = all.Resource(rayClusterResource), all.Resource(v1alpha1.Resource)
 	m.dynamic = all
 	config := rest.CopyConfig(m.config)

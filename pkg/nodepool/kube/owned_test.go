@@ -65,7 +65,7 @@ func newHousehold(t *testing.T, job *metav1.PartialObjectMetadata) *household {
 		return &metav1.APIResourceList{GroupVersion: "ray.io/v1",
 			APIResources: []metav1.APIResource{{Name: "rayjobs", Kind: "RayJob", Namespaced: true}}}, nil
 	}
-	h.Owners = kueue.NewOwners(h.client, served, slog.New(slog.DiscardHandler),
+	h.Owners = kueue.NewOwners(h.client, nil, served, slog.New(slog.DiscardHandler),
 		func(key nodepool.ClusterKey) { h.changed = append(h.changed, key) })
 	return h
 }

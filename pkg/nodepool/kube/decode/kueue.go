@@ -23,7 +23,7 @@ func queueOf(metadata, spec Fields) nodepool.Queue {
 	}
 	queue.Mark = "label " + nodepool.QueueLabel + " on RayCluster " + metadata.Text("name")
 	if parent := ownerOf(metadata); parent.Kind != "" {
-		queue.Parent = parent
+		queue.Parent, queue.ParentUID = parent, controllerOf(metadata).UID
 		queue.Mark += fmt.Sprintf(", which %s %s created", parent.Kind, parent.Name)
 	}
 	return queue

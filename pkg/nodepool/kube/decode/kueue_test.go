@@ -36,7 +36,7 @@ func TestARayClusterShowsItsQueue(t *testing.T) {
 	elastic.Elastic = true
 	child := nodepool.Queue{Name: "research",
 		Mark:   "label kueue.x-k8s.io/queue-name on RayCluster llm, which RayJob train created",
-		Parent: nodepool.Owner{Kind: "RayJob", Name: "train"}}
+		Parent: nodepool.Owner{Kind: "RayJob", Name: "train"}, ParentUID: "j-1"}
 	for name, c := range map[string]struct {
 		metadata  string
 		templates []string

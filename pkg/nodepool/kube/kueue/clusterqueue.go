@@ -3,7 +3,7 @@ package kueue
 import (
 	"cmp"
 	"fmt"
-	"maps"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,34 +19,69 @@ import (
 type clusterQueueObject struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
-		Cohort         string `json:"cohort"`
-		CohortName     string `json:"cohortName"`
-		ResourceGroups []struct {
-			Flavors []flavorQuotas `json:"flavors"`
-		} `json:"resourceGroups"`
+		Cohort         string          `json:"cohort"`
+		CohortName     string          `json:"cohortName"`
+		ResourceGroups []resourceGroup `json:"resourceGroups"`
+		Preemption     struct {
+			ReclaimWithinCohort string `json:"reclaimWithinCohort"`
+		} `json:"preemption"`
 	} `json:"spec"`
 	Status struct {
 		FlavorsReservation []flavorQuotas `json:"flavorsReservation"`
 	} `json:"status"`
 }
 
+type resourceGroup struct {
+	Flavors []flavorQuotas `json:"flavors"`
+}
+
 // flavorQuotas are the quotas of a flavor, or what is reserved of them.
 type flavorQuotas struct {
 	Name      string `json:"name"`
 	Resources []struct {
-		Name         string            `json:"name"`
-		NominalQuota resource.Quantity `json:"nominalQuota"`
-		Total        resource.Quantity `json:"total"`
+		Name           string             `json:"name"`
+		NominalQuota   resource.Quantity  `json:"nominalQuota"`
+		BorrowingLimit *resource.Quantity `json:"borrowingLimit"`
+		LendingLimit   *resource.Quantity `json:"lendingLimit"`
+		Total          resource.Quantity  `json:"total"`
 	} `json:"resources"`
 }
 
 // flavored is a resource of a flavor.
 type flavored struct{ flavor, resource string }
 
+// quota is the quota of a resource. Without a limit, all of it may be lent, and any amount borrowed.
+type quota struct {
+	nominal            raydemand.Amount
+	borrowing, lending *raydemand.Amount
+}
+
+func quotasOf(groups []resourceGroup) map[flavored]quota {
+	quotas := map[flavored]quota{}
+	limit := func(q *resource.Quantity) *raydemand.Amount {
+		if q == nil {
+			return nil
+		}
+		return new(decode.Amount(*q))
+	}
+	for _, group := range groups {
+		for _, flavor := range group.Flavors {
+			for _, r := range flavor.Resources {
+				quotas[flavored{flavor.Name, r.Name}] = quota{decode.Amount(r.NominalQuota), limit(r.BorrowingLimit),
+					limit(r.LendingLimit)}
+			}
+		}
+	}
+	return quotas
+}
+
 // clusterQueue is a ClusterQueue.
 type clusterQueue struct {
-	name, cohort      string
-	nominal, reserved map[flavored]raydemand.Amount
+	name, cohort string
+	// reclaims says that Kueue may evict work of others in the cohort that has borrowed from its quota.
+	reclaims bool
+	quotas   map[flavored]quota
+	reserved map[flavored]raydemand.Amount
 }
 
 func readClusterQueue(object *unstructured.Unstructured) (*clusterQueue, error) {
@@ -57,15 +92,11 @@ func readClusterQueue(object *unstructured.Unstructured) (*clusterQueue, error) 
 	q := &clusterQueue{
 		name:     read.Metadata.Name,
 		cohort:   cmp.Or(read.Spec.CohortName, read.Spec.Cohort),
-		nominal:  map[flavored]raydemand.Amount{},
+		quotas:   quotasOf(read.Spec.ResourceGroups),
 		reserved: map[flavored]raydemand.Amount{},
 	}
-	for _, group := range read.Spec.ResourceGroups {
-		for _, flavor := range group.Flavors {
-			for _, r := range flavor.Resources {
-				q.nominal[flavored{flavor.Name, r.Name}] = decode.Amount(r.NominalQuota)
-			}
-		}
+	if policy := read.Spec.Preemption.ReclaimWithinCohort; policy != "" && policy != "Never" {
+		q.reclaims = true
 	}
 	for _, flavor := range read.Status.FlavorsReservation {
 		for _, r := range flavor.Resources {
@@ -77,5 +108,5 @@ func readClusterQueue(object *unstructured.Unstructured) (*clusterQueue, error) 
 
 // equal reports whether two states of a ClusterQueue leave the same headroom.
 func (q *clusterQueue) equal(other *clusterQueue) bool {
-	return q.cohort == other.cohort && maps.Equal(q.nominal, other.nominal) && maps.Equal(q.reserved, other.reserved)
+	return reflect.DeepEqual(q, other)
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
@@ -31,6 +32,9 @@ const (
 	// answersLast is how long owners are cached between patches. Kueue does not allow the queue of a running job to
 	// change, and owners are read again right before each patch.
 	answersLast = 10 * time.Minute
+	// unfollowedLast is how long it is cached that Kueue does not follow the replicas of a RayCluster: it soon may, for
+	// example when a RayService gets ready.
+	unfollowedLast = 5 * time.Second
 	// failurePause is the pause before owners that could not be read are read again for a cycle. There are several
 	// cycles a second.
 	failurePause = 5 * time.Second
@@ -51,6 +55,8 @@ const Unread = "owner-unread"
 // metadata alone, once for each RayCluster and again before each patch.
 type Owners struct {
 	client metadata.Interface
+	// whole reads RayJobs and RayServices.
+	whole dynamic.Interface
 	// list returns the resources of an API version.
 	list func(ctx context.Context, version string) (*metav1.APIResourceList, error)
 	log  *slog.Logger
@@ -120,10 +126,11 @@ func (a ownerAnswer) holds(from decode.Ownership, now time.Time) bool {
 	return a.of == from.Controller && now.Before(a.until)
 }
 
-func NewOwners(client metadata.Interface, list func(context.Context, string) (*metav1.APIResourceList, error),
+func NewOwners(client metadata.Interface, whole dynamic.Interface, list func(context.Context, string) (*metav1.APIResourceList, error),
 	log *slog.Logger, changed func(nodepool.ClusterKey)) *Owners {
 	p := &Owners{
 		client:       client,
+		whole:        whole,
 		list:         list,
 		log:          log,
 		now:          time.Now,
@@ -154,10 +161,14 @@ func Resources(client rest.Interface) func(context.Context, string) (*metav1.API
 // AddTo adds to a cluster what is known of its owners, and requests a reading if that is unknown or old. A label of the
 // RayCluster's own needs no other proof. Until owners have been read once, a queue is possible, so nothing is written.
 func (p *Owners) AddTo(cluster *nodepool.Cluster, from decode.Ownership) {
-	if p == nil || cluster.Queue.Queued() || from.Controller == (decode.Controller{}) {
+	own := cluster.Queue.Queued() && cluster.Queue.Parent.Kind == ""
+	if p == nil || own || from.Controller == (decode.Controller{}) {
 		return
 	}
 	answer := p.known(cluster.Key, from)
+	if cluster.Queue.Queued() && !answer.queue.Queued() {
+		return
+	}
 	if answer.of != from.Controller {
 		cluster.Queue.Unknown = fmt.Sprintf("%s %s, which owns it, has not been read, so it is unknown whether Kueue "+
 			"queues it", from.Controller.Kind, from.Controller.Name)
@@ -256,7 +267,7 @@ func (p *Owners) readNext(ctx context.Context, last ownerTurn) bool {
 	if reading == nil {
 		return false
 	}
-	answer, err := p.follow(ctx, reading.key.Namespace, reading.from)
+	answer, err := p.follow(ctx, reading.key, reading.from)
 	if ctx.Err() != nil {
 		return false
 	}
@@ -328,7 +339,7 @@ func (p *Owners) Read(
 		last.queue.Elastic = from.Elastic
 		return last.queue, nil
 	}
-	answer, err := p.follow(ctx, key.Namespace, from)
+	answer, err := p.follow(ctx, key, from)
 	if err != nil {
 		return nodepool.Queue{}, fmt.Errorf("reading the owners of RayCluster %s: %w", key, err)
 	}
@@ -342,7 +353,7 @@ func (p *Owners) Read(
 }
 
 // follow goes from controller to controller until one names a queue.
-func (p *Owners) follow(ctx context.Context, namespace string, from decode.Ownership) (ownerAnswer, error) {
+func (p *Owners) follow(ctx context.Context, key nodepool.ClusterKey, from decode.Ownership) (ownerAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
 	answer := ownerAnswer{of: from.Controller, readAt: p.now(), queue: nodepool.Queue{Elastic: from.Elastic}}
@@ -353,7 +364,7 @@ func (p *Owners) follow(ctx context.Context, namespace string, from decode.Owner
 		if next == (decode.Controller{}) {
 			return answer, nil
 		}
-		object, err := p.get(ctx, namespace, next)
+		object, err := p.get(ctx, key.Namespace, next)
 		switch {
 		case apierrors.IsForbidden(err), unserved(err):
 			return answer.withoutOwner(next, err, from), nil
@@ -365,12 +376,52 @@ func (p *Owners) follow(ctx context.Context, namespace string, from decode.Owner
 		if queue := object.Labels[nodepool.QueueLabel]; queue != "" {
 			answer.queue.Name = queue
 			answer.queue.Parent = nodepool.Owner{Kind: next.Kind, Name: next.Name}
+			answer.queue.ParentUID = next.UID
 			answer.queue.Mark = fmt.Sprintf("label %s on %s %s", nodepool.QueueLabel, next.Kind, next.Name)
-			return answer, nil
+			if !from.Elastic {
+				return answer, nil
+			}
+			if answer.queue.Unfollowed, err = p.unfollowed(ctx, key, next); answer.queue.Unfollowed != "" {
+				answer.until = p.now().Add(reflector.Jittered(unfollowedLast))
+			}
+			answer.queue.Followed = err == nil && answer.queue.Unfollowed == ""
+			return answer, err
 		}
 		next = controllerAbove(object)
 	}
 	return answer.withoutOwner(next, fmt.Errorf("it is owner number %d", maxOwners+1), from), nil
+}
+
+// unfollowed says why Kueue does not follow the replicas of a RayCluster for its parent, to which the queue belongs; empty
+// if it does (Kueue v0.19.0, UpdatePodSets in pkg/controller/jobs/raycluster/common.go).
+func (p *Owners) unfollowed(ctx context.Context, key nodepool.ClusterKey, parent decode.Controller) (string, error) {
+	part, ok := map[string]struct {
+		spec string
+		name []string
+	}{
+		"RayJob":     {"rayClusterSpec", []string{"status", "rayClusterName"}},
+		"RayService": {"rayClusterConfig", []string{"status", "activeServiceStatus", "rayClusterName"}},
+	}[parent.Kind]
+	if !ok {
+		return "it follows those of a RayJob or RayService alone", nil
+	}
+	resource, err := p.resource(ctx, parent)
+	if err != nil {
+		return "", err
+	}
+	object, err := p.whole.Resource(resource.GroupVersionResource).Namespace(key.Namespace).
+		Get(ctx, parent.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	if flag, _, _ := unstructured.NestedBool(object.Object, "spec", part.spec, "enableInTreeAutoscaling"); !flag {
+		return fmt.Sprintf("%s %s has no spec.%s.enableInTreeAutoscaling: true", parent.Kind, parent.Name, part.spec), nil
+	}
+	if name, _, _ := unstructured.NestedString(object.Object, part.name...); name != key.Name {
+		return fmt.Sprintf("%s of %s %s is %q, so it is not its active RayCluster", strings.Join(part.name, "."),
+			parent.Kind, parent.Name, name), nil
+	}
+	return "", nil
 }
 
 // withoutOwner uses what Kueue wrote into the pod templates if an owner cannot be read.
@@ -378,6 +429,8 @@ func (a ownerAnswer) withoutOwner(owner decode.Controller, cause error, from dec
 	a.unreadable, a.cause = owner.Kind+" "+owner.Name, cause.Error()
 	if from.Admitted {
 		a.queue.Name, a.queue.Parent = from.Queue, nodepool.Owner{Kind: owner.Kind, Name: owner.Name}
+		a.queue.ParentUID = owner.UID
+		a.queue.Unfollowed = fmt.Sprintf("%s %s cannot be read", owner.Kind, owner.Name)
 		a.queue.Mark = fmt.Sprintf("label %s in its pod templates; %s %s cannot be read", decode.PodSetLabel,
 			owner.Kind, owner.Name)
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
@@ -57,7 +58,7 @@ func objectOf(t *testing.T, manifest string) map[string]any {
 func served(_ context.Context, version string) (*metav1.APIResourceList, error) {
 	kinds := map[string][]metav1.APIResource{
 		"ray.io/v1": {{Name: "rayjobs/status", Kind: "RayJob", Namespaced: true},
-			{Name: "rayjobs", Kind: "RayJob", Namespaced: true}},
+			{Name: "rayjobs", Kind: "RayJob", Namespaced: true}, {Name: "rayservices", Kind: "RayService", Namespaced: true}},
 		"workload.codeflare.dev/v1beta2": {{Name: "appwrappers", Kind: "AppWrapper", Namespaced: true}},
 		"example.com/v1":                 {{Name: "tenants", Kind: "Tenant"}},
 	}[version]
@@ -95,6 +96,7 @@ const byTrain = "labels: {a: b}, ownerReferences: [{apiVersion: ray.io/v1, kind:
 type household struct {
 	*Owners
 	client  *metadatafake.FakeMetadataClient
+	whole   *dynamicfake.FakeDynamicClient
 	changed []nodepool.ClusterKey
 }
 
@@ -104,7 +106,7 @@ func newHousehold(t *testing.T, owners ...*metav1.PartialObjectMetadata) *househ
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	h := &household{client: metadatafake.NewSimpleMetadataClient(scheme)}
+	h := &household{client: metadatafake.NewSimpleMetadataClient(scheme), whole: dynamicfake.NewSimpleDynamicClient(scheme)}
 	for _, owner := range owners {
 		version, err := schema.ParseGroupVersion(owner.APIVersion)
 		if err != nil {
@@ -115,7 +117,7 @@ func newHousehold(t *testing.T, owners ...*metav1.PartialObjectMetadata) *househ
 			t.Fatal(err)
 		}
 	}
-	h.Owners = NewOwners(h.client, served, slog.New(slog.DiscardHandler),
+	h.Owners = NewOwners(h.client, h.whole, served, slog.New(slog.DiscardHandler),
 		func(key nodepool.ClusterKey) { h.changed = append(h.changed, key) })
 	return h
 }
@@ -148,18 +150,14 @@ func TestAQueueIsReadFromTheOwners(t *testing.T) {
 		unread    string
 	}{
 		"a RayJob in a queue": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
-			want: nodepool.Queue{Name: "research", Parent: job,
+			want: nodepool.Queue{Name: "research", Parent: job, ParentUID: "uid-of-train",
 				Mark: "label kueue.x-k8s.io/queue-name on RayJob train"}},
-		"an elastic one": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
-			templates: []string{gate, gate, gate},
-			want: nodepool.Queue{Name: "research", Parent: job,
-				Mark: "label kueue.x-k8s.io/queue-name on RayJob train", Elastic: true}},
 		"a RayJob in none": {owners: []*metav1.PartialObjectMetadata{rayJob("", nil)}},
 		"the owner of a RayJob": {owners: []*metav1.PartialObjectMetadata{rayJob("", wrapper), wrapper},
-			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "AppWrapper", Name: "wrapped"},
+			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "AppWrapper", Name: "wrapped"}, ParentUID: "uid-of-wrapped",
 				Mark: "label kueue.x-k8s.io/queue-name on AppWrapper wrapped"}},
 		"an owner without a namespace": {owners: []*metav1.PartialObjectMetadata{rayJob("", tenant), tenant},
-			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "Tenant", Name: "acme"},
+			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "Tenant", Name: "acme"}, ParentUID: "uid-of-acme",
 				Mark: "label kueue.x-k8s.io/queue-name on Tenant acme"}},
 		"old marks under an owner in no queue": {owners: []*metav1.PartialObjectMetadata{rayJob("", nil)},
 			templates: []string{"{}", admitted}},
@@ -172,8 +170,9 @@ func TestAQueueIsReadFromTheOwners(t *testing.T) {
 			forbidden: "rayjobs", unread: "RayJob train"},
 		"but whose pods Kueue has admitted": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
 			forbidden: "rayjobs", templates: []string{"{}", admitted},
-			want: nodepool.Queue{Name: "research", Parent: job,
-				Mark: "label kueue.x-k8s.io/podset in its pod templates; RayJob train cannot be read"}},
+			want: nodepool.Queue{Name: "research", Parent: job, ParentUID: "uid-of-train",
+				Unfollowed: "RayJob train cannot be read",
+				Mark:       "label kueue.x-k8s.io/podset in its pod templates; RayJob train cannot be read"}},
 		"a kind that nobody serves": {metadata: strings.Replace(byTrain, "ray.io/v1", "gone.io/v1", 1),
 			unread: "RayJob train"},
 	} {
@@ -287,4 +286,66 @@ func TestAnOwnerThatCannotBeReadIsNotAskedForAllTheTime(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestKueueFollowsAParentWithTheFlag asserts when Kueue takes the replicas of a RayCluster for its parent (Kueue v0.19.0,
+// UpdatePodSets in pkg/controller/jobs/raycluster/common.go).
+func TestKueueFollowsAParentWithTheFlag(t *testing.T) {
+	const service = "labels: {a: b}, ownerReferences: [{apiVersion: ray.io/v1, kind: RayService, name: chat, uid: uid-of-chat, controller: true}]"
+	passedOn := strings.Replace(service, "a: b", "kueue.x-k8s.io/queue-name: research", 1)
+	chat := above("ray.io/v1", "RayService", "ml", "chat", "research", nil)
+	wrapper := above("workload.codeflare.dev/v1beta2", "AppWrapper", "ml", "wrapped", "research", nil)
+	for name, c := range map[string]struct {
+		owners        []*metav1.PartialObjectMetadata
+		metadata      string
+		whole, reason string
+	}{
+		"a RayJob": {metadata: byTrain, owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
+			whole: "{kind: RayJob, metadata: {name: train}, spec: {rayClusterSpec: {enableInTreeAutoscaling: true}}, status: {rayClusterName: llm}}"},
+		"a RayJob without the flag": {metadata: byTrain, owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
+			whole:  "{kind: RayJob, metadata: {name: train}, spec: {rayClusterSpec: {}}, status: {rayClusterName: llm}}",
+			reason: "RayJob train has no spec.rayClusterSpec.enableInTreeAutoscaling: true"},
+		"an active RayCluster": {metadata: service, owners: []*metav1.PartialObjectMetadata{chat},
+			whole: "{kind: RayService, metadata: {name: chat}, spec: {rayClusterConfig: {enableInTreeAutoscaling: true}}, status: {activeServiceStatus: {rayClusterName: llm}}}"},
+		"an active one that has the label itself": {metadata: passedOn, owners: []*metav1.PartialObjectMetadata{chat},
+			whole: "{kind: RayService, metadata: {name: chat}, spec: {rayClusterConfig: {enableInTreeAutoscaling: true}}, status: {activeServiceStatus: {rayClusterName: llm}}}"},
+		"one that is not active yet": {metadata: passedOn, owners: []*metav1.PartialObjectMetadata{chat},
+			whole:  "{kind: RayService, metadata: {name: chat}, spec: {rayClusterConfig: {enableInTreeAutoscaling: true}}, status: {activeServiceStatus: {rayClusterName: old}}}",
+			reason: `status.activeServiceStatus.rayClusterName of RayService chat is "old"`},
+		"a wrapper": {metadata: byTrain, owners: []*metav1.PartialObjectMetadata{rayJob("", wrapper), wrapper},
+			reason: "it follows those of a RayJob or RayService alone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHousehold(t, c.owners...)
+				if c.whole != "" {
+					whole := object(t, c.whole)
+					whole.SetAPIVersion("ray.io/v1")
+					whole.SetNamespace("ml")
+					kind := strings.ToLower(whole.GetKind()) + "s"
+					if err := h.whole.Tracker().Create(schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: kind}, whole, "ml"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				go h.Start(ctx)
+				for range 2 {
+					read := decode.DecodeObject(templatedCluster(t, c.metadata, gate, gate, gate))
+					h.AddTo(&read.Cluster, read.Ownership)
+					synctest.Wait()
+				}
+				read := decode.DecodeObject(templatedCluster(t, c.metadata, gate, gate, gate))
+				h.AddTo(&read.Cluster, read.Ownership)
+				queue := read.Cluster.Queue
+				if queue.Followed != (c.reason == "") || !strings.Contains(queue.Unfollowed, c.reason) {
+					t.Errorf("followed %t, %q; want %q", queue.Followed, queue.Unfollowed, c.reason)
+				}
+				queue.Quota = &nodepool.Quota{Elastic: true, Admitted: true}
+				if queue.Scalable() != (c.reason == "") {
+					t.Errorf("scalable %t: %s", queue.Scalable(), queue.Refusal())
+				}
+			})
+		})
+	}
 }

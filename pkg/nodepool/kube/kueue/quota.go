@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// workloads are the Workloads of one RayCluster, also those that are finished.
+// workloads are the Workloads of one job, also those that are finished.
 type workloads []*workload
 
 // pending returns the newest unfinished Workload without quota, admitted the newest one with quota; nil for none.
@@ -35,9 +35,10 @@ func (all workloads) newest(which func(*workload) bool) *workload {
 	return found
 }
 
-// quota says what the Workloads of a RayCluster and its queue mean for its groups. queue is nil if it is unknown.
+// quota says what the Workloads of a job and its queue mean for its groups. queue is nil if it is unknown.
 func (all workloads) quota(
-	cluster *nodepool.Cluster, queue *clusterQueue, others othersUse, now time.Time,
+	cluster *nodepool.Cluster, queue *clusterQueue, most func(flavored) (raydemand.Amount, string), others othersUse,
+	now time.Time,
 ) *nodepool.Quota {
 	q := &nodepool.Quota{}
 	if w := all.pending(); w != nil {
@@ -56,11 +57,10 @@ func (all workloads) quota(
 	switch {
 	case queue == nil:
 		q.Unbounded = fmt.Sprintf("ClusterQueue %s cannot be read", cmp.Or(w.queue, "of unknown name"))
-	case queue.cohort != "":
-		q.Unbounded = fmt.Sprintf("ClusterQueue %s is in cohort %s, so it may borrow or lend quota", queue.name,
-			queue.cohort)
 	default:
-		q.Bounds = all.bounds(cluster, w, queue, others, now)
+		if q.Bounds, q.Unbounded = all.bounds(cluster, w, queue, most, others, now); q.Unbounded != "" {
+			q.Bounds = nil
+		}
 	}
 	return q
 }
@@ -79,10 +79,12 @@ func (w *workload) podsOf(cluster *nodepool.Cluster) map[string]int {
 }
 
 // bounds returns how much of each resource the pods of groups may have together: the quota, less what other Workloads
-// and the head have of it. Kueue assigns one flavor to a group and resource when it admits the group.
+// and the head have of it. Kueue assigns one flavor to a group and resource when it admits the group. unknown says why
+// the quota is not known; empty if it is.
 func (all workloads) bounds(
-	cluster *nodepool.Cluster, admitted *workload, queue *clusterQueue, others othersUse, now time.Time,
-) []landing.Quota {
+	cluster *nodepool.Cluster, admitted *workload, queue *clusterQueue,
+	most func(flavored) (raydemand.Amount, string), others othersUse, now time.Time,
+) (bounds []landing.Quota, unknown string) {
 	takes := map[flavored]map[string]raydemand.Amount{}
 	sets := map[string]bool{}
 	for i := range cluster.Groups {
@@ -98,22 +100,24 @@ func (all workloads) bounds(
 			}
 		}
 	}
-	var bounds []landing.Quota
 	for _, of := range slices.SortedFunc(maps.Keys(takes), compareFlavored) {
-		nominal, known := queue.nominal[of]
-		if !known {
+		if _, known := queue.quotas[of]; !known {
 			continue
+		}
+		limit, why := most(of)
+		if why != "" {
+			return nil, why
 		}
 		head := admitted.uses(of.flavor, of.resource, func(set string) bool { return !sets[set] })
 		theirs := others.update(of, queue.reserved[of], all.counted(of, now))
 		bounds = append(bounds, landing.Quota{
 			Name:     fmt.Sprintf("flavor %s of ClusterQueue %s", of.flavor, queue.name),
 			Resource: of.resource,
-			Amount:   max(0, nominal-theirs-head),
+			Amount:   max(0, limit-theirs-head),
 			PodTakes: takes[of],
 		})
 	}
-	return bounds
+	return bounds, ""
 }
 
 // flavorsOf returns the flavor of each resource of a set of pods.

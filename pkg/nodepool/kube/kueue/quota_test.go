@@ -1,6 +1,7 @@
 package kueue
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,15 @@ func cluster() *nodepool.Cluster {
 	return c
 }
 
+// quotaOf returns what Workloads and a ClusterQueue mean for the groups.
+func quotaOf(all workloads, queue *clusterQueue, others othersUse, now time.Time) *nodepool.Quota {
+	w := newTestWatch(nil)
+	if w.cohortsUnread = ""; queue != nil {
+		w.queues[queue.name] = queue
+	}
+	return all.quota(cluster(), queue, func(of flavored) (raydemand.Amount, string) { return w.mostOf(queue, of) }, others, now)
+}
+
 // bound returns the amount of the bound on a resource in a flavor.
 func bound(t *testing.T, q *nodepool.Quota, name, resource string) float64 {
 	t.Helper()
@@ -113,7 +123,7 @@ func bound(t *testing.T, q *nodepool.Quota, name, resource string) float64 {
 
 func TestTheHeadroomIsWhatOtherWorkloadsAndTheHeadLeave(t *testing.T) {
 	own := workloads{slice(t, "a", "2", "0", admission("2", "0"))}
-	q := own.quota(cluster(), queueOf(t, "5", ""), othersUse{}, noon)
+	q := quotaOf(own, queueOf(t, "5", ""), othersUse{}, noon)
 	if !q.Elastic || !q.Admitted || q.Pending != nil || cmp.Diff(map[string]int{"od": 2, "Spot": 0}, q.Granted) != "" {
 		t.Errorf("%+v", q)
 	}
@@ -134,7 +144,7 @@ func TestTheHeadroomIsWhatOtherWorkloadsAndTheHeadLeave(t *testing.T) {
 func TestAReplacedSliceIsNotAnotherWorkload(t *testing.T) {
 	old := slice(t, "a", "2", "0", admission("2", "0"))
 	others := othersUse{}
-	if got := bound(t, workloads{old}.quota(cluster(), queueOf(t, "2", ""), others, noon), "flavor ondemand ", "nvidia.com/gpu"); got != 8 {
+	if got := bound(t, quotaOf(workloads{old}, queueOf(t, "2", ""), others, noon), "flavor ondemand ", "nvidia.com/gpu"); got != 8 {
 		t.Errorf("bound %v, want 8: nobody else has any", got)
 	}
 	old.finishedAt = noon.Add(-time.Second)
@@ -142,11 +152,11 @@ func TestAReplacedSliceIsNotAnotherWorkload(t *testing.T) {
 	next.replaces = "ml/a"
 	own := workloads{next, old}
 	// The status counts both: 2 and 3.
-	if got := bound(t, own.quota(cluster(), queueOf(t, "5", ""), others, noon), "flavor ondemand ", "nvidia.com/gpu"); got != 8 {
+	if got := bound(t, quotaOf(own, queueOf(t, "5", ""), others, noon), "flavor ondemand ", "nvidia.com/gpu"); got != 8 {
 		t.Errorf("bound %v, want 8: nobody else has any", got)
 	}
 	later := noon.Add(time.Minute)
-	if got := bound(t, own.quota(cluster(), queueOf(t, "5", ""), othersUse{}, later), "flavor ondemand ", "nvidia.com/gpu"); got != 6 {
+	if got := bound(t, quotaOf(own, queueOf(t, "5", ""), othersUse{}, later), "flavor ondemand ", "nvidia.com/gpu"); got != 6 {
 		t.Errorf("bound %v, want 6: somebody else has 2", got)
 	}
 }
@@ -173,7 +183,7 @@ func TestAnOldStatusPromisesNoQuota(t *testing.T) {
 		{"others freed some", workloads{gone(two), three}, "4", othersUse{gpus: raydemand.Whole(5)}, 8 - 2},
 		{"others took some", workloads{fresh(three)}, "7", othersUse{}, 8 - 7},
 	} {
-		q := test.own.quota(cluster(), queueOf(t, test.reserved, ""), test.others, noon)
+		q := quotaOf(test.own, queueOf(t, test.reserved, ""), test.others, noon)
 		if got := bound(t, q, "flavor ondemand ", "nvidia.com/gpu"); got != test.want {
 			t.Errorf("%s: bound %v, want %v", test.name, got, test.want)
 		}
@@ -182,20 +192,77 @@ func TestAnOldStatusPromisesNoQuota(t *testing.T) {
 
 func TestAShrunkWorkloadUsesLessThanItsStatusSays(t *testing.T) {
 	own := workloads{slice(t, "a", "1", "0", admission("4", "0"))}
-	if got := bound(t, own.quota(cluster(), queueOf(t, "1", ""), othersUse{}, noon), "flavor ondemand ", "nvidia.com/gpu"); got != 8 {
+	if got := bound(t, quotaOf(own, queueOf(t, "1", ""), othersUse{}, noon), "flavor ondemand ", "nvidia.com/gpu"); got != 8 {
 		t.Errorf("bound %v, want 8", got)
 	}
 }
 
-func TestTheHeadroomIsUnknownInACohortAndWithoutItsQueue(t *testing.T) {
+func TestTheHeadroomIsUnknownWithoutItsQueue(t *testing.T) {
 	own := workloads{slice(t, "a", "2", "0", admission("2", "0"))}
-	for _, more := range []string{"cohortName: all", "cohort: all"} {
-		if q := own.quota(cluster(), queueOf(t, "2", more), othersUse{}, noon); len(q.Bounds) > 0 || !strings.Contains(q.Unbounded, "cohort all") {
-			t.Errorf("%s: %+v", more, q)
-		}
-	}
-	if q := own.quota(cluster(), nil, othersUse{}, noon); len(q.Bounds) > 0 || !strings.Contains(q.Unbounded, "cannot be read") {
+	if q := quotaOf(own, nil, othersUse{}, noon); len(q.Bounds) > 0 || !strings.Contains(q.Unbounded, "cannot be read") {
 		t.Errorf("%+v", q)
+	}
+}
+
+// TestTheHeadroomInACohort asserts what a ClusterQueue may use in all, with quota that it borrows and lends, as Kueue's
+// scheduler computes it (v0.19.0, pkg/cache/scheduler/resource_node.go).
+func TestTheHeadroomInACohort(t *testing.T) {
+	gpus := flavored{"f", "gpu"}
+	queue := func(name, cohort, limits string, nominal, reserved int) string {
+		return fmt.Sprintf(`{kind: ClusterQueue, metadata: {name: %s}, spec: {cohortName: %q, resourceGroups: [{flavors: [{name: f,
+			resources: [{name: gpu, nominalQuota: %d%s}]}]}]}, status: {flavorsReservation: [{name: f, resources: [{name: gpu, total: %d}]}]}}`,
+			name, cohort, nominal, limits, reserved)
+	}
+	const reclaims = "spec: {preemption: {reclaimWithinCohort: Any}, "
+	for name, c := range map[string]struct {
+		objects []string
+		want    int64
+		unknown string
+	}{
+		"alone":                         {objects: []string{queue("q", "", "", 4, 3)}, want: 4},
+		"what another one does not use": {objects: []string{queue("q", "all", "", 4, 3), queue("r", "all", "", 4, 1)}, want: 7},
+		"the version before": {objects: []string{strings.Replace(queue("q", "all", "", 4, 3), "cohortName", "cohort", 1),
+			queue("r", "all", "", 4, 1)}, want: 7},
+		"of another cohort":               {objects: []string{queue("q", "all", "", 4, 3), queue("r", "b", "", 4, 1)}, want: 4},
+		"no more than it may borrow":      {objects: []string{queue("q", "all", ", borrowingLimit: 2", 4, 3), queue("r", "all", "", 4, 1)}, want: 6},
+		"it has borrowed already":         {objects: []string{queue("q", "all", ", borrowingLimit: 2", 4, 6), queue("r", "all", "", 4, 1)}, want: 6},
+		"another one lends a part":        {objects: []string{queue("q", "all", "", 4, 3), queue("r", "all", ", lendingLimit: 1", 4, 0)}, want: 5},
+		"it uses more than it keeps":      {objects: []string{queue("q", "all", "", 4, 3), queue("r", "all", ", lendingLimit: 2", 4, 3)}, want: 5},
+		"others have borrowed of it":      {objects: []string{queue("q", "all", "", 4, 1), queue("r", "all", "", 4, 6)}, want: 2},
+		"what it keeps is never lent":     {objects: []string{queue("q", "all", ", lendingLimit: 1", 4, 0), queue("r", "all", "", 4, 5)}, want: 3},
+		"and Kueue may evict them":        {objects: []string{strings.Replace(queue("q", "all", "", 4, 1), "spec: {", reclaims, 1), queue("r", "all", "", 4, 6)}, unknown: "Kueue may evict them"},
+		"reclaiming with nothing to take": {objects: []string{strings.Replace(queue("q", "all", "", 4, 1), "spec: {", reclaims, 1), queue("r", "all", "", 4, 1)}, want: 7},
+		"a cohort with quota": {objects: []string{queue("q", "all", "", 4, 3),
+			`{kind: Cohort, metadata: {name: all}, spec: {resourceGroups: [{flavors: [{name: f, resources: [{name: gpu, nominalQuota: 5}]}]}]}}`}, want: 9},
+		"a cohort above, of which a sister uses some": {objects: []string{queue("q", "a", "", 4, 3), queue("r", "b", "", 4, 5),
+			`{kind: Cohort, metadata: {name: a}, spec: {parentName: top}}`, `{kind: Cohort, metadata: {name: b}, spec: {parentName: top}}`,
+			`{kind: Cohort, metadata: {name: top}, spec: {resourceGroups: [{flavors: [{name: f, resources: [{name: gpu, nominalQuota: 3}]}]}]}}`}, want: 6},
+		"a cohort that may not borrow from above": {objects: []string{queue("q", "a", "", 4, 3), queue("r", "b", "", 4, 0),
+			`{kind: Cohort, metadata: {name: a}, spec: {parentName: top, resourceGroups: [{flavors: [{name: f, resources: [{name: gpu, nominalQuota: 0, borrowingLimit: 0}]}]}]}}`,
+			`{kind: Cohort, metadata: {name: b}, spec: {parentName: top}}`}, want: 4},
+		"cohorts above each other in a circle": {objects: []string{queue("q", "a", "", 4, 3),
+			`{kind: Cohort, metadata: {name: a}, spec: {parentName: b}}`, `{kind: Cohort, metadata: {name: b}, spec: {parentName: a}}`}, want: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTestWatch(func(nodepool.ClusterKey) {})
+			w.replaceCohorts(nil, "")
+			for _, text := range c.objects {
+				if object := object(t, text); object.GetKind() == "Cohort" {
+					w.putCohort(object)
+				} else {
+					w.putQueue(object)
+				}
+			}
+			most, unknown := w.mostOf(w.queues["q"], gpus)
+			if c.want >= 0 && most != raydemand.Whole(c.want) || !strings.Contains(unknown, c.unknown) || (unknown == "") != (c.unknown == "") {
+				t.Errorf("%v, %q; want %d, %q", most.Float(), unknown, c.want, c.unknown)
+			}
+		})
+	}
+	w := newTestWatch(func(nodepool.ClusterKey) {})
+	w.putQueue(object(t, queue("q", "all", "", 4, 3)))
+	if _, unknown := w.mostOf(w.queues["q"], gpus); !strings.Contains(unknown, "cohort all: Cohorts have not been read yet") {
+		t.Errorf("without Cohorts: %q", unknown)
 	}
 }
 
@@ -203,22 +270,22 @@ func TestAPendingSliceIsReportedBesideTheAdmittedOne(t *testing.T) {
 	admitted := slice(t, "a", "2", "0", admission("2", "0"))
 	waiting := slice(t, "b", "5", "1", refusal)
 	waiting.replaces = "ml/a"
-	q := workloads{waiting, admitted}.quota(cluster(), nil, othersUse{}, noon)
+	q := quotaOf(workloads{waiting, admitted}, nil, othersUse{}, noon)
 	want := &nodepool.PendingWorkload{Name: "b", Version: "uid-b/3", Pods: map[string]int{"od": 5, "Spot": 1},
 		Message: "insufficient unused quota", Judged: true}
 	if diff := cmp.Diff(want, q.Pending); diff != "" || q.Granted["od"] != 2 || !q.Elastic {
 		t.Errorf("%+v (-want +got):\n%s", q, diff)
 	}
 	waiting.elastic = false
-	if (workloads{waiting, admitted}).quota(cluster(), nil, othersUse{}, noon).Elastic {
+	if quotaOf(workloads{waiting, admitted}, nil, othersUse{}, noon).Elastic {
 		t.Error("elastic, although the newest Workload is not")
 	}
 	old := slice(t, "c", "5", "1", strings.Replace(refusal, "observedGeneration: 3", "observedGeneration: 2", 1))
-	if q := (workloads{old}).quota(cluster(), nil, othersUse{}, noon); q.Pending.Judged || q.Admitted {
+	if q := quotaOf(workloads{old}, nil, othersUse{}, noon); q.Pending.Judged || q.Admitted {
 		t.Errorf("%+v: the message is about an earlier generation", q)
 	}
 	preempts := slice(t, "d", "5", "1", strings.Replace(refusal, "unused quota", "quota. Pending the preemption of 1 workload(s)", 1))
-	if q := (workloads{preempts}).quota(cluster(), nil, othersUse{}, noon); !q.Pending.Preempting {
+	if q := quotaOf(workloads{preempts}, nil, othersUse{}, noon); !q.Pending.Preempting {
 		t.Errorf("%+v: Kueue evicts other work for it", q.Pending)
 	}
 }

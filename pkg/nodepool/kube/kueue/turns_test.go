@@ -96,7 +96,7 @@ func inTurns(t *testing.T, test func(t *testing.T, p *Owners, s *slowServer,
 	known func(version, owner string) bool)) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &slowServer{}
-		p := NewOwners(server, server.list, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {})
+		p := NewOwners(server, nil, server.list, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- p.Start(ctx) }()

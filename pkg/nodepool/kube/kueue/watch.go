@@ -2,6 +2,7 @@ package kueue
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // group is Kueue's API group, and versions are those of its versions that can be read, the best first.
@@ -19,29 +21,33 @@ const group = "kueue.x-k8s.io"
 
 var versions = []string{"v1beta2", "v1beta1"}
 
-// Watch knows the Workloads of RayClusters, and the ClusterQueues.
+// Watch knows the Workloads of jobs, and the ClusterQueues.
 type Watch struct {
 	config attached.Config
 	now    func() time.Time
 
 	mu sync.Mutex
-	// Guarded by mu. all are the RayClusters with Workloads, queues the ClusterQueues by name.
-	all    map[nodepool.ClusterKey]*queuedCluster
+	// Guarded by mu. all are the jobs with Workloads, queues the ClusterQueues by name.
+	all    map[job]*queuedJob
 	queues map[string]*clusterQueue
+	// cohorts are the Cohort objects by name; cohortsUnread says why they are unknown, empty if they are known.
+	cohorts       map[string]*cohort
+	cohortsUnread string
 	// unread says by namespace why its Workloads are unknown; empty if they are known.
 	unread map[string]string
 }
 
-// queuedCluster is a RayCluster with Workloads: its Workloads by name, and what others have of the ClusterQueue that
-// admitted it last.
-type queuedCluster struct {
+// queuedJob is a job with Workloads: its Workloads by name, the RayCluster that was last asked for, and what others have
+// of the ClusterQueue that admitted it last.
+type queuedJob struct {
 	workloads map[string]*workload
+	cluster   nodepool.ClusterKey
 	queue     string
 	others    othersUse
 }
 
 // othersIn returns what others have of a ClusterQueue; nothing is known of another one than the last.
-func (q *queuedCluster) othersIn(queue string) othersUse {
+func (q *queuedJob) othersIn(queue string) othersUse {
 	if q.others == nil || q.queue != queue {
 		q.queue, q.others = queue, othersUse{}
 	}
@@ -55,7 +61,8 @@ func NewWatch(c attached.Config) *Watch {
 	}
 	w := &Watch{
 		config: c, now: time.Now, unread: map[string]string{},
-		all: map[nodepool.ClusterKey]*queuedCluster{}, queues: map[string]*clusterQueue{},
+		all: map[job]*queuedJob{}, queues: map[string]*clusterQueue{},
+		cohorts: map[string]*cohort{}, cohortsUnread: "Cohorts have not been read yet",
 	}
 	for _, namespace := range c.Namespaces {
 		w.unread[namespace] = "they have not been read yet"
@@ -83,6 +90,14 @@ func (w *Watch) Start(ctx context.Context) error {
 				Put: w.putQueue, Remove: w.removeQueue, ReplaceAll: w.replaceQueues,
 			})
 	})
+	reads.Go(func() {
+		unread := func(why string) { w.replaceCohorts(nil, why) }
+		w.config.Served(group, versions...).Source("cohorts", metav1.NamespaceAll, "", unread).
+			Into(ctx, &reflector.Store[*unstructured.Unstructured]{
+				Put: w.putCohort, Remove: w.removeCohort,
+				ReplaceAll: func(list []*unstructured.Unstructured, _ string) { w.replaceCohorts(list, "") },
+			})
+	})
 	reads.Wait()
 	return nil
 }
@@ -100,8 +115,8 @@ func (w *Watch) setUnread(namespace, why string) {
 
 // forgetNamespace drops the Workloads of a namespace, or of all. The caller holds mu.
 func (w *Watch) forgetNamespace(namespace string) {
-	maps.DeleteFunc(w.all, func(key nodepool.ClusterKey, _ *queuedCluster) bool {
-		return namespace == metav1.NamespaceAll || key.Namespace == namespace
+	maps.DeleteFunc(w.all, func(of job, _ *queuedJob) bool {
+		return namespace == metav1.NamespaceAll || of.namespace == namespace
 	})
 }
 
@@ -114,7 +129,8 @@ func (w *Watch) putWorkload(object *unstructured.Unstructured) {
 	}
 }
 
-// keep keeps a Workload if it is a RayCluster's. The caller holds mu.
+// keep keeps a Workload if it is a job's, and returns the RayCluster, which is not known before it was asked for once.
+// The caller holds mu.
 func (w *Watch) keep(object *unstructured.Unstructured) (key nodepool.ClusterKey, changed bool) {
 	read, err := readWorkload(object)
 	if err != nil {
@@ -124,10 +140,11 @@ func (w *Watch) keep(object *unstructured.Unstructured) (key nodepool.ClusterKey
 		return key, false
 	}
 	if w.all[read.of] == nil {
-		w.all[read.of] = &queuedCluster{workloads: map[string]*workload{}}
+		w.all[read.of] = &queuedJob{workloads: map[string]*workload{}, cluster: read.of.ownCluster()}
 	}
-	w.all[read.of].workloads[read.name] = read
-	return read.of, true
+	of := w.all[read.of]
+	of.workloads[read.name] = read
+	return of.cluster, of.cluster != nodepool.ClusterKey{}
 }
 
 func (w *Watch) removeWorkload(object *unstructured.Unstructured) {
@@ -135,14 +152,18 @@ func (w *Watch) removeWorkload(object *unstructured.Unstructured) {
 	if err != nil || read == nil {
 		return
 	}
+	var changed nodepool.ClusterKey
 	w.mu.Lock()
 	if of := w.all[read.of]; of != nil {
+		changed = of.cluster
 		if delete(of.workloads, read.name); len(of.workloads) == 0 {
 			delete(w.all, read.of)
 		}
 	}
 	w.mu.Unlock()
-	w.config.Changed(read.of)
+	if changed != (nodepool.ClusterKey{}) {
+		w.config.Changed(changed)
+	}
 }
 
 // replaceWorkloads takes a whole list: the first one, or the one after a watch broke.
@@ -181,15 +202,64 @@ func (w *Watch) putQueue(object *unstructured.Unstructured) {
 	}
 }
 
-// usersOf returns the RayClusters that a ClusterQueue has admitted. The caller holds mu.
+func (w *Watch) putCohort(object *unstructured.Unstructured) {
+	read, err := readCohort(object)
+	if err != nil {
+		w.config.Logger.Debug("ignoring a Cohort that cannot be read", "reason", err)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cohorts[object.GetName()] = read
+}
+
+func (w *Watch) removeCohort(object *unstructured.Unstructured) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.cohorts, object.GetName())
+}
+
+// replaceCohorts takes a whole list, or forgets all because they cannot be read.
+func (w *Watch) replaceCohorts(list []*unstructured.Unstructured, unread string) {
+	w.mu.Lock()
+	clear(w.cohorts)
+	w.cohortsUnread = unread
+	w.mu.Unlock()
+	for _, object := range list {
+		w.putCohort(object)
+	}
+}
+
+// mostOf returns how much of a resource a ClusterQueue may use in all, or why that is unknown. The caller holds mu.
+func (w *Watch) mostOf(queue *clusterQueue, of flavored) (raydemand.Amount, string) {
+	if queue.cohort != "" && w.cohortsUnread != "" {
+		return 0, fmt.Sprintf("ClusterQueue %s is in cohort %s: %s", queue.name, queue.cohort, w.cohortsUnread)
+	}
+	tree := quotaTree{of: of, queues: w.queues, cohorts: w.cohorts}
+	most := tree.most(queue)
+	if queue.reclaims && most < queue.quotas[of].nominal {
+		return 0, fmt.Sprintf("others in cohort %s have borrowed %s of ClusterQueue %s, and Kueue may evict them",
+			queue.cohort, of.resource, queue.name)
+	}
+	return most, ""
+}
+
+// usersOf returns the RayClusters that a ClusterQueue has admitted, or one in its cohort. The caller holds mu.
 func (w *Watch) usersOf(queue string) []nodepool.ClusterKey {
 	var users []nodepool.ClusterKey
-	for key := range w.all {
-		if admitted := w.of(key, "").admitted(); admitted != nil && admitted.queue == queue {
-			users = append(users, key)
+	for of, each := range w.all {
+		known := each.cluster != nodepool.ClusterKey{}
+		if admitted := w.of(of, "").admitted(); known && admitted != nil && (admitted.queue == queue || w.sameCohort(admitted.queue, queue)) {
+			users = append(users, each.cluster)
 		}
 	}
 	return users
+}
+
+// sameCohort reports whether two ClusterQueues are in one cohort. The caller holds mu.
+func (w *Watch) sameCohort(a, b string) bool {
+	one, other := w.queues[a], w.queues[b]
+	return one != nil && other != nil && one.cohort != "" && one.cohort == other.cohort
 }
 
 func (w *Watch) removeQueue(object *unstructured.Unstructured) {
@@ -207,14 +277,14 @@ func (w *Watch) replaceQueues(list []*unstructured.Unstructured, _ string) {
 	}
 }
 
-// of returns the Workloads of a RayCluster: of any with that name, or of the one with a UID. The caller holds mu.
-func (w *Watch) of(key nodepool.ClusterKey, uid string) workloads {
+// of returns the Workloads of a job: of any with that name, or of the one with a UID. The caller holds mu.
+func (w *Watch) of(key job, uid string) workloads {
 	var own workloads
 	if w.all[key] == nil {
 		return nil
 	}
 	for _, each := range w.all[key].workloads {
-		if uid == "" || string(each.cluster) == uid {
+		if uid == "" || string(each.jobUID) == uid {
 			own = append(own, each)
 		}
 	}
@@ -232,13 +302,18 @@ func (w *Watch) AddTo(cluster *nodepool.Cluster) {
 		cluster.Queue.Quota = &nodepool.Quota{Unread: why}
 		return
 	}
-	own := w.of(cluster.Key, cluster.UID)
+	of, uid := jobOf(cluster)
+	own := w.of(of, uid)
+	if len(own) > 0 {
+		w.all[of].cluster = cluster.Key
+	}
 	var queue *clusterQueue
 	var others othersUse
 	if admitted := own.admitted(); admitted != nil {
-		queue, others = w.queues[admitted.queue], w.all[cluster.Key].othersIn(admitted.queue)
+		queue, others = w.queues[admitted.queue], w.all[of].othersIn(admitted.queue)
 	}
-	cluster.Queue.Quota = own.quota(cluster, queue, others, w.now())
+	most := func(of flavored) (raydemand.Amount, string) { return w.mostOf(queue, of) }
+	cluster.Queue.Quota = own.quota(cluster, queue, most, others, w.now())
 	if found := own.neverStarts(cluster); found != nil {
 		cluster.Findings = append(cluster.Findings, *found)
 	}

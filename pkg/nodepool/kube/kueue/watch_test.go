@@ -94,3 +94,26 @@ status: {flavorsReservation: [{name: ondemand, resources: [{name: nvidia.com/gpu
 		}
 	}
 }
+
+func TestWorkloadsOfARayJobAreThoseOfItsRayCluster(t *testing.T) {
+	var changes []nodepool.ClusterKey
+	w := newTestWatch(func(key nodepool.ClusterKey) { changes = append(changes, key) })
+	c := cluster()
+	c.Queue.Parent, c.Queue.ParentUID, c.Queue.Followed = nodepool.Owner{Kind: "RayJob", Name: "train"}, "job-uid", true
+	job := strings.Replace(owned, "kind: RayCluster, name: llm, uid: llm-uid", "kind: RayJob, name: train, uid: job-uid", 1)
+	w.replaceWorkloads("", []*unstructured.Unstructured{object(t, job)})
+	if w.AddTo(c); c.Queue.Quota.Pending == nil || !c.Queue.Scalable() || len(changes) != 0 {
+		t.Errorf("changes %v, %+v", changes, c.Queue.Quota)
+	}
+	if w.putWorkload(object(t, job)); len(changes) != 1 || changes[0] != c.Key {
+		t.Errorf("changes %v after AddTo, want the RayCluster", changes)
+	}
+	c.Queue.ParentUID = "another"
+	if w.AddTo(c); c.Queue.Quota.Present() {
+		t.Error("a Workload of an earlier RayJob of the name counts")
+	}
+	w.removeWorkload(object(t, job))
+	if len(w.all) > 0 || len(changes) != 2 {
+		t.Errorf("all %v, changes %v", w.all, changes)
+	}
+}

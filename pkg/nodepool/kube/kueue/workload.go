@@ -57,11 +57,30 @@ type assignment struct {
 	Count         int64               `json:"count"`
 }
 
-// workload is a Workload of a RayCluster.
+// job is what Kueue admits, in its own word: a RayCluster, or the RayJob or RayService whose RayCluster has the pods.
+type job struct{ kind, namespace, name string }
+
+// jobOf returns what Kueue admits for a queued RayCluster, and its UID.
+func jobOf(cluster *nodepool.Cluster) (of job, uid string) {
+	if parent := cluster.Queue.Parent; parent.Kind != "" {
+		return job{parent.Kind, cluster.Key.Namespace, parent.Name}, cluster.Queue.ParentUID
+	}
+	return job{"RayCluster", cluster.Key.Namespace, cluster.Key.Name}, cluster.UID
+}
+
+// ownCluster returns the RayCluster that is the job itself; zero if it is a parent.
+func (j job) ownCluster() nodepool.ClusterKey {
+	if j.kind != "RayCluster" {
+		return nodepool.ClusterKey{}
+	}
+	return nodepool.ClusterKey{Namespace: j.namespace, Name: j.name}
+}
+
+// workload is a Workload of a job.
 type workload struct {
 	name, uid  string
-	of         nodepool.ClusterKey
-	cluster    types.UID
+	of         job
+	jobUID     types.UID
 	generation int64
 	createdAt  time.Time
 	elastic    bool
@@ -81,10 +100,10 @@ type workload struct {
 	why, detail string
 }
 
-// readWorkload converts a Workload as the API server writes it; nil if no RayCluster owns it.
+// readWorkload converts a Workload as the API server writes it; nil if none of the kinds of a job owns it.
 func readWorkload(object *unstructured.Unstructured) (*workload, error) {
 	owner := metav1.GetControllerOf(object)
-	if owner == nil || owner.Kind != "RayCluster" || !strings.HasPrefix(owner.APIVersion, "ray.io/") {
+	if owner == nil || !strings.HasPrefix(owner.APIVersion, "ray.io/") {
 		return nil, nil
 	}
 	var read workloadObject
@@ -94,8 +113,8 @@ func readWorkload(object *unstructured.Unstructured) (*workload, error) {
 	w := &workload{
 		name:       read.Metadata.Name,
 		uid:        string(read.Metadata.UID),
-		of:         nodepool.ClusterKey{Namespace: read.Metadata.Namespace, Name: owner.Name},
-		cluster:    owner.UID,
+		of:         job{owner.Kind, read.Metadata.Namespace, owner.Name},
+		jobUID:     owner.UID,
 		generation: read.Metadata.Generation,
 		createdAt:  read.Metadata.CreationTimestamp.Time,
 		elastic:    read.Metadata.Annotations[nodepool.ElasticAnnotation] == "true",
@@ -126,12 +145,12 @@ func (w *workload) readStatus(read *workloadObject) {
 
 func (w *workload) unfinished() bool { return w.finishedAt.IsZero() }
 
-// newer reports whether w came after another Workload of the RayCluster. Times have a resolution of one second.
+// newer reports whether w came after another Workload of the job. Times have a resolution of one second.
 func (w *workload) newer(other *workload) bool {
 	if !w.createdAt.Equal(other.createdAt) {
 		return w.createdAt.After(other.createdAt)
 	}
-	return w.replaces == other.of.Namespace+"/"+other.name
+	return w.replaces == other.of.namespace+"/"+other.name
 }
 
 // uses returns what the sets of pods that are counted have of a resource in a flavor. When a Workload shrinks, Kueue
