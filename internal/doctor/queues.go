@@ -35,8 +35,8 @@ func elasticQueuedByKueue(x *inventory, o *Object, report reporter) {
 	elastic := queue.Elastic || elasticAnnotation(o).Text() == "true"
 	part := o.Kind != "RayCluster" || queue.Parent.Kind != ""
 	if queue.Queued() && elastic && part && !o.raySpec().Flag("enableInTreeAutoscaling") && !x.hasQueuedParent(o) {
-		report(queued(o, "that ends its work; or create it again with enableInTreeAutoscaling: true: Heliostat then scales "+
-			"it within its quota"))
+		report(queued(o, "that ends its work; or create it again with enableInTreeAutoscaling: true: Heliostat then "+
+			"scales it within its quota"))
 	}
 }
 

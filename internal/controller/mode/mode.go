@@ -139,7 +139,8 @@ func (r Rules) Obstacle(cluster nodepool.Cluster) planner.Reason {
 		)
 	case cluster.Head.Sidecar == nodepool.RaySidecar:
 		return because(SidecarAlive, "Ray's own autoscaler runs in head pod "+cluster.Head.Pod+
-			"; set spec.autoscalerOptions.image to Heliostat's and recreate that pod, or keep heliostat.dev/mode: shadow")
+			"; set spec.autoscalerOptions.image to Heliostat's and recreate that pod, or keep heliostat.dev/mode: "+
+			"shadow")
 	case cluster.Head.Sidecar == nodepool.UnknownSidecar:
 		return because(SidecarAlive, "the container autoscaler of head pod "+cluster.Head.Pod+" may scale the "+
 			"RayCluster: neither its image (heliostat, or the variable HELIOSTAT_SIDECAR) nor its command (sleep "+

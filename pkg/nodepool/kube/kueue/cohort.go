@@ -9,8 +9,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// cohort is a Cohort object: a node above ClusterQueues, with quotas of its own and perhaps a parent. A cohort that only
-// ClusterQueues name has no object.
+// cohort is a Cohort object: a node above ClusterQueues, with quotas of its own and perhaps a parent. A cohort that
+// only ClusterQueues name has no object.
 type cohort struct {
 	parent string
 	quotas map[flavored]quota

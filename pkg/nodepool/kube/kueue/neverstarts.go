@@ -15,7 +15,8 @@ const NeverStarts = "queued-never-starts"
 // RayCluster that grew: the annotations in its pod templates name an earlier Workload. v0.18.4 removes the cause.
 func (all workloads) neverStarts(cluster *nodepool.Cluster) *raydemand.Finding {
 	last := all.newest(func(*workload) bool { return true })
-	if cluster.Queue.Parent.Kind != "" || last == nil || last.unfinished() || last.why != failedToStart || !cluster.Suspended {
+	own := cluster.Queue.Parent.Kind == ""
+	if !own || last == nil || last.unfinished() || last.why != failedToStart || !cluster.Suspended {
 		return nil
 	}
 	patch := `[{"op": "remove", "path": "/spec/headGroupSpec/template/metadata/annotations"}`

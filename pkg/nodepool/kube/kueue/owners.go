@@ -126,7 +126,8 @@ func (a ownerAnswer) holds(from decode.Ownership, now time.Time) bool {
 	return a.of == from.Controller && now.Before(a.until)
 }
 
-func NewOwners(client metadata.Interface, whole dynamic.Interface, list func(context.Context, string) (*metav1.APIResourceList, error),
+func NewOwners(client metadata.Interface, whole dynamic.Interface,
+	list func(context.Context, string) (*metav1.APIResourceList, error),
 	log *slog.Logger, changed func(nodepool.ClusterKey)) *Owners {
 	p := &Owners{
 		client:       client,
@@ -392,8 +393,8 @@ func (p *Owners) follow(ctx context.Context, key nodepool.ClusterKey, from decod
 	return answer.withoutOwner(next, fmt.Errorf("it is owner number %d", maxOwners+1), from), nil
 }
 
-// unfollowed says why Kueue does not follow the replicas of a RayCluster for its parent, to which the queue belongs; empty
-// if it does (Kueue v0.19.0, UpdatePodSets in pkg/controller/jobs/raycluster/common.go).
+// unfollowed says why Kueue does not follow the replicas of a RayCluster for its parent, to which the queue belongs;
+// empty if it does (Kueue v0.19.0, UpdatePodSets in pkg/controller/jobs/raycluster/common.go).
 func (p *Owners) unfollowed(ctx context.Context, key nodepool.ClusterKey, parent decode.Controller) (string, error) {
 	part, ok := map[string]struct {
 		spec string
@@ -415,7 +416,8 @@ func (p *Owners) unfollowed(ctx context.Context, key nodepool.ClusterKey, parent
 		return "", err
 	}
 	if flag, _, _ := unstructured.NestedBool(object.Object, "spec", part.spec, "enableInTreeAutoscaling"); !flag {
-		return fmt.Sprintf("%s %s has no spec.%s.enableInTreeAutoscaling: true", parent.Kind, parent.Name, part.spec), nil
+		return fmt.Sprintf("%s %s has no spec.%s.enableInTreeAutoscaling: true", parent.Kind, parent.Name,
+			part.spec), nil
 	}
 	if name, _, _ := unstructured.NestedString(object.Object, part.name...); name != key.Name {
 		return fmt.Sprintf("%s of %s %s is %q, so it is not its active RayCluster", strings.Join(part.name, "."),

@@ -37,8 +37,8 @@ type Watch struct {
 	unread map[string]string
 }
 
-// queuedJob is a job with Workloads: its Workloads by name, the RayCluster that was last asked for, and what others have
-// of the ClusterQueue that admitted it last.
+// queuedJob is a job with Workloads: its Workloads by name, the RayCluster that was last asked for, and what others
+// have of the ClusterQueue that admitted it last.
 type queuedJob struct {
 	workloads map[string]*workload
 	cluster   nodepool.ClusterKey
@@ -249,7 +249,8 @@ func (w *Watch) usersOf(queue string) []nodepool.ClusterKey {
 	var users []nodepool.ClusterKey
 	for of, each := range w.all {
 		known := each.cluster != nodepool.ClusterKey{}
-		if admitted := w.of(of, "").admitted(); known && admitted != nil && (admitted.queue == queue || w.sameCohort(admitted.queue, queue)) {
+		admitted := w.of(of, "").admitted()
+		if known && admitted != nil && (admitted.queue == queue || w.sameCohort(admitted.queue, queue)) {
 			users = append(users, each.cluster)
 		}
 	}
