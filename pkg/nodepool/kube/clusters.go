@@ -108,17 +108,19 @@ func (m *Manager) writable(ctx context.Context, object *unstructured.Unstructure
 func (m *Manager) mayWriteTo(
 	ctx context.Context, cluster nodepool.Cluster, ownership decode.Ownership, since time.Time,
 ) error {
-	m.owners.AddTo(&cluster, ownership)
-	m.kueue.AddTo(&cluster)
-	if err := cluster.Writable(); err != nil || m.owners == nil || ownership.Controller == (decode.Controller{}) {
-		return err
-	}
-	queue, err := m.owners.Read(ctx, cluster.Key, ownership, since)
-	if err != nil {
-		return err
-	}
-	if queue.Queued() || !cluster.Queue.Queued() {
-		cluster.Queue = queue
+	if m.owners != nil && ownership.Controller != (decode.Controller{}) {
+		free := cluster
+		free.Queue = nodepool.Queue{}
+		if err := free.Writable(); err != nil {
+			return err
+		}
+		queue, err := m.owners.Read(ctx, cluster.Key, ownership, since)
+		if err != nil {
+			return err
+		}
+		if queue.Queued() || !cluster.Queue.Queued() {
+			cluster.Queue = queue
+		}
 	}
 	m.kueue.AddTo(&cluster)
 	return cluster.Writable()
