@@ -214,6 +214,7 @@ func (r *Fleet) awaits(g *Group, it *Item) (all []Awaited, ok bool) {
 	return nil, false
 }
 
+// openName returns what is known about a label, or the accelerator type, that a new pod may turn out to have, or nil.
 func (g *Group) openName(name string) *landing.Announced {
 	at := slices.IndexFunc(g.open, func(a landing.Announced) bool { return a.Name == name })
 	if at < 0 {
@@ -221,9 +222,6 @@ func (g *Group) openName(name string) *landing.Announced {
 	}
 	return &g.open[at]
 }
-
-// openLabel returns what is known about a label that a new pod may turn out to have, or nil.
-func (g *Group) openLabel(key string) *landing.Announced { return g.openName(key) }
 
 // mayMatch returns the labels that a new pod must turn out to have to match a selector.
 func (g *Group) mayMatch(selector raydemand.Selector) (all []Awaited, possible bool) {
@@ -481,7 +479,7 @@ func (p *Search) Wants(i int, it *Item, gang *Gang) []Awaited {
 	if gang == nil || gang.TopologyLabel == "" || gang.Held {
 		return awaited
 	}
-	if domain := g.openLabel(gang.TopologyLabel); domain != nil {
+	if domain := g.openName(gang.TopologyLabel); domain != nil {
 		return append(awaited, Awaited{Announced: domain})
 	}
 	return awaited

@@ -99,9 +99,12 @@ func (p *Search) assignEach(l *Ledger, order []*RestRequest) []int64 {
 	return left
 }
 
-// Assignments finds the places of each kind of bundle: those on joined nodes first, then on nodes on
-// their way, then on planned ones.
-func (p *Search) Assignments(given []int64) Places {
+// assignments finds the places of the bundles of REST requests, by the key of their item: those on joined nodes first,
+// then on nodes on their way, then on planned ones.
+func (p *Search) assignments(given []int64) map[string][]Placement {
+	if len(p.RestRequests) == 0 {
+		return nil
+	}
 	settled := p.openLedger(countSettled, nil)
 	l, left := p.assign(settled)
 	if len(left) > 0 {
@@ -112,7 +115,7 @@ func (p *Search) Assignments(given []int64) Places {
 		l.classes = append(l.classes, coming...)
 		p.place(l, p.newBatch(OverREST, left, fullest))
 	}
-	places := Places{}
+	places := map[string][]Placement{}
 	for _, at := range l.log {
 		places[at.Item.Key] = append(places[at.Item.Key], at)
 	}
@@ -126,14 +129,6 @@ func (p *Search) Assignments(given []int64) Places {
 		})
 	}
 	return places
-}
-
-// Places are the places of REST requests that no request has taken yet, by the key of the kind of bundle.
-type Places map[string][]Placement
-
-// Take calls take with the places of n bundles of a kind. take returns the placements with places left.
-func (p Places) Take(kind string, n int64, take func(from []Placement, n int64) []Placement) {
-	p[kind] = take(p[kind], n)
 }
 
 // keepUntilReplaced keeps idle workers that serve REST requests now if the plan counts on other workers that have not

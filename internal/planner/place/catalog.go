@@ -270,12 +270,7 @@ func (it *Item) Suits(s *Shape) bool {
 }
 
 func SuitsAny(items []*Item, s *Shape) bool {
-	for _, it := range items {
-		if it.Suits(s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(items, func(it *Item) bool { return it.Suits(s) })
 }
 
 // Shape is what all new nodes of a group have in common, and what any node consists of.

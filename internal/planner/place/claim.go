@@ -33,19 +33,14 @@ func (c *Claim) counts() []int64 {
 	return counts
 }
 
-// servedBut reports whether nothing is left of a claim but what is deferred.
-func (c *Claim) servedBut(left []int64) bool {
-	for i, n := range left {
-		if n > 0 && !c.Items[i].Deferred {
+// Launches reports whether pods are launched for a claim: all of it is served but what is deferred.
+func (p *Search) Launches(i int, out *Outcome) bool {
+	for k, n := range out.LeftOf(i, p.Claims[i]) {
+		if n > 0 && !p.Claims[i].Items[k].Deferred {
 			return false
 		}
 	}
 	return true
-}
-
-// Launches reports whether pods are launched for a claim: all of it is served but what is deferred.
-func (p *Search) Launches(i int, out *Outcome) bool {
-	return p.Claims[i].servedBut(out.LeftOf(i, p.Claims[i]))
 }
 
 // UnservedOf lists the items of a claim that is not served: all of them but those that are deferred.
@@ -224,10 +219,11 @@ type admitting struct {
 }
 
 func (p *Search) newAdmitting(given []int64) *admitting {
+	work := (p.itemCount() + 1) * (len(p.totals) + len(p.Groups) + 1)
 	return &admitting{
 		Search:   p,
 		given:    given,
-		tries:    p.admissions(),
+		tries:    int(min(max(p.shareOf(admissionWork)/int64(work), minAdmissions), maxAdmissions)),
 		full:     map[string]bool{},
 		failed:   map[string]bool{},
 		eachWork: p.shareOf(eachWork),
@@ -266,11 +262,6 @@ func (a *admitting) none() {
 	}
 }
 
-func (p *Search) admissions() int {
-	work := (p.itemCount() + 1) * (len(p.totals) + len(p.Groups) + 1)
-	return int(min(max(p.shareOf(admissionWork)/int64(work), minAdmissions), maxAdmissions))
-}
-
 // shareOf bounds the work of one part of a plan to an eighth of the plan's budget, if it has one.
 func (p *Search) shareOf(work int64) int64 {
 	if p.budget == 0 {
@@ -300,12 +291,6 @@ func (a *admitting) before() (*Ledger, Outcome) {
 		a.placeClaim(l, c, a.given, &out)
 	}
 	return l, out
-}
-
-// claimLedger returns the ledger that the requests are placed on after that.
-func (a *admitting) claimLedger() *Ledger {
-	l, _ := a.before()
-	return a.claimOn(l, a.Claims[a.RestClaim], a.given)
 }
 
 // whole plans for as many whole requests as can be served, starting at one, and returns their number.
@@ -389,7 +374,8 @@ const eachWork = 4 * admissionWork
 func (a *admitting) eachFrom(from int) {
 	rest := a.RestRequests[from:]
 	before := countsOf(rest)
-	l := a.claimLedger()
+	l, _ := a.before()
+	l = a.claimOn(l, a.Claims[a.RestClaim], a.given)
 	a.place(l, a.newBatch(OverREST, a.restItems(), fullest))
 	end := a.Looks + a.eachWork
 	for i := range rest {

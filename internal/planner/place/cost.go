@@ -2,7 +2,6 @@ package place
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
@@ -29,7 +28,7 @@ type Model struct {
 }
 
 // newCosts rates the groups of a fleet for all items of the demand.
-func newCosts(p *Fleet, items iter.Seq[*Item]) Model {
+func newCosts(p *Fleet, items []*Item) Model {
 	y := Model{
 		Of: make([]int, len(p.Groups)), priced: make([]bool, len(p.Groups)),
 		tier: make([]int, len(p.Groups)), hosts: make([]int64, len(p.Groups)),
@@ -159,7 +158,7 @@ func (r *Fleet) bias(i int, memory, compute, blocks float64) (sum float64) {
 }
 
 // substitute finds the groups that could be launched for the same work, if some have a price and others do not.
-func (y *Model) substitute(p *Fleet, items iter.Seq[*Item]) {
+func (y *Model) substitute(p *Fleet, items []*Item) {
 	priced := 0
 	for i := range p.Groups {
 		y.Of[i], y.priced[i] = i, p.Groups[i].Price != nil
@@ -170,7 +169,7 @@ func (y *Model) substitute(p *Fleet, items iter.Seq[*Item]) {
 	if priced == 0 || priced == len(p.Groups) {
 		return
 	}
-	for it := range items {
+	for _, it := range items {
 		y.join(p.fitFor(it))
 	}
 	for i := range y.Of {

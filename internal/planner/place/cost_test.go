@@ -1,7 +1,6 @@
 package place
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,7 +15,7 @@ func TestPartsWithAndWithoutPricesAreComparable(t *testing.T) {
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"CPU": 30}, "count": 1}]}`)
 	r := NewFleet(&s)
 	want := []float64{3, 2} // the scarce resources of the GPU group are worth 20, so each unit costs 0.1
-	if diff := cmp.Diff(want, newCosts(r, slices.Values(r.Items(s.Requests))).PerReplica); diff != "" {
+	if diff := cmp.Diff(want, newCosts(r, r.Items(s.Requests)).PerReplica); diff != "" {
 		t.Errorf("costs of cpu and gpu (-want +got): %s", diff)
 	}
 }

@@ -177,7 +177,8 @@ func (p *Search) fillExisting(l *Ledger, b *Batch) {
 // being stopped, it uses a node that has work anyway. This is for requests only: demand after a gang may need the
 // accelerators.
 func (l *Ledger) useExisting(b *Batch) {
-	ride := b.purpose == "" && l.anyOverdue()
+	ride := b.purpose == "" &&
+		slices.ContainsFunc(l.classes, func(class NodeClass) bool { return class.phase == Overdue })
 	for k := range b.items {
 		i := b.at(k)
 		it := b.items[i]
@@ -202,15 +203,6 @@ func (l *Ledger) useExisting(b *Batch) {
 
 // stays reports whether a node stays even if nothing is placed on it now.
 func (l *NodeClass) stays() bool { return l.phase < Overdue || l.touched }
-
-func (l *Ledger) anyOverdue() bool {
-	for i := range l.classes {
-		if l.classes[i].phase == Overdue {
-			return true
-		}
-	}
-	return false
-}
 
 func (l *Ledger) useClasses(b *Batch, i, choice int, wanted func(*NodeClass) bool) {
 	it := b.items[i]

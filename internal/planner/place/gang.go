@@ -180,22 +180,11 @@ func (r *Fleet) markHolders(gangs []*Gang) [][]int {
 
 // suits reports whether a new node of this shape could serve a bundle of some option.
 func (g *Gang) suits(s *Shape) bool {
-	for _, o := range g.Options {
-		if SuitsAny(o, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.Options, func(o []*Item) bool { return SuitsAny(o, s) })
 }
 
 // Items returns the bundles of all options.
-func (g *Gang) Items() []*Item {
-	var all []*Item
-	for _, o := range g.Options {
-		all = append(all, o...)
-	}
-	return all
-}
+func (g *Gang) Items() []*Item { return slices.Concat(g.Options...) }
 
 // Alternatives lists the bundles of each option.
 func (g *Gang) Alternatives() [][]raydemand.Bundle {
@@ -249,11 +238,8 @@ func AsksAs(a, b *raydemand.Gang) bool {
 		return a.Key == b.Key && a.Op == b.Op && slices.Equal(a.Values, b.Values)
 	}
 	sameSelectors := func(a, b []raydemand.Selector) bool {
-		return slices.EqualFunc(
-			a,
-			b,
-			func(a, b raydemand.Selector) bool { return slices.EqualFunc(a, b, sameConstraint) },
-		)
+		return slices.EqualFunc(a, b,
+			func(a, b raydemand.Selector) bool { return slices.EqualFunc(a, b, sameConstraint) })
 	}
 	return a.Strategy == b.Strategy && a.TopologyLabel == b.TopologyLabel &&
 		sameBundles(a.Bundles, b.Bundles) && sameSelectors(a.BundleSelectors, b.BundleSelectors) &&

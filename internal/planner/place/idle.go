@@ -17,12 +17,13 @@ func (r *Fleet) withoutIdle(stays []Stay, given []int64) *Fleet {
 	return &left
 }
 
-// stopIdle stops units that Ray reports idle for strictly longer than their group's timeout, that nothing keeps,
-// and that the minimum does not need. If a host of a replica is already leaving, the replica does not count toward
+// stopIdle stops units that Ray reports idle for strictly longer than their group's timeout, that nothing keeps, and
+// that the minimum does not need. If a host of a replica is already leaving, the replica does not count toward
 // the minimum, and its other hosts stop too: the operator deletes only whole replicas. Stopping idle nodes never makes
 // room for launches in the same plan, because Ray may refuse the drain.
 func (r *Fleet) stopIdle(stays []Stay, given []int64) {
-	for _, u := range r.units(r.Overdue(), func(n int) bool { return stays[n] == 0 && r.phaseOf(&r.Nodes[n]) == Overdue }) {
+	leaves := func(n int) bool { return stays[n] == 0 && r.phaseOf(&r.Nodes[n]) == Overdue }
+	for _, u := range r.units(r.Overdue(), leaves) {
 		g := &r.Groups[u.group]
 		spare := g.leavingOf[u.key] > 0 || g.Remaining()+given[u.group]-r.podsOf(&u) >= g.MinPods
 		if !spare || !r.mayLeave(&u, stays) {

@@ -146,14 +146,6 @@ func (p *Search) openUnderCaps(given []int64) bool {
 	)
 }
 
-// servedOn reports whether a claim has room on a ledger; nil has none.
-func (p *Search) servedOn(l *Ledger, c Claim) bool {
-	if l == nil {
-		return false
-	}
-	return p.placed(l, p.newBatch(c.Purpose, c.Items, l.how))
-}
-
 func (p *Search) HeldOf(i int) int64 {
 	if p.Held == nil {
 		return 0

@@ -277,9 +277,12 @@ func (p *Search) hasPlace(l *Ledger, it *Item) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(l.classes, func(l NodeClass) bool {
-		return it.Rank[l.Shape.Labels] != NoMatch && l.free.Times(it.Need, 1) == 1
-	})
+	for i := range l.classes { // a class is large to copy, and a gang has many bundles
+		if class := &l.classes[i]; it.Rank[class.Shape.Labels] != NoMatch && class.free.Times(it.Need, 1) == 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // A gang with a bundle that has no place at all, regardless of other demand, is not planned for. It is reported as

@@ -67,7 +67,7 @@ func (p *Search) placeClaim(l *Ledger, c Claim, given []int64, out *Outcome) []i
 	p.place(own, b)
 	out.markUsed(own)
 	p.keepFor(own, &c, out)
-	if !b.served() && !p.servedOn(lifted, c) {
+	if !b.served() && (lifted == nil || !p.placed(lifted, p.newBatch(c.Purpose, c.Items, l.how))) {
 		return c.counts()
 	}
 	if len(p.Warm) > 0 {
@@ -152,19 +152,17 @@ func (p *Search) placeInOrder(from *Ledger, gangs []*Gang) (*Ledger, []*Gang) {
 
 // gangsAsRay orders gangs as Ray does: most placement constraints first, then most bundles.
 func gangsAsRay(gangs []*Gang) []*Gang {
+	boundBundles := func(g *Gang) int { // those whose placement depends on the others
+		if g.strict() {
+			return len(g.Bundles)
+		}
+		return 0
+	}
 	order := slices.Clone(gangs)
 	slices.SortStableFunc(order, func(a, b *Gang) int {
 		return cmp.Or(cmp.Compare(boundBundles(b), boundBundles(a)), cmp.Compare(len(b.Bundles), len(a.Bundles)))
 	})
 	return order
-}
-
-// boundBundles counts bundles whose placement depends on the others.
-func boundBundles(g *Gang) int {
-	if g.strict() {
-		return len(g.Bundles)
-	}
-	return 0
 }
 
 // keepFor keeps the nodes that would serve what is not admitted. They exist already, and releasing half of what was
@@ -201,6 +199,8 @@ type Outcome struct {
 	// Log lists what is placed on pods that have not joined. In the end, it has only those that this plan launches, and
 	// Waits those that were requested before.
 	Log, Waits []Placement
+	// Places are the places of the bundles of REST requests, by the key of their item.
+	Places map[string][]Placement
 	// ledgers are that of the demand and those of the calls of request_resources, if warm capacity is placed on what
 	// they leave. warmed are its launches.
 	ledgers []*Ledger
@@ -266,16 +266,11 @@ func subset(few, many []*Gang) bool {
 	if len(few) == 0 {
 		return true
 	}
-	known := setOf(many)
-	return !slices.ContainsFunc(few, func(g *Gang) bool { return !known[g] })
-}
-
-func setOf(gangs []*Gang) map[*Gang]bool {
-	set := make(map[*Gang]bool, len(gangs))
-	for _, g := range gangs {
-		set[g] = true
+	known := make(map[*Gang]bool, len(many))
+	for _, g := range many {
+		known[g] = true
 	}
-	return set
+	return !slices.ContainsFunc(few, func(g *Gang) bool { return !known[g] })
 }
 
 // LeftOf counts the unserved bundles of each item of a claim.

@@ -71,8 +71,8 @@ type Trial struct {
 	Awaited []Awaited
 }
 
-// eachItem calls yield with each item of the demand, once for equal gangs.
-func (p *Search) eachItem(yield func(*Item) bool) {
+// allItems lists the items of the demand, once for equal gangs.
+func (p *Search) allItems() []*Item {
 	all := slices.Clone(p.Requests)
 	for _, c := range p.Claims {
 		all = append(all, c.Items...)
@@ -82,11 +82,7 @@ func (p *Search) eachItem(yield func(*Item) bool) {
 			all = append(all, g.Items()...)
 		}
 	}
-	for _, it := range all {
-		if !yield(it) {
-			return
-		}
-	}
+	return all
 }
 
 // itemCount counts what is placed item by item.
@@ -217,6 +213,7 @@ func (p *Search) decide() (given []int64, out Outcome) {
 	p.keepForDeferred(&out)
 	p.keepWarm(&out)
 	p.Fleet = p.withoutIdle(out.Stays, given)
+	out.Places = p.assignments(given)
 	return given, out
 }
 
@@ -247,7 +244,7 @@ func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
 			p.Claims = append(p.Claims, call)
 		}
 	}
-	p.Costs = newCosts(r, p.eachItem)
+	p.Costs = newCosts(r, p.allItems())
 	if !waiting {
 		return p // no one uses the free amounts
 	}

@@ -62,13 +62,8 @@ func (r *Fleet) stopOverMaximum() {
 		if over <= 0 || g.LimitsConflict() {
 			continue
 		}
-		r.stopUnits(
-			units,
-			over,
-			model.StopMaxGroup,
-			fmt.Sprintf("group %s has %d, maximum %d", g.Name, g.Live, g.MaxPods),
-			func(u *unit) bool { return u.group == i },
-		)
+		message := fmt.Sprintf("group %s has %d, maximum %d", g.Name, g.Live, g.MaxPods)
+		r.stopUnits(units, over, model.StopMaxGroup, message, func(u *unit) bool { return u.group == i })
 	}
 	over := -r.Bound
 	for i := range r.Groups {
@@ -83,13 +78,8 @@ func (r *Fleet) stopOverMaximum() {
 		g := &r.Groups[u.group]
 		return !g.LimitsConflict() && g.Remaining()-r.podsOf(u) >= g.MinPods
 	})
-	r.stopUnits(
-		units,
-		over,
-		model.StopMaxWorkers,
-		message,
-		func(u *unit) bool { return !r.Groups[u.group].LimitsConflict() },
-	)
+	r.stopUnits(units, over, model.StopMaxWorkers, message,
+		func(u *unit) bool { return !r.Groups[u.group].LimitsConflict() })
 }
 
 // overMaximum reports whether any limit is exceeded.

@@ -81,38 +81,41 @@ type turn struct {
 	deferred []*bool
 }
 
-// DeferMany leaves the demand that exceeds the bound to later plans. What has its turn in this one stays, at least one
-// shape or kind of gang. Equal gangs are of one kind, and what has the same position has its turn together.
-func (r *Fleet) DeferMany(items []*Item, gangs []*Gang) {
+// deferMany leaves the demand that exceeds the bound to later plans. What has its turn in this one stays, at least one
+// shape or kind of gang. Equal gangs are of one kind, and what has the same position has its turn together. Demand that
+// nothing suits needs no turn.
+func (p *Search) deferMany(within []*Item) {
+	items := slices.Concat(within, p.kinds, p.Requests)
+	items = slices.DeleteFunc(items, func(it *Item) bool { return !p.Certain(it) })
 	shapes := len(items)
 	var kinds [][]*Gang
-	for len(gangs) > 0 {
+	for gangs := p.placeable; len(gangs) > 0; {
 		var front []*Gang
 		front, gangs = cutIdentical(gangs)
 		kinds = append(kinds, front)
 		shapes += len(front[0].Items())
 	}
-	if shapes <= r.MostShapes {
+	if shapes <= p.MostShapes {
 		return
 	}
 	ring := make([]turn, 0, len(items)+len(kinds))
 	var text []byte
 	for _, it := range items {
-		text = r.appendDescription(text[:0], it)
+		text = p.appendDescription(text[:0], it)
 		it.position = position(text)
 		ring = append(ring, turn{it.position, 1, []*bool{&it.Deferred, &it.aside}})
 	}
 	for _, kind := range kinds {
-		t := turn{r.positionOf(kind[0]), len(kind[0].Items()), nil}
+		t := turn{p.positionOf(kind[0]), len(kind[0].Items()), nil}
 		for _, g := range kind {
 			g.position, t.deferred = t.position, append(t.deferred, &g.Deferred)
 		}
 		ring = append(ring, t)
 	}
-	slices.SortStableFunc(ring, func(a, b turn) int { return r.compareTurns(a.position, b.position) })
+	slices.SortStableFunc(ring, func(a, b turn) int { return p.compareTurns(a.position, b.position) })
 	taken, last := ring[0].shapes, 0
 	for last+1 < len(ring) &&
-		(ring[last+1].position == ring[last].position || taken+ring[last+1].shapes <= r.MostShapes) {
+		(ring[last+1].position == ring[last].position || taken+ring[last+1].shapes <= p.MostShapes) {
 		last++
 		taken += ring[last].shapes
 	}
@@ -121,6 +124,7 @@ func (r *Fleet) DeferMany(items []*Item, gangs []*Gang) {
 			*deferred = true
 		}
 	}
+	p.placeable = slices.DeleteFunc(p.placeable, func(g *Gang) bool { return g.Deferred })
 }
 
 // compareTurns compares two positions by how soon they follow the turn of this plan.
@@ -209,18 +213,6 @@ func budgetOf(work, beside int64) int64 { return max(work-beside, work/4, 0) }
 
 // tired reports whether the plan has used so much work that it tries nothing more that is not necessary.
 func (p *Search) tired() bool { return p.budget > 0 && p.Looks > p.budget/2 }
-
-// deferMany leaves the demand that is too much for one plan to the next ones. Demand that nothing suits needs no turn.
-func (p *Search) deferMany(within []*Item) {
-	var shapes []*Item
-	for _, it := range slices.Concat(within, p.kinds, p.Requests) {
-		if p.Certain(it) {
-			shapes = append(shapes, it)
-		}
-	}
-	p.DeferMany(shapes, p.placeable)
-	p.placeable = slices.DeleteFunc(p.placeable, func(g *Gang) bool { return g.Deferred })
-}
 
 // parted separates what is planned now from what is set aside.
 func parted(items []*Item) (now, aside []*Item) {

@@ -121,7 +121,13 @@ func (p *Search) placeWarm(given []int64, out *Outcome, rules WarmRules) warmPla
 	// The demand's costs depend on which groups serve the same demand, and must not depend on warm capacity.
 	costs := p.Costs
 	defer func() { p.Costs = costs }()
-	p.Costs = newCosts(p.Fleet, p.eachWarmItem)
+	var items []*Item
+	for k := range p.Warm {
+		if it := p.Warm[k].Item; it != nil {
+			items = append(items, it)
+		}
+	}
+	p.Costs = newCosts(p.Fleet, items)
 	for at, base := range out.ledgers {
 		l := p.trial(base)
 		l.how = cheapest
@@ -143,15 +149,6 @@ func (p *Search) placeWarm(given []int64, out *Outcome, rules WarmRules) warmPla
 		p.release(l)
 	}
 	return found
-}
-
-// eachWarmItem calls yield with the bundle of each entry that has one.
-func (p *Search) eachWarmItem(yield func(*Item) bool) {
-	for k := range p.Warm {
-		if it := p.Warm[k].Item; it != nil && !yield(it) {
-			return
-		}
-	}
 }
 
 // placeEntry finds free capacity for one entry, and launches what is missing.

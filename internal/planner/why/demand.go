@@ -103,17 +103,16 @@ func (d *decision) tally(s *model.DemandSummary, why string) string {
 	return text
 }
 
-// requestPlans reports what serves each request over REST. It assigns the placements of each kind (package place,
-// assignment.go) in the order in which requests are assigned.
+// requestPlans reports what serves each request over REST. It deals out the places that the decision found for each
+// kind of bundle, in the order in which it assigned them.
 func (d *decision) requestPlans() []model.RequestPlan {
 	if len(d.RestRequests) == 0 || d.requests != nil {
 		return d.requests
 	}
 	d.refused, d.launchedFor = d.refusedClaimants(), claimants{}
-	places := d.Assignments(d.given)
 	for _, s := range d.AssignmentOrder() {
 		a := attribution{decision: d, request: s, groups: map[int]*model.RequestGroup{}, seen: map[int]bool{}}
-		d.requests = append(d.requests, a.plan(places))
+		d.requests = append(d.requests, a.plan())
 	}
 	slices.SortStableFunc(d.requests, func(a, b model.RequestPlan) int {
 		return cmp.Or(place.CompareBool(b.Plain, a.Plain), cmp.Compare(a.ID, b.ID))
@@ -134,7 +133,7 @@ type attribution struct {
 }
 
 // plan takes the next placements for the request and reports its state.
-func (a *attribution) plan(places place.Places) model.RequestPlan {
+func (a *attribution) plan() model.RequestPlan {
 	s := a.request
 	plan := model.RequestPlan{ID: s.ID, Owner: s.Owner, Plain: s.Plain, Priority: s.Priority}
 	// The planned pods are launched now, or when the in-flight caps allow it.
@@ -153,7 +152,7 @@ func (a *attribution) plan(places place.Places) model.RequestPlan {
 			continue
 		}
 		planned := a.planned
-		if places.Take(it.Key, s.Admitted[i], a.take); a.planned > planned {
+		if a.out.Places[it.Key] = a.take(a.out.Places[it.Key], s.Admitted[i]); a.planned > planned {
 			a.launchedFor[it.Key] = append(a.launchedFor[it.Key], s)
 		}
 	}
