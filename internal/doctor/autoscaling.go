@@ -13,15 +13,38 @@ import (
 
 func sidecarBesideUs(x *inventory, o *Object, report reporter) {
 	head := x.headPod(o)
-	if o.Cluster.Head.Sidecar != nodepool.RaySidecar || head == nil || o.Mode() != nodepool.Managed {
+	sidecar := o.Cluster.Head.Sidecar
+	alive := sidecar == nodepool.RaySidecar || sidecar == nodepool.UnknownSidecar
+	if !alive || head == nil || o.Mode() != nodepool.Managed {
 		return
 	}
-	disable := patch(o, set(o, o.raySpec().Path("enableInTreeAutoscaling"), false))
 	report(occurrence{
 		Object: o, Path: o.modeField().Path(), Seen: "managed, and pod " + head.Name + " has a container autoscaler",
-		Fix: disable.Then(kubectl(head, "delete")).
+		Fix: x.park(o).Then(kubectl(head, "delete")).
 			Hint("the head restarts, which ends its jobs; or annotate " + modeAnnotation + "=shadow"),
 	})
+}
+
+// park returns the patch with which in-tree autoscaling is on, and the head's container autoscaler is Heliostat's,
+// which does nothing while the fleet manages the RayCluster.
+func (x *inventory) park(o *Object) fix {
+	image := ""
+	if service, found := x.onlyService(); found {
+		image = service.container.Text("image")
+	}
+	on, options := o.raySpec().Path("enableInTreeAutoscaling"), o.raySpec().Path("autoscalerOptions")
+	changes := []operation{set(o, on, true)}
+	wanted := cmp.Or(image, "registry.example/heliostat:0.1.0")
+	if o.raySpec().Has("autoscalerOptions") {
+		changes = append(changes, set(o, options.Key("image"), wanted))
+	} else {
+		changes = append(changes, set(o, options, map[string]any{"version": "v2", "image": wanted}))
+	}
+	change := patch(o, changes...)
+	if image == "" {
+		change = change.Hint("use the image of your Heliostat")
+	}
+	return change
 }
 
 func sidecarMissing(x *inventory, o *Object, report reporter) {
@@ -80,16 +103,22 @@ func versionVariable(o *Object) (at fieldpath.Path) {
 	return at
 }
 
-func surplusDeletedAtRandom(_ *inventory, o *Object, report reporter) {
+func surplusDeletedAtRandom(x *inventory, o *Object, report reporter) {
 	v, mode := o.raySpec().Get("enableInTreeAutoscaling"), o.Mode()
-	if mode != nodepool.Shadow && mode != nodepool.Off || v.Flag() {
+	managed := mode == nodepool.Managed && !o.Cluster.Queue.Queued()
+	if mode != nodepool.Shadow && mode != nodepool.Off && !managed || v.Flag() {
 		return
 	}
-	manage := kubectl(o, "annotate", "--overwrite", modeAnnotation+"="+string(nodepool.Managed))
+	manage := run(kubectl(o, "annotate", "--overwrite", modeAnnotation+"="+string(nodepool.Managed))).
+		Hint("or make sure that whoever lowers replicas sets workersToDelete")
+	if managed {
+		manage = x.park(o).Hint("the head keeps running, and its next pod has the container, which does nothing; " +
+			"upgradeStrategy Recreate and a RayService replace the RayCluster")
+	}
 	report(occurrence{
 		Object: o, Path: v.Path(),
 		Seen: orNotSet(v.String()) + ", and " + modeAnnotation + " is " + string(mode),
-		Fix:  run(manage).Hint("or make sure that whoever lowers replicas sets workersToDelete"),
+		Fix:  manage,
 	})
 }
 

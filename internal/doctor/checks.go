@@ -200,7 +200,7 @@ var scalerChecks = []Check{
 			"versions"},
 	{"surplus-deleted-at-random", raydemand.Info, clusters(surplusDeletedAtRandom),
 		"without in-tree autoscaling, when replicas is lowered and no pods are named, the operator chooses which " +
-			"pods to delete, busy or not. Heliostat, which names them, does not scale this cluster " +
+			"pods to delete, busy or not; with it, only those that Heliostat names go " +
 			"(docs/reference/facts.md#operator-surplus)"},
 	{"queued-by-kueue", raydemand.Info, clusters(queuedByKueue),
 		"Kueue queues it, and it is not elastic: any change of replicas makes Kueue restart the whole RayCluster, " +
