@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -102,8 +103,8 @@ func (h possible) fitsGang(gang raydemand.Gang) bool {
 
 func podPhase(w *nodepool.Worker) string {
 	switch {
-	case w.Unschedulable != "":
-		return "Unschedulable: " + w.Unschedulable
+	case w.Unschedulable != "" || w.GangHeld != "":
+		return "Unschedulable: " + cmp.Or(w.Unschedulable, w.GangHeld)
 	case w.Running:
 		return "Running, Ray is starting"
 	case !w.ScheduledAt.IsZero():

@@ -231,7 +231,7 @@ func countPods(cluster nodepool.Cluster, members []Member) map[string]podCounts 
 			switch {
 			case m.Joined():
 				s.joined = append(s.joined, m.UID)
-			case m.Gated: // waits for quota, which says nothing about the group's nodes
+			case m.Gated, m.GangHeld != "": // waits for quota or its gang, which says nothing about the group's nodes
 			case !m.Dead():
 				s.waiting++
 			}

@@ -22,6 +22,8 @@ const (
 	FindingHeadMissing = "head-not-listed"
 	// FindingGated: scheduling gates hold pods back.
 	FindingGated = "pods-gated"
+	// FindingGangHeld: a gang scheduler holds pods back.
+	FindingGangHeld = "pods-held-by-gang"
 )
 
 // Findings adds the findings about the view to all.
@@ -58,13 +60,17 @@ func Findings(v View, all []raydemand.Finding) []raydemand.Finding {
 	return all
 }
 
-// gatedFindings lists the groups whose pods wait behind scheduling gates. Such pods count as on their way, and their
-// group does not fail however long they wait.
+// gatedFindings lists the groups whose pods wait behind scheduling gates, or for their gang. Such pods count as on
+// their way, and their group does not fail however long they wait.
 func gatedFindings(v View) []raydemand.Finding {
-	gated := map[string]int{}
+	gated, held, says := map[string]int{}, map[string]int{}, map[string]string{}
 	for _, m := range v.Members {
 		if m.Gated && m.Counted() {
 			gated[m.Group]++
+		}
+		if m.GangHeld != "" && m.Counted() {
+			held[m.Group]++
+			says[m.Group] = m.GangHeld
 		}
 	}
 	why := "a scheduling gate holds them back, as Kueue does until quota is available; the demand they are for keeps " +
@@ -82,6 +88,19 @@ func gatedFindings(v View) []raydemand.Finding {
 			Seen:     fmt.Sprintf("%d pods", gated[group]),
 			Why:      why,
 			Fix:      "free quota, or lower the group's maxReplicas to what the quota allows",
+		})
+	}
+	for _, group := range slices.Sorted(maps.Keys(held)) {
+		all = append(all, raydemand.Finding{
+			Code:     FindingGangHeld,
+			Severity: raydemand.Warning,
+			Object:   fmt.Sprintf("worker group %s of RayCluster %s", group, v.Cluster.Key),
+			Field:    "status.conditions",
+			Seen:     fmt.Sprintf("%d pods", held[group]),
+			Why: "the gang scheduler starts them only with the rest of their PodGroup, also if there are nodes for " +
+				"them. It says: " + says[group],
+			Fix: "compare minMember of the PodGroup with its pods, and make room for those that do not fit; with Volcano, " +
+				"enableInTreeAutoscaling: true keeps minMember at minReplicas",
 		})
 	}
 	return all

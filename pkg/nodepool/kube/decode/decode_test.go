@@ -290,6 +290,15 @@ func TestWorkersShowTheirStage(t *testing.T) {
 		{"behind a scheduling gate", pod("w", workerNode, "gpu", func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
 		}), nodepool.Worker{Gated: true}},
+		{"fits, and its Volcano job does not", pod("w", workerNode, "gpu", func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Schedulable", Message: "Pod ml/w can possibly be assigned to n1"}}
+		}), nodepool.Worker{GangHeld: "Pod ml/w can possibly be assigned to n1"}},
+		{"not tried by Volcano", pod("w", workerNode, "gpu", func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Undetermined", Message: "3/4 tasks in gang unschedulable: pod group is not ready"}}
+		}), nodepool.Worker{GangHeld: "3/4 tasks in gang unschedulable: pod group is not ready"}},
+		{"held back by coscheduling", pod("w", workerNode, "gpu", func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "pre-filter pod w cannot find enough sibling pods, current pods number: 2, minMember of group: 3"}}
+		}), nodepool.Worker{GangHeld: "pre-filter pod w cannot find enough sibling pods, current pods number: 2, minMember of group: 3"}},
 		{"running and ready", pod("w", workerNode, "gpu", rayState(running, 0), func(p *corev1.Pod) {
 			p.Status.PodIP = "10.1.1.1"
 			p.Status.Conditions = []corev1.PodCondition{

@@ -60,6 +60,8 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil {
 		if scheduled.Status == corev1.ConditionTrue {
 			w.ScheduledAt = scheduled.LastTransitionTime.Time
+		} else if heldByGang(scheduled) {
+			w.GangHeld = cmp.Or(scheduled.Message, scheduled.Reason)
 		} else if scheduled.Reason == corev1.PodReasonUnschedulable {
 			w.Unschedulable = scheduled.Message
 		} else {
@@ -87,6 +89,22 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 		}
 	}
 	return w
+}
+
+// heldByGang reports whether a pod without a node waits for others of its gang. Volcano has two reasons of its own for
+// pods that fit, or that it has not tried, while another of their job does not fit (PodReasonSchedulable and
+// PodReasonUndetermined in volcano/pkg/scheduler/api). The coscheduling of scheduler-plugins says it in the message
+// (PreFilter in pkg/coscheduling/core/core.go, v0.34.7).
+func heldByGang(scheduled *corev1.PodCondition) bool {
+	says := func(text string) bool { return strings.Contains(scheduled.Message, text) }
+	switch scheduled.Reason {
+	case "Schedulable", "Undetermined":
+		return true
+	case corev1.PodReasonUnschedulable:
+		return says("cannot find enough sibling pods") || says("due to gated pods in the same PodGroup") ||
+			says("podGroup ") && says(" failed recently")
+	}
+	return false
 }
 
 // going returns what a pod says about its end, or nil. The API server sets the deletionTimestamp to when the grace
