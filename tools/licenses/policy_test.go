@@ -73,6 +73,19 @@ func TestAModuleNeedsALicenseThatIsAllowed(t *testing.T) {
 
 // TestWhatIsLinkedIsReadFromTheGoCommand builds a program that links one of two modules. One package of the linked
 // module has a GPL license.
+func TestAnExceptionIsOfOneModule(t *testing.T) {
+	checker, err := NewChecker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, allowed := range map[string]bool{"github.com/hashicorp/golang-lru/v2": true, "github.com/hashicorp/vault": false} {
+		err := checker.Check([]Module{{Path: path, Version: "v1.0.0", Files: []File{{Name: "LICENSE", Text: textOf(t, "MPL-2.0")}}}})
+		if (err == nil) != allowed {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 func TestWhatIsLinkedIsReadFromTheGoCommand(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
