@@ -18,8 +18,8 @@ import (
 // program, which the image does (Texts).
 //
 // MPL-2.0 is not allowed but for the modules of excepted: users who distribute the program would have to offer the
-// source of the module's files too. GPL, LGPL and AGPL would apply to Heliostat itself, because Go links statically. A new license needs a decision, and
-// then a line with the reason.
+// source of the module's files too. GPL, LGPL and AGPL would apply to Heliostat itself, because Go links statically. A
+// new license needs a decision, and then a line with the reason.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
 // excepted are the modules that may have one more license.
