@@ -207,9 +207,10 @@ var scalerChecks = []Check{
 			"also the head, so Heliostat never patches it, whatever its mode"},
 	{"elastic-queued-by-kueue", raydemand.Warning, clusters(elasticQueuedByKueue),
 		"Kueue queues it as an elastic one, but it gives no quota to further pods of a RayJob or RayService without " +
-			"in-tree autoscaling: they stay behind its gate for ever. Heliostat never patches it, whatever its mode"},
-	{"queued-groups-too-many", raydemand.Error, clusters(queuedGroupsTooMany),
-		"a Workload of Kueue 0.18 has at most 10 sets of pods, so the head and 9 worker groups; Kueue never admits it"},
+			"in-tree autoscaling: they stay behind its gate for ever. Heliostat does not patch it, whatever its mode"},
+	{"queued-groups-too-many", raydemand.Warning, clusters(queuedGroupsTooMany),
+		"a Workload of Kueue before 0.19 has at most 10 sets of pods, so the head and 9 worker groups, and since " +
+			"then 18; Kueue never admits more"},
 	{"flavor-not-selected", raydemand.Warning, clusters(flavorNotSelected),
 		"Kueue assigns one flavor to the group when it first admits it, also at 0 replicas, and the group never uses " +
 			"the quota of another"},

@@ -15,9 +15,12 @@ const elasticHint = "that ends its work; or create it from your own manifest wit
 	nodepool.ElasticAnnotation + ": \"true\" and Kueue's feature gate ElasticJobsViaWorkloadSlices: " +
 	"Heliostat then scales it within its quota"
 
-// mostQueuedGroups is how many worker groups Kueue 0.18 queues: a Workload has at most 10 sets of pods, with the
-// head's.
-const mostQueuedGroups = 9
+// mostQueuedGroups is how many worker groups Kueue queues before v0.19, and mostGroups since: a Workload has at most 10
+// and 18 sets of pods, with the head's (MaxPodSets in pkg/controller/jobframework/constants.go).
+const (
+	mostQueuedGroups = 9
+	mostGroups       = 17
+)
 
 // queuedByKueue reports queued objects that are not elastic. A manifest with the annotation will be, if it is created.
 func queuedByKueue(x *inventory, o *Object, report reporter) {
@@ -42,13 +45,19 @@ func elasticQueuedByKueue(x *inventory, o *Object, report reporter) {
 
 func queuedGroupsTooMany(_ *inventory, o *Object, report reporter) {
 	groups := o.raySpec().Get("workerGroupSpecs")
-	if n := len(o.raySpec().Items("workerGroupSpecs")); o.Cluster.Queue.Queued() && n > mostQueuedGroups {
-		report(occurrence{
-			Object: o, Path: groups.Path(), Seen: fmt.Sprintf("%d groups", n),
-			Fix: edit(o, fmt.Sprintf("remove or merge %d groups, or create it without the label %s",
-				n-mostQueuedGroups, nodepool.QueueLabel)),
-		})
+	n := len(o.raySpec().Items("workerGroupSpecs"))
+	if !o.Cluster.Queue.Queued() || n <= mostQueuedGroups {
+		return
 	}
+	found := occurrence{
+		Object: o, Path: groups.Path(), Seen: fmt.Sprintf("%d groups", n),
+		Fix: edit(o, fmt.Sprintf("remove or merge %d groups, or create it without the label %s", n-mostQueuedGroups,
+			nodepool.QueueLabel)),
+	}
+	if n > mostGroups {
+		found.Severity = raydemand.Error
+	}
+	report(found)
 }
 
 func elasticAnnotation(o *Object) fieldpath.Value {

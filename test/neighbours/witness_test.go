@@ -27,7 +27,7 @@ type witness struct {
 	headPod    types.UID
 	job        types.UID
 	workloads  map[string]*unstructured.Unstructured
-	// waited are the Workloads that had to wait for quota, true once they had it.
+	// waited are the Workloads that had to wait for quota.
 	waited  map[string]bool
 	harmed  []string
 	patches int
@@ -125,11 +125,7 @@ func (w *witness) seeWorkload(event watch.Event) {
 	if event.Type == watch.Deleted {
 		delete(w.workloads, name)
 	}
-	_, waited := w.waited[name]
-	switch {
-	case refusedByKueue(object) && !waited:
-		w.waited[name] = false
-	case wantCondition(object, "QuotaReserved") == nil && waited:
+	if refusedByKueue(object) {
 		w.waited[name] = true
 	}
 }

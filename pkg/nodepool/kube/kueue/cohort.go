@@ -1,6 +1,7 @@
 package kueue
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,7 +31,8 @@ func readCohort(object *unstructured.Unstructured) (*cohort, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &read); err != nil {
 		return nil, fmt.Errorf("reading Cohort %s: %w", object.GetName(), err)
 	}
-	return &cohort{parent: read.Spec.ParentName + read.Spec.Parent, quotas: quotasOf(read.Spec.ResourceGroups)}, nil
+	parent := cmp.Or(read.Spec.ParentName, read.Spec.Parent)
+	return &cohort{parent: parent, quotas: quotasOf(read.Spec.ResourceGroups)}, nil
 }
 
 // maxCohorts bounds how many cohorts are above each other. Kueue refuses a cycle.
@@ -50,11 +52,11 @@ type quotaTree struct {
 type cohortSums struct{ quota, used raydemand.Amount }
 
 // kept is the part of a quota that a node does not lend.
-func (q quota) kept(quota raydemand.Amount) raydemand.Amount {
+func (q quota) kept(total raydemand.Amount) raydemand.Amount {
 	if q.lending == nil {
 		return 0
 	}
-	return max(0, quota-*q.lending)
+	return max(0, total-*q.lending)
 }
 
 // most returns how much the ClusterQueue may use in all, its own use included.
@@ -79,9 +81,9 @@ func (t *quotaTree) sumsOf(name string, depth int) cohortSums {
 	if own := t.cohorts[name]; own != nil {
 		sums.quota = own.quotas[t.of].nominal
 	}
-	add := func(q quota, quota, used raydemand.Amount) {
-		kept := q.kept(quota)
-		sums.quota += quota - kept
+	add := func(q quota, total, used raydemand.Amount) {
+		kept := q.kept(total)
+		sums.quota += total - kept
 		sums.used += max(0, used-kept)
 	}
 	for _, queue := range t.queues {
@@ -99,10 +101,10 @@ func (t *quotaTree) sumsOf(name string, depth int) cohortSums {
 	return sums
 }
 
-// available returns what a node may still take: of what it keeps, and of its cohort.
-func (t *quotaTree) available(cohort string, q quota, quota, used raydemand.Amount, depth int) raydemand.Amount {
+// available returns what a node with so much quota and use may still take: of what it keeps, and of its cohort.
+func (t *quotaTree) available(cohort string, q quota, total, used raydemand.Amount, depth int) raydemand.Amount {
 	if cohort == "" || depth > maxCohorts {
-		return quota - used
+		return total - used
 	}
 	above := t.sumsOf(cohort, depth)
 	own := t.cohorts[cohort]
@@ -110,9 +112,9 @@ func (t *quotaTree) available(cohort string, q quota, quota, used raydemand.Amou
 		own = &noCohort
 	}
 	free := t.available(own.parent, own.quotas[t.of], above.quota, above.used, depth+1)
-	kept := q.kept(quota)
+	kept := q.kept(total)
 	if q.borrowing != nil {
-		free = min(free, quota-kept-max(0, used-kept)+*q.borrowing)
+		free = min(free, total-kept-max(0, used-kept)+*q.borrowing)
 	}
 	return max(0, kept-used) + free
 }

@@ -393,39 +393,6 @@ func (p *Owners) follow(ctx context.Context, key nodepool.ClusterKey, from decod
 	return answer.withoutOwner(next, fmt.Errorf("it is owner number %d", maxOwners+1), from), nil
 }
 
-// unfollowed says why Kueue does not follow the replicas of a RayCluster for its parent, to which the queue belongs;
-// empty if it does (Kueue v0.19.0, UpdatePodSets in pkg/controller/jobs/raycluster/common.go).
-func (p *Owners) unfollowed(ctx context.Context, key nodepool.ClusterKey, parent decode.Controller) (string, error) {
-	part, ok := map[string]struct {
-		spec string
-		name []string
-	}{
-		"RayJob":     {"rayClusterSpec", []string{"status", "rayClusterName"}},
-		"RayService": {"rayClusterConfig", []string{"status", "activeServiceStatus", "rayClusterName"}},
-	}[parent.Kind]
-	if !ok {
-		return "it follows those of a RayJob or RayService alone", nil
-	}
-	resource, err := p.resource(ctx, parent)
-	if err != nil {
-		return "", err
-	}
-	object, err := p.whole.Resource(resource.GroupVersionResource).Namespace(key.Namespace).
-		Get(ctx, parent.Name, metav1.GetOptions{})
-	if err != nil {
-		return "", err
-	}
-	if flag, _, _ := unstructured.NestedBool(object.Object, "spec", part.spec, "enableInTreeAutoscaling"); !flag {
-		return fmt.Sprintf("%s %s has no spec.%s.enableInTreeAutoscaling: true", parent.Kind, parent.Name,
-			part.spec), nil
-	}
-	if name, _, _ := unstructured.NestedString(object.Object, part.name...); name != key.Name {
-		return fmt.Sprintf("%s of %s %s is %q, so it is not its active RayCluster", strings.Join(part.name, "."),
-			parent.Kind, parent.Name, name), nil
-	}
-	return "", nil
-}
-
 // withoutOwner uses what Kueue wrote into the pod templates if an owner cannot be read.
 func (a ownerAnswer) withoutOwner(owner decode.Controller, cause error, from decode.Ownership) ownerAnswer {
 	a.unreadable, a.cause = owner.Kind+" "+owner.Name, cause.Error()

@@ -37,8 +37,8 @@ type Watch struct {
 	unread map[string]string
 }
 
-// queuedJob is a job with Workloads: its Workloads by name, the RayCluster that was last asked for, and what others
-// have of the ClusterQueue that admitted it last.
+// queuedJob is a job with Workloads: its Workloads by name, the RayCluster whose replicas Kueue follows, and what
+// others have of the ClusterQueue that admitted it last.
 type queuedJob struct {
 	workloads map[string]*workload
 	cluster   nodepool.ClusterKey
@@ -305,8 +305,8 @@ func (w *Watch) AddTo(cluster *nodepool.Cluster) {
 	}
 	of, uid := jobOf(cluster)
 	own := w.of(of, uid)
-	if len(own) > 0 {
-		w.all[of].cluster = cluster.Key
+	if len(own) > 0 && (cluster.Queue.Parent.Kind == "" || cluster.Queue.Followed) {
+		w.all[of].cluster = cluster.Key // of a RayService with two RayClusters, the one that Kueue follows
 	}
 	var queue *clusterQueue
 	var others othersUse

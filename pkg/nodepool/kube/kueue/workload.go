@@ -100,7 +100,7 @@ type workload struct {
 	why, detail string
 }
 
-// readWorkload converts a Workload as the API server writes it; nil if none of the kinds of a job owns it.
+// readWorkload converts a Workload as the API server writes it; nil if no object of ray.io owns it.
 func readWorkload(object *unstructured.Unstructured) (*workload, error) {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil || !strings.HasPrefix(owner.APIVersion, "ray.io/") {
