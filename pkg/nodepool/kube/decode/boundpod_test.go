@@ -278,9 +278,8 @@ func TestNodepoolsShowsAsFreeWhatThePlannerCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := podOf(t, "metadata: {name: p}\nspec: {nodeName: "+node.Name+", initContainers: [{name: s, restartPolicy: Always, resources: {limits: {nvidia.com/gpu: 1}}}, {name: i, resources: {limits: {nvidia.com/gpu: 3}}}], containers: [{name: a, resources: {limits: {nvidia.com/gpu: 2}}}]}")
-	set := &NodeSet{}
-	set.AddNode(node)
-	set.AddPods([]corev1.Pod{*pod})
+	set := &NodeSet{nodes: []sharing.NodeObject{ForGPUs(node)}}
+	set.addPod(pod)
 	read := sharing.Reader{}.Read(set.Nodes()[0])
 	bound, _ := Bound(pod)
 	use := Use(sharing.Reader{}, ForGPUs(node), []*BoundPod{&bound})

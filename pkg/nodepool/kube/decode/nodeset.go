@@ -143,18 +143,8 @@ func (s *NodeSet) readPod(fields map[string]any) {
 	s.unreadable[node] = true
 }
 
-// AddNode adds a node as the API server returns it.
-func (s *NodeSet) AddNode(node *corev1.Node) { s.nodes = append(s.nodes, ForGPUs(node)) }
-
-// AddPods adds what pods hold, and notes that pods were read even if there are none.
-func (s *NodeSet) AddPods(list []corev1.Pod) {
-	if s.pods == nil {
-		s.pods = map[string][]sharing.Pod{}
-	}
-	for i := range list {
-		s.addPod(&list[i])
-	}
-}
+// KnowPods notes that pods are read, even if there are none.
+func (s *NodeSet) KnowPods() { s.pods = map[string][]sharing.Pod{} }
 
 // DropPods forgets all pods. With a part of them, the GPUs of the others would look free.
 func (s *NodeSet) DropPods() { s.pods = nil }
@@ -162,38 +152,18 @@ func (s *NodeSet) DropPods() { s.pods = nil }
 // addPod adds what a pod holds. Completed pods hold nothing.
 func (s *NodeSet) addPod(pod *corev1.Pod) {
 	if s.pods == nil {
-		s.pods = map[string][]sharing.Pod{}
+		s.KnowPods()
 	}
 	if bound, takes := Bound(pod); takes && len(bound.Requests) > 0 {
 		s.pods[bound.Node] = append(s.pods[bound.Node], bound.Pod)
 	}
 }
 
-// AddResourceSlices adds the devices that ResourceSlices offer.
-func (s *NodeSet) AddResourceSlices(list []resourcev1.ResourceSlice) {
-	for i := range list {
-		s.devices.PutSlice(&list[i])
-	}
-}
-
-// AddResourceClaims adds which devices are allocated, and notes that claims were read even if there are none.
-func (s *NodeSet) AddResourceClaims(list []resourcev1.ResourceClaim) {
-	s.devices.KnowClaims()
-	for i := range list {
-		s.devices.PutClaim(&list[i])
-	}
-}
+// KnowDevices notes that ResourceSlices and ResourceClaims are read, even if there are none.
+func (s *NodeSet) KnowDevices() { s.devices.KnowClaims() }
 
 // DropDevices forgets all devices. Without all ResourceClaims it is not known which are free.
 func (s *NodeSet) DropDevices() { s.devices = Devices{} }
-
-// AddStatus adds the ceilings that the Cluster Autoscaler's ConfigMap states. A status that cannot be read is a note.
-func (s *NodeSet) AddStatus(config *corev1.ConfigMap) { s.note(s.addStatus(config)) }
-
-// AddNodePool adds the ceiling that a NodePool sets. A NodePool that cannot be read is a note.
-func (s *NodeSet) AddNodePool(object *unstructured.Unstructured) {
-	s.note(decodeInto(object.Object, "nodepool", s.addNodePool))
-}
 
 // addStatus reads the Cluster Autoscaler's ConfigMap, and ignores others.
 func (s *NodeSet) addStatus(config *corev1.ConfigMap) error {
