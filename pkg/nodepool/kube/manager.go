@@ -223,13 +223,11 @@ func (m *Manager) wire() error {
 	m.storage = newStorageGuard(m.core, m.options)
 	m.pods = newRayPods(rayPodsConfig{Client: m.core, Namespaces: m.options.Namespaces, Only: m.options.Single,
 		Logger: m.options.Logger, Changed: m.Enqueue, Failed: func(err error) { m.watchError.Store(&err) }})
-	if err := errors.Join(m.manager.Add(m.storage), m.manager.Add(m.owners), m.manager.Add(m.pods)); err != nil {
-		return err
-	}
+	reads := []manager.Runnable{m.storage, m.owners, m.pods}
 	if m.options.Single != nil {
 		source, err := newPolled(m)
 		m.source = source
-		return err
+		return errors.Join(err, m.everywhere(reads...))
 	}
 	m.recorder = m.manager.GetEventRecorderFor("heliostat")
 	source, err := newCached(m)
@@ -249,28 +247,37 @@ func (m *Manager) wire() error {
 		Changed:         m.enqueueNamespace,
 		Logger:          m.options.Logger,
 	})
-	reads := attached.Config{Client: m.dynamic, Discovery: m.discovery, Namespaces: m.options.Namespaces,
+	objects := attached.Config{Client: m.dynamic, Discovery: m.discovery, Namespaces: m.options.Namespaces,
 		Changed: m.Enqueue, Logger: m.options.Logger}
-	m.kueue = kueue.NewWatch(reads)
-	m.policies = attached.NewPolicies(reads)
+	m.kueue = kueue.NewWatch(objects)
+	m.policies = attached.NewPolicies(objects)
 	if m.options.Provisioning {
-		m.provisioning = attached.NewProvisioning(reads)
-		if err := m.manager.Add(m.provisioning); err != nil {
-			return fmt.Errorf("adding the watch of ProvisioningRequests: %w", err)
-		}
+		m.provisioning = attached.NewProvisioning(objects)
+		reads = append(reads, m.provisioning)
 	}
 	if m.options.WarmNodes {
-		m.buffers = attached.NewBuffers(reads)
-		if err := m.manager.Add(m.buffers); err != nil {
-			return fmt.Errorf("adding the watch of CapacityBuffers: %w", err)
-		}
+		m.buffers = attached.NewBuffers(objects)
+		reads = append(reads, m.buffers)
 	}
 	m.wireRequests()
 	m.namespaces = newNamespaces(
 		m.core.Namespaces(), m.options.Namespaces, m.options.Logger, m.enqueueNamespace)
-	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.namespaces), m.manager.Add(m.kueue),
-		m.manager.Add(m.policies), m.manager.Add(m.requests), m.manager.Add(m.requestWriter))
+	reads = append(reads, m.nodes, m.namespaces, m.kueue, m.policies, m.requests)
+	return errors.Join(m.everywhere(reads...), m.manager.Add(m.requestWriter))
 }
+
+// everywhere adds what runs whether this process leads or not: a candidate for leadership reads as well.
+func (m *Manager) everywhere(runs ...manager.Runnable) error {
+	var errs []error
+	for _, run := range runs {
+		errs = append(errs, m.manager.Add(withoutLease{run}))
+	}
+	return errors.Join(errs...)
+}
+
+type withoutLease struct{ manager.Runnable }
+
+func (withoutLease) NeedLeaderElection() bool { return false }
 
 // Start fills the caches, waits for the lease if there is one, and runs reconcile for every RayCluster until ctx ends
 // or the lease is lost. A lost lease is an error: the process should exit, and restart as a candidate.
@@ -296,12 +303,13 @@ func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
 		m.pool.Run(ctx, reconcile)
 		return nil
 	})
-	ready := onceReady(func(ctx context.Context) {
+	ready := manager.RunnableFunc(func(ctx context.Context) error {
 		if m.pods.Await(ctx) == nil {
 			m.ready.Store(true)
 		}
+		return nil
 	})
-	if err := errors.Join(m.manager.Add(workers), m.manager.Add(ready)); err != nil {
+	if err := errors.Join(m.manager.Add(workers), m.everywhere(ready)); err != nil {
 		return fmt.Errorf("adding the workers: %w", err)
 	}
 	ended := make(chan error, 1)
@@ -423,10 +431,3 @@ func (m *Manager) forget(key nodepool.ClusterKey) {
 		m.nodes.Forget(key)
 	}
 }
-
-// onceReady is called when the cache of RayClusters is full, without waiting for the lease.
-type onceReady func(context.Context)
-
-func (f onceReady) Start(ctx context.Context) error { f(ctx); return nil }
-
-func (f onceReady) NeedLeaderElection() bool { return false }

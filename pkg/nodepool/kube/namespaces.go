@@ -96,9 +96,6 @@ func (n *namespaceWatch) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection reports false: a candidate for leadership reads the settings as well.
-func (n *namespaceWatch) NeedLeaderElection() bool { return false }
-
 // Await returns when the API server has responded once, or after a while.
 func (n *namespaceWatch) Await(ctx context.Context) {
 	select {

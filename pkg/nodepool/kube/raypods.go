@@ -74,9 +74,6 @@ func (p *rayPods) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection reports false: a candidate for leadership keeps its pods up to date too.
-func (p *rayPods) NeedLeaderElection() bool { return false }
-
 // Await returns when all pods have been read once, or with the reason why ctx ended.
 func (p *rayPods) Await(ctx context.Context) error {
 	select {

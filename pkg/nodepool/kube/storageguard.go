@@ -68,9 +68,6 @@ func (r *storageGuard) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection reports false: the caches of a candidate for leadership would be out of date too.
-func (r *storageGuard) NeedLeaderElection() bool { return false }
-
 // check returns an error if two responses in a row are older than an earlier one. A failed read proves nothing.
 func (r *storageGuard) check(ctx context.Context) error {
 	var now string

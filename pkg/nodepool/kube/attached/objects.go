@@ -122,9 +122,6 @@ func (o *Objects[T]) Unread(namespace, why string) {
 	}
 }
 
-// NeedLeaderElection reports false: a candidate for leadership reads as well.
-func (o *Objects[T]) NeedLeaderElection() bool { return false }
-
 // put keeps an object. One that is no longer for a RayCluster, because its owner was removed, is forgotten.
 func (o *Objects[T]) put(object *unstructured.Unstructured) {
 	now, is := o.kind.Read(object)

@@ -259,9 +259,6 @@ func (p *Owners) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection reports false: a candidate for leadership reads owners as well.
-func (p *Owners) NeedLeaderElection() bool { return false }
-
 // readNext waits for a reading that comes no later than last, and makes it. It reports false when ctx has ended.
 func (p *Owners) readNext(ctx context.Context, last ownerTurn) bool {
 	reading := p.next(ctx, last)

@@ -102,9 +102,6 @@ func (w *Watch) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection reports false: a candidate for leadership reads as well.
-func (w *Watch) NeedLeaderElection() bool { return false }
-
 // setUnread forgets the Workloads of a namespace.
 func (w *Watch) setUnread(namespace, why string) {
 	w.mu.Lock()

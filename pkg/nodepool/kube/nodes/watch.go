@@ -93,9 +93,6 @@ func (w *Watch) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection reports false: a candidate for leadership reads as well.
-func (w *Watch) NeedLeaderElection() bool { return false }
-
 // AddTo adds to a cluster what is known of its nodes and of the nodes to come for its pods, with findings
 // about what is unknown.
 func (w *Watch) AddTo(cluster *nodepool.Cluster) {

@@ -125,9 +125,6 @@ func (s *Store) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection reports false: a candidate for leadership serves calls as well.
-func (s *Store) NeedLeaderElection() bool { return false }
-
 // available returns nil, or nodepool.ErrNoRequests with the reason why requests in a namespace cannot be kept. Known
 // requests can be read and changed while no news of them arrives.
 func (s *Store) available(namespace string) error {
