@@ -58,6 +58,8 @@ type Head struct {
 	IP      string
 	GCSPort int32
 	Ready   bool
+	// ClosedBy says why only pods of the RayCluster may call the GCS (spec.networkPolicy); empty if others may too.
+	ClosedBy string
 	// Sidecar is the autoscaler that runs beside the head.
 	Sidecar Autoscaler
 	// ServiceFQDN is the head service's name, which is the TLS server name.

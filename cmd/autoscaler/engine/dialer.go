@@ -21,6 +21,10 @@ func (o *options) dialer(manager *kube.Manager) head.Dialer {
 			Address: cmp.Or(o.gcsAddress, net.JoinHostPort(cluster.Head.IP, fmt.Sprint(cluster.Head.GCSPort))),
 			Timeout: o.loop.GCSTimeout, DrainTimeout: o.loop.GCSTimeout,
 		}
+		// A sidecar is in a pod of the RayCluster, and no policy of it closes the head to its own pods.
+		if closed := cluster.Head.ClosedBy; closed != "" && o.kube.Single == nil {
+			config.ClosedBy = closed + ": `autoscaler doctor` prints the ingress rule for Heliostat"
+		}
 		if o.kube.Single != nil {
 			if err := authenticateAsRay(os.Getenv, &config, &cluster); err != nil {
 				return nil, err

@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
@@ -84,6 +86,30 @@ func TestTheSidecarTakesTokenAndCertificatesFromItsOwnEnvironment(t *testing.T) 
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// What the operator's network policy closes is the reason in status, which shows the error of the reading.
+func TestASilentHeadBehindANetworkPolicyIsToldWithThePolicy(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	at := headAt(t, silent.Addr().String())
+	at.Ready, at.ClosedBy = true, "spec.networkPolicy (DenyAll) closes it"
+	for single, want := range map[*nodepool.ClusterKey]bool{nil: true, {Namespace: "ml", Name: "llm"}: false} {
+		o := options{kube: kube.Options{Single: single}, loop: controller.Config{GCSTimeout: 100 * time.Millisecond}}
+		client, err := o.dialer(nil)(t.Context(), nodepool.Cluster{Head: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.State(t.Context())
+		_ = client.Close()
+		told := head.Summary(err, at)
+		if strings.HasSuffix(told, "spec.networkPolicy (DenyAll) closes it: `autoscaler doctor` prints the ingress rule for Heliostat") != want {
+			t.Errorf("single %v: %s", single, told)
+		}
 	}
 }
 

@@ -34,6 +34,8 @@ type Config struct {
 	// TLS enables mutual TLS (RAY_USE_TLS=1). If it is nil, the client sends plain text, including the token, as Ray
 	// does.
 	TLS *tls.Config
+	// ClosedBy says what keeps this process from the GCS, if that is known. It is the advice when the head is silent.
+	ClosedBy string
 	// Timeout is the timeout of one State with all its calls, of a report, and of every other call except a drain. Zero
 	// means DefaultTimeout.
 	Timeout time.Duration

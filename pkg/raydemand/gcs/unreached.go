@@ -1,6 +1,7 @@
 package gcs
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"strings"
@@ -14,34 +15,34 @@ import (
 )
 
 // unreachedBy lists the connection errors: the text that the status of a call quotes, what it means for an address, and
-// what users can do. The first match applies.
+// what users can do; nothing if the network may be at fault. The first match applies.
 var unreachedBy = []struct{ quote, happened, advice string }{
 	{syscall.ECONNREFUSED.Error(), "nothing listens at %s",
 		"look at the head pod's log, whether its GCS has ended or has another port"},
 	{"no such host", "the name of %s is not known", "look at the cluster's DNS, and at the head's Service"},
-	{"no route to host", "there is no way to %s", lookAtTheNetwork},
-	{"network is unreachable", "there is no way to %s", lookAtTheNetwork},
-	{"i/o timeout", "%s takes no connection", lookAtTheNetwork},
+	{"no route to host", "there is no way to %s", ""},
+	{"network is unreachable", "there is no way to %s", ""},
+	{"i/o timeout", "%s takes no connection", ""},
 	{"EOF", "%s ended the connection", "look at the head pod's log, whether its GCS has ended"},
 	{"connection reset", "%s ended the connection", "look at the head pod's log, whether its GCS has ended"},
 }
-
-const lookAtTheNetwork = "look whether the head pod lives, and whether a NetworkPolicy closes its GCS port to Heliostat"
 
 // unreached returns the error of a call without an answer from the head. The status from gRPC quotes the connection
 // error, nested in the errors of other layers. Only the innermost error is useful to operators of Ray.
 func (c *Client) unreached(s *status.Status, timeout time.Duration) error {
 	failure := &raydemand.Failure{Kind: raydemand.ErrUnavailable, Detail: s.String()}
+	network := cmp.Or(c.config.ClosedBy,
+		"look whether the head pod lives, and whether a NetworkPolicy closes its GCS port to Heliostat")
 	// gRPC closes a connection that received no data in time. It can report the closed connection before it reports the
 	// exceeded deadline.
 	if s.Code() == codes.DeadlineExceeded || strings.Contains(s.Message(), net.ErrClosed.Error()) {
 		failure.Happened = fmt.Sprintf("%s did not answer within %s", c.config.Address, timeout)
-		failure.Advice = lookAtTheNetwork
+		failure.Advice = network
 		return failure
 	}
 	for _, way := range unreachedBy {
 		if strings.Contains(s.Message(), way.quote) {
-			failure.Happened, failure.Advice = fmt.Sprintf(way.happened, c.config.Address), way.advice
+			failure.Happened, failure.Advice = fmt.Sprintf(way.happened, c.config.Address), cmp.Or(way.advice, network)
 			return failure
 		}
 	}

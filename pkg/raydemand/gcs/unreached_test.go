@@ -64,6 +64,15 @@ func TestAHeadThatIsSilentOrSaysThatItIsUnavailableIsTold(t *testing.T) {
 	if failure := failureOf(t, err); failure.Happened != silent+" did not answer within 100ms" {
 		t.Errorf("%+v", failure)
 	}
+	client, err := Dial(Config{Address: silent, Timeout: 100 * time.Millisecond, ClosedBy: "spec.networkPolicy closes it"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	_, err = client.State(t.Context())
+	if failure := failureOf(t, err); failure.Advice != "spec.networkPolicy closes it" {
+		t.Errorf("%+v: want what is known to close the port as the reason", failure)
+	}
 	closed := status.New(codes.Unavailable, "connection error: desc = \"error reading server preface: read tcp 127.0.0.1:1->127.0.0.1:2: "+net.ErrClosed.Error()+"\"")
 	err = (&Client{config: Config{Address: silent}}).unreached(closed, 100*time.Millisecond)
 	if failure := failureOf(t, err); failure.Happened != silent+" did not answer within 100ms" {

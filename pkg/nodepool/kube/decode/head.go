@@ -1,8 +1,11 @@
 package decode
 
 import (
+	"cmp"
+	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,6 +66,7 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 		GCSPort:     gcsPort(object.Object("spec").Object("headGroupSpec"), pod),
 		ServiceFQDN: service + "." + namespace + ".svc.cluster.local",
 	}
+	head.ClosedBy = closedBy(object.silent().Object("spec").Object("networkPolicy"), head.GCSPort)
 	if pod == nil {
 		return head
 	}
@@ -97,6 +101,27 @@ func gcsPort(head Fields, pod *corev1.Pod) int32 {
 		}
 	}
 	return defaultGCSPort
+}
+
+// closedBy says why a network policy of KubeRay 1.7 lets only pods of the RayCluster call the GCS; empty if others may
+// (networkpolicy_controller.go, v1.7.0). A rule for the port counts as open, because its peers can be anybody.
+func closedBy(policy Fields, gcs int32) string {
+	mode := cmp.Or(policy.Text("mode"), "DenyAll") // the CRD's default
+	if policy.Raw() == nil || mode == "DenyAllEgress" {
+		return ""
+	}
+	for _, rule := range policy.Object("head").Objects("ingressRules") {
+		ports := rule.Objects("ports")
+		if len(ports) == 0 || slices.ContainsFunc(ports, func(p Fields) bool {
+			first, isNumber := p.Get("port").Whole()
+			last, _ := p.Get("endPort").Whole()
+			return cmp.Or(p.Text("protocol"), "TCP") == "TCP" &&
+				(!isNumber || first <= int64(gcs) && int64(gcs) <= max(first, last))
+		}) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("spec.networkPolicy (%s) lets only pods of the RayCluster call port %d of the head", mode, gcs)
 }
 
 // sidecar reads the head pod's containers instead of the spec: after enableInTreeAutoscaling changed, the two disagree,

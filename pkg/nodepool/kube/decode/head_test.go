@@ -1,6 +1,8 @@
 package decode
 
 import (
+	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -141,6 +143,34 @@ func TestAuthSaysHowTheGCSWantsToBeCalled(t *testing.T) {
 				t.Errorf("findings %v lack %s", cluster.Findings, test.finding)
 			}
 		})
+	}
+}
+
+// The policies are those of the operator's buildHeadNetworkPolicy (v1.7.0): its own rule admits pods of the RayCluster.
+func TestANetworkPolicyClosesTheGCSUnlessARuleOfTheHeadNamesItsPort(t *testing.T) {
+	const deny = "spec.networkPolicy (%s) lets only pods of the RayCluster call port %s of the head"
+	for policy, want := range map[string]string{
+		`null`:                       "",
+		`{}`:                         fmt.Sprintf(deny, "DenyAll", "6379"),
+		`{"mode": "DenyAllIngress"}`: fmt.Sprintf(deny, "DenyAllIngress", "6379"),
+		`{"mode": "DenyAllEgress"}`:  "",
+		`{"head": {"ingressRules": []}, "worker": {"ingressRules": [{}]}}`:                       fmt.Sprintf(deny, "DenyAll", "6379"),
+		`{"head": {"ingressRules": [{"ports": [{"port": 8265}]}, {"ports": [{"port": 6379}]}]}}`: "",
+		`{"head": {"ingressRules": [{"ports": [{"port": 6379, "protocol": "UDP"}]}]}}`:           fmt.Sprintf(deny, "DenyAll", "6379"),
+		`{"head": {"ingressRules": [{"ports": [{"port": 6000, "endPort": 6400}]}]}}`:             "",
+		`{"head": {"ingressRules": [{"ports": [{"port": 6000, "endPort": 6300}]}]}}`:             fmt.Sprintf(deny, "DenyAll", "6379"),
+		`{"head": {"ingressRules": [{"ports": [{"port": "gcs-server"}]}]}}`:                      "",
+		`{"head": {"ingressRules": [{"from": [{"podSelector": {}}]}]}}`:                          "",
+		`{"head": {"ingressRules": [{"ports": [{"port": 10001}]}]}}`:                             fmt.Sprintf(deny, "DenyAll", "6379"),
+	} {
+		var fields any
+		if err := json.Unmarshal([]byte(policy), &fields); err != nil {
+			t.Fatal(err)
+		}
+		object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"networkPolicy": fields}}}
+		if got := Cluster(sharing.Reader{}, object, nil).Head.ClosedBy; got != want {
+			t.Errorf("%s: %q, want %q", policy, got, want)
+		}
 	}
 }
 
