@@ -63,7 +63,7 @@ func (q Question) About(s *Snapshot) UnknownError {
 	case q.Gang != "":
 		e := UnknownError{Kind: "gang", Name: q.Gang}
 		for i := range s.Gangs {
-			if s.Gangs[i].ID != "" {
+			if s.Gangs[i].ID != "" && len(s.Gangs[i].Bundles) > 0 {
 				e.Known = append(e.Known, s.Gangs[i].ID)
 			}
 		}

@@ -12,62 +12,39 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// disposition counts the bundles of one item that wait for pods requested earlier, and for pods that this plan
-// launches.
-func (d *decision) disposition(it *place.Item) model.DemandSummary {
-	if d.byItem == nil {
-		d.byItem = map[*place.Item]model.DemandSummary{}
-		for _, w := range d.out.Waits {
-			s := d.byItem[w.Item]
-			s.Waiting, s.WaitingSince = s.Waiting+w.Count, model.Earliest(s.WaitingSince, w.Since)
-			d.byItem[w.Item] = s
-		}
-		for _, e := range d.out.Log {
-			s := d.byItem[e.Item]
-			s.Launching += e.Count
-			d.byItem[e.Item] = s
-		}
-	}
-	return d.byItem[it]
-}
-
 // summarize accounts for all demand.
 func (d *decision) summarize() []model.DemandSummary {
 	all := make([]model.DemandSummary, 0, len(d.Requests)+len(d.Gangs))
-	for i := range d.Requests {
-		all = append(all, d.requestSummary(i))
+	for i, it := range d.Requests {
+		all = append(all, d.summary(model.KindRequest, it, d.out.Unserved[i]))
 	}
 	for _, g := range d.Gangs {
 		all = append(all, d.gangSummary(g))
 	}
 	known := map[string]int{} // index of the admitted REST requests, by kind
-	d.eachClaimed(func(c *place.Claim, it *place.Item, left int64, reason model.Reason) {
-		row := d.summary(model.KindRequestResources, it, left, reason.Code)
-		row.OverREST = c.Purpose == place.OverREST
-		if at, admitted := known[it.Key]; c.Refused && admitted {
+	for _, c := range d.claimed {
+		row := d.summary(model.KindRequestResources, c.item, c.left)
+		row.OverREST = c.of.Purpose == place.OverREST
+		if at, admitted := known[c.item.Key]; c.of.Refused && admitted {
 			all[at].Asked += row.Asked
-			all[at].AddUnmet(reason.Code, row.Asked)
-			return
+			all[at].AddUnmet(d.why[c.item].Code, row.Asked)
+			continue
 		}
 		if row.OverREST {
-			known[it.Key] = len(all)
+			known[c.item.Key] = len(all)
 		}
 		all = append(all, row)
-	})
+	}
 	return all
 }
 
-func (d *decision) requestSummary(i int) model.DemandSummary {
-	return d.summary(model.KindRequest, d.Requests[i], d.out.Unserved[i], d.unmet().requests[i].Code)
-}
-
-func (d *decision) summary(kind model.DemandKind, it *place.Item, unserved int64, code string) model.DemandSummary {
+func (d *decision) summary(kind model.DemandKind, it *place.Item, unserved int64) model.DemandSummary {
 	s := model.DemandSummary{Kind: kind, Resources: it.Request.Bundle, Selectors: it.Asked().Selectors,
 		Slice: it.Request.Slice, Moving: it.Request.Moving, Asked: it.Request.Count}
-	s.Join(d.disposition(it))
+	s.Join(d.placed[it])
 	s.Served = s.Asked - unserved - s.Waiting - s.Launching
 	if unserved > 0 {
-		s.AddUnmet(code, unserved)
+		s.AddUnmet(d.why[it].Code, unserved)
 	}
 	return s
 }
@@ -75,13 +52,13 @@ func (d *decision) summary(kind model.DemandKind, it *place.Item, unserved int64
 // gangSummary counts a gang with the last of its bundles, because it starts when all of them have a place.
 func (d *decision) gangSummary(g *place.Gang) model.DemandSummary {
 	s := model.DemandSummary{Kind: model.KindGang, Gang: g.Gang, Asked: 1}
-	if reason := d.unmet().gangs[g.Number]; reason != nil {
+	if reason, unserved := d.why[g]; unserved {
 		s.AddUnmet(reason.Code, 1)
 		return s
 	}
 	var all model.DemandSummary
 	for _, it := range g.Items() {
-		all.Join(d.disposition(it))
+		all.Join(d.placed[it])
 	}
 	switch {
 	case all.Launching > 0:
@@ -95,21 +72,26 @@ func (d *decision) gangSummary(g *place.Gang) model.DemandSummary {
 }
 
 // tally counts demand by what becomes of it, and says why some of it is not served.
-func (d *decision) tally(s *model.DemandSummary, why string) string {
+func (d *decision) tally(s *model.DemandSummary, why string) model.Reason {
 	text := fmt.Sprintf("%d asked, %s", s.Asked, s.TallyWaiting(d.lasting(", the oldest for ", s.WaitingSince)))
 	if why != "" {
 		text += ": " + why
 	}
-	return text
+	return model.Reason{Code: s.Worst(), Message: text}
 }
 
-// requestPlans reports what serves each request over REST. It deals out the places that the decision found for each
+// planRequests reports what serves each request over REST. It deals out the places that the decision found for each
 // kind of bundle, in the order in which it assigned them.
-func (d *decision) requestPlans() []model.RequestPlan {
-	if len(d.RestRequests) == 0 || d.requests != nil {
-		return d.requests
+func (d *decision) planRequests() {
+	d.refused = claimants{}
+	for i := range d.RestRequests {
+		s := &d.RestRequests[i]
+		for k, it := range s.Items {
+			if s.Admitted[k] < it.Request.Count {
+				d.refused[it.Key] = append(d.refused[it.Key], s)
+			}
+		}
 	}
-	d.refused, d.launchedFor = d.refusedClaimants(), claimants{}
 	for _, s := range d.AssignmentOrder() {
 		a := attribution{decision: d, request: s, groups: map[int]*model.RequestGroup{}, seen: map[int]bool{}}
 		d.requests = append(d.requests, a.plan())
@@ -117,15 +99,12 @@ func (d *decision) requestPlans() []model.RequestPlan {
 	slices.SortStableFunc(d.requests, func(a, b model.RequestPlan) int {
 		return cmp.Or(place.CompareBool(b.Plain, a.Plain), cmp.Compare(a.ID, b.ID))
 	})
-	return d.requests
 }
 
 // attribution counts what one request uses.
 type attribution struct {
 	*decision
-	request *place.RestRequest
-	// deferred are bundles that are too many for this plan.
-	deferred                 []*place.Item
+	request                  *place.RestRequest
 	joined, waiting, planned int64
 	groups                   map[int]*model.RequestGroup
 	seen                     map[int]bool // nodes by number
@@ -141,10 +120,11 @@ func (a *attribution) plan() model.RequestPlan {
 	if s.AllOrNothing && !launchable {
 		s.None() // it was planned for, but cannot be served
 	}
+	var deferred []*place.Item // too many for this plan
 	for i, it := range s.Items {
 		plan.Asked += it.Request.Count
 		if it.Deferred {
-			s.Admitted[i], a.deferred = 0, append(a.deferred, it)
+			s.Admitted[i], deferred = 0, append(deferred, it)
 		}
 		plan.Waiting += s.Admitted[i]
 		if it.Trivial() {
@@ -162,33 +142,28 @@ func (a *attribution) plan() model.RequestPlan {
 	}
 	slices.Sort(a.pods)
 	plan.Groups, plan.Pods = a.rows(), a.pods[:min(len(a.pods), model.MaxRequestPods)]
-	plan.State, plan.Reason = a.state(&plan)
+	plan.State, plan.Reason = a.state(&plan, deferred)
 	return plan
 }
 
-func (a *attribution) state(plan *model.RequestPlan) (raydemand.RequestState, model.Reason) {
+func (a *attribution) state(plan *model.RequestPlan, deferred []*place.Item) (raydemand.RequestState, model.Reason) {
 	missing := plan.Asked - plan.Served - plan.Waiting
 	impossible := func(it *place.Item) bool { return !a.Possible(it) }
 	on := func(n int64) string { return fmt.Sprintf("%d of %s", n, model.Plural(plan.Asked, "bundle")) }
 	switch {
-	case len(a.deferred) > 0:
-		return raydemand.RequestCapped, a.unmetReason(a.deferred)
+	case len(deferred) > 0:
+		return raydemand.RequestCapped, a.unmetReason(deferred...)
 	case missing > 0 && a.request.Unevaluated && !slices.ContainsFunc(a.Items(a.request.Refused()), impossible):
 		return raydemand.RequestCapped, unevaluated.with()
-	case missing > 0:
-		return a.unmetState(missing, plan.Asked, on(missing))
-	case plan.Waiting == 0:
+	case missing <= 0 && plan.Waiting == 0:
 		return raydemand.RequestSatisfied, satisfied.with()
-	case a.waiting < plan.Waiting && a.Held != nil:
+	case missing <= 0 && a.waiting < plan.Waiting && a.Held != nil:
 		return raydemand.RequestWaiting, followLater.with(on(plan.Waiting - a.waiting))
-	case a.planned > 0:
+	case missing <= 0 && a.planned > 0:
 		return raydemand.RequestWaiting, launchingFor.with(on(a.planned))
+	case missing <= 0:
+		return raydemand.RequestWaiting, requested.with(on(plan.Waiting))
 	}
-	return raydemand.RequestWaiting, requested.with(on(plan.Waiting))
-}
-
-// unmetState explains why bundles of the request are not planned for. The code is that of unmet demand.
-func (a *attribution) unmetState(missing, asked int64, part string) (raydemand.RequestState, model.Reason) {
 	rest := a.request.Refused()
 	if len(rest) == 0 {
 		rest = a.request.Requests
@@ -198,11 +173,11 @@ func (a *attribution) unmetState(missing, asked int64, part string) (raydemand.R
 	slices.SortStableFunc(items, func(x, y *place.Item) int {
 		return place.CompareBool(a.Possible(x), a.Possible(y))
 	})
-	reason := a.unmetReason(items)
-	if a.request.AllOrNothing && asked > 1 && reason.Code != model.Impossible {
-		reason = after(fmt.Sprintf("needs all %d bundles at once: ", asked), reason)
-	} else if missing < asked {
-		reason = after(part+": ", reason)
+	reason := a.unmetReason(items...)
+	if a.request.AllOrNothing && plan.Asked > 1 && reason.Code != model.Impossible {
+		reason = after(fmt.Sprintf("needs all %d bundles at once: ", plan.Asked), reason)
+	} else if missing < plan.Asked {
+		reason = after(on(missing)+": ", reason)
 	}
 	if reason.Code == model.Impossible {
 		return raydemand.RequestImpossible, reason

@@ -9,6 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -17,11 +18,7 @@ import (
 func Explain(
 	stop <-chan struct{}, s model.Snapshot, policy model.Policy, q model.Question,
 ) (e model.Explanation, err error) {
-	decide := func(s *model.Snapshot) *decision {
-		p, given, out := place.Decide(stop, s, policy)
-		return &decision{Search: p, given: given, out: &out}
-	}
-	if !place.UnlessBrokenOff(func() { e, err = answer(s, q, decide) }) {
+	if !place.UnlessBrokenOff(func() { e, err = answer(stop, &s, policy, q) }) {
 		return model.Explanation{}, model.ErrBrokenOff
 	}
 	return e, err
@@ -32,32 +29,45 @@ func Explain(
 const mostDetails = 1000
 
 func answer(
-	s model.Snapshot, q model.Question, decide func(*model.Snapshot) *decision,
+	stop <-chan struct{}, s *model.Snapshot, policy model.Policy, q model.Question,
 ) (e model.Explanation, err error) {
 	asked := []bool{q.Demand != nil, q.AskedGang != nil, q.Group != "", q.Pod != "", q.Gang != "", q.Request != ""}
-	known := true
-	switch {
-	case len(slices.DeleteFunc(asked, func(set bool) bool { return !set })) != 1:
-		return model.Explanation{}, model.ErrQuestion
+	if len(slices.DeleteFunc(asked, func(set bool) bool { return !set })) != 1 {
+		return e, model.ErrQuestion
+	}
+	before := "" // what is assumed
+	switch about := q.About(s); {
 	case q.Demand != nil:
-		e = demand(s, *q.Demand, decide)
+		before = addDemand(s, q.Demand)
 	case q.AskedGang != nil:
-		e = gangLike(s, *q.AskedGang, decide)
+		before = addGang(s, q.AskedGang)
+	case !slices.Contains(about.Known, about.Name) && (q.Pod == "" || s.Head == nil || s.Head.Pod != q.Pod):
+		about.Known = q.Known(s)
+		return e, &about
+	}
+	d := newDecision(place.Decide(stop, s, policy))
+	switch {
+	case q.Demand != nil:
+		e = d.explainDemand(q.Demand)
+	case q.AskedGang != nil:
+		e = d.explainGang(func(g *place.Gang) bool { return place.AsksAs(g.Gang, q.AskedGang) })
 	case q.Group != "":
-		e, known = decide(&s).explainGroup(q.Group)
+		e = d.explainGroup(q.Group)
 	case q.Pod != "":
-		e, known = decide(&s).explainPod(&s, q.Pod)
+		e = d.explainPod(s, q.Pod)
 	case q.Gang != "":
-		e, known = decide(&s).explainGang(func(g *place.Gang) bool { return g.ID == q.Gang })
+		e = d.explainGang(func(g *place.Gang) bool { return g.ID == q.Gang })
+	case q.Request == model.PlainRequest && !slices.ContainsFunc(s.OwnedRequests, named(q.Request)):
+		e = d.explainPlain()
 	default:
-		e, known = decide(&s).explainRequest(&s, q.Request)
+		e = d.explainOwned(s.OwnedRequests[slices.IndexFunc(s.OwnedRequests, named(q.Request))])
 	}
-	if !known {
-		about := q.About(&s)
-		about.Known = q.Known(&s)
-		return model.Explanation{}, &about
-	}
+	e.Message = before + e.Message
 	return cutToMost(e), nil
+}
+
+func named(id string) func(raydemand.Owned) bool {
+	return func(o raydemand.Owned) bool { return o.ID == id }
 }
 
 func cutToMost(e model.Explanation) model.Explanation {
@@ -68,48 +78,58 @@ func cutToMost(e model.Explanation) model.Explanation {
 	return e
 }
 
-// demand explains a request: all pending ones with these resources, and with these selectors if it has any. If fewer
-// wait in the snapshot than the request counts, the plan is made as if that many did.
-func demand(s model.Snapshot, r raydemand.Request, decide func(*model.Snapshot) *decision) model.Explanation {
-	r.Count = max(r.Count, 1)
-	same := func(other raydemand.Request) bool {
+// sameRequest returns a function that finds the requests with these resources, and with these selectors if r has any.
+func sameRequest(r *raydemand.Request) func(raydemand.Request) bool {
+	return func(other raydemand.Request) bool {
 		return other.Bundle.Equal(r.Bundle) && other.Slice.Equal(r.Slice) &&
 			(len(r.Selectors) == 0 || slices.EqualFunc(other.Selectors, r.Selectors,
 				func(a, b raydemand.Selector) bool { return a.String() == b.String() }))
 	}
+}
+
+// addDemand adds as many of a request to a snapshot as it counts beyond those that wait, and says so.
+func addDemand(s *model.Snapshot, r *raydemand.Request) string {
 	var waiting int64
+	added, same, were := *r, sameRequest(r), "one"
 	for _, other := range s.Requests {
 		if same(other) {
 			waiting = min(waiting+max(other.Count, 0), place.MaxCount)
 		}
 	}
-	if more := r.Count - waiting; more > 0 {
-		added := r
-		added.Count = more
-		s.Requests = append(slices.Clone(s.Requests), added)
+	count := max(r.Count, 1)
+	if added.Count = count - waiting; added.Count <= 0 {
+		return ""
 	}
-	d := decide(&s)
-	e := d.explainRequests(same)
-	e.About = "demand " + model.Describe(r)
-	switch {
-	case waiting == 0 && r.Count == 1:
-		e.Message = "no task in the snapshot is waiting for it; if one were: " + e.Message
-	case waiting == 0:
-		e.Message = fmt.Sprintf("no task in the snapshot is waiting for it; if %d were: %s", r.Count, e.Message)
-	case waiting < r.Count:
-		e.Message = fmt.Sprintf("%d in the snapshot; with %d: %s", waiting, r.Count, e.Message)
+	s.Requests = append(slices.Clone(s.Requests), added)
+	if waiting > 0 {
+		return fmt.Sprintf("%d in the snapshot; with %d: ", waiting, count)
 	}
-	e.Details = append(e.Details, d.elsewhere(r.Bundle)...)
-	return e
+	if count > 1 {
+		were = fmt.Sprint(count)
+	}
+	return fmt.Sprintf("no task in the snapshot is waiting for it; if %s were: ", were)
 }
 
-// explainRequests explains the pending requests that are the same as one, each of its choices of labels, and each
-// group.
-func (d *decision) explainRequests(same func(raydemand.Request) bool) model.Explanation {
-	e := model.Explanation{Details: []model.Detail{}}
+// addGang adds a gang to a snapshot unless one that asks for the same waits.
+func addGang(s *model.Snapshot, asked *raydemand.Gang) string {
+	for i := range s.Gangs {
+		if place.AsksAs(&s.Gangs[i], asked) {
+			return ""
+		}
+	}
+	added := *asked
+	added.ID = ""
+	s.Gangs = append(slices.Clone(s.Gangs), added)
+	return "no gang in the snapshot is waiting for it; if one were: "
+}
+
+// explainDemand explains all pending requests that are the same as one, each of its choices of labels, each group, and
+// what else asks for the same bundle.
+func (d *decision) explainDemand(r *raydemand.Request) model.Explanation {
+	e := model.Explanation{About: "demand " + model.Describe(*r), Details: []model.Detail{}}
 	var all model.DemandSummary
 	var first *place.Item
-	why := ""
+	same, why := sameRequest(r), ""
 	for i, it := range d.Requests {
 		if !same(it.Asked()) {
 			continue
@@ -119,10 +139,10 @@ func (d *decision) explainRequests(same func(raydemand.Request) bool) model.Expl
 		}
 		all.Kind, all.Resources = model.KindRequest, it.Request.Bundle
 		all.Selectors = slices.Concat(all.Selectors, it.Asked().Selectors)
-		all.Join(d.requestSummary(i))
-		why = cmp.Or(why, d.unmet().requests[i].Message)
+		all.Join(d.summary(model.KindRequest, it, d.out.Unserved[i]))
+		why = cmp.Or(why, d.why[it].Message)
 	}
-	e.Code, e.Message = all.Worst(), d.tally(&all, why)
+	e.Reason = d.tally(&all, why)
 	if first.HasChoices() {
 		for i, selector := range first.Request.Selectors {
 			about := model.Choice(i, first.Alternatives) + ", " + cmp.Or(selector.String(), "any node")
@@ -132,6 +152,7 @@ func (d *decision) explainRequests(same func(raydemand.Request) bool) model.Expl
 	for i := range d.Groups {
 		e.Details = append(e.Details, d.groupDetails(i, first)...)
 	}
+	e.Details = append(e.Details, d.elsewhere(r.Bundle)...)
 	return e
 }
 
@@ -223,11 +244,8 @@ func (d *decision) groupVerdict(i int, it *place.Item) model.Reason {
 
 // waitsStill reports whether some of an item, or of its gang or call, is not served.
 func (d *decision) waitsStill(it *place.Item) bool {
-	if at := slices.Index(d.Requests, it); at >= 0 {
-		return d.out.Unserved[at] > 0
-	}
-	return slices.ContainsFunc(d.out.Gangs, func(g *place.Gang) bool { return slices.Contains(g.Items(), it) }) ||
-		slices.ContainsFunc(d.out.Claims, func(i int) bool { return slices.Contains(d.Claims[i].Items, it) })
+	_, gangWaits := d.why[it.Gang]
+	return said(d.why[it]) || gangWaits
 }
 
 // itemDetails explains how each group relates to each item.
@@ -268,24 +286,19 @@ func (d *decision) elsewhere(b raydemand.Bundle) (details []model.Detail) {
 	if more > 0 {
 		details = append(details, model.Detail{About: "gangs", Reason: moreGangs.with(more)})
 	}
-	d.eachClaimed(func(c *place.Claim, it *place.Item, left int64, reason model.Reason) {
-		if it.Request.Bundle.Equal(b) {
-			s := d.summary(model.KindRequestResources, it, left, reason.Code)
-			details = append(details, model.Detail{About: c.Purpose,
-				Reason: model.Reason{Code: s.Worst(), Message: d.tally(&s, reason.Message)}})
+	for _, c := range d.claimed {
+		if c.item.Request.Bundle.Equal(b) {
+			s := d.summary(model.KindRequestResources, c.item, c.left)
+			details = append(details, model.Detail{About: c.of.Purpose, Reason: d.tally(&s, d.why[c.item].Message)})
 		}
-	})
+	}
 	return details
 }
 
 // gangDetail explains what becomes of a gang.
 func (d *decision) gangDetail(g *place.Gang) model.Detail {
-	s, why := d.gangSummary(g), ""
-	if reason := d.unmet().gangs[g.Number]; reason != nil {
-		why = reason.Message
-	}
-	return model.Detail{About: strings.TrimSpace("gang " + g.ID),
-		Reason: model.Reason{Code: s.Worst(), Message: d.tally(&s, why)}}
+	s := d.gangSummary(g)
+	return model.Detail{About: strings.TrimSpace("gang " + g.ID), Reason: d.tally(&s, d.why[g].Message)}
 }
 
 // asksFor describes how a gang asks for a bundle: how many of its bundles are equal, and in which choice; or all of
@@ -314,42 +327,23 @@ func asksFor(g *place.Gang, b raydemand.Bundle) string {
 	return ""
 }
 
-// gangLike explains the first waiting gang, in the order of planning, that asks for the same bundles. If none waits, it
-// adds one to the snapshot.
-func gangLike(s model.Snapshot, asked raydemand.Gang, decide func(*model.Snapshot) *decision) model.Explanation {
-	same := func(g *place.Gang) bool { return place.AsksAs(g.Gang, &asked) }
-	e, waits := decide(&s).explainGang(same)
-	if !waits {
-		asked.ID = ""
-		s.Gangs = append(slices.Clone(s.Gangs), asked)
-		e, _ = decide(&s).explainGang(same)
-		e.Message = "no gang in the snapshot is waiting for it; if one were: " + e.Message
+// explainGang explains the first of some gangs, and how each group relates to each of its bundles.
+func (d *decision) explainGang(wanted func(g *place.Gang) bool) (e model.Explanation) {
+	e.Details = []model.Detail{}
+	if at := slices.IndexFunc(d.Gangs, wanted); at >= 0 {
+		g := d.Gangs[at]
+		detail := d.gangDetail(g)
+		e.About, e.Reason = detail.About, detail.Reason
+		for k, o := range g.Options {
+			e.Details = append(e.Details, d.itemDetails(model.Choice(k, len(g.Options)), o)...)
+		}
 	}
 	return e
 }
 
-// explainGang explains the first of some gangs, and how each group relates to each of its bundles. It reports false if
-// none is waiting in the snapshot.
-func (d *decision) explainGang(wanted func(g *place.Gang) bool) (model.Explanation, bool) {
-	at := slices.IndexFunc(d.Gangs, wanted)
-	if at < 0 {
-		return model.Explanation{}, false
-	}
-	detail := d.gangDetail(d.Gangs[at])
-	e := model.Explanation{About: detail.About, Reason: detail.Reason, Details: []model.Detail{}}
-	for k, o := range d.Gangs[at].Options {
-		e.Details = append(e.Details, d.itemDetails(model.Choice(k, len(d.Gangs[at].Options)), o)...)
-	}
-	return e, true
-}
-
-// explainGroup explains one group's size: its reasons, its pods, and how each demand relates to it. It reports false if
-// the snapshot has no such group.
-func (d *decision) explainGroup(name string) (model.Explanation, bool) {
+// explainGroup explains one group's size: its reasons, its pods, and how each demand relates to it.
+func (d *decision) explainGroup(name string) model.Explanation {
 	i := slices.IndexFunc(d.Groups, func(g place.Group) bool { return g.Name == name })
-	if i < 0 {
-		return model.Explanation{}, false
-	}
 	row := d.row(i)
 	size := fmt.Sprintf("%s, each %s", row.Size(), model.Describe(raydemand.Request{Bundle: d.Groups[i].Resources}))
 	e := model.Explanation{About: "group " + name, Reason: row.Reasons[0], Details: []model.Detail{
@@ -378,40 +372,34 @@ func (d *decision) explainGroup(name string) (model.Explanation, bool) {
 		}
 		add(about, c.Items)
 	}
-	return e, true
+	return e
 }
 
-// explainPod explains why one pod stays or stops. It reports false if the snapshot has no such pod.
-func (d *decision) explainPod(s *model.Snapshot, name string) (model.Explanation, bool) {
+// explainPod explains why one pod stays or stops.
+func (d *decision) explainPod(s *model.Snapshot, name string) model.Explanation {
 	e := model.Explanation{About: "pod " + name, Details: []model.Detail{}}
+	var going *departure.Notice
 	if at := slices.IndexFunc(d.Nodes, func(n place.Node) bool { return n.Pod == name }); at >= 0 {
-		e.Reason = d.podReason(at)
-		if going := d.Nodes[at].Going; going != nil {
-			e.Message = going.Text("") + "; " + e.Message
-		}
+		e.Reason, going = d.podReason(at), d.Nodes[at].Going
 		e.Details = append(e.Details, d.podDetails(at)...)
-		return e, true
-	}
-	// The fleet leaves out nodes that do not count.
-	at := slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Pod == name })
-	if at < 0 {
-		return model.Explanation{}, false
-	}
-	switch n := &s.Nodes[at]; n.State {
-	case model.Leaving:
-		e.Reason = podLeaving.with()
-		if n.Going != nil {
-			e.Message = n.Going.Text("") + "; " + e.Message
+	} else { // the fleet leaves out nodes that do not count
+		n := &s.Nodes[slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Pod == name })]
+		switch n.State {
+		case model.Leaving:
+			e.Reason, going = podLeaving.with(), n.Going
+			if len(n.Activity) > 0 {
+				e.Details = activities(whyBusy(n))
+			}
+		case model.AllocationTimeout:
+			e.Reason = podGivenUp.with()
+		default:
+			e.Reason = podRemoved.with(n.Group)
 		}
-		if len(n.Activity) > 0 {
-			e.Details = activities(whyBusy(n))
-		}
-	case model.AllocationTimeout:
-		e.Reason = podGivenUp.with()
-	default:
-		e.Reason = podRemoved.with(n.Group)
 	}
-	return e, true
+	if going != nil {
+		e.Message = going.Text("") + "; " + e.Message
+	}
+	return e
 }
 
 // arrival continues a sentence about a starting worker: where it is, since when, and when it is expected.
@@ -455,22 +443,10 @@ func (d *decision) arrivals(group int) (text string) {
 	return text
 }
 
-// explainRequest explains an owned request, or the request without an owner. It reports false if there is no such
-// request.
-func (d *decision) explainRequest(s *model.Snapshot, name string) (model.Explanation, bool) {
-	if at := slices.IndexFunc(s.OwnedRequests, func(o raydemand.Owned) bool { return o.ID == name }); at >= 0 {
-		return d.explainOwned(&s.OwnedRequests[at]), true
-	}
-	if name != model.PlainRequest || len(s.Constraint)+len(s.KeptResources) == 0 {
-		return model.Explanation{}, false
-	}
-	return d.explainPlain(), true
-}
-
 // explainOwned explains a request as its status does, and why each group serves its bundles or does not.
-func (d *decision) explainOwned(owned *raydemand.Owned) model.Explanation {
+func (d *decision) explainOwned(owned raydemand.Owned) model.Explanation {
 	e := model.Explanation{About: "request " + owned.ID, Details: []model.Detail{}}
-	for _, row := range d.requestPlans() {
+	for _, row := range d.requests {
 		if row.ID != owned.ID || row.Plain {
 			continue
 		}
@@ -482,11 +458,10 @@ func (d *decision) explainOwned(owned *raydemand.Owned) model.Explanation {
 		}
 	}
 	items := d.Items(owned.Requests)
-	for i, it := range items {
-		for _, c := range d.Claims { // the plan serves it together with equal bundles of others
-			planned := func(other *place.Item) bool { return other.Key == it.Key }
-			if at := slices.IndexFunc(c.Items, planned); at >= 0 {
-				items[i] = c.Items[at]
+	for i, it := range items { // the plan serves it together with equal bundles of others
+		for _, c := range d.claimed {
+			if c.item.Key == it.Key {
+				items[i] = c.item
 			}
 		}
 	}
@@ -499,13 +474,13 @@ func (d *decision) explainPlain() model.Explanation {
 	var all model.DemandSummary
 	var why []string
 	e := model.Explanation{About: "request " + model.PlainRequest, Details: []model.Detail{}}
-	d.eachClaimed(func(c *place.Claim, it *place.Item, left int64, reason model.Reason) {
-		all.Join(d.summary(model.KindRequestResources, it, left, reason.Code))
-		if reason.Message != "" {
-			why = append(why, c.Purpose+": "+reason.Message)
+	for _, c := range d.claimed {
+		all.Join(d.summary(model.KindRequestResources, c.item, c.left))
+		if reason := d.why[c.item]; said(reason) {
+			why = append(why, c.of.Purpose+": "+reason.Message)
 		}
-		e.Details = append(e.Details, d.itemDetails(c.Purpose, []*place.Item{it})...)
-	})
-	e.Code, e.Message = all.Worst(), d.tally(&all, model.List(why))
+		e.Details = append(e.Details, d.itemDetails(c.of.Purpose, []*place.Item{c.item})...)
+	}
+	e.Reason = d.tally(&all, model.List(why))
 	return e
 }

@@ -30,7 +30,11 @@ func (d *decision) reasons(i int) []model.Reason {
 			all = append(all, d.triedInPool(i))
 		}
 	}
-	all = append(all, d.stopReason(i), d.idleReason(i), d.heldOverReason(i))
+	at := slices.IndexFunc(d.Nodes, func(n place.Node) bool { return n.GroupIndex == i && n.Stop != "" })
+	if at >= 0 {
+		all = append(all, stopping.with(model.Pods(g.Stopping), d.Nodes[at].Pod, d.Nodes[at].StopMessage))
+	}
+	all = append(all, d.idleReason(i), d.heldOverReason(i))
 	all = slices.Concat(all, d.warmReasons(i), d.heldIdle(i))
 	return slices.DeleteFunc(all, func(r model.Reason) bool { return !said(r) })
 }
@@ -150,13 +154,6 @@ func (d *decision) minimumReason(i int) model.Reason {
 	return untilStopped.with(text)
 }
 
-func (d *decision) stopReason(i int) model.Reason {
-	for _, first := range d.stopping(i) {
-		return stopping.with(model.Pods(d.Groups[i].Stopping), first.Pod, first.StopMessage)
-	}
-	return model.Reason{}
-}
-
 // namedPurposes is how many kinds of demand a sentence names before it counts the rest. namedOwned is the same for
 // requests of owners. namedLetters is how many letters of an owner's name it keeps.
 const (
@@ -196,7 +193,6 @@ func (d *decision) purposes(i int) string {
 // purposesOf lists what pods of a group are launched for, in the order of planning, such as gang 3f: 6 × {GPU 1}. Equal
 // gangs count together.
 func (d *decision) purposesOf(i int) (texts []string) {
-	d.requestPlans()
 	type kind struct{ of, gangs, what string }
 	type purpose struct {
 		bundles  int64
@@ -241,20 +237,6 @@ func (d *decision) purposesOf(i int) (texts []string) {
 // claimants lists REST requests by kind of bundle.
 type claimants map[string][]*place.RestRequest
 
-// refusedClaimants lists the REST requests with bundles that are not planned for.
-func (d *decision) refusedClaimants() claimants {
-	all := claimants{}
-	for i := range d.RestRequests {
-		s := &d.RestRequests[i]
-		for k, it := range s.Items {
-			if s.Admitted[k] < it.Request.Count {
-				all[it.Key] = append(all[it.Key], s)
-			}
-		}
-	}
-	return all
-}
-
 // purpose names a claim. A claim of REST requests is named by those requests.
 func (c claimants) purpose(of string, it *place.Item) string {
 	if names := c.names(it, of); names != "" && of == place.OverREST {
@@ -297,40 +279,34 @@ type candidate struct {
 	taken int
 }
 
-// candidates lists unserved demand, then demand that pods are launched for, each item once.
-func (d *decision) candidates() []candidate {
-	if d.considered != nil {
-		return d.considered
-	}
+// considered lists unserved demand, then demand that pods are launched for, each item once.
+func (d *decision) considered() (all []candidate) {
 	known := map[*place.Item]bool{}
-	d.considered = []candidate{}
-	add := func(it *place.Item, taken int) {
-		if !known[it] && !(taken < 0 && it.Deferred) {
-			known[it] = true
-			d.considered = append(d.considered, candidate{it, taken})
+	add := func(taken int, items ...*place.Item) {
+		for _, it := range items {
+			if !known[it] && !(taken < 0 && it.Deferred) {
+				known[it] = true
+				all = append(all, candidate{it, taken})
+			}
 		}
 	}
 	for at, n := range d.out.Unserved {
 		if n > 0 {
-			add(d.Requests[at], -1)
+			add(-1, d.Requests[at])
 		}
 	}
 	for _, g := range d.out.Gangs {
-		for _, it := range g.Items() {
-			if !g.Deferred {
-				add(it, -1)
-			}
+		if !g.Deferred {
+			add(-1, g.Items()...)
 		}
 	}
 	for _, i := range d.out.Claims {
-		for _, it := range d.UnservedOf(i, d.out) {
-			add(it, -1)
-		}
+		add(-1, d.UnservedOf(i, d.out)...)
 	}
 	for _, e := range d.out.Log {
-		add(e.Item, e.Group)
+		add(e.Group, e.Item)
 	}
-	return d.considered
+	return all
 }
 
 // passedOver explains why a group without launches was not chosen, for the unserved or launching demand that its pods

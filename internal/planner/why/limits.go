@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"sync"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
@@ -17,27 +18,37 @@ type bound struct {
 	room int64
 }
 
+// limits are those of the groups beside some launches.
+type limits struct {
+	*place.Search
+	given  []int64
+	bounds []*bound // those that were asked for: many shapes of demand ask for the same
+	full   func() *landing.Taken
+}
+
+func limitsBeside(p *place.Search, given []int64) *limits {
+	return &limits{p, given, make([]*bound, len(p.Groups)),
+		sync.OnceValue(func() *landing.Taken { return p.SharedNodes.AllOccupied(given) })}
+}
+
 // limit returns the limit that prevents one more replica of a group; no reason if none does.
-func (d *decision) limit(i int) model.Reason {
+func (d *limits) limit(i int) model.Reason {
 	if b := d.boundOf(i); b.room == 0 {
 		return b.Reason
 	}
 	return model.Reason{}
 }
 
-// boundOf returns the tightest limit of a group. Many shapes of demand ask for it, so it is found once.
-func (d *decision) boundOf(i int) *bound {
-	if d.bounds == nil {
-		d.bounds = make([]*bound, len(d.Groups))
-	}
+// boundOf returns the tightest limit of a group.
+func (d *limits) boundOf(i int) *bound {
 	if d.bounds[i] == nil {
-		d.bounds[i] = &bound{}
-		*d.bounds[i] = d.tightest(i)
+		tightest := d.tightest(i)
+		d.bounds[i] = &tightest
 	}
 	return d.bounds[i]
 }
 
-func (d *decision) tightest(i int) bound {
+func (d *limits) tightest(i int) bound {
 	g, quota, pool := &d.Groups[i], d.QuotaRoom(i, d.given), int64(0)
 	pods, spare := g.Current+d.given[i], d.Spare(d.given)
 	switch {
@@ -87,10 +98,10 @@ func blocked(g *place.Group) model.Reason {
 	return closed.with(g.Closed)
 }
 
-func (d *decision) having(i int) string { return having("has", d.Groups[i].Current, d.given[i]) }
+func (d *limits) having(i int) string { return having("has", d.Groups[i].Current, d.given[i]) }
 
 // havingAll returns the number of pods of all groups together.
-func (d *decision) havingAll() string {
+func (d *limits) havingAll() string {
 	var have int64
 	for i := range d.Groups {
 		have += d.Groups[i].Current
@@ -107,7 +118,7 @@ func having(verb string, pods, launching int64) string {
 }
 
 // quotaOf describes the quota that leaves the least room for pods of a group.
-func (d *decision) quotaOf(i int) string {
+func (d *limits) quotaOf(i int) string {
 	quota, left, takes, _ := d.Quotas.Tightest(i, d.given)
 	needs, all := model.Pair(quota.Resource, takes, quota.Amount)
 	free, _ := model.Pair(quota.Resource, max(left, 0), quota.Amount)
@@ -124,7 +135,7 @@ func (d *decision) quotaOf(i int) string {
 }
 
 // poolLimit explains that a group's pools have no room for another replica.
-func (d *decision) poolLimit(i int) model.Reason {
+func (d *limits) poolLimit(i int) model.Reason {
 	g := &d.Groups[i]
 	if len(d.SharedNodes.UnprovenPools(i)) > 0 {
 		return d.triedInPool(i)
@@ -149,7 +160,7 @@ func (d *decision) poolLimit(i int) model.Reason {
 }
 
 // poolBound explains why the nodes have room for only so many more pods.
-func (d *decision) poolBound(i int, room int64) model.Reason {
+func (d *limits) poolBound(i int, room int64) model.Reason {
 	if d.PoolRoomUnpromised(i, d.given) > room {
 		return promisedMore.with(d.promised(i))
 	}
@@ -161,7 +172,7 @@ func poolsNamed(names []string) string {
 }
 
 // triedInPool says why only one replica of a group is launched beyond what fits on known nodes.
-func (d *decision) triedInPool(i int) model.Reason {
+func (d *limits) triedInPool(i int) model.Reason {
 	g := &d.Groups[i]
 	return triedInPool.with(g.Name, poolsNamed(d.SharedNodes.UnprovenPools(i)), model.Pods(g.Hosts))
 }
@@ -172,7 +183,7 @@ func triedOnNode(g *place.Group) model.Reason {
 }
 
 // promised names the pods of other RayClusters that are on their way to nodes of a group.
-func (d *decision) promised(i int) string {
+func (d *limits) promised(i int) string {
 	pods, names := map[string]int64{}, []string{}
 	for _, p := range d.PromisedBeside(i) {
 		if pods[p.RayCluster] == 0 {
@@ -187,7 +198,7 @@ func (d *decision) promised(i int) string {
 }
 
 // assumed says which shape was assumed for the new nodes of pools whose nodes differ.
-func (d *decision) assumed(i int) (text string) {
+func (d *limits) assumed(i int) (text string) {
 	for _, place := range d.SharedNodes.NewNodesFor(i) {
 		if place.Like != "" {
 			text += fmt.Sprintf("; nodes of pool %s differ, so a new one counts as the smallest that fits, %s",
@@ -198,7 +209,7 @@ func (d *decision) assumed(i int) (text string) {
 }
 
 // beside says which other pods the most pods of a group does not count.
-func (d *decision) beside(i int, pools string) string {
+func (d *limits) beside(i int, pools string) string {
 	if d.Groups[i].Pod != nil {
 		return "with what other pods leave free"
 	}
@@ -207,7 +218,7 @@ func (d *decision) beside(i int, pools string) string {
 
 // rivals names the pods of other groups that take room on the nodes of a group, if the group's own pods do not fill
 // them.
-func (d *decision) rivals(i int) string {
+func (d *limits) rivals(i int) string {
 	if d.Groups[i].Current+d.given[i]+d.Groups[i].Hosts > d.SharedNodes.Most[i] {
 		return ""
 	}
@@ -225,15 +236,12 @@ func (d *decision) rivals(i int) string {
 
 // shortage says what keeps more pods of a group from the nodes. If nodes are unknown, only the number of pods on a pool
 // is known.
-func (d *decision) shortage(i int) string {
+func (d *limits) shortage(i int) string {
 	g := &d.Groups[i]
 	if g.Pod == nil {
 		return ""
 	}
-	if d.full == nil { // to place the pods takes longer than to ask why no more fit
-		d.full = d.SharedNodes.AllOccupied(d.given)
-	}
-	switch text := describeShortage(d.SharedNodes.Shortage(d.full, i)); {
+	switch text := describeShortage(d.SharedNodes.Shortage(d.full(), i)); {
 	case text != "":
 		return text
 	case d.SharedNodes.Most[i] == 0 && g.Trying():
@@ -266,7 +274,7 @@ func describeShortage(short landing.Shortage) string {
 }
 
 // inFlightLimit returns the in-flight cap that prevents one more replica of a group, if the plan holds launches back.
-func (d *decision) inFlightLimit(i int) (reason model.Reason) {
+func (d *limits) inFlightLimit(i int) (reason model.Reason) {
 	if d.Held == nil {
 		return reason
 	}
@@ -278,7 +286,7 @@ func (d *decision) inFlightLimit(i int) (reason model.Reason) {
 }
 
 // inFlightCap returns the in-flight cap that has no room for one more replica of a group.
-func (d *decision) inFlightCap(i int) model.Reason {
+func (d *limits) inFlightCap(i int) model.Reason {
 	g := &d.Groups[i]
 	var all int64
 	for k := range d.Groups {
@@ -308,7 +316,7 @@ func onTheWayNow(have string, now, given, most int64) string {
 }
 
 // capNames names the caps that apply to a group.
-func (d *decision) capNames(g *place.Group) string {
+func (d *limits) capNames(g *place.Group) string {
 	var names []string
 	if d.Policy.MaxInFlight > 0 {
 		names = append(names, fmt.Sprintf("maxInFlight %d", d.Policy.MaxInFlight))
@@ -320,7 +328,7 @@ func (d *decision) capNames(g *place.Group) string {
 }
 
 // following counts the pods of a group that follow a launch.
-func (d *decision) following(i int) string {
+func (d *limits) following(i int) string {
 	g, n := &d.Groups[i], d.HeldOf(i)
 	switch {
 	case n > 0 && (g.Trying() || len(d.SharedNodes.UnprovenPools(i)) > 0):

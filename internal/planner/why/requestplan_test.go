@@ -23,7 +23,7 @@ func TestARequestThatWasNotEvaluatedSaysSo(t *testing.T) {
 		of.None()
 		of.Unevaluated = true
 	}
-	plans := (&decision{Search: p, given: given, out: &out}).requestPlans()
+	plans := newDecision(p, given, out).requests
 	if got := plans[0]; got.State != raydemand.RequestCapped || got.Reason.Code != model.Capped {
 		t.Errorf("a is %s (%s), want the unserved bundles capped", got.State, got.Reason.Code)
 	}

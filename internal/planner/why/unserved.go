@@ -18,7 +18,7 @@ import (
 // only pods that are tried could. PoolPromised: a group could, on nodes that are promised to other RayClusters.
 // Closed: every group that could is closed to launches. Capped: a limit prevents it.
 // TooMany: it is not this demand's turn.
-func (d *decision) unmetReason(items []*place.Item) model.Reason {
+func (d *decision) unmetReason(items ...*place.Item) model.Reason {
 	d.BreakOff()
 	for _, it := range items {
 		switch {
@@ -59,20 +59,20 @@ func (d *decision) gangReason(g *place.Gang) (whole model.Reason) {
 
 // optionReason explains why one choice of a gang cannot be served.
 func (d *decision) optionReason(g *place.Gang, o []*place.Item, bundles int) model.Reason {
-	reason := d.unmetReason(o)
+	reason, needs := d.unmetReason(o...), ""
 	switch {
-	case reason.Code == model.Impossible && g.Strategy == raydemand.StrictPack && bundles > 1:
-		return after("all bundles on one node: ", reason)
 	case reason.Code == model.Impossible:
-		return reason
+		if g.Strategy == raydemand.StrictPack && bundles > 1 {
+			needs = "all bundles on one node: "
+		}
 	case g.TopologyLabel != "":
 		return d.topologyReason(g, o, bundles, reason)
 	case g.Strategy == raydemand.StrictSpread:
-		return after(fmt.Sprintf("needs %d different nodes at once: ", bundles), reason)
+		needs = fmt.Sprintf("needs %d different nodes at once: ", bundles)
 	case bundles > 1:
-		return after(fmt.Sprintf("needs all %d bundles at once: ", bundles), reason)
+		needs = fmt.Sprintf("needs all %d bundles at once: ", bundles)
 	}
-	return reason
+	return after(needs, reason)
 }
 
 // topologyReason explains why a choice of a gang is not served although each of its bundles could be, if they did not
@@ -145,13 +145,12 @@ func (d *decision) elsewhereBound(it *place.Item, i int) model.Reason {
 	case !d.TooSmall(gang, it.Option, own):
 		return model.Reason{}
 	}
-	before := &decision{Search: d.Search, given: make([]int64, len(d.Groups)), out: d.out}
 	bundles := "bundle"
 	if needed := len(gang.Alternatives()[it.Option]); needed > 1 {
 		bundles = fmt.Sprintf("%d bundles", needed)
 	}
 	return after(fmt.Sprintf("%s has no room for the gang's %s: ", d.valuesOf([]place.Domain{own}, label), bundles),
-		before.boundOf(i).Reason)
+		limitsBeside(d.Search, make([]int64, len(d.Groups))).boundOf(i).Reason)
 }
 
 // codeOf returns the code of demand by the groups that could serve it, or "" if no pod of theirs will ever run.
@@ -187,31 +186,26 @@ func (d *decision) codeOf(groups []verdict) string {
 // nearestMiss explains what the closest group lacks.
 func (d *decision) nearestMiss(it *place.Item) string {
 	groups := d.consider([]*place.Item{it})
-	asked := model.Describe(it.Asked())
 	switch {
 	case len(groups) == 0:
-		return fmt.Sprintf("needs %s; there is no worker group", asked)
+		return fmt.Sprintf("needs %s; there is no worker group", model.Describe(it.Asked()))
 	case groups[0].misses == 0:
 		return d.sentences(groups)
 	}
-	if text := d.missedAlone(it); text != "" {
-		return text + d.labelledNowhere(it)
+	text := d.missedAlone(it)
+	if text == "" {
+		return fmt.Sprintf("no group has all of %s: %s", model.Describe(it.Asked()), d.sentences(groups))
 	}
-	return fmt.Sprintf("no group has all of %s: %s", asked, d.sentences(groups))
-}
-
-// labelledNowhere reports that no group has the labels that an item selects.
-func (d *decision) labelledNowhere(it *place.Item) string {
+	if slices.ContainsFunc(d.Groups, func(g place.Group) bool {
+		return place.FirstMatch(it.Request.Selectors, g.Labels) != place.NoMatch
+	}) {
+		return text
+	}
 	wanted := make([]string, len(it.Request.Selectors))
 	for i, selector := range it.Request.Selectors {
 		wanted[i] = selector.String()
 	}
-	for i := range d.Groups {
-		if place.FirstMatch(it.Request.Selectors, d.Groups[i].Labels) != place.NoMatch {
-			return ""
-		}
-	}
-	return "; no group has the labels " + strings.Join(wanted, ", else ")
+	return text + "; no group has the labels " + strings.Join(wanted, ", else ")
 }
 
 // missedAlone names a resource of which no group has enough, regardless of the others.
@@ -241,33 +235,36 @@ func (d *decision) missedAlone(it *place.Item) string {
 // meantFor suggests a name for a resource that no group has: the same name in another case, such as Ray's CPU and GPU,
 // or the similar name of a resource that exists.
 func (d *decision) meantFor(name string) string {
-	if d.resources == nil { // those of all groups and nodes, except those that Ray adds by itself
-		names := map[string]bool{}
-		see := func(b raydemand.Bundle) {
-			for name, amount := range b {
-				if amount > 0 && !place.AddedByRay(name) {
-					names[name] = true
-				}
-			}
-		}
-		for i := range d.Groups {
-			see(d.Groups[i].Resources)
-		}
-		for i := range d.Nodes {
-			see(d.Nodes[i].Total)
-		}
-		d.resources = slices.Sorted(maps.Keys(names))
-	}
-	if slices.Contains(d.resources, name) {
+	known := d.resources()
+	if slices.Contains(known, name) {
 		return ""
 	}
-	if other := typo.OtherCase(name, d.resources); other != "" {
+	if other := typo.OtherCase(name, known); other != "" {
 		return fmt.Sprintf("; did you mean %s? Resource names are case-sensitive", other)
 	}
-	if near := typo.Likely(name, d.resources); near != "" {
+	if near := typo.Likely(name, known); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
 	}
 	return ""
+}
+
+// knownResources lists those of all groups and nodes, except those that Ray adds by itself.
+func (d *decision) knownResources() []string {
+	names := map[string]bool{}
+	see := func(b raydemand.Bundle) {
+		for name, amount := range b {
+			if amount > 0 && !place.AddedByRay(name) {
+				names[name] = true
+			}
+		}
+	}
+	for i := range d.Groups {
+		see(d.Groups[i].Resources)
+	}
+	for i := range d.Nodes {
+		see(d.Nodes[i].Total)
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // verdict is why a group does not serve some items, and by how many of its properties.
@@ -297,7 +294,7 @@ func (d *decision) consider(items []*place.Item, open ...place.Domain) []verdict
 // miss explains, with numbers, why pods of a group could not serve any of the items even if there was room for them:
 // what they may announce, the amounts that they lack, or the label that does not match. It counts their properties that
 // do not match; 0 if the pods could serve the items.
-func (d *decision) miss(i int, items []*place.Item, open []place.Domain) (model.Reason, int) {
+func (d *decision) miss(i int, items []*place.Item, open []place.Domain) (reason model.Reason, misses int) {
 	g, it := &d.Groups[i], items[0]
 	if at := slices.IndexFunc(items, func(it *place.Item) bool { return it.Suits(g.Shape) }); at >= 0 {
 		it = items[at]
@@ -306,24 +303,21 @@ func (d *decision) miss(i int, items []*place.Item, open []place.Domain) (model.
 	if it.Gang != nil {
 		topology = it.Gang.TopologyLabel
 	}
-	misses := max(d.misses(it, g.Shape), 1)
-	reason := d.awaitedReason(i, it, it.Gang)
-	if !said(reason) {
+	if reason = d.awaitedReason(i, it, it.Gang); !said(reason) {
 		reason = d.mismatch(it, g.Shape, g.Labels)
 	}
 	switch {
 	case said(reason):
-		return reason, misses
 	case !g.Carries(topology):
-		return unlabelled.with(topology), misses
-	case len(open) > 0 && !slices.ContainsFunc(open, func(in place.Domain) bool {
-		return in.Admits(g.Shape.Labels)
-	}):
-		return labelIs.with(topology, g.Labels[topology]), misses
+		reason = unlabelled.with(topology)
+	case len(open) > 0 && !slices.ContainsFunc(open, func(in place.Domain) bool { return in.Admits(g.Shape.Labels) }):
+		reason = labelIs.with(topology, g.Labels[topology])
 	case !it.Suits(g.Shape):
-		return unlike.with("its first host does not match"), misses
+		reason = unlike.with("its first host does not match")
+	default:
+		return reason, 0
 	}
-	return reason, 0
+	return reason, max(d.misses(it, g.Shape), 1)
 }
 
 // obstacle explains why one more replica of a group would not serve an item: what it lacks, or the limit that the group
@@ -379,13 +373,13 @@ func (d *decision) mismatch(it *place.Item, s *place.Shape, labels map[string]st
 
 // misses counts the reasons why a shape cannot serve an item.
 func (d *decision) misses(it *place.Item, s *place.Shape) (n int) {
+	if it.Rank[s.Labels] == place.NoMatch {
+		n = 1
+	}
 	for _, t := range it.Need {
 		if !s.Total.Has(t) {
 			n++
 		}
-	}
-	if it.Rank[s.Labels] == place.NoMatch {
-		n++
 	}
 	return n
 }
@@ -471,8 +465,7 @@ func undecidedFix(a place.Awaited) (text string) {
 
 // openReason explains that only announcements that are unknown decide whether an item, or an item of a gang, can be
 // served; no reason if no group is open for it.
-func (d *decision) openReason(items []*place.Item, gang *place.Gang) model.Reason {
-	code := model.Capped
+func (d *decision) openReason(items []*place.Item, gang *place.Gang) (all model.Reason) {
 	var parts []string
 	for i := range d.Groups {
 		for _, it := range items {
@@ -480,15 +473,13 @@ func (d *decision) openReason(items []*place.Item, gang *place.Gang) model.Reaso
 			if !said(reason) {
 				continue
 			}
-			if reason.Code == model.CodeTrying {
-				code = model.CodeTrying
+			if all.Code = cmp.Or(all.Code, model.Capped); reason.Code == model.CodeTrying {
+				all.Code = model.CodeTrying
 			}
 			parts = append(parts, "group "+d.Groups[i].Name+": "+reason.Message)
 			break
 		}
 	}
-	if len(parts) == 0 {
-		return model.Reason{}
-	}
-	return model.Reason{Code: code, Message: model.List(parts)}
+	all.Message = model.List(parts)
+	return all
 }

@@ -6,59 +6,171 @@ package why
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
+	"sync"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// decision is one decision: the launches by group, and what they serve. What is found for several sentences is kept.
+// decision is one decision: the launches by group, what they serve, and what several sentences say about it.
 type decision struct {
-	*place.Search
-	given []int64
-	out   *place.Outcome
+	*limits
+	out *place.Outcome
 
-	bounds     []*bound
-	full       *landing.Taken
-	resources  []string
-	considered []candidate
+	// placed counts the bundles of each item that wait for pods requested earlier, and for pods that are launched now.
+	placed map[*place.Item]model.DemandSummary
+	// why is why an item or a gang is not served.
+	why     map[any]model.Reason
+	claimed []claimed
 	// refused and launchedFor are the requests that are not planned for, and those that pods are launched for.
 	refused, launchedFor claimants
 	requests             []model.RequestPlan
-	unserved             *unmet
-	byItem               map[*place.Item]model.DemandSummary
+	candidates           func() []candidate
+	resources            func() []string
+}
+
+// claimed is a bundle of a call of request_resources, and how many of it are not served.
+type claimed struct {
+	of   *place.Claim
+	item *place.Item
+	left int64
+}
+
+// newDecision finds why demand is not served, and what serves each request over REST.
+func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
+	d := &decision{limits: limitsBeside(p, given), out: &out, placed: map[*place.Item]model.DemandSummary{},
+		why: map[any]model.Reason{}, launchedFor: claimants{}}
+	d.resources = sync.OnceValue(d.knownResources)
+	for _, w := range out.Waits {
+		s := d.placed[w.Item]
+		s.Waiting, s.WaitingSince = s.Waiting+w.Count, model.Earliest(s.WaitingSince, w.Since)
+		d.placed[w.Item] = s
+	}
+	for _, e := range out.Log {
+		s := d.placed[e.Item]
+		s.Launching += e.Count
+		d.placed[e.Item] = s
+	}
+	for i, n := range out.Unserved {
+		if it := p.Requests[i]; n > 0 {
+			d.why[it] = d.advised(d.unmetReason(it), it, n)
+		}
+	}
+	alike := map[string]model.Reason{} // gangs that hold no nodes yet
+	for _, g := range out.Gangs {
+		reason, known := alike[g.Key]
+		if !known || g.Held {
+			reason = d.gangReason(g)
+		}
+		if d.why[g] = reason; !g.Held {
+			alike[g.Key] = reason
+		}
+	}
+	for i := range p.Claims {
+		c := &p.Claims[i]
+		for k, left := range out.LeftOf(i, *c) {
+			d.claimed = append(d.claimed, claimed{c, c.Items[k], left})
+		}
+		if slices.Contains(out.Claims, i) {
+			d.explainClaim(c)
+		}
+	}
+	d.candidates = sync.OnceValue(d.considered)
+	d.planRequests()
+	return d
+}
+
+// explainClaim explains, for each bundle of a call, why it is not served. Ray serves a call from within Ray as a whole
+// or not at all, so a bundle that could be served alone names the other bundle that prevents it.
+func (d *decision) explainClaim(c *place.Claim) {
+	var whole model.Reason
+	for _, it := range c.Items {
+		d.why[it] = d.unmetReason(it)
+		if !said(whole) && d.why[it].Code == model.Impossible {
+			whole = together.with(model.Describe(it.Request), d.why[it].Message)
+		}
+	}
+	planned := slices.DeleteFunc(slices.Clone(c.Items), func(it *place.Item) bool { return it.Deferred })
+	if !said(whole) && len(planned) > 0 {
+		whole = d.unmetReason(planned...)
+	}
+	for _, it := range c.Items {
+		if c.Purpose != place.OverREST && d.Possible(it) && !it.Deferred {
+			d.why[it] = whole
+		}
+		d.why[it] = d.advised(d.why[it], it, it.Request.Count)
+	}
 }
 
 // Report returns the plan, sorted: groups by name, terminations by pod, unmet demand in the order of planning.
 func Report(p *place.Search, given []int64, out place.Outcome) model.Plan {
-	d := &decision{Search: p, given: given, out: &out}
+	d := newDecision(p, given, out)
 	plan := model.Plan{
 		Launch:                     map[string]int{},
+		Terminate:                  []model.Termination{},
 		Groups:                     []model.GroupPlan{},
 		InfeasibleRequests:         []model.UnmetRequest{},
 		InfeasibleGangRequests:     []model.UnmetGang{},
 		InfeasibleRequestResources: []model.UnmetRequest{},
+		Summary:                    d.summarize(),
+		Requests:                   d.requests,
+		Warm:                       d.warmPlans(),
+		Price:                      new(float64),
+		Deferred:                   d.Deferred(),
+		Stays:                      d.stays(),
 		Findings: slices.Concat(d.Findings, d.unpricedFindings(), d.limitFindings(), d.sliceFindings(),
 			d.warmFindings()),
 	}
-	for i := range d.Groups {
-		if given[i] > 0 {
-			plan.Launch[d.Groups[i].Name] = int(given[i])
-		}
+	for i, n := range given {
 		plan.Groups = append(plan.Groups, d.row(i))
+		if n == 0 {
+			continue
+		}
+		plan.Launch[d.Groups[i].Name] = int(n)
+		if price := d.Groups[i].Price; price == nil || plan.Price == nil {
+			plan.Price = nil // it is known only if every launched group has a price
+		} else {
+			*plan.Price += *price * float64(n)
+		}
 	}
-	plan.Terminate = d.terminations()
+	if len(plan.Launch) == 0 {
+		plan.Price = nil
+	}
+	for i := range d.Nodes {
+		if n := &d.Nodes[i]; n.Stop != "" {
+			plan.Terminate = append(plan.Terminate, model.Termination{Pod: n.Pod, Group: n.Group, Reason: n.Stop,
+				Busy: n.State == model.Running, Message: n.StopMessage})
+		}
+	}
+	slices.SortFunc(plan.Terminate, func(a, b model.Termination) int { return cmp.Compare(a.Pod, b.Pod) })
 	d.reportUnmet(&plan)
-	plan.Summary = d.summarize()
-	plan.Requests = d.requestPlans()
-	plan.Warm = d.warmPlans()
-	plan.Price = d.price()
-	plan.Deferred = d.Deferred()
-	plan.Stays = d.stays()
 	return plan
+}
+
+func (d *decision) reportUnmet(plan *model.Plan) {
+	for i, n := range d.out.Unserved {
+		if rest := d.Requests[i].Asked(); n > 0 {
+			rest.Count = n
+			plan.InfeasibleRequests = append(plan.InfeasibleRequests,
+				model.UnmetRequest{Request: rest, Reason: d.why[d.Requests[i]]})
+		}
+	}
+	for _, g := range d.out.Gangs {
+		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests,
+			model.UnmetGang{Gang: *g.Gang, Reason: d.why[g]})
+	}
+	for _, c := range d.claimed {
+		unserved := model.UnmetRequest{Request: c.item.Request, Reason: d.why[c.item]}
+		if unserved.Count = c.left; c.left == 0 {
+			continue
+		}
+		if c.of.Refused {
+			unserved.AskedBy = d.refused.names(c.item, "the plain request")
+		}
+		plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, unserved)
+	}
 }
 
 func (d *decision) row(i int) model.GroupPlan {
@@ -73,8 +185,10 @@ func (d *decision) row(i int) model.GroupPlan {
 // stoppedPods counts the pods that a group loses. Stopping one host stops its whole replica.
 func (d *decision) stoppedPods(i int) (stopped int64) {
 	byReplica := map[string]int64{}
-	for _, n := range d.stopping(i) {
-		byReplica[n.Replica]++
+	for at := range d.Nodes {
+		if n := &d.Nodes[at]; n.GroupIndex == i && n.Stop != "" {
+			byReplica[n.Replica]++
+		}
 	}
 	for _, n := range byReplica {
 		stopped += place.RoundUp(n, d.Groups[i].Hosts)
@@ -82,149 +196,13 @@ func (d *decision) stoppedPods(i int) (stopped int64) {
 	return stopped
 }
 
-// stopping yields the nodes of a group that the plan stops, by number, and staying those that it does not.
-func (d *decision) stopping(group int) iter.Seq2[int, *place.Node] { return d.nodesOf(group, true) }
-func (d *decision) staying(group int) iter.Seq2[int, *place.Node]  { return d.nodesOf(group, false) }
-
-func (d *decision) nodesOf(group int, stop bool) iter.Seq2[int, *place.Node] {
+// staying yields the nodes of a group that the plan does not stop, by number.
+func (d *decision) staying(group int) func(yield func(int, *place.Node) bool) {
 	return func(yield func(int, *place.Node) bool) {
 		for at := range d.Nodes {
-			n := &d.Nodes[at]
-			if n.GroupIndex == group && (n.Stop != "") == stop && !yield(at, n) {
+			if n := &d.Nodes[at]; n.GroupIndex == group && n.Stop == "" && !yield(at, n) {
 				return
 			}
-		}
-	}
-}
-
-func (d *decision) terminations() []model.Termination {
-	stops := []model.Termination{}
-	for i := range d.Nodes {
-		if n := &d.Nodes[i]; n.Stop != "" {
-			stops = append(stops, model.Termination{Pod: n.Pod, Group: n.Group, Reason: n.Stop,
-				Busy: n.State == model.Running, Message: n.StopMessage})
-		}
-	}
-	slices.SortFunc(stops, func(a, b model.Termination) int { return cmp.Compare(a.Pod, b.Pod) })
-	return stops
-}
-
-// price adds up the prices of launched pods. It is known only if every launched group has a price.
-func (d *decision) price() (sum *float64) {
-	var total float64
-	for i, n := range d.given {
-		if n == 0 {
-			continue
-		}
-		if d.Groups[i].Price == nil {
-			return nil
-		}
-		total += *d.Groups[i].Price * float64(n)
-		sum = &total
-	}
-	return sum
-}
-
-func (d *decision) reportUnmet(plan *model.Plan) {
-	unmet := d.unmet()
-	for i, n := range d.out.Unserved {
-		if n > 0 {
-			rest := d.Requests[i].Asked()
-			rest.Count = n
-			plan.InfeasibleRequests = append(plan.InfeasibleRequests,
-				model.UnmetRequest{Request: rest, Reason: unmet.requests[i]})
-		}
-	}
-	for _, g := range d.out.Gangs {
-		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests,
-			model.UnmetGang{Gang: *g.Gang, Reason: *unmet.gangs[g.Number]})
-	}
-	d.requestPlans()
-	d.eachClaimed(func(c *place.Claim, it *place.Item, left int64, reason model.Reason) {
-		rest := it.Request
-		if rest.Count = left; left > 0 {
-			unserved := model.UnmetRequest{Request: rest, Reason: reason}
-			if c.Refused {
-				unserved.AskedBy = d.refused.names(it, "the plain request")
-			}
-			plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, unserved)
-		}
-	})
-}
-
-// unmet explains unserved demand: requests and claims by index, gangs by number.
-type unmet struct {
-	requests []model.Reason
-	gangs    map[int]*model.Reason
-	claims   map[int][]model.Reason
-}
-
-func (d *decision) unmet() *unmet {
-	if d.unserved != nil {
-		return d.unserved
-	}
-	all := &unmet{make([]model.Reason, len(d.Requests)), map[int]*model.Reason{}, map[int][]model.Reason{}}
-	for i, n := range d.out.Unserved {
-		if n > 0 {
-			all.requests[i] = d.advised(d.unmetReason([]*place.Item{d.Requests[i]}), d.Requests[i], n)
-		}
-	}
-	alike := map[string]*model.Reason{} // gangs that hold no nodes yet
-	for _, g := range d.out.Gangs {
-		reason := alike[g.Key]
-		if reason == nil || g.Held {
-			found := d.gangReason(g)
-			reason = &found
-		}
-		if all.gangs[g.Number] = reason; !g.Held {
-			alike[g.Key] = reason
-		}
-	}
-	for _, i := range d.out.Claims {
-		all.claims[i] = d.claimReasons(d.Claims[i])
-	}
-	d.unserved = all
-	return all
-}
-
-// claimReasons explains, for each bundle of a call, why it is not served. Ray serves a call from within Ray as a whole
-// or not at all, so a bundle that could be served alone names the other bundle that prevents it.
-func (d *decision) claimReasons(c place.Claim) []model.Reason {
-	all, blocked := make([]model.Reason, len(c.Items)), -1
-	for k, it := range c.Items {
-		all[k] = d.unmetReason([]*place.Item{it})
-		if blocked < 0 && all[k].Code == model.Impossible {
-			blocked = k
-		}
-	}
-	planned := slices.DeleteFunc(slices.Clone(c.Items), func(it *place.Item) bool { return it.Deferred })
-	whole := d.unmetReason(planned)
-	for k, it := range c.Items {
-		switch {
-		case c.Purpose == place.OverREST || !d.Possible(it) || it.Deferred:
-		case blocked >= 0:
-			all[k] = together.with(model.Describe(c.Items[blocked].Request), all[blocked].Message)
-		default:
-			all[k] = whole
-		}
-	}
-	for k, it := range c.Items {
-		all[k] = d.advised(all[k], it, it.Request.Count)
-	}
-	return all
-}
-
-// eachClaimed calls visit with each bundle of each call of request_resources, how many are not served, and why.
-func (d *decision) eachClaimed(visit func(c *place.Claim, it *place.Item, left int64, reason model.Reason)) {
-	for i := range d.Claims {
-		c, why := &d.Claims[i], d.unmet().claims[i]
-		left := d.out.LeftOf(i, *c)
-		for k, it := range c.Items {
-			var reason model.Reason // a claim that is served has none
-			if why != nil {
-				reason = why[k]
-			}
-			visit(c, it, left[k], reason)
 		}
 	}
 }
@@ -249,12 +227,9 @@ func (d *decision) limitFindings() (all []raydemand.Finding) {
 func (d *decision) unpricedFindings() (all []raydemand.Finding) {
 	of := d.Costs.Of
 	for i := range d.Groups {
-		if d.Groups[i].Price != nil {
-			continue
-		}
 		var names []string
 		for k := range d.Groups {
-			if of[k] == of[i] && d.Groups[k].Price != nil {
+			if d.Groups[i].Price == nil && of[k] == of[i] && d.Groups[k].Price != nil {
 				names = append(names, d.Groups[k].Name)
 			}
 		}
