@@ -5,6 +5,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -155,6 +156,7 @@ var rayClusterChecks = []Check{
 	{"idle-timeout-refused", raydemand.Error, workers(idleTimeoutRefused),
 		"a group can have an idle timeout only with autoscaler v2; the operator refuses the spec and changes no " +
 			"group (docs/reference/facts.md#refused-spec)"},
+	{decode.IdleTerminationUnexecuted, raydemand.Warning, decoded(endIdle), ""},
 	{"ray-version-old", raydemand.Warning, heads(rayVersionOld),
 		"Heliostat needs Ray 2.40 or later: an older GCS does not report all that Heliostat plans by"},
 	{"restart-policy", raydemand.Error, groups(restartPolicy),

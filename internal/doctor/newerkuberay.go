@@ -2,8 +2,12 @@ package doctor
 
 import (
 	"strings"
+	"time"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // networkCloses reports a network policy that keeps the fleet from the GCS, the only port of Ray that it calls. A
@@ -37,3 +41,25 @@ func networkCloses(x *inventory, o *Object, report reporter) {
 
 // matching returns the label selector of these labels.
 func matching(labels any) map[string]any { return map[string]any{"matchLabels": labels} }
+
+// endIdle replaces a field of Ray's idle termination with the capacity policy that says the same, unless there is a
+// policy or an owner, whose RayCluster no policy ends.
+func endIdle(o *Object, f raydemand.Finding) fix {
+	at, _ := fieldpath.Parse(fieldIn(o, f.Field))
+	annotation := o.Root().Path("metadata", "annotations", capacity.Annotation)
+	if o.Kind != "RayCluster" || o.Cluster.OwnedBy != "" || o.Cluster.Policy != nil {
+		return byHand(o, f)
+	}
+	timeout := o.raySpec().Get("idleTerminationOptions", "timeoutSeconds")
+	if !timeout.Has() {
+		timeout = o.raySpec().Get("autoscalerOptions", "noDriverTimeoutSeconds")
+	}
+	seconds, _ := timeout.Whole()
+	after := capacity.Duration(max(time.Duration(seconds)*time.Second, capacity.LeastIdle))
+	idle := capacity.Idle{SuspendAfter: after}
+	if o.raySpec().Text("idleTerminationOptions", "policy") == "Delete" {
+		idle = capacity.Idle{DeleteAfter: after}
+	}
+	return patch(o, remove(at), set(o, annotation, compactJSON(capacity.Policy{Idle: &idle}))).
+		Hint("Heliostat ends it only without drivers, actors and requests")
+}

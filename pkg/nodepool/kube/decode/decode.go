@@ -64,7 +64,7 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 		Key: key, UID: metadata.Text("uid"), CreatedAt: rayCluster.GetCreationTimestamp().Time,
 		ResourceVersion: metadata.Text("resourceVersion"),
 		Generation:      metadata.Int64("generation"), ObservedGeneration: status.Int64("observedGeneration"),
-		Suspended:         spec.Flag("suspend"),
+		Suspended:         spec.Flag("suspend") || spec.Flag("idleSuspend"), // kuberay #5210
 		Deleting:          metadata.Has("deletionTimestamp"),
 		ManagedElsewhere:  spec.Has("managedBy") && spec.Text("managedBy") != "ray.io/kuberay-operator",
 		Owner:             ownerOf(metadata),
@@ -115,6 +115,7 @@ func Join(d Decoded, pods []*Pod) nodepool.Cluster {
 	cluster.Head = describeHead(root, cluster.Key.Name, cluster.Key.Namespace, head)
 	cluster.Auth = describeAuth(root.Object("spec"), cluster.Key.Name, head)
 	cluster.Workers = workers(pods)
+	reportIdleTermination(root.Object("spec"), &cluster)
 	reportPods(report, &cluster)
 	reportReplicaFailure(root.Object("status"), &cluster)
 	cluster.Unreadable = cluster.Unreadable || report.Unreadable

@@ -174,6 +174,49 @@ func TestANetworkPolicyClosesTheGCSUnlessARuleOfTheHeadNamesItsPort(t *testing.T
 	}
 }
 
+func TestIdleTerminationIsReportedWhereRaysAutoscalerDoesNotScale(t *testing.T) {
+	usual := []string{"ray kuberay-autoscaler --cluster-name $(RAY_CLUSTER_NAME)"}
+	rays := pod("h", headNode, "headgroup", withSidecar("rayproject/ray:2.60.0", usual, corev1.ContainerState{}))
+	ours := pod("h", headNode, "headgroup", withSidecar("x/heliostat:1", usual, corev1.ContainerState{}))
+	managed := map[string]any{"annotations": map[string]any{ModeAnnotation: "managed"}}
+	for _, test := range []struct {
+		name, spec string
+		metadata   map[string]any
+		head       *corev1.Pod
+		want       []string
+	}{
+		{name: "nobody scales", spec: `{"idleTerminationOptions": {"timeoutSeconds": 60}}`, want: []string{"spec.idleTerminationOptions"}},
+		{name: "Ray will scale", spec: `{"enableInTreeAutoscaling": true, "idleTerminationOptions": {}}`},
+		{name: "the fleet will", spec: `{"enableInTreeAutoscaling": true, "autoscalerOptions": {"noDriverTimeoutSeconds": 60}}`, metadata: managed,
+			want: []string{"spec.autoscalerOptions.noDriverTimeoutSeconds"}},
+		{name: "Ray scales", spec: `{"idleTerminationOptions": {}}`, metadata: managed, head: rays},
+		{name: "our sidecar", spec: `{"enableInTreeAutoscaling": true, "idleTerminationOptions": {}}`, head: ours, want: []string{"spec.idleTerminationOptions"}},
+	} {
+		var spec map[string]any
+		if err := json.Unmarshal([]byte(test.spec), &spec); err != nil {
+			t.Fatal(err)
+		}
+		var pods []*Pod
+		if test.head != nil {
+			pods = kept(test.head)
+		}
+		var got []string
+		object := &unstructured.Unstructured{Object: map[string]any{"metadata": test.metadata, "spec": spec}}
+		for _, f := range Cluster(sharing.Reader{}, object, pods).Findings {
+			if f.Code == IdleTerminationUnexecuted {
+				got = append(got, f.Field)
+			}
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"idleSuspend": true}}}
+	if cluster := Cluster(sharing.Reader{}, object, nil); !cluster.Suspended {
+		t.Error("a RayCluster that Ray's autoscaler has suspended counts as awake")
+	}
+}
+
 // utils.CheckName of the operator: the last 50 characters, and an r in place of a leading digit or punctuation mark.
 func TestTheTokenSecretIsNamedLikeTheOperatorDoes(t *testing.T) {
 	for cluster, want := range map[string]string{
