@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -120,6 +121,38 @@ func surplusDeletedAtRandom(x *inventory, o *Object, report reporter) {
 		Seen: orNotSet(v.String()) + ", and " + modeAnnotation + " is " + string(mode),
 		Fix:  manage,
 	})
+}
+
+// nothingScales reports a group with GPUs that stays at 0, with room above. Whoever turns in-tree autoscaling off has
+// another autoscaler, such as Heliostat by a flag of serve or an annotation of the namespace.
+func nothingScales(x *inventory, o *Object, report reporter) {
+	if o.raySpec().Has("enableInTreeAutoscaling") || o.modeField().Has() || o.Cluster.Queue.Queued() ||
+		len(x.ByKind["Deployment"]) > 0 {
+		return
+	}
+	for _, g := range groupsOf(o, x.Input.Reader.Names) {
+		if w := g.Workers; w == nil || w.Suspended || w.Replicas > 0 || w.Min > 0 || w.Max <= 0 ||
+			!g.Has("replicas") || !g.requestsDevices() {
+			continue
+		}
+		report(occurrence{Object: o, Path: g.Path("replicas"), Seen: fmt.Sprintf("0, maxReplicas %d", g.Workers.Max),
+			Fix: run(kubectl(o, "annotate", modeAnnotation+"="+string(nodepool.Managed))).
+				Hint("or set enableInTreeAutoscaling: true")})
+		return // it is the same for the others
+	}
+}
+
+func workerGroupsAbsent(_ *inventory, o *Object, report reporter) {
+	if list := o.raySpec().Get("workerGroupSpecs"); o.raysAutoscaler() && !list.Has() {
+		report(occurrence{Object: o, Path: list.Path(), Fix: patch(o, set(o, list.Path(), []any{}))})
+	}
+}
+
+func inPlaceResize(_ *inventory, o *Object, report reporter) {
+	v := o.Root().Get("metadata", "annotations", "ray.io/ippr")
+	if v.Has() && (o.Mode() == nodepool.Managed || o.Cluster.InTreeAutoscaling && !o.raysAutoscaler()) {
+		report(shows(o, v, patch(o, remove(v.Path())).Hint("or let Ray's own autoscaler scale the RayCluster")))
+	}
 }
 
 func orNotSet(text string) string { return cmp.Or(text, "not set") }

@@ -103,8 +103,8 @@ var rayChecks = []Check{
 	{"memory-limit-absent", raydemand.Warning, groups(memoryLimitAbsent),
 		"Ray takes the memory of the whole node for its own and schedules by it, until the kernel or the kubelet " +
 			"kills the pod"},
-	{"cpu-absent", raydemand.Warning, workers(cpuAbsent),
-		"Ray counts the CPUs of the whole node, and Ray's own autoscaler fails on such a group for the whole cluster"},
+	{"cpu-absent", raydemand.Error, groups(cpuAbsent),
+		"Ray's own autoscaler fails on such a group with ValueError, and so scales no group of the cluster"},
 	{"head-takes-work", raydemand.Info, heads(headTakesWork),
 		"the head runs tasks and actors beside the GCS, like a worker: work that uses up its memory takes the " +
 			"cluster down"},
@@ -204,6 +204,14 @@ var scalerChecks = []Check{
 		"without in-tree autoscaling, when replicas is lowered and no pods are named, the operator chooses which " +
 			"pods to delete, busy or not; with it, only those that Heliostat names go " +
 			"(docs/reference/facts.md#operator-surplus)"},
+	{"nothing-scales", raydemand.Info, clusters(nothingScales),
+		"enableInTreeAutoscaling is not set and no annotation asks for Heliostat, so unless serve manages all " +
+			"RayClusters or those of its namespace, the group stays at its replicas"},
+	{"worker-groups-absent", raydemand.Warning, clusters(workerGroupsAbsent),
+		"Ray's own autoscaler reads spec.workerGroupSpecs and ends with KeyError where there is none, so the head's " +
+			"container restarts for ever"},
+	{"in-place-resize", raydemand.Info, clusters(inPlaceResize),
+		"Ray's own autoscaler v2 resizes pods in place by this annotation, and Heliostat does not"},
 	{"queued-by-kueue", raydemand.Info, clusters(queuedByKueue),
 		"Kueue queues it, and it is not elastic: any change of replicas makes Kueue restart the whole RayCluster, " +
 			"also the head, so Heliostat never patches it, whatever its mode"},

@@ -43,8 +43,7 @@ func declareGPUs(g rayGroup, count string) fix {
 // rayAutoscalerDiffers reports what plans report, if Ray's own autoscaler runs.
 func rayAutoscalerDiffers(x *inventory, code string, report reporter) {
 	for _, g := range x.workers {
-		image := g.Of.raySpec().Text("autoscalerOptions", "image")
-		if !g.Of.Cluster.InTreeAutoscaling || strings.Contains(image, "heliostat") {
+		if !g.Of.raysAutoscaler() {
 			continue
 		}
 		for _, f := range g.Of.Cluster.Findings {
@@ -56,9 +55,16 @@ func rayAutoscalerDiffers(x *inventory, code string, report reporter) {
 	}
 }
 
-func numGPUsDiffers(_ *inventory, g rayGroup, report reporter) {
+func numGPUsDiffers(x *inventory, g rayGroup, report reporter) {
 	declared, at, ok := g.declaredGPUs()
 	name, derived := g.wholeGPUs()
+	hasOther := g.Pods.GPUs.Claims || g.Pods.Pod.Share != nil || g.requestsDevices() ||
+		strings.Contains(g.template().Text("runtimeClassName"), "nvidia")
+	if request, uncounted := requestGPUs(g); uncounted && ok && !x.anyNode && !hasOther {
+		report(occurrence{Object: g.Of, Path: at, Seen: fmt.Sprintf("%d declared, no limit", declared),
+			Fix: patch(g.Of, request).Hint("or remove the number")})
+		return
+	}
 	if ok && name != "" && declared >= 0 && declared != derived {
 		report(occurrence{
 			Object: g.Of, Path: at, Seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),

@@ -26,6 +26,12 @@ func (o *Object) modeField() fieldpath.Value {
 // Mode returns the mode that the RayCluster itself asks for.
 func (o *Object) Mode() nodepool.Mode { return nodepool.Mode(o.modeField().Text()) }
 
+// raysAutoscaler reports whether Ray's own autoscaler runs beside the head.
+func (o *Object) raysAutoscaler() bool {
+	return o.Cluster.InTreeAutoscaling &&
+		!strings.Contains(o.raySpec().Text("autoscalerOptions", "image"), heliostatImage)
+}
+
 // usesAutoscalerV2 reports whether the RayCluster asks for Ray's autoscaler v2, in its field or with the head's
 // variable.
 func (o *Object) usesAutoscalerV2() bool {

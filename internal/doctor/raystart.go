@@ -121,18 +121,26 @@ func memoryLimitAbsent(_ *inventory, g rayGroup, report reporter) {
 		Fix: patch(g.Of, set(g.Of, limit, "8Gi")).Hint("replace 8Gi with what the pod needs")})
 }
 
+// cpuAbsent reports a group for which nothing says how many CPUs it has. Ray's own autoscaler raises ValueError then,
+// also for the head (Ray 2.60, autoscaling_config.py, _get_num_cpus); otherwise the head may have those of its node.
 func cpuAbsent(_ *inventory, g rayGroup, report reporter) {
 	c := g.rayContainer()
-	_, known := g.Workers.Resources[raydemand.CPU]
+	_, known := g.Pods.Resources[raydemand.CPU]
 	declared := g.Has("rayStartParams", "num-cpus") || c.Has("resources", "limits", "cpu") ||
-		c.Has("resources", "requests", "cpu")
-	ownCommand := len(g.Workers.Resources) == 0 && len(c.Items("command")) > 0
-	if known || !c.Has() || g.Workers.Broken || declared || ownCommand {
+		c.Has("resources", "requests", "cpu") || g.hasResource("cpu")
+	ownCommand := len(g.Pods.Resources) == 0 && len(c.Items("command")) > 0
+	rays := g.Of.raysAutoscaler()
+	if !c.Has() || g.Pods.Broken || declared || !rays && (g.Workers == nil || known || ownCommand) {
 		return
 	}
 	request := c.Path("resources", "requests", "cpu")
-	report(occurrence{Object: g.Of, Path: request,
-		Fix: patch(g.Of, set(g.Of, request, "4")).Hint("replace 4 with what the pod needs")})
+	found := occurrence{Object: g.Of, Path: request,
+		Fix: patch(g.Of, set(g.Of, request, "4")).Hint("replace 4 with what the pod needs")}
+	if !rays {
+		found.Severity = raydemand.Warning
+		found.Why = "Ray counts the CPUs of the whole node, and Ray's own autoscaler would fail on such a group"
+	}
+	report(found)
 }
 
 func headTakesWork(_ *inventory, g rayGroup, report reporter) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -117,6 +118,12 @@ func (c container) checkResources(f Fields) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
+		if problems := validation.IsQualifiedName(name); len(problems) > 0 {
+			f.Report.Add(raydemand.Error, PodsRefused, f.at("resources")+"."+name, name,
+				"it is no name of a resource, so the API server rejects every pod of the group: "+problems[0],
+				"correct the name")
+			continue
+		}
 		if !extended(name) {
 			c.checkNative(f, name)
 			continue

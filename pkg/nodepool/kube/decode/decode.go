@@ -82,8 +82,13 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 	readIdleSince(metadata, &cluster)
 	ownCommand := strings.EqualFold(metadata.Texts("annotations")[overwriteAnnotation], "true")
 	checkContainers(spec.Object("headGroupSpec"))
-	checkPodRules(spec.Object("headGroupSpec"))
+	injected := []string{}
+	if cluster.InTreeAutoscaling {
+		injected = append(injected, autoscalerContainer)
+	}
+	checkPodRules(spec.Object("headGroupSpec"), injected...)
 	cluster.Groups = decodeGroups(reader, spec, key, ownCommand)
+	checkImages(spec, cluster.Groups)
 	priceGroups(metadata, &cluster)
 	syncGroups(metadata, &cluster)
 	countInstances(metadata, &cluster)

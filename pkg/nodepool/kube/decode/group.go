@@ -130,14 +130,14 @@ func decodeGroup(
 	group.Renamed = renamed(f.Texts("resources"))
 	checkGroup(f, &group)
 	checkContainers(f)
-	checkPodRules(f)
+	checkPodRules(f, "wait-gcs-ready")
 	group.Broken = f.Report.ErrorsSince(mark)
 	reportExpectedGPUs(f, &group)
 	return group
 }
 
 func checkGroup(f Fields, group *nodepool.WorkerGroup) {
-	if group.Name == "" {
+	if _, isText := f.Get("groupName").Raw().(string); group.Name == "" && (isText || !f.Has("groupName")) {
 		f.Report.Add(raydemand.Error, GroupUnnamed, f.at("groupName"), "",
 			"Heliostat cannot find the pods of a group without a name", "name it")
 	}

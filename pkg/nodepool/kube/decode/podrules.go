@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -23,7 +24,8 @@ type podRules struct {
 }
 
 // checkPodRules reports the rules of a worker group's or the head's template for which the API server rejects its pods.
-func checkPodRules(group Fields) {
+// The operator adds the injected containers.
+func checkPodRules(group Fields, injected ...string) {
 	const required = "requiredDuringSchedulingIgnoredDuringExecution"
 	spec := group.silent().Object("template").Object("spec")
 	affinity := spec.Object("affinity")
@@ -40,31 +42,143 @@ func checkPodRules(group Fields) {
 	for _, constraint := range spec.Objects("topologySpreadConstraints") {
 		podRules{group.Report, constraint.at()}.checkSpread(constraint)
 	}
-	checkNames(group.Report, spec)
+	checkNames(group.Report, spec, injected)
+	for _, rule := range podTable {
+		rule.check(group.Report, spec)
+	}
 	checkSigns(group.Report, spec, "overhead")
 	checkSigns(group.Report, spec.Object("resources"), "requests")
 	checkSigns(group.Report, spec.Object("resources"), "limits")
 }
 
+// podRule is what the API server wants of one field of a pod, or of each entry of a list (Kubernetes 1.36,
+// pkg/apis/core/validation, ValidatePodSpec). The schema of the CRD has the required fields,
+// but for the image.
+type podRule struct {
+	list, field string
+	problems    func(value string) []string
+}
+
+var podTable = []podRule{
+	{"", "dnsPolicy", oneOf("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")},
+	{"", "restartPolicy", oneOf("Always", "OnFailure", "Never")},
+	{"", "serviceAccountName", validation.IsDNS1123Subdomain},
+	{"", "nodeName", validation.IsDNS1123Subdomain},
+	{"", "hostname", validation.IsDNS1123Label},
+	{"containers", "name", validation.IsDNS1123Label},
+	{"containers", "imagePullPolicy", oneOf("Always", "IfNotPresent", "Never")},
+	{"containers", "terminationMessagePolicy", oneOf("File", "FallbackToLogsOnError")},
+	{"containers.env", "name", validation.IsRelaxedEnvVarName},
+	{"containers.ports", "name", validation.IsValidPortName},
+	{"containers.ports", "protocol", oneOf("TCP", "UDP", "SCTP")},
+	{"tolerations", "key", validation.IsQualifiedName},
+	{"tolerations", "operator", oneOf("Equal", "Exists", "Lt", "Gt")},
+	{"tolerations", "effect", oneOf("NoSchedule", "PreferNoSchedule", "NoExecute")},
+	{"volumes", "name", validation.IsDNS1123Label},
+	{"imagePullSecrets", "name", validation.IsDNS1123Subdomain},
+}
+
+func oneOf(values ...string) func(string) []string {
+	return func(value string) []string {
+		if slices.Contains(values, value) {
+			return nil
+		}
+		return []string{"is none of " + strings.Join(values, ", ")}
+	}
+}
+
+func (rule podRule) check(report *Report, spec Fields) {
+	entries := []Fields{spec}
+	for i, name := range strings.FieldsFunc(rule.list, func(r rune) bool { return r == '.' }) {
+		var below []Fields
+		for _, entry := range entries {
+			below = append(below, entry.Objects(name)...)
+		}
+		if i == 0 && name == "containers" { // native sidecars and other init containers follow the same rules
+			below = append(below, spec.Objects("initContainers")...)
+		}
+		entries = below
+	}
+	for _, entry := range entries {
+		value, _ := entry.Get(rule.field).Raw().(string)
+		if problems := rule.problems(value); value != "" && len(problems) > 0 {
+			podRules{report, entry.at(rule.field)}.refuse(rule.field, value, problems[0], "correct it")
+		}
+	}
+}
+
+// checkImages reports containers without an image, unless no container has one: then the manifest is an excerpt.
+func checkImages(spec Fields, groups []nodepool.WorkerGroup) {
+	var missing []Fields
+	of, some := []int{}, false
+	for i, f := range append(spec.Objects("workerGroupSpecs"), spec.Object("headGroupSpec")) {
+		template := f.silent().Object("template").Object("spec")
+		for _, c := range slices.Concat(template.Objects("initContainers"), template.Objects("containers")) {
+			if some = some || c.Text("image") != ""; !c.Has("image") {
+				missing, of = append(missing, c), append(of, i)
+			}
+		}
+	}
+	for i, c := range missing {
+		if !some {
+			return
+		}
+		podRules{spec.Report, c.at("image")}.refuse("image", "", "is missing", "set it")
+		if of[i] < len(groups) {
+			groups[of[i]].Broken = true
+		}
+	}
+}
+
 // checkNames reports tolerations with a value that Exists does not take, containers of one name, and mounts of volumes
 // that neither the pod has nor the operator adds (KubeRay 1.6.2, common/pod.go).
-func checkNames(report *Report, spec Fields) {
+func checkNames(report *Report, spec Fields, containers []string) {
+	for _, key := range slices.Sorted(maps.Keys(spec.Texts("nodeSelector"))) {
+		value := spec.Texts("nodeSelector")[key]
+		problems := slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(value))
+		if len(problems) > 0 {
+			at := podRules{report, spec.at("nodeSelector") + "." + key}
+			at.refuse("nodeSelector", value, problems[0], "correct it")
+		}
+	}
 	for _, toleration := range spec.Objects("tolerations") {
+		if toleration.Text("key") == "" && toleration.Text("operator") != "Exists" {
+			podRules{report, toleration.at()}.refuse("key", "", "is missing, and operator is not Exists", "set the key")
+		}
+		if toleration.Has("tolerationSeconds") && toleration.Text("effect") != "NoExecute" {
+			podRules{report, toleration.at("effect")}.refuse("effect", toleration.Text("effect"),
+				"is not NoExecute, which tolerationSeconds requires", "remove tolerationSeconds")
+		}
 		if value := toleration.Text("value"); toleration.Text("operator") == "Exists" && value != "" {
 			podRules{report, toleration.at("value")}.refuse("value", value,
 				"must be empty with operator Exists", "remove it")
 		}
 	}
-	volumes, containers := []string{"ray-logs", "shared-mem", "ray-token"}, []string{}
+	volumes := []string{"ray-logs", "shared-mem", "ray-token"}
 	for _, volume := range spec.Objects("volumes") {
-		volumes = append(volumes, volume.Text("name"))
+		name := volume.Text("name")
+		if sources := len(volume.Keys()) - 1; sources != 1 && name != "" {
+			podRules{report, volume.at()}.refuse("volume "+name, name, fmt.Sprintf("has %d sources", sources),
+				"give it one, such as emptyDir: {}")
+		}
+		if slices.Contains(volumes[3:], name) {
+			podRules{report, volume.at("name")}.refuse("name", name, "is that of another volume", "rename it")
+		}
+		volumes = append(volumes, name)
 	}
 	for _, c := range slices.Concat(spec.Objects("initContainers"), spec.Objects("containers")) {
 		if name := c.Text("name"); slices.Contains(containers, name) && name != "" {
 			podRules{report, c.at("name")}.refuse("name", name, "is that of another container", "rename it")
 		}
 		containers = append(containers, c.Text("name"))
+		paths := map[string]bool{}
 		for _, mount := range c.Objects("volumeMounts") {
+			path := mount.Text("mountPath")
+			if paths[path] && path != "" {
+				podRules{report, mount.at("mountPath")}.refuse("mountPath", path, "is that of another volume",
+					"remove one of them")
+			}
+			paths[path] = true
 			if name := mount.Text("name"); !slices.Contains(volumes, name) {
 				podRules{report, mount.at("name")}.refuse("name", name, "is no volume of the pod", "add the volume")
 			}

@@ -47,6 +47,22 @@ func TestRulesThatTheAPIServerRefusesBreakAGroup(t *testing.T) {
 		"an overhead below 0":            {"{}overhead: {cpu: -1}", "it is negative"},
 		"an overhead":                    {"{}overhead: {cpu: 250m}", ""},
 		"a negative request of the pod":  {"{}resources: {requests: {memory: -1Gi}}", "it is negative"},
+		"a sidecar of the name twice":    {"{}initContainers: [{name: ray}]", "name is that of another container"},
+		"wait-gcs-ready":                 {"{}initContainers: [{name: wait-gcs-ready}]", "name is that of another container"},
+		"a name with capitals":           {"{}initContainers: [{name: Tools}]", "lowercase"},
+		"a pull policy":                  {"{}initContainers: [{name: a, imagePullPolicy: always}]", "is none of Always, IfNotPresent, Never"},
+		"a protocol":                     {"{}initContainers: [{name: a, ports: [{containerPort: 1, protocol: http}]}]", "is none of TCP"},
+		"a variable's name":              {"{}initContainers: [{name: a, env: [{name: A=B}]}]", "printable ASCII"},
+		"one path for two volumes":       {"{}initContainers: [{name: a, volumeMounts: [{name: ray-logs, mountPath: /a}, {name: shared-mem, mountPath: /a}]}]", "mountPath is that of another volume"},
+		"a volume without a source":      {"{}volumes: [{name: a}]", "volume a has 0 sources"},
+		"a volume with two sources":      {"{}volumes: [{name: a, emptyDir: {}, hostPath: {path: /a}}]", "volume a has 2 sources"},
+		"two volumes of a name":          {"{}volumes: [{name: a, emptyDir: {}}, {name: a, emptyDir: {}}]", "name is that of another volume"},
+		"a toleration of nothing":        {"{}tolerations: [{operator: Equal, value: a}]", "key is missing"},
+		"a toleration of everything":     {"{}tolerations: [{operator: Exists}]", ""},
+		"an effect":                      {"{}tolerations: [{key: a, operator: Exists, effect: NoRun}]", "is none of NoSchedule"},
+		"seconds of another effect":      {"{}tolerations: [{key: a, operator: Exists, effect: NoSchedule, tolerationSeconds: 1}]", "effect is not NoExecute"},
+		"a node selector":                {"{}nodeSelector: {a: b c}", "nodeSelector"},
+		"a DNS policy":                   {"{}dnsPolicy: clusterFirst", "is none of ClusterFirst"},
 		"spread over a key that is none": {spread("topologyKey: a/b/c, maxSkew: 1, whenUnsatisfiable: DoNotSchedule"), "topologyKey"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +89,9 @@ func TestAnAmountThatIsNegativeOrOfNoResourceBreaksAGroup(t *testing.T) {
 		`limits: {cpu: 0, ephemeral-storage: 0}`:               "",
 		`limits: {cpus: 2, memory: 1Gi}`:                       "limits.cpus",
 		`requests: {nvidia-gpu: 1}`:                            "requests.nvidia-gpu",
+		`limits: {gpu: 1}`:                                     "limits.gpu",
+		`limits: {nvidia.com/gpu/a100: 1}`:                     "nvidia.com/gpu/a100",
+		`limits: {NVIDIA.com/gpu: 1}`:                          "NVIDIA.com/gpu",
 		`limits: {hugepages-2Mi: 4Mi}`:                         "",
 		`limits: {nvidia.com/gpu: -1}`:                         "limits.nvidia.com/gpu",
 		`limits: {cpu: -2, memory: 1Gi}, requests: {cpu: "1"}`: "limits.cpu",
@@ -133,6 +152,36 @@ func TestNetworkDevicesOfAGPUVendorSetNoGPUOfAWorker(t *testing.T) {
 		decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)
 		if got := len(report.All) > 0; got != want {
 			t.Errorf("%s: %v, want a finding: %v", name, report.All, want)
+		}
+	}
+}
+
+// A container without an image is refused. A manifest without any image is an excerpt.
+func TestAContainerWithoutAnImageBreaksItsGroup(t *testing.T) {
+	for containers, broken := range map[string]bool{
+		"{name: ray}": false, "{name: ray, image: a}": false, "{name: ray, image: a}, {name: side}": true,
+	} {
+		object := objectOf(t, "spec: {workerGroupSpecs: [{groupName: g, template: {spec: {containers: ["+containers+"]}}}]}")
+		cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: object}, nil)
+		if got := cluster.Groups[0].Broken; got != broken {
+			t.Errorf("%s: broken %v; %v", containers, got, cluster.Findings)
+		}
+	}
+}
+
+// KubeRay adds a container to the head of a RayCluster with in-tree autoscaling (v1.6.2, common/pod.go).
+func TestTheHeadHasNoOtherContainerCalledAutoscaler(t *testing.T) {
+	for inTree, want := range map[string]int{"true": 1, "false": 0} {
+		object := objectOf(t, "spec: {enableInTreeAutoscaling: "+inTree+", headGroupSpec: {template: {spec: {containers: "+
+			"[{name: ray, image: a}, {name: autoscaler, image: a}]}}}}")
+		cluster, got := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: object}, nil), 0
+		for _, f := range cluster.Findings {
+			if f.Code == PodsRefused && strings.Contains(f.Why, "another container") {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("in-tree %s: %v", inTree, cluster.Findings)
 		}
 	}
 }
