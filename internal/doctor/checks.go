@@ -212,6 +212,9 @@ var scalerChecks = []Check{
 			"container restarts for ever"},
 	{"in-place-resize", raydemand.Info, clusters(inPlaceResize),
 		"Ray's own autoscaler v2 resizes pods in place by this annotation, and Heliostat does not"},
+	{"gang-floor-moves", raydemand.Warning, clusters(gangFloorMoves),
+		"without in-tree autoscaling, each launch raises minMember of the PodGroup to all pods, so that new workers " +
+			"wait until all of them fit; with it, minMember stays at minReplicas and the head"},
 	{"queued-by-kueue", raydemand.Info, clusters(queuedByKueue),
 		"Kueue queues it, and it is not elastic: any change of replicas makes Kueue restart the whole RayCluster, " +
 			"also the head, so Heliostat never patches it, whatever its mode"},

@@ -40,17 +40,22 @@ func isConcurrency(word fieldpath.Value) bool {
 
 // concurrency returns the operator's flag; its default is 1.
 func concurrency(words []string) int {
-	for i, word := range words {
-		name, text, inOne := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		if name != concurrencyFlag {
-			continue
-		}
-		if !inOne && i+1 < len(words) {
-			text = words[i+1]
-		}
-		if n, err := strconv.Atoi(text); err == nil {
-			return n
-		}
+	if n, err := strconv.Atoi(flagIn(words, concurrencyFlag)); err == nil {
+		return n
 	}
 	return 1
+}
+
+// flagIn returns the value of a flag on a command line, empty if it is not there.
+func flagIn(words []string, flag string) string {
+	for i, word := range words {
+		name, value, inOne := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if name == flag && !inOne && i+1 < len(words) {
+			return words[i+1]
+		}
+		if name == flag {
+			return value
+		}
+	}
+	return ""
 }

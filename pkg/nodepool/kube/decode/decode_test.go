@@ -290,15 +290,6 @@ func TestWorkersShowTheirStage(t *testing.T) {
 		{"behind a scheduling gate", pod("w", workerNode, "gpu", func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
 		}), nodepool.Worker{Gated: true}},
-		{"fits, and its Volcano job does not", pod("w", workerNode, "gpu", func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Schedulable", Message: "Pod ml/w can possibly be assigned to n1"}}
-		}), nodepool.Worker{GangHeld: "Pod ml/w can possibly be assigned to n1"}},
-		{"not tried by Volcano", pod("w", workerNode, "gpu", func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Undetermined", Message: "3/4 tasks in gang unschedulable: pod group is not ready"}}
-		}), nodepool.Worker{GangHeld: "3/4 tasks in gang unschedulable: pod group is not ready"}},
-		{"held back by coscheduling", pod("w", workerNode, "gpu", func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "pre-filter pod w cannot find enough sibling pods, current pods number: 2, minMember of group: 3"}}
-		}), nodepool.Worker{GangHeld: "pre-filter pod w cannot find enough sibling pods, current pods number: 2, minMember of group: 3"}},
 		{"running and ready", pod("w", workerNode, "gpu", rayState(running, 0), func(p *corev1.Pod) {
 			p.Status.PodIP = "10.1.1.1"
 			p.Status.Conditions = []corev1.PodCondition{
@@ -334,6 +325,39 @@ func TestWorkersShowTheirStage(t *testing.T) {
 				t.Errorf("worker (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The conditions are those that the gang schedulers write: scheduler-plugins v0.34.7 (seen), Volcano
+// (TestTaskSchedulingReason), kube-scheduler 1.35 and 1.36, KAI (recordUnschedulablePodsEvents).
+func TestAGangSchedulerHoldsAPodThatFits(t *testing.T) {
+	for _, c := range []struct {
+		reason, message string
+		held            bool
+	}{
+		{"Unschedulable", "0/2 nodes are available: pre-filter pod w cannot find enough sibling pods, current pods number: 2, minMember of group: 3.", true},
+		{"Unschedulable", "0/2 nodes are available: podGroup ml/llm failed recently.", true},
+		{"Unschedulable", "0/2 nodes are available: resource gap: map[nvidia.com/gpu:{{2 0} {<nil>} 2 DecimalSI}].", true},
+		{"Unschedulable", `pod "w" rejected while waiting on permit: optimistic rejection in PostFilter`, true},
+		{"Unschedulable", `pod "w" rejected while waiting on permit: rejected due to timeout after waiting 10s at plugin Coscheduling`, true},
+		{"Unschedulable", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. PodGroup ml/llm gets rejected due to Pod w is unschedulable even after PostFilter", false},
+		{"Schedulable", "Pod ml/w can possibly be assigned to n1", true},
+		{"Undetermined", "3/4 tasks in gang unschedulable: pod group is not ready", true},
+		{"Unschedulable", "pod group is not ready, 6 Pending, 6 minAvailable; Pending: 1 Unschedulable, 5 Schedulable", true},
+		{"Unschedulable", "all nodes are unavailable: 1 node(s) pod number exceeded, 2 node(s) resource fit failed.", false},
+		{"Unschedulable", `pod "w" rejected while waiting on permit: rejected due to timeout after waiting 5m0s at plugin GangScheduling`, true},
+		{"Unschedulable", "waiting for minCount pods from a gang to appear in scheduling queue", true},
+		{"Unschedulable", "pod group is unschedulable", true},
+		{"Unschedulable", "Unable to schedule pod", true},
+		{"Unschedulable", "no nodes with enough resources were found: 2 node(s) didn't have enough resources: GPUs.", false},
+		{"SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates", false},
+	} {
+		w := worker(pod("w", workerNode, "gpu", func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: c.reason, Message: c.message}}
+		}))
+		if (w.GangHeld != "") != c.held || c.held && (w.GangHeld != c.message || w.Unschedulable != "" || w.Gated) {
+			t.Errorf("%s %q: held %q, unschedulable %q, gated %v", c.reason, c.message, w.GangHeld, w.Unschedulable, w.Gated)
+		}
 	}
 }
 

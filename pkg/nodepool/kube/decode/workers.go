@@ -91,20 +91,30 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 	return w
 }
 
-// heldByGang reports whether a pod without a node waits for others of its gang. Volcano has two reasons of its own for
-// pods that fit, or that it has not tried, while another of their job does not fit (PodReasonSchedulable and
-// PodReasonUndetermined in volcano/pkg/scheduler/api). The coscheduling of scheduler-plugins says it in the message
-// (PreFilter in pkg/coscheduling/core/core.go, v0.34.7).
+// gangTexts are parts of what gang schedulers say in the condition of a pod that fits, or that they have not tried,
+// while it waits for others of its gang. What they say of a pod that does not fit has none of them.
+var gangTexts = []string{
+	// Coscheduling: PreFilter, PostFilter and Unreserve (scheduler-plugins v0.34.7, pkg/coscheduling).
+	"cannot find enough sibling pods", "due to gated pods in the same PodGroup", " failed recently", "resource gap: ",
+	"optimistic rejection in PostFilter", "rejection in Unreserve", "at plugin Coscheduling",
+	// Volcano: what its job says of a pod without a reason of its own (pkg/scheduler/api/job_info.go).
+	"pod group is not ready", "can possibly be assigned to",
+	// kube-scheduler 1.35 and 1.36 (plugins/gangscheduling, schedule_one_podgroup.go).
+	"to appear in scheduling queue", "minCount pods from a gang", "pod group is unschedulable",
+	"at plugin GangScheduling",
+	// KAI: the text of a pod without a reason of its own (pkg/scheduler/api/common_info/pod_errors.go).
+	"Unable to schedule pod",
+}
+
+// heldByGang reports whether a pod without a node waits for others of its gang. Volcano also has two reasons of its own
+// (PodReasonSchedulable and PodReasonUndetermined in pkg/scheduler/api).
 func heldByGang(scheduled *corev1.PodCondition) bool {
 	says := func(text string) bool { return strings.Contains(scheduled.Message, text) }
 	switch scheduled.Reason {
 	case "Schedulable", "Undetermined":
 		return true
-	case corev1.PodReasonUnschedulable:
-		return says("cannot find enough sibling pods") || says("due to gated pods in the same PodGroup") ||
-			says("podGroup ") && says(" failed recently")
 	}
-	return false
+	return scheduled.Reason == corev1.PodReasonUnschedulable && slices.ContainsFunc(gangTexts, says)
 }
 
 // going returns what a pod says about its end, or nil. The API server sets the deletionTimestamp to when the grace

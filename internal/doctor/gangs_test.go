@@ -1,0 +1,55 @@
+package doctor_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+)
+
+// The gang grows with each launch, or stays as large as it was created: which, and what helps, differs by scheduler.
+func TestWhatMakesNewWorkersWaitForTheirGang(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata/shows", "gang-floor-moves.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	volcano := string(text)
+	labelled := func(label string) string {
+		return strings.Replace(volcano, "volcano.sh/queue-name: research", label, 1)
+	}
+	coscheduling := labelled(`ray.io/gang-scheduling-enabled: ""`)
+	operator := "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: kuberay-operator}\nspec: {template: {spec: {containers: " +
+		"[{name: operator, image: quay.io/kuberay/operator:v1.6.2, args: [--batch-scheduler=scheduler-plugins]}]}}}\n"
+	inTree := func(manifest string) string {
+		return strings.Replace(manifest, "  rayVersion:", "  enableInTreeAutoscaling: true\n  rayVersion:", 1)
+	}
+	for name, c := range map[string]struct{ manifest, field, fix string }{
+		"Volcano":                                 {volcano, "spec.enableInTreeAutoscaling", "enableInTreeAutoscaling"},
+		"Volcano, and the floor is kept":          {inTree(volcano), "", ""},
+		"the RayCluster of a RayJob":              {labelled("volcano.sh/queue-name: q, ray.io/originated-from-crd: RayJob"), "", ""},
+		"not scaled":                              {strings.Replace(volcano, "heliostat.dev/mode: managed", "heliostat.dev/mode: \"off\"", 1), "", ""},
+		"KAI, with either value of the flag":      {inTree(labelled("kai.scheduler/queue: q")), "spec.workerGroupSpecs[0].minReplicas", `"value":1`},
+		"coscheduling, created above the minimum": {inTree(coscheduling) + operator, "spec.workerGroupSpecs[0].replicas", `"value":0`},
+		"coscheduling, created at the minimum":    {strings.Replace(coscheduling, "replicas: 1", "replicas: 0", 1) + operator, "", ""},
+		"coscheduling without the label":          {labelled("a: b") + operator, "", ""},
+		"a live RayCluster of coscheduling":       {strings.Replace(coscheduling, "  name: llm", "  name: llm\n  uid: u", 1) + operator, "", ""},
+	} {
+		c.manifest = strings.Replace(c.manifest, "volcano.sh/queue-name: q, ray", "volcano.sh/queue-name: q\n    ray", 1)
+		read, _, err := decode.ReadObjects(strings.NewReader(c.manifest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		findings := examine(t, read)
+		at := slices.IndexFunc(findings, func(f doctor.Finding) bool { return f.Code == "gang-floor-moves" })
+		switch {
+		case c.field == "" && at >= 0:
+			t.Errorf("%s: %+v", name, findings[at])
+		case c.field != "" && (at < 0 || findings[at].Field != c.field || !strings.Contains(findings[at].Fix, c.fix)):
+			t.Errorf("%s: got %+v, want it at %s", name, findings, c.field)
+		}
+	}
+}
