@@ -40,6 +40,22 @@ func oneGroup(requests []raydemand.Request, most int) Snapshot {
 	return s
 }
 
+func TestACallOfWhichNothingHasItsTurnYetIsTooMany(t *testing.T) {
+	deferred := 0
+	for i := range 40 {
+		s := oneGroup(ownResources(0, 200), 4)
+		s.Constraint, s.Requests = s.Requests[i:i+1], s.Requests[40:]
+		for _, u := range Compute(s, little).InfeasibleRequestResources {
+			if u.Reason.Code == model.TooMany {
+				deferred++
+			}
+		}
+	}
+	if deferred == 0 {
+		t.Error("each call has its turn, too many for this test")
+	}
+}
+
 // takenOn returns the custom resources and the gangs that a plan considers.
 func takenOn(s Snapshot, plan Plan) map[string]bool {
 	taken := map[string]bool{}
