@@ -3,7 +3,6 @@ package planner
 import (
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/planner/why"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Compute makes the plan. It never fails. The plan lists unserved demand with its reason. Contradictions in a snapshot,
@@ -35,14 +34,6 @@ func planUntil(stop <-chan struct{}, s Snapshot, policy Policy) (plan Plan, work
 	plan = why.Report(decision, launched, outcome)
 	return plan, decision.Looks
 }
-
-// UnusedGPUs counts the free GPUs of workers that have joined Ray, by why they are unused: the codes are in
-// docs/reference/reasons.md. p is the plan of s.
-func UnusedGPUs(s Snapshot, p Plan) map[string]raydemand.Amount { return why.UnusedGPUs(&s, &p) }
-
-// WhyUnused returns a function that says why the free part of a worker that has joined Ray is unused, in the codes of
-// UnusedGPUs. A worker without GPUs is judged by its CPUs.
-func WhyUnused(s *Snapshot, p *Plan) func(n *Node) string { return why.WhyUnused(s, p) }
 
 // Explain plans the snapshot and answers one question about the plan. It returns ErrBrokenOff soon after stop is
 // closed; a nil stop is never closed. It returns ErrQuestion if the question names nothing or several things, and an

@@ -14,7 +14,7 @@ func (s *Snapshot) WithMoving() *Snapshot {
 	var moving []raydemand.Request
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; s.moves(n) {
-			if used := n.inUse(); !used.IsZero() {
+			if used := n.InUse(); !used.IsZero() {
 				moving = append(moving,
 					raydemand.Request{Bundle: used, Count: 1, Moving: true, Selectors: n.ownGroupFirst(used)})
 			}
@@ -50,17 +50,13 @@ func (n *Node) ownGroupFirst(used raydemand.Bundle) []raydemand.Selector {
 	return []raydemand.Selector{raydemand.NewSelector(own), {}}
 }
 
-// inUse returns what work uses of the node. Objects need no node of their own, and node:ADDRESS exists once.
-func (n *Node) inUse() raydemand.Bundle {
+// InUse returns what work uses of the node, as far as Ray reports it. Objects need no node of their own, and
+// node:ADDRESS exists once.
+func (n *Node) InUse() raydemand.Bundle {
 	used := raydemand.Bundle{}
-	if n.Available == nil {
-		return used
-	}
 	for name, total := range n.Total {
-		if name == "object_store_memory" || strings.HasPrefix(name, "node:") {
-			continue
-		}
-		if taken := total - n.Available.Has(name); taken > 0 {
+		taken := total - n.Available.Has(name)
+		if n.Available != nil && taken > 0 && name != raydemand.ObjectStoreMemory && !strings.HasPrefix(name, "node:") {
 			used[name] = taken
 		}
 	}

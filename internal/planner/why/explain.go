@@ -388,7 +388,7 @@ func (d *decision) explainPod(s *model.Snapshot, name string) model.Explanation 
 		case model.Leaving:
 			e.Reason, going = podLeaving.with(), n.Going
 			if len(n.Activity) > 0 {
-				e.Details = activities(whyBusy(n))
+				e.Details = activities(Busy(n))
 			}
 		case model.AllocationTimeout:
 			e.Reason = podGivenUp.with()

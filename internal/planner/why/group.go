@@ -14,14 +14,48 @@ import (
 )
 
 // reasons explains one group's row: what it launches or why it does not, then the pods on their way, those that stop,
-// those that are idle, and those that would be idle but for something that no work uses.
+// the idle worker that stays and is closest to being stopped, those that stay until their replacements have joined, and
+// those that would be idle but for one thing that uses none of their resources.
 func (d *decision) reasons(i int) []model.Reason {
-	g, launch := &d.Groups[i], d.launchReason(i)
-	all := []model.Reason{launch}
-	if d.given[i] > 0 && d.HeldOf(i) == 0 {
-		all = append(all, d.minimumReason(i))
+	g, stops, last := &d.Groups[i], -1, -1
+	var since time.Time
+	var idle, held int64
+	busy := map[string]int64{}
+	for at := range d.Nodes {
+		switch n := &d.Nodes[at]; {
+		case n.GroupIndex != i:
+			continue
+		case n.Stop != "":
+			if stops < 0 {
+				stops = at
+			}
+			continue
+		case n.State == model.Pending:
+			since = model.Earliest(since, n.Since)
+		case n.State == model.Idle:
+			if idle++; last < 0 || n.IdleSeconds > d.Nodes[last].IdleSeconds {
+				last = at
+			}
+		case n.State == model.Running && len(n.Activity) > 0 && !usesResources(n.Node):
+			busy[Busy(n.Node)[0].Code]++
+		}
+		if d.out.Stays[at] == place.HeldOver {
+			held++
+		}
 	}
-	all = append(all, d.comingReason(i))
+	launch := d.launchReason(i)
+	all := []model.Reason{launch}
+	if short := d.minimumReason(i); d.given[i] > 0 && d.HeldOf(i) == 0 && said(short) {
+		all = append(all, short)
+	}
+	if n := g.Pending(); n > 0 {
+		coming := ""
+		if g.NodesComing > 0 {
+			coming = fmt.Sprintf("; Karpenter has launched nodes for %d of them", g.NodesComing)
+		}
+		all = append(all, notJoined.with(model.Pods(n), model.OneOrMany(n, "has", "have"),
+			d.lasting(", the oldest for ", since), coming))
+	}
 	if launch.Code != model.CodeTrying && launch.Code != model.CodePoolCeiling {
 		if g.Trying() && g.Blocked == "" {
 			all = append(all, triedOnNode(g))
@@ -30,33 +64,23 @@ func (d *decision) reasons(i int) []model.Reason {
 			all = append(all, d.triedInPool(i))
 		}
 	}
-	at := slices.IndexFunc(d.Nodes, func(n place.Node) bool { return n.GroupIndex == i && n.Stop != "" })
-	if at >= 0 {
-		all = append(all, stopping.with(model.Pods(g.Stopping), d.Nodes[at].Pod, d.Nodes[at].StopMessage))
+	if stops >= 0 {
+		all = append(all, stopping.with(model.Pods(g.Stopping), d.Nodes[stops].Pod, d.Nodes[stops].StopMessage))
 	}
-	all = append(all, d.idleReason(i), d.heldOverReason(i))
-	all = slices.Concat(all, d.warmReasons(i), d.heldIdle(i))
-	return slices.DeleteFunc(all, func(r model.Reason) bool { return !said(r) })
-}
-
-// comingReason counts the pods of a group that have not joined Ray yet, and says how old the oldest is, if known.
-func (d *decision) comingReason(i int) model.Reason {
-	g, coming := &d.Groups[i], ""
-	n := g.Pending()
-	if n == 0 {
-		return model.Reason{}
+	if idle > 0 {
+		_, why := d.staysIdle(last)
+		all = append(all, idleOf.with(idle, g.Live-g.Stopping, model.Span(d.Nodes[last].IdleSeconds), why))
 	}
-	if g.NodesComing > 0 {
-		coming = fmt.Sprintf("; Karpenter has launched nodes for %d of them", g.NodesComing)
+	if held > 0 {
+		all = append(all, holdOver.with(model.Pods(held), model.OneOrMany(held, "serves", "serve")))
 	}
-	var since time.Time
-	for _, n := range d.staying(i) {
-		if n.State == model.Pending {
-			since = model.Earliest(since, n.Since)
+	all = append(all, d.warmReasons(i)...)
+	for _, cause := range []sentence{objectsKeep, groupsKeep, workKeeps} {
+		if n := busy[cause.code]; n > 0 {
+			all = append(all, cause.with(model.Pods(n)))
 		}
 	}
-	return notJoined.with(model.Pods(n), model.OneOrMany(n, "has", "have"),
-		d.lasting(", the oldest for ", since), coming)
+	return all
 }
 
 // lasting says for how long something has lasted; nothing if that is unknown.
@@ -85,7 +109,7 @@ func (d *decision) launchReason(i int) model.Reason {
 	if short := d.minimumReason(i); said(short) {
 		return short
 	}
-	if d.wanted(i) {
+	if slices.ContainsFunc(d.candidates(), func(c candidate) bool { return c.taken < 0 && c.item.Suits(g.Shape) }) {
 		reason := notInFull.with("waiting demand")
 		reason.Message = model.Join(reason.Message, d.shortOf(i))
 		return cmp.Or(d.limit(i), reason)
@@ -102,14 +126,8 @@ func (d *decision) launchReason(i int) model.Reason {
 	return noDemand.with()
 }
 
-// wanted reports whether the group could serve some of the unserved demand.
-func (d *decision) wanted(i int) bool {
-	s := d.Groups[i].Shape
-	return slices.ContainsFunc(d.candidates(), func(c candidate) bool { return c.taken < 0 && c.item.Suits(s) })
-}
-
-// shortOf names the limit of a group that is too low for a gang or a call of request_resources that is not served in
-// full, if any.
+// shortOf names what keeps a group from serving a gang or a call of request_resources in full, if it is its pods or its
+// limit.
 func (d *decision) shortOf(i int) string {
 	b := d.boundOf(i)
 	short := func(items []*place.Item) bool {
@@ -121,8 +139,7 @@ func (d *decision) shortOf(i int) string {
 				return reason.Message
 			}
 		}
-		if d.Groups[i].Carries(g.TopologyLabel) &&
-			slices.ContainsFunc(g.Options, func(o []*place.Item) bool { return short(o) }) {
+		if d.Groups[i].Carries(g.TopologyLabel) && slices.ContainsFunc(g.Options, short) {
 			return b.Message
 		}
 	}
@@ -134,11 +151,10 @@ func (d *decision) shortOf(i int) string {
 
 // belowMinimum counts the pods that a group lacks to reach its minimum after the plan's launches.
 func (d *decision) belowMinimum(i int) int64 {
-	g := &d.Groups[i]
-	if g.LimitsConflict() {
-		return 0
+	if g := &d.Groups[i]; !g.LimitsConflict() {
+		return max(0, g.MinPods-g.Remaining()-d.given[i])
 	}
-	return max(0, g.MinPods-g.Remaining()-d.given[i])
+	return 0
 }
 
 // minimumReason names the limit that keeps a group below its minimum.
@@ -195,8 +211,8 @@ func (d *decision) purposes(i int) string {
 func (d *decision) purposesOf(i int) (texts []string) {
 	type kind struct{ of, gangs, what string }
 	type purpose struct {
+		of, what string // of is empty for gangs and pending requests
 		bundles  int64
-		what, of string // of is empty for gangs and pending requests
 		gangs    []*place.Gang
 	}
 	known, all := map[kind]*purpose{}, []*purpose(nil)
@@ -211,7 +227,10 @@ func (d *decision) purposesOf(i int) (texts []string) {
 		}
 		p := known[k]
 		if p == nil {
-			p = &purpose{what: k.what, of: d.launchedFor.purpose(e.Purpose, e.Item)}
+			p = &purpose{of: e.Purpose, what: k.what}
+			if names := d.launchedFor.names(e.Item, e.Purpose); names != "" && e.Purpose == place.OverREST {
+				p.of = names + ":"
+			}
 			known[k], all = p, append(all, p)
 		}
 		p.bundles += e.Count
@@ -236,14 +255,6 @@ func (d *decision) purposesOf(i int) (texts []string) {
 
 // claimants lists REST requests by kind of bundle.
 type claimants map[string][]*place.RestRequest
-
-// purpose names a claim. A claim of REST requests is named by those requests.
-func (c claimants) purpose(of string, it *place.Item) string {
-	if names := c.names(it, of); names != "" && of == place.OverREST {
-		return names + ":"
-	}
-	return of
-}
 
 // names lists the requests that a bundle belongs to, with a name for the plain request; nothing if only the plain
 // request asks for it. It keeps the end of a long name of an owner, because all ServiceAccount names begin alike.

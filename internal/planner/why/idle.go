@@ -1,9 +1,8 @@
 package why
 
 import (
-	"cmp"
 	"fmt"
-	"math"
+	"maps"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
@@ -11,43 +10,11 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// idleReason describes the idle worker that stays and is closest to being stopped.
-func (d *decision) idleReason(i int) model.Reason {
-	g, count, at := &d.Groups[i], 0, -1
-	longest := math.Inf(-1)
-	for k, n := range d.staying(i) {
-		if n.State != model.Idle {
-			continue
-		}
-		if count++; n.IdleSeconds > longest {
-			longest, at = n.IdleSeconds, k
-		}
-	}
-	if at < 0 {
-		return model.Reason{}
-	}
-	_, why := d.staysIdle(at)
-	return idleOf.with(count, g.Live-g.Stopping, model.Span(longest), why)
-}
-
-// heldOverReason counts the group's workers that stay until their replacements have joined.
-func (d *decision) heldOverReason(i int) model.Reason {
-	var held int64
-	for at := range d.staying(i) {
-		if d.out.Stays[at] == place.HeldOver {
-			held++
-		}
-	}
-	if held == 0 {
-		return model.Reason{}
-	}
-	return holdOver.with(model.Pods(held), model.OneOrMany(held, "serves", "serve"))
-}
-
-// staysIdle explains why an idle worker is not stopped. The code is one of those of WhyUnused.
+// staysIdle explains why an idle worker is not stopped. The code is one of those of planner.WhyUnused.
 func (d *decision) staysIdle(at int) (code, text string) {
 	n := &d.Nodes[at]
 	g, stay, warm := &d.Groups[n.GroupIndex], d.out.Stays[at], d.WarmFor(d.out, at)
+	code, text = model.UnusedKept, "; kept"
 	switch {
 	case g.Timeout == nil:
 		code, text = model.UnusedNoTimeout, "; no idle timeout is set"
@@ -56,18 +23,15 @@ func (d *decision) staysIdle(at int) (code, text string) {
 	case g.Remaining() <= g.MinPods:
 		code, text = model.UnusedMinimum, fmt.Sprintf("; kept for the minimum of %d", g.MinPods)
 	case stay == place.HeldOver:
-		code, text = model.UnusedKept, "; kept until its replacement has joined Ray"
+		text = "; kept until its replacement has joined Ray"
 	case stay == place.Spared:
-		code = model.UnusedKept
 		text = "; kept because too much demand waits for one plan, and what is planned later could need it"
 	case warm != nil:
 		text = "; kept warm for " + warm.Name
 	case stay == place.Needed:
-		code, text = model.UnusedKept, "; kept for demand that is placed on it"
+		text = "; kept for demand that is placed on it"
 	case g.Hosts > 1:
 		code, text = model.UnusedReplica, "; kept until all hosts of the replica are idle and the minimum allows it"
-	default:
-		code, text = model.UnusedKept, "; kept"
 	}
 	if warm != nil {
 		code = model.UnusedWarm
@@ -88,27 +52,10 @@ func (d *decision) stays() (all map[string]string) {
 	return all
 }
 
-// heldIdle counts the group's workers that would be idle but for one thing that uses none of their resources, by
-// cause.
-func (d *decision) heldIdle(i int) (held []model.Reason) {
-	count := map[string]int64{}
-	for _, n := range d.staying(i) {
-		if n.State == model.Running && len(n.Activity) > 0 && !usesResources(n.Node) {
-			count[whyBusy(n.Node)[0].Code]++
-		}
-	}
-	for _, cause := range []sentence{objectsKeep, groupsKeep, workKeeps} {
-		if n := count[cause.code]; n > 0 {
-			held = append(held, cause.with(model.Pods(n)))
-		}
-	}
-	return held
-}
-
-// whyBusy explains why Ray does not report a node that has joined as idle: one reason for each cause, work first. There
+// Busy explains why Ray does not report a node that has joined as idle: one reason for each cause, work first. There
 // is at least one: snapshots written by hand have no activity, and a worker that has just joined has none until Ray
 // reports its load.
-func whyBusy(n *model.Node) (causes []model.Reason) {
+func Busy(n *model.Node) (causes []model.Reason) {
 	activity, use := raydemand.ReadActivity(n.Activity), inUse(n)
 	uses, unused := model.Describe(raydemand.Request{Bundle: use}), use != nil && len(use) == 0
 	switch {
@@ -164,28 +111,22 @@ func inUse(n *model.Node) raydemand.Bundle {
 	case len(n.Total) == 0 || n.Available == nil:
 		return nil
 	}
-	use := raydemand.Bundle{}
-	for name, total := range n.Total {
-		if free := n.Available[name]; free < total && name != raydemand.ObjectStoreMemory && !added(name) {
-			use[name] = total - free
-		}
-	}
+	use := n.InUse()
+	maps.DeleteFunc(use, func(name string, _ raydemand.Amount) bool {
+		return strings.HasPrefix(name, raydemand.ImplicitPrefix)
+	})
 	return use
 }
 
-// added reports whether Ray adds a resource to each node.
-func added(name string) bool {
-	return strings.HasPrefix(name, "node:") || strings.HasPrefix(name, raydemand.ImplicitPrefix)
-}
-
 // usesResources reports whether Ray reports work and a resource in use, as it does for most nodes of a busy cluster:
-// whyBusy takes a hundred times as long.
+// Busy takes a hundred times as long.
 func usesResources(n *model.Node) bool {
 	works, used := false, false
 	for _, text := range n.Activity {
 		name, inUse := raydemand.ActiveResource(text)
 		works = works || text == raydemand.ActiveWorkers
-		used = used || inUse && name != raydemand.ObjectStoreMemory && !added(name)
+		used = used || inUse && name != raydemand.ObjectStoreMemory &&
+			!strings.HasPrefix(name, "node:") && !strings.HasPrefix(name, raydemand.ImplicitPrefix)
 	}
 	return works && used
 }
@@ -201,7 +142,7 @@ func (d *decision) podStates(i int) (details []model.Detail) {
 	for _, n := range d.staying(i) {
 		switch n.State {
 		case model.Running:
-			count[whyBusy(n.Node)[0].Code]++
+			count[Busy(n.Node)[0].Code]++
 		case model.Idle:
 			count[model.PodIdle]++
 		}
@@ -247,13 +188,13 @@ func (d *decision) podReason(at int) model.Reason {
 		}
 		return reason
 	}
-	return whyBusy(n.Node)[0]
+	return Busy(n.Node)[0]
 }
 
 func (d *decision) podDetails(at int) (details []model.Detail) {
 	n := &d.Nodes[at]
 	if n.State == model.Running && n.GroupIndex != place.HeadGroup {
-		details = activities(whyBusy(n.Node)[1:])
+		details = activities(Busy(n.Node)[1:])
 	}
 	if n.GroupIndex == place.UnknownGroup {
 		return details
@@ -279,74 +220,4 @@ func activities(causes []model.Reason) (details []model.Detail) {
 		details = append(details, model.Detail{About: "activity", Reason: cause})
 	}
 	return details
-}
-
-// UnusedGPUs counts, by cause, the GPUs that are free on workers that have joined Ray. The causes are the first that
-// hold: a worker that would stay for its minimum after its idle timeout counts as idle_timeout until then. A GPU that a
-// placement group reserves is not free.
-func UnusedGPUs(s *model.Snapshot, p *model.Plan) map[string]raydemand.Amount {
-	why, unused := WhyUnused(s, p), map[string]raydemand.Amount{}
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Available[raydemand.GPU] > 0 && hasJoined(n) {
-			cause := why(n)
-			unused[cause] = unused[cause].Plus(n.Available[raydemand.GPU])
-		}
-	}
-	return unused
-}
-
-// hasJoined reports whether the GPUs of a node are there: a pod that leaves without having joined Ray has a time since
-// which it is on its way.
-func hasJoined(n *model.Node) bool {
-	return n.State == model.Running || n.State == model.Idle || n.State == model.Leaving && n.Since.IsZero()
-}
-
-// WhyUnused returns a function that says why the free part of a worker that has joined Ray is unused: of its GPUs, or
-// of its CPUs if it has no GPUs.
-func WhyUnused(s *model.Snapshot, p *model.Plan) func(n *model.Node) string {
-	stops := map[string]bool{}
-	for _, stop := range p.Terminate {
-		stops[stop.Pod] = true
-	}
-	waits := map[string]bool{raydemand.GPU: waitsFor(p, raydemand.GPU), raydemand.CPU: waitsFor(p, raydemand.CPU)}
-	return func(n *model.Node) string {
-		resource := n.Main()
-		part := n.Available[resource] < n.Total[resource]
-		switch {
-		case n.State == model.Leaving || stops[n.Pod]:
-			return model.UnusedLeaving
-		case n.State == model.Idle:
-			return cmp.Or(p.Stays[n.Pod], model.UnusedNoTimeout) // the plan does not know the group
-		case part && waits[resource]:
-			return model.UnusedFragment
-		case part:
-			return model.UnusedNoDemand
-		case len(n.Activity) == 0:
-			return model.UnusedStarting
-		}
-		if code := whyBusy(n)[0].Code; code != model.PodBusy {
-			return code
-		}
-		return model.UnusedOtherUse
-	}
-}
-
-// waitsFor reports whether some demand for a resource has no place on workers that have joined.
-func waitsFor(p *model.Plan, resource string) bool {
-	for i := range p.Summary {
-		d := &p.Summary[i]
-		if d.Served == d.Asked {
-			continue
-		}
-		asked := []raydemand.Bundle{d.Resources}
-		if d.Gang != nil {
-			asked = d.Gang.Bundles
-		}
-		for _, bundle := range asked {
-			if bundle[resource] > 0 {
-				return true
-			}
-		}
-	}
-	return false
 }

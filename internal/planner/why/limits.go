@@ -49,64 +49,55 @@ func (d *limits) boundOf(i int) *bound {
 }
 
 func (d *limits) tightest(i int) bound {
-	g, quota, pool := &d.Groups[i], d.QuotaRoom(i, d.given), int64(0)
+	g, quota := &d.Groups[i], d.QuotaRoom(i, d.given)
 	pods, spare := g.Current+d.given[i], d.Spare(d.given)
+	has, have := having("has", g.Current, d.given[i]), ""
+	if spare < place.MaxCount {
+		var all int64
+		for k := range d.Groups {
+			all += d.Groups[k].Current
+		}
+		have = having("have", all, place.Sum(d.given))
+	}
 	switch {
 	case g.Blocked != "":
 		return bound{blocked(g), 0}
 	case pods+g.Hosts > g.MaxPods:
-		return bound{atMax.with(g.Name, g.MaxPods, d.having(i)), 0}
+		return bound{atMax.with(g.Name, g.MaxPods, has), 0}
 	case spare < g.Hosts && spare > 0:
-		return bound{overBound.with(d.Bound, d.havingAll(), g.Name, model.Pods(g.Hosts)), 0}
+		return bound{overBound.with(d.Bound, have, g.Name, model.Pods(g.Hosts)), 0}
 	case spare < g.Hosts:
 		return bound{atBound.with(d.Bound), 0}
 	case quota < g.Hosts:
 		return bound{atQuota.with(g.Name, d.quotaOf(i)), 0}
 	}
-	if pool = d.PoolRoom(i, d.given); pool < g.Hosts {
-		return bound{d.poolLimit(i), 0}
+	pool := d.PoolRoom(i, d.given)
+	if pool < g.Hosts {
+		return bound{d.poolLimit(i, has), 0}
 	}
-	if reason := d.inFlightLimit(i); said(reason) {
-		return bound{reason, 0}
+	if d.Held != nil {
+		if reason := d.inFlightCap(i); said(reason) {
+			return bound{reason, 0}
+		} else if d.Held[i] > 0 {
+			return bound{behind.with(g.Name, model.Pods(g.Pending()+d.given[i]), d.capNames(g)), 0}
+		}
 	}
-	b := bound{maxIs.with(g.MaxPods, d.having(i)), g.MaxPods - pods}
+	b := bound{maxIs.with(g.MaxPods, has), g.MaxPods - pods}
 	if spare < b.room {
-		b = bound{boundIs.with(d.Bound, d.havingAll()), spare}
+		b = bound{boundIs.with(d.Bound, have), spare}
 	}
 	if quota < b.room {
 		b = bound{quotaIs.with(d.quotaOf(i)), quota}
 	}
 	if pool < b.room {
-		b = bound{d.poolBound(i, pool), pool}
+		b = bound{poolsHold.with(d.SharedNodes.Most[i], d.beside(i, "them"), has, d.rivals(i)), pool}
+		if d.PoolRoomUnpromised(i, d.given) > pool {
+			b.Reason = promisedMore.with(d.promised(i))
+		}
 	}
 	b.room -= b.room % g.Hosts
 	b.Reason = after(fmt.Sprintf("group %s can add only %s: ", g.Name, model.Pods(b.room)), b.Reason)
 	return b
-}
-
-// blocked explains why a group takes no launches, regardless of its limits.
-func blocked(g *place.Group) model.Reason {
-	switch g.Blocked {
-	case model.CodeCoolingDown:
-		return cooling.with(strings.TrimSuffix(model.Span(g.CoolingSeconds)+": "+g.Closed, ": "))
-	case model.CodeInvalidLimits:
-		return conflict.with(g.Min, g.Max)
-	}
-	if g.Excluded() && (g.Closed == "" || g.CoolingSeconds > 0) {
-		return excluded.with(g.NodeFit.Why)
-	}
-	return closed.with(g.Closed)
-}
-
-func (d *limits) having(i int) string { return having("has", d.Groups[i].Current, d.given[i]) }
-
-// havingAll returns the number of pods of all groups together.
-func (d *limits) havingAll() string {
-	var have int64
-	for i := range d.Groups {
-		have += d.Groups[i].Current
-	}
-	return having("have", have, place.Sum(d.given))
 }
 
 func having(verb string, pods, launching int64) string {
@@ -115,6 +106,19 @@ func having(verb string, pods, launching int64) string {
 		text += fmt.Sprintf(", launching %d", launching)
 	}
 	return text
+}
+
+// blocked explains why a group takes no launches, regardless of its limits.
+func blocked(g *place.Group) model.Reason {
+	switch {
+	case g.Blocked == model.CodeCoolingDown:
+		return cooling.with(strings.TrimSuffix(model.Span(g.CoolingSeconds)+": "+g.Closed, ": "))
+	case g.Blocked == model.CodeInvalidLimits:
+		return conflict.with(g.Min, g.Max)
+	case g.Excluded() && (g.Closed == "" || g.CoolingSeconds > 0):
+		return excluded.with(g.NodeFit.Why)
+	}
+	return closed.with(g.Closed)
 }
 
 // quotaOf describes the quota that leaves the least room for pods of a group.
@@ -135,7 +139,7 @@ func (d *limits) quotaOf(i int) string {
 }
 
 // poolLimit explains that a group's pools have no room for another replica.
-func (d *limits) poolLimit(i int) model.Reason {
+func (d *limits) poolLimit(i int, has string) model.Reason {
 	g := &d.Groups[i]
 	if len(d.SharedNodes.UnprovenPools(i)) > 0 {
 		return d.triedInPool(i)
@@ -154,17 +158,16 @@ func (d *limits) poolLimit(i int) model.Reason {
 	}
 	cause := d.shortage(i)
 	if most := d.SharedNodes.Most[i]; most > 0 || cause == "" {
-		cause = model.Join(fmt.Sprintf("at most %d %s (%s)", most, d.beside(i, "it"), d.having(i)), cause)
+		cause = model.Join(fmt.Sprintf("at most %d %s (%s)", most, d.beside(i, "it"), has), cause)
 	}
-	return poolFull.with(where, g.Name, cause, d.rivals(i), d.assumed(i))
-}
-
-// poolBound explains why the nodes have room for only so many more pods.
-func (d *limits) poolBound(i int, room int64) model.Reason {
-	if d.PoolRoomUnpromised(i, d.given) > room {
-		return promisedMore.with(d.promised(i))
+	assumed := ""
+	for _, place := range d.SharedNodes.NewNodesFor(i) {
+		if place.Like != "" {
+			assumed += fmt.Sprintf("; nodes of pool %s differ, so a new one counts as the smallest that fits, %s",
+				place.Pool, place.Like)
+		}
 	}
-	return poolsHold.with(d.SharedNodes.Most[i], d.beside(i, "them"), d.having(i), d.rivals(i))
+	return poolFull.with(where, g.Name, cause, d.rivals(i), assumed)
 }
 
 func poolsNamed(names []string) string {
@@ -197,17 +200,6 @@ func (d *limits) promised(i int) string {
 	return model.List(names)
 }
 
-// assumed says which shape was assumed for the new nodes of pools whose nodes differ.
-func (d *limits) assumed(i int) (text string) {
-	for _, place := range d.SharedNodes.NewNodesFor(i) {
-		if place.Like != "" {
-			text += fmt.Sprintf("; nodes of pool %s differ, so a new one counts as the smallest that fits, %s",
-				place.Pool, place.Like)
-		}
-	}
-	return text
-}
-
 // beside says which other pods the most pods of a group does not count.
 func (d *limits) beside(i int, pools string) string {
 	if d.Groups[i].Pod != nil {
@@ -219,16 +211,13 @@ func (d *limits) beside(i int, pools string) string {
 // rivals names the pods of other groups that take room on the nodes of a group, if the group's own pods do not fill
 // them.
 func (d *limits) rivals(i int) string {
-	if d.Groups[i].Current+d.given[i]+d.Groups[i].Hosts > d.SharedNodes.Most[i] {
-		return ""
-	}
 	var list []string
 	for _, j := range d.SharedNodes.Rivals(i) {
 		if pods := d.Groups[j].Current + d.given[j]; pods > 0 {
 			list = append(list, fmt.Sprintf("%s of group %s", model.Pods(pods), d.Groups[j].Name))
 		}
 	}
-	if len(list) == 0 {
+	if len(list) == 0 || d.Groups[i].Current+d.given[i]+d.Groups[i].Hosts > d.SharedNodes.Most[i] {
 		return ""
 	}
 	return "; " + model.List(list) + " can use the same nodes"
@@ -241,9 +230,20 @@ func (d *limits) shortage(i int) string {
 	if g.Pod == nil {
 		return ""
 	}
-	switch text := describeShortage(d.SharedNodes.Shortage(d.full(), i)); {
-	case text != "":
-		return text
+	short := d.SharedNodes.Shortage(d.full(), i)
+	unit := strings.Replace(short.Resource, "ephemeral-storage", "memory", 1) // both are in bytes
+	taken, total := model.Pair(unit, short.Total-short.Left, short.Total)
+	need, _ := model.Pair(unit, short.Need, short.Need)
+	switch {
+	case short.Rule != "":
+		return short.Rule + " keeps its pods off all nodes that have room for them"
+	case short.Cards:
+		return "no card has enough left for one of its pods"
+	case short.Resource != "" && short.Left < short.Need:
+		return fmt.Sprintf("%s of %s %s are taken", taken, total, short.Resource)
+	case short.Resource != "":
+		return fmt.Sprintf("%s of %s %s are taken, and no node has the %s left that one of its pods needs",
+			taken, total, short.Resource, need)
 	case d.SharedNodes.Most[i] == 0 && g.Trying():
 		return g.NodeFit.Why + ", and its pools may add no node"
 	case d.SharedNodes.Most[i] == 0:
@@ -254,37 +254,6 @@ func (d *limits) shortage(i int) string {
 	return ""
 }
 
-// describeShortage returns "" if nothing is left on any node that accepts the pods.
-func describeShortage(short landing.Shortage) string {
-	unit := strings.Replace(short.Resource, "ephemeral-storage", "memory", 1) // both are in bytes
-	taken, total := model.Pair(unit, short.Total-short.Left, short.Total)
-	need, _ := model.Pair(unit, short.Need, short.Need)
-	switch {
-	case short.Rule != "":
-		return short.Rule + " keeps its pods off all nodes that have room for them"
-	case short.Cards:
-		return "no card has enough left for one of its pods"
-	case short.Resource == "":
-		return ""
-	case short.Left < short.Need:
-		return fmt.Sprintf("%s of %s %s are taken", taken, total, short.Resource)
-	}
-	return fmt.Sprintf("%s of %s %s are taken, and no node has the %s left that one of its pods needs",
-		taken, total, short.Resource, need)
-}
-
-// inFlightLimit returns the in-flight cap that prevents one more replica of a group, if the plan holds launches back.
-func (d *limits) inFlightLimit(i int) (reason model.Reason) {
-	if d.Held == nil {
-		return reason
-	}
-	reason = d.inFlightCap(i)
-	if g := &d.Groups[i]; !said(reason) && d.Held[i] > 0 {
-		return behind.with(g.Name, model.Pods(g.Pending()+d.given[i]), d.capNames(g))
-	}
-	return reason
-}
-
 // inFlightCap returns the in-flight cap that has no room for one more replica of a group.
 func (d *limits) inFlightCap(i int) model.Reason {
 	g := &d.Groups[i]
@@ -292,27 +261,24 @@ func (d *limits) inFlightCap(i int) model.Reason {
 	for k := range d.Groups {
 		all += d.Groups[k].Pending() + d.given[k]
 	}
-	own, most := g.Pending()+d.given[i], d.Policy.MaxInFlight
+	now := func(have string, n, given, most int64) string {
+		if n > most && given > 0 {
+			return fmt.Sprintf("; launching %s, because a gang or replica that is larger is launched whole and alone",
+				model.Pods(given))
+		}
+		return fmt.Sprintf(" (%s %d)", have, n)
+	}
+	own, most := g.Pending()+d.given[i], place.OrUnbounded(d.Policy.MaxInFlight)
 	switch {
 	case g.Trying() && own+g.Hosts > g.InFlight:
 		return triedOnNode(g)
 	case own+g.Hosts > g.InFlight:
 		return groupInFlight.with(place.ConservativeMode, g.Name, model.Pods(g.InFlight),
-			onTheWayNow("has", own, d.given[i], g.InFlight))
-	case all+g.Hosts > place.OrUnbounded(most):
-		return allInFlight.with(model.Pods(int64(most)),
-			onTheWayNow("have", all, place.Sum(d.given), int64(most)))
+			now("has", own, d.given[i], g.InFlight))
+	case all+g.Hosts > most:
+		return allInFlight.with(model.Pods(most), now("have", all, place.Sum(d.given), most))
 	}
 	return model.Reason{}
-}
-
-// onTheWayNow returns how many pods are on the way, or why a plan launches more than a cap allows.
-func onTheWayNow(have string, now, given, most int64) string {
-	if now > most && given > 0 {
-		return fmt.Sprintf("; launching %s, because a gang or replica that is larger is launched whole and alone",
-			model.Pods(given))
-	}
-	return fmt.Sprintf(" (%s %d)", have, now)
 }
 
 // capNames names the caps that apply to a group.

@@ -1,4 +1,4 @@
-package why
+package planner
 
 import (
 	"testing"
@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -22,11 +21,6 @@ func worker(pod, group string, state model.NodeState, free int64, idle float64, 
 	available[raydemand.GPU] = raydemand.Whole(free)
 	return model.Node{Pod: pod, Group: group, State: state, Total: total, Available: available, IdleSeconds: idle,
 		Activity: activity}
-}
-
-func planned(s *model.Snapshot) model.Plan {
-	decision, launched, outcome := place.Decide(nil, s, model.Policy{})
-	return Report(decision, launched, outcome)
 }
 
 func TestUnusedGPUsAreCountedByTheFirstCauseThatHolds(t *testing.T) {
@@ -81,12 +75,12 @@ func TestUnusedGPUsAreCountedByTheFirstCauseThatHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := model.Snapshot{TakenAt: takenAt, IdleTimeoutSeconds: c.timeout, Groups: []model.Group{c.group},
 				Nodes: c.nodes, Demand: raydemand.Demand{Requests: c.requests}}
-			plan := planned(&s)
+			plan := Compute(s, Policy{})
 			want := map[string]raydemand.Amount{}
 			if c.want != "" {
 				want[c.want] = c.nodes[0].Available[raydemand.GPU]
 			}
-			if diff := cmp.Diff(want, UnusedGPUs(&s, &plan)); diff != "" {
+			if diff := cmp.Diff(want, UnusedGPUs(s, plan)); diff != "" {
 				t.Errorf("unused GPUs (-want +got):\n%s", diff)
 			}
 		})
@@ -96,14 +90,14 @@ func TestUnusedGPUsAreCountedByTheFirstCauseThatHolds(t *testing.T) {
 func TestEveryFreeGPUOfAWorkerHasOneCause(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
-		plan := planned(&s)
+		plan := Compute(s, Policy{})
 		var free, counted raydemand.Amount
 		for i := range s.Nodes {
 			if hasJoined(&s.Nodes[i]) {
 				free = free.Plus(s.Nodes[i].Available[raydemand.GPU])
 			}
 		}
-		for _, amount := range UnusedGPUs(&s, &plan) {
+		for _, amount := range UnusedGPUs(s, plan) {
 			counted = counted.Plus(amount)
 		}
 		if counted != free {
