@@ -104,7 +104,7 @@ var rules = []struct{ of, except, never, because string }{
 		"equal input gives equal output, anywhere"},
 	{deciders + " " + loop, kube + " pkg/nodepool/capacity/policytext internal/controller internal/planner/plannertest",
 		"others", "adapters know Kubernetes and Ray"},
-	{loop, "internal/controller internal/controller/head internal/addon/...",
+	{loop, "internal/controller internal/addon/...",
 		"context log/... math/rand/... net/... os/...", "the loop makes the calls and logs what they return"},
 	{"internal/addon/... internal/controller/...", "", features, "a feature is deleted with its folder and its row"},
 	{loop, "", "k8s.io/... sigs.k8s.io/... google.golang.org/... net/... os/...",

@@ -184,8 +184,8 @@ func between(t *testing.T, page, from, until string) string {
 func changes(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, kind := range codes(t, "internal/controller/decision/decision.go", "^Action") {
-		for _, result := range codes(t, "internal/controller/decision/decision.go", "^Result") {
+	for _, kind := range codes(t, "internal/addon/decision.go", "^Action") {
+		for _, result := range codes(t, "internal/addon/decision.go", "^Result") {
 			all = append(all, kind+"-"+result)
 		}
 	}
@@ -202,8 +202,8 @@ func TestReasonsListsAllCodes(t *testing.T) {
 		"Why a pod should go":             codes(t, "internal/planner/model/codes.go", "^Stop"),
 		"Why a pod was removed":           codes(t, "internal/controller/scaledown/name.go", "^removed"),
 		"Why demand is not served":        codes(t, "internal/planner/model/plan.go", "."),
-		"Why a RayCluster is not managed": codes(t, "internal/controller/mode/mode.go", "."),
-		"Events on the RayCluster":        codes(t, "internal/controller/decision/reason.go", ""),
+		"Why a RayCluster is not managed": codes(t, "internal/addon/mode.go", "."),
+		"Events on the RayCluster":        codes(t, "internal/addon/reason.go", ""),
 		"Why num-gpus is not written":     codes(t, "pkg/nodepool/numgpussync.go", "^Sync"),
 		"Why a request is in its state":   codes(t, "pkg/raydemand/owned.go", "^Code"),
 		"Findings":                        findingsOfPlans(t),

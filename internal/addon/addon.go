@@ -1,6 +1,7 @@
-// Package addon is what the loop and its optional features know of each other. A feature is one folder below this one
-// and one row where serve is assembled (cmd/autoscaler/engine/addons.go); without both, the loop does the same without
-// the feature. Features do not know each other.
+// Package addon is what the loop and its optional features know of each other: the Cycle, the head of a Ray cluster,
+// and the Decision with its Actions and Events, which others see of a cycle. A feature is one folder below this one and
+// one row where serve is assembled (cmd/autoscaler/engine/addons.go); without both, the loop does the same without the
+// feature. Features do not know each other.
 package addon
 
 import (
@@ -8,8 +9,6 @@ import (
 	"log/slog"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/internal/planner"
@@ -64,7 +63,7 @@ type Loop interface {
 	WriteRound(ctx context.Context, c *Cycle, count int, write func(at int) bool)
 
 	// Ray is the connection to the head; nil if there is none. Calls to it last CallTimeout at most.
-	Ray() head.Ray
+	Ray() Ray
 	CallTimeout() time.Duration
 	// ReadRay reads Ray's state, and NodesNow the nodes of the view's Ray session.
 	ReadRay(ctx context.Context, cluster nodepool.Cluster, now time.Time) (raydemand.State, error)
@@ -84,9 +83,9 @@ type Loop interface {
 	Heavy(s *planner.Snapshot) bool
 	// Drains are those that this process asked for. Drain asks for one more, and records the answer in the cycle.
 	Drains() scaledown.Drains
-	Drain(ctx context.Context, c *Cycle, w scaledown.DrainRequest) decision.Action
+	Drain(ctx context.Context, c *Cycle, w scaledown.DrainRequest) Action
 
 	// Emit emits an Event, EmitOnce only when its condition begins.
-	Emit(ctx context.Context, v observe.View, e decision.Event)
-	EmitOnce(ctx context.Context, v observe.View, e decision.Event)
+	Emit(ctx context.Context, v observe.View, e Event)
+	EmitOnce(ctx context.Context, v observe.View, e Event)
 }

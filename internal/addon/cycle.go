@@ -3,7 +3,6 @@ package addon
 import (
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/internal/planner"
@@ -21,7 +20,7 @@ type Cycle struct {
 	// Paused is why nothing may be taken away, or "".
 	Paused   string
 	Findings []raydemand.Finding
-	Actions  []decision.Action
+	Actions  []Action
 	Err      error
 	// Withheld: the patch was not written, so nothing else is done. Again: the next cycle follows at once.
 	Withheld, Again bool
@@ -32,8 +31,8 @@ type Cycle struct {
 
 	SeenToPatched time.Duration
 	GrowthWanted  time.Time
-	NumGPUs       map[string]decision.GroupNumGPUs
-	OptIn         *decision.OptIn
+	NumGPUs       map[string]GroupNumGPUs
+	OptIn         *OptIn
 
 	// Idle is what happens to the RayCluster without work, WarmNodes what becomes of nodes without workers, and Jobs
 	// for which jobs the workers work.

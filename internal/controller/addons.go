@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/internal/planner"
@@ -23,7 +21,7 @@ type loop struct {
 
 func (l loop) Now() time.Time                                    { return l.c.config.Now() }
 func (l loop) Log() *slog.Logger                                 { return l.c.config.Log }
-func (l loop) Ray() head.Ray                                     { return l.r.gcs.Ray }
+func (l loop) Ray() addon.Ray                                    { return l.r.gcs.Ray }
 func (l loop) CallTimeout() time.Duration                        { return l.c.config.GCSTimeout }
 func (l loop) Doubt(v observe.View) string                       { return l.c.doubt(l.r, v) }
 func (l loop) Paused(v observe.View) string                      { return l.c.paused(l.r, v) }
@@ -63,13 +61,13 @@ func (l loop) Plan(ctx context.Context, v observe.View) (addon.Intent, error) {
 	return l.c.plan(ctx, l.r, v)
 }
 
-func (l loop) Drain(ctx context.Context, o *addon.Cycle, w scaledown.DrainRequest) decision.Action {
+func (l loop) Drain(ctx context.Context, o *addon.Cycle, w scaledown.DrainRequest) addon.Action {
 	return l.c.ask(ctx, l.r, o, w)
 }
 
-func (l loop) Emit(ctx context.Context, v observe.View, e decision.Event) { l.c.emit(ctx, v, e) }
+func (l loop) Emit(ctx context.Context, v observe.View, e addon.Event) { l.c.emit(ctx, v, e) }
 
-func (l loop) EmitOnce(ctx context.Context, v observe.View, e decision.Event) {
+func (l loop) EmitOnce(ctx context.Context, v observe.View, e addon.Event) {
 	l.c.emitOnce(ctx, l.r, v, e)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -88,11 +87,11 @@ func (c *Controller) suppose(ctx context.Context, r *record, o *addon.Cycle) {
 	if v.Mode == nodepool.Managed || v.Cluster.Deleting {
 		return
 	}
-	o.OptIn = decision.NewOptIn(v.Cluster.Key, v.Why, c.config.modes().OnOptIn(v.Cluster))
+	o.OptIn = addon.NewOptIn(v.Cluster.Key, v.Why, c.config.modes().OnOptIn(v.Cluster))
 	if v.Mode != nodepool.Off && v.Live() {
 		o.OptIn.Suppose(o.Intent.Snapshot, o.Intent.Plan, o.NumGPUs)
 	}
-	if e, begins := decision.WaitingEvent(*v, o.OptIn, &r.conditions); begins {
+	if e, begins := waitingEvent(*v, o.OptIn, &r.conditions); begins {
 		c.emit(ctx, *v, e)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -150,8 +150,8 @@ func TestAClusterConfigThatFailsWithholdsNothingAndIsTriedAgain(t *testing.T) {
 	if change := w.lastChange(); change.Replicas != 1 {
 		t.Errorf("patched %+v, want 1 replica", change)
 	}
-	failed := func(a decision.Action) bool {
-		return a.Kind == decision.ActionClusterConfig && a.Result == decision.ResultError && a.Message == "the head is busy"
+	failed := func(a addon.Action) bool {
+		return a.Kind == addon.ActionClusterConfig && a.Result == addon.ResultError && a.Message == "the head is busy"
 	}
 	if !slices.ContainsFunc(d.Actions, failed) || d.Err != "" {
 		t.Errorf("actions %+v and error %q, want the failed report among the actions alone", d.Actions, d.Err)
@@ -225,7 +225,7 @@ func TestACancelledReportIsNoFailure(t *testing.T) {
 	w.ray.configErr = context.Canceled
 	w.c.Cycle(ctx, key)
 	d, _ := w.c.Decision(key)
-	if slices.ContainsFunc(d.Actions, func(a decision.Action) bool { return a.Kind == decision.ActionClusterConfig }) {
+	if slices.ContainsFunc(d.Actions, func(a addon.Action) bool { return a.Kind == addon.ActionClusterConfig }) {
 		t.Errorf("actions %+v, want none of a call that was called off", d.Actions)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -30,13 +28,13 @@ func (c *Config) pace() Pace {
 }
 
 // modes returns the rules that decide the mode of RayClusters.
-func (c Config) modes() mode.Rules {
-	return mode.Rules{Form: c.Form, Default: c.DefaultMode, ReadOnly: c.ReadOnly}
+func (c Config) modes() modeRules {
+	return modeRules{Form: c.Form, Default: c.DefaultMode, ReadOnly: c.ReadOnly}
 }
 
 // Config holds the settings of the loop; DefaultConfig has those that nobody sets.
 type Config struct {
-	Form mode.Form
+	Form Form
 	// DefaultMode applies to RayClusters without the annotation heliostat.dev/mode on themselves or on their
 	// namespace. The default is shadow for a fleet, which scales nothing unasked, and managed for a sidecar, because
 	// adding it to a head pod is a request to scale.
@@ -96,7 +94,7 @@ type Config struct {
 	Owned OwnedRequests
 	// Published is called with every decision after it is applied, Forgotten when a RayCluster with decisions is gone.
 	// Released is called when another process decides about one from now on. None may block. All may be nil.
-	Published func(*decision.Decision)
+	Published func(*addon.Decision)
 	Forgotten func(nodepool.ClusterKey)
 	Released  func(nodepool.ClusterKey)
 	// plans computes plans within PlanBudget.
@@ -108,7 +106,7 @@ type Config struct {
 // DefaultConfig returns the settings of a fleet. The flags of `serve` have these defaults, and check what is set.
 func DefaultConfig() Config {
 	return Config{
-		Form:              mode.Fleet,
+		Form:              Fleet,
 		Policy:            planner.Policy{MaxInFlight: 1000},
 		FastPoll:          100 * time.Millisecond,
 		RestPoll:          200 * time.Millisecond,

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -67,7 +67,7 @@ func TestAnEndThatIsAskedForIsNoErrorOfTheHeadOrOfAWrite(t *testing.T) {
 			w.now = w.now.Add(time.Second)
 			w.c.Cycle(ctx, key)
 			d, _ := w.c.Decision(key)
-			if ctx.Err() == nil || strings.Contains(said.String(), "cancel") || d.RayErr != "" || d.Err != "" || d.Unwritten != "" || w.kube.emitted(decision.ReasonPatchFailed) > 0 || w.c.record(key).gcs.Failures != before {
+			if ctx.Err() == nil || strings.Contains(said.String(), "cancel") || d.RayErr != "" || d.Err != "" || d.Unwritten != "" || w.kube.emitted(addon.ReasonPatchFailed) > 0 || w.c.record(key).gcs.Failures != before {
 				t.Errorf("ended: %v; reported %q and %q, logged %s", ctx.Err(), d.RayErr, d.Err, said.String())
 			}
 		})

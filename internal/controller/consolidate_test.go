@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/addon/consolidation"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -64,14 +64,14 @@ func (w *world) migrate() {
 }
 
 // minutes runs a cycle each half minute.
-func (w *world) minutes(n int) (d *decision.Decision) {
+func (w *world) minutes(n int) (d *addon.Decision) {
 	for range 2 * n {
 		d = w.after(30 * time.Second)
 	}
 	return d
 }
 
-func suggestions(d *decision.Decision) []raydemand.Finding {
+func suggestions(d *addon.Decision) []raydemand.Finding {
 	return slices.DeleteFunc(slices.Clone(d.Findings), func(f raydemand.Finding) bool {
 		return f.Code != consolidation.FindingPossible
 	})

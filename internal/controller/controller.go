@@ -1,9 +1,9 @@
 // Package controller is the loop: when to observe a RayCluster, in which order to act, and what to publish. Package
 // planner makes every scaling decision; this package carries it out as far as the safety rules allow
 // (docs/design/0001-the-loop.md). The packages below it are rules and values: observe (what is seen), scaledown (what
-// may be removed), mode (whether anything may be written), decision (what is published), backoff; and head, the
-// connection to Ray. The loop uses Kubernetes and Ray only through small interfaces (Kube in kube.go, Ray in package
-// head) and must not import their clients.
+// may be removed). Whether anything may be written is in mode.go, the connection to Ray in connection.go. The loop uses
+// Kubernetes and Ray only through small interfaces (Kube in kube.go, Ray in package addon) and must not import their
+// clients.
 //
 // Begin with cycle.go, which has the order of a cycle, decide.go, and apply.go, which has the list of steps. A step is
 // in the file that is named after it. Optional features are steps too, of packages in internal/addon. When a RayCluster
@@ -25,8 +25,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/head"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 )
@@ -34,12 +33,12 @@ import (
 // Controller decides for many RayClusters, one cycle at a time for each.
 type Controller struct {
 	kube   Kube
-	dial   head.Dialer
+	dial   addon.Dialer
 	config Config
 
 	// cycles limits the cycles that events start, and those before their turn.
 	cycles   *rate.Limiter
-	entries  *head.Entries
+	entries  *entries
 	promises promises
 	// writes limits what features write beside RayClusters, such as guards, for all RayClusters together.
 	writes *rate.Limiter
@@ -51,10 +50,10 @@ type Controller struct {
 }
 
 // New returns a controller that is ready for Cycle.
-func New(kube Kube, dial head.Dialer, config Config) *Controller {
+func New(kube Kube, dial addon.Dialer, config Config) *Controller {
 	config.plans, config.nodeTimes = newPlanBudget(config.PlanBudget), &arrival.Pools{}
 	return &Controller{
-		kube: kube, dial: dial, config: config, entries: head.NewEntries(),
+		kube: kube, dial: dial, config: config, entries: newEntries(),
 		writes:  rate.NewLimiter(rate.Limit(config.GuardsPerSecond), max(1, int(config.GuardsPerSecond))),
 		cycles:  rate.NewLimiter(rate.Limit(config.CyclesPerSecond), max(earlyCost, int(config.CyclesPerSecond))),
 		records: map[nodepool.ClusterKey]*record{},
@@ -159,7 +158,7 @@ func (c *Controller) counts() counts {
 }
 
 // Decision returns the latest decision about a cluster.
-func (c *Controller) Decision(key nodepool.ClusterKey) (*decision.Decision, bool) {
+func (c *Controller) Decision(key nodepool.ClusterKey) (*addon.Decision, bool) {
 	c.mu.Lock()
 	r := c.records[key]
 	c.mu.Unlock()
@@ -171,14 +170,14 @@ func (c *Controller) Decision(key nodepool.ClusterKey) (*decision.Decision, bool
 }
 
 // Decisions returns the latest decision about every cluster, sorted by namespace and name.
-func (c *Controller) Decisions() []*decision.Decision {
-	var all []*decision.Decision
+func (c *Controller) Decisions() []*addon.Decision {
+	var all []*addon.Decision
 	for _, r := range c.all() {
 		if d := r.decision.Load(); d != nil {
 			all = append(all, d)
 		}
 	}
 	slices.SortFunc(all,
-		func(a, b *decision.Decision) int { return strings.Compare(a.Cluster.String(), b.Cluster.String()) })
+		func(a, b *addon.Decision) int { return strings.Compare(a.Cluster.String(), b.Cluster.String()) })
 	return all
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -119,7 +118,7 @@ func demandUnknown(err error) string {
 	switch {
 	case errors.Is(err, errOff):
 		why = "the mode is off"
-	case errors.Is(err, head.ErrNoAddress):
+	case errors.Is(err, errNoAddress):
 		why = "there is no head"
 	}
 	return why + ", so its demand is unknown, and nothing is launched"

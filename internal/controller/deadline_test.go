@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -53,7 +53,7 @@ func TestAMaximumThatIsLoweredAgainGivesTheWholeDeadlineAgain(t *testing.T) {
 	w.lastNothing("the maximum was raised before the deadline")
 	w.kube.events = nil
 	w.limit("pair", 0)
-	if got := w.kube.emitted(decision.ReasonDraining); got != 2 {
+	if got := w.kube.emitted(addon.ReasonDraining); got != 2 {
 		t.Errorf("events = %v, want a new deadline reported for each host", w.kube.events)
 	}
 	w.goesAfter(25*time.Second, 2, "a new deadline has begun")

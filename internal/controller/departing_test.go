@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -31,13 +31,13 @@ func TestTheEventIsRepeatedWhenTheMachineGoesSooner(t *testing.T) {
 	} {
 		w.goes(w.pod(0), step.notice)
 		w.after(100 * time.Millisecond)
-		if got := w.kube.emitted(decision.ReasonWorkerGoing); got != step.want {
+		if got := w.kube.emitted(addon.ReasonWorkerGoing); got != step.want {
 			t.Errorf("%s: %d Events, want %d", step.what, got, step.want)
 		}
 	}
 	w.goes(w.pod(0), until(900))
 	w.after(2 * time.Minute)
-	if got := w.kube.emitted(decision.ReasonWorkerGoing); got != 5 {
+	if got := w.kube.emitted(addon.ReasonWorkerGoing); got != 5 {
 		t.Errorf("%d Events, want one more after a while: the machine goes later than the last one said", got)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/backoff"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 )
@@ -15,7 +15,7 @@ const sessionPause = 2 * time.Second
 
 // freshReads are the readings from the API server before a reduction. They rest after one that failed, with err.
 type freshReads struct {
-	rest backoff.Pause
+	rest addon.Pause
 	err  error
 }
 
@@ -79,5 +79,5 @@ func (m *memory) FreshRead(now time.Time, err error) {
 		m.fresh.rest.Fail(now)
 		return
 	}
-	m.fresh.rest = backoff.Pause{}
+	m.fresh.rest = addon.Pause{}
 }

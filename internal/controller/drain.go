@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -37,9 +36,9 @@ func (c *Controller) drain(ctx context.Context, r *record, o *addon.Cycle) {
 			return
 		}
 		switch c.ask(ctx, r, o, w).Result {
-		case decision.ResultRefused:
+		case addon.ResultRefused:
 			refused[w.Replica] = true
-		case decision.ResultError:
+		case addon.ResultError:
 			return
 		}
 	}
@@ -64,24 +63,24 @@ func drainRound(drains []scaledown.DrainRequest) []scaledown.DrainRequest {
 // counts as accepted for a while.
 func (c *Controller) ask(
 	ctx context.Context, r *record, o *addon.Cycle, w scaledown.DrainRequest,
-) decision.Action {
+) addon.Action {
 	started := c.config.Now()
 	entry := r.memory.drains.Begin(w, started)
 	call, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
 	defer cancel()
-	action := decision.Action{At: started, Kind: decision.ActionDrain, Group: w.Group, Pods: []string{w.Pod}}
+	action := addon.Action{At: started, Kind: addon.ActionDrain, Group: w.Group, Pods: []string{w.Pod}}
 	reply, err := r.gcs.Ray.Drain(call,
 		raydemand.Drain{Node: w.Node, Reason: w.Reason, Message: w.Message, Deadline: w.Deadline})
 	action.Took = c.config.Now().Sub(started)
 	switch {
 	case err != nil:
-		action.Result, action.Message = decision.ResultError, err.Error()
+		action.Result, action.Message = addon.ResultError, err.Error()
 	case reply.Accepted:
 		entry.Accept()
-		action.Result, action.Message = decision.ResultOK, w.Message
+		action.Result, action.Message = addon.ResultOK, w.Message
 	default:
 		entry.Refuse(started)
-		action.Result, action.Message = decision.ResultRefused, reply.Message
+		action.Result, action.Message = addon.ResultRefused, reply.Message
 	}
 	o.Actions = append(o.Actions, action)
 	c.recordDrain(ctx, o, w, action)

@@ -5,18 +5,16 @@ import (
 	"log/slog"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 )
 
 // emitConditions emits each lasting condition once, when it begins.
 func (c *Controller) emitConditions(ctx context.Context, r *record, o addon.Cycle) {
-	lasting := decision.Lasting{View: o.View, Drains: r.memory.drains, Plan: o.Intent.Plan, Held: o.Intent.Held,
+	lasting := lasting{View: o.View, Drains: r.memory.drains, Plan: o.Intent.Plan, Held: o.Intent.Held,
 		Breakers: r.memory.breakers, Reverts: r.memory.Patches.reverts.Texts(o.View.Now), FreshErr: r.memory.fresh.err}
 	if r.gcs.Failures > 3 && o.View.Cluster.Head.Ready {
-		lasting.HeadFails = head.Summary(r.gcs.LastErr, o.View.Cluster.Head)
+		lasting.HeadFails = headSummary(r.gcs.LastErr, o.View.Cluster.Head)
 	}
 	if r.memory.guard.Doubts() {
 		lasting.Doubt = o.Paused
@@ -27,13 +25,13 @@ func (c *Controller) emitConditions(ctx context.Context, r *record, o addon.Cycl
 }
 
 // emitOnce emits the Event of a lasting condition when it begins.
-func (c *Controller) emitOnce(ctx context.Context, r *record, v observe.View, e decision.Event) {
+func (c *Controller) emitOnce(ctx context.Context, r *record, v observe.View, e addon.Event) {
 	if r.conditions.Begins(v.Now, e) {
 		c.emit(ctx, v, e)
 	}
 }
 
-func (c *Controller) emit(ctx context.Context, v observe.View, e decision.Event) {
+func (c *Controller) emit(ctx context.Context, v observe.View, e addon.Event) {
 	level := slog.LevelInfo
 	if e.Warning {
 		level = slog.LevelWarn
@@ -43,9 +41,9 @@ func (c *Controller) emit(ctx context.Context, v observe.View, e decision.Event)
 }
 
 func (c *Controller) recordDrain(
-	ctx context.Context, o *addon.Cycle, w scaledown.DrainRequest, action decision.Action,
+	ctx context.Context, o *addon.Cycle, w scaledown.DrainRequest, action addon.Action,
 ) {
-	e := decision.DrainEvent(w, action)
+	e := drainEvent(w, action)
 	c.config.Log.InfoContext(ctx, "drain", "cluster", o.View.Cluster.Key.String(), "group", w.Group, "pod", w.Pod,
 		"result", action.Result, "reason", action.Message)
 	c.kube.Event(o.View.Cluster, e.Warning, e.Reason, e.Message)

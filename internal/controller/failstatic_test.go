@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -23,7 +22,7 @@ func TestNothingIsTakenAwayWhileTheGCSDoesNotAnswer(t *testing.T) {
 		w.after(20 * time.Second)
 	}
 	w.nothingWritten("nobody knows what Ray does")
-	if w.kube.emitted(decision.ReasonGCSUnavailable) != 1 {
+	if w.kube.emitted(addon.ReasonGCSUnavailable) != 1 {
 		t.Errorf("events = %v, want GCSUnavailable once", w.kube.events)
 	}
 	d, _ := w.c.Decision(key)
@@ -78,7 +77,7 @@ func TestASuddenDropStopsReductionsUntilSeenTwice(t *testing.T) {
 	w.kube.cluster.Workers = w.kube.cluster.Workers[:2] // a list cut short
 	w.cycle()
 	w.nothingWritten("three of five pods vanished at once")
-	if w.kube.emitted(decision.ReasonReductionsPaused) != 1 {
+	if w.kube.emitted(addon.ReasonReductionsPaused) != 1 {
 		t.Errorf("events = %v, want ReductionsPaused", w.kube.events)
 	}
 	w.after(100 * time.Millisecond)
@@ -151,7 +150,7 @@ func TestFreezeSeenOnlyInTheFreshObjectStopsTheWholeCycle(t *testing.T) {
 	w.kube.fresh = &fresh
 	d := w.cycle()
 	w.nothingWritten("the cluster is frozen")
-	if d.Mode != nodepool.Shadow || d.Why.Code != mode.Frozen {
+	if d.Mode != nodepool.Shadow || d.Why.Code != addon.Frozen {
 		t.Errorf("mode = %v because %v, want shadow because frozen", d.Mode, d.Why.Code)
 	}
 }
@@ -252,7 +251,7 @@ func TestAnOutageOfTheGCSLetsNoClockRunOut(t *testing.T) {
 	w.ray.stateErr = nil
 	w.after(15 * time.Second)
 	w.nothingWritten("nobody could have been seen to join")
-	if w.kube.emitted(decision.ReasonGroupFailing) != 0 {
+	if w.kube.emitted(addon.ReasonGroupFailing) != 0 {
 		t.Errorf("events = %v, want the group open", w.kube.events)
 	}
 	w.want(0, nil)
@@ -273,7 +272,7 @@ func TestAScaleDownOfOurOwnIsNoSuddenDrop(t *testing.T) {
 	w.after(100 * time.Millisecond) // named, and deleted before the next reading
 	w.operate()
 	d := w.after(100 * time.Millisecond)
-	if w.kube.emitted(decision.ReasonReductionsPaused) != 0 || d.Paused != "" {
+	if w.kube.emitted(addon.ReasonReductionsPaused) != 0 || d.Paused != "" {
 		t.Errorf("events %v, pause %q: five workers left because we let them go", w.kube.events, d.Paused)
 	}
 	if len(w.kube.cluster.Workers) != 0 {
@@ -366,7 +365,7 @@ func TestASecondLookThatFailsIsLoggedOnceAndRepeatedWithPauses(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 6))
 	w.kube.freshErr = errors.New("the server is overloaded")
 	w.pass(61 * time.Second)
-	var d *decision.Decision
+	var d *addon.Decision
 	for range 600 {
 		d = w.after(100 * time.Millisecond)
 	}
@@ -374,7 +373,7 @@ func TestASecondLookThatFailsIsLoggedOnceAndRepeatedWithPauses(t *testing.T) {
 	if w.kube.freshReads > 8 {
 		t.Errorf("%d fresh lists in a minute, want pauses that grow to 30 s", w.kube.freshReads)
 	}
-	if w.kube.emitted(decision.ReasonReductionsPaused) != 1 || d.Paused != "reading the RayCluster again before a reduction failed: the server is overloaded" {
+	if w.kube.emitted(addon.ReasonReductionsPaused) != 1 || d.Paused != "reading the RayCluster again before a reduction failed: the server is overloaded" {
 		t.Errorf("events %v and pause %q, want the failure reported once", w.kube.events, d.Paused)
 	}
 	w.kube.freshErr = nil
@@ -389,14 +388,14 @@ func TestReportsThatFailPushNoChangeOutOfTheLatestOnes(t *testing.T) {
 	w.want(1, gpu(1))
 	w.ray.reportErr = errors.New("unimplemented")
 	w.cycle()
-	var d *decision.Decision
+	var d *addon.Decision
 	for range 60 {
 		d = w.after(5 * time.Second)
 	}
-	if len(d.Recent) != 1 || d.Recent[0].Kind != decision.ActionPatch {
+	if len(d.Recent) != 1 || d.Recent[0].Kind != addon.ActionPatch {
 		t.Errorf("latest actions = %+v, want the patch alone", d.Recent)
 	}
-	if len(d.Actions) != 1 || d.Actions[0].Kind != decision.ActionReport {
+	if len(d.Actions) != 1 || d.Actions[0].Kind != addon.ActionReport {
 		t.Errorf("this cycle's actions = %+v, want the failed report", d.Actions)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"heliostat.dev/heliostat/internal/addon/departures"
 	"heliostat.dev/heliostat/internal/addon/nodeguard"
 	"heliostat.dev/heliostat/internal/addon/provisioning"
-	"heliostat.dev/heliostat/internal/controller/mode"
 )
 
 // features are the settings of optional features.
@@ -27,7 +26,7 @@ func (f features) addons(kube *fakeKube, config *Config) []addon.Addon {
 		provisioning.New(kube),
 		departures.New(),
 		consolidation.New(consolidation.Settings{After: 10 * time.Minute}),
-		capacity.New(kube, cmp.Or(config.Form, mode.Fleet) == mode.Sidecar),
+		capacity.New(kube, cmp.Or(config.Form, Fleet) == Sidecar),
 		costs.Jobs(f.jobsEvery),
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
@@ -57,7 +57,7 @@ func TestABusyWorkerWhoseMachineGoesIsDrainedReplacedAndNamedWhenEmpty(t *testin
 	if n := d.Snapshot.Nodes[i]; n.State != planner.Leaving || n.Going == nil || n.Going.Sign != departure.KarpenterDisrupted {
 		t.Errorf("node = %+v, want it leaving with its sign", n)
 	}
-	if got := w.kube.emitted(decision.ReasonWorkerGoing); got != 1 {
+	if got := w.kube.emitted(addon.ReasonWorkerGoing); got != 1 {
 		t.Errorf("%d Events of the worker, want 1", got)
 	}
 
@@ -71,8 +71,8 @@ func TestABusyWorkerWhoseMachineGoesIsDrainedReplacedAndNamedWhenEmpty(t *testin
 		w.after(time.Second)
 	}
 	w.lastNothing("the worker has work")
-	if got := w.ray.drained(); len(got) != 1 || w.kube.emitted(decision.ReasonWorkerGoing) != 1 {
-		t.Errorf("drained %v with %d Events, want one of each", got, w.kube.emitted(decision.ReasonWorkerGoing))
+	if got := w.ray.drained(); len(got) != 1 || w.kube.emitted(addon.ReasonWorkerGoing) != 1 {
+		t.Errorf("drained %v with %d Events, want one of each", got, w.kube.emitted(addon.ReasonWorkerGoing))
 	}
 
 	w.node(going).Status = raydemand.Dead // its work has ended
@@ -169,8 +169,8 @@ func TestInShadowAndWhileFrozenASignIsOnlyReported(t *testing.T) {
 		w.goes(w.pod(0), disrupted())
 		d := w.after(100 * time.Millisecond)
 		w.nothingWritten(name)
-		if w.kube.emitted(decision.ReasonWorkerGoing) != 1 || d.Plan.Launch["gpu"] != 1 {
-			t.Errorf("%s: %d Events, launch %v; want one of each", name, w.kube.emitted(decision.ReasonWorkerGoing), d.Plan.Launch)
+		if w.kube.emitted(addon.ReasonWorkerGoing) != 1 || d.Plan.Launch["gpu"] != 1 {
+			t.Errorf("%s: %d Events, launch %v; want one of each", name, w.kube.emitted(addon.ReasonWorkerGoing), d.Plan.Launch)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -64,7 +64,7 @@ func TestReplicasNeverLeaveTheirLimits(t *testing.T) {
 	if len(d.Plan.InfeasibleRequests) != 1 || d.Plan.InfeasibleRequests[0].Count != 48 {
 		t.Errorf("unmet = %+v, want 48 requests", d.Plan.InfeasibleRequests)
 	}
-	if w.kube.emitted(decision.ReasonCapped) != 1 {
+	if w.kube.emitted(addon.ReasonCapped) != 1 {
 		t.Errorf("events = %v, want Capped once", w.kube.events)
 	}
 }
@@ -75,7 +75,7 @@ func TestDemandThatWaitsForATryHasAnEventOfItsOwn(t *testing.T) {
 	w := newWorld(t, Config{}, group)
 	w.want(50, gpu(1))
 	w.after(2 * time.Second)
-	if got := w.lastChange(); got.Replicas != 1 || w.kube.emitted(decision.ReasonTrying) != 1 || w.kube.emitted(decision.ReasonCapped) != 0 {
+	if got := w.lastChange(); got.Replicas != 1 || w.kube.emitted(addon.ReasonTrying) != 1 || w.kube.emitted(addon.ReasonCapped) != 0 {
 		t.Errorf("target %+v, events %v, want 1 pod and the Event Trying once", got, w.kube.events)
 	}
 }
@@ -89,8 +89,8 @@ func TestThousandsOfUnservedDemandsAreSummarized(t *testing.T) {
 	for range 5 {
 		w.after(time.Second)
 	}
-	if got := w.kube.emitted(decision.ReasonImpossible); got != decision.MaxUnmet+1 {
-		t.Errorf("%d Events, want the first %d demands and one that counts the others", got, decision.MaxUnmet)
+	if got := w.kube.emitted(addon.ReasonImpossible); got != maxUnmet+1 {
+		t.Errorf("%d Events, want the first %d demands and one that counts the others", got, maxUnmet)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestAPatchThatFailsIsRetriedWithPauses(t *testing.T) {
 		t.Errorf("while the next try is awaited it is reported as %q", d.Unwritten)
 	}
 	w.nothingWritten("the pause after an error is not over")
-	if w.kube.emitted(decision.ReasonPatchFailed) != 1 {
+	if w.kube.emitted(addon.ReasonPatchFailed) != 1 {
 		t.Errorf("events = %v, want PatchFailed once", w.kube.events)
 	}
 	d := w.after(time.Second)
@@ -164,7 +164,7 @@ func TestInFlightCapsHoldLaunchesBackInWholeReplicas(t *testing.T) {
 	if got := w.lastChange(); got.Replicas != 2 {
 		t.Errorf("target = %+v, want replicas 2: four of five allowed pods, since a replica has two", got)
 	}
-	if w.kube.emitted(decision.ReasonInFlightCap) != 1 {
+	if w.kube.emitted(addon.ReasonInFlightCap) != 1 {
 		t.Errorf("events = %v, want InFlightCap", w.kube.events)
 	}
 	w.after(100 * time.Millisecond)
@@ -200,7 +200,7 @@ func TestAGroupWhosePodsDoNotJoinIsBrokenOffAndTheNextServes(t *testing.T) {
 	w.kube.cluster.Workers[0].Unschedulable = "0/5 nodes are available: 5 Insufficient nvidia.com/gpu"
 	w.after(30 * time.Second)
 	w.nothingWritten("half of the timeout is not all of it")
-	for w.kube.emitted(decision.ReasonGroupFailing) == 0 {
+	for w.kube.emitted(addon.ReasonGroupFailing) == 0 {
 		w.after(10 * time.Second)
 		if w.now.Hour() > 12 {
 			t.Fatal("the group was never broken off")
@@ -290,7 +290,7 @@ func TestPodsThatTheOperatorWillNotMakeServeNoDemand(t *testing.T) {
 		for range 10 {
 			w.after(10 * time.Second)
 		}
-		if w.kube.emitted(decision.ReasonGroupFailing) > 0 {
+		if w.kube.emitted(addon.ReasonGroupFailing) > 0 {
 			t.Errorf("%s: events = %v, want no failing group: nothing was tried", name, w.kube.events)
 		}
 	}
@@ -300,7 +300,7 @@ func TestARefusedSpecLaunchesNothingAndBreaksNoGroupOff(t *testing.T) {
 	w := newWorld(t, Config{AllocationTimeout: time.Minute}, gpuGroup("gpu", 0, 0, 4))
 	w.group("gpu").Replicas, w.kube.cluster.Refused = 1, true
 	w.want(2, gpu(1))
-	var d *decision.Decision
+	var d *addon.Decision
 	for range 10 {
 		d = w.after(10 * time.Second)
 	}
@@ -308,7 +308,7 @@ func TestARefusedSpecLaunchesNothingAndBreaksNoGroupOff(t *testing.T) {
 	if len(d.Plan.InfeasibleRequests) != 1 || d.Plan.InfeasibleRequests[0].Count != 2 || d.Plan.InfeasibleRequests[0].Reason.Code != planner.Closed {
 		t.Errorf("unmet = %+v, want both requests, because the group is closed", d.Plan.InfeasibleRequests)
 	}
-	if w.kube.emitted(decision.ReasonGroupFailing) > 0 {
+	if w.kube.emitted(addon.ReasonGroupFailing) > 0 {
 		t.Errorf("events = %v, want no failing group", w.kube.events)
 	}
 }

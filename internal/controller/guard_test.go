@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -20,7 +20,7 @@ func TestWhatWeTookAwayOurselvesIsNoSuddenDropHoweverLateRayNoticesIt(t *testing
 	}
 	w.after(time.Second)
 	w.ray.nodes = w.ray.nodes[:1]
-	if d := w.after(time.Second); d.Paused != "" || w.kube.emitted(decision.ReasonReductionsPaused) > 0 {
+	if d := w.after(time.Second); d.Paused != "" || w.kube.emitted(addon.ReasonReductionsPaused) > 0 {
 		t.Errorf("paused: %q, events %v", d.Paused, w.kube.events)
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -24,9 +23,9 @@ func newIdleWorld(t *testing.T) *world {
 }
 
 // rest lets time pass, with a cycle each minute.
-func (w *world) rest(d time.Duration) *decision.Decision {
+func (w *world) rest(d time.Duration) *addon.Decision {
 	w.t.Helper()
-	var last *decision.Decision
+	var last *addon.Decision
 	for ; d > 0; d -= time.Minute {
 		last = w.after(min(d, time.Minute))
 	}
@@ -42,14 +41,14 @@ func TestARayClusterWithoutWorkIsAnnouncedAndSuspended(t *testing.T) {
 	w := newIdleWorld(t)
 	begin := w.now
 	d := w.rest(104 * time.Minute)
-	if len(w.kube.ended) > 0 || w.has(decision.ReasonIdleAnnounced) || w.ray.looks > 0 {
+	if len(w.kube.ended) > 0 || w.has(addon.ReasonIdleAnnounced) || w.ray.looks > 0 {
 		t.Fatalf("ended %+v, events %v, %d looks long before the time", w.kube.ended, w.kube.events, w.ray.looks)
 	}
 	if !strings.Contains(d.Idle, "suspended after 2h without work; without work for 10") {
 		t.Errorf("shown: %q", d.Idle)
 	}
 	d = w.rest(2 * time.Minute)
-	if !w.has(decision.ReasonIdleAnnounced) || len(w.kube.ended) > 0 || !strings.Contains(d.Idle, "suspended at 2026-11-20 14:") {
+	if !w.has(addon.ReasonIdleAnnounced) || len(w.kube.ended) > 0 || !strings.Contains(d.Idle, "suspended at 2026-11-20 14:") {
 		t.Fatalf("ended %+v, events %v, shown %q", w.kube.ended, w.kube.events, d.Idle)
 	}
 	looks := w.ray.looks
@@ -57,7 +56,7 @@ func TestARayClusterWithoutWorkIsAnnouncedAndSuspended(t *testing.T) {
 		t.Errorf("%d looks between the announcement and the end", w.ray.looks-looks)
 	}
 	w.rest(5 * time.Minute)
-	if len(w.kube.ended) != 1 || w.kube.ended[0].Action != nodepool.SuspendIdle || !w.has(decision.ReasonIdleSuspended) {
+	if len(w.kube.ended) != 1 || w.kube.ended[0].Action != nodepool.SuspendIdle || !w.has(addon.ReasonIdleSuspended) {
 		t.Fatalf("ended %+v, events %v", w.kube.ended, w.kube.events)
 	}
 	if took := w.now.Sub(begin); took < 2*time.Hour || took > 2*time.Hour+10*time.Minute {
@@ -138,14 +137,14 @@ func ownedBy(owner string) nodepool.OwnedRequest {
 func TestWorkBeginsTheTimeAnew(t *testing.T) {
 	w := newIdleWorld(t)
 	w.rest(110 * time.Minute)
-	if !w.has(decision.ReasonIdleAnnounced) {
+	if !w.has(addon.ReasonIdleAnnounced) {
 		t.Fatal("not announced")
 	}
 	w.node("llm-head").Status = raydemand.Running
 	w.after(time.Second)
 	w.node("llm-head").Status = raydemand.Idle
 	w.kube.events = nil
-	if w.rest(100 * time.Minute); len(w.kube.ended) > 0 || w.has(decision.ReasonIdleAnnounced) {
+	if w.rest(100 * time.Minute); len(w.kube.ended) > 0 || w.has(addon.ReasonIdleAnnounced) {
 		t.Errorf("ended %+v, events %v", w.kube.ended, w.kube.events)
 	}
 }
@@ -227,7 +226,7 @@ func TestASuspendedRayClusterIsResumedByARequestAndDeletedInTime(t *testing.T) {
 	w.kube.cluster.Head.IP = ""
 	w.kube.cluster.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 1}}
 	w.after(time.Second)
-	if last := w.kube.ended[len(w.kube.ended)-1]; last.Action != nodepool.ResumeIdle || w.kube.cluster.Suspended || !w.has(decision.ReasonIdleResumed) {
+	if last := w.kube.ended[len(w.kube.ended)-1]; last.Action != nodepool.ResumeIdle || w.kube.cluster.Suspended || !w.has(addon.ReasonIdleResumed) {
 		t.Fatalf("ended %+v, events %v", w.kube.ended, w.kube.events)
 	}
 	w.kube.cluster.RequestResources = nil
@@ -236,11 +235,11 @@ func TestASuspendedRayClusterIsResumedByARequestAndDeletedInTime(t *testing.T) {
 		t.Fatalf("ended %+v", w.kube.ended)
 	}
 	w.rest(100 * time.Minute)
-	if !w.has(decision.ReasonIdleAnnounced) {
+	if !w.has(addon.ReasonIdleAnnounced) {
 		t.Errorf("events %v: the deletion is not announced", w.kube.events)
 	}
 	w.rest(60 * time.Minute)
-	if len(w.kube.ended) == 0 || w.kube.ended[0].Action != nodepool.DeleteIdle || !w.has(decision.ReasonIdleDeleted) {
+	if len(w.kube.ended) == 0 || w.kube.ended[0].Action != nodepool.DeleteIdle || !w.has(addon.ReasonIdleDeleted) {
 		t.Errorf("ended %+v, events %v", w.kube.ended, w.kube.events)
 	}
 }
@@ -272,7 +271,7 @@ func TestWhatAUserSuspendedIsLeftAlone(t *testing.T) {
 
 func TestTheSidecarEndsNoRayCluster(t *testing.T) {
 	w := newIdleWorld(t)
-	w.restart(Config{Form: mode.Sidecar})
+	w.restart(Config{Form: Sidecar})
 	if d := w.rest(3 * time.Hour); len(w.kube.ended) > 0 || !strings.Contains(d.Idle, "sidecar") {
 		t.Errorf("ended %+v, shown %q", w.kube.ended, d.Idle)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -109,7 +109,7 @@ func TestNoPodGoesByNameOnASpecThatHasChangedSince(t *testing.T) {
 	w := aboveMaximum(t)
 	w.kube.recording = func() { w.kube.cluster.Generation++ }
 	d := w.after(time.Second)
-	if !slices.ContainsFunc(d.Actions, func(a decision.Action) bool { return a.Result == decision.ResultConflict }) {
+	if !slices.ContainsFunc(d.Actions, func(a addon.Action) bool { return a.Result == addon.ResultConflict }) {
 		t.Errorf("actions = %+v, want a conflict: the spec is not the one that the pod was chosen from", d.Actions)
 	}
 	if names := w.group("gpu").WorkersToDelete; len(names) > 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
@@ -51,7 +51,7 @@ func TestPodsThatNodeClaimsHoldProveNothingWhateverIsSaidOfThem(t *testing.T) {
 	if got := d.Plan.Groups[0].Reasons; !strings.Contains(fmt.Sprint(got), "Karpenter has launched nodes for 8 of them") {
 		t.Errorf("reasons = %v, want the nodes on their way", got)
 	}
-	if w.kube.emitted(decision.ReasonGroupFailing) != 0 {
+	if w.kube.emitted(addon.ReasonGroupFailing) != 0 {
 		t.Errorf("events = %v, want none", w.kube.events)
 	}
 }
@@ -95,7 +95,7 @@ func TestANodeClaimOfTheNextPoolCancelsAFailedLaunch(t *testing.T) {
 	if took := w.untilServed(2 * time.Minute); took <= 2*time.Minute {
 		t.Fatalf("the second group was launched %v after the next pool's NodeClaims", took)
 	}
-	if w.kube.emitted(decision.ReasonGroupFailing) != 0 {
+	if w.kube.emitted(addon.ReasonGroupFailing) != 0 {
 		t.Errorf("events = %v, want none", w.kube.events)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -150,7 +149,7 @@ func (c *Controller) pause(r *record, o addon.Cycle, settings Pace) time.Duratio
 	switch {
 	case v.Mode == nodepool.Off:
 		return pauseOff
-	case errors.Is(v.StateErr, head.ErrNoAddress):
+	case errors.Is(v.StateErr, errNoAddress):
 		return pauseHeadless
 	case !v.Live():
 		return max(settings.FastPoll, r.gcs.RetryAt.Sub(v.Now))

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -452,7 +452,7 @@ func TestTheDataOfADecisionGrowOldWhileTheHeadIsSilent(t *testing.T) {
 	w.quietly(5 * time.Second)
 	w.ray.stateErr = errors.New("connection refused")
 	w.quietly(time.Minute)
-	var d *decision.Decision
+	var d *addon.Decision
 	if d, _ = w.c.Decision(key); d.Age(w.now) < time.Minute || d.RayErr == "" {
 		t.Errorf("the data are %v old, error %q; want a minute and more, and an error", d.Age(w.now), d.RayErr)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -113,7 +113,7 @@ func TestStuckPodsGoByNameOnceTheyAreOldEnough(t *testing.T) {
 	late.Pod = "llm-gpu-late"
 	w.kube.cluster.Workers[1] = late // the operator replaced one
 	w.after(15 * time.Second)
-	if w.kube.emitted(decision.ReasonGroupFailing) != 1 {
+	if w.kube.emitted(addon.ReasonGroupFailing) != 1 {
 		t.Fatalf("events = %v, want the group broken off", w.kube.events)
 	}
 	if got := w.lastChange(); got.Replicas != 1 || slices.Contains(got.WorkersToDelete, "llm-gpu-late") {
@@ -159,7 +159,7 @@ func TestAStuckPodOfTheMinimumStays(t *testing.T) {
 	for range 30 {
 		w.after(10 * time.Second)
 	}
-	if w.kube.emitted(decision.ReasonGroupFailing) != 1 {
+	if w.kube.emitted(addon.ReasonGroupFailing) != 1 {
 		t.Fatalf("events = %v, want the group broken off", w.kube.events)
 	}
 	w.nothingWritten("the operator would only make it anew")

@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -47,15 +46,15 @@ func TestAnUnknownNamespaceIsReportedOnceItLasts(t *testing.T) {
 	hiddenNamespace(&w.kube.cluster)
 	w.want(2, gpu(1))
 	w.cycle()
-	if w.kube.emitted(mode.NamespaceUnknown) != 0 {
+	if w.kube.emitted(addon.NamespaceUnknown) != 0 {
 		t.Errorf("events = %v: that of a new namespace is unknown for a moment", w.kube.events)
 	}
 	for range 10 {
 		w.after(time.Second)
 	}
 	w.nothingWritten("it is not known whether the namespace says off")
-	if w.kube.emitted(mode.NamespaceUnknown) != 1 {
-		t.Errorf("events = %v, want %s once", w.kube.events, mode.NamespaceUnknown)
+	if w.kube.emitted(addon.NamespaceUnknown) != 1 {
+		t.Errorf("events = %v, want %s once", w.kube.events, addon.NamespaceUnknown)
 	}
 }
 
@@ -102,14 +101,14 @@ func TestAPythonSidecarIsReportedOnce(t *testing.T) {
 	for range 100 {
 		w.after(time.Second)
 	}
-	if w.kube.emitted(mode.SidecarAlive) != 1 {
+	if w.kube.emitted(addon.SidecarAlive) != 1 {
 		t.Errorf("events = %v, want SidecarAlive once", w.kube.events)
 	}
 	w.kube.cluster.Head.Sidecar = nodepool.NoAutoscaler
 	w.after(time.Second)
 	w.kube.cluster.Head.Sidecar = nodepool.RaySidecar
 	w.after(time.Second)
-	if w.kube.emitted(mode.SidecarAlive) != 2 {
+	if w.kube.emitted(addon.SidecarAlive) != 2 {
 		t.Errorf("events = %v, want it reported again when it comes back", w.kube.events)
 	}
 }
@@ -133,8 +132,8 @@ func TestAnErrorFromTheAPIServerKeepsTheLastDecision(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9))
 	w.cycle()
 	w.kube.clusterErr = errors.New("connection refused")
-	var published *decision.Decision
-	w.c.config.Published = func(d *decision.Decision) { published = d }
+	var published *addon.Decision
+	w.c.config.Published = func(d *addon.Decision) { published = d }
 	d := w.after(time.Minute)
 	if d.Err == "" || len(d.Snapshot.Nodes) != 1 {
 		t.Errorf("decision = %+v, want the error beside the last snapshot", d)
@@ -182,7 +181,7 @@ func TestARecreatedClusterDoesNotWaitForWhatFailedBefore(t *testing.T) {
 		t.Errorf("target = %+v, want the worker at once", got)
 	}
 	for _, a := range d.Recent {
-		if a.Result == decision.ResultError {
+		if a.Result == addon.ResultError {
 			t.Errorf("%+v is reported for a RayCluster that it did not happen to", a)
 		}
 	}

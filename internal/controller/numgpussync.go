@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/backoff"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -20,12 +18,12 @@ import (
 // groups in one patch. It never writes in a cycle that changes replicas: each patch is computed from a spec that
 // nothing changed in between.
 func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *addon.Cycle) {
-	o.NumGPUs = map[string]decision.GroupNumGPUs{}
+	o.NumGPUs = map[string]addon.GroupNumGPUs{}
 	cluster, ray := &o.View.Cluster, rayGPUs(o.View)
 	var due []nodepool.NumGPUsTarget
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
-		numbers := decision.GroupNumGPUs{NumGPUs: g.NumGPUs(ray[g.Name]), Mode: g.NumGPUsSync}
+		numbers := addon.GroupNumGPUs{NumGPUs: g.NumGPUs(ray[g.Name]), Mode: g.NumGPUsSync}
 		for _, finding := range g.NumGPUsFindings(numbers.NumGPUs) {
 			finding.Object = "RayCluster " + cluster.Key.String()
 			o.Findings = append(o.Findings, finding)
@@ -90,7 +88,7 @@ func (c *Controller) syncObstacle(
 		return because(nodepool.SyncNotEmpty, "the group has pods or is about to get some")
 	}
 	if busy := slices.ContainsFunc(o.Actions,
-		func(a decision.Action) bool { return a.Kind == decision.ActionPatch }); busy || o.Withheld ||
+		func(a addon.Action) bool { return a.Kind == addon.ActionPatch }); busy || o.Withheld ||
 		o.Err != nil {
 		return because(nodepool.SyncLater, "another patch was written in this cycle")
 	}
@@ -112,33 +110,33 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *addon.Cycle
 		Cluster: v.Cluster.Key, UID: v.Cluster.UID, Generation: v.Cluster.Generation, Targets: due})
 	took := c.config.Now().Sub(started)
 	var refusal *nodepool.SyncRefusal
-	result := decision.ResultOK
+	result := addon.ResultOK
 	before := r.numGPUs.conflicts
 	r.numGPUs.conflicts = 0
 	switch {
 	case errors.As(err, &refusal):
-		result = decision.ResultRefused
+		result = addon.ResultRefused
 	case errors.Is(err, nodepool.ErrConflict):
-		result, o.Again = decision.ResultConflict, true
+		result, o.Again = addon.ResultConflict, true
 		r.numGPUs.conflicts = before + 1
 	case errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
-		result, o.Again = decision.ResultConflict, false
+		result, o.Again = addon.ResultConflict, false
 	case err != nil:
-		result = decision.ResultError
+		result = addon.ResultError
 		r.numGPUs.rest.Fail(v.Now)
 		o.Err = fmt.Errorf("writing num-gpus: %w", err)
 	default:
-		r.numGPUs.rest = backoff.Pause{}
+		r.numGPUs.rest = addon.Pause{}
 		r.memory.Patches.generation = generation
 	}
-	attempt := decision.Action{At: started, Kind: decision.ActionSync, Result: result, Took: took}
+	attempt := addon.Action{At: started, Kind: addon.ActionSync, Result: result, Took: took}
 	c.recordNumGPUs(ctx, r, o, due, attempt, err)
 }
 
 // recordNumGPUs records a write of numbers: one action for each group, and one log line and one Event for each number
 // that was written. attempt is the action without group and message.
 func (c *Controller) recordNumGPUs(
-	ctx context.Context, r *record, o *addon.Cycle, due []nodepool.NumGPUsTarget, attempt decision.Action, err error,
+	ctx context.Context, r *record, o *addon.Cycle, due []nodepool.NumGPUsTarget, attempt addon.Action, err error,
 ) {
 	v := o.View
 	for _, target := range due {
@@ -146,12 +144,12 @@ func (c *Controller) recordNumGPUs(
 		message := fmt.Sprintf("group %s: %s: %q, which is %s", target.Group, target.Field, target.GPUs,
 			numbers.Sources.Reported)
 		switch attempt.Result {
-		case decision.ResultOK:
+		case addon.ResultOK:
 			r.numGPUs.wrote(target, v.Now)
 			c.config.Log.InfoContext(ctx, "num-gpus written", "cluster", v.Cluster.Key.String(), "group", target.Group,
 				"to", target.GPUs.String())
-			c.kube.Event(v.Cluster, false, decision.ReasonNumGPUsWritten, message)
-		case decision.ResultRefused:
+			c.kube.Event(v.Cluster, false, addon.ReasonNumGPUsWritten, message)
+		case addon.ResultRefused:
 			var refusal *nodepool.SyncRefusal
 			errors.As(err, &refusal)
 			r.numGPUs.refuse(target.Group, refusal, v.Now)
@@ -172,7 +170,7 @@ func (c *Controller) recordNumGPUs(
 func (c *Controller) emitNumGPUs(ctx context.Context, r *record, o addon.Cycle) {
 	for _, group := range slices.Sorted(maps.Keys(o.NumGPUs)) {
 		if numbers := o.NumGPUs[group]; !slices.Contains(quietRefusals, numbers.Code) {
-			c.emitOnce(ctx, r, o.View, decision.Event{Warning: true, Reason: decision.ReasonNumGPUsRefused,
+			c.emitOnce(ctx, r, o.View, addon.Event{Warning: true, Reason: addon.ReasonNumGPUsRefused,
 				Message: fmt.Sprintf(
 					"group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why)})
 		}
@@ -194,7 +192,7 @@ const (
 type numGPUs struct {
 	writes  map[string][]numGPUsWrite
 	refused map[string]numGPUsRefusal
-	rest    backoff.Pause
+	rest    addon.Pause
 	// conflicts counts the conflicts in a row, which slow the loop down.
 	conflicts int
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -82,8 +82,8 @@ func TestWhatThePluginReportsIsWrittenWhenTheModeSaysSo(t *testing.T) {
 				if diff := cmp.Diff(want, w.kube.synced[0]); diff != "" {
 					t.Errorf("change (-want +got):\n%s", diff)
 				}
-				if w.kube.emitted(decision.ReasonNumGPUsWritten) != 1 {
-					t.Errorf("Events %v, want one %s", w.kube.events, decision.ReasonNumGPUsWritten)
+				if w.kube.emitted(addon.ReasonNumGPUsWritten) != 1 {
+					t.Errorf("Events %v, want one %s", w.kube.events, addon.ReasonNumGPUsWritten)
 				}
 				if after := w.after(time.Second); after.NumGPUs["slices"].Mismatch || len(w.kube.synced) != 1 {
 					t.Errorf("afterwards %+v, written %d times", after.NumGPUs["slices"], len(w.kube.synced))
@@ -104,7 +104,7 @@ func TestARefusedSyncIsReportedOnce(t *testing.T) {
 	for range 5 {
 		w.after(time.Second)
 	}
-	if got := w.kube.emitted(decision.ReasonNumGPUsRefused); got != 1 {
+	if got := w.kube.emitted(addon.ReasonNumGPUsRefused); got != 1 {
 		t.Errorf("reported %d times, want once: %v", got, w.kube.events)
 	}
 }
@@ -116,7 +116,7 @@ func TestScaleGoesBeforeTheNumberOfGPUs(t *testing.T) {
 	w.group("slices").NumGPUsSync = nodepool.SyncEnforce
 	w.want(1, gpu(2))
 	d := w.after(time.Second)
-	tried := slices.ContainsFunc(d.Actions, func(a decision.Action) bool { return a.Kind == decision.ActionSync })
+	tried := slices.ContainsFunc(d.Actions, func(a addon.Action) bool { return a.Kind == addon.ActionSync })
 	if tried || len(w.kube.changes) != 1 || len(w.kube.synced) != 0 || d.NumGPUs["slices"].Code != nodepool.SyncLater {
 		t.Fatalf("patched %+v, written %+v, code %q; want the scale alone", w.kube.changes, w.kube.synced, d.NumGPUs["slices"].Code)
 	}
@@ -158,8 +158,8 @@ func TestARefusalOfTheAdapterIsBelievedForAMinute(t *testing.T) {
 	if got := d.NumGPUs["slices"]; got.Code != nodepool.SyncFieldManaged || got.Why != "Argo CD applies it" || d.Err != "" {
 		t.Fatalf("code %q (%s), error %q", got.Code, got.Why, d.Err)
 	}
-	tried := func(d *decision.Decision) bool {
-		return slices.ContainsFunc(d.Actions, func(a decision.Action) bool { return a.Kind == decision.ActionSync })
+	tried := func(d *addon.Decision) bool {
+		return slices.ContainsFunc(d.Actions, func(a addon.Action) bool { return a.Kind == addon.ActionSync })
 	}
 	if !tried(d) || tried(w.after(58*time.Second)) {
 		t.Error("it was not tried once and then believed")

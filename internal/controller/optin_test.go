@@ -5,8 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -14,20 +13,20 @@ import (
 func TestAnIdleClusterOfFixedSizeThatNobodyAskedToScaleStays(t *testing.T) {
 	w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, gpuGroup("gpu", 8, 0, 1<<31-1))
 	w.kube.cluster.InTreeAutoscaling = false
-	var d *decision.Decision
+	var d *addon.Decision
 	for range 300 {
 		d = w.after(time.Second)
 	}
 	w.nothingWritten("nobody asked Heliostat to scale it")
-	if d.Mode != nodepool.Shadow || d.Why.Code != mode.NotAsked || len(w.kube.events) > 0 {
+	if d.Mode != nodepool.Shadow || d.Why.Code != addon.NotAsked || len(w.kube.events) > 0 {
 		t.Errorf("mode %s because %+v, events %v", d.Mode, d.Why, w.kube.events)
 	}
-	var stops, shrinks []decision.WouldChange
+	var stops, shrinks []addon.WouldChange
 	for _, change := range d.OptIn.Changes {
 		switch change.Action {
-		case decision.WouldStop:
+		case addon.WouldStop:
 			stops = append(stops, change)
-		case decision.WouldShrink:
+		case addon.WouldShrink:
 			shrinks = append(shrinks, change)
 		default:
 			t.Errorf("unexpected %+v", change)
@@ -69,15 +68,15 @@ func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
 			if d.OptIn == nil || d.OptIn.Waiting != "demand is waiting, and Heliostat would launch 2 × gpu" || !strings.Contains(d.OptIn.Allow, c.allow) {
 				t.Fatalf("opt-in = %+v, want two launches and the way out %q", d.OptIn, c.allow)
 			}
-			if w.kube.emitted(decision.ReasonWaitingInShadow) != 0 {
+			if w.kube.emitted(addon.ReasonWaitingInShadow) != 0 {
 				t.Errorf("events = %v before whoever else scales it could act", w.kube.events)
 			}
 			for i := range 200 {
 				w.want(2+int64(i/10), gpu(1)) // what waits changes, and is still the same condition
 				w.after(time.Second)
 			}
-			if w.kube.emitted(decision.ReasonWaitingInShadow) != c.events {
-				t.Errorf("events = %v, want %s %d times", w.kube.events, decision.ReasonWaitingInShadow, c.events)
+			if w.kube.emitted(addon.ReasonWaitingInShadow) != c.events {
+				t.Errorf("events = %v, want %s %d times", w.kube.events, addon.ReasonWaitingInShadow, c.events)
 			}
 			w.want(0, nil)
 			if d := w.after(time.Second); d.OptIn.Waiting != "" {
@@ -87,7 +86,7 @@ func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
 			for range 12 {
 				w.after(time.Second)
 			}
-			if w.kube.emitted(decision.ReasonWaitingInShadow) != 2*c.events {
+			if w.kube.emitted(addon.ReasonWaitingInShadow) != 2*c.events {
 				t.Errorf("events = %v, want it reported anew after it was over", w.kube.events)
 			}
 			w.nothingWritten("shadow")
@@ -109,7 +108,7 @@ func TestReadOnlyEmitsNoEventAboutWaitingDemand(t *testing.T) {
 func TestTheNumberOfGPUsThatWouldBeWrittenIsPartOfThePlan(t *testing.T) {
 	w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, sliceGroup(nodepool.SyncEnforce, 0))
 	changes := w.cycle().OptIn.Changes
-	if len(changes) != 1 || changes[0].Action != decision.WouldNumGPUs || changes[0].Count != "3" {
+	if len(changes) != 1 || changes[0].Action != addon.WouldNumGPUs || changes[0].Count != "3" {
 		t.Errorf("changes = %+v, want num-gpus 3", changes)
 	}
 	if len(w.kube.synced) > 0 {

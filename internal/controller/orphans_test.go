@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -40,7 +40,7 @@ func TestNoPodWithoutANodeGoesWhileALivingNodeIsFoundInNoPod(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 5))
 	w.busy(w.pod(0))
 	w.otherID(w.pod(0), "i-0123", "192.168.7.7")
-	var d *decision.Decision
+	var d *addon.Decision
 	for range 65 {
 		d = w.after(time.Second)
 	}
@@ -55,6 +55,6 @@ func TestNoPodWithoutANodeGoesWhileALivingNodeIsFoundInNoPod(t *testing.T) {
 	}
 }
 
-func hasFinding(d *decision.Decision, code string) bool {
+func hasFinding(d *addon.Decision, code string) bool {
 	return slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == code })
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -35,7 +35,7 @@ func TestDemandThatNobodyCanServeDoesNotKeepTheLoopFast(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
 	w.want(1, gpu(64))
 	w.cycle()
-	var d *decision.Decision
+	var d *addon.Decision
 	for range 40 {
 		d = w.after(time.Second)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -44,7 +43,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *addon.Cycle) {
 	}
 	targets, took := change.Targets, c.config.Now().Sub(started)
 	if err != nil {
-		c.patchFailed(ctx, r, o, err, decision.Action{At: started, Kind: decision.ActionPatch, Took: took})
+		c.patchFailed(ctx, r, o, err, addon.Action{At: started, Kind: addon.ActionPatch, Took: took})
 		return
 	}
 	if wanted := r.memory.Patches.Wrote(generation, targets, o.Intent.Removals); !wanted.IsZero() {
@@ -79,24 +78,24 @@ func (c *Controller) change(r *record, o *addon.Cycle) (change nodepool.Change, 
 }
 
 // patchFailed notes a patch that was not written. attempt is the action without its result.
-func (c *Controller) patchFailed(ctx context.Context, r *record, o *addon.Cycle, err error, attempt decision.Action) {
+func (c *Controller) patchFailed(ctx context.Context, r *record, o *addon.Cycle, err error, attempt addon.Action) {
 	if ctx.Err() != nil { // the process ends, so the next one sees whether the patch was written
 		o.Withheld = true
 		return
 	}
-	attempt.Result, attempt.Message = decision.ResultError, err.Error()
+	attempt.Result, attempt.Message = addon.ResultError, err.Error()
 	if errors.Is(err, nodepool.ErrConflict) || errors.Is(err, nodepool.ErrReadOnly) ||
 		errors.Is(err, nodepool.ErrNotLeading) || errors.Is(err, nodepool.ErrOutdated) {
 		if o.Again = errors.Is(err, nodepool.ErrConflict); o.Again {
 			r.memory.Patches.conflicts++
 		}
 		o.Withheld = true
-		attempt.Result = decision.ResultConflict
+		attempt.Result = addon.ResultConflict
 		o.Actions = append(o.Actions, attempt)
 		return
 	}
 	if first := r.memory.Patches.Failed(o.View.Now, err); first {
-		c.kube.Event(o.View.Cluster, true, decision.ReasonPatchFailed, err.Error())
+		c.kube.Event(o.View.Cluster, true, addon.ReasonPatchFailed, err.Error())
 	}
 	o.Err = fmt.Errorf("patching %s: %w", o.View.Cluster.Key, err)
 	o.Actions = append(o.Actions, attempt)
@@ -108,9 +107,9 @@ func (c *Controller) recordPatch(
 ) {
 	for _, t := range targets {
 		pods, leaving := o.Intent.LeavingText(t.Group)
-		e := decision.PatchEvent(t, o.Intent.ReasonOf(t.Group), pods, leaving)
+		e := patchEvent(t, o.Intent.ReasonOf(t.Group), pods, leaving)
 		o.Actions = append(o.Actions,
-			decision.Action{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: t.Group,
+			addon.Action{At: at, Kind: addon.ActionPatch, Result: addon.ResultOK, Group: t.Group,
 				From: t.From, To: t.Replicas, Pods: pods, Message: e.Message, Took: took})
 		c.config.Log.InfoContext(ctx, "patched", "cluster", o.View.Cluster.Key.String(), "group", t.Group,
 			"from", t.From, "to", t.Replicas, "pods", pods, "reason", e.Message)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/backoff"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -13,7 +13,7 @@ import (
 
 // patches are the patches of this process: when the next one is due, and what became of the last ones.
 type patches struct {
-	rest backoff.Pause
+	rest addon.Pause
 	// generation is that of the last patch; zero if there was none.
 	generation int64
 	// conflicts counts the conflicts in a row, which slow the loop down a little.
@@ -57,7 +57,7 @@ func (p *patches) NoneDue() { p.conflicts, p.unwritten = 0, nil }
 func (p *patches) Wrote(
 	generation int64, targets []nodepool.Target, removals []scaledown.Removal,
 ) (wanted time.Time) {
-	p.rest, p.conflicts, p.unwritten, p.generation = backoff.Pause{}, 0, nil, generation
+	p.rest, p.conflicts, p.unwritten, p.generation = addon.Pause{}, 0, nil, generation
 	p.named.Note(removals)
 	p.reverts.Wrote(generation, targets)
 	wanted, p.growthSince = p.growthSince, time.Time{}
@@ -66,7 +66,7 @@ func (p *patches) Wrote(
 
 // Failed notes why a patch was not written, and reports whether it is the first failure in a row.
 func (p *patches) Failed(now time.Time, err error) (first bool) {
-	longest := backoff.Longest
+	longest := addon.LongestPause
 	if errors.Is(err, nodepool.ErrWebhook) {
 		longest = longestWebhookPause
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -84,7 +84,7 @@ func TestDemandInTurnsHasOneEvent(t *testing.T) {
 	if d := w.c.record(key).decision.Load(); d.Plan.Deferred == nil {
 		t.Fatal("all of it is planned at once")
 	}
-	if got := w.kube.emitted(decision.ReasonCapped); got != 1 {
+	if got := w.kube.emitted(addon.ReasonCapped); got != 1 {
 		t.Errorf("%d Events, want one for all: %v", got, w.kube.events)
 	}
 }

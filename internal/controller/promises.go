@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -31,7 +31,7 @@ type promiseEntry struct {
 
 // Publish replaces what a RayCluster has on its way by what its latest decision says. The decision must not be one that
 // could not read the RayCluster.
-func (r *promises) Publish(d *decision.Decision, now time.Time) {
+func (r *promises) Publish(d *addon.Decision, now time.Time) {
 	promises := promisesOf(d)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +140,7 @@ func (r *promises) before(cluster *nodepool.Cluster, readAt time.Time) []nodepoo
 // promisesOf counts the pods on their way, by group: a head that has no node, pods that exist and are not part of what
 // pods take of the nodes, those that the RayCluster asks for and that do not exist yet, and those that the decision has
 // launched. Pods that a scheduling gate holds back need no node yet.
-func promisesOf(d *decision.Decision) []nodepool.Promise {
+func promisesOf(d *addon.Decision) []nodepool.Promise {
 	if !getsPods(&d.Kube) {
 		return nil
 	}
@@ -179,10 +179,10 @@ func getsPods(cluster *nodepool.Cluster) bool {
 }
 
 // launchedPods counts the pods that the decision has added.
-func launchedPods(d *decision.Decision) map[string]int64 {
+func launchedPods(d *addon.Decision) map[string]int64 {
 	counts := map[string]int64{}
 	for _, a := range d.Actions {
-		if a.Kind != decision.ActionPatch || a.Result != decision.ResultOK || a.To <= a.From {
+		if a.Kind != addon.ActionPatch || a.Result != addon.ResultOK || a.To <= a.From {
 			continue
 		}
 		if g, known := d.Kube.Group(a.Group); known {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -22,8 +22,8 @@ func stockOfGPUs(gpus int64) *landing.Nodes {
 }
 
 // another is a decision about another RayCluster that has so many pods on their way.
-func another(name string, pods int, at time.Time, priority int32) *decision.Decision {
-	d := &decision.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: name}, At: at}
+func another(name string, pods int, at time.Time, priority int32) *addon.Decision {
+	d := &addon.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: name}, At: at}
 	d.Kube.Head.Priority = priority
 	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "gpu", Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}}}
 	for range pods {
@@ -80,14 +80,14 @@ func TestARayClusterThatGetsNoPodsPromisesNone(t *testing.T) {
 func TestRayClustersDoNotCountOnTheSameLastCards(t *testing.T) {
 	tests := []struct {
 		name  string
-		other func(now time.Time) *decision.Decision
+		other func(now time.Time) *addon.Decision
 		want  int
 		code  string
 	}{
-		{"nobody else has pods on their way", func(now time.Time) *decision.Decision { return another("b", 0, now, 0) }, 4, planner.CodeLaunch},
-		{"another one asked first", func(now time.Time) *decision.Decision { return another("b", 3, now.Add(-time.Minute), 0) }, 1, planner.CodeLaunch},
-		{"another one has all of them", func(now time.Time) *decision.Decision { return another("b", 4, now.Add(-time.Minute), 0) }, 0, planner.CodePoolPromised},
-		{"another one has a lower priority", func(now time.Time) *decision.Decision { return another("b", 4, now.Add(-time.Minute), -1) }, 4, planner.CodeLaunch},
+		{"nobody else has pods on their way", func(now time.Time) *addon.Decision { return another("b", 0, now, 0) }, 4, planner.CodeLaunch},
+		{"another one asked first", func(now time.Time) *addon.Decision { return another("b", 3, now.Add(-time.Minute), 0) }, 1, planner.CodeLaunch},
+		{"another one has all of them", func(now time.Time) *addon.Decision { return another("b", 4, now.Add(-time.Minute), 0) }, 0, planner.CodePoolPromised},
+		{"another one has a lower priority", func(now time.Time) *addon.Decision { return another("b", 4, now.Add(-time.Minute), -1) }, 4, planner.CodeLaunch},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -19,8 +19,8 @@ func keyOf(name string) nodepool.ClusterKey {
 }
 
 // asks returns a decision in which a RayCluster has so many pods on their way.
-func asks(name string, second, pods int, change ...func(*decision.Decision)) *decision.Decision {
-	d := &decision.Decision{Cluster: keyOf(name), At: start.Add(time.Duration(second) * time.Second)}
+func asks(name string, second, pods int, change ...func(*addon.Decision)) *addon.Decision {
+	d := &addon.Decision{Cluster: keyOf(name), At: start.Add(time.Duration(second) * time.Second)}
 	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "cpu", NumOfHosts: 1}, {Name: "gpu", NumOfHosts: 2}}
 	for i := range pods {
 		d.Snapshot.Nodes = append(d.Snapshot.Nodes, planner.Node{Pod: fmt.Sprint(name, i), Group: "gpu", State: planner.Pending})
@@ -37,32 +37,32 @@ func ranked(name string, priority int32) *nodepool.Cluster {
 	return cluster
 }
 
-func withPriority(value int32) func(*decision.Decision) {
-	return func(d *decision.Decision) { d.Kube.Head.Priority = value }
+func withPriority(value int32) func(*addon.Decision) {
+	return func(d *addon.Decision) { d.Kube.Head.Priority = value }
 }
 
 // podsFrom gives the decision's pods on their way these ages: the first is from that second, each other one second
 // afterStart.
-func podsFrom(second int) func(*decision.Decision) {
-	return func(d *decision.Decision) {
+func podsFrom(second int) func(*addon.Decision) {
+	return func(d *addon.Decision) {
 		for i, n := range d.Snapshot.Nodes {
-			d.Pods = decision.PodsOf(append(d.Pods.List(), nodepool.Worker{Pod: n.Pod, CreatedAt: start.Add(time.Duration(second+i) * time.Second)}))
+			d.Pods = addon.PodsOf(append(d.Pods.List(), nodepool.Worker{Pod: n.Pod, CreatedAt: start.Add(time.Duration(second+i) * time.Second)}))
 		}
 	}
 }
 
 // readAgain returns the RayCluster of a decision with its pods, as the next cycle reads it.
-func readAgain(d *decision.Decision) *nodepool.Cluster {
+func readAgain(d *addon.Decision) *nodepool.Cluster {
 	cluster := d.Kube
 	cluster.Key, cluster.Workers = d.Cluster, d.Pods.List()
 	return &cluster
 }
 
-func createdAt(second int) func(*decision.Decision) {
-	return func(d *decision.Decision) { d.Kube.CreatedAt = start.Add(time.Duration(second) * time.Second) }
+func createdAt(second int) func(*addon.Decision) {
+	return func(d *addon.Decision) { d.Kube.CreatedAt = start.Add(time.Duration(second) * time.Second) }
 }
 
-func waitingCluster(d *decision.Decision) {
+func waitingCluster(d *addon.Decision) {
 	d.Plan.Groups = []planner.GroupPlan{{Name: "gpu", Reasons: []planner.Reason{{Code: planner.CodePoolPromised}}}}
 }
 
@@ -77,25 +77,25 @@ func text(promises []nodepool.Promise) string {
 func TestPromisesComeByPriorityThenByAge(t *testing.T) {
 	tests := []struct {
 		name      string
-		decisions []*decision.Decision
+		decisions []*addon.Decision
 		priority  int32
 		want      string
 	}{
-		{"who asks now comes after all others", []*decision.Decision{asks("b", 2, 2), asks("a", 5, 1)}, 0, "b/gpu 2, a/gpu 1"},
-		{"a higher priority comes first", []*decision.Decision{asks("b", 2, 2), asks("a", 5, 1, withPriority(9))}, 0, "a/gpu 1, b/gpu 2"},
-		{"one with a higher priority waits for nobody below", []*decision.Decision{asks("b", 2, 2, withPriority(3)), asks("a", 5, 1, withPriority(9))}, 5, "a/gpu 1"},
-		{"who asked before keeps the place", []*decision.Decision{asks("own", 1, 1), asks("b", 2, 2), asks("own", 3, 1)}, 0, ""},
-		{"who waits has nothing on its way, so what others have comes first", []*decision.Decision{asks("own", 1, 0, waitingCluster), asks("b", 2, 2)}, 0, "b/gpu 2"},
-		{"the oldest pod on its way decides, not who is read first", []*decision.Decision{asks("own", 1, 1, podsFrom(30)), asks("b", 2, 2, podsFrom(10)), asks("a", 3, 1, podsFrom(20))}, 0,
+		{"who asks now comes after all others", []*addon.Decision{asks("b", 2, 2), asks("a", 5, 1)}, 0, "b/gpu 2, a/gpu 1"},
+		{"a higher priority comes first", []*addon.Decision{asks("b", 2, 2), asks("a", 5, 1, withPriority(9))}, 0, "a/gpu 1, b/gpu 2"},
+		{"one with a higher priority waits for nobody below", []*addon.Decision{asks("b", 2, 2, withPriority(3)), asks("a", 5, 1, withPriority(9))}, 5, "a/gpu 1"},
+		{"who asked before keeps the place", []*addon.Decision{asks("own", 1, 1), asks("b", 2, 2), asks("own", 3, 1)}, 0, ""},
+		{"who waits has nothing on its way, so what others have comes first", []*addon.Decision{asks("own", 1, 0, waitingCluster), asks("b", 2, 2)}, 0, "b/gpu 2"},
+		{"the oldest pod on its way decides, not who is read first", []*addon.Decision{asks("own", 1, 1, podsFrom(30)), asks("b", 2, 2, podsFrom(10)), asks("a", 3, 1, podsFrom(20))}, 0,
 			"b/gpu 2, a/gpu 1"},
-		{"and those whose pods are younger come afterStart", []*decision.Decision{asks("b", 1, 2, podsFrom(40)), asks("own", 2, 1, podsFrom(30)), asks("a", 3, 1, podsFrom(20))}, 0, "a/gpu 1"},
-		{"a pod that a node counts is not on its way", []*decision.Decision{asks("own", 1, 1, podsFrom(30)), asks("b", 2, 2, podsFrom(40), func(d *decision.Decision) {
-			d.Pods = decision.PodsOf(append(d.Pods.List(), nodepool.Worker{Pod: "x", Node: "n", Counted: true, CreatedAt: start}))
+		{"and those whose pods are younger come afterStart", []*addon.Decision{asks("b", 1, 2, podsFrom(40)), asks("own", 2, 1, podsFrom(30)), asks("a", 3, 1, podsFrom(20))}, 0, "a/gpu 1"},
+		{"a pod that a node counts is not on its way", []*addon.Decision{asks("own", 1, 1, podsFrom(30)), asks("b", 2, 2, podsFrom(40), func(d *addon.Decision) {
+			d.Pods = addon.PodsOf(append(d.Pods.List(), nodepool.Worker{Pod: "x", Node: "n", Counted: true, CreatedAt: start}))
 		})}, 0, ""},
-		{"what another process asked for comes before pods that exist", []*decision.Decision{asks("own", 1, 1, podsFrom(50)), asks("b", 2, 2)}, 0, "b/gpu 2"},
-		{"and by the age of the RayClusters", []*decision.Decision{asks("own", 1, 1, createdAt(5)), asks("b", 2, 2, createdAt(3)), asks("a", 3, 2, createdAt(9))}, 0, "b/gpu 2"},
-		{"who stops asking loses the place", []*decision.Decision{asks("own", 1, 1), asks("b", 2, 2), asks("own", 3, 0), asks("own", 4, 1)}, 0, "b/gpu 2"},
-		{"what has arrived is no promise", []*decision.Decision{asks("b", 1, 2), asks("b", 2, 0)}, 0, ""},
+		{"what another process asked for comes before pods that exist", []*addon.Decision{asks("own", 1, 1, podsFrom(50)), asks("b", 2, 2)}, 0, "b/gpu 2"},
+		{"and by the age of the RayClusters", []*addon.Decision{asks("own", 1, 1, createdAt(5)), asks("b", 2, 2, createdAt(3)), asks("a", 3, 2, createdAt(9))}, 0, "b/gpu 2"},
+		{"who stops asking loses the place", []*addon.Decision{asks("own", 1, 1), asks("b", 2, 2), asks("own", 3, 0), asks("own", 4, 1)}, 0, "b/gpu 2"},
+		{"what has arrived is no promise", []*addon.Decision{asks("b", 1, 2), asks("b", 2, 0)}, 0, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -115,13 +115,13 @@ func TestPromisesComeByPriorityThenByAge(t *testing.T) {
 }
 
 func TestPodsOnTheirWayAreThoseWithoutANode(t *testing.T) {
-	d := asks("b", 0, 6, func(d *decision.Decision) {
-		d.Pods = decision.PodsOf([]nodepool.Worker{{Pod: "b0", Node: "n1", Counted: true}, {Pod: "b1", Gated: true}, {Pod: "b2"}, {Pod: "b4", Node: "n1"}, {Pod: "b5", Node: "n1", Uncounted: true}})
+	d := asks("b", 0, 6, func(d *addon.Decision) {
+		d.Pods = addon.PodsOf([]nodepool.Worker{{Pod: "b0", Node: "n1", Counted: true}, {Pod: "b1", Gated: true}, {Pod: "b2"}, {Pod: "b4", Node: "n1"}, {Pod: "b5", Node: "n1", Uncounted: true}})
 		d.Snapshot.Nodes[3].State, d.Snapshot.Nodes[5].State = planner.Running, planner.Running
-		d.Actions = []decision.Action{
-			{Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 1, To: 3},
-			{Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "cpu", From: 3, To: 2},
-			{Kind: decision.ActionPatch, Result: decision.ResultConflict, Group: "cpu", From: 1, To: 9},
+		d.Actions = []addon.Action{
+			{Kind: addon.ActionPatch, Result: addon.ResultOK, Group: "gpu", From: 1, To: 3},
+			{Kind: addon.ActionPatch, Result: addon.ResultOK, Group: "cpu", From: 3, To: 2},
+			{Kind: addon.ActionPatch, Result: addon.ResultConflict, Group: "cpu", From: 1, To: 9},
 		}
 	})
 	var registry promises
@@ -166,7 +166,7 @@ func TestWhatTwoReserveAtTheSameTimeIsNotTheSame(t *testing.T) {
 
 // TestANewProcessKeepsTheOrder publishes the same decisions in all orders to registries that know nothing yet.
 func TestANewProcessKeepsTheOrder(t *testing.T) {
-	decisions := []*decision.Decision{asks("a", 1, 1, podsFrom(20)), asks("b", 1, 1, podsFrom(10)), asks("c", 1, 1, createdAt(1))}
+	decisions := []*addon.Decision{asks("a", 1, 1, podsFrom(20)), asks("b", 1, 1, podsFrom(10)), asks("c", 1, 1, createdAt(1))}
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
 		var registry promises
 		for _, i := range order {

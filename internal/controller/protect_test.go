@@ -3,12 +3,12 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/addon/nodeguard"
 	"strings"
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -239,13 +239,13 @@ func TestGuardsAreWrittenAtABoundedRate(t *testing.T) {
 func TestAGuardThatCannotBeWrittenIsReportedOnce(t *testing.T) {
 	w := protected(t, Config{})
 	w.kube.guardErr = fmt.Errorf("pods is forbidden: %w", nodepool.ErrDenied)
-	var d *decision.Decision
+	var d *addon.Decision
 	tried := 0
 	for range 50 {
 		d = w.after(100 * time.Millisecond)
 		tried += len(d.Actions)
 	}
-	if !hasFinding(d, nodeguard.GuardUnwritten) || w.kube.emitted(decision.ReasonGuardFailed) != 1 {
+	if !hasFinding(d, nodeguard.GuardUnwritten) || w.kube.emitted(addon.ReasonGuardFailed) != 1 {
 		t.Errorf("findings %v, events %v", d.Findings, w.kube.events)
 	}
 	if tried > 10 {
@@ -298,7 +298,7 @@ func TestAHeliostatThatNeverManagedARayClusterReportsItsGuardsAndLeavesThem(t *t
 	w.cycle()
 	w.free(w.pod(0))
 	w.restart(Config{DefaultMode: nodepool.Shadow})
-	var d *decision.Decision
+	var d *addon.Decision
 	for range 10 {
 		d = w.after(time.Second)
 	}
@@ -319,7 +319,7 @@ func TestGuardsStayWhereAnotherHeliostatTakesOver(t *testing.T) {
 	w.cycle()
 	w.free(w.pod(0))
 	w.kube.cluster.Head.Sidecar = nodepool.OurSidecar
-	var d *decision.Decision
+	var d *addon.Decision
 	for range 10 {
 		d = w.after(time.Second)
 	}

@@ -2,12 +2,12 @@ package controller
 
 import (
 	"errors"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/addon/provisioning"
 	"strings"
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -43,7 +43,7 @@ func (w *world) consuming() (pods int) {
 	return pods
 }
 
-func waits(d *decision.Decision) bool {
+func waits(d *addon.Decision) bool {
 	first := d.Plan.Groups[0].Reasons[0]
 	return first.Code == planner.CodeProvisioning && strings.HasPrefix(first.Message, "waits for ProvisioningRequest ")
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -16,15 +14,15 @@ import (
 func (c *Controller) publish(ctx context.Context, r *record, o addon.Cycle, next time.Duration) {
 	cluster := o.View.Cluster
 	cluster.Workers, cluster.Promised = nil, nil // the snapshot has what others have on their way
-	d := &decision.Decision{
+	d := &addon.Decision{
 		Cluster: o.View.Cluster.Key, UID: o.View.Cluster.UID,
 		At: o.View.Now, Took: c.config.Now().Sub(o.View.Now),
 		Observed: o.View.ObserveTook, Planned: o.View.PlanTook, Waited: o.View.WaitTook,
 		Mode: o.View.Mode, Why: o.View.Why, Session: o.View.State.Session,
-		Kube: cluster, Pods: decision.PodsOf(o.View.Cluster.Workers), Snapshot: o.Intent.Snapshot, Plan: o.Intent.Plan,
+		Kube: cluster, Pods: addon.PodsOf(o.View.Cluster.Workers), Snapshot: o.Intent.Snapshot, Plan: o.Intent.Plan,
 		Findings: observe.Findings(o.View, slices.Concat(o.View.Cluster.Findings, o.View.State.Findings, o.Findings,
 			o.Intent.Plan.Findings, r.memory.Findings(&o.View))),
-		Read:      decision.ReadAt(o.View.ReadAt),
+		Read:      addon.ReadAt(o.View.ReadAt),
 		Paused:    o.Paused,
 		Idle:      o.Idle,
 		WarmNodes: o.WarmNodes,
@@ -33,7 +31,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o addon.Cycle, next
 		NumGPUs: o.NumGPUs, OptIn: o.OptIn, Reverted: o.View.Reverted, Jobs: o.Jobs,
 	}
 	if o.View.StateErr != nil {
-		d.RayErr = head.Summary(o.View.StateErr, o.View.Cluster.Head)
+		d.RayErr = headSummary(o.View.StateErr, o.View.Cluster.Head)
 		if last := r.decision.Load(); last != nil {
 			d.Read = last.Read
 		}
@@ -56,7 +54,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o addon.Cycle, next
 func (c *Controller) observeFailed(ctx context.Context, r *record, key nodepool.ClusterKey, err error) time.Duration {
 	const pause = time.Second
 	c.setMotion(r, idle) // it takes no share from those that move
-	d := decision.Decision{Cluster: key, At: c.config.Now()}
+	d := addon.Decision{Cluster: key, At: c.config.Now()}
 	if last := r.decision.Load(); last != nil {
 		d = *last
 	}

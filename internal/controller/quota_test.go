@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -73,7 +73,7 @@ func (k *kueueWorld) admit() {
 }
 
 // step lets the operator and Kueue follow one cycle. Pods with quota join and run a task each.
-func (k *kueueWorld) step() *decision.Decision {
+func (k *kueueWorld) step() *addon.Decision {
 	d := k.after(100 * time.Millisecond)
 	before := slices.Clone(k.kube.cluster.Workers)
 	k.operate()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -17,10 +16,10 @@ func (c *Controller) readRay(
 ) (raydemand.State, error) {
 	before := r.gcs.Failures
 	state, err := r.gcs.State(ctx, c.dial, cluster, now,
-		head.Timeouts{Call: c.config.GCSTimeout, LongestBackoff: c.config.GCSBackoff}, known)
+		timeouts{Call: c.config.GCSTimeout, LongestBackoff: c.config.GCSBackoff}, known)
 	if before == 0 && r.gcs.Failures > 0 { // once, until it answers again
 		c.config.Log.InfoContext(ctx, "the head does not answer", "cluster", cluster.Key.String(), "err",
-			head.Detail(err))
+			headDetail(err))
 	}
 	return state, err
 }

@@ -6,9 +6,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/backoff"
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -28,17 +25,17 @@ type record struct {
 	heavy     planTime
 	restUntil time.Time
 
-	decision atomic.Pointer[decision.Decision]
+	decision atomic.Pointer[addon.Decision]
 }
 
 // remembered is what is kept of one RayCluster, and not of an earlier one with the same name.
 type remembered struct {
 	uid    string
-	gcs    head.Connection
+	gcs    connection
 	memory memory
 
-	conditions decision.Conditions
-	recent     []decision.Action
+	conditions conditions
+	recent     []addon.Action
 
 	// Of the steps of a cycle, in the order of steps.
 	numGPUs numGPUs
@@ -78,7 +75,7 @@ func (r *record) voidRay() {
 }
 
 // keepRecent keeps the latest actions for the web page; those that scale nothing would displace the others.
-func (r *record) keepRecent(actions []decision.Action) {
+func (r *record) keepRecent(actions []addon.Action) {
 	const kept = 30
 	for _, a := range actions {
 		if !a.ScalesNothing() {
@@ -86,7 +83,7 @@ func (r *record) keepRecent(actions []decision.Action) {
 		}
 	}
 	if surplus := len(r.recent) - kept; surplus > 0 {
-		r.recent = append([]decision.Action(nil), r.recent[surplus:]...)
+		r.recent = append([]addon.Action(nil), r.recent[surplus:]...)
 	}
 }
 
@@ -104,7 +101,7 @@ type clusterConfigs struct {
 	sentAt time.Time
 	// unsupported: the head is older than the call.
 	unsupported bool
-	retry       backoff.Pause
+	retry       addon.Pause
 }
 
 // forget makes the next managed cycle report again: while a cluster is not managed, another process may write its

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -48,7 +48,7 @@ func TestAnIdleWorkerIsDrainedThenNamedInOnePatchThenForgotten(t *testing.T) {
 	if left := len(w.c.records[key].memory.drains); left != 0 {
 		t.Errorf("%d drains are remembered of pods that are gone", left)
 	}
-	if diff := cmp.Diff([]string{decision.ReasonDraining, decision.ReasonScaledDown}, w.kube.events); diff != "" {
+	if diff := cmp.Diff([]string{addon.ReasonDraining, addon.ReasonScaledDown}, w.kube.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
@@ -79,7 +79,7 @@ func TestARefusedDrainKeepsTheWorkerAndIsNotRepeatedSoon(t *testing.T) {
 	for range 20 {
 		w.after(time.Second)
 	}
-	if len(w.ray.drains) != 1 || w.kube.emitted(decision.ReasonDrainRefused) != 1 {
+	if len(w.ray.drains) != 1 || w.kube.emitted(addon.ReasonDrainRefused) != 1 {
 		t.Errorf("%d drains and events %v, want one refusal: each one marks the node's actors", len(w.ray.drains), w.kube.events)
 	}
 	w.lastNothing("Ray refused")

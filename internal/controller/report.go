@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/backoff"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -33,7 +31,7 @@ func (c *Controller) report(ctx context.Context, r *record, o *addon.Cycle) {
 	defer cancel()
 	if err := r.gcs.Ray.Report(ctx, report); err != nil {
 		o.Actions = append(o.Actions,
-			decision.Action{At: v.Now, Kind: decision.ActionReport, Result: decision.ResultError, Message: err.Error()})
+			addon.Action{At: v.Now, Kind: addon.ActionReport, Result: addon.ResultError, Message: err.Error()})
 	}
 }
 
@@ -64,15 +62,15 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *addo
 	if err != nil && ctx.Err() != nil {
 		return // the process ends
 	}
-	action := decision.Action{
+	action := addon.Action{
 		At:     started,
-		Kind:   decision.ActionClusterConfig,
-		Result: decision.ResultOK,
+		Kind:   addon.ActionClusterConfig,
+		Result: addon.ResultOK,
 		Took:   c.config.Now().Sub(started),
 	}
 	switch key := v.Cluster.Key.String(); {
 	case err == nil:
-		known.sent, known.sentAt, known.retry = &config, v.Now, backoff.Pause{}
+		known.sent, known.sentAt, known.retry = &config, v.Now, addon.Pause{}
 		c.config.Log.InfoContext(ctx, "reported the cluster config to Ray", "cluster", key, "groups",
 			len(config.Groups))
 	case errors.Is(err, raydemand.ErrUnsupported):
@@ -85,7 +83,7 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *addo
 			c.config.Log.WarnContext(ctx, "cannot report the cluster config to Ray", "cluster", key, "err", err)
 		}
 		known.retry.Fail(v.Now)
-		action.Result, action.Message = decision.ResultError, err.Error()
+		action.Result, action.Message = addon.ResultError, err.Error()
 	}
 	o.Actions = append(o.Actions, action)
 }

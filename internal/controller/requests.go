@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -25,7 +23,7 @@ func (c *Controller) updateRequests(ctx context.Context, r *record, o addon.Cycl
 	for _, request := range expired {
 		c.config.Log.InfoContext(ctx, "request expired", "cluster", v.Cluster.Key.String(), "request", request.ID,
 			"owner", request.Owner)
-		c.kube.Event(v.Cluster, true, decision.ReasonRequestExpired,
+		c.kube.Event(v.Cluster, true, addon.ReasonRequestExpired,
 			fmt.Sprintf("request %s of %s: its lease of %d s has ended, so workers that only it kept are released",
 				request.ID, request.Owner, request.LeaseSeconds))
 	}
@@ -54,7 +52,7 @@ const recheckPause = 5 * time.Second
 // cycle. It writes only if --mode or the namespace makes clusters managed: otherwise another Heliostat may manage that
 // cluster once it exists.
 func (c *Controller) reportWithoutCluster(ctx context.Context, key nodepool.ClusterKey, now time.Time) time.Duration {
-	if c.config.ReadOnly || c.config.Form != mode.Fleet || !c.asked(key) {
+	if c.config.ReadOnly || c.config.Form != Fleet || !c.asked(key) {
 		return 0
 	}
 	next := c.updateRequestsWithoutCluster(key, now)

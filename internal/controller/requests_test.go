@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -124,7 +124,7 @@ func TestALeaseThatIsOverReleasesItsWorkersAndNobodyElses(t *testing.T) {
 	if got := w.group("gpu").Replicas; got != 1 {
 		t.Errorf("replicas %d after one of two requests has expired, want 1", got)
 	}
-	if n := w.kube.emitted(decision.ReasonRequestExpired); n != 1 {
+	if n := w.kube.emitted(addon.ReasonRequestExpired); n != 1 {
 		t.Errorf("%d Events of the one expiry", n)
 	}
 
@@ -160,7 +160,7 @@ func TestARenewedRequestCountsAgain(t *testing.T) {
 		t.Error("a renewed request launches nothing")
 	}
 	w.after(time.Minute)
-	if n := w.kube.emitted(decision.ReasonRequestExpired); n != 2 {
+	if n := w.kube.emitted(addon.ReasonRequestExpired); n != 2 {
 		t.Errorf("%d Events of two expiries", n)
 	}
 }
@@ -247,8 +247,8 @@ func TestBesideAHeliostatThatManagesOneInShadowWritesNothingToRequests(t *testin
 		w.restart(Config{Owned: owned, DefaultMode: mode})
 		w.after(10 * time.Minute)
 		w.after(nodepool.ExpiredKept)
-		if updates := owned.updates[before:]; len(updates) > 0 || w.kube.emitted(decision.ReasonRequestExpired) > 0 {
-			t.Errorf("one whose clock is ahead and whose mode is %s reported %+v and %d Events", mode, updates, w.kube.emitted(decision.ReasonRequestExpired))
+		if updates := owned.updates[before:]; len(updates) > 0 || w.kube.emitted(addon.ReasonRequestExpired) > 0 {
+			t.Errorf("one whose clock is ahead and whose mode is %s reported %+v and %d Events", mode, updates, w.kube.emitted(addon.ReasonRequestExpired))
 		}
 		w.c = manager
 		w.pass(-nodepool.ExpiredKept - 10*time.Minute)

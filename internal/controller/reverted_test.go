@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -23,7 +23,7 @@ func (w *world) sync(replicas int) {
 	cluster.ScaledBy = "argocd-controller"
 }
 
-func reverted(d *decision.Decision) bool {
+func reverted(d *addon.Decision) bool {
 	return slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == observe.FindingReverted })
 }
 
@@ -40,7 +40,7 @@ func fighting(t *testing.T) *world {
 		w.sync(0)
 	}
 	d := w.after(time.Minute)
-	if !d.Reverted || !reverted(d) || w.kube.emitted(decision.ReasonReplicasReverted) != 1 {
+	if !d.Reverted || !reverted(d) || w.kube.emitted(addon.ReasonReplicasReverted) != 1 {
 		t.Fatalf("reverted %v, findings %+v, Events %v, want the second revert to be reported", d.Reverted, d.Findings, w.kube.events)
 	}
 	if got := w.lastChange(); got.Replicas != 1 {
@@ -63,14 +63,14 @@ func TestNoWorkerIsRemovedWhileAnotherManagerSetsReplicasBack(t *testing.T) {
 		}
 	}
 	w.nothingWritten("an idle worker during the fight")
-	if got := w.kube.emitted(decision.ReasonReplicasReverted); got != 1 {
+	if got := w.kube.emitted(addon.ReasonReplicasReverted); got != 1 {
 		t.Errorf("%d Events about the fight, want 1", got)
 	}
 	d := w.after(time.Second)
 	if d.Paused != "" || !slices.Equal(w.ray.drained(), []string{w.pod(0)}) {
 		t.Errorf("paused %q, drained %v, want the idle worker drained after the fight", d.Paused, w.ray.drained())
 	}
-	if d := w.after(time.Hour); reverted(d) || w.kube.emitted(decision.ReasonReplicasReverted) != 1 {
+	if d := w.after(time.Hour); reverted(d) || w.kube.emitted(addon.ReasonReplicasReverted) != 1 {
 		t.Errorf("an hour later: findings %+v, Events %v", d.Findings, w.kube.events)
 	}
 }

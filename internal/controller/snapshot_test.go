@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -35,7 +35,7 @@ func TestAnyDecisionCanBeReplayedFromItsSnapshot(t *testing.T) {
 }
 
 // replay plans what the decision exports.
-func replay(t *testing.T, d *decision.Decision) {
+func replay(t *testing.T, d *addon.Decision) {
 	t.Helper()
 	text, err := json.Marshal(d.Snapshot)
 	if err != nil {
@@ -90,7 +90,7 @@ func TestOneCallOfADriverNeverAsksForMoreThanTheInFlightCap(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 1<<31-1))
 	w.want(1_000_000_000, gpu(1))
 	w.cycle()
-	if got := w.lastChange(); got.Replicas != 1000 || w.kube.emitted(decision.ReasonInFlightCap) != 1 {
+	if got := w.lastChange(); got.Replicas != 1000 || w.kube.emitted(addon.ReasonInFlightCap) != 1 {
 		t.Errorf("target = %+v and events %v, want 1000 pods and the cap reported", got, w.kube.events)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/addon/costs"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -19,7 +19,7 @@ func TestTheCyclesOfAScaleUpAndItsEndAddUpToAllPods(t *testing.T) {
 	price := hourly
 	group.Price = &price
 	var l *ledger.Ledger
-	w := newWorld(t, Config{Published: func(d *decision.Decision) {
+	w := newWorld(t, Config{Published: func(d *addon.Decision) {
 		if l != nil {
 			l.Observe(ledger.Observation{At: d.At, Cluster: d.Cluster, Pods: costs.Of(nil, d, nil)})
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -65,7 +65,7 @@ func TestTheNextGroupServesSoonAfterProofThatTheFirstIsOutOfStock(t *testing.T) 
 			if got := w.group("b-second").Replicas; got != 2 {
 				t.Errorf("the second group has %d replicas, want 2", got)
 			}
-			if w.kube.emitted(decision.ReasonGroupFailing) != 1 {
+			if w.kube.emitted(addon.ReasonGroupFailing) != 1 {
 				t.Errorf("events = %v, want GroupFailing once", w.kube.events)
 			}
 		})

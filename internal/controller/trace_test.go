@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -98,7 +98,7 @@ func (tr *trace) refuseBusy() {
 
 // check looks at every decision: no pod is launched beyond what work needed at any moment that reports can speak of. A
 // goal that is raised to the pods there are launches none: a named pod has come to life and stays.
-func (tr *trace) check(d *decision.Decision) {
+func (tr *trace) check(d *addon.Decision) {
 	need := slices.Max(append(tr.needs, 0))
 	stay := 0
 	for _, p := range tr.kube.cluster.Workers {
@@ -108,7 +108,7 @@ func (tr *trace) check(d *decision.Decision) {
 	}
 	need = max(need, stay)
 	for _, a := range d.Actions {
-		if a.Kind == decision.ActionPatch && a.Result == decision.ResultOK && a.To > a.From && a.To > need {
+		if a.Kind == addon.ActionPatch && a.Result == addon.ResultOK && a.To > a.From && a.To > need {
 			tr.over = append(tr.over, fmt.Sprintf("%v: replicas %d → %d for %d pieces of work", d.At.Format(time.TimeOnly), a.From, a.To, need))
 		}
 	}

@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/head"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -74,7 +73,7 @@ func (w *world) restart(config Config) {
 	config.Jitter = func() float64 { return 0.5 }
 	config.DefaultMode = cmp.Or(config.DefaultMode, nodepool.Managed) // most tests are about what is managed
 	config.Addons = w.features.addons(w.kube, &config)
-	w.c = New(w.kube, func(context.Context, nodepool.Cluster) (head.Ray, error) {
+	w.c = New(w.kube, func(context.Context, nodepool.Cluster) (addon.Ray, error) {
 		w.dials++
 		return w.ray, w.dialErr
 	}, config)
@@ -93,7 +92,7 @@ func complete(set Config) Config {
 }
 
 // cycle runs one cycle and returns what it decided.
-func (w *world) cycle() *decision.Decision {
+func (w *world) cycle() *addon.Decision {
 	w.t.Helper()
 	w.c.Cycle(context.Background(), key)
 	d, ok := w.c.Decision(key)
@@ -104,7 +103,7 @@ func (w *world) cycle() *decision.Decision {
 }
 
 // after moves the clock, lets idle nodes get older, and runs one cycle.
-func (w *world) after(d time.Duration) *decision.Decision {
+func (w *world) after(d time.Duration) *addon.Decision {
 	w.t.Helper()
 	w.pass(d)
 	return w.cycle()

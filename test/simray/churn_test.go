@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
@@ -164,7 +163,7 @@ func newChurn(t *testing.T, seed uint64, groups ...nodepool.WorkerGroup) *churn 
 	return c
 }
 
-func (c *churn) dial(context.Context, nodepool.Cluster) (head.Ray, error) {
+func (c *churn) dial(context.Context, nodepool.Cluster) (addon.Ray, error) {
 	client, err := gcs.Dial(gcs.Config{Address: c.head.Addr()})
 	if err != nil {
 		return nil, err
@@ -177,13 +176,13 @@ const reportAge = 12
 
 // check looks at every decision: replicas stay within limits, and a goal is never raised above what work needed at any
 // moment that Ray's reports can speak of.
-func (c *churn) check(d *decision.Decision) {
+func (c *churn) check(d *addon.Decision) {
 	if d.Err != "" || d.RayErr != "" {
 		c.t.Fatalf("%v: %s%s", d.At, d.Err, d.RayErr)
 	}
 	counts := c.head.Counts()
 	for _, a := range d.Actions {
-		if a.Kind != decision.ActionPatch || a.Result != decision.ResultOK {
+		if a.Kind != addon.ActionPatch || a.Result != addon.ResultOK {
 			continue
 		}
 		if g := c.kube.group(a.Group); a.To < g.Min || a.To > g.Max {

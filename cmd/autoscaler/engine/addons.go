@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/addon/departures"
 	"heliostat.dev/heliostat/internal/addon/nodeguard"
 	"heliostat.dev/heliostat/internal/addon/provisioning"
-	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
@@ -39,7 +39,7 @@ func (o *options) addons(manager *kube.Manager, book *price.Book) []addon.Addon 
 		consolidation.New(consolidation.Settings{After: o.features.consolidateAfter, Prices: book}),
 		// Nodes without workers serve work that may come, so they wait for everything that serves work that is there.
 		// The end of a RayCluster comes after all that shows whether it has work.
-		capacity.New(manager, o.loop.Form == mode.Sidecar),
+		capacity.New(manager, o.loop.Form == controller.Sidecar),
 		// It changes nothing, so all others go first.
 		costs.Jobs(o.features.jobsEvery),
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -15,7 +15,7 @@ func TestARecorderShowsHowMuchOfItsBoundsIsInUse(t *testing.T) {
 	if got := r.BoundsUsed(); got["history"] != 0 || got["streams"] != 0 || len(got) != 2 {
 		t.Errorf("at first %v", got)
 	}
-	r.Publish(&decision.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, At: time.Now(), Actions: []decision.Action{{Kind: decision.ActionPatch}}})
+	r.Publish(&addon.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, At: time.Now(), Actions: []addon.Action{{Kind: addon.ActionPatch}}})
 	if got := r.BoundsUsed(); got["history"] <= 0 || got["history"] >= 1 {
 		t.Errorf("with one decision %v", got)
 	}

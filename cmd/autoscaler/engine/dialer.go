@@ -7,7 +7,7 @@ import (
 	"net"
 	"os"
 
-	"heliostat.dev/heliostat/internal/controller/head"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
@@ -15,8 +15,8 @@ import (
 
 // dialer connects to a head at its pod's address, with the credentials that the RayCluster names; a sidecar connects to
 // its own head.
-func (o *options) dialer(manager *kube.Manager) head.Dialer {
-	return func(ctx context.Context, cluster nodepool.Cluster) (head.Ray, error) {
+func (o *options) dialer(manager *kube.Manager) addon.Dialer {
+	return func(ctx context.Context, cluster nodepool.Cluster) (addon.Ray, error) {
 		config := gcs.Config{
 			Address: cmp.Or(o.gcsAddress, net.JoinHostPort(cluster.Head.IP, fmt.Sprint(cluster.Head.GCSPort))),
 			Timeout: o.loop.GCSTimeout, DrainTimeout: o.loop.GCSTimeout,

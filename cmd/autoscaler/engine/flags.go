@@ -8,7 +8,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -16,7 +15,7 @@ import (
 const day = 24 * time.Hour
 
 // newOptions returns the defaults of the shared flags.
-func newOptions(form mode.Form, ports portFlags) *options {
+func newOptions(form controller.Form, ports portFlags) *options {
 	o := &options{loop: controller.DefaultConfig(), features: features{consolidateAfter: 10 * time.Minute},
 		ports: ports, logFormat: "json", logLevel: "info"}
 	o.loop.Form = form

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -38,13 +38,13 @@ func (f Fleet) View(key nodepool.ClusterKey) (api.View, bool) {
 }
 
 // viewOf adds the shard that this process is to a decision.
-func (f Fleet) viewOf(d *decision.Decision) api.View {
+func (f Fleet) viewOf(d *addon.Decision) api.View {
 	v := viewOf(d)
 	v.Shard = f.Shard
 	return v
 }
 
-func viewOf(d *decision.Decision) api.View {
+func viewOf(d *addon.Decision) api.View {
 	v := api.View{
 		Key:        d.Cluster,
 		Mode:       d.Mode,
@@ -79,7 +79,7 @@ func viewOf(d *decision.Decision) api.View {
 	return v
 }
 
-func optInOf(known *decision.OptIn) *apiv1.OptIn {
+func optInOf(known *addon.OptIn) *apiv1.OptIn {
 	if known == nil {
 		return nil
 	}
@@ -100,7 +100,7 @@ func optInOf(known *decision.OptIn) *apiv1.OptIn {
 }
 
 // changeOf returns an action as the API shows it.
-func changeOf(a decision.Action) apiv1.Decision {
+func changeOf(a addon.Action) apiv1.Decision {
 	return apiv1.Decision{
 		At: a.At, Action: actionName(a), Group: a.Group, From: a.From, To: a.To, Pods: append([]string{}, a.Pods...),
 		Reason: planner.Reason{Code: a.Kind + "-" + a.Result, Message: a.Message},
@@ -108,15 +108,15 @@ func changeOf(a decision.Action) apiv1.Decision {
 }
 
 // actionName returns the name of an action in metrics and the API.
-func actionName(a decision.Action) string {
+func actionName(a addon.Action) string {
 	switch {
-	case a.Result != decision.ResultOK:
+	case a.Result != addon.ResultOK:
 		return a.Kind + "-" + a.Result
-	case a.Kind == decision.ActionDrain:
+	case a.Kind == addon.ActionDrain:
 		return "drain"
-	case a.Kind == decision.ActionSync:
+	case a.Kind == addon.ActionSync:
 		return "num-gpus"
-	case a.Kind == decision.ActionIdle:
+	case a.Kind == addon.ActionIdle:
 		return "idle"
 	case a.To > a.From:
 		return "scale-up"

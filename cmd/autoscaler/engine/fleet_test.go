@@ -6,16 +6,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func decided() *decision.Decision {
+func decided() *addon.Decision {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	return &decision.Decision{
-		Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, At: at, Took: 3 * time.Millisecond, Read: decision.ReadAt(at.Add(-2 * time.Second)),
+	return &addon.Decision{
+		Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, At: at, Took: 3 * time.Millisecond, Read: addon.ReadAt(at.Add(-2 * time.Second)),
 		Mode: nodepool.Managed, Why: planner.Reason{Message: "managed by the default"}, RayErr: "the head does not answer",
 		Kube: nodepool.Cluster{Freeze: true, RequestResources: []raydemand.Request{{Count: 3}}},
 		Plan: planner.Plan{
@@ -24,11 +24,11 @@ func decided() *decision.Decision {
 			InfeasibleGangRequests: []planner.UnmetGang{{Reason: planner.Reason{Code: planner.Capped}}},
 		},
 		Paused: "Ray's state cannot be read",
-		Recent: []decision.Action{
-			{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 1, To: 2, Message: "demand"},
-			{At: at, Kind: decision.ActionDrain, Result: decision.ResultRefused, Group: "gpu", Pods: []string{"a"}},
-			{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 2, To: 1, Pods: []string{"a"}},
-			{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 1, To: 1, Pods: []string{"b"}},
+		Recent: []addon.Action{
+			{At: at, Kind: addon.ActionPatch, Result: addon.ResultOK, Group: "gpu", From: 1, To: 2, Message: "demand"},
+			{At: at, Kind: addon.ActionDrain, Result: addon.ResultRefused, Group: "gpu", Pods: []string{"a"}},
+			{At: at, Kind: addon.ActionPatch, Result: addon.ResultOK, Group: "gpu", From: 2, To: 1, Pods: []string{"a"}},
+			{At: at, Kind: addon.ActionPatch, Result: addon.ResultOK, Group: "gpu", From: 1, To: 1, Pods: []string{"b"}},
 		},
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 )
 
@@ -15,7 +15,7 @@ import (
 // nothing.
 type goal [sha256.Size]byte
 
-func goalOf(d *decision.Decision) goal {
+func goalOf(d *addon.Decision) goal {
 	w := goalHash{sha256.New()}
 	w.text(string(d.Mode), d.Err)
 	w.counts(d.Plan.Launch)

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -67,7 +67,7 @@ func newHistory(entries, bytes int) *History {
 }
 
 // Observe keeps a decision that did something, or wants something else than the one before.
-func (h *History) Observe(d *decision.Decision) error {
+func (h *History) Observe(d *addon.Decision) error {
 	if d.ObserveFailed {
 		return nil
 	}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -26,20 +26,20 @@ import (
 var historyKey = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 
 // decidedAt plans a snapshot as a cycle would.
-func decidedAt(t *testing.T, snapshot string, at time.Time, actions ...decision.Action) *decision.Decision {
+func decidedAt(t *testing.T, snapshot string, at time.Time, actions ...addon.Action) *addon.Decision {
 	t.Helper()
 	s, err := snapshotfile.ReadSnapshot(strings.NewReader(snapshot), "snapshot")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &decision.Decision{Cluster: historyKey, At: at, Mode: nodepool.Managed, Snapshot: snapshotfile.Exportable(s), Plan: planner.Compute(s, s.Policy), Actions: actions}
+	return &addon.Decision{Cluster: historyKey, At: at, Mode: nodepool.Managed, Snapshot: snapshotfile.Exportable(s), Plan: planner.Compute(s, s.Policy), Actions: actions}
 }
 
 func waitingFor(gpus int) string {
 	return fmt.Sprintf(`{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"GPU": 1}, "count": %d}]}`, gpus)
 }
 
-func keep(t *testing.T, h *History, d *decision.Decision) {
+func keep(t *testing.T, h *History, d *addon.Decision) {
 	t.Helper()
 	if err := h.Observe(d); err != nil {
 		t.Fatal(err)
@@ -50,15 +50,15 @@ var historyStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestHistoryHoldsWhatWasDecidedOtherwiseNewestFirst(t *testing.T) {
 	h := newHistory(0, 0)
-	patch := decision.Action{Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 0, To: 2}
-	for i, d := range []*decision.Decision{
+	patch := addon.Action{Kind: addon.ActionPatch, Result: addon.ResultOK, Group: "gpu", From: 0, To: 2}
+	for i, d := range []*addon.Decision{
 		decidedAt(t, waitingFor(1), historyStart),
 		// the same again
 		decidedAt(t, waitingFor(1), historyStart.Add(time.Second)),
 		// reported to Ray alone
-		decidedAt(t, waitingFor(1), historyStart.Add(2*time.Second), decision.Action{Kind: decision.ActionReport}),
+		decidedAt(t, waitingFor(1), historyStart.Add(2*time.Second), addon.Action{Kind: addon.ActionReport}),
 		// something else
-		decidedAt(t, waitingFor(2), historyStart.Add(3*time.Second), patch, decision.Action{Kind: decision.ActionReport}),
+		decidedAt(t, waitingFor(2), historyStart.Add(3*time.Second), patch, addon.Action{Kind: addon.ActionReport}),
 		// the same, carried out
 		decidedAt(t, waitingFor(2), historyStart.Add(4*time.Second), patch),
 		// nothing decidedAt
@@ -113,7 +113,7 @@ func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
 		if d == nil {
 			continue
 		}
-		d.Actions = []decision.Action{{Kind: decision.ActionPatch}}
+		d.Actions = []addon.Action{{Kind: addon.ActionPatch}}
 		keep(t, h, d)
 	}
 	pasts := h.Entries(historyKey)
@@ -137,7 +137,7 @@ func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
 }
 
 // decidedCase is nil for a case whose groups stand in a manifest.
-func decidedCase(t *testing.T, text []byte, at time.Time) *decision.Decision {
+func decidedCase(t *testing.T, text []byte, at time.Time) *addon.Decision {
 	t.Helper()
 	doc, err := snapshotfile.ReadDocument(bytes.NewReader(text), "case")
 	if err != nil {
@@ -147,7 +147,7 @@ func decidedCase(t *testing.T, text []byte, at time.Time) *decision.Decision {
 		return nil
 	}
 	s := snapshotfile.Exportable(doc.Snapshot)
-	return &decision.Decision{Cluster: historyKey, At: at, Mode: nodepool.Managed, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
+	return &addon.Decision{Cluster: historyKey, At: at, Mode: nodepool.Managed, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
 }
 
 func TestHistoryStaysWithinItsBounds(t *testing.T) {
@@ -191,11 +191,11 @@ func TestOfEachClusterTheLatestDecisionsAreKept(t *testing.T) {
 
 func TestADecisionThatCannotBeRememberedIsAnError(t *testing.T) {
 	h := newHistory(0, 0)
-	for what, spoil := range map[string]func(*decision.Decision){
+	for what, spoil := range map[string]func(*addon.Decision){
 		// no JSON has such a year
-		"the decision":              func(d *decision.Decision) { d.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
-		"what it was made from":     func(d *decision.Decision) { d.Snapshot.Groups[0].Price = new(math.NaN()) },
-		"what it was made from too": func(d *decision.Decision) { d.Plan.Price = new(math.NaN()) },
+		"the decision":              func(d *addon.Decision) { d.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"what it was made from":     func(d *addon.Decision) { d.Snapshot.Groups[0].Price = new(math.NaN()) },
+		"what it was made from too": func(d *addon.Decision) { d.Plan.Price = new(math.NaN()) },
 	} {
 		d := decidedAt(t, waitingFor(1), historyStart)
 		spoil(d)
@@ -237,8 +237,8 @@ func TestTheBoundOfTheHistoryIsOneOfMemory(t *testing.T) {
 }
 
 // decidedByGroups is the i-th decision, of one of twenty RayClusters: nothing in it is shared with another one.
-func decidedByGroups(i int, groups []planner.GroupPlan, message string) *decision.Decision {
-	d := &decision.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c", i%20)}, At: historyStart.Add(time.Duration(i) * time.Second), Mode: nodepool.Managed}
+func decidedByGroups(i int, groups []planner.GroupPlan, message string) *addon.Decision {
+	d := &addon.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c", i%20)}, At: historyStart.Add(time.Duration(i) * time.Second), Mode: nodepool.Managed}
 	d.Plan.Launch = map[string]int{}
 	for n := range groups {
 		name := fmt.Sprint("group-", n)
@@ -247,7 +247,7 @@ func decidedByGroups(i int, groups []planner.GroupPlan, message string) *decisio
 			Name: name, Desired: i, Resources: raydemand.Bundle{raydemand.GPU: raydemand.One, raydemand.CPU: raydemand.One},
 			Reasons: []planner.Reason{{Code: "at_max", Message: message + strconv.Itoa(i)}, {Code: "not_chosen", Message: message + strconv.Itoa(n+i)}},
 		})
-		d.Actions = append(d.Actions, decision.Action{Kind: decision.ActionPatch, Group: name, To: i, Pods: []string{fmt.Sprint("pod-", i)}, Message: message + strconv.Itoa(i)})
+		d.Actions = append(d.Actions, addon.Action{Kind: addon.ActionPatch, Group: name, To: i, Pods: []string{fmt.Sprint("pod-", i)}, Message: message + strconv.Itoa(i)})
 	}
 	return d
 }
@@ -255,7 +255,7 @@ func decidedByGroups(i int, groups []planner.GroupPlan, message string) *decisio
 func TestAPastSaysAllThatItsDecisionSaid(t *testing.T) {
 	h := newHistory(0, 0)
 	d := decidedByGroups(7, make([]planner.GroupPlan, 2), "why ")
-	d.Err, d.Actions[0].At, d.Actions[0].Took, d.Actions[1].Kind = "patching: conflict", historyStart, time.Second, decision.ActionReport
+	d.Err, d.Actions[0].At, d.Actions[0].Took, d.Actions[1].Kind = "patching: conflict", historyStart, time.Second, addon.ActionReport
 	keep(t, h, d)
 	pasts := h.Entries(d.Cluster)
 	want := []apiv1.HistoryEntry{{
@@ -272,7 +272,7 @@ func TestAPastSaysAllThatItsDecisionSaid(t *testing.T) {
 func BenchmarkHistoryOfASteadyCluster(b *testing.B) {
 	h := newHistory(0, 0)
 	s, _ := snapshotfile.ReadSnapshot(strings.NewReader(waitingFor(4)), "snapshot")
-	d := &decision.Decision{Cluster: historyKey, At: historyStart, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
+	d := &addon.Decision{Cluster: historyKey, At: historyStart, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
 	for b.Loop() {
 		if err := h.Observe(d); err != nil {
 			b.Fatal(err)

@@ -22,9 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/controller/head"
-	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
@@ -121,11 +120,11 @@ func newFleetAtRest(b *testing.B, clusters, workers int) (*fleetAtRest, *control
 	if err != nil {
 		b.Fatal(err)
 	}
-	f.options = newOptions(mode.Fleet, portFlags{})
+	f.options = newOptions(controller.Fleet, portFlags{})
 	l := &f.options.loop
 	l.DefaultMode, l.CyclesPerSecond, l.GCSTimeout, l.Log, l.Now = nodepool.Managed, 1e6, time.Minute, log, f.now
 	l.Addons = f.options.addons(nil, f.options.passOn(log, tel)) // they write nothing at rest
-	loop := controller.New(f, func(_ context.Context, cluster nodepool.Cluster) (head.Ray, error) {
+	loop := controller.New(f, func(_ context.Context, cluster nodepool.Cluster) (addon.Ray, error) {
 		return gcs.Dial(gcs.Config{Address: heads[cluster.Key]})
 	}, f.options.loop)
 	b.Cleanup(loop.Close)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
@@ -14,7 +14,7 @@ import (
 )
 
 // measurementsOf returns the measurements of a decision.
-func measurementsOf(d *decision.Decision) telemetry.Cycle {
+func measurementsOf(d *addon.Decision) telemetry.Cycle {
 	c := telemetry.Cycle{
 		Namespace: d.Cluster.Namespace, Cluster: d.Cluster.Name,
 		At: d.At, Failed: d.Err != "", RayFailed: rayFailed(d), Truncated: truncated(d), Reverted: d.Reverted,
@@ -35,25 +35,25 @@ func measurementsOf(d *decision.Decision) telemetry.Cycle {
 }
 
 // truncated reports whether the reading of Ray lacks some of the demand.
-func truncated(d *decision.Decision) bool {
+func truncated(d *addon.Decision) bool {
 	return !d.ObserveFailed && slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool {
 		return f.Code == observe.FindingTruncated
 	})
 }
 
 // rayFailed reports whether the GCS was called in this cycle and did not answer.
-func rayFailed(d *decision.Decision) bool {
+func rayFailed(d *addon.Decision) bool {
 	return d.RayErr != "" && d.Mode != nodepool.Off && !d.ObserveFailed
 }
 
 // actionOf returns the measurements of an action, with its name and reason if it succeeded.
-func actionOf(d *decision.Decision, a decision.Action) telemetry.Action {
+func actionOf(d *addon.Decision, a addon.Action) telemetry.Action {
 	measured := telemetry.Action{Kind: a.Kind, Result: a.Result, At: a.At, Took: max(a.Took, time.Duration(0))}
-	if a.Result != decision.ResultOK || a.ScalesNothing() {
+	if a.Result != addon.ResultOK || a.ScalesNothing() {
 		return measured
 	}
 	measured.Decision, measured.Reason = actionName(a), reasonOf(d, a)
-	if a.Kind == decision.ActionPatch {
+	if a.Kind == addon.ActionPatch {
 		measured.Group, measured.Pods = a.Group, (a.To-a.From)*hostsOf(d, a.Group)
 	}
 	if measured.Pods > 0 {
@@ -63,7 +63,7 @@ func actionOf(d *decision.Decision, a decision.Action) telemetry.Action {
 }
 
 // hostsOf returns the number of pods in a replica of a group.
-func hostsOf(d *decision.Decision, group string) int {
+func hostsOf(d *addon.Decision, group string) int {
 	g, _ := d.Kube.Group(group)
 	if g == nil {
 		return 1
@@ -73,14 +73,14 @@ func hostsOf(d *decision.Decision, group string) int {
 
 // reasonOf returns the code of the reason for an action: why its first pod leaves, otherwise why the group has its
 // size.
-func reasonOf(d *decision.Decision, a decision.Action) string {
+func reasonOf(d *addon.Decision, a addon.Action) string {
 	if a.Reason != "" {
 		return a.Reason
 	}
-	if a.Kind == decision.ActionSync {
+	if a.Kind == addon.ActionSync {
 		return "num_gpus"
 	}
-	if a.Kind == decision.ActionIdle {
+	if a.Kind == addon.ActionIdle {
 		return "idle_cluster"
 	}
 	for _, t := range d.Plan.Terminate {
@@ -100,7 +100,7 @@ func reasonOf(d *decision.Decision, a decision.Action) string {
 func alive(n *planner.Node) bool { return n.State == planner.Running || n.State == planner.Idle }
 
 // unusedGPUs counts the GPUs that are free on workers that have joined Ray, by why they are unused.
-func unusedGPUs(d *decision.Decision) map[string]float64 {
+func unusedGPUs(d *addon.Decision) map[string]float64 {
 	unused := map[string]float64{}
 	for cause, amount := range planner.UnusedGPUs(d.Snapshot, d.Plan) {
 		unused[cause] = amount.Float()
@@ -109,7 +109,7 @@ func unusedGPUs(d *decision.Decision) map[string]float64 {
 }
 
 // podsOf lists the starting pods and those with a live Ray node. It omits those that leave.
-func podsOf(d *decision.Decision) iter.Seq[telemetry.Pod] {
+func podsOf(d *addon.Decision) iter.Seq[telemetry.Pod] {
 	return func(yield func(telemetry.Pod) bool) {
 		for i := range d.Snapshot.Nodes {
 			n := &d.Snapshot.Nodes[i]
@@ -124,7 +124,7 @@ func podsOf(d *decision.Decision) iter.Seq[telemetry.Pod] {
 }
 
 // momentsOf looks up pods by name. It builds its index lazily, because most cycles look up none.
-func momentsOf(d *decision.Decision) func(string) (created, scheduled time.Time) {
+func momentsOf(d *addon.Decision) func(string) (created, scheduled time.Time) {
 	var workers map[string]*nodepool.Worker
 	return func(pod string) (created, scheduled time.Time) {
 		if workers == nil {

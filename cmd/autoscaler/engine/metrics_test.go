@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
@@ -25,7 +25,7 @@ var functions = cmpopts.IgnoreFields(telemetry.Cycle{}, "State", "Pods", "Moment
 
 // busy is a decision about a cluster with one idle worker, one draining worker, one pending worker and one expected
 // worker.
-func busy() *decision.Decision {
+func busy() *addon.Decision {
 	d := decided()
 	d.RayErr, d.Session, d.Planned = "", "session-1", time.Millisecond
 	d.SeenToPatched = 5 * time.Millisecond
@@ -46,7 +46,7 @@ func busy() *decision.Decision {
 	d.Snapshot.Nodes[4].Expected = true
 	d.Snapshot.Head.Guard, d.Snapshot.Nodes[0].Guard, d.Snapshot.Nodes[1].Guard = "heliostat", "heliostat", "user"
 	d.Snapshot.Nodes[2].Going = departure.Of(departure.Cordoned, "cordoned")
-	d.Pods = decision.PodsOf([]nodepool.Worker{{Pod: "coming", CreatedAt: d.At.Add(-time.Minute), ScheduledAt: d.At.Add(-time.Second)}})
+	d.Pods = addon.PodsOf([]nodepool.Worker{{Pod: "coming", CreatedAt: d.At.Add(-time.Minute), ScheduledAt: d.At.Add(-time.Second)}})
 	d.Plan.Groups[0].Reasons = []planner.Reason{{Code: planner.CodeLaunch}}
 	d.Plan.Terminate = []planner.Termination{{Pod: "a", Reason: "idle"}}
 	d.Plan.Summary = []planner.DemandSummary{
@@ -103,9 +103,9 @@ func TestADecisionIsMeasured(t *testing.T) {
 
 func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 	d := busy()
-	d.NumGPUs = map[string]decision.GroupNumGPUs{}
+	d.NumGPUs = map[string]addon.GroupNumGPUs{}
 	two := raydemand.Whole(2)
-	numbers := decision.GroupNumGPUs{}
+	numbers := addon.GroupNumGPUs{}
 	numbers.Derived, numbers.Mismatch = &two, true
 	d.NumGPUs["gpu"] = numbers
 	d.Plan.Requests = []planner.RequestPlan{{ID: "a", State: raydemand.RequestCapped}, {ID: "b", State: raydemand.RequestCapped}, {Plain: true, State: raydemand.RequestWaiting}}
@@ -167,7 +167,7 @@ func TestACycleThatSawNothingMeasuresNothingOfTheOneBefore(t *testing.T) {
 
 func TestAReportOfTheClusterConfigIsAnActionAndNoDecision(t *testing.T) {
 	d := busy()
-	d.Actions = []decision.Action{{At: d.At, Kind: decision.ActionClusterConfig, Result: decision.ResultOK, Took: time.Millisecond}}
+	d.Actions = []addon.Action{{At: d.At, Kind: addon.ActionClusterConfig, Result: addon.ResultOK, Took: time.Millisecond}}
 	want := []telemetry.Action{{At: d.At, Kind: "config", Result: "ok", Took: time.Millisecond}}
 	if diff := cmp.Diff(want, measurementsOf(d).Actions); diff != "" {
 		t.Errorf("actions (-want +measured):\n%s", diff)

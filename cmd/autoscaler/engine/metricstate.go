@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
@@ -15,7 +15,7 @@ import (
 )
 
 // stateOf returns the state of a RayCluster after a decision, at now.
-func stateOf(d *decision.Decision, now time.Time) telemetry.State {
+func stateOf(d *addon.Decision, now time.Time) telemetry.State {
 	s := telemetry.State{
 		Managed: d.Mode == nodepool.Managed, DataAge: d.Age(now),
 		Unmet: unmetOf(d.Plan), Going: goingOf(d.Snapshot), Guarded: guardedOf(d.Snapshot), Ray: raysOwn(d),
@@ -108,7 +108,7 @@ func addCards(all []telemetry.Cards, cards sharing.CutCards) []telemetry.Cards {
 }
 
 // columnsOf returns the known numbers of GPUs.
-func columnsOf(n decision.GroupNumGPUs) map[string]float64 {
+func columnsOf(n addon.GroupNumGPUs) map[string]float64 {
 	columns := map[string]float64{}
 	for column, amount := range map[string]*raydemand.Amount{
 		"declared": n.Declared, "derived": n.Derived, "reported": n.Reported, "ray": n.Ray,
@@ -188,7 +188,7 @@ func demandOf(summary []planner.DemandSummary) (demand map[string]map[string]flo
 }
 
 // requestsOf counts the requests of owners by state. Plans do not contain those with an expired lease.
-func requestsOf(d *decision.Decision) map[string]int64 {
+func requestsOf(d *addon.Decision) map[string]int64 {
 	requests := map[string]int64{}
 	for i := range d.Plan.Requests {
 		if r := &d.Plan.Requests[i]; !r.Plain {
@@ -228,7 +228,7 @@ func addDemand(demand map[string]map[string]float64, bundle raydemand.Bundle, st
 }
 
 // raysOwn counts nodes and their resources as Ray's autoscaler does, including the head.
-func raysOwn(d *decision.Decision) telemetry.Ray {
+func raysOwn(d *addon.Decision) telemetry.Ray {
 	ray := telemetry.Ray{Session: d.Session, Nodes: map[string]telemetry.NodeCounts{},
 		ClusterResources: map[string]float64{}, PendingResources: map[string]float64{}}
 	for _, g := range d.Snapshot.Groups {

@@ -14,8 +14,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
@@ -31,8 +30,8 @@ var rayClusters = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Re
 var errParked = errors.New("the fleet manages this RayCluster")
 
 // parkIf ends the engine after a decision that found the RayCluster in the hands of the fleet.
-func (o *options) parkIf(d *decision.Decision) {
-	if o.kube.Single != nil && d.Why.Code == mode.Parked {
+func (o *options) parkIf(d *addon.Decision) {
+	if o.kube.Single != nil && d.Why.Code == addon.Parked {
 		o.park()
 	}
 }

@@ -13,8 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -70,12 +69,12 @@ func TestASidecarWaitsWhileTheFleetManagesItsRayCluster(t *testing.T) {
 }
 
 func TestASidecarEndsItsEngineWhenTheFleetManagesItsRayCluster(t *testing.T) {
-	for code, parks := range map[string]bool{mode.Parked: true, mode.AsAsked: false, mode.SidecarAlive: false} {
+	for code, parks := range map[string]bool{addon.Parked: true, addon.AsAsked: false, addon.SidecarAlive: false} {
 		for _, key := range []*nodepool.ClusterKey{&llm, nil} {
 			var err error
 			o := options{park: func() { err = errParked }}
 			o.kube.Single = key
-			o.parkIf(&decision.Decision{Why: planner.Reason{Code: code}})
+			o.parkIf(&addon.Decision{Why: planner.Reason{Code: code}})
 			if errors.Is(err, errParked) != (parks && key != nil) {
 				t.Errorf("%s, RayCluster %v: %v", code, key, err)
 			}

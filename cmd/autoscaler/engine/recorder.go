@@ -3,8 +3,8 @@ package engine
 import (
 	"log/slog"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -28,7 +28,7 @@ func newRecorder(log *slog.Logger) *Recorder {
 }
 
 // Publish records a decision that was carried out.
-func (r *Recorder) Publish(d *decision.Decision) {
+func (r *Recorder) Publish(d *addon.Decision) {
 	if err := r.past.Observe(d); err != nil {
 		r.log.Error("cannot record a decision in the history", "cluster", d.Cluster.String(), "err", err)
 	}

@@ -17,12 +17,11 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/addon/costs"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/internal/webui"
@@ -171,7 +170,7 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book
 	book := o.prices.With(o.kube.Pools)
 	book.Names = o.kube.GPUs.Names
 	o.costs = costs.New(&book)
-	o.loop.Published = func(d *decision.Decision) {
+	o.loop.Published = func(d *addon.Decision) {
 		measured := measurementsOf(d)
 		measured.Costs = func() []telemetry.Cost { return costsOf(o.costs.Ledger.Counters(d.Cluster), book.Unit()) }
 		tel.Observe(measured)
@@ -264,7 +263,7 @@ func metricsOf(registry *prometheus.Registry) http.Handler {
 // restConfig finds the API server as kubectl does. A sidecar has the environment of the user's Ray, which may name
 // another API server, so it uses only the flag and the pod's service account.
 func (o *options) restConfig() (*rest.Config, error) {
-	if o.kubeconfig != "" || o.loop.Form == mode.Fleet {
+	if o.kubeconfig != "" || o.loop.Form == controller.Fleet {
 		return cli.KubeFlags{Kubeconfig: o.kubeconfig}.Config()
 	}
 	config, err := rest.InClusterConfig()

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/controller/mode"
 )
 
 func TestServeFindsTheAPIServerAsKubectlDoesAndASidecarOnlyItsPods(t *testing.T) {
@@ -20,14 +19,14 @@ func TestServeFindsTheAPIServerAsKubectlDoesAndASidecarOnlyItsPods(t *testing.T)
 	}
 	for _, c := range []struct {
 		env, flag string
-		form      mode.Form
+		form      controller.Form
 		want      string
 	}{
-		{named, "", mode.Fleet, "https://named.example"},
-		{"", named, mode.Fleet, "https://named.example"},
-		{"", named, mode.Sidecar, "https://named.example"},
-		{named, "", mode.Sidecar, "finding the API server: "},
-		{"/does/not/exist", "", mode.Fleet, "finding the API server: "},
+		{named, "", controller.Fleet, "https://named.example"},
+		{"", named, controller.Fleet, "https://named.example"},
+		{"", named, controller.Sidecar, "https://named.example"},
+		{named, "", controller.Sidecar, "finding the API server: "},
+		{"/does/not/exist", "", controller.Fleet, "finding the API server: "},
 	} {
 		t.Setenv("KUBECONFIG", c.env)
 		o := options{kubeconfig: c.flag, loop: controller.Config{Form: c.form}}

@@ -17,10 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -99,8 +98,8 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 		k.cluster.Key.Name = strings.TrimPrefix(demanded, secret+"-")
 		k.cluster.Auth = nodepool.Auth{Token: secret + "-ray", Required: true}
 		config := controller.DefaultConfig()
-		config.Log, config.Published = logger, func(d *decision.Decision) { told.Observe(measurementsOf(d)) }
-		loop := controller.New(k, func(context.Context, nodepool.Cluster) (head.Ray, error) {
+		config.Log, config.Published = logger, func(d *addon.Decision) { told.Observe(measurementsOf(d)) }
+		loop := controller.New(k, func(context.Context, nodepool.Cluster) (addon.Ray, error) {
 			return gcs.Dial(gcs.Config{Address: guarded.addr, Token: func(context.Context) (string, error) { return secret + "-ray", nil }})
 		}, config)
 		t.Cleanup(loop.Close)

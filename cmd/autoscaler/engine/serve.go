@@ -13,14 +13,14 @@ import (
 
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
 
 // Serve returns the command that scales the RayClusters of this Kubernetes cluster and serves the REST API.
 func Serve() *cobra.Command {
-	o := newOptions(mode.Fleet, portFlags{REST: api.DefaultListen, Advertised: os.Getenv("POD_IP")})
+	o := newOptions(controller.Fleet, portFlags{REST: api.DefaultListen, Advertised: os.Getenv("POD_IP")})
 	o.apiQPS = kube.DefaultQPS
 	o.kube = kube.Options{LeaseName: "heliostat", LeaseNamespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "default"),
 		StatusNamespace: "kube-system"}

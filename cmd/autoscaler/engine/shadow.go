@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -81,7 +81,7 @@ func (s *side) want(pods int, now time.Time, first bool) {
 
 // Observe adds one decision. A decision about a RayCluster that is managed or off ends its comparison. One without
 // Ray's state does not show what would be decided, so its time does not count.
-func (s *Shadow) Observe(d *decision.Decision) {
+func (s *Shadow) Observe(d *addon.Decision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.clusters[d.Cluster]
@@ -148,7 +148,7 @@ func (s *Shadow) Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison {
 	return answer
 }
 
-func (c *comparison) observe(d *decision.Decision) {
+func (c *comparison) observe(d *addon.Decision) {
 	if !c.last.IsZero() {
 		passed := d.At.Sub(c.last)
 		c.compared += passed

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -30,8 +30,8 @@ func (w *shadowWorld) at(seconds float64) time.Time {
 }
 
 // decide is one decision: what we would have, what is written, at a second.
-func (w *shadowWorld) decide(seconds float64, ours, theirs int, changes ...func(*decision.Decision)) {
-	d := &decision.Decision{Cluster: shadowKey, UID: "u", At: w.at(seconds), Mode: nodepool.Shadow,
+func (w *shadowWorld) decide(seconds float64, ours, theirs int, changes ...func(*addon.Decision)) {
+	d := &addon.Decision{Cluster: shadowKey, UID: "u", At: w.at(seconds), Mode: nodepool.Shadow,
 		Kube: nodepool.Cluster{Key: shadowKey, ScaledBy: "python-requests",
 			Groups: []nodepool.WorkerGroup{{Name: "gpu", Replicas: theirs, Max: 1000, NumOfHosts: 1}}},
 		Plan: planner.Plan{Groups: []planner.GroupPlan{{Name: "gpu", Desired: ours, Reasons: []planner.Reason{{Code: "launch", Message: "for work"}}}}},
@@ -119,7 +119,7 @@ func TestADifferenceKeepsWhyWeBeganToWantIt(t *testing.T) {
 	w := newShadowWorld()
 	w.decide(0, 0, 0)
 	w.decide(1, 1, 0)
-	w.decide(4, 1, 0, func(d *decision.Decision) {
+	w.decide(4, 1, 0, func(d *addon.Decision) {
 		d.Plan.Groups[0].Reasons = []planner.Reason{{Code: "not_needed", Message: "no waiting demand"}}
 	})
 	w.decide(5, 1, 1)
@@ -130,7 +130,7 @@ func TestADifferenceKeepsWhyWeBeganToWantIt(t *testing.T) {
 
 func TestTheirsCountsPodsOfAllHostsWithinTheGroupsBounds(t *testing.T) {
 	w := newShadowWorld()
-	w.decide(0, 8, 9, func(d *decision.Decision) {
+	w.decide(0, 8, 9, func(d *addon.Decision) {
 		d.Kube.Groups[0].NumOfHosts, d.Kube.Groups[0].Max = 4, 2
 	})
 	c := w.shadow.Comparison(shadowKey)
@@ -142,12 +142,12 @@ func TestTheirsCountsPodsOfAllHostsWithinTheGroupsBounds(t *testing.T) {
 
 func TestOnlyTimeInWhichBothSidesAreKnownIsCompared(t *testing.T) {
 	w := newShadowWorld()
-	blind := func(d *decision.Decision) { d.RayErr = errors.New("no route").Error() }
+	blind := func(d *addon.Decision) { d.RayErr = errors.New("no route").Error() }
 	w.decide(0, 1, 1)
 	w.decide(10, 1, 1)
 	w.decide(11, 2, 1)
 	w.decide(12, 0, 1, blind)
-	w.decide(50, 0, 1, func(d *decision.Decision) { d.ObserveFailed = true })
+	w.decide(50, 0, 1, func(d *addon.Decision) { d.ObserveFailed = true })
 	w.decide(60, 2, 1)
 	w.decide(64, 2, 2)
 	w.decide(70, 2, 2)
@@ -161,12 +161,12 @@ func TestOnlyTimeInWhichBothSidesAreKnownIsCompared(t *testing.T) {
 func TestAClusterThatIsScaledByUsOrMadeAnewIsNotComparedWithThePast(t *testing.T) {
 	w := newShadowWorld()
 	w.decide(0, 1, 0)
-	w.decide(1, 1, 0, func(d *decision.Decision) { d.Mode = nodepool.Managed })
+	w.decide(1, 1, 0, func(d *addon.Decision) { d.Mode = nodepool.Managed })
 	if w.shadow.Comparison(shadowKey).Since != nil {
 		t.Error("a managed cluster is compared")
 	}
 	w.decide(2, 1, 0)
-	w.decide(3, 1, 1, func(d *decision.Decision) { d.UID = "another" })
+	w.decide(3, 1, 1, func(d *addon.Decision) { d.UID = "another" })
 	if all := w.differences(t); len(all) != 0 {
 		t.Errorf("the new one has the old one's %+v", all)
 	}
@@ -194,7 +194,7 @@ func TestAGroupThatGoesEndsItsDifference(t *testing.T) {
 	w := newShadowWorld()
 	w.decide(0, 0, 0)
 	w.decide(1, 1, 0)
-	w.decide(2, 0, 0, func(d *decision.Decision) { d.Kube.Groups, d.Plan.Groups = nil, nil })
+	w.decide(2, 0, 0, func(d *addon.Decision) { d.Kube.Groups, d.Plan.Groups = nil, nil })
 	all := w.differences(t)
 	if len(all) != 1 || all[0].Outcome != apiv1.Settled || all[0].Until == nil {
 		t.Errorf("got %+v", all)

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -20,7 +20,7 @@ const raysMetrics = ":44217"
 // flags that only Ray's own autoscaler knows, so that newer operators do not break it.
 func Sidecar() *cobra.Command {
 	// The other ports of the head pod belong to Ray and its users.
-	o := newOptions(mode.Sidecar, portFlags{Metrics: raysMetrics})
+	o := newOptions(controller.Sidecar, portFlags{Metrics: raysMetrics})
 	key := nodepool.ClusterKey{Name: os.Getenv("RAY_CLUSTER_NAME"), Namespace: os.Getenv("RAY_CLUSTER_NAMESPACE")}
 	c := &cobra.Command{
 		Use:                "kuberay-autoscaler",

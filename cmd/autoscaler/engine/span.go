@@ -4,18 +4,18 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/telemetry"
 )
 
 // notable reports whether a cycle changed something or failed.
-func notable(d *decision.Decision) bool {
+func notable(d *addon.Decision) bool {
 	return len(d.Actions) > 0 || d.Err != "" || rayFailed(d)
 }
 
 // cycleReport returns the span's contents for a decision of a cycle that lasted from begun to ended. If the RayCluster
 // could not be read, the decision is that of an earlier cycle, and this one only observed.
-func cycleReport(d *decision.Decision, begun, ended time.Time) telemetry.CycleReport {
+func cycleReport(d *addon.Decision, begun, ended time.Time) telemetry.CycleReport {
 	t := telemetry.CycleReport{
 		Cycle:        measurementsOf(d),
 		Export:       notable(d),

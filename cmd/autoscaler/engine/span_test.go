@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -16,14 +16,14 @@ import (
 
 func TestOnlyCyclesThatDidSomethingOrFailedAreTold(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*decision.Decision)
+		change func(*addon.Decision)
 		want   bool
 	}{
-		"at rest":                   {func(*decision.Decision) {}, false},
-		"a patch":                   {func(d *decision.Decision) { d.Actions = d.Recent }, true},
-		"a patch that failed":       {func(d *decision.Decision) { d.Err = "patching RayCluster: timeout" }, true},
-		"a head that is silent":     {func(d *decision.Decision) { d.RayErr = "deadline exceeded" }, true},
-		"a head that nobody called": {func(d *decision.Decision) { d.RayErr, d.Mode = "mode is off", nodepool.Off }, false},
+		"at rest":                   {func(*addon.Decision) {}, false},
+		"a patch":                   {func(d *addon.Decision) { d.Actions = d.Recent }, true},
+		"a patch that failed":       {func(d *addon.Decision) { d.Err = "patching RayCluster: timeout" }, true},
+		"a head that is silent":     {func(d *addon.Decision) { d.RayErr = "deadline exceeded" }, true},
+		"a head that nobody called": {func(d *addon.Decision) { d.RayErr, d.Mode = "mode is off", nodepool.Off }, false},
 	} {
 		d := decided()
 		d.RayErr = ""
@@ -35,7 +35,7 @@ func TestOnlyCyclesThatDidSomethingOrFailedAreTold(t *testing.T) {
 }
 
 // scaling returns a decision that has been carried out while a group is in cooldown.
-func scaling() *decision.Decision {
+func scaling() *addon.Decision {
 	d := decided()
 	d.RayErr = ""
 	d.Snapshot.Groups = []planner.Group{{Name: "gpu", CoolingSeconds: 30}}

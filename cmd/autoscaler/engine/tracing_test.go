@@ -15,9 +15,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
@@ -88,14 +87,14 @@ func atRest(t testing.TB, token string) (*stillKube, *rayHead) {
 	return &stillKube{cluster: cluster}, ray
 }
 
-func loopOf(t testing.TB, k *stillKube, ray *rayHead, log *slog.Logger, published func(*decision.Decision)) *controller.Controller {
+func loopOf(t testing.TB, k *stillKube, ray *rayHead, log *slog.Logger, published func(*addon.Decision)) *controller.Controller {
 	t.Helper()
 	config := controller.DefaultConfig()
 	config.CyclesPerSecond, config.Published = 1e6, published
 	if log != nil {
 		config.Log = log
 	}
-	loop := controller.New(k, func(context.Context, nodepool.Cluster) (head.Ray, error) {
+	loop := controller.New(k, func(context.Context, nodepool.Cluster) (addon.Ray, error) {
 		return gcs.Dial(gcs.Config{Address: ray.addr})
 	}, config)
 	t.Cleanup(loop.Close)
@@ -148,7 +147,7 @@ func BenchmarkTelemetryOfACycleAtRest(b *testing.B) {
 	k, head := atRest(b, "")
 	told := toNobody(b)
 	plain := loopOf(b, k, head, nil, nil)
-	with := traced(loopOf(b, k, head, nil, func(d *decision.Decision) { told.Observe(measurementsOf(d)) }), told.Tracer)
+	with := traced(loopOf(b, k, head, nil, func(d *addon.Decision) { told.Observe(measurementsOf(d)) }), told.Tracer)
 	var without, telling []time.Duration
 	timed := func(cycle func()) time.Duration {
 		begun := time.Now()

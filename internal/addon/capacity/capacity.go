@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -63,7 +62,7 @@ type feature struct {
 
 // failing is what is remembered of writes that fail: they rest, and err is why the last one failed.
 type failing struct {
-	rest backoff.Pause
+	rest addon.Pause
 	err  error
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
@@ -86,7 +85,7 @@ func (f *feature) carryOut(ctx context.Context, o *addon.Cycle, step IdleStep) {
 	o.Idle = step.Text
 	switch step.Do {
 	case Announce:
-		f.loop.Emit(ctx, o.View, decision.Event{Warning: true, Reason: decision.ReasonIdleAnnounced,
+		f.loop.Emit(ctx, o.View, addon.Event{Warning: true, Reason: addon.ReasonIdleAnnounced,
 			Message: "It will be " + step.Text})
 	case End:
 		if f.idleWrites.rest.Resting(o.View.Now) {
@@ -109,18 +108,18 @@ func (f *feature) writeIdle(ctx context.Context, o *addon.Cycle, step IdleStep) 
 	if ctx.Err() != nil {
 		return
 	}
-	action := decision.Action{At: started, Kind: decision.ActionIdle, Result: decision.ResultOK,
+	action := addon.Action{At: started, Kind: addon.ActionIdle, Result: addon.ResultOK,
 		Message: string(step.Action) + ": " + step.Text, Took: f.loop.Now().Sub(started)}
 	failed := "failed"
 	switch {
 	case err == nil:
 		f.idleWrites, f.idleClock = failing{}, IdleClock{}
-		f.loop.Emit(ctx, o.View, decision.Event{Reason: idleReasons[step.Action], Message: step.Text})
+		f.loop.Emit(ctx, o.View, addon.Event{Reason: idleReasons[step.Action], Message: step.Text})
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrReadOnly),
 		errors.Is(err, nodepool.ErrNotLeading), errors.Is(err, nodepool.ErrGone):
-		action.Result, failed = decision.ResultConflict, "failed and is decided again"
+		action.Result, failed = addon.ResultConflict, "failed and is decided again"
 	default:
-		action.Result = decision.ResultError
+		action.Result = addon.ResultError
 	}
 	if err != nil {
 		action.Message = err.Error()
@@ -131,9 +130,9 @@ func (f *feature) writeIdle(ctx context.Context, o *addon.Cycle, step IdleStep) 
 }
 
 var idleReasons = map[nodepool.IdleAction]string{
-	nodepool.SuspendIdle: decision.ReasonIdleSuspended,
-	nodepool.ResumeIdle:  decision.ReasonIdleResumed,
-	nodepool.DeleteIdle:  decision.ReasonIdleDeleted,
+	nodepool.SuspendIdle: addon.ReasonIdleSuspended,
+	nodepool.ResumeIdle:  addon.ReasonIdleResumed,
+	nodepool.DeleteIdle:  addon.ReasonIdleDeleted,
 }
 
 // stillIdle returns why a RayCluster must not be suspended, resumed or deleted after all. The view has the fresh object

@@ -6,8 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/backoff"
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -30,7 +29,7 @@ type NodeKeeper struct {
 	// managed: this process may have made buffers, so it removes them when the RayCluster is no longer managed.
 	managed bool
 	// rest is the pause after a write that failed, and err is why it failed.
-	rest backoff.Pause
+	rest addon.Pause
 	err  error
 }
 
@@ -50,7 +49,7 @@ const (
 // Round decides, and writes with keep what the authority allows, as long as this process may write.
 func (k *NodeKeeper) Round(
 	ctx context.Context, may func(nodepool.ClusterKey) bool, keep keepNodes, a Authority, s Seen,
-) (NodesDecision, []decision.Action) {
+) (NodesDecision, []addon.Action) {
 	d := k.decide(s)
 	switch {
 	case a == Wait:
@@ -64,7 +63,7 @@ func (k *NodeKeeper) Round(
 		d.Changes, d.Findings = nil, append(d.Findings, leftOver(s.Cluster)...)
 	}
 	if len(d.Changes) == 0 {
-		k.rest, k.err = backoff.Pause{}, nil
+		k.rest, k.err = addon.Pause{}, nil
 	}
 	actions := k.write(ctx, may, keep, s, d.Changes)
 	if k.err != nil {
@@ -82,18 +81,18 @@ func (k *NodeKeeper) Round(
 // round, and not the other changes.
 func (k *NodeKeeper) write(
 	ctx context.Context, may func(nodepool.ClusterKey) bool, keep keepNodes, s Seen, changes []nodepool.BufferChange,
-) []decision.Action {
+) []addon.Action {
 	if k.rest.Resting(s.Now) {
 		return nil
 	}
 	slices.SortStableFunc(changes, func(a, b nodepool.BufferChange) int { return removed(b) - removed(a) })
-	var actions []decision.Action
+	var actions []addon.Action
 	var failed error
 	for _, change := range changes {
 		if ctx.Err() != nil || !may(s.Cluster.Key) {
 			break
 		}
-		action := decision.Action{At: s.Now, Kind: decision.ActionNodes, Result: decision.ResultOK,
+		action := addon.Action{At: s.Now, Kind: addon.ActionNodes, Result: addon.ResultOK,
 			Group: change.Buffer.Group, Message: described(change)}
 		err := keep(ctx, change)
 		switch {
@@ -102,12 +101,12 @@ func (k *NodeKeeper) write(
 			return actions
 		case err == nil:
 		case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrGone):
-			action.Result = decision.ResultConflict
+			action.Result = addon.ResultConflict
 		default:
 			if failed == nil {
 				failed = err
 			}
-			action.Result, action.Message = decision.ResultError, err.Error()
+			action.Result, action.Message = addon.ResultError, err.Error()
 		}
 		actions = append(actions, action)
 	}
@@ -116,7 +115,7 @@ func (k *NodeKeeper) write(
 		k.rest.FailBetween(s.Now, firstPause, longestPause)
 		k.err = failed
 	case len(actions) > 0:
-		k.rest, k.err = backoff.Pause{}, nil
+		k.rest, k.err = addon.Pause{}, nil
 	}
 	return actions
 }

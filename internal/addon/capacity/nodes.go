@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -17,10 +16,10 @@ func (f *feature) keepNodes(ctx context.Context, o *addon.Cycle) {
 		authority = Wait
 	case v.Mode == nodepool.Managed:
 		authority = Keep
-	case v.Why.Code == mode.Suspended:
+	case v.Why.Code == addon.Suspended:
 		authority = Release
-	case v.Why.Code == mode.QueuedByKueue, v.Why.Code == mode.ElasticQueuedByKueue,
-		mode.HandedBack(&v.Cluster, v.Mode, v.Why):
+	case v.Why.Code == addon.QueuedByKueue, v.Why.Code == addon.ElasticQueuedByKueue,
+		addon.HandedBack(&v.Cluster, v.Mode, v.Why):
 		authority = ReleaseOwn
 	}
 	nodes, actions := f.nodes.Round(ctx, f.loop.MayWrite, f.writer.KeepNodes, authority,

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/backoff"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/internal/planner"
@@ -41,7 +39,7 @@ type consolidator struct {
 	settings Settings
 	// tracker remembers which workers could leave; writes is the pause after a drain for it failed.
 	tracker Tracker
-	writes  backoff.Pause
+	writes  addon.Pause
 	overdue overdue
 }
 
@@ -163,7 +161,7 @@ func (c *consolidator) move(ctx context.Context, o *addon.Cycle, move Move) erro
 	c.tracker.Drained(now) // before the call, whose answer may be lost
 	action := c.loop.Drain(ctx, o, w)
 	o.Actions[len(o.Actions)-1].Reason = Reason
-	if action.Result != decision.ResultOK {
+	if action.Result != addon.ResultOK {
 		return errors.New(action.Message)
 	}
 	return nil

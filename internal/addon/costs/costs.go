@@ -3,7 +3,7 @@ package costs
 import (
 	"sync"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
@@ -23,7 +23,7 @@ func New(book *price.Book) *Costs {
 }
 
 // Observe adds up a decision. One that did not see the RayCluster adds nothing: the one before it holds meanwhile.
-func (c *Costs) Observe(d *decision.Decision) {
+func (c *Costs) Observe(d *addon.Decision) {
 	if d.ObserveFailed {
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -22,10 +22,10 @@ func TestADecisionsPodsCostTheirShareOfTheirNodes(t *testing.T) {
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	c := New(&price.Book{Currency: "EUR", InstanceTypes: map[string]float64{"big": 4}})
 	eight := raydemand.Bundle{raydemand.CPU: raydemand.Whole(8)}
-	d := &decision.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, Mode: nodepool.Managed}
+	d := &addon.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, Mode: nodepool.Managed}
 	d.Kube.Stock = stock
 	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "cpu", Pod: landing.PodShape{Requests: landing.Quantities{"cpu": raydemand.Whole(8)}}}}
-	d.Pods = decision.PodsOf([]nodepool.Worker{{Pod: "w", Group: "cpu", Node: "n", CreatedAt: begin, ScheduledAt: begin}})
+	d.Pods = addon.PodsOf([]nodepool.Worker{{Pod: "w", Group: "cpu", Node: "n", CreatedAt: begin, ScheduledAt: begin}})
 	d.Snapshot.Nodes = []planner.Node{{Pod: "w", Group: "cpu", State: planner.Running, Total: eight, Available: raydemand.Bundle{},
 		Activity: []string{raydemand.ActiveWorkers}}}
 	see := func(at time.Time) {

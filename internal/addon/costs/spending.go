@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -39,7 +38,7 @@ const (
 )
 
 // Of appends the parts of all worker pods of a decision, and its head.
-func Of(pods []ledger.Pod, d *decision.Decision, book *price.Book) []ledger.Pod {
+func Of(pods []ledger.Pod, d *addon.Decision, book *price.Book) []ledger.Pod {
 	s := spender{decision: d, book: book, owner: ownerOf(&d.Kube)}
 	s.why = planner.WhyUnused(&d.Snapshot, &d.Plan)
 	s.silent = d.RayErr != "" || d.Mode == nodepool.Off
@@ -78,7 +77,7 @@ func ownerOf(cluster *nodepool.Cluster) string {
 }
 
 type spender struct {
-	decision *decision.Decision
+	decision *addon.Decision
 	book     *price.Book
 	owner    string
 	why      func(*planner.Node) string

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -31,9 +31,9 @@ func bundle(gpus, cpus int64) raydemand.Bundle {
 }
 
 // world is a decision about one worker of group gpu that costs 8 an hour and has 4 GPUs.
-func world(change func(*decision.Decision, *nodepool.Worker, *planner.Node)) *decision.Decision {
+func world(change func(*addon.Decision, *nodepool.Worker, *planner.Node)) *addon.Decision {
 	price, timeout := 8.0, 60.0
-	d := &decision.Decision{
+	d := &addon.Decision{
 		Mode: nodepool.Managed,
 		Kube: nodepool.Cluster{
 			Key:    nodepool.ClusterKey{Namespace: "ml", Name: "llm"},
@@ -48,7 +48,7 @@ func world(change func(*decision.Decision, *nodepool.Worker, *planner.Node)) *de
 	if change != nil {
 		change(d, &w, &n)
 	}
-	d.Pods = decision.PodsOf([]nodepool.Worker{w})
+	d.Pods = addon.PodsOf([]nodepool.Worker{w})
 	if n.Pod != "" {
 		d.Snapshot.Nodes = []planner.Node{n}
 	}
@@ -63,8 +63,8 @@ func TestEachPartOfAPodHasACause(t *testing.T) {
 		Why   string
 		Part  float64
 	}
-	idle := func(seconds float64) func(*decision.Decision, *nodepool.Worker, *planner.Node) {
-		return func(d *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+	idle := func(seconds float64) func(*addon.Decision, *nodepool.Worker, *planner.Node) {
+		return func(d *addon.Decision, _ *nodepool.Worker, n *planner.Node) {
 			n.State, n.Available, n.Activity, n.IdleSeconds = planner.Idle, bundle(4, 8), nil, seconds
 			d.Plan.Stays = map[string]string{n.Pod: "idle_timeout"}
 			if seconds > 60 {
@@ -72,73 +72,73 @@ func TestEachPartOfAPodHasACause(t *testing.T) {
 			}
 		}
 	}
-	also := func(changes ...func(*decision.Decision, *nodepool.Worker, *planner.Node)) func(*decision.Decision, *nodepool.Worker, *planner.Node) {
-		return func(d *decision.Decision, w *nodepool.Worker, n *planner.Node) {
+	also := func(changes ...func(*addon.Decision, *nodepool.Worker, *planner.Node)) func(*addon.Decision, *nodepool.Worker, *planner.Node) {
+		return func(d *addon.Decision, w *nodepool.Worker, n *planner.Node) {
 			for _, change := range changes {
 				change(d, w, n)
 			}
 		}
 	}
-	type changed = func(*decision.Decision, *nodepool.Worker, *planner.Node)
+	type changed = func(*addon.Decision, *nodepool.Worker, *planner.Node)
 	for name, c := range map[string]struct {
 		change changed
 		want   []part
 	}{
 		"all is used": {nil, []part{{owner, ledger.Used, "", 1}}},
-		"a part is used": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) { n.Available = bundle(3, 4) },
+		"a part is used": {func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) { n.Available = bundle(3, 4) },
 			[]part{{owner, ledger.Used, "", 0.25}, {owner, ledger.Idle, "no_demand", 0.75}}},
-		"a RayJob has it": {func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) {
+		"a RayJob has it": {func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) {
 			d.Kube.Owner = nodepool.Owner{Kind: "RayJob", Name: "nightly"}
 		}, []part{{"RayJob/nightly", ledger.Used, "", 1}}},
 		"the idle timeout runs": {idle(30), []part{{owner, ledger.Idle, "idle_timeout", 1}}},
-		"idle, no timeout":      {also(idle(30), func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) { d.Plan.Stays["a"] = "no_idle_timeout" }), []part{{owner, ledger.Idle, "no_idle_timeout", 1}}},
+		"idle, no timeout":      {also(idle(30), func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) { d.Plan.Stays["a"] = "no_idle_timeout" }), []part{{owner, ledger.Idle, "no_idle_timeout", 1}}},
 		"idle, demand is on it": {idle(90), []part{{owner, ledger.Idle, "kept", 1}}},
-		"a policy keeps it warm": {also(idle(30), func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) {
+		"a policy keeps it warm": {also(idle(30), func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) {
 			d.Plan.Stays["a"] = planner.UnusedWarm
 		}), []part{{owner, ledger.Warm, "", 1}}},
-		"a request keeps a warm one": {also(idle(30), requests("a"), func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) {
+		"a request keeps a warm one": {also(idle(30), requests("a"), func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) {
 			d.Plan.Stays["a"] = planner.UnusedWarm
 		}),
 			[]part{{"request/ann", ledger.Reserved, Request, 0.5}, {owner, ledger.Reserved, Request, 0.5}}},
-		"the driver keeps it": {also(idle(90), func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) {
+		"the driver keeps it": {also(idle(90), func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) {
 			d.Snapshot.Constraint = []raydemand.Request{{Count: 1}}
 		}), []part{{owner, ledger.Reserved, Driver, 1}}},
 		"two requests keep it":     {also(idle(30), requests("a")), []part{{"request/ann", ledger.Reserved, Request, 0.5}, {owner, ledger.Reserved, Request, 0.5}}},
 		"a request of many pods":   {also(idle(90), requests("another")), []part{{owner, ledger.Reserved, Request, 1}}},
-		"within a request, unused": {also(requests("a"), func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) { n.Available = bundle(2, 4) }), []part{{owner, ledger.Used, "", 0.5}, {"request/ann", ledger.Reserved, Request, 0.25}, {owner, ledger.Reserved, Request, 0.25}}},
-		"a placement group reserves its GPUs": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+		"within a request, unused": {also(requests("a"), func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) { n.Available = bundle(2, 4) }), []part{{owner, ledger.Used, "", 0.5}, {"request/ann", ledger.Reserved, Request, 0.25}, {owner, ledger.Reserved, Request, 0.25}}},
+		"a placement group reserves its GPUs": {func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) {
 			n.Activity, n.PlacedLabels = []string{"Resource: GPU currently in use."}, map[string]string{"_PG_1": ""}
 		}, []part{{owner, ledger.Reserved, PlacementGroup, 1}}},
-		"objects hold it": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+		"objects hold it": {func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) {
 			n.Available, n.Activity = bundle(4, 8), []string{"Resource: object_store_memory currently in use."}
 		}, []part{{owner, ledger.Idle, "holds_objects", 1}}},
-		"just joined": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+		"just joined": {func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) {
 			n.Available, n.Activity = bundle(4, 8), nil
 		}, []part{{owner, ledger.Starting, "", 1}}},
-		"no GPUs, half of the CPUs": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+		"no GPUs, half of the CPUs": {func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) {
 			n.Total, n.Available, n.Activity = bundle(-1, 8), bundle(-1, 4), []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
 		}, []part{{owner, ledger.Used, "", 0.5}, {owner, ledger.Idle, "no_demand", 0.5}}},
-		"drains with work": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+		"drains with work": {func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) {
 			n.State, n.Available = planner.Leaving, bundle(1, 8)
 		}, []part{{owner, ledger.Used, "", 0.75}, {owner, ledger.Leaving, "", 0.25}}},
-		"waits for a node": {func(_ *decision.Decision, w *nodepool.Worker, n *planner.Node) {
+		"waits for a node": {func(_ *addon.Decision, w *nodepool.Worker, n *planner.Node) {
 			n.State, w.Node, w.ScheduledAt = planner.Pending, "", time.Time{}
 		}, []part{{owner, ledger.Starting, WaitsForNode, 1}}},
-		"pulls its image": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+		"pulls its image": {func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) {
 			n.State, n.Since = planner.Pending, at
 		}, []part{{owner, ledger.Starting, "", 1}}},
-		"did not join in time": {func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) { n.State = planner.AllocationTimeout }, []part{{owner, ledger.Lost, NeverJoined, 1}}},
-		"withdrawn": {func(_ *decision.Decision, w *nodepool.Worker, n *planner.Node) {
+		"did not join in time": {func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) { n.State = planner.AllocationTimeout }, []part{{owner, ledger.Lost, NeverJoined, 1}}},
+		"withdrawn": {func(_ *addon.Decision, w *nodepool.Worker, n *planner.Node) {
 			n.State, n.Since, w.Terminating = planner.Leaving, at, true
 		}, []part{{owner, ledger.Leaving, "", 1}}},
-		"has failed": {func(_ *decision.Decision, w *nodepool.Worker, n *planner.Node) { n.Pod, w.Failed = "", true }, []part{{owner, ledger.Lost, Failed, 1}}},
-		"its machine is gone": {func(_ *decision.Decision, w *nodepool.Worker, n *planner.Node) {
+		"has failed": {func(_ *addon.Decision, w *nodepool.Worker, n *planner.Node) { n.Pod, w.Failed = "", true }, []part{{owner, ledger.Lost, Failed, 1}}},
+		"its machine is gone": {func(_ *addon.Decision, w *nodepool.Worker, n *planner.Node) {
 			n.State, w.NodeGone = planner.Leaving, true
 		}, []part{{owner, ledger.Lost, MachineGone, 1}}},
-		"of a group that was": {func(_ *decision.Decision, w *nodepool.Worker, n *planner.Node) { n.Pod, w.Group = "", "old" }, []part{{owner, ledger.Unknown, FormerGroup, 1}}},
-		"Ray does not answer": {func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) { d.RayErr = "timeout" }, []part{{owner, ledger.Unknown, RaySilent, 1}}},
-		"the mode is off":     {func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) { d.Mode = nodepool.Off }, []part{{owner, ledger.Unknown, Off, 1}}},
-		"starts in any silence": {func(d *decision.Decision, _ *nodepool.Worker, n *planner.Node) {
+		"of a group that was": {func(_ *addon.Decision, w *nodepool.Worker, n *planner.Node) { n.Pod, w.Group = "", "old" }, []part{{owner, ledger.Unknown, FormerGroup, 1}}},
+		"Ray does not answer": {func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) { d.RayErr = "timeout" }, []part{{owner, ledger.Unknown, RaySilent, 1}}},
+		"the mode is off":     {func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) { d.Mode = nodepool.Off }, []part{{owner, ledger.Unknown, Off, 1}}},
+		"starts in any silence": {func(d *addon.Decision, _ *nodepool.Worker, n *planner.Node) {
 			d.RayErr, n.State = "timeout", planner.Pending
 		}, []part{{owner, ledger.Starting, "", 1}}},
 	} {
@@ -167,14 +167,14 @@ func TestEachPartOfAPodHasACause(t *testing.T) {
 }
 
 // requests lets a request of ann and the plain request name a pod.
-func requests(pod string) func(*decision.Decision, *nodepool.Worker, *planner.Node) {
-	return func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) {
+func requests(pod string) func(*addon.Decision, *nodepool.Worker, *planner.Node) {
+	return func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) {
 		d.Plan.Requests = []planner.RequestPlan{{ID: "r", Owner: "ann", Pods: []string{pod}}, {Plain: true, Pods: []string{pod}}}
 	}
 }
 
 func TestAPodOnANodeThatNobodyPricesIsUnpriced(t *testing.T) {
-	d := world(func(d *decision.Decision, _ *nodepool.Worker, _ *planner.Node) { d.Kube.Groups[0].Price = nil })
+	d := world(func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) { d.Kube.Groups[0].Price = nil })
 	if got := Of(nil, d, nil); len(got) != 1 || !got[0].Unpriced || got[0].Hourly != 0 || got[0].GPUs != 4 {
 		t.Errorf("%+v", got)
 	}
@@ -202,7 +202,7 @@ func TestWhatIsUsedIsDividedByTheJobsThatHoldIt(t *testing.T) {
 			[]part{{"a", 0.5}, {jobs.Unknown, 0.25}}},
 		"no job at all": {&jobs.Held{}, 1, []part{{jobs.Unknown, 0.75}}},
 	} {
-		d := world(func(_ *decision.Decision, _ *nodepool.Worker, n *planner.Node) { n.Available = bundle(c.free, 4) })
+		d := world(func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) { n.Available = bundle(c.free, 4) })
 		d.Jobs = c.held
 		var got []part
 		var gpus, hourly, parts float64
@@ -258,7 +258,7 @@ func BenchmarkOf(b *testing.B) {
 		if i%2 == 0 {
 			n.Available = bundle(2, 4)
 		}
-		d.Pods, d.Snapshot.Nodes = decision.PodsOf(append(d.Pods.List(), w)), append(d.Snapshot.Nodes, n)
+		d.Pods, d.Snapshot.Nodes = addon.PodsOf(append(d.Pods.List(), w)), append(d.Snapshot.Nodes, n)
 	}
 	b.ReportAllocs()
 	var pods []ledger.Pod

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -49,7 +48,7 @@ func (d departures) drain(ctx context.Context, o *addon.Cycle) {
 		if !stillGoes(now, w.Pod) {
 			continue
 		}
-		if d.loop.Drain(ctx, o, w).Result == decision.ResultError {
+		if d.loop.Drain(ctx, o, w).Result == addon.ResultError {
 			return
 		}
 	}

@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/backoff"
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -51,7 +48,7 @@ type protection struct {
 	// managed: this process may have guarded pods of the RayCluster, so it takes its guards away when the RayCluster is
 	// no longer managed. Another Heliostat that only watches the RayCluster never does.
 	managed bool
-	rest    backoff.Pause
+	rest    addon.Pause
 	// wrote: a write has succeeded, so this process has the right to write guards.
 	wrote bool
 	// err is why the last write failed; nil after one that succeeded.
@@ -96,15 +93,15 @@ func (p *protection) mayGuard(v observe.View) bool {
 		p.managed = true
 		return true
 	}
-	return p.managed && mode.HandedBack(&v.Cluster, v.Mode, v.Why)
+	return p.managed && addon.HandedBack(&v.Cluster, v.Mode, v.Why)
 }
 
 // writeGuard carries one change out, and reports whether the round may go on.
 func (p *protection) writeGuard(ctx context.Context, o *addon.Cycle, change nodepool.GuardChange) bool {
 	started := p.loop.Now()
 	err := p.writer.Guard(ctx, change)
-	action := decision.Action{
-		At: started, Kind: decision.ActionGuard, Result: decision.ResultOK, Pods: []string{change.Pod},
+	action := addon.Action{
+		At: started, Kind: addon.ActionGuard, Result: addon.ResultOK, Pods: []string{change.Pod},
 		Message: "guard removed", Took: p.loop.Now().Sub(started),
 	}
 	if change.Keep {
@@ -115,19 +112,19 @@ func (p *protection) writeGuard(ctx context.Context, o *addon.Cycle, change node
 		return false
 	case err == nil:
 		p.keeper.Wrote(change)
-		p.rest, p.err, p.wrote = backoff.Pause{}, nil, true
+		p.rest, p.err, p.wrote = addon.Pause{}, nil, true
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrGone):
 		p.keeper.Wrote(change)
-		action.Result = decision.ResultConflict
+		action.Result = addon.ResultConflict
 	default:
 		p.keeper.Failed(change)
-		longest := backoff.Longest
+		longest := addon.LongestPause
 		if p.wrote {
 			longest = longestGuardPause
 		}
 		p.rest.FailWithin(o.View.Now, longest)
 		p.err = err
-		action.Result, action.Message = decision.ResultError, err.Error()
+		action.Result, action.Message = addon.ResultError, err.Error()
 	}
 	o.Actions = append(o.Actions, action)
 	p.loop.Log().DebugContext(ctx, "guard", "cluster", change.Cluster.String(), "pod", change.Pod,
@@ -149,8 +146,8 @@ func (p *protection) reportGuards(ctx context.Context, o *addon.Cycle) {
 	object := "RayCluster " + cluster.Key.String()
 	if err := p.err; err != nil {
 		why := "node autoscalers may evict its busy workers: " + err.Error()
-		p.loop.EmitOnce(ctx, o.View, decision.Event{
-			Warning: true, Reason: decision.ReasonGuardFailed, Message: "writing guards failed: " + why,
+		p.loop.EmitOnce(ctx, o.View, addon.Event{
+			Warning: true, Reason: addon.ReasonGuardFailed, Message: "writing guards failed: " + why,
 		})
 		o.Findings = append(o.Findings, raydemand.Finding{
 			Code: GuardUnwritten, Severity: raydemand.Error, Object: object, Why: why,
@@ -183,7 +180,7 @@ func (p *protection) reportGuards(ctx context.Context, o *addon.Cycle) {
 }
 
 // leavesToOthers reports whether another Heliostat manages the RayCluster, and so its guards.
-func leavesToOthers(code string) bool { return code == mode.SidecarManages || code == mode.Parked }
+func leavesToOthers(code string) bool { return code == addon.SidecarManages || code == addon.Parked }
 
 // guardsLeft counts the pods with a guard of Heliostat.
 func guardsLeft(cluster *nodepool.Cluster) int {

@@ -6,9 +6,6 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/backoff"
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -41,7 +38,7 @@ type provisions struct {
 	// managed.
 	managed bool
 	// rest is the pause after a write that failed, and err is why it failed.
-	rest backoff.Pause
+	rest addon.Pause
 	err  error
 }
 
@@ -54,7 +51,7 @@ func (p *provisions) decide(v *observe.View, i *addon.Intent) {
 		p.managed = true
 		p.decided = p.requests.Decide(v.Now, &v.Cluster, i.Launch, len(v.Demand.Gangs) > 0)
 		i.Launch = p.decided.Launch
-	case p.managed && mode.HandedBack(&v.Cluster, v.Mode, v.Why):
+	case p.managed && addon.HandedBack(&v.Cluster, v.Mode, v.Why):
 		p.decided = HandBack(&v.Cluster)
 	}
 	for k := range i.Plan.Groups {
@@ -95,8 +92,8 @@ func (p *provisions) writeProvision(
 ) bool {
 	started := p.loop.Now()
 	err := p.writer.Provision(ctx, change)
-	action := decision.Action{
-		At: started, Kind: decision.ActionProvision, Result: decision.ResultOK, Group: change.Request.Group,
+	action := addon.Action{
+		At: started, Kind: addon.ActionProvision, Result: addon.ResultOK, Group: change.Request.Group,
 		Message: change.Kind + " ProvisioningRequest " + change.Request.Name, Took: p.loop.Now().Sub(started),
 	}
 	if change.Pod.Pod != "" {
@@ -106,19 +103,19 @@ func (p *provisions) writeProvision(
 	case err != nil && ctx.Err() != nil, errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
 		return false
 	case err == nil:
-		p.rest, p.err = backoff.Pause{}, nil
+		p.rest, p.err = addon.Pause{}, nil
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrGone):
-		action.Result = decision.ResultConflict
+		action.Result = addon.ResultConflict
 	default:
 		p.rest.Fail(o.View.Now)
 		p.err = err
 		if change.Kind == nodepool.AskCapacity {
 			p.requests.Refused(o.View.Now, change.Request.Group, err)
 		}
-		action.Result, action.Message = decision.ResultError, err.Error()
+		action.Result, action.Message = addon.ResultError, err.Error()
 	}
 	o.Actions = append(o.Actions, action)
-	return err == nil || action.Result == decision.ResultConflict
+	return err == nil || action.Result == addon.ResultConflict
 }
 
 // reportProvisions reports groups that ask for ProvisioningRequests and are launched without, and failed writes.

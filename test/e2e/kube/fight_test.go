@@ -9,9 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -61,9 +60,9 @@ func (k withHead) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepoo
 }
 
 // loop runs cycles until holds returns true about the last decision.
-func (s *scene) loop(c *controller.Controller, what string, holds func(*decision.Decision) bool) *decision.Decision {
+func (s *scene) loop(c *controller.Controller, what string, holds func(*addon.Decision) bool) *addon.Decision {
 	s.Helper()
-	var last *decision.Decision
+	var last *addon.Decision
 	defer func() {
 		if s.Failed() && last != nil {
 			s.Logf("the last decision: groups %+v, unmet %+v, error %q, Ray %q, mode %s %+v, paused %q", last.Plan.Groups,
@@ -96,10 +95,10 @@ func TestAFightWithGitOpsIsFoundAndPausesReductions(t *testing.T) {
 			s.must(test.apply(s, git))
 			m := s.manager(kube.Options{})
 			s.read(m, "llm")
-			c := controller.New(withHead{m}, func(context.Context, nodepool.Cluster) (head.Ray, error) { return &busyRay{}, nil }, controller.DefaultConfig())
+			c := controller.New(withHead{m}, func(context.Context, nodepool.Cluster) (addon.Ray, error) { return &busyRay{}, nil }, controller.DefaultConfig())
 			defer c.Close()
 			for round := range 2 {
-				d := s.loop(c, "a worker", func(*decision.Decision) bool { return len(s.workers("llm", "gpu")) == 1 })
+				d := s.loop(c, "a worker", func(*addon.Decision) bool { return len(s.workers("llm", "gpu")) == 1 })
 				if d.Paused != "" && strings.Contains(d.Paused, test.manager) {
 					t.Fatalf("round %d: paused too early: %s", round, d.Paused)
 				}
@@ -109,14 +108,14 @@ func TestAFightWithGitOpsIsFoundAndPausesReductions(t *testing.T) {
 					return !slices.ContainsFunc(s.workers("llm", "gpu"), func(pod string) bool { return slices.Contains(workers, pod) })
 				})
 			}
-			d := s.loop(c, "the fight to be found", func(d *decision.Decision) bool { return strings.Contains(d.Paused, "field manager "+test.manager) })
+			d := s.loop(c, "the fight to be found", func(d *addon.Decision) bool { return strings.Contains(d.Paused, "field manager "+test.manager) })
 			at := slices.IndexFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == observe.FindingReverted })
 			if at < 0 || !strings.Contains(d.Findings[at].Why, "busy ones too, and Heliostat cannot prevent that") {
 				t.Errorf("findings %+v, want one that says what happens to busy workers", d.Findings)
 			}
-			s.loop(c, "growth during the fight", func(*decision.Decision) bool { return len(s.workers("llm", "gpu")) == 1 })
+			s.loop(c, "growth during the fight", func(*addon.Decision) bool { return len(s.workers("llm", "gpu")) == 1 })
 			s.until("the Event", func() bool {
-				events, err := lab.Client().CoreV1().Events(s.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + decision.ReasonReplicasReverted})
+				events, err := lab.Client().CoreV1().Events(s.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + addon.ReasonReplicasReverted})
 				return err == nil && len(events.Items) == 1 && strings.Contains(events.Items[0].Message, test.manager)
 			})
 		})

@@ -1,7 +1,4 @@
-// Package decision holds the result of one cycle: what was seen, planned and done, for REST, the web page, metrics and
-// the history, and the Kubernetes Events that say so. A Decision does not change after it is published. A lasting
-// condition gets one Event, when it begins. The package must not observe, apply or write anything.
-package decision
+package addon
 
 import (
 	"sync/atomic"
@@ -195,4 +192,13 @@ type GroupNumGPUs struct {
 	Code, Why string
 	// IfManaged: it would be written if the RayCluster were managed.
 	IfManaged bool
+}
+
+// Event is one Event on a RayCluster.
+type Event struct {
+	// Warning selects the type Warning; the other type is Normal.
+	Warning         bool
+	Reason, Message string
+	// Until is the deadline that the message names; zero if it names none.
+	Until time.Time
 }

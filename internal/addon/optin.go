@@ -1,4 +1,4 @@
-package decision
+package addon
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -58,7 +57,7 @@ func (o *OptIn) Suppose(snapshot planner.Snapshot, plan planner.Plan, numGPUs ma
 // allow returns how to let Heliostat scale the RayCluster. An obstacle says itself how to remove it.
 func allow(key nodepool.ClusterKey, why, obstacle planner.Reason) string {
 	switch code := why.Code; {
-	case code != mode.AsAsked && code != mode.NotAsked:
+	case code != AsAsked && code != NotAsked:
 		return why.Message
 	case obstacle.Code != "":
 		return "`autoscaler manage " + key.String() + "` is not enough: " + obstacle.Message

@@ -1,14 +1,12 @@
-// Package backoff computes how long nothing is tried again after writes or calls that failed. It must not wait or ask
-// for the time: the loop asks if the pause is over, and does something else meanwhile.
-package backoff
+package addon
 
 import "time"
 
-// Longest bounds the pause after failures that nothing else bounds.
-const Longest = 30 * time.Second
+// LongestPause bounds the pause after failures that nothing else bounds.
+const LongestPause = 30 * time.Second
 
-// first is the pause after the first failure; it doubles with each further one.
-const first = 500 * time.Millisecond
+// firstPause is the pause after the first failure; it doubles with each further one.
+const firstPause = 500 * time.Millisecond
 
 // Pause is the pause after failures. Its zero value has seen none; assign it after a success.
 type Pause struct {
@@ -16,11 +14,13 @@ type Pause struct {
 	retryAt  time.Time
 }
 
-// Fail notes a failure, and begins a pause of at most Longest.
-func (p *Pause) Fail(now time.Time) { p.FailWithin(now, Longest) }
+// Fail notes a failure, and begins a pause of at most LongestPause.
+func (p *Pause) Fail(now time.Time) { p.FailWithin(now, LongestPause) }
 
 // FailWithin notes a failure, and begins a pause of at most longest.
-func (p *Pause) FailWithin(now time.Time, longest time.Duration) { p.FailBetween(now, first, longest) }
+func (p *Pause) FailWithin(now time.Time, longest time.Duration) {
+	p.FailBetween(now, firstPause, longest)
+}
 
 // FailBetween notes a failure, and begins a pause of shortest after the first one, and of at most longest.
 func (p *Pause) FailBetween(now time.Time, shortest, longest time.Duration) {

@@ -1,4 +1,4 @@
-package head
+package controller
 
 import (
 	"context"
@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Entries bounds how many RayClusters connect to their heads at once. At the start of a large fleet, all would connect
+// entries bounds how many RayClusters connect to their heads at once. At the start of a large fleet, all would connect
 // together, the process would have no CPU time for most of them, and their calls would time out. It is safe for
 // concurrent use.
-type Entries struct{ places chan struct{} }
+type entries struct{ places chan struct{} }
 
 const (
 	// entering is how many connect at once. With heads that answer in 10 ms, that is 3,200 per second.
@@ -19,11 +19,11 @@ const (
 	longestEntry = 250 * time.Millisecond
 )
 
-// NewEntries returns entries that are free.
-func NewEntries() *Entries { return &Entries{make(chan struct{}, entering)} }
+// newEntries returns entries that are free.
+func newEntries() *entries { return &entries{make(chan struct{}, entering)} }
 
 // Enter waits for a place, or until ctx ends. Call leave when the RayCluster is connected or cannot be.
-func (e *Entries) Enter(ctx context.Context) (leave func()) {
+func (e *entries) Enter(ctx context.Context) (leave func()) {
 	select {
 	case e.places <- struct{}{}:
 	case <-ctx.Done():

@@ -1,6 +1,11 @@
-package decision
+package controller
 
-import "time"
+import (
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/addon"
+)
 
 // repeatAfter is the pause before a condition whose message changed is emitted again.
 const repeatAfter = time.Minute
@@ -8,8 +13,8 @@ const repeatAfter = time.Minute
 // sooner is by how much a deadline must be sooner than the one that was emitted to be news.
 const sooner = 10 * time.Second
 
-// Conditions emits a lasting condition as an Event once, when it begins, and not in every cycle.
-type Conditions struct {
+// conditions emits a lasting condition as an Event once, when it begins, and not in every cycle.
+type conditions struct {
 	emitted map[string]emittedCondition
 	raised  map[string]bool
 	// since is when a condition began that must last before it is emitted; held are those found in this cycle.
@@ -25,13 +30,15 @@ type emittedCondition struct {
 }
 
 // Start starts a cycle.
-func (c *Conditions) Start() { c.raised, c.held = map[string]bool{}, map[string]bool{} }
+func (c *conditions) Start() { c.raised, c.held = map[string]bool{}, map[string]bool{} }
 
 // Begins notes that a condition holds now and reports whether to emit its Event. A deadline that appears, or that is
 // sooner by sooner or more, is emitted without a pause.
-func (c *Conditions) Begins(now time.Time, e Event) bool { return c.begins(now, e.key(), e) }
+func (c *conditions) Begins(now time.Time, e addon.Event) bool {
+	return c.begins(now, conditionKey(e), e)
+}
 
-func (c *Conditions) begins(now time.Time, key string, e Event) bool {
+func (c *conditions) begins(now time.Time, key string, e addon.Event) bool {
 	c.raised[key] = true
 	known, held := c.emitted[key]
 	urgent := !e.Until.IsZero() && (known.until.IsZero() || known.until.Sub(e.Until) >= sooner)
@@ -46,7 +53,7 @@ func (c *Conditions) begins(now time.Time, key string, e Event) bool {
 }
 
 // Lasted notes that the condition holds now and reports whether it has held for that long in every cycle.
-func (c *Conditions) Lasted(now time.Time, key string, least time.Duration) bool {
+func (c *conditions) Lasted(now time.Time, key string, least time.Duration) bool {
 	c.held[key] = true
 	begun, known := c.since[key]
 	if !known {
@@ -59,7 +66,7 @@ func (c *Conditions) Lasted(now time.Time, key string, least time.Duration) bool
 }
 
 // End forgets the conditions that did not hold in this cycle, so that they are emitted when they come back.
-func (c *Conditions) End() {
+func (c *conditions) End() {
 	for key := range c.emitted {
 		if !c.raised[key] {
 			delete(c.emitted, key)
@@ -70,4 +77,11 @@ func (c *Conditions) End() {
 			delete(c.since, key)
 		}
 	}
+}
+
+// conditionKey identifies a lasting condition: the reason with the subject of the message, so that two groups do not
+// hide each other.
+func conditionKey(e addon.Event) string {
+	subject, _, _ := strings.Cut(e.Message, ":")
+	return e.Reason + "/" + subject
 }

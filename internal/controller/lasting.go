@@ -1,4 +1,4 @@
-package decision
+package controller
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/internal/planner"
@@ -15,8 +15,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Lasting is what a cycle knows about conditions that may last.
-type Lasting struct {
+// lasting is what a cycle knows about conditions that may last.
+type lasting struct {
 	View observe.View
 	// HeadFails is why a head that is ready has not answered several times; empty if it answers.
 	HeadFails string
@@ -34,20 +34,20 @@ type Lasting struct {
 }
 
 // Events returns the conditions that hold now and were not reported before, in a fixed order.
-func (l Lasting) Events(known *Conditions) []Event {
+func (l lasting) Events(known *conditions) []addon.Event {
 	if l.View.Mode == nodepool.Off {
 		return nil
 	}
 	all := l.mode(known)
 	if l.HeadFails != "" {
-		all = append(all, Event{Warning: true, Reason: ReasonGCSUnavailable,
+		all = append(all, addon.Event{Warning: true, Reason: addon.ReasonGCSUnavailable,
 			Message: "no scaling while Ray's GCS cannot be read: " + l.HeadFails})
 	}
 	all = append(all, going(l.View.Members)...)
 	if l.View.Mode == nodepool.Managed {
-		all = slices.Concat(all, l.reductions(), UnmetEvents(l.Plan), l.launches())
+		all = slices.Concat(all, l.reductions(), unmetEvents(l.Plan), l.launches())
 	}
-	return slices.DeleteFunc(all, func(e Event) bool { return !known.Begins(l.View.Now, e) })
+	return slices.DeleteFunc(all, func(e addon.Event) bool { return !known.Begins(l.View.Now, e) })
 }
 
 // modeUnknownGrace is how long the mode may be unknown before an Event reports it: that of a new namespace or owner is
@@ -55,79 +55,79 @@ func (l Lasting) Events(known *Conditions) []Event {
 const modeUnknownGrace = 5 * time.Second
 
 // mode reports why a cluster is not managed, unless somebody chose that or never set a mode.
-func (l Lasting) mode(known *Conditions) []Event {
+func (l lasting) mode(known *conditions) []addon.Event {
 	code := l.View.Why.Code
 	// an object which the mode depends on has not been read
-	unknown := code == mode.NamespaceUnknown || code == mode.QueueUnknown
+	unknown := code == addon.NamespaceUnknown || code == addon.QueueUnknown
 	switch {
-	case l.View.Mode != nodepool.Shadow || code == mode.AsAsked || code == mode.NotAsked || code == mode.ReadOnly:
+	case l.View.Mode != nodepool.Shadow || code == addon.AsAsked || code == addon.NotAsked || code == addon.ReadOnly:
 		return nil
 	case unknown && !known.Lasted(l.View.Now, code, modeUnknownGrace):
 		return nil
 	}
-	return []Event{{Warning: code == mode.SidecarAlive || unknown, Reason: code, Message: l.View.Why.Message}}
+	return []addon.Event{{Warning: code == addon.SidecarAlive || unknown, Reason: code, Message: l.View.Why.Message}}
 }
 
 // maxGoing bounds the workers of one RayCluster that get an Event each when their machines go.
 const maxGoing = 20
 
 // going reports the workers whose machine goes. A pod that is merely deleted is no news.
-func going(members []observe.Member) (all []Event) {
+func going(members []observe.Member) (all []addon.Event) {
 	for _, m := range members {
 		if m.Goes() && m.Going.Sign != departure.PodTerminating && len(all) < maxGoing {
-			all = append(all, Event{Reason: ReasonWorkerGoing, Message: m.Pod + ": " + m.Going.Text(m.Worker.Node),
-				Until: m.Going.Deadline})
+			all = append(all, addon.Event{Reason: addon.ReasonWorkerGoing, Until: m.Going.Deadline,
+				Message: m.Pod + ": " + m.Going.Text(m.Worker.Node)})
 		}
 	}
 	return all
 }
 
 // reductions reports why nothing is taken away, and drains that continue past their deadline.
-func (l Lasting) reductions() (all []Event) {
+func (l lasting) reductions() (all []addon.Event) {
 	if l.Doubt != "" {
-		all = append(all, Event{Warning: true, Reason: ReasonReductionsPaused, Message: l.Doubt})
+		all = append(all, addon.Event{Warning: true, Reason: addon.ReasonReductionsPaused, Message: l.Doubt})
 	}
 	for _, entry := range l.Drains.Resumed() {
-		all = append(all, Event{Reason: ReasonDraining, Message: fmt.Sprintf(
+		all = append(all, addon.Event{Reason: addon.ReasonDraining, Message: fmt.Sprintf(
 			"%s: its node is already draining, and its group is above its maximum; the deadline is %s",
 			entry.Pod, clock(entry.Deadline))})
 	}
 	if l.FreshErr != nil {
-		all = append(all, Event{Warning: true, Reason: ReasonReductionsPaused, Message: fmt.Sprintf(
+		all = append(all, addon.Event{Warning: true, Reason: addon.ReasonReductionsPaused, Message: fmt.Sprintf(
 			"reading the RayCluster again before a reduction failed: %v", l.FreshErr)})
 	}
 	for _, text := range l.Reverts {
-		all = append(all, Event{Warning: true, Reason: ReasonReplicasReverted, Message: text})
+		all = append(all, addon.Event{Warning: true, Reason: addon.ReasonReplicasReverted, Message: text})
 	}
 	return all
 }
 
 // launches reports what holds launches back: the in-flight caps, and groups that fail.
-func (l Lasting) launches() (all []Event) {
+func (l lasting) launches() (all []addon.Event) {
 	for _, group := range slices.Sorted(maps.Keys(l.Held)) {
-		all = append(all, Event{Reason: ReasonInFlightCap, Message: fmt.Sprintf(
+		all = append(all, addon.Event{Reason: addon.ReasonInFlightCap, Message: fmt.Sprintf(
 			"group %s: %d pods are waiting for earlier ones to join (maxInFlight)", group, l.Held[group])})
 	}
 	for _, g := range l.View.Cluster.Groups {
 		if l.Breakers.Open(g.Name, l.View.Now) {
 			b := l.Breakers[g.Name]
-			all = append(all, Event{Warning: true, Reason: ReasonGroupFailing, Message: fmt.Sprintf(
+			all = append(all, addon.Event{Warning: true, Reason: addon.ReasonGroupFailing, Message: fmt.Sprintf(
 				"group %s: %s; no launches until %s", g.Name, b.Reason, clock(b.OpenUntil))})
 		}
 	}
 	return all
 }
 
-// MaxUnmet bounds the unmet demands that get an Event and a log line each: there may be as many as there are shapes.
-const MaxUnmet = 20
+// maxUnmet bounds the unmet demands that get an Event and a log line each: there may be as many as there are shapes.
+const maxUnmet = 20
 
-// UnmetEvents reports the first unmet demands, and how many more there are. If there is too much demand for one plan,
+// unmetEvents reports the first unmet demands, and how many more there are. If there is too much demand for one plan,
 // each plan has others, so one Event stands for all.
-func UnmetEvents(plan planner.Plan) []Event {
+func unmetEvents(plan planner.Plan) []addon.Event {
 	if plan.Deferred != nil {
-		return []Event{{Reason: ReasonCapped, Message: "there is too much different demand for one plan; the next " +
-			"plans continue with the rest, and idle workers that it could use stay; `autoscaler explain` lists the " +
-			"reasons"}}
+		return []addon.Event{{Reason: addon.ReasonCapped, Message: "there is too much different demand for one plan; " +
+			"the next plans continue with the rest, and idle workers that it could use stay; `autoscaler explain` " +
+			"lists the reasons"}}
 	}
 	u := unmet{further: map[string]int{}}
 	for _, r := range plan.InfeasibleRequests {
@@ -144,30 +144,31 @@ func UnmetEvents(plan planner.Plan) []Event {
 		u.add(what, r.Reason)
 	}
 	for _, reason := range slices.Sorted(maps.Keys(u.further)) {
-		u.events = append(u.events, Event{Warning: reason == ReasonImpossible, Reason: reason, Message: fmt.Sprintf(
-			"further demands: %d more; `autoscaler explain` lists the reasons", u.further[reason])})
+		u.events = append(u.events, addon.Event{Warning: reason == addon.ReasonImpossible, Reason: reason,
+			Message: fmt.Sprintf("further demands: %d more; `autoscaler explain` lists the reasons",
+				u.further[reason])})
 	}
 	return u.events
 }
 
-// unmet collects the Events of unmet demands; further counts by reason those beyond MaxUnmet.
+// unmet collects the Events of unmet demands; further counts by reason those beyond maxUnmet.
 type unmet struct {
-	events  []Event
+	events  []addon.Event
 	further map[string]int
 }
 
 func (u *unmet) add(what string, why planner.Reason) {
-	e := Event{Reason: ReasonCapped}
+	e := addon.Event{Reason: addon.ReasonCapped}
 	switch why.Code {
 	case planner.Impossible:
-		e.Reason, e.Warning = ReasonImpossible, true
+		e.Reason, e.Warning = addon.ReasonImpossible, true
 	case planner.Trying:
-		e.Reason = ReasonTrying
+		e.Reason = addon.ReasonTrying
 	case planner.CoolingDown:
 		// The message counts seconds down and would change every minute; GroupFailing reports the group.
 		why.Message = "a group that could serve it failed recently and gets no launches for a while"
 	}
-	if len(u.events) >= MaxUnmet {
+	if len(u.events) >= maxUnmet {
 		u.further[e.Reason]++
 		return
 	}

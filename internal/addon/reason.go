@@ -1,7 +1,7 @@
-package decision
+package addon
 
-// Reasons of Events on a RayCluster. They are stable: alerts and scripts may match them. The codes of package mode are
-// Event reasons too, when they keep a cluster from being managed.
+// Reasons of Events on a RayCluster. They are stable: alerts and scripts may match them. The codes in mode.go are Event
+// reasons too, when they keep a cluster from being managed.
 const (
 	ReasonScaledUp         = "ScaledUp"
 	ReasonScaledDown       = "ScaledDown"

@@ -1,4 +1,4 @@
-package backoff
+package addon
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ func TestPausesDoubleUpToTheLongest(t *testing.T) {
 		t.Error("it rests before anything has failed")
 	}
 	for _, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second,
-		8 * time.Second, 16 * time.Second, Longest, Longest} {
+		8 * time.Second, 16 * time.Second, LongestPause, LongestPause} {
 		p.Fail(now)
 		if !p.Resting(now.Add(want-1)) || p.Resting(now.Add(want)) {
 			t.Errorf("after %d failures the pause is not %v", p.Failures(), want)

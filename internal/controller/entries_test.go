@@ -1,4 +1,4 @@
-package head
+package controller
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 func TestAHeadThatDoesNotAnswerKeepsOthersWaitingForAMomentOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := NewEntries()
+		e := newEntries()
 		begun := time.Now()
 		var leaves []func()
 		for range entering {
@@ -34,7 +34,7 @@ func TestAHeadThatDoesNotAnswerKeepsOthersWaitingForAMomentOnly(t *testing.T) {
 
 func TestAPlaceThatIsLeftIsFreeAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := NewEntries()
+		e := newEntries()
 		begun := time.Now()
 		for range 10 * entering {
 			e.Enter(t.Context())()
@@ -46,7 +46,7 @@ func TestAPlaceThatIsLeftIsFreeAtOnce(t *testing.T) {
 }
 
 func TestNobodyWaitsWhenTheProcessEnds(t *testing.T) {
-	e := NewEntries()
+	e := newEntries()
 	for range entering {
 		e.places <- struct{}{}
 	}

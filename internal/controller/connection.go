@@ -1,6 +1,4 @@
-// Package head keeps the connection to the head of one Ray cluster: it dials the GCS, reads the state, backs off after
-// a failure, and notices when another head or another GCS process answers. It must not interpret what it reads.
-package head
+package controller
 
 import (
 	"context"
@@ -8,31 +6,32 @@ import (
 	"fmt"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// ErrNoAddress means that the head has no address yet, which is no failure.
-var ErrNoAddress = errors.New("the head pod has no address yet")
+// errNoAddress means that the head has no address yet, which is no failure.
+var errNoAddress = errors.New("the head pod has no address yet")
 
 // errBackingOff means that the head did not answer and the next call is not due yet.
 var errBackingOff = errors.New("waiting before the next call")
 
-// firstBackoff is the pause after the first failed reading; it doubles up to Timeouts.LongestBackoff.
+// firstBackoff is the pause after the first failed reading; it doubles up to timeouts.LongestBackoff.
 const firstBackoff = 250 * time.Millisecond
 
-// Timeouts bound calls to a head.
-type Timeouts struct {
+// timeouts bound calls to a head.
+type timeouts struct {
 	// Call bounds one call.
 	Call time.Duration
 	// LongestBackoff is the longest pause between two calls to a head that does not answer.
 	LongestBackoff time.Duration
 }
 
-// Connection is the connection to the GCS of one cluster. Any failure closes it, so that the next call uses the
+// connection is the connection to the GCS of one cluster. Any failure closes it, so that the next call uses the
 // current address, token and certificates; only this cluster waits.
-type Connection struct {
-	Ray      Ray
+type connection struct {
+	Ray      addon.Ray
 	identity identity
 	// seen has the session and version of the last reading; Since is when this GCS process first answered.
 	seen     raydemand.State
@@ -44,16 +43,16 @@ type Connection struct {
 
 // State reads the cluster's state. A new head, known by its pod, restarts or address, gets a new connection. A state
 // whose fingerprint is known has no Nodes; 0 is none.
-func (c *Connection) State(
-	ctx context.Context, dial Dialer, cluster nodepool.Cluster, now time.Time, limits Timeouts, known uint64,
+func (c *connection) State(
+	ctx context.Context, dial addon.Dialer, cluster nodepool.Cluster, now time.Time, limits timeouts, known uint64,
 ) (raydemand.State, error) {
 	if cluster.Head.IP == "" {
 		c.Close()
-		return raydemand.State{}, ErrNoAddress
+		return raydemand.State{}, errNoAddress
 	}
 	if asked := identityOf(&cluster); asked != c.identity {
 		c.Close()
-		*c = Connection{identity: asked, seen: c.seen}
+		*c = connection{identity: asked, seen: c.seen}
 	}
 	if now.Before(c.RetryAt) {
 		return raydemand.State{}, fmt.Errorf("%w: %w", errBackingOff, c.LastErr)
@@ -75,8 +74,8 @@ func (c *Connection) State(
 	return state, nil
 }
 
-func (c *Connection) read(
-	ctx context.Context, dial Dialer, cluster nodepool.Cluster, known uint64,
+func (c *connection) read(
+	ctx context.Context, dial addon.Dialer, cluster nodepool.Cluster, known uint64,
 ) (state raydemand.State, err error) {
 	if c.Ray == nil {
 		ray, err := dial(ctx, cluster)
@@ -96,16 +95,16 @@ func (c *Connection) read(
 	return state, nil
 }
 
-func (c *Connection) fail(now time.Time, err error, longest time.Duration) {
+func (c *connection) fail(now time.Time, err error, longest time.Duration) {
 	pause := min(firstBackoff<<min(c.Failures, 16), longest)
 	c.Failures++
 	c.LastErr, c.RetryAt = err, now.Add(pause)
 	c.Close()
 }
 
-// Summary returns why Ray is not read, in a sentence for users. While the head is not ready it leaves out likely
+// headSummary returns why Ray is not read, in a sentence for users. While the head is not ready it leaves out likely
 // causes: most often the head is just starting.
-func Summary(err error, head nodepool.Head) string {
+func headSummary(err error, head nodepool.Head) string {
 	var failure *raydemand.Failure
 	switch {
 	case !errors.As(err, &failure):
@@ -116,8 +115,8 @@ func Summary(err error, head nodepool.Head) string {
 	return "the head does not answer: " + failure.Error()
 }
 
-// Detail returns why Ray is not read with everything that the transport reported, for the log.
-func Detail(err error) string {
+// headDetail returns why Ray is not read with everything that the transport reported, for the log.
+func headDetail(err error) string {
 	var failure *raydemand.Failure
 	if errors.As(err, &failure) {
 		return err.Error() + ": " + failure.Detail
@@ -126,7 +125,7 @@ func Detail(err error) string {
 }
 
 // Close closes the connection; the identity and the backoff stay.
-func (c *Connection) Close() {
+func (c *connection) Close() {
 	if c.Ray != nil {
 		_ = c.Ray.Close() // there is nothing to do about a connection that does not close
 		c.Ray = nil
@@ -135,7 +134,7 @@ func (c *Connection) Close() {
 
 // Renewed reports whether the state comes from another GCS process than the one before, of a new Ray session or, with
 // fault tolerance, of the same one. Then what was remembered is void.
-func (c *Connection) Renewed(state raydemand.State) bool {
+func (c *connection) Renewed(state raydemand.State) bool {
 	before := c.seen
 	c.see(state)
 	return before.Session != "" && !state.SameGCS(before)
@@ -143,7 +142,7 @@ func (c *Connection) Renewed(state raydemand.State) bool {
 
 // Same reports whether the state comes from the same GCS process as the one before. If not, the next reading still
 // counts as renewed.
-func (c *Connection) Same(state raydemand.State) bool {
+func (c *connection) Same(state raydemand.State) bool {
 	same := state.SameGCS(c.seen)
 	if same {
 		c.see(state)
@@ -151,7 +150,7 @@ func (c *Connection) Same(state raydemand.State) bool {
 	return same
 }
 
-func (c *Connection) see(state raydemand.State) {
+func (c *connection) see(state raydemand.State) {
 	c.seen = raydemand.State{Session: state.Session, Version: state.Version}
 }
 

@@ -1,38 +1,24 @@
-// Package mode decides whether Heliostat manages a RayCluster, only plans for it, or leaves it alone, and says why. It
-// reads one RayCluster and the settings of this process. It must not plan and must not write anything.
-package mode
+package controller
 
 import (
 	"cmp"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Why a cluster has its mode: stable codes of Decision.Why and of Events.
+// Form is the way Heliostat runs; README.md describes who each is for.
+type Form string
+
+// Fleet serves many clusters from one process; Sidecar serves the one cluster whose head pod it runs in.
 const (
-	AsAsked          = "AsAsked"
-	NotAsked         = "NotAsked"
-	NamespaceUnknown = "NamespaceUnknown"
-	ReadOnly         = "ReadOnly"
-	Frozen           = "Frozen"
-	Suspended        = "Suspended"
-	BeingDeleted     = "BeingDeleted"
-	ManagedElsewhere = "ManagedElsewhere"
-	Unreadable       = "Unreadable"
-	SidecarAlive     = "SidecarAlive"
-	SidecarManages   = "SidecarManages"
-	Parked           = "Parked"
-	// QueuedByKueue: a change of replicas would restart the RayCluster or exceed its quota. ElasticQueuedByKueue:
-	// every pod template has Kueue's gate, but it is not proven that replicas may change.
-	QueuedByKueue        = "QueuedByKueue"
-	ElasticQueuedByKueue = "ElasticQueuedByKueue"
-	// QueueUnknown: an owner that Kueue may queue has not been read.
-	QueueUnknown = "QueueUnknown"
+	Fleet   Form = "fleet"
+	Sidecar Form = "sidecar"
 )
 
-// Rules decide the mode of RayClusters.
-type Rules struct {
+// modeRules decide the mode of RayClusters.
+type modeRules struct {
 	// Form is the form of this process; empty is Fleet.
 	Form Form
 	// Default applies if no annotation sets a mode.
@@ -42,13 +28,13 @@ type Rules struct {
 }
 
 // Effective returns what may be done with the cluster now, and why. It never allows more than was asked for.
-func (r Rules) Effective(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
+func (r modeRules) Effective(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 	asked, why := r.Asked(cluster)
 	switch {
 	case asked == nodepool.Off:
 		return nodepool.Off, why
 	case cluster.Deleting:
-		return nodepool.Off, planner.Reason{Code: BeingDeleted, Message: "the RayCluster is being deleted"}
+		return nodepool.Off, planner.Reason{Code: addon.BeingDeleted, Message: "the RayCluster is being deleted"}
 	// Before the asked mode: the code must not suggest that an annotation is enough to have the RayCluster scaled.
 	case cluster.Queue.Refusal() != "":
 		return nodepool.Shadow, queued(cluster)
@@ -67,9 +53,9 @@ func (r Rules) Effective(cluster nodepool.Cluster) (nodepool.Mode, planner.Reaso
 // --mode, or the default, whichever is first. A namespace sets the mode of the fleet alone: adding the sidecar to a
 // head pod is a request by itself. While the namespace has not been read, nothing is written: it may say shadow or
 // off.
-func (r Rules) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
+func (r modeRules) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 	asked := func(mode nodepool.Mode, by string) (nodepool.Mode, planner.Reason) {
-		return mode, planner.Reason{Code: AsAsked, Message: string(mode) + " by " + by}
+		return mode, planner.Reason{Code: addon.AsAsked, Message: string(mode) + " by " + by}
 	}
 	fleet := r.Form != Sidecar
 	switch {
@@ -80,7 +66,7 @@ func (r Rules) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 	case !fleet:
 		return asked(cmp.Or(r.Default, nodepool.Managed), "default: this is the sidecar of the RayCluster")
 	case cluster.NamespaceUnknown != "":
-		return nodepool.Shadow, planner.Reason{Code: NamespaceUnknown, Message: cluster.NamespaceUnknown +
+		return nodepool.Shadow, planner.Reason{Code: addon.NamespaceUnknown, Message: cluster.NamespaceUnknown +
 			", so the mode that it sets is unknown; annotate the RayCluster with heliostat.dev/mode, or grant get, " +
 			"list and watch on namespaces"}
 	case cluster.NamespaceMode != "" && cluster.ModeInvalid != "":
@@ -93,7 +79,7 @@ func (r Rules) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 			by = "--mode"
 		}
 		return nodepool.Shadow, planner.Reason{
-			Code: NotAsked,
+			Code: addon.NotAsked,
 			Message: "shadow by " + by + ": neither the RayCluster nor its namespace has the annotation " +
 				"heliostat.dev/mode",
 		}
@@ -103,9 +89,8 @@ func (r Rules) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 
 // invalid returns the mode of a cluster whose annotation is not a mode. of is the object that has the annotation.
 func invalid(cluster nodepool.Cluster, of string) (nodepool.Mode, planner.Reason) {
-	return nodepool.Shadow, planner.Reason{Code: AsAsked, Message: "shadow because the annotation heliostat.dev/mode " +
-		"of " +
-		of + " is " + cluster.ModeInvalid + "; set it to managed, shadow or off"}
+	return nodepool.Shadow, planner.Reason{Code: addon.AsAsked, Message: "shadow because the annotation " +
+		"heliostat.dev/mode of " + of + " is " + cluster.ModeInvalid + "; set it to managed, shadow or off"}
 }
 
 // Obstacle returns what prevents writing to a cluster that is asked to be managed; its code is empty if nothing does.
@@ -114,40 +99,41 @@ func invalid(cluster nodepool.Cluster, of string) (nodepool.Mode, planner.Reason
 // The annotation heliostat.dev/mode of the RayCluster is for the fleet. So the sidecar manages its cluster exactly
 // while that annotation is absent, and exactly then the fleet leaves the cluster to the sidecar: both read the same
 // object, and no handshake can be missed.
-func (r Rules) Obstacle(cluster nodepool.Cluster) planner.Reason {
+func (r modeRules) Obstacle(cluster nodepool.Cluster) planner.Reason {
 	because := func(code, message string) planner.Reason { return planner.Reason{Code: code, Message: message} }
 	switch {
 	case cluster.Queue.Refusal() != "":
 		return queued(cluster)
 	case cluster.Queue.Unknown != "":
-		return because(QueueUnknown, cluster.Queue.Unknown)
+		return because(addon.QueueUnknown, cluster.Queue.Unknown)
 	case r.ReadOnly:
-		return because(ReadOnly, "this Heliostat runs with --read-only and writes nothing, whatever an annotation says")
+		return because(addon.ReadOnly, "this Heliostat runs with --read-only and writes nothing, whatever an "+
+			"annotation says")
 	case cluster.Unreadable:
-		return because(Unreadable, "not enough of the RayCluster can be read to write to it; see findings")
+		return because(addon.Unreadable, "not enough of the RayCluster can be read to write to it; see findings")
 	case cluster.ManagedElsewhere:
-		return because(ManagedElsewhere, "spec.managedBy names another controller")
+		return because(addon.ManagedElsewhere, "spec.managedBy names another controller")
 	case cluster.Suspended && cluster.Queue.Queued():
-		return because(Suspended, suspendedByKueue(cluster.Queue))
+		return because(addon.Suspended, suspendedByKueue(cluster.Queue))
 	case cluster.Suspended:
-		return because(Suspended, "spec.suspend is true; set it to false to have the RayCluster scaled")
+		return because(addon.Suspended, "spec.suspend is true; set it to false to have the RayCluster scaled")
 	case cluster.Freeze:
 		return because(
-			Frozen,
+			addon.Frozen,
 			"frozen by the annotation heliostat.dev/freeze; `autoscaler unfreeze "+
 				""+cluster.Key.String()+"` resumes scaling",
 		)
 	case cluster.Head.Sidecar == nodepool.RaySidecar:
-		return because(SidecarAlive, "Ray's own autoscaler runs in head pod "+cluster.Head.Pod+
+		return because(addon.SidecarAlive, "Ray's own autoscaler runs in head pod "+cluster.Head.Pod+
 			"; set spec.autoscalerOptions.image to Heliostat's and recreate that pod, or keep heliostat.dev/mode: "+
 			"shadow")
 	case cluster.Head.Sidecar == nodepool.UnknownSidecar:
-		return because(SidecarAlive, "the container autoscaler of head pod "+cluster.Head.Pod+" may scale the "+
+		return because(addon.SidecarAlive, "the container autoscaler of head pod "+cluster.Head.Pod+" may scale the "+
 			"RayCluster: neither its image (heliostat, or the variable HELIOSTAT_SIDECAR) nor its command (sleep "+
 			"infinity) says that it does not; recreate that pod with one that does, or keep heliostat.dev/mode: shadow")
 	case r.Form == Sidecar && cluster.Mode == nodepool.Managed:
 		return because(
-			Parked,
+			addon.Parked,
 			"annotation heliostat.dev/mode: managed hands this cluster to the fleet; remove it to let the sidecar "+
 				"manage it",
 		)
@@ -159,9 +145,9 @@ func (r Rules) Obstacle(cluster nodepool.Cluster) planner.Reason {
 
 // queued returns why a RayCluster in a queue of Kueue is not scaled.
 func queued(cluster nodepool.Cluster) planner.Reason {
-	code := QueuedByKueue
+	code := addon.QueuedByKueue
 	if cluster.Queue.Elastic {
-		code = ElasticQueuedByKueue
+		code = addon.ElasticQueuedByKueue
 	}
 	return planner.Reason{Code: code, Message: cluster.Queue.Refusal()}
 }
@@ -176,24 +162,18 @@ func suspendedByKueue(queue nodepool.Queue) string {
 }
 
 // leftToSidecar reports whether Heliostat's sidecar manages the cluster, so that the fleet does not.
-func (r Rules) leftToSidecar(cluster nodepool.Cluster) bool {
+func (r modeRules) leftToSidecar(cluster nodepool.Cluster) bool {
 	return r.Form != Sidecar && cluster.Mode == "" && cluster.Head.Sidecar == nodepool.OurSidecar
 }
 
 func sidecarManages(cluster nodepool.Cluster) planner.Reason {
-	return planner.Reason{Code: SidecarManages, Message: "the Heliostat sidecar in head pod " + cluster.Head.Pod +
+	return planner.Reason{Code: addon.SidecarManages, Message: "the Heliostat sidecar in head pod " + cluster.Head.Pod +
 		" manages it; annotate heliostat.dev/mode: managed to hand it to the fleet"}
 }
 
 // OnOptIn returns what would still prevent writing to the cluster if the RayCluster were annotated heliostat.dev/mode:
 // managed; its code is empty if nothing would.
-func (r Rules) OnOptIn(cluster nodepool.Cluster) planner.Reason {
+func (r modeRules) OnOptIn(cluster nodepool.Cluster) planner.Reason {
 	cluster.Mode = nodepool.Managed
 	return r.Obstacle(cluster)
-}
-
-// HandedBack reports whether somebody chose that Heliostat no longer scales the RayCluster, and nothing forbids writes.
-func HandedBack(cluster *nodepool.Cluster, now nodepool.Mode, why planner.Reason) bool {
-	chosen := why.Code == AsAsked || why.Code == NotAsked || why.Code == SidecarAlive
-	return chosen && now == nodepool.Shadow && cluster.Writable() == nil
 }
