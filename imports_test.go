@@ -19,11 +19,10 @@ import (
 // Names of packages are without the module's path and separated by spaces. "x/..." is x and all packages below it.
 const (
 	// values decide and compute. They see no clock, network or file, so that a decision can be replayed anywhere.
-	values = "internal/typo internal/fieldpath pkg/gpuinfo pkg/nodepool/... pkg/raydemand " +
+	values = "internal/fieldpath pkg/gpuinfo pkg/nodepool/... pkg/raydemand " +
 		"pkg/raydemand/jobs"
 
-	deciders = values + " internal/planner/... internal/snapshotfile internal/ledger " +
-		"internal/series"
+	deciders = values + " internal/planner/... internal/snapshotfile internal/ledger"
 
 	features = "internal/addon/capacity internal/addon/consolidation internal/addon/costs internal/addon/departures " +
 		"internal/addon/nodeguard internal/addon/provisioning"
@@ -39,7 +38,7 @@ var floors = []struct{ packages, see string }{
 	{"api/v1alpha1", ""},
 	{"api/proto/...", ""},
 
-	{"internal/typo internal/fieldpath", ""},
+	{"internal/fieldpath", ""},
 	{"pkg/gpuinfo", ""},
 	{"pkg/raydemand pkg/raydemand/jobs", ""},
 	{"pkg/nodepool/...", values},
@@ -53,32 +52,30 @@ var floors = []struct{ packages, see string }{
 	{"internal/snapshotfile", values + " internal/planner/..."},
 	{"internal/snapshotfile/manifests", values + " internal/planner internal/snapshotfile " + kube},
 
-	{"internal/series", values + " internal/planner"},
 	{"internal/ledger/...", values},
 	{loop, values + " internal/ledger/... internal/planner internal/snapshotfile"},
 
 	{"internal/access", ""},
 	{"internal/api/apiv1", values + " internal/planner"},
-	{"internal/api/client", values + " internal/planner internal/api/apiv1"},
 	{"internal/api", values + " api internal/access internal/api/apiv1 internal/ledger/... internal/planner " +
-		"internal/series internal/snapshotfile"},
+		"internal/snapshotfile"},
 
 	{"internal/doctor", values + " deploy " + kube},
 	{"internal/gpuagent", values},
 	{"internal/telemetry", ""},
 	{"internal/webui", ""},
 
-	{"internal/cli", values + " internal/access internal/api/apiv1 internal/api/client " + kube},
+	{"internal/cli", values + " internal/access internal/api/apiv1 " + kube},
 	{"internal/cli/printer", values + " internal/cli internal/doctor internal/api/apiv1 " +
 		"internal/ledger/... internal/planner"},
 
 	{"cmd/autoscaler/engine", values + " internal/cli internal/planner " +
 		"internal/api/apiv1 internal/api internal/ledger/... internal/access " +
-		"internal/series internal/telemetry internal/webui pkg/raydemand/gcs " +
+		"internal/telemetry internal/webui pkg/raydemand/gcs " +
 		loop + " " + kube},
 	{"cmd/autoscaler", values + " api/v1alpha1 cmd/autoscaler/engine internal/cli internal/cli/printer " +
 		"internal/doctor internal/gpuagent " +
-		"internal/api/apiv1 internal/api/client internal/api internal/planner internal/snapshotfile " +
+		"internal/api/apiv1 internal/api internal/planner internal/snapshotfile " +
 		"internal/snapshotfile/manifests internal/telemetry pkg/gpuinfo/nvml " + kube},
 
 	// What is for tests. A judge shares no code with what it judges.
@@ -120,9 +117,8 @@ var rules = []struct{ of, except, never, because string }{
 	{"pkg/nodepool/kube/decode", "", "k8s.io/client-go/... net/http os/... log/... math/rand/...",
 		"an object is given, and equal objects give equal results"},
 
-	{"internal/api/apiv1 internal/api/client", "", "github.com/gin-gonic/...", "the framework belongs to the server"},
-	{"internal/api/apiv1", "", "net/http", "the server and the client make and answer calls"},
-	{"internal/api internal/api/apiv1 internal/api/client", "", "k8s.io/...",
+	{"internal/api/apiv1", "", "github.com/gin-gonic/...", "the framework belongs to the server"},
+	{"internal/api internal/api/apiv1", "", "k8s.io/...",
 		"the server calls Kubernetes through interfaces of its own"},
 
 	{"internal/access", "", "k8s.io/...", "its callers know Kubernetes"},

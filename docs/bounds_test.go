@@ -51,7 +51,7 @@ var boundSources = map[string][]source{
 	"costs": {
 		{"64 accounts", "internal/ledger/ledger.go", "limits.Accounts, 64"}, {"2,000 that ended", "internal/ledger/ledger.go", "limits.Ended, 2000"},
 	},
-	"charts of the page": {{"240 points", "internal/series/series.go", "maxPoints = 240"}},
+	"charts of the page": {{"240 points", "internal/api/series.go", "maxChartPoints = 240"}},
 	"event streams": {
 		{"2,000", "internal/api/hub.go", "maxSubscribers = 2000"}, {"4 MiB", "internal/api/subscriber.go", "maxPending = 4 << 20"},
 	},

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/planner"
@@ -69,7 +68,7 @@ func newExplainCommand() *cobra.Command {
 		flags.Server.CompleteOf(
 			cmd,
 			flag,
-			func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error) {
+			func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) ([]string, error) {
 				text, err := api.Snapshot(ctx, key)
 				if err != nil {
 					return nil, err

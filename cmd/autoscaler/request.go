@@ -11,7 +11,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -65,7 +64,7 @@ func newRequestCommand() *cobra.Command {
 	flags.server.CompleteOf(
 		cmd,
 		"id",
-		func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) (ids []string, err error) {
+		func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (ids []string, err error) {
 			requests, err := api.Requests(ctx, key)
 			for _, r := range requests {
 				if !r.Plain {
@@ -122,7 +121,7 @@ func (f *requestFlags) check(asked json.RawMessage) (err error) {
 
 func (f *requestFlags) call(
 	cmd *cobra.Command,
-	api *client.Client,
+	api *apiv1.Client,
 	key nodepool.ClusterKey,
 	asked json.RawMessage,
 ) (apiv1.Requested, error) {

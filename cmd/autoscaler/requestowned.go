@@ -13,7 +13,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -150,7 +149,7 @@ const mostWait = time.Minute
 // runOwned creates, renews, shows or deletes a request in the caller's own name.
 func (f *requestFlags) runOwned(
 	cmd *cobra.Command,
-	api *client.Client,
+	api *apiv1.Client,
 	key nodepool.ClusterKey,
 	spec json.RawMessage,
 ) error {
@@ -183,7 +182,7 @@ func (f *requestFlags) runOwned(
 // ownedNow creates, renews or reads the request, and waits for it with --wait.
 func (f *requestFlags) ownedNow(
 	cmd *cobra.Command,
-	api *client.Client,
+	api *apiv1.Client,
 	key nodepool.ClusterKey,
 	spec json.RawMessage,
 ) (request apiv1.OwnedRequest, err error) {
@@ -209,7 +208,7 @@ func (f *requestFlags) ownedNow(
 // each third of it, so that two renewals may fail before the lease expires. Otherwise it leaves renewal to the owner.
 func (f *requestFlags) awaited(
 	ctx context.Context,
-	api *client.Client,
+	api *apiv1.Client,
 	key nodepool.ClusterKey,
 	request apiv1.OwnedRequest,
 	keeps bool,

@@ -5,14 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/api/client"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // noteStaleness writes a note to standard error if Ray's state cannot be read: an answer about a request or about
 // demand is as old as the last reading.
-func noteStaleness(cmd *cobra.Command, api *client.Client, key nodepool.ClusterKey) {
+func noteStaleness(cmd *cobra.Command, api *apiv1.Client, key nodepool.ClusterKey) {
 	cluster, err := api.Status(cmd.Context(), key)
 	if err != nil {
 		return // a user with the right to request may lack the right to read the status

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/api/client"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -60,7 +60,7 @@ func (f *watchFlags) Look(out io.Writer, list bool) printer.Look {
 // Show draws once, or with -w whenever something changes about the cluster (about the fleet if the key is zero), until
 // the context of the command ends.
 func (f *watchFlags) Show(
-	cmd *cobra.Command, as printer.Look, api *client.Client, key nodepool.ClusterKey, draw drawFunc,
+	cmd *cobra.Command, as printer.Look, api *apiv1.Client, key nodepool.ClusterKey, draw drawFunc,
 ) error {
 	if !f.Watch {
 		return draw(cmd.Context(), cmd.OutOrStdout())
@@ -107,13 +107,13 @@ func (f *watchFlags) Show(
 func follow(
 	ctx context.Context,
 	errOut io.Writer,
-	api *client.Client,
+	api *apiv1.Client,
 	key nodepool.ClusterKey,
 	changed chan<- struct{},
 ) error {
 	begun := false
 	for {
-		err := api.Follow(ctx, key, func(client.Event) error {
+		err := api.Follow(ctx, key, func(apiv1.Event) error {
 			begun = true
 			select {
 			case changed <- struct{}{}:
@@ -124,7 +124,7 @@ func follow(
 		if ctx.Err() != nil || !begun {
 			return err
 		}
-		if !errors.Is(err, client.ErrStreamEnded) {
+		if !errors.Is(err, apiv1.ErrStreamEnded) {
 			fmt.Fprintln(errOut, printer.Printable(err.Error()))
 		}
 		select {

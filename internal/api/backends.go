@@ -7,7 +7,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/ledger"
-	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -59,12 +58,6 @@ type ClusterWriter interface {
 	// Resume resumes a cluster that was suspended because it was idle. It returns nodepool.ErrReadOnly if somebody else
 	// suspended it.
 	Resume(ctx context.Context, key nodepool.ClusterKey) error
-}
-
-// SeriesStore holds the recent demand and capacity of each RayCluster.
-type SeriesStore interface {
-	// Points returns the cluster's points, oldest first.
-	Points(key nodepool.ClusterKey) []series.Point
 }
 
 // History holds the last decisions about each RayCluster.

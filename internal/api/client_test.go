@@ -12,17 +12,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func dial(t *testing.T, handler http.Handler) *client.Client {
+func dial(t *testing.T, handler http.Handler) *apiv1.Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	caller, err := client.New(server.URL+"/", server.Client())
+	caller, err := apiv1.NewClient(server.URL+"/", server.Client())
 	if err != nil {
 		t.Fatal(err)
 	}

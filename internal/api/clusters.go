@@ -7,7 +7,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/series"
 )
 
 // ListClusters serves GET /v1/rayclusters.
@@ -68,7 +67,7 @@ func (s *server) GetSeries(c *gin.Context, namespace apiv1.Namespace, name apiv1
 	})
 }
 
-func seriesPoint(p series.Point) apiv1.SeriesPoint {
+func seriesPoint(p ChartPoint) apiv1.SeriesPoint {
 	return apiv1.SeriesPoint{
 		At: p.At.UTC(), Capacity: p.Capacity.Bundle(), Used: p.Used.Bundle(),
 		Waiting: p.Waiting.Bundle(), Desired: p.Desired.Bundle(),

@@ -43,7 +43,7 @@ type Config struct {
 	// capacity policies.
 	Clusters ClusterWriter
 	// Series holds the points of the page's charts; without it, they are empty.
-	Series SeriesStore
+	Series *Charts
 	// History holds past decisions; without it, the history is empty.
 	History History
 	// Costs holds what RayClusters cost, in Currency; without it, there are none.

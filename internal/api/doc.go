@@ -1,5 +1,5 @@
 // Package api serves the REST API: what Heliostat observes and decides, and requests for capacity. Routes are generated
-// from api/openapi.yaml; apiv1 has the types, and client is the Go client. The server decides nothing about scaling: it
+// from api/openapi.yaml; apiv1 has the types and the Go client. The server decides nothing about scaling: it
 // shows the last decision and stores requests. It must not import its client, the controller or Kubernetes; cmd
 // connects them.
 //

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/access"
-	"heliostat.dev/heliostat/internal/api/client"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // fleetStream follows a growing fleet as a caller with these rights.
-func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Right) bool, views ...View) (*growingFleet, *Hub, <-chan client.Event) {
+func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Right) bool, views ...View) (*growingFleet, *Hub, <-chan apiv1.Event) {
 	t.Helper()
 	fleet := &growingFleet{views: fakeFleet{}}
 	for _, view := range views {
@@ -33,7 +33,7 @@ func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Righ
 	running.Start()
 	t.Cleanup(running.Close)
 	t.Cleanup(hub.Close)
-	caller, err := client.New(running.URL, &http.Client{Transport: bearer{}})
+	caller, err := apiv1.NewClient(running.URL, &http.Client{Transport: bearer{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func viewOf(namespace, name string) View {
 	return view
 }
 
-func subjectOf(t *testing.T, event client.Event) string {
+func subjectOf(t *testing.T, event apiv1.Event) string {
 	t.Helper()
 	var of struct{ Namespace, Name string }
 	if err := json.Unmarshal(event.Data, &of); err != nil {

@@ -9,7 +9,6 @@ import (
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner"
-	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -30,7 +29,7 @@ func (s *server) checkCase(key nodepool.ClusterKey, bundles []raydemand.Bundle) 
 	var faults []apiv1.FieldError
 	for i, bundle := range bundles {
 		for _, name := range bundle.Names() {
-			meant := typo.OtherCase(name, known)
+			meant := fieldpath.OtherCase(name, known)
 			if meant == "" || slices.Contains(declared, name) || len(faults) == maxFields {
 				continue
 			}

@@ -6,16 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestASeriesShowsEveryPointOfTheCluster(t *testing.T) {
-	lines := &series.Fleet{}
-	lines.Add(llm, series.Point{At: noon.Add(-time.Minute), Capacity: series.Amounts{raydemand.Whole(4), raydemand.Whole(32)}})
-	lines.Add(llm, series.Point{At: noon, Waiting: series.Amounts{raydemand.One / 2, 0}})
-	lines.Add(nodepool.ClusterKey{Namespace: "ml", Name: "other"}, series.Point{At: noon})
+	lines := &Charts{}
+	lines.Add(llm, ChartPoint{At: noon.Add(-time.Minute), Capacity: ChartAmounts{raydemand.Whole(4), raydemand.Whole(32)}})
+	lines.Add(llm, ChartPoint{At: noon, Waiting: ChartAmounts{raydemand.One / 2, 0}})
+	lines.Add(nodepool.ClusterKey{Namespace: "ml", Name: "other"}, ChartPoint{At: noon})
 	w := newFixture(t, func(c *Config) { c.Series = lines })
 	const none = `{"CPU":0,"GPU":0}`
 	want := `{"points":[` +

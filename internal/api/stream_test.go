@@ -15,12 +15,11 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // streaming starts a server with a hub that dispatches without pauses.
-func streaming(t *testing.T, config HubConfig) (*fixture, *Hub, *client.Client) {
+func streaming(t *testing.T, config HubConfig) (*fixture, *Hub, *apiv1.Client) {
 	t.Helper()
 	config.Interval = -1
 	hub := NewHub(config)
@@ -34,7 +33,7 @@ func streaming(t *testing.T, config HubConfig) (*fixture, *Hub, *client.Client) 
 	running.Start()
 	t.Cleanup(running.Close)
 	t.Cleanup(hub.Close)
-	caller, err := client.New(running.URL, running.Client())
+	caller, err := apiv1.NewClient(running.URL, running.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,14 +41,14 @@ func streaming(t *testing.T, config HubConfig) (*fixture, *Hub, *client.Client) 
 }
 
 // heard follows a cluster and returns its events.
-func heard(t *testing.T, caller *client.Client, key nodepool.ClusterKey) (received <-chan client.Event, ended <-chan error) {
+func heard(t *testing.T, caller *apiv1.Client, key nodepool.ClusterKey) (received <-chan apiv1.Event, ended <-chan error) {
 	t.Helper()
-	c, e := make(chan client.Event), make(chan error, 1)
+	c, e := make(chan apiv1.Event), make(chan error, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	go func() {
 		defer close(c)
-		e <- caller.Follow(ctx, key, func(event client.Event) error {
+		e <- caller.Follow(ctx, key, func(event apiv1.Event) error {
 			select {
 			case c <- event:
 				return nil
@@ -61,7 +60,7 @@ func heard(t *testing.T, caller *client.Client, key nodepool.ClusterKey) (receiv
 	return c, e
 }
 
-func next(t *testing.T, received <-chan client.Event) client.Event {
+func next(t *testing.T, received <-chan apiv1.Event) apiv1.Event {
 	t.Helper()
 	event, ok := <-received
 	if !ok {
@@ -71,7 +70,7 @@ func next(t *testing.T, received <-chan client.Event) client.Event {
 }
 
 // kindsOf returns the kinds of the next n events.
-func kindsOf(t *testing.T, received <-chan client.Event, n int) (kinds []string) {
+func kindsOf(t *testing.T, received <-chan apiv1.Event, n int) (kinds []string) {
 	for range n {
 		kinds = append(kinds, next(t, received).Kind)
 	}
@@ -154,8 +153,8 @@ func TestAStreamHasNoWriteTimeout(t *testing.T) {
 
 func TestAStreamHasAMaximumAge(t *testing.T) {
 	_, _, caller := streaming(t, HubConfig{MaxAge: time.Millisecond})
-	err := caller.Follow(t.Context(), llm, func(client.Event) error { return nil })
-	if !errors.Is(err, client.ErrStreamEnded) || !strings.Contains(err.Error(), "a stream lasts 1ms") {
+	err := caller.Follow(t.Context(), llm, func(apiv1.Event) error { return nil })
+	if !errors.Is(err, apiv1.ErrStreamEnded) || !strings.Contains(err.Error(), "a stream lasts 1ms") {
 		t.Errorf("%v", err)
 	}
 }
@@ -167,10 +166,10 @@ func TestTheShutdownDoesNotWaitForStreams(t *testing.T) {
 	hub.Close()
 	for range got {
 	}
-	if err := <-ended; !errors.Is(err, client.ErrStreamEnded) {
+	if err := <-ended; !errors.Is(err, apiv1.ErrStreamEnded) {
 		t.Errorf("%v", err)
 	}
-	err := caller.Follow(t.Context(), llm, func(client.Event) error { return nil })
+	err := caller.Follow(t.Context(), llm, func(apiv1.Event) error { return nil })
 	var problem *apiv1.Problem
 	if !errors.As(err, &problem) || problem.Status != http.StatusServiceUnavailable {
 		t.Errorf("a stream of a server that ends: %v", err)

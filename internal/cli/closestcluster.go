@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/typo"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -76,7 +76,7 @@ func closestKey(key nodepool.ClusterKey, clusters []apiv1.ClusterSummary) nodepo
 			namespaces = append(namespaces, c.Namespace)
 		}
 	}
-	if near := typo.Nearest(key.Name, here); near != "" {
+	if near := fieldpath.Nearest(key.Name, here); near != "" {
 		return nodepool.ClusterKey{Namespace: key.Namespace, Name: near}
 	}
 	if len(namespaces) == 1 {

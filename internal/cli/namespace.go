@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/api/client"
-	"heliostat.dev/heliostat/internal/typo"
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
 // EmptyNamespace says that the namespace of -n has no RayCluster, and where there are some; empty if it has one. Ask
 // after an answer without content. Only RayClusters that the caller may see are listed, so nothing is revealed.
-func (f *ServerFlags) EmptyNamespace(ctx context.Context, api *client.Client) string {
+func (f *ServerFlags) EmptyNamespace(ctx context.Context, api *apiv1.Client) string {
 	if f.Namespace == "" {
 		return ""
 	}
@@ -44,7 +44,7 @@ func emptyNamespace(namespace string, others []string) string {
 	if more := len(others) - most; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	if near := typo.Nearest(namespace, others); near != "" {
+	if near := fieldpath.Nearest(namespace, others); near != "" {
 		text += "; did you mean " + near + "?"
 	}
 	return text

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"heliostat.dev/heliostat/internal/typo"
+	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
 // UnknownCommand returns an error for the first argument of a command that only has subcommands, with the closest name.
@@ -41,7 +41,7 @@ func HelpTopic(help *cobra.Command, args []string) error {
 
 // closestName returns ": want NAME" if a misspelled name is close to a known one, else nothing.
 func closestName(name string, known []string, prefix string) string {
-	near := cmp.Or(typo.Nearest(name, known), typo.Slip(name, known))
+	near := cmp.Or(fieldpath.Nearest(name, known), fieldpath.Slip(name, known))
 	if near == "" {
 		return ""
 	}

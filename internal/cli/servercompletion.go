@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/api/client"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -18,7 +18,7 @@ const completeTimeout = 2 * time.Second
 
 // completeNames completes with names from the server.
 func (f *ServerFlags) completeNames(
-	ask func(ctx context.Context, api *client.Client, args []string) ([]string, error),
+	ask func(ctx context.Context, api *apiv1.Client, args []string) ([]string, error),
 ) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completeTimeout)
@@ -39,7 +39,7 @@ func (f *ServerFlags) completeNames(
 // CompleteCluster completes the RayCluster of a command: NAME if the flags set a namespace, otherwise NAMESPACE/NAME.
 func (f *ServerFlags) CompleteCluster(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = f.completeNames(
-		func(ctx context.Context, api *client.Client, args []string) (names []string, err error) {
+		func(ctx context.Context, api *apiv1.Client, args []string) (names []string, err error) {
 			if len(args) > 0 {
 				return nil, nil
 			}
@@ -61,7 +61,7 @@ func (f *ServerFlags) completeOwn(cmd *cobra.Command) {
 	completeFlag(
 		cmd,
 		"namespace",
-		f.completeNames(func(ctx context.Context, api *client.Client, _ []string) (names []string, err error) {
+		f.completeNames(func(ctx context.Context, api *apiv1.Client, _ []string) (names []string, err error) {
 			clusters, err := api.Clusters(ctx, "")
 			for _, c := range clusters {
 				names = append(names, c.Namespace)
@@ -88,12 +88,12 @@ func (f *KubeFlags) CompleteOwn(cmd *cobra.Command) {
 func (f *ServerFlags) CompleteOf(
 	cmd *cobra.Command,
 	flag string,
-	ask func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error),
+	ask func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) ([]string, error),
 ) {
 	completeFlag(
 		cmd,
 		flag,
-		f.completeNames(func(ctx context.Context, api *client.Client, args []string) ([]string, error) {
+		f.completeNames(func(ctx context.Context, api *apiv1.Client, args []string) ([]string, error) {
 			if len(args) == 0 {
 				return nil, nil
 			}

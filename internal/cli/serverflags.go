@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/internal/access"
-	"heliostat.dev/heliostat/internal/api/client"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -86,7 +86,7 @@ func (f *ServerFlags) RefuseBesideFile() error {
 }
 
 // Client returns a client of the server that the flags select.
-func (f *ServerFlags) Client() (*client.Client, error) {
+func (f *ServerFlags) Client() (*apiv1.Client, error) {
 	address := cmp.Or(f.server, os.Getenv(ServerVariable))
 	if address != "" {
 		transport, err := f.direct(address)
@@ -113,8 +113,8 @@ func (f *ServerFlags) Client() (*client.Client, error) {
 	return f.proxied(config)
 }
 
-func clientOf(address string, transport http.RoundTripper) (*client.Client, error) {
-	api, err := client.New(address, &http.Client{Transport: transport, Timeout: callTimeout})
+func clientOf(address string, transport http.RoundTripper) (*apiv1.Client, error) {
+	api, err := apiv1.NewClient(address, &http.Client{Transport: transport, Timeout: callTimeout})
 	if err != nil {
 		return nil, BadInput(err)
 	}
@@ -162,7 +162,7 @@ func (f *ServerFlags) direct(address string) (http.RoundTripper, error) {
 }
 
 // proxied connects through the API server that config names.
-func (f *ServerFlags) proxied(config *rest.Config) (*client.Client, error) {
+func (f *ServerFlags) proxied(config *rest.Config) (*apiv1.Client, error) {
 	namespace, service, found := strings.Cut(f.service, "/")
 	if !found || namespace == "" || service == "" || strings.Contains(service, "/") {
 		return nil, BadInput(
@@ -198,7 +198,7 @@ func (f *ServerFlags) proxied(config *rest.Config) (*client.Client, error) {
 }
 
 // Target returns the RayCluster that an argument names, and a client of the server.
-func (f *ServerFlags) Target(argument string) (nodepool.ClusterKey, *client.Client, error) {
+func (f *ServerFlags) Target(argument string) (nodepool.ClusterKey, *apiv1.Client, error) {
 	key, err := f.Cluster(argument)
 	if err != nil {
 		return key, nil, err

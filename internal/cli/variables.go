@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"heliostat.dev/heliostat/internal/typo"
+	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
 // EnvPrefix is the prefix of environment variables that set flags.
@@ -81,7 +81,7 @@ func Variables(flags *pflag.FlagSet) (names []string) {
 func RefuseMisspelled(known, environ []string) error {
 	var errs []error
 	for _, name := range unknownVariables(known, environ) {
-		if meant := typo.Slip(name, known); meant != "" {
+		if meant := fieldpath.Slip(name, known); meant != "" {
 			errs = append(errs, fmt.Errorf("%s: no flag has this name: want %s", EnvPrefix+name, EnvPrefix+meant))
 		}
 	}

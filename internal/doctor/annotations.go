@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/typo"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 )
 
@@ -22,9 +22,10 @@ func annotationUnknown(x *inventory, o *Object, report reporter) {
 				More: "it was removed; " + instead, Fix: patch(o, remove(all.Path(key)))})
 			continue
 		}
-		nearest := slices.MinFunc(known, func(a, b string) int { return typo.Distance(key, a) - typo.Distance(key, b) })
+		nearest := slices.MinFunc(known,
+			func(a, b string) int { return fieldpath.Distance(key, a) - fieldpath.Distance(key, b) })
 		repair := patch(o, remove(all.Path(key))).Hint("the known annotations are " + strings.Join(known, ", "))
-		if typo.Distance(key, nearest) <= 3 && !all.Has(nearest) {
+		if fieldpath.Distance(key, nearest) <= 3 && !all.Has(nearest) {
 			repair = patch(o, move(all.Path(key), all.Path(nearest)))
 		}
 		report(occurrence{Object: o, Path: all.Path(key), Seen: all.Get(key).String(),

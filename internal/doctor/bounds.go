@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"heliostat.dev/heliostat/internal/typo"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -90,7 +90,7 @@ func smallBound(g rayGroup, field string) int64 {
 var boundFields = []string{"replicas", "minReplicas", "maxReplicas"}
 
 func gpuGroupUnbounded(_ *inventory, g rayGroup, report reporter) {
-	misspelt := func(key string) bool { return typo.Slip(key, boundFields) == "maxReplicas" }
+	misspelt := func(key string) bool { return fieldpath.Slip(key, boundFields) == "maxReplicas" }
 	if !g.Has("maxReplicas") && !slices.ContainsFunc(g.Keys(), misspelt) && g.requestsGPU() {
 		at := g.Path("maxReplicas")
 		report(occurrence{

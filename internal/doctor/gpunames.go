@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/typo"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -176,7 +176,7 @@ func nearestProfile(products []gpuinfo.Product, suffix string) (string, bool) {
 			if !profile.Plain() {
 				continue
 			}
-			distance := typo.Distance(suffix, profile.Name)
+			distance := fieldpath.Distance(suffix, profile.Name)
 			if suffix[:min(len(suffix), 1)] != profile.Name[:1] {
 				distance += otherSlices
 			}

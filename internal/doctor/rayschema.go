@@ -13,7 +13,6 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
-	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -73,7 +72,7 @@ func (u unknownField) meant() string {
 	if other := otherNames[u.at.LastKey()]; slices.Contains(u.known, other) {
 		return other
 	}
-	return typo.Slip(u.at.LastKey(), u.known)
+	return fieldpath.Slip(u.at.LastKey(), u.known)
 }
 
 func fieldMisspelt(_ *inventory, o *Object, report reporter) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
-	"heliostat.dev/heliostat/internal/typo"
 )
 
 // refused reports what an API server refuses in a manifest, or drops, whatever Ray is to do with it. Of each fault,
@@ -61,7 +60,7 @@ func unknownKind(o *Object) []occurrence {
 	if _, known := kindNamed(o.Kind); known {
 		return nil
 	}
-	k, found := kindNamed(typo.Slip(o.Kind, kindNames()))
+	k, found := kindNamed(fieldpath.Slip(o.Kind, kindNames()))
 	const begins = 3
 	own := k.Own && strings.EqualFold(o.Kind[:min(begins, len(o.Kind))], k.Name[:begins])
 	if found && (own || !o.Root().Has("apiVersion") || related(o.Group(), k.Group)) {
@@ -80,7 +79,7 @@ func related(group, known string) bool {
 	const most = 2
 	builtin := func(g string) bool { return !strings.Contains(g, ".") || strings.HasSuffix(g, ".k8s.io") }
 	return group == known || builtin(group) && builtin(known) ||
-		len(known) > 5 && len(group) < 2*len(known) && typo.Distance(group, known) <= most
+		len(known) > 5 && len(group) < 2*len(known) && fieldpath.Distance(group, known) <= most
 }
 
 // Skipped counts the objects of the input that no check examines and that have no fault, by kind. A kind of the same

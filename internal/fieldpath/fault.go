@@ -3,8 +3,6 @@ package fieldpath
 import (
 	"strings"
 	"unicode/utf8"
-
-	"heliostat.dev/heliostat/internal/typo"
 )
 
 // Fault is a field that is not what it should be.
@@ -58,7 +56,7 @@ func (u Unknown) Want() string { return WantName(u.Path.LastKey(), u.Known) }
 
 // WantName says which of the known names an unknown one should be: the nearest, or one of them all.
 func WantName(unknown string, known []string) string {
-	if near := typo.Nearest(unknown, known); near != "" {
+	if near := Nearest(unknown, known); near != "" {
 		return near
 	}
 	return "one of " + strings.Join(known, ", ")

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-
-	"heliostat.dev/heliostat/internal/typo"
 )
 
 // Members are the members of an object in a JSON text. They remember which names were picked: those are the names that
@@ -55,7 +53,7 @@ func (m *Members) Done(ignored ...string) {
 		if slices.Contains(m.known, name) || slices.Contains(ignored, name) {
 			continue
 		}
-		doc.addUnknown(m.Member(name), typo.Nearest(name, m.known), m.known)
+		doc.addUnknown(m.Member(name), Nearest(name, m.known), m.known)
 	}
 }
 

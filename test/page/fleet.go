@@ -11,7 +11,6 @@ import (
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
-	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
@@ -179,12 +178,14 @@ func busy(now time.Time) api.View {
 }
 
 // lines returns one hour of data of the busy cluster.
-func lines(now time.Time) *series.Fleet {
-	line := &series.Fleet{}
-	of := func(gpu, cpu int64) series.Amounts { return series.Amounts{raydemand.Whole(gpu), raydemand.Whole(cpu)} }
+func lines(now time.Time) *api.Charts {
+	line := &api.Charts{}
+	of := func(gpu, cpu int64) api.ChartAmounts {
+		return api.ChartAmounts{raydemand.Whole(gpu), raydemand.Whole(cpu)}
+	}
 	for minute := range int64(60) {
 		wave := minute % 20
-		line.Add(llm, series.Point{
+		line.Add(llm, api.ChartPoint{
 			At:       now.Add(time.Duration(minute-60) * time.Minute),
 			Capacity: of(8+8*(wave/10), 200),
 			Used:     of(min(wave, 15), 100),

@@ -2,9 +2,9 @@ package engine
 
 import (
 	"heliostat.dev/heliostat/internal/addon/costs"
+	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
@@ -23,7 +23,7 @@ type options struct {
 	// apiQPS limits requests to the API server; 0 is the default of kube.Manager.
 	apiQPS float32
 	// charts are the series that the page draws.
-	charts series.Fleet
+	charts api.Charts
 	// ready tracks startup for the readiness probe.
 	ready readiness
 	// park ends the engine of a sidecar, which then starts again and waits until its RayCluster is given back.

@@ -22,7 +22,6 @@ import (
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/internal/webui"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -177,7 +176,7 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book
 		o.costs.Observe(d)
 		o.recorder.Publish(d)
 		if !d.ObserveFailed {
-			o.charts.Add(d.Cluster, series.PointOf(d.At, d.Snapshot, d.Plan))
+			o.charts.Add(d.Cluster, api.ChartPointOf(d.At, d.Snapshot, d.Plan))
 		}
 		o.parkIf(d)
 	}

@@ -1,6 +1,8 @@
-// Package apiv1 has the Go types of version 1 of the REST API: calls, answers and events. Most of them are generated
-// from api/openapi.yaml. The server and its client share them. It must not import either of them, an HTTP framework or
-// Kubernetes: a type that needs more than its own fields to answer a call belongs to the server.
+// Package apiv1 has the Go types of version 1 of the REST API: calls, answers and events; most of them are generated
+// from api/openapi.yaml. It also has the Client: one method for each operation, retries while the server restarts, and
+// events as a callback. The server shares only the types, so the client accepts what the contract says. The package
+// must not import the server, an HTTP framework or Kubernetes, and must not find servers or tokens: callers pass an
+// address and an http.Client.
 package apiv1
 
 //go:generate go tool -modfile=../../../tools/go.mod oapi-codegen -config ../../../api/oapi-codegen-types.yaml ../../../api/openapi.yaml

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
-	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -239,10 +239,10 @@ func (d *decision) meantFor(name string) string {
 	if slices.Contains(known, name) {
 		return ""
 	}
-	if other := typo.OtherCase(name, known); other != "" {
+	if other := fieldpath.OtherCase(name, known); other != "" {
 		return fmt.Sprintf("; did you mean %s? Resource names are case-sensitive", other)
 	}
-	if near := typo.Likely(name, known); near != "" {
+	if near := fieldpath.Likely(name, known); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
 	}
 	return ""

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/api/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -82,7 +81,7 @@ const lookEvery = 20 * time.Millisecond
 // follow looks at one RayCluster until ctx ends, as long as something that was asked of it is in no plan yet. Events
 // would not do: the server gathers them.
 func (f *fleet) follow(ctx context.Context, key nodepool.ClusterKey, m *marks) {
-	client, err := client.New(f.heliostat.URL, f.http)
+	client, err := apiv1.NewClient(f.heliostat.URL, f.http)
 	if err != nil {
 		return // the address is the one that all calls use
 	}

@@ -1,4 +1,4 @@
-package client
+package apiv1
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 func TestTheErrorHasTheStatusOfAProxy(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }))
 	defer server.Close()
-	caller, err := New(server.URL, server.Client())
+	caller, err := NewClient(server.URL, server.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func TestTheErrorHasTheStatusOfAProxy(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	for _, address := range []string{"", "127.0.0.1:8090", "ftp://host", "http://", ":"} {
-		if _, err := New(address, nil); err == nil {
+		if _, err := NewClient(address, nil); err == nil {
 			t.Errorf("address %q is accepted", address)
 		}
 	}
@@ -27,7 +27,7 @@ func TestTheErrorHasTheStatusOfAProxy(t *testing.T) {
 
 func TestAnAddressWithoutASchemeIsRefused(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:8090", "localhost:8090", "heliostat"} {
-		if _, err := New(address, nil); err == nil || !strings.Contains(err.Error(), "write https://host:port") {
+		if _, err := NewClient(address, nil); err == nil || !strings.Contains(err.Error(), "write https://host:port") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestAnAddressWithoutASchemeIsRefused(t *testing.T) {
 func TestTheErrorSaysThatNothingListens(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	caller, err := New(server.URL, nil)
+	caller, err := NewClient(server.URL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package typo
+package fieldpath
 
 import (
 	"strings"

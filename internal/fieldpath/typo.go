@@ -1,23 +1,21 @@
-// Package typo finds the name that a misspelt one probably means: a key of a file, a field of a RayCluster, a MIG
-// profile. It knows no names itself, and does not guess if no known name is similar.
-package typo
+package fieldpath
 
 import "strings"
 
 // longest bounds the names that are compared. No known name is longer.
-const longest = 64
+const longestName = 64
 
 // Nearest returns the known name that a misspelt one probably means, or nothing. Apart from case, underscores and
 // hyphens the two are equal, or one begins with the other, or two neighboring letters are exchanged, or the distance is
 // at most one for every four letters. Of several names Nearest returns the nearest, and of those the first.
 func Nearest(name string, known []string) string {
-	if len(name) > longest {
+	if len(name) > longestName {
 		return ""
 	}
-	written := plain(name)
+	written := plainName(name)
 	best, least := "", max(1, len(written)/4)+1
 	for _, candidate := range known {
-		meant := plain(candidate)
+		meant := plainName(candidate)
 		d := Distance(written, meant)
 		if len(written) > 2 && alike(written, meant) {
 			d = min(d, 1)
@@ -48,14 +46,14 @@ func exchanged(a, b string) bool {
 var separators = strings.NewReplacer("_", "", "-", "")
 
 // plain returns a name without case and separators.
-func plain(name string) string { return strings.ToLower(separators.Replace(name)) }
+func plainName(name string) string { return strings.ToLower(separators.Replace(name)) }
 
 // Slip returns the known name that a misspelt one certainly means, or nothing: the two differ only in case or, if the
 // known name has more than five letters, in at most two letters. Use it to propose a correction, and Nearest to give a
 // hint. A known name is not a slip.
 func Slip(name string, known []string) string {
 	const short, most = 5, 2
-	if len(name) > longest {
+	if len(name) > longestName {
 		return ""
 	}
 	best, least := "", most+1
@@ -77,10 +75,10 @@ func Slip(name string, known []string) string {
 // A100) mean different things, and so do short names that differ in a letter (TPU and GPU).
 func Likely(name string, known []string) string {
 	const short = 4
-	written := plain(name)
+	written := plainName(name)
 	var may []string
 	for _, candidate := range known {
-		meant := plain(candidate)
+		meant := plainName(candidate)
 		similar := alike(written, meant) || min(len(written), len(meant)) > short
 		if withoutDigits(written) != withoutDigits(meant) && similar {
 			may = append(may, candidate)

@@ -1,4 +1,4 @@
-package client
+package apiv1
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package client
+package apiv1
 
 import (
 	"bytes"
@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -24,7 +23,7 @@ const maxAnswer = 64 << 20
 // callTimeout is the timeout of the default HTTP client. It is the same as the write timeout of the server.
 const callTimeout = 30 * time.Second
 
-// Client calls a Heliostat server. Its errors wrap the *apiv1.Problem of the server, if there is one.
+// Client calls a Heliostat server. Its errors wrap the *Problem of the server, if there is one.
 type Client struct {
 	base *url.URL
 	http *http.Client
@@ -33,7 +32,7 @@ type Client struct {
 // New returns a client of the server at address, for example http://127.0.0.1:8090. If httpClient is nil, calls time
 // out after 30 seconds. For some seconds the client retries calls that the server cannot answer now, after a start or
 // while another replica takes over.
-func New(address string, httpClient *http.Client) (*Client, error) {
+func NewClient(address string, httpClient *http.Client) (*Client, error) {
 	if !strings.Contains(address, "://") { // the error of net/url is unclear
 		return nil, fmt.Errorf("reading server address %q: write https://host:port, or http:// without TLS", address)
 	}
@@ -53,18 +52,18 @@ func New(address string, httpClient *http.Client) (*Client, error) {
 }
 
 // Clusters lists all clusters, or those of one namespace if it is not empty.
-func (c *Client) Clusters(ctx context.Context, namespace string) ([]apiv1.ClusterSummary, error) {
+func (c *Client) Clusters(ctx context.Context, namespace string) ([]ClusterSummary, error) {
 	target := c.base.JoinPath("v1", "rayclusters")
 	if namespace != "" {
 		target = c.base.JoinPath("v1", "namespaces", url.PathEscape(namespace), "rayclusters")
 	}
-	answer, err := answerTo[apiv1.ClusterList](ctx, c, http.MethodGet, target, nil)
+	answer, err := answerTo[ClusterList](ctx, c, http.MethodGet, target, nil)
 	return answer.Items, err
 }
 
 // Status returns one cluster.
-func (c *Client) Status(ctx context.Context, key nodepool.ClusterKey) (apiv1.Cluster, error) {
-	return answerTo[apiv1.Cluster](ctx, c, http.MethodGet, c.path(key), nil)
+func (c *Client) Status(ctx context.Context, key nodepool.ClusterKey) (Cluster, error) {
+	return answerTo[Cluster](ctx, c, http.MethodGet, c.path(key), nil)
 }
 
 // Snapshot returns the input of the last decision about the cluster, byte for byte as the server sends it.
@@ -74,14 +73,14 @@ func (c *Client) Snapshot(ctx context.Context, key nodepool.ClusterKey) (json.Ra
 
 // RequestResources replaces the plain request of the cluster. The zero request clears it.
 func (c *Client) RequestResources(
-	ctx context.Context, key nodepool.ClusterKey, request apiv1.RequestResources,
-) (apiv1.Requested, error) {
-	return answerTo[apiv1.Requested](ctx, c, http.MethodPost, c.path(key, "request_resources"), request)
+	ctx context.Context, key nodepool.ClusterKey, request RequestResources,
+) (Requested, error) {
+	return answerTo[Requested](ctx, c, http.MethodPost, c.path(key, "request_resources"), request)
 }
 
 // Requested returns the plain request of the cluster.
-func (c *Client) Requested(ctx context.Context, key nodepool.ClusterKey) (apiv1.Requested, error) {
-	return answerTo[apiv1.Requested](ctx, c, http.MethodGet, c.path(key, "request_resources"), nil)
+func (c *Client) Requested(ctx context.Context, key nodepool.ClusterKey) (Requested, error) {
+	return answerTo[Requested](ctx, c, http.MethodGet, c.path(key, "request_resources"), nil)
 }
 
 // ClearRequested clears the plain request of the cluster.
@@ -111,7 +110,7 @@ func (c *Client) wrap(doing string, target *url.URL, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, new(*apiv1.Problem)):
+	case errors.As(err, new(*Problem)):
 		return fmt.Errorf("%s answers %w", c.base.Redacted(), err)
 	}
 	return fmt.Errorf("%s %s: %w", doing, target.Redacted(), err)
@@ -176,7 +175,7 @@ func withoutURL(err error) error {
 
 // readProblem returns the server's problem document, or the HTTP status if something in between answered.
 func readProblem(response *http.Response, text []byte) error {
-	var problem apiv1.Problem
+	var problem Problem
 	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/problem+json") &&
 		json.Unmarshal(text, &problem) == nil {
 		return &problem

@@ -1,4 +1,4 @@
-package client
+package apiv1
 
 import (
 	"bufio"
@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -53,7 +52,7 @@ func (c *Client) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen 
 	if frozen {
 		method = http.MethodPut
 	}
-	answer, err := answerTo[apiv1.Freeze](ctx, c, method, c.path(key, "freeze"), nil)
+	answer, err := answerTo[Freeze](ctx, c, method, c.path(key, "freeze"), nil)
 	return answer.Frozen, err
 }
 
@@ -63,20 +62,20 @@ func (c *Client) SetManaged(ctx context.Context, key nodepool.ClusterKey, manage
 	if managed {
 		method = http.MethodPut
 	}
-	answer, err := answerTo[apiv1.ModeSet](ctx, c, method, c.path(key, "manage"), nil)
+	answer, err := answerTo[ModeSet](ctx, c, method, c.path(key, "manage"), nil)
 	return answer.Mode, err
 }
 
 // CapacityPolicy returns the capacity policy of a cluster, and what becomes of it.
-func (c *Client) CapacityPolicy(ctx context.Context, key nodepool.ClusterKey) (apiv1.CapacityPolicyState, error) {
-	return answerTo[apiv1.CapacityPolicyState](ctx, c, http.MethodGet, c.path(key, "capacity_policy"), nil)
+func (c *Client) CapacityPolicy(ctx context.Context, key nodepool.ClusterKey) (CapacityPolicyState, error) {
+	return answerTo[CapacityPolicyState](ctx, c, http.MethodGet, c.path(key, "capacity_policy"), nil)
 }
 
 // SetCapacityPolicy replaces the policy in the annotation of a cluster.
 func (c *Client) SetCapacityPolicy(
 	ctx context.Context, key nodepool.ClusterKey, policy json.RawMessage,
-) (apiv1.CapacityPolicyState, error) {
-	return answerTo[apiv1.CapacityPolicyState](ctx, c, http.MethodPut, c.path(key, "capacity_policy"), policy)
+) (CapacityPolicyState, error) {
+	return answerTo[CapacityPolicyState](ctx, c, http.MethodPut, c.path(key, "capacity_policy"), policy)
 }
 
 // ClearCapacityPolicy removes the policy in the annotation of a cluster.
@@ -86,25 +85,25 @@ func (c *Client) ClearCapacityPolicy(ctx context.Context, key nodepool.ClusterKe
 
 // Resume resumes a cluster that was suspended because it was idle, and returns whether it is suspended.
 func (c *Client) Resume(ctx context.Context, key nodepool.ClusterKey) (bool, error) {
-	answer, err := answerTo[apiv1.Suspension](ctx, c, http.MethodPut, c.path(key, "resume"), nil)
+	answer, err := answerTo[Suspension](ctx, c, http.MethodPut, c.path(key, "resume"), nil)
 	return answer.Suspended, err
 }
 
 // RequestBody is RequestResources with a raw body: an object or a list of bundles.
 func (c *Client) RequestBody(
 	ctx context.Context, key nodepool.ClusterKey, body json.RawMessage,
-) (apiv1.Requested, error) {
-	return answerTo[apiv1.Requested](ctx, c, http.MethodPost, c.path(key, "request_resources"), body)
+) (Requested, error) {
+	return answerTo[Requested](ctx, c, http.MethodPost, c.path(key, "request_resources"), body)
 }
 
 // Plan plans with changes to the snapshot, a JSON object with its fields. It writes nothing.
-func (c *Client) Plan(ctx context.Context, key nodepool.ClusterKey, changes json.RawMessage) (apiv1.WhatIfPlan, error) {
-	return answerTo[apiv1.WhatIfPlan](ctx, c, http.MethodPost, c.path(key, "plan"), changes)
+func (c *Client) Plan(ctx context.Context, key nodepool.ClusterKey, changes json.RawMessage) (WhatIfPlan, error) {
+	return answerTo[WhatIfPlan](ctx, c, http.MethodPost, c.path(key, "plan"), changes)
 }
 
 // History lists the last decisions about a cluster, newest first.
-func (c *Client) History(ctx context.Context, key nodepool.ClusterKey) ([]apiv1.HistoryEntry, error) {
-	answer, err := answerTo[apiv1.HistoryList](ctx, c, http.MethodGet, c.path(key, "history"), nil)
+func (c *Client) History(ctx context.Context, key nodepool.ClusterKey) ([]HistoryEntry, error) {
+	answer, err := answerTo[HistoryList](ctx, c, http.MethodGet, c.path(key, "history"), nil)
 	return answer.Items, err
 }
 
@@ -119,15 +118,15 @@ func (c *Client) PastPlan(ctx context.Context, key nodepool.ClusterKey, id strin
 }
 
 // Costs returns what workers have cost; by and namespace may be empty.
-func (c *Client) Costs(ctx context.Context, by apiv1.CostsBy, namespace string) (apiv1.Costs, error) {
+func (c *Client) Costs(ctx context.Context, by CostsBy, namespace string) (Costs, error) {
 	target := c.base.JoinPath("v1", "costs")
 	target.RawQuery = queryOf(map[string]string{"by": string(by), "namespace": namespace}).Encode()
-	return answerTo[apiv1.Costs](ctx, c, http.MethodGet, target, nil)
+	return answerTo[Costs](ctx, c, http.MethodGet, target, nil)
 }
 
 // Nodepools returns the nodes and pools that the server sees.
-func (c *Client) Nodepools(ctx context.Context) (apiv1.NodepoolsReport, error) {
-	return answerTo[apiv1.NodepoolsReport](ctx, c, http.MethodGet, c.base.JoinPath("v1", "nodepools"), nil)
+func (c *Client) Nodepools(ctx context.Context) (NodepoolsReport, error) {
+	return answerTo[NodepoolsReport](ctx, c, http.MethodGet, c.base.JoinPath("v1", "nodepools"), nil)
 }
 
 // Event is one server-sent event.
@@ -192,7 +191,7 @@ func readEvents(body io.Reader, handle func(Event) error) error {
 		case field == "data":
 			event.Data = append(event.Data, value...)
 		case field == "" && value == "" && len(event.Data) > 0:
-			if event.Kind == apiv1.EventEnd {
+			if event.Kind == EventEnd {
 				return fmt.Errorf("%w: %s", ErrStreamEnded, endReason(event.Data))
 			}
 			if err := handle(event); err != nil {
@@ -215,11 +214,11 @@ func endReason(data []byte) string {
 }
 
 // Shadow compares Heliostat's plans for a cluster with what another autoscaler wants.
-func (c *Client) Shadow(ctx context.Context, key nodepool.ClusterKey) (apiv1.ShadowComparison, error) {
-	return answerTo[apiv1.ShadowComparison](ctx, c, http.MethodGet, c.path(key, "shadow"), nil)
+func (c *Client) Shadow(ctx context.Context, key nodepool.ClusterKey) (ShadowComparison, error) {
+	return answerTo[ShadowComparison](ctx, c, http.MethodGet, c.path(key, "shadow"), nil)
 }
 
 // Version returns the build of the server.
-func (c *Client) Version(ctx context.Context) (apiv1.Build, error) {
-	return answerTo[apiv1.Build](ctx, c, http.MethodGet, c.base.JoinPath("version"), nil)
+func (c *Client) Version(ctx context.Context) (Build, error) {
+	return answerTo[Build](ctx, c, http.MethodGet, c.base.JoinPath("version"), nil)
 }

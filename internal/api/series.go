@@ -1,6 +1,4 @@
-// Package series keeps, for the last two hours, how much each RayCluster requested and had: the numbers that the page
-// draws. It gets every decision. It must not decide anything, and it is empty after a restart.
-package series
+package api
 
 import (
 	"sync"
@@ -11,55 +9,55 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Span is how far back a series reaches.
-const Span = 2 * time.Hour
+// chartSpan is how far back a series reaches.
+const chartSpan = 2 * time.Hour
 
-// maxPoints bounds one cluster's series: at 72 bytes each, a thousand clusters keep at most 17 MB. A longer series
-// becomes coarser: see Line.thin.
-const maxPoints = 240
+// maxChartPoints bounds one cluster's series: at 72 bytes each, a thousand clusters keep at most 17 MB. A longer series
+// becomes coarser: see chart.thin.
+const maxChartPoints = 240
 
-// Resources are the recorded resources. With others, such as custom resources, users would determine how much memory is
-// used.
-var Resources = [...]string{raydemand.GPU, raydemand.CPU}
+// chartResources are the recorded resources. With others, such as custom resources, users would determine how much
+// memory is used.
+var chartResources = [...]string{raydemand.GPU, raydemand.CPU}
 
-// Amounts are parallel to Resources.
-type Amounts [len(Resources)]raydemand.Amount
+// ChartAmounts are parallel to chartResources.
+type ChartAmounts [len(chartResources)]raydemand.Amount
 
 // Bundle returns the amounts under their names, zeros included.
-func (a Amounts) Bundle() raydemand.Bundle {
-	bundle := make(raydemand.Bundle, len(Resources))
-	for i, name := range Resources {
+func (a ChartAmounts) Bundle() raydemand.Bundle {
+	bundle := make(raydemand.Bundle, len(chartResources))
+	for i, name := range chartResources {
 		bundle[name] = a[i]
 	}
 	return bundle
 }
 
-func (a *Amounts) add(bundle raydemand.Bundle, times int64) {
-	for i, name := range Resources {
+func (a *ChartAmounts) add(bundle raydemand.Bundle, times int64) {
+	for i, name := range chartResources {
 		a[i] = a[i].Plus(bundle[name].Times(times))
 	}
 }
 
-// Point is a cluster at one moment. It holds until the next point.
-type Point struct {
+// ChartPoint is a cluster at one moment. It holds until the next point.
+type ChartPoint struct {
 	At time.Time
 	// Capacity is what the joined nodes have, the head included. Used is the part of it that is in use.
-	Capacity, Used Amounts
+	Capacity, Used ChartAmounts
 	// Waiting is what pending tasks, actors and placement groups request.
-	Waiting Amounts
+	Waiting ChartAmounts
 	// Desired is the capacity when every group has its desired workers.
-	Desired Amounts
+	Desired ChartAmounts
 }
 
 // same reports whether only the times differ.
-func (p Point) same(q Point) bool {
+func (p ChartPoint) same(q ChartPoint) bool {
 	q.At = p.At
 	return p == q
 }
 
-// PointOf sums up one decision.
-func PointOf(at time.Time, snapshot planner.Snapshot, plan planner.Plan) Point {
-	p := Point{At: at}
+// ChartPointOf sums up one decision.
+func ChartPointOf(at time.Time, snapshot planner.Snapshot, plan planner.Plan) ChartPoint {
+	p := ChartPoint{At: at}
 	if head := snapshot.Head; head != nil {
 		p.addNode(*head)
 		total := head.Total
@@ -87,7 +85,7 @@ func PointOf(at time.Time, snapshot planner.Snapshot, plan planner.Plan) Point {
 	return p
 }
 
-func (p *Point) addNode(node planner.Node) {
+func (p *ChartPoint) addNode(node planner.Node) {
 	total, available := node.Total, node.Available
 	if total == nil {
 		total, available = node.Resources, node.Resources
@@ -97,16 +95,16 @@ func (p *Point) addNode(node planner.Node) {
 	p.Used.add(available, -1)
 }
 
-// Line is one cluster's series, oldest first.
-type Line struct {
-	points []Point
+// chart is one cluster's points, oldest first.
+type chart struct {
+	points []ChartPoint
 	// step is the shortest time between two points. It grows when the line gets too long.
 	step time.Duration
 }
 
 // Add appends a point unless it equals the last one. Points closer to each other than the step become one.
-func (l *Line) Add(p Point) {
-	for len(l.points) > 1 && p.At.Sub(l.points[1].At) >= Span {
+func (l *chart) Add(p ChartPoint) {
+	for len(l.points) > 1 && p.At.Sub(l.points[1].At) >= chartSpan {
 		l.points = l.points[1:]
 	}
 	if n := len(l.points); n > 0 {
@@ -114,22 +112,22 @@ func (l *Line) Add(p Point) {
 		case last.same(p):
 			return
 		case p.At.Sub(last.At) < l.step:
-			*last = join(*last, p)
+			*last = joinPoints(*last, p)
 			return
 		}
 	}
 	l.points = append(l.points, p)
-	if len(l.points) > maxPoints {
+	if len(l.points) > maxChartPoints {
 		l.thin()
 	}
 }
 
 // thin joins neighboring points, which halves the line. It loses the exact time within two steps, but no value: a peak
 // of demand stays visible.
-func (l *Line) thin() {
-	thinned := make([]Point, 0, maxPoints+1)
+func (l *chart) thin() {
+	thinned := make([]ChartPoint, 0, maxChartPoints+1)
 	for i := 0; i+1 < len(l.points); i += 2 {
-		thinned = append(thinned, join(l.points[i], l.points[i+1]))
+		thinned = append(thinned, joinPoints(l.points[i], l.points[i+1]))
 	}
 	if len(l.points)%2 == 1 {
 		thinned = append(thinned, l.points[len(l.points)-1])
@@ -138,11 +136,11 @@ func (l *Line) thin() {
 	l.step = max(2*time.Second, 2*l.step)
 }
 
-// join keeps the earlier time, the higher demand and the later capacity.
-func join(earlier, later Point) Point {
+// joinPoints keeps the earlier time, the higher demand and the later capacity.
+func joinPoints(earlier, later ChartPoint) ChartPoint {
 	joined := later
 	joined.At = earlier.At
-	for i := range Resources {
+	for i := range chartResources {
 		joined.Waiting[i] = max(earlier.Waiting[i], later.Waiting[i])
 		joined.Used[i] = max(earlier.Used[i], later.Used[i])
 	}
@@ -150,38 +148,39 @@ func join(earlier, later Point) Point {
 }
 
 // Points returns a copy of the line.
-func (l *Line) Points() []Point { return append([]Point(nil), l.points...) }
+func (l *chart) Points() []ChartPoint { return append([]ChartPoint(nil), l.points...) }
 
-// Fleet keeps a line for each cluster. The zero value is ready to use. It is safe for concurrent use.
-type Fleet struct {
+// Charts keeps, for the last two hours, how much each RayCluster requested and had, for the charts of the page. It
+// gets every decision, and is empty after a restart. The zero value is ready to use. It is safe for concurrent use.
+type Charts struct {
 	mu    sync.Mutex
-	lines map[nodepool.ClusterKey]*Line
+	lines map[nodepool.ClusterKey]*chart
 }
 
 // Add appends a point to the cluster's line.
-func (f *Fleet) Add(key nodepool.ClusterKey, p Point) {
+func (f *Charts) Add(key nodepool.ClusterKey, p ChartPoint) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.lines == nil {
-		f.lines = map[nodepool.ClusterKey]*Line{}
+		f.lines = map[nodepool.ClusterKey]*chart{}
 	}
 	line := f.lines[key]
 	if line == nil {
-		line = &Line{}
+		line = &chart{}
 		f.lines[key] = line
 	}
 	line.Add(p)
 }
 
 // Forget removes the line of a deleted cluster.
-func (f *Fleet) Forget(key nodepool.ClusterKey) {
+func (f *Charts) Forget(key nodepool.ClusterKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.lines, key)
 }
 
 // Points returns the cluster's line, oldest first; empty if nothing was recorded yet.
-func (f *Fleet) Points(key nodepool.ClusterKey) []Point {
+func (f *Charts) Points(key nodepool.ClusterKey) []ChartPoint {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if line := f.lines[key]; line != nil {

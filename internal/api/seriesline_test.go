@@ -1,4 +1,4 @@
-package series
+package api
 
 import (
 	"testing"
@@ -11,18 +11,18 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
-func at(seconds float64) time.Time { return noon.Add(time.Duration(seconds * float64(time.Second))) }
-
-func amounts(gpu, cpu int64) Amounts {
-	return Amounts{raydemand.One.Times(gpu), raydemand.One.Times(cpu)}
+func atSecond(seconds float64) time.Time {
+	return noon.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-func bundle(gpu, cpu int64) raydemand.Bundle { return amounts(gpu, cpu).Bundle() }
+func chartOf(gpu, cpu int64) ChartAmounts {
+	return ChartAmounts{raydemand.One.Times(gpu), raydemand.One.Times(cpu)}
+}
 
-func waiting(seconds float64, gpus int64) Point {
-	return Point{At: at(seconds), Waiting: amounts(gpus, 0)}
+func bundle(gpu, cpu int64) raydemand.Bundle { return chartOf(gpu, cpu).Bundle() }
+
+func waitingAt(seconds float64, gpus int64) ChartPoint {
+	return ChartPoint{At: atSecond(seconds), Waiting: chartOf(gpus, 0)}
 }
 
 func TestAPointSumsUpADecision(t *testing.T) {
@@ -39,46 +39,46 @@ func TestAPointSumsUpADecision(t *testing.T) {
 		},
 	}
 	plan := planner.Plan{Groups: []planner.GroupPlan{{Resources: bundle(2, 8), Desired: 4}, {Name: "unknown shape", Desired: 1}}}
-	want := Point{At: noon, Capacity: amounts(4, 20), Used: amounts(1, 5), Waiting: amounts(5, 3), Desired: amounts(8, 36)}
-	if diff := cmp.Diff(want, PointOf(noon, snapshot, plan)); diff != "" {
+	want := ChartPoint{At: noon, Capacity: chartOf(4, 20), Used: chartOf(1, 5), Waiting: chartOf(5, 3), Desired: chartOf(8, 36)}
+	if diff := cmp.Diff(want, ChartPointOf(noon, snapshot, plan)); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestALineKeepsChangesOnly(t *testing.T) {
-	var line Line
-	for _, p := range []Point{waiting(0, 1), waiting(1, 1), waiting(2, 3), waiting(3, 3), waiting(4, 0)} {
+	var line chart
+	for _, p := range []ChartPoint{waitingAt(0, 1), waitingAt(1, 1), waitingAt(2, 3), waitingAt(3, 3), waitingAt(4, 0)} {
 		line.Add(p)
 	}
-	if diff := cmp.Diff([]Point{waiting(0, 1), waiting(2, 3), waiting(4, 0)}, line.Points()); diff != "" {
+	if diff := cmp.Diff([]ChartPoint{waitingAt(0, 1), waitingAt(2, 3), waitingAt(4, 0)}, line.Points()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestALineForgetsWhatIsOlderThanItsSpanButKnowsWhatHeldThen(t *testing.T) {
-	var line Line
+	var line chart
 	hour := time.Hour.Seconds()
-	for _, p := range []Point{waiting(0, 1), waiting(hour, 2), waiting(2*hour+1, 3), waiting(3*hour+1, 4)} {
+	for _, p := range []ChartPoint{waitingAt(0, 1), waitingAt(hour, 2), waitingAt(2*hour+1, 3), waitingAt(3*hour+1, 4)} {
 		line.Add(p)
 	}
-	if diff := cmp.Diff([]Point{waiting(hour, 2), waiting(2*hour+1, 3), waiting(3*hour+1, 4)}, line.Points()); diff != "" {
+	if diff := cmp.Diff([]ChartPoint{waitingAt(hour, 2), waitingAt(2*hour+1, 3), waitingAt(3*hour+1, 4)}, line.Points()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestABusyLineGetsCoarserAndKeepsItsPeaks(t *testing.T) {
-	var line Line
+	var line chart
 	const peak = 1000
 	for i := range 3600 {
 		gpus := int64(i % 7)
 		if i == 1234 {
 			gpus = peak
 		}
-		line.Add(waiting(float64(i), gpus))
+		line.Add(waitingAt(float64(i), gpus))
 	}
 	points := line.Points()
-	if len(points) > maxPoints || len(points) < maxPoints/4 {
-		t.Errorf("%d points, want at most %d and not few", len(points), maxPoints)
+	if len(points) > maxChartPoints || len(points) < maxChartPoints/4 {
+		t.Errorf("%d points, want at most %d and not few", len(points), maxChartPoints)
 	}
 	if !points[0].At.Equal(noon) {
 		t.Errorf("the line begins at %s, want at %s", points[0].At, noon)
@@ -96,15 +96,15 @@ func TestABusyLineGetsCoarserAndKeepsItsPeaks(t *testing.T) {
 }
 
 func TestAFleetKeepsALineForEachClusterUntilItIsGone(t *testing.T) {
-	var fleet Fleet
+	var fleet Charts
 	one, other := nodepool.ClusterKey{Namespace: "ml", Name: "one"}, nodepool.ClusterKey{Namespace: "ml", Name: "other"}
-	fleet.Add(one, waiting(0, 1))
-	fleet.Add(other, waiting(0, 2))
+	fleet.Add(one, waitingAt(0, 1))
+	fleet.Add(other, waitingAt(0, 2))
 	fleet.Forget(one)
 	if got := fleet.Points(one); got != nil {
 		t.Errorf("a forgotten cluster has %v", got)
 	}
-	if diff := cmp.Diff([]Point{waiting(0, 2)}, fleet.Points(other)); diff != "" {
+	if diff := cmp.Diff([]ChartPoint{waitingAt(0, 2)}, fleet.Points(other)); diff != "" {
 		t.Error(diff)
 	}
 }

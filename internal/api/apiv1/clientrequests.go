@@ -1,4 +1,4 @@
-package client
+package apiv1
 
 import (
 	"context"
@@ -8,18 +8,17 @@ import (
 	"strconv"
 	"time"
 
-	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // Requests lists the requests of a cluster, the plain one first. For the zero key it lists the requests with owners of
 // all clusters.
-func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) ([]apiv1.OwnedRequest, error) {
+func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) ([]OwnedRequest, error) {
 	target := c.base.JoinPath("v1", "requests")
 	if key != (nodepool.ClusterKey{}) {
 		target = c.path(key, "requests")
 	}
-	answer, err := answerTo[apiv1.RequestList](ctx, c, http.MethodGet, target, nil)
+	answer, err := answerTo[RequestList](ctx, c, http.MethodGet, target, nil)
 	return answer.Items, err
 }
 
@@ -27,24 +26,24 @@ func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) ([]apiv1
 // time: whole seconds, at most 60.
 func (c *Client) Request(
 	ctx context.Context, key nodepool.ClusterKey, id string, wait time.Duration,
-) (apiv1.OwnedRequest, error) {
+) (OwnedRequest, error) {
 	target := c.request(key, id)
 	if wait > 0 {
 		target.RawQuery = "wait=" + strconv.Itoa(int(wait/time.Second)) + "s"
 	}
-	return answerTo[apiv1.OwnedRequest](ctx, c, http.MethodGet, target, nil)
+	return answerTo[OwnedRequest](ctx, c, http.MethodGet, target, nil)
 }
 
 // KeepRequest creates or replaces a request of the caller. spec is a RequestSpec as JSON.
 func (c *Client) KeepRequest(
 	ctx context.Context, key nodepool.ClusterKey, id string, spec json.RawMessage,
-) (apiv1.OwnedRequest, error) {
-	return answerTo[apiv1.OwnedRequest](ctx, c, http.MethodPut, c.request(key, id), spec)
+) (OwnedRequest, error) {
+	return answerTo[OwnedRequest](ctx, c, http.MethodPut, c.request(key, id), spec)
 }
 
 // RenewRequest renews the lease of a request.
-func (c *Client) RenewRequest(ctx context.Context, key nodepool.ClusterKey, id string) (apiv1.OwnedRequest, error) {
-	return answerTo[apiv1.OwnedRequest](ctx, c, http.MethodPost, c.request(key, id, "renew"), nil)
+func (c *Client) RenewRequest(ctx context.Context, key nodepool.ClusterKey, id string) (OwnedRequest, error) {
+	return answerTo[OwnedRequest](ctx, c, http.MethodPost, c.request(key, id, "renew"), nil)
 }
 
 // DeleteRequest deletes a request.
