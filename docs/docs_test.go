@@ -273,7 +273,7 @@ func TestCodesInAPIExamplesAreListed(t *testing.T) {
 // The design note names the tests of each safety rule.
 func TestEverySafetyRuleNamesExistingTests(t *testing.T) {
 	exist := map[string]bool{}
-	for _, path := range []string{"internal/controller", "internal/addon/nodeguard", "internal/controller/mode", "internal/controller/scaledown", "internal/controller/observe", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/decode",
+	for _, path := range []string{"internal/controller", "internal/addon", "internal/addon/nodeguard", "internal/controller/scaledown", "internal/controller/observe", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/decode",
 		"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/nodes"} {
 		for _, file := range goFiles(t, path, true) {
 			for _, declared := range file.Decls {

@@ -102,9 +102,9 @@ func (c *connection) fail(now time.Time, err error, longest time.Duration) {
 	c.Close()
 }
 
-// headSummary returns why Ray is not read, in a sentence for users. While the head is not ready it leaves out likely
+// HeadSummary returns why Ray is not read, in a sentence for users. While the head is not ready it leaves out likely
 // causes: most often the head is just starting.
-func headSummary(err error, head nodepool.Head) string {
+func HeadSummary(err error, head nodepool.Head) string {
 	var failure *raydemand.Failure
 	switch {
 	case !errors.As(err, &failure):

@@ -14,7 +14,7 @@ func (c *Controller) emitConditions(ctx context.Context, r *record, o addon.Cycl
 	lasting := lasting{View: o.View, Drains: r.memory.drains, Plan: o.Intent.Plan, Held: o.Intent.Held,
 		Breakers: r.memory.breakers, Reverts: r.memory.Patches.reverts.Texts(o.View.Now), FreshErr: r.memory.fresh.err}
 	if r.gcs.Failures > 3 && o.View.Cluster.Head.Ready {
-		lasting.HeadFails = headSummary(r.gcs.LastErr, o.View.Cluster.Head)
+		lasting.HeadFails = HeadSummary(r.gcs.LastErr, o.View.Cluster.Head)
 	}
 	if r.memory.guard.Doubts() {
 		lasting.Doubt = o.Paused

@@ -31,7 +31,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o addon.Cycle, next
 		NumGPUs: o.NumGPUs, OptIn: o.OptIn, Reverted: o.View.Reverted, Jobs: o.Jobs,
 	}
 	if o.View.StateErr != nil {
-		d.RayErr = headSummary(o.View.StateErr, o.View.Cluster.Head)
+		d.RayErr = HeadSummary(o.View.StateErr, o.View.Cluster.Head)
 		if last := r.decision.Load(); last != nil {
 			d.Read = last.Read
 		}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/controller/head"
+	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
@@ -106,7 +106,7 @@ func TestASilentHeadBehindANetworkPolicyIsToldWithThePolicy(t *testing.T) {
 		}
 		_, err = client.State(t.Context())
 		_ = client.Close()
-		told := head.Summary(err, at)
+		told := controller.HeadSummary(err, at)
 		if strings.HasSuffix(told, "spec.networkPolicy (DenyAll) closes it: `autoscaler doctor` prints the ingress rule for Heliostat") != want {
 			t.Errorf("single %v: %s", single, told)
 		}
