@@ -29,7 +29,7 @@ func (m *Manager) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepoo
 	if err != nil {
 		return nodepool.Cluster{}, err
 	}
-	return m.describe(object, m.pods.Of(key)), nil
+	return m.describe(object, m.pods.of(key)), nil
 }
 
 // Fresh reads the same from the API server, with the namespace if that sets the mode.
@@ -40,7 +40,7 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 	if err != nil {
 		return nodepool.Cluster{}, err
 	}
-	known := m.pods.Of(key)
+	known := m.pods.of(key)
 	list, err := m.core.Pods(key.Namespace).
 		List(ctx, metav1.ListOptions{LabelSelector: decode.ClusterLabel + "=" + key.Name})
 	if err != nil {

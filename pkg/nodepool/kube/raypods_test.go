@@ -1,9 +1,9 @@
 package kube
 
 import (
+	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -40,7 +40,7 @@ func (p *podsUnderTest) taken() string {
 
 func (p *podsUnderTest) names(namespace, cluster string) string {
 	var names []string
-	for _, pod := range p.Of(nodepool.ClusterKey{Namespace: namespace, Name: cluster}) {
+	for _, pod := range p.of(nodepool.ClusterKey{Namespace: namespace, Name: cluster}) {
 		names = append(names, pod.Name+"@"+pod.Version)
 	}
 	slices.Sort(names)
@@ -54,7 +54,7 @@ func rayPod(namespace, cluster, name, version string) *corev1.Pod {
 
 func TestPodsOfRayClustersFollowTheirWatch(t *testing.T) {
 	p := newPodsUnderTest()
-	store := p.store("")
+	store := p.Store("")
 	steps := []struct {
 		name          string
 		do            func() error
@@ -90,21 +90,20 @@ func TestPodsOfRayClustersFollowTheirWatch(t *testing.T) {
 			t.Errorf("%s leaves %q, want %q", step.name, got, step.pods)
 		}
 	}
-	if left := slices.Collect(maps.Keys(p.byCluster)); len(left) != 2 {
+	if left := p.Clusters(); len(left) != 2 {
 		t.Errorf("kept RayClusters: %v", left)
 	}
 }
 
 func TestAListOfANamespaceReplacesThatNamespaceAlone(t *testing.T) {
 	p := newPodsUnderTest("ml", "web")
-	ml, web := p.store("ml"), p.store("web")
+	ml, web := p.Store("ml"), p.Store("web")
 	if err := ml.Replace([]any{rayPod("ml", "llm", "a", "1")}, "1"); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-p.filled:
+	ended, end := context.WithCancel(t.Context())
+	if end(); p.Await(ended) == nil {
 		t.Fatal("full, and namespace web is unread")
-	default:
 	}
 	if err := web.Replace([]any{rayPod("web", "llm", "b", "2")}, "2"); err != nil {
 		t.Fatal(err)
@@ -122,8 +121,8 @@ func TestAListOfANamespaceReplacesThatNamespaceAlone(t *testing.T) {
 
 func TestOfOneRayClusterItsPodsAloneAreRead(t *testing.T) {
 	p := newRayPods(rayPodsConfig{Only: &nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, Namespaces: []string{"web"}})
-	if !slices.Equal(p.namespaces, []string{"ml"}) || p.selector != "ray.io/cluster=llm" {
-		t.Errorf("read are pods with %q in %q", p.selector, p.namespaces)
+	if _, state := p.Objects.Of(nodepool.ClusterKey{Namespace: "web"}, ""); state.Unknown != "this process does not serve namespace web" || p.selector != "ray.io/cluster=llm" {
+		t.Errorf("read are pods with %q, and of namespace web %v", p.selector, state)
 	}
 }
 

@@ -12,14 +12,14 @@ import (
 
 // Buffers knows the CapacityBuffers of RayClusters, and writes them.
 type Buffers struct {
-	*Objects[nodepool.Buffer]
+	*untyped[nodepool.Buffer]
 }
 
 // NewBuffers prepares the reads; Start begins them.
 func NewBuffers(c Config) *Buffers {
 	served := c.Served(autoscalingGroup, bufferVersions...)
 	served.Resource = bufferResource
-	return &Buffers{New(c, Kind[nodepool.Buffer]{
+	return &Buffers{New(c, Kind[*unstructured.Unstructured, nodepool.Buffer]{
 		Served: served, Resource: bufferResource, Selector: Made, Read: readBuffer,
 	})}
 }

@@ -67,6 +67,6 @@ func wholeTemplate(
 var templates = corev1.SchemeGroupVersion.WithResource("podtemplates")
 
 // podTemplates is the client of the PodTemplates that objects of the kind name.
-func (o *Objects[T]) podTemplates(namespace string) dynamic.ResourceInterface {
+func (o *Objects[E, T]) podTemplates(namespace string) dynamic.ResourceInterface {
 	return o.config.Client.Resource(templates).Namespace(namespace)
 }

@@ -1,6 +1,7 @@
-// Package attached reads the objects that belong to RayClusters, and keeps them by RayCluster: CapacityPolicies, which
-// users write, and ProvisioningRequests and CapacityBuffers, which Heliostat makes and writes. A kind, or the right to
-// read it, may be missing; then there are no such objects, and a line of the log or a finding says so. The package
+// Package attached reads the objects that belong to RayClusters, and keeps them by RayCluster (Objects): pods,
+// CapacityPolicies, which users write, and ProvisioningRequests and CapacityBuffers, which Heliostat makes and writes.
+// A kind, or the right to read it, may be missing; then there are no such objects, and a line of the log or a finding
+// says so. The package
 // writes only to objects that Heliostat made for the RayCluster, and must not decide anything.
 package attached
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
@@ -38,14 +40,23 @@ func (c Config) Served(group string, versions ...string) reflector.Served {
 	}
 }
 
-// Kind says which objects are read, and how.
-type Kind[T comparable] struct {
+// Named has a name in a namespace.
+type Named interface {
+	GetNamespace() string
+	GetName() string
+}
+
+// Kind says which objects are read, and how. E is the form in which they are read, and T what is known of them.
+type Kind[E Named, T comparable] struct {
+	// Served finds the kind. Selector selects objects by label; empty means all.
 	Served   reflector.Served
 	Resource string
-	// Selector selects objects by label; empty means all.
 	Selector string
+	// Source reads a kind that each API server has, and Strip turns its objects into an E; nil for all others.
+	Source func(namespace string) reflector.Source
+	Strip  toolscache.TransformFunc
 	// Read reads an object; false for one that is not for a RayCluster.
-	Read func(*unstructured.Unstructured) (Object[T], bool)
+	Read func(E) (Object[T], bool)
 	// Same reports whether two readings of an object mean the same; nil compares them.
 	Same func(before, now T) bool
 	// Unread is called with the reason if the objects of a namespace cannot be read; nil if that needs no action.
@@ -60,6 +71,16 @@ type Object[T comparable] struct {
 	Value   T
 }
 
+// byCluster are objects by their RayCluster and their name.
+type byCluster[T comparable] map[nodepool.ClusterKey]map[string]Object[T]
+
+func (b byCluster[T]) add(name string, object Object[T]) {
+	if b[object.Cluster] == nil {
+		b[object.Cluster] = map[string]Object[T]{}
+	}
+	b[object.Cluster][name] = object
+}
+
 // State says what is known of the objects of a namespace. Unknown says why they are unknown; it is empty if they are
 // known. Tried: they have been read, or cannot be.
 type State struct {
@@ -68,22 +89,28 @@ type State struct {
 }
 
 // Objects are the objects of one kind.
-type Objects[T comparable] struct {
+type Objects[E Named, T comparable] struct {
 	config Config
-	kind   Kind[T]
+	kind   Kind[E, T]
+	// tried is closed when the objects of all namespaces have been read, or cannot be.
+	tried     chan struct{}
+	triedOnce sync.Once
 
-	mu sync.Mutex
-	// Guarded by mu. all are the objects by RayCluster and name, state says by namespace what is known of them.
-	all   map[nodepool.ClusterKey]map[string]Object[T]
+	mu sync.RWMutex
+	// Guarded by mu. state says by namespace what is known of the objects.
+	all   byCluster[T]
 	state map[string]State
 }
 
+// untyped are objects of a kind that the API server may not have.
+type untyped[T comparable] = Objects[*unstructured.Unstructured, T]
+
 // New prepares the reads; Start begins them.
-func New[T comparable](c Config, kind Kind[T]) *Objects[T] {
+func New[E Named, T comparable](c Config, kind Kind[E, T]) *Objects[E, T] {
 	if len(c.Namespaces) == 0 {
 		c.Namespaces = []string{metav1.NamespaceAll}
 	}
-	o := &Objects[T]{config: c, kind: kind, all: map[nodepool.ClusterKey]map[string]Object[T]{},
+	o := &Objects[E, T]{config: c, kind: kind, tried: make(chan struct{}), all: byCluster[T]{},
 		state: map[string]State{}}
 	for _, namespace := range c.Namespaces {
 		o.state[namespace] = State{Unknown: "they have not been read yet"}
@@ -92,30 +119,40 @@ func New[T comparable](c Config, kind Kind[T]) *Objects[T] {
 }
 
 // Start reads until ctx ends.
-func (o *Objects[T]) Start(ctx context.Context) error {
+func (o *Objects[E, T]) Start(ctx context.Context) error {
 	var reads sync.WaitGroup
 	for _, namespace := range o.config.Namespaces {
 		unread := func(why string) { o.Unread(namespace, why) }
-		reads.Go(func() {
-			o.kind.Served.Source(o.kind.Resource, namespace, o.kind.Selector, unread).Into(ctx, o.Store(namespace))
-		})
+		source := o.kind.Served.Source(o.kind.Resource, namespace, o.kind.Selector, unread)
+		if o.kind.Source != nil {
+			source = o.kind.Source(namespace)
+		}
+		reads.Go(func() { source.Into(ctx, o.Store(namespace)) })
 	}
 	reads.Wait()
 	return nil
 }
 
+// Await returns when the objects of all namespaces have been read, or cannot be, or with the reason why ctx ended.
+func (o *Objects[E, T]) Await(ctx context.Context) error {
+	select {
+	case <-o.tried:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // Store takes what is read of a namespace, or of all.
-func (o *Objects[T]) Store(namespace string) *reflector.Store[*unstructured.Unstructured] {
-	return &reflector.Store[*unstructured.Unstructured]{
-		Put: o.put, Remove: o.remove,
-		ReplaceAll: func(list []*unstructured.Unstructured, _ string) {
-			o.replace(namespace, list, State{Tried: true})
-		},
+func (o *Objects[E, T]) Store(namespace string) *reflector.Store[E] {
+	return &reflector.Store[E]{
+		Put: o.put, Remove: o.remove, Strip: o.kind.Strip,
+		ReplaceAll: func(list []E, _ string) { o.replace(namespace, list, State{Tried: true}) },
 	}
 }
 
 // Unread notes why the objects of a namespace, or of all, cannot be read.
-func (o *Objects[T]) Unread(namespace, why string) {
+func (o *Objects[E, T]) Unread(namespace, why string) {
 	news := o.replace(namespace, nil, State{Unknown: why, Tried: true})
 	if news && o.kind.Unread != nil {
 		o.kind.Unread(namespace, why)
@@ -123,12 +160,12 @@ func (o *Objects[T]) Unread(namespace, why string) {
 }
 
 // put keeps an object. One that is no longer for a RayCluster, because its owner was removed, is forgotten.
-func (o *Objects[T]) put(object *unstructured.Unstructured) {
+func (o *Objects[E, T]) put(object E) {
 	now, is := o.kind.Read(object)
 	o.mu.Lock()
-	before, was := o.drop(object)
+	before, was := o.drop(object, now.Cluster)
 	if is {
-		o.keep(object.GetName(), now)
+		o.all.add(object.GetName(), now)
 	}
 	o.mu.Unlock()
 	if was && (!is || before.Cluster != now.Cluster) {
@@ -139,84 +176,91 @@ func (o *Objects[T]) put(object *unstructured.Unstructured) {
 	}
 }
 
-func (o *Objects[T]) same(before, now Object[T]) bool {
+func (o *Objects[E, T]) same(before, now Object[T]) bool {
 	if o.kind.Same == nil {
 		return before == now
 	}
 	return before.Cluster == now.Cluster && before.UID == now.UID && o.kind.Same(before.Value, now.Value)
 }
 
-func (o *Objects[T]) remove(object *unstructured.Unstructured) {
+func (o *Objects[E, T]) remove(object E) {
+	was, _ := o.kind.Read(object)
 	o.mu.Lock()
-	before, was := o.drop(object)
+	before, known := o.drop(object, was.Cluster)
 	o.mu.Unlock()
-	if was {
+	if known {
 		o.config.Changed(before.Cluster)
 	}
 }
 
-// keep keeps an object. The caller holds mu.
-func (o *Objects[T]) keep(name string, now Object[T]) {
-	if o.all[now.Cluster] == nil {
-		o.all[now.Cluster] = map[string]Object[T]{}
-	}
-	o.all[now.Cluster][name] = now
-}
-
-// drop forgets an object, and returns what was known of it. The caller holds mu.
-func (o *Objects[T]) drop(object *unstructured.Unstructured) (before Object[T], was bool) {
-	for key, objects := range o.all {
-		if key.Namespace != object.GetNamespace() {
-			continue
-		}
-		if before, was = objects[object.GetName()]; was {
-			delete(objects, object.GetName())
-			if len(objects) == 0 {
-				delete(o.all, key)
+// drop forgets an object, and returns what was known of it. It is likely for a RayCluster, and somebody may have made
+// it one for another. The caller holds mu.
+func (o *Objects[E, T]) drop(object E, likely nodepool.ClusterKey) (before Object[T], was bool) {
+	key, name := likely, object.GetName()
+	if before, was = o.all[key][name]; !was {
+		for key = range o.all {
+			if before, was = o.all[key][name]; was && key.Namespace == object.GetNamespace() {
+				break
 			}
-			return before, true
+			was = false
 		}
 	}
-	return before, false
+	if !was {
+		return Object[T]{}, false
+	}
+	if delete(o.all[key], name); len(o.all[key]) == 0 {
+		delete(o.all, key)
+	}
+	return before, true
 }
 
 // replace takes a whole list of a namespace, or of all: the first one, the one after a watch broke, or none if they
 // cannot be read. It reports whether the state is another one.
-func (o *Objects[T]) replace(namespace string, list []*unstructured.Unstructured, state State) (news bool) {
-	changed := map[nodepool.ClusterKey]bool{}
+func (o *Objects[E, T]) replace(namespace string, list []E, state State) (news bool) {
+	fresh, changed := byCluster[T]{}, map[nodepool.ClusterKey]bool{}
+	for _, object := range list {
+		if now, is := o.kind.Read(object); is {
+			fresh.add(object.GetName(), now)
+		}
+	}
 	o.mu.Lock()
-	for key := range o.all {
+	news = o.state[namespace] != state
+	o.state[namespace] = state
+	for key := range fresh {
+		changed[key] = o.all[key] == nil
+	}
+	for key, before := range o.all {
 		if namespace == metav1.NamespaceAll || key.Namespace == namespace {
-			changed[key] = true
+			changed[key] = news || !maps.EqualFunc(before, fresh[key], o.same)
 			delete(o.all, key)
 		}
 	}
-	news = o.state[namespace] != state
-	o.state[namespace] = state
-	for _, object := range list {
-		if now, is := o.kind.Read(object); is {
-			o.keep(object.GetName(), now)
-			changed[now.Cluster] = true
-		}
-	}
+	maps.Copy(o.all, fresh)
+	allTried := !slices.ContainsFunc(o.config.Namespaces, func(each string) bool { return !o.state[each].Tried })
 	o.mu.Unlock()
-	for key := range changed {
-		o.config.Changed(key)
+	if allTried {
+		o.triedOnce.Do(func() { close(o.tried) })
+	}
+	for key, is := range changed {
+		if is {
+			o.config.Changed(key)
+		}
 	}
 	return news
 }
 
 // Clusters lists the RayClusters, existing or not, that have objects.
-func (o *Objects[T]) Clusters() []nodepool.ClusterKey {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (o *Objects[E, T]) Clusters() []nodepool.ClusterKey {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
 	return slices.Collect(maps.Keys(o.all))
 }
 
 // Of returns the objects of exactly this RayCluster, in no order, and what is known of those of its namespace.
-func (o *Objects[T]) Of(key nodepool.ClusterKey, uid string) (values []T, state State) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (o *Objects[E, T]) Of(key nodepool.ClusterKey, uid string) (values []T, state State) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	values = slices.Grow(values, len(o.all[key]))
 	for _, object := range o.all[key] {
 		if object.UID == uid {
 			values = append(values, object.Value)

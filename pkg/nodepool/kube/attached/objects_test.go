@@ -35,7 +35,7 @@ func TestObjectsOfARayCluster(t *testing.T) {
 	other := nodepool.ClusterKey{Namespace: "other", Name: "llm"}
 	var told []nodepool.ClusterKey
 	o := New(Config{Namespaces: []string{"ml", "other"}, Changed: func(key nodepool.ClusterKey) { told = append(told, key) }},
-		Kind[string]{Read: read})
+		Kind[*unstructured.Unstructured, string]{Read: read})
 	if values, state := o.Of(llm, "uid"); len(values) > 0 || state.Unknown == "" || state.Tried {
 		t.Errorf("before the first read: %v, %+v", values, state)
 	}
@@ -86,7 +86,7 @@ func TestObjectsOfARayCluster(t *testing.T) {
 func TestAReadingThatMeansTheSameIsKeptAndIsNoNews(t *testing.T) {
 	llm, changes := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, 0
 	o := New(Config{Changed: func(nodepool.ClusterKey) { changes++ }},
-		Kind[string]{Read: read, Same: func(before, now string) bool { return before[0] == now[0] }})
+		Kind[*unstructured.Unstructured, string]{Read: read, Same: func(before, now string) bool { return before[0] == now[0] }})
 	o.put(object("ml", "a", "llm", "1 first"))
 	o.put(object("ml", "a", "llm", "1 second"))
 	if values, _ := o.Of(llm, "uid"); changes != 1 || !slices.Equal(values, []string{"1 second"}) {
@@ -99,7 +99,7 @@ func TestAReadingThatMeansTheSameIsKeptAndIsNoNews(t *testing.T) {
 
 func TestWhyObjectsCannotBeReadIsReportedOnce(t *testing.T) {
 	var reported []string
-	o := New(Config{Namespaces: []string{"ml"}}, Kind[string]{Read: read,
+	o := New(Config{Namespaces: []string{"ml"}}, Kind[*unstructured.Unstructured, string]{Read: read,
 		Unread: func(namespace, why string) { reported = append(reported, namespace+": "+why) }})
 	o.Unread("ml", "forbidden")
 	o.Unread("ml", "forbidden")

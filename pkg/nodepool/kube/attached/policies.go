@@ -18,7 +18,7 @@ import (
 
 // Policies knows the CapacityPolicies of RayClusters.
 type Policies struct {
-	*Objects[*policy]
+	*untyped[*policy]
 }
 
 // policy is one object and the status that it has.
@@ -30,7 +30,7 @@ type policy struct {
 
 // NewPolicies prepares the reads; Start begins them.
 func NewPolicies(c Config) *Policies {
-	return &Policies{New(c, Kind[*policy]{
+	return &Policies{New(c, Kind[*unstructured.Unstructured, *policy]{
 		Served:   c.Served(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version),
 		Resource: v1alpha1.CapacityPolicyResource.Resource,
 		Read: func(object *unstructured.Unstructured) (Object[*policy], bool) {
@@ -115,7 +115,7 @@ func (w *Policies) Clusters() []nodepool.ClusterKey {
 	if w == nil {
 		return nil
 	}
-	return w.Objects.Clusters()
+	return w.untyped.Clusters()
 }
 
 // of returns the policies for a RayCluster by name, and what is known of those of its namespace.

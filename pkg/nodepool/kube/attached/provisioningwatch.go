@@ -5,17 +5,19 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // Provisioning knows the ProvisioningRequests of RayClusters, and writes them.
 type Provisioning struct {
-	*Objects[nodepool.ProvisioningRequest]
+	*untyped[nodepool.ProvisioningRequest]
 }
 
 // NewProvisioning prepares the reads; Start begins them.
 func NewProvisioning(c Config) *Provisioning {
-	return &Provisioning{New(c, Kind[nodepool.ProvisioningRequest]{
+	return &Provisioning{New(c, Kind[*unstructured.Unstructured, nodepool.ProvisioningRequest]{
 		Served: c.Served(autoscalingGroup, requestVersions...), Resource: requestResource, Selector: Made,
 		Read: readRequest,
 	})}

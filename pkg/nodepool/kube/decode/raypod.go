@@ -47,6 +47,12 @@ func PodsOf(pods []corev1.Pod) []*Pod {
 	return list
 }
 
+// GetNamespace returns the namespace of the pod.
+func (p *Pod) GetNamespace() string { return p.RayCluster.Namespace }
+
+// GetName returns its name.
+func (p *Pod) GetName() string { return p.Name }
+
 // Same reports whether two states of a pod differ in nothing that a decision depends on. Their versions may differ.
 func (p *Pod) Same(other *Pod) bool {
 	if p.head != nil || other.head != nil {
