@@ -85,7 +85,7 @@ func newClaimWatch(client untypedClient, served func(context.Context) *bool, log
 func (c *claimWatch) Start(ctx context.Context) error {
 	source := reflector.Of("nodeclaims", &unstructured.Unstructured{}, c.client, metav1.ListOptions{})
 	source.Forbidden = func(err error) { c.forbid(ctx, err) }
-	source.Absent = func() { c.setUnknown(nodepool.NoNodeClaims) }
+	source.Absent = func(error) { c.setUnknown(nodepool.NoNodeClaims) }
 	source.Failed = func(err error) { c.log.Debug("reading nodeclaims failed; retrying", "reason", err) }
 	source.Into(ctx, c.store())
 	return nil

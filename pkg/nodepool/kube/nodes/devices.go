@@ -161,7 +161,7 @@ func readDevices[T any](ctx context.Context, d *nodeDevices, client untypedClien
 	}
 	source := reflector.Of(kind.name, &unstructured.Unstructured{}, client, metav1.ListOptions{})
 	source.Forbidden = func(err error) { d.forbid(ctx, kind.name, kind.clear, kind.empty, err) }
-	source.Absent = func() { d.change(kind.name, kind.empty) }
+	source.Absent = func(error) { d.change(kind.name, kind.empty) }
 	source.Failed = func(err error) { d.log.Debug("reading "+kind.name+" failed; retrying", "reason", err) }
 	source.Into(ctx, &reflector.Store[*unstructured.Unstructured]{
 		Put: func(u *unstructured.Unstructured) { d.change(kind.name, func() bool { return put(u) }) },

@@ -79,7 +79,7 @@ func (s Served) Source(resource, namespace, selector string, unread func(why str
 			return c.Watch(ctx, options)
 		},
 		Forbidden: func(error) { unread("this process may not list and watch " + resource + "." + s.Group) },
-		Absent:    func() { unread("the API server does not serve " + resource + "." + s.Group) },
+		Absent:    func(error) { unread("the API server does not serve " + resource + "." + s.Group) },
 		Failed: func(err error) {
 			s.Logger.Debug("reading "+resource+"."+s.Group+" failed; retrying", "reason", err)
 		},

@@ -24,8 +24,9 @@ type Source struct {
 	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	// Forbidden and Failed report errors. Absent reports that the kind does not exist; it is nil for kinds that always
 	// exist. Forbidden is nil for kinds that must be readable: such a failure is like any other then.
-	Forbidden, Failed func(error)
-	Absent            func()
+	Forbidden, Absent, Failed func(error)
+	// Pause separates two attempts after that; nil means ForbiddenPause.
+	Pause func() time.Duration
 }
 
 // Client lists and watches objects of one kind, as the clients of client-go do. L is a list of them.
@@ -52,7 +53,7 @@ func Of[L runtime.Object](name string, kind runtime.Object, client Client[L], on
 }
 
 // Into keeps the store up to date until ctx ends. A reflector retries for ever and logs each failure. If the objects
-// are forbidden, which is a deployment's choice, Into stops the reflector and retries after ForbiddenPause.
+// are forbidden, which is a deployment's choice, Into stops the reflector and retries after a pause.
 func (f Source) Into(ctx context.Context, store toolscache.ReflectorStore) {
 	quiet := logr.NewContext(ctx, logr.Discard()) // Source reports failures itself
 	for {
@@ -60,7 +61,11 @@ func (f Source) Into(ctx context.Context, store toolscache.ReflectorStore) {
 		toolscache.NewReflectorWithOptions(f.source(stop), f.Kind, store, toolscache.ReflectorOptions{Name: f.Name}).
 			RunWithContext(attempt)
 		stop()
-		if !Sleep(ctx, Jittered(ForbiddenPause)) {
+		pause := ForbiddenPause
+		if f.Pause != nil {
+			pause = f.Pause()
+		}
+		if !Sleep(ctx, Jittered(pause)) {
 			return
 		}
 	}
@@ -75,7 +80,7 @@ func (f Source) source(stop func()) toolscache.ListerWatcher {
 			f.Forbidden(err)
 			stop()
 		case f.Absent != nil && apierrors.IsNotFound(err):
-			f.Absent()
+			f.Absent(err)
 			stop()
 		default:
 			f.Failed(err)

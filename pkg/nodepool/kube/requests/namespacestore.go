@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -125,43 +124,22 @@ func (w *namespaceStore) Resync() error { return nil }
 
 // follow watches one namespace. If there are no ResourceRequests, or they are forbidden, it retries soon.
 func (s *Store) follow(ctx context.Context, namespace string) {
-	quiet := logr.NewContext(ctx, logr.Discard())
-	for {
-		attempt, stop := context.WithCancel(quiet)
-		heard := func(ctx context.Context, err error) {
-			if err == nil || ctx.Err() != nil {
-				return
+	kind := &unstructured.Unstructured{}
+	kind.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
+	missed := func(err error) { s.miss(ctx, namespace, err) }
+	client, store := s.client.Namespace(namespace), &namespaceStore{s, namespace}
+	reflector.Source{
+		Name: "resourcerequests", Kind: kind, Forbidden: missed, Absent: missed, Failed: missed,
+		Pause: func() time.Duration { return s.pauseOf(namespace) },
+		List:  func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) { return store.list(ctx) },
+		Watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			stream, err := client.Watch(ctx, options)
+			if err == nil && options.SendInitialEvents == nil {
+				s.resume(namespace)
 			}
-			s.miss(ctx, namespace, err)
-			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-				stop()
-			}
-		}
-		client, store := s.client.Namespace(namespace), &namespaceStore{s, namespace}
-		source := &toolscache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-				list, err := store.list(ctx)
-				heard(ctx, err)
-				return list, err
-			},
-			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				stream, err := client.Watch(ctx, options)
-				heard(ctx, err)
-				if err == nil && options.SendInitialEvents == nil {
-					s.resume(namespace)
-				}
-				return stream, err
-			},
-		}
-		kind := &unstructured.Unstructured{}
-		kind.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
-		toolscache.NewReflectorWithOptions(source, kind, store, toolscache.ReflectorOptions{Name: "resourcerequests"}).
-			RunWithContext(attempt)
-		stop()
-		if !reflector.Sleep(ctx, reflector.Jittered(s.pauseOf(namespace))) {
-			return
-		}
-	}
+			return stream, err
+		},
+	}.Into(ctx, store)
 }
 
 func (s *Store) pauseOf(namespace string) time.Duration {
