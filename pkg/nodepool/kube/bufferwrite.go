@@ -2,11 +2,9 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -15,7 +13,7 @@ import (
 // the RayCluster is suspended does not prevent the removal: its nodes would cost money for nothing.
 func (m *Manager) KeepNodes(ctx context.Context, change nodepool.BufferChange) error {
 	doing := "CapacityBuffer " + change.Buffer.Name
-	object, err := m.mayKeepNodes(change)
+	object, err := m.mayWriteBeside(change.Cluster, change.Remove)
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
@@ -36,25 +34,4 @@ func (m *Manager) KeepNodes(ctx context.Context, change nodepool.BufferChange) e
 		return fmt.Errorf("%w: %w", nodepool.ErrConflict, err)
 	}
 	return err
-}
-
-// mayKeepNodes returns the RayCluster if its buffers may be written now.
-func (m *Manager) mayKeepNodes(change nodepool.BufferChange) (*unstructured.Unstructured, error) {
-	object, err := m.mayWriteBeside(change.Cluster)
-	if !change.Remove || !errors.Is(err, nodepool.ErrReadOnly) {
-		return object, err
-	}
-	if object, err = m.newest(change.Cluster); err != nil {
-		return nil, err
-	}
-	cluster := m.decodes.decode(object).Cluster
-	cluster.Suspended, cluster.Queue = false, nodepool.Queue{}
-	return object, errors.Join(cluster.Writable(), m.options.writable(), m.leads(change.Cluster))
-}
-
-func (m *Manager) leads(key nodepool.ClusterKey) error {
-	if !m.MayWrite(key) {
-		return nodepool.ErrNotLeading
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,7 +34,7 @@ type podVersion struct{ name, uid, version string }
 func (m *Manager) annotatePod(
 	ctx context.Context, key nodepool.ClusterKey, doing string, pod podVersion, annotations map[string]any,
 ) error {
-	if _, err := m.mayWriteBeside(key); err != nil {
+	if _, err := m.mayWriteBeside(key, false); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
@@ -53,24 +54,26 @@ func (m *Manager) annotatePod(
 }
 
 // mayWriteBeside returns the RayCluster if objects that belong to it may be written now. Kueue's queue is no reason
-// against it: Kueue admits pods, whatever their annotations say.
-func (m *Manager) mayWriteBeside(key nodepool.ClusterKey) (*unstructured.Unstructured, error) {
+// against it: Kueue admits pods, whatever their annotations say. evenSuspended: nor is that it is suspended.
+func (m *Manager) mayWriteBeside(key nodepool.ClusterKey, evenSuspended bool) (*unstructured.Unstructured, error) {
 	object, err := m.newest(key)
 	if err != nil {
 		return nil, err
 	}
 	cluster := m.decodes.decode(object).Cluster
-	cluster.Queue = nodepool.Queue{}
-	if err := cluster.Writable(); err != nil {
-		return nil, err
-	}
+	cluster.Queue, cluster.Suspended = nodepool.Queue{}, cluster.Suspended && !evenSuspended
+	return object, cmp.Or(cluster.Writable(), m.mayWriteNow(key))
+}
+
+// mayWriteNow returns why this process must not write anything about a RayCluster now, or nil.
+func (m *Manager) mayWriteNow(key nodepool.ClusterKey) error {
 	if err := m.options.writable(); err != nil {
-		return nil, err
+		return err
 	}
 	if !m.MayWrite(key) {
-		return nil, nodepool.ErrNotLeading
+		return nodepool.ErrNotLeading
 	}
-	return object, nil
+	return nil
 }
 
 // Provision writes or deletes one ProvisioningRequest, or annotates a pod that uses one. Its errors are those of Guard.
@@ -81,7 +84,7 @@ func (m *Manager) Provision(ctx context.Context, change nodepool.ProvisioningCha
 		pod := podVersion{change.Pod.Pod, change.Pod.UID, change.Pod.Guard.Version}
 		return m.annotatePod(ctx, change.Cluster, doing, pod, attached.PodAnnotations(change))
 	}
-	object, err := m.mayWriteBeside(change.Cluster)
+	object, err := m.mayWriteBeside(change.Cluster, false)
 	if err != nil {
 		return fmt.Errorf("%s ProvisioningRequest %s: %w", change.Kind, change.Request.Name, err)
 	}

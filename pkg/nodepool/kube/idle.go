@@ -13,7 +13,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 )
 
@@ -50,16 +49,11 @@ func (m *Manager) mayEndIdle(ctx context.Context, object *unstructured.Unstructu
 
 // deleteIdle deletes the version that was read.
 func (m *Manager) deleteIdle(ctx context.Context, change nodepool.IdleChange) error {
-	if err := m.options.writable(); err != nil {
+	if err := m.mayWriteNow(change.Cluster); err != nil {
 		return fmt.Errorf("deleting %s: %w", change.Cluster, err)
-	}
-	if !m.MayWrite(change.Cluster) {
-		return fmt.Errorf("deleting %s: %w", change.Cluster, nodepool.ErrNotLeading)
 	}
 	ctx, cancel := m.whileHeld(ctx)
 	defer cancel()
-	ctx, done := context.WithTimeout(ctx, reflector.RequestTimeout)
-	defer done()
 	if err := m.unrequested(ctx, change.Cluster); err != nil {
 		return fmt.Errorf("deleting %s: %w", change.Cluster, err)
 	}
@@ -77,24 +71,20 @@ func (m *Manager) deleteIdle(ctx context.Context, change nodepool.IdleChange) er
 // unrequested lists ResourceRequests, because one that a watch has not shown yet changes nothing in the RayCluster. One
 // for the RayCluster is a conflict, also if it has expired. It reads page by page: there may be many.
 func (m *Manager) unrequested(ctx context.Context, key nodepool.ClusterKey) error {
-	options := metav1.ListOptions{Limit: requests.Page}
-	for {
-		list, err := m.requestObjects.Namespace(key.Namespace).List(ctx, options)
-		if apierrors.IsNotFound(err) {
-			return nil // the API server does not serve them
+	err := eachObject(ctx, m.requestObjects.Namespace(key.Namespace), requests.Page, func(object map[string]any) error {
+		if of, _, _ := unstructured.NestedString(object, "spec", "rayCluster"); of == key.Name {
+			name, _, _ := unstructured.NestedString(object, "metadata", "name")
+			return fmt.Errorf("ResourceRequest %s is for it: %w", name, nodepool.ErrConflict)
 		}
-		if err != nil {
-			return fmt.Errorf("listing ResourceRequests: %w", err)
-		}
-		for i := range list.Items {
-			if of, _, _ := unstructured.NestedString(list.Items[i].Object, "spec", "rayCluster"); of == key.Name {
-				return fmt.Errorf("ResourceRequest %s is for it: %w", list.Items[i].GetName(), nodepool.ErrConflict)
-			}
-		}
-		if options.Continue = list.GetContinue(); options.Continue == "" {
-			return nil
-		}
+		return nil
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil // the API server does not serve them
+	case err != nil && !isConflict(err):
+		return fmt.Errorf("listing ResourceRequests: %w", err)
 	}
+	return err
 }
 
 // Resume resumes a RayCluster that Heliostat has suspended. Users ask for it, so any process may write it, as SetFreeze

@@ -4,9 +4,9 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // newestObjects remembers the newest RayCluster that this process has seen in a response to a write or a fresh read, so
@@ -97,6 +97,5 @@ func (f *newestObjects) cycleRequested(reported *unstructured.Unstructured) bool
 // older compares resource versions. The API server gives them to all objects of a kind from one growing counter,
 // including objects that were deleted and recreated. Versions that are not numbers have no order, and the cache wins.
 func older(a, b *unstructured.Unstructured) bool {
-	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
-	return err == nil && order < 0
+	return reflector.Older(a.GetResourceVersion(), b.GetResourceVersion())
 }

@@ -31,7 +31,7 @@ func ListNodes(ctx context.Context, config *rest.Config) (*decode.NodeSet, error
 	all := func(kinds ...schema.GroupVersionResource) func() error {
 		return func() error {
 			for _, kind := range kinds {
-				if err := addAll(ctx, client.Resource(kind), set); err != nil {
+				if err := eachObject(ctx, client.Resource(kind), pageSize, set.Add); err != nil {
 					return err
 				}
 			}
@@ -82,16 +82,18 @@ func ListNodes(ctx context.Context, config *rest.Config) (*decode.NodeSet, error
 	return set, nil
 }
 
-// addAll adds all objects of a kind, page by page.
-func addAll(ctx context.Context, client dynamic.ResourceInterface, set *decode.NodeSet) error {
-	options := metav1.ListOptions{Limit: pageSize}
+// eachObject lists objects page by page, and ends with the first error.
+func eachObject(
+	ctx context.Context, client dynamic.ResourceInterface, page int64, do func(object map[string]any) error,
+) error {
+	options := metav1.ListOptions{Limit: page}
 	for {
 		list, err := client.List(ctx, options)
 		if err != nil {
 			return err
 		}
 		for i := range list.Items {
-			if err := set.Add(list.Items[i].Object); err != nil {
+			if err := do(list.Items[i].Object); err != nil {
 				return err
 			}
 		}

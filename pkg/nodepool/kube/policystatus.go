@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,14 +38,14 @@ func (m *Manager) ReportPolicy(ctx context.Context, cluster nodepool.ClusterKey,
 // mayReport returns why the status of a policy must not be written now, or nil. That of a policy without a RayCluster
 // is written by the process that would decide about it.
 func (m *Manager) mayReport(cluster nodepool.ClusterKey, status capacity.Status) error {
-	_, err := m.mayWriteBeside(cluster)
-	if !isGone(err) {
-		if err == nil && status.State == capacity.NoRayCluster {
-			return fmt.Errorf("there is a RayCluster %s: %w", cluster, nodepool.ErrConflict)
-		}
+	switch _, err := m.mayWriteBeside(cluster, false); {
+	case isGone(err):
+		return m.mayWriteNow(cluster)
+	case err == nil && status.State == capacity.NoRayCluster:
+		return fmt.Errorf("there is a RayCluster %s: %w", cluster, nodepool.ErrConflict)
+	default:
 		return err
 	}
-	return errors.Join(m.options.writable(), m.leads(cluster))
 }
 
 // PoliciesWithoutCluster returns the statuses that are to be written to the CapacityPolicies of a RayCluster that does

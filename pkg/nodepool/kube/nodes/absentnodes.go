@@ -63,10 +63,7 @@ func (n *nodes) markGone(cluster *nodepool.Cluster, view *nodeView) {
 		if w.Node == "" || w.Failed {
 			continue
 		}
-		if _, there := view.find(w.Node); there {
-			continue
-		}
-		if _, there := n.byName[w.Node]; !there {
+		if _, there := n.byName[w.Node]; !there && view.stock.Node(w.Node) == nil {
 			w.NodeGone = n.isGone(w.Node, time.Now())
 		}
 	}

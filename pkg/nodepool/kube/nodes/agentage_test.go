@@ -24,8 +24,8 @@ func TestAnAgentsReportEndsWithTheAgentWithoutAnEvent(t *testing.T) {
 	client := &fakeNodes{}
 	besideNodes(t, client, func(t *testing.T, n *nodes, changes *atomic.Int32) {
 		ill := func() bool {
-			node, found := n.view.Load().find("a")
-			return found && node.GPUs != nil && len(node.GPUs.HealthyUnits) == 1
+			node := n.view.Load().stock.Node("a")
+			return node != nil && node.GPUs != nil && len(node.GPUs.HealthyUnits) == 1
 		}
 		client.stream.Add(reported(0, "b1"))
 		time.Sleep(44 * time.Minute)
@@ -47,7 +47,7 @@ func TestAnAgentsReportEndsWithTheAgentWithoutAnEvent(t *testing.T) {
 func TestAnAgentsReportFromBeforeARebootIsVoid(t *testing.T) {
 	client := &fakeNodes{list: []corev1.Node{*reported(0, "b0")}}
 	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
-		if node, _ := n.view.Load().find("a"); node.GPUs == nil || len(node.GPUs.HealthyUnits) > 0 || node.GPUs.Problems[0].Code != sharing.AgentOutdated {
+		if node := n.view.Load().stock.Node("a"); node.GPUs == nil || len(node.GPUs.HealthyUnits) > 0 || node.GPUs.Problems[0].Code != sharing.AgentOutdated {
 			t.Errorf("read %+v", node.GPUs)
 		}
 	})

@@ -135,19 +135,6 @@ type nodeView struct {
 	forbidden bool
 }
 
-// find returns the node of that name.
-func (v *nodeView) find(name string) (*landing.Node, bool) {
-	i, found := slices.BinarySearchFunc(
-		v.nodes,
-		name,
-		func(n landing.Node, name string) int { return strings.Compare(n.Name, name) },
-	)
-	if !found {
-		return nil, false
-	}
-	return &v.nodes[i], true
-}
-
 func newNodes(client reflector.Client[*corev1.NodeList], log *slog.Logger, changed func()) *nodes {
 	return &nodes{client: client, log: log, changed: changed, dirty: make(chan struct{}, 1), fits: newFitCache()}
 }

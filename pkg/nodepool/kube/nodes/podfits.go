@@ -254,7 +254,8 @@ func reportWorkers(report *decode.Report, cluster *nodepool.Cluster, view *nodeV
 		if w.Node == "" || w.Failed {
 			continue
 		}
-		node, there := view.find(w.Node)
+		node := view.stock.Node(w.Node)
+		there := node != nil
 		if !there || !node.Ready {
 			report.All = append(report.All, nodeLost(cluster.Key, w, there))
 		}
