@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
@@ -80,10 +79,8 @@ func (d *decision) tally(s *model.DemandSummary, why string) model.Reason {
 	return model.Reason{Code: s.Worst(), Message: text}
 }
 
-// planRequests reports what serves each request over REST. It deals out the places that the decision found for each
-// kind of bundle, in the order in which it assigned them.
+// planRequests reports what serves each request over REST.
 func (d *decision) planRequests() {
-	d.refused = claimants{}
 	for i := range d.RestRequests {
 		s := &d.RestRequests[i]
 		for k, it := range s.Items {
@@ -92,172 +89,57 @@ func (d *decision) planRequests() {
 			}
 		}
 	}
-	for _, s := range d.AssignmentOrder() {
-		a := attribution{decision: d, request: s, groups: map[int]*model.RequestGroup{}, seen: map[int]bool{}}
-		d.requests = append(d.requests, a.plan())
+	for _, a := range d.Attribute(d.given, d.out) {
+		for _, it := range a.Launching {
+			d.launchedFor[it.Key] = append(d.launchedFor[it.Key], a.RestRequest)
+		}
+		a.Plan.State, a.Plan.Reason = d.requestState(a)
+		d.requests = append(d.requests, a.Plan)
 	}
 	slices.SortStableFunc(d.requests, func(a, b model.RequestPlan) int {
 		return cmp.Or(place.CompareBool(b.Plain, a.Plain), cmp.Compare(a.ID, b.ID))
 	})
 }
 
-// attribution counts what one request uses.
-type attribution struct {
-	*decision
-	request                  *place.RestRequest
-	joined, waiting, planned int64
-	groups                   map[int]*model.RequestGroup
-	seen                     map[int]bool // nodes by number
-	pods                     []string
-}
-
-// plan takes the next placements for the request and reports its state.
-func (a *attribution) plan() model.RequestPlan {
-	s := a.request
-	plan := model.RequestPlan{ID: s.ID, Owner: s.Owner, Plain: s.Plain, Priority: s.Priority}
-	// The planned pods are launched now, or when the in-flight caps allow it.
-	launchable := a.Held != nil || a.Launches(a.RestClaim, a.out)
-	if s.AllOrNothing && !launchable {
-		s.None() // it was planned for, but cannot be served
-	}
-	var deferred []*place.Item // too many for this plan
-	for i, it := range s.Items {
-		plan.Asked += it.Request.Count
-		if it.Deferred {
-			s.Admitted[i], deferred = 0, append(deferred, it)
-		}
-		plan.Waiting += s.Admitted[i]
-		if it.Trivial() {
-			a.joined += s.Admitted[i]
-			continue
-		}
-		planned := a.planned
-		if a.out.Places[it.Key] = a.take(a.out.Places[it.Key], s.Admitted[i]); a.planned > planned {
-			a.launchedFor[it.Key] = append(a.launchedFor[it.Key], s)
-		}
-	}
-	plan.Served = a.joined
-	if plan.Waiting -= a.joined; !launchable {
-		plan.Waiting = a.waiting
-	}
-	slices.Sort(a.pods)
-	plan.Groups, plan.Pods = a.rows(), a.pods[:min(len(a.pods), model.MaxRequestPods)]
-	plan.State, plan.Reason = a.state(&plan, deferred)
-	return plan
-}
-
-func (a *attribution) state(plan *model.RequestPlan, deferred []*place.Item) (raydemand.RequestState, model.Reason) {
+func (d *decision) requestState(a *place.Attribution) (raydemand.RequestState, model.Reason) {
+	plan := &a.Plan
 	missing := plan.Asked - plan.Served - plan.Waiting
-	impossible := func(it *place.Item) bool { return !a.Possible(it) }
+	impossible := func(it *place.Item) bool { return !d.Possible(it) }
 	on := func(n int64) string { return fmt.Sprintf("%d of %s", n, model.Plural(plan.Asked, "bundle")) }
 	switch {
-	case len(deferred) > 0:
-		return raydemand.RequestCapped, a.unmetReason(deferred...)
-	case missing > 0 && a.request.Unevaluated && !slices.ContainsFunc(a.Items(a.request.Refused()), impossible):
+	case len(a.Deferred) > 0:
+		return raydemand.RequestCapped, d.unmetReason(a.Deferred...)
+	case missing > 0 && a.Unevaluated && !slices.ContainsFunc(d.Items(a.Refused()), impossible):
 		return raydemand.RequestCapped, unevaluated.with()
 	case missing <= 0 && plan.Waiting == 0:
 		return raydemand.RequestSatisfied, satisfied.with()
-	case missing <= 0 && a.waiting < plan.Waiting && a.Held != nil:
-		return raydemand.RequestWaiting, followLater.with(on(plan.Waiting - a.waiting))
-	case missing <= 0 && a.planned > 0:
-		return raydemand.RequestWaiting, launchingFor.with(on(a.planned))
+	case missing <= 0 && a.OnTheWay < plan.Waiting && d.Held != nil:
+		return raydemand.RequestWaiting, followLater.with(on(plan.Waiting - a.OnTheWay))
+	case missing <= 0 && a.Planned > 0:
+		return raydemand.RequestWaiting, launchingFor.with(on(a.Planned))
 	case missing <= 0:
 		return raydemand.RequestWaiting, requested.with(on(plan.Waiting))
 	}
-	rest := a.request.Refused()
+	rest := a.Refused()
 	if len(rest) == 0 {
-		rest = a.request.Requests
+		rest = a.Requests
 	}
-	items := a.Items(rest)
+	items := d.Items(rest)
 	// Report the impossible bundles first: waiting does not help them.
 	slices.SortStableFunc(items, func(x, y *place.Item) int {
-		return place.CompareBool(a.Possible(x), a.Possible(y))
+		return place.CompareBool(d.Possible(x), d.Possible(y))
 	})
-	reason := a.unmetReason(items...)
-	if a.request.AllOrNothing && plan.Asked > 1 && reason.Code != model.Impossible {
+	reason := d.unmetReason(items...)
+	switch {
+	case a.AllOrNothing && plan.Asked > 1 && reason.Code != model.Impossible:
 		reason = after(fmt.Sprintf("needs all %d bundles at once: ", plan.Asked), reason)
-	} else if missing < plan.Asked {
+	case missing < plan.Asked:
 		reason = after(on(missing)+": ", reason)
 	}
 	if reason.Code == model.Impossible {
 		return raydemand.RequestImpossible, reason
 	}
 	return raydemand.RequestCapped, reason
-}
-
-// take takes n bundles from the first placements and returns the placements with bundles left.
-func (a *attribution) take(from []place.Placement, n int64) []place.Placement {
-	for n > 0 && len(from) > 0 {
-		at := &from[0]
-		bundles := min(n, at.Count-at.Used)
-		a.add(at, at.Used/at.Each, (at.Used+bundles-1)/at.Each+1, bundles)
-		at.Used += bundles
-		if n -= bundles; at.Used == at.Count {
-			from = from[1:]
-		}
-	}
-	return from
-}
-
-// add counts bundles on the nodes of a placement from first up to end.
-func (a *attribution) add(at *place.Placement, first, end, bundles int64) {
-	g := a.groups[at.Group]
-	if g == nil {
-		g = &model.RequestGroup{}
-		if at.Group != place.HeadGroup {
-			g.Name = a.Groups[at.Group].Name
-		}
-		a.groups[at.Group] = g
-	}
-	onWay := at.Phase == place.OnTheWay
-	if !onWay {
-		a.joined += bundles
-	} else if a.waiting += bundles; at.Planned {
-		a.planned += bundles
-	}
-	if at.Members == nil {
-		g.Pods += end - first
-		g.Waiting += end - first
-		return
-	}
-	for _, number := range at.Members[first:end] {
-		if a.seen[number] {
-			continue
-		}
-		a.seen[number] = true
-		g.Pods++
-		n := &a.Nodes[number]
-		if onWay {
-			g.Waiting++
-			if n.Since.After(g.Since) {
-				g.Since = n.Since
-			}
-		}
-		if !n.Expected {
-			a.pods = append(a.pods, n.Pod)
-		}
-	}
-}
-
-// rows returns the groups by name. A request with several kinds of bundles may count a pod without a name more than
-// once, so rows limits those pods to the number that is planned or missing.
-func (a *attribution) rows() (rows []model.RequestGroup) {
-	for i, g := range a.groups {
-		if i != place.HeadGroup {
-			named := int64(0)
-			for number := range a.seen {
-				if a.Nodes[number].GroupIndex == i {
-					named++
-				}
-			}
-			surplus := max(g.Pods-named-a.given[i]-a.Groups[i].Missing, 0)
-			g.Pods -= surplus
-			g.Waiting -= surplus
-		}
-		rows = append(rows, *g)
-	}
-	slices.SortFunc(rows, func(a, b model.RequestGroup) int { return strings.Compare(a.Name, b.Name) })
-	return rows
 }
 
 // warmPlans returns what the plan does for each entry of the warm capacity, those with a group first.

@@ -41,7 +41,7 @@ type claimed struct {
 // newDecision finds why demand is not served, and what serves each request over REST.
 func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
 	d := &decision{limits: limitsBeside(p, given), out: &out, placed: map[*place.Item]model.DemandSummary{},
-		why: map[any]model.Reason{}, launchedFor: claimants{}}
+		why: map[any]model.Reason{}, refused: claimants{}, launchedFor: claimants{}}
 	d.resources = sync.OnceValue(d.knownResources)
 	for _, w := range out.Waits {
 		s := d.placed[w.Item]
