@@ -32,7 +32,8 @@ func newManageCommand(canAnswer func(in io.Reader) bool) *cobra.Command {
 		Short: "Shows what Heliostat would do with a RayCluster, and enables scaling",
 		Long: "Shows the plan, asks for confirmation, and sets the annotation heliostat.dev/mode of the RayCluster\n" +
 			"to managed. It also says what would still prevent scaling, such as a freeze or Ray's own autoscaler\n" +
-			"beside the head. Requires permission to patch the RayCluster. If you manage manifests in a\n" +
+			"beside the head, and prints the patch with which the operator deletes only workers that Heliostat\n" +
+			"names. Requires permission to patch the RayCluster. If you manage manifests in a\n" +
 			"repository, set the annotation there.\n\n" +
 			cli.ServerHelp,
 		Example: "  autoscaler manage ml/llm --yes\n  autoscaler unmanage ml/llm",

@@ -23,6 +23,7 @@ func inShadow(t *testing.T) *remote {
 	r.view.Mode, r.view.ModeReason, r.view.StateAt = nodepool.Shadow, "shadow by default: nobody asked", time.Now()
 	r.view.OptIn = &apiv1.OptIn{
 		Waiting: "demand waits for which Heliostat would launch 2 × gpu", Allow: "to let Heliostat scale it: `autoscaler manage ml/llm`",
+		Autoscaler: "in-tree autoscaling is off", Patch: "kubectl patch -n ml raycluster llm --type=merge -p '{\"spec\":{\"enableInTreeAutoscaling\":true}}' && kubectl delete pod",
 		Changes: []apiv1.WouldChange{
 			{Action: "launch", Group: "gpu", Count: "2", Pods: []string{}, Reason: "launching 2 pods for 2 × {GPU 1}"},
 			{Action: "stop", Group: "cpu", Count: "7", Pods: []string{"a", "b", "c", "d", "e", "f", "g"}, Reason: "idle for 2m"},
@@ -56,6 +57,10 @@ When it is managed, Heliostat will:
   stop 7 × cpu (a, b, c, d, e and 2 more): idle for 2m
   write num-gpus 1 to group mig: the nodes report it
   shrink group cpu by up to 8: workers that stay idle for 1m leave, down to minReplicas: 0 of 8 pods
+The head: in-tree autoscaling is off.
+  kubectl patch -n ml raycluster llm --type=merge -p \
+    '{"spec":{"enableInTreeAutoscaling":true}}' \
+    && kubectl delete pod
 `
 
 func TestManageShowsThePlanAndAsks(t *testing.T) {

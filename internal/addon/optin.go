@@ -20,6 +20,9 @@ type OptIn struct {
 	// Obstacle is what would still prevent that after annotating the RayCluster with heliostat.dev/mode: managed. Its
 	// code is empty if nothing would.
 	Obstacle planner.Reason
+	// Autoscaler says what the head pod has for an autoscaler, and whether the head restarts with Patch: the command
+	// that turns in-tree autoscaling on with Heliostat's image; empty if it is.
+	Autoscaler, Patch string
 	// Changes are what Heliostat would do at once, and later to groups above their minimum.
 	Changes []WouldChange
 }
@@ -44,8 +47,41 @@ const (
 )
 
 // NewOptIn returns how to let Heliostat manage a RayCluster that it does not manage because of why.
-func NewOptIn(key nodepool.ClusterKey, why, obstacle planner.Reason) *OptIn {
-	return &OptIn{Obstacle: obstacle, Allow: allow(key, why, obstacle)}
+func NewOptIn(cluster *nodepool.Cluster, why, obstacle planner.Reason) *OptIn {
+	o := &OptIn{Obstacle: obstacle, Allow: allow(cluster.Key, why, obstacle)}
+	o.Autoscaler, o.Patch = autoscaler(cluster)
+	return o
+}
+
+// autoscaler tells apart the forms of docs/running.md#in-tree-autoscaling-stays-on.
+func autoscaler(c *nodepool.Cluster) (says, patch string) {
+	live := c.Head.Sidecar == nodepool.RaySidecar || c.Head.Sidecar == nodepool.UnknownSidecar
+	switch {
+	case live:
+		says = "the container autoscaler of the head pod may scale. With the patch it is Heliostat's; the head " +
+			"restarts, which ends its jobs"
+	case c.InTreeAutoscaling && c.Head.Sidecar == nodepool.OurSidecar:
+		return "in-tree autoscaling is on, with Heliostat's image, which leaves a managed RayCluster to the fleet", ""
+	case c.InTreeAutoscaling:
+		return "in-tree autoscaling is on, and no container of the head pod scales", ""
+	default:
+		says = "in-tree autoscaling is off, so lower numbers may end busy workers. The patch turns it on, and "
+		if c.Owner.Kind == "RayService" || c.UpgradeStrategy == "Recreate" {
+			says += "replaces the RayCluster"
+		} else {
+			says += "the head keeps running"
+		}
+	}
+	object, spec := "raycluster "+c.Key.Name, "%s"
+	if c.Owner.Kind == "RayService" {
+		object, spec = "rayservice "+c.Owner.Name, `{"rayClusterConfig":%s}`
+	}
+	patch = fmt.Sprintf(`kubectl patch -n %s %s --type=merge -p '{"spec":`+spec+"}'", c.Key.Namespace, object,
+		`{"enableInTreeAutoscaling":true,"autoscalerOptions":{"image":"registry.example/heliostat:0.1.0"}}`)
+	if live {
+		patch += " && kubectl delete pod -n " + c.Key.Namespace + " " + c.Head.Pod
+	}
+	return says + "; it needs the image of your Heliostat", patch
 }
 
 // Suppose adds what Heliostat would do with the plan.

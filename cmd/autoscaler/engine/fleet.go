@@ -83,7 +83,8 @@ func optInOf(known *addon.OptIn) *apiv1.OptIn {
 	if known == nil {
 		return nil
 	}
-	shown := &apiv1.OptIn{Waiting: known.Waiting, Allow: known.Allow, Changes: []apiv1.WouldChange{}}
+	shown := &apiv1.OptIn{Waiting: known.Waiting, Allow: known.Allow, Autoscaler: known.Autoscaler, Patch: known.Patch,
+		Changes: []apiv1.WouldChange{}}
 	if known.Obstacle.Code != "" {
 		shown.Obstacle = &known.Obstacle
 	}

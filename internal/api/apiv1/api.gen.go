@@ -623,11 +623,17 @@ type OptIn struct {
 	// Allow How to allow it.
 	Allow string `json:"allow"`
 
+	// Autoscaler Whether in-tree autoscaling is on, what the container `autoscaler` of the head pod does, and whether the head restarts with `patch`.
+	Autoscaler string `json:"autoscaler,omitempty"`
+
 	// Changes What it would do. Empty while Heliostat cannot read Ray's state.
 	Changes []WouldChange `json:"changes"`
 
 	// Obstacle What would still prevent scaling with the annotation `heliostat.dev/mode: managed`; absent if nothing would.
 	Obstacle *planner.Reason `json:"obstacle,omitempty"`
+
+	// Patch The command that turns in-tree autoscaling on with the image of Heliostat; absent if it is on and nothing else scales.
+	Patch string `json:"patch,omitempty"`
 
 	// Waiting What it would launch for waiting demand, in a sentence; empty if it could serve none.
 	Waiting string `json:"waiting"`

@@ -54,6 +54,13 @@ func writeOptInTo(p *Page, c apiv1.Cluster) {
 			p.Line("  ", "change nothing now")
 		}
 	}
+	if c.OptIn.Autoscaler != "" {
+		p.Line("", "The head: "+c.OptIn.Autoscaler+".")
+	}
+	if c.OptIn.Patch != "" {
+		broken := strings.NewReplacer(" '{", " \\\n    '{", " && ", " \\\n    && ") // the shell joins such lines
+		p.WriteString("  " + broken.Replace(Printable(c.OptIn.Patch)) + "\n")
+	}
 	if c.OptIn.Obstacle != nil {
 		p.Line("",
 			fmt.Sprintf("The annotation is not enough (%s): %s", c.OptIn.Obstacle.Code, c.OptIn.Obstacle.Message))
