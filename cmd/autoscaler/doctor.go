@@ -32,8 +32,11 @@ type doctorFlags struct {
 	scope  doctorScope
 	nodes  cli.NodeReaderFlags
 	pools  string
-	// reader is built from nodes.
+	// reader is built from nodes. odd says which of several files were not examined, and bad that one of them is
+	// faulty, not of another kind such as the values of Helm.
 	reader sharing.Reader
+	odd    []string
+	bad    bool
 }
 
 func newDoctorCommand() *cobra.Command {
@@ -56,7 +59,7 @@ func newDoctorCommand() *cobra.Command {
 			if err := flags.take(args); err != nil {
 				return cli.BadInput(err)
 			}
-			return flags.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+			return flags.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with objects, YAML or JSON, or - for "+
@@ -112,7 +115,7 @@ func namesNoFile(args []string) string {
 	return ""
 }
 
-func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
+func (f *doctorFlags) run(ctx context.Context, in io.Reader, out, errOut io.Writer) error {
 	write := cli.WriterOf(f.output, printer.WriteDoctor)
 	input, err := f.input(ctx, in)
 	if err != nil {
@@ -124,6 +127,14 @@ func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) erro
 	report := printer.Doctor{Findings: doctor.Examine(input), Examined: input, Note: f.missing(input)}
 	if err := write(out, report); err != nil {
 		return fmt.Errorf("writing the findings: %w", err)
+	}
+	for _, odd := range f.odd {
+		if _, err := fmt.Fprintln(errOut, "Did not examine "+odd); err != nil {
+			return fmt.Errorf("writing what was not examined: %w", err)
+		}
+	}
+	if f.bad {
+		return cli.BadInput(errors.New("not all files could be read"))
 	}
 	if n := printer.Severe(report.Findings, raydemand.Error); n > 0 {
 		return fmt.Errorf("%d %s of level error", n, printer.Plural(n, "finding"))
@@ -152,14 +163,27 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 	}
 	var objects []map[string]any
 	var places []string
+	var twice [][]string
 	for _, name := range f.files {
 		found, at, err := objectsOfFile(name, in)
+		several, notOpened := len(f.files) > 1, new(fs.PathError)
+		if err == nil && several {
+			if _, err = doctor.Read(found, f.reader, nil); err != nil {
+				err = fmt.Errorf("reading %s: %w", name, err)
+			}
+		}
+		if err != nil && several && !errors.As(err, &notOpened) {
+			f.odd = append(f.odd, err.Error()[len("reading "):])
+			f.bad = f.bad || !errors.Is(err, decode.ErrNoObject)
+			continue
+		}
 		if err != nil {
 			return doctor.Input{}, cli.BadInput(err)
 		}
 		objects = append(objects, found...)
 		for _, place := range at {
 			places = append(places, fmt.Sprintf("document %d of %s", place.Document, name))
+			twice = append(twice, place.Twice)
 		}
 	}
 	input, err := doctor.Read(objects, f.reader, nil)
@@ -167,7 +191,8 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 		return input, cli.BadInput(fmt.Errorf("reading %s: %w", namesOf(f.files), err))
 	}
 	for i := range input.Objects {
-		input.Objects[i].Place = places[i]
+		o := &input.Objects[i]
+		o.Place, o.Unreadable = places[i], append(o.Unreadable, twice[i]...)
 	}
 	skipped, count := doctor.Skipped(input), 0
 	for _, n := range skipped {

@@ -256,3 +256,43 @@ func arguments(t *testing.T, script string) []string {
 	}
 	return words
 }
+
+// One odd file does not end the examination of a folder: `doctor -f deploy/*.yaml`.
+func TestDoctorExaminesTheFilesBesideAnOddOne(t *testing.T) {
+	reports := filepath.Join(doctorDir, "reports/ray")
+	broken := filepath.Join(t.TempDir(), "broken.yaml")
+	if err := os.WriteFile(broken, []byte("a: ["), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		odd  string
+		exit int
+		says string
+	}{
+		"a patch":    {filepath.Join(reports, "odd/19-kustomize-patch.txt"), cli.ExitFailed, "of type array"},
+		"values":     {filepath.Join(reports, "odd/71-values.txt"), cli.ExitFailed, "kind is missing: want a Kubernetes object; values of Helm are none"},
+		"a template": {filepath.Join(reports, "odd/72-template.txt"), cli.ExitFailed, "it is a template; examine what `helm template` prints"},
+		"not YAML":   {broken, cli.ExitBadInput, "reading document 1"},
+	} {
+		code, out, errOut := command(t, "", "autoscaler", "doctor", "-f", c.odd, ill("gpu-limit-differs"))
+		if code != c.exit || !strings.Contains(out, "gpu-limit-differs") || !strings.Contains(errOut, "Did not examine manifests from "+c.odd+": ") ||
+			!strings.Contains(errOut, c.says) {
+			t.Errorf("%s: exit %d\n%s%s", name, code, out, errOut)
+		}
+	}
+}
+
+func TestDoctorSaysThatAKeyIsThereTwice(t *testing.T) {
+	_, out, _ := command(t, "", "autoscaler", "doctor", "-f", filepath.Join(doctorDir, "reports/ray/73-dup-keys.yaml"))
+	if !strings.Contains(out, `key "resources" is there twice, again in line 20`) {
+		t.Error(out)
+	}
+}
+
+// A RayCluster in an AppWrapper of CodeFlare is examined as one of its own.
+func TestDoctorLooksIntoAppWrappers(t *testing.T) {
+	_, out, _ := command(t, "", "autoscaler", "doctor", "-f", filepath.Join(doctorDir, "reports/ray/16-appwrapper.yaml"))
+	if !strings.Contains(out, "RayCluster/ml/unit") || !strings.Contains(out, "gpu-not-whole") {
+		t.Error(out)
+	}
+}

@@ -158,3 +158,19 @@ func TestANodeThatShowsNoConditionsIsAPlaceToLandInAPlan(t *testing.T) {
 		}
 	}
 }
+
+// Users of RayServices and RayJobs have no manifest of a RayCluster, and `kubectl get raycluster -o json` prints a list.
+func TestPlanTakesTheRayClusterOfAnotherObject(t *testing.T) {
+	const spec = `{"workerGroupSpecs": [{"groupName": "g", "maxReplicas": 2, "template": {"spec": {"containers": [{"name": "w", "resources": {"limits": {"cpu": 1, "nvidia.com/gpu": 1}}}]}}}]}`
+	for _, object := range []string{
+		`{"kind": "RayService", "metadata": {"name": "s"}, "spec": {"rayClusterConfig": ` + spec + `}}`,
+		`{"kind": "RayJob", "metadata": {"name": "s"}, "spec": {"rayClusterSpec": ` + spec + `}}`,
+		`{"kind": "List", "items": [{"kind": "RayCluster", "metadata": {"name": "s"}, "spec": ` + spec + `}]}`,
+	} {
+		code, out, errOut := command(t, `{"rayCluster": `+object+`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 1}]}`,
+			"autoscaler", "plan", "--snapshot", "-", "-o", "json")
+		if code != cli.ExitOK || !strings.Contains(out, `"launching": 1`) {
+			t.Errorf("%s: exit %d, %s%s", object, code, out, errOut)
+		}
+	}
+}

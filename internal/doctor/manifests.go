@@ -20,14 +20,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// specs are the kinds that have the spec of a RayCluster, and its path.
-var specs = map[string][]string{
-	"RayCluster": {"spec"},
-	"RayJob":     {"spec", "rayClusterSpec"},
-	"RayService": {"spec", "rayClusterConfig"},
-	"RayCronJob": {"spec", "jobTemplate", "rayClusterSpec"},
-}
-
 // selecting are the kinds that may select an existing RayCluster instead of having the spec of one.
 var selecting = []string{"RayJob", "RayCronJob"}
 
@@ -145,7 +137,7 @@ func describe(
 	if err := named(object); err != nil {
 		return object, err
 	}
-	if path, hasSpec := specs[object.Kind]; hasSpec && object.Read() {
+	if path, hasSpec := decode.SpecPaths[object.Kind]; hasSpec && object.Read() {
 		spec, found, err := unstructured.NestedFieldNoCopy(fields, path...)
 		inner, isObject := spec.(map[string]any)
 		switch {
@@ -162,7 +154,7 @@ func describe(
 			return object, fmt.Errorf("%s: %s is %v: want the spec of a RayCluster",
 				object.String(), strings.Join(path, "."), spec)
 		}
-		rayCluster := &unstructured.Unstructured{Object: asCluster(fields, inner)}
+		rayCluster := &unstructured.Unstructured{Object: decode.AsCluster(fields, inner)}
 		var own []*decode.Pod
 		if object.Kind == "RayCluster" {
 			own = pods[nodepool.ClusterKey{Namespace: object.Namespace, Name: object.Name}]
@@ -243,16 +235,6 @@ func isLimit(v fieldpath.Value) bool {
 	}
 	n, isWhole := v.Raw().(int64)
 	return isWhole && n >= 0 && n <= math.MaxInt32
-}
-
-// asCluster returns the RayCluster that a RayJob, RayService or RayCronJob would create.
-func asCluster(fields, spec map[string]any) map[string]any {
-	if fields["kind"] == "RayCluster" {
-		return fields
-	}
-	return map[string]any{
-		"apiVersion": fields["apiVersion"], "kind": "RayCluster", "metadata": fields["metadata"], "spec": spec,
-	}
 }
 
 // podsIn reads the pods among the objects. It also returns, by the number of an object, what cannot be read in it.

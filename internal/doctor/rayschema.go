@@ -13,6 +13,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -55,7 +56,7 @@ func rayWalk(o *Object) walk {
 func rayViolations(o *Object) []occurrence {
 	return slices.DeleteFunc(rayWalk(o).faults, func(fault occurrence) bool {
 		return o.Cluster != nil && slices.ContainsFunc(o.Cluster.Findings, func(f raydemand.Finding) bool {
-			return strings.HasPrefix(fieldIn(o, f.Field)+".", fault.Path.String()+".")
+			return f.Field == "spec" || strings.HasPrefix(fieldIn(o, f.Field)+".", fault.Path.String()+".")
 		})
 	})
 }
@@ -117,7 +118,7 @@ func fieldUnknown(x *inventory, o *Object, report reporter) {
 // rayObjects examines the objects of Ray's kinds, also those without the spec of a RayCluster.
 func rayObjects(examine func(*inventory, *Object, reporter)) scope {
 	return func(x *inventory, _ string, report reporter) {
-		for _, kind := range slices.Sorted(maps.Keys(specs)) {
+		for _, kind := range slices.Sorted(maps.Keys(decode.SpecPaths)) {
 			for _, o := range x.ByKind[kind] {
 				examine(x, o, report)
 			}

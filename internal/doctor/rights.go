@@ -50,6 +50,9 @@ func objectUnreadable(x *inventory, report reporter) {
 			severity, why = raydemand.Error, "Heliostat cannot read the request, so it is not served"
 		}
 		for _, text := range o.Unreadable {
+			if strings.HasPrefix(text, "key ") {
+				why = "what the others have is lost, without a word from kubectl"
+			}
 			report(occurrence{Object: o, Seen: text, Severity: severity, Why: why,
 				Fix: run(kubectl(o, "get", "-o", "yaml")).Hint("and correct the field that is named here")})
 		}

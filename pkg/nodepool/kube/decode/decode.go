@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,8 +21,26 @@ func Cluster(reader sharing.Reader, rayCluster *unstructured.Unstructured, pods 
 	return Join(Decode(reader, rayCluster), pods)
 }
 
-// DecodeManifest converts a manifest, YAML or JSON, without pods, and its head group as a worker group. It returns an
-// error if the manifest is not a RayCluster.
+// SpecPaths are the kinds that have the spec of a RayCluster, and its path.
+var SpecPaths = map[string][]string{
+	"RayCluster": {"spec"},
+	"RayJob":     {"spec", "rayClusterSpec"},
+	"RayService": {"spec", "rayClusterConfig"},
+	"RayCronJob": {"spec", "jobTemplate", "rayClusterSpec"},
+}
+
+// AsCluster returns the RayCluster that a RayJob, RayService or RayCronJob would create from the spec in it.
+func AsCluster(object, spec map[string]any) map[string]any {
+	if object["kind"] == "RayCluster" || object["kind"] == nil {
+		return object
+	}
+	return map[string]any{
+		"apiVersion": object["apiVersion"], "kind": "RayCluster", "metadata": object["metadata"], "spec": spec,
+	}
+}
+
+// DecodeManifest converts a manifest, YAML or JSON, without pods, and its head group as a worker group: a RayCluster,
+// another object that has its spec, or a list of one of them. It returns an error for anything else.
 func DecodeManifest(
 	reader sharing.Reader, manifest []byte,
 ) (cluster nodepool.Cluster, head nodepool.WorkerGroup, err error) {
@@ -29,13 +48,19 @@ func DecodeManifest(
 	if err := yaml.Unmarshal(manifest, &object); err != nil {
 		return cluster, head, fmt.Errorf("reading RayCluster: %w", err)
 	}
-	if kind := object["kind"]; kind != nil && kind != "RayCluster" {
-		return cluster, head, fmt.Errorf("reading RayCluster: kind is %v", kind)
+	if items, isList := object["items"].([]any); isList && len(items) == 1 {
+		object, _ = items[0].(map[string]any)
 	}
-	if _, ok := object["spec"].(map[string]any); !ok {
-		return cluster, head, fmt.Errorf("reading RayCluster: spec is missing")
+	kind, _ := object["kind"].(string)
+	path := SpecPaths[cmp.Or(kind, "RayCluster")]
+	if path == nil {
+		return cluster, head, fmt.Errorf("reading RayCluster: kind is %v", object["kind"])
 	}
-	rayCluster := &unstructured.Unstructured{Object: object}
+	spec, found, _ := unstructured.NestedMap(object, path...)
+	if !found {
+		return cluster, head, fmt.Errorf("reading RayCluster: %s is missing", strings.Join(path, "."))
+	}
+	rayCluster := &unstructured.Unstructured{Object: AsCluster(object, spec)}
 	return Cluster(reader, rayCluster, nil), HeadGroup(reader, rayCluster), nil
 }
 

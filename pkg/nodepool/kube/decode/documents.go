@@ -1,43 +1,84 @@
 package decode
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 )
 
 // Place is where an object is in a file: in which YAML document, the first of which is 1, and where in its lists, as in
-// "items[1]: ", or empty.
+// "items[1]: ", or empty. Twice has the keys that its document has twice, with their lines.
 type Place struct {
 	Document int
 	Item     string
+	Twice    []string
 }
+
+// ErrNoObject is of a document that is valid in another kind of file: a patch of Kustomize, or values or a template of
+// Helm.
+var ErrNoObject = errors.New("want a Kubernetes object")
 
 // ReadObjects reads objects as `kubectl get -o yaml` or `-o json` prints them: YAML or JSON, several documents, lists.
 // The error names the document and, if it is known, the field.
 func ReadObjects(in io.Reader) (objects []map[string]any, places []Place, err error) {
 	var read reading
-	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
+	next := documentsIn(in)
 	for number := 1; ; number++ {
-		var document json.RawMessage
-		err := decoder.Decode(&document)
+		document, twice, err := next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return read.objects, read.places, nil
 		case err == nil && (len(document) == 0 || bytes.Equal(document, []byte("null"))):
 			continue
 		case err == nil:
-			err = read.document(document, number)
+			err = read.document(document, Place{Document: number, Twice: twice})
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading document %d: %w", number, err)
 		}
+	}
+}
+
+// keyTwice is what the YAML reader says of a key that is there already. Like kubectl, ReadObjects takes the last one.
+var keyTwice = regexp.MustCompile(`line (\d+): key (".*") already set in map`)
+
+// documentsIn returns a function that reads the next document as JSON, with the keys that it has twice.
+func documentsIn(in io.Reader) func() (document json.RawMessage, twice []string, err error) {
+	buffered := bufio.NewReader(in)
+	start, _ := buffered.Peek(4096)
+	if utilyaml.IsJSONBuffer(start) {
+		decoder := utilyaml.NewYAMLOrJSONDecoder(buffered, 4096)
+		return func() (document json.RawMessage, _ []string, err error) {
+			err = decoder.Decode(&document)
+			return document, nil, err
+		}
+	}
+	documents := utilyaml.NewYAMLReader(buffered)
+	return func() (document json.RawMessage, twice []string, err error) {
+		text, err := documents.Read()
+		if err != nil {
+			return nil, nil, err
+		}
+		if document, err = yaml.YAMLToJSONStrict(text); err == nil {
+			return document, nil, nil
+		}
+		for _, found := range keyTwice.FindAllStringSubmatch(err.Error(), -1) {
+			twice = append(twice, fmt.Sprintf("key %s is there twice, again in line %s of its document: only the last "+
+				"one counts", found[2], found[1]))
+		}
+		if document, err = yaml.YAMLToJSON(text); err != nil && bytes.Contains(text, []byte("{{")) {
+			err = fmt.Errorf("%w: it is a template; examine what `helm template` prints", ErrNoObject)
+		}
+		return document, twice, err
 	}
 }
 
@@ -47,16 +88,16 @@ type reading struct {
 	places  []Place
 }
 
-func (r *reading) document(document []byte, number int) error {
+func (r *reading) document(document []byte, at Place) error {
 	object := map[string]any{}
 	if err := utiljson.Unmarshal(document, &object); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return fmt.Errorf("want a Kubernetes object: the document is of type %s", wrong.Value)
+			return fmt.Errorf("%w: the document is of type %s", ErrNoObject, wrong.Value)
 		}
-		return fmt.Errorf("want a Kubernetes object: %w", err)
+		return fmt.Errorf("%w: %w", ErrNoObject, err)
 	}
-	return r.add(object, Place{Document: number}, 0)
+	return r.add(object, at, 0)
 }
 
 // deepest bounds how deep lists may be nested. kubectl does not nest them.
@@ -68,9 +109,11 @@ func (r *reading) add(object map[string]any, at Place, depth int) error {
 	items, hasItems := object["items"].([]any)
 	switch {
 	case object["kind"] == nil || kind == "" && isText:
-		return errors.New("kind is missing: want a Kubernetes object")
+		return fmt.Errorf("kind is missing: %w; values of Helm are none", ErrNoObject)
 	case !isText:
 		return fmt.Errorf("kind is %v: want a name such as RayCluster", object["kind"])
+	case kind == "AppWrapper":
+		return r.addWrapped(object, at, depth)
 	case !strings.HasSuffix(kind, "List"):
 		r.objects, r.places = append(r.objects, object), append(r.places, at)
 		return nil
@@ -84,10 +127,30 @@ func (r *reading) add(object map[string]any, at Place, depth int) error {
 		if !isObject {
 			return fmt.Errorf("items[%d] is %v: want an object", i, item)
 		}
-		inner := Place{at.Document, fmt.Sprintf("%sitems[%d]: ", at.Item, i)}
+		inner := Place{at.Document, fmt.Sprintf("%sitems[%d]: ", at.Item, i), at.Twice}
 		if err := r.add(fields, inner, depth+1); err != nil {
 			return fmt.Errorf("items[%d]: %w", i, err)
 		}
+	}
+	return nil
+}
+
+// addWrapped adds the objects in an AppWrapper of CodeFlare, which creates them in its namespace; without any, it adds
+// the AppWrapper.
+func (r *reading) addWrapped(wrapper map[string]any, at Place, depth int) error {
+	before := len(r.objects)
+	for i, component := range FieldsOf(wrapper, nil).Object("spec").Objects("components") {
+		object, isObject := component.Get("template").Raw().(map[string]any)
+		if !isObject || object["kind"] == nil {
+			continue
+		}
+		inner := Place{at.Document, fmt.Sprintf("%sspec.components[%d].template: ", at.Item, i), at.Twice}
+		if err := r.add(object, inner, depth+1); err != nil {
+			return fmt.Errorf("spec.components[%d].template: %w", i, err)
+		}
+	}
+	if len(r.objects) == before {
+		r.objects, r.places = append(r.objects, wrapper), append(r.places, at)
 	}
 	return nil
 }

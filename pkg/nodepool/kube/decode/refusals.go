@@ -18,6 +18,12 @@ import (
 func reportRefusals(spec Fields, groups []nodepool.WorkerGroup, inTree bool) bool {
 	mark := len(spec.Report.All)
 	head := spec.Object("headGroupSpec")
+	if isPatch(spec) {
+		spec.Report.Add(raydemand.Error, nodepool.SpecRefused, spec.at(), "no container",
+			"no pod template has a container, so the operator rejects the spec",
+			"add the containers; of a patch of Kustomize, examine what `kubectl kustomize` prints")
+		return true
+	}
 	headEnv := map[string]envVar{}
 	if containers := head.Object("template").Object("spec").Objects("containers"); len(containers) > 0 {
 		headEnv = decodeContainer(containers[0]).env
@@ -44,6 +50,16 @@ func reportRefusals(spec Fields, groups []nodepool.WorkerGroup, inTree bool) boo
 	return refused ||
 		slices.ContainsFunc(spec.Report.All[mark:],
 			func(x raydemand.Finding) bool { return x.Code == nodepool.SpecRefused })
+}
+
+// isPatch reports whether no group and not the head has a container, as in a patch that changes other fields.
+func isPatch(spec Fields) bool {
+	for _, f := range append(spec.Objects("workerGroupSpecs"), spec.Object("headGroupSpec")) {
+		if len(f.Object("template").Object("spec").Objects("containers")) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func refuseGroup(f Fields, v2 bool) {
