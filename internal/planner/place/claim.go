@@ -149,14 +149,12 @@ func (p *Search) settleRest() ([]int64, Outcome) {
 			return next, out
 		}
 		given = next
-		p.Steps = 0
 		p.askAll()
 	}
 }
 
 // settleWith settles everything with the admitted part of the REST requests.
 func (p *Search) settleWith(a *admitting) ([]int64, Outcome) {
-	p.Steps = 0
 	a.admitAll()
 	p.refuse()
 	return p.settle(a.given)

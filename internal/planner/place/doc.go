@@ -12,7 +12,7 @@
 //   - A Ledger records what is free on which NodeClasses, which are numbers of equal nodes, while a Batch of items is
 //     placed, and its limits say what may still be launched. A trial is a copy of a ledger. A Placement records bundles
 //     on nodes.
-//   - A Search places batches and gangs on ledgers by a Strategy. packing.go improves what does not fit item by item.
+//   - A Search places batches and gangs on ledgers by a Strategy.
 //   - A round places all demand once in an order and has an Outcome. A Search compares rounds by their verdict. All
 //     orders and strategies are in two lists (preferences.go).
 //   - A Model has the costs of launches. A Trial is a replica that is launched to see what its pods announce.

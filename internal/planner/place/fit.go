@@ -114,8 +114,7 @@ func (b *Batch) quota(l *NodeClass) int64 {
 	return b.apart
 }
 
-// place places a batch: on nodes that run or already take demand, then on those on their way, then on new ones. Before
-// it launches new ones, it tries the existing nodes once more for all of the batch together.
+// place places a batch: on nodes that run or already take demand, then on those on their way, then on new ones.
 func (p *Search) place(l *Ledger, b *Batch) {
 	p.BreakOff()
 	defer p.count(b)
@@ -124,12 +123,6 @@ func (p *Search) place(l *Ledger, b *Batch) {
 		p.launchBest(l, b)
 		return
 	}
-	retry := !l.how.raysOrder() && p.retryable(l, b)
-	var before *Ledger
-	left := slices.Clone(b.left)
-	if retry {
-		before = p.trial(l)
-	}
 	if !l.how.raysOrder() {
 		l.useExisting(b)
 	}
@@ -137,16 +130,6 @@ func (p *Search) place(l *Ledger, b *Batch) {
 	if l.stepwise {
 		p.useBest(l, b, true)
 	}
-	if retry && !b.served() {
-		greedy := b.left
-		b.left, b.index = left, nil
-		if p.fitJointly(before, b, greedy) {
-			*l, *before = *before, *l
-		} else {
-			b.left, b.index = greedy, nil
-		}
-	}
-	p.release(before)
 	p.launchBest(l, b)
 }
 
@@ -238,38 +221,19 @@ func (l *Ledger) useClass(at int, b *Batch, i int) int {
 	return max(at-start-1, 0)
 }
 
-// take places the portions on each of count nodes of a node class, one portion after the other. If parts of cards were
-// found to fit in another order, some may not fit in this one; those keep waiting.
+// take places the portions on each of count nodes of a node class, one portion after the other.
 func (l *Ledger) take(at int, b *Batch, count int64, portions []portion) {
 	at = l.split(at, count)
 	class := &l.classes[at]
 	class.touched, class.hidden = true, false
 	class.free = slices.Clone(class.free)
-	portions = b.subtract(class.free, portions)
 	class.named |= b.named(portions)
 	b.mark(class, portions)
 	for _, p := range portions {
+		class.free.subtract(b.items[p.item].Need, p.count)
 		b.left[p.item] -= p.count * count
 	}
 	l.note(b, class, portions, false)
-}
-
-// subtract takes portions off the free resources and returns those that fitted.
-func (b *Batch) subtract(free Vector, portions []portion) []portion {
-	for i := 0; i < len(portions); i++ {
-		p := portions[i]
-		need := b.items[p.item].Need
-		if n := free.Times(need, p.count); n < p.count {
-			portions = slices.Clone(portions)
-			if portions[i].count = n; n == 0 {
-				portions = slices.Delete(portions, i, i+1)
-				i--
-				continue
-			}
-		}
-		free.subtract(need, portions[i].count)
-	}
-	return portions
 }
 
 // mark records the bundles of strictly spread gangs on a node.

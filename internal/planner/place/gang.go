@@ -149,11 +149,6 @@ func (g *Gang) strict() bool {
 	return g.Strategy == raydemand.StrictPack || g.Strategy == raydemand.StrictSpread
 }
 
-// accelerated reports whether some bundle of the preferred option needs an accelerator.
-func (g *Gang) accelerated() bool {
-	return slices.ContainsFunc(g.Options[0], func(it *Item) bool { return it.accelerator })
-}
-
 // markHolders lists, for each node, the numbers of the gangs that already hold a bundle there.
 func (r *Fleet) markHolders(gangs []*Gang) [][]int {
 	if !slices.ContainsFunc(r.Nodes, func(n Node) bool { return len(n.PlacedLabels) > 0 }) {

@@ -136,6 +136,12 @@ type pattern struct {
 	score score
 }
 
+// portion is how many bundles of one item go onto a node.
+type portion struct {
+	item  int
+	count int64
+}
+
 // filled is a number of equal hosts of a replica.
 type filled struct {
 	shape *Shape
@@ -198,7 +204,7 @@ func (p *Search) newPattern(b *Batch, s *Shape, free Vector, others *Shape, host
 	var pat pattern
 	if hosts == 1 {
 		take, after := b.fill(free, s.Labels, b.left, quota)
-		pat.hosts, pat.uses = []filled{{s, 1, take, after}}, b.inOrder(take)
+		pat.hosts, pat.uses = []filled{{s, 1, take, after}}, take
 	} else {
 		pat.hosts, pat.uses = b.fillHosts(s, free, others, hosts, quota)
 	}
@@ -239,16 +245,6 @@ func (b *Batch) fillHosts(s *Shape, free Vector, others *Shape, hosts, quota int
 		}
 	}
 	return all, uses
-}
-
-// inOrder returns the portions in the order of the items.
-func (b *Batch) inOrder(take []portion) []portion {
-	if b.order == nil {
-		return take
-	}
-	take = slices.Clone(take)
-	slices.SortFunc(take, func(x, y portion) int { return x.item - y.item })
-	return take
 }
 
 // holds reports whether filling again would give the same pattern, although less demand may be waiting now.
@@ -389,19 +385,23 @@ type patternKey struct {
 
 // useBest places waiting demand on the nodes that it fills best, one kind of node after the other: those that are
 // hidden, or the others. In Ray's order, it considers all of them, else only those on their way that are untouched. It
-// keeps a pattern as long as filling again would give the same.
+// keeps a pattern as long as filling again would give the same, and fills all equal nodes with it, so that it makes no
+// difference which of them have joined.
 func (p *Search) useBest(l *Ledger, b *Batch, hidden bool) {
 	kept, ray := map[patternKey]*pattern{}, l.how.raysOrder()
 	var fair []float64
 	if hidden {
 		fair = p.fairPrices(l, b)
 	}
+	offered := func(class *NodeClass) bool {
+		return class.hidden == hidden && b.admits(class) &&
+			(ray || !class.touched && (hidden || class.phase == OnTheWay))
+	}
 	for !b.served() {
 		best, at := (*pattern)(nil), -1
 		for i := range l.classes {
 			class := &l.classes[i]
-			if class.hidden != hidden || !b.admits(class) ||
-				!ray && (class.touched || !hidden && class.phase != OnTheWay) {
+			if !offered(class) {
 				continue
 			}
 			key := patternKey{shape: class.Shape, named: class.named}
@@ -427,7 +427,13 @@ func (p *Search) useBest(l *Ledger, b *Batch, hidden bool) {
 		if at < 0 {
 			return
 		}
-		l.take(at, b, best.times(b, l.classes[at].count), best.uses)
+		for like := l.classes[at]; at < len(l.classes) && best.holds(b); at++ {
+			class := &l.classes[at]
+			if class.Shape == like.Shape && class.named == like.named && offered(class) &&
+				slices.Equal(class.free, like.free) {
+				l.take(at, b, best.times(b, class.count), best.uses)
+			}
+		}
 	}
 }
 

@@ -99,7 +99,6 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 		if !more || !p.openUnderCaps(given) {
 			break
 		}
-		p.Steps = 0
 		whole, _ = p.settle(given)
 		if Sum(whole) == Sum(given) {
 			break

@@ -13,8 +13,6 @@ type order struct {
 	how Strategy
 	// stepwise: empty nodes, joined or on their way, are used like new ones: each step takes only as many as it needs.
 	stepwise bool
-	// accelerated: gangs that need accelerators come before those that do not.
-	accelerated bool
 	// requestsFirst: requests come before gangs.
 	requestsFirst bool
 	// unserved are the bundles of each request that another order leaves unserved; they come first. nil changes
@@ -26,8 +24,8 @@ type order struct {
 var orders = [...]order{
 	// Ray's order, on all nodes: a plan must not serve less than Ray's own.
 	{how: asRay},
-	// Gangs without accelerators, placed first, can take the CPUs beside accelerators that other gangs need.
-	{how: fullest, accelerated: true},
+	// Pods that join one by one are found again as they were when none had joined.
+	{how: fullest, stepwise: true},
 	// Pods that an earlier plan launched because they are cheap are found again by the demand that they were launched
 	// for.
 	{how: cheapest, stepwise: true},
@@ -73,15 +71,14 @@ const (
 // requests are served, unserved gangs matter if another order serves one.
 func (p *Search) bestRound(given []int64, how Strategy) Outcome {
 	best := p.round(given, how)
-	if p.uncut != nil || best.perfect() || !p.orderMatters(&best) {
+	if p.uncut != nil || best.perfect() || !p.small(&best) {
 		return best
 	}
 	v := p.verdict(best.launched, &best)
-	alone := len(p.Claims) == 0 && len(best.Runs) == 0 && Sum(best.Unserved) == 0
 	tried := orders[:]
 	if Sum(best.Unserved) > 0 {
 		// What is easier to place can have taken the only places of the rest.
-		tried = append([]order{{how: how, unserved: best.Unserved}}, tried...)
+		tried = append([]order{{how: how, stepwise: true, unserved: best.Unserved}}, tried...)
 	}
 	for _, o := range tried {
 		other := p.roundIn(given, o)
@@ -92,19 +89,13 @@ func (p *Search) bestRound(given []int64, how Strategy) Outcome {
 		if o.unserved != nil && !other.servesAllOf(&best) {
 			continue // requests keep their order: none gives way to more of others
 		}
-		if w := p.verdict(other.launched, &other); w.compare(&v) < 0 && (!alone || w.gangs < v.gangs) {
+		if w := p.verdict(other.launched, &other); w.compare(&v) < 0 {
 			if best, v = other, w; best.perfect() {
 				break
 			}
 		}
 	}
 	return best
-}
-
-// orderMatters reports whether other orders can be tried and could be better. If only requests are waiting and all of
-// them are served, the launch strategies decide by price.
-func (p *Search) orderMatters(out *Outcome) bool {
-	return p.small(out) && (len(p.Claims)+len(p.placeable) > 0 || !out.served())
 }
 
 // small reports whether the demand is small enough to be placed in several ways.

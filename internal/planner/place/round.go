@@ -115,10 +115,6 @@ func (p *Search) placeGangs(l *Ledger, in order, out *Outcome) *Ledger {
 	if l.how.raysOrder() {
 		gangs = gangsAsRay(gangs)
 	}
-	if in.accelerated {
-		gangs = slices.Clone(gangs)
-		slices.SortStableFunc(gangs, func(a, b *Gang) int { return CompareBool(b.accelerated(), a.accelerated()) })
-	}
 	l, out.Gangs = p.placeInOrder(l, gangs)
 	slices.SortFunc(out.Gangs, func(a, b *Gang) int { return a.Number - b.Number })
 	return l

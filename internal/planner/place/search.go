@@ -54,8 +54,6 @@ type Search struct {
 	knownOnly bool
 	// released are ledgers whose memory can be reused.
 	released []*Ledger
-	// Steps counts the work on packings so far.
-	Steps int
 	// Looks counts how often a bundle was tried on a node.
 	Looks int64
 	// Stop is closed when the caller stops waiting for the plan; nil is never closed.

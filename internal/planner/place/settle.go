@@ -208,7 +208,7 @@ func (p *Search) complete(given []int64, out Outcome, how Strategy) contender {
 // plan's own launches are on the ledger too, and many shapes launch many kinds of nodes.
 func (p *Search) trials(last *Outcome) int {
 	rounds := 1
-	if p.orderMatters(last) {
+	if p.small(last) {
 		rounds += len(orders)
 	}
 	return min(max(maxWork/(rounds*(p.itemCount()+1)*(last.classes+len(p.Groups)+1)), minTrials), maxTrials)
