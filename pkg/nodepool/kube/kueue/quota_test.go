@@ -284,6 +284,10 @@ func TestAPendingSliceIsReportedBesideTheAdmittedOne(t *testing.T) {
 	if q := quotaOf(workloads{old}, nil, othersUse{}, noon); q.Pending.Judged || q.Admitted {
 		t.Errorf("%+v: the message is about an earlier generation", q)
 	}
+	unseen := slice(t, "c", "5", "1", strings.Replace(refusal, "reason: Pending", "reason: PendingEvaluation", 1))
+	if q := quotaOf(workloads{unseen}, nil, othersUse{}, noon); q.Pending == nil || q.Pending.Judged {
+		t.Errorf("%+v: Kueue has not looked at it", q.Pending)
+	}
 	preempts := slice(t, "d", "5", "1", strings.Replace(refusal, "unused quota", "quota. Pending the preemption of 1 workload(s)", 1))
 	if q := quotaOf(workloads{preempts}, nil, othersUse{}, noon); !q.Pending.Preempting {
 		t.Errorf("%+v: Kueue evicts other work for it", q.Pending)

@@ -24,9 +24,13 @@ const (
 	failedToStart = "FailedToStart"
 )
 
-// preempting is what Kueue writes into a message while it evicts other work for a Workload (v0.18.3,
+// preempting is what Kueue writes into a message while it evicts other work for a Workload (v0.18.3 and v0.19.0,
 // pkg/scheduler/scheduler.go).
 const preempting = "Pending the preemption of"
+
+// pendingEvaluation is the reason of quotaReserved before Kueue has looked at a Workload, with its feature gates
+// UnadmittedWorkloadsObservability and UnadmittedWorkloadsExplicitStatus (v0.19.0, off by default).
+const pendingEvaluation = "PendingEvaluation"
 
 // replaces is the annotation of a slice that names the one it replaces, as namespace/name.
 const replaces = "kueue.x-k8s.io/workload-slice-replacement-for"
@@ -135,7 +139,7 @@ func (w *workload) readStatus(read *workloadObject) {
 	}
 	if quota := meta.FindStatusCondition(read.Status.Conditions, quotaReserved); quota != nil {
 		w.reserved, w.reservedAt = quota.Status == metav1.ConditionTrue, quota.LastTransitionTime.Time
-		w.judged = quota.ObservedGeneration >= read.Metadata.Generation
+		w.judged = quota.ObservedGeneration >= read.Metadata.Generation && quota.Reason != pendingEvaluation
 		w.message = quota.Message
 	}
 	if admission := read.Status.Admission; admission != nil {
