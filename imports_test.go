@@ -25,6 +25,7 @@ const (
 	deciders = values + " internal/planner/... internal/snapshotfile internal/ledger"
 
 	features = "internal/addon/capacity internal/addon/consolidation internal/addon/costs internal/addon/departures " +
+		"internal/addon/giveback " +
 		"internal/addon/nodeguard internal/addon/provisioning"
 	loop = "internal/controller/... internal/addon/..."
 	kube = "pkg/nodepool/kube/..."

@@ -77,6 +77,8 @@ type Loop interface {
 	Departing(v observe.View) []scaledown.DrainRequest
 	// StartTime returns how long half of the workers of a group took to start; 0 if it is unknown.
 	StartTime(group string) time.Duration
+	// UsedFor returns for how long a node has shown the same use without interruption.
+	UsedFor(node raydemand.NodeID) time.Duration
 
 	// Plan plans for a view. Heavy reports whether a plan of the snapshot takes much time and memory.
 	Plan(ctx context.Context, v observe.View) (Intent, error)

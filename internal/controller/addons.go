@@ -28,10 +28,13 @@ func (l loop) Paused(v observe.View) string                      { return l.c.pa
 func (l loop) OperatorBehind(v observe.View) string              { return l.r.memory.Patches.OperatorBehind(v) }
 func (l loop) Departing(v observe.View) []scaledown.DrainRequest { return l.r.memory.Departing(v) }
 func (l loop) StartTime(group string) time.Duration              { return l.r.memory.StartTime(group) }
-func (l loop) Drains() scaledown.Drains                          { return l.r.memory.drains }
-func (l loop) Heavy(s *planner.Snapshot) bool                    { return heavyDemand(s) }
-func (l loop) MayWrite(key nodepool.ClusterKey) bool             { return l.c.kube.MayWrite(key) }
-func (l loop) Manages(before, now nodepool.Cluster) bool         { return l.c.manages(before, now) }
+func (l loop) UsedFor(node raydemand.NodeID) time.Duration {
+	return l.r.memory.use.For(l.c.config.Now(), node)
+}
+func (l loop) Drains() scaledown.Drains                  { return l.r.memory.drains }
+func (l loop) Heavy(s *planner.Snapshot) bool            { return heavyDemand(s) }
+func (l loop) MayWrite(key nodepool.ClusterKey) bool     { return l.c.kube.MayWrite(key) }
+func (l loop) Manages(before, now nodepool.Cluster) bool { return l.c.manages(before, now) }
 
 func (l loop) Effective(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 	return l.c.config.modes().Effective(cluster)

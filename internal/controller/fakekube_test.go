@@ -6,8 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	reservation "heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -44,6 +46,7 @@ type fakeKube struct {
 	buffers       []nodepool.BufferChange
 	policyErr     error // fails every write of a CapacityPolicy's status
 	policies      []capacity.Status
+	desk          *giveback.Desk
 	stranded      []capacity.Status // statuses to write while there is no RayCluster
 }
 
@@ -62,6 +65,14 @@ func (k *fakeKube) KeepNodes(_ context.Context, change nodepool.BufferChange) er
 	k.cluster.Buffers = &known
 	return nil
 }
+
+// SetGiveBack shows what is written at the next reading.
+func (k *fakeKube) SetGiveBack(_ context.Context, _ nodepool.ClusterKey, r *reservation.Reservation) error {
+	k.cluster.GiveBack = r
+	return nil
+}
+
+func (k *fakeKube) Enqueue(nodepool.ClusterKey) {}
 
 func (k *fakeKube) NamespaceMode(string) (nodepool.Mode, string) { return k.namespaceMode, "" }
 
@@ -267,5 +278,6 @@ func clone(c nodepool.Cluster) nodepool.Cluster {
 	for i := range c.Groups {
 		c.Groups[i].WorkersToDelete = slices.Clone(c.Groups[i].WorkersToDelete)
 	}
+	c.MarkGivenBack()
 	return c
 }

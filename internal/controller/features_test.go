@@ -9,6 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/addon/consolidation"
 	"heliostat.dev/heliostat/internal/addon/costs"
 	"heliostat.dev/heliostat/internal/addon/departures"
+	"heliostat.dev/heliostat/internal/addon/giveback"
 	"heliostat.dev/heliostat/internal/addon/nodeguard"
 	"heliostat.dev/heliostat/internal/addon/provisioning"
 )
@@ -21,11 +22,13 @@ type features struct {
 
 // addons has the rows of cmd/autoscaler/engine, in their order.
 func (f features) addons(kube *fakeKube, config *Config) []addon.Addon {
+	kube.desk = giveback.New(kube)
 	return []addon.Addon{
 		nodeguard.New(kube, nodeguard.Settings{Write: f.protectBusy, JoinTime: config.AllocationTimeout}),
 		provisioning.New(kube),
 		departures.New(),
 		consolidation.New(consolidation.Settings{After: 10 * time.Minute}),
+		kube.desk.Addon(),
 		capacity.New(kube, cmp.Or(config.Form, Fleet) == Sidecar),
 		costs.Jobs(f.jobsEvery),
 	}

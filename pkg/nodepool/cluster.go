@@ -9,6 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -147,6 +148,9 @@ type Cluster struct {
 	// Consolidate says which work may move so that workers can leave (annotation heliostat.dev/consolidate); empty and
 	// none move nothing.
 	Consolidate Consolidate
+	// GiveBack is what the RayCluster gives back (annotation heliostat.dev/give-back); nil if nothing. It is shared and
+	// must not be changed.
+	GiveBack *giveback.Reservation
 	// Policy is the capacity policy that counts; nil if there is none. It is shared and must not be changed.
 	Policy *capacity.Written
 	// OwnedBy is the kind and the name of the first object that owns the RayCluster; empty if none does.

@@ -82,6 +82,19 @@ func (a *targetCalculation) splits(group *WorkerGroup, replica string, asked int
 	return ""
 }
 
+// MarkGivenBack marks the workers that are given back: they go, as if their machines did.
+func (c *Cluster) MarkGivenBack() {
+	if c.GiveBack == nil {
+		return
+	}
+	notice := c.GiveBack.Notice()
+	for i := range c.Workers {
+		if w := &c.Workers[i]; c.GiveBack.Has(w.UID) {
+			w.Going = departure.Earlier(w.Going, notice)
+		}
+	}
+}
+
 // SpreadGoing marks all hosts of a multi-host replica with what one of them shows: the work of a replica spans its
 // hosts, and the operator deletes replicas whole. A warning does not spread, nor does the deletion of a single pod,
 // which the operator repairs.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
@@ -83,7 +84,7 @@ func TestOnlyRestartableActorsEndWithTheirWorker(t *testing.T) {
 		s.put("w0", actor(1))
 		c.change(s)
 		in := s.input()
-		if got := Restartable(in.View.Members, s.residents)[idOf("w0")]; got != c.want {
+		if got := addon.Restartable(in.View.Members, s.residents)[idOf("w0")]; got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

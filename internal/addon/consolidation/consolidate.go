@@ -205,5 +205,5 @@ func (c *consolidator) lookAtDraining(ctx context.Context, v *observe.View) {
 		c.loop.Log().WarnContext(ctx, "cannot read the actors", "cluster", v.Cluster.Key.String(), "err", err)
 		return
 	}
-	v.Restartable = Restartable(due, residents)
+	v.Restartable = addon.Restartable(due, residents)
 }

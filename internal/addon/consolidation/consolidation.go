@@ -75,7 +75,7 @@ const (
 // that save more, those that are used less, then by name. Each is judged alone, so only one may be drained before
 // the next look.
 func Moves(in Input) []Move {
-	residents := byNode(in.Residents)
+	residents := addon.ByNode(in.Residents)
 	var moves []Move
 	work := map[string][]raydemand.Request{}
 	for _, m := range Candidates(in.View, in.Snapshot) {

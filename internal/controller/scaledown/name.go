@@ -7,6 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -22,6 +23,8 @@ const (
 	// removedMoved: the deadline of a drain is over, and Ray restarts elsewhere all that runs there. Only RayClusters
 	// that opt in have such drains (heliostat.dev/consolidate).
 	removedMoved = "consolidated"
+	// removedGivenBack: the deadline of a worker that is given back is over, and its work may end.
+	removedGivenBack = "given-back"
 	// removedNoQuota: the pod waits behind Kueue's gate and gets no quota.
 	removedNoQuota = "no-quota"
 )
@@ -130,7 +133,8 @@ func (r Rules) onlySurplus(v observe.View, removals []Removal) []Removal {
 // absent reports whether a removal depends on no living node being in the pod. Ray, a deadline or whoever ends the pod
 // allowed the others.
 func absent(reason string) bool {
-	return reason != removedDrained && reason != removedOverdue && reason != removedEvicted && reason != removedMoved
+	return reason != removedDrained && reason != removedOverdue && reason != removedEvicted && reason != removedMoved &&
+		reason != removedGivenBack
 }
 
 func (r Rules) removable(
@@ -144,6 +148,9 @@ func (r Rules) removable(
 	case m.Joined() && r.Drains.overdue(m.Node.ID, v.Now) && observe.AboveMaximum(v.Cluster, v.Members, m.Group):
 		return removedOverdue, true
 	case m.Joined() && m.Node.Status == raydemand.Draining && r.Moved != nil && r.Moved(m):
+		if m.Going != nil && m.Going.Sign == departure.GivenBack {
+			return removedGivenBack, false
+		}
 		return removedMoved, false
 	case m.Node != nil:
 		return "", false

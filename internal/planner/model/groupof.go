@@ -40,6 +40,9 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 	if q := cluster.Queue.Quota; q != nil {
 		s.Quotas = q.Bounds
 	}
+	if quota, holds := cluster.GiveBack.Quota(); holds {
+		s.Quotas = append(slices.Clip(s.Quotas), quota)
+	}
 	named := map[string]bool{"": true}
 	for _, g := range cluster.Groups {
 		if named[g.Name] {

@@ -33,6 +33,8 @@ const (
 	AKSScheduledEvent   Sign = "aks-scheduled-event"
 	AKSDrain            Sign = "aks-drain"
 	Cordoned            Sign = "cordoned"
+	// GivenBack: somebody asked for the worker's GPUs (package giveback). Its machine stays.
+	GivenBack Sign = "given-back"
 )
 
 // Notice says that the machine of a worker is about to go. Its JSON form is part of snapshots.
@@ -96,6 +98,9 @@ func (n *Notice) Text(node string) string {
 	name := "its machine"
 	if node != "" {
 		name = "node " + node
+	}
+	if n.Sign == GivenBack {
+		name = "the worker"
 	}
 	switch {
 	case !n.Certain:

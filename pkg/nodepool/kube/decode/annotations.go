@@ -13,6 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -42,6 +43,7 @@ var knownAnnotations = []string{
 	capacity.Annotation,
 	nodepool.ConsolidateAnnotation,
 	FreezeAnnotation,
+	giveback.Annotation,
 	nodepool.IdleSinceAnnotation,
 	nodepool.IsolationAnnotation,
 	nodepool.MIGGPUsAnnotation,
@@ -159,6 +161,23 @@ func readPolicy(metadata Fields, cluster *nodepool.Cluster) {
 	written.Fault = fault.Error()
 	metadata.Report.Add(raydemand.Error, AnnotationUnreadable, field(fault), fault.Value,
 		"the policy cannot be read, so nothing is kept warm, suspended or deleted by it", "write "+fault.Want)
+}
+
+// readGiveBack reads what the RayCluster gives back. A reservation that cannot be read takes nothing and holds nothing.
+func readGiveBack(metadata Fields, cluster *nodepool.Cluster) {
+	text, set := metadata.Texts("annotations")[giveback.Annotation]
+	if !set {
+		return
+	}
+	reservation, fault := giveback.ReadReservation([]byte(text))
+	if fault == nil {
+		cluster.GiveBack = reservation
+		return
+	}
+	metadata.Report.Add(raydemand.Error, AnnotationUnreadable,
+		strings.TrimSuffix(metadata.at("annotations")+"."+giveback.Annotation+": "+fault.Path.String(), ": "),
+		fault.Value, "the reservation cannot be read, so nothing is given back: want "+fault.Want,
+		"remove it, and ask again with autoscaler give-back")
 }
 
 // IdleSinceText is the value of the annotation idle-since: the time, and the generation that suspending leads to.

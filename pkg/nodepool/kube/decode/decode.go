@@ -105,6 +105,7 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 	readAnnotations(metadata, &cluster)
 	readPolicy(metadata, &cluster)
 	readIdleSince(metadata, &cluster)
+	readGiveBack(metadata, &cluster)
 	ownCommand := strings.EqualFold(metadata.Texts("annotations")[overwriteAnnotation], "true")
 	checkContainers(spec.Object("headGroupSpec"))
 	injected := []string{}
@@ -146,6 +147,7 @@ func Join(d Decoded, pods []*Pod) nodepool.Cluster {
 	cluster.Auth = describeAuth(root.Object("spec"), cluster.Key.Name, head)
 	cluster.Workers = workers(pods)
 	reportIdleTermination(root.Object("spec"), &cluster)
+	cluster.MarkGivenBack()
 	reportPods(report, &cluster)
 	reportReplicaFailure(root.Object("status"), &cluster)
 	cluster.Unreadable = cluster.Unreadable || report.Unreadable

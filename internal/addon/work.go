@@ -1,57 +1,19 @@
-package consolidation
+package addon
 
 import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/controller/observe"
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// Candidates returns the workers that are used a little, and about which nothing but the actors on them is unknown. It
-// costs little, and decides whether the actors are read at all.
-//
-// A multi-host replica is none, because all its hosts would have to move. Neither is a worker with a bundle of a
-// placement group, with many primary copies of objects or with a task that waits for its arguments: nothing moves
-// those. A pod that the user keeps node autoscalers from evicting is meant to stay.
-func Candidates(v *observe.View, s *planner.Snapshot) []observe.Member {
-	spare := map[string]int{}
-	for i := range v.Cluster.Groups {
-		g := &v.Cluster.Groups[i]
-		spare[g.Name] = -g.Min
-	}
-	for _, m := range v.Members {
-		if m.Counted() && m.Joined() {
-			spare[m.Group]++
-		}
-	}
-	running := map[string]bool{}
-	for i := range s.Nodes {
-		running[s.Nodes[i].Pod] = s.Nodes[i].State == planner.Running && s.Nodes[i].Refused.IsZero()
-	}
-	var all []observe.Member
-	for _, m := range v.Members {
-		g, known := v.Cluster.Group(m.Group)
-		if !known || g.NumOfHosts > 1 || spare[m.Group] <= 0 || g.Replicas <= g.Min || !running[m.Pod] || !m.Joined() {
-			continue
-		}
-		stays := !m.Counted() || m.Going != nil || m.NodeGone || m.Guard.By() == nodepool.GuardedByUser ||
-			!observe.Deletable(v.Cluster, m.Worker)
-		if !stays && m.Node.Status == raydemand.Running && len(m.Node.PlacedLabels) == 0 && plain(m.Node) &&
-			share(m.Node) <= mostUse {
-			all = append(all, m)
-		}
-	}
-	return all
-}
 
 // copies is the part of an object store that primary copies may take on a worker that only Serve uses. Each replica
 // leaves some (0.1 MB on Ray 2.60), which end with it. Copies of other owners would keep the draining node.
 const copies = 0.01
 
-// plain reports whether only tasks and actors make a node busy, beside few copies of objects.
-func plain(n *raydemand.Node) bool {
+// Plain reports whether only tasks and actors make a node busy, beside few copies of objects.
+func Plain(n *raydemand.Node) bool {
 	a := raydemand.ReadActivity(n.Activity)
 	held := n.Total[raydemand.ObjectStoreMemory] - n.Available[raydemand.ObjectStoreMemory]
 	few := held.Float() <= copies*n.Total[raydemand.ObjectStoreMemory].Float()
@@ -64,45 +26,51 @@ func holdsObjects(n *raydemand.Node) bool {
 		n.Available[raydemand.ObjectStoreMemory] < n.Total[raydemand.ObjectStoreMemory]
 }
 
-// movable returns a worker as a move, and what needs another place, if everything on it can move. What is in use must
-// be exactly what the actors hold: anything else is a task, and Ray does not say whether a task is retried
+// Work is what runs on a worker and can move.
+type Work struct {
+	// Needs is the least value of the annotation consolidate that lets it move.
+	Needs nodepool.Consolidate
+	// Replicas are those of Serve, Actors all others.
+	Replicas, Actors int
+	// Requests are what it needs elsewhere.
+	Requests []raydemand.Request
+}
+
+// MovableWork returns what runs on a node, if all of it can move. What is in use must be exactly what the actors hold:
+// anything else is a task, and Ray does not say whether a task is retried
 // (docs/reference/facts.md#tasks-and-their-retries).
-func movable(m observe.Member, residents []*raydemand.Resident) (Move, []raydemand.Request, bool) {
-	move := Move{Pod: m.Pod, Group: m.Group, Node: *m.Node, Needs: nodepool.ConsolidateServe, Used: share(m.Node)}
+func MovableWork(n *raydemand.Node, residents []*raydemand.Resident) (Work, bool) {
+	work := Work{Needs: nodepool.ConsolidateServe}
 	held := raydemand.Bundle{}
-	var work []raydemand.Request
 	for _, r := range residents {
 		if !r.Alive || r.Grouped || r.SelectorUnknown || r.Owns {
-			return move, nil, false
+			return work, false
 		}
 		held.Add(r.Resources)
 		switch {
 		case r.ServesProxy():
 			continue // Serve ends it with the last replica, and starts one where replicas are
 		case r.ServesReplica():
-			move.Replicas++
+			work.Replicas++
 		case r.Restarts == raydemand.RestartsAlways || r.Restarts > 0:
-			move.Actors++
-			move.Needs = nodepool.ConsolidateRestartable
+			work.Actors++
+			work.Needs = nodepool.ConsolidateRestartable
 		default:
-			return move, nil, false
+			return work, false
 		}
-		work = append(work, requestOf(r))
+		work.Requests = append(work.Requests, requestOf(r))
 	}
-	if len(work) == 0 || !held.Equal(inUse(m.Node)) ||
-		move.Needs != nodepool.ConsolidateServe && holdsObjects(m.Node) {
-		return move, nil, false
-	}
-	return move, work, true
+	return work, len(work.Requests) > 0 && held.Equal(inUse(n)) &&
+		(work.Needs == nodepool.ConsolidateServe || !holdsObjects(n))
 }
 
 // Restartable returns the nodes among those of members on which nothing runs but actors that Ray restarts elsewhere. A
 // replica of Serve is not ended: Serve stops it itself.
 func Restartable(members []observe.Member, residents []raydemand.Resident) map[raydemand.NodeID]bool {
-	on := byNode(residents)
+	on := ByNode(residents)
 	nodes := map[raydemand.NodeID]bool{}
 	for _, m := range members {
-		if move, _, ok := movable(m, on[m.Node.ID]); ok && move.Replicas == 0 && plain(m.Node) &&
+		if work, ok := MovableWork(m.Node, on[m.Node.ID]); ok && work.Replicas == 0 && Plain(m.Node) &&
 			!holdsObjects(m.Node) && len(m.Node.PlacedLabels) == 0 {
 			nodes[m.Node.ID] = true
 		}
@@ -110,7 +78,8 @@ func Restartable(members []observe.Member, residents []raydemand.Resident) map[r
 	return nodes
 }
 
-func byNode(residents []raydemand.Resident) map[raydemand.NodeID][]*raydemand.Resident {
+// ByNode sorts actors by their nodes.
+func ByNode(residents []raydemand.Resident) map[raydemand.NodeID][]*raydemand.Resident {
 	on := map[raydemand.NodeID][]*raydemand.Resident{}
 	for i := range residents {
 		on[residents[i].Node] = append(on[residents[i].Node], &residents[i])

@@ -1,0 +1,313 @@
+package giveback
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Input is everything that a choice depends on.
+type Input struct {
+	View *observe.View
+	// Snapshot is that of the cycle.
+	Snapshot *planner.Snapshot
+	// Residents are the actors that have a place on a node.
+	Residents []raydemand.Resident
+	// UsedFor returns for how long a node has been in use without interruption.
+	UsedFor func(raydemand.NodeID) time.Duration
+	// Compute plans a snapshot.
+	Compute func(planner.Snapshot) planner.Plan
+}
+
+// unit is what leaves as a whole: a worker, or all hosts of a multi-host replica.
+type unit struct {
+	members []observe.Member
+	gpus    int64
+	why     string
+	cost    cost
+	work    []raydemand.Request
+}
+
+// cost is what the loss of workers costs. The first number that differs counts: workers with bundles of placement
+// groups, workers whose work cannot move, workers whose work moves, and for how long they have worked.
+type cost struct {
+	grouped, ended, moved int
+	worked                time.Duration
+}
+
+func (c cost) plus(o cost) cost {
+	return cost{c.grouped + o.grouped, c.ended + o.ended, c.moved + o.moved, c.worked + o.worked}
+}
+
+func (c cost) compare(o cost) int {
+	return cmp.Or(cmp.Compare(c.grouped, o.grouped), cmp.Compare(c.ended, o.ended), cmp.Compare(c.moved, o.moved),
+		cmp.Compare(c.worked, o.worked))
+}
+
+// Choose returns the workers whose loss costs least and that have exactly the GPUs that are asked for. It returns
+// giveback.ErrRefused with the reason if there are none.
+func Choose(in Input, ask giveback.Ask) (giveback.Reservation, error) {
+	groups, err := in.groups(ask)
+	if err != nil {
+		return giveback.Reservation{}, err
+	}
+	units := in.units(ask, groups)
+	chosen := cheapest(units, ask, ask.GPUs)
+	if reservation := in.reserve(ask, groups, chosen); len(chosen) > 0 && !in.moves(chosen, &reservation) {
+		for i := range units {
+			if u := &units[i]; u.cost.moved > 0 {
+				u.cost.ended, u.cost.moved, u.why = u.cost.moved, 0, u.why+", but nothing else has room"
+			}
+		}
+		chosen = cheapest(units, ask, ask.GPUs)
+	}
+	if len(chosen) == 0 {
+		return giveback.Reservation{}, refusal(units, ask)
+	}
+	if len(chosen) > giveback.MaxWorkers {
+		return giveback.Reservation{}, fmt.Errorf("%w: that takes %d workers; the limit is %d", giveback.ErrRefused,
+			len(chosen), giveback.MaxWorkers)
+	}
+	return in.reserve(ask, groups, chosen), nil
+}
+
+// groups returns how many GPUs a pod has of each group that an ask concerns.
+func (in *Input) groups(ask giveback.Ask) (map[string]int64, error) {
+	groups := map[string]int64{}
+	var names []string
+	for i := range in.Snapshot.Groups {
+		g := &in.Snapshot.Groups[i]
+		gpus := g.Resources[raydemand.GPU]
+		names = append(names, g.Name)
+		if whole := int64(gpus / raydemand.One); in.concerns(ask, g) && gpus > 0 && raydemand.Whole(whole) == gpus {
+			groups[g.Name] = whole
+		}
+	}
+	if len(groups) > 0 {
+		return groups, nil
+	}
+	if ask.Group != "" && !slices.Contains(names, ask.Group) {
+		return nil, fmt.Errorf("%w: the RayCluster has no group %q; it has %s", giveback.ErrRefused, ask.Group,
+			strings.Join(names, ", "))
+	}
+	return nil, fmt.Errorf("%w: no worker of %s has whole GPUs", giveback.ErrRefused, ask.From())
+}
+
+// concerns reports whether pods of a group may have what an ask wants.
+func (in *Input) concerns(ask giveback.Ask, g *planner.Group) bool {
+	if ask.Group != "" {
+		return g.Name == ask.Group
+	}
+	known, _ := in.View.Cluster.Group(g.Name)
+	return slices.ContainsFunc(in.View.Members, func(m observe.Member) bool {
+		return m.Group == g.Name && m.Pool == ask.Pool
+	}) || slices.ContainsFunc(known.PoolPods, func(p landing.PoolPods) bool { return p.Pool == ask.Pool })
+}
+
+// units returns what may leave, the cheapest first, and of each group as many as its minimum lets go.
+func (in *Input) units(ask giveback.Ask, groups map[string]int64) []unit {
+	residents := addon.ByNode(in.Residents)
+	spare, whole := map[string]int{}, map[string]*unit{}
+	for i := range in.View.Cluster.Groups {
+		g := &in.View.Cluster.Groups[i]
+		spare[g.Name] = min(g.Replicas, g.Max) - g.Min
+	}
+	var order []string
+	broken := map[string]bool{}
+	for _, m := range in.View.Members {
+		key := cmp.Or(m.Replica, m.Pod)
+		u := whole[key]
+		if u == nil {
+			u = &unit{}
+			whole[key] = u
+			order = append(order, key)
+		}
+		if gpus := groups[m.Group]; gpus == 0 || !m.Counted() || !m.Joined() || m.Going != nil ||
+			m.Node.Status == raydemand.Draining || !observe.Deletable(in.View.Cluster, m.Worker) ||
+			ask.Pool != "" && m.Pool != ask.Pool {
+			broken[key] = true
+			continue
+		}
+		in.add(u, m, groups[m.Group], residents[m.Node.ID])
+	}
+	var all []unit
+	for _, key := range order {
+		if !broken[key] {
+			all = append(all, *whole[key])
+		}
+	}
+	slices.SortStableFunc(all, func(a, b unit) int { return a.cost.compare(b.cost) })
+	return slices.DeleteFunc(all, func(u unit) bool {
+		group := u.members[0].Group
+		spare[group]--
+		return spare[group] < 0
+	})
+}
+
+// add adds a worker, and what its loss costs.
+func (in *Input) add(u *unit, m observe.Member, gpus int64, residents []*raydemand.Resident) {
+	u.members, u.gpus = append(u.members, m), u.gpus+gpus
+	work, moves := addon.MovableWork(m.Node, residents)
+	one, why := cost{worked: in.UsedFor(m.Node.ID)}, ""
+	switch grouped := slices.ContainsFunc(residents, func(r *raydemand.Resident) bool { return r.Grouped }); {
+	case m.Node.Status == raydemand.Idle:
+		one, why = cost{}, "idle"
+	case grouped || len(m.Node.PlacedLabels) > 0:
+		one.grouped, one.ended, why = 1, 1, "it has bundles of a placement group"
+	case moves && addon.Plain(m.Node):
+		one.moved, u.work = 1, append(u.work, work.Requests...)
+		why = fmt.Sprintf("%d replicas of Serve and %d actors move", work.Replicas, work.Actors)
+	default:
+		one.ended, why = 1, "tasks run there, or actors that do not restart"
+	}
+	if one.compare(cost{grouped: u.cost.grouped, ended: u.cost.ended, moved: u.cost.moved}) > 0 || u.why == "" {
+		u.why = why
+	}
+	u.cost = u.cost.plus(one)
+}
+
+// cheapest returns the units that cost least and have exactly so many GPUs; none if there are no such units. Without
+// force, it leaves out units whose work cannot move.
+func cheapest(units []unit, ask giveback.Ask, gpus int64) []unit {
+	type set struct {
+		before *set
+		last   *unit
+		cost   cost
+	}
+	best := make([]*set, gpus+1)
+	best[0] = &set{}
+	taken := map[string]int64{}
+	for i := range units {
+		u := &units[i]
+		kind := fmt.Sprint(u.members[0].Group, u.gpus)
+		if u.gpus > gpus || u.cost.ended > 0 && !ask.Force || taken[kind] >= gpus {
+			continue // cheaper ones of the same kind suffice
+		}
+		taken[kind] += u.gpus
+		for k := gpus; k >= u.gpus; k-- {
+			from := best[k-u.gpus]
+			if from == nil {
+				continue
+			}
+			if sum := from.cost.plus(u.cost); best[k] == nil || sum.compare(best[k].cost) < 0 {
+				best[k] = &set{from, u, sum}
+			}
+		}
+	}
+	var chosen []unit
+	for s := best[gpus]; s != nil && s.last != nil; s = s.before {
+		chosen = append(chosen, *s.last)
+	}
+	slices.Reverse(chosen)
+	return chosen
+}
+
+// moves reports whether the work of workers that are not to be ended has room elsewhere, on workers that exist or that
+// can be launched, while they are gone and their groups are held down.
+func (in *Input) moves(chosen []unit, reservation *giveback.Reservation) bool {
+	s := *in.Snapshot
+	s.Nodes, s.Requests, s.Turn = slices.Clone(s.Nodes), nil, ""
+	leaves := map[string]bool{}
+	for _, u := range chosen {
+		s.Requests = append(s.Requests, u.work...)
+		for _, m := range u.members {
+			leaves[m.Pod] = true
+		}
+	}
+	if len(s.Requests) == 0 {
+		return true
+	}
+	for i := range s.Nodes {
+		if leaves[s.Nodes[i].Pod] {
+			s.Nodes[i].State = planner.Leaving
+		}
+	}
+	quota, _ := reservation.Quota()
+	s.Quotas = append(slices.Clip(s.Quotas), quota)
+	return len(in.Compute(s).InfeasibleRequests) == 0
+}
+
+// reserve returns the reservation of what is chosen.
+func (in *Input) reserve(ask giveback.Ask, groups map[string]int64, chosen []unit) giveback.Reservation {
+	r := giveback.Reservation{Ask: ask, Deadline: in.View.Now.Add(ask.Within()).UTC().Truncate(time.Second),
+		PodGPUs: groups, Workers: []giveback.Worker{}}
+	for _, m := range in.View.Members {
+		if m.Counted() {
+			r.Hold += groups[m.Group]
+		}
+	}
+	r.Hold -= ask.GPUs
+	for _, u := range chosen {
+		for _, m := range u.members {
+			r.Workers = append(r.Workers, giveback.Worker{Pod: m.Pod, UID: m.UID, Group: m.Group,
+				GPUs: groups[m.Group], Why: u.why})
+		}
+	}
+	return r
+}
+
+// refusal says why an ask cannot be met, and what can be.
+func refusal(units []unit, ask giveback.Ask) error {
+	most := func(force bool) int64 {
+		forced := ask
+		forced.Force = force
+		for gpus := ask.GPUs; gpus > 0; gpus-- {
+			if len(cheapest(units, forced, gpus)) > 0 {
+				return gpus
+			}
+		}
+		return 0
+	}
+	text := fmt.Sprintf("%s of %s cannot be given back", giveback.GPUs(ask.GPUs), ask.From())
+	if free := most(ask.Force); free > 0 {
+		text += fmt.Sprintf("; %s can, without ending work that cannot move", giveback.GPUs(free))
+		if ask.Force {
+			text = strings.TrimSuffix(text, ", without ending work that cannot move")
+		}
+	}
+	if forced := most(true); !ask.Force && forced == ask.GPUs {
+		text += "; with force all can"
+	}
+	var stay []string
+	for i := range units {
+		if u := &units[i]; u.cost.ended > 0 && !ask.Force && len(stay) < mostNamed {
+			stay = append(stay, u.members[0].Pod+": "+u.why)
+		}
+	}
+	if len(stay) > 0 {
+		text += " (" + strings.Join(stay, "; ") + ")"
+	}
+	if len(units) == 0 {
+		text += ": no worker can leave that is above minReplicas, and has joined Ray; lower minReplicas if fewer may " +
+			"stay"
+	} else if sizes := sizes(units); len(stay) == 0 {
+		text += ": workers above minReplicas have " + sizes
+	}
+	return fmt.Errorf("%w: %s", giveback.ErrRefused, text)
+}
+
+// mostNamed bounds the workers that a refusal names.
+const mostNamed = 5
+
+// sizes returns how many GPUs the workers have: "8 GPUs each (3 workers)".
+func sizes(units []unit) string {
+	count := map[int64]int{}
+	for i := range units {
+		count[units[i].gpus]++
+	}
+	var all []string
+	for _, gpus := range slices.Sorted(maps.Keys(count)) {
+		all = append(all, fmt.Sprintf("%s each (%d)", giveback.GPUs(gpus), count[gpus]))
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,184 @@
+package giveback
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// fleet is a RayCluster whose workers have GPUs and work.
+type fleet struct {
+	in   Input
+	used map[raydemand.NodeID]time.Duration
+}
+
+func newFleet() *fleet {
+	f := &fleet{used: map[raydemand.NodeID]time.Duration{}}
+	f.in = Input{View: &observe.View{Now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}, Snapshot: &planner.Snapshot{},
+		UsedFor: func(id raydemand.NodeID) time.Duration { return f.used[id] },
+		Compute: func(s planner.Snapshot) planner.Plan { return planner.Compute(s, s.Policy) }}
+	return f
+}
+
+// group adds a group whose workers have so many GPUs and as many CPUs.
+func (f *fleet) group(name string, gpus int64, least int) {
+	shape := raydemand.Bundle{raydemand.GPU: raydemand.Whole(gpus), raydemand.CPU: raydemand.Whole(gpus)}
+	f.in.View.Cluster.Groups = append(f.in.View.Cluster.Groups, nodepool.WorkerGroup{Name: name, Resources: shape,
+		Min: least, Max: 100, NumOfHosts: 1})
+	f.in.Snapshot.Groups = append(f.in.Snapshot.Groups, planner.Group{Name: name, Resources: shape, Max: 100, NumOfHosts: 1})
+}
+
+// worker adds a worker that has been in use for so long; 0 is idle.
+func (f *fleet) worker(pod, group string, used time.Duration) *observe.Member {
+	g, _ := f.in.View.Cluster.Group(group)
+	g.Replicas++
+	n := raydemand.Node{Status: raydemand.Running, Total: g.Resources.Clone(), Available: raydemand.Bundle{},
+		Activity: []string{raydemand.ActiveWorkers}}
+	copy(n.ID[:], pod)
+	if f.used[n.ID] = used; used == 0 {
+		n.Status, n.Available, n.Activity = raydemand.Idle, n.Total.Clone(), nil
+	}
+	f.in.View.Members = append(f.in.View.Members, observe.Member{Node: &n,
+		Worker: &nodepool.Worker{Pod: pod, UID: pod, Group: group, Pool: "pool-" + group}})
+	f.in.Snapshot.Nodes = append(f.in.Snapshot.Nodes, planner.Node{Pod: pod, Group: group, State: planner.Running,
+		Total: n.Total, Available: n.Available})
+	return &f.in.View.Members[len(f.in.View.Members)-1]
+}
+
+// serves makes the worker one that only a replica of Serve uses, with one GPU.
+func (f *fleet) serves(pod, group string) {
+	m := f.worker(pod, group, time.Hour)
+	f.in.Residents = append(f.in.Residents, raydemand.Resident{Name: "SERVE_REPLICA::a#D#x", Class: "ServeReplica:a:D",
+		Namespace: "serve", Alive: true, Node: m.Node.ID, Resources: raydemand.Bundle{raydemand.GPU: raydemand.One}})
+	m.Node.Available = m.Node.Total.Clone()
+	m.Node.Available.Take(raydemand.Bundle{raydemand.GPU: raydemand.One})
+	at := &f.in.Snapshot.Nodes[len(f.in.Snapshot.Nodes)-1]
+	at.Available = m.Node.Available
+}
+
+func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(*fleet)
+		ask  giveback.Ask
+		want string // the pods, or what the refusal says
+	}{
+		"idle before busy": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.worker("a", "h", time.Hour)
+			f.worker("b", "h", 0)
+		}, giveback.Ask{GPUs: 1, Group: "h", Force: true}, "b"},
+		"what has worked least": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.worker("a", "h", 3*time.Hour)
+			f.worker("b", "h", time.Hour)
+			f.worker("c", "h", 2*time.Hour)
+		}, giveback.Ask{GPUs: 2, Group: "h", Force: true}, "b c"},
+		"no gang if there is another choice": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.worker("a", "h", time.Minute).Node.PlacedLabels = map[string]string{"_PG_1": ""}
+			f.worker("b", "h", time.Hour)
+		}, giveback.Ask{GPUs: 1, Group: "h", Force: true}, "b"},
+		"a gang if there is no other": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.worker("a", "h", time.Minute).Node.PlacedLabels = map[string]string{"_PG_1": ""}
+			f.worker("b", "h", time.Hour)
+		}, giveback.Ask{GPUs: 2, Group: "h", Force: true}, "b a"},
+		"what Serve moves before tasks": {func(f *fleet) {
+			f.group("h", 2, 0)
+			f.worker("a", "h", time.Minute)
+			f.serves("b", "h")
+			f.serves("c", "h")
+		}, giveback.Ask{GPUs: 2, Group: "h"}, "b"},
+		"replicas that have no room elsewhere stay": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.serves("a", "h")
+			f.serves("b", "h")
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "nothing else has room"},
+		"exactly as many, even if a dearer one goes": {func(f *fleet) {
+			f.group("four", 4, 0)
+			f.group("two", 2, 0)
+			f.worker("a", "four", 0)
+			f.worker("b", "two", time.Hour)
+			for _, m := range f.in.View.Members {
+				m.Pool = "p"
+			}
+		}, giveback.Ask{GPUs: 2, Pool: "p", Force: true}, "b"},
+		"no part of a worker": {func(f *fleet) {
+			f.group("h", 8, 0)
+			f.worker("a", "h", 0)
+		}, giveback.Ask{GPUs: 4, Group: "h"}, "workers above minReplicas have 8 GPUs each (1)"},
+		"never below the minimum": {func(f *fleet) {
+			f.group("h", 1, 1)
+			f.worker("a", "h", 0)
+		}, giveback.Ask{GPUs: 1, Group: "h", Force: true}, "lower minReplicas"},
+		"only workers of the pool": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.worker("a", "h", 0)
+			f.worker("b", "h", time.Hour).Pool = "other"
+		}, giveback.Ask{GPUs: 1, Pool: "other", Force: true}, "b"},
+		"an unknown group": {func(f *fleet) { f.group("h", 1, 0) }, giveback.Ask{GPUs: 1, Group: "x"}, `no group "x"; it has h`},
+		"no GPUs": {func(f *fleet) {
+			f.group("h", 0, 0)
+			f.worker("a", "h", 0)
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "no worker of group h has whole GPUs"},
+		"one that leaves anyway does not count": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.worker("a", "h", 0).Node.Status = raydemand.Draining
+			f.worker("b", "h", 0)
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "b"},
+		"all hosts of a replica": {func(f *fleet) {
+			f.group("h", 4, 0)
+			f.in.View.Cluster.Groups[0].NumOfHosts = 2
+			f.worker("a", "h", time.Hour).Replica = "r1"
+			f.worker("b", "h", 0).Replica = "r1"
+			f.worker("c", "h", 0).Replica = "r2"
+			f.worker("d", "h", 0).Replica = "r2"
+		}, giveback.Ask{GPUs: 8, Group: "h", Force: true}, "c d"},
+		"the most that can be": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.worker("a", "h", 0)
+			f.worker("b", "h", time.Hour)
+			f.worker("c", "h", time.Hour)
+		}, giveback.Ask{GPUs: 3, Group: "h"}, "1 GPU can, without ending work that cannot move; with force all can"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet()
+			c.make(f)
+			got, err := Choose(f.in, c.ask)
+			if err != nil {
+				if !errors.Is(err, giveback.ErrRefused) || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%v, want %q", err, c.want)
+				}
+				return
+			}
+			var pods []string
+			for _, w := range got.Workers {
+				pods = append(pods, w.Pod)
+			}
+			if fmt.Sprint(strings.Join(pods, " ")) != c.want {
+				t.Errorf("%v, want %s", pods, c.want)
+			}
+		})
+	}
+}
+
+func BenchmarkChoose(b *testing.B) {
+	f := newFleet()
+	f.group("h", 8, 0)
+	for i := range 1000 {
+		f.worker(fmt.Sprintf("w%04d", i), "h", time.Duration(i)*time.Second)
+	}
+	for b.Loop() {
+		if _, err := Choose(f.in, giveback.Ask{GPUs: 800, Group: "h", Force: true}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

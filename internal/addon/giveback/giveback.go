@@ -1,0 +1,209 @@
+// Package giveback gives GPUs back on demand: it chooses the workers whose loss costs least, and keeps the agreement in
+// an annotation of the RayCluster (nodepool/giveback). The rest follows from the annotation: its workers count as about
+// to go, so addon/departures drains them and the loop names them when they are empty, and a quota holds their groups
+// down. This package also ends what is left when the deadline is over, and the reservation itself.
+package giveback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Writer writes the annotation.
+type Writer interface {
+	// SetGiveBack replaces the annotation; nil removes it.
+	SetGiveBack(ctx context.Context, key nodepool.ClusterKey, r *giveback.Reservation) error
+	// Enqueue requests a cycle.
+	Enqueue(key nodepool.ClusterKey)
+}
+
+// Desk takes what callers ask for, and lets the next cycle of the RayCluster answer.
+type Desk struct {
+	writer Writer
+
+	mu   sync.Mutex
+	asks map[nodepool.ClusterKey][]ask
+}
+
+type ask struct {
+	giveback.Ask
+	ctx    context.Context //nolint:containedctx // the call that waits for the answer
+	answer chan<- answer
+}
+
+type answer struct {
+	reservation giveback.Reservation
+	err         error
+}
+
+// New returns a desk.
+func New(writer Writer) *Desk {
+	return &Desk{writer: writer, asks: map[nodepool.ClusterKey][]ask{}}
+}
+
+// Addon returns the feature of the loop.
+func (d *Desk) Addon() addon.Addon {
+	return addon.Addon{New: func(loop addon.Loop) addon.Feature {
+		f := &feature{loop: loop, desk: d}
+		return addon.Feature{Observe: f.lookAtOverdue, AfterDrains: f.serve}
+	}}
+}
+
+// Begin agrees on what is given back, and writes it unless the ask is a dry run. It returns giveback.ErrRefused if
+// nothing is agreed, and nodepool.ErrConflict if the RayCluster gives something back already.
+func (d *Desk) Begin(ctx context.Context, key nodepool.ClusterKey, wanted giveback.Ask) (giveback.Reservation, error) {
+	answers := make(chan answer, 1)
+	d.mu.Lock()
+	d.asks[key] = append(d.asks[key], ask{wanted, ctx, answers})
+	d.mu.Unlock()
+	d.writer.Enqueue(key)
+	select {
+	case a := <-answers:
+		return a.reservation, a.err
+	case <-ctx.Done():
+		return giveback.Reservation{}, ctx.Err()
+	}
+}
+
+// End ends a reservation: the groups may grow again. A drain that has begun is not taken back.
+func (d *Desk) End(ctx context.Context, key nodepool.ClusterKey) error {
+	return d.writer.SetGiveBack(ctx, key, nil)
+}
+
+func (d *Desk) take(key nodepool.ClusterKey) []ask {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	asks := d.asks[key]
+	delete(d.asks, key)
+	return asks
+}
+
+// feature is the desk's part in the loop of one RayCluster.
+type feature struct {
+	loop   addon.Loop
+	desk   *Desk
+	looked time.Time
+	retry  time.Time
+}
+
+// Reasons of Events.
+const (
+	reasonBegins = "GiveBackBegins"
+	reasonEnds   = "GiveBackEnds"
+)
+
+// lookAtOverdue reads the actors if the deadline of the reservation is over: workers on which nothing runs but actors
+// that Ray restarts elsewhere may end. Ray does not end them, because it lets what runs on a draining node continue.
+func (f *feature) lookAtOverdue(ctx context.Context, v *observe.View) {
+	const lookAgain = 5 * time.Second
+	r := v.Cluster.GiveBack
+	if r == nil || r.Force || !v.Live() || v.Mode != nodepool.Managed || v.Now.Before(r.Deadline) ||
+		f.loop.Ray() == nil || v.Now.Sub(f.looked) < lookAgain {
+		return
+	}
+	var due []observe.Member
+	for _, m := range v.Members {
+		if r.Has(m.UID) && m.Joined() && m.Node.Status == raydemand.Draining {
+			due = append(due, m)
+		}
+	}
+	if len(due) == 0 {
+		return
+	}
+	f.looked = v.Now
+	residents, err := f.residents(ctx)
+	if err != nil {
+		f.loop.Log().WarnContext(ctx, "cannot read the actors", "cluster", v.Cluster.Key.String(), "err", err)
+		return
+	}
+	if v.Restartable == nil {
+		v.Restartable = map[raydemand.NodeID]bool{}
+	}
+	maps.Copy(v.Restartable, addon.Restartable(due, residents))
+}
+
+func (f *feature) residents(ctx context.Context) ([]raydemand.Resident, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.loop.CallTimeout())
+	defer cancel()
+	return f.loop.Ray().Residents(ctx)
+}
+
+// serve answers what is asked for, and ends a reservation that is over.
+func (f *feature) serve(ctx context.Context, o *addon.Cycle) {
+	v := &o.View
+	for _, asked := range f.desk.take(v.Cluster.Key) {
+		if asked.ctx.Err() != nil {
+			continue // nobody waits for the answer, so nothing may be given back
+		}
+		reservation, err := f.agree(ctx, o, asked.Ask)
+		asked.answer <- answer{reservation, err}
+	}
+	r := v.Cluster.GiveBack
+	if r == nil {
+		return
+	}
+	if !r.Until.IsZero() {
+		o.LookWithin(max(time.Second, r.Until.Sub(v.Now)))
+	}
+	if v.Now.Before(r.Deadline) {
+		o.LookWithin(max(time.Second, r.Deadline.Sub(v.Now)))
+	}
+	if !r.Over(v.Now) || v.Mode != nodepool.Managed || !f.loop.MayWrite(v.Cluster.Key) || v.Now.Before(f.retry) {
+		return
+	}
+	if err := f.desk.writer.SetGiveBack(ctx, v.Cluster.Key, nil); err != nil {
+		const pause = 10 * time.Second
+		f.retry = v.Now.Add(pause)
+		f.loop.Log().WarnContext(ctx, "cannot end the reservation", "cluster", v.Cluster.Key.String(), "err", err)
+		return
+	}
+	f.loop.Emit(ctx, *v, decision.Event{Reason: reasonEnds, Message: "the groups may grow again: " + r.String()})
+}
+
+// agree chooses what is given back, and writes it unless the ask is a dry run.
+func (f *feature) agree(ctx context.Context, o *addon.Cycle, wanted giveback.Ask) (giveback.Reservation, error) {
+	v := &o.View
+	none := giveback.Reservation{}
+	switch {
+	case v.Mode != nodepool.Managed:
+		return none, fmt.Errorf("%w: %s", nodepool.ErrReadOnly, v.Why.Message)
+	case !v.Live() || f.loop.Ray() == nil:
+		return none, fmt.Errorf("%w: Ray does not answer, so nothing shows what its workers do", nodepool.ErrNotLeading)
+	case v.Cluster.GiveBack != nil && !wanted.DryRun:
+		return none, fmt.Errorf("%w: the RayCluster has a reservation (%s); delete it first", nodepool.ErrConflict,
+			v.Cluster.GiveBack)
+	case f.loop.Heavy(&o.Intent.Snapshot):
+		return none, errors.New("there are too many different requests to plan without some workers")
+	}
+	residents, err := f.residents(ctx)
+	if err != nil {
+		return none, fmt.Errorf("reading the actors: %w", err)
+	}
+	reservation, err := Choose(Input{View: v, Snapshot: &o.Intent.Snapshot, Residents: residents,
+		UsedFor: f.loop.UsedFor,
+		Compute: func(s planner.Snapshot) planner.Plan { return planner.Compute(s, s.Policy) }}, wanted)
+	if err != nil || wanted.DryRun {
+		return reservation, err
+	}
+	if !f.loop.MayWrite(v.Cluster.Key) {
+		return none, nodepool.ErrNotLeading
+	}
+	if err := f.desk.writer.SetGiveBack(ctx, v.Cluster.Key, &reservation); err != nil {
+		return none, fmt.Errorf("writing the annotation: %w", err)
+	}
+	v.Cluster.GiveBack = &reservation // for those who ask in the same cycle
+	f.loop.Emit(ctx, *v, decision.Event{Reason: reasonBegins, Message: reservation.String()})
+	return reservation, nil
+}

@@ -1,0 +1,187 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// giveBack asks the desk, and runs cycles until one answers.
+func (w *world) giveBack(ask giveback.Ask) (giveback.Reservation, error) {
+	w.t.Helper()
+	if ask.DeadlineSeconds == 0 {
+		ask.DeadlineSeconds = 600
+	}
+	var agreed giveback.Reservation
+	answered := make(chan error, 1)
+	go func() {
+		var err error
+		agreed, err = w.kube.desk.Begin(context.Background(), key, ask)
+		answered <- err
+	}()
+	for {
+		w.after(100 * time.Millisecond)
+		select {
+		case err := <-answered:
+			return agreed, err
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// seconds runs a cycle each second.
+func (w *world) seconds(n int) (d *decision.Decision) {
+	for range n {
+		d = w.after(time.Second)
+	}
+	return d
+}
+
+// newBusyWorld has workers of one GPU that all have tasks.
+func newBusyWorld(t *testing.T, workers, least, most int) *world {
+	t.Helper()
+	w := newWorld(t, Config{}, gpuGroup("gpu", workers, least, most))
+	for i := range workers {
+		w.busy(w.pod(i))
+	}
+	w.seconds(5)
+	return w
+}
+
+func TestIdleWorkersAreGivenBackFirstAndTheGroupIsHeldDown(t *testing.T) {
+	w := newBusyWorld(t, 3, 0, 8)
+	idle := w.node(w.pod(1))
+	idle.Status, idle.Available, idle.Activity = raydemand.Idle, idle.Total.Clone(), nil
+	w.seconds(5)
+	until := w.now.Add(time.Hour)
+	got, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Until: until})
+	if err != nil || len(got.Workers) != 1 || got.Workers[0].Pod != w.pod(1) || got.Workers[0].Why != "idle" || got.Hold != 2 {
+		t.Fatalf("%+v, %v; want the idle worker, and 2 GPUs held", got, err)
+	}
+	w.seconds(5)
+	if len(w.ray.drains) != 1 || w.ray.drains[0].Node.ID != nodeID(w.pod(1)) || w.ray.drains[0].Reason != raydemand.DrainPreemption ||
+		!w.ray.drains[0].Deadline.Equal(got.Deadline) {
+		t.Fatalf("drains %+v, want the idle worker until the deadline", w.ray.drains)
+	}
+	w.node(w.pod(1)).Status = raydemand.Dead
+	w.seconds(2)
+	gone := w.pod(1)
+	if target := w.lastChange(); target.Replicas != 2 || !slices.Equal(target.WorkersToDelete, []string{gone}) {
+		t.Fatalf("target %+v, want 2 replicas without %s", target, gone)
+	}
+	w.operate()
+	w.seconds(2)
+	w.kube.changes = nil // the names are removed
+	w.want(3, gpu(1))
+	d := w.seconds(30)
+	if len(w.kube.changes) > 0 {
+		t.Fatalf("patched %+v while the group is held down", w.kube.changes)
+	}
+	if why := d.Plan.Groups[0].Reasons; !slices.ContainsFunc(why, func(r planner.Reason) bool {
+		return r.Code == "quota" && strings.Contains(r.Message, "give-back of 1 GPU of group gpu")
+	}) {
+		t.Errorf("reasons %+v, want the reservation", why)
+	}
+	w.now = until
+	w.seconds(3)
+	if w.kube.cluster.GiveBack != nil || w.kube.emitted("GiveBackEnds") != 1 {
+		t.Errorf("after it: %+v, Events %v", w.kube.cluster.GiveBack, w.kube.events)
+	}
+	if target := w.lastChange(); target.Replicas != 5 {
+		t.Errorf("replicas %d after the reservation, want 5", target.Replicas)
+	}
+}
+
+func TestBusyWorkersAreGivenBackOnlyByForceAndEndAtTheDeadline(t *testing.T) {
+	w := newBusyWorld(t, 3, 0, 8)
+	_, err := w.giveBack(giveback.Ask{GPUs: 2, Group: "gpu"})
+	if !errors.Is(err, giveback.ErrRefused) || !strings.Contains(err.Error(), "with force all can") ||
+		!strings.Contains(err.Error(), w.pod(0)+": tasks run there") {
+		t.Fatalf("%v, want a refusal that names the work and force", err)
+	}
+	dry, err := w.giveBack(giveback.Ask{GPUs: 2, Group: "gpu", Force: true, DryRun: true})
+	if err != nil || len(dry.Workers) != 2 {
+		t.Fatalf("dry run: %+v, %v", dry, err)
+	}
+	w.seconds(10)
+	w.nothingWritten("a refusal and a dry run")
+	got, err := w.giveBack(giveback.Ask{GPUs: 2, Group: "gpu", Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.seconds(590)
+	if len(w.ray.drains) != 2 || len(w.kube.changes) > 0 {
+		t.Fatalf("drains %v, changes %+v before the deadline", w.ray.drained(), w.kube.changes)
+	}
+	w.seconds(15)
+	named := []string{got.Workers[0].Pod, got.Workers[1].Pod}
+	slices.Sort(named)
+	if target := w.lastChange(); target.Replicas != 1 || !slices.Equal(target.WorkersToDelete, named) {
+		t.Fatalf("target %+v, want 1 replica without %v", target, named)
+	}
+	w.operate()
+	w.seconds(2)
+	w.kube.changes = nil // the names are removed
+	w.seconds(60)
+	if len(w.ray.drains) != 2 || len(w.kube.changes) > 0 || len(w.kube.cluster.Workers) != 1 {
+		t.Errorf("drains %v, changes %+v, %d workers: more than was asked for", w.ray.drained(), w.kube.changes, len(w.kube.cluster.Workers))
+	}
+	if _, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); !errors.Is(err, nodepool.ErrConflict) {
+		t.Errorf("a second reservation: %v, want a conflict", err)
+	}
+}
+
+func TestRestartableActorsEndAtTheDeadlineWithoutForce(t *testing.T) {
+	w := newBusyWorld(t, 2, 0, 8)
+	n := w.node(w.pod(0))
+	n.Available = n.Total.Clone()
+	w.place(w.pod(0), raydemand.Resident{Class: "Trainer", Alive: true, Resources: raydemand.Bundle{raydemand.CPU: raydemand.One}, Restarts: 3})
+	other := w.node(w.pod(1))
+	other.Available = raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}
+	w.seconds(5)
+	got, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu"})
+	if err != nil || got.Workers[0].Pod != w.pod(0) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	w.seconds(590)
+	if len(w.ray.drains) != 1 || len(w.kube.changes) > 0 {
+		t.Fatalf("drains %v, changes %+v before the deadline", w.ray.drained(), w.kube.changes)
+	}
+	w.node(w.pod(0)).Activity = []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
+	w.seconds(20)
+	if target := w.lastChange(); target.Replicas != 1 || !slices.Equal(target.WorkersToDelete, []string{w.pod(0)}) {
+		t.Errorf("target %+v, want 1 replica", target)
+	}
+}
+
+func TestWhatBecomesATaskIsNotEndedWithoutForce(t *testing.T) {
+	w := newBusyWorld(t, 2, 0, 8)
+	n := w.node(w.pod(0))
+	n.Status, n.Available, n.Activity = raydemand.Idle, n.Total.Clone(), nil
+	w.seconds(5)
+	if _, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu"}); err != nil {
+		t.Fatal(err)
+	}
+	w.busy(w.pod(0)) // a task came before the drain
+	w.seconds(700)
+	if len(w.kube.changes) > 0 {
+		t.Errorf("changes %+v, want the task to end by itself", w.kube.changes)
+	}
+}
+
+func TestOnlyManagedRayClustersGiveBack(t *testing.T) {
+	w := newBusyWorld(t, 2, 0, 8)
+	w.kube.cluster.Mode = nodepool.Shadow
+	if _, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); !errors.Is(err, nodepool.ErrReadOnly) {
+		t.Errorf("%v, want read-only", err)
+	}
+}

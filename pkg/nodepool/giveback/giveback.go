@@ -1,0 +1,187 @@
+// Package giveback is what a RayCluster gives back on demand: what is asked for (Ask), and what is agreed (Reservation),
+// which an annotation of the RayCluster holds. The package must not know Kubernetes objects, and it reads no clock.
+// Which workers cost least is decided in addon/giveback.
+package giveback
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Annotation on a RayCluster holds its Reservation. Heliostat writes it when somebody asks, and removes it when the
+// reservation ends.
+const Annotation = "heliostat.dev/give-back"
+
+// ErrRefused: what is asked for cannot be given back. The text says why.
+var ErrRefused = errors.New("refused")
+
+// The bounds of an Ask.
+const (
+	MaxGPUs         = 10_000
+	DefaultDeadline = 10 * time.Minute
+	MinDeadline     = 30 * time.Second
+	MaxDeadline     = 24 * time.Hour
+	MaxWorkers      = 1000
+)
+
+// Ask is what somebody wants back, as the body of the REST call writes it.
+type Ask struct {
+	// GPUs is how many, in Ray's units (num_gpus).
+	GPUs int64 `json:"gpus"`
+	// Group is the worker group that gives them, Pool the node pool on which the workers run; exactly one is set.
+	Group string `json:"group,omitempty"`
+	Pool  string `json:"pool,omitempty"`
+	// DeadlineSeconds is how long the work has to move or to end.
+	DeadlineSeconds int64 `json:"deadlineSeconds,omitempty"`
+	// Until is when the groups may grow again; zero means when the reservation is deleted.
+	Until time.Time `json:"until,omitzero"`
+	// Force also ends work that cannot move, when the deadline is over.
+	Force bool `json:"force,omitempty"`
+	// DryRun only says what would be given back.
+	DryRun bool `json:"dryRun,omitempty"`
+}
+
+// ReadAsk reads an Ask. now is the time of the call.
+func ReadAsk(text []byte, now time.Time) (Ask, *fieldpath.Fault) {
+	in, doc := fieldpath.Read(text)
+	members := in.Members()
+	until := members.Pick("until")
+	a := Ask{
+		GPUs:  members.Pick("gpus").Count(1, MaxGPUs, 0),
+		Group: members.Pick("group").Text(), Pool: members.Pick("pool").Text(),
+		DeadlineSeconds: members.Pick("deadlineSeconds").Count(int64(MinDeadline.Seconds()),
+			int64(MaxDeadline.Seconds()), int64(DefaultDeadline.Seconds())),
+		Until: until.Time(), Force: members.Pick("force").Flag(), DryRun: members.Pick("dryRun").Flag(),
+	}
+	members.Done()
+	if a.GPUs == 0 {
+		members.Member("gpus").Fail(fmt.Sprintf("how many GPUs to give back, from 1 to %d", MaxGPUs))
+	}
+	if (a.Group == "") == (a.Pool == "") {
+		members.Member("group").Fail("either a worker group or a pool")
+	}
+	if deadline := now.Add(a.Within()); !a.Until.IsZero() && a.Until.Before(deadline) {
+		until.Fail("a time after the deadline, which is " + deadline.UTC().Format(time.RFC3339))
+	}
+	return a, doc.Strict()
+}
+
+// Within returns how long the work has to move or to end.
+func (a Ask) Within() time.Duration { return time.Duration(a.DeadlineSeconds) * time.Second }
+
+// From names where the GPUs come from: "group h100".
+func (a Ask) From() string {
+	if a.Group != "" {
+		return "group " + a.Group
+	}
+	return "pool " + a.Pool
+}
+
+// Worker is one worker that is given back.
+type Worker struct {
+	Pod   string `json:"pod"`
+	UID   string `json:"uid"`
+	Group string `json:"group"`
+	GPUs  int64  `json:"gpus"`
+	// Why says what its loss costs: "idle", "2 replicas of Serve move".
+	Why string `json:"why"`
+}
+
+// Reservation is an Ask with what is agreed.
+type Reservation struct {
+	Ask
+	// Deadline is when the work on the workers must have moved or ended.
+	Deadline time.Time `json:"deadline"`
+	Workers  []Worker  `json:"workers"`
+	// Hold is how many GPUs the groups may have together until the reservation ends, and PodGPUs how many a pod of each
+	// has.
+	Hold    int64            `json:"hold"`
+	PodGPUs map[string]int64 `json:"podGPUs"`
+}
+
+// ReadReservation reads the annotation.
+func ReadReservation(text []byte) (*Reservation, *fieldpath.Fault) {
+	in, doc := fieldpath.Read(text)
+	members := in.Members()
+	r := &Reservation{
+		Ask: Ask{GPUs: members.Pick("gpus").Count(1, MaxGPUs, 0), Group: members.Pick("group").Text(),
+			Pool: members.Pick("pool").Text(), DeadlineSeconds: members.Pick("deadlineSeconds").Count(0,
+				int64(MaxDeadline.Seconds()), 0),
+			Until: members.Pick("until").Time(), Force: members.Pick("force").Flag()},
+		Deadline: members.Pick("deadline").Time(),
+		Hold:     members.Pick("hold").Count(0, 1<<40, 0), PodGPUs: map[string]int64{},
+	}
+	workers := members.Pick("workers").Objects()
+	if len(workers) > MaxWorkers {
+		members.Member("workers").Fail(fmt.Sprintf("at most %d workers", MaxWorkers))
+		workers = nil
+	}
+	for _, each := range workers {
+		worker := each.Members()
+		r.Workers = append(r.Workers, Worker{Pod: worker.Pick("pod").NonEmpty("the name of a pod"),
+			UID: worker.Pick("uid").NonEmpty("the UID of the pod"), Group: worker.Pick("group").Text(),
+			GPUs: worker.Pick("gpus").Count(0, MaxGPUs, 0), Why: worker.Pick("why").Text()})
+		worker.Done()
+	}
+	perGroup, _ := members.Pick("podGPUs").Named(`GPUs by group, such as {"gpu": 8}`)
+	for _, gpus := range perGroup {
+		r.PodGPUs[gpus.Name()] = gpus.Count(0, MaxGPUs, 0)
+	}
+	members.Done()
+	if r.Deadline.IsZero() {
+		members.Member("deadline").Fail("a time such as 2026-01-31T12:00:00Z")
+	}
+	return r, doc.Strict()
+}
+
+// Over reports whether the reservation has ended.
+func (r *Reservation) Over(now time.Time) bool {
+	return r != nil && !r.Until.IsZero() && !now.Before(r.Until)
+}
+
+// Has reports whether a pod is given back.
+func (r *Reservation) Has(uid string) bool {
+	return r != nil && slices.ContainsFunc(r.Workers, func(w Worker) bool { return w.UID == uid })
+}
+
+// Notice is what the workers of the reservation show: they go, and Ray moves their work.
+func (r *Reservation) Notice() *departure.Notice {
+	return departure.Of(departure.GivenBack, r.String()).Until(r.Deadline)
+}
+
+// Quota is what holds the groups down. It has no name if nothing does.
+func (r *Reservation) Quota() (landing.Quota, bool) {
+	if r == nil {
+		return landing.Quota{}, false
+	}
+	takes := raydemand.Bundle{}
+	for group, gpus := range r.PodGPUs {
+		takes[group] = raydemand.Whole(gpus)
+	}
+	return landing.Quota{Name: "the reservation by give-back of " + r.From(), Resource: raydemand.GPU,
+		Amount: raydemand.Whole(r.Hold), PodTakes: takes, Why: r.String()}, true
+}
+
+// String says what is given back: "give-back of 8 GPUs of group h100, until 2026-01-31T12:00:00Z".
+func (r *Reservation) String() string {
+	until := "the reservation is deleted"
+	if !r.Until.IsZero() {
+		until = r.Until.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("give-back of %s of %s, until %s", GPUs(r.GPUs), r.From(), until)
+}
+
+// GPUs writes a number of GPUs.
+func GPUs(n int64) string {
+	if n == 1 {
+		return "1 GPU"
+	}
+	return fmt.Sprintf("%d GPUs", n)
+}
