@@ -113,8 +113,8 @@ func TestNoHelpTellsADefaultThatIsNone(t *testing.T) {
 // In blocks, a call of the program is at the beginning of a line or after a pipe. In other text, it is within `code`.
 var (
 	fenced      = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
-	typedFenced = regexp.MustCompile(`(?m)(?:^\s*(?:\$ )?|\| |bin/)autoscaler ([a-z]+)((?: [^\n|#]*)?)`)
-	typedInline = regexp.MustCompile("`autoscaler ([a-z]+)((?: [^`|]*)?)`")
+	typedFenced = regexp.MustCompile(`(?m)(?:^\s*(?:\$ )?|\| |bin/)autoscaler ([a-z-]+)((?: [^\n|#]*)?)`)
+	typedInline = regexp.MustCompile("`autoscaler ([a-z-]+)((?: [^`|]*)?)`")
 	typedFlag   = regexp.MustCompile(`(?:^| )(--?[a-z][a-z-]*)`)
 )
 

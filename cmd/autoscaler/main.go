@@ -107,6 +107,7 @@ func commands() []*cobra.Command {
 		newUnfreezeCommand(),
 		newPolicyCommand(),
 		newResumeCommand(),
+		newGiveBackCommand(),
 		newShadowCommand(),
 		newCostsCommand(),
 		newPlanCommand(),

@@ -26,6 +26,7 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -86,7 +87,7 @@ func newRemote(t *testing.T) *remote {
 			Reason: planner.Reason{Code: "patch-ok", Message: "group gpu: replicas 1 → 2"}}},
 		NumGPUs: map[string]api.GroupGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &one, Reported: &one}}},
 	}}
-	handler, err := api.NewHandler(api.Config{Fleet: r, Requests: r, Clusters: r, Hub: r.hub, Nodepools: r, Owned: owners{r}, Costs: costly(), Currency: "USD"})
+	handler, err := api.NewHandler(api.Config{Fleet: r, Requests: r, Clusters: r, GiveBacks: r, Hub: r.hub, Nodepools: r, Owned: owners{r}, Costs: costly(), Currency: "USD"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,6 +140,26 @@ func (r *remote) Get(_ context.Context, key nodepool.ClusterKey) ([]raydemand.Re
 
 func (r *remote) Set(_ context.Context, _ nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
 	r.kept, r.since = requests, since
+	return nil
+}
+
+// Begin agrees on an idle worker.
+func (r *remote) Begin(_ context.Context, _ nodepool.ClusterKey, ask giveback.Ask) (giveback.Reservation, error) {
+	agreed := giveback.Reservation{Ask: ask, Deadline: time.Now().Add(ask.Within()), Hold: 16, PodGPUs: map[string]int64{"h100": 8},
+		Workers: []giveback.Worker{{Pod: "llm-h100-1", UID: "u", Group: "h100", GPUs: 8, Why: "idle"}}}
+	if !ask.DryRun {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.view.GiveBack = &agreed
+	}
+	return agreed, nil
+}
+
+// End ends the reservation.
+func (r *remote) End(context.Context, nodepool.ClusterKey) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.view.GiveBack = nil
 	return nil
 }
 

@@ -61,6 +61,15 @@ type ServerInterface interface {
 	// FreezeCluster Freeze the RayCluster
 	// (PUT /v1/namespaces/{namespace}/rayclusters/{name}/freeze)
 	FreezeCluster(c *gin.Context, namespace Namespace, name Name)
+	// EndGiveBack End the reservation
+	// (DELETE /v1/namespaces/{namespace}/rayclusters/{name}/give_back)
+	EndGiveBack(c *gin.Context, namespace Namespace, name Name)
+	// GetGiveBack Show what the RayCluster gives back, and what has become of it
+	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/give_back)
+	GetGiveBack(c *gin.Context, namespace Namespace, name Name)
+	// GiveBack Give GPUs back
+	// (POST /v1/namespaces/{namespace}/rayclusters/{name}/give_back)
+	GiveBack(c *gin.Context, namespace Namespace, name Name)
 	// ListHistory List the last decisions
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/history)
 	ListHistory(c *gin.Context, namespace Namespace, name Name)
@@ -589,6 +598,108 @@ func (siw *ServerInterfaceWrapper) FreezeCluster(c *gin.Context) {
 	}
 
 	siw.Handler.FreezeCluster(c, namespace, name)
+}
+
+// EndGiveBack operation middleware
+func (siw *ServerInterfaceWrapper) EndGiveBack(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.EndGiveBack(c, namespace, name)
+}
+
+// GetGiveBack operation middleware
+func (siw *ServerInterfaceWrapper) GetGiveBack(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetGiveBack(c, namespace, name)
+}
+
+// GiveBack operation middleware
+func (siw *ServerInterfaceWrapper) GiveBack(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GiveBack(c, namespace, name)
 }
 
 // ListHistory operation middleware
@@ -1466,6 +1577,9 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/resume", wrapper.ResumeCluster)
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/freeze", wrapper.UnfreezeCluster)
 	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/freeze", wrapper.FreezeCluster)
+	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/give_back", wrapper.EndGiveBack)
+	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/give_back", wrapper.GetGiveBack)
+	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/give_back", wrapper.GiveBack)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/explain", wrapper.Explain)
 	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/plan", wrapper.PlanCluster)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/shadow", wrapper.GetShadow)

@@ -42,6 +42,8 @@ type Config struct {
 	// Clusters writes to RayClusters. Without it, the server does not serve freeze, manage and resume, and only shows
 	// capacity policies.
 	Clusters ClusterWriter
+	// GiveBacks agrees on what RayClusters give back. Without it, the server does not serve give_back.
+	GiveBacks GiveBacks
 	// Series holds the points of the page's charts; without it, they are empty.
 	Series *Charts
 	// History holds past decisions; without it, the history is empty.

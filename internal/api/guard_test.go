@@ -57,6 +57,7 @@ func TestTheRightsOfAllOperations(t *testing.T) {
 		"getRequestedResources": "get rayclusters.ray.io", "requestResources": "request rayclusters.ray.io", "clearRequestedResources": "request rayclusters.ray.io",
 		"freezeCluster": "patch rayclusters.ray.io", "unfreezeCluster": "patch rayclusters.ray.io",
 		"setCapacityPolicy": "patch rayclusters.ray.io", "clearCapacityPolicy": "patch rayclusters.ray.io", "resumeCluster": "patch rayclusters.ray.io",
+		"giveBack": "patch rayclusters.ray.io", "getGiveBack": "get rayclusters.ray.io", "endGiveBack": "patch rayclusters.ray.io",
 		"manageCluster": "patch rayclusters.ray.io", "unmanageCluster": "patch rayclusters.ray.io",
 		"healthz": "open", "readyz": "open", "openapi": "open", "page": "open", "metrics": "get /metrics", "getVersion": "get /version",
 	}

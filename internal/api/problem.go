@@ -12,6 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 )
 
 // kindBase is the start of each problem type; the slug of the kind follows.
@@ -45,18 +46,19 @@ var (
 		"Requests with owners are not available",
 		http.StatusNotImplemented,
 	}
-	kindConflict       = problemKind{"conflict", "Conflict", http.StatusConflict}
-	kindSlowBody       = problemKind{"slow-body", "The body came too slowly", http.StatusRequestTimeout}
-	kindURITooLong     = problemKind{"uri-too-long", "Address too long", http.StatusRequestURITooLong}
-	kindHeaderTooLarge = problemKind{"header-too-large", "Header too large", http.StatusRequestHeaderFieldsTooLarge}
-	kindThrottled      = problemKind{"throttled", "Too many calls", http.StatusTooManyRequests}
-	kindTooLarge       = problemKind{"too-large", "Too large", http.StatusRequestEntityTooLarge}
-	kindMediaType      = problemKind{"media-type", "Unsupported media type", http.StatusUnsupportedMediaType}
-	kindForeignHost    = problemKind{"foreign-host", "Foreign Host header", http.StatusMisdirectedRequest}
-	kindNotLeader      = problemKind{"not-leader", "Another replica decides", http.StatusMisdirectedRequest}
-	kindUnavailable    = problemKind{"unavailable", "Unavailable", http.StatusServiceUnavailable}
-	kindTimedOut       = problemKind{"timeout", "Timed out", http.StatusGatewayTimeout}
-	kindInternal       = problemKind{"internal", "Internal error", http.StatusInternalServerError}
+	kindGiveBackRefused = problemKind{"give-back-refused", "It cannot be given back", http.StatusConflict}
+	kindConflict        = problemKind{"conflict", "Conflict", http.StatusConflict}
+	kindSlowBody        = problemKind{"slow-body", "The body came too slowly", http.StatusRequestTimeout}
+	kindURITooLong      = problemKind{"uri-too-long", "Address too long", http.StatusRequestURITooLong}
+	kindHeaderTooLarge  = problemKind{"header-too-large", "Header too large", http.StatusRequestHeaderFieldsTooLarge}
+	kindThrottled       = problemKind{"throttled", "Too many calls", http.StatusTooManyRequests}
+	kindTooLarge        = problemKind{"too-large", "Too large", http.StatusRequestEntityTooLarge}
+	kindMediaType       = problemKind{"media-type", "Unsupported media type", http.StatusUnsupportedMediaType}
+	kindForeignHost     = problemKind{"foreign-host", "Foreign Host header", http.StatusMisdirectedRequest}
+	kindNotLeader       = problemKind{"not-leader", "Another replica decides", http.StatusMisdirectedRequest}
+	kindUnavailable     = problemKind{"unavailable", "Unavailable", http.StatusServiceUnavailable}
+	kindTimedOut        = problemKind{"timeout", "Timed out", http.StatusGatewayTimeout}
+	kindInternal        = problemKind{"internal", "Internal error", http.StatusInternalServerError}
 )
 
 // problem is an error with a known kind.
@@ -135,6 +137,7 @@ var kindsOfErrors = []struct {
 	{err: nodepool.ErrRequestRefused, kind: kindRequestRefused},
 	{err: nodepool.ErrPrecondition, kind: kindPreconditionFailed},
 	{err: nodepool.ErrGone, kind: kindUnknownCluster},
+	{err: giveback.ErrRefused, kind: kindGiveBackRefused},
 	{err: nodepool.ErrConflict, kind: kindConflict, advice: "; try again"},
 	{err: nodepool.ErrReadOnly, kind: kindReadOnly},
 	{err: nodepool.ErrTooLarge, kind: kindTooLarge},

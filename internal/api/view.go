@@ -9,6 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
@@ -58,6 +59,8 @@ type View struct {
 	// work, or what prevents it; empty if nothing is to happen.
 	Policy *capacity.Written
 	Idle   string
+	// GiveBack is what the RayCluster gives back; nil if nothing.
+	GiveBack *giveback.Reservation
 	// WarmNodes is what becomes of the nodes that the policy wants.
 	WarmNodes []capacity.NodesPlan
 	// Drivers are the Ray jobs whose drivers are connected; nil if jobs are not read.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
@@ -39,7 +39,7 @@ func (w *world) giveBack(ask giveback.Ask) (giveback.Reservation, error) {
 }
 
 // seconds runs a cycle each second.
-func (w *world) seconds(n int) (d *decision.Decision) {
+func (w *world) seconds(n int) (d *addon.Decision) {
 	for range n {
 		d = w.after(time.Second)
 	}

@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/addon/consolidation"
 	"heliostat.dev/heliostat/internal/addon/costs"
 	"heliostat.dev/heliostat/internal/addon/departures"
+	"heliostat.dev/heliostat/internal/addon/giveback"
 	"heliostat.dev/heliostat/internal/addon/nodeguard"
 	"heliostat.dev/heliostat/internal/addon/provisioning"
 	"heliostat.dev/heliostat/internal/controller"
@@ -28,6 +29,7 @@ type features struct {
 // addons are the optional features of the loop, in the order in which they run at the same place of a cycle. The
 // comment of each row is the reason for its place. Without its row, a feature is gone from the loop.
 func (o *options) addons(manager *kube.Manager, book *price.Book) []addon.Addon {
+	o.giveBack = giveback.New(manager)
 	return []addon.Addon{
 		// First: a worker with work is in danger as long as it has no guard.
 		nodeguard.New(manager, nodeguard.Settings{Write: o.features.protectBusy, JoinTime: o.loop.AllocationTimeout}),
@@ -37,6 +39,8 @@ func (o *options) addons(manager *kube.Manager, book *price.Book) []addon.Addon 
 		departures.New(),
 		// After all that makes room or ends workers, because it only judges a RayCluster in which nothing moves.
 		consolidation.New(consolidation.Settings{After: o.features.consolidateAfter, Prices: book}),
+		// After consolidation, which may drain a worker only while nothing else goes.
+		o.giveBack.Addon(),
 		// Nodes without workers serve work that may come, so they wait for everything that serves work that is there.
 		// The end of a RayCluster comes after all that shows whether it has work.
 		capacity.New(manager, o.loop.Form == controller.Sidecar),

@@ -62,6 +62,7 @@ func viewOf(d *addon.Decision) api.View {
 		Owned:      d.Kube.Owned,
 		Policy:     d.Kube.Policy,
 		Idle:       d.Idle,
+		GiveBack:   d.Kube.GiveBack,
 		WarmNodes:  d.WarmNodes,
 		Findings:   d.Findings,
 	}

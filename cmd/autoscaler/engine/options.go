@@ -2,6 +2,7 @@ package engine
 
 import (
 	"heliostat.dev/heliostat/internal/addon/costs"
+	"heliostat.dev/heliostat/internal/addon/giveback"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
@@ -32,6 +33,8 @@ type options struct {
 	bounds telemetry.Bounds
 	// recorder records decisions for callers of the REST API.
 	recorder *Recorder
+	// giveBack takes what callers want back.
+	giveBack *giveback.Desk
 	// prices are those of nodes, and costs adds up what workers cost.
 	prices price.Book
 	costs  *costs.Costs

@@ -226,6 +226,7 @@ func (o *options) listen(
 		Requests:   tracedRequests{kube.Requests{Manager: manager}, tracer},
 		Owned:      tracedOwned{manager.OwnedRequests(), tracer},
 		Clusters:   manager,
+		GiveBacks:  o.giveBack,
 		Page:       webui.Handler(),
 		Bounds:     o.bounds.Add,
 		Ready:      ready,

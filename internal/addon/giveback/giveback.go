@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -169,7 +168,7 @@ func (f *feature) serve(ctx context.Context, o *addon.Cycle) {
 		f.loop.Log().WarnContext(ctx, "cannot end the reservation", "cluster", v.Cluster.Key.String(), "err", err)
 		return
 	}
-	f.loop.Emit(ctx, *v, decision.Event{Reason: reasonEnds, Message: "the groups may grow again: " + r.String()})
+	f.loop.Emit(ctx, *v, addon.Event{Reason: reasonEnds, Message: "the groups may grow again: " + r.String()})
 }
 
 // agree chooses what is given back, and writes it unless the ask is a dry run.
@@ -204,6 +203,6 @@ func (f *feature) agree(ctx context.Context, o *addon.Cycle, wanted giveback.Ask
 		return none, fmt.Errorf("writing the annotation: %w", err)
 	}
 	v.Cluster.GiveBack = &reservation // for those who ask in the same cycle
-	f.loop.Emit(ctx, *v, decision.Event{Reason: reasonBegins, Message: reservation.String()})
+	f.loop.Emit(ctx, *v, addon.Event{Reason: reasonBegins, Message: reservation.String()})
 	return reservation, nil
 }

@@ -9,6 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -476,6 +477,12 @@ type Freeze struct {
 
 // Gang A placement group, or the unplaced rest of one. Either all of its bundles are placed, or none.
 type Gang = raydemand.Gang
+
+// GiveBack What a RayCluster gives back, and what has become of it.
+type GiveBack = giveback.State
+
+// GiveBackAsk What to give back.
+type GiveBackAsk = giveback.Ask
 
 // Group One worker group. Counts are pods; a multi-host replica counts each of its hosts.
 type Group struct {
@@ -1070,6 +1077,9 @@ type ListRequestsParams struct {
 
 // SetCapacityPolicyJSONRequestBody defines body for SetCapacityPolicy for application/json ContentType.
 type SetCapacityPolicyJSONRequestBody = CapacityPolicy
+
+// GiveBackJSONRequestBody defines body for GiveBack for application/json ContentType.
+type GiveBackJSONRequestBody = GiveBackAsk
 
 // PlanClusterJSONRequestBody defines body for PlanCluster for application/json ContentType.
 type PlanClusterJSONRequestBody = Supposition

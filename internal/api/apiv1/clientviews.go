@@ -14,6 +14,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 )
 
 // Explain explains one thing in a cluster. Exactly one field of the question must be set.
@@ -81,6 +82,21 @@ func (c *Client) SetCapacityPolicy(
 // ClearCapacityPolicy removes the policy in the annotation of a cluster.
 func (c *Client) ClearCapacityPolicy(ctx context.Context, key nodepool.ClusterKey) error {
 	return c.call(ctx, http.MethodDelete, c.path(key, "capacity_policy"), nil, nil)
+}
+
+// GiveBack gives GPUs back, or only says which ones.
+func (c *Client) GiveBack(ctx context.Context, key nodepool.ClusterKey, ask giveback.Ask) (giveback.State, error) {
+	return answerTo[giveback.State](ctx, c, http.MethodPost, c.path(key, "give_back"), ask)
+}
+
+// GivenBack returns what a cluster gives back.
+func (c *Client) GivenBack(ctx context.Context, key nodepool.ClusterKey) (giveback.State, error) {
+	return answerTo[giveback.State](ctx, c, http.MethodGet, c.path(key, "give_back"), nil)
+}
+
+// EndGiveBack ends the reservation of a cluster.
+func (c *Client) EndGiveBack(ctx context.Context, key nodepool.ClusterKey) error {
+	return c.call(ctx, http.MethodDelete, c.path(key, "give_back"), nil, nil)
 }
 
 // Resume resumes a cluster that was suspended because it was idle, and returns whether it is suspended.

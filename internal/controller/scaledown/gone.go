@@ -40,7 +40,7 @@ type NamedPods map[string]bool
 // Note remembers the pods that were named because no living node was in them.
 func (n *NamedPods) Note(removals []Removal) {
 	for _, gone := range removals {
-		if gone.reason != removedOverdue && gone.reason != removedEvicted && gone.reason != removedMoved && gone.reason != removedGivenBack {
+		if absent(gone.reason) || gone.reason == removedDrained {
 			if *n == nil {
 				*n = NamedPods{}
 			}

@@ -1,5 +1,5 @@
-// Package giveback is what a RayCluster gives back on demand: what is asked for (Ask), and what is agreed (Reservation),
-// which an annotation of the RayCluster holds. The package must not know Kubernetes objects, and it reads no clock.
+// Package giveback is what a RayCluster gives back on demand: what is asked for (Ask), and what is agreed
+// (Reservation), which an annotation of the RayCluster holds. The package must not know Kubernetes objects, and it reads no clock.
 // Which workers cost least is decided in addon/giveback.
 package giveback
 
@@ -61,6 +61,9 @@ func ReadAsk(text []byte, now time.Time) (Ask, *fieldpath.Fault) {
 		Until: until.Time(), Force: members.Pick("force").Flag(), DryRun: members.Pick("dryRun").Flag(),
 	}
 	members.Done()
+	if path, twice := fieldpath.RepeatedKey(text); doc.Fault() == nil && twice {
+		return a, &fieldpath.Fault{Path: path, Value: "repeated key", Want: "each key of an object once"}
+	}
 	if a.GPUs == 0 {
 		members.Member("gpus").Fail(fmt.Sprintf("how many GPUs to give back, from 1 to %d", MaxGPUs))
 	}
@@ -92,6 +95,35 @@ type Worker struct {
 	GPUs  int64  `json:"gpus"`
 	// Why says what its loss costs: "idle", "2 replicas of Serve move".
 	Why string `json:"why"`
+	// State is what it does now: works, leaves or gone. The annotation does not have it.
+	State string `json:"state,omitempty"`
+}
+
+// The states of a Worker: it has work, it is drained or about to be, or its pod is gone.
+const (
+	Works  = "works"
+	Leaves = "leaves"
+	Gone   = "gone"
+)
+
+// State is a Reservation and what has become of it.
+type State struct {
+	Reservation
+	// Given is how many GPUs the workers had that are gone.
+	Given int64 `json:"given"`
+}
+
+// StateOf returns what has become of a reservation. of returns the state of a worker.
+func StateOf(r Reservation, of func(Worker) string) State {
+	s := State{Reservation: r}
+	s.Workers = slices.Clone(r.Workers)
+	for i := range s.Workers {
+		w := &s.Workers[i]
+		if w.State = of(*w); w.State == Gone {
+			s.Given += w.GPUs
+		}
+	}
+	return s
 }
 
 // Reservation is an Ask with what is agreed.
