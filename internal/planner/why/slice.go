@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -20,15 +21,11 @@ func (d *decision) sliceMiss(it *place.Item, shape *place.Shape) model.Reason {
 	if at, known := d.Index[raydemand.GPU]; !known || shape.Total[at] == 0 || n.Allows(d.SliceOf(shape)) {
 		return model.Reason{}
 	}
-	s, part := d.SliceOf(shape), ""
-	if s == nil {
-		s = &model.Slice{}
-	}
+	s, part := cmp.Or(d.SliceOf(shape), &model.Slice{}), ""
 	if n.Gpu != raydemand.One {
 		part = n.Gpu.String() + " of "
 	}
-	shortfall := n.Shortfall(s)
-	switch {
+	switch shortfall := n.Shortfall(s); {
 	case shortfall == place.TooOpen && s.Isolation == gpuinfo.Limit:
 		return softLimit.with(s.Name(), n.Isolation)
 	case shortfall == place.TooOpen && s.Isolation == gpuinfo.NoIsolation:
@@ -92,24 +89,30 @@ func (d *decision) advised(reason model.Reason, it *place.Item, count int64) mod
 		return reason
 	}
 	var advice []string
-	seen := map[string]bool{}
+	seen := map[string]bool{} // the same cards are named once, even if several groups ask for instances of them
 	for i := range d.Groups {
 		g := &d.Groups[i]
 		if text := d.overDeclared(i, it); text != "" {
 			advice = append(advice, text)
 			continue
 		}
-		if !d.suitsButSlice(it, g, g.Shape.Total) || d.Spare(d.given) < g.Hosts {
+		if !suitsButSlice(it, g, g.Shape.Total) || d.Spare(d.given) < g.Hosts {
 			continue
 		}
 		for k := range g.Pools {
-			room := place.TimesAtMost(besideCards(g, &g.Pools[k], d.given[i]), g.Shape.Total.Times(it.Need, count))
-			instances := int64(math.Ceil(float64(min(count, room)) * it.Request.Bundle[raydemand.GPU].Float()))
-			for _, cards := range g.Pools[k].Cards {
-				r := recut{pool: &g.Pools[k], cards: cards, slice: g.Slice, need: it.Slice}
-				// Name the same cards once, even if several groups ask for instances of them.
-				text, key := r.text(instances), r.now(cards.Count)+r.pool.Name
-				if room > 0 && text != "" && !seen[key] {
+			pool := &g.Pools[k]
+			room := int64(place.MaxCount) // for more pods, by everything but devices, such as CPU
+			for _, share := range pool.Shares {
+				if share.Resource != pool.Resource {
+					room = min(room, share.Capacity/max(share.Units, 1)-g.Current-d.given[i])
+				}
+			}
+			bundles := min(count, place.TimesAtMost(max(room, 0), g.Shape.Total.Times(it.Need, count)))
+			instances := int64(math.Ceil(float64(bundles) * it.Request.Bundle[raydemand.GPU].Float()))
+			for _, cards := range pool.Cards {
+				r := recut{pool, cards, g.Slice, it.Slice}
+				text, key := r.text(instances), r.now(cards.Count)+pool.Name
+				if bundles > 0 && text != "" && !seen[key] {
 					seen[key] = true
 					advice = append(advice, text)
 				}
@@ -118,18 +121,6 @@ func (d *decision) advised(reason model.Reason, it *place.Item, count int64) mod
 	}
 	reason.Message = model.Join(reason.Message, model.List(advice))
 	return reason
-}
-
-// besideCards returns how many more pods of a group a pool holds by everything but devices, such as CPU, as far as the
-// pool says.
-func besideCards(g *place.Group, pool *landing.GroupPool, given int64) int64 {
-	room := int64(place.MaxCount)
-	for _, share := range pool.Shares {
-		if share.Resource != pool.Resource {
-			room = min(room, share.Capacity/max(share.Units, 1)-g.Current-given)
-		}
-	}
-	return max(room, 0)
 }
 
 // onlyACutHelps reports whether no group has large enough slices, or only the pools limit the groups that do. If a
@@ -157,7 +148,7 @@ func (d *decision) onlyACutHelps(it *place.Item) (short bool) {
 
 // suitsButSlice reports whether a new node of a group with these amounts could serve one bundle if each of its GPUs
 // were large enough.
-func (d *decision) suitsButSlice(it *place.Item, g *place.Group, total place.Vector) bool {
+func suitsButSlice(it *place.Item, g *place.Group, total place.Vector) bool {
 	return place.FirstMatch(it.Request.Selectors, g.Labels) != place.NoMatch && total.Times(it.Need, 1) == 1
 }
 
@@ -176,14 +167,12 @@ func (d *decision) overDeclared(i int, it *place.Item) string {
 	declared[d.Index[raydemand.GPU]] = raydemand.Whole(devices)
 	times, device := gpus.Float()/float64(devices), *g.Slice
 	if g.Slice.MemoryMiB != nil {
-		memory := int64(float64(*g.Slice.MemoryMiB) * times)
-		device.MemoryMiB = &memory
+		device.MemoryMiB = new(int64(float64(*g.Slice.MemoryMiB) * times))
 	}
 	if g.Slice.ComputeFraction != nil {
-		compute := *g.Slice.ComputeFraction * times
-		device.ComputeFraction = &compute
+		device.ComputeFraction = new(*g.Slice.ComputeFraction * times)
 	}
-	if !d.suitsButSlice(it, g, declared) || !it.Slice.Allows(&device) {
+	if !suitsButSlice(it, g, declared) || !it.Slice.Allows(&device) {
 		return ""
 	}
 	return fmt.Sprintf("group %s declares %s GPUs for %d × %s: set num-gpus to %d, so that each GPU is a whole "+
@@ -203,15 +192,11 @@ type recut struct {
 // returns an empty string if no layout holds more of them than the current one.
 func (r recut) text(instances int64) string {
 	product, _ := gpuinfo.ProductNamed(r.cards.Product)
-	to, found := gpuinfo.Profile{}, false
-	for _, profile := range slices.Backward(product.Profiles) {
+	to := gpuinfo.Profile{}
+	for _, profile := range product.Profiles {
 		if profile.Plain() && profile.Max > 0 && profile.Memory > 0 && r.need.Allows(instance(product, profile)) {
-			to, found = profile, true
-			break
+			to = profile
 		}
-	}
-	if !found {
-		return ""
 	}
 	most := int64(to.Max)
 	gain := most - r.enoughNow(product)
@@ -251,9 +236,9 @@ func (r recut) text(instances int64) string {
 
 // instance returns the slice that one instance of a profile is.
 func instance(product gpuinfo.Product, profile gpuinfo.Profile) *model.Slice {
-	made := &model.Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: profile.Name}
-	compute, memory := float64(profile.Slices)/float64(product.Slices), int64(profile.Memory)
-	if made.ComputeFraction = &compute; memory > 0 {
+	made := &model.Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: profile.Name,
+		ComputeFraction: new(float64(profile.Slices) / float64(product.Slices))}
+	if memory := int64(profile.Memory); memory > 0 {
 		made.MemoryMiB = &memory
 	}
 	return made
