@@ -98,6 +98,9 @@ type Detail struct {
 	Reason
 }
 
+// Add adds a detail.
+func (e *Explanation) Add(about string, r Reason) { e.Details = append(e.Details, Detail{about, r}) }
+
 // The disposition of demand, in addition to the codes of unmet demand.
 const (
 	DispositionServed    = "served"    // fits on running nodes

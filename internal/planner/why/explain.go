@@ -145,14 +145,25 @@ func (d *decision) explainDemand(r *raydemand.Request) model.Explanation {
 	e.Reason = d.tally(&all, why)
 	if first.HasChoices() {
 		for i, selector := range first.Request.Selectors {
-			about := model.Choice(i, first.Alternatives) + ", " + cmp.Or(selector.String(), "any node")
-			e.Details = append(e.Details, model.Detail{About: about, Reason: d.choice(first, i)})
+			e.Add(model.Choice(i, first.Alternatives)+", "+cmp.Or(selector.String(), "any node"), d.choice(first, i))
 		}
 	}
 	for i := range d.Groups {
-		e.Details = append(e.Details, d.groupDetails(i, first)...)
+		e.Add("group "+d.Groups[i].Name, d.groupVerdict(i, first))
+		var room, there int
+		for _, n := range d.staying(i) {
+			if n.State != model.Pending {
+				there++
+				if first.Rank[n.Shape.Labels] != place.NoMatch && n.Free.Times(first.Need, 1) == 1 {
+					room++
+				}
+			}
+		}
+		if there > 0 {
+			e.Add("pods of group "+d.Groups[i].Name, roomNow.with(room, there))
+		}
 	}
-	e.Details = append(e.Details, d.elsewhere(r.Bundle)...)
+	d.addElsewhere(&e, r.Bundle)
 	return e
 }
 
@@ -184,25 +195,6 @@ func (d *decision) choice(it *place.Item, i int) model.Reason {
 		return model.Reason{Code: model.CodeNotNeeded}
 	}
 	return model.Reason{Code: groups[0].Code, Message: d.sentences(groups)}
-}
-
-// groupDetails reports whether new pods and present pods of one group could serve an item.
-func (d *decision) groupDetails(i int, it *place.Item) []model.Detail {
-	details := []model.Detail{{About: "group " + d.Groups[i].Name, Reason: d.groupVerdict(i, it)}}
-	var room, there int
-	for _, n := range d.staying(i) {
-		if n.State != model.Pending {
-			there++
-			if it.Rank[n.Shape.Labels] != place.NoMatch && n.Free.Times(it.Need, 1) == 1 {
-				room++
-			}
-		}
-	}
-	if there > 0 {
-		details = append(details, model.Detail{About: "pods of group " + d.Groups[i].Name,
-			Reason: roomNow.with(room, there)})
-	}
-	return details
 }
 
 // groupVerdict explains what new pods of a group do for an item.
@@ -248,16 +240,14 @@ func (d *decision) waitsStill(it *place.Item) bool {
 	return said(d.why[it]) || gangWaits
 }
 
-// itemDetails explains how each group relates to each item.
-func (d *decision) itemDetails(prefix string, items []*place.Item) (details []model.Detail) {
+// addItems explains how each group relates to each item.
+func (d *decision) addItems(e *model.Explanation, prefix string, items ...*place.Item) {
 	for _, it := range items {
 		about := strings.TrimPrefix(prefix+", "+counted(it), ", ")
 		for i := range d.Groups {
-			details = append(details, model.Detail{About: about + ": group " + d.Groups[i].Name,
-				Reason: d.groupVerdict(i, it)})
+			e.Add(about+": group "+d.Groups[i].Name, d.groupVerdict(i, it))
 		}
 	}
-	return details
 }
 
 func counted(it *place.Item) string {
@@ -267,38 +257,33 @@ func counted(it *place.Item) string {
 // mostElsewhere is how many gangs are listed one by one.
 const mostElsewhere = 10
 
-// elsewhere lists the gangs and the calls of request_resources that ask for the same bundle as a request.
-func (d *decision) elsewhere(b raydemand.Bundle) (details []model.Detail) {
-	more := 0
+// addElsewhere lists the gangs and the calls of request_resources that ask for the same bundle as a request.
+func (d *decision) addElsewhere(e *model.Explanation, b raydemand.Bundle) {
+	count := 0
 	for _, g := range d.Gangs {
-		asks := asksFor(g, b)
-		if asks == "" {
-			continue
+		if asks := asksFor(g, b); asks != "" {
+			if count++; count <= mostElsewhere {
+				e.Add(aboutGang(g), after(asks+", in addition to the tasks; ", d.gangTally(g)))
+			}
 		}
-		if len(details) == mostElsewhere {
-			more++
-			continue
-		}
-		detail := d.gangDetail(g)
-		detail.Message = asks + ", in addition to the tasks; " + detail.Message
-		details = append(details, detail)
 	}
-	if more > 0 {
-		details = append(details, model.Detail{About: "gangs", Reason: moreGangs.with(more)})
+	if count > mostElsewhere {
+		e.Add("gangs", moreGangs.with(count-mostElsewhere))
 	}
 	for _, c := range d.claimed {
 		if c.item.Request.Bundle.Equal(b) {
 			s := d.summary(model.KindRequestResources, c.item, c.left)
-			details = append(details, model.Detail{About: c.of.Purpose, Reason: d.tally(&s, d.why[c.item].Message)})
+			e.Add(c.of.Purpose, d.tally(&s, d.why[c.item].Message))
 		}
 	}
-	return details
 }
 
-// gangDetail explains what becomes of a gang.
-func (d *decision) gangDetail(g *place.Gang) model.Detail {
+func aboutGang(g *place.Gang) string { return strings.TrimSpace("gang " + g.ID) }
+
+// gangTally explains what becomes of a gang.
+func (d *decision) gangTally(g *place.Gang) model.Reason {
 	s := d.gangSummary(g)
-	return model.Detail{About: strings.TrimSpace("gang " + g.ID), Reason: d.tally(&s, d.why[g].Message)}
+	return d.tally(&s, d.why[g].Message)
 }
 
 // asksFor describes how a gang asks for a bundle: how many of its bundles are equal, and in which choice; or all of
@@ -332,10 +317,9 @@ func (d *decision) explainGang(wanted func(g *place.Gang) bool) (e model.Explana
 	e.Details = []model.Detail{}
 	if at := slices.IndexFunc(d.Gangs, wanted); at >= 0 {
 		g := d.Gangs[at]
-		detail := d.gangDetail(g)
-		e.About, e.Reason = detail.About, detail.Reason
+		e.About, e.Reason = aboutGang(g), d.gangTally(g)
 		for k, o := range g.Options {
-			e.Details = append(e.Details, d.itemDetails(model.Choice(k, len(g.Options)), o)...)
+			d.addItems(&e, model.Choice(k, len(g.Options)), o...)
 		}
 	}
 	return e
@@ -345,24 +329,22 @@ func (d *decision) explainGang(wanted func(g *place.Gang) bool) (e model.Explana
 func (d *decision) explainGroup(name string) model.Explanation {
 	i := slices.IndexFunc(d.Groups, func(g place.Group) bool { return g.Name == name })
 	row := d.row(i)
-	size := fmt.Sprintf("%s, each %s", row.Size(), model.Describe(raydemand.Request{Bundle: d.Groups[i].Resources}))
-	e := model.Explanation{About: "group " + name, Reason: row.Reasons[0], Details: []model.Detail{
-		{About: "size", Reason: model.Reason{Code: row.Reasons[0].Code, Message: size}},
-	}}
+	e := model.Explanation{About: "group " + name, Reason: row.Reasons[0]}
+	e.Add("size", model.Reason{Code: e.Code, Message: fmt.Sprintf("%s, each %s", row.Size(),
+		model.Describe(raydemand.Request{Bundle: d.Groups[i].Resources}))})
 	for _, reason := range row.Reasons[1:] {
-		e.Details = append(e.Details, model.Detail{About: "pods", Reason: reason})
+		e.Add("pods", reason)
 	}
-	e.Details = append(e.Details, d.podStates(i)...)
+	d.addStates(&e, i)
 	add := func(about string, items []*place.Item) {
 		for _, it := range items {
-			e.Details = append(e.Details, model.Detail{About: about + " " + counted(it), Reason: d.groupVerdict(i, it)})
+			e.Add(about+" "+counted(it), d.groupVerdict(i, it))
 		}
 	}
 	add("demand", d.Requests)
 	for _, gang := range d.Gangs {
 		for k, o := range gang.Options {
-			about := strings.TrimSpace("gang " + gang.ID)
-			add(about+strings.TrimSuffix(", "+model.Choice(k, len(gang.Options))+":", ", :"), o)
+			add(aboutGang(gang)+strings.TrimSuffix(", "+model.Choice(k, len(gang.Options))+":", ", :"), o)
 		}
 	}
 	for _, c := range d.Claims {
@@ -381,14 +363,14 @@ func (d *decision) explainPod(s *model.Snapshot, name string) model.Explanation 
 	var going *departure.Notice
 	if at := slices.IndexFunc(d.Nodes, func(n place.Node) bool { return n.Pod == name }); at >= 0 {
 		e.Reason, going = d.podReason(at), d.Nodes[at].Going
-		e.Details = append(e.Details, d.podDetails(at)...)
+		d.addPod(&e, at)
 	} else { // the fleet leaves out nodes that do not count
 		n := &s.Nodes[slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Pod == name })]
 		switch n.State {
 		case model.Leaving:
 			e.Reason, going = podLeaving.with(), n.Going
 			if len(n.Activity) > 0 {
-				e.Details = activities(Busy(n))
+				addActivity(&e, Busy(n))
 			}
 		case model.AllocationTimeout:
 			e.Reason = podGivenUp.with()
@@ -453,8 +435,7 @@ func (d *decision) explainOwned(owned raydemand.Owned) model.Explanation {
 		e.Reason = after(fmt.Sprintf("%s: %d of %d bundles served, %d waiting: ", row.State, row.Served, row.Asked,
 			row.Waiting), row.Reason)
 		for _, g := range row.Groups {
-			e.Details = append(e.Details, model.Detail{About: "pods of group " + g.Name,
-				Reason: podsServe.with(g.Pods, g.Waiting)})
+			e.Add("pods of group "+g.Name, podsServe.with(g.Pods, g.Waiting))
 		}
 	}
 	items := d.Items(owned.Requests)
@@ -465,7 +446,7 @@ func (d *decision) explainOwned(owned raydemand.Owned) model.Explanation {
 			}
 		}
 	}
-	e.Details = append(e.Details, d.itemDetails("", items)...)
+	d.addItems(&e, "", items...)
 	return e
 }
 
@@ -479,7 +460,7 @@ func (d *decision) explainPlain() model.Explanation {
 		if reason := d.why[c.item]; said(reason) {
 			why = append(why, c.of.Purpose+": "+reason.Message)
 		}
-		e.Details = append(e.Details, d.itemDetails(c.of.Purpose, []*place.Item{c.item})...)
+		d.addItems(&e, c.of.Purpose, c.item)
 	}
 	e.Reason = d.tally(&all, model.List(why))
 	return e

@@ -131,14 +131,10 @@ func usesResources(n *model.Node) bool {
 	return works && used
 }
 
-// podStates counts the group's pods by state, and those that are not idle by what keeps them busy.
-func (d *decision) podStates(i int) (details []model.Detail) {
+// addStates counts the group's pods by state, and those that are not idle by what keeps them busy.
+func (d *decision) addStates(e *model.Explanation, i int) {
 	g := &d.Groups[i]
-	count := map[string]int64{
-		model.PodPending: g.Pending(),
-		model.PodLeaving: g.Leaving,
-		model.PodGivenUp: g.TimedOut,
-	}
+	count := map[string]int64{model.PodPending: g.Pending(), model.PodLeaving: g.Leaving, model.PodGivenUp: g.TimedOut}
 	for _, n := range d.staying(i) {
 		switch n.State {
 		case model.Running:
@@ -147,27 +143,15 @@ func (d *decision) podStates(i int) (details []model.Detail) {
 			count[model.PodIdle]++
 		}
 	}
-	for _, state := range []sentence{
-		{model.PodBusy, "%d with work"},
-		{model.CodeUncounted, "%d with work that holds no resources"},
-		{model.PodArguments, "%d with a task that waits for its arguments"},
-		{model.CodeHoldsObjects, "%d without work, with primary copies of objects"},
-		{model.CodeReserved, "%d without work, reserved by placement groups"},
-		{model.PodUnexplained, "%d not idle, for a cause that Ray does not report"},
-		{model.PodIdle, "%d idle"},
-		{model.PodPending, "%d on their way"},
-		{model.PodLeaving, "%d leaving"},
-		{model.PodGivenUp, "%d given up"},
-	} {
+	for _, state := range states {
 		if n := count[state.code]; n > 0 {
 			reason := state.with(n)
 			if state.code == model.PodPending {
 				reason.Message += d.arrivals(i)
 			}
-			details = append(details, model.Detail{About: "pods", Reason: reason})
+			e.Add("pods", reason)
 		}
 	}
-	return details
 }
 
 func (d *decision) podReason(at int) model.Reason {
@@ -191,33 +175,32 @@ func (d *decision) podReason(at int) model.Reason {
 	return Busy(n.Node)[0]
 }
 
-func (d *decision) podDetails(at int) (details []model.Detail) {
+func (d *decision) addPod(e *model.Explanation, at int) {
 	n := &d.Nodes[at]
 	if n.State == model.Running && n.GroupIndex != place.HeadGroup {
-		details = activities(Busy(n.Node)[1:])
+		addActivity(e, Busy(n.Node)[1:])
 	}
 	if n.GroupIndex == place.UnknownGroup {
-		return details
+		return
 	}
 	for r, total := range d.Named(n.Shape.Total) {
 		if name := d.Names[r]; total > 0 && !strings.HasPrefix(name, raydemand.ImplicitPrefix) {
 			left, all := model.Pair(name, n.Free[r], total)
-			details = append(details, model.Detail{About: name, Reason: freeOf.with(left, all)})
+			e.Add(name, freeOf.with(left, all))
 		}
 	}
-	switch {
-	case d.out.Stays[at] == place.HeldOver:
-		details = append(details, model.Detail{About: "demand", Reason: restHere.with()})
-	case d.out.Stays[at] != 0:
-		details = append(details, model.Detail{About: "demand", Reason: demandHere.with()})
+	switch d.out.Stays[at] {
+	case 0:
+	case place.HeldOver:
+		e.Add("demand", restHere.with())
+	default:
+		e.Add("demand", demandHere.with())
 	}
-	return details
 }
 
-// activities are the details of what keeps a pod busy.
-func activities(causes []model.Reason) (details []model.Detail) {
+// addActivity adds what keeps a pod busy.
+func addActivity(e *model.Explanation, causes []model.Reason) {
 	for _, cause := range causes {
-		details = append(details, model.Detail{About: "activity", Reason: cause})
+		e.Add("activity", cause)
 	}
-	return details
 }

@@ -162,4 +162,18 @@ var (
 	demandHere = sentence{model.DispositionServed, "some waiting demand is placed here"}
 	moreGangs  = sentence{model.DispositionWaiting, "%d more ask for this"}
 	podsServe  = sentence{model.DispositionServed, "%d serve it, %d of them on their way"}
+
+	// How many pods of a group are in each state.
+	states = []sentence{
+		{model.PodBusy, "%d with work"},
+		{model.CodeUncounted, "%d with work that holds no resources"},
+		{model.PodArguments, "%d with a task that waits for its arguments"},
+		{model.CodeHoldsObjects, "%d without work, with primary copies of objects"},
+		{model.CodeReserved, "%d without work, reserved by placement groups"},
+		{model.PodUnexplained, "%d not idle, for a cause that Ray does not report"},
+		{model.PodIdle, "%d idle"},
+		{model.PodPending, "%d on their way"},
+		{model.PodLeaving, "%d leaving"},
+		{model.PodGivenUp, "%d given up"},
+	}
 )
