@@ -120,7 +120,7 @@ core: kit
 .PHONY: neighbours
 neighbours:
 	@cd test/devcluster
-	go run ./cmd/kit -parts "kueue karpenter kwok"
+	go run ./cmd/kit -parts "kueue karpenter kwok coscheduling"
 	go run ./cmd/kit -kubernetes 1.36.0 -parts "kube-apiserver kube-scheduler kube-controller-manager"
 
 # Tests with a dev cluster run beside the compiler and the linters, which have a lower priority. Each test starts Ray

@@ -168,7 +168,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	steps := []func(context.Context) error{
 		c.startNodes,
-		func(ctx context.Context) error { return c.startPart(ctx, Scheduler) },
+		c.startScheduler,
 		func(ctx context.Context) error {
 			// The garbage collector discovers new kinds only every 30 s, so it starts after KubeRay's are installed.
 			if err := c.installKubeRay(ctx); err != nil {
@@ -228,6 +228,17 @@ func (c *Cluster) startPart(ctx context.Context, part Part) error {
 		return err
 	}
 	return c.ready(ctx, part)
+}
+
+// startScheduler starts the scheduler, after the kind of PodGroup that it may need.
+func (c *Cluster) startScheduler(ctx context.Context) error {
+	if c.options.Coscheduling {
+		crds := c.kit.File(Coscheduling, "config/crd/bases")
+		if err := installCRDs(ctx, c.dynamic, crds, unchanged); err != nil {
+			return fmt.Errorf("starting the gang scheduler: %w", err)
+		}
+	}
+	return c.startPart(ctx, Scheduler)
 }
 
 // installKubeRay creates KubeRay's resource definitions and the operator's role.

@@ -32,6 +32,8 @@ type controlPlane struct {
 	auditRules []auditv1.PolicyRule
 	// karpenter is whether the cluster has Karpenter.
 	karpenter bool
+	// gang is whether the scheduler is Coscheduling.
+	gang bool
 	// simulated is the annotation's value at the nodes that kwok simulates.
 	simulated string
 }
@@ -56,6 +58,7 @@ func newControlPlane(c *claim, built *kit.Kit, env []string, options Options) (*
 		dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env,
 		audited: options.Audit, auditRules: options.AuditRules,
 		kueueGates: options.KueueFeatureGates, karpenter: options.karpenter(), simulated: options.simulated(),
+		gang:         options.Coscheduling,
 		apiServerEnv: append([]string{apiServerMemory}, options.APIServerEnv...),
 	}
 	for name, usual := range usualPorts {
@@ -93,12 +96,16 @@ func (cp *controlPlane) makeIdentities() error {
 	if err := cp.pki.writeIdentity("kubelet-client", kubelet); err != nil {
 		return err
 	}
+	var schedulers []string
+	if cp.gang {
+		schedulers = []string{"system:masters"} // the role of kube-scheduler has no PodGroups
+	}
 	for _, user := range []struct {
 		file, name string
 		groups     []string
 	}{
 		{file: cp.kubeconfig(), name: "admin", groups: []string{"system:masters"}},
-		{file: cp.kubeconfigOf(Scheduler), name: "system:kube-scheduler"},
+		{file: cp.kubeconfigOf(Scheduler), name: "system:kube-scheduler", groups: schedulers},
 		{file: cp.kubeconfigOf(ControllerManager), name: "system:kube-controller-manager"},
 		{file: cp.kubeconfigOf(Operator), name: operatorUser},
 		{file: cp.kubeconfigOf(Kwok), name: "kwok", groups: []string{"system:masters"}},
@@ -139,6 +146,9 @@ func (cp *controlPlane) command(part Part) (command, error) {
 			return command{}, err
 		}
 		c.args = []string{"--config=" + config, "--secure-port=0"}
+		if cp.gang {
+			c.program = cp.kit.Bin(Coscheduling)
+		}
 	case ControllerManager:
 		c.args = cp.controllerManager()
 	case Operator:
@@ -173,11 +183,18 @@ kind: KubeSchedulerConfiguration
 clientConnection: {kubeconfig: %q}
 leaderElection: {leaderElect: false}
 profiles:
-- schedulerName: default-scheduler
-  pluginConfig:
+- pluginConfig:
   - name: NodeResourcesFit
     args: {ignoredResources: [nvidia.com/gpumem, nvidia.com/gpumem-percentage, nvidia.com/gpucores]}
 `, cp.kubeconfigOf(Scheduler))
+	if cp.gang { // the operator's name for it, and manifests/coscheduling/scheduler-config.yaml of scheduler-plugins
+		text += `  - {name: Coscheduling, args: {permitWaitingTimeSeconds: 10}}
+  plugins:
+    multiPoint: {enabled: [{name: Coscheduling}]}
+    queueSort: {enabled: [{name: Coscheduling}], disabled: [{name: "*"}]}
+  schedulerName: scheduler-plugins-scheduler
+`
+	}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("writing the scheduler's configuration: %w", err)
 	}
@@ -249,7 +266,12 @@ func (cp *controlPlane) controllerManager() []string {
 }
 
 func (cp *controlPlane) operator() []string {
+	batch := ""
+	if cp.gang {
+		batch = "scheduler-plugins"
+	}
 	return []string{
+		"--batch-scheduler=" + batch,
 		"--kubeconfig=" + cp.kubeconfigOf(Operator), "--enable-leader-election=false", "--reconcile-concurrency=4",
 		"--metrics-addr=" + cp.address("operator-metrics"),
 		"--health-probe-bind-address=" + cp.address("operator-health"),

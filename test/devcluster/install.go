@@ -104,6 +104,9 @@ func grantOperator(ctx context.Context, client kubernetes.Interface, roleFile st
 	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(object), 4096).Decode(&role); err != nil {
 		return fmt.Errorf("granting the operator its role: reading %s: %w", roleFile, err)
 	}
+	// The chart adds it for a batch scheduler (helm-chart/kuberay-operator/templates/_helpers.tpl).
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"scheduling.x-k8s.io"},
+		Resources: []string{"podgroups"}, Verbs: []string{"create", "get", "list", "watch"}})
 	_, err = client.RbacV1().ClusterRoles().Create(ctx, &role, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("granting the operator its role: %w", err)

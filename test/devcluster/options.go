@@ -33,6 +33,9 @@ type Options struct {
 	Kueue bool
 	// KueueFeatureGates change Kueue's feature gates, as NAME=true or NAME=false.
 	KueueFeatureGates []string
+	// Coscheduling makes the gang scheduling of scheduler-plugins the operator's batch scheduler. The cluster's only
+	// scheduler is then one that has it.
+	Coscheduling bool
 	// InstanceTypes are what Karpenter launches. If there are any, the cluster has Karpenter. kwok simulates its nodes,
 	// which needs Kwok, unless AdoptNodes is set.
 	InstanceTypes []InstanceType
@@ -87,6 +90,9 @@ func (o Options) Needs() (Needs, error) {
 	}
 	if o.Kueue {
 		needs.Parts = append(needs.Parts, Kueue)
+	}
+	if o.Coscheduling {
+		needs.Parts = append(needs.Parts, Coscheduling)
 	}
 	if o.karpenter() {
 		needs.Parts = append(needs.Parts, Karpenter)

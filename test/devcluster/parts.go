@@ -18,6 +18,7 @@ const (
 	Kwok              = kit.Kwok
 	Kueue             = kit.Kueue
 	Karpenter         = kit.Karpenter
+	Coscheduling      = kit.Coscheduling
 )
 
 // DefaultRay is the default version of Ray in pods.

@@ -84,7 +84,7 @@ func TestNoQueuedRayClusterIsPatched(t *testing.T) {
 		k.admitted(ml, kind, name)
 	}
 	k.admitted(ml, "RayCluster", "annotated")
-	child := k.simulatedHead(k.childOf(ml, "train"))
+	child := k.simulatedHead(k.childOf(ml, "RayJob", "train"))
 	k.ownedElsewhere(ml, "wrapped")
 
 	var still []*elasticTeam
@@ -146,16 +146,16 @@ func (k *karpenterLab) admitted(namespace, kind, name string) {
 	})
 }
 
-// childOf waits for the RayCluster that the operator creates for a RayJob.
-func (k *karpenterLab) childOf(namespace, job string) (key nodepool.ClusterKey) {
+// childOf waits for the RayCluster that the operator creates for a RayJob or RayService.
+func (k *karpenterLab) childOf(namespace, kind, name string) (key nodepool.ClusterKey) {
 	k.Helper()
-	k.eventually("RayJob "+job+" has a RayCluster", func(ctx context.Context) error {
+	k.eventually(kind+" "+name+" has a RayCluster", func(ctx context.Context) error {
 		list, err := k.Dynamic.Resource(rig.RayClusters).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
 		for i := range list.Items {
-			if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == "RayJob" && owner.Name == job {
+			if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == kind && owner.Name == name {
 				key = nodepool.ClusterKey{Namespace: namespace, Name: list.Items[i].GetName()}
 				return nil
 			}

@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
@@ -30,7 +31,10 @@ func TestElasticRayClustersUseTheirQuota(t *testing.T) {
 	k := startKueueLab(t)
 	scenarios := map[string]func(*karpenterLab){
 		"within": withinQuota, "fallback": fallback, "borrowing": borrowing, "partial": partialFit,
-		"survive": runningPodsSurvive, "freed": quotaFreed, "evicted": evicted, "rayjob": rayJobInQuota,
+		"survive": runningPodsSurvive, "freed": quotaFreed, "evicted": evicted,
+		"rayjob": ownedInQuota("RayJob", rig.RayJobs, "rayClusterSpec",
+			map[string]any{"submissionMode": "InteractiveMode", "shutdownAfterJobFinishes": true}),
+		"rayservice": ownedInQuota("RayService", rig.RayServices, "rayClusterConfig", map[string]any{}),
 	}
 	t.Run("at once", func(t *testing.T) {
 		for name, scenario := range scenarios {
@@ -194,49 +198,66 @@ func withinQuota(k *karpenterLab) {
 	e.unharmed()
 }
 
-// rayJobInQuota scales the RayCluster of a queued RayJob within the RayJob's quota: 2 of 3 workers, none, and one again.
-// The flag enableInTreeAutoscaling is true, without which Kueue does not follow the replicas, and the autoscaler
-// container runs Heliostat's image, which leaves a RayCluster in mode managed to the fleet.
-func rayJobInQuota(k *karpenterLab) {
-	const name = "rayjob"
-	k.queue(name, "", gpusOf("gpus", "2"))
-	cluster := rig.Cluster{IdleSeconds: 2, InTree: true, SidecarImage: "heliostat", Groups: []rig.Group{gpuGroupOn("gpu", "", 0)}}
-	if err := k.CreateAny(k.Context(), rig.RayJobs, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "ray.io/v1", "kind": "RayJob",
-		"metadata": map[string]any{"namespace": name, "name": "train", "labels": map[string]any{queueKey: queueName},
-			"annotations": map[string]any{"heliostat.dev/mode": "managed", elastic: "true"}},
-		"spec": map[string]any{"submissionMode": "InteractiveMode", "shutdownAfterJobFinishes": true, "rayClusterSpec": cluster.Spec()},
-	}}); err != nil {
-		k.Fatal(err)
+// ownedInQuota scales the RayCluster of a queued RayJob or RayService within its quota: 2 of 3 workers, none, and one
+// again. The flag enableInTreeAutoscaling is true, without which Kueue does not follow the replicas, and the autoscaler
+// container runs Heliostat's image, which leaves a RayCluster in mode managed to the fleet. Nothing serves in a simulated
+// head, so the test writes into the status of the RayService what the operator writes when it does.
+func ownedInQuota(kind string, resource schema.GroupVersionResource, field string, spec map[string]any) func(*karpenterLab) {
+	return func(k *karpenterLab) {
+		name := strings.ToLower(kind)
+		k.queue(name, "", gpusOf("gpus", "2"))
+		spec[field] = rig.Cluster{IdleSeconds: 2, InTree: true, SidecarImage: "heliostat", Groups: []rig.Group{gpuGroupOn("gpu", "", 0)}}.Spec()
+		if err := k.CreateAny(k.Context(), resource, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "ray.io/v1", "kind": kind,
+			"metadata": map[string]any{"namespace": name, "name": "owner", "labels": map[string]any{queueKey: queueName},
+				"annotations": map[string]any{"heliostat.dev/mode": "managed", elastic: "true"}},
+			"spec": spec,
+		}}); err != nil {
+			k.Fatal(err)
+		}
+		k.admitted(name, kind, "owner")
+		key := k.childOf(name, kind, "owner")
+		team := k.simulatedHead(key)
+		if kind == "RayService" {
+			_, err := k.Dynamic.Resource(resource).Namespace(name).Patch(k.Context(), "owner", types.MergePatchType, fmt.Appendf(nil,
+				`{"status": {"activeServiceStatus": {"rayClusterName": %q}, "pendingServiceStatus": null}}`, key.Name), metav1.PatchOptions{}, "status")
+			if err != nil {
+				k.Fatal(err)
+			}
+		}
+		team.managed()
+		owner, err := k.Dynamic.Resource(resource).Namespace(name).Get(k.Context(), "owner", metav1.GetOptions{})
+		if err != nil {
+			k.Fatal(err)
+		}
+		e := &elasticTeam{team, k.witness(team.key, owner.GetUID())}
+		ids := e.tasks(3)
+		e.run(2)
+		e.until("the third task to be capped by the quota", func(c apiv1.Cluster) bool {
+			return slices.ContainsFunc(c.Unmet, func(u apiv1.Unmet) bool { return strings.Contains(u.Reason.Message, "ClusterQueue "+name) })
+		}, nil)
+		for _, id := range ids {
+			e.head.Cancel(id)
+		}
+		e.empty()
+		e.tasks(1)
+		e.run(1)
+		e.note("account: %s", e.account())
+		if e.suspended() {
+			e.Error("the RayCluster is suspended")
+		}
 	}
-	k.admitted(name, "RayJob", "train")
-	team := k.simulatedHead(k.childOf(name, "train"))
-	team.managed()
-	job, err := k.Dynamic.Resource(rig.RayJobs).Namespace(name).Get(k.Context(), "train", metav1.GetOptions{})
-	if err != nil {
-		k.Fatal(err)
-	}
-	e := &elasticTeam{team, k.witness(team.key, job.GetUID())}
-	ids := e.tasks(3)
-	e.run(2)
-	e.until("the third task to be capped by the quota", func(c apiv1.Cluster) bool {
-		return slices.ContainsFunc(c.Unmet, func(u apiv1.Unmet) bool { return strings.Contains(u.Reason.Message, "ClusterQueue "+name) })
-	}, nil)
-	for _, id := range ids {
-		e.head.Cancel(id)
-	}
+}
+
+// empty waits until no worker is left.
+func (e *elasticTeam) empty() {
+	e.Helper()
 	e.eventually("no worker is left", func(context.Context) error {
 		if n := len(e.runningWorkers()); n > 0 {
 			return fmt.Errorf("%d run: %s", n, e.account())
 		}
 		return nil
 	})
-	e.tasks(1)
-	e.run(1)
-	e.note("account: %s", e.account())
-	if e.suspended() {
-		e.Error("the RayCluster is suspended")
-	}
 }
 
 // borrowing uses two GPUs of a flavor, of which the ClusterQueue borrows one from its cohort, and then another flavor.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -60,6 +61,9 @@ func (k *karpenterLab) witness(key nodepool.ClusterKey, job types.UID) *witness 
 func (k *karpenterLab) watch(open func() (watch.Interface, error), see func(watch.Event)) {
 	k.Helper()
 	stream, err := open()
+	if apierrors.IsNotFound(err) {
+		return // the kind is not installed
+	}
 	if err != nil {
 		k.Fatal(err)
 	}

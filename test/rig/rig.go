@@ -46,6 +46,8 @@ type Options struct {
 	// Kueue installs Kueue. KueueFeatureGates sets its feature gates, as NAME=true or NAME=false.
 	Kueue             bool
 	KueueFeatureGates []string
+	// Coscheduling makes the gang scheduling of scheduler-plugins the operator's batch scheduler.
+	Coscheduling bool
 	// AuditRules say which requests the API server records in Cluster.AuditLog.
 	AuditRules []auditv1.PolicyRule
 	// Kwok simulates the nodes that the test adds with Cluster.AddKwokNodes. Pods there run nothing.
@@ -112,7 +114,7 @@ func (o Options) cluster(cache, dir string) devcluster.Options {
 		InstanceTypes: o.InstanceTypes, AdoptNodes: o.AdoptNodes,
 		Kwok:  o.Kwok || len(o.InstanceTypes) > 0 && !o.AdoptNodes,
 		Kueue: o.Kueue, KueueFeatureGates: o.KueueFeatureGates,
-		AuditRules: o.AuditRules,
+		Coscheduling: o.Coscheduling, AuditRules: o.AuditRules,
 	}
 }
 

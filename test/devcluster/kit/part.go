@@ -19,6 +19,7 @@ const (
 	Kwok              Part = "kwok"
 	Kueue             Part = "kueue"
 	Karpenter         Part = "karpenter"
+	Coscheduling      Part = "coscheduling"
 	Kubectl           Part = "kubectl"
 )
 
@@ -91,6 +92,8 @@ var recipes = []recipe{
 		files: []string{"config/components/crd/bases", "config/components/webhook"}, estimate: 150 * time.Second},
 	{part: Karpenter, moduleDir: "karpenter", module: "sigs.k8s.io/karpenter", pkg: ".", own: "*.go",
 		files: []string{"pkg/apis/crds", "kwok/apis/crds"}, estimate: 130 * time.Second},
+	{part: Coscheduling, moduleDir: "coscheduling", module: "sigs.k8s.io/scheduler-plugins", pkg: ".", own: "*.go",
+		files: []string{"config/crd/bases"}, estimate: 100 * time.Second},
 }
 
 // Parts returns the names of all parts, in the order in which they are built.

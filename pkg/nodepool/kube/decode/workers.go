@@ -94,7 +94,8 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 // gangTexts are parts of what gang schedulers say in the condition of a pod that fits, or that they have not tried,
 // while it waits for others of its gang. What they say of a pod that does not fit has none of them.
 var gangTexts = []string{
-	// Coscheduling: PreFilter, PostFilter and Unreserve (scheduler-plugins v0.34.7, pkg/coscheduling).
+	// Coscheduling: PreFilter, PostFilter and Unreserve (scheduler-plugins v0.34.7, pkg/coscheduling), seen in
+	// test/neighbours.
 	"cannot find enough sibling pods", "due to gated pods in the same PodGroup", " failed recently", "resource gap: ",
 	"optimistic rejection in PostFilter", "rejection in Unreserve", "at plugin Coscheduling",
 	// Volcano: what its job says of a pod without a reason of its own (pkg/scheduler/api/job_info.go).
