@@ -235,6 +235,8 @@ var scalerChecks = []Check{
 			"of its own choice, busy ones too. The list of groups is atomic, so nobody can own a part of it"},
 	{"scaled-by-hpa", raydemand.Error, inputs(scaledByHPA),
 		"it writes replicas by its own metric, against the autoscaler that follows Ray's demand"},
+	{"scale-gated", raydemand.Info, workers(scaleGated),
+		"while there is a gate, no autoscaler launches a pod of the group, and other groups serve its demand"},
 	{"network-closes-gcs", raydemand.Warning, clusters(networkCloses), ""},
 	{"operator-concurrency", raydemand.Info, inputs(operatorConcurrency),
 		"the operator reconciles one RayCluster at a time: while one of them grows by hundreds of pods, the others " +

@@ -63,3 +63,10 @@ func endIdle(o *Object, f raydemand.Finding) fix {
 	return patch(o, remove(at), set(o, annotation, compactJSON(capacity.Policy{Idle: &idle}))).
 		Hint("Heliostat ends it only without drivers, actors and requests")
 }
+
+func scaleGated(_ *inventory, g rayGroup, report reporter) {
+	if v := g.Get("scaleStrategy", "scaleGate"); len(g.Workers.ScaleGates) > 0 {
+		report(shows(g.Of, v, run(kubectl(g.Of, "get", "-o", "yaml", "--show-managed-fields")).
+			Hint("managedFields says whose gate it is; only that controller should remove it")))
+	}
+}

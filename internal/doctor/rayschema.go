@@ -91,12 +91,15 @@ func fieldMisspelt(_ *inventory, o *Object, report reporter) {
 	}
 }
 
-// newerFields are fields of KubeRay 1.7, with what it wants besides; a field without such a rule is no fault.
+// newerFields are fields of KubeRay 1.7 and later, with what is to be known besides; a field without that is no fault.
 var newerFields = map[string]string{
-	"priority":               "KubeRay 1.7 has it, and refuses it without autoscalerOptions.version: v2 and rayVersion 2.56 or later",
+	"command": "", "args": "", "networkPolicy": "", "tlsOptions": "", "historyServerOptions": "", "timeZone": "",
+
+	"priority": "KubeRay 1.7 has it, and refuses it without autoscalerOptions.version: v2 and rayVersion 2.56 or later",
+
+	"scaleGate":              "KubeRay 1.7 does not have it, the release after it does (kuberay #5094)",
 	"idleTerminationOptions": "KubeRay 1.7 does not have it (kuberay #5210)",
 	"noDriverTimeoutSeconds": "KubeRay 1.7 does not have it, and ends no RayCluster by it (kuberay #4932)",
-	"command":                "", "args": "", "networkPolicy": "", "tlsOptions": "", "historyServerOptions": "", "timeZone": "",
 }
 
 // fieldUnknown reports fields that KubeRay v1.6.2 does not have. The API server has accepted those of its own objects.

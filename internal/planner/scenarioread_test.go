@@ -112,7 +112,7 @@ var (
 		"labels": {"labels", texts}, "idle-timeout": {"idleTimeoutSeconds", seconds},
 		"priority": {"priority", number}, "price": {"price", number},
 		"availability": {"cloudAvailability", number}, "recoverable": {"recoverableScore", number},
-		"launch-config": {"launchConfigHash", text}, "closed": {"closed", text},
+		"launch-config": {"launchConfigHash", text}, "closed": {"closed", text}, "gates": {"scaleGates", listOf(text)},
 		"cooling": {"coolingSeconds", seconds}, "nodes-coming": {"nodesComing", number},
 		"trying": {"nodeFit", fit("trying")}, "nowhere": {"nodeFit", fit("nowhere")},
 		"waiting": {"nodeFit", fit("waiting")}, "limited": {"nodeFit", fit("limited")},

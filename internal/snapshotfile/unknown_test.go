@@ -25,7 +25,7 @@ func TestAnUnknownKeyIsReportedWithTheSimilarKnownOne(t *testing.T) {
 			fix := "rename it to " + near
 			if near == "" {
 				fix = "remove it; the keys here are name, resources, labels, minReplicas, maxReplicas, replicas, numOfHosts, " +
-					"idleTimeoutSeconds, priority, cloudAvailability, recoverableScore, launchConfigHash, price, closed, coolingSeconds, nodesComing, slice, announces, pools, nodeFit, pod, bound"
+					"idleTimeoutSeconds, priority, cloudAvailability, recoverableScore, launchConfigHash, price, closed, scaleGates, coolingSeconds, nodesComing, slice, announces, pools, nodeFit, pod, bound"
 			}
 			want := raydemand.Finding{Code: model.FindingKeyUnknown, Severity: raydemand.Warning, Object: "s.json", Field: "groups[0]." + key, Seen: "7",
 				Why: "this key is unknown, so it has no effect", Fix: fix}

@@ -270,6 +270,9 @@ type WorkerGroup struct {
 	// Price is the price of one pod per hour, in any one currency; nil if unknown.
 	Price     *float64
 	Suspended bool
+	// ScaleGates are the names in scaleStrategy.scaleGate: while there is one, another controller, such as Kueue, keeps
+	// the group from growing. They belong to those controllers.
+	ScaleGates []string
 	// WorkersToDelete is the stored list.
 	WorkersToDelete []string
 	// Broken says that the group cannot be planned, for example because min > max; a finding says why.

@@ -82,6 +82,9 @@ const CodePoolPromised = "pool_promised"
 // CodeQuota reports that demand is waiting, and the quota of the RayCluster has no room for more pods of the group.
 const CodeQuota = "quota"
 
+// CodeScaleGate reports that demand is waiting, and another controller keeps the group from growing.
+const CodeScaleGate = "scale_gate"
+
 // Codes of the findings in a plan.
 const (
 	// FindingOverstated: a node reports more available than total.

@@ -68,7 +68,7 @@ func groupOf(g nodepool.WorkerGroup) Group {
 		Slice: SliceOf(g, planned[raydemand.GPU]), Pools: poolsOf(g),
 		Announces: g.Announces,
 		NodeFit:   fitOf(g),
-		Pod:       g.Kind, Bound: g.Bound,
+		Pod:       g.Kind, Bound: g.Bound, ScaleGates: g.ScaleGates,
 	}
 	maps.Copy(group.Labels, g.Labels)
 	group.Labels[nodeGroupLabel] = g.Name

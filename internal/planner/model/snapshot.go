@@ -77,6 +77,8 @@ type Group struct {
 	Price *float64 `json:"price,omitempty"`
 	// Closed, if not empty, says why the group takes no launches now (suspended, broken, cooling down).
 	Closed string `json:"closed,omitempty"`
+	// ScaleGates, if not empty, are the gates with which other controllers keep the group from growing.
+	ScaleGates []string `json:"scaleGates,omitempty"`
 	// CoolingSeconds, if above 0, is how much longer the group takes no launches because its last ones failed. Closed
 	// then says how they failed.
 	CoolingSeconds float64 `json:"coolingSeconds,omitempty"`

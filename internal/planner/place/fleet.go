@@ -368,6 +368,8 @@ func (g *Group) findBlocked(mode string) {
 		g.Blocked = model.CodeClosed
 	case g.LimitsConflict():
 		g.Blocked = model.CodeInvalidLimits
+	case len(g.ScaleGates) > 0:
+		g.Blocked = model.CodeScaleGate
 	}
 	g.InFlight = MaxCount
 	if mode == "Conservative" {

@@ -115,6 +115,8 @@ func blocked(g *place.Group) model.Reason {
 		return cooling.with(strings.TrimSuffix(model.Span(g.CoolingSeconds)+": "+g.Closed, ": "))
 	case g.Blocked == model.CodeInvalidLimits:
 		return conflict.with(g.Min, g.Max)
+	case g.Blocked == model.CodeScaleGate:
+		return gated.with(g.Name, joined(g.ScaleGates))
 	case g.Excluded() && (g.Closed == "" || g.CoolingSeconds > 0):
 		return excluded.with(g.NodeFit.Why)
 	}

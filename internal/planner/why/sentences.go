@@ -31,6 +31,8 @@ var (
 	conflict = sentence{model.CodeInvalidLimits, "minReplicas %d is above maxReplicas %d; the operator stops " +
 		"reconciling the whole cluster, so the plan leaves the group as it is until the limits are corrected"}
 
+	gated = sentence{model.CodeScaleGate, "group %s may not grow now, by its scaleGate %s"}
+
 	// The limit that prevents one more replica of a group.
 	atMax     = sentence{model.CodeAtMax, "group %s is at its maximum of %d (%s)"}
 	atBound   = sentence{model.CodeMaxWorkers, "all groups together are at their maximum of %d"}

@@ -331,7 +331,7 @@ func (d *decision) obstacle(i int, it *place.Item) model.Reason {
 
 // namesGroup lists the codes whose sentences name the group themselves.
 var namesGroup = []string{model.CodeAtMax, model.CodeMaxWorkers, model.CodePoolCeiling, model.CodePoolPromised,
-	model.CodeQuota, model.CodeConservative, model.CodeInFlight}
+	model.CodeQuota, model.CodeScaleGate, model.CodeConservative, model.CodeInFlight}
 
 // sentences writes one sentence for each group.
 func (d *decision) sentences(groups []verdict) string {

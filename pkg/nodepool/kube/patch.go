@@ -35,7 +35,7 @@ type operation struct {
 //	test    /metadata/generation                                  if pods are named, or Kueue queues it
 //	test    /spec/workerGroupSpecs/i/groupName, /replicas, /minReplicas and /maxReplicas      for each target
 //	replace /spec/workerGroupSpecs/i/replicas                     (add if it was absent)
-//	replace /spec/workerGroupSpecs/i/scaleStrategy                (add if it was absent)
+//	add     /spec/workerGroupSpecs/i/scaleStrategy/workersToDelete, which leaves the gates of others beside it
 //	add     the annotation shard                                  if there is something to store
 func scalePatch(object map[string]any, change nodepool.Change) ([]byte, error) {
 	root, err := sameRayCluster(object, change.UID)
@@ -67,8 +67,12 @@ func scalePatch(object map[string]any, change nodepool.Change) ([]byte, error) {
 			operation{"test", path + "/minReplicas", group.Get("minReplicas").Raw()},
 			operation{"test", path + "/maxReplicas", group.Get("maxReplicas").Raw()})
 		writes = append(writes, operation{addOrReplace(group, "replicas"), path + "/replicas", target.Replicas})
-		if target.WorkersToDelete != nil {
-			writes = append(writes, operation{addOrReplace(group, "scaleStrategy"), path + "/scaleStrategy",
+		switch {
+		case target.WorkersToDelete == nil:
+		case group.Has("scaleStrategy"):
+			writes = append(writes, operation{"add", path + "/scaleStrategy/workersToDelete", target.WorkersToDelete})
+		default:
+			writes = append(writes, operation{"add", path + "/scaleStrategy",
 				map[string]any{"workersToDelete": target.WorkersToDelete}})
 		}
 	}

@@ -54,7 +54,7 @@ spec:
     idleTimeoutSeconds: 30
     priority: 7
     labels: {zone: a}
-    scaleStrategy: {workersToDelete: [llm-gpu-worker-x]}
+    scaleStrategy: {workersToDelete: [llm-gpu-worker-x], scaleGate: [{name: kueue.k8s.io/quota-exceeded}]}
     rayStartParams: {num-gpus: "1"}
     template: {spec: {containers: [{name: ray-worker, resources: {limits: {cpu: 4, memory: 8Gi, nvidia.com/mig-1g.10gb: 1}}}]}}
 status:
@@ -81,7 +81,7 @@ func TestARayClusterIsReadWhole(t *testing.T) {
 		Head: nodepool.Head{GCSPort: 6380, ServiceFQDN: "llm-head-svc.ml.svc.cluster.local"},
 		Groups: []nodepool.WorkerGroup{{
 			Name: "gpu", Replicas: 2, Min: 1, Max: 5, NumOfHosts: 2, IdleTimeout: &timeout, Priority: 7, Price: &price,
-			Labels: map[string]string{"zone": "a"}, WorkersToDelete: []string{"llm-gpu-worker-x"},
+			Labels: map[string]string{"zone": "a"}, WorkersToDelete: []string{"llm-gpu-worker-x"}, ScaleGates: []string{"kueue.k8s.io/quota-exceeded"},
 			Resources: raydemand.Bundle{
 				raydemand.CPU: raydemand.Whole(4), raydemand.GPU: raydemand.Whole(1), raydemand.Memory: raydemand.Whole(8 << 30),
 			},

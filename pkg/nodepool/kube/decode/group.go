@@ -116,6 +116,9 @@ func decodeGroup(
 		Labels:          f.Texts("labels"),
 		WorkersToDelete: strategy.TextList("workersToDelete"),
 	}
+	for _, gate := range strategy.silent().Objects("scaleGate") {
+		group.ScaleGates = append(group.ScaleGates, gate.Text("name"))
+	}
 	if f.Has("idleTimeoutSeconds") {
 		timeout := idleTimeout(f)
 		group.IdleTimeout = &timeout

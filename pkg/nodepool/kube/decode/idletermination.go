@@ -5,7 +5,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// IdleTerminationUnexecuted: a field says when an idle RayCluster ends, which only Ray's own autoscaler carries out, and
+// IdleTerminationUnexecuted: a field says when an idle RayCluster ends. Only Ray's own autoscaler carries it out, and
 // that does not run.
 const IdleTerminationUnexecuted = "idle-termination-unexecuted"
 
