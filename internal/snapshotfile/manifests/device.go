@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -22,27 +23,20 @@ func (p *places) readDevices(doc snapshotfile.Document) error {
 	if doc.KubeResourceClaims != nil {
 		p.devices.KnowClaims()
 	}
-	err := eachIn(doc.KubeResourceSlices, "kubeResourceSlices", "ResourceSlice", p.devices.PutSlice)
-	if err == nil {
-		err = eachIn(doc.KubeResourceClaims, "kubeResourceClaims", "ResourceClaim", p.devices.PutClaim)
-	}
 	if doc.KubeResourceSlices != nil {
 		p.devices.KnowSlices()
 	}
 	if doc.KubeDeviceClasses != nil {
 		p.devices.KnowClasses()
 	}
-	if err == nil {
-		err = eachIn(doc.KubeDeviceClasses, "kubeDeviceClasses", "DeviceClass", p.devices.PutClass)
-	}
-	if err == nil {
-		err = eachIn(doc.KubeResourceClaimTemplates, "kubeResourceClaimTemplates", "ResourceClaimTemplate",
-			p.devices.PutTemplate)
-	}
-	if err == nil {
-		err = eachIn(doc.KubeDeviceTaintRules, "kubeDeviceTaintRules", "DeviceTaintRule", p.devices.PutRule)
-	}
-	return err
+	return cmp.Or(
+		eachIn(doc.KubeResourceSlices, "kubeResourceSlices", "ResourceSlice", p.devices.PutSlice),
+		eachIn(doc.KubeResourceClaims, "kubeResourceClaims", "ResourceClaim", p.devices.PutClaim),
+		eachIn(doc.KubeDeviceClasses, "kubeDeviceClasses", "DeviceClass", p.devices.PutClass),
+		eachIn(doc.KubeResourceClaimTemplates, "kubeResourceClaimTemplates", "ResourceClaimTemplate",
+			p.devices.PutTemplate),
+		eachIn(doc.KubeDeviceTaintRules, "kubeDeviceTaintRules", "DeviceTaintRule", p.devices.PutRule),
+	)
 }
 
 // eachIn calls put for each object of a kind of Dynamic Resource Allocation under a key of the file.
@@ -85,15 +79,10 @@ func (p places) claimsUnknown(cluster *nodepool.Cluster) {
 	if missing == "" || !slices.ContainsFunc(cluster.Groups, onGPUs) {
 		return
 	}
-	cluster.Findings = append(cluster.Findings, raydemand.Finding{
-		Code:     nodes.ClaimsUnknown,
-		Severity: raydemand.Info,
-		Object:   "snapshot",
-		Field:    missing,
-		Seen:     "missing",
+	cluster.Findings = append(cluster.Findings, raydemand.Finding{Code: nodes.ClaimsUnknown, Severity: raydemand.Info,
+		Object: "snapshot", Field: missing, Seen: "missing",
 		Why: "pods have devices by ResourceClaims, and the file does not show which, so the plan counts these as " +
 			"free; it may launch pods on GPUs that are in use",
 		Fix: "add the ResourceSlices and ResourceClaims of all namespaces as kubeResourceSlices and " +
-			"kubeResourceClaims: kubectl get resourceslices -o json, kubectl get resourceclaims -A -o json",
-	})
+			"kubeResourceClaims: kubectl get resourceslices -o json, kubectl get resourceclaims -A -o json"})
 }

@@ -128,19 +128,11 @@ func nodeProblems(node landing.Node) (list []raydemand.Finding) {
 
 func unreadableAmounts(node sharing.NodeObject) (list []raydemand.Finding) {
 	for _, text := range node.Unreadable {
-		list = append(
-			list,
-			raydemand.Finding{
-				Code:     string(sharing.AmountUnreadable),
-				Severity: raydemand.Error,
-				Object:   "Node " + node.Name,
-				Field:    "status",
-				Seen:     text,
-				Why: "the amount cannot be read, so the plan treats it as missing, and pods that request it do " +
-					"not fit the node",
-				Fix: "correct the amount",
-			},
-		)
+		list = append(list, raydemand.Finding{Code: string(sharing.AmountUnreadable), Severity: raydemand.Error,
+			Object: "Node " + node.Name, Field: "status", Seen: text,
+			Why: "the amount cannot be read, so the plan treats it as missing, and pods that request it do not fit " +
+				"the node",
+			Fix: "correct the amount"})
 	}
 	return list
 }
@@ -176,17 +168,13 @@ func (p *places) assumed() []raydemand.Finding {
 	if len(p.podless) == 0 {
 		return nil
 	}
+	says := "the node does not say"
+	if more := len(p.podless) - 1; more > 0 {
+		says = fmt.Sprintf("this node and %d more do not say", more)
+	}
 	return []raydemand.Finding{{Code: planner.FindingNodePodsUnknown, Severity: raydemand.Info,
 		Object: "Node " + p.podless[0], Field: "status.allocatable.pods", Seen: "missing",
 		Why: fmt.Sprintf("%s how many pods a node takes, so the plan counts %d, the kubelet's default",
-			silent(len(p.podless)), mostPods),
+			says, mostPods),
 		Fix: "copy the whole status of the Node"}}
-}
-
-// silent counts nodes that do not say something.
-func silent(nodes int) string {
-	if nodes == 1 {
-		return "the node does not say"
-	}
-	return fmt.Sprintf("this node and %d more do not say", nodes-1)
 }

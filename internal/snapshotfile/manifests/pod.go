@@ -86,21 +86,14 @@ func (p places) addBound(cluster nodepool.ClusterKey, g *nodepool.WorkerGroup) {
 
 // podsUnknown reports that nodes count as empty because the file has no pods. It matters to a group that fits a node.
 func (p places) podsUnknown(cluster *nodepool.Cluster) {
-	if p.pods != nil {
+	mayLand := func(g nodepool.WorkerGroup) bool { return g.MayLand() }
+	if p.pods != nil || !slices.ContainsFunc(cluster.Groups, mayLand) {
 		return
 	}
-	if !slices.ContainsFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.MayLand() }) {
-		return
-	}
-	cluster.Findings = append(cluster.Findings, raydemand.Finding{
-		Code:     nodes.PodsUnknown,
-		Severity: raydemand.Info,
-		Object:   "snapshot",
-		Field:    "kubePods",
-		Seen:     "missing",
+	cluster.Findings = append(cluster.Findings, raydemand.Finding{Code: nodes.PodsUnknown, Severity: raydemand.Info,
+		Object: "snapshot", Field: "kubePods", Seen: "missing",
 		Why: "the file has nodes and no pods, so the plan counts all nodes as empty; it may launch pods for which " +
 			"the nodes have no room",
 		Fix: "add the Pod objects of all namespaces as kubePods: kubectl get pods -A -o json; [] says that there " +
-			"are none",
-	})
+			"are none"})
 }

@@ -17,19 +17,11 @@ func poolsWithoutNodes(config landing.Config, nodes []landing.Node) (list []rayd
 	for i, spec := range config.Pools {
 		if spec.Shape == nil && len(nodes) > 0 &&
 			!slices.ContainsFunc(nodes, func(n landing.Node) bool { return n.Pool == spec.Name }) {
-			list = append(
-				list,
-				raydemand.Finding{
-					Code:     planner.FindingPoolWithoutNodes,
-					Severity: raydemand.Warning,
-					Object:   "snapshot",
-					Field:    fmt.Sprintf("pools[%d].name", i),
-					Seen:     spec.Name,
-					Why: "the pool has no nodes and no shape, so its limits apply to no group, and nodes that " +
-						"it may add are unknown",
-					Fix: "use the pool's name in the labels of the nodes, or add a shape",
-				},
-			)
+			list = append(list, raydemand.Finding{Code: planner.FindingPoolWithoutNodes, Severity: raydemand.Warning,
+				Object: "snapshot", Field: fmt.Sprintf("pools[%d].name", i), Seen: spec.Name,
+				Why: "the pool has no nodes and no shape, so its limits apply to no group, and nodes that it may " +
+					"add are unknown",
+				Fix: "use the pool's name in the labels of the nodes, or add a shape"})
 		}
 	}
 	return list
