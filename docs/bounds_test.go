@@ -53,18 +53,18 @@ var boundSources = map[string][]source{
 	},
 	"charts of the page": {{"240 points", "internal/api/series.go", "maxChartPoints = 240"}},
 	"event streams": {
-		{"2,000", "internal/api/hub.go", "maxSubscribers = 2000"}, {"4 MiB", "internal/api/subscriber.go", "maxPending = 4 << 20"},
+		{"2,000", "internal/api/hub.go", "maxSubscribers = 2000"}, {"4 MiB", "internal/api/hub.go", "maxPending = 4 << 20"},
 	},
 	"REST callers": {
-		{"10,000", "internal/api/callers.go", "maxCallers = 10_000"}, {"200 calls", "internal/api/callers.go", "maxCalls = 200"},
+		{"10,000", "internal/api/limits.go", "maxCallers = 10_000"}, {"200 calls", "internal/api/limits.go", "maxCalls = 200"},
 		{"2,000 connections", "cmd/autoscaler/engine/servers.go", "maxConnections = 2000"},
 	},
 	"bodies of REST calls": {
-		{"512 KiB", "internal/api/body.go", "maxBody = 512 << 10"}, {"10,000 bundles", "internal/api/bodyrequest.go", "maxBundles = 10_000"},
+		{"512 KiB", "internal/api/body.go", "maxBody = 512 << 10"}, {"10,000 bundles", "internal/api/body.go", "maxBundles = 10_000"},
 	},
 	"answers to callers, plans for what-if": {
-		{"64 MiB", "internal/api/pending.go", "maxOfAll = 64 << 20"}, {"16 MiB", "internal/api/pending.go", "maxOfCaller = 16 << 20"},
-		{"2 plans", "internal/api/plans.go", "maxPlans = 2"}, {"8 of one caller wait", "internal/api/plans.go", "maxQueuedPlans = 8"},
+		{"64 MiB", "internal/api/limits.go", "maxOfAll = 64 << 20"}, {"16 MiB", "internal/api/limits.go", "maxOfCaller = 16 << 20"},
+		{"2 plans", "internal/api/limits.go", "maxPlans = 2"}, {"8 of one caller wait", "internal/api/limits.go", "maxQueuedPlans = 8"},
 	},
 	"findings": {{"20 of one code", "pkg/nodepool/kube/decode/report.go", "MostOfOneCode = 20"}},
 	"tokens and rights of callers": {
@@ -78,7 +78,7 @@ var boundSources = map[string][]source{
 		{"8 scale-ups", "internal/telemetry/scaleup.go", "mostOpen = 8"}, {"32 pods", "internal/telemetry/scaleup.go", "mostPods = 32"},
 		{"512 spans", "internal/telemetry/trace.go", "queued = 512"},
 	},
-	"log records for a collector": {{"512", "internal/telemetry/logexport.go", "recordsQueued = 512"}},
+	"log records for a collector": {{"512", "internal/telemetry/log.go", "recordsQueued = 512"}},
 }
 
 // ratios says which file measures each value of the label `of` of heliostat_bound_used_ratio.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -132,5 +133,68 @@ func follow(
 			return ctx.Err()
 		case <-time.After(reconnectPause):
 		}
+	}
+}
+
+// drawFunc fetches the answer and writes it.
+type drawFunc func(ctx context.Context, out io.Writer) error
+
+// betweenFrames separates two frames in a file or pipe: documents as programs expect it, text with an empty line.
+var betweenFrames = map[string]string{
+	"json":  "",
+	"yaml":  "---\n",
+	"table": emptyLine,
+	"text":  emptyLine,
+	"wide":  emptyLine,
+}
+
+const emptyLine = "\n"
+
+// frames overwrites each frame with the next on a terminal. Elsewhere it appends them, and omits those without a
+// change.
+type frames struct {
+	out          io.Writer
+	clear, begun bool
+	between      string
+	// last is the last frame without volatile text.
+	last string
+}
+
+// clearScreen moves a terminal's cursor home and clears the screen.
+const clearScreen = "\x1b[H\x1b[2J\x1b[3J"
+
+func (f *frames) draw(ctx context.Context, draw drawFunc) error {
+	var text bytes.Buffer
+	if err := draw(ctx, &text); err != nil {
+		return err
+	}
+	lasting := printer.Volatile.ReplaceAllString(text.String(), "")
+	switch {
+	case f.clear:
+		text = *bytes.NewBufferString(clearScreen + text.String())
+	case f.begun && (lasting == f.last || text.Len() == 0):
+		return nil
+	case f.begun:
+		text = *bytes.NewBufferString(f.between + text.String())
+	}
+	f.begun, f.last = true, lasting
+	_, err := f.out.Write(text.Bytes())
+	return err
+}
+
+// noteStaleness writes a note to standard error if Ray's state cannot be read: an answer about a request or about
+// demand is as old as the last reading.
+func noteStaleness(cmd *cobra.Command, api *apiv1.Client, key nodepool.ClusterKey) {
+	cluster, err := api.Status(cmd.Context(), key)
+	if err != nil {
+		return // a user with the right to request may lack the right to read the status
+	}
+	writeNote(cmd, printer.NotRead(cluster))
+}
+
+// writeNote writes a note, if there is one, to standard error: programs read standard output.
+func writeNote(cmd *cobra.Command, note string) {
+	if note != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: note: %s\n", cmd.Root().Name(), printer.Printable(note))
 	}
 }

@@ -1,12 +1,18 @@
 package api
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
 // ListClusters serves GET /v1/rayclusters.
@@ -94,4 +100,115 @@ func (s *server) show(c *gin.Context, namespace, name string, body func(View) an
 		return
 	}
 	s.answers.JSON(c, http.StatusOK, body(view))
+}
+
+// ListNodepools serves GET /v1/nodepools.
+func (s *server) ListNodepools(c *gin.Context) {
+	if s.Nodepools == nil {
+		s.fail(c, kindUnavailable, "this process does not read nodes")
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
+	defer cancel()
+	report, err := s.Nodepools.Nodepools(ctx)
+	if err != nil {
+		s.answers.Fail(c, fmt.Errorf("reading nodes: %w", err))
+		return
+	}
+	report.Nodes, report.Pools, report.Notes = apiv1.List(
+		report.Nodes,
+	), apiv1.List(
+		report.Pools,
+	), apiv1.List(
+		report.Notes,
+	)
+	s.answers.JSON(c, http.StatusOK, report)
+}
+
+// ListHistory serves GET …/rayclusters/{name}/history.
+func (s *server) ListHistory(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
+	s.show(c, namespace, name, func(view View) any {
+		list := apiv1.HistoryList{Items: []apiv1.HistoryEntry{}}
+		if s.History != nil {
+			list.Items = append(list.Items, s.History.Entries(view.Key)...)
+		}
+		return list
+	})
+}
+
+// GetHistory serves GET …/rayclusters/{name}/history/{id}.
+func (s *server) GetHistory(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.DecisionID) {
+	s.writePast(c, namespace, name, id, func(snapshot, _ json.RawMessage) json.RawMessage { return snapshot })
+}
+
+// GetHistoryPlan serves GET …/rayclusters/{name}/history/{id}/plan.
+func (s *server) GetHistoryPlan(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.DecisionID) {
+	s.writePast(c, namespace, name, id, func(_, plan json.RawMessage) json.RawMessage { return plan })
+}
+
+// decisionPattern is the ID of a decision; api/openapi.yaml repeats it.
+var decisionPattern = regexp.MustCompile(`^[0-9]{1,19}$`)
+
+// writePast answers with one part of a past decision.
+func (s *server) writePast(
+	c *gin.Context, namespace, name, id string, part func(snapshot, plan json.RawMessage) json.RawMessage,
+) {
+	if !decisionPattern.MatchString(id) {
+		field := apiv1.FieldError{Field: "id", Value: shorten(id), Expected: "the ID of a decision, a number"}
+		s.answers.Fail(c, invalidFields([]apiv1.FieldError{field}))
+		return
+	}
+	view, err := s.view(namespace, name)
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	known := false
+	var snapshot, plan json.RawMessage
+	if s.History != nil {
+		snapshot, plan, known, err = s.History.Past(view.Key, id)
+	}
+	switch {
+	case err != nil:
+		s.answers.Fail(c, err)
+	case !known:
+		s.fail(
+			c, kindUnknownDecision,
+			fmt.Sprintf("the history of %s has no decision %s, or not any more", view.Key, id),
+		)
+	default:
+		s.answers.JSON(c, http.StatusOK, part(snapshot, plan))
+	}
+}
+
+// PlanCluster serves POST …/rayclusters/{name}/plan. It plans on a copy of the last snapshot and stores nothing.
+func (s *server) PlanCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
+	text, err := readJSON(c.Writer, c.Request)
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	view, err := s.decided(namespace, name)
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	supposed, err := snapshotfile.WhatIf(view.Snapshot, text, "body")
+	if err != nil {
+		s.answers.Fail(c, invalidInput(err))
+		return
+	}
+	compute := func(stop <-chan struct{}) (apiv1.WhatIfPlan, bool) {
+		plan, complete := planner.ComputeUntil(stop, supposed, supposed.Policy)
+		if !complete {
+			return apiv1.WhatIfPlan{}, false
+		}
+		return apiv1.WhatIfPlan{Plan: plan, Difference: planner.Compare(view.Plan, plan)}, true
+	}
+	result, err := runPlan(c.Request.Context(), s.plans, callerOf(c).Name, compute)
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	s.answers.JSON(c, http.StatusOK, result)
 }

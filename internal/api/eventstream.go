@@ -2,9 +2,14 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
+
+	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -143,4 +148,176 @@ func texts(events []event) [][]byte {
 func endEvent(reason string) []byte {
 	text, _ := json.Marshal(map[string]string{"reason": reason}) // text always has an encoding
 	return []byte("event: " + apiv1.EventEnd + "\ndata: " + string(text) + "\n\n")
+}
+
+// FollowCluster serves GET …/rayclusters/{name}/events.
+func (s *server) FollowCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
+	view, err := s.view(namespace, name)
+	if err == nil {
+		err = s.noStreams()
+	}
+	if err == nil {
+		err = s.Hub.FollowCluster(c.Writer, c.Request, view.Key, func() error { return s.guard.Recheck(c) })
+	}
+	if err != nil {
+		s.answers.Fail(c, err)
+	}
+}
+
+// FollowFleet serves GET /v1/events.
+func (s *server) FollowFleet(c *gin.Context) {
+	err := s.incomplete()
+	if err == nil {
+		err = s.noStreams()
+	}
+	if err == nil {
+		review := func(namespaces []string) (everywhere bool, visible map[string]bool, err error) {
+			return s.guard.Visible(c, namespaces)
+		}
+		err = s.Hub.FollowFleet(c.Writer, c.Request, review, func() error { return s.guard.Recheck(c) })
+	}
+	if err != nil {
+		s.answers.Fail(c, err)
+	}
+}
+
+// noStreams returns an error if this process sends no events.
+func (s *server) noStreams() error {
+	if s.Hub == nil {
+		return &problem{Kind: kindUnavailable, Detail: "this process does not send events"}
+	}
+	return nil
+}
+
+// answerStream writes an answer of unlimited length. An ordinary answer has one deadline for all of it. A stream has
+// one for each write, and none between writes: over HTTP/2, a deadline that passes between writes would end the stream
+// too.
+type answerStream struct {
+	writer  http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration
+}
+
+// newAnswerStream returns a stream to a reader that must take each write within timeout.
+func newAnswerStream(w http.ResponseWriter, timeout time.Duration) *answerStream {
+	return &answerStream{writer: w, control: http.NewResponseController(w), timeout: timeout}
+}
+
+// Send writes texts and flushes them.
+func (s *answerStream) Send(texts ...[]byte) error {
+	err := s.Begin()
+	for _, text := range texts {
+		if err == nil {
+			_, err = s.writer.Write(text)
+		}
+	}
+	if err == nil {
+		err = s.control.Flush()
+	}
+	return errors.Join(err, s.End())
+}
+
+// Begin sets the deadline of one write.
+func (s *answerStream) Begin() error { return s.SetDeadline(time.Now().Add(s.timeout)) }
+
+// End removes the deadline.
+func (s *answerStream) End() error { return s.SetDeadline(time.Time{}) }
+
+// Flush sends what was written.
+func (s *answerStream) Flush() error { return s.control.Flush() }
+
+// SetDeadline sets the time by which all writes must be complete; zero means no limit. Writers without deadlines ignore
+// it.
+func (s *answerStream) SetDeadline(until time.Time) error {
+	if err := s.control.SetWriteDeadline(until); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
+// review returns for each namespace whether the caller may see its clusters, and whether they may see all namespaces,
+// future ones included.
+type review func(namespaces []string) (everywhere bool, visible map[string]bool, err error)
+
+// namespaceFilter holds which namespaces a caller may see. It reviews a namespace when it first appears, and all of
+// them again with each heartbeat, so it notices new namespaces and revoked rights.
+type namespaceFilter struct {
+	fleet Fleet
+	ask   review
+	// unknown has a token while a namespace waits for review.
+	unknown chan struct{}
+
+	mu sync.Mutex // guards the fields below
+	// everywhere means that no namespace needs a review. visible has the results of reviews; waiting has the namespaces
+	// without one.
+	everywhere bool
+	visible    map[string]bool
+	waiting    map[string]bool
+}
+
+// newNamespaceFilter reviews the namespaces that have clusters now.
+func newNamespaceFilter(fleet Fleet, ask review) (*namespaceFilter, error) {
+	f := &namespaceFilter{
+		fleet: fleet, ask: ask, unknown: make(chan struct{}, 1), visible: map[string]bool{}, waiting: map[string]bool{},
+	}
+	_, err := f.review(true)
+	return f, err
+}
+
+// includes reports whether the caller may see a cluster. It notes unknown namespaces for review.
+func (f *namespaceFilter) includes(key nodepool.ClusterKey) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.everywhere {
+		return true
+	}
+	visible, known := f.visible[key.Namespace]
+	if !known {
+		f.waiting[key.Namespace] = true
+		signal(f.unknown)
+	}
+	return visible
+}
+
+// review reviews the namespaces that wait, or all, and returns those that have become visible.
+func (f *namespaceFilter) review(all bool) (gained map[string]bool, err error) {
+	everywhere, visible, err := f.ask(f.due(all))
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	gained = map[string]bool{}
+	for namespace, allowed := range visible {
+		if allowed && !f.everywhere && !f.visible[namespace] {
+			gained[namespace] = true
+		}
+		f.visible[namespace] = allowed
+	}
+	f.everywhere = everywhere
+	return gained, nil
+}
+
+// due returns the namespaces to review: those of the fleet and those with a result, or those that wait.
+func (f *namespaceFilter) due(all bool) []string {
+	var namespaces []string
+	if all {
+		for _, view := range f.fleet.Views() {
+			namespaces = append(namespaces, view.Key.Namespace)
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if all {
+		for namespace := range f.visible {
+			namespaces = append(namespaces, namespace)
+		}
+		return namespaces
+	}
+	for namespace := range f.waiting {
+		namespaces = append(namespaces, namespace)
+	}
+	clear(f.waiting)
+	slices.Sort(namespaces)
+	return namespaces
 }

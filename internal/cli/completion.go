@@ -1,10 +1,18 @@
 package cli
 
 import (
+	"context"
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // CompleteRest sets the completion of arguments and flags that have none, for which a shell would offer files: fixed
@@ -42,4 +50,97 @@ func CompleteFiles(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.Sh
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeTimeout limits how long a shell waits for names while a person is typing.
+const completeTimeout = 2 * time.Second
+
+// completeNames completes with names from the server.
+func (f *ServerFlags) completeNames(
+	ask func(ctx context.Context, api *apiv1.Client, args []string) ([]string, error),
+) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completeTimeout)
+		defer cancel()
+		api, err := f.Client()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		names, err := ask(ctx, api, args)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, typed) })
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// CompleteCluster completes the RayCluster of a command: NAME if the flags set a namespace, otherwise NAMESPACE/NAME.
+func (f *ServerFlags) CompleteCluster(cmd *cobra.Command) {
+	cmd.ValidArgsFunction = f.completeNames(
+		func(ctx context.Context, api *apiv1.Client, args []string) (names []string, err error) {
+			if len(args) > 0 {
+				return nil, nil
+			}
+			clusters, err := api.Clusters(ctx, f.Namespace)
+			for _, c := range clusters {
+				name := c.Namespace + "/" + c.Name
+				if f.Namespace != "" {
+					name = c.Name
+				}
+				names = append(names, name)
+			}
+			return names, err
+		},
+	)
+}
+
+// completeOwn completes --namespace with the namespaces of RayClusters, and the flags of the kubeconfig.
+func (f *ServerFlags) completeOwn(cmd *cobra.Command) {
+	completeFlag(
+		cmd,
+		"namespace",
+		f.completeNames(func(ctx context.Context, api *apiv1.Client, _ []string) (names []string, err error) {
+			clusters, err := api.Clusters(ctx, "")
+			for _, c := range clusters {
+				names = append(names, c.Namespace)
+			}
+			slices.Sort(names)
+			return slices.Compact(names), err
+		}),
+	)
+	f.kube.CompleteOwn(cmd)
+}
+
+// CompleteOwn completes --context with the contexts of the kubeconfig.
+func (f *KubeFlags) CompleteOwn(cmd *cobra.Command) {
+	completeFlag(cmd, "context", func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		config, err := f.client().RawConfig()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// CompleteOf completes a flag with names of the RayCluster in the first argument, and with nothing if there is none.
+func (f *ServerFlags) CompleteOf(
+	cmd *cobra.Command,
+	flag string,
+	ask func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) ([]string, error),
+) {
+	completeFlag(
+		cmd,
+		flag,
+		f.completeNames(func(ctx context.Context, api *apiv1.Client, args []string) ([]string, error) {
+			if len(args) == 0 {
+				return nil, nil
+			}
+			key, err := f.Cluster(args[0])
+			if err != nil {
+				return nil, err
+			}
+			return ask(ctx, api, key)
+		}),
+	)
 }

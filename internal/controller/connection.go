@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -167,4 +169,64 @@ func identityOf(cluster *nodepool.Cluster) identity {
 	h := &cluster.Head
 	return identity{cluster: cluster.UID, pod: h.PodUID, ip: h.IP, restarts: int(h.Restarts), port: int(h.GCSPort),
 		ready: h.Ready, auth: cluster.Auth}
+}
+
+// readRay reads the head's state, without nodes if its fingerprint is known, and logs once that it does not answer.
+func (c *Controller) readRay(
+	ctx context.Context, r *record, cluster nodepool.Cluster, now time.Time, known uint64,
+) (raydemand.State, error) {
+	before := r.gcs.Failures
+	state, err := r.gcs.State(ctx, c.dial, cluster, now,
+		timeouts{Call: c.config.GCSTimeout, LongestBackoff: c.config.GCSBackoff}, known)
+	if before == 0 && r.gcs.Failures > 0 { // once, until it answers again
+		c.config.Log.InfoContext(ctx, "the head does not answer", "cluster", cluster.Key.String(), "err",
+			headDetail(err))
+	}
+	return state, err
+}
+
+// nodesNow reads the nodes of the view's Ray session again.
+func (c *Controller) nodesNow(ctx context.Context, r *record, v observe.View) ([]raydemand.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
+	defer cancel()
+	state, err := r.gcs.Ray.State(ctx)
+	if err == nil && (state.Session != v.State.Session || observe.LivingHead(state.Nodes) == nil) {
+		err = errDifferentSession
+	}
+	return state.Nodes, err
+}
+
+// errDifferentSession means that the second reading comes from another Ray session, or from a GCS that does not list
+// its head.
+var errDifferentSession = errors.New("the GCS was restarted or lists no head")
+
+// entries bounds how many RayClusters connect to their heads at once. At the start of a large fleet, all would connect
+// together, the process would have no CPU time for most of them, and their calls would time out. It is safe for
+// concurrent use.
+type entries struct{ places chan struct{} }
+
+const (
+	// entering is how many connect at once. With heads that answer in 10 ms, that is 3,200 per second.
+	entering = 32
+	// longestEntry is how long one may keep the others waiting, so that heads that do not answer do not block the
+	// others: at least 128 connect per second.
+	longestEntry = 250 * time.Millisecond
+)
+
+// newEntries returns entries that are free.
+func newEntries() *entries { return &entries{make(chan struct{}, entering)} }
+
+// Enter waits for a place, or until ctx ends. Call leave when the RayCluster is connected or cannot be.
+func (e *entries) Enter(ctx context.Context) (leave func()) {
+	select {
+	case e.places <- struct{}{}:
+	case <-ctx.Done():
+		return func() {}
+	}
+	free := sync.OnceFunc(func() { <-e.places })
+	late := time.AfterFunc(longestEntry, free)
+	return func() {
+		late.Stop()
+		free()
+	}
 }

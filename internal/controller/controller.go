@@ -2,7 +2,7 @@
 // planner makes every scaling decision; this package carries it out as far as the safety rules allow
 // (docs/design/0001-the-loop.md). The packages below it are rules and values: observe (what is seen), scaledown (what
 // may be removed). Whether anything may be written is in mode.go, the connection to Ray in connection.go. The loop uses
-// Kubernetes and Ray only through small interfaces (Kube in kube.go, Ray in package addon) and must not import their
+// Kubernetes and Ray only through small interfaces (Kube in config.go, Ray in package addon) and must not import their
 // clients.
 //
 // Begin with cycle.go, which has the order of a cycle, decide.go, and apply.go, which has the list of steps. A step is

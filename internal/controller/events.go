@@ -2,11 +2,16 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
+	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // emitConditions emits each lasting condition once, when it begins.
@@ -47,4 +52,69 @@ func (c *Controller) recordDrain(
 	c.config.Log.InfoContext(ctx, "drain", "cluster", o.View.Cluster.Key.String(), "group", w.Group, "pod", w.Pod,
 		"result", action.Result, "reason", action.Message)
 	c.kube.Event(o.View.Cluster, e.Warning, e.Reason, e.Message)
+}
+
+// patchEvent returns the Event of a written target. reason is the planner's for the group. pods are those that leave
+// the group, and leaving their names with the reasons. The Event has a message and no reason if it is not worth
+// writing.
+func patchEvent(t nodepool.Target, reason string, pods []string, leaving string) addon.Event {
+	change := fmt.Sprintf("group %s: replicas %d → %d: ", t.Group, t.From, t.Replicas)
+	if t.TakenBack > 0 {
+		stays := fmt.Sprintf("named workers in which Ray has started again stay (%d)", t.TakenBack)
+		if t.Replicas-t.From > t.TakenBack {
+			stays += "; " + reason
+		}
+		reason = stays
+	}
+	switch {
+	case len(pods) > 0 && t.Replicas >= t.From:
+		return addon.Event{Reason: addon.ReasonReplaced, Message: change + "without " + leaving}
+	case len(pods) > 0:
+		return addon.Event{Reason: addon.ReasonScaledDown, Message: change + "without " + leaving}
+	case t.Replicas < t.From:
+		return addon.Event{Reason: addon.ReasonScaledDown, Message: change + reason}
+	case t.Replicas == t.From && t.TakenBack > 0:
+		return addon.Event{Message: change + reason}
+	case t.Replicas == t.From:
+		return addon.Event{Message: fmt.Sprintf("group %s: the named workers are gone", t.Group)}
+	}
+	return addon.Event{Reason: addon.ReasonScaledUp, Message: change + reason}
+}
+
+// drainEvent returns the Event of a drain that was asked of a node, with its answer.
+func drainEvent(w scaledown.DrainRequest, answer addon.Action) addon.Event {
+	e := addon.Event{Reason: addon.ReasonDraining}
+	switch answer.Result {
+	case addon.ResultRefused:
+		e.Reason = addon.ReasonDrainRefused
+	case addon.ResultError:
+		e.Reason, e.Warning = addon.ReasonDrainFailed, true
+	}
+	kind := "idle"
+	if w.Reason == raydemand.DrainPreemption {
+		kind = "until " + clock(w.Deadline)
+	}
+	e.Message = fmt.Sprintf("group %s: %s (%s): %s", w.Group, w.Pod, kind, answer.Message)
+	return e
+}
+
+// clock writes a time of day with its zone, because readers are in others.
+func clock(t time.Time) string { return t.UTC().Format("15:04:05 MST") }
+
+// shadowGrace is how long demand must have waited before an Event reports it. Another autoscaler has acted by then:
+// Ray's own polls every 5 s.
+const shadowGrace = 10 * time.Second
+
+// waitingEvent returns one Event while demand waits that Heliostat could serve if it managed the RayCluster. If another
+// Heliostat manages it, or this one is read-only, there is nothing to opt in to.
+func waitingEvent(v observe.View, optIn *addon.OptIn, known *conditions) (e addon.Event, begins bool) {
+	if optIn == nil || optIn.Waiting == "" ||
+		slices.Contains([]string{addon.ReadOnly, addon.Parked, addon.SidecarManages}, v.Why.Code) {
+		return addon.Event{}, false
+	}
+	if !known.Lasted(v.Now, addon.ReasonWaitingInShadow, shadowGrace) ||
+		!known.begins(v.Now, addon.ReasonWaitingInShadow, addon.Event{}) {
+		return addon.Event{}, false
+	}
+	return addon.Event{Reason: addon.ReasonWaitingInShadow, Message: optIn.Waiting + "; " + optIn.Allow}, true
 }

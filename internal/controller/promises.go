@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -197,4 +198,117 @@ func waitsForOthers(plan planner.Plan) bool {
 	return slices.ContainsFunc(plan.Groups, func(g planner.GroupPlan) bool {
 		return slices.ContainsFunc(g.Reasons, func(r planner.Reason) bool { return r.Code == planner.CodePoolPromised })
 	})
+}
+
+// keptFor is longer than any reading takes.
+const keptFor = time.Minute
+
+// formerPromises is what a RayCluster had on its way until a decision that has less of it.
+type formerPromises struct {
+	promiseEntry
+	key   nodepool.ClusterKey
+	until time.Time
+}
+
+// keep keeps what a RayCluster has on its way, if less of it is left, for readings that have begun. It forgets what is
+// too old for them. The caller holds mu.
+func (r *promises) keep(key nodepool.ClusterKey, left []nodepool.Promise, now time.Time) {
+	old := 0
+	for old < len(r.kept) && now.Sub(r.kept[old].until) > keptFor {
+		old++
+	}
+	r.kept = slices.Delete(r.kept, 0, old)
+	if n := len(r.kept); n > 0 && now.Before(r.kept[n-1].until) {
+		now = r.kept[n-1].until // another decision read the clock later and came first; times stay in their order
+	}
+	if e := r.entries[key]; anyGrown(left, e.promises) {
+		r.kept = append(r.kept, formerPromises{e, key, now})
+	}
+}
+
+// promisedGroup is a worker group of one of the RayClusters.
+type promisedGroup struct {
+	key  nodepool.ClusterKey
+	name string
+}
+
+func promisedGroupOf(p *nodepool.Promise) promisedGroup { return promisedGroup{p.RayCluster, p.Group} }
+
+// addPromise adds pods of a group.
+func addPromise(promises []nodepool.Promise, more nodepool.Promise) []nodepool.Promise {
+	for i := range promises {
+		if promisedGroupOf(&promises[i]) == promisedGroupOf(&more) {
+			promises[i].Pods += more.Pods
+			return promises
+		}
+	}
+	return append(promises, more)
+}
+
+// mostPromised raises each group's promise to that of others. Groups that have none come last. at is where the promise
+// of each group is.
+func mostPromised(promises, others []nodepool.Promise, at map[promisedGroup]int) []nodepool.Promise {
+	for i := range others {
+		group := promisedGroupOf(&others[i])
+		if k, known := at[group]; !known {
+			at[group], promises = len(promises), append(promises, others[i])
+		} else if promises[k].Pods < others[i].Pods {
+			promises[k] = others[i]
+		}
+	}
+	return promises
+}
+
+// anyGrown reports whether some group has more pods on their way now.
+func anyGrown(before, now []nodepool.Promise) bool {
+	pods := make(map[promisedGroup]int64, len(before))
+	for i := range before {
+		pods[promisedGroupOf(&before[i])] = before[i].Pods
+	}
+	return slices.ContainsFunc(now, func(p nodepool.Promise) bool { return p.Pods > pods[promisedGroupOf(&p)] })
+}
+
+// Note replaces what a RayCluster has on its way by what the API server shows of it. It is for RayClusters about which
+// another process decides: their demand is unknown here, so one that only waits has no place among the others.
+func (r *promises) Note(cluster *nodepool.Cluster, now time.Time) {
+	promises := shownOf(cluster)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep(cluster.Key, promises, now)
+	if len(promises) == 0 {
+		r.leave(cluster.Key)
+		return
+	}
+	r.enter(cluster.Key, rankOf(cluster, cluster.Workers), promises)
+}
+
+// shownOf counts the pods that need room by group: those that exist and are on no node yet, and those that the operator
+// has not made yet.
+func shownOf(cluster *nodepool.Cluster) []nodepool.Promise {
+	if !getsPods(cluster) {
+		return nil
+	}
+	live, waiting := map[string]int{}, map[string]int{}
+	for i := range cluster.Workers {
+		w := &cluster.Workers[i]
+		if w.Terminating || w.Failed {
+			continue
+		}
+		live[w.Group]++
+		if onItsWay(w) {
+			waiting[w.Group]++
+		}
+	}
+	var promises []nodepool.Promise
+	for i := range cluster.Groups {
+		g := &cluster.Groups[i]
+		missing := 0
+		if observe.Reconciled(*cluster, g.Name) {
+			missing = max(0, observe.GoalPods(*g)-live[g.Name])
+		}
+		if n := int64(waiting[g.Name] + missing); n > 0 {
+			promises = append(promises, nodepool.PromiseOf(cluster.Key, g, n))
+		}
+	}
+	return promises
 }

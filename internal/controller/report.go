@@ -1,12 +1,18 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -86,4 +92,154 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *addo
 		action.Result, action.Message = addon.ResultError, err.Error()
 	}
 	o.Actions = append(o.Actions, action)
+}
+
+// composeReport returns what is on its way, what fails and what is impossible, and since when each group has pods that
+// do not exist yet; before is what it returned last.
+func composeReport(
+	v observe.View,
+	snapshot planner.Snapshot,
+	plan planner.Plan,
+	b observe.Breakers,
+	s observe.Shapes,
+	before map[string]time.Time,
+) (report raydemand.Report, since map[string]time.Time) {
+	launching := map[string]int{}
+	for _, n := range snapshot.Nodes {
+		if n.Expected {
+			launching[n.Group]++
+		}
+	}
+	since = map[string]time.Time{}
+	for _, group := range slices.Sorted(maps.Keys(launching)) {
+		since[group] = v.Now
+		if at, known := before[group]; known {
+			since[group] = at
+		}
+		report.Launching = append(report.Launching,
+			raydemand.Launching{Group: group, Count: launching[group], Since: since[group]})
+	}
+	for _, m := range v.Members {
+		if m.Node == nil && m.Counted() {
+			report.Starting = append(report.Starting,
+				raydemand.Starting{Pod: m.Pod, Group: m.Group, IP: m.IP, Details: podPhase(m.Worker)})
+		}
+	}
+	for _, g := range v.Cluster.Groups {
+		if entry := b[g.Name]; entry != nil && entry.Open(v.Now) {
+			report.Failed = append(report.Failed, raydemand.FailedLaunch{Group: g.Name, Count: 1, Reason: entry.Reason,
+				Start: entry.OpenUntil.Add(-entry.Cooldown), Failed: entry.OpenUntil.Add(-entry.Cooldown)})
+		}
+	}
+	addImpossible(&report, plan, possible{v, s})
+	return report, since
+}
+
+// addImpossible reports only what no node and no group could ever hold, whatever its labels: Ray may cancel equal
+// shapes, and does not compare selectors (docs/reference/facts.md#infeasible-reports-cancel-work).
+func addImpossible(report *raydemand.Report, plan planner.Plan, h possible) {
+	for _, u := range plan.InfeasibleRequests {
+		if u.Reason.Code == planner.Impossible && !u.Moving && !h.fits(u.Bundle) {
+			report.InfeasibleRequests = append(report.InfeasibleRequests, u.Request)
+		}
+	}
+	for _, u := range plan.InfeasibleGangRequests {
+		if u.Reason.Code == planner.Impossible && !h.fitsGang(u.Gang) {
+			report.InfeasibleGangs = append(report.InfeasibleGangs, u.Gang)
+		}
+	}
+	for _, u := range plan.InfeasibleRequestResources {
+		if u.Reason.Code == planner.Impossible && !h.fits(u.Bundle) {
+			report.InfeasibleConstraint = append(report.InfeasibleConstraint, u.Request)
+		}
+	}
+}
+
+// possible says what a living node, or one that a group could start, may hold, by amounts alone.
+type possible struct {
+	view   observe.View
+	shapes observe.Shapes
+}
+
+func (h possible) fits(want raydemand.Bundle) bool {
+	return slices.ContainsFunc(h.view.State.Nodes, func(n raydemand.Node) bool {
+		return n.Status != raydemand.Dead && n.Total.Fits(want)
+	}) || slices.ContainsFunc(h.view.Cluster.Groups, func(g nodepool.WorkerGroup) bool {
+		return h.shapes.MayHold(g, want)
+	})
+}
+
+func (h possible) fitsGang(gang raydemand.Gang) bool {
+	return slices.ContainsFunc(append([][]raydemand.Bundle{gang.Bundles}, gang.Fallbacks...),
+		func(bundles []raydemand.Bundle) bool {
+			if gang.Strategy == raydemand.StrictPack {
+				all := raydemand.Bundle{}
+				for _, b := range bundles {
+					all.Add(b)
+				}
+				return h.fits(all)
+			}
+			return !slices.ContainsFunc(bundles, func(b raydemand.Bundle) bool { return !h.fits(b) })
+		})
+}
+
+func podPhase(w *nodepool.Worker) string {
+	switch {
+	case w.Unschedulable != "" || w.GangHeld != "":
+		return "Unschedulable: " + cmp.Or(w.Unschedulable, w.GangHeld)
+	case w.Running:
+		return "Running, Ray is starting"
+	case !w.ScheduledAt.IsZero():
+		return "ContainerCreating"
+	}
+	return "Pending"
+}
+
+// clusterConfigOf returns what the cluster could have by its spec: the head, and each worker group within its bounds.
+// It does not consider whether nodes are available at present: a group that fails now may not fail in a minute.
+//
+// Ray Train refuses to start workers that need more than the config adds up to, so an incomplete config would be worse
+// than none. While the CPUs of a node of some group are unknown, the config is empty, and Ray's libraries ignore it.
+func clusterConfigOf(cluster nodepool.Cluster, head *raydemand.Node, shapes observe.Shapes) raydemand.ClusterConfig {
+	config := raydemand.ClusterConfig{}
+	if head != nil {
+		config.Groups = append(config.Groups,
+			raydemand.NodeGroup{Name: head.Group, Resources: observe.OwnResources(head.Total), Min: 1, Max: 1})
+	}
+	for _, g := range cluster.Groups {
+		if g.Broken || g.Suspended || g.Max <= 0 {
+			continue // it gets no nodes
+		}
+		resources := observe.WithCertainType(shapes.Of(g), g.Announces)
+		if _, counted := resources[raydemand.CPU]; !counted {
+			return raydemand.ClusterConfig{}
+		}
+		config.Groups = append(config.Groups, raydemand.NodeGroup{
+			Name: g.Name, Resources: resources, Min: nodesOf(g, g.Min), Max: nodesOf(g, g.Max),
+		})
+	}
+	return config
+}
+
+// withAcceleratorTypes returns the config as Ray's libraries need it: the nodes of a worker group with GPUs may be of
+// any accelerator type, unless their nodes or a worker show it. Types are added only to what is sent: they are many,
+// and two configs compare without them.
+func withAcceleratorTypes(config raydemand.ClusterConfig, head *raydemand.Node) raydemand.ClusterConfig {
+	config.Groups = slices.Clone(config.Groups)
+	workers := config.Groups
+	if head != nil && len(workers) > 0 {
+		workers = workers[1:] // the head names its own type
+	}
+	for i := range workers {
+		workers[i].Resources = workers[i].Resources.WithAnyAcceleratorType()
+	}
+	return config
+}
+
+// nodesOf returns how many Ray nodes the replicas of a group have.
+func nodesOf(g nodepool.WorkerGroup, replicas int) int {
+	if replicas >= nodepool.NoMaximum {
+		return raydemand.Unlimited
+	}
+	return replicas * max(g.NumOfHosts, 1)
 }

@@ -182,3 +182,73 @@ func requestStatusOf(plan *planner.RequestPlan, expected time.Time) nodepool.Own
 	}
 	return s
 }
+
+// expectedAt returns when the last pod that a request waits for may have joined: after the median start time of its
+// group, counted from when the pod was requested, or, if that is over, after the time that nine in ten needed. Zero if
+// it is unknown, or over too.
+func expectedAt(plan *planner.RequestPlan, starts *arrival.History, now time.Time) (at time.Time) {
+	if plan.State != raydemand.RequestWaiting {
+		return time.Time{}
+	}
+	for _, g := range plan.Groups {
+		if g.Waiting == 0 {
+			continue
+		}
+		asked := g.Since
+		if asked.IsZero() {
+			asked = now
+		}
+		took := starts.Whole(g.Name)
+		if took.Samples == 0 {
+			return time.Time{}
+		}
+		joined, late := took.After(asked)
+		if joined.Before(now) {
+			joined = late
+		}
+		if joined.Before(now) {
+			return time.Time{}
+		}
+		if joined.After(at) {
+			at = joined
+		}
+	}
+	return at
+}
+
+// statusWithoutCluster returns what to write to one request whose RayCluster does not exist, nil for nothing, and how
+// long that stays valid; 0 means for good.
+func statusWithoutCluster(
+	request *nodepool.OwnedRequest, now time.Time,
+) (u *nodepool.OwnedUpdate, until time.Duration) {
+	u = &nodepool.OwnedUpdate{
+		Namespace:       request.Cluster.Namespace,
+		Name:            request.ID,
+		UID:             request.UID,
+		ResourceVersion: request.ResourceVersion,
+	}
+	status, excluded := request.Excluded()
+	switch {
+	case excluded:
+	case request.Expired(now):
+		if goes := request.DeletionTime(); !goes.IsZero() {
+			if until = goes.Sub(now); until <= 0 {
+				u.Delete = true
+				return u, 0
+			}
+		}
+		status = leaseOver(request)
+	default:
+		status = nodepool.OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeUnknownCluster,
+			Message: fmt.Sprintf("Heliostat does not watch a RayCluster %s, or it does not exist", request.Cluster)}
+	}
+	if request.LeaseSeconds > 0 && !request.Expired(now) {
+		until = request.ExpiresAt().Sub(now)
+	}
+	completeStatus(&status, request, now)
+	if request.Status.Equal(status) {
+		return nil, until
+	}
+	u.Status = &status
+	return u, until
+}

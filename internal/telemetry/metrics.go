@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -177,3 +180,90 @@ func choose[T any](condition bool, yes, no T) T {
 	}
 	return no
 }
+
+// APICalls counts failed calls to the Kubernetes API. It wraps the transport of a client.
+func (m *Metrics) APICalls(next http.RoundTripper) http.RoundTripper { return apiCalls{m, next} }
+
+type apiCalls struct {
+	metrics *Metrics
+	next    http.RoundTripper
+}
+
+// RoundTrip counts responses with a code of 400 or above by their code. It does not count calls that the caller
+// canceled.
+func (a apiCalls) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := a.next.RoundTrip(request)
+	switch {
+	case err != nil && request.Context().Err() == nil:
+		a.count(request.Method, "none")
+	case err == nil && response.StatusCode >= http.StatusBadRequest:
+		a.count(request.Method, strconv.Itoa(response.StatusCode))
+	}
+	return response, err
+}
+
+func (a apiCalls) count(method, code string) {
+	a.metrics.apiErrors.Add(context.Background(), 1, a.metrics.labelled("method", method, "code", code))
+}
+
+// WrappedRoundTripper returns the wrapped transport, so that the client can close idle connections.
+func (a apiCalls) WrappedRoundTripper() http.RoundTripper { return a.next }
+
+// Bounds knows how much of each bound of what the process keeps is in use. The zero value knows of none. It is safe for
+// concurrent use.
+type Bounds struct {
+	mu    sync.Mutex // protects parts
+	parts []func() map[string]float64
+}
+
+// Add adds a part of the process. used returns how much of each of its bounds is in use: 0 is nothing, and 1 is all.
+func (b *Bounds) Add(used func() map[string]float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.parts = append(b.parts, used)
+}
+
+// Used returns how much of each bound of all parts is in use.
+func (b *Bounds) Used() map[string]float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := map[string]float64{}
+	for _, used := range b.parts {
+		maps.Copy(all, used())
+	}
+	return all
+}
+
+// idleHours adds up the GPU-hours of one cluster that nothing used, by cause.
+type idleHours struct {
+	hours map[string]float64
+	// gpus is the number of idle GPUs by cause since the last cycle, which was at since.
+	gpus  map[string]float64
+	since time.Time
+}
+
+// longestIdle limits the idle time that one interval between two cycles adds: it is longer than any decision stands,
+// and there is no data for a longer one.
+const longestIdle = 3 * time.Minute
+
+// observe adds the idle time since the previous cycle. A cause is known from the cycle that sees it first, with no
+// hours, so that a rate counts its first ones.
+func (h *idleHours) observe(c Cycle) {
+	if h.hours == nil {
+		h.hours = map[string]float64{}
+	}
+	passed := min(max(c.At.Sub(h.since), 0), longestIdle).Hours()
+	for cause, gpus := range h.gpus {
+		h.hours[cause] += gpus * passed
+	}
+	h.gpus, h.since = c.IdleGPUs, c.At
+	if c.RayFailed {
+		h.gpus = nil
+	}
+	for cause := range h.gpus {
+		h.hours[cause] += 0
+	}
+}
+
+// copied returns the hours by cause.
+func (h *idleHours) copied() map[string]float64 { return maps.Clone(h.hours) }

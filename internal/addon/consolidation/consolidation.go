@@ -11,6 +11,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
@@ -156,4 +157,81 @@ func share(n *raydemand.Node) float64 {
 		return 1
 	}
 	return 1 - n.Available[main].Float()/total.Float()
+}
+
+// FindingPossible is the code of a suggestion: the work of a worker fits on others.
+const FindingPossible = "consolidation-possible"
+
+// Reason is the code of the reason for a drain, in metrics.
+const Reason = "consolidation"
+
+// mostShown bounds the suggestions for one RayCluster.
+const mostShown = 3
+
+// Findings returns the suggestions. Next says when the first of them that is allowed will be carried out, or what
+// prevents it; empty if none is allowed, or if it is carried out now.
+func Findings(
+	moves []Move, cluster nodepool.ClusterKey, opted nodepool.Consolidate, currency, next string,
+) []raydemand.Finding {
+	var all []raydemand.Finding
+	for i := range moves[:min(len(moves), mostShown)] {
+		m := &moves[i]
+		f := raydemand.Finding{Code: FindingPossible, Severity: raydemand.Info,
+			Object: "RayCluster " + cluster.String(), Field: "metadata.annotations." + nodepool.ConsolidateAnnotation,
+			Seen: string(opted), Why: m.Text(currency)}
+		switch {
+		case !opted.Allows(m.Needs):
+			f.Fix = fmt.Sprintf("kubectl -n %s annotate raycluster %s --overwrite %s=%s", cluster.Namespace,
+				cluster.Name, nodepool.ConsolidateAnnotation, m.Needs)
+		case next != "":
+			f.Fix = "Heliostat drains one worker at a time: " + next
+		default:
+			f.Fix = "Heliostat drains it now"
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// Find returns the move of the same Ray node among moves; nil if there is none.
+func Find(moves []Move, move Move) *Move {
+	for i := range moves {
+		if moves[i].Pod == move.Pod && moves[i].Node.ID == move.Node.ID {
+			return &moves[i]
+		}
+	}
+	return nil
+}
+
+// overdue remembers when the actors on overdue drains were last read.
+type overdue struct {
+	looked time.Time
+	// since is since when the RayCluster lets them end without interruption; zero if it does not.
+	since time.Time
+}
+
+// drains returns the draining workers whose deadline is over, if their actors are to be read in this cycle: the
+// RayCluster lets restartable actors move, and the last look was not just now. Until the view says that they may, none
+// may end. After a restart of this process, and after the RayCluster has opted in or is managed again, a drain has its
+// whole time again.
+func (e *overdue) drains(v *observe.View, asked scaledown.Drains, deadline time.Duration) []observe.Member {
+	const lookAgain = 5 * time.Second
+	switch {
+	case v.Mode != nodepool.Managed || !v.Cluster.Consolidate.Allows(nodepool.ConsolidateRestartable):
+		e.since = time.Time{}
+		return nil
+	case e.since.IsZero():
+		e.since = v.Now
+	}
+	if !v.Live() || v.Now.Sub(e.looked) < lookAgain || v.Now.Sub(e.since) < deadline {
+		return nil
+	}
+	var due []observe.Member
+	for _, member := range v.Members {
+		if member.Joined() && member.Node.Status == raydemand.Draining && member.Counted() && member.Going == nil &&
+			asked.AcceptedFor(member.Node.ID, v.Now) >= deadline {
+			due = append(due, member)
+		}
+	}
+	return due
 }

@@ -1,5 +1,5 @@
 // Package costs adds up what workers cost (costs.go, with package ledger). spending.go says for what the pods of one
-// decision are spent, with causes, owners and prices; jobs.go reads the Ray jobs now and then, as a step of the loop.
+// decision are spent, with causes, owners and prices; costs.go reads the Ray jobs now and then, as a step of the loop.
 // It must not influence decisions.
 package costs
 

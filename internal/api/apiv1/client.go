@@ -1,6 +1,7 @@
 package apiv1
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -10,11 +11,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 )
 
 // maxAnswer is the largest answer in bytes. The snapshot of a very large cluster fits.
@@ -186,4 +190,270 @@ func readProblem(response *http.Response, text []byte) error {
 		return fmt.Errorf("the API server answered %s: %s", response.Status, status.Message)
 	}
 	return fmt.Errorf("the server answered %s", response.Status)
+}
+
+// Requests lists the requests of a cluster, the plain one first. For the zero key it lists the requests with owners of
+// all clusters.
+func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) ([]OwnedRequest, error) {
+	target := c.base.JoinPath("v1", "requests")
+	if key != (nodepool.ClusterKey{}) {
+		target = c.path(key, "requests")
+	}
+	answer, err := answerTo[RequestList](ctx, c, http.MethodGet, target, nil)
+	return answer.Items, err
+}
+
+// Request returns one request. If wait is above 0, it returns as soon as the request is not waiting, or after that
+// time: whole seconds, at most 60.
+func (c *Client) Request(
+	ctx context.Context, key nodepool.ClusterKey, id string, wait time.Duration,
+) (OwnedRequest, error) {
+	target := c.request(key, id)
+	if wait > 0 {
+		target.RawQuery = "wait=" + strconv.Itoa(int(wait/time.Second)) + "s"
+	}
+	return answerTo[OwnedRequest](ctx, c, http.MethodGet, target, nil)
+}
+
+// KeepRequest creates or replaces a request of the caller. spec is a RequestSpec as JSON.
+func (c *Client) KeepRequest(
+	ctx context.Context, key nodepool.ClusterKey, id string, spec json.RawMessage,
+) (OwnedRequest, error) {
+	return answerTo[OwnedRequest](ctx, c, http.MethodPut, c.request(key, id), spec)
+}
+
+// RenewRequest renews the lease of a request.
+func (c *Client) RenewRequest(ctx context.Context, key nodepool.ClusterKey, id string) (OwnedRequest, error) {
+	return answerTo[OwnedRequest](ctx, c, http.MethodPost, c.request(key, id, "renew"), nil)
+}
+
+// DeleteRequest deletes a request.
+func (c *Client) DeleteRequest(ctx context.Context, key nodepool.ClusterKey, id string) error {
+	return c.call(ctx, http.MethodDelete, c.request(key, id), nil, nil)
+}
+
+func (c *Client) request(key nodepool.ClusterKey, id string, rest ...string) *url.URL {
+	return c.path(key, append([]string{"request_resources", url.PathEscape(id)}, rest...)...)
+}
+
+// Explain explains one thing in a cluster. Exactly one field of the question must be set.
+func (c *Client) Explain(
+	ctx context.Context, key nodepool.ClusterKey, question planner.Question,
+) (planner.Explanation, error) {
+	query := queryOf(map[string]string{
+		"group": question.Group, "pod": question.Pod, "gang": question.Gang, "request": question.Request,
+	})
+	if question.Demand != nil {
+		text, err := json.Marshal(question.Demand)
+		if err != nil {
+			return planner.Explanation{}, fmt.Errorf("encoding the demand to explain: %w", err)
+		}
+		query.Set("bundle", string(text))
+	}
+	target := c.path(key, "explain")
+	target.RawQuery = query.Encode()
+	return answerTo[planner.Explanation](ctx, c, http.MethodGet, target, nil)
+}
+
+// queryOf returns the parameters that are not empty.
+func queryOf(parameters map[string]string) url.Values {
+	query := url.Values{}
+	for name, value := range parameters {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query
+}
+
+// SetFreeze freezes or unfreezes a cluster, and returns whether it is frozen.
+func (c *Client) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen bool) (bool, error) {
+	method := http.MethodDelete
+	if frozen {
+		method = http.MethodPut
+	}
+	answer, err := answerTo[Freeze](ctx, c, method, c.path(key, "freeze"), nil)
+	return answer.Frozen, err
+}
+
+// SetManaged lets Heliostat scale a cluster, or only plan for it, and returns the mode in the annotation.
+func (c *Client) SetManaged(ctx context.Context, key nodepool.ClusterKey, managed bool) (nodepool.Mode, error) {
+	method := http.MethodDelete
+	if managed {
+		method = http.MethodPut
+	}
+	answer, err := answerTo[ModeSet](ctx, c, method, c.path(key, "manage"), nil)
+	return answer.Mode, err
+}
+
+// CapacityPolicy returns the capacity policy of a cluster, and what becomes of it.
+func (c *Client) CapacityPolicy(ctx context.Context, key nodepool.ClusterKey) (CapacityPolicyState, error) {
+	return answerTo[CapacityPolicyState](ctx, c, http.MethodGet, c.path(key, "capacity_policy"), nil)
+}
+
+// SetCapacityPolicy replaces the policy in the annotation of a cluster.
+func (c *Client) SetCapacityPolicy(
+	ctx context.Context, key nodepool.ClusterKey, policy json.RawMessage,
+) (CapacityPolicyState, error) {
+	return answerTo[CapacityPolicyState](ctx, c, http.MethodPut, c.path(key, "capacity_policy"), policy)
+}
+
+// ClearCapacityPolicy removes the policy in the annotation of a cluster.
+func (c *Client) ClearCapacityPolicy(ctx context.Context, key nodepool.ClusterKey) error {
+	return c.call(ctx, http.MethodDelete, c.path(key, "capacity_policy"), nil, nil)
+}
+
+// GiveBack gives GPUs back, or only says which ones.
+func (c *Client) GiveBack(ctx context.Context, key nodepool.ClusterKey, ask giveback.Ask) (giveback.State, error) {
+	return answerTo[giveback.State](ctx, c, http.MethodPost, c.path(key, "give_back"), ask)
+}
+
+// GivenBack returns what a cluster gives back.
+func (c *Client) GivenBack(ctx context.Context, key nodepool.ClusterKey) (giveback.State, error) {
+	return answerTo[giveback.State](ctx, c, http.MethodGet, c.path(key, "give_back"), nil)
+}
+
+// EndGiveBack ends the reservation of a cluster.
+func (c *Client) EndGiveBack(ctx context.Context, key nodepool.ClusterKey) error {
+	return c.call(ctx, http.MethodDelete, c.path(key, "give_back"), nil, nil)
+}
+
+// Resume resumes a cluster that was suspended because it was idle, and returns whether it is suspended.
+func (c *Client) Resume(ctx context.Context, key nodepool.ClusterKey) (bool, error) {
+	answer, err := answerTo[Suspension](ctx, c, http.MethodPut, c.path(key, "resume"), nil)
+	return answer.Suspended, err
+}
+
+// RequestBody is RequestResources with a raw body: an object or a list of bundles.
+func (c *Client) RequestBody(
+	ctx context.Context, key nodepool.ClusterKey, body json.RawMessage,
+) (Requested, error) {
+	return answerTo[Requested](ctx, c, http.MethodPost, c.path(key, "request_resources"), body)
+}
+
+// Plan plans with changes to the snapshot, a JSON object with its fields. It writes nothing.
+func (c *Client) Plan(ctx context.Context, key nodepool.ClusterKey, changes json.RawMessage) (WhatIfPlan, error) {
+	return answerTo[WhatIfPlan](ctx, c, http.MethodPost, c.path(key, "plan"), changes)
+}
+
+// History lists the last decisions about a cluster, newest first.
+func (c *Client) History(ctx context.Context, key nodepool.ClusterKey) ([]HistoryEntry, error) {
+	answer, err := answerTo[HistoryList](ctx, c, http.MethodGet, c.path(key, "history"), nil)
+	return answer.Items, err
+}
+
+// PastSnapshot returns the input of a past decision, byte for byte as the server sends it.
+func (c *Client) PastSnapshot(ctx context.Context, key nodepool.ClusterKey, id string) (json.RawMessage, error) {
+	return answerTo[json.RawMessage](ctx, c, http.MethodGet, c.path(key, "history", url.PathEscape(id)), nil)
+}
+
+// PastPlan returns the plan of a past decision.
+func (c *Client) PastPlan(ctx context.Context, key nodepool.ClusterKey, id string) (planner.Plan, error) {
+	return answerTo[planner.Plan](ctx, c, http.MethodGet, c.path(key, "history", url.PathEscape(id), "plan"), nil)
+}
+
+// Costs returns what workers have cost; by and namespace may be empty.
+func (c *Client) Costs(ctx context.Context, by CostsBy, namespace string) (Costs, error) {
+	target := c.base.JoinPath("v1", "costs")
+	target.RawQuery = queryOf(map[string]string{"by": string(by), "namespace": namespace}).Encode()
+	return answerTo[Costs](ctx, c, http.MethodGet, target, nil)
+}
+
+// Nodepools returns the nodes and pools that the server sees.
+func (c *Client) Nodepools(ctx context.Context) (NodepoolsReport, error) {
+	return answerTo[NodepoolsReport](ctx, c, http.MethodGet, c.base.JoinPath("v1", "nodepools"), nil)
+}
+
+// Event is one server-sent event.
+type Event struct {
+	// ID increases with each event of a server. Kind is status, demand, plan or gone.
+	ID, Kind string
+	Data     json.RawMessage
+}
+
+// ErrStreamEnded means that the server ended a stream; callers can open a new one.
+var ErrStreamEnded = errors.New("the server ended the stream")
+
+// Follow calls handle with every event about a cluster, or about all clusters for the zero key. It returns when ctx
+// ends, when the stream ends (ErrStreamEnded, with the server's reason), or when handle returns an error. It has no
+// timeout.
+func (c *Client) Follow(ctx context.Context, key nodepool.ClusterKey, handle func(Event) error) error {
+	target := c.base.JoinPath("v1", "events")
+	if key != (nodepool.ClusterKey{}) {
+		target = c.path(key, "events")
+	}
+	return c.wrap("following", target, c.follow(ctx, target, handle))
+}
+
+func (c *Client) follow(ctx context.Context, target *url.URL, handle func(Event) error) error {
+	request, err := newRequest(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Accept", "text/event-stream")
+	unlimited := *c.http
+	unlimited.Timeout = 0
+	response, err := unlimited.Do(request)
+	if err != nil {
+		return withoutURL(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= 300 {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // an incomplete text is better than none
+		return readProblem(response, text)
+	}
+	return readEvents(response.Body, handle)
+}
+
+// readEvents reads the lines of a stream and ignores comments.
+func readEvents(body io.Reader, handle func(Event) error) error {
+	lines := bufio.NewReader(body)
+	var event Event
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrStreamEnded, err)
+		}
+		field, value, _ := strings.Cut(string(bytes.TrimRight(line, "\r\n")), ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case len(event.Data) > maxAnswer:
+			return fmt.Errorf("an event is larger than %d bytes", maxAnswer)
+		case field == "id":
+			event.ID = value
+		case field == "event":
+			event.Kind = value
+		case field == "data":
+			event.Data = append(event.Data, value...)
+		case field == "" && value == "" && len(event.Data) > 0:
+			if event.Kind == EventEnd {
+				return fmt.Errorf("%w: %s", ErrStreamEnded, endReason(event.Data))
+			}
+			if err := handle(event); err != nil {
+				return err
+			}
+			event = Event{}
+		}
+	}
+}
+
+// endReason returns the reason in an end event.
+func endReason(data []byte) string {
+	var end struct {
+		Reason string `json:"reason"`
+	}
+	if json.Unmarshal(data, &end) != nil || end.Reason == "" {
+		return "without a reason"
+	}
+	return end.Reason
+}
+
+// Shadow compares Heliostat's plans for a cluster with what another autoscaler wants.
+func (c *Client) Shadow(ctx context.Context, key nodepool.ClusterKey) (ShadowComparison, error) {
+	return answerTo[ShadowComparison](ctx, c, http.MethodGet, c.path(key, "shadow"), nil)
+}
+
+// Version returns the build of the server.
+func (c *Client) Version(ctx context.Context) (Build, error) {
+	return answerTo[Build](ctx, c, http.MethodGet, c.base.JoinPath("version"), nil)
 }

@@ -1,9 +1,15 @@
 package printer
 
 import (
+	"io"
+	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // Cell is one field of a table.
@@ -215,3 +221,173 @@ func (t *Table) paint(text string, s Style) string {
 	}
 	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
 }
+
+// columnKind says how a column is written if its cells do not fit.
+type columnKind uint8
+
+// The kinds of columns; any of them can be combined with kindWide.
+const (
+	// kindText columns are truncated at the end.
+	kindText columnKind = 0
+	// kindName columns are truncated in the middle: names of nodes and pods begin alike and differ at the end.
+	kindName columnKind = 1 << iota
+	// kindNumber columns are aligned to the right.
+	kindNumber
+	// kindProse columns wrap and are never truncated.
+	kindProse
+	// kindNote, for the last column only, is prose that moves below its row if less than leastNote is left for it.
+	kindNote
+	// kindWide columns appear only with -o wide.
+	kindWide
+)
+
+// Column is the head of a column: its title, and how its cells are truncated or aligned.
+type Column struct {
+	title string
+	kind  columnKind
+}
+
+func (c Column) is(kind columnKind) bool { return c.kind&kind != 0 }
+
+// Text returns a column whose cells are truncated at the end.
+func Text(title string) Column { return Column{title, kindText} }
+
+// Name returns a column whose cells are truncated in the middle: names of nodes and pods begin alike and differ at the
+// end. In a continued table, the names identify a row.
+func Name(title string) Column { return Column{title, kindName} }
+
+// Number returns a column that is aligned to the right.
+func Number(title string) Column { return Column{title, kindNumber} }
+
+// Prose returns a column whose cells wrap and are never truncated.
+func Prose(title string) Column { return Column{title, kindProse} }
+
+// Note returns a column of prose that moves below its row if less than leastNote columns are left. It must be the last
+// one.
+func Note(title string) Column { return Column{title, kindNote} }
+
+// Wide returns a column of text that appears only with -o wide.
+func Wide(title string) Column { return Column{title, kindWide} }
+
+// OnlyWide returns the column so that it appears only with -o wide.
+func (c Column) OnlyWide() Column {
+	c.kind |= kindWide
+	return c
+}
+
+// Style is the highlighting of a cell on a terminal.
+type Style string
+
+// The styles, as codes of ECMA-48.
+const (
+	Plain  Style = ""
+	Good   Style = "32"
+	Warn   Style = "33"
+	Bad    Style = "31"
+	strong Style = "1"
+)
+
+// Look configures how a table is written. The zero Look has no colors and fits a page.
+type Look struct {
+	color bool
+	// Wide tables may exceed a page, so that no cell is truncated and no column omitted.
+	Wide bool
+	// changes is nil unless several tables form one.
+	changes *rowChanges
+}
+
+// Continued returns a Look that makes consecutive tables one: each adds the rows that changed.
+func (l Look) Continued() Look {
+	l.changes = &rowChanges{}
+	return l
+}
+
+// Continues reports whether several tables form one.
+func (l Look) Continues() bool { return l.changes != nil }
+
+// Begun reports whether an earlier table is continued.
+func (l Look) Begun() bool { return l.changes.begun() }
+
+// LookOf returns the Look for out and the value of -o.
+func LookOf(out io.Writer, output string) Look {
+	return Look{color: colored(out), Wide: output == "wide"}
+}
+
+// IsTerminal reports whether out is a terminal, so that a person is reading.
+func IsTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file descriptor fits
+}
+
+// colored reports whether to use colors: on a terminal, unless NO_COLOR (https://no-color.org) or TERM disables them.
+func colored(out io.Writer) bool {
+	return IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// rowChanges holds what a continued table has written: the rows by name, without volatile text, and the widths of its
+// columns.
+type rowChanges struct {
+	rows   map[string]string
+	widths []int
+}
+
+// begun reports whether anything was written before.
+func (r *rowChanges) begun() bool { return r != nil && r.rows != nil }
+
+// nameEnd separates the names of a row.
+const nameEnd = "\x00"
+
+// keepChanged keeps the rows that are new or have changed, and adds one for each that is gone.
+func (r *rowChanges) keepChanged(t *Table) {
+	before := r.rows
+	r.rows = map[string]string{}
+	t.rows = slices.DeleteFunc(t.rows, func(row []Cell) bool {
+		var name, text strings.Builder
+		for i, c := range row {
+			if t.Columns[i].is(kindName) {
+				name.WriteString(c.Text + nameEnd)
+			} else {
+				text.WriteString(Volatile.ReplaceAllString(" "+c.Text, "") + nameEnd)
+			}
+		}
+		last, known := before[name.String()]
+		r.rows[name.String()] = text.String()
+		return known && last == text.String()
+	})
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, stays := r.rows[name]; !stays {
+			t.rows = append(t.rows, t.gone(strings.Split(name, nameEnd)))
+		}
+	}
+}
+
+// gone returns a row with the names and, in the first column of text, "gone".
+func (t *Table) gone(names []string) []Cell {
+	row := make([]Cell, len(t.Columns))
+	marked := false
+	for i, c := range t.Columns {
+		switch {
+		case c.is(kindName):
+			row[i].Text, names = names[0], names[1:]
+		case c.kind == kindText && !marked:
+			row[i], marked = Cell{"gone", Warn}, true
+		}
+	}
+	return row
+}
+
+// widen makes columns at least as wide as before, so that rows line up.
+func (r *rowChanges) widen(widths []int) []int {
+	for i := range widths {
+		if i < len(r.widths) {
+			widths[i] = max(widths[i], r.widths[i])
+		}
+	}
+	r.widths = widths
+	return widths
+}
+
+// Volatile matches text that changes merely because time passes: durations as planner.Span writes them, times, and
+// fields with these.
+var Volatile = regexp.MustCompile(`(^|[\s(])\d+(\.\d)?(ms|[smhdy])(\d+[smhd])?\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z|` +
+	`"?\b(dataAgeSeconds|cycleSeconds|comparedSeconds|agreement)"?: .*`)

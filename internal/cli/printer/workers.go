@@ -3,6 +3,7 @@ package printer
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
@@ -73,4 +74,82 @@ func arrivalCells(alike []apiv1.Arrival, now time.Time) []Cell {
 	}
 	return []Cell{{Text: alike[0].Group}, {Text: strconv.Itoa(len(alike))}, {Text: alike[0].Stage},
 		{Text: since}, ready}
+}
+
+// writeDepartures lists the workers whose machine is about to go.
+func writeDepartures(p *Page, departures []apiv1.Departure, as Look) {
+	if len(departures) == 0 {
+		return
+	}
+	t := Table{
+		Look: as,
+		Columns: []Column{Name("MACHINE GOES"), Name("GROUP"), Name("STATE"),
+			Name("UNTIL"), Prose("WHY")},
+	}
+	for _, d := range departures {
+		state := Cell{Text: "warning"}
+		switch {
+		case d.Leaving:
+			state = Cell{Text: "LEAVING", Style: Warn}
+		case d.Certain:
+			state = Cell{Text: "goes", Style: Warn}
+		}
+		until := unknownCell
+		if d.Deadline != nil {
+			until = d.Deadline.UTC().Format(time.TimeOnly)
+		}
+		t.Add(Cell{Text: d.Pod}, Cell{Text: d.Group}, state, Cell{Text: until},
+			Cell{Text: d.Sign + ": " + d.Message})
+	}
+	p.Line("", "")
+	t.Write(p)
+}
+
+// mostGuardsShown bounds the pods that are named for each group.
+const mostGuardsShown = 5
+
+// writeGuards says which pods node autoscalers do not evict; nothing if there are none.
+func writeGuards(p *Page, c apiv1.Cluster) {
+	if len(c.Guards) == 0 {
+		return
+	}
+	p.Line("", "")
+	p.Line("", "Guarded: node autoscalers do not evict these pods")
+	for _, g := range c.Guards {
+		if !isGroup(c.Groups, g.Group) {
+			p.Line("  ", "head: "+guardText(g))
+		}
+	}
+	for _, group := range c.Groups {
+		var names []string
+		for _, g := range c.Guards {
+			if g.Group == group.Name && len(names) < mostGuardsShown {
+				names = append(names, guardText(g))
+			}
+		}
+		if group.Guarded > len(names) {
+			names = append(names, fmt.Sprintf("%d more", group.Guarded-len(names)))
+		}
+		if group.Guarded > 0 {
+			p.Line("  ", fmt.Sprintf("%s, %d of %d: %s", group.Name, group.Guarded, group.Current,
+				strings.Join(names, ", ")))
+		}
+	}
+}
+
+func isGroup(groups []apiv1.Group, name string) bool {
+	for i := range groups {
+		if groups[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// guardText names a pod, and whose guard it has if that is not Heliostat's.
+func guardText(g apiv1.Guard) string {
+	if g.By == "user" {
+		return g.Pod + " (by its user)"
+	}
+	return g.Pod
 }

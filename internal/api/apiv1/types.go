@@ -1,0 +1,149 @@
+package apiv1
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// BundleRequest is one entry of bundles in a request_resources call: amounts, a requirement for their GPUs, and a
+// count. With amounts alone, its JSON is a plain bundle, as in Ray.
+type BundleRequest struct {
+	Bundle raydemand.Bundle
+	Slice  *raydemand.SliceRequirement
+	// Count is the number of bundles; 0 means one.
+	Count int64
+}
+
+// MarshalJSON writes a plain bundle, or an object with resources, slice and count if there is a slice or a count.
+func (b BundleRequest) MarshalJSON() ([]byte, error) {
+	if b.Slice == nil && b.Count <= 1 {
+		if b.Bundle == nil {
+			return []byte("{}"), nil
+		}
+		return json.Marshal(b.Bundle)
+	}
+	return json.Marshal(struct {
+		Resources raydemand.Bundle            `json:"resources"`
+		Slice     *raydemand.SliceRequirement `json:"slice,omitempty"`
+		Count     int64                       `json:"count"`
+	}{b.Bundle, b.Slice, max(b.Count, 1)})
+}
+
+// Merged returns the requests of the call: num_cpus first, then the bundles in order of first appearance. It counts
+// equal ones, with equal bundle, slice and selector, as ray.autoscaler.sdk.request_resources does.
+func (r RequestResources) Merged() []raydemand.Request {
+	merged, index := []raydemand.Request{}, map[string]int{}
+	add := func(request raydemand.Request, selector raydemand.Selector) {
+		request = request.Sliced()
+		if request.Bundle.IsZero() || request.Count == 0 {
+			return
+		}
+		if len(selector) > 0 {
+			request.Selectors = []raydemand.Selector{selector}
+		}
+		key := pairKey(request, selector)
+		if at, ok := index[key]; ok {
+			merged[at].Count += request.Count
+			return
+		}
+		index[key] = len(merged)
+		merged = append(merged, request)
+	}
+	add(raydemand.Request{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: r.NumCPUs}, nil)
+	for i, bundle := range r.Bundles {
+		var selector raydemand.Selector
+		if i < len(r.BundleLabelSelectors) {
+			selector = r.BundleLabelSelectors[i]
+		}
+		add(raydemand.Request{Bundle: bundle.Bundle, Count: max(bundle.Count, 1), Slice: bundle.Slice}, selector)
+	}
+	return merged
+}
+
+// pairKey is equal only for equal bundles, slices and selectors. It quotes names, so that no name can end another.
+func pairKey(request raydemand.Request, selector raydemand.Selector) string {
+	var key strings.Builder
+	for _, name := range request.Bundle.Names() {
+		fmt.Fprintf(&key, "%q:%d,", name, request.Bundle[name])
+	}
+	if slice := request.Slice; slice != nil {
+		fmt.Fprintf(&key, "/%d %v %s", slice.Memory, slice.ComputeFraction, slice.Isolation)
+	}
+	for _, c := range selector {
+		fmt.Fprintf(&key, "|%q %d %q", c.Key, c.Op, c.Values)
+	}
+	return key.String()
+}
+
+// The kinds of events.
+const (
+	EventStatus = "status"
+	EventDemand = "demand"
+	EventPlan   = "plan"
+	EventGone   = "gone"
+	EventEnd    = "end"
+)
+
+// DemandEvent is the content of a demand event.
+type DemandEvent struct {
+	Namespace string              `json:"namespace"`
+	Name      string              `json:"name"`
+	Demand    Demand              `json:"demand"`
+	Requested []raydemand.Request `json:"requested"`
+}
+
+// PlanEvent is the content of a plan event: the parts of a cluster that come from the last decision.
+type PlanEvent struct {
+	Namespace string                  `json:"namespace"`
+	Name      string                  `json:"name"`
+	LastCycle *time.Time              `json:"lastCycle"`
+	Groups    []Group                 `json:"groups"`
+	Summary   []planner.DemandSummary `json:"summary"`
+	Unmet     []Unmet                 `json:"unmet"`
+	Findings  []raydemand.Finding     `json:"findings"`
+	Decisions []Decision              `json:"decisions"`
+}
+
+// NodepoolsReport describes nodes and pools; nil means unknown.
+type NodepoolsReport struct {
+	Nodes []sharing.GPUs `json:"nodes"`
+	Pools []landing.Pool `json:"pools"`
+	// Notes say what Heliostat could not read.
+	Notes []string `json:"notes"`
+}
+
+// Error makes Problem an error, which the client returns.
+func (p *Problem) Error() string {
+	return fmt.Sprintf("%d: %s", p.Status, cmp.Or(p.Detail, p.Title))
+}
+
+// List returns items, or an empty list for nil: in JSON, lists are never null.
+func List[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}
+
+// Time returns t in UTC, or nil for the zero time, which is null in JSON.
+func Time(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// WhatIfPlan is a plan with changes to the snapshot, and its difference from the current plan.
+type WhatIfPlan struct {
+	planner.Plan
+	Difference planner.Difference `json:"difference"`
+}
