@@ -37,7 +37,7 @@ func newCostsCommand() *cobra.Command {
 }
 
 func (f *costsFlags) run(cmd *cobra.Command) error {
-	write := cli.WriterOf(f.output, printer.WriteCosts(printer.LookOf(cmd.OutOrStdout(), f.output)))
+	write := printer.WriterOf(f.output, printer.LookOf(cmd.OutOrStdout(), f.output), printer.WriteCosts)
 	if f.output == "csv" {
 		write = printer.WriteCostsCSV
 	}

@@ -116,7 +116,7 @@ func namesNoFile(args []string) string {
 }
 
 func (f *doctorFlags) run(ctx context.Context, in io.Reader, out, errOut io.Writer) error {
-	write := cli.WriterOf(f.output, printer.WriteDoctor)
+	write := printer.WriterOf(f.output, printer.Look{}, printer.WriteDoctor)
 	input, err := f.input(ctx, in)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func TestDoctorTellsAnEmptyNamespaceFromOneThatDoesNotExist(t *testing.T) {
 		t.Errorf("with a RayCluster it is said %q", got)
 	}
 	var text strings.Builder
-	if err := printer.WriteDoctor(&text, printer.Doctor{Examined: doctor.Input{Objects: []doctor.Object{{Kind: "Node"}}}, Note: "No RayClusters found."}); err != nil {
+	if err := printer.WriterOf("table", printer.Look{}, printer.WriteDoctor)(&text, printer.Doctor{Examined: doctor.Input{Objects: []doctor.Object{{Kind: "Node"}}}, Note: "No RayClusters found."}); err != nil {
 		t.Fatal(err)
 	}
 	if got := text.String(); got != "Nothing found. Looked at 1 Node. No RayClusters found.\n" {

@@ -82,7 +82,7 @@ func newExplainCommand() *cobra.Command {
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
-	write := cli.WriterOf(f.Output, printer.WriteExplanation)
+	write := printer.WriterOf(f.Output, printer.Look{}, printer.WriteExplanation)
 	question, err := f.question()
 	if err != nil {
 		return cli.BadInput(err)

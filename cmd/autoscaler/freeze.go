@@ -36,7 +36,7 @@ func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
 	output := "table"
 	cmd.Args = cli.ExactlyOneCluster
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write := cli.WriterOf(output, printer.WriteFrozen)
+		write := printer.WriterOf(output, printer.Look{}, printer.WriteFrozen)
 		key, api, err := server.Target(args[0])
 		if err != nil {
 			return err
@@ -66,7 +66,7 @@ func newResumeCommand() *cobra.Command {
 		Args:    cli.ExactlyOneCluster,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write := cli.WriterOf(output, printer.WriteResumed)
+		write := printer.WriterOf(output, printer.Look{}, printer.WriteResumed)
 		key, api, err := server.Target(args[0])
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ func newGiveBackCommand() *cobra.Command {
 		Args: cli.ExactlyOneCluster,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write := cli.WriterOf(output, printer.WriteGiveBack)
+		write := printer.WriterOf(output, printer.Look{}, printer.WriteGiveBack)
 		asks := cmd.Flags().Changed("gpus")
 		ask.DeadlineSeconds = int64(within.Seconds())
 		if hold > 0 {

@@ -62,7 +62,7 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 }
 
 func (g gpusCommand) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write := cli.WriterOf(g.output, printer.WriteGPUs)
+	write := printer.WriterOf(g.output, printer.Look{}, printer.WriteGPUs)
 	switch {
 	case g.node != "" && g.nodeFile != "":
 		return cli.BadInput(errors.New("want one of --node and --node-file"))

@@ -42,7 +42,8 @@ func newManageCommand(canAnswer func(in io.Reader) bool) *cobra.Command {
 		if output != "table" {
 			out = cmd.ErrOrStderr() // the question is no part of the answer to a program
 		}
-		if err := printer.WriteOptIn(out, cluster); err != nil || yes || cluster.Mode == nodepool.Managed {
+		write := printer.WriterOf("table", printer.Look{}, printer.WriteOptIn)
+		if err := write(out, cluster); err != nil || yes || cluster.Mode == nodepool.Managed {
 			return err
 		}
 		question := fmt.Sprintf("Let Heliostat scale %s/%s?", cluster.Namespace, cluster.Name)
@@ -75,7 +76,7 @@ func modeCommand(
 	output := "table"
 	cmd.Args = cli.ExactlyOneCluster
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write := cli.WriterOf(output, printer.WriteModeSet)
+		write := printer.WriterOf(output, printer.Look{}, printer.WriteModeSet)
 		key, api, err := server.Target(args[0])
 		if err != nil {
 			return err

@@ -69,7 +69,7 @@ func newNodepoolsCommand() *cobra.Command {
 }
 
 func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write := cli.WriterOf(f.output, printer.WriteNodepools(printer.LookOf(out, f.output)))
+	write := printer.WriterOf(f.output, printer.LookOf(out, f.output), printer.WriteNodepools)
 	reader, err := f.nodes.Reader()
 	if err != nil {
 		return err

@@ -106,7 +106,7 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if cluster != nil {
 		manifests.AddNumGPUs(&plan, cluster)
 	}
-	if err := cli.WriterOf(f.Output, printer.WritePlanText)(cmd.OutOrStdout(), plan); err != nil {
+	if err := printer.WriterOf(f.Output, printer.Look{}, printer.WritePlanText)(cmd.OutOrStdout(), plan); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
 	return nil
@@ -162,7 +162,7 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	case f.nodes.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
 	}
-	write := cli.WriterOf(f.Output, printer.WriteSupposed)
+	write := printer.WriterOf(f.Output, printer.Look{}, printer.WriteSupposed)
 	supposition, err := f.supposition(cmd.InOrStdin())
 	if err != nil {
 		return cli.BadInput(err)

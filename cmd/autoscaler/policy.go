@@ -31,7 +31,7 @@ func newPolicyCommand() *cobra.Command {
 		Args: cli.ExactlyOneCluster,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write := cli.WriterOf(output, printer.WritePolicy)
+		write := printer.WriterOf(output, printer.Look{}, printer.WritePolicy)
 		body, err := policyBody(cmd.InOrStdin(), set)
 		if err != nil {
 			return cli.BadInput(err)

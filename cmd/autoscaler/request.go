@@ -78,7 +78,7 @@ func newRequestCommand() *cobra.Command {
 }
 
 func (f *requestFlags) run(cmd *cobra.Command, argument string) error {
-	write := cli.WriterOf(f.output, printer.WriteRequested)
+	write := printer.WriterOf(f.output, printer.Look{}, printer.WriteRequested)
 	if err := f.owned.misplaced(); err != nil {
 		return cli.BadInput(err)
 	}

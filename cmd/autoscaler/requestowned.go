@@ -13,7 +13,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -153,9 +152,9 @@ func (f *requestFlags) runOwned(
 	key nodepool.ClusterKey,
 	spec json.RawMessage,
 ) error {
-	write := cli.WriterOf(f.output, func(out io.Writer, r apiv1.OwnedRequest) error {
-		return printer.WriteRequests(false, "", printer.LookOf(cmd.OutOrStdout(), f.output), time.Now)(out,
-			apiv1.RequestList{Items: []apiv1.OwnedRequest{r}})
+	as := printer.LookOf(cmd.OutOrStdout(), f.output)
+	write := printer.WriterOf(f.output, as, func(p *printer.Page, r apiv1.OwnedRequest) {
+		printer.WriteRequests(p, false, "", apiv1.RequestList{Items: []apiv1.OwnedRequest{r}})
 	})
 	if f.owned.deletes {
 		if err := api.DeleteRequest(cmd.Context(), key, f.owned.id); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,8 +25,9 @@ func newRequestsCommand() *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		as := flags.Look(cmd.OutOrStdout(), true)
-		write := cli.WriterOf(flags.Output,
-			printer.WriteRequests(len(args) == 0, flags.Server.Namespace, as, time.Now))
+		write := printer.WriterOf(flags.Output, as, func(p *printer.Page, list apiv1.RequestList) {
+			printer.WriteRequests(p, len(args) == 0, flags.Server.Namespace, list)
+		})
 		var key nodepool.ClusterKey
 		if len(args) == 1 {
 			var err error

@@ -29,7 +29,9 @@ func TestTheTableOfRequestsSaysWholeWhyOneWaits(t *testing.T) {
 		{printer.Look{Wide: true}, []string{"system:serviceaccount:research:trainer", "PRIORITY", " 10 ", reason + "; expected in 90s", "4 × a100"}},
 	} {
 		var out strings.Builder
-		if err := printer.WriteRequests(true, "", c.as, func() time.Time { return now })(&out, list); err != nil {
+		c.as.Now = func() time.Time { return now }
+		write := printer.WriterOf("table", c.as, func(p *printer.Page, list apiv1.RequestList) { printer.WriteRequests(p, true, "", list) })
+		if err := write(&out, list); err != nil {
 			t.Fatal(err)
 		}
 		// The table wraps the text of a cell, so look for each word separately.

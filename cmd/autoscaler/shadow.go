@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,11 +26,16 @@ func newShadowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cluster := func() (apiv1.Cluster, error) { return api.Status(cmd.Context(), key) }
 			as := flags.Look(cmd.OutOrStdout(), false)
-			write := cli.WriterOf(flags.Output, printer.WriteShadow(as, time.Now, cluster))
+			var cluster apiv1.Cluster
+			write := printer.WriterOf(flags.Output, as, func(p *printer.Page, compared apiv1.ShadowComparison) {
+				printer.WriteShadow(p, compared, cluster)
+			})
 			return flags.Show(cmd, as, api, key, func(ctx context.Context, out io.Writer) error {
 				compared, err := api.Shadow(ctx, key)
+				if err == nil && len(compared.Groups) == 0 && betweenFrames[flags.Output] == emptyLine {
+					cluster, err = api.Status(ctx, key)
+				}
 				if err != nil {
 					return err
 				}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +38,9 @@ func newStatusCommand() *cobra.Command {
 
 func statusOfFleet(f *watchFlags, cmd *cobra.Command) error {
 	as := f.Look(cmd.OutOrStdout(), true)
-	write := cli.WriterOf(f.Output, printer.WriteFleet(f.Server.Namespace, as))
+	write := printer.WriterOf(f.Output, as, func(p *printer.Page, list apiv1.ClusterList) {
+		printer.WriteFleet(p, f.Server.Namespace, list)
+	})
 	api, err := f.Server.Client()
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ func statusOfFleet(f *watchFlags, cmd *cobra.Command) error {
 
 func statusOfCluster(f *watchFlags, cmd *cobra.Command, argument string) error {
 	as := f.Look(cmd.OutOrStdout(), false)
-	write := cli.WriterOf(f.Output, printer.WriteCluster(as, time.Now))
+	write := printer.WriterOf(f.Output, as, printer.WriteCluster)
 	key, api, err := f.Server.Target(argument)
 	if err != nil {
 		return err

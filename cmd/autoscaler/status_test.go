@@ -44,7 +44,8 @@ func TestTablesHaveAgesAndWhatDescribesOneThingTheTime(t *testing.T) {
 		Decisions: []apiv1.Decision{{At: now.Add(-200 * time.Second), Action: "scale-up", Group: "gpu", From: 1, To: 2}}}
 	for _, as := range []printer.Look{{}, {Wide: true}} {
 		var out strings.Builder
-		if err := printer.WriteCluster(as, func() time.Time { return now })(&out, c); err != nil {
+		as.Now = func() time.Time { return now }
+		if err := printer.WriterOf("table", as, printer.WriteCluster)(&out, c); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []string{"  last decision 2026-11-20T11:59:59Z, which took 3ms; Ray's state is 98ms old\n", "LAST CHANGES  ACTION    GROUP  REPLICAS  WHY\n   3m20s ago  scale-up  gpu    1 → 2\n"} {
@@ -58,7 +59,7 @@ func TestTablesHaveAgesAndWhatDescribesOneThingTheTime(t *testing.T) {
 func TestADrainNamesItsPod(t *testing.T) {
 	var out strings.Builder
 	drain := apiv1.Decision{Action: "drain", Group: "gpu", Pods: []string{"gpu-7"}, Reason: planner.Reason{Message: "Heliostat: idle for 61s, longer than 60s"}}
-	if err := printer.WriteCluster(printer.Look{Wide: true}, time.Now)(&out, apiv1.Cluster{Decisions: []apiv1.Decision{drain}}); err != nil {
+	if err := printer.WriterOf("table", printer.Look{Wide: true, Now: time.Now}, printer.WriteCluster)(&out, apiv1.Cluster{Decisions: []apiv1.Decision{drain}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "gpu-7: Heliostat: idle for 61s, longer than 60s\n"; !strings.HasSuffix(out.String(), want) {

@@ -44,7 +44,7 @@ func newVersionCommand() *cobra.Command {
 }
 
 func (f *versionFlags) run(cmd *cobra.Command) error {
-	write := cli.WriterOf(f.output, printer.WriteVersions)
+	write := printer.WriterOf(f.output, printer.Look{}, printer.WriteVersions)
 	both := printer.Versions{Client: api.ThisBuild()}
 	var err error
 	if !f.client {

@@ -17,7 +17,7 @@ import (
 func TestTheVersionNamesModuleRevisionAndGo(t *testing.T) {
 	build := apiv1.Build{Version: "v1.2.3", Revision: "abc", Modified: true, Go: "go1.26.0", Platform: "linux/amd64"}
 	var text strings.Builder
-	if err := printer.WriteVersions(&text, printer.Versions{Client: build, Server: &apiv1.Build{Go: "go1.25.0"}}); err != nil {
+	if err := printer.WriterOf("table", printer.Look{}, printer.WriteVersions)(&text, printer.Versions{Client: build, Server: &apiv1.Build{Go: "go1.25.0"}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "client: heliostat v1.2.3, revision abc (modified), go1.26.0\nserver: heliostat, go1.25.0\n"; text.String() != want {

@@ -158,7 +158,7 @@ func TestATableThatGoesOnTellsWhatChangedAndWhatIsGone(t *testing.T) {
 	as := printer.Look{}.Continued()
 	tell := func(items ...apiv1.ClusterSummary) string {
 		var out strings.Builder
-		if err := printer.WriteFleet("", as)(&out, apiv1.ClusterList{Items: items}); err != nil {
+		if err := printer.WriterOf("table", as, func(p *printer.Page, list apiv1.ClusterList) { printer.WriteFleet(p, "", list) })(&out, apiv1.ClusterList{Items: items}); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()

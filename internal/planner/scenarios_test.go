@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
@@ -94,7 +93,7 @@ func TestScenariosAreExplainedAndPrintedAsBefore(t *testing.T) {
 			plan := planner.Compute(snapshot, snapshot.Policy)
 			for _, output := range []string{"json", "text"} {
 				var text strings.Builder
-				if err := cli.WriterOf(output, printer.WritePlanText)(&text, plan); err != nil {
+				if err := printer.WriterOf(output, printer.Look{}, printer.WritePlanText)(&text, plan); err != nil {
 					t.Fatal(err)
 				}
 				fmt.Fprintf(&now, " %.8x", sha256.Sum256([]byte(text.String())))

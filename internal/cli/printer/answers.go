@@ -3,8 +3,6 @@ package printer
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
@@ -18,14 +16,11 @@ func Moment(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 func Ago(at, now time.Time) string { return planner.Span(now.Sub(at).Seconds()) + " ago" }
 
 // WriteExplanation writes an explanation, with a line for each detail.
-func WriteExplanation(out io.Writer, e planner.Explanation) error {
-	var p Page
+func WriteExplanation(p *Page, e planner.Explanation) {
 	p.Line("", e.About+": "+codeAndMessage(e.Code, e.Message))
 	for _, d := range e.Details {
 		p.Line("  ", d.About+": "+codeAndMessage(d.Code, d.Message))
 	}
-	_, err := io.WriteString(out, p.String())
-	return err
 }
 
 // Frozen is the answer of freeze and unfreeze.
@@ -36,13 +31,12 @@ type Frozen struct {
 }
 
 // WriteFrozen says whether a cluster is frozen.
-func WriteFrozen(out io.Writer, f Frozen) error {
+func WriteFrozen(p *Page, f Frozen) {
 	state := "frozen: nothing is written to it"
 	if !f.Frozen {
 		state = "not frozen"
 	}
-	_, err := fmt.Fprintf(out, "%s/%s is %s\n", f.Namespace, f.Name, state)
-	return err
+	fmt.Fprintf(p, "%s/%s is %s\n", f.Namespace, f.Name, state)
 }
 
 // Resumed says whether a cluster is suspended after it was resumed.
@@ -53,13 +47,12 @@ type Resumed struct {
 }
 
 // WriteResumed says whether a cluster is suspended.
-func WriteResumed(out io.Writer, r Resumed) error {
+func WriteResumed(p *Page, r Resumed) {
 	state := "not suspended: the operator starts its head"
 	if r.Suspended {
 		state = "suspended"
 	}
-	_, err := fmt.Fprintf(out, "%s/%s is %s\n", r.Namespace, r.Name, state)
-	return err
+	fmt.Fprintf(p, "%s/%s is %s\n", r.Namespace, r.Name, state)
 }
 
 // Versions are the versions of client and server. Server is nil if none answered.
@@ -69,12 +62,11 @@ type Versions struct {
 }
 
 // WriteVersions writes a line for client and server each.
-func WriteVersions(out io.Writer, both Versions) error {
-	if _, err := fmt.Fprintln(out, "client: "+BuildLine(both.Client)); err != nil || both.Server == nil {
-		return err
+func WriteVersions(p *Page, both Versions) {
+	fmt.Fprintln(p, "client: "+BuildLine(both.Client))
+	if both.Server != nil {
+		fmt.Fprintln(p, "server: "+BuildLine(*both.Server))
 	}
-	_, err := fmt.Fprintln(out, "server: "+BuildLine(*both.Server))
-	return err
 }
 
 // BuildLine writes "heliostat VERSION, revision REVISION (modified), go RELEASE".
@@ -100,36 +92,30 @@ type Policy struct {
 }
 
 // WritePolicy writes where the policy is, what it says, and what becomes of each entry.
-func WritePolicy(out io.Writer, p Policy) error {
-	var text strings.Builder
-	if p.Source == "" {
-		fmt.Fprintf(&text, "%s/%s has no capacity policy\n", p.Namespace, p.Name)
+func WritePolicy(p *Page, c Policy) {
+	if c.Source == "" {
+		fmt.Fprintf(p, "%s/%s has no capacity policy\n", c.Namespace, c.Name)
 	} else {
-		written, err := json.Marshal(p.Policy)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&text, "%s/%s: %s\n  %s\n", p.Namespace, p.Name, p.Source, written)
+		written, _ := json.Marshal(c.Policy) // it came as JSON
+		fmt.Fprintf(p, "%s/%s: %s\n  %s\n", c.Namespace, c.Name, c.Source, written)
 	}
 	line := func(format string, arguments ...any) {
-		fmt.Fprintln(&text, "  "+Printable(fmt.Sprintf(format, arguments...)))
+		fmt.Fprintln(p, "  "+Printable(fmt.Sprintf(format, arguments...)))
 	}
-	if p.Fault != "" {
-		line("cannot be read, so it wants nothing: %s", p.Fault)
+	if c.Fault != "" {
+		line("cannot be read, so it wants nothing: %s", c.Fault)
 	}
-	for i := range p.Warm {
-		w := &p.Warm[i]
+	for i := range c.Warm {
+		w := &c.Warm[i]
 		line("%s: %s: %s", w.Name, w.Reason.Code, w.Reason.Message)
 	}
-	for _, n := range p.WarmNodes {
+	for _, n := range c.WarmNodes {
 		line("%s: %s: %s", n.Name, n.Code, n.Message)
 	}
-	if p.Idle != "" {
-		line("idle: %s", p.Idle)
+	if c.Idle != "" {
+		line("idle: %s", c.Idle)
 	}
-	if p.NotScaled != "" {
-		line("%s", p.NotScaled)
+	if c.NotScaled != "" {
+		line("%s", c.NotScaled)
 	}
-	_, err := io.WriteString(out, text.String())
-	return err
 }

@@ -15,7 +15,7 @@ func TestStatusShowsHowFarStartingWorkersAre(t *testing.T) {
 		return &at
 	}
 	var out strings.Builder
-	err := WriteCluster(Look{}, func() time.Time { return now })(&out, apiv1.Cluster{
+	err := WriterOf("table", Look{Now: func() time.Time { return now }}, WriteCluster)(&out, apiv1.Cluster{
 		Groups: []apiv1.Group{{Name: "gpu", Starting: 9}},
 		Arrivals: []apiv1.Arrival{
 			{Pod: "a", Group: "gpu", Stage: "starting", Since: in(-40), Message: "ImagePullBackOff", ExpectedAt: in(-30), LateAt: in(-1)},

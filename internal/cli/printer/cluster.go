@@ -2,11 +2,9 @@ package printer
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -30,41 +28,31 @@ func NotRead(c apiv1.Cluster) string {
 }
 
 // WriteFleet writes a line for each RayCluster of a namespace, or of all if it is empty.
-func WriteFleet(namespace string, as Look) func(io.Writer, apiv1.ClusterList) error {
-	return func(out io.Writer, list apiv1.ClusterList) error {
-		if len(list.Items) == 0 && !as.Begun() {
-			_, err := io.WriteString(out, "No RayClusters found"+onlyIn(namespace))
-			return err
-		}
-		t := Table{
-			Look: as,
-			Columns: []Column{Name("NAMESPACE"), Name("NAME"), Text("MODE"),
-				Number("WORKERS"), Number("WAITING"), Number("UNMET"), Number("FINDINGS"),
-				Number("DATA")},
-		}
-		divided := slices.ContainsFunc(list.Items, func(c apiv1.ClusterSummary) bool { return c.Shard != "" })
-		if divided {
-			t.Columns = append(t.Columns, Text("SHARD"))
-		}
-		t.Columns = append(t.Columns, Prose("STATUS"))
-		for _, c := range list.Items {
-			waiting, unmet := Cell{Text: strconv.FormatInt(c.Waiting, 10)}, countCell(c.Unmet, Bad)
-			if c.DataAgeSeconds == nil { // Ray has never been read
-				waiting, unmet = Cell{Text: unknownCell}, Cell{Text: unknownCell}
-			}
-			cells := []Cell{{Text: c.Namespace}, {Text: c.Name}, {Text: modeText(c.Mode, c.Frozen)},
-				{Text: fmt.Sprintf("%d/%d", c.Workers.Ready, c.Workers.Desired)}, waiting, unmet,
-				countCell(c.Findings, Warn), {Text: ageText(c.DataAgeSeconds)}}
-			if divided {
-				cells = append(cells, Cell{Text: c.Shard})
-			}
-			t.Add(append(cells, stateOfSummary(c))...)
-		}
-		var p Page
-		t.Write(&p)
-		_, err := io.WriteString(out, p.String())
-		return err
+func WriteFleet(p *Page, namespace string, list apiv1.ClusterList) {
+	if len(list.Items) == 0 && !p.Begun() {
+		p.WriteString("No RayClusters found" + onlyIn(namespace))
+		return
 	}
+	t := newTable(p, "@NAMESPACE", "@NAME", "MODE", "#WORKERS", "#WAITING", "#UNMET", "#FINDINGS", "#DATA")
+	divided := slices.ContainsFunc(list.Items, func(c apiv1.ClusterSummary) bool { return c.Shard != "" })
+	if divided {
+		t.Columns = append(t.Columns, columnOf("SHARD"))
+	}
+	t.Columns = append(t.Columns, columnOf("~STATUS"))
+	for _, c := range list.Items {
+		waiting, unmet := any(c.Waiting), any(countCell(c.Unmet, Bad))
+		if c.DataAgeSeconds == nil { // Ray has never been read
+			waiting, unmet = unknownCell, unknownCell
+		}
+		cells := []any{c.Namespace, c.Name, modeText(c.Mode, c.Frozen),
+			fmt.Sprintf("%d/%d", c.Workers.Ready, c.Workers.Desired), waiting, unmet,
+			countCell(c.Findings, Warn), ageText(c.DataAgeSeconds)}
+		if divided {
+			cells = append(cells, c.Shard)
+		}
+		t.Add(append(cells, stateOfSummary(c))...)
+	}
+	t.Write(p)
 }
 
 // onlyIn ends a sentence that says that nothing was found: it names the only namespace that was searched, if there is
@@ -122,27 +110,22 @@ func ageText(seconds *float64) string {
 }
 
 // WriteCluster writes one cluster for people: its state, groups, GPUs, demand, findings and changes.
-func WriteCluster(as Look, now func() time.Time) func(io.Writer, apiv1.Cluster) error {
-	return func(out io.Writer, c apiv1.Cluster) error {
-		var p Page
-		writeClusterHead(&p, c)
-		writeClusterGroups(&p, c.Groups, as)
-		writeClusterGPUs(&p, c.Groups, as)
-		writeDepartures(&p, c.Departures, as)
-		writeArrivals(&p, c, as, now())
-		writeGuards(&p, c)
-		p.Line("", "")
-		if c.DataAgeSeconds == nil {
-			p.Line("", "Demand: unknown, because Ray has not been read yet")
-		} else {
-			writeDemand(&p, c.Summary, c.OptIn == nil)
-			writeUnmet(&p, unmetPlan(c.Unmet), c.OptIn == nil)
-		}
-		writeFindings(&p, c.Findings)
-		writeClusterChanges(&p, c.Decisions, as, now())
-		_, err := io.WriteString(out, p.String())
-		return err
+func WriteCluster(p *Page, c apiv1.Cluster) {
+	writeClusterHead(p, c)
+	writeClusterGroups(p, c.Groups)
+	writeClusterGPUs(p, c.Groups)
+	writeDepartures(p, c.Departures)
+	writeArrivals(p, c)
+	writeGuards(p, c)
+	p.Line("", "")
+	if c.DataAgeSeconds == nil {
+		p.Line("", "Demand: unknown, because Ray has not been read yet")
+	} else {
+		writeDemand(p, c.Summary, c.OptIn == nil)
+		writeUnmet(p, unmetPlan(c.Unmet), c.OptIn == nil)
 	}
+	writeFindings(p, c.Findings)
+	writeClusterChanges(p, c.Decisions)
 }
 
 func writeClusterHead(p *Page, c apiv1.Cluster) {
@@ -181,18 +164,13 @@ func waitingInShadow(optIn *apiv1.OptIn) string {
 	return optIn.Waiting + "; " + optIn.Allow
 }
 
-func writeClusterGroups(p *Page, groups []apiv1.Group, as Look) {
+func writeClusterGroups(p *Page, groups []apiv1.Group) {
 	p.Line("", "")
 	if len(groups) == 0 {
 		p.Line("", "No worker groups.")
 		return
 	}
-	t := Table{
-		Look: as,
-		Columns: []Column{Name("GROUP"), Number("HAS"), Number("WANTS"), Number("MIN"),
-			Number("MAX"), Number("READY"), Number("IDLE"), Number("STARTING"),
-			Number("LEAVING"), Prose("WHY")},
-	}
+	t := newTable(p, "@GROUP", "#HAS", "#WANTS", "#MIN", "#MAX", "#READY", "#IDLE", "#STARTING", "#LEAVING", "~WHY")
 	for _, g := range groups {
 		wants := Cell{Text: strconv.Itoa(g.Desired)}
 		if g.Desired != g.Current {
@@ -202,20 +180,17 @@ func writeClusterGroups(p *Page, groups []apiv1.Group, as Look) {
 		if g.Closed != "" {
 			why = Cell{Text: "closed: " + g.Closed, Style: Warn}
 		}
-		t.Add(Cell{Text: g.Name}, numberCell(g.Current), wants, numberCell(g.Min), most(g.Max),
-			numberCell(g.Ready), numberCell(g.Idle), numberCell(g.Starting), numberCell(g.Leaving), why)
+		t.Add(g.Name, g.Current, wants, g.Min, most(g.Max), g.Ready, g.Idle, g.Starting, g.Leaving, why)
 	}
 	t.Write(p)
 }
 
-func numberCell(n int) Cell { return Cell{Text: strconv.Itoa(n)} }
-
 // most formats a maximum; KubeRay writes the largest number if there is none.
-func most(n int) Cell {
+func most(n int) string {
 	if n >= 1<<31-1 {
-		return Cell{Text: "none"}
+		return "none"
 	}
-	return numberCell(n)
+	return strconv.Itoa(n)
 }
 
 func reasonsOf(g apiv1.Group) string {
@@ -227,12 +202,8 @@ func reasonsOf(g apiv1.Group) string {
 }
 
 // writeClusterGPUs shows how many GPUs a worker has according to each source, for groups with any GPUs.
-func writeClusterGPUs(p *Page, groups []apiv1.Group, as Look) {
-	t := Table{
-		Look: as,
-		Columns: []Column{Name("GPUS OF A WORKER"), Number("DECLARED"), Number("DERIVED"),
-			Number("REPORTED"), Number("RAY"), Prose("NOTE")},
-	}
+func writeClusterGPUs(p *Page, groups []apiv1.Group) {
+	t := newTable(p, "@GPUS OF A WORKER", "#DECLARED", "#DERIVED", "#REPORTED", "#RAY", "~NOTE")
 	for _, g := range groups {
 		n := g.NumGpus
 		if !positive(n.Declared, n.Derived, n.Reported, n.Ray) {
@@ -242,8 +213,7 @@ func writeClusterGPUs(p *Page, groups []apiv1.Group, as Look) {
 		if n.Mismatch {
 			note = Cell{Text: strings.TrimSpace("mismatch; " + n.Sync.Why), Style: Warn}
 		}
-		t.Add(Cell{Text: g.Name}, amountCell(n.Declared), amountCell(n.Derived), amountCell(n.Reported),
-			amountCell(n.Ray), note)
+		t.Add(g.Name, amountText(n.Declared), amountText(n.Derived), amountText(n.Reported), amountText(n.Ray), note)
 	}
 	if !t.Empty() {
 		p.Line("", "")
@@ -260,11 +230,11 @@ func positive(amounts ...*raydemand.Amount) bool {
 	return false
 }
 
-func amountCell(a *raydemand.Amount) Cell {
+func amountText(a *raydemand.Amount) string {
 	if a == nil {
-		return Cell{Text: unknownCell}
+		return unknownCell
 	}
-	return Cell{Text: a.String()}
+	return a.String()
 }
 
 // unmetPlan returns a plan with only its unmet demand.
@@ -298,16 +268,12 @@ func unmetPlan(all []apiv1.Unmet) planner.Plan {
 // mostShownChanges is how many changes are shown.
 const mostShownChanges = 10
 
-func writeClusterChanges(p *Page, changes []apiv1.Decision, as Look, now time.Time) {
+func writeClusterChanges(p *Page, changes []apiv1.Decision) {
 	if len(changes) == 0 {
 		return
 	}
 	p.Line("", "")
-	t := Table{
-		Look: as,
-		Columns: []Column{Number("LAST CHANGES"), Text("ACTION"), Name("GROUP"),
-			Text("REPLICAS"), Prose("WHY")},
-	}
+	t := newTable(p, "#LAST CHANGES", "ACTION", "@GROUP", "REPLICAS", "~WHY")
 	for _, c := range changes[:min(len(changes), mostShownChanges)] {
 		replicas := ""
 		if c.From != c.To {
@@ -317,7 +283,7 @@ func writeClusterChanges(p *Page, changes []apiv1.Decision, as Look, now time.Ti
 		if c.Action == "drain" && len(c.Pods) > 0 {
 			why = strings.Join(c.Pods, ", ") + ": " + why // all other changes name their pods themselves
 		}
-		t.Add(Cells(Ago(c.At, now), c.Action, c.Group, replicas, why)...)
+		t.Add(Ago(c.At, p.Now()), c.Action, c.Group, replicas, why)
 	}
 	t.Write(p)
 }

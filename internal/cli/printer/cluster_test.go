@@ -21,7 +21,7 @@ func TestAListNamesShardsWhereThereAreSome(t *testing.T) {
 			list.Items = append(list.Items, apiv1.ClusterSummary{Namespace: "ml", Name: "c" + string(rune('0'+i)), Shard: shard})
 		}
 		var out strings.Builder
-		if err := WriteFleet("", Look{})(&out, list); err != nil {
+		if err := WriterOf("table", Look{}, func(p *Page, list apiv1.ClusterList) { WriteFleet(p, "", list) })(&out, list); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(out.String(), "\n")

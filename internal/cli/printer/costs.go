@@ -17,23 +17,17 @@ import (
 
 // WriteCosts writes a row for each RayCluster, group or owner with columns for the causes, or a row for each cause, and
 // then what is idle now.
-func WriteCosts(as Look) func(io.Writer, apiv1.Costs) error {
-	return func(out io.Writer, c apiv1.Costs) error {
-		var p Page
-		if len(c.Items) == 0 {
-			p.Line("", "No costs since "+Moment(c.Since)+": nothing has been added up.")
-			_, err := io.WriteString(out, p.String())
-			return err
-		}
-		if c.By == apiv1.CostsByCause {
-			writeByCause(&p, c, as)
-		} else {
-			writeBySubject(&p, c, as)
-		}
-		writeCostNotes(&p, c)
-		_, err := io.WriteString(out, p.String())
-		return err
+func WriteCosts(p *Page, c apiv1.Costs) {
+	if len(c.Items) == 0 {
+		p.Line("", "No costs since "+Moment(c.Since)+": nothing has been added up.")
+		return
 	}
+	if c.By == apiv1.CostsByCause {
+		writeByCause(p, c)
+	} else {
+		writeBySubject(p, c)
+	}
+	writeCostNotes(p, c)
 }
 
 // costSum is what one row adds up.
@@ -52,20 +46,20 @@ func (s *costSum) add(item apiv1.CostItem) {
 }
 
 // writeBySubject writes a row for each subject, the most expensive first.
-func writeBySubject(p *Page, c apiv1.Costs, as Look) {
+func writeBySubject(p *Page, c apiv1.Costs) {
 	shown := shownCauses(c.Items)
-	columns := []Column{Name("RAYCLUSTER")}
+	columns := []string{"@RAYCLUSTER"}
 	switch c.By {
 	case apiv1.CostsByGroup:
-		columns = append(columns, Name("GROUP"))
+		columns = append(columns, "@GROUP")
 	case apiv1.CostsByOwner:
-		columns = []Column{Name("NAMESPACE"), Name("OWNER")}
+		columns = []string{"@NAMESPACE", "@OWNER"}
 	case apiv1.CostsByJob:
-		columns = append(columns, Name("JOB"))
+		columns = append(columns, "@JOB")
 	}
-	columns = append(columns, Number("GPU-HOURS"), Number("COST "+c.Currency))
+	columns = append(columns, "#GPU-HOURS", "#COST "+c.Currency)
 	for _, cause := range shown {
-		columns = append(columns, Number(strings.ToUpper(cause)))
+		columns = append(columns, "#"+strings.ToUpper(cause))
 	}
 	type row struct {
 		names []string
@@ -80,7 +74,7 @@ func writeBySubject(p *Page, c apiv1.Costs, as Look) {
 		case apiv1.CostsByOwner:
 			names = []string{item.Namespace, item.Owner}
 		case apiv1.CostsByJob:
-			names = append(names, dash(item.Job))
+			names = append(names, orNone(item.Job))
 		}
 		if n := len(rows); n == 0 || !slices.Equal(rows[n-1].names, names) {
 			rows = append(rows, row{names: names})
@@ -90,13 +84,17 @@ func writeBySubject(p *Page, c apiv1.Costs, as Look) {
 	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.cost, a.cost), cmp.Compare(b.gpuSeconds, a.gpuSeconds))
 	})
-	t := Table{Look: as, Columns: columns}
+	t := newTable(p, columns...)
 	for _, r := range rows {
-		cells := append(slices.Clone(r.names), hoursOf(r.gpuSeconds), money(r.cost))
+		var cells []any
+		for _, name := range r.names {
+			cells = append(cells, name)
+		}
+		cells = append(cells, hoursOf(r.gpuSeconds), money(r.cost))
 		for _, cause := range shown {
 			cells = append(cells, money(r.by[cause]))
 		}
-		t.Add(Cells(cells...)...)
+		t.Add(cells...)
 	}
 	t.Write(p)
 }
@@ -112,25 +110,16 @@ func shownCauses(items []apiv1.CostItem) (shown []string) {
 }
 
 // writeByCause writes a row for each cause and its code.
-func writeByCause(p *Page, c apiv1.Costs, as Look) {
-	t := Table{Look: as, Columns: []Column{Text("CAUSE"), Text("WHY"),
-		Number("POD-HOURS"), Number("GPU-HOURS"), Number("COST " + c.Currency)}}
+func writeByCause(p *Page, c apiv1.Costs) {
+	t := newTable(p, "CAUSE", "WHY", "#POD-HOURS", "#GPU-HOURS", "#COST "+c.Currency)
 	for _, cause := range shownCauses(c.Items) {
 		for _, item := range c.Items {
 			if item.Cause == cause {
-				t.Add(Cells(cause, dash(item.Why), hoursOf(item.PodSeconds), hoursOf(item.GpuSeconds),
-					money(item.Cost))...)
+				t.Add(cause, orNone(item.Why), hoursOf(item.PodSeconds), hoursOf(item.GpuSeconds), money(item.Cost))
 			}
 		}
 	}
 	t.Write(p)
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }
 
 func hoursOf(seconds float64) string { return strconv.FormatFloat(seconds/3600, 'f', 1, 64) }
@@ -190,7 +179,7 @@ func writeIdleCauses(p *Page, c apiv1.Costs) {
 			cmp.Compare(a, b))
 	})
 	for i, code := range codes {
-		codes[i] = fmt.Sprintf("%s %s (%s GPU-hours)", dash(code), money(by[code].cost), hoursOf(by[code].gpuSeconds))
+		codes[i] = fmt.Sprintf("%s %s (%s GPU-hours)", orNone(code), money(by[code].cost), hoursOf(by[code].gpuSeconds))
 	}
 	p.Line("", fmt.Sprintf("%s %s of it was idle: %s.", money(idle.cost), c.Currency, strings.Join(codes, ", ")))
 }

@@ -84,7 +84,7 @@ ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
 `,
 	} {
 		var out strings.Builder
-		err := WriteCosts(Look{})(&out, someCosts(by))
+		err := WriterOf("table", Look{}, WriteCosts)(&out, someCosts(by))
 		if diff := cmp.Diff(want[1:], out.String()); err != nil || diff != "" {
 			t.Errorf("by %s: %v (-want +got):\n%s", by, err, diff)
 		}
@@ -98,7 +98,7 @@ func TestTheMostExpensiveReasonOfIdleWorkersComesFirst(t *testing.T) {
 	c.Items = append(c.Items, more)
 	var out strings.Builder
 	const want = "\n5.50 USD of it was idle: idle_timeout 3.00 (2.0 GPU-hours), minimum 2.50 (2.0 GPU-hours).\n"
-	if err := WriteCosts(Look{})(&out, c); err != nil || !strings.Contains(out.String(), want) {
+	if err := WriterOf("table", Look{}, WriteCosts)(&out, c); err != nil || !strings.Contains(out.String(), want) {
 		t.Errorf("%v: got %s, want %q", err, out.String(), want)
 	}
 }
@@ -108,7 +108,7 @@ func TestTheTableOfCausesSaysWhatTheAnswerLacks(t *testing.T) {
 	c.Items, c.Idle = c.Items[1:], nil
 	c.Items[0].UnpricedPodSeconds = 3600
 	var out strings.Builder
-	err := WriteCosts(Look{})(&out, c)
+	err := WriterOf("table", Look{}, WriteCosts)(&out, c)
 	want := `
 CAUSE  WHY      POD-HOURS  GPU-HOURS  COST USD
 used   -              1.0        2.0     10.00
@@ -121,7 +121,7 @@ idle   minimum        1.0        2.0      2.50
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	out.Reset()
-	if err := WriteCosts(Look{})(&out, apiv1.Costs{Since: c.Since}); err != nil || out.String() != "No costs since 2026-03-01T12:00:00Z: nothing has been added up.\n" {
+	if err := WriterOf("table", Look{}, WriteCosts)(&out, apiv1.Costs{Since: c.Since}); err != nil || out.String() != "No costs since 2026-03-01T12:00:00Z: nothing has been added up.\n" {
 		t.Errorf("%v: %q", err, out.String())
 	}
 }

@@ -11,7 +11,7 @@ import (
 func TestStatusShowsWhichMachinesGo(t *testing.T) {
 	noon := time.Date(2026, 11, 23, 12, 3, 10, 0, time.UTC)
 	var out strings.Builder
-	err := WriteCluster(Look{}, time.Now)(&out, apiv1.Cluster{Departures: []apiv1.Departure{
+	err := WriterOf("table", Look{Now: time.Now}, WriteCluster)(&out, apiv1.Cluster{Departures: []apiv1.Departure{
 		{Pod: "gpu-1", Group: "gpu", Sign: "karpenter-disrupted", Message: "taint karpenter.sh/disrupted", Certain: true, Leaving: true, Deadline: &noon},
 		{Pod: "gpu-2", Group: "gpu", Sign: "cordoned", Message: "cordoned"},
 	}})

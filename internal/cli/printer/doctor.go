@@ -2,7 +2,6 @@ package printer
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -12,12 +11,10 @@ import (
 )
 
 // WriteDoctor writes findings by object, those with errors first, or one line with the number of examined objects.
-func WriteDoctor(out io.Writer, report Doctor) error {
-	var text strings.Builder
+func WriteDoctor(p *Page, report Doctor) {
 	if len(report.Findings) == 0 {
-		text.WriteString("Nothing found. " + lookedAt(report) + "\n")
-		_, err := io.WriteString(out, text.String())
-		return err
+		p.WriteString("Nothing found. " + lookedAt(report) + "\n")
+		return
 	}
 	byObject := map[string][]doctor.Finding{}
 	for _, f := range report.Findings {
@@ -31,11 +28,11 @@ func WriteDoctor(out io.Writer, report Doctor) error {
 		return strings.Compare(a, b)
 	})
 	for _, object := range objects {
-		text.WriteString(object + "\n")
+		p.WriteString(object + "\n")
 		for _, f := range byObject[object] {
-			writeFinding(&text, f)
+			writeFinding(p, f)
 		}
-		text.WriteString("\n")
+		p.WriteString("\n")
 	}
 	var counts []string
 	for _, severity := range []raydemand.Severity{raydemand.Error, raydemand.Warning, raydemand.Info} {
@@ -43,25 +40,23 @@ func WriteDoctor(out io.Writer, report Doctor) error {
 			counts = append(counts, fmt.Sprintf("%d %s", n, Plural(n, noun[severity])))
 		}
 	}
-	text.WriteString(strings.Join(counts, ", ") + ". " + lookedAt(report) + "\n")
-	_, err := io.WriteString(out, text.String())
-	return err
+	p.WriteString(strings.Join(counts, ", ") + ". " + lookedAt(report) + "\n")
 }
 
 var noun = map[raydemand.Severity]string{raydemand.Error: "error", raydemand.Warning: "warning", raydemand.Info: "hint"}
 
-func writeFinding(text *strings.Builder, f doctor.Finding) {
+func writeFinding(p *Page, f doctor.Finding) {
 	const indent = "           "
-	fmt.Fprintf(text, "  %-7s  %s\n", f.Severity, f.Code)
+	fmt.Fprintf(p, "  %-7s  %s\n", f.Severity, f.Code)
 	where := f.Field
 	if f.Seen != "" {
 		where = strings.TrimPrefix(where+": "+f.Seen, ": ")
 	}
 	if where != "" {
-		text.WriteString(fold(strings.Fields(where), indent, "", ""))
+		p.WriteString(fold(strings.Fields(where), indent, "", ""))
 	}
-	text.WriteString(fold(strings.Fields(f.Why), indent, "", ""))
-	text.WriteString(FoldCommand(f.Fix, indent))
+	p.WriteString(fold(strings.Fields(f.Why), indent, "", ""))
+	p.WriteString(FoldCommand(f.Fix, indent))
 }
 
 // fold breaks text between words; each line but the last ends with continued.

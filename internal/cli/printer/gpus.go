@@ -2,7 +2,6 @@ package printer
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -15,28 +14,25 @@ import (
 const oneReading = "This is one reading of the driver, so it shows no XIDs; autoscaler agent receives them."
 
 // WriteGPUs writes cards, memory errors, instances and processes, each as a table if there are any, and then findings.
-func WriteGPUs(out io.Writer, report GPUs) error {
-	var text strings.Builder
-	fmt.Fprintf(&text, "driver %s, %d cards\n", report.Driver, len(report.Cards))
+func WriteGPUs(p *Page, report GPUs) {
+	fmt.Fprintf(p, "driver %s, %d cards\n", report.Driver, len(report.Cards))
 	if len(report.Cards) > 0 {
-		text.WriteString("\n" + cardTable(report.Cards))
+		p.WriteString("\n" + cardTable(report.Cards))
 	}
 	for _, part := range []string{errorTable(report.Cards), instanceTable(report.Cards), processTable(report.Cards)} {
 		if part != "" {
-			text.WriteString("\n" + part)
+			p.WriteString("\n" + part)
 		}
 	}
 	if len(report.Cards) > 0 {
-		text.WriteString("\n" + oneReading + "\n")
+		p.WriteString("\n" + oneReading + "\n")
 	}
 	if len(report.Findings) > 0 {
-		text.WriteString("\nPROBLEMS\n")
+		p.WriteString("\nPROBLEMS\n")
 	}
 	for _, finding := range report.Findings {
-		text.WriteString(folded(finding.String(), PageWidth))
+		p.WriteString(folded(finding.String(), PageWidth))
 	}
-	_, err := io.WriteString(out, text.String())
-	return err
 }
 
 // aligned aligns rows whose cells are separated by tabs.

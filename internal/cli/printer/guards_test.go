@@ -17,7 +17,7 @@ func TestStatusShowsWhichPodsAreGuarded(t *testing.T) {
 		cluster.Guards = append(cluster.Guards, apiv1.Guard{Pod: pod, Group: "gpu", By: "heliostat"})
 	}
 	var out strings.Builder
-	if err := WriteCluster(Look{}, time.Now)(&out, cluster); err != nil {
+	if err := WriterOf("table", Look{Now: time.Now}, WriteCluster)(&out, cluster); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"  head: llm-head\n", "  gpu, 8 of 9: g1 (by its user), g2, g3, g4, g5, 3 more\n"} {
@@ -26,7 +26,7 @@ func TestStatusShowsWhichPodsAreGuarded(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := WriteCluster(Look{}, time.Now)(&out, apiv1.Cluster{}); err != nil || strings.Contains(out.String(), "uarded") {
+	if err := WriterOf("table", Look{Now: time.Now}, WriteCluster)(&out, apiv1.Cluster{}); err != nil || strings.Contains(out.String(), "uarded") {
 		t.Errorf("without guards, error %v:\n%s", err, out.String())
 	}
 }

@@ -3,7 +3,6 @@ package printer
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
@@ -21,8 +20,7 @@ type ModeSet struct {
 }
 
 // WriteOptIn writes what would follow if Heliostat scaled a cluster.
-func WriteOptIn(out io.Writer, c apiv1.Cluster) error {
-	var p Page
+func WriteOptIn(p *Page, c apiv1.Cluster) {
 	p.Line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
 	switch {
 	case c.OptIn == nil && c.Mode == nodepool.Managed:
@@ -30,10 +28,8 @@ func WriteOptIn(out io.Writer, c apiv1.Cluster) error {
 	case c.LastCycle == nil:
 		p.Line("", "There is no decision about it yet, so it is unknown what Heliostat would do.")
 	case c.OptIn != nil:
-		writeOptInTo(&p, c)
+		writeOptInTo(p, c)
 	}
-	_, err := io.WriteString(out, p.String())
-	return err
 }
 
 func writeOptInTo(p *Page, c apiv1.Cluster) {
@@ -86,7 +82,7 @@ func changeText(change apiv1.WouldChange) string {
 }
 
 // WriteModeSet writes the mode that was set, and the equivalent kubectl command.
-func WriteModeSet(out io.Writer, m ModeSet) error {
+func WriteModeSet(p *Page, m ModeSet) {
 	what := "Heliostat scales it"
 	switch {
 	case m.Mode != nodepool.Managed:
@@ -94,8 +90,7 @@ func WriteModeSet(out io.Writer, m ModeSet) error {
 	case m.Obstacle != nil:
 		what = fmt.Sprintf("Heliostat does not scale it yet (%s)", m.Obstacle.Code)
 	}
-	_, err := fmt.Fprintf(out, "%s/%s is annotated heliostat.dev/mode: %s: %s\nThe same with kubectl:\n"+
+	fmt.Fprintf(p, "%s/%s is annotated heliostat.dev/mode: %s: %s\nThe same with kubectl:\n"+
 		"  kubectl -n %s annotate raycluster %s heliostat.dev/mode=%s --overwrite\n",
 		m.Namespace, m.Name, m.Mode, what, m.Namespace, m.Name, m.Mode)
-	return err
 }

@@ -2,7 +2,6 @@ package printer
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -15,62 +14,48 @@ import (
 )
 
 // WriteNodepools writes nodes, pools, problems and notes, each if there are any.
-func WriteNodepools(as Look) func(io.Writer, apiv1.NodepoolsReport) error {
-	return func(out io.Writer, report apiv1.NodepoolsReport) error {
-		var p Page
-		if len(report.Nodes) == 0 {
-			p.Line("", "No nodes found.")
-		} else {
-			writeNodes(&p, report.Nodes, as)
-		}
-		if len(report.Pools) > 0 {
-			p.Line("", "")
-			writePools(&p, report.Pools, as)
-		}
-		writeProblems(&p, report.Nodes)
-		for _, note := range report.Notes {
-			p.Line("", "")
-			p.Line("", "Note: "+note)
-		}
-		_, err := io.WriteString(out, p.String())
-		return err
+func WriteNodepools(p *Page, report apiv1.NodepoolsReport) {
+	if len(report.Nodes) == 0 {
+		p.Line("", "No nodes found.")
+	} else {
+		writeNodes(p, report.Nodes)
+	}
+	if len(report.Pools) > 0 {
+		p.Line("", "")
+		writePools(p, report.Pools)
+	}
+	writeProblems(p, report.Nodes)
+	for _, note := range report.Notes {
+		p.Line("", "")
+		p.Line("", "Note: "+note)
 	}
 }
 
-func writeNodes(p *Page, nodes []sharing.GPUs, as Look) {
-	t := Table{
-		Look: as,
-		Columns: []Column{Name("NODE"), Name("POOL"), Text("KIND"), Text("PRODUCT"),
-			Number("CARDS"), Text("ISOLATION"), Prose("FREE/UNITS"), Wide("MIB PER UNIT"),
-			Wide("FREE PER CARD")},
-	}
+func writeNodes(p *Page, nodes []sharing.GPUs) {
+	t := newTable(p, "@NODE", "@POOL", "KIND", "PRODUCT", "#CARDS", "ISOLATION", "~FREE/UNITS",
+		"MIB PER UNIT*", "FREE PER CARD*")
 	for _, n := range nodes {
-		t.Add(
-			Cells(n.Name, orDash(n.Pool), string(n.Kind), productOf(as, n.Product), count(n.Cards),
-				string(n.Isolation), freeOf(as, n.Free, n.Units), amounts(n.MemoryMiB), perCard(n.PerCard))...)
+		t.Add(n.Name, orDash(n.Pool), n.Kind, productOf(p.Look, n.Product), count(n.Cards), n.Isolation,
+			freeOf(p.Look, n.Free, n.Units), amounts(n.MemoryMiB), perCard(n.PerCard))
 	}
 	t.Write(p)
 }
 
-func writePools(p *Page, list []landing.Pool, as Look) {
+func writePools(p *Page, list []landing.Pool) {
 	karpenter := slices.ContainsFunc(list, func(p landing.Pool) bool { return p.NodeClaims != nil })
-	t := Table{
-		Look: as,
-		Columns: []Column{Name("POOL"), Number("NODES"), Number("MIN"), Number("MAX"),
-			Text("KIND"), Text("PRODUCT"), Number("CARDS"), Number("PRICE"), Text("SPOT"),
-			Prose("FREE/UNITS"), Wide("PROVIDER"), Wide("ISOLATION"), Wide("TAINTS")},
-	}
+	t := newTable(p, "@POOL", "#NODES", "#MIN", "#MAX", "KIND", "PRODUCT", "#CARDS", "#PRICE", "SPOT",
+		"~FREE/UNITS", "PROVIDER*", "ISOLATION*", "TAINTS*")
 	if karpenter {
-		t.Columns = slices.Insert(t.Columns, 2, Text("COMING"))
+		t.Columns = slices.Insert(t.Columns, 2, columnOf("COMING"))
 	}
 	for _, pool := range list {
-		least, most := boundsOf(as, pool.Ceiling)
-		row := Cells(pool.Name, strconv.Itoa(pool.Nodes), least, most, string(pool.Kind),
-			productOf(as, pool.Product), count(pool.Cards), nodePrice(pool.Price),
-			map[bool]string{true: "yes", false: "no"}[pool.Spot], freeOf(as, pool.Free, pool.Units), pool.Provider,
-			string(pool.Isolation), orNone(strings.Join(pool.Taints, ",")))
+		least, most := boundsOf(p.Look, pool.Ceiling)
+		row := []any{pool.Name, pool.Nodes, least, most, pool.Kind, productOf(p.Look, pool.Product), count(pool.Cards),
+			nodePrice(pool.Price), map[bool]string{true: "yes", false: "no"}[pool.Spot],
+			freeOf(p.Look, pool.Free, pool.Units), pool.Provider, pool.Isolation,
+			orNone(strings.Join(pool.Taints, ","))}
 		if karpenter {
-			row = slices.Insert(row, 2, Cell{Text: comingOf(pool.NodeClaims)})
+			row = slices.Insert(row, 2, any(comingOf(pool.NodeClaims)))
 		}
 		t.Add(row...)
 	}

@@ -3,7 +3,6 @@ package printer
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -16,15 +15,12 @@ import (
 )
 
 // WritePlanText writes the plan for people: demand, groups, decision, unmet demand and findings.
-func WritePlanText(out io.Writer, plan planner.Plan) error {
-	var p Page
-	writeDemand(&p, plan.Summary, true)
-	writeGroups(&p, plan.Groups)
-	writeDecision(&p, plan)
-	writeUnmet(&p, plan, true)
-	writeFindings(&p, plan.Findings)
-	_, err := io.WriteString(out, p.String())
-	return err
+func WritePlanText(p *Page, plan planner.Plan) {
+	writeDemand(p, plan.Summary, true)
+	writeGroups(p, plan.Groups)
+	writeDecision(p, plan)
+	writeUnmet(p, plan, true)
+	writeFindings(p, plan.Findings)
 }
 
 // NonEmpty returns the texts that are not empty.
@@ -136,14 +132,9 @@ func DescribeFinding(f raydemand.Finding) string {
 }
 
 // WriteSupposed writes a what-if plan for people, and its difference to the present plan.
-func WriteSupposed(out io.Writer, answer apiv1.WhatIfPlan) error {
-	if err := WritePlanText(out, answer.Plan); err != nil {
-		return err
-	}
-	var p Page
-	writeDifference(&p, answer.Difference)
-	_, err := io.WriteString(out, p.String())
-	return err
+func WriteSupposed(p *Page, answer apiv1.WhatIfPlan) {
+	WritePlanText(p, answer.Plan)
+	writeDifference(p, answer.Difference)
 }
 
 func writeDifference(p *Page, d planner.Difference) {

@@ -2,10 +2,7 @@ package printer
 
 import (
 	"fmt"
-	"io"
-	"strconv"
 	"strings"
-	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -13,8 +10,7 @@ import (
 )
 
 // WriteRequested writes the plain request of a cluster.
-func WriteRequested(out io.Writer, r apiv1.Requested) error {
-	var p Page
+func WriteRequested(p *Page, r apiv1.Requested) {
 	if len(r.Requested) == 0 {
 		p.Line("", "There is no request without an id; `autoscaler requests` lists those with one.")
 	} else {
@@ -30,47 +26,30 @@ func WriteRequested(out io.Writer, r apiv1.Requested) error {
 	if r.NotScaled != "" && len(r.Requested) > 0 {
 		p.Line("", "Nothing is launched for it: "+r.NotScaled)
 	}
-	_, err := io.WriteString(out, p.String())
-	return err
 }
 
 // WriteRequests writes a line for each request of a RayCluster, or of the fleet: of a namespace, or of all if it is
 // empty.
-func WriteRequests(
-	fleet bool,
-	namespace string,
-	as Look,
-	now func() time.Time,
-) func(io.Writer, apiv1.RequestList) error {
+func WriteRequests(p *Page, fleet bool, namespace string, list apiv1.RequestList) {
 	if !fleet {
 		namespace = "" // the argument names the RayCluster
 	}
-	return func(out io.Writer, list apiv1.RequestList) error {
-		if len(list.Items) == 0 && !as.Begun() {
-			_, err := io.WriteString(out, "No requests found"+onlyIn(namespace))
-			return err
-		}
-		t := Table{
-			Look: as,
-			Columns: []Column{Name("ID"), Name("OWNER"), Number("PRIORITY").OnlyWide(),
-				Prose("BUNDLES"), Text("STATE"), Number("SINCE"), Number("LEASE"),
-				Note("WHY"), Wide("SERVED BY")},
-		}
-		if fleet {
-			t.Columns = append([]Column{Name("RAYCLUSTER")}, t.Columns...)
-		}
-		for _, r := range list.Items {
-			row := requestRow(r, as, now())
-			if fleet {
-				row = append(Cells(r.Namespace+"/"+r.Cluster), row...)
-			}
-			t.Add(row...)
-		}
-		var p Page
-		t.Write(&p)
-		_, err := io.WriteString(out, p.String())
-		return err
+	if len(list.Items) == 0 && !p.Begun() {
+		p.WriteString("No requests found" + onlyIn(namespace))
+		return
 	}
+	t := newTable(p, "@ID", "@OWNER", "#PRIORITY*", "~BUNDLES", "STATE", "#SINCE", "#LEASE", "!WHY", "SERVED BY*")
+	if fleet {
+		t.Columns = append([]Column{columnOf("@RAYCLUSTER")}, t.Columns...)
+	}
+	for _, r := range list.Items {
+		row := requestRow(r, p.Look)
+		if fleet {
+			row = append([]any{r.Namespace + "/" + r.Cluster}, row...)
+		}
+		t.Add(row...)
+	}
+	t.Write(p)
 }
 
 // requestStyles highlight states.
@@ -81,36 +60,24 @@ var requestStyles = map[raydemand.RequestState]Style{
 	raydemand.RequestExpired:    Warn,
 }
 
-func requestRow(r apiv1.OwnedRequest, as Look, now time.Time) []Cell {
+func requestRow(r apiv1.OwnedRequest, as Look) []any {
 	id, owner := r.ID, ownerOf(as, r.Owner)
 	if r.Plain {
 		id, owner = "(plain)", unknownCell
 	}
 	lease, since := unknownCell, unknownCell
 	if r.ExpiresAt != nil {
-		lease = planner.Span(r.ExpiresAt.Sub(now).Seconds())
+		lease = planner.Span(r.ExpiresAt.Sub(as.Now()).Seconds())
 	}
 	if r.Since != nil {
-		since = planner.Span(now.Sub(*r.Since).Seconds())
+		since = planner.Span(as.Now().Sub(*r.Since).Seconds())
 	}
 	why := r.Reason.Message
 	if r.ExpectedAt != nil && r.State == raydemand.RequestWaiting {
-		why += "; expected in " + planner.Span(r.ExpectedAt.Sub(now).Seconds())
+		why += "; expected in " + planner.Span(r.ExpectedAt.Sub(as.Now()).Seconds())
 	}
-	return []Cell{
-		{Text: id},
-		{Text: owner},
-		{Text: strconv.Itoa(int(r.Priority))},
-		{Text: bundlesOf(r.Bundles, r.MoreBundles)},
-		{
-			Text:  string(r.State),
-			Style: requestStyles[r.State],
-		},
-		{Text: since},
-		{Text: lease},
-		{Text: why},
-		{Text: servedBy(r.Groups)},
-	}
+	return []any{id, owner, r.Priority, bundlesOf(r.Bundles, r.MoreBundles),
+		Cell{string(r.State), requestStyles[r.State]}, since, lease, why, servedBy(r.Groups)}
 }
 
 // ownerOf returns the owner, without the prefix of ServiceAccounts unless the table is wide.

@@ -2,36 +2,21 @@ package printer
 
 import (
 	"fmt"
-	"io"
 	"strconv"
-	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// WriteShadow writes a comparison for people. If there is none, it fetches the RayCluster to say why.
-func WriteShadow(
-	as Look,
-	now func() time.Time,
-	cluster func() (apiv1.Cluster, error),
-) func(io.Writer, apiv1.ShadowComparison) error {
-	return func(out io.Writer, c apiv1.ShadowComparison) error {
-		var p Page
-		if len(c.Groups) == 0 {
-			now, err := cluster()
-			if err != nil {
-				return err
-			}
-			p.Line("", "Nothing is compared: "+whyNotCompared(now))
-		} else {
-			writeShadowHead(&p, c)
-			writeShadowGroups(&p, c.Groups, as)
-			writeShadowDifferences(&p, c.Differences, as, now())
-		}
-		_, err := io.WriteString(out, p.String())
-		return err
+// WriteShadow writes a comparison for people. If there is none, the RayCluster says why.
+func WriteShadow(p *Page, c apiv1.ShadowComparison, cluster apiv1.Cluster) {
+	if len(c.Groups) == 0 {
+		p.Line("", "Nothing is compared: "+whyNotCompared(cluster))
+	} else {
+		writeShadowHead(p, c)
+		writeShadowGroups(p, c.Groups)
+		writeShadowDifferences(p, c.Differences)
 	}
 }
 
@@ -71,36 +56,27 @@ func writeShadowHead(p *Page, c apiv1.ShadowComparison) {
 	}
 }
 
-func writeShadowGroups(p *Page, groups []apiv1.ShadowGroup, as Look) {
+func writeShadowGroups(p *Page, groups []apiv1.ShadowGroup) {
 	p.Line("", "")
-	t := Table{
-		Look: as,
-		Columns: []Column{Name("GROUP"), Number("OURS"), Number("THEIRS"),
-			Prose("WHY OURS")},
-	}
+	t := newTable(p, "@GROUP", "#OURS", "#THEIRS", "~WHY OURS")
 	for _, g := range groups {
-		ours := numberCell(g.Ours)
+		ours := Cell{Text: strconv.Itoa(g.Ours)}
 		if g.Ours != g.Theirs {
 			ours.Style = Warn
 		}
-		t.Add(Cell{Text: g.Name}, ours, numberCell(g.Theirs), Cell{Text: g.Reason.Message})
+		t.Add(g.Name, ours, g.Theirs, g.Reason.Message)
 	}
 	t.Write(p)
 }
 
-func writeShadowDifferences(p *Page, all []apiv1.ShadowDifference, as Look, now time.Time) {
+func writeShadowDifferences(p *Page, all []apiv1.ShadowDifference) {
 	if len(all) == 0 {
 		return
 	}
 	p.Line("", "")
-	t := Table{
-		Look: as,
-		Columns: []Column{Number("DIFFERED"), Name("GROUP"), Number("OURS"),
-			Number("THEIRS"), Text("OUTCOME"), Prose("WHY OURS")},
-	}
+	t := newTable(p, "#DIFFERED", "@GROUP", "#OURS", "#THEIRS", "OUTCOME", "~WHY OURS")
 	for _, d := range all {
-		t.Add(Cell{Text: Ago(d.At, now)}, Cell{Text: d.Group}, numberCell(d.Ours),
-			numberCell(d.Theirs), outcomeCell(d), Cell{Text: d.Reason.Message})
+		t.Add(Ago(d.At, p.Now()), d.Group, d.Ours, d.Theirs, outcomeCell(d), d.Reason.Message)
 	}
 	t.Write(p)
 }

@@ -1,12 +1,14 @@
 package printer
 
 import (
+	"fmt"
 	"io"
 	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -18,20 +20,20 @@ type Cell struct {
 	Style Style
 }
 
-// Cells returns cells without a style.
-func Cells(texts ...string) []Cell {
-	all := make([]Cell, len(texts))
-	for i, text := range texts {
-		all[i].Text = text
-	}
-	return all
-}
-
 // Table is text in columns that together take at most PageWidth, unless it is wide.
 type Table struct {
 	Columns []Column
 	rows    [][]Cell
 	Look
+}
+
+// newTable returns a table of the page with columns as columnOf reads them.
+func newTable(p *Page, columns ...string) *Table {
+	t := &Table{Look: p.Look}
+	for _, declared := range columns {
+		t.Columns = append(t.Columns, columnOf(declared))
+	}
+	return t
 }
 
 // columnGap separates columns; leastColumn and leastProse are the minimum widths. Text below a row is indented by
@@ -44,10 +46,15 @@ const (
 	noteIndent  = "    "
 )
 
-// Add appends one row, with a cell for each column.
-func (t *Table) Add(row ...Cell) {
-	for i := range row {
-		row[i].Text = Printable(row[i].Text)
+// Add appends one row, with a Cell, text or number for each column.
+func (t *Table) Add(fields ...any) {
+	row := make([]Cell, len(fields))
+	for i, field := range fields {
+		cell, styled := field.(Cell)
+		if !styled {
+			cell.Text = fmt.Sprint(field)
+		}
+		row[i] = Cell{Printable(cell.Text), cell.Style}
 	}
 	t.rows = append(t.rows, row)
 }
@@ -249,30 +256,18 @@ type Column struct {
 
 func (c Column) is(kind columnKind) bool { return c.kind&kind != 0 }
 
-// Text returns a column whose cells are truncated at the end.
-func Text(title string) Column { return Column{title, kindText} }
-
-// Name returns a column whose cells are truncated in the middle: names of nodes and pods begin alike and differ at the
-// end. In a continued table, the names identify a row.
-func Name(title string) Column { return Column{title, kindName} }
-
-// Number returns a column that is aligned to the right.
-func Number(title string) Column { return Column{title, kindNumber} }
-
-// Prose returns a column whose cells wrap and are never truncated.
-func Prose(title string) Column { return Column{title, kindProse} }
-
-// Note returns a column of prose that moves below its row if less than leastNote columns are left. It must be the last
-// one.
-func Note(title string) Column { return Column{title, kindNote} }
-
-// Wide returns a column of text that appears only with -o wide.
-func Wide(title string) Column { return Column{title, kindWide} }
-
-// OnlyWide returns the column so that it appears only with -o wide.
-func (c Column) OnlyWide() Column {
-	c.kind |= kindWide
-	return c
+// columnOf reads a column as tables declare it: its title, after a mark for its kind, and before * if it appears only
+// with -o wide. Without a mark it is kindText.
+func columnOf(declared string) Column {
+	title, wide := strings.CutSuffix(declared, "*")
+	kind := map[byte]columnKind{'@': kindName, '#': kindNumber, '~': kindProse, '!': kindNote}[title[0]]
+	if kind != kindText {
+		title = title[1:]
+	}
+	if wide {
+		kind |= kindWide
+	}
+	return Column{title, kind}
 }
 
 // Style is the highlighting of a cell on a terminal.
@@ -292,6 +287,8 @@ type Look struct {
 	color bool
 	// Wide tables may exceed a page, so that no cell is truncated and no column omitted.
 	Wide bool
+	// Now is the clock that ages are counted to.
+	Now func() time.Time
 	// changes is nil unless several tables form one.
 	changes *rowChanges
 }
@@ -310,7 +307,7 @@ func (l Look) Begun() bool { return l.changes.begun() }
 
 // LookOf returns the Look for out and the value of -o.
 func LookOf(out io.Writer, output string) Look {
-	return Look{color: colored(out), Wide: output == "wide"}
+	return Look{color: colored(out), Wide: output == "wide", Now: time.Now}
 }
 
 // IsTerminal reports whether out is a terminal, so that a person is reading.

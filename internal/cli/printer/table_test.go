@@ -8,11 +8,10 @@ import (
 )
 
 func TestWhatDoesNotFitIsCutInTheMiddleOfNamesAndWrappedInProse(t *testing.T) {
-	columns := []Column{Name("NODE"), Text("KIND"), Number("N"), Prose("WHY"), Wide("MORE")}
 	draw := func(as Look) string {
 		var p Page
-		t := Table{Look: as, Columns: columns}
-		t.Add(Cells("gke-"+strings.Repeat("p", 60)+"-x7k2", "whole", "12", strings.Repeat("word ", 12)+"end", "more")...)
+		t := newTable(&Page{Look: as}, "@NODE", "KIND", "#N", "~WHY", "MORE*")
+		t.Add("gke-"+strings.Repeat("p", 60)+"-x7k2", "whole", "12", strings.Repeat("word ", 12)+"end", "more")
 		t.Write(&p)
 		return p.String()
 	}
@@ -35,7 +34,7 @@ func TestWhatDoesNotFitIsCutInTheMiddleOfNamesAndWrappedInProse(t *testing.T) {
 func TestColorsAreUsedOnlyWhereTheyAreWanted(t *testing.T) {
 	draw := func(colour bool) string {
 		var p Page
-		t := Table{Columns: []Column{Text("A"), Text("B")}, Look: Look{color: colour}}
+		t := newTable(&Page{Look: Look{color: colour}}, "A", "B")
 		t.Add(Cell{"x", Bad}, Cell{"y", Plain})
 		t.Write(&p)
 		return p.String()

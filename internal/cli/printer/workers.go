@@ -2,7 +2,6 @@ package printer
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,17 +11,13 @@ import (
 
 // writeArrivals says how far starting workers have come: a line for those of a group and stage that the same message is
 // about, with the earliest of their times since and the latest of their expected times.
-func writeArrivals(p *Page, c apiv1.Cluster, as Look, now time.Time) {
+func writeArrivals(p *Page, c apiv1.Cluster) {
 	if len(c.Arrivals) == 0 {
 		return
 	}
-	t := Table{
-		Look: as,
-		Columns: []Column{Name("STARTING"), Number("PODS"), Text("STAGE"),
-			Number("SINCE"), Prose("READY")},
-	}
+	t := newTable(p, "@STARTING", "#PODS", "STAGE", "#SINCE", "~READY")
 	for _, alike := range alikeArrivals(c.Arrivals) {
-		t.Add(arrivalCells(alike, now)...)
+		t.Add(arrivalCells(alike, p.Now())...)
 	}
 	p.Line("", "")
 	t.Write(p)
@@ -52,7 +47,7 @@ func alikeArrivals(all []apiv1.Arrival) (lines [][]apiv1.Arrival) {
 	return lines
 }
 
-func arrivalCells(alike []apiv1.Arrival, now time.Time) []Cell {
+func arrivalCells(alike []apiv1.Arrival, now time.Time) []any {
 	since, last := unknownCell, apiv1.Arrival{}
 	if first := alike[0].Since; first != nil { // they are sorted by it
 		since = planner.Span(now.Sub(*first).Seconds())
@@ -72,20 +67,15 @@ func arrivalCells(alike []apiv1.Arrival, now time.Time) []Cell {
 	if why := alike[0].Message; why != "" {
 		ready.Text += ": " + why
 	}
-	return []Cell{{Text: alike[0].Group}, {Text: strconv.Itoa(len(alike))}, {Text: alike[0].Stage},
-		{Text: since}, ready}
+	return []any{alike[0].Group, len(alike), alike[0].Stage, since, ready}
 }
 
 // writeDepartures lists the workers whose machine is about to go.
-func writeDepartures(p *Page, departures []apiv1.Departure, as Look) {
+func writeDepartures(p *Page, departures []apiv1.Departure) {
 	if len(departures) == 0 {
 		return
 	}
-	t := Table{
-		Look: as,
-		Columns: []Column{Name("MACHINE GOES"), Name("GROUP"), Name("STATE"),
-			Name("UNTIL"), Prose("WHY")},
-	}
+	t := newTable(p, "@MACHINE GOES", "@GROUP", "@STATE", "@UNTIL", "~WHY")
 	for _, d := range departures {
 		state := Cell{Text: "warning"}
 		switch {
@@ -98,8 +88,7 @@ func writeDepartures(p *Page, departures []apiv1.Departure, as Look) {
 		if d.Deadline != nil {
 			until = d.Deadline.UTC().Format(time.TimeOnly)
 		}
-		t.Add(Cell{Text: d.Pod}, Cell{Text: d.Group}, state, Cell{Text: until},
-			Cell{Text: d.Sign + ": " + d.Message})
+		t.Add(d.Pod, d.Group, state, until, d.Sign+": "+d.Message)
 	}
 	p.Line("", "")
 	t.Write(p)
