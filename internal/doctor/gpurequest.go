@@ -51,6 +51,12 @@ func (g rayGroup) requestsDevices() bool {
 	return g.requestsGPU()
 }
 
+// mayHaveGPUs reports whether anything gives the group's pods GPUs.
+func (g rayGroup) mayHaveGPUs() bool {
+	return g.Pods.GPUs.Claims || g.Pods.Pod.Share != nil || g.requestsDevices() ||
+		strings.Contains(g.template().Text("runtimeClassName"), "nvidia")
+}
+
 // field returns the limit, or the request if there is no limit.
 func (r gpuRequest) field() fieldpath.Value {
 	if r.Limit.Has() {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -58,9 +57,7 @@ func rayAutoscalerDiffers(x *inventory, code string, report reporter) {
 func numGPUsDiffers(x *inventory, g rayGroup, report reporter) {
 	declared, at, ok := g.declaredGPUs()
 	name, derived := g.wholeGPUs()
-	hasOther := g.Pods.GPUs.Claims || g.Pods.Pod.Share != nil || g.requestsDevices() ||
-		strings.Contains(g.template().Text("runtimeClassName"), "nvidia")
-	if request, uncounted := requestGPUs(g); uncounted && ok && !x.anyNode && !hasOther {
+	if request, uncounted := requestGPUs(g); uncounted && ok && !x.anyNode && !g.mayHaveGPUs() {
 		report(occurrence{Object: g.Of, Path: at, Seen: fmt.Sprintf("%d declared, no limit", declared),
 			Fix: patch(g.Of, request).Hint("or remove the number")})
 		return

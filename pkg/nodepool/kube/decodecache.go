@@ -32,6 +32,7 @@ func (m *decodeCache) decode(object *unstructured.Unstructured) decode.Decoded {
 		return d
 	}
 	d := decode.Decode(m.reader, object)
+	judge(object.Object, &d)
 	m.byKey[key] = d
 	return d
 }

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,6 +84,9 @@ func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nod
 	ownCommand := strings.EqualFold(root.Object("metadata").Texts("annotations")[overwriteAnnotation], "true")
 	fields := root.Object("spec").Object("headGroupSpec")
 	head := decodeGroup(reader, fields, 0, ownCommand)
+	head.Broken = slices.ContainsFunc(root.Report.All, func(f raydemand.Finding) bool {
+		return f.Severity == raydemand.Error && f.Code != GroupUnnamed // it has no name
+	})
 	head.Pod.Neighbors.Labels = podLabels(fields, rayCluster.GetName(), headNode)
 	if spec := root.Object("spec"); spec.Flag("enableInTreeAutoscaling") {
 		own := sidecarRequests

@@ -1,0 +1,153 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// What the namespace allows its pods: LimitRanges, ResourceQuotas, and claims of volumes that one pod can use.
+
+// inNamespace returns the objects of a kind in the namespace of another object.
+func inNamespace[T any](x *inventory, kind string, of *Object) (all []T, names []string) {
+	for _, o := range x.ByKind[kind] {
+		var typed T
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Fields, &typed)
+		if o.Namespace == of.Namespace && err == nil {
+			all, names = append(all, typed), append(names, o.Name)
+		}
+	}
+	return all, names
+}
+
+// containerLimits returns the items of a LimitRange for containers, with the defaults of the API server (Kubernetes
+// 1.36, SetDefaults_LimitRangeItem).
+func containerLimits(limits corev1.LimitRange) (items []corev1.LimitRangeItem) {
+	for _, item := range limits.Spec.Limits {
+		if item.Type != corev1.LimitTypeContainer {
+			continue
+		}
+		filled := func(list corev1.ResourceList, defaults ...corev1.ResourceList) corev1.ResourceList {
+			all := corev1.ResourceList{}
+			for _, more := range slices.Backward(defaults) {
+				maps.Copy(all, more)
+			}
+			maps.Copy(all, list)
+			return all
+		}
+		item.Default = filled(item.Default, item.Max)
+		item.DefaultRequest = filled(item.DefaultRequest, item.Default, item.Min)
+		items = append(items, item)
+	}
+	return items
+}
+
+// limitRangeRefuses reports a container that a LimitRange refuses, or whose request is above a default limit of it.
+func limitRangeRefuses(x *inventory, g rayGroup, report reporter) {
+	ranges, names := inNamespace[corev1.LimitRange](x, "LimitRange", g.Of)
+	for i, limits := range ranges {
+		for _, item := range containerLimits(limits) {
+			for _, c := range g.containers() {
+				refusedBy(item, c, func(at fieldpath.Path, seen, why string) {
+					report(occurrence{Object: g.Of, Path: at, Seen: seen, More: "LimitRange " + names[i] + ": " + why,
+						Fix: edit(g.Of, "set a limit and a request that the LimitRange allows")})
+				})
+			}
+		}
+	}
+}
+
+func refusedBy(item corev1.LimitRangeItem, c fieldpath.Value, report func(at fieldpath.Path, seen, why string)) {
+	names := corev1.ResourceList{}
+	maps.Copy(names, item.Max)
+	maps.Copy(names, item.Min)
+	maps.Copy(names, item.Default)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		limits, requests := c.Get("resources", "limits", string(name)), c.Get("resources", "requests", string(name))
+		limit, limited := quantity(limits)
+		request, requested := quantity(requests)
+		if !requested { // the API server sets it to a limit, and a LimitRange to its default
+			if request = limit; !limited {
+				request = item.DefaultRequest[name]
+			}
+		}
+		most, bounded := item.Max[name]
+		least, floored := item.Min[name]
+		byDefault, has := item.Default[name]
+		if !limited {
+			limit = byDefault
+		}
+		switch {
+		case !limited && has && request.Cmp(limit) > 0:
+			report(requests.Path(), request.String(), "it sets the limit "+limit.String()+", below the request")
+		case bounded && limit.Cmp(most) > 0:
+			report(limits.Path(), limit.String(), "at most "+most.String())
+		case floored && request.Cmp(least) < 0:
+			report(requests.Path(), request.String(), "at least "+least.String())
+		}
+	}
+}
+
+// quotaExceeded reports how many pods of a group the quotas of the namespace allow, if that is below its maximum.
+func quotaExceeded(x *inventory, g rayGroup, report reporter) {
+	quotas, names := inNamespace[corev1.ResourceQuota](x, "ResourceQuota", g.Of)
+	pods := int64(g.Workers.Max) * int64(max(1, g.Workers.NumOfHosts))
+	for i, quota := range quotas {
+		if len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil {
+			continue // it is unknown to which pods it applies
+		}
+		for _, key := range slices.Sorted(maps.Keys(quota.Spec.Hard)) {
+			hard := quota.Spec.Hard[key]
+			each := g.Workers.Pod.Requests[strings.TrimPrefix(string(key), "requests.")]
+			if key == corev1.ResourcePods || key == "count/pods" {
+				each = raydemand.One
+			}
+			if each <= 0 || strings.HasPrefix(string(key), "limits.") {
+				continue
+			}
+			fit := int64(decode.Amount(hard) / each)
+			if pods <= fit || fit > 0 && g.Workers.Max > mostMaximum {
+				continue
+			}
+			found := occurrence{Object: g.Of, Path: g.Path("maxReplicas"),
+				Seen: fmt.Sprintf("%d, and ResourceQuota %s has %s for %s", g.Workers.Max, names[i], &hard, key),
+				More: fmt.Sprintf("at most %d pods of the group", fit),
+				Fix:  edit(g.Of, "lower maxReplicas, or have the quota raised")}
+			if fit == 0 {
+				found.Severity = raydemand.Error
+			}
+			report(found)
+		}
+	}
+}
+
+// claimOfOnePod reports a group of several pods that share a claim of a volume that one pod, or one node, can use.
+func claimOfOnePod(x *inventory, g rayGroup, report reporter) {
+	pods := int64(g.Workers.Max) * int64(max(1, g.Workers.NumOfHosts))
+	for _, volume := range g.template().Items("volumes") {
+		name := volume.Get("persistentVolumeClaim", "claimName")
+		claim := x.find("PersistentVolumeClaim", g.Of.Namespace, name.Text())
+		if claim == nil || pods < 2 {
+			continue
+		}
+		modes := claim.Root().Items("spec", "accessModes")
+		if len(modes) != 1 || modes[0].Text() != "ReadWriteOncePod" && modes[0].Text() != "ReadWriteOnce" {
+			continue
+		}
+		found := occurrence{Object: g.Of, Path: name.Path(), Seen: name.Text() + " of mode " + modes[0].Text(),
+			Fix: edit(g.Of, "set maxReplicas to 1, or use a claim of mode ReadWriteMany")}
+		if modes[0].Text() == "ReadWriteOnce" {
+			found.Severity = raydemand.Info
+			found.Why = "the pods that use the claim can run on one node only, so those on others wait for ever"
+		}
+		report(found)
+	}
+}

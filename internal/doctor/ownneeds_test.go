@@ -1,0 +1,87 @@
+package doctor_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+)
+
+// Each node of the group has 8 CPUs and one GPU.
+func TestWhatAServiceWantsOfOneNodeIsComparedWithItsGroups(t *testing.T) {
+	const service = `
+apiVersion: ray.io/v1
+kind: RayService
+metadata: {name: llm, namespace: ml}
+spec:
+  serveConfigV2: "applications: [{name: a, import_path: a:b, deployments: [{name: d, %s}]}]"
+  rayClusterConfig:
+    rayVersion: 2.52.0
+    headGroupSpec: {rayStartParams: {num-cpus: "0"}, template: {spec: {containers: [{name: h, image: i, resources: {limits: {cpu: 2, memory: 4Gi}}}]}}}
+    workerGroupSpecs: [{groupName: g, maxReplicas: 4, template: {spec: {containers: [{name: w, image: i, resources: {limits: {cpu: 8, memory: 32Gi, nvidia.com/gpu: 1}}}]}}}]
+`
+	for deployment, found := range map[string]bool{
+		"num_replicas: 2": false,
+		"ray_actor_options: {num_gpus: 1, num_cpus: 8}":                                                false,
+		"ray_actor_options: {num_gpus: 0.5, memory: 1000}":                                             false,
+		"ray_actor_options: {num_gpus: 2}":                                                             true,
+		"ray_actor_options: {resources: {A100: 1}}":                                                    true,
+		"ray_actor_options: {resources: {'accelerator': here}}":                                        false,
+		"ray_actor_options: {num_gpus: 1}, placement_group_bundles: [{GPU: 1}, {GPU: 1}]":              false,
+		"placement_group_bundles: [{GPU: 1}, {GPU: 1}], placement_group_strategy: STRICT_PACK":         true,
+		"placement_group_bundles: [{CPU: 1}, {GPU: 2}], placement_group_strategy: SPREAD":              true,
+		"placement_group_bundles: [{CPU: 1}, {CPU: 1, GPU: 1}], placement_group_strategy: STRICT_PACK": false,
+	} {
+		objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(service, deployment)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(codesOf(examine(t, objects)), "demand-fits-no-group"); got != found {
+			t.Errorf("%s: found %v", deployment, got)
+		}
+	}
+}
+
+// Ray's own autoscaler fails on a head without CPUs as on a worker group.
+func TestAHeadWithoutCPUsStopsRaysAutoscaler(t *testing.T) {
+	for resources, found := range map[string]bool{"{limits: {memory: 4Gi}}": true, "{requests: {cpu: 1}, limits: {memory: 4Gi}}": false} {
+		objects, _, err := decode.ReadObjects(strings.NewReader("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: " +
+			"{enableInTreeAutoscaling: true, workerGroupSpecs: [], headGroupSpec: {template: {spec: {containers: [{name: h, image: i, resources: " + resources + "}]}}}}}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(codesOf(examine(t, objects)), "cpu-absent"); got != found {
+			t.Errorf("%s: found %v", resources, got)
+		}
+	}
+}
+
+func TestLimitRangesRefuseContainers(t *testing.T) {
+	const manifest = `
+{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a, namespace: ns}, spec: {headGroupSpec: {template: {spec: {containers: [{name: h, image: i, resources: {%s}}]}}}}}
+---
+{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: ns}, spec: {limits: [{type: Container, %s}]}}
+`
+	for _, c := range []struct {
+		resources, limits string
+		found             bool
+	}{
+		{"requests: {cpu: 2}", "default: {cpu: 250m}", true},
+		{"requests: {cpu: 2}, limits: {cpu: 2}", "default: {cpu: 250m}", false},
+		{"requests: {cpu: 2}", "max: {cpu: 1}", true},
+		{"limits: {cpu: 2}", "min: {cpu: 3}", true},
+		{"", "min: {cpu: 3}", false},
+		{"", "default: {cpu: 1}, defaultRequest: {cpu: 500m}", false},
+		{"limits: {memory: 2Gi}", "max: {memory: 1Gi}", true},
+	} {
+		objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, c.resources, c.limits)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(codesOf(examine(t, objects)), "limit-range-refuses"); got != c.found {
+			t.Errorf("%s with %s: found %v", c.resources, c.limits, got)
+		}
+	}
+}
