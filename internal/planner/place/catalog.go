@@ -49,11 +49,6 @@ type Term struct {
 func newCatalog(s *model.Snapshot) *Catalog {
 	c := &Catalog{Index: map[string]int{}, setIndex: map[string]int{}, Sliced: asksForSlices(s), isolation: s.Isolation}
 	names, keys := map[string]bool{}, map[string]bool{}
-	mention := func(b raydemand.Bundle) {
-		for name := range b {
-			names[name] = true
-		}
-	}
 	for i := range s.Groups {
 		for name := range s.Groups[i].Resources {
 			if !AddedByRay(name) {
@@ -61,17 +56,33 @@ func newCatalog(s *model.Snapshot) *Catalog {
 			}
 		}
 	}
+	s.EachBundle(func(b raydemand.Bundle) {
+		for name := range b {
+			names[name] = true
+		}
+	})
 	for _, requests := range s.RequestLists() {
 		for i := range requests {
-			mention(requests[i].Bundle)
 			mentionKeys(keys, requests[i].Selectors)
 		}
 	}
 	for i := range s.Gangs {
-		mentionGang(&s.Gangs[i], mention, keys)
+		g := &s.Gangs[i]
+		mentionKeys(keys, g.BundleSelectors)
+		for k := range g.Fallbacks {
+			mentionKeys(keys, g.SelectorsOf(k))
+		}
+		if g.TopologyLabel != "" {
+			keys[g.TopologyLabel] = true
+		}
 	}
 	if s.Head != nil {
-		mentionAccelerators(names, s.Head)
+		// Work without accelerators avoids those of the head even if no demand asks for them.
+		for _, name := range raydemand.UnitInstances() {
+			if s.Head.Total.Has(name) > 0 || s.Head.Resources.Has(name) > 0 {
+				names[name] = true
+			}
+		}
 	}
 	c.Names = slices.Sorted(maps.Keys(names))
 	for i, name := range c.Names {
@@ -87,34 +98,6 @@ func newCatalog(s *model.Snapshot) *Catalog {
 func AddedByRay(name string) bool {
 	return name == "object_store_memory" || strings.HasPrefix(name, "accelerator_type:") ||
 		strings.HasPrefix(name, "node:")
-}
-
-// mentionAccelerators adds the head's accelerators, so that work without accelerators avoids the head even if no demand
-// asks for them.
-func mentionAccelerators(names map[string]bool, head *model.Node) {
-	for _, name := range raydemand.UnitInstances() {
-		if head.Total.Has(name) > 0 || head.Resources.Has(name) > 0 {
-			names[name] = true
-		}
-	}
-}
-
-func mentionGang(g *raydemand.Gang, mention func(raydemand.Bundle), keys map[string]bool) {
-	for _, b := range g.Bundles {
-		mention(b)
-	}
-	for _, alternative := range g.Fallbacks {
-		for _, b := range alternative {
-			mention(b)
-		}
-	}
-	for i := range g.Fallbacks {
-		mentionKeys(keys, g.SelectorsOf(i))
-	}
-	mentionKeys(keys, g.BundleSelectors)
-	if g.TopologyLabel != "" {
-		keys[g.TopologyLabel] = true
-	}
 }
 
 func mentionKeys(keys map[string]bool, selectors []raydemand.Selector) {

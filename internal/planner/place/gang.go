@@ -33,21 +33,15 @@ type Gang struct {
 // two gangs never hold half of what both need.
 func (r *Fleet) newGangs(gangs []raydemand.Gang) []*Gang {
 	all := make([]*Gang, 0, len(gangs))
-	known := map[gangKind][]*Gang{}
 	for i := range gangs {
 		g := &gangs[i]
-		if len(g.Bundles) == 0 {
-			continue
+		switch last := len(all) - 1; {
+		case len(g.Bundles) == 0:
+		case last >= 0 && AsksAs(g, all[last].Gang):
+			all = append(all, all[last].copyFor(g))
+		default:
+			all = append(all, r.newGang(g))
 		}
-		kind := gangKindOf(g)
-		at := slices.IndexFunc(known[kind], func(other *Gang) bool { return AsksAs(g, other.Gang) })
-		if at >= 0 {
-			all = append(all, known[kind][at].copyFor(g))
-			continue
-		}
-		made := r.newGang(g)
-		known[kind] = append(known[kind], made)
-		all = append(all, made)
 	}
 	slices.SortStableFunc(all, hardestFirst)
 	for i, g := range all {
@@ -190,40 +184,6 @@ func (g *Gang) Alternatives() [][]raydemand.Bundle {
 		}
 	}
 	return all
-}
-
-// gangKind is what equal gangs have in common.
-type gangKind struct {
-	strategy        raydemand.Strategy
-	topology        string
-	bundles, others int
-	all             raydemand.Amount
-	what            uint64 // a hash of the resources of each bundle, whatever their order
-}
-
-func gangKindOf(g *raydemand.Gang) gangKind {
-	k := gangKind{strategy: g.Strategy, topology: g.TopologyLabel, bundles: len(g.Bundles), others: len(g.Fallbacks)}
-	for i, b := range g.Bundles {
-		for name, amount := range b {
-			k.all += amount
-			k.what += hashOf(name, uint64(amount)+uint64(i)<<48)
-		}
-	}
-	return k
-}
-
-// hashOf is FNV-1a of a name and a number. The last step is that of MurmurHash3: sums of hashes that differ in few bits
-// must not be equal.
-func hashOf(name string, number uint64) uint64 {
-	const basis, prime = 14695981039346656037, 1099511628211
-	h := uint64(basis)
-	for i := range len(name) {
-		h = (h ^ uint64(name[i])) * prime
-	}
-	h = (h ^ number) * prime
-	h = (h ^ h>>33) * 0xff51afd7ed558ccd
-	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
 }
 
 // AsksAs reports whether two gangs ask for the same in the same order.

@@ -43,7 +43,7 @@ func (p *Search) launchBest(l *Ledger, b *Batch) {
 				continue
 			}
 			if patterns[i] == nil || !patterns[i].holds(b) {
-				pat, _ := p.newPattern(b, g.Shape, g.Shape.Total, g.others, g.Hosts, b.quota(&NodeClass{}))
+				pat := p.newPattern(b, g.Shape, g.Shape.Total, g.others, g.Hosts, b.quota(&NodeClass{}))
 				p.rate(&pat, l.how, b, i, g.Hosts, fair)
 				patterns[i] = &pat
 			}
@@ -198,7 +198,7 @@ func (b *Batch) next(k int, free Vector) int {
 
 // newPattern fills a number of hosts in turn, each with at most quota bundles: the first of a shape, the rest of the
 // same or of others. It fills equal hosts at once.
-func (p *Search) newPattern(b *Batch, s *Shape, free Vector, others *Shape, hosts, quota int64) (pattern, bool) {
+func (p *Search) newPattern(b *Batch, s *Shape, free Vector, others *Shape, hosts, quota int64) pattern {
 	p.count(b)
 	p.BreakOff()
 	var pat pattern
@@ -209,10 +209,10 @@ func (p *Search) newPattern(b *Batch, s *Shape, free Vector, others *Shape, host
 		pat.hosts, pat.uses = b.fillHosts(s, free, others, hosts, quota)
 	}
 	if len(pat.uses) == 0 {
-		return pat, false
+		return pat
 	}
 	pat.score = p.score(b, s, free, hosts, pat.uses)
-	return pat, true
+	return pat
 }
 
 // fillHosts fills a number of hosts in turn, and returns what they take together.
@@ -273,7 +273,6 @@ type score struct {
 	least      float64
 	mean       float64
 	room       float64 // free before, if a gang must leave the nodes that fit others tightly
-	share      float64 // share in use, without weights: of two equals the one that wastes less
 	cloud      float64 // Ray's record of the cloud's availability
 }
 
@@ -290,7 +289,6 @@ func better(a, b score) int {
 		cmp.Compare(a.kinds, b.kinds),
 		cmp.Compare(a.least, b.least),
 		cmp.Compare(a.mean, b.mean),
-		cmp.Compare(a.share, b.share),
 		cmp.Compare(a.cloud, b.cloud),
 	)
 }
@@ -337,7 +335,7 @@ func (p *Search) score(b *Batch, s *Shape, free Vector, hosts int64, uses []port
 }
 
 func (p *Search) scoreUse(sc *score, b *Batch, total Vector, hosts int64, used []float64, named []bool) {
-	var sum, shares, least float64
+	var sum, least float64
 	terms := 0
 	for i, amount := range p.Named(total) {
 		if amount <= 0 {
@@ -356,11 +354,10 @@ func (p *Search) scoreUse(sc *score, b *Batch, total Vector, hosts int64, used [
 			least = value
 		}
 		sum += value
-		shares += share
 		terms++
 	}
 	if terms > 0 {
-		sc.least, sc.mean, sc.share = least, sum/float64(terms), shares/float64(terms)
+		sc.least, sc.mean = least, sum/float64(terms)
 	}
 }
 
@@ -410,7 +407,7 @@ func (p *Search) useBest(l *Ledger, b *Batch, hidden bool) {
 			}
 			pat := kept[key]
 			if pat == nil || !pat.holds(b) {
-				made, _ := p.newPattern(b, class.Shape, class.free, nil, 1, b.quota(class))
+				made := p.newPattern(b, class.Shape, class.free, nil, 1, b.quota(class))
 				switch {
 				case ray:
 					p.credit(&made, l.how, b, class)

@@ -190,18 +190,8 @@ func (p *Search) BreakOff() {
 // brokenOff soon after stop is closed; nil is never closed.
 func Decide(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *Search, given []int64, out Outcome) {
 	s = s.WithMoving()
-	beside := besidePlanning(s)
-	budget := budgetOf(policy.Work, beside)
-	r := NewFleet(s)
-	r.limit(budget)
-	p = newSearch(r, s, policy)
-	p.budget, p.Stop = budget, stop
-	given, out = p.decide()
-	p.Looks += beside
-	return p, given, out
-}
-
-func (p *Search) decide() (given []int64, out Outcome) {
+	p = newSearch(NewFleet(s), s, policy)
+	p.Stop = stop
 	given, out = p.capInFlight(p.settleRest())
 	given, out = p.warm(given, out)
 	p.addUnplanned(&out)
@@ -212,11 +202,13 @@ func (p *Search) decide() (given []int64, out Outcome) {
 	p.keepWarm(&out)
 	p.Fleet = p.withoutIdle(out.Stays, given)
 	out.Places = p.assignments(given)
-	return given, out
+	p.Looks += besidePlanning(s)
+	return p, given, out
 }
 
 func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	p := &Search{Fleet: r, Policy: policy, Gangs: r.newGangs(s.Gangs)}
+	p.budget = max(policy.Work-besidePlanning(s), policy.Work/4, 0)
 	p.RestRequests = newRestRequests(r, s)
 	p.settleKinds()
 	p.Requests = r.Items(s.Requests)
@@ -229,6 +221,7 @@ func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	if waiting {
 		p.Base = p.openLedger(countUnused, r.markHolders(p.Gangs))
 		p.placeable = p.gangsWithPlaces()
+		p.limit(p.budget)
 		p.deferMany(within.Items)
 		p.distinctGangs = countDistinct(p.placeable)
 	}

@@ -3,7 +3,6 @@ package place
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -11,6 +10,7 @@ import (
 	"strconv"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // A plan takes on a bounded number of different shapes. More demand is planned in turns. Each shape and each kind of
@@ -45,33 +45,18 @@ const (
 
 // limit lets the plan take on only as many shapes as it could end with in half of an amount of work. It does nothing if
 // no work is given.
-func (r *Fleet) limit(work int64) {
+func (p *Search) limit(work int64) {
 	if work <= 0 {
 		return
 	}
 	rounds := work / 2 / leastRounds
-	groups := int64(max(len(r.Groups), 1))
-	most := min(rounds/(looksPerGroup*groups+looksPerNode*r.nodeKinds()), mostShapes)
+	groups := int64(max(len(p.Groups), 1))
+	most := min(rounds/(looksPerGroup*groups+looksPerNode*int64(len(p.Base))), mostShapes)
 	most = min(most, int64(math.Sqrt(float64(work/looksPerPair))))
-	if len(r.Names) > mostIndexed { // without an index, a round looks at all shapes for each
+	if len(p.Names) > mostIndexed { // without an index, a round looks at all shapes for each
 		most = min(most, int64(math.Sqrt(float64(rounds/groups))))
 	}
-	r.MostShapes = max(int(most), leastShapes)
-}
-
-// nodeKinds counts the nodes that differ in their group or in what is free.
-func (r *Fleet) nodeKinds() int64 {
-	kinds := map[string]bool{}
-	var key []byte
-	for i := range r.Nodes {
-		n := &r.Nodes[i]
-		key = binary.AppendVarint(key[:0], int64(n.GroupIndex))
-		for _, amount := range n.Free {
-			key = binary.AppendVarint(key, int64(amount))
-		}
-		kinds[string(key)] = true
-	}
-	return int64(len(kinds))
+	p.MostShapes = max(int(most), leastShapes)
 }
 
 // turn is a shape or a kind of gang on the ring, and as how many shapes it counts.
@@ -190,26 +175,15 @@ func position(text []byte) string {
 // Work is counted in looks, so equal snapshots and policies have equal plans.
 
 // looksBeside is how many looks take about as long as reading a bundle of a snapshot or a node, and reporting what
-// becomes of it. Like the figures of Fleet.limit, it is measured by BenchmarkKinds.
+// becomes of it. Like the figures of limit, it is measured by BenchmarkKinds.
 const looksBeside = 250
 
 // besidePlanning is the work of a plan beside planning.
 func besidePlanning(s *model.Snapshot) int64 {
 	bundles := len(s.Nodes)
-	for _, requests := range s.RequestLists() {
-		bundles += len(requests)
-	}
-	for i := range s.Gangs {
-		bundles += len(s.Gangs[i].Bundles)
-		for _, other := range s.Gangs[i].Fallbacks {
-			bundles += len(other)
-		}
-	}
+	s.EachBundle(func(raydemand.Bundle) { bundles++ })
 	return looksBeside * int64(bundles)
 }
-
-// budgetOf returns how much of its policy's work a plan has for planning. 0 means no limit.
-func budgetOf(work, beside int64) int64 { return max(work-beside, work/4, 0) }
 
 // tired reports whether the plan has used so much work that it tries nothing more that is not necessary.
 func (p *Search) tired() bool { return p.budget > 0 && p.Looks > p.budget/2 }
