@@ -78,6 +78,12 @@ func gatedFindings(v View) []raydemand.Finding {
 	if q := v.Cluster.Queue.Quota; q != nil && q.Pending != nil && q.Pending.Message != "" {
 		why += ". Kueue: " + q.Pending.Message
 	}
+	fix := "free quota, or lower the group's maxReplicas to what the quota allows"
+	if q := v.Cluster.Queue; q.Elastic && !q.Queued() {
+		why = "the pod templates have Kueue's gate, and the RayCluster has no label " + nodepool.QueueLabel +
+			", so nothing ever removes it"
+		fix = "remove the gates: `autoscaler doctor` prints the patch (elastic-without-queue)"
+	}
 	var all []raydemand.Finding
 	for _, group := range slices.Sorted(maps.Keys(gated)) {
 		all = append(all, raydemand.Finding{
@@ -87,7 +93,7 @@ func gatedFindings(v View) []raydemand.Finding {
 			Field:    "spec.schedulingGates",
 			Seen:     fmt.Sprintf("%d pods", gated[group]),
 			Why:      why,
-			Fix:      "free quota, or lower the group's maxReplicas to what the quota allows",
+			Fix:      fix,
 		})
 	}
 	for _, group := range slices.Sorted(maps.Keys(held)) {
