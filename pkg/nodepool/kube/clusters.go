@@ -257,15 +257,10 @@ func (m *Manager) withoutNodes(cluster *nodepool.Cluster) {
 	if !gpus {
 		return
 	}
-	report := &decode.Report{Object: "RayCluster " + cluster.Key.String()}
-	report.Add(
-		raydemand.Info,
-		nodes.NodesForbidden,
-		"",
-		"",
-		"a sidecar may not read nodes, so it plans groups by the resources that their pods report: it knows their "+
+	cluster.Findings = append(cluster.Findings, raydemand.Finding{
+		Code: nodes.NodesForbidden, Severity: raydemand.Info, Object: "RayCluster " + cluster.Key.String(),
+		Why: "a sidecar may not read nodes, so it plans groups by the resources that their pods report: it knows their " +
 			"GPUs from the template alone, and treats pools of nodes as unlimited",
-		"serve the RayCluster with `autoscaler serve` if you need that",
-	)
-	cluster.Findings = append(cluster.Findings, report.All...)
+		Fix: "serve the RayCluster with `autoscaler serve` if you need that",
+	})
 }

@@ -13,14 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// EventsForbidden says that this process may not read Events, so it does not see the Events of node autoscalers about
-// pods.
-const EventsForbidden = "events-forbidden"
 
 // nodeClaim is Karpenter's kind for a future node.
 const nodeClaim = "NodeClaim"
@@ -303,17 +297,7 @@ func (p *autoscalerEvents) AddTo(cluster *nodepool.Cluster) {
 	defer p.mu.Unlock()
 	worst := p.feedState(cluster.Key.Namespace)
 	if worst == forbidden {
-		report := &decode.Report{Object: "RayCluster " + cluster.Key.String()}
-		report.Add(
-			raydemand.Info,
-			EventsForbidden,
-			"",
-			"",
-			"this process may not list and watch Events, so it detects that a group's nodes are out of stock only by "+
-				"the allocation timeout",
-			"grant it list and watch on events",
-		)
-		cluster.Findings = append(cluster.Findings, report.All...)
+		cluster.Findings = append(cluster.Findings, unread(cluster.Key, EventsForbidden, ""))
 	}
 	cluster.ProvisionersSeen = worst == listed && p.podEventSeen
 	for i := range cluster.Workers {

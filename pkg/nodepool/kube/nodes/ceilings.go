@@ -20,11 +20,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// CeilingsUnknown says that the ceilings of pools cannot be read, or are out of date; all of these pools can then grow.
-const CeilingsUnknown = "ceilings-unknown"
 
 const (
 	// ceilingPause is how often ceilings are read. They change when a person changes them.
@@ -284,19 +280,7 @@ func (c *ceilingWatch) AddTo(cluster *nodepool.Cluster) {
 	c.mu.Lock()
 	unknown := c.unknown
 	c.mu.Unlock()
-	if unknown == "" {
-		return
+	if unknown != "" {
+		cluster.Findings = append(cluster.Findings, unread(cluster.Key, CeilingsUnknown, unknown))
 	}
-	report := &decode.Report{Object: "RayCluster " + cluster.Key.String()}
-	report.Add(
-		raydemand.Info,
-		CeilingsUnknown,
-		"",
-		unknown,
-		"how far pools of nodes may grow is unknown, so groups are scaled as if the pools had no limit, and pods may "+
-			"stay pending",
-		"grant get on the ConfigMap "+decode.StatusConfigMap+" and list on nodepools.karpenter.sh as "+
-			"deploy/rbac.yaml does, or set the sizes with --pools",
-	)
-	cluster.Findings = append(cluster.Findings, report.All...)
 }

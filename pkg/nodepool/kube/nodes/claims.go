@@ -17,12 +17,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// NodeClaimsForbidden says that Karpenter runs and this process may not read its NodeClaims, so it does not see future
-// nodes.
-const NodeClaimsForbidden = "nodeclaims-forbidden"
 
 // untypedClient reads a kind whose objects are decoded one by one.
 type untypedClient = reflector.Client[*unstructured.UnstructuredList]
@@ -211,17 +206,7 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 		cluster.NodeClaims = nodepool.NodeClaimsForbidden // a release that serves another version of the kind
 	}
 	if cluster.NodeClaims == nodepool.NodeClaimsForbidden {
-		report := &decode.Report{Object: "RayCluster " + cluster.Key.String()}
-		report.Add(
-			raydemand.Info,
-			NodeClaimsForbidden,
-			"",
-			"",
-			"this process may not list and watch Karpenter's NodeClaims, so it does not see future nodes and takes "+
-				"longer to detect that a group is out of stock",
-			"grant it list and watch on nodeclaims.karpenter.sh as deploy/rbac.yaml does",
-		)
-		cluster.Findings = append(cluster.Findings, report.All...)
+		cluster.Findings = append(cluster.Findings, unread(cluster.Key, NodeClaimsForbidden, ""))
 	}
 	if len(own.waiting) == 0 && len(own.bound) == 0 {
 		c.drop(cluster.Key)

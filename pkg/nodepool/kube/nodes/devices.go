@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"reflect"
-	"slices"
 	"sync"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -15,12 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // nodeDevices holds the devices that ResourceSlices offer on nodes, which of them ResourceClaims have, and what
@@ -288,21 +284,4 @@ func (d *nodeDevices) mayNotRead() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.forbidden[sliceKind] || d.forbidden[claimKind]
-}
-
-// reportClaimsUnknown reports that devices of ResourceClaims count as free because this process may not read them. It
-// matters to a group that requests GPUs and fits a node.
-func reportClaimsUnknown(report *decode.Report, cluster *nodepool.Cluster) {
-	if !slices.ContainsFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.MayLandOnGPUs() }) {
-		return
-	}
-	report.Add(
-		raydemand.Info,
-		ClaimsUnknown,
-		"",
-		"",
-		"this process may not list and watch ResourceSlices and ResourceClaims, so devices that claims have count as "+
-			"free; it may launch pods on GPUs that are in use",
-		"grant it list and watch on resourceslices and resourceclaims of resource.k8s.io by a ClusterRole",
-	)
 }

@@ -13,7 +13,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // nodeUse is what pods take of each node. It computes that again only for nodes that changed or whose pods changed.
@@ -147,29 +146,17 @@ func (v *nodeView) counts(namespace string, w *nodepool.Worker) bool {
 	return counts
 }
 
-// reportUnknownUse reports what this process may not read of the use of nodes.
+// reportUnknownUse reports what this process may not read of the use of nodes, if it matters: pods to a group that fits
+// a node, and claims to one that requests GPUs, too.
 func reportUnknownUse(report *decode.Report, cluster *nodepool.Cluster, view *nodeView) {
+	groups := cluster.Groups
 	switch {
 	case view.podsForbidden:
-		reportPodsUnknown(report, cluster)
-	case view.claimsForbidden:
-		reportClaimsUnknown(report, cluster)
+		if slices.ContainsFunc(groups, func(g nodepool.WorkerGroup) bool { return g.MayLand() }) {
+			report.All = append(report.All, unread(cluster.Key, PodsUnknown, ""))
+		}
+	case view.claimsForbidden &&
+		slices.ContainsFunc(groups, func(g nodepool.WorkerGroup) bool { return g.MayLandOnGPUs() }):
+		report.All = append(report.All, unread(cluster.Key, ClaimsUnknown, ""))
 	}
-}
-
-// reportPodsUnknown reports that nodes count as empty because this process may not read pods. It matters to a group
-// that fits a node.
-func reportPodsUnknown(report *decode.Report, cluster *nodepool.Cluster) {
-	if !slices.ContainsFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.MayLand() }) {
-		return
-	}
-	report.Add(
-		raydemand.Info,
-		PodsUnknown,
-		"",
-		"",
-		"this process may not list and watch the pods of all namespaces, so it counts nodes as empty; it may launch "+
-			"pods for which the nodes have no room",
-		"grant it list and watch on pods by a ClusterRole",
-	)
 }

@@ -14,17 +14,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Codes of findings about nodes.
-const (
-	// WorkerNodeLost: a worker is bound to a node that is gone or not ready.
-	WorkerNodeLost = "worker-node-lost"
-	// NodesForbidden: this process may not read nodes, so the two above are not detected.
-	NodesForbidden = "nodes-forbidden"
-	// PodsUnknown: the pods of all namespaces are unknown, so nodes count as empty.
-	PodsUnknown = "pods-unknown"
-	// ClaimsUnknown: ResourceSlices or ResourceClaims are unknown, so devices that claims have count as free.
-	ClaimsUnknown = "claims-unknown"
-)
+// WorkerNodeLost is the code of the finding that a worker is bound to a node that is gone or not ready.
+const WorkerNodeLost = "worker-node-lost"
 
 // fitCache keeps which nodes fit the groups of each RayCluster while neither the spec nor the nodes change: a cycle
 // runs up to ten times a second, and there may be thousands of nodes. RayClusters with equal groups share the answers.
@@ -180,15 +171,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	}
 	switch {
 	case view.forbidden:
-		report.Add(
-			raydemand.Info,
-			NodesForbidden,
-			"",
-			"",
-			"this process may not list and watch nodes, so it cannot detect where the groups could run or that a "+
-				"worker's node is lost",
-			"grant it list and watch on nodes by a ClusterRole",
-		)
+		report.All = append(report.All, unread(cluster.Key, NodesForbidden, ""))
 		n.addProof(report, cluster, view)
 	case view.known:
 		n.addKnown(report, cluster, view)
