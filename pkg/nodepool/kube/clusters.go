@@ -259,8 +259,8 @@ func (m *Manager) withoutNodes(cluster *nodepool.Cluster) {
 	}
 	cluster.Findings = append(cluster.Findings, raydemand.Finding{
 		Code: nodes.NodesForbidden, Severity: raydemand.Info, Object: "RayCluster " + cluster.Key.String(),
-		Why: "a sidecar may not read nodes, so it plans groups by the resources that their pods report: it knows their " +
-			"GPUs from the template alone, and treats pools of nodes as unlimited",
+		Why: "a sidecar may not read nodes, so it plans groups by the resources that their pods report: it knows " +
+			"their GPUs from the template alone, and treats pools of nodes as unlimited",
 		Fix: "serve the RayCluster with `autoscaler serve` if you need that",
 	})
 }

@@ -237,7 +237,9 @@ func (s *Nodes) ofNamed(p *PodShape, places []Node, names []string, rooms []pool
 		}
 	}
 	v := summary(asked)
-	v.Why = cmp.Or(v.Why, firstWhy(asked))
+	for _, a := range asked {
+		v.Why = cmp.Or(v.Why, a.Why)
+	}
 	if len(there) > 0 && v.State != Limited {
 		v.Why = p.Fit(there).Why
 	}
@@ -263,15 +265,6 @@ func (s *Nodes) roomOf(name string, places []Node) int {
 		}
 	}
 	return -1
-}
-
-func firstWhy(answers []poolAnswer) string {
-	for _, a := range answers {
-		if a.Why != "" {
-			return a.Why
-		}
-	}
-	return ""
 }
 
 func selects(p *PodShape, label string) bool {

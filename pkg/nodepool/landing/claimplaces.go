@@ -124,26 +124,22 @@ func (p *placing) choose(classes []*claimsAlike) {
 
 // place fills the claims with this progress, and adds the places to those of the entry.
 func (p *placing) place(progress Progress, to *Incoming) {
-	for _, class := range p.classes {
-		if class.progress == progress {
-			p.placeIn(class, to)
-		}
-	}
-}
-
-func (p *placing) placeIn(class *claimsAlike, to *Incoming) {
 	requests := fmt.Sprint(p.wait.Shape.Requests)
-	for i := class.full[requests]; i < len(class.rooms) && p.left > 0; i++ {
-		n := int(min(p.wait.Shape.podsIn(class.rooms[i]), int64(p.left)))
-		if n == 0 {
-			if class.full[requests] == i {
-				class.full[requests]++
-			}
+	for _, class := range p.classes {
+		if class.progress != progress {
 			continue
 		}
-		class.rooms[i].take(p.wait.Shape.Requests, int64(n))
-		p.left -= n
-		to.add(n, class.progress, class.claims[i])
+		for i := class.full[requests]; i < len(class.rooms) && p.left > 0; i++ {
+			n := int(min(p.wait.Shape.podsIn(class.rooms[i]), int64(p.left)))
+			switch {
+			case n > 0:
+				class.rooms[i].take(p.wait.Shape.Requests, int64(n))
+				p.left -= n
+				to.add(n, class.progress, class.claims[i])
+			case class.full[requests] == i:
+				class.full[requests]++
+			}
+		}
 	}
 }
 
@@ -158,15 +154,11 @@ func (c *Incoming) add(pods int, progress Progress, claim *NodeClaim) {
 		Progress: progress, AskedAt: claim.CreatedAt, Since: claim.since(progress), Lacks: claim.Lacks,
 	}
 	for i := range c.Places {
-		if same := &c.Places[i]; same.with(0) == coming {
-			same.Pods += pods
+		if coming.Pods = c.Places[i].Pods; coming == c.Places[i] {
+			c.Places[i].Pods += pods
 			return
 		}
 	}
-	c.Places = append(c.Places, coming.with(pods))
-}
-
-func (c Coming) with(pods int) Coming {
-	c.Pods = pods
-	return c
+	coming.Pods = pods
+	c.Places = append(c.Places, coming)
 }

@@ -24,15 +24,12 @@ type FailedLaunches map[string]failedLaunch
 // round.
 func (f FailedLaunches) Note(now time.Time, claim NodeClaim) bool {
 	known, failed := f[claim.Pool]
-	if claim.Pool == "" || claim.Launched || failed && byCreation(&claim, &known.Claim) <= 0 {
+	order := cmp.Or(claim.CreatedAt.Compare(known.Claim.CreatedAt), strings.Compare(claim.Name, known.Claim.Name))
+	if claim.Pool == "" || claim.Launched || failed && order <= 0 {
 		return false
 	}
 	f[claim.Pool] = failedLaunch{Claim: claim, At: now}
 	return true
-}
-
-func byCreation(a, b *NodeClaim) int {
-	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Name, b.Name))
 }
 
 // Void voids the failure of a pool that got the machine of this claim afterwards. Moments of claims are in whole

@@ -156,18 +156,16 @@ func VisibleFinding(first string, count int, declared *raydemand.Amount) raydema
 	if count > 1 {
 		seen += fmt.Sprintf(", one of %d nodes", count)
 	}
-	if declared != nil && *declared > 0 {
-		return raydemand.Finding{
-			Code: GPUsVisible, Severity: raydemand.Warning, Field: "NVIDIA_VISIBLE_DEVICES", Seen: seen,
-			Why: "num-gpus tells Ray of GPUs that the pods do not request, so Kubernetes gives the same ones to " +
-				"other pods",
-			Fix: "request the GPUs: set the limit nvidia.com/gpu to " + declared.String(),
-		}
-	}
-	return raydemand.Finding{
+	f := raydemand.Finding{
 		Code: GPUsVisible, Severity: raydemand.Warning, Field: "NVIDIA_VISIBLE_DEVICES", Seen: seen,
 		Why: "pods of this group ask for no GPU and could land beside GPUs; where NVIDIA's runtime is the default " +
 			"one, Ray may detect and use cards that others were given",
 		Fix: "set NVIDIA_VISIBLE_DEVICES=void in the Ray container, or keep the group away from GPU nodes",
 	}
+	if declared != nil && *declared > 0 {
+		f.Why = "num-gpus tells Ray of GPUs that the pods do not request, so Kubernetes gives the same ones to other " +
+			"pods"
+		f.Fix = "request the GPUs: set the limit nvidia.com/gpu to " + declared.String()
+	}
+	return f
 }

@@ -157,19 +157,13 @@ func (r *Room) Refusal(p *PodShape) string {
 	if r.Template == nil {
 		return ""
 	}
-	return r.refusal(p)
-}
-
-// refusal returns why a NodePool adds no node for a pod, from its requirements, labels and taints; empty if it could.
-func (r *Room) refusal(p *PodShape) string {
-	name := "NodePool " + r.Pool
-	if r.elsewhere(p) {
+	name, small := "NodePool "+r.Pool, r.Template.tooSmall(p)
+	switch {
+	case r.elsewhere(p):
 		return name + " is not the one that the group selects"
-	}
-	if why := r.Template.tooSmall(p); why != "" {
-		return name + why
-	}
-	if !r.Template.refuses(p) {
+	case small != "":
+		return name + small
+	case !r.Template.refuses(p):
 		return ""
 	}
 	made := &Node{Labels: r.Template.Labels}

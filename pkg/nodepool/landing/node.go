@@ -60,11 +60,10 @@ func (n Node) Equal(other Node) bool {
 // Usable returns how much of a resource pods can really use: what the node reports, without units of unhealthy cards.
 func (n *Node) Usable(name string) raydemand.Amount {
 	have := n.Allocatable[name]
-	if n.GPUs == nil {
-		return have
-	}
-	if well, known := n.GPUs.HealthyUnits[name]; known {
-		return min(have, raydemand.Whole(well))
+	if n.GPUs != nil {
+		if well, known := n.GPUs.HealthyUnits[name]; known {
+			return min(have, raydemand.Whole(well))
+		}
 	}
 	return have
 }
@@ -86,8 +85,7 @@ func (n Node) Object() sharing.NodeObject {
 // never changes (AKS documentation, gpuInstanceProfile).
 func (n *Node) migProfileFixed() bool {
 	return slices.ContainsFunc(sharing.PoolLabels, func(row sharing.PoolLabel) bool {
-		return row.Provider == "aks" &&
-			n.Labels[row.Key] != ""
+		return row.Provider == "aks" && n.Labels[row.Key] != ""
 	})
 }
 
@@ -116,12 +114,7 @@ func (n *Node) label(key string) (string, bool) {
 }
 
 func isPoolLabel(key string) bool {
-	for _, row := range sharing.PoolLabels {
-		if row.Key == key {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(sharing.PoolLabels, func(row sharing.PoolLabel) bool { return row.Key == key })
 }
 
 // Use is what the pods that are bound to a node take of it. Pods that have ended take nothing.

@@ -167,8 +167,17 @@ func (p *Packer) kindOf(pod *Pod) kind {
 }
 
 func siteOf(place *Place, names map[string]int, kinds int) site {
+	marked := func(list []string) []bool {
+		marks := make([]bool, kinds)
+		for _, name := range list {
+			if i, known := names[name]; known {
+				marks[i] = true
+			}
+		}
+		return marks
+	}
 	s := site{
-		accepts:   make([]bool, kinds),
+		accepts:   marked(place.Accepts),
 		nodes:     nodesOf(place),
 		unbounded: place.Nodes == nil,
 		anySize:   place.AnySize,
@@ -176,18 +185,8 @@ func siteOf(place *Place, names map[string]int, kinds int) site {
 		unproven:  place.Unproven,
 		order:     place.CardOrder,
 	}
-	for _, name := range place.Accepts {
-		if i, known := names[name]; known {
-			s.accepts[i] = true
-		}
-	}
 	if len(place.Counted) > 0 {
-		s.counted = make([]bool, kinds)
-	}
-	for _, name := range place.Counted {
-		if i, known := names[name]; known {
-			s.counted[i] = true
-		}
+		s.counted = marked(place.Counted)
 	}
 	return s
 }

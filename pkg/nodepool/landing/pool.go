@@ -93,22 +93,14 @@ func poolOfNodes(g sharing.Reader, name, provider string, nodes []sharing.NodeOb
 
 // add joins another node: it adds up values that are known for both, and keeps values that are equal.
 func (p *Pool) add(node sharing.GPUs) {
-	if p.Product != nil && (node.Product == nil || *node.Product != *p.Product) {
-		p.Product = nil
-	}
+	p.Product = same(p.Product, node.Product)
 	if p.Kind != node.Kind {
 		p.Kind = gpuinfo.UnknownKind
 	}
 	if p.Isolation != node.Isolation {
 		p.Isolation = gpuinfo.UnknownIsolation
 	}
-	switch {
-	case p.Cards == nil || node.Cards == nil:
-		p.Cards = nil
-	default:
-		sum := *p.Cards + *node.Cards
-		p.Cards = &sum
-	}
+	p.Cards = sumOfBoth(p.Cards, node.Cards)
 	p.Units, p.Free = added(p.Units, node.Units), added(p.Free, node.Free)
 }
 
@@ -133,14 +125,8 @@ func firstLabel(node sharing.NodeObject, keys ...string) string {
 }
 
 func listed[V any](set map[string]V) []string {
-	names := make([]string, 0, len(set))
-	for name := range set {
-		if name != "" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	delete(set, "")
+	return append([]string{}, slices.Sorted(maps.Keys(set))...)
 }
 
 // All returns the pools of the nodes and those of the configuration, with what the configuration and the pools'

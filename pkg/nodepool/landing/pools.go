@@ -286,7 +286,7 @@ func (v *poolView) nowhere() poolAnswer {
 
 // ofTemplate judges by what a NodePool says about its nodes.
 func (v *poolView) ofTemplate(p *PodShape, ifRoom func(State) poolAnswer) poolAnswer {
-	if why := v.room.refusal(p); why != "" {
+	if why := v.room.Refusal(p); why != "" {
 		return poolAnswer{Answer: Answer{State: Nowhere, Why: why}}
 	}
 	switch {

@@ -259,15 +259,8 @@ func poolNamed(group string, pools []string) (longest string, known bool) {
 
 // plus joins two groups of one pool. If one of them has no bound, the pool has none.
 func (c Ceiling) plus(other Ceiling) Ceiling {
-	sum := func(a, b *int64) *int64 {
-		if a == nil || b == nil {
-			return nil
-		}
-		n := *a + *b
-		return &n
-	}
-	joined := Ceiling{Group: c.Group + "," + other.Group, MinNodes: sum(c.MinNodes, other.MinNodes),
-		MaxNodes: sum(c.MaxNodes, other.MaxNodes), Source: c.Source}
+	joined := Ceiling{Group: c.Group + "," + other.Group, MinNodes: sumOfBoth(c.MinNodes, other.MinNodes),
+		MaxNodes: sumOfBoth(c.MaxNodes, other.MaxNodes), Source: c.Source}
 	for name, limit := range c.Limits {
 		if more, both := other.Limits[name]; both {
 			if joined.Limits == nil {
@@ -277,6 +270,14 @@ func (c Ceiling) plus(other Ceiling) Ceiling {
 		}
 	}
 	return joined
+}
+
+// sumOfBoth is unknown if one of the two is.
+func sumOfBoth(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	return whole(*a + *b)
 }
 
 // closeDeleted bounds pools whose NodePool is deleted and whose nodes are left: no node is added to them. rooms are the

@@ -119,16 +119,16 @@ func slicesAsked(g sharing.Reader, shape *PodShape) []sliceRequest {
 			cores = append(cores, w)
 		}
 	}
-	for _, list := range [][]sliceRequest{devices, memories, cores} {
-		if len(list) == 0 {
-			continue
+	list := cores
+	for _, nearer := range [][]sliceRequest{memories, devices} {
+		if len(nearer) > 0 {
+			list = nearer
 		}
-		for i := range list {
-			list[i].beside(shape)
-		}
-		return list
 	}
-	return nil
+	for i := range list {
+		list[i].beside(shape)
+	}
+	return list
 }
 
 // beside fills in what is requested beside a resource.
