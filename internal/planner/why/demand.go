@@ -147,7 +147,7 @@ func (d *decision) warmPlans() (all []model.WarmPlan) {
 	for k := range d.Warm {
 		e := &d.Warm[k]
 		row := model.WarmPlan{WarmEntry: *e.WarmEntry, Ready: e.Ready, Coming: e.Coming, Launching: e.Launching,
-			Pods: d.WarmPods(e), Reason: d.warmReason(e)}
+			Pods: d.WarmPods(e), Reason: d.warmReason(e, true)}
 		for _, n := range e.Nodes {
 			if d.WarmFor(d.out, n) == e {
 				row.Kept = append(row.Kept, d.Nodes[n].Pod)
@@ -160,34 +160,32 @@ func (d *decision) warmPlans() (all []model.WarmPlan) {
 }
 
 // warmReason explains what the plan does for one entry of warm capacity: 1 of 3 workers of group gpu free, 1 starting,
-// launching 1.
-func (d *decision) warmReason(e *place.WarmEntry) model.Reason {
+// launching 1. What an entry lacks is not the fault of a group that holds a part of it: without blame, the code is that
+// of an entry that has all it wants.
+func (d *decision) warmReason(e *place.WarmEntry, blame bool) model.Reason {
 	what := "× " + model.Describe(e.Request())
 	if e.Item == nil {
 		what = model.OneOrMany(e.Count, "worker", "workers") + " of group " + e.WarmEntry.Group
 	}
-	text := fmt.Sprintf("%d of %d %s free", e.Ready, e.Count, what)
+	reason := model.Reason{Code: model.CodeWarm, Message: fmt.Sprintf("%d of %d %s free", e.Ready, e.Count, what)}
 	if e.Coming > 0 {
-		text += fmt.Sprintf(", %d starting", e.Coming)
+		reason.Message += fmt.Sprintf(", %d starting", e.Coming)
 	}
 	if e.Launching > 0 {
-		text += fmt.Sprintf(", launching %d", e.Launching)
+		reason.Message += fmt.Sprintf(", launching %d", e.Launching)
 	}
 	if e.Schedule != "" {
-		text += ", by the schedule " + e.Schedule
+		reason.Code = model.CodeSchedule
+		reason.Message += ", by the schedule " + e.Schedule
 	}
-	if e.Missing() == 0 {
-		return model.Reason{Code: warmCode(e), Message: text}
+	if e.Missing() > 0 {
+		obstacle := d.warmObstacle(e)
+		reason.Message += "; " + obstacle.Message
+		if blame {
+			reason.Code = obstacle.Code
+		}
 	}
-	return after(text+"; ", d.warmObstacle(e))
-}
-
-// warmCode is the code of an entry that has all it wants.
-func warmCode(e *place.WarmEntry) string {
-	if e.Schedule != "" {
-		return model.CodeSchedule
-	}
-	return model.CodeWarm
+	return reason
 }
 
 // warmObstacle explains why an entry gets less than it wants.
@@ -200,18 +198,18 @@ func (d *decision) warmObstacle(e *place.WarmEntry) model.Reason {
 	}
 	first, limit := "", model.Reason{}
 	for i := range d.Groups {
-		g := &d.Groups[i]
+		g, launches := &d.Groups[i], d.WarmRules.Launch[i]
 		if i != e.Group && (e.Item == nil || !e.Item.Suits(g.Shape)) {
 			continue
 		}
 		reason := d.limit(i)
-		if !said(reason) && d.WarmRules.Launch[i] {
+		if !said(reason) && launches {
 			reason = d.inFlightCap(i)
 		}
 		switch {
 		case said(reason) && (!said(limit) || e.Item == nil):
 			limit = reason
-		case !said(reason) && !d.WarmRules.Launch[i]:
+		case !said(reason) && !launches:
 			first = cmp.Or(first, g.Name)
 		}
 	}
@@ -221,21 +219,14 @@ func (d *decision) warmObstacle(e *place.WarmEntry) model.Reason {
 	return cmp.Or(limit, otherPlaces.with())
 }
 
-// warmReasons explains what a group has for warm capacity: one reason for each entry that has a part of it. What a
-// bundle lacks is not the fault of the group that holds a part of it.
+// warmReasons explains what a group has for warm capacity: one reason for each entry that has a part of it.
 func (d *decision) warmReasons(i int) (all []model.Reason) {
 	for k := range d.Warm {
 		e := &d.Warm[k]
-		own := e.Group == i
-		if !own && d.WarmPods(e)[d.Groups[i].Name] == 0 &&
-			(e.Item == nil || e.Launching == 0 || d.out.WarmLaunched(i) == 0) {
-			continue
+		if own := e.Group == i; own || d.WarmPods(e)[d.Groups[i].Name] > 0 ||
+			e.Item != nil && e.Launching > 0 && d.out.WarmLaunched(i) > 0 {
+			all = append(all, after(e.Name+": ", d.warmReason(e, own)))
 		}
-		reason := after(e.Name+": ", d.warmReason(e))
-		if !own {
-			reason.Code = warmCode(e)
-		}
-		all = append(all, reason)
 	}
 	return all
 }
