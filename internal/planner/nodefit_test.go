@@ -8,12 +8,13 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // drawFits draws a snapshot, some of whose groups fit no known node.
 func drawFits(t *rapid.T) Snapshot {
 	s := plannertest.DrawSnapshot(t)
-	verdicts := []model.FitVerdict{"", "", model.FitTrying, model.FitTrying, model.FitNowhere, model.FitLimited}
+	verdicts := []landing.State{"", "", landing.Trying, landing.Trying, landing.Nowhere, landing.Limited}
 	for i := range s.Groups {
 		if v := rapid.SampledFrom(verdicts).Draw(t, "verdict"); v != "" {
 			s.Groups[i].NodeFit = &model.NodeFit{Verdict: v, Why: "there is no node"}

@@ -72,7 +72,7 @@ func TestOneReplicaIsTriedWhereNothingShowsThatThereIsRoom(t *testing.T) {
 			s.Places = append(s.Places, landing.Place{Pool: "r", New: true, Free: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(1)}, Accepts: []string{"h"}})
 		}, map[string]int{"g": 4, "h": 16}},
 		{"a group that fits nowhere else is tried as before", func(s *Snapshot) {
-			s.Requests, s.Groups[0].NodeFit, s.Places = gpus(5000), &model.NodeFit{Verdict: model.FitTrying, Why: "no node"}, s.Places[1:]
+			s.Requests, s.Groups[0].NodeFit, s.Places = gpus(5000), &model.NodeFit{Verdict: landing.Trying, Why: "no node"}, s.Places[1:]
 		}, map[string]int{"g": 1}},
 	}
 	for _, test := range tests {

@@ -16,6 +16,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -59,7 +60,7 @@ var rules = map[string]fieldRule{
 	"Group.cloudAvailability": {Most: 1},
 	"Group.recoverableScore":  {Most: 1},
 	"NodeFit.verdict": {Required: true,
-		Words: words(model.FitTrying, model.FitWaiting, model.FitNowhere, model.FitLimited)},
+		Words: words(landing.Trying, landing.Waiting, landing.Nowhere, landing.Limited)},
 	"Announced.name": {Required: true, Unique: true,
 		Want: "a label's key, or accelerator_type: with its colon"},
 	"Slice.kind": {Words: words(gpuinfo.Whole, gpuinfo.WholeUnproven, gpuinfo.MIG, gpuinfo.MIGUnproven,

@@ -7,6 +7,7 @@
 //   - A Catalog numbers the resources and label sets of one snapshot. A Vector holds an amount for each resource.
 //   - An Item is a count of equal bundles, a Gang a placement group with its Options, a Claim one call of
 //     request_resources, a RestRequest one request over REST, a WarmEntry one entry of warm capacity.
+//     An Attribution is what serves a RestRequest.
 //   - A Shape is what a node consists of. A Fleet has the Groups and the Nodes of the snapshot, and what they share
 //     (landing.Shared). It says which nodes stop.
 //   - A Ledger records what is free on which NodeClasses, which are numbers of equal nodes, while a Batch of items is

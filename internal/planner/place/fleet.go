@@ -383,7 +383,7 @@ func (g *Group) findBlocked(mode string) {
 // Trying reports whether the group launches one replica at a time because nothing shows that a node can hold its pods.
 // A pod that has joined runs on a node.
 func (g *Group) Trying() bool {
-	return g.NodeFit != nil && g.NodeFit.Verdict == model.FitTrying && g.Joined == 0
+	return g.NodeFit != nil && g.NodeFit.Verdict == landing.Trying && g.Joined == 0
 }
 
 // Remaining counts the pods that stay: joined, on their way, or requested.

@@ -1,6 +1,20 @@
 // Package why turns a decision into a Plan, and answers questions about it. It reads what package place recorded
 // when it decided: codes, numbers and names. Each sentence for them is in one table (sentences.go). It must not decide
 // anything or place demand, and package place must not import it.
+//
+// A reason is a code and a sentence. A verdict is the reason why one group does not serve some demand, and by how many
+// of its properties it misses. A bound is how many more pods a group may have, with the limit that says so. A purpose
+// is what pods are launched for, a candidate demand that a group without launches could have served. Claimants are the
+// requests over REST that ask for a kind of bundle.
+//
+//	why.go         the rows of the plan, and why demand is not served
+//	unserved.go    why no group serves demand: what each lacks, or its limit
+//	limits.go      the limits of groups
+//	slice.go       what GPUs lack, and how to cut cards differently
+//	group.go       why a group has its size: what it launches, or what was preferred
+//	demand.go      what becomes of demand, requests over REST and warm capacity
+//	idle.go        why a worker is idle, or not
+//	explain.go     answers to questions
 package why
 
 import (
