@@ -40,6 +40,29 @@ func TestHalfEmptyWorkersOfServeArePackedWithoutAFailedRequest(t *testing.T) {
 	s.created("cpu", 4)
 }
 
+// TestSlowServeAnswersWhileItsWorkerIsGivenBack takes one of three GPUs whose workers each run a replica that uses no GPU, and
+// calls the replicas all the time.
+func TestSlowServeAnswersWhileItsWorkerIsGivenBack(t *testing.T) {
+	slow(t)
+	layer := layerOf(t, rayServe)
+	s := stageLayer(t, layer, map[string]any{"num-cpus": "0"}, rig.Cluster{Name: "servegives", IdleSeconds: 300,
+		Groups: []rig.Group{{Name: "gpu", CPU: "2", Replicas: 3, Max: 3, Devices: map[string]int64{"nvidia.com/gpu": 1}}}})
+	s.workers("gpu", 3)
+	driver := s.driveData(layer)
+	s.do(driver, rig.Command{Do: "serve", ID: "app", Workers: 3})
+	s.see(driver, "app", "running")
+	began := time.Now()
+	s.giveBack(`{"gpus": 1, "group": "gpu", "deadlineSeconds": 300}`)
+	s.workers("gpu", 2)
+	t.Logf("two workers %.0f s after the call", time.Since(began).Seconds())
+	s.quiet("the group is held down")
+	s.do(driver, rig.Command{Do: "release", ID: "app"})
+	t.Logf("during that: %s", s.see(driver, "app", "done").Pod)
+	if lost := driver.Lost(); len(lost) > 0 {
+		t.Errorf("%d requests failed, the first: %s", len(lost), lost[0].Error)
+	}
+}
+
 // TestSlowHalfEmptyWorkersOfRestartableActorsArePacked leaves one actor on each of two workers of two CPUs. At the deadline
 // of the drain, one worker ends, and Ray restarts its actor on the other. An actor that Ray does not restart would keep
 // its worker.

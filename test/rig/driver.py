@@ -1,7 +1,7 @@
 """A Ray driver that does what it is told: one JSON command a line on stdin, one JSON event a line on stdout.
 
 Commands   {"do": "task",    "id", "num_cpus", "num_gpus", "resources", "labels", "fallbacks", "seconds"}
-           {"do": "actor",   "id", "num_cpus", "num_gpus", "resources", "labels", "fallbacks", "detached", "restarts"}
+           {"do": "actor",   "id", "num_cpus", "num_gpus", "resources", "labels", "fallbacks", "detached", "restarts"}   restarts also counts retries of a task
            {"do": "group",   "id", "bundles", "strategy" or "topology"}   a placement group
            {"do": "ask",     "id"}                                 calls the actor
            {"do": "finish",  "id"}                                 lets a task without "seconds" end by itself, where it runs
@@ -243,7 +243,7 @@ def obey(command, address):
     do, id = command["do"], command.get("id", "")
     if do == "task":
         begin = time.time()
-        ref = work.options(**options(command)).remote(address, id, command.get("seconds", 0))
+        ref = work.options(**options(command), max_retries=command.get("restarts", 0)).remote(address, id, command.get("seconds", 0))
         tell("submitted", id, begin)
         held[id] = ("task", ref)
         follow(id, ref, "done")

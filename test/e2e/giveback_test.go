@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// giveBack asks over REST, and returns what is agreed.
+func (s *scene) giveBack(body string) (state giveback.State) {
+	s.Helper()
+	s.must(json.Unmarshal(s.rest(http.MethodPost, "/give_back", body), &state))
+	return state
+}
+
+// TestGPUsAreGivenBack takes GPUs from a RayCluster with an idle worker, one with a task and one with an actor, which Ray
+// tries again. First the idle one goes, and its group is held down. Then both others go by force, at the deadline and
+// not before, and their work runs again after the reservation.
+func TestGPUsAreGivenBack(t *testing.T) {
+	t.Parallel()
+	one := rig.Group{Name: "gpu", Max: 4, Devices: map[string]int64{"nvidia.com/gpu": 1}}
+	s := stage(t, rig.Cluster{Name: "giveback", IdleSeconds: 600, Groups: []rig.Group{one}})
+	driver := s.drive()
+	again := func(do, id string) rig.Command { return rig.Command{Do: do, ID: id, GPUs: 1, Restarts: -1} }
+	s.do(driver, again("task", "task"), again("actor", "actor"), actor("short", 1))
+	for _, id := range []string{"task", "actor", "short"} {
+		s.see(driver, id, "running")
+	}
+	s.workers("gpu", 3)
+	s.do(driver, release("short"))
+
+	s.step("the idle worker is shown, and then given back")
+	s.until("the idle worker costs nothing", func() bool {
+		state := s.giveBack(`{"gpus": 1, "group": "gpu", "dryRun": true, "force": true}`)
+		return len(state.Workers) == 1 && state.Workers[0].Why == "idle"
+	})
+	agreed := s.giveBack(`{"gpus": 1, "group": "gpu", "deadlineSeconds": 60}`)
+	left := s.workers("gpu", 2)
+	if len(agreed.Workers) != 1 || strings.Contains(strings.Join(left, " "), agreed.Workers[0].Pod) {
+		s.Errorf("agreed on %+v, and %v are left", agreed.Workers, left)
+	}
+	s.until("all is given back", func() bool {
+		var now giveback.State
+		s.must(json.Unmarshal(s.rest(http.MethodGet, "/give_back", ""), &now))
+		return now.Given == 1
+	})
+
+	s.step("its group is held down, and more is refused without force")
+	s.do(driver, task("more", 1))
+	s.told("that the group is held down", func(st status) bool {
+		return st.unmet("capped") && slices.ContainsFunc(st.group("gpu").Reasons, func(r struct{ Code, Message string }) bool {
+			return r.Code == "quota" && strings.Contains(r.Message, "give-back of 1 GPU")
+		})
+	})
+	s.quiet("the group is held down")
+	s.rest(http.MethodDelete, "/give_back", "")
+	s.see(driver, "more", "running")
+	s.workers("gpu", 3)
+	ctx, cancel := s.patient()
+	defer cancel()
+	path := "/v1/namespaces/" + s.namespace + "/rayclusters/" + s.name + "/give_back"
+	code, text, err := fleet.Call(ctx, http.MethodPost, path, `{"gpus": 2, "group": "gpu"}`)
+	if err != nil || code != http.StatusConflict || !strings.Contains(string(text), "with force all can") {
+		s.Errorf("without force: status %d, %v: %s", code, err, text)
+	}
+
+	s.step("all three go by force, those with work at the deadline; what Ray tries again runs again afterwards")
+	s.do(driver, release("more"))
+	s.see(driver, "more", "released")
+	agreed = s.giveBack(`{"gpus": 3, "group": "gpu", "deadlineSeconds": 30, "force": true}`)
+	s.workers("gpu", 0)
+	for _, pod := range agreed.Workers {
+		stopped, gone := rig.OfPod(s.journal.Facts(), pod.Pod, rig.PodStopping)
+		if early := agreed.Deadline.Sub(stopped); gone && pod.Why != "idle" && early > time.Second {
+			s.Errorf("%s (%s) was stopped %v before the deadline", pod.Pod, pod.Why, early)
+		}
+	}
+	s.rest(http.MethodDelete, "/give_back", "")
+	for _, id := range []string{"task", "actor"} {
+		s.seen(driver, id, "running", 2)
+	}
+	s.k8sEvent("GiveBackBegins")
+	s.workers("gpu", 2)
+}
