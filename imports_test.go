@@ -54,7 +54,7 @@ var floors = []struct{ packages, see string }{
 	{"internal/snapshotfile/manifests", values + " internal/planner internal/snapshotfile " + kube},
 
 	{"internal/ledger/...", values},
-	{loop, values + " internal/ledger/... internal/planner internal/snapshotfile"},
+	{loop, values + " internal/api/apiv1 internal/ledger/... internal/planner internal/snapshotfile"},
 
 	{"internal/access", ""},
 	{"internal/api/apiv1", values + " internal/planner"},

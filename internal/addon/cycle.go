@@ -3,6 +3,7 @@ package addon
 import (
 	"time"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/internal/planner"
@@ -32,7 +33,7 @@ type Cycle struct {
 	SeenToPatched time.Duration
 	GrowthWanted  time.Time
 	NumGPUs       map[string]GroupNumGPUs
-	OptIn         *OptIn
+	OptIn         *apiv1.OptIn
 
 	// Idle is what happens to the RayCluster without work, WarmNodes what becomes of nodes without workers, and Jobs
 	// for which jobs the workers work.

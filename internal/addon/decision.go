@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
@@ -65,7 +66,7 @@ type Decision struct {
 	// NumGPUs is the number of GPUs of a worker, by group.
 	NumGPUs map[string]GroupNumGPUs
 	// OptIn is what Heliostat would do if it managed the RayCluster; nil if it does.
-	OptIn *OptIn
+	OptIn *apiv1.OptIn
 	// Jobs is for which jobs the workers work; nil if it is not read.
 	Jobs *jobs.Held
 }

@@ -99,7 +99,7 @@ func checkUTF8(body []byte) error {
 	if utf8.Valid(body) {
 		return nil
 	}
-	return invalidFields([]apiv1.FieldError{{Value: "bytes that are not UTF-8", Expected: "JSON in UTF-8"}})
+	return invalidField("", "bytes that are not UTF-8", "JSON in UTF-8")
 }
 
 func (d *decoder) request(request *apiv1.RequestResources, hasSelectors *bool) error {

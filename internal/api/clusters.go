@@ -53,11 +53,7 @@ func (s *server) GetCluster(c *gin.Context, namespace apiv1.Namespace, name apiv
 // GetSnapshot serves GET …/rayclusters/{name}/snapshot.
 func (s *server) GetSnapshot(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	view, err := s.decided(namespace, name)
-	if err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
-	s.answers.JSON(c, http.StatusOK, view.Snapshot)
+	s.answer(c, view.Snapshot, err)
 }
 
 // GetSeries serves GET …/series.
@@ -112,17 +108,11 @@ func (s *server) ListNodepools(c *gin.Context) {
 	defer cancel()
 	report, err := s.Nodepools.Nodepools(ctx)
 	if err != nil {
-		s.answers.Fail(c, fmt.Errorf("reading nodes: %w", err))
-		return
+		err = fmt.Errorf("reading nodes: %w", err)
 	}
-	report.Nodes, report.Pools, report.Notes = apiv1.List(
-		report.Nodes,
-	), apiv1.List(
-		report.Pools,
-	), apiv1.List(
-		report.Notes,
-	)
-	s.answers.JSON(c, http.StatusOK, report)
+	report.Nodes, report.Pools = apiv1.List(report.Nodes), apiv1.List(report.Pools)
+	report.Notes = apiv1.List(report.Notes)
+	s.answer(c, report, err)
 }
 
 // ListHistory serves GET …/rayclusters/{name}/history.
@@ -154,8 +144,7 @@ func (s *server) writePast(
 	c *gin.Context, namespace, name, id string, part func(snapshot, plan json.RawMessage) json.RawMessage,
 ) {
 	if !decisionPattern.MatchString(id) {
-		field := apiv1.FieldError{Field: "id", Value: shorten(id), Expected: "the ID of a decision, a number"}
-		s.answers.Fail(c, invalidFields([]apiv1.FieldError{field}))
+		s.answers.Fail(c, invalidField("id", shorten(id), "the ID of a decision, a number"))
 		return
 	}
 	view, err := s.view(namespace, name)
@@ -206,9 +195,5 @@ func (s *server) PlanCluster(c *gin.Context, namespace apiv1.Namespace, name api
 		return apiv1.WhatIfPlan{Plan: plan, Difference: planner.Compare(view.Plan, plan)}, true
 	}
 	result, err := runPlan(c.Request.Context(), s.plans, callerOf(c).Name, compute)
-	if err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
-	s.answers.JSON(c, http.StatusOK, result)
+	s.answer(c, result, err)
 }

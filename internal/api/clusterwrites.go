@@ -64,9 +64,7 @@ func (s *server) SetCapacityPolicy(c *gin.Context, namespace apiv1.Namespace, na
 	}
 	policy, fault := policytext.Read(text)
 	if fault != nil {
-		s.answers.Fail(c, invalidFields([]apiv1.FieldError{
-			{Field: fault.Path.String(), Value: fault.Value, Expected: fault.Want},
-		}))
+		s.answers.Fail(c, invalidField(fault.Path.String(), fault.Value, fault.Want))
 		return
 	}
 	view, _ := s.Fleet.View(key)

@@ -47,9 +47,7 @@ func (s *server) GiveBack(c *gin.Context, namespace apiv1.Namespace, name apiv1.
 	}
 	ask, fault := giveback.ReadAsk(text, s.now())
 	if fault != nil {
-		s.answers.Fail(c, invalidFields([]apiv1.FieldError{
-			{Field: fault.Path.String(), Value: fault.Value, Expected: fault.Want},
-		}))
+		s.answers.Fail(c, invalidField(fault.Path.String(), fault.Value, fault.Want))
 		return
 	}
 	view, err := s.decided(namespace, name)

@@ -147,12 +147,7 @@ func (s *server) poll(
 
 func checkID(id string) error {
 	if !IsID(id) {
-		field := apiv1.FieldError{
-			Field:    "id",
-			Value:    shorten(id),
-			Expected: WantID,
-		}
-		return invalidFields([]apiv1.FieldError{field})
+		return invalidField("id", shorten(id), WantID)
 	}
 	return nil
 }
@@ -263,5 +258,5 @@ func parseWait(text string) (time.Duration, error) {
 		return wait, nil
 	}
 	expected := "seconds such as 30s, at most 60s"
-	return 0, invalidFields([]apiv1.FieldError{{Field: "wait", Value: shorten(text), Expected: expected}})
+	return 0, invalidField("wait", shorten(text), expected)
 }

@@ -27,8 +27,7 @@ func (s *server) KeepRequest(
 		return
 	}
 	if header := string(params.IfNoneMatch); header != "" && header != "*" {
-		field := apiv1.FieldError{Field: "If-None-Match", Value: shorten(header), Expected: "*"}
-		s.answers.Fail(c, invalidFields([]apiv1.FieldError{field}))
+		s.answers.Fail(c, invalidField("If-None-Match", shorten(header), "*"))
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)

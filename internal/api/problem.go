@@ -176,6 +176,11 @@ func invalidFields(fields []apiv1.FieldError) error {
 	return &problem{Kind: kindInvalidRequest, Detail: detail, Fields: fields}
 }
 
+// invalidField returns the problem of a request with one bad field.
+func invalidField(field, value, expected string) error {
+	return invalidFields([]apiv1.FieldError{{Field: field, Value: value, Expected: expected}})
+}
+
 // maxShown is how many bytes of a bad value a message repeats.
 const maxShown = 60
 

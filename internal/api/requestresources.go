@@ -25,26 +25,20 @@ func (s *server) GetRequestedResources(c *gin.Context, namespace apiv1.Namespace
 	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
 	requests, since, err := s.Requests.Get(ctx, key)
 	if err != nil {
-		s.answers.Fail(c, fmt.Errorf("reading the request for %s: %w", key, err))
-		return
+		err = fmt.Errorf("reading the request for %s: %w", key, err)
 	}
-	s.answers.JSON(c, http.StatusOK, s.requested(key, requests, since))
+	s.answer(c, s.requested(key, requests, since), err)
 }
 
 // RequestResources serves POST …/request_resources.
 func (s *server) RequestResources(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
 	requests, err := s.readPlainRequest(c, key)
-	if err != nil {
-		s.answers.Fail(c, err)
-		return
+	var since time.Time
+	if err == nil {
+		since, err = s.setRequest(c, key, requests)
 	}
-	since, err := s.setRequest(c, key, requests)
-	if err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
-	s.answers.JSON(c, http.StatusOK, s.requested(key, requests, since))
+	s.answer(c, s.requested(key, requests, since), err)
 }
 
 func (s *server) readPlainRequest(c *gin.Context, key nodepool.ClusterKey) ([]raydemand.Request, error) {

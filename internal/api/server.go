@@ -135,6 +135,15 @@ func (s *server) boundsUsed() map[string]float64 {
 		"plans": s.plans.Used()}
 }
 
+// answer answers with a body, or with an error if there is one.
+func (s *server) answer(c *gin.Context, body any, err error) {
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	s.answers.JSON(c, http.StatusOK, body)
+}
+
 // fail answers with a problem of a kind.
 func (s *server) fail(c *gin.Context, kind problemKind, detail string) {
 	s.answers.Fail(c, &problem{Kind: kind, Detail: detail})

@@ -87,9 +87,9 @@ func (c *Controller) suppose(ctx context.Context, r *record, o *addon.Cycle) {
 	if v.Mode == nodepool.Managed || v.Cluster.Deleting {
 		return
 	}
-	o.OptIn = addon.NewOptIn(&v.Cluster, v.Why, c.config.modes().OnOptIn(v.Cluster))
+	o.OptIn = optIn(&v.Cluster, v.Why, c.config.modes().OnOptIn(v.Cluster))
 	if v.Mode != nodepool.Off && v.Live() {
-		o.OptIn.Suppose(o.Intent.Snapshot, o.Intent.Plan, o.NumGPUs)
+		addChanges(o.OptIn, o.Intent.Snapshot, o.Intent.Plan, o.NumGPUs)
 	}
 	if e, begins := waitingEvent(*v, o.OptIn, &r.conditions); begins {
 		c.emit(ctx, *v, e)

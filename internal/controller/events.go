@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -107,7 +108,7 @@ const shadowGrace = 10 * time.Second
 
 // waitingEvent returns one Event while demand waits that Heliostat could serve if it managed the RayCluster. If another
 // Heliostat manages it, or this one is read-only, there is nothing to opt in to.
-func waitingEvent(v observe.View, optIn *addon.OptIn, known *conditions) (e addon.Event, begins bool) {
+func waitingEvent(v observe.View, optIn *apiv1.OptIn, known *conditions) (e addon.Event, begins bool) {
 	if optIn == nil || optIn.Waiting == "" ||
 		slices.Contains([]string{addon.ReadOnly, addon.Parked, addon.SidecarManages}, v.Why.Code) {
 		return addon.Event{}, false

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -21,12 +22,12 @@ func TestAnIdleClusterOfFixedSizeThatNobodyAskedToScaleStays(t *testing.T) {
 	if d.Mode != nodepool.Shadow || d.Why.Code != addon.NotAsked || len(w.kube.events) > 0 {
 		t.Errorf("mode %s because %+v, events %v", d.Mode, d.Why, w.kube.events)
 	}
-	var stops, shrinks []addon.WouldChange
+	var stops, shrinks []apiv1.WouldChange
 	for _, change := range d.OptIn.Changes {
 		switch change.Action {
-		case addon.WouldStop:
+		case "stop":
 			stops = append(stops, change)
-		case addon.WouldShrink:
+		case "shrink":
 			shrinks = append(shrinks, change)
 		default:
 			t.Errorf("unexpected %+v", change)
@@ -108,7 +109,7 @@ func TestReadOnlyEmitsNoEventAboutWaitingDemand(t *testing.T) {
 func TestTheNumberOfGPUsThatWouldBeWrittenIsPartOfThePlan(t *testing.T) {
 	w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, sliceGroup(nodepool.SyncEnforce, 0))
 	changes := w.cycle().OptIn.Changes
-	if len(changes) != 1 || changes[0].Action != addon.WouldNumGPUs || changes[0].Count != "3" {
+	if len(changes) != 1 || changes[0].Action != "numGpus" || changes[0].Count != "3" {
 		t.Errorf("changes = %+v, want num-gpus 3", changes)
 	}
 	if len(w.kube.synced) > 0 {

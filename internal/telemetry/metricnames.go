@@ -89,8 +89,8 @@ var (
 	stageBounds   = []float64{0.01, 0.05, 0.25, 1, 2, 5, 10, 20, 45, 90, 180, 300, 600, 1200}
 )
 
-// newInstruments creates all instruments.
-func newInstruments(meter metric.Meter) (*instruments, error) {
+// newInstruments creates all instruments. It also returns those that a collection sets.
+func newInstruments(meter metric.Meter) (*instruments, []metric.Observable, error) {
 	m := maker{meter: meter}
 	all := &instruments{
 		events: events{
@@ -218,56 +218,16 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		},
 	}
 	if err := errors.Join(m.errs...); err != nil {
-		return nil, fmt.Errorf("creating instruments: %w", err)
+		return nil, nil, fmt.Errorf("creating instruments: %w", err)
 	}
-	return all, nil
+	return all, m.observed, nil
 }
 
-// observables returns the instruments that a collection sets.
-func (i *instruments) observables() []metric.Observable {
-	return []metric.Observable{
-		i.managed,
-		i.dataAge,
-		i.gcsErrors,
-		i.truncated,
-		i.reverts,
-		i.idleGPUHours,
-		i.podSeconds,
-		i.gpuSeconds,
-		i.cost,
-		i.unmet,
-		i.going,
-		i.guarded,
-		i.demand,
-		i.requested,
-		i.requests,
-		i.workers,
-		i.cooldown,
-		i.numGPUs,
-		i.mismatch,
-		i.sliceMemory,
-		i.sliceCompute,
-		i.poolLimit,
-		i.cards,
-		i.clusters,
-		i.leading,
-		i.shards,
-		i.unowned,
-		i.shardsReadAge,
-		i.droppedSeries,
-		i.boundUsed,
-		i.activeNodes,
-		i.pendingNodes,
-		i.recentlyFailedNodes,
-		i.clusterResources,
-		i.pendingResources,
-	}
-}
-
-// maker creates instruments and keeps the errors.
+// maker creates instruments and keeps the observable ones, and the errors.
 type maker struct {
-	meter metric.Meter
-	errs  []error
+	meter    metric.Meter
+	observed []metric.Observable
+	errs     []error
 }
 
 func (m *maker) counter(name, unit, help string) metric.Int64Counter {
@@ -286,6 +246,7 @@ func (m *maker) histogram(name, help string, bounds []float64) metric.Float64His
 func (m *maker) gauge(name, unit, help string) metric.Float64ObservableGauge {
 	made, err := m.meter.Float64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(help))
 	m.keep(err)
+	m.observed = append(m.observed, made)
 	return made
 }
 
@@ -293,6 +254,7 @@ func (m *maker) gauge(name, unit, help string) metric.Float64ObservableGauge {
 func (m *maker) total(name, unit, help string) metric.Float64ObservableCounter {
 	made, err := m.meter.Float64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(help))
 	m.keep(err)
+	m.observed = append(m.observed, made)
 	return made
 }
 

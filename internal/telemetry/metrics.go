@@ -61,7 +61,7 @@ type Division struct {
 
 // newMetrics creates the instruments with a meter.
 func newMetrics(meter metric.Meter, config Config) (*Metrics, error) {
-	made, err := newInstruments(meter)
+	made, observed, err := newInstruments(meter)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func newMetrics(meter metric.Meter, config Config) (*Metrics, error) {
 		division:    config.Division,
 		known:       map[string]*cluster{},
 	}
-	if _, err := meter.RegisterCallback(m.collect, made.observables()...); err != nil {
+	if _, err := meter.RegisterCallback(m.collect, observed...); err != nil {
 		return nil, fmt.Errorf("registering the collection of metrics: %w", err)
 	}
 	return m, nil

@@ -51,58 +51,42 @@ func exportOver(signal string, getenv func(string) string) (string, error) {
 	}
 }
 
-// metricExporter returns nil if metrics are not exported.
+// exporterOf returns the exporter of a signal for the protocol that the environment selects; nil if it is not exported.
+func exporterOf[E any](
+	ctx context.Context, getenv func(string) string, signal string, grpc, http func(context.Context) (E, error),
+) (none E, err error) {
+	protocol, err := exportOver(strings.ToUpper(signal), getenv)
+	if protocol == "" {
+		return none, err
+	}
+	create := http
+	if protocol == overGRPC {
+		create = grpc
+	}
+	exporter, err := create(ctx)
+	if err != nil {
+		return none, fmt.Errorf("setting up the export of %s: %w", signal, err)
+	}
+	return exporter, nil
+}
+
+// metricExporter, spanExporter and logExporter return nil if their signal is not exported.
 func metricExporter(ctx context.Context, getenv func(string) string) (sdkmetric.Exporter, error) {
-	protocol, err := exportOver("METRICS", getenv)
-	if protocol == "" {
-		return nil, err
-	}
-	var exporter sdkmetric.Exporter
-	if protocol == overGRPC {
-		exporter, err = otlpmetricgrpc.New(ctx)
-	} else {
-		exporter, err = otlpmetrichttp.New(ctx)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("setting up the export of metrics: %w", err)
-	}
-	return exporter, nil
+	return exporterOf(ctx, getenv, "metrics",
+		func(ctx context.Context) (sdkmetric.Exporter, error) { return otlpmetricgrpc.New(ctx) },
+		func(ctx context.Context) (sdkmetric.Exporter, error) { return otlpmetrichttp.New(ctx) })
 }
 
-// spanExporter returns nil if spans are not exported.
 func spanExporter(ctx context.Context, getenv func(string) string) (sdktrace.SpanExporter, error) {
-	protocol, err := exportOver("TRACES", getenv)
-	if protocol == "" {
-		return nil, err
-	}
-	var exporter sdktrace.SpanExporter
-	if protocol == overGRPC {
-		exporter, err = otlptracegrpc.New(ctx)
-	} else {
-		exporter, err = otlptracehttp.New(ctx)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("setting up the export of traces: %w", err)
-	}
-	return exporter, nil
+	return exporterOf(ctx, getenv, "traces",
+		func(ctx context.Context) (sdktrace.SpanExporter, error) { return otlptracegrpc.New(ctx) },
+		func(ctx context.Context) (sdktrace.SpanExporter, error) { return otlptracehttp.New(ctx) })
 }
 
-// logExporter returns nil if log records are not exported.
 func logExporter(ctx context.Context, getenv func(string) string) (sdklog.Exporter, error) {
-	protocol, err := exportOver("LOGS", getenv)
-	if protocol == "" {
-		return nil, err
-	}
-	var exporter sdklog.Exporter
-	if protocol == overGRPC {
-		exporter, err = otlploggrpc.New(ctx)
-	} else {
-		exporter, err = otlploghttp.New(ctx)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("setting up the export of logs: %w", err)
-	}
-	return exporter, nil
+	return exporterOf(ctx, getenv, "logs",
+		func(ctx context.Context) (sdklog.Exporter, error) { return otlploggrpc.New(ctx) },
+		func(ctx context.Context) (sdklog.Exporter, error) { return otlploghttp.New(ctx) })
 }
 
 // health logs once when exports start to fail, logs once when they work again, and counts the failures. Its logger must

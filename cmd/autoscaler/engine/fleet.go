@@ -64,12 +64,12 @@ func viewOf(d *addon.Decision) api.View {
 		Idle:       d.Idle,
 		GiveBack:   d.Kube.GiveBack,
 		WarmNodes:  d.WarmNodes,
+		OptIn:      d.OptIn,
 		Findings:   d.Findings,
 	}
 	if d.Jobs != nil {
 		v.Drivers = d.Jobs.Jobs
 	}
-	v.OptIn = optInOf(d.OptIn)
 	v.NumGPUs = make(map[string]api.GroupGPUs, len(d.NumGPUs))
 	for group, n := range d.NumGPUs {
 		v.NumGPUs[group] = api.GroupGPUs{NumGPUs: n.NumGPUs, Mode: n.Mode, Code: n.Code, Why: n.Why}
@@ -78,27 +78,6 @@ func viewOf(d *addon.Decision) api.View {
 		v.Changes = append(v.Changes, changeOf(a))
 	}
 	return v
-}
-
-func optInOf(known *addon.OptIn) *apiv1.OptIn {
-	if known == nil {
-		return nil
-	}
-	shown := &apiv1.OptIn{Waiting: known.Waiting, Allow: known.Allow, Autoscaler: known.Autoscaler, Patch: known.Patch,
-		Changes: []apiv1.WouldChange{}}
-	if known.Obstacle.Code != "" {
-		shown.Obstacle = &known.Obstacle
-	}
-	for _, change := range known.Changes {
-		shown.Changes = append(shown.Changes, apiv1.WouldChange{
-			Action: change.Action,
-			Group:  change.Group,
-			Count:  change.Count,
-			Pods:   append([]string{}, change.Pods...),
-			Reason: change.Reason,
-		})
-	}
-	return shown
 }
 
 // changeOf returns an action as the API shows it.

@@ -1,4 +1,4 @@
-package addon
+package controller
 
 import (
 	"strings"
@@ -26,7 +26,7 @@ func TestOptingInSaysWhichAutoscalerTheHeadHas(t *testing.T) {
 			"the head restarts", `}' && kubectl delete pod -n ml llm-head`},
 	} {
 		c.cluster.Key = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
-		o := NewOptIn(&c.cluster, planner.Reason{}, planner.Reason{})
+		o := optIn(&c.cluster, planner.Reason{}, planner.Reason{})
 		if !strings.Contains(o.Autoscaler, c.says) || !strings.Contains(o.Patch, c.patch) || (o.Patch == "") != (c.patch == "") {
 			t.Errorf("%s: %q, %q", name, o.Autoscaler, o.Patch)
 		}

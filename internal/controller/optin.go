@@ -1,4 +1,4 @@
-package addon
+package controller
 
 import (
 	"cmp"
@@ -7,48 +7,19 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// OptIn says what Heliostat would do with a RayCluster that it does not manage, and how to let it.
-type OptIn struct {
-	// Waiting is a sentence about the launches for waiting demand; empty if none waits that Heliostat could serve.
-	Waiting string
-	// Allow says how to let Heliostat manage the RayCluster.
-	Allow string
-	// Obstacle is what would still prevent that after annotating the RayCluster with heliostat.dev/mode: managed. Its
-	// code is empty if nothing would.
-	Obstacle planner.Reason
-	// Autoscaler says what the head pod has for an autoscaler, and whether the head restarts with Patch: the command
-	// that turns in-tree autoscaling on with Heliostat's image; empty if it is.
-	Autoscaler, Patch string
-	// Changes are what Heliostat would do at once, and later to groups above their minimum.
-	Changes []WouldChange
-}
-
-// WouldChange is one thing that Heliostat would do.
-type WouldChange struct {
-	// Action is one of the constants below.
-	Action, Group string
-	// Count is the number of pods, or of GPUs that it writes; Pods are their names if known.
-	Count  string
-	Pods   []string
-	Reason string
-}
-
-// The actions of a WouldChange.
-const (
-	WouldLaunch  = "launch"
-	WouldStop    = "stop"
-	WouldNumGPUs = "numGpus"
-	// WouldShrink: idle workers leave after the group's idle timeout.
-	WouldShrink = "shrink"
-)
-
-// NewOptIn returns how to let Heliostat manage a RayCluster that it does not manage because of why.
-func NewOptIn(cluster *nodepool.Cluster, why, obstacle planner.Reason) *OptIn {
-	o := &OptIn{Obstacle: obstacle, Allow: allow(cluster.Key, why, obstacle)}
+// optIn returns how to let Heliostat manage a RayCluster that it does not manage because of why. obstacle is what would
+// still prevent that with the annotation heliostat.dev/mode: managed.
+func optIn(cluster *nodepool.Cluster, why, obstacle planner.Reason) *apiv1.OptIn {
+	o := &apiv1.OptIn{Allow: allow(cluster.Key, why, obstacle), Changes: []apiv1.WouldChange{}}
+	if obstacle.Code != "" {
+		o.Obstacle = &obstacle
+	}
 	o.Autoscaler, o.Patch = autoscaler(cluster)
 	return o
 }
@@ -84,16 +55,19 @@ func autoscaler(c *nodepool.Cluster) (says, patch string) {
 	return says + "; it needs the image of your Heliostat", patch
 }
 
-// Suppose adds what Heliostat would do with the plan.
-func (o *OptIn) Suppose(snapshot planner.Snapshot, plan planner.Plan, numGPUs map[string]GroupNumGPUs) {
+// addChanges adds what Heliostat would do with the plan.
+func addChanges(
+	o *apiv1.OptIn, snapshot planner.Snapshot, plan planner.Plan, numGPUs map[string]addon.GroupNumGPUs,
+) {
 	o.Waiting = waitingSentence(plan)
-	o.Changes = slices.Concat(wouldLaunch(plan), wouldStop(plan), wouldWrite(numGPUs), wouldShrink(snapshot, plan))
+	o.Changes = slices.Concat(o.Changes, wouldLaunch(plan), wouldStop(plan), wouldWrite(numGPUs),
+		wouldShrink(snapshot, plan))
 }
 
 // allow returns how to let Heliostat scale the RayCluster. An obstacle says itself how to remove it.
 func allow(key nodepool.ClusterKey, why, obstacle planner.Reason) string {
 	switch code := why.Code; {
-	case code != AsAsked && code != NotAsked:
+	case code != addon.AsAsked && code != addon.NotAsked:
 		return why.Message
 	case obstacle.Code != "":
 		return "`autoscaler manage " + key.String() + "` is not enough: " + obstacle.Message
@@ -124,24 +98,23 @@ func waitingSentence(plan planner.Plan) string {
 	return "demand is waiting, and Heliostat would launch " + strings.Join(parts, ", ")
 }
 
-func wouldLaunch(plan planner.Plan) []WouldChange {
-	var changes []WouldChange
+func wouldLaunch(plan planner.Plan) []apiv1.WouldChange {
+	var changes []apiv1.WouldChange
 	for _, g := range plan.Groups {
 		if n := plan.Launch[g.Name]; n > 0 {
-			var reason string
+			change := apiv1.WouldChange{Action: "launch", Group: g.Name, Pods: []string{}, Count: fmt.Sprint(n)}
 			if len(g.Reasons) > 0 {
-				reason = g.Reasons[0].Message
+				change.Reason = g.Reasons[0].Message
 			}
-			changes = append(changes,
-				WouldChange{Action: WouldLaunch, Group: g.Name, Count: fmt.Sprint(n), Reason: reason})
+			changes = append(changes, change)
 		}
 	}
 	return changes
 }
 
 // wouldStop groups the pods of a group that would be stopped for the same reason.
-func wouldStop(plan planner.Plan) []WouldChange {
-	var changes []WouldChange
+func wouldStop(plan planner.Plan) []apiv1.WouldChange {
+	var changes []apiv1.WouldChange
 	at := map[[2]string]int{}
 	for _, t := range plan.Terminate {
 		kind := [2]string{t.Group, t.Reason}
@@ -149,7 +122,7 @@ func wouldStop(plan planner.Plan) []WouldChange {
 		if !known {
 			i, at[kind] = len(changes), len(changes)
 			changes = append(changes,
-				WouldChange{Action: WouldStop, Group: t.Group, Reason: cmp.Or(t.Message, t.Reason) + t.Parting()})
+				apiv1.WouldChange{Action: "stop", Group: t.Group, Reason: cmp.Or(t.Message, t.Reason) + t.Parting()})
 		}
 		changes[i].Pods = append(changes[i].Pods, t.Pod)
 		changes[i].Count = fmt.Sprint(len(changes[i].Pods))
@@ -157,11 +130,12 @@ func wouldStop(plan planner.Plan) []WouldChange {
 	return changes
 }
 
-func wouldWrite(numGPUs map[string]GroupNumGPUs) []WouldChange {
-	var changes []WouldChange
+func wouldWrite(numGPUs map[string]addon.GroupNumGPUs) []apiv1.WouldChange {
+	var changes []apiv1.WouldChange
 	for _, group := range slices.Sorted(maps.Keys(numGPUs)) {
 		if n := numGPUs[group]; n.IfManaged {
-			changes = append(changes, WouldChange{Action: WouldNumGPUs, Group: group, Count: n.Reported.String(),
+			changes = append(changes, apiv1.WouldChange{Action: "numGpus", Group: group, Pods: []string{},
+				Count:  n.Reported.String(),
 				Reason: "annotation heliostat.dev/num-gpus-sync: " + string(n.Mode) + "; " + n.Sources.Reported})
 		}
 	}
@@ -169,17 +143,18 @@ func wouldWrite(numGPUs map[string]GroupNumGPUs) []WouldChange {
 }
 
 // wouldShrink lists groups that have more workers than their minimum; KubeRay's minimum is 0 if none is set.
-func wouldShrink(snapshot planner.Snapshot, plan planner.Plan) []WouldChange {
+func wouldShrink(snapshot planner.Snapshot, plan planner.Plan) []apiv1.WouldChange {
 	timeouts := map[string]*float64{}
 	for _, g := range snapshot.Groups {
 		timeouts[g.Name] = cmp.Or(g.IdleTimeoutSeconds, snapshot.IdleTimeoutSeconds)
 	}
-	var changes []WouldChange
+	var changes []apiv1.WouldChange
 	for _, g := range plan.Groups {
 		if timeout := timeouts[g.Name]; timeout != nil && g.Current > g.Min {
-			changes = append(changes, WouldChange{
-				Action: WouldShrink,
+			changes = append(changes, apiv1.WouldChange{
+				Action: "shrink",
 				Group:  g.Name,
+				Pods:   []string{},
 				Count:  fmt.Sprint(g.Current - g.Min),
 				Reason: fmt.Sprintf("workers that are idle for %s are removed, down to minReplicas: %d of %d pods",
 					planner.Span(*timeout), g.Min, g.Current),
