@@ -362,6 +362,17 @@ func TestAGangSchedulerHoldsAPodThatFits(t *testing.T) {
 	}
 }
 
+func TestAPodOfAWorkloadIsHeldUntilTheSchedulerTriesIt(t *testing.T) {
+	ofWorkload := func(p *corev1.Pod) { p.Spec.WorkloadRef = &corev1.WorkloadReference{Name: "gang"} }
+	if w := worker(pod("w", workerNode, "gpu", ofWorkload)); !strings.Contains(w.GangHeld, "Workload gang") {
+		t.Errorf("held %q", w.GangHeld)
+	}
+	runs := func(p *corev1.Pod) { p.Spec.NodeName = "n" }
+	if w := worker(pod("w", workerNode, "gpu", ofWorkload, runs)); w.GangHeld != "" {
+		t.Errorf("held %q", w.GangHeld)
+	}
+}
+
 func TestPodsThatBelongNowhereAreFindings(t *testing.T) {
 	d := DecodeObject(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workerGroupSpecs": []any{
 		map[string]any{"groupName": "gpu", "numOfHosts": int64(2), "scaleStrategy": map[string]any{"workersToDelete": []any{"", "head"}}},

@@ -67,6 +67,9 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 		} else {
 			w.Gated = scheduled.Reason == corev1.PodReasonSchedulingGated
 		}
+	} else if gang := pod.Spec.WorkloadRef; gang != nil && pod.Spec.NodeName == "" {
+		// Of a pod that may not enter its queue yet, kube-scheduler 1.35 says nothing (PreEnqueue).
+		w.GangHeld = "it belongs to Workload " + gang.Name + ", and kube-scheduler has not tried it"
 	}
 	if ready := condition(pod, corev1.PodReady); ready != nil {
 		if w.Ready = ready.Status == corev1.ConditionTrue; w.Ready {
