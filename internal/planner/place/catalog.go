@@ -262,6 +262,8 @@ type Shape struct {
 	Total       Vector
 	Labels      int
 	Accelerated bool
+	// size is what a new node has, as one number (Fleet.sizeOn).
+	size float64
 }
 
 // SliceOf returns the slice of the GPUs of nodes with this shape; nil if it is unknown or no demand requires one.

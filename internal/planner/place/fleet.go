@@ -122,8 +122,14 @@ func NewFleet(s *model.Snapshot) *Fleet {
 	}
 	r.addNodes(s, byName)
 	for i := range r.Groups {
-		r.Groups[i].settleCurrent()
-		r.Groups[i].findBlocked(s.UpscalingMode)
+		g := &r.Groups[i]
+		g.settleCurrent()
+		g.findBlocked(s.UpscalingMode)
+		for _, shape := range []*Shape{g.Shape, g.others} {
+			if shape != nil {
+				shape.size = r.sizeOn(shape, shape.Total)
+			}
+		}
 	}
 	r.Shared = landing.Share(landing.Common{Places: s.Places, Promised: s.Promised, Quotas: s.Quotas}, r.tenants())
 	r.numberTopologies(s.Gangs)

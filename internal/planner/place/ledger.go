@@ -141,15 +141,14 @@ func (p *Search) openLedger(what counting, placed [][]int) []NodeClass {
 	}
 	for i := range p.Groups {
 		if g := &p.Groups[i]; g.Missing > 0 {
-			for _, class := range hostClasses(g, g.Missing, false) {
-				class.size = p.sizeOn(class.Shape, class.free)
-				classes = append(classes, class)
-			}
+			classes = append(classes, hostClasses(g, g.Missing, false)...)
 		}
 	}
 	for i := range classes {
-		if what != countSettled {
-			p.busyLastFirst(classes[i].members)
+		if what != countSettled { // nodes that were busy last are used first, so that the others can stop
+			slices.SortFunc(classes[i].members, func(a, b int) int {
+				return cmp.Or(cmp.Compare(p.Nodes[a].IdleSeconds, p.Nodes[b].IdleSeconds), cmp.Compare(a, b))
+			})
 		}
 	}
 	return p.inOrder(classes)
@@ -172,35 +171,22 @@ func (l *NodeClass) appendKey(key []byte) []byte {
 	return key
 }
 
-// busyLastFirst sorts equal nodes so that those that were busy last are used first, and the others can stop.
-func (p *Search) busyLastFirst(nodes []int) {
-	slices.SortFunc(nodes, func(a, b int) int {
-		return cmp.Or(cmp.Compare(p.Nodes[a].IdleSeconds, p.Nodes[b].IdleSeconds), cmp.Compare(a, b))
-	})
-}
-
-// hostClasses returns planned pods of a group as node classes.
-func (p *Search) hostClasses(group int, count int64) []NodeClass {
-	all := hostClasses(&p.Groups[group], count, true)
-	for i := range all {
-		all[i].size = p.sizeOn(all[i].Shape, all[i].free)
-	}
-	return all
-}
-
 // hostClasses returns new pods of a group: of each replica the first host, and the others.
 func hostClasses(g *Group, count int64, planned bool) []NodeClass {
 	firsts := count
 	if g.others != nil {
 		firsts = count / g.Hosts
 	}
-	all := []NodeClass{{Shape: g.Shape, phase: OnTheWay, free: g.Shape.Total, count: firsts, planned: planned}}
-	if count > firsts {
-		others := all[0]
-		others.Shape, others.free, others.count = g.others, g.others.Total, count-firsts
-		all = append(all, others)
+	var all []NodeClass
+	add := func(s *Shape, n int64) {
+		if n > 0 {
+			all = append(all,
+				NodeClass{Shape: s, phase: OnTheWay, free: s.Total, size: s.size, count: n, planned: planned})
+		}
 	}
-	return slices.DeleteFunc(all, func(class NodeClass) bool { return class.count == 0 })
+	add(g.Shape, firsts)
+	add(g.others, count-firsts)
+	return all
 }
 
 // inOrder sorts node classes. They are large, so it moves indexes instead.
@@ -317,7 +303,6 @@ func (p *Search) open(classes []NodeClass, given []int64) *Ledger {
 // insert adds node classes, each after equal ones.
 func (p *Search) insert(l *Ledger, classes []NodeClass) {
 	for _, class := range classes {
-		class.size = p.sizeOn(class.Shape, class.free)
 		at, _ := slices.BinarySearchFunc(l.classes, class,
 			func(a, b NodeClass) int { return cmp.Or(p.soonestFirst(&a, &b), -1) })
 		l.classes = slices.Insert(l.classes, at, class)

@@ -99,7 +99,7 @@ func (p *Search) claimOn(l *Ledger, c Claim, given []int64) *Ledger {
 	own.how = l.how
 	for i, n := range l.launched {
 		if n > 0 {
-			own.classes = append(own.classes, p.hostClasses(i, n)...)
+			own.classes = append(own.classes, hostClasses(&p.Groups[i], n, true)...)
 		}
 	}
 	own.limits.copyFrom(&l.limits)
@@ -198,9 +198,9 @@ type Outcome struct {
 	// Places are the places of the bundles of REST requests, by the key of their item.
 	Places map[string][]Placement
 	// ledgers are that of the demand and those of the calls of request_resources, if warm capacity is placed on what
-	// they leave. warmed are its launches.
+	// they leave. warmed counts its launches by group.
 	ledgers []*Ledger
-	warmed  []warmLaunch
+	warmed  []int64
 }
 
 // Stay is what keeps a node from being stopped as idle: the first of these that does; 0 if nothing. Each value from

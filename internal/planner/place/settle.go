@@ -50,21 +50,22 @@ func (p *Search) belowMinimum(given []int64) bool {
 }
 
 // settleOpen finds the launches of the open groups: those of the best strategy, without those that turn out to be
-// unnecessary. For small demand, the plans of the other strategies are compared without them, so that no plan is dearer
-// than Ray's.
+// unnecessary. For small demand, the plans of all strategies are compared without them, so that no plan is dearer than
+// Ray's.
 func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 	out := p.bestRound(given, fullest)
 	if Sum(out.launched) == 0 {
 		return given, out
 	}
 	first := p.complete(given, out, fullest)
-	small, best, tidied := p.small(&first.out), first, false
+	small, best := p.small(&first.out), first
 	seen := [][]int64{first.given}
+	trials := p.trials(&first.out)
+	if small {
+		best = p.drop(given, best, -1, &trials)
+	}
 	for _, s := range &launchStrategies {
-		if p.tired() {
-			break
-		}
-		if !s.applies(p, &first) {
+		if p.tired() || !s.applies(p, &first) {
 			continue
 		}
 		found := p.complete(given, p.bestRound(given, s.how), s.how)
@@ -73,18 +74,14 @@ func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 		}
 		seen = append(seen, found.given)
 		if small {
-			trials := p.trials(&found.out)
-			found = p.drop(given, found, -1, &trials)
+			own := p.trials(&found.out)
+			found = p.drop(given, found, -1, &own)
 		}
-		if s.mustServeMore && found.compareService(&best.verdict) >= 0 {
-			continue
-		}
-		if found.before(&best) {
-			best, tidied = found, small
+		if (!s.mustServeMore || found.compareService(&best.verdict) < 0) && found.before(&best) {
+			best = found
 		}
 	}
-	trials := p.trials(&first.out)
-	if !tidied {
+	if !small {
 		best = p.drop(given, best, -1, &trials)
 	}
 	best = p.merge(given, best, &trials)

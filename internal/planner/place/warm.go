@@ -106,10 +106,9 @@ func (p *Search) warm(given []int64, out Outcome) ([]int64, Outcome) {
 		given, out, found = more, again, next
 	}
 	p.Warm = found.entries
-	for i := range given {
-		if given[i] > before[i] {
-			out.warmed = append(out.warmed, warmLaunch{i, given[i] - before[i]})
-		}
+	out.warmed = slices.Clone(given)
+	for i, n := range before {
+		out.warmed[i] -= n
 	}
 	return given, out
 }
@@ -135,7 +134,7 @@ func (p *Search) placeWarm(given []int64, out *Outcome, rules WarmRules) warmPla
 		p.openAgain(l, func(i int) bool { return rules.keep[i] })
 		for i, n := range found.launched {
 			if n > 0 {
-				p.addLaunched(l, i, n)
+				l.classes = append(l.classes, l.launch(&p.Groups[i], n)...)
 			}
 		}
 		entries := slices.Clone(p.Warm)
@@ -207,12 +206,10 @@ func (p *Search) vacantNodes(l *Ledger) map[int]bool {
 
 // WarmLaunched returns how many pods of a group are launched for warm capacity.
 func (o *Outcome) WarmLaunched(i int) int64 {
-	for _, w := range o.warmed {
-		if w.group == i {
-			return w.pods
-		}
+	if o.warmed == nil {
+		return 0
 	}
-	return 0
+	return o.warmed[i]
 }
 
 // keepWarm keeps the nodes that are free for warm capacity. It comes last, so that a node that stays for another reason
@@ -306,12 +303,6 @@ func (e *WarmEntry) merge(other *WarmEntry, first bool) {
 
 // WarmRules say in which groups warm capacity may keep workers, and in which it may launch some.
 type WarmRules struct{ keep, Launch []bool }
-
-// warmLaunch is how many pods of a group are launched for warm capacity.
-type warmLaunch struct {
-	group int
-	pods  int64
-}
 
 // vacant reports whether the nodes of a class are free as a whole.
 func (l *NodeClass) vacant() bool {
@@ -424,14 +415,6 @@ func (p *Search) openAgain(l *Ledger, offered func(group int) bool) {
 	}
 	l.classes = slices.DeleteFunc(l.classes, func(class NodeClass) bool { return class.count == 0 })
 	slices.SortStableFunc(l.classes, func(a, b NodeClass) int { return cmp.Compare(a.phase, b.phase) })
-}
-
-// addLaunched books pods of a group and adds them to the ledger as free.
-func (p *Search) addLaunched(l *Ledger, group int, pods int64) {
-	for _, class := range l.launch(&p.Groups[group], pods) {
-		class.size = p.sizeOn(class.Shape, class.free)
-		l.classes = append(l.classes, class)
-	}
 }
 
 // capRoom lowers the room of a ledger's groups to what the in-flight caps allow beside the given pods, and closes the
