@@ -7,7 +7,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -226,24 +225,6 @@ func (d *decision) warmReasons(i int) (all []model.Reason) {
 		if own := e.Group == i; own || d.WarmPods(e)[d.Groups[i].Name] > 0 ||
 			e.Item != nil && e.Launching > 0 && d.out.WarmLaunched(i) > 0 {
 			all = append(all, after(e.Name+": ", d.warmReason(e, own)))
-		}
-	}
-	return all
-}
-
-// warmFindings reports entries that can have no effect.
-func (d *decision) warmFindings() (all []raydemand.Finding) {
-	policy := cmp.Or(d.WarmPolicy, "capacity policy")
-	for k := range d.Warm {
-		e := &d.Warm[k]
-		switch {
-		case e.Item == nil && e.Group < 0:
-			all = append(all, capacity.GroupUnknown(policy, e.Name, e.WarmEntry.Group, capacity.NoWorkers))
-		case e.Item != nil && !d.Possible(e.Item):
-			all = append(all, raydemand.Finding{Code: model.FindingWarmImpossible, Severity: raydemand.Error,
-				Object: policy, Field: e.Name, Seen: model.Describe(e.Request()),
-				Why: "no worker group could ever hold it, so nothing is kept warm for it",
-				Fix: "ask for what one worker of some group has"})
 		}
 	}
 	return all

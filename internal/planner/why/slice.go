@@ -54,32 +54,6 @@ func partOfSlice(g *place.Group, it *place.Item) string {
 	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.Name(), model.Memory(n.Share(*g.Slice.MemoryMiB<<20)))
 }
 
-// sliceFindings reports, once, that slice requirements cannot be evaluated, because the GPUs of no group are known, or
-// nothing proves what they are.
-func (d *decision) sliceFindings() []raydemand.Finding {
-	groups := 0
-	for i := range d.Groups {
-		if s := d.Groups[i].Slice; s != nil && s.Kind != gpuinfo.WholeUnproven && s.Kind != gpuinfo.MIGUnproven {
-			return nil
-		}
-		if d.Groups[i].Resources.Has(raydemand.GPU) > 0 {
-			groups++
-		}
-	}
-	if !d.Sliced || groups == 0 {
-		return nil
-	}
-	return []raydemand.Finding{{
-		Code: model.FindingSlicesUnknown, Severity: raydemand.Warning, Object: "snapshot", Field: "groups",
-		Seen: fmt.Sprintf("%d with GPUs", groups),
-		Why: "nothing proves what the GPUs of any group are, so demand with requirements for GPU memory, compute " +
-			"or isolation is not served; other demand is planned by the resources that groups declare",
-		Fix: "let Heliostat read nodes (in a snapshot file: kubeNodes beside rayCluster, or slice in each group)" +
-			"; if it reads them, run GPU feature discovery there, or set --resource NAME=KIND: `autoscaler " +
-			"nodepools` shows what the nodes prove",
-	}}
-}
-
 // advised adds to a reason what the operator can do to serve an item if no group has large enough slices, or the pools
 // of the groups that have them are full: declare fewer GPUs for the same devices, or cut existing cards differently. It
 // names the current and the new layout, the pool and the number of cards. It adds nothing if neither helps, because

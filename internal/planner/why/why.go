@@ -25,6 +25,8 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -134,8 +136,7 @@ func Report(p *place.Search, given []int64, out place.Outcome) model.Plan {
 		Price:                      new(float64),
 		Deferred:                   d.Deferred(),
 		Stays:                      d.stays(),
-		Findings: slices.Concat(d.Findings, d.unpricedFindings(), d.limitFindings(), d.sliceFindings(),
-			d.warmFindings()),
+		Findings:                   d.findings(),
 	}
 	for i, n := range given {
 		plan.Groups = append(plan.Groups, d.row(i))
@@ -221,41 +222,63 @@ func (d *decision) staying(group int) func(yield func(int, *place.Node) bool) {
 	}
 }
 
-// limitFindings reports groups whose limits contradict each other. The plan leaves them as they are.
-func (d *decision) limitFindings() (all []raydemand.Finding) {
-	for i := range d.Groups {
-		if g := &d.Groups[i]; g.Blocked == model.CodeInvalidLimits {
-			all = append(all, raydemand.Finding{
-				Code: model.FindingMinAboveMax, Severity: raydemand.Error, Object: "group " + g.Name,
-				Field: "minReplicas", Seen: fmt.Sprint(g.Min),
-				Why: fmt.Sprintf("above maxReplicas %d; the operator stops reconciling the whole cluster, "+
-					"so the plan leaves the group as it is", g.Max),
-				Fix: "lower minReplicas or raise maxReplicas",
-			})
-		}
+// findings are those of the placer, then groups without a price, which make the prices of their substitutes irrelevant,
+// groups whose limits contradict each other, slice requirements that cannot be evaluated, and warm capacity without
+// effect.
+func (d *decision) findings() []raydemand.Finding {
+	all := slices.Clip(d.Findings)
+	add := func(code string, severity raydemand.Severity, object, field, seen, why, fix string) {
+		all = append(all, raydemand.Finding{Code: code, Severity: severity, Object: object, Field: field, Seen: seen,
+			Why: why, Fix: fix})
 	}
-	return all
-}
-
-// unpricedFindings reports groups without a price, which make the prices of their substitutes irrelevant.
-func (d *decision) unpricedFindings() (all []raydemand.Finding) {
-	of := d.Costs.Of
+	of, withGPUs, proven := d.Costs.Of, 0, false
 	for i := range d.Groups {
-		var names []string
+		g := &d.Groups[i]
+		if s := g.Slice; s != nil && s.Kind != gpuinfo.WholeUnproven && s.Kind != gpuinfo.MIGUnproven {
+			proven = true
+		}
+		if g.Resources.Has(raydemand.GPU) > 0 {
+			withGPUs++
+		}
+		var priced []string
 		for k := range d.Groups {
-			if d.Groups[i].Price == nil && of[k] == of[i] && d.Groups[k].Price != nil {
-				names = append(names, d.Groups[k].Name)
+			if g.Price == nil && of[k] == of[i] && d.Groups[k].Price != nil {
+				priced = append(priced, d.Groups[k].Name)
 			}
 		}
-		if len(names) > 0 {
-			all = append(all, raydemand.Finding{
-				Code: model.FindingUnpriced, Severity: raydemand.Info, Object: "group " + d.Groups[i].Name,
-				Field: "price",
-				Why: fmt.Sprintf("%s could serve the same work and %s a price; because this group has none, "+
-					"the plan compares all of them by accelerators, CPUs and memory",
-					joined(names), model.OneOrMany(int64(len(names)), "has", "have")),
-				Fix: "set the group's price",
-			})
+		if len(priced) > 0 {
+			add(model.FindingUnpriced, raydemand.Info, "group "+g.Name, "price", "",
+				fmt.Sprintf("%s could serve the same work and %s a price; because this group has none, the plan "+
+					"compares all of them by accelerators, CPUs and memory",
+					joined(priced), model.OneOrMany(int64(len(priced)), "has", "have")),
+				"set the group's price")
+		}
+	}
+	for i := range d.Groups {
+		if g := &d.Groups[i]; g.Blocked == model.CodeInvalidLimits {
+			add(model.FindingMinAboveMax, raydemand.Error, "group "+g.Name, "minReplicas", fmt.Sprint(g.Min),
+				fmt.Sprintf("above maxReplicas %d; the operator stops reconciling the whole cluster, so the plan "+
+					"leaves the group as it is", g.Max),
+				"lower minReplicas or raise maxReplicas")
+		}
+	}
+	if d.Sliced && withGPUs > 0 && !proven {
+		add(model.FindingSlicesUnknown, raydemand.Warning, "snapshot", "groups", fmt.Sprintf("%d with GPUs", withGPUs),
+			"nothing proves what the GPUs of any group are, so demand with requirements for GPU memory, compute or "+
+				"isolation is not served; other demand is planned by the resources that groups declare",
+			"let Heliostat read nodes (in a snapshot file: kubeNodes beside rayCluster, or slice in each group); if "+
+				"it reads them, run GPU feature discovery there, or set --resource NAME=KIND: `autoscaler nodepools` "+
+				"shows what the nodes prove")
+	}
+	policy := cmp.Or(d.WarmPolicy, "capacity policy")
+	for k := range d.Warm {
+		switch e := &d.Warm[k]; {
+		case e.Item == nil && e.Group < 0:
+			all = append(all, capacity.GroupUnknown(policy, e.Name, e.WarmEntry.Group, capacity.NoWorkers))
+		case e.Item != nil && !d.Possible(e.Item):
+			add(model.FindingWarmImpossible, raydemand.Error, policy, e.Name, model.Describe(e.Request()),
+				"no worker group could ever hold it, so nothing is kept warm for it",
+				"ask for what one worker of some group has")
 		}
 	}
 	return all
