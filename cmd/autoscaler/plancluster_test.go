@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -172,5 +173,44 @@ func TestPlanTakesTheRayClusterOfAnotherObject(t *testing.T) {
 		if code != cli.ExitOK || !strings.Contains(out, `"launching": 1`) {
 			t.Errorf("%s: exit %d, %s%s", object, code, out, errOut)
 		}
+	}
+}
+
+// Ray's SlicePlacementGroup asks for the head of a slice (ray #58629). The running slice's hosts announce their labels,
+// which say what those of a new one will have, although the group declares none.
+func TestPlanAddsASliceBesideARunningOne(t *testing.T) {
+	host := func(id string, head float64) map[string]any {
+		return map[string]any{"pod": "s" + id, "group": "tpu", "replica": "r1", "state": "RUNNING",
+			"total":     map[string]any{"CPU": 24, "TPU": 4, "TPU-v6e-16-head": head},
+			"available": map[string]any{"CPU": 24, "TPU": 0, "TPU-v6e-16-head": 0},
+			"labels":    map[string]any{"ray.io/tpu-worker-id": id, "ray.io/tpu-pod-type": "v6e-16", "ray.io/tpu-topology": "4x4"}}
+	}
+	var cluster map[string]any
+	if err := json.Unmarshal([]byte(`{"kind": "RayCluster", "metadata": {"name": "jax", "namespace": "ml"}, "spec": {"workerGroupSpecs": [{
+		"groupName": "tpu", "maxReplicas": 2, "numOfHosts": 4, "template": {"spec": {"nodeSelector": {
+		"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "4x4"},
+		"containers": [{"name": "w", "image": "i", "resources": {"limits": {"cpu": 24, "google.com/tpu": 4}}}]}}}]}}`), &cluster); err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := json.Marshal(map[string]any{"rayCluster": cluster, "nodes": []any{host("0", 1), host("1", 0), host("2", 0), host("3", 0)},
+		"pendingGangRequests": []any{map[string]any{"id": "aa", "strategy": "PACK", "bundles": []any{map[string]any{"TPU-v6e-16-head": 1}},
+			"bundleLabelSelectors": []any{map[string]any{"ray.io/tpu-worker-id": "0", "ray.io/tpu-pod-type": "v6e-16"}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut := command(t, string(snapshot), "autoscaler", "plan", "--snapshot", "-", "-o", "json")
+	var plan struct{ Launch map[string]int }
+	if err := json.Unmarshal([]byte(out), &plan); err != nil || code != cli.ExitOK || plan.Launch["tpu"] != 4 {
+		t.Errorf("exit %d, %v: %s%s", code, err, out, errOut)
+	}
+}
+
+func TestHugePagesAreWrittenInBytesWithAUnit(t *testing.T) {
+	code, out, errOut := command(t, `{"complete": true, "rayCluster": {"kind": "RayCluster", "metadata": {"name": "a", "namespace": "ml"}, "spec": {"workerGroupSpecs": [
+		{"groupName": "g", "maxReplicas": 4, "template": {"spec": {"containers": [{"name": "w", "image": "i", "resources": {"limits": {"cpu": 1, "hugepages-2Mi": "5Gi"}}}]}}}]}},
+		"kubeNodes": [{"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "32", "pods": "110", "hugepages-2Mi": "16Gi"}}}],
+		"pendingRequests": [{"resources": {"CPU": 1}, "count": 4}], "kubePods": []}`, "autoscaler", "plan", "--snapshot", "-")
+	if code != cli.ExitOK || !strings.Contains(out, "15 GiB of 16 GiB hugepages-2Mi are taken") {
+		t.Errorf("exit %d: %s%s", code, out, errOut)
 	}
 }

@@ -233,7 +233,10 @@ func (d *limits) shortage(i int) string {
 		return ""
 	}
 	short := d.SharedNodes.Shortage(d.full(), i)
-	unit := strings.Replace(short.Resource, "ephemeral-storage", "memory", 1) // both are in bytes
+	unit := short.Resource
+	if unit == "ephemeral-storage" || strings.HasPrefix(unit, "hugepages-") {
+		unit = "memory" // all three are in bytes
+	}
 	taken, total := model.Pair(unit, short.Total-short.Left, short.Total)
 	need, _ := model.Pair(unit, short.Need, short.Need)
 	switch {

@@ -17,143 +17,106 @@ type shellWord struct {
 // shellVariables returns the value of a variable, if it is known.
 type shellVariables func(name string) (value string, known bool)
 
-// expansion is the start of a text that bash replaces: a variable with or without braces, a command, a parameter.
-var expansion = regexp.MustCompile(`^(\$\w+|\$\{[^}]*\}|\$\([^)]*\)+|\$[@*#?]|` + "`[^`]*`)")
+// expansion is a text that bash replaces: a variable with or without braces, a command, a parameter.
+const expansion = `\$\w+|\$\{[^}]*\}|\$\([^)]*\)+|\$[@*#?]|` + "`[^`]*`"
+
+// shellToken is the next piece of a script: blanks, a redirection operator, what ends a command, text in single quotes
+// or in double ones, an escaped character, an expansion, or a single character.
+var shellToken = regexp.MustCompile(`(?s)^(?:([ \t]+)|(&>[<>&|]*|[<>][<>&|]*)|([;&|()\n])|('[^']*'?)|` +
+	`("(?:[^"\\]|\\.)*"?)|\\(.)|(` + expansion + `)|(.))`)
+
+// inQuotes is what bash replaces inside double quotes: an expansion, or one of the characters that \ escapes.
+var inQuotes = regexp.MustCompile("(?s)" + expansion + "|\\\\[$`\"\\\\\n]")
 
 // shellCommands splits a script into simple commands. It removes quotes, backslashes, comments and redirections, and
 // expands variables that are known: outside of double quotes, their values are split at blanks and keep their quotes.
 // It ends a command at ; & | ( ) and line ends, whatever they mean, so keywords such as if are words.
-func shellCommands(script string, variables shellVariables) [][]shellWord {
-	p := shellParser{variables: variables}
-	for p.rest = script; p.rest != ""; {
-		p.next()
+func shellCommands(script string, variables shellVariables) (commands [][]shellWord) {
+	var command []shellWord
+	var word *shellWord // nil between words
+	redirected := false // the next word is the target of a redirection
+	add := func(text string) {
+		if word == nil {
+			word = &shellWord{}
+		}
+		word.Text += text
 	}
-	p.endCommand()
-	return p.commands
-}
-
-type shellParser struct {
-	rest      string
-	variables shellVariables
-	commands  [][]shellWord
-	command   []shellWord
-	word      shellWord
-	// inWord is set within a word, which may be empty, and redirected before the target of a redirection.
-	inWord, redirected bool
-}
-
-func (p *shellParser) next() {
-	before := p.rest
-	c := p.take(1)[0]
-	switch {
-	case c == ' ' || c == '\t':
-		p.endWord()
-	case c == '#' && !p.inWord:
-		line, _, _ := strings.Cut(p.rest, "\n")
-		p.take(len(line))
-	case c == '<' || c == '>' || c == '&' && strings.HasPrefix(p.rest, ">"):
-		if strings.Trim(p.word.Text, "0123456789") != "" {
-			p.endWord()
+	end := func() {
+		if word != nil && !redirected {
+			command = append(command, *word)
 		}
-		p.word, p.inWord, p.redirected = shellWord{}, false, true
-		p.take(len(p.rest) - len(strings.TrimLeft(p.rest, "<>&|")))
-	case strings.IndexByte(";&|()\n", c) >= 0:
-		p.endCommand()
-	case c == '\'':
-		p.inWord = true
-		text, _, _ := strings.Cut(p.rest, "'")
-		p.word.Text += p.take(len(text))
-		p.take(1)
-	case c == '"':
-		p.quoted()
-	case c == '\\' && p.rest != "":
-		if escaped := p.take(1); escaped != "\n" {
-			p.add(escaped)
+		redirected = redirected && word == nil
+		word = nil
+	}
+	value := func(text string) (string, bool) {
+		if value, known := variables(strings.Trim(text, "${}")); known {
+			return value, true
 		}
-	default:
-		p.rest = before
-		text, known := p.expand()
-		switch {
-		case !known:
-			p.add(text)
-			return
-		case text == "":
-			return
+		add("")
+		word.Unknown = true
+		return text, false
+	}
+	for script != "" {
+		if word == nil && script[0] == '#' {
+			_, script, _ = strings.Cut(script, "\n")
+			script = "\n" + script
 		}
-		for i, field := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n", r) }) {
-			if i > 0 || strings.ContainsRune(" \t\n", rune(text[0])) {
-				p.endWord()
+		token := shellToken.FindStringSubmatch(script)
+		script = script[max(1, len(token[0])):]
+		switch blank, redirection, ended := token[1], token[2], token[3]; {
+		case blank != "":
+			end()
+		case redirection != "":
+			if word != nil && strings.Trim(word.Text, "0123456789") == "" {
+				word = nil // the number of what is redirected
 			}
-			p.add(field)
-		}
-		if strings.ContainsRune(" \t\n", rune(text[len(text)-1])) {
-			p.endWord()
-		}
-	}
-}
-
-// quoted reads up to the closing quote. Inside double quotes a backslash escapes only $ ` " \ and a line end.
-func (p *shellParser) quoted() {
-	p.inWord = true
-	for p.rest != "" {
-		switch c := p.rest[0]; {
-		case c == '"':
-			p.take(1)
-			return
-		case c == '\\' && len(p.rest) > 1 && strings.IndexByte("$`\"\\\n", p.rest[1]) >= 0:
-			p.take(1)
-			if escaped := p.take(1); escaped != "\n" {
-				p.word.Text += escaped
+			end()
+			redirected = true
+		case ended != "":
+			end()
+			if redirected = false; len(command) > 0 {
+				commands, command = append(commands, command), nil
+			}
+		case token[4] != "":
+			add(strings.Trim(token[4], "'"))
+		case token[5] != "":
+			text := strings.TrimPrefix(token[5], `"`)
+			if strings.HasSuffix(token[5], `"`) && len(token[5]) > 1 {
+				text = text[:len(text)-1]
+			}
+			add(inQuotes.ReplaceAllStringFunc(text, func(found string) string {
+				if found[0] == '\\' {
+					return strings.TrimSuffix(found[1:], "\n")
+				}
+				text, _ := value(found)
+				return text
+			}))
+		case token[6] != "":
+			if token[6] != "\n" {
+				add(token[6])
+			}
+		case token[7] != "":
+			text, known := value(token[7])
+			if !known {
+				add(text)
+				continue
+			}
+			for i, field := range strings.Split(strings.NewReplacer("\t", " ", "\n", " ").Replace(text), " ") {
+				if i > 0 {
+					end()
+				}
+				if field != "" {
+					add(field)
+				}
 			}
 		default:
-			text, _ := p.expand()
-			p.word.Text += text
+			add(token[0])
 		}
 	}
-}
-
-// expand reads one character, or one expansion. It returns the value of a known variable with known set.
-func (p *shellParser) expand() (text string, known bool) {
-	found := expansion.FindString(p.rest)
-	if found == "" {
-		return p.take(1), false
+	if end(); len(command) > 0 {
+		commands = append(commands, command)
 	}
-	p.take(len(found))
-	if value, known := p.variables(strings.Trim(found, "${}")); known {
-		return value, true
-	}
-	p.word.Unknown = true
-	return found, false
-}
-
-func (p *shellParser) take(n int) string {
-	n = min(n, len(p.rest))
-	text := p.rest[:n]
-	p.rest = p.rest[n:]
-	return text
-}
-
-func (p *shellParser) add(text string) {
-	p.inWord = true
-	p.word.Text += text
-}
-
-func (p *shellParser) endWord() {
-	if p.inWord && !p.redirected {
-		p.command = append(p.command, p.word)
-	}
-	if p.inWord {
-		p.redirected = false
-	}
-	p.word, p.inWord = shellWord{}, false
-}
-
-func (p *shellParser) endCommand() {
-	p.endWord()
-	if len(p.command) > 0 {
-		p.commands = append(p.commands, p.command)
-	}
-	p.command, p.redirected = nil, false
+	return commands
 }
 
 // shellWords returns the words of the first command, without expanding variables.
