@@ -21,6 +21,8 @@ const (
 	ReasonNumGPUsRefused   = "NumGPUsRefused"
 	ReasonRequestExpired   = "RequestExpired"
 	ReasonWaitingInShadow  = "WaitingInShadow"
+	ReasonGiveBackBegins   = "GiveBackBegins"
+	ReasonGiveBackEnds     = "GiveBackEnds"
 	ReasonWorkerGoing      = "WorkerGoing"
 	ReasonGuardFailed      = "GuardFailed"
 	ReasonReplicasReverted = "ReplicasReverted"

@@ -97,12 +97,6 @@ type feature struct {
 	retry  time.Time
 }
 
-// Reasons of Events.
-const (
-	reasonBegins = "GiveBackBegins"
-	reasonEnds   = "GiveBackEnds"
-)
-
 // lookAtOverdue reads the actors if the deadline of the reservation is over: workers on which nothing runs but actors
 // that Ray restarts elsewhere may end. Ray does not end them, because it lets what runs on a draining node continue.
 func (f *feature) lookAtOverdue(ctx context.Context, v *observe.View) {
@@ -168,7 +162,7 @@ func (f *feature) serve(ctx context.Context, o *addon.Cycle) {
 		f.loop.Log().WarnContext(ctx, "cannot end the reservation", "cluster", v.Cluster.Key.String(), "err", err)
 		return
 	}
-	f.loop.Emit(ctx, *v, addon.Event{Reason: reasonEnds, Message: "the groups may grow again: " + r.String()})
+	f.loop.Emit(ctx, *v, addon.Event{Reason: addon.ReasonGiveBackEnds, Message: "the groups may grow again: " + r.String()})
 }
 
 // agree chooses what is given back, and writes it unless the ask is a dry run.
@@ -203,6 +197,6 @@ func (f *feature) agree(ctx context.Context, o *addon.Cycle, wanted giveback.Ask
 		return none, fmt.Errorf("writing the annotation: %w", err)
 	}
 	v.Cluster.GiveBack = &reservation // for those who ask in the same cycle
-	f.loop.Emit(ctx, *v, addon.Event{Reason: reasonBegins, Message: reservation.String()})
+	f.loop.Emit(ctx, *v, addon.Event{Reason: addon.ReasonGiveBackBegins, Message: reservation.String()})
 	return reservation, nil
 }
