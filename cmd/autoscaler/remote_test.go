@@ -85,7 +85,7 @@ func newRemote(t *testing.T) *remote {
 		Findings: []raydemand.Finding{{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Why: "more may wait", Fix: "ask for fewer shapes"}},
 		Changes: []apiv1.Decision{{At: s.TakenAt, Action: "scale-up", Group: "gpu", From: 1, To: 2,
 			Reason: planner.Reason{Code: "patch-ok", Message: "group gpu: replicas 1 → 2"}}},
-		NumGPUs: map[string]api.GroupGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &one, Reported: &one}}},
+		NumGPUs: map[string]apiv1.NumGPUs{"gpu": {Derived: &one, Reported: &one}},
 	}}
 	handler, err := api.NewHandler(api.Config{Fleet: r, Requests: r, Clusters: r, GiveBacks: r, Hub: r.hub, Nodepools: r, Owned: owners{r}, Costs: costly(), Currency: "USD"})
 	if err != nil {

@@ -36,7 +36,7 @@ func (s *server) writeList(c *gin.Context, wanted func(View) bool) {
 		s.answers.Fail(c, err)
 		return
 	}
-	list, now := apiv1.ClusterList{Items: []apiv1.ClusterSummary{}}, s.now()
+	list, now := apiv1.ClusterList{Items: []apiv1.ClusterSummary{}}, s.Now()
 	for _, view := range views {
 		if wanted(view) {
 			list.Items = append(list.Items, view.Summary(now))
@@ -47,7 +47,7 @@ func (s *server) writeList(c *gin.Context, wanted func(View) bool) {
 
 // GetCluster serves GET …/rayclusters/{name}.
 func (s *server) GetCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	s.show(c, namespace, name, func(view View) any { return view.Cluster(s.now()) })
+	s.show(c, namespace, name, func(view View) any { return view.Cluster(s.Now()) })
 }
 
 // GetSnapshot serves GET …/rayclusters/{name}/snapshot.

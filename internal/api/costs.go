@@ -24,7 +24,7 @@ func (s *server) ListCosts(c *gin.Context, params apiv1.ListCostsParams) {
 		s.answers.Fail(c, err)
 		return
 	}
-	now := s.now()
+	now := s.Now()
 	rows := s.Costs.Rows(now)
 	rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return !matches(params.Namespace, r.Cluster.Namespace) })
 	rows, err := visible(s, c, rows, func(r ledger.Row) string { return needed(r.Cluster.Namespace) })

@@ -52,7 +52,7 @@ func (r *relay) toOwner(c *gin.Context, namespace, name string) {
 		return
 	}
 	if err := r.mayPass(c, address); err != nil {
-		r.Answers.Fail(c, err)
+		r.answers.Fail(c, err)
 		return
 	}
 	r.pass(c, address, func() bool {
@@ -77,7 +77,7 @@ func (r *relay) mayPass(c *gin.Context, address string) error {
 			Detail: "another shard decides, but its Lease has no address to pass " +
 				"calls on to",
 		}
-	case r.Authenticated && withoutToken:
+	case r.Access != nil && withoutToken:
 		// The caller authenticated by TLS, to this replica alone. A header that names the caller would have to be
 		// trusted.
 		c.Header("Connection", "close")
@@ -91,7 +91,7 @@ func (r *relay) mayPass(c *gin.Context, address string) error {
 }
 
 func (r *relay) unavailable(c *gin.Context, why string) {
-	r.Answers.Fail(c, &problem{Kind: kindUnavailable, Detail: why})
+	r.answers.Fail(c, &problem{Kind: kindUnavailable, Detail: why})
 }
 
 // others returns the addresses of all other shards, for a call about all RayClusters. It answers the call itself if
@@ -104,7 +104,7 @@ func (r *relay) others(c *gin.Context) (addresses []string, ok bool) {
 	}
 	for _, address := range addresses {
 		if err := r.mayPass(c, address); err != nil {
-			r.Answers.Fail(c, err)
+			r.answers.Fail(c, err)
 			return nil, false
 		}
 	}

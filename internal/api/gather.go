@@ -52,7 +52,7 @@ func gather[T any](r *relay, c *gin.Context, join func([]partial) (T, error)) {
 		return err
 	}
 	if r.gathered(c, addresses, joined) {
-		r.Answers.JSON(c, http.StatusOK, all)
+		r.answers.JSON(c, http.StatusOK, all)
 		c.Abort()
 	}
 }
@@ -83,7 +83,7 @@ func (r *relay) gathered(c *gin.Context, addresses []string, join func([]partial
 		return false
 	}
 	if err := join(answers); err != nil {
-		r.Answers.Fail(c, err)
+		r.answers.Fail(c, err)
 		return false
 	}
 	return true

@@ -45,7 +45,7 @@ func (s *server) GiveBack(c *gin.Context, namespace apiv1.Namespace, name apiv1.
 		s.answers.Fail(c, err)
 		return
 	}
-	ask, fault := giveback.ReadAsk(text, s.now())
+	ask, fault := giveback.ReadAsk(text, s.Now())
 	if fault != nil {
 		s.answers.Fail(c, invalidField(fault.Path.String(), fault.Value, fault.Want))
 		return

@@ -160,7 +160,7 @@ func (s *server) statusOf(r *nodepool.OwnedRequest) nodepool.OwnedStatus {
 			Message: "the request is being deleted and no longer counts; a finalizer delays the deletion"}
 	}
 	status := r.Current()
-	if r.Expired(s.now()) && status.State != raydemand.RequestExpired {
+	if r.Expired(s.Now()) && status.State != raydemand.RequestExpired {
 		status = nodepool.OwnedStatus{State: raydemand.RequestExpired, Since: r.ExpiresAt(),
 			Code: raydemand.CodeLeaseOver, Message: "the lease has expired"}
 	}

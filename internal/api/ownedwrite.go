@@ -72,7 +72,7 @@ func (s *server) readOwned(c *gin.Context, key nodepool.ClusterKey, id string) (
 	if err := s.checkPriority(c, key, spec.Priority); err != nil {
 		return wanted, err
 	}
-	wanted.Cluster, wanted.ID, wanted.Owner, wanted.RenewedAt = key, id, ownerOf(c), s.now()
+	wanted.Cluster, wanted.ID, wanted.Owner, wanted.RenewedAt = key, id, ownerOf(c), s.Now()
 	wanted.Priority, wanted.AllOrNothing, wanted.LeaseSeconds = spec.Priority, spec.AllOrNothing, spec.LeaseSeconds
 	wanted.Requests = spec.Bundles
 	return wanted, nil
@@ -116,7 +116,7 @@ func (s *server) RenewRequest(c *gin.Context, namespace apiv1.Namespace, name ap
 		may := func(stored *nodepool.OwnedRequest) error {
 			return errors.Join(s.checkOwner(c, stored), s.checkRoom(stored, stored))
 		}
-		renewed, err = s.owned().Renew(ctx, nodepool.ClusterKey{Namespace: namespace, Name: name}, id, s.now(), may)
+		renewed, err = s.owned().Renew(ctx, nodepool.ClusterKey{Namespace: namespace, Name: name}, id, s.Now(), may)
 	}
 	if err != nil {
 		s.answers.Fail(c, err)
@@ -184,7 +184,7 @@ const (
 func (s *server) checkRoom(wanted, stored *nodepool.OwnedRequest) error {
 	owner := wanted.Owner
 	if stored != nil {
-		if stored.Valid(s.now()) {
+		if stored.Valid(s.Now()) {
 			return nil
 		}
 		owner = stored.Owner
@@ -196,7 +196,7 @@ func (s *server) checkRoom(wanted, stored *nodepool.OwnedRequest) error {
 	}
 	storedOfOwner, activeOfOwner, active := 0, 0, 0
 	for i := range all {
-		isOwn, isActive := all[i].Owner == owner, all[i].Valid(s.now())
+		isOwn, isActive := all[i].Owner == owner, all[i].Valid(s.Now())
 		storedOfOwner, activeOfOwner = storedOfOwner+count(isOwn), activeOfOwner+count(isOwn && isActive)
 		active += count(isActive)
 	}

@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -51,25 +50,10 @@ var (
 	errLeaderSlow = errors.New("the leader does not answer")
 )
 
-// Config is what a relay needs.
-type relayConfig struct {
-	// Leadership is nil if this is the only replica.
-	Leadership Leadership
-	// Division is nil unless replicas divide the RayClusters. Then Leadership is not asked.
-	Division Division
-	// Peers is the TLS configuration of calls to the leader; nil means no TLS.
-	Peers *tls.Config
-	// Authenticated means that callers must show the leader who they are.
-	Authenticated bool
-	Answers       *answers
-	Log           *slog.Logger
-	// Dial opens connections to the leader; nil means TCP.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-}
-
 // relay passes calls on to the leader.
 type relay struct {
-	relayConfig
+	Config
+	answers   *answers
 	scheme    string
 	transport http.RoundTripper
 	// gathering has a token for each list that is gathered from shards.
@@ -80,20 +64,19 @@ type relay struct {
 	close  func()
 }
 
-// New returns a relay.
-func newRelay(config relayConfig) *relay {
+func newRelay(config Config, answers *answers) *relay {
 	closed := make(chan struct{})
 	r := &relay{
-		relayConfig: config, scheme: "http", gathering: make(chan struct{}, maxGathered), closed: closed,
+		Config: config, answers: answers, scheme: "http", gathering: make(chan struct{}, maxGathered), closed: closed,
 		close: sync.OnceFunc(func() { close(closed) }),
 	}
 	transport := &http.Transport{
-		DialContext:         config.Dial,
+		DialContext:         config.dialLeader,
 		TLSHandshakeTimeout: handshakeTimeout, IdleConnTimeout: idleTimeout / 2,
 		MaxIdleConnsPerHost: maxCalls,
 		DisableCompression:  true, MaxResponseHeaderBytes: maxHeaderRead,
 	}
-	if config.Dial == nil {
+	if config.dialLeader == nil {
 		transport.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
 	if config.Peers != nil {
@@ -120,7 +103,7 @@ func (r *relay) PassOn(c *gin.Context) {
 	}
 	address, err := r.leaderFor(c)
 	if err != nil {
-		r.Answers.Fail(c, err)
+		r.answers.Fail(c, err)
 		return
 	}
 	r.pass(c, address, func() bool {
@@ -134,7 +117,7 @@ func (r *relay) PassOn(c *gin.Context) {
 func (r *relay) pass(c *gin.Context, address string, right func() bool) {
 	text, err := readBody(c.Writer, c.Request)
 	if err != nil {
-		r.Answers.Fail(c, err)
+		r.answers.Fail(c, err)
 		return
 	}
 	r.call(c, address, text, right)
@@ -154,7 +137,7 @@ func (r *relay) leaderFor(c *gin.Context) (string, error) {
 	case address == "":
 		reason = "another replica leads, but its Lease has no address to pass calls on to; " +
 			"call the leader directly (the Lease names it)"
-	case r.Authenticated && withoutToken:
+	case r.Access != nil && withoutToken:
 		// The caller authenticated by TLS, to this replica alone. A header that names the caller would have to be
 		// trusted.
 		c.Header("Connection", "close")
@@ -179,7 +162,7 @@ func (r *relay) call(c *gin.Context, address string, text []byte, right func() b
 	out := &relayed{ResponseWriter: c.Writer, stream: newAnswerStream(c.Writer, streamTimeout)}
 	go r.watchLeader(ctx, right, &out.streams, cancel)
 	if err := out.stream.SetDeadline(time.Now().Add(timeout + writeTimeout/3)); err != nil {
-		r.Answers.Fail(c, fmt.Errorf("passing a call on: %w", err))
+		r.answers.Fail(c, fmt.Errorf("passing a call on: %w", err))
 		return
 	}
 	proxy := httputil.ReverseProxy{
@@ -241,18 +224,18 @@ func (r *relay) fail(c *gin.Context, ctx context.Context, address string, err er
 	cause := context.Cause(ctx)
 	switch {
 	case shuttingDown(c.Request.Context()):
-		r.Answers.Fail(c, errShutdown)
+		r.answers.Fail(c, errShutdown)
 	case c.Request.Context().Err() != nil:
 		c.Abort() // the caller is gone
 	case errors.Is(cause, errLeaderSlow):
-		r.Answers.Fail(c, &problem{Kind: kindTimedOut, Detail: cause.Error() + uncertain})
+		r.answers.Fail(c, &problem{Kind: kindTimedOut, Detail: cause.Error() + uncertain})
 	case errors.Is(cause, errLeaderGone):
-		r.Answers.Fail(c, &problem{Kind: kindUnavailable, Detail: cause.Error() + uncertain})
+		r.answers.Fail(c, &problem{Kind: kindUnavailable, Detail: cause.Error() + uncertain})
 	default:
 		r.Log.Warn(
 			"passing a REST call on to the leader failed", "leader", address, "path", c.Request.URL.Path, "error", err,
 		)
-		r.Answers.Fail(c, &problem{Kind: kindUnavailable, Detail: "cannot reach the leader now" + uncertain})
+		r.answers.Fail(c, &problem{Kind: kindUnavailable, Detail: "cannot reach the leader now" + uncertain})
 	}
 }
 

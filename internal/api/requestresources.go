@@ -76,7 +76,7 @@ func (s *server) setRequest(c *gin.Context, key nodepool.ClusterKey, requests []
 		return time.Time{}, fmt.Errorf("reading the request for %s: %w", key, err)
 	}
 	if !slices.EqualFunc(before, requests, equalRequest) {
-		since = s.now().Truncate(time.Second)
+		since = s.Now().Truncate(time.Second)
 	}
 	return since, s.Requests.Set(ctx, key, requests, since)
 }

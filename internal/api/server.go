@@ -33,7 +33,7 @@ func NewServer(config Config) (*http.Server, error) {
 		MaxHeaderBytes:    maxHeaderRead,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		TLSConfig:         config.TLS,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	cancelAtShutdown(running)
 	running.RegisterOnShutdown(s.relay.Close)
@@ -89,8 +89,6 @@ func build(config Config) (http.Handler, *server, error) {
 // server implements the generated ServerInterface.
 type server struct {
 	Config
-	log     *slog.Logger
-	now     func() time.Time
 	answers *answers
 	guard   *guard
 	relay   *relay
@@ -98,12 +96,12 @@ type server struct {
 }
 
 func newServer(config Config) (*server, error) {
-	s := &server{Config: config, log: config.Log, now: config.Now, plans: newPlanLimits(maxPlans)}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
+	s := &server{Config: config, plans: newPlanLimits(maxPlans)}
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
 	}
-	if s.now == nil {
-		s.now = time.Now
+	if s.Now == nil {
+		s.Now = time.Now
 	}
 	if s.Costs == nil {
 		s.Costs = ledger.New(ledger.Limits{})
@@ -111,18 +109,10 @@ func newServer(config Config) (*server, error) {
 	if s.Hub != nil {
 		s.Hub.SetFleet(s.Fleet)
 	}
-	s.answers = newAnswers(s.log)
-	s.relay = newRelay(relayConfig{
-		Leadership:    config.Leadership,
-		Division:      config.Division,
-		Peers:         config.Peers,
-		Authenticated: config.Access != nil,
-		Answers:       s.answers,
-		Log:           s.log,
-		Dial:          config.dialLeader,
-	})
+	s.answers = newAnswers(s.Log)
+	s.relay = newRelay(s.Config, s.answers)
 	var err error
-	s.guard, err = newGuard(config.Access, config.RequestsPerSecond, s.answers, s.now)
+	s.guard, err = newGuard(config.Access, config.RequestsPerSecond, s.answers, s.Now)
 	if err == nil && config.Bounds != nil {
 		config.Bounds(s.boundsUsed)
 	}
@@ -220,11 +210,11 @@ func (s *server) notServed(c *gin.Context) {
 
 // logCalls logs each call at debug level. Paths contain names of namespaces and clusters, never secrets.
 func (s *server) logCalls(c *gin.Context) {
-	start := s.now()
+	start := s.Now()
 	c.Next()
-	if s.log.Enabled(c.Request.Context(), slog.LevelDebug) {
-		s.log.Debug("REST call", "method", c.Request.Method, "path", c.Request.URL.Path, "status", c.Writer.Status(),
-			"seconds", s.now().Sub(start).Seconds())
+	if s.Log.Enabled(c.Request.Context(), slog.LevelDebug) {
+		s.Log.Debug("REST call", "method", c.Request.Method, "path", c.Request.URL.Path, "status", c.Writer.Status(),
+			"seconds", s.Now().Sub(start).Seconds())
 	}
 }
 
@@ -235,7 +225,7 @@ func (s *server) logWrites(c *gin.Context) {
 	if method := c.Request.Method; method == http.MethodGet || method == http.MethodHead || c.FullPath() == "" {
 		return
 	}
-	s.log.LogAttrs(c.Request.Context(), slog.LevelInfo, "REST write",
+	s.Log.LogAttrs(c.Request.Context(), slog.LevelInfo, "REST write",
 		slog.String("caller", callerOf(c).Name), slog.String("operation", s.guard.Operation(c).ID),
 		slog.String("namespace", c.Param("namespace")), slog.String("name", c.Param("name")),
 		slog.Int("status", c.Writer.Status()))

@@ -68,28 +68,7 @@ type View struct {
 	// Changes are the last changes, newest first. The API shows the first 50.
 	Changes []apiv1.Decision
 	// NumGPUs is the number of GPUs of a worker, by group. A missing group has no number.
-	NumGPUs map[string]GroupGPUs
-}
-
-// GroupGPUs is the number of GPUs of a worker of one group, when it may be written, and why it is not written.
-type GroupGPUs struct {
-	nodepool.NumGPUs
-	Mode      nodepool.SyncMode
-	Code, Why string
-}
-
-func (g GroupGPUs) shown() apiv1.NumGPUs {
-	shown := apiv1.NumGPUs{
-		Declared: g.Declared,
-		Derived:  g.Derived,
-		Reported: g.Reported,
-		Ray:      g.Ray,
-		Sources:  g.Sources,
-		Mismatch: g.Mismatch,
-	}
-	shown.Sync.Mode = string(cmp.Or(g.Mode, nodepool.SyncReport))
-	shown.Sync.Code, shown.Sync.Why = g.Code, g.Why
-	return shown
+	NumGPUs map[string]apiv1.NumGPUs
 }
 
 // Summary returns the cluster as lists show it.
@@ -174,8 +153,9 @@ func (v View) groups() []apiv1.Group {
 		group := apiv1.Group{
 			Name: planned.Name, Current: planned.Current, Desired: planned.Desired, Min: planned.Min, Max: planned.Max,
 			Resources: planned.Resources, Reasons: v.reasons(planned.Reasons), Closed: v.closed(planned.Name),
-			NumGpus: v.NumGPUs[planned.Name].shown(),
+			NumGpus: v.NumGPUs[planned.Name],
 		}
+		group.NumGpus.Sync.Mode = cmp.Or(group.NumGpus.Sync.Mode, string(nodepool.SyncReport))
 		if group.Resources == nil {
 			group.Resources = apiv1.Bundle{}
 		}

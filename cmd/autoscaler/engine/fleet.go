@@ -70,9 +70,12 @@ func viewOf(d *addon.Decision) api.View {
 	if d.Jobs != nil {
 		v.Drivers = d.Jobs.Jobs
 	}
-	v.NumGPUs = make(map[string]api.GroupGPUs, len(d.NumGPUs))
+	v.NumGPUs = make(map[string]apiv1.NumGPUs, len(d.NumGPUs))
 	for group, n := range d.NumGPUs {
-		v.NumGPUs[group] = api.GroupGPUs{NumGPUs: n.NumGPUs, Mode: n.Mode, Code: n.Code, Why: n.Why}
+		shown := apiv1.NumGPUs{Declared: n.Declared, Derived: n.Derived, Reported: n.Reported, Ray: n.Ray,
+			Sources: n.Sources, Mismatch: n.Mismatch}
+		shown.Sync.Mode, shown.Sync.Code, shown.Sync.Why = string(n.Mode), n.Code, n.Why
+		v.NumGPUs[group] = shown
 	}
 	for _, a := range slices.Backward(d.Recent) {
 		v.Changes = append(v.Changes, changeOf(a))
