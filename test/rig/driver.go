@@ -36,7 +36,8 @@ type Command struct {
 	Labels    map[string]string   `json:"labels,omitempty"`
 	Fallbacks []map[string]string `json:"fallbacks,omitempty"`
 	Seconds   float64             `json:"seconds,omitempty"`
-	// Detached: the actor outlives its driver. Restarts is how often Ray restarts it, or tries a task again; -1 is always.
+	// Detached: the actor outlives its driver. Restarts is how often Ray restarts it, or tries a task again; -1 is
+	// always.
 	Detached bool                 `json:"detached,omitempty"`
 	Restarts int                  `json:"restarts,omitempty"`
 	Bundles  []map[string]float64 `json:"bundles,omitempty"`

@@ -162,7 +162,8 @@ func (f *feature) serve(ctx context.Context, o *addon.Cycle) {
 		f.loop.Log().WarnContext(ctx, "cannot end the reservation", "cluster", v.Cluster.Key.String(), "err", err)
 		return
 	}
-	f.loop.Emit(ctx, *v, addon.Event{Reason: addon.ReasonGiveBackEnds, Message: "the groups may grow again: " + r.String()})
+	f.loop.Emit(ctx, *v, addon.Event{Reason: addon.ReasonGiveBackEnds,
+		Message: "the groups may grow again: " + r.String()})
 }
 
 // agree chooses what is given back, and writes it unless the ask is a dry run.

@@ -1,6 +1,6 @@
 // Package giveback is what a RayCluster gives back on demand: what is asked for (Ask), and what is agreed
-// (Reservation), which an annotation of the RayCluster holds. The package must not know Kubernetes objects, and it reads no clock.
-// Which workers cost least is decided in addon/giveback.
+// (Reservation), which an annotation of the RayCluster holds. The package must not know Kubernetes objects, and it
+// reads no clock. Which workers cost least is decided in addon/giveback.
 package giveback
 
 import (
