@@ -243,6 +243,8 @@ var scalerChecks = []Check{
 			"of its own choice, busy ones too. The list of groups is atomic, so nobody can own a part of it"},
 	{"scaled-by-hpa", raydemand.Error, inputs(scaledByHPA),
 		"it writes replicas by its own metric, against the autoscaler that follows Ray's demand"},
+	{"cron-time-zone", raydemand.Error, rayObjects(cronTimeZone),
+		"KubeRay 1.7 refuses the RayCronJob and starts no job"},
 	{"scale-gated", raydemand.Info, workers(scaleGated),
 		"while there is a gate, no autoscaler launches a pod of the group, and other groups serve its demand"},
 	{"network-closes-gcs", raydemand.Warning, clusters(networkCloses), ""},

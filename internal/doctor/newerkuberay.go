@@ -70,3 +70,16 @@ func scaleGated(_ *inventory, g rayGroup, report reporter) {
 			Hint("managedFields says whose gate it is; only that controller should remove it")))
 	}
 }
+
+// cronTimeZone reports what KubeRay 1.7 refuses (ValidateRayCronJobSpec): 1.6.2 takes a zone in the schedule alone.
+func cronTimeZone(_ *inventory, o *Object, report reporter) {
+	schedule, zone := o.Root().Get("spec", "schedule"), o.Root().Get("spec", "timeZone")
+	if _, err := time.LoadLocation(zone.Text()); zone.Has() && (zone.Text() == "" || err != nil) {
+		report(shows(o, zone, edit(o, "write an IANA name such as Europe/Berlin")))
+	}
+	if strings.Contains(schedule.Text(), "TZ") {
+		found := shows(o, schedule, edit(o, "with KubeRay 1.7, write the zone into spec.timeZone; 1.6.2 drops that"))
+		found.Severity = raydemand.Warning
+		report(found)
+	}
+}

@@ -94,6 +94,7 @@ func fieldMisspelt(_ *inventory, o *Object, report reporter) {
 // newerFields are fields of KubeRay 1.7 and later, with what is to be known besides; a field without that is no fault.
 var newerFields = map[string]string{
 	"command": "", "args": "", "networkPolicy": "", "tlsOptions": "", "historyServerOptions": "", "timeZone": "",
+	"backend": "", "storage": "", "ingressOptions": "", "schedulingGroup": "", "suspend": "", // of a RayService
 
 	"priority": "KubeRay 1.7 has it, and refuses it without autoscalerOptions.version: v2 and rayVersion 2.56 or later",
 

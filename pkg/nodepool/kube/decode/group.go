@@ -36,6 +36,7 @@ func decodeGroups(
 	byName := map[string]int{}
 	for i, entry := range entries {
 		group := decodeGroup(reader, entry, i, ownCommand, waitGCSReady)
+		addInto(group.Pod.Requests, collectorRequests(spec))
 		group.Pod.Neighbors = neighbors(entry, cluster)
 		if usesUncountedGPUs(entry, &group) {
 			group.Pod.Neighbors.Apart = append(group.Pod.Neighbors.Apart, landing.PodTerm{Selector: landing.PodSelector{
@@ -88,7 +89,9 @@ func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nod
 		return f.Severity == raydemand.Error && f.Code != GroupUnnamed // it has no name
 	})
 	head.Pod.Neighbors.Labels = podLabels(fields, rayCluster.GetName(), headNode)
-	if spec := root.Object("spec"); spec.Flag("enableInTreeAutoscaling") {
+	spec := root.Object("spec")
+	addInto(head.Pod.Requests, collectorRequests(spec))
+	if spec.Flag("enableInTreeAutoscaling") {
 		own := sidecarRequests
 		if options := spec.Object("autoscalerOptions"); options.Has("resources") {
 			own = ownRequests(options)
@@ -101,6 +104,16 @@ func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nod
 // sidecarRequests are those of the autoscaler that the operator adds to the head, unless autoscalerOptions has
 // resources (KubeRay 1.6.2, BuildAutoscalerContainer).
 var sidecarRequests = landing.Quantities{"cpu": raydemand.One / 2, "memory": raydemand.Whole(512 << 20)}
+
+// collectorRequests are those of the container that KubeRay 1.7 adds to all pods for its history server, if there is
+// one (BuildCollectorContainer). An operator without the feature refuses the spec.
+func collectorRequests(spec Fields) landing.Quantities {
+	options := spec.silent().Object("historyServerOptions").Object("collectorOptions")
+	if options.Raw() == nil || options.Has("resources") {
+		return ownRequests(options)
+	}
+	return landing.Quantities{"cpu": raydemand.One / 20, "memory": raydemand.Whole(64 << 20)}
+}
 
 func decodeGroup(
 	reader sharing.Reader, f Fields, index int, ownCommand bool, injected ...landing.Quantities,

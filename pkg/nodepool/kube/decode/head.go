@@ -74,6 +74,7 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 	head.Ready = condition(pod, corev1.PodReady) != nil &&
 		condition(pod, corev1.PodReady).Status == corev1.ConditionTrue
 	shape := podShape(object.silent().Object("spec").Object("headGroupSpec").Object("template"))
+	addInto(shape.Requests, collectorRequests(object.Object("spec")))
 	head.Shape = &shape
 	if pod.Spec.Priority != nil {
 		head.Priority = *pod.Spec.Priority

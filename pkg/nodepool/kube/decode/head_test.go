@@ -12,6 +12,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func withSidecar(image string, args []string, state corev1.ContainerState, env ...corev1.EnvVar) func(*corev1.Pod) {
@@ -214,6 +215,28 @@ func TestIdleTerminationIsReportedWhereRaysAutoscalerDoesNotScale(t *testing.T) 
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"idleSuspend": true}}}
 	if cluster := Cluster(sharing.Reader{}, object, nil); !cluster.Suspended {
 		t.Error("a RayCluster that Ray's autoscaler has suspended counts as awake")
+	}
+}
+
+// The amounts are those of BuildCollectorContainer (v1.7.0).
+func TestTheHistoryServersCollectorCountsInAllPods(t *testing.T) {
+	const one = `{template: {spec: {containers: [{name: ray, resources: {requests: {cpu: 1, memory: 1Gi}}}]}}}`
+	for options, want := range map[string]landing.Quantities{
+		`{}`:                             {"cpu": raydemand.One, "memory": raydemand.Whole(1 << 30)},
+		`{collectorOptions: {image: c}}`: {"cpu": raydemand.One * 105 / 100, "memory": raydemand.Whole(1<<30 + 64<<20)},
+		`{collectorOptions: {image: c, resources: {limits: {cpu: 1}, requests: {memory: 1Gi}}}}`: {
+			"cpu": 2 * raydemand.One, "memory": raydemand.Whole(2 << 30)},
+	} {
+		object := &unstructured.Unstructured{Object: objectOf(t, `{spec: {historyServerOptions: `+options+`, headGroupSpec: `+one+`, workerGroupSpecs: [`+one+`]}}`)}
+		cluster := Cluster(sharing.Reader{}, object, kept(pod("h", headNode, "headgroup")))
+		for where, got := range map[string]landing.Quantities{
+			"the head's group": HeadGroup(sharing.Reader{}, object).Pod.Requests, "the head": cluster.Head.Shape.Requests,
+			"a worker": cluster.Groups[0].Pod.Requests,
+		} {
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s with %s (-want +got):\n%s", where, options, diff)
+			}
+		}
 	}
 }
 
