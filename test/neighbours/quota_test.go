@@ -184,6 +184,8 @@ func (e *elasticTeam) unharmed() {
 	e.note("account: %s", e.account())
 }
 
+// withinQuota also removes the queue label of the running RayCluster, which Kueue allows: its webhook looks at an update
+// only if there is a label. It does not follow the RayCluster any more, and new pods stay behind the gate.
 func withinQuota(k *karpenterLab) {
 	k.queue("within", "", gpusOf("gpus", "4"))
 	e := k.elasticCluster("within", gpuGroupOn("gpu", "", 0))
@@ -195,6 +197,15 @@ func withinQuota(k *karpenterLab) {
 		}
 		return nil
 	})
+	_, err := k.Dynamic.Resource(rig.RayClusters).Namespace("within").Patch(k.Context(), "within", types.MergePatchType,
+		[]byte(`{"metadata": {"labels": {"`+queueKey+`": null}}}`), metav1.PatchOptions{})
+	if err != nil {
+		k.Fatal(err)
+	}
+	e.tasks(1)
+	e.until("Heliostat to say that nothing removes the gate", func(c apiv1.Cluster) bool {
+		return slices.ContainsFunc(c.Findings, func(f apiv1.Finding) bool { return strings.Contains(f.Why, "no label "+queueKey) })
+	}, nil)
 	e.unharmed()
 }
 
