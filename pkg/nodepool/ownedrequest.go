@@ -100,14 +100,10 @@ func (r *OwnedRequest) ExpiresAt() time.Time {
 	if r.LeaseSeconds <= 0 {
 		return time.Time{}
 	}
-	if at := r.leaseEnd(); at.After(r.HeldUntil) {
+	if at := r.RenewedAt.Add(time.Duration(r.LeaseSeconds) * time.Second); at.After(r.HeldUntil) {
 		return at
 	}
 	return r.HeldUntil
-}
-
-func (r *OwnedRequest) leaseEnd() time.Time {
-	return r.RenewedAt.Add(time.Duration(r.LeaseSeconds) * time.Second)
 }
 
 // ReportedExpired reports whether the status says that the lease is over and nobody has renewed it since.

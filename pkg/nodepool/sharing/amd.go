@@ -111,8 +111,9 @@ func (r *reading) amdContradicts(modes map[string]string, labelled string) bool 
 		mode, named := gpuinfo.AMDMode(name)
 		switch {
 		case !named && len(modes) > 1:
+			others := slices.DeleteFunc(slices.Sorted(maps.Keys(modes)), func(o string) bool { return o == name })
 			r.problem(NamesContradict, fmt.Sprintf("%s %d is announced beside %s: the device plugin announces the "+
-				"one or the others", name, r.devices[name], strings.Join(namesBut(modes, name), ", ")))
+				"one or the others", name, r.devices[name], strings.Join(others, ", ")))
 		case named && labelled != "" && mode != labelled:
 			r.problem(NamesContradict, fmt.Sprintf("%s %d is announced, and labels say %s", name, r.devices[name],
 				labelled))
@@ -122,10 +123,6 @@ func (r *reading) amdContradicts(modes map[string]string, labelled string) bool 
 		return true
 	}
 	return false
-}
-
-func namesBut(modes map[string]string, name string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(modes)), func(other string) bool { return other == name })
 }
 
 // amdCount returns how many cards the devices of these modes are on; -1 if that is unknown.

@@ -42,8 +42,8 @@ func Read(text []byte, ignored ...string) (capacity.Policy, *fieldpath.Fault) {
 	in, doc := fieldpath.Read(text)
 	members := in.Members()
 	policy := capacity.Policy{
-		KeepWarm:      keepWarm(members.Pick("keepWarm")),
-		KeepWarmNodes: keepWarmNodes(members.Pick("keepWarmNodes")),
+		KeepWarm:      entries(members.Pick("keepWarm"), capacity.MaxEntries, "entries", warm),
+		KeepWarmNodes: entries(members.Pick("keepWarmNodes"), capacity.MaxEntries, "entries", warmNodes),
 		Idle:          idle(members.Pick("idle")),
 	}
 	members.Done(append(removedFields(), ignored...)...)
@@ -124,20 +124,20 @@ const (
 	maxLabels    = 16
 )
 
-func keepWarm(in fieldpath.JSON) []capacity.Warm {
+// entries reads a list of at most so many objects.
+func entries[T any](in fieldpath.JSON, most int, named string, read func(fieldpath.JSON) T) (all []T) {
 	list := in.Objects()
-	if len(list) > capacity.MaxEntries {
-		in.Fail(fmt.Sprintf("at most %d entries", capacity.MaxEntries))
+	if len(list) > most {
+		in.Fail(fmt.Sprintf("at most %d %s", most, named))
 		return nil
 	}
-	var all []capacity.Warm
 	for _, each := range list {
-		all = append(all, entry(each))
+		all = append(all, read(each))
 	}
 	return all
 }
 
-func entry(in fieldpath.JSON) capacity.Warm {
+func warm(in fieldpath.JSON) capacity.Warm {
 	members := in.Members()
 	group, resources, slice := members.Pick("group"), members.Pick("resources"), members.Pick("slice")
 	selectors := members.Pick("labelSelectors")
@@ -147,7 +147,7 @@ func entry(in fieldpath.JSON) capacity.Warm {
 		LabelSelectors: selectorsOf(selectors),
 		Slice:          sliceOf(slice),
 		Count:          members.Pick("count").Count(0, capacity.MaxCount, 0),
-		Schedules:      schedules(members.Pick("schedules")),
+		Schedules:      schedules(members),
 	}
 	switch bundled := !resources.Absent() || !slice.Absent(); {
 	case w.Group != "" && bundled:
@@ -163,25 +163,16 @@ func entry(in fieldpath.JSON) capacity.Warm {
 	return w
 }
 
-func keepWarmNodes(in fieldpath.JSON) []capacity.WarmNodes {
-	list := in.Objects()
-	if len(list) > capacity.MaxEntries {
-		in.Fail(fmt.Sprintf("at most %d entries", capacity.MaxEntries))
-		return nil
+func warmNodes(in fieldpath.JSON) capacity.WarmNodes {
+	members := in.Members()
+	group := members.Pick("group")
+	w := capacity.WarmNodes{Group: group.Text(), Count: members.Pick("count").Count(0, capacity.MaxCount, 0),
+		Schedules: schedules(members)}
+	if w.Group == "" {
+		group.Fail("the name of a worker group, whose pods say which nodes are meant")
 	}
-	var all []capacity.WarmNodes
-	for _, each := range list {
-		members := each.Members()
-		group := members.Pick("group")
-		entry := capacity.WarmNodes{Group: group.Text(), Count: members.Pick("count").Count(0, capacity.MaxCount, 0),
-			Schedules: schedules(members.Pick("schedules"))}
-		if entry.Group == "" {
-			group.Fail("the name of a worker group, whose pods say which nodes are meant")
-		}
-		members.Done()
-		all = append(all, entry)
-	}
-	return all
+	members.Done()
+	return w
 }
 
 func bundle(in fieldpath.JSON) raydemand.Bundle {
@@ -226,31 +217,26 @@ func sliceOf(in fieldpath.JSON) *raydemand.SliceRequirement {
 	return required
 }
 
-func schedules(in fieldpath.JSON) []capacity.Schedule {
-	list := in.Objects()
-	if len(list) > capacity.MaxSchedules {
-		in.Fail(fmt.Sprintf("at most %d schedules", capacity.MaxSchedules))
-		return nil
+func schedules(of *fieldpath.Members) []capacity.Schedule {
+	return entries(of.Pick("schedules"), capacity.MaxSchedules, "schedules", schedule)
+}
+
+func schedule(in fieldpath.JSON) capacity.Schedule {
+	members := in.Members()
+	start, end, zone := members.Pick("start"), members.Pick("end"), members.Pick("timeZone")
+	s := capacity.Schedule{Start: start.Text(), End: end.Text(), TimeZone: zone.Text(),
+		Count: members.Pick("count").Count(0, capacity.MaxCount, 0)}
+	location := locationOf(zone)
+	w := window{start: expression(start), end: expression(end), location: location}
+	if !in.Failed() && reflect.DeepEqual(w.start, w.end) { // also if they are written differently
+		end.Fail("another time than start")
 	}
-	var all []capacity.Schedule
-	for _, each := range list {
-		members := each.Members()
-		start, end, zone := members.Pick("start"), members.Pick("end"), members.Pick("timeZone")
-		s := capacity.Schedule{Start: start.Text(), End: end.Text(), TimeZone: zone.Text(),
-			Count: members.Pick("count").Count(0, capacity.MaxCount, 0)}
-		location := locationOf(zone)
-		w := window{start: expression(start), end: expression(end), location: location}
-		if !each.Failed() && reflect.DeepEqual(w.start, w.end) { // also if they are written differently
-			end.Fail("another time than start")
-		}
-		if members.Member("count").Absent() {
-			members.Member("count").Fail(fmt.Sprintf("a whole number from 0 to %d", capacity.MaxCount))
-		}
-		s.Window = w
-		members.Done()
-		all = append(all, s)
+	if members.Member("count").Absent() {
+		members.Member("count").Fail(fmt.Sprintf("a whole number from 0 to %d", capacity.MaxCount))
 	}
-	return all
+	s.Window = w
+	members.Done()
+	return s
 }
 
 // locationOf reads an IANA time zone. The name Local would depend on the machine.

@@ -55,14 +55,6 @@ func template(rayCluster *unstructured.Unstructured, labels map[string]string, r
 	}), nil
 }
 
-// condition is one of a ProvisioningRequest's status.
-type condition struct {
-	Status             string      `json:"status"`
-	Type               string      `json:"type"`
-	Message            string      `json:"message"`
-	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
-}
-
 // readRequest reads a request with the RayCluster that owns it; false for one that is not Heliostat's.
 func readRequest(object *unstructured.Unstructured) (of Object[nodepool.ProvisioningRequest], ok bool) {
 	group, ours := object.GetAnnotations()[groupAnnotation]
@@ -73,7 +65,7 @@ func readRequest(object *unstructured.Unstructured) (of Object[nodepool.Provisio
 			} `json:"podSets"`
 		} `json:"spec"`
 		Status struct {
-			Conditions []condition `json:"conditions"`
+			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"status"`
 	}
 	if !ours || runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &spec) != nil ||
@@ -97,7 +89,7 @@ func readRequest(object *unstructured.Unstructured) (of Object[nodepool.Provisio
 }
 
 // judgeRequest sets the state by the conditions: what ends a request counts before what it had reached.
-func judgeRequest(r *nodepool.ProvisioningRequest, conditions []condition) {
+func judgeRequest(r *nodepool.ProvisioningRequest, conditions []metav1.Condition) {
 	r.State = nodepool.CapacityAsked
 	for _, kind := range []struct {
 		name  string
@@ -116,7 +108,7 @@ func judgeRequest(r *nodepool.ProvisioningRequest, conditions []condition) {
 			if r.Message == "" {
 				r.Message = c.Message
 			}
-			if c.Status == string(metav1.ConditionTrue) {
+			if c.Status == metav1.ConditionTrue {
 				r.State, r.Since = kind.state, c.LastTransitionTime.Time
 				if kind.state != nodepool.CapacityAsked { // otherwise, why it is not provisioned says more
 					r.Message = c.Message

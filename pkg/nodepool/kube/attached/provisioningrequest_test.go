@@ -58,23 +58,25 @@ func TestATemplateIsThatOfTheGroup(t *testing.T) {
 
 func TestWhatEndsARequestCountsBeforeWhatItHadReached(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
-	yes := func(kind string) condition {
-		return condition{Status: "True", Type: kind, Message: kind, LastTransitionTime: at}
+	yes := func(kind string) metav1.Condition {
+		return metav1.Condition{Status: "True", Type: kind, Message: kind, LastTransitionTime: at}
 	}
-	no := func(kind string) condition { return condition{Status: "False", Type: kind, Message: "not " + kind} }
+	no := func(kind string) metav1.Condition {
+		return metav1.Condition{Status: "False", Type: kind, Message: "not " + kind}
+	}
 	for _, c := range []struct {
-		conditions []condition
+		conditions []metav1.Condition
 		state      nodepool.ProvisioningState
 		message    string
 	}{
 		{nil, nodepool.CapacityAsked, ""},
-		{[]condition{yes("Accepted")}, nodepool.CapacityAsked, "Accepted"},
-		{[]condition{yes("Accepted"), no("Provisioned")}, nodepool.CapacityAsked, "not Provisioned"},
-		{[]condition{no("Provisioned")}, nodepool.CapacityAsked, "not Provisioned"},
-		{[]condition{yes("Accepted"), yes("Provisioned")}, nodepool.CapacityProvisioned, "Provisioned"},
-		{[]condition{yes("Accepted"), yes("Provisioned"), yes("BookingExpired")}, nodepool.CapacityLost, "BookingExpired"},
-		{[]condition{yes("Provisioned"), yes("CapacityRevoked")}, nodepool.CapacityLost, "CapacityRevoked"},
-		{[]condition{yes("Accepted"), no("Provisioned"), yes("Failed")}, nodepool.CapacityFailed, "Failed"},
+		{[]metav1.Condition{yes("Accepted")}, nodepool.CapacityAsked, "Accepted"},
+		{[]metav1.Condition{yes("Accepted"), no("Provisioned")}, nodepool.CapacityAsked, "not Provisioned"},
+		{[]metav1.Condition{no("Provisioned")}, nodepool.CapacityAsked, "not Provisioned"},
+		{[]metav1.Condition{yes("Accepted"), yes("Provisioned")}, nodepool.CapacityProvisioned, "Provisioned"},
+		{[]metav1.Condition{yes("Accepted"), yes("Provisioned"), yes("BookingExpired")}, nodepool.CapacityLost, "BookingExpired"},
+		{[]metav1.Condition{yes("Provisioned"), yes("CapacityRevoked")}, nodepool.CapacityLost, "CapacityRevoked"},
+		{[]metav1.Condition{yes("Accepted"), no("Provisioned"), yes("Failed")}, nodepool.CapacityFailed, "Failed"},
 	} {
 		var got nodepool.ProvisioningRequest
 		judgeRequest(&got, c.conditions)

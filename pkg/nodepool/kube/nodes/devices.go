@@ -86,39 +86,20 @@ const (
 
 // Start reads the objects until ctx ends.
 func (d *nodeDevices) Start(ctx context.Context) error {
+	o, bare := &d.devices, func(drop func(string) bool) func(types.NamespacedName) bool {
+		return func(name types.NamespacedName) bool { return drop(name.Name) }
+	}
 	var reads sync.WaitGroup
-	reads.Go(func() {
-		readDevices(ctx, d, d.clients.slices, deviceKind[resourcev1.ResourceSlice]{
-			name: sliceKind, clear: d.devices.ClearSlices, put: d.devices.PutSlice,
-			drop:  func(name types.NamespacedName) bool { return d.devices.DropSlice(name.Name) },
-			known: d.devices.KnowSlices,
-		})
-	})
-	reads.Go(func() {
-		readDevices(ctx, d, d.clients.claims, deviceKind[resourcev1.ResourceClaim]{
-			name: claimKind, clear: d.devices.ClearClaims, put: d.devices.PutClaim, drop: d.devices.DropClaim,
-			known: d.devices.KnowClaims,
-		})
-	})
-	reads.Go(func() {
-		readDevices(ctx, d, d.clients.classes, deviceKind[resourcev1.DeviceClass]{
-			name: classKind, clear: d.devices.ClearClasses, put: d.devices.PutClass,
-			drop:  func(name types.NamespacedName) bool { return d.devices.DropClass(name.Name) },
-			known: d.devices.KnowClasses,
-		})
-	})
-	reads.Go(func() {
-		readDevices(ctx, d, d.clients.templates, deviceKind[resourcev1.ResourceClaimTemplate]{
-			name: templateKind, clear: d.devices.ClearTemplates, put: d.devices.PutTemplate,
-			drop: d.devices.DropTemplate,
-		})
-	})
-	reads.Go(func() {
-		readDevices(ctx, d, d.clients.rules, deviceKind[resourcev1alpha3.DeviceTaintRule]{
-			name: ruleKind, clear: d.devices.ClearRules, put: d.devices.PutRule,
-			drop: func(name types.NamespacedName) bool { return d.devices.DropRule(name.Name) },
-		})
-	})
+	reads.Go(readsDevices(ctx, d, d.clients.slices, deviceKind[resourcev1.ResourceSlice]{
+		sliceKind, o.ClearSlices, o.PutSlice, bare(o.DropSlice), o.KnowSlices}))
+	reads.Go(readsDevices(ctx, d, d.clients.claims, deviceKind[resourcev1.ResourceClaim]{
+		claimKind, o.ClearClaims, o.PutClaim, o.DropClaim, o.KnowClaims}))
+	reads.Go(readsDevices(ctx, d, d.clients.classes, deviceKind[resourcev1.DeviceClass]{
+		classKind, o.ClearClasses, o.PutClass, bare(o.DropClass), o.KnowClasses}))
+	reads.Go(readsDevices(ctx, d, d.clients.templates, deviceKind[resourcev1.ResourceClaimTemplate]{
+		templateKind, o.ClearTemplates, o.PutTemplate, o.DropTemplate, nil}))
+	reads.Go(readsDevices(ctx, d, d.clients.rules, deviceKind[resourcev1alpha3.DeviceTaintRule]{
+		ruleKind, o.ClearRules, o.PutRule, bare(o.DropRule), nil}))
 	reads.Wait()
 	return nil
 }
@@ -144,8 +125,8 @@ func (k deviceKind[T]) empty() (differs bool) {
 	return unknown || some
 }
 
-// readDevices keeps the devices up to date with the objects of a kind until ctx ends.
-func readDevices[T any](ctx context.Context, d *nodeDevices, client untypedClient, kind deviceKind[T]) {
+// readsDevices returns what keeps the devices up to date with the objects of a kind until ctx ends.
+func readsDevices[T any](ctx context.Context, d *nodeDevices, client untypedClient, kind deviceKind[T]) func() {
 	put := func(u *unstructured.Unstructured) bool {
 		object := new(T)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {
@@ -159,7 +140,7 @@ func readDevices[T any](ctx context.Context, d *nodeDevices, client untypedClien
 	source.Forbidden = func(err error) { d.forbid(ctx, kind.name, kind.clear, kind.empty, err) }
 	source.Absent = func(error) { d.change(kind.name, kind.empty) }
 	source.Failed = func(err error) { d.log.Debug("reading "+kind.name+" failed; retrying", "reason", err) }
-	source.Into(ctx, &reflector.Store[*unstructured.Unstructured]{
+	store := &reflector.Store[*unstructured.Unstructured]{
 		Put: func(u *unstructured.Unstructured) { d.change(kind.name, func() bool { return put(u) }) },
 		Remove: func(u *unstructured.Unstructured) {
 			name := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
@@ -174,7 +155,8 @@ func readDevices[T any](ctx context.Context, d *nodeDevices, client untypedClien
 				return true
 			})
 		},
-	})
+	}
+	return func() { source.Into(ctx, store) }
 }
 
 // change applies a change of a kind that may be read, which reports whether it changes something.
