@@ -10,10 +10,10 @@ import (
 	"heliostat.dev/heliostat/internal/controller"
 )
 
-// TestIntervalsAreThoseOfThePace compares the table of intervals in docs/operations.md with what the loop computes from
+// TestIntervalsAreThoseOfTheLoop compares the table of intervals in docs/operations.md with what the loop computes from
 // the default flags.
-func TestIntervalsAreThoseOfThePace(t *testing.T) {
-	settings := controller.Pace{
+func TestIntervalsAreThoseOfTheLoop(t *testing.T) {
+	settings := controller.Config{
 		FastPoll: 100 * time.Millisecond, RestPoll: 200 * time.Millisecond, ReadsPerSecond: 4000, CyclesPerSecond: 400,
 		Jitter: func() float64 { return 0.5 },
 	}

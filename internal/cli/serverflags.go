@@ -158,7 +158,7 @@ func (f *ServerFlags) direct(address string) (http.RoundTripper, error) {
 		return nil, fmt.Errorf("--token-file: %s has no TLS, so the network could read the token; use https, "+
 			"or a loopback address", address)
 	}
-	return withFileToken{file: f.tokenFile, header: "Authorization", next: transport}, nil
+	return withToken{fileToken(f.tokenFile), "Authorization", transport}, nil
 }
 
 // proxied connects through the API server that config names.
@@ -185,9 +185,9 @@ func (f *ServerFlags) proxied(config *rest.Config) (*apiv1.Client, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		if f.tokenFile != "" {
-			return withFileToken{file: f.tokenFile, header: access.ForwardedHeader, next: next}
+			return withToken{fileToken(f.tokenFile), access.ForwardedHeader, next}
 		}
-		return withRequestedToken{tokens, next}
+		return withToken{tokens.now, access.ForwardedHeader, next}
 	})
 	transport, err := rest.TransportFor(config)
 	if err != nil {

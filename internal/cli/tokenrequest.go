@@ -14,8 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"heliostat.dev/heliostat/internal/access"
 )
 
 // tokenLifetime is the shortest lifetime that TokenRequest allows. A new token is requested renewBefore it expires.
@@ -24,27 +22,28 @@ const (
 	renewBefore   = time.Minute
 )
 
-// withRequestedToken sends tokens that are valid only for Heliostat. Anything with the Service's name can answer behind
-// the API server's proxy, because the proxy checks no certificate. So the kubeconfig's own token, which is valid for
-// the API server, is never sent there.
-type withRequestedToken struct {
-	tokens *tokenRequester
+// withToken sends a token with each call, in a header. The API server passes access.ForwardedHeader on, and consumes
+// Authorization itself.
+type withToken struct {
+	token  func(context.Context) (string, error)
+	header string
 	next   http.RoundTripper
 }
 
-// RoundTrip sends the call with such a token in the header that the API server passes on; the API server consumes
-// Authorization itself.
-func (w withRequestedToken) RoundTrip(request *http.Request) (*http.Response, error) {
-	token, err := w.tokens.token(request.Context(), time.Now())
+// RoundTrip sends the call with the token.
+func (w withToken) RoundTrip(request *http.Request) (*http.Response, error) {
+	token, err := w.token(request.Context())
 	if err != nil {
 		return nil, err
 	}
 	request = request.Clone(request.Context())
-	request.Header.Set(access.ForwardedHeader, "Bearer "+token)
+	request.Header.Set(w.header, "Bearer "+token)
 	return w.next.RoundTrip(request)
 }
 
-// tokenRequester requests tokens for one audience from the API server, for the ServiceAccount in the kubeconfig.
+// tokenRequester requests tokens for one audience from the API server, for the ServiceAccount in the kubeconfig. They
+// are valid only for Heliostat: anything with the Service's name can answer behind the API server's proxy, because the
+// proxy checks no certificate. So the kubeconfig's own token, which is valid for the API server, is never sent there.
 type tokenRequester struct {
 	kubernetes kubernetes.Interface
 	audience   string
@@ -113,21 +112,12 @@ func (r *tokenRequester) account(ctx context.Context) (namespace, name string, e
 	return namespace, name, nil
 }
 
-// withFileToken sends the token of a file. It reads the file for each call, because a pod's token changes every hour.
-type withFileToken struct {
-	file, header string
-	next         http.RoundTripper
-}
+// now returns a token that is valid now.
+func (r *tokenRequester) now(ctx context.Context) (string, error) { return r.token(ctx, time.Now()) }
 
-// RoundTrip sends the call with the token.
-func (b withFileToken) RoundTrip(request *http.Request) (*http.Response, error) {
-	token, err := readToken(b.file)
-	if err != nil {
-		return nil, err
-	}
-	request = request.Clone(request.Context())
-	request.Header.Set(b.header, "Bearer "+token)
-	return b.next.RoundTrip(request)
+// fileToken reads the token of a file for each call, because a pod's token changes every hour.
+func fileToken(file string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return readToken(file) }
 }
 
 func readToken(file string) (string, error) {

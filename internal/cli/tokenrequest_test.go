@@ -56,7 +56,7 @@ func TestATokenIsNotLeftInTheRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := (withRequestedToken{&tokenRequester{current: "lent", until: time.Now().Add(time.Hour)}, http.DefaultTransport}).RoundTrip(request)
+	answer, err := (withToken{(&tokenRequester{current: "lent", until: time.Now().Add(time.Hour)}).now, access.ForwardedHeader, http.DefaultTransport}).RoundTrip(request)
 	if err != nil {
 		t.Fatal(err)
 	}

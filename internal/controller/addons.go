@@ -37,7 +37,7 @@ func (l loop) MayWrite(key nodepool.ClusterKey) bool     { return l.c.kube.MayWr
 func (l loop) Manages(before, now nodepool.Cluster) bool { return l.c.manages(before, now) }
 
 func (l loop) Effective(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
-	return l.c.config.modes().Effective(cluster)
+	return l.c.config.Effective(cluster)
 }
 
 func (l loop) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {

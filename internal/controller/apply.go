@@ -87,7 +87,7 @@ func (c *Controller) suppose(ctx context.Context, r *record, o *addon.Cycle) {
 	if v.Mode == nodepool.Managed || v.Cluster.Deleting {
 		return
 	}
-	o.OptIn = optIn(&v.Cluster, v.Why, c.config.modes().OnOptIn(v.Cluster))
+	o.OptIn = optIn(&v.Cluster, v.Why, c.config.OnOptIn(v.Cluster))
 	if v.Mode != nodepool.Off && v.Live() {
 		addChanges(o.OptIn, o.Intent.Snapshot, o.Intent.Plan, o.NumGPUs)
 	}

@@ -22,17 +22,6 @@ func (c Config) breakers() observe.BreakerSettings {
 	}
 }
 
-// pace returns the limits of pauses.
-func (c *Config) pace() Pace {
-	return Pace{FastPoll: c.FastPoll, RestPoll: c.RestPoll, Jitter: c.Jitter,
-		ReadsPerSecond: c.ReadsPerSecond, CyclesPerSecond: c.CyclesPerSecond}
-}
-
-// modes returns the rules that decide the mode of RayClusters.
-func (c Config) modes() modeRules {
-	return modeRules{Form: c.Form, Default: c.DefaultMode, ReadOnly: c.ReadOnly}
-}
-
 // Config holds the settings of the loop; DefaultConfig has those that nobody sets.
 type Config struct {
 	Form Form

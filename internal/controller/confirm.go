@@ -48,7 +48,7 @@ func (c *Controller) redecide(ctx context.Context, r *record, o *addon.Cycle, fr
 	fresh.Promise(o.View.Cluster.Promised)
 	o.View.Cluster = fresh
 	o.View.Members = observe.Join(fresh, o.View.State.Nodes)
-	o.View.Mode, o.View.Why = c.config.modes().Effective(fresh)
+	o.View.Mode, o.View.Why = c.config.Effective(fresh)
 	r.memory.RememberFresh(&o.View, &c.config, looking)
 	second, err := c.plan(ctx, r, o.View)
 	if err != nil { // the process ends
@@ -99,12 +99,12 @@ func (c *Controller) manages(before, now nodepool.Cluster) bool {
 	if now.UID != before.UID || now.Writable() != nil {
 		return false
 	}
-	mode, _ := c.config.modes().Effective(now)
+	mode, _ := c.config.Effective(now)
 	return mode == nodepool.Managed
 }
 
 // mayGuardNow reports whether the caches still show the same RayCluster in the same mode.
 func (c *Controller) mayGuardNow(before observe.View, now nodepool.Cluster) bool {
-	mode, _ := c.config.modes().Effective(now)
+	mode, _ := c.config.Effective(now)
 	return now.UID == before.Cluster.UID && mode == before.Mode && now.Writable() == nil
 }

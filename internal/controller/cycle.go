@@ -89,7 +89,7 @@ func (c *Controller) observe(
 		return v, fmt.Errorf("observing %s: %w", key, err)
 	}
 	c.recreated(r, v.Cluster.UID)
-	v.Mode, v.Why = c.config.modes().Effective(v.Cluster)
+	v.Mode, v.Why = c.config.Effective(v.Cluster)
 	if v.Mode == nodepool.Off {
 		r.gcs.Close()
 		v.StateErr = errOff

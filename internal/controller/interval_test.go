@@ -9,7 +9,7 @@ import (
 
 func TestJitterSpreadsDecisionsAtRestByATenth(t *testing.T) {
 	for random, want := range map[float64]time.Duration{0: 18 * time.Second, 0.5: 20 * time.Second, 1: 22 * time.Second} {
-		s := Pace{CyclesPerSecond: 400, Jitter: func() float64 { return random }}
+		s := Config{CyclesPerSecond: 400, Jitter: func() float64 { return random }}
 		if got := s.IdleStands(1000); got != want {
 			t.Errorf("jitter %v gives %v, want %v", random, got, want)
 		}
@@ -17,7 +17,7 @@ func TestJitterSpreadsDecisionsAtRestByATenth(t *testing.T) {
 }
 
 func TestClustersShareHalfOfTheReadings(t *testing.T) {
-	s := Pace{FastPoll: 100 * time.Millisecond, RestPoll: 200 * time.Millisecond, ReadsPerSecond: 4000, CyclesPerSecond: 400,
+	s := Config{FastPoll: 100 * time.Millisecond, RestPoll: 200 * time.Millisecond, ReadsPerSecond: 4000, CyclesPerSecond: 400,
 		Jitter: func() float64 { return 0.5 }}
 	for _, c := range []struct {
 		clusters                                                          int

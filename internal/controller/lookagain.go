@@ -73,11 +73,11 @@ func (c *Controller) settle(r *record, now time.Time) {
 	if !now.Before(r.memory.movement.SettlesAt()) {
 		c.setMotion(r, idle)
 	}
-	r.stands.next = c.config.pace().interval(r.motion, c.counts())
+	r.stands.next = c.config.interval(r.motion, c.counts())
 }
 
 // stand lets the decision of a cycle stand, if another could only repeat it for a while.
-func (c *Controller) stand(r *record, o addon.Cycle, settings Pace) {
+func (c *Controller) stand(r *record, o addon.Cycle, settings *Config) {
 	r.stands = standing{}
 	v := &o.View
 	if !v.Live() || v.Mode == nodepool.Off || v.State.Fingerprint == 0 || o.Again || o.Withheld ||
@@ -128,7 +128,7 @@ func (c *Controller) pace(r *record, o addon.Cycle) time.Duration {
 	if o.Again {
 		return pauseAfterConflicts(max(r.memory.Patches.conflicts, r.numGPUs.conflicts))
 	}
-	settings := c.config.pace()
+	settings := &c.config
 	motion := r.memory.Motion(&v, &o.Intent)
 	if motion == idle && v.Live() && !r.atRest(&o) {
 		motion = waiting
@@ -143,7 +143,7 @@ func (c *Controller) pace(r *record, o addon.Cycle) time.Duration {
 }
 
 // pause returns the pause until the next cycle, if it is not due earlier or later by what readings show.
-func (c *Controller) pause(r *record, o addon.Cycle, settings Pace) time.Duration {
+func (c *Controller) pause(r *record, o addon.Cycle, settings *Config) time.Duration {
 	v := o.View
 	n := c.counts()
 	switch {

@@ -17,19 +17,9 @@ const (
 	Sidecar Form = "sidecar"
 )
 
-// modeRules decide the mode of RayClusters.
-type modeRules struct {
-	// Form is the form of this process; empty is Fleet.
-	Form Form
-	// Default applies if no annotation sets a mode.
-	Default nodepool.Mode
-	// ReadOnly manages no RayCluster.
-	ReadOnly bool
-}
-
 // Effective returns what may be done with the cluster now, and why. It never allows more than was asked for.
-func (r modeRules) Effective(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
-	asked, why := r.Asked(cluster)
+func (c *Config) Effective(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
+	asked, why := c.Asked(cluster)
 	switch {
 	case asked == nodepool.Off:
 		return nodepool.Off, why
@@ -38,12 +28,12 @@ func (r modeRules) Effective(cluster nodepool.Cluster) (nodepool.Mode, planner.R
 	// Before the asked mode: the code must not suggest that an annotation is enough to have the RayCluster scaled.
 	case cluster.Queue.Refusal() != "":
 		return nodepool.Shadow, queued(cluster)
-	case asked == nodepool.Shadow && r.leftToSidecar(cluster):
+	case asked == nodepool.Shadow && c.leftToSidecar(cluster):
 		return nodepool.Shadow, sidecarManages(cluster)
 	case asked == nodepool.Shadow:
 		return nodepool.Shadow, why
 	}
-	if obstacle := r.Obstacle(cluster); obstacle.Code != "" {
+	if obstacle := c.Obstacle(cluster); obstacle.Code != "" {
 		return nodepool.Shadow, obstacle
 	}
 	return nodepool.Managed, why
@@ -53,18 +43,18 @@ func (r modeRules) Effective(cluster nodepool.Cluster) (nodepool.Mode, planner.R
 // --mode, or the default, whichever is first. A namespace sets the mode of the fleet alone: adding the sidecar to a
 // head pod is a request by itself. While the namespace has not been read, nothing is written: it may say shadow or
 // off.
-func (r modeRules) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
+func (c *Config) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 	asked := func(mode nodepool.Mode, by string) (nodepool.Mode, planner.Reason) {
 		return mode, planner.Reason{Code: addon.AsAsked, Message: string(mode) + " by " + by}
 	}
-	fleet := r.Form != Sidecar
+	fleet := c.Form != Sidecar
 	switch {
 	case cluster.Mode != "" && cluster.ModeInvalid != "":
 		return invalid(cluster, "the RayCluster")
 	case cluster.Mode != "":
 		return asked(cluster.Mode, "the annotation heliostat.dev/mode of the RayCluster")
 	case !fleet:
-		return asked(cmp.Or(r.Default, nodepool.Managed), "default: this is the sidecar of the RayCluster")
+		return asked(cmp.Or(c.DefaultMode, nodepool.Managed), "default: this is the sidecar of the RayCluster")
 	case cluster.NamespaceUnknown != "":
 		return nodepool.Shadow, planner.Reason{Code: addon.NamespaceUnknown, Message: cluster.NamespaceUnknown +
 			", so the mode that it sets is unknown; annotate the RayCluster with heliostat.dev/mode, or grant get, " +
@@ -73,9 +63,9 @@ func (r modeRules) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reaso
 		return invalid(cluster, "Namespace "+cluster.Key.Namespace)
 	case cluster.NamespaceMode != "":
 		return asked(cluster.NamespaceMode, "the annotation heliostat.dev/mode of Namespace "+cluster.Key.Namespace)
-	case r.Default == "" || r.Default == nodepool.Shadow:
+	case c.DefaultMode == "" || c.DefaultMode == nodepool.Shadow:
 		by := "default"
-		if r.Default != "" {
+		if c.DefaultMode != "" {
 			by = "--mode"
 		}
 		return nodepool.Shadow, planner.Reason{
@@ -84,7 +74,7 @@ func (r modeRules) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reaso
 				"heliostat.dev/mode",
 		}
 	}
-	return asked(r.Default, "--mode")
+	return asked(c.DefaultMode, "--mode")
 }
 
 // invalid returns the mode of a cluster whose annotation is not a mode. of is the object that has the annotation.
@@ -99,14 +89,14 @@ func invalid(cluster nodepool.Cluster, of string) (nodepool.Mode, planner.Reason
 // The annotation heliostat.dev/mode of the RayCluster is for the fleet. So the sidecar manages its cluster exactly
 // while that annotation is absent, and exactly then the fleet leaves the cluster to the sidecar: both read the same
 // object, and no handshake can be missed.
-func (r modeRules) Obstacle(cluster nodepool.Cluster) planner.Reason {
+func (c *Config) Obstacle(cluster nodepool.Cluster) planner.Reason {
 	because := func(code, message string) planner.Reason { return planner.Reason{Code: code, Message: message} }
 	switch {
 	case cluster.Queue.Refusal() != "":
 		return queued(cluster)
 	case cluster.Queue.Unknown != "":
 		return because(addon.QueueUnknown, cluster.Queue.Unknown)
-	case r.ReadOnly:
+	case c.ReadOnly:
 		return because(addon.ReadOnly, "this Heliostat runs with --read-only and writes nothing, whatever an "+
 			"annotation says")
 	case cluster.Unreadable:
@@ -131,13 +121,13 @@ func (r modeRules) Obstacle(cluster nodepool.Cluster) planner.Reason {
 		return because(addon.SidecarAlive, "the container autoscaler of head pod "+cluster.Head.Pod+" may scale the "+
 			"RayCluster: neither its image (heliostat, or the variable HELIOSTAT_SIDECAR) nor its command (sleep "+
 			"infinity) says that it does not; recreate that pod with one that does, or keep heliostat.dev/mode: shadow")
-	case r.Form == Sidecar && cluster.Mode == nodepool.Managed:
+	case c.Form == Sidecar && cluster.Mode == nodepool.Managed:
 		return because(
 			addon.Parked,
 			"annotation heliostat.dev/mode: managed hands this cluster to the fleet; remove it to let the sidecar "+
 				"manage it",
 		)
-	case r.leftToSidecar(cluster):
+	case c.leftToSidecar(cluster):
 		return sidecarManages(cluster)
 	}
 	return planner.Reason{}
@@ -162,8 +152,8 @@ func suspendedByKueue(queue nodepool.Queue) string {
 }
 
 // leftToSidecar reports whether Heliostat's sidecar manages the cluster, so that the fleet does not.
-func (r modeRules) leftToSidecar(cluster nodepool.Cluster) bool {
-	return r.Form != Sidecar && cluster.Mode == "" && cluster.Head.Sidecar == nodepool.OurSidecar
+func (c *Config) leftToSidecar(cluster nodepool.Cluster) bool {
+	return c.Form != Sidecar && cluster.Mode == "" && cluster.Head.Sidecar == nodepool.OurSidecar
 }
 
 func sidecarManages(cluster nodepool.Cluster) planner.Reason {
@@ -173,7 +163,7 @@ func sidecarManages(cluster nodepool.Cluster) planner.Reason {
 
 // OnOptIn returns what would still prevent writing to the cluster if the RayCluster were annotated heliostat.dev/mode:
 // managed; its code is empty if nothing would.
-func (r modeRules) OnOptIn(cluster nodepool.Cluster) planner.Reason {
+func (c *Config) OnOptIn(cluster nodepool.Cluster) planner.Reason {
 	cluster.Mode = nodepool.Managed
-	return r.Obstacle(cluster)
+	return c.Obstacle(cluster)
 }

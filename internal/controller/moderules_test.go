@@ -68,7 +68,7 @@ func TestEffectiveMode(t *testing.T) {
 			if c.fallback == "" && !c.noFallback {
 				c.fallback = nodepool.Managed
 			}
-			mode, why := modeRules{Form: c.form, Default: c.fallback, ReadOnly: c.readOnly}.Effective(cluster)
+			mode, why := (&Config{Form: c.form, DefaultMode: c.fallback, ReadOnly: c.readOnly}).Effective(cluster)
 			if mode != c.want || why.Code != c.why || why.Message == "" {
 				t.Errorf("mode = %v because %+v, want %v because %v", mode, why, c.want, c.why)
 			}
@@ -95,7 +95,7 @@ func TestTheModeSaysWhoAskedForIt(t *testing.T) {
 			nodepool.Cluster{Head: nodepool.Head{Sidecar: nodepool.OurSidecar}}, ""},
 	} {
 		c.cluster.Key = llm
-		if _, why := (modeRules{Default: c.fallback}).Effective(c.cluster); why.Message != want {
+		if _, why := (&Config{DefaultMode: c.fallback}).Effective(c.cluster); why.Message != want {
 			t.Errorf("%+v: %q, want %q", c, why.Message, want)
 		}
 	}
@@ -106,8 +106,8 @@ func TestExactlyOneOfFleetAndSidecarManagesACluster(t *testing.T) {
 		for _, namespace := range []nodepool.Mode{"", nodepool.Managed, nodepool.Shadow, nodepool.Off} {
 			for _, fallback := range []nodepool.Mode{"", nodepool.Managed} {
 				cluster := nodepool.Cluster{Key: llm, Mode: mode, NamespaceMode: namespace, Head: nodepool.Head{Sidecar: nodepool.OurSidecar}}
-				fleet, _ := modeRules{Form: Fleet, Default: fallback}.Effective(cluster)
-				sidecar, _ := modeRules{Form: Sidecar}.Effective(cluster)
+				fleet, _ := (&Config{Form: Fleet, DefaultMode: fallback}).Effective(cluster)
+				sidecar, _ := (&Config{Form: Sidecar}).Effective(cluster)
 				if (fleet == nodepool.Managed) == (sidecar == nodepool.Managed) {
 					t.Errorf("annotation %q, namespace %q, --mode %q: fleet %v, sidecar %v", mode, namespace, fallback, fleet, sidecar)
 				}

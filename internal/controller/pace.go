@@ -43,16 +43,6 @@ const (
 // last.
 type counts struct{ active, settling, waiting, still int }
 
-// Pace has the limits of intervals.
-type Pace struct {
-	// FastPoll and RestPoll are the shortest intervals between two readings of an active RayCluster, and of an idle
-	// one.
-	FastPoll, RestPoll              time.Duration
-	ReadsPerSecond, CyclesPerSecond float64
-	// Jitter returns a number in [0, 1), which varies how long decisions stand. The pool of cycles varies intervals.
-	Jitter func() float64
-}
-
 const (
 	// seenWithin is the interval of an idle RayCluster while the limit allows it, so that a new task is seen within a
 	// second. Few RayClusters are read more often: calmReads is how many readings per second they share.
@@ -78,7 +68,7 @@ const (
 )
 
 // interval is the time between two readings.
-func (s Pace) interval(m motion, n counts) time.Duration {
+func (s *Config) interval(m motion, n counts) time.Duration {
 	switch m {
 	case active:
 		return max(s.FastPoll, each(n.active, s.ReadsPerSecond/8))
@@ -89,13 +79,13 @@ func (s Pace) interval(m motion, n counts) time.Duration {
 }
 
 // IdleInterval is the time between two readings of one of the RayClusters that are not active.
-func (s Pace) IdleInterval(clusters int) time.Duration {
+func (s *Config) IdleInterval(clusters int) time.Duration {
 	few := min(each(clusters, calmReads), seenWithin)
 	return max(s.RestPoll, few, each(clusters, s.ReadsPerSecond/2))
 }
 
 // turn is the shortest time between two cycles that readings start.
-func (s Pace) turn(m motion, n counts) time.Duration {
+func (s *Config) turn(m motion, n counts) time.Duration {
 	switch m {
 	case active:
 		return max(s.FastPoll, each(n.active, s.CyclesPerSecond/2))
@@ -106,7 +96,7 @@ func (s Pace) turn(m motion, n counts) time.Duration {
 }
 
 // stands is how long a decision stands while readings repeat.
-func (s Pace) stands(m motion, n counts) time.Duration {
+func (s *Config) stands(m motion, n counts) time.Duration {
 	switch m {
 	case active:
 		return max(s.turn(active, n)/2, min(each(n.active, s.CyclesPerSecond/8), soon))
@@ -118,12 +108,12 @@ func (s Pace) stands(m motion, n counts) time.Duration {
 
 // IdleStands is how long a decision about one of the RayClusters that are not active stands. It varies by a tenth
 // either way, so that they do not move in step.
-func (s Pace) IdleStands(clusters int) time.Duration {
+func (s *Config) IdleStands(clusters int) time.Duration {
 	return time.Duration(float64(s.share(clusters, idleStands)) * (0.9 + 0.2*s.Jitter()))
 }
 
 // share is how long a decision stands, most at most, if RayClusters share an eighth of the cycles.
-func (s Pace) share(clusters int, most time.Duration) time.Duration {
+func (s *Config) share(clusters int, most time.Duration) time.Duration {
 	return min(max(soon, each(clusters, s.CyclesPerSecond/8)), most)
 }
 

@@ -39,7 +39,7 @@ func (c *Controller) byDefault(v *observe.View) bool {
 	if v.Mode == nodepool.Managed || v.Cluster.Mode != "" || v.Cluster.NamespaceMode != "" {
 		return false
 	}
-	asked, _ := c.config.modes().Asked(v.Cluster)
+	asked, _ := c.config.Asked(v.Cluster)
 	return asked != nodepool.Managed
 }
 
@@ -94,6 +94,6 @@ func (c *Controller) updateRequestsWithoutCluster(key nodepool.ClusterKey, now t
 // asked reports whether a RayCluster of that name would be managed without an annotation of its own.
 func (c *Controller) asked(key nodepool.ClusterKey) bool {
 	mode, unknown := c.kube.NamespaceMode(key.Namespace)
-	asked, _ := c.config.modes().Asked(nodepool.Cluster{Key: key, NamespaceMode: mode, NamespaceUnknown: unknown})
+	asked, _ := c.config.Asked(nodepool.Cluster{Key: key, NamespaceMode: mode, NamespaceUnknown: unknown})
 	return asked == nodepool.Managed
 }
