@@ -15,7 +15,7 @@
 //     on nodes.
 //   - A Search places batches and gangs on ledgers by a Strategy.
 //   - A round places all demand once in an order and has an Outcome. A Search compares rounds by their verdict. All
-//     orders and strategies are in two lists (preferences.go).
+//     orders are in one list (preferences.go).
 //   - A Model has the costs of launches. A Trial is a replica that is launched to see what its pods announce.
 //
 // The way of a waiting task: Catalog.Items makes it part of an Item (newSearch). settleRest and settle call bestRound,

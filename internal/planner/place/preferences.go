@@ -4,9 +4,9 @@ import (
 	"cmp"
 )
 
-// A plan is the best of several, because no single way of planning is best for every demand. The two lists below are
-// all ways that are tried, in this order, with the reason for each row. The verdict decides which plan is
-// best. Of equal verdicts the earlier one stays, so the order of rows matters.
+// A plan is the best of several, because no single way of planning is best for every demand. The list below has all
+// orders that are tried, with the reason for each row. The verdict decides which plan is best. Of equal verdicts the
+// earlier one stays, so the order of rows matters.
 
 // order is how one round searches for places.
 type order struct {
@@ -22,10 +22,8 @@ type order struct {
 
 // orders are tried in addition to the first, {how: fullest}, if its result can be improved (bestRound).
 var orders = [...]order{
-	// Ray's order, on all nodes: a plan must not serve less than Ray's own.
+	// Ray's order, on all nodes: a plan must not serve less than Ray's own, and not be dearer.
 	{how: asRay},
-	// Pods that join one by one are found again as they were when none had joined.
-	{how: fullest, stepwise: true},
 	// Pods that an earlier plan launched because they are cheap are found again by the demand that they were launched
 	// for.
 	{how: cheapest, stepwise: true},
@@ -33,28 +31,6 @@ var orders = [...]order{
 	{how: roomiest, stepwise: true},
 	// Pods that were launched for requests are found again only if requests go before gangs.
 	{how: fullest, stepwise: true, requestsFirst: true},
-}
-
-// launchStrategy is a way to choose launches.
-type launchStrategy struct {
-	how Strategy
-	// applies reports whether the strategy can be better than the first plan.
-	applies func(p *Search, first *contender) bool
-	// mustServeMore: ignore a plan that does not serve more, however cheap it is.
-	mustServeMore bool
-}
-
-// launchStrategies are tried in addition to the first, fullest, which fills nodes best, as Ray does (settle).
-var launchStrategies = [...]launchStrategy{
-	// The fullest nodes can be expensive ones.
-	{how: cheapest, applies: func(*Search, *contender) bool { return true }},
-	// With Ray's own plan among them, no plan for small demand is dearer than Ray's.
-	{how: asRay, applies: func(p *Search, first *contender) bool { return p.small(&first.out) }},
-	// If the bound on all workers is short, each pod must serve as much as it can. This strategy does not avoid
-	// accelerators, which only better service justifies.
-	{how: fewest, applies: func(p *Search, first *contender) bool {
-		return first.unserved+float64(first.claims) > 0 && p.boundByWorkers(first.given)
-	}, mustServeMore: true},
 }
 
 // Other orders are tried only for small demand: many nodes of many kinds leave room for everything in any order, and

@@ -49,41 +49,29 @@ func (p *Search) belowMinimum(given []int64) bool {
 	})
 }
 
-// settleOpen finds the launches of the open groups: those of the best strategy, without those that turn out to be
-// unnecessary. For small demand, the plans of all strategies are compared without them, so that no plan is dearer than
-// Ray's.
+// settleOpen finds the launches of the open groups, without those that turn out to be unnecessary.
 func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 	out := p.bestRound(given, fullest)
 	if Sum(out.launched) == 0 {
 		return given, out
 	}
-	first := p.complete(given, out, fullest)
-	small, best := p.small(&first.out), first
-	seen := [][]int64{first.given}
-	trials := p.trials(&first.out)
-	if small {
-		best = p.drop(given, best, -1, &trials)
-	}
-	for _, s := range &launchStrategies {
-		if p.tired() || !s.applies(p, &first) {
-			continue
-		}
-		found := p.complete(given, p.bestRound(given, s.how), s.how)
-		if slices.ContainsFunc(seen, func(other []int64) bool { return slices.Equal(found.given, other) }) {
-			continue
-		}
-		seen = append(seen, found.given)
-		if small {
-			own := p.trials(&found.out)
-			found = p.drop(given, found, -1, &own)
-		}
-		if (!s.mustServeMore || found.compareService(&best.verdict) < 0) && found.before(&best) {
+	best := p.complete(given, out, fullest)
+	trials := p.trials(&best.out)
+	// The fullest nodes can be expensive ones. For small demand, one of the orders is cheapest already.
+	if !p.small(&best.out) && !p.tired() {
+		if found := p.complete(given, p.bestRound(given, cheapest), cheapest); found.before(&best) {
 			best = found
 		}
 	}
-	if !small {
-		best = p.drop(given, best, -1, &trials)
+	// If the bound on all workers is short, each pod must serve as much as it can. This strategy does not avoid
+	// accelerators, which only better service justifies.
+	if best.unserved+float64(best.claims) > 0 && p.boundByWorkers(best.given) && !p.tired() {
+		found := p.complete(given, p.bestRound(given, fewest), fewest)
+		if found.compareService(&best.verdict) < 0 && found.before(&best) {
+			best = found
+		}
 	}
+	best = p.drop(given, best, -1, &trials)
 	best = p.merge(given, best, &trials)
 	return best.given, best.out
 }
