@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -301,5 +302,25 @@ func TestAWebhookThatIsDownIsTriedOften(t *testing.T) {
 	k.kube.applyErr = nil
 	if took := k.until(2, time.Minute); took > 2*time.Second {
 		t.Errorf("served %v after the webhook is back", took)
+	}
+}
+
+// TestAResourceQuotaOfTheNamespaceBoundsLaunches: the API server would refuse more pods, and another group has room.
+func TestAResourceQuotaOfTheNamespaceBoundsLaunches(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 8))
+	w.busy(w.pod(0))
+	w.kube.cluster.NamespaceQuotas = []landing.Quota{{Name: "ResourceQuota team, less what others use,", Resource: "nvidia.com/gpu",
+		Amount: raydemand.Whole(3), PodTakes: raydemand.Bundle{"gpu": raydemand.One}}}
+	w.want(5, gpu(1))
+	w.after(time.Second)
+	if target := w.lastChange(); target.Replicas != 3 {
+		t.Errorf("replicas %d, want the 3 that the quota allows", target.Replicas)
+	}
+	w.operate()
+	d := w.after(time.Second)
+	if why := d.Plan.Groups[0].Reasons; !slices.ContainsFunc(why, func(r planner.Reason) bool {
+		return r.Code == planner.CodeQuota && strings.Contains(r.Message, "ResourceQuota team")
+	}) {
+		t.Errorf("reasons %+v, want the quota", why)
 	}
 }

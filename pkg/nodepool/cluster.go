@@ -148,6 +148,8 @@ type Cluster struct {
 	// Consolidate says which work may move so that workers can leave (annotation heliostat.dev/consolidate); empty and
 	// none move nothing.
 	Consolidate Consolidate
+	// NamespaceQuotas are what ResourceQuotas of the namespace leave for the workers.
+	NamespaceQuotas []landing.Quota
 	// GiveBack is what the RayCluster gives back (annotation heliostat.dev/give-back); nil if nothing. It is shared and
 	// must not be changed.
 	GiveBack *giveback.Reservation

@@ -27,6 +27,9 @@
   resources: [pods]
   verbs: [list, watch] # of all namespaces, if granted there: they take their part of nodes
 - apiGroups: [""]
+  resources: [resourcequotas]
+  verbs: [list, watch] # optional: without it, plans do not know what the namespace may have
+- apiGroups: [""]
   resources: [events]
   verbs: [list, watch, create, patch] # reads what node autoscalers report about waiting pods
 {{- if or .Values.protectBusy .Values.provisioningRequests }}

@@ -40,6 +40,7 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 	if q := cluster.Queue.Quota; q != nil {
 		s.Quotas = q.Bounds
 	}
+	s.Quotas = slices.Concat(s.Quotas, cluster.NamespaceQuotas)
 	if quota, holds := cluster.GiveBack.Quota(); holds {
 		s.Quotas = append(slices.Clip(s.Quotas), quota)
 	}

@@ -236,6 +236,7 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*decode.Pod
 	m.requests.AddTo(&cluster)
 	switch {
 	case m.nodes != nil:
+		m.quotas.AddTo(&cluster)
 		m.nodes.AddTo(&cluster)      // where its pods can run
 		m.namespaces.AddTo(&cluster) // after that: without the right to read them, slices of GPUs say if that matters
 	case m.options.Single != nil:

@@ -1,0 +1,99 @@
+package kube
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func quotaOf(name string, hard, used map[corev1.ResourceName]string) *corev1.ResourceQuota {
+	list := func(of map[corev1.ResourceName]string) corev1.ResourceList {
+		all := corev1.ResourceList{}
+		for key, amount := range of {
+			all[key] = resource.MustParse(amount)
+		}
+		return all
+	}
+	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name},
+		Spec: corev1.ResourceQuotaSpec{Hard: list(hard)}, Status: corev1.ResourceQuotaStatus{Used: list(used)}}
+}
+
+type amounts = map[corev1.ResourceName]string
+
+// The RayCluster has three workers of one GPU, of which one has failed and one ends, and so does a head without GPUs.
+func TestAQuotaLeavesWhatOthersDoNotUse(t *testing.T) {
+	cluster := func() nodepool.Cluster {
+		return nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"},
+			Groups: []nodepool.WorkerGroup{
+				{Name: "gpu", Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One, "cpu": raydemand.Whole(4)}}},
+				{Name: "cpu", Pod: landing.PodShape{Requests: landing.Quantities{"cpu": raydemand.Whole(2)}}}},
+			Workers: []nodepool.Worker{{Group: "gpu"}, {Group: "gpu", Failed: true}, {Group: "gpu", Terminating: true}}}
+	}
+	of := func(resource string, amount int64, takes raydemand.Bundle) []landing.Quota {
+		return []landing.Quota{{Name: "ResourceQuota q, less what others use,", Resource: resource, Amount: raydemand.Whole(amount), PodTakes: takes}}
+	}
+	scoped := quotaOf("q", amounts{"pods": "1"}, nil)
+	scoped.Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}
+	for name, c := range map[string]struct {
+		quota *corev1.ResourceQuota
+		want  []landing.Quota
+	}{
+		"GPUs": {quotaOf("q", amounts{"requests.nvidia.com/gpu": "8"}, amounts{"requests.nvidia.com/gpu": "5"}),
+			of("nvidia.com/gpu", 4, raydemand.Bundle{"gpu": raydemand.One})},
+		"CPUs": {quotaOf("q", amounts{"cpu": "20"}, amounts{"cpu": "10"}),
+			of("cpu", 14, raydemand.Bundle{"gpu": raydemand.Whole(4), "cpu": raydemand.Whole(2)})},
+		"pods": {quotaOf("q", amounts{"pods": "6"}, amounts{"pods": "4"}),
+			of("pods", 3, raydemand.Bundle{"gpu": raydemand.One, "cpu": raydemand.One})},
+		"what the own pods use is not counted yet": {quotaOf("q", amounts{"count/pods": "6"}, nil),
+			of("count/pods", 6, raydemand.Bundle{"gpu": raydemand.One, "cpu": raydemand.One})},
+		"others use more than there may be": {quotaOf("q", amounts{"requests.nvidia.com/gpu": "2"}, amounts{"requests.nvidia.com/gpu": "5"}),
+			of("nvidia.com/gpu", 0, raydemand.Bundle{"gpu": raydemand.One})},
+		"limits, storage, and what no group requests": {quotaOf("q", amounts{"limits.cpu": "1", "requests.storage": "1Gi", "services": "1", "requests.amd.com/gpu": "0"}, nil), nil},
+		"with scopes": {scoped, nil},
+	} {
+		w := newQuotas(nil, nil, slog.New(slog.DiscardHandler), func(string) {})
+		w.put(c.quota)
+		got := cluster()
+		w.AddTo(&got)
+		if diff := cmp.Diff(c.want, got.NamespaceQuotas); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		elsewhere := cluster()
+		elsewhere.Key.Namespace = "other"
+		if w.AddTo(&elsewhere); len(elsewhere.NamespaceQuotas) > 0 {
+			t.Errorf("%s: it counts in another namespace", name)
+		}
+	}
+}
+
+// Each new pod changes what is used, and its RayCluster has a cycle anyway.
+func TestOnlyWhatMayAllowMoreStartsCycles(t *testing.T) {
+	cycles := 0
+	w := newQuotas(nil, []string{"ml"}, slog.New(slog.DiscardHandler), func(string) { cycles++ })
+	for i, step := range []struct {
+		do   func()
+		want int
+	}{
+		{func() { w.put(quotaOf("q", amounts{"pods": "5"}, amounts{"pods": "1"})) }, 1},
+		{func() { w.put(quotaOf("q", amounts{"pods": "5"}, amounts{"pods": "3"})) }, 1},
+		{func() { w.put(quotaOf("q", amounts{"pods": "5"}, amounts{"pods": "2"})) }, 2},
+		{func() { w.put(quotaOf("q", amounts{"pods": "6"}, amounts{"pods": "2"})) }, 3},
+		{func() { w.forbid("ml", errors.New("forbidden")) }, 4},
+		{func() { w.forbid("ml", errors.New("forbidden")) }, 4},
+		{func() { w.replace("ml", []*corev1.ResourceQuota{quotaOf("q", amounts{"pods": "6"}, nil)}) }, 5},
+		{func() { w.remove(quotaOf("q", nil, nil)) }, 6},
+	} {
+		if step.do(); cycles != step.want {
+			t.Errorf("step %d: %d cycles, want %d", i, cycles, step.want)
+		}
+	}
+}
