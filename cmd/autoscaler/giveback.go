@@ -47,8 +47,15 @@ func newGiveBackCommand() *cobra.Command {
 		case within < giveback.MinDeadline || within > giveback.MaxDeadline:
 			return cli.BadInput(fmt.Errorf("--within: want %v to %v, is %v", giveback.MinDeadline,
 				giveback.MaxDeadline, within))
-		case hold != 0 && hold < within:
-			return cli.BadInput(fmt.Errorf("--for: want at least as long as --within (%v), is %v", within, hold))
+		case hold != 0 && hold < within+time.Minute:
+			return cli.BadInput(fmt.Errorf("--for: want at least a minute longer than --within (%v), is %v", within,
+				hold))
+		case !asks:
+			for _, flag := range []string{"group", "pool", "within", "for", "force", "dry-run"} {
+				if cmd.Flags().Changed(flag) {
+					return cli.BadInput(fmt.Errorf("--%s: want --gpus beside it", flag))
+				}
+			}
 		}
 		key, api, err := server.Target(args[0])
 		if err != nil {

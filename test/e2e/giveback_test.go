@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,9 +52,7 @@ func TestGPUsAreGivenBack(t *testing.T) {
 	s.step("its group is held down, and more is refused without force")
 	s.do(driver, task("more", 1))
 	s.told("that the group is held down", func(st status) bool {
-		return st.unmet("capped") && slices.ContainsFunc(st.group("gpu").Reasons, func(r struct{ Code, Message string }) bool {
-			return r.Code == "quota" && strings.Contains(r.Message, "give-back of 1 GPU")
-		})
+		return st.unmet("capped") && st.group("gpu").because("quota", "give-back of 1 GPU")
 	})
 	s.quiet("the group is held down")
 	s.rest(http.MethodDelete, "/give_back", "")

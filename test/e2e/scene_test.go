@@ -309,6 +309,13 @@ type groupStatus struct {
 	}
 }
 
+// because reports whether the group has a reason with that code and text.
+func (g groupStatus) because(code, text string) bool {
+	return slices.ContainsFunc(g.Reasons, func(r struct{ Code, Message string }) bool {
+		return r.Code == code && strings.Contains(r.Message, text)
+	})
+}
+
 // unmet reports whether there is unmet demand with that reason.
 func (s status) unmet(code string) bool {
 	for _, u := range s.Unmet {

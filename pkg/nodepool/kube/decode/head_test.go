@@ -49,6 +49,7 @@ func TestTheSidecarIsSeenInTheHeadPod(t *testing.T) {
 		{"Ray's own that ended and restarts", pod("h", headNode, "headgroup", withSidecar("rayproject/ray:2.60.0", usual, ended)), nodepool.RaySidecar},
 		{"put to sleep by its arguments", pod("h", headNode, "headgroup", withSidecar("rayproject/ray:2.60.0", []string{"sleep infinity"}, running)), nodepool.NoAutoscaler},
 		{"put to sleep by KubeRay 1.7", pod("h", headNode, "headgroup", withCommand("busybox", "sleep", "infinity")), nodepool.NoAutoscaler},
+		{"put to sleep with the arguments that KubeRay 1.7 keeps", pod("h", headNode, "headgroup", withCommand("busybox", append([]string{"sleep", "infinity"}, usual...)...)), nodepool.RaySidecar},
 		{"put to sleep in a shell", pod("h", headNode, "headgroup", withCommand("busybox:1", "/bin/sh", "-c", "exec sleep 1d")), nodepool.NoAutoscaler},
 		{"the pause image", pod("h", headNode, "headgroup", withCommand("registry.k8s.io/pause:3.10", "/pause")), nodepool.NoAutoscaler},
 		{"our image put to sleep", pod("h", headNode, "headgroup", withCommand("x/heliostat:1", "sleep", "infinity")), nodepool.NoAutoscaler},

@@ -5,8 +5,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// IdleTerminationUnexecuted: a field says when an idle RayCluster ends. Only Ray's own autoscaler carries it out, and
-// that does not run.
+// IdleTerminationUnexecuted says that a field says when an idle RayCluster ends. Only Ray's own autoscaler carries it
+// out, and that does not run.
 const IdleTerminationUnexecuted = "idle-termination-unexecuted"
 
 // reportIdleTermination reports the fields by which Ray's autoscaler v2 ends a RayCluster without drivers: those of ray
