@@ -65,7 +65,7 @@ func (s *server) GiveBack(c *gin.Context, namespace apiv1.Namespace, name apiv1.
 	case err != nil:
 		s.answers.Fail(c, fmt.Errorf("%s: %w", view.Key, err))
 	default:
-		state := func(giveback.Worker) string { return giveback.Works }
+		state := view.givenBack
 		if ask.DryRun {
 			state = func(giveback.Worker) string { return "" }
 		}
@@ -90,7 +90,7 @@ func (v View) givenBack(w giveback.Worker) string {
 		n := &v.Snapshot.Nodes[i]
 		switch {
 		case n.Pod != w.Pod:
-		case n.State == planner.Leaving && len(n.Activity) == 0:
+		case (n.State == planner.Leaving || n.State == planner.Idle) && len(n.Activity) == 0:
 			return giveback.Leaves
 		default:
 			return giveback.Works

@@ -37,7 +37,7 @@ func TestGiveBackOverREST(t *testing.T) {
 	}
 	got := w.call(http.MethodPost, path, `{"gpus": 2, "group": "gpu", "force": true}`)
 	if state := readAnswer[giveback.State](t, got); got.Code != http.StatusOK || len(state.Workers) != 1 ||
-		state.Workers[0].State != giveback.Works || !state.Deadline.Equal(noon.Add(10*time.Minute)) || !desk.asked.Force {
+		state.Workers[0].State != giveback.Gone || !state.Deadline.Equal(noon.Add(10*time.Minute)) || !desk.asked.Force {
 		t.Errorf("%d %s", got.Code, got.Body)
 	}
 	reservation, err := desk.Begin(t.Context(), llm, desk.asked)
@@ -92,7 +92,7 @@ func TestABadAskToGiveBackNamesTheField(t *testing.T) {
 	}
 	for want, err := range map[int]error{
 		http.StatusConflict:           fmt.Errorf("%w: 2 GPUs of group gpu cannot be given back", giveback.ErrRefused),
-		http.StatusServiceUnavailable: context.DeadlineExceeded,
+		http.StatusServiceUnavailable: fmt.Errorf("%w: Ray does not answer", giveback.ErrNotNow),
 	} {
 		desk.err = err
 		got := w.call(http.MethodPost, llmPath+"/give_back", `{"gpus": 2, "group": "gpu"}`)

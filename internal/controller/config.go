@@ -149,3 +149,21 @@ type OwnedRequests interface {
 	// it missing and queues it again.
 	Report(updates []nodepool.OwnedUpdate)
 }
+
+// current is Kube without what is over by the clock.
+type current struct {
+	Kube
+	now func() time.Time
+}
+
+func (k current) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
+	cluster, err := k.Kube.Cluster(ctx, key)
+	cluster.EndGiveBack(k.now())
+	return cluster, err
+}
+
+func (k current) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
+	cluster, err := k.Kube.Fresh(ctx, key)
+	cluster.EndGiveBack(k.now())
+	return cluster, err
+}

@@ -98,7 +98,8 @@ func (m *memory) reductionRules(v *observe.View, s *Config) scaledown.Rules {
 		AllocationTimeout: s.AllocationTimeout, DeadGrace: s.DeadGrace, DrainDeadline: s.DrainDeadline,
 		Moved: func(member observe.Member) bool {
 			if back := v.Cluster.GiveBack; back.Has(member.UID) {
-				return !v.Now.Before(back.Deadline) && (back.Force || v.Restartable[member.Node.ID])
+				return !v.Now.Before(back.Deadline) && (back.Force || v.Restartable[member.Node.ID]) &&
+					m.drains.AcceptedFor(member.Node.ID, v.Now) >= back.LeastDrain()
 			}
 			return v.Cluster.Consolidate.Allows(nodepool.ConsolidateRestartable) && v.Restartable[member.Node.ID]
 		}}

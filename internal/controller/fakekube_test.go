@@ -47,6 +47,7 @@ type fakeKube struct {
 	policyErr     error // fails every write of a CapacityPolicy's status
 	policies      []capacity.Status
 	desk          *giveback.Desk
+	endErr        error             // what the end of a reservation says
 	stranded      []capacity.Status // statuses to write while there is no RayCluster
 }
 
@@ -66,10 +67,18 @@ func (k *fakeKube) KeepNodes(_ context.Context, change nodepool.BufferChange) er
 	return nil
 }
 
-// SetGiveBack shows what is written at the next reading.
-func (k *fakeKube) SetGiveBack(_ context.Context, _ nodepool.ClusterKey, r *reservation.Reservation) error {
+// BeginGiveBack shows what is written at the next reading.
+func (k *fakeKube) BeginGiveBack(_ context.Context, of nodepool.Cluster, r *reservation.Reservation) error {
+	if of.UID != k.cluster.UID {
+		return nodepool.ErrConflict
+	}
 	k.cluster.GiveBack = r
 	return nil
+}
+
+func (k *fakeKube) EndGiveBack(context.Context, nodepool.ClusterKey) error {
+	k.cluster.GiveBack = nil
+	return k.endErr
 }
 
 func (k *fakeKube) Enqueue(nodepool.ClusterKey) {}

@@ -32,3 +32,11 @@ func TestPodsThatWaitForQuotaOrTheirGangAreNoFailureOfTheirGroup(t *testing.T) {
 		})
 	}
 }
+
+// What a gang scheduler says of a pod does not always show that the gang has no room, so it is not believed for ever.
+func TestAGangThatIsHeldForLongIsNotWaitedForAlone(t *testing.T) {
+	w := twoGroups(t, Config{}, 2, func(p *nodepool.Worker) { p.Unschedulable, p.GangHeld = "", "resource gap: 2" })
+	if took := w.untilServed(time.Hour); took > 40*time.Minute {
+		t.Errorf("the next group was launched after %v", took)
+	}
+}

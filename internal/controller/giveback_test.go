@@ -135,8 +135,8 @@ func TestBusyWorkersAreGivenBackOnlyByForceAndEndAtTheDeadline(t *testing.T) {
 	if len(w.ray.drains) != 2 || len(w.kube.changes) > 0 || len(w.kube.cluster.Workers) != 1 {
 		t.Errorf("drains %v, changes %+v, %d workers: more than was asked for", w.ray.drained(), w.kube.changes, len(w.kube.cluster.Workers))
 	}
-	if _, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); !errors.Is(err, nodepool.ErrConflict) {
-		t.Errorf("a second reservation: %v, want a conflict", err)
+	if _, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); !errors.Is(err, giveback.ErrRefused) {
+		t.Errorf("a second reservation: %v, want a refusal", err)
 	}
 }
 
@@ -183,5 +183,94 @@ func TestOnlyManagedRayClustersGiveBack(t *testing.T) {
 	w.kube.cluster.Mode = nodepool.Shadow
 	if _, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); !errors.Is(err, nodepool.ErrReadOnly) {
 		t.Errorf("%v, want read-only", err)
+	}
+}
+
+// A freeze kept the workers from being drained until the deadline was over: their work has its time all the same.
+func TestAWorkerThatIsDrainedLateHasItsTime(t *testing.T) {
+	w := newBusyWorld(t, 2, 0, 8)
+	if _, err := w.giveBack(giveback.Ask{GPUs: 2, Group: "gpu", Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	w.kube.cluster.Freeze = true
+	w.seconds(700)
+	w.nothingWritten("frozen")
+	w.kube.cluster.Freeze = false
+	w.seconds(5)
+	if len(w.ray.drains) != 2 || w.ray.drains[0].Deadline.Before(w.now.Add(8*time.Minute)) {
+		t.Fatalf("drains %+v, want both with most of the time", w.ray.drains)
+	}
+	w.seconds(500)
+	if len(w.kube.changes) > 0 {
+		t.Fatalf("changes %+v before that time is over", w.kube.changes)
+	}
+	w.seconds(60)
+	if target := w.lastChange(); target.Replicas != 0 {
+		t.Errorf("target %+v, want no replica", target)
+	}
+}
+
+// The annotation is still there, because it could not be removed, or nobody was there to do it.
+func TestNothingFollowsFromAReservationThatIsOver(t *testing.T) {
+	w := newBusyWorld(t, 2, 0, 8)
+	got, err := w.giveBack(giveback.Ask{GPUs: 2, Group: "gpu", Force: true, Until: w.now.Add(20 * time.Minute)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.kube.cluster.Freeze = true
+	w.seconds(1300)
+	w.kube.cluster.Freeze = false
+	w.want(1, gpu(1))
+	w.seconds(5)
+	if len(w.ray.drains) > 0 || w.kube.cluster.GiveBack != nil {
+		t.Errorf("drains %v, reservation %+v, want neither after %v", w.ray.drained(), w.kube.cluster.GiveBack, got.Until)
+	}
+	if target := w.lastChange(); target.Replicas != 3 || len(target.WorkersToDelete) > 0 {
+		t.Errorf("target %+v, want one more replica", target)
+	}
+}
+
+func TestNothingIsAgreedInDoubt(t *testing.T) {
+	for name, doubt := range map[string]func(*world){
+		"Ray does not answer":     func(w *world) { w.ray.stateErr = errors.New("no answer") },
+		"policies are unknown":    func(w *world) { w.kube.cluster.PolicyUnknown = "forbidden" },
+		"pods are being launched": func(w *world) { w.want(2, gpu(1)) },
+		"a pod waits for a node": func(w *world) {
+			w.group("gpu").Replicas++
+			w.operate()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newBusyWorld(t, 3, 0, 8)
+			doubt(w)
+			if got, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); !errors.Is(err, giveback.ErrNotNow) {
+				t.Errorf("%+v, %v; want that it cannot be now", got, err)
+			}
+			if w.kube.cluster.GiveBack != nil || len(w.ray.drains) > 0 {
+				t.Error("something is given back")
+			}
+		})
+	}
+}
+
+func TestAFrozenRayClusterGivesNothingBack(t *testing.T) {
+	w := newBusyWorld(t, 2, 0, 8)
+	w.kube.cluster.Freeze = true
+	if _, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); !errors.Is(err, nodepool.ErrReadOnly) {
+		t.Errorf("%v, want read-only", err)
+	}
+}
+
+// The caller has left: nobody waits for the answer, so nothing may be agreed.
+func TestAnAskWhoseCallerHasLeftIsForgotten(t *testing.T) {
+	w := newBusyWorld(t, 2, 0, 8)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.kube.desk.Begin(ctx, key, giveback.Ask{GPUs: 1, Group: "gpu", Force: true, DeadlineSeconds: 600}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	w.seconds(5)
+	if w.kube.cluster.GiveBack != nil {
+		t.Error("it is agreed all the same")
 	}
 }

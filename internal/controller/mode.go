@@ -119,8 +119,9 @@ func (c *Config) Obstacle(cluster nodepool.Cluster) planner.Reason {
 			"shadow")
 	case cluster.Head.Sidecar == nodepool.UnknownSidecar:
 		return because(addon.SidecarAlive, "the container autoscaler of head pod "+cluster.Head.Pod+" may scale the "+
-			"RayCluster: neither its image (heliostat, or the variable HELIOSTAT_SIDECAR) nor its command and arguments "+
-			"(sleep infinity) say that it does not; recreate that pod with one that does, or keep heliostat.dev/mode: shadow")
+			"RayCluster: neither its image (heliostat, or the variable HELIOSTAT_SIDECAR) nor its command and "+
+			"arguments (sleep infinity) say that it does not; recreate that pod with one that does, or keep "+
+			"heliostat.dev/mode: shadow")
 	case c.Form == Sidecar && cluster.Mode == nodepool.Managed:
 		return because(
 			addon.Parked,

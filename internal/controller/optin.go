@@ -27,7 +27,11 @@ func optIn(cluster *nodepool.Cluster, why, obstacle planner.Reason) *apiv1.OptIn
 // autoscaler tells apart the forms of docs/running.md#in-tree-autoscaling-stays-on.
 func autoscaler(c *nodepool.Cluster) (says, patch string) {
 	live := c.Head.Sidecar == nodepool.RaySidecar || c.Head.Sidecar == nodepool.UnknownSidecar
+	replaces := c.Owner.Kind == "RayService" || c.UpgradeStrategy == "Recreate"
 	switch {
+	case live && replaces:
+		says = "the container autoscaler of the head pod may scale. With the patch it is Heliostat's, and the " +
+			"RayCluster is replaced"
 	case live:
 		says = "the container autoscaler of the head pod may scale. With the patch it is Heliostat's; the head " +
 			"restarts, which ends its jobs"
@@ -35,9 +39,13 @@ func autoscaler(c *nodepool.Cluster) (says, patch string) {
 		return "in-tree autoscaling is on, with Heliostat's image, which leaves a managed RayCluster to the fleet", ""
 	case c.InTreeAutoscaling:
 		return "in-tree autoscaling is on, and no container of the head pod scales", ""
+	case c.Queue.Refusal() != "" || slices.ContainsFunc(c.Groups,
+		func(g nodepool.WorkerGroup) bool { return g.Suspended }):
+		return "in-tree autoscaling is off, so lower numbers may end busy workers. It cannot be turned on now: Kueue " +
+			"wants an elastic RayCluster for it, and the operator none with a suspended group", ""
 	default:
 		says = "in-tree autoscaling is off, so lower numbers may end busy workers. The patch turns it on, and "
-		if c.Owner.Kind == "RayService" || c.UpgradeStrategy == "Recreate" {
+		if replaces {
 			says += "replaces the RayCluster"
 		} else {
 			says += "the head keeps running"
@@ -47,12 +55,13 @@ func autoscaler(c *nodepool.Cluster) (says, patch string) {
 	if c.Owner.Kind == "RayService" {
 		object, spec = "rayservice "+c.Owner.Name, `{"rayClusterConfig":%s}`
 	}
+	// The shell refuses the command as long as the variable is not set.
 	patch = fmt.Sprintf(`kubectl patch -n %s %s --type=merge -p '{"spec":`+spec+"}'", c.Key.Namespace, object,
-		`{"enableInTreeAutoscaling":true,"autoscalerOptions":{"image":"registry.example/heliostat:0.1.0"}}`)
-	if live {
+		`{"enableInTreeAutoscaling":true,"autoscalerOptions":{"image":"'"${HELIOSTAT_IMAGE:?}"'"}}`)
+	if live && !replaces {
 		patch += " && kubectl delete pod -n " + c.Key.Namespace + " " + c.Head.Pod
 	}
-	return says + "; it needs the image of your Heliostat", patch
+	return says + "; HELIOSTAT_IMAGE is the image of your Heliostat", patch
 }
 
 // addChanges adds what Heliostat would do with the plan.

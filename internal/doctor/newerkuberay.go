@@ -55,7 +55,10 @@ func endIdle(o *Object, f raydemand.Finding) fix {
 		timeout = o.raySpec().Get("autoscalerOptions", "noDriverTimeoutSeconds")
 	}
 	seconds, _ := timeout.Whole()
-	after := capacity.Duration(max(time.Duration(seconds)*time.Second, capacity.LeastIdle))
+	if time.Duration(seconds)*time.Second < capacity.LeastIdle {
+		return byHand(o, f) // nobody has written a time that a policy may have
+	}
+	after := capacity.Duration(time.Duration(seconds) * time.Second)
 	idle := capacity.Idle{SuspendAfter: after}
 	if o.raySpec().Text("idleTerminationOptions", "policy") == "Delete" {
 		idle = capacity.Idle{DeleteAfter: after}

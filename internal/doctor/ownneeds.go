@@ -45,6 +45,9 @@ func (g rayGroup) mayHold(want raydemand.Bundle) bool {
 		return true
 	}
 	for name, amount := range want {
+		if raydemand.AddedByRay(name) {
+			continue
+		}
 		_, set := has[name]
 		detected := name == raydemand.CPU || name == raydemand.Memory || name == raydemand.GPU && g.mayHaveGPUs()
 		if (set || !detected) && has.Has(name) < amount {
@@ -60,7 +63,11 @@ func entrypointNeeds(o *Object) []need {
 	if o.Kind == "RayCronJob" {
 		job = job.Get("jobTemplate")
 	}
-	n := need{at: job.Path("entrypointNumGpus"), of: "the entrypoint", bundle: raydemand.Bundle{}}
+	at := "entrypointNumGpus"
+	if !job.Get(at).Has() && job.Get("entrypointResources").Has() {
+		at = "entrypointResources"
+	}
+	n := need{at: job.Path(at), of: "the entrypoint", bundle: raydemand.Bundle{}}
 	custom := map[string]any{}
 	_ = json.Unmarshal([]byte(job.Text("entrypointResources")), &custom) // Ray refuses other text
 	for name, value := range custom {

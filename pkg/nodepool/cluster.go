@@ -153,6 +153,8 @@ type Cluster struct {
 	// GiveBack is what the RayCluster gives back (annotation heliostat.dev/give-back); nil if nothing. It is shared and
 	// must not be changed.
 	GiveBack *giveback.Reservation
+	// GiveBackOver is a reservation that has ended and whose annotation is still there. Nothing follows from it.
+	GiveBackOver *giveback.Reservation
 	// Policy is the capacity policy that counts; nil if there is none. It is shared and must not be changed.
 	Policy *capacity.Written
 	// OwnedBy is the kind and the name of the first object that owns the RayCluster; empty if none does.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 )
@@ -91,6 +92,19 @@ func (c *Cluster) MarkGivenBack() {
 	for i := range c.Workers {
 		if w := &c.Workers[i]; c.GiveBack.Has(w.UID) {
 			w.Going = departure.Earlier(w.Going, notice)
+		}
+	}
+}
+
+// EndGiveBack lets nothing follow from a reservation that is over.
+func (c *Cluster) EndGiveBack(now time.Time) {
+	if !c.GiveBack.Over(now) {
+		return
+	}
+	c.GiveBack, c.GiveBackOver = nil, c.GiveBack
+	for i := range c.Workers {
+		if w := &c.Workers[i]; w.Going != nil && w.Going.Sign == departure.GivenBack {
+			w.Going = nil
 		}
 	}
 }

@@ -104,3 +104,10 @@ func (b Bundle) String() string {
 	s.WriteByte('}')
 	return s.String()
 }
+
+// AddedByRay reports whether Ray adds a resource of this name when a node starts. A group that has had nodes is known
+// to have it, and an equal group without nodes is not, so it counts only if some demand asks for it.
+func AddedByRay(name string) bool {
+	return name == ObjectStoreMemory || strings.HasPrefix(name, "accelerator_type:") ||
+		strings.HasPrefix(name, "node:")
+}

@@ -69,7 +69,7 @@ func TestGPUsAreGivenBack(t *testing.T) {
 	s.step("all three go by force, those with work at the deadline; what Ray tries again runs again afterwards")
 	s.do(driver, release("more"))
 	s.see(driver, "more", "released")
-	agreed = s.giveBack(`{"gpus": 3, "group": "gpu", "deadlineSeconds": 30, "force": true}`)
+	agreed = s.giveBack(`{"gpus": 3, "group": "gpu", "deadlineSeconds": 60, "force": true}`)
 	s.workers("gpu", 0)
 	for _, pod := range works {
 		stopped, gone := rig.OfPod(s.journal.Facts(), pod, rig.PodStopping)

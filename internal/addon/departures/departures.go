@@ -45,7 +45,8 @@ func (d departures) drain(ctx context.Context, o *addon.Cycle) {
 		if err != nil || !d.loop.MayWrite(o.View.Cluster.Key) || !d.loop.Manages(o.View.Cluster, now) {
 			return
 		}
-		if !stillGoes(now, w.Pod) {
+		if !stillGoes(now, w.Pod) || w.GivenBack && (d.loop.Paused(o.View) != "" ||
+			d.loop.OperatorBehind(o.View) != "" || !d.loop.MayTakeAway(ctx, o.View.Cluster)) {
 			continue
 		}
 		if d.loop.Drain(ctx, o, w).Result == addon.ResultError {

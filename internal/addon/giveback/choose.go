@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -61,15 +62,20 @@ func Choose(in Input, ask giveback.Ask) (giveback.Reservation, error) {
 	if err != nil {
 		return giveback.Reservation{}, err
 	}
-	units := in.units(ask, groups)
-	chosen := cheapest(units, ask, ask.GPUs)
-	if reservation := in.reserve(ask, groups, chosen); len(chosen) > 0 && !in.moves(chosen, &reservation) {
-		for i := range units {
-			if u := &units[i]; u.cost.moved > 0 {
-				u.cost.ended, u.cost.moved, u.why = u.cost.moved, 0, u.why+", but nothing else has room"
-			}
+	if why := in.waits(groups); why != "" {
+		return giveback.Reservation{}, fmt.Errorf("%w: %s", giveback.ErrNotNow, why)
+	}
+	units, spare := in.units(ask, groups)
+	var chosen []unit
+	for range mostTried {
+		units = order(units, spare)
+		chosen = cheapest(units, ask)
+		reservation := in.reserve(ask, groups, chosen)
+		if len(chosen) == 0 || in.moves(chosen, &reservation) {
+			break
 		}
-		chosen = cheapest(units, ask, ask.GPUs)
+		keep(units, chosen)
+		chosen = nil
 	}
 	if len(chosen) == 0 {
 		return giveback.Reservation{}, refusal(units, ask)
@@ -81,6 +87,38 @@ func Choose(in Input, ask giveback.Ask) (giveback.Reservation, error) {
 	return in.reserve(ask, groups, chosen), nil
 }
 
+// mostTried bounds the plans of one choice.
+const mostTried = 16
+
+// keep counts the work that should have moved as work that cannot: there is no room for it.
+func keep(units, chosen []unit) {
+	for i := range units {
+		u := &units[i]
+		if u.cost.moved > 0 && slices.ContainsFunc(chosen, func(c unit) bool {
+			return c.members[0].Pod == u.members[0].Pod
+		}) {
+			u.cost.ended, u.cost.moved, u.why = u.cost.ended+u.cost.moved, 0, u.why+", but nothing else has room"
+		}
+	}
+}
+
+// waits returns why the GPUs of a worker that goes would not be free: pods that wait for a node would take them. It is
+// also unknown then how many pods the groups are going to have.
+func (in *Input) waits(groups map[string]int64) string {
+	waiting := map[string]int{}
+	for i := range in.Snapshot.Nodes {
+		if n := &in.Snapshot.Nodes[i]; groups[n.Group] > 0 && n.KubeNode == "" &&
+			(n.State == planner.Pending || n.State == planner.AllocationTimeout) {
+			waiting[n.Group]++
+		}
+	}
+	for _, group := range slices.Sorted(maps.Keys(waiting)) {
+		return fmt.Sprintf("%d pods of group %s wait for a node and would take the GPUs; wait until they run, or end "+
+			"what they are for", waiting[group], group)
+	}
+	return ""
+}
+
 // groups returns how many GPUs a pod has of each group that an ask concerns.
 func (in *Input) groups(ask giveback.Ask) (map[string]int64, error) {
 	groups := map[string]int64{}
@@ -89,7 +127,13 @@ func (in *Input) groups(ask giveback.Ask) (map[string]int64, error) {
 		g := &in.Snapshot.Groups[i]
 		gpus := g.Resources[raydemand.GPU]
 		names = append(names, g.Name)
-		if whole := int64(gpus / raydemand.One); in.concerns(ask, g) && gpus > 0 && raydemand.Whole(whole) == gpus {
+		whole := int64(gpus / raydemand.One)
+		switch {
+		case gpus <= 0 || !in.concerns(ask, g):
+		case raydemand.Whole(whole) != gpus:
+			return nil, fmt.Errorf("%w: a worker of group %s has %s GPUs; only whole GPUs can be given back",
+				giveback.ErrRefused, g.Name, gpus)
+		default:
 			groups[g.Name] = whole
 		}
 	}
@@ -114,43 +158,53 @@ func (in *Input) concerns(ask giveback.Ask, g *planner.Group) bool {
 	}) || slices.ContainsFunc(known.PoolPods, func(p landing.PoolPods) bool { return p.Pool == ask.Pool })
 }
 
-// units returns what may leave, the cheapest first, and of each group as many as its minimum lets go.
-func (in *Input) units(ask giveback.Ask, groups map[string]int64) []unit {
+// units returns what may leave, and how many replicas of each group the minimum lets go.
+func (in *Input) units(ask giveback.Ask, groups map[string]int64) (all []unit, spare map[string]int) {
 	residents := addon.ByNode(in.Residents)
-	spare, whole := map[string]int{}, map[string]*unit{}
+	spare = map[string]int{}
+	whole := map[string]*unit{}
 	for i := range in.View.Cluster.Groups {
 		g := &in.View.Cluster.Groups[i]
 		spare[g.Name] = min(g.Replicas, g.Max) - g.Min
 	}
-	var order []string
+	var keys []string
 	broken := map[string]bool{}
 	for _, m := range in.View.Members {
-		key := cmp.Or(m.Replica, m.Pod)
+		key := m.Group + "/" + cmp.Or(m.Replica, m.Pod)
 		u := whole[key]
 		if u == nil {
 			u = &unit{}
 			whole[key] = u
-			order = append(order, key)
+			keys = append(keys, key)
 		}
-		if gpus := groups[m.Group]; gpus == 0 || !m.Counted() || !m.Joined() || m.Going != nil ||
-			m.Node.Status == raydemand.Draining || !observe.Deletable(in.View.Cluster, m.Worker) ||
-			ask.Pool != "" && m.Pool != ask.Pool {
+		gpus := groups[m.Group]
+		switch leaves := m.Going != nil || m.Joined() && m.Node.Status == raydemand.Draining; {
+		case leaves && m.Counted() && !broken[key]:
+			spare[m.Group]-- // replicas still counts it
+			fallthrough
+		case leaves, gpus == 0, !m.Counted(), !m.Joined(), !observe.Deletable(in.View.Cluster, m.Worker),
+			ask.Pool != "" && m.Pool != ask.Pool:
 			broken[key] = true
-			continue
+		default:
+			in.add(u, m, gpus, residents[m.Node.ID])
 		}
-		in.add(u, m, groups[m.Group], residents[m.Node.ID])
 	}
-	var all []unit
-	for _, key := range order {
+	for _, key := range keys {
 		if !broken[key] {
 			all = append(all, *whole[key])
 		}
 	}
-	slices.SortStableFunc(all, func(a, b unit) int { return a.cost.compare(b.cost) })
-	return slices.DeleteFunc(all, func(u unit) bool {
+	return all, spare
+}
+
+// order returns the units with the cheapest first, and of each group as many as the minimum lets go.
+func order(units []unit, spare map[string]int) []unit {
+	units, left := slices.Clone(units), maps.Clone(spare)
+	slices.SortStableFunc(units, func(a, b unit) int { return a.cost.compare(b.cost) })
+	return slices.DeleteFunc(units, func(u unit) bool {
 		group := u.members[0].Group
-		spare[group]--
-		return spare[group] < 0
+		left[group]--
+		return left[group] < 0
 	})
 }
 
@@ -162,6 +216,8 @@ func (in *Input) add(u *unit, m observe.Member, gpus int64, residents []*raydema
 	switch grouped := slices.ContainsFunc(residents, func(r *raydemand.Resident) bool { return r.Grouped }); {
 	case m.Node.Status == raydemand.Idle:
 		one, why = cost{}, "idle"
+	case m.Guard.By() == nodepool.GuardedByUser:
+		one.ended, why = 1, "its user keeps it from being evicted"
 	case grouped || len(m.Node.PlacedLabels) > 0:
 		one.grouped, one.ended, why = 1, 1, "it has bundles of a placement group"
 	case moves && addon.Plain(m.Node):
@@ -176,25 +232,35 @@ func (in *Input) add(u *unit, m observe.Member, gpus int64, residents []*raydema
 	u.cost = u.cost.plus(one)
 }
 
-// cheapest returns the units that cost least and have exactly so many GPUs; none if there are no such units. Without
-// force, it leaves out units whose work cannot move.
-func cheapest(units []unit, ask giveback.Ask, gpus int64) []unit {
-	type set struct {
-		before *set
-		last   *unit
-		cost   cost
+// set is units that have some number of GPUs together.
+type set struct {
+	before *set
+	last   *unit
+	cost   cost
+}
+
+// sets returns for each number of GPUs up to the one that is asked for the units that cost least and have exactly so
+// many; nil if there are none. Without force, it leaves out units whose work cannot move.
+func sets(units []unit, ask giveback.Ask) []*set {
+	most := int64(0)
+	for i := range units {
+		most = min(most+units[i].gpus, ask.GPUs)
 	}
-	best := make([]*set, gpus+1)
+	best := make([]*set, most+1)
 	best[0] = &set{}
-	taken := map[string]int64{}
+	type kind struct {
+		group string
+		gpus  int64
+	}
+	taken := map[kind]int64{}
 	for i := range units {
 		u := &units[i]
-		kind := fmt.Sprint(u.members[0].Group, u.gpus)
-		if u.gpus > gpus || u.cost.ended > 0 && !ask.Force || taken[kind] >= gpus {
+		of := kind{u.members[0].Group, u.gpus}
+		if u.gpus > most || u.cost.ended > 0 && !ask.Force || taken[of] >= most {
 			continue // cheaper ones of the same kind suffice
 		}
-		taken[kind] += u.gpus
-		for k := gpus; k >= u.gpus; k-- {
+		taken[of] += u.gpus
+		for k := most; k >= u.gpus; k-- {
 			from := best[k-u.gpus]
 			if from == nil {
 				continue
@@ -204,28 +270,43 @@ func cheapest(units []unit, ask giveback.Ask, gpus int64) []unit {
 			}
 		}
 	}
-	var chosen []unit
-	for s := best[gpus]; s != nil && s.last != nil; s = s.before {
+	return best
+}
+
+// cheapest returns the units that cost least and have exactly the GPUs that are asked for; none if there are no such
+// units.
+func cheapest(units []unit, ask giveback.Ask) (chosen []unit) {
+	best := sets(units, ask)
+	if int64(len(best)) <= ask.GPUs {
+		return nil
+	}
+	for s := best[ask.GPUs]; s != nil && s.last != nil; s = s.before {
 		chosen = append(chosen, *s.last)
 	}
 	slices.Reverse(chosen)
 	return chosen
 }
 
-// moves reports whether the work of workers that are not to be ended has room elsewhere, on workers that exist or that
-// can be launched, while they are gone and their groups are held down.
+// moves reports whether the work of workers that are not to be ended has room on other workers that exist, while these
+// are gone and their groups are held down. Workers that would have to be launched may come too late. Demand that waits
+// competes for the same room.
 func (in *Input) moves(chosen []unit, reservation *giveback.Reservation) bool {
 	s := *in.Snapshot
 	s.Nodes, s.Requests, s.Turn = slices.Clone(s.Nodes), nil, ""
 	leaves := map[string]bool{}
 	for _, u := range chosen {
-		s.Requests = append(s.Requests, u.work...)
+		if u.cost.moved > 0 {
+			s.Requests = append(s.Requests, u.work...)
+		}
 		for _, m := range u.members {
 			leaves[m.Pod] = true
 		}
 	}
 	if len(s.Requests) == 0 {
 		return true
+	}
+	if len(in.Snapshot.Requests)+len(in.Snapshot.Gangs) > 0 {
+		return false
 	}
 	for i := range s.Nodes {
 		if leaves[s.Nodes[i].Pod] {
@@ -234,7 +315,8 @@ func (in *Input) moves(chosen []unit, reservation *giveback.Reservation) bool {
 	}
 	quota, _ := reservation.Quota()
 	s.Quotas = append(slices.Clip(s.Quotas), quota)
-	return len(in.Compute(s).InfeasibleRequests) == 0
+	plan := in.Compute(s)
+	return len(plan.InfeasibleRequests) == 0 && len(plan.Launch) == 0 && plan.Deferred == nil
 }
 
 // reserve returns the reservation of what is chosen.
@@ -261,21 +343,22 @@ func refusal(units []unit, ask giveback.Ask) error {
 	most := func(force bool) int64 {
 		forced := ask
 		forced.Force = force
-		for gpus := ask.GPUs; gpus > 0; gpus-- {
-			if len(cheapest(units, forced, gpus)) > 0 {
-				return gpus
+		best := sets(units, forced)
+		for gpus := len(best) - 1; gpus > 0; gpus-- {
+			if best[gpus] != nil {
+				return int64(gpus)
 			}
 		}
 		return 0
 	}
 	text := fmt.Sprintf("%s of %s cannot be given back", giveback.GPUs(ask.GPUs), ask.From())
 	if free := most(ask.Force); free > 0 {
-		text += fmt.Sprintf("; %s can, without ending work that cannot move", giveback.GPUs(free))
-		if ask.Force {
-			text = strings.TrimSuffix(text, ", without ending work that cannot move")
+		text += fmt.Sprintf("; %s can", giveback.GPUs(free))
+		if !ask.Force {
+			text += ", without ending work that cannot move"
 		}
 	}
-	if forced := most(true); !ask.Force && forced == ask.GPUs {
+	if !ask.Force && most(true) == ask.GPUs {
 		text += "; with force all can"
 	}
 	var stay []string
@@ -284,14 +367,14 @@ func refusal(units []unit, ask giveback.Ask) error {
 			stay = append(stay, u.members[0].Pod+": "+u.why)
 		}
 	}
-	if len(stay) > 0 {
-		text += " (" + strings.Join(stay, "; ") + ")"
-	}
-	if len(units) == 0 {
+	switch {
+	case len(units) == 0:
 		text += ": no worker can leave that is above minReplicas, and has joined Ray; lower minReplicas if fewer may " +
 			"stay"
-	} else if sizes := sizes(units); len(stay) == 0 {
-		text += ": workers above minReplicas have " + sizes
+	case len(stay) > 0:
+		text += " (" + strings.Join(stay, "; ") + ")"
+	default:
+		text += ": workers above minReplicas have " + sizes(units)
 	}
 	return fmt.Errorf("%w: %s", giveback.ErrRefused, text)
 }

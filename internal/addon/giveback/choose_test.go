@@ -49,7 +49,7 @@ func (f *fleet) worker(pod, group string, used time.Duration) *observe.Member {
 	f.in.View.Members = append(f.in.View.Members, observe.Member{Node: &n,
 		Worker: &nodepool.Worker{Pod: pod, UID: pod, Group: group, Pool: "pool-" + group}})
 	f.in.Snapshot.Nodes = append(f.in.Snapshot.Nodes, planner.Node{Pod: pod, Group: group, State: planner.Running,
-		Total: n.Total, Available: n.Available})
+		Total: n.Total, Available: n.Available, KubeNode: "node-" + pod})
 	return &f.in.View.Members[len(f.in.View.Members)-1]
 }
 
@@ -134,6 +134,39 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 			f.worker("a", "h", 0).Node.Status = raydemand.Draining
 			f.worker("b", "h", 0)
 		}, giveback.Ask{GPUs: 1, Group: "h"}, "b"},
+		"one that its user protects": {func(f *fleet) {
+			f.group("h", 2, 0)
+			f.serves("a", "h")
+			f.in.View.Members[0].Guard = nodepool.Guard{DoNotDisrupt: nodepool.MarkedByUser, SafeToEvict: nodepool.MarkedByUser}
+			f.serves("b", "h")
+			f.serves("c", "h")
+		}, giveback.Ask{GPUs: 2, Group: "h"}, "b"},
+		"a leaving one is part of the minimum": {func(f *fleet) {
+			f.group("h", 1, 1)
+			f.worker("a", "h", 0).Node.Status = raydemand.Draining
+			f.worker("b", "h", 0)
+			f.worker("c", "h", 0)
+		}, giveback.Ask{GPUs: 2, Group: "h", Force: true}, "1 GPU can"},
+		"a pod that waits for a node": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.worker("a", "h", 0)
+			f.in.Snapshot.Nodes = append(f.in.Snapshot.Nodes, planner.Node{Pod: "b", Group: "h", State: planner.Pending})
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "1 pods of group h wait for a node"},
+		"a part of a GPU": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.in.Snapshot.Groups[0].Resources = raydemand.Bundle{raydemand.GPU: raydemand.One / 2}
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "only whole GPUs can be given back"},
+		"as many replicas as have room elsewhere": {func(f *fleet) {
+			f.group("h", 2, 0)
+			f.serves("a", "h")
+			f.serves("b", "h")
+			f.serves("c", "h")
+		}, giveback.Ask{GPUs: 4, Group: "h"}, "2 GPUs can"},
+		"what has no room elsewhere comes after a shorter task": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.serves("a", "h")
+			f.worker("b", "h", time.Minute)
+		}, giveback.Ask{GPUs: 1, Group: "h", Force: true}, "b"},
 		"all hosts of a replica": {func(f *fleet) {
 			f.group("h", 4, 0)
 			f.in.View.Cluster.Groups[0].NumOfHosts = 2
@@ -154,7 +187,7 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 			c.make(f)
 			got, err := Choose(f.in, c.ask)
 			if err != nil {
-				if !errors.Is(err, giveback.ErrRefused) || !strings.Contains(err.Error(), c.want) {
+				if !errors.Is(err, giveback.ErrRefused) && !errors.Is(err, giveback.ErrNotNow) || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("%v, want %q", err, c.want)
 				}
 				return

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,8 +23,10 @@ import (
 
 // Writer writes the annotation.
 type Writer interface {
-	// SetGiveBack replaces the annotation; nil removes it.
-	SetGiveBack(ctx context.Context, key nodepool.ClusterKey, r *giveback.Reservation) error
+	// BeginGiveBack writes the annotation, if the RayCluster has not changed since it was read (nodepool.ErrConflict).
+	BeginGiveBack(ctx context.Context, of nodepool.Cluster, r *giveback.Reservation) error
+	// EndGiveBack removes it.
+	EndGiveBack(ctx context.Context, key nodepool.ClusterKey) error
 	// Enqueue requests a cycle.
 	Enqueue(key nodepool.ClusterKey)
 }
@@ -60,25 +63,36 @@ func (d *Desk) Addon() addon.Addon {
 	}}
 }
 
-// Begin agrees on what is given back, and writes it unless the ask is a dry run. It returns giveback.ErrRefused if
-// nothing is agreed, and nodepool.ErrConflict if the RayCluster gives something back already.
+// Begin agrees on what is given back, and writes it unless the ask is a dry run. It returns giveback.ErrRefused or
+// giveback.ErrNotNow if nothing is agreed.
 func (d *Desk) Begin(ctx context.Context, key nodepool.ClusterKey, wanted giveback.Ask) (giveback.Reservation, error) {
 	answers := make(chan answer, 1)
-	d.mu.Lock()
-	d.asks[key] = append(d.asks[key], ask{wanted, ctx, answers})
-	d.mu.Unlock()
-	d.writer.Enqueue(key)
+	d.add(key, ask{wanted, ctx, answers})
 	select {
 	case a := <-answers:
 		return a.reservation, a.err
 	case <-ctx.Done():
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.asks[key] = slices.DeleteFunc(d.asks[key], func(a ask) bool { return a.answer == answers })
+		if len(d.asks[key]) == 0 {
+			delete(d.asks, key)
+		}
 		return giveback.Reservation{}, ctx.Err()
 	}
 }
 
 // End ends a reservation: the groups may grow again. A drain that has begun is not taken back.
 func (d *Desk) End(ctx context.Context, key nodepool.ClusterKey) error {
-	return d.writer.SetGiveBack(ctx, key, nil)
+	return d.writer.EndGiveBack(ctx, key)
+}
+
+// add lets a cycle answer an ask.
+func (d *Desk) add(key nodepool.ClusterKey, a ask) {
+	d.mu.Lock()
+	d.asks[key] = append(d.asks[key], a)
+	d.mu.Unlock()
+	d.writer.Enqueue(key)
 }
 
 func (d *Desk) take(key nodepool.ClusterKey) []ask {
@@ -141,22 +155,25 @@ func (f *feature) serve(ctx context.Context, o *addon.Cycle) {
 			continue // nobody waits for the answer, so nothing may be given back
 		}
 		reservation, err := f.agree(ctx, o, asked.Ask)
+		if errors.Is(err, nodepool.ErrConflict) {
+			f.desk.add(v.Cluster.Key, asked) // the operator wrote the status; the next cycle reads it
+			o.LookWithin(time.Second)
+			continue
+		}
 		asked.answer <- answer{reservation, err}
 	}
-	r := v.Cluster.GiveBack
-	if r == nil {
+	if r := v.Cluster.GiveBack; r != nil {
+		for _, at := range []time.Time{r.Until, r.Deadline, r.Deadline.Add(r.LeastDrain())} {
+			if at.After(v.Now) {
+				o.LookWithin(max(time.Second, at.Sub(v.Now)))
+			}
+		}
+	}
+	r := v.Cluster.GiveBackOver
+	if r == nil || v.Mode != nodepool.Managed || !f.loop.MayWrite(v.Cluster.Key) || v.Now.Before(f.retry) {
 		return
 	}
-	if !r.Until.IsZero() {
-		o.LookWithin(max(time.Second, r.Until.Sub(v.Now)))
-	}
-	if v.Now.Before(r.Deadline) {
-		o.LookWithin(max(time.Second, r.Deadline.Sub(v.Now)))
-	}
-	if !r.Over(v.Now) || v.Mode != nodepool.Managed || !f.loop.MayWrite(v.Cluster.Key) || v.Now.Before(f.retry) {
-		return
-	}
-	if err := f.desk.writer.SetGiveBack(ctx, v.Cluster.Key, nil); err != nil {
+	if err := f.desk.writer.EndGiveBack(ctx, v.Cluster.Key); err != nil {
 		const pause = 10 * time.Second
 		f.retry = v.Now.Add(pause)
 		f.loop.Log().WarnContext(ctx, "cannot end the reservation", "cluster", v.Cluster.Key.String(), "err", err)
@@ -173,17 +190,21 @@ func (f *feature) agree(ctx context.Context, o *addon.Cycle, wanted giveback.Ask
 	switch {
 	case v.Mode != nodepool.Managed:
 		return none, fmt.Errorf("%w: %s", nodepool.ErrReadOnly, v.Why.Message)
-	case !v.Live() || f.loop.Ray() == nil:
-		return none, fmt.Errorf("%w: Ray does not answer, so nothing shows what its workers do", nodepool.ErrNotLeading)
 	case v.Cluster.GiveBack != nil && !wanted.DryRun:
-		return none, fmt.Errorf("%w: the RayCluster has a reservation (%s); delete it first", nodepool.ErrConflict,
+		return none, fmt.Errorf("%w: the RayCluster has a reservation (%s); end it first", giveback.ErrRefused,
 			v.Cluster.GiveBack)
 	case f.loop.Heavy(&o.Intent.Snapshot):
-		return none, errors.New("there are too many different requests to plan without some workers")
+		return none, fmt.Errorf("%w: there are too many different requests to plan without some workers",
+			giveback.ErrNotNow)
+	case !wanted.Until.IsZero() && wanted.Until.Before(v.Now.Add(wanted.Within())):
+		return none, fmt.Errorf("%w: the reservation would end before its deadline", giveback.ErrRefused)
+	}
+	if why := f.notNow(o); why != "" {
+		return none, fmt.Errorf("%w: %s", giveback.ErrNotNow, why)
 	}
 	residents, err := f.residents(ctx)
 	if err != nil {
-		return none, fmt.Errorf("reading the actors: %w", err)
+		return none, fmt.Errorf("%w: the actors cannot be read: %w", giveback.ErrNotNow, err)
 	}
 	reservation, err := Choose(Input{View: v, Snapshot: &o.Intent.Snapshot, Residents: residents,
 		UsedFor: f.loop.UsedFor,
@@ -191,13 +212,33 @@ func (f *feature) agree(ctx context.Context, o *addon.Cycle, wanted giveback.Ask
 	if err != nil || wanted.DryRun {
 		return reservation, err
 	}
-	if !f.loop.MayWrite(v.Cluster.Key) {
+	now, err := f.loop.Cluster(ctx, v.Cluster.Key)
+	if err != nil {
+		return none, err
+	}
+	if !f.loop.MayWrite(v.Cluster.Key) || !f.loop.Manages(v.Cluster, now) {
 		return none, nodepool.ErrNotLeading
 	}
-	if err := f.desk.writer.SetGiveBack(ctx, v.Cluster.Key, &reservation); err != nil {
-		return none, fmt.Errorf("writing the annotation: %w", err)
+	if err := f.desk.writer.BeginGiveBack(ctx, v.Cluster, &reservation); err != nil {
+		return none, err
 	}
 	v.Cluster.GiveBack = &reservation // for those who ask in the same cycle
 	f.loop.Emit(ctx, *v, addon.Event{Reason: addon.ReasonGiveBackBegins, Message: reservation.String()})
 	return reservation, nil
+}
+
+// notNow returns why nothing can be agreed in this cycle, or "": what is not known for sure may not be drained, and
+// while pods are on their way it is not known how many there are.
+func (f *feature) notNow(o *addon.Cycle) string {
+	v := &o.View
+	switch {
+	case !v.Live() || f.loop.Ray() == nil:
+		return "Ray does not answer, so nothing shows what its workers do"
+	case o.Withheld || len(o.Intent.Launch) > 0:
+		return "the RayCluster is just being scaled"
+	}
+	if why := f.loop.Paused(*v); why != "" {
+		return why
+	}
+	return f.loop.OperatorBehind(*v)
 }

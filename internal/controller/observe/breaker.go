@@ -193,7 +193,7 @@ type Breakers map[string]*Breaker
 func (b Breakers) Observe(
 	now time.Time, cluster nodepool.Cluster, members []Member, proofs map[string]string, settings BreakerSettings,
 ) {
-	seen := countPods(cluster, members)
+	seen := countPods(now, cluster, members)
 	for _, g := range cluster.Groups {
 		if !Reconciled(cluster, g.Name) {
 			delete(b, g.Name) // nothing waits for its pods; the breaker starts anew later
@@ -208,8 +208,12 @@ func (b Breakers) Observe(
 	}
 }
 
+// gangPatience is for how long a pod may be held by its gang before it counts as waiting: whether the rest of the gang
+// finds room, a gang scheduler does not always say of each pod.
+const gangPatience = 15 * time.Minute
+
 // countPods counts the pods of each group.
-func countPods(cluster nodepool.Cluster, members []Member) map[string]podCounts {
+func countPods(now time.Time, cluster nodepool.Cluster, members []Member) map[string]podCounts {
 	seen, counted, unschedulable := map[string]podCounts{}, map[string]int{}, map[string]string{}
 	for _, m := range members {
 		s := seen[m.Group]
@@ -231,7 +235,8 @@ func countPods(cluster nodepool.Cluster, members []Member) map[string]podCounts 
 			switch {
 			case m.Joined():
 				s.joined = append(s.joined, m.UID)
-			case m.Gated, m.GangHeld != "": // waits for quota or its gang, which says nothing about the group's nodes
+			case m.Gated: // waits for quota, which says nothing about the group's nodes
+			case m.GangHeld != "" && now.Sub(m.CreatedAt) < gangPatience: // as little does its gang, for a while
 			case !m.Dead():
 				s.waiting++
 			}

@@ -106,9 +106,10 @@ func gatedFindings(v View) []raydemand.Finding {
 			Why: "the gang scheduler starts them only with the rest of their PodGroup, also if there are nodes for " +
 				"them. It says: " + says[group],
 			Fix: "compare minMember of the PodGroup with its pods, and make room for those that do not fit, or lower " +
-				"it. With Volcano, enableInTreeAutoscaling: true keeps it at minReplicas; that of scheduler-plugins " +
-				"nobody changes: kubectl patch podgroups.scheduling.x-k8s.io -n " + v.Cluster.Key.Namespace + " " +
-				v.Cluster.Key.Name + " --type merge -p '{\"spec\":{\"minMember\":1}}'",
+				"it. With Volcano, enableInTreeAutoscaling: true keeps it at minReplicas. Only the one of " +
+				"scheduler-plugins nobody changes: kubectl patch podgroups.scheduling.x-k8s.io -n " +
+				v.Cluster.Key.Namespace + " " + v.Cluster.Key.Name +
+				" --type merge -p '{\"spec\":{\"minMember\":1}}'",
 		})
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -55,11 +56,15 @@ func (d Drains) Going(v observe.View, settled func(observe.Member) bool) []Drain
 		}
 		w := DrainRequest{Node: *m.Node, Pod: m.Pod, Group: m.Group, Replica: m.Replica, Going: true,
 			Reason: raydemand.DrainPreemption, Deadline: m.Going.Deadline,
-			Message: "Heliostat: " + m.Going.Text(m.Worker.Node)}
+			GivenBack: m.Going.Sign == departure.GivenBack,
+			Message:   "Heliostat: " + m.Going.Text(m.Worker.Node)}
 		if w.Deadline.IsZero() {
 			w.Deadline = v.Now.Add(m.Grace)
 		}
 		w.Deadline = later(w.Deadline, v.Now)
+		if w.GivenBack && v.Cluster.GiveBack != nil {
+			w.Deadline = later(w.Deadline, v.Now.Add(v.Cluster.GiveBack.LeastDrain()))
+		}
 		all = append(all, w)
 	}
 	return all

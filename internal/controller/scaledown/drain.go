@@ -23,6 +23,8 @@ type DrainRequest struct {
 	Message  string
 	// Going: the machine goes, or Ray moves the work, so this process does not enforce the deadline.
 	Going bool
+	// GivenBack: somebody asked for the worker's GPUs, so the drain can wait.
+	GivenBack bool
 }
 
 // DrainRequests returns the drains that the plan's terminations need. An idle drain is requested only of a node that

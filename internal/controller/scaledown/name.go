@@ -7,7 +7,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -148,7 +147,7 @@ func (r Rules) removable(
 	case m.Joined() && r.Drains.overdue(m.Node.ID, v.Now) && observe.AboveMaximum(v.Cluster, v.Members, m.Group):
 		return removedOverdue, true
 	case m.Joined() && m.Node.Status == raydemand.Draining && r.Moved != nil && r.Moved(m):
-		if m.Going != nil && m.Going.Sign == departure.GivenBack {
+		if v.Cluster.GiveBack.Has(m.UID) {
 			return removedGivenBack, false
 		}
 		return removedMoved, false

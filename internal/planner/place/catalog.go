@@ -51,7 +51,7 @@ func newCatalog(s *model.Snapshot) *Catalog {
 	names, keys := map[string]bool{}, map[string]bool{}
 	for i := range s.Groups {
 		for name := range s.Groups[i].Resources {
-			if !AddedByRay(name) {
+			if !raydemand.AddedByRay(name) {
 				names[name] = true
 			}
 		}
@@ -91,13 +91,6 @@ func newCatalog(s *model.Snapshot) *Catalog {
 	c.keys = slices.Sorted(maps.Keys(keys))
 	c.newCards(s)
 	return c
-}
-
-// AddedByRay reports whether Ray adds a resource of this name when a node starts. A group that has had nodes is known
-// to have it, and an equal group without nodes is not, so it counts only if some demand asks for it.
-func AddedByRay(name string) bool {
-	return name == "object_store_memory" || strings.HasPrefix(name, "accelerator_type:") ||
-		strings.HasPrefix(name, "node:")
 }
 
 func mentionKeys(keys map[string]bool, selectors []raydemand.Selector) {

@@ -253,7 +253,7 @@ func (d *decision) knownResources() []string {
 	names := map[string]bool{}
 	see := func(b raydemand.Bundle) {
 		for name, amount := range b {
-			if amount > 0 && !place.AddedByRay(name) {
+			if amount > 0 && !raydemand.AddedByRay(name) {
 				names[name] = true
 			}
 		}

@@ -19,16 +19,22 @@ import (
 // reservation ends.
 const Annotation = "heliostat.dev/give-back"
 
-// ErrRefused: what is asked for cannot be given back. The text says why.
-var ErrRefused = errors.New("refused")
+var (
+	// ErrRefused says that what is asked for cannot be given back, and why.
+	ErrRefused = errors.New("refused")
+	// ErrNotNow says that it may be given back later, and why not now.
+	ErrNotNow = errors.New("not now")
+)
 
 // The bounds of an Ask.
 const (
 	MaxGPUs         = 10_000
 	DefaultDeadline = 10 * time.Minute
-	MinDeadline     = 30 * time.Second
+	MinDeadline     = time.Minute
 	MaxDeadline     = 24 * time.Hour
 	MaxWorkers      = 1000
+	// MinHold is how much later than the deadline a reservation ends at the earliest.
+	MinHold = time.Minute
 )
 
 // Ask is what somebody wants back, as the body of the REST call writes it.
@@ -70,14 +76,19 @@ func ReadAsk(text []byte, now time.Time) (Ask, *fieldpath.Fault) {
 	if (a.Group == "") == (a.Pool == "") {
 		members.Member("group").Fail("either a worker group or a pool")
 	}
-	if deadline := now.Add(a.Within()); !a.Until.IsZero() && a.Until.Before(deadline) {
-		until.Fail("a time after the deadline, which is " + deadline.UTC().Format(time.RFC3339))
+	if earliest := now.Add(a.Within() + MinHold); !a.Until.IsZero() && a.Until.Before(earliest) {
+		until.Fail("a time at least a minute after the deadline: " + earliest.UTC().Format(time.RFC3339) + " or later")
 	}
 	return a, doc.Strict()
 }
 
 // Within returns how long the work has to move or to end.
 func (a Ask) Within() time.Duration { return time.Duration(a.DeadlineSeconds) * time.Second }
+
+// LeastDrain returns how long a worker is drained at least before its work may be ended. A node that could not be
+// drained at once, for example because work came and went there, has less than the whole time; one that is drained much
+// later, for example after a freeze, does not end at once.
+func (a Ask) LeastDrain() time.Duration { return max(a.Within()-time.Minute, a.Within()/2) }
 
 // From names where the GPUs come from: "group h100".
 func (a Ask) From() string {
@@ -148,7 +159,15 @@ func ReadReservation(text []byte) (*Reservation, *fieldpath.Fault) {
 				int64(MaxDeadline.Seconds()), 0),
 			Until: members.Pick("until").Time(), Force: members.Pick("force").Flag()},
 		Deadline: members.Pick("deadline").Time(),
-		Hold:     members.Pick("hold").Count(0, 1<<40, 0), PodGPUs: map[string]int64{},
+		Hold:     members.Pick("hold").Count(0, 1<<40, -1), PodGPUs: map[string]int64{},
+	}
+	switch {
+	case r.GPUs == 0:
+		members.Member("gpus").Fail(fmt.Sprintf("a number from 1 to %d", MaxGPUs))
+	case r.Hold < 0:
+		members.Member("hold").Fail("how many GPUs the groups may have meanwhile")
+	case (r.Group == "") == (r.Pool == ""):
+		members.Member("group").Fail("either a worker group or a pool")
 	}
 	workers := members.Pick("workers").Objects()
 	if len(workers) > MaxWorkers {

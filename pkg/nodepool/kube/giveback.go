@@ -5,19 +5,43 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 )
 
-// SetGiveBack writes the annotation give-back; nil removes it, which any process may do, as SetMode.
-func (m *Manager) SetGiveBack(ctx context.Context, key nodepool.ClusterKey, r *giveback.Reservation) error {
-	const doing = "writing what is given back by"
-	if r == nil {
-		return m.setAnnotation(ctx, key, doing, giveback.Annotation, nil)
-	}
+// maxGiveBack bounds the annotation in bytes; all annotations of an object may have 256 KiB together.
+const maxGiveBack = 96 << 10
+
+// BeginGiveBack writes the annotation give-back to the very object that the reservation was made for.
+// nodepool.ErrConflict: it has changed since. nodepool.ErrTooLarge: it names too many workers.
+func (m *Manager) BeginGiveBack(ctx context.Context, of nodepool.Cluster, r *giveback.Reservation) error {
+	doing := "writing what " + of.Key.String() + " gives back"
 	text, err := json.Marshal(r)
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", doing, key, err)
+		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return m.setAnnotation(ctx, key, doing, giveback.Annotation, string(text))
+	if len(text) > maxGiveBack {
+		return fmt.Errorf("%s: %w: %d workers take %d bytes, the limit is %d", doing, nodepool.ErrTooLarge,
+			len(r.Workers), len(text), maxGiveBack)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": of.UID,
+		"resourceVersion": of.ResourceVersion, "annotations": map[string]any{giveback.Annotation: string(text)}}})
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	written, err := m.patch(ctx, m.rayClusters, of.Key, types.MergePatchType, patch)
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if m.newestSeen.needsCycle(written) {
+		m.Enqueue(of.Key)
+	}
+	return nil
+}
+
+// EndGiveBack removes the annotation, which any process may do, as SetMode.
+func (m *Manager) EndGiveBack(ctx context.Context, key nodepool.ClusterKey) error {
+	return m.setAnnotation(ctx, key, "ending what is given back by", giveback.Annotation, nil)
 }

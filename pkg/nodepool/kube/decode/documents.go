@@ -71,6 +71,10 @@ func documentsIn(in io.Reader) func() (document json.RawMessage, twice []string,
 		if document, err = yaml.YAMLToJSONStrict(text); err == nil {
 			return document, nil, nil
 		}
+		if bytes.Contains(text, []byte("<<:")) {
+			document, err = yaml.YAMLToJSON(text) // the parser counts a key of a merge (<<) as one that is there twice
+			return document, nil, err
+		}
 		for _, found := range keyTwice.FindAllStringSubmatch(err.Error(), -1) {
 			twice = append(twice, fmt.Sprintf("key %s is there twice, again in line %s of its document: only the last "+
 				"one counts", found[2], found[1]))

@@ -150,7 +150,7 @@ func decodeGroup(
 	group.Renamed = renamed(f.Texts("resources"))
 	checkGroup(f, &group)
 	checkContainers(f)
-	checkPodRules(f, "wait-gcs-ready")
+	checkPodRules(f)
 	group.Broken = f.Report.ErrorsSince(mark)
 	reportExpectedGPUs(f, &group)
 	return group

@@ -157,9 +157,12 @@ func checkNames(report *Report, spec Fields, containers []string) {
 	volumes := []string{"ray-logs", "shared-mem", "ray-token"}
 	for _, volume := range spec.Objects("volumes") {
 		name := volume.Text("name")
-		if sources := len(volume.Keys()) - 1; sources != 1 && name != "" {
-			podRules{report, volume.at()}.refuse("volume "+name, name, fmt.Sprintf("has %d sources", sources),
-				"give it one, such as emptyDir: {}")
+		sources := slices.DeleteFunc(volume.Keys(), func(key string) bool {
+			return key == "name" || volume.Get(key).Raw() == nil
+		})
+		if len(sources) > 1 && name != "" { // without one, the API server makes it an emptyDir
+			podRules{report, volume.at()}.refuse("volume "+name, name, fmt.Sprintf("has %d sources", len(sources)),
+				"leave it one")
 		}
 		if slices.Contains(volumes[3:], name) {
 			podRules{report, volume.at("name")}.refuse("name", name, "is that of another volume", "rename it")

@@ -23,6 +23,9 @@ func TestRulesThatTheAPIServerRefusesBreakAGroup(t *testing.T) {
 	const valid = "topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule"
 	for name, c := range map[string]struct{ spec, fault string }{
 		"no rules":                       {`{}`, ""},
+		"a volume without a source":      {"{}volumes: [{name: a}]", ""},
+		"a volume with a null beside it": {"{}volumes: [{name: a, emptyDir: null, configMap: {name: c}}]", ""},
+		"a waiting container of a user":  {"{}initContainers: [{name: wait-gcs-ready, image: i}]", ""},
 		"an operator of node affinity":   {nodes(`{matchExpressions: [{key: zone, operator: Foo, values: [a]}]}`), "matchExpressions[0].operator"},
 		"all operators of node affinity": {nodes(`{matchExpressions: [{key: a, operator: In, values: [x]}, {key: a, operator: NotIn, values: [x]}, {key: a, operator: Exists}, {key: a, operator: DoesNotExist}, {key: a, operator: Gt, values: ["1"]}, {key: a, operator: Lt, values: ["1"]}]}`), ""},
 		"In without values":              {nodes(`{matchExpressions: [{key: zone, operator: In}]}`), "matchExpressions[0] is invalid"},
@@ -48,13 +51,11 @@ func TestRulesThatTheAPIServerRefusesBreakAGroup(t *testing.T) {
 		"an overhead":                    {"{}overhead: {cpu: 250m}", ""},
 		"a negative request of the pod":  {"{}resources: {requests: {memory: -1Gi}}", "it is negative"},
 		"a sidecar of the name twice":    {"{}initContainers: [{name: ray}]", "name is that of another container"},
-		"wait-gcs-ready":                 {"{}initContainers: [{name: wait-gcs-ready}]", "name is that of another container"},
 		"a name with capitals":           {"{}initContainers: [{name: Tools}]", "lowercase"},
 		"a pull policy":                  {"{}initContainers: [{name: a, imagePullPolicy: always}]", "is none of Always, IfNotPresent, Never"},
 		"a protocol":                     {"{}initContainers: [{name: a, ports: [{containerPort: 1, protocol: http}]}]", "is none of TCP"},
 		"a variable's name":              {"{}initContainers: [{name: a, env: [{name: A=B}]}]", "printable ASCII"},
 		"one path for two volumes":       {"{}initContainers: [{name: a, volumeMounts: [{name: ray-logs, mountPath: /a}, {name: shared-mem, mountPath: /a}]}]", "mountPath is that of another volume"},
-		"a volume without a source":      {"{}volumes: [{name: a}]", "volume a has 0 sources"},
 		"a volume with two sources":      {"{}volumes: [{name: a, emptyDir: {}, hostPath: {path: /a}}]", "volume a has 2 sources"},
 		"two volumes of a name":          {"{}volumes: [{name: a, emptyDir: {}}, {name: a, emptyDir: {}}]", "name is that of another volume"},
 		"a toleration of nothing":        {"{}tolerations: [{operator: Equal, value: a}]", "key is missing"},
