@@ -68,53 +68,53 @@ const (
 )
 
 // interval is the time between two readings.
-func (s *Config) interval(m motion, n counts) time.Duration {
+func (c *Config) interval(m motion, n counts) time.Duration {
 	switch m {
 	case active:
-		return max(s.FastPoll, each(n.active, s.ReadsPerSecond/8))
+		return max(c.FastPoll, each(n.active, c.ReadsPerSecond/8))
 	case settling:
-		return min(max(s.FastPoll, each(n.settling, s.ReadsPerSecond/8)), s.IdleInterval(n.still))
+		return min(max(c.FastPoll, each(n.settling, c.ReadsPerSecond/8)), c.IdleInterval(n.still))
 	}
-	return s.IdleInterval(n.still)
+	return c.IdleInterval(n.still)
 }
 
 // IdleInterval is the time between two readings of one of the RayClusters that are not active.
-func (s *Config) IdleInterval(clusters int) time.Duration {
+func (c *Config) IdleInterval(clusters int) time.Duration {
 	few := min(each(clusters, calmReads), seenWithin)
-	return max(s.RestPoll, few, each(clusters, s.ReadsPerSecond/2))
+	return max(c.RestPoll, few, each(clusters, c.ReadsPerSecond/2))
 }
 
 // turn is the shortest time between two cycles that readings start.
-func (s *Config) turn(m motion, n counts) time.Duration {
+func (c *Config) turn(m motion, n counts) time.Duration {
 	switch m {
 	case active:
-		return max(s.FastPoll, each(n.active, s.CyclesPerSecond/2))
+		return max(c.FastPoll, each(n.active, c.CyclesPerSecond/2))
 	case settling: // it is read more often than an idle one, but its turn comes no more often
-		return max(s.FastPoll, each(n.active+n.settling, s.CyclesPerSecond/2), s.IdleInterval(n.still))
+		return max(c.FastPoll, each(n.active+n.settling, c.CyclesPerSecond/2), c.IdleInterval(n.still))
 	}
 	return 0
 }
 
 // stands is how long a decision stands while readings repeat.
-func (s *Config) stands(m motion, n counts) time.Duration {
+func (c *Config) stands(m motion, n counts) time.Duration {
 	switch m {
 	case active:
-		return max(s.turn(active, n)/2, min(each(n.active, s.CyclesPerSecond/8), soon))
+		return max(c.turn(active, n)/2, min(each(n.active, c.CyclesPerSecond/8), soon))
 	case waiting:
-		return s.share(n.waiting, openStands)
+		return c.share(n.waiting, openStands)
 	}
-	return s.IdleStands(n.still)
+	return c.IdleStands(n.still)
 }
 
 // IdleStands is how long a decision about one of the RayClusters that are not active stands. It varies by a tenth
 // either way, so that they do not move in step.
-func (s *Config) IdleStands(clusters int) time.Duration {
-	return time.Duration(float64(s.share(clusters, idleStands)) * (0.9 + 0.2*s.Jitter()))
+func (c *Config) IdleStands(clusters int) time.Duration {
+	return time.Duration(float64(c.share(clusters, idleStands)) * (0.9 + 0.2*c.Jitter()))
 }
 
 // share is how long a decision stands, most at most, if RayClusters share an eighth of the cycles.
-func (s *Config) share(clusters int, most time.Duration) time.Duration {
-	return min(max(soon, each(clusters, s.CyclesPerSecond/8)), most)
+func (c *Config) share(clusters int, most time.Duration) time.Duration {
+	return min(max(soon, each(clusters, c.CyclesPerSecond/8)), most)
 }
 
 // pauseAfterConflicts returns the pause after that many conflicts in a row.

@@ -33,9 +33,9 @@ type Client struct {
 	http *http.Client
 }
 
-// New returns a client of the server at address, for example http://127.0.0.1:8090. If httpClient is nil, calls time
-// out after 30 seconds. For some seconds the client retries calls that the server cannot answer now, after a start or
-// while another replica takes over.
+// NewClient returns a client of the server at address, for example http://127.0.0.1:8090. If httpClient is nil, calls
+// time out after 30 seconds. For some seconds the client retries calls that the server cannot answer now, after a start
+// or while another replica takes over.
 func NewClient(address string, httpClient *http.Client) (*Client, error) {
 	if !strings.Contains(address, "://") { // the error of net/url is unclear
 		return nil, fmt.Errorf("reading server address %q: write https://host:port, or http:// without TLS", address)
