@@ -77,11 +77,12 @@ func fill(field **int32, value int32) {
 	}
 }
 
-// judge marks a RayCluster that the operator refuses, by its own rules where decoding knows none. What it has accepted
-// it knows better, perhaps in another version.
+// judge marks a RayCluster that the operator refuses, by its own rules where decoding knows none. An operator that has
+// ever accepted the RayCluster knows better, perhaps in another version: each patch of ours makes a new generation,
+// which it observes later, and must not close the groups until then.
 func judge(object map[string]any, d *decode.Decoded) {
 	c := &d.Cluster
-	if c.Refused || c.Unreadable || c.Generation > 0 && c.ObservedGeneration >= c.Generation {
+	if c.Refused || c.Unreadable || c.ObservedGeneration > 0 {
 		return
 	}
 	if err := OperatorVerdict(object); err != nil {

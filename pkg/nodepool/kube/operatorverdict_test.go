@@ -18,7 +18,7 @@ metadata: {name: llm, namespace: ml, uid: u, resourceVersion: "7", generation: 2
 spec:
   headGroupSpec: {template: {spec: {containers: [{name: h, image: i, env: [{name: RAY_REDIS_ADDRESS, value: redis}]}]}}}
   workerGroupSpecs: [{groupName: g, maxReplicas: 4, template: {spec: {containers: [{name: w, image: i}]}}}]
-status: {observedGeneration: 1}
+status: {observedGeneration: 0}
 `
 
 func clusterOf(t testing.TB, text string) *unstructured.Unstructured {
@@ -37,10 +37,11 @@ func TestARayClusterThatTheOperatorRefusesIsMarked(t *testing.T) {
 		text    string
 		refused bool
 	}{
-		"refused":       {refusedCluster, true},
-		"accepted":      {strings.Replace(refusedCluster, "observedGeneration: 1", "observedGeneration: 2", 1), false},
-		"without fault": {strings.Replace(refusedCluster, "RAY_REDIS_ADDRESS", "A", 1), false},
-		"a long name":   {strings.Replace(refusedCluster, "name: llm", "name: "+strings.Repeat("a", 60), 1), true},
+		"refused":                            {refusedCluster, true},
+		"accepted":                           {strings.Replace(refusedCluster, "observedGeneration: 0", "observedGeneration: 2", 1), false},
+		"an earlier generation was accepted": {strings.Replace(refusedCluster, "observedGeneration: 0", "observedGeneration: 1", 1), false},
+		"without fault":                      {strings.Replace(refusedCluster, "RAY_REDIS_ADDRESS", "A", 1), false},
+		"a long name":                        {strings.Replace(refusedCluster, "name: llm", "name: "+strings.Repeat("a", 60), 1), true},
 	} {
 		read := newDecodeCache(sharing.Reader{}).decode(clusterOf(t, c.text))
 		said := false

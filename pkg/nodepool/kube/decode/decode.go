@@ -151,8 +151,43 @@ func Join(d Decoded, pods []*Pod) nodepool.Cluster {
 	reportPods(report, &cluster)
 	reportReplicaFailure(root.Object("status"), &cluster)
 	cluster.Unreadable = cluster.Unreadable || report.Unreadable
-	cluster.Findings = Limit(distinct(slices.Concat(d.Findings, report.All)))
+	findings := slices.Concat(d.Findings, report.All)
+	disprove(&cluster, findings)
+	cluster.Findings = Limit(distinct(findings))
 	return cluster
+}
+
+// disprove takes back that the API server refuses the pods of a group of which one runs: an admission webhook or a
+// newer Kubernetes may complete a template.
+func disprove(cluster *nodepool.Cluster, findings []raydemand.Finding) {
+	runs := map[string]bool{}
+	for i := range cluster.Workers {
+		w := &cluster.Workers[i]
+		runs[w.Group] = runs[w.Group] || w.Running && !w.Failed
+	}
+	for i := range cluster.Groups {
+		g := &cluster.Groups[i]
+		if !g.Broken || !runs[g.Name] {
+			continue
+		}
+		var refused, others []int
+		for k, f := range findings {
+			switch at := fmt.Sprintf("spec.workerGroupSpecs[%d].", g.Index); {
+			case f.Severity != raydemand.Error || !strings.HasPrefix(f.Field, at):
+			case f.Code == PodsRefused:
+				refused = append(refused, k)
+			default:
+				others = append(others, k)
+			}
+		}
+		if len(refused) == 0 || len(others) > 0 {
+			continue
+		}
+		g.Broken = false
+		for _, k := range refused {
+			findings[k].Severity = raydemand.Warning
+		}
+	}
 }
 
 // ownerOf returns the RayJob or RayService that controls the RayCluster.

@@ -388,6 +388,32 @@ func TestPodsThatBelongNowhereAreFindings(t *testing.T) {
 	}
 }
 
+// An admission webhook or a newer Kubernetes may complete what a template lacks, so a pod that runs proves more than a rule.
+func TestAPodThatRunsDisprovesThatItsGroupIsRefused(t *testing.T) {
+	refused := map[string]any{"groupName": "gpu", "maxReplicas": int64(2), "template": map[string]any{"spec": map[string]any{
+		"dnsPolicy": "clusterFirst", "containers": []any{map[string]any{"name": "ray", "image": "i"}}}}}
+	d := DecodeObject(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workerGroupSpecs": []any{refused}}}})
+	runs := func(p *corev1.Pod) {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "ray", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	}
+	for _, c := range []struct {
+		pods     []*Pod
+		broken   bool
+		severity raydemand.Severity
+	}{
+		{nil, true, raydemand.Error},
+		{kept(pod("w", workerNode, "gpu")), true, raydemand.Error},
+		{kept(pod("w", workerNode, "gpu", runs)), false, raydemand.Warning},
+		{kept(pod("w", workerNode, "other", runs)), true, raydemand.Error},
+	} {
+		cluster := Join(d, c.pods)
+		at := slices.IndexFunc(cluster.Findings, func(f raydemand.Finding) bool { return f.Code == PodsRefused })
+		if at < 0 || cluster.Groups[0].Broken != c.broken || cluster.Findings[at].Severity != c.severity {
+			t.Errorf("%d pods: broken %v, findings %+v", len(c.pods), cluster.Groups[0].Broken, cluster.Findings)
+		}
+	}
+}
+
 // The operator stops at the first group whose pods are refused (docs/reference/facts.md#group-order): the finding names
 // the groups behind it.
 func TestAGroupThatBlocksLaterOnesIsAFinding(t *testing.T) {
