@@ -40,3 +40,25 @@ func TestAGangThatIsHeldForLongIsNotWaitedForAlone(t *testing.T) {
 		t.Errorf("the next group was launched after %v", took)
 	}
 }
+
+// The operator creates no pods of a group with a gate, so those that replicas asks for are not on their way: the other
+// group serves, and the gated one has not failed when the gate is gone.
+func TestPodsBehindAScaleGateAreNotExpected(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("a", 0, 0, 4), gpuGroup("b", 0, 0, 4))
+	gated := w.group("a")
+	gated.Replicas, gated.ScaleGates = 2, []string{"example.com/gate"}
+	w.want(2, gpu(1))
+	w.after(time.Second)
+	if target := w.lastChange(); target.Group != "b" || target.Replicas != 2 {
+		t.Fatalf("target %+v, want two workers of b", target)
+	}
+	for range 600 {
+		w.after(time.Second)
+	}
+	w.group("a").ScaleGates, w.group("a").Replicas, w.kube.changes = nil, 0, nil
+	w.want(9, gpu(1))
+	w.after(time.Second)
+	if len(w.kube.changes) != 1 || w.group("a").Replicas == 0 {
+		t.Errorf("changes %+v, want workers of a too", w.kube.changes)
+	}
+}

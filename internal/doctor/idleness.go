@@ -33,7 +33,8 @@ func idleTimeoutRefused(_ *inventory, g rayGroup, report reporter) {
 func restartPolicy(_ *inventory, g rayGroup, report reporter) {
 	v := g.template().Get("restartPolicy")
 	inField := g.Of.raySpec().Text("autoscalerOptions", "version") == "v2"
-	if g.Of.usesAutoscalerV2() && v.Has() && v.Text() != "Never" && (g.Of.Cluster.InTreeAutoscaling || inField) {
+	if g.Of.usesAutoscalerV2() && v.Has() && v.Text() != "Never" && !g.Of.accepted() &&
+		(g.Of.Cluster.InTreeAutoscaling || inField) {
 		found := shows(g.Of, v, patch(g.Of, replace(v.Path(), "Never")))
 		found.More = "the first release after 1.7.0 allows it with rayVersion 2.56 or later (kuberay #4816)"
 		report(found)

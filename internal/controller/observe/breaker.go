@@ -248,6 +248,9 @@ func countPods(now time.Time, cluster nodepool.Cluster, members []Member) map[st
 	}
 	for _, g := range cluster.Groups {
 		missing := max(0, GoalPods(g)-counted[g.Name])
+		if len(g.ScaleGates) > 0 {
+			missing = 0 // the operator creates no pod before the gate is gone
+		}
 		s := seen[g.Name]
 		s.waiting += missing
 		s.launched = g.Incoming.Launched

@@ -196,6 +196,9 @@ func (s SnapshotInput) state(m Member) planner.NodeState {
 // operator would replace once they are gone count as existing: the planner decides whether they are replaced, and if
 // so the loop names them, so that the replacement does not wait for their end.
 func (s SnapshotInput) expected(g nodepool.WorkerGroup, group *planner.Group, room int) []planner.Node {
+	if len(g.ScaleGates) > 0 {
+		return nil // the operator creates none before the gate is gone, so other groups serve what waits
+	}
 	missing := GoalPods(g)
 	hosts := map[string]int{}
 	for _, m := range s.Members {

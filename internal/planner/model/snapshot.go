@@ -100,7 +100,9 @@ type Group struct {
 }
 
 // Unavailable reports whether the group takes no launches now for a reason other than its limits.
-func (g *Group) Unavailable() bool { return g.Closed != "" || g.CoolingSeconds > 0 || g.Excluded() }
+func (g *Group) Unavailable() bool {
+	return g.Closed != "" || g.CoolingSeconds > 0 || len(g.ScaleGates) > 0 || g.Excluded()
+}
 
 // MaxCount limits counts of bundles and pods, so that sums of a few counts cannot overflow.
 const MaxCount = 1 << 40

@@ -368,14 +368,14 @@ func (g *Group) findBlocked(mode string) {
 	switch {
 	case g.Excluded() && (g.Closed == "" || g.CoolingSeconds > 0):
 		g.Blocked = model.CodeClosed
+	case len(g.ScaleGates) > 0:
+		g.Blocked = model.CodeScaleGate
 	case g.CoolingSeconds > 0:
 		g.Blocked = model.CodeCoolingDown
 	case g.Closed != "":
 		g.Blocked = model.CodeClosed
 	case g.LimitsConflict():
 		g.Blocked = model.CodeInvalidLimits
-	case len(g.ScaleGates) > 0:
-		g.Blocked = model.CodeScaleGate
 	}
 	g.InFlight = MaxCount
 	if mode == "Conservative" {
