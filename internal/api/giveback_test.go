@@ -71,6 +71,9 @@ func TestABadAskToGiveBackNamesTheField(t *testing.T) {
 	desk := &fakeDesk{}
 	w := newFixture(t, func(c *Config) { c.GiveBacks = desk })
 	for body, want := range map[string]string{
+		"a\x18\xff{":                             "gpus",
+		`{"gpus": 1`:                             "gpus",
+		`null`:                                   "gpus",
 		``:                                       "gpus",
 		`[]`:                                     "",
 		`{"group": "gpu"}`:                       "gpus",
@@ -92,7 +95,7 @@ func TestABadAskToGiveBackNamesTheField(t *testing.T) {
 	}
 	for want, err := range map[int]error{
 		http.StatusConflict:           fmt.Errorf("%w: 2 GPUs of group gpu cannot be given back", giveback.ErrRefused),
-		http.StatusServiceUnavailable: fmt.Errorf("%w: Ray does not answer", giveback.ErrNotNow),
+		http.StatusServiceUnavailable: context.DeadlineExceeded,
 	} {
 		desk.err = err
 		got := w.call(http.MethodPost, llmPath+"/give_back", `{"gpus": 2, "group": "gpu"}`)

@@ -143,7 +143,7 @@ var kindsOfErrors = []struct {
 	{err: nodepool.ErrRequestRefused, kind: kindRequestRefused},
 	{err: nodepool.ErrPrecondition, kind: kindPreconditionFailed},
 	{err: nodepool.ErrGone, kind: kindUnknownCluster},
-	{err: giveback.ErrNotNow, kind: kindUnavailable},
+	{err: giveback.ErrNotNow, kind: kindGiveBackRefused, advice: "; try again later"},
 	{err: giveback.ErrRefused, kind: kindGiveBackRefused},
 	{err: nodepool.ErrConflict, kind: kindConflict, advice: "; try again"},
 	{err: nodepool.ErrReadOnly, kind: kindReadOnly},

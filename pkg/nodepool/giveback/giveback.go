@@ -4,6 +4,8 @@
 package giveback
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -56,6 +58,9 @@ type Ask struct {
 
 // ReadAsk reads an Ask. now is the time of the call.
 func ReadAsk(text []byte, now time.Time) (Ask, *fieldpath.Fault) {
+	if fault := checkText(text, `an object such as {"gpus": 8, "group": "h100"}`); fault != nil {
+		return Ask{}, fault
+	}
 	in, doc := fieldpath.Read(text)
 	members := in.Members()
 	until := members.Pick("until")
@@ -67,9 +72,6 @@ func ReadAsk(text []byte, now time.Time) (Ask, *fieldpath.Fault) {
 		Until: until.Time(), Force: members.Pick("force").Flag(), DryRun: members.Pick("dryRun").Flag(),
 	}
 	members.Done()
-	if path, twice := fieldpath.RepeatedKey(text); doc.Fault() == nil && twice {
-		return a, &fieldpath.Fault{Path: path, Value: "repeated key", Want: "each key of an object once"}
-	}
 	if a.GPUs == 0 {
 		members.Member("gpus").Fail(fmt.Sprintf("how many GPUs to give back, from 1 to %d", MaxGPUs))
 	}
@@ -80,6 +82,17 @@ func ReadAsk(text []byte, now time.Time) (Ask, *fieldpath.Fault) {
 		until.Fail("a time at least a minute after the deadline: " + earliest.UTC().Format(time.RFC3339) + " or later")
 	}
 	return a, doc.Strict()
+}
+
+// checkText accepts one JSON object without repeated keys.
+func checkText(text []byte, want string) *fieldpath.Fault {
+	if text = bytes.TrimSpace(text); !json.Valid(text) || text[0] != '{' {
+		return &fieldpath.Fault{Value: fieldpath.Excerpt(string(text), 60), Want: want}
+	}
+	if path, twice := fieldpath.RepeatedKey(text); twice {
+		return &fieldpath.Fault{Path: path, Value: "repeated key", Want: "each key of an object once"}
+	}
+	return nil
 }
 
 // Within returns how long the work has to move or to end.
@@ -151,6 +164,9 @@ type Reservation struct {
 
 // ReadReservation reads the annotation.
 func ReadReservation(text []byte) (*Reservation, *fieldpath.Fault) {
+	if fault := checkText(text, "what `autoscaler give-back` writes"); fault != nil {
+		return nil, fault
+	}
 	in, doc := fieldpath.Read(text)
 	members := in.Members()
 	r := &Reservation{
