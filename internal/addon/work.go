@@ -1,6 +1,9 @@
 package addon
 
 import (
+	"context"
+	"errors"
+	"maps"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/controller/observe"
@@ -76,6 +79,30 @@ func Restartable(members []observe.Member, residents []raydemand.Resident) map[r
 		}
 	}
 	return nodes
+}
+
+// Residents reads the actors that have a place on a node.
+func Residents(ctx context.Context, loop Loop) ([]raydemand.Resident, error) {
+	if loop.Ray() == nil {
+		return nil, errors.New("there is no connection to the head")
+	}
+	ctx, cancel := context.WithTimeout(ctx, loop.CallTimeout())
+	defer cancel()
+	return loop.Ray().Residents(ctx)
+}
+
+// LookAtOverdue adds to the view which of some draining workers, whose deadline is over, may end because nothing runs
+// there but actors that Ray restarts elsewhere. Ray does not end them: it lets what runs on a draining node continue.
+func LookAtOverdue(ctx context.Context, loop Loop, v *observe.View, due []observe.Member) {
+	residents, err := Residents(ctx, loop)
+	if err != nil {
+		loop.Log().WarnContext(ctx, "cannot read the actors", "cluster", v.Cluster.Key.String(), "err", err)
+		return
+	}
+	if v.Restartable == nil {
+		v.Restartable = map[raydemand.NodeID]bool{}
+	}
+	maps.Copy(v.Restartable, Restartable(due, residents))
 }
 
 // ByNode sorts actors by their nodes.

@@ -47,7 +47,7 @@ type fakeKube struct {
 	policyErr     error // fails every write of a CapacityPolicy's status
 	policies      []capacity.Status
 	desk          *giveback.Desk
-	endErr        error             // what the end of a reservation says
+	beginErrs     []error           // what the next reservations meet
 	stranded      []capacity.Status // statuses to write while there is no RayCluster
 }
 
@@ -68,9 +68,11 @@ func (k *fakeKube) KeepNodes(_ context.Context, change nodepool.BufferChange) er
 }
 
 // BeginGiveBack shows what is written at the next reading.
-func (k *fakeKube) BeginGiveBack(_ context.Context, of nodepool.Cluster, r *reservation.Reservation) error {
-	if of.UID != k.cluster.UID {
-		return nodepool.ErrConflict
+func (k *fakeKube) BeginGiveBack(_ context.Context, _ nodepool.Cluster, r *reservation.Reservation) error {
+	if len(k.beginErrs) > 0 {
+		err := k.beginErrs[0]
+		k.beginErrs = k.beginErrs[1:]
+		return err
 	}
 	k.cluster.GiveBack = r
 	return nil
@@ -78,7 +80,7 @@ func (k *fakeKube) BeginGiveBack(_ context.Context, of nodepool.Cluster, r *rese
 
 func (k *fakeKube) EndGiveBack(context.Context, nodepool.ClusterKey) error {
 	k.cluster.GiveBack = nil
-	return k.endErr
+	return nil
 }
 
 func (k *fakeKube) Enqueue(nodepool.ClusterKey) {}

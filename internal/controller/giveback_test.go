@@ -274,3 +274,70 @@ func TestAnAskWhoseCallerHasLeftIsForgotten(t *testing.T) {
 		t.Error("it is agreed all the same")
 	}
 }
+
+// The operator wrote the status after the view was read: the next cycle agrees on the object as it is then.
+func TestAnAskIsAnsweredAgainAfterAConflict(t *testing.T) {
+	w := newBusyWorld(t, 2, 0, 8)
+	w.kube.beginErrs = []error{nodepool.ErrConflict, nodepool.ErrConflict}
+	got, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true})
+	if err != nil || len(got.Workers) != 1 || w.kube.cluster.GiveBack == nil || len(w.kube.beginErrs) > 0 {
+		t.Errorf("%+v, %v, written %+v", got, err, w.kube.cluster.GiveBack)
+	}
+}
+
+// Ray cannot undo a drain, but the work of a worker that is not given back any more is not ended.
+func TestAReservationThatIsDeletedBeforeItsDeadlineEndsNoWork(t *testing.T) {
+	w := newBusyWorld(t, 2, 0, 8)
+	if _, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	w.seconds(30)
+	if len(w.ray.drains) != 1 {
+		t.Fatalf("drains %v", w.ray.drained())
+	}
+	if err := w.kube.desk.End(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	w.seconds(900)
+	for _, change := range w.kube.changes {
+		if len(change.Targets[0].WorkersToDelete) > 0 {
+			t.Errorf("named %v", change.Targets[0].WorkersToDelete)
+		}
+	}
+}
+
+// A reservation names pods by their UID: another pod of the same name is none of its workers.
+func TestAnotherPodOfTheSameNameStays(t *testing.T) {
+	w := newBusyWorld(t, 2, 0, 8)
+	got, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range w.kube.cluster.Workers {
+		if p := &w.kube.cluster.Workers[i]; p.Pod == got.Workers[0].Pod {
+			p.UID += "-again"
+		}
+	}
+	w.seconds(700)
+	w.nothingWritten("the pod is another one")
+}
+
+func TestAllHostsOfAReplicaAreGivenBackTogether(t *testing.T) {
+	group := gpuGroup("gpu", 2, 0, 4)
+	group.NumOfHosts = 2
+	w := newWorld(t, Config{}, group)
+	for i := range w.kube.cluster.Workers {
+		w.busy(w.pod(i))
+	}
+	w.seconds(5)
+	got, err := w.giveBack(giveback.Ask{GPUs: 2, Group: "gpu", Force: true})
+	if err != nil || len(got.Workers) != 2 || got.Hold != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	w.seconds(605)
+	named := []string{got.Workers[0].Pod, got.Workers[1].Pod}
+	slices.Sort(named)
+	if target := w.lastChange(); target.Replicas != 1 || !slices.Equal(target.WorkersToDelete, named) {
+		t.Errorf("target %+v, want one replica without %v", target, named)
+	}
+}

@@ -7,6 +7,18 @@ import (
 	"unicode/utf8"
 )
 
+// CheckObject returns a fault if a text is not a JSON object, or if an object in it has a key twice. want says which
+// object is right.
+func CheckObject(text []byte, want string) *Fault {
+	if text = bytes.TrimSpace(text); !json.Valid(text) || text[0] != '{' {
+		return &Fault{Value: Excerpt(string(text), mostOfText), Want: want}
+	}
+	if path, twice := RepeatedKey(text); twice {
+		return &Fault{Path: path, Value: "repeated key", Want: "each key of an object once"}
+	}
+	return nil
+}
+
 // RepeatedKey returns the path of a key that an object in a JSON text has twice. Nothing shows which of the two was
 // meant. The text is known to be JSON, so the scan looks only for what separates keys from values.
 func RepeatedKey(raw []byte) (path Path, found bool) {

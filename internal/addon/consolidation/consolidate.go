@@ -108,15 +108,10 @@ func (c *consolidator) moves(
 	if len(Candidates(v, &i.Snapshot)) == 0 {
 		return nil, nil
 	}
-	if c.loop.Ray() == nil {
-		return nil, errors.New("there is no connection to the head")
-	}
 	if c.loop.Heavy(&i.Snapshot) {
 		return nil, errors.New("there are too many different requests to plan without a worker")
 	}
-	reading, cancel := context.WithTimeout(ctx, c.loop.CallTimeout())
-	defer cancel()
-	residents, err := c.loop.Ray().Residents(reading)
+	residents, err := addon.Residents(ctx, c.loop)
 	if err != nil {
 		return nil, err
 	}
@@ -191,19 +186,11 @@ func (c *consolidator) lookAgain(ctx context.Context, o *addon.Cycle, readAt tim
 }
 
 // lookAtDraining reads the actors if the deadline of a drain is over and the RayCluster lets restartable actors move.
-// Ray does not end them: it lets what runs on a draining node continue.
 func (c *consolidator) lookAtDraining(ctx context.Context, v *observe.View) {
 	due := c.overdue.drains(v, c.loop.Drains(), Deadline(c.settings.After))
 	if len(due) == 0 || c.loop.Ray() == nil {
 		return
 	}
 	c.overdue.looked = v.Now
-	ctx, cancel := context.WithTimeout(ctx, c.loop.CallTimeout())
-	defer cancel()
-	residents, err := c.loop.Ray().Residents(ctx)
-	if err != nil {
-		c.loop.Log().WarnContext(ctx, "cannot read the actors", "cluster", v.Cluster.Key.String(), "err", err)
-		return
-	}
-	v.Restartable = addon.Restartable(due, residents)
+	addon.LookAtOverdue(ctx, c.loop, v, due)
 }

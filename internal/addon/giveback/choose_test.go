@@ -203,6 +203,27 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 	}
 }
 
+// A pool holds the GPUs of all groups that have workers there.
+func TestWhatAReservationHolds(t *testing.T) {
+	f := newFleet()
+	f.group("four", 4, 0)
+	f.group("two", 2, 0)
+	f.group("elsewhere", 8, 0)
+	f.worker("a", "four", 0).Pool = "p"
+	f.worker("b", "two", time.Hour).Pool = "p"
+	f.worker("c", "two", time.Hour).Pool = "q"
+	f.worker("d", "elsewhere", 0).Pool = "q"
+	got, err := Choose(f.in, giveback.Ask{GPUs: 4, Pool: "p", DeadlineSeconds: 600})
+	if err != nil || got.Hold != 4 || len(got.PodGPUs) != 2 || got.PodGPUs["four"] != 4 || got.PodGPUs["two"] != 2 ||
+		!got.Deadline.Equal(f.in.View.Now.Add(10*time.Minute)) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	quota, holds := got.Quota()
+	if !holds || quota.Amount != raydemand.Whole(4) || quota.PodTakes["four"] != raydemand.Whole(4) || quota.Resource != raydemand.GPU {
+		t.Errorf("quota %+v", quota)
+	}
+}
+
 func BenchmarkChoose(b *testing.B) {
 	f := newFleet()
 	f.group("h", 8, 0)

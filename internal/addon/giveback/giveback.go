@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -111,8 +110,7 @@ type feature struct {
 	retry  time.Time
 }
 
-// lookAtOverdue reads the actors if the deadline of the reservation is over: workers on which nothing runs but actors
-// that Ray restarts elsewhere may end. Ray does not end them, because it lets what runs on a draining node continue.
+// lookAtOverdue reads the actors if the deadline of the reservation is over.
 func (f *feature) lookAtOverdue(ctx context.Context, v *observe.View) {
 	const lookAgain = 5 * time.Second
 	r := v.Cluster.GiveBack
@@ -130,21 +128,7 @@ func (f *feature) lookAtOverdue(ctx context.Context, v *observe.View) {
 		return
 	}
 	f.looked = v.Now
-	residents, err := f.residents(ctx)
-	if err != nil {
-		f.loop.Log().WarnContext(ctx, "cannot read the actors", "cluster", v.Cluster.Key.String(), "err", err)
-		return
-	}
-	if v.Restartable == nil {
-		v.Restartable = map[raydemand.NodeID]bool{}
-	}
-	maps.Copy(v.Restartable, addon.Restartable(due, residents))
-}
-
-func (f *feature) residents(ctx context.Context) ([]raydemand.Resident, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.loop.CallTimeout())
-	defer cancel()
-	return f.loop.Ray().Residents(ctx)
+	addon.LookAtOverdue(ctx, f.loop, v, due)
 }
 
 // serve answers what is asked for, and ends a reservation that is over.
@@ -202,7 +186,7 @@ func (f *feature) agree(ctx context.Context, o *addon.Cycle, wanted giveback.Ask
 	if why := f.notNow(o); why != "" {
 		return none, fmt.Errorf("%w: %s", giveback.ErrNotNow, why)
 	}
-	residents, err := f.residents(ctx)
+	residents, err := addon.Residents(ctx, f.loop)
 	if err != nil {
 		return none, fmt.Errorf("%w: the actors cannot be read: %w", giveback.ErrNotNow, err)
 	}

@@ -4,8 +4,6 @@
 package giveback
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,41 +56,37 @@ type Ask struct {
 
 // ReadAsk reads an Ask. now is the time of the call.
 func ReadAsk(text []byte, now time.Time) (Ask, *fieldpath.Fault) {
-	if fault := checkText(text, `an object such as {"gpus": 8, "group": "h100"}`); fault != nil {
+	if fault := fieldpath.CheckObject(text, `an object such as {"gpus": 8, "group": "h100"}`); fault != nil {
 		return Ask{}, fault
 	}
 	in, doc := fieldpath.Read(text)
 	members := in.Members()
-	until := members.Pick("until")
+	a := askOf(members)
+	a.DryRun = members.Pick("dryRun").Flag()
+	members.Done()
+	if earliest := now.Add(a.Within() + MinHold); !a.Until.IsZero() && a.Until.Before(earliest) {
+		members.Member("until").Fail("a time at least a minute after the deadline: " +
+			earliest.UTC().Format(time.RFC3339) + " or later")
+	}
+	return a, doc.Strict()
+}
+
+// askOf reads what a call and the annotation have in common.
+func askOf(members *fieldpath.Members) Ask {
 	a := Ask{
 		GPUs:  members.Pick("gpus").Count(1, MaxGPUs, 0),
 		Group: members.Pick("group").Text(), Pool: members.Pick("pool").Text(),
 		DeadlineSeconds: members.Pick("deadlineSeconds").Count(int64(MinDeadline.Seconds()),
 			int64(MaxDeadline.Seconds()), int64(DefaultDeadline.Seconds())),
-		Until: until.Time(), Force: members.Pick("force").Flag(), DryRun: members.Pick("dryRun").Flag(),
+		Until: members.Pick("until").Time(), Force: members.Pick("force").Flag(),
 	}
-	members.Done()
 	if a.GPUs == 0 {
 		members.Member("gpus").Fail(fmt.Sprintf("how many GPUs to give back, from 1 to %d", MaxGPUs))
 	}
 	if (a.Group == "") == (a.Pool == "") {
 		members.Member("group").Fail("either a worker group or a pool")
 	}
-	if earliest := now.Add(a.Within() + MinHold); !a.Until.IsZero() && a.Until.Before(earliest) {
-		until.Fail("a time at least a minute after the deadline: " + earliest.UTC().Format(time.RFC3339) + " or later")
-	}
-	return a, doc.Strict()
-}
-
-// checkText accepts one JSON object without repeated keys.
-func checkText(text []byte, want string) *fieldpath.Fault {
-	if text = bytes.TrimSpace(text); !json.Valid(text) || text[0] != '{' {
-		return &fieldpath.Fault{Value: fieldpath.Excerpt(string(text), 60), Want: want}
-	}
-	if path, twice := fieldpath.RepeatedKey(text); twice {
-		return &fieldpath.Fault{Path: path, Value: "repeated key", Want: "each key of an object once"}
-	}
-	return nil
+	return a
 }
 
 // Within returns how long the work has to move or to end.
@@ -164,26 +158,15 @@ type Reservation struct {
 
 // ReadReservation reads the annotation.
 func ReadReservation(text []byte) (*Reservation, *fieldpath.Fault) {
-	if fault := checkText(text, "what `autoscaler give-back` writes"); fault != nil {
+	if fault := fieldpath.CheckObject(text, "what `autoscaler give-back` writes"); fault != nil {
 		return nil, fault
 	}
 	in, doc := fieldpath.Read(text)
 	members := in.Members()
-	r := &Reservation{
-		Ask: Ask{GPUs: members.Pick("gpus").Count(1, MaxGPUs, 0), Group: members.Pick("group").Text(),
-			Pool: members.Pick("pool").Text(), DeadlineSeconds: members.Pick("deadlineSeconds").Count(0,
-				int64(MaxDeadline.Seconds()), 0),
-			Until: members.Pick("until").Time(), Force: members.Pick("force").Flag()},
-		Deadline: members.Pick("deadline").Time(),
-		Hold:     members.Pick("hold").Count(0, 1<<40, -1), PodGPUs: map[string]int64{},
-	}
-	switch {
-	case r.GPUs == 0:
-		members.Member("gpus").Fail(fmt.Sprintf("a number from 1 to %d", MaxGPUs))
-	case r.Hold < 0:
+	r := &Reservation{Ask: askOf(members), Deadline: members.Pick("deadline").Time(),
+		Hold: members.Pick("hold").Count(0, 1<<40, -1), PodGPUs: map[string]int64{}}
+	if r.Hold < 0 {
 		members.Member("hold").Fail("how many GPUs the groups may have meanwhile")
-	case (r.Group == "") == (r.Pool == ""):
-		members.Member("group").Fail("either a worker group or a pool")
 	}
 	workers := members.Pick("workers").Objects()
 	if len(workers) > MaxWorkers {

@@ -76,15 +76,11 @@ func removedFields() []string { return slices.Sorted(maps.Keys(RemovedFields)) }
 
 // checkText accepts one JSON object without repeated keys.
 func checkText(text []byte) *fieldpath.Fault {
-	var object json.RawMessage
 	if len(text) > MaxBytes {
 		return &fieldpath.Fault{Value: fmt.Sprintf("%d bytes", len(text)), Want: fmt.Sprintf("at most %d", MaxBytes)}
 	}
-	if err := json.Unmarshal(text, &object); err != nil || text[0] != '{' {
-		return &fieldpath.Fault{Value: fieldpath.Excerpt(string(text), 60), Want: policyWant}
-	}
-	if path, twice := fieldpath.RepeatedKey(text); twice {
-		return &fieldpath.Fault{Path: path, Value: "repeated key", Want: "each key of an object once"}
+	if fault := fieldpath.CheckObject(text, policyWant); fault != nil {
+		return fault
 	}
 	var whole any
 	if err := json.Unmarshal(text, &whole); err != nil {
