@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -101,16 +100,13 @@ func quotaExceeded(x *inventory, g rayGroup, report reporter) {
 	quotas, names := inNamespace[corev1.ResourceQuota](x, "ResourceQuota", g.Of)
 	pods := int64(g.Workers.Max) * int64(max(1, g.Workers.NumOfHosts))
 	for i, quota := range quotas {
-		if len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil {
-			continue // it is unknown to which pods it applies
+		if !decode.QuotaForAllPods(&quota) {
+			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(quota.Spec.Hard)) {
 			hard := quota.Spec.Hard[key]
-			each := g.Workers.Pod.Requests[strings.TrimPrefix(string(key), "requests.")]
-			if key == corev1.ResourcePods || key == "count/pods" {
-				each = raydemand.One
-			}
-			if each <= 0 || strings.HasPrefix(string(key), "limits.") {
+			each := decode.TakesOfQuota(key, g.Workers.Pod.Requests)
+			if each <= 0 {
 				continue
 			}
 			fit := int64(decode.Amount(hard) / each)

@@ -65,17 +65,20 @@ func (w *quotaWatch) Start(ctx context.Context) error {
 
 func (w *quotaWatch) put(quota *corev1.ResourceQuota) {
 	w.mu.Lock()
-	of := w.all[quota.Namespace]
-	if of == nil {
-		of = map[string]*corev1.ResourceQuota{}
-		w.all[quota.Namespace] = of
-	}
-	before := of[quota.Name]
-	of[quota.Name] = quota
+	before := w.all[quota.Namespace][quota.Name]
+	w.keep(quota)
 	w.mu.Unlock()
 	if before == nil || freed(before, quota) {
 		w.changed(quota.Namespace)
 	}
+}
+
+// keep stores a quota. The caller holds mu.
+func (w *quotaWatch) keep(quota *corev1.ResourceQuota) {
+	if w.all[quota.Namespace] == nil {
+		w.all[quota.Namespace] = map[string]*corev1.ResourceQuota{}
+	}
+	w.all[quota.Namespace][quota.Name] = quota
 }
 
 // forbid forgets the quotas of a namespace, or of all, that this process may not read.
@@ -101,7 +104,8 @@ func freed(before, now *corev1.ResourceQuota) bool {
 		}
 	}
 	same := func(a, b resource.Quantity) bool { return a.Equal(b) }
-	return !maps.EqualFunc(before.Spec.Hard, now.Spec.Hard, same) || applies(before) != applies(now)
+	return !maps.EqualFunc(before.Spec.Hard, now.Spec.Hard, same) ||
+		decode.QuotaForAllPods(before) != decode.QuotaForAllPods(now)
 }
 
 func (w *quotaWatch) remove(quota *corev1.ResourceQuota) {
@@ -119,10 +123,7 @@ func (w *quotaWatch) replace(namespace string, list []*corev1.ResourceQuota) {
 		return namespace == metav1.NamespaceAll || of == namespace
 	})
 	for _, quota := range list {
-		if w.all[quota.Namespace] == nil {
-			w.all[quota.Namespace] = map[string]*corev1.ResourceQuota{}
-		}
-		w.all[quota.Namespace][quota.Name] = quota
+		w.keep(quota)
 	}
 	w.mu.Unlock()
 	w.changed(namespace)
@@ -136,7 +137,7 @@ func (w *quotaWatch) AddTo(cluster *nodepool.Cluster) {
 	})
 	w.mu.Unlock()
 	for _, quota := range quotas {
-		if !applies(quota) {
+		if !decode.QuotaForAllPods(quota) {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(quota.Spec.Hard)) {
@@ -147,26 +148,15 @@ func (w *quotaWatch) AddTo(cluster *nodepool.Cluster) {
 	}
 }
 
-// applies reports whether a quota is for all pods. Those with scopes are for some, and it is not known which.
-func applies(quota *corev1.ResourceQuota) bool {
-	return len(quota.Spec.Scopes) == 0 && quota.Spec.ScopeSelector == nil
-}
-
 // leftOf returns what others leave of one resource of a quota; false if it bounds no group. A quota counts a pod from
-// the moment it is admitted until it has ended, whether it runs or not
-// (https://kubernetes.io/docs/concepts/policy/resource-quotas/).
+// the moment it is admitted until it has ended, whether it runs or not.
 func leftOf(
 	quota *corev1.ResourceQuota, key corev1.ResourceName, cluster *nodepool.Cluster,
 ) (landing.Quota, bool) {
-	name := strings.TrimPrefix(string(key), "requests.")
 	takes := raydemand.Bundle{}
 	for i := range cluster.Groups {
-		g := &cluster.Groups[i]
-		switch each := g.Pod.Requests[name]; {
-		case key == corev1.ResourcePods || key == "count/pods":
-			takes[g.Name] = raydemand.One
-		case each > 0:
-			takes[g.Name] = each
+		if each := decode.TakesOfQuota(key, cluster.Groups[i].Pod.Requests); each > 0 {
+			takes[cluster.Groups[i].Name] = each
 		}
 	}
 	if len(takes) == 0 {
@@ -178,6 +168,7 @@ func leftOf(
 			used = used.Plus(-takes[w.Group])
 		}
 	}
-	return landing.Quota{Name: "ResourceQuota " + quota.Name + ", less what others use,", Resource: name,
-		Amount: max(hard.Plus(-max(used, 0)), 0), PodTakes: takes}, true
+	return landing.Quota{Name: "ResourceQuota " + quota.Name + ", less what others use,",
+		Resource: strings.TrimPrefix(string(key), "requests."), Amount: max(hard.Plus(-max(used, 0)), 0),
+		PodTakes: takes}, true
 }
