@@ -306,7 +306,7 @@ func TestAReservationThatIsDeletedBeforeItsDeadlineEndsNoWork(t *testing.T) {
 	}
 }
 
-// A reservation names pods by their UID: another pod of the same name is none of its workers.
+// A reservation names pods by their UID, so another pod of the same name stays.
 func TestAnotherPodOfTheSameNameStays(t *testing.T) {
 	w := newBusyWorld(t, 2, 0, 8)
 	got, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true})
