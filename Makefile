@@ -173,7 +173,7 @@ OUTAGES := '^TestTheLoopOutlivesItsParts'
 
 # Ray Serve starts half a dozen Python processes for each RayCluster. Beside other dev clusters, that is more than two
 # cores start within the half minute after which a raylet gives up.
-SERVE := '^TestHalfEmptyWorkersOfServe'
+SERVE := '^TestHalfEmptyWorkersOfServe|^TestServeAnswers'
 
 .PHONY: lanes loop outages beside
 lanes:

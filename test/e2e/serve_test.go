@@ -40,10 +40,9 @@ func TestHalfEmptyWorkersOfServeArePackedWithoutAFailedRequest(t *testing.T) {
 	s.created("cpu", 4)
 }
 
-// TestSlowServeAnswersWhileItsWorkerIsGivenBack takes one of three GPUs whose workers each run a replica that uses no GPU, and
-// calls the replicas all the time.
-func TestSlowServeAnswersWhileItsWorkerIsGivenBack(t *testing.T) {
-	slow(t)
+// TestServeAnswersWhileItsWorkerIsGivenBack takes one of three GPUs whose workers each run a replica that uses no GPU, and
+// calls the replicas all the time. It runs alone, because each scene of Serve needs both cores.
+func TestServeAnswersWhileItsWorkerIsGivenBack(t *testing.T) {
 	layer := layerOf(t, rayServe)
 	s := stageLayer(t, layer, map[string]any{"num-cpus": "0"}, rig.Cluster{Name: "servegives", IdleSeconds: 300,
 		Groups: []rig.Group{{Name: "gpu", CPU: "2", Replicas: 3, Max: 3, Devices: map[string]int64{"nvidia.com/gpu": 1}}}})
