@@ -66,7 +66,7 @@ var boundSources = map[string][]source{
 		{"64 MiB", "internal/api/limits.go", "maxOfAll = 64 << 20"}, {"16 MiB", "internal/api/limits.go", "maxOfCaller = 16 << 20"},
 		{"2 plans", "internal/api/limits.go", "maxPlans = 2"}, {"8 of one caller wait", "internal/api/limits.go", "maxQueuedPlans = 8"},
 	},
-	"findings": {{"20 of one code", "pkg/nodepool/kube/decode/report.go", "MostOfOneCode = 20"}},
+	"findings": {{"20 of one code", "pkg/nodepool/kube/decode/fields.go", "MostOfOneCode = 20"}},
 	"tokens and rights of callers": {
 		{"2,000 tokens", "internal/access/gate.go", "maxTokens = 2_000"}, {"20,000 rights", "internal/access/gate.go", "maxRights = 20_000"},
 		{"10,000 addresses", "internal/access/gate.go", "maxAddresses = 10_000"},

@@ -4,10 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Which autoscaler a RayCluster has: docs/reference/facts.md#sidecar-after-a-toggle.
@@ -156,3 +160,187 @@ func inPlaceResize(_ *inventory, o *Object, report reporter) {
 }
 
 func orNotSet(text string) string { return cmp.Or(text, "not set") }
+
+func replicasTwoWriters(_ *inventory, o *Object, report reporter) {
+	if !o.Cluster.InTreeAutoscaling && o.Mode() != nodepool.Managed {
+		return // nothing scales it
+	}
+	for _, entry := range o.Root().Items("metadata", "managedFields") {
+		manager, operation := entry.Text("manager"), entry.Text("operation")
+		owns := slices.Contains(ownedFields(o, entry), "f:workerGroupSpecs")
+		if !owns || scalers[manager] || !writesAgain(manager, operation) {
+			continue
+		}
+		report(occurrence{
+			Object: o, Path: entry.Path(),
+			Seen: fmt.Sprintf("manager %s, operation %s, at %s", manager, operation, orNotSet(entry.Text("time"))),
+			Fix: run(kubectl(o, "get", "--show-managed-fields", "-o", "yaml")).
+				Hint("let " + manager + " take replicas and scaleStrategy from the live object, as " +
+					"docs/howto/gitops.md shows for Argo CD and Flux; a manifest without replicas sets them to 0"),
+		})
+	}
+}
+
+// ownedFields returns the fields of the RayCluster's spec that an entry of managedFields owns.
+func ownedFields(o *Object, entry fieldpath.Value) []string {
+	fields := entry.Get("fieldsV1")
+	for _, key := range o.Spec {
+		fields = fields.Get("f:" + key)
+	}
+	return fields.Keys()
+}
+
+// scalers are the field managers that may write worker groups: Heliostat, Ray's autoscaler (a Python client) and the
+// operator.
+var scalers = map[string]bool{"heliostat": true, "python-requests": true, "kuberay-operator": true, "manager": true}
+
+// gitOps are field managers that write again and again what a repository has.
+var gitOps = []string{
+	"argocd", "kustomize-controller", "helm-controller", "flux", "fleetagent", "keda", "horizontal-pod-autoscaler",
+}
+
+// writesAgain reports whether a manager writes again and again. People with kubectl write once.
+func writesAgain(manager, operation string) bool {
+	return slices.ContainsFunc(gitOps, func(name string) bool { return strings.HasPrefix(manager, name) }) ||
+		operation == "Apply" && !strings.HasPrefix(manager, "kubectl")
+}
+
+func scaledByHPA(x *inventory, report reporter) {
+	for _, kind := range []string{"HorizontalPodAutoscaler", "ScaledObject"} {
+		for _, o := range x.ByKind[kind] {
+			target := o.Root().Get("spec", "scaleTargetRef")
+			if target.Text("kind") == "RayCluster" {
+				report(occurrence{Object: o, Path: target.Path(), Fix: run(kubectl(o, "delete")),
+					Seen: kind + " for RayCluster " + target.Text("name")})
+			}
+		}
+	}
+}
+
+// manyClusters is the number of RayClusters from which they are likely to wait for an operator with one worker.
+const manyClusters = 10
+
+const concurrencyFlag = "reconcile-concurrency"
+
+func operatorConcurrency(x *inventory, report reporter) {
+	for _, o := range x.ByKind["Deployment"] {
+		container, found := o.container("kuberay/operator")
+		words := o.arguments("kuberay/operator")
+		if !found || len(x.Clusters) < manyClusters || slices.ContainsFunc(words, isConfig) || concurrency(words) > 1 {
+			continue
+		}
+		args := container.Get("args")
+		change := appendTo(o, args, "--"+concurrencyFlag+"=4")
+		if i := slices.IndexFunc(args.Items(), isConcurrency); i >= 0 {
+			change = replace(args.Path().Index(i), "--"+concurrencyFlag+"=4")
+		}
+		report(occurrence{Object: o, Path: args.Path(), Fix: patch(o, change),
+			Seen: fmt.Sprintf("concurrency %d, %d RayClusters", concurrency(words), len(x.Clusters))})
+	}
+}
+
+// isConfig reports whether the argument names a configuration file, which may set the concurrency.
+func isConfig(word string) bool { return strings.HasPrefix(strings.TrimLeft(word, "-"), "config") }
+
+func isConcurrency(word fieldpath.Value) bool {
+	return strings.HasPrefix(strings.TrimLeft(word.Text(), "-"), concurrencyFlag)
+}
+
+// concurrency returns the operator's flag; its default is 1.
+func concurrency(words []string) int {
+	if n, err := strconv.Atoi(flagIn(words, concurrencyFlag)); err == nil {
+		return n
+	}
+	return 1
+}
+
+// flagIn returns the value of a flag on a command line, empty if it is not there.
+func flagIn(words []string, flag string) string {
+	for i, word := range words {
+		name, value, inOne := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if name == flag && !inOne && i+1 < len(words) {
+			return words[i+1]
+		}
+		if name == flag {
+			return value
+		}
+	}
+	return ""
+}
+
+// networkCloses reports a network policy that keeps the fleet from the GCS, the only port of Ray that it calls. A
+// sidecar is in a pod of the RayCluster, which may call it.
+func networkCloses(x *inventory, o *Object, report reporter) {
+	policy, mode := o.raySpec().Get("networkPolicy"), o.Mode()
+	sidecar := mode == "" && strings.Contains(o.raySpec().Text("autoscalerOptions", "image"), heliostatImage)
+	if o.Cluster.Head.ClosedBy == "" || mode == nodepool.Off || sidecar {
+		return
+	}
+	namespace, labels := "heliostat", any(map[string]any{"app.kubernetes.io/name": "heliostat"})
+	fleet, found := x.onlyService()
+	if found {
+		namespace, labels = fleet.Namespace, fleet.Root().Get("spec", "selector", "matchLabels").Raw()
+	}
+	rule := map[string]any{
+		"from": []any{map[string]any{
+			"namespaceSelector": matching(map[string]any{"kubernetes.io/metadata.name": namespace}),
+			"podSelector":       matching(labels),
+		}},
+		"ports": []any{map[string]any{"port": o.Cluster.Head.GCSPort, "protocol": "TCP"}},
+	}
+	change := patch(o, appendTo(o, policy.Get("head", "ingressRules"), rule))
+	if !found {
+		change = change.Hint("use the namespace and the labels of your Heliostat")
+	}
+	report(occurrence{Object: o, Path: policy.Path("head", "ingressRules"), Why: o.Cluster.Head.ClosedBy +
+		", so the fleet cannot read what Ray asks for, and scales nothing", Fix: change,
+		Seen: orNotSet(policy.Get("head", "ingressRules").String())})
+}
+
+// matching returns the label selector of these labels.
+func matching(labels any) map[string]any { return map[string]any{"matchLabels": labels} }
+
+// endIdle replaces a field of Ray's idle termination with the capacity policy that says the same, unless there is a
+// policy or an owner, whose RayCluster no policy ends.
+func endIdle(o *Object, f raydemand.Finding) fix {
+	at, _ := fieldpath.Parse(fieldIn(o, f.Field))
+	annotation := o.Root().Path("metadata", "annotations", capacity.Annotation)
+	if o.Kind != "RayCluster" || o.Cluster.OwnedBy != "" || o.Cluster.Policy != nil {
+		return byHand(o, f)
+	}
+	timeout := o.raySpec().Get("idleTerminationOptions", "timeoutSeconds")
+	if !timeout.Has() {
+		timeout = o.raySpec().Get("autoscalerOptions", "noDriverTimeoutSeconds")
+	}
+	seconds, _ := timeout.Whole()
+	if time.Duration(seconds)*time.Second < capacity.LeastIdle {
+		return byHand(o, f) // nobody has written a time that a policy may have
+	}
+	after := capacity.Duration(time.Duration(seconds) * time.Second)
+	idle := capacity.Idle{SuspendAfter: after}
+	if o.raySpec().Text("idleTerminationOptions", "policy") == "Delete" {
+		idle = capacity.Idle{DeleteAfter: after}
+	}
+	return patch(o, remove(at), set(o, annotation, compactJSON(capacity.Policy{Idle: &idle}))).
+		Hint("Heliostat ends it only without drivers, actors and requests")
+}
+
+func scaleGated(_ *inventory, g rayGroup, report reporter) {
+	if v := g.Get("scaleStrategy", "scaleGate"); len(g.Workers.ScaleGates) > 0 {
+		report(shows(g.Of, v, run(kubectl(g.Of, "get", "-o", "yaml", "--show-managed-fields")).
+			Hint("managedFields says whose gate it is; only that controller should remove it")))
+	}
+}
+
+// cronTimeZone reports what KubeRay 1.7 refuses (ValidateRayCronJobSpec): 1.6.2 takes a zone in the schedule alone.
+func cronTimeZone(_ *inventory, o *Object, report reporter) {
+	schedule, zone := o.Root().Get("spec", "schedule"), o.Root().Get("spec", "timeZone")
+	if _, err := time.LoadLocation(zone.Text()); zone.Has() && (zone.Text() == "" || err != nil) {
+		report(shows(o, zone, edit(o, "write an IANA name such as Europe/Berlin")))
+	}
+	if strings.Contains(schedule.Text(), "TZ") {
+		found := shows(o, schedule, edit(o, "with KubeRay 1.7, write the zone into spec.timeZone; 1.6.2 drops that"))
+		found.Severity = raydemand.Warning
+		report(found)
+	}
+}

@@ -1,8 +1,14 @@
 package doctor
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+
+	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
 // fix is a command, or a patch of an object and perhaps a command after it.
@@ -64,4 +70,216 @@ func (f fix) String() string {
 		text += comment(strings.Join(hints, "; "))
 	}
 	return text
+}
+
+// kubectl returns a command about an object. An object that has no name yet is changed in its manifest, which the
+// command reads from standard input.
+func kubectl(o *Object, verb string, arguments ...string) string {
+	if o.Generated {
+		return strings.Join(append(ofManifest(verb), arguments...), " ")
+	}
+	words := []string{"kubectl", verb, strings.ToLower(o.Kind), quote(o.Name)}
+	if o.Namespace != "" {
+		words = append(words, "-n", quote(o.Namespace))
+	}
+	return strings.Join(append(words, arguments...), " ")
+}
+
+func ofManifest(verb string) []string {
+	switch verb {
+	case "edit":
+		return []string{"kubectl", "create", "--edit", "-f", "-"}
+	case "patch", "label", "annotate":
+		return []string{"kubectl", verb, "--local", "-f", "-", "-o", "yaml"}
+	}
+	return []string{"kubectl", verb, "-f", "-"}
+}
+
+// comment returns a text as the comment at the end of a command.
+func comment(text string) string { return "  # " + strings.ReplaceAll(text, "\n", " ") }
+
+var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// quote returns a text as one word of a POSIX shell.
+func quote(text string) string {
+	if plainWord.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// operation is one operation of a JSON patch (RFC 6902).
+type operation struct {
+	Op    string
+	From  fieldpath.Path
+	At    fieldpath.Path
+	Value any
+}
+
+// remove removes a field.
+func remove(at fieldpath.Path) operation { return operation{Op: "remove", At: at} }
+
+// move moves a field.
+func move(from, to fieldpath.Path) operation { return operation{Op: "move", From: from, At: to} }
+
+// replace replaces the value of a field.
+func replace(at fieldpath.Path, value any) operation {
+	return operation{Op: "replace", At: at, Value: value}
+}
+
+// add adds a field, or an element to a list.
+func add(at fieldpath.Path, value any) operation { return operation{Op: "add", At: at, Value: value} }
+
+// set writes a field of an object, and creates the missing objects and lists on its path.
+func set(o *Object, at fieldpath.Path, value any) operation {
+	var above any = o.Fields
+	prefixes := at.Prefixes()
+	for i, prefix := range prefixes {
+		if index, isIndex := prefix.LastIndex(); isIndex {
+			list, _ := above.([]any)
+			if index >= len(list) {
+				return add(prefix.Parent().Key("-"), nested(prefixes[i+1:], value))
+			}
+			above = list[index]
+			continue
+		}
+		fields, _ := above.(map[string]any)
+		below := fields[prefix.LastKey()]
+		if below == nil {
+			return add(prefix, nested(prefixes[i+1:], value))
+		}
+		above = below
+	}
+	return replace(at, value)
+}
+
+// nested wraps a value in the objects and lists that lead to it.
+func nested(prefixes []fieldpath.Path, inner any) any {
+	for i := len(prefixes) - 1; i >= 0; i-- {
+		if _, isIndex := prefixes[i].LastIndex(); isIndex {
+			inner = []any{inner}
+		} else {
+			inner = map[string]any{prefixes[i].LastKey(): inner}
+		}
+	}
+	return inner
+}
+
+// appendTo adds an element to a list that may be missing.
+func appendTo(o *Object, list fieldpath.Value, element any) operation {
+	return set(o, list.Path().Index(len(list.Items())), element)
+}
+
+// removesElement reports whether the operation removes an element of a list, and the list's pointer.
+func (o operation) removesElement() (list string, ok bool) {
+	if o.Op != "remove" {
+		return "", false
+	}
+	_, ok = o.At.LastIndex()
+	return o.At.Parent().Pointer(), ok
+}
+
+// appends reports whether the operation adds an element at the end of a list.
+func (o operation) appends() bool { return o.Op == "add" && o.At.LastKey() == "-" }
+
+// MarshalJSON writes a value of null, too: to test for null is to test that nothing is there.
+func (o operation) MarshalJSON() ([]byte, error) {
+	path := compactJSON(o.At.Pointer())
+	switch o.Op {
+	case "remove":
+		return fmt.Appendf(nil, `{"op":"remove","path":%s}`, path), nil
+	case "move":
+		return fmt.Appendf(nil, `{"op":"move","from":%s,"path":%s}`, compactJSON(o.From.Pointer()), path), nil
+	default:
+		return fmt.Appendf(nil, `{"op":%q,"path":%s,"value":%s}`, o.Op, path, compactJSON(o.Value)), nil
+	}
+}
+
+// compactJSON does not escape the characters of HTML.
+func compactJSON(value any) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value) // all values were JSON
+	return strings.TrimSpace(text.String())
+}
+
+// testsOf returns operations that test whether the object still has what the patch was made for. If someone else, or
+// another patch, has changed it, for example the order of a list, the API server refuses the whole patch.
+func testsOf(o *Object, operations []operation) []operation {
+	t := patchTests{root: o.Root(), seen: map[string]bool{}}
+	for _, operation := range operations {
+		for _, at := range []fieldpath.Path{operation.From, operation.At} {
+			t.addNames(at)
+		}
+		if operation.Op == "move" {
+			t.addValue(operation.From)
+		}
+		t.addValue(operation.At)
+	}
+	return t.tests
+}
+
+// patchTests collects the tests of a patch, each one once.
+type patchTests struct {
+	root  fieldpath.Value
+	tests []operation
+	seen  map[string]bool
+}
+
+func (t *patchTests) add(at fieldpath.Path, value any) {
+	if pointer := at.Pointer(); !t.seen[pointer] {
+		t.seen[pointer] = true
+		t.tests = append(t.tests, operation{Op: "test", At: at, Value: value})
+	}
+}
+
+// addNames tests the name of each list element on the path.
+func (t *patchTests) addNames(at fieldpath.Path) {
+	v := t.root
+	for _, prefix := range at.Prefixes() {
+		index, isIndex := prefix.LastIndex()
+		if !isIndex {
+			v = v.Get(prefix.LastKey())
+			continue
+		}
+		items := v.Items()
+		if index >= len(items) {
+			return
+		}
+		v = items[index]
+		for _, key := range []string{"groupName", "name"} {
+			if name := v.Get(key); name.Text() != "" {
+				t.add(name.Path(), name.Raw())
+				break
+			}
+		}
+	}
+}
+
+// longestTest bounds in bytes the values that a patch tests.
+const longestTest = 256
+
+// addValue tests that the old value is still there, or that there is none: the API server's patch library treats an
+// absent key as null. It does not test strings that the API server may store in other bytes, nor long values.
+func (t *patchTests) addValue(at fieldpath.Path) {
+	v := t.root
+	for _, prefix := range at.Prefixes() {
+		if index, isIndex := prefix.LastIndex(); isIndex {
+			items := v.Items()
+			if index >= len(items) {
+				return
+			}
+			v = items[index]
+			continue
+		}
+		if _, isObject := v.Raw().(map[string]any); !isObject {
+			return // the end of a list, or what an earlier operation creates
+		}
+		v = v.Get(prefix.LastKey())
+	}
+	text, err := json.Marshal(v.Raw())
+	if err == nil && len(text) <= longestTest && !bytes.Contains(text, []byte(`\u00`)) {
+		t.add(at, v.Raw())
+	}
 }

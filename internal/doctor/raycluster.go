@@ -1,63 +1,272 @@
 package doctor
 
 import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
-	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Annotations of a RayCluster.
-const (
-	annotationPrefix = "heliostat.dev/"
-	modeAnnotation   = annotationPrefix + "mode"
-	syncAnnotation   = annotationPrefix + "num-gpus-sync"
-)
-
-// raySpec returns the spec of the RayCluster in the object.
-func (o *Object) raySpec() fieldpath.Value { return o.Root().Get(o.Spec...) }
-
-// modeField returns the annotation that says whether Heliostat manages the RayCluster, and Mode its value.
-func (o *Object) modeField() fieldpath.Value {
-	return o.Root().Get("metadata", "annotations", modeAnnotation)
+// raiseMaximum makes 0 <= minReplicas <= maxReplicas.
+func raiseMaximum(o *Object, f raydemand.Finding) fix {
+	g, found := groupOf(o, f)
+	if !found {
+		return byHand(o, f)
+	}
+	low := int64(max(0, g.Workers.Min))
+	return patch(o, set(o, g.Path("minReplicas"), low),
+		set(o, g.Path("maxReplicas"), max(low, int64(g.Workers.Max))))
 }
 
-// Mode returns the mode that the RayCluster itself asks for.
-func (o *Object) Mode() nodepool.Mode { return nodepool.Mode(o.modeField().Text()) }
-
-// raysAutoscaler reports whether Ray's own autoscaler runs beside the head.
-func (o *Object) raysAutoscaler() bool {
-	return o.Cluster.InTreeAutoscaling &&
-		!strings.Contains(o.raySpec().Text("autoscalerOptions", "image"), heliostatImage)
+// fitIn writes a number that the operator can decode.
+func fitIn(o *Object, f raydemand.Finding) fix {
+	at, ok := pathIn(o, f)
+	number := int64(0)
+	if g, found := groupOf(o, f); found {
+		number = harmless(g, at.LastKey())
+	} else if at.LastKey() == "idleTimeoutSeconds" {
+		number = defaultIdleTimeout
+	}
+	if !ok {
+		return byHand(o, f)
+	}
+	return patch(o, replace(at, number))
 }
 
-// usesAutoscalerV2 reports whether the RayCluster asks for Ray's autoscaler v2, in its field or with the head's
-// variable.
-func (o *Object) usesAutoscalerV2() bool {
-	return o.raySpec().Text("autoscalerOptions", "version") == "v2" || o.autoscalerV2Variable() == "1"
+// fitsInt32 reports whether the operator can decode a number; field-out-of-range reports the others.
+func fitsInt32(n int64) bool { return n >= math.MinInt32 && n <= math.MaxInt32 }
+
+// bound returns a whole number, or what applies if there is none.
+func bound(g rayGroup, field string, absent int64) int64 {
+	if n, ok := g.Whole(field); ok {
+		return n
+	}
+	return absent
 }
 
-// autoscalerV2Variable returns the head's variable RAY_enable_autoscaler_v2 as 1 or 0, or nothing if it is not set.
-func (o *Object) autoscalerV2Variable() string {
-	for _, g := range groupsOf(o, gpuinfo.Names{}) {
-		if g.Workers != nil {
-			continue
-		}
-		v, ok := env(g.rayContainer(), "RAY_enable_autoscaler_v2")
-		switch text := strings.ToLower(v.Text()); {
-		case !ok || text == "":
-		case text == "1" || text == "true":
-			return "1"
-		default:
-			return "0"
+func replicasOutside(_ *inventory, g rayGroup, report reporter) {
+	replicas, set := g.Whole("replicas")
+	least, most := bound(g, "minReplicas", 0), bound(g, "maxReplicas", math.MaxInt32)
+	if !set || !fitsInt32(replicas) || least < 0 || least > most || replicas >= least && replicas <= most {
+		return
+	}
+	report(occurrence{
+		Object: g.Of, Path: g.Path("replicas"),
+		Seen: fmt.Sprintf("replicas %d, minReplicas %d, maxReplicas %d", replicas, least, most),
+		Fix:  patch(g.Of, replace(g.Path("replicas"), min(most, max(least, replicas)))),
+	})
+}
+
+// harmless returns a number for a field whose own number cannot be read.
+func harmless(g rayGroup, field string) int64 {
+	switch field {
+	case "maxReplicas":
+		return leastMaximum(g)
+	case "numOfHosts":
+		return 1
+	case "idleTimeoutSeconds":
+		return defaultIdleTimeout
+	case "replicas":
+		return smallBound(g, "minReplicas")
+	}
+	return 0
+}
+
+// leastMaximum returns the smallest maxReplicas that changes nothing now.
+func leastMaximum(g rayGroup) int64 {
+	return max(smallBound(g, "minReplicas"), smallBound(g, "replicas"), 1)
+}
+
+func smallBound(g rayGroup, field string) int64 {
+	if n := bound(g, field, 0); n >= 0 && n <= math.MaxInt32 {
+		return n
+	}
+	return 0
+}
+
+// boundFields are the bounds of a group; the names of two of them are similar.
+var boundFields = []string{"replicas", "minReplicas", "maxReplicas"}
+
+func gpuGroupUnbounded(_ *inventory, g rayGroup, report reporter) {
+	misspelt := func(key string) bool { return fieldpath.Slip(key, boundFields) == "maxReplicas" }
+	if !g.Has("maxReplicas") && !slices.ContainsFunc(g.Keys(), misspelt) && g.requestsGPU() {
+		at := g.Path("maxReplicas")
+		report(occurrence{
+			Object: g.Of, Path: at,
+			Fix: patch(g.Of, set(g.Of, at, leastMaximum(g))).
+				Hint("set it to as many workers as the group may have"),
+		})
+	}
+}
+
+// renameDuplicate gives the second group of a name a name of its own.
+func renameDuplicate(o *Object, f raydemand.Finding) fix {
+	g, found := groupOf(o, f)
+	if !found {
+		return byHand(o, f)
+	}
+	number := 1
+	for _, other := range o.Cluster.Groups[:g.Workers.Index] {
+		if other.Name == g.Name {
+			number++
 		}
 	}
-	return ""
+	return patch(o, replace(g.Path("groupName"), fmt.Sprintf("%s-%d", g.Name, number)))
 }
 
-// accepted reports whether the operator has accepted this generation of the spec. It then knows better than the rules
-// of one of its versions.
-func (o *Object) accepted() bool {
-	return o.Cluster.Generation > 0 && o.Cluster.ObservedGeneration >= o.Cluster.Generation
+// suitableName matches a DNS subdomain, as the names of pods must be. The operator lowers the group's name in them, and
+// the label may have capitals (KubeRay 1.6.2, utils.PodName).
+var suitableName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
+
+func groupNameUnsuitable(_ *inventory, g rayGroup, report reporter) {
+	if g.Name != "" && (!suitableName.MatchString(strings.ToLower(g.Name)) || len(g.Name) > 63) {
+		report(renameGroup(g, suitable(g.Name)))
+	}
+}
+
+var unsuitable = regexp.MustCompile(`[^a-z0-9]+`)
+
+// suitable returns the nearest suitable name.
+func suitable(name string) string {
+	name = unsuitable.ReplaceAllString(strings.ToLower(name), "-")
+	name = strings.Trim(name[:min(len(name), 63)], "-")
+	if name == "" {
+		return "workers"
+	}
+	return name
+}
+
+func groupNameHeadgroup(_ *inventory, g rayGroup, report reporter) {
+	if g.Name == "headgroup" {
+		report(renameGroup(g, "workers"))
+	}
+}
+
+func renameGroup(g rayGroup, to string) occurrence {
+	at := g.Path("groupName")
+	return occurrence{Object: g.Of, Path: at, Seen: g.Name, Fix: patch(g.Of, replace(at, to))}
+}
+
+// defaultIdleTimeout is Ray's own, in seconds.
+const defaultIdleTimeout = 60
+
+// idleTimeoutZero reports fields idleTimeoutSeconds of RayClusters and their worker groups that are 0.
+func idleTimeoutZero(x *inventory, report reporter) {
+	examine := func(o *Object, v fieldpath.Value) {
+		if n, ok := v.Whole(); ok && n == 0 {
+			report(shows(o, v, patch(o, replace(v.Path(), defaultIdleTimeout))))
+		}
+	}
+	for _, o := range x.Clusters {
+		examine(o, o.raySpec().Get("autoscalerOptions", "idleTimeoutSeconds"))
+	}
+	for _, g := range x.workers {
+		examine(g.Of, g.Get("idleTimeoutSeconds"))
+	}
+}
+
+func idleTimeoutRefused(_ *inventory, g rayGroup, report reporter) {
+	v := g.Get("idleTimeoutSeconds")
+	if v.Has() && !g.Of.usesAutoscalerV2() && !g.Of.accepted() {
+		version := g.Of.raySpec().Path("autoscalerOptions", "version")
+		report(shows(g.Of, v, patch(g.Of, set(g.Of, version, "v2"))))
+	}
+}
+
+func restartPolicy(_ *inventory, g rayGroup, report reporter) {
+	v := g.template().Get("restartPolicy")
+	inField := g.Of.raySpec().Text("autoscalerOptions", "version") == "v2"
+	if g.Of.usesAutoscalerV2() && v.Has() && v.Text() != "Never" && !g.Of.accepted() &&
+		(g.Of.Cluster.InTreeAutoscaling || inField) {
+		found := shows(g.Of, v, patch(g.Of, replace(v.Path(), "Never")))
+		found.More = "the first release after 1.7.0 allows it with rayVersion 2.56 or later (kuberay #4816)"
+		report(found)
+	}
+}
+
+// oldestRay is the oldest Ray 2 with which Heliostat was tested (docs/versions.md).
+const oldestRay = 40
+
+// rayImage finds the version in the tag of an image of Ray's, as rayproject/ray:2.9.3-py311-gpu.
+var (
+	rayImage   = regexp.MustCompile(`(?:^|/)ray(?:-ml|-llm)?:(\d+)\.(\d+)\b`)
+	rayVersion = regexp.MustCompile(`^v?(\d+)\.(\d+)\b`)
+)
+
+// rayVersionOld examines the image of the head, which decides, or rayVersion if the image has another name.
+func rayVersionOld(_ *inventory, g rayGroup, report reporter) {
+	image, field := g.rayContainer().Get("image"), g.Of.raySpec().Get("rayVersion")
+	for _, said := range []struct {
+		v       fieldpath.Value
+		pattern *regexp.Regexp
+	}{{image, rayImage}, {field, rayVersion}} {
+		found := said.pattern.FindStringSubmatch(said.v.Text())
+		if found == nil {
+			continue
+		}
+		if before(found[1], found[2]) {
+			severity := raydemand.Severity("")
+			if g.Of.Mode() == nodepool.Managed {
+				severity = raydemand.Error
+			}
+			report(occurrence{Object: g.Of, Path: said.v.Path(), Seen: said.v.Text(), Severity: severity,
+				Fix: edit(g.Of, "use the images of Ray 2.40 or later in all groups, and its rayVersion")})
+		}
+		return
+	}
+}
+
+func before(major, minor string) bool {
+	first, errFirst := strconv.Atoi(major)
+	second, errSecond := strconv.Atoi(minor)
+	return errFirst == nil && errSecond == nil && (first < 2 || first == 2 && second < oldestRay)
+}
+
+func annotationUnknown(x *inventory, o *Object, report reporter) {
+	known := append([]string{syncAnnotation}, x.Input.Annotations...)
+	slices.Sort(known)
+	known = slices.Compact(known)
+	all := o.Root().Get("metadata", "annotations")
+	for _, key := range all.Keys() {
+		if !strings.HasPrefix(key, annotationPrefix) || slices.Contains(known, key) {
+			continue
+		}
+		if instead, was := x.Input.RemovedAnnotations[key]; was {
+			report(occurrence{Object: o, Path: all.Path(key), Seen: all.Get(key).String(),
+				More: "it was removed; " + instead, Fix: patch(o, remove(all.Path(key)))})
+			continue
+		}
+		nearest := slices.MinFunc(known,
+			func(a, b string) int { return fieldpath.Distance(key, a) - fieldpath.Distance(key, b) })
+		repair := patch(o, remove(all.Path(key))).Hint("the known annotations are " + strings.Join(known, ", "))
+		if fieldpath.Distance(key, nearest) <= 3 && !all.Has(nearest) {
+			repair = patch(o, move(all.Path(key), all.Path(nearest)))
+		}
+		report(occurrence{Object: o, Path: all.Path(key), Seen: all.Get(key).String(),
+			More: "the most similar known annotation is " + nearest, Fix: repair})
+	}
+	for _, f := range o.Cluster.Findings { // fields inside of an annotation
+		if f.Code == "annotation-unknown" && strings.Contains(f.Field, capacity.Annotation+": ") {
+			report(occurrence{Object: o, Field: fieldIn(o, f.Field), Seen: f.Seen, Why: f.Why,
+				Fix: edit(o, f.Fix)})
+		}
+	}
+}
+
+func syncRecreates(_ *inventory, o *Object, report reporter) {
+	strategy := o.raySpec().Get("upgradeStrategy", "type")
+	sync := o.Root().Text("metadata", "annotations", syncAnnotation)
+	if strategy.Text() == "Recreate" && (sync == "enforce" || sync == "when-empty") {
+		report(occurrence{
+			Object: o, Path: strategy.Path(), Seen: "Recreate, and " + syncAnnotation + ": " + sync,
+			Fix: patch(o, replace(strategy.Path(), "None")).Hint("or set num-gpus-sync to report"),
+		})
+	}
 }

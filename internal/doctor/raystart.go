@@ -2,11 +2,16 @@ package doctor
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -150,4 +155,288 @@ func headTakesWork(_ *inventory, g rayGroup, report reporter) {
 	}
 	at := g.Path("rayStartParams", "num-cpus")
 	report(occurrence{Object: g.Of, Path: at, Fix: patch(g.Of, set(g.Of, at, "0"))})
+}
+
+func gpuUncounted(x *inventory, g rayGroup, report reporter) {
+	resources := g.Workers.Resources
+	if _, counted := resources[raydemand.GPU]; counted || len(resources) == 0 || g.hasAccelerator() {
+		return
+	}
+	count, names, problem := g.Workers.Devices(x.Input.Reader)
+	coresAlone := len(names) == 1 && names[0] == gpuinfo.AliyunCores // another check
+	if problem != "" || count <= 0 || coresAlone {
+		return
+	}
+	found := occurrence{Object: g.Of, Path: g.Path("rayStartParams", "num-gpus"),
+		Seen: names[0] + ": " + g.rayContainer().Get("resources", "limits", names[0]).String(),
+		Fix:  declareGPUs(g, count.String())}
+	if share := g.Workers.Pod.Share; share != nil && !g.requestsGPU() {
+		found.Seen = names[0] + ": " + share.Value
+		found.More = "KAI gives the pod a part of a card, which Ray counts as a GPU once the pod runs"
+	}
+	report(found)
+}
+
+// declareGPUs declares how many GPUs a worker has, in the field that the group uses for such things.
+func declareGPUs(g rayGroup, count string) fix {
+	at := g.Path("rayStartParams", "num-gpus")
+	if len(g.Keys("resources")) > 0 {
+		at = g.Path("resources", raydemand.GPU)
+	}
+	return patch(g.Of, set(g.Of, at, count))
+}
+
+// rayAutoscalerDiffers reports what plans report, if Ray's own autoscaler runs.
+func rayAutoscalerDiffers(x *inventory, code string, report reporter) {
+	for _, g := range x.workers {
+		if !g.Of.raysAutoscaler() {
+			continue
+		}
+		for _, f := range g.Of.Cluster.Findings {
+			if of, found := groupOf(g.Of, f); f.Code == code && found && of.Workers.Index == g.Workers.Index {
+				report(occurrence{Object: g.Of, Field: fieldIn(g.Of, f.Field), Seen: f.Seen, Why: f.Why,
+					Fix: declareGPUs(g, g.Workers.Resources[raydemand.GPU].String())})
+			}
+		}
+	}
+}
+
+func numGPUsDiffers(x *inventory, g rayGroup, report reporter) {
+	declared, at, ok := g.declaredGPUs()
+	name, derived := g.wholeGPUs()
+	if request, uncounted := requestGPUs(g); uncounted && ok && !x.anyNode && !g.mayHaveGPUs() {
+		report(occurrence{Object: g.Of, Path: at, Seen: fmt.Sprintf("%d declared, no limit", declared),
+			Fix: patch(g.Of, request).Hint("or remove the number")})
+		return
+	}
+	if ok && name != "" && declared >= 0 && declared != derived {
+		report(occurrence{
+			Object: g.Of, Path: at, Seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
+			Fix: patch(g.Of, replace(at, strconv.FormatInt(derived, 10))),
+		})
+	}
+}
+
+// startedWith finds num-gpus in the command that a pod was started with.
+var startedWith = regexp.MustCompile(`--num-gpus=(\d+)`)
+
+func numGPUsRunningDiffers(x *inventory, g rayGroup, report reporter) {
+	now, known := g.Workers.Resources[raydemand.GPU]
+	if !known {
+		return
+	}
+	for _, pod := range x.podsOf(g.Of, g.Name) {
+		var container fieldpath.Value
+		if all := pod.Root().Items("spec", "containers"); len(all) > 0 {
+			container = all[0]
+		}
+		command, _ := env(container, "KUBERAY_GEN_RAY_START_CMD")
+		then := startedWith.FindStringSubmatch(command.Text())
+		if then != nil && then[1] != now.String() {
+			report(occurrence{
+				Object: pod, Field: "spec.containers[0].env.KUBERAY_GEN_RAY_START_CMD",
+				Seen: "--num-gpus=" + then[1] + ", and " + now.String() + " in the spec",
+				Fix:  run(kubectl(pod, "delete")).Hint("when it is idle; the operator creates a new one"),
+			})
+		}
+	}
+}
+
+func headGPU(_ *inventory, g rayGroup, report reporter) {
+	for _, r := range g.gpuRequests() {
+		if q, ok := quantity(r.Limit); ok && q.Sign() > 0 && r.isDevices() && len(g.Of.Cluster.Groups) > 0 {
+			patch := patch(r.Of, removeRequest(r)...)
+			report(shows(r.Of, r.Limit, patch.Hint("if no work needs to run on the head")))
+			return
+		}
+	}
+	declared, at, ok := g.declaredGPUs()
+	if name, _ := g.wholeGPUs(); ok && declared > 0 && name == "" {
+		report(occurrence{Object: g.Of, Path: at, Seen: fmt.Sprint(declared), More: "and its pod has none",
+			Fix: patch(g.Of, replace(at, "0"))})
+	}
+}
+
+func claimUncounted(x *inventory, g rayGroup, report reporter) {
+	_, counted := g.Workers.Resources[raydemand.GPU]
+	if counted || g.declaresGPUs() || g.hasAccelerator() || g.requestsGPU() {
+		return
+	}
+	for _, used := range g.rayContainer().Items("resources", "claims") {
+		for _, claim := range g.template().Items("resourceClaims") {
+			if claim.Text("name") != used.Text("name") {
+				continue
+			}
+			if devices, isGPU := claimedGPUs(x, g.Of.Namespace, claim); isGPU {
+				report(occurrence{Object: g.Of, Path: used.Path(), Seen: "claim " + used.Text("name"),
+					Fix: declareGPUs(g, strconv.FormatInt(devices, 10)).Hint("as many as the claim gets")})
+				return
+			}
+		}
+	}
+}
+
+// claimedGPUs returns how many GPUs a pod's claim requests. If neither the ResourceClaim nor the ResourceClaimTemplate
+// is among the objects, the names decide: the claim may be for a network card.
+func claimedGPUs(x *inventory, namespace string, claim fieldpath.Value) (devices int64, isGPU bool) {
+	if o := x.claim(namespace, claim); o != nil {
+		return gpusRequested(o.Root().Get("spec"))
+	}
+	for _, name := range []string{"name", "resourceClaimName", "resourceClaimTemplateName"} {
+		isGPU = isGPU || namesGPU(claim.Text(name))
+	}
+	return 1, isGPU
+}
+
+// gpusRequested adds up the GPUs that the spec of a claim requests, or of a template, which has that of the claim
+// inside. It counts 1 if their number is known only after allocation. In v1 a request has its class below exactly or
+// firstAvailable, and before v1 directly.
+func gpusRequested(spec fieldpath.Value) (devices int64, isGPU bool) {
+	if inner := spec.Get("spec"); inner.Has() {
+		spec = inner
+	}
+	for _, request := range spec.Items("devices", "requests") {
+		exact := request
+		if v := request.Get("exactly"); v.Has() {
+			exact = v
+		}
+		if first := request.Items("firstAvailable"); len(first) > 0 {
+			exact = first[0]
+		}
+		if !namesGPU(exact.Text("deviceClassName")) {
+			continue
+		}
+		n := int64(1)
+		if q, ok := quantity(exact.Get("count")); ok && q.Sign() > 0 {
+			n = q.Value()
+		}
+		devices, isGPU = devices+n, true
+	}
+	return devices, isGPU
+}
+
+// namesGPU reports whether a name is that of GPUs. Classes are gpu.nvidia.com, mig.nvidia.com, gpu.amd.com and
+// gpu.intel.com.
+func namesGPU(name string) bool {
+	return strings.Contains(name, "gpu") || strings.HasPrefix(name, "mig.") || strings.HasPrefix(name, "mig-")
+}
+
+// acceleratorUncounted reports accelerators that Ray does not call GPU, and of which a new pod announces none.
+func acceleratorUncounted(x *inventory, g rayGroup, report reporter) {
+	if len(g.Workers.Resources) == 0 {
+		return // what the pods announce is unknown
+	}
+	limits := g.Workers.GPUs.Limits
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		accelerator, is := gpuinfo.AcceleratorOf(name)
+		counted := is && g.Workers.Resources[accelerator.Ray] > 0
+		if !is || accelerator.Passed || counted || limits[name] <= 0 {
+			continue
+		}
+		units, hint := int64(limits[name]/raydemand.One), ""
+		if accelerator.Ray == "neuron_cores" {
+			each, known := neuronCores(x, g, name)
+			if units *= each; !known {
+				hint = "with " + strconv.FormatInt(each, 10) + " cores for each device; replace it if these have others"
+			}
+		}
+		limit := g.rayContainer().Get("resources", "limits", name)
+		report(occurrence{Object: g.Of, Path: limit.Path(), Seen: limit.String(),
+			More: "Ray's name for them is " + accelerator.Ray, Fix: declareResource(g, accelerator.Ray, units, hint)})
+		return
+	}
+}
+
+// neuronCores returns how many cores a Neuron device has: by what the nodes announce on which a pod fits, or by the
+// instance type that the group selects. Otherwise it returns 2 and false, as of Trainium 1 and Inferentia 2.
+func neuronCores(x *inventory, g rayGroup, devices string) (cores int64, known bool) {
+	for _, node := range g.Workers.Pod.FittingNodes(x.nodesFor(g)) {
+		if all, each := node.Allocatable[gpuinfo.NeuronCores], node.Allocatable[devices]; all > 0 && each > 0 {
+			return int64(all / each), true
+		}
+	}
+	family, _, _ := strings.Cut(g.Workers.Pod.Selector["node.kubernetes.io/instance-type"], ".")
+	switch family { // AWS Neuron documentation, architecture of each family
+	case "inf1":
+		return 4, true
+	case "inf2", "trn1", "trn1n":
+		return 2, true
+	}
+	return 2, false
+}
+
+// declareResource declares a resource of a worker, in the field that the group uses for such things.
+func declareResource(g rayGroup, name string, units int64, hint string) fix {
+	at, value := g.Path("resources", name), strconv.FormatInt(units, 10)
+	if len(g.Keys("resources")) == 0 {
+		text := g.Get("rayStartParams", "resources")
+		amounts := map[string]float64{}
+		if plain, ok := unquoted(text.Text()); ok {
+			_ = json.Unmarshal([]byte(plain), &amounts) // it was JSON
+		} else if text.Has() {
+			return edit(g.Of, "add "+name+": "+value+" to rayStartParams.resources")
+		}
+		amounts[name] = float64(units)
+		written, _ := json.Marshal(amounts) // numbers that were JSON
+		at, value = text.Path(), "'"+string(written)+"'"
+	}
+	patch := patch(g.Of, set(g.Of, at, value))
+	if hint != "" {
+		patch = patch.Hint(hint)
+	}
+	return patch
+}
+
+// misplaced is a field of a pod template, and where it belongs.
+type misplaced struct{ at, to fieldpath.Value }
+
+// misplacedOf returns resources that are beside limits and requests, where Kubernetes has no such field, limits and
+// requests beside resources, and GPUs of the pod, which has no resources except CPU, memory and huge pages.
+func misplacedOf(x *inventory, g rayGroup) (all []misplaced) {
+	sections := []string{"limits", "requests"}
+	for _, c := range g.containers() {
+		for _, name := range c.Keys("resources") {
+			if !slices.Contains(append(sections, "claims"), name) && namesResource(name) {
+				all = append(all, misplaced{c.Get("resources", name), c.Get("resources", "limits", name)})
+			}
+		}
+		for _, section := range sections {
+			if v := c.Get(section); v.Has() {
+				all = append(all, misplaced{v, c.Get("resources", section)})
+			}
+		}
+	}
+	for _, section := range sections {
+		v := g.template().Get("resources", section)
+		for _, name := range v.Keys() {
+			if isGPU(x.Input.Reader.Names, name) {
+				all = append(all, misplaced{v.Get(name), g.rayContainer().Get("resources", "limits", name)})
+			}
+		}
+	}
+	return all
+}
+
+func resourceMisplaced(x *inventory, g rayGroup, report reporter) {
+	for _, m := range misplacedOf(x, g) {
+		found := occurrence{Object: g.Of, Path: m.at.Path(), Seen: m.at.Path().LastKey() + ": " + m.at.String()}
+		found.Fix = patch(g.Of, set(g.Of, m.to.Path(), m.at.Raw()), remove(m.at.Path()))
+		if m.to.Has() {
+			found.Fix = patch(g.Of, remove(m.at.Path()))
+		}
+		report(found)
+	}
+}
+
+// misplacesGPU reports whether one of the resources in the wrong place is a GPU: the pods are meant to have one.
+func misplacesGPU(x *inventory, g rayGroup) bool {
+	isGPU := func(name string) bool { return isGPU(x.Input.Reader.Names, name) }
+	return slices.ContainsFunc(misplacedOf(x, g), func(m misplaced) bool {
+		return isGPU(m.at.Path().LastKey()) || slices.ContainsFunc(m.at.Keys(), isGPU)
+	})
+}
+
+// namesResource reports whether a key names a resource of a container.
+func namesResource(key string) bool {
+	return key == "cpu" || key == "memory" || key == "ephemeral-storage" || strings.Contains(key, "/")
 }

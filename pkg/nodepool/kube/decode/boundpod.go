@@ -2,16 +2,109 @@ package decode
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
+
+// ReadPod reads a Pod as the API prints it. It leaves out amounts that are negative or not quantities, of containers
+// and of the whole pod, and returns them with field and value. One that is not a quantity would make the whole pod
+// undecodable. For any other fault the error names the pod.
+func ReadPod(object map[string]any) (pod *corev1.Pod, unreadable []string, err error) {
+	pod = &corev1.Pod{}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, pod)
+	if err == nil && !slices.ContainsFunc(pod.Spec.InitContainers, takesNegative) &&
+		!slices.ContainsFunc(pod.Spec.Containers, takesNegative) && !negative(ofWholePod(pod)...) {
+		return pod, nil, nil
+	}
+	readable := runtime.DeepCopyJSON(object)
+	if unreadable = dropUnreadable(readable); len(unreadable) > 0 {
+		pod = &corev1.Pod{}
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(readable, pod)
+	}
+	if err != nil {
+		at := unstructured.Unstructured{Object: object}
+		err = withField(object, &corev1.Pod{}, err)
+		return nil, nil, fmt.Errorf("reading pod %s/%s: %w", at.GetNamespace(), at.GetName(), err)
+	}
+	return pod, unreadable, nil
+}
+
+func takesNegative(c corev1.Container) bool {
+	return negative(c.Resources.Requests, c.Resources.Limits)
+}
+
+// ofWholePod returns the amounts that a pod takes beside or instead of those of its containers.
+func ofWholePod(pod *corev1.Pod) []corev1.ResourceList {
+	lists := []corev1.ResourceList{pod.Spec.Overhead}
+	if own := pod.Spec.Resources; own != nil {
+		lists = append(lists, own.Requests, own.Limits)
+	}
+	return lists
+}
+
+// withField returns an error that names the field of the object whose value has another type than in the struct into
+// which it is decoded, or err if JSON does not show which one it is.
+func withField(object map[string]any, into any, err error) error {
+	text, _ := json.Marshal(object) //nolint:errchkjson // it was read from JSON
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(json.Unmarshal(text, into), &wrong) {
+		return err
+	}
+	return fmt.Errorf("%s is a %s: want %s", wrong.Field, wrong.Value, fieldpath.WantType(wrong.Type))
+}
+
+// dropUnreadable removes from a pod the amounts that are not quantities or are negative, and returns which ones.
+func dropUnreadable(object map[string]any) (unreadable []string) {
+	spec, _ := object["spec"].(map[string]any)
+	for _, list := range []string{"containers", "initContainers"} {
+		items, _ := spec[list].([]any)
+		for i, item := range items {
+			container, _ := item.(map[string]any)
+			unreadable = append(unreadable, dropResources(container, fmt.Sprintf("spec.%s[%d].", list, i))...)
+		}
+	}
+	unreadable = append(unreadable, dropResources(spec, "spec.")...)
+	return append(unreadable, dropAmounts(spec, "spec.", "overhead")...)
+}
+
+// dropResources removes them from the field resources of a container or pod.
+func dropResources(of map[string]any, path string) (unreadable []string) {
+	resources, _ := of["resources"].(map[string]any)
+	for _, section := range []string{"requests", "limits"} {
+		unreadable = append(unreadable, dropAmounts(resources, path+"resources.", section)...)
+	}
+	return unreadable
+}
+
+// dropAmounts removes them from a field of an object.
+func dropAmounts(of map[string]any, path, field string) (unreadable []string) {
+	amounts, _ := of[field].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		if isQuantity(amounts[name]) {
+			continue
+		}
+		unreadable = append(unreadable,
+			Short(fmt.Sprintf("%s%s[%s] is %#v", path, field, name, amounts[name]))+": want "+wantQuantity)
+		delete(amounts, name)
+	}
+	return unreadable
+}
 
 // BoundPod is what a pod takes of the node that it is bound to. It shares no memory with the Pod object, except for
 // annotations about cards.
@@ -173,4 +266,80 @@ func Use(reader sharing.Reader, node sharing.NodeObject, pods []*BoundPod) *land
 		}
 	}
 	return use
+}
+
+// neighborsOf returns what terms of other pods see of a pod that is on a node: what it requires itself counts only as
+// far as it keeps other pods away.
+func neighborsOf(pod *corev1.Pod) *landing.Neighbors {
+	n := &landing.Neighbors{Namespace: interned(cmp.Or(pod.Namespace, corev1.NamespaceDefault)),
+		Labels: make(map[string]string, len(pod.Labels))}
+	for key, value := range pod.Labels {
+		n.Labels[interned(key)] = interned(value)
+	}
+	for i := range antiAffinity(pod) {
+		term := &antiAffinity(pod)[i]
+		if term.TopologyKey != landing.HostnameLabel {
+			continue
+		}
+		t := landing.PodTerm{Namespaces: term.Namespaces, Selector: selectorOf(term.LabelSelector)}
+		if term.NamespaceSelector != nil {
+			selector := selectorOf(term.NamespaceSelector)
+			t.NamespaceSelector = &selector
+		}
+		n.Apart = append(n.Apart, t)
+	}
+	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			for _, port := range hostPortsOnly(containers[i].Ports) {
+				n.HostPorts = append(n.HostPorts, landing.HostPort{
+					IP: port.HostIP, Protocol: string(port.Protocol), Port: int64(port.HostPort)})
+			}
+		}
+	}
+	return n
+}
+
+// hostPortsOnly keeps the ports of the node. For a pod on the node's network, the API server lists all its ports as
+// such.
+func hostPortsOnly(ports []corev1.ContainerPort) (kept []corev1.ContainerPort) {
+	for _, port := range ports {
+		if port.HostPort > 0 {
+			kept = append(kept, corev1.ContainerPort{
+				HostIP: port.HostIP, Protocol: port.Protocol, HostPort: port.HostPort})
+		}
+	}
+	return kept
+}
+
+// antiAffinity returns the terms of a pod's required anti-affinity.
+func antiAffinity(pod *corev1.Pod) []corev1.PodAffinityTerm {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
+		return nil
+	}
+	return pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+// antiAffinityOnly keeps of an affinity what neighborsOf reads.
+func antiAffinityOnly(pod *corev1.Pod) *corev1.Affinity {
+	terms := antiAffinity(pod)
+	if len(terms) == 0 {
+		return nil
+	}
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+}
+
+func selectorOf(selector *metav1.LabelSelector) landing.PodSelector {
+	if selector == nil {
+		return landing.PodSelector{Nothing: true}
+	}
+	var list []landing.Requirement
+	for _, r := range selector.MatchExpressions {
+		list = append(list, landing.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
+	}
+	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
+		list = append(list, landing.Requirement{Key: key, Operator: string(metav1.LabelSelectorOpIn),
+			Values: []string{selector.MatchLabels[key]}})
+	}
+	return landing.PodSelector{Requirements: list}
 }

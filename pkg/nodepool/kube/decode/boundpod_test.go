@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -311,5 +312,92 @@ func TestAPodOnAWholeCardOfAscendTakesAllItsShares(t *testing.T) {
 	}
 	if got := Use(sharing.Reader{}, node, pods).Requests[chip]; got != raydemand.Whole(5) {
 		t.Errorf("the pods take %s shares, want 4 and 1", got)
+	}
+}
+
+func TestATemplateSaysWhichPortsOfTheNodeItsPodsTake(t *testing.T) {
+	for _, test := range []struct {
+		name, spec string
+		want       []landing.HostPort
+	}{
+		{"none", `containers: [{name: ray, ports: [{containerPort: 8080}]}]`, nil},
+		{"a host port", `containers: [{name: ray, ports: [{containerPort: 80, hostPort: 8000, hostIP: 10.0.0.1, protocol: UDP}]}]`,
+			[]landing.HostPort{{IP: "10.0.0.1", Protocol: "UDP", Port: 8000}}},
+		{"on the node's network, with the operator's port", `{hostNetwork: true, containers: [{name: ray, ports: [{containerPort: 6379}]}, {name: log, ports: [{containerPort: 24224}]}]}`,
+			[]landing.HostPort{{Port: 6379}, {Port: 8080}, {Port: 24224}}},
+		{"with a port for metrics of its own", `{hostNetwork: true, containers: [{name: ray, ports: [{name: metrics, containerPort: 8090}]}]}`,
+			[]landing.HostPort{{Port: 8090}}},
+		{"an init container that stays", `{initContainers: [{name: i, ports: [{hostPort: 1}]}, {name: s, restartPolicy: Always, ports: [{hostPort: 2}]}], containers: [{name: ray}]}`,
+			[]landing.HostPort{{Port: 2}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			report := &Report{}
+			got := hostPorts(FieldsOf(objectOf(t, test.spec), report))
+			if diff := cmp.Diff(test.want, got); diff != "" || len(report.All) > 0 {
+				t.Errorf("findings %v, ports (-want +got):\n%s", report.All, diff)
+			}
+		})
+	}
+}
+
+func TestATemplateSaysBesideWhichPodsItsPodsMayRun(t *testing.T) {
+	report := &Report{}
+	got := neighbors(FieldsOf(objectOf(t, `
+groupName: gpu
+labels: {zone: a, team: ml}
+template:
+  metadata: {labels: {team: x, app.kubernetes.io/name: mine, ray.io/group: other, ray.io/cluster: other, ray.io/node-type: head}}
+  spec:
+    affinity:
+      podAntiAffinity:
+        preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: zone, labelSelector: {}}}]
+        requiredDuringSchedulingIgnoredDuringExecution:
+        - topologyKey: kubernetes.io/hostname
+          labelSelector: {matchLabels: {ray.io/node-type: worker}, matchExpressions: [{key: ray.io/cluster, operator: Exists}]}
+          matchLabelKeys: [team, absent]
+        - {topologyKey: kubernetes.io/hostname, labelSelector: {}, namespaceSelector: {}, mismatchLabelKeys: [team]}
+        - {topologyKey: kubernetes.io/hostname, namespaces: [data]}
+      podAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: rack, labelSelector: {}}]
+    topologySpreadConstraints:
+    - {topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}
+    - {topologyKey: kubernetes.io/hostname, maxSkew: 2, minDomains: 3, whenUnsatisfiable: DoNotSchedule, nodeTaintsPolicy: Honor, nodeAffinityPolicy: Ignore,
+       labelSelector: {matchLabels: {ray.io/group: gpu}}}
+    - {topologyKey: zone, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}
+`), report), nodepool.ClusterKey{Namespace: "ml", Name: "llm"})
+	in := func(key, value string) landing.Requirement {
+		return landing.Requirement{Key: key, Operator: "In", Values: []string{value}}
+	}
+	want := landing.Neighbors{
+		Namespace: "ml",
+		Labels: map[string]string{
+			"ray.io/cluster": "llm", "ray.io/group": "gpu", "ray.io/node-type": "worker", "ray.io/is-ray-node": "yes", "ray.io/identifier": "llm-worker",
+			"app.kubernetes.io/name": "mine", "app.kubernetes.io/created-by": "kuberay-operator", "zone": "a", "team": "ml",
+		},
+		Apart: []landing.PodTerm{{Namespaces: []string{}, Selector: landing.PodSelector{Requirements: []landing.Requirement{
+			{Key: "ray.io/cluster", Operator: "Exists", Values: []string{}}, in("ray.io/node-type", "worker"), in("team", "ml")}}},
+			{Namespaces: []string{}, NamespaceSelector: &landing.PodSelector{},
+				Selector: landing.PodSelector{Requirements: []landing.Requirement{{Key: "team", Operator: "NotIn", Values: []string{"ml"}}}}},
+			{Namespaces: []string{"data"}, Selector: landing.PodSelector{Nothing: true}},
+		},
+		Beyond: "podAffinity with topologyKey rack",
+		Spread: []landing.SpreadTerm{{MaxSkew: 2, MinDomains: 3, HonorsTaints: true, IgnoresAffinity: true,
+			Selector: landing.PodSelector{Requirements: []landing.Requirement{in("ray.io/group", "gpu")}}}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(report.All) > 0 {
+		t.Errorf("findings %v, neighbors (-want +got):\n%s", report.All, diff)
+	}
+}
+
+func TestALongIdentifierKeepsItsEnd(t *testing.T) {
+	long := strings.Repeat("a", 56)
+	for value, want := range map[string]string{"llm-worker": "llm-worker", long + "-worker": long + "-worker", "x" + long + "-worker": long + "-worker",
+		strings.Repeat("b-", 28) + "a-worker": "r" + strings.Repeat("b-", 28)[1:] + "a-worker"} {
+		if len(value) > 63 && value[len(value)-63] == '-' {
+			want = "r" + value[len(value)-62:]
+		}
+		if got := identifier(value); got != want {
+			t.Errorf("identifier of %s is %s, want %s", value, got, want)
+		}
 	}
 }

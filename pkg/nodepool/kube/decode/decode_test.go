@@ -1,6 +1,8 @@
 package decode
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -528,5 +531,149 @@ func TestAFindingShowsTheQuotesThatAreWrong(t *testing.T) {
 				t.Errorf("got %+v", found)
 			}
 		})
+	}
+}
+
+// Faults of one RayCluster are reported within bounds: a finding for each of ten thousand entries, each with
+// the whole annotation in it, made an answer of 200 MB.
+func TestManyFaultsAreReportedBriefly(t *testing.T) {
+	requests := "[" + strings.Repeat("7,", 9999) + "7]"
+	var unknown strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&unknown, "    heliostat.dev/moode-%d: %s\n", i, strings.Repeat("é", 200))
+	}
+	cluster := decodeSample(t,
+		`[{"resources":{"GPU":0.5},"count":3,"labelSelectors":[{"zone":"in(a,b)"}]}]`, requests,
+		"    heliostat.dev/mode: shadow\n", "    heliostat.dev/mode: shadow\n"+unknown.String())
+	reported, size := map[string]int{}, 0
+	for _, f := range cluster.Findings {
+		reported[f.Code]++
+		size += len(f.Seen) + len(f.Why) + len(f.Fix) + len(f.Field)
+	}
+	if reported[AnnotationUnreadable] != maxProblems+1 || reported[AnnotationUnknown] != MostOfOneCode {
+		t.Errorf("findings by code: %v, want %d and %d", reported, maxProblems+1, MostOfOneCode)
+	}
+	if size > 16<<10 {
+		t.Errorf("the findings are %d bytes long", size)
+	}
+	text := fmt.Sprint(cluster.Findings)
+	for _, want := range []string{"9997 more entries are ignored", "480 more of this kind are not listed", "(20001 bytes)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not reported", want)
+		}
+	}
+}
+
+func TestTheAnnotationSaysWhichWorkMayMove(t *testing.T) {
+	for text, want := range map[string]struct {
+		moves    nodepool.Consolidate
+		reported int
+	}{
+		"none": {nodepool.ConsolidateNone, 0}, "serve": {nodepool.ConsolidateServe, 0},
+		"restartable": {nodepool.ConsolidateRestartable, 0},
+		"Serve":       {nodepool.ConsolidateNone, 1}, "true": {nodepool.ConsolidateNone, 1}, "": {nodepool.ConsolidateNone, 1},
+	} {
+		report, cluster := &Report{}, nodepool.Cluster{}
+		readAnnotations(FieldsOf(map[string]any{"annotations": map[string]any{nodepool.ConsolidateAnnotation: text}}, report), &cluster)
+		if cluster.Consolidate != want.moves || len(report.All) != want.reported {
+			t.Errorf("%q: %s with findings %v", text, cluster.Consolidate, report.All)
+		}
+	}
+}
+
+func annotatedWith(policy string) Decoded {
+	return DecodeObject(&unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"namespace": "ml", "name": "llm", "generation": int64(1), "annotations": map[string]any{capacity.Annotation: policy}},
+		"spec":     map[string]any{},
+		"status":   map[string]any{"observedGeneration": int64(1)},
+	}})
+}
+
+func TestTheAnnotationHoldsAPolicy(t *testing.T) {
+	d := annotatedWith(`{"keepWarm": [{"group": "gpu", "count": 2}]}`)
+	p := d.Cluster.Policy
+	if p == nil || p.Fault != "" || len(p.KeepWarm) != 1 || p.KeepWarm[0].Count != 2 {
+		t.Fatalf("policy %+v, want 2 free workers of gpu", p)
+	}
+	if len(d.Findings) != 0 {
+		t.Errorf("findings %+v, want none", d.Findings)
+	}
+}
+
+func TestAPolicyThatCannotBeReadWantsNothingAndIsAFinding(t *testing.T) {
+	d := annotatedWith(`{"keepWarm": [{"group": "gpu", "count": "two"}]}`)
+	p := d.Cluster.Policy
+	if p == nil || !cmp.Equal(p.Policy, capacity.Policy{}) || p.Fault == "" {
+		t.Errorf("policy %+v, want one that counts and wants nothing", p)
+	}
+	if len(d.Findings) != 1 {
+		t.Fatalf("findings %+v, want one", d.Findings)
+	}
+	f := d.Findings[0]
+	if f.Code != AnnotationUnreadable || !strings.HasSuffix(f.Field, "capacity-policy: keepWarm[0].count") ||
+		f.Seen != `"two"` || !strings.Contains(f.Fix, "a whole number from 0 to 10000") {
+		t.Errorf("finding %+v", f)
+	}
+}
+
+func TestAFieldThatWasRemovedIsAFindingAndTheRestOfThePolicyCounts(t *testing.T) {
+	d := annotatedWith(`{"onUpgrade": "match", "keepWarm": [{"group": "gpu", "count": 2}]}`)
+	if p := d.Cluster.Policy; p == nil || p.Fault != "" || len(p.KeepWarm) != 1 {
+		t.Errorf("policy %+v, want 2 free workers of gpu", p)
+	}
+	if len(d.Findings) != 1 || d.Findings[0].Code != AnnotationUnknown || d.Findings[0].Severity != raydemand.Warning ||
+		!strings.HasSuffix(d.Findings[0].Field, "capacity-policy: onUpgrade") || !strings.Contains(d.Findings[0].Fix, "was removed") {
+		t.Errorf("findings %+v, want that onUpgrade was removed", d.Findings)
+	}
+}
+
+func TestRequestsInTheAnnotationMayRequireSlices(t *testing.T) {
+	requests, problems := decodeRequests(`[
+		{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": "hardware"}, "count": 3},
+		{"resources": {"GPU": 1}, "slice": {"memory": "10GB"}, "count": 1},
+		{"resources": {"GPU": 1}, "slice": {}, "count": 1},
+		{"resources": {"GPU": 1}, "count": 1}]`)
+	want := []raydemand.Request{
+		{Bundle: raydemand.Bundle{"CPU": raydemand.Whole(2), "GPU": raydemand.One}, Count: 3, Slice: &raydemand.SliceRequirement{Memory: 10 << 30, Isolation: "hardware"}},
+		{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 1},
+	}
+	if diff := cmp.Diff(want, requests); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if len(problems) != 2 || !strings.Contains(problems[0], `entry 1 is ignored: slice.memory: "10GB": want `) || !strings.Contains(problems[1], "entry 2 is ignored: slice: {}: want ") {
+		t.Errorf("problems: %q", problems)
+	}
+	annotations, err := EncodeRequests(want, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, problems := decodeRequests(annotations[ResourceRequestsAnnotation].(string))
+	if diff := cmp.Diff(want, again); diff != "" || len(problems) > 0 {
+		t.Errorf("what was written is read again as another: %s (%v)", diff, problems)
+	}
+}
+
+func TestRequestsAreKeptInTwoAnnotations(t *testing.T) {
+	since := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("CET", 3600))
+	got, err := EncodeRequests([]raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: 5000}, Count: 2}}, since)
+	want := map[string]any{
+		ResourceRequestsAnnotation: `[{"resources":{"GPU":0.5},"count":2}]`, RequestedSinceAnnotation: "2026-03-01T12:00:00Z",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Fatalf("%v; annotations (-want +got):\n%s", err, diff)
+	}
+	if requests, problems := decodeRequests(got[ResourceRequestsAnnotation].(string)); len(requests) != 1 || len(problems) > 0 {
+		t.Errorf("read back as %v, %v", requests, problems)
+	}
+	got, err = EncodeRequests(nil, since)
+	if diff := cmp.Diff(map[string]any{ResourceRequestsAnnotation: nil, RequestedSinceAnnotation: nil}, got); diff != "" || err != nil {
+		t.Errorf("%v; clearing (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestRequestsThatDoNotFitNameTheLimit(t *testing.T) {
+	large := []raydemand.Request{{Bundle: raydemand.Bundle{strings.Repeat("x", MaxRequestsBytes): raydemand.One}, Count: 1}}
+	if _, err := EncodeRequests(large, time.Time{}); !errors.Is(err, nodepool.ErrTooLarge) || !strings.Contains(err.Error(), "65536") {
+		t.Errorf("error is %v, want ErrTooLarge with the limit", err)
 	}
 }

@@ -1,12 +1,15 @@
 package decode
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -206,4 +209,192 @@ func ReportTemplate(report *Report, group *nodepool.WorkerGroup, list ...raydema
 		report.Add(f.Severity, f.Code, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec: %s", group.Index, f.Field),
 			f.Seen, f.Why, f.Fix)
 	}
+}
+
+// IdleTerminationUnexecuted says that a field says when an idle RayCluster ends. Only Ray's own autoscaler carries it
+// out, and that does not run.
+const IdleTerminationUnexecuted = "idle-termination-unexecuted"
+
+// reportIdleTermination reports the fields by which Ray's autoscaler v2 ends a RayCluster without drivers: those of ray
+// #65763 with kuberay #5210, and of ray #63465. Before there is a head pod, the mode and the flag say who will scale.
+func reportIdleTermination(spec Fields, cluster *nodepool.Cluster) {
+	head := cluster.Head
+	if head.Sidecar != nodepool.NoAutoscaler && head.Sidecar != nodepool.OurSidecar ||
+		head.Pod == "" && cluster.InTreeAutoscaling && cluster.Mode != nodepool.Managed {
+		return
+	}
+	for _, path := range [][]string{{"idleTerminationOptions"}, {"autoscalerOptions", "noDriverTimeoutSeconds"}} {
+		if v := spec.Get(path...); v.Has() {
+			spec.Report.Add(raydemand.Warning, IdleTerminationUnexecuted, v.Path().String(), v.String(),
+				"only Ray's own autoscaler ends a RayCluster by it, and that does not scale this one",
+				"remove it, and set idle.suspendAfter or idle.deleteAfter of a capacity policy, which count actors as "+
+					"work, too")
+		}
+	}
+}
+
+// overrideLabels is the variable whose labels take precedence over all others (Ray's LABELS_ENVIRONMENT_VARIABLE).
+const overrideLabels = "RAY_OVERRIDE_LABELS"
+
+// addLabels reads what the template says about the labels of a group's Ray nodes. The operator passes the group's own
+// labels to `ray start` and nothing else (KubeRay 1.6, updateRayStartParamsLabels).
+func addLabels(f Fields, group *nodepool.WorkerGroup) {
+	containers := f.Object("template").Object("spec").Objects("containers")
+	if len(containers) == 0 {
+		return
+	}
+	c := decodeContainer(containers[0].silent())
+	if set := c.env[overrideLabels]; set.from == "" && set.value != "" {
+		labels := map[string]string{}
+		if json.Unmarshal([]byte(set.value), &labels) == nil {
+			merged := maps.Clone(group.Labels)
+			if merged == nil {
+				merged = map[string]string{}
+			}
+			maps.Copy(merged, labels)
+			group.Labels = merged
+		}
+	}
+	sources := map[string]landing.LabelSource{}
+	for variable, label := range landing.RayVariables() {
+		if from := labelSource(f, c, variable); from != (landing.LabelSource{}) {
+			sources[label] = from
+		}
+	}
+	if len(sources) > 0 {
+		group.LabelSources = sources
+	}
+}
+
+// labelSource returns where a variable of the Ray container comes from. What envFrom may set is not considered: most
+// such sources set other variables.
+func labelSource(f Fields, c container, variable string) landing.LabelSource {
+	set := c.env[variable]
+	switch {
+	case set.field != "":
+		return fieldSource(f, set.field)
+	case set.from != "":
+		return landing.LabelSource{Unknown: "comes from " + set.from + ", which Heliostat does not read"}
+	case set.value != "":
+		return landing.LabelSource{Value: set.value}
+	case strings.Contains(c.script(), variable+"="):
+		return landing.LabelSource{Unknown: "is set by the container's command"}
+	}
+	return landing.LabelSource{}
+}
+
+// fieldSource returns what a field of the pod says. The API server copies the zone and the region of the node to the
+// pod's labels when it binds the pod (docs/reference/facts.md#topology-labels-of-a-pod).
+func fieldSource(f Fields, field string) landing.LabelSource {
+	unknown := landing.LabelSource{Unknown: "is the pod's " + field + ", which the template does not set"}
+	kind, rest, subscript := strings.Cut(field, "['")
+	key, closed := strings.CutSuffix(rest, "']")
+	if !subscript || !closed {
+		return unknown
+	}
+	metadata := f.Object("template").Object("metadata")
+	switch kind {
+	case "metadata.annotations":
+		if value := metadata.Texts("annotations")[key]; value != "" {
+			return landing.LabelSource{Value: value}
+		}
+	case "metadata.labels":
+		labels := maps.Clone(metadata.Texts("labels"))
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		maps.Copy(labels, f.Texts("labels"))
+		switch {
+		case labels[key] != "":
+			return landing.LabelSource{Value: labels[key]}
+		case key == "topology.kubernetes.io/zone" || key == "topology.kubernetes.io/region":
+			return landing.LabelSource{NodeLabel: key}
+		}
+	}
+	return unknown
+}
+
+// reportRefusals adds a finding for each reason why the operator v1.6.2 emits the Event InvalidRayClusterSpec, and
+// reports whether there is one. The operator then stops working on every group, and no condition of the status says so
+// (docs/reference/facts.md#refused-spec). The rules are those of its utils.ValidateRayClusterSpec that concern scaling.
+// Callers skip objects whose generation the operator has accepted.
+func reportRefusals(spec Fields, groups []nodepool.WorkerGroup, inTree bool) bool {
+	mark := len(spec.Report.All)
+	head := spec.Object("headGroupSpec")
+	if isPatch(spec) {
+		spec.Report.Add(raydemand.Error, nodepool.SpecRefused, spec.at(), "no container",
+			"no pod template has a container, so the operator rejects the spec",
+			"add the containers; of a patch of Kustomize, examine what `kubectl kustomize` prints")
+		return true
+	}
+	headEnv := map[string]envVar{}
+	if containers := head.Object("template").Object("spec").Objects("containers"); len(containers) > 0 {
+		headEnv = decodeContainer(containers[0]).env
+	}
+	v2 := spec.Object("autoscalerOptions").Text("version") == "v2"
+	envV2 := headEnv["RAY_enable_autoscaler_v2"].value == "1" || headEnv["RAY_enable_autoscaler_v2"].value == "true"
+	if !inTree && envV2 {
+		refuse(head, head.at("template"), "RAY_enable_autoscaler_v2",
+			"the variable requires enableInTreeAutoscaling: true")
+	}
+	refuseGroup(head, v2 && inTree)
+	refused := slices.ContainsFunc(groups,
+		func(g nodepool.WorkerGroup) bool { return g.Min < 0 || g.Max < 0 || g.Min > g.Max })
+	for i, group := range spec.Objects("workerGroupSpecs") {
+		refuseGroup(group, v2 && inTree)
+		if groups[i].IdleTimeout != nil && !v2 && !envV2 {
+			refuse(group, group.at("idleTimeoutSeconds"), groups[i].IdleTimeout.String(),
+				"it requires autoscalerOptions.version: v2")
+		}
+		if groups[i].Suspended && inTree {
+			refuse(group, group.at("suspend"), "true", "a group cannot be suspended with enableInTreeAutoscaling")
+		}
+	}
+	return refused ||
+		slices.ContainsFunc(spec.Report.All[mark:],
+			func(x raydemand.Finding) bool { return x.Code == nodepool.SpecRefused })
+}
+
+// isPatch reports whether no group and not the head has a container, as in a patch that changes other fields.
+func isPatch(spec Fields) bool {
+	for _, f := range append(spec.Objects("workerGroupSpecs"), spec.Object("headGroupSpec")) {
+		if len(f.Object("template").Object("spec").Objects("containers")) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func refuseGroup(f Fields, v2 bool) {
+	params, resources, labels := f.Texts("rayStartParams"), f.Texts("resources"), f.Texts("labels")
+	if len(resources) > 0 {
+		for _, flag := range []string{numCPUs, numGPUs, memory, resourcesFlag} {
+			if params[flag] != "" {
+				refuse(f, f.at("rayStartParams", flag), params[flag],
+					"a group can have either the field resources or these rayStartParams, not both")
+			}
+		}
+	}
+	if _, set := params["labels"]; set {
+		refuse(f, f.at("rayStartParams", "labels"), params["labels"], "labels belong in the group's field labels")
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		problems := slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(labels[key]))
+		for _, problem := range problems {
+			refuse(f, f.at("labels")+"."+key, labels[key], problem)
+		}
+	}
+	template := f.Object("template").Object("spec")
+	if len(template.Objects("containers")) == 0 {
+		refuse(f, f.at("template", "spec", "containers"), "", "the pod template has no container")
+	}
+	if policy := template.Text("restartPolicy"); v2 && policy != "" && policy != "Never" {
+		refuse(f, f.at("template", "spec", "restartPolicy"), policy, "with autoscaler v2 it must be Never or unset")
+	}
+}
+
+func refuse(f Fields, field, seen, why string) {
+	f.Report.Add(raydemand.Error, nodepool.SpecRefused, field, seen,
+		fmt.Sprintf("%s; the operator rejects the spec and changes no group until this is fixed", why),
+		"correct the field")
 }

@@ -65,3 +65,61 @@ func TestARayClusterShowsItsQueue(t *testing.T) {
 		})
 	}
 }
+
+func TestWhoScalesIsWhoWroteTheWorkerGroupsLastAndIsKeptInTheCache(t *testing.T) {
+	const groups = `fieldsV1: {f:spec: {f:workerGroupSpecs: {}}}`
+	for _, test := range []struct{ name, entries, want string }{
+		{"nobody", `[]`, ""},
+		{"whoever made it", `[{manager: kubectl-create, operation: Update, time: "2026-01-01T00:00:00Z", ` + groups + `}]`, "kubectl-create"},
+		{"Ray's own autoscaler after that", `[{manager: python-requests, operation: Update, time: "2026-01-01T00:01:00Z", ` + groups + `},
+			{manager: kubectl-create, operation: Update, time: "2026-01-01T00:00:00Z", fieldsV1: {f:spec: {f:rayVersion: {}}}}]`, "python-requests"},
+		{"an applier that was later than another", `[{manager: platform, operation: Apply, time: "2026-01-01T00:02:00Z", ` + groups + `},
+			{manager: heliostat, operation: Update, time: "2026-01-01T00:01:00Z", ` + groups + `}]`, "platform"},
+		{"only the status is written", `[{manager: manager, operation: Update, subresource: status, time: "2026-01-01T00:02:00Z", fieldsV1: {f:status: {}}}]`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			object := &unstructured.Unstructured{Object: objectOf(t, "{metadata: {name: c, managedFields: "+test.entries+"}}")}
+			if got := DecodeObject(object).Cluster.ScaledBy; got != test.want {
+				t.Errorf("scaled by %q, want %q", got, test.want)
+			}
+			if _, err := StripRayCluster(object); err != nil {
+				t.Fatal(err)
+			}
+			for _, entry := range object.GetManagedFields() {
+				if entry.FieldsV1 != nil {
+					t.Errorf("the cache keeps the fields of %s", entry.Manager)
+				}
+			}
+			if got := DecodeObject(object).Cluster.ScaledBy; got != test.want {
+				t.Errorf("in the cache scaled by %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWhoAppliesTheWorkerGroupsFromElsewhereIsKnownByManagedFields(t *testing.T) {
+	const groups = `{f:spec: {f:workerGroupSpecs: {}}}`
+	tests := []struct {
+		name, entries, want string
+	}{
+		{"nobody", `[]`, ""},
+		{"a person by hand", `[{manager: kubectl-create, operation: Update, fieldsV1: ` + groups + `}, {manager: kubectl-edit, operation: Update, fieldsV1: ` + groups + `}]`, ""},
+		{"a person by client-side apply", `[{manager: kubectl-client-side-apply, operation: Update, fieldsV1: ` + groups + `}]`, ""},
+		{"we ourselves", `[{manager: heliostat, operation: Update, fieldsV1: ` + groups + `}]`, ""},
+		{"the operator's status", `[{manager: manager, operation: Update, subresource: status, fieldsV1: {f:status: {}}}]`, ""},
+		{"server-side apply", `[{manager: kubectl, operation: Apply, fieldsV1: ` + groups + `}]`, "kubectl, by server-side apply"},
+		{"an applier from whom our patch of replicas took the list", `[{manager: platform, operation: Apply, fieldsV1: {f:spec: {f:rayVersion: {}}}}, {manager: heliostat, operation: Update, fieldsV1: ` + groups + `}]`, "platform, by server-side apply"},
+		{"an applier of labels only", `[{manager: labeller, operation: Apply, fieldsV1: {f:metadata: {f:labels: {}}}}]`, ""},
+		{"Argo CD's own apply", `[{manager: argocd-controller, operation: Update, fieldsV1: ` + groups + `}]`, "Argo CD (argocd-controller)"},
+		{"Flux", `[{manager: kustomize-controller, operation: Apply, fieldsV1: ` + groups + `}]`, "kustomize-controller, by server-side apply"},
+		{"Helm", `[{manager: Helm, operation: Update, fieldsV1: ` + groups + `}]`, "Helm (Helm)"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			object := objectOf(t, "{metadata: {managedFields: "+test.entries+"}}")
+			if got := AppliedBy(FieldsOf(object, nil).Object("metadata")); got != test.want {
+				t.Errorf("applied by %q, want %q", got, test.want)
+			}
+		})
+	}
+}

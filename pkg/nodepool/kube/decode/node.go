@@ -1,14 +1,95 @@
 package decode
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
+
+// ForGPUs converts a node for package sharing, with everything it says about its GPUs.
+func ForGPUs(node *corev1.Node) sharing.NodeObject {
+	o := sharing.NodeObject{
+		Name:          node.Name,
+		Labels:        node.Labels,
+		Annotations:   node.Annotations,
+		Taints:        Taints(node),
+		Unschedulable: node.Spec.Unschedulable,
+		BootID:        node.Status.NodeInfo.BootID,
+		Conditions:    make(map[string]string, len(node.Status.Conditions)),
+	}
+	var ofCapacity []string
+	o.Capacity, ofCapacity = extendedResources("capacity", node.Status.Capacity)
+	o.Allocatable, o.Unreadable = extendedResources("allocatable", node.Status.Allocatable)
+	o.Unreadable = append(o.Unreadable, ofCapacity...)
+	for _, c := range node.Status.Conditions {
+		o.Conditions[string(c.Type)] = string(c.Status)
+	}
+	return o
+}
+
+// Read reads a Node object as the API prints it, for sharing and for landing. An amount that cannot be read is left out
+// and returned as a problem; for any other fault the error names the field.
+func Read(object map[string]any) (sharing.NodeObject, landing.Node, error) {
+	return ReadWith(sharing.Reader{}, object)
+}
+
+// ReadWith is Read with configured names of resources, or a configured label for pools. A node without a condition
+// Ready is an excerpt, and counts as ready.
+func ReadWith(reader sharing.Reader, object map[string]any) (sharing.NodeObject, landing.Node, error) {
+	node, unreadable, err := nodeIn(object)
+	if err != nil {
+		return sharing.NodeObject{}, landing.Node{}, fmt.Errorf("reading node: %w", err)
+	}
+	forGPUs := ForGPUs(node)
+	forGPUs.Unreadable = append(forGPUs.Unreadable, unreadable...)
+	view := ForPodFit(reader, node)
+	if len(unreadable) > 0 {
+		view.GPUs = GPUsOf(reader, forGPUs)
+	}
+	if _, shown := forGPUs.Conditions[string(corev1.NodeReady)]; !shown {
+		view.Ready = true
+	}
+	return forGPUs, view, nil
+}
+
+func nodeIn(object map[string]any) (node *corev1.Node, unreadable []string, err error) {
+	node = &corev1.Node{}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, node)
+	if err == nil && !negative(node.Status.Capacity, node.Status.Allocatable) {
+		return node, nil, nil
+	}
+	readable, unreadable := withoutUnreadable(object)
+	if len(unreadable) > 0 {
+		node = &corev1.Node{}
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(readable, node)
+	}
+	if err != nil {
+		return nil, nil, withField(readable, &corev1.Node{}, err)
+	}
+	return node, unreadable, nil
+}
+
+// nameIn returns the name of an object that cannot be decoded otherwise.
+func nameIn(fields map[string]any) string {
+	name, _, _ := unstructured.NestedString(fields, "metadata", "name")
+	return cmp.Or(name, "without a name")
+}
 
 // ForPodFit converts a node for package landing. Names and labels repeat from node to node, so each text is stored
 // once: otherwise the labels of thousands of nodes would take most of this process's memory.
@@ -80,3 +161,283 @@ func GPUsOf(reader sharing.Reader, node sharing.NodeObject) *sharing.GPUs {
 }
 
 func interned(text string) string { return unique.Make(text).Value() }
+
+// wantQuantity is what an amount of a node, or of a container, has to be.
+const wantQuantity = "a Kubernetes quantity of 0 or more"
+
+// amountFields are the fields in which a node states amounts of resources.
+var amountFields = []string{"capacity", "allocatable"}
+
+// withoutUnreadable returns a node without the amounts that are not quantities or are negative, and which ones these
+// are. One that is not a quantity would make the whole node undecodable. The object does not change.
+func withoutUnreadable(object map[string]any) (readable map[string]any, unreadable []string) {
+	status, isObject := object["status"].(map[string]any)
+	if !isObject {
+		return object, nil
+	}
+	kept := maps.Clone(status)
+	for _, field := range amountFields {
+		amounts, isObject := status[field].(map[string]any)
+		if !isObject {
+			continue
+		}
+		amounts = maps.Clone(amounts)
+		for _, name := range slices.Sorted(maps.Keys(amounts)) {
+			if value := amounts[name]; !isQuantity(value) {
+				unreadable = append(unreadable, amountText(field, name, fmt.Sprintf("%#v", value), wantQuantity))
+				delete(amounts, name)
+			}
+		}
+		kept[field] = amounts
+	}
+	readable = maps.Clone(object)
+	readable["status"] = kept
+	return readable, unreadable
+}
+
+// isQuantity reports whether a value is a quantity of 0 or more, the only ones that the API server accepts here. Null
+// counts as one, and is read as 0.
+func isQuantity(value any) bool {
+	if value == nil {
+		return true
+	}
+	switch value.(type) {
+	case string, int64, float64:
+		quantity, err := resource.ParseQuantity(fmt.Sprint(value))
+		return err == nil && quantity.Sign() >= 0
+	}
+	return false
+}
+
+// negative reports whether an amount is below 0.
+func negative(lists ...corev1.ResourceList) bool {
+	for _, list := range lists {
+		for _, quantity := range list {
+			if quantity.Sign() < 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func amountText(field, name, seen, want string) string {
+	return Short(
+		fmt.Sprintf("status.%s[%s] is %s", field, name, seen),
+	) + ": want " + want + "; it is ignored"
+}
+
+// extendedResources returns the resources with a domain, which come in whole units; nil stays nil. It returns amounts
+// that do not fit into 64 bits as unreadable.
+func extendedResources(field string, list corev1.ResourceList) (found map[string]int64, unreadable []string) {
+	if list == nil {
+		return nil, nil
+	}
+	found = map[string]int64{}
+	for name, quantity := range list {
+		if !extended(string(name)) {
+			continue
+		}
+		n := quantity.Value()
+		if quantity.Cmp(*resource.NewQuantity(n, resource.DecimalSI)) != 0 {
+			unreadable = append(unreadable,
+				amountText(field, string(name), quantity.String(), "a whole number of units"))
+			continue
+		}
+		found[string(name)] = n
+	}
+	slices.Sort(unreadable)
+	return found, unreadable
+}
+
+// Strip keeps of a node what ForPodFit and Departure read. A node with its list of images is 10 to 30 KB; less than 5
+// KB remain.
+func Strip(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil // a tombstone
+	}
+	stripped := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
+			CreationTimestamp: node.CreationTimestamp, DeletionTimestamp: node.DeletionTimestamp,
+		},
+		Spec: corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		Status: corev1.NodeStatus{
+			Allocatable: node.Status.Allocatable,
+			NodeInfo:    corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID},
+		},
+	}
+	for name, quantity := range node.Status.Capacity {
+		if extended(string(name)) || node.Labels[karpenterPool] != "" {
+			if stripped.Status.Capacity == nil {
+				stripped.Status.Capacity = corev1.ResourceList{}
+			}
+			stripped.Status.Capacity[name] = quantity
+		}
+	}
+	if node.Annotations != nil {
+		stripped.Annotations = map[string]string{} // that some are shown says that the others are not there
+	}
+	for key, value := range node.Annotations {
+		if sharing.ReadsAnnotation(key) {
+			metav1.SetMetaDataAnnotation(&stripped.ObjectMeta, key, value)
+		}
+	}
+	for i := range node.Status.Conditions {
+		c := &node.Status.Conditions[i]
+		kept := corev1.NodeCondition{Type: c.Type, Status: c.Status}
+		switch {
+		case departure.OfCondition(string(c.Type), c.Status == corev1.ConditionTrue, c.Reason, c.Message) != nil:
+			kept.Reason, kept.Message, kept.LastTransitionTime = c.Reason, c.Message, c.LastTransitionTime
+		case c.Type != corev1.NodeReady && !sharing.IsGPUCondition(string(c.Type)):
+			continue
+		}
+		stripped.Status.Conditions = append(stripped.Status.Conditions, kept)
+	}
+	return stripped, nil
+}
+
+// StripPod keeps of a pod what Bound reads. A pod with its environment, volumes and managed fields is 10 to 30 KB;
+// about 1 KB remains.
+func StripPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil // a tombstone
+	}
+	stripped := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, ResourceVersion: pod.ResourceVersion,
+			DeletionTimestamp: pod.DeletionTimestamp, Annotations: cardAnnotations(pod), Labels: pod.Labels,
+		},
+		Spec: corev1.PodSpec{
+			NodeName: pod.Spec.NodeName, Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
+			Containers:     resourcesOnly(pod.Spec.Containers),
+			InitContainers: resourcesOnly(pod.Spec.InitContainers),
+			Affinity:       antiAffinityOnly(pod),
+		},
+		Status: corev1.PodStatus{
+			Phase:                 pod.Status.Phase,
+			ContainerStatuses:     allocatedOnly(pod.Status.ContainerStatuses),
+			InitContainerStatuses: allocatedOnly(pod.Status.InitContainerStatuses),
+		},
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodResizePending {
+			stripped.Status.Conditions = append(stripped.Status.Conditions, c)
+		}
+	}
+	return stripped, nil
+}
+
+// resourcesOnly keeps what containers request, with the ports of the node.
+func resourcesOnly(containers []corev1.Container) []corev1.Container {
+	kept := make([]corev1.Container, len(containers))
+	for i := range containers {
+		c := &containers[i]
+		kept[i] = corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy,
+			Ports: hostPortsOnly(c.Ports)}
+	}
+	return kept
+}
+
+// allocatedOnly keeps what the kubelet allocates to containers, which differs from their requests during a resize.
+func allocatedOnly(statuses []corev1.ContainerStatus) (kept []corev1.ContainerStatus) {
+	for i := range statuses {
+		if s := &statuses[i]; s.Resources != nil {
+			kept = append(kept, corev1.ContainerStatus{Name: s.Name, Resources: s.Resources,
+				AllocatedResources: s.AllocatedResources})
+		}
+	}
+	return kept
+}
+
+// Departure returns what a Node says about its end, or nil: its deletion, its taints and conditions, and a cordon.
+func Departure(node *corev1.Node) *departure.Notice {
+	var found *departure.Notice
+	if at := node.DeletionTimestamp; at != nil {
+		found = departure.Of(departure.NodeDeleting, "the Node is being deleted")
+		found.Since = at.UTC()
+	}
+	for i := range node.Spec.Taints {
+		found = departure.Earlier(found, departure.OfTaint(node.Spec.Taints[i].Key, node.Spec.Taints[i].Value))
+	}
+	for i := range node.Status.Conditions {
+		c := &node.Status.Conditions[i]
+		notice := departure.OfCondition(string(c.Type), c.Status == corev1.ConditionTrue, c.Reason, c.Message)
+		if notice != nil {
+			notice.Since = c.LastTransitionTime.UTC()
+		}
+		found = departure.Earlier(found, notice)
+	}
+	if node.Spec.Unschedulable {
+		found = departure.Earlier(found, departure.Of(departure.Cordoned, "cordoned"))
+	}
+	return found
+}
+
+// What a NodeClaim says about its end (karpenter pkg/apis/v1: labels.go, nodeclaim_status.go).
+const (
+	claimTermination  = "karpenter.sh/nodeclaim-termination-timestamp"
+	claimDisruption   = "DisruptionReason"
+	claimCapacityType = "karpenter.sh/capacity-type"
+	claimSpot         = "spot"
+)
+
+// ClaimDeparture returns the node of a NodeClaim that is being deleted, and what that says about the node; nil if it
+// is not being deleted or has no node. The deletion of a spot machine without a reason of Karpenter's own comes from
+// the cloud: providers delete the NodeClaim when they receive an interruption.
+func ClaimDeparture(object *unstructured.Unstructured) (node string, notice *departure.Notice) {
+	var read struct {
+		claimObject
+		Spec struct {
+			ExpireAfter            string `json:"expireAfter"`
+			TerminationGracePeriod string `json:"terminationGracePeriod"`
+		} `json:"spec"`
+	}
+	text, err := json.Marshal(object.Object)
+	if err != nil || json.Unmarshal(text, &read) != nil ||
+		read.Metadata.DeletionTimestamp == nil || read.Status.NodeName == "" {
+		return "", nil
+	}
+	claim := &read.Metadata
+	deleted := claim.DeletionTimestamp.UTC()
+	notice = departure.Of(departure.NodeClaimDeleting, "NodeClaim "+claim.Name+" is being deleted")
+	notice.Since = deleted
+	if at, err := time.Parse(time.RFC3339, claim.Annotations[claimTermination]); err == nil {
+		notice.Deadline = at.UTC()
+	} else if grace, err := time.ParseDuration(read.Spec.TerminationGracePeriod); err == nil {
+		// Karpenter adds the annotation milliseconds after the deletion
+		// (controllers/nodeclaim/lifecycle/controller.go).
+		notice.Deadline = deleted.Add(grace)
+	}
+	reason := disruptionOf(read.Status.Conditions)
+	if reason != "" {
+		notice.Message += " (" + reason + ")"
+	}
+	age, err := time.ParseDuration(cmp.Or(read.Spec.ExpireAfter, "Never"))
+	expired := err == nil && deleted.Sub(claim.CreationTimestamp.Time) >= age
+	notice.Reclaimed = reason == "" && !expired && claim.Labels[claimCapacityType] == claimSpot
+	return read.Status.NodeName, notice
+}
+
+// disruptionOf returns why Karpenter itself ends a machine: Underutilized, Empty, Drifted; empty if it does not.
+func disruptionOf(conditions []metav1.Condition) string {
+	for i := range conditions {
+		if c := &conditions[i]; c.Type == claimDisruption && c.Status == metav1.ConditionTrue {
+			return c.Reason
+		}
+	}
+	return ""
+}
+
+// CheckTopologyLabel returns an error that names what is not a label's name.
+func CheckTopologyLabel(label sharing.TopologyLabel) error {
+	for _, name := range []string{label.Node, label.Ray} {
+		if len(validation.IsQualifiedName(name)) > 0 {
+			return fmt.Errorf("%q is not a label's name (at most 63 of a to z, A to Z, 0 to 9, -, _ and ., after a "+
+				"domain and / if it has one)", name)
+		}
+	}
+	return nil
+}

@@ -1,11 +1,20 @@
 package decode
 
 import (
+	"cmp"
+	"fmt"
 	"reflect"
+	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Pod is what Heliostat keeps of a pod of a RayCluster. It never changes. A worker takes 0.5 KB, its Pod object 10 KB.
@@ -61,4 +70,373 @@ func (p *Pod) Same(other *Pod) bool {
 	a, b := p.worker, other.worker
 	a.Guard.Version, b.Guard.Version = "", ""
 	return p.RayCluster == other.RayCluster && reflect.DeepEqual(a, b)
+}
+
+// Codes of findings about pods.
+const (
+	// GroupRemoved: the group of some worker pods is no longer in the RayCluster.
+	GroupRemoved = "group-removed"
+	// ReplicaUnnamed: pods of a multi-host group that belong to no replica.
+	ReplicaUnnamed = "replica-unnamed"
+	// WorkerPodsFail: the operator cannot create or delete a pod of some group.
+	WorkerPodsFail = "worker-pods-fail"
+	// DeleteListForeign: a group's workersToDelete contains an empty name or the head.
+	DeleteListForeign = "delete-list-foreign"
+)
+
+// workers returns the worker pods, oldest first.
+func workers(pods []*Pod) []nodepool.Worker {
+	sorted := make([]*nodepool.Worker, 0, len(pods))
+	for _, pod := range pods {
+		if pod.head == nil && pod.worker.Pod != "" {
+			sorted = append(sorted, &pod.worker)
+		}
+	}
+	slices.SortFunc(sorted, func(a, b *nodepool.Worker) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Pod, b.Pod))
+	})
+	list := make([]nodepool.Worker, len(sorted))
+	for i, w := range sorted {
+		list[i] = *w
+	}
+	return list
+}
+
+func worker(pod *corev1.Pod) nodepool.Worker {
+	w := nodepool.Worker{
+		Pod: pod.Name, UID: string(pod.UID), IP: pod.Status.PodIP, Node: interned(pod.Spec.NodeName),
+		Group: interned(pod.Labels[groupLabel]), Replica: interned(pod.Labels[replicaLabel]),
+		Terminating: terminating(pod),
+		Failed:      pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
+		CreatedAt:   pod.CreationTimestamp.Time,
+		Going:       going(pod), Grace: grace(pod),
+		Guard: guardOf(pod), Consumes: pod.Annotations[nodepool.ConsumeAnnotation],
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		w.FailedWhy = strings.TrimPrefix(strings.TrimSuffix(pod.Status.Reason+": "+pod.Status.Message, ": "), ": ")
+	}
+	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil {
+		if scheduled.Status == corev1.ConditionTrue {
+			w.ScheduledAt = scheduled.LastTransitionTime.Time
+		} else if heldByGang(scheduled) {
+			w.GangHeld = cmp.Or(scheduled.Message, scheduled.Reason)
+		} else if scheduled.Reason == corev1.PodReasonUnschedulable {
+			w.Unschedulable = scheduled.Message
+		} else {
+			w.Gated = scheduled.Reason == corev1.PodReasonSchedulingGated
+		}
+	} else if gang := pod.Spec.WorkloadRef; gang != nil && pod.Spec.NodeName == "" {
+		// Of a pod that may not enter its queue yet, kube-scheduler 1.35 says nothing (PreEnqueue).
+		w.GangHeld = "it belongs to Workload " + gang.Name + ", and kube-scheduler has not tried it"
+	}
+	if ready := condition(pod, corev1.PodReady); ready != nil {
+		if w.Ready = ready.Status == corev1.ConditionTrue; w.Ready {
+			w.ReadyAt = ready.LastTransitionTime.Time
+		}
+	}
+	if ray := rayStatus(pod); ray != nil {
+		if ray.State.Waiting != nil {
+			w.Waits = ray.State.Waiting.Reason
+		}
+		if ray.RestartCount > 0 {
+			w.ReadyAt = time.Time{}
+		}
+		if ray.State.Running != nil {
+			w.Running, w.StartedAt = true, ray.State.Running.StartedAt.Time
+		}
+		// The operator replaces these too (docs/reference/facts.md#ended-ray-container).
+		if ray.State.Terminated != nil && pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
+			w.Failed = true
+		}
+	}
+	return w
+}
+
+// gangTexts are parts of what gang schedulers say in the condition of a pod that fits, or that they have not tried,
+// while it waits for others of its gang. What they say of a pod that does not fit has none of them.
+var gangTexts = []string{
+	// Coscheduling: PreFilter, PostFilter and Unreserve (scheduler-plugins v0.34.7, pkg/coscheduling), seen in
+	// test/neighbours.
+	"cannot find enough sibling pods", "due to gated pods in the same PodGroup", " failed recently", "resource gap: ",
+	"optimistic rejection in PostFilter", "rejection in Unreserve", "at plugin Coscheduling",
+	// Volcano: what its job says of a pod without a reason of its own (pkg/scheduler/api/job_info.go).
+	"pod group is not ready", "can possibly be assigned to",
+	// kube-scheduler 1.35 and 1.36 (plugins/gangscheduling, schedule_one_podgroup.go).
+	"to appear in scheduling queue", "minCount pods from a gang", "pod group is unschedulable",
+	"at plugin GangScheduling",
+	// KAI: the text of a pod without a reason of its own (pkg/scheduler/api/common_info/pod_errors.go).
+	"Unable to schedule pod",
+}
+
+// heldByGang reports whether a pod without a node waits for others of its gang. Volcano also has two reasons of its own
+// (PodReasonSchedulable and PodReasonUndetermined in pkg/scheduler/api).
+func heldByGang(scheduled *corev1.PodCondition) bool {
+	says := func(text string) bool { return strings.Contains(scheduled.Message, text) }
+	switch scheduled.Reason {
+	case "Schedulable", "Undetermined":
+		return true
+	}
+	return scheduled.Reason == corev1.PodReasonUnschedulable && slices.ContainsFunc(gangTexts, says)
+}
+
+// going returns what a pod says about its end, or nil. The API server sets the deletionTimestamp to when the grace
+// period is over.
+func going(pod *corev1.Pod) (found *departure.Notice) {
+	if c := condition(pod, corev1.DisruptionTarget); c != nil && c.Status == corev1.ConditionTrue {
+		found = departure.Of(departure.PodDisrupted, "the pod is being evicted ("+c.Reason+")")
+		found.Since = c.LastTransitionTime.UTC()
+	}
+	if terminating(pod) {
+		found = departure.Earlier(found,
+			departure.Of(departure.PodTerminating, "the pod is being deleted").Until(pod.DeletionTimestamp.UTC()))
+	}
+	return found
+}
+
+func grace(pod *corev1.Pod) time.Duration {
+	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
+}
+
+// rayStatus returns the status of container 0, the Ray container, or nil if there is none yet.
+func rayStatus(pod *corev1.Pod) *corev1.ContainerStatus {
+	if len(pod.Spec.Containers) == 0 {
+		return nil
+	}
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == pod.Spec.Containers[0].Name {
+			return &pod.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// reportPods compares the pods with the groups that they name.
+func reportPods(report *Report, cluster *nodepool.Cluster) {
+	removed, unnamed := map[string][]string{}, map[string][]string{}
+	for _, w := range cluster.Workers {
+		if w.Terminating {
+			continue
+		}
+		group, known := cluster.Group(w.Group)
+		switch {
+		case !known:
+			removed[w.Group] = append(removed[w.Group], w.Pod)
+		case group.NumOfHosts > 1 && w.Replica == "":
+			unnamed[w.Group] = append(unnamed[w.Group], w.Pod)
+		}
+	}
+	for _, name := range sortedKeys(removed) {
+		report.Add(raydemand.Warning, GroupRemoved, "spec.workerGroupSpecs",
+			name+": "+strings.Join(removed[name], ", "),
+			"the group is gone from the spec and the operator does not delete its pods",
+			"delete the pods, or add the group again")
+	}
+	for _, name := range sortedKeys(unnamed) {
+		group, _ := cluster.Group(name)
+		report.Add(raydemand.Warning, ReplicaUnnamed, fmt.Sprintf("spec.workerGroupSpecs[%d].numOfHosts", group.Index),
+			strings.Join(unnamed[name], ", "),
+			"these pods are older than numOfHosts > 1: the operator neither counts nor deletes them",
+			"delete the pods by hand")
+	}
+	for _, group := range cluster.Groups {
+		reportDeleteList(report, cluster, group)
+	}
+}
+
+func reportDeleteList(report *Report, cluster *nodepool.Cluster, group nodepool.WorkerGroup) {
+	for _, name := range group.WorkersToDelete {
+		why := ""
+		switch {
+		case name == "":
+			why = "the operator cannot delete a pod without a name, retries for ever and changes nothing else in " +
+				"this group"
+		case name == cluster.Head.Pod:
+			why = "the operator deletes the head pod"
+		}
+		if why != "" {
+			report.Add(raydemand.Error, DeleteListForeign, fmt.Sprintf(
+				"spec.workerGroupSpecs[%d].scaleStrategy.workersToDelete",
+				group.Index,
+			), fmt.Sprintf("%q", name), why, "remove the entry")
+		}
+	}
+}
+
+// reportReplicaFailure reports the operator's condition. The operator processes the groups in order and stops at the
+// first that fails, so the later groups get no pods and no deletes (docs/reference/facts.md#group-order).
+func reportReplicaFailure(status Fields, cluster *nodepool.Cluster) {
+	for _, c := range status.Objects("conditions") {
+		if c.Text("type") != "ReplicaFailure" || c.Text("status") != "True" {
+			continue
+		}
+		field, behind := "spec.workerGroupSpecs", []string{}
+		for i, group := range cluster.Groups {
+			if shortOfPods(cluster, group) {
+				field = fmt.Sprintf("spec.workerGroupSpecs[%d]", group.Index)
+				for _, later := range cluster.Groups[i+1:] {
+					behind = append(behind, later.Name)
+				}
+				break
+			}
+		}
+		why := "the operator stops at the first group that fails"
+		if len(behind) > 0 {
+			why += "; the later groups get no pods and no deletes: " + strings.Join(behind, ", ")
+		}
+		status.Report.Add(raydemand.Error, WorkerPodsFail, field, c.Text("reason")+": "+c.Text("message"), why,
+			"correct the group's pod template, set its replicas to 0, or list it last")
+	}
+}
+
+// shortOfPods reports whether a group has fewer live pods than its goal.
+func shortOfPods(cluster *nodepool.Cluster, group nodepool.WorkerGroup) bool {
+	if group.Suspended {
+		return false
+	}
+	alive := 0
+	for _, w := range cluster.Workers {
+		if w.Group == group.Name && !w.Terminating && !w.Failed {
+			alive++
+		}
+	}
+	return alive < min(max(group.Replicas, group.Min), group.Max)*group.NumOfHosts
+}
+
+// guardOf reads what the pod's annotations say to node autoscalers. An annotation that Heliostat wrote and somebody
+// changed since is theirs.
+func guardOf(pod *corev1.Pod) nodepool.Guard {
+	list, ours := pod.Annotations[nodepool.GuardAnnotation]
+	written := strings.Split(list, ",")
+	mark := func(annotation, keeps string) nodepool.GuardMark {
+		switch value, set := pod.Annotations[annotation]; {
+		case !set:
+			return nodepool.Unmarked
+		case value != keeps:
+			return nodepool.MarkedOtherwise
+		case slices.Contains(written, annotation):
+			return nodepool.MarkedByUs
+		}
+		return nodepool.MarkedByUser
+	}
+	return nodepool.Guard{
+		DoNotDisrupt: mark(nodepool.DoNotDisruptAnnotation, nodepool.DoNotDisrupt),
+		SafeToEvict:  mark(nodepool.SafeToEvictAnnotation, nodepool.SafeToEvict),
+		Ours:         ours,
+		Version:      pod.ResourceVersion,
+	}
+}
+
+// GuardWritten returns the annotations that a change writes to the pod, with nil for those that it removes.
+func GuardWritten(change nodepool.GuardChange) map[string]any {
+	annotations := map[string]any{}
+	var ours []string
+	for _, a := range []struct {
+		name, keeps string
+		mark        nodepool.GuardMark
+	}{
+		{nodepool.DoNotDisruptAnnotation, nodepool.DoNotDisrupt, change.Read.DoNotDisrupt},
+		{nodepool.SafeToEvictAnnotation, nodepool.SafeToEvict, change.Read.SafeToEvict},
+	} {
+		switch {
+		case change.Keep && (a.mark == nodepool.Unmarked || a.mark == nodepool.MarkedByUs):
+			annotations[a.name] = a.keeps
+			ours = append(ours, a.name)
+		case !change.Keep && a.mark == nodepool.MarkedByUs:
+			annotations[a.name] = nil
+		}
+	}
+	annotations[nodepool.GuardAnnotation] = nil
+	if len(ours) > 0 {
+		annotations[nodepool.GuardAnnotation] = strings.Join(ours, ",")
+	}
+	return annotations
+}
+
+// guardAnnotations returns those of a pod's annotations that guardOf reads.
+func guardAnnotations(pod *corev1.Pod) map[string]string {
+	kept := map[string]string{}
+	for _, name := range []string{
+		nodepool.GuardAnnotation, nodepool.DoNotDisruptAnnotation, nodepool.SafeToEvictAnnotation,
+	} {
+		if value, set := pod.Annotations[name]; set {
+			kept[name] = value
+		}
+	}
+	return kept
+}
+
+// StripRayCluster drops what Heliostat does not read before an object enters the cache.
+func StripRayCluster(object any) (any, error) {
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		keepScaler(u)
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+	}
+	return object, nil
+}
+
+// stripPod keeps of a head pod what describeHead and describeAuth read: about 2 KB of 10 KB.
+func stripPod(pod *corev1.Pod) *corev1.Pod {
+	stripped := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+			Annotations: guardAnnotations(pod),
+		},
+		Spec: corev1.PodSpec{
+			RestartPolicy: pod.Spec.RestartPolicy, NodeName: pod.Spec.NodeName, Priority: pod.Spec.Priority,
+		},
+		Status: corev1.PodStatus{PodIP: pod.Status.PodIP},
+	}
+	if ready := condition(pod, corev1.PodReady); ready != nil {
+		stripped.Status.Conditions = []corev1.PodCondition{{Type: ready.Type, Status: ready.Status}}
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		kept := corev1.ContainerStatus{Name: s.Name, RestartCount: s.RestartCount}
+		if s.State.Terminated != nil {
+			kept.State.Terminated = &corev1.ContainerStateTerminated{}
+		}
+		stripped.Status.ContainerStatuses = append(stripped.Status.ContainerStatuses, kept)
+	}
+	stripContainers(stripped, pod)
+	return stripped
+}
+
+// stripContainers keeps of the head's containers what describes its port, its sidecar and its authentication.
+func stripContainers(stripped, pod *corev1.Pod) {
+	for i, c := range pod.Spec.Containers {
+		kept := corev1.Container{Name: c.Name, Image: c.Image}
+		if i == 0 {
+			kept.Ports, kept.VolumeMounts, kept.EnvFrom = c.Ports, c.VolumeMounts, c.EnvFrom
+		}
+		if c.Name == autoscalerContainer {
+			kept.Command, kept.Args = c.Command, c.Args
+		}
+		for _, v := range c.Env {
+			if strings.HasPrefix(v.Name, "RAY_AUTH_") || strings.HasPrefix(v.Name, "RAY_TLS_") ||
+				slices.Contains([]string{"RAY_USE_TLS", "RAY_ENABLE_K8S_TOKEN_AUTH", SidecarEnv}, v.Name) {
+				kept.Env = append(kept.Env, v)
+			}
+		}
+		stripped.Spec.Containers = append(stripped.Spec.Containers, kept)
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.Secret != nil {
+			stripped.Spec.Volumes = append(stripped.Spec.Volumes, corev1.Volume{
+				Name:         v.Name,
+				VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: v.Secret.SecretName}},
+			})
+		}
+	}
 }

@@ -1,9 +1,14 @@
 package decode
 
 import (
+	"fmt"
+	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 func TestAPodIsTheSameUntilSomethingChangesThatADecisionDependsOn(t *testing.T) {
@@ -37,5 +42,84 @@ func TestAPodThatIsNeitherHeadNorWorkerIsNone(t *testing.T) {
 	cluster := Join(Decoded{}, kept(pod("job", "redis-cleanup", "")))
 	if cluster.Head.Pod != "" || len(cluster.Workers) != 0 {
 		t.Errorf("head %q, workers %v", cluster.Head.Pod, cluster.Workers)
+	}
+}
+
+const (
+	karpenters = nodepool.DoNotDisruptAnnotation
+	autoscaler = nodepool.SafeToEvictAnnotation
+	listed     = nodepool.GuardAnnotation
+)
+
+// TestGuardOf reads the annotations of a pod, before and after the cache strips it, and writes both ways.
+func TestGuardOf(t *testing.T) {
+	both := karpenters + "," + autoscaler
+	for name, c := range map[string]struct {
+		has           map[string]string
+		by            string
+		complete      bool
+		kept, removed map[string]any // what a change of either kind writes
+	}{
+		"none": {
+			kept:    map[string]any{karpenters: "true", autoscaler: "false", listed: both},
+			removed: map[string]any{listed: nil},
+		},
+		"both of Heliostat": {
+			has: map[string]string{karpenters: "true", autoscaler: "false", listed: both},
+			by:  nodepool.GuardedByHeliostat, complete: true,
+			kept:    map[string]any{karpenters: "true", autoscaler: "false", listed: both},
+			removed: map[string]any{karpenters: nil, autoscaler: nil, listed: nil},
+		},
+		"both of a user": {
+			has: map[string]string{karpenters: "true", autoscaler: "false"},
+			by:  nodepool.GuardedByUser, complete: true,
+			kept: map[string]any{listed: nil}, removed: map[string]any{listed: nil},
+		},
+		"one of a user": {
+			has: map[string]string{karpenters: "true"}, by: nodepool.GuardedByUser,
+			kept:    map[string]any{autoscaler: "false", listed: autoscaler},
+			removed: map[string]any{listed: nil},
+		},
+		"one of a user, one of Heliostat": {
+			has: map[string]string{karpenters: "true", autoscaler: "false", listed: autoscaler},
+			by:  nodepool.GuardedByHeliostat, complete: true,
+			kept:    map[string]any{autoscaler: "false", listed: autoscaler},
+			removed: map[string]any{autoscaler: nil, listed: nil},
+		},
+		"a user wants evictions": {
+			has: map[string]string{karpenters: "false", autoscaler: "true"}, complete: true,
+			kept: map[string]any{listed: nil}, removed: map[string]any{listed: nil},
+		},
+		"a user changed what Heliostat wrote": {
+			has: map[string]string{karpenters: "70s", autoscaler: "false", listed: both},
+			by:  nodepool.GuardedByHeliostat, complete: true,
+			kept:    map[string]any{autoscaler: "false", listed: autoscaler},
+			removed: map[string]any{autoscaler: nil, listed: nil},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w", ResourceVersion: "7", Annotations: map[string]string{"other": "x"}}}
+			maps.Copy(pod.Annotations, c.has)
+			guard := guardOf(pod)
+			if guard.By() != c.by || guard.Complete() != c.complete || guard.Version != "7" {
+				t.Errorf("guard %+v is by %q, complete %t; want %q, %t", guard, guard.By(), guard.Complete(), c.by, c.complete)
+			}
+			for _, kind := range []string{headNode, workerNode} {
+				pod.Labels = map[string]string{nodeTypeLabel: kind}
+				cluster := Join(Decoded{}, kept(pod))
+				cached := cluster.Head.Guard
+				if kind == workerNode {
+					cached = cluster.Workers[0].Guard
+				}
+				if cached != guard {
+					t.Errorf("in the cache, as a %s: %+v, want %+v", kind, cached, guard)
+				}
+			}
+			for keep, want := range map[bool]map[string]any{true: c.kept, false: c.removed} {
+				if got := GuardWritten(nodepool.GuardChange{Read: guard, Keep: keep}); fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("keep %t writes %v, want %v", keep, got, want)
+				}
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // The gang grows with each launch, or stays as large as it was created: which, and what helps, differs by scheduler.
@@ -50,6 +52,28 @@ func TestWhatMakesNewWorkersWaitForTheirGang(t *testing.T) {
 			t.Errorf("%s: %+v", name, findings[at])
 		case c.field != "" && (at < 0 || findings[at].Field != c.field || !strings.Contains(findings[at].Fix, c.fix)):
 			t.Errorf("%s: got %+v, want it at %s", name, findings, c.field)
+		}
+	}
+}
+
+// Kueue before 0.19 admits 9 worker groups, and 17 since.
+func TestMoreGroupsThanEveryKueueAdmitsAreAnError(t *testing.T) {
+	for groups, want := range map[int]raydemand.Severity{9: "", 10: raydemand.Warning, 17: raydemand.Warning, 18: raydemand.Error} {
+		all := objects(t, "testdata/shows/queued-groups-too-many.yaml")
+		spec := all[0]["spec"].(map[string]any)
+		first := spec["workerGroupSpecs"].([]any)[0].(map[string]any)
+		var list []any
+		for n := range groups {
+			group := map[string]any{}
+			for key, value := range first {
+				group[key] = value
+			}
+			group["groupName"] = fmt.Sprintf("group-%d", n)
+			list = append(list, group)
+		}
+		spec["workerGroupSpecs"] = list
+		if f, _ := findingOf(examine(t, all), "queued-groups-too-many"); f.Severity != want {
+			t.Errorf("%d groups: severity %q, want %q", groups, f.Severity, want)
 		}
 	}
 }

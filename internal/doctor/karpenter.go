@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -230,4 +231,112 @@ func guardFix(x *inventory, otherwise fix) fix {
 			" && kubectl create clusterrolebinding " + role + " --clusterrole=" + role +
 			" --serviceaccount=" + quote(service.Namespace+":"+service.account())).
 		Hint("the chart value protectBusy: true does both, and it has an effect for managed RayClusters alone")
+}
+
+// guard says whether something keeps Karpenter from evicting the working pods of a group.
+type guard uint8
+
+// guardUnknown: nothing among the objects shows it.
+const (
+	guardUnknown guard = iota
+	guarded
+	unguarded
+)
+
+// guardOf says whether a group, or a head, is guarded. The annotation of its pod template is proof, and so is a pod of
+// the RayCluster that Heliostat has guarded: it guards all of a managed RayCluster, and its head always. Otherwise the
+// flags of Heliostat's Deployment count, and then that a running head has no guard.
+func (x *inventory) guardOf(g rayGroup) guard {
+	cluster := g.Of.Cluster
+	ours := cluster.Head.Guard.DoNotDisrupt == nodepool.MarkedByUs ||
+		slices.ContainsFunc(cluster.Workers, func(w nodepool.Worker) bool {
+			return w.Guard.DoNotDisrupt == nodepool.MarkedByUs
+		})
+	ofHead := g.Workers == nil && cluster.Head.Guard.DoNotDisrupt == nodepool.MarkedByUser
+	template := g.Text("template", "metadata", "annotations", nodepool.DoNotDisruptAnnotation)
+	if ours || ofHead || template == nodepool.DoNotDisrupt {
+		return guarded
+	}
+	if service, found := x.onlyService(); found {
+		if state := service.guards(g.Of); state != guardUnknown {
+			return state
+		}
+	}
+	if head := x.headPod(g.Of); head != nil && head.Root().Text("status", "phase") == "Running" {
+		return unguarded
+	}
+	return guardUnknown
+}
+
+// budgetBlocks reports PodDisruptionBudgets over pods of Ray for which Kubernetes needs the scale of their RayCluster.
+func budgetBlocks(x *inventory, report reporter) {
+	for _, o := range x.ByKind["PodDisruptionBudget"] {
+		limit, relative := relativeLimit(o)
+		if !relative || counted(o) {
+			continue
+		}
+		groups := x.selected(o, o.Root().Get("spec", "selector"))
+		if len(groups) == 0 {
+			continue
+		}
+		found := occurrence{
+			Object: o, Path: limit.Path(), Seen: limit.String(),
+			More: "it selects pods of " + groupsText(groups), Fix: wholeMinimum(o, limit, groups),
+		}
+		if asksForNone(limit) {
+			found.Severity = raydemand.Info // it is what the value asks for
+		}
+		report(found)
+	}
+}
+
+// relativeLimit returns the field of a budget that Kubernetes compares with the scale of the pods' controllers: each
+// but a whole number in minAvailable.
+func relativeLimit(o *Object) (limit fieldpath.Value, relative bool) {
+	spec := o.Root().Get("spec")
+	if most := spec.Get("maxUnavailable"); most.Has() {
+		return most, true
+	}
+	least := spec.Get("minAvailable")
+	return least, strings.HasSuffix(least.Text(), "%")
+}
+
+// asksForNone reports whether the limit allows no eviction.
+func asksForNone(limit fieldpath.Value) bool {
+	if limit.Path().LastKey() == "minAvailable" {
+		return limit.String() == "100%"
+	}
+	return limit.String() == "0" || limit.String() == "0%"
+}
+
+// counted reports whether the status shows that Kubernetes knows the scale after all: the CRD of RayClusters may have
+// one some day.
+func counted(o *Object) bool {
+	status := o.Root().Get("status")
+	pods, _ := status.Whole("expectedPods")
+	return pods > 0 && slices.ContainsFunc(status.Items("conditions"), func(c fieldpath.Value) bool {
+		return c.Text("type") == "DisruptionAllowed" && c.Text("reason") != "SyncFailed"
+	})
+}
+
+// wholeMinimum returns the fix that keeps the heads that a budget selects. How many workers there are changes, so for
+// them no whole number is right.
+func wholeMinimum(o *Object, limit fieldpath.Value, groups []rayGroup) fix {
+	heads := int64(0)
+	for _, g := range groups {
+		if g.Workers == nil && g.Of.Kind == "RayCluster" {
+			heads++
+		}
+	}
+	if int(heads) < len(groups) {
+		return edit(o, "select heads alone, with a whole number in minAvailable; busy workers are guarded by "+
+			"serve --protect-busy (chart value protectBusy: true)")
+	}
+	least := o.Root().Path("spec", "minAvailable")
+	repair := patch(o, remove(limit.Path()), add(least, heads))
+	if limit.Path().LastKey() == "minAvailable" {
+		repair = patch(o, replace(least, heads))
+	}
+	return repair.Hint("this is the number of heads that it selects: none of them is evicted, and with a smaller " +
+		"number some may be")
 }

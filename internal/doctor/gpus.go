@@ -1,0 +1,439 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// The API server's rules for extended resources are in its ValidateContainerResources: whole numbers, and no request
+// that differs from the limit.
+
+func gpuAmountImpossible(x *inventory, g rayGroup, report reporter) {
+	for _, f := range landing.CheckGPUs(x.Input.Reader, &g.Workers.Pod) {
+		if f.Code != landing.GPUAmountImpossible {
+			continue
+		}
+		at := g.rayContainer().Path("resources", "limits", f.Field)
+		if g.Has("template", "metadata", "labels", f.Field) {
+			at = g.Path("template", "metadata", "labels", f.Field)
+		}
+		report(said(g.Of, at, f))
+	}
+}
+
+// gpuRequestInvalid reports what the rules of ACK's shared cards refuse and no other check examines: how memory is
+// spread over cards.
+func gpuRequestInvalid(x *inventory, g rayGroup, report reporter) {
+	shape := &g.Workers.Pod
+	for _, f := range landing.CheckGPUs(x.Input.Reader, shape) {
+		if shape.CardsAsked <= 1 && !strings.HasPrefix(f.Field, "koordinator.sh/") {
+			continue // checks of their own report these
+		}
+		limit := g.rayContainer().Get("resources", "limits", f.Field)
+		units, whole := quantity(limit)
+		if f.Code != landing.GPURequestInvalid || !whole {
+			continue
+		}
+		found := said(g.Of, limit.Path(), f)
+		if cards := shape.CardsAsked; f.Field == gpuinfo.AliyunMemory {
+			multiple := (units.Value() + cards - 1) / cards * cards
+			found.Fix = patch(g.Of, replace(limit.Path(), strconv.FormatInt(multiple, 10)))
+		} else if memory := g.rayContainer().Get("resources", "limits", gpuinfo.AliyunMemory); memory.Has() {
+			label := g.Path("template", "metadata", "labels", gpuinfo.AliyunCount)
+			found.Fix = patch(g.Of, remove(label)).Hint("or remove the cores")
+		}
+		report(found)
+	}
+}
+
+func gpuRequestsOnly(_ *inventory, r gpuRequest, report reporter) {
+	if r.Request.Has() && !r.Limit.Has() {
+		report(shows(r.Of, r.Request, patch(r.Of, set(r.Of, r.Limit.Path(), r.Request.Raw()))))
+	}
+}
+
+func gpuLimitDiffers(_ *inventory, r gpuRequest, report reporter) {
+	request, requested := quantity(r.Request)
+	limit, limited := quantity(r.Limit)
+	if requested && limited && request.Cmp(limit) != 0 {
+		report(occurrence{
+			Object: r.Of, Path: r.Request.Path(), Seen: "request " + r.Request.String() + ", limit " + r.Limit.String(),
+			Fix: patch(r.Of, replace(r.Request.Path(), r.Limit.Raw())),
+		})
+	}
+}
+
+func gpuNotWhole(_ *inventory, r gpuRequest, report reporter) {
+	limit, ok := quantity(r.Limit)
+	if !ok || limit.Sign() >= 0 && limit.MilliValue()%1000 == 0 {
+		return
+	}
+	to := "1"
+	if limit.Sign() > 0 {
+		limit.RoundUp(0)
+		to = limit.String()
+	}
+	report(shows(r.Of, r.Limit, replaceAmount(r, to)))
+}
+
+func gpuOutsideRayContainer(_ *inventory, r gpuRequest, report reporter) {
+	limit, ok := quantity(r.Limit)
+	if !ok || limit.Sign() <= 0 || r.ofRay() || !r.isDevices() {
+		return
+	}
+	ofRay := r.rayContainer().Get("resources", "limits", r.Resource)
+	list := r.Container.Path().Parent().LastKey()
+	if ofRay.Has() && list == "initContainers" {
+		return // the Ray container gets the same GPU after the init container
+	}
+	operations := append([]operation{set(r.Of, ofRay.Path(), r.Limit.Raw())}, removeRequest(r)...)
+	report(shows(r.Of, r.Limit, patch(r.Of, operations...)))
+}
+
+// replaceAmount writes another amount as the limit, and as the request if there is one.
+func replaceAmount(r gpuRequest, to string) fix {
+	operations := []operation{replace(r.Limit.Path(), to)}
+	if r.Request.Has() {
+		operations = append(operations, replace(r.Request.Path(), to))
+	}
+	return patch(r.Of, operations...)
+}
+
+// removeRequest removes the resource from limits, and from requests if it is there.
+func removeRequest(r gpuRequest) []operation {
+	operations := []operation{remove(r.Limit.Path())}
+	if r.Request.Has() {
+		operations = append(operations, remove(r.Request.Path()))
+	}
+	return operations
+}
+
+func gpuTwoResources(x *inventory, g rayGroup, report reporter) {
+	found := devicesOfRay(g)
+	isMIG := func(r gpuRequest) bool { return strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix) }
+	if len(found) < 2 || isMIG(found[0]) && isMIG(found[len(found)-1]) {
+		return // mig-two-profiles reports profiles
+	}
+	names := make([]string, len(found))
+	for i, r := range found {
+		names[i] = r.Resource
+	}
+	two := occurrence{Object: g.Of, Path: g.rayContainer().Path("resources", "limits"),
+		Seen: strings.Join(names, ", ")}
+	keep, known := 0, true
+	if vendor(found[0]) != vendor(found[len(found)-1]) {
+		two.More = "only a node with GPUs of both vendors has both"
+		keep, known = onlyAnnounced(x, found)
+	}
+	two.Fix = edit(g.Of, "keep the resource that the nodes announce, or give each of them its own group")
+	if known {
+		var operations []operation
+		for _, r := range slices.Delete(slices.Clone(found), keep, keep+1) {
+			operations = append(operations, removeRequest(r)...)
+		}
+		two.Fix = patch(g.Of, operations...).Hint("or give each of them its own group")
+	}
+	report(two)
+}
+
+// devicesOfRay returns the GPUs that the Ray container requests as devices of the vendors' own plugins.
+func devicesOfRay(g rayGroup) (found []gpuRequest) {
+	for _, r := range g.gpuRequests() {
+		q, ok := quantity(r.Limit)
+		if ok && q.Sign() > 0 && slices.Contains(vendors, vendor(r)) && r.isDevices() && r.ofRay() {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// vendors are the domains of the resources that the vendors' device plugins announce.
+var vendors = []string{"amd.com", "gpu.intel.com", "nvidia.com"}
+
+func vendor(r gpuRequest) string {
+	domain, _, _ := strings.Cut(r.Resource, "/")
+	return domain
+}
+
+// onlyAnnounced returns which of the resources some node announces, and false if that is none or several.
+func onlyAnnounced(x *inventory, found []gpuRequest) (at int, only bool) {
+	at = -1
+	for i, r := range found {
+		if !slices.ContainsFunc(x.Nodes, func(n *Object) bool { return n.Node.Fit.GPUs.Units[r.Resource] > 0 }) {
+			continue
+		}
+		if at >= 0 {
+			return 0, false
+		}
+		at = i
+	}
+	return at, at >= 0
+}
+
+func gpuSlicesDiffer(x *inventory, g rayGroup, report reporter) {
+	if g.Workers.Pod.Claims || len(x.Nodes) == 0 {
+		return
+	}
+	for _, answer := range landing.SlicesOf(x.Input.Reader, &g.Workers.Pod, x.nodesFor(g)) {
+		if f, differ := answer.DifferFinding(); differ {
+			report(said(g.Of, g.rayContainer().Path("resources", "limits", answer.Resource), f))
+		}
+	}
+}
+
+// comparedWithNodes reports what package nodepool finds when it compares the GPUs of a worker group with those of the
+// nodes on which its pods fit. Plans have the same codes.
+func comparedWithNodes(x *inventory, code string, report reporter) {
+	for _, g := range x.workers {
+		if len(x.Nodes) > 0 && !g.Workers.Broken {
+			compareWithNodes(x, g, code, report)
+		}
+	}
+}
+
+func compareWithNodes(x *inventory, g rayGroup, code string, report reporter) {
+	workers := *g.Workers
+	workers.Reported = nodepool.Reported(x.Input.Reader, &workers, x.nodesFor(g))
+	numbers := workers.NumGPUs(nodepool.RayGPUs{})
+	for _, f := range workers.NumGPUsFindings(numbers) {
+		if f.Code != code {
+			continue
+		}
+		found := said(g.Of, g.rayContainer().Path("resources", "limits"), f)
+		if comparesNodes(code) {
+			section, key, _ := strings.Cut(workers.GPUs.Field, ".")
+			found.Path = g.Path(section, key)
+			if workers.GPUs.Fixed == "" {
+				found.Fix = declareGPUs(g, numbers.Reported.String())
+			}
+		}
+		report(found)
+	}
+}
+
+// migInstancesSeveral reports pods with several MIG instances: by the nodes where they fit or, without any, by the
+// names of the resources. Of two profiles, another check has a patch.
+func migInstancesSeveral(x *inventory, g rayGroup, report reporter) {
+	group, profiles := *g.Workers, 0
+	for name, amount := range group.GPUs.Limits {
+		if amount > 0 && strings.HasPrefix(name, gpuinfo.MIGPrefix) {
+			profiles++
+		}
+	}
+	if len(x.Nodes) > 0 {
+		group.Reported = nodepool.Reported(x.Input.Reader, &group, x.nodesFor(g))
+	}
+	if f, several := group.MIGInstancesFinding(); several && profiles < 2 {
+		report(said(g.Of, g.rayContainer().Path("resources", "limits"), f))
+	}
+}
+
+// comparesNodes reports whether the code is that of a num-gpus that differs from what nodes report.
+func comparesNodes(code string) bool { return code == nodepool.NumGPUsMismatch }
+
+// explainsNumGPUs reports whether a finding of the code explains by the spec alone why num-gpus is wrong.
+func explainsNumGPUs(code string) bool {
+	return slices.Contains([]string{
+		"num-gpus-differs", "gpu-uncounted", "gpu-shares-counted", "claim-uncounted", "mig-two-profiles",
+		"gpu-two-resources", "gpu-outside-ray-container", "resources-not-parsed", "gpu-resource-unknown",
+		nodepool.GPUSharesSeveral, "gpu-not-whole", "resource-misplaced",
+	}, code)
+}
+
+func migNameMisspelt(_ *inventory, r gpuRequest, report reporter) {
+	if right := misspeltMIG(r.Resource); right != "" {
+		report(ofName(r, rename(r, right)))
+	}
+}
+
+// migProfileUnknown compares a profile with the card that the group selects by a label, or else with all cards.
+func migProfileUnknown(_ *inventory, r gpuRequest, report reporter) {
+	suffix, isMIG := strings.CutPrefix(r.Resource, gpuinfo.MIGPrefix)
+	if !isMIG {
+		return
+	}
+	products, which := gpuinfo.Products(), "no card has it"
+	if product, known := r.Pods.Pod.SelectedProduct(); known {
+		products, which = []gpuinfo.Product{product}, product.Name+" does not have it"
+	} else if r.Pods.Pod.Selector[sharing.LabelProduct] != "" {
+		return // no table has the product
+	}
+	profile, err := gpuinfo.ParseProfile(strings.TrimSuffix(suffix, ".shared"))
+	if err == nil && slices.ContainsFunc(products, func(p gpuinfo.Product) bool {
+		_, has := p.Profile(profile.String())
+		return has
+	}) {
+		return
+	}
+	example := "use a profile that nvidia-smi mig -lgip lists, for example " + gpuinfo.MIGPrefix + "1g.10gb"
+	found := ofName(r, edit(r.Of, example))
+	if nearest, ok := nearestProfile(products, suffix); ok {
+		found.Fix = rename(r, gpuinfo.MIGPrefix+nearest)
+	}
+	found.More = which
+	report(found)
+}
+
+func migTwoProfiles(_ *inventory, g rayGroup, report reporter) {
+	for _, c := range g.containers() {
+		var profiles []string
+		limits := c.Get("resources", "limits")
+		for _, name := range limits.Keys() {
+			q, ok := quantity(limits.Get(name))
+			if ok && q.Sign() > 0 && strings.HasPrefix(name, gpuinfo.MIGPrefix) {
+				profiles = append(profiles, name)
+			}
+		}
+		if len(profiles) < 2 {
+			continue
+		}
+		operations := []operation{remove(limits.Path(profiles[1]))}
+		if request := c.Get("resources", "requests", profiles[1]); request.Has() {
+			operations = append(operations, remove(request.Path()))
+		}
+		report(occurrence{Object: g.Of, Path: limits.Path(), Seen: strings.Join(profiles, ", "),
+			Fix: patch(g.Of, operations...).Hint("or give each profile its own group")})
+	}
+}
+
+// migStrategy examines profiles that are requested by name, if nodes have MIG cards and announce no profile by its
+// name.
+func migStrategy(x *inventory, report reporter) {
+	byName := map[string]*Object{}
+	for _, g := range x.Groups {
+		for _, r := range g.gpuRequests() {
+			if !strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix) {
+				continue
+			}
+			node, known := byName[r.Resource]
+			if !known {
+				node = otherStrategy(x, r.Resource)
+				byName[r.Resource] = node
+			}
+			if node == nil {
+				continue
+			}
+			strategy := node.Node.GPUs.Labels[strategyLabel]
+			report(occurrence{
+				Object: r.Of, Path: r.field().Path(),
+				Seen: fmt.Sprintf("%s, and %s=%s on node %s", r.Resource, strategyLabel, strategy, node.Name),
+				Fix: run(mixedStrategy).Hint("with the GPU operator; " +
+					"otherwise set MIG_STRATEGY=mixed on the device plugin, or request nvidia.com/gpu"),
+			})
+		}
+	}
+}
+
+const (
+	strategyLabel = "nvidia.com/mig.strategy"
+	mixedStrategy = "kubectl patch clusterpolicies.nvidia.com/cluster-policy --type=merge " +
+		`-p '{"spec":{"mig":{"strategy":"mixed"}}}'`
+)
+
+// otherStrategy returns the first node whose strategy does not announce the name, or nil if another node announces it,
+// or may.
+func otherStrategy(x *inventory, name string) (first *Object) {
+	for _, n := range x.Nodes {
+		gpus := n.Node.GPUs
+		strategy := gpus.Labels[strategyLabel]
+		announced := gpus.Capacity[name] > 0 || gpus.Allocatable[name] > 0 || gpus.Labels[name+".count"] != ""
+		switch {
+		case announced || strategy == "mixed":
+			return nil
+		case first == nil && (strategy == "none" || strategy == "single"):
+			first = n
+		}
+	}
+	return first
+}
+
+func gpuResourceUnknown(_ *inventory, r gpuRequest, report reporter) {
+	_, err := r.lookup()
+	_, shares := countedShares[r.Resource]
+	isMIG := misspeltMIG(r.Resource) != "" || strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix)
+	if !errors.Is(err, gpuinfo.ErrUnknownResource) || isMIG || shares {
+		return
+	}
+	hint := "correct the name, or declare what it is to doctor, nodepools and serve: --resource "
+	found := ofName(r, edit(r.Of, hint+quote(r.Resource)+"=KIND"))
+	if vendor, isLabel := labelOfNodes(r.Resource); isLabel {
+		found.Severity = raydemand.Error
+		found.Why = "it is a label that describes the GPUs of a node, and no resource: no node announces it, so the " +
+			"pods stay pending"
+		found.Fix = edit(r.Of, "request "+vendor+"/gpu instead, and select nodes by the label in nodeSelector")
+	}
+	report(found)
+}
+
+// ofName reports the name of a requested resource.
+func ofName(r gpuRequest, f fix) occurrence {
+	return occurrence{Object: r.Of, Path: r.field().Path(), Seen: r.Resource, Fix: f}
+}
+
+// rename gives the resource another name, in limits and requests.
+func rename(r gpuRequest, to string) fix {
+	var operations []operation
+	if r.Limit.Has() {
+		operations = append(operations, move(r.Limit.Path(), r.Limit.Path().Parent().Key(to)))
+	}
+	if r.Request.Has() {
+		operations = append(operations, move(r.Request.Path(), r.Request.Path().Parent().Key(to)))
+	}
+	return patch(r.Of, operations...)
+}
+
+// misspeltMIG returns what a MIG name without its hyphen means; an article on AKS spells it so. It returns nothing for
+// other names.
+func misspeltMIG(name string) string {
+	profile, misspelt := strings.CutPrefix(name, "nvidia.com/mig")
+	if !misspelt || strings.HasPrefix(profile, "-") {
+		return ""
+	}
+	if _, err := (gpuinfo.Names{}).Resource(gpuinfo.MIGPrefix + profile); err != nil {
+		return ""
+	}
+	return gpuinfo.MIGPrefix + profile
+}
+
+// nearestProfile returns the plain profile with the most similar name and as many compute slices.
+func nearestProfile(products []gpuinfo.Product, suffix string) (string, bool) {
+	const otherSlices = 10 // more than any two names differ
+	best, least := "", -1
+	for _, product := range products {
+		for _, profile := range product.Profiles {
+			if !profile.Plain() {
+				continue
+			}
+			distance := fieldpath.Distance(suffix, profile.Name)
+			if suffix[:min(len(suffix), 1)] != profile.Name[:1] {
+				distance += otherSlices
+			}
+			if least < 0 || distance < least || distance == least && profile.Name < best {
+				best, least = profile.Name, distance
+			}
+		}
+	}
+	return best, least >= 0 && least < otherSlices
+}
+
+// labelOfNodes reports whether the name is that of a label which AMD's node labeller or NVIDIA's feature discovery
+// writes, and returns its domain.
+func labelOfNodes(name string) (domain string, is bool) {
+	domain, label, _ := strings.Cut(name, "/gpu.")
+	labels := map[string][]string{
+		"amd.com": {"cu-count", "device-id", "driver-version", "family", "product-name", "simd-count", "vram"},
+		"nvidia.com": {"compute.major", "compute.minor", "count", "family", "machine", "memory", "mode", "present",
+			"product", "replicas", "sharing-strategy"},
+	}
+	return domain, slices.Contains(labels[domain], label)
+}

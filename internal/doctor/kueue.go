@@ -1,0 +1,283 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// elasticHint names the second way to let Heliostat scale a queued RayCluster. It needs your manifest: a copy of the
+// running object has Kueue's labels in its pod templates, and Kueue 0.18 never starts such a copy (its Workload is
+// Finished; measured).
+const elasticHint = "that ends its work; or create it from your own manifest with the annotation " +
+	nodepool.ElasticAnnotation + ": \"true\" and Kueue's feature gate ElasticJobsViaWorkloadSlices: " +
+	"Heliostat then scales it within its quota"
+
+// mostQueuedGroups is how many worker groups Kueue queues before v0.19, and mostGroups since: a Workload has at most 10
+// and 18 sets of pods, with the head's (MaxPodSets in pkg/controller/jobframework/constants.go).
+const (
+	mostQueuedGroups = 9
+	mostGroups       = 17
+)
+
+// queuedByKueue reports queued objects that are not elastic. A manifest with the annotation will be, if it is created.
+func queuedByKueue(x *inventory, o *Object, report reporter) {
+	queue := o.Cluster.Queue
+	toCreate := !o.Root().Has("metadata", "uid") && elasticAnnotation(o).Text() == "true"
+	if queue.Queued() && !queue.Elastic && !toCreate && !x.hasQueuedParent(o) {
+		report(queued(o, elasticHint))
+	}
+}
+
+// elasticQueuedByKueue reports elastic RayJobs and RayServices: for them Kueue makes further slices only if in-tree
+// autoscaling is on.
+func elasticQueuedByKueue(x *inventory, o *Object, report reporter) {
+	queue := o.Cluster.Queue
+	elastic := queue.Elastic || elasticAnnotation(o).Text() == "true"
+	part := o.Kind != "RayCluster" || queue.Parent.Kind != ""
+	if queue.Queued() && elastic && part && !o.raySpec().Flag("enableInTreeAutoscaling") && !x.hasQueuedParent(o) {
+		report(queued(o, "that ends its work; or create it again with enableInTreeAutoscaling: true: Heliostat then "+
+			"scales it within its quota"))
+	}
+}
+
+func queuedGroupsTooMany(_ *inventory, o *Object, report reporter) {
+	groups := o.raySpec().Get("workerGroupSpecs")
+	n := len(o.raySpec().Items("workerGroupSpecs"))
+	if !o.Cluster.Queue.Queued() || n <= mostQueuedGroups {
+		return
+	}
+	found := occurrence{
+		Object: o, Path: groups.Path(), Seen: fmt.Sprintf("%d groups", n),
+		Fix: edit(o, fmt.Sprintf("remove or merge %d groups, or create it without the label %s", n-mostQueuedGroups,
+			nodepool.QueueLabel)),
+	}
+	if n > mostGroups {
+		found.Severity = raydemand.Error
+	}
+	report(found)
+}
+
+func elasticAnnotation(o *Object) fieldpath.Value {
+	return o.Root().Get("metadata", "annotations", nodepool.ElasticAnnotation)
+}
+
+// queued reports the label. Kueue forbids changes of the label on a running RayCluster, so the fix creates the object
+// again without the label.
+func queued(o *Object, hint string) occurrence {
+	label := o.Root().Get("metadata", "labels", nodepool.QueueLabel)
+	found := occurrence{Object: o, Path: label.Path(), Seen: label.String()}
+	if o.Mode() == nodepool.Managed {
+		found.Severity = raydemand.Warning
+		found.Seen += ", and " + modeAnnotation + " is managed"
+	}
+	again := *o
+	if parent := o.Cluster.Queue.Parent; parent.Kind != "" {
+		again.Kind, again.Name = parent.Kind, parent.Name
+		found.Why = "Kueue queues its " + parent.Kind + ", which has the quota. Further workers of the RayCluster " +
+			"would run outside of the quota or wait behind a gate, so Heliostat does not patch the RayCluster"
+	}
+	read, replace := kubectl(&again, "get", "-o", "yaml")+" | ", "kubectl replace --force -f -"
+	if o.Generated {
+		read, replace = "", "kubectl create -f -"
+	}
+	found.Fix = run(read + "kubectl label --local -f - " + nodepool.QueueLabel + "- -o yaml | " + replace).
+		Hint(hint)
+	return found
+}
+
+func elasticWithoutQueue(_ *inventory, o *Object, report reporter) {
+	annotation := elasticAnnotation(o)
+	if annotation.Text() != "true" || o.Cluster.Queue.Queued() || o.hasController() {
+		return
+	}
+	operations := []operation{remove(annotation.Path())}
+	gates := o.elasticGates()
+	for _, gate := range gates {
+		operations = append(operations, remove(gate.Path()))
+	}
+	patch := patch(o, operations...).Hint("to have it queued, create it again with the label")
+	if len(gates) > 0 && o.Kind == "RayCluster" {
+		patch = patch.Then("kubectl delete pod -n " + quote(o.Namespace) +
+			" -l ray.io/cluster=" + quote(o.Name))
+	}
+	report(occurrence{
+		Object: o, Path: annotation.Path(), Seen: "true, and no label " + nodepool.QueueLabel, Fix: patch,
+	})
+}
+
+// flavorNotSelected reports groups of queued RayClusters that may get one of several flavors, because their node
+// selector does not say which. A group that Kueue has admitted has the labels of its flavor in its template.
+func flavorNotSelected(x *inventory, o *Object, report reporter) {
+	queue := o.Cluster.Queue
+	if !queue.Queued() || o.Kind != "RayCluster" || queue.Parent.Kind != "" {
+		return
+	}
+	for i, v := range o.raySpec().Items("workerGroupSpecs") {
+		if i >= len(o.Cluster.Groups) {
+			return
+		}
+		group := &o.Cluster.Groups[i]
+		for _, flavors := range x.flavorsOf(o, group) {
+			selector := v.Get("template", "spec", "nodeSelector")
+			if open := x.suitableFlavors(flavors, selector.Texts()); len(open) > 1 {
+				report(occurrence{
+					Object: o,
+					Path:   selector.Path(),
+					Seen:   fmt.Sprintf("group %s may have flavors %s", group.Name, strings.Join(open, ", ")),
+					Fix: edit(o,
+						"make one group for each flavor, with the nodeLabels of its ResourceFlavor as nodeSelector"),
+				})
+				break
+			}
+		}
+	}
+}
+
+// flavorsOf returns the flavors of each resource group that covers a resource of the group's pods, in the ClusterQueue
+// of the RayCluster.
+func (x *inventory) flavorsOf(o *Object, group *nodepool.WorkerGroup) (lists [][]string) {
+	local := x.find("LocalQueue", o.Namespace, o.Cluster.Queue.Name)
+	if local == nil {
+		return nil
+	}
+	queue := x.find("ClusterQueue", "", local.Root().Text("spec", "clusterQueue"))
+	if queue == nil {
+		return nil
+	}
+	for _, resources := range queue.Root().Items("spec", "resourceGroups") {
+		covers := false
+		for _, name := range resources.TextList("coveredResources") {
+			covers = covers || group.Pod.Requests[name] > 0
+		}
+		var flavors []string
+		for _, flavor := range resources.Items("flavors") {
+			flavors = append(flavors, flavor.Text("name"))
+		}
+		if covers {
+			lists = append(lists, flavors)
+		}
+	}
+	return lists
+}
+
+// suitableFlavors returns the flavors with labels that a node selector allows. Kueue compares only labels that some of
+// the flavors have.
+func (x *inventory) suitableFlavors(flavors []string, selector map[string]string) (suitable []string) {
+	labels, keys := map[string]map[string]string{}, map[string]bool{}
+	for _, name := range flavors {
+		if flavor := x.find("ResourceFlavor", "", name); flavor != nil {
+			labels[name] = flavor.Root().Texts("spec", "nodeLabels")
+		}
+		for key := range labels[name] {
+			keys[key] = true
+		}
+	}
+	for _, name := range flavors {
+		allowed := true
+		for key, value := range selector {
+			allowed = allowed && (!keys[key] || labels[name][key] == value)
+		}
+		if allowed && len(keys) > 0 {
+			suitable = append(suitable, name)
+		}
+	}
+	return suitable
+}
+
+// hasQueuedParent reports whether the RayJob or RayService that Kueue queues is among the objects.
+func (x *inventory) hasQueuedParent(o *Object) bool {
+	parent := o.Cluster.Queue.Parent
+	return x.find(parent.Kind, o.Namespace, parent.Name) != nil
+}
+
+// hasController reports whether another object controls this one. Kueue may queue that object.
+func (o *Object) hasController() bool {
+	for _, reference := range o.Root().Items("metadata", "ownerReferences") {
+		if reference.Flag("controller") {
+			return true
+		}
+	}
+	return false
+}
+
+// elasticGates returns Kueue's scheduling gates in the pod templates.
+func (o *Object) elasticGates() []fieldpath.Value {
+	templates := []fieldpath.Value{o.raySpec().Get("headGroupSpec", "template", "spec")}
+	for _, group := range o.raySpec().Items("workerGroupSpecs") {
+		templates = append(templates, group.Get("template", "spec"))
+	}
+	var found []fieldpath.Value
+	for _, template := range templates {
+		for _, gate := range template.Items("schedulingGates") {
+			if gate.Text("name") == nodepool.ElasticGate {
+				found = append(found, gate)
+			}
+		}
+	}
+	return found
+}
+
+// gangFloorMoves reports what makes new workers wait for others: a gang that grows with each launch, or that stays as
+// large as it was created (docs/reference/facts.md#gang-floor).
+func gangFloorMoves(x *inventory, o *Object, report reporter) {
+	flag, mode := o.raySpec().Get("enableInTreeAutoscaling"), o.Mode()
+	if mode != nodepool.Managed && mode != nodepool.Shadow && !flag.Flag() {
+		return // nothing scales it
+	}
+	labels := o.Root().Texts("metadata", "labels")
+	scheduler := x.batchScheduler(o)
+	ofJob := o.Kind == "RayJob" || labels["ray.io/originated-from-crd"] == "RayJob" // the job's spec counts
+	if scheduler == "volcano" && !flag.Flag() && !ofJob {
+		report(occurrence{Object: o, Path: flag.Path(), Fix: x.park(o),
+			Seen: orNotSet(flag.String()) + ", and the scheduler is Volcano"})
+	}
+	_, gang := labels["ray.io/gang-scheduling-enabled"]
+	for i, group := range o.raySpec().Items("workerGroupSpecs") {
+		if i >= len(o.Cluster.Groups) {
+			return
+		}
+		g := &o.Cluster.Groups[i]
+		switch {
+		case strings.HasPrefix(scheduler, "scheduler-plugins") && gang && !o.Root().Has("metadata", "uid") &&
+			g.Replicas > g.Min:
+			report(occurrence{Object: o, Path: group.Path("replicas"),
+				Seen: fmt.Sprintf("%d, minReplicas %d, and the scheduler is coscheduling", g.Replicas, g.Min),
+				Why: "the operator writes minMember of the PodGroup once, from replicas: when there are fewer pods " +
+					"later, no new pod starts",
+				Fix: patch(o, set(o, group.Path("replicas"), int64(g.Min)))})
+		case scheduler == "kai-scheduler" && g.Min == 0 && g.Max > 0:
+			report(occurrence{Object: o, Path: group.Path("minReplicas"), Seen: "0, and the scheduler is KAI",
+				Why: "KAI takes replicas as the minimum of a group without minReplicas, so that new workers wait " +
+					"until all of the group fit",
+				Fix: patch(o, set(o, group.Path("minReplicas"), int64(1)), set(o, group.Path("replicas"),
+					int64(max(1, g.Replicas)))).Hint("that keeps one worker")})
+		}
+	}
+}
+
+// batchScheduler returns the scheduler of the pods of the RayCluster: that of its head pod, or the operator's flag, or
+// what the object says of it.
+func (x *inventory) batchScheduler(o *Object) string {
+	if head := x.headPod(o); head != nil {
+		return head.Root().Text("spec", "schedulerName")
+	}
+	for _, deployment := range x.ByKind["Deployment"] {
+		words := deployment.arguments("kuberay/operator")
+		if name := flagIn(words, "batch-scheduler"); name != "" {
+			return name
+		}
+	}
+	for label := range o.Root().Texts("metadata", "labels") {
+		switch {
+		case strings.HasPrefix(label, "volcano.sh/"):
+			return "volcano"
+		case label == "kai.scheduler/queue":
+			return "kai-scheduler"
+		}
+	}
+	return o.raySpec().Text("headGroupSpec", "template", "spec", "schedulerName")
+}
