@@ -14,12 +14,12 @@ import (
 func TestOfVeryManyDifferentGangsTheRestHasItsTurnLater(t *testing.T) {
 	s := plannertest.Fleet(20)
 	s.LaunchConfigCheckDisabled = true
-	s.Gangs = differentGangs(2000 + 50)
+	s.Gangs = differentGangs(1000 + 50)
 	plan := Compute(s, Policy{})
 	if got := len(plan.InfeasibleGangRequests); got != 50 {
 		t.Fatalf("%d gangs are not served, want 50", got)
 	}
-	if got := plan.InfeasibleGangRequests[0].Reason; got.Code != model.TooMany || !strings.Contains(got.Message, "bundles of gangs than the 2000") {
+	if got := plan.InfeasibleGangRequests[0].Reason; got.Code != model.TooMany || !strings.Contains(got.Message, "bundles of gangs than the 1000") {
 		t.Errorf("the reason is %v", got)
 	}
 	served := map[string]bool{}

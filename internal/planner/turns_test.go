@@ -335,7 +335,7 @@ func TestPlansInTurnsAddUp(t *testing.T) {
 // TestVeryManyDifferentRequestsAreServedWithinFewPlans, or a limit prevents it, which each of them says in its turn.
 func TestVeryManyDifferentRequestsAreServedWithinFewPlans(t *testing.T) {
 	notShort(t)
-	const shapes, most = 20_000, 15
+	const shapes, most = 6000, 15
 	free, capped := plannertest.Fleet(20), plannertest.Fleet(20)
 	free.LaunchConfigCheckDisabled, capped.LaunchConfigCheckDisabled = true, true
 	free.Requests, capped.Requests = manyShapes(shapes), manyShapes(shapes)

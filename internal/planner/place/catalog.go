@@ -31,9 +31,6 @@ type Catalog struct {
 	width   int
 }
 
-// mostIndexed is the number of resource names up to which an index of what fits is worth its memory.
-const mostIndexed = 32
-
 // Vector holds an amount for each name of the catalog, followed by the free amounts on single cards (cards.go). Vectors
 // are shared; clone one before you change it.
 type Vector []raydemand.Amount

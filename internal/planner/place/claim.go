@@ -191,14 +191,12 @@ func (p *Search) refuse() {
 }
 
 // Bounds on the number of trials that test whether requests can be served together. A trial places all of them once;
-// work counts looks of one item at one node class, as in a search. When the bounds are reached, the rest is admitted
-// one by one (eachFrom).
+// work counts looks of one item at one node class, as in a search. When the bounds are reached, the rest is not
+// evaluated.
 const (
-	minAdmissions = 8
-	maxAdmissions = 512
+	minAdmissions = 32
+	maxAdmissions = 2048
 	admissionWork = 8 * maxWork
-	// lastAdmissions are reserved for finding how much of what was admitted one by one can be served together.
-	lastAdmissions = 12
 )
 
 // admitting finds how much of the REST requests can be served, in the order in which they are served.
@@ -212,19 +210,16 @@ type admitting struct {
 	full map[string]bool
 	// failed are all-or-nothing requests that cannot be served.
 	failed map[string]bool
-	// eachWork limits the looks of one-by-one admission.
-	eachWork int64
 }
 
 func (p *Search) newAdmitting(given []int64) *admitting {
 	work := (p.itemCount() + 1) * (len(p.totals) + len(p.Groups) + 1)
 	return &admitting{
-		Search:   p,
-		given:    given,
-		tries:    int(min(max(p.shareOf(admissionWork)/int64(work), minAdmissions), maxAdmissions)),
-		full:     map[string]bool{},
-		failed:   map[string]bool{},
-		eachWork: p.shareOf(eachWork),
+		Search: p,
+		given:  given,
+		tries:  int(min(max(p.shareOf(admissionWork)/int64(work), minAdmissions), maxAdmissions)),
+		full:   map[string]bool{},
+		failed: map[string]bool{},
 	}
 }
 
@@ -246,8 +241,9 @@ func (a *admitting) admitAll() {
 			break // the evaluation did not finish
 		}
 	}
-	if at < len(a.RestRequests) {
-		a.eachFrom(at)
+	for ; at < len(a.RestRequests); at++ {
+		s := &a.RestRequests[at]
+		s.Unevaluated = !a.hopeless(s)
 	}
 	a.Claims[a.RestClaim].Items = a.restItems()
 }
@@ -358,101 +354,4 @@ func (a *admitting) hopeless(s *RestRequest) bool {
 		return slices.ContainsFunc(s.Items, full) || a.failed[s.key()]
 	}
 	return !slices.ContainsFunc(s.Items, func(it *Item) bool { return !full(it) })
-}
-
-// If there are so many requests that repeated trials of all of them together would take too long, the rest is admitted
-// one by one: each as far as it finds room next to those before it, which are not moved. That takes one look at each.
-// At the end, one search finds how much of it can be served when everything is placed together, as a plan does.
-
-// eachWork limits the looks of one item at one node class during one-by-one admission.
-const eachWork = 4 * admissionWork
-
-// eachFrom admits the requests from one on, one by one, in addition to what is planned for: a part of the first may be.
-// Requests beyond the bound are marked as not evaluated.
-func (a *admitting) eachFrom(from int) {
-	rest := a.RestRequests[from:]
-	before := countsOf(rest)
-	l, _ := a.before()
-	l = a.claimOn(l, a.Claims[a.RestClaim], a.given)
-	a.place(l, a.newBatch(OverREST, a.restItems(), fullest))
-	end := a.Looks + a.eachWork
-	for i := range rest {
-		a.BreakOff()
-		s := &rest[i]
-		if s.Unevaluated = a.Looks > end; s.Unevaluated || a.hopeless(s) {
-			continue
-		}
-		l = a.one(l, s)
-	}
-	a.confirm(rest, before)
-}
-
-// countsOf copies how many bundles of each request are planned for.
-func countsOf(shares []RestRequest) [][]int64 {
-	counts := make([][]int64, len(shares))
-	for i := range shares {
-		counts[i] = slices.Clone(shares[i].Admitted)
-	}
-	return counts
-}
-
-// one admits as much more of a request as finds room on a ledger, and returns the ledger with it.
-func (a *admitting) one(l *Ledger, s *RestRequest) *Ledger {
-	trial := a.trial(l)
-	b := a.newBatch(OverREST, s.Items, fullest)
-	for i, it := range s.Items {
-		switch {
-		case it.Trivial(), it.aside:
-			b.left[i], s.Admitted[i] = 0, it.Request.Count
-		case a.full[it.Key]:
-			b.left[i] = 0
-		default:
-			b.left[i] = it.Request.Count - s.Admitted[i]
-			s.Admitted[i] = it.Request.Count
-		}
-	}
-	a.place(trial, b)
-	for i, it := range s.Items {
-		s.Admitted[i] -= b.left[i]
-		a.full[it.Key] = a.full[it.Key] || b.left[i] > 0 && !s.AllOrNothing
-	}
-	if s.AllOrNothing && !b.served() {
-		s.None()
-		a.failed[s.key()] = true
-		a.release(trial)
-		return l
-	}
-	a.release(l)
-	return trial
-}
-
-// confirm keeps, of what was admitted one by one, the first requests that can be served together. Of the others it
-// keeps what was planned for before.
-func (a *admitting) confirm(rest []RestRequest, before [][]int64) {
-	a.tries = lastAdmissions
-	if a.fits() {
-		return
-	}
-	found := countsOf(rest)
-	keep := func(n int) {
-		for i := range rest {
-			if copy(rest[i].Admitted, before[i]); i < n {
-				copy(rest[i].Admitted, found[i])
-			}
-		}
-	}
-	least, most := 0, len(rest)
-	for least < most {
-		middle := least + (most-least+1)/2
-		if keep(middle); a.fits() {
-			least = middle
-		} else {
-			most = middle - 1
-		}
-	}
-	keep(least)
-	for i := range rest {
-		s := &rest[i]
-		s.Unevaluated = s.Unevaluated || !slices.Equal(s.Admitted, found[i])
-	}
 }

@@ -154,10 +154,11 @@ type filled struct {
 func (b *Batch) fill(free Vector, labels int, left []int64, quota int64) ([]portion, Vector) {
 	var take []portion
 	free = slices.Clone(free)
-	for k := b.next(0, free); k < len(b.items); k = b.next(k+1, free) {
+	b.looks += int64(len(b.items))
+	for k := range b.items {
 		i := b.at(k)
 		it := b.items[i]
-		if left[i] == 0 || it.Rank[labels] == NoMatch {
+		if left[i] == 0 || it.Rank[labels] == NoMatch || free.lacks(it.Need) {
 			continue
 		}
 		n := free.Times(it.Need, min(left[i], quota))
@@ -171,29 +172,6 @@ func (b *Batch) fill(free Vector, labels int, left []int64, quota int64) ([]port
 		}
 	}
 	return take, free
-}
-
-// next returns the place in the order of the next item, from one on, of which a bundle may fit; the number of items if
-// there is none.
-func (b *Batch) next(k int, free Vector) int {
-	if b.order != nil || len(b.items) < leastIndexed || b.names == 0 || b.names > mostIndexed {
-		b.looks++
-		return k
-	}
-	if b.index == nil {
-		b.index = newFitIndex(b.items, b.left, b.names)
-	}
-	for {
-		i, looks := b.index.next(k, free)
-		b.looks += looks
-		switch {
-		case i < 0:
-			return len(b.items)
-		case b.left[i] > 0:
-			return i
-		}
-		b.index.remove(i)
-	}
 }
 
 // newPattern fills a number of hosts in turn, each with at most quota bundles: the first of a shape, the rest of the

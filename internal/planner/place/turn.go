@@ -28,19 +28,16 @@ import (
 const (
 	// mostShapes is how many different shapes one plan takes on, and leastShapes how many in any case. A kind of gang
 	// counts as many as it has different bundles.
-	mostShapes  = 2000
+	mostShapes  = 1000
 	leastShapes = 16
 )
 
-// Figures of the work of a plan with many shapes, in looks, measured by BenchmarkShapes. For each shape, a round looks
-// about looksPerGroup times at each group, because it finds shapes that fit by an index, and looksPerNode times at each
-// kind of node. A plan takes about leastRounds rounds before it could end. For each pair of different bundles of gangs,
-// it looks looksPerPair times at a node, because each looks at the nodes that those before it need.
+// Figures of the work of a plan with many shapes, in looks, measured by BenchmarkShapes. A round looks at each shape
+// about as often as it launches, which is about once for each shape and group, and looksPerNode times for each kind of
+// node. A plan takes about leastRounds rounds before it could end.
 const (
-	looksPerGroup = 35
-	looksPerNode  = 2
-	leastRounds   = 5
-	looksPerPair  = 4
+	looksPerNode = 2
+	leastRounds  = 5
 )
 
 // limit lets the plan take on only as many shapes as it could end with in half of an amount of work. It does nothing if
@@ -49,13 +46,12 @@ func (p *Search) limit(work int64) {
 	if work <= 0 {
 		return
 	}
-	rounds := work / 2 / leastRounds
-	groups := int64(max(len(p.Groups), 1))
-	most := min(rounds/(looksPerGroup*groups+looksPerNode*int64(len(p.Base))), mostShapes)
-	most = min(most, int64(math.Sqrt(float64(work/looksPerPair))))
-	if len(p.Names) > mostIndexed { // without an index, a round looks at all shapes for each
-		most = min(most, int64(math.Sqrt(float64(rounds/groups))))
-	}
+	round := work / 2 / leastRounds
+	most := min(
+		math.Sqrt(float64(round)/float64(max(len(p.Groups), 1))),
+		float64(round)/float64(looksPerNode*max(len(p.Base), 1)),
+		mostShapes,
+	)
 	p.MostShapes = max(int(most), leastShapes)
 }
 
@@ -200,17 +196,21 @@ func parted(items []*Item) (now, aside []*Item) {
 	return now, aside
 }
 
-// hold places items that are set aside on what exists, and returns what that leaves. Items that have room there are not
-// deferred.
+// hold places items that are set aside on what exists, as many as half of the work that the plan may take allows,
+// and returns what that leaves. Items that have room there are not deferred.
 func (p *Search) hold(aside []*Item, classes []NodeClass) []NodeClass {
 	if len(aside) == 0 {
 		return classes
 	}
 	l := p.open(classes, make([]int64, len(p.Groups)))
-	b := p.newBatch("", aside, fullest)
+	looked := aside
+	if p.budget > 0 {
+		looked = aside[:min(len(aside), int(p.budget/2)/(len(classes)+1))]
+	}
+	b := p.newBatch("", looked, fullest)
 	p.fillExisting(l, b)
 	for i, it := range aside {
-		it.Deferred = b.left[i] > 0
+		it.Deferred = i >= len(looked) || b.left[i] > 0
 	}
 	for _, w := range l.log {
 		if !w.Item.Deferred {
