@@ -1,7 +1,9 @@
 package gpuinfo
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -56,4 +58,67 @@ func ProductOf(model string) (Product, bool) {
 // wordsOf returns the words of a model's name in upper case.
 func wordsOf(model string) []string {
 	return strings.FieldsFunc(strings.ToUpper(model), func(r rune) bool { return r == '-' || r == '_' || r == ' ' })
+}
+
+// modelMemory is the nominal memory in GB of models without MIG that do not name it, as words of the driver's name
+// (NVIDIA, data sheets). A model that exists in several sizes has no row.
+var modelMemory = map[string]MiB{
+	"T4": 16, "T4G": 16, "P4": 8, "L4": 24, "A10": 24, "A10G": 24, "A10M": 24, "A16": 16, "A2": 16, "A40": 48,
+	"L20": 48, "L40": 48, "L40S": 48, "A6000": 48,
+}
+
+// namedMemory matches the memory in a model's name, such as 32GB in Tesla V100-SXM2-32GB.
+var namedMemory = regexp.MustCompile(`(?:^|[-_ ])(\d{1,3})GB(?:$|[-_ ])`)
+
+// MemoryOf returns the nominal memory of a card by its model, of which the driver reports the same or a little less:
+// that of the product, or what the name says; 0 if neither shows it.
+func MemoryOf(model string) MiB {
+	if product, known := ProductOf(model); known {
+		return MiB(product.GB) * 1024
+	}
+	if match := namedMemory.FindStringSubmatch(strings.ToUpper(model)); match != nil {
+		gb, _ := strconv.Atoi(match[1])
+		return MiB(gb) * 1024
+	}
+	for _, word := range wordsOf(model) {
+		if gb, known := modelMemory[word]; known {
+			return gb * 1024
+		}
+	}
+	return 0
+}
+
+// instanceFamilies are the models of the GPUs in families of instance types, as clouds document them (AWS: Accelerated
+// computing instances; Google Cloud: GPU machine types).
+var instanceFamilies = map[string]string{
+	"g4dn": "Tesla-T4", "g5": "NVIDIA-A10G", "g5g": "NVIDIA-T4G", "g6": "NVIDIA-L4", "gr6": "NVIDIA-L4",
+	"g6e": "NVIDIA-L40S", "p2": "Tesla-K80", "p3": "Tesla-V100", "p3dn": "Tesla-V100", "p4d": "NVIDIA-A100",
+	"p4de": "NVIDIA-A100", "p5": "NVIDIA-H100", "p5e": "NVIDIA-H200", "p5en": "NVIDIA-H200", "p6-b200": "NVIDIA-B200",
+	"p6-b300": "NVIDIA-B300", "p6e-gb200": "NVIDIA-GB200",
+
+	"a2-highgpu": "NVIDIA-A100", "a2-megagpu": "NVIDIA-A100", "a2-ultragpu": "NVIDIA-A100",
+	"a3-highgpu": "NVIDIA-H100", "a3-megagpu": "NVIDIA-H100", "a3-edgegpu": "NVIDIA-H100",
+	"a3-ultragpu": "NVIDIA-H200", "a4-highgpu": "NVIDIA-B200", "a4x-highgpu": "NVIDIA-GB200",
+	"g2-standard": "NVIDIA-L4",
+}
+
+// azureModel finds the model in the names of Azure's sizes, such as Standard_ND96isr_H100_v5.
+var azureModel = regexp.MustCompile(`^Standard_N[CDV]\w*_(T4|A10|A100|H100|H200|GB200|GB300)_(?:NC_)?v\d+$`)
+
+// ProductOfInstance returns the model of the GPUs of an instance type or of its family, in the form of feature
+// discovery without the card's size, or "" if it is not known.
+func ProductOfInstance(name string) string {
+	if match := azureModel.FindStringSubmatch(name); match != nil {
+		return "NVIDIA-" + match[1]
+	}
+	if family, _, dotted := strings.Cut(name, "."); dotted {
+		return instanceFamilies[family]
+	}
+	if product, family := instanceFamilies[name]; family {
+		return product
+	}
+	if at := strings.LastIndexByte(name, '-'); at > 0 {
+		return instanceFamilies[name[:at]]
+	}
+	return ""
 }

@@ -292,3 +292,90 @@ func ResourceName(profile ProfileName, isShared bool) string {
 	}
 	return name
 }
+
+// Kind is how a GPU is shared.
+type Kind string
+
+// The kinds of GPUs and of shares of GPUs.
+const (
+	// Whole is a whole card.
+	Whole Kind = "whole"
+	// WholeUnproven is what a plain resource name such as nvidia.com/gpu looks like: a whole card, but nothing proves
+	// that it is not a share of one. It can be used as a GPU, and guarantees no memory, compute or isolation.
+	WholeUnproven Kind = "whole (unproven)"
+	// MIG is a MIG instance, with its own memory and compute slices.
+	MIG Kind = "mig"
+	// MIGUnproven is what a plain resource name beside left-over names of MIG instances looks like: an instance of the
+	// single strategy. It guarantees no more than WholeUnproven.
+	MIGUnproven Kind = "mig (unproven)"
+	// TimeSliced is a device that is announced several times, and whose clients take turns. There is no isolation.
+	TimeSliced Kind = "time-sliced"
+	// MPS is a device that is announced several times. Each client has a part of the memory and threads.
+	MPS Kind = "mps"
+	// GPUMemory is memory of a card, requested in units.
+	GPUMemory Kind = "gpu-mem"
+	// VGPU is a share from HAMi, Volcano or Koordinator: an amount of memory and of cores of a card.
+	VGPU Kind = "vgpu"
+	// UnknownKind is the kind if nothing shows it.
+	UnknownKind Kind = "unknown"
+	// NoGPU and Elsewhere are kinds that only the configuration has, for resources that are no GPUs. Nodes do not bound
+	// the pods that request one of the kind Elsewhere, because an extender of the scheduler counts it.
+	NoGPU     Kind = "none"
+	Elsewhere Kind = "elsewhere"
+)
+
+// Isolation is what separates work on one GPU, or on a share of it, from other work.
+type Isolation string
+
+// The isolations, strongest first.
+const (
+	// Hardware isolates with a separate card or MIG instance: memory, bandwidth and faults are separate.
+	Hardware Isolation = "hardware"
+	// Limit isolates with software that limits memory or cores, as in MPS, cGPU and HAMi. A fault of one client can end
+	// all clients.
+	Limit Isolation = "limit"
+	// NoIsolation does not isolate: each client has access to the whole card.
+	NoIsolation Isolation = "none"
+	// UnknownIsolation is the isolation if nothing shows it.
+	UnknownIsolation Isolation = "unknown"
+)
+
+// Accelerator is a device that Ray counts as a resource of its own and not as GPU.
+type Accelerator struct {
+	// Resource is the name under which nodes announce it, and Ray is Ray's name of its units.
+	Resource, Ray string
+	// Passed says that the KubeRay operator passes a limit on to `ray start`.
+	Passed bool
+	// Source is the source of the row.
+	Source string
+}
+
+// NeuronCores is the resource by which AWS's device plugin counts the cores of its Neuron devices.
+const NeuronCores = "aws.amazon.com/neuroncore"
+
+// accelerators are the rows for fixed names (docs/reference/facts.md#accelerators-that-are-no-gpus). Ray's names are
+// those of Ray 2.60 (python/ray/_private/accelerators), and the operator's rule is that of KubeRay 1.6.2
+// (customAcceleratorToRayResourceMap).
+var accelerators = []Accelerator{
+	{"google.com/tpu", "TPU", true, "GKE: chips; Ray: tpu.py"},
+	{NeuronCores, "neuron_cores", true, "AWS Neuron device plugin: cores; Ray: neuron.py"},
+	{"aws.amazon.com/neuron", "neuron_cores", false, "AWS Neuron device plugin: devices of several cores each"},
+	{"aws.amazon.com/neurondevice", "neuron_cores", false, "AWS Neuron device plugin: an older name of the same"},
+	{"habana.ai/gaudi", "HPU", false, "Intel Gaudi device plugin: cards; Ray: hpu.py"},
+}
+
+// ascend begins the resource names of Huawei's device plugin, such as huawei.com/Ascend910.
+const ascend = "huawei.com/Ascend"
+
+// AcceleratorOf returns the accelerator that a resource counts, and false if it counts none.
+func AcceleratorOf(resource string) (Accelerator, bool) {
+	for _, a := range accelerators {
+		if a.Resource == resource {
+			return a, true
+		}
+	}
+	if strings.HasPrefix(resource, ascend) && !strings.HasSuffix(resource, "-memory") {
+		return Accelerator{resource, "NPU", false, "Ascend device plugin: devices; Ray: npu.py"}, true
+	}
+	return Accelerator{}, false
+}

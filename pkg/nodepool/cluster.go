@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -399,4 +400,18 @@ const MostHosts = 100_000
 func (g *WorkerGroup) NewWorker(rayVersion string) landing.NewWorker {
 	return landing.NewWorker{Resources: g.Resources, Declared: g.Labels, Sources: g.LabelSources,
 		RayVersion: rayVersion, Pod: &g.Pod}
+}
+
+// ClusterKey identifies one RayCluster.
+type ClusterKey struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// String returns namespace/name.
+func (k ClusterKey) String() string { return k.Namespace + "/" + k.Name }
+
+// Compare orders keys by namespace and name.
+func (k ClusterKey) Compare(other ClusterKey) int {
+	return cmp.Or(cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name))
 }

@@ -1,6 +1,8 @@
 package landing
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -226,4 +228,337 @@ func (s *Nodes) sharesOfCard(share *sharing.CardShare) (least int64) {
 		}
 	}
 	return least
+}
+
+// request returns what the pod asks of cards; false if it asks for none. Containers with amounts of their own have
+// parts of their own.
+func (p *PodShape) request(memories ...string) (sharing.Request, bool) {
+	var containers []sharing.Request
+	for _, requests := range p.Parts {
+		// Less than a whole unit is no request: no scheduler takes it.
+		if part, asks := sharing.RequestOf(requests, p.CardsAsked); asks && part.Resource != "" {
+			containers = append(containers, part)
+		}
+	}
+	if len(containers) > 0 {
+		return sharing.Joined(containers), true
+	}
+	return sharing.RequestOf(p.Requests, p.CardsAsked, memories...)
+}
+
+// requestOn returns what the pod asks of parts of a node's cards, if it asks r of those of any node; false if it asks
+// for none, or for whole cards.
+func (p *PodShape) requestOn(gpus *sharing.GPUs, r sharing.Request) (sharing.Request, bool) {
+	if r.Resource == "" && len(gpus.UnitsPerCard) > 0 {
+		r, _ = p.request(slices.Sorted(maps.Keys(gpus.UnitsPerCard))...)
+	}
+	return r, r.Resource != ""
+}
+
+// cardPart returns what a pod takes of single cards where a scheduler hands out parts of them; nil if it requests no
+// card. memories are the resources that count memory of cards, beside those that are known by name.
+func (p *PodShape) cardPart(memories []string) *CardRequest {
+	r, asks := p.request(memories...)
+	if !asks {
+		return nil
+	}
+	return &CardRequest{Cards: r.Cards, Memory: r.Memory, MemoryPercent: r.Percent, Cores: r.Cores, Stacked: r.Stacked,
+		Order: p.CardOrder}
+}
+
+// cardMismatches appends why no card of the node could hold its part of a pod even if all cards were empty. What the
+// node does not report about its cards is not a reason.
+func (p *PodShape) cardMismatches(node *Node, list []mismatch) []mismatch {
+	over, gpus := sharing.OverPercent(p.Requests), node.GPUs
+	every, asks := p.request()
+	if gpus == nil {
+		if every.Resource == "" && over == "" {
+			return list
+		}
+		read := ReadNode(sharing.Reader{}, node)
+		gpus = &read
+	}
+	if why := p.Choice.TooFew(gpus, every.Cards); why != "" {
+		list = append(list, mismatch{kind: otherMode, what: why})
+	}
+	if over != "" && gpus.Kind == gpuinfo.VGPU {
+		list = append(list, mismatch{kind: cardTooSmall,
+			what: "has 100 percent of the memory of each card where " + over + " of one card is needed"})
+	}
+	if asks {
+		if why := gpus.Uncounted(every, p.Choice); why != "" {
+			list = append(list, mismatch{kind: uncounted, what: why})
+		}
+	}
+	ask, asks := p.requestOn(gpus, every)
+	if !asks {
+		return list
+	}
+	why, certain := gpus.RefusesPod(ask)
+	if why != "" {
+		list = append(list, mismatch{kind: otherMode, what: why})
+	}
+	if certain || gpus.Kind != ask.Kind {
+		return list
+	}
+	switch well, apart := gpus.HealthyCards(), ask.ApartOn(gpus); {
+	case well == nil:
+	case *gpus.Cards < apart:
+		list = append(list, mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %d cards where %d are needed",
+			*gpus.Cards, apart)})
+	case *well < apart:
+		list = append(list, mismatch{kind: unhealthy,
+			what: fmt.Sprintf("has %d cards that are well where %d are needed", *well, apart)})
+	}
+	if largest, known := gpus.LargestCard(ask.Resource); known && largest < ask.Largest {
+		list = append(list, mismatch{kind: cardTooSmall, what: fmt.Sprintf("has cards of %s %d where %d of one card "+
+			"is needed", ask.Resource, largest, ask.Largest)})
+	}
+	return list
+}
+
+// shareMismatch returns why a node cannot hold a pod with a share by KAI, even if it were empty.
+func (p *PodShape) shareMismatch(node *Node) (m mismatch, misses bool) {
+	s := p.Share
+	if s == nil {
+		return m, false
+	}
+	if have := node.Usable(gpuinfo.NvidiaGPU); have < raydemand.Whole(s.Cards) {
+		return mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %s %s where %d is needed for the annotation %s: %s",
+			gpuinfo.NvidiaGPU, have, s.Cards, s.Annotation, s.Value)}, true
+	}
+	why, tooSmall := s.Misses(ReadNode(sharing.Reader{}, node), node.Labels, node.Declared)
+	if tooSmall {
+		return mismatch{kind: cardTooSmall, what: why}, true
+	}
+	return mismatch{kind: otherMode, what: why}, why != ""
+}
+
+// sharesOn returns how many pods with a share by KAI the cards hold that a node has.
+func (p *PodShape) sharesOn(node *Node, cards int64) int64 {
+	if p.Share == nil {
+		return Unbounded
+	}
+	perCard := p.Share.OnCard(node.Labels)
+	if perCard == 0 && cards >= p.Share.Cards {
+		return Unbounded
+	}
+	return podsOverAlike(cards, perCard, p.Share.Cards)
+}
+
+// CardShortage says that no card of any node has what a pod requests of each of its cards, even if the cards were
+// empty.
+type CardShortage struct {
+	// Resource counts the memory. The pod requests Each units of it on each of Cards cards.
+	Resource    string
+	Cards, Each int64
+	// Largest is what the largest card has, and Node is the node, or the pool, that has it.
+	Largest int64
+	Node    string
+}
+
+// Most returns how much of the resource a pod can request on the largest card, or on as many of it as it requests: ACK
+// counts the memory of all cards together, and the others that of each.
+func (s CardShortage) Most() int64 {
+	if s.Resource == gpuinfo.AliyunMemory {
+		return s.Largest * s.Cards
+	}
+	return s.Largest
+}
+
+// CardShortage compares what a pod requests of one card with the largest card of the nodes. It returns false if a card
+// is large enough, if no node hands out parts of cards in this way, or if a node that does so does not show how large
+// its cards are.
+func (p *PodShape) CardShortage(g sharing.Reader, nodes []Node) (CardShortage, bool) {
+	var short CardShortage
+	every, _ := p.request()
+	for i := range nodes {
+		gpus := ReadNode(g, &nodes[i])
+		ask, asks := p.requestOn(&gpus, every)
+		if !asks || ask.Memory == 0 || gpus.Kind != ask.Kind || gpus.Units[ask.Resource] <= 0 {
+			continue
+		}
+		largest, known := gpus.LargestCard(ask.Resource)
+		if !known || largest >= ask.Memory {
+			return CardShortage{}, false
+		}
+		if largest > short.Largest {
+			short = CardShortage{ask.Resource, ask.Cards, ask.Memory, largest, nodes[i].Name}
+		}
+	}
+	return short, short.Largest > 0
+}
+
+// OfShares returns how many units of a resource a pod keeps from others on a node. Of shares of cards, these are all
+// those of each card if the pod requests no memory, and otherwise so many that a card holds no more such pods than its
+// memory does. Of any other resource, it is what the pod requests.
+func OfShares(gpus *sharing.GPUs, requests Quantities, name string) raydemand.Amount {
+	want := requests[name]
+	if gpus == nil {
+		return want
+	}
+	cards, shared := gpus.SharedCards[name]
+	parts := WholeUnits(want)
+	if !shared || parts <= 0 {
+		return want
+	}
+	perCard := cards.PodsPerCard(WholeUnits(requests[name+"-memory"]) / parts)
+	return max(want, want.Times(cards.Shares)/raydemand.Amount(perCard))
+}
+
+// ofShares is OfShares on the node where the pod keeps the most.
+func (s *Nodes) ofShares(p *PodShape, name string) raydemand.Amount {
+	most := p.Requests[name]
+	if _, is := gpuinfo.AcceleratorOf(name); !is {
+		return most
+	}
+	for _, kind := range s.kindsFor(nil) {
+		most = max(most, OfShares(kind.Node.GPUs, p.Requests, name))
+	}
+	return most
+}
+
+// podsIn returns how many pods of the shape fit into room. It ignores single cards: a node that does not exist has none
+// to check.
+func (p *PodShape) podsIn(room Quantities) int64 {
+	return p.podsWith(room, func(name string) raydemand.Amount { return room[name] })
+}
+
+// podsWith returns how many pods of the shape fit by what a node has of each resource. slots has the number of pods
+// that it takes; without one, nothing bounds it.
+func (p *PodShape) podsWith(slots Quantities, has func(resource string) raydemand.Amount) int64 {
+	n := int64(Unbounded)
+	if pods, known := slots["pods"]; known {
+		n = WholeUnits(pods)
+	}
+	for name, want := range p.Requests {
+		if p.counts(name) {
+			n = min(n, int64(has(name)/want))
+		}
+	}
+	return n
+}
+
+// Unbounded represents the number of pods if no request limits it; the sum over all possible nodes does not overflow.
+const Unbounded = 1 << 40
+
+func cappedProduct(a, b int64) int64 {
+	if a > Unbounded/max(b, 1) {
+		return Unbounded
+	}
+	return a * b
+}
+
+// podsOn returns how many pods of this shape the node would hold if it were empty: by what it reports for pods and has
+// on healthy cards, and for parts of cards card by card. It ignores whether they may be scheduled there.
+func (p *PodShape) podsOn(node *Node) int64 {
+	return p.podsOnCards(node, node.Usable, true)
+}
+
+// podsOnNew is podsOn for a new node like this one, whose cards are healthy.
+func (p *PodShape) podsOnNew(node *Node) int64 {
+	announced := func(name string) raydemand.Amount { return node.Allocatable[name] }
+	return p.podsOnCards(node, announced, false)
+}
+
+// podsOnCards counts pods by what a node has of each resource, on its healthy cards or on all.
+func (p *PodShape) podsOnCards(node *Node, has func(resource string) raydemand.Amount, healthy bool) int64 {
+	shares := func(name string) raydemand.Amount {
+		if takes := OfShares(node.GPUs, p.Requests, name); takes > p.Requests[name] {
+			return p.Requests[name].Times(int64(has(name) / takes))
+		}
+		return has(name)
+	}
+	n := min(p.podsWith(node.Allocatable, shares), p.sharesOn(node, WholeUnits(has(gpuinfo.NvidiaGPU))))
+	n = p.fitDevices(node, n)
+	every, _ := p.request()
+	if n == 0 || node.GPUs == nil && every.Resource == "" {
+		return n
+	}
+	gpus := ReadNode(sharing.Reader{}, node)
+	ask, asks := p.requestOn(&gpus, every)
+	cards := gpus.Cards
+	if healthy {
+		cards = gpus.HealthyCards()
+	}
+	if !asks || gpus.Kind != ask.Kind || cards == nil {
+		return n
+	}
+	if ask.Memory == 0 && p.Requests[gpuinfo.HAMiMemoryPercentage] > 0 {
+		return n
+	}
+	if gpus.Differ() {
+		return min(n, podsOverDiffering(ask, &gpus, healthy, p.Choice))
+	}
+	largest, known := gpus.LargestCard(ask.Resource)
+	room := emptyRoom(ask, &gpus, largest, known)
+	if apart := ask.ApartOn(&gpus); apart < ask.Cards && *cards >= apart && room < Unbounded {
+		return min(n, cappedProduct(*cards, room)/ask.Cards)
+	}
+	return min(n, podsOverAlike(*cards, room, ask.Cards))
+}
+
+// podsOverDiffering returns how many pods fit on the cards of a node that they want, healthy ones or all, if they were
+// empty.
+func podsOverDiffering(a sharing.Request, gpus *sharing.GPUs, healthy bool, choice sharing.CardChoice) int64 {
+	unit, known := gpus.MemoryUnit(a.Resource)
+	var list []places
+	var sum int64
+	for i := range gpus.PerCard {
+		card := &gpus.PerCard[i]
+		if healthy && card.Healthy != nil && !*card.Healthy || choice.Refuses(*card) != "" {
+			continue
+		}
+		memory := int64(0)
+		if card.MemoryMiB != nil {
+			memory = *card.MemoryMiB / unit
+		}
+		like := gpus.OfCard(card)
+		room := min(emptyRoom(a, &like, memory, known && card.MemoryMiB != nil), card.Shares)
+		if card.UnprovenMiB > 0 && len(card.Profiles) == 0 || room <= 0 {
+			continue
+		}
+		list, sum = append(list, places{1, room}), sum+room
+	}
+	if all, _ := gpus.CutOnRequest(); all && a.ApartOn(gpus) < a.Cards {
+		return sum / a.Cards
+	}
+	return roomFor(list, a.Cards, mostOverCards)
+}
+
+// emptyRoom returns how often the card's part of a pod fits on one empty and healthy card of a node that has so much
+// memory. Unknown amounts limit nothing.
+func emptyRoom(a sharing.Request, gpus *sharing.GPUs, largest int64, known bool) int64 {
+	times := int64(Unbounded)
+	unit, _ := gpus.MemoryUnit(a.Resource)
+	profile, cut := gpus.Holding(a.Memory * unit)
+	switch {
+	case cut:
+		times = gpus.InstancesPerCard(profile)
+	case len(gpus.Profiles) > 0:
+		times = 0
+	case a.Memory == 0:
+		times = 1 // Without an amount it is the whole card.
+	case known:
+		times = largest / a.Memory
+	}
+	switch takes := profile.Cores; {
+	case a.Cores > 0 && !cut:
+		times = min(times, 100/a.Cores)
+	case a.Cores > 0 && takes > 0:
+		times = min(times, instancesWithCores(100, a.Cores, takes))
+	}
+	return times
+}
+
+// podsOverAlike returns how many pods fit that take a place on that many cards each, of cards with equal room. It does
+// not build a list of cards, so a label with a huge count uses no memory.
+func podsOverAlike(count, room, cards int64) int64 {
+	switch {
+	case count < cards:
+		return 0
+	case room >= Unbounded:
+		return Unbounded
+	}
+	return cappedProduct(count, room) / cards
 }

@@ -22,11 +22,19 @@
 package landing
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"time"
+	"unique"
 
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -202,3 +210,308 @@ func (s *Nodes) Node(name string) *Node {
 	}
 	return nil
 }
+
+// Node is the part of a Kubernetes node that decides which pods it could hold. It is immutable.
+type Node struct {
+	Name string
+	// Pool is the name of its pool; empty if no label names one.
+	Pool   string
+	Labels map[string]string
+	// Taints are those with the effects NoSchedule and NoExecute, which keep pods away.
+	Taints []sharing.Taint
+	// CreatedAt is when the node registered; zero if unknown. The devices of a young node may not be announced yet.
+	CreatedAt time.Time
+	// Unschedulable: the node is cordoned. Ready: its Ready condition is True.
+	Unschedulable, Ready bool
+	// Allocatable is what the node offers to pods in total, not what is free.
+	Allocatable Quantities
+	// Capacity is what the machine has. It is kept only for nodes that Karpenter created, because the limits of its
+	// pools count it.
+	Capacity Quantities
+	// Open is what may be supplied on the node although nothing says how much, with the reason, by resource. The empty
+	// name stands for every resource that a DeviceClass can supply.
+	Open map[string]string
+	// Declared says that the node does not exist: it is the declared shape of a new node of a pool without nodes, and
+	// Name is the pool's.
+	Declared bool
+	// Alike is how many other nodes it represents that are the same for the pod in question (Nodes.For).
+	Alike int
+	// GPUs describes the node's GPUs; nil if they were not read, usually because there are none.
+	GPUs *sharing.GPUs
+	// Devices are those that pods get in several ways, all of them.
+	Devices []Devices
+	// Use is what pods take of the node; nil if its pods are unknown, so that it counts as empty. It changes often, so
+	// neither Equal nor the class of the node depends on it.
+	Use *Use
+	// class is the node's class; zero if it is not computed yet (Classed).
+	class nodeClass
+}
+
+// Equal reports whether the stored fields are equal: most updates of a Node are heartbeats.
+func (n Node) Equal(other Node) bool {
+	return n.Name == other.Name && n.Pool == other.Pool && n.Unschedulable == other.Unschedulable &&
+		n.Ready == other.Ready && maps.Equal(n.Open, other.Open) && n.CreatedAt.Equal(other.CreatedAt) &&
+		slices.Equal(n.Taints, other.Taints) && maps.Equal(n.Labels, other.Labels) &&
+		maps.Equal(n.Allocatable, other.Allocatable) &&
+		maps.Equal(n.Capacity, other.Capacity) &&
+		reflect.DeepEqual(n.GPUs, other.GPUs) && reflect.DeepEqual(n.Devices, other.Devices)
+}
+
+// Usable returns how much of a resource pods can really use: what the node reports, without units of unhealthy cards.
+func (n *Node) Usable(name string) raydemand.Amount {
+	have := n.Allocatable[name]
+	if n.GPUs != nil {
+		if well, known := n.GPUs.HealthyUnits[name]; known {
+			return min(have, raydemand.Whole(well))
+		}
+	}
+	return have
+}
+
+// Object converts the node to the form that sharing.Reader reads. Annotations and conditions are not stored; they
+// report problems, not kinds.
+func (n Node) Object() sharing.NodeObject {
+	object := sharing.NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable,
+		Allocatable: map[string]int64{}}
+	for name, amount := range n.Allocatable {
+		if strings.Contains(name, "/") {
+			object.Allocatable[name] = int64(amount / raydemand.One)
+		}
+	}
+	return object
+}
+
+// migProfileFixed reports whether the node is of AKS, where the MIG profile of a pool is chosen at its creation and
+// never changes (AKS documentation, gpuInstanceProfile).
+func (n *Node) migProfileFixed() bool {
+	return slices.ContainsFunc(sharing.PoolLabels, func(row sharing.PoolLabel) bool {
+		return row.Provider == "aks" && n.Labels[row.Key] != ""
+	})
+}
+
+func (n *Node) PoolName() string {
+	if n.Declared {
+		return n.Name
+	}
+	return n.Pool
+}
+
+// ReadNode returns the node's GPUs, reading them if they were not read before.
+func ReadNode(g sharing.Reader, node *Node) sharing.GPUs {
+	if node.GPUs != nil {
+		return *node.GPUs
+	}
+	return g.Read(node.Object())
+}
+
+// label returns the value of a label. A declared shape is of the pool that it describes, whether it says so or not.
+func (n *Node) label(key string) (string, bool) {
+	value, set := n.Labels[key]
+	if !set && n.Declared && isPoolLabel(key) {
+		return n.Name, true
+	}
+	return value, set
+}
+
+func isPoolLabel(key string) bool {
+	return slices.ContainsFunc(sharing.PoolLabels, func(row sharing.PoolLabel) bool { return row.Key == key })
+}
+
+// Use is what the pods that are bound to a node take of it. Pods that have ended take nothing.
+type Use struct {
+	// Requests is the sum of their requests, with the number of pods under "pods".
+	Requests Quantities
+	// Cards is what the pods leave free on each card; nil if single cards are unknown.
+	Cards []sharing.Card
+	// Devices is what is free of each of the node's Devices; nil if that is unknown.
+	Devices []int64
+	// Unrecorded names a pod that uses part of a card of which no annotation says which it is; nil if there is none.
+	Unrecorded *sharing.Problem
+	// Pods is what terms of other pods see of the pods: their namespaces, their labels, and their own anti-affinity.
+	Pods []*Neighbors
+}
+
+// nodeClass is equal for nodes that are the same for almost every pod: they differ in name, in labels that are unique
+// to each node, and slightly in memory and storage. A fleet of thousands of nodes has some dozens of classes.
+type nodeClass struct{ text unique.Handle[string] }
+
+// Classed returns the node with its class, which is expensive to compute: NodesOf then need not. A node that is changed
+// afterwards, other than in Use, needs it again.
+func (n Node) Classed() Node {
+	n.class = classOf(&n)
+	return n
+}
+
+func classOf(node *Node) nodeClass {
+	var text strings.Builder
+	fmt.Fprintln(&text, node.Pool, node.Unschedulable, node.Ready, node.Open, node.Declared, node.Taints, node.Devices)
+	for _, key := range slices.Sorted(maps.Keys(node.Labels)) {
+		value := node.Labels[key]
+		if uniquePerNode(node, key) {
+			value = ""
+		}
+		fmt.Fprintf(&text, "%q %q\n", key, value)
+	}
+	for _, name := range slices.Sorted(maps.Keys(node.Allocatable)) {
+		amount := node.Allocatable[name]
+		if variesByMachine(name) {
+			amount = 0
+		}
+		fmt.Fprintf(&text, "%q %d\n", name, amount)
+	}
+	if node.GPUs != nil {
+		gpus := *node.GPUs
+		gpus.Name, gpus.PerCard = "", slices.Clone(gpus.PerCard)
+		for i := range gpus.PerCard {
+			gpus.PerCard[i].UUID = nil
+		}
+		fmt.Fprintln(&text, gpus.Unregistered)
+		if err := json.NewEncoder(&text).Encode(gpus); err != nil {
+			text.WriteString(node.Name) // It is in a class of its own.
+		}
+	}
+	return nodeClass{unique.Make(text.String())}
+}
+
+// uniquePerNode reports whether a label has a different value on every node. A wrong guess about a label costs time but
+// does not change answers.
+func uniquePerNode(node *Node, key string) bool {
+	if namesNode(key) {
+		return true
+	}
+	return node.Name != "" && strings.Contains(node.Labels[key], node.Name)
+}
+
+// namesNode reports whether a label has a value of its own on every node, by its key.
+func namesNode(key string) bool {
+	for _, suffix := range []string{"/hostname", "instance-id", "timestamp"} {
+		if strings.HasSuffix(key, suffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// variesByMachine reports whether machines of one type differ in a resource by some KiB.
+func variesByMachine(name string) bool { return name == "memory" || name == "ephemeral-storage" }
+
+// class is the nodes of one nodeClass, in the order of all nodes.
+type class struct {
+	members []int
+	// differing are the labels in which the nodes differ. least and most are the bounds of the resources that vary by
+	// machine.
+	differing   map[string]bool
+	least, most Quantities
+}
+
+// classesOf sorts nodes into classes.
+func classesOf(nodes []Node) (all []class) {
+	byClass := map[nodeClass]int{}
+	for i := range nodes {
+		own := nodes[i].class
+		if own == (nodeClass{}) {
+			own = classOf(&nodes[i])
+		}
+		at, known := byClass[own]
+		if !known {
+			at, byClass[own] = len(all), len(all)
+			all = append(all, class{differing: map[string]bool{}, least: Quantities{}, most: Quantities{}})
+		}
+		all[at].add(nodes, i)
+	}
+	return all
+}
+
+func (c *class) add(nodes []Node, i int) {
+	node := &nodes[i]
+	for name, amount := range node.Allocatable {
+		if !variesByMachine(name) {
+			continue
+		}
+		if least, known := c.least[name]; !known || amount < least {
+			c.least[name] = amount
+		}
+		c.most[name] = max(c.most[name], amount)
+	}
+	if len(c.members) > 0 {
+		for key, value := range nodes[c.members[0]].Labels {
+			if !c.differing[key] && node.Labels[key] != value {
+				c.differing[key] = true
+			}
+		}
+	}
+	c.members = append(c.members, i)
+}
+
+// For returns the places to compare with a pod of this shape, in the order of all nodes: of each class whose nodes are
+// all the same for the pod the first node, with the number of the others in Alike, and every node of the other classes.
+// The result is the same as for all nodes.
+func (s *Nodes) For(shape *PodShape) []Node {
+	kinds := s.kindsFor([]*PodShape{shape})
+	exist := kinds[:len(kinds)-len(s.Shapes)]
+	slices.SortFunc(exist, func(a, b equalNodes) int { return cmp.Compare(a.Members[0], b.Members[0]) })
+	places := make([]Node, len(exist), len(kinds))
+	for i, kind := range exist {
+		places[i] = *kind.Node
+		places[i].Alike = len(kind.Members) - 1
+	}
+	return append(places, s.Shapes...)
+}
+
+// equalNodes is a number of nodes that are the same for some shapes of pods, apart from what their own pods take of
+// them.
+type equalNodes struct {
+	// Node is the first of them. Members are the positions of all of them in the list of nodes; a declared shape has
+	// none.
+	Node    *Node
+	Members []int
+}
+
+// kindsFor returns what to compare with pods of these shapes: classes whose nodes are the same for all of them, and
+// single nodes of the other classes. Declared shapes come last.
+func (s *Nodes) kindsFor(shapes []*PodShape) []equalNodes {
+	named := slices.ContainsFunc(shapes, (*PodShape).namesNodes)
+	kinds := make([]equalNodes, 0, len(s.classes)+len(s.Shapes))
+	for i := range s.classes {
+		class := &s.classes[i]
+		if !named && !slices.ContainsFunc(shapes, class.differs) {
+			kinds = append(kinds, equalNodes{&s.nodes[class.members[0]], class.members})
+			continue
+		}
+		for k, member := range class.members {
+			kinds = append(kinds, equalNodes{&s.nodes[member], class.members[k : k+1]})
+		}
+	}
+	for i := range s.Shapes {
+		kinds = append(kinds, equalNodes{Node: &s.Shapes[i]})
+	}
+	return kinds
+}
+
+// namesNodes reports whether the pods are bound to nodes by name, or to cards of them.
+func (p *PodShape) namesNodes() bool {
+	return p.NodeName != "" || p.Choice.NamesCards() ||
+		slices.ContainsFunc(p.Affinity, func(t NodeTerm) bool { return len(t.Fields) > 0 })
+}
+
+// differs reports whether the nodes of the class may differ for the shape.
+func (c *class) differs(shape *PodShape) bool {
+	for key := range shape.Selector {
+		if c.differing[key] {
+			return true
+		}
+	}
+	for _, term := range shape.Affinity {
+		if slices.ContainsFunc(term.Labels, func(r Requirement) bool { return c.differing[r.Key] }) {
+			return true
+		}
+	}
+	for name, want := range shape.Requests {
+		if variesByMachine(name) && want > 0 && times(c.least[name], want) != times(c.most[name], want) {
+			return true
+		}
+	}
+	return false
+}
+
+func times(have, want raydemand.Amount) int64 { return int64(have / want) }

@@ -2,8 +2,10 @@ package landing
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -224,4 +226,308 @@ func (p *Packer) Empty() *Taken {
 	s := &Taken{}
 	s.CopyFrom(p.empty)
 	return s
+}
+
+// bin is what is left of one node, or of a pool that adds nodes of any size. It is immutable but for what it remembers;
+// states share it.
+type bin struct {
+	place int
+	// free is by resource; unlimited marks a resource that does not bound.
+	free  []raydemand.Amount
+	cards []run
+	// devices is by the draws of the place.
+	devices []int64
+	// rooms is how many pods of each kind fit if no others are placed.
+	rooms []int64
+	// holds is how many pods of each kind are on the node; nil if no kind has rules.
+	holds []int64
+	// rank orders bins by preference, the lowest first.
+	rank rank
+	// opened: the node does not exist yet, and pods have been placed on it.
+	opened bool
+	// took is what made the bin of another one, and next is one that was made of it. A plan places the same pods again
+	// and again.
+	took taking
+	next atomic.Pointer[bin]
+}
+
+// taking is a number of pods of a kind.
+type taking struct {
+	kind int
+	pods int64
+}
+
+const unlimited raydemand.Amount = math.MaxInt64
+
+// rank is the preference of a bin: nodes that exist before new ones that are in use before others, nodes that may have
+// no room last, then those that the fewest kinds of pods can use, then the fullest.
+type rank struct {
+	tier  int8
+	kinds int32
+	left  int64
+}
+
+func (r rank) before(other rank) bool {
+	switch {
+	case r.tier != other.tier:
+		return r.tier < other.tier
+	case r.kinds != other.kinds:
+		return r.kinds < other.kinds
+	}
+	return r.left < other.left
+}
+
+func (b *bin) before(other *bin) bool {
+	return b.rank.before(other.rank) || b.rank == other.rank && b.place < other.place
+}
+
+func (p *Packer) emptyBin(place *Place, at int) *bin {
+	b := &bin{place: at, free: make([]raydemand.Amount, len(p.resources)), cards: runsOf(place)}
+	for name, r := range p.resources {
+		amount, known := place.Free[name]
+		switch {
+		case known:
+			b.free[r] = max(amount, 0)
+		case place.AnySize || name == podSlots:
+			b.free[r] = unlimited
+		}
+	}
+	return b
+}
+
+// finish fills in what follows from what is left.
+func (p *Packer) finish(b *bin) {
+	s := &p.places[b.place]
+	b.rooms = make([]int64, len(p.kinds))
+	for k := range p.kinds {
+		if !s.accepts[k] {
+			continue
+		}
+		b.rooms[k] = p.room(b, k)
+		if b.holds != nil && !s.anySize {
+			b.rooms[k] = p.kinds[k].rules.onNode(k, b.holds, b.rooms[k])
+		}
+		if b.rooms[k] > 0 {
+			b.rank.kinds++
+		}
+	}
+	b.rank.left = p.left(b)
+	switch {
+	case !s.isNew:
+	case s.unproven:
+		b.rank.tier = 4
+	case b.opened:
+		b.rank.tier = 1
+	case s.unbounded || s.anySize:
+		b.rank.tier = 3
+	default:
+		b.rank.tier = 2
+	}
+}
+
+// left adds up what is left of a node as parts of the largest node's, in 1/1024. Extended resources and cards count
+// most, because a node without them left is of no use to pods that need them.
+func (p *Packer) left(b *bin) int64 {
+	const part, weight = 1 << 10, 1 << 6
+	var sum int64
+	for r, amount := range b.free {
+		if r == 0 || amount == unlimited || p.most[r] <= 0 {
+			continue
+		}
+		n := int64(float64(amount) / float64(p.most[r]) * part)
+		if p.extended[r] {
+			n *= weight
+		}
+		sum += n
+	}
+	return sum + leftOfCards(b.cards)*weight
+}
+
+// room returns how many pods of the kind fit.
+func (k *kind) room(b *bin, order string) int64 {
+	n := int64(Unbounded)
+	for _, r := range k.requests {
+		if free := b.free[r.resource]; free != unlimited {
+			n = min(n, int64(free/r.amount))
+		}
+	}
+	if n > 0 && k.cards != nil && b.cards != nil {
+		n = k.cards.room(b.cards, order, n)
+	}
+	return n
+}
+
+// take returns the bin with n more pods of a kind, of which it has room for as many.
+func (p *Packer) take(b *bin, k int, n int64) *bin {
+	took := taking{k, n}
+	if known := b.next.Load(); known != nil && known.took == took {
+		return known
+	}
+	opened := p.places[b.place].isNew
+	after := &bin{took: took, place: b.place, free: slices.Clone(b.free), cards: b.cards, opened: opened}
+	kind := &p.kinds[k]
+	for _, r := range kind.requests {
+		if free := &after.free[r.resource]; *free != unlimited {
+			*free -= r.amount.Times(n)
+		}
+	}
+	if kind.cards != nil && b.cards != nil {
+		after.cards = kind.cards.take(b.cards, p.places[b.place].order, n)
+	}
+	after.devices = b.devices
+	if len(b.devices) > 0 {
+		after.devices = slices.Clone(b.devices)
+		for i, d := range p.places[b.place].draws {
+			after.devices[i] -= d.takes[k] * n
+		}
+	}
+	if b.holds != nil {
+		after.holds = slices.Clone(b.holds)
+		after.holds[k] += n
+	}
+	p.finish(after)
+	b.next.Store(after)
+	return after
+}
+
+// equal reports whether both are the same for all pods.
+func (b *bin) equal(other *bin) bool {
+	return b.place == other.place && b.rank == other.rank && b.opened == other.opened &&
+		slices.Equal(b.free, other.free) && slices.Equal(b.cards, other.cards) &&
+		slices.Equal(b.devices, other.devices) && slices.Equal(b.holds, other.holds)
+}
+
+// rules bound how many pods of a kind may be on one node beside others: required anti-affinity, ports of the node and
+// topology spread, as far as each node is a domain of its own (docs/reference/facts.md#rules-between-pods). Other kinds
+// are numbers.
+type rules struct {
+	// apart are the kinds that must not be on the same node, in both directions.
+	apart   []int
+	spreads []spreadRule
+}
+
+// spreadRule bounds how many pods of the kinds a node may have more than the one with the fewest. self: the pods count
+// themselves.
+type spreadRule struct {
+	maxSkew, minDomains int64
+	kinds               []int
+	self                bool
+}
+
+// bind turns the constraints of pods into rules.
+func (p *Packer) bind(pods []Pod, names map[string]int) {
+	for i := range pods {
+		for _, other := range numbers(pods[i].Apart, names) {
+			p.setApart(i, other)
+			p.setApart(other, i) // the scheduler also checks the anti-affinity of the pods that are there
+		}
+		for _, s := range pods[i].Spread {
+			kinds := numbers(s.Pods, names)
+			p.kinds[i].rules.spreads = append(p.kinds[i].rules.spreads,
+				spreadRule{max(s.MaxSkew, 1), s.MinDomains, kinds, slices.Contains(kinds, i)})
+		}
+		p.ruled = p.ruled || len(pods[i].Apart)+len(pods[i].Spread) > 0
+	}
+}
+
+func (p *Packer) setApart(kind, other int) {
+	if r := &p.kinds[kind].rules; !slices.Contains(r.apart, other) {
+		r.apart = append(r.apart, other)
+	}
+}
+
+func numbers(list []string, names map[string]int) []int {
+	var found []int
+	for _, name := range list {
+		if n, known := names[name]; known && !slices.Contains(found, n) {
+			found = append(found, n)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// onNode returns how many of room pods may be on the node by what it holds.
+func (r *rules) onNode(own int, holds []int64, room int64) int64 {
+	for _, kind := range r.apart {
+		switch {
+		case kind == own:
+			room = min(room, max(1-holds[own], 0))
+		case holds[kind] > 0:
+			return 0
+		}
+	}
+	return room
+}
+
+// counts reports whether the nodes are domains for the spread of a kind.
+func (s *site) counts(kind int) bool { return s.accepts[kind] || s.counted != nil && s.counted[kind] }
+
+// fewest returns for each spread rule of a kind how many pods the node with the fewest has. New nodes count once pods
+// have been placed on them.
+func (s *Taken) fewest(kind int) []int64 {
+	spreads := s.packer.kinds[kind].rules.spreads
+	list := make([]int64, len(spreads))
+	for i := range spreads {
+		nodes, least := int64(0), int64(unknownAmount)
+		for _, stack := range s.bins {
+			site := &s.packer.places[stack.place]
+			if site.counts(kind) && !site.anySize && (!site.isNew || stack.bin.opened) {
+				nodes, least = nodes+stack.nodes, min(least, sumOf(stack.bin.holds, spreads[i].kinds))
+			}
+		}
+		if list[i] = least; nodes < spreads[i].minDomains {
+			list[i] = 0
+		}
+	}
+	return list
+}
+
+func sumOf(counts []int64, kinds []int) (n int64) {
+	for _, k := range kinds {
+		n += counts[k]
+	}
+	return n
+}
+
+// spread returns how many of room pods of a kind may be placed on a node now.
+func (r *rules) spread(b *bin, fewest []int64, room int64) int64 {
+	for i := range r.spreads {
+		rule := &r.spreads[i]
+		if fewest[i] == unknownAmount {
+			continue
+		}
+		switch most := fewest[i] + rule.maxSkew - sumOf(b.holds, rule.kinds); {
+		case rule.self:
+			room = min(room, max(most, 0))
+		case most < 0:
+			return 0
+		}
+	}
+	return room
+}
+
+// mostSteps bounds the work for pods that are spread. With more, fewer pods are placed than could be.
+const mostSteps = 1 << 10
+
+// addSpread is Take for a careful kind: what is placed on one node changes how many pods others may have.
+func (s *Taken) addSpread(pod int, n int64) (placed int64) {
+	r := &s.packer.kinds[pod].rules
+	for range mostSteps {
+		fewest := s.fewest(pod)
+		each := func(b *bin) int64 {
+			room := s.ofAmong(b, pod, b.rooms[pod])
+			if s.packer.places[b.place].anySize {
+				return room
+			}
+			return r.spread(b, fewest, room)
+		}
+		at := s.best(pod, func(b *bin) bool { return each(b) > 0 })
+		if at < 0 || placed >= n {
+			break
+		}
+		b := s.bins[at].bin
+		placed += s.fill(at, pod, s.ofAmong(b, pod, n-placed), each(b))
+	}
+	return placed
 }

@@ -1,7 +1,10 @@
 package landing
 
 import (
+	"maps"
 	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Tenant is a worker group as one of several that use the same nodes and quotas.
@@ -143,3 +146,146 @@ func (l *Shared) withinQuotas(proposal, given []int64) {
 
 // QuotaRoom returns how many more pods of a group the quotas allow.
 func (l *Shared) QuotaRoom(i int, given []int64) int64 { return l.Quotas.Room(l.Quotas.Left(given), i) }
+
+// Quota is what the pods of some groups may have together of one resource. Pods that exist count.
+type Quota struct {
+	// Name names it, for example "flavor spot of ClusterQueue research".
+	Name     string           `json:"name"`
+	Resource string           `json:"resource"`
+	Amount   raydemand.Amount `json:"amount"`
+	// PodTakes is what one pod takes, by group; other groups are not bound.
+	PodTakes raydemand.Bundle `json:"podTakes"`
+	// Why says more about it, for example the message of the one that grants it.
+	Why string `json:"why,omitempty"`
+}
+
+// Quotas bound what the pods of groups may have together of a resource. They are nil if nothing bounds a group.
+type Quotas struct {
+	all []Quota
+	// takes is what one pod takes, by quota and group.
+	takes [][]raydemand.Amount
+	// free is what the pods that exist or are on their way leave, by quota; negative if they exceed it.
+	free []raydemand.Amount
+}
+
+func newQuotas(quotas []Quota, groups []Tenant) *Quotas {
+	if len(quotas) == 0 {
+		return nil
+	}
+	q := &Quotas{all: quotas}
+	for _, quota := range quotas {
+		takes := make([]raydemand.Amount, len(groups))
+		free := quota.Amount
+		for i := range groups {
+			takes[i] = quota.PodTakes[groups[i].Name]
+			free = free.Plus(-takes[i].Times(groups[i].Current))
+		}
+		q.takes, q.free = append(q.takes, takes), append(q.free, free)
+	}
+	return q
+}
+
+// Left returns what is left of each quota with the given pods on their way.
+func (q *Quotas) Left(given []int64) []raydemand.Amount {
+	if q == nil {
+		return nil
+	}
+	left := slices.Clone(q.free)
+	for i, n := range given {
+		q.Take(left, i, n)
+	}
+	return left
+}
+
+// Take takes pods of a group from what is left.
+func (q *Quotas) Take(left []raydemand.Amount, i int, pods int64) {
+	for k := range left {
+		left[k] = left[k].Plus(-q.takes[k][i].Times(pods))
+	}
+}
+
+// Shared reports whether a quota bounds both groups.
+func (q *Quotas) Shared(i, k int) bool {
+	return q != nil && slices.ContainsFunc(q.takes, func(takes []raydemand.Amount) bool {
+		return takes[i] > 0 && takes[k] > 0
+	})
+}
+
+// Room returns how many more pods of a group fit into what is left.
+func (q *Quotas) Room(left []raydemand.Amount, i int) int64 {
+	room := int64(Unbounded)
+	for k := range left {
+		if takes := q.takes[k][i]; takes > 0 {
+			room = min(room, int64(max(left[k], 0)/takes))
+		}
+	}
+	return room
+}
+
+// Tightest returns the quota that has room for the fewest more pods of a group, what is left of it, and what one pod
+// takes; ok is false if none bounds the group.
+func (q *Quotas) Tightest(i int, given []int64) (quota Quota, left, takes raydemand.Amount, ok bool) {
+	lefts := q.Left(given)
+	for k := range lefts {
+		each := q.takes[k][i]
+		if each > 0 && (!ok || max(lefts[k], 0)/each < max(left, 0)/takes) {
+			quota, left, takes, ok = q.all[k], lefts[k], each, true
+		}
+	}
+	return quota, left, takes, ok
+}
+
+// UnprovenPools returns the pools of which nothing shows that their nodes can hold pods of a group that fits elsewhere.
+func (c *SharedNodes) UnprovenPools(i int) []string {
+	if c == nil {
+		return nil
+	}
+	return c.unproven[i]
+}
+
+// placesToTry returns the places, with one in each pool of which nothing shows that its nodes can hold a group's pods
+// for that group alone, as far as other places limit it. unproven are the names of these pools.
+func placesToTry(
+	all []Place, groups []Tenant, pods func(*Tenant) int64,
+) (places []Place, unproven map[int][]string) {
+	unproven = map[int][]string{}
+	for _, place := range all {
+		if !place.Unproven {
+			places = append(places, place)
+			continue
+		}
+		rest := place
+		rest.Accepts = nil
+		for i := range groups {
+			g := &groups[i]
+			switch {
+			case !slices.Contains(place.Accepts, g.Name):
+			case g.Tried || g.Pod == nil:
+				rest.Accepts = append(rest.Accepts, g.Name)
+			case holdsPod(&place, g.Pod):
+				own, room := place, raydemand.Whole(pods(g))
+				if len(unproven[i]) > 0 {
+					room = 0
+				}
+				own.Accepts, own.Free = []string{g.Name}, Quantities{}
+				maps.Copy(own.Free, place.Free) // the place may have none
+				own.Free["pods"] = room
+				places, unproven[i] = append(places, own), append(unproven[i], place.Pool)
+			}
+		}
+		if len(rest.Accepts) > 0 {
+			places = append(places, rest)
+		}
+	}
+	return places, unproven
+}
+
+// holdsPod reports whether a place may add a node for a pod.
+func holdsPod(place *Place, pod *Pod) bool {
+	for name, want := range pod.Requests {
+		if have, limited := place.Free[name]; limited && have < want {
+			return false
+		}
+	}
+	return place.Nodes == nil || *place.Nodes > 0
+}

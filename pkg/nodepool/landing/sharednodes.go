@@ -2,7 +2,12 @@ package landing
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"sync"
+
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // SharedNodes say how many pods of the groups fit together on the nodes that exist and that pools may still add. They
@@ -225,3 +230,250 @@ func (c *SharedNodes) AllOccupied(given []int64) *Taken {
 func (c *SharedNodes) Shortage(on *Taken, i int) Shortage {
 	return on.Shortage(c.kinds[i])
 }
+
+// chain places the groups' pods on a start. Where pods go follows from their counts alone, so that the next plan, for
+// which the launches of this one are present pods, finds the same places. A plan asks hundreds of times with counts of
+// which most are as before, so the chain remembers the state after each group in the order of placing, and the first
+// groups need not be placed again.
+type chain struct {
+	mu sync.Mutex
+	// start is the state that the steps begin from; steps are by position in the order.
+	start *Taken
+	steps []chainStep
+	// placeless is how many of each group's present pods have no place, by position in the order.
+	placeless []int64
+	// retried are the counts of the last placing in which some pods had no place, and other is the result of another
+	// order.
+	retried []int64
+	other   placed
+}
+
+// chainStep is the state after a group's pods, and how many of them had no place.
+type chainStep struct {
+	pods, missing int64
+	after         *Taken
+}
+
+// placed is where pods are, and how many of each group had no place, by position in the order.
+type placed struct {
+	on      *Taken
+	missing []int64
+}
+
+// newChain places the present pods on a start.
+func newChain(c *SharedNodes, start *Taken) *chain {
+	m := &chain{start: start, steps: make([]chainStep, len(c.order))}
+	m.placeless = m.all(c, c.present).missing
+	return m
+}
+
+// place places the present pods and the given ones, and returns a state of its own; nil if more pods have no place than
+// of the present ones alone.
+func (m *chain) place(c *SharedNodes, given []int64) *Taken {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.beside(c, given)
+	for k, missing := range found.missing {
+		if missing > m.placeless[k] {
+			return nil
+		}
+	}
+	on := &Taken{}
+	on.CopyFrom(found.on)
+	return on
+}
+
+// beside places the given pods with the present ones.
+func (m *chain) beside(c *SharedNodes, given []int64) placed {
+	counts := slices.Clone(c.present)
+	for _, i := range c.order {
+		counts[i] += given[i]
+	}
+	return m.all(c, counts)
+}
+
+// placeless returns how many present and given pods of a group have no place.
+func (c *SharedNodes) placeless(i int, given []int64) int64 {
+	m := c.last
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	missing := m.beside(c, given).missing
+	if k := slices.Index(c.order, i); k >= 0 {
+		return missing[k]
+	}
+	return 0
+}
+
+// all places pods in order. If some have no place, it tries another order, and returns what places more.
+func (m *chain) all(c *SharedNodes, counts []int64) placed {
+	found := m.inOrder(c, counts)
+	missing := total(found.missing)
+	if missing == 0 {
+		return found
+	}
+	if !slices.Equal(m.retried, counts) {
+		m.retried, m.other = slices.Clone(counts), m.missingFirst(c, counts, found.missing)
+	}
+	if total(m.other.missing) < missing {
+		return m.other
+	}
+	return found
+}
+
+// inOrder places pods in the order of the groups.
+func (m *chain) inOrder(c *SharedNodes, counts []int64) placed {
+	found, same := placed{m.start, make([]int64, len(c.order))}, true
+	for k, i := range c.order {
+		step := &m.steps[k]
+		if same = same && step.after != nil && step.pods == counts[i]; !same {
+			step.put(c, i, counts[i], found.on)
+		}
+		found.on, found.missing[k] = step.after, step.missing
+	}
+	return found
+}
+
+// put places pods of the i-th group on what the step before left.
+func (s *chainStep) put(c *SharedNodes, i int, pods int64, before *Taken) {
+	s.pods, s.missing, s.after = pods, 0, before
+	if pods > 0 {
+		s.after = &Taken{}
+		s.after.CopyFrom(before)
+		s.missing = pods - s.after.Take(c.kinds[i], pods)
+	}
+}
+
+// missingFirst places pods of the groups of which some are missing before all others. It stops when as many are missing
+// again.
+func (m *chain) missingFirst(c *SharedNodes, counts, missing []int64) placed {
+	found, spare := placed{&Taken{}, make([]int64, len(c.order))}, total(missing)
+	found.on.CopyFrom(m.start)
+	for _, first := range []bool{true, false} {
+		for k, i := range c.order {
+			if first == (missing[k] > 0) && spare > 0 {
+				found.missing[k] = counts[i] - c.Occupy(found.on, i, counts[i])
+				spare -= found.missing[k]
+			}
+		}
+	}
+	return found
+}
+
+func total(counts []int64) (n int64) {
+	for _, each := range counts {
+		n += each
+	}
+	return n
+}
+
+// GroupPool is a pool of Kubernetes nodes that a group's pods can be scheduled on.
+type GroupPool struct {
+	Name string `json:"name"`
+	// MaxPods is how many pods of the group the pool can ever hold, on present nodes and nodes that it may add; nil
+	// means no limit.
+	MaxPods *int64 `json:"maxPods"`
+	// Resource is the Kubernetes name of what groups compete for on the pool's nodes, and Units is how much of it one
+	// pod takes. Groups that use other resources of the same nodes, such as another MIG profile, do not compete for it.
+	Resource string `json:"resource,omitempty"`
+	Units    int64  `json:"units,omitempty"`
+	// ProfileFixed: the pool's MIG profile was set when the pool was created and cannot change, as on AKS.
+	ProfileFixed bool `json:"profileFixed,omitempty"`
+	// Shares are all resources that a pod takes of the pool's nodes, if the pool's total is known.
+	Shares []PoolShare `json:"shares,omitempty"`
+	// Cards are the current cards of the nodes that hold pods of the group.
+	Cards []sharing.CutCards `json:"cards,omitempty"`
+}
+
+// PoolShare is how much of a resource one pod takes, and how much the pool's present and possible nodes have of it: CPU
+// in thousandths, memory in MiB, other resources as Kubernetes counts them.
+type PoolShare struct {
+	Resource string `json:"resource"`
+	Units    int64  `json:"units"`
+	Capacity int64  `json:"capacity"`
+}
+
+// declared turns the pools of groups, which say how many pods they hold and what groups share of them, into places:
+// each pool is one of any size. A resource of a pool has the pool's name in it, because a pod may count differently in
+// each pool. If a pool's total of a resource is unknown, it is as much as the group with the largest use of it could
+// take.
+type declared struct {
+	byPool map[string]*Place
+	names  []string
+}
+
+func newDeclared(groups []Tenant) *declared {
+	d := &declared{byPool: map[string]*Place{}}
+	for i := range groups {
+		if !groups[i].bounded() {
+			continue
+		}
+		for k := range groups[i].Pools {
+			pool := &groups[i].Pools[k]
+			place := d.place(pool.Name)
+			place.Accepts = append(place.Accepts, groups[i].Name)
+			for name, use := range usesOf(&groups[i], pool) {
+				place.Free[name] = max(place.Free[name], use.capacity)
+			}
+		}
+	}
+	return d
+}
+
+func (d *declared) place(pool string) *Place {
+	if d.byPool[pool] == nil {
+		d.byPool[pool] = &Place{Pool: pool, New: true, AnySize: true, Free: Quantities{}}
+		d.names = append(d.names, pool)
+	}
+	return d.byPool[pool]
+}
+
+func (d *declared) places() []Place {
+	places := make([]Place, len(d.names))
+	for i, name := range d.names {
+		places[i] = *d.byPool[name]
+	}
+	return places
+}
+
+// podOf returns what a pod of the group takes of its pools; false if they are unknown or do not limit it.
+func (d *declared) podOf(g *Tenant) (Pod, bool) {
+	pod := Pod{Name: g.Name, Requests: Quantities{}}
+	if !g.bounded() {
+		return pod, false
+	}
+	for k := range g.Pools {
+		for name, use := range usesOf(g, &g.Pools[k]) {
+			pod.Requests[name] = use.units
+		}
+	}
+	return pod, true
+}
+
+// bounded reports whether all pools that the group can use have a limit, and nothing better is known.
+func (g *Tenant) bounded() bool {
+	return g.Pod == nil && len(g.Pools) > 0 &&
+		!slices.ContainsFunc(g.Pools, func(p GroupPool) bool { return p.MaxPods == nil })
+}
+
+// poolUse is how much of a pool's resource one pod takes, and how much of it there is.
+type poolUse struct {
+	units, capacity raydemand.Amount
+}
+
+func usesOf(g *Tenant, pool *GroupPool) map[string]poolUse {
+	most, units := min(max(*pool.MaxPods, 0), Unbounded), min(max(pool.Units, 1), math.MaxInt32)
+	uses := map[string]poolUse{
+		inPool(pool.Name, podsOf(g.Name)): {1, raydemand.Amount(most)},
+		inPool(pool.Name, pool.Resource):  {raydemand.Amount(units), raydemand.Amount(units).Times(most)},
+	}
+	for _, share := range pool.Shares {
+		uses[inPool(pool.Name, share.Resource)] = poolUse{raydemand.Amount(max(share.Units, 1)),
+			raydemand.Amount(share.Capacity)}
+	}
+	return uses
+}
+
+// inPool is the name of a pool's own resource.
+func inPool(pool, resource string) string { return resource + " of pool " + pool }
+
+func podsOf(group string) string { return "pods of group " + group }

@@ -1,8 +1,10 @@
 package landing
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -162,4 +164,246 @@ func (w sliceRequest) blocks(nodes []sharing.GPUs) *int64 {
 		}
 	}
 	return least
+}
+
+// least returns the least favorable of what the nodes hand out under the resource name: the weakest isolation, the
+// least memory and compute, and nothing that one node does not report. The kind is that of the weakest.
+func (w sliceRequest) least(read []sharing.GPUs) Slice {
+	var answer Slice
+	kinds := map[string]bool{}
+	for i, node := range read {
+		s := w.on(node)
+		kinds[s.words()] = true
+		if i == 0 {
+			answer = s
+			continue
+		}
+		answer = Lesser(answer, s)
+	}
+	if len(kinds) > 1 {
+		answer.Differ = slices.Sorted(maps.Keys(kinds))
+	}
+	return answer
+}
+
+// Lesser returns what is true of both: the weaker isolation with its kind, and the smaller amounts. What is unknown in
+// one of them is unknown.
+func Lesser(a, b Slice) Slice {
+	if Strength(b.Isolation) < Strength(a.Isolation) {
+		a, b = b, a
+	}
+	if a.MemoryMiB == nil || b.MemoryMiB == nil {
+		a.MemoryMiB, a.Nominal = nil, false
+	} else if *b.MemoryMiB < *a.MemoryMiB {
+		a.MemoryMiB, a.Nominal = b.MemoryMiB, b.Nominal
+	}
+	if a.ComputeFraction == nil || b.ComputeFraction == nil {
+		a.ComputeFraction = nil
+	} else if *b.ComputeFraction < *a.ComputeFraction {
+		a.ComputeFraction = b.ComputeFraction
+	}
+	a.Profile, a.Product = same(a.Profile, b.Profile), same(a.Product, b.Product)
+	return a
+}
+
+func same(a, b *string) *string {
+	if a == nil || b == nil || *a != *b {
+		return nil
+	}
+	return a
+}
+
+// words distinguishes kinds of slices. It leaves out memory, which differs by some MiB from driver to driver.
+func (s Slice) words() string {
+	parts := []string{string(s.Kind)}
+	if s.Profile != nil {
+		parts = append(parts, *s.Profile)
+	}
+	if s.Product != nil {
+		parts = append(parts, "of "+*s.Product)
+	}
+	return fmt.Sprintf("%s (isolation %s)", strings.Join(parts, " "), s.Isolation)
+}
+
+// on returns what the resource is on one node.
+func (w sliceRequest) on(node sharing.GPUs) Slice {
+	s := Slice{Kind: w.resource.Kind, Resource: w.resource.Name, UnitsPerPod: w.units,
+		Isolation: gpuinfo.UnknownIsolation, Product: node.Product}
+	switch {
+	case w.resource.Profile != "":
+		w.instance(&s, node)
+	case s.Kind == gpuinfo.GPUMemory:
+		w.memoryUnits(&s, node)
+	case s.Kind == gpuinfo.VGPU || node.Kind == gpuinfo.VGPU || w.memory+w.memoryPercent+w.cores > 0:
+		w.share(&s, node)
+	default:
+		w.device(&s, node)
+	}
+	return s
+}
+
+// instance fills in a MIG instance under its own name.
+func (w sliceRequest) instance(s *Slice, node sharing.GPUs) {
+	s.Profile = &w.resource.Profile
+	shares := w.resource.Shared || node.Kind == gpuinfo.TimeSliced
+	if shares {
+		s.Kind, s.Isolation = gpuinfo.TimeSliced, gpuinfo.NoIsolation
+		return
+	}
+	if node.Kind == gpuinfo.UnknownKind && node.Units != nil {
+		return // its labels and amounts contradict each other, or are changing
+	}
+	s.Isolation = gpuinfo.Hardware
+	s.cut(w.resource.Profile, node, node.MemoryMiB[w.resource.Name])
+}
+
+// cut fills in memory and compute of a MIG instance: what the node reports, the table's figures for its product, or
+// what the profile's name says.
+func (s *Slice) cut(profile string, node sharing.GPUs, measured int64) {
+	product, known := productOf(node)
+	p, has := product.Profile(profile)
+	has = has && known
+	name, err := gpuinfo.ParseProfile(profile)
+	if err != nil {
+		return
+	}
+	switch {
+	case measured > 0:
+		s.MemoryMiB = &measured
+	case has && p.Memory > 0:
+		memory := int64(p.Memory)
+		s.MemoryMiB = &memory
+	default:
+		memory := int64(name.GB) * 1024
+		s.MemoryMiB, s.Nominal = &memory, true
+	}
+	parts, card, agreed := gpuinfo.OfCard(profile)
+	if has {
+		parts, card, agreed = p.Slices, product.Slices, true
+	}
+	if agreed {
+		fraction := float64(parts) / float64(card)
+		s.ComputeFraction = &fraction
+	}
+}
+
+func productOf(node sharing.GPUs) (gpuinfo.Product, bool) {
+	if node.Product == nil {
+		return gpuinfo.Product{}, false
+	}
+	return gpuinfo.ProductOf(*node.Product)
+}
+
+// memoryUnits fills in memory that is handed out in units of one card.
+func (w sliceRequest) memoryUnits(s *Slice, node sharing.GPUs) {
+	if node.Kind == gpuinfo.GPUMemory {
+		s.Isolation = node.Isolation
+	}
+	if memory := max(node.MemoryMiB[w.resource.Name], int64(w.resource.Unit)); memory > 0 {
+		s.MemoryMiB = &memory
+	}
+	if w.cores > 0 {
+		fraction := float64(w.cores) / 100 / float64(w.units)
+		s.ComputeFraction = &fraction
+	}
+}
+
+// share fills in a part of a card by HAMi, Volcano or Koordinator: an amount of memory and of cores of each card, or
+// all of the memory if none is requested.
+func (w sliceRequest) share(s *Slice, node sharing.GPUs) {
+	s.Kind, s.Isolation = gpuinfo.VGPU, gpuinfo.Limit
+	if node.Kind == gpuinfo.VGPU {
+		s.Isolation = node.Isolation
+	}
+	if w.resource.Role != gpuinfo.Devices {
+		return // It is percent of a card of unknown size.
+	}
+	percent := w.memoryPercent
+	if percent == 0 {
+		percent = 100
+	}
+	unit, known := node.MemoryUnit(w.memoryResource)
+	memory := w.memory * unit
+	needed := memory
+	switch {
+	case w.memory > 0 && known:
+		s.MemoryMiB = &memory
+	case w.memory == 0 && node.CardMemoryMiB != nil:
+		memory = *node.CardMemoryMiB * min(percent, 100) / 100
+		if s.MemoryMiB = &memory; percent < 100 {
+			needed = memory
+		}
+	}
+	if profile, cut := node.Holding(needed); cut && known {
+		s.Profile = &profile.Name
+		s.cut(profile.Name, node, profile.MemoryMiB)
+		return
+	}
+	if w.cores > 0 {
+		fraction := float64(w.cores) / 100
+		s.ComputeFraction = &fraction
+	}
+}
+
+// device fills in what is handed out under a name that many kinds share: nvidia.com/gpu and similar names. Beside
+// instances under their own names it is what is not cut: cards, or shares of cards if the node isolates less than
+// instances do.
+func (w sliceRequest) device(s *Slice, node sharing.GPUs) {
+	s.Isolation = node.Isolation
+	s.Kind = node.Kind
+	if node.Kind == gpuinfo.MIG && node.Profile == nil {
+		s.Kind = map[gpuinfo.Isolation]gpuinfo.Kind{
+			gpuinfo.Hardware: gpuinfo.Whole, gpuinfo.Limit: gpuinfo.MPS, gpuinfo.NoIsolation: gpuinfo.TimeSliced,
+			gpuinfo.UnknownIsolation: gpuinfo.WholeUnproven,
+		}[node.Isolation]
+		if s.Kind == "" || !node.Announces(w.resource.Name) {
+			s.Kind = gpuinfo.UnknownKind
+		}
+	}
+	if w.resource.Shared && s.Kind == gpuinfo.WholeUnproven {
+		s.Kind = gpuinfo.UnknownKind // the name says that it is a share
+	}
+	if s.Kind == gpuinfo.UnknownKind && w.resource.Kind != gpuinfo.UnknownKind && !node.Contradicts() {
+		s.Kind = w.resource.Kind
+		if s.Kind == gpuinfo.Whole || s.Kind == gpuinfo.MIG {
+			s.Isolation = gpuinfo.Hardware
+		}
+	}
+	switch s.Kind {
+	case gpuinfo.MIG:
+		if s.Profile = node.Profile; s.Profile != nil {
+			s.cut(*node.Profile, node, node.MemoryMiB[w.resource.Name])
+		}
+	case gpuinfo.Whole:
+		all := 1.0
+		s.ComputeFraction, s.MemoryMiB = &all, node.CardMemoryMiB
+		if memory := node.MemoryMiB[w.resource.Name]; memory > 0 {
+			s.MemoryMiB = &memory
+		}
+	case gpuinfo.MPS:
+		if memory := node.MemoryMiB[w.resource.Name]; memory > 0 {
+			s.MemoryMiB = &memory
+		}
+		// Shares of an instance are not a known part of a card.
+		if s.Profile = node.Profile; s.Profile == nil && node.Replicas != nil && *node.Replicas > 0 {
+			fraction := 1 / float64(*node.Replicas)
+			s.ComputeFraction = &fraction
+		}
+	case gpuinfo.TimeSliced:
+		s.Profile = node.Profile
+	}
+}
+
+// Strength orders isolations, weakest first. Unknown isolation may be none and ranks below it, because it guarantees
+// the least.
+func Strength(i gpuinfo.Isolation) int {
+	switch i {
+	case gpuinfo.Hardware:
+		return 3
+	case gpuinfo.Limit:
+		return 2
+	case gpuinfo.NoIsolation:
+		return 1
+	}
+	return 0
 }

@@ -2,6 +2,8 @@ package sharing
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -107,4 +109,18 @@ func countedCards(cards int64, source string) string {
 		text += " (" + source + ")"
 	}
 	return text
+}
+
+// intelCards adds up feature discovery's counts by PCI device.
+func (r *reading) intelCards() {
+	var sum int64
+	for _, key := range slices.Sorted(maps.Keys(r.node.Labels)) {
+		if strings.HasPrefix(key, "gpu.intel.com/device-id.") && strings.HasSuffix(key, ".count") {
+			n, _ := r.number(key)
+			sum += n
+		}
+	}
+	if sum > 0 {
+		r.cards(sum)
+	}
 }

@@ -1,6 +1,11 @@
 package sharing
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -182,4 +187,172 @@ func CardsOf(resource string, amount raydemand.Amount, spread int64) int64 {
 		return int64((amount-1)/(100*raydemand.One)) + 1
 	}
 	return 1
+}
+
+// CardChoice has the annotations by which a pod says which cards of HAMi or Volcano it wants.
+type CardChoice map[string]string
+
+// cardChoices are these annotations: what of a card each is compared with and how, and whether a match rules the card
+// out. A row without a source counts for HAMi and for Volcano (their checkType, and CheckUUID and gpuUUIDFilter).
+var cardChoices = []struct {
+	key, source string
+	of          func(Card) string
+	words       string
+	matches     func(value, of string) bool
+	excludes    bool
+}{
+	{"nvidia.com/use-gputype", "", model, "of type %s", contained, false},
+	{"nvidia.com/nouse-gputype", "", model, "of type %s", contained, true},
+	{"nvidia.com/vgpu-mode", hami.Name, mode, "in mode %s", strings.Contains, false},
+	{"volcano.sh/vgpu-mode", volcano.Name, mode, "in mode %s", equal, false},
+	{"nvidia.com/use-gpuuuid", hami.Name, uuid, "with UUID %s", listed, false},
+	{"nvidia.com/nouse-gpuuuid", hami.Name, uuid, "with UUID %s", listed, true},
+	{"volcano.sh/vgpu-use-gpuuuid", volcano.Name, uuid, "with UUID %s", listed, false},
+	{"volcano.sh/vgpu-nouse-gpuuuid", volcano.Name, uuid, "with UUID %s", listed, true},
+}
+
+func equal(value, of string) bool { return value == of }
+
+func model(c Card) string { return c.Model }
+
+func mode(c Card) string { return c.Mode }
+
+func uuid(c Card) string {
+	if c.UUID == nil {
+		return ""
+	}
+	return *c.UUID
+}
+
+// listed reports whether a list with commas names a UUID.
+func listed(list, uuid string) bool { return slices.Contains(words(list), uuid) }
+
+// contained reports whether a model contains one of the types in a list, whatever the case.
+func contained(list, model string) bool {
+	return slices.ContainsFunc(words(list), func(word string) bool {
+		return strings.Contains(strings.ToUpper(model), strings.ToUpper(word))
+	})
+}
+
+// words returns what a list with commas names.
+func words(list string) (all []string) {
+	for word := range strings.SplitSeq(list, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			all = append(all, word)
+		}
+	}
+	return all
+}
+
+// CardChoiceOf returns what a pod with these annotations wants; nil if it may have any card.
+func CardChoiceOf(annotations map[string]string) CardChoice {
+	var choice CardChoice
+	for _, c := range cardChoices {
+		if value := annotations[c.key]; len(words(value)) > 0 {
+			if choice == nil {
+				choice = CardChoice{}
+			}
+			choice[c.key] = value
+		}
+	}
+	return choice
+}
+
+// Refuses says why the pod does not want the card: the annotation, and what the card is; empty if it may have it. What
+// is unknown of a card is no reason.
+func (c CardChoice) Refuses(card Card) string {
+	for _, row := range cardChoices {
+		value, has := c[row.key], row.of(card)
+		unknown := value == "" || has == "" || row.source != "" && row.source != card.Source
+		if unknown || row.matches(value, has) != row.excludes {
+			continue
+		}
+		return fmt.Sprintf("a card "+row.words+" where the pod has the annotation %s: %s", has, row.key, value)
+	}
+	return ""
+}
+
+// NamesCards reports whether the pod wants single cards, which no two nodes have.
+func (c CardChoice) NamesCards() bool {
+	for key := range c {
+		if strings.HasSuffix(key, "uuid") {
+			return true
+		}
+	}
+	return false
+}
+
+// TooFew returns what the pod does not want about the node's cards, if it wants fewer of them than it asks for; empty
+// if there are enough.
+func (c CardChoice) TooFew(gpus *GPUs, cards int64) (refused string) {
+	if c == nil || gpus.Kind != gpuinfo.VGPU || len(gpus.PerCard) == 0 {
+		return ""
+	}
+	wanted := int64(0)
+	for _, card := range gpus.PerCard {
+		why := c.Refuses(card)
+		if why == "" {
+			wanted++
+		}
+		refused = cmp.Or(refused, why)
+	}
+	if wanted >= max(cards, 1) {
+		return ""
+	}
+	return "has " + refused
+}
+
+// Three suppliers give a pod what it requests under the name of an extended resource. Who supplies a name decides what
+// it means that a node does not announce it:
+//
+//	a device plugin         nodes announce the name; a node that does not has none
+//	a DeviceClass           ResourceSlices offer devices, and the scheduler makes a claim for the pod
+//	an extender             nodes bound nothing: an extender of the scheduler counts the name
+//
+// Without DeviceClasses, it is unknown which names they supply, so a node that does not announce a name proves nothing.
+
+// byExtender are the names that HAMi's chart gives its scheduler extender as ignoredByScheduler, without those that
+// device plugins announce as well (docs/reference/facts.md#hami-resources).
+var byExtender = map[string]bool{
+	gpuinfo.HAMiMemory: true, gpuinfo.HAMiMemoryPercentage: true, gpuinfo.HAMiCores: true,
+	"nvidia.com/priority": true, "nvidia.com/remote-gpu-memory": true,
+	"amd.com/gpumem": true, "amd.com/gpucores": true, "alibaba.com/ppu-memory": true, "alibaba.com/gpu-core": true,
+	"hygon.com/dcumem": true, "hygon.com/dcucores": true, "hygon.com/hcumem": true, "hygon.com/hcucores": true,
+	"metax-tech.com/vcore": true, "metax-tech.com/vmemory": true, "kunlunxin.com/vxpu-memory": true,
+	"enflame.com/vgcu-percentage": true, "enflame.com/gcu-memory": true, "enflame.com/gcu-core": true,
+}
+
+// ByExtender reports whether an extender of the scheduler counts a resource. Ascend's names include the chip, as
+// huawei.com/Ascend910B4-memory does.
+func ByExtender(name string) bool {
+	return byExtender[name] || strings.HasPrefix(name, "huawei.com/Ascend") &&
+		(strings.HasSuffix(name, "-memory") || strings.HasSuffix(name, "-core"))
+}
+
+// SuppliedElsewhere returns the resources that nodes do not bound, as the configuration says; nil if there are none.
+func (g Reader) SuppliedElsewhere() map[string]bool {
+	var names map[string]bool
+	for _, resource := range g.Names.Configured {
+		if resource.Kind == gpuinfo.Elsewhere {
+			if names == nil {
+				names = map[string]bool{}
+			}
+			names[resource.Name] = true
+		}
+	}
+	return names
+}
+
+// MayBeClass reports whether a DeviceClass can supply a name: it is that of an extended resource
+// (k8s.io/kubernetes v1.36, pkg/scheduler/util, IsDRAExtendedResourceName).
+func MayBeClass(name string) bool {
+	domain, _, qualified := strings.Cut(name, "/")
+	native := domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io")
+	return qualified && (!native || strings.HasPrefix(name, gpuinfo.ClassPrefix))
+}
+
+// TemplateOf returns the ResourceClaimTemplate of a resource, as namespace/name, and whether it stands for one.
+func TemplateOf(resource string) (template string, is bool) {
+	name, is := strings.CutPrefix(resource, gpuinfo.ClaimPrefix)
+	return strings.Replace(name, ".", "/", 1), is
 }

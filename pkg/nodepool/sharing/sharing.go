@@ -15,8 +15,13 @@
 package sharing
 
 import (
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
@@ -85,3 +90,299 @@ var claims = []struct {
 	{"a virtual machine with a part of a card", (*reading).readPart},
 	{"cards, proven or not", (*reading).readWhole},
 }
+
+// reading is one node while it is being read.
+type reading struct {
+	node  NodeObject
+	names gpuinfo.Names
+	at    time.Time
+	gpus  GPUs
+	// devices are the resources that are announced as devices, with the highest number that the node ever announced: a
+	// broken device still shows its kind.
+	devices map[string]int64
+	// unregistered: HAMi's scheduler takes no cards from the register of its agent, because it is invalid or names none
+	// (HAMi v2.9.0: NvidiaGPUDevices.GetNodeDevices in pkg/device/nvidia/device.go returns an error, for which
+	// Scheduler.register in pkg/scheduler/scheduler.go skips the node). Cards that a running scheduler registered
+	// before that stay in its memory, which nothing shows.
+	unregistered bool
+	// unknown: the node announces a resource that looks like GPUs and is in no table.
+	unknown bool
+	// supplied: ResourceSlices offer GPUs on the node, those of drivers whose attributes are not known too.
+	supplied bool
+	// report is what Heliostat's agent wrote, without cards if that does not count; nil until it is needed.
+	report *AgentReport
+	// product is the entry of the product table, for models that support MIG.
+	product      gpuinfo.Product
+	productKnown bool
+}
+
+// is sets kind and isolation.
+func (r *reading) is(kind gpuinfo.Kind, isolation gpuinfo.Isolation) bool {
+	r.gpus.Kind, r.gpus.Isolation = kind, isolation
+	return true
+}
+
+// label returns the first of the labels that is set and not empty.
+func (r *reading) label(keys ...string) string {
+	for _, key := range keys {
+		if value := r.node.Labels[key]; value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+// number reads a label that counts, and reports an invalid value as a problem.
+func (r *reading) number(key string) (int64, bool) {
+	text, set := r.node.Labels[key]
+	if !set {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		r.problem(LabelUnreadable, key+"="+text+" is not a count")
+		return 0, false
+	}
+	if most := mostOf(key); n > most && !slices.Contains(cardCounts, key) {
+		r.problem(LabelUnreadable, fmt.Sprintf("%s=%d: want at most %d", key, n, most))
+		return 0, false
+	}
+	return n, true
+}
+
+// memory sets what is behind one unit of a resource.
+func (r *reading) memory(resource string, mib int64) {
+	if mib <= 0 {
+		return
+	}
+	if r.gpus.MemoryMiB == nil {
+		r.gpus.MemoryMiB = map[string]int64{}
+	}
+	r.gpus.MemoryMiB[resource] = mib
+}
+
+// announced returns the device resources with units, healthy or not, sorted.
+func (r *reading) announced() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.devices)),
+		func(name string) bool { return r.devices[name] == 0 })
+}
+
+// mostOf bounds what a label can count: shares of a device are devices too.
+func mostOf(key string) int64 {
+	if key == labelGKEClients || strings.HasSuffix(key, ".replicas") {
+		return mostDevices
+	}
+	return mostAmount
+}
+
+func (r *reading) problem(code ProblemCode, message string) {
+	if p := (Problem{Code: code, Message: message}); !slices.Contains(r.gpus.Problems, p) {
+		r.gpus.Problems = append(r.gpus.Problems, p)
+	}
+}
+
+// The effects of a taint that keep a pod away; PreferNoSchedule does not.
+const (
+	NoSchedule = "NoSchedule"
+	NoExecute  = "NoExecute"
+)
+
+// Taint keeps away pods that do not tolerate it.
+type Taint struct {
+	Key, Value, Effect string
+}
+
+// String returns key=value:effect, as kubectl writes it, without = if there is no value.
+func (t Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}
+
+// NodeObject is what a Kubernetes Node object shows about its GPUs. A landing.Node has only what decides where pods
+// fit.
+type NodeObject struct {
+	Name                string
+	Labels, Annotations map[string]string
+	Taints              []Taint
+	Unschedulable       bool
+	// Capacity and Allocatable have the extended resources, zeros included; nil if the object does not show them.
+	Capacity, Allocatable map[string]int64
+	// Unreadable describes each invalid amount in the object, and what a valid one is. Such an amount is in neither
+	// Capacity nor Allocatable.
+	Unreadable []string
+	// Conditions are statuses (True, False, Unknown) by type.
+	Conditions map[string]string
+	// Pods are the pods on the node that have not ended; nil while pods are unknown, which differs from none.
+	Pods []Pod
+	// Devices are the devices that ResourceSlices offer on the node.
+	Devices []DRADevice
+	// BootID identifies the machine's current boot, from status.nodeInfo; empty if it is not shown.
+	BootID string
+}
+
+// Reader configures how nodes are read. The zero value uses the built-in tables.
+type Reader struct {
+	// Names adds resource names to the built-in ones.
+	Names gpuinfo.Names
+	// PoolLabel is a label that names the pool of a node. It takes precedence over those of cloud providers.
+	PoolLabel string
+	// TopologyLabels are the labels of Kubernetes nodes that Ray nodes have as well.
+	TopologyLabels []TopologyLabel
+	// At is when the nodes were read, for the age of annotations; zero for nodes from a file, which may have any age.
+	At time.Time
+}
+
+// TopologyLabel says that each Ray node has the label Ray with the value of the label Node of its Kubernetes node.
+type TopologyLabel struct{ Node, Ray string }
+
+// PoolOf returns the pool of a node from its labels and annotations, empty if none names it.
+func (g Reader) PoolOf(node NodeObject) string {
+	name, _, _ := g.PoolAndProvider(node)
+	return name
+}
+
+// PoolLabels are the labels and annotations that name the pool of a node. If several are set, the first row wins.
+var PoolLabels = []PoolLabel{
+	{"kubernetes.azure.com/agentpool", "aks", "AKS documentation"},
+	{"agentpool", "aks", "AKS documentation, older"},
+	{"karpenter.sh/nodepool", "karpenter", "Karpenter"},
+	{"karpenter.sh/provisioner-name", "karpenter", "Karpenter before v1beta1"},
+	{"eks.amazonaws.com/nodegroup", "eks", "EKS documentation, managed node groups"},
+	{"alpha.eksctl.io/nodegroup-name", "eks", "eksctl, self-managed node groups too"},
+	{"cloud.google.com/gke-nodepool", "gke", "GKE documentation"},
+	{"alibabacloud.com/nodepool-id", "ack", "ACK nodes"},
+	{"node.alibabacloud.com/nodepool-id", "ack", "ACK, a script in its documentation"},
+	{"oci.oraclecloud.com/node-pool-id", "oke", "Cluster Autoscaler for OKE; an annotation"},
+}
+
+// PoolLabel is a label or annotation that names the pool of a node, and the provider that sets it.
+type PoolLabel struct{ Key, Provider, source string }
+
+// PoolAndProvider returns the pool of a node and the pool's provider.
+func (g Reader) PoolAndProvider(node NodeObject) (name, provider string, ok bool) {
+	if name := node.Labels[g.PoolLabel]; g.PoolLabel != "" && name != "" {
+		return name, "configured", true
+	}
+	for _, row := range PoolLabels {
+		for _, from := range []map[string]string{node.Labels, node.Annotations} {
+			if name := from[row.Key]; name != "" {
+				return name, row.Provider, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// The highest plausible number of units of one resource on a node. The kubelet receives the names of all devices in one
+// gRPC message of at most 16 MiB, and a name takes more than 16 bytes. Memory may be counted in bytes.
+const (
+	mostDevices = 1 << 20
+	mostAmount  = 1 << 50
+)
+
+// most returns the highest plausible number of units of a resource on a node. isGPU is false if the name is not a GPU
+// resource.
+func (g Reader) most(name string) (units int64, isGPU bool) {
+	switch resource, err := g.Names.Resource(name); {
+	case err == nil:
+		return MostUnits(resource), true
+	case isUnknownGPU(err):
+		return mostAmount, true
+	}
+	return 0, false
+}
+
+func MostUnits(resource gpuinfo.Resource) int64 {
+	if resource.Role == gpuinfo.Devices {
+		return mostDevices
+	}
+	return mostAmount
+}
+
+// CanAnnounce reports whether the node shows a readable, plausible amount of an extended resource as allocatable.
+func (g Reader) CanAnnounce(node NodeObject, name string) bool {
+	n, shown := node.Allocatable[name]
+	most, isGPU := g.most(name)
+	return shown && n >= 0 && (!isGPU || n <= most)
+}
+
+// plausible drops implausible amounts of GPU resources, which would otherwise be counted as cards and added up, and
+// reports each as a problem.
+func (r *reading) plausible(field string, shown map[string]int64) map[string]int64 {
+	var kept map[string]int64
+	for _, name := range slices.Sorted(maps.Keys(shown)) {
+		n := shown[name]
+		most, isGPU := Reader{Names: r.names}.most(name)
+		if !isGPU || n >= 0 && n <= most {
+			continue
+		}
+		r.problem(AmountUnreadable,
+			fmt.Sprintf("status.%s[%s] is %d: want 0 to %d; it is ignored", field, name, n, most))
+		if kept == nil {
+			kept = maps.Clone(shown)
+		}
+		delete(kept, name)
+	}
+	if kept == nil {
+		return shown
+	}
+	return kept
+}
+
+// readUnits reads the announced resources. If the node shows only capacity, that is used for allocatable.
+func (r *reading) readUnits() {
+	shown := r.node.Allocatable
+	if shown == nil {
+		shown = r.node.Capacity
+	}
+	r.devices = map[string]int64{}
+	if shown == nil {
+		return
+	}
+	r.gpus.Units = map[string]int64{}
+	for _, name := range slices.Sorted(maps.Keys(shown)) {
+		resource, err := r.names.Resource(name)
+		switch {
+		case err == nil:
+			r.gpus.Units[name] = shown[name]
+			if resource.Role == gpuinfo.Devices {
+				r.devices[name] = max(shown[name], r.node.Capacity[name])
+			}
+		case isUnknownGPU(err) && r.forVirtualMachines():
+		case isUnknownGPU(err):
+			// KubeRay counts every resource whose name ends in gpu as GPUs.
+			if strings.HasSuffix(name, "gpu") {
+				r.gpus.Units[name] = shown[name]
+			}
+			if shown[name] > 0 {
+				r.unknown = true
+				r.problem(ResourceNotKnown, err.Error())
+			}
+		case errors.Is(err, gpuinfo.ErrForeign) && shown[name] > 0:
+			r.unknown = true
+			r.problem(ResourceForeign, err.Error()+"; if it is one, say so with --resource "+name+"=KIND")
+		}
+	}
+	for name := range r.devices {
+		if r.leftOver(name) {
+			r.devices[name] = 0
+		}
+	}
+}
+
+// leftOver reports whether a resource is no longer announced while a resource of another domain is: its plugin was
+// removed, and the kubelet keeps the name with its old capacity and allocatable 0. Volcano's scheduler ignores such a
+// node, whatever its register says (volcano, NewGPUDevices in pkg/scheduler/api/devices/nvidia/vgpu/device_info.go).
+func (r *reading) leftOver(name string) bool {
+	domain, _, _ := strings.Cut(name, "/")
+	for other := range r.devices {
+		if r.gpus.Units[name] == 0 && r.gpus.Units[other] > 0 && !strings.HasPrefix(other, domain+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func isUnknownGPU(err error) bool { return errors.Is(err, gpuinfo.ErrUnknownResource) }

@@ -1,17 +1,72 @@
 package attached
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
+
+// Buffers knows the CapacityBuffers of RayClusters, and writes them.
+type Buffers struct {
+	*untyped[nodepool.Buffer]
+}
+
+// NewBuffers prepares the reads; Start begins them.
+func NewBuffers(c Config) *Buffers {
+	served := c.Served(autoscalingGroup, bufferVersions...)
+	served.Resource = bufferResource
+	return &Buffers{New(c, Kind[*unstructured.Unstructured, nodepool.Buffer]{
+		Served: served, Resource: bufferResource, Selector: Made, Read: readBuffer,
+	})}
+}
+
+// AddTo adds to a RayCluster what is known of its buffers, and what those that its policy wants are made of.
+func (w *Buffers) AddTo(cluster *nodepool.Cluster, rayCluster *unstructured.Unstructured) {
+	if w == nil {
+		return
+	}
+	list, state := w.Of(cluster.Key, cluster.UID)
+	slices.SortFunc(list, func(a, b nodepool.Buffer) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Name, b.Name))
+	})
+	known := &nodepool.Buffers{List: list}
+	if known.Missing = state.Unknown; !state.Tried {
+		known.Missing, known.Unread = "", "CapacityBuffers have not been read yet"
+	}
+	cluster.Buffers = known
+	if cluster.Policy == nil || len(cluster.Policy.KeepWarmNodes) == 0 {
+		return
+	}
+	known.Templates = map[string]string{}
+	for i := range cluster.Policy.KeepWarmNodes {
+		name := cluster.Policy.KeepWarmNodes[i].Group
+		group, exists := cluster.Group(name)
+		if _, done := known.Templates[name]; done || !exists {
+			continue
+		}
+		// One that cannot be read has no identity, and the write of its buffer says why.
+		known.Templates[name] = ""
+		template, err := groupTemplate(rayCluster, name, group.Pod.Neighbors.Labels)
+		if err == nil && template != nil {
+			known.Templates[name], _ = identity(template)
+		}
+	}
+}
 
 const (
 	bufferResource = "capacitybuffers"
@@ -115,4 +170,192 @@ func identity(template map[string]any) (string, error) {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16]), nil
+}
+
+// What a node autoscaler looks at in a pod. Commands, environments and mounts are left out: they may contain what not
+// everybody may read who may read PodTemplates, and a change of them needs no other node. So are scheduling gates,
+// behind which a pod has no node at all, and the name of a node.
+var (
+	podFields = []string{
+		"affinity", "enableServiceLinks", "hostNetwork", "nodeSelector", "os", "overhead", "preemptionPolicy",
+		"priorityClassName", "resourceClaims", "resources", "runtimeClassName", "schedulerName", "tolerations",
+		"topologySpreadConstraints",
+	}
+	containerFields = []string{"image", "name", "resources", "restartPolicy"}
+	// volumeFields are the kinds of volumes that bind a pod to a zone or a driver.
+	volumeFields = []string{"csi", "ephemeral", "persistentVolumeClaim"}
+)
+
+// groupTemplate returns the template of a group's pods, as far as it says which node they need; nil if there is no such
+// group. labels are those of its pods.
+func groupTemplate(
+	rayCluster *unstructured.Unstructured, group string, labels map[string]string,
+) (map[string]any, error) {
+	template, err := wholeTemplate(rayCluster, group, labels)
+	spec, _ := template["spec"].(map[string]any)
+	if err != nil || spec == nil {
+		return nil, err
+	}
+	metadata := map[string]any{}
+	if from, _ := template["metadata"].(map[string]any); from != nil {
+		copyFields(metadata, from, "annotations", "labels")
+	}
+	return map[string]any{"metadata": metadata, "spec": podSpec(spec)}, nil
+}
+
+func podSpec(from map[string]any) map[string]any {
+	spec := map[string]any{}
+	copyFields(spec, from, podFields...)
+	for _, list := range []string{"containers", "initContainers"} {
+		if containers := eachOf(from[list], container); containers != nil {
+			spec[list] = containers
+		}
+	}
+	if volumes := eachOf(from["volumes"], volume); volumes != nil {
+		spec["volumes"] = volumes
+	}
+	return spec
+}
+
+// container keeps the resources, and the ports that a node has only once.
+func container(from map[string]any) map[string]any {
+	kept := map[string]any{}
+	copyFields(kept, from, containerFields...)
+	ports := eachOf(from["ports"], func(port map[string]any) map[string]any {
+		if number, _ := port["hostPort"].(int64); number == 0 {
+			return nil
+		}
+		return port
+	})
+	if ports != nil {
+		kept["ports"] = ports
+	}
+	return kept
+}
+
+func volume(from map[string]any) map[string]any {
+	kept := map[string]any{}
+	copyFields(kept, from, volumeFields...)
+	if len(kept) == 0 {
+		return nil
+	}
+	copyFields(kept, from, "name")
+	return kept
+}
+
+// eachOf keeps what keep makes of the objects of a list, without nil; nil if nothing is left.
+func eachOf(list any, keep func(map[string]any) map[string]any) []any {
+	var kept []any
+	items, _ := list.([]any)
+	for _, item := range items {
+		if object, _ := item.(map[string]any); object != nil {
+			if made := keep(object); made != nil {
+				kept = append(kept, made)
+			}
+		}
+	}
+	return kept
+}
+
+func copyFields(to, from map[string]any, names ...string) {
+	for _, name := range names {
+		if value, has := from[name]; has {
+			to[name] = value
+		}
+	}
+}
+
+// podTemplate returns the PodTemplate of a buffer.
+func podTemplate(
+	rayCluster *unstructured.Unstructured, b nodepool.Buffer, template map[string]any,
+) *unstructured.Unstructured {
+	return owned(rayCluster, b, map[string]any{"apiVersion": "v1", "kind": "PodTemplate", "template": template})
+}
+
+// errForeign: somebody else made the object that has the name of one of Heliostat's.
+var errForeign = errors.New("Heliostat did not make it for this RayCluster, so it is not changed")
+
+// Keep creates the buffer with its PodTemplate, or changes both to be as they should be. labels are those of the
+// group's pods. The PodTemplate comes first, because the node autoscaler refuses a buffer without one.
+func (w *Buffers) Keep(
+	ctx context.Context, rayCluster *unstructured.Unstructured, labels map[string]string, b nodepool.Buffer,
+) error {
+	namespace := rayCluster.GetNamespace()
+	template, err := groupTemplate(rayCluster, b.Group, labels)
+	switch {
+	case err != nil:
+		return err
+	case template == nil:
+		return fmt.Errorf("RayCluster %s/%s has no worker group %s with a template, so its pods cannot be described",
+			namespace, rayCluster.GetName(), b.Group)
+	}
+	if b.Template, err = identity(template); err != nil {
+		return fmt.Errorf("worker group %s: %w", b.Group, err)
+	}
+	if err := apply(ctx, w.podTemplates(namespace), podTemplate(rayCluster, b, template)); err != nil {
+		return fmt.Errorf("writing PodTemplate %s/%s: %w", namespace, b.Name, err)
+	}
+	version, err := w.kind.Served.Version()
+	if err != nil {
+		return fmt.Errorf("finding the version of CapacityBuffers: %w", err)
+	}
+	buffers, err := w.kind.Served.In(bufferResource, namespace)
+	if err != nil {
+		return fmt.Errorf("finding the version of CapacityBuffers: %w", err)
+	}
+	if err := apply(ctx, buffers, buffer(rayCluster, version, b)); err != nil {
+		return fmt.Errorf("writing CapacityBuffer %s/%s: %w", namespace, b.Name, err)
+	}
+	return nil
+}
+
+// apply writes an object by server-side apply, so that what others write to it stays. It takes over no object of
+// somebody else: it reads first. One that appears in between has no fields of this manager, so it is a conflict.
+func apply(ctx context.Context, client dynamic.ResourceInterface, object *unstructured.Unstructured) error {
+	options := metav1.ApplyOptions{FieldManager: nodepool.FieldManager}
+	switch found, err := client.Get(ctx, object.GetName(), metav1.GetOptions{}); {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return err
+	case !ours(found, string(object.GetOwnerReferences()[0].UID)):
+		return errForeign
+	default:
+		object.SetUID(found.GetUID()) // not of one that was made again since
+		options.Force = true
+	}
+	_, err := client.Apply(ctx, object.GetName(), object, options)
+	return err
+}
+
+// Remove deletes a buffer of the RayCluster, and then its PodTemplate. Objects that others made again under the same
+// name stay.
+func (w *Buffers) Remove(ctx context.Context, rayCluster *unstructured.Unstructured, b nodepool.Buffer) error {
+	namespace := rayCluster.GetNamespace()
+	buffers, err := w.kind.Served.In(bufferResource, namespace)
+	if err != nil {
+		return fmt.Errorf("finding the version of CapacityBuffers: %w", err)
+	}
+	err = buffers.Delete(ctx, b.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: new(types.UID(b.UID))},
+	})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("deleting CapacityBuffer %s/%s: %w", namespace, b.Name, err)
+	}
+	templates := w.podTemplates(namespace)
+	switch found, err := templates.Get(ctx, b.Name, metav1.GetOptions{}); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading PodTemplate %s/%s: %w", namespace, b.Name, err)
+	case !ours(found, string(rayCluster.GetUID())):
+		return nil
+	default:
+		err = templates.Delete(ctx, b.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: new(found.GetUID())},
+		})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("deleting PodTemplate %s/%s: %w", namespace, b.Name, err)
+		}
+	}
+	return nil
 }

@@ -1,17 +1,143 @@
 package dra
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
+
+// Claims are what pods ask for. They are immutable.
+type Claims struct {
+	// templates are the units that a claim of a ResourceClaimTemplate takes.
+	templates map[types.NamespacedName]landing.Quantities
+}
+
+// asked are Claims with the claim for one unit of each resource. wishes are what the claims request, as far as they are
+// compared, and wishAt says by key where each is.
+type asked struct {
+	Claims
+	asks   map[string]*ask
+	wishes []wish
+	wishAt map[string]int
+}
+
+// ask is the claim for one unit of a resource. text is equal for equal claims.
+type ask struct {
+	text     string
+	claim    resourcev1.ResourceClaimSpec
+	requests [][]wish
+	// stopped is on how many nodes the search for devices took too much work.
+	stopped int
+	// class is the DeviceClass by whose name pods ask; empty for a claim of a template.
+	class string
+}
+
+// Claims returns what pods ask for.
+func (o *Objects) Claims() Claims { return o.pods().Claims }
+
+// pods computes what pods ask for, once. Of the classes with one extended name, the newest counts, then the first by
+// name (docs/reference/facts.md#extended-names-of-deviceclasses). Equal claims are units of one resource.
+func (o *Objects) pods() *asked {
+	if o.asked != nil {
+		return o.asked
+	}
+	all := &asked{
+		Claims: Claims{map[types.NamespacedName]landing.Quantities{}},
+		asks:   map[string]*ask{}, wishAt: map[string]int{},
+	}
+	classes, _ := o.List()
+	slices.SortFunc(classes, func(a, b *resourcev1.DeviceClass) int {
+		if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+		}
+		return strings.Compare(b.Name, a.Name)
+	})
+	byText := map[string]string{}
+	for _, class := range classes {
+		claim := oneOf(class.Name)
+		resource, asked := gpuinfo.ClassPrefix+class.Name, &ask{text: claim.String(), claim: claim, class: class.Name}
+		if name := class.Spec.ExtendedResourceName; name != nil {
+			all.asks[*name] = asked
+		}
+		all.asks[resource], byText[asked.text] = asked, resource
+	}
+	for _, template := range slices.SortedFunc(maps.Keys(o.templates), byName) {
+		claim, units := unitOf(withDefaults(o.templates[template].Spec.Spec))
+		text := claim.String()
+		resource, known := byText[text]
+		if !known {
+			resource = gpuinfo.ClaimPrefix + template.Namespace + "." + template.Name
+			all.asks[resource], byText[text] = &ask{text: text, claim: claim}, resource
+		}
+		all.templates[template] = landing.Quantities{resource: raydemand.Whole(units)}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all.asks)) {
+		asked := all.asks[name]
+		asked.requests = wishesOf(asked.claim)
+		for _, w := range slices.Concat(asked.requests...) {
+			if _, known := all.wishAt[w.key]; !known && len(all.wishes) < mostWishes {
+				all.wishAt[w.key], all.wishes = len(all.wishes), append(all.wishes, w)
+			}
+		}
+	}
+	o.asked = all
+	return all
+}
+
+// unitOf returns the claim for one device, and how many of these a claim is: devices of one request without constraints
+// are independent. All other claims are one unit. What only configures devices does not count.
+func unitOf(claim resourcev1.ResourceClaimSpec) (unit resourcev1.ResourceClaimSpec, units int64) {
+	claim.Devices.Config = nil
+	if len(claim.Devices.Requests) != 1 || len(claim.Devices.Constraints) > 0 {
+		return claim, 1
+	}
+	request := &claim.Devices.Requests[0]
+	request.Name, units = unitName, 1
+	if one := request.Exactly; one != nil && one.AllocationMode == resourcev1.DeviceAllocationModeExactCount {
+		units, one.Count = one.Count, 1
+	}
+	return claim, units
+}
+
+const unitName = "unit"
+
+// withDefaults sets what the API server sets, because a manifest may lack it.
+func withDefaults(claim resourcev1.ResourceClaimSpec) resourcev1.ResourceClaimSpec {
+	claim = *claim.DeepCopy()
+	set := func(mode *resourcev1.DeviceAllocationMode, count *int64) {
+		*mode = cmp.Or(*mode, resourcev1.DeviceAllocationModeExactCount)
+		if *mode == resourcev1.DeviceAllocationModeExactCount {
+			*count = cmp.Or(*count, 1)
+		}
+	}
+	for i := range claim.Devices.Requests {
+		request := &claim.Devices.Requests[i]
+		if request.Exactly != nil {
+			set(&request.Exactly.AllocationMode, &request.Exactly.Count)
+		}
+		for j := range request.FirstAvailable {
+			set(&request.FirstAvailable[j].AllocationMode, &request.FirstAvailable[j].Count)
+		}
+	}
+	return claim
+}
+
+func oneOf(class string) resourcev1.ResourceClaimSpec {
+	return resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
+		Name: unitName, Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class,
+			AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1},
+	}}}}
+}
 
 // ClaimsUnbounded says that no plan counts the devices that a group's pods get by ResourceClaims.
 const ClaimsUnbounded = "claims-unbounded"

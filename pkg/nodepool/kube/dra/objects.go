@@ -8,6 +8,7 @@ package dra
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -272,4 +273,130 @@ func (o *Objects) heldByPool() map[pool][]resourcev1.DeviceRequestAllocationResu
 
 func byName(a, b types.NamespacedName) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// PutRule keeps a DeviceTaintRule, and reports whether that changes the taints of a device. Its fields are the same in
+// the API versions v1alpha3 and v1beta2.
+func (o *Objects) PutRule(rule *resourcev1alpha3.DeviceTaintRule) (differs bool) {
+	if o.rules == nil {
+		o.rules = map[string]*resourcev1alpha3.DeviceTaintRule{}
+	}
+	o.rules[rule.Name] = rule
+	return o.taintAll()
+}
+
+// DropRule forgets a DeviceTaintRule.
+func (o *Objects) DropRule(name string) (differs bool) {
+	delete(o.rules, name)
+	return o.taintAll()
+}
+
+// ClearRules forgets all DeviceTaintRules.
+func (o *Objects) ClearRules() (differs bool) {
+	o.rules = nil
+	return o.taintAll()
+}
+
+// taintAll applies the rules to all ResourceSlices, and reports whether that changes one.
+func (o *Objects) taintAll() (differs bool) {
+	for _, slice := range o.offered {
+		differs = o.taint(slice) || differs
+	}
+	return differs
+}
+
+// taint adds the taints of the rules to a ResourceSlice, as kube-scheduler does
+// (k8s.io/dynamic-resource-allocation/resourceslice/tracker), and reports whether the result differs.
+func (o *Objects) taint(slice *resourcev1.ResourceSlice) (differs bool) {
+	tainted := slice
+	for _, name := range slices.Sorted(maps.Keys(o.rules)) {
+		rule := o.rules[name].Spec
+		for i := range slice.Spec.Devices {
+			if !selects(rule.DeviceSelector, slice, slice.Spec.Devices[i].Name) {
+				continue
+			}
+			if tainted == slice {
+				tainted = slice.DeepCopy()
+			}
+			device := &tainted.Spec.Devices[i]
+			device.Taints = append(device.Taints, resourcev1.DeviceTaint{
+				Key: rule.Taint.Key, Value: rule.Taint.Value, Effect: resourcev1.DeviceTaintEffect(rule.Taint.Effect),
+			})
+		}
+	}
+	before, known := o.slices[slice.Name]
+	if known && reflect.DeepEqual(before.Spec, tainted.Spec) {
+		return false
+	}
+	o.slices[slice.Name], o.asked = tainted, nil
+	o.GPUs.PutSlice(tainted)
+	return true
+}
+
+// selects reports whether a rule is about a device. A rule without a selector is about none, and an empty one about
+// all.
+func selects(s *resourcev1alpha3.DeviceTaintSelector, slice *resourcev1.ResourceSlice, device string) bool {
+	if s == nil {
+		return false
+	}
+	for _, want := range []struct {
+		name *string
+		is   string
+	}{{s.Driver, slice.Spec.Driver}, {s.Pool, slice.Spec.Pool.Name}, {s.Device, device}} {
+		if want.name != nil && *want.name != want.is {
+			return false
+		}
+	}
+	return true
+}
+
+// Check returns an error for a ResourceClaimTemplate or a DeviceClass that the API server rejects and the allocator
+// cannot take. It names the field, the value and what is wanted.
+func Check(object any) error {
+	switch o := object.(type) {
+	case *resourcev1.ResourceClaimTemplate:
+		return checkTemplate(o)
+	case *resourcev1.DeviceClass:
+		return checkSelectors("DeviceClass "+o.Name+": spec", o.Spec.Selectors)
+	}
+	return nil
+}
+
+func checkTemplate(template *resourcev1.ResourceClaimTemplate) error {
+	for i, request := range template.Spec.Spec.Devices.Requests {
+		at := fmt.Sprintf("ResourceClaimTemplate %s: spec.spec.devices.requests[%d]", template.Name, i)
+		switch {
+		case request.Exactly == nil && len(request.FirstAvailable) == 0:
+			return fmt.Errorf("%s has neither exactly nor firstAvailable: want one of them", at)
+		case request.Exactly != nil && len(request.FirstAvailable) > 0:
+			return fmt.Errorf("%s has exactly and firstAvailable: want one of them", at)
+		case request.Exactly != nil:
+			if err := checkAsk(at+".exactly", request.Exactly.Count, request.Exactly.Selectors); err != nil {
+				return err
+			}
+		}
+		for j, other := range request.FirstAvailable {
+			if err := checkAsk(fmt.Sprintf("%s.firstAvailable[%d]", at, j), other.Count, other.Selectors); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkAsk(at string, count int64, selectors []resourcev1.DeviceSelector) error {
+	// A manifest may leave out the count, for which the API server sets 1. A claim has at most 32 devices.
+	if count < 0 || count > resourcev1.AllocationResultsMaxSize {
+		return fmt.Errorf("%s.count is %d: want 1 to %d", at, count, resourcev1.AllocationResultsMaxSize)
+	}
+	return checkSelectors(at, selectors)
+}
+
+func checkSelectors(at string, selectors []resourcev1.DeviceSelector) error {
+	for i, selector := range selectors {
+		if selector.CEL == nil {
+			return fmt.Errorf("%s.selectors[%d] has no cel: want an expression", at, i)
+		}
+	}
+	return nil
 }
