@@ -124,10 +124,12 @@ func (c container) checkResources(f Fields) {
 				"correct the name")
 			continue
 		}
-		if !extended(name) {
+		size, huge := strings.CutPrefix(name, "hugepages-") // they follow the rules of extended resources
+		if !huge && !extended(name) {
 			c.checkNative(f, name)
 			continue
 		}
+		page, err := resource.ParseQuantity(size)
 		limit, limited := c.limits[name]
 		request, requested := c.requests[name]
 		why := ""
@@ -140,6 +142,8 @@ func (c container) checkResources(f Fields) {
 			why = "it is not a whole number"
 		case limit.Sign() < 0:
 			why = "it is negative"
+		case huge && err == nil && page.Sign() > 0 && limit.Value()%page.Value() != 0:
+			why = "it is not a multiple of the size of a page"
 		}
 		if why != "" {
 			f.Report.Add(raydemand.Error, PodsRefused, f.at("resources", "limits")+"."+name, limit.String(),
@@ -153,8 +157,7 @@ func (c container) checkResources(f Fields) {
 // native resource, a request above its limit (Kubernetes, ValidateContainerResourceName and
 // validateContainerResourceRequirements), and a fraction of a byte.
 func (c container) checkNative(f Fields, name string) {
-	if !strings.Contains(name, "/") && !slices.Contains([]string{"cpu", "memory", "ephemeral-storage"}, name) &&
-		!strings.HasPrefix(name, "hugepages-") {
+	if !strings.Contains(name, "/") && !slices.Contains([]string{"cpu", "memory", "ephemeral-storage"}, name) {
 		section := "limits"
 		if _, limited := c.limits[name]; !limited {
 			section = "requests"

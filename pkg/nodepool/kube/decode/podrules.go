@@ -3,7 +3,9 @@ package decode
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -46,6 +48,17 @@ func checkPodRules(group Fields, injected ...string) {
 	for _, rule := range podTable {
 		rule.check(group.Report, spec)
 	}
+	for _, claim := range spec.Objects("resourceClaims") {
+		checkOneOf(group.Report, claim, "resourceClaimName", "resourceClaimTemplateName")
+	}
+	for _, variable := range entriesOf(spec, "containers.env") {
+		if variable.Text("value") != "" && variable.Has("valueFrom") {
+			checkOneOf(group.Report, variable, "value", "valueFrom")
+		}
+	}
+	for _, source := range entriesOf(spec, "containers.envFrom") {
+		checkOneOf(group.Report, source, "configMapRef", "secretRef")
+	}
 	checkSigns(group.Report, spec, "overhead")
 	checkSigns(group.Report, spec.Object("resources"), "requests")
 	checkSigns(group.Report, spec.Object("resources"), "limits")
@@ -65,11 +78,14 @@ var podTable = []podRule{
 	{"", "serviceAccountName", validation.IsDNS1123Subdomain},
 	{"", "nodeName", validation.IsDNS1123Subdomain},
 	{"", "hostname", validation.IsDNS1123Label},
+	{"", "activeDeadlineSeconds", within(1, math.MaxInt32)},
 	{"containers", "name", validation.IsDNS1123Label},
 	{"containers", "imagePullPolicy", oneOf("Always", "IfNotPresent", "Never")},
 	{"containers", "terminationMessagePolicy", oneOf("File", "FallbackToLogsOnError")},
 	{"containers.env", "name", validation.IsRelaxedEnvVarName},
 	{"containers.ports", "name", validation.IsValidPortName},
+	{"containers.ports", "containerPort", within(1, 65535)},
+	{"containers.ports", "hostPort", within(0, 65535)},
 	{"containers.ports", "protocol", oneOf("TCP", "UDP", "SCTP")},
 	{"tolerations", "key", validation.IsQualifiedName},
 	{"tolerations", "operator", oneOf("Equal", "Exists", "Lt", "Gt")},
@@ -87,20 +103,44 @@ func oneOf(values ...string) func(string) []string {
 	}
 }
 
-func (rule podRule) check(report *Report, spec Fields) {
+func within(least, most int) func(string) []string {
+	return func(value string) []string {
+		if n, err := strconv.Atoi(value); err == nil && n >= least && n <= most {
+			return nil
+		}
+		return []string{fmt.Sprintf("is not from %d to %d", least, most)}
+	}
+}
+
+// checkOneOf reports an entry that has none of two members, or both.
+func checkOneOf(report *Report, entry Fields, a, b string) {
+	if entry.Has(a) == entry.Has(b) {
+		podRules{report, entry.at()}.refuse("it", "", "must have one of "+a+" and "+b, "leave it one")
+	}
+}
+
+// entriesOf returns the entries of a list, such as containers.env; those of init containers follow the same rules.
+func entriesOf(spec Fields, list string) []Fields {
 	entries := []Fields{spec}
-	for i, name := range strings.FieldsFunc(rule.list, func(r rune) bool { return r == '.' }) {
+	for i, name := range strings.FieldsFunc(list, func(r rune) bool { return r == '.' }) {
 		var below []Fields
 		for _, entry := range entries {
 			below = append(below, entry.Objects(name)...)
 		}
-		if i == 0 && name == "containers" { // native sidecars and other init containers follow the same rules
+		if i == 0 && name == "containers" {
 			below = append(below, spec.Objects("initContainers")...)
 		}
 		entries = below
 	}
-	for _, entry := range entries {
-		value, _ := entry.Get(rule.field).Raw().(string)
+	return entries
+}
+
+func (rule podRule) check(report *Report, spec Fields) {
+	for _, entry := range entriesOf(spec, rule.list) {
+		value, isText := entry.Get(rule.field).Raw().(string)
+		if n, whole := entry.Whole(rule.field); !isText && whole {
+			value = strconv.FormatInt(n, 10)
+		}
 		if problems := rule.problems(value); value != "" && len(problems) > 0 {
 			podRules{report, entry.at(rule.field)}.refuse(rule.field, value, problems[0], "correct it")
 		}
@@ -154,6 +194,10 @@ func checkNames(report *Report, spec Fields, containers []string) {
 				"must be empty with operator Exists", "remove it")
 		}
 	}
+	claims := []string{}
+	for _, claim := range spec.Objects("resourceClaims") {
+		claims = append(claims, claim.Text("name"))
+	}
 	volumes := []string{"ray-logs", "shared-mem", "ray-token"}
 	for _, volume := range spec.Objects("volumes") {
 		name := volume.Text("name")
@@ -174,6 +218,11 @@ func checkNames(report *Report, spec Fields, containers []string) {
 			podRules{report, c.at("name")}.refuse("name", name, "is that of another container", "rename it")
 		}
 		containers = append(containers, c.Text("name"))
+		for _, claim := range c.Object("resources").Objects("claims") {
+			if name := claim.Text("name"); !slices.Contains(claims, name) {
+				podRules{report, claim.at("name")}.refuse("name", name, "is no resourceClaim of the pod", "add it")
+			}
+		}
 		paths := map[string]bool{}
 		for _, mount := range c.Objects("volumeMounts") {
 			path := mount.Text("mountPath")

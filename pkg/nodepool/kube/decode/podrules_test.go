@@ -64,6 +64,16 @@ func TestRulesThatTheAPIServerRefusesBreakAGroup(t *testing.T) {
 		"seconds of another effect":      {"{}tolerations: [{key: a, operator: Exists, effect: NoSchedule, tolerationSeconds: 1}]", "effect is not NoExecute"},
 		"a node selector":                {"{}nodeSelector: {a: b c}", "nodeSelector"},
 		"a DNS policy":                   {"{}dnsPolicy: clusterFirst", "is none of ClusterFirst"},
+		"a port":                         {"{}initContainers: [{name: a, ports: [{containerPort: 70000}]}]", "is not from 1 to 65535"},
+		"ports of the host":              {"{}initContainers: [{name: a, ports: [{containerPort: 80, hostPort: 0}]}]", ""},
+		"a deadline below 1":             {"{}activeDeadlineSeconds: -5", "is not from 1 to"},
+		"a claim without a source":       {"{}resourceClaims: [{name: a}]", "must have one of resourceClaimName"},
+		"a claim with two sources":       {"{}resourceClaims: [{name: a, resourceClaimName: b, resourceClaimTemplateName: c}]", "must have one of resourceClaimName"},
+		"a claim that the pod lacks":     {"{}initContainers: [{name: a, resources: {claims: [{name: gpu}]}}]", "is no resourceClaim of the pod"},
+		"a claim of the pod":             {"{}resourceClaims: [{name: b, resourceClaimName: b}]\n    initContainers: [{name: a, resources: {claims: [{name: b, request: r}]}}]", ""},
+		"a variable with two sources":    {"{}initContainers: [{name: a, env: [{name: A, value: b, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}]", "must have one of value"},
+		"an empty value beside a source": {"{}initContainers: [{name: a, env: [{name: A, value: '', valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}]", ""},
+		"a source of no variables":       {"{}initContainers: [{name: a, envFrom: [{prefix: A}]}]", "must have one of configMapRef"},
 		"spread over a key that is none": {spread("topologyKey: a/b/c, maxSkew: 1, whenUnsatisfiable: DoNotSchedule"), "topologyKey"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,19 +95,22 @@ func TestRulesThatTheAPIServerRefusesBreakAGroup(t *testing.T) {
 
 func TestAnAmountThatIsNegativeOrOfNoResourceBreaksAGroup(t *testing.T) {
 	for amounts, field := range map[string]string{
-		`limits: {ephemeral-storage: -4Gi}`:                    "limits.ephemeral-storage",
-		`limits: {cpu: 1, memory: 1Gi}, requests: {cpu: -1}`:   "requests.cpu",
-		`limits: {cpu: 0, ephemeral-storage: 0}`:               "",
-		`limits: {cpus: 2, memory: 1Gi}`:                       "limits.cpus",
-		`requests: {nvidia-gpu: 1}`:                            "requests.nvidia-gpu",
-		`limits: {gpu: 1}`:                                     "limits.gpu",
-		`limits: {nvidia.com/gpu/a100: 1}`:                     "nvidia.com/gpu/a100",
-		`limits: {NVIDIA.com/gpu: 1}`:                          "NVIDIA.com/gpu",
-		`limits: {hugepages-2Mi: 4Mi}`:                         "",
-		`limits: {nvidia.com/gpu: -1}`:                         "limits.nvidia.com/gpu",
-		`limits: {cpu: -2, memory: 1Gi}, requests: {cpu: "1"}`: "limits.cpu",
-		`limits: {cpu: 1}, requests: {cpu: 2}`:                 "requests.cpu",
-		`limits: {cpu: 1}, requests: {cpu: 1000m}`:             "",
+		`limits: {ephemeral-storage: -4Gi}`:                            "limits.ephemeral-storage",
+		`limits: {cpu: 1, memory: 1Gi}, requests: {cpu: -1}`:           "requests.cpu",
+		`limits: {cpu: 0, ephemeral-storage: 0}`:                       "",
+		`limits: {cpus: 2, memory: 1Gi}`:                               "limits.cpus",
+		`requests: {nvidia-gpu: 1}`:                                    "requests.nvidia-gpu",
+		`limits: {gpu: 1}`:                                             "limits.gpu",
+		`limits: {nvidia.com/gpu/a100: 1}`:                             "nvidia.com/gpu/a100",
+		`limits: {NVIDIA.com/gpu: 1}`:                                  "NVIDIA.com/gpu",
+		`limits: {hugepages-2Mi: 4Mi}`:                                 "",
+		`limits: {hugepages-2Mi: 3Mi}`:                                 "limits.hugepages-2Mi",
+		`requests: {hugepages-1Gi: 1Gi}`:                               "limits.hugepages-1Gi",
+		`limits: {hugepages-2Mi: 4Mi}, requests: {hugepages-2Mi: 2Mi}`: "limits.hugepages-2Mi",
+		`limits: {nvidia.com/gpu: -1}`:                                 "limits.nvidia.com/gpu",
+		`limits: {cpu: -2, memory: 1Gi}, requests: {cpu: "1"}`:         "limits.cpu",
+		`limits: {cpu: 1}, requests: {cpu: 2}`:                         "requests.cpu",
+		`limits: {cpu: 1}, requests: {cpu: 1000m}`:                     "",
 	} {
 		report := &Report{}
 		object := objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray, resources: {"+amounts+"}}]\n")

@@ -45,6 +45,23 @@ func startParams(params, groupResources map[string]string, c container, f Fields
 	if params == nil {
 		params = map[string]string{}
 	}
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		// Kubernetes or the shell replaces a variable in the operator's command.
+		value, isVariable := strings.CutPrefix(params[name], "$")
+		if !isVariable || !takesValue(name) {
+			continue
+		}
+		variable := c.variable(strings.Trim(value, "{}()"))
+		switch {
+		case variable.from != "":
+			f.Report.Add(raydemand.Warning, StartCommandUnknown, f.at("rayStartParams", name), params[name],
+				"Heliostat does not read the source of the variable, so until a node of the group has joined, its "+
+					"limits count", "write the number")
+			delete(params, name)
+		case variable.value != "":
+			params[name] = variable.value
+		}
+	}
 	fromGroupField(params, groupResources, f)
 	if _, set := params[numCPUs]; !set {
 		if cpu := c.limits["cpu"]; !cpu.IsZero() {

@@ -272,3 +272,24 @@ func TestKnownVariablesAreExpandedAsBashDoes(t *testing.T) {
 		}
 	}
 }
+
+// The operator passes rayStartParams to a shell, in args, in which Kubernetes expands $(NAME).
+func TestVariablesInRayStartParamsHaveTheirValues(t *testing.T) {
+	for params, want := range map[string]struct{ resources, code string }{
+		`"num-gpus": "$NUM_GPUS"`:                      {"{CPU 8, GPU 1, memory 34359738368}", ""},
+		`"num-gpus": "${NUM_GPUS}"`:                    {"{CPU 8, GPU 1, memory 34359738368}", ""},
+		`"num-cpus": "$(NUM_GPUS)"`:                    {"{CPU 1, GPU 2, memory 34359738368}", ""},
+		`"num-gpus": "$SECRET"`:                        {"{CPU 8, GPU 2, memory 34359738368}", StartCommandUnknown},
+		`"num-gpus": "$ABSENT"`:                        {"{}", RayStartFails},
+		`"node-ip-address": "$SECRET", "x": "$ABSENT"`: {"{CPU 8, GPU 2, memory 34359738368}", ""},
+	} {
+		report := &Report{}
+		group := FieldsOf(objectOf(t, `{"rayStartParams": {`+params+`}, "template": {"spec": {"containers": [{
+			"env": [{"name": "NUM_GPUS", "value": "1"}, {"name": "SECRET", "valueFrom": {}}],
+			"resources": {"limits": {"cpu": 8, "memory": "32Gi", "nvidia.com/gpu": 2}}}]}}}`), report)
+		got := effectiveResources(group, false).String()
+		if code := strings.Join(codes(report.All), " "); got != want.resources || code != want.code {
+			t.Errorf("%s: %s %q, want %s %q; %v", params, got, code, want.resources, want.code, report.All)
+		}
+	}
+}
