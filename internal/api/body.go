@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +11,11 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
@@ -74,85 +78,102 @@ const (
 	maxExpression = 1024
 )
 
-// DecodeRequest decodes the body of request_resources: an object, or a list of bundles alone. An empty body requests
-// nothing.
-func DecodeRequest(body []byte) (apiv1.RequestResources, error) {
-	var request apiv1.RequestResources
-	if err := checkUTF8(body); err != nil || strings.TrimSpace(string(body)) == "" {
-		return request, err
-	}
-	d := newDecoder(body)
-	hasSelectors := false
-	if err := d.request(&request, &hasSelectors); err == nil {
-		d.end()
-	}
-	if len(d.faults) == 0 {
-		d.checkRequest(&request, hasSelectors)
-	}
-	if err := d.problem(); err != nil {
-		return apiv1.RequestResources{}, err
-	}
-	return request, nil
+// body is the JSON body of a call that requests resources.
+type body struct {
+	fieldpath.JSON
+	doc *fieldpath.Document
+	// maxResources is the limit of names in one bundle, maxLabels of labels in one selector.
+	maxResources, maxLabels int
+	// text counts the characters of resource names, labels and expressions, values the values of labels.
+	text, values int
 }
 
-func checkUTF8(body []byte) error {
-	if utf8.Valid(body) {
+// newBody reads a text. A list alone is the member of that name of an object, unless the name is empty.
+func newBody(text []byte, list string) (*body, error) {
+	if !utf8.Valid(text) {
+		return nil, invalidField("", "bytes that are not UTF-8", "JSON in UTF-8")
+	}
+	var raw json.RawMessage
+	value := json.NewDecoder(bytes.NewReader(text))
+	if err := value.Decode(&raw); err != nil {
+		at, near := int64(len(text)), "end of body"
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			at, near = syntax.Offset, string(bytes.TrimSpace(text[syntax.Offset:]))
+		}
+		return nil, invalidField("", shorten(near), fmt.Sprintf("JSON, at byte %d: %v", at, err))
+	}
+	if rest := bytes.TrimSpace(text[value.InputOffset():]); len(rest) > 0 {
+		return nil, invalidField("", shorten(string(rest)), "nothing after the JSON value")
+	}
+	if raw[0] == '[' && list != "" {
+		raw = fmt.Appendf(nil, "{%q:%s}", list, raw)
+	}
+	if path, twice := fieldpath.RepeatedKey(raw); twice {
+		return nil, invalidField(fieldpath.Excerpt(path.String(), maxFieldPath), "", "a field that appears once")
+	}
+	in, doc := fieldpath.ReadAll(raw, maxFields)
+	return &body{JSON: in, doc: doc, maxResources: maxResources, maxLabels: maxResources}, nil
+}
+
+// maxFieldPath is how many bytes of the path of a field an answer shows.
+const maxFieldPath = 2 * maxName
+
+// problem returns the problem of all faults and unknown fields, or nil.
+func (b *body) problem() error {
+	var fields []apiv1.FieldError
+	add := func(path fieldpath.Path, value, want string) {
+		fields = append(fields, apiv1.FieldError{
+			Field: fieldpath.Excerpt(path.String(), maxFieldPath), Value: shorten(value), Expected: want,
+		})
+	}
+	for _, f := range b.doc.Faults() {
+		add(f.Path, f.Value, f.Want)
+	}
+	unknown, _ := b.doc.Unknown()
+	for _, u := range unknown {
+		add(u.Path, "", u.Want())
+	}
+	if len(fields) == 0 {
 		return nil
 	}
-	return invalidField("", "bytes that are not UTF-8", "JSON in UTF-8")
+	return invalidFields(fields[:min(len(fields), maxFields)])
 }
 
-func (d *decoder) request(request *apiv1.RequestResources, hasSelectors *bool) error {
-	bundle := func(path fieldpath.Path) error {
-		b, err := d.requestedBundle(path)
-		request.Bundles = append(request.Bundles, b)
-		return err
+// DecodeRequest decodes the body of request_resources: an object, or a list of bundles alone. An empty body requests
+// nothing.
+func DecodeRequest(text []byte) (request apiv1.RequestResources, err error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return request, nil
 	}
-	token, err := d.token()
+	b, err := newBody(text, "bundles")
 	if err != nil {
-		return err
+		return request, err
 	}
-	switch token {
-	case json.Delim('['):
-		return d.elements(fieldpath.NewPath("bundles"), maxBundles, bundle)
-	case json.Delim('{'):
-	default:
-		return d.unexpected(fieldpath.Path{}, token, "an object with num_cpus, bundles and bundle_label_selectors")
+	if !b.IsObject() {
+		b.JSON.Fail("an object with num_cpus, bundles and bundle_label_selectors")
+		return request, b.problem()
 	}
-	return d.members(fieldpath.Path{}, func(name string, path fieldpath.Path) error {
-		switch name {
-		case "num_cpus":
-			return d.cpus(path, &request.NumCPUs)
-		case "bundles":
-			return d.listOrNull(path, maxBundles, bundle)
-		case "bundle_label_selectors":
-			return d.listOrNull(path, maxBundles, func(path fieldpath.Path) error {
-				*hasSelectors = true
-				s, err := d.selector(path)
-				request.BundleLabelSelectors = append(request.BundleLabelSelectors, s)
-				return err
-			})
-		default:
-			return d.unknown(path, "num_cpus", "bundles", "bundle_label_selectors")
-		}
-	})
-}
-
-// cpus decodes num_cpus, which may be null.
-func (d *decoder) cpus(path fieldpath.Path, into *int64) error {
-	token, err := d.token()
-	if err != nil || token == nil {
-		return err
+	members := b.Members()
+	request.NumCPUs = whole(members.Pick("num_cpus"), 0, maxCPUs)
+	for _, each := range b.elements(members.Pick("bundles"), maxBundles) {
+		request.Bundles = append(request.Bundles, b.requestedBundle(each))
 	}
-	*into, err = d.integerFrom(token, path, 0, maxCPUs)
-	return err
+	for _, each := range b.elements(members.Pick("bundle_label_selectors"), maxBundles) {
+		request.BundleLabelSelectors = append(request.BundleLabelSelectors, b.selector(each))
+	}
+	members.Done()
+	if err := b.problem(); err != nil {
+		return apiv1.RequestResources{}, err
+	}
+	b.checkRequest(&request)
+	return request, b.problem()
 }
 
 // checkRequest checks rules over several fields.
-func (d *decoder) checkRequest(request *apiv1.RequestResources, hasSelectors bool) {
+func (b *body) checkRequest(request *apiv1.RequestResources) {
 	bundles, selectors := len(request.Bundles), len(request.BundleLabelSelectors)
-	if hasSelectors && selectors != bundles {
-		d.fault(fieldpath.NewPath("bundle_label_selectors"), fmt.Sprintf("%d selectors", selectors),
+	if selectors > 0 && selectors != bundles {
+		b.FailBelow("bundle_label_selectors", fmt.Sprintf("%d selectors", selectors),
 			fmt.Sprintf("one selector for each of the %d bundles", bundles))
 		return
 	}
@@ -161,7 +182,7 @@ func (d *decoder) checkRequest(request *apiv1.RequestResources, hasSelectors boo
 		all += bundle.Count
 	}
 	if all > maxCPUs {
-		d.fault(fieldpath.NewPath("num_cpus"), fmt.Sprintf("%d with the bundles", all),
+		b.FailBelow("num_cpus", fmt.Sprintf("%d with the bundles", all),
 			fmt.Sprintf("at most %d together with the bundles", maxCPUs))
 	}
 }
@@ -173,105 +194,278 @@ const (
 )
 
 // DecodeSpec decodes the body that creates or replaces a request with an owner.
-func DecodeSpec(body []byte) (apiv1.RequestSpec, error) {
-	var spec apiv1.RequestSpec
-	if err := checkUTF8(body); err != nil {
+func DecodeSpec(text []byte) (spec apiv1.RequestSpec, err error) {
+	b, err := newBody(text, "")
+	if err != nil {
 		return spec, err
 	}
-	d := newDecoder(body)
-	d.maxResources, d.maxLabels = raydemand.MaxOwnedResources, raydemand.MaxOwnedLabels
-	err := d.object(
-		fieldpath.Path{},
-		func(name string, path fieldpath.Path) error { return d.specField(&spec, name, path) },
-	)
-	if err == nil {
-		d.end()
+	b.maxResources, b.maxLabels = raydemand.MaxOwnedResources, raydemand.MaxOwnedLabels
+	members := b.Members()
+	if number := members.Pick("priority"); there(number, "a whole number") {
+		spec.Priority = int32(whole(number, math.MinInt32, math.MaxInt32))
 	}
-	if len(d.faults) == 0 {
-		d.checkSpec(&spec)
+	spec.AllOrNothing = truth(members.Pick("allOrNothing"))
+	if number := members.Pick("leaseSeconds"); there(number, "a whole number") {
+		spec.LeaseSeconds = int32(whole(number, 1, maxLeaseSeconds))
 	}
-	if err := d.problem(); err != nil {
+	spec.HoldUntilDeleted = truth(members.Pick("holdUntilDeleted"))
+	if bundles := members.Pick("bundles"); there(bundles, aList) {
+		for _, each := range b.elements(bundles, raydemand.MaxOwnedBundles) {
+			spec.Bundles = append(spec.Bundles, b.ownedBundle(each))
+		}
+	}
+	members.Done()
+	if err := b.problem(); err != nil {
 		return apiv1.RequestSpec{}, err
 	}
-	return spec, nil
-}
-
-func (d *decoder) specField(spec *apiv1.RequestSpec, name string, path fieldpath.Path) error {
-	switch name {
-	case "priority":
-		n, err := d.integer(path, math.MinInt32, math.MaxInt32)
-		spec.Priority = int32(n)
-		return err
-	case "leaseSeconds":
-		n, err := d.integer(path, 1, maxLeaseSeconds)
-		spec.LeaseSeconds = int32(n)
-		return err
-	case "allOrNothing":
-		return d.boolean(path, &spec.AllOrNothing)
-	case "holdUntilDeleted":
-		return d.boolean(path, &spec.HoldUntilDeleted)
-	case "bundles":
-		return d.list(path, raydemand.MaxOwnedBundles, func(path fieldpath.Path) error {
-			request, err := d.ownedBundle(path)
-			spec.Bundles = append(spec.Bundles, request)
-			return err
-		})
-	}
-	return d.unknown(path, "priority", "allOrNothing", "leaseSeconds", "holdUntilDeleted", "bundles")
+	b.checkSpec(&spec)
+	return spec, b.problem()
 }
 
 // checkSpec checks rules over several fields.
-func (d *decoder) checkSpec(spec *apiv1.RequestSpec) {
-	bundles := fieldpath.NewPath("bundles")
+func (b *body) checkSpec(spec *apiv1.RequestSpec) {
 	if (spec.LeaseSeconds > 0) == spec.HoldUntilDeleted {
-		d.fault(fieldpath.NewPath("leaseSeconds"), "", "one of leaseSeconds and holdUntilDeleted: true")
+		b.FailBelow("leaseSeconds", "", "one of leaseSeconds and holdUntilDeleted: true")
 	}
 	if len(spec.Bundles) == 0 {
-		d.fault(bundles, "", "at least one bundle")
+		b.FailBelow("bundles", "", "at least one bundle")
 	}
 	var all int64
 	for i, request := range spec.Bundles {
 		all += request.Count
 		if request.Bundle.IsZero() {
-			d.fault(bundles.Index(i), "", "resources above 0, or a slice")
+			b.doc.Fail(fieldpath.Fault{
+				Path: fieldpath.NewPath("bundles").Index(i), Want: "resources above 0, or a slice",
+			})
 		}
 	}
 	if all > maxOwnedCount {
-		d.fault(bundles, fmt.Sprintf("%d, the sum of all counts", all), fmt.Sprintf("at most %d", maxOwnedCount))
+		b.FailBelow("bundles", fmt.Sprintf("%d, the sum of all counts", all), fmt.Sprintf("at most %d", maxOwnedCount))
 	}
-	if d.values > raydemand.MaxOwnedValues {
-		d.fault(bundles, fmt.Sprintf("%d values in all labelSelectors", d.values),
+	if b.values > raydemand.MaxOwnedValues {
+		b.FailBelow("bundles", fmt.Sprintf("%d values in all labelSelectors", b.values),
 			fmt.Sprintf("at most %d; in(a,b) has two", raydemand.MaxOwnedValues))
 	}
-	if d.text > raydemand.MaxOwnedText {
-		d.fault(bundles, fmt.Sprintf("%d characters of resource names, labels and expressions", d.text),
+	if b.text > raydemand.MaxOwnedText {
+		b.FailBelow("bundles", fmt.Sprintf("%d characters of resource names, labels and expressions", b.text),
 			fmt.Sprintf("at most %d", raydemand.MaxOwnedText))
 	}
 }
 
-func (d *decoder) ownedBundle(path fieldpath.Path) (raydemand.Request, error) {
+func (b *body) ownedBundle(in fieldpath.JSON) raydemand.Request {
 	request := raydemand.Request{Bundle: raydemand.Bundle{}, Count: 1}
-	err := d.object(path, func(name string, at fieldpath.Path) (err error) {
-		switch name {
-		case "resources":
-			request.Bundle, err = d.bundle(at)
-		case "count":
-			request.Count, err = d.integer(at, 1, maxOwnedCount)
-		case "labelSelectors":
-			err = d.list(at, raydemand.MaxOwnedSelectors, func(path fieldpath.Path) error {
-				selector, err := d.selector(path)
-				request.Selectors = append(request.Selectors, selector)
-				return err
-			})
-		case "slice":
-			var raw json.RawMessage
-			if raw, err = d.raw(); err == nil {
-				request.Slice = d.slice(at, raw)
-			}
-		default:
-			err = d.unknown(at, "resources", "count", "labelSelectors", "slice")
+	if !isObject(in) {
+		return request
+	}
+	members := in.Members()
+	if resources := members.Pick("resources"); there(resources, anObject) {
+		b.addAmounts(resources, request.Bundle)
+	}
+	if count := members.Pick("count"); there(count, "a whole number") {
+		request.Count = whole(count, 1, maxOwnedCount)
+	}
+	if selectors := members.Pick("labelSelectors"); there(selectors, aList) {
+		for _, each := range b.elements(selectors, raydemand.MaxOwnedSelectors) {
+			request.Selectors = append(request.Selectors, b.selector(each))
 		}
-		return err
-	})
-	return request.Sliced(), err
+	}
+	if slice := members.Pick("slice"); len(slice.Raw()) > 0 {
+		request.Slice = sliceOf(slice)
+	}
+	members.Done()
+	return request.Sliced()
+}
+
+const (
+	anObject    = "an object {…}"
+	aList       = "a list […]"
+	nonNegative = "a number of at least 0"
+)
+
+// there reports whether there is a value; null is not what is wanted.
+func there(in fieldpath.JSON, want string) bool {
+	if in.Absent() && len(in.Raw()) > 0 {
+		in.Fail(want)
+	}
+	return !in.Absent()
+}
+
+// isObject reports whether a value is an object; another one, and null, is a fault.
+func isObject(in fieldpath.JSON) bool {
+	if !in.IsObject() {
+		in.Fail(anObject)
+	}
+	return in.IsObject()
+}
+
+// elements returns the elements of a list; none if there are too many.
+func (b *body) elements(in fieldpath.JSON, limit int) []fieldpath.JSON {
+	list := in.List()
+	if len(list) > limit {
+		b.doc.Fail(fieldpath.Fault{Path: in.Path(), Value: fmt.Sprintf("%d elements", len(list)),
+			Want: fmt.Sprintf("at most %d elements", limit)})
+		return nil
+	}
+	return list
+}
+
+// maxAmount is the largest amount of one resource that a plan can count. A larger one would come back as another
+// number.
+const maxAmount = 100 << 40 * raydemand.One
+
+// amount decodes a quantity. It refuses one that Ray's precision would round to 0, because that would request nothing.
+func amount(in fieldpath.JSON) raydemand.Amount {
+	text := string(in.Raw())
+	if !isNumber(text) {
+		in.Fail(nonNegative)
+		return 0
+	}
+	amount, err := raydemand.ParseAmount(text)
+	switch {
+	case err != nil || amount > maxAmount:
+		in.Fail("a number of at most " + maxAmount.String())
+	case amount < 0 || strings.HasPrefix(text, "-") && isPositive(text[1:]):
+		in.Fail(nonNegative)
+	case isPositive(text) && belowPrecision(text):
+		in.Fail("0, or at least 0.0001, the precision of Ray's amounts")
+	default:
+		return amount
+	}
+	return 0
+}
+
+// isNumber reports whether a JSON value is a number.
+func isNumber(text string) bool { return text != "" && strings.Contains("-0123456789", text[:1]) }
+
+// belowPrecision compares the number before anything rounds it, as the CRD does.
+func belowPrecision(text string) bool {
+	f, err := strconv.ParseFloat(text, 64)
+	return err != nil || f < raydemand.Amount(1).Float()
+}
+
+// isPositive reports whether the mantissa of a JSON number without sign has a digit other than 0.
+func isPositive(text string) bool {
+	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
+	return strings.ContainsAny(mantissa, "123456789")
+}
+
+// whole decodes a whole number from least to most; 0 if it is absent. 4.0 is one too: JSON has no other type for it.
+func whole(in fieldpath.JSON, least, most int64) int64 {
+	if in.Absent() {
+		return 0
+	}
+	amount, err := raydemand.ParseAmount(string(in.Raw()))
+	if n := int64(amount / raydemand.One); err == nil && amount%raydemand.One == 0 && n >= least && n <= most {
+		return n
+	}
+	in.Fail(fmt.Sprintf("a whole number from %d to %d", least, most))
+	return 0
+}
+
+func truth(in fieldpath.JSON) bool { return there(in, "true or false") && in.Flag() }
+
+func (b *body) selector(in fieldpath.JSON) raydemand.Selector {
+	const want = "an expression: v, !v, in(a,b) or !in(a,b)"
+	if !isObject(in) {
+		return nil
+	}
+	labels, _ := in.Named(anObject)
+	if len(labels) > b.maxLabels {
+		in.FailBelow("", "more", fmt.Sprintf("at most %d labels", b.maxLabels))
+		return nil
+	}
+	expressions := map[string]string{}
+	for _, each := range labels {
+		key, expression := each.Name(), ""
+		if !isName(key) {
+			badName(in, key, "a label key")
+			continue
+		}
+		if !there(each, want) || !each.Into(&expression, want) {
+			continue
+		}
+		_, err := raydemand.ParseSelector(map[string]string{key: expression})
+		if err != nil || utf8.RuneCountInString(expression) > maxExpression || !isPrintable(expression) {
+			each.Fail(want)
+			continue
+		}
+		expressions[key] = expression
+		b.values += strings.Count(expression, ",") + 1
+		b.text += utf8.RuneCountInString(key) + utf8.RuneCountInString(expression)
+	}
+	selector, _ := raydemand.ParseSelector(expressions) // each of them can be parsed
+	return selector
+}
+
+// badName reports a bad name in an object.
+func badName(in fieldpath.JSON, name, what string) {
+	in.FailBelow("", fmt.Sprintf("%q", shorten(name)),
+		fmt.Sprintf("%s: 1 to %d printable characters, no space around it", what, maxName))
+}
+
+func isName(name string) bool {
+	return name != "" && utf8.RuneCountInString(name) <= maxName && strings.TrimSpace(name) == name && isPrintable(name)
+}
+
+func isPrintable(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
+
+// requestedBundle decodes an entry of bundles. If resources or slice is an object, then resources, slice and count have
+// their meaning in this API; otherwise the entry is a plain bundle, in which they are Ray resources with these names.
+func (b *body) requestedBundle(in fieldpath.JSON) apiv1.BundleRequest {
+	entry := apiv1.BundleRequest{Bundle: raydemand.Bundle{}, Count: 1}
+	if !isObject(in) {
+		return entry
+	}
+	members, special := in.Members(), []string{}
+	resources, slice, count := members.Member("resources"), members.Member("slice"), members.Member("count")
+	if resources.IsObject() {
+		special = append(special, "resources")
+		b.addAmounts(resources, entry.Bundle)
+	}
+	if slice.IsObject() {
+		special = append(special, "slice")
+		entry.Slice = sliceOf(slice)
+	}
+	if len(special) > 0 && members.Has("count") {
+		special = append(special, "count")
+		if entry.Count = whole(count, 1, maxCPUs); count.Absent() {
+			count.Fail(fmt.Sprintf("a whole number from 1 to %d", maxCPUs))
+		}
+	}
+	b.addAmounts(in, entry.Bundle, special...)
+	return entry
+}
+
+// sliceOf decodes a slice requirement.
+func sliceOf(in fieldpath.JSON) *raydemand.SliceRequirement {
+	slice, err := raydemand.ParseSliceRequirement(in.Raw())
+	if bad, ok := errors.AsType[*raydemand.SliceError](err); ok {
+		in.FailBelow(bad.Field, bad.Value, bad.Want)
+	}
+	return slice
+}
+
+// addAmounts adds the amounts of an object to a bundle, but for the special members.
+func (b *body) addAmounts(in fieldpath.JSON, bundle raydemand.Bundle, special ...string) {
+	members, _ := in.Named(anObject)
+	if len(members) > b.maxResources {
+		in.FailBelow("", "more", fmt.Sprintf("at most %d resources", b.maxResources))
+		return
+	}
+	for _, each := range members {
+		name := each.Name()
+		if slices.Contains(special, name) {
+			continue
+		}
+		if !isName(name) {
+			badName(in, name, "a resource name")
+			continue
+		}
+		b.text += utf8.RuneCountInString(name)
+		if amount := amount(each); amount > 0 {
+			bundle[name] = bundle[name].Plus(amount)
+		}
+	}
 }

@@ -51,7 +51,7 @@ func TestABadSliceNamesTheField(t *testing.T) {
 		`[{"slice": {"isolation": "none"}}]`:                        {Field: "bundles[0].slice.isolation", Value: `"none"`, Expected: raydemand.SliceIsolationWant},
 		`[{"slice": {}}]`:                                           {Field: "bundles[0].slice", Value: "{}", Expected: raydemand.SliceWant},
 		`[{"slice": "10Gi"}]`:                                       {Field: "bundles[0].slice", Value: `"10Gi"`, Expected: "a number of at least 0"},
-		`[{"slice": {"memory": "1Gi", "memory": "2Gi"}}]`:           {Field: "bundles[0].slice.memory", Value: "appears twice", Expected: "each key once"},
+		`[{"slice": {"memory": "1Gi", "memory": "2Gi"}}]`:           {Field: "bundles[0].slice.memory", Expected: "a field that appears once"},
 		`[{"resources": {"GPU": -1}, "slice": {"memory": "1Gi"}}]`:  {Field: "bundles[0].resources.GPU", Value: "-1", Expected: "a number of at least 0"},
 		`[{"resources": {"GPU": 1}, "count": 0}]`:                   {Field: "bundles[0].count", Value: "0", Expected: "a whole number from 1 to 1000000"},
 		`[{"resources": {"GPU": 1}, "count": 1000000}, {"GPU": 1}]`: {Field: "num_cpus", Value: "1000001 with the bundles", Expected: "at most 1000000 together with the bundles"},

@@ -11,49 +11,58 @@ import (
 )
 
 // JSON is a value in a JSON text, perhaps absent. It is decoded when it is read, one level at a time, so that what
-// nobody reads costs nothing. The first fault of a Document ends its reading: after it, all values read as zero.
+// nobody reads costs nothing. The last fault that a Document takes ends its reading: after it, all values read as zero.
 type JSON struct {
 	raw json.RawMessage
 	at  Path
 	doc *Document
 }
 
-// Document is a JSON text that is being read. It holds the first fault, and the members of unknown names.
+// Document is a JSON text that is being read. It holds the first faults, and the members of unknown names.
 type Document struct {
-	fault   *Fault
+	faults  []Fault
+	most    int
 	unknown []Unknown
 	// kinds finds an unknown member by the kind of its path; more counts those of further kinds.
 	kinds map[string]int
 	more  int
 }
 
-// Read returns the value of a text that is known to be JSON, and the document that takes its faults.
-func Read(text []byte) (JSON, *Document) {
-	doc := &Document{}
+// Read returns the value of a text that is known to be JSON, and the document that takes its first fault.
+func Read(text []byte) (JSON, *Document) { return ReadAll(text, 1) }
+
+// ReadAll returns the value of a text that is known to be JSON, and the document that takes so many faults.
+func ReadAll(text []byte, most int) (JSON, *Document) {
+	doc := &Document{most: most}
 	return JSON{raw: text, doc: doc}, doc
 }
+
+// Faults returns the faults in the order in which they were found.
+func (d *Document) Faults() []Fault { return d.faults }
 
 // Fault returns the first fault, or nil. If a member is missing that an unknown one beside it probably means, the fault
 // says so.
 func (d *Document) Fault() *Fault {
-	f := d.fault
-	if f == nil || f.Value != Missing {
-		return f
+	if len(d.faults) == 0 {
+		return nil
+	}
+	f := d.faults[0]
+	if f.Value != Missing {
+		return &f
 	}
 	for _, u := range d.unknown {
 		if u.Near == f.Path.LastKey() && u.Path.Parent().String() == f.Path.Parent().String() {
-			hinted := *f
-			hinted.Want += "; " + u.Path.LastKey() + " is unknown"
-			return &hinted
+			f.Want += "; " + u.Path.LastKey() + " is unknown"
+			break
 		}
 	}
-	return f
+	return &f
 }
 
-// Fail reports a fault; the first one counts.
+// Fail reports a fault; the first ones count.
 func (d *Document) Fail(f Fault) {
-	if d.fault == nil {
-		d.fault = &f
+	if len(d.faults) < d.most {
+		d.faults = append(d.faults, f)
 	}
 }
 
@@ -70,8 +79,8 @@ func (j JSON) Raw() json.RawMessage { return j.raw }
 // Path returns where the value is, or would be.
 func (j JSON) Path() Path { return j.at }
 
-// Failed reports whether the document has a fault, which ends its reading.
-func (j JSON) Failed() bool { return j.doc.fault != nil }
+// Failed reports whether the document takes no more faults, which ends its reading.
+func (j JSON) Failed() bool { return len(j.doc.faults) >= j.doc.most }
 
 // Absent reports whether there is no value, or null.
 func (j JSON) Absent() bool { return len(j.raw) == 0 || string(j.raw) == "null" }
@@ -84,8 +93,8 @@ func (j JSON) IsList() bool { return len(j.raw) > 0 && j.raw[0] == '[' }
 
 // Fail reports that the value is not what is wanted.
 func (j JSON) Fail(want string) {
-	if j.doc.fault == nil {
-		j.doc.fault = &Fault{Path: j.at, Value: j.excerpt(), Want: want}
+	if !j.Failed() {
+		j.doc.Fail(Fault{Path: j.at, Value: j.excerpt(), Want: want})
 	}
 }
 
@@ -124,8 +133,8 @@ func (j JSON) excerpt() string {
 	return Excerpt(line.String(), mostOfText)
 }
 
-// Into decodes the value. It returns false if the value is absent, if it is not what is wanted, or if the document has
-// a fault.
+// Into decodes the value. It returns false if the value is absent, if it is not what is wanted, or if the document
+// takes no more faults.
 func (j JSON) Into(target any, want string) bool {
 	if j.Absent() || j.Failed() {
 		return false

@@ -83,7 +83,7 @@ func (d *Document) Unknown() (members []Unknown, more int) { return d.unknown, d
 
 // Strict returns the first fault; without any, an unknown member is one.
 func (d *Document) Strict() *Fault {
-	if d.fault != nil || len(d.unknown) == 0 {
+	if len(d.faults) > 0 || len(d.unknown) == 0 {
 		return d.Fault()
 	}
 	u := d.unknown[0]
