@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -108,17 +109,19 @@ func TestAFullPoolSaysWhatItLacks(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec, node, want string
 		hosts            int
+		where            string
 	}{
-		"a resource": {"", jointNode("n1", label, gpus), "(has 0, launching 4); 4 of 4 nvidia.com/gpu are taken", 1},
-		"a rule":     {spread, jointNode("n1", label, gpus), "(has 0, launching 1); topologySpreadConstraints of maxSkew 1 with topologyKey kubernetes.io/hostname keeps its pods off all nodes that have room for them", 1},
-		"a cordon":   {"", jointNode("n1", label, gpus, `"unschedulable": true`), "node n1 is cordoned, and its pools may add no node", 1},
-		"one host":   {"", jointNode("n1", label, gpus), "(has 0, launching 3); what is left has room for fewer than the 3 hosts of a replica", 3},
+		"a resource": {"", jointNode("n1", label, gpus), "(has 0, launching 4); 4 of 4 nvidia.com/gpu are taken", 1, ""},
+		"a pin":      {`"nodeName": "n1",`, jointNode("n1", label, gpus), "4 of 4 nvidia.com/gpu are taken", 1, "node n1, which spec.nodeName names,"},
+		"a rule":     {spread, jointNode("n1", label, gpus), "(has 0, launching 1); topologySpreadConstraints of maxSkew 1 with topologyKey kubernetes.io/hostname keeps its pods off all nodes that have room for them", 1, ""},
+		"a cordon":   {"", jointNode("n1", label, gpus, `"unschedulable": true`), "node n1 is cordoned, and its pools may add no node", 1, ""},
+		"one host":   {"", jointNode("n1", label, gpus), "(has 0, launching 3); what is left has room for fewer than the 3 hosts of a replica", 3, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot := jointSnapshot([]jointGroup{{name: "a", limits: "nvidia.com/gpu=1", spec: test.spec}}, test.node, onlyP)
 			snapshot = strings.Replace(snapshot, `"groupName"`, fmt.Sprintf(`"numOfHosts": %d, "groupName"`, test.hosts), 1)
 			plan := planOf(t, strings.Replace(snapshot, `"kubeNodes":`, `"kubePods": [], "kubeNodes":`, 1))
-			if got := plan.InfeasibleRequests[0].Reason; !strings.HasPrefix(got.Message, "pool p cannot hold more pods of group a: ") || !strings.HasSuffix(got.Message, test.want) {
+			if got := plan.InfeasibleRequests[0].Reason; !strings.HasPrefix(got.Message, cmp.Or(test.where, "pool p")+" cannot hold more pods of group a: ") || !strings.HasSuffix(got.Message, test.want) {
 				t.Errorf("%+v, want at its end: %s", got, test.want)
 			}
 			for _, r := range plan.Groups[0].Reasons {

@@ -147,7 +147,10 @@ func (d *limits) poolLimit(i int, has string) model.Reason {
 		return d.triedInPool(i)
 	}
 	where, nodes := "the nodes", "the nodes"
-	if len(g.Pools) > 0 {
+	if g.Pod != nil && g.Pod.Node != "" {
+		where = "node " + g.Pod.Node + ", which spec.nodeName names,"
+		nodes = where
+	} else if len(g.Pools) > 0 {
 		names := make([]string, len(g.Pools))
 		for k, pool := range g.Pools {
 			names[k] = cmp.Or(pool.Name, "of nodes without a name")

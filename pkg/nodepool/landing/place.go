@@ -86,6 +86,8 @@ type Pod struct {
 	Name string `json:"name"`
 	// Requests is what one pod takes of a node. It takes one of the node's "pods" in any case.
 	Requests Quantities `json:"requests"`
+	// Node is the only node where it may be: the template's spec.nodeName.
+	Node string `json:"node,omitempty"`
 	// Cards is what it takes of single cards beside that, on nodes that list them.
 	Cards *CardRequest `json:"cards,omitempty"`
 	// Apart names the pods that must not be on the same node, by required anti-affinity or a port of the node. It holds
