@@ -367,8 +367,8 @@ type Worker struct {
 	Unschedulable string
 	// Gated says that a scheduling gate holds the pod back, for example for quota, so no node is needed yet.
 	Gated bool
-	// GangHeld is what a gang scheduler says while it holds the pod back for others of its gang, which says nothing
-	// about nodes; empty if none does. Unschedulable is then empty.
+	// GangHeld is the name of a gang scheduler and what it says while it holds the pod back for others of its gang,
+	// which says nothing about nodes; empty if none does. Unschedulable is then empty.
 	GangHeld string
 	// NodeRefused is the latest message of a node autoscaler if it says that no node can be added for the pod.
 	// NodePromised says that the latest message is that a node is being added.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -105,14 +106,26 @@ func gatedFindings(v View) []raydemand.Finding {
 			Seen:     fmt.Sprintf("%d pods", held[group]),
 			Why: "the gang scheduler starts them only with the rest of their PodGroup, also if there are nodes for " +
 				"them. It says: " + says[group],
-			Fix: "compare minMember of the PodGroup with its pods, and make room for those that do not fit, or lower " +
-				"it. With Volcano, enableInTreeAutoscaling: true keeps it at minReplicas. Only the one of " +
-				"scheduler-plugins nobody changes: kubectl patch podgroups.scheduling.x-k8s.io -n " +
-				v.Cluster.Key.Namespace + " " + v.Cluster.Key.Name +
-				" --type merge -p '{\"spec\":{\"minMember\":1}}'",
+			Fix: "make room for the pods of the gang that do not fit, or make it smaller" +
+				smallerGang(v.Cluster.Key, says[group]),
 		})
 	}
 	return all
+}
+
+// smallerGang returns what makes the gang of a RayCluster smaller (docs/reference/facts.md#gang-floor), by the name of
+// the scheduler that holds its pods.
+func smallerGang(key nodepool.ClusterKey, says string) string {
+	switch scheduler, _, _ := strings.Cut(says, ": "); scheduler {
+	case "volcano":
+		return ": with enableInTreeAutoscaling: true, minMember of its PodGroup is minReplicas"
+	case "scheduler-plugins-scheduler": // the operator writes it once
+		return ": kubectl patch podgroups.scheduling.x-k8s.io -n " + key.Namespace + " " + key.Name +
+			" --type merge -p '{\"spec\":{\"minMember\":1}}'"
+	case "kai-scheduler":
+		return ": with minReplicas of at least 1 in each group, minMember of its PodGroup is minReplicas"
+	}
+	return ": lower the minimum of its PodGroup"
 }
 
 func orphanFindings(v View) []raydemand.Finding {

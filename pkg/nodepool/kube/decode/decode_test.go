@@ -359,7 +359,7 @@ func TestAGangSchedulerHoldsAPodThatFits(t *testing.T) {
 		w := worker(pod("w", workerNode, "gpu", func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: c.reason, Message: c.message}}
 		}))
-		if (w.GangHeld != "") != c.held || c.held && (w.GangHeld != c.message || w.Unschedulable != "" || w.Gated) {
+		if (w.GangHeld != "") != c.held || c.held && (w.GangHeld != ": "+c.message || w.Unschedulable != "" || w.Gated) {
 			t.Errorf("%s %q: held %q, unschedulable %q, gated %v", c.reason, c.message, w.GangHeld, w.Unschedulable, w.Gated)
 		}
 	}

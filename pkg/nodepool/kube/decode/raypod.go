@@ -119,7 +119,7 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 		if scheduled.Status == corev1.ConditionTrue {
 			w.ScheduledAt = scheduled.LastTransitionTime.Time
 		} else if heldByGang(scheduled) {
-			w.GangHeld = cmp.Or(scheduled.Message, scheduled.Reason)
+			w.GangHeld = pod.Spec.SchedulerName + ": " + cmp.Or(scheduled.Message, scheduled.Reason)
 		} else if scheduled.Reason == corev1.PodReasonUnschedulable {
 			w.Unschedulable = scheduled.Message
 		} else {
@@ -127,7 +127,8 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 		}
 	} else if gang := pod.Spec.WorkloadRef; gang != nil && pod.Spec.NodeName == "" {
 		// Of a pod that may not enter its queue yet, kube-scheduler 1.35 says nothing (PreEnqueue).
-		w.GangHeld = "it belongs to Workload " + gang.Name + ", and kube-scheduler has not tried it"
+		w.GangHeld = pod.Spec.SchedulerName + ": it belongs to Workload " + gang.Name +
+			", and kube-scheduler has not tried it"
 	}
 	if ready := condition(pod, corev1.PodReady); ready != nil {
 		if w.Ready = ready.Status == corev1.ConditionTrue; w.Ready {
