@@ -37,6 +37,9 @@ type Queue struct {
 	Unknown string
 	// Elastic says that every pod template, including the head's, has ElasticGate.
 	Elastic bool
+	// Remote says that MultiKueue of another Kubernetes cluster keeps replicas equal to those there: Kueue 0.19 patches
+	// an elastic copy back, whose flag enableInTreeAutoscaling it removes, so that the operator ends any worker.
+	Remote bool
 	// Quota is what Kueue says about the quota of the RayCluster; nil if nothing is known. It is shared and must not be
 	// changed.
 	Quota *Quota
@@ -50,7 +53,7 @@ func (q Queue) Queued() bool { return q.Mark != "" }
 // stays in the templates when Kueue's feature gate is turned off; nor does the Workload alone, because new pods would
 // then run without quota.
 func (q Queue) Scalable() bool {
-	return q.Queued() && q.Elastic && (q.Parent.Kind == "" || q.Followed) && q.Quota != nil && q.Quota.Elastic
+	return q.Queued() && q.Elastic && !q.Remote && (q.Parent.Kind == "" || q.Followed) && q.Quota != nil && q.Quota.Elastic
 }
 
 // Refusal says why Heliostat does not scale a queued RayCluster, and what you can do; empty if it does.
@@ -69,6 +72,9 @@ func (q Queue) Refusal() string {
 	case q.Elastic && q.Parent.Kind != "" && !q.Followed:
 		return fmt.Sprintf("%s as an elastic one, and does not follow replicas of the RayCluster: %s; new pods would "+
 			"stay behind Kueue's gate", found, cmp.Or(q.Unfollowed, "that has not been read yet"))
+	case q.Elastic && q.Remote:
+		return found + " as an elastic one, and MultiKueue sets replicas back to those in the Kubernetes cluster that " +
+			"it comes from; change them there"
 	case q.Elastic:
 		return found + " as an elastic one, and " + q.unproven()
 	}

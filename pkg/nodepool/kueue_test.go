@@ -24,6 +24,8 @@ func TestARefusalNamesTheQueueItsPlaceAndTheWaysOut(t *testing.T) {
 			ElasticAnnotation + `: "true"`, "enableInTreeAutoscaling: true", "Heliostat can scale it within its quota"}},
 		"an elastic RayCluster": {elastic(own), []string{"queue research", own.Mark,
 			"this process does not read Workloads", "`autoscaler serve`"}},
+		"a copy of MultiKueue": {remote(known(own, Quota{Elastic: true, Admitted: true})), []string{own.Mark,
+			"MultiKueue sets replicas back", "change them there"}},
 		"unknown Workloads":               {known(own, Quota{Unread: "forbidden"}), []string{"Workloads are unknown: forbidden", "grant list and watch"}},
 		"a Workload that is not elastic":  {known(own, Quota{Admitted: true}), []string{"its Workload is not", "restart the whole RayCluster"}},
 		"no Workload":                     {known(own, Quota{}), []string{"no unfinished Workload"}},
@@ -59,6 +61,8 @@ func TestARefusalNamesTheQueueItsPlaceAndTheWaysOut(t *testing.T) {
 		t.Errorf("a RayCluster with gates and without a queue: %v", free)
 	}
 }
+
+func remote(q Queue) Queue { q.Remote = true; return q }
 
 func followed(q Queue) Queue { q.Followed = true; return q }
 

@@ -16,15 +16,21 @@ const (
 	localQueueLabel = "kueue.x-k8s.io/local-queue-name"
 )
 
+// multiKueueOrigin is the label of what MultiKueue copies from another Kubernetes cluster.
+const multiKueueOrigin = "kueue.x-k8s.io/multikueue-origin"
+
 // queueOf reads Kueue's queue from the RayCluster itself. KubeRay copies the labels of a RayJob or RayService to its
 // RayCluster, and Kueue admits the parent instead of the child.
 func queueOf(metadata, spec Fields) nodepool.Queue {
-	queue := nodepool.Queue{Name: metadata.Texts("labels")[nodepool.QueueLabel], Elastic: elastic(spec)}
+	labels := metadata.Texts("labels")
+	queue := nodepool.Queue{Name: labels[nodepool.QueueLabel], Elastic: elastic(spec)}
 	if queue.Name == "" {
 		return queue
 	}
 	queue.Mark = "label " + nodepool.QueueLabel + " on RayCluster " + metadata.Text("name")
-	if parent := ownerOf(metadata); parent.Kind != "" {
+	parent := ownerOf(metadata)
+	queue.Remote = parent.Kind == "" && labels[multiKueueOrigin] != "" && !spec.Flag("enableInTreeAutoscaling")
+	if parent.Kind != "" {
 		queue.Parent, queue.ParentUID = parent, controllerOf(metadata).UID
 		queue.Mark += fmt.Sprintf(", which %s %s created", parent.Kind, parent.Name)
 	}

@@ -32,8 +32,10 @@ func TestARayClusterShowsItsQueue(t *testing.T) {
 	const owner = ", ownerReferences: [{apiVersion: ray.io/v1, kind: RayJob, name: train, uid: j-1, controller: true}]"
 	const annotation = `, annotations: {kueue.x-k8s.io/elastic-job: "true"}`
 	own := nodepool.Queue{Name: "research", Mark: "label kueue.x-k8s.io/queue-name on RayCluster llm"}
-	elastic := own
+	elastic, copied := own, own
 	elastic.Elastic = true
+	copied.Elastic, copied.Remote = true, true
+	const origin = "labels: {kueue.x-k8s.io/queue-name: research, kueue.x-k8s.io/multikueue-origin: multikueue}"
 	child := nodepool.Queue{Name: "research",
 		Mark:   "label kueue.x-k8s.io/queue-name on RayCluster llm, which RayJob train created",
 		Parent: nodepool.Owner{Kind: "RayJob", Name: "train"}, ParentUID: "j-1"}
@@ -47,6 +49,8 @@ func TestARayClusterShowsItsQueue(t *testing.T) {
 		"the label":                     {label, nil, own},
 		"the annotation proves nothing": {label + annotation, nil, own},
 		"a gate in every template":      {label, []string{gate, gate, gate}, elastic},
+		"a copy of MultiKueue":          {origin, []string{gate, gate, gate + "}\n  enableInTreeAutoscaling: false\n#"}, copied},
+		"one with in-tree autoscaling":  {origin, []string{gate, gate, gate + "}\n  enableInTreeAutoscaling: true\n#"}, elastic},
 		"no gate at the head":           {label + annotation, []string{"{}", gate, gate}, own},
 		"no gate in one group":          {label + annotation, []string{gate, gate, "{}"}, own},
 		"another gate": {label, []string{gate, gate,
