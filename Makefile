@@ -224,7 +224,7 @@ define real
 	.ci/preflight go python
 	$(call kit)
 	cd test
-	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler" HELIOSTAT_TEST_SLOW=1 HELIOSTAT_TEST_DEMAND=5m CHAOS_ROUND=1
+	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler" HELIOSTAT_TEST_SLOW=1 CHAOS_ROUND=1
 	go test -vet=off -count=1 -timeout 60m -v -run $(1) $(2)
 endef
 
@@ -260,7 +260,7 @@ nightly: ## what takes hours: churn, churn-karpenter, suspend, shards, chaos; NA
 		$(call real,'^TestSlow',./e2e)
 		;;
 	kueue)
-		$(call real,Queued,./neighbours)
+		$(call real,'Queued|Elastic',./neighbours)
 		;;
 	conformance)
 		.ci/preflight go python

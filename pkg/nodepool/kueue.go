@@ -53,7 +53,8 @@ func (q Queue) Queued() bool { return q.Mark != "" }
 // stays in the templates when Kueue's feature gate is turned off; nor does the Workload alone, because new pods would
 // then run without quota.
 func (q Queue) Scalable() bool {
-	return q.Queued() && q.Elastic && !q.Remote && (q.Parent.Kind == "" || q.Followed) && q.Quota != nil && q.Quota.Elastic
+	return q.Queued() && q.Elastic && !q.Remote && (q.Parent.Kind == "" || q.Followed) &&
+		q.Quota != nil && q.Quota.Elastic
 }
 
 // Refusal says why Heliostat does not scale a queued RayCluster, and what you can do; empty if it does.
@@ -73,8 +74,8 @@ func (q Queue) Refusal() string {
 		return fmt.Sprintf("%s as an elastic one, and does not follow replicas of the RayCluster: %s; new pods would "+
 			"stay behind Kueue's gate", found, cmp.Or(q.Unfollowed, "that has not been read yet"))
 	case q.Elastic && q.Remote:
-		return found + " as an elastic one, and MultiKueue sets replicas back to those in the Kubernetes cluster that " +
-			"it comes from; change them there"
+		return found + " as an elastic one, and MultiKueue sets replicas back to those in the Kubernetes cluster " +
+			"that it comes from; change them there"
 	case q.Elastic:
 		return found + " as an elastic one, and " + q.unproven()
 	}

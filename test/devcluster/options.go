@@ -22,9 +22,9 @@ type Options struct {
 	// Ray are the versions of Ray with an image rayproject/ray:<version>. Nil means DefaultRay. Without nodes, none are
 	// installed.
 	Ray []string
-	// Kubernetes and KubeRay are releases of the control plane and the operator, from kit.Releases. Empty means the
-	// default.
-	Kubernetes, KubeRay string
+	// Kubernetes, KubeRay and KueueRelease are releases of the control plane, the operator and Kueue, from
+	// kit.Releases. Empty means the default.
+	Kubernetes, KubeRay, KueueRelease string
 	// Images are further images, or replacements of Ray's.
 	Images nodeagent.Images
 	// Kwok adds kwok, which simulates the nodes of AddKwokNodes.
@@ -84,7 +84,8 @@ func (o Options) Needs() (Needs, error) {
 	}
 	needs := kit.Cluster()
 	needs.Ray = nil
-	needs.Releases = map[string]string{kit.Kubernetes: o.Kubernetes, kit.KubeRay: o.KubeRay}
+	needs.Releases = map[string]string{kit.Kubernetes: o.Kubernetes, kit.KubeRay: o.KubeRay,
+		kit.KueueModule: o.KueueRelease}
 	if o.Kwok {
 		needs.Parts = append(needs.Parts, Kwok)
 	}

@@ -19,6 +19,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/devcluster/kit"
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 	"heliostat.dev/heliostat/test/rig"
 	"heliostat.dev/heliostat/test/simray"
@@ -28,7 +29,26 @@ import (
 // simulates their nodes, and Ray is simulated. Each scenario has its own ClusterQueue.
 func TestElasticRayClustersUseTheirQuota(t *testing.T) {
 	t.Parallel()
-	k := startKueueLab(t)
+	eachKueue(t, elasticScenarios)
+}
+
+// eachKueue runs a test beside the default release of Kueue, and in the nightly test beside all.
+func eachKueue(t *testing.T, test func(t *testing.T, release string)) {
+	t.Helper()
+	releases, err := kit.Releases(kit.KueueModule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("HELIOSTAT_TEST_SLOW") == "" {
+		releases = releases[:1]
+	}
+	for _, release := range releases {
+		t.Run(release, func(t *testing.T) { test(t, release) })
+	}
+}
+
+func elasticScenarios(t *testing.T, release string) {
+	k := startKueueLab(t, release)
 	scenarios := map[string]func(*karpenterLab){
 		"within": withinQuota, "fallback": fallback, "borrowing": borrowing, "partial": partialFit,
 		"survive": runningPodsSurvive, "freed": quotaFreed, "evicted": evicted,
@@ -50,12 +70,12 @@ func TestElasticRayClustersUseTheirQuota(t *testing.T) {
 }
 
 // startKueueLab starts Kueue with two kwok nodes, and Heliostat.
-func startKueueLab(t *testing.T, featureGates ...string) *karpenterLab {
+func startKueueLab(t *testing.T, release string, featureGates ...string) *karpenterLab {
 	t.Helper()
 	k := &karpenterLab{T: t, began: time.Now(), log: os.Stderr}
 	var err error
-	if k.Rig, err = rig.Start(t.Context(), rig.Options{Out: os.Stderr, Nodes: []nodeagent.NodeSpec{}, Kueue: true, Kwok: true,
-		KueueFeatureGates: featureGates}); err != nil {
+	if k.Rig, err = rig.Start(t.Context(), rig.Options{Out: os.Stderr, Nodes: []nodeagent.NodeSpec{}, Kwok: true,
+		Kueue: true, KueueRelease: release, KueueFeatureGates: featureGates}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.stop)
@@ -142,7 +162,7 @@ type elasticTeam struct {
 // first of several groups is preferred.
 func (k *karpenterLab) elasticCluster(name string, groups ...rig.Group) *elasticTeam {
 	k.Helper()
-	team := k.queued(rig.Cluster{Namespace: name, Name: name, Groups: groups}, elastic)
+	team := k.queued(rig.Cluster{Namespace: name, Name: name, InTree: true, SidecarImage: "heliostat", Groups: groups}, elastic)
 	team.managed()
 	return &elasticTeam{team, k.witness(team.key, "")}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,11 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/test/rig"
+)
+
+const (
+	suspension = "the RayCluster was suspended"
+	newHead    = "there is a new head pod"
 )
 
 // witness watches a RayCluster, its pods and its Workloads, and keeps what must not happen to them.
@@ -87,7 +93,7 @@ func (w *witness) seeRayCluster(event watch.Event) {
 	}
 	w.rayCluster = object
 	if suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend"); suspended {
-		w.harmed = append(w.harmed, "the RayCluster was suspended")
+		w.harmed = append(w.harmed, suspension)
 	}
 }
 
@@ -103,7 +109,7 @@ func (w *witness) seePod(event watch.Event) {
 	before := w.pods[pod.UID]
 	if pod.Labels["ray.io/node-type"] == "head" {
 		if w.headPod != "" && w.headPod != pod.UID {
-			w.harmed = append(w.harmed, "there is a new head pod")
+			w.harmed = append(w.harmed, newHead)
 		}
 		w.headPod = pod.UID
 	} else if pod.DeletionTimestamp != nil && !gatedPod(pod) && (before == nil || before.DeletionTimestamp == nil) {
@@ -180,6 +186,15 @@ func (w *witness) object() *unstructured.Unstructured {
 func (w *witness) suspended() bool {
 	suspended, _, _ := unstructured.NestedBool(w.object().Object, "spec", "suspend")
 	return suspended
+}
+
+// restarted reports whether the RayCluster was suspended, and its head pod is gone, ends, or is a new one.
+func (w *witness) restarted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	head := w.pods[w.headPod]
+	return slices.Contains(w.harmed, suspension) &&
+		(head == nil || head.DeletionTimestamp != nil || slices.Contains(w.harmed, newHead))
 }
 
 func (w *witness) unfinished() (n int) {

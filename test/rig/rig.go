@@ -43,8 +43,10 @@ type Options struct {
 	ControlPlaneOnly bool
 	// APIServerEnv are environment variables of the API server, as KEY=value.
 	APIServerEnv []string
-	// Kueue installs Kueue. KueueFeatureGates sets its feature gates, as NAME=true or NAME=false.
+	// Kueue installs Kueue, in the release KueueRelease, by default the kit's. KueueFeatureGates sets its feature
+	// gates, as NAME=true or NAME=false.
 	Kueue             bool
+	KueueRelease      string
 	KueueFeatureGates []string
 	// Coscheduling makes the gang scheduling of scheduler-plugins the operator's batch scheduler.
 	Coscheduling bool
@@ -113,7 +115,7 @@ func (o Options) cluster(cache, dir string) devcluster.Options {
 		APIServerEnv:  o.APIServerEnv,
 		InstanceTypes: o.InstanceTypes, AdoptNodes: o.AdoptNodes,
 		Kwok:  o.Kwok || len(o.InstanceTypes) > 0 && !o.AdoptNodes,
-		Kueue: o.Kueue, KueueFeatureGates: o.KueueFeatureGates,
+		Kueue: o.Kueue, KueueRelease: o.KueueRelease, KueueFeatureGates: o.KueueFeatureGates,
 		Coscheduling: o.Coscheduling, AuditRules: o.AuditRules,
 	}
 }

@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// Kubernetes and KubeRay are the modules of which a dev cluster can run several releases.
+// Kubernetes, KubeRay and KueueModule are the modules of which a dev cluster can run several releases.
 const (
-	Kubernetes = "k8s.io/kubernetes"
-	KubeRay    = "github.com/ray-project/kuberay/ray-operator"
+	Kubernetes  = "k8s.io/kubernetes"
+	KubeRay     = "github.com/ray-project/kuberay/ray-operator"
+	KueueModule = "sigs.k8s.io/kueue"
 )
 
 // Releases returns the releases of a module that a dev cluster can run: the default first, then the newest first.

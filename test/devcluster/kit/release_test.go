@@ -13,7 +13,7 @@ func TestAReleaseIsBuiltFromItsOwnModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, module := range []string{Kubernetes, KubeRay} {
+	for _, module := range []string{Kubernetes, KubeRay, KueueModule} {
 		releases, err := Releases(module)
 		if err != nil || len(releases) < 2 {
 			t.Fatalf("releases of %s: %v, %v", module, releases, err)
