@@ -226,6 +226,7 @@ var scalerChecks = []Check{
 	{"queued-by-kueue", raydemand.Info, clusters(queuedByKueue),
 		"Kueue queues it, and it is not elastic: any change of replicas makes Kueue restart the whole RayCluster, " +
 			"also the head, so Heliostat never patches it, whatever its mode"},
+	{"kueue-refuses", raydemand.Error, clusters(kueueRefuses), "Kueue's webhook refuses the object"},
 	{"elastic-queued-by-kueue", raydemand.Warning, clusters(elasticQueuedByKueue),
 		"Kueue queues it as an elastic one, but it gives no quota to further pods of a RayJob or RayService without " +
 			"in-tree autoscaling: they stay behind its gate for ever. Heliostat does not patch it, whatever its mode"},
@@ -285,7 +286,7 @@ var securityChecks = []Check{
 		"the group requests no GPU and fits on a node with GPUs: an image that sets NVIDIA_VISIBLE_DEVICES=all sees " +
 			"and uses all of them without the scheduler, and delays every change of the MIG layout"},
 	{"gpu-visible-all", raydemand.Warning, groups(gpuVisibleAll),
-		"the variable overrides the device plugin: the container sees every GPU of the node, also those of other pods"},
+		"the variable overrides the device plugin: the container sees these GPUs of the node, also those of other pods"},
 	{"gpu-privileged", raydemand.Warning, groups(gpuPrivileged),
 		"a privileged container sees all devices of the node, whatever GPUs it was given, and can use those of other " +
 			"pods"},

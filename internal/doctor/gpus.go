@@ -93,10 +93,13 @@ func gpuOutsideRayContainer(_ *inventory, r gpuRequest, report reporter) {
 	}
 	ofRay := r.rayContainer().Get("resources", "limits", r.Resource)
 	list := r.Container.Path().Parent().LastKey()
-	if ofRay.Has() && list == "initContainers" {
+	if ofRay.Has() && list == "initContainers" && r.Container.Text("restartPolicy") != "Always" {
 		return // the Ray container gets the same GPU after the init container
 	}
-	operations := append([]operation{set(r.Of, ofRay.Path(), r.Limit.Raw())}, removeRequest(r)...)
+	operations := removeRequest(r)
+	if !ofRay.Has() {
+		operations = append(operations, set(r.Of, ofRay.Path(), r.Limit.Raw()))
+	}
 	report(shows(r.Of, r.Limit, patch(r.Of, operations...)))
 }
 

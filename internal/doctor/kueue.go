@@ -32,6 +32,30 @@ func queuedByKueue(x *inventory, o *Object, report reporter) {
 	}
 }
 
+// kueueRefuses reports what the webhooks of Kueue 0.18 and 0.19 refuse in a queued object
+// (pkg/controller/jobs/raycluster/common.go, ValidateCreate; rayjob/rayjob_webhook.go).
+func kueueRefuses(x *inventory, o *Object, report reporter) {
+	if !o.Cluster.Queue.Queued() || x.Input.Stored || x.hasQueuedParent(o) || o.Root().Has("metadata", "uid") {
+		return
+	}
+	refuse := func(v fieldpath.Value, why string, repair fix) {
+		report(occurrence{Object: o, Path: v.Path(), Seen: v.String(), More: why, Fix: repair})
+	}
+	if v := o.raySpec().Get("enableInTreeAutoscaling"); v.Flag() && elasticAnnotation(o).Text() != "true" {
+		refuse(v, "only elastic ones may have in-tree autoscaling",
+			patch(o, set(o, elasticAnnotation(o).Path(), "true")).Hint("and turn on Kueue's feature gate "+
+				"ElasticJobsViaWorkloadSlices"))
+	}
+	if v := o.Root().Get("spec", "shutdownAfterJobFinishes"); o.Kind == "RayJob" && !v.Flag() {
+		refuse(v, "a RayJob must delete its RayCluster when it has finished", patch(o, set(o, v.Path(), true)))
+	}
+	for _, group := range o.raySpec().Items("workerGroupSpecs") {
+		if v := group.Get("groupName"); v.Text() == "head" {
+			refuse(v, "the name is reserved for the head", edit(o, "rename the group"))
+		}
+	}
+}
+
 // elasticQueuedByKueue reports elastic RayJobs and RayServices: for them Kueue makes further slices only if in-tree
 // autoscaling is on.
 func elasticQueuedByKueue(x *inventory, o *Object, report reporter) {

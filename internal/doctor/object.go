@@ -278,7 +278,7 @@ func (g rayGroup) requestsDevices() bool {
 
 // mayHaveGPUs reports whether anything gives the group's pods GPUs.
 func (g rayGroup) mayHaveGPUs() bool {
-	return g.Pods.GPUs.Claims || g.Pods.Pod.Share != nil || g.requestsDevices() ||
+	return g.Pods.GPUs.Claims || g.Pods.Pod.Share != nil || g.requestsGPU() ||
 		strings.Contains(g.template().Text("runtimeClassName"), "nvidia")
 }
 

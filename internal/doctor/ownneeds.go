@@ -50,6 +50,10 @@ func (g rayGroup) mayHold(want raydemand.Bundle) bool {
 		}
 		_, set := has[name]
 		detected := name == raydemand.CPU || name == raydemand.Memory || name == raydemand.GPU && g.mayHaveGPUs()
+		for limit := range g.Pods.GPUs.Limits { // of a device, whether the operator passes it on or not
+			accelerator, is := gpuinfo.AcceleratorOf(limit)
+			detected = detected || is && accelerator.Ray == name
+		}
 		if (set || !detected) && has.Has(name) < amount {
 			return false
 		}
@@ -85,20 +89,38 @@ func entrypointNeeds(o *Object) []need {
 // or the whole of it with STRICT_PACK, or the options of the actor (Ray 2.60, serve/schema.py, DeploymentSchema).
 func serveNeeds(o *Object) (all []need) {
 	field := o.Root().Get("spec", "serveConfigV2")
+	type deployment struct {
+		Name    string
+		Options map[string]any   `json:"ray_actor_options"`
+		Bundles []map[string]any `json:"placement_group_bundles"`
+		Packing string           `json:"placement_group_strategy"`
+	}
 	var config struct {
 		Applications []struct {
-			Deployments []struct {
-				Name    string
-				Options map[string]any   `json:"ray_actor_options"`
-				Bundles []map[string]any `json:"placement_group_bundles"`
-				Packing string           `json:"placement_group_strategy"`
-			}
+			Deployments []deployment
+			Args        json.RawMessage
 		}
 	}
 	if yaml.Unmarshal([]byte(field.Text()), &config) != nil {
 		return nil // Serve refuses it
 	}
 	for _, application := range config.Applications {
+		var llm struct { // arguments of ray.serve.llm:build_openai_app (Ray 2.60, LLMConfig)
+			Configs []struct {
+				Model struct {
+					ID string `json:"model_id"`
+				} `json:"model_loading_config"`
+				Group struct {
+					Bundles  []map[string]any
+					Strategy string
+				} `json:"placement_group_config"`
+			} `json:"llm_configs"`
+		}
+		_ = json.Unmarshal(application.Args, &llm) // other applications have other arguments
+		for _, c := range llm.Configs {
+			application.Deployments = append(application.Deployments,
+				deployment{Name: c.Model.ID, Bundles: c.Group.Bundles, Packing: c.Group.Strategy})
+		}
 		for _, d := range application.Deployments {
 			of := "a replica of " + d.Name
 			actor := need{field.Path(), of, raydemand.Bundle{}}
@@ -114,12 +136,14 @@ func serveNeeds(o *Object) (all []need) {
 			}
 			whole := need{field.Path(), of, raydemand.Bundle{}}
 			for _, bundle := range d.Bundles {
-				one := need{field.Path(), fmt.Sprintf("a bundle of %s", d.Name), raydemand.Bundle{}}
+				one := need{field.Path(), "a bundle of " + d.Name, raydemand.Bundle{}}
 				for name, value := range bundle {
 					one.add(name, value)
 				}
 				whole.bundle.Add(one.bundle)
-				all = append(all, one)
+				if d.Packing != "STRICT_PACK" {
+					all = append(all, one)
+				}
 			}
 			if d.Packing == "STRICT_PACK" {
 				all = append(all, whole)

@@ -204,7 +204,8 @@ func rayAutoscalerDiffers(x *inventory, code string, report reporter) {
 func numGPUsDiffers(x *inventory, g rayGroup, report reporter) {
 	declared, at, ok := g.declaredGPUs()
 	name, derived := g.wholeGPUs()
-	if request, uncounted := requestGPUs(g); uncounted && ok && !x.anyNode && !g.mayHaveGPUs() {
+	if request, uncounted := requestGPUs(g); uncounted && ok && !x.anyNode && !g.mayHaveGPUs() &&
+		!g.requestsDevices() {
 		report(occurrence{Object: g.Of, Path: at, Seen: fmt.Sprintf("%d declared, no limit", declared),
 			Fix: patch(g.Of, request).Hint("or remove the number")})
 		return

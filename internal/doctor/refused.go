@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
@@ -114,5 +116,10 @@ func operatorRefuses(_ *inventory, o *Object, report reporter) {
 			at = fieldpath.NewPath("metadata").Key("name")
 		}
 		report(occurrence{Object: o, Path: at, More: err.Error(), Fix: edit(o, "correct it")})
+	}
+	serve := o.Root().Get("spec", "serveConfigV2")
+	if err := yaml.Unmarshal([]byte(serve.Text()), &map[string]any{}); err != nil { // as updateServeDeployment
+		report(occurrence{Object: o, Path: serve.Path(), More: err.Error(), Fix: edit(o, "correct it"),
+			Why: "the operator cannot read it as YAML, so it deploys nothing"})
 	}
 }

@@ -271,6 +271,10 @@ func rayWalk(o *Object) walk {
 // rayViolations returns the values that KubeRay's schema does not allow, but for those that decoding reports.
 func rayViolations(o *Object) []occurrence {
 	return slices.DeleteFunc(rayWalk(o).faults, func(fault occurrence) bool {
+		if gcs := o.raySpec().Get("gcsFaultToleranceOptions"); gcs.Has("backend") && // KubeRay 1.7 has it
+			fault.Path.String() == gcs.Path("redisAddress").String() {
+			return true
+		}
 		return o.Cluster != nil && slices.ContainsFunc(o.Cluster.Findings, func(f raydemand.Finding) bool {
 			return f.Field == "spec" || strings.HasPrefix(fieldIn(o, f.Field)+".", fault.Path.String()+".")
 		})

@@ -197,15 +197,15 @@ func gpuVisibleAll(_ *inventory, g rayGroup, report reporter) {
 	for _, c := range g.containers() {
 		for _, variable := range c.Items("env") {
 			v := variable.Get("value")
-			if variable.Text("name") != visibleDevices || v.Text() != "all" {
+			if variable.Text("name") != visibleDevices || slices.Contains([]string{"", "void", "none"}, v.Text()) {
 				continue
 			}
-			found := occurrence{Object: g.Of, Path: v.Path(), Seen: "all",
+			found := occurrence{Object: g.Of, Path: v.Path(), Seen: v.Text(),
 				Fix: patch(g.Of, remove(variable.Path()))}
 			if request, uncounted := requestGPUs(g); uncounted {
 				found.Why, found.Fix = whyUncounted, patch(g.Of, request, remove(variable.Path()))
 			} else if !g.requestsGPU() {
-				found.Fix = patch(g.Of, replace(v.Path(), "void"))
+				found.Fix = patch(g.Of, replace(v.Path(), "void")).Hint("or request the GPUs that its tasks need")
 			}
 			report(found)
 		}

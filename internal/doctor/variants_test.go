@@ -41,6 +41,15 @@ func nodeLike(t *testing.T, node map[string]any) map[string]any {
 	return other
 }
 
+// sidecar moves the GPUs of the manifest to the Ray container and an init container.
+func sidecar(t *testing.T, cluster map[string]any, restartPolicy any) {
+	t.Helper()
+	gpu := map[string]any{"limits": map[string]any{"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}}
+	field(t, cluster, worker+"/containers", []any{map[string]any{"name": "ray-worker", "image": "i", "resources": gpu}})
+	field(t, cluster, worker+"/initContainers",
+		[]any{map[string]any{"name": "dcgm", "image": "i", "resources": gpu, "restartPolicy": restartPolicy}})
+}
+
 const worker = "/spec/workerGroupSpecs/0/template/spec"
 
 // Each case changes a manifest that shows a finding, so that the finding must disappear or must stay.
@@ -136,6 +145,33 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 		"KAI's fraction of more than a card": {"gpu-fraction-refused", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata/annotations", map[string]any{"gpu-fraction": "1.5"})
 			field(t, all[0], worker+"/containers/0/resources/limits/nvidia.com~1gpu", nil)
+		}, true},
+		"an init container that inspects the GPU": {"gpu-outside-ray-container", func(t *testing.T, all []map[string]any) {
+			sidecar(t, all[0], nil)
+		}, false},
+		"a sidecar that keeps a GPU": {"gpu-outside-ray-container", func(t *testing.T, all []map[string]any) {
+			sidecar(t, all[0], "Always")
+		}, true},
+		"a list of GPUs": {"gpu-visible-all", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/env", []any{map[string]any{"name": "NVIDIA_VISIBLE_DEVICES", "value": "0,1"}})
+		}, true},
+		"no GPUs are visible": {"gpu-visible-all", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/env", []any{map[string]any{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}})
+		}, false},
+		"Kueue queues an elastic RayCluster with in-tree autoscaling": {"kueue-refuses", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/metadata/annotations", map[string]any{"kueue.x-k8s.io/elastic-job": "true"})
+		}, false},
+		"Kueue wants the name of the head": {"kueue-refuses", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/metadata/annotations", map[string]any{"kueue.x-k8s.io/elastic-job": "true"})
+			field(t, all[0], "/spec/workerGroupSpecs/0/groupName", "head")
+		}, true},
+		"the field backend of KubeRay 1.7": {"schema-violated", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/gcsFaultToleranceOptions", map[string]any{"backend": "rocksdb"})
+			all[1] = all[0]
+		}, false},
+		"Redis without an address": {"schema-violated", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/gcsFaultToleranceOptions", map[string]any{"redisUsername": map[string]any{"value": "a"}})
+			all[1] = all[0]
 		}, true},
 		"KAI's fraction and memory": {"gpu-fraction-refused", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata/annotations/gpu-memory", "2000")
