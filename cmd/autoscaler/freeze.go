@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 func newFreezeCommand() *cobra.Command {
@@ -32,50 +36,55 @@ func newUnfreezeCommand() *cobra.Command {
 }
 
 func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
-	var server cli.ServerFlags
-	output := "table"
-	cmd.Args = cli.ExactlyOneCluster
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write := printer.WriterOf(output, printer.Look{}, printer.WriteFrozen)
-		key, api, err := server.Target(args[0])
-		if err != nil {
-			return err
-		}
-		now, err := api.SetFreeze(cmd.Context(), key, freeze)
-		if err != nil {
-			return err
-		}
-		return write(cmd.OutOrStdout(), printer.Frozen{Namespace: key.Namespace, Name: key.Name, Frozen: now})
-	}
-	server.AddTo(cmd)
-	cli.Output(cmd.Flags(), &output, cli.Outputs...)
-	server.CompleteCluster(cmd)
-	return cmd
+	return clusterCommand(cmd, nil, printer.WriteFrozen,
+		func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*printer.Frozen, error) {
+			now, err := api.SetFreeze(ctx, key, freeze)
+			return &printer.Frozen{Namespace: key.Namespace, Name: key.Name, Frozen: now}, err
+		})
 }
 
 func newResumeCommand() *cobra.Command {
-	var server cli.ServerFlags
-	output := "table"
-	cmd := &cobra.Command{
+	return clusterCommand(&cobra.Command{
 		Use:   "resume RAYCLUSTER",
 		Short: "Resumes a RayCluster that was suspended because it was idle",
 		Long: "Sets spec.suspend of the RayCluster to false if Heliostat set it; the operator then starts the head.\n" +
 			"Time without work counts from now. Requires permission to patch the RayCluster.\n\n" +
 			cli.ServerHelp,
 		Example: "  autoscaler resume ml/llm",
-		Args:    cli.ExactlyOneCluster,
-	}
+	}, nil, printer.WriteResumed,
+		func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*printer.Resumed, error) {
+			now, err := api.Resume(ctx, key)
+			return &printer.Resumed{Namespace: key.Namespace, Name: key.Name, Suspended: now}, err
+		})
+}
+
+// clusterCommand completes a command that makes one call about one RayCluster. check, which may be nil, returns what is
+// bad about the flags before anything is called. text writes the answer for people; the command writes nothing if it is
+// nil.
+func clusterCommand[T any](
+	cmd *cobra.Command,
+	check func() error,
+	text func(*printer.Page, T),
+	call func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*T, error),
+) *cobra.Command {
+	var server cli.ServerFlags
+	var output string
+	cmd.Args = cli.ExactlyOneCluster
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write := printer.WriterOf(output, printer.Look{}, printer.WriteResumed)
+		if check != nil {
+			if err := check(); err != nil {
+				return cli.BadInput(err)
+			}
+		}
 		key, api, err := server.Target(args[0])
 		if err != nil {
 			return err
 		}
-		now, err := api.Resume(cmd.Context(), key)
-		if err != nil {
+		answer, err := call(cmd.Context(), api, key)
+		if err != nil || answer == nil {
 			return err
 		}
-		return write(cmd.OutOrStdout(), printer.Resumed{Namespace: key.Namespace, Name: key.Name, Suspended: now})
+		return printer.WriterOf(output, printer.Look{}, text)(cmd.OutOrStdout(), *answer)
 	}
 	server.AddTo(cmd)
 	cli.Output(cmd.Flags(), &output, cli.Outputs...)

@@ -1,22 +1,24 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 )
 
 func newGiveBackCommand() *cobra.Command {
-	var server cli.ServerFlags
 	var ask giveback.Ask
 	var hold time.Duration
-	output, within, end := "table", giveback.DefaultDeadline, false
+	within, end := giveback.DefaultDeadline, false
 	cmd := &cobra.Command{
 		Use:   "give-back RAYCLUSTER [--gpus N (--group NAME | --pool NAME) | --end]",
 		Short: "Takes GPUs from a RayCluster for a while, or shows what it gives back",
@@ -30,53 +32,6 @@ func newGiveBackCommand() *cobra.Command {
 			"  autoscaler give-back ml/llm --gpus 8 --group h100 --within 10m --for 2h\n" +
 			"  autoscaler give-back ml/llm\n" +
 			"  autoscaler give-back ml/llm --end",
-		Args: cli.ExactlyOneCluster,
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write := printer.WriterOf(output, printer.Look{}, printer.WriteGiveBack)
-		asks := cmd.Flags().Changed("gpus")
-		ask.DeadlineSeconds = int64(within.Seconds())
-		if hold > 0 {
-			ask.Until = time.Now().Add(hold).UTC().Truncate(time.Second)
-		}
-		switch {
-		case asks && ask.GPUs < 1:
-			return cli.BadInput(fmt.Errorf("--gpus: want how many GPUs to give back, is %d", ask.GPUs))
-		case asks && (ask.Group == "") == (ask.Pool == ""):
-			return cli.BadInput(errors.New("--gpus: want either --group or --pool beside it"))
-		case within < giveback.MinDeadline || within > giveback.MaxDeadline:
-			return cli.BadInput(fmt.Errorf("--within: want %v to %v, is %v", giveback.MinDeadline,
-				giveback.MaxDeadline, within))
-		case hold != 0 && hold < within+time.Minute:
-			return cli.BadInput(fmt.Errorf("--for: want at least a minute longer than --within (%v), is %v", within,
-				hold))
-		case !asks:
-			for _, flag := range []string{"group", "pool", "within", "for", "force", "dry-run"} {
-				if cmd.Flags().Changed(flag) {
-					return cli.BadInput(fmt.Errorf("--%s: want --gpus beside it", flag))
-				}
-			}
-		}
-		key, api, err := server.Target(args[0])
-		if err != nil {
-			return err
-		}
-		var now giveback.State
-		switch {
-		case end:
-			if err = api.EndGiveBack(cmd.Context(), key); err == nil {
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: the reservation is ended\n", key)
-			}
-			return err
-		case asks:
-			now, err = api.GiveBack(cmd.Context(), key, ask)
-		default:
-			now, err = api.GivenBack(cmd.Context(), key)
-		}
-		if err != nil {
-			return err
-		}
-		return write(cmd.OutOrStdout(), now)
 	}
 	flags := cmd.Flags()
 	flags.Int64Var(&ask.GPUs, "gpus", 0, "how many GPUs to give back")
@@ -88,8 +43,45 @@ func newGiveBackCommand() *cobra.Command {
 	flags.BoolVar(&ask.DryRun, "dry-run", false, "only show what would be given back")
 	flags.BoolVar(&end, "end", false, "end the reservation, so that the groups may grow again")
 	cmd.MarkFlagsMutuallyExclusive("gpus", "end")
-	server.AddTo(cmd)
-	cli.Output(flags, &output, cli.Outputs...)
-	server.CompleteCluster(cmd)
-	return cmd
+	check := func() error {
+		ask.DeadlineSeconds = int64(within.Seconds())
+		if hold > 0 {
+			ask.Until = time.Now().Add(hold).UTC().Truncate(time.Second)
+		}
+		asks := flags.Changed("gpus")
+		switch {
+		case asks && ask.GPUs < 1:
+			return fmt.Errorf("--gpus: want how many GPUs to give back, is %d", ask.GPUs)
+		case asks && (ask.Group == "") == (ask.Pool == ""):
+			return errors.New("--gpus: want either --group or --pool beside it")
+		case within < giveback.MinDeadline || within > giveback.MaxDeadline:
+			return fmt.Errorf("--within: want %v to %v, is %v", giveback.MinDeadline, giveback.MaxDeadline, within)
+		case hold != 0 && hold < within+time.Minute:
+			return fmt.Errorf("--for: want at least a minute longer than --within (%v), is %v", within, hold)
+		case !asks:
+			for _, flag := range []string{"group", "pool", "within", "for", "force", "dry-run"} {
+				if flags.Changed(flag) {
+					return fmt.Errorf("--%s: want --gpus beside it", flag)
+				}
+			}
+		}
+		return nil
+	}
+	return clusterCommand(cmd, check, printer.WriteGiveBack,
+		func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*giveback.State, error) {
+			var now giveback.State
+			var err error
+			switch {
+			case end:
+				if err = api.EndGiveBack(ctx, key); err == nil {
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: the reservation is ended\n", key)
+				}
+				return nil, err
+			case flags.Changed("gpus"):
+				now, err = api.GiveBack(ctx, key, ask)
+			default:
+				now, err = api.GivenBack(ctx, key)
+			}
+			return &now, err
+		})
 }

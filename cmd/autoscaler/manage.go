@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +28,7 @@ var errNotConfirmed = errors.New("not confirmed: nothing was changed")
 // newManageCommand returns the command. canAnswer reports whether a person can answer questions at in.
 func newManageCommand(canAnswer func(in io.Reader) bool) *cobra.Command {
 	yes := false
-	cmd := modeCommand(true, &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "manage RAYCLUSTER",
 		Short: "Shows what Heliostat would do with a RayCluster, and enables scaling",
 		Long: "Shows the plan, asks for confirmation, and sets the annotation heliostat.dev/mode of the RayCluster\n" +
@@ -37,9 +38,10 @@ func newManageCommand(canAnswer func(in io.Reader) bool) *cobra.Command {
 			"repository, set the annotation there.\n\n" +
 			cli.ServerHelp,
 		Example: "  autoscaler manage ml/llm --yes\n  autoscaler unmanage ml/llm",
-	}, func(cmd *cobra.Command, output string, cluster apiv1.Cluster) error {
+	}
+	modeCommand(true, cmd, func(cluster apiv1.Cluster) error {
 		out := cmd.OutOrStdout()
-		if output != "table" {
+		if cmd.Flag("output").Value.String() != "table" {
 			out = cmd.ErrOrStderr() // the question is no part of the answer to a program
 		}
 		write := printer.WriterOf("table", printer.Look{}, printer.WriteOptIn)
@@ -67,42 +69,26 @@ func newUnmanageCommand() *cobra.Command {
 
 // modeCommand completes a command that makes a RayCluster managed, or shadow. If before is not nil, it runs with the
 // RayCluster's status first, and its error stops the command.
-func modeCommand(
-	managed bool,
-	cmd *cobra.Command,
-	before func(cmd *cobra.Command, output string, cluster apiv1.Cluster) error,
-) *cobra.Command {
-	var server cli.ServerFlags
-	output := "table"
-	cmd.Args = cli.ExactlyOneCluster
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write := printer.WriterOf(output, printer.Look{}, printer.WriteModeSet)
-		key, api, err := server.Target(args[0])
-		if err != nil {
-			return err
-		}
-		answer := printer.ModeSet{Namespace: key.Namespace, Name: key.Name}
-		if before != nil {
-			cluster, err := api.Status(cmd.Context(), key)
-			if err != nil {
-				return err
+func modeCommand(managed bool, cmd *cobra.Command, before func(cluster apiv1.Cluster) error) *cobra.Command {
+	return clusterCommand(cmd, nil, printer.WriteModeSet,
+		func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*printer.ModeSet, error) {
+			answer := &printer.ModeSet{Namespace: key.Namespace, Name: key.Name}
+			if before != nil {
+				cluster, err := api.Status(ctx, key)
+				if err != nil {
+					return nil, err
+				}
+				if err := before(cluster); err != nil {
+					return nil, err
+				}
+				if cluster.OptIn != nil {
+					answer.Obstacle = cluster.OptIn.Obstacle
+				}
 			}
-			if err := before(cmd, output, cluster); err != nil {
-				return err
-			}
-			if cluster.OptIn != nil {
-				answer.Obstacle = cluster.OptIn.Obstacle
-			}
-		}
-		if answer.Mode, err = api.SetManaged(cmd.Context(), key, managed); err != nil {
-			return err
-		}
-		return write(cmd.OutOrStdout(), answer)
-	}
-	server.AddTo(cmd)
-	cli.Output(cmd.Flags(), &output, cli.Outputs...)
-	server.CompleteCluster(cmd)
-	return cmd
+			mode, err := api.SetManaged(ctx, key, managed)
+			answer.Mode = mode
+			return answer, err
+		})
 }
 
 // isTerminalIn reports whether a person can answer at in.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,12 +12,13 @@ import (
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
 )
 
 func newPolicyCommand() *cobra.Command {
-	var server cli.ServerFlags
-	output, set, remove := "table", "", false
+	set, remove := "", false
+	var body json.RawMessage
 	cmd := &cobra.Command{
 		Use:   "policy RAYCLUSTER",
 		Short: "Shows, sets or removes what a RayCluster keeps ready beyond its work",
@@ -28,43 +30,31 @@ func newPolicyCommand() *cobra.Command {
 		Example: "  autoscaler policy ml/llm\n" +
 			"  autoscaler policy ml/llm --set '{\"keepWarm\": [{\"group\": \"gpu\", \"count\": 2}]}'\n" +
 			"  autoscaler policy ml/llm --remove",
-		Args: cli.ExactlyOneCluster,
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write := printer.WriterOf(output, printer.Look{}, printer.WritePolicy)
-		body, err := policyBody(cmd.InOrStdin(), set)
-		if err != nil {
-			return cli.BadInput(err)
-		}
-		key, api, err := server.Target(args[0])
-		if err != nil {
-			return err
-		}
-		var now apiv1.CapacityPolicyState
-		switch {
-		case body != nil:
-			now, err = api.SetCapacityPolicy(cmd.Context(), key, body)
-		case remove:
-			if err = api.ClearCapacityPolicy(cmd.Context(), key); err == nil {
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: the annotation is removed\n", key)
-				return err
-			}
-		default:
-			now, err = api.CapacityPolicy(cmd.Context(), key)
-		}
-		if err != nil {
-			return err
-		}
-		return write(cmd.OutOrStdout(), printer.Policy{Namespace: key.Namespace, Name: key.Name,
-			CapacityPolicyState: now})
 	}
 	cmd.Flags().StringVar(&set, "set", "", "the policy as JSON, or - for standard input")
 	cmd.Flags().BoolVar(&remove, "remove", false, "remove the annotation")
 	cmd.MarkFlagsMutuallyExclusive("set", "remove")
-	server.AddTo(cmd)
-	cli.Output(cmd.Flags(), &output, cli.Outputs...)
-	server.CompleteCluster(cmd)
-	return cmd
+	check := func() (err error) {
+		body, err = policyBody(cmd.InOrStdin(), set)
+		return err
+	}
+	return clusterCommand(cmd, check, printer.WritePolicy,
+		func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*printer.Policy, error) {
+			var now apiv1.CapacityPolicyState
+			var err error
+			switch {
+			case body != nil:
+				now, err = api.SetCapacityPolicy(ctx, key, body)
+			case remove:
+				if err = api.ClearCapacityPolicy(ctx, key); err == nil {
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: the annotation is removed\n", key)
+				}
+				return nil, err
+			default:
+				now, err = api.CapacityPolicy(ctx, key)
+			}
+			return &printer.Policy{Namespace: key.Namespace, Name: key.Name, CapacityPolicyState: now}, err
+		})
 }
 
 // policyBody returns the policy of --set, which is checked before anything is called; nil without one.

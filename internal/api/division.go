@@ -6,16 +6,17 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // Division says how several replicas divide the RayClusters. Each knows the decisions about its own.
 type Division interface {
-	// Owner returns the IP address and port of the replica that decides about a RayCluster: "" if its address is
+	// Route returns the IP address and port of the replica that decides about a RayCluster: "" if its address is
 	// unknown. mine: this replica does. known is false if none does now.
-	Owner(namespace, name string) (address string, mine, known bool)
-	// Others returns the addresses of all other replicas. complete is false while some RayCluster may be in none of
-	// the replicas' answers.
-	Others() (addresses []string, complete bool)
+	Route(key nodepool.ClusterKey) (address string, mine, known bool)
+	// Addresses returns those of all other replicas. complete is false while some RayCluster may be in none of the
+	// replicas' answers.
+	Addresses() (addresses []string, complete bool)
 }
 
 // divide answers a call through the owner of its RayCluster, or through all replicas if it is about all RayClusters.
@@ -25,9 +26,9 @@ func (r *relay) divide(c *gin.Context) {
 	switch name := c.Param("name"); {
 	case !strings.HasPrefix(path, "/v1/"):
 	case name != "":
-		r.toOwner(c, c.Param("namespace"), name)
+		r.toOwner(c, nodepool.ClusterKey{Namespace: c.Param("namespace"), Name: name})
 	case c.GetHeader(passedHeader) != "": // another replica gathers the answers
-		if _, complete := r.Division.Others(); !complete {
+		if _, complete := r.Division.Addresses(); !complete {
 			r.unavailable(c, movesNow)
 		}
 	case path == "/v1/events":
@@ -42,8 +43,8 @@ func (r *relay) divide(c *gin.Context) {
 const movesNow = "RayClusters move between shards now, so a list could lack some; try again"
 
 // toOwner passes a call about one RayCluster on, unless this replica decides about it.
-func (r *relay) toOwner(c *gin.Context, namespace, name string) {
-	address, mine, known := r.Division.Owner(namespace, name)
+func (r *relay) toOwner(c *gin.Context, key nodepool.ClusterKey) {
+	address, mine, known := r.Division.Route(key)
 	if mine {
 		return
 	}
@@ -56,7 +57,7 @@ func (r *relay) toOwner(c *gin.Context, namespace, name string) {
 		return
 	}
 	r.pass(c, address, func() bool {
-		now, _, known := r.Division.Owner(namespace, name)
+		now, _, known := r.Division.Route(key)
 		return known && now == address
 	})
 }
@@ -97,7 +98,7 @@ func (r *relay) unavailable(c *gin.Context, why string) {
 // others returns the addresses of all other shards, for a call about all RayClusters. It answers the call itself if
 // they cannot all be asked now.
 func (r *relay) others(c *gin.Context) (addresses []string, ok bool) {
-	addresses, complete := r.Division.Others()
+	addresses, complete := r.Division.Addresses()
 	if !complete {
 		r.unavailable(c, movesNow)
 		return nil, false

@@ -26,14 +26,14 @@ type fakeDivision struct {
 	moving bool
 }
 
-func (f *fakeDivision) Owner(_, name string) (address string, mine, known bool) {
+func (f *fakeDivision) Route(key nodepool.ClusterKey) (address string, mine, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	address, known = f.owners[name]
-	return address, f.own[name], known || f.own[name]
+	address, known = f.owners[key.Name]
+	return address, f.own[key.Name], known || f.own[key.Name]
 }
 
-func (f *fakeDivision) Others() ([]string, bool) {
+func (f *fakeDivision) Addresses() ([]string, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.others, !f.moving

@@ -83,7 +83,7 @@ func (r *relay) whileSame(ctx context.Context, addresses []string) {
 		case <-r.closed:
 			return
 		case <-tick.C:
-			if now, complete := r.Division.Others(); !complete || !slices.Equal(now, addresses) {
+			if now, complete := r.Division.Addresses(); !complete || !slices.Equal(now, addresses) {
 				return
 			}
 		}

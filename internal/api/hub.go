@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -283,6 +284,8 @@ type topic struct {
 type event struct {
 	topic
 	text []byte
+	// order is when it came to a subscriber, as a number that grows.
+	order int
 }
 
 func (h *Hub) event(key nodepool.ClusterKey, kind string, data any) event {
@@ -294,7 +297,7 @@ func (h *Hub) event(key nodepool.ClusterKey, kind string, data any) event {
 	b.WriteString("id: " + strconv.FormatUint(h.ids.Add(1), 10) + "\nevent: " + kind + "\ndata: ")
 	b.Write(text)
 	b.WriteString("\n\n")
-	return event{topic{key, kind}, b.Bytes()}
+	return event{topic: topic{key, kind}, text: b.Bytes()}
 }
 
 // Used returns how many of the streams that may be open at once are, from 0 to 1.
@@ -311,31 +314,26 @@ type subscriber struct {
 	wake chan struct{}
 
 	mu sync.Mutex // guards the fields below
-	// pending has events in the order of their arrival; one without text has been replaced. newest is the index of the
-	// newest event of each topic.
-	pending []event
-	newest  map[topic]int
+	// pending has the newest event of each topic, and arrived counts all events.
+	pending map[topic]event
+	arrived int
 	bytes   int
 	// ended is the reason why no more events follow; empty while they may.
 	ended string
 }
 
 func newSubscriber(includes func(nodepool.ClusterKey) bool) *subscriber {
-	return &subscriber{includes: includes, wake: make(chan struct{}, 1), newest: map[topic]int{}}
+	return &subscriber{includes: includes, wake: make(chan struct{}, 1), pending: map[topic]event{}}
 }
 
 // put adds events. A new event replaces the pending one of its topic; the time does not depend on how many are pending.
 func (s *subscriber) put(events ...event) {
 	s.mu.Lock()
 	for _, e := range events {
-		if at, pending := s.newest[e.topic]; pending {
-			s.bytes -= len(s.pending[at].text)
-			s.pending[at].text = nil
-		}
-		s.append(e)
-	}
-	if len(s.pending) > 2*len(s.newest) {
-		s.compact()
+		s.bytes += len(e.text) - len(s.pending[e.topic].text)
+		s.arrived++
+		e.order = s.arrived
+		s.pending[e.topic] = e
 	}
 	if s.bytes > maxPending && s.ended == "" {
 		s.ended = "too slow: more than " + strconv.Itoa(maxPending>>20) + " MiB of events are pending"
@@ -347,26 +345,9 @@ func (s *subscriber) put(events ...event) {
 	signal(s.wake)
 }
 
-func (s *subscriber) append(e event) {
-	s.newest[e.topic] = len(s.pending)
-	s.pending = append(s.pending, e)
-	s.bytes += len(e.text)
-}
-
-// compact removes the events that have been replaced.
-func (s *subscriber) compact() {
-	pending := s.pending
-	s.reset()
-	for _, e := range pending {
-		if e.text != nil {
-			s.append(e)
-		}
-	}
-}
-
 func (s *subscriber) reset() {
-	s.pending, s.bytes = nil, 0
-	clear(s.newest)
+	s.bytes = 0
+	clear(s.pending)
 }
 
 // end ends the stream after the pending events; the first reason counts.
@@ -379,12 +360,11 @@ func (s *subscriber) end(reason string) {
 	signal(s.wake)
 }
 
-// take returns the pending events, and the reason if none follow.
+// take returns the pending events in the order of their arrival, and the reason if none follow.
 func (s *subscriber) take() (events []event, ended string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.compact()
-	events = s.pending
+	events = slices.SortedFunc(maps.Values(s.pending), func(a, b event) int { return a.order - b.order })
 	s.reset()
 	return events, s.ended
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ type operation struct {
 	// PerNamespace means that the handler shows only the namespaces that the caller may list.
 	PerNamespace bool
 	// query holds the query parameters by name.
-	query map[string]parameter
+	query map[string]schema
 }
 
 // operations are operations by method and route.
@@ -52,22 +53,22 @@ var allOperations = sync.OnceValues(func() (operations, error) { return readCont
 var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
 
 func readContract(spec []byte) (operations, error) {
-	var document struct {
-		Paths      map[string]map[string]json.RawMessage `json:"paths"`
-		Components components                            `json:"components"`
-	}
+	var document map[string]any
 	if err := yaml.Unmarshal(spec, &document); err != nil {
 		return nil, fmt.Errorf("reading the contract: %w", err)
 	}
 	operations := operations{}
-	for path, members := range document.Paths {
-		for method, text := range members {
+	paths, _ := document["paths"].(map[string]any)
+	for path, item := range paths {
+		members, _ := item.(map[string]any)
+		for method, declared := range members {
 			if method == "parameters" {
 				continue
 			}
-			operation, err := readOperation(path, text)
+			text, err := json.Marshal(resolved(document, map[string]any{"own": declared, "shared": members["parameters"]}))
+			var operation operation
 			if err == nil {
-				operation.query, err = readQuery(members["parameters"], text, document.Components)
+				operation, err = readOperation(path, text)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("reading the contract: %s %s: %w", method, path, err)
@@ -78,36 +79,81 @@ func readContract(spec []byte) (operations, error) {
 	return operations, nil
 }
 
+// resolved returns a part of a document with what its parameters and their schemas refer to.
+func resolved(document map[string]any, part any) any {
+	switch part := part.(type) {
+	case []any:
+		for i := range part {
+			part[i] = resolved(document, part[i])
+		}
+	case map[string]any:
+		if ref, refers := part["$ref"].(string); refers {
+			var target any = document
+			for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+				members, _ := target.(map[string]any)
+				target = members[name]
+			}
+			return resolved(document, target)
+		}
+		for _, name := range []string{"own", "shared", "parameters", "schema"} {
+			if below, has := part[name]; has {
+				part[name] = resolved(document, below)
+			}
+		}
+	}
+	return part
+}
+
 func readOperation(path string, text []byte) (operation, error) {
+	type parameters []struct {
+		Name   string `json:"name"`
+		In     string `json:"in"`
+		Schema schema `json:"schema"`
+	}
 	var declared struct {
-		ID       string                 `json:"operationId"`
-		Security *[]map[string][]string `json:"security"`
-		Right    json.RawMessage        `json:"x-required-right"`
+		Shared parameters `json:"shared"`
+		Own    struct {
+			ID         string                 `json:"operationId"`
+			Security   *[]map[string][]string `json:"security"`
+			Right      json.RawMessage        `json:"x-required-right"`
+			Parameters parameters             `json:"parameters"`
+		} `json:"own"`
 	}
 	if err := json.Unmarshal(text, &declared); err != nil {
 		return operation{}, err
 	}
-	open := declared.Security != nil && len(*declared.Security) == 0
-	if string(declared.Right) == `"none"` {
-		if !open {
-			return operation{}, errors.New(`"x-required-right: none" needs "security: []" too`)
+	own := &declared.Own
+	open := own.Security != nil && len(*own.Security) == 0
+	read := operation{ID: own.ID, Open: open, query: map[string]schema{}}
+	switch none := string(own.Right) == `"none"`; {
+	case none && !open:
+		return read, errors.New(`"x-required-right: none" needs "security: []" too`)
+	case open && !none:
+		return read, errors.New(`"security: []" needs "x-required-right: none" too`)
+	case len(own.Right) == 0:
+		return read, errors.New("x-required-right is missing: every operation must declare the right that it needs, " +
+			"for example {verb: get, resource: " + rayClusters + "}")
+	case !none:
+		var right requiredRight
+		err := json.Unmarshal(own.Right, &right)
+		if err != nil {
+			return read, fmt.Errorf("x-required-right: %w", err)
 		}
-		return operation{ID: declared.ID, Open: true}, nil
+		if read.Right, err = right.on(path); err != nil {
+			return read, err
+		}
+		read.PerNamespace = right.PerNamespace
 	}
-	if open {
-		return operation{}, errors.New(`"security: []" needs "x-required-right: none" too`)
+	for _, p := range slices.Concat(declared.Shared, own.Parameters) {
+		_, err := regexp.Compile(p.Schema.Pattern)
+		switch {
+		case p.Name == "" || err != nil:
+			return read, fmt.Errorf("parameter %q: %w", p.Name, cmp.Or(err, errors.New("it is not declared")))
+		case p.In == "query":
+			read.query[p.Name] = p.Schema
+		}
 	}
-	if len(declared.Right) == 0 {
-		return operation{}, errors.New(
-			"x-required-right is missing: every operation must declare the right that it needs, " +
-				"for example {verb: get, resource: " + rayClusters + "}",
-		)
-	}
-	var right requiredRight
-	if err := json.Unmarshal(declared.Right, &right); err != nil {
-		return operation{}, fmt.Errorf("x-required-right: %w", err)
-	}
-	return right.operation(declared.ID, path)
+	return read, nil
 }
 
 // requiredRight is x-required-right, unless it is the word none.
@@ -118,45 +164,43 @@ type requiredRight struct {
 	PerNamespace bool   `json:"perNamespace"`
 }
 
-// operation checks the right against the path of its operation.
-func (r requiredRight) operation(id, path string) (operation, error) {
+// on returns the right on the path of its operation.
+func (r requiredRight) on(path string) (access.Right, error) {
 	named := strings.Contains(path, "{")
 	switch {
 	case r.Verb == "" || (r.Resource == "") == (r.Path == ""):
-		return operation{}, errors.New("x-required-right needs a verb, and a resource or a path")
+		return access.Right{}, errors.New("x-required-right needs a verb, and a resource or a path")
 	case r.PerNamespace && (named || r.Verb != "list" || r.Resource != rayClusters):
-		return operation{}, errors.New("x-required-right: perNamespace is for lists of RayClusters of all namespaces")
+		return access.Right{}, errors.New("x-required-right: perNamespace is for lists of RayClusters of all namespaces")
 	case named && r.Resource != rayClusters:
-		return operation{}, errors.New("x-required-right: the path of a RayCluster needs a right on " + rayClusters)
+		return access.Right{}, errors.New("x-required-right: the path of a RayCluster needs a right on " + rayClusters)
 	}
 	resource, group, _ := strings.Cut(r.Resource, ".")
-	return operation{
-		ID: id, PerNamespace: r.PerNamespace,
-		Right: access.Right{Verb: r.Verb, Group: group, Resource: resource, Path: r.Path},
-	}, nil
+	return access.Right{Verb: r.Verb, Group: group, Resource: resource, Path: r.Path}, nil
 }
 
-// parameter is the rule for the value of a query parameter. The zero value accepts any text.
-type parameter struct {
-	least, most int // characters; most is 0 if there is no maximum
-	pattern     *regexp.Regexp
-	values      []string
+// schema is the rule for the text of a query parameter; lengths are in characters. The zero value accepts any text.
+type schema struct {
+	MinLength int      `json:"minLength"`
+	MaxLength int      `json:"maxLength"`
+	Pattern   string   `json:"pattern"`
+	Enum      []string `json:"enum"`
 }
 
 // expected says what a bad value should be; it returns "" for a good value.
-func (p parameter) expected(value string) string {
+func (s schema) expected(value string) string {
 	length := utf8.RuneCountInString(value)
 	switch {
-	case len(p.values) > 0 && !slices.Contains(p.values, value):
-		return "one of " + strings.Join(p.values, ", ")
-	case p.least == 1 && length == 0:
+	case len(s.Enum) > 0 && !slices.Contains(s.Enum, value):
+		return "one of " + strings.Join(s.Enum, ", ")
+	case s.MinLength == 1 && length == 0:
 		return "text that is not empty"
-	case length < p.least:
-		return fmt.Sprintf("at least %d characters", p.least)
-	case p.most > 0 && length > p.most:
-		return fmt.Sprintf("at most %d characters", p.most)
-	case p.pattern != nil && !p.pattern.MatchString(value):
-		return "text that matches " + p.pattern.String()
+	case length < s.MinLength:
+		return fmt.Sprintf("at least %d characters", s.MinLength)
+	case s.MaxLength > 0 && length > s.MaxLength:
+		return fmt.Sprintf("at most %d characters", s.MaxLength)
+	case s.Pattern != "" && !regexp.MustCompile(s.Pattern).MatchString(value): // it was compiled before
+		return "text that matches " + s.Pattern
 	}
 	return ""
 }
@@ -192,83 +236,4 @@ func (o operation) CheckQuery(query string) error {
 		return invalidFields(faults[:min(len(faults), maxFields)])
 	}
 	return nil
-}
-
-// declaredParameter is a parameter in the contract: the parameter itself, or a reference to a component.
-type declaredParameter struct {
-	Name   string `json:"name"`
-	In     string `json:"in"`
-	Ref    string `json:"$ref"`
-	Schema schema `json:"schema"`
-}
-
-// schema is the schema of a parameter's text; lengths are in characters.
-type schema struct {
-	Ref       string   `json:"$ref"`
-	MinLength int      `json:"minLength"`
-	MaxLength int      `json:"maxLength"`
-	Pattern   string   `json:"pattern"`
-	Enum      []string `json:"enum"`
-}
-
-// components are the parts of the contract that parameters can refer to.
-type components struct {
-	Parameters map[string]declaredParameter `json:"parameters"`
-	// Schemas are decoded when a parameter refers to them.
-	Schemas map[string]json.RawMessage `json:"schemas"`
-}
-
-// readQuery reads the query parameters of an operation and of its path.
-func readQuery(ofPath, operation []byte, parts components) (map[string]parameter, error) {
-	var shared []declaredParameter
-	var own struct {
-		Parameters []declaredParameter `json:"parameters"`
-	}
-	if len(ofPath) > 0 {
-		if err := json.Unmarshal(ofPath, &shared); err != nil {
-			return nil, fmt.Errorf("parameters of the path: %w", err)
-		}
-	}
-	if err := json.Unmarshal(operation, &own); err != nil {
-		return nil, fmt.Errorf("parameters: %w", err)
-	}
-	query := map[string]parameter{}
-	for _, declared := range slices.Concat(shared, own.Parameters) {
-		if declared.Ref != "" {
-			component, known := parts.Parameters[strings.TrimPrefix(declared.Ref, "#/components/parameters/")]
-			if !known {
-				return nil, fmt.Errorf("there is no parameter %s", declared.Ref)
-			}
-			declared = component
-		}
-		if declared.In != "query" {
-			continue
-		}
-		rule, err := declared.Schema.parameter(parts)
-		if err != nil {
-			return nil, fmt.Errorf("parameter %s: %w", declared.Name, err)
-		}
-		query[declared.Name] = rule
-	}
-	return query, nil
-}
-
-func (s schema) parameter(parts components) (parameter, error) {
-	if s.Ref != "" {
-		text, known := parts.Schemas[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
-		if !known {
-			return parameter{}, fmt.Errorf("there is no schema %s", s.Ref)
-		}
-		s = schema{}
-		if err := json.Unmarshal(text, &s); err != nil {
-			return parameter{}, err
-		}
-	}
-	p := parameter{least: s.MinLength, most: s.MaxLength, values: s.Enum}
-	if s.Pattern == "" {
-		return p, nil
-	}
-	var err error
-	p.pattern, err = regexp.Compile(s.Pattern)
-	return p, err
 }

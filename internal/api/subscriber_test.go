@@ -11,7 +11,7 @@ import (
 func TestANewEventReplacesThePendingOneOfItsTopic(t *testing.T) {
 	s := newSubscriber(nil)
 	other := nodepool.ClusterKey{Name: "other"}
-	s.put(event{topic{busyKey, "plan"}, []byte("1")}, event{topic{busyKey, "status"}, []byte("2")}, event{topic{other, "plan"}, []byte("3")}, event{topic{busyKey, "plan"}, []byte("44")})
+	s.put(event{topic: topic{busyKey, "plan"}, text: []byte("1")}, event{topic: topic{busyKey, "status"}, text: []byte("2")}, event{topic: topic{other, "plan"}, text: []byte("3")}, event{topic: topic{busyKey, "plan"}, text: []byte("44")})
 	events, ended := s.take()
 	var texts []string
 	for _, f := range events {
@@ -26,7 +26,7 @@ func TestAStreamWithTooManyPendingBytesEnds(t *testing.T) {
 	s := newSubscriber(nil)
 	large := make([]byte, maxPending/4)
 	for i := range 6 {
-		s.put(event{topic{nodepool.ClusterKey{Name: fmt.Sprint(i)}, "plan"}, large})
+		s.put(event{topic: topic{nodepool.ClusterKey{Name: fmt.Sprint(i)}, "plan"}, text: large})
 	}
 	if events, ended := s.take(); len(events) != 0 || ended != "too slow: more than 4 MiB of events are pending" || s.bytes != 0 {
 		t.Errorf("%d events and %d bytes are pending: %q", len(events), s.bytes, ended)
@@ -41,7 +41,7 @@ func TestReplacedEventsTakeNoMemory(t *testing.T) {
 	s := newSubscriber(nil)
 	const topics = 100
 	for i := range 50 * topics {
-		s.put(event{topic{busyKey, fmt.Sprint(i % topics)}, []byte("x")})
+		s.put(event{topic: topic{busyKey, fmt.Sprint(i % topics)}, text: []byte("x")})
 		if len(s.pending) > 2*topics {
 			t.Fatalf("%d events are pending after %d events on %d topics", len(s.pending), i+1, topics)
 		}
@@ -55,7 +55,7 @@ func BenchmarkPutForAReaderThatStoppedReading(b *testing.B) {
 	s := newSubscriber(nil)
 	events := make([]event, 3000)
 	for i := range events {
-		events[i] = event{topic{nodepool.ClusterKey{Name: fmt.Sprint(i)}, "plan"}, []byte("x")}
+		events[i] = event{topic: topic{nodepool.ClusterKey{Name: fmt.Sprint(i)}, "plan"}, text: []byte("x")}
 	}
 	for i := 0; b.Loop(); i++ {
 		s.put(events[i%len(events)])

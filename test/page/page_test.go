@@ -275,13 +275,13 @@ type division struct {
 	moving  atomic.Bool
 }
 
-func (d *division) Owner(_, name string) (address string, mine, known bool) {
+func (d *division) Route(key nodepool.ClusterKey) (address string, mine, known bool) {
 	unowned := d.unowned.Load()
-	known = unowned == nil || *unowned != name
+	known = unowned == nil || *unowned != key.Name
 	return "", known, known
 }
 
-func (d *division) Others() ([]string, bool) { return nil, !d.moving.Load() }
+func (d *division) Addresses() ([]string, bool) { return nil, !d.moving.Load() }
 
 func TestTheShardOfEachRayClusterIsShownAndARayClusterWithoutOne(t *testing.T) {
 	f, shards := &fleet{}, &division{}

@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"hash"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -79,8 +76,9 @@ func (h *History) Observe(d *addon.Decision) error {
 		return nil
 	}
 	now := goalOf(d)
+	unmet := len(d.Plan.InfeasibleRequests) + len(d.Plan.InfeasibleGangRequests) + len(d.Plan.InfeasibleRequestResources)
 	past := apiv1.HistoryEntry{
-		At: d.At.UTC(), Mode: d.Mode, Unmet: unmetEntries(&d.Plan), Error: d.Err,
+		At: d.At.UTC(), Mode: d.Mode, Unmet: unmet, Error: d.Err,
 		Decisions: []apiv1.Decision{}, Groups: []apiv1.HistoryGroup{},
 	}
 	for _, action := range d.Actions {
@@ -217,10 +215,6 @@ func (k stored) entry() apiv1.HistoryEntry {
 	return past
 }
 
-func unmetEntries(p *planner.Plan) int {
-	return len(p.InfeasibleRequests) + len(p.InfeasibleGangRequests) + len(p.InfeasibleRequestResources)
-}
-
 // Used returns how much of the memory of the history is in use, from 0 to 1.
 func (h *History) Used() float64 {
 	h.mu.Lock()
@@ -267,55 +261,13 @@ func decompress(out []byte, into any) error {
 type goal [sha256.Size]byte
 
 func goalOf(d *addon.Decision) goal {
-	w := goalHash{sha256.New()}
-	w.text(string(d.Mode), d.Err)
-	w.counts(d.Plan.Launch)
-	w.number(len(d.Plan.Groups))
+	wanted := []any{d.Mode, d.Err, fmt.Sprint(d.Plan.Launch), unmetOf(d.Plan)}
 	for _, g := range d.Plan.Groups {
-		w.text(g.Name)
-		w.number(g.Desired)
+		wanted = append(wanted, g.Name, g.Desired)
 	}
-	w.number(len(d.Plan.Terminate))
 	for _, t := range d.Plan.Terminate {
-		w.text(t.Reason, t.Pod)
+		wanted = append(wanted, t.Reason, t.Pod)
 	}
-	w.counts(unmetByCode(&d.Plan))
-	return goal(w.Sum(nil))
-}
-
-func unmetByCode(p *planner.Plan) map[string]int {
-	unmet := map[string]int{}
-	for _, list := range [][]planner.UnmetRequest{p.InfeasibleRequests, p.InfeasibleRequestResources} {
-		for _, u := range list {
-			unmet[u.Reason.Code] += int(u.Count)
-		}
-	}
-	for _, u := range p.InfeasibleGangRequests {
-		unmet[u.Reason.Code]++
-	}
-	return unmet
-}
-
-// goalHash adds up what a decision wants.
-type goalHash struct{ hash.Hash }
-
-func (w goalHash) text(parts ...string) {
-	for _, part := range parts {
-		w.number(len(part))
-		_, _ = w.Write([]byte(part)) // never fails
-	}
-}
-
-func (w goalHash) number(n int) {
-	var text [8]byte
-	binary.LittleEndian.PutUint64(text[:], uint64(n))
-	_, _ = w.Write(text[:]) // never fails
-}
-
-func (w goalHash) counts(by map[string]int) {
-	w.number(len(by))
-	for _, name := range slices.Sorted(maps.Keys(by)) {
-		w.text(name)
-		w.number(by[name])
-	}
+	text, _ := json.Marshal(wanted) // texts and numbers always have an encoding
+	return sha256.Sum256(text)
 }

@@ -7,7 +7,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/shards"
 )
 
 // settleTimeout is how long a RayCluster without a first decision may delay lists: one that cannot be read must not
@@ -26,17 +25,6 @@ type Leadership struct {
 	settled   atomic.Bool
 	asked     atomic.Int64 // when it was first asked while it led, in nanoseconds; 0 before
 }
-
-// Division says how replicas divide the RayClusters.
-type Division struct{ *shards.Shards }
-
-// Owner returns the address of the replica that decides about a RayCluster.
-func (d Division) Owner(namespace, name string) (address string, mine, known bool) {
-	return d.Route(nodepool.ClusterKey{Namespace: namespace, Name: name})
-}
-
-// Others returns the addresses of all other replicas.
-func (d Division) Others() (addresses []string, complete bool) { return d.Addresses() }
 
 // newLeadership returns the leadership of this process.
 func newLeadership(manager *kube.Manager, loop *controller.Controller) *Leadership {

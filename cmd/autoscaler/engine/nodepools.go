@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
@@ -33,16 +34,14 @@ type nodepoolsView struct {
 	pools  landing.Config
 	now    func() time.Time
 
-	mu      sync.Mutex // guards what follows
-	reading *nodepoolsReading
+	reading singleflight.Group
+	last    atomic.Pointer[nodepoolsReading] // nil before the first
 }
 
-// nodepoolsReading is one reading, in progress until done is closed. The fields after done are set by then.
+// nodepoolsReading is one reading.
 type nodepoolsReading struct {
-	done   chan struct{}
 	at     time.Time
 	report apiv1.NodepoolsReport
-	err    error
 }
 
 // newNodepools returns a view of the nodes in the API server.
@@ -54,55 +53,37 @@ func newNodepools(config *rest.Config, options kube.Options) *nodepoolsView {
 }
 
 // Nodepools returns the last reading if it is recent, otherwise it waits for the next one.
-func (v *nodepoolsView) Nodepools(ctx context.Context) (apiv1.NodepoolsReport, error) {
-	reading := v.current()
+func (v *nodepoolsView) Nodepools(ctx context.Context) (report apiv1.NodepoolsReport, err error) {
+	if last := v.last.Load(); last != nil && v.now().Sub(last.at) < nodepoolsAge {
+		return last.report, nil
+	}
 	select {
-	case <-reading.done:
-		return reading.report, reading.err
+	case read := <-v.reading.DoChan("", v.read):
+		report, _ = read.Val.(apiv1.NodepoolsReport)
+		return report, read.Err
 	case <-ctx.Done():
-		return apiv1.NodepoolsReport{}, fmt.Errorf("%w: nodes are still being read", api.ErrUnavailable)
+		return report, fmt.Errorf("%w: nodes are still being read", api.ErrUnavailable)
 	}
 }
 
-// current returns the reading to wait for. It does not keep a failed one.
-func (v *nodepoolsView) current() *nodepoolsReading {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if r := v.reading; r != nil {
-		select {
-		case <-r.done:
-			if r.err == nil && v.now().Sub(r.at) < nodepoolsAge {
-				return r
-			}
-		default:
-			return r
-		}
-	}
-	v.reading = &nodepoolsReading{done: make(chan struct{}), at: v.now()}
-	go v.read(v.reading)
-	return v.reading
-}
-
-// read continues when the caller that started it gives up, because others may wait for it.
-func (v *nodepoolsView) read(r *nodepoolsReading) {
-	defer close(r.done)
+// read continues when the caller that started it gives up, because others may wait for it. A failed reading is not
+// kept.
+func (v *nodepoolsView) read() (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), nodepoolsTimeout)
 	defer cancel()
+	reader, report := v.reader, apiv1.NodepoolsReport{}
+	reader.At = v.now()
 	set, err := v.list(ctx)
 	switch {
 	case err == nil:
-		r.report = NodepoolsReport(set, v.readerAt(r.at), v.pools)
+		report = NodepoolsReport(set, reader, v.pools)
 	case apierrors.IsForbidden(err):
-		r.report.Notes = []string{"reading nodes is forbidden, so they are unknown: " + err.Error()}
+		report.Notes = []string{"reading nodes is forbidden, so they are unknown: " + err.Error()}
 	default:
-		r.err = errors.Join(api.ErrUnavailable, err)
+		return nil, errors.Join(api.ErrUnavailable, err)
 	}
-}
-
-func (v *nodepoolsView) readerAt(now time.Time) sharing.Reader {
-	reader := v.reader
-	reader.At = now
-	return reader
+	v.last.Store(&nodepoolsReading{reader.At, report})
+	return report, nil
 }
 
 // NodepoolsReport describes nodes and pools. Its Nodes are nil if there are none.

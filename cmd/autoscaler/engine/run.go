@@ -237,7 +237,7 @@ func (o *options) listen(
 	served.History, served.Hub, served.Shadow = o.recorder.past, o.recorder.Hub, o.recorder.shadow
 	served.Costs, served.Currency = o.costs.Ledger, o.prices.Unit()
 	if member := manager.Shards(); member != nil {
-		served.Division = Division{Shards: member}
+		served.Division = member
 		served.Fleet = Fleet{Loop: loop, Shard: member.ID()}
 	}
 	if o.kube.Single == nil {

@@ -215,10 +215,7 @@ func writeClusterGPUs(p *Page, groups []apiv1.Group) {
 		}
 		t.Add(g.Name, amountText(n.Declared), amountText(n.Derived), amountText(n.Reported), amountText(n.Ray), note)
 	}
-	if !t.Empty() {
-		p.Line("", "")
-		t.Write(p)
-	}
+	t.WriteApart(p)
 }
 
 func positive(amounts ...*raydemand.Amount) bool {
@@ -269,10 +266,6 @@ func unmetPlan(all []apiv1.Unmet) planner.Plan {
 const mostShownChanges = 10
 
 func writeClusterChanges(p *Page, changes []apiv1.Decision) {
-	if len(changes) == 0 {
-		return
-	}
-	p.Line("", "")
 	t := newTable(p, "#LAST CHANGES", "ACTION", "@GROUP", "REPLICAS", "~WHY")
 	for _, c := range changes[:min(len(changes), mostShownChanges)] {
 		replicas := ""
@@ -285,5 +278,5 @@ func writeClusterChanges(p *Page, changes []apiv1.Decision) {
 		}
 		t.Add(Ago(c.At, p.Now()), c.Action, c.Group, replicas, why)
 	}
-	t.Write(p)
+	t.WriteApart(p)
 }

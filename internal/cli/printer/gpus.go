@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -16,13 +15,33 @@ const oneReading = "This is one reading of the driver, so it shows no XIDs; auto
 // WriteGPUs writes cards, memory errors, instances and processes, each as a table if there are any, and then findings.
 func WriteGPUs(p *Page, report GPUs) {
 	fmt.Fprintf(p, "driver %s, %d cards\n", report.Driver, len(report.Cards))
-	if len(report.Cards) > 0 {
-		p.WriteString("\n" + cardTable(report.Cards))
-	}
-	for _, part := range []string{errorTable(report.Cards), instanceTable(report.Cards), processTable(report.Cards)} {
-		if part != "" {
-			p.WriteString("\n" + part)
+	cards := newTable(p, "CARD", "PRODUCT", "MIB", "FREE MIB", "MIG", "HEALTHY")
+	// Ampere and later remap rows; earlier GPUs retire pages.
+	memory := newTable(p, "CARD", "UNCORRECTED ERRORS", "REMAPPED ROWS", "RETIRED PAGES")
+	instances := newTable(p, "CARD", "~INSTANCES, WITH WHERE ON THE MEMORY AXIS THEY BEGIN")
+	processes := newTable(p, "CARD", "PROCESS", "KIND", "MIB", "INSTANCE")
+	for _, card := range report.Cards {
+		// The vendor's name is omitted, because the longest names would not fit otherwise.
+		cards.Add(card.Index, orNone(strings.TrimPrefix(card.Product, "NVIDIA ")), mebibytes(card.Memory),
+			mebibytes(card.Free), migMode(card.Cut), map[bool]string{true: "yes", false: "no"}[card.Healthy])
+		addErrors(memory, card)
+		if card.Cut != nil && len(card.Cut.Instances) > 0 {
+			var layout []string
+			for _, instance := range card.Cut.Layout() {
+				layout = append(layout, fmt.Sprintf("%s@%d", instance.Profile, instance.Start))
+			}
+			instances.Add(card.Index, strings.Join(layout, " "))
 		}
+		for _, process := range card.Processes {
+			instance := unknownCell
+			if process.Instance != nil {
+				instance = strconv.FormatUint(uint64(*process.Instance), 10)
+			}
+			processes.Add(card.Index, process.PID, process.Kind, mebibytes(process.Memory), instance)
+		}
+	}
+	for _, t := range []*Table{cards, memory, instances, processes} {
+		t.WriteApart(p)
 	}
 	if len(report.Cards) > 0 {
 		p.WriteString("\n" + oneReading + "\n")
@@ -31,30 +50,8 @@ func WriteGPUs(p *Page, report GPUs) {
 		p.WriteString("\nPROBLEMS\n")
 	}
 	for _, finding := range report.Findings {
-		p.WriteString(folded(finding.String(), PageWidth))
+		p.WriteString(fold(strings.Fields(finding.String()), "", "  ", ""))
 	}
-}
-
-// aligned aligns rows whose cells are separated by tabs.
-func aligned(rows []string) string {
-	var text strings.Builder
-	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(columns, row)
-	}
-	_ = columns.Flush() // a Builder does not fail
-	return text.String()
-}
-
-func cardTable(cards []gpuinfo.Card) string {
-	rows := []string{"CARD\tPRODUCT\tMIB\tFREE MIB\tMIG\tHEALTHY"}
-	for _, card := range cards {
-		// The vendor's name is omitted, because the longest names would not fit otherwise.
-		rows = append(rows, strings.Join([]string{strconv.Itoa(card.Index),
-			orNone(strings.TrimPrefix(card.Product, "NVIDIA ")), mebibytes(card.Memory), mebibytes(card.Free),
-			migMode(card.Cut), map[bool]string{true: "yes", false: "no"}[card.Healthy]}, "\t"))
-	}
-	return aligned(rows)
 }
 
 func mebibytes(amount *gpuinfo.MiB) string {
@@ -75,29 +72,21 @@ func migMode(cut *gpuinfo.Cut) string {
 	return word[cut.Enabled]
 }
 
-// errorTable has a line for each card that counts memory errors. Ampere and later remap rows; earlier GPUs retire
-// pages.
-func errorTable(cards []gpuinfo.Card) string {
-	rows := []string{"CARD\tUNCORRECTED ERRORS\tREMAPPED ROWS\tRETIRED PAGES"}
-	for _, card := range cards {
-		uncorrected, remapped, retired := unknownCell, unknownCell, unknownCell
-		if card.Uncorrected != nil {
-			uncorrected = strconv.FormatUint(*card.Uncorrected, 10)
-		}
-		if r := card.Rows; r != nil {
-			remapped = replaced(r.Corrected+r.Uncorrected, r.Pending)
-		}
-		if p := card.Pages; p != nil {
-			retired = replaced(p.SingleBit+p.DoubleBit, p.Pending)
-		}
-		if card.Uncorrected != nil || card.Rows != nil || card.Pages != nil {
-			rows = append(rows, fmt.Sprintf("%d\t%s\t%s\t%s", card.Index, uncorrected, remapped, retired))
-		}
+// addErrors adds a card that counts memory errors.
+func addErrors(t *Table, card gpuinfo.Card) {
+	uncorrected, remapped, retired := unknownCell, unknownCell, unknownCell
+	if card.Uncorrected != nil {
+		uncorrected = strconv.FormatUint(*card.Uncorrected, 10)
 	}
-	if len(rows) == 1 {
-		return ""
+	if r := card.Rows; r != nil {
+		remapped = replaced(r.Corrected+r.Uncorrected, r.Pending)
 	}
-	return aligned(rows)
+	if p := card.Pages; p != nil {
+		retired = replaced(p.SingleBit+p.DoubleBit, p.Pending)
+	}
+	if card.Uncorrected != nil || card.Rows != nil || card.Pages != nil {
+		t.Add(card.Index, uncorrected, remapped, retired)
+	}
 }
 
 func replaced(n int, pending bool) string {
@@ -105,73 +94,6 @@ func replaced(n int, pending bool) string {
 		return strconv.Itoa(n) + ", more pending"
 	}
 	return strconv.Itoa(n)
-}
-
-// instanceTable has a line for each partitioned card: its instances and their positions.
-func instanceTable(cards []gpuinfo.Card) string {
-	var rows []string
-	for _, card := range cards {
-		if card.Cut == nil || len(card.Cut.Instances) == 0 {
-			continue
-		}
-		var instances []string
-		for _, instance := range card.Cut.Layout() {
-			instances = append(instances, fmt.Sprintf("%s@%d", instance.Profile, instance.Start))
-		}
-		// Seven instances with attributes are wider than a line.
-		text := strings.TrimSuffix(folded(strings.Join(instances, " "), PageWidth-len("CARD  ")), "\n")
-		for i, line := range strings.Split(text, "\n") {
-			name := ""
-			if i == 0 {
-				name = strconv.Itoa(card.Index)
-			}
-			rows = append(rows, name+"\t"+strings.TrimSpace(line))
-		}
-	}
-	if len(rows) == 0 {
-		return ""
-	}
-	return aligned(append([]string{"CARD\tINSTANCES, WITH WHERE ON THE MEMORY AXIS THEY BEGIN"}, rows...))
-}
-
-func processTable(cards []gpuinfo.Card) string {
-	rows := []string{"CARD\tPROCESS\tKIND\tMIB\tINSTANCE"}
-	for _, card := range cards {
-		for _, process := range card.Processes {
-			instance := unknownCell
-			if process.Instance != nil {
-				instance = strconv.FormatUint(uint64(*process.Instance), 10)
-			}
-			rows = append(
-				rows,
-				fmt.Sprintf("%d\t%d\t%s\t%s\t%s", card.Index, process.PID, process.Kind, mebibytes(process.Memory),
-					instance),
-			)
-		}
-	}
-	if len(rows) == 1 {
-		return ""
-	}
-	return aligned(rows)
-}
-
-// folded breaks a sentence into lines of that width and indents all but the first.
-func folded(sentence string, width int) string {
-	const indent = "  "
-	var text strings.Builder
-	line := ""
-	for _, word := range strings.Fields(sentence) {
-		switch {
-		case line == "":
-			line = word
-		case len(line)+1+len(word) > width:
-			text.WriteString(line + "\n")
-			line = indent + word
-		default:
-			line += " " + word
-		}
-	}
-	return text.String() + line + "\n"
 }
 
 // GPUs is the output of `gpus -o json`; null stands for what the driver does not report, and for the node if none was

@@ -70,15 +70,11 @@ func writeShadowGroups(p *Page, groups []apiv1.ShadowGroup) {
 }
 
 func writeShadowDifferences(p *Page, all []apiv1.ShadowDifference) {
-	if len(all) == 0 {
-		return
-	}
-	p.Line("", "")
 	t := newTable(p, "#DIFFERED", "@GROUP", "#OURS", "#THEIRS", "OUTCOME", "~WHY OURS")
 	for _, d := range all {
 		t.Add(Ago(d.At, p.Now()), d.Group, d.Ours, d.Theirs, outcomeCell(d), d.Reason.Message)
 	}
-	t.Write(p)
+	t.WriteApart(p)
 }
 
 func outcomeCell(d apiv1.ShadowDifference) Cell {

@@ -59,8 +59,13 @@ func (t *Table) Add(fields ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// Empty reports whether there are no rows.
-func (t *Table) Empty() bool { return len(t.rows) == 0 }
+// WriteApart appends an empty line and the table's lines to the page, if there are rows.
+func (t *Table) WriteApart(p *Page) {
+	if len(t.rows) > 0 {
+		p.WriteString("\n")
+		t.Write(p)
+	}
+}
 
 // Write appends the table's lines to the page.
 func (t *Table) Write(p *Page) {

@@ -12,20 +12,16 @@ import (
 // writeArrivals says how far starting workers have come: a line for those of a group and stage that the same message is
 // about, with the earliest of their times since and the latest of their expected times.
 func writeArrivals(p *Page, c apiv1.Cluster) {
-	if len(c.Arrivals) == 0 {
-		return
-	}
 	t := newTable(p, "@STARTING", "#PODS", "STAGE", "#SINCE", "~READY")
 	for _, alike := range alikeArrivals(c.Arrivals) {
 		t.Add(arrivalCells(alike, p.Now())...)
 	}
-	p.Line("", "")
-	t.Write(p)
+	t.WriteApart(p)
 	starting := 0
 	for _, g := range c.Groups {
 		starting += g.Starting
 	}
-	if more := starting - len(c.Arrivals); more > 0 {
+	if more := starting - len(c.Arrivals); more > 0 && len(c.Arrivals) > 0 {
 		p.Line("", fmt.Sprintf("and %d more", more))
 	}
 }
@@ -72,9 +68,6 @@ func arrivalCells(alike []apiv1.Arrival, now time.Time) []any {
 
 // writeDepartures lists the workers whose machine is about to go.
 func writeDepartures(p *Page, departures []apiv1.Departure) {
-	if len(departures) == 0 {
-		return
-	}
 	t := newTable(p, "@MACHINE GOES", "@GROUP", "@STATE", "@UNTIL", "~WHY")
 	for _, d := range departures {
 		state := Cell{Text: "warning"}
@@ -90,8 +83,7 @@ func writeDepartures(p *Page, departures []apiv1.Departure) {
 		}
 		t.Add(d.Pod, d.Group, state, until, d.Sign+": "+d.Message)
 	}
-	p.Line("", "")
-	t.Write(p)
+	t.WriteApart(p)
 }
 
 // mostGuardsShown bounds the pods that are named for each group.
