@@ -77,8 +77,8 @@ func sumOfPlan(e apiv1.PlanEvent, v View) uint64 {
 		add(r.ID, r.Owner, r.Status.ObservedRequest, r.Status.State, r.Status.Code, r.Priority, len(r.Status.Pods))
 	}
 	for _, g := range e.Groups {
-		add(g.Name, g.Closed == "", g.NumGpus.Sync.Code, g.Current, g.Desired, g.Min, g.Max, g.Ready, g.Idle, g.Starting,
-			g.Leaving)
+		add(g.Name, g.Closed == "", g.NumGpus.Sync.Code, g.Current, g.Desired, g.Min, g.Max, g.Ready, g.Idle,
+			g.Starting, g.Leaving)
 		for _, r := range g.Reasons {
 			add(r.Code)
 		}

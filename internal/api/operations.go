@@ -65,7 +65,8 @@ func readContract(spec []byte) (operations, error) {
 			if method == "parameters" {
 				continue
 			}
-			text, err := json.Marshal(resolved(document, map[string]any{"own": declared, "shared": members["parameters"]}))
+			whole := map[string]any{"own": declared, "shared": members["parameters"]}
+			text, err := json.Marshal(resolved(document, whole))
 			var operation operation
 			if err == nil {
 				operation, err = readOperation(path, text)
@@ -171,7 +172,8 @@ func (r requiredRight) on(path string) (access.Right, error) {
 	case r.Verb == "" || (r.Resource == "") == (r.Path == ""):
 		return access.Right{}, errors.New("x-required-right needs a verb, and a resource or a path")
 	case r.PerNamespace && (named || r.Verb != "list" || r.Resource != rayClusters):
-		return access.Right{}, errors.New("x-required-right: perNamespace is for lists of RayClusters of all namespaces")
+		return access.Right{},
+			errors.New("x-required-right: perNamespace is for lists of RayClusters of all namespaces")
 	case named && r.Resource != rayClusters:
 		return access.Right{}, errors.New("x-required-right: the path of a RayCluster needs a right on " + rayClusters)
 	}

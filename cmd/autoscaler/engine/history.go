@@ -76,7 +76,8 @@ func (h *History) Observe(d *addon.Decision) error {
 		return nil
 	}
 	now := goalOf(d)
-	unmet := len(d.Plan.InfeasibleRequests) + len(d.Plan.InfeasibleGangRequests) + len(d.Plan.InfeasibleRequestResources)
+	p := &d.Plan
+	unmet := len(p.InfeasibleRequests) + len(p.InfeasibleGangRequests) + len(p.InfeasibleRequestResources)
 	past := apiv1.HistoryEntry{
 		At: d.At.UTC(), Mode: d.Mode, Unmet: unmet, Error: d.Err,
 		Decisions: []apiv1.Decision{}, Groups: []apiv1.HistoryGroup{},
