@@ -35,7 +35,7 @@ func TestAGroupIsNotScaledBeyondWhatItsPoolsHold(t *testing.T) {
 	if len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Count != 3 || plan.InfeasibleRequests[0].Reason.Code != Capped {
 		t.Fatalf("unmet: %+v", plan.InfeasibleRequests)
 	}
-	if got, want := plan.InfeasibleRequests[0].Reason.Message, "pool a100 cannot hold more pods of group g: at most 3 if no other pods use it (has 1, launching 2)"; got != want {
+	if got, want := plan.InfeasibleRequests[0].Reason.Message, "pool a100 cannot hold more pods of group g: at most 3 if no other pods are there (has 1, launching 2)"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	s.Groups[0].Pools = append(s.Groups[0].Pools, GroupPool{Name: "b"})

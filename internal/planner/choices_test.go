@@ -49,14 +49,14 @@ func TestEveryChoiceOfAGangIsExplainedInOrder(t *testing.T) {
 		t.Error(diff)
 	}
 	// The group counts as wanted by a fallback that only it could serve in part.
-	if diff := cmp.Diff(Reason{Code: model.CodeNotInFull, Message: "waiting demand cannot be served in full, so nothing is launched for it; group b can add only 4 pods: its maximum is 4 (has 0)"}, reasonsOf(plan)["b"]); diff != "" {
+	if diff := cmp.Diff(Reason{Code: model.CodeNotInFull, Message: "{GPU 1}: it cannot be served in full, so nothing is launched for it; group b can add only 4 pods: its maximum is 4 (has 0)"}, reasonsOf(plan)["b"]); diff != "" {
 		t.Error(diff)
 	}
 	explained, _ := explainGroup(s, "b")
 	details := []Detail{
 		{About: "size", Reason: Reason{Code: model.CodeNotInFull, Message: "0 pods (min 0, max 4), each {GPU 1}"}},
 		{About: "gang 7f, choice 1 of 3: 2 × {TPU 1}", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 1 TPU, has 0"}},
-		{About: "gang 7f, choice 2 of 3: 5 × {GPU 1}", Reason: Reason{Code: model.CodeNotInFull, Message: "it cannot be served in full, so nothing is launched for it"}},
+		{About: "gang 7f, choice 2 of 3: 5 × {GPU 1}", Reason: Reason{Code: model.CodeNotInFull, Message: "it cannot be served in full, so nothing is launched for it; group b can add only 4 pods: its maximum is 4 (has 0)"}},
 		{About: "gang 7f, choice 3 of 3: 1 × {GPU 2}", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 2 GPU, has 1"}},
 	}
 	if diff := cmp.Diff(details, explained.Details); diff != "" {
@@ -83,8 +83,8 @@ func TestADemandCountsIdenticalGangs(t *testing.T) {
 		{"id": "8a", "strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}], "requestResources": [{"resources": {"GPU": 1}, "count": 2}]}`)
 	details := explainDemand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}}).Details
 	want := []Detail{
-		{About: "gang 8a", Reason: Reason{Code: Impossible, Message: "2 of its bundles ask for this, in addition to the tasks; 1 asked, 1 is impossible: all bundles on one node: needs 2 GPU; the largest group has 1 (a)"}},
-		{About: "gang 7f", Reason: Reason{Code: model.DispositionLaunching, Message: "2 of its bundles ask for this, in addition to the tasks; 1 asked, 1 is placed on pods launched now"}},
+		{About: "gang 8a", Reason: Reason{Code: Impossible, Message: "its bundles ask for this, in addition to the tasks; 1 asked, 1 is impossible: all bundles on one node: needs 2 GPU; the largest group has 1 (a)"}},
+		{About: "gang 7f", Reason: Reason{Code: model.DispositionLaunching, Message: "its bundles ask for this, in addition to the tasks; 1 asked, 1 is placed on pods launched now"}},
 		{About: "request_resources", Reason: Reason{Code: model.DispositionLaunching, Message: "2 asked, 2 are placed on pods launched now"}},
 	}
 	if diff := cmp.Diff(want, details[len(details)-3:]); diff != "" {

@@ -16,8 +16,8 @@ func TestALaunchNamesWhoseRequestsItIsFor(t *testing.T) {
 	account := "system:serviceaccount:research:" + strings.Repeat("n", 30)
 	for name, test := range map[string]struct{ more, owned, want string }{
 		"one owner":   {"", request("train-7", "ann", 2), "launching 2 pods for request train-7 of ann: 2 × {GPU 1}"},
-		"two owners":  {"", request("a", "ann", 2) + "," + request("b", "bob", 1), "launching 3 pods for requests a of ann and b of bob: 3 × {GPU 1}"},
-		"many owners": {"", request("a", "ann", 1) + "," + request("b", "bob", 1) + "," + request("c", "cid", 1) + "," + request("d", "dan", 1), "for requests a of ann, b of bob and 2 more: 4 × {GPU 1}"},
+		"two owners":  {"", request("a", "ann", 2) + "," + request("b", "bob", 1), "launching 3 pods for requests a of ann, b of bob: 3 × {GPU 1}"},
+		"many owners": {"", request("a", "ann", 1) + "," + request("b", "bob", 1) + "," + request("c", "cid", 1) + "," + request("d", "dan", 1), "for requests a of ann, b of bob, 2 more: 4 × {GPU 1}"},
 		"a long name": {"", request("a", account, 1), "for request a of …research:" + strings.Repeat("n", 30) + ": 1 × {GPU 1}"},
 		"an owner whose request is served already is not named": {`, "nodes": [` + node + `]`, request("a", "ann", 1) + "," + request("b", "bob", 1),
 			"launching 1 pod for request b of bob: 1 × {GPU 1}"},

@@ -43,7 +43,7 @@ func TestUnservedBundlesNameTheirRequests(t *testing.T) {
 	for _, unmet := range plan.InfeasibleRequestResources {
 		got[Describe(unmet.Request)] = unmet.AskedBy
 	}
-	want := map[string]string{"{GPU 1}": "requests slow of cid and wide of bob", "{TPU 1}": "the plain request and request slow of cid", "{FPGA 1}": "", "{NPU 1}": ""}
+	want := map[string]string{"{GPU 1}": "requests slow of cid, wide of bob", "{TPU 1}": "the plain request and request slow of cid", "{FPGA 1}": "", "{NPU 1}": ""}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("asked by (-want +got):\n%s", diff)
 	}

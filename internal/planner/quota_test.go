@@ -27,7 +27,7 @@ func TestDemandBeyondAQuotaIsServedInPart(t *testing.T) {
 	if diff := gocmp.Diff(map[string]int{"g": 4}, plan.Launch); diff != "" {
 		t.Error(diff)
 	}
-	const why = "group g is at its quota: flavor default of ClusterQueue q has 4 nvidia.com/gpu, of which 0 are left; one pod takes 1"
+	const why = "group g is at its quota: flavor default of ClusterQueue q has 4 nvidia.com/gpu, 0 left; one pod takes 1"
 	if len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Count != 2 ||
 		plan.InfeasibleRequests[0].Reason != (Reason{Code: Capped, Message: why}) {
 		t.Errorf("unmet: %+v, want 2 because %s", plan.InfeasibleRequests, why)
@@ -37,7 +37,7 @@ func TestDemandBeyondAQuotaIsServedInPart(t *testing.T) {
 	s.Quotas[0].Amount, s.Quotas[0].Why = raydemand.One, "insufficient unused quota"
 	plan = Compute(s, Policy{})
 	if reason := plan.Groups[0].Reasons[0]; len(plan.Launch) > 0 || reason.Code != CodeQuota || reason.Message != "group g is at its quota: "+
-		"flavor default of ClusterQueue q has 1 nvidia.com/gpu, of which 0 are left; one pod takes 1 (insufficient unused quota)" {
+		"flavor default of ClusterQueue q has 1 nvidia.com/gpu, 0 left; one pod takes 1 (insufficient unused quota)" {
 		t.Errorf("launches %v because %+v", plan.Launch, reason)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
-	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -25,8 +24,11 @@ func Explain(
 }
 
 // mostDetails bounds the details of an answer. Nobody reads a detail for each of thousands of shapes and a hundred
-// groups.
-const mostDetails = 1000
+// groups. mostGangs is how many gangs are listed one by one.
+const (
+	mostDetails = 1000
+	mostGangs   = 10
+)
 
 func answer(
 	stop <-chan struct{}, s *model.Snapshot, policy model.Policy, q model.Question,
@@ -36,6 +38,7 @@ func answer(
 		return e, model.ErrQuestion
 	}
 	before := "" // what is assumed
+	owned := slices.IndexFunc(s.OwnedRequests, func(o raydemand.Owned) bool { return o.ID == q.Request })
 	switch about := q.About(s); {
 	case q.Demand != nil:
 		before = addDemand(s, q.Demand)
@@ -46,28 +49,25 @@ func answer(
 		return e, &about
 	}
 	d := newDecision(place.Decide(stop, s, policy))
+	e.Details = []model.Detail{}
 	switch {
 	case q.Demand != nil:
-		e = d.explainDemand(q.Demand)
+		d.explainDemand(&e, q.Demand)
 	case q.AskedGang != nil:
-		e = d.explainGang(func(g *place.Gang) bool { return place.AsksAs(g.Gang, q.AskedGang) })
+		d.explainGang(&e, func(g *place.Gang) bool { return place.AsksAs(g.Gang, q.AskedGang) })
 	case q.Group != "":
-		e = d.explainGroup(q.Group)
+		d.explainGroup(&e, q.Group)
 	case q.Pod != "":
-		e = d.explainPod(s, q.Pod)
+		d.explainPod(&e, s, q.Pod)
 	case q.Gang != "":
-		e = d.explainGang(func(g *place.Gang) bool { return g.ID == q.Gang })
-	case q.Request == model.PlainRequest && !slices.ContainsFunc(s.OwnedRequests, named(q.Request)):
-		e = d.explainPlain()
+		d.explainGang(&e, func(g *place.Gang) bool { return g.ID == q.Gang })
+	case owned >= 0:
+		d.explainOwned(&e, s.OwnedRequests[owned])
 	default:
-		e = d.explainOwned(s.OwnedRequests[slices.IndexFunc(s.OwnedRequests, named(q.Request))])
+		d.explainPlain(&e)
 	}
 	e.Message = before + e.Message
 	return cutToMost(e), nil
-}
-
-func named(id string) func(raydemand.Owned) bool {
-	return func(o raydemand.Owned) bool { return o.ID == id }
 }
 
 func cutToMost(e model.Explanation) model.Explanation {
@@ -112,10 +112,8 @@ func addDemand(s *model.Snapshot, r *raydemand.Request) string {
 
 // addGang adds a gang to a snapshot unless one that asks for the same waits.
 func addGang(s *model.Snapshot, asked *raydemand.Gang) string {
-	for i := range s.Gangs {
-		if place.AsksAs(&s.Gangs[i], asked) {
-			return ""
-		}
+	if slices.ContainsFunc(s.Gangs, func(g raydemand.Gang) bool { return place.AsksAs(&g, asked) }) {
+		return ""
 	}
 	added := *asked
 	added.ID = ""
@@ -125,8 +123,8 @@ func addGang(s *model.Snapshot, asked *raydemand.Gang) string {
 
 // explainDemand explains all pending requests that are the same as one, each of its choices of labels, each group, and
 // what else asks for the same bundle.
-func (d *decision) explainDemand(r *raydemand.Request) model.Explanation {
-	e := model.Explanation{About: "demand " + model.Describe(*r), Details: []model.Detail{}}
+func (d *decision) explainDemand(e *model.Explanation, r *raydemand.Request) {
+	e.About = "demand " + model.Describe(*r)
 	var all model.DemandSummary
 	var first *place.Item
 	same, why := sameRequest(r), ""
@@ -134,25 +132,23 @@ func (d *decision) explainDemand(r *raydemand.Request) model.Explanation {
 		if !same(it.Asked()) {
 			continue
 		}
-		if first == nil {
-			first = it
-		}
+		first = cmp.Or(first, it)
 		all.Kind, all.Resources = model.KindRequest, it.Request.Bundle
 		all.Selectors = slices.Concat(all.Selectors, it.Asked().Selectors)
 		all.Join(d.summary(model.KindRequest, it, d.out.Unserved[i]))
 		why = cmp.Or(why, d.why[it].Message)
 	}
 	e.Reason = d.tally(&all, why)
-	if first.HasChoices() {
-		for i, selector := range first.Request.Selectors {
+	for i, selector := range first.Request.Selectors {
+		if first.HasChoices() {
 			e.Add(model.Choice(i, first.Alternatives)+", "+cmp.Or(selector.String(), "any node"), d.choice(first, i))
 		}
 	}
 	for i := range d.Groups {
 		e.Add("group "+d.Groups[i].Name, d.groupVerdict(i, first))
 		var room, there int
-		for _, n := range d.staying(i) {
-			if n.State != model.Pending {
+		for at := range d.Nodes {
+			if n := &d.Nodes[at]; n.GroupIndex == i && n.Stop == "" && n.State != model.Pending {
 				there++
 				if first.Rank[n.Shape.Labels] != place.NoMatch && n.Free.Times(first.Need, 1) == 1 {
 					room++
@@ -163,8 +159,27 @@ func (d *decision) explainDemand(r *raydemand.Request) model.Explanation {
 			e.Add("pods of group "+d.Groups[i].Name, roomNow.with(room, there))
 		}
 	}
-	d.addElsewhere(&e, r.Bundle)
-	return e
+	count := 0
+	for _, g := range d.Gangs {
+		bundles := slices.Concat(g.Alternatives()...)
+		for _, o := range g.Options { // strictly packed bundles are one
+			bundles = append(bundles, o[0].Request.Bundle)
+		}
+		if slices.ContainsFunc(bundles, r.Bundle.Equal) {
+			if count++; count <= mostGangs {
+				e.Add(aboutGang(g), after("its bundles ask for this, in addition to the tasks; ", d.gangTally(g)))
+			}
+		}
+	}
+	if count > mostGangs {
+		e.Add("gangs", moreGangs.with(count-mostGangs))
+	}
+	for _, c := range d.claimed {
+		if c.item.Request.Bundle.Equal(r.Bundle) {
+			s := d.summary(model.KindRequestResources, c.item, c.left)
+			e.Add(c.of.Purpose, d.tally(&s, d.why[c.item].Message))
+		}
+	}
 }
 
 // choice explains one of a request's selectors: pods are launched for it, or why no group serves it. The code is that
@@ -184,8 +199,7 @@ func (d *decision) choice(it *place.Item, i int) model.Reason {
 	}
 	request := it.Request
 	request.Selectors = request.Selectors[i : i+1]
-	alone := d.NewItem(request, it.Need, "")
-	groups := d.consider([]*place.Item{alone})
+	groups := d.consider([]*place.Item{d.NewItem(request, it.Need, "")})
 	for _, v := range groups {
 		if v.misses == 0 && !said(d.limit(v.group)) {
 			return groupNot.with(d.Groups[v.group].Name)
@@ -195,49 +209,6 @@ func (d *decision) choice(it *place.Item, i int) model.Reason {
 		return model.Reason{Code: model.CodeNotNeeded}
 	}
 	return model.Reason{Code: groups[0].Code, Message: d.sentences(groups)}
-}
-
-// groupVerdict explains what new pods of a group do for an item.
-func (d *decision) groupVerdict(i int, it *place.Item) model.Reason {
-	d.BreakOff()
-	var own, others int64
-	by := -1
-	for _, e := range d.out.Log {
-		switch {
-		case e.Item != it:
-		case e.Group == i:
-			own += e.Count
-		default:
-			others, by = others+e.Count, e.Group
-		}
-	}
-	if own > 0 {
-		choice := ""
-		if it.HasChoices() {
-			choice = ", " + model.Choice(it.Rank[d.Groups[i].Shape.Labels], it.Alternatives)
-		}
-		return serves.with(model.Pods(d.given[i]), model.OneOrMany(d.given[i], "serves", "serve"), own, choice)
-	}
-	obstacle := d.obstacle(i, it)
-	switch {
-	case said(obstacle):
-		return obstacle
-	case others > 0:
-		return d.preferred(candidate{it, by}, i)
-	case d.waitsStill(it):
-		return notInFull.with("it")
-	case d.boundOf(i).room < it.Request.Count && slices.ContainsFunc(d.out.Runs, func(run place.Run) bool {
-		return run.Option > it.Option && slices.Contains(run.Gangs, it.Gang)
-	}):
-		return after("the gang uses a later choice: ", d.boundOf(i).Reason)
-	}
-	return noneNeeded.with()
-}
-
-// waitsStill reports whether some of an item, or of its gang or call, is not served.
-func (d *decision) waitsStill(it *place.Item) bool {
-	_, gangWaits := d.why[it.Gang]
-	return said(d.why[it]) || gangWaits
 }
 
 // addItems explains how each group relates to each item.
@@ -254,30 +225,6 @@ func counted(it *place.Item) string {
 	return fmt.Sprintf("%d × %s", it.Request.Count, model.Describe(it.Asked()))
 }
 
-// mostElsewhere is how many gangs are listed one by one.
-const mostElsewhere = 10
-
-// addElsewhere lists the gangs and the calls of request_resources that ask for the same bundle as a request.
-func (d *decision) addElsewhere(e *model.Explanation, b raydemand.Bundle) {
-	count := 0
-	for _, g := range d.Gangs {
-		if asks := asksFor(g, b); asks != "" {
-			if count++; count <= mostElsewhere {
-				e.Add(aboutGang(g), after(asks+", in addition to the tasks; ", d.gangTally(g)))
-			}
-		}
-	}
-	if count > mostElsewhere {
-		e.Add("gangs", moreGangs.with(count-mostElsewhere))
-	}
-	for _, c := range d.claimed {
-		if c.item.Request.Bundle.Equal(b) {
-			s := d.summary(model.KindRequestResources, c.item, c.left)
-			e.Add(c.of.Purpose, d.tally(&s, d.why[c.item].Message))
-		}
-	}
-}
-
 func aboutGang(g *place.Gang) string { return strings.TrimSpace("gang " + g.ID) }
 
 // gangTally explains what becomes of a gang.
@@ -286,56 +233,28 @@ func (d *decision) gangTally(g *place.Gang) model.Reason {
 	return d.tally(&s, d.why[g].Message)
 }
 
-// asksFor describes how a gang asks for a bundle: how many of its bundles are equal, and in which choice; or all of
-// them together if they share a node. It returns an empty string if the gang does not ask for the bundle.
-func asksFor(g *place.Gang, b raydemand.Bundle) string {
-	all := g.Alternatives()
-	for k, bundles := range all {
-		n, whole := 0, raydemand.Bundle{}
-		for _, own := range bundles {
-			whole.Add(own)
-			if own.Equal(b) {
-				n++
-			}
-		}
-		of := "its bundles"
-		if k > 0 {
-			of = "the bundles of its " + model.Choice(k, len(all))
-		}
-		switch {
-		case g.Strategy == raydemand.StrictPack && whole.Equal(b) && len(bundles) > 1:
-			return of + ", which share a node, ask for this together"
-		case n > 0:
-			return fmt.Sprintf("%d of %s ask for this", n, of)
-		}
-	}
-	return ""
-}
-
 // explainGang explains the first of some gangs, and how each group relates to each of its bundles.
-func (d *decision) explainGang(wanted func(g *place.Gang) bool) (e model.Explanation) {
-	e.Details = []model.Detail{}
+func (d *decision) explainGang(e *model.Explanation, wanted func(g *place.Gang) bool) {
 	if at := slices.IndexFunc(d.Gangs, wanted); at >= 0 {
 		g := d.Gangs[at]
 		e.About, e.Reason = aboutGang(g), d.gangTally(g)
 		for k, o := range g.Options {
-			d.addItems(&e, model.Choice(k, len(g.Options)), o...)
+			d.addItems(e, model.Choice(k, len(g.Options)), o...)
 		}
 	}
-	return e
 }
 
 // explainGroup explains one group's size: its reasons, its pods, and how each demand relates to it.
-func (d *decision) explainGroup(name string) model.Explanation {
+func (d *decision) explainGroup(e *model.Explanation, name string) {
 	i := slices.IndexFunc(d.Groups, func(g place.Group) bool { return g.Name == name })
 	row := d.row(i)
-	e := model.Explanation{About: "group " + name, Reason: row.Reasons[0]}
+	e.About, e.Reason = "group "+name, row.Reasons[0]
 	e.Add("size", model.Reason{Code: e.Code, Message: fmt.Sprintf("%s, each %s", row.Size(),
 		model.Describe(raydemand.Request{Bundle: d.Groups[i].Resources}))})
 	for _, reason := range row.Reasons[1:] {
 		e.Add("pods", reason)
 	}
-	d.addStates(&e, i)
+	d.addStates(e, i)
 	add := func(about string, items []*place.Item) {
 		for _, it := range items {
 			e.Add(about+" "+counted(it), d.groupVerdict(i, it))
@@ -354,34 +273,55 @@ func (d *decision) explainGroup(name string) model.Explanation {
 		}
 		add(about, c.Items)
 	}
-	return e
 }
 
-// explainPod explains why one pod stays or stops.
-func (d *decision) explainPod(s *model.Snapshot, name string) model.Explanation {
-	e := model.Explanation{About: "pod " + name, Details: []model.Detail{}}
-	var going *departure.Notice
-	if at := slices.IndexFunc(d.Nodes, func(n place.Node) bool { return n.Pod == name }); at >= 0 {
-		e.Reason, going = d.podReason(at), d.Nodes[at].Going
-		d.addPod(&e, at)
+// explainPod explains why one pod stays or stops, what keeps it busy, and what is free on it.
+func (d *decision) explainPod(e *model.Explanation, s *model.Snapshot, name string) {
+	e.About = "pod " + name
+	at := slices.IndexFunc(d.Nodes, func(n place.Node) bool { return n.Pod == name })
+	var n *model.Node
+	var busy []model.Reason
+	if at >= 0 {
+		n = d.Nodes[at].Node
 	} else { // the fleet leaves out nodes that do not count
-		n := &s.Nodes[slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Pod == name })]
-		switch n.State {
-		case model.Leaving:
-			e.Reason, going = podLeaving.with(), n.Going
-			if len(n.Activity) > 0 {
-				addActivity(&e, Busy(n))
-			}
-		case model.AllocationTimeout:
-			e.Reason = podGivenUp.with()
-		default:
-			e.Reason = podRemoved.with(n.Group)
+		n = &s.Nodes[slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Pod == name })]
+	}
+	switch {
+	case at >= 0:
+		if e.Reason = d.podReason(at); n.State == model.Running && d.Nodes[at].GroupIndex != place.HeadGroup {
+			busy = Busy(n)[1:]
+		}
+	case n.State == model.Leaving:
+		if e.Reason = podLeaving.with(); len(n.Activity) > 0 {
+			busy = Busy(n)
+		}
+	case n.State == model.AllocationTimeout:
+		e.Reason = podGivenUp.with()
+	default:
+		e.Reason = podRemoved.with(n.Group)
+	}
+	if n.Going != nil {
+		e.Message = n.Going.Text("") + "; " + e.Message
+	}
+	for _, cause := range busy {
+		e.Add("activity", cause)
+	}
+	if at < 0 || d.Nodes[at].GroupIndex == place.UnknownGroup {
+		return
+	}
+	for r, total := range d.Named(d.Nodes[at].Shape.Total) {
+		if name := d.Names[r]; total > 0 && !strings.HasPrefix(name, raydemand.ImplicitPrefix) {
+			left, all := model.Pair(name, d.Nodes[at].Free[r], total)
+			e.Add(name, freeOf.with(left, all))
 		}
 	}
-	if going != nil {
-		e.Message = going.Text("") + "; " + e.Message
+	switch d.out.Stays[at] {
+	case 0:
+	case place.HeldOver:
+		e.Add("demand", restHere.with())
+	default:
+		e.Add("demand", demandHere.with())
 	}
-	return e
 }
 
 // arrival continues a sentence about a starting worker: where it is, since when, and when it is expected.
@@ -403,21 +343,21 @@ func (d *decision) arrivals(group int) (text string) {
 	count := map[arrival.Stage]int{}
 	var last arrival.State
 	for i := range d.Nodes {
-		a := d.Nodes[i].Arrival
-		if d.Nodes[i].GroupIndex != group || d.Nodes[i].State != model.Pending || a == nil {
-			continue
-		}
-		count[a.Stage]++
-		if a.ExpectedAt.After(last.ExpectedAt) {
-			last = *a
+		n := &d.Nodes[i]
+		if a := n.Arrival; a != nil && n.GroupIndex == group && n.State == model.Pending {
+			if count[a.Stage]++; a.ExpectedAt.After(last.ExpectedAt) {
+				last = *a
+			}
 		}
 	}
-	separator := ": "
+	var stages []string
 	for _, stage := range arrival.Stages {
 		if n := count[stage]; n > 0 {
-			text += fmt.Sprintf("%s%d %s", separator, n, stage)
-			separator = ", "
+			stages = append(stages, fmt.Sprintf("%d %s", n, stage))
 		}
+	}
+	if len(stages) > 0 {
+		text = ": " + joined(stages)
 	}
 	if expected := model.Expected(last.ExpectedAt, last.LateAt, d.TakenAt); expected != "" {
 		text += "; the last is " + expected
@@ -426,8 +366,8 @@ func (d *decision) arrivals(group int) (text string) {
 }
 
 // explainOwned explains a request as its status does, and why each group serves its bundles or does not.
-func (d *decision) explainOwned(owned raydemand.Owned) model.Explanation {
-	e := model.Explanation{About: "request " + owned.ID, Details: []model.Detail{}}
+func (d *decision) explainOwned(e *model.Explanation, owned raydemand.Owned) {
+	e.About = "request " + owned.ID
 	for _, row := range d.requests {
 		if row.ID != owned.ID || row.Plain {
 			continue
@@ -446,22 +386,20 @@ func (d *decision) explainOwned(owned raydemand.Owned) model.Explanation {
 			}
 		}
 	}
-	d.addItems(&e, "", items...)
-	return e
+	d.addItems(e, "", items...)
 }
 
 // explainPlain explains the request without an owner. Over REST, it is planned together with the requests of owners.
-func (d *decision) explainPlain() model.Explanation {
+func (d *decision) explainPlain(e *model.Explanation) {
 	var all model.DemandSummary
 	var why []string
-	e := model.Explanation{About: "request " + model.PlainRequest, Details: []model.Detail{}}
+	e.About = "request " + model.PlainRequest
 	for _, c := range d.claimed {
 		all.Join(d.summary(model.KindRequestResources, c.item, c.left))
 		if reason := d.why[c.item]; said(reason) {
 			why = append(why, c.of.Purpose+": "+reason.Message)
 		}
-		d.addItems(&e, c.of.Purpose, c.item)
+		d.addItems(e, c.of.Purpose, c.item)
 	}
 	e.Reason = d.tally(&all, model.List(why))
-	return e
 }

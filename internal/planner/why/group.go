@@ -16,7 +16,7 @@ import (
 // reasons explains one group's row: what it launches or why it does not, then the pods on their way, those that stop,
 // the idle worker that stays and is closest to being stopped, those that stay until their replacements have joined, and
 // those that would be idle but for one thing that uses none of their resources.
-func (d *decision) reasons(i int) []model.Reason {
+func (d *decision) reasons(i int) (all []model.Reason) {
 	g, stops, last := &d.Groups[i], -1, -1
 	var since time.Time
 	var idle, held int64
@@ -43,19 +43,22 @@ func (d *decision) reasons(i int) []model.Reason {
 			held++
 		}
 	}
+	add := func(is bool, s sentence, args ...any) {
+		if is {
+			all = append(all, s.with(args...))
+		}
+	}
 	launch := d.launchReason(i)
-	all := []model.Reason{launch}
+	all = append(all, launch)
 	if short := d.minimumReason(i); d.given[i] > 0 && d.HeldOf(i) == 0 && said(short) {
 		all = append(all, short)
 	}
-	if n := g.Pending(); n > 0 {
-		coming := ""
-		if g.NodesComing > 0 {
-			coming = fmt.Sprintf("; Karpenter has launched nodes for %d of them", g.NodesComing)
-		}
-		all = append(all, notJoined.with(model.Pods(n), model.OneOrMany(n, "has", "have"),
-			d.lasting(", the oldest for ", since), coming))
+	coming := ""
+	if g.NodesComing > 0 {
+		coming = fmt.Sprintf("; Karpenter has launched nodes for %d of them", g.NodesComing)
 	}
+	add(g.Pending() > 0, notJoined, model.Pods(g.Pending()), model.OneOrMany(g.Pending(), "has", "have"),
+		d.lasting(", the oldest for ", since), coming)
 	if launch.Code != model.CodeTrying && launch.Code != model.CodePoolCeiling {
 		if g.Trying() && g.Blocked == "" {
 			all = append(all, triedOnNode(g))
@@ -65,20 +68,16 @@ func (d *decision) reasons(i int) []model.Reason {
 		}
 	}
 	if stops >= 0 {
-		all = append(all, stopping.with(model.Pods(g.Stopping), d.Nodes[stops].Pod, d.Nodes[stops].StopMessage))
+		add(true, stopping, model.Pods(g.Stopping), d.Nodes[stops].Pod, d.Nodes[stops].StopMessage)
 	}
 	if idle > 0 {
 		_, why := d.staysIdle(last)
-		all = append(all, idleOf.with(idle, g.Live-g.Stopping, model.Span(d.Nodes[last].IdleSeconds), why))
+		add(true, idleOf, idle, g.Live-g.Stopping, model.Span(d.Nodes[last].IdleSeconds), why)
 	}
-	if held > 0 {
-		all = append(all, holdOver.with(model.Pods(held), model.OneOrMany(held, "serves", "serve")))
-	}
+	add(held > 0, holdOver, model.Pods(held), model.OneOrMany(held, "serves", "serve"))
 	all = append(all, d.warmReasons(i)...)
 	for _, cause := range []sentence{objectsKeep, groupsKeep, workKeeps} {
-		if n := busy[cause.code]; n > 0 {
-			all = append(all, cause.with(model.Pods(n)))
-		}
+		add(busy[cause.code] > 0, cause, model.Pods(busy[cause.code]))
 	}
 	return all
 }
@@ -91,33 +90,36 @@ func (d *decision) lasting(words string, since time.Time) string {
 	return words + model.Span(d.TakenAt.Sub(since).Seconds())
 }
 
+// launchReason explains what a group launches, or why nothing: by the demand, unserved or launched for, that its pods
+// come closest to serving.
 func (d *decision) launchReason(i int) model.Reason {
-	g := &d.Groups[i]
-	if trial := d.TrialOf(i); trial != nil { // a replica that is launched to find out what its pods announce
+	g, short := &d.Groups[i], d.minimumReason(i)
+	trial := d.TrialOf(i)
+	switch {
+	case trial != nil: // a replica that is launched to find out what its pods announce
 		what := model.Describe(trial.Item.Asked())
 		if trial.Gang != nil {
-			what = strings.TrimSpace("gang "+trial.Gang.ID) + ": " + what
+			what = aboutGang(trial.Gang) + ": " + what
 		}
 		return tryingFor.with(model.Pods(g.Hosts), what, unknownIn(trial.Awaited, trial.Gang))
-	}
-	if d.given[i] > 0 {
+	case d.given[i] > 0:
 		return launching.with(model.Pods(d.given[i]), d.purposes(i), d.following(i))
-	}
-	if g.Blocked != "" {
+	case g.Blocked != "":
 		return blocked(g)
-	}
-	if short := d.minimumReason(i); said(short) {
+	case said(short):
 		return short
 	}
-	if slices.ContainsFunc(d.candidates(), func(c candidate) bool { return c.taken < 0 && c.item.Suits(g.Shape) }) {
-		reason := notInFull.with("waiting demand")
-		reason.Message = model.Join(reason.Message, d.shortOf(i))
-		return cmp.Or(d.limit(i), reason)
+	var nearest *place.Item
+	for misses, k := math.MaxInt, 0; k < len(d.candidates) && misses > 0; k++ {
+		if n := d.misses(d.candidates[k], g.Shape); n < misses {
+			nearest, misses = d.candidates[k], n
+		}
 	}
-	reason := d.passedOver(i)
 	switch {
-	case said(reason):
-		return reason
+	case nearest != nil && d.waits(nearest) && nearest.Suits(g.Shape) && said(d.limit(i)):
+		return d.limit(i)
+	case nearest != nil:
+		return after(model.Describe(nearest.Asked())+": ", d.groupVerdict(i, nearest))
 	case place.SuitsAny(d.DeferredItems(), g.Shape):
 		return turnComes.with()
 	case g.MinPods > 0 && g.Current <= g.MinPods:
@@ -126,27 +128,50 @@ func (d *decision) launchReason(i int) model.Reason {
 	return noDemand.with()
 }
 
-// shortOf names what keeps a group from serving a gang or a call of request_resources in full, if it is its pods or its
-// limit.
-func (d *decision) shortOf(i int) string {
-	b := d.boundOf(i)
-	short := func(items []*place.Item) bool {
-		return place.SuitsAny(items, d.Groups[i].Shape) && b.room < place.BundlesOf(items)
-	}
-	for _, g := range d.out.Gangs {
-		for _, it := range g.Items() {
-			if reason := d.awaitedReason(i, it, g); said(reason) {
-				return reason.Message
-			}
-		}
-		if d.Groups[i].Carries(g.TopologyLabel) && slices.ContainsFunc(g.Options, short) {
-			return b.Message
+// groupVerdict explains what new pods of a group do for an item.
+func (d *decision) groupVerdict(i int, it *place.Item) model.Reason {
+	d.BreakOff()
+	var own int64
+	by := -1
+	for _, e := range d.out.Log {
+		switch {
+		case e.Item != it:
+		case e.Group == i:
+			own += e.Count
+		case by < 0:
+			by = e.Group
 		}
 	}
-	if slices.ContainsFunc(d.out.Claims, func(c int) bool { return short(d.UnservedOf(c, d.out)) }) {
-		return b.Message
+	bound, obstacle := d.boundOf(i), d.obstacle(i, it)
+	switch {
+	case own > 0:
+		choice := ""
+		if it.HasChoices() {
+			choice = ", " + model.Choice(it.Rank[d.Groups[i].Shape.Labels], it.Alternatives)
+		}
+		return serves.with(model.Pods(d.given[i]), model.OneOrMany(d.given[i], "serves", "serve"), own, choice)
+	case said(obstacle):
+		return obstacle
+	case by >= 0:
+		return cmp.Or(d.elsewhereBound(it, i), otherChosen.with(d.Groups[by].Name, d.advantage(it, by, i)))
+	case d.waits(it):
+		reason := notInFull.with()
+		if bound.room < place.BundlesOf(d.candidates) {
+			reason.Message += "; " + bound.Message
+		}
+		return reason
+	case bound.room < it.Request.Count && slices.ContainsFunc(d.out.Runs, func(run place.Run) bool {
+		return run.Option > it.Option && slices.Contains(run.Gangs, it.Gang)
+	}):
+		return after("the gang uses a later choice: ", bound.Reason)
 	}
-	return ""
+	return noneNeeded.with()
+}
+
+// waits reports whether some of an item, or of its gang or call, is not served.
+func (d *decision) waits(it *place.Item) bool {
+	_, gangWaits := d.why[it.Gang]
+	return said(d.why[it]) || gangWaits
 }
 
 // belowMinimum counts the pods that a group lacks to reach its minimum after the plan's launches.
@@ -193,10 +218,9 @@ func (d *decision) purposes(i int) string {
 	}
 	parts = append(parts, d.purposesOf(i)...)
 	if more := int64(len(parts) - namedPurposes); more > 0 {
-		parts = append(parts[:namedPurposes], fmt.Sprintf("%d more %s of demand", more,
-			model.OneOrMany(more, "kind", "kinds")))
+		parts = append(parts[:namedPurposes], model.Plural(more, "more kind")+" of demand")
 	}
-	text := "for " + strings.Join(parts, ", ")
+	text := "for " + joined(parts)
 	if len(parts) == 0 {
 		text = "to find out whether a node comes for it" // a gang needs more than one
 	}
@@ -206,47 +230,40 @@ func (d *decision) purposes(i int) string {
 	return text
 }
 
-// purposesOf lists what pods of a group are launched for, in the order of planning, such as gang 3f: 6 × {GPU 1}. Equal
-// gangs count together.
+// purposesOf lists the demand that pods of a group are launched for, in the order of planning, such as gang 3f: 6 ×
+// {GPU 1}. Equal gangs count together.
 func (d *decision) purposesOf(i int) (texts []string) {
-	type kind struct{ of, gangs, what string }
 	type purpose struct {
 		of, what string // of is empty for gangs and pending requests
 		bundles  int64
-		gangs    []*place.Gang
+		gangs    map[*place.Gang]bool
 	}
-	known, all := map[kind]*purpose{}, []*purpose(nil)
+	known, all := map[string]*purpose{}, []*purpose(nil)
 	for _, e := range d.out.Log {
 		if e.Group != i {
 			continue
 		}
-		gang := e.Item.Gang
-		k := kind{of: e.Purpose, what: model.Describe(e.Item.Asked()) + partOfSlice(&d.Groups[i], e.Item)}
-		if gang != nil {
-			k.gangs = gang.Key
+		what, key := model.Describe(e.Item.Asked())+partOfSlice(&d.Groups[i], e.Item), e.Purpose
+		if gang := e.Item.Gang; gang != nil {
+			key = gang.Key
 		}
-		p := known[k]
+		p := known[key+"\x00"+what]
 		if p == nil {
-			p = &purpose{of: e.Purpose, what: k.what}
+			p = &purpose{e.Purpose, what, 0, map[*place.Gang]bool{}}
 			if names := d.launchedFor.names(e.Item, e.Purpose); names != "" && e.Purpose == place.OverREST {
 				p.of = names + ":"
 			}
-			known[k], all = p, append(all, p)
+			known[key+"\x00"+what], all = p, append(all, p)
 		}
-		p.bundles += e.Count
-		if gang != nil {
-			p.gangs = append(p.gangs, gang)
+		if p.bundles += e.Count; e.Item.Gang != nil {
+			p.gangs[e.Item.Gang] = true
 		}
 	}
 	for _, p := range all {
-		slices.SortFunc(p.gangs, func(a, b *place.Gang) int { return a.Number - b.Number })
-		switch gangs := slices.Compact(p.gangs); {
-		case len(gangs) > 1:
-			p.of = fmt.Sprintf("%d gangs:", len(gangs))
-		case len(gangs) == 1 && gangs[0].ID == "":
-			p.of = "gang"
-		case len(gangs) == 1:
-			p.of = "gang " + gangs[0].ID + ":"
+		for gang := range p.gangs {
+			if p.of = aboutGang(gang) + ":"; len(p.gangs) > 1 {
+				p.of = fmt.Sprintf("%d gangs:", len(p.gangs))
+			}
 		}
 		texts = append(texts, strings.TrimSpace(fmt.Sprintf("%s %d × %s", p.of, p.bundles, p.what)))
 	}
@@ -262,198 +279,131 @@ func (c claimants) names(it *place.Item, plain string) string {
 	var names []string
 	before := ""
 	for _, s := range c[it.Key] {
-		if s.Plain {
+		owner := []rune(s.Owner)
+		switch {
+		case s.Plain:
 			before = plain + " and "
 			continue
+		case len(owner) > namedLetters:
+			owner = append([]rune("…"), owner[len(owner)-namedLetters+1:]...)
 		}
-		owner := s.Owner
-		if letters := []rune(owner); len(letters) > namedLetters {
-			owner = "…" + string(letters[len(letters)-namedLetters+1:])
-		}
-		names = append(names, s.ID+" of "+owner)
+		names = append(names, s.ID+" of "+string(owner))
 	}
-	switch n := len(names); {
-	case n == 0:
+	if len(names) == 0 {
 		return ""
-	case n == 1:
-		return before + "request " + names[0]
-	case n == namedOwned:
-		return before + "requests " + strings.Join(names, " and ")
-	default:
-		return fmt.Sprintf("%srequests %s and %d more", before, joined(names[:namedOwned]), n-namedOwned)
 	}
-}
-
-// candidate is demand that pods are launched for, or that needs them. taken is the group launched for it, or negative.
-type candidate struct {
-	item  *place.Item
-	taken int
+	before += model.OneOrMany(int64(len(names)), "request ", "requests ")
+	if more := len(names) - namedOwned; more > 0 {
+		names = append(names[:namedOwned], fmt.Sprintf("%d more", more))
+	}
+	return before + joined(names)
 }
 
 // considered lists unserved demand, then demand that pods are launched for, each item once.
-func (d *decision) considered() (all []candidate) {
+func (d *decision) considered() (all []*place.Item) {
 	known := map[*place.Item]bool{}
-	add := func(taken int, items ...*place.Item) {
+	add := func(items ...*place.Item) {
 		for _, it := range items {
-			if !known[it] && !(taken < 0 && it.Deferred) {
+			if !known[it] && !it.Deferred {
 				known[it] = true
-				all = append(all, candidate{it, taken})
+				all = append(all, it)
 			}
 		}
 	}
 	for at, n := range d.out.Unserved {
 		if n > 0 {
-			add(-1, d.Requests[at])
+			add(d.Requests[at])
 		}
 	}
 	for _, g := range d.out.Gangs {
 		if !g.Deferred {
-			add(-1, g.Items()...)
+			add(g.Items()...)
 		}
 	}
 	for _, i := range d.out.Claims {
-		add(-1, d.UnservedOf(i, d.out)...)
+		add(d.UnservedOf(i, d.out)...)
 	}
 	for _, e := range d.out.Log {
-		add(e.Group, e.Item)
+		add(e.Item)
 	}
 	return all
 }
 
-// passedOver explains why a group without launches was not chosen, for the unserved or launching demand that its pods
-// come closest to serving.
-func (d *decision) passedOver(i int) (reason model.Reason) {
-	var nearest candidate
-	misses := math.MaxInt
-	for _, c := range d.candidates() {
-		if n := d.misses(c.item, d.Groups[i].Shape); n < misses {
-			nearest, misses = c, n
-		}
-		if misses == 0 {
-			break
-		}
-	}
-	if nearest.item == nil {
-		return reason
-	}
-	if reason = d.obstacle(i, nearest.item); !said(reason) && nearest.taken >= 0 {
-		reason = d.preferred(nearest, i)
-	}
-	if said(reason) {
-		reason = after(model.Describe(nearest.item.Asked())+": ", reason)
-	}
-	return reason
-}
-
-// preferred explains why one group was chosen for demand that another group could also serve within its limits. The
-// sentence is true of these two groups. If no difference between them can have decided, the sentence says so.
-func (d *decision) preferred(c candidate, other int) model.Reason {
-	if reason := d.elsewhereBound(c.item, other); said(reason) {
-		return reason
-	}
-	return otherChosen.with(d.Groups[c.taken].Name, d.advantage(c, other))
-}
-
-// advantage names the first advantage of the chosen group, in the order in which plans are compared.
-func (d *decision) advantage(c candidate, other int) string {
-	a, b := &d.Groups[c.taken], &d.Groups[other]
-	rank, otherRank := c.item.Rank[a.Shape.Labels], c.item.Rank[b.Shape.Labels]
+// advantage names the first advantage of the group that was chosen for an item, over another one that could also serve
+// it within its limits, in the order in which plans are compared. It is true of these two groups. If no difference
+// between them can have decided, it says so.
+func (d *decision) advantage(it *place.Item, chosen, other int) string {
+	a, b := &d.Groups[chosen], &d.Groups[other]
+	rank, otherRank := it.Rank[a.Shape.Labels], it.Rank[b.Shape.Labels]
 	ours, theirs := a.Preference(), b.Preference()
+	short, pods, least := a.MinPods-a.Remaining(), d.given[chosen], d.fewest(chosen, other)
+	cost := func(i int, pods int64) float64 {
+		return d.Costs.PerReplica[i] / float64(d.Groups[i].Hosts) * float64(pods)
+	}
+	dearer := ours == theirs && least > 0 && short <= 0 &&
+		place.CompareNearly(cost(other, least), cost(chosen, pods)) > 0
+	instead := fmt.Sprintf(" (%s instead of %s)", model.Pods(least), model.Pods(pods))
+	if least == pods {
+		least, pods, instead = 1, 1, ""
+	}
+	samePrice := a.Price == b.Price || a.Price != nil && b.Price != nil && *a.Price == *b.Price
 	switch {
-	case ours.Known && b.Waiting():
-		return fmt.Sprintf("a node can hold its pods now; those of group %s wait (%s)", b.Name, b.NodeFit.Why)
 	case ours.Known && !theirs.Known:
-		return fmt.Sprintf("a node can hold its pods; nothing shows that one can hold a pod of group %s (%s)",
-			b.Name, b.NodeFit.Why)
-	case rank < otherRank && c.item.Request.Moving:
+		return fmt.Sprintf("a node can hold its pods; nothing shows that one can hold a pod of group %s (%s)", b.Name,
+			b.NodeFit.Why)
+	case rank < otherRank && it.Request.Moving:
 		return "the work runs in this group, and may need the labels of its nodes"
 	case rank < otherRank:
 		return fmt.Sprintf("its labels match choice %d of the demand, before choice %d", rank+1, otherRank+1)
-	case d.forMinimum(c.taken):
+	case short > 0 && d.given[chosen] <= place.RoundUp(short, a.Hosts): // all of its pods are for its minimum
 		return fmt.Sprintf("the pods for its minimum of %d have room", a.MinPods)
 	case ours.Recoverable > theirs.Recoverable:
 		return fmt.Sprintf("it recovers better from failed launches, score %s < %s",
-			model.Decimal(model.AmountOr(b.RecoverableScore, 1)),
-			model.Decimal(model.AmountOr(a.RecoverableScore, 1)))
+			model.Decimal(model.AmountOr(b.RecoverableScore, 1)), model.Decimal(model.AmountOr(a.RecoverableScore, 1)))
 	case ours.Recoverable == theirs.Recoverable && ours.Priority > theirs.Priority:
 		return fmt.Sprintf("priority %d < %d", b.Priority, a.Priority)
 	case b.Shape.Accelerated && !a.Shape.Accelerated:
 		return "it has no accelerators, and the demand needs none"
-	}
-	if ours == theirs {
-		if text := d.costsMore(c.taken, other); text != "" {
-			return text
-		}
-		if d.Sliced && d.MemoryShare(b.Slice) > d.MemoryShare(a.Slice) {
-			return fmt.Sprintf("it wastes less GPU memory, %s instead of %s", a.Slice.Name(),
-				b.Slice.NameOr("GPUs of unknown memory"))
-		}
-		samePrice := a.Price == b.Price || a.Price != nil && b.Price != nil && *a.Price == *b.Price
-		if samePrice && a.Hosts == b.Hosts && a.Shape.Labels == b.Shape.Labels &&
-			slices.Equal(a.Shape.Total, b.Shape.Total) {
-			return "both offer the same, and its name sorts first"
-		}
+	case dearer && d.Costs.ByPrice(chosen) && d.Costs.ByPrice(other):
+		return fmt.Sprintf("price %s > %s%s", model.Rounded(*b.Price*float64(least)),
+			model.Rounded(*a.Price*float64(pods)), instead)
+	case dearer && d.Size(b.Shape.Total)*float64(least) > d.Size(a.Shape.Total)*float64(pods):
+		return "it uses less in total" + instead
+	case ours == theirs && d.Sliced && d.MemoryShare(b.Slice) > d.MemoryShare(a.Slice):
+		return fmt.Sprintf("it wastes less GPU memory, %s instead of %s", a.Slice.Name(),
+			b.Slice.NameOr("GPUs of unknown memory"))
+	case ours == theirs && samePrice && a.Hosts == b.Hosts && a.Shape.Labels == b.Shape.Labels &&
+		slices.Equal(a.Shape.Total, b.Shape.Total):
+		return "both offer the same, and its name sorts first"
 	}
 	return "it is part of the best plan found for all waiting demand"
 }
 
-// forMinimum reports whether the group's minimum explains all pods that the plan launches for it.
-func (d *decision) forMinimum(i int) bool {
-	g := &d.Groups[i]
-	short := place.RoundUp(max(0, g.MinPods-g.Remaining()), g.Hosts)
-	return short > 0 && d.given[i] <= short
-}
-
-// costsMore compares the launched pods of a group with the fewest that another group would have to launch for the same
-// demand. It compares amounts alone, as if they were divisible. It returns an empty string if the other group might not
-// cost more, or could not serve all of the demand.
-func (d *decision) costsMore(taken, other int) string {
-	a, b, pods := &d.Groups[taken], &d.Groups[other], d.given[taken]
-	least, sum := int64(0), make([]float64, len(d.Names))
+// fewest counts the pods that another group needs, at the least, for what pods of a group are launched for: amounts
+// count alone, as if they were divisible. It returns 0 if the other group cannot serve all of that.
+func (d *decision) fewest(launched, other int) (least int64) {
+	g, sum := &d.Groups[other], make([]float64, len(d.Names))
 	for _, e := range d.out.Log {
-		if e.Group != taken {
+		switch gang := e.Item.Gang; {
+		case e.Group != launched:
 			continue
-		}
-		if !e.Item.Suits(b.Shape) {
-			return ""
+		case !e.Item.Suits(g.Shape):
+			return 0
+		case gang != nil && gang.Strategy == raydemand.StrictSpread:
+			least = max(least, e.Count)
 		}
 		for _, t := range e.Item.Need {
 			sum[t.Resource] += float64(t.Amount) * float64(e.Count)
 		}
 		least = max(least, 1)
-		if gang := e.Item.Gang; gang != nil && gang.Strategy == raydemand.StrictSpread {
-			least = max(least, e.Count)
-		}
 	}
 	for r, amount := range sum {
-		if total := float64(b.Shape.Total[r]); amount > 0 && total > 0 {
-			least = max(least, int64(min(math.Ceil(amount/total*(1-1e-12)), place.MaxCount)))
+		if amount > 0 {
+			ratio := amount / float64(g.Shape.Total[r]) * (1 - 1e-12)
+			least = max(least, int64(min(math.Ceil(ratio), place.MaxCount)))
 		}
 	}
-	least = place.RoundUp(least, b.Hosts)
-	more := func(theirs, ours float64) bool {
-		return place.CompareNearly(theirs*float64(least), ours*float64(pods)) > 0
-	}
-	each := func(i int) float64 { return d.Costs.PerReplica[i] / float64(d.Groups[i].Hosts) }
-	if least == 0 || a.MinPods > a.Remaining() || !more(each(other), each(taken)) {
-		return ""
-	}
-	of := fmt.Sprintf(" (%s instead of %s)", model.Pods(least), model.Pods(pods))
-	if d.Costs.ByPrice(taken) && d.Costs.ByPrice(other) {
-		if least == pods {
-			return fmt.Sprintf("price %s > %s", model.Decimal(*b.Price), model.Decimal(*a.Price))
-		}
-		return fmt.Sprintf("price %s > %s%s", model.Rounded(*b.Price*float64(least)),
-			model.Rounded(*a.Price*float64(pods)), of)
-	}
-	ours, theirs := d.Size(a.Shape.Total), d.Size(b.Shape.Total)
-	switch {
-	case theirs > ours && least >= pods:
-		return "its pods are smaller"
-	case theirs*float64(least) > ours*float64(pods):
-		return "it uses less in total" + of
-	}
-	return ""
+	return place.RoundUp(least, g.Hosts)
 }
 
 func joined(names []string) string { return strings.Join(names, ", ") }

@@ -86,15 +86,15 @@ func Busy(n *model.Node) (causes []model.Reason) {
 		}
 		causes = append(causes, objects.with(size))
 	}
-	if !activity.Workers && len(activity.Resources) > 0 {
-		if len(use) == 0 {
-			uses = joined(activity.Resources)
-		}
-		if len(n.PlacedLabels) > 0 {
-			causes = append(causes, reserved.with(uses))
-		} else {
-			causes = append(causes, workerStarts.with(uses))
-		}
+	if len(use) == 0 {
+		uses = joined(activity.Resources)
+	}
+	switch {
+	case activity.Workers || len(activity.Resources) == 0:
+	case len(n.PlacedLabels) > 0:
+		causes = append(causes, reserved.with(uses))
+	default:
+		causes = append(causes, workerStarts.with(uses))
 	}
 	for _, text := range activity.Unknown {
 		causes = append(causes, unknownUse.with(text))
@@ -135,11 +135,12 @@ func usesResources(n *model.Node) bool {
 func (d *decision) addStates(e *model.Explanation, i int) {
 	g := &d.Groups[i]
 	count := map[string]int64{model.PodPending: g.Pending(), model.PodLeaving: g.Leaving, model.PodGivenUp: g.TimedOut}
-	for _, n := range d.staying(i) {
-		switch n.State {
-		case model.Running:
+	for at := range d.Nodes {
+		switch n := &d.Nodes[at]; {
+		case n.GroupIndex != i || n.Stop != "":
+		case n.State == model.Running:
 			count[Busy(n.Node)[0].Code]++
-		case model.Idle:
+		case n.State == model.Idle:
 			count[model.PodIdle]++
 		}
 	}
@@ -173,34 +174,4 @@ func (d *decision) podReason(at int) model.Reason {
 		return reason
 	}
 	return Busy(n.Node)[0]
-}
-
-func (d *decision) addPod(e *model.Explanation, at int) {
-	n := &d.Nodes[at]
-	if n.State == model.Running && n.GroupIndex != place.HeadGroup {
-		addActivity(e, Busy(n.Node)[1:])
-	}
-	if n.GroupIndex == place.UnknownGroup {
-		return
-	}
-	for r, total := range d.Named(n.Shape.Total) {
-		if name := d.Names[r]; total > 0 && !strings.HasPrefix(name, raydemand.ImplicitPrefix) {
-			left, all := model.Pair(name, n.Free[r], total)
-			e.Add(name, freeOf.with(left, all))
-		}
-	}
-	switch d.out.Stays[at] {
-	case 0:
-	case place.HeldOver:
-		e.Add("demand", restHere.with())
-	default:
-		e.Add("demand", demandHere.with())
-	}
-}
-
-// addActivity adds what keeps a pod busy.
-func addActivity(e *model.Explanation, causes []model.Reason) {
-	for _, cause := range causes {
-		e.Add("activity", cause)
-	}
 }

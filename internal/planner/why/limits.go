@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"sync"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // bound is how many more pods a group may have beside the launches of the plan, 0 or a replica or more, and the limit
@@ -18,51 +16,39 @@ type bound struct {
 	room int64
 }
 
-// limits are those of the groups beside some launches.
-type limits struct {
-	*place.Search
-	given  []int64
-	bounds []*bound // those that were asked for: many shapes of demand ask for the same
-	full   func() *landing.Taken
-}
-
-func limitsBeside(p *place.Search, given []int64) *limits {
-	return &limits{p, given, make([]*bound, len(p.Groups)),
-		sync.OnceValue(func() *landing.Taken { return p.SharedNodes.AllOccupied(given) })}
-}
-
 // limit returns the limit that prevents one more replica of a group; no reason if none does.
-func (d *limits) limit(i int) model.Reason {
+func (d *decision) limit(i int) model.Reason {
 	if b := d.boundOf(i); b.room == 0 {
 		return b.Reason
 	}
 	return model.Reason{}
 }
 
-// boundOf returns the tightest limit of a group.
-func (d *limits) boundOf(i int) *bound {
-	if d.bounds[i] == nil {
-		tightest := d.tightest(i)
-		d.bounds[i] = &tightest
+// boundOf returns the tightest limit of a group. Many shapes of demand ask for the same.
+func (d *decision) boundOf(i int) bound {
+	b, known := d.bounds[i]
+	if !known {
+		b = d.tightest(i)
+		if b.room -= b.room % d.Groups[i].Hosts; b.room > 0 {
+			b.Reason = after(fmt.Sprintf("group %s can add only %s: ", d.Groups[i].Name, model.Pods(b.room)), b.Reason)
+		}
+		d.bounds[i] = b
 	}
-	return d.bounds[i]
+	return b
 }
 
-func (d *limits) tightest(i int) bound {
-	g, quota := &d.Groups[i], d.QuotaRoom(i, d.given)
-	pods, spare := g.Current+d.given[i], d.Spare(d.given)
-	has, have := having("has", g.Current, d.given[i]), ""
-	if spare < place.MaxCount {
-		var all int64
-		for k := range d.Groups {
-			all += d.Groups[k].Current
-		}
-		have = having("have", all, place.Sum(d.given))
+func (d *decision) tightest(i int) bound {
+	g, quota, spare := &d.Groups[i], d.QuotaRoom(i, d.given), d.Spare(d.given)
+	var pods, given int64
+	for k := range d.Groups {
+		pods, given = pods+d.Groups[k].Current, given+d.given[k]
 	}
+	has, have := having("has", g.Current, d.given[i]), having("have", pods, given)
+	room := g.MaxPods - g.Current - d.given[i]
 	switch {
 	case g.Blocked != "":
 		return bound{blocked(g), 0}
-	case pods+g.Hosts > g.MaxPods:
+	case room < g.Hosts:
 		return bound{atMax.with(g.Name, g.MaxPods, has), 0}
 	case spare < g.Hosts && spare > 0:
 		return bound{overBound.with(d.Bound, have, g.Name, model.Pods(g.Hosts)), 0}
@@ -72,32 +58,25 @@ func (d *limits) tightest(i int) bound {
 		return bound{atQuota.with(g.Name, d.quotaOf(i)), 0}
 	}
 	pool := d.PoolRoom(i, d.given)
-	if pool < g.Hosts {
+	switch {
+	case pool < g.Hosts:
 		return bound{d.poolLimit(i, has), 0}
+	case d.Held != nil && said(d.inFlightCap(i)):
+		return bound{d.inFlightCap(i), 0}
+	case d.HeldOf(i) > 0:
+		return bound{behind.with(g.Name, model.Pods(g.Pending()+d.given[i]), d.capNames(g)), 0}
 	}
-	if d.Held != nil {
-		if reason := d.inFlightCap(i); said(reason) {
-			return bound{reason, 0}
-		} else if d.Held[i] > 0 {
-			return bound{behind.with(g.Name, model.Pods(g.Pending()+d.given[i]), d.capNames(g)), 0}
-		}
+	switch most := min(room, spare, quota, pool); {
+	case room == most:
+		return bound{maxIs.with(g.MaxPods, has), most}
+	case spare == most:
+		return bound{boundIs.with(d.Bound, have), most}
+	case quota == most:
+		return bound{quotaIs.with(d.quotaOf(i)), most}
+	case d.PoolRoomUnpromised(i, d.given) > pool:
+		return bound{promisedMore.with(d.promised(i)), most}
 	}
-	b := bound{maxIs.with(g.MaxPods, has), g.MaxPods - pods}
-	if spare < b.room {
-		b = bound{boundIs.with(d.Bound, have), spare}
-	}
-	if quota < b.room {
-		b = bound{quotaIs.with(d.quotaOf(i)), quota}
-	}
-	if pool < b.room {
-		b = bound{poolsHold.with(d.SharedNodes.Most[i], d.beside(i, "them"), has, d.rivals(i)), pool}
-		if d.PoolRoomUnpromised(i, d.given) > pool {
-			b.Reason = promisedMore.with(d.promised(i))
-		}
-	}
-	b.room -= b.room % g.Hosts
-	b.Reason = after(fmt.Sprintf("group %s can add only %s: ", g.Name, model.Pods(b.room)), b.Reason)
-	return b
+	return bound{poolsHold.with(d.SharedNodes.Most[i], d.beside(i), has, d.rivals(i)), pool}
 }
 
 func having(verb string, pods, launching int64) string {
@@ -124,16 +103,11 @@ func blocked(g *place.Group) model.Reason {
 }
 
 // quotaOf describes the quota that leaves the least room for pods of a group.
-func (d *limits) quotaOf(i int) string {
+func (d *decision) quotaOf(i int) string {
 	quota, left, takes, _ := d.Quotas.Tightest(i, d.given)
 	needs, all := model.Pair(quota.Resource, takes, quota.Amount)
 	free, _ := model.Pair(quota.Resource, max(left, 0), quota.Amount)
-	are := "are"
-	if free == "1" {
-		are = "is"
-	}
-	text := fmt.Sprintf("%s has %s %s, of which %s %s left; one pod takes %s", quota.Name, all, quota.Resource,
-		free, are, needs)
+	text := fmt.Sprintf("%s has %s %s, %s left; one pod takes %s", quota.Name, all, quota.Resource, free, needs)
 	if quota.Why != "" {
 		text += " (" + quota.Why + ")"
 	}
@@ -141,29 +115,26 @@ func (d *limits) quotaOf(i int) string {
 }
 
 // poolLimit explains that a group's pools have no room for another replica.
-func (d *limits) poolLimit(i int, has string) model.Reason {
-	g := &d.Groups[i]
+func (d *decision) poolLimit(i int, has string) model.Reason {
+	g, where := &d.Groups[i], "the nodes"
 	if len(d.SharedNodes.UnprovenPools(i)) > 0 {
 		return d.triedInPool(i)
 	}
-	where, nodes := "the nodes", "the nodes"
 	if g.Pod != nil && g.Pod.Node != "" {
 		where = "node " + g.Pod.Node + ", which spec.nodeName names,"
-		nodes = where
 	} else if len(g.Pools) > 0 {
 		names := make([]string, len(g.Pools))
 		for k, pool := range g.Pools {
 			names[k] = cmp.Or(pool.Name, "of nodes without a name")
 		}
 		where = poolsNamed(names)
-		nodes = "the nodes of " + where
 	}
 	if d.PoolRoomUnpromised(i, d.given) >= g.Hosts {
-		return promisedTo.with(g.Name, nodes, d.promised(i))
+		return promisedTo.with(g.Name, where, d.promised(i))
 	}
 	cause := d.shortage(i)
 	if most := d.SharedNodes.Most[i]; most > 0 || cause == "" {
-		cause = model.Join(fmt.Sprintf("at most %d %s (%s)", most, d.beside(i, "it"), has), cause)
+		cause = model.Join(fmt.Sprintf("at most %d %s (%s)", most, d.beside(i), has), cause)
 	}
 	assumed := ""
 	for _, place := range d.SharedNodes.NewNodesFor(i) {
@@ -180,7 +151,7 @@ func poolsNamed(names []string) string {
 }
 
 // triedInPool says why only one replica of a group is launched beyond what fits on known nodes.
-func (d *limits) triedInPool(i int) model.Reason {
+func (d *decision) triedInPool(i int) model.Reason {
 	g := &d.Groups[i]
 	return triedInPool.with(g.Name, poolsNamed(d.SharedNodes.UnprovenPools(i)), model.Pods(g.Hosts))
 }
@@ -191,7 +162,7 @@ func triedOnNode(g *place.Group) model.Reason {
 }
 
 // promised names the pods of other RayClusters that are on their way to nodes of a group.
-func (d *limits) promised(i int) string {
+func (d *decision) promised(i int) string {
 	pods, names := map[string]int64{}, []string{}
 	for _, p := range d.PromisedBeside(i) {
 		if pods[p.RayCluster] == 0 {
@@ -206,16 +177,16 @@ func (d *limits) promised(i int) string {
 }
 
 // beside says which other pods the most pods of a group does not count.
-func (d *limits) beside(i int, pools string) string {
+func (d *decision) beside(i int) string {
 	if d.Groups[i].Pod != nil {
 		return "with what other pods leave free"
 	}
-	return "if no other pods use " + pools
+	return "if no other pods are there"
 }
 
 // rivals names the pods of other groups that take room on the nodes of a group, if the group's own pods do not fill
 // them.
-func (d *limits) rivals(i int) string {
+func (d *decision) rivals(i int) string {
 	var list []string
 	for _, j := range d.SharedNodes.Rivals(i) {
 		if pods := d.Groups[j].Current + d.given[j]; pods > 0 {
@@ -230,28 +201,31 @@ func (d *limits) rivals(i int) string {
 
 // shortage says what keeps more pods of a group from the nodes. If nodes are unknown, only the number of pods on a pool
 // is known.
-func (d *limits) shortage(i int) string {
+func (d *decision) shortage(i int) string {
 	g := &d.Groups[i]
 	if g.Pod == nil {
 		return ""
 	}
-	short := d.SharedNodes.Shortage(d.full(), i)
+	if d.full == nil {
+		d.full = d.SharedNodes.AllOccupied(d.given)
+	}
+	short := d.SharedNodes.Shortage(d.full, i)
 	unit := short.Resource
 	if unit == "ephemeral-storage" || strings.HasPrefix(unit, "hugepages-") {
 		unit = "memory" // all three are in bytes
 	}
 	taken, total := model.Pair(unit, short.Total-short.Left, short.Total)
 	need, _ := model.Pair(unit, short.Need, short.Need)
+	are := fmt.Sprintf("%s of %s %s are taken", taken, total, short.Resource)
 	switch {
 	case short.Rule != "":
 		return short.Rule + " keeps its pods off all nodes that have room for them"
 	case short.Cards:
 		return "no card has enough left for one of its pods"
 	case short.Resource != "" && short.Left < short.Need:
-		return fmt.Sprintf("%s of %s %s are taken", taken, total, short.Resource)
+		return are
 	case short.Resource != "":
-		return fmt.Sprintf("%s of %s %s are taken, and no node has the %s left that one of its pods needs",
-			taken, total, short.Resource, need)
+		return fmt.Sprintf("%s, and no node has the %s left that one of its pods needs", are, need)
 	case d.SharedNodes.Most[i] == 0 && g.Trying():
 		return g.NodeFit.Why + ", and its pools may add no node"
 	case d.SharedNodes.Most[i] == 0:
@@ -263,7 +237,7 @@ func (d *limits) shortage(i int) string {
 }
 
 // inFlightCap returns the in-flight cap that has no room for one more replica of a group.
-func (d *limits) inFlightCap(i int) model.Reason {
+func (d *decision) inFlightCap(i int) model.Reason {
 	g := &d.Groups[i]
 	var all int64
 	for k := range d.Groups {
@@ -290,7 +264,7 @@ func (d *limits) inFlightCap(i int) model.Reason {
 }
 
 // capNames names the caps that apply to a group.
-func (d *limits) capNames(g *place.Group) string {
+func (d *decision) capNames(g *place.Group) string {
 	var names []string
 	if d.Policy.MaxInFlight > 0 {
 		names = append(names, fmt.Sprintf("maxInFlight %d", d.Policy.MaxInFlight))
@@ -302,7 +276,7 @@ func (d *limits) capNames(g *place.Group) string {
 }
 
 // following counts the pods of a group that follow a launch.
-func (d *limits) following(i int) string {
+func (d *decision) following(i int) string {
 	g, n := &d.Groups[i], d.HeldOf(i)
 	switch {
 	case n > 0 && (g.Trying() || len(d.SharedNodes.UnprovenPools(i)) > 0):

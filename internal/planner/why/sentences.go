@@ -59,18 +59,14 @@ var (
 	hasRoom      = sentence{model.CodeNotInFull, "has room for its part"}
 
 	// What a group lacks for demand.
-	tooSmall      = sentence{model.CodeTooSmall, "too small: %s"}
-	unlike        = sentence{model.CodeLabels, "%s"}
-	unlabelled    = sentence{model.CodeLabels, "it lacks the gang's topology label %s"}
-	labelIs       = sentence{model.CodeLabels, "label %s is %s"}
-	othersOn      = sentence{model.CodeLabels, "the gang's other bundles are on %s"}
-	memoryUnknown = sentence{model.CodeSliceUnknown, "the memory of its %s is unknown, needs %s"}
-	littleMemory  = sentence{model.CodeSliceTooSmall, "%s%s has %s, needs %s"}
-	cardUnknown   = sentence{model.CodeSliceUnknown, "the compute of its %s is unknown, needs %s of a card"}
-	littleCompute = sentence{model.CodeSliceTooSmall, "%s%s has %s of a card's compute, needs %s"}
-	softLimit     = sentence{model.CodeIsolation, "its %s is isolated by a software limit, needs %s isolation"}
-	noIsolation   = sentence{model.CodeIsolation, "its %s shares a card without isolation, needs %s isolation"}
-	openIsolation = sentence{model.CodeSliceUnknown, "the isolation of its %s is unknown, needs %s isolation"}
+	tooSmall     = sentence{model.CodeTooSmall, "too small: %s"}
+	unlike       = sentence{model.CodeLabels, "%s"}
+	unlabelled   = sentence{model.CodeLabels, "it lacks the gang's topology label %s"}
+	labelIs      = sentence{model.CodeLabels, "label %s is %s"}
+	othersOn     = sentence{model.CodeLabels, "the gang's other bundles are on %s"}
+	sliceUnknown = sentence{model.CodeSliceUnknown, "the %s of its %s is unknown, needs %s"}
+	sliceSmall   = sentence{model.CodeSliceTooSmall, "%s%s has %s, needs %s"}
+	tooOpen      = sentence{model.CodeIsolation, "its %s %s, needs %s isolation"}
 
 	// What new pods of a group must turn out to announce.
 	undecided  = sentence{model.CodeLabels, "%s; %s"}
@@ -89,7 +85,7 @@ var (
 	noDemand      = sentence{model.CodeNotNeeded, "no waiting demand needs another pod of this group"}
 	noneNeeded    = sentence{model.CodeNotNeeded, "its pods could serve it, but none is needed"}
 	groupNot      = sentence{model.CodeNotNeeded, "pods of group %s could serve it, but none is needed"}
-	notInFull     = sentence{model.CodeNotInFull, "%s cannot be served in full, so nothing is launched for it"}
+	notInFull     = sentence{model.CodeNotInFull, "it cannot be served in full, so nothing is launched for it"}
 	serves        = sentence{model.CodeLaunch, "launching %s, which %s %d%s"}
 	placedOn      = sentence{model.CodeLaunch, "%d are placed on new pods of %s"}
 
@@ -114,8 +110,7 @@ var (
 		"the labels of a group, or take it from a label of its Kubernetes nodes with --topology-label"}
 	noValue       = sentence{model.Impossible, "no value of label %s has nodes or groups for every bundle: %s"}
 	heldUnlike    = sentence{model.Capped, "the nodes that hold the gang's other bundles lack its topology label %s"}
-	heldElsewhere = sentence{model.Capped, "its other bundles are on %s, where no node and no group can hold " +
-		"the rest: %s"}
+	heldElsewhere = sentence{model.Capped, "its other bundles are on %s, which has no room for the remaining %d: %s"}
 
 	// What becomes of a REST request.
 	satisfied   = sentence{"satisfied", "workers that have joined Ray have room for all of it"}

@@ -27,20 +27,20 @@ func (d *decision) sliceMiss(it *place.Item, shape *place.Shape) model.Reason {
 	}
 	switch shortfall := n.Shortfall(s); {
 	case shortfall == place.TooOpen && s.Isolation == gpuinfo.Limit:
-		return softLimit.with(s.Name(), n.Isolation)
+		return tooOpen.with(s.Name(), "is isolated by a software limit", n.Isolation)
 	case shortfall == place.TooOpen && s.Isolation == gpuinfo.NoIsolation:
-		return noIsolation.with(s.Name(), n.Isolation)
+		return tooOpen.with(s.Name(), "shares a card without isolation", n.Isolation)
 	case shortfall == place.TooOpen:
-		return openIsolation.with(s.Name(), n.Isolation)
+		return sliceUnknown.with("isolation", s.Name(), n.Isolation+" isolation")
 	case shortfall == place.TooLittleMemory && s.MemoryMiB == nil:
-		return memoryUnknown.with(s.Name(), model.Memory(n.Memory))
+		return sliceUnknown.with("memory", s.Name(), model.Memory(n.Memory))
 	case shortfall == place.TooLittleMemory:
-		return littleMemory.with(part, s.Name(), model.Memory(n.Share(*s.MemoryMiB<<20)), model.Memory(n.Memory))
+		return sliceSmall.with(part, s.Name(), model.Memory(n.Share(*s.MemoryMiB<<20)), model.Memory(n.Memory))
 	case s.ComputeFraction == nil:
-		return cardUnknown.with(s.Name(), model.Fraction(n.Compute))
+		return sliceUnknown.with("compute", s.Name(), model.Fraction(n.Compute)+" of a card")
 	}
 	has, needs := model.Fractions(*s.ComputeFraction*n.Gpu.Float(), n.Compute)
-	return littleCompute.with(part, s.Name(), has, needs)
+	return sliceSmall.with(part, s.Name(), has+" of a card's compute", needs)
 }
 
 // partOfSlice returns what a fraction of a GPU amounts to in a group: " (0.5 of a slice 1g.10gb, 4.75 GiB)". It returns
@@ -84,8 +84,7 @@ func (d *decision) advised(reason model.Reason, it *place.Item, count int64) mod
 			bundles := min(count, place.TimesAtMost(max(room, 0), g.Shape.Total.Times(it.Need, count)))
 			instances := int64(math.Ceil(float64(bundles) * it.Request.Bundle[raydemand.GPU].Float()))
 			for _, cards := range pool.Cards {
-				r := recut{pool, cards, g.Slice, it.Slice}
-				text, key := r.text(instances), r.now(cards.Count)+pool.Name
+				text, key := recut(it.Slice, g.Slice, pool, cards, instances), layout(cards, cards.Count)+pool.Name
 				if bundles > 0 && text != "" && !seen[key] {
 					seen[key] = true
 					advice = append(advice, text)
@@ -104,16 +103,16 @@ func (d *decision) onlyACutHelps(it *place.Item) (short bool) {
 	rounded := it.Slice
 	rounded.Compute = max(rounded.Compute-written, 0)
 	for i := range d.Groups {
-		s := d.Groups[i].Shape
-		if slice := d.Groups[i].Slice; slice != nil && rounded.Allows(slice) && !it.Slice.Allows(slice) {
+		g := &d.Groups[i]
+		switch reason := d.sliceMiss(it, g.Shape); {
+		case g.Slice != nil && rounded.Allows(g.Slice) && !it.Slice.Allows(g.Slice):
 			return false
-		}
-		if reason := d.sliceMiss(it, s); said(reason) {
+		case said(reason):
 			short = short || reason.Code == model.CodeSliceTooSmall
-		} else if it.Suits(s) {
-			if d.limit(i).Code != model.CodePoolCeiling {
-				return false
-			}
+		case !it.Suits(g.Shape):
+		case d.limit(i).Code != model.CodePoolCeiling:
+			return false
+		default:
 			short = true
 		}
 	}
@@ -140,12 +139,8 @@ func (d *decision) overDeclared(i int, it *place.Item) string {
 	declared := slices.Clone(g.Shape.Total)
 	declared[d.Index[raydemand.GPU]] = raydemand.Whole(devices)
 	times, device := gpus.Float()/float64(devices), *g.Slice
-	if g.Slice.MemoryMiB != nil {
-		device.MemoryMiB = new(int64(float64(*g.Slice.MemoryMiB) * times))
-	}
-	if g.Slice.ComputeFraction != nil {
-		device.ComputeFraction = new(*g.Slice.ComputeFraction * times)
-	}
+	device.MemoryMiB = new(int64(model.AmountOr(device.MemoryMiB, 0) * times))
+	device.ComputeFraction = new(model.AmountOr(device.ComputeFraction, 0) * times)
 	if !suitsButSlice(it, g, declared) || !it.Slice.Allows(&device) {
 		return ""
 	}
@@ -153,59 +148,53 @@ func (d *decision) overDeclared(i int, it *place.Item) string {
 		"device, which is enough", g.Name, gpus, devices, g.Pools[0].Resource, devices)
 }
 
-// recut is a change of the layout of a pool's cards.
-type recut struct {
-	pool  *landing.GroupPool
-	cards sharing.CutCards
-	// slice is what one GPU of the group is, need what demand requires of it.
-	slice *model.Slice
-	need  place.SliceRequirement
-}
-
-// text recommends a new layout, of the smallest profile that meets the requirement, that adds instances of it. It
-// returns an empty string if no layout holds more of them than the current one.
-func (r recut) text(instances int64) string {
-	product, _ := gpuinfo.ProductNamed(r.cards.Product)
-	to := gpuinfo.Profile{}
+// recut recommends a new layout of cards, of the smallest profile that meets a requirement, that adds instances of it;
+// slice is what one GPU is now. It returns an empty string if no layout holds more of them than the current one.
+func recut(
+	need place.SliceRequirement, slice *model.Slice, pool *landing.GroupPool, cards sharing.CutCards, instances int64,
+) string {
+	product, _ := gpuinfo.ProductNamed(cards.Product)
+	enough := func(p gpuinfo.Profile) bool { return need.Allows(instance(product, p)) }
+	to, now := gpuinfo.Profile{}, int64(0) // how many instances of all cards meet the requirement now
 	for _, profile := range product.Profiles {
-		if profile.Plain() && profile.Max > 0 && profile.Memory > 0 && r.need.Allows(instance(product, profile)) {
+		if profile.Plain() && profile.Max > 0 && profile.Memory > 0 && enough(profile) {
 			to = profile
 		}
 	}
+	for _, cut := range cards.Cut {
+		if profile, has := product.Profile(cut.Profile); has && enough(profile) {
+			now += cut.Count
+		}
+	}
+	all := cards.Count
+	if len(cards.Cut) == 0 && need.Allows(slice) {
+		now = all
+	}
 	most := int64(to.Max)
-	gain := most - r.enoughNow(product)
+	gain := most - place.RoundUp(now, all)/all
 	if gain <= 0 {
 		return ""
 	}
-	where := "pool " + r.pool.Name
-	if r.pool.Name == "" {
+	where, idle := "pool "+pool.Name, all
+	if pool.Name == "" {
 		where = "the nodes without a pool"
 	}
-	if r.pool.ProfileFixed && len(r.cards.Cut) > 0 {
+	use := "how many are in use is unknown"
+	if cards.Busy != nil {
+		idle, use = max(all-*cards.Busy, 0), fmt.Sprintf("%d in use", *cards.Busy)
+	}
+	switch {
+	case pool.ProfileFixed && len(cards.Cut) > 0:
 		return fmt.Sprintf("%s cannot change its MIG profile: add a pool with profile %s; %s of %s would serve %d",
 			where, to.Name, model.Plural(place.RoundUp(instances, most)/most, "card"), product.Name, instances)
+	case idle == 0:
+		return fmt.Sprintf("%s of %s (%s) in use: once one is idle, cut it into %d × %s to serve %d",
+			model.Plural(all, "card"), where, layout(cards, all), most, to.Name, min(gain, instances))
 	}
-	all, busy := r.cards.Count, r.cards.Busy
-	idle := all
-	if busy != nil {
-		idle = max(all-*busy, 0)
-	}
-	if idle == 0 {
-		return fmt.Sprintf("%s of %s (%s) %s in use: once one is idle, cut it into %d × %s to serve %d",
-			model.OneOrMany(all, "the card", fmt.Sprintf("all %d cards", all)), where, r.now(all),
-			model.OneOrMany(all, "is", "are"), most, to.Name, min(gain, instances))
-	}
-	use := fmt.Sprintf("it is unknown which of the %d cards there are in use", all)
-	switch {
-	case busy != nil:
-		use = fmt.Sprintf("%d of the %d cards there %s in use", *busy, all, model.OneOrMany(*busy, "is", "are"))
-	case all == 1:
-		use = "it is unknown whether the card is in use"
-	}
-	cards := min(place.RoundUp(instances, gain)/gain, idle)
-	return fmt.Sprintf("cut %s of %s (%s) into %d × %s%s to serve %d, in a group that asks for them; %s",
-		model.Plural(cards, "card"), where, r.now(cards), most, to.Name, model.OneOrMany(cards, "", " each"),
-		min(instances, cards*gain), use)
+	cut := min(place.RoundUp(instances, gain)/gain, idle)
+	return fmt.Sprintf("cut %s of %s (%s) into %d × %s%s to serve %d, in a group that asks for them; %s there, %s",
+		model.Plural(cut, "card"), where, layout(cards, cut), most, to.Name, model.OneOrMany(cut, "", " each"),
+		min(instances, cut*gain), model.Plural(all, "card"), use)
 }
 
 // instance returns the slice that one instance of a profile is.
@@ -218,43 +207,25 @@ func instance(product gpuinfo.Product, profile gpuinfo.Profile) *model.Slice {
 	return made
 }
 
-// enoughNow returns how many instances of one card meet the requirement with the current layout.
-func (r recut) enoughNow(product gpuinfo.Product) (n int64) {
-	if len(r.cards.Cut) == 0 {
-		if r.need.Allows(r.slice) {
-			n = 1
-		}
-		return n
+// layout describes how some of the cards are cut now. The layout of several cards together does not show what each one
+// is, unless all are alike.
+func layout(cards sharing.CutCards, some int64) string {
+	if len(cards.Cut) == 0 {
+		return model.OneOrMany(some, "now whole", "each now whole")
 	}
-	for _, cut := range r.cards.Cut {
-		if profile, has := product.Profile(cut.Profile); has && r.need.Allows(instance(product, profile)) {
-			n += cut.Count
-		}
+	product, _ := gpuinfo.ProductNamed(cards.Product)
+	first, _ := product.Profile(cards.Cut[0].Profile)
+	each := int64(1)
+	if cards.Count == 1 || len(cards.Cut) == 1 && cards.Cut[0].Count == cards.Count*int64(first.Max) {
+		each = cards.Count
 	}
-	return place.RoundUp(n, r.cards.Count) / r.cards.Count
-}
-
-// now describes the current layout of a number of cards. The layout of several cards together does not show what each
-// one is, unless all are alike.
-func (r recut) now(cards int64) string {
-	if len(r.cards.Cut) == 0 {
-		return model.OneOrMany(cards, "now whole", "each now whole")
-	}
-	product, _ := gpuinfo.ProductNamed(r.cards.Product)
-	first, _ := product.Profile(r.cards.Cut[0].Profile)
-	each := r.cards.Count == 1 ||
-		len(r.cards.Cut) == 1 && r.cards.Cut[0].Count == r.cards.Count*int64(first.Max)
-	parts := make([]string, len(r.cards.Cut))
-	for i, cut := range r.cards.Cut {
-		n := cut.Count
-		if each {
-			n /= r.cards.Count
-		}
-		parts[i] = fmt.Sprintf("%d × %s", n, cut.Profile)
+	parts := make([]string, len(cards.Cut))
+	for i, cut := range cards.Cut {
+		parts[i] = fmt.Sprintf("%d × %s", cut.Count/each, cut.Profile)
 	}
 	list := strings.Join(parts, " + ")
-	if each {
-		return model.OneOrMany(cards, "now ", "each now ") + list
+	if each < cards.Count {
+		return fmt.Sprintf("the %d together are now %s", cards.Count, list)
 	}
-	return fmt.Sprintf("the %d together are now %s", r.cards.Count, list)
+	return model.OneOrMany(some, "now ", "each now ") + list
 }

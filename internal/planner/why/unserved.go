@@ -13,11 +13,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// unmetReason explains why an item is not served: which groups were considered, and why none was chosen. Impossible: no
-// group and no node could ever serve it. CoolingDown: a group could within its limits, after its cool-down. Trying:
-// only pods that are tried could. PoolPromised: a group could, on nodes that are promised to other RayClusters.
-// Closed: every group that could is closed to launches. Capped: a limit prevents it.
-// TooMany: it is not this demand's turn.
+// unmetReason explains why items are not served together: which groups were considered, and why none was chosen. The
+// codes are those of model.UnmetRequest.
 func (d *decision) unmetReason(items ...*place.Item) model.Reason {
 	d.BreakOff()
 	for _, it := range items {
@@ -27,7 +24,7 @@ func (d *decision) unmetReason(items ...*place.Item) model.Reason {
 		case !d.Possible(it):
 			return missed.with(d.nearestMiss(it))
 		case !d.Certain(it):
-			if reason := d.openReason([]*place.Item{it}, nil); said(reason) {
+			if reason := d.openReason(nil, it); said(reason) {
 				return reason
 			}
 		}
@@ -36,7 +33,7 @@ func (d *decision) unmetReason(items ...*place.Item) model.Reason {
 	if code := d.codeOf(groups); code != "" {
 		return model.Reason{Code: code, Message: d.sentences(groups)}
 	}
-	return cmp.Or(d.openReason(items, nil), onlyNodes.with())
+	return cmp.Or(d.openReason(nil, items...), onlyNodes.with())
 }
 
 // gangReason explains, choice by choice, why a gang is not served. The code is that of the first choice that is
@@ -45,34 +42,33 @@ func (d *decision) gangReason(g *place.Gang) (whole model.Reason) {
 	if g.Deferred {
 		return manyShapes.with(d.MostShapes)
 	}
-	messages := make([]string, len(g.Options))
+	var messages []string
 	for i, bundles := range g.Alternatives() {
-		reason := d.optionReason(g, g.Options[i], len(bundles))
+		reason := d.choiceReason(g, g.Options[i], len(bundles))
 		if i == 0 || whole.Code == model.Impossible {
 			whole.Code = reason.Code
 		}
-		messages[i] = strings.TrimPrefix(model.Choice(i, len(g.Options))+": ", ": ") + reason.Message
+		messages = append(messages, strings.TrimPrefix(model.Choice(i, len(g.Options))+": ", ": ")+reason.Message)
 	}
 	whole.Message = model.List(messages)
 	return whole
 }
 
-// optionReason explains why one choice of a gang cannot be served.
-func (d *decision) optionReason(g *place.Gang, o []*place.Item, bundles int) model.Reason {
-	reason, needs := d.unmetReason(o...), ""
+func (d *decision) choiceReason(g *place.Gang, o []*place.Item, bundles int) model.Reason {
+	reason := d.unmetReason(o...)
 	switch {
+	case reason.Code == model.Impossible && g.Strategy == raydemand.StrictPack && bundles > 1:
+		return after("all bundles on one node: ", reason)
 	case reason.Code == model.Impossible:
-		if g.Strategy == raydemand.StrictPack && bundles > 1 {
-			needs = "all bundles on one node: "
-		}
+		return reason
 	case g.TopologyLabel != "":
 		return d.topologyReason(g, o, bundles, reason)
 	case g.Strategy == raydemand.StrictSpread:
-		needs = fmt.Sprintf("needs %d different nodes at once: ", bundles)
+		return after(fmt.Sprintf("needs %d different nodes at once: ", bundles), reason)
 	case bundles > 1:
-		needs = fmt.Sprintf("needs all %d bundles at once: ", bundles)
+		return after(fmt.Sprintf("needs all %d bundles at once: ", bundles), reason)
 	}
-	return after(needs, reason)
+	return reason
 }
 
 // topologyReason explains why a choice of a gang is not served although each of its bundles could be, if they did not
@@ -81,7 +77,7 @@ func (d *decision) optionReason(g *place.Gang, o []*place.Item, bundles int) mod
 func (d *decision) topologyReason(g *place.Gang, o []*place.Item, bundles int, reason model.Reason) model.Reason {
 	label, open := g.TopologyLabel, d.OpenDomains(g)
 	all := d.Topology(label).Domains(func(int) bool { return true })
-	if awaited := d.openReason(o, g); awaited.Code == model.CodeTrying ||
+	if awaited := d.openReason(g, o...); awaited.Code == model.CodeTrying ||
 		said(awaited) && !d.possibleWithin(o, open) {
 		return awaited
 	}
@@ -93,12 +89,10 @@ func (d *decision) topologyReason(g *place.Gang, o []*place.Item, bundles int, r
 		return noValue.with(label, d.sentences(groups))
 	case len(open) == 0:
 		return heldUnlike.with(label)
-	case !d.possibleWithin(o, open):
-		return heldElsewhere.with(d.valuesOf(open, label), d.sentences(groups))
 	case g.Held:
-		return model.Reason{Code: cmp.Or(d.codeOf(groups), model.Capped),
-			Message: fmt.Sprintf("its other bundles are on %s, which has no room for the remaining %d: %s",
-				d.valuesOf(open, label), bundles, d.sentences(groups))}
+		held := heldElsewhere.with(d.valuesOf(open, label), bundles, d.sentences(groups))
+		held.Code = cmp.Or(d.codeOf(groups), held.Code)
+		return held
 	}
 	return after(fmt.Sprintf("no value of label %s has room for all %d bundles: ", label, bundles), reason)
 }
@@ -132,12 +126,11 @@ func (d *decision) elsewhereBound(it *place.Item, i int) model.Reason {
 		return model.Reason{}
 	}
 	label := gang.TopologyLabel
-	if !g.Carries(label) {
-		return unlabelled.with(label)
-	}
 	at := slices.IndexFunc(d.out.Runs, func(r place.Run) bool { return slices.Contains(r.Gangs, gang) })
 	own := place.Domain{Topology: d.Topology(label), Value: d.Topology(label).Of[g.Shape.Labels]}
 	switch {
+	case !g.Carries(label):
+		return unlabelled.with(label)
 	case at < 0 || d.out.Runs[at].Within == own:
 		return model.Reason{}
 	case gang.Held:
@@ -145,12 +138,9 @@ func (d *decision) elsewhereBound(it *place.Item, i int) model.Reason {
 	case !d.TooSmall(gang, it.Option, own):
 		return model.Reason{}
 	}
-	bundles := "bundle"
-	if needed := len(gang.Alternatives()[it.Option]); needed > 1 {
-		bundles = fmt.Sprintf("%d bundles", needed)
-	}
-	return after(fmt.Sprintf("%s has no room for the gang's %s: ", d.valuesOf([]place.Domain{own}, label), bundles),
-		limitsBeside(d.Search, make([]int64, len(d.Groups))).boundOf(i).Reason)
+	unlaunched := &decision{Search: d.Search, given: make([]int64, len(d.Groups)), bounds: map[int]bound{}}
+	return after(fmt.Sprintf("%s has no room for the gang's %s: ", d.valuesOf([]place.Domain{own}, label),
+		model.Plural(int64(len(gang.Alternatives()[it.Option])), "bundle")), unlaunched.boundOf(i).Reason)
 }
 
 // codeOf returns the code of demand by the groups that could serve it, or "" if no pod of theirs will ever run.
@@ -183,73 +173,56 @@ func (d *decision) codeOf(groups []verdict) string {
 	return model.Capped
 }
 
-// nearestMiss explains what the closest group lacks.
+// nearestMiss explains what the closest group lacks, or what all lack.
 func (d *decision) nearestMiss(it *place.Item) string {
-	groups := d.consider([]*place.Item{it})
+	groups, asked := d.consider([]*place.Item{it}), model.Describe(it.Asked())
+	matches := func(g place.Group) bool { return place.FirstMatch(it.Request.Selectors, g.Labels) != place.NoMatch }
 	switch {
 	case len(groups) == 0:
-		return fmt.Sprintf("needs %s; there is no worker group", model.Describe(it.Asked()))
+		return fmt.Sprintf("needs %s; there is no worker group", asked)
 	case groups[0].misses == 0:
 		return d.sentences(groups)
+	case slices.ContainsFunc(d.Groups, matches):
+		if text := d.missedAlone(it); text != "" {
+			return text
+		}
 	}
-	text := d.missedAlone(it)
-	if text == "" {
-		return fmt.Sprintf("no group has all of %s: %s", model.Describe(it.Asked()), d.sentences(groups))
-	}
-	if slices.ContainsFunc(d.Groups, func(g place.Group) bool {
-		return place.FirstMatch(it.Request.Selectors, g.Labels) != place.NoMatch
-	}) {
-		return text
-	}
-	wanted := make([]string, len(it.Request.Selectors))
-	for i, selector := range it.Request.Selectors {
-		wanted[i] = selector.String()
-	}
-	return text + "; no group has the labels " + strings.Join(wanted, ", else ")
+	return fmt.Sprintf("no group has all of %s: %s", asked, d.sentences(groups))
 }
 
 // missedAlone names a resource of which no group has enough, regardless of the others.
 func (d *decision) missedAlone(it *place.Item) string {
 	for _, t := range it.Need {
-		best := 0
-		for i := range d.Groups {
-			if d.Groups[i].Shape.Total[t.Resource] > d.Groups[best].Shape.Total[t.Resource] {
-				best = i
-			}
-		}
-		name, has := d.Names[t.Resource], d.Groups[best].Shape.Total[t.Resource]
-		needs, largest := model.Pair(name, t.Amount, has)
+		best := slices.MaxFunc(d.Groups, func(a, b place.Group) int {
+			return cmp.Compare(a.Shape.Total[t.Resource], b.Shape.Total[t.Resource])
+		})
+		needs, has := d.lack(t, best.Shape.Total)
 		switch {
-		case d.Groups[best].Shape.Total.Has(t):
+		case needs == "":
 			continue
-		case has >= t.Amount:
-			return fmt.Sprintf("%s; the largest group has %s (%s)", t.Pieces.Needs(name), has, d.Groups[best].Name)
-		case has == 0:
-			return fmt.Sprintf("needs %s %s; no group has any%s", needs, name, d.meantFor(name))
+		case best.Shape.Total[t.Resource] == 0:
+			return needs + "; no group has any" + d.meantFor(d.Names[t.Resource])
 		}
-		return fmt.Sprintf("needs %s %s; the largest group has %s (%s)", needs, name, largest, d.Groups[best].Name)
+		return fmt.Sprintf("%s; the largest group has %s (%s)", needs, has, best.Name)
 	}
 	return ""
+}
+
+// lack says how far an amount is missing: needs 2 GPU, 1; two empty texts if it is not.
+func (d *decision) lack(t place.Term, total place.Vector) (needs, has string) {
+	name, there := d.Names[t.Resource], total[t.Resource]
+	if needs, has = model.Pair(name, t.Amount, there); there < t.Amount {
+		return fmt.Sprintf("needs %s %s", needs, name), has
+	}
+	if total.Has(t) {
+		return "", ""
+	}
+	return t.Pieces.Needs(name), there.String()
 }
 
 // meantFor suggests a name for a resource that no group has: the same name in another case, such as Ray's CPU and GPU,
-// or the similar name of a resource that exists.
+// or the similar name of a resource that some group or node has and that Ray does not add by itself.
 func (d *decision) meantFor(name string) string {
-	known := d.resources()
-	if slices.Contains(known, name) {
-		return ""
-	}
-	if other := fieldpath.OtherCase(name, known); other != "" {
-		return fmt.Sprintf("; did you mean %s? Resource names are case-sensitive", other)
-	}
-	if near := fieldpath.Likely(name, known); near != "" {
-		return fmt.Sprintf("; did you mean %s?", near)
-	}
-	return ""
-}
-
-// knownResources lists those of all groups and nodes, except those that Ray adds by itself.
-func (d *decision) knownResources() []string {
 	names := map[string]bool{}
 	see := func(b raydemand.Bundle) {
 		for name, amount := range b {
@@ -264,7 +237,14 @@ func (d *decision) knownResources() []string {
 	for i := range d.Nodes {
 		see(d.Nodes[i].Total)
 	}
-	return slices.Sorted(maps.Keys(names))
+	known := slices.Sorted(maps.Keys(names))
+	if other := fieldpath.OtherCase(name, known); other != "" {
+		return fmt.Sprintf("; did you mean %s? Resource names are case-sensitive", other)
+	}
+	if near := fieldpath.Likely(name, known); near != "" && !names[name] {
+		return fmt.Sprintf("; did you mean %s?", near)
+	}
+	return ""
 }
 
 // verdict is why a group does not serve some items, and by how many of its properties.
@@ -295,17 +275,14 @@ func (d *decision) consider(items []*place.Item, open ...place.Domain) []verdict
 // what they may announce, the amounts that they lack, or the label that does not match. It counts their properties that
 // do not match; 0 if the pods could serve the items.
 func (d *decision) miss(i int, items []*place.Item, open []place.Domain) (reason model.Reason, misses int) {
-	g, it := &d.Groups[i], items[0]
+	g, it, topology := &d.Groups[i], items[0], ""
 	if at := slices.IndexFunc(items, func(it *place.Item) bool { return it.Suits(g.Shape) }); at >= 0 {
 		it = items[at]
 	}
-	topology := ""
 	if it.Gang != nil {
 		topology = it.Gang.TopologyLabel
 	}
-	if reason = d.awaitedReason(i, it, it.Gang); !said(reason) {
-		reason = d.mismatch(it, g.Shape, g.Labels)
-	}
+	reason = cmp.Or(d.awaitedReason(i, it, it.Gang), d.mismatch(it, g.Shape, g.Labels))
 	switch {
 	case said(reason):
 	case !g.Carries(topology):
@@ -349,19 +326,14 @@ func (d *decision) sentences(groups []verdict) string {
 func (d *decision) mismatch(it *place.Item, s *place.Shape, labels map[string]string) model.Reason {
 	var lacks []string
 	for _, t := range it.Need {
-		name, has := d.Names[t.Resource], s.Total[t.Resource]
-		switch needs, there := model.Pair(name, t.Amount, has); {
-		case has < t.Amount:
-			lacks = append(lacks, fmt.Sprintf("needs %s %s, has %s", needs, name, there))
-		case !s.Total.Has(t):
-			lacks = append(lacks, t.Pieces.Needs(name)+", has "+has.String())
+		if needs, has := d.lack(t, s.Total); needs != "" {
+			lacks = append(lacks, needs+", has "+has)
 		}
 	}
-	unlabelled := ""
+	unlabelled, slice := "", d.sliceMiss(it, s)
 	if it.Rank[s.Labels] == place.NoMatch && place.FirstMatch(it.Request.Selectors, labels) == place.NoMatch {
 		unlabelled = labelMiss(it.Request.Selectors, labels)
 	}
-	slice := d.sliceMiss(it, s)
 	switch {
 	case len(lacks) > 0:
 		return tooSmall.with(model.Join(joined(lacks), unlabelled, slice.Message))
@@ -388,21 +360,21 @@ func (d *decision) misses(it *place.Item, s *place.Shape) (n int) {
 func labelMiss(selectors []raydemand.Selector, labels map[string]string) string {
 	var misses []string
 	for i, selector := range selectors {
-		at := slices.IndexFunc(selector, func(c raydemand.Constraint) bool {
-			return !(raydemand.Selector{c}).Matches(labels)
-		})
-		if at < 0 {
-			continue
+		for _, c := range selector {
+			if (raydemand.Selector{c}).Matches(labels) {
+				continue
+			}
+			is := "missing"
+			if value, present := labels[c.Key]; present {
+				is = value
+			}
+			miss := fmt.Sprintf("label %s is %s, must be %s", c.Key, is, c.Expression())
+			if len(selectors) > 1 {
+				miss = fmt.Sprintf("choice %d: %s", i+1, miss)
+			}
+			misses = append(misses, miss)
+			break
 		}
-		c := selector[at]
-		miss := fmt.Sprintf("label %s is missing, must be %s", c.Key, c.Expression())
-		if value, present := labels[c.Key]; present {
-			miss = fmt.Sprintf("label %s is %s, must be %s", c.Key, value, c.Expression())
-		}
-		if len(selectors) > 1 {
-			miss = fmt.Sprintf("choice %d: %s", i+1, miss)
-		}
-		misses = append(misses, miss)
 	}
 	return model.List(misses)
 }
@@ -465,7 +437,7 @@ func undecidedFix(a place.Awaited) (text string) {
 
 // openReason explains that only announcements that are unknown decide whether an item, or an item of a gang, can be
 // served; no reason if no group is open for it.
-func (d *decision) openReason(items []*place.Item, gang *place.Gang) (all model.Reason) {
+func (d *decision) openReason(gang *place.Gang, items ...*place.Item) (all model.Reason) {
 	var parts []string
 	for i := range d.Groups {
 		for _, it := range items {

@@ -21,20 +21,22 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sync"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // decision is one decision: the launches by group, what they serve, and what several sentences say about it.
 type decision struct {
-	*limits
-	out *place.Outcome
-
+	*place.Search
+	given  []int64
+	out    *place.Outcome
+	bounds map[int]bound  // those that were asked for, by group
+	full   *landing.Taken // the nodes with all pods
 	// placed counts the bundles of each item that wait for pods requested earlier, and for pods that are launched now.
 	placed map[*place.Item]model.DemandSummary
 	// why is why an item or a gang is not served.
@@ -43,8 +45,7 @@ type decision struct {
 	// refused and launchedFor are the requests that are not planned for, and those that pods are launched for.
 	refused, launchedFor claimants
 	requests             []model.RequestPlan
-	candidates           func() []candidate
-	resources            func() []string
+	candidates           []*place.Item
 }
 
 // claimed is a bundle of a call of request_resources, and how many of it are not served.
@@ -56,9 +57,8 @@ type claimed struct {
 
 // newDecision finds why demand is not served, and what serves each request over REST.
 func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
-	d := &decision{limits: limitsBeside(p, given), out: &out, placed: map[*place.Item]model.DemandSummary{},
-		why: map[any]model.Reason{}, refused: claimants{}, launchedFor: claimants{}}
-	d.resources = sync.OnceValue(d.knownResources)
+	d := &decision{Search: p, given: given, out: &out, bounds: map[int]bound{}, refused: claimants{},
+		placed: map[*place.Item]model.DemandSummary{}, why: map[any]model.Reason{}, launchedFor: claimants{}}
 	for _, w := range out.Waits {
 		s := d.placed[w.Item]
 		s.Waiting, s.WaitingSince = s.Waiting+w.Count, model.Earliest(s.WaitingSince, w.Since)
@@ -93,7 +93,7 @@ func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
 			d.explainClaim(c)
 		}
 	}
-	d.candidates = sync.OnceValue(d.considered)
+	d.candidates = d.considered()
 	d.planRequests()
 	return d
 }
@@ -209,17 +209,6 @@ func (d *decision) stoppedPods(i int) (stopped int64) {
 		stopped += place.RoundUp(n, d.Groups[i].Hosts)
 	}
 	return stopped
-}
-
-// staying yields the nodes of a group that the plan does not stop, by number.
-func (d *decision) staying(group int) func(yield func(int, *place.Node) bool) {
-	return func(yield func(int, *place.Node) bool) {
-		for at := range d.Nodes {
-			if n := &d.Nodes[at]; n.GroupIndex == group && n.Stop == "" && !yield(at, n) {
-				return
-			}
-		}
-	}
 }
 
 // findings are those of the placer, then groups without a price, which make the prices of their substitutes irrelevant,
