@@ -37,9 +37,9 @@ func TestAnotherCutIsAdvisedOfCardsThatAreThere(t *testing.T) {
 		want string
 	}{
 		{"it is not known what the cards are", cutPool(4), ""},
-		{"idle cards only", cutPool(9, cutCards(3, ptr(int64(1)), small(21))), "cut 2 cards of pool a (each now 7 × 1g.5gb) into 4 × 1g.10gb each to serve 8, in a group that asks for them; 3 cards there, 1 in use"},
+		{"idle cards only", cutPool(9, cutCards(3, ptr(int64(1)), small(21))), "cut 2 cards of pool a (each now 7 × 1g.5gb) into 4 × 1g.10gb each to serve 8, in a group that asks for them; 1 of 3 cards there in use"},
 		{"all are busy", cutPool(9, cutCards(2, ptr(int64(2)), small(14))), "2 cards of pool a (each now 7 × 1g.5gb) in use: once one is idle, cut it into 4 × 1g.10gb to serve 4"},
-		{"no more cards than are needed", cutPool(4, cutCards(8, nil, small(56))), "cut 1 card of pool a (now 7 × 1g.5gb) into 4 × 1g.10gb to serve 4, in a group that asks for them; 8 cards there, how many are in use is unknown"},
+		{"no more cards than are needed", cutPool(4, cutCards(8, nil, small(56))), "cut 1 card of pool a (now 7 × 1g.5gb) into 4 × 1g.10gb to serve 4, in a group that asks for them; it is unknown which of the 8 cards there are in use"},
 		{"several cuts", cutPool(4, cutCards(2, nil, sharing.Cut{Profile: "3g.20gb", Count: 1}, small(9))),
 			"cut 2 cards of pool a (the 2 together are now 1 × 3g.20gb + 9 × 1g.5gb) into 4 × 1g.10gb each to serve 4"},
 		{"what the card is already", cutPool(4, cutCards(1, nil, sharing.Cut{Profile: "1g.10gb", Count: 4})), ""},

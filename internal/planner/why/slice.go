@@ -179,9 +179,11 @@ func recut(
 	if pool.Name == "" {
 		where = "the nodes without a pool"
 	}
-	use := "how many are in use is unknown"
+	use := model.OneOrMany(all, "it is unknown whether the card is in use",
+		fmt.Sprintf("it is unknown which of the %d cards there are in use", all))
 	if cards.Busy != nil {
-		idle, use = max(all-*cards.Busy, 0), fmt.Sprintf("%d in use", *cards.Busy)
+		idle = max(all-*cards.Busy, 0)
+		use = fmt.Sprintf("%d of %s there in use", *cards.Busy, model.Plural(all, "card"))
 	}
 	switch {
 	case pool.ProfileFixed && len(cards.Cut) > 0:
@@ -192,9 +194,9 @@ func recut(
 			model.Plural(all, "card"), where, layout(cards, all), most, to.Name, min(gain, instances))
 	}
 	cut := min(place.RoundUp(instances, gain)/gain, idle)
-	return fmt.Sprintf("cut %s of %s (%s) into %d × %s%s to serve %d, in a group that asks for them; %s there, %s",
+	return fmt.Sprintf("cut %s of %s (%s) into %d × %s%s to serve %d, in a group that asks for them; %s",
 		model.Plural(cut, "card"), where, layout(cards, cut), most, to.Name, model.OneOrMany(cut, "", " each"),
-		min(instances, cut*gain), model.Plural(all, "card"), use)
+		min(instances, cut*gain), use)
 }
 
 // instance returns the slice that one instance of a profile is.
