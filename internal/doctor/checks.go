@@ -286,7 +286,7 @@ var securityChecks = []Check{
 		"the group requests no GPU and fits on a node with GPUs: an image that sets NVIDIA_VISIBLE_DEVICES=all sees " +
 			"and uses all of them without the scheduler, and delays every change of the MIG layout"},
 	{"gpu-visible-all", raydemand.Warning, groups(gpuVisibleAll),
-		"the variable overrides the device plugin: the container sees these GPUs of the node, also those of other pods"},
+		"the variable overrides the device plugin: the container sees these GPUs, also those of other pods"},
 	{"gpu-privileged", raydemand.Warning, groups(gpuPrivileged),
 		"a privileged container sees all devices of the node, whatever GPUs it was given, and can use those of other " +
 			"pods"},
