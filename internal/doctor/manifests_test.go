@@ -32,6 +32,7 @@ func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no kind":                        {"kind: Pod\nmetadata: {name: a}\n---\nmetadata: {name: b}\n", "document 2: kind is missing"},
 		"kind of another type":           {"kind: 7\n", "kind is 7: want a name such as RayCluster"},
+		"kind a list":                    {"kind: [{a: null}]\n", `kind is [{"a":null}]: want a name such as RayCluster`},
 		"text instead of an object":      {"- a\n- b\n", "document 1"},
 		"not YAML":                       {"a: [b", "document 1"},
 		"items of another type":          {"kind: List\nitems: 3\n", "items is 3: want a list"},

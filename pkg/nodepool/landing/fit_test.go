@@ -165,12 +165,19 @@ func TestTolerationsAreReadAsKubernetesReadsThem(t *testing.T) {
 		{"another effect", landing.Toleration{Key: "team", Value: "ml", Effect: sharing.NoSchedule}, false},
 		{"no key with Equal", landing.Toleration{Value: "ml"}, false},
 		{"an unknown operator", landing.Toleration{Key: "team", Operator: "Like", Value: "ml"}, false},
+		{"a number above the value", landing.Toleration{Key: "sla", Operator: "Gt", Value: "900"}, true},
+		{"a number not above the value", landing.Toleration{Key: "sla", Operator: "Gt", Value: "950"}, false},
+		{"a number below the value", landing.Toleration{Key: "sla", Operator: "Lt", Value: "1000"}, true},
+		{"a value that is no number", landing.Toleration{Key: "team", Operator: "Gt", Value: "1"}, false},
 	}
-	nodes := []landing.Node{node("a", taintedBy("team", "ml", sharing.NoExecute))}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			shape := tolerating(asks("cpu", 1), test.toleration)
-			if got := shape.Fit(nodes).Nodes == 1; got != test.want {
+			taint := taintedBy("team", "ml", sharing.NoExecute)
+			if test.toleration.Key == "sla" {
+				taint = taintedBy("sla", "950", sharing.NoSchedule)
+			}
+			if got := shape.Fit([]landing.Node{node("a", taint)}).Nodes == 1; got != test.want {
 				t.Errorf("lands: %v, want %v", got, test.want)
 			}
 		})

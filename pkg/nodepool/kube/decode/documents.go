@@ -13,6 +13,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
 // Place is where an object is in a file: in which YAML document, the first of which is 1, and where in its lists, as in
@@ -115,7 +117,7 @@ func (r *reading) add(object map[string]any, at Place, depth int) error {
 	case object["kind"] == nil || kind == "" && isText:
 		return fmt.Errorf("kind is missing: %w; values of Helm are none", ErrNoObject)
 	case !isText:
-		return fmt.Errorf("kind is %v: want a name such as RayCluster", object["kind"])
+		return fmt.Errorf("kind is %s: want a name such as RayCluster", fieldpath.Of(object["kind"], nil))
 	case kind == "AppWrapper":
 		return r.addWrapped(object, at, depth)
 	case !strings.HasSuffix(kind, "List"):
