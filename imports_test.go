@@ -63,7 +63,7 @@ var floors = []struct{ packages, see string }{
 
 	{"internal/doctor", values + " deploy " + kube},
 	{"internal/gpuagent", values},
-	{"internal/telemetry", ""},
+	{"internal/telemetry", values + " internal/ledger/... internal/planner internal/api/apiv1 " + loop},
 	{"internal/webui", ""},
 
 	{"internal/cli", values + " internal/access internal/api/apiv1 " + kube},

@@ -183,6 +183,27 @@ func (a Action) ScalesNothing() bool {
 		a.Kind == ActionProvision
 }
 
+// Name returns the name of the action in metrics and the API.
+func (a Action) Name() string {
+	switch {
+	case a.Result != ResultOK:
+		return a.Kind + "-" + a.Result
+	case a.Kind == ActionDrain:
+		return "drain"
+	case a.Kind == ActionSync:
+		return "num-gpus"
+	case a.Kind == ActionIdle:
+		return "idle"
+	case a.To > a.From:
+		return "scale-up"
+	case a.To < a.From:
+		return "scale-down"
+	case len(a.Pods) > 0:
+		return "replace"
+	}
+	return "clear"
+}
+
 // GroupNumGPUs is the number of GPUs of a worker of one group according to each source, and the result of a
 // difference.
 type GroupNumGPUs struct {

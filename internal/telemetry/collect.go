@@ -3,11 +3,20 @@ package telemetry
 import (
 	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/ledger"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Limits limits the number of time series for clusters, because users choose the names of groups and of Ray resources.
@@ -35,7 +44,7 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	all := m.oldestFirst()
 	room, dropped, fullest := m.limits.Series, 0, 0.0
 	for _, known := range all {
-		s := seriesWriter{observer: observer, limits: m.limits, room: min(room, m.limits.SeriesOfCluster)}
+		s := seriesWriter{observer: observer, observed: m.observed, limits: m.limits, room: min(room, m.limits.SeriesOfCluster)}
 		s.own = []attribute.KeyValue{
 			attribute.String("namespace", known.namespace),
 			attribute.String("cluster", known.name),
@@ -45,8 +54,8 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 		dropped += s.dropped
 		fullest = max(fullest, float64(s.written)/float64(m.limits.SeriesOfCluster))
 	}
-	observer.ObserveFloat64(m.clusters, float64(len(all)))
-	observer.ObserveFloat64(m.leading, choose(m.leads != nil && m.leads(), 1.0, 0.0))
+	observer.ObserveFloat64(m.observed["heliostat_clusters"], float64(len(all)))
+	observer.ObserveFloat64(m.observed["heliostat_leading"], choose(m.leads != nil && m.leads(), 1.0, 0.0))
 	m.observeDivision(observer)
 	used := map[string]float64{}
 	if m.bounds != nil {
@@ -54,9 +63,9 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	}
 	used["series"] = max(fullest, 1-float64(room)/float64(m.limits.Series))
 	for of, part := range used {
-		observer.ObserveFloat64(m.boundUsed, part, metric.WithAttributes(attribute.String("of", of)))
+		observer.ObserveFloat64(m.observed["heliostat_bound_used_ratio"], part, metric.WithAttributes(attribute.String("of", of)))
 	}
-	observer.ObserveFloat64(m.droppedSeries, float64(dropped))
+	observer.ObserveFloat64(m.observed["heliostat_dropped_series"], float64(dropped))
 	return nil
 }
 
@@ -65,11 +74,11 @@ func (m *Metrics) observeDivision(observer metric.Observer) {
 		return
 	}
 	if known, divided := m.division(); divided {
-		observer.ObserveFloat64(m.shards, float64(known.Shards),
+		observer.ObserveFloat64(m.observed["heliostat_shards"], float64(known.Shards),
 			metric.WithAttributes(attribute.String("shard", known.Shard)))
 		if known.ReadAge >= 0 {
-			observer.ObserveFloat64(m.unowned, float64(known.Unowned))
-			observer.ObserveFloat64(m.shardsReadAge, known.ReadAge.Seconds())
+			observer.ObserveFloat64(m.observed["heliostat_clusters_without_shard"], float64(known.Unowned))
+			observer.ObserveFloat64(m.observed["heliostat_shards_read_age_seconds"], known.ReadAge.Seconds())
 		}
 	}
 }
@@ -77,13 +86,14 @@ func (m *Metrics) observeDivision(observer metric.Observer) {
 // seriesWriter sets the series of one cluster during one collection.
 type seriesWriter struct {
 	observer               metric.Observer
+	observed               map[string]metric.Float64Observable
 	limits                 Limits
 	own, labels            []attribute.KeyValue
 	room, written, dropped int
 }
 
 // set sets one series if the limits allow it. names are additional label names and values.
-func (s *seriesWriter) set(instrument metric.Float64Observable, value float64, names ...string) {
+func (s *seriesWriter) set(instrument string, value float64, names ...string) {
 	if s.room == s.written {
 		s.dropped++
 		return
@@ -93,154 +103,297 @@ func (s *seriesWriter) set(instrument metric.Float64Observable, value float64, n
 	for i := 0; i < len(names); i += 2 {
 		s.labels = append(s.labels, attribute.String(names[i], names[i+1]))
 	}
-	s.observer.ObserveFloat64(instrument, value, metric.WithAttributeSet(attribute.NewSet(s.labels...)))
+	s.observer.ObserveFloat64(s.observed[instrument], value, metric.WithAttributeSet(attribute.NewSet(s.labels...)))
 }
 
 // setCluster sets the series of one cluster, the most important first.
 func (m *Metrics) setCluster(s *seriesWriter, known *cluster) {
 	known.mu.Lock()
-	readState, gcsErrors, reverts, idleHours := known.state, known.gcsErrors, known.reverts, known.idle.copied()
-	readCosts, truncated := known.costs, known.truncated
+	d, gcsErrors, reverts, idleHours := known.decision, known.gcsErrors, known.reverts, known.idle.copied()
+	readCosts, currency, truncated := known.costs, known.currency, known.truncated
 	known.mu.Unlock()
 	// From 0, because a rate does not count what a new series begins with.
-	s.set(m.gcsErrors, gcsErrors)
-	s.set(m.truncated, truncated)
-	s.set(m.reverts, reverts)
-	for _, cause := range sorted(idleHours) {
-		s.set(m.idleGPUHours, idleHours[cause], "cause", cause)
-	}
-	var state State
-	if readState != nil {
-		state = readState()
-		m.setState(s, state)
+	s.set("heliostat_gcs_errors_total", gcsErrors)
+	s.set("heliostat_demand_truncated_total", truncated)
+	s.set("heliostat_replicas_reverted_total", reverts)
+	setEach(s, "heliostat_idle_gpu_hours_total", "cause", idleHours)
+	if d != nil {
+		s.setDecision(d, m.now())
 	}
 	if readCosts != nil {
 		for _, spent := range readCosts() {
-			m.setCost(s, spent)
+			s.setCost(spent, currency)
 		}
 	}
-	m.setRay(s, state.Ray) // last, because it changes the labels
+	if d != nil {
+		s.setRay(d) // last, because it changes the labels
+	}
+}
+
+// setEach sets one series for each value of a label.
+func setEach[N int | int64 | float64](s *seriesWriter, name, label string, values map[string]N, labels ...string) {
+	for _, value := range sorted(values) {
+		s.set(name, float64(values[value]), append(labels, label, value)...)
+	}
 }
 
 // setCost sets the counters of one account, without those that it does not have.
-func (m *Metrics) setCost(s *seriesWriter, spent Cost) {
+func (s *seriesWriter) setCost(spent ledger.Row, currency string) {
 	// Not job: Prometheus has a label of that name.
-	labels := []string{"group", spent.Group, "owner", spent.Owner, "ray_job", spent.Job, "cause", spent.Cause}
+	labels := []string{"group", spent.Group, "owner", spent.Owner, "ray_job", spent.Job, "cause", string(spent.Cause)}
 	if spent.PodSeconds > 0 {
-		s.set(m.podSeconds, spent.PodSeconds, labels...)
+		s.set("heliostat_pod_seconds_total", spent.PodSeconds, labels...)
 	}
 	if spent.GPUSeconds > 0 {
-		s.set(m.gpuSeconds, spent.GPUSeconds, labels...)
+		s.set("heliostat_gpu_seconds_total", spent.GPUSeconds, labels...)
 	}
 	if spent.Money > 0 {
-		s.set(m.cost, spent.Money, append(labels, "currency", spent.Currency)...)
+		s.set("heliostat_cost_total", spent.Money, append(labels, "currency", currency)...)
 	}
 }
 
-// setState sets the series of what one cluster is now.
-func (m *Metrics) setState(s *seriesWriter, state State) {
-	s.set(m.managed, choose(state.Managed, 1.0, 0.0))
-	if state.DataAge >= 0 {
-		s.set(m.dataAge, state.DataAge.Seconds())
+// setDecision sets the series of what one cluster is after a decision, at now.
+func (s *seriesWriter) setDecision(d *addon.Decision, now time.Time) {
+	s.set("heliostat_cluster_managed", choose(d.Mode == nodepool.Managed, 1.0, 0.0))
+	if age := d.Age(now); age >= 0 && d.Mode != nodepool.Off { // in mode off, Ray is not read
+		s.set("heliostat_data_age_seconds", age.Seconds())
 	}
-	for _, reason := range sorted(state.Unmet) {
-		s.set(m.unmet, float64(state.Unmet[reason]), "reason", reason)
+	going, guarded, ready := map[string]int64{}, map[string]int64{}, map[string]int{}
+	for n := range nodesOf(d) {
+		if n.Guard != "" {
+			guarded[n.Guard]++
+		}
+		if n.Going != nil {
+			going[string(n.Going.Sign)]++
+		}
+		if alive(n) {
+			ready[n.Group]++
+		}
 	}
-	for _, sign := range sorted(state.Going) {
-		s.set(m.going, float64(state.Going[sign]), "sign", sign)
-	}
-	for _, by := range sorted(state.Guarded) {
-		s.set(m.guarded, float64(state.Guarded[by]), "by", by)
-	}
-	for _, status := range sorted(state.Requested) {
-		s.set(m.requested, float64(state.Requested[status]), "status", status)
-	}
-	for _, status := range sorted(state.Requests) {
-		s.set(m.requests, float64(state.Requests[status]), "status", status)
-	}
-	m.setDemand(s, state.Demand)
-	for _, g := range state.Groups {
-		m.setGroup(s, g)
-	}
-}
-
-func (m *Metrics) setDemand(s *seriesWriter, demand map[string]map[string]float64) {
+	demand, requested := demandOf(d.Plan.Summary)
+	setEach(s, "heliostat_unmet_demand", "reason", Unmet(&d.Plan))
+	setEach(s, "heliostat_workers_going", "sign", going)
+	setEach(s, "heliostat_pods_guarded", "by", guarded)
+	setEach(s, "heliostat_requested_bundles", "status", requested)
+	setEach(s, "heliostat_requests", "status", requestsOf(d))
 	resources, left := bounded(demand, s.limits.Resources)
 	for _, resource := range resources {
-		for _, state := range sorted(demand[resource]) {
-			s.set(m.demand, demand[resource][state], "resource", resource, "state", state)
-		}
+		setEach(s, "heliostat_demand", "state", demand[resource], "resource", resource)
 	}
 	for _, resource := range left {
 		s.dropped += len(demand[resource])
 	}
-}
-
-func (m *Metrics) setGroup(s *seriesWriter, g Group) {
-	s.set(m.workers, float64(g.Current), "group", g.Name, "of", "current")
-	s.set(m.workers, float64(g.Desired), "group", g.Name, "of", "desired")
-	s.set(m.workers, float64(g.Asked), "group", g.Name, "of", "asked")
-	s.set(m.workers, float64(g.Ready), "group", g.Name, "of", "ready")
-	s.set(m.workers, float64(g.Min), "group", g.Name, "of", "min")
-	s.set(m.workers, float64(g.Max), "group", g.Name, "of", "max")
-	for _, column := range sorted(g.NumGPUs) {
-		s.set(m.numGPUs, g.NumGPUs[column], "group", g.Name, "column", column)
-	}
-	s.set(m.mismatch, choose(g.NumGPUsMismatch, 1.0, 0.0), "group", g.Name)
-	if g.Cooldown > 0 {
-		s.set(m.cooldown, g.Cooldown.Seconds(), "group", g.Name)
-	}
-	if slice := g.Slice; slice != nil && slice.MemoryBytes != nil {
-		s.set(m.sliceMemory, *slice.MemoryBytes, "group", g.Name, "kind", slice.Kind, "profile", slice.Profile,
-			"isolation", slice.Isolation)
-	}
-	if slice := g.Slice; slice != nil && slice.Compute != nil {
-		s.set(m.sliceCompute, *slice.Compute, "group", g.Name)
-	}
-	for _, pool := range g.Pools {
-		m.setPool(s, g.Name, pool)
+	for _, g := range d.Plan.Groups {
+		s.setGroup(d, g, ready[g.Name])
 	}
 }
 
-func (m *Metrics) setPool(s *seriesWriter, group string, pool Pool) {
-	if pool.Limit != nil {
-		s.set(m.poolLimit, float64(*pool.Limit), "group", group, "pool", pool.Name)
+// nodesOf returns the head, if it is known, and the nodes.
+func nodesOf(d *addon.Decision) iter.Seq[*planner.Node] {
+	return func(yield func(*planner.Node) bool) {
+		if d.Snapshot.Head != nil && !yield(d.Snapshot.Head) {
+			return
+		}
+		for i := range d.Snapshot.Nodes {
+			if !yield(&d.Snapshot.Nodes[i]) {
+				return
+			}
+		}
 	}
+}
+
+func (s *seriesWriter) setGroup(d *addon.Decision, g planner.GroupPlan, ready int) {
+	asked := 0
+	if group, there := d.Kube.Group(g.Name); there {
+		asked = group.Goal() * group.NumOfHosts
+	}
+	for _, part := range []struct {
+		of   string
+		pods int
+	}{{"current", g.Current}, {"desired", g.Desired}, {"asked", asked}, {"ready", ready}, {"min", g.Min}, {"max", g.Max}} {
+		s.set("heliostat_group_workers", float64(part.pods), "group", g.Name, "of", part.of)
+	}
+	numbers := d.NumGPUs[g.Name]
+	columns := map[string]float64{}
+	for column, amount := range map[string]*raydemand.Amount{
+		"declared": numbers.Declared, "derived": numbers.Derived, "reported": numbers.Reported, "ray": numbers.Ray,
+	} {
+		if amount != nil {
+			columns[column] = amount.Float()
+		}
+	}
+	setEach(s, "heliostat_group_num_gpus", "column", columns, "group", g.Name)
+	s.set("heliostat_group_num_gpus_mismatch", choose(numbers.Mismatch, 1.0, 0.0), "group", g.Name)
+	at := slices.IndexFunc(d.Snapshot.Groups, func(known planner.Group) bool { return known.Name == g.Name })
+	if at < 0 {
+		return
+	}
+	known := &d.Snapshot.Groups[at]
+	if known.CoolingSeconds > 0 {
+		s.set("heliostat_group_cooldown_seconds", known.CoolingSeconds, "group", g.Name)
+	}
+	if slice := known.Slice; slice != nil && slice.MemoryMiB != nil {
+		s.set("heliostat_group_slice_memory_bytes", float64(*slice.MemoryMiB)*(1<<20), "group", g.Name,
+			"kind", string(slice.Kind), "profile", slice.Profile, "isolation", string(slice.Isolation))
+	}
+	if slice := known.Slice; slice != nil && slice.ComputeFraction != nil {
+		s.set("heliostat_group_slice_compute_ratio", *slice.ComputeFraction, "group", g.Name)
+	}
+	for _, pool := range known.Pools {
+		s.setPool(g.Name, pool)
+	}
+}
+
+func (s *seriesWriter) setPool(group string, pool planner.GroupPool) {
+	if pool.MaxPods != nil {
+		s.set("heliostat_group_pool_limit", float64(*pool.MaxPods), "group", group, "pool", pool.Name)
+	}
+	counts, busyKnown := map[string]map[string]int64{}, map[string]bool{}
+	var products []string // in the order of the pool
 	for _, cards := range pool.Cards {
-		set := func(of string, count int64) {
-			s.set(m.cards, float64(count), "group", group, "pool", pool.Name, "product", cards.Product, "of", of)
+		of := counts[cards.Product]
+		if of == nil {
+			products = append(products, cards.Product)
+			of, busyKnown[cards.Product] = map[string]int64{"all": 0, "cut": 0, "busy": 0}, true
+			counts[cards.Product] = of
 		}
-		set("all", cards.All)
-		set("cut", cards.Cut)
-		if cards.Busy != nil {
-			set("busy", *cards.Busy)
+		of["all"] += cards.Count
+		if len(cards.Cut) > 0 {
+			of["cut"] += cards.Count
 		}
+		if cards.Busy == nil {
+			busyKnown[cards.Product] = false
+		} else {
+			of["busy"] += *cards.Busy
+		}
+	}
+	for _, product := range products {
+		if !busyKnown[product] {
+			delete(counts[product], "busy")
+		}
+		setEach(s, "heliostat_group_cards", "of", counts[product], "group", group, "pool", pool.Name, "product", product)
 	}
 }
 
-// setRay sets the series that Ray's own autoscaler exports, with the labels of Ray and of KubeRay. The label
-// ray_io_cluster is the name of the cluster.
-func (m *Metrics) setRay(s *seriesWriter, ray Ray) {
-	if ray.Session == "" {
+// setRay sets the series that Ray's own autoscaler exports, counted as it does, including the head, with the labels of
+// Ray and of KubeRay. The label ray_io_cluster is the name of the cluster.
+func (s *seriesWriter) setRay(d *addon.Decision) {
+	if d.Session == "" {
 		return // Ray's dashboards select by session, and Ray exports no series for a session that has ended
 	}
 	s.own[1].Key = "ray_io_cluster"
-	s.own = append(s.own, attribute.String("SessionName", ray.Session))
-	for _, kind := range sorted(ray.Nodes) {
-		counts := ray.Nodes[kind]
-		s.set(m.activeNodes, float64(counts.Active), "NodeType", kind)
-		s.set(m.pendingNodes, float64(counts.Pending), "NodeType", kind)
-		s.set(m.recentlyFailedNodes, float64(counts.Failed), "NodeType", kind)
+	s.own = append(s.own, attribute.String("SessionName", d.Session))
+	type counts struct{ active, pending, failed int }
+	kinds, cluster, coming := map[string]counts{}, map[string]float64{}, map[string]float64{}
+	for _, g := range d.Snapshot.Groups {
+		kinds[g.Name] = counts{}
+	}
+	for n := range nodesOf(d) {
+		of, resources := kinds[n.Group], map[string]float64(nil)
+		switch {
+		case alive(n):
+			of.active++
+			resources = cluster
+		case n.State == planner.Pending:
+			of.pending++
+			resources = coming
+		case n.State == planner.Leaving:
+			of.failed++
+		}
+		kinds[n.Group] = of
+		if resources != nil {
+			for name, amount := range n.Total {
+				resources[name] += amount.Float()
+			}
+		}
+	}
+	for _, kind := range sorted(kinds) {
+		s.set("autoscaler_active_nodes", float64(kinds[kind].active), "NodeType", kind)
+		s.set("autoscaler_pending_nodes", float64(kinds[kind].pending), "NodeType", kind)
+		s.set("autoscaler_recently_failed_nodes", float64(kinds[kind].failed), "NodeType", kind)
 	}
 	for _, part := range []struct {
-		instrument metric.Float64Observable
-		amounts    map[string]float64
-	}{{m.clusterResources, ray.ClusterResources}, {m.pendingResources, ray.PendingResources}} {
+		name    string
+		amounts map[string]float64
+	}{{"autoscaler_cluster_resources", cluster}, {"autoscaler_pending_resources", coming}} {
 		resources, left := bounded(part.amounts, s.limits.Resources)
 		for _, resource := range resources {
-			s.set(part.instrument, part.amounts[resource], "resource", resource)
+			s.set(part.name, part.amounts[resource], "resource", resource)
 		}
 		s.dropped += len(left)
+	}
+}
+
+// Unmet counts unserved demand by the code of its reason.
+func Unmet(p *planner.Plan) map[string]int64 {
+	unmet := map[string]int64{}
+	for _, u := range slices.Concat(p.InfeasibleRequests, p.InfeasibleRequestResources) {
+		unmet[u.Reason.Code] += u.Count
+	}
+	for _, u := range p.InfeasibleGangRequests {
+		unmet[u.Reason.Code]++
+	}
+	return unmet
+}
+
+// demandOf sums pending demand by resource and state, and the bundles of request_resources by state.
+func demandOf(summary []planner.DemandSummary) (demand map[string]map[string]float64, requested map[string]int64) {
+	demand, requested = map[string]map[string]float64{}, map[string]int64{}
+	for _, d := range summary {
+		for state, count := range outcomesOf(d) {
+			switch {
+			case count == 0:
+			case d.Kind == planner.KindRequestResources:
+				requested[state] += count
+			case d.Gang != nil:
+				for _, bundle := range d.Gang.Bundles {
+					addDemand(demand, bundle, state, count)
+				}
+			default:
+				addDemand(demand, d.Resources, state, count)
+			}
+		}
+	}
+	return demand, requested
+}
+
+// requestsOf counts the requests of owners by state. Plans do not contain those with an expired lease.
+func requestsOf(d *addon.Decision) map[string]int64 {
+	requests := map[string]int64{}
+	for i := range d.Plan.Requests {
+		if r := &d.Plan.Requests[i]; !r.Plain {
+			requests[strings.ToLower(string(r.State))]++
+		}
+	}
+	for i := range d.Kube.Owned {
+		if r := &d.Kube.Owned[i]; !r.Deleting && r.Unreadable == "" && !r.Counts(d.UID, d.At) {
+			requests[strings.ToLower(string(raydemand.RequestExpired))]++
+		}
+	}
+	return requests
+}
+
+// outcomesOf counts the outcomes of one demand.
+func outcomesOf(d planner.DemandSummary) map[string]int64 {
+	return map[string]int64{
+		"served":             d.Served,
+		"waiting":            d.Waiting,
+		"launching":          d.Launching,
+		planner.Impossible:   d.Impossible,
+		planner.Trying:       d.Trying,
+		planner.PoolPromised: d.PoolPromised,
+		planner.Capped:       d.Capped,
+		planner.Closed:       d.Closed,
+		planner.CoolingDown:  d.CoolingDown,
+	}
+}
+
+func addDemand(demand map[string]map[string]float64, bundle raydemand.Bundle, state string, count int64) {
+	for resource, amount := range bundle {
+		if demand[resource] == nil {
+			demand[resource] = map[string]float64{}
+		}
+		demand[resource][state] += amount.Float() * float64(count)
 	}
 }
 

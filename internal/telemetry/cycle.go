@@ -2,7 +2,15 @@ package telemetry
 
 import (
 	"iter"
+	"slices"
 	"time"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/ledger"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Cycle is the measurable result of one cycle on one RayCluster.
@@ -29,19 +37,13 @@ type Cycle struct {
 	// Moments returns the time of a pod's creation and the time of its binding to a node; zero if unknown. It is called
 	// only for pending pods.
 	Moments func(pod string) (created, scheduled time.Time)
-	// State returns the state after this cycle. It is called only during collections, and not after the next cycle. The
-	// cost of a cycle therefore does not depend on the size of the state.
-	State func() State
-	// Costs returns what the RayCluster has spent since this process began. It is called only during collections. It is
-	// nil if nobody adds that up.
-	Costs func() []Cost
-}
-
-// Cost is what one RayCluster has spent for one group, owner, Ray job and cause. No value ever falls.
-type Cost struct {
-	// Group, Owner and Job are names, which whoever counts bounds. Cause and Currency are codes.
-	Group, Owner, Job, Cause, Currency string
-	PodSeconds, GPUSeconds, Money      float64
+	// Decision has the state after this cycle. Only collections read it, so the cost of a cycle does not depend on the
+	// size of the state. Nil if there is none.
+	Decision *addon.Decision
+	// Costs returns what the RayCluster has spent since this process began, in Currency. It is called only during
+	// collections. It is nil if nobody adds that up.
+	Costs    func() []ledger.Row
+	Currency string
 }
 
 // Action is one action. Kind is patch, drain, report, config, sync or guard. Result is ok, refused, conflict or error.
@@ -64,77 +66,173 @@ type Pod struct {
 	Alive       bool
 }
 
-// State is the state of one RayCluster.
-type State struct {
-	// Managed is true if Heliostat can write to the RayCluster.
-	Managed bool
-	// DataAge is the age of Ray's data at the collection; negative if Ray has never responded.
-	DataAge time.Duration
-	// Unmet counts unmet demand by the code of its reason.
-	Unmet map[string]int64
-	// Going counts the workers whose machine is about to go, by sign.
-	Going map[string]int64
-	// Guarded counts the pods that node autoscalers do not evict, by who guards them.
-	Guarded map[string]int64
-	// Demand is the waiting demand in Ray's units, by resource and then by state. Requested counts the bundles of
-	// request_resources by status.
-	Demand    map[string]map[string]float64
-	Requested map[string]int64
-	// Requests counts ResourceRequests by status.
-	Requests map[string]int64
-	Groups   []Group
-	Ray      Ray
+// CycleOf returns the measurements of a decision.
+func CycleOf(d *addon.Decision) Cycle {
+	c := Cycle{
+		Namespace: d.Cluster.Namespace, Cluster: d.Cluster.Name,
+		At: d.At, Failed: d.Err != "", RayFailed: rayFailed(d), Truncated: truncated(d), Reverted: d.Reverted,
+		SeenToPatched: d.SeenToPatched, Decision: d,
+	}
+	if d.ObserveFailed {
+		return c
+	}
+	c.Took, c.Planned, c.Waited = d.Took, d.Planned, d.Waited
+	for _, a := range d.Actions {
+		c.Actions = append(c.Actions, actionOf(d, a))
+	}
+	if d.RayErr == "" {
+		c.IdleGPUs, c.Pods, c.Moments = unusedGPUs(d), podsOf(d), momentsOf(d)
+	}
+	return c
 }
 
-// Group has the numbers of pods and GPUs of one worker group.
-type Group struct {
-	Name                              string
-	Current, Desired, Ready, Min, Max int
-	// Asked is the value of replicas; in shadow mode, it is the target of another autoscaler.
-	Asked int
-	// Cooldown is the remaining time without launches; 0 if the group can launch pods.
-	Cooldown time.Duration
-	// NumGPUs is the number of GPUs of one worker by source: declared, derived, reported, ray. Unknown numbers are
-	// absent.
-	NumGPUs map[string]float64
-	// NumGPUsMismatch is true if a new pod would report a number that differs from what the device plugin allocates.
-	NumGPUsMismatch bool
-	// Slice describes one of its GPUs; nil if unknown.
-	Slice *Slice
-	// Pools are the pools that its pods can run on, if known.
-	Pools []Pool
+// truncated reports whether the reading of Ray lacks some of the demand.
+func truncated(d *addon.Decision) bool {
+	return !d.ObserveFailed && slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool {
+		return f.Code == observe.FindingTruncated
+	})
 }
 
-// Slice describes one GPU of a worker. Unknown amounts are nil.
-type Slice struct {
-	// Kind, Profile and Isolation are codes. Profile is empty if the GPU is not a MIG instance.
-	Kind, Profile, Isolation string
-	MemoryBytes, Compute     *float64
+// rayFailed reports whether the GCS was called in this cycle and did not answer.
+func rayFailed(d *addon.Decision) bool {
+	return d.RayErr != "" && d.Mode != nodepool.Off && !d.ObserveFailed
 }
 
-// Pool is a pool of nodes for a group. Limit is the maximum number of the group's pods in the pool; nil if there is no
-// limit.
-type Pool struct {
-	Name  string
-	Limit *int64
-	Cards []Cards
+// actionOf returns the measurements of an action, with its name and reason if it succeeded.
+func actionOf(d *addon.Decision, a addon.Action) Action {
+	measured := Action{Kind: a.Kind, Result: a.Result, At: a.At, Took: max(a.Took, time.Duration(0))}
+	if a.Result != addon.ResultOK || a.ScalesNothing() {
+		return measured
+	}
+	measured.Decision, measured.Reason = a.Name(), reasonOf(d, a)
+	if a.Kind == addon.ActionPatch {
+		measured.Group, measured.Pods = a.Group, (a.To-a.From)*hostsOf(d, a.Group)
+	}
+	if measured.Pods > 0 {
+		measured.Grown = a.Group
+	}
+	return measured
 }
 
-// Cards counts the physical cards of one product: all cards, the cards partitioned with MIG, and the cards that pods
-// use (nil if unknown).
-type Cards struct {
-	Product  string
-	All, Cut int64
-	Busy     *int64
+// hostsOf returns the number of pods in a replica of a group.
+func hostsOf(d *addon.Decision, group string) int {
+	g, _ := d.Kube.Group(group)
+	if g == nil {
+		return 1
+	}
+	return max(1, g.NumOfHosts)
 }
 
-// Ray has the values that Ray's own autoscaler exports. Session is Ray's session. The keys of Nodes are node types: a
-// worker group, or headgroup.
-type Ray struct {
-	Session                            string
-	Nodes                              map[string]NodeCounts
-	ClusterResources, PendingResources map[string]float64
+// reasonOf returns the code of the reason for an action: why its first pod leaves, otherwise why the group has its
+// size.
+func reasonOf(d *addon.Decision, a addon.Action) string {
+	if a.Reason != "" {
+		return a.Reason
+	}
+	if a.Kind == addon.ActionSync {
+		return "num_gpus"
+	}
+	if a.Kind == addon.ActionIdle {
+		return "idle_cluster"
+	}
+	for _, t := range d.Plan.Terminate {
+		if slices.Contains(a.Pods, t.Pod) {
+			return t.Reason
+		}
+	}
+	for _, g := range d.Plan.Groups {
+		if g.Name == a.Group && len(g.Reasons) > 0 {
+			return g.Reasons[0].Code
+		}
+	}
+	return "none"
 }
 
-// NodeCounts counts the Ray nodes of one type.
-type NodeCounts struct{ Active, Pending, Failed int }
+// alive reports whether a node has joined Ray and is not leaving.
+func alive(n *planner.Node) bool { return n.State == planner.Running || n.State == planner.Idle }
+
+// unusedGPUs counts the GPUs that are free on workers that have joined Ray, by why they are unused.
+func unusedGPUs(d *addon.Decision) map[string]float64 {
+	unused := map[string]float64{}
+	for cause, amount := range planner.UnusedGPUs(d.Snapshot, d.Plan) {
+		unused[cause] = amount.Float()
+	}
+	return unused
+}
+
+// podsOf lists the starting pods and those with a live Ray node. It omits those that leave.
+func podsOf(d *addon.Decision) iter.Seq[Pod] {
+	return func(yield func(Pod) bool) {
+		for i := range d.Snapshot.Nodes {
+			n := &d.Snapshot.Nodes[i]
+			if n.Expected || n.State == planner.Leaving {
+				continue
+			}
+			if !yield(Pod{Name: n.Pod, Group: n.Group, Alive: alive(n)}) {
+				return
+			}
+		}
+	}
+}
+
+// momentsOf looks up pods by name. It builds its index lazily, because most cycles look up none.
+func momentsOf(d *addon.Decision) func(string) (created, scheduled time.Time) {
+	var workers map[string]*nodepool.Worker
+	return func(pod string) (created, scheduled time.Time) {
+		if workers == nil {
+			pods := d.Pods.List()
+			workers = make(map[string]*nodepool.Worker, len(pods))
+			for i := range pods {
+				workers[pods[i].Pod] = &pods[i]
+			}
+		}
+		if w := workers[pod]; w != nil {
+			return w.CreatedAt, w.ScheduledAt
+		}
+		return time.Time{}, time.Time{}
+	}
+}
+
+// Notable reports whether a cycle changed something or failed.
+func Notable(d *addon.Decision) bool {
+	return len(d.Actions) > 0 || d.Err != "" || rayFailed(d)
+}
+
+// ReportOf returns the span's contents for a decision of a cycle that lasted from begun to ended. If the RayCluster
+// could not be read, the decision is that of an earlier cycle, and this one only observed.
+func ReportOf(d *addon.Decision, begun, ended time.Time) CycleReport {
+	t := CycleReport{
+		Cycle:        CycleOf(d),
+		Export:       Notable(d),
+		At:           d.At,
+		GrowthWanted: d.GrowthWanted,
+		Observed:     d.Observed,
+		Planned:      d.Planned,
+		Waited:       d.Waited,
+		Mode:         string(d.Mode),
+		Err:          d.Err,
+	}
+	if d.ObserveFailed {
+		t.At, t.Observed, t.Planned, t.Waited = begun, ended.Sub(begun), 0, 0
+		return t
+	}
+	t.Applied = max(0, d.Took-d.Observed-d.Waited-d.Planned)
+	if t.Err == "" && rayFailed(d) {
+		t.Err = d.RayErr
+	}
+	for _, g := range d.Snapshot.Groups {
+		if g.CoolingSeconds > 0 {
+			if t.Cooling == nil {
+				t.Cooling = map[string]string{}
+			}
+			t.Cooling[g.Name] = g.Closed
+		}
+	}
+	for _, a := range d.Actions {
+		t.Actions = append(t.Actions, a.Kind+"-"+a.Result)
+		t.Reasons = append(t.Reasons, reasonOf(d, a))
+	}
+	slices.Sort(t.Reasons)
+	t.Reasons = slices.Compact(t.Reasons)
+	return t
+}

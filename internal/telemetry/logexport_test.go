@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	logsv1 "go.opentelemetry.io/proto/otlp/logs/v1"
 	"k8s.io/klog/v2"
+
+	"heliostat.dev/heliostat/internal/addon"
 )
 
 // exported has the tested fields of an exported log record.
@@ -162,7 +164,7 @@ func TestAtTheEndOneSignalDoesNotWaitForAnother(t *testing.T) {
 	}
 	report, _ := exporting(t)
 	report.Log.Info("serving")
-	report.Observe(cycleWith(State{Managed: true}))
+	report.Observe(cycleWith(addon.Decision{}))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	ended := make(chan error, 1)

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -13,12 +12,20 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/ledger"
 )
 
 // Metrics has the instruments and the state of each cluster.
 type Metrics struct {
-	*instruments
+	// The instruments by name.
+	counters   map[string]metric.Int64Counter
+	histograms map[string]metric.Float64Histogram
+	observed   map[string]metric.Float64Observable
+
 	limits Limits
+	now    func() time.Time
 	// leads reports whether this process makes decisions; nil if it never does.
 	leads func() bool
 	// bounds knows how much of each bound is in use; nil if nothing is known.
@@ -40,8 +47,9 @@ type cluster struct {
 	born int
 
 	mu        sync.Mutex // protects the fields below
-	state     func() State
-	costs     func() []Cost
+	decision  *addon.Decision
+	costs     func() []ledger.Row
+	currency  string
 	gcsErrors float64
 	truncated float64
 	reverts   float64
@@ -61,17 +69,17 @@ type Division struct {
 
 // newMetrics creates the instruments with a meter.
 func newMetrics(meter metric.Meter, config Config) (*Metrics, error) {
-	made, observed, err := newInstruments(meter)
+	m := &Metrics{
+		limits:   config.Limits.withDefaults(),
+		now:      time.Now,
+		leads:    config.Leads,
+		bounds:   config.Bounds,
+		division: config.Division,
+		known:    map[string]*cluster{},
+	}
+	observed, err := m.create(meter)
 	if err != nil {
 		return nil, err
-	}
-	m := &Metrics{
-		instruments: made,
-		limits:      config.Limits.withDefaults(),
-		leads:       config.Leads,
-		bounds:      config.Bounds,
-		division:    config.Division,
-		known:       map[string]*cluster{},
 	}
 	if _, err := meter.RegisterCallback(m.collect, observed...); err != nil {
 		return nil, fmt.Errorf("registering the collection of metrics: %w", err)
@@ -81,32 +89,29 @@ func newMetrics(meter metric.Meter, config Config) (*Metrics, error) {
 
 // Observe adds one cycle.
 func (m *Metrics) Observe(c Cycle) {
-	ctx := context.Background()
-	m.cycles.Add(ctx, 1, m.labelled("result", choose(c.Failed, "error", "ok")))
-	if c.Took > 0 {
-		m.cycleSeconds.Record(ctx, c.Took.Seconds())
-	}
-	if c.Planned > 0 {
-		m.plannerSeconds.Record(ctx, c.Planned.Seconds())
-	}
-	if c.Waited > 0 {
-		m.planWaitSeconds.Record(ctx, c.Waited.Seconds())
+	m.count("heliostat_cycles_total", "result", choose(c.Failed, "error", "ok"))
+	for name, took := range map[string]time.Duration{
+		"heliostat_cycle_seconds": c.Took, "heliostat_planner_seconds": c.Planned,
+		"heliostat_plan_wait_seconds": c.Waited, "heliostat_seen_to_patched_seconds": c.SeenToPatched,
+	} {
+		if took > 0 {
+			m.record(name, took)
+		}
 	}
 	if c.SeenToPatched > 0 {
-		m.seenToPatched.Record(ctx, c.SeenToPatched.Seconds())
 		m.stage(seenToPatched, c.SeenToPatched)
 	}
 	for _, a := range c.Actions {
-		m.actions.Add(ctx, 1, m.labelled("kind", a.Kind, "result", a.Result))
-		m.actionSeconds.Record(ctx, a.Took.Seconds(), m.labelled("kind", a.Kind))
+		m.count("heliostat_actions_total", "kind", a.Kind, "result", a.Result)
+		m.record("heliostat_action_seconds", a.Took, "kind", a.Kind)
 		if a.Decision != "" {
-			m.decisions.Add(ctx, 1, m.labelled("decision", a.Decision, "reason", a.Reason))
+			m.count("heliostat_decisions_total", "decision", a.Decision, "reason", a.Reason)
 		}
 	}
 	known := m.cluster(c.Namespace, c.Cluster)
 	known.mu.Lock()
 	defer known.mu.Unlock()
-	known.state, known.costs = c.State, c.Costs
+	known.decision, known.costs, known.currency = c.Decision, c.Costs, c.Currency
 	if c.RayFailed {
 		known.gcsErrors++
 	}
@@ -121,7 +126,7 @@ func (m *Metrics) Observe(c Cycle) {
 }
 
 func (m *Metrics) stage(name string, took time.Duration) {
-	m.stageSeconds.Record(context.Background(), took.Seconds(), m.labelled("stage", name))
+	m.record("heliostat_stage_seconds", took, "stage", name)
 }
 
 // Forget removes a deleted RayCluster.
@@ -203,7 +208,7 @@ func (a apiCalls) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 func (a apiCalls) count(method, code string) {
-	a.metrics.apiErrors.Add(context.Background(), 1, a.metrics.labelled("method", method, "code", code))
+	a.metrics.count("heliostat_api_errors_total", "method", method, "code", code)
 }
 
 // WrappedRoundTripper returns the wrapped transport, so that the client can close idle connections.

@@ -118,7 +118,7 @@ func (h *health) exported(signal string, err error) {
 	metrics := h.metrics
 	h.mu.Unlock()
 	if err != nil && metrics != nil {
-		metrics.exportFailures.Add(context.Background(), 1, metrics.labelled("signal", signal))
+		metrics.count("heliostat_export_failures_total", "signal", signal)
 	}
 	switch {
 	case err != nil && !before:

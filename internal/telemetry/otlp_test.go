@@ -24,6 +24,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"heliostat.dev/heliostat/internal/addon"
 )
 
 // collector is an OTLP collector that keeps the names of spans and metrics, and whole log records.
@@ -216,7 +218,7 @@ func exporting(t *testing.T) (*Telemetry, *lines) {
 }
 
 func emit(report *Telemetry) {
-	report.Observe(cycleWith(State{Managed: true}))
+	report.Observe(cycleWith(addon.Decision{}))
 	ctx, span := report.Begin(context.Background(), "ml", "llm", noon)
 	report.Log.InfoContext(ctx, "patched", "group", "gpu")
 	span.End(CycleReport{At: noon, Export: true, Observed: time.Second})

@@ -10,6 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/ledger"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -70,34 +78,52 @@ func of(all map[string]float64, name string) map[string]float64 {
 	return found
 }
 
-// cycleWith returns a cycle with this state.
-func cycleWith(state State) Cycle {
-	return Cycle{Namespace: "ml", Cluster: "llm", At: noon, Took: time.Millisecond, State: func() State { return state }}
+// cycleWith returns a cycle with this decision, whose data is a second old.
+func cycleWith(d addon.Decision) Cycle {
+	d.At, d.Mode, d.Read = noon, nodepool.Managed, addon.ReadAt(noon.Add(-time.Second))
+	return Cycle{Namespace: "ml", Cluster: "llm", At: noon, Took: time.Millisecond, Decision: &d}
+}
+
+// gpus returns the numbers of GPUs of a group by source.
+func gpus(ray, others *raydemand.Amount) addon.GroupNumGPUs {
+	return addon.GroupNumGPUs{NumGPUs: nodepool.NumGPUs{Declared: others, Derived: others, Reported: others, Ray: ray}}
 }
 
 // everything returns a registry with values from every instrument.
 func everything(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	report, registry := start(t, Limits{})
-	cycle := cycleWith(State{
-		Managed: true, DataAge: time.Second, Unmet: map[string]int64{"capped": 3}, Going: map[string]int64{"aws-spot": 2}, Guarded: map[string]int64{"user": 4},
-		Demand: map[string]map[string]float64{"GPU": {"waiting": 2}}, Requested: map[string]int64{"served": 4}, Requests: map[string]int64{"capped": 2},
-		Groups: []Group{{Name: "gpu", Current: 1, Desired: 2, Asked: 3, Ready: 1, Max: 4, Cooldown: time.Minute, NumGPUs: map[string]float64{"ray": 8},
-			Slice: &Slice{Kind: "mig", Profile: "1g.10gb", Isolation: "hardware", MemoryBytes: new(10.0), Compute: new(0.5)},
-			Pools: []Pool{{Name: "a100", Limit: new(int64(7)), Cards: []Cards{{Product: "A100", All: 4, Cut: 3, Busy: new(int64(2))}}}}}},
-		Ray: Ray{Session: "session-1", Nodes: map[string]NodeCounts{"gpu": {Active: 1, Pending: 2, Failed: 3}},
-			ClusterResources: map[string]float64{"GPU": 8}, PendingResources: map[string]float64{"GPU": 16}},
-	})
-	cycle.IdleGPUs = map[string]float64{"minimum": 8}
-	cycle.Costs = func() []Cost {
-		return []Cost{{Group: "gpu", Owner: "RayJob/a", Job: "train", Cause: "idle", Currency: "USD", PodSeconds: 60, GPUSeconds: 480, Money: 0.25}}
+	report.now = func() time.Time { return noon }
+	gpu := func(n int64) raydemand.Bundle { return raydemand.Bundle{"GPU": raydemand.Whole(n)} }
+	eight, spot := raydemand.Whole(8), &departure.Notice{Sign: "aws-spot"}
+	node := func(state planner.NodeState, guard string, going *departure.Notice) planner.Node {
+		n := planner.Node{Group: "gpu", State: state, Guard: guard, Going: going}
+		n.Total = gpu(8)
+		return n
 	}
+	d := addon.Decision{Session: "session-1", NumGPUs: map[string]addon.GroupNumGPUs{"gpu": gpus(&eight, nil)}}
+	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "gpu", Replicas: 3, Max: 4, NumOfHosts: 1}}
+	d.Snapshot.Groups = []planner.Group{{Name: "gpu", CoolingSeconds: 60,
+		Slice: &planner.Slice{Kind: "mig", Profile: "1g.10gb", Isolation: "hardware", MemoryMiB: new(int64(10)), ComputeFraction: new(0.5)},
+		Pools: []planner.GroupPool{{Name: "a100", MaxPods: new(int64(7)), Cards: []sharing.CutCards{
+			{Product: "A100", Count: 3, Busy: new(int64(2)), Cut: []sharing.Cut{{Profile: "1g.10gb"}}}, {Product: "A100", Count: 1, Busy: new(int64)}}}}}}
+	d.Snapshot.Nodes = []planner.Node{node(planner.Running, "user", nil), node(planner.Pending, "user", nil), node(planner.Pending, "user", nil),
+		node(planner.Leaving, "user", spot), node(planner.Leaving, "", spot), node(planner.Leaving, "", nil)}
+	d.Plan = planner.Plan{Groups: []planner.GroupPlan{{Name: "gpu", Current: 1, Desired: 2, Max: 4}},
+		Summary:            []planner.DemandSummary{{Resources: gpu(1), Waiting: 2}, {Kind: planner.KindRequestResources, Served: 4}},
+		Requests:           []planner.RequestPlan{{State: raydemand.RequestCapped}, {State: raydemand.RequestCapped}},
+		InfeasibleRequests: []planner.UnmetRequest{{Request: raydemand.Request{Count: 3}, Reason: planner.Reason{Code: planner.Capped}}}}
+	cycle := cycleWith(d)
+	cycle.IdleGPUs = map[string]float64{"minimum": 8}
+	spent := ledger.Row{Account: ledger.Account{Group: "gpu", Owner: "RayJob/a", Job: "train", Cause: ledger.Idle}}
+	spent.PodSeconds, spent.GPUSeconds, spent.Money = 60, 480, 0.25
+	cycle.Costs, cycle.Currency = func() []ledger.Row { return []ledger.Row{spent} }, "USD"
 	report.Observe(cycle)
 	cycle.Planned, cycle.SeenToPatched, cycle.RayFailed, cycle.Reverted = time.Millisecond, time.Millisecond, true, true
 	cycle.Waited, cycle.Truncated = time.Second, true
 	cycle.Actions = []Action{{Kind: "patch", Result: "ok", Decision: "scale-up", Reason: "launch", Took: time.Millisecond, Grown: "gpu"}}
 	report.Observe(cycle)
-	report.exportFailures.Add(t.Context(), 1, report.labelled("signal", "traces"))
+	report.count("heliostat_export_failures_total", "signal", "traces")
 	apiCalls{metrics: report.Metrics}.count("PATCH", "409")
 	return registry
 }
@@ -149,7 +175,7 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 		"heliostat_group_cooldown_seconds{" + own + "group=gpu,namespace=ml}":                                               60,
 		"heliostat_group_num_gpus{" + own + "column=ray,group=gpu,namespace=ml}":                                            8,
 		"heliostat_group_num_gpus_mismatch{" + own + "group=gpu,namespace=ml}":                                              0,
-		"heliostat_group_slice_memory_bytes{" + own + "group=gpu,isolation=hardware,kind=mig,namespace=ml,profile=1g.10gb}": 10,
+		"heliostat_group_slice_memory_bytes{" + own + "group=gpu,isolation=hardware,kind=mig,namespace=ml,profile=1g.10gb}": 10 << 20,
 		"heliostat_group_slice_compute_ratio{" + own + "group=gpu,namespace=ml}":                                            0.5,
 		"heliostat_group_pool_limit{" + own + "group=gpu,namespace=ml,pool=a100}":                                           7,
 		"heliostat_group_cards{" + own + "group=gpu,namespace=ml,of=all,pool=a100,product=A100}":                            4,
@@ -168,7 +194,7 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 
 func TestHistogramsHaveTheirOwnBuckets(t *testing.T) {
 	report, registry := start(t, Limits{})
-	report.Observe(cycleWith(State{}))
+	report.Observe(cycleWith(addon.Decision{}))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -191,14 +217,19 @@ func TestHistogramsHaveTheirOwnBuckets(t *testing.T) {
 
 func TestGroupsAndClustersThatAreGoneLeaveNoSeries(t *testing.T) {
 	report, registry := start(t, Limits{})
-	state := State{Groups: []Group{{Name: "gpu", Desired: 2, NumGPUs: map[string]float64{"ray": 8, "derived": 2}}, {Name: "cpu"}}, Unmet: map[string]int64{"capped": 3}}
-	cycle := cycleWith(state)
+	eight, two := raydemand.Whole(8), raydemand.Whole(2)
+	d := addon.Decision{NumGPUs: map[string]addon.GroupNumGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Ray: &eight, Derived: &two}}}}
+	d.Plan = planner.Plan{Groups: []planner.GroupPlan{{Name: "gpu", Desired: 2}, {Name: "cpu"}},
+		InfeasibleRequests: []planner.UnmetRequest{{Request: raydemand.Request{Count: 3}, Reason: planner.Reason{Code: planner.Capped}}}}
+	cycle := cycleWith(d)
 	cycle.RayFailed = true
 	report.Observe(cycle)
 	if got := of(scrape(t, registry), "heliostat_group_workers"); len(got) != 12 {
 		t.Errorf("%d series of workers, want five of each group", len(got))
 	}
-	report.Observe(cycleWith(State{Groups: []Group{{Name: "gpu", NumGPUs: map[string]float64{"derived": 2}}}}))
+	d.NumGPUs = map[string]addon.GroupNumGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &two}}}
+	d.Plan = planner.Plan{Groups: []planner.GroupPlan{{Name: "gpu"}}}
+	report.Observe(cycleWith(d))
 	all := scrape(t, registry)
 	if got := of(all, "heliostat_group_workers"); len(got) != 6 {
 		t.Errorf("%d series of workers, want the five of the group that is left", len(got))
@@ -220,7 +251,7 @@ func TestGroupsAndClustersThatAreGoneLeaveNoSeries(t *testing.T) {
 func TestIdleGPUHoursAddUpByCauseWhileSomebodyLooks(t *testing.T) {
 	report, registry := start(t, Limits{})
 	look := func(after time.Duration, failed bool, idle map[string]float64) {
-		cycle := cycleWith(State{})
+		cycle := cycleWith(addon.Decision{})
 		cycle.At, cycle.IdleGPUs, cycle.RayFailed = noon.Add(after), idle, failed
 		report.Observe(cycle)
 	}
@@ -251,16 +282,20 @@ func TestIdleGPUHoursAddUpByCauseWhileSomebodyLooks(t *testing.T) {
 // fleet observes typical clusters, each with two groups and three kinds of demand.
 func fleet(report *Telemetry, clusters int) {
 	for i := range clusters {
-		c := cycleWith(State{
-			Managed: true, DataAge: time.Second, Unmet: map[string]int64{"capped": 1},
-			Demand:    map[string]map[string]float64{"CPU": {"served": 1, "waiting": 1}, "GPU": {"launching": 1}, "memory": {"served": 1}},
-			Requested: map[string]int64{"served": 1}, Requests: map[string]int64{"satisfied": 1, "waiting": 1},
-			Groups: []Group{{Name: "cpu"}, {Name: "gpu", NumGPUs: map[string]float64{"declared": 1, "derived": 1, "reported": 1, "ray": 1},
-				Slice: &Slice{Kind: "mig", MemoryBytes: new(1.0), Compute: new(1.0)},
-				Pools: []Pool{{Name: "a100", Limit: new(int64(4)), Cards: []Cards{{Product: "A100", Busy: new(int64)}}}}}},
-			Ray: Ray{Session: fmt.Sprint("session-", i), Nodes: map[string]NodeCounts{"headgroup": {}, "cpu": {}, "gpu": {}},
-				ClusterResources: map[string]float64{"CPU": 1, "GPU": 1, "memory": 1}, PendingResources: map[string]float64{"GPU": 1}},
-		})
+		one := raydemand.One
+		bundle := func(name string) raydemand.Bundle { return raydemand.Bundle{name: one} }
+		d := addon.Decision{Session: fmt.Sprint("session-", i), NumGPUs: map[string]addon.GroupNumGPUs{"gpu": gpus(&one, &one)}}
+		d.Snapshot.Groups = []planner.Group{{Name: "cpu"}, {Name: "gpu",
+			Slice: &planner.Slice{Kind: "mig", MemoryMiB: new(int64(1)), ComputeFraction: new(1.0)},
+			Pools: []planner.GroupPool{{Name: "a100", MaxPods: new(int64(4)), Cards: []sharing.CutCards{{Product: "A100", Busy: new(int64)}}}}}}
+		d.Snapshot.Head = &planner.Node{Group: "headgroup", State: planner.Running, Total: raydemand.Bundle{"CPU": one, "GPU": one, "memory": one}}
+		d.Snapshot.Nodes = []planner.Node{{Group: "gpu", State: planner.Pending, Total: bundle("GPU")}}
+		d.Plan = planner.Plan{Groups: []planner.GroupPlan{{Name: "cpu"}, {Name: "gpu"}},
+			Summary: []planner.DemandSummary{{Resources: bundle("CPU"), Served: 1, Waiting: 1}, {Resources: bundle("GPU"), Launching: 1},
+				{Resources: bundle("memory"), Served: 1}, {Kind: planner.KindRequestResources, Served: 1}},
+			Requests:           []planner.RequestPlan{{State: raydemand.RequestSatisfied}, {State: raydemand.RequestWaiting}},
+			InfeasibleRequests: []planner.UnmetRequest{{Request: raydemand.Request{Count: 1}, Reason: planner.Reason{Code: planner.Capped}}}}
+		c := cycleWith(d)
 		c.Cluster = fmt.Sprintf("llm-%04d", i)
 		report.Observe(c)
 	}
@@ -290,14 +325,14 @@ func TestAThousandClustersHaveABoundedNumberOfSeriesAndNoneIsDropped(t *testing.
 func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
 	const clusters, names, limit = 100, 100, 2_000
 	report, registry := start(t, Limits{Series: limit, SeriesOfCluster: 100})
-	state := State{Managed: true, DataAge: time.Second, Demand: map[string]map[string]float64{}}
+	var d addon.Decision
 	for i := range names {
-		state.Groups = append(state.Groups, Group{Name: fmt.Sprint("group-", i)})
-		state.Demand[fmt.Sprint("resource-", i)] = map[string]float64{"waiting": 1}
+		d.Plan.Groups = append(d.Plan.Groups, planner.GroupPlan{Name: fmt.Sprint("group-", i)})
+		d.Plan.Summary = append(d.Plan.Summary, planner.DemandSummary{Resources: raydemand.Bundle{fmt.Sprint("resource-", i): raydemand.One}, Waiting: 1})
 	}
-	state.Demand["GPU"] = map[string]float64{"waiting": 7}
+	d.Plan.Summary = append(d.Plan.Summary, planner.DemandSummary{Resources: raydemand.Bundle{"GPU": raydemand.One}, Waiting: 7})
 	for i := range clusters {
-		cycle := cycleWith(state)
+		cycle := cycleWith(d)
 		cycle.Cluster = fmt.Sprintf("llm-%04d", i)
 		report.Observe(cycle)
 	}
@@ -341,7 +376,7 @@ func TestResourcesBeyondTheLimitAreDroppedLeastKnownFirst(t *testing.T) {
 func BenchmarkObserveAmongAThousandClusters(b *testing.B) {
 	report, _ := start(b, Limits{})
 	fleet(report, 1000)
-	cycle := cycleWith(State{})
+	cycle := cycleWith(addon.Decision{})
 	cycle.Planned = time.Millisecond
 	b.ReportAllocs()
 	for b.Loop() {

@@ -86,28 +86,7 @@ func viewOf(d *addon.Decision) api.View {
 // changeOf returns an action as the API shows it.
 func changeOf(a addon.Action) apiv1.Decision {
 	return apiv1.Decision{
-		At: a.At, Action: actionName(a), Group: a.Group, From: a.From, To: a.To, Pods: append([]string{}, a.Pods...),
+		At: a.At, Action: a.Name(), Group: a.Group, From: a.From, To: a.To, Pods: append([]string{}, a.Pods...),
 		Reason: planner.Reason{Code: a.Kind + "-" + a.Result, Message: a.Message},
 	}
-}
-
-// actionName returns the name of an action in metrics and the API.
-func actionName(a addon.Action) string {
-	switch {
-	case a.Result != addon.ResultOK:
-		return a.Kind + "-" + a.Result
-	case a.Kind == addon.ActionDrain:
-		return "drain"
-	case a.Kind == addon.ActionSync:
-		return "num-gpus"
-	case a.Kind == addon.ActionIdle:
-		return "idle"
-	case a.To > a.From:
-		return "scale-up"
-	case a.To < a.From:
-		return "scale-down"
-	case len(a.Pods) > 0:
-		return "replace"
-	}
-	return "clear"
 }

@@ -15,6 +15,7 @@ import (
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -262,7 +263,7 @@ func decompress(out []byte, into any) error {
 type goal [sha256.Size]byte
 
 func goalOf(d *addon.Decision) goal {
-	wanted := []any{d.Mode, d.Err, fmt.Sprint(d.Plan.Launch), unmetOf(d.Plan)}
+	wanted := []any{d.Mode, d.Err, fmt.Sprint(d.Plan.Launch), telemetry.Unmet(&d.Plan)}
 	for _, g := range d.Plan.Groups {
 		wanted = append(wanted, g.Name, g.Desired)
 	}

@@ -1,16 +1,18 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
-	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -20,8 +22,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// functions ignores the functions of a cycle that telemetry calls later.
-var functions = cmpopts.IgnoreFields(telemetry.Cycle{}, "State", "Pods", "Moments")
+// functions ignores the parts of a cycle that telemetry reads later.
+var functions = cmpopts.IgnoreFields(telemetry.Cycle{}, "Decision", "Pods", "Moments")
 
 // busy is a decision about a cluster with one idle worker, one draining worker, one pending worker and one expected
 // worker.
@@ -82,7 +84,7 @@ func TestADecisionIsMeasured(t *testing.T) {
 			action("patch", "ok", "replace", "launch", 0),
 		},
 	}
-	got := measurementsOf(d)
+	got := telemetry.CycleOf(d)
 	if diff := cmp.Diff(want, got, functions); diff != "" {
 		t.Errorf("measured (-want +got):\n%s", diff)
 	}
@@ -120,47 +122,96 @@ func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 		{Name: "b", Cards: []sharing.CutCards{card(1, nil)}},
 	}
 	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "gpu", Replicas: 3, Max: 4, NumOfHosts: 2}}
-	want := telemetry.State{
-		Managed: true, DataAge: time.Minute,
-		Unmet: map[string]int64{"capped": 6}, Going: map[string]int64{"cordoned": 1}, Guarded: map[string]int64{"heliostat": 2, "user": 1},
-		Demand:    map[string]map[string]float64{"GPU": {"served": 1, "capped": 1.5, "launching": 2}},
-		Requested: map[string]int64{"served": 3, "cooling_down": 1}, Requests: map[string]int64{"capped": 2, "expired": 1},
-		Groups: []telemetry.Group{{Name: "gpu", Current: 1, Desired: 2, Asked: 6, Ready: 2, Max: 4, Cooldown: 30 * time.Second,
-			NumGPUs: map[string]float64{"derived": 2}, NumGPUsMismatch: true,
-			Slice: &telemetry.Slice{Kind: "mig", Profile: "1g.10gb", Isolation: "hardware", MemoryBytes: new(10.0 * (1 << 20))},
-			Pools: []telemetry.Pool{
-				{Name: "a", Limit: new(int64(7)), Cards: []telemetry.Cards{{Product: "A100", All: 5, Cut: 3, Busy: new(int64(3))}}},
-				{Name: "b", Cards: []telemetry.Cards{{Product: "A100", All: 1}}},
-			}}},
-		Ray: telemetry.Ray{Session: "session-1",
-			Nodes:            map[string]telemetry.NodeCounts{"headgroup": {Active: 1}, "gpu": {Active: 2, Pending: 2, Failed: 1}},
-			ClusterResources: map[string]float64{"CPU": 2, "GPU": 16}, PendingResources: map[string]float64{"GPU": 16}},
+	want := []string{
+		`autoscaler_active_nodes{NodeType=gpu} 2`, `autoscaler_active_nodes{NodeType=headgroup} 1`,
+		`autoscaler_cluster_resources{resource=CPU} 2`, `autoscaler_cluster_resources{resource=GPU} 16`,
+		`autoscaler_pending_nodes{NodeType=gpu} 2`, `autoscaler_pending_nodes{NodeType=headgroup} 0`,
+		`autoscaler_pending_resources{resource=GPU} 16`,
+		`autoscaler_recently_failed_nodes{NodeType=gpu} 1`, `autoscaler_recently_failed_nodes{NodeType=headgroup} 0`,
+		`heliostat_cluster_managed{} 1`,
+		`heliostat_demand{resource=GPU,state=capped} 1.5`, `heliostat_demand{resource=GPU,state=launching} 2`,
+		`heliostat_demand{resource=GPU,state=served} 1`,
+		`heliostat_group_cards{group=gpu,of=all,pool=a,product=A100} 5`, `heliostat_group_cards{group=gpu,of=all,pool=b,product=A100} 1`,
+		`heliostat_group_cards{group=gpu,of=busy,pool=a,product=A100} 3`,
+		`heliostat_group_cards{group=gpu,of=cut,pool=a,product=A100} 3`, `heliostat_group_cards{group=gpu,of=cut,pool=b,product=A100} 0`,
+		`heliostat_group_cooldown_seconds{group=gpu} 30`,
+		`heliostat_group_num_gpus_mismatch{group=gpu} 1`, `heliostat_group_num_gpus{column=derived,group=gpu} 2`,
+		`heliostat_group_pool_limit{group=gpu,pool=a} 7`,
+		`heliostat_group_slice_memory_bytes{group=gpu,isolation=hardware,kind=mig,profile=1g.10gb} 1.048576e+07`,
+		`heliostat_group_workers{group=gpu,of=asked} 6`, `heliostat_group_workers{group=gpu,of=current} 1`,
+		`heliostat_group_workers{group=gpu,of=desired} 2`, `heliostat_group_workers{group=gpu,of=max} 4`,
+		`heliostat_group_workers{group=gpu,of=min} 0`, `heliostat_group_workers{group=gpu,of=ready} 2`,
+		`heliostat_pods_guarded{by=heliostat} 2`, `heliostat_pods_guarded{by=user} 1`,
+		`heliostat_requested_bundles{status=cooling_down} 1`, `heliostat_requested_bundles{status=served} 3`,
+		`heliostat_requests{status=capped} 2`, `heliostat_requests{status=expired} 1`,
+		`heliostat_unmet_demand{reason=capped} 6`, `heliostat_workers_going{sign=cordoned} 1`,
 	}
-	if diff := cmp.Diff(want, stateOf(d, d.ReadAt().Add(time.Minute))); diff != "" {
-		t.Errorf("state (-want +got):\n%s", diff)
+	series, aged := gauges(t, d)
+	if diff := cmp.Diff(want, series); diff != "" || !aged {
+		t.Errorf("data has an age: %v; series (-want +got):\n%s", aged, diff)
 	}
 	d.Mode = nodepool.Off
-	if age := measurementsOf(d).State().DataAge; age >= 0 {
-		t.Errorf("the data of a RayCluster that nobody looks at is %v old", age)
+	if _, aged := gauges(t, d); aged {
+		t.Error("the data of a RayCluster that nobody looks at has an age")
 	}
+}
+
+// gauges returns the gauges of the RayCluster of a decision without the labels that name it, and whether its data has
+// an age.
+func gauges(t *testing.T, d *addon.Decision) (series []string, aged bool) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	told, err := telemetry.Start(t.Context(), telemetry.Config{Registerer: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told.Observe(telemetry.CycleOf(d))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			var labels []string
+			named := false
+			for _, l := range m.GetLabel() {
+				switch l.GetName() {
+				case "cluster", "ray_io_cluster":
+					named = true
+				case "namespace", "SessionName":
+				default:
+					labels = append(labels, l.GetName()+"="+l.GetValue())
+				}
+			}
+			switch {
+			case !named || m.GetGauge() == nil:
+			case family.GetName() == "heliostat_data_age_seconds":
+				aged = true
+			default:
+				series = append(series, fmt.Sprintf("%s{%s} %v", family.GetName(), strings.Join(labels, ","), m.GetGauge().GetValue()))
+			}
+		}
+	}
+	slices.Sort(series)
+	return series, aged
 }
 
 func TestACycleThatSawNothingMeasuresNothingOfTheOneBefore(t *testing.T) {
 	d := busy()
 	d.ObserveFailed, d.Err, d.Actions, d.SeenToPatched = true, "observing: forbidden", nil, 0
-	if diff := cmp.Diff(telemetry.Cycle{Namespace: "ml", Cluster: "llm", At: d.At, Failed: true}, measurementsOf(d), functions); diff != "" {
+	if diff := cmp.Diff(telemetry.Cycle{Namespace: "ml", Cluster: "llm", At: d.At, Failed: true}, telemetry.CycleOf(d), functions); diff != "" {
 		t.Errorf("measured (-want +got):\n%s", diff)
 	}
-	if measurementsOf(d).Pods != nil {
+	if telemetry.CycleOf(d).Pods != nil {
 		t.Error("pods are told that nobody saw")
 	}
 	blind := busy()
 	blind.RayErr = "the head does not answer"
-	if c := measurementsOf(blind); !c.RayFailed || c.IdleGPUs != nil || c.Pods != nil {
+	if c := telemetry.CycleOf(blind); !c.RayFailed || c.IdleGPUs != nil || c.Pods != nil {
 		t.Errorf("without Ray %v GPUs idle, Ray failed: %v", c.IdleGPUs, c.RayFailed)
 	}
 	blind.Mode = nodepool.Off
-	if measurementsOf(blind).RayFailed {
+	if telemetry.CycleOf(blind).RayFailed {
 		t.Error("a GCS that nobody asked has failed")
 	}
 }
@@ -169,17 +220,7 @@ func TestAReportOfTheClusterConfigIsAnActionAndNoDecision(t *testing.T) {
 	d := busy()
 	d.Actions = []addon.Action{{At: d.At, Kind: addon.ActionClusterConfig, Result: addon.ResultOK, Took: time.Millisecond}}
 	want := []telemetry.Action{{At: d.At, Kind: "config", Result: "ok", Took: time.Millisecond}}
-	if diff := cmp.Diff(want, measurementsOf(d).Actions); diff != "" {
+	if diff := cmp.Diff(want, telemetry.CycleOf(d).Actions); diff != "" {
 		t.Errorf("actions (-want +measured):\n%s", diff)
-	}
-}
-
-func TestCostsAreMeasuredInTheUnitOfPrices(t *testing.T) {
-	row := ledger.Row{Account: ledger.Account{Group: "gpu", Owner: "RayCluster/llm", Job: "01", Cause: ledger.Used}}
-	row.PodSeconds, row.GPUSeconds, row.Money = 3600, 7200, 4
-	want := []telemetry.Cost{{Group: "gpu", Owner: "RayCluster/llm", Job: "01", Cause: "used", Currency: "EUR",
-		PodSeconds: 3600, GPUSeconds: 7200, Money: 4}}
-	if diff := cmp.Diff(want, costsOf([]ledger.Row{row}, "EUR")); diff != "" {
-		t.Error(diff)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/internal/webui"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -171,8 +172,9 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book
 	book.Names = o.kube.GPUs.Names
 	o.costs = costs.New(&book)
 	o.loop.Published = func(d *addon.Decision) {
-		measured := measurementsOf(d)
-		measured.Costs = func() []telemetry.Cost { return costsOf(o.costs.Ledger.Counters(d.Cluster), book.Unit()) }
+		measured := telemetry.CycleOf(d)
+		measured.Costs, measured.Currency =
+			func() []ledger.Row { return o.costs.Ledger.Counters(d.Cluster) }, book.Unit()
 		tel.Observe(measured)
 		o.costs.Observe(d)
 		o.recorder.Publish(d)

@@ -28,7 +28,7 @@ func TestOnlyCyclesThatDidSomethingOrFailedAreTold(t *testing.T) {
 		d := decided()
 		d.RayErr = ""
 		c.change(d)
-		if got := notable(d); got != c.want {
+		if got := telemetry.Notable(d); got != c.want {
 			t.Errorf("%s: told %v, want %v", name, got, c.want)
 		}
 	}
@@ -56,13 +56,13 @@ func TestASpanTellsThePartsOfItsCycle(t *testing.T) {
 		Cooling: map[string]string{"gpu": "no node"},
 		Actions: []string{"patch-ok", "drain-refused", "patch-ok", "patch-ok"}, Reasons: []string{"idle", "launch"},
 	}
-	if diff := cmp.Diff(want, cycleReport(d, d.At, d.At), cycleItself); diff != "" {
+	if diff := cmp.Diff(want, telemetry.ReportOf(d, d.At, d.At), cycleItself); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 	d.ObserveFailed, d.Err, d.Actions = true, "observing: forbidden", nil
 	begun := d.At.Add(time.Minute)
 	want = telemetry.CycleReport{Export: true, At: begun, Observed: time.Second, Mode: "managed", Err: "observing: forbidden"}
-	if diff := cmp.Diff(want, cycleReport(d, begun, begun.Add(time.Second)), cycleItself); diff != "" {
+	if diff := cmp.Diff(want, telemetry.ReportOf(d, begun, begun.Add(time.Second)), cycleItself); diff != "" {
 		t.Errorf("told of a cycle that saw nothing (-want +got):\n%s", diff)
 	}
 }

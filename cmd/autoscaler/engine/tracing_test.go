@@ -147,7 +147,7 @@ func BenchmarkTelemetryOfACycleAtRest(b *testing.B) {
 	k, head := atRest(b, "")
 	told := toNobody(b)
 	plain := loopOf(b, k, head, nil, nil)
-	with := traced(loopOf(b, k, head, nil, func(d *addon.Decision) { told.Observe(measurementsOf(d)) }), told.Tracer)
+	with := traced(loopOf(b, k, head, nil, func(d *addon.Decision) { told.Observe(telemetry.CycleOf(d)) }), told.Tracer)
 	var without, telling []time.Duration
 	timed := func(cycle func()) time.Duration {
 		begun := time.Now()
