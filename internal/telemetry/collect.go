@@ -44,7 +44,8 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	all := m.oldestFirst()
 	room, dropped, fullest := m.limits.Series, 0, 0.0
 	for _, known := range all {
-		s := seriesWriter{observer: observer, observed: m.observed, limits: m.limits, room: min(room, m.limits.SeriesOfCluster)}
+		s := seriesWriter{observer: observer, observed: m.observed, limits: m.limits,
+			room: min(room, m.limits.SeriesOfCluster)}
 		s.own = []attribute.KeyValue{
 			attribute.String("namespace", known.namespace),
 			attribute.String("cluster", known.name),
@@ -210,7 +211,8 @@ func (s *seriesWriter) setGroup(d *addon.Decision, g planner.GroupPlan, ready in
 	for _, part := range []struct {
 		of   string
 		pods int
-	}{{"current", g.Current}, {"desired", g.Desired}, {"asked", asked}, {"ready", ready}, {"min", g.Min}, {"max", g.Max}} {
+	}{{"current", g.Current}, {"desired", g.Desired}, {"asked", asked}, {"ready", ready}, {"min", g.Min},
+		{"max", g.Max}} {
 		s.set("heliostat_group_workers", float64(part.pods), "group", g.Name, "of", part.of)
 	}
 	numbers := d.NumGPUs[g.Name]
@@ -271,7 +273,8 @@ func (s *seriesWriter) setPool(group string, pool planner.GroupPool) {
 		if !busyKnown[product] {
 			delete(counts[product], "busy")
 		}
-		setEach(s, "heliostat_group_cards", "of", counts[product], "group", group, "pool", pool.Name, "product", product)
+		setEach(s, "heliostat_group_cards", "of", counts[product],
+			"group", group, "pool", pool.Name, "product", product)
 	}
 }
 
