@@ -66,9 +66,9 @@ func TestAnAgentTellsWhatNodepoolReads(t *testing.T) {
 	free := int64(40442)
 	want := sharing.AgentReport{At: noon, Cards: []sharing.AgentCard{
 		{Index: 0, UUID: "GPU-a", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, FreeMiB: &free, Healthy: true,
-			MIG: sharing.AgentMIG{Enabled: true, Instances: []sharing.AgentInstance{{Profile: "3g.20gb"}, {Profile: "1g.5gb+me", Start: 4}}}},
+			MIG: sharing.AgentMIG{Enabled: true, Instances: []gpuinfo.Instance{{Profile: "3g.20gb"}, {Profile: "1g.5gb+me", Start: 4}}}},
 		{Index: 1, UUID: "GPU-b", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, FreeMiB: &free, Problem: "the card must be reset",
-			MIG: sharing.AgentMIG{Instances: []sharing.AgentInstance{}}},
+			MIG: sharing.AgentMIG{Instances: []gpuinfo.Instance{}}},
 	}}
 	if diff := cmp.Diff(want, b.last(t)); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
@@ -111,8 +111,8 @@ func TestAnAgentRemembersWhoALostCardWas(t *testing.T) {
 	driver.inventory.Cards = []gpuinfo.Card{{Index: 0, Problem: "lost"}, {Index: 1, Problem: "lost"}}
 	step(t, a, time.Minute)
 	want := sharing.AgentReport{At: noon.Add(time.Minute), Cards: []sharing.AgentCard{
-		{Index: 0, UUID: "GPU-a", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, Problem: "lost", MIG: sharing.AgentMIG{Instances: []sharing.AgentInstance{}}},
-		{Index: 1, Problem: "lost", MIG: sharing.AgentMIG{Instances: []sharing.AgentInstance{}}},
+		{Index: 0, UUID: "GPU-a", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, Problem: "lost", MIG: sharing.AgentMIG{Instances: []gpuinfo.Instance{}}},
+		{Index: 1, Problem: "lost", MIG: sharing.AgentMIG{Instances: []gpuinfo.Instance{}}},
 	}}
 	if diff := cmp.Diff(want, b.last(t)); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)

@@ -49,7 +49,7 @@ func (a *Agent) remembered(card gpuinfo.Card) gpuinfo.Card {
 func agentCard(card gpuinfo.Card) sharing.AgentCard {
 	published := sharing.AgentCard{
 		Index: card.Index, UUID: card.UUID, Product: card.Product, Healthy: card.Healthy, Problem: card.Problem,
-		MIG: sharing.AgentMIG{Instances: []sharing.AgentInstance{}},
+		MIG: sharing.AgentMIG{Instances: []gpuinfo.Instance{}},
 	}
 	if card.Memory != nil {
 		published.MemoryMiB = int64(*card.Memory)
@@ -63,10 +63,7 @@ func agentCard(card gpuinfo.Card) sharing.AgentCard {
 	}
 	if card.Cut != nil && card.Cut.Enabled {
 		published.MIG.Enabled = true
-		for _, instance := range card.Cut.Layout() {
-			published.MIG.Instances = append(published.MIG.Instances,
-				sharing.AgentInstance{Profile: instance.Profile, Start: instance.Start})
-		}
+		published.MIG.Instances = append(published.MIG.Instances, card.Cut.Layout()...)
 	}
 	return published
 }

@@ -128,14 +128,13 @@ func (p Product) Place(beside []Instance, wanted ...string) ([]Instance, error) 
 		profiles = append(profiles, profile)
 	}
 	slices.Sort(profiles) // profiles are sorted by size, so the hardest to place are first
-	s := search{profiles: profiles, starts: make([]int, len(profiles))}
-	s.place(card, 0)
-	if s.best == nil {
+	best := placing(card, profiles)
+	if best == nil {
 		return nil, fmt.Errorf("placing %v beside %v on %s: %w", wanted, beside, p.Name, ErrNoRoom)
 	}
 	placed := make([]Instance, len(profiles))
 	for i, profile := range profiles {
-		placed[i] = Instance{p.Profiles[profile].Name, s.best[i]}
+		placed[i] = Instance{p.Profiles[profile].Name, best[i]}
 	}
 	slices.SortFunc(placed, byStart)
 	return placed, nil
@@ -143,31 +142,29 @@ func (p Product) Place(beside []Instance, wanted ...string) ([]Instance, error) 
 
 func byStart(a, b Instance) int { return cmp.Or(a.Start-b.Start, cmp.Compare(a.Profile, b.Profile)) }
 
-// search tries all placements of the profiles. It counts placements once if they differ only in the order of equal
-// instances.
-type search struct {
-	profiles, starts []int
-	best             []int
-	left             []int
-}
-
-func (s *search) place(card occupancy, next int) {
-	if next == len(s.profiles) {
-		if left := card.left(); s.best == nil || slices.Compare(left, s.left) > 0 {
-			s.best, s.left = slices.Clone(s.starts), left
+// placing tries all placements of the profiles, and returns the best starts; nil if there are none. It counts placements
+// once if they differ only in the order of equal instances.
+func placing(card occupancy, profiles []int) (best []int) {
+	starts, most := make([]int, len(profiles)), []int(nil)
+	var place func(card occupancy, next int)
+	place = func(card occupancy, next int) {
+		if next == len(profiles) {
+			if left := card.left(); best == nil || slices.Compare(left, most) > 0 {
+				best, most = slices.Clone(starts), left
+			}
+			return
 		}
-		return
-	}
-	profile := s.profiles[next]
-	for _, start := range card.product.Profiles[profile].Starts {
-		if next > 0 && s.profiles[next-1] == profile && start < s.starts[next-1] {
-			continue
-		}
-		if card.fits(profile, start) {
-			s.starts[next] = start
-			s.place(card.with(profile, start), next+1)
+		profile := profiles[next]
+		for _, start := range card.product.Profiles[profile].Starts {
+			again := next > 0 && profiles[next-1] == profile && start < starts[next-1]
+			if !again && card.fits(profile, start) {
+				starts[next] = start
+				place(card.with(profile, start), next+1)
+			}
 		}
 	}
+	place(card, 0)
+	return best
 }
 
 // left returns, for each profile and largest first, how many more instances fit.

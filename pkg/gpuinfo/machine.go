@@ -5,28 +5,18 @@ import (
 	"sync"
 )
 
-// Machine is what a cloud documents about the GPUs of an instance type.
-type Machine struct {
-	// Cards is the number of physical cards. It is 0 if the type has a part of one card.
-	Cards int64
-	// Source is the source of the row.
-	Source string
-}
-
-// Part reports whether the type has a part of a card, which its driver shows as a card.
-func (m Machine) Part() bool { return m.Cards == 0 }
-
-// MachineOf returns the GPUs of an instance type as the node label node.kubernetes.io/instance-type names it. It
-// returns false if the table does not have the type.
-func MachineOf(instanceType string) (Machine, bool) {
+// MachineOf returns how many physical cards an instance type has, as the node label node.kubernetes.io/instance-type
+// names it: 0 if it has a part of one card, which its driver shows as a card. It returns false if the table does not
+// have the type.
+func MachineOf(instanceType string) (cards int64, known bool) {
 	name := strings.ToLower(instanceType)
 	for _, family := range partFamilies {
 		if strings.HasPrefix(name, family.prefix) {
-			return Machine{Source: family.source}, true
+			return 0, true
 		}
 	}
-	machine, known := machines()[name]
-	return machine, known
+	cards, known = machines()[name]
+	return cards, known
 }
 
 const (
@@ -112,12 +102,12 @@ var machineTable = []struct {
 		BM.GPU.MI300X.8`},
 }
 
-// machines maps instance types in lower case to their rows.
-var machines = sync.OnceValue(func() map[string]Machine {
-	found := map[string]Machine{}
+// machines maps instance types in lower case to their numbers of cards.
+var machines = sync.OnceValue(func() map[string]int64 {
+	found := map[string]int64{}
 	for _, row := range machineTable {
 		for name := range strings.FieldsSeq(row.types) {
-			found[strings.ToLower(name)] = Machine{Cards: row.cards, Source: row.source}
+			found[strings.ToLower(name)] = row.cards
 		}
 	}
 	return found

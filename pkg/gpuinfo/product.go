@@ -138,12 +138,12 @@ var assembled = sync.OnceValue(func() []Product {
 	products := make([]Product, 0, len(productTable))
 	for _, row := range productTable {
 		product := Product{Name: row.name, GB: row.gb, Units: row.board.units, Slices: row.board.slices}
-		for _, p := range row.profiles {
-			s := row.board.shapes[p.shape]
+		for i, p := range row.profiles {
+			s := row.board.shapes[i]
 			product.Profiles = append(product.Profiles, Profile{
 				Name: p.name, ID: s.id, Slices: s.slices, Multiprocessors: p.sm, Memory: p.memory,
-				Size: s.size, Starts: s.starts, Max: s.most, media: strings.Contains(p.shape, "+me"),
-				Source: row.source, PlacementSource: s.source,
+				Size: s.size, Starts: s.starts, Max: s.most, media: strings.Contains(p.name, "+me"),
+				Source: row.source, PlacementSource: row.board.source,
 			})
 		}
 		slices.SortStableFunc(product.Profiles, func(a, b Profile) int {

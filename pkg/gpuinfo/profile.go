@@ -40,7 +40,9 @@ func ParseProfile(name string) (ProfileName, error) {
 	case match[4] == withoutMedia:
 		p.Attributes = []string{withoutMedia}
 	case match[4] != "":
-		p.Attributes = attributes(match[4])
+		for _, attribute := range attributeGrammar.FindAllStringSubmatch(match[4], -1) {
+			p.Attributes = append(p.Attributes, attribute[1])
+		}
 	}
 	if p.Slices == 0 || p.GB == 0 || p.Compute == 0 || p.Compute > p.Slices {
 		return ProfileName{}, fmt.Errorf("reading MIG profile %q: want at least one slice and one GB, "+
@@ -50,14 +52,6 @@ func ParseProfile(name string) (ProfileName, error) {
 }
 
 var attributeGrammar = regexp.MustCompile(`[+.,](me\.all|me|gfx)`)
-
-func attributes(suffix string) []string {
-	var names []string
-	for _, match := range attributeGrammar.FindAllStringSubmatch(suffix, -1) {
-		names = append(names, match[1])
-	}
-	return names
-}
 
 // number converts digits whose length a grammar already limits.
 func number(digits string) int {
@@ -91,10 +85,8 @@ func (p ProfileName) written(first, next string) string {
 func (p ProfileName) Near(other ProfileName) bool {
 	a, b := p, other
 	a.GB, b.GB = 1, 1
-	return a.String() == b.String() && 10*abs(p.GB-other.GB) <= max(p.GB, other.GB)
+	return a.String() == b.String() && 10*max(p.GB-other.GB, other.GB-p.GB) <= max(p.GB, other.GB)
 }
-
-func abs(n int) int { return max(n, -n) }
 
 // OfCard returns the number of compute slices of an instance with this profile, and of a card that holds it, if all
 // products with the profile agree. For 1g.10gb it returns 1 and 7. For 1g.24gb it returns nothing: that is one seventh

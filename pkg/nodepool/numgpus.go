@@ -89,8 +89,7 @@ func (g *WorkerGroup) NumGPUs(ray RayGPUs) NumGPUs {
 	if g.Reported != nil {
 		n.Reported, n.Sources.Reported = g.Reported.Value, g.Reported.Source
 		if n.Reported != nil && g.oneOfInstances() {
-			one := raydemand.One
-			n.Reported = &one
+			n.Reported = new(raydemand.One)
 			n.Sources.Reported += fmt.Sprintf("; %d instances count as 1 GPU by %s", g.MIGInstances(),
 				MIGGPUsAnnotation)
 		}
@@ -246,20 +245,17 @@ func instancesOn(g sharing.Reader, limits landing.Quantities, node sharing.GPUs)
 
 func granted(g sharing.Reader, devices raydemand.Amount, names []string, candidates []*landing.Node) *ReportedGPUs {
 	reported := &ReportedGPUs{Value: &devices}
-	kinds := map[gpuKind]bool{}
+	kinds := map[string]bool{}
 	for _, node := range candidates {
-		kind := kindOf(g, node)
-		kinds[kind] = true
-		if n := int64(devices / raydemand.One); kind.shared() && n > 1 {
+		read := landing.ReadNode(g, node)
+		kinds[kindWords(read)] = true
+		shared := read.Kind == gpuinfo.TimeSliced || read.Kind == gpuinfo.MPS
+		if n := int64(devices / raydemand.One); shared && n > 1 {
 			reported.Shares = n
 		}
 	}
 	const mostKinds = 3
-	kindTexts := make([]string, 0, len(kinds))
-	for kind := range kinds {
-		kindTexts = append(kindTexts, kind.String())
-	}
-	slices.Sort(kindTexts)
+	kindTexts := slices.Sorted(maps.Keys(kinds))
 	if len(kindTexts) > mostKinds {
 		kindTexts = append(kindTexts[:mostKinds], fmt.Sprintf("%d more kinds", len(kindTexts)-mostKinds))
 	}
@@ -299,47 +295,24 @@ func (g *WorkerGroup) Devices(reader sharing.Reader) (sum raydemand.Amount, name
 	return sum, names, ""
 }
 
-// gpuKind is what distinguishes the GPUs of one node from another's, in words for people.
-type gpuKind struct {
-	kind             gpuinfo.Kind
-	replicas         int64
-	profile, product string
-}
-
-func kindOf(g sharing.Reader, node *landing.Node) gpuKind {
-	read := landing.ReadNode(g, node)
-	k := gpuKind{kind: read.Kind}
-	if read.Replicas != nil {
-		k.replicas = *read.Replicas
-	}
-	if read.Profile != nil {
-		k.profile = *read.Profile
-	}
-	if read.Product != nil {
-		k.product = *read.Product
-	}
-	return k
-}
-
-func (k gpuKind) shared() bool { return k.kind == gpuinfo.TimeSliced || k.kind == gpuinfo.MPS }
-
-// String returns, for example, "mig 1g.10gb of NVIDIA-H100-80GB-HBM3" or "time-sliced ×4 Tesla-T4".
-func (k gpuKind) String() string {
-	words := []string{string(k.kind)}
-	if k.kind == gpuinfo.UnknownKind {
+// kindWords returns what distinguishes the GPUs of one node from another's, for example "mig 1g.10gb of
+// NVIDIA-H100-80GB-HBM3" or "time-sliced ×4 Tesla-T4".
+func kindWords(read sharing.GPUs) string {
+	words := []string{string(read.Kind)}
+	if read.Kind == gpuinfo.UnknownKind {
 		words[0] = "kind unknown"
 	}
-	if k.replicas > 1 {
-		words = append(words, fmt.Sprintf("×%d", k.replicas))
+	if read.Replicas != nil && *read.Replicas > 1 {
+		words = append(words, fmt.Sprintf("×%d", *read.Replicas))
 	}
-	if k.profile != "" {
-		words = append(words, k.profile)
+	if read.Profile != nil {
+		words = append(words, *read.Profile)
 	}
-	if k.profile != "" && k.product != "" {
+	if read.Profile != nil && read.Product != nil {
 		words = append(words, "of")
 	}
-	if k.product != "" {
-		words = append(words, k.product)
+	if read.Product != nil {
+		words = append(words, *read.Product)
 	}
 	return strings.Join(words, " ")
 }

@@ -131,7 +131,7 @@ func NewFleet(s *model.Snapshot) *Fleet {
 			}
 		}
 	}
-	r.Shared = landing.Share(landing.Common{Places: s.Places, Promised: s.Promised, Quotas: s.Quotas}, r.tenants())
+	r.Shared = landing.Share(s.Places, s.Promised, s.Quotas, r.tenants())
 	r.numberTopologies(s.Gangs)
 	r.stopOutdated(s.LaunchConfigCheckDisabled)
 	r.stopOverMaximum()

@@ -115,7 +115,7 @@ type hostList struct {
 // nodes of a pool are like those that it has, as the Cluster Autoscaler assumes too.
 func (w NewWorker) hosts(reader sharing.Reader, nodes []Node, rooms []Room, pods []PoolPods) hostList {
 	list := hostList{pod: w.Pod, mapped: reader.TopologyLabels}
-	read := w.keys(reader)
+	read := w.labelsRead(reader)
 	described := map[string]bool{}
 	for _, node := range w.Pod.FittingNodes(nodes) {
 		described[node.PoolName()] = true
@@ -124,7 +124,7 @@ func (w NewWorker) hosts(reader sharing.Reader, nodes []Node, rooms []Room, pods
 		if node.Declared {
 			found.name = "pool " + node.Name
 		} else {
-			found.labels = read.of(node.Labels)
+			found.labels = labelsOf(node.Labels, read)
 		}
 		list.add(found)
 	}
@@ -150,11 +150,9 @@ func (w NewWorker) hosts(reader sharing.Reader, nodes []Node, rooms []Room, pods
 	return list
 }
 
-// keys are the labels of nodes that some Ray label may come from. Of a thousand nodes, few kinds differ in them.
-type keys map[string]bool
-
-func (w NewWorker) keys(reader sharing.Reader) keys {
-	read := keys{amdDevice: true, gkeAccelerator: true, gkeTopology: true}
+// labelsRead are the labels of nodes that some Ray label may come from. Of a thousand nodes, few kinds differ in them.
+func (w NewWorker) labelsRead(reader sharing.Reader) map[string]bool {
+	read := map[string]bool{amdDevice: true, gkeAccelerator: true, gkeTopology: true}
 	for _, key := range productLabels {
 		read[key] = true
 	}
@@ -172,11 +170,11 @@ func (w NewWorker) keys(reader sharing.Reader) keys {
 	return read
 }
 
-// of returns the labels that are read. A label that names its node is left out: no new node has the value of another.
-func (k keys) of(labels map[string]string) map[string]string {
+// labelsOf returns the labels that are read. A label that names its node is left out: no new node has the value of another.
+func labelsOf(labels map[string]string, read map[string]bool) map[string]string {
 	some := map[string]string{}
 	for key, value := range labels {
-		if (k[key] || strings.HasPrefix(key, rayPrefix)) && !namesNode(key) {
+		if (read[key] || strings.HasPrefix(key, rayPrefix)) && !namesNode(key) {
 			some[key] = value
 		}
 	}

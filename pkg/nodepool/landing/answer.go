@@ -66,7 +66,6 @@ func (a Answer) At(now time.Time) Answer {
 // Where asks all nodes and pools about a shape.
 func (s *Nodes) Where(p *PodShape) Answer { return s.where(p, s.For(p)) }
 
-// where asks places that stand for all nodes, and the pools.
 func (s *Nodes) where(p *PodShape, places []Node) Answer {
 	views, byPool := make([]*poolView, len(s.Rooms)), make(map[string]*poolView, len(s.Rooms))
 	for i := range s.Rooms {
@@ -95,7 +94,7 @@ func (s *Nodes) where(p *PodShape, places []Node) Answer {
 // nodes or pools that cannot, from a complete list of pools, or from limits: every pool where a pod would fit has none.
 // No autoscaler is proof: another one may run beside it. why is the nearest miss.
 func (s *Nodes) decide(p *PodShape, places []Node, views []*poolView, why string) Answer {
-	rooms, fits := make([]poolAnswer, len(views)), false
+	rooms, fits := make([]Answer, len(views)), false
 	for i, view := range views {
 		rooms[i] = view.answer(p)
 		fits = fits || rooms[i].State == Fits
@@ -106,8 +105,8 @@ func (s *Nodes) decide(p *PodShape, places []Node, views []*poolView, why string
 	case fits:
 		return Answer{State: Fits}
 	}
-	if at := slices.IndexFunc(rooms, func(a poolAnswer) bool { return a.State == Waiting }); at >= 0 {
-		return rooms[at].Answer
+	if at := slices.IndexFunc(rooms, func(a Answer) bool { return a.State == Waiting }); at >= 0 {
+		return rooms[at]
 	}
 	if names, named := p.hostnames(); named {
 		return ofHosts(p, places, names)
@@ -121,11 +120,11 @@ func (s *Nodes) decide(p *PodShape, places []Node, views []*poolView, why string
 		case Nowhere:
 			v.Why += "; all pools are declared"
 		case Trying:
-			v.Why += s.withoutShape(rooms)
+			v.Why += withoutShape(p, views, rooms)
 		}
 		return v
 	}
-	unknown := slices.ContainsFunc(rooms, func(a poolAnswer) bool { return a.unknown })
+	unknown := slices.ContainsFunc(views, func(v *poolView) bool { return v.unknown(p) })
 	if v := summary(rooms); v.State == Limited && !unknown {
 		return v
 	}
@@ -142,20 +141,13 @@ func (s *Nodes) Unseen(p *PodShape) (v Answer, proven bool) {
 	return v, v.State == Nowhere || v.State == Limited
 }
 
-// poolAnswer is the answer of one pool.
-type poolAnswer struct {
-	Answer
-	// unknown: nothing shows what the pool's nodes are, or that it can have none at all.
-	unknown bool
-}
-
 // withoutShape names the pools of which nothing shows what their new nodes have. They are all that keeps a complete
 // list of pools from being a proof.
-func (s *Nodes) withoutShape(rooms []poolAnswer) string {
+func withoutShape(p *PodShape, views []*poolView, rooms []Answer) string {
 	var names []string
 	for i, a := range rooms {
-		if a.unknown && a.State == Trying {
-			names = append(names, s.Rooms[i].Pool)
+		if views[i].unknown(p) && a.State == Trying {
+			names = append(names, views[i].room.Pool)
 		}
 	}
 	if len(names) == 0 {
@@ -164,8 +156,7 @@ func (s *Nodes) withoutShape(rooms []poolAnswer) string {
 	return "; what new nodes of pool " + strings.Join(names, ", ") + " have is not known, and no shape says it"
 }
 
-// summary joins the answers of all pools that could get a pod.
-func summary(answers []poolAnswer) Answer {
+func summary(answers []Answer) Answer {
 	all := Answer{State: Nowhere}
 	for _, a := range answers {
 		switch {
@@ -212,10 +203,9 @@ func later(t time.Time, node *Node) time.Time {
 	return t
 }
 
-// ofNamed judges a pod that names pools.
-func (s *Nodes) ofNamed(p *PodShape, places []Node, names []string, rooms []poolAnswer) Answer {
+func (s *Nodes) ofNamed(p *PodShape, places []Node, names []string, rooms []Answer) Answer {
 	which := "pool " + strings.Join(names, ", ")
-	var asked []poolAnswer
+	var asked []Answer
 	var there []Node
 	for _, name := range names {
 		at := s.roomOf(name, places)
@@ -228,10 +218,9 @@ func (s *Nodes) ofNamed(p *PodShape, places []Node, names []string, rooms []pool
 				}
 			}
 		case s.NodePools && selects(p, karpenterPool):
-			asked = append(asked,
-				poolAnswer{Answer: Answer{State: Limited, Why: "NodePool " + name + " does not exist"}})
+			asked = append(asked, Answer{State: Limited, Why: "NodePool " + name + " does not exist"})
 		case s.Complete:
-			asked = append(asked, poolAnswer{Answer: Answer{State: Nowhere, Why: "pool " + name + " does not exist"}})
+			asked = append(asked, Answer{State: Nowhere, Why: "pool " + name + " does not exist"})
 		default:
 			return Answer{State: Trying, Why: "the group selects pool " + name + ", which is not known"}
 		}

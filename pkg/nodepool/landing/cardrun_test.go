@@ -16,8 +16,8 @@ func TestContainersAndInstancesMayShareACard(t *testing.T) {
 		return Quantities{gpuinfo.NvidiaGPU: raydemand.Whole(int64(cards)), gpuinfo.HAMiMemory: raydemand.Whole(int64(memory)),
 			gpuinfo.HAMiCores: raydemand.Whole(int64(cores))}
 	}
-	l4 := Card{Total: 24576, Memory: whole(24576), Cores: whole(100), Slots: whole(10)}
-	a100 := Card{Total: 81920, Memory: whole(81920), Cores: whole(100), Slots: whole(7),
+	l4 := Card{Total: 24576, Memory: new(int64(24576)), Cores: new(int64(100)), Slots: new(int64(10))}
+	a100 := Card{Total: 81920, Memory: new(int64(81920)), Cores: new(int64(100)), Slots: new(int64(7)),
 		Parts: []Part{{Memory: 9728, Cores: 14}, {Memory: 40192, Cores: 42}}}
 	for name, test := range map[string]struct {
 		card   Card

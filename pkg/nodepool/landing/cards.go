@@ -46,9 +46,7 @@ func layoutOf(node *Node, gpus *sharing.GPUs, healthy bool) (cardLayout, bool) {
 	l := cardLayout{cards: *cards, memory: parts.Memory, slots: parts.Slots, order: parts.Order,
 		vgpu: gpus.Kind == gpuinfo.VGPU}
 	if gpus.Differ() {
-		l.own = slices.DeleteFunc(slices.Clone(gpus.PerCard), func(c sharing.Card) bool {
-			return healthy && c.Healthy != nil && !*c.Healthy
-		})
+		l.own = slices.DeleteFunc(slices.Clone(gpus.PerCard), func(c sharing.Card) bool { return healthy && !c.Usable() })
 	}
 	if l.memory != "" {
 		l.total, _ = gpus.LargestCard(l.memory)
@@ -67,7 +65,6 @@ func layoutOf(node *Node, gpus *sharing.GPUs, healthy bool) (cardLayout, bool) {
 	return l, true
 }
 
-// cut sets what requests take of a card.
 func (l cardLayout) cut(card *sharing.Card) cardLayout {
 	l.unproven, l.parts = len(card.Profiles) == 0 && card.UnprovenMiB > 0, nil
 	for _, p := range card.Profiles {
@@ -76,22 +73,19 @@ func (l cardLayout) cut(card *sharing.Card) cardLayout {
 	return l
 }
 
-// each returns one card that no pod uses.
 func (l cardLayout) each() Card {
-	card := Card{Total: l.total, Cores: whole(100), Parts: l.parts}
+	card := Card{Total: l.total, Cores: new(int64(100)), Parts: l.parts}
 	if l.total > 0 {
-		card.Memory = whole(l.total)
+		card.Memory = new(l.total)
 	}
 	if l.slots > 0 {
-		card.Slots = whole(l.slots)
+		card.Slots = new(l.slots)
 	}
 	if l.unproven {
-		card.Slots = whole(0)
+		card.Slots = new(int64(0))
 	}
 	return card
 }
-
-func whole(n int64) *int64 { return &n }
 
 // cardsOf is the cards of a node, and how its scheduler chooses among them. It has none if no parts are handed out.
 type cardsOf struct {
@@ -101,14 +95,13 @@ type cardsOf struct {
 
 // freeCards returns what pods may still take of the healthy cards of a node.
 func freeCards(node *Node) cardsOf {
-	gpus := ReadNode(sharing.Reader{}, node)
-	layout, parts := layoutOf(node, &gpus, true)
+	layout, parts := layoutOf(node, new(ReadNode(sharing.Reader{}, node)), true)
 	if !parts || node.Use == nil || len(node.Use.Cards) == 0 {
 		return layout.empty()
 	}
 	free := cardsOf{order: layout.order}
 	for i := range node.Use.Cards {
-		if used := &node.Use.Cards[i]; used.Healthy == nil || *used.Healthy {
+		if used := &node.Use.Cards[i]; used.Usable() {
 			free.cards = append(free.cards, layout.left(used))
 		}
 	}
@@ -117,12 +110,10 @@ func freeCards(node *Node) cardsOf {
 
 // newCards returns the cards of a new node like this one, which are healthy and not used.
 func newCards(node *Node) cardsOf {
-	gpus := ReadNode(sharing.Reader{}, node)
-	layout, _ := layoutOf(node, &gpus, false)
+	layout, _ := layoutOf(node, new(ReadNode(sharing.Reader{}, node)), false)
 	return layout.empty()
 }
 
-// empty returns the cards when no pod uses them.
 func (l cardLayout) empty() cardsOf {
 	if l.cards == 0 {
 		return cardsOf{}
@@ -156,7 +147,6 @@ func (l cardLayout) like(own *sharing.Card) cardLayout {
 	return l
 }
 
-// left returns what pods leave of one card.
 func (l cardLayout) left(used *sharing.Card) Card {
 	l = l.like(used)
 	card := l.each()
@@ -173,13 +163,13 @@ func (l cardLayout) left(used *sharing.Card) Card {
 	if l.vgpu {
 		free = l.inUnits(used.FreeMiB)
 		if l.slots > 0 && !l.unproven && used.FreeUnits != nil {
-			card.Slots = whole(min(*used.FreeUnits, l.slots))
+			card.Slots = new(min(*used.FreeUnits, l.slots))
 			card.Used = *used.FreeUnits < l.slots
 		}
 	}
 	lower(&card.Memory, free)
 	if card.Memory != nil && card.Total > 0 && *card.Memory > card.Total {
-		card.Memory = whole(card.Total)
+		card.Memory = new(card.Total)
 	}
 	if used.FreeCores != nil {
 		card.Cores = used.FreeCores
@@ -193,7 +183,7 @@ func (l cardLayout) inUnits(mib *int64) *int64 {
 	if mib == nil || l.unit == 0 {
 		return nil
 	}
-	return whole(*mib / l.unit)
+	return new(*mib / l.unit)
 }
 
 // KindOf returns the pods of a shape: what one takes of nodes and cards. Places adds the constraints between pods. A
@@ -275,8 +265,7 @@ func (p *PodShape) cardMismatches(node *Node, list []mismatch) []mismatch {
 		if every.Resource == "" && over == "" {
 			return list
 		}
-		read := ReadNode(sharing.Reader{}, node)
-		gpus = &read
+		gpus = new(ReadNode(sharing.Reader{}, node))
 	}
 	if why := p.Choice.TooFew(gpus, every.Cards); why != "" {
 		list = append(list, mismatch{kind: otherMode, what: why})
@@ -343,7 +332,10 @@ func (p *PodShape) sharesOn(node *Node, cards int64) int64 {
 	if perCard == 0 && cards >= p.Share.Cards {
 		return Unbounded
 	}
-	return podsOverAlike(cards, perCard, p.Share.Cards)
+	if cards < p.Share.Cards {
+		return 0
+	}
+	return cappedProduct(cards, perCard) / p.Share.Cards
 }
 
 // CardShortage says that no card of any node has what a pod requests of each of its cards, even if the cards were
@@ -481,84 +473,28 @@ func (p *PodShape) podsOnCards(node *Node, has func(resource string) raydemand.A
 	if healthy {
 		cards = gpus.HealthyCards()
 	}
-	if !asks || gpus.Kind != ask.Kind || cards == nil {
-		return n
-	}
-	if ask.Memory == 0 && p.Requests[gpuinfo.HAMiMemoryPercentage] > 0 {
-		return n
-	}
-	if gpus.Differ() {
-		return min(n, podsOverDiffering(ask, &gpus, healthy, p.Choice))
-	}
-	largest, known := gpus.LargestCard(ask.Resource)
-	room := emptyRoom(ask, &gpus, largest, known)
-	if apart := ask.ApartOn(&gpus); apart < ask.Cards && *cards >= apart && room < Unbounded {
-		return min(n, cappedProduct(*cards, room)/ask.Cards)
-	}
-	return min(n, podsOverAlike(*cards, room, ask.Cards))
-}
-
-// podsOverDiffering returns how many pods fit on the cards of a node that they want, healthy ones or all, if they were
-// empty.
-func podsOverDiffering(a sharing.Request, gpus *sharing.GPUs, healthy bool, choice sharing.CardChoice) int64 {
-	unit, known := gpus.MemoryUnit(a.Resource)
-	var list []places
-	var sum int64
-	for i := range gpus.PerCard {
-		card := &gpus.PerCard[i]
-		if healthy && card.Healthy != nil && !*card.Healthy || choice.Refuses(*card) != "" {
-			continue
-		}
-		memory := int64(0)
-		if card.MemoryMiB != nil {
-			memory = *card.MemoryMiB / unit
-		}
-		like := gpus.OfCard(card)
-		room := min(emptyRoom(a, &like, memory, known && card.MemoryMiB != nil), card.Shares)
-		if card.UnprovenMiB > 0 && len(card.Profiles) == 0 || room <= 0 {
-			continue
-		}
-		list, sum = append(list, places{1, room}), sum+room
-	}
-	if all, _ := gpus.CutOnRequest(); all && a.ApartOn(gpus) < a.Cards {
-		return sum / a.Cards
-	}
-	return roomFor(list, a.Cards, mostOverCards)
-}
-
-// emptyRoom returns how often the card's part of a pod fits on one empty and healthy card of a node that has so much
-// memory. Unknown amounts limit nothing.
-func emptyRoom(a sharing.Request, gpus *sharing.GPUs, largest int64, known bool) int64 {
-	times := int64(Unbounded)
-	unit, _ := gpus.MemoryUnit(a.Resource)
-	profile, cut := gpus.Holding(a.Memory * unit)
 	switch {
-	case cut:
-		times = gpus.InstancesPerCard(profile)
-	case len(gpus.Profiles) > 0:
-		times = 0
-	case a.Memory == 0:
-		times = 1 // Without an amount it is the whole card.
-	case known:
-		times = largest / a.Memory
-	}
-	switch takes := profile.Cores; {
-	case a.Cores > 0 && !cut:
-		times = min(times, 100/a.Cores)
-	case a.Cores > 0 && takes > 0:
-		times = min(times, instancesWithCores(100, a.Cores, takes))
-	}
-	return times
-}
-
-// podsOverAlike returns how many pods fit that take a place on that many cards each, of cards with equal room. It does
-// not build a list of cards, so a label with a huge count uses no memory.
-func podsOverAlike(count, room, cards int64) int64 {
-	switch {
-	case count < cards:
+	case !asks || gpus.Kind != ask.Kind || cards == nil, ask.Memory == 0 && p.Requests[gpuinfo.HAMiMemoryPercentage] > 0:
+		return n
+	case *cards == 0:
 		return 0
-	case room >= Unbounded:
-		return Unbounded
 	}
-	return cappedProduct(count, room) / cards
+	layout, _ := layoutOf(node, &gpus, healthy)
+	if layout.own == nil {
+		layout.slots = 0 // the number of shares bounds the pods on all cards together
+	}
+	layout.own = slices.DeleteFunc(layout.own, func(c sharing.Card) bool { return p.Choice.Refuses(c) != "" })
+	runs := runsOf(&Place{Cards: layout.empty().cards})
+	for i := range runs {
+		if r := &runs[i]; r.total == 0 && ask.Memory == 0 {
+			r.total, r.memory = 100, 100 // without an amount it is the whole card
+		}
+	}
+	// What is free is not known here, so the order in which the scheduler chooses cards does not matter.
+	c := &CardRequest{Cards: ask.Cards, Memory: ask.Memory, MemoryPercent: 100, Cores: ask.Cores, Stacked: ask.Stacked}
+	part, parts := c.stacked(runs, layout.order)
+	if parts == 1 && c.Cards > 1 {
+		return roomFor(c.placesOf(runs, nil), c.Cards, n)
+	}
+	return part.room(runs, "", cappedProduct(n, parts)) / parts
 }

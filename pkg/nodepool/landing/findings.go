@@ -47,8 +47,8 @@ func CheckGPUs(g sharing.Reader, shape *PodShape) []raydemand.Finding {
 				"is planned as one card", Fix: "say a whole number, at least 1, or leave out the label"})
 	}
 	for _, r := range sharing.RefusalsOf(shape.Requests, shape.CardsAsked) {
-		list = append(list, raydemand.Finding{Code: GPURequestInvalid, Severity: raydemand.Error, Field: r.Resource,
-			Seen: r.Seen, Why: r.Why, Fix: r.Fix})
+		r.Code, r.Severity = GPURequestInvalid, raydemand.Error
+		list = append(list, r)
 	}
 	if s := shape.Share; s != nil && s.Refused != "" {
 		list = append(list, raydemand.Finding{Code: GPUFractionRefused, Severity: raydemand.Error, Field: s.Annotation,

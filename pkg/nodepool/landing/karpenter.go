@@ -186,7 +186,10 @@ func (r *Room) Refusal(p *PodShape) string {
 // tooSmall returns which request exceeds every instance type that the requirements allow; empty if none does.
 func (t *NodeTemplate) tooSmall(p *PodShape) string {
 	for _, row := range sizeLabels {
-		most := t.most(row.label)
+		most := t.most(row.label, func(value string) (int64, bool) {
+			n, err := strconv.ParseInt(value, 10, 64)
+			return n, err == nil
+		})
 		for _, name := range row.resources {
 			if want := p.Requests[name]; want > 0 && most < math.MaxInt64 && want > row.unit.Times(most) {
 				return fmt.Sprintf(" allows nodes of at most %s %d, and a pod needs %s %s", row.label, most, name, want)
@@ -194,7 +197,11 @@ func (t *NodeTemplate) tooSmall(p *PodShape) string {
 		}
 	}
 	gpus := p.Requests["nvidia.com/gpu"] + p.Requests["amd.com/gpu"]
-	if most := t.mostCards(); gpus > raydemand.Whole(most) && most < math.MaxInt64 {
+	// Karpenter counts cards, whatever a device plugin makes of them.
+	if most := t.most("node.kubernetes.io/instance-type", func(value string) (int64, bool) {
+		cards, known := gpuinfo.MachineOf(value)
+		return max(cards, 1), known
+	}); gpus > raydemand.Whole(most) && most < math.MaxInt64 {
 		return fmt.Sprintf(" allows no instance type with more GPUs than %d, and a pod needs %s", most, gpus)
 	}
 	for _, own := range t.Requirements {
@@ -206,52 +213,26 @@ func (t *NodeTemplate) tooSmall(p *PodShape) string {
 	return ""
 }
 
-// mostCards returns the largest number of GPUs of the instance types that the requirements allow; math.MaxInt64 if one
-// of them is not in the table, or if they do not name types. Karpenter counts cards, whatever a device plugin makes of
-// them.
-func (t *NodeTemplate) mostCards() int64 {
+// most returns the largest number that the requirements allow by the values of a label; math.MaxInt64 if they do not
+// bound it. number is what a value stands for, false if that is unknown.
+func (t *NodeTemplate) most(label string, number func(value string) (int64, bool)) int64 {
 	bound := int64(math.MaxInt64)
 	for _, own := range t.Requirements {
-		if own.Key != "node.kubernetes.io/instance-type" || own.Operator != "In" {
-			continue
-		}
-		largest := int64(0)
-		for _, name := range own.Values {
-			machine, known := gpuinfo.MachineOf(name)
-			if !known {
-				return math.MaxInt64
-			}
-			largest = max(largest, machine.Cards, 1)
-		}
-		bound = min(bound, largest)
-	}
-	return bound
-}
-
-// most returns the largest number that the requirements allow for a label; math.MaxInt64 if they do not bound it.
-func (t *NodeTemplate) most(label string) int64 {
-	bound := int64(math.MaxInt64)
-	for _, own := range t.Requirements {
-		if own.Key != label {
-			continue
-		}
-		switch own.Operator {
-		case "DoesNotExist":
+		switch n, known := number(strings.Join(own.Values, "")); {
+		case own.Key != label:
+		case own.Operator == "DoesNotExist":
 			bound = 0
-		case "In":
+		case own.Operator == "In":
 			largest := int64(0)
 			for _, value := range own.Values {
-				n, err := strconv.ParseInt(value, 10, 64)
-				if err != nil {
+				if n, known = number(value); !known {
 					n = math.MaxInt64
 				}
 				largest = max(largest, n)
 			}
 			bound = min(bound, largest)
-		case "Lt":
-			if n, err := strconv.ParseInt(strings.Join(own.Values, ""), 10, 64); err == nil {
-				bound = min(bound, n-1)
-			}
+		case own.Operator == "Lt" && known:
+			bound = min(bound, n-1)
 		}
 	}
 	return bound

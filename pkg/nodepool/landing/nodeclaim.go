@@ -33,8 +33,9 @@ type NodeClaim struct {
 	// CreatedAt is when Karpenter created the claim, LaunchedAt when the provider had the machine, RegisteredAt when
 	// the node registered, and NodeReadyAt when its kubelet was first seen ready; zero if unknown.
 	CreatedAt, LaunchedAt, RegisteredAt, NodeReadyAt time.Time
-	// class is the claim's class; zero if it is not computed yet (Classed).
-	class claimClass
+	// class is equal for claims that do not differ in anything a pod depends on. Thousands of claims have a few dozen
+	// classes, by NodePool and instance type. It is zero if it is not computed yet (Classed).
+	class unique.Handle[string]
 }
 
 // Karpenter deletes a NodeClaim that is not launched, or not registered, after this time
@@ -91,17 +92,10 @@ func (c *NodeClaim) since(progress Progress) time.Time {
 	return c.CreatedAt
 }
 
-// claimClass is equal for claims that do not differ in anything a pod depends on. Thousands of claims have a few dozen
-// classes, by NodePool and instance type.
-type claimClass struct {
-	node         nodeClass
-	requirements unique.Handle[string]
-}
-
 // Classed returns the claim with its class, which PlaceOnClaims needs.
 func (c NodeClaim) Classed() NodeClaim {
 	node := classOf(&Node{Name: c.Name, Pool: c.Pool, Labels: c.Template.Labels, Taints: c.Template.Taints})
-	c.class = claimClass{node, unique.Make(fmt.Sprint(c.Template.Requirements))}
+	c.class = unique.Make(fmt.Sprint(node.Value(), c.Template.Requirements))
 	return c
 }
 
@@ -227,7 +221,7 @@ type claimsAlike struct {
 // alikeClaims leaves out the claims that will not bring a node.
 func alikeClaims(now time.Time, claims []NodeClaim, bound map[string]Quantities) []*claimsAlike {
 	type key struct {
-		class    claimClass
+		class    unique.Handle[string]
 		progress Progress
 	}
 	byKey := map[key]*claimsAlike{}

@@ -118,7 +118,6 @@ func (s *Nodes) With(nodes []Node) *Nodes {
 	return s
 }
 
-// lotsOf returns the parts of a kind of nodes.
 func (s *Nodes) lotsOf(kind equalNodes) []lot {
 	if len(kind.Members) == 1 {
 		return lotsOf(s.nodes, kind.Members)
@@ -172,7 +171,7 @@ func appendUse(text []byte, use *Use) []byte {
 		for _, free := range []*int64{card.FreeMiB, card.FreeUnits, card.FreeCores} {
 			text = append(appendNumber(text, free), ' ')
 		}
-		text = append(strconv.AppendBool(text, card.Healthy == nil || *card.Healthy), '\n')
+		text = append(strconv.AppendBool(text, card.Usable()), '\n')
 	}
 	return text
 }
@@ -184,7 +183,6 @@ func appendNumber(text []byte, n *int64) []byte {
 	return strconv.AppendInt(text, *n, 10)
 }
 
-// freeOn returns what pods may still take of a node.
 func freeOn(node *Node) Quantities {
 	free := make(Quantities, len(node.Allocatable))
 	for name, have := range node.Allocatable {
@@ -244,7 +242,7 @@ type Node struct {
 	// neither Equal nor the class of the node depends on it.
 	Use *Use
 	// class is the node's class; zero if it is not computed yet (Classed).
-	class nodeClass
+	class unique.Handle[string]
 }
 
 // Equal reports whether the stored fields are equal: most updates of a Node are heartbeats.
@@ -331,10 +329,6 @@ type Use struct {
 	Pods []*Neighbors
 }
 
-// nodeClass is equal for nodes that are the same for almost every pod: they differ in name, in labels that are unique
-// to each node, and slightly in memory and storage. A fleet of thousands of nodes has some dozens of classes.
-type nodeClass struct{ text unique.Handle[string] }
-
 // Classed returns the node with its class, which is expensive to compute: NodesOf then need not. A node that is changed
 // afterwards, other than in Use, needs it again.
 func (n Node) Classed() Node {
@@ -342,7 +336,9 @@ func (n Node) Classed() Node {
 	return n
 }
 
-func classOf(node *Node) nodeClass {
+// classOf returns a text that is equal for nodes that are the same for almost every pod: they differ in name, in labels
+// that are unique to each node, and slightly in memory and storage. A fleet of thousands of nodes has some dozens.
+func classOf(node *Node) unique.Handle[string] {
 	var text strings.Builder
 	fmt.Fprintln(&text, node.Pool, node.Unschedulable, node.Ready, node.Open, node.Declared, node.Taints, node.Devices)
 	for _, key := range slices.Sorted(maps.Keys(node.Labels)) {
@@ -370,7 +366,7 @@ func classOf(node *Node) nodeClass {
 			text.WriteString(node.Name) // It is in a class of its own.
 		}
 	}
-	return nodeClass{unique.Make(text.String())}
+	return unique.Make(text.String())
 }
 
 // uniquePerNode reports whether a label has a different value on every node. A wrong guess about a label costs time but
@@ -395,7 +391,7 @@ func namesNode(key string) bool {
 // variesByMachine reports whether machines of one type differ in a resource by some KiB.
 func variesByMachine(name string) bool { return name == "memory" || name == "ephemeral-storage" }
 
-// class is the nodes of one nodeClass, in the order of all nodes.
+// class is the nodes of one class (classOf), in the order of all nodes.
 type class struct {
 	members []int
 	// differing are the labels in which the nodes differ. least and most are the bounds of the resources that vary by
@@ -404,12 +400,11 @@ type class struct {
 	least, most Quantities
 }
 
-// classesOf sorts nodes into classes.
 func classesOf(nodes []Node) (all []class) {
-	byClass := map[nodeClass]int{}
+	byClass := map[unique.Handle[string]]int{}
 	for i := range nodes {
 		own := nodes[i].class
-		if own == (nodeClass{}) {
+		if own == (unique.Handle[string]{}) {
 			own = classOf(&nodes[i])
 		}
 		at, known := byClass[own]
@@ -494,7 +489,6 @@ func (p *PodShape) namesNodes() bool {
 		slices.ContainsFunc(p.Affinity, func(t NodeTerm) bool { return len(t.Fields) > 0 })
 }
 
-// differs reports whether the nodes of the class may differ for the shape.
 func (c *class) differs(shape *PodShape) bool {
 	for key := range shape.Selector {
 		if c.differing[key] {

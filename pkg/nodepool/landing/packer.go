@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -106,7 +107,6 @@ func namesOf(pods []Pod) (names map[string]int, kinds int) {
 	return names, kinds
 }
 
-// measure finds the largest amounts of resources.
 func (p *Packer) measure(places []Place) {
 	p.most, p.extended = make([]raydemand.Amount, len(p.resources)), make([]bool, len(p.resources))
 	for name, r := range p.resources {
@@ -178,15 +178,8 @@ func siteOf(place *Place, names map[string]int, kinds int) site {
 		}
 		return marks
 	}
-	s := site{
-		accepts:   marked(place.Accepts),
-		nodes:     nodesOf(place),
-		unbounded: place.Nodes == nil,
-		anySize:   place.AnySize,
-		isNew:     place.New,
-		unproven:  place.Unproven,
-		order:     place.CardOrder,
-	}
+	s := site{accepts: marked(place.Accepts), nodes: nodesOf(place), unbounded: place.Nodes == nil,
+		anySize: place.AnySize, isNew: place.New, unproven: place.Unproven, order: place.CardOrder}
 	if len(place.Counted) > 0 {
 		s.counted = marked(place.Counted)
 	}
@@ -247,38 +240,32 @@ type bin struct {
 	opened bool
 	// took is what made the bin of another one, and next is one that was made of it. A plan places the same pods again
 	// and again.
-	took taking
+	took struct{ kind, pods int64 }
 	next atomic.Pointer[bin]
-}
-
-// taking is a number of pods of a kind.
-type taking struct {
-	kind int
-	pods int64
 }
 
 const unlimited raydemand.Amount = math.MaxInt64
 
-// rank is the preference of a bin: nodes that exist before new ones that are in use before others, nodes that may have
-// no room last, then those that the fewest kinds of pods can use, then the fullest.
+// rank is the preference of a bin (compare).
 type rank struct {
 	tier  int8
 	kinds int32
 	left  int64
 }
 
-func (r rank) before(other rank) bool {
-	switch {
-	case r.tier != other.tier:
-		return r.tier < other.tier
-	case r.kinds != other.kinds:
-		return r.kinds < other.kinds
-	}
-	return r.left < other.left
+// compare orders bins by preference: nodes that exist before new ones that are in use before others, nodes that may have
+// no room last, then those that the fewest kinds of pods can use, then the fullest.
+func (b *bin) compare(other *bin) int {
+	return cmp.Or(cmp.Compare(b.rank.tier, other.rank.tier), cmp.Compare(b.rank.kinds, other.rank.kinds),
+		cmp.Compare(b.rank.left, other.rank.left), cmp.Compare(b.place, other.place))
 }
 
 func (b *bin) before(other *bin) bool {
-	return b.rank.before(other.rank) || b.rank == other.rank && b.place < other.place
+	if b.rank == other.rank {
+		return b.place < other.place
+	}
+	return b.rank.tier < other.rank.tier || b.rank.tier == other.rank.tier && (b.rank.kinds < other.rank.kinds ||
+		b.rank.kinds == other.rank.kinds && b.rank.left < other.rank.left)
 }
 
 func (p *Packer) emptyBin(place *Place, at int) *bin {
@@ -295,7 +282,6 @@ func (p *Packer) emptyBin(place *Place, at int) *bin {
 	return b
 }
 
-// finish fills in what follows from what is left.
 func (p *Packer) finish(b *bin) {
 	s := &p.places[b.place]
 	b.rooms = make([]int64, len(p.kinds))
@@ -343,7 +329,6 @@ func (p *Packer) left(b *bin) int64 {
 	return sum + leftOfCards(b.cards)*weight
 }
 
-// room returns how many pods of the kind fit.
 func (k *kind) room(b *bin, order string) int64 {
 	n := int64(Unbounded)
 	for _, r := range k.requests {
@@ -359,12 +344,13 @@ func (k *kind) room(b *bin, order string) int64 {
 
 // take returns the bin with n more pods of a kind, of which it has room for as many.
 func (p *Packer) take(b *bin, k int, n int64) *bin {
-	took := taking{k, n}
-	if known := b.next.Load(); known != nil && known.took == took {
+	known := b.next.Load()
+	if known != nil && known.took.kind == int64(k) && known.took.pods == n {
 		return known
 	}
 	opened := p.places[b.place].isNew
-	after := &bin{took: took, place: b.place, free: slices.Clone(b.free), cards: b.cards, opened: opened}
+	after := &bin{place: b.place, free: slices.Clone(b.free), cards: b.cards, opened: opened}
+	after.took.kind, after.took.pods = int64(k), n
 	kind := &p.kinds[k]
 	for _, r := range kind.requests {
 		if free := &after.free[r.resource]; *free != unlimited {
@@ -390,7 +376,6 @@ func (p *Packer) take(b *bin, k int, n int64) *bin {
 	return after
 }
 
-// equal reports whether both are the same for all pods.
 func (b *bin) equal(other *bin) bool {
 	return b.place == other.place && b.rank == other.rank && b.opened == other.opened &&
 		slices.Equal(b.free, other.free) && slices.Equal(b.cards, other.cards) &&
@@ -414,7 +399,6 @@ type spreadRule struct {
 	self                bool
 }
 
-// bind turns the constraints of pods into rules.
 func (p *Packer) bind(pods []Pod, names map[string]int) {
 	for i := range pods {
 		for _, other := range numbers(pods[i].Apart, names) {
@@ -447,7 +431,6 @@ func numbers(list []string, names map[string]int) []int {
 	return found
 }
 
-// onNode returns how many of room pods may be on the node by what it holds.
 func (r *rules) onNode(own int, holds []int64, room int64) int64 {
 	for _, kind := range r.apart {
 		switch {

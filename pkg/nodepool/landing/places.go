@@ -62,10 +62,18 @@ func (a Ask) Key() (key Key, alike bool) {
 // Places returns where the pods may run: existing nodes with what is free on them, then what each pool may still add. A
 // kind that no place accepts fits no known node and no pool.
 func (a Ask) Places() []Place {
-	t := &stocktaking{Ask: a, like: likes(a.kinds), pools: make(map[string]*poolStock, len(a.stock.Rooms))}
+	t := &stocktaking{Ask: a, like: likes(a.kinds), pools: make(map[string][]*poolView, len(a.stock.Rooms)),
+		coming: map[*Node]bool{}}
 	t.markHeld()
 	for i := range a.stock.Rooms {
-		t.pools[a.stock.Rooms[i].Pool] = t.poolStock(&a.stock.Rooms[i])
+		room := &a.stock.Rooms[i]
+		views := make([]*poolView, len(a.kinds))
+		for k, first := range t.like {
+			if views[k] = views[first]; first == k {
+				views[k] = &poolView{room: room}
+			}
+		}
+		t.pools[room.Pool] = views
 	}
 	shapes := make([]*PodShape, len(a.kinds))
 	for i := range a.kinds {
@@ -141,16 +149,6 @@ func likes(kinds []Kind) []int {
 	return like
 }
 
-func (t *stocktaking) poolStock(room *Room) *poolStock {
-	pool := &poolStock{counts: make([]*poolView, len(t.kinds)), coming: map[*Node]bool{}}
-	for i, first := range t.like {
-		if pool.counts[i] = pool.counts[first]; first == i {
-			pool.counts[i] = &poolView{room: room}
-		}
-	}
-	return pool
-}
-
 // OnNodes counts pods by the name of their node and the name of their kind.
 type OnNodes map[string]map[string]int64
 
@@ -162,7 +160,6 @@ func (o OnNodes) Add(node, kind string) {
 	o[node][kind]++
 }
 
-// key is equal for nodes that hold the same.
 func key(holds map[string]int64) string {
 	var text []byte
 	for _, kind := range slices.Sorted(maps.Keys(holds)) {
@@ -171,7 +168,6 @@ func key(holds map[string]int64) string {
 	return string(text)
 }
 
-// markHeld marks the nodes that hold given pods.
 func (t *stocktaking) markHeld() {
 	if len(t.own) == 0 {
 		return
@@ -247,7 +243,6 @@ func (t *stocktaking) take(p *lot) {
 // maxTaken bounds the pods of one kind whose cards are counted on one node, far above what a node can hold.
 const maxTaken = 4096
 
-// single returns the cards one by one, as copies.
 func single(cards []Card) []Card {
 	var all []Card
 	for _, card := range cards {
@@ -275,7 +270,6 @@ func takeCards(cards []Card, ask *CardRequest) {
 	}
 }
 
-// takeCard subtracts a pod's part from one card; false if it has no room.
 func takeCard(card *Card, ask *CardRequest) bool {
 	memory, cores, fits := ask.Of(card.Total, card.Parts)
 	if !fits {
@@ -292,7 +286,7 @@ func takeCard(card *Card, ask *CardRequest) bool {
 	}
 	for _, take := range takes {
 		if *take.have != nil {
-			*take.have = whole(**take.have - take.want)
+			*take.have = new(**take.have - take.want)
 		}
 	}
 	card.Used = true
@@ -320,19 +314,14 @@ type stocktaking struct {
 	// like is the first kind of each kind's class.
 	like []int
 	// held marks by position the nodes that hold own pods; nil if there are none.
-	held  []bool
-	pools map[string]*poolStock
+	held []bool
+	// pools is what the nodes of each pool show about each kind of pods, and about a new node; kinds of one class share
+	// theirs. coming are nodes that have not announced all that others of their type have.
+	pools  map[string][]*poolView
+	coming map[*Node]bool
 	// entries are nodes that accept a kind, places the result.
 	entries []stockEntry
 	places  []Place
-}
-
-// poolStock is what the nodes of a pool show about each kind of pods, and about a new node.
-type poolStock struct {
-	// counts are by kind; kinds of one class share theirs.
-	counts []*poolView
-	// coming are nodes that have not announced all that others of their type have.
-	coming map[*Node]bool
 }
 
 // stockEntry is nodes that are the same for all kinds. accepts are the kinds of pods that may be scheduled there,
@@ -344,7 +333,6 @@ type stockEntry struct {
 	counted []int
 }
 
-// look compares nodes with each kind of pods.
 func (t *stocktaking) look(nodes equalNodes) {
 	pool := t.pools[nodes.Node.PoolName()]
 	if pool == nil {
@@ -352,21 +340,19 @@ func (t *stocktaking) look(nodes equalNodes) {
 	}
 	entry := stockEntry{equalNodes: nodes}
 	var misses []mismatch
-	holdings := make([]holding, len(t.kinds))
+	holds := make([]struct{ now, soon bool }, len(t.kinds))
 	for i := range t.kinds {
-		if holdings[i] = holdings[t.like[i]]; t.like[i] == i {
+		if holds[i] = holds[t.like[i]]; t.like[i] == i {
 			misses = t.kinds[i].Shape.mismatches(nodes.Node, misses[:0])
-			holdings[i] = pool.counts[i].add(t.kinds[i].Shape, nodes.Node, misses)
+			holds[i].now, holds[i].soon = pool[i].add(t.kinds[i].Shape, nodes.Node, misses)
 		}
-		switch holdings[i] {
-		case holdsPods:
+		switch {
+		case holds[i].now:
 			entry.accepts = append(entry.accepts, i)
-		case holdsPodsSoon:
+		case holds[i].soon:
 			entry.coming = append(entry.coming, i)
-		default:
-			if t.constrained && t.kinds[i].Shape.isDomain(nodes.Node) {
-				entry.counted = append(entry.counted, i)
-			}
+		case t.constrained && t.kinds[i].Shape.isDomain(nodes.Node):
+			entry.counted = append(entry.counted, i)
 		}
 	}
 	if len(nodes.Members) > 0 && (t.constrained || len(entry.accepts)+len(entry.coming) > 0) {
@@ -377,8 +363,8 @@ func (t *stocktaking) look(nodes equalNodes) {
 // addExisting adds the nodes of an entry, those with equally much free as one place.
 func (t *stocktaking) addExisting(entry *stockEntry) {
 	accepts, like := t.soon(entry)
-	if pool := t.pools[entry.Node.PoolName()]; like != nil {
-		pool.coming[entry.Node] = true
+	if like != nil {
+		t.coming[entry.Node] = true
 	}
 	names := t.names(accepts)
 	for _, l := range t.stock.lotsOf(entry.equalNodes) {
@@ -406,7 +392,7 @@ func (t *stocktaking) soon(entry *stockEntry) (accepts []int, like *Node) {
 	accepts = entry.accepts
 	kind := instanceType(entry.Node)
 	for _, i := range entry.coming {
-		least := t.pools[entry.Node.PoolName()].counts[i].byType[kind]
+		least := t.pools[entry.Node.PoolName()][i].byType[kind]
 		if kind != "" && least.pods > 0 {
 			accepts, like = append(slices.Clone(accepts), i), least.node
 		}
@@ -439,7 +425,7 @@ func (t *stocktaking) inPercent(cards []Card) []Card {
 	cards = slices.Clone(cards)
 	for i := range cards {
 		if unknown(cards[i]) {
-			cards[i].Total, cards[i].Memory = 100, whole(100)
+			cards[i].Total, cards[i].Memory = 100, new(int64(100))
 		}
 	}
 	return cards
@@ -452,9 +438,7 @@ func (t *stocktaking) refused(cards []Card, node *Node, kinds []int) []Card {
 		return cards
 	}
 	cards = single(cards)
-	known := slices.DeleteFunc(slices.Clone(node.GPUs.PerCard), func(c sharing.Card) bool {
-		return c.Healthy != nil && !*c.Healthy
-	})
+	known := slices.DeleteFunc(slices.Clone(node.GPUs.PerCard), func(c sharing.Card) bool { return !c.Usable() })
 	for i := range min(len(cards), len(known)) {
 		for _, kind := range kinds {
 			if t.kinds[kind].Shape.Choice.Refuses(known[i]) != "" {
@@ -487,7 +471,7 @@ func (t *stocktaking) addNew(room *Room) {
 	pool := t.pools[room.Pool]
 	var alike, anySize, unproven []int
 	for i := range t.kinds {
-		count := pool.counts[i]
+		count := pool[i]
 		_, named := t.kinds[i].Shape.hostnames()
 		switch _, could := count.pods(t.kinds[i].Shape); {
 		case !could, named: // no new node has the name of one that is there
@@ -517,10 +501,10 @@ func (t *stocktaking) addAnySize(room *Room, kinds []int, unproven bool) {
 func (t *stocktaking) addAlike(room *Room, kinds []int) {
 	pool := t.pools[room.Pool]
 	for rest := kinds; len(rest) > 0; {
-		count := pool.counts[rest[0]]
-		first := count.fresh.without(pool.coming)
+		count := pool[rest[0]]
+		first := count.fresh.without(t.coming)
 		differs := func(i int) bool {
-			return pool.counts[i] != count && !pool.counts[i].fresh.without(pool.coming).equal(first)
+			return pool[i] != count && !pool[i].fresh.without(t.coming).equal(first)
 		}
 		same := slices.DeleteFunc(slices.Clone(rest), differs)
 		cards := first.cards()
@@ -531,7 +515,6 @@ func (t *stocktaking) addAlike(room *Room, kinds []int) {
 	}
 }
 
-// left returns what new nodes may have in total within the limits.
 func (r *Room) left() Quantities {
 	free := Quantities{}
 	for name, limit := range r.Limits {

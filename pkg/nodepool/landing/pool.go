@@ -200,8 +200,7 @@ func (p *Pool) configure(g sharing.Reader, spec Spec) {
 		p.Spot = *spec.Spot
 	}
 	if spec.Shape != nil {
-		shape := g.Read(*spec.Shape)
-		p.Shape = &shape
+		p.Shape = new(g.Read(*spec.Shape))
 	}
 }
 

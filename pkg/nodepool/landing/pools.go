@@ -47,17 +47,9 @@ type leastOfType struct {
 	pods int64
 }
 
-// holding is what a node is for pods.
-type holding int
-
-// holdsPods: pods may be scheduled there if there is room. holdsPodsSoon: if it comes up like other nodes of its type.
-const (
-	holdsNothing holding = iota
-	holdsPods
-	holdsPodsSoon
-)
-
-func (v *poolView) add(p *PodShape, place *Node, misses []mismatch) holding {
+// add adds a node, and reports whether pods may be scheduled there now if there is room, or soon, if it comes up like
+// other nodes of its type.
+func (v *poolView) add(p *PodShape, place *Node, misses []mismatch) (now, soon bool) {
 	outlook := p.outlookOn(place, misses)
 	if v.fixed = v.fixed || place.migProfileFixed(); place.Declared {
 		v.declared, v.shape = true, outlook
@@ -85,18 +77,16 @@ func (v *poolView) add(p *PodShape, place *Node, misses []mismatch) holding {
 		}
 		if !place.Unschedulable && !place.Declared {
 			v.holds += cappedProduct(p.podsOn(place), 1+int64(place.Alike))
-			return holdsPods
+			return true, false
 		}
-		return holdsNothing
 	case onlyOf(misses, notReady, notAnnounced, tainted) &&
 		!onlyOf(misses, tainted):
 		v.coming = append(v.coming, place)
-		return holdsPodsSoon
+		return false, true
 	}
-	return holdsNothing
+	return false, false
 }
 
-// exists adds an existing node.
 func (v *poolView) exists(p *PodShape, place *Node, misses []mismatch, outlook outlook) {
 	if v.nodes == 0 || outlook < v.best {
 		v.best = outlook
@@ -147,8 +137,7 @@ func (v *poolView) addCards(place *Node) {
 	times := 1 + int64(place.Alike)
 	more.Count = cappedProduct(more.Count, times)
 	if more.Busy != nil {
-		busy := cappedProduct(*more.Busy, times)
-		more.Busy = &busy
+		more.Busy = new(cappedProduct(*more.Busy, times))
 	}
 	more.Cut = slices.Clone(more.Cut)
 	for i := range more.Cut {
@@ -163,7 +152,6 @@ func (v *poolView) addCards(place *Node) {
 	v.cards = append(v.cards, more)
 }
 
-// count adds what a node has of the resources that a pod requests.
 func (v *poolView) count(p *PodShape, place *Node) {
 	if v.has == nil {
 		v.has = Quantities{}
@@ -186,7 +174,6 @@ func (v *poolView) count(p *PodShape, place *Node) {
 	add("pods")
 }
 
-// shows reports whether a node announces a resource that a pod requests.
 func (v *poolView) shows(name string) bool {
 	_, shown := v.has[name]
 	return shown
@@ -230,17 +217,18 @@ func (v *poolView) comingHave(name string) (all raydemand.Amount) {
 }
 
 // answer returns what the pool says about the pod.
-func (v *poolView) answer(p *PodShape) poolAnswer {
-	say := func(state State) poolAnswer { return poolAnswer{Answer: Answer{State: state}} }
-	full := v.full(p)
-	ifRoom := func(state State) poolAnswer {
+func (v *poolView) answer(p *PodShape) Answer {
+	say := func(state State) Answer { return Answer{State: state} }
+	more := v.room.mayAddPods(p, 0)
+	full := more != nil && *more == 0 // the pool may add no node for the pod
+	ifRoom := func(state State) Answer {
 		switch {
 		case !full:
 			return say(state)
 		case v.nodes > 0 && v.best < never:
 			return say(Trying) // its nodes are coming up
 		}
-		return poolAnswer{Answer: Answer{State: Limited, Why: v.room.noRoom(), Settles: v.settles}}
+		return Answer{State: Limited, Why: v.room.noRoom(), Settles: v.settles}
 	}
 	switch {
 	case v.nodes > 0 && v.best == holdsNow:
@@ -252,8 +240,8 @@ func (v *poolView) answer(p *PodShape) poolAnswer {
 		case !full:
 			return say(Fits)
 		case v.notReady != "":
-			return poolAnswer{Answer: Answer{State: Waiting, Why: "node " + v.notReady +
-				" is NotReady, and pool " + v.room.Pool + " may add no other"}}
+			return Answer{State: Waiting, Why: "node " + v.notReady + " is NotReady, and pool " + v.room.Pool +
+				" may add no other"}
 		}
 		return say(Trying) // its nodes are cordoned or have unhealthy cards
 	case v.room.Template != nil:
@@ -262,8 +250,10 @@ func (v *poolView) answer(p *PodShape) poolAnswer {
 		return v.nowhere()
 	case v.room.Mixed:
 		return ifRoom(Trying)
+	case v.nodes == 0 && !v.declared && v.room.elsewhere(p):
+		return v.nowhere()
 	case v.nodes == 0 && !v.declared:
-		return v.ofUnknown(p, ifRoom)
+		return ifRoom(Trying)
 	case v.nodes > 0 && v.best < never:
 		return say(Trying)
 	case v.declared && v.shape < never:
@@ -272,24 +262,18 @@ func (v *poolView) answer(p *PodShape) poolAnswer {
 	return v.nowhere()
 }
 
-// full reports whether the pool may add no node for the pod.
-func (v *poolView) full(p *PodShape) bool {
-	more := v.room.mayAddPods(p, 0)
-	return more != nil && *more == 0
-}
-
-func (v *poolView) nowhere() poolAnswer {
+func (v *poolView) nowhere() Answer {
 	nowhere := Answer{State: Nowhere}
 	if !v.oldest.IsZero() {
 		nowhere.Settles = v.oldest.Add(deviceTime)
 	}
-	return poolAnswer{Answer: nowhere}
+	return nowhere
 }
 
 // ofTemplate judges by what a NodePool says about its nodes.
-func (v *poolView) ofTemplate(p *PodShape, ifRoom func(State) poolAnswer) poolAnswer {
+func (v *poolView) ofTemplate(p *PodShape, ifRoom func(State) Answer) Answer {
 	if why := v.room.Refusal(p); why != "" {
-		return poolAnswer{Answer: Answer{State: Nowhere, Why: why}}
+		return Answer{State: Nowhere, Why: why}
 	}
 	switch {
 	case !asksForeign(p, v.shows):
@@ -300,14 +284,11 @@ func (v *poolView) ofTemplate(p *PodShape, ifRoom func(State) poolAnswer) poolAn
 	return ifRoom(Trying)
 }
 
-// ofUnknown judges a pool of which only the name and the size are known.
-func (v *poolView) ofUnknown(p *PodShape, ifRoom func(State) poolAnswer) poolAnswer {
-	if v.room.elsewhere(p) {
-		return v.nowhere()
-	}
-	a := ifRoom(Trying)
-	a.unknown = v.room.MaxNodes == nil || *v.room.MaxNodes > 0
-	return a
+// unknown reports whether nothing shows what the pool's nodes are, or that it can have none at all: only its name and its
+// size are known.
+func (v *poolView) unknown(p *PodShape) bool {
+	return v.nodes == 0 && !v.declared && v.room.Template == nil && !v.room.Mixed && !v.room.elsewhere(p) &&
+		(v.room.MaxNodes == nil || *v.room.MaxNodes > 0)
 }
 
 // pods returns how many pods the pool holds and could hold; false if it cannot accept a pod and never will. A pool
@@ -436,7 +417,6 @@ func (n *newNode) equal(other *newNode) bool {
 			reflect.DeepEqual(leastDevices(n.nodes), leastDevices(other.nodes)))
 }
 
-// cards returns the cards of a new node.
 func (n *newNode) cards() (all cardsOf) {
 	for _, node := range n.nodes {
 		each := newCards(node)

@@ -172,8 +172,7 @@ func Rooms(nodes []Node, config Config, ceilings []Ceiling) []Room {
 	}
 	if room := rooms[""]; room != nil && config.Complete {
 		// All pools are declared, so nobody adds nodes that are in no pool.
-		nodes := room.Nodes
-		room.MaxNodes = &nodes
+		room.MaxNodes = new(room.Nodes)
 	}
 	list := make([]Room, 0, len(rooms))
 	for _, name := range slices.Sorted(maps.Keys(rooms)) {
@@ -198,8 +197,7 @@ func (r *Room) bound(ceiling Ceiling) {
 // finished keeps Used only for limited resources.
 func (r *Room) finished() *Room {
 	if r.MaxNodes != nil {
-		more := max(*r.MaxNodes-r.Nodes, 0)
-		r.MayAddNodes = &more
+		r.MayAddNodes = new(max(*r.MaxNodes-r.Nodes, 0))
 	}
 	used := Quantities{}
 	for name := range r.Limits {
@@ -340,7 +338,7 @@ func sumOfBoth(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return nil
 	}
-	return whole(*a + *b)
+	return new(*a + *b)
 }
 
 // closeDeleted bounds pools whose NodePool is deleted and whose nodes are left: no node is added to them. rooms are the
@@ -350,8 +348,7 @@ func closeDeleted(rooms []Room) []Room {
 	for i := range rooms {
 		room := &rooms[i]
 		if room.Mixed && room.Source == "" {
-			nodes := room.Nodes
-			room.Source, room.MaxNodes, room.MayAddNodes = FromKarpenter, &nodes, new(int64)
+			room.Source, room.MaxNodes, room.MayAddNodes = FromKarpenter, new(room.Nodes), new(int64)
 		}
 	}
 	return rooms

@@ -28,13 +28,6 @@ type Promise struct {
 	Pod        Pod    `json:"pod"`
 }
 
-// Common is what tenants use together: places of pods, what is promised of them to others, and quotas.
-type Common struct {
-	Places   []Place
-	Promised []Promise
-	Quotas   []Quota
-}
-
 // Shared says how many pods tenants may have together, because they share nodes and quotas. Tenants have the numbers of
 // their positions. It does not change after Share returns it.
 type Shared struct {
@@ -52,12 +45,12 @@ type Shared struct {
 const plenty = Unbounded / 2
 
 // Share finds the tenants whose pods can only be on a limited number of nodes, and what quotas leave.
-func Share(of Common, tenants []Tenant) *Shared {
-	l := &Shared{tenants: tenants, Quotas: newQuotas(of.Quotas, tenants)}
-	l.SharedNodes = newSharedNodes(of, tenants, func(t *Tenant) int64 { return t.Hosts })
+func Share(places []Place, promised []Promise, quotas []Quota, tenants []Tenant) *Shared {
+	l := &Shared{tenants: tenants, Quotas: newQuotas(quotas, tenants)}
+	l.SharedNodes = newSharedNodes(places, promised, tenants, func(t *Tenant) int64 { return t.Hosts })
 	if l.Known, l.Hoped = l.SharedNodes, l.SharedNodes; l.TriesPools() {
-		l.Known = newSharedNodes(of, tenants, func(*Tenant) int64 { return 0 })
-		l.Hoped = newSharedNodes(of, tenants, func(*Tenant) int64 { return plenty })
+		l.Known = newSharedNodes(places, promised, tenants, func(*Tenant) int64 { return 0 })
+		l.Hoped = newSharedNodes(places, promised, tenants, func(*Tenant) int64 { return plenty })
 	}
 	return l
 }
@@ -104,16 +97,9 @@ func (l *Shared) PromisedBeside(i int) []Promise {
 	if !c.Limits(i) {
 		return nil
 	}
-	name := c.pods[c.kinds[i]].Name
-	var list []Promise
-	for _, p := range c.promised {
-		if p.Pods > 0 && slices.ContainsFunc(c.places, func(place Place) bool {
-			return slices.Contains(place.Accepts, name) && slices.Contains(place.Accepts, p.Pod.Name)
-		}) {
-			list = append(list, p.Promise)
-		}
-	}
-	return list
+	return slices.DeleteFunc(slices.Clone(c.promised), func(p Promise) bool {
+		return p.Pods <= 0 || !c.bothUse(c.pods[c.kinds[i]].Name, p.Pod.Name)
+	})
 }
 
 // KnownToFit returns the part of some launches, beyond those before them, for which there is room on nodes that are

@@ -26,8 +26,8 @@ type SharedNodes struct {
 	// last places pods beside the promised ones and remembers the last placing.
 	last *chain
 	// promised are pods of other RayClusters, which come first.
-	promised []promised
-	// promisedKinds are the numbers of their pods in the packer, by name.
+	promised []Promise
+	// promisedKinds are the numbers of their pods in the packer, by name: promises of pods with one name are of one kind.
 	promisedKinds map[string]int
 	// unproven are the pools in which pods of a group are tried, by the group's number.
 	unproven map[int][]string
@@ -35,106 +35,80 @@ type SharedNodes struct {
 	Most []int64
 }
 
-// promised is a promise and the number of its pods in the packer.
-type promised struct {
-	Promise
-	kind int
-}
-
 // notLimited is the kind of groups that nothing limits.
 const notLimited = -1
 
-// newSharedNodes finds the groups whose pods can only be on a limited number of nodes. Pods of other groups limit
-// nobody: they may go elsewhere. tries is how many pods of a group may be where nothing shows that there is room.
-func newSharedNodes(of Common, groups []Tenant, tries func(*Tenant) int64) *SharedNodes {
-	all := &SharedNodes{}
-	all.places, all.unproven = placesToTry(of.Places, groups, tries)
-	all.kinds = make([]int, len(groups))
-	byPool := newDeclared(groups)
+// newSharedNodes finds the groups whose pods can only be on a limited number of nodes: they have some places and no
+// unlimited one. It returns nil if there is none. Pods of other groups limit nobody: they may go elsewhere. tries is how
+// many pods of a group may be where nothing shows that there is room.
+func newSharedNodes(
+	places []Place, promises []Promise, groups []Tenant, tries func(*Tenant) int64,
+) *SharedNodes {
+	places, unproven := placesToTry(places, groups, tries)
+	declared, pods := declaredPlaces(groups)
+	places = append(slices.Clip(places), declared...)
+	kinds, byName, all := make([]int, len(groups)), map[string]int{}, []Pod(nil)
 	for i := range groups {
-		pod, known := byPool.podOf(&groups[i])
+		pod, known := pods[i]
 		if groups[i].Pod != nil {
 			pod, known = *groups[i].Pod, true
 			pod.Name = groups[i].Name
 		}
-		all.kinds[i] = notLimited
-		if known {
-			all.kinds[i] = len(all.pods)
-			all.pods = append(all.pods, pod)
+		if kinds[i] = notLimited; known {
+			kinds[i], all = len(all), append(all, pod)
 		}
 	}
-	if len(all.pods) == 0 {
+	if len(all) == 0 {
 		return nil
 	}
-	all.promised = make([]promised, 0, len(of.Promised))
-	for _, p := range of.Promised {
-		all.promise(p)
-	}
-	all.places = append(slices.Clip(all.places), byPool.places()...)
-	return all.limited().of(groups)
-}
-
-// promise adds a promise. Promises of pods with one name are of one kind.
-func (c *SharedNodes) promise(p Promise) {
-	kind, known := c.promisedKinds[p.Pod.Name]
-	if !known {
-		if c.promisedKinds == nil {
-			c.promisedKinds = map[string]int{}
+	for i := range promises {
+		if name := promises[i].Pod.Name; byName[name] == 0 {
+			byName[name], all = len(all), append(all, promises[i].Pod)
 		}
-		kind, c.promisedKinds[p.Pod.Name] = len(c.pods), len(c.pods)
-		c.pods = append(c.pods, p.Pod)
 	}
-	c.promised = append(c.promised, promised{p, kind})
-}
-
-// limited returns the ceilings of those groups alone that have some places and no notLimited one; nil if there is none.
-func (c *SharedNodes) limited() *SharedNodes {
-	accepted := map[string]bool{}
-	for i := range c.places {
-		for _, name := range c.places[i].Accepts {
+	accepted, named := map[string]bool{}, map[string]bool{}
+	for i := range places {
+		for _, name := range places[i].Accepts {
 			accepted[name] = true
 		}
 	}
-	empty := New(c.pods, c.places).Empty()
-	few := &SharedNodes{kinds: make([]int, len(c.kinds)), unproven: map[int][]string{}}
-	named := map[string]bool{}
+	empty := New(all, places).Empty()
 	limited := func(kind int) bool {
-		return kind != notLimited && accepted[c.pods[kind].Name] && empty.Room(kind) < Unbounded
+		return kind != notLimited && accepted[all[kind].Name] && empty.Room(kind) < Unbounded
 	}
-	for i, kind := range c.kinds {
-		few.kinds[i] = notLimited
-		if limited(kind) {
-			few.kinds[i] = len(few.pods)
-			few.pods = append(few.pods, c.pods[kind])
-			named[c.pods[kind].Name] = true
-			if pools := c.unproven[i]; len(pools) > 0 {
-				few.unproven[i] = pools
+	c := &SharedNodes{kinds: make([]int, len(groups)), unproven: map[int][]string{}, promisedKinds: map[string]int{}}
+	for i, kind := range kinds {
+		if c.kinds[i] = notLimited; limited(kind) {
+			c.kinds[i], c.pods, named[all[kind].Name] = len(c.pods), append(c.pods, all[kind]), true
+			if len(unproven[i]) > 0 {
+				c.unproven[i] = unproven[i]
 			}
 		}
 	}
-	if len(few.pods) == 0 {
+	if len(c.pods) == 0 {
 		return nil
 	}
-	for _, p := range c.promised {
-		if limited(p.kind) {
-			few.promise(p.Promise)
+	for _, p := range promises {
+		if !limited(byName[p.Pod.Name]) {
+			continue
+		}
+		if _, known := c.promisedKinds[p.Pod.Name]; !known {
+			c.promisedKinds[p.Pod.Name], c.pods = len(c.pods), append(c.pods, p.Pod)
+		}
+		c.promised = append(c.promised, p)
+	}
+	for i := range places {
+		counts := len(places[i].Counted)+len(places[i].Holds) > 0
+		if counts || slices.ContainsFunc(places[i].Accepts, func(name string) bool { return named[name] }) {
+			c.places = append(c.places, places[i])
 		}
 	}
-	for i := range c.places {
-		counts := len(c.places[i].Counted)+len(c.places[i].Holds) > 0
-		if counts || slices.ContainsFunc(c.places[i].Accepts, func(name string) bool { return named[name] }) {
-			few.places = append(few.places, c.places[i])
-		}
-	}
-	few.packer = New(few.pods, few.places)
-	return few
+	c.packer = New(c.pods, c.places)
+	c.count(groups)
+	return c
 }
 
-// of counts the groups' pods.
-func (c *SharedNodes) of(groups []Tenant) *SharedNodes {
-	if c == nil {
-		return nil
-	}
+func (c *SharedNodes) count(groups []Tenant) {
 	empty := c.packer.Empty()
 	c.Most, c.present = make([]int64, len(groups)), make([]int64, len(groups))
 	alone := make([]int64, len(groups))
@@ -149,26 +123,28 @@ func (c *SharedNodes) of(groups []Tenant) *SharedNodes {
 	}
 	slices.SortStableFunc(c.order, func(a, b int) int { return cmp.Compare(alone[a], alone[b]) })
 	for _, p := range c.promised {
-		empty.Take(p.kind, p.Pods)
+		empty.Take(c.promisedKinds[p.Pod.Name], p.Pods)
 	}
 	c.last = newChain(c, empty)
-	return c
 }
 
 // Rivals returns the other groups that can use nodes of a group.
 func (c *SharedNodes) Rivals(i int) []int {
-	name := c.pods[c.kinds[i]].Name
 	var rivals []int
 	for _, j := range c.order {
-		both := func(p Place) bool {
-			return slices.Contains(p.Accepts, name) && slices.Contains(p.Accepts, c.pods[c.kinds[j]].Name)
-		}
-		if j != i && slices.ContainsFunc(c.places, both) {
+		if j != i && c.bothUse(c.pods[c.kinds[i]].Name, c.pods[c.kinds[j]].Name) {
 			rivals = append(rivals, j)
 		}
 	}
 	slices.Sort(rivals)
 	return rivals
+}
+
+// bothUse reports whether a place accepts pods of both names.
+func (c *SharedNodes) bothUse(a, b string) bool {
+	return slices.ContainsFunc(c.places, func(p Place) bool {
+		return slices.Contains(p.Accepts, a) && slices.Contains(p.Accepts, b)
+	})
 }
 
 // NewNodesFor returns the places of new nodes that accept pods of a group.
@@ -216,7 +192,7 @@ func (c *SharedNodes) Occupied(given []int64) *Taken { return c.last.place(c, gi
 func (c *SharedNodes) AllOccupied(given []int64) *Taken {
 	on := c.packer.All()
 	for _, p := range c.promised {
-		on.Take(p.kind, p.Pods)
+		on.Take(c.promisedKinds[p.Pod.Name], p.Pods)
 	}
 	for _, counts := range [][]int64{c.present, given} {
 		for _, j := range c.order {
@@ -283,7 +259,6 @@ func (m *chain) place(c *SharedNodes, given []int64) *Taken {
 	return on
 }
 
-// beside places the given pods with the present ones.
 func (m *chain) beside(c *SharedNodes, given []int64) placed {
 	counts := slices.Clone(c.present)
 	for _, i := range c.order {
@@ -320,7 +295,6 @@ func (m *chain) all(c *SharedNodes, counts []int64) placed {
 	return found
 }
 
-// inOrder places pods in the order of the groups.
 func (m *chain) inOrder(c *SharedNodes, counts []int64) placed {
 	found, same := placed{m.start, make([]int64, len(c.order))}, true
 	for k, i := range c.order {
@@ -333,7 +307,6 @@ func (m *chain) inOrder(c *SharedNodes, counts []int64) placed {
 	return found
 }
 
-// put places pods of the i-th group on what the step before left.
 func (s *chainStep) put(c *SharedNodes, i int, pods int64, before *Taken) {
 	s.pods, s.missing, s.after = pods, 0, before
 	if pods > 0 {
@@ -392,88 +365,43 @@ type PoolShare struct {
 	Capacity int64  `json:"capacity"`
 }
 
-// declared turns the pools of groups, which say how many pods they hold and what groups share of them, into places:
+// declaredPlaces turns the pools of groups, which say how many pods they hold and what groups share of them, into places:
 // each pool is one of any size. A resource of a pool has the pool's name in it, because a pod may count differently in
 // each pool. If a pool's total of a resource is unknown, it is as much as the group with the largest use of it could
-// take.
-type declared struct {
-	byPool map[string]*Place
-	names  []string
-}
-
-func newDeclared(groups []Tenant) *declared {
-	d := &declared{byPool: map[string]*Place{}}
+// take. pods is what a pod takes, by group: of those all of whose pools have a limit and of which nothing better is
+// known.
+func declaredPlaces(groups []Tenant) (places []Place, pods map[int]Pod) {
+	pods = map[int]Pod{}
+	at := map[string]int{}
 	for i := range groups {
-		if !groups[i].bounded() {
+		g := &groups[i]
+		open := func(p GroupPool) bool { return p.MaxPods == nil }
+		if g.Pod != nil || len(g.Pools) == 0 || slices.ContainsFunc(g.Pools, open) {
 			continue
 		}
-		for k := range groups[i].Pools {
-			pool := &groups[i].Pools[k]
-			place := d.place(pool.Name)
-			place.Accepts = append(place.Accepts, groups[i].Name)
-			for name, use := range usesOf(&groups[i], pool) {
-				place.Free[name] = max(place.Free[name], use.capacity)
+		pods[i] = Pod{Name: g.Name, Requests: Quantities{}}
+		for k := range g.Pools {
+			pool := &g.Pools[k]
+			if _, known := at[pool.Name]; !known {
+				at[pool.Name] = len(places)
+				places = append(places, Place{Pool: pool.Name, New: true, AnySize: true, Free: Quantities{}})
+			}
+			place := &places[at[pool.Name]]
+			place.Accepts = append(place.Accepts, g.Name)
+			share := func(resource string, units int64, capacity raydemand.Amount) {
+				name := resource + " of pool " + pool.Name
+				pods[i].Requests[name] = raydemand.Amount(units)
+				place.Free[name] = max(place.Free[name], capacity)
+			}
+			most, units := min(max(*pool.MaxPods, 0), Unbounded), min(max(pool.Units, 1), math.MaxInt32)
+			share("pods of group "+g.Name, 1, raydemand.Amount(most))
+			if !slices.ContainsFunc(pool.Shares, func(s PoolShare) bool { return s.Resource == pool.Resource }) {
+				share(pool.Resource, units, raydemand.Amount(units).Times(most))
+			}
+			for _, s := range pool.Shares {
+				share(s.Resource, max(s.Units, 1), raydemand.Amount(s.Capacity))
 			}
 		}
 	}
-	return d
+	return places, pods
 }
-
-func (d *declared) place(pool string) *Place {
-	if d.byPool[pool] == nil {
-		d.byPool[pool] = &Place{Pool: pool, New: true, AnySize: true, Free: Quantities{}}
-		d.names = append(d.names, pool)
-	}
-	return d.byPool[pool]
-}
-
-func (d *declared) places() []Place {
-	places := make([]Place, len(d.names))
-	for i, name := range d.names {
-		places[i] = *d.byPool[name]
-	}
-	return places
-}
-
-// podOf returns what a pod of the group takes of its pools; false if they are unknown or do not limit it.
-func (d *declared) podOf(g *Tenant) (Pod, bool) {
-	pod := Pod{Name: g.Name, Requests: Quantities{}}
-	if !g.bounded() {
-		return pod, false
-	}
-	for k := range g.Pools {
-		for name, use := range usesOf(g, &g.Pools[k]) {
-			pod.Requests[name] = use.units
-		}
-	}
-	return pod, true
-}
-
-// bounded reports whether all pools that the group can use have a limit, and nothing better is known.
-func (g *Tenant) bounded() bool {
-	return g.Pod == nil && len(g.Pools) > 0 &&
-		!slices.ContainsFunc(g.Pools, func(p GroupPool) bool { return p.MaxPods == nil })
-}
-
-// poolUse is how much of a pool's resource one pod takes, and how much of it there is.
-type poolUse struct {
-	units, capacity raydemand.Amount
-}
-
-func usesOf(g *Tenant, pool *GroupPool) map[string]poolUse {
-	most, units := min(max(*pool.MaxPods, 0), Unbounded), min(max(pool.Units, 1), math.MaxInt32)
-	uses := map[string]poolUse{
-		inPool(pool.Name, podsOf(g.Name)): {1, raydemand.Amount(most)},
-		inPool(pool.Name, pool.Resource):  {raydemand.Amount(units), raydemand.Amount(units).Times(most)},
-	}
-	for _, share := range pool.Shares {
-		uses[inPool(pool.Name, share.Resource)] = poolUse{raydemand.Amount(max(share.Units, 1)),
-			raydemand.Amount(share.Capacity)}
-	}
-	return uses
-}
-
-// inPool is the name of a pool's own resource.
-func inPool(pool, resource string) string { return resource + " of pool " + pool }
-
-func podsOf(group string) string { return "pods of group " + group }

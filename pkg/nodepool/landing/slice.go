@@ -47,12 +47,10 @@ func (s Slice) Each(numGPUs raydemand.Amount) (memoryMiB *int64, computeFraction
 	}
 	units := float64(s.UnitsPerPod) * float64(raydemand.One) / float64(numGPUs)
 	if s.MemoryMiB != nil {
-		memory := int64(float64(*s.MemoryMiB) * units)
-		memoryMiB = &memory
+		memoryMiB = new(int64(float64(*s.MemoryMiB) * units))
 	}
 	if s.ComputeFraction != nil {
-		fraction := *s.ComputeFraction * units
-		computeFraction = &fraction
+		computeFraction = new(*s.ComputeFraction * units)
 	}
 	return memoryMiB, computeFraction
 }
@@ -133,7 +131,6 @@ func slicesAsked(g sharing.Reader, shape *PodShape) []sliceRequest {
 	return list
 }
 
-// beside fills in what is requested beside a resource.
 func (w *sliceRequest) beside(shape *PodShape) {
 	asked := sharing.Beside(w.resource.Name, shape.Requests)
 	w.memoryResource, w.memory, w.memoryPercent, w.cores = asked.Resource, asked.Memory, asked.Percent, asked.Cores
@@ -225,7 +222,6 @@ func (s Slice) words() string {
 	return fmt.Sprintf("%s (isolation %s)", strings.Join(parts, " "), s.Isolation)
 }
 
-// on returns what the resource is on one node.
 func (w sliceRequest) on(node sharing.GPUs) Slice {
 	s := Slice{Kind: w.resource.Kind, Resource: w.resource.Name, UnitsPerPod: w.units,
 		Isolation: gpuinfo.UnknownIsolation, Product: node.Product}
@@ -242,7 +238,6 @@ func (w sliceRequest) on(node sharing.GPUs) Slice {
 	return s
 }
 
-// instance fills in a MIG instance under its own name.
 func (w sliceRequest) instance(s *Slice, node sharing.GPUs) {
 	s.Profile = &w.resource.Profile
 	shares := w.resource.Shared || node.Kind == gpuinfo.TimeSliced
@@ -271,19 +266,16 @@ func (s *Slice) cut(profile string, node sharing.GPUs, measured int64) {
 	case measured > 0:
 		s.MemoryMiB = &measured
 	case has && p.Memory > 0:
-		memory := int64(p.Memory)
-		s.MemoryMiB = &memory
+		s.MemoryMiB = new(int64(p.Memory))
 	default:
-		memory := int64(name.GB) * 1024
-		s.MemoryMiB, s.Nominal = &memory, true
+		s.MemoryMiB, s.Nominal = new(int64(name.GB)*1024), true
 	}
 	parts, card, agreed := gpuinfo.OfCard(profile)
 	if has {
 		parts, card, agreed = p.Slices, product.Slices, true
 	}
 	if agreed {
-		fraction := float64(parts) / float64(card)
-		s.ComputeFraction = &fraction
+		s.ComputeFraction = new(float64(parts) / float64(card))
 	}
 }
 
@@ -303,8 +295,7 @@ func (w sliceRequest) memoryUnits(s *Slice, node sharing.GPUs) {
 		s.MemoryMiB = &memory
 	}
 	if w.cores > 0 {
-		fraction := float64(w.cores) / 100 / float64(w.units)
-		s.ComputeFraction = &fraction
+		s.ComputeFraction = new(float64(w.cores) / 100 / float64(w.units))
 	}
 }
 
@@ -340,8 +331,7 @@ func (w sliceRequest) share(s *Slice, node sharing.GPUs) {
 		return
 	}
 	if w.cores > 0 {
-		fraction := float64(w.cores) / 100
-		s.ComputeFraction = &fraction
+		s.ComputeFraction = new(float64(w.cores) / 100)
 	}
 }
 
@@ -386,8 +376,7 @@ func (w sliceRequest) device(s *Slice, node sharing.GPUs) {
 		}
 		// Shares of an instance are not a known part of a card.
 		if s.Profile = node.Profile; s.Profile == nil && node.Replicas != nil && *node.Replicas > 0 {
-			fraction := 1 / float64(*node.Replicas)
-			s.ComputeFraction = &fraction
+			s.ComputeFraction = new(1 / float64(*node.Replicas))
 		}
 	case gpuinfo.TimeSliced:
 		s.Profile = node.Profile

@@ -1,7 +1,6 @@
 package landing
 
 import (
-	"container/heap"
 	"fmt"
 	"slices"
 
@@ -99,38 +98,19 @@ func (s *Taken) fillAll(pod int, n int64) (placed int64) {
 			bins = append(bins, b)
 		}
 	}
-	queue := binQueue(bins)
-	heap.Init(&queue)
-	for len(queue) > 0 && placed < n {
-		best := heap.Pop(&queue).(*bin)
-		at := s.indexOf(best, 0)
-		if at < 0 {
-			continue // its nodes have been opened in another place
+	slices.SortFunc(bins, (*bin).compare)
+	for _, best := range bins {
+		if placed >= n {
+			break
 		}
-		placed += s.fill(at, pod, n-placed, best.rooms[pod])
+		// The nodes of a bin that is gone have been opened in another place.
+		if at := s.indexOf(best, 0); at >= 0 {
+			placed += s.fill(at, pod, n-placed, best.rooms[pod])
+		}
 	}
 	return placed
 }
 
-// binQueue is a heap of bins, best first.
-type binQueue []*bin
-
-func (q binQueue) Len() int           { return len(q) }
-func (q binQueue) Less(i, j int) bool { return q[i].before(q[j]) }
-func (q binQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-
-// Push is part of heap.Interface.
-func (q *binQueue) Push(b any) { *q = append(*q, b.(*bin)) }
-
-// Pop is part of heap.Interface.
-func (q *binQueue) Pop() any {
-	last := len(*q) - 1
-	b := (*q)[last]
-	*q = (*q)[:last]
-	return b
-}
-
-// best returns the stack to place a pod on, of those that are wanted; -1 if none has room.
 func (s *Taken) best(pod int, wanted func(*bin) bool) int {
 	best := -1
 	for i := range s.bins {
@@ -229,7 +209,6 @@ func (s *Taken) insert(b *bin, nodes int64) {
 	s.count(b, nodes, 1)
 }
 
-// count adds the room of nodes to the sums, or subtracts it.
 func (s *Taken) count(b *bin, nodes, sign int64) {
 	if nodes == 0 {
 		return
@@ -267,7 +246,11 @@ func (p *Packer) All() *Taken {
 func (s *Taken) Shortage(pod int) Shortage {
 	kind, bare := &s.packer.kinds[pod], s.packer.kinds[pod]
 	bare.cards = nil
-	amounts := make([]shortAmount, len(kind.requests))
+	// Of each request, lacking counts the nodes that have less than one pod needs.
+	amounts := make([]struct {
+		left, total raydemand.Amount
+		lacking     int64
+	}, len(kind.requests))
 	var roomy []int
 	cards := false
 	for at, stack := range s.bins {
@@ -284,7 +267,14 @@ func (s *Taken) Shortage(pod int) Shortage {
 		}
 		cards = cards || bare.room(stack.bin, site.order) > 0
 		for i, r := range kind.requests {
-			amounts[i].add(stack, s.packer.places[stack.place].free[r.resource], r)
+			a, left := &amounts[i], stack.bin.free[r.resource]
+			if left < r.amount {
+				a.lacking += stack.nodes
+			}
+			if left != unlimited && stack.nodes < Unbounded {
+				a.left += left.Times(stack.nodes)
+				a.total += site.free[r.resource].Times(stack.nodes)
+			}
 		}
 	}
 	switch {
@@ -293,42 +283,18 @@ func (s *Taken) Shortage(pod int) Shortage {
 	case cards:
 		return Shortage{Cards: true}
 	}
-	return s.packer.shortest(kind, amounts)
-}
-
-// shortAmount adds up a resource over nodes. lacking counts those that have less than one pod needs.
-type shortAmount struct {
-	left, total raydemand.Amount
-	lacking     int64
-}
-
-func (a *shortAmount) add(on stack, whole raydemand.Amount, r request) {
-	left := on.bin.free[r.resource]
-	if left < r.amount {
-		a.lacking += on.nodes
-	}
-	if left != unlimited && on.nodes < Unbounded {
-		a.left += left.Times(on.nodes)
-		a.total += whole.Times(on.nodes)
-	}
-}
-
-// shortest returns the resource of which the most nodes lack some, of extended ones rather than others.
-func (p *Packer) shortest(kind *kind, amounts []shortAmount) Shortage {
-	best := -1
+	best := -1 // of extended resources rather than others
 	for i, a := range amounts {
 		if a.lacking > 0 && (best < 0 || a.lacking > amounts[best].lacking ||
-			a.lacking == amounts[best].lacking && p.extended[kind.requests[i].resource]) {
+			a.lacking == amounts[best].lacking && s.packer.extended[kind.requests[i].resource]) {
 			best = i
 		}
 	}
-	if best < 0 {
-		return Shortage{}
-	}
-	r := kind.requests[best]
-	for name, number := range p.resources {
-		if number == r.resource {
-			return Shortage{Resource: name, Left: amounts[best].left, Total: amounts[best].total, Need: r.amount}
+	if best >= 0 {
+		for name, number := range s.packer.resources {
+			if r := kind.requests[best]; number == r.resource {
+				return Shortage{Resource: name, Left: amounts[best].left, Total: amounts[best].total, Need: r.amount}
+			}
 		}
 	}
 	return Shortage{}

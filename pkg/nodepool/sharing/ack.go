@@ -21,46 +21,14 @@ const (
 	labelACKPlacement = "ack.node.gpu.placement"
 )
 
-// ackMode is the value of the node label ack.node.gpu.schedule. A node has one mode, and announces the resources of the
-// other modes with quantity 0.
-type ackMode string
-
-// The modes (ACK, "Labels for enabling GPU scheduling policies").
-const (
-	// ackDefault allocates whole cards as nvidia.com/gpu, ackTopology as aliyun.com/gpu.
-	ackDefault  ackMode = "default"
-	ackTopology ackMode = "topology"
-	// ackMemory (cgpu) shares cards by memory, and ackCoreMemory by memory and cores; cGPU enforces both. ackShare
-	// shares cards by memory, and nothing enforces the limit.
-	ackMemory     ackMode = "cgpu"
-	ackCoreMemory ackMode = "core_mem"
-	ackShare      ackMode = "share"
-	// ackMPS shares cards by memory with MPS. Only older documents mention ackMIG.
-	ackMPS ackMode = "mps"
-	ackMIG ackMode = "mig"
-)
-
-// parseACKMode parses the value of the node label ack.node.gpu.schedule.
-func parseACKMode(value string) (ackMode, error) {
-	switch mode := ackMode(value); mode {
-	case ackDefault, ackTopology, ackMemory, ackCoreMemory, ackShare, ackMPS, ackMIG:
-		return mode, nil
-	}
-	return "", fmt.Errorf("reading ack.node.gpu.schedule=%q: want cgpu, core_mem, default, mps, share or topology",
-		value)
-}
-
-// isolation returns the isolation between pods that share a card in this mode.
-func (m ackMode) isolation() gpuinfo.Isolation {
-	switch m {
-	case ackMemory, ackCoreMemory, ackMPS:
-		return gpuinfo.Limit
-	case ackShare:
-		return gpuinfo.NoIsolation
-	case ackDefault, ackTopology, ackMIG:
-		return gpuinfo.Hardware
-	}
-	return gpuinfo.UnknownIsolation
+// ackModes are the values of the node label ack.node.gpu.schedule, with the isolation between pods that share a card
+// (ACK, "Labels for enabling GPU scheduling policies"). A node has one mode, and announces the resources of the other
+// modes with quantity 0. default allocates whole cards as nvidia.com/gpu, topology as aliyun.com/gpu. cgpu shares cards
+// by memory, and core_mem by memory and cores; cGPU enforces both. share shares cards by memory, and nothing enforces
+// the limit. mps shares cards by memory with MPS. Only older documents mention mig.
+var ackModes = map[string]gpuinfo.Isolation{
+	"default": gpuinfo.Hardware, "topology": gpuinfo.Hardware, "mig": gpuinfo.Hardware,
+	"cgpu": gpuinfo.Limit, "core_mem": gpuinfo.Limit, "mps": gpuinfo.Limit, "share": gpuinfo.NoIsolation,
 }
 
 // CheckACK returns an error if ACK does not accept a request for memory in the units of the node, and for a percentage
@@ -90,24 +58,14 @@ func ACKCards(labels map[string]string) (cards int64, invalid string) {
 	return 0, strconv.Quote(text)
 }
 
-// ackRequest reads requests for memory, of one card.
-func ackRequest(of map[string]raydemand.Amount) Request {
-	memory := unitsOf(of, gpuinfo.AliyunMemory)
-	if memory <= 0 {
-		return Request{}
-	}
-	return Request{Resource: gpuinfo.AliyunMemory, Kind: gpuinfo.GPUMemory, Cards: 1, Memory: memory,
-		Cores: unitsOf(of, gpuinfo.AliyunCores)}
-}
-
 // ackRefusal checks a request against ACK's rules for shared cards.
-func ackRefusal(of map[string]raydemand.Amount, spread int64) (r Refusal, refused bool) {
+func ackRefusal(of map[string]raydemand.Amount, spread int64) (r raydemand.Finding, refused bool) {
 	memory, cores := of[gpuinfo.AliyunMemory], of[gpuinfo.AliyunCores]
 	units, percent := unitsOf(of, gpuinfo.AliyunMemory), unitsOf(of, gpuinfo.AliyunCores)
 	if memory == 0 && cores == 0 || memory%raydemand.One != 0 || cores%raydemand.One != 0 {
 		return r, false // parts of units are refused in any case
 	}
-	r = Refusal{Resource: gpuinfo.AliyunCores, Seen: cores.String()}
+	r = raydemand.Finding{Field: gpuinfo.AliyunCores, Seen: cores.String()}
 	switch err := CheckACK(units, percent); {
 	case err != nil && units <= 0:
 		r.Why = "ACK hands out cores only together with memory of the same card: " + err.Error()
@@ -119,7 +77,7 @@ func ackRefusal(of map[string]raydemand.Amount, spread int64) (r Refusal, refuse
 		r.Why, r.Fix = "ACK spreads memory alone over several cards",
 			"leave out the pod label aliyun.com/gpu-count, or the cores"
 	case spread > 1 && units%spread != 0:
-		r.Resource, r.Seen = gpuinfo.AliyunMemory, memory.String()
+		r.Field, r.Seen = gpuinfo.AliyunMemory, memory.String()
 		r.Why = fmt.Sprintf("it cannot be spread evenly over the %d cards of the pod label aliyun.com/gpu-count",
 			spread)
 		r.Fix = "ask for a multiple of the number of cards"
@@ -234,8 +192,7 @@ func (r *reading) gpuMemoryCards() []Card {
 			cards[i].MemoryMiB, cards[i].FreeMiB = &total, &free
 		}
 		if r.gpus.Units[gpuinfo.AliyunCores] > 0 {
-			cores := max(100-g.Cores, 0)
-			cards[i].FreeCores = &cores
+			cards[i].FreeCores = new(max(100-g.Cores, 0))
 		}
 	}
 	return cards
@@ -285,11 +242,11 @@ func (r *reading) readGPUMemory() bool {
 	isolation := gpuinfo.NoIsolation
 	switch value := r.label(labelACKMode); {
 	case value != "":
-		mode, err := parseACKMode(value)
-		if err != nil {
-			r.problem(LabelUnreadable, err.Error())
+		isolation = cmp.Or(ackModes[value], gpuinfo.UnknownIsolation)
+		if isolation == gpuinfo.UnknownIsolation {
+			r.problem(LabelUnreadable, fmt.Sprintf("reading ack.node.gpu.schedule=%q: want cgpu, core_mem, default, mps, "+
+				"share or topology", value))
 		}
-		isolation = mode.isolation()
 	case r.label("cgpu") == "true":
 		isolation = gpuinfo.Limit // the label of older releases
 	case r.label(labelACKPlacement) != "":
@@ -324,7 +281,7 @@ func (r *reading) gpuMemoryUnit(sum int64) int64 {
 		perCard = sum
 	}
 	switch {
-	case r.label(labelACKMode) == string(ackShare):
+	case r.label(labelACKMode) == "share":
 		return 0
 	case perCard <= mostGiB:
 		return gib

@@ -21,11 +21,13 @@ func TestCoresOnACKAreMultiplesOfFive(t *testing.T) {
 
 func TestACKModesSayWhatIsKeptApart(t *testing.T) {
 	for value, want := range map[string]gpuinfo.Isolation{"cgpu": gpuinfo.Limit, "core_mem": gpuinfo.Limit, "mps": gpuinfo.Limit, "share": gpuinfo.NoIsolation, "default": gpuinfo.Hardware, "topology": gpuinfo.Hardware} {
-		if mode, err := parseACKMode(value); err != nil || mode.isolation() != want {
-			t.Errorf("%s: %v, %v; want %s", value, mode.isolation(), err, want)
+		node := NodeObject{Labels: map[string]string{labelACKMode: value}, Allocatable: map[string]int64{gpuinfo.AliyunMemory: 22}}
+		if read := (Reader{}).Read(node); read.Isolation != want || len(read.Problems) > 0 {
+			t.Errorf("%s: %v, %v; want %s", value, read.Isolation, read.Problems, want)
 		}
-	}
-	if _, err := parseACKMode("exclusive"); err == nil || !strings.Contains(err.Error(), "exclusive") {
-		t.Errorf("exclusive: %v", err)
+		node.Labels[labelACKMode] = "exclusive"
+		if read := (Reader{}).Read(node); read.Isolation != gpuinfo.UnknownIsolation || len(read.Problems) != 1 || !strings.Contains(read.Problems[0].Message, "exclusive") {
+			t.Errorf("exclusive: %v, %v", read.Isolation, read.Problems)
+		}
 	}
 }

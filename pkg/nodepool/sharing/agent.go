@@ -42,18 +42,12 @@ type AgentCard struct {
 	Problem string `json:"problem"`
 }
 
-// AgentMIG is the MIG layout of a card. If Enabled is false, there are no instances. A card with MIG enabled and no
+// AgentMIG is the MIG layout of a card: its GPU instances, with the profile as nvidia-smi writes it (1g.10gb+me) and the
+// start of the placement by `nvidia-smi mig -lgi`. If Enabled is false, there are none. A card with MIG enabled and no
 // instances offers nothing.
 type AgentMIG struct {
-	Enabled   bool            `json:"enabled"`
-	Instances []AgentInstance `json:"instances"`
-}
-
-// AgentInstance is one GPU instance: its profile as nvidia-smi writes it (1g.10gb+me), and the first unit of the card's
-// memory axis that it occupies. `nvidia-smi mig -lgi` calls that unit the start of the placement.
-type AgentInstance struct {
-	Profile string `json:"profile"`
-	Start   int    `json:"start"`
+	Enabled   bool               `json:"enabled"`
+	Instances []gpuinfo.Instance `json:"instances"`
 }
 
 // AgentRefresh is the longest time between two writes of a report, changed or not. A report older than agentSilence is
@@ -170,11 +164,7 @@ func (r *reading) withoutImpossible(report *AgentReport) {
 		if !known {
 			continue
 		}
-		layout := make([]gpuinfo.Instance, 0, len(card.MIG.Instances))
-		for _, instance := range card.MIG.Instances {
-			layout = append(layout, gpuinfo.Instance{Profile: instance.Profile, Start: instance.Start})
-		}
-		if err := product.Check(layout); err != nil {
+		if err := product.Check(card.MIG.Instances); err != nil {
 			r.problem(LabelUnreadable, fmt.Sprintf("%s: card %d, a %s, cannot have these instances: %v",
 				AgentAnnotation, card.Index, product.Name, err))
 			card.MIG.Instances = nil
@@ -196,8 +186,7 @@ func (r *reading) agentCards(report AgentReport, anonymous []Card) []Card {
 		}
 		if n := len(anonymous); n == len(report.Cards) && *anonymous[0].FreeUnits == *anonymous[n-1].FreeUnits {
 			left := *anonymous[0].FreeUnits
-			free := seen.MemoryMiB * left
-			card.FreeUnits, card.FreeMiB = &left, &free
+			card.FreeUnits, card.FreeMiB = &left, new(seen.MemoryMiB*left)
 		}
 		card.join(seen)
 		cards = append(cards, card)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -23,11 +24,11 @@ func TestAnAgentReportIsReadAsItWasWritten(t *testing.T) {
 	want := sharing.AgentReport{Cards: []sharing.AgentCard{
 		{
 			Index: 0, UUID: "GPU-a", Product: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559, FreeMiB: &free, Healthy: true,
-			MIG: sharing.AgentMIG{Enabled: true, Instances: []sharing.AgentInstance{{Profile: "1g.10gb", Start: 6}}},
+			MIG: sharing.AgentMIG{Enabled: true, Instances: []gpuinfo.Instance{{Profile: "1g.10gb", Start: 6}}},
 		},
 		{
 			Index: 1, UUID: "GPU-b", Product: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559, Problem: "XID 79",
-			MIG: sharing.AgentMIG{Instances: []sharing.AgentInstance{}},
+			MIG: sharing.AgentMIG{Instances: []gpuinfo.Instance{}},
 		},
 	}}
 	if diff := cmp.Diff(want, report); diff != "" {

@@ -62,9 +62,3 @@ func TestARecordPlacesAPodOnItsCards(t *testing.T) {
 		})
 	}
 }
-
-func TestNothingIsKnownOfVGPUsWhilePodsAreUnknown(t *testing.T) {
-	if held := sharing.HAMi.Held(nil, []string{"GPU-a"}); held != nil {
-		t.Errorf("held %+v, want nil", held)
-	}
-}

@@ -26,14 +26,12 @@ const (
 
 // amdCards are the cards that can be partitioned: their memory, and how many partitions the mode cpx makes of one: as
 // many as its compute dies (AMD, data sheets of the Instinct series; ROCm, amdsmi, "GPU partitioning").
-var amdCards = []amdCard{
-	{"MI300X", 192, 8}, {"MI300A", 128, 6}, {"MI308X", 192, 4}, {"MI325X", 256, 8}, {"MI350X", 288, 8},
-	{"MI355X", 288, 8},
-}
-
-type amdCard struct {
+var amdCards = []struct {
 	model           string
 	gib, partsOfCPX int64
+}{
+	{"MI300X", 192, 8}, {"MI300A", 128, 6}, {"MI308X", 192, 4}, {"MI325X", 256, 8}, {"MI350X", 288, 8},
+	{"MI355X", 288, 8},
 }
 
 // readAMD recognizes AMD's cards whose names, labels or memory say in which mode they are. A mode other than spx means
@@ -55,8 +53,8 @@ func (r *reading) readAMD() bool {
 	case r.amdContradicts(modes, labelled):
 		return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
 	}
-	if most := r.amdCard().gib << 10; r.gpus.Product != nil && modesSayWhole(modes) {
-		if gib, _ := r.amdMemory(); r.belowProduct(gib<<10, most) {
+	if most, _ := r.amdCard(); r.gpus.Product != nil && modesSayWhole(modes) {
+		if gib, _ := r.amdMemory(); r.belowProduct(gib<<10, most<<10) {
 			return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
 		}
 	}
@@ -127,7 +125,8 @@ func (r *reading) amdContradicts(modes map[string]string, labelled string) bool 
 
 // amdCount returns how many cards the devices of these modes are on; -1 if that is unknown.
 func (r *reading) amdCount(modes map[string]string) (cards int64) {
-	parts := map[string]int64{"spx": 1, "dpx": 2, "tpx": 3, "qpx": 4, "cpx": r.amdCard().partsOfCPX}
+	_, dies := r.amdCard()
+	parts := map[string]int64{"spx": 1, "dpx": 2, "tpx": 3, "qpx": 4, "cpx": dies}
 	for name, mode := range modes {
 		compute, _, _ := strings.Cut(mode, "_")
 		n := parts[compute]
@@ -149,17 +148,18 @@ func (r *reading) amdMemory() (gib int64, known bool) {
 // amdWholeMemory reports whether one device has the memory of a whole card.
 func (r *reading) amdWholeMemory() bool {
 	gib, known := r.amdMemory()
-	return known && gib == r.amdCard().gib
+	card, _ := r.amdCard()
+	return known && gib == card
 }
 
-// amdCard returns the table's row of the node's cards, without values if it has none.
-func (r *reading) amdCard() (card amdCard) {
+// amdCard returns the GiB of the node's cards and how many partitions the mode cpx makes of one; 0 if no row has them.
+func (r *reading) amdCard() (gib, partsOfCPX int64) {
 	for _, row := range amdCards {
 		if strings.Contains(r.label(labelsAMDProduct...), row.model) {
-			card = row
+			gib, partsOfCPX = row.gib, row.partsOfCPX
 		}
 	}
-	return card
+	return gib, partsOfCPX
 }
 
 // modesSayWhole reports whether no device is of a mode that makes partitions.

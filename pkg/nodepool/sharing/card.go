@@ -58,10 +58,9 @@ type CardInstance struct {
 	Free    *bool  `json:"free"`
 }
 
-// usable reports whether the card is not known to be unhealthy.
-func (c Card) usable() bool { return c.Healthy == nil || *c.Healthy }
+// Usable reports whether the card is not known to be unhealthy.
+func (c Card) Usable() bool { return c.Healthy == nil || *c.Healthy }
 
-// empty marks a card as full.
 func (c *Card) empty() {
 	none := int64(0)
 	c.FreeMiB, c.FreeUnits = &none, &none
@@ -74,7 +73,7 @@ func (c *Card) empty() {
 // returns false if the profile does not fit, or if it is unknown which instances are in use.
 func (c Card) PlacesLost(product gpuinfo.Product, profile string) (n int64, ok bool) {
 	wanted, has := product.Profile(profile)
-	if !has || !c.usable() || c.Instances == nil {
+	if !has || !c.Usable() || c.Instances == nil {
 		return 0, false
 	}
 	var used []gpuinfo.Instance

@@ -60,8 +60,7 @@ func CheckCards(inventory gpuinfo.Inventory) []CardFinding {
 	findings := []CardFinding{}
 	for _, card := range inventory.Cards {
 		add := func(code CardCode, format string, args ...any) {
-			index := card.Index
-			findings = append(findings, CardFinding{code, &index, fmt.Sprintf(format, args...)})
+			findings = append(findings, CardFinding{code, new(card.Index), fmt.Sprintf(format, args...)})
 		}
 		if !card.Healthy {
 			add(CardUnhealthy, "%s", card.Problem)
@@ -127,8 +126,7 @@ func ProcessesOutsidePods(inventory gpuinfo.Inventory, inPod func(pid uint32) (i
 	for _, card := range inventory.Cards {
 		for _, process := range card.Processes {
 			if in, known := inPod(process.PID); known && !in {
-				index := card.Index
-				findings = append(findings, CardFinding{ProcessOutsidePods, &index,
+				findings = append(findings, CardFinding{ProcessOutsidePods, new(card.Index),
 					fmt.Sprintf("process %d (%s%s) is in no pod: no scheduler knows about it",
 						process.PID, process.Kind, holding(process.Memory))})
 			}

@@ -90,7 +90,7 @@ func draCard(id string, devices []DRADevice) Card {
 		card.FreeMiB = &left
 	}
 	card.Instances = draInstances(devices, onDemand)
-	if !card.usable() {
+	if !card.Usable() {
 		card.empty()
 	}
 	return card
@@ -105,8 +105,7 @@ func draInstances(devices []DRADevice, onDemand bool) []CardInstance {
 		}
 		instance := CardInstance{Profile: d.Profile, Start: draStart(d.Name)}
 		if d.Allocated != nil {
-			free := !*d.Allocated
-			instance.Free = &free
+			instance.Free = new(!*d.Allocated)
 		}
 		switch {
 		case onDemand && d.Allocated == nil:
@@ -180,7 +179,6 @@ func (r *reading) claimedUnits() map[string]int64 {
 	return taken
 }
 
-// claimed reports whether a ResourceClaim has the device.
 func (d DRADevice) claimed() bool { return d.Allocated != nil && *d.Allocated }
 
 // instanceUnits returns the resource of which an instance is one unit, empty if the node announces none.
@@ -252,7 +250,6 @@ const AMDPartition = "amd-partition"
 // GPUs of the node are supplied, and not what they are.
 const OtherDevice = "other"
 
-// isPart reports whether the device is a part of a card.
 func (d DRADevice) isPart() bool { return d.Type == "mig" || d.Type == AMDPartition }
 
 // DRADevice is a GPU, or a part of one, that a ResourceSlice of the node offers (resource.k8s.io/v1, drivers

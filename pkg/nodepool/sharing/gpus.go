@@ -6,11 +6,10 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// unhealthy counts the cards that are known to be unhealthy.
 func (n *GPUs) unhealthy() int64 {
 	var count int64
 	for _, card := range n.PerCard {
-		if !card.usable() {
+		if !card.Usable() {
 			count++
 		}
 	}
@@ -22,8 +21,7 @@ func (n *GPUs) HealthyCards() *int64 {
 	if n.Cards == nil {
 		return nil
 	}
-	healthy := max(*n.Cards-n.unhealthy(), 0)
-	return &healthy
+	return new(max(*n.Cards-n.unhealthy(), 0))
 }
 
 // LargestCard returns what the largest card of a node can offer of a memory resource.
@@ -64,7 +62,6 @@ func (n GPUs) Contradicts() bool {
 	return n.has(NamesContradict) || n.has(SharingUnlabelled) || n.has(MemoryBelowProduct)
 }
 
-// has reports whether the node has a problem with this code.
 func (n *GPUs) has(code ProblemCode) bool {
 	return slices.ContainsFunc(n.Problems, func(p Problem) bool { return p.Code == code })
 }
@@ -84,8 +81,7 @@ func (n GPUs) WithUse(c Card) Card {
 			resource = gpuinfo.NvidiaGPU
 		}
 		if free, ok := n.Free[resource]; ok && (free == 0 || free == n.Units[resource]) {
-			all := free > 0
-			instance.Free = &all
+			instance.Free = new(free > 0)
 		}
 	}
 	return c
@@ -165,7 +161,7 @@ func (r *reading) healthyShares(name string, role gpuinfo.Role) (units int64) {
 	unit, _ := r.gpus.MemoryUnit(name)
 	for _, card := range r.gpus.PerCard {
 		switch {
-		case !card.usable():
+		case !card.Usable():
 		case role == gpuinfo.Devices:
 			units += card.Shares
 		case role == gpuinfo.Cores:
@@ -266,7 +262,7 @@ func (r *reading) healthyInstances(profile string) (units int64, known bool) {
 		if card.Instances == nil {
 			return 0, false
 		}
-		if !card.usable() {
+		if !card.Usable() {
 			continue
 		}
 		for _, instance := range card.Instances {
@@ -284,7 +280,7 @@ func (r *reading) healthyUncut() (units int64, known bool) {
 		return 0, false
 	}
 	for _, card := range r.gpus.PerCard {
-		if card.usable() && len(card.Instances) == 0 {
+		if card.Usable() && len(card.Instances) == 0 {
 			units++
 		}
 	}

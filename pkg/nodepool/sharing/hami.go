@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // HAMi's annotations: what its agent registers, whether the agent still responds, and the UUIDs of cards from which an
@@ -230,20 +229,6 @@ func (r *reading) hamiCards() []Card {
 	}
 	r.cordon(devices)
 	return r.vgpuCards(hami, devices)
-}
-
-// hamiRequest reads requests for memory or cores of cards. HAMi takes more than 100 percent of cores for 100.
-func hamiRequest(of map[string]raydemand.Amount) Request {
-	memory, cores := unitsOf(of, gpuinfo.HAMiMemory), unitsOf(of, gpuinfo.HAMiCores)
-	if memory <= 0 && cores <= 0 {
-		return Request{}
-	}
-	r := Request{Resource: gpuinfo.HAMiMemory, Kind: gpuinfo.VGPU, Cards: max(unitsOf(of, gpuinfo.NvidiaGPU), 1),
-		Memory: memory, Cores: min(cores, 100)}
-	if memory == 0 {
-		r.Percent = percentOr100(unitsOf(of, gpuinfo.HAMiMemoryPercentage))
-	}
-	return r
 }
 
 // percentOr100 returns the percentage of a card's memory that a pod asks for: without one, it is all of it.

@@ -27,8 +27,7 @@ func (r *reading) koordinatorCards() []Card {
 		cards[i] = Card{Index: &i, MemoryMiB: r.gpus.CardMemoryMiB, FreeUnits: &memory, FreeCores: &cores,
 			Source: "koordinator"}
 		if r.gpus.CardMemoryMiB != nil {
-			free := *r.gpus.CardMemoryMiB * memory / 100
-			cards[i].FreeMiB = &free
+			cards[i].FreeMiB = new(*r.gpus.CardMemoryMiB * memory / 100)
 		}
 	}
 	return cards
@@ -74,10 +73,10 @@ func koordinatorRequest(of map[string]raydemand.Amount) Request {
 
 // koordinatorRefusal checks a request in percent of cards against the rules of Koordinator's scheduler
 // (docs/reference/facts.md#requests-in-percent).
-func koordinatorRefusal(of map[string]raydemand.Amount) (Refusal, bool) {
+func koordinatorRefusal(of map[string]raydemand.Amount) (raydemand.Finding, bool) {
 	shares := unitsOf(of, gpuinfo.KoordinatorShared)
 	for _, name := range []string{gpuinfo.KoordinatorBoth, gpuinfo.KoordinatorCores, gpuinfo.KoordinatorMemoryRatio} {
-		refusal := Refusal{Resource: name, Seen: of[name].String()}
+		refusal := raydemand.Finding{Field: name, Seen: of[name].String()}
 		switch percent := unitsOf(of, name); {
 		case shares > 0 && name != gpuinfo.KoordinatorBoth && (percent%shares != 0 || percent/shares > 100):
 			refusal.Why = fmt.Sprintf("Koordinator refuses it: each of %d shares has the same part of one card", shares)
@@ -89,7 +88,7 @@ func koordinatorRefusal(of map[string]raydemand.Amount) (Refusal, bool) {
 			return refusal, true
 		}
 	}
-	return Refusal{}, false
+	return raydemand.Finding{}, false
 }
 
 // koordinatorRecord reads what a pod was assigned on each card, nil if nothing is recorded or if the record is

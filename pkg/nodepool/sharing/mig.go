@@ -350,8 +350,7 @@ func (n *GPUs) CutCards() (CutCards, bool) {
 			cards.Count = *n.Cards
 		}
 		if free, ok := n.Free[gpuinfo.NvidiaGPU]; ok && cards.Count == n.Units[gpuinfo.NvidiaGPU] {
-			busy := cards.Count - free
-			cards.Busy = &busy
+			cards.Busy = new(cards.Count - free)
 		}
 		cards.leaveOut(n.unhealthy())
 	case gpuinfo.MIG:
@@ -460,7 +459,6 @@ func (p *CutCards) Add(more CutCards) {
 		p.Cut[i].Count += more.Cut[i].Count
 	}
 	if p.Busy != nil {
-		busy := *p.Busy + *more.Busy
-		p.Busy = &busy
+		p.Busy = new(*p.Busy + *more.Busy)
 	}
 }

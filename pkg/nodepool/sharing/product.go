@@ -93,8 +93,8 @@ func (r *reading) cardCount() (cards int64, source string, known bool) {
 		return int64(len(report.Cards)), "the driver's count", true
 	}
 	instanceType := r.label(instanceTypes...)
-	if machine, known := gpuinfo.MachineOf(instanceType); known && !machine.Part() {
-		return machine.Cards, instanceType, true
+	if cards, _ := gpuinfo.MachineOf(instanceType); cards > 0 {
+		return cards, instanceType, true
 	}
 	return 0, "", false
 }

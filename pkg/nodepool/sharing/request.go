@@ -27,10 +27,22 @@ type Request struct {
 	Memory, Largest, Percent, Cores int64
 }
 
-// requests are what the stacks read of the requests of a pod, which asks one of them. Each returns a Request without
-// Cards if the pod does not ask it.
-var requests = []func(of map[string]raydemand.Amount) Request{
-	koordinatorRequest, ackRequest, volcanoSharedRequest, volcanoRequest, hamiRequest,
+// parts are the resources by which pods ask for parts of cards: devices, and beside them, for each device, an amount of
+// memory, percent of the card's memory, and percent of its cores. The first row that a pod asks counts. kind is that of
+// the nodes; Koordinator has no kind of its own. alone are the columns that make a request: memory asks for parts of
+// cards in each row.
+var parts = []struct {
+	device, memory, percent, cores string
+	kind                           gpuinfo.Kind
+	alone                          []string
+}{
+	{gpuinfo.KoordinatorShared, "", gpuinfo.KoordinatorMemoryRatio, gpuinfo.KoordinatorCores, "", nil},
+	{"", gpuinfo.AliyunMemory, "", gpuinfo.AliyunCores, gpuinfo.GPUMemory, nil},
+	{"", gpuinfo.VolcanoShared, "", "", gpuinfo.GPUMemory, nil},
+	{gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, gpuinfo.VolcanoMemoryPercentage, gpuinfo.VolcanoCores, gpuinfo.VGPU,
+		[]string{gpuinfo.VolcanoNumber}},
+	{gpuinfo.NvidiaGPU, gpuinfo.HAMiMemory, gpuinfo.HAMiMemoryPercentage, gpuinfo.HAMiCores, gpuinfo.VGPU,
+		[]string{gpuinfo.HAMiCores}},
 }
 
 // unitsOf returns the whole units of a resource that a pod requests.
@@ -41,13 +53,24 @@ func unitsOf(requests map[string]raydemand.Amount, resource string) int64 {
 // RequestOf returns what a pod, or one container of it, asks of cards; false if it asks for none. spread is over how
 // many cards ACK spreads memory. memories are other resources that count memory of cards, sorted.
 func RequestOf(of map[string]raydemand.Amount, spread int64, memories ...string) (Request, bool) {
-	for _, read := range requests {
-		r := read(of)
-		if r.Cards == 0 {
+	for _, row := range parts {
+		r := Request{Resource: row.memory, Kind: row.kind, Cards: max(unitsOf(of, row.device), 1),
+			Memory: max(unitsOf(of, row.memory), 0), Cores: unitsOf(of, row.cores)}
+		asks := func(name string) bool { return unitsOf(of, name) > 0 }
+		switch {
+		case row.kind == "":
+			if r = koordinatorRequest(of); r.Cards == 0 {
+				continue
+			}
+		case r.Memory == 0 && !slices.ContainsFunc(row.alone, asks):
 			continue
-		}
-		if r.Resource == gpuinfo.AliyunMemory && spread > 1 {
+		case r.Memory == 0: // HAMi and Volcano: all of the memory without a percentage
+			r.Percent = percentOr100(unitsOf(of, row.percent))
+		case r.Resource == gpuinfo.AliyunMemory && spread > 1:
 			r.Cards, r.Memory = spread, (r.Memory+spread-1)/spread
+		}
+		if r.Resource == gpuinfo.HAMiMemory {
+			r.Cores = min(r.Cores, 100) // HAMi takes more for 100
 		}
 		return r.each(), true
 	}
@@ -91,26 +114,25 @@ func (r Request) ApartOn(gpus *GPUs) int64 {
 	return r.Apart
 }
 
-// besides are the resources that say how much of each device is meant: memory, percent of a card's memory, and percent
-// of its cores.
-var besides = map[string]struct{ memory, percent, cores string }{
-	gpuinfo.NvidiaGPU:         {gpuinfo.HAMiMemory, gpuinfo.HAMiMemoryPercentage, gpuinfo.HAMiCores},
-	gpuinfo.VolcanoNumber:     {gpuinfo.VolcanoMemory, gpuinfo.VolcanoMemoryPercentage, gpuinfo.VolcanoCores},
-	gpuinfo.AliyunMemory:      {"", "", gpuinfo.AliyunCores},
-	gpuinfo.KoordinatorShared: {"", gpuinfo.KoordinatorMemoryRatio, gpuinfo.KoordinatorCores},
-}
-
 // Beside returns what a pod asks beside a resource for each unit of it; 0 if it does not. Koordinator gives each share
 // the same part of what the pod writes, and counts memory in bytes (docs/reference/facts.md#requests-in-percent); here
 // it is in MiB, without a Resource.
 func Beside(resource string, of map[string]raydemand.Amount) Request {
-	row, shares, memory := besides[resource], int64(1), unitsOf(of, besides[resource].memory)
-	if resource == gpuinfo.KoordinatorShared {
-		shares, memory = max(unitsOf(of, resource), 1), unitsOf(of, gpuinfo.KoordinatorMemory)>>20
+	for _, row := range parts {
+		shares, memory := int64(1), unitsOf(of, row.memory)
+		switch {
+		case resource == gpuinfo.AliyunMemory && row.memory == resource:
+			return Request{Cores: max(unitsOf(of, row.cores), 0)}
+		case row.device == "" || row.device != resource:
+			continue
+		case row.kind == "":
+			shares, memory = max(unitsOf(of, resource), 1), unitsOf(of, gpuinfo.KoordinatorMemory)>>20
+		}
+		each := func(units int64) int64 { return (max(units, 0) + shares - 1) / shares }
+		return Request{Resource: row.memory, Memory: max(memory, 0) / shares,
+			Percent: each(unitsOf(of, row.percent)), Cores: each(unitsOf(of, row.cores))}
 	}
-	each := func(units int64) int64 { return (max(units, 0) + shares - 1) / shares }
-	return Request{Resource: row.memory, Memory: max(memory, 0) / shares,
-		Percent: each(unitsOf(of, row.percent)), Cores: each(unitsOf(of, row.cores))}
+	return Request{}
 }
 
 // Parts is how a scheduler hands out parts of the cards of a node.
@@ -149,12 +171,9 @@ func (n *GPUs) Parts(labels map[string]string) (p Parts, some bool) {
 	return p, false
 }
 
-// Refusal is what a stack's scheduler or webhook does not accept in the requests of a pod.
-type Refusal struct{ Resource, Seen, Why, Fix string }
-
 // RefusalsOf returns what ACK and Koordinator do not accept, so that no pod is ever placed; spread is over how many
 // cards ACK spreads memory.
-func RefusalsOf(of map[string]raydemand.Amount, spread int64) (all []Refusal) {
+func RefusalsOf(of map[string]raydemand.Amount, spread int64) (all []raydemand.Finding) {
 	if r, refused := ackRefusal(of, spread); refused {
 		all = append(all, r)
 	}

@@ -116,7 +116,6 @@ type reading struct {
 	productKnown bool
 }
 
-// is sets kind and isolation.
 func (r *reading) is(kind gpuinfo.Kind, isolation gpuinfo.Isolation) bool {
 	r.gpus.Kind, r.gpus.Isolation = kind, isolation
 	return true
@@ -150,7 +149,6 @@ func (r *reading) number(key string) (int64, bool) {
 	return n, true
 }
 
-// memory sets what is behind one unit of a resource.
 func (r *reading) memory(resource string, mib int64) {
 	if mib <= 0 {
 		return

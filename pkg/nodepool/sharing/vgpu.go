@@ -97,31 +97,19 @@ func (n *GPUs) scheduler() vgpuScheduler {
 // percentage only without an amount of memory, and never find such a card
 // (docs/reference/facts.md#choice-of-a-card).
 func OverPercent(of map[string]raydemand.Amount) string {
-	for _, device := range [...]string{gpuinfo.NvidiaGPU, gpuinfo.VolcanoNumber} {
-		row := besides[device]
-		if percent := unitsOf(of, row.percent); percent > 100 && unitsOf(of, row.memory) == 0 {
+	for _, row := range slices.Backward(parts) {
+		percent := unitsOf(of, row.percent)
+		if row.kind == gpuinfo.VGPU && percent > 100 && unitsOf(of, row.memory) == 0 {
 			return fmt.Sprintf("%s %d", row.percent, percent)
 		}
 	}
 	return ""
 }
 
-// on returns the scheduler with what it needs to know of the node and its cards.
-func (v vgpuScheduler) on(gpus *GPUs, devices []hamiDevice) vgpuScheduler {
-	v.unit, v.profiles = gpus.MemoryMiB[v.Memory], map[string][]OfferedProfile{}
-	for i := range devices {
-		v.profiles[devices[i].UUID] = devices[i].offered
-	}
-	return v
-}
-
 // Held adds up what pods were assigned of the cards with these UUIDs: UUID,type,memory,cores for each card, with a
 // colon after each and a semicolon between containers. A pod without a record holds what it requests, or all of a card
-// if it requests no memory. The result is nil while the pods are unknown.
+// if it requests no memory.
 func (v vgpuScheduler) Held(pods []Pod, cards []string) *byCard[string] {
-	if pods == nil {
-		return nil
-	}
 	held := &byCard[string]{cut: v.cut}
 	for _, pod := range pods {
 		if pod.Requests[v.Count] == 0 && pod.Requests[v.Memory] == 0 {
@@ -190,7 +178,6 @@ func (v vgpuScheduler) cards(pods []Pod) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// betweenShares separates the shares of a record.
 func betweenShares(c rune) bool { return c == ':' || c == ';' }
 
 // vgpuShare reads UUID,type,memory,cores. If HAMi partitions the card, the instance follows the UUID in brackets
@@ -225,13 +212,8 @@ func (r *reading) unregisteredCards() []Card {
 	ids := scheduler.cards(r.node.Pods)
 	devices := make([]hamiDevice, count)
 	for i := range devices {
-		devices[i] = hamiDevice{
-			Index:  i,
-			Count:  r.gpus.Units[scheduler.Count] / count,
-			Memory: memory,
-			Cores:  100,
-			Health: true,
-		}
+		devices[i] = hamiDevice{Index: i, Count: r.gpus.Units[scheduler.Count] / count, Memory: memory, Cores: 100,
+			Health: true}
 		if i < len(ids) {
 			devices[i].UUID = ids[i]
 		}
@@ -249,13 +231,11 @@ func (r *reading) alikeCards() (count, memory int64, known bool) {
 		return 0, 0, false
 	}
 	memory = r.gpus.UnitsPerCard[gpuinfo.VolcanoMemory] * r.gpus.MemoryMiB[gpuinfo.VolcanoMemory]
-	known = memory > 0
-	for _, read := range []func() (int64, bool){
-		r.gfdMemory, func() (int64, bool) { return memoryText(r.label(labelACKMemory)) },
-	} {
-		if !known {
-			memory, known = read()
-		}
+	if known = memory > 0; !known {
+		memory, known = r.gfdMemory()
+	}
+	if !known {
+		memory, known = memoryText(r.label(labelACKMemory))
 	}
 	return *r.gpus.Cards, memory, known
 }
@@ -307,10 +287,11 @@ func (r *reading) vgpuHeld(scheduler vgpuScheduler, devices []hamiDevice) *byCar
 		return nil
 	}
 	uuids := make([]string, len(devices))
+	scheduler.unit, scheduler.profiles = r.gpus.MemoryMiB[scheduler.Memory], map[string][]OfferedProfile{}
 	for i := range devices {
-		uuids[i] = devices[i].UUID
+		uuids[i], scheduler.profiles[devices[i].UUID] = devices[i].UUID, devices[i].offered
 	}
-	held := scheduler.on(&r.gpus, devices).Held(r.node.Pods, uuids)
+	held := scheduler.Held(r.node.Pods, uuids)
 	r.unrecorded(held.Unrecorded(len(devices)))
 	return held
 }
@@ -370,7 +351,6 @@ func (r *reading) memoryOf(d *hamiDevice, alike bool) int64 {
 	return int64(gpuinfo.MemoryOf(d.Type))
 }
 
-// alike reports whether cards are of one model with the same memory and number of shares.
 func alike(devices []hamiDevice) bool {
 	return !slices.ContainsFunc(devices, func(d hamiDevice) bool {
 		first := &devices[0]

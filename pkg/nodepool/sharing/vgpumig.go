@@ -174,15 +174,6 @@ func (n GPUs) Holding(mib int64) (profile OfferedProfile, holds bool) {
 	return profile, mib == 0 && len(n.Profiles) > 0
 }
 
-// InstancesPerCard returns how many instances of a profile one card holds.
-func (n GPUs) InstancesPerCard(p OfferedProfile) int64 {
-	most := 100 / max(p.Cores, 1)
-	if n.CardMemoryMiB != nil {
-		most = min(most, *n.CardMemoryMiB/p.MemoryMiB)
-	}
-	return most
-}
-
 // cut returns what a share takes of a card that is cut: an instance of the smallest profile that holds it. A record has
 // what the pod requested, or what the scheduler's configuration says that the instance has, which may be the round
 // number in its name.
@@ -272,7 +263,7 @@ func (n *GPUs) Uncounted(r Request, choice CardChoice) (why string) {
 		like := n.OfCard(card)
 		_, holds := like.Holding(mib)
 		switch {
-		case choice.Refuses(*card) != "" || !card.usable():
+		case choice.Refuses(*card) != "" || !card.Usable():
 		case card.Unproven(mib):
 			why = cmp.Or(why, "cuts cards of model "+card.Model+" into MIG instances, and no profile is known to hold "+
 				"the request")

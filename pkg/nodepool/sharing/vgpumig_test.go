@@ -50,7 +50,7 @@ func TestARequestTakesTheSmallestProfileThatHoldsIt(t *testing.T) {
 			read := sharing.Reader{}.Read(test.node)
 			got := "none"
 			if profile, holds := read.Holding(test.mib); holds {
-				got = fmt.Sprintf("%s x%d", profile.Name, read.InstancesPerCard(profile))
+				got = fmt.Sprintf("%s x%d", profile.Name, 100/profile.Cores)
 			}
 			if got += ", " + string(read.Isolation); got != test.want {
 				t.Errorf("got %s, want %s; %v", got, test.want, read.Problems)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // readVolcano recognizes Volcano's vGPU plugin. Memory is a sum over the cards; a request must fit on one of them. If
@@ -64,29 +63,6 @@ func (r *reading) unitPerCard(resource string) {
 	if memory := perCard * unit; r.gpus.CardMemoryMiB == nil && memory > 0 {
 		r.gpus.CardMemoryMiB = &memory
 	}
-}
-
-// volcanoRequest reads requests for shares of cards.
-func volcanoRequest(of map[string]raydemand.Amount) Request {
-	number, memory := unitsOf(of, gpuinfo.VolcanoNumber), unitsOf(of, gpuinfo.VolcanoMemory)
-	if number <= 0 && memory <= 0 {
-		return Request{}
-	}
-	r := Request{Resource: gpuinfo.VolcanoMemory, Kind: gpuinfo.VGPU, Cards: max(number, 1), Memory: memory,
-		Cores: unitsOf(of, gpuinfo.VolcanoCores)}
-	if memory == 0 {
-		r.Percent = percentOr100(unitsOf(of, gpuinfo.VolcanoMemoryPercentage))
-	}
-	return r
-}
-
-// volcanoSharedRequest reads requests for memory that the older device plugin shares, of one card.
-func volcanoSharedRequest(of map[string]raydemand.Amount) Request {
-	memory := unitsOf(of, gpuinfo.VolcanoShared)
-	if memory <= 0 {
-		return Request{}
-	}
-	return Request{Resource: gpuinfo.VolcanoShared, Kind: gpuinfo.GPUMemory, Cards: 1, Memory: memory}
 }
 
 // readVolcanoMemory recognizes the sharing of Volcano's older device plugin, which isolates nothing. The plugin writes

@@ -109,8 +109,7 @@ func (r *reading) labelledWhole() bool {
 	if r.label(LabelProduct) != "" || r.label(LabelGKEAccelerator) != "" {
 		return true
 	}
-	switch ackMode(r.label(labelACKMode)) {
-	case ackDefault, ackTopology:
+	if mode := r.label(labelACKMode); mode == "default" || mode == "topology" {
 		return true
 	}
 	replicas, _ := r.number(labelReplicas)
@@ -180,8 +179,8 @@ var virtualCard = regexp.MustCompile(`-\d{1,3}[QCAB]$`)
 // readPart recognizes a machine with a part of a card. Other machines have the rest, and the node does not show what
 // separates them.
 func (r *reading) readPart() bool {
-	machine, known := gpuinfo.MachineOf(r.label(instanceTypes...))
-	if known && machine.Part() || r.label(labelVGPU) == "true" || virtualCard.MatchString(r.label(LabelProduct)) {
+	cards, known := gpuinfo.MachineOf(r.label(instanceTypes...))
+	if known && cards == 0 || r.label(labelVGPU) == "true" || virtualCard.MatchString(r.label(LabelProduct)) {
 		r.gpus.Cards = nil
 		return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
 	}

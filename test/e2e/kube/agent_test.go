@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -106,7 +107,7 @@ func oneCard(t *testing.T, problem string) string {
 	free := int64(40000)
 	value, err := sharing.AgentReport{Cards: []sharing.AgentCard{{
 		UUID: "GPU-1", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, FreeMiB: &free, Healthy: problem == "", Problem: problem,
-		MIG: sharing.AgentMIG{Instances: []sharing.AgentInstance{}},
+		MIG: sharing.AgentMIG{Instances: []gpuinfo.Instance{}},
 	}}}.Annotation()
 	if err != nil {
 		t.Fatal(err)

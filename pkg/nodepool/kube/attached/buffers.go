@@ -81,21 +81,14 @@ var bufferVersions = []string{"v1beta1", "v1alpha1"}
 
 // buffer returns the CapacityBuffer for pods of a group of the RayCluster.
 func buffer(rayCluster *unstructured.Unstructured, version string, b nodepool.Buffer) *unstructured.Unstructured {
-	return owned(rayCluster, b, map[string]any{
+	annotations := map[string]string{groupAnnotation: b.Group, templateAnnotation: b.Template}
+	return madeFor(rayCluster, b.Name, annotations, map[string]any{
 		"apiVersion": autoscalingGroup + "/" + version, "kind": "CapacityBuffer",
 		"spec": map[string]any{
 			"podTemplateRef": map[string]any{"name": b.Name},
 			"replicas":       b.Pods,
 		},
 	})
-}
-
-// owned adds the metadata.
-func owned(
-	rayCluster *unstructured.Unstructured, b nodepool.Buffer, content map[string]any,
-) *unstructured.Unstructured {
-	annotations := map[string]string{groupAnnotation: b.Group, templateAnnotation: b.Template}
-	return madeFor(rayCluster, b.Name, annotations, content)
 }
 
 // ours reports whether Heliostat made an object for a RayCluster.
@@ -265,13 +258,6 @@ func copyFields(to, from map[string]any, names ...string) {
 	}
 }
 
-// podTemplate returns the PodTemplate of a buffer.
-func podTemplate(
-	rayCluster *unstructured.Unstructured, b nodepool.Buffer, template map[string]any,
-) *unstructured.Unstructured {
-	return owned(rayCluster, b, map[string]any{"apiVersion": "v1", "kind": "PodTemplate", "template": template})
-}
-
 // errForeign: somebody else made the object that has the name of one of Heliostat's.
 var errForeign = errors.New("Heliostat did not make it for this RayCluster, so it is not changed")
 
@@ -292,16 +278,14 @@ func (w *Buffers) Keep(
 	if b.Template, err = identity(template); err != nil {
 		return fmt.Errorf("worker group %s: %w", b.Group, err)
 	}
-	if err := apply(ctx, w.podTemplates(namespace), podTemplate(rayCluster, b, template)); err != nil {
+	pods := podTemplate(rayCluster, b.Name, b.Group, template)
+	pods.SetAnnotations(map[string]string{groupAnnotation: b.Group, templateAnnotation: b.Template})
+	if err := apply(ctx, w.podTemplates(namespace), pods); err != nil {
 		return fmt.Errorf("writing PodTemplate %s/%s: %w", namespace, b.Name, err)
 	}
-	version, err := w.kind.Served.Version()
+	buffers, version, err := w.client("CapacityBuffers", namespace)
 	if err != nil {
-		return fmt.Errorf("finding the version of CapacityBuffers: %w", err)
-	}
-	buffers, err := w.kind.Served.In(bufferResource, namespace)
-	if err != nil {
-		return fmt.Errorf("finding the version of CapacityBuffers: %w", err)
+		return err
 	}
 	if err := apply(ctx, buffers, buffer(rayCluster, version, b)); err != nil {
 		return fmt.Errorf("writing CapacityBuffer %s/%s: %w", namespace, b.Name, err)
@@ -331,15 +315,12 @@ func apply(ctx context.Context, client dynamic.ResourceInterface, object *unstru
 // name stay.
 func (w *Buffers) Remove(ctx context.Context, rayCluster *unstructured.Unstructured, b nodepool.Buffer) error {
 	namespace := rayCluster.GetNamespace()
-	buffers, err := w.kind.Served.In(bufferResource, namespace)
-	if err != nil {
-		return fmt.Errorf("finding the version of CapacityBuffers: %w", err)
+	buffers, _, err := w.client("CapacityBuffers", namespace)
+	if err == nil {
+		err = remove(ctx, buffers, "CapacityBuffer", namespace, b.Name, types.UID(b.UID))
 	}
-	err = buffers.Delete(ctx, b.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: new(types.UID(b.UID))},
-	})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("deleting CapacityBuffer %s/%s: %w", namespace, b.Name, err)
+	if err != nil {
+		return err
 	}
 	templates := w.podTemplates(namespace)
 	switch found, err := templates.Get(ctx, b.Name, metav1.GetOptions{}); {
@@ -350,12 +331,6 @@ func (w *Buffers) Remove(ctx context.Context, rayCluster *unstructured.Unstructu
 	case !ours(found, string(rayCluster.GetUID())):
 		return nil
 	default:
-		err = templates.Delete(ctx, b.Name, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: new(found.GetUID())},
-		})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("deleting PodTemplate %s/%s: %w", namespace, b.Name, err)
-		}
+		return remove(ctx, templates, "PodTemplate", namespace, b.Name, found.GetUID())
 	}
-	return nil
 }

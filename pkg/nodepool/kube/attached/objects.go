@@ -14,8 +14,11 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -304,6 +307,14 @@ func madeFor(
 	return object
 }
 
+// podTemplate returns the PodTemplate for pods of a group.
+func podTemplate(
+	rayCluster *unstructured.Unstructured, name, group string, template map[string]any,
+) *unstructured.Unstructured {
+	return madeFor(rayCluster, name, map[string]string{groupAnnotation: group},
+		map[string]any{"apiVersion": "v1", "kind": "PodTemplate", "template": template})
+}
+
 // wholeTemplate returns a copy of the pod template of a worker group, with the labels of its pods: KubeRay adds some,
 // and anti-affinity and spread constraints may select them. What else KubeRay adds, no scheduler looks at, except for a
 // small init container. It returns nil if there is no such group with a template.
@@ -336,4 +347,27 @@ var templates = corev1.SchemeGroupVersion.WithResource("podtemplates")
 // podTemplates is the client of the PodTemplates that objects of the kind name.
 func (o *Objects[E, T]) podTemplates(namespace string) dynamic.ResourceInterface {
 	return o.config.Client.Resource(templates).Namespace(namespace)
+}
+
+// client returns the client of the kind in a namespace, and its version.
+func (o *Objects[E, T]) client(kinds, namespace string) (dynamic.ResourceInterface, string, error) {
+	version, err := o.kind.Served.Version()
+	if err != nil {
+		return nil, "", fmt.Errorf("finding the version of %s: %w", kinds, err)
+	}
+	of := schema.GroupVersionResource{Group: o.kind.Served.Group, Version: version, Resource: o.kind.Resource}
+	return o.config.Client.Resource(of).Namespace(namespace), version, nil
+}
+
+// remove deletes an object, unless somebody made it again under the same name; an empty uid means any.
+func remove(ctx context.Context, client dynamic.ResourceInterface, kind, namespace, name string, uid types.UID) error {
+	options := metav1.DeleteOptions{}
+	if uid != "" {
+		options.Preconditions = &metav1.Preconditions{UID: &uid}
+	}
+	err := client.Delete(ctx, name, options)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("deleting %s %s/%s: %w", kind, namespace, name, err)
+	}
+	return nil
 }

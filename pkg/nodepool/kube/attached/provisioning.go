@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -53,10 +52,6 @@ const (
 // requestVersions are those that can be read, the best first.
 var requestVersions = []string{"v1", "v1beta1"}
 
-func resource(version string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: autoscalingGroup, Version: version, Resource: requestResource}
-}
-
 // requestObject returns a request for pods of a group of the RayCluster.
 func requestObject(rayCluster *unstructured.Unstructured, version string, r nodepool.ProvisioningRequest,
 ) *unstructured.Unstructured {
@@ -83,9 +78,7 @@ func template(rayCluster *unstructured.Unstructured, labels map[string]string, r
 		return nil, fmt.Errorf("RayCluster %s/%s has no worker group %s with a template: %w", rayCluster.GetNamespace(),
 			rayCluster.GetName(), r.Group, nodepool.ErrConflict)
 	}
-	return madeFor(rayCluster, r.Name, map[string]string{groupAnnotation: r.Group}, map[string]any{
-		"apiVersion": "v1", "kind": "PodTemplate", "template": pods,
-	}), nil
+	return podTemplate(rayCluster, r.Name, r.Group, pods), nil
 }
 
 // readRequest reads a request with the RayCluster that owns it; false for one that is not Heliostat's.
@@ -158,16 +151,16 @@ func (w *Provisioning) Ask(
 	ctx context.Context, rayCluster *unstructured.Unstructured, labels map[string]string,
 	r nodepool.ProvisioningRequest,
 ) error {
-	version, err := w.kind.Served.Version()
+	namespace := rayCluster.GetNamespace()
+	requests, version, err := w.client("ProvisioningRequests", namespace)
 	if err != nil {
-		return fmt.Errorf("finding the version of ProvisioningRequests: %w", err)
+		return err
 	}
 	pods, err := template(rayCluster, labels, r)
 	if err != nil {
 		return err
 	}
-	request, namespace := requestObject(rayCluster, version, r), rayCluster.GetNamespace()
-	requests := w.config.Client.Resource(resource(version)).Namespace(namespace)
+	request := requestObject(rayCluster, version, r)
 	switch exists, err := w.askTemplate(ctx, pods, requests, request); {
 	case err != nil:
 		return fmt.Errorf("creating PodTemplate %s/%s: %w", namespace, r.Name, err)
@@ -180,7 +173,7 @@ func (w *Provisioning) Ask(
 	}
 	err = fmt.Errorf("creating ProvisioningRequest %s/%s: %w", namespace, r.Name, err)
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		err = errors.Join(err, w.deleteTemplate(ctx, namespace, r.Name))
+		err = errors.Join(err, remove(ctx, w.podTemplates(namespace), "PodTemplate", namespace, r.Name, ""))
 	}
 	return err
 }
@@ -202,7 +195,7 @@ func (w *Provisioning) askTemplate(
 	} else if err != nil {
 		return false, fmt.Errorf("trying its ProvisioningRequest: %w", err)
 	}
-	if err = w.deleteTemplate(ctx, pods.GetNamespace(), pods.GetName()); err != nil {
+	if err = remove(ctx, client, "PodTemplate", pods.GetNamespace(), pods.GetName(), ""); err != nil {
 		return false, err
 	}
 	options.DryRun = nil
@@ -210,21 +203,13 @@ func (w *Provisioning) askTemplate(
 	return false, err
 }
 
-func (w *Provisioning) deleteTemplate(ctx context.Context, namespace, name string) error {
-	err := w.podTemplates(namespace).Delete(ctx, name, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting PodTemplate %s/%s: %w", namespace, name, err)
-	}
-	return nil
-}
-
 // Release deletes a request and its PodTemplate. A request that was made again under the same name stays.
 func (w *Provisioning) Release(ctx context.Context, namespace string, r nodepool.ProvisioningRequest) error {
-	version, err := w.kind.Served.Version()
+	requests, _, err := w.client("ProvisioningRequests", namespace)
 	if err != nil {
-		return fmt.Errorf("finding the version of ProvisioningRequests: %w", err)
+		return err
 	}
-	err = w.config.Client.Resource(resource(version)).Namespace(namespace).Delete(ctx, r.Name, metav1.DeleteOptions{
+	err = requests.Delete(ctx, r.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: new(types.UID(r.UID))},
 	})
 	if apierrors.IsConflict(err) {
@@ -233,7 +218,7 @@ func (w *Provisioning) Release(ctx context.Context, namespace string, r nodepool
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting ProvisioningRequest %s/%s: %w", namespace, r.Name, err)
 	}
-	return w.deleteTemplate(ctx, namespace, r.Name)
+	return remove(ctx, w.podTemplates(namespace), "PodTemplate", namespace, r.Name, "")
 }
 
 // PodAnnotations returns the annotations that a change writes to its pod, with nil for those that it removes.

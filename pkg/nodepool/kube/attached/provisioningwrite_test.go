@@ -27,20 +27,20 @@ func (anyServed) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList
 // requestWriter writes to an API server that has these objects. If rejects is true, it refuses ProvisioningRequests.
 func requestWriter(rejects bool, objects ...runtime.Object) (*Provisioning, *dynamicfake.FakeDynamicClient) {
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{resource("v1"): "ProvisioningRequestList", templates: "PodTemplateList"},
+		map[schema.GroupVersionResource]string{(schema.GroupVersionResource{Group: autoscalingGroup, Version: "v1", Resource: requestResource}): "ProvisioningRequestList", templates: "PodTemplateList"},
 		objects...)
 	client.PrependReactor("create", "provisioningrequests",
 		func(action clienttesting.Action) (bool, runtime.Object, error) {
 			create := action.(clienttesting.CreateActionImpl)
 			if rejects {
-				return true, nil, apierrors.NewForbidden(resource("v1").GroupResource(), "heliostat-1", nil)
+				return true, nil, apierrors.NewForbidden((schema.GroupVersionResource{Group: autoscalingGroup, Version: "v1", Resource: requestResource}).GroupResource(), "heliostat-1", nil)
 			}
 			if len(create.CreateOptions.DryRun) == 0 {
 				return false, nil, nil
 			}
-			_, err := client.Tracker().Get(resource("v1"), create.Namespace, "heliostat-1")
+			_, err := client.Tracker().Get((schema.GroupVersionResource{Group: autoscalingGroup, Version: "v1", Resource: requestResource}), create.Namespace, "heliostat-1")
 			if err == nil {
-				err = apierrors.NewAlreadyExists(resource("v1").GroupResource(), "heliostat-1")
+				err = apierrors.NewAlreadyExists((schema.GroupVersionResource{Group: autoscalingGroup, Version: "v1", Resource: requestResource}).GroupResource(), "heliostat-1")
 			} else if apierrors.IsNotFound(err) {
 				err = nil
 			}
@@ -84,7 +84,7 @@ func TestARequestNeverGetsTheTemplateOfAnEarlierOne(t *testing.T) {
 	if got := nodeOf(t, client); got != "x" {
 		t.Errorf("the PodTemplate is for node %s, want that of the group now", got)
 	}
-	if _, err := client.Tracker().Get(resource("v1"), "ml", askedRequest.Name); err != nil {
+	if _, err := client.Tracker().Get((schema.GroupVersionResource{Group: autoscalingGroup, Version: "v1", Resource: requestResource}), "ml", askedRequest.Name); err != nil {
 		t.Error(err)
 	}
 }
