@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -27,70 +27,18 @@ func inNamespace[T any](x *inventory, kind string, of *Object) (all []T, names [
 	return all, names
 }
 
-// containerLimits returns the items of a LimitRange for containers, with the defaults of the API server (Kubernetes
-// 1.36, SetDefaults_LimitRangeItem).
-func containerLimits(limits corev1.LimitRange) (items []corev1.LimitRangeItem) {
-	for _, item := range limits.Spec.Limits {
-		if item.Type != corev1.LimitTypeContainer {
-			continue
-		}
-		filled := func(list corev1.ResourceList, defaults ...corev1.ResourceList) corev1.ResourceList {
-			all := corev1.ResourceList{}
-			for _, more := range slices.Backward(defaults) {
-				maps.Copy(all, more)
-			}
-			maps.Copy(all, list)
-			return all
-		}
-		item.Default = filled(item.Default, item.Max)
-		item.DefaultRequest = filled(item.DefaultRequest, item.Default, item.Min)
-		items = append(items, item)
-	}
-	return items
-}
-
 // limitRangeRefuses reports a container that a LimitRange refuses, or whose request is above a default limit of it.
 func limitRangeRefuses(x *inventory, g rayGroup, report reporter) {
 	ranges, names := inNamespace[corev1.LimitRange](x, "LimitRange", g.Of)
-	for i, limits := range ranges {
-		for _, item := range containerLimits(limits) {
-			for _, c := range g.containers() {
-				refusedBy(item, c, func(at fieldpath.Path, seen, why string) {
-					report(occurrence{Object: g.Of, Path: at, Seen: seen, More: "LimitRange " + names[i] + ": " + why,
-						Fix: edit(g.Of, "set a limit and a request that the LimitRange allows")})
-				})
+	for i := range ranges {
+		for _, c := range g.containers() {
+			for _, fault := range decode.LimitFaults(&ranges[i], func(section, name string) (resource.Quantity, bool) {
+				return quantity(c.Get("resources", section, name))
+			}) {
+				report(occurrence{Object: g.Of, Path: c.Get("resources", fault.Section, fault.Resource).Path(),
+					Seen: fault.Seen, More: "LimitRange " + names[i] + ": " + fault.Why,
+					Fix: edit(g.Of, "set a limit and a request that the LimitRange allows")})
 			}
-		}
-	}
-}
-
-func refusedBy(item corev1.LimitRangeItem, c fieldpath.Value, report func(at fieldpath.Path, seen, why string)) {
-	names := corev1.ResourceList{}
-	maps.Copy(names, item.Max)
-	maps.Copy(names, item.Min)
-	maps.Copy(names, item.Default)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		limits, requests := c.Get("resources", "limits", string(name)), c.Get("resources", "requests", string(name))
-		limit, limited := quantity(limits)
-		request, requested := quantity(requests)
-		if !requested { // the API server sets it to a limit, and a LimitRange to its default
-			if request = limit; !limited {
-				request = item.DefaultRequest[name]
-			}
-		}
-		most, bounded := item.Max[name]
-		least, floored := item.Min[name]
-		byDefault, has := item.Default[name]
-		if !limited {
-			limit = byDefault
-		}
-		switch {
-		case !limited && has && request.Cmp(limit) > 0:
-			report(requests.Path(), request.String(), "it sets the limit "+limit.String()+", below the request")
-		case bounded && limit.Cmp(most) > 0:
-			report(limits.Path(), limit.String(), "at most "+most.String())
-		case floored && request.Cmp(least) < 0:
-			report(requests.Path(), request.String(), "at least "+least.String())
 		}
 	}
 }

@@ -116,6 +116,7 @@ func spared(namespace string) map[right]excuse {
 		{"list", "resourcerequests.heliostat.dev", namespace}:         lists,
 		{"list", "capacitypolicies.heliostat.dev", namespace}:         lists,
 		{"list", "resourcequotas", namespace}:                         lists,
+		{"list", "limitranges", namespace}:                            lists,
 		{"patch", "capacitypolicies/status.heliostat.dev", namespace}: {why: "there is no CapacityPolicy here"},
 		{"list", "namespaces", ""}:                                    lists,
 		{"get", "rayjobs.ray.io", namespace}:                          {why: "owners are read by RayClusters that have one, see test/neighbours"},

@@ -27,7 +27,7 @@
   resources: [pods]
   verbs: [list, watch] # of all namespaces, if granted there: they take their part of nodes
 - apiGroups: [""]
-  resources: [resourcequotas]
+  resources: [resourcequotas, limitranges]
   verbs: [list, watch] # optional: without it, plans do not know what the namespace may have
 - apiGroups: [""]
   resources: [events]

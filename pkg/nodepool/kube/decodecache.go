@@ -1,8 +1,10 @@
 package kube
 
 import (
+	"maps"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -14,6 +16,8 @@ import (
 // second, and the object changes a few times a minute.
 type decodeCache struct {
 	reader sharing.Reader
+	// limits returns the LimitRanges of a namespace; nil in the single form.
+	limits func(namespace string) []*corev1.LimitRange
 
 	mu    sync.Mutex
 	byKey map[nodepool.ClusterKey]decode.Decoded // guarded by mu
@@ -32,9 +36,23 @@ func (m *decodeCache) decode(object *unstructured.Unstructured) decode.Decoded {
 		return d
 	}
 	d := decode.Decode(m.reader, object)
+	if m.limits != nil {
+		for _, limits := range m.limits(key.Namespace) {
+			decode.UnderLimitRange(object, &d, limits)
+		}
+	}
 	judge(object.Object, &d)
 	m.byKey[key] = d
 	return d
+}
+
+// dropNamespace forgets the RayClusters of a namespace, or all with "".
+func (m *decodeCache) dropNamespace(namespace string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.byKey, func(key nodepool.ClusterKey, _ decode.Decoded) bool {
+		return namespace == "" || key.Namespace == namespace
+	})
 }
 
 func (m *decodeCache) drop(key nodepool.ClusterKey) {

@@ -68,7 +68,7 @@ type Manager struct {
 	namespaces   *namespaceWatch        // nil in the single form
 	nodes        *nodes.Watch           // nil in the single form
 	kueue        *kueue.Watch           // nil in the single form
-	quotas       *quotaWatch            // nil in the single form
+	quotas       quotaWatch             // empty in the single form
 	policies     *attached.Policies     // nil in the single form
 	provisioning *attached.Provisioning // nil without Options.Provisioning
 	buffers      *attached.Buffers      // nil without Options.WarmNodes
@@ -264,7 +264,12 @@ func (m *Manager) wire() error {
 	m.namespaces = newNamespaces(
 		m.core.Namespaces(), m.options.Namespaces, m.options.Logger, m.enqueueNamespace)
 	m.quotas = newQuotas(m.core, m.options.Namespaces, m.options.Logger, m.enqueueNamespace)
-	reads = append(reads, m.nodes, m.namespaces, m.quotas, m.kueue, m.policies, m.requests)
+	limits := newLimits(m.core, m.options.Namespaces, m.options.Logger, func(namespace string) {
+		m.decodes.dropNamespace(namespace)
+		m.enqueueNamespace(namespace)
+	})
+	m.decodes.limits = limits.of
+	reads = append(reads, m.nodes, m.namespaces, m.quotas, limits, m.kueue, m.policies, m.requests)
 	return errors.Join(m.everywhere(reads...), m.manager.Add(m.requestWriter))
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -20,80 +21,140 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// quotaWatch holds the ResourceQuotas of the served namespaces: beyond them, the API server refuses pods. Without the
-// right to read them there are none, and only refused pods show them.
-type quotaWatch struct {
-	client     corev1client.ResourceQuotasGetter
+// inNamespaces holds the objects of one kind of the served namespaces. Without the right to read them there are none.
+type inNamespaces[T metav1.Object] struct {
+	source     func(namespace string) reflector.Source
 	namespaces []string
 	log        *slog.Logger
-	// changed is called when a quota may allow more or less than before. What pods of a namespace use changes with each
-	// of them, so more use is no such change: a cycle reads it anyway.
+	// matters reports whether plans may change with an object that was another before.
+	matters func(before, now T) bool
 	changed func(namespace string)
 
 	mu sync.Mutex
-	// Guarded by mu. all has the quotas by namespace and name, forbidden the served namespaces that may not be read.
-	all       map[string]map[string]*corev1.ResourceQuota
+	// Guarded by mu. all has the objects by namespace and name, forbidden the served namespaces that may not be read.
+	all       map[string]map[string]T
 	forbidden map[string]bool
 }
 
-func newQuotas(
-	client corev1client.ResourceQuotasGetter, namespaces []string, log *slog.Logger, changed func(string),
-) *quotaWatch {
+// newInNamespaces takes the client of a kind in a namespace; changed is called for a namespace, or for all with "".
+func newInNamespaces[T interface {
+	metav1.Object
+	runtime.Object
+}, L runtime.Object, C reflector.Client[L]](
+	name string, kind T, client func(namespace string) C, namespaces []string, log *slog.Logger,
+	matters func(before, now T) bool, changed func(string),
+) *inNamespaces[T] {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	return &quotaWatch{client: client, namespaces: namespaces, log: log, changed: changed,
-		all: map[string]map[string]*corev1.ResourceQuota{}, forbidden: map[string]bool{}}
+	return &inNamespaces[T]{namespaces: namespaces, log: log.With("kind", name), matters: matters, changed: changed,
+		source: func(namespace string) reflector.Source {
+			return reflector.Of(name, kind, client(namespace), metav1.ListOptions{})
+		},
+		all: map[string]map[string]T{}, forbidden: map[string]bool{}}
 }
 
 // Start reads until ctx ends.
-func (w *quotaWatch) Start(ctx context.Context) error {
+func (w *inNamespaces[T]) Start(ctx context.Context) error {
 	var reads sync.WaitGroup
 	for _, namespace := range w.namespaces {
-		source := reflector.Of("resourcequotas", &corev1.ResourceQuota{}, w.client.ResourceQuotas(namespace),
-			metav1.ListOptions{})
+		source := w.source(namespace)
 		source.Forbidden = func(err error) { w.forbid(namespace, err) }
-		source.Failed = func(err error) { w.log.Debug("reading ResourceQuotas failed; retrying", "reason", err) }
+		source.Failed = func(err error) { w.log.Debug("reading failed; retrying", "reason", err) }
 		reads.Go(func() {
-			source.Into(ctx, &reflector.Store[*corev1.ResourceQuota]{Put: w.put, Remove: w.remove,
-				ReplaceAll: func(list []*corev1.ResourceQuota, _ string) { w.replace(namespace, list) }})
+			source.Into(ctx, &reflector.Store[T]{Put: w.put, Remove: w.remove,
+				ReplaceAll: func(list []T, _ string) { w.replace(namespace, list) }})
 		})
 	}
 	reads.Wait()
 	return nil
 }
 
-func (w *quotaWatch) put(quota *corev1.ResourceQuota) {
+func (w *inNamespaces[T]) put(object T) {
 	w.mu.Lock()
-	before := w.all[quota.Namespace][quota.Name]
-	w.keep(quota)
+	before, known := w.all[object.GetNamespace()][object.GetName()]
+	w.keep(object)
 	w.mu.Unlock()
-	if before == nil || freed(before, quota) {
-		w.changed(quota.Namespace)
+	if !known || w.matters(before, object) {
+		w.changed(object.GetNamespace())
 	}
 }
 
-// keep stores a quota. The caller holds mu.
-func (w *quotaWatch) keep(quota *corev1.ResourceQuota) {
-	if w.all[quota.Namespace] == nil {
-		w.all[quota.Namespace] = map[string]*corev1.ResourceQuota{}
+// keep stores an object. The caller holds mu.
+func (w *inNamespaces[T]) keep(object T) {
+	if w.all[object.GetNamespace()] == nil {
+		w.all[object.GetNamespace()] = map[string]T{}
 	}
-	w.all[quota.Namespace][quota.Name] = quota
+	w.all[object.GetNamespace()][object.GetName()] = object
 }
 
-// forbid forgets the quotas of a namespace, or of all, that this process may not read.
-func (w *quotaWatch) forbid(namespace string, err error) {
+// forbid forgets the objects of a namespace, or of all, that this process may not read.
+func (w *inNamespaces[T]) forbid(namespace string, err error) {
 	w.mu.Lock()
 	before := w.forbidden[namespace]
 	w.mu.Unlock()
 	if before {
 		return
 	}
-	w.log.Info("reading ResourceQuotas is forbidden, so plans do not know them", "reason", err)
+	w.log.Info("reading is forbidden, so plans do not know these objects", "reason", err)
 	w.replace(namespace, nil)
 	w.mu.Lock()
 	w.forbidden[namespace] = true
 	w.mu.Unlock()
+}
+
+func (w *inNamespaces[T]) remove(object T) {
+	w.mu.Lock()
+	delete(w.all[object.GetNamespace()], object.GetName())
+	w.mu.Unlock()
+	w.changed(object.GetNamespace())
+}
+
+// replace takes all objects of a namespace, or of all.
+func (w *inNamespaces[T]) replace(namespace string, list []T) {
+	w.mu.Lock()
+	w.forbidden[namespace] = false
+	maps.DeleteFunc(w.all, func(of string, _ map[string]T) bool {
+		return namespace == metav1.NamespaceAll || of == namespace
+	})
+	for _, object := range list {
+		w.keep(object)
+	}
+	w.mu.Unlock()
+	w.changed(namespace)
+}
+
+// of returns the objects of a namespace by name.
+func (w *inNamespaces[T]) of(namespace string) []T {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.SortedFunc(maps.Values(w.all[namespace]), func(a, b T) int {
+		return strings.Compare(a.GetName(), b.GetName())
+	})
+}
+
+// quotaWatch holds the ResourceQuotas of the served namespaces: beyond them, the API server refuses pods. Without the
+// right to read them, only refused pods show them. What pods of a namespace use changes with each of them, so more use
+// is no change that matters: a cycle reads it anyway.
+type quotaWatch struct {
+	*inNamespaces[*corev1.ResourceQuota]
+}
+
+func newQuotas(
+	client corev1client.ResourceQuotasGetter, namespaces []string, log *slog.Logger, changed func(string),
+) quotaWatch {
+	return quotaWatch{newInNamespaces("resourcequotas", &corev1.ResourceQuota{},
+		func(namespace string) corev1client.ResourceQuotaInterface { return client.ResourceQuotas(namespace) },
+		namespaces, log, freed, changed)}
+}
+
+// newLimits holds the LimitRanges of the served namespaces: what pods request by default, and which are refused.
+func newLimits(
+	client corev1client.LimitRangesGetter, namespaces []string, log *slog.Logger, changed func(string),
+) *inNamespaces[*corev1.LimitRange] {
+	return newInNamespaces("limitranges", &corev1.LimitRange{},
+		func(namespace string) corev1client.LimitRangeInterface { return client.LimitRanges(namespace) },
+		namespaces, log, func(_, _ *corev1.LimitRange) bool { return true }, changed)
 }
 
 // freed reports whether a quota allows something else than before, or less of it is used.
@@ -108,35 +169,9 @@ func freed(before, now *corev1.ResourceQuota) bool {
 		decode.QuotaForAllPods(before) != decode.QuotaForAllPods(now)
 }
 
-func (w *quotaWatch) remove(quota *corev1.ResourceQuota) {
-	w.mu.Lock()
-	delete(w.all[quota.Namespace], quota.Name)
-	w.mu.Unlock()
-	w.changed(quota.Namespace)
-}
-
-// replace takes all quotas of a namespace, or of all.
-func (w *quotaWatch) replace(namespace string, list []*corev1.ResourceQuota) {
-	w.mu.Lock()
-	w.forbidden[namespace] = false
-	maps.DeleteFunc(w.all, func(of string, _ map[string]*corev1.ResourceQuota) bool {
-		return namespace == metav1.NamespaceAll || of == namespace
-	})
-	for _, quota := range list {
-		w.keep(quota)
-	}
-	w.mu.Unlock()
-	w.changed(namespace)
-}
-
 // AddTo adds what the quotas of its namespace leave for the workers of a RayCluster.
-func (w *quotaWatch) AddTo(cluster *nodepool.Cluster) {
-	w.mu.Lock()
-	quotas := slices.SortedFunc(maps.Values(w.all[cluster.Key.Namespace]), func(a, b *corev1.ResourceQuota) int {
-		return strings.Compare(a.Name, b.Name)
-	})
-	w.mu.Unlock()
-	for _, quota := range quotas {
+func (w quotaWatch) AddTo(cluster *nodepool.Cluster) {
+	for _, quota := range w.of(cluster.Key.Namespace) {
 		if !decode.QuotaForAllPods(quota) {
 			continue
 		}

@@ -3,15 +3,19 @@ package kube
 import (
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -95,5 +99,59 @@ func TestOnlyWhatMayAllowMoreStartsCycles(t *testing.T) {
 		if step.do(); cycles != step.want {
 			t.Errorf("step %d: %d cycles, want %d", i, cycles, step.want)
 		}
+	}
+}
+
+// The API server gives a container without requests the defaults of a LimitRange, and refuses one above its maximum.
+func TestALimitRangeCounts(t *testing.T) {
+	const template = `template: {spec: {containers: [{name: w, image: i, resources: {limits: {cpu: 2}}}, {name: sidecar, image: i}]}}`
+	object := clusterOf(t, `
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: llm, namespace: ml, uid: u, resourceVersion: "7"}
+spec:
+  headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}
+  workerGroupSpecs: [{groupName: g, maxReplicas: 4, `+template+`}]
+`)
+	decodes := newDecodeCache(sharing.Reader{})
+	w := newLimits(nil, nil, slog.New(slog.DiscardHandler), decodes.dropNamespace)
+	decodes.limits = w.of
+	limited := func(text string) *corev1.LimitRange {
+		limits := &corev1.LimitRange{}
+		if err := yaml.Unmarshal([]byte("metadata: {name: team, namespace: ml}\nspec: {limits: ["+text+"]}"), limits); err != nil {
+			t.Fatal(err)
+		}
+		return limits
+	}
+	for _, c := range []struct {
+		limits      string
+		cpu, memory int64
+		refused     string
+	}{
+		{"{type: Pod, max: {cpu: 1}}", 2, 0, ""},
+		{"{type: Container, defaultRequest: {cpu: 3, memory: 4}}", 5, 8, ""},
+		{"{type: Container, default: {cpu: 1}, max: {cpu: 2}}", 3, 0, ""},
+		{"{type: Container, max: {cpu: 1}}", 3, 0, "containers[0].resources.limits.cpu, LimitRange team refuses every pod of the group: at most 1"},
+		{"{type: Container, min: {memory: 4}, default: {memory: 3}}", 2, 6, "containers[0].resources.requests.memory, LimitRange team refuses every pod of the group: at least 4"},
+	} {
+		w.put(limited(c.limits))
+		read := decodes.decode(object)
+		g := read.Cluster.Groups[0]
+		if got := g.Pod.Requests; got["cpu"] != raydemand.Whole(c.cpu) || got["memory"] != raydemand.Whole(c.memory) {
+			t.Errorf("%s: pods request %v, want %d CPUs and %d bytes", c.limits, got, c.cpu, c.memory)
+		}
+		said := ""
+		for _, f := range read.Findings {
+			if f.Code == decode.PodsRefused && said == "" {
+				said = strings.TrimPrefix(f.Field, "spec.workerGroupSpecs[0].template.spec.") + ", " + f.Why
+			}
+		}
+		if said != c.refused || g.Broken != (c.refused != "") {
+			t.Errorf("%s: closed %v, says %q, want %q", c.limits, g.Broken, said, c.refused)
+		}
+	}
+	w.remove(limited("{type: Container, max: {cpu: 1}}"))
+	if decodes.decode(object).Cluster.Groups[0].Broken {
+		t.Error("a LimitRange that is gone counts")
 	}
 }
