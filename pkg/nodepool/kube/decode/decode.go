@@ -120,14 +120,13 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 	readPolicy(metadata, &cluster)
 	readIdleSince(metadata, &cluster)
 	readGiveBack(metadata, &cluster)
-	ownCommand := strings.EqualFold(metadata.Texts("annotations")[overwriteAnnotation], "true")
 	checkContainers(spec.Object("headGroupSpec"))
 	injected := []string{}
 	if cluster.InTreeAutoscaling {
 		injected = append(injected, autoscalerContainer)
 	}
 	checkPodRules(spec.Object("headGroupSpec"), injected...)
-	cluster.Groups = decodeGroups(reader, spec, key, ownCommand)
+	cluster.Groups = decodeGroups(reader, spec, key, overwritesCommand(root))
 	checkImages(spec, cluster.Groups)
 	priceGroups(metadata, &cluster)
 	syncGroups(metadata, &cluster)

@@ -1,10 +1,10 @@
 package decode
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -33,60 +33,59 @@ const (
 	generatedCommand    = "KUBERAY_GEN_RAY_START_CMD"
 )
 
+// rayStart is how the first container of a group's pods, whatever its name, starts Ray. The words are the arguments of
+// `ray start`. If own is set, the container's command has them, not the operator. Unless it is known, the command does
+// not show how it starts Ray, and they are the operator's. Without a container, the operator rejects the spec.
+type rayStart struct {
+	group, template, of Fields
+	params, resources   map[string]string // of the group
+	container
+	words                 []string
+	contained, own, known bool
+}
+
 // effectiveResources returns the resources that a new pod of a group reports to Ray: from the flags that the operator
 // passes to `ray start`, or from the container's own command. A resource that nothing sets is absent, and a finding
 // says that Ray will detect it.
-func effectiveResources(group Fields, ownCommand bool) raydemand.Bundle {
-	template := group.Object("template").Object("spec")
-	containers := template.Objects("containers")
-	if len(containers) == 0 {
-		// The operator rejects such a spec; see reportRefusals.
+func effectiveResources(s rayStart) raydemand.Bundle {
+	if !s.contained {
 		return raydemand.Bundle{}
 	}
-	// Container 0 is the Ray container, whatever its name.
-	c := decodeContainer(containers[0])
-	params := startParams(group.Texts("rayStartParams"), group.Texts("resources"), c, group)
-	start, known := startOf(c, params, ownCommand)
-	if !known {
-		group.Report.Add(
-			raydemand.Warning,
-			StartCommandUnknown,
-			containers[0].at("command"),
-			c.script(),
+	if !s.known {
+		s.group.Report.Add(raydemand.Warning, StartCommandUnknown, s.of.at("command"), s.script(),
 			"the command does not show how it starts Ray, so until a node of the group has joined, the resources of a "+
 				"worker are those of rayStartParams and the limits, as for Ray's own autoscaler",
-			"start Ray with $KUBERAY_GEN_RAY_START_CMD or a plain `ray start`",
-		)
+			"start Ray with $KUBERAY_GEN_RAY_START_CMD or a plain `ray start`")
 	}
-	override := c.variable(overrideResources)
-	reportOverride(containers[0], override)
+	override := s.variable(overrideResources)
+	reportOverride(s.of, override)
 	if override.from != "" && !override.maybe {
 		return raydemand.Bundle{}
 	}
-	said := rayResourcesOf(start.words, override)
-	if said.failure != "" {
-		if known {
-			reportFailure(group, c, start, said.failure)
+	bundle, failure := rayResourcesOf(s.words, override)
+	if failure != "" {
+		if s.known {
+			reportFailure(s, failure)
 		}
 		return raydemand.Bundle{}
 	}
-	if start.own {
-		addDetected(said.bundle, c)
+	if s.own {
+		addDetected(bundle, s.container)
 	}
-	if podType := landing.TPUPodTypeOf(template.Texts("nodeSelector")); podType != "" && said.bundle["TPU"] > 0 {
-		said.bundle[landing.TPUHead(podType)] = raydemand.One // of a replica, the first host has it
+	if podType := landing.TPUPodTypeOf(s.template.Texts("nodeSelector")); podType != "" && bundle["TPU"] > 0 {
+		bundle[landing.TPUHead(podType)] = raydemand.One // of a replica, the first host has it
 	}
-	reportUnknown(group, template, c, said.bundle)
-	return said.bundle
+	reportUnknown(s, bundle)
+	return bundle
 }
 
 // reportFailure reports why `ray start` fails, and how a command has to expand the operator's text.
-func reportFailure(group Fields, c container, start rayStart, failure string) {
+func reportFailure(s rayStart, failure string) {
 	fix := "correct rayStartParams, the group's resources or its command"
-	if strings.Contains(c.script(), generatedCommand) && !strings.Contains(c.script(), "eval") {
+	if strings.Contains(s.script(), generatedCommand) && !strings.Contains(s.script(), "eval") {
 		fix += `; the value of $` + generatedCommand + ` has quotes: eval "$` + generatedCommand + `" removes them`
 	}
-	group.Report.Add(raydemand.Error, RayStartFails, group.Path().String(), strings.Join(start.words, " "),
+	s.group.Report.Add(raydemand.Error, RayStartFails, s.group.at(), strings.Join(s.words, " "),
 		"`ray start` fails: "+failure, fix)
 }
 
@@ -106,43 +105,43 @@ func addDetected(bundle raydemand.Bundle, c container) {
 	}
 }
 
-// rayStart has the arguments of `ray start`. If own is set, the container's command has them, not the operator.
-type rayStart struct {
-	words []string
-	own   bool
-}
-
-// startOf returns how a pod starts Ray: with the operator's arguments, or as its own command says. If it is not known,
-// they are the operator's.
-func startOf(c container, params map[string]string, ownCommand bool) (start rayStart, known bool) {
-	operators := rayStart{words: shellWords(startScript(params))}
-	script := c.script()
-	if !ownCommand && !strings.Contains(script, "ray start") {
-		return operators, true
+// startOf reads how a group starts Ray.
+func startOf(group Fields, ownCommand bool) rayStart {
+	s := rayStart{group: group, template: group.Object("template").Object("spec"), known: true}
+	if containers := s.template.Objects("containers"); len(containers) > 0 {
+		s.of, s.contained, s.container = containers[0], true, decodeContainer(containers[0])
 	}
-	generated := "ray start " + startScript(params)
+	s.params, s.resources = group.Texts("rayStartParams"), group.Texts("resources")
+	if !s.contained {
+		return s
+	}
+	script, flags := s.script(), startScript(startParams(s.params, s.resources, s.container, group))
+	s.words = shellWords(flags)
+	if !ownCommand && !strings.Contains(script, "ray start") {
+		return s
+	}
+	generated, uses := "ray start "+flags, strings.Contains(script, generatedCommand)
 	// Kubernetes replaces $(NAME) in a command before the shell reads it.
 	script = strings.ReplaceAll(script, "$("+generatedCommand+")", generated)
 	found := startsIn(script, func(name string) (string, bool) {
 		if name == generatedCommand {
 			return generated, true
 		}
-		set, known := c.env[name]
+		set, known := s.env[name]
 		return set.value, known && set.from == "" && !strings.Contains(script, name+"=")
 	})
 	if len(found) == 0 {
-		return operators, strings.Contains(script, generatedCommand)
+		s.known = strings.Contains(script, generatedCommand)
+		return s
 	}
 	words, known := argumentsOf(found[0])
 	for _, other := range found[1:] {
-		if !slices.Equal(other, found[0]) { // such as one for the head and one for workers
-			known = false
-		}
+		known = known && slices.Equal(other, found[0]) // not one for the head and one for workers
 	}
-	if !known {
-		return operators, false
+	if s.known = known; known {
+		s.words, s.own = words, !uses
 	}
-	return rayStart{words, !strings.Contains(c.script(), generatedCommand)}, true
+	return s
 }
 
 // startsIn returns the arguments of each `ray start` of a script, and of the scripts that it passes to a shell or eval.
@@ -199,16 +198,11 @@ func argumentsOf(words []shellWord) (texts []string, known bool) {
 func reportOverride(container Fields, override envVar) {
 	switch {
 	case override.maybe:
-		container.Report.Add(
-			raydemand.Info,
-			EnvironmentUnknown,
-			container.at("envFrom"),
-			override.from,
-			"Heliostat does not read it, and it may set "+
-				""+overrideResources+", which overrides everything else that sets a worker's resources",
+		container.Report.Add(raydemand.Info, EnvironmentUnknown, container.at("envFrom"), override.from,
+			"Heliostat does not read it, and it may set "+overrideResources+", which overrides everything else that "+
+				"sets a worker's resources",
 			"if it does not, set "+overrideResources+
-				` to "" in env, which overrides envFrom, or give envFrom a prefix; if it does, move it to env`,
-		)
+				` to "" in env, which overrides envFrom, or give envFrom a prefix; if it does, move it to env`)
 	case override.from != "":
 		container.Report.Add(raydemand.Warning, EnvironmentUnknown, container.at("env"),
 			overrideResources+" by "+override.from,
@@ -219,7 +213,7 @@ func reportOverride(container Fields, override envVar) {
 }
 
 // reportUnknown reports which amounts Ray will detect. GPU is reported only if the pod may have one.
-func reportUnknown(group, template Fields, c container, said raydemand.Bundle) {
+func reportUnknown(s rayStart, said raydemand.Bundle) {
 	for _, resource := range []struct{ name, flag string }{
 		{raydemand.CPU, numCPUs}, {raydemand.Memory, memory}, {raydemand.GPU, numGPUs},
 	} {
@@ -228,19 +222,18 @@ func reportUnknown(group, template Fields, c container, said raydemand.Bundle) {
 		}
 		hint := ""
 		if resource.name == raydemand.GPU {
-			if hint = acceleratorHint(template, c); hint == "" {
+			if hint = acceleratorHint(s); hint == "" {
 				continue
 			}
-			params := group.Texts("rayStartParams")
-			if _, err := parsedResources(params); err != nil && countsAsGPU(hint) {
-				group.Report.Add(raydemand.Warning, ResourceUnknown, group.at("rayStartParams", resourcesFlag),
-					params[resourcesFlag], "the operator cannot parse it as JSON, so it does not count the limit "+hint+
+			if _, err := parsedResources(s.params); err != nil && countsAsGPU(hint) {
+				s.group.Report.Add(raydemand.Warning, ResourceUnknown, s.group.at("rayStartParams", resourcesFlag),
+					s.params[resourcesFlag], "the operator cannot parse it as JSON, so it does not count the limit "+hint+
 						"; Ray detects its GPUs on the machine, and until then no demand for GPU starts this group",
 					`write JSON in single quotes: '{"name": 1}'`)
 				continue
 			}
 		}
-		group.Report.Add(raydemand.Warning, ResourceUnknown, group.Path().String(), hint,
+		s.group.Report.Add(raydemand.Warning, ResourceUnknown, s.group.at(), hint,
 			"nothing sets how much "+resource.name+" a worker has; Ray detects it on the machine, and until then no "+
 				"demand for it starts this group",
 			"set a limit, or rayStartParams."+resource.flag)
@@ -248,18 +241,18 @@ func reportUnknown(group, template Fields, c container, said raydemand.Bundle) {
 }
 
 // acceleratorHint returns what suggests that a pod sees GPUs although no flag counts them, or "".
-func acceleratorHint(template Fields, c container) string {
-	for _, name := range slices.Sorted(maps.Keys(c.limits)) {
+func acceleratorHint(s rayStart) string {
+	for _, name := range sortedKeys(s.limits) {
 		_, err := (gpuinfo.Names{}).Resource(name)
 		_, other := gpuinfo.AcceleratorOf(name)
-		if quantity := c.limits[name]; !quantity.IsZero() && !other && !errors.Is(err, gpuinfo.ErrNotGPU) {
+		if quantity := s.limits[name]; !quantity.IsZero() && !other && !errors.Is(err, gpuinfo.ErrNotGPU) {
 			return name
 		}
 	}
-	if c.claims > 0 {
+	if s.claims > 0 {
 		return "resources.claims"
 	}
-	if class, _ := template.Get("runtimeClassName").Raw().(string); strings.Contains(class, "nvidia") {
+	if class, _ := s.template.Get("runtimeClassName").Raw().(string); strings.Contains(class, "nvidia") {
 		return "runtimeClassName " + class
 	}
 	return ""
@@ -268,49 +261,35 @@ func acceleratorHint(template Fields, c container) string {
 // maxQuantity is Ray's MAX_RESOURCE_QUANTITY.
 const maxQuantity = 100e12
 
-// rayResources are the resources that a Ray node reports, as far as its command line sets them.
-type rayResources struct {
-	bundle raydemand.Bundle
-	// failure is why `ray start` fails; empty if it starts.
-	failure string
-}
-
 // rayResourcesOf reads the arguments of `ray start` the way Ray 2.60 does (its option parser, RayParams and
-// ResourceAndLabelSpec). Ray detects on the machine what no flag sets; such a resource is absent here.
-func rayResourcesOf(words []string, override envVar) rayResources {
+// ResourceAndLabelSpec), and returns the resources that a Ray node reports, or why `ray start` fails. Ray detects on
+// the machine what no flag sets; such a resource is absent here.
+func rayResourcesOf(words []string, override envVar) (b raydemand.Bundle, failure string) {
 	flags, failure := parseFlags(words)
 	if failure != "" {
-		return rayResources{failure: failure}
+		return nil, failure
 	}
-	b := raydemand.Bundle{}
+	b = raydemand.Bundle{}
 	for _, flag := range []struct{ name, resource string }{
 		{numCPUs, raydemand.CPU}, {numGPUs, raydemand.GPU}, {memory, raydemand.Memory}, {objectStore, ""},
 	} {
 		text, set := flags[flag.name]
-		if !set {
-			continue
-		}
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-		if err != nil {
-			return rayResources{failure: fmt.Sprintf("--%s: %q is not a whole number", flag.name, text)}
-		}
-		if n < 0 {
-			return rayResources{failure: fmt.Sprintf("--%s: %d is negative", flag.name, n)}
-		}
-		if flag.resource != "" {
+		switch {
+		case !set:
+		case err != nil:
+			return nil, fmt.Sprintf("--%s: %q is not a whole number", flag.name, text)
+		case n < 0:
+			return nil, fmt.Sprintf("--%s: %d is negative", flag.name, n)
+		case flag.resource != "":
 			b[flag.resource] = raydemand.Whole(n)
 		}
 	}
 	if text := strings.TrimSpace(flags["labels"]); strings.HasPrefix(text, "{") { // Ray, _private/label_utils.py
-		return rayResources{failure: "--labels: want key=value pairs with commas, got " + text}
+		return nil, "--labels: want key=value pairs with commas, got " + text
 	}
-	if failure := addCustom(b, flags[resourcesFlag]); failure != "" {
-		return rayResources{failure: failure}
-	}
-	if failure := applyOverride(b, override); failure != "" {
-		return rayResources{failure: failure}
-	}
-	return rayResources{bundle: b}
+	return b, cmp.Or(addAmounts(b, "--"+resourcesFlag, flags[resourcesFlag]),
+		addAmounts(b, overrideResources, override.value))
 }
 
 // parseFlags accepts --name=value, --name value and bare --name. `ray start` fails with a usage error on anything else.
@@ -340,59 +319,28 @@ func takesValue(name string) bool {
 	return name == numCPUs || name == numGPUs || name == memory || name == resourcesFlag || name == objectStore
 }
 
-// addCustom reads --resources: a JSON object of whole numbers without Ray's own names.
-func addCustom(b raydemand.Bundle, text string) string {
-	if text == "" {
-		return ""
+// addAmounts reads --resources, or RAY_OVERRIDE_RESOURCES, which replaces the flags resource by resource: a JSON object
+// of whole numbers. Only the variable may have Ray's own names. It returns why `ray start` fails.
+func addAmounts(b raydemand.Bundle, where, text string) (failure string) {
+	amounts := map[string]float64{}
+	if text != "" && json.Unmarshal([]byte(text), &amounts) != nil {
+		return fmt.Sprintf("%s=%s is not a JSON object of numbers", where, text)
 	}
-	custom := map[string]float64{}
-	if err := json.Unmarshal([]byte(text), &custom); err != nil {
-		return fmt.Sprintf("--resources=%s is not a JSON object of numbers", text)
-	}
-	for _, name := range slices.Sorted(maps.Keys(custom)) {
-		switch name {
-		case raydemand.CPU, raydemand.GPU, raydemand.Memory, "object_store_memory":
-			return fmt.Sprintf("--resources: %s cannot be a custom resource", name)
+	for _, name := range sortedKeys(amounts) {
+		value, isStore := amounts[name], name == "object_store_memory"
+		switch {
+		case where != overrideResources && (isStore || rayFlags[name] != ""):
+			return fmt.Sprintf("%s: %s cannot be a custom resource", where, name)
+		case isStore:
+		case value != math.Trunc(value):
+			return fmt.Sprintf("%s: %s is %v, and Ray accepts whole numbers only", where, name, value)
+		case value < 0:
+			return fmt.Sprintf("%s: %s is negative", where, name)
+		case value > maxQuantity:
+			return fmt.Sprintf("%s: %s is above Ray's limit of %.0f", where, name, maxQuantity)
+		default:
+			b[name] = raydemand.Whole(int64(value))
 		}
-		amount, failure := customAmount("--resources", name, custom[name])
-		if failure != "" {
-			return failure
-		}
-		b[name] = amount
 	}
 	return ""
-}
-
-// applyOverride applies RAY_OVERRIDE_RESOURCES, which replaces the flags resource by resource.
-func applyOverride(b raydemand.Bundle, override envVar) string {
-	if override.value == "" {
-		return ""
-	}
-	values := map[string]float64{}
-	if err := json.Unmarshal([]byte(override.value), &values); err != nil {
-		return fmt.Sprintf("%s=%s is not a JSON object of numbers", overrideResources, override.value)
-	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if name == "object_store_memory" {
-			continue
-		}
-		amount, failure := customAmount(overrideResources, name, values[name])
-		if failure != "" {
-			return failure
-		}
-		b[name] = amount
-	}
-	return ""
-}
-
-func customAmount(where, name string, value float64) (raydemand.Amount, string) {
-	switch {
-	case value != math.Trunc(value):
-		return 0, fmt.Sprintf("%s: %s is %v, and Ray accepts whole numbers only", where, name, value)
-	case value < 0:
-		return 0, fmt.Sprintf("%s: %s is negative", where, name)
-	case value > maxQuantity:
-		return 0, fmt.Sprintf("%s: %s is above Ray's limit of %.0f", where, name, maxQuantity)
-	}
-	return raydemand.Whole(int64(value)), ""
 }

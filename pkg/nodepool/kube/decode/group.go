@@ -85,9 +85,8 @@ func usesUncountedGPUs(f Fields, group *nodepool.WorkerGroup) bool {
 // no faults: a check of the head names them.
 func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nodepool.WorkerGroup {
 	root := FieldsOf(rayCluster.Object, nil)
-	ownCommand := strings.EqualFold(root.Object("metadata").Texts("annotations")[overwriteAnnotation], "true")
 	fields := root.Object("spec").Object("headGroupSpec")
-	head := decodeGroup(reader, fields, 0, ownCommand)
+	head := decodeGroup(reader, fields, 0, overwritesCommand(root))
 	head.Broken = slices.ContainsFunc(root.Report.All, func(f raydemand.Finding) bool {
 		return f.Severity == raydemand.Error && f.Code != GroupUnnamed // it has no name
 	})
@@ -146,16 +145,14 @@ func decodeGroup(
 	group.Pod = podShape(f.Object("template"), injected...)
 	group.Pod.Elsewhere = reader.SuppliedElsewhere()
 	ReportTemplate(f.Report, &group, landing.CheckGPUs(reader, &group.Pod)...)
-	ownCommand = ownCommand || templateOverwritesCommand(f)
-	group.Resources = effectiveResources(f, ownCommand)
-	addLabels(f, &group)
-	group.GPUs = gpuSpec(f, ownCommand)
-	group.Renamed = renamed(f.Texts("resources"))
+	start := startOf(f, ownCommand || overwritesCommand(f.Object("template")))
+	group.Resources, group.GPUs, group.Renamed = effectiveResources(start), gpuSpec(start), renamed(start.resources)
+	addLabels(start, &group)
 	checkGroup(f, &group)
 	checkContainers(f)
 	checkPodRules(f)
 	group.Broken = f.Report.ErrorsSince(mark)
-	reportExpectedGPUs(f, &group)
+	reportExpectedGPUs(start, &group)
 	return group
 }
 
@@ -186,9 +183,9 @@ func checkGroup(f Fields, group *nodepool.WorkerGroup) {
 	}
 }
 
-func templateOverwritesCommand(group Fields) bool {
-	return strings.EqualFold(group.Object("template").Object("metadata").Texts("annotations")[overwriteAnnotation],
-		"true")
+// overwritesCommand reports whether the operator leaves the command to the containers of a RayCluster, or of a template.
+func overwritesCommand(of Fields) bool {
+	return strings.EqualFold(of.Object("metadata").Texts("annotations")[overwriteAnnotation], "true")
 }
 
 // idleTimeout reads idleTimeoutSeconds. Ray compares idle times with it, so a negative value means the same as 0.
@@ -238,13 +235,8 @@ const overrideLabels = "RAY_OVERRIDE_LABELS"
 
 // addLabels reads what the template says about the labels of a group's Ray nodes. The operator passes the group's own
 // labels to `ray start` and nothing else (KubeRay 1.6, updateRayStartParamsLabels).
-func addLabels(f Fields, group *nodepool.WorkerGroup) {
-	containers := f.Object("template").Object("spec").Objects("containers")
-	if len(containers) == 0 {
-		return
-	}
-	c := decodeContainer(containers[0].silent())
-	if set := c.env[overrideLabels]; set.from == "" && set.value != "" {
+func addLabels(s rayStart, group *nodepool.WorkerGroup) {
+	if set := s.env[overrideLabels]; set.from == "" && set.value != "" {
 		labels := map[string]string{}
 		if json.Unmarshal([]byte(set.value), &labels) == nil {
 			merged := maps.Clone(group.Labels)
@@ -257,7 +249,7 @@ func addLabels(f Fields, group *nodepool.WorkerGroup) {
 	}
 	sources := map[string]landing.LabelSource{}
 	for variable, label := range landing.RayVariables() {
-		if from := labelSource(f, c, variable); from != (landing.LabelSource{}) {
+		if from := labelSource(s.group, s.container, variable); from != (landing.LabelSource{}) {
 			sources[label] = from
 		}
 	}

@@ -18,37 +18,35 @@ import (
 // gpuSpec reads what a group's spec says about GPUs: the declared number, and the value of --num-gpus. If both the
 // group's field resources and rayStartParams set a number, the operator rejects the spec; otherwise the field would
 // win.
-func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
-	params, resources := group.Texts("rayStartParams"), group.Texts("resources")
-	spec := nodepool.GPUSpec{Field: GPUField(resources)}
-	_, err := parsedResources(params)
+func gpuSpec(s rayStart) nodepool.GPUSpec {
+	spec, gpus := nodepool.GPUSpec{Field: GPUField(s.resources)}, gpuEntries(s.resources)
+	_, err := parsedResources(s.params)
 	spec.Unparsed = err != nil
-	spec.Declared, spec.DeclaredBy = declaredGPUs(params, resources)
-	containers := group.Object("template").Object("spec").Objects("containers")
-	if len(containers) == 0 {
+	spec.Declared, spec.DeclaredBy = declaredGPUs(s.params, gpus)
+	if !s.contained {
 		return spec
 	}
-	c := decodeContainer(containers[0])
-	readLimits(&spec, c)
-	silent := group.silent() // effectiveResources has reported the faults
-	start, known := startOf(c, startParams(params, resources, c, silent), ownCommand)
-	if !known {
+	readLimits(&spec, s.container)
+	if !s.known {
 		spec.Fixed = "the container's own command sets the number, and does not show how it starts Ray"
 		return spec
 	}
-	spec.Derived = flagGPUs(start.words)
-	spec.DerivedBy = derivedBy(spec)
-	if start.own {
-		spec.DerivedBy, spec.Fixed = "the container's command", "the container's own command starts Ray: change "+
-			"--num-gpus there"
-		if spec.Derived == nil {
-			spec.DerivedBy = ""
-		}
+	switch spec.Derived = flagGPUs(s.words); {
+	case spec.Derived == nil:
+	case s.own:
+		spec.DerivedBy = "the container's command"
+	case spec.Declared != nil:
+		spec.DerivedBy = spec.DeclaredBy
+	case len(spec.Counted) > 0:
+		spec.DerivedBy = "limit " + spec.Counted[0]
 	}
-	if overridesGPU(c.env[overrideResources]) {
+	override := s.env[overrideResources]
+	switch {
+	case override.from != "" || strings.Contains(override.value, strconv.Quote(raydemand.GPU)):
 		spec.Fixed = "the container's variable " + overrideResources + " sets the number: change GPU there"
-	}
-	if gpus := gpuEntries(resources); differ(gpus) && spec.Fixed == "" {
+	case s.own:
+		spec.Fixed = "the container's own command starts Ray: change --num-gpus there"
+	case differ(gpus):
 		spec.Fixed = "keep one of " + entryNames(gpus) + " in the field resources: which of them counts changes from " +
 			"pod to pod"
 	}
@@ -90,8 +88,8 @@ func GPUField(resources map[string]string) string {
 	return "resources." + raydemand.GPU
 }
 
-func declaredGPUs(params, resources map[string]string) (*raydemand.Amount, string) {
-	if least, found := leastOf(gpuEntries(resources)); found {
+func declaredGPUs(params map[string]string, gpus []resourceEntry) (*raydemand.Amount, string) {
+	if least, found := leastOf(gpus); found {
 		amount := Amount(least.quantity)
 		return &amount, "resources." + least.name
 	}
@@ -121,24 +119,6 @@ func flagGPUs(words []string) *raydemand.Amount {
 	return &amount
 }
 
-// derivedBy returns the source from which the operator derives the flag.
-func derivedBy(spec nodepool.GPUSpec) string {
-	switch {
-	case spec.Derived == nil:
-		return ""
-	case spec.Declared != nil:
-		return spec.DeclaredBy
-	}
-	if len(spec.Counted) > 0 {
-		return "limit " + spec.Counted[0]
-	}
-	return ""
-}
-
-func overridesGPU(override envVar) bool {
-	return override.from != "" || strings.Contains(override.value, strconv.Quote(raydemand.GPU))
-}
-
 // RayAutoscalerDiffers is the code of the finding that Ray's own autoscaler expects another number of GPUs from a group
 // than its pods report.
 const RayAutoscalerDiffers = "ray-autoscaler-differs"
@@ -146,23 +126,22 @@ const RayAutoscalerDiffers = "ray-autoscaler-differs"
 // reportExpectedGPUs reports if Ray's own autoscaler expects another number of GPUs than a pod reports. For example, it
 // sees a group of MIG slices as one without GPUs, and leaves it at zero. The finding is for users who run that
 // autoscaler, or may again.
-func reportExpectedGPUs(group Fields, g *nodepool.WorkerGroup) {
-	expected := gpusExpectedByRay(group)
+func reportExpectedGPUs(s rayStart, g *nodepool.WorkerGroup) {
+	expected := gpusExpectedByRay(s)
 	reported, passed := g.Resources[raydemand.GPU]
 	if !passed || expected == reported || g.Broken {
 		return
 	}
-	group.Report.Add(raydemand.Info, RayAutoscalerDiffers, group.at(strings.Split(g.GPUs.Field, ".")...),
+	both := "rayStartParams." + numGPUs // what Ray's autoscaler reads, as the operator does
+	if len(s.resources) > 0 {
+		both = "resources." + raydemand.GPU
+	}
+	s.group.Report.Add(raydemand.Info, RayAutoscalerDiffers, s.group.at(strings.Split(g.GPUs.Field, ".")...),
 		fmt.Sprintf("pods report %s, Ray's autoscaler expects %s", reported, expected),
 		"Ray's own autoscaler reads the spec by other rules than the operator, so it would start this group for the "+
 			"wrong demand or for none; Heliostat plans with what pods report",
-		fmt.Sprintf(
-			"set in %s how many GPUs a worker gets, and both agree: %s, as pods report, or the number in the finding "+
-				"%s if there is one",
-			rayField(group),
-			reported,
-			nodepool.NumGPUsMismatch,
-		))
+		fmt.Sprintf("set in %s how many GPUs a worker gets, and both agree: %s, as pods report, or the number in the "+
+			"finding %s if there is one", both, reported, nodepool.NumGPUsMismatch))
 }
 
 // gpusExpectedByRay returns the number of GPUs that Ray's own autoscaler expects from a pod of a group (Ray 2.60.0,
@@ -170,29 +149,23 @@ func reportExpectedGPUs(group Fields, g *nodepool.WorkerGroup) {
 //
 //	key GPU of the string rayStartParams.resources > GPU of the group's field resources > rayStartParams.num-gpus >
 //	the first limit of container 0, and then request, that ends with gpu and is above zero
-func gpusExpectedByRay(group Fields) raydemand.Amount {
-	params, resources := group.Texts("rayStartParams"), group.Texts("resources")
-	if text, set := params[resourcesFlag]; set && len(resources) == 0 {
+func gpusExpectedByRay(s rayStart) raydemand.Amount {
+	if text, set := s.params[resourcesFlag]; set && len(s.resources) == 0 {
 		custom := map[string]float64{}
 		plain := strings.ReplaceAll(strings.Trim(text, `'"`+"` "), `\`, "")
 		if json.Unmarshal([]byte(plain), &custom) == nil && custom[raydemand.GPU] > 0 {
 			return raydemand.Whole(int64(custom[raydemand.GPU]))
 		}
 	}
-	if text, set := resources[raydemand.GPU]; set {
+	if text, set := s.resources[raydemand.GPU]; set {
 		if quantity, err := resource.ParseQuantity(text); err == nil {
 			return raydemand.Whole(quantity.Value())
 		}
 	}
-	if n, err := strconv.ParseInt(params[numGPUs], 10, 64); err == nil {
+	if n, err := strconv.ParseInt(s.params[numGPUs], 10, 64); err == nil {
 		return raydemand.Whole(n)
 	}
-	containers := group.Object("template").Object("spec").Objects("containers")
-	if len(containers) == 0 {
-		return 0
-	}
-	c := decodeContainer(containers[0])
-	for _, list := range []map[string]resource.Quantity{c.limits, c.requests} {
+	for _, list := range []map[string]resource.Quantity{s.limits, s.requests} {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
 			if quantity := list[name]; strings.HasSuffix(name, "gpu") && quantity.Value() > 0 {
 				return raydemand.Whole(quantity.Value())
@@ -200,12 +173,4 @@ func gpusExpectedByRay(group Fields) raydemand.Amount {
 		}
 	}
 	return 0
-}
-
-// rayField returns the field that both Ray's autoscaler and the operator read a number from.
-func rayField(group Fields) string {
-	if len(group.Texts("resources")) > 0 {
-		return "resources." + raydemand.GPU
-	}
-	return "rayStartParams." + numGPUs
 }

@@ -22,7 +22,7 @@ func TestDerivedIsTheFlagThatTheOperatorPasses(t *testing.T) {
 		}
 		group := f.groupFields(&Report{})
 		annotations := FieldsOf(f.Cluster, nil).Object("metadata").Texts("annotations")
-		spec := gpuSpec(group, annotations[overwriteAnnotation] == "true" || templateOverwritesCommand(group))
+		spec := gpuSpec(startOf(group, annotations[overwriteAnnotation] == "true" || overwritesCommand(group.Object("template"))))
 		text, isText := f.Operator.Flags[numGPUs].(string)
 		n, err := strconv.ParseInt(text, 10, 64)
 		if !isText || err != nil || n < 0 {
@@ -97,7 +97,7 @@ func TestRaysAutoscalerIsKnownToBelieveWhatItBelieves(t *testing.T) {
 		compared++
 		group := f.groupFields(&Report{})
 		want := raydemand.Whole(int64(f.RayAutoscaler.Resources[raydemand.GPU]))
-		if got := gpusExpectedByRay(group); got != want {
+		if got := gpusExpectedByRay(startOf(group, false)); got != want {
 			t.Errorf("believed %s, Ray's autoscaler plans with %s", got, want)
 		}
 		cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)

@@ -52,7 +52,7 @@ func TestAnOwnCommandStartsRayAsTheShellReadsIt(t *testing.T) {
 				"command": ["/bin/bash", "-lc", "--"], "args": [`+strconv.Quote(c.script)+`],
 				"env": [{"name": "NUM_GPUS", "value": "1"}, {"name": "SECRET", "valueFrom": {}}],
 				"resources": {"limits": {"cpu": 8, "memory": "32Gi", "nvidia.com/gpu": 2}}}]}}}`), report)
-			if got := effectiveResources(group, true).String(); got != c.want {
+			if got := effectiveResources(startOf(group, true)).String(); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 			for _, code := range []string{RayStartFails, StartCommandUnknown} {
@@ -68,7 +68,7 @@ func TestAGPULimitThatTheOperatorDropsIsReportedAtTheStringThatItCannotParse(t *
 	report := &Report{}
 	group := FieldsOf(objectOf(t, `{"rayStartParams": {"resources": "\"{\\\"A100\\\": 1}\""}, "template": {"spec": {
 		"containers": [{"resources": {"limits": {"cpu": 8, "memory": "32Gi", "nvidia.com/gpu": 1}}}]}}}`), report)
-	if got := effectiveResources(group, false).String(); got != "{A100 1, CPU 8, memory 34359738368}" {
+	if got := effectiveResources(startOf(group, false)).String(); got != "{A100 1, CPU 8, memory 34359738368}" {
 		t.Errorf("got %s", got)
 	}
 	if len(report.All) != 1 || report.All[0].Code != ResourceUnknown ||

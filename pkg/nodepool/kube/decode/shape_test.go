@@ -297,7 +297,7 @@ func TestEffectiveResourcesAreThoseOfRayStart(t *testing.T) {
 		report := &Report{}
 		group := f.groupFields(report)
 		annotations := FieldsOf(f.Cluster, report).Object("metadata").Texts("annotations")
-		got := effectiveResources(group, annotations[overwriteAnnotation] == "true" || templateOverwritesCommand(group))
+		got := effectiveResources(startOf(group, annotations[overwriteAnnotation] == "true" || overwritesCommand(group.Object("template"))))
 		if f.RayStart.Error != "" {
 			if !slices.Contains(codes(report.All), RayStartFails) {
 				t.Errorf("findings %v, want %s: ray start ends with %q", report.All, RayStartFails, f.RayStart.Error)
@@ -551,7 +551,7 @@ func TestQuantitiesAreRoundedUp(t *testing.T) {
 	}
 	for _, q := range c.Quantities {
 		group := FieldsOf(template(map[string]any{"memory": q.In}, nil), nil)
-		if got := effectiveResources(group, false)[raydemand.Memory]; got != raydemand.Whole(int64(q.Out)) {
+		if got := effectiveResources(startOf(group, false))[raydemand.Memory]; got != raydemand.Whole(int64(q.Out)) {
 			t.Errorf("%s is announced as %s, want %.0f", q.In, got, q.Out)
 		}
 	}
@@ -596,11 +596,11 @@ template:
     containers: [{name: ray, resources: {limits: {cpu: "1", google.com/tpu: "4"}}}]
 `
 	group := FieldsOf(objectOf(t, fmt.Sprintf(template, "4x4")), nil)
-	if got := effectiveResources(group, false); got["TPU-v6e-16-head"] != raydemand.One || got["TPU"] != raydemand.Whole(4) {
+	if got := effectiveResources(startOf(group, false)); got["TPU-v6e-16-head"] != raydemand.One || got["TPU"] != raydemand.Whole(4) {
 		t.Errorf("resources %v, want four TPUs and the head of a v6e-16", got)
 	}
 	group = FieldsOf(objectOf(t, fmt.Sprintf(template, "any")), nil)
-	for name := range effectiveResources(group, false) {
+	for name := range effectiveResources(startOf(group, false)) {
 		if name != "CPU" && name != "TPU" {
 			t.Errorf("announces %s for a topology that nobody can read", name)
 		}
