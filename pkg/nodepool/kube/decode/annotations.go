@@ -81,10 +81,7 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 				annotations[key], "Heliostat does not read it", fix)
 		}
 	}
-	unreadable := func(key, why, fix string) {
-		metadata.Report.Add(raydemand.Error, AnnotationUnreadable, metadata.at("annotations")+"."+key, annotations[key],
-			why, fix)
-	}
+	unreadable := func(key, why, fix string) { unreadableAnnotation(metadata, key, annotations[key], why, fix) }
 	if mode, set := annotations[ModeAnnotation]; set {
 		cluster.Mode = nodepool.Mode(mode)
 		if !cluster.Mode.Valid() {
@@ -136,6 +133,16 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 	}
 }
 
+// unreadableAnnotation reports an annotation, or a field in one.
+func unreadableAnnotation(metadata Fields, key, seen, why, fix string) {
+	metadata.Report.Add(raydemand.Error, AnnotationUnreadable, metadata.at("annotations")+"."+key, seen, why, fix)
+}
+
+// inAnnotation names a field in an annotation.
+func inAnnotation(key string, fault *fieldpath.Fault) string {
+	return strings.TrimSuffix(key+": "+fault.Path.String(), ": ")
+}
+
 // readPolicy reads the capacity policy of the annotation. One that cannot be read wants nothing, and no CapacityPolicy
 // takes its place.
 func readPolicy(metadata Fields, cluster *nodepool.Cluster) {
@@ -145,13 +152,10 @@ func readPolicy(metadata Fields, cluster *nodepool.Cluster) {
 	}
 	written := &capacity.Written{Source: "annotation " + capacity.Annotation}
 	cluster.Policy = written
-	field := func(fault *fieldpath.Fault) string {
-		return strings.TrimSuffix(metadata.at("annotations")+"."+capacity.Annotation+": "+fault.Path.String(), ": ")
-	}
 	policy, fault := policytext.Read([]byte(text))
 	if policytext.IsRemoved(fault) {
-		metadata.Report.Add(raydemand.Warning, AnnotationUnknown, field(fault), fault.Value,
-			"Heliostat does not read it", "write "+fault.Want)
+		metadata.Report.Add(raydemand.Warning, AnnotationUnknown, metadata.at("annotations")+"."+
+			inAnnotation(capacity.Annotation, fault), fault.Value, "Heliostat does not read it", "write "+fault.Want)
 		policy, fault = policytext.ReadStored([]byte(text))
 	}
 	if fault == nil {
@@ -159,7 +163,7 @@ func readPolicy(metadata Fields, cluster *nodepool.Cluster) {
 		return
 	}
 	written.Fault = fault.Error()
-	metadata.Report.Add(raydemand.Error, AnnotationUnreadable, field(fault), fault.Value,
+	unreadableAnnotation(metadata, inAnnotation(capacity.Annotation, fault), fault.Value,
 		"the policy cannot be read, so nothing is kept warm, suspended or deleted by it", "write "+fault.Want)
 }
 
@@ -174,9 +178,8 @@ func readGiveBack(metadata Fields, cluster *nodepool.Cluster) {
 		cluster.GiveBack = reservation
 		return
 	}
-	metadata.Report.Add(raydemand.Error, AnnotationUnreadable,
-		strings.TrimSuffix(metadata.at("annotations")+"."+giveback.Annotation+": "+fault.Path.String(), ": "),
-		fault.Value, "the reservation cannot be read, so nothing is given back: want "+fault.Want,
+	unreadableAnnotation(metadata, inAnnotation(giveback.Annotation, fault), fault.Value,
+		"the reservation cannot be read, so nothing is given back: want "+fault.Want,
 		"remove it, and ask again with autoscaler give-back")
 }
 
@@ -197,8 +200,7 @@ func readIdleSince(metadata Fields, cluster *nodepool.Cluster) {
 	number, err2 := strconv.ParseInt(generation, 10, 64)
 	switch {
 	case err != nil || err2 != nil:
-		metadata.Report.Add(raydemand.Error, AnnotationUnreadable,
-			metadata.at("annotations")+"."+nodepool.IdleSinceAnnotation, text,
+		unreadableAnnotation(metadata, nodepool.IdleSinceAnnotation, text,
 			"it is not a time and a generation, so Heliostat neither resumes nor deletes the RayCluster",
 			"remove it, and set spec.suspend")
 	case number == cluster.Generation:
@@ -214,14 +216,8 @@ func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
 		return
 	}
 	unreadable := func(why string) {
-		metadata.Report.Add(
-			raydemand.Error,
-			AnnotationUnreadable,
-			metadata.at("annotations")+"."+PriceAnnotation,
-			text,
-			why,
-			`write what one pod of each group costs an hour, for example {"gpu": 3.06, "cpu": 0.19}`,
-		)
+		unreadableAnnotation(metadata, PriceAnnotation, text, why,
+			`write what one pod of each group costs an hour, for example {"gpu": 3.06, "cpu": 0.19}`)
 	}
 	var prices map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &prices); err != nil {
@@ -252,47 +248,24 @@ type groupSetting struct {
 	set                     func(g *nodepool.WorkerGroup, word string)
 }
 
-// syncGroups sets the modes of the groups from the annotation num-gpus-sync. An unreadable value means report, which
-// writes nothing.
-func syncGroups(metadata Fields, cluster *nodepool.Cluster) {
-	for i := range cluster.Groups {
-		cluster.Groups[i].NumGPUsSync = nodepool.SyncReport
-	}
-	groupSetting{
-		annotation: NumGPUsSyncAnnotation, words: "report, when-empty or enforce",
-		without: "Heliostat writes nothing there", example: `{"gpu": "when-empty", "cpu": "report"}`,
-		valid: func(word string) bool { return nodepool.SyncMode(word).Valid() },
-		set:   func(g *nodepool.WorkerGroup, word string) { g.NumGPUsSync = nodepool.SyncMode(word) },
-	}.read(metadata, cluster)
-}
-
-// countInstances sets how many GPUs a pod with several MIG instances has, from the annotation mig-gpus-per-pod. An
-// unreadable value means all.
-func countInstances(metadata Fields, cluster *nodepool.Cluster) {
-	groupSetting{
-		annotation: nodepool.MIGGPUsAnnotation, words: "all or one",
-		without: "each MIG instance counts as a GPU", example: `{"mig": "one"}`,
-		valid: func(word string) bool { return nodepool.MIGGPUs(word).Valid() },
-		set:   func(g *nodepool.WorkerGroup, word string) { g.MIGGPUs = nodepool.MIGGPUs(word) },
-	}.read(metadata, cluster)
-}
-
-// provisionGroups sets for which groups all nodes of a gang are asked for at once, from the annotation
-// provisioning-request. An unreadable value means that they are not.
-func provisionGroups(metadata Fields, cluster *nodepool.Cluster) {
-	groupSetting{
-		annotation: nodepool.ProvisioningAnnotation, words: "true or false",
-		without: "no ProvisioningRequest is created there", example: `{"gpu": true}`,
-		valid: func(word string) bool { return word == "true" || word == "false" },
-		set:   func(g *nodepool.WorkerGroup, word string) { g.Provisions = word == "true" },
-	}.read(metadata, cluster)
+var groupSettings = []groupSetting{
+	{NumGPUsSyncAnnotation, "report, when-empty or enforce", "Heliostat writes nothing there",
+		`{"gpu": "when-empty", "cpu": "report"}`,
+		func(word string) bool { return nodepool.SyncMode(word).Valid() },
+		func(g *nodepool.WorkerGroup, word string) { g.NumGPUsSync = nodepool.SyncMode(word) }},
+	{nodepool.MIGGPUsAnnotation, "all or one", "each MIG instance counts as a GPU", `{"mig": "one"}`,
+		func(word string) bool { return nodepool.MIGGPUs(word).Valid() },
+		func(g *nodepool.WorkerGroup, word string) { g.MIGGPUs = nodepool.MIGGPUs(word) }},
+	{nodepool.ProvisioningAnnotation, "true or false", "no ProvisioningRequest is created there", `{"gpu": true}`,
+		func(word string) bool { return word == "true" || word == "false" },
+		func(g *nodepool.WorkerGroup, word string) { g.Provisions = word == "true" }},
 }
 
 func (s groupSetting) read(metadata Fields, cluster *nodepool.Cluster) {
 	text := strings.TrimSpace(metadata.Texts("annotations")[s.annotation])
 	unreadable := func(why string) {
-		metadata.Report.Add(raydemand.Error, AnnotationUnreadable, metadata.at("annotations")+"."+s.annotation, text,
-			why+"; "+s.without, fmt.Sprintf("write %s, or for example %s", s.words, s.example))
+		unreadableAnnotation(metadata, s.annotation, text, why+"; "+s.without,
+			fmt.Sprintf("write %s, or for example %s", s.words, s.example))
 	}
 	switch {
 	case text == "":

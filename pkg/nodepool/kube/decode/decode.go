@@ -107,7 +107,6 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 		Deleting:          metadata.Has("deletionTimestamp"),
 		ManagedElsewhere:  spec.Has("managedBy") && spec.Text("managedBy") != "ray.io/kuberay-operator",
 		Owner:             ownerOf(metadata),
-		OwnedBy:           firstOwner(metadata),
 		Queue:             queueOf(metadata, spec),
 		ScaledBy:          scaledBy(metadata),
 		RayVersion:        spec.Text("rayVersion"),
@@ -115,6 +114,9 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 		InTreeAutoscaling: spec.Flag("enableInTreeAutoscaling"),
 		IdleTimeout:       idleTimeout(options),
 		UpscalingMode:     options.Text("upscalingMode"),
+	}
+	if owners := metadata.Objects("ownerReferences"); len(owners) > 0 {
+		cluster.OwnedBy = owners[0].Text("kind") + " " + owners[0].Text("name")
 	}
 	readAnnotations(metadata, &cluster)
 	readPolicy(metadata, &cluster)
@@ -129,9 +131,9 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 	cluster.Groups = decodeGroups(reader, spec, key, overwritesCommand(root))
 	checkImages(spec, cluster.Groups)
 	priceGroups(metadata, &cluster)
-	syncGroups(metadata, &cluster)
-	countInstances(metadata, &cluster)
-	provisionGroups(metadata, &cluster)
+	for _, setting := range groupSettings {
+		setting.read(metadata, &cluster)
+	}
 	if accepted := cluster.Generation > 0 && cluster.ObservedGeneration >= cluster.Generation; !accepted {
 		cluster.Refused = reportRefusals(spec, cluster.Groups, cluster.InTreeAutoscaling)
 	}
@@ -211,14 +213,6 @@ func ownerOf(metadata Fields) nodepool.Owner {
 		}
 	}
 	return nodepool.Owner{}
-}
-
-// firstOwner returns the kind and the name of the first owner of the RayCluster.
-func firstOwner(metadata Fields) string {
-	for _, reference := range metadata.Objects("ownerReferences") {
-		return reference.Text("kind") + " " + reference.Text("name")
-	}
-	return ""
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -39,6 +39,7 @@ func decodeGroups(
 	byName := map[string]int{}
 	for i, entry := range entries {
 		group := decodeGroup(reader, entry, i, ownCommand, waitGCSReady)
+		group.NumGPUsSync = nodepool.SyncReport
 		addInto(group.Pod.Requests, collectorRequests(spec))
 		group.Pod.Neighbors = neighbors(entry, cluster)
 		if usesUncountedGPUs(entry, &group) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 	"unique"
@@ -74,7 +73,13 @@ func nodeIn(object map[string]any) (node *corev1.Node, unreadable []string, err 
 	if err == nil && !negative(node.Status.Capacity, node.Status.Allocatable) {
 		return node, nil, nil
 	}
-	readable, unreadable := withoutUnreadable(object)
+	readable := runtime.DeepCopyJSON(object)
+	status, _ := readable["status"].(map[string]any)
+	for _, field := range []string{"capacity", "allocatable"} {
+		for _, fault := range dropAmounts(status, "status.", field) {
+			unreadable = append(unreadable, fault+"; it is ignored")
+		}
+	}
 	if len(unreadable) > 0 {
 		node = &corev1.Node{}
 		err = runtime.DefaultUnstructuredConverter.FromUnstructured(readable, node)
@@ -165,36 +170,6 @@ func interned(text string) string { return unique.Make(text).Value() }
 // wantQuantity is what an amount of a node, or of a container, has to be.
 const wantQuantity = "a Kubernetes quantity of 0 or more"
 
-// amountFields are the fields in which a node states amounts of resources.
-var amountFields = []string{"capacity", "allocatable"}
-
-// withoutUnreadable returns a node without the amounts that are not quantities or are negative, and which ones these
-// are. One that is not a quantity would make the whole node undecodable. The object does not change.
-func withoutUnreadable(object map[string]any) (readable map[string]any, unreadable []string) {
-	status, isObject := object["status"].(map[string]any)
-	if !isObject {
-		return object, nil
-	}
-	kept := maps.Clone(status)
-	for _, field := range amountFields {
-		amounts, isObject := status[field].(map[string]any)
-		if !isObject {
-			continue
-		}
-		amounts = maps.Clone(amounts)
-		for _, name := range slices.Sorted(maps.Keys(amounts)) {
-			if value := amounts[name]; !isQuantity(value) {
-				unreadable = append(unreadable, amountText(field, name, fmt.Sprintf("%#v", value), wantQuantity))
-				delete(amounts, name)
-			}
-		}
-		kept[field] = amounts
-	}
-	readable = maps.Clone(object)
-	readable["status"] = kept
-	return readable, unreadable
-}
-
 // isQuantity reports whether a value is a quantity of 0 or more, the only ones that the API server accepts here. Null
 // counts as one, and is read as 0.
 func isQuantity(value any) bool {
@@ -221,12 +196,6 @@ func negative(lists ...corev1.ResourceList) bool {
 	return false
 }
 
-func amountText(field, name, seen, want string) string {
-	return Short(
-		fmt.Sprintf("status.%s[%s] is %s", field, name, seen),
-	) + ": want " + want + "; it is ignored"
-}
-
 // extendedResources returns the resources with a domain, which come in whole units; nil stays nil. It returns amounts
 // that do not fit into 64 bits as unreadable.
 func extendedResources(field string, list corev1.ResourceList) (found map[string]int64, unreadable []string) {
@@ -240,8 +209,8 @@ func extendedResources(field string, list corev1.ResourceList) (found map[string
 		}
 		n := quantity.Value()
 		if quantity.Cmp(*resource.NewQuantity(n, resource.DecimalSI)) != 0 {
-			unreadable = append(unreadable,
-				amountText(field, string(name), quantity.String(), "a whole number of units"))
+			unreadable = append(unreadable, Short(fmt.Sprintf("status.%s[%s] is %s", field, name, quantity.String()))+
+				": want a whole number of units; it is ignored")
 			continue
 		}
 		found[string(name)] = n

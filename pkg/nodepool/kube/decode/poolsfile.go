@@ -22,25 +22,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// poolEntry is one pool of the pools file.
-type poolEntry struct {
-	Name     string
-	MinNodes *int64
-	MaxNodes *int64
-	Price    *float64
-	Spot     *bool
-	Shape    *shapeEntry
-	Tags     map[string]string
-}
-
-type shapeEntry struct {
-	// Allocatable are quantities, as text or number.
-	Allocatable map[string]any
-	Labels      map[string]string
-	// Taints are key=value:effect or objects with these fields.
-	Taints []json.RawMessage
-}
-
 // maxPoolsFile bounds a pools file in bytes: some thousand pools.
 const maxPoolsFile = 4 << 20
 
@@ -49,22 +30,11 @@ const maxPoolsFile = 4 << 20
 // complete, which says that no other pool can get a node.
 // An error names pool, field and value.
 func ReadPools(in io.Reader) (landing.Config, error) {
-	text, err := io.ReadAll(io.LimitReader(in, maxPoolsFile+1))
-	if err == nil && len(text) > maxPoolsFile {
-		err = errors.New("larger than 4 MiB: want a list of pools")
-	}
-	if err != nil {
-		return landing.Config{}, err
-	}
-	object, err := yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return landing.Config{}, err
-	}
 	var entries []json.RawMessage
 	var prices map[string]float64
 	var complete bool
 	known := members{"pools": &entries, "instanceTypes": &prices, "complete": &complete}
-	if err := readMembers(object, known); err != nil {
+	if err := readFile(in, maxPoolsFile, "larger than 4 MiB: want a list of pools", known); err != nil {
 		return landing.Config{}, err
 	}
 	config := landing.Config{InstancePrices: prices, Complete: complete}
@@ -74,16 +44,12 @@ func ReadPools(in io.Reader) (landing.Config, error) {
 		}
 	}
 	for i, raw := range entries {
-		entry, err := readPool(raw)
-		var spec landing.Spec
-		if err == nil {
-			spec, err = entry.spec()
-		}
+		spec, err := readPool(raw)
 		if err == nil && slices.ContainsFunc(config.Pools, func(p landing.Spec) bool { return p.Name == spec.Name }) {
 			err = fmt.Errorf("name: duplicate")
 		}
 		if err != nil {
-			return landing.Config{}, fmt.Errorf("pools[%d] %q: %w", i, entry.Name, err)
+			return landing.Config{}, fmt.Errorf("pools[%d] %q: %w", i, spec.Name, err)
 		}
 		config.Pools = append(config.Pools, spec)
 	}
@@ -91,28 +57,47 @@ func ReadPools(in io.Reader) (landing.Config, error) {
 }
 
 // readPool reads one pool. It returns the name even if another field is wrong, for the error.
-func readPool(raw json.RawMessage) (poolEntry, error) {
-	var e poolEntry
+func readPool(raw json.RawMessage) (spec landing.Spec, err error) {
 	var shape json.RawMessage
-	err := readMembers(raw, members{
-		"name":     &e.Name,
-		"minNodes": &e.MinNodes,
-		"maxNodes": &e.MaxNodes,
-		"price":    &e.Price,
-		"spot":     &e.Spot,
-		"shape":    &shape,
-		"tags":     &e.Tags,
-	})
-	if err != nil || shape == nil || string(shape) == "null" {
-		return e, err
-	}
-	e.Shape = &shapeEntry{}
-	err = readMembers(shape,
-		members{"allocatable": &e.Shape.Allocatable, "labels": &e.Shape.Labels, "taints": &e.Shape.Taints})
+	var tags map[string]string
+	var template nodeTemplate
+	err = readMembers(raw, members{"name": &spec.Name, "minNodes": &spec.MinNodes, "maxNodes": &spec.MaxNodes,
+		"price": &spec.Price, "spot": &spec.Spot, "shape": &shape, "tags": &tags})
 	if err != nil {
-		return e, fmt.Errorf("shape: %w", err)
+		return spec, err
 	}
-	return e, nil
+	allocatable, labels, taints := map[string]any{}, map[string]string{}, []json.RawMessage{}
+	if shape != nil && string(shape) != "null" {
+		err = readMembers(shape, members{"allocatable": &allocatable, "labels": &labels, "taints": &taints})
+	}
+	if err != nil {
+		return spec, fmt.Errorf("shape: %w", err)
+	}
+	switch {
+	case spec.Name == "":
+		return spec, fmt.Errorf("name: required")
+	case spec.MinNodes != nil && *spec.MinNodes < 0:
+		return spec, fmt.Errorf("minNodes %d: want 0 or more", *spec.MinNodes)
+	case spec.MaxNodes != nil && *spec.MaxNodes < 0:
+		return spec, fmt.Errorf("maxNodes %d: want 0 or more", *spec.MaxNodes)
+	case spec.MinNodes != nil && spec.MaxNodes != nil && *spec.MinNodes > *spec.MaxNodes:
+		return spec, fmt.Errorf("minNodes %d is above maxNodes %d", *spec.MinNodes, *spec.MaxNodes)
+	case spec.Price != nil:
+		if err := checkPrice(*spec.Price); err != nil {
+			return spec, err
+		}
+	}
+	if err := template.readTags(tags); err != nil {
+		return spec, fmt.Errorf("tags: %w", err)
+	}
+	if err := template.readShape(allocatable, labels, taints); err != nil {
+		return spec, fmt.Errorf("shape: %w", err)
+	}
+	if len(template.resources) > 0 {
+		object, node := template.node(spec.Name)
+		spec.Shape, spec.Allocatable = &object, node.Allocatable
+	}
+	return spec, nil
 }
 
 func checkPrice(price float64) error {
@@ -122,49 +107,19 @@ func checkPrice(price float64) error {
 	return nil
 }
 
-func (e poolEntry) spec() (landing.Spec, error) {
-	spec := landing.Spec{Name: e.Name, MinNodes: e.MinNodes, MaxNodes: e.MaxNodes, Price: e.Price, Spot: e.Spot}
-	switch {
-	case e.Name == "":
-		return spec, fmt.Errorf("name: required")
-	case e.MinNodes != nil && *e.MinNodes < 0:
-		return spec, fmt.Errorf("minNodes %d: want 0 or more", *e.MinNodes)
-	case e.MaxNodes != nil && *e.MaxNodes < 0:
-		return spec, fmt.Errorf("maxNodes %d: want 0 or more", *e.MaxNodes)
-	case e.MinNodes != nil && e.MaxNodes != nil && *e.MinNodes > *e.MaxNodes:
-		return spec, fmt.Errorf("minNodes %d is above maxNodes %d", *e.MinNodes, *e.MaxNodes)
-	}
-	if e.Price != nil {
-		if err := checkPrice(*e.Price); err != nil {
-			return spec, err
-		}
-	}
-	var template nodeTemplate
-	if err := template.readTags(e.Tags); err != nil {
-		return spec, fmt.Errorf("tags: %w", err)
-	}
-	if e.Shape != nil {
-		if err := template.readShape(*e.Shape); err != nil {
-			return spec, fmt.Errorf("shape: %w", err)
-		}
-	}
-	if len(template.resources) > 0 {
-		object, node := template.node(e.Name)
-		spec.Shape, spec.Allocatable = &object, node.Allocatable
-	}
-	return spec, nil
-}
-
-func (n *nodeTemplate) readShape(shape shapeEntry) error {
-	for _, name := range slices.Sorted(maps.Keys(shape.Allocatable)) {
-		if err := n.resource(name, fmt.Sprint(shape.Allocatable[name])); err != nil {
+// readShape reads quantities, as text or number, labels, and taints, as key=value:effect or objects with these fields.
+func (n *nodeTemplate) readShape(
+	allocatable map[string]any, labels map[string]string, taints []json.RawMessage,
+) error {
+	for _, name := range slices.Sorted(maps.Keys(allocatable)) {
+		if err := n.resource(name, fmt.Sprint(allocatable[name])); err != nil {
 			return fmt.Errorf("allocatable: %w", err)
 		}
 	}
-	for key, value := range shape.Labels {
+	for key, value := range labels {
 		n.label(key, value)
 	}
-	for i, raw := range shape.Taints {
+	for i, raw := range taints {
 		var text, key, value, effect string
 		err := json.Unmarshal(raw, &text)
 		if err == nil {
@@ -198,21 +153,10 @@ var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
 // ReadPrices reads the prices file, YAML or JSON: prices of one node per hour by pool and by instance type, those of
 // spot nodes, their currency, and whether the built-in lists apply. An error names field and value.
 func ReadPrices(in io.Reader) (price.Book, error) {
-	text, err := io.ReadAll(io.LimitReader(in, maxPricesFile+1))
-	if err == nil && len(text) > maxPricesFile {
-		err = errors.New("larger than 1 MiB: want prices by instance type")
-	}
-	if err != nil {
-		return price.Book{}, err
-	}
-	object, err := yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return price.Book{}, err
-	}
 	book, lists := price.Book{}, true
 	known := members{"currency": &book.Currency, "pools": &book.Pools, "instanceTypes": &book.InstanceTypes,
 		"spot": &book.Spot, "lists": &lists}
-	if err := readMembers(object, known); err != nil {
+	if err := readFile(in, maxPricesFile, "larger than 1 MiB: want prices by instance type", known); err != nil {
 		return price.Book{}, err
 	}
 	if book.Currency != "" && !currencyCode.MatchString(book.Currency) {
@@ -361,6 +305,22 @@ func (n *nodeTemplate) taint(key, value, effect string) error {
 
 // members are the fields that an object of a configuration file may have, each with where its value goes.
 type members map[string]any
+
+// readFile reads a configuration file of at most so many bytes, YAML or JSON.
+func readFile(in io.Reader, most int64, larger string, known members) error {
+	text, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = errors.New(larger)
+	}
+	if err != nil {
+		return err
+	}
+	object, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return err
+	}
+	return readMembers(object, known)
+}
 
 // readMembers reads an object all of whose fields must be known. All that can be read is read, and the error is about
 // the first field that cannot: it names the field, its value and what would be right.
