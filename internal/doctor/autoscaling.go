@@ -24,7 +24,7 @@ func sidecarBesideUs(x *inventory, o *Object, report reporter) {
 		return
 	}
 	report(occurrence{
-		Object: o, Path: o.modeField().Path(), Seen: "managed, and pod " + head.Name + " has a container autoscaler",
+		Path: o.modeField().Path(), Seen: "managed, and pod " + head.Name + " has a container autoscaler",
 		Fix: x.park(o).Then(kubectl(head, "delete")).
 			Hint("the head restarts, which ends its jobs; or annotate " + modeAnnotation + "=shadow"),
 	})
@@ -38,14 +38,14 @@ func (x *inventory) park(o *Object) fix {
 		image = service.container.Text("image")
 	}
 	on, options := o.raySpec().Path("enableInTreeAutoscaling"), o.raySpec().Path("autoscalerOptions")
-	changes := []operation{set(o, on, true)}
+	changes := []operation{o.set(on, true)}
 	wanted := cmp.Or(image, "registry.example/heliostat:0.1.0")
 	if o.raySpec().Has("autoscalerOptions") {
-		changes = append(changes, set(o, options.Key("image"), wanted))
+		changes = append(changes, o.set(options.Key("image"), wanted))
 	} else {
-		changes = append(changes, set(o, options, map[string]any{"version": "v2", "image": wanted}))
+		changes = append(changes, o.set(options, map[string]any{"version": "v2", "image": wanted}))
 	}
-	change := patch(o, changes...)
+	change := patch(changes...)
 	if image == "" {
 		change = change.Hint("use the image of your Heliostat")
 	}
@@ -57,14 +57,14 @@ func sidecarMissing(x *inventory, o *Object, report reporter) {
 	if o.Mode() == nodepool.Managed || !v.Flag() || head == nil || hasAutoscaler(head) {
 		return
 	}
-	report(occurrence{Object: o, Path: v.Path(), Fix: restartHead(head),
+	report(occurrence{Path: v.Path(), Fix: restartHead(head),
 		Seen: "true, and pod " + head.Name + " has no container autoscaler"})
 }
 
 func sidecarLeftOver(x *inventory, o *Object, report reporter) {
 	head := x.headPod(o)
 	if head != nil && !o.Cluster.InTreeAutoscaling && o.Cluster.Head.Sidecar == nodepool.RaySidecar {
-		report(occurrence{Object: o, Path: o.raySpec().Path("enableInTreeAutoscaling"),
+		report(occurrence{Path: o.raySpec().Path("enableInTreeAutoscaling"),
 			Seen: "off, and pod " + head.Name + " has a container autoscaler", Fix: restartHead(head)})
 	}
 }
@@ -88,9 +88,9 @@ func autoscalerVersionDiffers(_ *inventory, o *Object, report reporter) {
 	}
 	at := versionVariable(o)
 	report(occurrence{
-		Object: o, Path: at,
+		Path: at,
 		Seen: "RAY_enable_autoscaler_v2=" + variable + ", autoscalerOptions.version " + orNotSet(version),
-		Fix:  patch(o, remove(at)),
+		Fix:  patch(remove(at)),
 	})
 }
 
@@ -121,7 +121,7 @@ func surplusDeletedAtRandom(x *inventory, o *Object, report reporter) {
 			"upgradeStrategy Recreate and a RayService replace the RayCluster")
 	}
 	report(occurrence{
-		Object: o, Path: v.Path(),
+		Path: v.Path(),
 		Seen: orNotSet(v.String()) + ", and " + modeAnnotation + " is " + string(mode),
 		Fix:  manage,
 	})
@@ -139,7 +139,7 @@ func nothingScales(x *inventory, o *Object, report reporter) {
 			!g.Has("replicas") || !g.requestsDevices() {
 			continue
 		}
-		report(occurrence{Object: o, Path: g.Path("replicas"), Seen: fmt.Sprintf("0, maxReplicas %d", g.Workers.Max),
+		report(occurrence{Path: g.Path("replicas"), Seen: fmt.Sprintf("0, maxReplicas %d", g.Workers.Max),
 			Fix: run(kubectl(o, "annotate", modeAnnotation+"="+string(nodepool.Managed))).
 				Hint("or set enableInTreeAutoscaling: true")})
 		return // it is the same for the others
@@ -148,14 +148,14 @@ func nothingScales(x *inventory, o *Object, report reporter) {
 
 func workerGroupsAbsent(_ *inventory, o *Object, report reporter) {
 	if list := o.raySpec().Get("workerGroupSpecs"); o.raysAutoscaler() && !list.Has() {
-		report(occurrence{Object: o, Path: list.Path(), Fix: patch(o, set(o, list.Path(), []any{}))})
+		report(occurrence{Path: list.Path(), Fix: patch(o.set(list.Path(), []any{}))})
 	}
 }
 
 func inPlaceResize(_ *inventory, o *Object, report reporter) {
 	v := o.Root().Get("metadata", "annotations", "ray.io/ippr")
 	if v.Has() && (o.Mode() == nodepool.Managed || o.Cluster.InTreeAutoscaling && !o.raysAutoscaler()) {
-		report(shows(o, v, patch(o, remove(v.Path())).Hint("or let Ray's own autoscaler scale the RayCluster")))
+		report(shows(v, patch(remove(v.Path())).Hint("or let Ray's own autoscaler scale the RayCluster")))
 	}
 }
 
@@ -172,7 +172,7 @@ func replicasTwoWriters(_ *inventory, o *Object, report reporter) {
 			continue
 		}
 		report(occurrence{
-			Object: o, Path: entry.Path(),
+			Path: entry.Path(),
 			Seen: fmt.Sprintf("manager %s, operation %s, at %s", manager, operation, orNotSet(entry.Text("time"))),
 			Fix: run(kubectl(o, "get", "--show-managed-fields", "-o", "yaml")).
 				Hint("let " + manager + " take replicas and scaleStrategy from the live object, as " +
@@ -230,11 +230,11 @@ func operatorConcurrency(x *inventory, report reporter) {
 			continue
 		}
 		args := container.Get("args")
-		change := appendTo(o, args, "--"+concurrencyFlag+"=4")
+		change := o.appendTo(args, "--"+concurrencyFlag+"=4")
 		if i := slices.IndexFunc(args.Items(), isConcurrency); i >= 0 {
 			change = replace(args.Path().Index(i), "--"+concurrencyFlag+"=4")
 		}
-		report(occurrence{Object: o, Path: args.Path(), Fix: patch(o, change),
+		report(occurrence{Object: o, Path: args.Path(), Fix: patch(change),
 			Seen: fmt.Sprintf("concurrency %d, %d RayClusters", concurrency(words), len(x.Clusters))})
 	}
 }
@@ -288,11 +288,11 @@ func networkCloses(x *inventory, o *Object, report reporter) {
 		}},
 		"ports": []any{map[string]any{"port": o.Cluster.Head.GCSPort, "protocol": "TCP"}},
 	}
-	change := patch(o, appendTo(o, policy.Get("head", "ingressRules"), rule))
+	change := patch(o.appendTo(policy.Get("head", "ingressRules"), rule))
 	if !found {
 		change = change.Hint("use the namespace and the labels of your Heliostat")
 	}
-	report(occurrence{Object: o, Path: policy.Path("head", "ingressRules"), Why: o.Cluster.Head.ClosedBy +
+	report(occurrence{Path: policy.Path("head", "ingressRules"), Why: o.Cluster.Head.ClosedBy +
 		", so the fleet cannot read what Ray asks for, and scales nothing", Fix: change,
 		Seen: orNotSet(policy.Get("head", "ingressRules").String())})
 }
@@ -321,13 +321,13 @@ func endIdle(o *Object, f raydemand.Finding) fix {
 	if o.raySpec().Text("idleTerminationOptions", "policy") == "Delete" {
 		idle = capacity.Idle{DeleteAfter: after}
 	}
-	return patch(o, remove(at), set(o, annotation, compactJSON(capacity.Policy{Idle: &idle}))).
+	return patch(remove(at), o.set(annotation, compactJSON(capacity.Policy{Idle: &idle}))).
 		Hint("Heliostat ends it only without drivers, actors and requests")
 }
 
 func scaleGated(_ *inventory, g rayGroup, report reporter) {
 	if v := g.Get("scaleStrategy", "scaleGate"); len(g.Workers.ScaleGates) > 0 {
-		report(shows(g.Of, v, run(kubectl(g.Of, "get", "-o", "yaml", "--show-managed-fields")).
+		report(shows(v, run(kubectl(g.Of, "get", "-o", "yaml", "--show-managed-fields")).
 			Hint("managedFields says whose gate it is; only that controller should remove it")))
 	}
 }
@@ -336,10 +336,10 @@ func scaleGated(_ *inventory, g rayGroup, report reporter) {
 func cronTimeZone(_ *inventory, o *Object, report reporter) {
 	schedule, zone := o.Root().Get("spec", "schedule"), o.Root().Get("spec", "timeZone")
 	if _, err := time.LoadLocation(zone.Text()); zone.Has() && (zone.Text() == "" || err != nil) {
-		report(shows(o, zone, edit(o, "write an IANA name such as Europe/Berlin")))
+		report(shows(zone, edit("write an IANA name such as Europe/Berlin")))
 	}
 	if strings.Contains(schedule.Text(), "TZ") {
-		found := shows(o, schedule, edit(o, "with KubeRay 1.7, write the zone into spec.timeZone; 1.6.2 drops that"))
+		found := shows(schedule, edit("with KubeRay 1.7, write the zone into spec.timeZone; 1.6.2 drops that"))
 		found.Severity = raydemand.Warning
 		report(found)
 	}

@@ -84,13 +84,13 @@ func groupOf(o *Object, f raydemand.Finding) (rayGroup, bool) {
 	return rayGroup{}, false
 }
 
-func byHand(o *Object, f raydemand.Finding) fix { return edit(o, f.Fix) }
+func byHand(o *Object, f raydemand.Finding) fix { return edit(f.Fix) }
 
 // writing writes a value to the field.
 func writing(value any) func(*Object, raydemand.Finding) fix {
 	return func(o *Object, f raydemand.Finding) fix {
 		if at, ok := pathIn(o, f); ok {
-			return patch(o, set(o, at, value))
+			return patch(o.set(at, value))
 		}
 		return byHand(o, f)
 	}
@@ -98,7 +98,7 @@ func writing(value any) func(*Object, raydemand.Finding) fix {
 
 func mebibytes(o *Object, f raydemand.Finding) fix {
 	if at, ok := pathIn(o, f); ok {
-		return patch(o, replace(at, strings.TrimSuffix(f.Seen, "m")+"Mi")).Hint("if you mean mebibytes")
+		return patch(replace(at, strings.TrimSuffix(f.Seen, "m")+"Mi")).Hint("if you mean mebibytes")
 	}
 	return byHand(o, f)
 }
@@ -110,7 +110,7 @@ func requoteResources(o *Object, f raydemand.Finding) fix {
 		for _, word := range slices.Concat(g.rayContainer().Items("command"), g.rayContainer().Items("args")) {
 			text := word.Text()
 			if before, after, found := strings.Cut(text, generated); found && strings.Contains(f.Fix, "eval ") {
-				return patch(o, replace(word.Path(), before+`eval "`+generated+`"`+after))
+				return patch(replace(word.Path(), before+`eval "`+generated+`"`+after))
 			}
 		}
 		if v.Has() {
@@ -125,7 +125,7 @@ func requoteResources(o *Object, f raydemand.Finding) fix {
 func removeRefusedField(o *Object, f raydemand.Finding) fix {
 	at, ok := pathIn(o, f)
 	if ok && (strings.Contains(f.Field, ".rayStartParams.") || strings.HasSuffix(f.Field, ".suspend")) {
-		return patch(o, remove(at))
+		return patch(remove(at))
 	}
 	return byHand(o, f)
 }
@@ -133,7 +133,7 @@ func removeRefusedField(o *Object, f raydemand.Finding) fix {
 func resetAnnotation(o *Object, f raydemand.Finding) fix {
 	v := o.Root().Get("metadata", "annotations", syncAnnotation)
 	if v.Has() && strings.HasSuffix(bracketed(f.Field), v.Path().String()) {
-		return patch(o, replace(v.Path(), "report"))
+		return patch(replace(v.Path(), "report"))
 	}
 	return byHand(o, f)
 }

@@ -44,7 +44,7 @@ func Examine(input Input) []Finding {
 	var all []occurrence
 	for _, by := range Checks() {
 		by.examine(x, by.Code, func(o occurrence) {
-			o.by = by
+			o.by, o.Fix = by, o.Fix.of(o.Object)
 			all = append(all, o)
 		})
 	}
@@ -127,13 +127,13 @@ type occurrence struct {
 }
 
 // said is what a plan, or serve, says about a field of the object. Its fix is a text.
-func said(o *Object, at fieldpath.Path, f raydemand.Finding) occurrence {
-	return occurrence{Object: o, Path: at, Seen: f.Seen, Why: f.Why, Fix: edit(o, f.Fix)}
+func said(at fieldpath.Path, f raydemand.Finding) occurrence {
+	return occurrence{Path: at, Seen: f.Seen, Why: f.Why, Fix: edit(f.Fix)}
 }
 
 // shows is the value of a field.
-func shows(o *Object, v fieldpath.Value, f fix) occurrence {
-	return occurrence{Object: o, Path: v.Path(), Seen: v.String(), Fix: f}
+func shows(v fieldpath.Value, f fix) occurrence {
+	return occurrence{Path: v.Path(), Seen: v.String(), Fix: f}
 }
 
 // inputs examines all objects together.
@@ -141,14 +141,17 @@ func inputs(examine func(*inventory, reporter)) scope {
 	return func(x *inventory, _ string, report reporter) { examine(x, report) }
 }
 
-// each examines every one of a list.
-func each[T any](
+// each examines every one of a list. Without another object, an occurrence is about the one that it belongs to.
+func each[T interface{ object() *Object }](
 	list func(*inventory) []T,
 ) func(examine func(*inventory, T, reporter)) scope {
 	return func(examine func(*inventory, T, reporter)) scope {
 		return func(x *inventory, _ string, report reporter) {
 			for _, one := range list(x) {
-				examine(x, one, report)
+				examine(x, one, func(found occurrence) {
+					found.Object = cmp.Or(found.Object, one.object())
+					report(found)
+				})
 			}
 		}
 	}

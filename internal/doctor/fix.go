@@ -11,7 +11,8 @@ import (
 	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
-// fix is a command, or a patch of an object and perhaps a command after it.
+// fix is a command, or a patch of the object of its finding, or else of another one, and perhaps a command after it.
+// Without a command and operations, it opens the object in an editor.
 type fix struct {
 	command    string
 	object     *Object
@@ -25,15 +26,20 @@ type fix struct {
 // run returns the fix that runs a command.
 func run(command string) fix { return fix{command: command} }
 
-// patch returns the fix that changes an object.
-func patch(o *Object, operations ...operation) fix {
-	return fix{object: o, operations: operations}
-}
+// patch returns the fix that changes the object.
+func patch(operations ...operation) fix { return fix{operations: operations} }
 
-// edit returns the fix that opens an object in an editor, for what only you can decide; hint says what.
-func edit(o *Object, hint string) fix {
-	f := run(kubectl(o, "edit")).Hint(hint)
-	f.object = o
+// edit returns the fix that opens the object in an editor, for what only you can decide; hint says what.
+func edit(hint string) fix { return fix{}.Hint(hint) }
+
+// of returns the fix of a finding about an object.
+func (f fix) of(o *Object) fix {
+	if f.command == "" && f.object == nil {
+		f.object = o
+	}
+	if f.command == "" && len(f.operations) == 0 {
+		f.command = kubectl(f.object, "edit")
+	}
 	return f
 }
 
@@ -131,7 +137,7 @@ func replace(at fieldpath.Path, value any) operation {
 func add(at fieldpath.Path, value any) operation { return operation{Op: "add", At: at, Value: value} }
 
 // set writes a field of an object, and creates the missing objects and lists on its path.
-func set(o *Object, at fieldpath.Path, value any) operation {
+func (o *Object) set(at fieldpath.Path, value any) operation {
 	var above any = o.Fields
 	prefixes := at.Prefixes()
 	for i, prefix := range prefixes {
@@ -166,8 +172,8 @@ func nested(prefixes []fieldpath.Path, inner any) any {
 }
 
 // appendTo adds an element to a list that may be missing.
-func appendTo(o *Object, list fieldpath.Value, element any) operation {
-	return set(o, list.Path().Index(len(list.Items())), element)
+func (o *Object) appendTo(list fieldpath.Value, element any) operation {
+	return o.set(list.Path().Index(len(list.Items())), element)
 }
 
 // removesElement reports whether the operation removes an element of a list, and the list's pointer.

@@ -27,7 +27,7 @@ func gpuAmountImpossible(x *inventory, g rayGroup, report reporter) {
 		if g.Has("template", "metadata", "labels", f.Field) {
 			at = g.Path("template", "metadata", "labels", f.Field)
 		}
-		report(said(g.Of, at, f))
+		report(said(at, f))
 	}
 }
 
@@ -44,13 +44,13 @@ func gpuRequestInvalid(x *inventory, g rayGroup, report reporter) {
 		if f.Code != landing.GPURequestInvalid || !whole {
 			continue
 		}
-		found := said(g.Of, limit.Path(), f)
+		found := said(limit.Path(), f)
 		if cards := shape.CardsAsked; f.Field == gpuinfo.AliyunMemory {
 			multiple := (units.Value() + cards - 1) / cards * cards
-			found.Fix = patch(g.Of, replace(limit.Path(), strconv.FormatInt(multiple, 10)))
+			found.Fix = patch(replace(limit.Path(), strconv.FormatInt(multiple, 10)))
 		} else if memory := g.rayContainer().Get("resources", "limits", gpuinfo.AliyunMemory); memory.Has() {
 			label := g.Path("template", "metadata", "labels", gpuinfo.AliyunCount)
-			found.Fix = patch(g.Of, remove(label)).Hint("or remove the cores")
+			found.Fix = patch(remove(label)).Hint("or remove the cores")
 		}
 		report(found)
 	}
@@ -58,7 +58,7 @@ func gpuRequestInvalid(x *inventory, g rayGroup, report reporter) {
 
 func gpuRequestsOnly(_ *inventory, r gpuRequest, report reporter) {
 	if r.Request.Has() && !r.Limit.Has() {
-		report(shows(r.Of, r.Request, patch(r.Of, set(r.Of, r.Limit.Path(), r.Request.Raw()))))
+		report(shows(r.Request, patch(r.set(r.Limit.Path(), r.Request.Raw()))))
 	}
 }
 
@@ -67,8 +67,8 @@ func gpuLimitDiffers(_ *inventory, r gpuRequest, report reporter) {
 	limit, limited := quantity(r.Limit)
 	if requested && limited && request.Cmp(limit) != 0 {
 		report(occurrence{
-			Object: r.Of, Path: r.Request.Path(), Seen: "request " + r.Request.String() + ", limit " + r.Limit.String(),
-			Fix: patch(r.Of, replace(r.Request.Path(), r.Limit.Raw())),
+			Path: r.Request.Path(), Seen: "request " + r.Request.String() + ", limit " + r.Limit.String(),
+			Fix: patch(replace(r.Request.Path(), r.Limit.Raw())),
 		})
 	}
 }
@@ -83,7 +83,7 @@ func gpuNotWhole(_ *inventory, r gpuRequest, report reporter) {
 		limit.RoundUp(0)
 		to = limit.String()
 	}
-	report(shows(r.Of, r.Limit, replaceAmount(r, to)))
+	report(shows(r.Limit, replaceAmount(r, to)))
 }
 
 func gpuOutsideRayContainer(_ *inventory, r gpuRequest, report reporter) {
@@ -98,9 +98,9 @@ func gpuOutsideRayContainer(_ *inventory, r gpuRequest, report reporter) {
 	}
 	operations := removeRequest(r)
 	if !ofRay.Has() {
-		operations = append(operations, set(r.Of, ofRay.Path(), r.Limit.Raw()))
+		operations = append(operations, r.set(ofRay.Path(), r.Limit.Raw()))
 	}
-	report(shows(r.Of, r.Limit, patch(r.Of, operations...)))
+	report(shows(r.Limit, patch(operations...)))
 }
 
 // replaceAmount writes another amount as the limit, and as the request if there is one.
@@ -109,7 +109,7 @@ func replaceAmount(r gpuRequest, to string) fix {
 	if r.Request.Has() {
 		operations = append(operations, replace(r.Request.Path(), to))
 	}
-	return patch(r.Of, operations...)
+	return patch(operations...)
 }
 
 // removeRequest removes the resource from limits, and from requests if it is there.
@@ -131,20 +131,20 @@ func gpuTwoResources(x *inventory, g rayGroup, report reporter) {
 	for i, r := range found {
 		names[i] = r.Resource
 	}
-	two := occurrence{Object: g.Of, Path: g.rayContainer().Path("resources", "limits"),
+	two := occurrence{Path: g.rayContainer().Path("resources", "limits"),
 		Seen: strings.Join(names, ", ")}
 	keep, known := 0, true
 	if vendor(found[0]) != vendor(found[len(found)-1]) {
 		two.More = "only a node with GPUs of both vendors has both"
 		keep, known = onlyAnnounced(x, found)
 	}
-	two.Fix = edit(g.Of, "keep the resource that the nodes announce, or give each of them its own group")
+	two.Fix = edit("keep the resource that the nodes announce, or give each of them its own group")
 	if known {
 		var operations []operation
 		for _, r := range slices.Delete(slices.Clone(found), keep, keep+1) {
 			operations = append(operations, removeRequest(r)...)
 		}
-		two.Fix = patch(g.Of, operations...).Hint("or give each of them its own group")
+		two.Fix = patch(operations...).Hint("or give each of them its own group")
 	}
 	report(two)
 }
@@ -189,7 +189,7 @@ func gpuSlicesDiffer(x *inventory, g rayGroup, report reporter) {
 	}
 	for _, answer := range landing.SlicesOf(x.Input.Reader, &g.Workers.Pod, x.nodesFor(g)) {
 		if f, differ := answer.DifferFinding(); differ {
-			report(said(g.Of, g.rayContainer().Path("resources", "limits", answer.Resource), f))
+			report(said(g.rayContainer().Path("resources", "limits", answer.Resource), f))
 		}
 	}
 }
@@ -212,7 +212,8 @@ func compareWithNodes(x *inventory, g rayGroup, code string, report reporter) {
 		if f.Code != code {
 			continue
 		}
-		found := said(g.Of, g.rayContainer().Path("resources", "limits"), f)
+		found := said(g.rayContainer().Path("resources", "limits"), f)
+		found.Object = g.Of
 		if comparesNodes(code) {
 			section, key, _ := strings.Cut(workers.GPUs.Field, ".")
 			found.Path = g.Path(section, key)
@@ -237,7 +238,7 @@ func migInstancesSeveral(x *inventory, g rayGroup, report reporter) {
 		group.Reported = nodepool.Reported(x.Input.Reader, &group, x.nodesFor(g))
 	}
 	if f, several := group.MIGInstancesFinding(); several && profiles < 2 {
-		report(said(g.Of, g.rayContainer().Path("resources", "limits"), f))
+		report(said(g.rayContainer().Path("resources", "limits"), f))
 	}
 }
 
@@ -279,7 +280,7 @@ func migProfileUnknown(_ *inventory, r gpuRequest, report reporter) {
 		return
 	}
 	example := "use a profile that nvidia-smi mig -lgip lists, for example " + gpuinfo.MIGPrefix + "1g.10gb"
-	found := ofName(r, edit(r.Of, example))
+	found := ofName(r, edit(example))
 	if nearest, ok := nearestProfile(products, suffix); ok {
 		found.Fix = rename(r, gpuinfo.MIGPrefix+nearest)
 	}
@@ -304,8 +305,8 @@ func migTwoProfiles(_ *inventory, g rayGroup, report reporter) {
 		if request := c.Get("resources", "requests", profiles[1]); request.Has() {
 			operations = append(operations, remove(request.Path()))
 		}
-		report(occurrence{Object: g.Of, Path: limits.Path(), Seen: strings.Join(profiles, ", "),
-			Fix: patch(g.Of, operations...).Hint("or give each profile its own group")})
+		report(occurrence{Path: limits.Path(), Seen: strings.Join(profiles, ", "),
+			Fix: patch(operations...).Hint("or give each profile its own group")})
 	}
 }
 
@@ -368,12 +369,12 @@ func gpuResourceUnknown(_ *inventory, r gpuRequest, report reporter) {
 		return
 	}
 	hint := "correct the name, or declare what it is to doctor, nodepools and serve: --resource "
-	found := ofName(r, edit(r.Of, hint+quote(r.Resource)+"=KIND"))
+	found := ofName(r, edit(hint+quote(r.Resource)+"=KIND"))
 	if vendor, isLabel := labelOfNodes(r.Resource); isLabel {
 		found.Severity = raydemand.Error
 		found.Why = "it is a label that describes the GPUs of a node, and no resource: no node announces it, so the " +
 			"pods stay pending"
-		found.Fix = edit(r.Of, "request "+vendor+"/gpu instead, and select nodes by the label in nodeSelector")
+		found.Fix = edit("request " + vendor + "/gpu instead, and select nodes by the label in nodeSelector")
 	}
 	report(found)
 }
@@ -392,7 +393,7 @@ func rename(r gpuRequest, to string) fix {
 	if r.Request.Has() {
 		operations = append(operations, move(r.Request.Path(), r.Request.Path().Parent().Key(to)))
 	}
-	return patch(r.Of, operations...)
+	return patch(operations...)
 }
 
 // misspeltMIG returns what a MIG name without its hyphen means; an article on AKS spells it so. It returns nothing for

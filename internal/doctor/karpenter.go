@@ -28,9 +28,9 @@ func consolidationUnguarded(x *inventory, o *Object, report reporter) {
 		slices.ContainsFunc(disruption.Items("budgets"), allowsNoConsolidation) {
 		return
 	}
-	reportUnguarded(x, report, occurrence{
-		Object: o, Path: policy.Path(), Seen: orDefault(policy, consolidatesAll),
-		Fix: patch(o, set(o, policy.Path(), "WhenEmpty")).Hint("or guard working pods: serve with " +
+	reportUnguarded(x, o.Name, report, occurrence{
+		Path: policy.Path(), Seen: orDefault(policy, consolidatesAll),
+		Fix: patch(o.set(policy.Path(), "WhenEmpty")).Hint("or guard working pods: serve with " +
 			"--protect-busy (chart value protectBusy: true), and nodes that are not full are still emptied when idle"),
 	})
 }
@@ -52,9 +52,9 @@ func expiryUnguarded(x *inventory, o *Object, report reporter) {
 	if text := graceOf(o).Text(); text != "" {
 		grace = ", terminationGracePeriod " + text
 	}
-	reportUnguarded(x, report, occurrence{
-		Object: o, Path: age.Path(), Seen: orDefault(age, expiresAfter) + grace,
-		Fix: edit(o, "guard working pods: serve with --protect-busy (chart value protectBusy: true); Karpenter "+
+	reportUnguarded(x, o.Name, report, occurrence{
+		Path: age.Path(), Seen: orDefault(age, expiresAfter) + grace,
+		Fix: edit("guard working pods: serve with --protect-busy (chart value protectBusy: true); Karpenter " +
 			"replaces all nodes of the pool if you change expireAfter, and evicts their pods"),
 	})
 }
@@ -76,10 +76,10 @@ func orDefault(v fieldpath.Value, standard string) string {
 
 // reportUnguarded reports an occurrence if pods that may be on nodes of the NodePool have no guard. If nothing shows
 // whether they have one, that is only good to know.
-func reportUnguarded(x *inventory, report reporter, found occurrence) {
+func reportUnguarded(x *inventory, nodePool string, report reporter, found occurrence) {
 	states := map[guard][]rayGroup{}
 	for _, g := range x.Groups {
-		if mayHavePods(g) && x.nodePoolRefuses(found.Object.Name, g) == "" {
+		if mayHavePods(g) && x.nodePoolRefuses(nodePool, g) == "" {
 			state := x.guardOf(g)
 			states[state] = append(states[state], g)
 		}
@@ -138,18 +138,17 @@ func guardTimeLimited(x *inventory, o *Object, report reporter) {
 		}
 	}
 	found := occurrence{
-		Object: o, Path: grace.Path(),
+		Path: grace.Path(),
 		Seen: grace.Text() + ", expireAfter " + orDefault(expiryOf(o), expiresAfter),
 	}
 	switch {
 	case len(heads) > 0:
 		found.More = groupsText(heads) + " may run there, and all its work ends with it"
-		found.Fix = edit(o,
-			"remove terminationGracePeriod, or keep heads off the NodePool with a taint; Karpenter "+
-				"replaces all nodes of the pool if you change either")
+		found.Fix = edit("remove terminationGracePeriod, or keep heads off the NodePool with a taint; Karpenter " +
+			"replaces all nodes of the pool if you change either")
 	case len(workers) > 0:
 		found.Severity, found.More = raydemand.Info, "work of "+groupsText(workers)+" that lasts longer is lost"
-		found.Fix = edit(o, "set it to more than the longest task takes; Karpenter replaces all nodes of the pool "+
+		found.Fix = edit("set it to more than the longest task takes; Karpenter replaces all nodes of the pool " +
 			"if you change it")
 	default:
 		return
@@ -173,8 +172,8 @@ func disruptionTaintTolerated(x *inventory, g rayGroup, report reporter) {
 		for _, t := range list.Items() {
 			if key := t.Text("key"); key == "" || key == disrupted.Key {
 				report(occurrence{
-					Object: g.Of, Path: t.Path(), Seen: t.String(), More: "the pods may run on NodePool " + pool.Name,
-					Fix: edit(g.Of, "name the taints that the pods tolerate, instead of all"),
+					Path: t.Path(), Seen: t.String(), More: "the pods may run on NodePool " + pool.Name,
+					Fix: edit("name the taints that the pods tolerate, instead of all"),
 				})
 			}
 		}
@@ -205,9 +204,9 @@ func nodePoolUnused(x *inventory, o *Object, report reporter) {
 		texts = append(texts, fmt.Sprintf("%s (%s)", why, groupsText(first[why])))
 	}
 	report(occurrence{
-		Object: o, Path: o.Root().Path("spec", "template", "spec"),
+		Path: o.Root().Path("spec", "template", "spec"),
 		Seen: fmt.Sprintf("no pod of %d heads and groups fits", len(x.Groups)), More: strings.Join(texts, "; "),
-		Fix: edit(o, "change its taints and requirements, or those of the groups; nothing is to be done if it "+
+		Fix: edit("change its taints and requirements, or those of the groups; nothing is to be done if it " +
 			"serves other pods"),
 	})
 }
@@ -219,14 +218,14 @@ func guardFix(x *inventory, otherwise fix) fix {
 	if protects, known := service.protects(); !found || !known || protects {
 		return otherwise
 	}
-	change := appendTo(service.Object, service.Args, "--"+protectFlag)
+	change := service.Object.appendTo(service.Args, "--"+protectFlag)
 	for _, word := range service.Args.Items() {
 		if strings.HasPrefix(word.Text(), "--"+protectFlag) {
 			change = replace(word.Path(), "--"+protectFlag)
 		}
 	}
 	const role = "heliostat-guards"
-	return patch(service.Object, change).
+	return fix{object: service.Object, operations: []operation{change}}.
 		Then("kubectl create clusterrole " + role + " --verb=patch --resource=pods" +
 			" && kubectl create clusterrolebinding " + role + " --clusterrole=" + role +
 			" --serviceaccount=" + quote(service.Namespace+":"+service.account())).
@@ -329,13 +328,13 @@ func wholeMinimum(o *Object, limit fieldpath.Value, groups []rayGroup) fix {
 		}
 	}
 	if int(heads) < len(groups) {
-		return edit(o, "select heads alone, with a whole number in minAvailable; busy workers are guarded by "+
+		return edit("select heads alone, with a whole number in minAvailable; busy workers are guarded by " +
 			"serve --protect-busy (chart value protectBusy: true)")
 	}
 	least := o.Root().Path("spec", "minAvailable")
-	repair := patch(o, remove(limit.Path()), add(least, heads))
+	repair := patch(remove(limit.Path()), add(least, heads))
 	if limit.Path().LastKey() == "minAvailable" {
-		repair = patch(o, replace(least, heads))
+		repair = patch(replace(least, heads))
 	}
 	return repair.Hint("this is the number of heads that it selects: none of them is evicted, and with a smaller " +
 		"number some may be")

@@ -75,8 +75,8 @@ func queuedGroupsTooMany(_ *inventory, o *Object, report reporter) {
 		return
 	}
 	found := occurrence{
-		Object: o, Path: groups.Path(), Seen: fmt.Sprintf("%d groups", n),
-		Fix: edit(o, fmt.Sprintf("remove or merge %d groups, or create it without the label %s", n-mostQueuedGroups,
+		Path: groups.Path(), Seen: fmt.Sprintf("%d groups", n),
+		Fix: edit(fmt.Sprintf("remove or merge %d groups, or create it without the label %s", n-mostQueuedGroups,
 			nodepool.QueueLabel)),
 	}
 	if n > mostGroups {
@@ -123,13 +123,13 @@ func elasticWithoutQueue(_ *inventory, o *Object, report reporter) {
 	for _, gate := range gates {
 		operations = append(operations, remove(gate.Path()))
 	}
-	patch := patch(o, operations...).Hint("to have it queued, create it again with the label")
+	patch := patch(operations...).Hint("to have it queued, create it again with the label")
 	if len(gates) > 0 && o.Kind == "RayCluster" {
 		patch = patch.Then("kubectl delete pod -n " + quote(o.Namespace) +
 			" -l ray.io/cluster=" + quote(o.Name))
 	}
 	report(occurrence{
-		Object: o, Path: annotation.Path(), Seen: "true, and no label " + nodepool.QueueLabel, Fix: patch,
+		Path: annotation.Path(), Seen: "true, and no label " + nodepool.QueueLabel, Fix: patch,
 	})
 }
 
@@ -149,11 +149,9 @@ func flavorNotSelected(x *inventory, o *Object, report reporter) {
 			selector := v.Get("template", "spec", "nodeSelector")
 			if open := x.suitableFlavors(flavors, selector.Texts()); len(open) > 1 {
 				report(occurrence{
-					Object: o,
-					Path:   selector.Path(),
-					Seen:   fmt.Sprintf("group %s may have flavors %s", group.Name, strings.Join(open, ", ")),
-					Fix: edit(o,
-						"make one group for each flavor, with the nodeLabels of its ResourceFlavor as nodeSelector"),
+					Path: selector.Path(),
+					Seen: fmt.Sprintf("group %s may have flavors %s", group.Name, strings.Join(open, ", ")),
+					Fix:  edit("make one group for each flavor, with the nodeLabels of its ResourceFlavor as nodeSelector"),
 				})
 				break
 			}
@@ -256,7 +254,7 @@ func gangFloorMoves(x *inventory, o *Object, report reporter) {
 	scheduler := x.batchScheduler(o)
 	ofJob := o.Kind == "RayJob" || labels["ray.io/originated-from-crd"] == "RayJob" // the job's spec counts
 	if scheduler == "volcano" && !flag.Flag() && !ofJob {
-		report(occurrence{Object: o, Path: flag.Path(), Fix: x.park(o),
+		report(occurrence{Path: flag.Path(), Fix: x.park(o),
 			Seen: orNotSet(flag.String()) + ", and the scheduler is Volcano"})
 	}
 	_, gang := labels["ray.io/gang-scheduling-enabled"]
@@ -268,16 +266,16 @@ func gangFloorMoves(x *inventory, o *Object, report reporter) {
 		switch {
 		case strings.HasPrefix(scheduler, "scheduler-plugins") && gang && !o.Root().Has("metadata", "uid") &&
 			g.Replicas > g.Min:
-			report(occurrence{Object: o, Path: group.Path("replicas"),
+			report(occurrence{Path: group.Path("replicas"),
 				Seen: fmt.Sprintf("%d, minReplicas %d, and the scheduler is coscheduling", g.Replicas, g.Min),
 				Why: "the operator writes minMember of the PodGroup once, from replicas: when there are fewer pods " +
 					"later, no new pod starts",
-				Fix: patch(o, set(o, group.Path("replicas"), int64(g.Min)))})
+				Fix: patch(o.set(group.Path("replicas"), int64(g.Min)))})
 		case scheduler == "kai-scheduler" && g.Min == 0 && g.Max > 0:
-			report(occurrence{Object: o, Path: group.Path("minReplicas"), Seen: "0, and the scheduler is KAI",
+			report(occurrence{Path: group.Path("minReplicas"), Seen: "0, and the scheduler is KAI",
 				Why: "KAI takes replicas as the minimum of a group without minReplicas, so that new workers wait " +
 					"until all of the group fit",
-				Fix: patch(o, set(o, group.Path("minReplicas"), int64(1)), set(o, group.Path("replicas"),
+				Fix: patch(o.set(group.Path("minReplicas"), int64(1)), o.set(group.Path("replicas"),
 					int64(max(1, g.Replicas)))).Hint("that keeps one worker")})
 		}
 	}

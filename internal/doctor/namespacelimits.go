@@ -35,9 +35,9 @@ func limitRangeRefuses(x *inventory, g rayGroup, report reporter) {
 			for _, fault := range decode.LimitFaults(&ranges[i], func(section, name string) (resource.Quantity, bool) {
 				return quantity(c.Get("resources", section, name))
 			}) {
-				report(occurrence{Object: g.Of, Path: c.Get("resources", fault.Section, fault.Resource).Path(),
+				report(occurrence{Path: c.Get("resources", fault.Section, fault.Resource).Path(),
 					Seen: fault.Seen, More: "LimitRange " + names[i] + ": " + fault.Why,
-					Fix: edit(g.Of, "set a limit and a request that the LimitRange allows")})
+					Fix: edit("set a limit and a request that the LimitRange allows")})
 			}
 		}
 	}
@@ -61,10 +61,10 @@ func quotaExceeded(x *inventory, g rayGroup, report reporter) {
 			if pods <= fit || fit > 0 && g.Workers.Max > mostMaximum {
 				continue
 			}
-			found := occurrence{Object: g.Of, Path: g.Path("maxReplicas"),
+			found := occurrence{Path: g.Path("maxReplicas"),
 				Seen: fmt.Sprintf("%d, and ResourceQuota %s has %s for %s", g.Workers.Max, names[i], &hard, key),
 				More: fmt.Sprintf("at most %d pods of the group", fit),
-				Fix:  edit(g.Of, "lower maxReplicas, or have the quota raised")}
+				Fix:  edit("lower maxReplicas, or have the quota raised")}
 			if fit == 0 {
 				found.Severity = raydemand.Error
 			}
@@ -86,8 +86,8 @@ func claimOfOnePod(x *inventory, g rayGroup, report reporter) {
 		if len(modes) != 1 || modes[0].Text() != "ReadWriteOncePod" && modes[0].Text() != "ReadWriteOnce" {
 			continue
 		}
-		found := occurrence{Object: g.Of, Path: name.Path(), Seen: name.Text() + " of mode " + modes[0].Text(),
-			Fix: edit(g.Of, "set maxReplicas to 1, or use a claim of mode ReadWriteMany")}
+		found := occurrence{Path: name.Path(), Seen: name.Text() + " of mode " + modes[0].Text(),
+			Fix: edit("set maxReplicas to 1, or use a claim of mode ReadWriteMany")}
 		if modes[0].Text() == "ReadWriteOnce" {
 			found.Severity = raydemand.Info
 			found.Why = "the pods that use the claim can run on one node only, so those on others wait for ever"

@@ -183,14 +183,14 @@ var driverStateLabel = fieldpath.NewPath("metadata", "labels", driverState)
 func gpuDriverUpgrading(_ *inventory, n *Object, report reporter) {
 	state := n.Node.GPUs.Labels[driverState]
 	if state != "" && state != upgradeDone && state != upgradeFailed {
-		report(occurrence{Object: n, Path: driverStateLabel, Seen: state,
+		report(occurrence{Path: driverStateLabel, Seen: state,
 			Fix: run(kubectl(n, "get", "-L", driverState, "-w")).Hint("wait for " + upgradeDone)})
 	}
 }
 
 func gpuDriverUpgradeFailed(_ *inventory, n *Object, report reporter) {
 	if state := n.Node.GPUs.Labels[driverState]; state == upgradeFailed {
-		report(occurrence{Object: n, Path: driverStateLabel, Seen: state,
+		report(occurrence{Path: driverStateLabel, Seen: state,
 			Fix: onNode(n, restartDriver)})
 	}
 }
@@ -208,7 +208,7 @@ func gpuLostAfterUpgrade(x *inventory, n *Object, report reporter) {
 		}
 	}
 	report(occurrence{
-		Object: n, Path: allocatable, Seen: driverState + "=" + upgradeDone + ", no GPU allocatable",
+		Path: allocatable, Seen: driverState + "=" + upgradeDone + ", no GPU allocatable",
 		Fix: onNode(n, restartPlugin),
 	})
 }
@@ -231,8 +231,8 @@ func tolerationMissing(x *inventory, g rayGroup, report reporter) {
 		}
 	}
 	report(occurrence{
-		Object: g.Of, Path: list.Path(), Seen: fmt.Sprintf("taint %s on node %s", blocking.Taints[0], blocking.Node),
-		Fix: patch(g.Of, operations...),
+		Path: list.Path(), Seen: fmt.Sprintf("taint %s on node %s", blocking.Taints[0], blocking.Node),
+		Fix: patch(operations...),
 	})
 }
 
@@ -242,8 +242,8 @@ func groupNoNode(x *inventory, g rayGroup, report reporter) {
 		return
 	}
 	if f, none := x.noNode(g); none {
-		report(occurrence{Object: g.Of, Path: g.template().Path(), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
-			Fix: edit(g.Of, f.Fix)})
+		report(occurrence{Path: g.template().Path(), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
+			Fix: edit(f.Fix)})
 	}
 }
 
@@ -258,9 +258,9 @@ func nodeMaximumBelowOurs(x *inventory, g rayGroup, report reporter) {
 		return
 	}
 	at := g.Path("maxReplicas")
-	patch := patch(g.Of, set(g.Of, at, max(int64(g.Workers.Min), most/int64(hosts))))
+	patch := patch(g.set(at, max(int64(g.Workers.Min), most/int64(hosts))))
 	report(occurrence{
-		Object: g.Of, Path: at, Fix: patch.Hint("or raise the maximum of the node pool"),
+		Path: at, Fix: patch.Hint("or raise the maximum of the node pool"),
 		Seen: fmt.Sprintf("maxReplicas %d, but the node pools have room for at most %d pods: %s", g.Workers.Max, most,
 			strings.Join(list, ", ")),
 	})

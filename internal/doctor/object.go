@@ -49,6 +49,8 @@ type nodeViews struct {
 	Fit  landing.Node
 }
 
+func (o *Object) object() *Object { return o }
+
 // String returns Kind/namespace/name, without empty parts.
 func (o *Object) String() string {
 	parts := []string{o.Kind}
@@ -150,6 +152,10 @@ type rayGroup struct {
 	// resourceNames know what GPU resources are.
 	resourceNames gpuinfo.Names
 }
+
+func (g rayGroup) object() *Object { return g.Of }
+
+func (g rayGroup) set(at fieldpath.Path, value any) operation { return g.Of.set(at, value) }
 
 // groupsOf returns the head group and the worker groups of a RayCluster.
 func groupsOf(o *Object, names gpuinfo.Names) []rayGroup {

@@ -33,8 +33,8 @@ func demandFitsNoGroup(_ *inventory, o *Object, report reporter) {
 		if n.bundle.IsZero() || slices.ContainsFunc(groups, func(g rayGroup) bool { return g.mayHold(n.bundle) }) {
 			continue
 		}
-		report(occurrence{Object: o, Path: n.at, Seen: n.of + " " + n.bundle.String(),
-			Fix: edit(o, "ask for less, or add a group whose pods have that")})
+		report(occurrence{Path: n.at, Seen: n.of + " " + n.bundle.String(),
+			Fix: edit("ask for less, or add a group whose pods have that")})
 	}
 }
 

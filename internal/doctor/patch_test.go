@@ -28,17 +28,15 @@ func TestFixIsACommandThatTestsWhatItChanges(t *testing.T) {
 	for want, f := range map[string]fix{
 		`kubectl patch raycluster llm -n ml --type=json -p '[` + tests +
 			`{"op":"test","path":"/spec/workerGroupSpecs/0/replicas","value":3},` +
-			`{"op":"replace","path":"/spec/workerGroupSpecs/0/replicas","value":1}]'`: patch(o, set(o, first.Key("replicas"), 1)),
+			`{"op":"replace","path":"/spec/workerGroupSpecs/0/replicas","value":1}]'`: patch(o.set(first.Key("replicas"), 1)),
 		`kubectl patch raycluster llm -n ml --type=json -p '[` + tests +
 			`{"op":"test","path":"/spec/workerGroupSpecs/0/resources","value":null},` +
-			`{"op":"add","path":"/spec/workerGroupSpecs/0/resources","value":{"GPU":"1"}}]' && true  # a; b`: patch(o,
-			set(o, first.Key("resources", "GPU"), "1")).Then("true").Hint("a").Hint("b"),
+			`{"op":"add","path":"/spec/workerGroupSpecs/0/resources","value":{"GPU":"1"}}]' && true  # a; b`: patch(o.set(first.Key("resources", "GPU"), "1")).Then("true").Hint("a").Hint("b"),
 		`kubectl patch raycluster llm -n ml --type=json -p '[` + tests +
-			`{"op":"add","path":"/spec/workerGroupSpecs/0/tolerations/-","value":"d"}]'`: patch(o,
-			set(o, first.Key("tolerations").Index(3), "d")),
-		`kubectl edit raycluster llm -n ml  # why`: edit(o, "why"),
+			`{"op":"add","path":"/spec/workerGroupSpecs/0/tolerations/-","value":"d"}]'`: patch(o.set(first.Key("tolerations").Index(3), "d")),
+		`kubectl edit raycluster llm -n ml  # why`: edit("why"),
 	} {
-		if got := f.String(); got != want {
+		if got := f.of(o).String(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -47,9 +45,9 @@ func TestFixIsACommandThatTestsWhatItChanges(t *testing.T) {
 // merged merges fixes by the codes of their findings.
 func merged(fixes map[string]*fix) {
 	codes := slices.Sorted(maps.Keys(fixes))
-	all := make([]occurrence, len(codes))
+	all, o := make([]occurrence, len(codes)), cluster()
 	for i, code := range codes {
-		all[i] = occurrence{by: Check{Code: code}, Fix: *fixes[code]}
+		all[i] = occurrence{by: Check{Code: code}, Fix: fixes[code].of(o)}
 	}
 	mergeFixes(all)
 	for i, code := range codes {
@@ -59,9 +57,9 @@ func merged(fixes map[string]*fix) {
 
 func TestMergeJoinsPatchesThatCreateTheSameObject(t *testing.T) {
 	o := cluster()
-	gpu := patch(o, set(o, first.Key("resources", "GPU"), "1"))
-	cpu := patch(o, set(o, first.Key("resources", "CPU"), "4"))
-	other := patch(o, replace(first.Key("replicas"), 1))
+	gpu := patch(o.set(first.Key("resources", "GPU"), "1"))
+	cpu := patch(o.set(first.Key("resources", "CPU"), "4"))
+	other := patch(replace(first.Key("replicas"), 1))
 	merged(map[string]*fix{"gpu": &gpu, "cpu": &cpu, "other": &other})
 	const both = `"value":{"CPU":"4","GPU":"1"}}]'  # this patch also fixes `
 	if got := gpu.String(); !strings.HasSuffix(got, both+"cpu") {
@@ -76,10 +74,9 @@ func TestMergeJoinsPatchesThatCreateTheSameObject(t *testing.T) {
 }
 
 func TestMergeRemovesElementsFromTheEndOfAList(t *testing.T) {
-	o := cluster()
 	list := first.Key("tolerations")
-	a, c := patch(o, remove(list.Index(0))), patch(o, remove(list.Index(2)))
-	change := patch(o, replace(list.Index(1), "x"))
+	a, c := patch(remove(list.Index(0))), patch(remove(list.Index(2)))
+	change := patch(replace(list.Index(1), "x"))
 	merged(map[string]*fix{"a": &a, "c": &c, "change": &change})
 	_, got, _ := strings.Cut(a.String(), `{"op":"replace"`)
 	const path = `"path":"/spec/workerGroupSpecs/0/tolerations/`

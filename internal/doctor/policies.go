@@ -11,12 +11,12 @@ import (
 // policyUnreadable reports what serve reports about the same object.
 func policyUnreadable(_ *inventory, o *Object, report reporter) {
 	if o.PolicyFault == nil && o.RayCluster == "" {
-		report(occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(),
+		report(occurrence{Path: o.Root().Get("spec", "rayCluster").Path(),
 			Why: "it is for no RayCluster, so it has no effect",
-			Fix: edit(o, "write the name of a RayCluster of the namespace")})
+			Fix: edit("write the name of a RayCluster of the namespace")})
 	}
 	if f := o.PolicyFault; f != nil {
-		report(occurrence{Object: o, Field: f.Field, Seen: f.Seen, Why: f.Why, Fix: edit(o, f.Fix)})
+		report(occurrence{Field: f.Field, Seen: f.Seen, Why: f.Why, Fix: edit(f.Fix)})
 	}
 }
 
@@ -29,7 +29,7 @@ func policySuperseded(x *inventory, o *Object, report reporter) {
 		return
 	}
 	f := capacity.SupersededBy(o.String(), counts.written)
-	report(occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(), Seen: o.RayCluster, Why: f.Why,
+	report(occurrence{Path: o.Root().Get("spec", "rayCluster").Path(), Seen: o.RayCluster, Why: f.Why,
 		Fix: run(kubectl(o, "delete")).Hint("or delete the other one")})
 }
 
@@ -90,7 +90,7 @@ func groupUnknown(x *inventory, o *Object, report reporter) {
 	}
 	for _, f := range counts.written.GroupsUnknown(has) {
 		report(occurrence{Object: counts.holder, Field: counts.field(f.Field), Seen: f.Seen, Why: f.Why,
-			Fix: edit(counts.holder, f.Fix)})
+			Fix: edit(f.Fix)})
 	}
 }
 
@@ -102,7 +102,7 @@ func warmNodesUnused(x *inventory, o *Object, report reporter) {
 	}
 	f := capacity.NodesUnused(counts.written.Source, capacity.NodesOff, capacity.NodesOn)
 	report(occurrence{Object: counts.holder, Field: counts.field(f.Field), Why: f.Why,
-		Fix: edit(counts.holder, f.Fix)})
+		Fix: edit(f.Fix)})
 }
 
 // warmNodesOff reports whether the objects show that Heliostat asks for no nodes.

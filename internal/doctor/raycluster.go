@@ -21,8 +21,8 @@ func raiseMaximum(o *Object, f raydemand.Finding) fix {
 		return byHand(o, f)
 	}
 	low := int64(max(0, g.Workers.Min))
-	return patch(o, set(o, g.Path("minReplicas"), low),
-		set(o, g.Path("maxReplicas"), max(low, int64(g.Workers.Max))))
+	return patch(o.set(g.Path("minReplicas"), low),
+		o.set(g.Path("maxReplicas"), max(low, int64(g.Workers.Max))))
 }
 
 // fitIn writes a number that the operator can decode.
@@ -37,7 +37,7 @@ func fitIn(o *Object, f raydemand.Finding) fix {
 	if !ok {
 		return byHand(o, f)
 	}
-	return patch(o, replace(at, number))
+	return patch(replace(at, number))
 }
 
 // fitsInt32 reports whether the operator can decode a number; field-out-of-range reports the others.
@@ -58,9 +58,9 @@ func replicasOutside(_ *inventory, g rayGroup, report reporter) {
 		return
 	}
 	report(occurrence{
-		Object: g.Of, Path: g.Path("replicas"),
+		Path: g.Path("replicas"),
 		Seen: fmt.Sprintf("replicas %d, minReplicas %d, maxReplicas %d", replicas, least, most),
-		Fix:  patch(g.Of, replace(g.Path("replicas"), min(most, max(least, replicas)))),
+		Fix:  patch(replace(g.Path("replicas"), min(most, max(least, replicas)))),
 	})
 }
 
@@ -99,8 +99,8 @@ func gpuGroupUnbounded(_ *inventory, g rayGroup, report reporter) {
 	if !g.Has("maxReplicas") && !slices.ContainsFunc(g.Keys(), misspelt) && g.requestsGPU() {
 		at := g.Path("maxReplicas")
 		report(occurrence{
-			Object: g.Of, Path: at,
-			Fix: patch(g.Of, set(g.Of, at, leastMaximum(g))).
+			Path: at,
+			Fix: patch(g.set(at, leastMaximum(g))).
 				Hint("set it to as many workers as the group may have"),
 		})
 	}
@@ -118,7 +118,7 @@ func renameDuplicate(o *Object, f raydemand.Finding) fix {
 			number++
 		}
 	}
-	return patch(o, replace(g.Path("groupName"), fmt.Sprintf("%s-%d", g.Name, number)))
+	return patch(replace(g.Path("groupName"), fmt.Sprintf("%s-%d", g.Name, number)))
 }
 
 // suitableName matches a DNS subdomain, as the names of pods must be. The operator lowers the group's name in them, and
@@ -151,7 +151,7 @@ func groupNameHeadgroup(_ *inventory, g rayGroup, report reporter) {
 
 func renameGroup(g rayGroup, to string) occurrence {
 	at := g.Path("groupName")
-	return occurrence{Object: g.Of, Path: at, Seen: g.Name, Fix: patch(g.Of, replace(at, to))}
+	return occurrence{Path: at, Seen: g.Name, Fix: patch(replace(at, to))}
 }
 
 // defaultIdleTimeout is Ray's own, in seconds.
@@ -161,7 +161,8 @@ const defaultIdleTimeout = 60
 func idleTimeoutZero(x *inventory, report reporter) {
 	examine := func(o *Object, v fieldpath.Value) {
 		if n, ok := v.Whole(); ok && n == 0 {
-			report(shows(o, v, patch(o, replace(v.Path(), defaultIdleTimeout))))
+			report(occurrence{Object: o, Path: v.Path(), Seen: v.String(),
+				Fix: patch(replace(v.Path(), defaultIdleTimeout))})
 		}
 	}
 	for _, o := range x.Clusters {
@@ -176,7 +177,7 @@ func idleTimeoutRefused(_ *inventory, g rayGroup, report reporter) {
 	v := g.Get("idleTimeoutSeconds")
 	if v.Has() && !g.Of.usesAutoscalerV2() && !g.Of.accepted() {
 		version := g.Of.raySpec().Path("autoscalerOptions", "version")
-		report(shows(g.Of, v, patch(g.Of, set(g.Of, version, "v2"))))
+		report(shows(v, patch(g.set(version, "v2"))))
 	}
 }
 
@@ -185,7 +186,7 @@ func restartPolicy(_ *inventory, g rayGroup, report reporter) {
 	inField := g.Of.raySpec().Text("autoscalerOptions", "version") == "v2"
 	if g.Of.usesAutoscalerV2() && v.Has() && v.Text() != "Never" && !g.Of.accepted() &&
 		(g.Of.Cluster.InTreeAutoscaling || inField) {
-		found := shows(g.Of, v, patch(g.Of, replace(v.Path(), "Never")))
+		found := shows(v, patch(replace(v.Path(), "Never")))
 		found.More = "the first release after 1.7.0 allows it with rayVersion 2.56 or later (kuberay #4816)"
 		report(found)
 	}
@@ -216,8 +217,8 @@ func rayVersionOld(_ *inventory, g rayGroup, report reporter) {
 			if g.Of.Mode() == nodepool.Managed {
 				severity = raydemand.Error
 			}
-			report(occurrence{Object: g.Of, Path: said.v.Path(), Seen: said.v.Text(), Severity: severity,
-				Fix: edit(g.Of, "use the images of Ray 2.40 or later in all groups, and its rayVersion")})
+			report(occurrence{Path: said.v.Path(), Seen: said.v.Text(), Severity: severity,
+				Fix: edit("use the images of Ray 2.40 or later in all groups, and its rayVersion")})
 		}
 		return
 	}
@@ -239,23 +240,23 @@ func annotationUnknown(x *inventory, o *Object, report reporter) {
 			continue
 		}
 		if instead, was := x.Input.RemovedAnnotations[key]; was {
-			report(occurrence{Object: o, Path: all.Path(key), Seen: all.Get(key).String(),
-				More: "it was removed; " + instead, Fix: patch(o, remove(all.Path(key)))})
+			report(occurrence{Path: all.Path(key), Seen: all.Get(key).String(),
+				More: "it was removed; " + instead, Fix: patch(remove(all.Path(key)))})
 			continue
 		}
 		nearest := slices.MinFunc(known,
 			func(a, b string) int { return fieldpath.Distance(key, a) - fieldpath.Distance(key, b) })
-		repair := patch(o, remove(all.Path(key))).Hint("the known annotations are " + strings.Join(known, ", "))
+		repair := patch(remove(all.Path(key))).Hint("the known annotations are " + strings.Join(known, ", "))
 		if fieldpath.Distance(key, nearest) <= 3 && !all.Has(nearest) {
-			repair = patch(o, move(all.Path(key), all.Path(nearest)))
+			repair = patch(move(all.Path(key), all.Path(nearest)))
 		}
-		report(occurrence{Object: o, Path: all.Path(key), Seen: all.Get(key).String(),
+		report(occurrence{Path: all.Path(key), Seen: all.Get(key).String(),
 			More: "the most similar known annotation is " + nearest, Fix: repair})
 	}
 	for _, f := range o.Cluster.Findings { // fields inside of an annotation
 		if f.Code == "annotation-unknown" && strings.Contains(f.Field, capacity.Annotation+": ") {
-			report(occurrence{Object: o, Field: fieldIn(o, f.Field), Seen: f.Seen, Why: f.Why,
-				Fix: edit(o, f.Fix)})
+			report(occurrence{Field: fieldIn(o, f.Field), Seen: f.Seen, Why: f.Why,
+				Fix: edit(f.Fix)})
 		}
 	}
 }
@@ -265,8 +266,8 @@ func syncRecreates(_ *inventory, o *Object, report reporter) {
 	sync := o.Root().Text("metadata", "annotations", syncAnnotation)
 	if strategy.Text() == "Recreate" && (sync == "enforce" || sync == "when-empty") {
 		report(occurrence{
-			Object: o, Path: strategy.Path(), Seen: "Recreate, and " + syncAnnotation + ": " + sync,
-			Fix: patch(o, replace(strategy.Path(), "None")).Hint("or set num-gpus-sync to report"),
+			Path: strategy.Path(), Seen: "Recreate, and " + syncAnnotation + ": " + sync,
+			Fix: patch(replace(strategy.Path(), "None")).Hint("or set num-gpus-sync to report"),
 		})
 	}
 }

@@ -21,14 +21,14 @@ import (
 func resourcesNotParsed(_ *inventory, g rayGroup, report reporter) {
 	v := g.Get("rayStartParams", "resources")
 	if g.Pods.GPUs.Unparsed && dropsAccelerator(g, v) {
-		report(occurrence{Object: g.Of, Path: v.Path(), Seen: v.Text(), Fix: requote(g, v)})
+		report(occurrence{Path: v.Path(), Seen: v.Text(), Fix: requote(g, v)})
 	}
 }
 
 func resourcesQuoting(_ *inventory, g rayGroup, report reporter) {
 	v := g.Get("rayStartParams", "resources")
 	if _, readable := unquoted(v.Text()); readable && g.Pods.GPUs.Unparsed && !dropsAccelerator(g, v) {
-		report(occurrence{Object: g.Of, Path: v.Path(), Seen: v.Text(), Fix: requote(g, v)})
+		report(occurrence{Path: v.Path(), Seen: v.Text(), Fix: requote(g, v)})
 	}
 }
 
@@ -48,9 +48,9 @@ func dropsAccelerator(g rayGroup, v fieldpath.Value) bool {
 // requote writes the string so that the operator and the shell both read it.
 func requote(g rayGroup, v fieldpath.Value) fix {
 	if plain, ok := unquoted(v.Text()); ok {
-		return patch(g.Of, replace(v.Path(), "'"+plain+"'"))
+		return patch(replace(v.Path(), "'"+plain+"'"))
 	}
-	return edit(g.Of, `write JSON in single quotes: '{"name": 1}'`)
+	return edit(`write JSON in single quotes: '{"name": 1}'`)
 }
 
 // unquoted returns the JSON in a string with quotes and backslashes, as Ray's documentation writes it.
@@ -87,9 +87,9 @@ func startableResources(g rayGroup, v fieldpath.Value) (repair fix, ok bool) {
 	case err != nil || text == v.Text():
 		return repair, false
 	case len(whole) == 0:
-		repair = patch(g.Of, remove(v.Path()))
+		repair = patch(remove(v.Path()))
 	default:
-		repair = patch(g.Of, replace(v.Path(), text))
+		repair = patch(replace(v.Path(), text))
 	}
 	if len(whole) < len(amounts) {
 		repair = repair.Hint("CPU, GPU and memory follow from the limits, or set num-cpus, num-gpus and memory")
@@ -104,8 +104,8 @@ func resourceNameTaken(_ *inventory, g rayGroup, report reporter) {
 			continue
 		}
 		from, to := g.Path("resources", name), g.Path("resources", right)
-		report(occurrence{Object: g.Of, Path: from, Seen: name,
-			Fix: patch(g.Of, move(from, to)).Hint("or rename it, if it is a resource of its own")})
+		report(occurrence{Path: from, Seen: name,
+			Fix: patch(move(from, to)).Hint("or rename it, if it is a resource of its own")})
 	}
 }
 
@@ -118,12 +118,12 @@ func memoryLimitAbsent(_ *inventory, g rayGroup, report reporter) {
 	}
 	limit, request := c.Path("resources", "limits", "memory"), c.Get("resources", "requests", "memory")
 	if request.Has() {
-		report(occurrence{Object: g.Of, Path: limit, Seen: "request " + request.String() + ", no limit",
-			Fix: patch(g.Of, set(g.Of, limit, request.Raw()))})
+		report(occurrence{Path: limit, Seen: "request " + request.String() + ", no limit",
+			Fix: patch(g.set(limit, request.Raw()))})
 		return
 	}
-	report(occurrence{Object: g.Of, Path: limit,
-		Fix: patch(g.Of, set(g.Of, limit, "8Gi")).Hint("replace 8Gi with what the pod needs")})
+	report(occurrence{Path: limit,
+		Fix: patch(g.set(limit, "8Gi")).Hint("replace 8Gi with what the pod needs")})
 }
 
 // cpuAbsent reports a group for which nothing says how many CPUs it has. Ray's own autoscaler raises ValueError then,
@@ -139,8 +139,8 @@ func cpuAbsent(_ *inventory, g rayGroup, report reporter) {
 		return
 	}
 	request := c.Path("resources", "requests", "cpu")
-	found := occurrence{Object: g.Of, Path: request,
-		Fix: patch(g.Of, set(g.Of, request, "4")).Hint("replace 4 with what the pod needs")}
+	found := occurrence{Path: request,
+		Fix: patch(g.set(request, "4")).Hint("replace 4 with what the pod needs")}
 	if !rays {
 		found.Severity = raydemand.Warning
 		found.Why = "Ray counts the CPUs of the whole node, and Ray's own autoscaler would fail on such a group"
@@ -154,7 +154,7 @@ func headTakesWork(_ *inventory, g rayGroup, report reporter) {
 		return
 	}
 	at := g.Path("rayStartParams", "num-cpus")
-	report(occurrence{Object: g.Of, Path: at, Fix: patch(g.Of, set(g.Of, at, "0"))})
+	report(occurrence{Path: at, Fix: patch(g.set(at, "0"))})
 }
 
 func gpuUncounted(x *inventory, g rayGroup, report reporter) {
@@ -167,7 +167,7 @@ func gpuUncounted(x *inventory, g rayGroup, report reporter) {
 	if problem != "" || count <= 0 || coresAlone {
 		return
 	}
-	found := occurrence{Object: g.Of, Path: g.Path("rayStartParams", "num-gpus"),
+	found := occurrence{Path: g.Path("rayStartParams", "num-gpus"),
 		Seen: names[0] + ": " + g.rayContainer().Get("resources", "limits", names[0]).String(),
 		Fix:  declareGPUs(g, count.String())}
 	if share := g.Workers.Pod.Share; share != nil && !g.requestsGPU() {
@@ -183,7 +183,7 @@ func declareGPUs(g rayGroup, count string) fix {
 	if len(g.Keys("resources")) > 0 {
 		at = g.Path("resources", raydemand.GPU)
 	}
-	return patch(g.Of, set(g.Of, at, count))
+	return patch(g.set(at, count))
 }
 
 // rayAutoscalerDiffers reports what plans report, if Ray's own autoscaler runs.
@@ -206,14 +206,14 @@ func numGPUsDiffers(x *inventory, g rayGroup, report reporter) {
 	name, derived := g.wholeGPUs()
 	if request, uncounted := requestGPUs(g); uncounted && ok && !x.anyNode && !g.mayHaveGPUs() &&
 		!g.requestsDevices() {
-		report(occurrence{Object: g.Of, Path: at, Seen: fmt.Sprintf("%d declared, no limit", declared),
-			Fix: patch(g.Of, request).Hint("or remove the number")})
+		report(occurrence{Path: at, Seen: fmt.Sprintf("%d declared, no limit", declared),
+			Fix: patch(request).Hint("or remove the number")})
 		return
 	}
 	if ok && name != "" && declared >= 0 && declared != derived {
 		report(occurrence{
-			Object: g.Of, Path: at, Seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
-			Fix: patch(g.Of, replace(at, strconv.FormatInt(derived, 10))),
+			Path: at, Seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
+			Fix: patch(replace(at, strconv.FormatInt(derived, 10))),
 		})
 	}
 }
@@ -246,15 +246,15 @@ func numGPUsRunningDiffers(x *inventory, g rayGroup, report reporter) {
 func headGPU(_ *inventory, g rayGroup, report reporter) {
 	for _, r := range g.gpuRequests() {
 		if q, ok := quantity(r.Limit); ok && q.Sign() > 0 && r.isDevices() && len(g.Of.Cluster.Groups) > 0 {
-			patch := patch(r.Of, removeRequest(r)...)
-			report(shows(r.Of, r.Limit, patch.Hint("if no work needs to run on the head")))
+			patch := patch(removeRequest(r)...)
+			report(shows(r.Limit, patch.Hint("if no work needs to run on the head")))
 			return
 		}
 	}
 	declared, at, ok := g.declaredGPUs()
 	if name, _ := g.wholeGPUs(); ok && declared > 0 && name == "" {
-		report(occurrence{Object: g.Of, Path: at, Seen: fmt.Sprint(declared), More: "and its pod has none",
-			Fix: patch(g.Of, replace(at, "0"))})
+		report(occurrence{Path: at, Seen: fmt.Sprint(declared), More: "and its pod has none",
+			Fix: patch(replace(at, "0"))})
 	}
 }
 
@@ -269,7 +269,7 @@ func claimUncounted(x *inventory, g rayGroup, report reporter) {
 				continue
 			}
 			if devices, isGPU := claimedGPUs(x, g.Of.Namespace, claim); isGPU {
-				report(occurrence{Object: g.Of, Path: used.Path(), Seen: "claim " + used.Text("name"),
+				report(occurrence{Path: used.Path(), Seen: "claim " + used.Text("name"),
 					Fix: declareGPUs(g, strconv.FormatInt(devices, 10)).Hint("as many as the claim gets")})
 				return
 			}
@@ -342,7 +342,7 @@ func acceleratorUncounted(x *inventory, g rayGroup, report reporter) {
 			}
 		}
 		limit := g.rayContainer().Get("resources", "limits", name)
-		report(occurrence{Object: g.Of, Path: limit.Path(), Seen: limit.String(),
+		report(occurrence{Path: limit.Path(), Seen: limit.String(),
 			More: "Ray's name for them is " + accelerator.Ray, Fix: declareResource(g, accelerator.Ray, units, hint)})
 		return
 	}
@@ -375,13 +375,13 @@ func declareResource(g rayGroup, name string, units int64, hint string) fix {
 		if plain, ok := unquoted(text.Text()); ok {
 			_ = json.Unmarshal([]byte(plain), &amounts) // it was JSON
 		} else if text.Has() {
-			return edit(g.Of, "add "+name+": "+value+" to rayStartParams.resources")
+			return edit("add " + name + ": " + value + " to rayStartParams.resources")
 		}
 		amounts[name] = float64(units)
 		written, _ := json.Marshal(amounts) // numbers that were JSON
 		at, value = text.Path(), "'"+string(written)+"'"
 	}
-	patch := patch(g.Of, set(g.Of, at, value))
+	patch := patch(g.set(at, value))
 	if hint != "" {
 		patch = patch.Hint(hint)
 	}
@@ -420,10 +420,10 @@ func misplacedOf(x *inventory, g rayGroup) (all []misplaced) {
 
 func resourceMisplaced(x *inventory, g rayGroup, report reporter) {
 	for _, m := range misplacedOf(x, g) {
-		found := occurrence{Object: g.Of, Path: m.at.Path(), Seen: m.at.Path().LastKey() + ": " + m.at.String()}
-		found.Fix = patch(g.Of, set(g.Of, m.to.Path(), m.at.Raw()), remove(m.at.Path()))
+		found := occurrence{Path: m.at.Path(), Seen: m.at.Path().LastKey() + ": " + m.at.String()}
+		found.Fix = patch(g.set(m.to.Path(), m.at.Raw()), remove(m.at.Path()))
 		if m.to.Has() {
-			found.Fix = patch(g.Of, remove(m.at.Path()))
+			found.Fix = patch(remove(m.at.Path()))
 		}
 		report(found)
 	}

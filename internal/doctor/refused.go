@@ -115,7 +115,7 @@ func operatorRefuses(_ *inventory, o *Object, report reporter) {
 		if strings.Contains(err.Error(), " name should ") {
 			at = fieldpath.NewPath("metadata").Key("name")
 		}
-		report(occurrence{Object: o, Path: at, More: err.Error(), Fix: edit(o, "correct it")})
+		report(occurrence{Path: at, More: err.Error(), Fix: edit("correct it")})
 	}
 	serve := o.Root().Get("spec", "serveConfigV2")
 	if err := yaml.Unmarshal([]byte(serve.Text()), &map[string]any{}); err != nil { // as updateServeDeployment

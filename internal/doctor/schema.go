@@ -98,16 +98,16 @@ type walk struct {
 const schemaRefuses = "the schema does not allow it, so the API server refuses the object"
 
 func (w *walk) report(at fieldpath.Path, seen, want, why string) {
-	w.faults = append(w.faults, occurrence{Path: at, Seen: seen, More: want, Why: why, Fix: edit(w.of, "write "+want)})
+	w.faults = append(w.faults, occurrence{Path: at, Seen: seen, More: want, Why: why, Fix: edit("write " + want)})
 }
 
 // unknown reports a member that the schema does not have.
 func (w *walk) unknown(at fieldpath.Path, seen string, known []string) {
 	fault := occurrence{Path: at, Seen: seen, More: fieldpath.WantName(at.LastKey(), known),
-		Fix: edit(w.of, "remove the field"),
+		Fix: edit("remove the field"),
 		Why: "the schema has no such field: kubectl refuses the object, and the API server drops the field"}
 	if slices.Contains(known, fault.More) {
-		fault.Fix = edit(w.of, "rename the field to "+fault.More+", or remove it")
+		fault.Fix = edit("rename the field to " + fault.More + ", or remove it")
 	}
 	removed := policytext.RemovedFields[strings.TrimPrefix(at.String(), "spec.")]
 	if removed != "" && w.of.Kind == "CapacityPolicy" {
@@ -302,11 +302,11 @@ func fieldMisspelt(_ *inventory, o *Object, report reporter) {
 		if right == "" {
 			continue
 		}
-		repair := patch(o, move(u.at, u.at.Parent().Key(right)))
+		repair := patch(move(u.at, u.at.Parent().Key(right)))
 		if u.members[right] != nil {
-			repair = patch(o, remove(u.at))
+			repair = patch(remove(u.at))
 		}
-		report(occurrence{Object: o, Path: u.at, Seen: u.at.LastKey(), Fix: repair,
+		report(occurrence{Path: u.at, Seen: u.at.LastKey(), Fix: repair,
 			More: "did you mean " + right + "?"})
 	}
 }
@@ -330,22 +330,19 @@ func fieldUnknown(x *inventory, o *Object, report reporter) {
 		if newer && rule == "" || u.meant() != "" || x.Input.Stored {
 			continue
 		}
-		found := occurrence{Object: o, Path: u.at, Seen: u.at.LastKey(), More: rule,
-			Fix: edit(o, "remove the field, or update KubeRay")}
+		found := occurrence{Path: u.at, Seen: u.at.LastKey(), More: rule,
+			Fix: edit("remove the field, or update KubeRay")}
 		if !strings.HasSuffix(o.APIVersion(), "/v1") {
-			found.Fix = edit(o, "write apiVersion: ray.io/v1, or remove the field")
+			found.Fix = edit("write apiVersion: ray.io/v1, or remove the field")
 		}
 		report(found)
 	}
 }
 
 // rayObjects examines the objects of Ray's kinds, also those without the spec of a RayCluster.
-func rayObjects(examine func(*inventory, *Object, reporter)) scope {
-	return func(x *inventory, _ string, report reporter) {
-		for _, kind := range slices.Sorted(maps.Keys(decode.SpecPaths)) {
-			for _, o := range x.ByKind[kind] {
-				examine(x, o, report)
-			}
-		}
+var rayObjects = each(func(x *inventory) (all []*Object) {
+	for _, kind := range slices.Sorted(maps.Keys(decode.SpecPaths)) {
+		all = append(all, x.ByKind[kind]...)
 	}
-}
+	return all
+})

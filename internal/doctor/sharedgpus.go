@@ -20,15 +20,15 @@ func gpuCoreStep(_ *inventory, r gpuRequest, report reporter) {
 	n := cores.Value()
 	err := sharing.CheckACK(1, n)
 	if err != nil || n == 0 {
-		report(shows(r.Of, r.Limit, replaceAmount(r, strconv.FormatInt(min(100, max(5, (n+4)/5*5)), 10))))
+		report(shows(r.Limit, replaceAmount(r, strconv.FormatInt(min(100, max(5, (n+4)/5*5)), 10))))
 	}
 }
 
 func gpuCoresWithoutMemory(_ *inventory, r gpuRequest, report reporter) {
 	memory := r.Container.Get("resources", "limits", gpuinfo.AliyunMemory)
 	if r.Resource == gpuinfo.AliyunCores && r.Limit.Has() && !memory.Has() {
-		patch := patch(r.Of, set(r.Of, memory.Path(), "4"))
-		report(shows(r.Of, r.Limit, patch.Hint("replace 4 with the GiB that a worker needs")))
+		patch := patch(r.set(memory.Path(), "4"))
+		report(shows(r.Limit, patch.Hint("replace 4 with the GiB that a worker needs")))
 	}
 }
 
@@ -43,7 +43,7 @@ func gpuMemoryAboveCard(x *inventory, g rayGroup, report reporter) {
 		if r.Resource != short.Resource || !r.Limit.Has() {
 			continue
 		}
-		found := shows(r.Of, r.Limit, replaceAmount(r, strconv.FormatInt(short.Most(), 10)))
+		found := shows(r.Limit, replaceAmount(r, strconv.FormatInt(short.Most(), 10)))
 		found.More = fmt.Sprintf("the largest card, on node %s, has %d", short.Node, short.Largest)
 		if short.Cards > 1 {
 			found.More = fmt.Sprintf("the pod takes %d of each of %d cards, and ", short.Each, short.Cards) + found.More
@@ -60,8 +60,8 @@ func gpuFractionRefused(_ *inventory, g rayGroup, report reporter) {
 	}
 	annotations := g.Get("template", "metadata", "annotations")
 	said, memory := annotations.Get(share.Annotation), annotations.Get("gpu-memory")
-	found := occurrence{Object: g.Of, Path: said.Path(), Seen: said.Text(), More: share.Refused,
-		Fix: edit(g.Of, "correct the number")}
+	found := occurrence{Path: said.Path(), Seen: said.Text(), More: share.Refused,
+		Fix: edit("correct the number")}
 	var operations []operation
 	for _, r := range g.gpuRequests() {
 		if r.Resource == gpuinfo.NvidiaGPU && r.Limit.Has() {
@@ -70,9 +70,9 @@ func gpuFractionRefused(_ *inventory, g rayGroup, report reporter) {
 	}
 	switch {
 	case memory.Has() && annotations.Get("gpu-fraction").Has():
-		found.Fix = patch(g.Of, remove(memory.Path()))
+		found.Fix = patch(remove(memory.Path()))
 	case len(operations) > 0:
-		found.Fix = patch(g.Of, operations...).Hint("or remove the annotation, if a worker needs the whole card")
+		found.Fix = patch(operations...).Hint("or remove the annotation, if a worker needs the whole card")
 	}
 	report(found)
 }
@@ -96,7 +96,7 @@ func gpuSharesCounted(x *inventory, g rayGroup, report reporter) {
 		limit := g.rayContainer().Get("resources", "limits", name)
 		if q, ok := quantity(limit); ok && q.Sign() > 0 {
 			report(occurrence{
-				Object: g.Of, Path: limit.Path(), Seen: limit.String(), More: "a unit of " + name + " is " + unit,
+				Path: limit.Path(), Seen: limit.String(), More: "a unit of " + name + " is " + unit,
 				Fix: declareGPUs(g, count.String()),
 			})
 		}
@@ -112,8 +112,8 @@ func mpsInsideRay(x *inventory, g rayGroup, report reporter) {
 		return
 	}
 	selector := g.template().Path("nodeSelector", sharingStrategy)
-	report(occurrence{Object: g.Of, Path: selector, Seen: fmt.Sprintf("node %s shares its GPUs with MPS", node),
-		Fix: patch(g.Of, set(g.Of, selector, "none")).
+	report(occurrence{Path: selector, Seen: fmt.Sprintf("node %s shares its GPUs with MPS", node),
+		Fix: patch(g.set(selector, "none")).
 			Hint("or share by time-slicing; change nothing if you have seen CUDA start")})
 }
 
@@ -131,7 +131,7 @@ func mpsSharesSeveral(x *inventory, g rayGroup, report reporter) {
 	}
 	for _, r := range g.gpuRequests() {
 		if q, ok := quantity(r.Limit); ok && q.Value() >= 2 && r.isDevices() {
-			report(occurrence{Object: g.Of, Path: r.Limit.Path(), Fix: replaceAmount(r, "1"),
+			report(occurrence{Path: r.Limit.Path(), Fix: replaceAmount(r, "1"),
 				Seen: fmt.Sprintf("%s of a GPU that node %s shares with MPS", r.Limit, node)})
 		}
 	}
@@ -170,13 +170,13 @@ func gpusVisible(x *inventory, g rayGroup, report reporter) {
 		return
 	}
 	if request, uncounted := requestGPUs(g); uncounted {
-		report(occurrence{Object: g.Of, Path: request.At, Seen: "node " + node + " has GPUs", Why: whyUncounted,
-			Fix: patch(g.Of, request)})
+		report(occurrence{Path: request.At, Seen: "node " + node + " has GPUs", Why: whyUncounted,
+			Fix: patch(request)})
 		return
 	}
 	list := g.rayContainer().Get("env")
-	report(occurrence{Object: g.Of, Path: list.Path(), Seen: "node " + node + " has GPUs",
-		Fix: patch(g.Of, appendTo(g.Of, list, map[string]any{"name": visibleDevices, "value": "void"}))})
+	report(occurrence{Path: list.Path(), Seen: "node " + node + " has GPUs",
+		Fix: patch(g.Of.appendTo(list, map[string]any{"name": visibleDevices, "value": "void"}))})
 }
 
 // whyUncounted says what is wrong with GPUs that a group uses and does not request.
@@ -190,7 +190,7 @@ func requestGPUs(g rayGroup) (operation, bool) {
 		return operation{}, false
 	}
 	at := g.rayContainer().Get("resources", "limits").Path().Key(gpuinfo.NvidiaGPU)
-	return set(g.Of, at, gpus.String()), true
+	return g.set(at, gpus.String()), true
 }
 
 func gpuVisibleAll(_ *inventory, g rayGroup, report reporter) {
@@ -200,12 +200,11 @@ func gpuVisibleAll(_ *inventory, g rayGroup, report reporter) {
 			if variable.Text("name") != visibleDevices || slices.Contains([]string{"", "void", "none"}, v.Text()) {
 				continue
 			}
-			found := occurrence{Object: g.Of, Path: v.Path(), Seen: v.Text(),
-				Fix: patch(g.Of, remove(variable.Path()))}
+			found := occurrence{Path: v.Path(), Seen: v.Text(), Fix: patch(remove(variable.Path()))}
 			if request, uncounted := requestGPUs(g); uncounted {
-				found.Why, found.Fix = whyUncounted, patch(g.Of, request, remove(variable.Path()))
+				found.Why, found.Fix = whyUncounted, patch(request, remove(variable.Path()))
 			} else if !g.requestsGPU() {
-				found.Fix = patch(g.Of, replace(v.Path(), "void")).Hint("or request the GPUs that its tasks need")
+				found.Fix = patch(replace(v.Path(), "void")).Hint("or request the GPUs that its tasks need")
 			}
 			report(found)
 		}
@@ -215,7 +214,7 @@ func gpuVisibleAll(_ *inventory, g rayGroup, report reporter) {
 func gpuPrivileged(_ *inventory, g rayGroup, report reporter) {
 	for _, c := range g.containers() {
 		if v := c.Get("securityContext", "privileged"); v.Flag() && g.requestsGPU() {
-			report(shows(g.Of, v, patch(g.Of, replace(v.Path(), false))))
+			report(shows(v, patch(replace(v.Path(), false))))
 		}
 	}
 }
