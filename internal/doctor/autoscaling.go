@@ -23,11 +23,9 @@ func sidecarBesideUs(x *inventory, o *Object, report reporter) {
 	if !alive || head == nil || o.Mode() != nodepool.Managed {
 		return
 	}
-	report(occurrence{
-		Path: o.modeField().Path(), Seen: "managed, and pod " + head.Name + " has a container autoscaler",
+	report(occurrence{Path: o.modeField().Path(), Seen: "managed, and pod " + head.Name + " has a container autoscaler",
 		Fix: x.park(o).Then(kubectl(head, "delete")).
-			Hint("the head restarts, which ends its jobs; or annotate " + modeAnnotation + "=shadow"),
-	})
+			Hint("the head restarts, which ends its jobs; or annotate " + modeAnnotation + "=shadow")})
 }
 
 // park returns the patch with which in-tree autoscaling is on, and the head's container autoscaler is Heliostat's,
@@ -87,11 +85,9 @@ func autoscalerVersionDiffers(_ *inventory, o *Object, report reporter) {
 		return
 	}
 	at := versionVariable(o)
-	report(occurrence{
-		Path: at,
+	report(occurrence{Path: at,
 		Seen: "RAY_enable_autoscaler_v2=" + variable + ", autoscalerOptions.version " + orNotSet(version),
-		Fix:  patch(remove(at)),
-	})
+		Fix:  patch(remove(at))})
 }
 
 // versionVariable returns the path of the head's variable.
@@ -120,11 +116,8 @@ func surplusDeletedAtRandom(x *inventory, o *Object, report reporter) {
 		manage = x.park(o).Hint("the head keeps running, and its next pod has the container, which does nothing; " +
 			"upgradeStrategy Recreate and a RayService replace the RayCluster")
 	}
-	report(occurrence{
-		Path: v.Path(),
-		Seen: orNotSet(v.String()) + ", and " + modeAnnotation + " is " + string(mode),
-		Fix:  manage,
-	})
+	report(occurrence{Path: v.Path(), Seen: orNotSet(v.String()) + ", and " + modeAnnotation + " is " + string(mode),
+		Fix: manage})
 }
 
 // nothingScales reports a group with GPUs that stays at 0, with room above. Whoever turns in-tree autoscaling off has
@@ -134,7 +127,7 @@ func nothingScales(x *inventory, o *Object, report reporter) {
 		len(x.ByKind["Deployment"]) > 0 {
 		return
 	}
-	for _, g := range groupsOf(o, x.Input.Reader.Names) {
+	for _, g := range o.groups() {
 		if w := g.Workers; w == nil || w.Suspended || w.Replicas > 0 || w.Min > 0 || w.Max <= 0 ||
 			!g.Has("replicas") || !g.requestsDevices() {
 			continue
@@ -171,13 +164,11 @@ func replicasTwoWriters(_ *inventory, o *Object, report reporter) {
 		if !owns || scalers[manager] || !writesAgain(manager, operation) {
 			continue
 		}
-		report(occurrence{
-			Path: entry.Path(),
+		report(occurrence{Path: entry.Path(),
 			Seen: fmt.Sprintf("manager %s, operation %s, at %s", manager, operation, orNotSet(entry.Text("time"))),
 			Fix: run(kubectl(o, "get", "--show-managed-fields", "-o", "yaml")).
 				Hint("let " + manager + " take replicas and scaleStrategy from the live object, as " +
-					"docs/howto/gitops.md shows for Argo CD and Flux; a manifest without replicas sets them to 0"),
-		})
+					"docs/howto/gitops.md shows for Argo CD and Flux; a manifest without replicas sets them to 0")})
 	}
 }
 
@@ -223,19 +214,22 @@ const manyClusters = 10
 const concurrencyFlag = "reconcile-concurrency"
 
 func operatorConcurrency(x *inventory, report reporter) {
-	for _, o := range x.ByKind["Deployment"] {
-		container, found := o.container("kuberay/operator")
-		words := o.arguments("kuberay/operator")
-		if !found || len(x.Clusters) < manyClusters || slices.ContainsFunc(words, isConfig) || concurrency(words) > 1 {
+	for _, p := range x.programs("kuberay/operator") {
+		text, _ := p.flag(concurrencyFlag)
+		concurrency, err := strconv.Atoi(text)
+		if err != nil {
+			concurrency = 1 // the default
+		}
+		if len(x.Clusters) < manyClusters || slices.ContainsFunc(p.words, isConfig) || concurrency > 1 {
 			continue
 		}
-		args := container.Get("args")
-		change := o.appendTo(args, "--"+concurrencyFlag+"=4")
+		args := p.container.Get("args")
+		change := p.appendTo(args, "--"+concurrencyFlag+"=4")
 		if i := slices.IndexFunc(args.Items(), isConcurrency); i >= 0 {
 			change = replace(args.Path().Index(i), "--"+concurrencyFlag+"=4")
 		}
-		report(occurrence{Object: o, Path: args.Path(), Fix: patch(change),
-			Seen: fmt.Sprintf("concurrency %d, %d RayClusters", concurrency(words), len(x.Clusters))})
+		report(occurrence{Object: p.Object, Path: args.Path(), Fix: patch(change),
+			Seen: fmt.Sprintf("concurrency %d, %d RayClusters", concurrency, len(x.Clusters))})
 	}
 }
 
@@ -244,28 +238,6 @@ func isConfig(word string) bool { return strings.HasPrefix(strings.TrimLeft(word
 
 func isConcurrency(word fieldpath.Value) bool {
 	return strings.HasPrefix(strings.TrimLeft(word.Text(), "-"), concurrencyFlag)
-}
-
-// concurrency returns the operator's flag; its default is 1.
-func concurrency(words []string) int {
-	if n, err := strconv.Atoi(flagIn(words, concurrencyFlag)); err == nil {
-		return n
-	}
-	return 1
-}
-
-// flagIn returns the value of a flag on a command line, empty if it is not there.
-func flagIn(words []string, flag string) string {
-	for i, word := range words {
-		name, value, inOne := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		if name == flag && !inOne && i+1 < len(words) {
-			return words[i+1]
-		}
-		if name == flag {
-			return value
-		}
-	}
-	return ""
 }
 
 // networkCloses reports a network policy that keeps the fleet from the GCS, the only port of Ray that it calls. A

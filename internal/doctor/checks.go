@@ -15,8 +15,7 @@ import (
 func Checks() []Check {
 	return slices.Concat(
 		manifestChecks, containerChecks, rayChecks, rayClusterChecks, scalerChecks, nodeChecks, nodeAutoscalerChecks,
-		policyChecks, rightChecks, securityChecks,
-	)
+		policyChecks, rightChecks, securityChecks)
 }
 
 // A row has the code, the severity, what is examined by which function, and why the fault matters.
@@ -233,7 +232,7 @@ var scalerChecks = []Check{
 	{"queued-groups-too-many", raydemand.Warning, clusters(queuedGroupsTooMany),
 		"a Workload of Kueue before 0.19 has at most 10 sets of pods, so the head and 9 worker groups, and since " +
 			"then 18; Kueue never admits more"},
-	{"flavor-not-selected", raydemand.Warning, clusters(flavorNotSelected),
+	{"flavor-not-selected", raydemand.Warning, workers(flavorNotSelected),
 		"Kueue assigns one flavor to the group when it first admits it, also at 0 replicas, and the group never uses " +
 			"the quota of another"},
 	{"elastic-without-queue", raydemand.Warning, clusters(elasticWithoutQueue),
@@ -363,32 +362,20 @@ var nodeChecks = []Check{
 
 // nodeAutoscalerChecks examine what removes nodes from under pods, and what keeps it from doing so.
 var nodeAutoscalerChecks = []Check{
-	{
-		"consolidation-unguarded",
-		raydemand.Warning,
-		nodePools(consolidationUnguarded),
+	{"consolidation-unguarded", raydemand.Warning, nodePools(consolidationUnguarded),
 		"Karpenter evicts working pods to empty a node that is not full, about 0.1 s after its taint, which is too " +
-			"short to drain (docs/reference/facts.md#guards-of-node-autoscalers)",
-	},
+			"short to drain (docs/reference/facts.md#guards-of-node-autoscalers)"},
 	{"expiry-unguarded", raydemand.Warning, nodePools(expiryUnguarded),
 		"at this age of a node Karpenter evicts its pods, working or not, without regard to disruption budgets"},
 	{"guard-time-limited", raydemand.Warning, nodePools(guardTimeLimited),
 		"when a node expires or drifts, Karpenter deletes guarded pods too, this long after"},
-	{
-		"disruption-taint-tolerated",
-		raydemand.Warning,
-		groups(disruptionTaintTolerated),
+	{"disruption-taint-tolerated", raydemand.Warning, groups(disruptionTaintTolerated),
 		"Karpenter does not wait for a pod that tolerates its taint karpenter.sh/disrupted: it ends the machine " +
-			"under the pod, guarded or not, and the scheduler may place the replacement there",
-	},
-	{
-		"disruption-budget-blocks",
-		raydemand.Warning,
-		inputs(budgetBlocks),
+			"under the pod, guarded or not, and the scheduler may place the replacement there"},
+	{"disruption-budget-blocks", raydemand.Warning, inputs(budgetBlocks),
 		"Kubernetes compares this with the scale of a RayCluster, which has no scale subresource, so the budget " +
 			"allows no eviction, whatever it says: drains, upgrades and consolidation wait for ever " +
-			"(docs/reference/facts.md#disruption-budgets-over-ray-pods)",
-	},
+			"(docs/reference/facts.md#disruption-budgets-over-ray-pods)"},
 	{"nodepool-unused", raydemand.Info, nodePools(nodePoolUnused),
 		"Karpenter adds no node of this NodePool for any of them"},
 }

@@ -19,8 +19,7 @@ func decoded(fixOf func(*Object, raydemand.Finding) fix) scope {
 				if f.Code == code && !hasOwnCheck(f) {
 					report(occurrence{
 						Object: o, Field: fieldIn(o, f.Field), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
-						Fix: fixOf(o, f),
-					})
+						Fix: fixOf(o, f)})
 				}
 			}
 		}
@@ -76,7 +75,7 @@ func pathIn(o *Object, f raydemand.Finding) (fieldpath.Path, bool) {
 
 // groupOf returns the worker group that a finding is about; false if it is about none.
 func groupOf(o *Object, f raydemand.Finding) (rayGroup, bool) {
-	for _, g := range groupsOf(o, gpuinfo.Names{}) {
+	for _, g := range o.groups() {
 		if g.Workers != nil && strings.HasPrefix(fieldIn(o, f.Field)+".", g.Value.Path().String()+".") {
 			return g, true
 		}

@@ -82,11 +82,9 @@ func (c occurrence) finding() Finding {
 	if c.More != "" {
 		why += "; " + c.More
 	}
-	return Finding{
-		Code: c.by.Code, Severity: cmp.Or(c.Severity, c.by.Severity),
+	return Finding{Code: c.by.Code, Severity: cmp.Or(c.Severity, c.by.Severity),
 		Object: c.Object.String(), Field: cmp.Or(c.Field, c.Path.String()), Seen: fieldpath.Excerpt(c.Seen, mostOfSeen),
-		Why: why, Fix: c.Fix.String(), Docs: docsPage + c.by.Code,
-	}
+		Why: why, Fix: c.Fix.String(), Docs: docsPage + c.by.Code}
 }
 
 func rank(severity raydemand.Severity) int {

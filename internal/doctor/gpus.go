@@ -66,10 +66,8 @@ func gpuLimitDiffers(_ *inventory, r gpuRequest, report reporter) {
 	request, requested := quantity(r.Request)
 	limit, limited := quantity(r.Limit)
 	if requested && limited && request.Cmp(limit) != 0 {
-		report(occurrence{
-			Path: r.Request.Path(), Seen: "request " + r.Request.String() + ", limit " + r.Limit.String(),
-			Fix: patch(replace(r.Request.Path(), r.Limit.Raw())),
-		})
+		report(occurrence{Path: r.Request.Path(), Seen: "request " + r.Request.String() + ", limit " + r.Limit.String(),
+			Fix: patch(replace(r.Request.Path(), r.Limit.Raw()))})
 	}
 }
 
@@ -131,8 +129,7 @@ func gpuTwoResources(x *inventory, g rayGroup, report reporter) {
 	for i, r := range found {
 		names[i] = r.Resource
 	}
-	two := occurrence{Path: g.rayContainer().Path("resources", "limits"),
-		Seen: strings.Join(names, ", ")}
+	two := occurrence{Path: g.rayContainer().Path("resources", "limits"), Seen: strings.Join(names, ", ")}
 	keep, known := 0, true
 	if vendor(found[0]) != vendor(found[len(found)-1]) {
 		two.More = "only a node with GPUs of both vendors has both"
@@ -328,12 +325,10 @@ func migStrategy(x *inventory, report reporter) {
 				continue
 			}
 			strategy := node.Node.GPUs.Labels[strategyLabel]
-			report(occurrence{
-				Object: r.Of, Path: r.field().Path(),
+			report(occurrence{Object: r.Of, Path: r.field().Path(),
 				Seen: fmt.Sprintf("%s, and %s=%s on node %s", r.Resource, strategyLabel, strategy, node.Name),
 				Fix: run(mixedStrategy).Hint("with the GPU operator; " +
-					"otherwise set MIG_STRATEGY=mixed on the device plugin, or request nvidia.com/gpu"),
-			})
+					"otherwise set MIG_STRATEGY=mixed on the device plugin, or request nvidia.com/gpu")})
 		}
 	}
 }

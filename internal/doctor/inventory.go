@@ -93,6 +93,7 @@ func newInventory(input Input) *inventory {
 	}
 	for i := range input.Objects {
 		o := &input.Objects[i]
+		o.names = input.Reader.Names
 		if _, known := kindNamed(o.Kind); known && !o.Read() {
 			continue
 		}
@@ -100,7 +101,7 @@ func newInventory(input Input) *inventory {
 		switch {
 		case o.Cluster != nil:
 			x.Clusters = append(x.Clusters, o)
-			for _, g := range groupsOf(o, input.Reader.Names) {
+			for _, g := range o.groups() {
 				x.Groups = append(x.Groups, g)
 				if g.Workers == nil {
 					x.heads = append(x.heads, g)
@@ -200,7 +201,7 @@ func (x *inventory) placeGroups() {
 	for i := range shapes {
 		shapes[i].Open = x.Input.Open
 	}
-	rooms := landing.Rooms(nodes, x.Input.Pools, ceilings(x.Input.Ceilings, x.ByKind["Deployment"]))
+	rooms := landing.Rooms(nodes, x.Input.Pools, x.ceilings())
 	x.stock = landing.NodesOf(nodes, landing.Pools{Rooms: rooms, Shapes: shapes, Complete: x.Input.Pools.Complete,
 		PoolLabel: x.Input.Reader.PoolLabel})
 	x.anyNode = len(nodes)+len(shapes) > 0
@@ -219,13 +220,14 @@ func (x *inventory) noNode(g rayGroup) (raydemand.Finding, bool) {
 
 // ceilings returns the ceilings that were read. Without the Cluster Autoscaler's status it adds those in the arguments
 // --nodes=min:max:name of its Deployment.
-func ceilings(read []landing.Ceiling, deployments []*Object) []landing.Ceiling {
+func (x *inventory) ceilings() []landing.Ceiling {
+	read := x.Input.Ceilings
 	if slices.ContainsFunc(read, func(c landing.Ceiling) bool { return c.Source == landing.FromClusterAutoscaler }) {
 		return read
 	}
 	all := slices.Clone(read)
-	for _, o := range deployments {
-		for _, word := range o.arguments("cluster-autoscaler") {
+	for _, autoscaler := range x.programs("cluster-autoscaler") {
+		for _, word := range autoscaler.words {
 			spec, isNodes := strings.CutPrefix(word, "--nodes=")
 			parts := strings.SplitN(spec, ":", 3)
 			if !isNodes || len(parts) != 3 {
@@ -235,8 +237,7 @@ func ceilings(read []landing.Ceiling, deployments []*Object) []landing.Ceiling {
 			most, errMost := strconv.ParseInt(parts[1], 10, 64)
 			if errLeast == nil && errMost == nil {
 				all = append(all, landing.Ceiling{
-					Group: parts[2], MinNodes: &least, MaxNodes: &most, Source: landing.FromClusterAutoscaler,
-				})
+					Group: parts[2], MinNodes: &least, MaxNodes: &most, Source: landing.FromClusterAutoscaler})
 			}
 		}
 	}

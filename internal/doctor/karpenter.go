@@ -28,11 +28,9 @@ func consolidationUnguarded(x *inventory, o *Object, report reporter) {
 		slices.ContainsFunc(disruption.Items("budgets"), allowsNoConsolidation) {
 		return
 	}
-	reportUnguarded(x, o.Name, report, occurrence{
-		Path: policy.Path(), Seen: orDefault(policy, consolidatesAll),
+	reportUnguarded(x, o.Name, report, occurrence{Path: policy.Path(), Seen: orDefault(policy, consolidatesAll),
 		Fix: patch(o.set(policy.Path(), "WhenEmpty")).Hint("or guard working pods: serve with " +
-			"--protect-busy (chart value protectBusy: true), and nodes that are not full are still emptied when idle"),
-	})
+			"--protect-busy (chart value protectBusy: true), and nodes that are not full are still emptied when idle")})
 }
 
 // allowsNoConsolidation reports whether a budget always allows no node to be consolidated.
@@ -52,11 +50,9 @@ func expiryUnguarded(x *inventory, o *Object, report reporter) {
 	if text := graceOf(o).Text(); text != "" {
 		grace = ", terminationGracePeriod " + text
 	}
-	reportUnguarded(x, o.Name, report, occurrence{
-		Path: age.Path(), Seen: orDefault(age, expiresAfter) + grace,
+	reportUnguarded(x, o.Name, report, occurrence{Path: age.Path(), Seen: orDefault(age, expiresAfter) + grace,
 		Fix: edit("guard working pods: serve with --protect-busy (chart value protectBusy: true); Karpenter " +
-			"replaces all nodes of the pool if you change expireAfter, and evicts their pods"),
-	})
+			"replaces all nodes of the pool if you change expireAfter, and evicts their pods")})
 }
 
 func expiryOf(o *Object) fieldpath.Value {
@@ -137,10 +133,8 @@ func guardTimeLimited(x *inventory, o *Object, report reporter) {
 			workers = append(workers, g)
 		}
 	}
-	found := occurrence{
-		Path: grace.Path(),
-		Seen: grace.Text() + ", expireAfter " + orDefault(expiryOf(o), expiresAfter),
-	}
+	found := occurrence{Path: grace.Path(),
+		Seen: grace.Text() + ", expireAfter " + orDefault(expiryOf(o), expiresAfter)}
 	switch {
 	case len(heads) > 0:
 		found.More = groupsText(heads) + " may run there, and all its work ends with it"
@@ -171,10 +165,8 @@ func disruptionTaintTolerated(x *inventory, g rayGroup, report reporter) {
 		list := g.template().Get("tolerations")
 		for _, t := range list.Items() {
 			if key := t.Text("key"); key == "" || key == disrupted.Key {
-				report(occurrence{
-					Path: t.Path(), Seen: t.String(), More: "the pods may run on NodePool " + pool.Name,
-					Fix: edit("name the taints that the pods tolerate, instead of all"),
-				})
+				report(occurrence{Path: t.Path(), Seen: t.String(), More: "the pods may run on NodePool " + pool.Name,
+					Fix: edit("name the taints that the pods tolerate, instead of all")})
 			}
 		}
 		return
@@ -203,12 +195,10 @@ func nodePoolUnused(x *inventory, o *Object, report reporter) {
 	for _, why := range reasons[:min(len(reasons), most)] {
 		texts = append(texts, fmt.Sprintf("%s (%s)", why, groupsText(first[why])))
 	}
-	report(occurrence{
-		Path: o.Root().Path("spec", "template", "spec"),
+	report(occurrence{Path: o.Root().Path("spec", "template", "spec"),
 		Seen: fmt.Sprintf("no pod of %d heads and groups fits", len(x.Groups)), More: strings.Join(texts, "; "),
 		Fix: edit("change its taints and requirements, or those of the groups; nothing is to be done if it " +
-			"serves other pods"),
-	})
+			"serves other pods")})
 }
 
 // guardFix returns the fix for groups that nothing guards: the flag of Heliostat's Deployment, if that is what is
@@ -218,8 +208,9 @@ func guardFix(x *inventory, otherwise fix) fix {
 	if protects, known := service.protects(); !found || !known || protects {
 		return otherwise
 	}
-	change := service.Object.appendTo(service.Args, "--"+protectFlag)
-	for _, word := range service.Args.Items() {
+	args := service.container.Get("args")
+	change := service.Object.appendTo(args, "--"+protectFlag)
+	for _, word := range args.Items() {
 		if strings.HasPrefix(word.Text(), "--"+protectFlag) {
 			change = replace(word.Path(), "--"+protectFlag)
 		}
@@ -278,10 +269,8 @@ func budgetBlocks(x *inventory, report reporter) {
 		if len(groups) == 0 {
 			continue
 		}
-		found := occurrence{
-			Object: o, Path: limit.Path(), Seen: limit.String(),
-			More: "it selects pods of " + groupsText(groups), Fix: wholeMinimum(o, limit, groups),
-		}
+		found := occurrence{Object: o, Path: limit.Path(), Seen: limit.String(),
+			More: "it selects pods of " + groupsText(groups), Fix: wholeMinimum(o, limit, groups)}
 		if asksForNone(limit) {
 			found.Severity = raydemand.Info // it is what the value asks for
 		}

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -70,15 +71,13 @@ func elasticQueuedByKueue(x *inventory, o *Object, report reporter) {
 
 func queuedGroupsTooMany(_ *inventory, o *Object, report reporter) {
 	groups := o.raySpec().Get("workerGroupSpecs")
-	n := len(o.raySpec().Items("workerGroupSpecs"))
+	n := len(groups.Items())
 	if !o.Cluster.Queue.Queued() || n <= mostQueuedGroups {
 		return
 	}
-	found := occurrence{
-		Path: groups.Path(), Seen: fmt.Sprintf("%d groups", n),
+	found := occurrence{Path: groups.Path(), Seen: fmt.Sprintf("%d groups", n),
 		Fix: edit(fmt.Sprintf("remove or merge %d groups, or create it without the label %s", n-mostQueuedGroups,
-			nodepool.QueueLabel)),
-	}
+			nodepool.QueueLabel))}
 	if n > mostGroups {
 		found.Severity = raydemand.Error
 	}
@@ -125,44 +124,33 @@ func elasticWithoutQueue(_ *inventory, o *Object, report reporter) {
 	}
 	patch := patch(operations...).Hint("to have it queued, create it again with the label")
 	if len(gates) > 0 && o.Kind == "RayCluster" {
-		patch = patch.Then("kubectl delete pod -n " + quote(o.Namespace) +
-			" -l ray.io/cluster=" + quote(o.Name))
+		patch = patch.Then("kubectl delete pod -n " + quote(o.Namespace) + " -l ray.io/cluster=" + quote(o.Name))
 	}
-	report(occurrence{
-		Path: annotation.Path(), Seen: "true, and no label " + nodepool.QueueLabel, Fix: patch,
-	})
+	report(occurrence{Path: annotation.Path(), Seen: "true, and no label " + nodepool.QueueLabel, Fix: patch})
 }
 
 // flavorNotSelected reports groups of queued RayClusters that may get one of several flavors, because their node
 // selector does not say which. A group that Kueue has admitted has the labels of its flavor in its template.
-func flavorNotSelected(x *inventory, o *Object, report reporter) {
-	queue := o.Cluster.Queue
-	if !queue.Queued() || o.Kind != "RayCluster" || queue.Parent.Kind != "" {
+func flavorNotSelected(x *inventory, g rayGroup, report reporter) {
+	queue := g.Of.Cluster.Queue
+	if !queue.Queued() || g.Of.Kind != "RayCluster" || queue.Parent.Kind != "" {
 		return
 	}
-	for i, v := range o.raySpec().Items("workerGroupSpecs") {
-		if i >= len(o.Cluster.Groups) {
+	selector := g.template().Get("nodeSelector")
+	for _, flavors := range x.flavorsOf(g) {
+		if open := x.suitableFlavors(flavors, selector.Texts()); len(open) > 1 {
+			report(occurrence{Path: selector.Path(),
+				Seen: fmt.Sprintf("group %s may have flavors %s", g.Name, strings.Join(open, ", ")),
+				Fix:  edit("make one group for each flavor, with the nodeLabels of its ResourceFlavor as nodeSelector")})
 			return
-		}
-		group := &o.Cluster.Groups[i]
-		for _, flavors := range x.flavorsOf(o, group) {
-			selector := v.Get("template", "spec", "nodeSelector")
-			if open := x.suitableFlavors(flavors, selector.Texts()); len(open) > 1 {
-				report(occurrence{
-					Path: selector.Path(),
-					Seen: fmt.Sprintf("group %s may have flavors %s", group.Name, strings.Join(open, ", ")),
-					Fix:  edit("make one group for each flavor, with the nodeLabels of its ResourceFlavor as nodeSelector"),
-				})
-				break
-			}
 		}
 	}
 }
 
 // flavorsOf returns the flavors of each resource group that covers a resource of the group's pods, in the ClusterQueue
 // of the RayCluster.
-func (x *inventory) flavorsOf(o *Object, group *nodepool.WorkerGroup) (lists [][]string) {
-	local := x.find("LocalQueue", o.Namespace, o.Cluster.Queue.Name)
+func (x *inventory) flavorsOf(g rayGroup) (lists [][]string) {
+	local := x.find("LocalQueue", g.Of.Namespace, g.Of.Cluster.Queue.Name)
 	if local == nil {
 		return nil
 	}
@@ -173,7 +161,7 @@ func (x *inventory) flavorsOf(o *Object, group *nodepool.WorkerGroup) (lists [][
 	for _, resources := range queue.Root().Items("spec", "resourceGroups") {
 		covers := false
 		for _, name := range resources.TextList("coveredResources") {
-			covers = covers || group.Pod.Requests[name] > 0
+			covers = covers || g.Pods.Pod.Requests[name] > 0
 		}
 		var flavors []string
 		for _, flavor := range resources.Items("flavors") {
@@ -218,23 +206,14 @@ func (x *inventory) hasQueuedParent(o *Object) bool {
 
 // hasController reports whether another object controls this one. Kueue may queue that object.
 func (o *Object) hasController() bool {
-	for _, reference := range o.Root().Items("metadata", "ownerReferences") {
-		if reference.Flag("controller") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.Root().Items("metadata", "ownerReferences"),
+		func(reference fieldpath.Value) bool { return reference.Flag("controller") })
 }
 
 // elasticGates returns Kueue's scheduling gates in the pod templates.
-func (o *Object) elasticGates() []fieldpath.Value {
-	templates := []fieldpath.Value{o.raySpec().Get("headGroupSpec", "template", "spec")}
-	for _, group := range o.raySpec().Items("workerGroupSpecs") {
-		templates = append(templates, group.Get("template", "spec"))
-	}
-	var found []fieldpath.Value
-	for _, template := range templates {
-		for _, gate := range template.Items("schedulingGates") {
+func (o *Object) elasticGates() (found []fieldpath.Value) {
+	for _, g := range o.groups() {
+		for _, gate := range g.template().Items("schedulingGates") {
 			if gate.Text("name") == nodepool.ElasticGate {
 				found = append(found, gate)
 			}
@@ -258,25 +237,22 @@ func gangFloorMoves(x *inventory, o *Object, report reporter) {
 			Seen: orNotSet(flag.String()) + ", and the scheduler is Volcano"})
 	}
 	_, gang := labels["ray.io/gang-scheduling-enabled"]
-	for i, group := range o.raySpec().Items("workerGroupSpecs") {
-		if i >= len(o.Cluster.Groups) {
-			return
-		}
-		g := &o.Cluster.Groups[i]
-		switch {
+	for _, g := range o.groups() {
+		switch w := g.Workers; {
+		case w == nil:
 		case strings.HasPrefix(scheduler, "scheduler-plugins") && gang && !o.Root().Has("metadata", "uid") &&
-			g.Replicas > g.Min:
-			report(occurrence{Path: group.Path("replicas"),
-				Seen: fmt.Sprintf("%d, minReplicas %d, and the scheduler is coscheduling", g.Replicas, g.Min),
+			w.Replicas > w.Min:
+			report(occurrence{Path: g.Path("replicas"),
+				Seen: fmt.Sprintf("%d, minReplicas %d, and the scheduler is coscheduling", w.Replicas, w.Min),
 				Why: "the operator writes minMember of the PodGroup once, from replicas: when there are fewer pods " +
 					"later, no new pod starts",
-				Fix: patch(o.set(group.Path("replicas"), int64(g.Min)))})
-		case scheduler == "kai-scheduler" && g.Min == 0 && g.Max > 0:
-			report(occurrence{Path: group.Path("minReplicas"), Seen: "0, and the scheduler is KAI",
+				Fix: patch(g.set(g.Path("replicas"), int64(w.Min)))})
+		case scheduler == "kai-scheduler" && w.Min == 0 && w.Max > 0:
+			report(occurrence{Path: g.Path("minReplicas"), Seen: "0, and the scheduler is KAI",
 				Why: "KAI takes replicas as the minimum of a group without minReplicas, so that new workers wait " +
 					"until all of the group fit",
-				Fix: patch(o.set(group.Path("minReplicas"), int64(1)), o.set(group.Path("replicas"),
-					int64(max(1, g.Replicas)))).Hint("that keeps one worker")})
+				Fix: patch(g.set(g.Path("minReplicas"), int64(1)), g.set(g.Path("replicas"),
+					int64(max(1, w.Replicas)))).Hint("that keeps one worker")})
 		}
 	}
 }
@@ -287,9 +263,8 @@ func (x *inventory) batchScheduler(o *Object) string {
 	if head := x.headPod(o); head != nil {
 		return head.Root().Text("spec", "schedulerName")
 	}
-	for _, deployment := range x.ByKind["Deployment"] {
-		words := deployment.arguments("kuberay/operator")
-		if name := flagIn(words, "batch-scheduler"); name != "" {
+	for _, operator := range x.programs("kuberay/operator") {
+		if name, _ := operator.flag("batch-scheduler"); name != "" {
 			return name
 		}
 	}

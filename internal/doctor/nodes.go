@@ -33,8 +33,7 @@ func nodeProblemBy(at fieldpath.Path, command func(*Object) string) scope {
 					}
 					planned, _ := landing.NodeProblem(n.Name, p)
 					report(occurrence{
-						Object: n, Path: path, Seen: p.Message, Why: planned.Why, Fix: onNode(n, command(n)),
-					})
+						Object: n, Path: path, Seen: p.Message, Why: planned.Why, Fix: onNode(n, command(n))})
 				}
 			}
 		}
@@ -190,8 +189,7 @@ func gpuDriverUpgrading(_ *inventory, n *Object, report reporter) {
 
 func gpuDriverUpgradeFailed(_ *inventory, n *Object, report reporter) {
 	if state := n.Node.GPUs.Labels[driverState]; state == upgradeFailed {
-		report(occurrence{Path: driverStateLabel, Seen: state,
-			Fix: onNode(n, restartDriver)})
+		report(occurrence{Path: driverStateLabel, Seen: state, Fix: onNode(n, restartDriver)})
 	}
 }
 
@@ -207,10 +205,8 @@ func gpuLostAfterUpgrade(x *inventory, n *Object, report reporter) {
 			return
 		}
 	}
-	report(occurrence{
-		Path: allocatable, Seen: driverState + "=" + upgradeDone + ", no GPU allocatable",
-		Fix: onNode(n, restartPlugin),
-	})
+	report(occurrence{Path: allocatable, Seen: driverState + "=" + upgradeDone + ", no GPU allocatable",
+		Fix: onNode(n, restartPlugin)})
 }
 
 // tolerationMissing reports taints to groups that request GPUs or other accelerators: a group without them may have
@@ -230,10 +226,8 @@ func tolerationMissing(x *inventory, g rayGroup, report reporter) {
 			operations = append(operations, add(list.Path().Key("-"), toleration))
 		}
 	}
-	report(occurrence{
-		Path: list.Path(), Seen: fmt.Sprintf("taint %s on node %s", blocking.Taints[0], blocking.Node),
-		Fix: patch(operations...),
-	})
+	report(occurrence{Path: list.Path(), Seen: fmt.Sprintf("taint %s on node %s", blocking.Taints[0], blocking.Node),
+		Fix: patch(operations...)})
 }
 
 // groupNoNode reports what plans report. If taints are the only reason, tolerationMissing has a patch.
@@ -242,8 +236,7 @@ func groupNoNode(x *inventory, g rayGroup, report reporter) {
 		return
 	}
 	if f, none := x.noNode(g); none {
-		report(occurrence{Path: g.template().Path(), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
-			Fix: edit(f.Fix)})
+		report(occurrence{Path: g.template().Path(), Severity: f.Severity, Seen: f.Seen, Why: f.Why, Fix: edit(f.Fix)})
 	}
 }
 
@@ -259,11 +252,9 @@ func nodeMaximumBelowOurs(x *inventory, g rayGroup, report reporter) {
 	}
 	at := g.Path("maxReplicas")
 	patch := patch(g.set(at, max(int64(g.Workers.Min), most/int64(hosts))))
-	report(occurrence{
-		Path: at, Fix: patch.Hint("or raise the maximum of the node pool"),
+	report(occurrence{Path: at, Fix: patch.Hint("or raise the maximum of the node pool"),
 		Seen: fmt.Sprintf("maxReplicas %d, but the node pools have room for at most %d pods: %s", g.Workers.Max, most,
-			strings.Join(list, ", ")),
-	})
+			strings.Join(list, ", "))})
 }
 
 // mostPods returns how many pods of the group all pools on whose nodes they fit may ever hold, were they empty, and

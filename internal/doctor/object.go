@@ -41,6 +41,8 @@ type Object struct {
 	Place string
 	// Unreadable says what cannot be read in the object, with field and value if these are known.
 	Unreadable []string
+	// names know what GPU resources are.
+	names gpuinfo.Names
 }
 
 // nodeViews are two views of a node: what it says of its GPUs, and what decides which pods fit.
@@ -64,28 +66,6 @@ func (o *Object) String() string {
 
 // Root returns the fields of the object.
 func (o *Object) Root() fieldpath.Value { return fieldpath.Of(o.Fields, nil) }
-
-// container returns the container of a Deployment whose image has the given name in it.
-func (o *Object) container(image string) (container fieldpath.Value, ok bool) {
-	for _, c := range o.Root().Items("spec", "template", "spec", "containers") {
-		if strings.Contains(c.Text("image"), image) {
-			return c, true
-		}
-	}
-	return container, false
-}
-
-// arguments returns the words of that container's command line.
-func (o *Object) arguments(image string) []string {
-	c, _ := o.container(image)
-	var words []string
-	for _, field := range []string{"command", "args"} {
-		for _, word := range c.Items(field) {
-			words = append(words, word.Text())
-		}
-	}
-	return words
-}
 
 // Annotations of a RayCluster.
 const (
@@ -119,7 +99,7 @@ func (o *Object) usesAutoscalerV2() bool {
 
 // autoscalerV2Variable returns the head's variable RAY_enable_autoscaler_v2 as 1 or 0, or nothing if it is not set.
 func (o *Object) autoscalerV2Variable() string {
-	for _, g := range groupsOf(o, gpuinfo.Names{}) {
+	for _, g := range o.groups() {
 		if g.Workers != nil {
 			continue
 		}
@@ -149,27 +129,21 @@ type rayGroup struct {
 	// Workers is what Heliostat reads in a worker group; nil for the head. Pods is the same, for the head too: what its
 	// pods request, and which GPUs they announce.
 	Workers, Pods *nodepool.WorkerGroup
-	// resourceNames know what GPU resources are.
-	resourceNames gpuinfo.Names
 }
 
 func (g rayGroup) object() *Object { return g.Of }
 
 func (g rayGroup) set(at fieldpath.Path, value any) operation { return g.Of.set(at, value) }
 
-// groupsOf returns the head group and the worker groups of a RayCluster.
-func groupsOf(o *Object, names gpuinfo.Names) []rayGroup {
-	var groups []rayGroup
+// groups returns the head group and the worker groups of a RayCluster.
+func (o *Object) groups() (groups []rayGroup) {
 	if head := o.raySpec().Get("headGroupSpec"); head.Has() {
-		read := cmp.Or(o.Head, &nodepool.WorkerGroup{})
-		groups = append(groups, rayGroup{Value: head, Of: o, Name: "headgroup", Pods: read, resourceNames: names})
+		groups = append(groups, rayGroup{head, o, "headgroup", nil, cmp.Or(o.Head, &nodepool.WorkerGroup{})})
 	}
 	for i, v := range o.raySpec().Items("workerGroupSpecs") {
 		if i < len(o.Cluster.Groups) {
-			workers := &o.Cluster.Groups[i]
-			groups = append(groups, rayGroup{
-				Value: v, Of: o, Name: workers.Name, Workers: workers, Pods: workers, resourceNames: names,
-			})
+			w := &o.Cluster.Groups[i]
+			groups = append(groups, rayGroup{v, o, w.Name, w, w})
 		}
 	}
 	return groups
@@ -261,7 +235,7 @@ func (g rayGroup) gpuRequests() []gpuRequest {
 			}
 		}
 		for _, name := range names {
-			if isGPU(g.resourceNames, name) {
+			if isGPU(g.Of.names, name) {
 				all = append(all, gpuRequest{g, c, name, limits.Get(name), requests.Get(name)})
 			}
 		}
@@ -306,7 +280,7 @@ func (r gpuRequest) isDevices() bool {
 }
 
 // lookup returns what the resource is.
-func (r gpuRequest) lookup() (gpuinfo.Resource, error) { return r.resourceNames.Resource(r.Resource) }
+func (r gpuRequest) lookup() (gpuinfo.Resource, error) { return r.Of.names.Resource(r.Resource) }
 
 // isNVIDIA reports whether the resource is one of NVIDIA's.
 func (r gpuRequest) isNVIDIA() bool { return strings.HasPrefix(r.Resource, "nvidia.com/") }
@@ -315,7 +289,7 @@ func (r gpuRequest) isNVIDIA() bool { return strings.HasPrefix(r.Resource, "nvid
 // name if there are several, or if other resources of the container make shares of them.
 func (g rayGroup) wholeGPUs() (name string, limit int64) {
 	for resource, amount := range g.Pods.GPUs.Limits {
-		if amount <= 0 || !isGPU(g.resourceNames, resource) {
+		if amount <= 0 || !isGPU(g.Of.names, resource) {
 			continue
 		}
 		whole := resource == gpuinfo.NvidiaGPU || resource == "amd.com/gpu" ||

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
-	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -28,7 +27,7 @@ func demandFitsNoGroup(_ *inventory, o *Object, report reporter) {
 	if o.Cluster == nil || slices.ContainsFunc(o.Cluster.Findings, guessed) {
 		return
 	}
-	groups := groupsOf(o, gpuinfo.Names{})
+	groups := o.groups()
 	for _, n := range append(entrypointNeeds(o), serveNeeds(o)...) {
 		if n.bundle.IsZero() || slices.ContainsFunc(groups, func(g rayGroup) bool { return g.mayHold(n.bundle) }) {
 			continue

@@ -101,8 +101,7 @@ func warmNodesUnused(x *inventory, o *Object, report reporter) {
 		return
 	}
 	f := capacity.NodesUnused(counts.written.Source, capacity.NodesOff, capacity.NodesOn)
-	report(occurrence{Object: counts.holder, Field: counts.field(f.Field), Why: f.Why,
-		Fix: edit(f.Fix)})
+	report(occurrence{Object: counts.holder, Field: counts.field(f.Field), Why: f.Why, Fix: edit(f.Fix)})
 }
 
 // warmNodesOff reports whether the objects show that Heliostat asks for no nodes.
@@ -127,8 +126,7 @@ func warmNodesLeft(x *inventory, report reporter) {
 		}
 		template := &Object{Kind: "PodTemplate", Namespace: o.Namespace, Name: o.Name}
 		report(occurrence{Object: o, Path: by.Path(), Seen: by.Text(),
-			Fix: run(kubectl(o, "delete")).Then(kubectl(template, "delete")).
-				Hint("or serve with --warm-nodes again")})
+			Fix: run(kubectl(o, "delete")).Then(kubectl(template, "delete")).Hint("or serve with --warm-nodes again")})
 	}
 }
 
@@ -165,12 +163,10 @@ func nearbyCluster(x *inventory, o *Object) string {
 func nodesForbidden(x *inventory, report reporter) {
 	for _, f := range x.Input.Forbidden {
 		if f.Resource == "nodes" {
-			report(occurrence{
-				Object: &Object{Kind: "Node"}, Seen: f.Message,
+			report(occurrence{Object: &Object{Kind: "Node"}, Seen: f.Message,
 				Fix: run("kubectl create clusterrole heliostat-nodes --verb=get,list,watch --resource=nodes" +
 					" && kubectl create clusterrolebinding heliostat-nodes --clusterrole=heliostat-nodes " +
-					subject(f.Message)),
-			})
+					subject(f.Message))})
 		}
 	}
 }
@@ -189,12 +185,10 @@ func listForbidden(x *inventory, report reporter) {
 			role, binding, scope = "role", "rolebinding", " -n "+quote(f.Namespace)
 		}
 		name := "heliostat-" + f.Resource
-		report(occurrence{
-			Object: &Object{Kind: resource, Namespace: f.Namespace}, Seen: f.Message,
+		report(occurrence{Object: &Object{Kind: resource, Namespace: f.Namespace}, Seen: f.Message,
 			Fix: run("kubectl create " + role + " " + name + scope + " --verb=get,list --resource=" + resource +
 				" && kubectl create " + binding + " " + name + scope + " --" + role + "=" + name + " " +
-				subject(f.Message)),
-		})
+				subject(f.Message))})
 	}
 }
 

@@ -21,8 +21,7 @@ func raiseMaximum(o *Object, f raydemand.Finding) fix {
 		return byHand(o, f)
 	}
 	low := int64(max(0, g.Workers.Min))
-	return patch(o.set(g.Path("minReplicas"), low),
-		o.set(g.Path("maxReplicas"), max(low, int64(g.Workers.Max))))
+	return patch(o.set(g.Path("minReplicas"), low), o.set(g.Path("maxReplicas"), max(low, int64(g.Workers.Max))))
 }
 
 // fitIn writes a number that the operator can decode.
@@ -57,11 +56,9 @@ func replicasOutside(_ *inventory, g rayGroup, report reporter) {
 	if !set || !fitsInt32(replicas) || least < 0 || least > most || replicas >= least && replicas <= most {
 		return
 	}
-	report(occurrence{
-		Path: g.Path("replicas"),
+	report(occurrence{Path: g.Path("replicas"),
 		Seen: fmt.Sprintf("replicas %d, minReplicas %d, maxReplicas %d", replicas, least, most),
-		Fix:  patch(replace(g.Path("replicas"), min(most, max(least, replicas)))),
-	})
+		Fix:  patch(replace(g.Path("replicas"), min(most, max(least, replicas))))})
 }
 
 // harmless returns a number for a field whose own number cannot be read.
@@ -98,11 +95,8 @@ func gpuGroupUnbounded(_ *inventory, g rayGroup, report reporter) {
 	misspelt := func(key string) bool { return fieldpath.Slip(key, boundFields) == "maxReplicas" }
 	if !g.Has("maxReplicas") && !slices.ContainsFunc(g.Keys(), misspelt) && g.requestsGPU() {
 		at := g.Path("maxReplicas")
-		report(occurrence{
-			Path: at,
-			Fix: patch(g.set(at, leastMaximum(g))).
-				Hint("set it to as many workers as the group may have"),
-		})
+		report(occurrence{Path: at, Fix: patch(g.set(at, leastMaximum(g))).
+			Hint("set it to as many workers as the group may have")})
 	}
 }
 
@@ -255,8 +249,7 @@ func annotationUnknown(x *inventory, o *Object, report reporter) {
 	}
 	for _, f := range o.Cluster.Findings { // fields inside of an annotation
 		if f.Code == "annotation-unknown" && strings.Contains(f.Field, capacity.Annotation+": ") {
-			report(occurrence{Field: fieldIn(o, f.Field), Seen: f.Seen, Why: f.Why,
-				Fix: edit(f.Fix)})
+			report(occurrence{Field: fieldIn(o, f.Field), Seen: f.Seen, Why: f.Why, Fix: edit(f.Fix)})
 		}
 	}
 }
@@ -265,9 +258,7 @@ func syncRecreates(_ *inventory, o *Object, report reporter) {
 	strategy := o.raySpec().Get("upgradeStrategy", "type")
 	sync := o.Root().Text("metadata", "annotations", syncAnnotation)
 	if strategy.Text() == "Recreate" && (sync == "enforce" || sync == "when-empty") {
-		report(occurrence{
-			Path: strategy.Path(), Seen: "Recreate, and " + syncAnnotation + ": " + sync,
-			Fix: patch(replace(strategy.Path(), "None")).Hint("or set num-gpus-sync to report"),
-		})
+		report(occurrence{Path: strategy.Path(), Seen: "Recreate, and " + syncAnnotation + ": " + sync,
+			Fix: patch(replace(strategy.Path(), "None")).Hint("or set num-gpus-sync to report")})
 	}
 }

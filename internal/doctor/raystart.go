@@ -122,8 +122,7 @@ func memoryLimitAbsent(_ *inventory, g rayGroup, report reporter) {
 			Fix: patch(g.set(limit, request.Raw()))})
 		return
 	}
-	report(occurrence{Path: limit,
-		Fix: patch(g.set(limit, "8Gi")).Hint("replace 8Gi with what the pod needs")})
+	report(occurrence{Path: limit, Fix: patch(g.set(limit, "8Gi")).Hint("replace 8Gi with what the pod needs")})
 }
 
 // cpuAbsent reports a group for which nothing says how many CPUs it has. Ray's own autoscaler raises ValueError then,
@@ -139,8 +138,7 @@ func cpuAbsent(_ *inventory, g rayGroup, report reporter) {
 		return
 	}
 	request := c.Path("resources", "requests", "cpu")
-	found := occurrence{Path: request,
-		Fix: patch(g.set(request, "4")).Hint("replace 4 with what the pod needs")}
+	found := occurrence{Path: request, Fix: patch(g.set(request, "4")).Hint("replace 4 with what the pod needs")}
 	if !rays {
 		found.Severity = raydemand.Warning
 		found.Why = "Ray counts the CPUs of the whole node, and Ray's own autoscaler would fail on such a group"
@@ -211,10 +209,8 @@ func numGPUsDiffers(x *inventory, g rayGroup, report reporter) {
 		return
 	}
 	if ok && name != "" && declared >= 0 && declared != derived {
-		report(occurrence{
-			Path: at, Seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
-			Fix: patch(replace(at, strconv.FormatInt(derived, 10))),
-		})
+		report(occurrence{Path: at, Seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
+			Fix: patch(replace(at, strconv.FormatInt(derived, 10)))})
 	}
 }
 
@@ -234,11 +230,9 @@ func numGPUsRunningDiffers(x *inventory, g rayGroup, report reporter) {
 		command, _ := env(container, "KUBERAY_GEN_RAY_START_CMD")
 		then := startedWith.FindStringSubmatch(command.Text())
 		if then != nil && then[1] != now.String() {
-			report(occurrence{
-				Object: pod, Field: "spec.containers[0].env.KUBERAY_GEN_RAY_START_CMD",
+			report(occurrence{Object: pod, Field: "spec.containers[0].env.KUBERAY_GEN_RAY_START_CMD",
 				Seen: "--num-gpus=" + then[1] + ", and " + now.String() + " in the spec",
-				Fix:  run(kubectl(pod, "delete")).Hint("when it is idle; the operator creates a new one"),
-			})
+				Fix:  run(kubectl(pod, "delete")).Hint("when it is idle; the operator creates a new one")})
 		}
 	}
 }

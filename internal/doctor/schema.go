@@ -173,21 +173,23 @@ func want(schema *spec.Schema) string {
 	case len(schema.Enum) > 0:
 		return "one of " + list(schema.Enum)
 	case is("integer"):
-		return "a whole number" + between(schema.Minimum, schema.Maximum)
+		return "a whole number" + between(schema.Minimum, schema.Maximum, "")
 	case is("number"):
-		return "a number" + between(schema.Minimum, schema.Maximum)
+		return "a number" + between(schema.Minimum, schema.Maximum, "")
 	case is("boolean"):
 		return "true or false"
 	case is("array"):
-		return "a list" + sized(schema.MinItems, schema.MaxItems, "elements")
+		return "a list" + between(schema.MinItems, schema.MaxItems, " elements")
 	case is("object"):
-		return "an object" + sized(schema.MinProperties, schema.MaxProperties, "members")
+		return "an object" + between(schema.MinProperties, schema.MaxProperties, " members")
 	case schema.Format == "date-time":
 		return "a time such as 2026-01-31T08:00:00Z"
-	case schema.Pattern != "":
-		return "a text" + sized(schema.MinLength, schema.MaxLength, "characters") + " that matches " + schema.Pattern
 	}
-	return "a text" + sized(schema.MinLength, schema.MaxLength, "characters")
+	text := "a text" + between(schema.MinLength, schema.MaxLength, " characters")
+	if schema.Pattern != "" {
+		text += " that matches " + schema.Pattern
+	}
+	return text
 }
 
 func list(values []any) string {
@@ -198,27 +200,20 @@ func list(values []any) string {
 	return strings.Join(texts, ", ")
 }
 
-func between(least, most *float64) string {
-	number := func(n *float64) string { return strconv.FormatFloat(*n, 'f', -1, 64) }
+// between says from which to which number a value is, or how many of what it has.
+func between[N int64 | float64](least, most *N, what string) string {
+	number := func(n *N) string { return strconv.FormatFloat(float64(*n), 'f', -1, 64) + what }
 	switch {
-	case least != nil && most != nil:
+	case least != nil && most != nil && what == "":
 		return " from " + number(least) + " to " + number(most)
-	case least != nil:
+	case least != nil && most != nil:
+		return fmt.Sprintf(" of %v to %s", *least, number(most))
+	case least != nil && what == "":
 		return " of " + number(least) + " or more"
+	case least != nil:
+		return " of at least " + number(least)
 	case most != nil:
 		return " of at most " + number(most)
-	}
-	return ""
-}
-
-func sized(least, most *int64, what string) string {
-	switch {
-	case least != nil && most != nil:
-		return fmt.Sprintf(" of %d to %d %s", *least, *most, what)
-	case least != nil:
-		return fmt.Sprintf(" of at least %d %s", *least, what)
-	case most != nil:
-		return fmt.Sprintf(" of at most %d %s", *most, what)
 	}
 	return ""
 }
@@ -306,8 +301,7 @@ func fieldMisspelt(_ *inventory, o *Object, report reporter) {
 		if u.members[right] != nil {
 			repair = patch(remove(u.at))
 		}
-		report(occurrence{Path: u.at, Seen: u.at.LastKey(), Fix: repair,
-			More: "did you mean " + right + "?"})
+		report(occurrence{Path: u.at, Seen: u.at.LastKey(), Fix: repair, More: "did you mean " + right + "?"})
 	}
 }
 

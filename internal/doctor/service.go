@@ -9,11 +9,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// service is Heliostat's own Deployment.
-type service struct {
+// program is a Deployment with a container that runs a program, and the words of that container's command line.
+type program struct {
 	*Object
-	// Args are the arguments of its container.
-	Args      fieldpath.Value
 	container fieldpath.Value
 	words     []string
 }
@@ -21,20 +19,31 @@ type service struct {
 // heliostatImage is in the name of Heliostat's image.
 const heliostatImage = "heliostat"
 
+// programs returns the Deployments that have a container whose image has the given name in it.
+func (x *inventory) programs(image string) (all []program) {
+	for _, o := range x.ByKind["Deployment"] {
+		for _, c := range o.Root().Items("spec", "template", "spec", "containers") {
+			if !strings.Contains(c.Text("image"), image) {
+				continue
+			}
+			p := program{Object: o, container: c}
+			for _, word := range append(c.Items("command"), c.Items("args")...) {
+				p.words = append(p.words, word.Text())
+			}
+			all = append(all, p)
+			break
+		}
+	}
+	return all
+}
+
 // onlyService returns the only Deployment of Heliostat among the objects. Of several, it is unknown which one manages a
 // RayCluster.
-func (x *inventory) onlyService() (only service, found bool) {
-	for _, o := range x.ByKind["Deployment"] {
-		container, is := o.container(heliostatImage)
-		if !is {
-			continue
-		}
-		if found {
-			return service{}, false
-		}
-		only, found = service{o, container.Get("args"), container, o.arguments(heliostatImage)}, true
+func (x *inventory) onlyService() (only program, found bool) {
+	if all := x.programs(heliostatImage); len(all) == 1 {
+		return all[0], true
 	}
-	return only, found
+	return program{}, false
 }
 
 // protectFlag is the flag of serve that lets it guard busy workers.
@@ -45,37 +54,37 @@ const warmNodesFlag = "warm-nodes"
 
 // switched reports whether a flag of the service is on. It returns false for known if only the service's configuration
 // file says it.
-func (s service) switched(name string) (on, known bool) {
-	text, set := s.flag(name)
+func (p program) switched(name string) (on, known bool) {
+	text, set := p.flag(name)
 	if !set {
-		return false, !s.configured()
+		return false, !p.configured()
 	}
 	on, err := strconv.ParseBool(text)
 	return on, err == nil
 }
 
 // protects reports whether the service guards the pods of managed RayClusters, as Switched does.
-func (s service) protects() (protects, known bool) { return s.switched(protectFlag) }
+func (p program) protects() (protects, known bool) { return p.switched(protectFlag) }
 
 // account returns the name of the ServiceAccount of its pods.
-func (s service) account() string {
-	return cmp.Or(s.Root().Text("spec", "template", "spec", "serviceAccountName"), "default")
+func (p program) account() string {
+	return cmp.Or(p.Root().Text("spec", "template", "spec", "serviceAccountName"), "default")
 }
 
-func (s service) configured() bool {
-	_, set := s.flag("config")
+func (p program) configured() bool {
+	_, set := p.flag("config")
 	return set
 }
 
 // guards says whether the service guards the pods of a RayCluster.
-func (s service) guards(o *Object) guard {
+func (p program) guards(o *Object) guard {
 	mode := string(o.Mode())
 	if mode == "" {
-		mode, _ = s.flag("mode")
+		mode, _ = p.flag("mode")
 	}
-	protects, known := s.protects()
+	protects, known := p.protects()
 	switch {
-	case !known, mode == "" && s.configured():
+	case !known, mode == "" && p.configured():
 		return guardUnknown
 	case protects && mode == string(nodepool.Managed):
 		return guarded
@@ -85,17 +94,17 @@ func (s service) guards(o *Object) guard {
 
 // flag returns the value of a flag of serve, from its arguments or else from its environment. A flag without a value
 // is true.
-func (s service) flag(name string) (value string, set bool) {
-	if v, known := env(s.container, "HELIOSTAT_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))); known {
+func (p program) flag(name string) (value string, set bool) {
+	if v, known := env(p.container, "HELIOSTAT_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))); known {
 		value, set = v.Text(), true
 	}
-	for i, word := range s.words {
+	for i, word := range p.words {
 		key, text, inOne := strings.Cut(strings.TrimLeft(word, "-"), "=")
 		switch {
 		case key != name || !strings.HasPrefix(word, "-"):
 			continue
-		case !inOne && i+1 < len(s.words) && !strings.HasPrefix(s.words[i+1], "-"):
-			text = s.words[i+1]
+		case !inOne && i+1 < len(p.words) && !strings.HasPrefix(p.words[i+1], "-"):
+			text = p.words[i+1]
 		case !inOne:
 			text = "true"
 		}

@@ -60,8 +60,7 @@ func gpuFractionRefused(_ *inventory, g rayGroup, report reporter) {
 	}
 	annotations := g.Get("template", "metadata", "annotations")
 	said, memory := annotations.Get(share.Annotation), annotations.Get("gpu-memory")
-	found := occurrence{Path: said.Path(), Seen: said.Text(), More: share.Refused,
-		Fix: edit("correct the number")}
+	found := occurrence{Path: said.Path(), Seen: said.Text(), More: share.Refused, Fix: edit("correct the number")}
 	var operations []operation
 	for _, r := range g.gpuRequests() {
 		if r.Resource == gpuinfo.NvidiaGPU && r.Limit.Has() {
@@ -95,10 +94,8 @@ func gpuSharesCounted(x *inventory, g rayGroup, report reporter) {
 	for name, unit := range countedShares {
 		limit := g.rayContainer().Get("resources", "limits", name)
 		if q, ok := quantity(limit); ok && q.Sign() > 0 {
-			report(occurrence{
-				Path: limit.Path(), Seen: limit.String(), More: "a unit of " + name + " is " + unit,
-				Fix: declareGPUs(g, count.String()),
-			})
+			report(occurrence{Path: limit.Path(), Seen: limit.String(), More: "a unit of " + name + " is " + unit,
+				Fix: declareGPUs(g, count.String())})
 		}
 	}
 }
@@ -170,8 +167,7 @@ func gpusVisible(x *inventory, g rayGroup, report reporter) {
 		return
 	}
 	if request, uncounted := requestGPUs(g); uncounted {
-		report(occurrence{Path: request.At, Seen: "node " + node + " has GPUs", Why: whyUncounted,
-			Fix: patch(request)})
+		report(occurrence{Path: request.At, Seen: "node " + node + " has GPUs", Why: whyUncounted, Fix: patch(request)})
 		return
 	}
 	list := g.rayContainer().Get("env")
