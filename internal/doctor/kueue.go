@@ -40,19 +40,19 @@ func kueueRefuses(x *inventory, o *Object, report reporter) {
 		return
 	}
 	refuse := func(v fieldpath.Value, why string, repair fix) {
-		report(occurrence{Object: o, Path: v.Path(), Seen: v.String(), More: why, Fix: repair})
+		report(occurrence{Path: v.Path(), Seen: v.String(), More: why, Fix: repair})
 	}
 	if v := o.raySpec().Get("enableInTreeAutoscaling"); v.Flag() && elasticAnnotation(o).Text() != "true" {
 		refuse(v, "only elastic ones may have in-tree autoscaling",
-			patch(o, set(o, elasticAnnotation(o).Path(), "true")).Hint("and turn on Kueue's feature gate "+
+			patch(o.set(elasticAnnotation(o).Path(), "true")).Hint("and turn on Kueue's feature gate "+
 				"ElasticJobsViaWorkloadSlices"))
 	}
 	if v := o.Root().Get("spec", "shutdownAfterJobFinishes"); o.Kind == "RayJob" && !v.Flag() {
-		refuse(v, "a RayJob must delete its RayCluster when it has finished", patch(o, set(o, v.Path(), true)))
+		refuse(v, "a RayJob must delete its RayCluster when it has finished", patch(o.set(v.Path(), true)))
 	}
 	for _, group := range o.raySpec().Items("workerGroupSpecs") {
 		if v := group.Get("groupName"); v.Text() == "head" {
-			refuse(v, "the name is reserved for the head", edit(o, "rename the group"))
+			refuse(v, "the name is reserved for the head", edit("rename the group"))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )

@@ -119,7 +119,7 @@ func operatorRefuses(_ *inventory, o *Object, report reporter) {
 	}
 	serve := o.Root().Get("spec", "serveConfigV2")
 	if err := yaml.Unmarshal([]byte(serve.Text()), &map[string]any{}); err != nil { // as updateServeDeployment
-		report(occurrence{Object: o, Path: serve.Path(), More: err.Error(), Fix: edit(o, "correct it"),
+		report(occurrence{Path: serve.Path(), More: err.Error(), Fix: edit("correct it"),
 			Why: "the operator cannot read it as YAML, so it deploys nothing"})
 	}
 }

@@ -287,7 +287,7 @@ func TestVariablesInRayStartParamsHaveTheirValues(t *testing.T) {
 		group := FieldsOf(objectOf(t, `{"rayStartParams": {`+params+`}, "template": {"spec": {"containers": [{
 			"env": [{"name": "NUM_GPUS", "value": "1"}, {"name": "SECRET", "valueFrom": {}}],
 			"resources": {"limits": {"cpu": 8, "memory": "32Gi", "nvidia.com/gpu": 2}}}]}}}`), report)
-		got := effectiveResources(group, false).String()
+		got := effectiveResources(startOf(group, false)).String()
 		if code := strings.Join(codes(report.All), " "); got != want.resources || code != want.code {
 			t.Errorf("%s: %s %q, want %s %q; %v", params, got, code, want.resources, want.code, report.All)
 		}
