@@ -141,7 +141,8 @@ func flavorNotSelected(x *inventory, g rayGroup, report reporter) {
 		if open := x.suitableFlavors(flavors, selector.Texts()); len(open) > 1 {
 			report(occurrence{Path: selector.Path(),
 				Seen: fmt.Sprintf("group %s may have flavors %s", g.Name, strings.Join(open, ", ")),
-				Fix:  edit("make one group for each flavor, with the nodeLabels of its ResourceFlavor as nodeSelector")})
+				Fix: edit("make one group for each flavor, with the nodeLabels of its ResourceFlavor as " +
+					"nodeSelector")})
 			return
 		}
 	}

@@ -227,8 +227,9 @@ func reportUnknown(s rayStart, said raydemand.Bundle) {
 			}
 			if _, err := parsedResources(s.params); err != nil && countsAsGPU(hint) {
 				s.group.Report.Add(raydemand.Warning, ResourceUnknown, s.group.at("rayStartParams", resourcesFlag),
-					s.params[resourcesFlag], "the operator cannot parse it as JSON, so it does not count the limit "+hint+
-						"; Ray detects its GPUs on the machine, and until then no demand for GPU starts this group",
+					s.params[resourcesFlag],
+					"the operator cannot parse it as JSON, so it does not count the limit "+hint+"; Ray detects its "+
+						"GPUs on the machine, and until then no demand for GPU starts this group",
 					`write JSON in single quotes: '{"name": 1}'`)
 				continue
 			}

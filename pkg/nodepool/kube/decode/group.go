@@ -184,7 +184,7 @@ func checkGroup(f Fields, group *nodepool.WorkerGroup) {
 	}
 }
 
-// overwritesCommand reports whether the operator leaves the command to the containers of a RayCluster, or of a template.
+// overwritesCommand reports whether the operator leaves the commands of a RayCluster, or of a template, as they are.
 func overwritesCommand(of Fields) bool {
 	return strings.EqualFold(of.Object("metadata").Texts("annotations")[overwriteAnnotation], "true")
 }
