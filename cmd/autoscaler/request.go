@@ -128,7 +128,7 @@ func (f *requestFlags) call(
 	if asked == nil {
 		return api.Requested(cmd.Context(), key)
 	}
-	return api.RequestBody(cmd.Context(), key, asked)
+	return api.RequestResources(cmd.Context(), key, asked)
 }
 
 // asked returns the body of the call; nil shows the present request.

@@ -87,8 +87,8 @@ func TestTheClientSetsReadsAndClearsARequest(t *testing.T) {
 	if kept, err := caller.RequestResources(ctx, llm, apiv1.RequestResources{}); err != nil || len(kept.Requested) != 0 {
 		t.Errorf("the zero request keeps %+v, %v", kept, err)
 	}
-	if err := caller.ClearRequested(ctx, llm); err != nil {
-		t.Errorf("clearing: %v", err)
+	if answer := w.call(http.MethodDelete, llmPath+"/request_resources", ""); answer.Code != http.StatusNoContent {
+		t.Errorf("clearing: %d", answer.Code)
 	}
 }
 

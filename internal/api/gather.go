@@ -25,12 +25,7 @@ const (
 )
 
 // gatherLists answers a list of RayClusters with the lists of all shards.
-func (r *relay) gatherLists(c *gin.Context) {
-	gather(r, c, func(answers []partial) (all lists, err error) {
-		all.Items, err = joinedLists(answers)
-		return all, err
-	})
-}
+func (r *relay) gatherLists(c *gin.Context) { gather(r, c, "list", joinedLists) }
 
 // Used returns how much of the lists that may be gathered at once are, from 0 to 1.
 func (r *relay) Used() float64 { return float64(len(r.gathering)) / maxGathered }
@@ -40,34 +35,24 @@ type lists struct {
 	Items []listed `json:"items"`
 }
 
-// gather answers a call with what join makes of the answers of all shards. With one shard, the call goes on here.
-func gather[T any](r *relay, c *gin.Context, join func([]partial) (T, error)) {
+// gather answers a call with what join makes of the answers of all shards; what names one in an error. With one shard,
+// the call goes on here. If not all shards answer with what was asked, it writes the first answer that is something
+// else.
+func gather[T any](r *relay, c *gin.Context, what string, join func([]T) T) {
 	addresses, ok := r.others(c)
 	if !ok || len(addresses) == 0 {
 		return
 	}
-	var all T
-	joined := func(answers []partial) (err error) {
-		all, err = join(answers)
-		return err
-	}
-	if r.gathered(c, addresses, joined) {
-		r.answers.JSON(c, http.StatusOK, all)
-		c.Abort()
-	}
-}
-
-// gathered joins the answers of all shards. It answers the call itself, and returns false, if not all of them answer.
-func (r *relay) gathered(c *gin.Context, addresses []string, join func([]partial) error) bool {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), writeTimeout)
 	defer cancel()
 	select {
 	case r.gathering <- struct{}{}:
-		defer func() { <-r.gathering }()
 	case <-ctx.Done():
 		r.unavailable(c, "too many lists are gathered from shards now; try again")
-		return false
+		return
 	}
+	release := sync.OnceFunc(func() { <-r.gathering })
+	defer release()
 	answers := make([]partial, len(addresses))
 	var calls sync.WaitGroup
 	for i, address := range addresses {
@@ -78,15 +63,27 @@ func (r *relay) gathered(c *gin.Context, addresses []string, join func([]partial
 	c.Next()
 	c.Writer = own.ResponseWriter
 	calls.Wait()
-	answers = append([]partial{{own.status, own.text.Bytes(), nil}}, answers...)
-	if !r.complete(c, answers) {
-		return false
+	parts := make([]T, 1+len(answers))
+	for i, a := range append([]partial{{own.status, own.text.Bytes(), nil}}, answers...) {
+		if a.err != nil {
+			r.Log.Warn("a shard did not answer a list", "error", a.err)
+			r.unavailable(c, "a shard does not answer now, so the list would lack its RayClusters; try again")
+			return
+		}
+		if a.status != http.StatusOK {
+			c.Data(a.status, "application/problem+json", a.text)
+			c.Abort()
+			return
+		}
+		if err := json.Unmarshal(a.text, &parts[i]); err != nil {
+			r.answers.Fail(c, fmt.Errorf("reading the %s of a shard: %w", what, err))
+			return
+		}
 	}
-	if err := join(answers); err != nil {
-		r.answers.Fail(c, err)
-		return false
-	}
-	return true
+	all := join(parts)
+	release()
+	r.answers.JSON(c, http.StatusOK, all)
+	c.Abort()
 }
 
 // partial is the answer of one shard.
@@ -132,51 +129,18 @@ func (r *relay) ask(ctx context.Context, call *http.Request, address string) (*h
 	return response, nil
 }
 
-// complete reports whether all shards have answered with what was asked. Otherwise it writes the first answer that is
-// something else.
-func (r *relay) complete(c *gin.Context, answers []partial) bool {
-	for _, a := range answers {
-		if a.err != nil {
-			r.Log.Warn("a shard did not answer a list", "error", a.err)
-			r.unavailable(c, "a shard does not answer now, so the list would lack its RayClusters; try again")
-			return false
-		}
-		if a.status != http.StatusOK {
-			c.Data(a.status, "application/problem+json", a.text)
-			c.Abort()
-			return false
-		}
-	}
-	return true
-}
-
-// readParts decodes the answers of shards. what names them in an error.
-func readParts[T any](answers []partial, what string) ([]T, error) {
-	all := make([]T, len(answers))
-	for i, a := range answers {
-		if err := json.Unmarshal(a.text, &all[i]); err != nil {
-			return nil, fmt.Errorf("reading the %s of a shard: %w", what, err)
-		}
-	}
-	return all, nil
-}
-
 // joinedLists joins the lists of shards to one, sorted by namespace and name.
-func joinedLists(answers []partial) ([]listed, error) {
-	all, err := readParts[lists](answers, "list")
-	if err != nil {
-		return nil, err
-	}
+func joinedLists(all []lists) lists {
 	items := []listed{}
 	for _, list := range all {
 		items = append(items, list.Items...)
 	}
-	slices.SortFunc(items, func(a, b listed) int {
+	compare := func(a, b listed) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	}
+	slices.SortFunc(items, compare)
 	// One that moves meanwhile may be in two lists.
-	same := func(a, b listed) bool { return a.Namespace == b.Namespace && a.Name == b.Name }
-	return slices.CompactFunc(items, same), nil
+	return lists{slices.CompactFunc(items, func(a, b listed) bool { return compare(a, b) == 0 })}
 }
 
 // listed is one RayCluster of a list. Everything but its name is passed on as it is.
@@ -220,14 +184,10 @@ func (w *capture) Size() int { return w.text.Len() }
 func (w *capture) Written() bool { return w.text.Len() > 0 }
 
 // gatherCosts answers with the sum of the costs of all shards. An owner can have RayClusters in several shards.
-func (r *relay) gatherCosts(c *gin.Context) { gather(r, c, joinedCosts) }
+func (r *relay) gatherCosts(c *gin.Context) { gather(r, c, "costs", joinedCosts) }
 
 // joinedCosts adds up the costs of shards. All of them count since the latest of their times.
-func joinedCosts(answers []partial) (apiv1.Costs, error) {
-	all, err := readParts[apiv1.Costs](answers, "costs")
-	if err != nil {
-		return apiv1.Costs{}, err
-	}
+func joinedCosts(all []apiv1.Costs) apiv1.Costs {
 	sum := all[0]
 	for _, more := range all[1:] {
 		if more.Since.After(sum.Since) {
@@ -241,7 +201,7 @@ func joinedCosts(answers []partial) (apiv1.Costs, error) {
 		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Namespace, b.Namespace),
 			cmp.Compare(a.Cluster, b.Cluster))
 	})
-	return sum, nil
+	return sum
 }
 
 // summedCosts sorts items, and adds up those of the same.

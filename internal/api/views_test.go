@@ -192,12 +192,10 @@ func TestHistoryIsListedAndEachDecisionExported(t *testing.T) {
 	if diff := cmp.Diff(fakeHistory{}.Entries(llm), entries); err != nil || diff != "" {
 		t.Errorf("%v (-remembered +read):\n%s", err, diff)
 	}
-	snapshot, err := caller.PastSnapshot(ctx, llm, "1772366400000")
-	if err != nil || strings.TrimSpace(string(snapshot)) != `{"groups":[]}` {
-		t.Errorf("snapshot %s, %v", snapshot, err)
-	}
-	if plan, err := caller.PastPlan(ctx, llm, "1772366400000"); err != nil || plan.Launch == nil {
-		t.Errorf("plan %+v, %v", plan, err)
+	for path, want := range map[string]string{"/history/1772366400000": `{"groups":[]}`, "/history/1772366400000/plan": `{"launch":{}}`} {
+		if answer := w.call(http.MethodGet, llmPath+path, ""); strings.TrimSpace(answer.Body.String()) != want {
+			t.Errorf("%s: %d, %s", path, answer.Code, answer.Body)
+		}
 	}
 	for path, want := range map[string]int{"/history/1": 404, "/history/x": 400, "/history/00000000000000000001": 400, "/history/1/plan": 404} {
 		if answer := w.call(http.MethodGet, llmPath+path, ""); answer.Code != want {

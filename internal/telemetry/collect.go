@@ -64,7 +64,8 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	}
 	used["series"] = max(fullest, 1-float64(room)/float64(m.limits.Series))
 	for of, part := range used {
-		observer.ObserveFloat64(m.observed["heliostat_bound_used_ratio"], part, metric.WithAttributes(attribute.String("of", of)))
+		observer.ObserveFloat64(m.observed["heliostat_bound_used_ratio"], part,
+			metric.WithAttributes(attribute.String("of", of)))
 	}
 	observer.ObserveFloat64(m.observed["heliostat_dropped_series"], float64(dropped))
 	return nil

@@ -4,7 +4,9 @@ import (
 	"math"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/internal/addon/costs"
 	"heliostat.dev/heliostat/internal/addon/giveback"
@@ -74,6 +76,10 @@ type options struct {
 	kube                kube.Options
 	gcsAddress          string
 	nodes               cli.NodeReaderFlags
+	// rest is how to reach the API server; tel and registry take what is measured.
+	rest     *rest.Config
+	tel      *telemetry.Telemetry
+	registry *prometheus.Registry
 	// apiQPS limits requests to the API server; 0 is the default of kube.Manager.
 	apiQPS float32
 	// charts are the series that the page draws.

@@ -95,26 +95,21 @@ func (o *options) run(c *cobra.Command) error {
 	// From here on, logs are exported too.
 	telemetry.AdoptLibraries(tel.Log)
 	o.loop.Log, o.kube.Logger = tel.Log, tel.Log
+	o.tel, o.rest, o.registry = tel, config, registry
 	defer keepMemory(tel.Log)()
 	tel.Log.Info("API server found", "host", config.Host)
 	config.Wrap(tel.APICalls)
-	return o.serve(ctx, tel.Log, config, tel, registry)
+	return o.serve(ctx)
 }
 
 // serve runs the servers and the loop; if one of them stops, all stop.
-func (o *options) serve(
-	ctx context.Context,
-	log *slog.Logger,
-	config *rest.Config,
-	tel *telemetry.Telemetry,
-	registry *prometheus.Registry,
-) error {
+func (o *options) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	o.park = func() { cancel(errParked) }
 	servers := newServers(cancel)
 	o.bounds.Add(servers.BoundsUsed)
-	err := o.work(ctx, servers, log, config, tel, registry)
+	err := o.work(ctx, servers)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
@@ -123,18 +118,12 @@ func (o *options) serve(
 
 // work waits for the API server, and then runs the loop until ctx ends. It answers probes from the beginning, because
 // kubelet must not kill a process that waits.
-func (o *options) work(
-	ctx context.Context,
-	servers *servers,
-	log *slog.Logger,
-	config *rest.Config,
-	tel *telemetry.Telemetry,
-	registry *prometheus.Registry,
-) error {
-	if err := servers.StartOthers(&o.ports, metricsOf(registry), o.ready.check, log); err != nil {
+func (o *options) work(ctx context.Context, servers *servers) error {
+	log := o.tel.Log
+	if err := servers.StartOthers(&o.ports, metricsOf(o.registry), o.ready.check, log); err != nil {
 		return cli.BadInput(err)
 	}
-	manager, err := kube.Connect(ctx, config, o.kube, log)
+	manager, err := kube.Connect(ctx, o.rest, o.kube, log)
 	if err != nil && ctx.Err() != nil {
 		return nil // serve returns the cause
 	}
@@ -143,25 +132,16 @@ func (o *options) work(
 	}
 	o.ready.manager.Store(manager)
 	o.bounds.Add(manager.BoundsUsed)
-	loop := o.newLoop(log, manager, tel)
+	o.loop.Addons = o.addons(manager, o.passOn(log, o.tel))
+	o.loop.Owned = manager.OwnedRequests()
+	loop := controller.New(manager, o.dialer(manager), o.loop)
 	defer loop.Close()
 	manager.WatchOthers(loop.Watch)
-	if err := o.listen(ctx, servers, log, config, manager, loop, tel.Tracer, registry, o.ready.check); err != nil {
+	if err := o.listen(ctx, servers, manager, loop); err != nil {
 		return cli.BadInput(err)
 	}
 	log.Info("serving", "form", string(o.loop.Form), "listen", o.ports.REST)
-	return manager.Start(ctx, traced(loop, tel.Tracer))
-}
-
-// newLoop returns the loop, which passes its decisions on.
-func (o *options) newLoop(
-	log *slog.Logger,
-	manager *kube.Manager,
-	tel *telemetry.Telemetry,
-) *controller.Controller {
-	o.loop.Addons = o.addons(manager, o.passOn(log, tel))
-	o.loop.Owned = manager.OwnedRequests()
-	return controller.New(manager, o.dialer(manager), o.loop)
+	return manager.Start(ctx, traced(loop, o.tel.Tracer))
 }
 
 // passOn passes decisions to telemetry, charts and the recorder. It returns the prices of nodes.
@@ -210,15 +190,7 @@ func endTelemetry(tel *telemetry.Telemetry, log *slog.Logger) {
 
 // listen starts the REST API if --listen is not empty.
 func (o *options) listen(
-	ctx context.Context,
-	servers *servers,
-	log *slog.Logger,
-	config *rest.Config,
-	manager *kube.Manager,
-	loop *controller.Controller,
-	tracer *telemetry.Tracer,
-	registry *prometheus.Registry,
-	ready func() error,
+	ctx context.Context, servers *servers, manager *kube.Manager, loop *controller.Controller,
 ) error {
 	if o.ports.REST == "" {
 		return nil
@@ -226,14 +198,14 @@ func (o *options) listen(
 	served := api.Config{
 		Fleet:      Fleet{Loop: loop},
 		Series:     &o.charts,
-		Requests:   tracedRequests{kube.Requests{Manager: manager}, tracer},
-		Owned:      tracedOwned{manager.OwnedRequests(), tracer},
+		Requests:   tracedRequests{kube.Requests{Manager: manager}, o.tel.Tracer},
+		Owned:      tracedOwned{manager.OwnedRequests(), o.tel.Tracer},
 		Clusters:   manager,
 		GiveBacks:  o.giveBack,
 		Page:       webui.Handler(),
 		Bounds:     o.bounds.Add,
-		Ready:      ready,
-		Log:        log,
+		Ready:      o.ready.check,
+		Log:        o.tel.Log,
 		Leadership: newLeadership(manager, loop),
 	}
 	served.History, served.Hub, served.Shadow = o.recorder.past, o.recorder.Hub, o.recorder.shadow
@@ -243,12 +215,12 @@ func (o *options) listen(
 		served.Fleet = Fleet{Loop: loop, Shard: member.ID()}
 	}
 	if o.kube.Single == nil {
-		served.Nodepools = newNodepools(config, o.kube)
+		served.Nodepools = newNodepools(o.rest, o.kube)
 	}
 	if o.ports.Metrics == "" {
-		served.Metrics = metricsOf(registry)
+		served.Metrics = metricsOf(o.registry)
 	}
-	if err := o.ports.Secure(ctx, &served, config); err != nil {
+	if err := o.ports.Secure(ctx, &served, o.rest); err != nil {
 		return err
 	}
 	server, err := api.NewServer(served)

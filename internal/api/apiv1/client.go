@@ -75,21 +75,15 @@ func (c *Client) Snapshot(ctx context.Context, key nodepool.ClusterKey) (json.Ra
 	return answerTo[json.RawMessage](ctx, c, http.MethodGet, c.path(key, "snapshot"), nil)
 }
 
-// RequestResources replaces the plain request of the cluster. The zero request clears it.
-func (c *Client) RequestResources(
-	ctx context.Context, key nodepool.ClusterKey, request RequestResources,
-) (Requested, error) {
-	return answerTo[Requested](ctx, c, http.MethodPost, c.path(key, "request_resources"), request)
+// RequestResources replaces the plain request of the cluster: body is a RequestResources, or JSON, an object or a list
+// of bundles. The zero request clears it.
+func (c *Client) RequestResources(ctx context.Context, key nodepool.ClusterKey, body any) (Requested, error) {
+	return answerTo[Requested](ctx, c, http.MethodPost, c.path(key, "request_resources"), body)
 }
 
 // Requested returns the plain request of the cluster.
 func (c *Client) Requested(ctx context.Context, key nodepool.ClusterKey) (Requested, error) {
 	return answerTo[Requested](ctx, c, http.MethodGet, c.path(key, "request_resources"), nil)
-}
-
-// ClearRequested clears the plain request of the cluster.
-func (c *Client) ClearRequested(ctx context.Context, key nodepool.ClusterKey) error {
-	return c.call(ctx, http.MethodDelete, c.path(key, "request_resources"), nil, nil)
 }
 
 func (c *Client) path(key nodepool.ClusterKey, rest ...string) *url.URL {
@@ -324,13 +318,6 @@ func (c *Client) Resume(ctx context.Context, key nodepool.ClusterKey) (bool, err
 	return answer.Suspended, err
 }
 
-// RequestBody is RequestResources with a raw body: an object or a list of bundles.
-func (c *Client) RequestBody(
-	ctx context.Context, key nodepool.ClusterKey, body json.RawMessage,
-) (Requested, error) {
-	return answerTo[Requested](ctx, c, http.MethodPost, c.path(key, "request_resources"), body)
-}
-
 // Plan plans with changes to the snapshot, a JSON object with its fields. It writes nothing.
 func (c *Client) Plan(ctx context.Context, key nodepool.ClusterKey, changes json.RawMessage) (WhatIfPlan, error) {
 	return answerTo[WhatIfPlan](ctx, c, http.MethodPost, c.path(key, "plan"), changes)
@@ -340,16 +327,6 @@ func (c *Client) Plan(ctx context.Context, key nodepool.ClusterKey, changes json
 func (c *Client) History(ctx context.Context, key nodepool.ClusterKey) ([]HistoryEntry, error) {
 	answer, err := answerTo[HistoryList](ctx, c, http.MethodGet, c.path(key, "history"), nil)
 	return answer.Items, err
-}
-
-// PastSnapshot returns the input of a past decision, byte for byte as the server sends it.
-func (c *Client) PastSnapshot(ctx context.Context, key nodepool.ClusterKey, id string) (json.RawMessage, error) {
-	return answerTo[json.RawMessage](ctx, c, http.MethodGet, c.path(key, "history", url.PathEscape(id)), nil)
-}
-
-// PastPlan returns the plan of a past decision.
-func (c *Client) PastPlan(ctx context.Context, key nodepool.ClusterKey, id string) (planner.Plan, error) {
-	return answerTo[planner.Plan](ctx, c, http.MethodGet, c.path(key, "history", url.PathEscape(id), "plan"), nil)
 }
 
 // Costs returns what workers have cost; by and namespace may be empty.
