@@ -287,6 +287,13 @@ func TestDoctorSaysThatAKeyIsThereTwice(t *testing.T) {
 	if !strings.Contains(out, `key "resources" is there twice, again in line 20`) {
 		t.Error(out)
 	}
+	twice := `{"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "a"}, "spec": {"workerGroupSpecs": [null]}, "spec": {"workerGroupSpecs": [null, {"groupName": "gpu\u200b"}]}}`
+	_, out, _ = command(t, twice, "autoscaler", "doctor", "-f", "-")
+	for _, want := range []string{"key spec is there twice", "spec.workerGroupSpecs[0]: null", `"gpu\u200b"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %s in %s", want, out)
+		}
+	}
 }
 
 // A RayCluster in an AppWrapper of CodeFlare is examined as one of its own.

@@ -151,8 +151,8 @@ func describe(
 			return object, fmt.Errorf("%s: %s is missing: want the spec of a RayCluster",
 				object.String(), strings.Join(path, "."))
 		case !isObject:
-			return object, fmt.Errorf("%s: %s is %v: want the spec of a RayCluster",
-				object.String(), strings.Join(path, "."), spec)
+			return object, fmt.Errorf("%s: %s is %s: want the spec of a RayCluster",
+				object.String(), strings.Join(path, "."), shown(spec))
 		}
 		rayCluster := &unstructured.Unstructured{Object: decode.AsCluster(fields, inner)}
 		var own []*decode.Pod

@@ -42,7 +42,7 @@ func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 		"a namespace that is a list":     {"kind: Pod\nmetadata: {name: a, namespace: [b]}\n", "Pod: metadata.namespace is [\"b\"]: want a string"},
 		"no name":                        {"kind: Pod\n", "Pod: metadata.name is missing"},
 		"a RayCluster without spec":      {"apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: a}\n", "RayCluster/a: spec is missing"},
-		"a RayService with spec a word":  {"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: a}\nspec: {rayClusterConfig: big}\n", "spec.rayClusterConfig is big"},
+		"a RayService with spec a word":  {"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: a}\nspec: {rayClusterConfig: big}\n", `spec.rayClusterConfig is "big"`},
 		"a node with capacity a word":    {"kind: Node\nmetadata: {name: a}\nstatus: {capacity: many}\n", "Node/a: reading node"},
 		"a node with taints of a number": {"kind: Node\nmetadata: {name: a}\nspec: {taints: 3}\n", "Node/a: reading node"},
 	} {

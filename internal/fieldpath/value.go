@@ -210,10 +210,10 @@ func (v Value) String() string {
 	}
 }
 
-// shown returns an object or a list as JSON, and other values as Go prints them.
+// shown returns an object, a list or null as JSON, and other values as Go prints them.
 func shown(raw any) string {
 	switch raw.(type) {
-	case map[string]any, []any:
+	case nil, map[string]any, []any:
 		if text, err := json.Marshal(raw); err == nil {
 			return string(text)
 		}

@@ -50,7 +50,7 @@ func TestValueReportsWhatHasAnotherTypeAndReadsTheRest(t *testing.T) {
 		"spec.labels.b: 7: want a string",
 		"spec.rayStartParams: \"num-gpus\": want an object",
 		"spec.containers[1]: \"sidecar\": want an object",
-		"spec.workersToDelete[1]: <nil>: want a string",
+		"spec.workersToDelete[1]: null: want a string",
 	}
 	if diff := cmp.Diff(want, faults); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -49,6 +51,10 @@ func writeFinding(p *Page, f doctor.Finding) {
 	const indent = "           "
 	fmt.Fprintf(p, "  %-7s  %s\n", f.Severity, f.Code)
 	where := f.Field
+	hidden := func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune("\n\r\t", r) }
+	if strings.ContainsFunc(f.Seen, hidden) {
+		f.Seen = strconv.Quote(f.Seen) // a letter without width, or a terminal's escape
+	}
 	if f.Seen != "" {
 		where = strings.TrimPrefix(where+": "+f.Seen, ": ")
 	}

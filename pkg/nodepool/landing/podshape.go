@@ -68,8 +68,8 @@ type Requirement struct {
 
 // Toleration allows a pod on nodes with matching taints.
 type Toleration struct {
-	// Operator is Exists, Gt, Lt, or Equal if empty. An empty Key with Exists tolerates every key, an empty Effect every
-	// effect.
+	// Operator is Exists, Gt, Lt, or Equal if empty. An empty Key with Exists tolerates every key, an empty
+	// Effect every effect.
 	Key, Operator, Value, Effect string
 }
 
@@ -87,8 +87,8 @@ func (t Toleration) tolerates(taint sharing.Taint) bool {
 		return t.Key != "" && t.Value == taint.Value
 	case "Gt", "Lt": // than the toleration's value (Kubernetes 1.35, k8s.io/api/core/v1, compareNumericValues)
 		value, err := strconv.ParseInt(t.Value, 10, 64)
-		taints, wrong := strconv.ParseInt(taint.Value, 10, 64)
-		return err == nil && wrong == nil && (t.Operator == "Gt" && taints > value || t.Operator == "Lt" && taints < value)
+		number, wrong := strconv.ParseInt(taint.Value, 10, 64)
+		return err == nil && wrong == nil && number != value && (t.Operator == "Gt") == (number > value)
 	}
 	return false
 }

@@ -59,9 +59,13 @@ func documentsIn(in io.Reader) func() (document json.RawMessage, twice []string,
 	start, _ := buffered.Peek(4096)
 	if utilyaml.IsJSONBuffer(start) {
 		decoder := utilyaml.NewYAMLOrJSONDecoder(buffered, 4096)
-		return func() (document json.RawMessage, _ []string, err error) {
-			err = decoder.Decode(&document)
-			return document, nil, err
+		return func() (document json.RawMessage, twice []string, err error) {
+			if err = decoder.Decode(&document); err == nil {
+				if path, found := fieldpath.RepeatedKey(document); found {
+					twice = []string{fmt.Sprintf("key %s is there twice: only the last one counts", path)}
+				}
+			}
+			return document, twice, err
 		}
 	}
 	documents := utilyaml.NewYAMLReader(buffered)
