@@ -36,7 +36,7 @@ func (d *decision) reasons(i int) (all []model.Reason) {
 			if idle++; last < 0 || n.IdleSeconds > d.Nodes[last].IdleSeconds {
 				last = at
 			}
-		case n.State == model.Running && len(n.Activity) > 0 && !usesResources(n.Node):
+		case n.State == model.Running && len(n.Activity) > 0 && !plainlyBusy(n.Node):
 			busy[Busy(n.Node)[0].Code]++
 		}
 		if d.out.Stays[at] == place.HeldOver {
@@ -101,7 +101,7 @@ func (d *decision) launchReason(i int) model.Reason {
 		if trial.Gang != nil {
 			what = aboutGang(trial.Gang) + ": " + what
 		}
-		return tryingFor.with(model.Pods(g.Hosts), what, unknownIn(trial.Awaited, trial.Gang))
+		return tryingFor.with(model.Pods(g.Hosts), what, unknownIn(trial.Awaited))
 	case d.given[i] > 0:
 		return launching.with(model.Pods(d.given[i]), d.purposes(i), d.following(i))
 	case g.Blocked != "":

@@ -29,7 +29,7 @@ var (
 	closed   = sentence{model.CodeClosed, "closed: %s"}
 	cooling  = sentence{model.CodeCoolingDown, "cooling down for %s"}
 	conflict = sentence{model.CodeInvalidLimits, "minReplicas %d is above maxReplicas %d; the operator stops " +
-		"reconciling the whole cluster, so the plan leaves the group as it is until the limits are corrected"}
+		"reconciling the whole cluster, so the plan leaves the group as it is"}
 
 	gated = sentence{model.CodeScaleGate, "group %s may not grow now, by its scaleGate %s"}
 
@@ -69,7 +69,7 @@ var (
 	tooOpen      = sentence{model.CodeIsolation, "its %s %s, needs %s isolation"}
 
 	// What new pods of a group must turn out to announce.
-	undecided  = sentence{model.CodeLabels, "%s; %s"}
+	undecided  = sentence{model.CodeLabels, "%s; %spin the group to one value by its nodeSelector and labels"}
 	trying     = sentence{model.CodeTrying, "%s; trying %s"}
 	comingShow = sentence{model.CodeTrying, "%s; the pods on their way show it"}
 	idleDoNot  = sentence{model.CodeLabels, "%s; its idle workers do not serve it, so no other is tried beside them"}

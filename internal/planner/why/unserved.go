@@ -386,10 +386,10 @@ func (d *decision) awaitedReason(i int, it *place.Item, gang *place.Gang) model.
 	if len(wants) == 0 {
 		return model.Reason{}
 	}
-	g, text := &d.Groups[i], unknownIn(wants, gang)
+	g, text := &d.Groups[i], unknownIn(wants)
 	for _, a := range wants {
 		if !d.Undecided(a, gang, g) {
-			return undecided.with(text, undecidedFix(a))
+			return undecided.with(text, shown(a))
 		}
 	}
 	limit := d.limit(i)
@@ -408,31 +408,28 @@ func (d *decision) awaitedReason(i int, it *place.Item, gang *place.Gang) model.
 }
 
 // unknownIn names what is not known about the announcements of new pods, and why.
-func unknownIn(awaited []place.Awaited, gang *place.Gang) string {
+func unknownIn(awaited []place.Awaited) string {
 	parts := make([]string, len(awaited))
 	for i, a := range awaited {
 		parts[i] = fmt.Sprintf("it is unknown whether its pods will have %s: %s", a, a.Why)
 		if a.Must.Key == "" {
 			parts[i] = fmt.Sprintf("it is unknown which value of the gang's topology label %s its pods will have: %s",
-				gang.TopologyLabel, a.Why)
+				a.Name, a.Why)
 		}
 	}
 	return strings.Join(parts, "; ")
 }
 
-// undecidedFix says what to set so that the announcements of a group's pods are known.
-func undecidedFix(a place.Awaited) (text string) {
-	if len(a.Shown) > 0 {
-		values := make([]string, len(a.Shown))
-		for i, value := range a.Shown {
-			values[i] = cmp.Or(value, "none")
-		}
-		text = "its workers have shown " + strings.Join(values, " and ") + "; "
+// shown lists what workers of a group have announced.
+func shown(a place.Awaited) string {
+	if len(a.Shown) == 0 {
+		return ""
 	}
-	if a.Must.Key == "" {
-		return text + "Kubernetes chooses where a new pod runs, so pin one group to each value by its nodeSelector"
+	values := make([]string, len(a.Shown))
+	for i, value := range a.Shown {
+		values[i] = cmp.Or(value, "none")
 	}
-	return text + "pin the group by its nodeSelector, or set the label in the group's labels"
+	return "its workers have shown " + strings.Join(values, " and ") + "; "
 }
 
 // openReason explains that only announcements that are unknown decide whether an item, or an item of a gang, can be

@@ -7,20 +7,19 @@
 // is what pods are launched for, a candidate demand that a group without launches could have served. Claimants are the
 // requests over REST that ask for a kind of bundle.
 //
-//	why.go         the rows of the plan, and why demand is not served
+//	why.go         the rows of the plan, what becomes of demand, requests over REST and warm capacity, and findings
 //	unserved.go    why no group serves demand: what each lacks, or its limit
 //	limits.go      the limits of groups
 //	slice.go       what GPUs lack, and how to cut cards differently
 //	group.go       why a group has its size: what it launches, or what was preferred
-//	demand.go      what becomes of demand, requests over REST and warm capacity
-//	idle.go        why a worker is idle, or not
-//	explain.go     answers to questions
+//	explain.go     answers to questions, and why a worker is idle or not
 package why
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
@@ -124,34 +123,22 @@ func (d *decision) explainClaim(c *place.Claim) {
 func Report(p *place.Search, given []int64, out place.Outcome) model.Plan {
 	d := newDecision(p, given, out)
 	plan := model.Plan{
-		Launch:                     map[string]int{},
-		Terminate:                  []model.Termination{},
-		Groups:                     []model.GroupPlan{},
-		InfeasibleRequests:         []model.UnmetRequest{},
-		InfeasibleGangRequests:     []model.UnmetGang{},
-		InfeasibleRequestResources: []model.UnmetRequest{},
-		Summary:                    d.summarize(),
-		Requests:                   d.requests,
-		Warm:                       d.warmPlans(),
-		Price:                      new(float64),
-		Deferred:                   d.Deferred(),
-		Stays:                      d.stays(),
-		Findings:                   d.findings(),
+		Launch: map[string]int{}, Terminate: []model.Termination{}, Groups: []model.GroupPlan{},
+		InfeasibleRequests: []model.UnmetRequest{}, InfeasibleGangRequests: []model.UnmetGang{},
+		InfeasibleRequestResources: []model.UnmetRequest{}, Summary: d.summarize(), Requests: d.requests,
+		Warm: d.warmPlans(), Deferred: d.Deferred(), Stays: d.stays(), Findings: d.findings(),
 	}
+	price, priced := 0.0, false
 	for i, n := range given {
 		plan.Groups = append(plan.Groups, d.row(i))
-		if n == 0 {
-			continue
-		}
-		plan.Launch[d.Groups[i].Name] = int(n)
-		if price := d.Groups[i].Price; price == nil || plan.Price == nil {
-			plan.Price = nil // it is known only if every launched group has a price
-		} else {
-			*plan.Price += *price * float64(n)
+		if n > 0 {
+			plan.Launch[d.Groups[i].Name] = int(n)
+			priced = (priced || len(plan.Launch) == 1) && d.Groups[i].Price != nil // of all launched groups
+			price += model.AmountOr(d.Groups[i].Price, 0) * float64(n)
 		}
 	}
-	if len(plan.Launch) == 0 {
-		plan.Price = nil
+	if priced {
+		plan.Price = &price
 	}
 	for i := range d.Nodes {
 		if n := &d.Nodes[i]; n.Stop != "" {
@@ -160,32 +147,27 @@ func Report(p *place.Search, given []int64, out place.Outcome) model.Plan {
 		}
 	}
 	slices.SortFunc(plan.Terminate, func(a, b model.Termination) int { return cmp.Compare(a.Pod, b.Pod) })
-	d.reportUnmet(&plan)
-	return plan
-}
-
-func (d *decision) reportUnmet(plan *model.Plan) {
-	for i, n := range d.out.Unserved {
-		if rest := d.Requests[i].Asked(); n > 0 {
-			rest.Count = n
+	for i, it := range d.Requests {
+		if rest := it.Asked(); out.Unserved[i] > 0 {
+			rest.Count = out.Unserved[i]
 			plan.InfeasibleRequests = append(plan.InfeasibleRequests,
-				model.UnmetRequest{Request: rest, Reason: d.why[d.Requests[i]]})
+				model.UnmetRequest{Request: rest, Reason: d.why[it]})
 		}
 	}
-	for _, g := range d.out.Gangs {
+	for _, g := range out.Gangs {
 		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests,
 			model.UnmetGang{Gang: *g.Gang, Reason: d.why[g]})
 	}
 	for _, c := range d.claimed {
-		unserved := model.UnmetRequest{Request: c.item.Request, Reason: d.why[c.item]}
-		if unserved.Count = c.left; c.left == 0 {
-			continue
-		}
+		rest := model.UnmetRequest{Request: c.item.Request, Reason: d.why[c.item]}
 		if c.of.Refused {
-			unserved.AskedBy = d.refused.names(c.item, "the plain request")
+			rest.AskedBy = d.refused.names(c.item, "the plain request")
 		}
-		plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, unserved)
+		if rest.Count = c.left; c.left > 0 {
+			plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, rest)
+		}
 	}
+	return plan
 }
 
 func (d *decision) row(i int) model.GroupPlan {
@@ -220,34 +202,31 @@ func (d *decision) findings() []raydemand.Finding {
 		all = append(all, raydemand.Finding{Code: code, Severity: severity, Object: object, Field: field, Seen: seen,
 			Why: why, Fix: fix})
 	}
-	of, withGPUs, proven := d.Costs.Of, 0, false
+	withGPUs, proven := 0, false
 	for i := range d.Groups {
 		g := &d.Groups[i]
-		if s := g.Slice; s != nil && s.Kind != gpuinfo.WholeUnproven && s.Kind != gpuinfo.MIGUnproven {
-			proven = true
-		}
+		s := g.Slice
+		proven = proven || s != nil && s.Kind != gpuinfo.WholeUnproven && s.Kind != gpuinfo.MIGUnproven
 		if g.Resources.Has(raydemand.GPU) > 0 {
 			withGPUs++
 		}
 		var priced []string
 		for k := range d.Groups {
-			if g.Price == nil && of[k] == of[i] && d.Groups[k].Price != nil {
+			if g.Price == nil && d.Costs.Of[k] == d.Costs.Of[i] && d.Groups[k].Price != nil {
 				priced = append(priced, d.Groups[k].Name)
 			}
 		}
 		if len(priced) > 0 {
-			add(model.FindingUnpriced, raydemand.Info, "group "+g.Name, "price", "",
-				fmt.Sprintf("%s could serve the same work and %s a price; because this group has none, the plan "+
-					"compares all of them by accelerators, CPUs and memory",
-					joined(priced), model.OneOrMany(int64(len(priced)), "has", "have")),
+			add(model.FindingUnpriced, raydemand.Info, "group "+g.Name, "price", "", joined(priced)+
+				" could serve the same work and "+model.OneOrMany(int64(len(priced)), "has", "have")+" a price; "+
+				"because this group has none, the plan compares all of them by accelerators, CPUs and memory",
 				"set the group's price")
 		}
 	}
 	for i := range d.Groups {
 		if g := &d.Groups[i]; g.Blocked == model.CodeInvalidLimits {
 			add(model.FindingMinAboveMax, raydemand.Error, "group "+g.Name, "minReplicas", fmt.Sprint(g.Min),
-				fmt.Sprintf("above maxReplicas %d; the operator stops reconciling the whole cluster, so the plan "+
-					"leaves the group as it is", g.Max),
+				strings.TrimPrefix(blocked(g).Message, fmt.Sprintf("minReplicas %d is ", g.Min)),
 				"lower minReplicas or raise maxReplicas")
 		}
 	}
@@ -268,6 +247,220 @@ func (d *decision) findings() []raydemand.Finding {
 			add(model.FindingWarmImpossible, raydemand.Error, policy, e.Name, model.Describe(e.Request()),
 				"no worker group could ever hold it, so nothing is kept warm for it",
 				"ask for what one worker of some group has")
+		}
+	}
+	return all
+}
+
+// summarize accounts for all demand. Refused bundles over REST count with the admitted ones of the same kind.
+func (d *decision) summarize() []model.DemandSummary {
+	all := make([]model.DemandSummary, 0, len(d.Requests)+len(d.Gangs))
+	for i, it := range d.Requests {
+		all = append(all, d.summary(model.KindRequest, it, d.out.Unserved[i]))
+	}
+	for _, g := range d.Gangs {
+		all = append(all, d.gangSummary(g))
+	}
+	known := map[string]int{} // index of the admitted REST requests, by kind
+	for _, c := range d.claimed {
+		row := d.summary(model.KindRequestResources, c.item, c.left)
+		row.OverREST = c.of.Purpose == place.OverREST
+		if at, admitted := known[c.item.Key]; c.of.Refused && admitted {
+			all[at].Asked += row.Asked
+			all[at].AddUnmet(d.why[c.item].Code, row.Asked)
+			continue
+		}
+		if row.OverREST {
+			known[c.item.Key] = len(all)
+		}
+		all = append(all, row)
+	}
+	return all
+}
+
+func (d *decision) summary(kind model.DemandKind, it *place.Item, unserved int64) model.DemandSummary {
+	s := model.DemandSummary{Kind: kind, Resources: it.Request.Bundle, Selectors: it.Asked().Selectors,
+		Slice: it.Request.Slice, Moving: it.Request.Moving, Asked: it.Request.Count}
+	s.Join(d.placed[it])
+	s.Served = s.Asked - unserved - s.Waiting - s.Launching
+	s.AddUnmet(d.why[it].Code, unserved)
+	return s
+}
+
+// gangSummary counts a gang with the last of its bundles, because it starts when all of them have a place.
+func (d *decision) gangSummary(g *place.Gang) model.DemandSummary {
+	s := model.DemandSummary{Kind: model.KindGang, Gang: g.Gang, Asked: 1}
+	if reason, unserved := d.why[g]; unserved {
+		s.AddUnmet(reason.Code, 1)
+		return s
+	}
+	var all model.DemandSummary
+	for _, it := range g.Items() {
+		all.Join(d.placed[it])
+	}
+	switch {
+	case all.Launching > 0:
+		s.Launching = 1
+	case all.Waiting > 0:
+		s.Waiting, s.WaitingSince = 1, all.WaitingSince
+	default:
+		s.Served = 1
+	}
+	return s
+}
+
+// tally counts demand by what becomes of it, and says why some of it is not served.
+func (d *decision) tally(s *model.DemandSummary, why string) model.Reason {
+	text := fmt.Sprintf("%d asked, %s", s.Asked, s.TallyWaiting(d.lasting(", the oldest for ", s.WaitingSince)))
+	if why != "" {
+		text += ": " + why
+	}
+	return model.Reason{Code: s.Worst(), Message: text}
+}
+
+// planRequests reports what serves each request over REST.
+func (d *decision) planRequests() {
+	for i := range d.RestRequests {
+		s := &d.RestRequests[i]
+		for k, it := range s.Items {
+			if s.Admitted[k] < it.Request.Count {
+				d.refused[it.Key] = append(d.refused[it.Key], s)
+			}
+		}
+	}
+	for _, a := range d.Attribute(d.given, d.out) {
+		for _, it := range a.Launching {
+			d.launchedFor[it.Key] = append(d.launchedFor[it.Key], a.RestRequest)
+		}
+		a.Plan.State, a.Plan.Reason = d.requestState(a)
+		d.requests = append(d.requests, a.Plan)
+	}
+	slices.SortStableFunc(d.requests, func(a, b model.RequestPlan) int {
+		return cmp.Or(place.CompareBool(b.Plain, a.Plain), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+func (d *decision) requestState(a *place.Attribution) (raydemand.RequestState, model.Reason) {
+	plan, rest := &a.Plan, a.Refused()
+	missing := plan.Asked - plan.Served - plan.Waiting
+	on := func(n int64) string { return fmt.Sprintf("%d of %s", n, model.Plural(plan.Asked, "bundle")) }
+	switch {
+	case len(a.Deferred) > 0:
+		return raydemand.RequestCapped, d.unmetReason(a.Deferred...)
+	case missing > 0:
+	case plan.Waiting == 0:
+		return raydemand.RequestSatisfied, satisfied.with()
+	case a.OnTheWay < plan.Waiting && d.Held != nil:
+		return raydemand.RequestWaiting, followLater.with(on(plan.Waiting - a.OnTheWay))
+	case a.Planned > 0:
+		return raydemand.RequestWaiting, launchingFor.with(on(a.Planned))
+	default:
+		return raydemand.RequestWaiting, requested.with(on(plan.Waiting))
+	}
+	impossible := func(it *place.Item) bool { return !d.Possible(it) }
+	if a.Unevaluated && !slices.ContainsFunc(d.Items(rest), impossible) {
+		return raydemand.RequestCapped, unevaluated.with()
+	}
+	if len(rest) == 0 {
+		rest = a.Requests
+	}
+	// Report the impossible bundles first: waiting does not help them.
+	items := d.Items(rest)
+	slices.SortStableFunc(items, func(x, y *place.Item) int { return place.CompareBool(d.Possible(x), d.Possible(y)) })
+	reason := d.unmetReason(items...)
+	switch {
+	case a.AllOrNothing && plan.Asked > 1 && reason.Code != model.Impossible:
+		reason = after(fmt.Sprintf("needs all %d bundles at once: ", plan.Asked), reason)
+	case missing < plan.Asked:
+		reason = after(on(missing)+": ", reason)
+	}
+	if reason.Code == model.Impossible {
+		return raydemand.RequestImpossible, reason
+	}
+	return raydemand.RequestCapped, reason
+}
+
+// warmPlans returns what the plan does for each entry of the warm capacity, those with a group first.
+func (d *decision) warmPlans() (all []model.WarmPlan) {
+	for k := range d.Warm {
+		e := &d.Warm[k]
+		row := model.WarmPlan{WarmEntry: *e.WarmEntry, Ready: e.Ready, Coming: e.Coming, Launching: e.Launching,
+			Pods: d.WarmPods(e), Reason: d.warmReason(e, true)}
+		for _, n := range e.Nodes {
+			if d.WarmFor(d.out, n) == e {
+				row.Kept = append(row.Kept, d.Nodes[n].Pod)
+			}
+		}
+		slices.Sort(row.Kept)
+		all = append(all, row)
+	}
+	return all
+}
+
+// warmReason explains what the plan does for one entry of warm capacity: 1 of 3 workers of group gpu free, 1 starting,
+// launching 1. What an entry lacks is not the fault of a group that holds a part of it: without blame, the code is that
+// of an entry that has all it wants.
+func (d *decision) warmReason(e *place.WarmEntry, blame bool) model.Reason {
+	what := "× " + model.Describe(e.Request())
+	if e.Item == nil {
+		what = model.OneOrMany(e.Count, "worker", "workers") + " of group " + e.WarmEntry.Group
+	}
+	reason := model.Reason{Code: model.CodeWarm, Message: fmt.Sprintf("%d of %d %s free", e.Ready, e.Count, what)}
+	if e.Coming > 0 {
+		reason.Message += fmt.Sprintf(", %d starting", e.Coming)
+	}
+	if e.Launching > 0 {
+		reason.Message += fmt.Sprintf(", launching %d", e.Launching)
+	}
+	if e.Schedule != "" {
+		reason.Code = model.CodeSchedule
+		reason.Message += ", by the schedule " + e.Schedule
+	}
+	if e.Missing() > 0 {
+		obstacle := d.warmObstacle(e)
+		if reason.Message += "; " + obstacle.Message; blame {
+			reason.Code = obstacle.Code
+		}
+	}
+	return reason
+}
+
+// warmObstacle explains why an entry gets less than it wants.
+func (d *decision) warmObstacle(e *place.WarmEntry) (limit model.Reason) {
+	switch {
+	case e.Item == nil && e.Group < 0:
+		return noGroup.with(e.WarmEntry.Group)
+	case e.Item != nil && !d.Possible(e.Item):
+		return neverHeld.with()
+	}
+	first := ""
+	for i := range d.Groups {
+		g, launches := &d.Groups[i], d.WarmRules.Launch[i]
+		if i != e.Group && (e.Item == nil || !e.Item.Suits(g.Shape)) {
+			continue
+		}
+		reason := d.limit(i)
+		if launches {
+			reason = cmp.Or(reason, d.inFlightCap(i))
+		}
+		limit = cmp.Or(limit, reason)
+		if !said(reason) && !launches {
+			first = cmp.Or(first, g.Name)
+		}
+	}
+	if first != "" {
+		return demandFirst.with(first)
+	}
+	return cmp.Or(limit, otherPlaces.with())
+}
+
+// warmReasons explains what a group has for warm capacity: one reason for each entry that has a part of it.
+func (d *decision) warmReasons(i int) (all []model.Reason) {
+	for k := range d.Warm {
+		e := &d.Warm[k]
+		if own := e.Group == i; own || d.WarmPods(e)[d.Groups[i].Name] > 0 ||
+			e.Item != nil && e.Launching > 0 && d.out.WarmLaunched(i) > 0 {
+			all = append(all, after(e.Name+": ", d.warmReason(e, own)))
 		}
 	}
 	return all
