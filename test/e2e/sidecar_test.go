@@ -153,12 +153,29 @@ var leadTold = regexp.MustCompile(`[0-9](ms|s) earlier`)
 
 // TestRaysOwnSidecarIsNeverFought runs Ray's Python autoscaler beside the head, which scales one task up and down.
 // Heliostat decides too, and only observes: the comparison reports both, and Heliostat writes nothing to the RayCluster.
+// The command that would park the container is a field of KubeRay 1.7. Without its definition, kubectl refuses it, and the
+// API server drops it for other clients.
 func TestRaysOwnSidecarIsNeverFought(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, "theirs")
 	writers := s.writers()
-	s.create(rig.Cluster{Namespace: s.namespace, Name: s.name, IdleSeconds: 5, InTree: true, Groups: []rig.Group{gpu}})
+	manifest := rig.Cluster{Namespace: s.namespace, Name: s.name, IdleSeconds: 5, InTree: true, Groups: []rig.Group{gpu}}.Manifest()
+	s.must(unstructured.SetNestedStringSlice(manifest.Object, []string{"sleep", "infinity"}, "spec", "autoscalerOptions", "command"))
+	s.must(lab.Create(s.ctx, manifest.DeepCopy()))
+	manifest.SetName("strict")
+	_, err := lab.Dynamic.Resource(rig.RayClusters).Namespace(s.namespace).Create(s.ctx, manifest, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	if err == nil || !strings.Contains(err.Error(), `unknown field "spec.autoscalerOptions.command"`) {
+		s.Errorf("with strict validation, as kubectl has it: %v", err)
+	}
+	s.headAlive()
 	s.k8sEvent("SidecarAlive")
+	head, err := lab.HeadPod(s.ctx, s.namespace, s.name)
+	s.must(err)
+	for _, container := range head.Spec.Containers {
+		if started := strings.Join(container.Args, " "); container.Name == "autoscaler" && !strings.HasPrefix(started, "ray kuberay-autoscaler ") {
+			s.Errorf("the operator starts the autoscaler with %s", started)
+		}
+	}
 	s.told("shadow", func(st status) bool { return st.Mode == "shadow" })
 
 	s.step("Heliostat and Ray's autoscaler compare")

@@ -33,24 +33,59 @@ var podGroups = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Versio
 // pods that find no node close their group.
 func TestPodsThatAGangSchedulerHolds(t *testing.T) {
 	t.Parallel()
-	k := &karpenterLab{T: t, began: time.Now(), log: os.Stderr}
-	var err error
-	k.Rig, err = rig.Start(t.Context(), rig.Options{Out: os.Stderr, Nodes: []nodeagent.NodeSpec{}, Kwok: true, Coscheduling: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(k.stop)
+	k := startGangLab(t, rig.Options{Nodes: []nodeagent.NodeSpec{}, Kwok: true}, "--allocation-timeout", "30s", "--drain-deadline", drainDeadline.String())
 	k.gpuNode("large", 8)
 	k.gpuNode("small", 1)
-	if k.heliostat, err = k.Serve(t.Context(), "--allocation-timeout", "30s", "--drain-deadline", drainDeadline.String(), "--log-level", "debug"); err != nil {
-		t.Fatal(err)
-	}
 	for name, scenario := range map[string]func(*karpenterLab){"floor": floorOfCreation, "room": roomForTheGang, "deadline": busyUntilTheDeadline} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			scenario(&karpenterLab{T: t, Rig: k.Rig, heliostat: k.heliostat, began: k.began, log: k.log})
 		})
 	}
+}
+
+// startGangLab starts a dev cluster whose scheduler is the coscheduling of scheduler-plugins, and Heliostat.
+func startGangLab(t *testing.T, options rig.Options, arguments ...string) *karpenterLab {
+	t.Helper()
+	options.Out, options.Coscheduling = os.Stderr, true
+	k := &karpenterLab{T: t, began: time.Now(), log: os.Stderr}
+	var err error
+	if k.Rig, err = rig.Start(t.Context(), options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.stop)
+	if k.heliostat, err = k.Serve(t.Context(), append(arguments, "--log-level", "debug")...); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// TestRealRayInAGang: the PodGroup of a RayCluster counts its two first workers, which have gone idle since. So it holds
+// back the worker for a task until the command of the finding has made it smaller. Ray is real, and so are the head's
+// container autoscaler and the pods.
+func TestRealRayInAGang(t *testing.T) {
+	t.Parallel()
+	k := startGangLab(t, rig.Options{})
+	key := k.gangCluster("real", gpuGroupOn("gpu", "", 2))
+	e := &elasticTeam{&rayTeam{karpenterLab: k, key: key}, k.witness(key, "")}
+	if err := k.HeadAlive(t.Context(), key.Namespace, key.Name); err != nil {
+		t.Fatal(err)
+	}
+	e.run(2)
+	e.empty()
+	driver, err := k.Driver(t.Context(), key.Namespace, key.Name, "driver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(driver.Kill)
+	if err := driver.Do(rig.Command{Do: "task", ID: "one", GPUs: 1}); err != nil {
+		t.Fatal(err)
+	}
+	e.shrink(e.held("minMember of group: 3"))
+	if _, err := driver.Wait(t.Context(), "one", "running"); err != nil {
+		t.Fatal(err)
+	}
+	e.note("the task runs: %s", e.account())
 }
 
 // gpuNode adds a node of a pool with GPUs.
@@ -67,24 +102,45 @@ func (k *karpenterLab) gpuNode(pool string, gpus int) {
 // RayCluster in mode managed to the fleet.
 func (k *karpenterLab) gang(name string, group rig.Group) *elasticTeam {
 	k.Helper()
-	manifest := rig.Cluster{Namespace: name, Name: name, IdleSeconds: 2, InTree: true, SidecarImage: "heliostat",
+	team := k.simulatedHead(k.gangCluster(name, group))
+	return &elasticTeam{team, k.witness(team.key, "")}
+}
+
+func (k *karpenterLab) gangCluster(name string, group rig.Group) nodepool.ClusterKey {
+	k.Helper()
+	manifest := rig.Cluster{Namespace: name, Name: name, IdleSeconds: 2, InTree: true, SidecarImage: rig.SidecarImage,
 		Annotations: map[string]string{"heliostat.dev/mode": "managed"}, Groups: []rig.Group{group}}.Manifest()
 	manifest.SetLabels(map[string]string{"ray.io/gang-scheduling-enabled": "true"})
 	if err := k.Rig.Create(k.Context(), manifest); err != nil {
 		k.Fatal(err)
 	}
-	team := k.simulatedHead(nodepool.ClusterKey{Namespace: name, Name: name})
-	return &elasticTeam{team, k.witness(team.key, "")}
+	return nodepool.ClusterKey{Namespace: name, Name: name}
 }
 
-// held waits until Heliostat says that the gang scheduler holds pods, and what the scheduler says.
-func (e *elasticTeam) held(says string) {
+// held waits until Heliostat says that the gang scheduler holds pods, and what the scheduler says. It returns the cure.
+func (e *elasticTeam) held(says string) (fix string) {
 	e.Helper()
 	e.until("Heliostat to say that pods are held", func(c apiv1.Cluster) bool {
 		return slices.ContainsFunc(c.Findings, func(f apiv1.Finding) bool {
+			fix = f.Fix
 			return f.Code == observe.FindingGangHeld && strings.Contains(f.Why, says)
 		})
 	}, nil)
+	return fix
+}
+
+// shrink does what kubectl would with the patch of the cure.
+func (e *elasticTeam) shrink(fix string) {
+	e.Helper()
+	key := e.rayTeam.key
+	_, patch, found := strings.Cut(fix, fmt.Sprintf("kubectl patch podgroups.scheduling.x-k8s.io -n %s %s --type merge -p '", key.Namespace, key.Name))
+	if !found {
+		e.Fatalf("%s has no patch of the PodGroup", fix)
+	}
+	if _, err := e.Dynamic.Resource(podGroups).Namespace(key.Namespace).Patch(e.Context(), key.Name, types.MergePatchType,
+		[]byte(strings.TrimSuffix(patch, "'")), metav1.PatchOptions{}); err != nil {
+		e.Fatal(err)
+	}
 }
 
 // floorOfCreation: the operator writes minMember once, from the replicas at the creation, also with the flag
@@ -95,7 +151,7 @@ func floorOfCreation(k *karpenterLab) {
 	e.run(2)
 	e.empty()
 	e.tasks(1)
-	e.held("minMember of group: 3")
+	fix := e.held("minMember of group: 3")
 	waited := time.Now()
 	e.until("the pod has waited for longer than the allocation timeout", func(apiv1.Cluster) bool { return time.Since(waited) > 35*time.Second },
 		func(c apiv1.Cluster) {
@@ -103,10 +159,7 @@ func floorOfCreation(k *karpenterLab) {
 				e.Fatalf("the group is closed (%s) or wants %d pods, want one pod that waits", g.Closed, g.Desired)
 			}
 		})
-	if _, err := e.Dynamic.Resource(podGroups).Namespace("floor").Patch(e.Context(), "floor", types.MergePatchType,
-		[]byte(`{"spec": {"minMember": 1}}`), metav1.PatchOptions{}); err != nil {
-		e.Fatal(err)
-	}
+	e.shrink(fix)
 	e.run(1)
 }
 
