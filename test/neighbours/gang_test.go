@@ -68,10 +68,7 @@ func TestRealRayInAGang(t *testing.T) {
 	k := startGangLab(t, rig.Options{})
 	key := k.gangCluster("real", gpuGroupOn("gpu", "", 2))
 	e := &elasticTeam{&rayTeam{karpenterLab: k, key: key}, k.witness(key, "")}
-	if err := k.HeadAlive(t.Context(), key.Namespace, key.Name); err != nil {
-		t.Fatal(err)
-	}
-	e.run(2)
+	e.run(2) // before they are idle for two seconds
 	e.empty()
 	driver, err := k.Driver(t.Context(), key.Namespace, key.Name, "driver")
 	if err != nil {
