@@ -242,18 +242,11 @@ func (t *patchTests) add(at fieldpath.Path, value any) {
 
 // addNames tests the name of each list element on the path.
 func (t *patchTests) addNames(at fieldpath.Path) {
-	v := t.root
 	for _, prefix := range at.Prefixes() {
-		index, isIndex := prefix.LastIndex()
-		if !isIndex {
-			v = v.Get(prefix.LastKey())
+		v, there := t.root.Find(prefix)
+		if _, isElement := prefix.LastIndex(); !isElement || !there {
 			continue
 		}
-		items := v.Items()
-		if index >= len(items) {
-			return
-		}
-		v = items[index]
 		for _, key := range []string{"groupName", "name"} {
 			if name := v.Get(key); name.Text() != "" {
 				t.add(name.Path(), name.Raw())
@@ -269,23 +262,9 @@ const longestTest = 256
 // addValue tests that the old value is still there, or that there is none: the API server's patch library treats an
 // absent key as null. It does not test strings that the API server may store in other bytes, nor long values.
 func (t *patchTests) addValue(at fieldpath.Path) {
-	v := t.root
-	for _, prefix := range at.Prefixes() {
-		if index, isIndex := prefix.LastIndex(); isIndex {
-			items := v.Items()
-			if index >= len(items) {
-				return
-			}
-			v = items[index]
-			continue
-		}
-		if _, isObject := v.Raw().(map[string]any); !isObject {
-			return // the end of a list, or what an earlier operation creates
-		}
-		v = v.Get(prefix.LastKey())
-	}
+	v, there := t.root.Find(at)
 	text, err := json.Marshal(v.Raw())
-	if err == nil && len(text) <= longestTest && !bytes.Contains(text, []byte(`\u00`)) {
+	if there && err == nil && len(text) <= longestTest && !bytes.Contains(text, []byte(`\u00`)) {
 		t.add(at, v.Raw())
 	}
 }

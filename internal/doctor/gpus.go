@@ -101,23 +101,23 @@ func gpuOutsideRayContainer(_ *inventory, r gpuRequest, report reporter) {
 	report(shows(r.Limit, patch(operations...)))
 }
 
-// replaceAmount writes another amount as the limit, and as the request if there is one.
-func replaceAmount(r gpuRequest, to string) fix {
-	operations := []operation{replace(r.Limit.Path(), to)}
-	if r.Request.Has() {
-		operations = append(operations, replace(r.Request.Path(), to))
-	}
-	return patch(operations...)
-}
-
-// removeRequest removes the resource from limits, and from requests if it is there.
-func removeRequest(r gpuRequest) []operation {
-	operations := []operation{remove(r.Limit.Path())}
-	if r.Request.Has() {
-		operations = append(operations, remove(r.Request.Path()))
+// each returns operations on the limit, and on the request if there is one.
+func (r gpuRequest) each(change func(at fieldpath.Path) operation) (operations []operation) {
+	for _, v := range []fieldpath.Value{r.Limit, r.Request} {
+		if v.Has() {
+			operations = append(operations, change(v.Path()))
+		}
 	}
 	return operations
 }
+
+// replaceAmount writes another amount.
+func replaceAmount(r gpuRequest, to string) fix {
+	return patch(r.each(func(at fieldpath.Path) operation { return replace(at, to) })...)
+}
+
+// removeRequest removes the resource.
+func removeRequest(r gpuRequest) []operation { return r.each(remove) }
 
 func gpuTwoResources(x *inventory, g rayGroup, report reporter) {
 	found := devicesOfRay(g)
@@ -381,14 +381,7 @@ func ofName(r gpuRequest, f fix) occurrence {
 
 // rename gives the resource another name, in limits and requests.
 func rename(r gpuRequest, to string) fix {
-	var operations []operation
-	if r.Limit.Has() {
-		operations = append(operations, move(r.Limit.Path(), r.Limit.Path().Parent().Key(to)))
-	}
-	if r.Request.Has() {
-		operations = append(operations, move(r.Request.Path(), r.Request.Path().Parent().Key(to)))
-	}
-	return patch(operations...)
+	return patch(r.each(func(at fieldpath.Path) operation { return move(at, at.Parent().Key(to)) })...)
 }
 
 // misspeltMIG returns what a MIG name without its hyphen means; an article on AKS spells it so. It returns nothing for

@@ -58,6 +58,26 @@ func (v Value) Get(keys ...string) Value {
 	return Value{raw: v.lookup(keys), at: v.at.Key(keys...), fault: v.fault}
 }
 
+// Find returns what is at a path below the value, or false if a list or an object on the path does not reach so far. A
+// member that an object lacks is absent.
+func (v Value) Find(path Path) (Value, bool) {
+	for _, s := range path.steps() {
+		if !s.isIndex {
+			if _, isObject := v.raw.(map[string]any); !isObject {
+				return Value{}, false
+			}
+			v = v.Get(s.key)
+			continue
+		}
+		items := v.Items()
+		if s.index >= len(items) {
+			return Value{}, false
+		}
+		v = items[s.index]
+	}
+	return v, true
+}
+
 // Object returns a member that should be an object; if it is something else, it is an empty one.
 func (v Value) Object(keys ...string) Value {
 	members := as[map[string]any](v, keys, "an object")

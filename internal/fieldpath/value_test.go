@@ -102,3 +102,19 @@ func TestReadingACorrectFieldAllocatesNothing(t *testing.T) {
 		t.Errorf("%.0f allocations", got)
 	}
 }
+
+func TestFindFollowsAPathAsFarAsThereAreObjectsAndLists(t *testing.T) {
+	v := Of(map[string]any{"a": []any{map[string]any{"b": "c"}}}, nil)
+	list := NewPath("a")
+	if found, there := v.Find(list.Index(0).Key("b")); !there || found.Text() != "c" {
+		t.Errorf("found %v", found)
+	}
+	if found, there := v.Find(list.Index(0).Key("absent")); !there || found.Has() {
+		t.Errorf("found %v", found)
+	}
+	for _, path := range []Path{list.Index(1), list.Key("-"), list.Index(0).Key("b", "c")} {
+		if _, there := v.Find(path); there {
+			t.Errorf("%s is there", path)
+		}
+	}
+}

@@ -66,8 +66,8 @@ func fixOf(fault fieldpath.Fault) string {
 	return "make it " + fault.Want
 }
 
-// silent returns the fields without their report, for a second reading of what was reported before.
-func (f Fields) silent() Fields { return Fields{f.Silent(), &Report{}} }
+// silent returns the fields without their faults, for a second reading of what was reported before.
+func (f Fields) silent() Fields { return Fields{f.Silent(), f.Report} }
 
 // at returns the path of a member, or of a member of a member, for findings.
 func (f Fields) at(keys ...string) string { return f.Path(keys...).String() }

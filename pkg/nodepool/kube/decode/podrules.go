@@ -16,14 +16,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// podRules checks affinity and topology spread constraints of a pod template as the API server checks them in a pod
+// The rules of affinity and topology spread constraints are those by which the API server checks a pod
 // (k8s.io/kubernetes/pkg/apis/core/validation). The CRD of RayCluster accepts all of them, so the fault shows only when
-// the operator creates a pod. Faults of type are reported where the fields are read.
-type podRules struct {
-	report *Report
-	// field is the path of the rule. Findings bound the length of a field, so they name the rest in their text.
-	field string
-}
+// the operator creates a pod. Faults of type are reported where the fields are read. Findings bound the length of a
+// field, so they name the path of the rule in it, and the rest in their text.
 
 // checkPodRules reports the rules of a worker group's or the head's template for which the API server rejects its pods.
 // The operator adds the injected containers.
@@ -32,36 +28,36 @@ func checkPodRules(group Fields, injected ...string) {
 	spec := group.silent().Object("template").Object("spec")
 	affinity := spec.Object("affinity")
 	if nodes := affinity.Object("nodeAffinity"); nodes.Has(required) {
-		podRules{group.Report, nodes.at()}.checkNodes(nodes.Object(required))
+		checkNodes(nodes, nodes.Object(required))
 	}
 	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
-		rules := podRules{group.Report, affinity.at(kind)}
-		for _, term := range affinity.Object(kind).Objects(required) {
-			rules.checkTopologyKey(term)
-			rules.checkSelectors(term)
+		rule := affinity.Object(kind)
+		for _, term := range rule.Objects(required) {
+			checkTopologyKey(rule, term)
+			checkSelectors(rule, term)
 		}
 	}
 	for _, constraint := range spec.Objects("topologySpreadConstraints") {
-		podRules{group.Report, constraint.at()}.checkSpread(constraint)
+		checkSpread(constraint)
 	}
-	checkNames(group.Report, spec, injected)
+	checkNames(spec, injected)
 	for _, rule := range podTable {
-		rule.check(group.Report, spec)
+		rule.check(spec)
 	}
 	for _, claim := range spec.Objects("resourceClaims") {
-		checkOneOf(group.Report, claim, "resourceClaimName", "resourceClaimTemplateName")
+		checkOneOf(claim, "resourceClaimName", "resourceClaimTemplateName")
 	}
 	for _, variable := range entriesOf(spec, "containers.env") {
 		if variable.Text("value") != "" && variable.Has("valueFrom") {
-			checkOneOf(group.Report, variable, "value", "valueFrom")
+			checkOneOf(variable, "value", "valueFrom")
 		}
 	}
 	for _, source := range entriesOf(spec, "containers.envFrom") {
-		checkOneOf(group.Report, source, "configMapRef", "secretRef")
+		checkOneOf(source, "configMapRef", "secretRef")
 	}
-	checkSigns(group.Report, spec, "overhead")
-	checkSigns(group.Report, spec.Object("resources"), "requests")
-	checkSigns(group.Report, spec.Object("resources"), "limits")
+	checkSigns(spec, "overhead")
+	checkSigns(spec.Object("resources"), "requests")
+	checkSigns(spec.Object("resources"), "limits")
 }
 
 // podRule is what the API server wants of one field of a pod, or of each entry of a list (Kubernetes 1.36,
@@ -113,9 +109,9 @@ func within(least, most int) func(string) []string {
 }
 
 // checkOneOf reports an entry that has none of two members, or both.
-func checkOneOf(report *Report, entry Fields, a, b string) {
+func checkOneOf(entry Fields, a, b string) {
 	if entry.Has(a) == entry.Has(b) {
-		podRules{report, entry.at()}.refuse("it", "", "must have one of "+a+" and "+b, "leave it one")
+		refusePod(entry, "it", "", "must have one of "+a+" and "+b, "leave it one")
 	}
 }
 
@@ -135,14 +131,14 @@ func entriesOf(spec Fields, list string) []Fields {
 	return entries
 }
 
-func (rule podRule) check(report *Report, spec Fields) {
+func (rule podRule) check(spec Fields) {
 	for _, entry := range entriesOf(spec, rule.list) {
 		value, isText := entry.Get(rule.field).Raw().(string)
 		if n, whole := entry.Whole(rule.field); !isText && whole {
 			value = strconv.FormatInt(n, 10)
 		}
 		if problems := rule.problems(value); value != "" && len(problems) > 0 {
-			podRules{report, entry.at(rule.field)}.refuse(rule.field, value, problems[0], "correct it")
+			refusePod(Fields{entry.Get(rule.field), entry.Report}, rule.field, value, problems[0], "correct it")
 		}
 	}
 }
@@ -163,7 +159,7 @@ func checkImages(spec Fields, groups []nodepool.WorkerGroup) {
 		if !some {
 			return
 		}
-		podRules{spec.Report, c.at("image")}.refuse("image", "", "is missing", "set it")
+		refuseMember(c, "image", "is missing", "set it")
 		if of[i] < len(groups) {
 			groups[of[i]].Broken = true
 		}
@@ -172,26 +168,25 @@ func checkImages(spec Fields, groups []nodepool.WorkerGroup) {
 
 // checkNames reports tolerations with a value that Exists does not take, containers of one name, and mounts of volumes
 // that neither the pod has nor the operator adds (KubeRay 1.6.2, common/pod.go).
-func checkNames(report *Report, spec Fields, containers []string) {
+func checkNames(spec Fields, containers []string) {
 	for _, key := range slices.Sorted(maps.Keys(spec.Texts("nodeSelector"))) {
 		value := spec.Texts("nodeSelector")[key]
 		problems := slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(value))
 		if len(problems) > 0 {
-			at := podRules{report, spec.at("nodeSelector") + "." + key}
-			at.refuse("nodeSelector", value, problems[0], "correct it")
+			spec.Report.Add(raydemand.Error, PodsRefused, spec.at("nodeSelector")+"."+key, value,
+				"nodeSelector "+problems[0]+refusesPods, "correct it")
 		}
 	}
 	for _, toleration := range spec.Objects("tolerations") {
 		if toleration.Text("key") == "" && toleration.Text("operator") != "Exists" {
-			podRules{report, toleration.at()}.refuse("key", "", "is missing, and operator is not Exists", "set the key")
+			refusePod(toleration, "key", "", "is missing, and operator is not Exists", "set the key")
 		}
 		if toleration.Has("tolerationSeconds") && toleration.Text("effect") != "NoExecute" {
-			podRules{report, toleration.at("effect")}.refuse("effect", toleration.Text("effect"),
+			refuseMember(toleration, "effect",
 				"is not NoExecute, which tolerationSeconds requires", "remove tolerationSeconds")
 		}
-		if value := toleration.Text("value"); toleration.Text("operator") == "Exists" && value != "" {
-			podRules{report, toleration.at("value")}.refuse("value", value,
-				"must be empty with operator Exists", "remove it")
+		if toleration.Text("operator") == "Exists" && toleration.Text("value") != "" {
+			refuseMember(toleration, "value", "must be empty with operator Exists", "remove it")
 		}
 	}
 	claims := []string{}
@@ -205,81 +200,86 @@ func checkNames(report *Report, spec Fields, containers []string) {
 			return key == "name" || volume.Get(key).Raw() == nil
 		})
 		if len(sources) > 1 && name != "" { // without one, the API server makes it an emptyDir
-			podRules{report, volume.at()}.refuse("volume "+name, name, fmt.Sprintf("has %d sources", len(sources)),
-				"leave it one")
+			refusePod(volume, "volume "+name, name, fmt.Sprintf("has %d sources", len(sources)), "leave it one")
 		}
 		if slices.Contains(volumes[3:], name) {
-			podRules{report, volume.at("name")}.refuse("name", name, "is that of another volume", "rename it")
+			refuseMember(volume, "name", "is that of another volume", "rename it")
 		}
 		volumes = append(volumes, name)
 	}
 	for _, c := range slices.Concat(spec.Objects("initContainers"), spec.Objects("containers")) {
 		if name := c.Text("name"); slices.Contains(containers, name) && name != "" {
-			podRules{report, c.at("name")}.refuse("name", name, "is that of another container", "rename it")
+			refuseMember(c, "name", "is that of another container", "rename it")
 		}
 		containers = append(containers, c.Text("name"))
 		for _, claim := range c.Object("resources").Objects("claims") {
-			if name := claim.Text("name"); !slices.Contains(claims, name) {
-				podRules{report, claim.at("name")}.refuse("name", name, "is no resourceClaim of the pod", "add it")
+			if !slices.Contains(claims, claim.Text("name")) {
+				refuseMember(claim, "name", "is no resourceClaim of the pod", "add it")
 			}
 		}
 		paths := map[string]bool{}
 		for _, mount := range c.Objects("volumeMounts") {
 			path := mount.Text("mountPath")
 			if paths[path] && path != "" {
-				podRules{report, mount.at("mountPath")}.refuse("mountPath", path, "is that of another volume",
-					"remove one of them")
+				refuseMember(mount, "mountPath", "is that of another volume", "remove one of them")
 			}
 			paths[path] = true
-			if name := mount.Text("name"); !slices.Contains(volumes, name) {
-				podRules{report, mount.at("name")}.refuse("name", name, "is no volume of the pod", "add the volume")
+			if !slices.Contains(volumes, mount.Text("name")) {
+				refuseMember(mount, "name", "is no volume of the pod", "add the volume")
 			}
 		}
 	}
 }
 
 // checkSigns reports negative amounts of the whole pod.
-func checkSigns(report *Report, f Fields, field string) {
+func checkSigns(f Fields, field string) {
 	list := quantities(f, field)
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		if amount := list[name]; amount.Sign() < 0 {
-			report.Add(raydemand.Error, PodsRefused, f.at(field)+"."+name, amount.String(),
+			f.Report.Add(raydemand.Error, PodsRefused, f.at(field)+"."+name, amount.String(),
 				"it is negative, so the API server rejects every pod of the group", "set 0 or more")
 		}
 	}
 }
 
-// refuse reports a fault: the path of a value in the rule, the value, what is wrong with it, and what would be right.
-func (r podRules) refuse(at, seen, problem, fix string) {
-	r.report.Add(raydemand.Error, PodsRefused, r.field, seen,
-		strings.TrimPrefix(at, r.field+".")+" "+problem+", so the API server rejects every pod of the group", fix)
+const refusesPods = ", so the API server rejects every pod of the group"
+
+// refusePod reports a fault of a rule: the path of a value in it, the value, what is wrong, and what would be right.
+func refusePod(rule Fields, at, seen, problem, fix string) {
+	rule.Report.Add(raydemand.Error, PodsRefused, rule.at(), seen,
+		strings.TrimPrefix(at, rule.at()+".")+" "+problem+refusesPods, fix)
+}
+
+// refuseMember reports a fault of a text.
+func refuseMember(f Fields, key, problem, fix string) {
+	refusePod(Fields{f.Get(key), f.Report}, key, f.Text(key), problem, fix)
 }
 
 // checkNodes checks a required node affinity: it has a term, and a term of fields knows the node's name alone.
-func (r podRules) checkNodes(selector Fields) {
+func checkNodes(rule, selector Fields) {
 	const terms = "nodeSelectorTerms"
 	if len(selector.Objects(terms)) == 0 {
-		r.refuse(selector.at(terms), "", "is empty",
-			"add a term with matchExpressions, or remove nodeAffinity")
+		refusePod(rule, selector.at(terms), "", "is empty", "add a term with matchExpressions, or remove nodeAffinity")
 	}
 	for _, term := range selector.Objects(terms) {
 		for _, requirement := range term.Objects("matchExpressions") {
-			r.checkRequirement(requirement, "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+			checkRequirement(rule, requirement, "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 		}
 		for _, requirement := range term.Objects("matchFields") {
-			r.checkRequirement(requirement, "In", "NotIn")
+			checkRequirement(rule, requirement, "In", "NotIn")
 			if key := requirement.Text("key"); key != "metadata.name" {
-				r.refuse(requirement.at("key"), key, "is a field that cannot be selected by", "use metadata.name")
+				refusePod(rule, requirement.at("key"), key, "is a field that cannot be selected by",
+					"use metadata.name")
 			}
 		}
 	}
 }
 
 // checkSelectors checks the label selectors of a term.
-func (r podRules) checkSelectors(term Fields) {
+func checkSelectors(rule, term Fields) {
 	for _, name := range []string{"labelSelector", "namespaceSelector"} {
 		for _, requirement := range term.Object(name).Objects("matchExpressions") {
-			r.checkRequirement(requirement, "In", "NotIn", "Exists", "DoesNotExist")
+			checkRequirement(rule, requirement, "In", "NotIn", "Exists", "DoesNotExist")
 		}
 	}
 }
@@ -291,46 +291,46 @@ var operators = map[string]selection.Operator{
 }
 
 // checkRequirement checks the operator, and the key and the values with it.
-func (r podRules) checkRequirement(requirement Fields, allowed ...string) {
+func checkRequirement(rule, requirement Fields, allowed ...string) {
 	operator := requirement.Text("operator")
 	if !slices.Contains(allowed, operator) {
-		r.refuse(requirement.at("operator"), operator, "is none of "+strings.Join(allowed, ", "),
+		refusePod(rule, requirement.at("operator"), operator, "is none of "+strings.Join(allowed, ", "),
 			"use one of them")
 		return
 	}
 	key := requirement.Text("key")
 	_, err := labels.NewRequirement(key, operators[operator], requirement.TextList("values"))
 	if err != nil {
-		r.refuse(requirement.at(), key, "is invalid: "+err.Error(), "correct the requirement")
+		refusePod(rule, requirement.at(), key, "is invalid: "+err.Error(), "correct the requirement")
 	}
 }
 
-func (r podRules) checkTopologyKey(term Fields) {
+func checkTopologyKey(rule, term Fields) {
 	key := term.Text("topologyKey")
 	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-		r.refuse(term.at("topologyKey"), key, "is not a label's name",
+		refusePod(rule, term.at("topologyKey"), key, "is not a label's name",
 			"set a label of nodes such as kubernetes.io/hostname")
 	}
 }
 
 // checkSpread checks a topology spread constraint.
-func (r podRules) checkSpread(constraint Fields) {
-	r.checkTopologyKey(constraint)
-	r.checkSelectors(constraint)
+func checkSpread(constraint Fields) {
+	checkTopologyKey(constraint, constraint)
+	checkSelectors(constraint, constraint)
 	if skew := constraint.Int64("maxSkew"); skew <= 0 {
-		r.refuse(constraint.at("maxSkew"), fmt.Sprint(skew), "is not above 0", "set it to 1 or more")
+		refusePod(constraint, constraint.at("maxSkew"), fmt.Sprint(skew), "is not above 0", "set it to 1 or more")
 	}
 	if least, set := constraint.Whole("minDomains"); set && least <= 0 {
-		r.refuse(constraint.at("minDomains"), fmt.Sprint(least), "is not above 0",
+		refusePod(constraint, constraint.at("minDomains"), fmt.Sprint(least), "is not above 0",
 			"set it to 1 or more, or remove it")
 	}
 	when := constraint.Text("whenUnsatisfiable")
 	switch {
 	case when != "DoNotSchedule" && when != "ScheduleAnyway":
-		r.refuse(constraint.at("whenUnsatisfiable"), when, "is unknown",
+		refusePod(constraint, constraint.at("whenUnsatisfiable"), when, "is unknown",
 			"set DoNotSchedule or ScheduleAnyway")
 	case when != "DoNotSchedule" && constraint.Has("minDomains"):
-		r.refuse(constraint.at("minDomains"), fmt.Sprint(constraint.Int64("minDomains")),
+		refusePod(constraint, constraint.at("minDomains"), fmt.Sprint(constraint.Int64("minDomains")),
 			"requires whenUnsatisfiable: DoNotSchedule", "remove it")
 	}
 }
