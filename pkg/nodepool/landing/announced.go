@@ -32,6 +32,11 @@ func (a *Announced) Allows(value string) bool {
 	return len(a.Values) == 0 || slices.Contains(a.Values, value)
 }
 
+func (a *Announced) sort() {
+	slices.Sort(a.Values)
+	a.Values = slices.Compact(a.Values)
+}
+
 // LabelSource is where Ray takes the value of one of its own labels from. At most one field is set; the zero value is a
 // template that sets nothing.
 type LabelSource struct {
@@ -246,16 +251,15 @@ func (l *hostList) label(ray, node string) (Announced, bool) {
 		for _, value := range values {
 			if value == "" {
 				lacking = h.name
-				continue
+			} else {
+				a.Values = append(a.Values, value)
 			}
-			a.Values = append(a.Values, value)
 		}
 		if !all {
 			open = h.name
 		}
 	}
-	slices.Sort(a.Values)
-	a.Values = slices.Compact(a.Values)
+	a.sort()
 	switch {
 	case open != "":
 		a.Values = nil

@@ -64,8 +64,7 @@ func (l *hostList) gpuType(version string) Announced {
 			products = append(products, product)
 		}
 	}
-	slices.Sort(a.Values)
-	a.Values = slices.Compact(a.Values)
+	a.sort()
 	slices.Sort(products)
 	a.Present, a.Certain = true, len(a.Values) == 1
 	a.Why = "its pods fit on nodes with " + strings.Join(products, " and ")
@@ -316,8 +315,7 @@ func (l *hostList) derived(name, what string, valuesOf func(h *host) []string) (
 		}
 		a.Values = append(a.Values, values...)
 	}
-	slices.Sort(a.Values)
-	a.Values = slices.Compact(a.Values)
+	a.sort()
 	a.Present, a.Certain = true, len(a.Values) == 1
 	a.Why = "by the labels of its nodes"
 	return a, true

@@ -35,7 +35,7 @@ func TestContainersAndInstancesMayShareACard(t *testing.T) {
 		"an instance takes its own cores, and 40 must be left": {a100, 1, PodShape{Requests: asks(1, 8000, 40)}, 5, 8000},
 	} {
 		test.card.Count = test.cards
-		part := test.shape.cardPart(nil)
+		part := (&Nodes{}).KindOf("", &test.shape).Cards
 		runs := runsOf(&Place{Cards: []Card{test.card}, CardOrder: sharing.EmptiestCard})
 		n := part.room(runs, sharing.EmptiestCard, 100)
 		if n != test.fit || part.Memory != test.memory {
@@ -59,7 +59,7 @@ func TestLessThanAWholeUnitOfACardIsNoPart(t *testing.T) {
 		"of one of two":     {[]Quantities{half, full}, &CardRequest{Cards: 1, Memory: 8000, Stacked: true}},
 	} {
 		shape := PodShape{Parts: test.parts}
-		if diff := cmp.Diff(test.want, shape.cardPart(nil), cmpopts.IgnoreUnexported(CardRequest{})); diff != "" {
+		if diff := cmp.Diff(test.want, (&Nodes{}).KindOf("", &shape).Cards, cmpopts.IgnoreUnexported(CardRequest{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -200,7 +200,10 @@ func (s *Nodes) KindOf(name string, shape *PodShape) Kind {
 		ofCard := raydemand.One / raydemand.Amount(perCard)
 		kind.Requests[gpuinfo.NvidiaGPU] += ofCard.Times(shape.Share.Cards)
 	}
-	kind.Cards = shape.cardPart(s.memories)
+	if r, asks := shape.request(s.memories...); asks {
+		kind.Cards = &CardRequest{Cards: r.Cards, Memory: r.Memory, MemoryPercent: r.Percent, Cores: r.Cores,
+			Stacked: r.Stacked, Order: shape.CardOrder}
+	}
 	return kind
 }
 
@@ -220,7 +223,8 @@ func (s *Nodes) sharesOfCard(share *sharing.CardShare) (least int64) {
 	return least
 }
 
-// request returns what the pod asks of cards; false if it asks for none. Containers with amounts of their own have
+// request returns what the pod asks of single cards, where a scheduler hands out parts of them; false if it asks for none.
+// memories are the resources that count memory of cards, beside those that are known by name. Containers with amounts of their own have
 // parts of their own.
 func (p *PodShape) request(memories ...string) (sharing.Request, bool) {
 	var containers []sharing.Request
@@ -243,17 +247,6 @@ func (p *PodShape) requestOn(gpus *sharing.GPUs, r sharing.Request) (sharing.Req
 		r, _ = p.request(slices.Sorted(maps.Keys(gpus.UnitsPerCard))...)
 	}
 	return r, r.Resource != ""
-}
-
-// cardPart returns what a pod takes of single cards where a scheduler hands out parts of them; nil if it requests no
-// card. memories are the resources that count memory of cards, beside those that are known by name.
-func (p *PodShape) cardPart(memories []string) *CardRequest {
-	r, asks := p.request(memories...)
-	if !asks {
-		return nil
-	}
-	return &CardRequest{Cards: r.Cards, Memory: r.Memory, MemoryPercent: r.Percent, Cores: r.Cores, Stacked: r.Stacked,
-		Order: p.CardOrder}
 }
 
 // cardMismatches appends why no card of the node could hold its part of a pod even if all cards were empty. What the

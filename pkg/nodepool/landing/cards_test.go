@@ -37,7 +37,7 @@ func TestAPodMustFitOneCardWhateverTheSumIs(t *testing.T) {
 	}
 	for cores, want := range map[int]int64{30: 30, 100: 100, 101: 100, 400: 100} {
 		shape := hami(cores)
-		if part := landing.CardPart(&shape, nil); part == nil || *part != (landing.CardRequest{Cards: 1, Memory: 1000, Cores: want}) {
+		if part := (&landing.Nodes{}).KindOf("", &shape).Cards; part == nil || *part != (landing.CardRequest{Cards: 1, Memory: 1000, Cores: want}) {
 			t.Errorf("%d gpucores of HAMi: %+v, want %d percent of one card", cores, part, want)
 		}
 	}

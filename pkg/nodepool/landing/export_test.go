@@ -5,7 +5,6 @@ var (
 	Constrain  = constrain
 	TypesOf    = typesOf
 	CeilingsOf = ceilingsOf
-	CardPart   = (*PodShape).cardPart
 	IsDomain   = (*PodShape).isDomain
 	PodsOn     = (*PodShape).podsOn
 )

@@ -501,11 +501,9 @@ func (c *class) differs(shape *PodShape) bool {
 		}
 	}
 	for name, want := range shape.Requests {
-		if variesByMachine(name) && want > 0 && times(c.least[name], want) != times(c.most[name], want) {
+		if variesByMachine(name) && want > 0 && c.least[name]/want != c.most[name]/want {
 			return true
 		}
 	}
 	return false
 }
-
-func times(have, want raydemand.Amount) int64 { return int64(have / want) }

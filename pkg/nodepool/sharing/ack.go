@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -85,16 +83,6 @@ func ackRefusal(of map[string]raydemand.Amount, spread int64) (r raydemand.Findi
 		return r, false
 	}
 	return r, true
-}
-
-// partsOfMemory says how parts of cards are handed out whose memory is requested in units. ACK's label says how it
-// chooses among cards (ACK documentation, GPU sharing).
-func (n *GPUs) partsOfMemory(labels map[string]string) Parts {
-	p := Parts{Order: cmp.Or(labels[labelACKPlacement], FullestCard)}
-	for _, name := range slices.Sorted(maps.Keys(n.UnitsPerCard)) {
-		p.Memory = name
-	}
-	return p
 }
 
 // ACK since 2021 records JSON that maps container index to card index to units. The open-source extender gpushare

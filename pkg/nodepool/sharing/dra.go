@@ -68,8 +68,9 @@ func draCard(id string, devices []DRADevice) Card {
 			card.Index = &index
 		}
 		if !d.isPart() {
-			onDemand = true
-			card.MemoryMiB = positive(d.MemoryMiB)
+			if onDemand, card.MemoryMiB = true, nil; d.MemoryMiB > 0 {
+				card.MemoryMiB = new(d.MemoryMiB)
+			}
 		}
 		switch {
 		case d.Allocated == nil:
@@ -115,13 +116,6 @@ func draInstances(devices []DRADevice, onDemand bool) []CardInstance {
 		}
 	}
 	return instances
-}
-
-func positive(n int64) *int64 {
-	if n <= 0 {
-		return nil
-	}
-	return &n
 }
 
 // draIndex reads the card's number from gpu-0 and gpu-0-mig-1g5gb-19-0.

@@ -225,13 +225,9 @@ func (r *reading) healthyUnits(name string, healthy int64) (units int64, known b
 	if profile == "" && r.gpus.Profile != nil {
 		profile = *r.gpus.Profile
 	}
-	switch {
-	case profile != "":
-		units, known = r.healthyInstances(profile)
-	case r.gpus.Kind == gpuinfo.MIG:
-		units, known = r.healthyUncut()
-	default:
-		units, known = healthy, r.gpus.Kind != gpuinfo.UnknownKind
+	units, known = healthy, r.gpus.Kind != gpuinfo.UnknownKind
+	if profile != "" || r.gpus.Kind == gpuinfo.MIG {
+		units, known = r.healthyDevices(profile)
 	}
 	return units * replicas, known
 }
@@ -252,10 +248,11 @@ func (r *reading) replicasOf(resource gpuinfo.Resource) (replicas int64, known b
 	return 1, r.gpus.Kind == gpuinfo.Whole || r.gpus.Kind == gpuinfo.MIG && !resource.Shared
 }
 
-// healthyInstances counts the instances of a profile on healthy cards, if the instances of all cards are known.
-func (r *reading) healthyInstances(profile string) (units int64, known bool) {
+// healthyDevices counts on healthy cards the instances of a profile or, without one, the cards without instances, if the
+// instances of all cards are known.
+func (r *reading) healthyDevices(profile string) (units int64, known bool) {
 	wanted, err := gpuinfo.ParseProfile(profile)
-	if err != nil {
+	if err != nil && profile != "" {
 		return 0, false
 	}
 	for _, card := range r.gpus.PerCard {
@@ -265,23 +262,14 @@ func (r *reading) healthyInstances(profile string) (units int64, known bool) {
 		if !card.Usable() {
 			continue
 		}
+		if profile == "" && len(card.Instances) == 0 {
+			units++
+		}
 		for _, instance := range card.Instances {
-			if name, err := gpuinfo.ParseProfile(instance.Profile); err == nil && name.String() == wanted.String() {
+			name, err := gpuinfo.ParseProfile(instance.Profile)
+			if err == nil && profile != "" && name.String() == wanted.String() {
 				units++
 			}
-		}
-	}
-	return units, true
-}
-
-// healthyUncut counts the healthy cards without instances.
-func (r *reading) healthyUncut() (units int64, known bool) {
-	if slices.ContainsFunc(r.gpus.PerCard, func(c Card) bool { return c.Instances == nil }) {
-		return 0, false
-	}
-	for _, card := range r.gpus.PerCard {
-		if card.Usable() && len(card.Instances) == 0 {
-			units++
 		}
 	}
 	return units, true

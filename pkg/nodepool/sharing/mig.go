@@ -269,7 +269,12 @@ func (r *reading) readMIGSingle() bool {
 // instance's gpu.memory shows it.
 func (r *reading) singleProfile() string {
 	if _, profile, cut := strings.Cut(strings.TrimSuffix(r.label(LabelProduct), "-SHARED"), "-MIG-"); cut {
-		return r.parsedProfile(profile)
+		name, err := gpuinfo.ParseProfile(profile)
+		if err != nil {
+			r.problem(LabelUnreadable, LabelProduct+": "+err.Error())
+			return ""
+		}
+		return name.String()
 	}
 	configured, all := strings.CutPrefix(r.label(labelConfig), "all-")
 	memory, known := r.gfdMemory()
@@ -278,15 +283,6 @@ func (r *reading) singleProfile() string {
 	}
 	name, err := gpuinfo.ParseProfile(configured)
 	if err != nil || memory > int64(name.GB)*1024 || memory < int64(name.GB)*1024*85/100 {
-		return ""
-	}
-	return name.String()
-}
-
-func (r *reading) parsedProfile(text string) string {
-	name, err := gpuinfo.ParseProfile(text)
-	if err != nil {
-		r.problem(LabelUnreadable, LabelProduct+": "+err.Error())
 		return ""
 	}
 	return name.String()
@@ -379,7 +375,11 @@ func (n *GPUs) cut(product gpuinfo.Product, cards *CutCards) bool {
 			return false
 		}
 		counts[profile.Name] += units
-		healthy[profile.Name] += n.healthy(resource)
+		if well, known := n.HealthyUnits[resource]; known {
+			healthy[profile.Name] += well
+		} else {
+			healthy[profile.Name] += units
+		}
 		held += units - n.Free[resource]
 	}
 	if len(counts) == 0 || n.Replicas != nil && *n.Replicas > 1 {
@@ -403,14 +403,6 @@ func (n *GPUs) cut(product gpuinfo.Product, cards *CutCards) bool {
 	}
 	cards.leaveOut(n.unhealthy())
 	return true
-}
-
-// healthy returns how many of a resource's units are on healthy cards.
-func (n *GPUs) healthy(resource string) int64 {
-	if units, ok := n.HealthyUnits[resource]; ok {
-		return units
-	}
-	return n.Units[resource]
 }
 
 // leaveOut removes unhealthy cards, which are not worth repartitioning. Afterwards Busy is unknown, because the removed

@@ -3,6 +3,7 @@ package sharing
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -162,7 +163,12 @@ func (n *GPUs) Parts(labels map[string]string) (p Parts, some bool) {
 	case percent >= 100:
 		return Parts{InPercent: percent / 100, Order: EmptiestCard}, true
 	case n.Kind == gpuinfo.GPUMemory:
-		return n.partsOfMemory(labels), true
+		// ACK's label says how it chooses among cards (ACK documentation, GPU sharing).
+		p.Order = cmp.Or(labels[labelACKPlacement], FullestCard)
+		for _, name := range slices.Sorted(maps.Keys(n.UnitsPerCard)) {
+			p.Memory = name
+		}
+		return p, true
 	case n.Kind == gpuinfo.VGPU && n.Cards != nil:
 		scheduler := n.scheduler()
 		return Parts{Memory: scheduler.Memory, Order: scheduler.order,

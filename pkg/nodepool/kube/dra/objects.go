@@ -48,12 +48,31 @@ type Objects struct {
 	bitsOf string
 }
 
-// KnowSlices notes that ResourceSlices are known, even if there are none, and reports whether they were not.
-func (o *Objects) KnowSlices() (differs bool) {
-	if differs = o.slices == nil; differs {
-		o.offered, o.slices = map[string]*resourcev1.ResourceSlice{}, map[string]*resourcev1.ResourceSlice{}
+// know notes that the objects of a kind are known, even if there are none, and reports whether they were not.
+func know[K comparable, V any](objects *map[K]V) (differs bool) {
+	if differs = *objects == nil; differs {
+		*objects = map[K]V{}
 	}
 	return differs
+}
+
+// drop forgets an object, and reports whether it was there.
+func drop[K comparable, V any](objects map[K]V, key K) (differs bool) {
+	_, differs = objects[key]
+	delete(objects, key)
+	return differs
+}
+
+// forget forgets all objects of a kind, which are unknown then, and reports whether there were any.
+func forget[K comparable, V any](objects *map[K]V) (differs bool) {
+	differs, *objects = len(*objects) > 0, nil
+	return differs
+}
+
+// KnowSlices notes that ResourceSlices are known, even if there are none, and reports whether they were not.
+func (o *Objects) KnowSlices() (differs bool) {
+	know(&o.offered)
+	return know(&o.slices)
 }
 
 // PutSlice keeps a ResourceSlice, and reports whether it differs from what was kept.
@@ -71,18 +90,16 @@ func (o *Objects) PutSlice(slice *resourcev1.ResourceSlice) (differs bool) {
 // DropSlice forgets a ResourceSlice.
 func (o *Objects) DropSlice(name string) (differs bool) {
 	o.GPUs.DropSlice(name)
-	_, differs = o.slices[name]
-	delete(o.slices, name)
-	delete(o.offered, name)
 	o.asked = nil
-	return differs
+	drop(o.offered, name)
+	return drop(o.slices, name)
 }
 
 // ClearSlices forgets all ResourceSlices, which are unknown then.
 func (o *Objects) ClearSlices() (differs bool) {
 	o.GPUs.ClearSlices()
-	differs, o.slices, o.offered, o.asked = len(o.slices) > 0, nil, nil, nil
-	return differs
+	o.offered, o.asked = nil, nil
+	return forget(&o.slices)
 }
 
 // KnowNodes sets the labels of all nodes, by which ResourceSlices can select them, and reports whether that changes
@@ -111,10 +128,7 @@ func (o *Objects) selects() bool {
 // KnowClaims notes that ResourceClaims are known, even if there are none, and reports whether they were not.
 func (o *Objects) KnowClaims() (differs bool) {
 	o.GPUs.KnowClaims()
-	if differs = o.held == nil; differs {
-		o.held = map[types.NamespacedName][]resourcev1.DeviceRequestAllocationResult{}
-	}
-	return differs
+	return know(&o.held)
 }
 
 // PutClaim keeps which devices a ResourceClaim has, and reports whether these differ from what was kept. With admin
@@ -153,16 +167,13 @@ func (o *Objects) offers(devices []resourcev1.DeviceRequestAllocationResult) boo
 // DropClaim forgets a ResourceClaim.
 func (o *Objects) DropClaim(name types.NamespacedName) (differs bool) {
 	o.GPUs.DropClaim(name)
-	_, differs = o.held[name]
-	delete(o.held, name)
-	return differs
+	return drop(o.held, name)
 }
 
 // ClearClaims forgets all ResourceClaims, which are unknown then.
 func (o *Objects) ClearClaims() (differs bool) {
 	o.GPUs.ClearClaims()
-	differs, o.held = len(o.held) > 0, nil
-	return differs
+	return forget(&o.held)
 }
 
 // newKinds notes a change of classes.
@@ -173,9 +184,8 @@ func (o *Objects) newKinds() {
 
 // KnowClasses notes that DeviceClasses are known, even if there are none, and reports whether they were not.
 func (o *Objects) KnowClasses() (differs bool) {
-	if differs = o.classes == nil; differs {
+	if differs = know(&o.classes); differs {
 		o.newKinds()
-		o.classes = map[string]*resourcev1.DeviceClass{}
 	}
 	return differs
 }
@@ -196,24 +206,19 @@ func (o *Objects) PutClass(class *resourcev1.DeviceClass) (differs bool) {
 
 // DropClass forgets a DeviceClass.
 func (o *Objects) DropClass(name string) (differs bool) {
-	_, differs = o.classes[name]
 	o.newKinds()
-	delete(o.classes, name)
-	return differs
+	return drop(o.classes, name)
 }
 
 // ClearClasses forgets all DeviceClasses, which are unknown then.
 func (o *Objects) ClearClasses() (differs bool) {
 	o.newKinds()
-	differs, o.classes = len(o.classes) > 0, nil
-	return differs
+	return forget(&o.classes)
 }
 
 // PutTemplate keeps a ResourceClaimTemplate. An invalid one is not kept: the allocator cannot take it.
 func (o *Objects) PutTemplate(template *resourcev1.ResourceClaimTemplate) (differs bool) {
-	if o.templates == nil {
-		o.templates = map[types.NamespacedName]*resourcev1.ResourceClaimTemplate{}
-	}
+	know(&o.templates)
 	name := types.NamespacedName{Namespace: template.Namespace, Name: template.Name}
 	if Check(template) != nil {
 		return o.DropTemplate(name)
@@ -228,16 +233,14 @@ func (o *Objects) PutTemplate(template *resourcev1.ResourceClaimTemplate) (diffe
 
 // DropTemplate forgets a ResourceClaimTemplate.
 func (o *Objects) DropTemplate(name types.NamespacedName) (differs bool) {
-	_, differs = o.templates[name]
-	delete(o.templates, name)
 	o.asked = nil
-	return differs
+	return drop(o.templates, name)
 }
 
 // ClearTemplates forgets all ResourceClaimTemplates.
 func (o *Objects) ClearTemplates() (differs bool) {
-	differs, o.templates, o.asked = len(o.templates) > 0, nil, nil
-	return differs
+	o.asked = nil
+	return forget(&o.templates)
 }
 
 // nvidiaClass is the DeviceClass of NVIDIA's chart, which counts while DeviceClasses are unknown
@@ -278,9 +281,7 @@ func byName(a, b types.NamespacedName) int {
 // PutRule keeps a DeviceTaintRule, and reports whether that changes the taints of a device. Its fields are the same in
 // the API versions v1alpha3 and v1beta2.
 func (o *Objects) PutRule(rule *resourcev1alpha3.DeviceTaintRule) (differs bool) {
-	if o.rules == nil {
-		o.rules = map[string]*resourcev1alpha3.DeviceTaintRule{}
-	}
+	know(&o.rules)
 	o.rules[rule.Name] = rule
 	return o.taintAll()
 }
@@ -353,16 +354,13 @@ func selects(s *resourcev1alpha3.DeviceTaintSelector, slice *resourcev1.Resource
 // Check returns an error for a ResourceClaimTemplate or a DeviceClass that the API server rejects and the allocator
 // cannot take. It names the field, the value and what is wanted.
 func Check(object any) error {
-	switch o := object.(type) {
-	case *resourcev1.ResourceClaimTemplate:
-		return checkTemplate(o)
-	case *resourcev1.DeviceClass:
-		return checkSelectors("DeviceClass "+o.Name+": spec", o.Spec.Selectors)
+	if class, is := object.(*resourcev1.DeviceClass); is {
+		return checkSelectors("DeviceClass "+class.Name+": spec", class.Spec.Selectors)
 	}
-	return nil
-}
-
-func checkTemplate(template *resourcev1.ResourceClaimTemplate) error {
+	template, is := object.(*resourcev1.ResourceClaimTemplate)
+	if !is {
+		return nil
+	}
 	for i, request := range template.Spec.Spec.Devices.Requests {
 		at := fmt.Sprintf("ResourceClaimTemplate %s: spec.spec.devices.requests[%d]", template.Name, i)
 		switch {
