@@ -142,8 +142,8 @@ func (p Product) Place(beside []Instance, wanted ...string) ([]Instance, error) 
 
 func byStart(a, b Instance) int { return cmp.Or(a.Start-b.Start, cmp.Compare(a.Profile, b.Profile)) }
 
-// placing tries all placements of the profiles, and returns the best starts; nil if there are none. It counts placements
-// once if they differ only in the order of equal instances.
+// placing tries all placements of the profiles, and returns the best starts; nil if there are none. It counts
+// placements once if they differ only in the order of equal instances.
 func placing(card occupancy, profiles []int) (best []int) {
 	starts, most := make([]int, len(profiles)), []int(nil)
 	var place func(card occupancy, next int)

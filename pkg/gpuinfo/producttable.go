@@ -71,10 +71,10 @@ var twoSlices = &board{2, 2, "MUG: counts", []shape{
 	{noID, 2, 2, []int{0}, 1},    // 2g
 }}
 
-// productTable has one row for each product, with one row for each of its profiles, in the order of the board's
-// shapes: the name, the memory of an instance and its multiprocessors. 0 means that no source documents the value. Memory is from real
-// cards, and is the minimum if drivers differ. Values that were published in GiB with two decimal places are exact to a
-// few MiB. The source of a product applies to all of its profiles.
+// productTable has one row for each product, with one row for each of its profiles, in the order of the board's shapes:
+// the name, the memory of an instance and its multiprocessors. 0 means that no source documents the value. Memory is
+// from real cards, and is the minimum if drivers differ. Values that were published in GiB with two decimal places are
+// exact to a few MiB. The source of a product applies to all of its profiles.
 var productTable = []struct {
 	name     string
 	gb       int

@@ -175,7 +175,8 @@ func (w NewWorker) labelsRead(reader sharing.Reader) map[string]bool {
 	return read
 }
 
-// labelsOf returns the labels that are read. A label that names its node is left out: no new node has the value of another.
+// labelsOf returns the labels that are read. A label that names its node is left out: no new node has the value of
+// another.
 func labelsOf(labels map[string]string, read map[string]bool) map[string]string {
 	some := map[string]string{}
 	for key, value := range labels {

@@ -400,14 +400,9 @@ func (p *PodShape) hostnames() (names []string, named bool) {
 // Kubernetes, node autoscalers and agents that start on a node set and remove such taints
 // (docs/reference/facts.md#taints-that-pass).
 func passingTaint(taint sharing.Taint) bool {
-	for _, prefix := range []string{
+	return strings.HasSuffix(taint.Key, "/agent-not-ready") || beginsWithOne(taint.Key, []string{
 		"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/", "ToBeDeletedByClusterAutoscaler",
 		"DeletionCandidateOfClusterAutoscaler", "ignore-taint.cluster-autoscaler.kubernetes.io/",
 		"startup-taint.cluster-autoscaler.kubernetes.io/", "status-taint.cluster-autoscaler.kubernetes.io/",
-	} {
-		if strings.HasPrefix(taint.Key, prefix) {
-			return true
-		}
-	}
-	return strings.HasSuffix(taint.Key, "/agent-not-ready")
+	})
 }

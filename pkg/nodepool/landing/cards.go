@@ -46,7 +46,9 @@ func layoutOf(node *Node, gpus *sharing.GPUs, healthy bool) (cardLayout, bool) {
 	l := cardLayout{cards: *cards, memory: parts.Memory, slots: parts.Slots, order: parts.Order,
 		vgpu: gpus.Kind == gpuinfo.VGPU}
 	if gpus.Differ() {
-		l.own = slices.DeleteFunc(slices.Clone(gpus.PerCard), func(c sharing.Card) bool { return healthy && !c.Usable() })
+		l.own = slices.DeleteFunc(slices.Clone(gpus.PerCard), func(c sharing.Card) bool {
+			return healthy && !c.Usable()
+		})
 	}
 	if l.memory != "" {
 		l.total, _ = gpus.LargestCard(l.memory)
@@ -223,9 +225,9 @@ func (s *Nodes) sharesOfCard(share *sharing.CardShare) (least int64) {
 	return least
 }
 
-// request returns what the pod asks of single cards, where a scheduler hands out parts of them; false if it asks for none.
-// memories are the resources that count memory of cards, beside those that are known by name. Containers with amounts of their own have
-// parts of their own.
+// request returns what the pod asks of single cards, where a scheduler hands out parts of them; false if it asks for
+// none. memories are the resources that count memory of cards, beside those that are known by name. Containers with
+// amounts of their own have parts of their own.
 func (p *PodShape) request(memories ...string) (sharing.Request, bool) {
 	var containers []sharing.Request
 	for _, requests := range p.Parts {
@@ -467,7 +469,8 @@ func (p *PodShape) podsOnCards(node *Node, has func(resource string) raydemand.A
 		cards = gpus.HealthyCards()
 	}
 	switch {
-	case !asks || gpus.Kind != ask.Kind || cards == nil, ask.Memory == 0 && p.Requests[gpuinfo.HAMiMemoryPercentage] > 0:
+	case !asks || gpus.Kind != ask.Kind || cards == nil,
+		ask.Memory == 0 && p.Requests[gpuinfo.HAMiMemoryPercentage] > 0:
 		return n
 	case *cards == 0:
 		return 0

@@ -69,43 +69,36 @@ func checkName(g sharing.Reader, shape *PodShape, name string) (raydemand.Findin
 		finding.Code, finding.Severity = GPUResourceUnknown, raydemand.Warning
 		finding.Why = err.Error() + ", so nobody knows what a pod of the group gets"
 		finding.Fix = "correct the name, or say what it is with --resource " + name + "=KIND"
-		return finding, true
 	case amount < 0 || amount%raydemand.One != 0:
 		finding.Code, finding.Why, finding.Fix = GPURequestInvalid, "GPUs and parts of them come in whole units",
 			"ask for a whole number, at least 1"
-		return finding, true
 	case WholeUnits(amount) > sharing.MostUnits(resource):
 		finding.Code, finding.Why = GPUAmountImpossible, "no node can have so many, so no pod of the group is ever "+
 			"placed"
 		finding.Fix = fmt.Sprintf("ask for what one pod needs, at most %d", sharing.MostUnits(resource))
-		return finding, true
 	case resource.Profile != "":
 		return checkProfile(shape, resource, finding)
 	}
-	return finding, false
+	return finding, finding.Code != ""
 }
 
 func checkProfile(shape *PodShape, resource gpuinfo.Resource, finding raydemand.Finding) (raydemand.Finding, bool) {
 	name, err := gpuinfo.ParseProfile(resource.Profile)
-	if err != nil {
-		// The name of the resource was read with the same grammar.
-		return finding, false
-	}
 	// The tables can be older than the driver, so this does not stop the group.
 	finding.Code, finding.Severity = MIGProfileUnknown, raydemand.Warning
 	product, selected := shape.SelectedProduct()
 	switch {
+	case err != nil: // The name of the resource was read with the same grammar.
+		return finding, false
 	case !gpuinfo.Exists(name):
 		finding.Why = "no product that is known has the MIG profile " + resource.Profile
 		finding.Fix = "ask for a profile that the cards have; `nvidia-smi mig -lgip` lists them"
-		return finding, true
 	case selected && !product.Has(name):
 		finding.Why = fmt.Sprintf("nodeSelector wants a %s, which has no MIG profile %s", product.Name,
 			resource.Profile)
 		finding.Fix = "ask for one of " + product.ProfileNames() + ", or select another product"
-		return finding, true
 	}
-	return finding, false
+	return finding, finding.Why != ""
 }
 
 // SelectedProduct returns the product that the nodeSelector names by a label of feature discovery, GKE or ACK. It

@@ -69,8 +69,7 @@ func unlike(p *PodShape, node *Node, template *NodeTemplate) bool {
 		_, set := node.Labels[r.Key]
 		return !set && !provided(r.Key) && !r.matches("", false)
 	}
-	if !slices.ContainsFunc(p.labelAlternatives(),
-		func(all []Requirement) bool { return !slices.ContainsFunc(all, lacks) }) {
+	if p.excludes(lacks) {
 		return true
 	}
 	return node.Ready && slices.ContainsFunc(node.Taints, func(taint sharing.Taint) bool {
@@ -124,9 +123,7 @@ type NodeTemplate struct {
 // refuses reports whether no node of the template accepts a pod of this shape. What the template leaves open refuses
 // nothing.
 func (t *NodeTemplate) refuses(p *PodShape) bool {
-	refused := func(r Requirement) bool { return !t.allows(r) }
-	if !slices.ContainsFunc(p.labelAlternatives(),
-		func(all []Requirement) bool { return !slices.ContainsFunc(all, refused) }) {
+	if p.excludes(func(r Requirement) bool { return !t.allows(r) }) {
 		return true
 	}
 	made := &Node{Labels: t.Labels}

@@ -343,7 +343,8 @@ func classOf(node *Node) unique.Handle[string] {
 	fmt.Fprintln(&text, node.Pool, node.Unschedulable, node.Ready, node.Open, node.Declared, node.Taints, node.Devices)
 	for _, key := range slices.Sorted(maps.Keys(node.Labels)) {
 		value := node.Labels[key]
-		if uniquePerNode(node, key) {
+		// A wrong guess about which labels differ on every node costs time but does not change answers.
+		if namesNode(key) || node.Name != "" && strings.Contains(value, node.Name) {
 			value = ""
 		}
 		fmt.Fprintf(&text, "%q %q\n", key, value)
@@ -369,23 +370,10 @@ func classOf(node *Node) unique.Handle[string] {
 	return unique.Make(text.String())
 }
 
-// uniquePerNode reports whether a label has a different value on every node. A wrong guess about a label costs time but
-// does not change answers.
-func uniquePerNode(node *Node, key string) bool {
-	if namesNode(key) {
-		return true
-	}
-	return node.Name != "" && strings.Contains(node.Labels[key], node.Name)
-}
-
 // namesNode reports whether a label has a value of its own on every node, by its key.
 func namesNode(key string) bool {
-	for _, suffix := range []string{"/hostname", "instance-id", "timestamp"} {
-		if strings.HasSuffix(key, suffix) {
-			return true
-		}
-	}
-	return false
+	return strings.HasSuffix(key, "/hostname") || strings.HasSuffix(key, "instance-id") ||
+		strings.HasSuffix(key, "timestamp")
 }
 
 // variesByMachine reports whether machines of one type differ in a resource by some KiB.

@@ -253,8 +253,8 @@ type rank struct {
 	left  int64
 }
 
-// compare orders bins by preference: nodes that exist before new ones that are in use before others, nodes that may have
-// no room last, then those that the fewest kinds of pods can use, then the fullest.
+// compare orders bins by preference: nodes that exist before new ones that are in use before others, nodes that may
+// have no room last, then those that the fewest kinds of pods can use, then the fullest.
 func (b *bin) compare(other *bin) int {
 	return cmp.Or(cmp.Compare(b.rank.tier, other.rank.tier), cmp.Compare(b.rank.kinds, other.rank.kinds),
 		cmp.Compare(b.rank.left, other.rank.left), cmp.Compare(b.place, other.place))

@@ -68,16 +68,13 @@ type Requirement struct {
 
 // Toleration allows a pod on nodes with matching taints.
 type Toleration struct {
-	// Operator is Exists, Gt, Lt, or Equal if empty. An empty Key with Exists tolerates every key, an empty
-	// Effect every effect.
+	// Operator is Exists, Gt, Lt, or Equal if empty. An empty Key with Exists tolerates every key, an empty Effect
+	// every effect.
 	Key, Operator, Value, Effect string
 }
 
 func (t Toleration) tolerates(taint sharing.Taint) bool {
-	if t.Effect != "" && t.Effect != taint.Effect {
-		return false
-	}
-	if t.Key != taint.Key && t.Key != "" {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != taint.Key && t.Key != "" {
 		return false
 	}
 	switch t.Operator {
@@ -85,12 +82,9 @@ func (t Toleration) tolerates(taint sharing.Taint) bool {
 		return true
 	case "", "Equal":
 		return t.Key != "" && t.Value == taint.Value
-	case "Gt", "Lt": // than the toleration's value (Kubernetes 1.35, k8s.io/api/core/v1, compareNumericValues)
-		value, err := strconv.ParseInt(t.Value, 10, 64)
-		number, wrong := strconv.ParseInt(taint.Value, 10, 64)
-		return err == nil && wrong == nil && number != value && (t.Operator == "Gt") == (number > value)
 	}
-	return false
+	// Than the toleration's value (Kubernetes 1.35, k8s.io/api/core/v1, compareNumericValues).
+	return compares(t.Operator, taint.Value, t.Value)
 }
 
 // Tolerates reports whether a pod may be scheduled on the node in spite of the taint. GKE adds a toleration for each
@@ -144,28 +138,17 @@ func (r Requirement) matches(value string, set bool) bool {
 	case "DoesNotExist":
 		return !set
 	case "Gt", "Lt":
-		return set && r.compares(value)
+		return set && len(r.Values) == 1 && compares(r.Operator, value, r.Values[0])
 	}
 	return false
 }
 
-// compares compares both sides as whole numbers, as Kubernetes does; other values do not match.
-func (r Requirement) compares(value string) bool {
-	if len(r.Values) != 1 {
-		return false
-	}
+// compares reports whether a value is greater (Gt) or less (Lt) than a bound. It compares both as whole numbers, as
+// Kubernetes does; other values and operators do not match.
+func compares(operator, value, bound string) bool {
 	have, err := strconv.ParseInt(value, 10, 64)
-	if err != nil {
-		return false
-	}
-	bound, err := strconv.ParseInt(r.Values[0], 10, 64)
-	if err != nil {
-		return false
-	}
-	if r.Operator == "Gt" {
-		return have > bound
-	}
-	return have < bound
+	limit, invalid := strconv.ParseInt(bound, 10, 64)
+	return err == nil && invalid == nil && (operator == "Gt" && have > limit || operator == "Lt" && have < limit)
 }
 
 // labelAlternatives returns the alternatives of what the pod requires of a node's labels, one of which must match.
@@ -185,6 +168,12 @@ func (p *PodShape) labelAlternatives() [][]Requirement {
 		}
 	}
 	return all
+}
+
+// excludes reports whether each of the alternatives has a requirement that fails.
+func (p *PodShape) excludes(fails func(Requirement) bool) bool {
+	return !slices.ContainsFunc(p.labelAlternatives(),
+		func(all []Requirement) bool { return !slices.ContainsFunc(all, fails) })
 }
 
 // required returns the values that the pod's selector and required affinity allow for a label, or the field of the

@@ -9,18 +9,17 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// spotLabels mark nodes that the cloud can reclaim. Values are compared without regard to case.
-var spotLabels = []struct{ key, value, source string }{
-	{"kubernetes.azure.com/scalesetpriority", "spot", "AKS documentation"},
-	{"eks.amazonaws.com/capacityType", "spot", "EKS documentation"},
-	{"karpenter.sh/capacity-type", "spot", "Karpenter"},
-	{"cloud.google.com/gke-spot", "true", "GKE documentation"},
+// spotLabels mark nodes that the cloud can reclaim, by the documentation of AKS, EKS, Karpenter and GKE. Values are
+// compared without regard to case.
+var spotLabels = map[string]string{
+	"kubernetes.azure.com/scalesetpriority": "spot", "eks.amazonaws.com/capacityType": "spot",
+	"karpenter.sh/capacity-type": "spot", "cloud.google.com/gke-spot": "true",
 }
 
 // Spot reports whether the labels of a node say that the cloud can reclaim it.
 func Spot(labels map[string]string) bool {
-	for _, row := range spotLabels {
-		if strings.EqualFold(labels[row.key], row.value) {
+	for key, value := range spotLabels {
+		if strings.EqualFold(labels[key], value) {
 			return true
 		}
 	}

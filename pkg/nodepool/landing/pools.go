@@ -284,8 +284,8 @@ func (v *poolView) ofTemplate(p *PodShape, ifRoom func(State) Answer) Answer {
 	return ifRoom(Trying)
 }
 
-// unknown reports whether nothing shows what the pool's nodes are, or that it can have none at all: only its name and its
-// size are known.
+// unknown reports whether nothing shows what the pool's nodes are, or that it can have none at all: only its name and
+// its size are known.
 func (v *poolView) unknown(p *PodShape) bool {
 	return v.nodes == 0 && !v.declared && v.room.Template == nil && !v.room.Mixed && !v.room.elsewhere(p) &&
 		(v.room.MaxNodes == nil || *v.room.MaxNodes > 0)

@@ -27,7 +27,8 @@ type SharedNodes struct {
 	last *chain
 	// promised are pods of other RayClusters, which come first.
 	promised []Promise
-	// promisedKinds are the numbers of their pods in the packer, by name: promises of pods with one name are of one kind.
+	// promisedKinds are the numbers of their pods in the packer, by name: promises of pods with one name are of one
+	// kind.
 	promisedKinds map[string]int
 	// unproven are the pools in which pods of a group are tried, by the group's number.
 	unproven map[int][]string
@@ -39,8 +40,8 @@ type SharedNodes struct {
 const notLimited = -1
 
 // newSharedNodes finds the groups whose pods can only be on a limited number of nodes: they have some places and no
-// unlimited one. It returns nil if there is none. Pods of other groups limit nobody: they may go elsewhere. tries is how
-// many pods of a group may be where nothing shows that there is room.
+// unlimited one. It returns nil if there is none. Pods of other groups limit nobody: they may go elsewhere. tries is
+// how many pods of a group may be where nothing shows that there is room.
 func newSharedNodes(
 	places []Place, promises []Promise, groups []Tenant, tries func(*Tenant) int64,
 ) *SharedNodes {
@@ -365,11 +366,11 @@ type PoolShare struct {
 	Capacity int64  `json:"capacity"`
 }
 
-// declaredPlaces turns the pools of groups, which say how many pods they hold and what groups share of them, into places:
-// each pool is one of any size. A resource of a pool has the pool's name in it, because a pod may count differently in
-// each pool. If a pool's total of a resource is unknown, it is as much as the group with the largest use of it could
-// take. pods is what a pod takes, by group: of those all of whose pools have a limit and of which nothing better is
-// known.
+// declaredPlaces turns the pools of groups, which say how many pods they hold and what groups share of them, into
+// places: each pool is one of any size. A resource of a pool has the pool's name in it, because a pod may count
+// differently in each pool. If a pool's total of a resource is unknown, it is as much as the group with the largest use
+// of it could take. pods is what a pod takes, by group: of those all of whose pools have a limit and of which nothing
+// better is known.
 func declaredPlaces(groups []Tenant) (places []Place, pods map[int]Pod) {
 	pods = map[int]Pod{}
 	at := map[string]int{}

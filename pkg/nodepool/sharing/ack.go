@@ -232,8 +232,8 @@ func (r *reading) readGPUMemory() bool {
 	case value != "":
 		isolation = cmp.Or(ackModes[value], gpuinfo.UnknownIsolation)
 		if isolation == gpuinfo.UnknownIsolation {
-			r.problem(LabelUnreadable, fmt.Sprintf("reading ack.node.gpu.schedule=%q: want cgpu, core_mem, default, mps, "+
-				"share or topology", value))
+			r.problem(LabelUnreadable, fmt.Sprintf("reading ack.node.gpu.schedule=%q: want cgpu, core_mem, default, "+
+				"mps, share or topology", value))
 		}
 	case r.label("cgpu") == "true":
 		isolation = gpuinfo.Limit // the label of older releases

@@ -42,9 +42,9 @@ type AgentCard struct {
 	Problem string `json:"problem"`
 }
 
-// AgentMIG is the MIG layout of a card: its GPU instances, with the profile as nvidia-smi writes it (1g.10gb+me) and the
-// start of the placement by `nvidia-smi mig -lgi`. If Enabled is false, there are none. A card with MIG enabled and no
-// instances offers nothing.
+// AgentMIG is the MIG layout of a card: its GPU instances, with the profile as nvidia-smi writes it (1g.10gb+me) and
+// the start of the placement by `nvidia-smi mig -lgi`. If Enabled is false, there are none. A card with MIG enabled and
+// no instances offers nothing.
 type AgentMIG struct {
 	Enabled   bool               `json:"enabled"`
 	Instances []gpuinfo.Instance `json:"instances"`

@@ -248,8 +248,8 @@ func (r *reading) replicasOf(resource gpuinfo.Resource) (replicas int64, known b
 	return 1, r.gpus.Kind == gpuinfo.Whole || r.gpus.Kind == gpuinfo.MIG && !resource.Shared
 }
 
-// healthyDevices counts on healthy cards the instances of a profile or, without one, the cards without instances, if the
-// instances of all cards are known.
+// healthyDevices counts on healthy cards the instances of a profile or, without one, the cards without instances, if
+// the instances of all cards are known.
 func (r *reading) healthyDevices(profile string) (units int64, known bool) {
 	wanted, err := gpuinfo.ParseProfile(profile)
 	if err != nil && profile != "" {

@@ -217,6 +217,9 @@ func CardsOf(resource string, amount raydemand.Amount, spread int64) int64 {
 // CardChoice has the annotations by which a pod says which cards of HAMi or Volcano it wants.
 type CardChoice map[string]string
 
+func model(c Card) string { return c.Model }
+func mode(c Card) string  { return c.Mode }
+
 // cardChoices are these annotations: what of a card each is compared with and how, and whether a match rules the card
 // out. A row without a source counts for HAMi and for Volcano (their checkType, and CheckUUID and gpuUUIDFilter).
 var cardChoices = []struct {
@@ -229,18 +232,13 @@ var cardChoices = []struct {
 	{"nvidia.com/use-gputype", "", model, "of type %s", contained, false},
 	{"nvidia.com/nouse-gputype", "", model, "of type %s", contained, true},
 	{"nvidia.com/vgpu-mode", hami.Name, mode, "in mode %s", strings.Contains, false},
-	{"volcano.sh/vgpu-mode", volcano.Name, mode, "in mode %s", equal, false},
+	{"volcano.sh/vgpu-mode", volcano.Name, mode, "in mode %s",
+		func(value, of string) bool { return value == of }, false},
 	{"nvidia.com/use-gpuuuid", hami.Name, uuid, "with UUID %s", listed, false},
 	{"nvidia.com/nouse-gpuuuid", hami.Name, uuid, "with UUID %s", listed, true},
 	{"volcano.sh/vgpu-use-gpuuuid", volcano.Name, uuid, "with UUID %s", listed, false},
 	{"volcano.sh/vgpu-nouse-gpuuuid", volcano.Name, uuid, "with UUID %s", listed, true},
 }
-
-func equal(value, of string) bool { return value == of }
-
-func model(c Card) string { return c.Model }
-
-func mode(c Card) string { return c.Mode }
 
 func uuid(c Card) string {
 	if c.UUID == nil {

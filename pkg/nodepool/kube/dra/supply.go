@@ -49,17 +49,9 @@ type answer struct {
 	counted map[string]Units
 }
 
-// features are those of kube-scheduler 1.36 that change which devices a claim can have. taintless ignores taints.
-var (
-	features = structured.Features{
-		AdminAccess: true, DeviceTaints: true, PartitionableDevices: true, PrioritizedList: true,
-		DeviceBindingAndStatus: true, ConsumableCapacity: true,
-	}
-	taintless = structured.Features{
-		AdminAccess: true, PartitionableDevices: true, PrioritizedList: true,
-		DeviceBindingAndStatus: true, ConsumableCapacity: true,
-	}
-)
+// features are those of kube-scheduler 1.36 that change which devices a claim can have.
+var features = structured.Features{AdminAccess: true, DeviceTaints: true, PartitionableDevices: true,
+	PrioritizedList: true, DeviceBindingAndStatus: true, ConsumableCapacity: true}
 
 const (
 	// most bounds the units of one resource on a node that are counted: no node runs so many pods. Of a resource with
@@ -224,6 +216,8 @@ type counter struct {
 func (c counter) units(ask *ask) (units Units) {
 	units.Well, units.More = c.count(features, ask, nil)
 	if units.All = units.Well; slices.ContainsFunc(c.slices, tainted) {
+		taintless := features
+		taintless.DeviceTaints = false
 		all, more := c.count(taintless, ask, nil)
 		units.All, units.More = max(all, units.Well), cmp.Or(units.More, more)
 	}
