@@ -59,7 +59,7 @@ var floors = []struct{ packages, see string }{
 	{"internal/access", ""},
 	{"internal/api/apiv1", values + " internal/planner"},
 	{"internal/api", values + " api internal/access internal/api/apiv1 internal/ledger/... internal/planner " +
-		"internal/snapshotfile"},
+		"internal/snapshotfile " + loop},
 
 	{"internal/doctor", values + " deploy " + kube},
 	{"internal/gpuagent", values},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
@@ -20,7 +21,7 @@ import (
 func inShadow(t *testing.T) *remote {
 	t.Helper()
 	r := newRemote(t)
-	r.view.Mode, r.view.ModeReason, r.view.StateAt = nodepool.Shadow, "shadow by default: nobody asked", time.Now()
+	r.view.Mode, r.view.Why.Message, r.view.Read = nodepool.Shadow, "shadow by default: nobody asked", addon.ReadAt(time.Now())
 	r.view.OptIn = &apiv1.OptIn{
 		Waiting: "demand waits for which Heliostat would launch 2 × gpu", Allow: "to let Heliostat scale it: `autoscaler manage ml/llm`",
 		Autoscaler: "in-tree autoscaling is off", Patch: "kubectl patch -n ml raycluster llm --type=merge -p '{\"spec\":{\"enableInTreeAutoscaling\":true}}' && kubectl delete pod",
@@ -122,7 +123,7 @@ func TestManageOfWhatIsManagedOrOffOrUnreadSaysSo(t *testing.T) {
 	if out, _ := asked(t, "n\n", "ml/llm"); !strings.Contains(out, "Ray's state is not read while the mode is off") {
 		t.Errorf("off:\n%s", out)
 	}
-	r.view.Mode, r.view.Error = nodepool.Shadow, "the head does not answer"
+	r.view.Mode, r.view.Err = nodepool.Shadow, "the head does not answer"
 	if out, _ := asked(t, "n\n", "ml/llm"); !strings.Contains(out, "It is unknown what Heliostat would do: the head does not answer.") {
 		t.Errorf("unread:\n%s", out)
 	}

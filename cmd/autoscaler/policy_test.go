@@ -25,7 +25,7 @@ func TestACapacityPolicyIsSetShownAndRemoved(t *testing.T) {
 		t.Errorf("set %+v", r.policy)
 	}
 	run(two, `"count":2`, "--set", "-")
-	r.view.Policy = &capacity.Written{Policy: *r.policy, Source: "CapacityPolicy office"}
+	r.view.Kube.Policy = &capacity.Written{Policy: *r.policy, Source: "CapacityPolicy office"}
 	r.view.Idle = "suspended in 5m"
 	r.view.Plan.Warm = []planner.WarmPlan{{WarmEntry: planner.WarmEntry{Name: "keepWarm[0]"}, Reason: planner.Reason{Code: "warm", Message: "2 of 2 free"}}}
 	r.view.WarmNodes = []capacity.NodesPlan{{Name: "keepWarmNodes[0]", Code: capacity.NodesWaiting, Message: "nodes for 1 of 1 workers"}}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
@@ -80,12 +81,20 @@ func newRemote(t *testing.T) *remote {
 	s.Name, s.TakenAt = "ml/llm", time.Now()
 	one := raydemand.One
 	r := &remote{hub: api.NewHub(api.HubConfig{}), owned: map[string]nodepool.OwnedRequest{}, view: api.View{
-		Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by --mode", CycleAt: s.TakenAt, StateAt: s.TakenAt, CycleTook: 3 * time.Millisecond,
-		Snapshot: s, Plan: planner.Compute(s, s.Policy),
-		Findings: []raydemand.Finding{{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Why: "more may wait", Fix: "ask for fewer shapes"}},
-		Changes: []apiv1.Decision{{At: s.TakenAt, Action: "scale-up", Group: "gpu", From: 1, To: 2,
-			Reason: planner.Reason{Code: "patch-ok", Message: "group gpu: replicas 1 → 2"}}},
-		NumGPUs: map[string]apiv1.NumGPUs{"gpu": {Derived: &one, Reported: &one}},
+		Decision: addon.Decision{
+			Cluster:  llmKey,
+			Mode:     nodepool.Managed,
+			Why:      planner.Reason{Message: "managed by --mode"},
+			At:       s.TakenAt,
+			Read:     addon.ReadAt(s.TakenAt),
+			Took:     3 * time.Millisecond,
+			Snapshot: s,
+			Plan:     planner.Compute(s, s.Policy),
+			Findings: []raydemand.Finding{{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Why: "more may wait", Fix: "ask for fewer shapes"}},
+			Recent: []addon.Action{{At: s.TakenAt, Kind: "patch", Result: "ok", Group: "gpu", From: 1, To: 2,
+				Message: "group gpu: replicas 1 → 2"}},
+			NumGPUs: map[string]addon.GroupNumGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &one, Reported: &one}}},
+		},
 	}}
 	handler, err := api.NewHandler(api.Config{Fleet: r, Requests: r, Clusters: r, GiveBacks: r, Hub: r.hub, Nodepools: r, Owned: owners{r}, Costs: costly(), Currency: "USD"})
 	if err != nil {
@@ -150,7 +159,7 @@ func (r *remote) Begin(_ context.Context, _ nodepool.ClusterKey, ask giveback.As
 	if !ask.DryRun {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.view.GiveBack = &agreed
+		r.view.Kube.GiveBack = &agreed
 	}
 	return agreed, nil
 }
@@ -159,7 +168,7 @@ func (r *remote) Begin(_ context.Context, _ nodepool.ClusterKey, ask giveback.As
 func (r *remote) End(context.Context, nodepool.ClusterKey) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.view.GiveBack = nil
+	r.view.Kube.GiveBack = nil
 	return nil
 }
 
@@ -169,7 +178,7 @@ func (r *remote) SetFreeze(_ context.Context, key nodepool.ClusterKey, frozen bo
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.view.Frozen = frozen
+	r.view.Kube.Freeze = frozen
 	return nil
 }
 
@@ -231,7 +240,7 @@ func fitsThePage(t *testing.T, out string) {
 func TestLongNamesAndReasonsFitThePage(t *testing.T) {
 	r := newRemote(t)
 	long := strings.Repeat("a-name-that-goes-on-", 12)
-	r.view.Key.Name, r.view.ModeReason, r.view.Error = long[:200], long, "reading Ray's state: "+long
+	r.view.Cluster.Name, r.view.Why.Message, r.view.Err = long[:200], long, "reading Ray's state: "+long
 	r.view.Plan.Groups[0].Name, r.view.Plan.Groups[0].Reasons[0].Message = long, strings.Repeat("a sentence that goes on ", 20)
 	for _, argv := range [][]string{{"autoscaler", "status"}, {"autoscaler", "status", "ml/llm"}} {
 		code, out, errOut := command(t, "", argv...)
@@ -330,8 +339,8 @@ func TestAClusterIsFrozenAndUnfrozen(t *testing.T) {
 	r := newRemote(t)
 	for name, want := range map[string]string{"freeze": "ml/llm is frozen: nothing is written to it\n", "unfreeze": "ml/llm is not frozen\n"} {
 		code, out, errOut := command(t, "", "autoscaler", name, "llm", "-n", "ml")
-		if code != cli.ExitOK || out != want || r.view.Frozen != (name == "freeze") {
-			t.Errorf("%s: exit %d %s: %q, frozen %v", name, code, errOut, out, r.view.Frozen)
+		if code != cli.ExitOK || out != want || r.view.Kube.Freeze != (name == "freeze") {
+			t.Errorf("%s: exit %d %s: %q, frozen %v", name, code, errOut, out, r.view.Kube.Freeze)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heliostat.dev/heliostat/internal/addon"
 )
 
 func TestAnAnswerThatRayHasNoPartInSaysSo(t *testing.T) {
@@ -24,7 +26,7 @@ func TestAnAnswerThatRayHasNoPartInSaysSo(t *testing.T) {
 		"read": {time.Now(), "", ""},
 	} {
 		r.mu.Lock()
-		r.view.StateAt, r.view.Error = test.at, test.err
+		r.view.Read, r.view.Err = addon.ReadAt(test.at), test.err
 		r.mu.Unlock()
 		for _, args := range asks {
 			_, _, errOut := command(t, "", append([]string{"autoscaler"}, args...)...)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli/printer"
@@ -14,7 +15,7 @@ import (
 
 func TestOfARayThatHasNotAnsweredNothingIsToldAsIfItHad(t *testing.T) {
 	r := newRemote(t)
-	r.view = api.View{Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by the default", Error: "the Ray head is unavailable", Snapshot: planner.Snapshot{Name: "ml/llm"}}
+	r.view = api.View{Decision: addon.Decision{Cluster: llmKey, Mode: nodepool.Managed, Why: planner.Reason{Message: "managed by the default"}, Err: "the Ray head is unavailable", Snapshot: planner.Snapshot{Name: "ml/llm"}}}
 	_, out, _ := command(t, "", "autoscaler", "status", "ml/llm")
 	if !strings.Contains(out, "Demand: unknown") || strings.Contains(out, "nothing is asked for") || strings.Contains(out, "Unmet") {
 		t.Errorf("what Ray was never asked is told as known:\n%s", out)
@@ -27,8 +28,8 @@ func TestOfARayThatHasNotAnsweredNothingIsToldAsIfItHad(t *testing.T) {
 
 func TestAFreezeIsToldInThePlaceOfTheMode(t *testing.T) {
 	r := newRemote(t)
-	r.view.Mode, r.view.Frozen, r.view.ModeReason, r.view.Error = nodepool.Shadow, true, "frozen by annotation heliostat.dev/freeze", "no answer"
-	r.view.StateAt = time.Now()
+	r.view.Mode, r.view.Kube.Freeze, r.view.Why.Message, r.view.Err = nodepool.Shadow, true, "frozen by annotation heliostat.dev/freeze", "no answer"
+	r.view.Read = addon.ReadAt(time.Now())
 	for _, args := range [][]string{{"status"}, {"status", "ml/llm"}} {
 		if _, out, _ := command(t, "", append([]string{"autoscaler"}, args...)...); !strings.Contains(out, "frozen") || strings.Contains(out, "shadow") {
 			t.Errorf("%q:\n%s", args, out)

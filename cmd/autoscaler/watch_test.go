@@ -59,7 +59,7 @@ func TestAWatchShowsWhatChangedUntilTheCallerHasSeenEnough(t *testing.T) {
 	}()
 	out.until(t, "ml/llm: managed")
 	r.mu.Lock()
-	r.view.Frozen = true
+	r.view.Kube.Freeze = true
 	r.mu.Unlock()
 	r.hub.Changed(llmKey)
 	out.until(t, "frozen: Heliostat writes nothing")
@@ -117,7 +117,7 @@ func watched(t *testing.T, r *remote, argv []string, first string, changes ...fu
 func TestAWatchIntoAFileTellsEachChangeOnce(t *testing.T) {
 	freeze := func(r *remote, frozen bool, want string) func() string {
 		return func() string {
-			r.view.Frozen, r.view.CycleAt, r.view.CycleTook = frozen, r.view.CycleAt.Add(time.Second), r.view.CycleTook+time.Millisecond
+			r.view.Kube.Freeze, r.view.At, r.view.Took = frozen, r.view.At.Add(time.Second), r.view.Took+time.Millisecond
 			return want
 		}
 	}

@@ -16,7 +16,7 @@ func TestAnAnswerWithoutAnEncodingIsAnInternalError(t *testing.T) {
 	var log bytes.Buffer
 	w := newFixture(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	view := busy()
-	view.CycleAt = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
+	view.At = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
 	w.fleet[llm] = view
 	got := w.call(http.MethodGet, llmPath, "")
 	if problem := readAnswer[apiv1.Problem](t, got); got.Code != http.StatusInternalServerError || problem.Type != problemBase+"internal" {
@@ -42,7 +42,7 @@ func (r slowReader) Write(text []byte) (int, error) {
 func TestALargeAnswerIsRefusedWhileItsCallerHasUnreadOnes(t *testing.T) {
 	w := newFixture(t)
 	view := busy()
-	view.Error = strings.Repeat("x", 16<<20)
+	view.Err = strings.Repeat("x", 16<<20)
 	w.fleet[llm] = view
 	slow := slowReader{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
 	request := httptest.NewRequest(http.MethodGet, llmPath, nil)

@@ -3,7 +3,7 @@ package api
 import (
 	"time"
 
-	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
@@ -27,87 +27,88 @@ func busy() View {
 		Bundles: []raydemand.Bundle{gpu, gpu}, BundleSelectors: []raydemand.Selector{zone, {}},
 	}
 	return View{
-		Key:        busyKey,
-		Mode:       nodepool.Managed,
-		ModeReason: "annotation heliostat.dev/mode",
-		Frozen:     true,
-		Paused:     "Ray's account is 12 s old",
-		CycleAt:    busyNoon.Add(-time.Second),
-		CycleTook:  3 * time.Millisecond,
-		StateAt:    busyNoon.Add(-1500 * time.Millisecond),
-		Error:      "reading Ray's state: deadline exceeded",
-		Snapshot: planner.Snapshot{
-			Name:    "ml/llm",
-			TakenAt: busyNoon.Add(-time.Second),
-			Groups: []planner.Group{
-				{Name: "a100", Resources: gpu, Max: 4, NumOfHosts: 1},
-				{Name: "mig", Closed: "suspended"},
+		Decision: addon.Decision{
+			Cluster: busyKey,
+			Mode:    nodepool.Managed,
+			Why:     planner.Reason{Message: "annotation heliostat.dev/mode"},
+			Paused:  "Ray's account is 12 s old",
+			At:      busyNoon.Add(-time.Second),
+			Took:    3 * time.Millisecond,
+			Read:    addon.ReadAt(busyNoon.Add(-1500 * time.Millisecond)),
+			Err:     "reading Ray's state: deadline exceeded",
+			Snapshot: planner.Snapshot{
+				Name:    "ml/llm",
+				TakenAt: busyNoon.Add(-time.Second),
+				Groups: []planner.Group{
+					{Name: "a100", Resources: gpu, Max: 4, NumOfHosts: 1},
+					{Name: "mig", Closed: "suspended"},
+				},
+				Nodes: []planner.Node{
+					{Pod: "a", Group: "a100", State: planner.Running},
+					{Pod: "b", Group: "a100", State: planner.Idle},
+					{Pod: "c", Group: "a100", State: planner.Pending, Arrival: &arrival.State{
+						Stage: arrival.NodeReady, Message: "nvidia.com/gpu is not registered", Since: busyNoon,
+						ExpectedAt: busyNoon.Add(2 * time.Minute), LateAt: busyNoon.Add(4 * time.Minute),
+					}},
+					{Pod: "d", Group: "a100", State: planner.Leaving},
+					{
+						Pod:   "e",
+						Group: "a100",
+						State: planner.AllocationTimeout,
+					},
+					{Pod: "f", Group: "mig", State: planner.Pending},
+				},
+				Demand: raydemand.Demand{
+					Requests: []raydemand.Request{
+						{Bundle: half, Count: 3, Selectors: []raydemand.Selector{zone}}, {Bundle: gpu, Count: 2},
+					},
+					Gangs:      []raydemand.Gang{gang},
+					Constraint: []raydemand.Request{{Bundle: gpu, Count: 7}},
+				},
+				KeptResources: []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 4}},
 			},
-			Nodes: []planner.Node{
-				{Pod: "a", Group: "a100", State: planner.Running},
-				{Pod: "b", Group: "a100", State: planner.Idle},
-				{Pod: "c", Group: "a100", State: planner.Pending, Arrival: &arrival.State{
-					Stage: arrival.NodeReady, Message: "nvidia.com/gpu is not registered", Since: busyNoon,
-					ExpectedAt: busyNoon.Add(2 * time.Minute), LateAt: busyNoon.Add(4 * time.Minute),
-				}},
-				{Pod: "d", Group: "a100", State: planner.Leaving},
+			Plan: planner.Plan{
+				Groups: []planner.GroupPlan{
+					{Name: "a100", Current: 4, Desired: 4, Max: 4, Resources: gpu, Reasons: []planner.Reason{capped}},
+					{Name: "mig", Current: 1, Desired: 2, Min: 1, Max: 3},
+				},
+				InfeasibleRequests: []planner.UnmetRequest{
+					{Request: raydemand.Request{Bundle: gpu, Count: 2}, Reason: capped},
+				},
+				InfeasibleGangRequests: []planner.UnmetGang{{Gang: gang, Reason: capped}},
+				InfeasibleRequestResources: []planner.UnmetRequest{
+					{Request: raydemand.Request{Bundle: gpu, Count: 3}, Reason: capped},
+				},
+			},
+			Findings: []raydemand.Finding{
 				{
-					Pod:   "e",
-					Group: "a100",
-					State: planner.AllocationTimeout,
+					Code:     "demand-truncated",
+					Severity: raydemand.Warning,
+					Object:   "RayCluster ml/llm",
+					Fix:      "ask for fewer shapes",
 				},
-				{Pod: "f", Group: "mig", State: planner.Pending},
+				{Code: "old-ray", Severity: raydemand.Info},
 			},
-			Demand: raydemand.Demand{
-				Requests: []raydemand.Request{
-					{Bundle: half, Count: 3, Selectors: []raydemand.Selector{zone}}, {Bundle: gpu, Count: 2},
+			Recent: []addon.Action{
+				{
+					At:   busyNoon.Add(-time.Hour),
+					Kind: "patch", Result: "ok",
+					Group:   "a100",
+					From:    3,
+					To:      2,
+					Pods:    []string{"z"},
+					Message: "without z",
 				},
-				Gangs:      []raydemand.Gang{gang},
-				Constraint: []raydemand.Request{{Bundle: gpu, Count: 7}},
+				{
+					At:   busyNoon.Add(-time.Minute),
+					Kind: "patch", Result: "ok",
+					Group:   "a100",
+					From:    2,
+					To:      4,
+					Message: "launching 2 pods for 2 × {GPU 1}",
+				},
 			},
-			KeptResources: []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 4}},
-		},
-		Plan: planner.Plan{
-			Groups: []planner.GroupPlan{
-				{Name: "a100", Current: 4, Desired: 4, Max: 4, Resources: gpu, Reasons: []planner.Reason{capped}},
-				{Name: "mig", Current: 1, Desired: 2, Min: 1, Max: 3},
-			},
-			InfeasibleRequests: []planner.UnmetRequest{
-				{Request: raydemand.Request{Bundle: gpu, Count: 2}, Reason: capped},
-			},
-			InfeasibleGangRequests: []planner.UnmetGang{{Gang: gang, Reason: capped}},
-			InfeasibleRequestResources: []planner.UnmetRequest{
-				{Request: raydemand.Request{Bundle: gpu, Count: 3}, Reason: capped},
-			},
-		},
-		Requested: []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 4}},
-		Findings: []raydemand.Finding{
-			{
-				Code:     "demand-truncated",
-				Severity: raydemand.Warning,
-				Object:   "RayCluster ml/llm",
-				Fix:      "ask for fewer shapes",
-			},
-			{Code: "old-ray", Severity: raydemand.Info},
-		},
-		Changes: []apiv1.Decision{
-			{
-				At:     busyNoon.Add(-time.Minute),
-				Action: "scale-up",
-				Group:  "a100",
-				From:   2,
-				To:     4,
-				Reason: planner.Reason{Code: "patch-ok", Message: "launching 2 pods for 2 × {GPU 1}"},
-			},
-			{
-				At:     busyNoon.Add(-time.Hour),
-				Action: "scale-down",
-				Group:  "a100",
-				From:   3,
-				To:     2,
-				Pods:   []string{"z"},
-				Reason: planner.Reason{Code: "patch-ok", Message: "without z"},
-			},
+			Kube: nodepool.Cluster{Freeze: true, RequestResources: []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 4}}},
 		},
 	}
 }

@@ -46,7 +46,7 @@ func TestTheClientReadsWhatTheServerShows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(w.fleet[llm].Cluster(noon), cluster); diff != "" {
+	if diff := cmp.Diff(w.fleet[llm].Status(noon), cluster); diff != "" {
 		t.Errorf("status (-served +read):\n%s", diff)
 	}
 	text, err := caller.Snapshot(ctx, llm)

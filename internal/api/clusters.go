@@ -22,7 +22,7 @@ func (s *server) ListClusters(c *gin.Context) {
 
 // ListNamespaceClusters serves GET /v1/namespaces/{namespace}/rayclusters.
 func (s *server) ListNamespaceClusters(c *gin.Context, namespace apiv1.Namespace) {
-	s.writeList(c, func(v View) bool { return v.Key.Namespace == namespace })
+	s.writeList(c, func(v View) bool { return v.Cluster.Namespace == namespace })
 }
 
 func (s *server) writeList(c *gin.Context, wanted func(View) bool) {
@@ -31,7 +31,7 @@ func (s *server) writeList(c *gin.Context, wanted func(View) bool) {
 		return
 	}
 	views := slices.SortedFunc(slices.Values(s.Fleet.Views()), byKey)
-	views, err := visible(s, c, views, func(v View) string { return v.Key.Namespace })
+	views, err := visible(s, c, views, func(v View) string { return v.Cluster.Namespace })
 	if err != nil {
 		s.answers.Fail(c, err)
 		return
@@ -47,7 +47,7 @@ func (s *server) writeList(c *gin.Context, wanted func(View) bool) {
 
 // GetCluster serves GET …/rayclusters/{name}.
 func (s *server) GetCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	s.show(c, namespace, name, func(view View) any { return view.Cluster(s.Now()) })
+	s.show(c, namespace, name, func(view View) any { return view.Status(s.Now()) })
 }
 
 // GetSnapshot serves GET …/rayclusters/{name}/snapshot.
@@ -61,7 +61,7 @@ func (s *server) GetSeries(c *gin.Context, namespace apiv1.Namespace, name apiv1
 	s.show(c, namespace, name, func(view View) any {
 		answer := apiv1.Series{Points: []apiv1.SeriesPoint{}}
 		if s.Series != nil {
-			for _, point := range s.Series.Points(view.Key) {
+			for _, point := range s.Series.Points(view.Cluster) {
 				answer.Points = append(answer.Points, seriesPoint(point))
 			}
 		}
@@ -81,7 +81,7 @@ func (s *server) GetShadow(c *gin.Context, namespace apiv1.Namespace, name apiv1
 	s.show(c, namespace, name, func(view View) any {
 		comparison := apiv1.ShadowComparison{}
 		if s.Shadow != nil {
-			comparison = s.Shadow.Comparison(view.Key)
+			comparison = s.Shadow.Comparison(view.Cluster)
 		}
 		comparison.Groups, comparison.Differences = apiv1.List(comparison.Groups), apiv1.List(comparison.Differences)
 		return comparison
@@ -120,7 +120,7 @@ func (s *server) ListHistory(c *gin.Context, namespace apiv1.Namespace, name api
 	s.show(c, namespace, name, func(view View) any {
 		list := apiv1.HistoryList{Items: []apiv1.HistoryEntry{}}
 		if s.History != nil {
-			list.Items = append(list.Items, s.History.Entries(view.Key)...)
+			list.Items = append(list.Items, s.History.Entries(view.Cluster)...)
 		}
 		return list
 	})
@@ -155,7 +155,7 @@ func (s *server) writePast(
 	known := false
 	var snapshot, plan json.RawMessage
 	if s.History != nil {
-		snapshot, plan, known, err = s.History.Past(view.Key, id)
+		snapshot, plan, known, err = s.History.Past(view.Cluster, id)
 	}
 	switch {
 	case err != nil:
@@ -163,7 +163,7 @@ func (s *server) writePast(
 	case !known:
 		s.fail(
 			c, kindUnknownDecision,
-			fmt.Sprintf("the history of %s has no decision %s, or not any more", view.Key, id),
+			fmt.Sprintf("the history of %s has no decision %s, or not any more", view.Cluster, id),
 		)
 	default:
 		s.answers.JSON(c, http.StatusOK, part(snapshot, plan))

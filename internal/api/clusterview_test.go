@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -24,11 +24,18 @@ func TestTheSummaryOfAPlanMatchesTheSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	two, three := raydemand.Whole(2), raydemand.Whole(3)
-	gpus := apiv1.NumGPUs{Derived: &two, Reported: &three, Mismatch: true, Sources: nodepool.NumGPUsSources{Derived: "limit nvidia.com/mig-1g.5gb"}}
-	gpus.Sync.Mode, gpus.Sync.Code, gpus.Sync.Why = string(nodepool.SyncWhenEmpty), nodepool.SyncNotEmpty, "the group has pods"
-	view := View{CycleAt: s.TakenAt, Mode: "managed", Snapshot: s, Plan: planner.Compute(s, planner.Policy{}),
-		NumGPUs: map[string]apiv1.NumGPUs{"gpu": gpus}}
-	shown := view.Cluster(s.TakenAt.Add(time.Second))
+	gpus := addon.GroupNumGPUs{Mode: nodepool.SyncWhenEmpty, Code: nodepool.SyncNotEmpty, Why: "the group has pods",
+		NumGPUs: nodepool.NumGPUs{Derived: &two, Reported: &three, Mismatch: true, Sources: nodepool.NumGPUsSources{Derived: "limit nvidia.com/mig-1g.5gb"}}}
+	view := View{
+		Decision: addon.Decision{
+			At:       s.TakenAt,
+			Mode:     "managed",
+			Snapshot: s,
+			Plan:     planner.Compute(s, planner.Policy{}),
+			NumGPUs:  map[string]addon.GroupNumGPUs{"gpu": gpus},
+		},
+	}
+	shown := view.Status(s.TakenAt.Add(time.Second))
 	text, err := json.Marshal(shown)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/addon"
 )
 
 var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace"}
@@ -134,7 +136,7 @@ func TestLimitsMatchTheSpec(t *testing.T) {
 
 func TestAnswersMatchTheSpec(t *testing.T) {
 	s, w := loadSpec(t), newFixture(t)
-	w.fleet[otherKey] = View{Key: otherKey, Mode: "off"} // even empty lists must be lists
+	w.fleet[otherKey] = View{Decision: addon.Decision{Cluster: otherKey, Mode: "off"}} // even empty lists must be lists
 	w.requests.kept[llm] = busy().Snapshot.Requests
 	for path, schema := range map[string]string{
 		"/v1/rayclusters":                        "ClusterList",

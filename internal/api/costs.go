@@ -96,7 +96,7 @@ func (s *server) idleParts(rows []ledger.Row, now time.Time) []apiv1.CostIdle {
 			Namespace: r.Cluster.Namespace, Cluster: r.Cluster.Name, Group: streak.Group, Owner: streak.Owner,
 			Why: streak.Why, Gpus: streak.GPUs, AllGpus: streak.AllGPUs, Pods: streak.Pods, AllPods: streak.AllPods,
 			Since: streak.Since.UTC(), Cost: streak.Money,
-			Message: idleMessage(&streak, s.Currency, now) + heldBy(&streak, view.Drivers),
+			Message: idleMessage(&streak, s.Currency, now) + heldBy(&streak, view.drivers()),
 			Command: idleCommand(r.Cluster, &streak, &view),
 		})
 	}
@@ -179,8 +179,8 @@ func idleCommand(key nodepool.ClusterKey, s *ledger.Streak, view *View) string {
 	case "minimum":
 		return edit + " # lower minReplicas of group " + s.Group
 	}
-	if head := view.Snapshot.Head; driven[s.Why] && len(view.Drivers) > 0 && head != nil && head.Pod != "" {
-		return inRay(key, head.Pod, s.Why, view.Drivers)
+	if head := view.Snapshot.Head; driven[s.Why] && len(view.drivers()) > 0 && head != nil && head.Pod != "" {
+		return inRay(key, head.Pod, s.Why, view.drivers())
 	}
 	return fmt.Sprintf("autoscaler explain %s --group %s", key, s.Group)
 }

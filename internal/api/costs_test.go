@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
@@ -102,7 +103,7 @@ func TestWhatIsIdleComesWithACommand(t *testing.T) {
 		"new_code":        {nodepool.Managed, "", "autoscaler explain ml/llm --group large"},
 	} {
 		w := costsFixture(t, why)
-		w.fleet[llm] = View{Key: llm, Mode: c.mode}
+		w.fleet[llm] = View{Decision: addon.Decision{Cluster: llm, Mode: c.mode}}
 		got, err := dial(t, w.handler).Costs(context.Background(), "", "")
 		if err != nil || len(got.Idle) != 1 {
 			t.Fatalf("%s: %v, %+v", why, err, got.Idle)
@@ -113,7 +114,7 @@ func TestWhatIsIdleComesWithACommand(t *testing.T) {
 		}
 	}
 	w := costsFixture(t, "idle_timeout")
-	w.fleet[llm] = View{Key: llm, Mode: nodepool.Shadow}
+	w.fleet[llm] = View{Decision: addon.Decision{Cluster: llm, Mode: nodepool.Shadow}}
 	got, err := dial(t, w.handler).Costs(context.Background(), "", "")
 	if err != nil || got.Idle[0].Command != "autoscaler manage ml/llm" {
 		t.Errorf("in shadow: %v, %+v", err, got.Idle)
@@ -126,13 +127,14 @@ func TestWhatIsIdleComesWithACommand(t *testing.T) {
 		"":         {"primary copies of objects", "autoscaler explain ml/llm --group large"},
 	} {
 		w := costsFixture(t, "holds_objects")
-		view := View{Key: llm, Mode: nodepool.Managed, Snapshot: planner.Snapshot{Head: &planner.Node{Pod: "llm-head"}}}
+		held := &jobs.Held{}
+		view := View{Decision: addon.Decision{Cluster: llm, Mode: nodepool.Managed, Jobs: held, Snapshot: planner.Snapshot{Head: &planner.Node{Pod: "llm-head"}}}}
 		for _, name := range strings.Fields(drivers) {
 			job := jobs.Job{Name: name, Submitted: name == "train-7"}
 			if job.Submitted {
 				job.Entrypoint = "python " + name
 			}
-			view.Drivers = append(view.Drivers, job)
+			held.Jobs = append(held.Jobs, job)
 		}
 		w.fleet[llm] = view
 		got, err := dial(t, w.handler).Costs(context.Background(), "", "")

@@ -66,10 +66,10 @@ func newDividedWith(t *testing.T, change func(i int, c *Config)) *divided {
 		d.divisions[i] = &fakeDivision{own: map[string]bool{name: true}, owners: map[string]string{}}
 		d.hubs[i] = NewHub(HubConfig{Interval: -1})
 		view := busy()
-		view.Key.Name, view.Shard = name, "heliostat-"+name
+		view.Cluster.Name, view.Shard = name, "heliostat-"+name
 		d.servers[i] = serving(t, func(c *Config) {
 			d.fixtures[i] = newFixture(t)
-			c.Fleet, c.Hub, c.Division = fakeFleet{view.Key: view}, d.hubs[i], d.divisions[i]
+			c.Fleet, c.Hub, c.Division = fakeFleet{view.Cluster: view}, d.hubs[i], d.divisions[i]
 			c.Requests = d.fixtures[i].requests
 			c.Leadership = &fakeLeadership{leads: true}
 			change(i, c)

@@ -20,7 +20,7 @@ func TestTheFilterReviewsEachNamespaceOnce(t *testing.T) {
 		return false, visible, nil
 	}
 	none := busy()
-	none.Key.Namespace = "other"
+	none.Cluster.Namespace = "other"
 	f, err := newNamespaceFilter(&oneCluster{view: none}, review)
 	if err != nil {
 		t.Fatal(err)

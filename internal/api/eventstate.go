@@ -30,18 +30,18 @@ func (s state) sums() state {
 }
 
 func stateOf(v View, now time.Time) state {
-	cluster := v.Cluster(now)
+	cluster := v.Status(now)
 	s := state{
 		summary: v.Summary(now),
 		demand: apiv1.DemandEvent{
-			Namespace: v.Key.Namespace,
-			Name:      v.Key.Name,
+			Namespace: v.Cluster.Namespace,
+			Name:      v.Cluster.Name,
 			Demand:    cluster.Demand,
 			Requested: cluster.Requested,
 		},
 		plan: apiv1.PlanEvent{
-			Namespace: v.Key.Namespace,
-			Name:      v.Key.Name,
+			Namespace: v.Cluster.Namespace,
+			Name:      v.Cluster.Name,
 			LastCycle: cluster.LastCycle,
 			Groups:    cluster.Groups,
 			Summary:   cluster.Summary,
@@ -72,8 +72,8 @@ func sumOfPlan(e apiv1.PlanEvent, v View) uint64 {
 	for _, r := range v.Plan.Requests {
 		add(r.ID, r.Owner, r.State, r.Reason.Code)
 	}
-	for i := range v.Owned {
-		r := &v.Owned[i]
+	for i := range v.Kube.Owned {
+		r := &v.Kube.Owned[i]
 		add(r.ID, r.Owner, r.Status.ObservedRequest, r.Status.State, r.Status.Code, r.Priority, len(r.Status.Pods))
 	}
 	for _, g := range e.Groups {

@@ -43,7 +43,7 @@ func TestAnotherShapeOfADemandIsAChange(t *testing.T) {
 func TestAnotherStateOfARequestIsAChange(t *testing.T) {
 	of := func(change func(*View)) uint64 {
 		view := busy()
-		view.Owned = []nodepool.OwnedRequest{{Owned: raydemand.Owned{ID: "train-7", Owner: "ann"}, LeaseSeconds: 60, RenewedAt: busyNoon, Status: nodepool.OwnedStatus{State: raydemand.RequestWaiting}}}
+		view.Kube.Owned = []nodepool.OwnedRequest{{Owned: raydemand.Owned{ID: "train-7", Owner: "ann"}, LeaseSeconds: 60, RenewedAt: busyNoon, Status: nodepool.OwnedStatus{State: raydemand.RequestWaiting}}}
 		view.Plan.Requests = []planner.RequestPlan{{ID: "train-7", Owner: "ann", State: raydemand.RequestWaiting}}
 		change(&view)
 		return stateOf(view, busyNoon).planSum
@@ -51,17 +51,17 @@ func TestAnotherStateOfARequestIsAChange(t *testing.T) {
 	same := of(func(*View) {})
 	for name, change := range map[string]func(*View){
 		"the plan":          func(v *View) { v.Plan.Requests[0].State = raydemand.RequestSatisfied },
-		"the stored status": func(v *View) { v.Owned[0].Status.State = raydemand.RequestSatisfied },
-		"the reason":        func(v *View) { v.Owned[0].Status.Code = planner.Capped },
-		"the pods":          func(v *View) { v.Owned[0].Status.Pods = []string{"a"} },
-		"another priority":  func(v *View) { v.Owned[0].Priority = 5 },
-		"no request":        func(v *View) { v.Owned, v.Plan.Requests = nil, nil },
+		"the stored status": func(v *View) { v.Kube.Owned[0].Status.State = raydemand.RequestSatisfied },
+		"the reason":        func(v *View) { v.Kube.Owned[0].Status.Code = planner.Capped },
+		"the pods":          func(v *View) { v.Kube.Owned[0].Status.Pods = []string{"a"} },
+		"another priority":  func(v *View) { v.Kube.Owned[0].Priority = 5 },
+		"no request":        func(v *View) { v.Kube.Owned, v.Plan.Requests = nil, nil },
 	} {
 		if of(change) == same {
 			t.Errorf("%s is not a change", name)
 		}
 	}
-	if of(func(v *View) { v.Owned[0].RenewedAt = busyNoon.Add(time.Minute) }) != same {
+	if of(func(v *View) { v.Kube.Owned[0].RenewedAt = busyNoon.Add(time.Minute) }) != same {
 		t.Error("a renewed lease is a change")
 	}
 }

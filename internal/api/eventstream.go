@@ -58,11 +58,11 @@ func (h *Hub) FollowFleet(w http.ResponseWriter, r *http.Request, review review,
 	return h.follow(w, r, subscription{
 		includes: filter.includes, unknown: filter.unknown, recheck: recheck,
 		initial: func() []event {
-			return h.currentIf(func(v View) bool { return filter.includes(v.Key) }, apiv1.EventStatus)
+			return h.currentIf(func(v View) bool { return filter.includes(v.Cluster) }, apiv1.EventStatus)
 		},
 		gained: func(all bool) ([]event, error) {
 			gained, err := filter.review(all)
-			return h.currentIf(func(v View) bool { return gained[v.Key.Namespace] }), err
+			return h.currentIf(func(v View) bool { return gained[v.Cluster.Namespace] }), err
 		},
 	})
 }
@@ -157,7 +157,7 @@ func (s *server) FollowCluster(c *gin.Context, namespace apiv1.Namespace, name a
 		err = s.noStreams()
 	}
 	if err == nil {
-		err = s.Hub.FollowCluster(c.Writer, c.Request, view.Key, func() error { return s.guard.Recheck(c) })
+		err = s.Hub.FollowCluster(c.Writer, c.Request, view.Cluster, func() error { return s.guard.Recheck(c) })
 	}
 	if err != nil {
 		s.answers.Fail(c, err)
@@ -303,7 +303,7 @@ func (f *namespaceFilter) due(all bool) []string {
 	var namespaces []string
 	if all {
 		for _, view := range f.fleet.Views() {
-			namespaces = append(namespaces, view.Key.Namespace)
+			namespaces = append(namespaces, view.Cluster.Namespace)
 		}
 	}
 	f.mu.Lock()

@@ -52,7 +52,7 @@ func (s *server) Explain(c *gin.Context, namespace apiv1.Namespace, name apiv1.N
 	}
 	if why := view.Unscaled(); why != "" {
 		detail := planner.Detail{
-			About:  "RayCluster " + view.Key.String(),
+			About:  "RayCluster " + view.Cluster.String(),
 			Reason: planner.Reason{Code: raydemand.CodeNotScaled, Message: why},
 		}
 		got.explanation = conditional(got.explanation)

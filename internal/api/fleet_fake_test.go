@@ -27,7 +27,7 @@ func (f *movingFleet) Views() []View {
 func (f *movingFleet) View(key nodepool.ClusterKey) (View, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.view, f.view.Key == key
+	return f.view, f.view.Cluster == key
 }
 
 // growingFleet is a fleet to which tests add clusters.
@@ -39,7 +39,7 @@ type growingFleet struct {
 func (f *growingFleet) add(view View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.views[view.Key] = view
+	f.views[view.Cluster] = view
 }
 
 func (f *growingFleet) Views() []View {

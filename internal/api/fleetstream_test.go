@@ -52,7 +52,7 @@ func (bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func viewOf(namespace, name string) View {
 	view := busy()
-	view.Key = nodepool.ClusterKey{Namespace: namespace, Name: name}
+	view.Cluster = nodepool.ClusterKey{Namespace: namespace, Name: name}
 	return view
 }
 

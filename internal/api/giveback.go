@@ -27,10 +27,10 @@ func (s *server) GetGiveBack(c *gin.Context, namespace apiv1.Namespace, name api
 	switch {
 	case err != nil:
 		s.answers.Fail(c, err)
-	case view.GiveBack == nil:
-		s.fail(c, kindUnknownName, fmt.Sprintf("%s gives nothing back", view.Key))
+	case view.Kube.GiveBack == nil:
+		s.fail(c, kindUnknownName, fmt.Sprintf("%s gives nothing back", view.Cluster))
 	default:
-		s.answers.JSON(c, http.StatusOK, giveback.StateOf(*view.GiveBack, view.givenBack))
+		s.answers.JSON(c, http.StatusOK, giveback.StateOf(*view.Kube.GiveBack, view.givenBack))
 	}
 }
 
@@ -57,13 +57,13 @@ func (s *server) GiveBack(c *gin.Context, namespace apiv1.Namespace, name apiv1.
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
-	reservation, err := s.GiveBacks.Begin(ctx, view.Key, ask)
+	reservation, err := s.GiveBacks.Begin(ctx, view.Cluster, ask)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		s.fail(c, kindUnavailable, fmt.Sprintf("no cycle of %s has answered; show what it gives back, and try again",
-			view.Key))
+			view.Cluster))
 	case err != nil:
-		s.answers.Fail(c, fmt.Errorf("%s: %w", view.Key, err))
+		s.answers.Fail(c, fmt.Errorf("%s: %w", view.Cluster, err))
 	default:
 		state := view.givenBack
 		if ask.DryRun {

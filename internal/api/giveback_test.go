@@ -45,7 +45,7 @@ func TestGiveBackOverREST(t *testing.T) {
 		t.Fatal(err)
 	}
 	view := w.fleet[llm]
-	view.GiveBack = &reservation
+	view.Kube.GiveBack = &reservation
 	for state, nodes := range map[string][]planner.Node{
 		giveback.Gone:   nil,
 		giveback.Leaves: {{Pod: "w0", State: planner.Leaving}},

@@ -241,18 +241,18 @@ func (h *Hub) publish(key nodepool.ClusterKey, events []event) {
 func (h *Hub) changes(view View) []event {
 	now := stateOf(view, time.Now())
 	h.mu.Lock()
-	before, sent := h.sent[view.Key]
-	h.sent[view.Key] = now.sums()
+	before, sent := h.sent[view.Cluster]
+	h.sent[view.Cluster] = now.sums()
 	h.mu.Unlock()
 	var events []event
 	if !sent || before.summary != now.summary {
-		events = append(events, h.event(view.Key, apiv1.EventStatus, view.Summary(time.Now())))
+		events = append(events, h.event(view.Cluster, apiv1.EventStatus, view.Summary(time.Now())))
 	}
 	if !sent || before.demandSum != now.demandSum {
-		events = append(events, h.event(view.Key, apiv1.EventDemand, now.demand))
+		events = append(events, h.event(view.Cluster, apiv1.EventDemand, now.demand))
 	}
 	if !sent || before.planSum != now.planSum {
-		events = append(events, h.event(view.Key, apiv1.EventPlan, now.plan))
+		events = append(events, h.event(view.Cluster, apiv1.EventPlan, now.plan))
 	}
 	return events
 }
@@ -268,7 +268,7 @@ func (h *Hub) current(view View, kinds ...string) []event {
 		{apiv1.EventStatus, view.Summary(time.Now())}, {apiv1.EventDemand, now.demand}, {apiv1.EventPlan, now.plan},
 	} {
 		if len(kinds) == 0 || slices.Contains(kinds, part.kind) {
-			events = append(events, h.event(view.Key, part.kind, part.data))
+			events = append(events, h.event(view.Cluster, part.kind, part.data))
 		}
 	}
 	return events

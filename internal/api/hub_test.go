@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -35,7 +36,7 @@ func (f *oneCluster) Views() []View {
 func (f *oneCluster) View(key nodepool.ClusterKey) (View, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.view, f.view.Key == key
+	return f.view, f.view.Cluster == key
 }
 
 func TestAHubWithoutSubscribersStoresNothing(t *testing.T) {
@@ -115,7 +116,7 @@ func TestTheSameDecisionASecondLaterIsNotAChange(t *testing.T) {
 		t.Errorf("the first decision has %d events", len(events))
 	}
 	later := busy()
-	later.CycleAt, later.StateAt = busyNoon, busyNoon
+	later.At, later.Read = busyNoon, addon.ReadAt(busyNoon)
 	later.Plan.Groups = slices.Clone(later.Plan.Groups)
 	later.Plan.Groups[0].Reasons = []planner.Reason{{Code: planner.Capped, Message: "the same, one second later"}}
 	if events := h.changes(later); len(events) != 0 {

@@ -240,7 +240,7 @@ func TestThePlainRequestSaysWhyItsClusterIsNotScaled(t *testing.T) {
 		t.Errorf("of a managed RayCluster: %q, %v; want nothing", kept.NotScaled, err)
 	}
 	view := w.fleet[llm]
-	view.Mode, view.ModeReason = nodepool.Shadow, "Kueue queues it"
+	view.Mode, view.Why.Message = nodepool.Shadow, "Kueue queues it"
 	w.fleet[llm] = view
 	kept, err := caller.RequestResources(ctx, llm, asked)
 	if err != nil || kept.NotScaled != "Kueue queues it" {
@@ -259,7 +259,7 @@ func TestARequestSaysWhyItsClusterIsNotScaled(t *testing.T) {
 		t.Errorf("of a managed RayCluster: %s", text)
 	}
 	view := w.fleet[llm]
-	view.Mode, view.ModeReason = nodepool.Shadow, "frozen by somebody"
+	view.Mode, view.Why.Message = nodepool.Shadow, "frozen by somebody"
 	w.fleet[llm] = view
 	for _, at := range []string{path, "/v1/requests"} {
 		if text := w.by("bob", "GET", at, "").Body.String(); !strings.Contains(text, `"code":"not_scaled"`) || !strings.Contains(text, "not scaled now: frozen by somebody") {

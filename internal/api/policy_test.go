@@ -61,7 +61,7 @@ func TestACapacityPolicyIsSetShownAndRemoved(t *testing.T) {
 		t.Errorf("stored %+v", set)
 	}
 	view := w.fleet[llm]
-	view.Policy = &capacity.Written{Policy: *w.policies.set[llm], Source: "CapacityPolicy office"}
+	view.Kube.Policy = &capacity.Written{Policy: *w.policies.set[llm], Source: "CapacityPolicy office"}
 	view.Plan.Warm = []planner.WarmPlan{{Ready: 1, Reason: planner.Reason{Code: "warm"}}}
 	view.WarmNodes = []capacity.NodesPlan{{Name: "keepWarmNodes[0]", Group: "gpu", Count: 1, Asked: 1, Code: capacity.NodesWarm}}
 	view.Idle = "suspended in 5m"

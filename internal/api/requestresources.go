@@ -99,7 +99,7 @@ func (s *server) requested(key nodepool.ClusterKey, requests []raydemand.Request
 // yet.
 func (s *server) notScaled(key nodepool.ClusterKey) string {
 	if view, exists := s.Fleet.View(key); exists && view.Mode != nodepool.Managed {
-		return view.ModeReason
+		return view.Why.Message
 	}
 	return ""
 }
@@ -112,7 +112,7 @@ var rayNames = []string{raydemand.CPU, raydemand.GPU, raydemand.Memory, "object_
 // and it would replace the request before it. A cluster without a decision or without groups accepts all names.
 func (s *server) checkCase(key nodepool.ClusterKey, bundles []raydemand.Bundle) error {
 	view, exists := s.Fleet.View(key)
-	if !exists || view.CycleAt.IsZero() || len(view.Snapshot.Groups) == 0 {
+	if !exists || view.At.IsZero() || len(view.Snapshot.Groups) == 0 {
 		return nil
 	}
 	declared := resourcesIn(&view.Snapshot)

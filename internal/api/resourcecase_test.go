@@ -53,7 +53,7 @@ func TestAResourceInOtherCaseIsRefused(t *testing.T) {
 func TestBeforeTheFirstDecisionAllResourcesAreAccepted(t *testing.T) {
 	w := newFixture(t)
 	view := w.fleet[llm]
-	view.CycleAt = time.Time{}
+	view.At = time.Time{}
 	w.fleet[llm] = view
 	if answer := w.call(http.MethodPost, llmPath+"/request_resources", `[{"gpu": 1}]`); answer.Code != http.StatusOK {
 		t.Errorf("status %d: %s", answer.Code, answer.Body)

@@ -154,10 +154,10 @@ func (s *server) view(namespace, name string) (View, error) {
 // decided returns the view of a cluster that has a decision.
 func (s *server) decided(namespace, name string) (View, error) {
 	view, err := s.view(namespace, name)
-	if err == nil && view.CycleAt.IsZero() {
+	if err == nil && view.At.IsZero() {
 		err = &problem{
 			Kind:   kindUnavailable,
-			Detail: fmt.Sprintf("there is no decision about %s yet", view.Key),
+			Detail: fmt.Sprintf("there is no decision about %s yet", view.Cluster),
 		}
 	}
 	return view, err

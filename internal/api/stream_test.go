@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -107,7 +108,7 @@ func TestAStreamSendsTheStateAndThenChanges(t *testing.T) {
 
 func TestAFleetStreamSendsEachStatusAndThenChanges(t *testing.T) {
 	w, hub, caller := streaming(t, HubConfig{})
-	w.fleet[otherKey] = View{Key: otherKey, Mode: nodepool.Off}
+	w.fleet[otherKey] = View{Decision: addon.Decision{Cluster: otherKey, Mode: nodepool.Off}}
 	got, _ := heard(t, caller, nodepool.ClusterKey{})
 	if kinds := kindsOf(t, got, 2); !slices.Equal(kinds, []string{"status", "status"}) {
 		t.Fatalf("it begins with %v", kinds)

@@ -5,11 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
-	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
@@ -25,58 +24,30 @@ type Fleet interface {
 	View(key nodepool.ClusterKey) (View, bool)
 }
 
-// View is the last cycle on one RayCluster. It must not change once it is published.
+// View is the last decision about one RayCluster. It must not change once it is published.
 type View struct {
-	Key nodepool.ClusterKey
-	// Mode is the current mode, ModeReason why it applies.
-	Mode       nodepool.Mode
-	ModeReason string
-	Frozen     bool
+	addon.Decision
 	// Shard decides about the RayCluster; empty if one process decides about all.
 	Shard string
-	// OptIn is what Heliostat would do with a RayCluster that it does not scale; nil if it scales it.
-	OptIn *apiv1.OptIn
-	// Paused is why Heliostat does not scale down now; empty if it may.
-	Paused string
-	// CycleAt is the time of the last decision, zero before the first; CycleTook is the duration of the cycle.
-	CycleAt   time.Time
-	CycleTook time.Duration
-	// StateAt is the time of the last state from Ray; zero if there is none.
-	StateAt time.Time
-	// Error is why the last cycle failed; empty if it succeeded.
-	Error string
-	// Unwritten is why the last plan was not applied, or not all of it; empty if it was.
-	Unwritten string
-	// Snapshot is the input of the last decision, Plan the decision.
-	Snapshot planner.Snapshot
-	Plan     planner.Plan
-	// Requested is the request in the annotation, known even before the first decision.
-	Requested []raydemand.Request
-	// Owned are the requests with owners and their status, as the decision saw them. Callers must not change them.
-	Owned    []nodepool.OwnedRequest
-	Findings []raydemand.Finding
-	// Policy is the capacity policy that counts; nil if there is none. Idle is what happens to the RayCluster without
-	// work, or what prevents it; empty if nothing is to happen.
-	Policy *capacity.Written
-	Idle   string
-	// GiveBack is what the RayCluster gives back; nil if nothing.
-	GiveBack *giveback.Reservation
-	// WarmNodes is what becomes of the nodes that the policy wants.
-	WarmNodes []capacity.NodesPlan
-	// Drivers are the Ray jobs whose drivers are connected; nil if jobs are not read.
-	Drivers []jobs.Job
-	// Changes are the last changes, newest first. The API shows the first 50.
-	Changes []apiv1.Decision
-	// NumGPUs is the number of GPUs of a worker, by group. A missing group has no number.
-	NumGPUs map[string]apiv1.NumGPUs
+}
+
+// fault is why the last cycle failed; empty if it succeeded.
+func (v View) fault() string { return cmp.Or(v.Err, v.Unwritten, v.RayErr) }
+
+// drivers are the Ray jobs whose drivers are connected; nil if jobs are not read.
+func (v View) drivers() []jobs.Job {
+	if v.Jobs == nil {
+		return nil
+	}
+	return v.Jobs.Jobs
 }
 
 // Summary returns the cluster as lists show it.
 func (v View) Summary(now time.Time) apiv1.ClusterSummary {
 	s := apiv1.ClusterSummary{
-		Namespace: v.Key.Namespace, Name: v.Key.Name, Mode: v.Mode, ModeReason: v.ModeReason, Frozen: v.Frozen,
+		Namespace: v.Cluster.Namespace, Name: v.Cluster.Name, Mode: v.Mode, ModeReason: v.Why.Message, Frozen: v.Kube.Freeze,
 		Shard:     v.Shard,
-		LastCycle: apiv1.Time(v.CycleAt), DataAgeSeconds: age(v.StateAt, now), Error: v.Error,
+		LastCycle: apiv1.Time(v.At), DataAgeSeconds: age(v.ReadAt(), now), Error: v.fault(),
 		Waiting: waiting(v.Snapshot.Demand), Unmet: len(v.unmet()),
 	}
 	if v.OptIn != nil && v.OptIn.Waiting != "" {
@@ -100,26 +71,26 @@ func (v View) Summary(now time.Time) apiv1.ClusterSummary {
 }
 
 // Cluster returns the whole cluster.
-func (v View) Cluster(now time.Time) apiv1.Cluster {
+func (v View) Status(now time.Time) apiv1.Cluster {
 	var policy *apiv1.CapacityPolicyState
-	if v.Policy != nil {
+	if v.Kube.Policy != nil {
 		state := v.CapacityPolicy()
 		policy = &state
 	}
 	return apiv1.Cluster{
 		CapacityPolicy: policy,
-		Namespace:      v.Key.Namespace,
-		Name:           v.Key.Name,
+		Namespace:      v.Cluster.Namespace,
+		Name:           v.Cluster.Name,
 		Mode:           v.Mode,
-		ModeReason:     v.ModeReason,
-		Frozen:         v.Frozen,
+		ModeReason:     v.Why.Message,
+		Frozen:         v.Kube.Freeze,
 		Shard:          v.Shard,
 		OptIn:          v.OptIn,
 		Paused:         v.Paused,
-		LastCycle:      apiv1.Time(v.CycleAt),
-		CycleSeconds:   v.CycleTook.Seconds(),
-		DataAgeSeconds: age(v.StateAt, now),
-		Error:          v.Error,
+		LastCycle:      apiv1.Time(v.At),
+		CycleSeconds:   v.Took.Seconds(),
+		DataAgeSeconds: age(v.ReadAt(), now),
+		Error:          v.fault(),
 		Groups:         v.groups(),
 		Departures:     v.departures(),
 		Arrivals:       v.arrivals(),
@@ -129,7 +100,7 @@ func (v View) Cluster(now time.Time) apiv1.Cluster {
 			Gangs:            apiv1.List(v.Snapshot.Gangs),
 			RequestResources: apiv1.List(v.Snapshot.Constraint),
 		},
-		Requested: apiv1.List(v.Requested),
+		Requested: apiv1.List(v.Kube.RequestResources),
 		Summary:   apiv1.List(v.Plan.Summary),
 		Unmet:     v.unmet(),
 		Findings:  apiv1.List(v.Findings),
@@ -140,8 +111,8 @@ func (v View) Cluster(now time.Time) apiv1.Cluster {
 // CapacityPolicy returns the capacity policy and what becomes of it.
 func (v View) CapacityPolicy() apiv1.CapacityPolicyState {
 	state := apiv1.CapacityPolicyState{Warm: apiv1.List(v.Plan.Warm), Idle: v.Idle, NotScaled: v.Unscaled()}
-	if v.Policy != nil {
-		state.Source, state.Policy, state.Fault = v.Policy.Source, v.Policy.Policy, v.Policy.Fault
+	if v.Kube.Policy != nil {
+		state.Source, state.Policy, state.Fault = v.Kube.Policy.Source, v.Kube.Policy.Policy, v.Kube.Policy.Fault
 	}
 	state.WarmNodes = v.WarmNodes
 	return state
@@ -153,9 +124,12 @@ func (v View) groups() []apiv1.Group {
 		group := apiv1.Group{
 			Name: planned.Name, Current: planned.Current, Desired: planned.Desired, Min: planned.Min, Max: planned.Max,
 			Resources: planned.Resources, Reasons: v.reasons(planned.Reasons), Closed: v.closed(planned.Name),
-			NumGpus: v.NumGPUs[planned.Name],
 		}
-		group.NumGpus.Sync.Mode = cmp.Or(group.NumGpus.Sync.Mode, string(nodepool.SyncReport))
+		n := v.NumGPUs[planned.Name]
+		group.NumGpus = apiv1.NumGPUs{Declared: n.Declared, Derived: n.Derived, Reported: n.Reported, Ray: n.Ray,
+			Sources: n.Sources, Mismatch: n.Mismatch}
+		group.NumGpus.Sync.Mode = cmp.Or(string(n.Mode), string(nodepool.SyncReport))
+		group.NumGpus.Sync.Code, group.NumGpus.Sync.Why = n.Code, n.Why
 		if group.Resources == nil {
 			group.Resources = apiv1.Bundle{}
 		}
@@ -235,12 +209,21 @@ func unmetRequest(kind apiv1.UnmetKind, r planner.UnmetRequest) apiv1.Unmet {
 	}
 }
 
+// changes returns the last changes, newest first.
 func (v View) changes() []apiv1.Decision {
-	changes := slices.Clone(v.Changes[:min(len(v.Changes), maxChanges)])
-	for i := range changes {
-		changes[i].Pods = apiv1.List(changes[i].Pods)
+	changes := []apiv1.Decision{}
+	for _, a := range slices.Backward(v.Recent[max(0, len(v.Recent)-maxChanges):]) {
+		changes = append(changes, ChangeOf(a))
 	}
-	return apiv1.List(changes)
+	return changes
+}
+
+// ChangeOf returns an action as the API shows it.
+func ChangeOf(a addon.Action) apiv1.Decision {
+	return apiv1.Decision{
+		At: a.At, Action: a.Name(), Group: a.Group, From: a.From, To: a.To, Pods: append([]string{}, a.Pods...),
+		Reason: planner.Reason{Code: a.Kind + "-" + a.Result, Message: a.Message},
+	}
 }
 
 // waiting counts pending tasks and actors, and the bundles of pending gangs. It leaves out request_resources.
@@ -265,15 +248,15 @@ func age(read, now time.Time) *float64 {
 }
 
 // byKey compares views by namespace and name.
-func byKey(a, b View) int { return a.Key.Compare(b.Key) }
+func byKey(a, b View) int { return a.Cluster.Compare(b.Cluster) }
 
 // Unscaled returns why the plan is not applied; empty if it is.
 func (v *View) Unscaled() string {
 	switch {
-	case v.Frozen:
+	case v.Kube.Freeze:
 		return "this is only a plan: the RayCluster is frozen, and nothing is written"
 	case v.Mode == nodepool.Shadow || v.Mode == nodepool.Off:
-		return "this is only a plan: " + v.ModeReason
+		return "this is only a plan: " + v.Why.Message
 	case v.Unwritten != "":
 		return "writing the last plan failed and is retried: " + v.Unwritten
 	}

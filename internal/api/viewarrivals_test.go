@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 )
@@ -16,16 +17,20 @@ func TestStartingWorkersAreListedByGroupAndByHowFarTheyAre(t *testing.T) {
 	starting := func(pod, group string, state arrival.State) planner.Node {
 		return planner.Node{Pod: pod, Group: group, State: planner.Pending, Arrival: &state}
 	}
-	v := View{Snapshot: planner.Snapshot{Nodes: []planner.Node{
-		{Pod: "joined", Group: "a", State: planner.Running},
-		starting("other", "b", arrival.State{Stage: arrival.JoiningRay, Since: noon}),
-		starting("unknown", "a", arrival.State{Stage: arrival.NodeLaunched}),
-		starting("late", "a", arrival.State{Stage: arrival.NodeLaunched, Since: noon.Add(time.Second)}),
-		starting("early", "a", arrival.State{Stage: arrival.NodeLaunched, Since: noon, Message: "why", ExpectedAt: noon.Add(time.Minute), LateAt: noon.Add(time.Hour)}),
-		starting("almost", "a", arrival.State{Stage: arrival.Starting, Since: noon.Add(time.Minute)}),
-	}}}
+	v := View{
+		Decision: addon.Decision{
+			Snapshot: planner.Snapshot{Nodes: []planner.Node{
+				{Pod: "joined", Group: "a", State: planner.Running},
+				starting("other", "b", arrival.State{Stage: arrival.JoiningRay, Since: noon}),
+				starting("unknown", "a", arrival.State{Stage: arrival.NodeLaunched}),
+				starting("late", "a", arrival.State{Stage: arrival.NodeLaunched, Since: noon.Add(time.Second)}),
+				starting("early", "a", arrival.State{Stage: arrival.NodeLaunched, Since: noon, Message: "why", ExpectedAt: noon.Add(time.Minute), LateAt: noon.Add(time.Hour)}),
+				starting("almost", "a", arrival.State{Stage: arrival.Starting, Since: noon.Add(time.Minute)}),
+			}},
+		},
+	}
 	var got []string
-	for _, a := range v.Cluster(noon).Arrivals {
+	for _, a := range v.Status(noon).Arrivals {
 		text := a.Pod + " " + a.Group + " " + a.Stage + " " + a.Message
 		if a.ExpectedAt != nil {
 			text += " " + a.ExpectedAt.Format(time.TimeOnly) + " " + a.LateAt.Format(time.TimeOnly)
@@ -39,7 +44,7 @@ func TestStartingWorkersAreListedByGroupAndByHowFarTheyAre(t *testing.T) {
 	for i := range 300 {
 		v.Snapshot.Nodes = append(v.Snapshot.Nodes, starting(fmt.Sprint(i), "c", arrival.State{Stage: arrival.Bound}))
 	}
-	if n := len(v.Cluster(noon).Arrivals); n != maxArrivals {
+	if n := len(v.Status(noon).Arrivals); n != maxArrivals {
 		t.Errorf("%d workers are listed, want %d", n, maxArrivals)
 	}
 }

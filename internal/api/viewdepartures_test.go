@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 )
@@ -13,15 +14,19 @@ import (
 func TestDeparturesComeByDeadlineWithWarningsLast(t *testing.T) {
 	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	taint := func() *departure.Notice { return departure.OfTaint("karpenter.sh/disrupted", "") }
-	v := View{Snapshot: planner.Snapshot{Nodes: []planner.Node{
-		{Pod: "stays", Group: "gpu", State: planner.Running},
-		{Pod: "warned", Group: "gpu", State: planner.Running, Going: departure.Of(departure.Cordoned, "cordoned").Until(noon)},
-		{Pod: "open", Group: "gpu", State: planner.Leaving, Going: taint()},
-		{Pod: "late", Group: "gpu", State: planner.Leaving, Going: taint().Until(noon.Add(time.Hour))},
-		{Pod: "soon", Group: "gpu", State: planner.Leaving, Going: taint().Until(noon)},
-	}}}
+	v := View{
+		Decision: addon.Decision{
+			Snapshot: planner.Snapshot{Nodes: []planner.Node{
+				{Pod: "stays", Group: "gpu", State: planner.Running},
+				{Pod: "warned", Group: "gpu", State: planner.Running, Going: departure.Of(departure.Cordoned, "cordoned").Until(noon)},
+				{Pod: "open", Group: "gpu", State: planner.Leaving, Going: taint()},
+				{Pod: "late", Group: "gpu", State: planner.Leaving, Going: taint().Until(noon.Add(time.Hour))},
+				{Pod: "soon", Group: "gpu", State: planner.Leaving, Going: taint().Until(noon)},
+			}},
+		},
+	}
 	var got []string
-	for _, d := range v.Cluster(noon).Departures {
+	for _, d := range v.Status(noon).Departures {
 		text := d.Pod + " " + d.Sign
 		if d.Deadline != nil {
 			text += " " + d.Deadline.Format(time.TimeOnly)

@@ -7,24 +7,27 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 )
 
 func TestGuardsNameThePodsAndCountThemByGroup(t *testing.T) {
 	v := View{
-		Snapshot: planner.Snapshot{
-			Head: &planner.Node{Pod: "head", Group: "headgroup", KubeNode: "m0", Guard: "heliostat"},
-			Nodes: []planner.Node{
-				{Pod: "busy", Group: "gpu", State: planner.Running, KubeNode: "m1", Guard: "heliostat"},
-				{Pod: "coming", Group: "gpu", State: planner.Pending, Guard: "heliostat"},
-				{Pod: "idle", Group: "gpu", State: planner.Idle},
-				{Pod: "kept", Group: "cpu", State: planner.Idle, Guard: "user"},
+		Decision: addon.Decision{
+			Snapshot: planner.Snapshot{
+				Head: &planner.Node{Pod: "head", Group: "headgroup", KubeNode: "m0", Guard: "heliostat"},
+				Nodes: []planner.Node{
+					{Pod: "busy", Group: "gpu", State: planner.Running, KubeNode: "m1", Guard: "heliostat"},
+					{Pod: "coming", Group: "gpu", State: planner.Pending, Guard: "heliostat"},
+					{Pod: "idle", Group: "gpu", State: planner.Idle},
+					{Pod: "kept", Group: "cpu", State: planner.Idle, Guard: "user"},
+				},
 			},
+			Plan: planner.Plan{Groups: []planner.GroupPlan{{Name: "cpu"}, {Name: "gpu"}, {Name: "none"}}},
 		},
-		Plan: planner.Plan{Groups: []planner.GroupPlan{{Name: "cpu"}, {Name: "gpu"}, {Name: "none"}}},
 	}
-	c := v.Cluster(time.Now())
+	c := v.Status(time.Now())
 	want := []apiv1.Guard{
 		{Pod: "head", Group: "headgroup", KubeNode: "m0", By: "heliostat"}, {Pod: "busy", Group: "gpu", KubeNode: "m1", By: "heliostat"},
 		{Pod: "coming", Group: "gpu", By: "heliostat"}, {Pod: "kept", Group: "cpu", By: "user"},
@@ -42,11 +45,11 @@ func TestGuardsNameThePodsAndCountThemByGroup(t *testing.T) {
 }
 
 func TestAFleetOfGuardsIsCounted(t *testing.T) {
-	v := View{Plan: planner.Plan{Groups: []planner.GroupPlan{{Name: "gpu"}}}}
+	v := View{Decision: addon.Decision{Plan: planner.Plan{Groups: []planner.GroupPlan{{Name: "gpu"}}}}}
 	for range 3 * maxGuards {
 		v.Snapshot.Nodes = append(v.Snapshot.Nodes, planner.Node{Group: "gpu", Guard: "heliostat"})
 	}
-	if c := v.Cluster(time.Now()); len(c.Guards) != maxGuards || c.Groups[0].Guarded != 3*maxGuards {
+	if c := v.Status(time.Now()); len(c.Guards) != maxGuards || c.Groups[0].Guarded != 3*maxGuards {
 		t.Errorf("%d guards listed, %d counted", len(c.Guards), c.Groups[0].Guarded)
 	}
 }

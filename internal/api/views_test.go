@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
@@ -31,7 +32,7 @@ func plannedView(t *testing.T) View {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return View{Key: llm, Mode: nodepool.Managed, CycleAt: noon, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
+	return View{Decision: addon.Decision{Cluster: llm, Mode: nodepool.Managed, At: noon, Snapshot: s, Plan: planner.Compute(s, s.Policy)}}
 }
 
 func plannedFixture(t *testing.T, change ...func(*Config)) *fixture {
@@ -86,8 +87,8 @@ func TestAnExplanationFirstSaysWhyThePlanIsNotApplied(t *testing.T) {
 	caller, managed := dial(t, w.handler), w.fleet[llm]
 	for want, change := range map[string]func(*View){
 		"": func(*View) {},
-		"this is only a plan: the RayCluster is frozen": func(v *View) { v.Frozen = true },
-		"this is only a plan: the mode of serve":        func(v *View) { v.Mode, v.ModeReason = nodepool.Shadow, "the mode of serve" },
+		"this is only a plan: the RayCluster is frozen": func(v *View) { v.Kube.Freeze = true },
+		"this is only a plan: the mode of serve":        func(v *View) { v.Mode, v.Why.Message = nodepool.Shadow, "the mode of serve" },
 		"is retried: forbidden":                         func(v *View) { v.Unwritten = "forbidden" },
 	} {
 		view := managed
@@ -106,7 +107,7 @@ func TestAnExplanationFirstSaysWhyThePlanIsNotApplied(t *testing.T) {
 
 func TestABadQuestionIsAProblem(t *testing.T) {
 	w := plannedFixture(t)
-	w.fleet[otherKey] = View{Key: otherKey}
+	w.fleet[otherKey] = View{Decision: addon.Decision{Cluster: otherKey}}
 	for query, want := range map[string]string{
 		"":                     "400 want exactly one of the parameters",
 		"?group=gpu&pod=gpu-1": "400 want exactly one of the parameters",
@@ -177,7 +178,7 @@ func (fakeHistory) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
 	if key != llm {
 		return nil
 	}
-	return []apiv1.HistoryEntry{{ID: "1772366400000", At: noon, Mode: nodepool.Managed, Decisions: busy().Cluster(noon).Decisions,
+	return []apiv1.HistoryEntry{{ID: "1772366400000", At: noon, Mode: nodepool.Managed, Decisions: busy().Status(noon).Decisions,
 		Groups: []apiv1.HistoryGroup{{Name: "a100", Current: 2, Desired: 4, Reasons: []planner.Reason{{Code: "launch", Message: "m"}}}}, Unmet: 1}}
 }
 
@@ -272,5 +273,27 @@ func TestWhatIfGroupsHaveTheLimitsOfTheContract(t *testing.T) {
 	}
 	if numbers < 6 {
 		t.Errorf("the contract bounds %d numbers", numbers)
+	}
+}
+
+func TestChangesAreShownNewestFirst(t *testing.T) {
+	var v View
+	for _, a := range []addon.Action{
+		{Kind: addon.ActionPatch, Result: addon.ResultOK, From: 1, To: 2},
+		{Kind: addon.ActionDrain, Result: addon.ResultRefused, Pods: []string{"a"}},
+		{Kind: addon.ActionPatch, Result: addon.ResultOK, From: 2, To: 1, Pods: []string{"a"}},
+		{Kind: addon.ActionPatch, Result: addon.ResultOK, From: 1, To: 1, Pods: []string{"b"}},
+	} {
+		v.Recent = append(v.Recent, a)
+	}
+	var actions []string
+	for _, change := range v.changes() {
+		actions = append(actions, change.Action)
+	}
+	if diff := cmp.Diff([]string{"replace", "scale-down", "drain-refused", "scale-up"}, actions); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	if v.RayErr = "the head does not answer"; v.Status(noon).Error != v.RayErr {
+		t.Error("a head that does not answer is no error")
 	}
 }

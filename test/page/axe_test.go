@@ -62,7 +62,7 @@ func TestEveryStateOfThePageIsForEverybody(t *testing.T) {
 		c.History, c.Owned, c.Shadow = past{}, owned{}, theirs{}
 	}
 	troubled := busy(time.Now())
-	troubled.Error, troubled.Frozen, troubled.Paused = "reading Ray's state: deadline exceeded", true, "Ray's account is 12 s old"
+	troubled.Err, troubled.Kube.Freeze, troubled.Paused = "reading Ray's state: deadline exceeded", true, "Ray's account is 12 s old"
 	full, broken := newBusyFleet(), newBusyFleet()
 	for number := range 12 { // enough clusters for the filter
 		full.set(quiet(number))

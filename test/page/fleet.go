@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/ledger"
@@ -32,7 +33,7 @@ func (f *fleet) set(views ...api.View) {
 		f.views = map[nodepool.ClusterKey]api.View{}
 	}
 	for _, view := range views {
-		f.views[view.Key] = view
+		f.views[view.Cluster] = view
 	}
 }
 
@@ -131,48 +132,47 @@ func busy(now time.Time) api.View {
 	}
 	plan := planner.Compute(snapshot, planner.Policy{})
 	return api.View{
-		Key:        llm,
-		Mode:       nodepool.Managed,
-		ModeReason: "managed by annotation heliostat.dev/mode",
-		CycleAt:    now,
-		CycleTook:  3200 * time.Microsecond,
-		StateAt:    now,
-		Snapshot:   snapshot,
-		Plan:       plan,
-		Requested:  snapshot.KeptResources,
-		Findings: []raydemand.Finding{
-			{
-				Code:     "surplus-deleted-at-random",
-				Severity: raydemand.Warning,
-				Object:   "RayCluster ml/llm",
-				Field:    "spec.enableInTreeAutoscaling",
-				Seen:     "false",
-				Why:      "whenever there are more pods than replicas, the operator deletes any of them",
-				Fix:      "set it to true",
+		Decision: addon.Decision{
+			Cluster:  llm,
+			Mode:     nodepool.Managed,
+			Why:      planner.Reason{Message: "managed by annotation heliostat.dev/mode"},
+			At:       now,
+			Took:     3200 * time.Microsecond,
+			Read:     addon.ReadAt(now),
+			Snapshot: snapshot,
+			Plan:     plan,
+			Findings: []raydemand.Finding{
+				{
+					Code:     "surplus-deleted-at-random",
+					Severity: raydemand.Warning,
+					Object:   "RayCluster ml/llm",
+					Field:    "spec.enableInTreeAutoscaling",
+					Seen:     "false",
+					Why:      "whenever there are more pods than replicas, the operator deletes any of them",
+					Fix:      "set it to true",
+				},
 			},
-		},
-		Changes: []apiv1.Decision{
-			{
-				At:     now.Add(-4 * time.Second),
-				Action: "scale-up",
-				Group:  "a100",
-				From:   2,
-				To:     3,
-				Pods:   []string{},
-				Reason: planner.Reason{
-					Code:    "patch-ok",
+			Recent: []addon.Action{
+				{
+					At:   now.Add(-65 * time.Second),
+					Kind: "drain", Result: "ok",
+					Group:   "mig-1g",
+					From:    2,
+					To:      2,
+					Pods:    []string{"llm-mig-m2"},
+					Message: "idle for 61s, Ray agreed",
+				},
+				{
+					At:   now.Add(-4 * time.Second),
+					Kind: "patch", Result: "ok",
+					Group:   "a100",
+					From:    2,
+					To:      3,
+					Pods:    []string{},
 					Message: "group a100: replicas 2 → 3: launching 1 pod for 8 × {CPU 1, GPU 1}",
 				},
 			},
-			{
-				At:     now.Add(-65 * time.Second),
-				Action: "drain",
-				Group:  "mig-1g",
-				From:   2,
-				To:     2,
-				Pods:   []string{"llm-mig-m2"},
-				Reason: planner.Reason{Code: "drain-ok", Message: "idle for 61s, Ray agreed"},
-			},
+			Kube: nodepool.Cluster{RequestResources: snapshot.KeptResources},
 		},
 	}
 }
@@ -342,16 +342,18 @@ func (theirs) Comparison(nodepool.ClusterKey) apiv1.ShadowComparison {
 // quiet returns one of many idle clusters.
 func quiet(number int) api.View {
 	return api.View{
-		Key: nodepool.ClusterKey{
-			Namespace: fmt.Sprintf("team-%02d", number%40),
-			Name:      fmt.Sprintf("cluster-%04d", number),
-		},
-		Mode:       nodepool.Managed,
-		ModeReason: "the default",
-		CycleAt:    time.Now(),
-		StateAt:    time.Now(),
-		Plan: planner.Plan{
-			Groups: []planner.GroupPlan{{Name: "gpu", Current: 2, Desired: 2, Max: 8, Resources: whole(1, 8)}},
+		Decision: addon.Decision{
+			Cluster: nodepool.ClusterKey{
+				Namespace: fmt.Sprintf("team-%02d", number%40),
+				Name:      fmt.Sprintf("cluster-%04d", number),
+			},
+			Mode: nodepool.Managed,
+			Why:  planner.Reason{Message: "the default"},
+			At:   time.Now(),
+			Read: addon.ReadAt(time.Now()),
+			Plan: planner.Plan{
+				Groups: []planner.GroupPlan{{Name: "gpu", Current: 2, Desired: 2, Max: 8, Resources: whole(1, 8)}},
+			},
 		},
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -110,7 +111,7 @@ func TestAFailingServerIsShownAndComesBack(t *testing.T) {
 func TestWhatFailsInOneClusterIsShownThere(t *testing.T) {
 	f := newBusyFleet()
 	view := busy(time.Now())
-	view.Error, view.Frozen, view.Paused = "reading Ray's state: deadline exceeded", true, "Ray's account is 12 s old"
+	view.Err, view.Kube.Freeze, view.Paused = "reading Ray's state: deadline exceeded", true, "Ray's account is 12 s old"
 	view.OptIn = &apiv1.OptIn{Waiting: "demand waits for which Heliostat would launch 2 × a100", Allow: "`autoscaler unfreeze ml/llm` lets it be scaled again"}
 	f.set(view)
 	b := open(t, desktop, newServer(t, f, nil, nil).URL+"/#ml/llm")
@@ -139,8 +140,8 @@ func TestAThousandClustersAreListedAndFiltered(t *testing.T) {
 // changed returns the busy cluster with one more decision.
 func changed() api.View {
 	view := busy(time.Now())
-	view.Changes = append([]apiv1.Decision{{At: time.Now(), Action: "scale-up", Group: "cpu", From: 1, To: 7, Pods: []string{},
-		Reason: planner.Reason{Code: "patch-ok", Message: "a change nobody reloaded the page for"}}}, view.Changes...)
+	view.Recent = append(view.Recent, addon.Action{At: time.Now(), Kind: "patch", Result: "ok", Group: "cpu", From: 1, To: 7,
+		Message: "a change nobody reloaded the page for"})
 	view.Plan.Groups[1].Desired = 7
 	return view
 }
@@ -258,7 +259,7 @@ func TestNamesNeverBecomeMarkup(t *testing.T) {
 	const hostile = `<img src=x onerror="document.title='harmed'"><script>document.title='harmed'</script>`
 	f := newBusyFleet()
 	view := busy(time.Now())
-	view.Error = hostile
+	view.Err = hostile
 	view.Plan.Groups[0].Name, view.Plan.Groups[0].Reasons = hostile, []planner.Reason{{Code: hostile, Message: hostile}}
 	view.Snapshot.Requests = append(view.Snapshot.Requests, raydemand.Request{Bundle: raydemand.Bundle{hostile: raydemand.One}, Count: 1})
 	f.set(view)

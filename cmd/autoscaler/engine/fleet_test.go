@@ -1,10 +1,7 @@
 package engine
 
 import (
-	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
@@ -30,19 +27,5 @@ func decided() *addon.Decision {
 			{At: at, Kind: addon.ActionPatch, Result: addon.ResultOK, Group: "gpu", From: 2, To: 1, Pods: []string{"a"}},
 			{At: at, Kind: addon.ActionPatch, Result: addon.ResultOK, Group: "gpu", From: 1, To: 1, Pods: []string{"b"}},
 		},
-	}
-}
-
-func TestAViewShowsTheLatestChangesFirst(t *testing.T) {
-	v := viewOf(decided())
-	var actions []string
-	for _, change := range v.Changes {
-		actions = append(actions, change.Action)
-	}
-	if diff := cmp.Diff([]string{"replace", "scale-down", "drain-refused", "scale-up"}, actions); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
-	if !v.Frozen || v.Paused == "" || v.Error != "the head does not answer" || v.ModeReason == "" || len(v.Requested) != 1 {
-		t.Errorf("view = %+v", v)
 	}
 }

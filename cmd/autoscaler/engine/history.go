@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
@@ -85,7 +86,7 @@ func (h *History) Observe(d *addon.Decision) error {
 	}
 	for _, action := range d.Actions {
 		if !action.ScalesNothing() {
-			past.Decisions = append(past.Decisions, changeOf(action))
+			past.Decisions = append(past.Decisions, api.ChangeOf(action))
 		}
 	}
 	for _, g := range d.Plan.Groups {

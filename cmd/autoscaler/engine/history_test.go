@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
@@ -260,7 +261,7 @@ func TestAPastSaysAllThatItsDecisionSaid(t *testing.T) {
 	pasts := h.Entries(d.Cluster)
 	want := []apiv1.HistoryEntry{{
 		ID: strconv.FormatInt(d.At.UnixMilli(), 10), At: d.At, Mode: d.Mode, Error: d.Err,
-		Decisions: []apiv1.Decision{changeOf(d.Actions[0])},
+		Decisions: []apiv1.Decision{api.ChangeOf(d.Actions[0])},
 		Groups: []apiv1.HistoryGroup{{Name: "group-0", Desired: 7, Reasons: d.Plan.Groups[0].Reasons},
 			{Name: "group-1", Desired: 7, Reasons: d.Plan.Groups[1].Reasons}},
 	}}
