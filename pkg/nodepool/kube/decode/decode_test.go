@@ -442,16 +442,26 @@ func TestAGroupThatBlocksLaterOnesIsAFinding(t *testing.T) {
 	t.Errorf("findings %v lack %s", codes(cluster.Findings), WorkerPodsFail)
 }
 
-func TestTheAnnotationOfARayClusterSaysItsIsolation(t *testing.T) {
-	for text, want := range map[string]struct {
-		isolation nodepool.RequiredIsolation
-		reported  int
-	}{"limit": {nodepool.RequireLimit, 0}, "any": {nodepool.AnyIsolation, 0}, "strong": {nodepool.RequireHardware, 1}} {
-		report := &Report{}
-		var cluster nodepool.Cluster
-		readAnnotations(FieldsOf(map[string]any{"annotations": map[string]any{nodepool.IsolationAnnotation: text}}, report), &cluster)
-		if cluster.Isolation != want.isolation || len(report.All) != want.reported {
-			t.Errorf("%s: %s with findings %v", text, cluster.Isolation, report.All)
+func TestAnAnnotationOfOneWordIsReadOrReported(t *testing.T) {
+	for _, test := range []struct {
+		key, text, want string
+		reported        int
+	}{
+		{nodepool.IsolationAnnotation, "limit", string(nodepool.RequireLimit), 0},
+		{nodepool.IsolationAnnotation, "any", string(nodepool.AnyIsolation), 0},
+		{nodepool.IsolationAnnotation, "strong", string(nodepool.RequireHardware), 1},
+		{nodepool.ConsolidateAnnotation, "none", string(nodepool.ConsolidateNone), 0},
+		{nodepool.ConsolidateAnnotation, "serve", string(nodepool.ConsolidateServe), 0},
+		{nodepool.ConsolidateAnnotation, "restartable", string(nodepool.ConsolidateRestartable), 0},
+		{nodepool.ConsolidateAnnotation, "Serve", string(nodepool.ConsolidateNone), 1},
+		{nodepool.ConsolidateAnnotation, "true", string(nodepool.ConsolidateNone), 1},
+		{nodepool.ConsolidateAnnotation, "", string(nodepool.ConsolidateNone), 1},
+	} {
+		report, cluster := &Report{}, nodepool.Cluster{}
+		readAnnotations(FieldsOf(map[string]any{"annotations": map[string]any{test.key: test.text}}, report), &cluster)
+		got := string(cluster.Isolation) + string(cluster.Consolidate) // the other one is empty
+		if got != test.want || len(report.All) != test.reported {
+			t.Errorf("%s %q: %s with findings %v", test.key, test.text, got, report.All)
 		}
 	}
 }
@@ -560,23 +570,6 @@ func TestManyFaultsAreReportedBriefly(t *testing.T) {
 	for _, want := range []string{"9997 more entries are ignored", "480 more of this kind are not listed", "(20001 bytes)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not reported", want)
-		}
-	}
-}
-
-func TestTheAnnotationSaysWhichWorkMayMove(t *testing.T) {
-	for text, want := range map[string]struct {
-		moves    nodepool.Consolidate
-		reported int
-	}{
-		"none": {nodepool.ConsolidateNone, 0}, "serve": {nodepool.ConsolidateServe, 0},
-		"restartable": {nodepool.ConsolidateRestartable, 0},
-		"Serve":       {nodepool.ConsolidateNone, 1}, "true": {nodepool.ConsolidateNone, 1}, "": {nodepool.ConsolidateNone, 1},
-	} {
-		report, cluster := &Report{}, nodepool.Cluster{}
-		readAnnotations(FieldsOf(map[string]any{"annotations": map[string]any{nodepool.ConsolidateAnnotation: text}}, report), &cluster)
-		if cluster.Consolidate != want.moves || len(report.All) != want.reported {
-			t.Errorf("%q: %s with findings %v", text, cluster.Consolidate, report.All)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package decode
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -122,67 +124,41 @@ func TestRaysAutoscalerIsKnownToBelieveWhatItBelieves(t *testing.T) {
 	}
 }
 
-func TestTheAnnotationOfInstancesIsOneWordOrOneForEachGroup(t *testing.T) {
-	for _, test := range []struct {
-		annotation string
-		cpu, gpu   nodepool.MIGGPUs
-		reported   string
-	}{
-		{"", "", "", ""},
-		{"one", nodepool.MIGOne, nodepool.MIGOne, ""},
-		{`{"gpu": "one", "cpu": "all"}`, nodepool.MIGAll, nodepool.MIGOne, ""},
-		{"1", "", "", "it is not all or one; each MIG instance counts as a GPU"},
-		{`{"gpu": "two"}`, "", "", `the value of group gpu is "two", want all or one`},
+func TestASettingOfGroupsIsOneWordOrOneForEachGroup(t *testing.T) {
+	for _, test := range []struct{ key, annotation, cpu, gpu, reported string }{
+		{NumGPUsSyncAnnotation, "", "report", "report", ""},
+		{NumGPUsSyncAnnotation, "enforce", "enforce", "enforce", ""},
+		{NumGPUsSyncAnnotation, `{"gpu": "when-empty"}`, "report", "when-empty", ""},
+		{NumGPUsSyncAnnotation, "always", "report", "report", "it is not report, when-empty or enforce"},
+		{NumGPUsSyncAnnotation, `{"gpu": "enforce", "cpu": 3}`, "report", "enforce", "the value of group cpu is 3"},
+		{NumGPUsSyncAnnotation, `{"tpu": "enforce"}`, "report", "report", `no worker group "tpu"`},
+		{NumGPUsSyncAnnotation, `{"gpu"`, "report", "report", "not a JSON object"},
+		{nodepool.MIGGPUsAnnotation, "", "", "", ""},
+		{nodepool.MIGGPUsAnnotation, "one", "one", "one", ""},
+		{nodepool.MIGGPUsAnnotation, `{"gpu": "one", "cpu": "all"}`, "all", "one", ""},
+		{nodepool.MIGGPUsAnnotation, "1", "", "", "it is not all or one; each MIG instance counts as a GPU"},
+		{nodepool.MIGGPUsAnnotation, `{"gpu": "two"}`, "", "", `the value of group gpu is "two", want all or one`},
+		{nodepool.ProvisioningAnnotation, `{"gpu": true, "cpu": "false"}`, "false", "true", ""},
+		{nodepool.ProvisioningAnnotation, "yes", "false", "false", "it is not true or false"},
 	} {
 		object := objectOf(t, "{metadata: {uid: u-1}, spec: {workerGroupSpecs: [{groupName: cpu}, {groupName: gpu}]}}")
-		object["metadata"].(map[string]any)["annotations"] = map[string]any{nodepool.MIGGPUsAnnotation: test.annotation}
+		object["metadata"].(map[string]any)["annotations"] = map[string]any{test.key: test.annotation}
 		cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: object}, nil)
-		if cpu, gpu := cluster.Groups[0].MIGGPUs, cluster.Groups[1].MIGGPUs; cpu != test.cpu || gpu != test.gpu {
-			t.Errorf("%s: %q and %q, want %q and %q", test.annotation, cpu, gpu, test.cpu, test.gpu)
+		var got, reported []string
+		for _, g := range cluster.Groups {
+			got = append(got, map[string]string{NumGPUsSyncAnnotation: string(g.NumGPUsSync),
+				nodepool.MIGGPUsAnnotation: string(g.MIGGPUs), nodepool.ProvisioningAnnotation: fmt.Sprint(g.Provisions)}[test.key])
 		}
-		reported := ""
 		for _, f := range cluster.Findings {
 			if strings.HasPrefix(f.Code, "annotation-") {
-				reported += f.Why
+				reported = append(reported, f.Why)
 			}
 		}
-		if (reported == "") != (test.reported == "") || !strings.Contains(reported, test.reported) {
+		if !slices.Equal(got, []string{test.cpu, test.gpu}) {
+			t.Errorf("%s: groups have %q, want %q and %q", test.annotation, got, test.cpu, test.gpu)
+		}
+		if len(reported) != min(1, len(test.reported)) || !strings.Contains(strings.Join(reported, ""), test.reported) {
 			t.Errorf("%s: reported %q, want %q", test.annotation, reported, test.reported)
 		}
-	}
-}
-
-func TestTheSyncAnnotationIsOneWordOrOneForEachGroup(t *testing.T) {
-	tests := []struct {
-		name, annotation string
-		cpu, gpu         nodepool.SyncMode
-		reported         string
-	}{
-		{"nothing is asked for", "", "report", "report", ""},
-		{"one word for all", "enforce", "enforce", "enforce", ""},
-		{"one for each", `{"gpu": "when-empty"}`, "report", "when-empty", ""},
-		{"a word that is none", "always", "report", "report", "it is not report, when-empty or enforce"},
-		{"a bad entry costs only its group", `{"gpu": "enforce", "cpu": 3}`, "report", "enforce", "the value of group cpu is 3"},
-		{"a group that is not there", `{"tpu": "enforce"}`, "report", "report", `no worker group "tpu"`},
-		{"no JSON", `{"gpu"`, "report", "report", "not a JSON object"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			object := objectOf(t, "{metadata: {uid: u-1}, spec: {workerGroupSpecs: [{groupName: cpu}, {groupName: gpu}]}}")
-			object["metadata"].(map[string]any)["annotations"] = map[string]any{NumGPUsSyncAnnotation: test.annotation}
-			cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: object}, nil)
-			if got := [2]nodepool.SyncMode{cluster.Groups[0].NumGPUsSync, cluster.Groups[1].NumGPUsSync}; got != [2]nodepool.SyncMode{test.cpu, test.gpu} {
-				t.Errorf("modes are %v, want %v and %v", got, test.cpu, test.gpu)
-			}
-			var reported []string
-			for _, f := range cluster.Findings {
-				if strings.HasPrefix(f.Code, "annotation-") {
-					reported = append(reported, f.Why)
-				}
-			}
-			if len(reported) != min(1, len(test.reported)) || !strings.Contains(strings.Join(reported, ""), test.reported) {
-				t.Errorf("reported %q, want %q", reported, test.reported)
-			}
-		})
 	}
 }
