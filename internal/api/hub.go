@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -30,12 +31,6 @@ type HubConfig struct {
 	MaxAge time.Duration
 }
 
-const (
-	defaultInterval  = 250 * time.Millisecond
-	defaultHeartbeat = 15 * time.Second
-	defaultMaxAge    = 30 * time.Minute
-)
-
 // Hub sends changes to subscribers. Without subscribers it costs one atomic read per decision and stores nothing.
 type Hub struct {
 	HubConfig
@@ -59,17 +54,12 @@ type Hub struct {
 
 // NewHub returns a hub without subscribers. SetFleet must follow before its first use.
 func NewHub(config HubConfig) *Hub {
-	if config.Interval == 0 {
-		config.Interval = defaultInterval
-	}
-	if config.Heartbeat == 0 {
-		config.Heartbeat = defaultHeartbeat
-	}
-	if config.MaxAge == 0 {
-		config.MaxAge = defaultMaxAge
-	}
 	return &Hub{
-		HubConfig:   config,
+		HubConfig: HubConfig{
+			Interval:  cmp.Or(config.Interval, 250*time.Millisecond),
+			Heartbeat: cmp.Or(config.Heartbeat, 15*time.Second),
+			MaxAge:    cmp.Or(config.MaxAge, 30*time.Minute),
+		},
 		subscribers: map[*subscriber]bool{},
 		wake:        make(chan struct{}, 1),
 		changed:     map[nodepool.ClusterKey]bool{},

@@ -45,8 +45,8 @@ func (v View) drivers() []jobs.Job {
 // Summary returns the cluster as lists show it.
 func (v View) Summary(now time.Time) apiv1.ClusterSummary {
 	s := apiv1.ClusterSummary{
-		Namespace: v.Cluster.Namespace, Name: v.Cluster.Name, Mode: v.Mode, ModeReason: v.Why.Message, Frozen: v.Kube.Freeze,
-		Shard:     v.Shard,
+		Namespace: v.Cluster.Namespace, Name: v.Cluster.Name, Mode: v.Mode, ModeReason: v.Why.Message,
+		Frozen: v.Kube.Freeze, Shard: v.Shard,
 		LastCycle: apiv1.Time(v.At), DataAgeSeconds: age(v.ReadAt(), now), Error: v.fault(),
 		Waiting: waiting(v.Snapshot.Demand), Unmet: len(v.unmet()),
 	}
