@@ -89,47 +89,41 @@ func (l cardLayout) each() Card {
 	return card
 }
 
-// cardsOf is the cards of a node, and how its scheduler chooses among them. It has none if no parts are handed out.
-type cardsOf struct {
-	cards []Card
-	order string
-}
-
 // freeCards returns what pods may still take of the healthy cards of a node.
-func freeCards(node *Node) cardsOf {
+func freeCards(node *Node) (cards []Card, order string) {
 	layout, parts := layoutOf(node, new(ReadNode(sharing.Reader{}, node)), true)
 	if !parts || node.Use == nil || len(node.Use.Cards) == 0 {
 		return layout.empty()
 	}
-	free := cardsOf{order: layout.order}
 	for i := range node.Use.Cards {
 		if used := &node.Use.Cards[i]; used.Usable() {
-			free.cards = append(free.cards, layout.left(used))
+			cards = append(cards, layout.left(used))
 		}
 	}
-	return free
+	return cards, layout.order
 }
 
 // newCards returns the cards of a new node like this one, which are healthy and not used.
-func newCards(node *Node) cardsOf {
+func newCards(node *Node) (cards []Card, order string) {
 	layout, _ := layoutOf(node, new(ReadNode(sharing.Reader{}, node)), false)
 	return layout.empty()
 }
 
-func (l cardLayout) empty() cardsOf {
-	if l.cards == 0 {
-		return cardsOf{}
+// empty returns the cards when no pod uses them, and how their scheduler chooses among them. It has none if no parts
+// are handed out.
+func (l cardLayout) empty() (cards []Card, order string) {
+	switch {
+	case l.cards == 0:
+		return nil, ""
+	case l.own == nil:
+		card := l.each()
+		card.Count = l.cards
+		return []Card{card}, l.order
 	}
-	if l.own != nil {
-		empty := cardsOf{order: l.order}
-		for i := range l.own {
-			empty.cards = append(empty.cards, l.like(&l.own[i]).each())
-		}
-		return empty
+	for i := range l.own {
+		cards = append(cards, l.like(&l.own[i]).each())
 	}
-	card := l.each()
-	card.Count = l.cards
-	return cardsOf{[]Card{card}, l.order}
+	return cards, l.order
 }
 
 // like is the layout of one card: those of a node may differ.
@@ -480,7 +474,8 @@ func (p *PodShape) podsOnCards(node *Node, has func(resource string) raydemand.A
 		layout.slots = 0 // the number of shares bounds the pods on all cards together
 	}
 	layout.own = slices.DeleteFunc(layout.own, func(c sharing.Card) bool { return p.Choice.Refuses(c) != "" })
-	runs := runsOf(&Place{Cards: layout.empty().cards})
+	empty, _ := layout.empty()
+	runs := runsOf(&Place{Cards: empty})
 	for i := range runs {
 		if r := &runs[i]; r.total == 0 && ask.Memory == 0 {
 			r.total, r.memory = 100, 100 // without an amount it is the whole card

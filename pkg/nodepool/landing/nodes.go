@@ -74,7 +74,8 @@ type lot struct {
 	members []int
 	free    Quantities
 	devices []Devices
-	cardsOf
+	cards   []Card
+	order   string
 	// holds counts the given pods that each of them holds, as far as that makes a difference.
 	holds map[string]int64
 }
@@ -135,9 +136,9 @@ func lotsOf(nodes []Node, members []int) []lot {
 		if !known {
 			at = len(lots)
 			byUse[string(key)] = at
-			lots = append(lots, lot{
-				free: freeOn(&nodes[member]), devices: freeDevices(&nodes[member]), cardsOf: freeCards(&nodes[member]),
-			})
+			cards, order := freeCards(&nodes[member])
+			lots = append(lots, lot{free: freeOn(&nodes[member]), devices: freeDevices(&nodes[member]), cards: cards,
+				order: order})
 		}
 		lots[at].add(&nodes[member], member)
 	}

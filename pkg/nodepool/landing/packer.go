@@ -1,7 +1,6 @@
 package landing
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -246,26 +245,25 @@ type bin struct {
 
 const unlimited raydemand.Amount = math.MaxInt64
 
-// rank is the preference of a bin (compare).
+// rank is the preference of a bin (before).
 type rank struct {
 	tier  int8
 	kinds int32
 	left  int64
 }
 
-// compare orders bins by preference: nodes that exist before new ones that are in use before others, nodes that may
-// have no room last, then those that the fewest kinds of pods can use, then the fullest.
-func (b *bin) compare(other *bin) int {
-	return cmp.Or(cmp.Compare(b.rank.tier, other.rank.tier), cmp.Compare(b.rank.kinds, other.rank.kinds),
-		cmp.Compare(b.rank.left, other.rank.left), cmp.Compare(b.place, other.place))
-}
-
+// before orders bins by preference: nodes that exist before new ones that are in use before others, nodes that may have
+// no room last, then those that the fewest kinds of pods can use, then the fullest.
 func (b *bin) before(other *bin) bool {
-	if b.rank == other.rank {
-		return b.place < other.place
+	switch r, o := &b.rank, &other.rank; {
+	case r.tier != o.tier:
+		return r.tier < o.tier
+	case r.kinds != o.kinds:
+		return r.kinds < o.kinds
+	case r.left != o.left:
+		return r.left < o.left
 	}
-	return b.rank.tier < other.rank.tier || b.rank.tier == other.rank.tier && (b.rank.kinds < other.rank.kinds ||
-		b.rank.kinds == other.rank.kinds && b.rank.left < other.rank.left)
+	return b.place < other.place
 }
 
 func (p *Packer) emptyBin(place *Place, at int) *bin {

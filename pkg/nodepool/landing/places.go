@@ -410,7 +410,7 @@ func (l lot) as(like *Node) lot {
 		}
 	}
 	if l.cards == nil {
-		l.cardsOf = newCards(like)
+		l.cards, l.order = newCards(like)
 	}
 	return l
 }
@@ -507,10 +507,10 @@ func (t *stocktaking) addAlike(room *Room, kinds []int) {
 			return pool[i] != count && !pool[i].fresh.without(t.coming).equal(first)
 		}
 		same := slices.DeleteFunc(slices.Clone(rest), differs)
-		cards := first.cards()
+		cards, order := first.cards()
 		t.places = append(t.places, Place{Pool: room.Pool, New: true, Nodes: room.MayAddNodes,
 			SameNodes: len(same) < len(kinds), Free: first.has, Devices: leastDevices(first.nodes),
-			Cards: t.inPercent(cards.cards), CardOrder: cards.order, Accepts: t.names(same), Like: first.likeName()})
+			Cards: t.inPercent(cards), CardOrder: order, Accepts: t.names(same), Like: first.likeName()})
 		rest = slices.DeleteFunc(slices.Clone(rest), func(i int) bool { return slices.Contains(same, i) })
 	}
 }

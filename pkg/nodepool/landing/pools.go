@@ -410,19 +410,25 @@ func (n *newNode) likeName() string {
 	return n.like.Name
 }
 
+func (n *newNode) equalCards(other *newNode) bool {
+	cards, order := n.cards()
+	others, otherOrder := other.cards()
+	return order == otherOrder && reflect.DeepEqual(cards, others)
+}
+
 // equal reports whether a new node is the same for two kinds of pods.
 func (n *newNode) equal(other *newNode) bool {
 	return maps.Equal(n.has, other.has) &&
-		(slices.Equal(n.nodes, other.nodes) || reflect.DeepEqual(n.cards(), other.cards()) &&
+		(slices.Equal(n.nodes, other.nodes) || n.equalCards(other) &&
 			reflect.DeepEqual(leastDevices(n.nodes), leastDevices(other.nodes)))
 }
 
-func (n *newNode) cards() (all cardsOf) {
+func (n *newNode) cards() (all []Card, order string) {
 	for _, node := range n.nodes {
-		each := newCards(node)
-		all.cards, all.order = leastCards(all.cards, each.cards), cmp.Or(all.order, each.order)
+		each, own := newCards(node)
+		all, order = leastCards(all, each), cmp.Or(order, own)
 	}
-	return all
+	return all, order
 }
 
 // leastCards returns as many cards as the node with fewer has, of which each has as much as the smaller one.

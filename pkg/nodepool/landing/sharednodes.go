@@ -221,8 +221,9 @@ type chain struct {
 	placeless []int64
 	// retried are the counts of the last placing in which some pods had no place, and other is the result of another
 	// order.
-	retried []int64
-	other   placed
+	retried      []int64
+	other        *Taken
+	otherMissing []int64
 }
 
 // chainStep is the state after a group's pods, and how many of them had no place.
@@ -231,16 +232,10 @@ type chainStep struct {
 	after         *Taken
 }
 
-// placed is where pods are, and how many of each group had no place, by position in the order.
-type placed struct {
-	on      *Taken
-	missing []int64
-}
-
 // newChain places the present pods on a start.
 func newChain(c *SharedNodes, start *Taken) *chain {
 	m := &chain{start: start, steps: make([]chainStep, len(c.order))}
-	m.placeless = m.all(c, c.present).missing
+	_, m.placeless = m.all(c, c.present)
 	return m
 }
 
@@ -249,18 +244,18 @@ func newChain(c *SharedNodes, start *Taken) *chain {
 func (m *chain) place(c *SharedNodes, given []int64) *Taken {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	found := m.beside(c, given)
-	for k, missing := range found.missing {
+	found, missing := m.beside(c, given)
+	for k, missing := range missing {
 		if missing > m.placeless[k] {
 			return nil
 		}
 	}
 	on := &Taken{}
-	on.CopyFrom(found.on)
+	on.CopyFrom(found)
 	return on
 }
 
-func (m *chain) beside(c *SharedNodes, given []int64) placed {
+func (m *chain) beside(c *SharedNodes, given []int64) (on *Taken, missing []int64) {
 	counts := slices.Clone(c.present)
 	for _, i := range c.order {
 		counts[i] += given[i]
@@ -273,39 +268,41 @@ func (c *SharedNodes) placeless(i int, given []int64) int64 {
 	m := c.last
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	missing := m.beside(c, given).missing
+	_, missing := m.beside(c, given)
 	if k := slices.Index(c.order, i); k >= 0 {
 		return missing[k]
 	}
 	return 0
 }
 
-// all places pods in order. If some have no place, it tries another order, and returns what places more.
-func (m *chain) all(c *SharedNodes, counts []int64) placed {
-	found := m.inOrder(c, counts)
-	missing := total(found.missing)
-	if missing == 0 {
-		return found
+// all places pods in order, and returns how many of each group had no place, by position in the order. If some had
+// none, it tries another order, and returns what places more.
+func (m *chain) all(c *SharedNodes, counts []int64) (on *Taken, missing []int64) {
+	on, missing = m.inOrder(c, counts)
+	if total(missing) == 0 {
+		return on, missing
 	}
 	if !slices.Equal(m.retried, counts) {
-		m.retried, m.other = slices.Clone(counts), m.missingFirst(c, counts, found.missing)
+		m.retried = slices.Clone(counts)
+		m.other, m.otherMissing = m.missingFirst(c, counts, missing)
 	}
-	if total(m.other.missing) < missing {
-		return m.other
+	if total(m.otherMissing) < total(missing) {
+		return m.other, m.otherMissing
 	}
-	return found
+	return on, missing
 }
 
-func (m *chain) inOrder(c *SharedNodes, counts []int64) placed {
-	found, same := placed{m.start, make([]int64, len(c.order))}, true
+func (m *chain) inOrder(c *SharedNodes, counts []int64) (on *Taken, missing []int64) {
+	on, missing = m.start, make([]int64, len(c.order))
+	same := true
 	for k, i := range c.order {
 		step := &m.steps[k]
 		if same = same && step.after != nil && step.pods == counts[i]; !same {
-			step.put(c, i, counts[i], found.on)
+			step.put(c, i, counts[i], on)
 		}
-		found.on, found.missing[k] = step.after, step.missing
+		on, missing[k] = step.after, step.missing
 	}
-	return found
+	return on, missing
 }
 
 func (s *chainStep) put(c *SharedNodes, i int, pods int64, before *Taken) {
@@ -319,18 +316,19 @@ func (s *chainStep) put(c *SharedNodes, i int, pods int64, before *Taken) {
 
 // missingFirst places pods of the groups of which some are missing before all others. It stops when as many are missing
 // again.
-func (m *chain) missingFirst(c *SharedNodes, counts, missing []int64) placed {
-	found, spare := placed{&Taken{}, make([]int64, len(c.order))}, total(missing)
-	found.on.CopyFrom(m.start)
+func (m *chain) missingFirst(c *SharedNodes, counts, before []int64) (on *Taken, missing []int64) {
+	on, missing = &Taken{}, make([]int64, len(c.order))
+	on.CopyFrom(m.start)
+	spare := total(before)
 	for _, first := range []bool{true, false} {
 		for k, i := range c.order {
-			if first == (missing[k] > 0) && spare > 0 {
-				found.missing[k] = counts[i] - c.Occupy(found.on, i, counts[i])
-				spare -= found.missing[k]
+			if first == (before[k] > 0) && spare > 0 {
+				missing[k] = counts[i] - c.Occupy(on, i, counts[i])
+				spare -= missing[k]
 			}
 		}
 	}
-	return found
+	return on, missing
 }
 
 func total(counts []int64) (n int64) {

@@ -3,6 +3,7 @@ package landing
 import (
 	"fmt"
 	"slices"
+	"sort"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -98,7 +99,7 @@ func (s *Taken) fillAll(pod int, n int64) (placed int64) {
 			bins = append(bins, b)
 		}
 	}
-	slices.SortFunc(bins, (*bin).compare)
+	sort.Slice(bins, func(i, k int) bool { return bins[i].before(bins[k]) })
 	for _, best := range bins {
 		if placed >= n {
 			break

@@ -6,7 +6,7 @@
 //
 // To add a stack, add the names of its resources to gpuinfo/resource.go, and write a file here; koordinator.go is a
 // short example. If nodes have marks of the stack, the file has a row in claims; if it shows single cards, one in
-// cardSources; if it hands out parts of cards, one in requests, besides and GPUs.Parts. Annotations that it reads are
+// cardSources; if it hands out parts of cards, one in parts, and a case in GPUs.Parts. Annotations that it reads are
 // in ReadsAnnotation for nodes and in PodAnnotations for pods. Which part of the node a pod pays for is in
 // price/share.go.
 //
