@@ -113,7 +113,7 @@ func gateOff(x *inventory, o *Object, report reporter) {
 	gates, _ := operators[0].flag("feature-gates")
 	off := func(at fieldpath.Value, gate string) {
 		report(occurrence{Object: o, Path: at.Path(), More: "its feature gate " + gate + " is off",
-			Fix: edit("remove the field, or add "+gate+"=true to --feature-gates of the operator")})
+			Fix: edit("remove the field, or add " + gate + "=true to --feature-gates of the operator")})
 	}
 	if o.Kind == "RayCronJob" && !strings.Contains(gates, "RayCronJob=true") {
 		off(o.Root().Get("spec"), "RayCronJob")

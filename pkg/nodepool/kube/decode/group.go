@@ -240,10 +240,8 @@ func addLabels(s rayStart, group *nodepool.WorkerGroup) {
 	if set := s.env[overrideLabels]; set.from == "" && set.value != "" {
 		labels := map[string]string{}
 		if json.Unmarshal([]byte(set.value), &labels) == nil {
-			merged := maps.Clone(group.Labels)
-			if merged == nil {
-				merged = map[string]string{}
-			}
+			merged := map[string]string{}
+			maps.Copy(merged, group.Labels)
 			maps.Copy(merged, labels)
 			group.Labels = merged
 		}
@@ -292,14 +290,11 @@ func fieldSource(f Fields, field string) landing.LabelSource {
 			return landing.LabelSource{Value: value}
 		}
 	case "metadata.labels":
-		labels := maps.Clone(metadata.Texts("labels"))
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		maps.Copy(labels, f.Texts("labels"))
-		switch {
-		case labels[key] != "":
-			return landing.LabelSource{Value: labels[key]}
+		switch value, ofGroup := f.Texts("labels")[key]; {
+		case ofGroup && value != "":
+			return landing.LabelSource{Value: value}
+		case !ofGroup && metadata.Texts("labels")[key] != "":
+			return landing.LabelSource{Value: metadata.Texts("labels")[key]}
 		case key == "topology.kubernetes.io/zone" || key == "topology.kubernetes.io/region":
 			return landing.LabelSource{NodeLabel: key}
 		}

@@ -139,7 +139,7 @@ func sidecar(pod *corev1.Pod) nodepool.Autoscaler {
 		words := append(append([]string{}, c.Command...), c.Args...)
 		starts := len(words) == 0 || strings.Contains(strings.Join(words, " "), "kuberay-autoscaler")
 		switch {
-		case starts && (imageName(c.Image) == ourImage || hasEnv(c, SidecarEnv)):
+		case starts && (imageName(c.Image) == ourImage || env(c, SidecarEnv) != nil):
 			return nodepool.OurSidecar
 		case starts && !strings.Contains(c.Image, ourImage):
 			return nodepool.RaySidecar
@@ -174,15 +174,6 @@ func ended(pod *corev1.Pod, name string) bool {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.Name == name {
 			return status.State.Terminated != nil
-		}
-	}
-	return false
-}
-
-func hasEnv(c corev1.Container, name string) bool {
-	for _, v := range c.Env {
-		if v.Name == name {
-			return true
 		}
 	}
 	return false

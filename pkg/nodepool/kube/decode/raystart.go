@@ -41,10 +41,9 @@ func countsAsGPU(name string) bool {
 //
 //	group field resources > rayStartParams > limits of container 0 > requests of container 0 (CPU only)
 func startParams(params, groupResources map[string]string, c container, f Fields) map[string]string {
-	params = maps.Clone(params)
-	if params == nil {
-		params = map[string]string{}
-	}
+	given := params
+	params = map[string]string{}
+	maps.Copy(params, given)
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		// Kubernetes or the shell replaces a variable in the operator's command.
 		value, isVariable := strings.CutPrefix(params[name], "$")
