@@ -158,6 +158,8 @@ var rayClusterChecks = []Check{
 	{decode.IdleTerminationUnexecuted, raydemand.Warning, decoded(endIdle), ""},
 	{"ray-version-old", raydemand.Warning, heads(rayVersionOld),
 		"Heliostat needs Ray 2.40 or later: an older GCS does not report all that Heliostat plans by"},
+	{"ray-version-differs", raydemand.Error, workers(rayVersionDiffers),
+		"`ray start` fails on workers with another version of Ray or Python than the head's"},
 	{"restart-policy", raydemand.Error, groups(restartPolicy),
 		"under autoscaler v2 a stopped worker must not restart in its old pod: KubeRay 1.6.2 refuses the spec or, if " +
 			"a variable sets the version, idle workers are never removed"},

@@ -218,6 +218,26 @@ func rayVersionOld(_ *inventory, g rayGroup, report reporter) {
 	}
 }
 
+// rayTag finds the versions of Ray and Python in the tag of an image of Ray's.
+var rayTag = regexp.MustCompile(`(?:^|/)ray(?:-ml|-llm)?:(\d+\.\d+\.\d+)(?:\.\w+)?(?:-(py\d+))?`)
+
+// rayVersionDiffers compares the image of a group with the head's (Ray 2.60, _private/node.py, check_version_info).
+func rayVersionDiffers(_ *inventory, g rayGroup, report reporter) {
+	heads := g.Of.raySpec().Items("headGroupSpec", "template", "spec", "containers")
+	if len(heads) == 0 {
+		return
+	}
+	image, head := g.rayContainer().Get("image"), heads[0].Text("image")
+	own, its := rayTag.FindStringSubmatch(image.Text()), rayTag.FindStringSubmatch(head)
+	for i := 1; i < min(len(own), len(its)); i++ {
+		if own[i] != "" && its[i] != "" && own[i] != its[i] {
+			report(occurrence{Path: image.Path(), Seen: image.Text() + ", the head has " + head,
+				Fix: edit("use images of one version in all groups")})
+			return
+		}
+	}
+}
+
 func before(major, minor string) bool {
 	first, errFirst := strconv.Atoi(major)
 	second, errSecond := strconv.Atoi(minor)

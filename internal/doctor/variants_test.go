@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
@@ -146,6 +147,12 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata/annotations", map[string]any{"gpu-fraction": "1.5"})
 			field(t, all[0], worker+"/containers/0/resources/limits/nvidia.com~1gpu", nil)
 		}, true},
+		"another Python": {"ray-version-differs", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/rayClusterSpec"+strings.TrimPrefix(worker, "/spec")+"/containers/0/image", "rayproject/ray:2.52.0-py39-gpu")
+		}, true},
+		"an image for GPUs, without Python": {"ray-version-differs", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/rayClusterSpec"+strings.TrimPrefix(worker, "/spec")+"/containers/0/image", "rayproject/ray:2.52.0-gpu")
+		}, false},
 		"an init container that inspects the GPU": {"gpu-outside-ray-container", func(t *testing.T, all []map[string]any) {
 			sidecar(t, all[0], nil)
 		}, false},
