@@ -221,6 +221,8 @@ type Event struct {
 	// Warning selects the type Warning; the other type is Normal.
 	Warning         bool
 	Reason, Message string
+	// Owner: the RayJob or RayService that owns the RayCluster gets the Event too.
+	Owner bool
 	// Until is the deadline that the message names; zero if it names none.
 	Until time.Time
 }

@@ -24,6 +24,7 @@ const (
 	ReasonGiveBackBegins   = "GiveBackBegins"
 	ReasonGiveBackEnds     = "GiveBackEnds"
 	ReasonWorkerGoing      = "WorkerGoing"
+	ReasonBadGPU           = "BadGPU"
 	ReasonGuardFailed      = "GuardFailed"
 	ReasonReplicasReverted = "ReplicasReverted"
 	ReasonIdleAnnounced    = "IdleAnnounced"

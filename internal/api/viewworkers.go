@@ -61,7 +61,7 @@ func (v View) departures() []apiv1.Departure {
 		if n.Going == nil {
 			continue
 		}
-		d := apiv1.Departure{Pod: n.Pod, Group: n.Group, Sign: string(n.Going.Sign), Message: n.Going.Message,
+		d := apiv1.Departure{Pod: n.Pod, Group: n.Group, Sign: string(n.Going.Sign), Message: n.Going.Why(),
 			Certain: n.Going.Certain, Leaving: n.State == planner.Leaving}
 		if at := n.Going.Deadline; !at.IsZero() {
 			d.Deadline = &at

@@ -19,15 +19,17 @@ type loop struct {
 	r *record
 }
 
-func (l loop) Now() time.Time                                    { return l.c.config.Now() }
-func (l loop) Log() *slog.Logger                                 { return l.c.config.Log }
-func (l loop) Ray() addon.Ray                                    { return l.r.gcs.Ray }
-func (l loop) CallTimeout() time.Duration                        { return l.c.config.GCSTimeout }
-func (l loop) Doubt(v observe.View) string                       { return l.c.doubt(l.r, v) }
-func (l loop) Paused(v observe.View) string                      { return l.c.paused(l.r, v) }
-func (l loop) OperatorBehind(v observe.View) string              { return l.r.memory.Patches.OperatorBehind(v) }
-func (l loop) Departing(v observe.View) []scaledown.DrainRequest { return l.r.memory.Departing(v) }
-func (l loop) StartTime(group string) time.Duration              { return l.r.memory.StartTime(group) }
+func (l loop) Now() time.Time                       { return l.c.config.Now() }
+func (l loop) Log() *slog.Logger                    { return l.c.config.Log }
+func (l loop) Ray() addon.Ray                       { return l.r.gcs.Ray }
+func (l loop) CallTimeout() time.Duration           { return l.c.config.GCSTimeout }
+func (l loop) Doubt(v observe.View) string          { return l.c.doubt(l.r, v) }
+func (l loop) Paused(v observe.View) string         { return l.c.paused(l.r, v) }
+func (l loop) OperatorBehind(v observe.View) string { return l.r.memory.Patches.OperatorBehind(v) }
+func (l loop) StartTime(group string) time.Duration { return l.r.memory.StartTime(group) }
+func (l loop) Departing(v observe.View) []scaledown.DrainRequest {
+	return l.r.memory.Departing(v, l.c.config.DrainDeadline)
+}
 func (l loop) UsedFor(node raydemand.NodeID) time.Duration {
 	return l.r.memory.use.For(l.c.config.Now(), node)
 }

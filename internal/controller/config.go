@@ -59,8 +59,11 @@ type Config struct {
 	// BreakerCooldown is how long a failing group gets no launches at first; it doubles up to one hour.
 	BreakerCooldown time.Duration
 
-	// DrainDeadline is how long work on a worker above a lowered maximum may continue.
+	// DrainDeadline is how long work on a worker above a lowered maximum may continue, and the deadline of a drain
+	// because of a bad GPU.
 	DrainDeadline time.Duration
+	// DrainBadGPUs: workers with a bad GPU are drained.
+	DrainBadGPUs bool
 	// DrainTimeout is how long an accepted drain of an idle node may take to end the node.
 	DrainTimeout time.Duration
 	// DeadGrace is how long a pod may stay with a dead Ray node that nobody drained before it is deleted by name;
@@ -139,6 +142,8 @@ type Kube interface {
 	SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange) (generation int64, err error)
 	// Event records a Kubernetes Event on the RayCluster. warning selects its type.
 	Event(cluster nodepool.Cluster, warning bool, reason, message string)
+	// OwnerEvent records it on the RayJob or RayService that owns the RayCluster.
+	OwnerEvent(cluster nodepool.Cluster, warning bool, reason, message string)
 }
 
 // OwnedRequests lists ResourceRequests and writes their status.

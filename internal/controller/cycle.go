@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -106,6 +107,7 @@ func (c *Controller) observe(
 		v.DemandUnknown = demandUnknown(v.StateErr)
 	}
 	v.Members = observe.Join(v.Cluster, v.State.Nodes)
+	scaledown.BoundBadGPUs(&v, c.config.DrainBadGPUs)
 	return v, nil
 }
 

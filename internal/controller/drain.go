@@ -101,8 +101,8 @@ const (
 
 // Departing returns the drains of nodes that are about to lose their machine, and of which Ray has shown what it placed
 // there.
-func (m *memory) Departing(v observe.View) []scaledown.DrainRequest {
-	return m.drains.Going(v, func(member observe.Member) bool { return m.settled(v.Now, member) })
+func (m *memory) Departing(v observe.View, wait time.Duration) []scaledown.DrainRequest {
+	return m.drains.Going(v, wait, func(member observe.Member) bool { return m.settled(v.Now, member) })
 }
 
 // settled reports whether Ray has shown what it placed on a node whose machine goes, so that a drain ends no node on

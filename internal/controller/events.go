@@ -44,6 +44,9 @@ func (c *Controller) emit(ctx context.Context, v observe.View, e addon.Event) {
 	}
 	c.config.Log.Log(ctx, level, "state", "cluster", v.Cluster.Key.String(), "reason", e.Reason, "message", e.Message)
 	c.kube.Event(v.Cluster, e.Warning, e.Reason, e.Message)
+	if e.Owner && v.Cluster.Owner.Kind != "" {
+		c.kube.OwnerEvent(v.Cluster, e.Warning, e.Reason, e.Message)
+	}
 }
 
 func (c *Controller) recordDrain(

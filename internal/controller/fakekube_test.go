@@ -274,6 +274,10 @@ func (k *fakeKube) Event(_ nodepool.Cluster, _ bool, reason, _ string) {
 	}
 }
 
+func (k *fakeKube) OwnerEvent(_ nodepool.Cluster, _ bool, reason, _ string) {
+	k.events = append(k.events, "owner "+reason)
+}
+
 func (k *fakeKube) emitted(reason string) int {
 	count := 0
 	for _, e := range k.events {

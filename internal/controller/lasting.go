@@ -72,12 +72,17 @@ func (l lasting) mode(known *conditions) []addon.Event {
 // maxGoing bounds the workers of one RayCluster that get an Event each when their machines go.
 const maxGoing = 20
 
-// going reports the workers whose machine goes. A pod that is merely deleted is no news.
+// going reports the workers whose machine goes or whose GPU is bad. A pod that is merely deleted is no news.
 func going(members []observe.Member) (all []addon.Event) {
 	for _, m := range members {
-		if m.Goes() && m.Going.Sign != departure.PodTerminating && len(all) < maxGoing {
-			all = append(all, addon.Event{Reason: addon.ReasonWorkerGoing, Until: m.Going.Deadline,
-				Message: m.Pod + ": " + m.Going.Text(m.Worker.Node)})
+		bad := m.Going != nil && m.Going.Sign == departure.BadGPU
+		if (bad || m.Goes() && m.Going.Sign != departure.PodTerminating) && len(all) < maxGoing {
+			e := addon.Event{Reason: addon.ReasonWorkerGoing, Until: m.Going.Deadline,
+				Message: m.Pod + ": " + m.Going.Text(m.Worker.Node)}
+			if bad {
+				e.Reason, e.Warning, e.Owner = addon.ReasonBadGPU, true, true
+			}
+			all = append(all, e)
 		}
 	}
 	return all

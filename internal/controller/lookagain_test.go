@@ -124,7 +124,7 @@ func TestAFleetThatMovesIsReadOftenAndDecidesInTurn(t *testing.T) {
 	members[0].Worker.Going = disrupted()
 	for used, want := range map[time.Duration]int{wait: 0, placedShown - 1: 0, placedShown: 1} {
 		view := observe.View{Now: shown.Add(used), Cluster: w.kube.cluster, Members: members}
-		if got := w.c.record(key).memory.Departing(view); len(got) != want {
+		if got := w.c.record(key).memory.Departing(view, time.Minute); len(got) != want {
 			t.Errorf("%v after a reading without a cycle showed work, its worker is drained %d times for its machine, want %d", used, len(got), want)
 		}
 	}
@@ -298,7 +298,7 @@ func TestWorkThatEndedBetweenCyclesIsNotTakenForLaterWork(t *testing.T) {
 	view.State.Nodes = w.ray.nodes
 	m := &w.c.record(key).memory
 	m.Remember(&view, &w.c.config)
-	if got := m.Departing(view); len(got) > 0 {
+	if got := m.Departing(view, time.Minute); len(got) > 0 {
 		t.Errorf("drains %v, on which work is just being placed", got)
 	}
 }

@@ -20,10 +20,24 @@ func (a *Agent) report(inventory gpuinfo.Inventory) (sharing.AgentReport, error)
 				card.Index)
 		}
 		published := agentCard(a.remembered(card))
+		if published.Healthy {
+			published.Problem = watched(card)
+		}
 		a.faults.mark(&published)
 		report.Cards = append(report.Cards, published)
 	}
 	return report, nil
+}
+
+// watched returns what is to be watched about a healthy card: errors and repairs of its memory.
+func watched(card gpuinfo.Card) string {
+	for _, f := range sharing.CheckCards(gpuinfo.Inventory{Cards: []gpuinfo.Card{card}}) {
+		switch f.Code {
+		case sharing.RowsPending, sharing.PagesPending, sharing.ErrorsUncorrected:
+			return f.Message
+		}
+	}
+	return ""
 }
 
 // remembered fills in what an unhealthy card no longer reports about itself.

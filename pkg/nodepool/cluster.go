@@ -46,7 +46,7 @@ const (
 
 // Owner is the RayJob or RayService that owns the RayCluster's spec; empty if a person does.
 type Owner struct {
-	Kind, Name string
+	Kind, Name, UID string
 }
 
 // Head is the head pod and how to reach its GCS.
@@ -349,6 +349,9 @@ type Worker struct {
 	// Going is what says that the pod or its machine is about to go, or nil. All hosts of a multi-host replica go with
 	// the first one.
 	Going *departure.Notice
+	// GPUs are the GPUs that the pod has, and whether each is healthy, by UUID or by driver, pool and name of the
+	// device; nil if neither its status nor an annotation names them.
+	GPUs map[string]bool
 	// Grace is how long the pod may take to end after an eviction.
 	Grace time.Duration
 	// Terminating: the pod has a deletionTimestamp. Failed: its phase is Failed or Succeeded, and the operator will

@@ -26,9 +26,7 @@ type Queue struct {
 	// means not queued.
 	Mark string
 	// Parent is the owner whose Workload has the pods of the RayCluster; empty if the RayCluster has its own Workload.
-	// ParentUID is its UID if it is known.
-	Parent    Owner
-	ParentUID string
+	Parent Owner
 	// Followed says that Kueue follows replicas of a RayCluster with a Parent. Otherwise new pods would stay behind
 	// ElasticGate, and Unfollowed says why, if that is known.
 	Followed   bool

@@ -52,6 +52,8 @@ func (k *fakeKube) NamespaceMode(string) (nodepool.Mode, string) { return "", ""
 func (k *fakeKube) MayWrite(nodepool.ClusterKey) bool            { return true }
 func (k *fakeKube) Event(nodepool.Cluster, bool, string, string) { k.events++ }
 
+func (k *fakeKube) OwnerEvent(nodepool.Cluster, bool, string, string) {}
+
 func (k *fakeKube) Cluster(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
 	c := k.cluster
 	c.Groups, c.Workers = slices.Clone(c.Groups), slices.Clone(c.Workers)

@@ -42,8 +42,10 @@ func (o *options) addFlags(c *cobra.Command) {
 	cli.Duration(f, &l.AllocationTimeout, "allocation-timeout", time.Second, day, "how long a group's pods may fail "+
 		"to join Ray before launches of the group are paused; after a fifth of it without a node, and without a word "+
 		"of a node autoscaler, the group counts as out of stock")
-	cli.Duration(f, &l.DrainDeadline, "drain-deadline", time.Second, 365*day,
-		"how long work may continue on a worker above a lowered maximum")
+	cli.Duration(f, &l.DrainDeadline, "drain-deadline", time.Second, 365*day, "how long work may continue on a worker "+
+		"above a lowered maximum, and the deadline in drains because of bad GPUs")
+	f.BoolVar(&l.DrainBadGPUs, "drain-bad-gpus", false, "drain and replace workers of managed RayClusters when their "+
+		"GPU is bad; without it, status and Events only name them")
 	cli.Duration(f, &o.features.consolidateAfter, "consolidate-after", time.Second, day, "how long a worker must be "+
 		"used a little, and nothing may be launched, before it is drained because others have room for its work; only "+
 		"with the annotation "+nodepool.ConsolidateAnnotation)

@@ -169,6 +169,8 @@ func (*fleetAtRest) MayWrite(nodepool.ClusterKey) bool { return true }
 // Event implements controller.Kube.
 func (*fleetAtRest) Event(nodepool.Cluster, bool, string, string) {}
 
+func (*fleetAtRest) OwnerEvent(nodepool.Cluster, bool, string, string) {}
+
 // work decides about all RayClusters until they are at rest, each in a goroutine that stays until it is ended, as in
 // package kube.
 func (f *fleetAtRest) work(ctx context.Context, loop *controller.Controller) (end func()) {

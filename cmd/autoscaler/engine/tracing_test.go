@@ -45,6 +45,7 @@ func (k *stillKube) NamespaceMode(string) (nodepool.Mode, string)          { ret
 func (k *stillKube) MayWrite(nodepool.ClusterKey) bool                     { return true }
 func (k *stillKube) Apply(context.Context, nodepool.Change) (int64, error) { return 1, nil }
 func (k *stillKube) Event(nodepool.Cluster, bool, string, string)          {}
+func (k *stillKube) OwnerEvent(nodepool.Cluster, bool, string, string)     {}
 func (k *stillKube) Guard(context.Context, nodepool.GuardChange) error     { return nil }
 func (k *stillKube) EndIdle(context.Context, nodepool.IdleChange) error    { return nil }
 

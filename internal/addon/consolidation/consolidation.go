@@ -132,7 +132,7 @@ func Unquiet(v *observe.View, s *planner.Snapshot, p *planner.Plan) string {
 			return fmt.Sprintf("worker %s is on its way", n.Pod)
 		case n.State == planner.Leaving:
 			return fmt.Sprintf("worker %s leaves", n.Pod)
-		case n.Going != nil:
+		case n.Going.Ends():
 			return fmt.Sprintf("the machine of worker %s may go", n.Pod)
 		}
 	}
@@ -142,7 +142,7 @@ func Unquiet(v *observe.View, s *planner.Snapshot, p *planner.Plan) string {
 // Launches reports whether workers are on their way or about to be.
 func Launches(s *planner.Snapshot, p *planner.Plan) bool {
 	return len(p.Launch) > 0 || slices.ContainsFunc(s.Nodes, func(n planner.Node) bool {
-		return n.State == planner.Pending && n.Going == nil
+		return n.State == planner.Pending && !n.Going.Ends()
 	})
 }
 
@@ -228,7 +228,7 @@ func (e *overdue) drains(v *observe.View, asked scaledown.Drains, deadline time.
 	}
 	var due []observe.Member
 	for _, member := range v.Members {
-		if member.Joined() && member.Node.Status == raydemand.Draining && member.Counted() && member.Going == nil &&
+		if member.Joined() && member.Node.Status == raydemand.Draining && member.Counted() && !member.Going.Ends() &&
 			asked.AcceptedFor(member.Node.ID, v.Now) >= deadline {
 			due = append(due, member)
 		}

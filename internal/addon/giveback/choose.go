@@ -178,7 +178,7 @@ func (in *Input) units(ask giveback.Ask, groups map[string]int64) (all []unit, s
 			keys = append(keys, key)
 		}
 		gpus := groups[m.Group]
-		switch leaves := m.Going != nil || m.Joined() && m.Node.Status == raydemand.Draining; {
+		switch leaves := m.Going.Ends() || m.Joined() && m.Node.Status == raydemand.Draining; {
 		case leaves && m.Counted() && !broken[key]:
 			spare[m.Group]-- // replicas still counts it
 			fallthrough

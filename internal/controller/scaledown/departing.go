@@ -1,6 +1,9 @@
 package scaledown
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/observe"
@@ -45,7 +48,10 @@ func Evicted(v observe.View, launch map[string]int) []Removal {
 // A node without work ends as soon as it drains, with all work that Ray is just placing there, and an actor without
 // restarts is then lost (docs/reference/facts.md#drain-race). So only settled nodes are drained: those of which Ray
 // shows what it has placed there.
-func (d Drains) Going(v observe.View, settled func(observe.Member) bool) []DrainRequest {
+// A bad GPU ends no pod, so the deadline is wait from now.
+func (d Drains) Going(
+	v observe.View, wait time.Duration, settled func(observe.Member) bool,
+) []DrainRequest {
 	var all []DrainRequest
 	for _, m := range v.Members {
 		if !m.Goes() || !m.Joined() || m.Node.Status == raydemand.Draining || !d.mayAsk(m.Node.ID, v.Now) {
@@ -58,7 +64,9 @@ func (d Drains) Going(v observe.View, settled func(observe.Member) bool) []Drain
 			Reason: raydemand.DrainPreemption, Deadline: m.Going.Deadline,
 			GivenBack: m.Going.Sign == departure.GivenBack,
 			Message:   "Heliostat: " + m.Going.Text(m.Worker.Node)}
-		if w.Deadline.IsZero() {
+		if w.Deadline.IsZero() && m.Going.Sign == departure.BadGPU {
+			w.Deadline = v.Now.Add(wait)
+		} else if w.Deadline.IsZero() {
 			w.Deadline = v.Now.Add(m.Grace)
 		}
 		w.Deadline = later(w.Deadline, v.Now)
@@ -68,6 +76,53 @@ func (d Drains) Going(v observe.View, settled func(observe.Member) bool) []Drain
 		all = append(all, w)
 	}
 	return all
+}
+
+// drainedPart is how many of a group's nodes may drain at a time because of bad GPUs: 1/drainedPart of them, and at
+// least one.
+const drainedPart = 20
+
+// BoundBadGPUs lets only the workers of a few nodes of each group be drained because of bad GPUs, those with the oldest
+// signs first. The others stay, and say so. Workers that drain already count, for whatever reason they do. Without
+// drain, all stay.
+func BoundBadGPUs(v *observe.View, drain bool) {
+	units, leaving := map[string]map[string]bool{}, map[string]map[string]bool{}
+	note := func(in map[string]map[string]bool, m observe.Member) {
+		if in[m.Group] == nil {
+			in[m.Group] = map[string]bool{}
+		}
+		in[m.Group][cmp.Or(m.Replica, m.Worker.Node)] = true
+	}
+	var bad []observe.Member
+	for _, m := range v.Members {
+		if m.Counted() && observe.Placed(m) {
+			note(units, m)
+		}
+		isBad := m.Going != nil && m.Going.Sign == departure.BadGPU
+		switch drains := m.Joined() && m.Node.Status == raydemand.Draining; {
+		case drains && isBad: // also by an earlier process, which saw the sign earlier
+			m.Worker.Going = departure.Of(departure.BadGPU, m.Going.Message)
+			fallthrough
+		case drains:
+			note(leaving, m)
+		case isBad && m.Goes():
+			bad = append(bad, m)
+		}
+	}
+	slices.SortStableFunc(bad, func(a, b observe.Member) int { return a.Going.Since.Compare(b.Going.Since) })
+	for _, m := range bad {
+		most, stays := max(1, len(units[m.Group])/drainedPart), *m.Going
+		switch {
+		case !drain:
+			stays.Stay("--drain-bad-gpus is off")
+		case leaving[m.Group][cmp.Or(m.Replica, m.Worker.Node)] || len(leaving[m.Group]) < most:
+			note(leaving, m)
+			continue
+		default:
+			stays.Stay(fmt.Sprintf("at most %d nodes of group %s drain at a time", most, m.Group))
+		}
+		m.Worker.Going = &stays
+	}
 }
 
 func later(a, b time.Time) time.Time {

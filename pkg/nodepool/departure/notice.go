@@ -35,6 +35,8 @@ const (
 	Cordoned            Sign = "cordoned"
 	// GivenBack: somebody asked for the worker's GPUs (package giveback). Its machine stays.
 	GivenBack Sign = "given-back"
+	// BadGPU: a GPU of the worker is bad (table in package sharing). Its machine stays.
+	BadGPU Sign = "bad-gpu"
 )
 
 // Notice says that the machine of a worker is about to go. Its JSON form is part of snapshots.
@@ -48,6 +50,8 @@ type Notice struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Certain: the machine goes. Otherwise the sign is a warning that may be taken back, and only explains.
 	Certain bool `json:"certain,omitempty"`
+	// Stays is why a worker with a bad GPU is not drained; empty if it is.
+	Stays string `json:"stays,omitempty"`
 	// Reclaimed: the cloud takes the machine back, so others like it may be short for a while.
 	Reclaimed bool `json:"reclaimed,omitempty"`
 }
@@ -63,6 +67,22 @@ func (n *Notice) Until(deadline time.Time) *Notice {
 	n.Deadline = deadline
 	return n
 }
+
+// Stay lets the notice only explain, and says why.
+func (n *Notice) Stay(why string) {
+	n.Certain, n.Stays = false, why
+}
+
+// Why returns what was seen and, of a bad GPU, why the worker stays.
+func (n *Notice) Why() string {
+	if n.Stays == "" {
+		return n.Message
+	}
+	return n.Message + "; the worker stays: " + n.Stays
+}
+
+// Ends reports whether somebody else may end the worker.
+func (n *Notice) Ends() bool { return n != nil && (n.Certain || n.Sign != BadGPU) }
 
 // AsWarning returns a copy that only explains.
 func (n *Notice) AsWarning() *Notice {
@@ -103,6 +123,8 @@ func (n *Notice) Text(node string) string {
 		name = "the worker"
 	}
 	switch {
+	case n.Sign == BadGPU:
+		return "bad GPU: " + n.Why()
 	case !n.Certain:
 		return fmt.Sprintf("%s may go: %s", name, n.Message)
 	case n.Deadline.IsZero():

@@ -14,6 +14,20 @@ import (
 // Event emits a Kubernetes Event on the RayCluster; client-go's recorder aggregates repeated ones and limits their
 // rate. The single form has no right to create Events, and logs it instead.
 func (m *Manager) Event(cluster nodepool.Cluster, warning bool, reason, message string) {
+	m.event(cluster, reference(cluster), warning, reason, message)
+}
+
+// OwnerEvent emits it on the RayJob or RayService that owns the RayCluster.
+func (m *Manager) OwnerEvent(cluster nodepool.Cluster, warning bool, reason, message string) {
+	owner := reference(cluster)
+	owner.Kind, owner.Name, owner.UID = cluster.Owner.Kind, cluster.Owner.Name, types.UID(cluster.Owner.UID)
+	owner.ResourceVersion = ""
+	m.event(cluster, owner, warning, reason, message)
+}
+
+func (m *Manager) event(
+	cluster nodepool.Cluster, about *corev1.ObjectReference, warning bool, reason, message string,
+) {
 	if m.recorder == nil {
 		level := slog.LevelInfo
 		if warning {
@@ -26,7 +40,7 @@ func (m *Manager) Event(cluster nodepool.Cluster, warning bool, reason, message 
 	if warning {
 		kind = corev1.EventTypeWarning
 	}
-	m.recorder.Event(reference(cluster), kind, reason, message)
+	m.recorder.Event(about, kind, reason, message)
 }
 
 func reference(cluster nodepool.Cluster) *corev1.ObjectReference {

@@ -253,8 +253,11 @@ func (p *PodShape) mismatches(node *Node, list []mismatch) []mismatch {
 				cards, name, want)})
 		case want <= node.Usable(name) || !p.counts(name):
 		case want <= have:
-			list = append(list, mismatch{kind: unhealthy, what: fmt.Sprintf("has %s %s on cards that are well where "+
-				"%s is needed", name, node.Usable(name), want)})
+			what := fmt.Sprintf("has %s %s on cards that are well where %s is needed", name, node.Usable(name), want)
+			if why := node.GPUs.AllBad(); why != "" {
+				what += ": " + why
+			}
+			list = append(list, mismatch{kind: unhealthy, what: what})
 		case have <= 0:
 			list = append(list, mismatch{kind: notAnnounced, what: name})
 		default:

@@ -37,7 +37,8 @@ type AgentCard struct {
 	MemoryMiB int64    `json:"memoryMiB"`
 	FreeMiB   *int64   `json:"freeMiB"`
 	MIG       AgentMIG `json:"mig"`
-	// Healthy is false if no work should go to the card; Problem then gives the reason. Otherwise Problem is empty.
+	// Healthy is false if no work should go to the card; Problem then gives the reason. Otherwise Problem is what is to
+	// be watched, such as pending repairs of its memory, or empty.
 	Healthy bool   `json:"healthy"`
 	Problem string `json:"problem"`
 }

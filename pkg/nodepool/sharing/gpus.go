@@ -129,6 +129,8 @@ type GPUs struct {
 	// PerCard is what is known about single cards; nil if nothing is.
 	PerCard  []Card    `json:"perCard"`
 	Problems []Problem `json:"problems"`
+	// Faults are the signs that GPUs are bad.
+	Faults []Fault `json:"-"`
 }
 
 // readHealthy finds what the healthy cards offer of each resource, if some cards are known to be unhealthy. A device
@@ -136,10 +138,7 @@ type GPUs struct {
 // application, and ECC errors. Without a readable register, nothing of a node of HAMi is known to be healthy.
 func (r *reading) readHealthy() {
 	if r.unregistered {
-		r.gpus.HealthyUnits = map[string]int64{}
-		for name := range r.gpus.Units {
-			r.gpus.HealthyUnits[name] = 0
-		}
+		r.gpus.HealthyUnits = r.gpus.WithoutHealthy().HealthyUnits
 		return
 	}
 	unhealthy := r.gpus.unhealthy()
@@ -154,6 +153,16 @@ func (r *reading) readHealthy() {
 			r.gpus.HealthyUnits[name] = healthy
 		}
 	}
+}
+
+// WithoutHealthy returns the GPUs as if no card were healthy.
+func (n *GPUs) WithoutHealthy() *GPUs {
+	bad := *n
+	bad.HealthyUnits = map[string]int64{}
+	for name := range n.Units {
+		bad.HealthyUnits[name] = 0
+	}
+	return &bad
 }
 
 // healthyShares adds up what healthy cards that differ offer of a resource of HAMi or Volcano.

@@ -101,9 +101,9 @@ func (r *reading) readProblems() {
 	if r.node.Unschedulable {
 		r.problem(Cordoned, "spec.unschedulable is set")
 	}
-	for _, c := range gpuConditions {
-		if r.node.Conditions[c.name] == c.bad {
-			r.problem(ConditionBad, c.name+" is "+c.bad)
+	for _, f := range r.gpus.Faults {
+		if what, is := strings.CutPrefix(f.Cause, "condition "); is && f.Severity > Watch {
+			r.problem(ConditionBad, what)
 		}
 	}
 	r.oddValues()
@@ -116,38 +116,6 @@ func (r *reading) readProblems() {
 	if ready := r.node.Conditions["Ready"]; ready != "" && ready != "True" {
 		r.problem(NotReady, "Ready is "+ready)
 	}
-}
-
-// gpuConditions are node conditions about GPUs with the status that reports a problem. Most are named after the
-// problem; those of EKS after the healthy state.
-var gpuConditions = []struct{ name, bad, source string }{
-	{"GPUMissing", "True", "AKS node-problem-detector"},
-	{"NVLinkStatusInactive", "True", "AKS node-problem-detector"},
-	{"XIDErrors", "True", "AKS node-problem-detector"},
-	{"GPUXIDErrors", "True", "AKS node-problem-detector, in its documentation"},
-	{"UnhealthyNvidiaDevicePlugin", "True", "AKS node-problem-detector"},
-	{"AcceleratedHardwareReady", "False", "EKS node monitoring agent"},
-	{"NvidiaXidError", "True", "ACK node-problem-detector"},
-	{"GPUDeviceLost", "True", "TKE node-problem-detector"},
-	{"GPUDoubleBitEccError", "True", "TKE node-problem-detector"},
-	{"GPUNvlinkError", "True", "TKE node-problem-detector"},
-	{"GPUPCIeError", "True", "TKE node-problem-detector"},
-	{"GPUXIDFatalError", "True", "TKE node-problem-detector"},
-	{"GpuMemWatch", "True", "NVSentinel"},
-	{"GpuNvlinkWatch", "True", "NVSentinel"},
-	{"GpuPcieWatch", "True", "NVSentinel"},
-	{"SysLogsXIDError", "True", "NVSentinel"},
-	{"SysLogsGPUFallenOff", "True", "NVSentinel"},
-}
-
-// IsGPUCondition reports whether a node condition of this type is about GPUs.
-func IsGPUCondition(name string) bool {
-	for _, c := range gpuConditions {
-		if c.name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // missingDevices compares allocatable, which counts healthy devices, with capacity. A resource that is no longer

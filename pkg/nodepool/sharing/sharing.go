@@ -60,6 +60,7 @@ func (g Reader) Read(node NodeObject) GPUs {
 	r.readAscend()
 	r.gpus.Unregistered = r.noHAMi()
 	r.readFree()
+	r.readFaults()
 	r.readHealthy()
 	r.readProblems()
 	return r.gpus
@@ -212,6 +213,8 @@ type NodeObject struct {
 	Unreadable []string
 	// Conditions are statuses (True, False, Unknown) by type.
 	Conditions map[string]string
+	// Messages are what conditions about GPUs say that report a fault, by type.
+	Messages map[string]string
 	// Pods are the pods on the node that have not ended; nil while pods are unknown, which differs from none.
 	Pods []Pod
 	// Devices are the devices that ResourceSlices offer on the node.

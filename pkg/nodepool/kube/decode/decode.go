@@ -209,7 +209,7 @@ func disprove(cluster *nodepool.Cluster, findings []raydemand.Finding) {
 func ownerOf(metadata Fields) nodepool.Owner {
 	for _, reference := range metadata.Objects("ownerReferences") {
 		if kind := reference.Text("kind"); kind == "RayJob" || kind == "RayService" {
-			return nodepool.Owner{Kind: kind, Name: reference.Text("name")}
+			return nodepool.Owner{Kind: kind, Name: reference.Text("name"), UID: reference.Text("uid")}
 		}
 	}
 	return nodepool.Owner{}

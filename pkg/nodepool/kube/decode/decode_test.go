@@ -79,7 +79,7 @@ func TestARayClusterIsReadWhole(t *testing.T) {
 	want := nodepool.Cluster{
 		Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "u-1",
 		ResourceVersion: "41", Generation: 3, ObservedGeneration: 2,
-		Mode: nodepool.Shadow, Freeze: true, Owner: nodepool.Owner{Kind: "RayService", Name: "chat"}, OwnedBy: "RayService chat",
+		Mode: nodepool.Shadow, Freeze: true, Owner: nodepool.Owner{Kind: "RayService", Name: "chat", UID: "x"}, OwnedBy: "RayService chat",
 		RayVersion: "2.60.0", UpgradeStrategy: "None", InTreeAutoscaling: true, IdleTimeout: 2 * time.Minute, UpscalingMode: "Conservative",
 		Head: nodepool.Head{GCSPort: 6380, ServiceFQDN: "llm-head-svc.ml.svc.cluster.local"},
 		Groups: []nodepool.WorkerGroup{{

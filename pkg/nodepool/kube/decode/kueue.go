@@ -31,7 +31,7 @@ func queueOf(metadata, spec Fields) nodepool.Queue {
 	parent := ownerOf(metadata)
 	queue.Remote = parent.Kind == "" && labels[multiKueueOrigin] != "" && !spec.Flag("enableInTreeAutoscaling")
 	if parent.Kind != "" {
-		queue.Parent, queue.ParentUID = parent, controllerOf(metadata).UID
+		queue.Parent = parent
 		queue.Mark += fmt.Sprintf(", which %s %s created", parent.Kind, parent.Name)
 	}
 	return queue

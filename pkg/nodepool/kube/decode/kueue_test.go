@@ -38,7 +38,7 @@ func TestARayClusterShowsItsQueue(t *testing.T) {
 	const origin = "labels: {kueue.x-k8s.io/queue-name: research, kueue.x-k8s.io/multikueue-origin: multikueue}"
 	child := nodepool.Queue{Name: "research",
 		Mark:   "label kueue.x-k8s.io/queue-name on RayCluster llm, which RayJob train created",
-		Parent: nodepool.Owner{Kind: "RayJob", Name: "train"}, ParentUID: "j-1"}
+		Parent: nodepool.Owner{Kind: "RayJob", Name: "train", UID: "j-1"}}
 	for name, c := range map[string]struct {
 		metadata  string
 		templates []string

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unique"
 
@@ -20,6 +21,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
+
+// mostMessage bounds in bytes what is kept of a condition's message.
+const mostMessage = 200
 
 // ForGPUs converts a node for package sharing, with everything it says about its GPUs.
 func ForGPUs(node *corev1.Node) sharing.NodeObject {
@@ -38,6 +42,12 @@ func ForGPUs(node *corev1.Node) sharing.NodeObject {
 	o.Unreadable = append(o.Unreadable, ofCapacity...)
 	for _, c := range node.Status.Conditions {
 		o.Conditions[string(c.Type)] = string(c.Status)
+		if sharing.IsGPUCondition(string(c.Type)) && c.Message != "" {
+			if o.Messages == nil {
+				o.Messages = map[string]string{}
+			}
+			o.Messages[string(c.Type)] = strings.ToValidUTF8(c.Message[:min(len(c.Message), mostMessage)], "")
+		}
 	}
 	return o
 }
@@ -259,7 +269,9 @@ func Strip(object any) (any, error) {
 		switch {
 		case departure.OfCondition(string(c.Type), c.Status == corev1.ConditionTrue, c.Reason, c.Message) != nil:
 			kept.Reason, kept.Message, kept.LastTransitionTime = c.Reason, c.Message, c.LastTransitionTime
-		case c.Type != corev1.NodeReady && !sharing.IsGPUCondition(string(c.Type)):
+		case sharing.IsGPUCondition(string(c.Type)):
+			kept.Message = c.Message
+		case c.Type != corev1.NodeReady:
 			continue
 		}
 		stripped.Status.Conditions = append(stripped.Status.Conditions, kept)

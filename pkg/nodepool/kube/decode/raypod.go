@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -109,7 +110,7 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 		Terminating: terminating(pod),
 		Failed:      pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		CreatedAt:   pod.CreationTimestamp.Time,
-		Going:       going(pod), Grace: grace(pod),
+		Going:       going(pod), Grace: grace(pod), GPUs: gpusOf(pod),
 		Guard: guardOf(pod), Consumes: pod.Annotations[nodepool.ConsumeAnnotation],
 	}
 	if pod.Status.Phase == corev1.PodFailed {
@@ -192,6 +193,35 @@ func going(pod *corev1.Pod) (found *departure.Notice) {
 			departure.Of(departure.PodTerminating, "the pod is being deleted").Until(pod.DeletionTimestamp.UTC()))
 	}
 	return found
+}
+
+// cardUUID is the UUID of a card of NVIDIA.
+var cardUUID = regexp.MustCompile(`GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// gpusOf returns the GPUs that a pod has: as the kubelet reports them (feature gate ResourceHealthStatus, on since
+// Kubernetes 1.36), or as the scheduler of HAMi or Volcano wrote down.
+func gpusOf(pod *corev1.Pod) map[string]bool {
+	gpus := map[string]bool{}
+	for i := range pod.Status.ContainerStatuses {
+		for _, resource := range pod.Status.ContainerStatuses[i].AllocatedResourcesStatus {
+			for _, device := range resource.Resources {
+				id := string(device.ResourceID)
+				name := string(resource.Name) + id
+				if strings.Contains(name, "gpu") || strings.Contains(name, "/mig-") {
+					gpus[id] = device.Health != corev1.ResourceHealthStatusUnhealthy
+				}
+			}
+		}
+	}
+	for _, record := range cardAnnotations(pod) {
+		for _, id := range cardUUID.FindAllString(record, -1) {
+			gpus[id] = true
+		}
+	}
+	if len(gpus) == 0 {
+		return nil
+	}
+	return gpus
 }
 
 func grace(pod *corev1.Pod) time.Duration {

@@ -373,8 +373,7 @@ func (p *Owners) follow(ctx context.Context, key nodepool.ClusterKey, from decod
 		}
 		if queue := object.Labels[nodepool.QueueLabel]; queue != "" {
 			answer.queue.Name = queue
-			answer.queue.Parent = nodepool.Owner{Kind: next.Kind, Name: next.Name}
-			answer.queue.ParentUID = next.UID
+			answer.queue.Parent = nodepool.Owner{Kind: next.Kind, Name: next.Name, UID: next.UID}
 			answer.queue.Mark = fmt.Sprintf("label %s on %s %s", nodepool.QueueLabel, next.Kind, next.Name)
 			if !from.Elastic {
 				return answer, nil
@@ -394,8 +393,7 @@ func (p *Owners) follow(ctx context.Context, key nodepool.ClusterKey, from decod
 func (a ownerAnswer) withoutOwner(owner decode.Controller, cause error, from decode.Ownership) ownerAnswer {
 	a.unreadable, a.cause = owner.Kind+" "+owner.Name, cause.Error()
 	if from.Admitted {
-		a.queue.Name, a.queue.Parent = from.Queue, nodepool.Owner{Kind: owner.Kind, Name: owner.Name}
-		a.queue.ParentUID = owner.UID
+		a.queue.Name, a.queue.Parent = from.Queue, nodepool.Owner{Kind: owner.Kind, Name: owner.Name, UID: owner.UID}
 		a.queue.Unfollowed = fmt.Sprintf("%s %s cannot be read", owner.Kind, owner.Name)
 		a.queue.Mark = fmt.Sprintf("label %s in its pod templates; %s %s cannot be read", decode.PodSetLabel,
 			owner.Kind, owner.Name)

@@ -137,7 +137,7 @@ func noRight(resource string) error {
 }
 
 func TestAQueueIsReadFromTheOwners(t *testing.T) {
-	job := nodepool.Owner{Kind: "RayJob", Name: "train"}
+	job := nodepool.Owner{Kind: "RayJob", Name: "train", UID: "uid-of-train"}
 	wrapper := above("workload.codeflare.dev/v1beta2", "AppWrapper", "ml", "wrapped", "research", nil)
 	tenant := above("example.com/v1", "Tenant", "", "acme", "research", nil)
 	admitted := "{metadata: {labels: {kueue.x-k8s.io/podset: gpu, kueue.x-k8s.io/local-queue-name: research}}}"
@@ -150,14 +150,14 @@ func TestAQueueIsReadFromTheOwners(t *testing.T) {
 		unread    string
 	}{
 		"a RayJob in a queue": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
-			want: nodepool.Queue{Name: "research", Parent: job, ParentUID: "uid-of-train",
+			want: nodepool.Queue{Name: "research", Parent: job,
 				Mark: "label kueue.x-k8s.io/queue-name on RayJob train"}},
 		"a RayJob in none": {owners: []*metav1.PartialObjectMetadata{rayJob("", nil)}},
 		"the owner of a RayJob": {owners: []*metav1.PartialObjectMetadata{rayJob("", wrapper), wrapper},
-			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "AppWrapper", Name: "wrapped"}, ParentUID: "uid-of-wrapped",
+			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "AppWrapper", Name: "wrapped", UID: "uid-of-wrapped"},
 				Mark: "label kueue.x-k8s.io/queue-name on AppWrapper wrapped"}},
 		"an owner without a namespace": {owners: []*metav1.PartialObjectMetadata{rayJob("", tenant), tenant},
-			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "Tenant", Name: "acme"}, ParentUID: "uid-of-acme",
+			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "Tenant", Name: "acme", UID: "uid-of-acme"},
 				Mark: "label kueue.x-k8s.io/queue-name on Tenant acme"}},
 		"old marks under an owner in no queue": {owners: []*metav1.PartialObjectMetadata{rayJob("", nil)},
 			templates: []string{"{}", admitted}},
@@ -170,7 +170,7 @@ func TestAQueueIsReadFromTheOwners(t *testing.T) {
 			forbidden: "rayjobs", unread: "RayJob train"},
 		"but whose pods Kueue has admitted": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
 			forbidden: "rayjobs", templates: []string{"{}", admitted},
-			want: nodepool.Queue{Name: "research", Parent: job, ParentUID: "uid-of-train",
+			want: nodepool.Queue{Name: "research", Parent: job,
 				Unfollowed: "RayJob train cannot be read",
 				Mark:       "label kueue.x-k8s.io/podset in its pod templates; RayJob train cannot be read"}},
 		"a kind that nobody serves": {metadata: strings.Replace(byTrain, "ray.io/v1", "gone.io/v1", 1),

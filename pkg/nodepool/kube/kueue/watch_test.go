@@ -99,7 +99,7 @@ func TestWorkloadsOfARayJobAreThoseOfItsRayCluster(t *testing.T) {
 	var changes []nodepool.ClusterKey
 	w := newTestWatch(func(key nodepool.ClusterKey) { changes = append(changes, key) })
 	c := cluster()
-	c.Queue.Parent, c.Queue.ParentUID, c.Queue.Followed = nodepool.Owner{Kind: "RayJob", Name: "train"}, "job-uid", true
+	c.Queue.Parent, c.Queue.Followed = nodepool.Owner{Kind: "RayJob", Name: "train", UID: "job-uid"}, true
 	job := strings.Replace(owned, "kind: RayCluster, name: llm, uid: llm-uid", "kind: RayJob, name: train, uid: job-uid", 1)
 	w.replaceWorkloads("", []*unstructured.Unstructured{object(t, job)})
 	if w.AddTo(c); c.Queue.Quota.Pending == nil || !c.Queue.Scalable() || len(changes) != 0 {
@@ -108,7 +108,7 @@ func TestWorkloadsOfARayJobAreThoseOfItsRayCluster(t *testing.T) {
 	if w.putWorkload(object(t, job)); len(changes) != 1 || changes[0] != c.Key {
 		t.Errorf("changes %v after AddTo, want the RayCluster", changes)
 	}
-	c.Queue.ParentUID = "another"
+	c.Queue.Parent.UID = "another"
 	if w.AddTo(c); c.Queue.Quota.Present() {
 		t.Error("a Workload of an earlier RayJob of the name counts")
 	}

@@ -67,7 +67,7 @@ type job struct{ kind, namespace, name string }
 // jobOf returns what Kueue admits for a queued RayCluster, and its UID.
 func jobOf(cluster *nodepool.Cluster) (of job, uid string) {
 	if parent := cluster.Queue.Parent; parent.Kind != "" {
-		return job{parent.Kind, cluster.Key.Namespace, parent.Name}, cluster.Queue.ParentUID
+		return job{parent.Kind, cluster.Key.Namespace, parent.Name}, cluster.Queue.Parent.UID
 	}
 	return job{"RayCluster", cluster.Key.Namespace, cluster.Key.Name}, cluster.UID
 }

@@ -13,6 +13,10 @@ import (
 // back.
 func (w *Watch) markGoing(cluster *nodepool.Cluster) {
 	claims := w.claims.departures()
+	faults := nodeFaults{}
+	if view := w.nodes.view.Load(); view != nil {
+		faults = view.faults
+	}
 	w.nodes.mu.Lock()
 	for i := range cluster.Workers {
 		worker := &cluster.Workers[i]
@@ -30,6 +34,7 @@ func (w *Watch) markGoing(cluster *nodepool.Cluster) {
 			machine = machine.AsWarning()
 		}
 		worker.Going = departure.Earlier(departure.Earlier(notice, machine), worker.Going)
+		worker.Going = departure.Earlier(worker.Going, faults.notice(cluster, worker, time.Now()))
 	}
 	w.nodes.mu.Unlock()
 	cluster.SpreadGoing()

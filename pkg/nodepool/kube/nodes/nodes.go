@@ -113,6 +113,8 @@ type nodeView struct {
 	known bool
 	// kept are the same nodes, without what pods take of them.
 	kept []keptNode
+	// faults are the signs of bad GPUs.
+	faults nodeFaults
 	// facts is equal for views that differ only in what pods take of nodes.
 	facts int64
 	// used is what pods take of the nodes, by name; nil while pods are unknown.
@@ -247,6 +249,10 @@ func (n *nodes) viewNow() *nodeView {
 			view.nodes[i] = view.nodes[i].Classed()
 		}
 	}
+	if before := n.view.Load(); before != nil {
+		view.faults = before.faults
+	}
+	view.faults = view.faults.of(view.nodes, time.Now())
 	view.stock = n.stockOf(view.nodes, shapes, ceilings, nodePools)
 	return view
 }

@@ -1,0 +1,165 @@
+package nodes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+)
+
+// faultLasts is how long a sign of a bad GPU must have been there before workers are drained for it, unless work there
+// cannot continue. A sign that comes and goes starts again each time.
+const faultLasts = time.Minute
+
+// Beyond a part of 1/faultyPart of the nodes with GPUs, and of more than fewNodes, a sign is more likely an error of
+// whatever reports it than of the GPUs, and nothing follows from it. Node repair stops there too: EKS, "Node
+// auto-repair"; Karpenter, feature gate NodeRepair.
+const (
+	fewNodes   = 5
+	faultyPart = 5
+)
+
+// fault is a sign of a bad GPU, with when this process first saw it.
+type fault struct {
+	sharing.Fault
+	since time.Time
+}
+
+// nodeFaults are the signs of bad GPUs in a view. It never changes.
+type nodeFaults struct {
+	// byNode has the most severe ones of each node first.
+	byNode map[string][]fault
+	// tooMany is why nothing follows from them; empty if something does.
+	tooMany string
+}
+
+// of returns the faults of nodes, which have those of f since the same time, and lets plans place nothing on nodes of
+// which all GPUs are bad.
+func (f nodeFaults) of(nodes []landing.Node, now time.Time) nodeFaults {
+	next, withGPUs, bad := nodeFaults{byNode: map[string][]fault{}}, 0, 0
+	for i := range nodes {
+		node := &nodes[i]
+		if node.GPUs == nil {
+			continue
+		}
+		withGPUs++
+		var list []fault
+		for _, seen := range node.GPUs.Faults {
+			same := func(known fault) bool { return known.Key() == seen.Key() }
+			since := now
+			if at := slices.IndexFunc(f.byNode[node.Name], same); at >= 0 {
+				since = f.byNode[node.Name][at].since
+			}
+			list = append(list, fault{seen, since})
+		}
+		if len(list) == 0 {
+			continue
+		}
+		slices.SortStableFunc(list, func(a, b fault) int { return cmp.Compare(b.Severity, a.Severity) })
+		next.byNode[node.Name] = list
+		if list[0].Severity >= sharing.Drain {
+			bad++
+		}
+	}
+	if withGPUs > fewNodes && bad*faultyPart > withGPUs {
+		next.tooMany = fmt.Sprintf("%d of %d nodes with GPUs show a bad one, which is more likely an error of what "+
+			"reports it", bad, withGPUs)
+		return next
+	}
+	for i := range nodes {
+		if nodes[i].GPUs != nil && nodes[i].GPUs.AllBad() != "" {
+			nodes[i].GPUs = nodes[i].GPUs.WithoutHealthy()
+			nodes[i] = nodes[i].Classed()
+		}
+	}
+	return next
+}
+
+// notice returns what the signs of a node mean for a worker there, or nil.
+func (f nodeFaults) notice(cluster *nodepool.Cluster, w *nodepool.Worker, now time.Time) (found *departure.Notice) {
+	if len(f.byNode[w.Node]) == 0 {
+		return nil
+	}
+	group, known := cluster.Group(w.Group)
+	node := cluster.Stock.Node(w.Node)
+	if !known || node == nil || node.GPUs == nil || !usesGPUs(group, w, node) {
+		return nil
+	}
+	for _, bad := range f.byNode[w.Node] {
+		if bad.Severity < sharing.Drain {
+			break
+		}
+		has := holds(group, w, node, bad.Fault)
+		if has == no {
+			continue
+		}
+		notice := departure.Of(departure.BadGPU, bad.Text(w.Node))
+		notice.Since = bad.since
+		lasted := now.Sub(bad.since)
+		switch {
+		case f.tooMany != "":
+			notice.Stay(f.tooMany)
+		case has == unknown:
+			notice.Stay("nothing shows which GPUs of the node the worker has")
+		case w.ScheduledAt.After(bad.since.Add(settles)):
+			notice.Stay("the worker came later, and so could another one") // as in cameAfter
+		case bad.Severity < sharing.Replace && lasted < faultLasts:
+			notice.Stay(fmt.Sprintf("the sign must last for %v", faultLasts))
+		}
+		found = departure.Earlier(found, notice)
+	}
+	return found
+}
+
+// usesGPUs reports whether a worker has GPUs of its node.
+func usesGPUs(group *nodepool.WorkerGroup, w *nodepool.Worker, node *landing.Node) bool {
+	for name := range node.GPUs.Units {
+		if group.Pod.Requests[name] > 0 {
+			return true
+		}
+	}
+	return len(w.GPUs) > 0 || len(group.Pod.ClaimTemplates) > 0
+}
+
+type answer int
+
+const (
+	no answer = iota
+	unknown
+	yes
+)
+
+// holds returns whether a worker has a GPU that is bad. It certainly has one if it has more GPUs than are healthy.
+// Otherwise its pod must name its GPUs.
+func holds(group *nodepool.WorkerGroup, w *nodepool.Worker, node *landing.Node, bad sharing.Fault) answer {
+	if bad.WholeNode() {
+		return yes
+	}
+	for name := range node.GPUs.Units {
+		// With 0, the device plugin is not running.
+		if node.Allocatable[name] > 0 && group.Pod.Requests[name] > node.Usable(name) {
+			return yes
+		}
+	}
+	named := len(w.GPUs) > 0
+	for id, healthy := range w.GPUs {
+		switch whole := strings.HasPrefix(id, "GPU-"); {
+		case bad.Is(id), bad.UUID == "" && bad.Device == "" && !healthy:
+			return yes
+		case bad.UUID != "" && whole, bad.Device != "" && strings.Contains(id, "/"+sharing.DevicePrefix),
+			bad.UUID == "" && bad.Device == "":
+		default:
+			named = false // a part of a card, whose name does not say which one it is of
+		}
+	}
+	if named {
+		return no
+	}
+	return unknown
+}
