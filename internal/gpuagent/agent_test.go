@@ -176,3 +176,13 @@ func TestAReportNamesTheStartOfTheMachine(t *testing.T) {
 		})
 	}
 }
+
+func TestAnAgentPublishesWhatIsToBeWatchedAboutAHealthyCard(t *testing.T) {
+	repaired := a100Card(0)
+	repaired.Rows = &gpuinfo.RemappedRows{Uncorrected: 1, Pending: true}
+	a, b := agentOn(&fakeDriver{inventory: gpuinfo.Inventory{Cards: []gpuinfo.Card{repaired}}})
+	step(t, a, 0)
+	if card := b.last(t).Cards[0]; !card.Healthy || !strings.HasPrefix(card.Problem, "memory rows are remapped at the next reset") {
+		t.Errorf("published %+v", card)
+	}
+}
