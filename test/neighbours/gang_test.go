@@ -60,7 +60,7 @@ func startGangLab(t *testing.T, options rig.Options, arguments ...string) *karpe
 	return k
 }
 
-// TestRealRayInAGang: the PodGroup of a RayCluster counts its two first workers, which have gone idle since. So it holds
+// TestRealRayInAGang: the PodGroup of a RayCluster counts its two first workers, which nobody used. So it holds
 // back the worker for a task until the command of the finding has made it smaller. Ray is real, and so are the head's
 // container autoscaler and the pods.
 func TestRealRayInAGang(t *testing.T) {
@@ -68,7 +68,12 @@ func TestRealRayInAGang(t *testing.T) {
 	k := startGangLab(t, rig.Options{})
 	key := k.gangCluster("real", gpuGroupOn("gpu", "", 2))
 	e := &elasticTeam{&rayTeam{karpenterLab: k, key: key}, k.witness(key, "")}
-	e.run(2) // before they are idle for two seconds
+	e.eventually("Heliostat removes the workers that nobody uses", func(context.Context) error {
+		if n := rig.Replicas(e.object())["gpu"]; n > 0 {
+			return fmt.Errorf("replicas are %d: %s", n, e.account())
+		}
+		return nil
+	})
 	e.empty()
 	driver, err := k.Driver(t.Context(), key.Namespace, key.Name, "driver")
 	if err != nil {
