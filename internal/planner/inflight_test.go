@@ -11,7 +11,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func drawCaps(t *rapid.T) Policy {
@@ -35,11 +34,9 @@ func total(counts map[string]int) (n int) {
 	return n
 }
 
-// TestAPlanStaysWithinTheCapsOnPodsOnTheirWay has no gangs, because one gang may exceed the caps.
 func TestAPlanStaysWithinTheCapsOnPodsOnTheirWay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
-		s.Gangs = nil
 		plan, waiting := Compute(s, policy), onTheWayTo(s)
 		hosts := 1
 		for _, g := range s.Groups {
@@ -47,31 +44,6 @@ func TestAPlanStaysWithinTheCapsOnPodsOnTheirWay(t *testing.T) {
 		}
 		if most := max(policy.MaxInFlight, hosts); policy.MaxInFlight > 0 && len(plan.Launch) > 0 && total(waiting)+total(plan.Launch) > most {
 			t.Errorf("launches %v with %v on their way, at most %d may be", plan.Launch, waiting, most)
-		}
-	})
-}
-
-// TestOnlyAGangOfThatSizeGoesBeyondTheCaps has only gangs. Others may use the pods that are launched for one.
-func TestOnlyAGangOfThatSizeGoesBeyondTheCaps(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
-		s.Requests, s.Constraint, s.KeptResources = nil, nil, nil
-		most := policy.MaxInFlight
-		for i := range s.Groups {
-			s.Groups[i].Min = 0
-			most = max(most, s.Groups[i].NumOfHosts)
-		}
-		plan, waiting := Compute(s, policy), onTheWayTo(s)
-		if policy.MaxInFlight == 0 || len(plan.Launch) == 0 || total(waiting)+total(plan.Launch) <= most {
-			return
-		}
-		alone := s
-		needs := slices.ContainsFunc(s.Gangs, func(g raydemand.Gang) bool {
-			alone.Gangs = []raydemand.Gang{g}
-			return total(Compute(alone, Policy{}).Launch) > policy.MaxInFlight
-		})
-		if total(waiting) > 0 || !needs {
-			t.Errorf("launches %v with %v on their way, at most %d may be\n%s", plan.Launch, waiting, policy.MaxInFlight, plannertest.Compact(s))
 		}
 	})
 }
@@ -170,14 +142,5 @@ func TestACapIsNamedWithItsNumber(t *testing.T) {
 		if got := plan.Groups[0].Reasons[0].Message; !strings.Contains(got, text) {
 			t.Errorf("the group says %q, want %q in it", got, text)
 		}
-	}
-}
-
-func TestAGangThatGoesBeyondACapIsNamedAsTheReason(t *testing.T) {
-	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"GPU": 1}, "maxReplicas": 50}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 1}],
-		"pendingGangRequests": [`+eachOf("STRICT_SPREAD", `{"GPU": 1}, {"GPU": 1}, {"GPU": 1}`, 1)+`]}`), Policy{MaxInFlight: 2})
-	want := Reason{Code: Capped, Message: "maxInFlight allows all groups together 2 pods on the way at once; launching 3 pods, because a gang or replica that is larger is launched whole and alone"}
-	if len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Reason != want {
-		t.Errorf("unmet are %+v, want one: %+v", plan.InfeasibleRequests, want)
 	}
 }

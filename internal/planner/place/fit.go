@@ -219,6 +219,7 @@ func (l *Ledger) useClass(at int, b *Batch, i int) int {
 func (l *Ledger) take(at int, b *Batch, count int64, portions []portion) {
 	at = l.split(at, count)
 	class := &l.classes[at]
+	unused := !class.touched
 	class.touched, class.hidden = true, false
 	class.free = slices.Clone(class.free)
 	class.named |= b.named(portions)
@@ -227,7 +228,7 @@ func (l *Ledger) take(at int, b *Batch, count int64, portions []portion) {
 		class.free.subtract(b.items[p.item].Need, p.count)
 		b.left[p.item] -= p.count * count
 	}
-	l.note(b, class, portions, false)
+	l.note(b, class, portions, unused, false)
 }
 
 // mark records the bundles of strictly spread gangs on a node.

@@ -120,7 +120,7 @@ func (p *Search) launchPattern(l *Ledger, b *Batch, g *Group, pat *pattern) {
 		}
 		b.mark(&class, f.take)
 		l.classes = append(l.classes, class)
-		l.note(b, &class, f.take, true)
+		l.note(b, &class, f.take, true, true)
 	}
 	for _, u := range pat.uses {
 		b.left[u.item] -= u.count * replicas

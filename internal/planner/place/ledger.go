@@ -260,8 +260,9 @@ func (l *Ledger) split(i int, count int64) int {
 // Placement is bundles of one item on nodes of one kind. Each node has the same number of them.
 type Placement struct {
 	Item *Item
-	// Count is the number of bundles, Each that on one node. Used is how many of them are assigned already.
-	Count, Each, Used int64
+	// Count is the number of bundles, Each that on one node. Used is how many of them are assigned already. Opened
+	// counts the pods of this plan that nothing before used.
+	Count, Each, Used, Opened int64
 	*Site
 }
 
@@ -282,21 +283,12 @@ type Site struct {
 // next plan finds the same places: after equal pods that were requested earlier.
 func (p *Search) open(classes []NodeClass, given []int64) *Ledger {
 	l := &Ledger{classes: slices.Clone(classes), launched: make([]int64, len(p.Groups))}
-	l.spare = p.Spare(given)
 	for i := range p.Groups {
-		g := &p.Groups[i]
-		l.room = append(l.room, g.room(given[i]))
-		if p.knownOnly && g.Trying() {
-			l.room[i] = min(l.room[i], RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts))
-		}
 		if given[i] > 0 {
-			p.insert(l, hostClasses(g, given[i], true))
+			p.insert(l, hostClasses(&p.Groups[i], given[i], true))
 		}
 	}
-	p.bindShared(l, given)
-	if p.uncut != nil {
-		p.capLedger(l, given)
-	}
+	p.bindLimits(l, given)
 	return l
 }
 
@@ -322,14 +314,18 @@ func (p *Search) launchMinimum(l *Ledger, given []int64) {
 	}
 }
 
-// note logs what was placed on the nodes of a node class.
-func (l *Ledger) note(b *Batch, at *NodeClass, portions []portion, fresh bool) {
+// note logs what was placed on the nodes of a node class. unused: nothing was placed there before.
+func (l *Ledger) note(b *Batch, at *NodeClass, portions []portion, unused, fresh bool) {
 	if at.phase != OnTheWay && !l.tracing {
 		return
 	}
 	on := &Site{b.purpose, at.Shape.group, at.phase, at.planned, fresh, at.members, at.since}
-	for _, p := range portions {
-		l.log = append(l.log, Placement{Item: b.items[p.item], Count: p.count * at.count, Each: p.count, Site: on})
+	for k, p := range portions {
+		made := Placement{Item: b.items[p.item], Count: p.count * at.count, Each: p.count, Site: on}
+		if unused && at.planned && k == 0 {
+			made.Opened = at.count
+		}
+		l.log = append(l.log, made)
 	}
 }
 

@@ -42,12 +42,11 @@ const (
 
 // bestRound returns the best of several rounds: the one that uses existing nodes soonest, and those in other orders, if
 // they could serve more or launch less. Ray's order is one of them, because a plan must not serve less than Ray. Both
-// the search for launches and the comparison of plans call bestRound, so the next plan finds the same best order. A
-// plan under the caps uses one order only, in which nothing overtakes demand that waits for the caps. Even if all
-// requests are served, unserved gangs matter if another order serves one.
+// the search for launches and the comparison of plans call bestRound, so the next plan finds the same best order. Even
+// if all requests are served, unserved gangs matter if another order serves one.
 func (p *Search) bestRound(given []int64, how Strategy) Outcome {
 	best := p.round(given, how)
-	if p.uncut != nil || best.perfect() || !p.small(&best) {
+	if best.perfect() || !p.small(&best) {
 		return best
 	}
 	v := p.verdict(best.launched, &best)

@@ -62,12 +62,11 @@ func (p *Search) placeClaim(l *Ledger, c Claim, given []int64, out *Outcome) []i
 		own.hide()
 		p.revealMinimum(own)
 	}
-	lifted := p.uncapped(own)
 	b := p.newBatch(c.Purpose, c.Items, l.how)
 	p.place(own, b)
 	out.markUsed(own)
 	p.keepFor(own, &c, out)
-	if !b.served() && (lifted == nil || !p.placed(lifted, p.newBatch(c.Purpose, c.Items, l.how))) {
+	if !b.served() && !c.delayed {
 		return c.counts()
 	}
 	if len(p.Warm) > 0 {
@@ -88,7 +87,6 @@ func (p *Search) placeClaim(l *Ledger, c Claim, given []int64, out *Outcome) []i
 	if b.served() {
 		return nil
 	}
-	l.reserveRest(lifted.launched, own.launched)
 	return b.left
 }
 
@@ -132,9 +130,6 @@ func (p *Search) placeInOrder(from *Ledger, gangs []*Gang) (*Ledger, []*Gang) {
 		served, key := 0, front[0].Key
 		if !failed[key] {
 			l, served = p.placeIdentical(l, front)
-			if own, n := p.placeBeyondCaps(l, front[served:]); n > 0 {
-				l, served = own, served+n
-			}
 		}
 		if served == len(front) {
 			continue

@@ -47,9 +47,8 @@ type Search struct {
 	Trials []Trial
 	// Costs are the costs of launches.
 	Costs Model
-	// uncut counts all pods that a plan launches, by group, while the plan is reduced to what the in-flight caps allow;
-	// otherwise nil.
-	uncut []int64
+	// closed: nothing may be launched.
+	closed bool
 	// knownOnly closes the groups for whose pods no node is known.
 	knownOnly bool
 	// released are ledgers whose memory can be reused.

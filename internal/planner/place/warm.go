@@ -417,9 +417,14 @@ func (p *Search) openAgain(l *Ledger, offered func(group int) bool) {
 	slices.SortStableFunc(l.classes, func(a, b NodeClass) int { return cmp.Compare(a.phase, b.phase) })
 }
 
-// capRoom lowers the room of a ledger's groups to what the in-flight caps allow beside the given pods, and closes the
-// groups that are not open.
+// capRoom sets the room of a ledger's groups to what their limits and the in-flight caps allow beside the given pods
+// and those launched on it, and closes the groups that are not open.
 func (p *Search) capRoom(l *Ledger, given []int64, open func(group int) bool) {
+	given = slices.Clone(given)
+	for i, n := range l.launched {
+		given[i] += n
+	}
+	p.bindLimits(l, given)
 	var all int64
 	for i := range p.Groups {
 		room, asked := p.roomUnderCap(i, given)
@@ -430,6 +435,4 @@ func (p *Search) capRoom(l *Ledger, given []int64, open func(group int) bool) {
 		l.room[i] = min(l.room[i], room)
 	}
 	l.spare = min(l.spare, max(OrUnbounded(p.Policy.MaxInFlight)-all, 0))
-	l.tries, l.lifted = false, false
-	l.cut, l.asked, l.cutAll = make([]int64, len(p.Groups)), make([]int64, len(p.Groups)), 0
 }

@@ -217,6 +217,9 @@ func (d *decision) purposes(i int) string {
 		parts = append(parts, fmt.Sprintf("warm capacity (%s)", model.Pods(n)))
 	}
 	parts = append(parts, d.purposesOf(i)...)
+	if d.launchesPart(i) {
+		parts = append(parts, "a part of a gang")
+	}
 	if more := int64(len(parts) - namedPurposes); more > 0 {
 		parts = append(parts[:namedPurposes], model.Plural(more, "more kind")+" of demand")
 	}
@@ -228,6 +231,19 @@ func (d *decision) purposes(i int) string {
 		text += fmt.Sprintf(" (%d hosts per replica)", g.Hosts)
 	}
 	return text
+}
+
+// launchesPart reports whether the in-flight caps let a group launch only some of the pods that a gang needs.
+func (d *decision) launchesPart(i int) bool {
+	g := &d.Groups[i]
+	var used int64
+	for _, e := range d.out.Log {
+		if e.Group == i {
+			used += e.Opened
+		}
+	}
+	return d.HeldOf(i) > 0 && used < d.given[i] && !g.Trying() && len(d.SharedNodes.UnprovenPools(i)) == 0 &&
+		slices.ContainsFunc(d.out.Gangs, func(gang *place.Gang) bool { return place.SuitsAny(gang.Items(), g.Shape) })
 }
 
 // purposesOf lists the demand that pods of a group are launched for, in the order of planning, such as gang 3f: 6 ×

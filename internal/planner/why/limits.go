@@ -245,7 +245,7 @@ func (d *decision) inFlightCap(i int) model.Reason {
 	}
 	now := func(have string, n, given, most int64) string {
 		if n > most && given > 0 {
-			return fmt.Sprintf("; launching %s, because a gang or replica that is larger is launched whole and alone",
+			return fmt.Sprintf("; launching %s, because a replica that is larger is launched whole and alone",
 				model.Pods(given))
 		}
 		return fmt.Sprintf(" (%s %d)", have, n)

@@ -187,7 +187,12 @@ func (c *SharedNodes) Room(on *Taken, i int) int64 {
 // Occupied returns the nodes with the present pods and the given ones. Present pods that find no place there limit
 // nobody. Given pods had places when they were launched one after the other. If no order that is tried finds places for
 // all of them again, the nodes count as full, and Occupied returns nil.
-func (c *SharedNodes) Occupied(given []int64) *Taken { return c.last.place(c, given) }
+func (c *SharedNodes) Occupied(given []int64) *Taken {
+	if c == nil {
+		return nil
+	}
+	return c.last.place(c, given)
+}
 
 // AllOccupied returns the nodes with promised, present and given pods, for Shortage. It places all pods anew.
 func (c *SharedNodes) AllOccupied(given []int64) *Taken {
