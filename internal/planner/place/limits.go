@@ -36,8 +36,8 @@ func (l *limits) copyFrom(other *limits) {
 
 // A plan with more pods on their way than Policy.MaxInFlight and upscalingMode Conservative allow is carried out in
 // steps. The choice of all pods to launch ignores these caps, because they delay launches and must not make them more
-// expensive. A step then launches pods in the order in which demand was placed on them, until a cap is reached: those of
-// minimums, of request_resources, of gangs and of requests. Nothing overtakes demand that waits for the cap on all
+// expensive. A step then launches pods in the order in which demand was placed on them, until a cap is reached: those
+// of minimums, of request_resources, of gangs and of requests. Nothing overtakes demand that waits for the cap on all
 // groups. Pods that only try whether a node comes are launched after all others, and of a gang that needs such a pod,
 // nothing else is launched before it has joined.
 
