@@ -29,7 +29,7 @@ func (p *Search) AssignmentOrder() []*RestRequest {
 // returns what has no place.
 func (p *Search) assign(classes []NodeClass) (*Ledger, []*Item) {
 	l := p.joinedLedger(classes)
-	if b := p.newBatch(OverREST, p.admitted(), fullest); p.placed(l, b) {
+	if b := p.newBatch(OverREST, p.admitted(), fullest); p.affords(l, b) && p.placed(l, b) {
 		return l, nil
 	}
 	l = p.joinedLedger(classes)
@@ -42,7 +42,7 @@ func (p *Search) assign(classes []NodeClass) (*Ledger, []*Item) {
 	for _, s := range order[:before] {
 		s.addTo(together)
 	}
-	if b := p.newBatch(OverREST, p.ofKinds(together), fullest); before > 0 && !p.placed(l, b) {
+	if b := p.newBatch(OverREST, p.ofKinds(together), fullest); before > 0 && !(p.affords(l, b) && p.placed(l, b)) {
 		l, before = p.joinedLedger(classes), 0
 	}
 	return l, p.ofKinds(p.assignEach(l, order[before:]))
@@ -60,6 +60,11 @@ func (p *Search) joinedLedger(classes []NodeClass) *Ledger {
 	clear(l.room)
 	l.spare, l.tracing = 0, true
 	return l
+}
+
+// affords reports whether a look at each node for each item takes at most an eighth of the work that the plan may take.
+func (p *Search) affords(l *Ledger, b *Batch) bool {
+	return int64(len(b.items)*len(l.classes)) <= p.shareOf(MaxCount)
 }
 
 func (p *Search) placed(l *Ledger, b *Batch) bool {
@@ -113,7 +118,9 @@ func (p *Search) assignments(given []int64) map[string][]Placement {
 			func(l NodeClass) bool { return l.phase != OnTheWay },
 		)
 		l.classes = append(l.classes, coming...)
-		p.place(l, p.newBatch(OverREST, left, fullest))
+		if b := p.newBatch(OverREST, left, fullest); p.affords(l, b) {
+			p.place(l, b)
+		}
 	}
 	places := map[string][]Placement{}
 	for _, at := range l.log {

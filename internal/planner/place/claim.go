@@ -196,7 +196,7 @@ func (p *Search) refuse() {
 // work counts looks of one item at one node class, as in a search. When the bounds are reached, the rest is not
 // evaluated.
 const (
-	minAdmissions = 32
+	minAdmissions = 8
 	maxAdmissions = 2048
 	admissionWork = 8 * maxWork
 )

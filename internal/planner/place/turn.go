@@ -203,9 +203,13 @@ func (p *Search) hold(aside []*Item, classes []NodeClass) []NodeClass {
 		return classes
 	}
 	l := p.open(classes, make([]int64, len(p.Groups)))
+	nodes := int64(1)
+	for i := range classes {
+		nodes += classes[i].count
+	}
 	looked := aside
 	if p.budget > 0 {
-		looked = aside[:min(len(aside), int(p.budget/2)/(len(classes)+1))]
+		looked = aside[:min(int64(len(aside)), p.budget/2/nodes)]
 	}
 	b := p.newBatch("", looked, fullest)
 	p.fillExisting(l, b)
