@@ -336,12 +336,9 @@ var rayLabels = []rayLabel{
 		[]string{"topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"}},
 	{"ray.io/availability-region", "RAY_NODE_REGION",
 		[]string{"topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"}},
-	{
-		"ray.io/market-type",
-		"RAY_NODE_MARKET_TYPE",
+	{"ray.io/market-type", "RAY_NODE_MARKET_TYPE",
 		[]string{"karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType",
-			"kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-spot"},
-	},
+			"kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-spot"}},
 }
 
 // RayVariables returns the label that Ray sets from each variable.
@@ -376,14 +373,8 @@ func (l *hostList) ownLabel(row rayLabel, from LabelSource) (Announced, bool) {
 			a.Values[i] = marketType(key, value)
 		}
 		a.Present, a.Certain = false, false
-		a.Why = fmt.Sprintf(
-			"nothing in its template sets %s, but its nodes have %s=%s; set it, or the label %s in the "+
-				"group's labels",
-			row.variable,
-			key,
-			strings.Join(a.Values, " and "),
-			row.label,
-		)
+		a.Why = fmt.Sprintf("nothing in its template sets %s, but its nodes have %s=%s; set it, or the label %s in "+
+			"the group's labels", row.variable, key, strings.Join(a.Values, " and "), row.label)
 		return a, true
 	}
 	return Announced{}, false

@@ -1,7 +1,6 @@
 package landing
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -54,10 +53,8 @@ func (l *hostList) gpuType(version string) Announced {
 		h := &l.all[i]
 		types, product := h.gpuTypes(l.pod, version)
 		if len(types) == 0 {
-			return Announced{
-				Why: fmt.Sprintf("the product of the GPUs of %s is unknown, and Ray detects it on the machine",
-					h.name),
-			}
+			return Announced{Why: "the product of the GPUs of " + h.name +
+				" is unknown, and Ray detects it on the machine"}
 		}
 		a.Values = append(a.Values, types...)
 		if !slices.Contains(products, product) {

@@ -163,60 +163,50 @@ func VisibleFinding(first string, count int, declared *raydemand.Amount) raydema
 	return f
 }
 
+// nodeProblems are the problems that change which pods are launched on a node: the field where it is, why it matters,
+// and what to do.
+var nodeProblems = map[sharing.ProblemCode]struct{ field, why, fix string }{
+	sharing.NamesContradict: {"status.allocatable", unknownPart, "restart the device plugin and the labeller on the " +
+		"node; names that nothing announces any more go when the kubelet restarts"},
+	sharing.SharingUnlabelled: {"status.allocatable", unknownPart, "run GPU feature discovery, which labels shared " +
+		"and partitioned cards, or name the kind with --resource"},
+	sharing.MemoryBelowProduct: {"metadata.labels", "it is unknown what separates a unit from the rest of its card, " +
+		"so requests for memory, compute or isolation do not use the node", "compare the labels with what nvidia-smi " +
+		"or amd-smi shows there; if they are wrong, restart what writes them"},
+	sharing.ProfileUnknown: {"status.allocatable", "it is unknown what a unit is, so requests for memory, compute or " +
+		"isolation do not use it", "use a profile that the product has"},
+	sharing.RegisterUnreadable: {"", "HAMi's scheduler takes no cards from this annotation, so the plan counts them " +
+		"as not there", "restart the device plugin on the node, which writes the annotation again"},
+	sharing.RegisterContradicted: {"status.allocatable[" + gpuinfo.NvidiaGPU + "]", "it is unknown whether a unit is " +
+		"a card or a share, so requests for memory, compute or isolation do not use the node", "run one of the two " +
+		"device plugins there; if HAMi is gone, remove the annotation with kubectl annotate node %s " +
+		"hami.io/node-nvidia-register-"},
+	sharing.UnitUnknown: {"status.allocatable", "it is unknown how much memory a unit is, so requests for memory do " +
+		"not use the node", "correct the memory factor of the device plugin or of the scheduler, which must be " +
+		"the same"},
+	sharing.CardUnrecorded: {"status.allocatable", "the pod is on one of the cards and nothing shows on which, so " +
+		"the plan may launch fewer pods there than fit", "create the pod again with the scheduler that shares the " +
+		"cards, which records the card"},
+}
+
+const unknownPart = "it is unknown what a pod gets of a card there, so requests for memory, compute or isolation do " +
+	"not use the node"
+
 // NodeProblem reports what is wrong with a node if it changes which pods are launched there, by the codes of
 // docs/reference/gpus.md; false for other problems.
 func NodeProblem(node string, problem sharing.Problem) (f raydemand.Finding, matters bool) {
-	f = raydemand.Finding{
-		Code: string(problem.Code), Severity: raydemand.Warning, Object: "Node " + node, Seen: problem.Message,
+	row, matters := nodeProblems[problem.Code]
+	if !matters {
+		return f, false
 	}
-	switch problem.Code {
-	case sharing.NamesContradict, sharing.SharingUnlabelled:
-		f.Field = "status.allocatable"
-		f.Why = "it is unknown what a pod gets of a card there, so requests for memory, compute or isolation do not " +
-			"use the node"
-		f.Fix = "run GPU feature discovery, which labels shared and partitioned cards, or name the kind with --resource"
-		if problem.Code == sharing.NamesContradict {
-			f.Fix = "restart the device plugin and the labeller on the node; names that nothing announces any more " +
-				"go when the kubelet restarts"
-		}
-	case sharing.MemoryBelowProduct:
-		f.Field = "metadata.labels"
-		f.Why = "it is unknown what separates a unit from the rest of its card, so requests for memory, compute or " +
-			"isolation do not use the node"
-		f.Fix = "compare the labels with what nvidia-smi or amd-smi shows there; if they are wrong, restart what " +
-			"writes them"
-	case sharing.ProfileUnknown:
-		f.Field = "status.allocatable"
-		f.Why = "it is unknown what a unit is, so requests for memory, compute or isolation do not use it"
-		f.Fix = "use a profile that the product has"
-		if problem.Annotation != "" {
-			f.Field = "metadata.annotations[" + problem.Annotation + "]"
-		}
-	case sharing.RegisterUnreadable:
+	f = raydemand.Finding{Code: string(problem.Code), Severity: raydemand.Warning, Object: "Node " + node,
+		Seen: problem.Message, Field: row.field, Why: row.why, Fix: strings.ReplaceAll(row.fix, "%s", node)}
+	if problem.Annotation != "" || f.Field == "" {
 		f.Field = "metadata.annotations[" + problem.Annotation + "]"
-		f.Why = "HAMi's scheduler takes no cards from this annotation, so the plan counts them as not there"
-		if !problem.ByHAMi() {
-			f.Why = "it is unknown what the cards have, so requests for memory do not use the node, and other pods " +
-				"are tried there"
-		}
-		f.Fix = "restart the device plugin on the node, which writes the annotation again"
-	case sharing.RegisterContradicted:
-		f.Field = "status.allocatable[" + gpuinfo.NvidiaGPU + "]"
-		f.Why = "it is unknown whether a unit is a card or a share, so requests for memory, compute or isolation do " +
-			"not use the node"
-		f.Fix = "run one of the two device plugins there; if HAMi is gone, remove the annotation with kubectl " +
-			"annotate node " + node + " hami.io/node-nvidia-register-"
-	case sharing.UnitUnknown:
-		f.Field = "status.allocatable"
-		f.Why = "it is unknown how much memory a unit is, so requests for memory do not use the node"
-		f.Fix = "correct the memory factor of the device plugin or of the scheduler, which must be the same"
-	case sharing.CardUnrecorded:
-		f.Field = "status.allocatable"
-		f.Why = "the pod is on one of the cards and nothing shows on which, so the plan may launch fewer pods there " +
-			"than fit"
-		f.Fix = "create the pod again with the scheduler that shares the cards, which records the card"
-	default:
-		return raydemand.Finding{}, false
+	}
+	if problem.Code == sharing.RegisterUnreadable && !problem.ByHAMi() {
+		f.Why = "it is unknown what the cards have, so requests for memory do not use the node, and other pods are " +
+			"tried there"
 	}
 	return f, true
 }

@@ -150,7 +150,7 @@ func (w sliceRequest) blocks(nodes []sharing.GPUs) *int64 {
 		if profile == "" && node.Profile != nil {
 			profile = *node.Profile
 		}
-		product, known := productOf(node)
+		product, known := node.KnownProduct()
 		if profile == "" || !known {
 			continue
 		}
@@ -255,7 +255,7 @@ func (w sliceRequest) instance(s *Slice, node sharing.GPUs) {
 // cut fills in memory and compute of a MIG instance: what the node reports, the table's figures for its product, or
 // what the profile's name says.
 func (s *Slice) cut(profile string, node sharing.GPUs, measured int64) {
-	product, known := productOf(node)
+	product, known := node.KnownProduct()
 	p, has := product.Profile(profile)
 	has = has && known
 	name, err := gpuinfo.ParseProfile(profile)
@@ -277,13 +277,6 @@ func (s *Slice) cut(profile string, node sharing.GPUs, measured int64) {
 	if agreed {
 		s.ComputeFraction = new(float64(parts) / float64(card))
 	}
-}
-
-func productOf(node sharing.GPUs) (gpuinfo.Product, bool) {
-	if node.Product == nil {
-		return gpuinfo.Product{}, false
-	}
-	return gpuinfo.ProductOf(*node.Product)
 }
 
 // memoryUnits fills in memory that is handed out in units of one card.

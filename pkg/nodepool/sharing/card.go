@@ -109,10 +109,7 @@ func larger(product gpuinfo.Product, beside []gpuinfo.Instance, size int) (n int
 // measureInstances sets the size of each MIG instance and of its card on the memory axis, if the product is known. A
 // picture of the card needs both.
 func (r *reading) measureInstances() {
-	if r.gpus.Product == nil {
-		return
-	}
-	product, known := gpuinfo.ProductOf(*r.gpus.Product)
+	product, known := r.gpus.KnownProduct()
 	if !known {
 		return
 	}

@@ -168,10 +168,7 @@ func CompareCards(node GPUs, inventory gpuinfo.Inventory) []CardFinding {
 }
 
 func compareProducts(node GPUs, inventory gpuinfo.Inventory, add func(CardCode, string, ...any)) {
-	if node.Product == nil {
-		return
-	}
-	labelled, known := gpuinfo.ProductOf(*node.Product)
+	labelled, known := node.KnownProduct()
 	if !known {
 		return
 	}

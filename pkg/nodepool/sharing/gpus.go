@@ -16,6 +16,14 @@ func (n *GPUs) unhealthy() int64 {
 	return count
 }
 
+// KnownProduct returns the product of the cards, if a table has it.
+func (n *GPUs) KnownProduct() (product gpuinfo.Product, known bool) {
+	if n.Product == nil {
+		return product, false
+	}
+	return gpuinfo.ProductOf(*n.Product)
+}
+
 // HealthyCards returns how many of the node's cards accept work, nil if their number is unknown.
 func (n *GPUs) HealthyCards() *int64 {
 	if n.Cards == nil {

@@ -7,22 +7,16 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// KAICardMemory returns the memory of a card that the KAI scheduler gives to pods with the annotation gpu-memory, from
+// kaiCardMemory returns the memory of a card that the KAI scheduler gives to pods with the annotation gpu-memory, from
 // the node's labels: it rounds down to hundreds of MiB, and takes 1 TiB and more for bytes. Without the label, KAI
 // places no such pod on the node (docs/reference/facts.md#kai-shares).
-func KAICardMemory(labels map[string]string) (mib int64, labelled bool) {
+func kaiCardMemory(labels map[string]string) (mib int64, labelled bool) {
 	const tib = 1 << 20
 	mib, err := strconv.ParseInt(labels[LabelMemory], 10, 64)
 	if mib >= tib {
 		mib >>= 20
 	}
 	return mib - mib%100, err == nil
-}
-
-// KAIShares reports whether the KAI scheduler gives pods a part of the node's cards. It gives none of a node with MIG:
-// with the mixed strategy it places no such pod there, and with the single strategy the pod sees no GPU.
-func (n GPUs) KAIShares() bool {
-	return n.Kind != gpuinfo.MIG && n.Profile == nil
 }
 
 // CardShare is the part of cards that the KAI scheduler gives a pod by annotations of its template
@@ -84,7 +78,7 @@ func CardShareOf(annotations map[string]string, limitsGPUs func() bool) *CardSha
 // OnCard returns how many pods with the share one card of a node with these labels holds; 0 if the node does not show
 // it.
 func (s *CardShare) OnCard(labels map[string]string) int64 {
-	if memory, labelled := KAICardMemory(labels); s.MemoryMiB > 0 && labelled {
+	if memory, labelled := kaiCardMemory(labels); s.MemoryMiB > 0 && labelled {
 		return memory / s.MemoryMiB
 	}
 	return s.PerCard
@@ -94,10 +88,11 @@ func (s *CardShare) OnCard(labels map[string]string) int64 {
 // are, and otherwise the KAI scheduler gives no part of them. declared: the node is a shape, which may have more
 // labels.
 func (s *CardShare) Misses(gpus GPUs, labels map[string]string, declared bool) (why string, tooSmall bool) {
-	memory, labelled := KAICardMemory(labels)
+	memory, labelled := kaiCardMemory(labels)
 	annotation := s.Annotation + ": " + s.Value
 	switch {
-	case !gpus.KAIShares():
+	// With the mixed strategy KAI places no such pod there, and with the single strategy the pod sees no GPU.
+	case gpus.Kind == gpuinfo.MIG || gpus.Profile != nil:
 		return "has MIG instances, of which the KAI scheduler gives no part (the annotation " + annotation + ")", false
 	case s.MemoryMiB > 0 && !labelled && !declared:
 		return "lacks the label " + LabelMemory + ", without which the KAI scheduler places no pod with the " +

@@ -331,11 +331,8 @@ type Cut struct {
 // CutCards returns the cards of a node. It returns false if their product, number or partitions are unknown, or if they
 // are neither whole nor partitioned with MIG.
 func (n *GPUs) CutCards() (CutCards, bool) {
-	if n.Product == nil || n.slicedOnDemand() {
-		return CutCards{}, false
-	}
-	product, known := gpuinfo.ProductOf(*n.Product)
-	if !known {
+	product, known := n.KnownProduct()
+	if !known || n.slicedOnDemand() {
 		return CutCards{}, false
 	}
 	cards := CutCards{Product: product.Name}
