@@ -52,7 +52,9 @@ func (x *inventory) park(o *Object) fix {
 
 func sidecarMissing(x *inventory, o *Object, report reporter) {
 	v, head := o.raySpec().Get("enableInTreeAutoscaling"), x.headPod(o)
-	if o.Mode() == nodepool.Managed || !v.Flag() || head == nil || hasAutoscaler(head) {
+	isAutoscaler := func(c fieldpath.Value) bool { return c.Text("name") == "autoscaler" } // KubeRay adds it to the head
+	if o.Mode() == nodepool.Managed || !v.Flag() || head == nil ||
+		slices.ContainsFunc(head.Root().Items("spec", "containers"), isAutoscaler) {
 		return
 	}
 	report(occurrence{Path: v.Path(), Fix: restartHead(head),
@@ -69,13 +71,6 @@ func sidecarLeftOver(x *inventory, o *Object, report reporter) {
 
 func restartHead(head *Object) fix {
 	return run(kubectl(head, "delete")).Hint("the head restarts, which ends its jobs")
-}
-
-// hasAutoscaler reports whether the pod has the container that KubeRay adds to the head.
-func hasAutoscaler(pod *Object) bool {
-	return slices.ContainsFunc(pod.Root().Items("spec", "containers"), func(c fieldpath.Value) bool {
-		return c.Text("name") == "autoscaler"
-	})
 }
 
 func autoscalerVersionDiffers(_ *inventory, o *Object, report reporter) {
@@ -220,24 +215,20 @@ func operatorConcurrency(x *inventory, report reporter) {
 		if err != nil {
 			concurrency = 1 // the default
 		}
+		is := func(word, name string) bool { return strings.HasPrefix(strings.TrimLeft(word, "-"), name) }
+		isConfig := func(word string) bool { return is(word, "config") } // a file, which may set the concurrency
 		if len(x.Clusters) < manyClusters || slices.ContainsFunc(p.words, isConfig) || concurrency > 1 {
 			continue
 		}
 		args := p.container.Get("args")
 		change := p.appendTo(args, "--"+concurrencyFlag+"=4")
-		if i := slices.IndexFunc(args.Items(), isConcurrency); i >= 0 {
+		if i := slices.IndexFunc(args.Items(),
+			func(v fieldpath.Value) bool { return is(v.Text(), concurrencyFlag) }); i >= 0 {
 			change = replace(args.Path().Index(i), "--"+concurrencyFlag+"=4")
 		}
 		report(occurrence{Object: p.Object, Path: args.Path(), Fix: patch(change),
 			Seen: fmt.Sprintf("concurrency %d, %d RayClusters", concurrency, len(x.Clusters))})
 	}
-}
-
-// isConfig reports whether the argument names a configuration file, which may set the concurrency.
-func isConfig(word string) bool { return strings.HasPrefix(strings.TrimLeft(word, "-"), "config") }
-
-func isConcurrency(word fieldpath.Value) bool {
-	return strings.HasPrefix(strings.TrimLeft(word.Text(), "-"), concurrencyFlag)
 }
 
 // networkCloses reports a network policy that keeps the fleet from the GCS, the only port of Ray that it calls. A

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -69,7 +70,7 @@ func withoutDuplicates(all []occurrence) []occurrence {
 		byObject[c.Object] = append(byObject[c.Object], c)
 	}
 	return slices.DeleteFunc(all, func(c occurrence) bool {
-		return comparesNodes(c.by.Code) && slices.ContainsFunc(byObject[c.Object], func(other occurrence) bool {
+		return c.by.Code == nodepool.NumGPUsMismatch && slices.ContainsFunc(byObject[c.Object], func(other occurrence) bool {
 			group := c.Path.Parent().Parent().String() + "."
 			return explainsNumGPUs(other.by.Code) && strings.HasPrefix(other.Path.String()+".", group)
 		})

@@ -211,7 +211,7 @@ func compareWithNodes(x *inventory, g rayGroup, code string, report reporter) {
 		}
 		found := said(g.rayContainer().Path("resources", "limits"), f)
 		found.Object = g.Of
-		if comparesNodes(code) {
+		if code == nodepool.NumGPUsMismatch {
 			section, key, _ := strings.Cut(workers.GPUs.Field, ".")
 			found.Path = g.Path(section, key)
 			if workers.GPUs.Fixed == "" {
@@ -238,9 +238,6 @@ func migInstancesSeveral(x *inventory, g rayGroup, report reporter) {
 		report(said(g.rayContainer().Path("resources", "limits"), f))
 	}
 }
-
-// comparesNodes reports whether the code is that of a num-gpus that differs from what nodes report.
-func comparesNodes(code string) bool { return code == nodepool.NumGPUsMismatch }
 
 // explainsNumGPUs reports whether a finding of the code explains by the spec alone why num-gpus is wrong.
 func explainsNumGPUs(code string) bool {

@@ -282,9 +282,6 @@ func (r gpuRequest) isDevices() bool {
 // lookup returns what the resource is.
 func (r gpuRequest) lookup() (gpuinfo.Resource, error) { return r.Of.names.Resource(r.Resource) }
 
-// isNVIDIA reports whether the resource is one of NVIDIA's.
-func (r gpuRequest) isNVIDIA() bool { return strings.HasPrefix(r.Resource, "nvidia.com/") }
-
 // wholeGPUs returns the one resource of the Ray container whose units Ray counts as GPUs, and its limit. It returns no
 // name if there are several, or if other resources of the container make shares of them.
 func (g rayGroup) wholeGPUs() (name string, limit int64) {

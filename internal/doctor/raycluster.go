@@ -39,9 +39,6 @@ func fitIn(o *Object, f raydemand.Finding) fix {
 	return patch(replace(at, number))
 }
 
-// fitsInt32 reports whether the operator can decode a number; field-out-of-range reports the others.
-func fitsInt32(n int64) bool { return n >= math.MinInt32 && n <= math.MaxInt32 }
-
 // bound returns a whole number, or what applies if there is none.
 func bound(g rayGroup, field string, absent int64) int64 {
 	if n, ok := g.Whole(field); ok {
@@ -50,10 +47,11 @@ func bound(g rayGroup, field string, absent int64) int64 {
 	return absent
 }
 
+// replicasOutside leaves numbers that the operator cannot decode to field-out-of-range.
 func replicasOutside(_ *inventory, g rayGroup, report reporter) {
 	replicas, set := g.Whole("replicas")
 	least, most := bound(g, "minReplicas", 0), bound(g, "maxReplicas", math.MaxInt32)
-	if !set || !fitsInt32(replicas) || least < 0 || least > most || replicas >= least && replicas <= most {
+	if !set || replicas != int64(int32(replicas)) || least < 0 || least > most || replicas >= least && replicas <= most {
 		return
 	}
 	report(occurrence{Path: g.Path("replicas"),

@@ -135,7 +135,7 @@ func gateOff(x *inventory, o *Object, report reporter) {
 func operatorRefuses(x *inventory, o *Object, report reporter) {
 	gateOff(x, o, report)
 	if c := o.Cluster; c != nil && (c.Refused || c.Unreadable || versionVariable(o) != (fieldpath.Path{}) ||
-		c.Generation > 0 && c.ObservedGeneration >= c.Generation) || !o.Read() || len(rayViolations(o)) > 0 {
+		o.accepted()) || !o.Read() || len(rayViolations(o)) > 0 {
 		return
 	}
 	if err := kube.OperatorVerdict(o.Fields); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -137,7 +138,7 @@ func mpsSharesSeveral(x *inventory, g rayGroup, report reporter) {
 // mpsNodes returns a node with MPS on which a pod of the group fits and would get a share, or nothing, and whether all
 // nodes on which it fits are such.
 func mpsNodes(x *inventory, g rayGroup) (one string, only bool) {
-	isShare := func(r gpuRequest) bool { return r.isNVIDIA() && r.isDevices() }
+	isShare := func(r gpuRequest) bool { return strings.HasPrefix(r.Resource, "nvidia.com/") && r.isDevices() }
 	if !slices.ContainsFunc(g.gpuRequests(), isShare) {
 		return "", false
 	}
