@@ -2,19 +2,35 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/internal/api"
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // asAutoscaler is the environment variable that makes the test binary run as the program.
@@ -242,5 +258,448 @@ func TestPricesAreNotCut(t *testing.T) {
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"TPU": 1}, "count": 3}]}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
 	if want := "price of what is launched: 3.973 an hour\n"; !strings.Contains(out, want) {
 		t.Errorf("want in it %q, got\n%s", want, out)
+	}
+}
+
+func TestTheVersionNamesModuleRevisionAndGo(t *testing.T) {
+	build := apiv1.Build{Version: "v1.2.3", Revision: "abc", Modified: true, Go: "go1.26.0", Platform: "linux/amd64"}
+	var text strings.Builder
+	if err := printer.WriterOf("table", printer.Look{}, printer.WriteVersions)(&text, printer.Versions{Client: build, Server: &apiv1.Build{Go: "go1.25.0"}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "client: heliostat v1.2.3, revision abc (modified), go1.26.0\nserver: heliostat, go1.25.0\n"; text.String() != want {
+		t.Errorf("got %q", text.String())
+	}
+	for format, want := range map[string]string{"text": "client: heliostat", "json": "{\n  \"client\": {", "yaml": "client:\n  go: " + runtime.Version()} {
+		if code, out, _ := command(t, "", "autoscaler", "version", "--client", "-o", format); code != cli.ExitOK || !strings.HasPrefix(out, want) {
+			t.Errorf("-o %s: exit %d: %q", format, code, out)
+		}
+	}
+	if code, _, errOut := command(t, "", "autoscaler", "version", "-o", "xml"); code != cli.ExitBadInput || !strings.Contains(errOut, "want table, wide, json or yaml") {
+		t.Errorf("exit %d: %q", code, errOut)
+	}
+}
+
+func TestTheVersionIsAFlagToo(t *testing.T) {
+	for _, name := range []string{"autoscaler", "kubectl-heliostat", "ray"} {
+		code, out, errOut := command(t, "", name, "--version")
+		if want := printer.BuildLine(api.ThisBuild()) + "\n"; code != cli.ExitOK || errOut != "" || out != want {
+			t.Errorf("%s: exit %d %q: %q, want %q", name, code, errOut, out, want)
+		}
+	}
+}
+
+func TestTheVersionOfTheServerStandsBesideThatOfTheClient(t *testing.T) {
+	newRemote(t)
+	code, out, errOut := command(t, "", "autoscaler", "version")
+	if code != cli.ExitOK || errOut != "" || !strings.Contains(out, "\nserver: heliostat") || strings.Count(out, runtime.Version()) != 2 {
+		t.Errorf("exit %d %s: %q", code, errOut, out)
+	}
+}
+
+func TestAServerThatNobodyNamedMayBeMissing(t *testing.T) {
+	t.Setenv(cli.ServerVariable, "")
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	code, out, errOut := command(t, "", "autoscaler", "version")
+	if code != cli.ExitOK || !strings.HasPrefix(out, "client: heliostat") || strings.Contains(out, "server") || !strings.HasPrefix(errOut, "no server: ") {
+		t.Errorf("exit %d %q: %q", code, errOut, out)
+	}
+	deaf := httptest.NewServer(http.NotFoundHandler())
+	deaf.Close()
+	code, out, errOut = command(t, "", "autoscaler", "version", "--server", deaf.URL)
+	if code != cli.ExitFailed || !strings.HasPrefix(out, "client: heliostat") || !strings.Contains(errOut, "/version") {
+		t.Errorf("of a server that was named: exit %d %q: %q", code, errOut, out)
+	}
+}
+
+// TestARemovedFlagSaysWhatToUseInstead checks each way to set a flag, in both forms of the program.
+func TestARemovedFlagSaysWhatToUseInstead(t *testing.T) {
+	outsidePods(t)
+	for flag, instead := range cli.RemovedFlags {
+		word := strings.ReplaceAll(flag, "-", "_")
+		file := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(word, "_", "")+": act"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, argv := range [][]string{{"autoscaler", "serve"},
+			{rayName, "kuberay-autoscaler", "--cluster-name=llm", "--cluster-namespace=ml"}} {
+			refused := func(name string, more ...string) {
+				t.Helper()
+				code, _, errOut := command(t, "", append(argv, more...)...)
+				if code != cli.ExitBadInput || !strings.Contains(errOut, name+" was removed; "+instead) {
+					t.Errorf("%v %v: exit %d, %q", argv, more, code, errOut)
+				}
+			}
+			refused("--"+flag, "--"+flag)
+			refused("--"+flag, "--"+flag+"=act")
+			refused(strings.ReplaceAll(word, "_", ""), "--config="+file)
+			variable := cli.EnvPrefix + strings.ToUpper(word)
+			t.Setenv(variable, "act")
+			refused(variable)
+			t.Setenv(variable, "")
+		}
+	}
+}
+
+func TestARemovedCommandSaysWhatToUseInstead(t *testing.T) {
+	for name, instead := range cli.RemovedCommands {
+		want := "autoscaler: the command " + name + " was removed; " + instead + "\n"
+		if code, _, errOut := command(t, "", "autoscaler", name, "-o", "json"); code != cli.ExitBadInput || errOut != want {
+			t.Errorf("exit %d, %q, want %q", code, errOut, want)
+		}
+	}
+}
+
+func TestAKeyThatIsNotReadIsAWarningAndAFinding(t *testing.T) {
+	const input = `{"groups": [{"name": "cpu", "resources": {"CPU": 4}, "minReplica": 2}]}`
+	const told = "standard input: groups[0].minReplica: 2: this key is unknown, so it has no effect; rename it to minReplicas"
+	const warning = "autoscaler: warning: " + told + "\n"
+	code, out, errOut := command(t, input, "autoscaler", "plan", "--snapshot", "-")
+	var plan planner.Plan
+	if err := json.Unmarshal([]byte(out), &plan); err != nil || code != cli.ExitOK || errOut != warning {
+		t.Fatalf("exit %d (%v), told %q, want %q", code, err, errOut, warning)
+	}
+	if len(plan.Findings) != 1 || plan.Findings[0].Code != planner.FindingKeyUnknown {
+		t.Errorf("findings %+v, want the one of the key", plan.Findings)
+	}
+	code, out, errOut = command(t, input, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
+	if text := strings.Join(strings.Fields(out), " "); code != cli.ExitOK || errOut != "" || !strings.Contains(text, "Findings warning key-unknown standard input groups[0].minReplica: 2 this key is unknown") {
+		t.Errorf("exit %d, told %q and\n%s", code, errOut, out)
+	}
+	if code, _, errOut := command(t, input, "autoscaler", "explain", "--snapshot", "-", "--group", "cpu"); code != cli.ExitOK || errOut != warning {
+		t.Errorf("explain: exit %d, told %q", code, errOut)
+	}
+	if code, _, errOut := command(t, `{"rayCluster": `+manifest+`, "takenat": "2026-01-31T12:00:00Z"}`, "autoscaler", "plan", "--snapshot", "-"); code != cli.ExitOK || !strings.Contains(errOut, "rename it to takenAt") {
+		t.Errorf("with a manifest: exit %d, told %q", code, errOut)
+	}
+}
+
+func TestTheCasesOfRayAndKubeRayAreReadWithoutAWarning(t *testing.T) {
+	for _, file := range caseFiles(t) {
+		if code, _, errOut := command(t, "", "autoscaler", "plan", "--snapshot", file); code != cli.ExitOK || errOut != "" {
+			t.Errorf("%s: exit %d, told %s", file, code, errOut)
+		}
+	}
+}
+
+func TestNamesAreCompletedByWhatTheServerHas(t *testing.T) {
+	r := newRemote(t)
+	kept := nodepool.OwnedRequest{Cluster: llmKey}
+	kept.ID = "train-7"
+	r.owned[kept.ID] = kept
+	for _, c := range []struct {
+		argv []string
+		want string
+	}{
+		{[]string{"status", ""}, "ml/llm\n:4\n"}, {[]string{"status", "dev"}, ":4\n"}, {[]string{"freeze", "-n", "ml", "l"}, "llm\n:4\n"}, {[]string{"request", "ml/llm", ""}, ":4\n"},
+		{[]string{"status", "-o", ""}, "table\nwide\njson\nyaml\n:4\n"}, {[]string{"status", "-n", ""}, "ml\n:4\n"},
+		{[]string{"explain", "ml/llm", "--group", ""}, "cpu\ngpu\n:4\n"}, {[]string{"explain", "ml/llm", "--group", "g"}, "gpu\n:4\n"},
+		{[]string{"explain", "ml/llm", "--pod", ""}, "worker-7\n:4\n"}, {[]string{"explain", "--group", ""}, ":4\n"}, {[]string{"explain", "ml/other", "--group", ""}, ":1\n"},
+		{[]string{"request", "ml/llm", "--id", ""}, "train-7\n:4\n"}, {[]string{"serve", "--mode", ""}, "managed\nshadow\noff\n:4\n"},
+		{[]string{"request", "ml/llm", "-f", ""}, ":0\n"}, {[]string{"doctor", ""}, ":4\n"}, {[]string{"doctor", "-f", "a", ""}, ":0\n"}, {[]string{"version", ""}, ":4\n"},
+	} {
+		code, out, _ := command(t, "", append([]string{"autoscaler", "__complete"}, c.argv...)...)
+		if code != cli.ExitOK || out != c.want {
+			t.Errorf("%v: exit %d %q, want %q", c.argv, code, out, c.want)
+		}
+	}
+}
+
+func TestContextsAreCompletedFromTheKubeconfig(t *testing.T) {
+	withoutAnyServer(t)
+	t.Setenv("KUBECONFIG", kubeconfigOf(t, "http://127.0.0.1:1"))
+	for _, name := range []string{"status", "doctor", "nodepools", "gpus", "agent"} {
+		if code, out, _ := command(t, "", "autoscaler", "__complete", name, "--context", ""); code != cli.ExitOK || out != "c\n:4\n" {
+			t.Errorf("%s --context: exit %d %q", name, code, out)
+		}
+	}
+}
+
+// TestFilesAreCompletedWhereTheyAreMeant checks that the usage of a flag whose value is the name of a file says so.
+func TestFilesAreCompletedWhereTheyAreMeant(t *testing.T) {
+	for _, command := range slices.Concat(newRoot("autoscaler").Commands(), newRoot(rayName).Commands()) {
+		for _, name := range []string{"kubeconfig", "config", "pools", "prices", "filename", "snapshot", "what-if", "tls-key-file", "client-key"} {
+			if _, completed := command.GetFlagCompletionFunc(name); completed && command.Flags().Lookup(name) != nil {
+				t.Errorf("%s --%s does not complete files", command.Name(), name)
+			}
+		}
+		if command.ValidArgsFunction == nil && command.ValidArgs == nil {
+			t.Errorf("%s completes its arguments by files", command.Name())
+		}
+	}
+}
+
+func TestEveryShellGetsAScript(t *testing.T) {
+	for shell := range shells {
+		if code, out, errOut := command(t, "", "autoscaler", "completion", shell); code != cli.ExitOK || !strings.Contains(out, "autoscaler") {
+			t.Errorf("%s: exit %d %s", shell, code, errOut)
+		}
+	}
+}
+
+func TestACommandThatHearsOfNoSignalIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, stopped, code := time.Now(), false, -1
+		var said bytes.Buffer
+		endWithin(endsWithin, func() { stopped = time.Since(begun) == 0 }, &said, func(c int) { code = c })
+		if !stopped {
+			t.Error("a second signal does not end the program at once")
+		}
+		if took := time.Since(begun); code != cli.ExitFailed || took != endsWithin || !strings.Contains(said.String(), "9s") {
+			t.Errorf("ended with %d after %v, saying %q; want %d after %v, with the time in the sentence", code, took, said.String(), cli.ExitFailed, endsWithin)
+		}
+	})
+}
+
+func TestACommandThatIsBrokenOffIsInterruptedAndNoErrorOfTheServer(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, call *http.Request) {
+		end()
+		<-call.Context().Done()
+	}))
+	defer server.Close()
+	var errOut bytes.Buffer
+	code := run(ctx, []string{"autoscaler", "status", "--server", server.URL}, strings.NewReader(""), io.Discard, &errOut)
+	if want := "autoscaler: interrupted; a request that was already sent may still take effect\n"; code != cli.ExitFailed || errOut.String() != want {
+		t.Errorf("exit %d, told %q, want %q", code, errOut.String(), want)
+	}
+}
+
+// asProgram is the environment variable that makes the test binary run as the program, which reads a pipe.
+const asProgram = "HELIOSTAT_TEST_AS_PROGRAM"
+
+func TestAProgramThatReadsAPipeWithoutEndIsEndedByASignal(t *testing.T) {
+	if os.Getenv(asProgram) != "" {
+		os.Args = []string{"autoscaler", "plan", "--snapshot", "-"}
+		main()
+	}
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := exec.Command(self, "-test.run=^"+t.Name()+"$")
+	program.Env = append(os.Environ(), asProgram+"=yes")
+	pipe, err := program.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	program.Stderr = &said
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- program.Wait() }()
+	// This is more than a pipe's buffer. After the write returns, the program has started to read.
+	if _, err := pipe.Write(bytes.Repeat([]byte(" "), 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+		if code := program.ProcessState.ExitCode(); code != cli.ExitFailed || !strings.Contains(said.String(), "shutdown exceeded 9s; forcing exit") {
+			t.Errorf("it ended with %d, saying %q", code, said.String())
+		}
+	case <-time.After(time.Minute):
+		program.Process.Kill()
+		t.Error("a minute after SIGTERM it still runs")
+	}
+}
+
+func TestServeNamesItselfToTheAPIServer(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	var mu sync.Mutex
+	agents := map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, call *http.Request) {
+		mu.Lock()
+		agents[call.UserAgent()] = true
+		mu.Unlock()
+		end()
+		http.NotFound(w, call)
+	}))
+	defer server.Close()
+	run(ctx, []string{"autoscaler", "serve", "--kubeconfig", kubeconfigOf(t, server.URL), "--listen", ""},
+		strings.NewReader(""), io.Discard, io.Discard)
+	mu.Lock()
+	defer mu.Unlock()
+	if len(agents) == 0 {
+		t.Error("serve has not called the API server")
+	}
+	for agent := range agents {
+		if want := "heliostat/" + api.Release + " ("; !strings.HasPrefix(agent, want) {
+			t.Errorf("the user agent is %q, want that it begins with %q", agent, want)
+		}
+	}
+}
+
+func TestTextAndTableAreOneOutput(t *testing.T) {
+	const snapshot, node = `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}]}`, `{"kind": "Node", "metadata": {"name": "n1"}}`
+	for _, c := range []struct {
+		stdin string
+		argv  []string
+	}{
+		{snapshot, []string{"plan", "--snapshot", "-"}},
+		{snapshot, []string{"explain", "--snapshot", "-", "--group", "cpu"}},
+		{node, []string{"nodepools", "-f", "-"}},
+		{node, []string{"doctor", "-f", "-"}},
+		{"", []string{"gpus"}}, // fails in the same way on a machine without a driver
+	} {
+		with := func(output string) string {
+			_, out, errOut := command(t, c.stdin, slices.Concat([]string{"autoscaler"}, c.argv, []string{"-o", output})...)
+			return out + errOut
+		}
+		text, table := with("text"), with("table")
+		if text != table || text == "" || strings.HasPrefix(text, "{") || strings.Contains(text, "--output") {
+			t.Errorf("%v: -o table is %q, -o text is %q", c.argv, table, text)
+		}
+	}
+}
+
+func TestYAMLHasTheKeysOfJSON(t *testing.T) {
+	const snapshot, node = `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}]}`, `{"kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"nvidia.com/gpu": "eight"}}}`
+	for _, c := range []struct {
+		stdin string
+		argv  []string
+	}{
+		{snapshot, []string{"plan", "--snapshot", "-"}},
+		{node, []string{"nodepools", "-f", "-"}},
+		{node, []string{"doctor", "-f", "-"}},
+	} {
+		var read [2]any
+		for i, output := range []string{"json", "yaml"} {
+			_, out, errOut := command(t, c.stdin, slices.Concat([]string{"autoscaler"}, c.argv, []string{"-o", output})...)
+			if err := yaml.Unmarshal([]byte(out), &read[i]); err != nil || strings.HasPrefix(out, "{") != (output == "json") {
+				t.Fatalf("%v -o %s: %v: %s%s", c.argv, output, err, out, errOut)
+			}
+		}
+		if diff := cmp.Diff(read[0], read[1]); diff != "" || read[0] == nil {
+			t.Errorf("%v (-json +yaml):\n%s", c.argv, diff)
+		}
+	}
+}
+
+// TestWrongInvocationsSayWhatWouldBeRight checks the message for an invalid command line. It is one line on standard
+// error with the error, the value, and the valid alternative.
+func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
+	newRemote(t)
+	snapshot := fileOf(t, explainable)
+	key, empty, large := fileOf(t, "key"), fileOf(t, "# nothing\n"), fileOf(t, strings.Repeat(" ", mostBody+1))
+	blank := fileOf(t, "\n")
+	const bundle, nowhere = `{"GPU": 1}`, "http://127.0.0.1:1"
+	for _, c := range []struct {
+		argv []string
+		want string
+	}{
+		{[]string{"statsu"}, `unknown command "statsu": want status; see autoscaler --help`},
+		{[]string{"frobnicate"}, `unknown command "frobnicate"; see autoscaler --help`},
+		{[]string{"help", "statsu"}, `unknown command "statsu": want status; see autoscaler --help`},
+		{[]string{"help", "status", "now"}, `unknown command "now"; see autoscaler status --help`},
+		{[]string{"status", "--outptu", "json"}, "unknown flag --outptu: want --output; see autoscaler status --help"},
+		{[]string{"status", "--frobnicate"}, "unknown flag --frobnicate; see autoscaler status --help"},
+		{[]string{"status", "-x"}, "unknown shorthand flag: 'x' in -x; see autoscaler status --help"},
+		{[]string{"status", "-n"}, "flag needs an argument: 'n' in -n; see autoscaler status --help"},
+		{[]string{"status", "-o", "xml"}, `--output "xml": want table, wide, json or yaml; see autoscaler status --help`},
+		{[]string{"status", "a", "b"}, `unexpected argument "b": want one RayCluster at most, NAME or NAMESPACE/NAME; see autoscaler status --help`},
+		{[]string{"status", "ml/"}, `RayCluster "ml/": want NAME or NAMESPACE/NAME`},
+		{[]string{"status", "ml/llm", "-n", "dev"}, `RayCluster "ml/llm" is not in --namespace dev: want one of the two, or the same namespace`},
+		{[]string{"status", "--server", "nowhere"}, `--server: reading server address "nowhere": write https://host:port, or http:// without TLS`},
+		{[]string{"status", "--server", "ftp://x"}, `--server: reading server address "ftp://x": write http://host:port`},
+		{[]string{"status", "--client-key", key}, "--client-certificate and --client-key: want both, or neither"},
+		{[]string{"status", "--token-file", "no/such"}, "reading --token-file: open no/such: no such file or directory"},
+		{[]string{"status", "--watch=perhaps"}, `--watch "perhaps": want true or false; see autoscaler status --help`},
+		{[]string{"requests", "a", "b"}, `unexpected argument "b": want one RayCluster at most, NAME or NAMESPACE/NAME; see autoscaler requests --help`},
+		{[]string{"freeze"}, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
+		{[]string{"manage"}, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see autoscaler manage --help"},
+		{[]string{"freeze", "a", "b"}, "unexpected arguments b: want one RayCluster, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
+		{[]string{"version", "now"}, `unexpected argument "now": want flags only; see autoscaler version --help`},
+		{[]string{"completion"}, `shell "": want one of bash, zsh, fish and powershell`},
+		{[]string{"request", "ml/llm", "--cpus", "two"}, `--cpus "two": want a whole number; see autoscaler request --help`},
+		{[]string{"request", "ml/llm", "--cpus", "-1"}, "--cpus -1: want a number of at least 0"},
+		{[]string{"request", "ml/llm", "--bundle", "[1]"}, `--bundle [1]: want a JSON object such as {"GPU": 1}`},
+		{[]string{"request", "ml/llm", "--bundle", "null"}, `--bundle null: want a JSON object such as {"GPU": 1}`},
+		{[]string{"request", "ml/llm", "--bundle", `{"gpu": 1}`}, `bundles[0]: want GPU; nothing in ml/llm has a resource gpu, is "gpu"`},
+		{[]string{"request", "ml/llm", "--id", "a", "--hold", "--bundle", `{"gpu": 1}`}, `bundles[0]: want GPU; nothing in ml/llm has a resource gpu, is "gpu"`},
+		{[]string{"request", "ml/llm", "--id", "A_B", "--hold", "--bundle", bundle}, `--id "A_B": want a DNS name of at most 63 characters`},
+		{[]string{"request", "ml/llm", "--id", "a", "--bundle", bundle}, "want one of --lease and --hold"},
+		{[]string{"request", "ml/llm", "--id", "a", "--lease", "soon", "--bundle", bundle}, `--lease "soon": want a duration such as 300ms, 90s or 1h30m; see autoscaler request --help`},
+		{[]string{"request", "ml/llm", "--id", "a", "--priority", "9999999999"}, `--priority "9999999999": want a whole number from -2147483648 to 2147483647; see autoscaler request --help`},
+		{[]string{"request", "ml/llm", "--lease", "1m"}, "--lease is for a request in your own name: give --id"},
+		{[]string{"request", "ml/llm", "--delete"}, "--delete is for a request in your own name: give --id"},
+		{[]string{"request", "ml/llm", "-f", "no/such"}, "opening a request: open no/such: no such file or directory"},
+		{[]string{"request", "ml/llm", "-f", empty}, "reading a request from " + empty + ": it is empty: want the body of a call, as JSON or YAML"},
+		{[]string{"request", "ml/llm", "-f", large}, large + " has 4194305 bytes, and at most 4194304 are read"},
+		{[]string{"request", "ml/llm", "--clear", "--cpus", "1"}, "want one of --clear, -f, and --cpus with --bundle: each sets the whole request"},
+		{[]string{"explain", "ml/llm"}, "want exactly one of --demand, --group, --pod, --gang and --request"},
+		{[]string{"explain", "-f", snapshot, "--group", "gpus"}, `--group: "gpus": want one of cpu, gpu`},
+		{[]string{"explain", "ml/llm", "--group", "gpu", "--pool-label", "x"}, "--resource, --pool-label and --topology-label are for files: the server reads the RayCluster's nodes with its own settings"},
+		{[]string{"explain", "-f", snapshot, "--group", "gpu", "--resource", "x"}, `--resource "x": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu, none, elsewhere`},
+		{[]string{"plan"}, "want a RayCluster, or --snapshot with a file or - for standard input"},
+		{[]string{"plan", "-n", "ml"}, "want a RayCluster, or --snapshot with a file or - for standard input"},
+		{[]string{"plan", "-f", snapshot, "--server", "http://127.0.0.1:1"}, "--server: --snapshot needs no server: want a RayCluster instead, or --snapshot without these flags"},
+		{[]string{"explain", "-f", snapshot, "--group", "gpu", "-n", "ml", "--context", "dev"}, "--context, --namespace: --snapshot needs no server: want a RayCluster instead, or --snapshot without these flags"},
+		{[]string{"plan", "ml/llm", "--resource", "a/b=whole"}, "--resource, --pool-label and --topology-label are for files: the server reads the RayCluster's nodes with its own settings"},
+		{[]string{"plan", "--what-if", "w.json"}, "--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside it, or --snapshot in its place"},
+		{[]string{"serve", "--kube-api-qps=abc"}, `--kube-api-qps "abc": want a number from 0.1 to 100000; see autoscaler serve --help`},
+		{[]string{"serve", "--mode=managd"}, `--mode "managd": want managed, shadow or off; see autoscaler serve --help`},
+		{[]string{"serve", "--mode="}, `--mode "": want managed, shadow or off; see autoscaler serve --help`},
+		{[]string{"serve", "--shards", "auto", "--leader-elect"}, `--shards "auto" and --leader-elect exclude each other: want one of them; see autoscaler serve --help`},
+		{[]string{"serve", "--config", fileOf(t, "shards: \"2\"\nleader-elect: true\n")}, `--shards "2" and --leader-elect exclude each other: want one of them; see autoscaler serve --help`},
+		{[]string{"policy", "ml/llm", "--set", "{}", "--remove"}, `--set "{}" and --remove exclude each other: want one of them; see autoscaler policy --help`},
+		{[]string{"policy", "ml/llm", "--set", ""}, `--set "": want a value, or the flag left out; see autoscaler policy --help`},
+		{[]string{"serve", "--config", blank}, "--config " + blank + ": the file is empty: want names of flags with their values, such as log-level: debug, or {} to set no flag"},
+		{[]string{"serve", "--config", fileOf(t, "- a\n")}, ": is a list: want names of flags with their values, such as log-level: debug"},
+		{[]string{"serve", "--pools", blank}, "reading pools from " + blank + ": the file is empty: want a list of pools, or {} for none"},
+		{[]string{"serve", "--prices", blank}, "reading prices from " + blank + ": the file is empty: want prices of nodes, or {} for none"},
+		{[]string{"serve", "--advertise-address", "foo"}, `--advertise-address "foo": want an IP address such as 10.0.0.7`},
+		{[]string{"serve", "--topology-label", "foo"}, `--topology-label "foo": has no =: want NODE=RAY such as nvidia.com/gpu.clique=ray.io/gpu-domain`},
+		{[]string{"serve", "--topology-label", "a=b=c"}, `--topology-label "a=b=c": "b=c" is not a label's name (at most 63 of a to z, A to Z, 0 to 9, -, _ and ., after a domain and / if it has one): want NODE=RAY such as nvidia.com/gpu.clique=ray.io/gpu-domain`},
+		{[]string{"nodepools", "-f", fileOf(t, "hello\n")}, "reading document 1: want a Kubernetes object: the document is of type string"},
+		{[]string{"nodepools", "-f", fileOf(t, "kind: 5\n")}, "reading document 1: kind is 5: want a name such as RayCluster"},
+		{[]string{"plan", "-f", snapshot, "ml/llm"}, `--snapshot "` + snapshot + `" cannot be combined with a RayCluster, here "ml/llm": want one of the two`},
+		{[]string{"plan", "-f", empty}, empty + `: not JSON: want a snapshot {"groups": […], "nodes": […], …}, a JSON object with the keys of docs/reference/plan.md`},
+		{[]string{"explain", "-f", snapshot, "--demand", `{"GPU": 1, "count": 2}`}, `--demand: count: 2: want {"resources": {…}, "count": 2}, because count is not a resource`},
+		{[]string{"plan", "-f", blank}, blank + `: it is empty: want a snapshot {"groups": […], "nodes": […], …}, a JSON object with the keys of docs/reference/plan.md`},
+		{[]string{"costs", "-o", "wide", "--server", nowhere}, `--output "wide": want table, json, yaml or csv; see autoscaler costs --help`},
+		{[]string{"request", "ml/llm", "--server", nowhere, "--bundle", `{"GPU": "x"}`}, `bundles[0].GPU: want a number of at least 0, is "x"`},
+		{[]string{"request", "ml/llm", "--server", nowhere, "--id", "A B", "--hold", "--bundle", bundle}, `--id "A B": want a DNS name of at most 63 characters`},
+		{[]string{"serve", "--log-level=loud"}, `--log-level "loud": want debug, info, warn or error; see autoscaler serve --help`},
+		{[]string{"serve", "--log-format=xml"}, `--log-format "xml": want json or text; see autoscaler serve --help`},
+		{[]string{"doctor", "a", "b"}, `unexpected argument "b": want the name of one RayCluster; files follow -f`},
+		{[]string{"doctor", "llm"}, `RayCluster "llm": want NAMESPACE/NAME, or its namespace with -n; files follow -f`},
+		{[]string{"nodepools", "nodes.yaml"}, `unexpected argument "nodes.yaml"; files follow -f`},
+		{[]string{"gpus", "--node", "a", "--node-file", "b"}, "want one of --node and --node-file"},
+	} {
+		code, out, errOut := command(t, "", append([]string{"autoscaler"}, c.argv...)...)
+		if code != cli.ExitBadInput || out != "" || !strings.HasSuffix(errOut, c.want+"\n") || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("%v: exit %d %q: got\n%swant\nautoscaler: %s", c.argv, code, out, errOut, c.want)
+		}
+	}
+}
+
+// TestExplainReadsNodesAsItIsTold checks that --resource changes how explain reads the groups of a manifest offline, as
+// it does online.
+func TestExplainReadsNodesAsItIsTold(t *testing.T) {
+	const file = `{"rayCluster": {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "llm", "namespace": "ml"}, "spec": {
+		"headGroupSpec": {"template": {"spec": {"containers": [{"name": "h", "image": "r"}]}}},
+		"workerGroupSpecs": [{"groupName": "half", "replicas": 0, "minReplicas": 0, "maxReplicas": 2, "rayStartParams": {"num-gpus": "1"}, "template": {"spec": {"containers": [
+			{"name": "w", "image": "r", "resources": {"limits": {"cpu": "1", "memory": "1Gi", "corp.example/half": "1"}}}]}}}]}},
+		"pendingRequests": [{"count": 1, "resources": {"GPU": 1}, "slice": {"isolation": "hardware"}}]}`
+	asked := []string{"autoscaler", "explain", "-f", "-", "--demand", `{"resources": {"GPU": 1}, "slice": {"isolation": "hardware"}}`}
+	_, untold, _ := command(t, file, asked...)
+	code, told, errOut := command(t, file, append(asked, "--resource", "corp.example/half=whole")...)
+	if code != cli.ExitOK || told == untold || !strings.Contains(told, "group half: launch") {
+		t.Errorf("exit %d %s: told\n%suntold\n%s", code, errOut, told, untold)
+	}
+}
+
+func TestAMinimumThatIsNotReachedIsUnmet(t *testing.T) {
+	const input = `{"maxWorkers": 3, "groups": [{"name": "a", "resources": {"CPU": 1}, "minReplicas": 3}, {"name": "b", "resources": {"CPU": 1}, "minReplicas": 2}]}`
+	_, out, _ := command(t, input, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
+	_, unmet, _ := strings.Cut(out, "Unmet\n")
+	if want := "  minimum of group b: 2 of 2 missing\n"; unmet != want {
+		t.Errorf("got %q, want %q in\n%s", unmet, want, out)
 	}
 }

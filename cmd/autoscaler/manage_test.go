@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +18,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 )
 
 // inShadow is a RayCluster that no user has asked Heliostat to scale.
@@ -156,5 +160,115 @@ func TestStatusDoesNotSayThatDemandIsOnItsWayInShadow(t *testing.T) {
 	_, out, _ := command(t, "", "autoscaler", "status", "ml/llm")
 	if !strings.Contains(out, printer.NothingUnmetIfScaled) || strings.Contains(out, "served or on its way") {
 		t.Errorf("want %q:\n%s", printer.NothingUnmetIfScaled, out)
+	}
+}
+
+func TestACapacityPolicyIsSetShownAndRemoved(t *testing.T) {
+	r := newRemote(t)
+	run := func(stdin string, want string, argv ...string) {
+		t.Helper()
+		code, out, errOut := command(t, stdin, append([]string{"autoscaler", "policy", "ml/llm"}, argv...)...)
+		if code != cli.ExitOK || !strings.Contains(out, want) {
+			t.Errorf("%v: exit %d %s: want in it %q, got %q", argv, code, errOut, want, out)
+		}
+	}
+	run("", "ml/llm has no capacity policy\n")
+	const two = `{"keepWarm": [{"group": "gpu", "count": 2}]}`
+	run("", `{"keepWarm":[{"group":"gpu","count":2}]}`, "--set", two)
+	if r.policy == nil || r.policy.KeepWarm[0].Count != 2 {
+		t.Errorf("set %+v", r.policy)
+	}
+	run(two, `"count":2`, "--set", "-")
+	r.view.Kube.Policy = &capacity.Written{Policy: *r.policy, Source: "CapacityPolicy office"}
+	r.view.Idle = "suspended in 5m"
+	r.view.Plan.Warm = []planner.WarmPlan{{WarmEntry: planner.WarmEntry{Name: "keepWarm[0]"}, Reason: planner.Reason{Code: "warm", Message: "2 of 2 free"}}}
+	r.view.WarmNodes = []capacity.NodesPlan{{Name: "keepWarmNodes[0]", Code: capacity.NodesWaiting, Message: "nodes for 1 of 1 workers"}}
+	for _, want := range []string{"ml/llm: CapacityPolicy office\n", "  keepWarm[0]: warm: 2 of 2 free\n", "  keepWarmNodes[0]: nodes_waiting: nodes for 1 of 1 workers\n", "  idle: suspended in 5m\n"} {
+		run("", want)
+	}
+	run("", `"source": "CapacityPolicy office"`, "-o", "json")
+	run("", "ml/llm: the annotation is removed\n", "--remove")
+	if r.policy != nil {
+		t.Errorf("%+v is left", r.policy)
+	}
+}
+
+func TestABadPolicyIsRefusedBeforeAnythingIsCalled(t *testing.T) {
+	r := newRemote(t)
+	code, _, errOut := command(t, "", "autoscaler", "policy", "ml/llm", "--set", `{"keepWarm": [{"count": 1}]}`)
+	if code != cli.ExitBadInput || !strings.Contains(errOut, "keepWarm[0].group: missing: want the name of a worker group") || r.policy != nil {
+		t.Errorf("exit %d %s, set %+v", code, errOut, r.policy)
+	}
+}
+
+func TestAClusterIsResumed(t *testing.T) {
+	r := newRemote(t)
+	code, out, errOut := command(t, "", "autoscaler", "resume", "ml/llm")
+	if code != cli.ExitOK || out != "ml/llm is not suspended: the operator starts its head\n" || !r.resumed {
+		t.Errorf("exit %d %s: %q, resumed %v", code, errOut, out, r.resumed)
+	}
+}
+
+func TestCostsAreShownInEachForm(t *testing.T) {
+	newRemote(t)
+	code, out, errs := command(t, "", "autoscaler", "costs", "-o", "json", "--by", "group")
+	var costs apiv1.Costs
+	if err := json.Unmarshal([]byte(out), &costs); code != cli.ExitOK || err != nil || len(costs.Items) != 2 || costs.Items[0].Group != "gpu" {
+		t.Errorf("%d, %v: %s%s", code, err, out, errs)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"-n", "other"}, cli.ExitOK, "nothing has been added up"},
+		{[]string{"-n", "mll"}, cli.ExitOK, "autoscaler: note: there is no RayCluster in namespace mll; there are RayClusters in ml; did you mean ml?"},
+		{[]string{"-o", "yaml"}, cli.ExitOK, "currency: USD"},
+		{[]string{"-o", "xml"}, cli.ExitBadInput, `--output "xml": want table, json, yaml or csv`},
+		{[]string{"--by", "day"}, cli.ExitBadInput, "cluster, group, owner, job or cause"},
+		{[]string{"--since", "7d"}, cli.ExitBadInput, "--since was removed; sum heliostat_cost_total in Prometheus"},
+	} {
+		code, out, errs := command(t, "", append([]string{"autoscaler", "costs"}, c.args...)...)
+		if code != c.code || !strings.Contains(out+errs, c.want) {
+			t.Errorf("%v: %d: %s%s, want %q", c.args, code, out, errs, c.want)
+		}
+	}
+}
+
+func TestAnErrorInTheFileOfPricesNamesItsField(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "prices.yaml")
+	if err := os.WriteFile(file, []byte("instanceTypes: {p4d.24xlarge: -2}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := command(t, "", "autoscaler", "serve", "--prices", file)
+	if want := "reading prices from " + file + ": instanceTypes.p4d.24xlarge: price -2: want 0 to 1000000000"; code != cli.ExitBadInput || !strings.Contains(errs, want) {
+		t.Errorf("%d: %s, want %q", code, errs, want)
+	}
+}
+
+func TestTheExampleOfPricesIsRead(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/costs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	example, _, found := strings.Cut(rest, "```")
+	file := filepath.Join(t.TempDir(), "prices.yaml")
+	if err := os.WriteFile(file, []byte(example), 0o600); err != nil || !found {
+		t.Fatal(err, found)
+	}
+	book, err := cli.ReadPrices(file)
+	if err != nil || book.Currency != "USD" || len(book.Pools) != 1 || len(book.Spot) != 1 || len(book.InstanceTypes) != 1 || book.WithoutLists {
+		t.Errorf("%v: %+v", err, book)
+	}
+}
+
+// TestHelpSaysWhichNamespaceCounts: commands that list take no namespace from the kubeconfig.
+func TestHelpSaysWhichNamespaceCounts(t *testing.T) {
+	for name, want := range map[string]string{"costs": "(default: of all that you may list)",
+		"explain": "(default: that of the kubeconfig's context, or default)"} {
+		if _, out, _ := command(t, "", "autoscaler", name, "--help"); !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+			t.Errorf("%s: the help of --namespace lacks %q:\n%s", name, want, out)
+		}
 	}
 }

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -198,6 +203,290 @@ func TestWhatEveryFlagTakesIsKnown(t *testing.T) {
 					t.Errorf("%s --%s: of a flag of type %s nothing is known", c.Name(), f.Name, kind)
 				}
 			})
+		}
+	}
+}
+
+func TestVariablesThatSetNothingAreTold(t *testing.T) {
+	known := cli.Variables(engine.Serve().Flags())
+	for variable, want := range map[string]struct{ refused, told string }{
+		"HELIOSTAT_LOG_LEVLE=debug": {"HELIOSTAT_LOG_LEVLE: no flag has this name: want HELIOSTAT_LOG_LEVEL", "HELIOSTAT_LOG_LEVEL"},
+		"HELIOSTAT_namespaces=ml":   {"HELIOSTAT_namespaces: no flag has this name: want HELIOSTAT_NAMESPACES", "HELIOSTAT_NAMESPACES"},
+		"HELIOSTAT_Mode=shadow":     {"HELIOSTAT_Mode: no flag has this name: want HELIOSTAT_MODE", "HELIOSTAT_MODE"},
+		"HELIOSTAT_MODES=shadow":    {"", "want HELIOSTAT_MODE"},
+		"HELIOSTAT_HOME=/tmp":       {"", "an environment variable has no effect, because no flag has its name"},
+		"HELIOSTAT_CONFIG_HASH=1":   {"", "want HELIOSTAT_CONFIG"},
+		"HELIOSTAT_LOG_LEVLE=":      {},
+		"HELIOSTAT_LOG_LEVEL=debug": {},
+		"HELIOSTAT_CONFIG=/etc/x":   {},
+		"HELIOSTAT_SERVER=http://x": {},
+		"HELIOSTAT_CACHE=/var/tmp":  {},
+		"HOME=/root":                {},
+		// Kubernetes sets these variables in pods for the Services heliostat, heliostat-metrics and heliostat-mode.
+		"HELIOSTAT_SERVICE_HOST=10.0.0.1":                     {},
+		"HELIOSTAT_SERVICE_PORT=8090":                         {},
+		"HELIOSTAT_SERVICE_PORT_HTTPS_API=8090":               {},
+		"HELIOSTAT_PORT=tcp://10.0.0.1:8090":                  {},
+		"HELIOSTAT_PORT_8090_TCP=tcp://10.0.0.1:8090":         {},
+		"HELIOSTAT_PORT_8090_TCP_PROTO=tcp":                   {},
+		"HELIOSTAT_PORT_8090_TCP_PORT=8090":                   {},
+		"HELIOSTAT_PORT_8090_UDP_ADDR=10.0.0.1":               {},
+		"HELIOSTAT_METRICS_SERVICE_HOST=10.0.0.1":             {},
+		"HELIOSTAT_METRICS_PORT_9090_TCP=tcp://10.0.0.1:9090": {},
+		"HELIOSTAT_MODE_PORT=tcp://10.0.0.1:9090":             {},
+	} {
+		refused := ""
+		if err := cli.RefuseMisspelled(known, []string{variable}); err != nil {
+			refused = err.Error()
+		}
+		if diff := cmp.Diff(want.refused, refused); diff != "" {
+			t.Errorf("%s is refused (-want +got):\n%s", variable, diff)
+		}
+		var log bytes.Buffer
+		cli.LogUnknownVariables(known, []string{variable}, slog.New(slog.NewTextHandler(&log, nil)))
+		if told := log.String(); (want.told == "") != (told == "") || !strings.Contains(told, want.told) {
+			t.Errorf("%s is told by %q, want %q", variable, told, want.told)
+		}
+	}
+}
+
+// TestVariablesOfOneFormDoNotStopTheOther checks that both forms can run in the same environment.
+func TestVariablesOfOneFormDoNotStopTheOther(t *testing.T) {
+	fleet, sidecar := engine.Serve().Flags(), engine.Sidecar().Flags()
+	for known, others := range map[*pflag.FlagSet]*pflag.FlagSet{fleet: sidecar, sidecar: fleet} {
+		for _, name := range cli.Variables(others) {
+			if err := cli.RefuseMisspelled(cli.Variables(known), []string{cli.EnvPrefix + name + "=1"}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestASlipInAVariableStopsTheProgram(t *testing.T) {
+	outsidePods(t)
+	t.Setenv("HELIOSTAT_LEADER_ELCET", "true")
+	if code, _, errOut := command(t, "", "autoscaler", "serve"); code != cli.ExitBadInput || !strings.Contains(errOut, "want HELIOSTAT_LEADER_ELECT") {
+		t.Errorf("exit %d, %q", code, errOut)
+	}
+	t.Setenv("HELIOSTAT_LEADER_ELCET", "")
+	t.Setenv("HELIOSTAT_HOME", "/tmp")
+	if code, _, errOut := command(t, "", "autoscaler", "serve"); code != cli.ExitBadInput || !strings.Contains(errOut, `"variable":"HELIOSTAT_HOME"`) || !strings.Contains(errOut, "--kubeconfig") {
+		t.Errorf("exit %d, %q, want it to get as far as looking for the API server", code, errOut)
+	}
+}
+
+// outsidePods removes the environment variables that point to an API server.
+func outsidePods(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+}
+
+func TestServeNamesBadFlagsBeforeAnythingStarts(t *testing.T) {
+	outsidePods(t)
+	t.Setenv("RAY_CLUSTER_NAME", "")
+	t.Setenv("RAY_CLUSTER_NAMESPACE", "")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"autoscaler", "serve", "--mode", "sometimes"}, "mode"},
+		{[]string{"autoscaler", "serve", "--log-format", "xml"}, "--log-format"},
+		{[]string{"autoscaler", "serve", "--kubeconfig", "/does/not/exist"}, "/does/not/exist"},
+		{[]string{"autoscaler", "serve"}, "--kubeconfig"},
+		{[]string{"autoscaler", "serve", "now"}, "now"},
+		{[]string{"autoscaler", "serve", "--cluster-autoscaler-namespace", "Kube System"}, "Kube System"},
+		{[]string{"autoscaler", "serve", "--node-autoscaler", "in-house/compute", "--node-autoscaler", "default-scheduler"}, "default-scheduler"},
+		{[]string{"autoscaler", "serve", "--listen", "0.0.0.0:8090", "--insecure-no-auth"}, "let anybody"},
+		{[]string{"autoscaler", "serve", "--tls-key-file", "key.pem"}, `--tls-key-file "key.pem"`},
+		{[]string{"autoscaler", "serve", "--resource", "example.com/gpu=large"}, "example.com/gpu=large"},
+		{[]string{"autoscaler", "serve", "--resource", "example.com/gpu=mps", "--pool-label", "example.com/pool"}, "--kubeconfig"},
+		{[]string{"ray", "kuberay-autoscaler", "--cluster-name", "llm", "--cluster-namespace", "ml", "--resource", "gpu=mps"}, "gpu=mps"},
+		{[]string{"ray", "kuberay-autoscaler"}, "--cluster-name"},
+		{[]string{"ray", "kuberay-autoscaler", "--cluster-name", "llm"}, "--cluster-namespace"},
+	} {
+		var out, errOut bytes.Buffer
+		code := run(t.Context(), c.args, strings.NewReader(""), &out, &errOut)
+		if code != cli.ExitBadInput || !strings.Contains(errOut.String(), c.want) {
+			t.Errorf("%v: exit %d, %q; want exit 2 naming %q", c.args, code, errOut.String(), c.want)
+		}
+	}
+}
+
+// TestTheSidecarAcceptsFlagsOfRaysOwn checks flags that only Ray's own autoscaler has, because newer operators may pass
+// them.
+func TestTheSidecarAcceptsFlagsOfRaysOwn(t *testing.T) {
+	outsidePods(t)
+	var out, errOut bytes.Buffer
+	args := []string{"ray", "kuberay-autoscaler", "--cluster-name", "llm", "--cluster-namespace", "ml", "--some-new-flag", "5", "--another"}
+	code := run(t.Context(), args, strings.NewReader(""), &out, &errOut)
+	if code != cli.ExitBadInput || !strings.Contains(errOut.String(), "finding the API server") {
+		t.Errorf("exit %d, %q; want it to get as far as looking for the API server", code, errOut.String())
+	}
+}
+
+func TestASidecarServesMetricsWhereRaysOwnDid(t *testing.T) {
+	flags := engine.Sidecar().Flags()
+	if got := flags.Lookup("metrics-bind-address").Value.String(); got != ":44217" {
+		t.Errorf("a sidecar's metrics are at %q, want :44217, which RayClusters call as-metrics", got)
+	}
+}
+
+func TestEveryFlagOfServeAndOfTheSidecarHasASubject(t *testing.T) {
+	for _, c := range []*cobra.Command{engine.Serve(), engine.Sidecar()} {
+		for _, s := range cli.GroupsOf(c.Flags()) {
+			if s.Title == "" {
+				s.Flags.VisitAll(func(f *pflag.Flag) {
+					if f.Name != cli.ConfigFlag && !f.Hidden {
+						t.Errorf("%s: --%s is in no group", c.Name(), f.Name)
+					}
+				})
+			}
+		}
+	}
+	_, out, _ := command(t, "", "autoscaler", "serve", "--help")
+	if strings.Contains(out, "(default [])") {
+		t.Error("the help tells of empty lists as defaults")
+	}
+	for _, s := range cli.GroupsOf(engine.Serve().Flags()) {
+		if s.Title != "" && !strings.Contains(out, "\n\n"+s.Title+":\n") {
+			t.Errorf("the help has no %s", s.Title)
+		}
+	}
+}
+
+func TestFilesThatNeverEndAreRefusedByName(t *testing.T) {
+	dir := t.TempDir()
+	sparse := filepath.Join(dir, "sparse.yaml")
+	if err := os.WriteFile(sparse, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(sparse, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"doctor", "nodepools"} {
+		for file, want := range map[string]string{
+			sparse: sparse + " has 1099511627776 bytes, and at most 268435456 are read",
+			dir:    dir + " is a directory: name the files in it",
+		} {
+			code, _, errOut := command(t, "", "autoscaler", name, "-f", file)
+			if code != cli.ExitBadInput || !strings.Contains(errOut, want) {
+				t.Errorf("%s -f %s: %d, %s; want %q", name, file, code, errOut, want)
+			}
+		}
+	}
+}
+
+func TestAPipeThatNeverEndsIsReadToTheBound(t *testing.T) {
+	for name, most := range map[string]int64{"within a buffer": 10, "over many": 100_000} {
+		spaces := endless{' '}
+		var given int64
+		err := cli.ReadFile("-", "manifests", spaces, most, func(in io.Reader) error {
+			n, err := io.Copy(io.Discard, in)
+			given = n
+			if again, more := in.Read(make([]byte, 1)); again != 0 || more != err {
+				t.Errorf("%s: after the bound %d bytes, %v", name, again, more)
+			}
+			return err
+		})
+		if err == nil || !strings.Contains(err.Error(), "reading manifests from standard input: it has more than ") || given != most {
+			t.Errorf("%s: %d bytes, %v; want %d and then the bound", name, given, err, most)
+		}
+	}
+	if err := cli.ReadFile("-", "manifests", strings.NewReader("0123456789"), 10, func(in io.Reader) error {
+		text, err := io.ReadAll(in)
+		if string(text) != "0123456789" {
+			t.Errorf("read %q", text)
+		}
+		return err
+	}); err != nil {
+		t.Errorf("as much as may be read: %v", err)
+	}
+}
+
+// endless is a pipe with unlimited input.
+type endless struct{ char byte }
+
+func (e endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = e.char
+	}
+	return len(p), nil
+}
+
+// TestValuesThatMakeNoSenseNameTheFlagTheVariableOrTheKey sets each value on the command line, then with an environment
+// variable and in the file of --config, if the flag supports them.
+func TestValuesThatMakeNoSenseNameTheFlagTheVariableOrTheKey(t *testing.T) {
+	outsidePods(t)
+	for _, c := range []struct{ flag, value, yaml, want string }{
+		{"poll-rest", "-1s", "-1s", "a duration such as 300ms, 90s or 1h30m, from 10ms to 1h"},
+		{"poll-rest", "soon", "soon", "a duration such as"},
+		{"poll-rest", "1ns", "1ns", "from 10ms to 1h"},
+		{"poll-rest", "0s", "0s", "from 10ms to 1h"},
+		{"allocation-timeout", "0s", "0s", "from 1s to 24h"},
+		{"drain-deadline", "0s", "0s", "from 1s to 8760h"},
+		{"drain-deadline", "-5m", "-5m", "from 1s to 8760h"},
+		{"max-in-flight", "0", "0", "a whole number from 1 to 2147483647"},
+		{"max-in-flight", "-1", "-1", "a whole number from 1 to 2147483647"},
+		{"requests-per-second", "-1", "-1", "a number from 0 to 1000000"},
+		{"requests-per-second", "Inf", "", "a number from 0 to 1000000"},
+		{"kube-api-qps", "-1", "-1", "a number from 0.1 to 100000"},
+		{"pool-label", "%%", `"%%"`, "a label's name such as example.com/pool"},
+		{"listen", "8090", `"8090"`, "host:port such as 127.0.0.1:8090"},
+		{"listen", ":http", `":http"`, "host:port"},
+		{"metrics-bind-address", "0", `"0"`, "host:port"},
+		{"health-probe-bind-address", ":99999", `":99999"`, "host:port"},
+		{"pprof-bind-address", "localhost", "localhost", "host:port"},
+		{"lease-name", "Heliostat!", "Heliostat!", "the name of a Lease"},
+		{"lease-namespace", "a.b", "a.b", "the name of a namespace"},
+		{"cluster-autoscaler-namespace", "Kube System", "Kube System", "the name of a namespace"},
+		{"namespaces", "ml,,research", `[ml, "", research]`, "a list of strings, each the name of a namespace"},
+		{"node-autoscaler", "default-scheduler", "[default-scheduler]", "each the source of a node autoscaler's Events"},
+		{"token-audiences", "a,,b", `[a, "", b]`, "a list of strings, each an audience"},
+		{"mode", "sometimes", "sometimes", "managed, shadow or off"},
+		{"log-format", "xml", "xml", "json or text"},
+	} {
+		code, _, errOut := command(t, "", "autoscaler", "serve", "--"+c.flag+"="+c.value)
+		if code != cli.ExitBadInput || !strings.Contains(errOut, "--"+c.flag+` "`+c.value+`": want `) || !strings.Contains(errOut, c.want) {
+			t.Errorf("--%s=%s: exit %d, %q, want %q", c.flag, c.value, code, errOut, c.want)
+		}
+		name := cli.Variable(engine.Serve().Flags().Lookup(c.flag))
+		t.Setenv(name, c.value)
+		if _, err := settled(t, ""); err == nil || !strings.Contains(err.Error(), name+`="`+c.value+`": want `) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s=%s: %v, want %q", name, c.value, err, c.want)
+		}
+		t.Setenv(name, "")
+		if c.yaml == "" {
+			continue
+		}
+		if _, err := settled(t, c.flag+": "+c.yaml); err == nil || !strings.Contains(err.Error(), "config.yaml: "+c.flag+": ") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %s: %v, want %q", c.flag, c.yaml, err, c.want)
+		}
+	}
+}
+
+// TestDefaultsMakeSense checks that each flag accepts its own default value, and that a flag accepts 0 or an empty
+// value where that disables its feature.
+func TestDefaultsMakeSense(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "")
+	engine.Serve().Flags().VisitAll(func(f *pflag.Flag) {
+		_, isList := f.Value.(pflag.SliceValue)
+		if value := f.Value.String(); cli.Settable(f) && !isList {
+			if err := f.Value.Set(value); err != nil {
+				t.Errorf("--%s is %q by default: %v", f.Name, value, err)
+			}
+		}
+	})
+	for _, zero := range []string{"--requests-per-second=0", "--listen=", "--pool-label="} {
+		if _, err := settled(t, "", zero); err != nil {
+			t.Errorf("%s: %v", zero, err)
+		}
+	}
+}
+
+func TestDurationsAreRoundedWithoutLoss(t *testing.T) {
+	for d, want := range map[time.Duration]string{time.Hour: "1h", 10 * time.Minute: "10m", 90 * time.Minute: "1h30m", 10 * time.Second: "10s", time.Hour + time.Second: "1h0m1s"} {
+		if got := cli.ShortDuration(d); got != want {
+			t.Errorf("%v is %s, want %s", d, got, want)
 		}
 	}
 }

@@ -1,13 +1,27 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -65,5 +79,506 @@ func TestADrainNamesItsPod(t *testing.T) {
 	}
 	if want := "gpu-7: Heliostat: idle for 61s, longer than 60s\n"; !strings.HasSuffix(out.String(), want) {
 		t.Errorf("want %q at the end of\n%s", want, out.String())
+	}
+}
+
+func TestAnAnswerThatRayHasNoPartInSaysSo(t *testing.T) {
+	r := newRemote(t)
+	r.holding()
+	asks := [][]string{
+		{"explain", "ml/llm", "--request", "serve"},
+		{"explain", "ml/llm", "--demand", `{"GPU": 1}`},
+		{"request", "ml/llm", "--id", "serve", "--wait", "1s"},
+	}
+	for name, test := range map[string]struct {
+		at        time.Time
+		err, want string
+	}{
+		"never read": {time.Time{}, "the head pod is not ready yet", "autoscaler: note: the state of Ray in ml/llm has not been read yet: the head pod is not ready yet\n"},
+		"not read now": {time.Now().Add(-9*24*time.Hour - time.Hour), "the head does not answer",
+			"autoscaler: note: the state of Ray in ml/llm was last read 9d ago, so this answer is that old: the head does not answer\n"},
+		"read": {time.Now(), "", ""},
+	} {
+		r.mu.Lock()
+		r.view.Read, r.view.Err = addon.ReadAt(test.at), test.err
+		r.mu.Unlock()
+		for _, args := range asks {
+			_, _, errOut := command(t, "", append([]string{"autoscaler"}, args...)...)
+			if test.want == "" && strings.Contains(errOut, "note:") || !strings.Contains(errOut, test.want) {
+				t.Errorf("%s: %q tells %q, want %q", name, args, errOut, test.want)
+			}
+		}
+	}
+}
+
+// lockedBuffer is a buffer that a command writes while a test reads it.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func (b *lockedBuffer) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case b.more <- struct{}{}:
+	default:
+	}
+	return b.text.Write(text)
+}
+
+func (b *lockedBuffer) until(t *testing.T, want string) {
+	t.Helper()
+	for {
+		b.mu.Lock()
+		there, text := strings.Contains(b.text.String(), want), b.text.String()
+		b.mu.Unlock()
+		if there {
+			return
+		}
+		select {
+		case <-b.more:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("want in it %q, got\n%s", want, text)
+		}
+	}
+}
+
+func TestAWatchShowsWhatChangedUntilTheCallerHasSeenEnough(t *testing.T) {
+	r := newRemote(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	out, code := &lockedBuffer{more: make(chan struct{}, 1)}, make(chan int)
+	go func() {
+		code <- run(ctx, []string{"autoscaler", "status", "ml/llm", "-w"}, strings.NewReader(""), out, io.Discard)
+	}()
+	out.until(t, "ml/llm: managed")
+	r.mu.Lock()
+	r.view.Kube.Freeze = true
+	r.mu.Unlock()
+	r.hub.Changed(llmKey)
+	out.until(t, "frozen: Heliostat writes nothing")
+	cancel()
+	if got := <-code; got != cli.ExitOK {
+		t.Errorf("exit %d", got)
+	}
+}
+
+func TestAWatchPlansAndExplainsAnewWhatChanged(t *testing.T) {
+	for name, c := range map[string]struct {
+		argv   []string
+		before string
+	}{
+		"explain": {[]string{"--group", "gpu", "-w"}, "group gpu: launch: launching 1 pod"},
+		"plan":    {[]string{"-o", "table", "-w"}, "launch 1 × gpu"},
+	} {
+		r := newRemote(t)
+		watched(t, r, append([]string{name, "ml/llm"}, c.argv...), c.before, func() string {
+			r.view.Snapshot.Requests = nil
+			return "no waiting demand needs another pod"
+		})
+		code, _, errOut := command(t, "{}", append([]string{"autoscaler", name, "--snapshot", "-"}, c.argv...)...)
+		if code != cli.ExitBadInput || !strings.Contains(errOut, "want a RayCluster with it") {
+			t.Errorf("%s of a file: exit %d %s", name, code, errOut)
+		}
+	}
+}
+
+// watched runs a command with -w that writes to a buffer. It makes the changes one after the other, each after the
+// command has reported the previous one. It returns the output.
+func watched(t *testing.T, r *remote, argv []string, first string, changes ...func() (want string)) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out, ended := &lockedBuffer{more: make(chan struct{}, 1)}, make(chan int)
+	go func() {
+		ended <- run(ctx, append([]string{"autoscaler"}, argv...), strings.NewReader(""), out, io.Discard)
+	}()
+	out.until(t, first)
+	for _, change := range changes {
+		r.mu.Lock()
+		want := change()
+		r.mu.Unlock()
+		r.hub.Changed(llmKey)
+		out.until(t, want)
+	}
+	cancel()
+	if code := <-ended; code != cli.ExitOK {
+		t.Errorf("%v: exit %d", argv, code)
+	}
+	return out.text.String()
+}
+
+func TestAWatchIntoAFileTellsEachChangeOnce(t *testing.T) {
+	freeze := func(r *remote, frozen bool, want string) func() string {
+		return func() string {
+			r.view.Kube.Freeze, r.view.At, r.view.Took = frozen, r.view.At.Add(time.Second), r.view.Took+time.Millisecond
+			return want
+		}
+	}
+	for _, c := range []struct {
+		argv                []string
+		first, frozen, once string
+		check               func(out string) bool
+	}{
+		{[]string{"status", "-w"}, "  managed ", "  frozen ", "NAMESPACE  NAME", func(out string) bool {
+			lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+			return len(lines) == 3 && strings.HasPrefix(lines[1], "ml         llm   managed ") && strings.HasPrefix(lines[2], "ml         llm   frozen  ")
+		}},
+		{[]string{"status", "ml/llm", "-w"}, "ml/llm: managed", "ml/llm: frozen", "ml/llm: managed", func(out string) bool {
+			return strings.Contains(out, "\n\nml/llm: frozen") && strings.Count(out, "ml/llm: ") == 2
+		}},
+		{[]string{"status", "ml/llm", "-w", "-o", "json"}, `"frozen": false`, `"frozen": true`, `"frozen": false`, func(out string) bool {
+			documents := json.NewDecoder(strings.NewReader(out))
+			for range 2 {
+				if documents.Decode(new(apiv1.Cluster)) != nil {
+					return false
+				}
+			}
+			return !documents.More()
+		}},
+		{[]string{"status", "ml/llm", "-w", "-o", "yaml"}, "\nfrozen: false", "\nfrozen: true", "\nfrozen: false", func(out string) bool {
+			return strings.Count(out, "\n---\n") == 1
+		}},
+	} {
+		r := newRemote(t)
+		out := watched(t, r, c.argv, c.first, freeze(r, false, c.first), freeze(r, true, c.frozen))
+		if strings.Contains(out, "\x1b") || strings.Count(out, c.once) != 1 || !c.check(out) {
+			t.Errorf("%v: got\n%s", c.argv, out)
+		}
+	}
+}
+
+func TestATableThatGoesOnTellsWhatChangedAndWhatIsGone(t *testing.T) {
+	as := printer.Look{}.Continued()
+	tell := func(items ...apiv1.ClusterSummary) string {
+		var out strings.Builder
+		if err := printer.WriterOf("table", as, func(p *printer.Page, list apiv1.ClusterList) { printer.WriteFleet(p, "", list) })(&out, apiv1.ClusterList{Items: items}); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	young, old := 0.1, 300.0
+	one := apiv1.ClusterSummary{Namespace: "ml", Name: "a-long-name", Mode: nodepool.Managed, DataAgeSeconds: &young, LastCycle: new(time.Time)}
+	two := apiv1.ClusterSummary{Namespace: "ml", Name: "b", Mode: nodepool.Managed, DataAgeSeconds: &young, LastCycle: new(time.Time)}
+	older, grown := one, two
+	older.DataAgeSeconds, grown.Workers.Desired = &old, 3
+	for i, step := range []struct {
+		now  []apiv1.ClusterSummary
+		want string
+	}{
+		{nil, "No RayClusters found.\n"},
+		{[]apiv1.ClusterSummary{one, two}, `NAMESPACE  NAME         MODE     WORKERS  WAITING  UNMET  FINDINGS   DATA  STATUS
+ml         a-long-name  managed      0/0        0      0         0  100ms  OK
+ml         b            managed      0/0        0      0         0  100ms  OK
+`},
+		{[]apiv1.ClusterSummary{older, two}, ""},
+		{[]apiv1.ClusterSummary{older, grown}, "ml         b            managed      0/3        0      0         0  100ms  OK\n"},
+		{[]apiv1.ClusterSummary{grown}, "ml         a-long-name  gone\n"},
+		{nil, "ml         b            gone\n"},
+		{[]apiv1.ClusterSummary{two}, "ml         b            managed      0/0        0      0         0  100ms  OK\n"},
+	} {
+		if got := tell(step.now...); got != step.want {
+			t.Errorf("step %d: told\n%s, want\n%s", i, got, step.want)
+		}
+	}
+}
+
+func TestAWatchOfAClusterThatIsNotThereFails(t *testing.T) {
+	newRemote(t)
+	if code, _, errOut := command(t, "", "autoscaler", "status", "ml/other", "-w"); code != cli.ExitFailed || !strings.Contains(errOut, "no RayCluster ml/other") {
+		t.Errorf("exit %d %s", code, errOut)
+	}
+}
+
+func TestVolatileFieldsAreNoChangeInAFile(t *testing.T) {
+	draw := func(f *frames, text string) {
+		if err := f.draw(t.Context(), func(_ context.Context, out io.Writer) error {
+			_, err := io.WriteString(out, text)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct{ first, older, other string }{
+		"ages":             {"2 idle, longest 9.3s of 60s\n", "2 idle, longest 2m30s of 60s\n", "1 idle, longest 2m30s of 60s\n"},
+		"times":            {"last decision 2026-11-20T12:00:00Z\n", "last decision 2026-11-20T12:00:01.5Z\n", "no decision\n"},
+		"fields":           {"{\n  \"dataAgeSeconds\": 0.1,\n  \"a\": 1\n}\n", "{\n  \"dataAgeSeconds\": 12,\n  \"a\": 1\n}\n", "{\n  \"dataAgeSeconds\": 12,\n  \"a\": 2\n}\n"},
+		"what is like one": {"pod a-3d goes\n", "pod a-3d goes\n", "pod a-4d goes\n"},
+	} {
+		var out strings.Builder
+		file := frames{out: &out, between: "\n"}
+		draw(&file, c.first)
+		draw(&file, c.older)
+		draw(&file, c.other)
+		if want := c.first + "\n" + c.other; out.String() != want {
+			t.Errorf("%s: wrote %q, want %q", name, out.String(), want)
+		}
+	}
+}
+
+func TestTheRayClusterThatWasProbablyMeantIsNamed(t *testing.T) {
+	newRemote(t)
+	for _, args := range [][]string{
+		{"status", "-n", "ml", "llmm"}, {"explain", "-n", "ml", "llmm", "--group", "gpu"}, {"shadow", "-n", "ml", "llmm"}, {"freeze", "-n", "ml", "llmm"}, {"manage", "-n", "ml", "llmm"},
+		{"request", "-n", "ml", "llmm"}, {"requests", "-n", "ml", "llmm"}, {"plan", "-n", "ml", "llmm"},
+	} {
+		if code, _, errOut := command(t, "", append([]string{"autoscaler"}, args...)...); code != cli.ExitFailed || !strings.Contains(errOut, "; did you mean llm?\n") {
+			t.Errorf("%q: exit %d, told %q", args, code, errOut)
+		}
+	}
+	for argument, near := range map[string]string{"ml/llmm": "ml/llm", "default/llm": "ml/llm", "llm": "ml/llm"} {
+		if _, _, errOut := command(t, "", "autoscaler", "status", argument); !strings.HasSuffix(errOut, "; did you mean "+near+"?\n") {
+			t.Errorf("%s: told %q, want a hint at %s", argument, errOut, near)
+		}
+	}
+	if _, _, errOut := command(t, "", "autoscaler", "status", "ml/other"); strings.Contains(errOut, "did you mean") {
+		t.Errorf("told %q of a name that is like none", errOut)
+	}
+}
+
+func TestATokenIsSentToTheServerItself(t *testing.T) {
+	r := newRemote(t)
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("t0ken\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errOut := command(t, "", "autoscaler", "status", "--token-file", file); code != cli.ExitOK || r.seen.Get("Authorization") != "Bearer t0ken" {
+		t.Errorf("exit %d %s: Authorization %q", code, errOut, r.seen.Get("Authorization"))
+	}
+}
+
+// proxy is an API server that returns the caller's identity, issues tokens, and forwards calls as services/proxy does:
+// without the Authorization header.
+type proxy struct {
+	*testing.T
+	to, user string
+	refuses  bool
+	lent     string // the token that it issues
+
+	mu sync.Mutex // guards the fields below
+	// tokens is the number of issued tokens. audiences are the audiences of these tokens.
+	tokens    int
+	audiences string
+	// passed contains all forwarded calls, including headers.
+	passed []string
+}
+
+// lentAsProtobuf is a TokenRequest's audiences [heliostat] and expirationSeconds 600.
+const lentAsProtobuf = "\n\theliostat \xd8\x04"
+
+const proxyPrefix = "/api/v1/namespaces/heliostat/services/https:heliostat:8090/proxy"
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	path, proxied := strings.CutPrefix(r.URL.Path, proxyPrefix)
+	switch {
+	case proxied:
+		p.pass(w, r, path)
+	case r.URL.Path == "/apis/authentication.k8s.io/v1/selfsubjectreviews" && p.user != "":
+		p.answer(w, http.StatusCreated, map[string]any{"status": map[string]any{"userInfo": map[string]any{"username": p.user}}})
+	case r.URL.Path == "/api/v1/namespaces/ml/serviceaccounts/driver/token" && !p.refuses:
+		p.tokens++
+		body, _ := io.ReadAll(r.Body)
+		p.audiences = string(body)
+		until := time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339)
+		p.answer(w, http.StatusCreated, map[string]any{"status": map[string]any{"token": p.lent, "expirationTimestamp": until}})
+	case p.refuses:
+		p.answer(w, http.StatusForbidden, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "serviceaccounts is forbidden"})
+	default:
+		p.answer(w, http.StatusNotFound, map[string]any{"kind": "Status", "message": `services "elsewhere" not found`})
+	}
+}
+
+func (p *proxy) answer(w http.ResponseWriter, code int, document map[string]any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(document); err != nil {
+		p.Error(err)
+	}
+}
+
+func (p *proxy) pass(w http.ResponseWriter, r *http.Request, path string) {
+	passed, err := http.NewRequestWithContext(r.Context(), r.Method, p.to+path, nil)
+	if err != nil {
+		p.Error(err)
+		return
+	}
+	passed.Header = r.Header.Clone()
+	passed.Header.Del("Authorization")
+	p.passed = append(p.passed, fmt.Sprint(passed.Header))
+	answer, err := http.DefaultClient.Do(passed)
+	if err != nil {
+		p.Error(err)
+		return
+	}
+	defer answer.Body.Close()
+	w.WriteHeader(answer.StatusCode)
+	_, _ = io.Copy(w, answer.Body) // the client reports what it read
+}
+
+// newProxy starts the API server in front of the server that commands call. It also returns a function that writes a
+// kubeconfig with the given user.
+func newProxy(t *testing.T, user string) (p *proxy, kubeconfig func(user string) string, r *remote) {
+	t.Helper()
+	r = newRemote(t)
+	t.Setenv(cli.ServerVariable, "")
+	p = &proxy{T: t, to: r.address, user: user, lent: "lent"}
+	server := httptest.NewTLSServer(p)
+	t.Cleanup(server.Close)
+	authority := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	return p, func(user string) string {
+		text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: s, cluster: {server: %q, certificate-authority-data: %s}}]\n"+
+			"contexts: [{name: c, context: {cluster: s, user: u, namespace: ml}}]\nusers: [{name: u, user: {%s}}]\n", server.URL, authority, user)
+		return fileOf(t, text)
+	}, r
+}
+
+func fileOf(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestThroughTheAPIServersProxyGoTokensForHeliostatAlone checks which credentials a command sends. The API server's
+// proxy forwards calls to any backend that has the Service's name, so a command must not send it a credential that the
+// API server accepts.
+func TestThroughTheAPIServersProxyGoTokensForHeliostatAlone(t *testing.T) {
+	plugin := `exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: sh, args: [-c, "echo '{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCredential\", \"status\": {\"token\": \"cluster-secret\"}}'"]}`
+	const account = "system:serviceaccount:ml:driver"
+	for _, c := range []struct {
+		name, who, user, want string
+		tokenFile, refuses    bool
+		silent                bool // the API server issues no token and does not return the caller's identity
+		wrong                 string
+	}{
+		{name: "a ServiceAccount's token", who: account, user: "token: cluster-secret", want: "Bearer lent"},
+		{name: "a ServiceAccount's token out of a plugin", who: account, user: plugin, want: "Bearer lent"},
+		{name: "a token of a file", who: account, user: "token: cluster-secret", tokenFile: true, want: "Bearer another"},
+		{name: "a ServiceAccount that may create no token", who: account, user: "token: cluster-secret", refuses: true, wrong: "kubectl -n ml create token driver --audience heliostat"},
+		{name: "a person's token", who: "ann", user: "token: cluster-secret", wrong: "it never sends the kubeconfig's own credentials; set --token-file"},
+		{name: "a person's token out of a plugin", who: "ann", user: plugin, wrong: "set --token-file"},
+		{name: "a ServiceAccount without a namespace", who: "system:serviceaccount:driver", user: "token: cluster-secret", wrong: "the kubeconfig's user is not a ServiceAccount"},
+		{name: "a person of a name like a ServiceAccount's", who: "ml:driver", user: "token: cluster-secret", wrong: "the kubeconfig's user is not a ServiceAccount"},
+		{name: "an API server that gives no token", who: account, user: "token: cluster-secret", silent: true, wrong: "ServiceAccount ml/driver: the API server returned none"},
+		{name: "an API server that does not say who calls", user: "token: cluster-secret", silent: true, wrong: "who the kubeconfig's user is"},
+		{name: "a password", who: "ann", user: "username: u, password: cluster-secret", wrong: "set --token-file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, kubeconfig, r := newProxy(t, c.who)
+			if p.refuses = c.refuses; c.silent {
+				p.lent = ""
+			}
+			argv := []string{"autoscaler", "status", "llm", "--kubeconfig", kubeconfig(c.user)}
+			if c.tokenFile {
+				argv = append(argv, "--token-file", fileOf(t, "another"))
+			}
+			code, out, errOut := command(t, "", argv...)
+			if c.wrong != "" {
+				if code != cli.ExitFailed || !strings.Contains(errOut, c.wrong) || len(p.passed) > 0 {
+					t.Errorf("exit %d %s, passed %v; want %q", code, errOut, p.passed, c.wrong)
+				}
+				return
+			}
+			if code != cli.ExitOK || !strings.HasPrefix(out, "ml/llm: managed") {
+				t.Errorf("exit %d %s: %s", code, errOut, out)
+			}
+			if got := r.seen.Get("X-Heliostat-Authorization"); got != c.want || strings.Contains(fmt.Sprint(p.passed), "cluster-secret") {
+				t.Errorf("the server was told %q, want %q; passed: %v", got, c.want, p.passed)
+			}
+			if c.want == "Bearer lent" && (p.tokens != 1 || !strings.Contains(p.audiences, lentAsProtobuf)) {
+				t.Errorf("%d tokens, asked for as %s", p.tokens, p.audiences)
+			}
+		})
+	}
+}
+
+func TestAServiceThatIsNotThereIsTold(t *testing.T) {
+	_, kubeconfig, _ := newProxy(t, "system:serviceaccount:ml:driver")
+	code, _, errOut := command(t, "", "autoscaler", "status", "--kubeconfig", kubeconfig("token: t"), "--service", "heliostat/elsewhere")
+	if code != cli.ExitFailed || !strings.Contains(errOut, `the API server answered 404 Not Found: services "elsewhere" not found`) {
+		t.Errorf("exit %d %s", code, errOut)
+	}
+}
+
+// withoutAnyServer hides every server and kubeconfig from commands, as on a machine without any configuration.
+func withoutAnyServer(t *testing.T) {
+	t.Setenv(cli.ServerVariable, "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+}
+
+// kubeconfigOf returns the path of a kubeconfig that names an API server and no user.
+func kubeconfigOf(t *testing.T, server string) string {
+	t.Helper()
+	return fileOf(t, fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: s, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: s}}]}", server))
+}
+
+func TestAKubeconfigThatIsNoneIsBadInputForEveryCommand(t *testing.T) {
+	withoutAnyServer(t)
+	broken, foreign := fileOf(t, "{{{"), fileOf(t, `{"groups": []}`)
+	noContext := fileOf(t, "{apiVersion: v1, kind: Config, current-context: gone, clusters: [{name: s, cluster: {server: 'http://127.0.0.1:1'}}]}")
+	commands := [][]string{{"status"}, {"requests"}, {"explain", "ml/llm", "--group", "g"}, {"doctor"}, {"doctor", "ml/llm"}, {"nodepools"}}
+	for _, c := range []struct{ file, want string }{
+		{"", "no API server is named: the file at $KUBECONFIG, \"" + os.Getenv("KUBECONFIG") + "\", is missing or names none, and this process is not in a pod"},
+		{"no/such", "--kubeconfig no/such: there is no such file"},
+		{broken, "--kubeconfig " + broken + ": error loading config file"},
+		{foreign, "--kubeconfig " + foreign + ": it names no API server; want a kubeconfig"},
+		{noContext, "--kubeconfig " + noContext + ": it has no context"},
+	} {
+		for _, argv := range commands {
+			if c.file != "" {
+				argv = slices.Concat(argv, []string{"--kubeconfig", c.file})
+			}
+			code, out, errOut := command(t, "", append([]string{"autoscaler"}, argv...)...)
+			if code != cli.ExitBadInput || out != "" || !strings.Contains(errOut, c.want) || !strings.Contains(errOut, "--kubeconfig") {
+				t.Errorf("%v: exit %d %q: %s, want %q", argv, code, out, errOut, c.want)
+			}
+		}
+	}
+	for _, argv := range commands {
+		argv = slices.Concat([]string{"autoscaler"}, argv, []string{"--kubeconfig", noContext, "--context", "other"})
+		if code, _, errOut := command(t, "", argv...); code != cli.ExitBadInput || !strings.Contains(errOut, `context "other" does not exist`) {
+			t.Errorf("%v: exit %d: %s", argv, code, errOut)
+		}
+	}
+}
+
+// TestDoctorLooksAtOneRayClusterByNamespaceAndName checks that doctor finds one RayCluster by every form of its name.
+func TestDoctorLooksAtOneRayClusterByNamespaceAndName(t *testing.T) {
+	withoutAnyServer(t)
+	var mu sync.Mutex
+	asked := map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked[r.URL.Path] = true
+		mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/api/v1/namespaces/ml" {
+			fmt.Fprint(w, `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}`)
+			return
+		}
+		if r.URL.Path != "/apis/ray.io/v1/namespaces/ml/rayclusters" {
+			http.NotFound(w, r)
+			return
+		}
+		const cluster = `{"metadata": {"name": %q, "namespace": "ml"}, "spec": {"headGroupSpec": {"template": {"spec": {"containers": [{"name": "h", "image": "r"}]}}}}}`
+		fmt.Fprintf(w, `{"apiVersion": "ray.io/v1", "kind": "RayClusterList", "items": [`+cluster+`, `+cluster+`]}`, "llm", "other")
+	}))
+	defer server.Close()
+	file := kubeconfigOf(t, server.URL)
+	for _, argv := range [][]string{{"ml/llm"}, {"llm", "-n", "ml"}, {"ml/llm", "-n", "ml"}} {
+		clear(asked)
+		code, out, errOut := command(t, "", append([]string{"autoscaler", "doctor", "--kubeconfig", file}, argv...)...)
+		if code == cli.ExitBadInput || !strings.Contains(out, "Looked at 1 RayCluster.") || strings.Contains(out, "other") || asked["/apis/ray.io/v1/rayclusters"] {
+			t.Errorf("%v: exit %d %s, asked %v:\n%s", argv, code, errOut, asked, out)
+		}
+	}
+	if code, _, errOut := command(t, "", "autoscaler", "doctor", "--kubeconfig", file, "ml/gone"); code != cli.ExitBadInput || !strings.Contains(errOut, "there is no RayCluster gone in namespace ml") {
+		t.Errorf("exit %d: %s", code, errOut)
 	}
 }

@@ -2,12 +2,19 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -113,4 +120,280 @@ func (w *fixture) call(method, path, body string) *httptest.ResponseRecorder {
 	recorder := httptest.NewRecorder()
 	w.handler.ServeHTTP(recorder, request)
 	return recorder
+}
+
+// fakeAccess accepts every token as the name of its caller. A nil allowed allows everything.
+type fakeAccess struct {
+	allowed func(access.Caller, access.Right) bool
+
+	mu      sync.Mutex
+	asked   []access.Right
+	NextErr error
+}
+
+func (f *fakeAccess) Authenticate(r *http.Request) (access.Caller, error) {
+	if err := f.fails(); err != nil {
+		return access.Caller{}, err
+	}
+	name, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !found {
+		return access.Caller{}, fmt.Errorf("%w: there is no bearer token", access.ErrUnauthenticated)
+	}
+	return access.Caller{Name: name}, nil
+}
+
+func (f *fakeAccess) Authorize(_ context.Context, caller access.Caller, right access.Right) error {
+	f.mu.Lock()
+	f.asked = append(f.asked, right)
+	f.mu.Unlock()
+	if f.allowed != nil && !f.allowed(caller, right) {
+		return fmt.Errorf("%w: %q may not %s", access.ErrForbidden, caller.Name, right)
+	}
+	return nil
+}
+
+func (f *fakeAccess) fails() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.NextErr
+	f.NextErr = nil
+	return err
+}
+
+// take returns the rights that were asked for since the last call, sorted.
+func (f *fakeAccess) take() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var asked []string
+	for _, right := range f.asked {
+		asked = append(asked, right.String())
+	}
+	f.asked = nil
+	slices.Sort(asked)
+	return asked
+}
+
+// movingFleet is a fleet of one cluster that tests change.
+type movingFleet struct {
+	mu   sync.Mutex
+	view View
+}
+
+func (f *movingFleet) set(view View) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.view = view
+}
+
+func (f *movingFleet) Views() []View {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return []View{f.view}
+}
+
+func (f *movingFleet) View(key nodepool.ClusterKey) (View, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.view, f.view.Cluster == key
+}
+
+// growingFleet is a fleet to which tests add clusters.
+type growingFleet struct {
+	mu    sync.Mutex
+	views fakeFleet
+}
+
+func (f *growingFleet) add(view View) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.views[view.Cluster] = view
+}
+
+func (f *growingFleet) Views() []View {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.views.Views()
+}
+
+func (f *growingFleet) View(key nodepool.ClusterKey) (View, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.views.View(key)
+}
+
+// fakeLeadership is what one replica knows about the leader.
+type fakeLeadership struct {
+	mu               sync.Mutex
+	leads, unsettled bool
+	address          string
+	known            bool
+}
+
+func (f *fakeLeadership) Leads() bool   { f.mu.Lock(); defer f.mu.Unlock(); return f.leads }
+func (f *fakeLeadership) Settled() bool { f.mu.Lock(); defer f.mu.Unlock(); return !f.unsettled }
+func (f *fakeLeadership) Leader() (string, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.address, f.known
+}
+
+func (f *fakeLeadership) becomes(address string, known bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.address, f.known = address, known
+}
+
+// serving starts a server of NewServer on its own port.
+func serving(t *testing.T, change func(*Config)) *httptest.Server {
+	t.Helper()
+	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newFixture(t).requests}
+	change(&config)
+	built, err := NewServer(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = built
+	server.Start()
+	t.Cleanup(server.Close)
+	return server
+}
+
+func hostOf(s *httptest.Server) string { return s.Listener.Addr().String() }
+
+// behind starts a follower with an empty fleet.
+func behind(t *testing.T, leader string, change ...func(*Config)) (*httptest.Server, *fakeLeadership) {
+	t.Helper()
+	leadership := &fakeLeadership{address: leader, known: leader != ""}
+	server := serving(t, func(c *Config) {
+		c.Leadership = leadership
+		for _, f := range change {
+			f(c)
+		}
+	})
+	return server, leadership
+}
+
+// ask makes a call with alice's token and returns the answer and its body.
+func ask(t *testing.T, server *httptest.Server, method, path, body string, header ...string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer alice")
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+		if header[i+1] == "" {
+			request.Header.Del(header[i])
+		}
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(text)
+}
+
+// wantUnavailable checks a 503 with Retry-After.
+func wantUnavailable(t *testing.T, what string, response *http.Response, body, says string) {
+	t.Helper()
+	if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") != "1" || !strings.Contains(body, says) {
+		t.Errorf("%s: %s, Retry-After %q, %s; want 503 that says %q", what, response.Status, response.Header.Get("Retry-After"), body, says)
+	}
+}
+
+// memNetwork is a network in memory with one listener. In a synctest bubble, only waiting takes time on it: tests can
+// check timeouts of seconds and hours exactly, however slow the machine is.
+type memNetwork struct {
+	calls  chan net.Conn
+	closed chan struct{}
+	close  func()
+}
+
+// newMemNetwork returns a network without a server.
+func newMemNetwork() *memNetwork {
+	closed := make(chan struct{})
+	return &memNetwork{calls: make(chan net.Conn), closed: closed, close: sync.OnceFunc(func() { close(closed) })}
+}
+
+// Accept waits for the next connection.
+func (n *memNetwork) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.calls:
+		return c, nil
+	case <-n.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close closes the listener.
+func (n *memNetwork) Close() error { n.close(); return nil }
+
+// Addr returns the address of both ends.
+func (n *memNetwork) Addr() net.Addr { return memAddress{} }
+
+// memAddress is the address of both ends.
+type memAddress struct{}
+
+func (memAddress) Network() string { return "tcp" }
+
+func (memAddress) String() string { return "127.0.0.1:8090" }
+
+// memEnd is one end of a connection.
+type memEnd struct{ net.Conn }
+
+func (memEnd) LocalAddr() net.Addr { return memAddress{} }
+
+func (memEnd) RemoteAddr() net.Addr { return memAddress{} }
+
+// Dial connects to the listener.
+func (n *memNetwork) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case n.calls <- memEnd{there}:
+		return memEnd{here}, nil
+	case <-n.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Transport returns a transport over the network, with TLS if config is not nil.
+func (n *memNetwork) Transport(t *testing.T, config *tls.Config) *http.Transport {
+	t.Helper()
+	transport := &http.Transport{DialContext: n.Dial, TLSClientConfig: config, ForceAttemptHTTP2: config != nil}
+	t.Cleanup(transport.CloseIdleConnections)
+	return transport
+}
+
+// Serve runs a server on the network until the test ends.
+func (n *memNetwork) Serve(t *testing.T, server *http.Server) {
+	t.Helper()
+	var served sync.WaitGroup
+	served.Go(func() {
+		if server.TLSConfig != nil {
+			_ = server.ServeTLS(n, "", "") // returns after Close
+			return
+		}
+		_ = server.Serve(n)
+	})
+	t.Cleanup(func() { server.Close(); served.Wait() })
+}
+
+// servingInMemory returns a network on which a handler serves.
+func servingInMemory(t *testing.T, handler http.HandlerFunc) *memNetwork {
+	t.Helper()
+	n := newMemNetwork()
+	n.Serve(t, &http.Server{Handler: handler})
+	return n
 }

@@ -2,6 +2,9 @@ package api
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,11 +15,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/trace"
 
+	"heliostat.dev/heliostat/api"
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
@@ -329,4 +334,190 @@ func TestAnswersHaveSecurityHeaders(t *testing.T) {
 	if recorder.Header().Get("Strict-Transport-Security") == "" {
 		t.Error("TLS without Strict-Transport-Security")
 	}
+}
+
+func TestUnknownAndRepeatedParametersAreRefused(t *testing.T) {
+	w := newFixture(t)
+	for query, wants := range map[string]string{
+		"":                    "",
+		"?gruop=a100":         "gruop",
+		"?group=a100&x=1":     "x",
+		"?group=a&group=b":    "group",
+		"?group=a100;pod=b":   "",
+		"?group=%zz":          "",
+		"?group=a100&%0a=odd": "\n",
+	} {
+		answer := w.call(http.MethodGet, llmPath+"/explain"+query, "")
+		var p apiv1.Problem
+		if err := json.Unmarshal(answer.Body.Bytes(), &p); err != nil {
+			t.Fatal(err)
+		}
+		if answer.Code != http.StatusBadRequest || wants != "" && (len(p.Errors) != 1 || p.Errors[0].Field != wants) {
+			t.Errorf("%q: %d, %+v", query, answer.Code, p)
+		}
+	}
+	for _, path := range []string{"/v1/rayclusters?namespace=ml", llmPath + "?wait=1s", llmPath + "/request_resources?x"} {
+		if answer := w.call(http.MethodGet, path, ""); answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "no query parameter") {
+			t.Errorf("%s: %d, %s", path, answer.Code, answer.Body)
+		}
+	}
+	if answer := w.call(http.MethodPost, llmPath+"/request_resources?dryRun=true", `{"num_cpus":1}`); answer.Code != http.StatusBadRequest || w.requests.sets != 0 {
+		t.Errorf("a write: %d, written %d times", answer.Code, w.requests.sets)
+	}
+	if answer := w.call(http.MethodGet, llmPath+"/explain?group=a100", ""); answer.Code != http.StatusOK {
+		t.Errorf("a parameter of the contract: %d, %s", answer.Code, answer.Body)
+	}
+	if answer := w.call(http.MethodGet, "/healthz?from=balancer", ""); answer.Code != http.StatusOK {
+		t.Errorf("a probe: %d", answer.Code)
+	}
+}
+
+func TestValuesOfParametersMustMatchTheContract(t *testing.T) {
+	w := newFixture(t)
+	long := strings.Repeat("ü", 254)
+	for query, want := range map[string]apiv1.FieldError{
+		"/v1/requests?owner=" + long:                        {Field: "owner", Value: shorten(long), Expected: "at most 253 characters"},
+		"/v1/requests?owner=":                               {Field: "owner", Expected: "text that is not empty"},
+		"/v1/requests?namespace=ML":                         {Field: "namespace", Value: "ML", Expected: "text that matches ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
+		"/v1/requests?namespace=" + strings.Repeat("m", 64): {Field: "namespace", Value: shorten(strings.Repeat("m", 64)), Expected: "at most 63 characters"},
+		"/v1/requests?state=Done":                           {Field: "state", Value: "Done", Expected: "one of Waiting, Satisfied, Capped, Impossible, Expired"},
+		llmPath + "/request_resources/a?wait=1h":            {Field: "wait", Value: "1h", Expected: "text that matches ^[0-9]{1,2}s?$"},
+		llmPath + "/explain?group=" + long:                  {Field: "group", Value: shorten(long), Expected: "at most 253 characters"},
+	} {
+		answer := w.call(http.MethodGet, query, "")
+		var p apiv1.Problem
+		if err := json.Unmarshal(answer.Body.Bytes(), &p); err != nil {
+			t.Fatal(err)
+		}
+		if answer.Code != http.StatusBadRequest || len(p.Errors) != 1 || p.Errors[0] != want {
+			t.Errorf("%.80s: %d, %+v, want %+v", query, answer.Code, p.Errors, want)
+		}
+	}
+	if answer := w.call(http.MethodGet, "/v1/requests?namespace=ml&state=Waiting&owner="+strings.Repeat("ü", 253), ""); answer.Code == http.StatusBadRequest {
+		t.Errorf("values of the contract: %s", answer.Body)
+	}
+}
+
+func TestEveryOperationNeedsAValidRight(t *testing.T) {
+	base := "paths:\n  /v1/namespaces/{namespace}/rayclusters/{name}:\n    get:\n      operationId: a\n"
+	for want, text := range map[string]string{
+		"":                           base + "      x-required-right: {verb: get, resource: rayclusters.ray.io}\n",
+		"x-required-right is miss":   base,
+		"needs a verb":               base + "      x-required-right: {resource: rayclusters.ray.io}\n",
+		"or a path":                  base + "      x-required-right: {verb: get}\n",
+		"x-required-right: json":     base + "      x-required-right: get\n",
+		`needs "security: []" too`:   base + "      x-required-right: none\n",
+		"x-required-right: none\" t": base + "      security: []\n      x-required-right: {verb: get, resource: rayclusters.ray.io}\n",
+		"perNamespace is for lists":  base + "      x-required-right: {verb: list, resource: rayclusters.ray.io, perNamespace: true}\n",
+		"needs a right on":           base + "      x-required-right: {verb: list, resource: nodes}\n",
+	} {
+		_, err := readContract([]byte(text))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	if _, err := readContract(api.Spec); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConcurrentCallsAreLimitedPerCaller(t *testing.T) {
+	p := newCallerLimits(0)
+	var leave []func()
+	for i := range maxCalls {
+		done, err := p.Enter("alice", time.Time{})
+		if err != nil {
+			t.Fatalf("call %d: %v", i, err)
+		}
+		leave = append(leave, done)
+	}
+	var slower *access.ThrottledError
+	if _, err := p.Enter("alice", time.Time{}); !errors.As(err, &slower) {
+		t.Errorf("one too many: %v", err)
+	}
+	if done, err := p.Enter("bob", time.Time{}); err != nil {
+		t.Errorf("another caller: %v", err)
+	} else {
+		done()
+	}
+	if used := p.Used(); used != 1 {
+		t.Errorf("%v of the calls of one caller are in use, want all", used)
+	}
+	for _, done := range leave {
+		done()
+	}
+	if _, err := p.Enter("alice", time.Time{}); err != nil || len(p.running) != 1 {
+		t.Errorf("after all are answered: %v, %v", err, p.running)
+	}
+}
+
+func TestTheKeysOfASliceCountAsResourcesOfABundle(t *testing.T) {
+	names := func(n int) string {
+		var members strings.Builder
+		for i := range n {
+			fmt.Fprintf(&members, `"r%d":0,`, i)
+		}
+		return members.String()
+	}
+	for n, want := range map[int]int{maxResources - 2: http.StatusOK, maxResources - 1: http.StatusBadRequest, maxResources: http.StatusBadRequest} {
+		body := `[{` + names(n) + `"slice":0,"resources":0}]`
+		if got := newFixture(t).call(http.MethodPost, llmPath+"/request_resources", body); got.Code != want {
+			t.Errorf("%d resources besides slice and resources: %d, want %d", n, got.Code, want)
+		}
+	}
+}
+
+// wiredServer starts a server of NewServer on a network in memory.
+func wiredServer(t *testing.T, change func(*Config)) *memNetwork {
+	t.Helper()
+	w := newMemNetwork()
+	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newFixture(t).requests}
+	change(&config)
+	running, err := NewServer(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Serve(t, running)
+	return w
+}
+
+// aliceGets makes a call with alice's token, which may return a stream.
+func aliceGets(t *testing.T, through http.RoundTripper, url string) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer alice")
+	response, err := (&http.Client{Transport: through}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	return response
+}
+
+// bothWays runs a test in a synctest bubble twice: over HTTP/1.1, and over TLS with HTTP/2. The test gets the address
+// and the TLS settings of both ends, which are nil without TLS.
+func bothWays(t *testing.T, test func(t *testing.T, url string, ours, theirs *tls.Config)) {
+	t.Run("in the clear", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { test(t, "http://127.0.0.1", nil, nil) })
+	})
+	t.Run("over TLS", func(t *testing.T) {
+		ours, theirs := tlsOf(t) // outside the bubble, because it has a real listener
+		synctest.Test(t, func(t *testing.T) {
+			test(t, "https://127.0.0.1", ours, theirs)
+		})
+	})
+}
+
+// tlsOf returns the TLS settings of both ends for 127.0.0.1.
+func tlsOf(t *testing.T) (server, client *tls.Config) {
+	t.Helper()
+	certified := httptest.NewTLSServer(nil)
+	defer certified.Close()
+	pool := x509.NewCertPool()
+	pool.AddCert(certified.Certificate())
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: certified.TLS.Certificates},
+		&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
 }

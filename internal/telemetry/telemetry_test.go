@@ -1,7 +1,13 @@
 package telemetry
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -392,5 +398,87 @@ func BenchmarkScrapeOfAThousandClusters(b *testing.B) {
 		if _, err := registry.Gather(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+type answer func() (*http.Response, error)
+
+func (a answer) RoundTrip(*http.Request) (*http.Response, error) { return a() }
+
+func TestCallsThatFailAreCountedByTheirCode(t *testing.T) {
+	report, registry := start(t, Limits{})
+	given, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, call := range []struct {
+		ctx    context.Context
+		method string
+		code   int
+	}{
+		{t.Context(), "GET", 200}, {t.Context(), "PATCH", 409}, {t.Context(), "PATCH", 409}, {t.Context(), "GET", 503},
+		{t.Context(), "GET", 0}, {given, "GET", 0},
+	} {
+		request, err := http.NewRequestWithContext(call.ctx, call.method, "http://api", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport := report.APICalls(answer(func() (*http.Response, error) {
+			if call.code == 0 {
+				return nil, errors.New("no route")
+			}
+			return &http.Response{StatusCode: call.code, Body: http.NoBody}, nil
+		}))
+		if response, err := transport.RoundTrip(request); (err != nil) != (call.code == 0) || (err == nil && response.StatusCode != call.code) {
+			t.Errorf("the answer is %v, %v; want it as it was", response, err)
+		}
+	}
+	want := map[string]float64{"code=409,method=PATCH": 2, "code=503,method=GET": 1, "code=none,method=GET": 1}
+	if diff := cmp.Diff(want, of(scrape(t, registry), "heliostat_api_errors_total")); diff != "" {
+		t.Errorf("errors (-want +got):\n%s", diff)
+	}
+}
+
+// listing is an instrument in the documentation: its labels, without those of every RayCluster, and whether it is a
+// histogram.
+type listing struct {
+	Labels    []string
+	Histogram bool
+}
+
+// docs/reference/telemetry.md must list exactly the labels that exist.
+func TestTheReferenceListsTheLabelsOfEachInstrument(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/telemetry.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]listing{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(heliostat_[a-z_]+)` \\|([^|]*)\\| (histogram: )?").FindAllStringSubmatch(string(page), -1) {
+		labels := []string{}
+		for _, label := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[2], -1) {
+			labels = append(labels, label[1])
+		}
+		slices.Sort(labels)
+		listed[row[1]] = listing{labels, row[3] != ""}
+	}
+	families, err := everything(t).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := map[string]listing{}
+	for _, family := range families {
+		if !strings.HasPrefix(family.GetName(), "heliostat_") {
+			continue
+		}
+		labels := map[string]bool{}
+		for _, series := range family.GetMetric() {
+			for _, label := range series.GetLabel() {
+				if name := label.GetName(); name != "namespace" && name != "cluster" && !strings.HasPrefix(name, "otel_") {
+					labels[name] = true
+				}
+			}
+		}
+		measured[family.GetName()] = listing{append([]string{}, slices.Sorted(maps.Keys(labels))...), family.GetType() == dto.MetricType_HISTOGRAM}
+	}
+	if diff := cmp.Diff(measured, listed); diff != "" {
+		t.Errorf("instruments (-measured +docs):\n%s", diff)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -17,9 +18,161 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
+
+func TestTheSummaryOfAPlanMatchesTheSpec(t *testing.T) {
+	s, err := snapshotfile.ReadSnapshot(strings.NewReader(`{"takenAt": "2026-01-31T12:01:00Z",
+		"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 2}],
+		"nodes": [{"pod": "p", "group": "gpu", "state": "PENDING", "since": "2026-01-31T12:00:30Z"}],
+		"pendingRequests": [{"resources": {"GPU": 1}, "count": 4, "labelSelectors": [{"zone": "!a"}]}],
+		"pendingGangRequests": [{"id": "aa", "strategy": "PACK", "bundles": [{"GPU": 9}], "fallbackBundles": [[{"GPU": 8}]], "fallbackBundleLabelSelectors": [[{"zone": "a"}]]}],
+		"requestResources": [{"resources": {"GPU": 1}, "count": 1}]}`), "s.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, three := raydemand.Whole(2), raydemand.Whole(3)
+	gpus := addon.GroupNumGPUs{Mode: nodepool.SyncWhenEmpty, Code: nodepool.SyncNotEmpty, Why: "the group has pods",
+		NumGPUs: nodepool.NumGPUs{Derived: &two, Reported: &three, Mismatch: true, Sources: nodepool.NumGPUsSources{Derived: "limit nvidia.com/mig-1g.5gb"}}}
+	view := View{
+		Decision: addon.Decision{
+			At:       s.TakenAt,
+			Mode:     "managed",
+			Snapshot: s,
+			Plan:     planner.Compute(s, planner.Policy{}),
+			NumGPUs:  map[string]addon.GroupNumGPUs{"gpu": gpus},
+		},
+	}
+	shown := view.Status(s.TakenAt.Add(time.Second))
+	text, err := json.Marshal(shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loadSpec(t).mustMatch("Cluster", text)
+	const want = `"numGpus":{"declared":null,"derived":2,"mismatch":true,"ray":null,"reported":3,` +
+		`"sources":{"declared":"","derived":"limit nvidia.com/mig-1g.5gb","reported":"","ray":""},` +
+		`"sync":{"code":"not-empty","mode":"when-empty","why":"the group has pods"}}`
+	if !strings.Contains(string(text), want) {
+		t.Errorf("shown %s, want %s in it", text, want)
+	}
+	if len(shown.Summary) != 3 {
+		t.Errorf("summary = %+v, want an entry for the request, the gang and request_resources", shown.Summary)
+	}
+}
+
+func TestStartingWorkersAreListedByGroupAndByHowFarTheyAre(t *testing.T) {
+	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	starting := func(pod, group string, state arrival.State) planner.Node {
+		return planner.Node{Pod: pod, Group: group, State: planner.Pending, Arrival: &state}
+	}
+	v := View{
+		Decision: addon.Decision{
+			Snapshot: planner.Snapshot{Nodes: []planner.Node{
+				{Pod: "joined", Group: "a", State: planner.Running},
+				starting("other", "b", arrival.State{Stage: arrival.JoiningRay, Since: noon}),
+				starting("unknown", "a", arrival.State{Stage: arrival.NodeLaunched}),
+				starting("late", "a", arrival.State{Stage: arrival.NodeLaunched, Since: noon.Add(time.Second)}),
+				starting("early", "a", arrival.State{Stage: arrival.NodeLaunched, Since: noon, Message: "why", ExpectedAt: noon.Add(time.Minute), LateAt: noon.Add(time.Hour)}),
+				starting("almost", "a", arrival.State{Stage: arrival.Starting, Since: noon.Add(time.Minute)}),
+			}},
+		},
+	}
+	var got []string
+	for _, a := range v.Status(noon).Arrivals {
+		text := a.Pod + " " + a.Group + " " + a.Stage + " " + a.Message
+		if a.ExpectedAt != nil {
+			text += " " + a.ExpectedAt.Format(time.TimeOnly) + " " + a.LateAt.Format(time.TimeOnly)
+		}
+		got = append(got, text)
+	}
+	want := []string{"almost a starting ", "early a node-launched why 12:01:00 13:00:00", "late a node-launched ", "unknown a node-launched ", "other b joining-ray "}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("arrivals (-want +got):\n%s", diff)
+	}
+	for i := range 300 {
+		v.Snapshot.Nodes = append(v.Snapshot.Nodes, starting(fmt.Sprint(i), "c", arrival.State{Stage: arrival.Bound}))
+	}
+	if n := len(v.Status(noon).Arrivals); n != maxArrivals {
+		t.Errorf("%d workers are listed, want %d", n, maxArrivals)
+	}
+}
+
+func TestDeparturesComeByDeadlineWithWarningsLast(t *testing.T) {
+	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	taint := func() *departure.Notice { return departure.OfTaint("karpenter.sh/disrupted", "") }
+	v := View{
+		Decision: addon.Decision{
+			Snapshot: planner.Snapshot{Nodes: []planner.Node{
+				{Pod: "stays", Group: "gpu", State: planner.Running},
+				{Pod: "warned", Group: "gpu", State: planner.Running, Going: departure.Of(departure.Cordoned, "cordoned").Until(noon)},
+				{Pod: "open", Group: "gpu", State: planner.Leaving, Going: taint()},
+				{Pod: "late", Group: "gpu", State: planner.Leaving, Going: taint().Until(noon.Add(time.Hour))},
+				{Pod: "soon", Group: "gpu", State: planner.Leaving, Going: taint().Until(noon)},
+			}},
+		},
+	}
+	var got []string
+	for _, d := range v.Status(noon).Departures {
+		text := d.Pod + " " + d.Sign
+		if d.Deadline != nil {
+			text += " " + d.Deadline.Format(time.TimeOnly)
+		}
+		if d.Leaving {
+			text += " leaving"
+		}
+		got = append(got, text)
+	}
+	want := []string{"soon karpenter-disrupted 12:00:00 leaving", "late karpenter-disrupted 13:00:00 leaving", "open karpenter-disrupted leaving",
+		"warned cordoned 12:00:00"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("departures (-want +got):\n%s", diff)
+	}
+}
+
+func TestGuardsNameThePodsAndCountThemByGroup(t *testing.T) {
+	v := View{
+		Decision: addon.Decision{
+			Snapshot: planner.Snapshot{
+				Head: &planner.Node{Pod: "head", Group: "headgroup", KubeNode: "m0", Guard: "heliostat"},
+				Nodes: []planner.Node{
+					{Pod: "busy", Group: "gpu", State: planner.Running, KubeNode: "m1", Guard: "heliostat"},
+					{Pod: "coming", Group: "gpu", State: planner.Pending, Guard: "heliostat"},
+					{Pod: "idle", Group: "gpu", State: planner.Idle},
+					{Pod: "kept", Group: "cpu", State: planner.Idle, Guard: "user"},
+				},
+			},
+			Plan: planner.Plan{Groups: []planner.GroupPlan{{Name: "cpu"}, {Name: "gpu"}, {Name: "none"}}},
+		},
+	}
+	c := v.Status(time.Now())
+	want := []apiv1.Guard{
+		{Pod: "head", Group: "headgroup", KubeNode: "m0", By: "heliostat"}, {Pod: "busy", Group: "gpu", KubeNode: "m1", By: "heliostat"},
+		{Pod: "coming", Group: "gpu", By: "heliostat"}, {Pod: "kept", Group: "cpu", By: "user"},
+	}
+	if diff := cmp.Diff(want, c.Guards); diff != "" {
+		t.Errorf("guards (-want +got):\n%s", diff)
+	}
+	counts := ""
+	for _, g := range c.Groups {
+		counts += fmt.Sprintf("%s %d ", g.Name, g.Guarded)
+	}
+	if counts != "cpu 1 gpu 2 none 0 " {
+		t.Errorf("guarded by group: %s", counts)
+	}
+}
+
+func TestAFleetOfGuardsIsCounted(t *testing.T) {
+	v := View{Decision: addon.Decision{Plan: planner.Plan{Groups: []planner.GroupPlan{{Name: "gpu"}}}}}
+	for range 3 * maxGuards {
+		v.Snapshot.Nodes = append(v.Snapshot.Nodes, planner.Node{Group: "gpu", Guard: "heliostat"})
+	}
+	if c := v.Status(time.Now()); len(c.Guards) != maxGuards || c.Groups[0].Guarded != 3*maxGuards {
+		t.Errorf("%d guards listed, %d counted", len(c.Guards), c.Groups[0].Guarded)
+	}
+}
 
 // plannedView returns a view with the plan of its snapshot.
 func plannedView(t *testing.T) View {

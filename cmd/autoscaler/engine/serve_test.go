@@ -1,0 +1,273 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// TestTheLoopIsTestedWithTheRowsOfServe compares the rows of addons.go with those that the tests of the loop have.
+func TestTheLoopIsTestedWithTheRowsOfServe(t *testing.T) {
+	rows := func(path string) (names []string) {
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range regexp.MustCompile(`(?m)^\t\t([a-z]+\.[A-Z]\w*)\(.*\),$`).FindAllSubmatch(source, -1) {
+			names = append(names, string(row[1]))
+		}
+		return names
+	}
+	serve, loop := rows("addons.go"), rows("../../../internal/controller/features_test.go")
+	if len(serve) < 6 || !slices.Equal(serve, loop) {
+		t.Errorf("serve has the features %v, tests of the loop have %v, want the same in the same order", serve, loop)
+	}
+}
+
+// TestARecorderShowsHowMuchOfItsBoundsIsInUse: nothing at first, and more with each decision.
+func TestARecorderShowsHowMuchOfItsBoundsIsInUse(t *testing.T) {
+	r := newRecorder(slog.New(slog.DiscardHandler))
+	if got := r.BoundsUsed(); got["history"] != 0 || got["streams"] != 0 || len(got) != 2 {
+		t.Errorf("at first %v", got)
+	}
+	r.Publish(&addon.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, At: time.Now(), Actions: []addon.Action{{Kind: addon.ActionPatch}}})
+	if got := r.BoundsUsed(); got["history"] <= 0 || got["history"] >= 1 {
+		t.Errorf("with one decision %v", got)
+	}
+}
+
+func TestServeFindsTheAPIServerAsKubectlDoesAndASidecarOnlyItsPods(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	const kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: s, cluster: {server: https://named.example}}]\ncontexts: [{name: c, context: {cluster: s}}]\n"
+	named := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(named, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		env, flag string
+		form      controller.Form
+		want      string
+	}{
+		{named, "", controller.Fleet, "https://named.example"},
+		{"", named, controller.Fleet, "https://named.example"},
+		{"", named, controller.Sidecar, "https://named.example"},
+		{named, "", controller.Sidecar, "finding the API server: "},
+		{"/does/not/exist", "", controller.Fleet, "finding the API server: "},
+	} {
+		t.Setenv("KUBECONFIG", c.env)
+		o := options{kubeconfig: c.flag, loop: controller.Config{Form: c.form}}
+		config, err := o.restConfig()
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = config.Host
+		}
+		if !strings.HasPrefix(got, c.want) {
+			t.Errorf("KUBECONFIG=%q --kubeconfig=%q %v: %s, want %s", c.env, c.flag, c.form, got, c.want)
+		}
+	}
+}
+
+func TestFlagsThatWouldLetAnybodyInOrDoNotGoTogetherAreRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		options portFlags
+		want    string
+	}{
+		"as it comes":                       {portFlags{REST: "127.0.0.1:8090"}, ""},
+		"beyond loopback":                   {portFlags{REST: ":8090"}, ""},
+		"nobody asked on loopback":          {portFlags{REST: "localhost:8090", noAuth: true}, ""},
+		"nobody asked and nothing served":   {portFlags{noAuth: true}, ""},
+		"nobody asked beyond loopback":      {portFlags{REST: ":8090", noAuth: true}, "let anybody who reaches :8090"},
+		"nobody asked on a name":            {portFlags{REST: "host:8090", noAuth: true}, "let anybody"},
+		"nobody asked but for certificates": {portFlags{REST: "[::1]:1", noAuth: true, certs: access.CertificateFiles{Cert: "a", Key: "b", ClientCA: "c"}}, "it cannot be combined with"},
+		"nobody asked but for an audience":  {portFlags{REST: "[::1]:1", noAuth: true, audiences: []string{"heliostat"}}, "it cannot be combined with"},
+		"a certificate without a key":       {portFlags{certs: access.CertificateFiles{Cert: "a"}}, `--tls-cert-file "a", --tls-key-file "", --client-ca-file "": a certificate and its key go together`},
+		"profiles on loopback":              {portFlags{pprof: "localhost:6060"}, ""},
+		"profiles beyond loopback":          {portFlags{pprof: ":6060"}, `--pprof-bind-address ":6060": profiles reveal memory`},
+		"clients' certificates without TLS": {portFlags{certs: access.CertificateFiles{ClientCA: "c"}}, "need TLS"},
+	} {
+		err := test.options.Validate()
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+func TestTokensInClearTextAreToldBeyondLoopbackAlone(t *testing.T) {
+	for listen, want := range map[string]bool{"127.0.0.1:8090": false, "localhost:8090": false, "": false, ":8090": true, "10.0.0.1:8090": true} {
+		for _, files := range []access.CertificateFiles{{}, {Cert: "a", Key: "b"}} {
+			var log bytes.Buffer
+			f := portFlags{REST: listen, certs: files}
+			f.warn(slog.New(slog.NewTextHandler(&log, nil)))
+			if told := strings.Contains(log.String(), "clear text"); told != (want && !files.Given()) {
+				t.Errorf("%q with certificate %q: told %v", listen, files.Cert, told)
+			}
+		}
+	}
+}
+
+func TestOtherCopiesCallTheAddressThatIsAdvertisedWhereItIsListenedTo(t *testing.T) {
+	for _, test := range []struct {
+		options portFlags
+		want    string
+	}{
+		{portFlags{REST: ":8090", Advertised: "10.1.2.3"}, "10.1.2.3:8090"},
+		{portFlags{REST: "0.0.0.0:8443", Advertised: "10.1.2.3"}, "10.1.2.3:8443"},
+		{portFlags{REST: "[::]:8090", Advertised: "fd00::1"}, "[fd00::1]:8090"},
+		{portFlags{REST: "10.1.2.3:8090", Advertised: "10.1.2.3"}, "10.1.2.3:8090"},
+		{portFlags{REST: "127.0.0.1:8090", Advertised: "10.1.2.3"}, ""},
+		{portFlags{REST: "localhost:8090", noAuth: true, Advertised: "10.1.2.3"}, ""},
+		{portFlags{REST: ":8090"}, ""},
+		{portFlags{Advertised: "10.1.2.3"}, ""},
+	} {
+		if got := test.options.PeerAddress(); got != test.want {
+			t.Errorf("%+v is called at %q, want %q", test.options, got, test.want)
+		}
+	}
+	if err := (&portFlags{Advertised: "leader.example"}).Validate(); err == nil || !strings.Contains(err.Error(), "want an IP address") {
+		t.Errorf("a name is Advertised: %v", err)
+	}
+}
+
+func TestTheMemoryLimitOfTheContainerIsRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		self  string
+		files map[string]string
+		want  int64
+	}{
+		"version 2":                        {"0::/pods/heliostat\n", map[string]string{"pods/heliostat/memory.max": "1073741824\n"}, 1 << 30},
+		"version 2, no limit":              {"0::/pods\n", map[string]string{"pods/memory.max": "max\n"}, math.MaxInt64},
+		"version 2, the pod's is lower":    {"0::/pod/c\n", map[string]string{"pod/c/memory.max": "1073741824", "pod/memory.max": "536870912"}, 512 << 20},
+		"version 2, mounted as the root":   {"0::/../../elsewhere\n", map[string]string{"memory.max": "268435456"}, 256 << 20},
+		"version 1":                        {"5:cpu:/x\n4:memory:/pods/h\n0::/\n", map[string]string{"memory/pods/h/memory.limit_in_bytes": "268435456"}, 256 << 20},
+		"version 1, no limit":              {"4:memory:/\n", map[string]string{"memory/memory.limit_in_bytes": "9223372036854771712"}, math.MaxInt64},
+		"version 1, mounted as the root":   {"4:memory:/kubepods/x\n", map[string]string{"memory/memory.limit_in_bytes": "268435456"}, 256 << 20},
+		"what the kernel does not write":   {"nonsense\n", map[string]string{"memory.max": "many"}, math.MaxInt64},
+		"a limit of nothing that is there": {"0::/x\n", nil, math.MaxInt64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			self := filepath.Join(root, "self")
+			if err := os.WriteFile(self, []byte(c.self), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for file, text := range c.files {
+				path := filepath.Join(root, file)
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := containerMemory(self, root); got != c.want {
+				t.Errorf("the limit is %d, want %d", got, c.want)
+			}
+		})
+	}
+	if got := containerMemory("/nowhere/at/all", "/"); got != math.MaxInt64 {
+		t.Errorf("without a kernel that tells, the limit is %d", got)
+	}
+}
+
+func TestTheRuntimeMayTakeMoreThanWhatLivesAndLessThanTheContainerHas(t *testing.T) {
+	for _, c := range []struct {
+		live, beside uint64
+		container    int64
+		want         int64
+	}{
+		{20 << 20, 10 << 20, math.MaxInt64, calmMemory},
+		{20 << 20, 10 << 20, 100 << 20, 94371840}, // 90 MiB
+		{100 << 20, 0, math.MaxInt64, 200 << 20},
+		{400 << 20, 0, math.MaxInt64, 592 << 20},
+		{400 << 20, 100 << 20, math.MaxInt64, 692 << 20},
+		{1000 << 20, 0, math.MaxInt64, 1400 << 20},
+		{400 << 20, 100 << 20, 500 << 20, 450 << 20},
+	} {
+		if got := runtimeMemory(c.live, c.beside, c.container); got != c.want {
+			t.Errorf("with %d MiB alive of %d: %d, want %d", c.live>>20, c.container, got, c.want)
+		}
+	}
+}
+
+func TestStacksCountBesideTheHeap(t *testing.T) {
+	used := usedMemory()
+	_, before := used()
+	end := make(chan struct{})
+	for range 2000 {
+		go func() { <-end }()
+	}
+	_, after := used()
+	close(end)
+	if grown := int64(after) - int64(before); grown < 1<<20 {
+		t.Errorf("2,000 goroutines take %d bytes beside the heap, want 2 KiB each", grown)
+	}
+}
+
+func TestTheMemoryLimitIsAdjustedUntilItsOwnerStopsIt(t *testing.T) {
+	t.Setenv("GOMEMLIMIT", "")
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	synctest.Test(t, func(t *testing.T) {
+		stop := keepMemory(slog.New(slog.DiscardHandler))
+		time.Sleep(3 * memoryPause)
+		stop() // a goroutine that still runs fails the test
+	})
+}
+
+func TestAFreshLeaderIsSettledWhenEachRayClusterHasADecisionOrAfterAWhile(t *testing.T) {
+	keys := []nodepool.ClusterKey{{Namespace: "ml", Name: "a"}, {Namespace: "ml", Name: "b"}}
+	var fault error
+	var came int64
+	decided, clock := map[nodepool.ClusterKey]bool{}, time.Unix(1_700_000_000, 0)
+	fresh := func() *Leadership {
+		return &Leadership{
+			keys:    func() ([]nodepool.ClusterKey, error) { return keys, fault },
+			decided: func(key nodepool.ClusterKey) bool { return decided[key] }, now: func() time.Time { return clock },
+			came: func() int64 { return came },
+		}
+	}
+	l := fresh()
+	want := func(when string, want bool) {
+		t.Helper()
+		if got := l.Settled(); got != want {
+			t.Errorf("%s: settled %v, want %v", when, got, want)
+		}
+	}
+	want("at first", false)
+	decided[keys[0]] = true
+	want("after one of two", false)
+	clock = clock.Add(settleTimeout - time.Nanosecond)
+	want("not long enough", false)
+	clock = clock.Add(time.Nanosecond)
+	want("one cannot be looked at", true)
+
+	l = fresh()
+	want("a new one", false)
+	decided[keys[1]] = true
+	want("all", true)
+	keys = append(keys, nodepool.ClusterKey{Namespace: "ml", Name: "new"})
+	want("a RayCluster more, later", true)
+
+	came++
+	want("RayClusters of another shard come", false)
+	decided[keys[2]] = true
+	want("they are decided too", true)
+
+	l, fault = fresh(), errors.New("caches are empty")
+	want("what there is is not known", false)
+}

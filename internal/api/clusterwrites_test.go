@@ -1,0 +1,276 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+)
+
+// fakeFreezer freezes known clusters, and fails on demand.
+type fakeFreezer struct {
+	known   fakeFleet
+	frozen  map[nodepool.ClusterKey]bool
+	calls   int
+	seen    func(trace.SpanContext)
+	NextErr error
+}
+
+func (f *fakeFreezer) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen bool) error {
+	f.calls++
+	if f.seen != nil {
+		f.seen(trace.SpanContextFromContext(ctx))
+	}
+	if err := f.NextErr; err != nil {
+		f.NextErr = nil
+		return err
+	}
+	if _, ok := f.known[key]; !ok {
+		return nodepool.ErrGone
+	}
+	f.frozen[key] = frozen
+	return nil
+}
+
+// unreachable is the error of a dialer.
+type unreachable struct{ error }
+
+func (unreachable) Timeout() bool   { return false }
+func (unreachable) Temporary() bool { return false }
+
+func TestFreezingTwiceIsNotAnError(t *testing.T) {
+	w := newFixture(t)
+	for _, step := range []struct {
+		method string
+		want   bool
+	}{{http.MethodPut, true}, {http.MethodPut, true}, {http.MethodDelete, false}, {http.MethodDelete, false}} {
+		answer := w.call(step.method, llmPath+"/freeze", "")
+		if got := readAnswer[apiv1.Freeze](t, answer); answer.Code != http.StatusOK || got.Frozen != step.want || w.frozen.frozen[llm] != step.want {
+			t.Errorf("%s: %d %+v, kept %v", step.method, answer.Code, got, w.frozen.frozen[llm])
+		}
+	}
+}
+
+func TestAFailedFreezeIsAProblem(t *testing.T) {
+	w := newFixture(t)
+	if got := w.call(http.MethodPut, "/v1/namespaces/ml/rayclusters/other/freeze", ""); got.Code != http.StatusNotFound {
+		t.Errorf("a cluster that is not there: %d", got.Code)
+	}
+	for want, err := range map[int]error{
+		http.StatusServiceUnavailable: unreachable{errors.New("connection refused")}, http.StatusGatewayTimeout: context.DeadlineExceeded,
+		http.StatusConflict: nodepool.ErrConflict, http.StatusInternalServerError: errors.New("an unexpected error"),
+	} {
+		w.frozen.NextErr = err
+		if got := w.call(http.MethodPut, llmPath+"/freeze", ""); got.Code != want {
+			t.Errorf("%v: %d, want %d", err, got.Code, want)
+		}
+	}
+	without := newFixture(t, func(c *Config) { c.Clusters = nil })
+	if got := without.call(http.MethodPut, llmPath+"/freeze", ""); got.Code != http.StatusNotFound {
+		t.Errorf("where freezes are not served: %d", got.Code)
+	}
+}
+
+// fakeModes sets the modes of known clusters, and fails on demand.
+type fakeModes struct {
+	known   fakeFleet
+	set     map[nodepool.ClusterKey]nodepool.Mode
+	NextErr error
+}
+
+func (f *fakeModes) SetMode(_ context.Context, key nodepool.ClusterKey, mode nodepool.Mode) error {
+	if err := f.NextErr; err != nil {
+		f.NextErr = nil
+		return err
+	}
+	if _, ok := f.known[key]; !ok {
+		return nodepool.ErrGone
+	}
+	f.set[key] = mode
+	return nil
+}
+
+func TestManagingTwiceIsNotAnError(t *testing.T) {
+	w := newFixture(t)
+	for _, step := range []struct {
+		method string
+		want   nodepool.Mode
+	}{{http.MethodPut, nodepool.Managed}, {http.MethodPut, nodepool.Managed}, {http.MethodDelete, nodepool.Shadow}, {http.MethodDelete, nodepool.Shadow}} {
+		answer := w.call(step.method, llmPath+"/manage", "")
+		if got := readAnswer[apiv1.ModeSet](t, answer); answer.Code != http.StatusOK || got.Mode != step.want || w.modes.set[llm] != step.want {
+			t.Errorf("%s: %d %+v, set %v", step.method, answer.Code, got, w.modes.set[llm])
+		}
+	}
+	caller := dial(t, w.handler)
+	if mode, err := caller.SetManaged(t.Context(), llm, true); err != nil || mode != nodepool.Managed {
+		t.Errorf("the client gets %q, %v", mode, err)
+	}
+}
+
+func TestAModeThatCannotBeSetIsAProblem(t *testing.T) {
+	w := newFixture(t)
+	if got := w.call(http.MethodPut, "/v1/namespaces/ml/rayclusters/other/manage", ""); got.Code != http.StatusNotFound {
+		t.Errorf("a cluster that is not there: %d", got.Code)
+	}
+	for want, err := range map[int]error{
+		http.StatusServiceUnavailable: unreachable{errors.New("connection refused")}, http.StatusGatewayTimeout: context.DeadlineExceeded,
+		http.StatusConflict: nodepool.ErrConflict,
+	} {
+		w.modes.NextErr = err
+		if got := w.call(http.MethodDelete, llmPath+"/manage", ""); got.Code != want {
+			t.Errorf("%v: %d, want %d", err, got.Code, want)
+		}
+	}
+	without := newFixture(t, func(c *Config) { c.Clusters = nil })
+	if got := without.call(http.MethodPut, llmPath+"/manage", ""); got.Code != http.StatusNotFound {
+		t.Errorf("where modes are not served: %d", got.Code)
+	}
+}
+
+func TestAClusterInShadowShowsItsOptIn(t *testing.T) {
+	w := newFixture(t)
+	view := w.fleet[llm]
+	view.Mode = nodepool.Shadow
+	view.OptIn = &apiv1.OptIn{Waiting: "demand waits for which Heliostat would launch 2 × a100", Allow: "to let Heliostat scale it: `autoscaler manage ml/llm`",
+		Obstacle: &planner.Reason{Code: "Frozen", Message: "frozen"},
+		Changes:  []apiv1.WouldChange{{Action: "launch", Group: "a100", Count: "2", Pods: []string{}, Reason: "launching 2 pods"}}}
+	w.fleet[llm] = view
+	caller := dial(t, w.handler)
+	cluster, err := caller.Status(t.Context(), llm)
+	if err != nil || cluster.OptIn == nil || cluster.OptIn.Waiting != view.OptIn.Waiting || cluster.OptIn.Obstacle.Code != "Frozen" || len(cluster.OptIn.Changes) != 1 {
+		t.Errorf("%v; opt-in %+v", err, cluster.OptIn)
+	}
+	list, err := caller.Clusters(t.Context(), "ml")
+	if err != nil || len(list) == 0 || !strings.Contains(list[0].WaitingInShadow, "2 × a100; to let") {
+		t.Errorf("%v; list %+v", err, list)
+	}
+}
+
+// fakePolicies writes policies of known clusters, and fails on demand.
+type fakePolicies struct {
+	known   fakeFleet
+	set     map[nodepool.ClusterKey]*capacity.Policy
+	resumed []nodepool.ClusterKey
+	NextErr error
+}
+
+func (f *fakePolicies) fail(key nodepool.ClusterKey) error {
+	if err := f.NextErr; err != nil {
+		f.NextErr = nil
+		return err
+	}
+	if _, ok := f.known[key]; !ok {
+		return nodepool.ErrGone
+	}
+	return nil
+}
+
+func (f *fakePolicies) SetCapacityPolicy(_ context.Context, key nodepool.ClusterKey, policy *capacity.Policy) error {
+	if err := f.fail(key); err != nil {
+		return err
+	}
+	f.set[key] = policy
+	return nil
+}
+
+func (f *fakePolicies) Resume(_ context.Context, key nodepool.ClusterKey) error {
+	if err := f.fail(key); err != nil {
+		return err
+	}
+	f.resumed = append(f.resumed, key)
+	return nil
+}
+
+const twoWarm = `{"keepWarm": [{"group": "gpu", "count": 2}], "idle": {"suspendAfter": "2h"}}`
+
+func TestACapacityPolicyIsSetShownAndRemoved(t *testing.T) {
+	w := newFixture(t)
+	answer := w.call(http.MethodPut, llmPath+"/capacity_policy", twoWarm)
+	got := readAnswer[apiv1.CapacityPolicyState](t, answer)
+	if answer.Code != http.StatusOK || !strings.HasPrefix(got.Source, "annotation") || got.Policy.KeepWarm[0].Count != 2 {
+		t.Errorf("PUT: %d %+v", answer.Code, got)
+	}
+	if set := w.policies.set[llm]; set == nil || set.KeepWarm[0].Group != "gpu" {
+		t.Errorf("stored %+v", set)
+	}
+	view := w.fleet[llm]
+	view.Kube.Policy = &capacity.Written{Policy: *w.policies.set[llm], Source: "CapacityPolicy office"}
+	view.Plan.Warm = []planner.WarmPlan{{Ready: 1, Reason: planner.Reason{Code: "warm"}}}
+	view.WarmNodes = []capacity.NodesPlan{{Name: "keepWarmNodes[0]", Group: "gpu", Count: 1, Asked: 1, Code: capacity.NodesWarm}}
+	view.Idle = "suspended in 5m"
+	w.fleet[llm] = view
+	got = readAnswer[apiv1.CapacityPolicyState](t, w.call(http.MethodGet, llmPath+"/capacity_policy", ""))
+	if got.Source != "CapacityPolicy office" || len(got.Warm) != 1 || got.Idle == "" || len(got.WarmNodes) != 1 {
+		t.Errorf("GET: %+v", got)
+	}
+	if answer := w.call(http.MethodDelete, llmPath+"/capacity_policy", ""); answer.Code != http.StatusNoContent || w.policies.set[llm] != nil {
+		t.Errorf("DELETE: %d, stored %+v", answer.Code, w.policies.set[llm])
+	}
+	caller := dial(t, w.handler)
+	if state, err := caller.SetCapacityPolicy(t.Context(), llm, []byte(twoWarm)); err != nil || state.Policy.KeepWarm[0].Count != 2 {
+		t.Errorf("the client gets %+v, %v", state, err)
+	}
+	if state, err := caller.CapacityPolicy(t.Context(), llm); err != nil || len(state.Warm) != 1 {
+		t.Errorf("the client gets %+v, %v", state, err)
+	}
+	if err := caller.ClearCapacityPolicy(t.Context(), llm); err != nil {
+		t.Errorf("the client gets %v", err)
+	}
+}
+
+func TestABadCapacityPolicyNamesTheField(t *testing.T) {
+	w := newFixture(t)
+	answer := w.call(http.MethodPut, llmPath+"/capacity_policy", `{"keepWarm": [{"group": "gpu", "count": "two"}]}`)
+	got := readAnswer[apiv1.Problem](t, answer)
+	if answer.Code != http.StatusBadRequest || len(got.Errors) != 1 || got.Errors[0].Field != "keepWarm[0].count" {
+		t.Errorf("%d %+v", answer.Code, got)
+	}
+	if w.policies.set[llm] != nil {
+		t.Error("it is stored")
+	}
+}
+
+func TestResuming(t *testing.T) {
+	w := newFixture(t)
+	answer := w.call(http.MethodPut, llmPath+"/resume", "")
+	if got := readAnswer[apiv1.Suspension](t, answer); answer.Code != http.StatusOK || got.Suspended || len(w.policies.resumed) != 1 {
+		t.Errorf("%d %+v, resumed %v", answer.Code, got, w.policies.resumed)
+	}
+	if suspended, err := dial(t, w.handler).Resume(t.Context(), llm); err != nil || suspended {
+		t.Errorf("the client gets %v, %v", suspended, err)
+	}
+	w.policies.NextErr = nodepool.ErrReadOnly
+	if answer := w.call(http.MethodPut, llmPath+"/resume", ""); answer.Code != http.StatusConflict {
+		t.Errorf("suspended by somebody else: %d", answer.Code)
+	}
+}
+
+func TestAPolicyThatCannotBeWrittenIsAProblem(t *testing.T) {
+	w := newFixture(t)
+	for _, call := range []struct{ method, path, body string }{
+		{http.MethodPut, "/capacity_policy", twoWarm}, {http.MethodDelete, "/capacity_policy", ""}, {http.MethodPut, "/resume", ""},
+	} {
+		if got := w.call(call.method, "/v1/namespaces/ml/rayclusters/other"+call.path, call.body); got.Code != http.StatusNotFound {
+			t.Errorf("%s of a cluster that is not there: %d", call.path, got.Code)
+		}
+		w.policies.NextErr = unreachable{errors.New("connection refused")}
+		if got := w.call(call.method, llmPath+call.path, call.body); got.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s without Kubernetes: %d", call.path, got.Code)
+		}
+		without := newFixture(t, func(c *Config) { c.Clusters = nil })
+		if got := without.call(call.method, llmPath+call.path, call.body); got.Code != http.StatusNotFound {
+			t.Errorf("%s where it is not served: %d", call.path, got.Code)
+		}
+	}
+	if got := w.call(http.MethodGet, "/v1/namespaces/ml/rayclusters/other/capacity_policy", ""); got.Code != http.StatusNotFound {
+		t.Errorf("the policy of a cluster that is not there: %d", got.Code)
+	}
+}
