@@ -330,12 +330,9 @@ func (d *decision) arrival(a *arrival.State) string {
 	if a == nil {
 		return ""
 	}
-	text := "; " + a.Stage.Text() + d.lasting(", for ", a.Since)
-	if a.Message != "" {
-		text += ": " + a.Message
-	}
+	at := strings.TrimSuffix(a.Stage.Text()+d.lasting(", for ", a.Since)+": "+a.Message, ": ")
 	expected := model.Expected(a.ExpectedAt, a.LateAt, d.TakenAt)
-	return text + "; " + cmp.Or(expected, "when it is expected is not known yet")
+	return "; " + at + "; " + cmp.Or(expected, "when it is expected is not known yet")
 }
 
 // arrivals continues a sentence about a group's pods on their way: how many have reached each stage, and when the last
@@ -357,9 +354,7 @@ func (d *decision) arrivals(group int) (text string) {
 			stages = append(stages, fmt.Sprintf("%d %s", n, stage))
 		}
 	}
-	if len(stages) > 0 {
-		text = ": " + joined(stages)
-	}
+	text = strings.TrimSuffix(": "+joined(stages), ": ")
 	if expected := model.Expected(last.ExpectedAt, last.LateAt, d.TakenAt); expected != "" {
 		text += "; the last is " + expected
 	}

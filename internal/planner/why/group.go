@@ -68,11 +68,11 @@ func (d *decision) reasons(i int) (all []model.Reason) {
 		}
 	}
 	if stops >= 0 {
-		add(true, stopping, model.Pods(g.Stopping), d.Nodes[stops].Pod, d.Nodes[stops].StopMessage)
+		all = append(all, stopping.with(model.Pods(g.Stopping), d.Nodes[stops].Pod, d.Nodes[stops].StopMessage))
 	}
 	if idle > 0 {
 		_, why := d.staysIdle(last)
-		add(true, idleOf, idle, g.Live-g.Stopping, model.Span(d.Nodes[last].IdleSeconds), why)
+		all = append(all, idleOf.with(idle, g.Live-g.Stopping, model.Span(d.Nodes[last].IdleSeconds), why))
 	}
 	add(held > 0, holdOver, model.Pods(held), model.OneOrMany(held, "serves", "serve"))
 	all = append(all, d.warmReasons(i)...)
@@ -188,20 +188,12 @@ func (d *decision) minimumReason(i int) model.Reason {
 	if short == 0 {
 		return model.Reason{}
 	}
-	text := fmt.Sprintf("%s below its minimum of %d", model.Pods(short), d.Groups[i].MinPods)
-	if limit := d.limit(i); said(limit) {
-		return after(text+": ", limit)
-	}
-	return untilStopped.with(text)
+	limit := cmp.Or(d.limit(i), untilStopped.with())
+	return after(fmt.Sprintf("%s below its minimum of %d: ", model.Pods(short), d.Groups[i].MinPods), limit)
 }
 
-// namedPurposes is how many kinds of demand a sentence names before it counts the rest. namedOwned is the same for
-// requests of owners. namedLetters is how many letters of an owner's name it keeps.
-const (
-	namedPurposes = 3
-	namedOwned    = 2
-	namedLetters  = 40
-)
+// A sentence names so many kinds of demand and requests of owners, and so many letters of an owner's name.
+const namedPurposes, namedOwned, namedLetters = 3, 2, 40
 
 // purposes lists what a group's pods are launched for.
 func (d *decision) purposes(i int) string {
@@ -313,36 +305,6 @@ func (c claimants) names(it *place.Item, plain string) string {
 		names = append(names[:namedOwned], fmt.Sprintf("%d more", more))
 	}
 	return before + joined(names)
-}
-
-// considered lists unserved demand, then demand that pods are launched for, each item once.
-func (d *decision) considered() (all []*place.Item) {
-	known := map[*place.Item]bool{}
-	add := func(items ...*place.Item) {
-		for _, it := range items {
-			if !known[it] && !it.Deferred {
-				known[it] = true
-				all = append(all, it)
-			}
-		}
-	}
-	for at, n := range d.out.Unserved {
-		if n > 0 {
-			add(d.Requests[at])
-		}
-	}
-	for _, g := range d.out.Gangs {
-		if !g.Deferred {
-			add(g.Items()...)
-		}
-	}
-	for _, i := range d.out.Claims {
-		add(d.UnservedOf(i, d.out)...)
-	}
-	for _, e := range d.out.Log {
-		add(e.Item)
-	}
-	return all
 }
 
 // advantage names the first advantage of the group that was chosen for an item, over another one that could also serve

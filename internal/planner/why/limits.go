@@ -163,15 +163,9 @@ func triedOnNode(g *place.Group) model.Reason {
 
 // promised names the pods of other RayClusters that are on their way to nodes of a group.
 func (d *decision) promised(i int) string {
-	pods, names := map[string]int64{}, []string{}
+	var names []string
 	for _, p := range d.PromisedBeside(i) {
-		if pods[p.RayCluster] == 0 {
-			names = append(names, p.RayCluster)
-		}
-		pods[p.RayCluster] += p.Pods
-	}
-	for k, name := range names {
-		names[k] = fmt.Sprintf("%s of RayCluster %s", model.Pods(pods[name]), name)
+		names = append(names, fmt.Sprintf("%s of RayCluster %s", model.Pods(p.Pods), p.RayCluster))
 	}
 	return model.List(names)
 }

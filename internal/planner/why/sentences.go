@@ -30,14 +30,12 @@ var (
 	cooling  = sentence{model.CodeCoolingDown, "cooling down for %s"}
 	conflict = sentence{model.CodeInvalidLimits, "minReplicas %d is above maxReplicas %d; the operator stops " +
 		"reconciling the whole cluster, so the plan leaves the group as it is"}
-
 	gated = sentence{model.CodeScaleGate, "group %s may not grow now, by its scaleGate %s"}
 
 	// The limit that prevents one more replica of a group.
-	atMax     = sentence{model.CodeAtMax, "group %s is at its maximum of %d (%s)"}
-	atBound   = sentence{model.CodeMaxWorkers, "all groups together are at their maximum of %d"}
-	overBound = sentence{model.CodeMaxWorkers, "all groups together may have %d (%s), and one replica of group " +
-		"%s is %s"}
+	atMax      = sentence{model.CodeAtMax, "group %s is at its maximum of %d (%s)"}
+	atBound    = sentence{model.CodeMaxWorkers, "all groups together are at their maximum of %d"}
+	overBound  = sentence{model.CodeMaxWorkers, "all groups together may have %d (%s); a replica of group %s is %s"}
 	atQuota    = sentence{model.CodeQuota, "group %s is at its quota: %s"}
 	promisedTo = sentence{model.CodePoolPromised, "group %s can have no more pods: what is free on %s " +
 		"is promised to %s, which come first"}
@@ -76,11 +74,10 @@ var (
 	knownFirst = sentence{model.CodeLabels, "%s; groups that are known to serve it go first"}
 
 	// What a group launches, or why nothing.
-	launching   = sentence{model.CodeLaunch, "launching %s %s%s"}
-	tryingFor   = sentence{model.CodeTrying, "trying %s for %s: %s"}
-	otherChosen = sentence{model.CodeNotChosen, "group %s was chosen: %s"}
-	turnComes   = sentence{model.CodeTooMany, "waiting demand that it could serve is too much for one plan; " +
-		"the next plans continue with it"}
+	launching     = sentence{model.CodeLaunch, "launching %s %s%s"}
+	tryingFor     = sentence{model.CodeTrying, "trying %s for %s: %s"}
+	otherChosen   = sentence{model.CodeNotChosen, "group %s was chosen: %s"}
+	turnComes     = sentence{model.CodeTooMany, "the next plans continue with demand that it could serve"}
 	keptAtMinimum = sentence{model.CodeNotNeeded, "kept at its minimum of %d; no waiting demand needs more"}
 	noDemand      = sentence{model.CodeNotNeeded, "no waiting demand needs another pod of this group"}
 	noneNeeded    = sentence{model.CodeNotNeeded, "its pods could serve it, but none is needed"}
@@ -90,15 +87,14 @@ var (
 	placedOn      = sentence{model.CodeLaunch, "%d are placed on new pods of %s"}
 
 	// What else a group has.
-	untilStopped = sentence{model.CodeStop, "%s until stopping pods are gone"}
+	untilStopped = sentence{model.CodeStop, "stopping pods are not gone yet"}
 	notJoined    = sentence{model.CodeOnTheWay, "%s requested earlier %s not joined Ray yet%s%s"}
 	stopping     = sentence{model.CodeStop, "stopping %s: %s (%s)"}
 	idleOf       = sentence{model.CodeIdle, "%d of %d idle, longest %s%s"}
 	holdOver     = sentence{model.CodeHeldOver, "%s %s REST requests until their replacements have joined Ray"}
-	objectsKeep  = sentence{model.CodeHoldsObjects, "primary copies of objects keep %s from being idle; nothing " +
-		"runs there"}
-	groupsKeep = sentence{model.CodeReserved, "placement groups keep %s from being idle; nothing runs there"}
-	workKeeps  = sentence{model.CodeUncounted, "tasks or actors that hold no resources keep %s from being idle"}
+	objectsKeep  = sentence{model.CodeHoldsObjects, "primary copies of objects keep %s without work from being idle"}
+	groupsKeep   = sentence{model.CodeReserved, "placement groups keep %s without work from being idle"}
+	workKeeps    = sentence{model.CodeUncounted, "tasks or actors that hold no resources keep %s from being idle"}
 
 	// Why demand is not served.
 	manyShapes = sentence{model.TooMany, "there are more different requests and bundles of gangs than the %d that " +
@@ -113,9 +109,8 @@ var (
 	heldElsewhere = sentence{model.Capped, "its other bundles are on %s, which has no room for the remaining %d: %s"}
 
 	// What becomes of a REST request.
-	satisfied   = sentence{"satisfied", "workers that have joined Ray have room for all of it"}
-	unevaluated = sentence{"too_many", "too many requests come before this one to evaluate it; " +
-		"it is evaluated when there are fewer of them, or when they ask for fewer shapes"}
+	satisfied    = sentence{"satisfied", "workers that have joined Ray have room for all of it"}
+	unevaluated  = sentence{"too_many", "too many requests come before this one to evaluate it, or too many shapes"}
 	followLater  = sentence{model.CodeInFlight, "%s follow when earlier pods have joined"}
 	launchingFor = sentence{model.CodeLaunch, "launching pods for %s"}
 	requested    = sentence{model.CodeOnTheWay, "pods requested earlier have not joined Ray yet, for %s"}
@@ -123,10 +118,8 @@ var (
 	// What becomes of warm capacity.
 	noGroup     = sentence{model.WarmNoGroup, "there is no worker group %q"}
 	neverHeld   = sentence{model.WarmImpossible, "no worker group could ever hold it"}
-	demandFirst = sentence{model.WarmDemandFirst, "demand waits for what workers of group %s would take, and it " +
-		"comes first"}
-	otherPlaces = sentence{model.WarmDemandFirst, "with more pods on their way, demand would be placed in " +
-		"another way, and it comes first"}
+	demandFirst = sentence{model.WarmDemandFirst, "demand comes first: it waits for what group %s would take"}
+	otherPlaces = sentence{model.WarmDemandFirst, "demand comes first: more pods would change where it is placed"}
 
 	// Why a worker is not idle.
 	freeButBusy = sentence{model.PodBusy, "all of its resources are free, but Ray does not report it as idle"}

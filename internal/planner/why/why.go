@@ -2,10 +2,9 @@
 // when it decided: codes, numbers and names. Each sentence for them is in one table (sentences.go). It must not decide
 // anything or place demand, and package place must not import it.
 //
-// A reason is a code and a sentence. A verdict is the reason why one group does not serve some demand, and by how many
-// of its properties it misses. A bound is how many more pods a group may have, with the limit that says so. A purpose
-// is what pods are launched for, a candidate demand that a group without launches could have served. Claimants are the
-// requests over REST that ask for a kind of bundle.
+// A reason is a code and a sentence. A verdict is the reason why a group does not serve some demand, and by how many of
+// its properties it misses. A bound is how many more pods a group may have, with the limit that says so. An obstacle is
+// either. A purpose is what pods are launched for; claimants are the requests over REST that ask for a kind of bundle.
 //
 //	why.go         the rows of the plan, what becomes of demand, requests over REST and warm capacity, and findings
 //	unserved.go    why no group serves demand: what each lacks, or its limit
@@ -44,7 +43,7 @@ type decision struct {
 	// refused and launchedFor are the requests that are not planned for, and those that pods are launched for.
 	refused, launchedFor claimants
 	requests             []model.RequestPlan
-	candidates           []*place.Item
+	candidates           []*place.Item // what is not served, then what pods are launched for, each once
 }
 
 // claimed is a bundle of a call of request_resources, and how many of it are not served.
@@ -63,14 +62,18 @@ func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
 		s.Waiting, s.WaitingSince = s.Waiting+w.Count, model.Earliest(s.WaitingSince, w.Since)
 		d.placed[w.Item] = s
 	}
-	for _, e := range out.Log {
-		s := d.placed[e.Item]
-		s.Launching += e.Count
-		d.placed[e.Item] = s
+	known := map[*place.Item]bool{}
+	add := func(items ...*place.Item) {
+		for _, it := range items {
+			if !known[it] && !it.Deferred {
+				known[it], d.candidates = true, append(d.candidates, it)
+			}
+		}
 	}
 	for i, n := range out.Unserved {
 		if it := p.Requests[i]; n > 0 {
 			d.why[it] = d.advised(d.unmetReason(it), it, n)
+			add(it)
 		}
 	}
 	alike := map[string]model.Reason{} // gangs that hold no nodes yet
@@ -82,6 +85,9 @@ func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
 		if d.why[g] = reason; !g.Held {
 			alike[g.Key] = reason
 		}
+		if !g.Deferred {
+			add(g.Items()...)
+		}
 	}
 	for i := range p.Claims {
 		c := &p.Claims[i]
@@ -90,9 +96,15 @@ func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
 		}
 		if slices.Contains(out.Claims, i) {
 			d.explainClaim(c)
+			add(p.UnservedOf(i, &out)...)
 		}
 	}
-	d.candidates = d.considered()
+	for _, e := range out.Log {
+		s := d.placed[e.Item]
+		s.Launching += e.Count
+		d.placed[e.Item] = s
+		add(e.Item)
+	}
 	d.planRequests()
 	return d
 }
