@@ -52,7 +52,7 @@ func (x *inventory) park(o *Object) fix {
 
 func sidecarMissing(x *inventory, o *Object, report reporter) {
 	v, head := o.raySpec().Get("enableInTreeAutoscaling"), x.headPod(o)
-	isAutoscaler := func(c fieldpath.Value) bool { return c.Text("name") == "autoscaler" } // KubeRay adds it to the head
+	isAutoscaler := func(c fieldpath.Value) bool { return c.Text("name") == "autoscaler" } // KubeRay adds it
 	if o.Mode() == nodepool.Managed || !v.Flag() || head == nil ||
 		slices.ContainsFunc(head.Root().Items("spec", "containers"), isAutoscaler) {
 		return

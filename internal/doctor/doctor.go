@@ -70,8 +70,8 @@ func withoutDuplicates(all []occurrence) []occurrence {
 		byObject[c.Object] = append(byObject[c.Object], c)
 	}
 	return slices.DeleteFunc(all, func(c occurrence) bool {
-		return c.by.Code == nodepool.NumGPUsMismatch && slices.ContainsFunc(byObject[c.Object], func(other occurrence) bool {
-			group := c.Path.Parent().Parent().String() + "."
+		byNodes, group := c.by.Code == nodepool.NumGPUsMismatch, c.Path.Parent().Parent().String()+"."
+		return byNodes && slices.ContainsFunc(byObject[c.Object], func(other occurrence) bool {
 			return explainsNumGPUs(other.by.Code) && strings.HasPrefix(other.Path.String()+".", group)
 		})
 	})

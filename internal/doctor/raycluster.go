@@ -51,7 +51,8 @@ func bound(g rayGroup, field string, absent int64) int64 {
 func replicasOutside(_ *inventory, g rayGroup, report reporter) {
 	replicas, set := g.Whole("replicas")
 	least, most := bound(g, "minReplicas", 0), bound(g, "maxReplicas", math.MaxInt32)
-	if !set || replicas != int64(int32(replicas)) || least < 0 || least > most || replicas >= least && replicas <= most {
+	if !set || replicas != int64(int32(replicas)) ||
+		least < 0 || least > most || replicas >= least && replicas <= most {
 		return
 	}
 	report(occurrence{Path: g.Path("replicas"),
