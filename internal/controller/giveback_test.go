@@ -28,8 +28,12 @@ func (w *world) giveBack(ask giveback.Ask) (giveback.Reservation, error) {
 		agreed, err = w.kube.desk.Begin(context.Background(), key, ask)
 		answered <- err
 	}()
-	for {
+	for before := w.kube.cluster.GiveBack; ; {
 		w.after(100 * time.Millisecond)
+		if w.kube.cluster.GiveBack != before { // the next cycle would carry it out
+			err := <-answered
+			return agreed, err
+		}
 		select {
 		case err := <-answered:
 			return agreed, err
