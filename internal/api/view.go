@@ -70,7 +70,7 @@ func (v View) Summary(now time.Time) apiv1.ClusterSummary {
 	return s
 }
 
-// Cluster returns the whole cluster.
+// Status returns the whole cluster.
 func (v View) Status(now time.Time) apiv1.Cluster {
 	var policy *apiv1.CapacityPolicyState
 	if v.Kube.Policy != nil {

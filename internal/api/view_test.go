@@ -431,13 +431,11 @@ func TestWhatIfGroupsHaveTheLimitsOfTheContract(t *testing.T) {
 
 func TestChangesAreShownNewestFirst(t *testing.T) {
 	var v View
-	for _, a := range []addon.Action{
+	v.Recent = []addon.Action{
 		{Kind: addon.ActionPatch, Result: addon.ResultOK, From: 1, To: 2},
 		{Kind: addon.ActionDrain, Result: addon.ResultRefused, Pods: []string{"a"}},
 		{Kind: addon.ActionPatch, Result: addon.ResultOK, From: 2, To: 1, Pods: []string{"a"}},
 		{Kind: addon.ActionPatch, Result: addon.ResultOK, From: 1, To: 1, Pods: []string{"b"}},
-	} {
-		v.Recent = append(v.Recent, a)
 	}
 	var actions []string
 	for _, change := range v.changes() {
