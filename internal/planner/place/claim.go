@@ -328,12 +328,14 @@ func (a *admitting) part(s *RestRequest) bool {
 		}
 		return true
 	}
+	// One request uses at most half of the trials that are left, so that those after it are evaluated too.
+	rest := a.tries / 2
 	for i, it := range s.Items {
 		if a.full[it.Key] {
 			continue
 		}
 		least, most := int64(0), it.Request.Count
-		for least < most && a.tries > 0 {
+		for least < most && a.tries > rest {
 			s.Admitted[i] = least + (most-least+1)/2
 			if a.fits() {
 				least = s.Admitted[i]
@@ -342,7 +344,8 @@ func (a *admitting) part(s *RestRequest) bool {
 			}
 		}
 		if s.Admitted[i] = least; least < most {
-			return false
+			s.Unevaluated = true
+			return rest > 0
 		}
 		a.full[it.Key] = least < it.Request.Count
 	}

@@ -154,11 +154,13 @@ type filled struct {
 func (b *Batch) fill(free Vector, labels int, left []int64, quota int64) ([]portion, Vector) {
 	var take []portion
 	free = slices.Clone(free)
-	b.looks += int64(len(b.items))
 	for k := range b.items {
 		i := b.at(k)
+		if left[i] == 0 {
+			continue
+		}
 		it := b.items[i]
-		if left[i] == 0 || it.Rank[labels] == NoMatch || free.lacks(it.Need) {
+		if b.looks++; it.Rank[labels] == NoMatch || free.lacks(it.Need) {
 			continue
 		}
 		n := free.Times(it.Need, min(left[i], quota))

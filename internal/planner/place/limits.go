@@ -38,8 +38,8 @@ func (l *limits) copyFrom(other *limits) {
 // steps. The choice of all pods to launch ignores these caps, because they delay launches and must not make them more
 // expensive. A step then launches pods in the order in which demand was placed on them, until a cap is reached: those
 // of minimums, of request_resources, of gangs and of requests. Nothing overtakes demand that waits for the cap on all
-// groups. Pods that only try whether a node comes are launched after all others, and of a gang that needs such a pod,
-// nothing else is launched before it has joined.
+// groups. Pods that only try whether a node comes are launched after all others. Of equal gangs, only as many get their
+// pods as known nodes hold; for the others, nothing but tries is launched.
 
 // maxCapRounds limits how many steps are joined into one. Nearly always the first step uses up a cap.
 const maxCapRounds = 8
@@ -151,6 +151,9 @@ func (p *Search) underCaps(before, whole []int64, out *Outcome) []int64 {
 	alone := spare == OrUnbounded(p.Policy.MaxInFlight)
 	for nodes, try := p.Known, false; ; nodes, try = p.SharedNodes, true {
 		on := nodes.Occupied(given)
+		if !try && p.TriesPools() { // pods that were tried before are on none of the known nodes
+			on = nodes.Occupied(p.KnownToFit(given, make([]int64, len(given))))
+		}
 		for k := range needs {
 			need := &needs[k]
 			gangs := need.gangs
@@ -166,15 +169,17 @@ func (p *Search) underCaps(before, whole []int64, out *Outcome) []int64 {
 				}
 				room, _ := p.roomUnderCap(i, given)
 				n = min(n, room, p.roomOn(nodes, on, i, try))
-				if n > spare {
-					if n = spare; alone {
-						n = max(n, g.Hosts) // a replica that is larger than the cap is launched alone
+				n -= n % g.Hosts
+				waits := n > spare
+				if waits {
+					if n = spare - spare%g.Hosts; n == 0 && alone {
+						n = g.Hosts // a replica that is larger than the cap is launched alone
 					}
-					spare = 0
-				} else {
-					spare -= n
 				}
-				if n -= n % g.Hosts; n > 0 {
+				if spare -= n; waits {
+					spare = 0
+				}
+				if n > 0 {
 					nodes.Occupy(on, i, n)
 					given[i], need.pods[i], alone = given[i]+n, need.pods[i]-n, false
 				}

@@ -196,25 +196,17 @@ func parted(items []*Item) (now, aside []*Item) {
 	return now, aside
 }
 
-// hold places items that are set aside on what exists, as many as half of the work that the plan may take allows,
-// and returns what that leaves. Items that have room there are not deferred.
+// hold places items that are set aside on what exists, and returns what that leaves. Items that have room there are not
+// deferred.
 func (p *Search) hold(aside []*Item, classes []NodeClass) []NodeClass {
 	if len(aside) == 0 {
 		return classes
 	}
 	l := p.open(classes, make([]int64, len(p.Groups)))
-	nodes := int64(1)
-	for i := range classes {
-		nodes += classes[i].count
-	}
-	looked := aside
-	if p.budget > 0 {
-		looked = aside[:min(int64(len(aside)), p.budget/2/nodes)]
-	}
-	b := p.newBatch("", looked, fullest)
+	b := p.newBatch("", aside, fullest)
 	p.fillExisting(l, b)
 	for i, it := range aside {
-		it.Deferred = i >= len(looked) || b.left[i] > 0
+		it.Deferred = b.left[i] > 0
 	}
 	for _, w := range l.log {
 		if !w.Item.Deferred {
