@@ -117,7 +117,9 @@ func (c *Cluster) SpreadGoing() {
 	for i := range c.Workers {
 		if w := &c.Workers[i]; w.Replica != "" && w.Going != nil && w.Going.Certain && !w.Terminating && !w.Failed {
 			key := w.Group + "/" + w.Replica
-			going[key] = departure.Earlier(going[key], w.Going)
+			notice := *w.Going
+			notice.Besides = nil
+			going[key] = departure.Earlier(going[key], &notice)
 		}
 	}
 	if len(going) == 0 {

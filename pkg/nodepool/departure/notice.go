@@ -5,6 +5,7 @@ package departure
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -52,6 +53,8 @@ type Notice struct {
 	Certain bool `json:"certain,omitempty"`
 	// Stays is why a worker with a bad GPU is not drained; empty if it is.
 	Stays string `json:"stays,omitempty"`
+	// Besides is the warning of another sign that a certain bad GPU hides; nil if there is none.
+	Besides *Notice `json:"-"`
 	// Reclaimed: the cloud takes the machine back, so others like it may be short for a while.
 	Reclaimed bool `json:"reclaimed,omitempty"`
 }
@@ -68,9 +71,29 @@ func (n *Notice) Until(deadline time.Time) *Notice {
 	return n
 }
 
-// Stay lets the notice only explain, and says why.
+// BadGPULasts is how long the sign of a bad GPU must have been there before workers are drained for it, unless work
+// there cannot continue. A sign that comes and goes starts again each time. TooNew is why a worker stays until then.
+const (
+	BadGPULasts = time.Minute
+	TooNew      = "the sign must last for 1m0s"
+)
+
+// Stay lets the notice of a bad GPU only explain, and says why. A warning that it hides comes first.
 func (n *Notice) Stay(why string) {
+	if n.Besides != nil {
+		*n = *n.Besides.with(n)
+		return
+	}
 	n.Certain, n.Stays = false, why
+}
+
+// with returns the notice with what is known of a bad GPU of the same worker.
+func (n *Notice) with(bad *Notice) *Notice {
+	both := *n
+	if !strings.Contains(n.Message, bad.Message) {
+		both.Message += "; bad GPU: " + bad.Message
+	}
+	return &both
 }
 
 // Why returns what was seen and, of a bad GPU, why the worker stays.
@@ -92,19 +115,26 @@ func (n *Notice) AsWarning() *Notice {
 }
 
 // Earlier returns what two signs of the same worker say together; either may be nil. A certain sign comes before a
-// warning, and the first before the second. The earliest deadline counts, but never that of a warning for a certain
-// sign. The arguments do not change.
+// warning, any other sign before a bad GPU, and the first before the second. The earliest deadline counts, but never
+// that of a warning for a certain sign. The arguments do not change.
 func Earlier(a, b *Notice) *Notice {
 	switch {
 	case b == nil:
 		return a
-	case a == nil, b.Certain && !a.Certain:
+	case a == nil, b.Certain && !a.Certain, b.Certain == a.Certain && a.Sign == BadGPU && b.Sign != BadGPU:
 		a, b = b, a
 	}
-	if b == nil || b.Certain != a.Certain {
+	if b == nil || b.Certain != a.Certain && (a.Sign != BadGPU || b.Sign == BadGPU) {
 		return a
 	}
 	both := *a
+	switch {
+	case b.Certain != a.Certain:
+		both.Besides = Earlier(a.Besides, b)
+		return &both
+	case b.Sign == BadGPU && a.Sign != BadGPU:
+		both = *a.with(b)
+	}
 	if both.Deadline.IsZero() || !b.Deadline.IsZero() && b.Deadline.Before(both.Deadline) {
 		both.Deadline = b.Deadline
 	}

@@ -114,6 +114,22 @@ func TestACertainSignComesBeforeAWarning(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+	cordoned, bad := Of(Cordoned, "cordoned"), Of(BadGPU, "XID 79")
+	stays := *bad
+	stays.Stay("why")
+	both := Earlier(cordoned, bad)
+	if !both.Certain || both.Sign != BadGPU || both.Message != "XID 79" {
+		t.Errorf("a certain bad GPU of a cordoned node: %+v", both)
+	}
+	both.Stay("why")
+	for name, got := range map[string]*Notice{"stays": both, "second": Earlier(cordoned, &stays), "first": Earlier(&stays, cordoned)} {
+		if diff := cmp.Diff(Of(Cordoned, "cordoned; bad GPU: XID 79"), got); diff != "" || !got.Ends() {
+			t.Errorf("a bad GPU that %s hides the cordon (-want +got):\n%s", name, diff)
+		}
+	}
+	if got := Earlier(bad, Of(AWSSpot, "spot")); got.Sign != AWSSpot || !got.Reclaimed || got.Message != "spot; bad GPU: XID 79" {
+		t.Errorf("a bad GPU hides a spot notice: %+v", got)
+	}
 	if !certain.Deadline.IsZero() {
 		t.Error("an argument changed")
 	}

@@ -197,8 +197,8 @@ func (r *reading) readFaults() {
 	for _, name := range r.announced() {
 		// With 0, the device plugin is not running, which says nothing about the cards.
 		if capacity, healthy := r.node.Capacity[name], r.node.Allocatable[name]; healthy > 0 && healthy < capacity {
-			r.fault(Fault{Severity: Drain, Some: true,
-				Cause: fmt.Sprintf("%d of %d %s are unhealthy", capacity-healthy, capacity, name)})
+			r.fault(Fault{Severity: Drain, Some: true, Cause: "unhealthy " + name,
+				Says: fmt.Sprintf("%d of %d", capacity-healthy, capacity)})
 		}
 	}
 }

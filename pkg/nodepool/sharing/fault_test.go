@@ -59,13 +59,20 @@ func TestABadCardIsNamed(t *testing.T) {
 			{Name: "gpu-3", Type: "gpu", UUID: uuid, MemoryMiB: 81559, Taint: "gpu.nvidia.com/gpu-lost"}}}, sharing.Replace, "GPU-3"},
 		"example.com/maintenance, on GPU-3 of node n7": {sharing.NodeObject{Name: "n7", Devices: []sharing.DRADevice{
 			{Name: "gpu-3", Type: "gpu", UUID: uuid, MemoryMiB: 81559, Taint: "example.com/maintenance"}}}, sharing.Avoid, "GPU-3"},
-		"1 of 4 nvidia.com/gpu are unhealthy, on node n7": {sharing.NodeObject{Name: "n7", Capacity: map[string]int64{"nvidia.com/gpu": 4},
+		"unhealthy nvidia.com/gpu, on node n7: 1 of 4": {sharing.NodeObject{Name: "n7", Capacity: map[string]int64{"nvidia.com/gpu": 4},
 			Allocatable: map[string]int64{"nvidia.com/gpu": 3}}, sharing.Drain, ""},
 	} {
 		got := sharing.Reader{}.Read(c.node).Faults
 		if len(got) != 1 || got[0].Text("n7") != text || got[0].Severity != c.severity || got[0].GPU != c.gpu || got[0].WholeNode() {
 			t.Errorf("%+v, want %s with severity %v", got, text, c.severity)
 		}
+	}
+	withdrawn := func(healthy int64) string {
+		node := sharing.NodeObject{Capacity: map[string]int64{"nvidia.com/gpu": 4}, Allocatable: map[string]int64{"nvidia.com/gpu": healthy}}
+		return sharing.Reader{}.Read(node).Faults[0].Key()
+	}
+	if withdrawn(3) != withdrawn(2) {
+		t.Error("a second unhealthy card is another fault")
 	}
 	restarts := sharing.NodeObject{Capacity: map[string]int64{"nvidia.com/gpu": 4}, Allocatable: map[string]int64{"nvidia.com/gpu": 0}}
 	if got := (sharing.Reader{}).Read(restarts).Faults; len(got) > 0 {

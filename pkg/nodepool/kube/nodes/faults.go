@@ -13,9 +13,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// faultLasts is how long a sign of a bad GPU must have been there before workers are drained for it, unless work there
-// cannot continue. A sign that comes and goes starts again each time.
-const faultLasts = time.Minute
+// faultReturns is how long a sign of a bad GPU that is gone is remembered. Workers that come meanwhile came later than
+// the sign: otherwise one that comes and goes would drain a worker each time.
+const faultReturns = 30 * time.Minute
 
 // Beyond a part of 1/faultyPart of the nodes with GPUs, and of more than fewNodes, a sign is more likely an error of
 // whatever reports it than of the GPUs, and nothing follows from it. Node repair stops there too: EKS, "Node
@@ -25,16 +25,23 @@ const (
 	faultyPart = 5
 )
 
-// fault is a sign of a bad GPU, with when this process first saw it.
+// fault is a sign of a bad GPU. This process has seen it since then without interruption, and with shorter gaps than
+// faultReturns since first.
 type fault struct {
 	sharing.Fault
-	since time.Time
+	first, since time.Time
+	// gone is when it was seen to be gone; zero while it is there.
+	gone time.Time
 }
+
+func (a fault) same(b fault) bool { return a.Key() == b.Key() }
 
 // nodeFaults are the signs of bad GPUs in a view. It never changes.
 type nodeFaults struct {
 	// byNode has the most severe ones of each node first.
 	byNode map[string][]fault
+	// gone are those that may return.
+	gone map[string][]fault
 	// tooMany is why nothing follows from them; empty if something does.
 	tooMany string
 }
@@ -42,28 +49,42 @@ type nodeFaults struct {
 // of returns the faults of nodes, which have those of f since the same time, and lets plans place nothing on nodes of
 // which all GPUs are bad.
 func (f nodeFaults) of(nodes []landing.Node, now time.Time) nodeFaults {
-	next, withGPUs, bad := nodeFaults{byNode: map[string][]fault{}}, 0, 0
+	next, withGPUs, bad := nodeFaults{byNode: map[string][]fault{}, gone: map[string][]fault{}}, 0, 0
 	for i := range nodes {
 		node := &nodes[i]
-		if node.GPUs == nil {
-			continue
-		}
-		withGPUs++
 		var list []fault
-		for _, seen := range node.GPUs.Faults {
-			same := func(known fault) bool { return known.Key() == seen.Key() }
-			since := now
-			if at := slices.IndexFunc(f.byNode[node.Name], same); at >= 0 {
-				since = f.byNode[node.Name][at].since
+		if node.GPUs != nil {
+			withGPUs++
+			for _, seen := range node.GPUs.Faults {
+				list = append(list, fault{Fault: seen, first: now, since: now})
 			}
-			list = append(list, fault{seen, since})
+		}
+		for _, known := range slices.Concat(f.byNode[node.Name], f.gone[node.Name]) {
+			isGone := true
+			for at := range list {
+				if list[at].same(known) {
+					isGone = false
+					if known.gone.IsZero() {
+						list[at].since = known.since
+					}
+					if known.gone.IsZero() || now.Sub(known.gone) < faultReturns {
+						list[at].first = known.first
+					}
+				}
+			}
+			if known.gone.IsZero() {
+				known.gone = now
+			}
+			if isGone && now.Sub(known.gone) < faultReturns {
+				next.gone[node.Name] = append(next.gone[node.Name], known)
+			}
 		}
 		if len(list) == 0 {
 			continue
 		}
 		slices.SortStableFunc(list, func(a, b fault) int { return cmp.Compare(b.Severity, a.Severity) })
 		next.byNode[node.Name] = list
-		if list[0].Severity >= sharing.Drain {
+		if list[0].Severity >= sharing.Drain || node.GPUs.AllBad() != "" {
 			bad++
 		}
 	}
@@ -107,10 +128,10 @@ func (f nodeFaults) notice(cluster *nodepool.Cluster, w *nodepool.Worker, now ti
 			notice.Stay(f.tooMany)
 		case has == unknown:
 			notice.Stay("nothing shows which GPUs of the node the worker has")
-		case w.ScheduledAt.After(bad.since.Add(settles)):
+		case w.ScheduledAt.After(bad.first.Add(settles)):
 			notice.Stay("the worker came later, and so could another one") // as in cameAfter
-		case bad.Severity < sharing.Replace && lasted < faultLasts:
-			notice.Stay(fmt.Sprintf("the sign must last for %v", faultLasts))
+		case bad.Severity < sharing.Replace && lasted < departure.BadGPULasts:
+			notice.Stay(departure.TooNew)
 		}
 		found = departure.Earlier(found, notice)
 	}
@@ -142,8 +163,8 @@ func holds(group *nodepool.WorkerGroup, w *nodepool.Worker, node *landing.Node, 
 		return yes
 	}
 	for name := range node.GPUs.Units {
-		// With 0, the device plugin is not running.
-		if node.Allocatable[name] > 0 && group.Pod.Requests[name] > node.Usable(name) {
+		// With 0, the device plugin is not running. If all GPUs are left out of plans, none is usable.
+		if node.GPUs.AllBad() == "" && node.Allocatable[name] > 0 && group.Pod.Requests[name] > node.Usable(name) {
 			return yes
 		}
 	}

@@ -67,7 +67,7 @@ func TestASignOfABadGPUMustLast(t *testing.T) {
 		}
 		for range 5 { // it comes and goes
 			show(withCondition("a", "XIDErrors"))
-			time.Sleep(faultLasts - 5*time.Second)
+			time.Sleep(departure.BadGPULasts - 5*time.Second)
 			got := badGPUOf(n, 1, nodepool.Worker{})
 			if got == nil || got.Sign != departure.BadGPU || got.Certain || got.Ends() || got.Stays == "" {
 				t.Fatalf("a sign that has not lasted: %+v", got)
@@ -85,7 +85,7 @@ func TestASignOfABadGPUMustLast(t *testing.T) {
 		changed := withCondition("a", "XIDErrors") // the sign counts from when it was first seen
 		changed.Status.Conditions[1].Message = "XID 48 on GPU 3, and XID 79"
 		show(changed)
-		time.Sleep(faultLasts)
+		time.Sleep(departure.BadGPULasts)
 		got := badGPUOf(n, 1, nodepool.Worker{ScheduledAt: since.Add(-time.Hour)})
 		want := "condition XIDErrors is True, on node a: XID 48 on GPU 3, and XID 79"
 		if got == nil || !got.Certain || got.Message != want || got.Text("a") != "bad GPU: "+want {
@@ -112,24 +112,55 @@ func TestASignOfABadGPUMustLast(t *testing.T) {
 	})
 }
 
+// The worker that came while the sign was gone stays, or each time one would be drained.
+func TestASignThatComesAndGoesSlowlyDrainsOnce(t *testing.T) {
+	client := &fakeNodes{list: []corev1.Node{*withCondition("a", "XIDErrors")}}
+	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+		show := func(kind string, during time.Duration) {
+			client.stream.Modify(withCondition("a", kind))
+			time.Sleep(during)
+			synctest.Wait()
+		}
+		show("XIDErrors", 5*time.Minute)
+		show("", time.Minute)
+		w := nodepool.Worker{ScheduledAt: time.Now()}
+		for range 10 {
+			show("XIDErrors", 5*time.Minute)
+			if got := badGPUOf(n, 1, w); got == nil || !strings.Contains(got.Stays, "came later") {
+				t.Fatalf("a sign that returns: %+v", got)
+			}
+			show("", time.Minute)
+		}
+		show("", faultReturns)
+		show("XIDErrors", 5*time.Minute)
+		if got := badGPUOf(n, 1, w); got == nil || !got.Certain {
+			t.Errorf("a sign that is new: %+v", got)
+		}
+	})
+}
+
 func TestAWorkerOnTheHealthyCardsOfANodeStays(t *testing.T) {
 	const lost = "XID 79: the card has fallen off the bus, on GPU-3 of node a"
 	for name, c := range map[string]struct {
 		requests int64
 		gpus     map[string]bool
 		stays    string // of a notice; "-" is no notice
+		label    string // of NVSentinel on the node
 	}{
 		"it has all cards":                            {requests: 4},
 		"it has as many as are healthy":               {requests: 3, stays: "nothing shows which GPUs"},
 		"the kubelet names the bad one":               {requests: 1, gpus: map[string]bool{badCard: true}},
 		"the kubelet names another":                   {requests: 1, gpus: map[string]bool{"GPU-0": true}, stays: "-"},
+		"the node is quarantined":                     {requests: 1, gpus: map[string]bool{"GPU-0": true}, stays: "-", label: "quarantined"},
 		"it has a share of the bad one":               {requests: 1, gpus: map[string]bool{badCard + "::1": true}},
 		"it has an instance of nobody knows what one": {requests: 1, gpus: map[string]bool{"MIG-1": true}, stays: "nothing shows which GPUs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := &fakeNodes{}
 			besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
-				client.stream.Add(withBadCard("a"))
+				node := withBadCard("a")
+				node.Labels = map[string]string{"dgxc.nvidia.com/nvsentinel-state": c.label}
+				client.stream.Add(node)
 				time.Sleep(2 * nodesPause)
 				synctest.Wait()
 				got := badGPUOf(n, c.requests, nodepool.Worker{GPUs: c.gpus})
@@ -151,7 +182,7 @@ func TestTheKubeletSaysWhoHasAWithdrawnCard(t *testing.T) {
 	node := kubeNode("a", "3", corev1.ConditionTrue)
 	node.Status.Capacity = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")}
 	besideNodes(t, &fakeNodes{list: []corev1.Node{*node}}, func(t *testing.T, n *nodes, _ *atomic.Int32) {
-		time.Sleep(2 * faultLasts)
+		time.Sleep(2 * departure.BadGPULasts)
 		certain := func(gpus map[string]bool) bool {
 			got := badGPUOf(n, 1, nodepool.Worker{GPUs: gpus})
 			return got != nil && got.Certain
@@ -176,6 +207,15 @@ func TestASignOnTooManyNodesIsNotBelieved(t *testing.T) {
 		}
 		return nodes
 	}
+	unwatched := list(0, 10)
+	for i := range 3 { // DCGM does not answer
+		unwatched[i] = *withCondition(unwatched[i].Name, "DCGMError")
+	}
+	besideNodes(t, &fakeNodes{list: unwatched}, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+		if n.view.Load().stock.Node("a").Usable("nvidia.com/gpu") == 0 {
+			t.Error("a sign that keeps plans off 3 of 10 nodes is believed")
+		}
+	})
 	for name, c := range map[string]struct {
 		bad, all int
 		believed bool
