@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -29,16 +29,28 @@ func inNamespace[T any](x *inventory, kind string, of *Object) (all []T, names [
 
 // limitRangeRefuses reports a container that a LimitRange refuses, or whose request is above a default limit of it.
 func limitRangeRefuses(x *inventory, g rayGroup, report reporter) {
-	ranges, names := inNamespace[corev1.LimitRange](x, "LimitRange", g.Of)
-	for i := range ranges {
-		for _, c := range g.containers() {
-			for _, fault := range decode.LimitFaults(&ranges[i], func(section, name string) (resource.Quantity, bool) {
-				return quantity(c.Get("resources", section, name))
-			}) {
-				report(occurrence{Path: c.Get("resources", fault.Section, fault.Resource).Path(),
-					Seen: fault.Seen, More: "LimitRange " + names[i] + ": " + fault.Why,
-					Fix: edit("set a limit and a request that the LimitRange allows")})
+	all, _ := inNamespace[corev1.LimitRange](x, "LimitRange", g.Of)
+	var ranges []*corev1.LimitRange
+	for i := range all {
+		ranges = append(ranges, &all[i])
+	}
+	amounts := func(v fieldpath.Value) corev1.ResourceList {
+		list := corev1.ResourceList{}
+		for _, name := range v.Keys() {
+			if amount, ok := quantity(v.Get(name)); ok {
+				list[corev1.ResourceName(name)] = amount
 			}
+		}
+		return list
+	}
+	for _, c := range g.containers() {
+		asks := corev1.ResourceRequirements{
+			Limits: amounts(c.Get("resources", "limits")), Requests: amounts(c.Get("resources", "requests")),
+		}
+		for _, fault := range decode.LimitFaults(ranges, &asks) {
+			report(occurrence{Path: c.Get("resources", fault.Section, fault.Resource).Path(),
+				Seen: fault.Seen, More: "LimitRange " + fault.Range.Name + ": " + fault.Why,
+				Fix: edit("set a limit and a request that the LimitRange allows")})
 		}
 	}
 }

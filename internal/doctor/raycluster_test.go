@@ -103,6 +103,11 @@ func TestLimitRangesRefuseContainers(t *testing.T) {
 		{"", "min: {cpu: 3}", false},
 		{"", "default: {cpu: 1}, defaultRequest: {cpu: 500m}", false},
 		{"limits: {memory: 2Gi}", "max: {memory: 1Gi}", true},
+		{"requests: {cpu: 100m}, limits: {cpu: 301m}", "maxLimitRequestRatio: {cpu: 3}", true},
+		{"requests: {cpu: 100m}, limits: {cpu: 300m}", "maxLimitRequestRatio: {cpu: 3}", false},
+		{"requests: {cpu: 1}", "maxLimitRequestRatio: {cpu: 3}", true},
+		{"requests: {cpu: 2}", "max: {cpu: 3}}, {type: Container, default: {cpu: 1}", true},
+		{"requests: {cpu: 2}", "default: {cpu: 1}}, {type: Container, max: {cpu: 3}", false},
 	} {
 		objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, c.resources, c.limits)))
 		if err != nil {

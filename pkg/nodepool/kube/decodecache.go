@@ -37,8 +37,8 @@ func (m *decodeCache) decode(object *unstructured.Unstructured) decode.Decoded {
 	}
 	d := decode.Decode(m.reader, object)
 	if m.limits != nil {
-		for _, limits := range m.limits(key.Namespace) {
-			decode.UnderLimitRange(object, &d, limits)
+		if ranges := m.limits(key.Namespace); len(ranges) > 0 {
+			decode.UnderLimitRanges(object, &d, ranges)
 		}
 	}
 	judge(object.Object, &d)

@@ -20,6 +20,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -85,6 +86,9 @@ type Decoded struct {
 	Ownership Ownership
 	Object    map[string]any
 	Findings  []raydemand.Finding
+
+	// limitedSince is when the LimitRanges that refuse the pods of a group were last changed.
+	limitedSince map[string]time.Time
 }
 
 // DecodeObject is Decode without configured names of resources.
@@ -167,18 +171,21 @@ func Join(d Decoded, pods []*Pod) nodepool.Cluster {
 	reportReplicaFailure(root.Object("status"), &cluster)
 	cluster.Unreadable = cluster.Unreadable || report.Unreadable
 	findings := slices.Concat(d.Findings, report.All)
-	disprove(&cluster, findings)
+	disprove(&cluster, findings, d.limitedSince)
 	cluster.Findings = Limit(distinct(findings))
 	return cluster
 }
 
 // disprove takes back that the API server refuses the pods of a group of which one runs: an admission webhook or a
-// newer Kubernetes may complete a template.
-func disprove(cluster *nodepool.Cluster, findings []raydemand.Finding) {
+// newer Kubernetes may complete a template. A pod that is older than the last change of a LimitRange
+// that refuses the group's pods proves nothing.
+func disprove(cluster *nodepool.Cluster, findings []raydemand.Finding, limitedSince map[string]time.Time) {
 	runs := map[string]bool{}
 	for i := range cluster.Workers {
 		w := &cluster.Workers[i]
-		runs[w.Group] = runs[w.Group] || w.Running && !w.Failed
+		since := limitedSince[w.Group]
+		proves := w.Running && !w.Failed && (since.IsZero() || w.CreatedAt.After(since))
+		runs[w.Group] = runs[w.Group] || proves
 	}
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -14,7 +14,10 @@ import (
 )
 
 // LimitFault is what a LimitRange refuses of a container: an amount of Resource in Section, limits or requests.
-type LimitFault struct{ Section, Resource, Seen, Why string }
+type LimitFault struct {
+	Range                        *corev1.LimitRange
+	Section, Resource, Seen, Why string
+}
 
 // containerLimits returns the items of a LimitRange for containers, with the defaults of the API server (Kubernetes
 // 1.36, SetDefaults_LimitRangeItem).
@@ -38,49 +41,67 @@ func containerLimits(limits *corev1.LimitRange) (items []corev1.LimitRangeItem) 
 	return items
 }
 
-// LimitFaults returns what a LimitRange refuses of a container with the given amounts by section and resource: those
-// that it forbids, and requests above a limit that it sets.
-func LimitFaults(
-	limits *corev1.LimitRange, amount func(section, name string) (resource.Quantity, bool),
-) (faults []LimitFault) {
-	for _, item := range containerLimits(limits) {
-		names := corev1.ResourceList{}
-		maps.Copy(names, item.Max)
-		maps.Copy(names, item.Min)
-		maps.Copy(names, item.Default)
-		for _, name := range slices.Sorted(maps.Keys(names)) {
-			limit, limited := amount("limits", string(name))
-			request, requested := amount("requests", string(name))
-			if !requested { // the API server sets it to a limit, and a LimitRange to its default
-				if request = limit; !limited {
-					request = item.DefaultRequest[name]
+// LimitFaults gives a container the defaults of all LimitRanges of its namespace, and then returns what they refuse of
+// it, like the API server (Kubernetes 1.36, plugin/pkg/admission/limitranger): amounts below min or above max, limits
+// above their ratio to the request, and requests above a limit that a LimitRange sets.
+func LimitFaults(ranges []*corev1.LimitRange, asks *corev1.ResourceRequirements) (faults []LimitFault) {
+	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
+	maps.Copy(requests, asks.Limits) // what has only a limit requests it
+	maps.Copy(requests, asks.Requests)
+	maps.Copy(limits, asks.Limits)
+	limitedBy := map[corev1.ResourceName]*corev1.LimitRange{}
+	for _, in := range ranges {
+		for _, item := range slices.Backward(containerLimits(in)) { // the last item of a LimitRange counts
+			for name, amount := range item.Default {
+				if _, limited := limits[name]; !limited {
+					limits[name], limitedBy[name] = amount, in
 				}
 			}
-			most, bounded := item.Max[name]
-			least, floored := item.Min[name]
-			byDefault, has := item.Default[name]
-			if !limited {
-				limit = byDefault
+			for name, amount := range item.DefaultRequest {
+				if _, requested := requests[name]; !requested {
+					requests[name] = amount
+				}
 			}
-			switch {
-			case !limited && has && request.Cmp(limit) > 0:
-				faults = append(faults, LimitFault{"requests", string(name), request.String(),
-					"it sets the limit " + limit.String() + ", below the request"})
-			case bounded && limit.Cmp(most) > 0:
-				faults = append(faults, LimitFault{"limits", string(name), limit.String(), "at most " + most.String()})
-			case floored && request.Cmp(least) < 0:
-				faults = append(faults, LimitFault{"requests", string(name), request.String(),
-					"at least " + least.String()})
+		}
+	}
+	asks.Requests, asks.Limits = requests, limits
+	for _, in := range ranges {
+		for _, item := range containerLimits(in) {
+			names := corev1.ResourceList{}
+			for _, list := range []corev1.ResourceList{item.Max, item.Min, item.Default, item.MaxLimitRequestRatio} {
+				maps.Copy(names, list)
+			}
+			for _, name := range slices.Sorted(maps.Keys(names)) {
+				limit, request := limits[name], requests[name]
+				refuse := func(section, seen, why string) {
+					faults = append(faults, LimitFault{in, section, string(name), seen, why})
+				}
+				most, bounded := item.Max[name]
+				least, floored := item.Min[name]
+				ratio, related := item.MaxLimitRequestRatio[name]
+				times := 1000 * float64(limit.MilliValue()) / float64(request.MilliValue())
+				switch {
+				case limitedBy[name] == in && request.Cmp(limit) > 0:
+					refuse("requests", request.String(), "it sets the limit "+limit.String()+", below the request")
+				case bounded && limit.Cmp(most) > 0:
+					refuse("limits", limit.String(), "at most "+most.String())
+				case floored && request.Cmp(least) < 0:
+					refuse("requests", request.String(), "at least "+least.String())
+				case related && (limit.IsZero() || request.IsZero() || times > float64(ratio.MilliValue())):
+					refuse("limits", limit.String(),
+						"a limit of at most "+ratio.String()+" times the request, which is "+request.String())
+				}
 			}
 		}
 	}
 	return faults
 }
 
-// UnderLimitRange applies a LimitRange of the namespace to the groups of a RayCluster that has just been decoded: their
-// pods request its defaults, and a group whose pods it refuses is closed.
-func UnderLimitRange(object *unstructured.Unstructured, d *Decoded, limits *corev1.LimitRange) {
+// UnderLimitRanges applies the LimitRanges of the namespace to the groups of a RayCluster that has just been decoded:
+// their pods request the defaults, and a group whose pods one refuses is closed.
+func UnderLimitRanges(object *unstructured.Unstructured, d *Decoded, ranges []*corev1.LimitRange) {
 	groups, _, _ := unstructured.NestedSlice(object.Object, "spec", "workerGroupSpecs")
+	d.limitedSince = map[string]time.Time{}
 	for i := range d.Cluster.Groups {
 		g := &d.Cluster.Groups[i]
 		spec, _, _ := unstructured.NestedMap(groups[g.Index].(map[string]any), "template", "spec")
@@ -88,35 +109,37 @@ func UnderLimitRange(object *unstructured.Unstructured, d *Decoded, limits *core
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod.Spec) != nil {
 			continue // decoding has said what cannot be read
 		}
-		for k := range pod.Spec.Containers {
-			asks := &pod.Spec.Containers[k].Resources
-			sections := map[string]corev1.ResourceList{"limits": asks.Limits, "requests": asks.Requests}
-			for _, fault := range LimitFaults(limits, func(section, name string) (resource.Quantity, bool) {
-				amount, set := sections[section][corev1.ResourceName(name)]
-				return amount, set
-			}) {
-				g.Broken = true
-				d.Findings = append(d.Findings, raydemand.Finding{Code: PodsRefused, Severity: raydemand.Error,
-					Object: "RayCluster " + d.Cluster.Key.String(), Seen: fault.Seen,
-					Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec.containers[%d].resources.%s.%s",
-						g.Index, k, fault.Section, fault.Resource),
-					Why: "LimitRange " + limits.Name + " refuses every pod of the group: " + fault.Why,
-					Fix: "set a limit and a request that the LimitRange allows"})
-			}
-			for _, item := range containerLimits(limits) {
-				if asks.Requests == nil {
-					asks.Requests = corev1.ResourceList{}
-				}
-				for name, amount := range item.DefaultRequest {
-					_, requested := asks.Requests[name]
-					if _, limited := asks.Limits[name]; !requested && !limited {
-						asks.Requests[name] = amount
+		check := func(list string, containers []corev1.Container) {
+			for k := range containers {
+				for _, fault := range LimitFaults(ranges, &containers[k].Resources) {
+					g.Broken = true
+					if at := changedAt(fault.Range); at.After(d.limitedSince[g.Name]) {
+						d.limitedSince[g.Name] = at
 					}
+					d.Findings = append(d.Findings, raydemand.Finding{Code: PodsRefused, Severity: raydemand.Error,
+						Object: "RayCluster " + d.Cluster.Key.String(), Seen: fault.Seen,
+						Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec.%s[%d].resources.%s.%s",
+							g.Index, list, k, fault.Section, fault.Resource),
+						Why: "LimitRange " + fault.Range.Name + " refuses every pod of the group: " + fault.Why,
+						Fix: "set a limit and a request that the LimitRange allows"})
 				}
 			}
 		}
+		check("containers", pod.Spec.Containers)
+		check("initContainers", pod.Spec.InitContainers)
 		for name, amount := range requestsOf(&pod) {
 			g.Pod.Requests[name] = max(g.Pod.Requests[name], amount)
 		}
 	}
+}
+
+// changedAt returns when an object was last changed.
+func changedAt(limits *corev1.LimitRange) time.Time {
+	at := limits.CreationTimestamp.Time
+	for _, entry := range limits.ManagedFields {
+		if entry.Time != nil && entry.Time.After(at) {
+			at = entry.Time.Time
+		}
+	}
+	return at
 }
