@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,14 +59,89 @@ func TestAWorkerWithABadGPUIsReplacedDrainedAndNamedWhenEmpty(t *testing.T) {
 	w.operate()
 	w.joinAll()
 	w.node(bad).Status = raydemand.Draining
-	w.seconds(3 * 600)
+	w.kube.changes = nil
+	w.seconds(595)
 	if len(w.kube.changes) > 0 {
-		t.Fatalf("%+v, although it has work, after the deadline", w.kube.changes)
+		t.Fatalf("%+v, although it has work", w.kube.changes)
 	}
+	w.seconds(2 * 600)
+	if got := w.lastChange(); got.Replicas != 1 || slices.Contains(got.WorkersToDelete, bad) {
+		t.Fatalf("%+v, want that after the deadline the replacement that nothing needs goes, and not %s", got, bad)
+	}
+	w.operate()
 	w.node(bad).Status = raydemand.Dead
 	w.seconds(1)
-	if got := w.lastChange(); got.Replicas != 1 || len(got.WorkersToDelete) != 1 || got.WorkersToDelete[0] != bad {
+	if got := w.lastChange(); got.Replicas != 0 || len(got.WorkersToDelete) != 1 || got.WorkersToDelete[0] != bad {
 		t.Errorf("target %+v, want %s to go by name", got, bad)
+	}
+}
+
+// What drains for another reason, or with the flag off, is no new demand because its GPU may be bad.
+func TestAWorkerThatDrainsForAnotherReasonIsNotReplacedForABadGPU(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		w := newWorld(t, Config{DrainBadGPUs: on}, gpuGroup("gpu", 1, 0, 4))
+		w.works(w.pod(0))
+		w.node(w.pod(0)).Status = raydemand.Draining
+		w.breaks(w.pod(0))
+		if on {
+			w.kube.cluster.Workers[0].Going.Stay("nothing shows which GPUs of the node the worker has")
+		}
+		d := w.seconds(5)
+		w.nothingWritten("it drains for another reason")
+		if got := shown(d, w.pod(0)); !strings.HasPrefix(got, "certain false") {
+			t.Errorf("flag %t: %s", on, got)
+		}
+	}
+}
+
+func TestAWorkerThatHasNotJoinedTakesNoSlotFromOthers(t *testing.T) {
+	w := newWorld(t, Config{DrainBadGPUs: true}, gpuGroup("gpu", 1, 0, 4))
+	w.works(w.pod(0))
+	w.group("gpu").Replicas++
+	w.operate()
+	bad, starting := w.pod(0), w.pod(1)
+	w.breaks(starting)
+	w.seconds(1)
+	w.breaks(bad)
+	d := w.seconds(5)
+	if got := shown(d, starting); !strings.Contains(got, "it has not joined") {
+		t.Errorf("a worker that has not joined: %s", got)
+	}
+	if got := w.ray.drained(); !slices.Equal(got, []string{bad}) {
+		t.Errorf("drained %v, want %s", got, bad)
+	}
+}
+
+func TestADrainThatDoesNotEndTakesNoSlotForEver(t *testing.T) {
+	w := newWorld(t, Config{DrainBadGPUs: true}, gpuGroup("gpu", 2, 0, 2))
+	w.works(w.pod(0), w.pod(1))
+	w.node(w.pod(0)).Status = raydemand.Draining
+	w.seconds(1)
+	w.breaks(w.pod(1))
+	w.seconds(1795)
+	if len(w.ray.drains) > 0 {
+		t.Errorf("drained %v although another worker drains", w.ray.drained())
+	}
+	w.seconds(10)
+	if got := w.ray.drained(); !slices.Equal(got, []string{w.pod(1)}) {
+		t.Errorf("drained %v, want the worker, two deadlines after that of the drain which does not end", got)
+	}
+}
+
+func TestADrainForABadGPUWaitsWhileReductionsArePausedOrNothingIsManaged(t *testing.T) {
+	for why, pause := range map[string]func(*nodepool.Cluster){
+		"certain true":                   func(c *nodepool.Cluster) { c.OwnedUnknown = "ResourceRequests cannot be read" },
+		"the RayCluster is not managed":  func(c *nodepool.Cluster) { c.Mode = nodepool.Shadow },
+		"the RayCluster is not managed ": func(c *nodepool.Cluster) { c.Freeze = true },
+	} {
+		w := newWorld(t, Config{DrainBadGPUs: true}, gpuGroup("gpu", 1, 0, 1))
+		w.works(w.pod(0))
+		pause(&w.kube.cluster)
+		w.breaks(w.pod(0))
+		d := w.seconds(5)
+		if got := shown(d, w.pod(0)); len(w.ray.drains) > 0 || !strings.Contains(got, strings.TrimSpace(why)) {
+			t.Errorf("drained %v, %s; want %s", w.ray.drained(), got, why)
+		}
 	}
 }
 
@@ -73,6 +149,12 @@ func TestNothingIsDrainedForABadGPUUnasked(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
 	w.works(w.pod(0))
 	w.breaks(w.pod(0))
+	certain := *w.kube.cluster.Workers[0].Going
+	w.kube.cluster.Workers[0].Going.Stay(departure.TooNew) // in the first minute
+	if got := shown(w.seconds(5), w.pod(0)); !strings.Contains(got, "--drain-bad-gpus is off") {
+		t.Errorf("status %s", got)
+	}
+	w.kube.cluster.Workers[0].Going = &certain
 	d := w.seconds(60)
 	w.nothingWritten("--drain-bad-gpus is off")
 	if len(w.ray.drains) > 0 || w.kube.emitted(addon.ReasonBadGPU) != 1 || !strings.Contains(shown(d, w.pod(0)), "--drain-bad-gpus is off") {
@@ -91,11 +173,12 @@ func TestFewNodesOfAGroupDrainAtATimeForBadGPUs(t *testing.T) {
 		w.breaks(pods[workers-1])
 		w.after(100 * time.Millisecond)
 		w.breaks(pods...)
+		w.operate()
 		d := w.seconds(10)
 		if got := w.ray.drained(); len(got) != most || got[0] != pods[workers-1] {
 			t.Fatalf("of %d workers, %v are drained, want %d, that with the oldest sign first", workers, got, most)
 		}
-		if waits := shown(d, pods[workers-2]); most == 1 && !strings.Contains(waits, "at most 1 nodes of group gpu drain at a time") {
+		if waits := shown(d, pods[workers-2]); most == 1 && !strings.Contains(waits, "at most one node of group gpu drains at a time") {
 			t.Errorf("one that waits shows %q", waits)
 		}
 		// A drained worker whose sign is gone still counts.
@@ -106,6 +189,10 @@ func TestFewNodesOfAGroupDrainAtATimeForBadGPUs(t *testing.T) {
 			t.Errorf("of %d workers, %v are drained when a sign is gone, want %d", workers, got, most)
 		}
 		w.node(pods[workers-1]).Status = raydemand.Dead
+		w.seconds(1)
+		w.operate()
+		w.joinAll()
+		w.breaks() // the replacements have nodes, too
 		w.seconds(10)
 		if got := w.ray.drained(); len(got) != most+1 {
 			t.Errorf("of %d workers, %v were drained after the first is gone, want one more", workers, got)
@@ -129,7 +216,7 @@ func TestAfterARestartADrainedWorkerKeepsItsReplacement(t *testing.T) {
 	for i := range w.kube.cluster.Workers {
 		if notice := w.kube.cluster.Workers[i].Going; notice != nil {
 			fresh := *notice
-			fresh.Stay("the sign must last for 1m0s")
+			fresh.Stay(departure.TooNew)
 			w.kube.cluster.Workers[i].Going = &fresh
 		}
 	}

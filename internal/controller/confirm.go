@@ -48,8 +48,8 @@ func (c *Controller) redecide(ctx context.Context, r *record, o *addon.Cycle, fr
 	fresh.Promise(o.View.Cluster.Promised)
 	o.View.Cluster = fresh
 	o.View.Members = observe.Join(fresh, o.View.State.Nodes)
-	scaledown.BoundBadGPUs(&o.View, c.config.DrainBadGPUs)
 	o.View.Mode, o.View.Why = c.config.Effective(fresh)
+	r.memory.drains.BoundBadGPUs(&o.View, c.config.DrainBadGPUs, c.config.DrainDeadline)
 	r.memory.RememberFresh(&o.View, &c.config, looking)
 	second, err := c.plan(ctx, r, o.View)
 	if err != nil { // the process ends

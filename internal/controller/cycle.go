@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/observe"
-	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -107,7 +106,7 @@ func (c *Controller) observe(
 		v.DemandUnknown = demandUnknown(v.StateErr)
 	}
 	v.Members = observe.Join(v.Cluster, v.State.Nodes)
-	scaledown.BoundBadGPUs(&v, c.config.DrainBadGPUs)
+	r.memory.drains.BoundBadGPUs(&v, c.config.DrainBadGPUs, c.config.DrainDeadline)
 	return v, nil
 }
 

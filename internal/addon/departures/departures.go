@@ -45,7 +45,7 @@ func (d departures) drain(ctx context.Context, o *addon.Cycle) {
 		if err != nil || !d.loop.MayWrite(o.View.Cluster.Key) || !d.loop.Manages(o.View.Cluster, now) {
 			return
 		}
-		if !stillGoes(now, w.Pod) || w.GivenBack && (d.loop.Paused(o.View) != "" ||
+		if !stillGoes(now, w.Pod) || (w.GivenBack || w.BadGPU) && (d.loop.Paused(o.View) != "" ||
 			d.loop.OperatorBehind(o.View) != "" || !d.loop.MayTakeAway(ctx, o.View.Cluster)) {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -62,9 +63,9 @@ func (d Drains) Going(
 		}
 		w := DrainRequest{Node: *m.Node, Pod: m.Pod, Group: m.Group, Replica: m.Replica, Going: true,
 			Reason: raydemand.DrainPreemption, Deadline: m.Going.Deadline,
-			GivenBack: m.Going.Sign == departure.GivenBack,
-			Message:   "Heliostat: " + m.Going.Text(m.Worker.Node)}
-		if w.Deadline.IsZero() && m.Going.Sign == departure.BadGPU {
+			GivenBack: m.Going.Sign == departure.GivenBack, BadGPU: m.Going.Sign == departure.BadGPU,
+			Message: "Heliostat: " + m.Going.Text(m.Worker.Node)}
+		if w.Deadline.IsZero() && w.BadGPU {
 			w.Deadline = v.Now.Add(wait)
 		} else if w.Deadline.IsZero() {
 			w.Deadline = v.Now.Add(m.Grace)
@@ -83,9 +84,22 @@ func (d Drains) Going(
 const drainedPart = 20
 
 // BoundBadGPUs lets only the workers of a few nodes of each group be drained because of bad GPUs, those with the oldest
-// signs first. The others stay, and say so. Workers that drain already count, for whatever reason they do. Without
-// drain, all stay.
-func BoundBadGPUs(v *observe.View, drain bool) {
+// signs first. The others stay, and say so. Workers that drain already count, for whatever reason they do, until two
+// deadlines after theirs. Without drain, or if the RayCluster is not managed, all stay. wait is the time from a drain
+// to its deadline.
+func (d Drains) BoundBadGPUs(v *observe.View, drain bool, wait time.Duration) {
+	why := ""
+	switch {
+	case !drain:
+		why = "--drain-bad-gpus is off"
+	case v.Mode != nodepool.Managed:
+		why = "the RayCluster is not managed"
+	}
+	stay := func(m observe.Member, why string) {
+		notice := *m.Going
+		notice.Stay(why)
+		m.Worker.Going = &notice
+	}
 	units, leaving := map[string]map[string]bool{}, map[string]map[string]bool{}
 	note := func(in map[string]map[string]bool, m observe.Member) {
 		if in[m.Group] == nil {
@@ -100,29 +114,51 @@ func BoundBadGPUs(v *observe.View, drain bool) {
 		}
 		isBad := m.Going != nil && m.Going.Sign == departure.BadGPU
 		switch drains := m.Joined() && m.Node.Status == raydemand.Draining; {
-		case drains && isBad: // also by an earlier process, which saw the sign earlier
-			m.Worker.Going = departure.Of(departure.BadGPU, m.Going.Message)
-			fallthrough
+		case isBad && why != "":
+			stay(m, why)
 		case drains:
-			note(leaving, m)
+			since := d.since(m.Node.ID, v.Now)
+			if isBad && (m.Going.Certain || d.forBadGPU(m)) {
+				notice := *m.Going
+				notice.Certain, notice.Stays = true, ""
+				m.Worker.Going = notice.Until(since.Add(wait)) // afterwards, nobody waits for its work
+			}
+			if v.Now.Sub(since) <= 3*wait {
+				note(leaving, m)
+			}
+		case isBad && m.Goes() && !m.Joined():
+			stay(m, "it has not joined")
 		case isBad && m.Goes():
 			bad = append(bad, m)
 		}
 	}
 	slices.SortStableFunc(bad, func(a, b observe.Member) int { return a.Going.Since.Compare(b.Going.Since) })
 	for _, m := range bad {
-		most, stays := max(1, len(units[m.Group])/drainedPart), *m.Going
-		switch {
-		case !drain:
-			stays.Stay("--drain-bad-gpus is off")
+		switch most := max(1, len(units[m.Group])/drainedPart); {
 		case leaving[m.Group][cmp.Or(m.Replica, m.Worker.Node)] || len(leaving[m.Group]) < most:
 			note(leaving, m)
-			continue
+		case most == 1:
+			stay(m, fmt.Sprintf("at most one node of group %s drains at a time", m.Group))
 		default:
-			stays.Stay(fmt.Sprintf("at most %d nodes of group %s drain at a time", most, m.Group))
+			stay(m, fmt.Sprintf("at most %d nodes of group %s drain at a time", most, m.Group))
 		}
-		m.Worker.Going = &stays
 	}
+}
+
+// since returns since when a node drains, as far as this process knows.
+func (d Drains) since(id raydemand.NodeID, now time.Time) time.Time {
+	if entry := d[id]; entry != nil && entry.accepted {
+		return entry.askedAt
+	}
+	return now
+}
+
+// forBadGPU reports whether a worker with a bad GPU drains because of it. An earlier process saw the sign earlier.
+func (d Drains) forBadGPU(m observe.Member) bool {
+	if entry := d[m.Node.ID]; entry != nil && !entry.found {
+		return entry.badGPU
+	}
+	return m.Going.Stays == departure.TooNew
 }
 
 func later(a, b time.Time) time.Time {

@@ -23,8 +23,9 @@ type DrainRequest struct {
 	Message  string
 	// Going: the machine goes, or Ray moves the work, so this process does not enforce the deadline.
 	Going bool
-	// GivenBack: somebody asked for the worker's GPUs, so the drain can wait.
-	GivenBack bool
+	// GivenBack: somebody asked for the worker's GPUs. BadGPU: it has a bad one. Its machine stays, so the drain can
+	// wait.
+	GivenBack, BadGPU bool
 }
 
 // DrainRequests returns the drains that the plan's terminations need. An idle drain is requested only of a node that
@@ -80,6 +81,8 @@ type drainState struct {
 	// Deadline is when a busy node above a lowered maximum is deleted by name; zero if it has none, see KeepDeadlines.
 	// Ray never enforces it (docs/reference/facts.md#drain-deadline).
 	Deadline time.Time
+	// badGPU: it was requested because of a bad GPU. found: it was found under way, and may be, too.
+	badGPU, found bool
 	// idle: the node had no work when the drain was requested. resumed: the deadline began after the drain did.
 	idle, resumed bool
 	refusals      int
@@ -98,7 +101,7 @@ func (d Drains) Observe(now time.Time, nodes []raydemand.Node, timeout time.Dura
 		switch n.Status {
 		case raydemand.Draining:
 			if known == nil {
-				d[n.ID] = &drainState{Pod: n.Instance, askedAt: now, accepted: true, answered: true}
+				d[n.ID] = &drainState{Pod: n.Instance, askedAt: now, accepted: true, answered: true, found: true}
 			} else {
 				known.accepted, known.answered = true, true
 			}
@@ -221,6 +224,7 @@ func (d Drains) Begin(w DrainRequest, now time.Time) *drainState {
 	}
 	entry.idle, entry.resumed = w.Reason == raydemand.DrainIdle, false
 	entry.accepted, entry.answered = false, false
+	entry.badGPU, entry.found = w.BadGPU, false
 	return entry
 }
 
