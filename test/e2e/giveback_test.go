@@ -23,7 +23,7 @@ func (s *scene) giveBack(body string) (state giveback.State) {
 // not before, and their work runs again after the reservation.
 func TestGPUsAreGivenBack(t *testing.T) {
 	t.Parallel()
-	one := rig.Group{Name: "gpu", Max: 4, Devices: map[string]int64{"nvidia.com/gpu": 1}}
+	one := rig.Group{Name: "gpu", Max: 3, Devices: map[string]int64{"nvidia.com/gpu": 1}}
 	s := stage(t, rig.Cluster{Name: "giveback", IdleSeconds: 600, Groups: []rig.Group{one}})
 	driver := s.drive()
 	again := func(do, id string) rig.Command { return rig.Command{Do: do, ID: id, GPUs: 1, Restarts: -1} }

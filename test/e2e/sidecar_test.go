@@ -108,7 +108,19 @@ func TestNothingThatAPersonLowersEndsWorkWithInTreeAutoscalingOn(t *testing.T) {
 	unharmed("all workers are busy")
 
 	s.step("a worker whose work ends within the time leaves by name")
-	s.do(driver, release("third"))
+	var leaving []string
+	s.eventually("two of three busy workers to drain", func(facts []rig.Fact) bool {
+		leaving = slices.DeleteFunc(slices.Clone(busy), func(pod string) bool {
+			_, drains := rig.OfPod(facts, pod, rig.Drained)
+			return !drains
+		})
+		return len(leaving) == 2
+	})
+	for _, id := range []string{"first", "second", "third"} {
+		if s.see(driver, id, "running").Pod == leaving[0] {
+			s.do(driver, release(id))
+		}
+	}
 	s.workers("gpu", 2)
 	s.drainedBeforeStopped()
 	s.created("gpu", 3)

@@ -216,13 +216,19 @@ type admitting struct {
 
 func (p *Search) newAdmitting(given []int64) *admitting {
 	work := (p.itemCount() + 1) * (len(p.totals) + len(p.Groups) + 1)
-	return &admitting{
+	a := &admitting{
 		Search: p,
 		given:  given,
 		tries:  int(min(max(p.shareOf(admissionWork)/int64(work), minAdmissions), maxAdmissions)),
 		full:   map[string]bool{},
 		failed: map[string]bool{},
 	}
+	for _, it := range p.kinds {
+		if !p.Possible(it) { // no trial can find room for it
+			a.full[it.Key] = true
+		}
+	}
+	return a
 }
 
 // admitAll decides how much of each request is planned for:

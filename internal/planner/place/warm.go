@@ -40,7 +40,7 @@ func (p *Search) warmRules(given []int64, out *Outcome) WarmRules {
 			}
 		}
 	}
-	if p.Policy.MaxInFlight > 0 && slices.Contains(waits, true) {
+	if p.Policy.MaxInFlight > 0 && p.Held != nil { // demand waits for the cap on all groups
 		clear(rules.Launch)
 	}
 	return rules

@@ -217,7 +217,10 @@ func (d *decision) purposes(i int) string {
 	}
 	text := "for " + joined(parts)
 	if len(parts) == 0 {
-		text = "to find out whether a node comes for it" // a gang needs more than one
+		text = "for a part of a gang"
+		if g.Trying() || len(d.SharedNodes.UnprovenPools(i)) > 0 {
+			text = "to find out whether a node comes for it" // a gang needs more than one
+		}
 	}
 	if g.Hosts > 1 {
 		text += fmt.Sprintf(" (%d hosts per replica)", g.Hosts)

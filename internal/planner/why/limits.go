@@ -274,9 +274,10 @@ func (d *decision) following(i int) string {
 	g, n := &d.Groups[i], d.HeldOf(i)
 	switch {
 	case n > 0 && (g.Trying() || len(d.SharedNodes.UnprovenPools(i)) > 0):
-		return fmt.Sprintf("; %d more follow when a pod has joined", n)
+		return fmt.Sprintf("; %d more %s when a pod has joined", n, model.OneOrMany(n, "follows", "follow"))
 	case n > 0:
-		return fmt.Sprintf("; %d more follow when earlier pods have joined, because of %s", n, d.capNames(g))
+		return fmt.Sprintf("; %d more %s when earlier pods have joined, because of %s", n,
+			model.OneOrMany(n, "follows", "follow"), d.capNames(g))
 	}
 	return ""
 }
