@@ -207,3 +207,17 @@ func TestADeletedRequestTakesNothingFromOthers(t *testing.T) {
 		}
 	})
 }
+
+// TestRequestsThatNothingServesDelayNoOthers: they cost no trial, so those after them are evaluated.
+func TestRequestsThatNothingServesDelayNoOthers(t *testing.T) {
+	s := Snapshot{Groups: []Group{{Name: "g", Resources: plannertest.Bundle(96, 8, 256), Max: 100, NumOfHosts: 1}}}
+	for i := range 300 {
+		s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{ID: fmt.Sprint("no-", i), Priority: 1, Requests: []raydemand.Request{{
+			Count: 2, Bundle: raydemand.Bundle{"GPU": raydemand.Whole(16), "CPU": raydemand.Whole(int64(i + 1))}}}})
+	}
+	s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{ID: "yes", Requests: []raydemand.Request{{Count: 2, Bundle: raydemand.Bundle{"GPU": raydemand.Whole(8)}}}})
+	plan := Compute(s, Policy{Work: 1_000_000})
+	if got := statesOf(Plan{Requests: plan.Requests[len(plan.Requests)-1:]}); got != "yes=Waiting 0+2/2 (launch)" || plan.Launch["g"] != 2 {
+		t.Errorf("launches %v, and %s", plan.Launch, got)
+	}
+}

@@ -135,3 +135,12 @@ func TestEachEntrySaysWhatItHasAndWhy(t *testing.T) {
 		}
 	})
 }
+
+// TestWarmCapacityWaitsForNoDemandThatALimitStops: only demand that the cap on all groups delays comes before it.
+func TestWarmCapacityWaitsForNoDemandThatALimitStops(t *testing.T) {
+	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"CPU": 16}, "maxReplicas": 2}, {"name": "w", "resources": {"CPU": 2}, "maxReplicas": 50}], "nodes": [],
+		"pendingGangRequests": [{"id": "aa", "strategy": "STRICT_SPREAD", "bundles": [{"CPU": 8}, {"CPU": 8}, {"CPU": 8}]}], "warm": {"keep": [{"name": "k", "group": "w", "count": 3}]}}`)
+	if got := Compute(s, Policy{MaxInFlight: 1000}).Launch["w"]; got != 3 {
+		t.Errorf("launches %d of w, want 3", got)
+	}
+}
