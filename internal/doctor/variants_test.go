@@ -218,6 +218,15 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 		"limits with a GPU beside resources are meant to be seen": {"gpus-visible", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/limits", map[string]any{"nvidia.com/gpu": 1})
 		}, false},
+		"a node with a bad GPU keeps all away": {"toleration-missing", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/spec/taints", []any{map[string]any{"key": "nvidia.com/gpu-xid-error", "effect": "NoExecute"}})
+		}, false},
+		"a node that goes keeps all away": {"toleration-missing", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/spec/taints", []any{map[string]any{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}})
+		}, false},
+		"a node that does not answer keeps all away": {"toleration-missing", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/spec/taints", []any{map[string]any{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}})
+		}, false},
 		"a taint that keeps TPUs away": {"toleration-missing", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"cpu": "1", "memory": "1Gi", "google.com/tpu": "4"}})
 			field(t, all[1], "/status/allocatable/google.com~1tpu", "4")
