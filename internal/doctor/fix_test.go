@@ -54,7 +54,7 @@ func TestAFixRemovesItsFinding(t *testing.T) {
 			for command := range strings.SplitSeq(f.Fix, " && ") {
 				words := shellArguments(t, command)
 				if patch := jsonPatch(words); patch != "" {
-					fixed, done = applied(t, fixed, patchedBy(t, fixed, words), patch), true
+					fixed, done = applied(t, fixed, patchedBy(t, fixed, words, f.Object), patch), true
 				}
 				if words[0] == "delete" && !strings.Contains(command, " -l ") {
 					fixed, done = without(fixed, words[2]), true
@@ -76,9 +76,12 @@ func TestAFixRemovesItsFinding(t *testing.T) {
 	}
 }
 
-// patchedBy returns the object that a command patches, which may be another than that of the finding.
-func patchedBy(t *testing.T, all []map[string]any, words []string) string {
+// patchedBy returns the object that a command patches: the manifest of the finding, or any stored object.
+func patchedBy(t *testing.T, all []map[string]any, words []string, finding string) string {
 	t.Helper()
+	if slices.Contains(words, "--local") {
+		return finding
+	}
 	for _, fields := range all {
 		object := strings.Split(nameOf(fields), "/")
 		namespace := len(object) < 3 || slices.Contains(words, object[1])
@@ -220,7 +223,7 @@ func TestAnOwnCommandGetsEvalForTheOperatorsText(t *testing.T) {
 	if !strings.Contains(patch, `"ulimit -n 65536; eval \"$KUBERAY_GEN_RAY_START_CMD\""`) {
 		t.Errorf("the fix is %s", findings[0].Fix)
 	}
-	if left := examine(t, applied(t, all, patchedBy(t, all, words), patch)); len(left) > 0 {
+	if left := examine(t, applied(t, all, patchedBy(t, all, words, ""), patch)); len(left) > 0 {
 		t.Errorf("%s\nleaves %+v", findings[0].Fix, left)
 	}
 }

@@ -39,7 +39,10 @@ func kueueRefuses(x *inventory, o *Object, report reporter) {
 	if !o.Cluster.Queue.Queued() || x.Input.Stored || x.hasQueuedParent(o) || o.Root().Has("metadata", "uid") {
 		return
 	}
+	manifest := *o
+	manifest.Generated = true // the fix changes the manifest: what Kueue refuses is not stored
 	refuse := func(v fieldpath.Value, why string, repair fix) {
+		repair.object = &manifest
 		report(occurrence{Path: v.Path(), Seen: v.String(), More: why, Fix: repair})
 	}
 	if v := o.raySpec().Get("enableInTreeAutoscaling"); v.Flag() && elasticAnnotation(o).Text() != "true" {
