@@ -77,3 +77,12 @@ func TestMoreGroupsThanEveryKueueAdmitsAreAnError(t *testing.T) {
 		}
 	}
 }
+
+// What Kueue's webhook refuses is not stored, so the fix reads the manifest and writes the corrected one.
+func TestWhatKueueRefusesIsFixedInItsManifest(t *testing.T) {
+	for _, f := range examine(t, objects(t, "testdata/shows/kueue-refuses.yaml")) {
+		if f.Code == "kueue-refuses" && !strings.HasPrefix(f.Fix, "kubectl patch --local -f - -o yaml --type=json -p ") {
+			t.Errorf("fix: %s", f.Fix)
+		}
+	}
+}
