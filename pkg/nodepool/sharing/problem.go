@@ -135,8 +135,8 @@ func (r *reading) missingDevices() {
 					capacity))
 		case allocatable == 0:
 			r.problem(DevicesMissing,
-				fmt.Sprintf("%s: allocatable 0 of capacity %d: the device plugin is not running, or all are unhealthy", name,
-					capacity))
+				fmt.Sprintf("%s: allocatable 0 of capacity %d: the device plugin is not running, or all are unhealthy",
+					name, capacity))
 		default:
 			r.problem(DevicesMissing, fmt.Sprintf("%s: allocatable %d of capacity %d: the others are unhealthy", name,
 				allocatable, capacity))
