@@ -78,7 +78,7 @@ var instruments = []struct {
 		"Money that pods cost by the prices of their nodes, by group, owner, Ray job and cause.", nil},
 	{gauge, "heliostat_unmet_demand", "{request}",
 		"Requests and gangs that the last plan does not serve, by reason.", nil},
-	{gauge, "heliostat_workers_going", "{worker}", "Workers whose machine is about to go, by sign.", nil},
+	{gauge, "heliostat_workers_going", "{worker}", "Workers that leave or have a bad GPU, by sign.", nil},
 	{gauge, "heliostat_pods_guarded", "{pod}",
 		"Heads and workers that node autoscalers do not evict, by whose guard they have.", nil},
 	{gauge, "heliostat_demand", "",

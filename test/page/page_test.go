@@ -36,7 +36,7 @@ func TestABusyClusterIsShownWithAllItsReasons(t *testing.T) {
 	server := newServer(t, newBusyFleet(), withLines, nil)
 	b := open(t, desktop, server.URL+"/#ml/llm")
 	for _, text := range []string{"Live", "Unserved demand", "Demand against capacity", "Worker groups", "a100", "desired", "STRICT_SPREAD", "Findings",
-		"surplus-deleted-at-random", "Decisions", "replicas 2 → 3", "Machines that go", "taint DeletionCandidateOfClusterAutoscaler",
+		"surplus-deleted-at-random", "Decisions", "replicas 2 → 3", "Workers that leave or have a bad GPU", "taint DeletionCandidateOfClusterAutoscaler",
 		"Starting workers", "node-launched", "in about 10 min (p90 30 min): instance p4d-3"} {
 		b.shows(text)
 	}

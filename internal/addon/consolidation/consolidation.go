@@ -228,7 +228,7 @@ func (e *overdue) drains(v *observe.View, asked scaledown.Drains, deadline time.
 	}
 	var due []observe.Member
 	for _, member := range v.Members {
-		if member.Joined() && member.Node.Status == raydemand.Draining && member.Counted() && !member.Going.Ends() &&
+		if member.Joined() && member.Node.Status == raydemand.Draining && member.Counted() &&
 			asked.AcceptedFor(member.Node.ID, v.Now) >= deadline {
 			due = append(due, member)
 		}

@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -41,6 +42,10 @@ func TestADrainHasItsWholeTimeAfterOptingIn(t *testing.T) {
 	}
 	if got := overdue(5 * time.Second); got != 1 {
 		t.Errorf("the actors are not read again after five seconds")
+	}
+	v.Members[0].Worker.Going = departure.Of(departure.BadGPU, "XID 79")
+	if got := overdue(5 * time.Second); got != 1 {
+		t.Errorf("a drain because of a bad GPU has no deadline")
 	}
 	v.StateErr = errors.New("no answer")
 	if got := overdue(time.Minute); got != 0 {

@@ -203,7 +203,7 @@ type Cluster struct {
 	// Demand The demand of Ray.
 	Demand Demand `json:"demand"`
 
-	// Departures Workers whose machine is about to go, by deadline; absent if there are none, at most 100.
+	// Departures Workers that leave or have a bad GPU, by deadline; absent if there are none, at most 100.
 	Departures []Departure `json:"departures,omitempty"`
 
 	// Error Why the last cycle failed; empty if it succeeded.
@@ -429,7 +429,7 @@ type Demand struct {
 // DemandSummary The outcome of one demand. `asked` is the sum of the other counts; a gang counts as one.
 type DemandSummary = planner.DemandSummary
 
-// Departure One worker whose machine, or whose pod by somebody else's decision, is about to go.
+// Departure One worker whose machine, or whose pod by somebody else's decision, is about to go, or that has a bad GPU.
 type Departure struct {
 	// Certain Otherwise it is a warning that changes nothing.
 	Certain bool `json:"certain"`

@@ -66,9 +66,9 @@ func arrivalCells(alike []apiv1.Arrival, now time.Time) []any {
 	return []any{alike[0].Group, len(alike), alike[0].Stage, since, ready}
 }
 
-// writeDepartures lists the workers whose machine is about to go.
+// writeDepartures lists the workers whose machine is about to go or whose GPU is bad.
 func writeDepartures(p *Page, departures []apiv1.Departure) {
-	t := newTable(p, "@MACHINE GOES", "@GROUP", "@STATE", "@UNTIL", "~WHY")
+	t := newTable(p, "@LEAVES", "@GROUP", "@STATE", "@UNTIL", "~WHY")
 	for _, d := range departures {
 		state := Cell{Text: "warning"}
 		switch {

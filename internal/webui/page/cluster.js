@@ -81,12 +81,12 @@ function groupsView(cluster) {
     ...(cluster.groups.length ? [keyOf(barKey), ...cluster.groups.map(groupView)] : [nothing('No worker groups.')]));
 }
 
-// departuresView lists the workers whose machine is about to go.
+// departuresView lists the workers whose machine is about to go or whose GPU is bad.
 function departuresView(cluster) {
   const rows = (cluster.departures || []).map(d => [code(d.pod), d.group,
     d.leaving ? tag('leaving', 'warning') : tag(d.certain ? 'goes' : 'warning'), d.deadline ? clock(d.deadline) : 'unknown',
     element('span', {}, tag(d.sign), d.message)]);
-  return rows.length ? section('Machines that go', rows.length, table('Machines that go',
+  return rows.length ? section('Workers that leave or have a bad GPU', rows.length, table('Workers that leave or have a bad GPU',
     [{title: 'Worker'}, {title: 'Group'}, {title: 'State'}, {title: 'Until'}, {title: 'Why'}], rows)) : null;
 }
 

@@ -286,7 +286,7 @@ func (p *PodShape) cardMismatches(node *Node, list []mismatch) []mismatch {
 			*gpus.Cards, apart)})
 	case *well < apart:
 		list = append(list, mismatch{kind: unhealthy,
-			what: fmt.Sprintf("has %d cards that are well where %d are needed", *well, apart)})
+			what: fmt.Sprintf("has %d healthy cards where %d are needed", *well, apart)})
 	}
 	if largest, known := gpus.LargestCard(ask.Resource); known && largest < ask.Largest {
 		list = append(list, mismatch{kind: cardTooSmall, what: fmt.Sprintf("has cards of %s %d where %d of one card "+

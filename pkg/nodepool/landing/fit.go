@@ -253,7 +253,7 @@ func (p *PodShape) mismatches(node *Node, list []mismatch) []mismatch {
 				cards, name, want)})
 		case want <= node.Usable(name) || !p.counts(name):
 		case want <= have:
-			what := fmt.Sprintf("has %s %s on cards that are well where %s is needed", name, node.Usable(name), want)
+			what := fmt.Sprintf("has %s %s on healthy cards where %s is needed", node.Usable(name), name, want)
 			if why := node.GPUs.AllBad(); why != "" {
 				what += ": " + why
 			}

@@ -32,10 +32,10 @@ func TestCardsThatAreNotWellLowerWhatANodeHoldsAndNotWhatANewOneDoes(t *testing.
 		why   string
 	}{
 		{"three of four cards, and four on each node to come", asks("nvidia.com/gpu", 1), whole, "a 4/3 +1 +4", ""},
-		{"all four of a node", asks("nvidia.com/gpu", 4), whole, "a 1/0 +1 +1", "node n has nvidia.com/gpu 3 on cards that are well where 4 is needed"},
-		{"the only card", asks("nvidia.com/gpu", 1), none, "a 1/0 +1 +1", "node n has nvidia.com/gpu 0 on cards that are well where 1 is needed"},
+		{"all four of a node", asks("nvidia.com/gpu", 4), whole, "a 1/0 +1 +1", "node n has 3 nvidia.com/gpu on healthy cards where 4 is needed"},
+		{"the only card", asks("nvidia.com/gpu", 1), none, "a 1/0 +1 +1", "node n has 0 nvidia.com/gpu on healthy cards where 1 is needed"},
 		{"parts of cards", asking(quantities("aliyun.com/gpu-mem", 8)), parts, "a 4/3 +1 +4", ""},
-		{"parts of all cards", spread, parts, "a 3/0 +1 +3", "node n has 3 cards that are well where 4 are needed"},
+		{"parts of all cards", spread, parts, "a 3/0 +1 +3", "node n has 3 healthy cards where 4 are needed"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
