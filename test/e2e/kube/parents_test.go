@@ -66,8 +66,7 @@ func TestAnOwnerThatWasQueuedMeanwhileStopsAPatch(t *testing.T) {
 	if after := s.get(name).GetGeneration(); after != before {
 		t.Errorf("generation went from %d to %d: something was written", before, after)
 	}
-	if queue := s.read(m, name).Queue; queue.Name != "research" ||
-		queue.Parent != (nodepool.Owner{Kind: "RayJob", Name: "train"}) {
+	if queue := s.read(m, name).Queue; queue.Name != "research" || queue.Parent.Kind != "RayJob" || queue.Parent.Name != "train" {
 		t.Errorf("queue %+v after the look, want the RayJob's", queue)
 	}
 }
