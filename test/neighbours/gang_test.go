@@ -63,8 +63,8 @@ func startGangLab(t *testing.T, options rig.Options, arguments ...string) *karpe
 // TestRealRayInAGang: the PodGroup of a RayCluster counts its two first workers, which nobody used. So it holds
 // back the worker for a task until the command of the finding has made it smaller. Ray is real, and so are the head's
 // container autoscaler and the pods.
+// It runs alone: two real RayClusters that start at once on two cores take longer than a raylet waits for its processes.
 func TestRealRayInAGang(t *testing.T) {
-	t.Parallel()
 	k := startGangLab(t, rig.Options{})
 	key := k.gangCluster("real", gpuGroupOn("gpu", "", 2))
 	e := &elasticTeam{&rayTeam{karpenterLab: k, key: key}, k.witness(key, "")}
