@@ -412,11 +412,7 @@ func (p *Search) tryOne(given []int64, it *Item, gang *Gang) {
 // help, and the workers so far have not shown that another value is to be expected.
 func (p *Search) mayTry(i int, given []int64, wants []Awaited, gang *Gang) bool {
 	g := &p.Groups[i]
-	var coming int64
-	for k := range p.Groups {
-		coming += p.Groups[k].Pending() + given[k]
-	}
-	if coming+g.Hosts > OrUnbounded(p.Policy.MaxInFlight) {
+	if p.AllInFlight(given)+g.Hosts > OrUnbounded(p.Policy.MaxInFlight) {
 		return false
 	}
 	idle := func(n Node) bool { return n.GroupIndex == i && n.State == model.Idle && n.Stop == "" }

@@ -49,14 +49,12 @@ const ConservativeMode = "upscalingMode Conservative"
 
 // exceedsCaps reports whether launches exceed an in-flight cap.
 func (p *Search) exceedsCaps(given []int64) bool {
-	var all int64
 	for i, n := range given {
-		asked := p.Groups[i].Pending() + n
-		if all += asked; n > 0 && asked > p.Groups[i].InFlight {
+		if n > 0 && p.Groups[i].Pending()+n > p.Groups[i].InFlight {
 			return true
 		}
 	}
-	return Sum(given) > 0 && all > OrUnbounded(p.Policy.MaxInFlight) ||
+	return Sum(given) > 0 && p.AllInFlight(given) > OrUnbounded(p.Policy.MaxInFlight) ||
 		p.TriesPools() && p.SharedNodes.Occupied(given) == nil
 }
 
@@ -144,11 +142,8 @@ func (p *Search) needs(before, whole []int64, out *Outcome) (all []need) {
 // underCaps returns how much of a plan the in-flight caps allow, with the pods given before.
 func (p *Search) underCaps(before, whole []int64, out *Outcome) []int64 {
 	given, needs := slices.Clone(before), p.needs(before, whole, out)
-	spare := OrUnbounded(p.Policy.MaxInFlight)
-	for i := range p.Groups {
-		spare -= p.Groups[i].Pending() + given[i]
-	}
-	alone := spare == OrUnbounded(p.Policy.MaxInFlight)
+	all := p.AllInFlight(given)
+	spare, alone := OrUnbounded(p.Policy.MaxInFlight)-all, all == 0
 	for nodes, try := p.Known, false; ; nodes, try = p.SharedNodes, true {
 		on := nodes.Occupied(given)
 		if !try && p.TriesPools() { // pods that were tried before are on none of the known nodes
@@ -167,8 +162,7 @@ func (p *Search) underCaps(before, whole []int64, out *Outcome) []int64 {
 				if need.gangs > 0 && !try {
 					n = RoundUp((n*gangs+need.gangs-1)/need.gangs, g.Hosts)
 				}
-				room, _ := p.roomUnderCap(i, given)
-				n = min(n, room, p.roomOn(nodes, on, i, try))
+				n = min(n, p.roomUnderCap(i, given), p.roomOn(nodes, on, i, try))
 				n -= n % g.Hosts
 				waits := n > spare
 				if waits {
@@ -217,15 +211,25 @@ func OrUnbounded(most int) int64 {
 	return int64(most)
 }
 
-// roomUnderCap returns how many pods of a group its in-flight cap allows beside those given, and how many are on their
-// way. A replica that is larger than the cap is launched alone.
-func (r *Fleet) roomUnderCap(i int, given []int64) (room, asked int64) {
+// AllInFlight counts the pods of all groups on their way, with those given.
+func (r *Fleet) AllInFlight(given []int64) int64 {
+	all := Sum(given)
+	for i := range r.Groups {
+		all += r.Groups[i].Pending()
+	}
+	return all
+}
+
+// roomUnderCap returns how many pods of a group its in-flight cap allows beside those given. A replica that is larger
+// than the cap is launched alone.
+func (r *Fleet) roomUnderCap(i int, given []int64) int64 {
 	g := &r.Groups[i]
-	asked = g.Pending() + given[i]
-	if room = max(g.InFlight-asked, 0); asked == 0 {
+	asked := g.Pending() + given[i]
+	room := max(g.InFlight-asked, 0)
+	if asked == 0 {
 		room = max(room, g.Hosts)
 	}
-	return room - room%g.Hosts, asked
+	return room - room%g.Hosts
 }
 
 // bindLimits sets what may be launched on a ledger beside the given pods: what groups, the bound on all workers, quotas

@@ -425,14 +425,10 @@ func (p *Search) capRoom(l *Ledger, given []int64, open func(group int) bool) {
 		given[i] += n
 	}
 	p.bindLimits(l, given)
-	var all int64
 	for i := range p.Groups {
-		room, asked := p.roomUnderCap(i, given)
-		all += asked
-		if !open(i) {
-			room = 0
+		if l.room[i] = min(l.room[i], p.roomUnderCap(i, given)); !open(i) {
+			l.room[i] = 0
 		}
-		l.room[i] = min(l.room[i], room)
 	}
-	l.spare = min(l.spare, max(OrUnbounded(p.Policy.MaxInFlight)-all, 0))
+	l.spare = min(l.spare, max(OrUnbounded(p.Policy.MaxInFlight)-p.AllInFlight(given), 0))
 }

@@ -232,11 +232,7 @@ func (d *decision) shortage(i int) string {
 
 // inFlightCap returns the in-flight cap that has no room for one more replica of a group.
 func (d *decision) inFlightCap(i int) model.Reason {
-	g := &d.Groups[i]
-	var all int64
-	for k := range d.Groups {
-		all += d.Groups[k].Pending() + d.given[k]
-	}
+	g, all := &d.Groups[i], d.AllInFlight(d.given)
 	now := func(have string, n, given, most int64) string {
 		if n > most && given > 0 {
 			return fmt.Sprintf("; launching %s, because a replica that is larger is launched whole and alone",
