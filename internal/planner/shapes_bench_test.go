@@ -91,6 +91,21 @@ func BenchmarkLargeGangs(b *testing.B) {
 	}
 }
 
+// BenchmarkTurns plans 20,000 requests that all differ in turns. The last plan finds nothing left.
+func BenchmarkTurns(b *testing.B) {
+	s := plannertest.Fleet(20)
+	s.LaunchConfigCheckDisabled = true
+	s.Requests = manyShapes(20_000)
+	for b.Loop() {
+		plans, launched, last := inTurns(b, s, Policy{Work: 80_000_000}, 100)
+		if last.Deferred != nil || len(last.InfeasibleRequests) > 0 {
+			b.Fatalf("after %d plans, %+v is deferred", plans, last.Deferred)
+		}
+		b.ReportMetric(float64(plans), "plans")
+		b.ReportMetric(float64(launched), "launched")
+	}
+}
+
 func benchmarkPlan(b *testing.B, s Snapshot, policy Policy) {
 	launched, unmet, work, began := 0, 0, int64(0), cpuTime()
 	for b.Loop() {

@@ -299,7 +299,7 @@ func TestDifferentBundlesOfGangsKeepToTheBudget(t *testing.T) {
 
 // inTurns applies plans until one defers nothing and launches nothing, or until as many have passed, and returns how
 // many it made, and the pods that they launched. The last plan is repeated by the next one.
-func inTurns(t *testing.T, s Snapshot, policy Policy, most int) (plans, launched int, last Plan) {
+func inTurns(t testing.TB, s Snapshot, policy Policy, most int) (plans, launched int, last Plan) {
 	t.Helper()
 	for plans < most {
 		last = Compute(s, policy)

@@ -164,8 +164,8 @@ func position(text []byte) string {
 //
 //   - What reading and reporting the demand takes is known before and taken off first. A quarter of the work is left
 //     for planning in any case, so a plan keeps to its work or to about twice what that takes.
-//   - It takes on as many different shapes as usually take no more. The next plans continue with the others
-//     (turn.go).
+//   - It takes on as many different shapes as usually take no more. The next plans continue with the others. Placing
+//     those on what exists comes on top: at most one look for each shape and node.
 //   - Once it has used half of what it may, it tries no further ways to improve the launches that it has found.
 //
 // Work is counted in looks, so equal snapshots and policies have equal plans.
