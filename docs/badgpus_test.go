@@ -12,7 +12,7 @@ import (
 
 func TestBadGPUsListsAllSigns(t *testing.T) {
 	var want []string
-	for _, row := range sharing.FaultSigns {
+	for _, row := range sharing.BadGPUSigns {
 		sign := row.Name
 		if row.Bad != "" {
 			sign += "=" + row.Bad

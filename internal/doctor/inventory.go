@@ -281,7 +281,7 @@ func (x *inventory) blockedBy(g rayGroup) blockingTaints {
 func keepsAllAway(taint sharing.Taint) bool {
 	return strings.HasPrefix(taint.Key, "node.kubernetes.io/") ||
 		slices.ContainsFunc(departure.Taints, func(sign departure.Taint) bool { return sign.Key == taint.Key }) ||
-		slices.ContainsFunc(sharing.FaultSigns, func(sign sharing.FaultSign) bool { return sign.Name == taint.Key })
+		slices.ContainsFunc(sharing.BadGPUSigns, func(sign sharing.BadGPUSign) bool { return sign.Name == taint.Key })
 }
 
 func (x *inventory) findBlockingTaints(g rayGroup) blockingTaints {

@@ -137,8 +137,8 @@ type GPUs struct {
 	// PerCard is what is known about single cards; nil if nothing is.
 	PerCard  []Card    `json:"perCard"`
 	Problems []Problem `json:"problems"`
-	// Faults are the signs that GPUs are bad.
-	Faults []Fault `json:"-"`
+	// Bad are the signs that GPUs are bad.
+	Bad []BadGPU `json:"-"`
 }
 
 // readHealthy finds what the healthy cards offer of each resource, if some cards are known to be unhealthy. A device

@@ -101,7 +101,7 @@ func (r *reading) readProblems() {
 	if r.node.Unschedulable {
 		r.problem(Cordoned, "spec.unschedulable is set")
 	}
-	for _, f := range r.gpus.Faults {
+	for _, f := range r.gpus.Bad {
 		if what, is := strings.CutPrefix(f.Cause, "condition "); is && f.Severity > Watch {
 			r.problem(ConditionBad, what)
 		}

@@ -60,7 +60,7 @@ func (g Reader) Read(node NodeObject) GPUs {
 	r.readAscend()
 	r.gpus.Unregistered = r.noHAMi()
 	r.readFree()
-	r.readFaults()
+	r.readBadGPUs()
 	r.readHealthy()
 	r.readProblems()
 	return r.gpus

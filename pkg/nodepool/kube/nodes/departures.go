@@ -13,9 +13,9 @@ import (
 // back.
 func (w *Watch) markGoing(cluster *nodepool.Cluster) {
 	claims := w.claims.departures()
-	faults := nodeFaults{}
+	bad := badGPUs{}
 	if view := w.nodes.view.Load(); view != nil {
-		faults = view.faults
+		bad = view.badGPUs
 	}
 	w.nodes.mu.Lock()
 	for i := range cluster.Workers {
@@ -34,7 +34,7 @@ func (w *Watch) markGoing(cluster *nodepool.Cluster) {
 			machine = machine.AsWarning()
 		}
 		worker.Going = departure.Earlier(departure.Earlier(notice, machine), worker.Going)
-		worker.Going = departure.Earlier(worker.Going, faults.notice(cluster, worker, time.Now()))
+		worker.Going = departure.Earlier(worker.Going, bad.notice(cluster, worker, time.Now()))
 	}
 	w.nodes.mu.Unlock()
 	cluster.SpreadGoing()

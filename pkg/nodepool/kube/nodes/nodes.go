@@ -113,8 +113,8 @@ type nodeView struct {
 	known bool
 	// kept are the same nodes, without what pods take of them.
 	kept []keptNode
-	// faults are the signs of bad GPUs.
-	faults nodeFaults
+	// badGPUs are the signs of bad GPUs.
+	badGPUs badGPUs
 	// facts is equal for views that differ only in what pods take of nodes.
 	facts int64
 	// used is what pods take of the nodes, by name; nil while pods are unknown.
@@ -250,9 +250,9 @@ func (n *nodes) viewNow() *nodeView {
 		}
 	}
 	if before := n.view.Load(); before != nil {
-		view.faults = before.faults
+		view.badGPUs = before.badGPUs
 	}
-	view.faults = view.faults.of(view.nodes, time.Now())
+	view.badGPUs = view.badGPUs.of(view.nodes, time.Now())
 	view.stock = n.stockOf(view.nodes, shapes, ceilings, nodePools)
 	return view
 }

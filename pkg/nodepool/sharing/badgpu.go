@@ -32,11 +32,11 @@ const (
 	cardSign      = "card"
 )
 
-// FaultSign is one row of FaultSigns.
-type FaultSign struct {
+// BadGPUSign is one row of BadGPUSigns.
+type BadGPUSign struct {
 	// Kind is condition, taint, label or card. A card's Name is how its problem begins.
 	Kind, Name string
-	// Bad is the status or value that reports the fault; empty for taints, which may have any, and cards.
+	// Bad is the status or value that shows it; empty for taints, which may have any, and cards.
 	Bad      string
 	Severity Severity
 	Source   string
@@ -54,10 +54,10 @@ const (
 	draDriver  = "DRA driver of NVIDIA, device taints; one without an effect counts as none"
 )
 
-// FaultSigns are the signs of bad GPUs, the surest of each kind first. What a cloud or Karpenter does to a machine that
+// BadGPUSigns are the signs of bad GPUs, the surest of each kind first. What a cloud or Karpenter does to a machine that
 // it repairs, such as taints and deletions, is in package departure: the machine goes. docs/reference/bad-gpus.md shows
 // the table.
-var FaultSigns = []FaultSign{
+var BadGPUSigns = []BadGPUSign{
 	{conditionSign, "GPUMissing", "True", Drain, aks},
 	{conditionSign, "NVLinkStatusInactive", "True", Drain, aks},
 	{conditionSign, "XIDErrors", "True", Drain, aks},
@@ -120,30 +120,30 @@ var FaultSigns = []FaultSign{
 
 const sentinelState = "dgxc.nvidia.com/nvsentinel-state"
 
-// Fault is a sign that one GPU or all GPUs of a node are bad.
-type Fault struct {
+// BadGPU is a sign that one GPU or all GPUs of a node are bad.
+type BadGPU struct {
 	Severity Severity
 	// Cause is what shows it: "XID 79: the card has fallen off the bus", "condition XIDErrors is True". Says is what
-	// the condition says besides; it may change while the fault stays.
+	// the condition says besides; it may change while the sign stays.
 	Cause, Says string
 	// GPU names the card in texts: GPU-3. UUID and Device identify it, as far as they are known; Device is its name in
 	// ResourceSlices.
 	GPU, UUID, Device string
-	// Some: it is one of the cards, known or not. Otherwise the fault is of all of them.
+	// Some: it is one of the cards, known or not. Otherwise it is about all of them.
 	Some bool
 }
 
 // DevicePrefix begins the names of cards in ResourceSlices (gpu-3) and of instances on them (gpu-3-mig-1g5gb-19-0).
 const DevicePrefix = "gpu-"
 
-// WholeNode reports whether the fault is of all GPUs of the node.
-func (f Fault) WholeNode() bool { return !f.Some }
+// WholeNode reports whether the sign is about all GPUs of the node.
+func (f BadGPU) WholeNode() bool { return !f.Some }
 
-// Key identifies the fault among those of a node.
-func (f Fault) Key() string { return f.Cause + "\x00" + f.GPU + f.UUID }
+// Key identifies the sign among those of a node.
+func (f BadGPU) Key() string { return f.Cause + "\x00" + f.GPU + f.UUID }
 
-// Text names the fault and the node: "XID 79: the card has fallen off the bus, on GPU-3 of node n7".
-func (f Fault) Text(node string) string {
+// Text names the cause and the node: "XID 79: the card has fallen off the bus, on GPU-3 of node n7".
+func (f BadGPU) Text(node string) string {
 	text := f.Cause
 	if f.GPU != "" {
 		text += ", on " + f.GPU + " of node " + node
@@ -158,7 +158,7 @@ func (f Fault) Text(node string) string {
 
 // Is reports whether a device is the card, or on it: its UUID with or without a suffix for a share, or driver, pool and
 // name of a device in ResourceSlices.
-func (f Fault) Is(id string) bool {
+func (f BadGPU) Is(id string) bool {
 	name := id[strings.LastIndex(id, "/")+1:]
 	return f.UUID != "" && strings.HasPrefix(id, f.UUID) ||
 		f.Device != "" && name != id && (name == f.Device || strings.HasPrefix(name, f.Device+"-"))
@@ -166,7 +166,7 @@ func (f Fault) Is(id string) bool {
 
 // IsGPUCondition reports whether a node condition of this type is about GPUs.
 func IsGPUCondition(name string) bool {
-	for _, row := range FaultSigns {
+	for _, row := range BadGPUSigns {
 		if row.Kind == conditionSign && row.Name == name {
 			return true
 		}
@@ -174,48 +174,48 @@ func IsGPUCondition(name string) bool {
 	return false
 }
 
-// readFaults finds the signs that GPUs of the node are bad.
-func (r *reading) readFaults() {
-	for _, row := range FaultSigns {
+// readBadGPUs finds the signs that GPUs of the node are bad.
+func (r *reading) readBadGPUs() {
+	for _, row := range BadGPUSigns {
 		switch {
 		case row.Kind == conditionSign && r.node.Conditions[row.Name] == row.Bad:
-			r.fault(Fault{Severity: row.Severity, Cause: "condition " + row.Name + " is " + row.Bad,
+			r.badGPU(BadGPU{Severity: row.Severity, Cause: "condition " + row.Name + " is " + row.Bad,
 				Says: r.node.Messages[row.Name]})
 		case row.Kind == labelSign && r.node.Labels[row.Name] == row.Bad:
-			r.fault(Fault{Severity: row.Severity, Cause: "label " + row.Name + "=" + row.Bad})
+			r.badGPU(BadGPU{Severity: row.Severity, Cause: "label " + row.Name + "=" + row.Bad})
 		case row.Kind == taintSign:
 			for _, taint := range r.node.Taints {
 				if taint.Key == row.Name {
-					r.fault(Fault{Severity: row.Severity, Cause: "taint " + taint.String()})
+					r.badGPU(BadGPU{Severity: row.Severity, Cause: "taint " + taint.String()})
 				}
 			}
 		}
 	}
 	for i := range r.gpus.PerCard {
-		r.cardFault(&r.gpus.PerCard[i])
+		r.badCard(&r.gpus.PerCard[i])
 	}
 	for _, name := range r.announced() {
 		// With 0, the device plugin is not running, which says nothing about the cards.
 		if capacity, healthy := r.node.Capacity[name], r.node.Allocatable[name]; healthy > 0 && healthy < capacity {
-			r.fault(Fault{Severity: Drain, Some: true, Cause: "unhealthy " + name,
+			r.badGPU(BadGPU{Severity: Drain, Some: true, Cause: "unhealthy " + name,
 				Says: fmt.Sprintf("%d of %d", capacity-healthy, capacity)})
 		}
 	}
 }
 
-func (r *reading) fault(f Fault) { r.gpus.Faults = append(r.gpus.Faults, f) }
+func (r *reading) badGPU(f BadGPU) { r.gpus.Bad = append(r.gpus.Bad, f) }
 
-// cardFault adds what is wrong with a card. What is in no row keeps new pods away, such as a card that somebody
+// badCard adds what is wrong with a card. What is in no row keeps new pods away, such as a card that somebody
 // cordoned.
-func (r *reading) cardFault(card *Card) {
-	f := Fault{Severity: Avoid, Cause: card.Problem, Some: true}
+func (r *reading) badCard(card *Card) {
+	f := BadGPU{Severity: Avoid, Cause: card.Problem, Some: true}
 	switch {
 	case card.Problem == "":
 		return
 	case card.Usable():
 		f.Severity = Watch
 	default:
-		for _, row := range FaultSigns {
+		for _, row := range BadGPUSigns {
 			if row.Kind == cardSign && strings.HasPrefix(card.Problem, row.Name) {
 				f.Severity = row.Severity
 				break
@@ -231,12 +231,12 @@ func (r *reading) cardFault(card *Card) {
 			f.Device = fmt.Sprintf("%s%d", DevicePrefix, *card.Index)
 		}
 	}
-	r.fault(f)
+	r.badGPU(f)
 }
 
 // AllBad returns why no GPU of the node is to be used; empty if some are.
 func (n *GPUs) AllBad() string {
-	for _, f := range n.Faults {
+	for _, f := range n.Bad {
 		if f.Severity >= Avoid && f.WholeNode() {
 			return f.Cause
 		}

@@ -131,7 +131,7 @@ func TestASignThatComesAndGoesSlowlyDrainsOnce(t *testing.T) {
 			}
 			show("", time.Minute)
 		}
-		show("", faultReturns)
+		show("", signReturns)
 		show("XIDErrors", 5*time.Minute)
 		if got := badGPUOf(n, 1, w); got == nil || !got.Certain {
 			t.Errorf("a sign that is new: %+v", got)

@@ -13,50 +13,50 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// faultReturns is how long a sign of a bad GPU that is gone is remembered. Workers that come meanwhile came later than
+// signReturns is how long a sign of a bad GPU that is gone is remembered. Workers that come meanwhile came later than
 // the sign: otherwise one that comes and goes would drain a worker each time.
-const faultReturns = 30 * time.Minute
+const signReturns = 30 * time.Minute
 
-// Beyond a part of 1/faultyPart of the nodes with GPUs, and of more than fewNodes, a sign is more likely an error of
+// Beyond a part of 1/badPart of the nodes with GPUs, and of more than fewNodes, a sign is more likely an error of
 // whatever reports it than of the GPUs, and nothing follows from it. Node repair stops there too: EKS, "Node
 // auto-repair"; Karpenter, feature gate NodeRepair.
 const (
-	fewNodes   = 5
-	faultyPart = 5
+	fewNodes = 5
+	badPart  = 5
 )
 
-// fault is a sign of a bad GPU. This process has seen it since then without interruption, and with shorter gaps than
-// faultReturns since first.
-type fault struct {
-	sharing.Fault
+// badGPU is a sign of a bad GPU. This process has seen it since then without interruption, and with shorter gaps than
+// signReturns since first.
+type badGPU struct {
+	sharing.BadGPU
 	first, since time.Time
 	// gone is when it was seen to be gone; zero while it is there.
 	gone time.Time
 }
 
-func (a fault) same(b fault) bool { return a.Key() == b.Key() }
+func (a badGPU) same(b badGPU) bool { return a.Key() == b.Key() }
 
-// nodeFaults are the signs of bad GPUs in a view. It never changes.
-type nodeFaults struct {
+// badGPUs are the signs of bad GPUs in a view. It never changes.
+type badGPUs struct {
 	// byNode has the most severe ones of each node first.
-	byNode map[string][]fault
+	byNode map[string][]badGPU
 	// gone are those that may return.
-	gone map[string][]fault
+	gone map[string][]badGPU
 	// tooMany is why nothing follows from them; empty if something does.
 	tooMany string
 }
 
-// of returns the faults of nodes, which have those of f since the same time, and lets plans place nothing on nodes of
+// of returns the signs of nodes, which have those of f since the same time, and lets plans place nothing on nodes of
 // which all GPUs are bad.
-func (f nodeFaults) of(nodes []landing.Node, now time.Time) nodeFaults {
-	next, withGPUs, bad := nodeFaults{byNode: map[string][]fault{}, gone: map[string][]fault{}}, 0, 0
+func (f badGPUs) of(nodes []landing.Node, now time.Time) badGPUs {
+	next, withGPUs, bad := badGPUs{byNode: map[string][]badGPU{}, gone: map[string][]badGPU{}}, 0, 0
 	for i := range nodes {
 		node := &nodes[i]
-		var list []fault
+		var list []badGPU
 		if node.GPUs != nil {
 			withGPUs++
-			for _, seen := range node.GPUs.Faults {
-				list = append(list, fault{Fault: seen, first: now, since: now})
+			for _, seen := range node.GPUs.Bad {
+				list = append(list, badGPU{BadGPU: seen, first: now, since: now})
 			}
 		}
 		for _, known := range slices.Concat(f.byNode[node.Name], f.gone[node.Name]) {
@@ -67,7 +67,7 @@ func (f nodeFaults) of(nodes []landing.Node, now time.Time) nodeFaults {
 					if known.gone.IsZero() {
 						list[at].since = known.since
 					}
-					if known.gone.IsZero() || now.Sub(known.gone) < faultReturns {
+					if known.gone.IsZero() || now.Sub(known.gone) < signReturns {
 						list[at].first = known.first
 					}
 				}
@@ -75,20 +75,20 @@ func (f nodeFaults) of(nodes []landing.Node, now time.Time) nodeFaults {
 			if known.gone.IsZero() {
 				known.gone = now
 			}
-			if isGone && now.Sub(known.gone) < faultReturns {
+			if isGone && now.Sub(known.gone) < signReturns {
 				next.gone[node.Name] = append(next.gone[node.Name], known)
 			}
 		}
 		if len(list) == 0 {
 			continue
 		}
-		slices.SortStableFunc(list, func(a, b fault) int { return cmp.Compare(b.Severity, a.Severity) })
+		slices.SortStableFunc(list, func(a, b badGPU) int { return cmp.Compare(b.Severity, a.Severity) })
 		next.byNode[node.Name] = list
 		if list[0].Severity >= sharing.Drain || node.GPUs.AllBad() != "" {
 			bad++
 		}
 	}
-	if withGPUs > fewNodes && bad*faultyPart > withGPUs {
+	if withGPUs > fewNodes && bad*badPart > withGPUs {
 		next.tooMany = fmt.Sprintf("%d of %d nodes with GPUs show a bad one, which is more likely an error of what "+
 			"reports it", bad, withGPUs)
 		return next
@@ -103,7 +103,7 @@ func (f nodeFaults) of(nodes []landing.Node, now time.Time) nodeFaults {
 }
 
 // notice returns what the signs of a node mean for a worker there, or nil.
-func (f nodeFaults) notice(cluster *nodepool.Cluster, w *nodepool.Worker, now time.Time) (found *departure.Notice) {
+func (f badGPUs) notice(cluster *nodepool.Cluster, w *nodepool.Worker, now time.Time) (found *departure.Notice) {
 	if len(f.byNode[w.Node]) == 0 {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (f nodeFaults) notice(cluster *nodepool.Cluster, w *nodepool.Worker, now ti
 		if bad.Severity < sharing.Drain {
 			break
 		}
-		has := holds(group, w, node, bad.Fault)
+		has := holds(group, w, node, bad.BadGPU)
 		if has == no {
 			continue
 		}
@@ -158,7 +158,7 @@ const (
 
 // holds returns whether a worker has a GPU that is bad. It certainly has one if it has more GPUs than are healthy.
 // Otherwise its pod must name its GPUs.
-func holds(group *nodepool.WorkerGroup, w *nodepool.Worker, node *landing.Node, bad sharing.Fault) answer {
+func holds(group *nodepool.WorkerGroup, w *nodepool.Worker, node *landing.Node, bad sharing.BadGPU) answer {
 	if bad.WholeNode() {
 		return yes
 	}

@@ -9,13 +9,13 @@ import (
 )
 
 func TestEachSignOfABadGPUHasItsSeverity(t *testing.T) {
-	for _, row := range sharing.FaultSigns {
+	for _, row := range sharing.BadGPUSigns {
 		node, text := sharing.NodeObject{}, ""
 		switch row.Kind {
 		case "condition":
 			node.Conditions, text = map[string]string{row.Name: row.Bad}, "condition "+row.Name+" is "+row.Bad
 			other := map[string]string{"True": "False", "False": "True"}[row.Bad]
-			if got := (sharing.Reader{}).Read(sharing.NodeObject{Conditions: map[string]string{row.Name: other}}).Faults; len(got) > 0 {
+			if got := (sharing.Reader{}).Read(sharing.NodeObject{Conditions: map[string]string{row.Name: other}}).Bad; len(got) > 0 {
 				t.Errorf("%s is %s: %+v", row.Name, other, got)
 			}
 		case "label":
@@ -26,8 +26,8 @@ func TestEachSignOfABadGPUHasItsSeverity(t *testing.T) {
 		case "card":
 			continue // below
 		}
-		want := []sharing.Fault{{Severity: row.Severity, Cause: text}}
-		if diff := cmp.Diff(want, sharing.Reader{}.Read(node).Faults); diff != "" || row.Source == "" || !want[0].WholeNode() {
+		want := []sharing.BadGPU{{Severity: row.Severity, Cause: text}}
+		if diff := cmp.Diff(want, sharing.Reader{}.Read(node).Bad); diff != "" || row.Source == "" || !want[0].WholeNode() {
 			t.Errorf("%s %s (-want +got):\n%s", row.Kind, row.Name, diff)
 		}
 	}
@@ -62,26 +62,26 @@ func TestABadCardIsNamed(t *testing.T) {
 		"unhealthy nvidia.com/gpu, on node n7: 1 of 4": {sharing.NodeObject{Name: "n7", Capacity: map[string]int64{"nvidia.com/gpu": 4},
 			Allocatable: map[string]int64{"nvidia.com/gpu": 3}}, sharing.Drain, ""},
 	} {
-		got := sharing.Reader{}.Read(c.node).Faults
+		got := sharing.Reader{}.Read(c.node).Bad
 		if len(got) != 1 || got[0].Text("n7") != text || got[0].Severity != c.severity || got[0].GPU != c.gpu || got[0].WholeNode() {
 			t.Errorf("%+v, want %s with severity %v", got, text, c.severity)
 		}
 	}
 	withdrawn := func(healthy int64) string {
 		node := sharing.NodeObject{Capacity: map[string]int64{"nvidia.com/gpu": 4}, Allocatable: map[string]int64{"nvidia.com/gpu": healthy}}
-		return sharing.Reader{}.Read(node).Faults[0].Key()
+		return sharing.Reader{}.Read(node).Bad[0].Key()
 	}
 	if withdrawn(3) != withdrawn(2) {
-		t.Error("a second unhealthy card is another fault")
+		t.Error("a second unhealthy card is another sign")
 	}
 	restarts := sharing.NodeObject{Capacity: map[string]int64{"nvidia.com/gpu": 4}, Allocatable: map[string]int64{"nvidia.com/gpu": 0}}
-	if got := (sharing.Reader{}).Read(restarts).Faults; len(got) > 0 {
+	if got := (sharing.Reader{}).Read(restarts).Bad; len(got) > 0 {
 		t.Errorf("a device plugin that restarts: %+v", got)
 	}
 }
 
 func TestADeviceIsRecognized(t *testing.T) {
-	bad := sharing.Fault{UUID: "GPU-a", Device: "gpu-3"}
+	bad := sharing.BadGPU{UUID: "GPU-a", Device: "gpu-3"}
 	for id, want := range map[string]bool{"GPU-a": true, "GPU-a::2": true, "GPU-b": false, "MIG-c": false, "gpu.nvidia.com/n7/gpu-3": true,
 		"gpu.nvidia.com/n7/gpu-3-mig-1g5gb-19-0": true, "gpu.nvidia.com/n7/gpu-30": false, "gpu-3": false} {
 		if bad.Is(id) != want {
