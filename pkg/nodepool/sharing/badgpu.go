@@ -54,9 +54,9 @@ const (
 	draDriver  = "DRA driver of NVIDIA, device taints; one without an effect counts as none"
 )
 
-// BadGPUSigns are the signs of bad GPUs, the surest of each kind first. What a cloud or Karpenter does to a machine that
-// it repairs, such as taints and deletions, is in package departure: the machine goes. docs/reference/bad-gpus.md shows
-// the table.
+// BadGPUSigns are the signs of bad GPUs, the surest of each kind first. What a cloud or Karpenter does to a machine
+// that it repairs, such as taints and deletions, is in package departure: the machine goes.
+// docs/reference/bad-gpus.md shows the table.
 var BadGPUSigns = []BadGPUSign{
 	{conditionSign, "GPUMissing", "True", Drain, aks},
 	{conditionSign, "NVLinkStatusInactive", "True", Drain, aks},
