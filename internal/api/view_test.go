@@ -370,7 +370,8 @@ func (f fakeNodes) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 
 func TestNodepoolsAreThoseOfTheReader(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.Nodepools = fakeNodes{} })
-	report, err := dial(t, w.handler).Nodepools(context.Background())
+	var report apiv1.NodepoolsReport
+	err := json.Unmarshal(w.call(http.MethodGet, "/v1/nodepools", "").Body.Bytes(), &report)
 	if err != nil || len(report.Nodes) != 1 || report.Nodes[0].Name != "n1" || report.Pools == nil || report.Notes == nil {
 		t.Errorf("%+v, %v", report, err)
 	}

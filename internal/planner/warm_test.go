@@ -119,9 +119,9 @@ func TestEachEntrySaysWhatItHasAndWhy(t *testing.T) {
 			if w.Reason.Code == "" || w.Ready < 0 || w.Coming < 0 || w.Launching < 0 {
 				t.Errorf("%+v", w)
 			}
-			fulfilled := w.Reason.Code == model.CodeWarm
-			if fulfilled != (w.Missing() == 0) {
-				t.Errorf("%d missing, code %s", w.Missing(), w.Reason.Code)
+			missing := w.Count - w.Ready - w.Coming - w.Launching
+			if fulfilled := w.Reason.Code == model.CodeWarm; fulfilled != (missing <= 0) {
+				t.Errorf("%d missing, code %s", missing, w.Reason.Code)
 			}
 			for _, pod := range w.Kept {
 				if kept[pod] {

@@ -336,11 +336,6 @@ func (c *Client) Costs(ctx context.Context, by CostsBy, namespace string) (Costs
 	return answerTo[Costs](ctx, c, http.MethodGet, target, nil)
 }
 
-// Nodepools returns the nodes and pools that the server sees.
-func (c *Client) Nodepools(ctx context.Context) (NodepoolsReport, error) {
-	return answerTo[NodepoolsReport](ctx, c, http.MethodGet, c.base.JoinPath("v1", "nodepools"), nil)
-}
-
 // Event is one server-sent event.
 type Event struct {
 	// ID increases with each event of a server. Kind is status, demand, plan or gone.

@@ -80,6 +80,3 @@ type WarmPlan struct {
 	Kept   []string `json:"kept,omitempty"`
 	Reason Reason   `json:"reason"`
 }
-
-// Missing is how many replicas or bundles the entry lacks after the plan's launches.
-func (p *WarmPlan) Missing() int64 { return max(0, p.Count-p.Ready-p.Coming-p.Launching) }
