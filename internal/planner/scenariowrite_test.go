@@ -282,7 +282,7 @@ func warmOutcome(p *model.WarmPlan) string {
 	if p.Launching > 0 {
 		line += fmt.Sprintf(", %d launching", p.Launching)
 	}
-	if missing := p.Missing(); missing > 0 {
+	if missing := max(0, p.Count-p.Ready-p.Coming-p.Launching); missing > 0 {
 		line += fmt.Sprintf(", %d missing", missing)
 	}
 	for _, pod := range p.Kept {
