@@ -18,6 +18,8 @@ type order struct {
 	// unserved are the bundles of each request that another order leaves unserved; they come first. nil changes
 	// nothing.
 	unserved []int64
+	// gangs come before the others: another order leaves them unserved.
+	gangs []*Gang
 }
 
 // orders are tried in addition to the first, {how: fullest}, if its result can be improved (bestRound).
@@ -51,9 +53,9 @@ func (p *Search) bestRound(given []int64, how Strategy) Outcome {
 	}
 	v := p.verdict(best.launched, &best)
 	tried := orders[:]
-	if Sum(best.Unserved) > 0 {
+	if Sum(best.Unserved)+int64(len(best.Gangs)) > 0 {
 		// What is easier to place can have taken the only places of the rest.
-		tried = append([]order{{how: how, stepwise: true, unserved: best.Unserved}}, tried...)
+		tried = append([]order{{how: how, stepwise: true, unserved: best.Unserved, gangs: best.Gangs}}, tried...)
 	}
 	for _, o := range tried {
 		other := p.roundIn(given, o)

@@ -113,6 +113,12 @@ func (p *Search) placeGangs(l *Ledger, in order, out *Outcome) *Ledger {
 	if l.how.raysOrder() {
 		gangs = gangsAsRay(gangs)
 	}
+	if len(in.gangs) > 0 {
+		gangs = slices.Clone(gangs)
+		slices.SortStableFunc(gangs, func(a, b *Gang) int {
+			return CompareBool(slices.Contains(in.gangs, b), slices.Contains(in.gangs, a))
+		})
+	}
 	l, out.Gangs = p.placeInOrder(l, gangs)
 	slices.SortFunc(out.Gangs, func(a, b *Gang) int { return a.Number - b.Number })
 	return l
