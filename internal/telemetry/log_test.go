@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -262,17 +263,45 @@ func TestAtTheEndOneSignalDoesNotWaitForAnother(t *testing.T) {
 	}
 }
 
-// keepGlobals restores the loggers of libraries at the end of a test. gRPC cannot restore its previous logger, so its
-// log is discarded.
+// keepGlobals restores the loggers of libraries at the end of a test. gRPC's is that of TestMain all the time.
 func keepGlobals(t *testing.T) {
 	before, flags := slog.Default(), log.Flags()
 	t.Cleanup(func() {
-		AdoptGRPC(slog.New(slog.DiscardHandler))
+		grpcLog.to.Store(nil)
 		klog.ClearLogger()
 		slog.SetDefault(before)
 		log.SetOutput(os.Stderr)
 		log.SetFlags(flags)
 	})
+}
+
+// grpcLog is where gRPC logs in this package's tests: to the logger of the test, if it has set one.
+var grpcLog grpcHandler
+
+type grpcHandler struct {
+	to    atomic.Pointer[slog.Logger]
+	attrs []slog.Attr
+	root  *grpcHandler
+}
+
+func (g *grpcHandler) Enabled(context.Context, slog.Level) bool { return true }
+func (g *grpcHandler) WithGroup(string) slog.Handler            { return g }
+func (g *grpcHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &grpcHandler{attrs: attrs, root: g}
+}
+
+func (g *grpcHandler) Handle(ctx context.Context, record slog.Record) error {
+	if to := g.root.to.Load(); to != nil && to.Enabled(ctx, record.Level) {
+		return to.Handler().WithAttrs(g.attrs).Handle(ctx, record)
+	}
+	return nil
+}
+
+// TestMain adopts gRPC's logger once, as the program does: it has no lock, and connections of earlier tests may still
+// close and log that.
+func TestMain(m *testing.M) {
+	AdoptGRPC(slog.New(&grpcLog))
+	os.Exit(m.Run())
 }
 
 func TestLinesOfLibrariesAreLinesOfTheLog(t *testing.T) {
@@ -292,7 +321,7 @@ func TestLinesOfLibrariesAreLinesOfTheLog(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			AdoptGRPC(logger)
+			grpcLog.to.Store(logger)
 			AdoptLibraries(logger)
 			c.say()
 			got := map[string]any{}
@@ -315,7 +344,7 @@ func TestDetailsOfLibrariesAreNotLogged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	AdoptGRPC(logger)
+	grpcLog.to.Store(logger)
 	AdoptLibraries(logger)
 	klog.V(2).Info("a detail of client-go")
 	grpclog.Warning("a connection failed")
