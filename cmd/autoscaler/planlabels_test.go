@@ -66,10 +66,12 @@ func (c labelCase) snapshot() string {
 }
 
 const (
-	h100     = `"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"`
-	t4       = `"nvidia.com/gpu.product": "Tesla-T4"`
-	onH100   = `"nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},`
-	wantH100 = `"pendingRequests": [{"resources": {"GPU": 1, "accelerator_type:H100": 0.001}, "count": 3}]`
+	h100       = `"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"`
+	t4         = `"nvidia.com/gpu.product": "Tesla-T4"`
+	onH100     = `"nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},`
+	wantH100   = `"pendingRequests": [{"resources": {"GPU": 1, "accelerator_type:H100": 0.001}, "count": 3}]`
+	perReplica = `{"name": "REPLICA", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['ray.io/worker-group-replica-name']"}}},
+		{"name": "RAY_OVERRIDE_LABELS", "value": "{\"ray.io/gpu-domain\": \"$(REPLICA)\"}"}`
 	fieldRef = `{"name": "RAY_NODE_ZONE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['topology.kubernetes.io/zone']"}}}`
 )
 
@@ -157,6 +159,11 @@ func TestGroupsAtZeroArePlannedByWhatTheirPodsWillAnnounce(t *testing.T) {
 			demand: gangOn("ray.io/gpu-domain", 2), args: []string{"--topology-label", "clique=ray.io/gpu-domain", "--pool-label", "pool"}}, 0, 2, ""},
 		"a pool whose domain is unknown": {labelCase{templates: one, pools: `{"name": "p", "maxNodes": 3}`, demand: gangOn("ray.io/gpu-domain", 2),
 			args: []string{"--topology-label", "clique=ray.io/gpu-domain"}}, 1, 0, "trying"},
+		"each replica is a domain":  {labelCase{templates: one, groups: map[string]string{"a": `, "numOfHosts": 2`}, env: perReplica, demand: gangOn("ray.io/gpu-domain", 2)}, 2, 0, "trying"},
+		"no replica holds the gang": {labelCase{templates: one, groups: map[string]string{"a": `, "numOfHosts": 2`}, env: perReplica, demand: gangOn("ray.io/gpu-domain", 3)}, 0, 0, "capped"},
+		"the zone is the domain": {labelCase{templates: map[string]string{"a": `"nodeSelector": {"topology.kubernetes.io/zone": "z1"},`}, env: `{"name": "Z", "valueFrom": {"fieldRef":
+			{"fieldPath": "metadata.labels['topology.kubernetes.io/zone']"}}}, {"name": "RAY_OVERRIDE_LABELS", "value": "{\"ray.io/gpu-domain\": \"$(Z)\"}"}`,
+			demand: gangOn("ray.io/gpu-domain", 2)}, 2, 0, ""},
 		"a label that no node has": {labelCase{templates: one, nodes: map[string]string{"n1": ``}, demand: gangOn("ray.io/gpu-domain", 1)}, 0, 0, "impossible"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -127,6 +127,7 @@ var (
 	announcedAttributes = map[string]attribute{
 		"name": {"name", text}, "values": {"values", listOf(text)}, "shown": {"shown", listOf(text)},
 		"present": {"present", isYes}, "certain": {"certain", isYes}, "why": {"why", text},
+		"per-replica": {"perReplica", isYes},
 	}
 	poolAttributes = map[string]attribute{
 		"pods": {"maxPods", number}, "resource": {"resource", text}, "units": {"units", number},

@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // A label can have one value per node. Values without room are not tried, so they do not use up the limit of the
@@ -86,5 +88,60 @@ func TestATopologyGangThatIsServedFitsWithinOneValue(t *testing.T) {
 			}
 		}
 		t.Errorf("the gang is called served and fits in no zone:\n%s\n%s", plannertest.Compact(s), plannertest.Compact(plan))
+	})
+}
+
+// TestEachGangTakesOneReplicaThatIsItsRack plans until nothing is launched, as the operator makes each replica that is
+// asked for. There are never more replicas than gangs, and in the end each gang that fits in a replica is served by one.
+func TestEachGangTakesOneReplicaThatIsItsRack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		hosts, most := rapid.IntRange(2, 5).Draw(t, "hosts"), rapid.IntRange(0, 5).Draw(t, "most")
+		s := Snapshot{Groups: []Group{{Name: "racks", Resources: raydemand.Bundle{"GPU": raydemand.Whole(4)}, Max: most, NumOfHosts: hosts,
+			Announces: []landing.Announced{{Name: "rack", Present: true, PerReplica: true}}}}}
+		fitting := 0
+		for i := range rapid.IntRange(1, 5).Draw(t, "gangs") {
+			g := raydemand.Gang{ID: fmt.Sprint(i), Strategy: raydemand.Pack, TopologyLabel: "rack"}
+			if rapid.Bool().Draw(t, "spread") {
+				g.Strategy = raydemand.StrictSpread
+			}
+			for range rapid.IntRange(1, 6).Draw(t, "bundles") {
+				g.Bundles = append(g.Bundles, raydemand.Bundle{"GPU": raydemand.Whole(4)})
+			}
+			if len(g.Bundles) <= hosts {
+				fitting++
+			}
+			s.Gangs = append(s.Gangs, g)
+		}
+		replicas := 0
+		for range 20 {
+			plan := Compute(s, Policy{})
+			launch := plan.Launch["racks"]
+			if launch != 0 && launch != hosts {
+				t.Fatalf("launches %d pods at once:\n%s", launch, plannertest.Compact(s))
+			}
+			if launch == 0 {
+				unserved := 0
+				for _, g := range plan.InfeasibleGangRequests {
+					if len(g.Bundles) <= hosts {
+						unserved++
+					}
+				}
+				if unserved > 0 && replicas < most || replicas > fitting {
+					t.Fatalf("%d of %d gangs that fit are unserved with %d of %d replicas:\n%s", unserved, fitting, replicas, most, plannertest.Compact(s))
+				}
+				return
+			}
+			joined := rapid.Bool().Draw(t, "joined")
+			for host := range hosts {
+				n := Node{Pod: fmt.Sprintf("p-%d-%d", replicas, host), Group: "racks", State: Pending, Replica: fmt.Sprint("racks-", replicas)}
+				if joined {
+					n.State, n.Total = Idle, s.Groups[0].Resources
+					n.Labels = map[string]string{"ray.io/node-id": n.Pod, "rack": n.Replica}
+				}
+				s.Nodes = append(s.Nodes, n)
+			}
+			replicas++
+		}
+		t.Fatalf("it never ends:\n%s", plannertest.Compact(s))
 	})
 }

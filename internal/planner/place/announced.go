@@ -26,6 +26,9 @@ func (g *Group) settleAnnounced(nodes []model.Node) {
 			continue
 		}
 		derived := a
+		if a.PerReplica && !g.namesReplicas(nodes, a) {
+			a.PerReplica, a.Why = false, "its workers differ from what follows from their template: "+a.Why
+		}
 		switch settle(&a, g.shownBy(nodes, a.Name)) {
 		case present:
 			certain = append(certain, a)
@@ -67,7 +70,7 @@ func settle(a *landing.Announced, living []string) certainty {
 	}
 	a.Shown = sorted(slices.Concat(a.Shown, living))
 	switch {
-	case len(a.Shown) != 1 || len(a.Values) > 1:
+	case len(a.Shown) != 1 || len(a.Values) > 1 || a.PerReplica:
 		return open
 	case a.Shown[0] == "":
 		return absent
@@ -119,6 +122,25 @@ func (g *Group) shownBy(nodes []model.Node, name string) (shown []string) {
 		}
 	}
 	return shown
+}
+
+// namesReplicas reports whether no worker contradicts that a label has the name of the replica as its value.
+func (g *Group) namesReplicas(nodes []model.Node, a landing.Announced) bool {
+	return !slices.Contains(a.Shown, "") && !slices.ContainsFunc(nodes, func(n model.Node) bool {
+		shown := g.shownBy([]model.Node{n}, a.Name)
+		return len(shown) > 0 && (n.Replica == "" || shown[0] != n.Replica)
+	})
+}
+
+// ofReplica adds to the labels of a pod that has not joined those whose value is the name of its replica.
+func (g *Group) ofReplica(n *model.Node, labels map[string]string) map[string]string {
+	for i := range g.open {
+		if a := &g.open[i]; a.PerReplica && n.Replica != "" {
+			labels = maps.Clone(labels)
+			labels[a.Name] = n.Replica
+		}
+	}
+	return labels
 }
 
 // withAnnounced adds to the resources and labels of a pod that has not joined what it announces for certain.
@@ -239,9 +261,9 @@ func (g *Group) mayMatch(selector raydemand.Selector) (all []Awaited, possible b
 	return all, true
 }
 
-// mayBeMet reports whether one of the possible values meets the condition.
+// mayBeMet reports whether one of the possible values meets the condition. Nobody knows the name of a new replica.
 func (a Awaited) mayBeMet() bool {
-	return a.Must.Op == raydemand.NotIn || slices.ContainsFunc(a.Must.Values, a.Allows)
+	return a.Must.Op == raydemand.NotIn || !a.PerReplica && slices.ContainsFunc(a.Must.Values, a.Allows)
 }
 
 // Of the hosts of a TPU slice, the first has worker ID 0 and the resource by which programs reserve the slice
@@ -353,17 +375,17 @@ func (p *Search) try(given []int64, out *Outcome) []int64 {
 	given = slices.Clone(given)
 	for _, i := range out.Claims {
 		for _, it := range p.UnservedOf(i, out) {
-			p.tryOne(given, it, nil)
+			p.tryOne(given, it, nil, out)
 		}
 	}
 	for _, g := range out.Gangs {
 		for _, it := range p.awaiting(g) {
-			p.tryOne(given, it, g)
+			p.tryOne(given, it, g, out)
 		}
 	}
 	for i, n := range out.Unserved {
 		if n > 0 && !p.Requests[i].Deferred {
-			p.tryOne(given, p.Requests[i], nil)
+			p.tryOne(given, p.Requests[i], nil, out)
 		}
 	}
 	return given
@@ -390,15 +412,15 @@ func (p *Search) awaiting(g *Gang) []*Item {
 }
 
 // tryOne launches one replica of the best group that may serve the item, unless pods of such a group are on their way.
-func (p *Search) tryOne(given []int64, it *Item, gang *Gang) {
+func (p *Search) tryOne(given []int64, it *Item, gang *Gang, out *Outcome) {
 	best, awaited := -1, []Awaited(nil)
 	for i := range p.Groups {
 		wants := p.Wants(i, it, gang)
 		switch {
 		case len(wants) == 0:
-		case given[i]+p.Groups[i].Pending() > 0:
+		case p.Coming(i, given, wants, out):
 			return // the next pods show it
-		case p.mayTry(i, given, wants, gang) && (best < 0 || p.betterTrial(i, best)):
+		case p.mayTry(i, given, wants, gang, out) && (best < 0 || p.betterTrial(i, best)):
 			best, awaited = i, wants
 		}
 	}
@@ -410,13 +432,12 @@ func (p *Search) tryOne(given []int64, it *Item, gang *Gang) {
 
 // mayTry reports whether a trial is allowed: no limit prevents it, no idle pod of the group shows that it would not
 // help, and the workers so far have not shown that another value is to be expected.
-func (p *Search) mayTry(i int, given []int64, wants []Awaited, gang *Gang) bool {
+func (p *Search) mayTry(i int, given []int64, wants []Awaited, gang *Gang, out *Outcome) bool {
 	g := &p.Groups[i]
 	if p.AllInFlight(given)+g.Hosts > OrUnbounded(p.Policy.MaxInFlight) {
 		return false
 	}
-	idle := func(n Node) bool { return n.GroupIndex == i && n.State == model.Idle && n.Stop == "" }
-	if slices.ContainsFunc(p.Nodes, idle) ||
+	if p.Unused(i, model.Idle, wants, out) ||
 		slices.ContainsFunc(wants, func(a Awaited) bool { return !p.Undecided(a, gang, g) }) {
 		return false
 	}
@@ -424,28 +445,61 @@ func (p *Search) mayTry(i int, given []int64, wants []Awaited, gang *Gang) bool 
 	return min(l.room[i], l.spare) >= g.Hosts && g.Hosts <= g.InFlight
 }
 
-// Undecided reports whether one more pod can show something new about an announcement. Workers that announced other
-// values have shown that the group's pods differ, or that none has the value. One pod does not decide where the other
-// pods of a gang run either, if several values are possible and the gang needs more than one.
-func (p *Search) Undecided(a Awaited, gang *Gang, g *Group) bool {
-	if a.Must.Key != "" {
-		return len(a.Shown) == 0 || slices.ContainsFunc(a.Shown, a.met)
-	}
-	return len(a.Shown) == 0 && (len(a.Values) < 2 || p.onOnePod(gang, g))
+// Coming reports whether pods on their way will show whether a new pod would help.
+func (p *Search) Coming(i int, given []int64, wants []Awaited, out *Outcome) bool {
+	return given[i]+p.Groups[i].Missing > 0 || p.Unused(i, model.Pending, wants, out)
 }
 
-// onOnePod reports whether one new pod of the group has room for a whole gang.
-func (p *Search) onOnePod(gang *Gang, g *Group) bool {
+// Unused reports whether the group has a pod in this state that could show whether a new one would help. If each
+// replica is a domain of its own, one that a gang takes in this plan shows nothing about the next. Any other must be
+// taken first, so that there are never more replicas than gangs to take them.
+func (p *Search) Unused(i int, state model.NodeState, wants []Awaited, out *Outcome) bool {
+	return slices.ContainsFunc(p.Nodes, func(n Node) bool {
+		taken := slices.ContainsFunc(out.Runs, func(r Run) bool {
+			return r.Within.Topology != nil && r.Within.Admits(n.Shape.Labels)
+		})
+		return n.GroupIndex == i && n.State == state && n.Stop == "" && !(eachReplica(wants) && taken)
+	})
+}
+
+// eachReplica reports whether a gang awaits nothing but a domain that each new replica is.
+func eachReplica(wants []Awaited) bool {
+	return len(wants) == 1 && wants[0].PerReplica && wants[0].Must.Key == ""
+}
+
+// Undecided reports whether one more pod can show something new about an announcement. Workers that announced other
+// values have shown that the group's pods differ, or that none has the value. One pod does not decide where the other
+// pods of a gang run either, if several values are possible and the gang needs more than one. A new replica that is a
+// domain of its own must have room for the whole gang.
+func (p *Search) Undecided(a Awaited, gang *Gang, g *Group) bool {
+	switch {
+	case a.Must.Key != "":
+		return len(a.Shown) == 0 || slices.ContainsFunc(a.Shown, a.met)
+	case a.PerReplica:
+		return p.holdsWhole(gang, g, g.Hosts)
+	}
+	return len(a.Shown) == 0 && (len(a.Values) < 2 || p.holdsWhole(gang, g, 1))
+}
+
+// holdsWhole reports whether some new pods of the group have room for a whole gang.
+func (p *Search) holdsWhole(gang *Gang, g *Group, hosts int64) bool {
 	return slices.ContainsFunc(gang.Options, func(o []*Item) bool {
-		free := slices.Clone(g.Shape.Total)
-		for _, it := range o {
-			n := it.Request.Count
-			if free.Times(it.Need, n) < n || gang.Strategy == raydemand.StrictSpread && BundlesOf(o) > 1 {
-				return false
+		b := p.newBatch("", o, fullest)
+		for n := hosts; n > 0 && !b.served(); n-- {
+			free, quota := slices.Clone(g.Shape.Total), int64(MaxCount)
+			if gang.Strategy == raydemand.StrictSpread {
+				quota = 1
 			}
-			free.subtract(it.Need, n)
+			for i, it := range o {
+				if _, mayServe := p.awaits(g, it); !mayServe && !it.Suits(g.Shape) {
+					return false
+				}
+				take := free.Times(it.Need, min(b.left[i], quota))
+				free.subtract(it.Need, take)
+				b.left[i], quota = b.left[i]-take, quota-take
+			}
 		}
-		return true
+		return b.served()
 	})
 }
 

@@ -247,7 +247,7 @@ func (r *Fleet) newNode(n *model.Node, g int, first bool) Node {
 			labels = r.Groups[g].Labels
 		}
 		total, labels = r.Groups[g].withAnnounced(total, labels)
-		labels = r.Groups[g].withOpen(labels)
+		labels = r.Groups[g].ofReplica(n, r.Groups[g].withOpen(labels))
 		total, labels = r.Groups[g].onHost(first, total, labels)
 	}
 	made := Node{Node: n, GroupIndex: g, Shape: r.shapeOf(g, total, labels)}

@@ -67,7 +67,9 @@ var (
 	tooOpen      = sentence{model.CodeIsolation, "its %s %s, needs %s isolation"}
 
 	// What new pods of a group must turn out to announce.
-	undecided  = sentence{model.CodeLabels, "%s; %spin the group to one value by its nodeSelector and labels"}
+	undecided    = sentence{model.CodeLabels, "%s; %spin the group to one value by its nodeSelector and labels"}
+	replicaSmall = sentence{model.CodeLabels, "%s; one replica has no room for the whole gang: raise numOfHosts, or " +
+		"use smaller gangs"}
 	trying     = sentence{model.CodeTrying, "%s; trying %s"}
 	comingShow = sentence{model.CodeTrying, "%s; the pods on their way show it"}
 	idleDoNot  = sentence{model.CodeLabels, "%s; its idle workers do not serve it, so no other is tried beside them"}

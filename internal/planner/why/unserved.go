@@ -388,20 +388,23 @@ func (d *decision) awaitedReason(i int, it *place.Item, gang *place.Gang) model.
 	}
 	g, text := &d.Groups[i], unknownIn(wants)
 	for _, a := range wants {
-		if !d.Undecided(a, gang, g) {
+		switch {
+		case d.Undecided(a, gang, g):
+		case a.PerReplica:
+			return replicaSmall.with(text)
+		default:
 			return undecided.with(text, shown(a))
 		}
 	}
 	limit := d.limit(i)
-	idle := func(n place.Node) bool { return n.GroupIndex == i && n.State == model.Idle && n.Stop == "" }
 	switch {
 	case d.TrialOf(i) != nil:
 		return trying.with(text, model.Pods(g.Hosts))
-	case d.given[i]+g.Pending() > 0:
+	case d.Coming(i, d.given, wants, d.out):
 		return comingShow.with(text)
 	case said(limit):
 		return after(text+"; ", limit)
-	case slices.ContainsFunc(d.Nodes, idle):
+	case d.Unused(i, model.Idle, wants, d.out):
 		return idleDoNot.with(text)
 	}
 	return knownFirst.with(text)
@@ -412,7 +415,10 @@ func unknownIn(awaited []place.Awaited) string {
 	parts := make([]string, len(awaited))
 	for i, a := range awaited {
 		parts[i] = fmt.Sprintf("it is unknown whether its pods will have %s: %s", a, a.Why)
-		if a.Must.Key == "" {
+		switch {
+		case a.PerReplica:
+			parts[i] = fmt.Sprintf("each new replica has its own value of the gang's topology label %s: %s", a.Name, a.Why)
+		case a.Must.Key == "":
 			parts[i] = fmt.Sprintf("it is unknown which value of the gang's topology label %s its pods will have: %s",
 				a.Name, a.Why)
 		}

@@ -21,6 +21,9 @@ type Announced struct {
 	// Present: every new pod has one of Values. Certain: it is the only one.
 	Present bool `json:"present,omitempty"`
 	Certain bool `json:"certain,omitempty"`
+	// PerReplica: the value is the name of the pod's replica, so the hosts of one replica share it, and no other pod has
+	// it. Values is empty then.
+	PerReplica bool `json:"perReplica,omitempty"`
 	// Shown are the values on past workers of the group; the empty text stands for a worker without it.
 	Shown []string `json:"shown,omitempty"`
 	// Why says where the values come from, or why the value is open.
@@ -37,15 +40,23 @@ func (a *Announced) sort() {
 	a.Values = slices.Compact(a.Values)
 }
 
-// LabelSource is where Ray takes the value of one of its own labels from. At most one field is set; the zero value is a
-// template that sets nothing.
+// OverrideLabels is a variable of the container's environment: a JSON object of labels that take precedence over all
+// others (docs/reference/facts.md#labels-of-a-new-worker).
+const OverrideLabels = "RAY_OVERRIDE_LABELS"
+
+// LabelSource is where Ray takes the value of a label from. At most one of Value, NodeLabel, Replica and Unknown is set;
+// the zero value is a template that sets nothing.
 type LabelSource struct {
 	// Value is the label's value.
 	Value string
 	// NodeLabel is the label of the Kubernetes node that the pod gets its value from.
 	NodeLabel string
+	// Replica: the value is the name of the pod's replica.
+	Replica bool
 	// Unknown says why the value cannot be read.
 	Unknown string
+	// Overrides: the variable OverrideLabels sets the label.
+	Overrides bool
 }
 
 // NewWorker is what is known about the new workers of a group without its nodes.
@@ -54,7 +65,7 @@ type NewWorker struct {
 	Resources raydemand.Bundle
 	// Declared are the labels that the group sets. They take precedence over all others.
 	Declared map[string]string
-	// Sources are those of Ray's own labels, by label.
+	// Sources are those of Ray's own labels, and of others that the template takes from a field of the pod, by label.
 	Sources map[string]LabelSource
 	// RayVersion is the version in the RayCluster; empty if it names none.
 	RayVersion string
@@ -82,6 +93,9 @@ func (w NewWorker) Announces(reader sharing.Reader, nodes []Node, rooms []Room, 
 	}
 	for _, row := range rayLabels {
 		add(hosts.ownLabel(row, w.Sources[row.label]))
+	}
+	for _, label := range slices.Sorted(maps.Keys(w.Sources)) {
+		add(hosts.ownLabel(rayLabel{label: label, variable: OverrideLabels}, w.Sources[label]))
 	}
 	if w.Resources["TPU"] > 0 {
 		hosts.tpuLabels(add)
@@ -354,7 +368,13 @@ func RayVariables() map[string]string {
 // the variable, an admission webhook still may: the nodes' labels then show which value is possible, and nothing is
 // promised.
 func (l *hostList) ownLabel(row rayLabel, from LabelSource) (Announced, bool) {
+	if from.Overrides {
+		row.variable = OverrideLabels
+	}
 	switch {
+	case from.Replica:
+		return Announced{Name: row.label, Present: true, PerReplica: true,
+			Why: row.variable + " sets it to the name of the replica"}, true
 	case from.Value != "":
 		return Announced{Name: row.label, Values: []string{from.Value}, Certain: true, Why: "by " + row.variable}, true
 	case from.Unknown != "":

@@ -35,6 +35,8 @@ type container struct {
 type envVar struct {
 	value, from, field string
 	maybe              bool
+	// earlier are the variables above it, to which $(NAME) in its value refers; nil without such a reference.
+	earlier map[string]envVar
 }
 
 // envSource is a ConfigMap or Secret, which Heliostat does not read. Its keys become variables with the prefix.
@@ -66,6 +68,9 @@ func decodeContainer(f Fields) container {
 		if v.Has("valueFrom") {
 			read.from = "valueFrom"
 			read.field = v.Object("valueFrom").Object("fieldRef").Text("fieldPath")
+		}
+		if strings.Contains(read.value, "$(") {
+			read.earlier = maps.Clone(c.env)
 		}
 		c.env[v.Text("name")] = read
 	}

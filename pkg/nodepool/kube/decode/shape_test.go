@@ -615,23 +615,47 @@ func TestTheSourcesOfRaysOwnLabelsAreReadFromTheTemplate(t *testing.T) {
 	field := func(path string) string {
 		return `{name: RAY_NODE_ZONE, valueFrom: {fieldRef: {fieldPath: "` + path + `"}}}`
 	}
+	// refers is a group whose override takes a label from the variable R.
+	refers := func(r, value string) string {
+		return env(r + `{name: RAY_OVERRIDE_LABELS, value: '{"rack": "` + value + `"}'}, {name: LATE, value: r9}`)
+	}
+	rack := func(from landing.LabelSource) map[string]landing.LabelSource {
+		from.Overrides = true
+		return map[string]landing.LabelSource{"rack": from}
+	}
+	const replica = "metadata.labels['ray.io/worker-group-replica-name']"
+	ofField := func(path string) string {
+		return `{name: R, valueFrom: {fieldRef: {fieldPath: "` + path + `"}}}, `
+	}
 	for name, c := range map[string]struct {
 		group   string
 		sources map[string]landing.LabelSource
 		labels  map[string]string
 	}{
-		"nothing":           {env(``), nil, nil},
-		"a value":           {env(`{name: RAY_NODE_MARKET_TYPE, value: spot}`), map[string]landing.LabelSource{market: {Value: "spot"}}, nil},
-		"an empty value":    {env(`{name: RAY_NODE_MARKET_TYPE, value: ""}`), nil, nil},
-		"the node's zone":   {env(field("metadata.labels['topology.kubernetes.io/zone']")), map[string]landing.LabelSource{zone: {NodeLabel: "topology.kubernetes.io/zone"}}, nil},
-		"the node's name":   {env(field("spec.nodeName")), map[string]landing.LabelSource{zone: {Unknown: "is the pod's spec.nodeName, which the template does not set"}}, nil},
-		"an unset label":    {env(field("metadata.labels['rack']")), map[string]landing.LabelSource{zone: {Unknown: "is the pod's metadata.labels['rack'], which the template does not set"}}, nil},
-		"a set label":       {`template: {metadata: {labels: {rack: r1}}, spec: {containers: [{name: ray, env: [` + field("metadata.labels['rack']") + `]}]}}`, map[string]landing.LabelSource{zone: {Value: "r1"}}, nil},
-		"a group's label":   {`labels: {rack: r2}, ` + env(field("metadata.labels['rack']")), map[string]landing.LabelSource{zone: {Value: "r2"}}, map[string]string{"rack": "r2"}},
-		"an annotation":     {`template: {metadata: {annotations: {rack: r3}}, spec: {containers: [{name: ray, env: [` + field("metadata.annotations['rack']") + `]}]}}`, map[string]landing.LabelSource{zone: {Value: "r3"}}, nil},
-		"a Secret":          {env(`{name: RAY_NODE_ZONE, valueFrom: {secretKeyRef: {name: s, key: k}}}`), map[string]landing.LabelSource{zone: {Unknown: "comes from valueFrom, which Heliostat does not read"}}, nil},
-		"the command":       {`template: {spec: {containers: [{name: ray, command: ["bash", "-c", "export RAY_NODE_ZONE=$(zone); ulimit -n 65536"]}]}}`, map[string]landing.LabelSource{zone: {Unknown: "is set by the container's command"}}, nil},
-		"the override wins": {`labels: {rack: a, tier: b}, ` + env(`{name: RAY_OVERRIDE_LABELS, value: '{"rack": "c"}'}`), nil, map[string]string{"rack": "c", "tier": "b"}},
+		"nothing":                        {env(``), nil, nil},
+		"a value":                        {env(`{name: RAY_NODE_MARKET_TYPE, value: spot}`), map[string]landing.LabelSource{market: {Value: "spot"}}, nil},
+		"an empty value":                 {env(`{name: RAY_NODE_MARKET_TYPE, value: ""}`), nil, nil},
+		"the node's zone":                {env(field("metadata.labels['topology.kubernetes.io/zone']")), map[string]landing.LabelSource{zone: {NodeLabel: "topology.kubernetes.io/zone"}}, nil},
+		"the node's name":                {env(field("spec.nodeName")), map[string]landing.LabelSource{zone: {Unknown: "is the pod's spec.nodeName, which the template does not set"}}, nil},
+		"an unset label":                 {env(field("metadata.labels['rack']")), map[string]landing.LabelSource{zone: {Unknown: "is the pod's metadata.labels['rack'], which the template does not set"}}, nil},
+		"a set label":                    {`template: {metadata: {labels: {rack: r1}}, spec: {containers: [{name: ray, env: [` + field("metadata.labels['rack']") + `]}]}}`, map[string]landing.LabelSource{zone: {Value: "r1"}}, nil},
+		"a group's label":                {`labels: {rack: r2}, ` + env(field("metadata.labels['rack']")), map[string]landing.LabelSource{zone: {Value: "r2"}}, map[string]string{"rack": "r2"}},
+		"an annotation":                  {`template: {metadata: {annotations: {rack: r3}}, spec: {containers: [{name: ray, env: [` + field("metadata.annotations['rack']") + `]}]}}`, map[string]landing.LabelSource{zone: {Value: "r3"}}, nil},
+		"a Secret":                       {env(`{name: RAY_NODE_ZONE, valueFrom: {secretKeyRef: {name: s, key: k}}}`), map[string]landing.LabelSource{zone: {Unknown: "comes from valueFrom, which Heliostat does not read"}}, nil},
+		"the command":                    {`template: {spec: {containers: [{name: ray, command: ["bash", "-c", "export RAY_NODE_ZONE=$(zone); ulimit -n 65536"]}]}}`, map[string]landing.LabelSource{zone: {Unknown: "is set by the container's command"}}, nil},
+		"the override refers to a value": {refers(`{name: R, value: r4}, `, "$(R)"), nil, map[string]string{"rack": "r4"}},
+		"the override is the node's zone": {refers(ofField("metadata.labels['topology.kubernetes.io/zone']"), "$(R)"),
+			rack(landing.LabelSource{NodeLabel: "topology.kubernetes.io/zone"}), map[string]string{}},
+		"the override is the replica": {`numOfHosts: 2, labels: {rack: r1}, ` + refers(ofField(replica), "$(R)"), rack(landing.LabelSource{Replica: true}), map[string]string{}},
+		"a group without replicas of several hosts": {refers(ofField(replica), "$(R)"),
+			rack(landing.LabelSource{Unknown: "is the pod's " + replica + ", which the template does not set"}), map[string]string{}},
+		"the override refers to a Secret": {refers(`{name: R, valueFrom: {secretKeyRef: {name: s, key: k}}}, `, "$(R)"),
+			rack(landing.LabelSource{Unknown: `has "$(R)", which Heliostat does not resolve`}), map[string]string{}},
+		"the override refers to a part":           {refers(ofField(replica), "r-$(R)"), rack(landing.LabelSource{Unknown: `has "r-$(R)", which Heliostat does not resolve`}), map[string]string{}},
+		"the override refers to what comes later": {refers("", "$(LATE)"), rack(landing.LabelSource{Unknown: `has "$(LATE)", which Heliostat does not resolve`}), map[string]string{}},
+		"the override is no object":               {env(`{name: RAY_OVERRIDE_LABELS, value: "rack"}`), nil, nil},
+		"a variable refers to another":            {env(`{name: Z, value: z1}, {name: RAY_NODE_ZONE, value: $(Z)}`), map[string]landing.LabelSource{zone: {Value: "z1"}}, nil},
+		"the override wins":                       {`labels: {rack: a, tier: b}, ` + env(`{name: RAY_OVERRIDE_LABELS, value: '{"rack": "c"}'}`), nil, map[string]string{"rack": "c", "tier": "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster, _, err := DecodeManifest(sharing.Reader{}, []byte(`

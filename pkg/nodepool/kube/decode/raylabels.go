@@ -1,0 +1,111 @@
+package decode
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+)
+
+// overrideLabels is the variable whose labels take precedence over all others (Ray's LABELS_ENVIRONMENT_VARIABLE).
+const overrideLabels = landing.OverrideLabels
+
+// addLabels reads what the template says about the labels of a group's Ray nodes. The operator passes the group's own
+// labels to `ray start` and nothing else (KubeRay 1.6, updateRayStartParamsLabels).
+func addLabels(s rayStart, group *nodepool.WorkerGroup) {
+	sources := map[string]landing.LabelSource{}
+	for variable, label := range landing.RayVariables() {
+		if from := labelSource(s.group, s.container, variable); from != (landing.LabelSource{}) {
+			sources[label] = from
+		}
+	}
+	overrides := map[string]string{}
+	if set := s.env[overrideLabels]; set.from == "" && json.Unmarshal([]byte(set.value), &overrides) == nil {
+		declared := maps.Clone(group.Labels)
+		if declared == nil {
+			declared = map[string]string{}
+		}
+		for label, text := range overrides {
+			from := set.sourceOf(s.group, text)
+			if declared[label] = from.Value; from != (landing.LabelSource{Value: from.Value}) {
+				from.Overrides = true
+				sources[label] = from
+				delete(declared, label)
+			}
+		}
+		group.Labels = declared
+	}
+	if len(sources) > 0 {
+		group.LabelSources = sources
+	}
+}
+
+// labelSource returns where a variable of the Ray container comes from. What envFrom may set is not considered: most
+// such sources set other variables.
+func labelSource(f Fields, c container, variable string) landing.LabelSource {
+	set := c.env[variable]
+	switch {
+	case set.field != "":
+		return fieldSource(f, set.field)
+	case set.from != "":
+		return landing.LabelSource{Unknown: "comes from " + set.from + ", which Heliostat does not read"}
+	case set.value != "":
+		return set.sourceOf(f, set.value)
+	case strings.Contains(c.script(), variable+"="):
+		return landing.LabelSource{Unknown: "is set by the container's command"}
+	}
+	return landing.LabelSource{}
+}
+
+// sourceOf returns where a part of a variable's value comes from. Kubernetes replaces $(NAME) in it with the value of a
+// variable above.
+func (v envVar) sourceOf(f Fields, text string) landing.LabelSource {
+	if !strings.Contains(text, "$(") {
+		return landing.LabelSource{Value: text}
+	}
+	name, refers := strings.CutPrefix(text, "$(")
+	name, closed := strings.CutSuffix(name, ")")
+	earlier, set := v.earlier[name]
+	switch {
+	case !refers || !closed || !set:
+	case earlier.field != "":
+		return fieldSource(f, earlier.field)
+	case earlier.from == "" && earlier.earlier == nil:
+		return landing.LabelSource{Value: earlier.value}
+	}
+	return landing.LabelSource{Unknown: fmt.Sprintf("has %q, which Heliostat does not resolve", text)}
+}
+
+// fieldSource returns what a field of the pod says. The API server copies the zone and the region of the node to the
+// pod's labels when it binds the pod (docs/reference/facts.md#topology-labels-of-a-pod), and the operator names the
+// replica of each pod of a multi-host group (docs/reference/facts.md#multi-host-replicas).
+func fieldSource(f Fields, field string) landing.LabelSource {
+	unknown := landing.LabelSource{Unknown: "is the pod's " + field + ", which the template does not set"}
+	kind, rest, subscript := strings.Cut(field, "['")
+	key, closed := strings.CutSuffix(rest, "']")
+	if !subscript || !closed {
+		return unknown
+	}
+	metadata := f.Object("template").Object("metadata")
+	switch kind {
+	case "metadata.annotations":
+		if value := metadata.Texts("annotations")[key]; value != "" {
+			return landing.LabelSource{Value: value}
+		}
+	case "metadata.labels":
+		switch value, ofGroup := f.Texts("labels")[key]; {
+		case key == replicaLabel && f.silent().Int32("numOfHosts", 1) > 1:
+			return landing.LabelSource{Replica: true}
+		case ofGroup && value != "":
+			return landing.LabelSource{Value: value}
+		case !ofGroup && metadata.Texts("labels")[key] != "":
+			return landing.LabelSource{Value: metadata.Texts("labels")[key]}
+		case key == "topology.kubernetes.io/zone" || key == "topology.kubernetes.io/region":
+			return landing.LabelSource{NodeLabel: key}
+		}
+	}
+	return unknown
+}
