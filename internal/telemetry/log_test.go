@@ -278,6 +278,7 @@ func keepGlobals(t *testing.T) {
 // grpcLog is where gRPC logs in this package's tests: to the logger of the test, if it has set one.
 var grpcLog grpcHandler
 
+// grpcHandler passes records on to the logger that to holds at that time.
 type grpcHandler struct {
 	to    atomic.Pointer[slog.Logger]
 	attrs []slog.Attr
