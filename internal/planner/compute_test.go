@@ -77,6 +77,13 @@ func TestWhatMakesNoSenseIsAFinding(t *testing.T) {
 	}
 }
 
+func TestALeavingPodOfARemovedGroupIsNoFinding(t *testing.T) {
+	s := plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}}], "nodes": [{"pod": "p", "group": "gone", "state": "LEAVING"}]}`)
+	if found := Compute(s, Policy{}).Findings; len(found) > 0 {
+		t.Errorf("findings: %v, want none, because nothing is left to do", found)
+	}
+}
+
 func TestThePriceIsReportedIfEveryLaunchedGroupHasOne(t *testing.T) {
 	price := 1.5
 	s := Snapshot{Groups: []Group{{Name: "g", Resources: plannertest.Bundle(1, 0, 0), Max: 9, NumOfHosts: 1, Price: &price}},

@@ -42,8 +42,8 @@ func TestThePodOfARemovedGroupIsLeftToTheUser(t *testing.T) {
 	if len(kept.Terminate) > 0 {
 		t.Errorf("on KubeRay it is not stopped: %+v", kept.Terminate)
 	}
-	for _, p := range []Plan{plan, kept} {
-		if len(p.Findings) != 1 || !strings.Contains(p.Findings[0].Why, "does not stop it") || !strings.HasPrefix(p.Findings[0].Fix, "delete the pod after its work is done") {
+	for says, p := range map[string]Plan{"should stop, which the operator does not carry out": plan, "does not stop it": kept} {
+		if len(p.Findings) != 1 || !strings.HasSuffix(p.Findings[0].Why, says) || !strings.HasPrefix(p.Findings[0].Fix, "delete the pod after its work is done") {
 			t.Errorf("findings: %+v", p.Findings)
 		}
 	}

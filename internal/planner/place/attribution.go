@@ -31,7 +31,7 @@ type attributed struct {
 // them.
 func (p *Search) Attribute(given []int64, out *Outcome) (all []*Attribution) {
 	// The planned pods are launched now, or when the in-flight caps allow it.
-	launchable := p.Held != nil || len(p.RestRequests) > 0 && p.Launches(p.RestClaim, out)
+	launchable := len(p.RestRequests) > 0 && (p.Launches(p.RestClaim, out) || p.Claims[p.RestClaim].Delayed)
 	for _, s := range p.AssignmentOrder() {
 		a := &Attribution{RestRequest: s, groups: map[int]*attributed{},
 			Plan: model.RequestPlan{ID: s.ID, Owner: s.Owner, Plain: s.Plain, Priority: s.Priority}}

@@ -21,8 +21,8 @@ type Claim struct {
 	totals []NodeClass
 	// Refused: a limit prevents it, so it is not planned for.
 	Refused bool
-	// delayed: all of it is planned, and the in-flight caps delay a part.
-	delayed bool
+	// Delayed: all of it is planned, and the in-flight caps delay a part.
+	Delayed bool
 	// keeps are additional bundles that keep nodes but launch none.
 	keeps []*Item
 }

@@ -323,7 +323,12 @@ func (r *Fleet) found(code, object, field, seen, why, fix string) {
 // addOrphan adds a node of a group that is not in the snapshot. The group was removed from the RayCluster, and the
 // operator leaves its pods running.
 func (r *Fleet) addOrphan(n *model.Node, checkDisabled bool) {
-	if !checkDisabled && n.State != model.Leaving && n.State != model.AllocationTimeout {
+	if n.State == model.Leaving {
+		return // nothing is left to do
+	}
+	decides := "does not stop it"
+	if !checkDisabled && n.State != model.AllocationTimeout {
+		decides = "lists it as one that should stop, which the operator does not carry out"
 		r.Nodes = append(r.Nodes, Node{Node: n, GroupIndex: UnknownGroup, Stop: model.StopOutdated,
 			StopMessage: fmt.Sprintf(
 				"its worker group %q was removed from the RayCluster, and the operator does not delete its pods",
@@ -332,7 +337,7 @@ func (r *Fleet) addOrphan(n *model.Node, checkDisabled bool) {
 	}
 	r.found(model.FindingGroupRemoved, "pod "+n.Pod, "group", n.Group,
 		"the RayCluster has no worker group of this name, so the plan places no demand on the pod, "+
-			"counts it toward no limit, and does not stop it",
+			"counts it toward no limit, and "+decides,
 		"delete the pod after its work is done, or restore the worker group")
 }
 

@@ -66,7 +66,7 @@ func (p *Search) placeClaim(l *Ledger, c Claim, given []int64, out *Outcome) []i
 	p.place(own, b)
 	out.markUsed(own)
 	p.keepFor(own, &c, out)
-	if !b.served() && !c.delayed {
+	if !b.served() && !c.Delayed {
 		return c.counts()
 	}
 	if len(p.Warm) > 0 {

@@ -50,8 +50,10 @@ func (d *decision) reasons(i int) (all []model.Reason) {
 	}
 	launch := d.launchReason(i)
 	all = append(all, launch)
-	if short := d.minimumReason(i); d.given[i] > 0 && d.HeldOf(i) == 0 && said(short) {
-		all = append(all, short)
+	if d.given[i] > 0 {
+		if short := d.withoutCaps().minimumReason(i); said(short) {
+			all = append(all, short)
+		}
 	}
 	coming := ""
 	if g.NodesComing > 0 {
@@ -188,7 +190,11 @@ func (d *decision) minimumReason(i int) model.Reason {
 	if short == 0 {
 		return model.Reason{}
 	}
-	limit := cmp.Or(d.limit(i), untilStopped.with())
+	limit, lasting := cmp.Or(d.limit(i), untilStopped.with()), d.withoutCaps().belowMinimum(i)
+	if d.caps && d.HeldOf(i) > 0 && lasting > 0 {
+		limit.Message += fmt.Sprintf("; waiting does not help %s: %s", model.Pods(lasting),
+			cmp.Or(d.withoutCaps().limit(i), untilStopped.with()).Message)
+	}
 	return after(fmt.Sprintf("%s below its minimum of %d: ", model.Pods(short), d.Groups[i].MinPods), limit)
 }
 

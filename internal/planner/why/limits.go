@@ -3,6 +3,7 @@ package why
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
@@ -14,6 +15,38 @@ import (
 type bound struct {
 	model.Reason
 	room int64
+}
+
+// withoutCaps returns the decision as it will be once the launches that the in-flight caps delay are carried out.
+func (d *decision) withoutCaps() *decision {
+	if !d.caps {
+		return d
+	}
+	if d.without == nil {
+		later := *d
+		later.caps, later.bounds, later.full, later.given = false, map[int]bound{}, nil, slices.Clone(d.given)
+		later.delayed = d.Held
+		for i, n := range d.Held {
+			later.given[i] += n
+		}
+		d.without = &later
+	}
+	return d.without
+}
+
+// restReason explains why n bundles of an item are not served. Of them, lasting ones are not served even when the
+// in-flight caps delay nothing any more.
+func (d *decision) restReason(n, lasting int64, it *place.Item) model.Reason {
+	if lasting >= n {
+		return d.withoutCaps().unmetReason(it)
+	}
+	reason := d.unmetReason(it)
+	if lasting > 0 {
+		able := slices.DeleteFunc(d.withoutCaps().consider([]*place.Item{it}),
+			func(v verdict) bool { return v.misses > 0 })
+		reason.Message += fmt.Sprintf("; waiting does not help %d of %d: %s", lasting, n, d.sentences(able))
+	}
+	return reason
 }
 
 // limit returns the limit that prevents one more replica of a group; no reason if none does.
@@ -39,11 +72,12 @@ func (d *decision) boundOf(i int) bound {
 
 func (d *decision) tightest(i int) bound {
 	g, quota, spare := &d.Groups[i], d.QuotaRoom(i, d.given), d.Spare(d.given)
-	var pods, given int64
+	var pods int64
+	all := make([]int, len(d.Groups))
 	for k := range d.Groups {
-		pods, given = pods+d.Groups[k].Current, given+d.given[k]
+		pods, all[k] = pods+d.Groups[k].Current, k
 	}
-	has, have := having("has", g.Current, d.given[i]), having("have", pods, given)
+	has, have := d.having("has", g.Current, i), d.having("have", pods, all...)
 	room := g.MaxPods - g.Current - d.given[i]
 	switch {
 	case g.Blocked != "":
@@ -61,7 +95,10 @@ func (d *decision) tightest(i int) bound {
 	switch {
 	case pool < g.Hosts:
 		return bound{d.poolLimit(i, has), 0}
-	case d.Held != nil && said(d.inFlightCap(i)):
+	case !d.caps:
+	case d.HeldOf(i) == 0 && d.withoutCaps().boundOf(i).room == 0: // others take what is left
+		return d.withoutCaps().boundOf(i)
+	case said(d.inFlightCap(i)):
 		return bound{d.inFlightCap(i), 0}
 	case d.HeldOf(i) > 0:
 		return bound{behind.with(g.Name, model.Pods(g.Pending()+d.given[i]), d.capNames(g)), 0}
@@ -79,10 +116,21 @@ func (d *decision) tightest(i int) bound {
 	return bound{poolsHold.with(d.SharedNodes.Most[i], d.beside(i), has, d.rivals(i)), pool}
 }
 
-func having(verb string, pods, launching int64) string {
+// having says how many pods groups have, launch now, and launch once the in-flight caps allow it.
+func (d *decision) having(verb string, pods int64, groups ...int) string {
+	var launching, follow int64
+	for _, i := range groups {
+		launching += d.given[i]
+		if d.delayed != nil {
+			follow += d.delayed[i]
+		}
+	}
 	text := fmt.Sprintf("%s %d", verb, pods)
-	if launching > 0 {
+	if launching -= follow; launching > 0 {
 		text += fmt.Sprintf(", launching %d", launching)
+	}
+	if follow > 0 {
+		text += fmt.Sprintf(", %d more %s", follow, model.OneOrMany(follow, "follows", "follow"))
 	}
 	return text
 }
