@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,9 +12,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic/fake"
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
+	"heliostat.dev/heliostat/internal/doctor"
 )
 
 // doctorDir is a directory with one manifest for each finding.
@@ -301,5 +308,36 @@ func TestDoctorLooksIntoAppWrappers(t *testing.T) {
 	_, out, _ := command(t, "", "autoscaler", "doctor", "-f", filepath.Join(doctorDir, "reports/ray/16-appwrapper.yaml"))
 	if !strings.Contains(out, "RayCluster/ml/unit") || !strings.Contains(out, "gpu-not-whole") {
 		t.Error(out)
+	}
+}
+
+func TestDoctorTellsAnEmptyNamespaceFromOneThatDoesNotExist(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	client := fake.NewSimpleDynamicClient(scheme, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}})
+	input := doctor.Input{Objects: []doctor.Object{{Kind: "Node"}}}
+	there := doctorFlags{scope: doctorScope{Namespace: "ml"}}
+	if err := there.requireNamespace(context.Background(), client, input); err != nil {
+		t.Errorf("a namespace without RayClusters: %v", err)
+	}
+	if got := there.missing(input); got != "There is no RayCluster in namespace ml." {
+		t.Errorf("it is said %q", got)
+	}
+	nowhere := doctorFlags{scope: doctorScope{Namespace: "nope"}}
+	if err := nowhere.requireNamespace(context.Background(), client, input); !errors.As(err, new(cli.InputError)) || err.Error() != "there is no namespace nope" {
+		t.Errorf("a namespace that does not exist: %v", err)
+	}
+	input.Objects = append(input.Objects, doctor.Object{Kind: "RayCluster"})
+	if got := there.missing(input); got != "" {
+		t.Errorf("with a RayCluster it is said %q", got)
+	}
+	var text strings.Builder
+	if err := printer.WriterOf("table", printer.Look{}, printer.WriteDoctor)(&text, printer.Doctor{Examined: doctor.Input{Objects: []doctor.Object{{Kind: "Node"}}}, Note: "No RayClusters found."}); err != nil {
+		t.Fatal(err)
+	}
+	if got := text.String(); got != "Nothing found. Looked at 1 Node. No RayClusters found.\n" {
+		t.Errorf("the table says %q", got)
 	}
 }

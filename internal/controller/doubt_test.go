@@ -2,11 +2,17 @@ package controller
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestWhyNothingMayBeTakenAway(t *testing.T) {
@@ -69,5 +75,59 @@ func TestTheDropGuardOutlivesTheRaySession(t *testing.T) {
 	}
 	if m.RememberFresh(&v, settings(), false); m.guard.Doubts() {
 		t.Error("two fresh lists have confirmed the loss, and it is doubted")
+	}
+}
+
+func TestWhatWeTookAwayOurselvesIsNoSuddenDropHoweverLateRayNoticesIt(t *testing.T) {
+	w := busyPair(t, Config{DrainDeadline: 25 * time.Second})
+	w.limit("pair", 0)
+	w.goesAfter(25*time.Second, 2, "the deadline runs")
+	w.kube.cluster.Workers = nil // the operator has deleted both pods, and Ray has not noticed
+	w.after(time.Second)
+	if names := w.group("pair").WorkersToDelete; len(names) > 0 {
+		t.Fatalf("workersToDelete = %v, want the names of pods that are gone cleared", names)
+	}
+	w.after(time.Second)
+	w.ray.nodes = w.ray.nodes[:1]
+	if d := w.after(time.Second); d.Paused != "" || w.kube.emitted(addon.ReasonReductionsPaused) > 0 {
+		t.Errorf("paused: %q, events %v", d.Paused, w.kube.events)
+	}
+}
+
+func TestNodesThatVanishUnderPodsThatStayAreASuddenDropAlthoughTheyWereNamedOnce(t *testing.T) {
+	w := busyPair(t, Config{})
+	group := w.group("pair")
+	group.WorkersToDelete = []string{w.pod(0), w.pod(1)} // by somebody, who takes it back
+	w.after(time.Second)
+	w.group("pair").WorkersToDelete = nil
+	w.after(time.Second)
+	w.ray.nodes = slices.DeleteFunc(w.ray.nodes, func(n raydemand.Node) bool { return !n.Head })
+	if d := w.after(time.Second); d.Paused == "" {
+		t.Error("nothing pauses although two of three Ray nodes vanished under pods that nobody takes away")
+	}
+}
+
+func TestWithoutAnAnswerFromRayNothingUnknownIsReported(t *testing.T) {
+	unknown := []planner.Reason{{Code: planner.CodeClosed, Message: "closed: Ray does not answer, so its demand is unknown, and nothing is launched"}}
+	for name, restarted := range map[string]bool{"the last account counts": false, "after a restart a ready pod has joined": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
+			w.busy(w.pod(0))
+			w.after(time.Second)
+			w.ray.stateErr = errors.New("unavailable")
+			if restarted {
+				w.restart(Config{})
+			}
+			for range 120 {
+				d := w.after(time.Second)
+				if diff := cmp.Diff(unknown, d.Plan.Groups[0].Reasons); diff != "" {
+					t.Fatalf("reasons (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(map[string]string{w.pod(0): "RUNNING", w.pod(1): "RUNNING"}, states(d.Snapshot)); diff != "" {
+					t.Fatalf("nodes (-want +got):\n%s", diff)
+				}
+			}
+			w.nothingWritten("nothing is known")
+		})
 	}
 }

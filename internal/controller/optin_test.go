@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -118,5 +119,34 @@ func TestTheNumberOfGPUsThatWouldBeWrittenIsPartOfThePlan(t *testing.T) {
 	w.group("slices").NumGPUsSync = nodepool.SyncReport
 	if changes := w.cycle().OptIn.Changes; len(changes) > 0 {
 		t.Errorf("changes = %+v where a number is only reported", changes)
+	}
+}
+
+// The three forms of docs/running.md#in-tree-autoscaling-stays-on, and Ray's own autoscaler.
+func TestOptingInSaysWhichAutoscalerTheHeadHas(t *testing.T) {
+	const patch = `{"enableInTreeAutoscaling":true,"autoscalerOptions":{"image":"'"${HELIOSTAT_IMAGE:?}"'"}}`
+	for name, c := range map[string]struct {
+		cluster     nodepool.Cluster
+		says, patch string
+	}{
+		"Heliostat's image": {nodepool.Cluster{InTreeAutoscaling: true, Head: nodepool.Head{Sidecar: nodepool.OurSidecar}}, "with Heliostat's image", ""},
+		"another command":   {nodepool.Cluster{InTreeAutoscaling: true}, "no container of the head pod scales", ""},
+		"no container": {nodepool.Cluster{}, "the head keeps running; HELIOSTAT_IMAGE is the image",
+			`kubectl patch -n ml raycluster llm --type=merge -p '{"spec":` + patch + `}'`},
+		"the cluster is replaced": {nodepool.Cluster{UpgradeStrategy: "Recreate"}, "replaces the RayCluster", "raycluster llm"},
+		"a RayService": {nodepool.Cluster{Owner: nodepool.Owner{Kind: "RayService", Name: "chat"}}, "replaces the RayCluster",
+			`rayservice chat --type=merge -p '{"spec":{"rayClusterConfig":` + patch + `}}'`},
+		"a suspended group": {nodepool.Cluster{Groups: []nodepool.WorkerGroup{{Suspended: true}}}, "cannot be turned on now", ""},
+		"Ray's own autoscaler of a RayService": {nodepool.Cluster{Owner: nodepool.Owner{Kind: "RayService", Name: "chat"}, Head: nodepool.Head{Pod: "llm-head",
+			Sidecar: nodepool.RaySidecar}}, "and the RayCluster is replaced", `:?}"'"}}}}'`},
+		"Ray's own autoscaler": {nodepool.Cluster{InTreeAutoscaling: true, Head: nodepool.Head{Pod: "llm-head", Sidecar: nodepool.RaySidecar}},
+			"the head restarts", `}' && kubectl delete pod -n ml llm-head`},
+	} {
+		c.cluster.Key = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+		o := optIn(&c.cluster, planner.Reason{}, planner.Reason{})
+		if !strings.Contains(o.Autoscaler, c.says) || !strings.Contains(o.Patch, c.patch) || (o.Patch == "") != (c.patch == "") ||
+			strings.Contains(o.Patch, "delete pod") && c.cluster.Owner.Kind != "" {
+			t.Errorf("%s: %q, %q", name, o.Autoscaler, o.Patch)
+		}
 	}
 }

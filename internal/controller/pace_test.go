@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestTheLoopIsFastWhileAnythingMovesAndSlowAtRest(t *testing.T) {
@@ -157,5 +159,146 @@ func TestAClusterWithoutAHeadOrSwitchedOffIsHardlyRead(t *testing.T) {
 	w.kube.cluster.Mode = nodepool.Off
 	if next := w.c.Cycle(context.Background(), key); next != 30*time.Second || w.ray.reads != 0 {
 		t.Errorf("switched off: next in %v after %d readings, want %v and none", next, w.ray.reads, 30*time.Second)
+	}
+}
+
+func TestNothingIsDueAtRest(t *testing.T) {
+	m, v := newMemory(), viewOf(2)
+	v.Cluster.Groups[0].Min = 2
+	v.Cluster.IdleTimeout = time.Minute
+	m.Remember(&v, settings())
+	v = later(v, 40*time.Second)
+	for k := range v.State.Nodes {
+		v.State.Nodes[k].Idle = 40 * time.Second
+	}
+	m.Remember(&v, settings())
+	i, err := m.Decide(v, settings(), planned, nil)
+	if err != nil || !m.AtRest(&v, &i) || m.Motion(&v, &i) != idle {
+		t.Fatalf("decided %+v, error %v; want rest", i.Plan, err)
+	}
+	if got := untilDeadline(&v, &i); got != 20*time.Second+time.Millisecond {
+		t.Errorf("the next deadline is in %v, want it when the workers have been idle for a minute", got)
+	}
+	m.FreshRead(v.Now, errors.New("timeout"))
+	if m.AtRest(&v, &i) {
+		t.Error("at rest although the RayCluster cannot be read")
+	}
+	v.Now = v.Now.Add(time.Minute)
+	if !m.AtRest(&v, &i) {
+		t.Error("not at rest although nothing waits for another reading any more")
+	}
+	m.FreshRead(v.Now, errors.New("timeout"))
+	m.FreshRead(v.Now, nil)
+	if !m.AtRest(&v, &i) {
+		t.Error("not at rest although the RayCluster could be read again")
+	}
+}
+
+func TestJitterSpreadsDecisionsAtRestByATenth(t *testing.T) {
+	for random, want := range map[float64]time.Duration{0: 18 * time.Second, 0.5: 20 * time.Second, 1: 22 * time.Second} {
+		s := Config{CyclesPerSecond: 400, Jitter: func() float64 { return random }}
+		if got := s.IdleStands(1000); got != want {
+			t.Errorf("jitter %v gives %v, want %v", random, got, want)
+		}
+	}
+}
+
+func TestClustersShareHalfOfTheReadings(t *testing.T) {
+	s := Config{FastPoll: 100 * time.Millisecond, RestPoll: 200 * time.Millisecond, ReadsPerSecond: 4000, CyclesPerSecond: 400,
+		Jitter: func() float64 { return 0.5 }}
+	for _, c := range []struct {
+		clusters                                                          int
+		moving, following, stands, settling, settlingTurn, waits, resting time.Duration // milliseconds
+	}{
+		{1, 100, 100, 50, 100, 200, 1000, 200},
+		{20, 100, 100, 400, 100, 200, 1000, 200},
+		{100, 500, 200, 1000, 200, 500, 2000, 400},
+		{1000, 5000, 2000, 2500, 600, 5000, 20000, 600},
+		{5000, 25000, 10000, 12500, 2500, 25000, 30000, 2500},
+	} {
+		n := counts{active: c.clusters, waiting: c.clusters, still: c.clusters}
+		settles := counts{settling: c.clusters, still: c.clusters}
+		for _, row := range []struct {
+			what      string
+			got, want time.Duration
+		}{
+			{"between cycles of an active one", s.turn(active, n), c.moving},
+			{"between readings of an active one", s.interval(active, n), c.following},
+			{"for which a decision about an active one stands", s.stands(active, n), c.stands},
+			{"between readings of one that settles", s.interval(settling, settles), c.settling},
+			{"between cycles of one that settles", s.turn(settling, settles), c.settlingTurn},
+			{"for which a decision about one that waits stands", s.stands(waiting, n), c.waits},
+			{"between readings of one at rest", s.IdleInterval(c.clusters), c.resting},
+		} {
+			if row.got != row.want*time.Millisecond {
+				t.Errorf("%d clusters: the time %s is %v, want %v", c.clusters, row.what, row.got, row.want*time.Millisecond)
+			}
+		}
+	}
+}
+
+func TestAClusterSettlesAfterAChangeAndNotAfterTheFirstReading(t *testing.T) {
+	var m movement
+	now := time.Date(2026, 8, 20, 12, 0, 0, 0, time.UTC)
+	m.Observe(now, raydemand.Demand{}, nil)
+	if at := m.SettlesAt(); !at.IsZero() {
+		t.Errorf("settles at %v after the first reading, want never", at)
+	}
+	more := raydemand.Demand{Requests: []raydemand.Request{{Count: 1}}}
+	m.Observe(now.Add(time.Second), more, nil)
+	m.Observe(now.Add(2*time.Second), more, nil)
+	if got, want := m.SettlesAt(), now.Add(time.Second+settleTime); !got.Equal(want) {
+		t.Errorf("settles at %v, want %v", got, want)
+	}
+}
+
+func TestAHeadThatDoesNotAnswerKeepsOthersWaitingForAMomentOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEntries()
+		begun := time.Now()
+		var leaves []func()
+		for range entering {
+			leaves = append(leaves, e.Enter(t.Context()))
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("%d waited for %v, want at once", entering, took)
+		}
+		leave := e.Enter(t.Context()) // the first ones have neither connected nor failed
+		if took := time.Since(begun); took != longestEntry {
+			t.Errorf("one more waited for %v, want %v", took, longestEntry)
+		}
+		leave()
+		for _, late := range leaves {
+			late() // their places are free already
+		}
+		if len(e.places) != 0 {
+			t.Errorf("%d places are taken", len(e.places))
+		}
+	})
+}
+
+func TestAPlaceThatIsLeftIsFreeAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEntries()
+		begun := time.Now()
+		for range 10 * entering {
+			e.Enter(t.Context())()
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("waited for %v", took)
+		}
+	})
+}
+
+func TestNobodyWaitsWhenTheProcessEnds(t *testing.T) {
+	e := newEntries()
+	for range entering {
+		e.places <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	e.Enter(ctx)()
+	if len(e.places) != entering {
+		t.Errorf("%d places are taken, want %d", len(e.places), entering)
 	}
 }

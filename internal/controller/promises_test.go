@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -153,5 +155,92 @@ func TestARemovalDoesNotForgetThePromises(t *testing.T) {
 	}
 	if got := d.Plan.Launch["gpu"]; got != 0 || w.group("gpu").Replicas != 0 {
 		t.Errorf("launches %d, %d replicas, although all GPUs are promised to another", got, w.group("gpu").Replicas)
+	}
+}
+
+// TestTheLineOfPromisesIsThatOfAllEntries compares the kept line with one made anew after each drawn change, and checks
+// that what a reading was given never changes.
+func TestTheLineOfPromisesIsThatOfAllEntries(t *testing.T) {
+	draw := rand.New(rand.NewPCG(7, 8))
+	var registry promises
+	given := map[string][]nodepool.Promise{}
+	for i := range 2000 {
+		name := fmt.Sprint(draw.IntN(8))
+		switch draw.IntN(6) {
+		case 0:
+			registry.Forget(keyOf(name))
+		case 1:
+			registry.Publish(asks(name, i, 0, waitingCluster), afterStart)
+		default:
+			registry.Publish(asks(name, i, draw.IntN(4), withPriority(draw.Int32N(2)), podsFrom(draw.IntN(50))), afterStart)
+		}
+		own := ranked(fmt.Sprint(draw.IntN(10)), draw.Int32N(2))
+		if draw.IntN(2) == 0 {
+			own.Workers = asks(own.Key.Name, i, 1, podsFrom(draw.IntN(50))).Pods.List()
+		}
+		got := registry.Before(own, afterStart.Add(keptFor))
+		registry.line = nil
+		if again := registry.Before(own, afterStart.Add(keptFor)); text(got) != text(again) {
+			t.Fatalf("change %d: promises %q, want %q", i, text(got), text(again))
+		}
+		if slices.ContainsFunc(got, func(p nodepool.Promise) bool { return p.RayCluster == own.Key }) {
+			t.Fatalf("change %d: the own promise comes before it: %q", i, text(got))
+		}
+		for was, promises := range given {
+			if text(promises) != was {
+				t.Fatalf("change %d: what a reading was given became %q, was %q", i, text(promises), was)
+			}
+		}
+		if i%50 == 0 {
+			given[text(got)] = got
+		}
+	}
+	if len(given) < 20 {
+		t.Errorf("%d different answers were given, want at least 20: the draws show too little", len(given))
+	}
+}
+
+func TestWhatAnotherProcessHasOnItsWayIsReadFromItsPodsAndReplicas(t *testing.T) {
+	other := &nodepool.Cluster{Key: keyOf("other"), Groups: []nodepool.WorkerGroup{
+		{Name: "gpu", Replicas: 3, Max: 9, NumOfHosts: 2}, {Name: "cpu", Replicas: 1, Max: 9, NumOfHosts: 1},
+	}, Workers: []nodepool.Worker{
+		{Pod: "a", Group: "gpu", CreatedAt: start},
+		{Pod: "b", Group: "gpu", CreatedAt: start, Counted: true, Running: true},
+		{Pod: "c", Group: "gpu", CreatedAt: start, Terminating: true},
+		{Pod: "d", Group: "cpu", CreatedAt: start, Counted: true},
+	}}
+	own := ranked("own", 0)
+	var r promises
+	r.Note(other, start)
+	before := r.Before(own, afterStart)
+	if len(before) != 1 || before[0].Group != "gpu" || before[0].Pods != 5 {
+		t.Errorf("promised are %v, want 5 pods of gpu: one that waits and four that the operator has not made", before)
+	}
+	for what, set := range map[string]*bool{"suspended": &other.Suspended, "deleted": &other.Deleting,
+		"managed in another Kubernetes cluster": &other.ManagedElsewhere} {
+		*set = true
+		r.Note(other, start)
+		if before := r.Before(own, afterStart.Add(keptFor)); len(before) != 0 {
+			t.Errorf("a RayCluster that is %s has %v on its way", what, before)
+		}
+		*set = false
+	}
+}
+
+func TestGroupsThatTheOperatorLeavesAloneHaveNoMissingPodsOnTheirWay(t *testing.T) {
+	for what, prevent := range map[string]func(*nodepool.Cluster){
+		"a suspended group":                func(c *nodepool.Cluster) { c.Groups[0].Suspended = true },
+		"a broken group":                   func(c *nodepool.Cluster) { c.Groups[0].Broken = true },
+		"a spec that the operator rejects": func(c *nodepool.Cluster) { c.Refused = true },
+	} {
+		other := &nodepool.Cluster{Key: keyOf("other"),
+			Groups:  []nodepool.WorkerGroup{{Name: "gpu", Replicas: 4, Max: 9, NumOfHosts: 1}},
+			Workers: []nodepool.Worker{{Pod: "a", Group: "gpu", CreatedAt: start}}}
+		prevent(other)
+		var r promises
+		r.Note(other, start)
+		if before := r.Before(ranked("own", 0), afterStart); len(before) != 1 || before[0].Pods != 1 {
+			t.Errorf("with %s, promised are %v, want the pod that waits, and not the three that nobody makes", what, before)
+		}
 	}
 }

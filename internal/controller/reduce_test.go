@@ -9,7 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -278,4 +280,127 @@ func TestAWorkerThatRefusedAndThenWorkedIsAskedAgainAfterTheIdleTimeoutAlone(t *
 	if len(w.ray.drains) != 2 {
 		t.Errorf("%d drains, want the second one idle timeout after the work", len(w.ray.drains))
 	}
+}
+
+// On Ray 2.52 every job's end restarts every node's idle time (docs/reference/facts.md#idle-time-and-jobs): with a job
+// every ten seconds and a timeout of a minute, Ray's figure alone would keep every worker for ever.
+func TestShortJobsOnRay252DoNotKeepIdleWorkersForEver(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
+	w.kube.cluster.RayVersion = "2.52.0"
+	w.busy(w.pod(0))
+	for range 70 {
+		w.after(time.Second)
+		if w.now.Second()%10 == 0 {
+			for i := range w.ray.nodes {
+				if w.ray.nodes[i].Status == raydemand.Idle {
+					w.ray.nodes[i].Idle = time.Millisecond
+				}
+			}
+		}
+	}
+	if got := w.ray.drained(); len(got) != 1 || got[0] != w.pod(1) {
+		t.Errorf("drained %v, want the unused worker %s and not the busy one", got, w.pod(1))
+	}
+}
+
+// A Ray without that defect restarts a node's idle time only for a use, even when the head's restarts with it.
+func TestAWorkerThatWorksTogetherWithTheHeadIsNotIdle(t *testing.T) {
+	for _, version := range []string{"2.60.0", ""} {
+		w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+		w.kube.cluster.RayVersion = version
+		for range 90 {
+			w.after(time.Second)
+			if w.now.Second()%10 == 0 {
+				w.node("llm-head").Idle, w.node(w.pod(0)).Idle = time.Millisecond, time.Millisecond
+			}
+		}
+		w.nothingWritten("version " + version + ": the worker is used every ten seconds")
+	}
+}
+
+func TestAWorkerThatJustJoinedIsNotDrainedForTheTimeItsRayletTookToStart(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.want(1, gpu(1))
+	w.after(100 * time.Millisecond)
+	w.operate()
+	w.joinAll()
+	pod := w.pod(0)
+	w.node(pod).Idle = 2 * time.Minute // its raylet started long ago
+	w.want(0, nil)                     // the work is being placed, or its demand was reported away
+	w.after(time.Second)
+	if drained := w.ray.drained(); len(drained) != 0 {
+		t.Fatalf("drained %v when it was first seen", drained)
+	}
+	for range 62 {
+		w.after(time.Second)
+	}
+	if drained := w.ray.drained(); len(drained) != 1 || drained[0] != pod {
+		t.Errorf("drained %v a minute after it was first seen, want %s", drained, pod)
+	}
+}
+
+// A worker that had work before a reading between two cycles showed it must not be drained as if the work were old.
+func TestAReadingBetweenCyclesShowsSinceWhenANodeWorks(t *testing.T) {
+	m, v := newMemory(), viewOf(1)
+	v.Cluster.Workers[0].Going = departure.OfTaint("karpenter.sh/disrupted", "")
+	joined(&v)
+	m.Remember(&v, settings())
+	v = later(v, 2*time.Second)
+	v.State.Nodes[1].Status, v.State.Nodes[1].Activity = raydemand.Running, []string{raydemand.ActiveWorkers}
+	m.Glance(v.Now, v.State.Nodes, false, "")
+	m.Glance(v.Now.Add(time.Second), nil, true, "")
+	for used, want := range map[time.Duration]int{time.Second: 0, placedShown - 1: 0, placedShown: 1} {
+		if got := m.Departing(later(v, used), time.Minute); len(got) != want {
+			t.Errorf("%v after it was shown to work, %d drains, want %d", used, len(got), want)
+		}
+	}
+}
+
+// otherID makes a pod's node carry an instance id that is not the pod's name.
+func (w *world) otherID(pod, id, ip string) {
+	n := w.node(pod)
+	n.Instance, n.IP = id, ip
+}
+
+func TestABusyNodeIsFoundByAddressWhenItsInstanceIDIsNotThePods(t *testing.T) {
+	for name, id := range map[string]string{"no id": "", "another id": "i-0123"} {
+		w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 5))
+		w.kube.cluster.Workers[0].IP = "10.1.1.1"
+		w.busy(w.pod(0))
+		w.otherID(w.pod(0), id, "10.1.1.1")
+		d := w.cycle()
+		if state := d.Snapshot.Nodes[0].State; state != "RUNNING" {
+			t.Errorf("%s: the pod is %s, want RUNNING", name, state)
+		}
+		for range 65 {
+			d = w.after(time.Second)
+		}
+		w.nothingWritten(name)
+		if hasFinding(d, observe.FindingOrphanNode) {
+			t.Errorf("%s: findings = %+v, want none: the node was found", name, d.Findings)
+		}
+	}
+}
+
+func TestNoPodWithoutANodeGoesWhileALivingNodeIsFoundInNoPod(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 5))
+	w.busy(w.pod(0))
+	w.otherID(w.pod(0), "i-0123", "192.168.7.7")
+	var d *addon.Decision
+	for range 65 {
+		d = w.after(time.Second)
+	}
+	w.nothingWritten("the busy node may run in this very pod")
+	if !hasFinding(d, observe.FindingOrphanNode) {
+		t.Errorf("findings = %+v, want the node without a pod", d.Findings)
+	}
+	w.ray.nodes = w.ray.nodes[:1]
+	w.after(time.Second)
+	if got := w.lastChange(); got.Replicas != 0 {
+		t.Errorf("target = %+v, want the pod gone once no such node lives", got)
+	}
+}
+
+func hasFinding(d *addon.Decision, code string) bool {
+	return slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == code })
 }

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -105,5 +107,30 @@ func TestRequestsThatGoWithTheirClusterOrMayBeAnothersGetNoStatus(t *testing.T) 
 	shadow.look()
 	if all := slices.Concat(owned.updates, ownedInShadow.updates); len(all) > 0 {
 		t.Errorf("reported %+v", all)
+	}
+}
+
+func TestARayClusterThatAnotherProcessDecidesAboutIsReleasedButNotGone(t *testing.T) {
+	var gone, released int
+	w := newWorld(t, Config{
+		Forgotten: func(nodepool.ClusterKey) { gone++ }, Released: func(nodepool.ClusterKey) { released++ },
+	}, gpuGroup("gpu", 2, 0, 9))
+	w.cycle()
+	w.kube.cluster.Groups[0].Replicas = 4
+	for range 2 {
+		w.c.Watch(context.Background(), key)
+	}
+	if _, known := w.c.Decision(key); known || w.ray.closed != 1 || released != 1 || gone != 0 {
+		t.Errorf("known %v, %d lines closed, released %d times, gone %d times", known, w.ray.closed, released, gone)
+	}
+	other := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "own"}}
+	if before := w.c.promises.Before(&other, w.c.config.Now()); len(before) != 1 || before[0].RayCluster != key {
+		t.Errorf("promised are %v, want the pods that it waits for", before)
+	}
+	w.cycle()
+	w.kube.clusterErr = fmt.Errorf("getting: %w", nodepool.ErrGone)
+	w.c.Watch(context.Background(), key)
+	if gone != 1 {
+		t.Errorf("gone %d times, want once", gone)
 	}
 }

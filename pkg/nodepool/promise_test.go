@@ -1,6 +1,7 @@
 package nodepool_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -103,4 +104,87 @@ func roomBeside(cluster *nodepool.Cluster) int64 {
 		on.Take(number[p.Pod.Name], p.Pods)
 	}
 	return on.Room(0)
+}
+
+func TestAHeadWithoutANodeComesBeforeItsWorkers(t *testing.T) {
+	pod := landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}
+	nodes := []landing.Node{{Name: "n", Ready: true, Allocatable: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}}}
+	none := []landing.Ceiling{{Group: "", MaxNodes: new(int64)}}
+	stock := landing.NodesOf(nodes, landing.Pools{Rooms: landing.Rooms(nodes, landing.Config{}, none)})
+	for name, test := range map[string]struct {
+		head nodepool.Head
+		want int64
+	}{
+		"a head that waits for a node": {nodepool.Head{Pod: "h", Shape: &pod}, 1},
+		"a head on a node":             {nodepool.Head{Pod: "h", Node: "n", Shape: &pod}, 2},
+		"no head yet":                  {nodepool.Head{}, 2},
+	} {
+		c := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "ray"}, Head: test.head, Stock: stock,
+			Groups: []nodepool.WorkerGroup{{Name: "g", Pod: pod}}}
+		c.Places, _ = stock.Places([]landing.Kind{stock.KindOf("g", &pod)}, nil)
+		c.Groups[0].Kind = &landing.Pod{Name: "g", Requests: pod.Requests}
+		c.Promise(nil)
+		c.Promise(c.Promised) // the head counts once
+		pods := []landing.Pod{*c.Groups[0].Kind}
+		for _, p := range c.Promised {
+			pods = append(pods, p.Pod)
+		}
+		taken := landing.New(pods, c.Places).Empty()
+		for i, p := range c.Promised {
+			taken.Take(1+i, p.Pods)
+		}
+		if got := taken.Room(0); got != test.want || len(c.Promised) != int(2-test.want) {
+			t.Errorf("%s: room for %d workers, promised %+v, want %d", name, got, c.Promised, test.want)
+		}
+	}
+}
+
+// BenchmarkPromises is what a cycle takes to find where the pods of a RayCluster and of so many others that come first
+// may run: 1,000 nodes of eight GPUs, of which no two have equally much free.
+func BenchmarkPromises(b *testing.B) {
+	shape := landing.PodShape{Requests: landing.Quantities{"cpu": raydemand.Whole(4), "nvidia.com/gpu": raydemand.One}}
+	nodes := make([]landing.Node, 1000)
+	for i := range nodes {
+		nodes[i] = landing.Node{Name: fmt.Sprintf("n%04d", i), Pool: "p", Ready: true,
+			Allocatable: landing.Quantities{"cpu": raydemand.Whole(96), "nvidia.com/gpu": raydemand.Whole(8), "pods": raydemand.Whole(110)},
+			Use:         &landing.Use{Requests: landing.Quantities{"cpu": raydemand.Amount(i), "pods": raydemand.One}}}
+	}
+	none := int64(0)
+	stock := landing.NodesOf(nodes, landing.Pools{Rooms: []landing.Room{{Pool: "p", Nodes: 1000, MaxNodes: new(int64), MayAddNodes: &none}}})
+	for _, others := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
+			var promises []nodepool.Promise
+			for i := range others {
+				key := nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint(i)}
+				promises = append(promises, nodepool.PromiseOf(key, &nodepool.WorkerGroup{Name: "gpu", Pod: shape}, 3))
+			}
+			bytes := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				cluster := nodepool.Cluster{Stock: stock, Groups: []nodepool.WorkerGroup{{Name: "gpu", Pod: shape}}}
+				cluster.Promise(promises)
+				if bytes == 0 {
+					bytes = jsonBytes(b, cluster.Places) + jsonBytes(b, inSnapshot(cluster.Promised))
+				}
+			}
+			b.ReportMetric(float64(bytes)/1024, "JSON-KiB")
+		})
+	}
+}
+
+// inSnapshot returns promises as a snapshot has them.
+func inSnapshot(promises []nodepool.Promise) (all []any) {
+	for _, p := range promises {
+		all = append(all, map[string]any{"rayCluster": p.RayCluster.String(), "pods": p.Pods, "pod": p.Pod})
+	}
+	return all
+}
+
+func jsonBytes(tb testing.TB, v any) int {
+	tb.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return len(text)
 }

@@ -2,6 +2,7 @@ package nodepool_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func group(name string, replicas, least, most, hosts int, stored ...string) nodepool.WorkerGroup {
@@ -377,5 +379,38 @@ func TestReplicasFollowTheMinimumWhereTheOperatorDeletesSurplusByItself(t *testi
 	cluster.InTreeAutoscaling = true
 	if got, _, _ := nodepool.Targets(cluster, nil, nil); len(got) != 0 {
 		t.Errorf("with in-tree autoscaling the operator deletes nothing unnamed, and yet there are targets: %+v", got)
+	}
+}
+
+func TestAHugeMinimumIsReportedAndNeverWrittenIntoReplicas(t *testing.T) {
+	group := nodepool.WorkerGroup{Name: "gpu", Replicas: 1, Min: math.MaxInt32, Max: math.MaxInt32, NumOfHosts: 1}
+	for name, c := range map[string]struct {
+		inTree  bool
+		stored  []string
+		leaving []string
+		want    []nodepool.Target
+	}{
+		"replicas follow the pods that exist": {want: []nodepool.Target{{Group: "gpu", From: 1, Replicas: 3}}},
+		"with in-tree autoscaling they stay":  {inTree: true},
+		"a pod is replaced": {inTree: true, leaving: []string{"b"},
+			want: []nodepool.Target{{Group: "gpu", From: 1, Replicas: 3, WorkersToDelete: []string{"b"}}}},
+		"names are cleared": {inTree: true, stored: []string{"gone"},
+			want: []nodepool.Target{{Group: "gpu", From: 1, Replicas: 3, WorkersToDelete: []string{}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			group := group
+			group.WorkersToDelete = c.stored
+			cluster := nodepool.Cluster{InTreeAutoscaling: c.inTree, Groups: []nodepool.WorkerGroup{group}, Workers: pods("gpu", "a", "b", "c")}
+			got, findings, err := nodepool.Targets(cluster, nil, c.leaving)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("targets (-want +got):\n%s", diff)
+			}
+			if !slices.ContainsFunc(findings, func(f raydemand.Finding) bool { return f.Code == nodepool.MinimumImmense }) {
+				t.Errorf("findings = %+v", findings)
+			}
+		})
 	}
 }

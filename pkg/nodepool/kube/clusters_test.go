@@ -11,14 +11,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // shown is a cache with one RayCluster.
@@ -232,5 +240,138 @@ func TestNothingIsKeptOfAGoneRayCluster(t *testing.T) {
 	m.source = shown{}
 	if _, err := m.Cluster(t.Context(), llm); !errors.Is(err, nodepool.ErrGone) || len(m.decodes.byKey) != 0 {
 		t.Errorf("%v, and %d decoded objects are kept", err, len(m.decodes.byKey))
+	}
+}
+
+func TestAWorkerStaysForRequestsOfAClusterThatIsNotThere(t *testing.T) {
+	ignore := func(nodepool.ClusterKey) {}
+	store := requests.New(requests.Config{Changed: ignore, StatusChanged: ignore, Logger: slog.New(slog.DiscardHandler)})
+	m := &Manager{requests: store, source: nothing{}}
+	if m.needsWorker(llm) {
+		t.Error("nobody asks for anything")
+	}
+	store.Set(requests.Decode(&unstructured.Unstructured{Object: objectOf(t,
+		"{metadata: {namespace: ml, name: a, uid: uid-a}, spec: {rayCluster: llm, owner: ada, bundles: [{resources: {GPU: 1}}]}}")}))
+	if !m.needsWorker(llm) {
+		t.Error("a request waits for its status")
+	}
+}
+
+// nothing has no RayClusters.
+type nothing struct{ objects }
+
+func (nothing) rayCluster(nodepool.ClusterKey) (*unstructured.Unstructured, error) { return nil, nil }
+
+func TestARefusalOfKubernetesIsDistinguishedFromAnInternalError(t *testing.T) {
+	forbidden := apierrors.NewForbidden(rayClusterResource.GroupResource(), "llm", errors.New("cannot patch"))
+	if err := classified(forbidden); !errors.Is(err, nodepool.ErrDenied) || !apierrors.IsForbidden(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestASidecarKnowsSlicesByTheTemplateAloneAndSaysSoOnce(t *testing.T) {
+	groups := func(resources ...string) []nodepool.WorkerGroup {
+		var list []nodepool.WorkerGroup
+		for _, resource := range resources {
+			list = append(list, nodepool.WorkerGroup{Name: resource, Pod: landing.PodShape{Requests: landing.Quantities{resource: raydemand.One}}})
+		}
+		return list
+	}
+	shares := sharing.Reader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "example.com/share", Kind: gpuinfo.TimeSliced, Role: gpuinfo.Devices}}}}
+	m := &Manager{options: Options{Single: &llm, GPUs: shares}}
+	cluster := nodepool.Cluster{Key: llm, Groups: groups("nvidia.com/mig-1g.10gb", "example.com/share", "cpu")}
+	m.withoutNodes(&cluster)
+	var kinds []gpuinfo.Kind
+	for _, group := range cluster.Groups {
+		for _, slice := range group.Slices {
+			kinds = append(kinds, slice.Kind)
+		}
+		if group.PoolPods != nil {
+			t.Errorf("group %s is bounded by pools %+v", group.Name, group.PoolPods)
+		}
+	}
+	if diff := cmp.Diff([]gpuinfo.Kind{gpuinfo.MIG, gpuinfo.TimeSliced}, kinds); diff != "" {
+		t.Errorf("slices (-want +got):\n%s", diff)
+	}
+	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != nodes.NodesForbidden {
+		t.Errorf("findings %+v, want one %s", cluster.Findings, nodes.NodesForbidden)
+	}
+	cpus := nodepool.Cluster{Key: llm, Groups: groups("cpu")}
+	if m.withoutNodes(&cpus); len(cpus.Findings) != 0 {
+		t.Errorf("findings %+v for a cluster without GPUs", cpus.Findings)
+	}
+}
+
+func TestConfiguredNamesAreReadInSpecs(t *testing.T) {
+	reader := sharing.Reader{PoolLabel: "example.com/pool",
+		Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "example.com/vgpu", Kind: gpuinfo.MPS, Role: gpuinfo.Devices}}}}
+	const group = `
+metadata: {name: llm, namespace: ml, uid: u, resourceVersion: "1"}
+spec: {workerGroupSpecs: [{groupName: g, template: {spec: {containers: [{name: ray, resources: {limits: {example.com/vgpu: 1}}}]}}}]}`
+	manifest := &unstructured.Unstructured{Object: objectOf(t, group)}
+	for _, known := range []bool{false, true} {
+		cache := newDecodeCache(sharing.Reader{})
+		if known {
+			cache = newDecodeCache(reader)
+		}
+		unknown := false
+		for _, f := range cache.decode(manifest).Findings {
+			unknown = unknown || f.Code == landing.GPUResourceUnknown
+		}
+		if unknown == known {
+			t.Errorf("a resource is unknown %t where it is configured %t", unknown, known)
+		}
+	}
+}
+
+const refusedCluster = `
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: llm, namespace: ml, uid: u, resourceVersion: "7", generation: 2}
+spec:
+  headGroupSpec: {template: {spec: {containers: [{name: h, image: i, env: [{name: RAY_REDIS_ADDRESS, value: redis}]}]}}}
+  workerGroupSpecs: [{groupName: g, maxReplicas: 4, template: {spec: {containers: [{name: w, image: i}]}}}]
+status: {observedGeneration: 0}
+`
+
+func clusterOf(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	object := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: object}
+}
+
+// The operator stops working on a RayCluster that it refuses, so nothing is planned for it. What it has accepted counts,
+// whatever the rules of version 1.6.2 say.
+func TestARayClusterThatTheOperatorRefusesIsMarked(t *testing.T) {
+	for name, c := range map[string]struct {
+		text    string
+		refused bool
+	}{
+		"refused":                            {refusedCluster, true},
+		"accepted":                           {strings.Replace(refusedCluster, "observedGeneration: 0", "observedGeneration: 2", 1), false},
+		"an earlier generation was accepted": {strings.Replace(refusedCluster, "observedGeneration: 0", "observedGeneration: 1", 1), false},
+		"without fault":                      {strings.Replace(refusedCluster, "RAY_REDIS_ADDRESS", "A", 1), false},
+		"a long name":                        {strings.Replace(refusedCluster, "name: llm", "name: "+strings.Repeat("a", 60), 1), true},
+	} {
+		read := newDecodeCache(sharing.Reader{}).decode(clusterOf(t, c.text))
+		said := false
+		for _, f := range read.Findings {
+			said = said || f.Code == nodepool.SpecRefused && f.Field == "spec"
+		}
+		if read.Cluster.Refused != c.refused || said != c.refused {
+			t.Errorf("%s: refused %v, findings %v", name, read.Cluster.Refused, read.Findings)
+		}
+	}
+}
+
+func BenchmarkOperatorVerdict(b *testing.B) {
+	object := clusterOf(b, strings.Replace(refusedCluster, "RAY_REDIS_ADDRESS", "A", 1)).Object
+	for b.Loop() {
+		if err := OperatorVerdict(object); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

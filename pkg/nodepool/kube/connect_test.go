@@ -2,17 +2,36 @@ package kube
 
 import (
 	"bytes"
+	"context"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // discovered is an API server that knows which resources exist, and nothing else. It answers the first calls about the
@@ -86,5 +105,176 @@ func TestAStartOutlivesAnAPIServerThatFailsAfterItsFirstAnswer(t *testing.T) {
 				t.Errorf("%d retries, want %d: %s", retries, c.retries, log.String())
 			}
 		})
+	}
+}
+
+// answering is a transport that answers each call by the next of its statuses: 0 is none, and the last one stays.
+type answering struct {
+	statuses []int
+	err      error
+	calls    int
+}
+
+func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	status := a.statuses[min(a.calls, len(a.statuses)-1)]
+	if a.calls++; status == 0 {
+		return nil, a.err
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(strings.NewReader("x")), Request: r}, nil
+}
+
+func TestAStartWaitsForAnAPIServerThatDoesNotAnswer(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	for name, c := range map[string]struct {
+		server answering
+		calls  int
+		says   string
+	}{
+		"it answers":                   {answering{statuses: []int{200}}, 1, ""},
+		"it knows nobody":              {answering{statuses: []int{401}}, 1, ""},
+		"it forbids":                   {answering{statuses: []int{403}}, 1, ""},
+		"it comes back":                {answering{statuses: []int{0, 0, 0, 200}, err: refused}, 4, ""},
+		"it is not ready yet":          {answering{statuses: []int{500, 503, 429, 200}}, 4, ""},
+		"who answers is somebody else": {answering{statuses: []int{0}, err: &tls.CertificateVerificationError{Err: errors.New("unknown authority")}}, 1, "reaching the API server at https://api.invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				err := Await(t.Context(), &rest.Config{Host: "https://api.invalid", Transport: &c.server}, slog.New(slog.NewTextHandler(&log, nil)))
+				if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+					t.Errorf("%v, want %q", err, c.says)
+				}
+				if reported := strings.Count(log.String(), "does not respond"); c.server.calls != c.calls || reported != c.calls-1 {
+					t.Errorf("%d calls and %d warnings, want %d and one less", c.server.calls, reported, c.calls)
+				}
+			})
+		})
+	}
+}
+
+func TestAWaitingStartEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		server := answering{statuses: []int{0}, err: errors.New("no route to host")}
+		begun := time.Now()
+		err := Await(ctx, &rest.Config{Host: "https://api.invalid", Transport: &server}, slog.New(slog.DiscardHandler))
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 10*time.Second || server.calls < 4 {
+			t.Errorf("%v after %v and %d calls", err, time.Since(begun), server.calls)
+		}
+	})
+}
+
+func tokenFile(t *testing.T, token string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// Anybody who may create a RayCluster can run a head that keeps what it is sent.
+func TestNoHeadIsGivenOurOwnToken(t *testing.T) {
+	configs := map[string]*rest.Config{
+		"token in a file": {BearerTokenFile: tokenFile(t, "own")},
+		"token by itself": {BearerToken: "own"},
+	}
+	wants := nodepool.Cluster{Key: llm, Auth: nodepool.Auth{Required: true, KubernetesToken: true}}
+	for name, config := range configs {
+		t.Run(name, func(t *testing.T) {
+			m := &Manager{config: config}
+			if got, err := m.Credentials(t.Context(), wants); err == nil || got.Token != "" {
+				t.Errorf("token %q, error %v; want none and an error", got.Token, err)
+			}
+			m.options.KubernetesTokenFile = tokenFile(t, "ray only")
+			if got, err := m.Credentials(t.Context(), wants); err != nil || got.Token != "ray only" {
+				t.Errorf("token %q, error %v; want the one that is set aside", got.Token, err)
+			}
+		})
+	}
+}
+
+func TestAHeadThatIsNotCalledForWantOfATokenIsAFinding(t *testing.T) {
+	asks := map[string]any{"authOptions": map[string]any{"mode": "token", "enableK8sTokenAuth": true}}
+	tests := []struct {
+		name    string
+		spec    map[string]any
+		options Options
+		want    bool
+	}{
+		{"no token is set aside", asks, Options{}, true},
+		{"one is", asks, Options{KubernetesTokenFile: "token"}, false},
+		{"the sidecar, beside which KubeRay put one", asks, Options{Single: &llm}, false},
+		{"the head does not ask the API server", map[string]any{}, Options{}, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			m := &Manager{options: test.options, decodes: newDecodeCache(sharing.Reader{}), panics: newPanics(nil)}
+			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm"}, "spec": test.spec}}
+			cluster := m.describe(object, nil)
+			got := slices.ContainsFunc(cluster.Findings, func(f raydemand.Finding) bool { return f.Code == decode.KubernetesTokenUnset })
+			if got != test.want {
+				t.Errorf("finding: %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestCallsNameTheirProcess checks the user agents that an audit log shows: of a shard, and of its calls about Leases.
+func TestCallsNameTheirProcess(t *testing.T) {
+	var mu sync.Mutex
+	agents := map[string]string{}
+	config := discovered(t, 0, 0)
+	config.UserAgent = "heliostat/1.2.3"
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return noting(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			agents[r.Method+" "+r.URL.Path] = r.UserAgent()
+			mu.Unlock()
+			return next.RoundTrip(r)
+		})
+	})
+	m, err := NewManager(config, Options{Sharded: true, LeaseNamespace: "ns", LeaseName: "heliostat",
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The server has no RayClusters, so the call fails.
+	_, _ = m.rayClusters.Namespace("ml").Patch(t.Context(), "llm", types.JSONPatchType, []byte("[]"), metav1.PatchOptions{})
+	own := "heliostat/1.2.3 shard/" + m.Shards().ID()
+	if got := agents["PATCH /apis/ray.io/v1/namespaces/ml/rayclusters/llm"]; got != own {
+		t.Errorf("a patch is from %q, want %q", got, own)
+	}
+	for call, got := range agents {
+		if !strings.HasPrefix(got, own) {
+			t.Errorf("%s is from %q, want %q", call, got, own)
+		}
+	}
+	if got := naming(&rest.Config{}, "shards").UserAgent; got != rest.DefaultKubernetesUserAgent()+" shards" {
+		t.Errorf("without a user agent: %q", got)
+	}
+}
+
+// noting is a transport.
+type noting func(*http.Request) (*http.Response, error)
+
+func (n noting) RoundTrip(r *http.Request) (*http.Response, error) { return n(r) }
+
+func TestOptionsThatWouldServeSomethingElseAreRefused(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	for want, options := range map[string]Options{
+		"Logger is missing":    {},
+		"Single excludes":      {Logger: log, Single: &nodepool.ClusterKey{}, Namespaces: []string{"a"}},
+		"needs LeaseNamespace": {Logger: log, LeaderElection: true},
+		"Sharded needs Lease":  {Logger: log, Sharded: true, LeaseName: "x"},
+		"Sharded excludes":     {Logger: log, Sharded: true, LeaderElection: true, LeaseNamespace: "a", LeaseName: "x"},
+	} {
+		if err := options.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error is %v, want %q in it", err, want)
+		}
+	}
+	if err := (Options{Logger: log, Namespaces: []string{"team-a"}}).Validate(); err != nil {
+		t.Error(err)
 	}
 }

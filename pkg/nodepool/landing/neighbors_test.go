@@ -3,6 +3,8 @@ package landing_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -62,5 +64,117 @@ func TestANodeIsADomainByAffinityAndNotByTaints(t *testing.T) {
 		if got := landing.IsDomain(test.shape, &test.node); got != test.want {
 			t.Errorf("%s is a domain: %t, want %t", test.name, got, test.want)
 		}
+	}
+}
+
+func selecting(key, value string) landing.PodSelector {
+	return landing.PodSelector{Requirements: []landing.Requirement{{Key: key, Operator: "In", Values: []string{value}}}}
+}
+
+func TestTermsNameTheKindsThatTheySelect(t *testing.T) {
+	const group = "ray.io/group"
+	gpu := &landing.Neighbors{Namespace: "ml", Labels: map[string]string{group: "gpu", "node-type": "worker"},
+		Apart:  []landing.PodTerm{{Selector: selecting(group, "gpu")}, {Selector: selecting("app", "cache"), Namespaces: []string{"data"}}},
+		Spread: []landing.SpreadTerm{{MaxSkew: 2, MinDomains: 3, Selector: selecting("node-type", "worker")}}}
+	cpu := &landing.Neighbors{Namespace: "ml", Labels: map[string]string{group: "cpu", "node-type": "worker"}}
+	cache := func(pod string) *landing.Neighbors {
+		return &landing.Neighbors{Namespace: "data", Labels: map[string]string{"app": "cache", "pod": pod}}
+	}
+	others := []*landing.Neighbors{
+		{Namespace: "data", Labels: map[string]string{"app": "web"}}, cache("cache-0"), cache("cache-1"),
+		{Namespace: "ml", Labels: map[string]string{"app": "quiet"},
+			Apart: []landing.PodTerm{{Selector: selecting(group, "cpu")}}},
+	}
+	pods := []landing.Pod{{Name: "gpu"}, {Name: "cpu"}}
+	kinds := landing.Constrain(pods, []*landing.Neighbors{gpu, cpu}, others)
+	if diff := cmp.Diff([]string{"", "data/0", "data/0", "ml/1"}, kinds); diff != "" {
+		t.Errorf("kinds of the others (-want +got):\n%s", diff)
+	}
+	want := []landing.Pod{
+		{Name: "gpu", Apart: []string{"gpu", "data/0"}, Spread: []landing.Spread{{MaxSkew: 2, MinDomains: 3, Pods: []string{"gpu", "cpu"}}}},
+		{Name: "cpu", Apart: []string{"ml/1"}},
+	}
+	if diff := cmp.Diff(want, pods); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPodOnANodeKeepsOthersAway(t *testing.T) {
+	own := &landing.Neighbors{Namespace: "ml", Labels: map[string]string{"app": "ray"}}
+	guard := &landing.Neighbors{Namespace: "ml", Apart: []landing.PodTerm{{Selector: selecting("app", "ray")}}}
+	pods := []landing.Pod{{Name: "a", Requests: free("cpu", 1)}}
+	kinds := landing.Constrain(pods, []*landing.Neighbors{own}, []*landing.Neighbors{guard})
+	guarded := landing.Place{Nodes: of[int64](1), Free: free("cpu", 8), Holds: map[string]int64{kinds[0]: 1}}
+	open := landing.Place{Nodes: of[int64](1), Free: free("cpu", 3)}
+	if room := onAll(pods, guarded, open).Empty().Room(0); room != 3 {
+		t.Errorf("room for %d pods, want 3", room)
+	}
+}
+
+func TestRulesBetweenPodsBoundTheirPlaces(t *testing.T) {
+	one := func(name string, change func(*landing.Pod)) landing.Pod {
+		pod := landing.Pod{Name: name, Requests: free("cpu", 1)}
+		if change != nil {
+			change(&pod)
+		}
+		return pod
+	}
+	apart := func(pods ...string) func(*landing.Pod) { return func(p *landing.Pod) { p.Apart = pods } }
+	spread := func(skew, minDomains int64, pods ...string) func(*landing.Pod) {
+		return func(p *landing.Pod) {
+			p.Spread = append(p.Spread, landing.Spread{MaxSkew: skew, MinDomains: minDomains, Pods: pods})
+		}
+	}
+	place := func(nodes int64, cpu int) landing.Place { return landing.Place{Nodes: &nodes, Free: free("cpu", cpu)} }
+	pool := func(cpu int) landing.Place { return landing.Place{New: true, Free: free("cpu", cpu)} }
+	anySize := landing.Place{New: true, AnySize: true, Free: free("cpu", 100)}
+	holding := func(p landing.Place, name string, n int64) landing.Place {
+		p.Holds = map[string]int64{name: n}
+		return p
+	}
+	tainted := func(p landing.Place, pod string) landing.Place {
+		p.Accepts, p.Counted = []string{}, []string{pod}
+		return p
+	}
+	tests := []struct {
+		name   string
+		pods   []landing.Pod
+		places []landing.Place
+		adds   []add
+	}{
+		{"one pod on a node", []landing.Pod{one("a", apart("a"))}, []landing.Place{place(5, 8)}, []add{{0, 99, 5}}},
+		{"one pod on each new node", []landing.Pod{one("a", apart("a"))}, []landing.Place{pool(8)}, []add{{0, 99, 99}}},
+		{"one pod on each node of any size", []landing.Pod{one("a", apart("a"))}, []landing.Place{anySize}, []add{{0, 999, 100}}},
+		{"a node where one is already", []landing.Pod{one("a", apart("a"))}, []landing.Place{holding(place(2, 8), "a", 1), place(1, 8)}, []add{{0, 99, 1}}},
+		{"two kinds on different nodes", []landing.Pod{one("a", apart("b")), one("b", nil)}, []landing.Place{place(2, 3)}, []add{{0, 4, 4}, {1, 9, 0}}},
+		{"the other one's rule counts too", []landing.Pod{one("a", apart("b")), one("b", nil)}, []landing.Place{place(2, 3)}, []add{{1, 1, 1}, {0, 9, 3}, {1, 9, 2}}},
+		{"spread over nodes", []landing.Pod{one("a", spread(1, 0, "a"))}, []landing.Place{place(3, 8), place(1, 2)}, []add{{0, 99, 11}}},
+		{"spread counts pods that are there", []landing.Pod{one("a", spread(1, 0, "a"))}, []landing.Place{holding(place(1, 8), "a", 2), place(1, 1)}, []add{{0, 99, 1}}},
+		{"a full node", []landing.Pod{one("a", spread(2, 0, "a"))}, []landing.Place{place(1, 8), place(1, 0)}, []add{{0, 99, 2}}},
+		{"a node with a taint", []landing.Pod{one("a", spread(1, 0, "a"))}, []landing.Place{place(1, 8), tainted(place(1, 8), "a")}, []add{{0, 99, 1}}},
+		{"too few nodes", []landing.Pod{one("a", spread(2, 3, "a"))}, []landing.Place{place(2, 8)}, []add{{0, 99, 4}}},
+		{"spread counts another kind", []landing.Pod{one("a", spread(1, 0, "a", "b")), one("b", nil)}, []landing.Place{place(1, 8), place(1, 8)}, []add{{1, 5, 5}, {0, 1, 1}}},
+		{"Karpenter may choose any size", []landing.Pod{one("a", spread(1, 0, "a"))}, []landing.Place{anySize}, []add{{0, 999, 100}}},
+		{"spread over new nodes", []landing.Pod{one("a", spread(1, 0, "a"))}, []landing.Place{place(1, 2), pool(8)}, []add{{0, 3000, 3000}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			state := onAll(test.pods, test.places...).Empty()
+			for i, a := range test.adds {
+				room := state.Room(a.pod)
+				if got := state.Take(a.pod, int64(a.n)); got != int64(a.placed) || got != min(room, int64(a.n)) {
+					t.Errorf("step %d: placed %d of %d pods %s, want %d; room was %d", i, got, a.n, test.pods[a.pod].Name, a.placed, room)
+				}
+			}
+		})
+	}
+}
+
+func TestRulesWithoutABoundLeaveRoomUnbounded(t *testing.T) {
+	pods := []landing.Pod{{Name: "a", Requests: free("cpu", 1), Spread: []landing.Spread{{MaxSkew: 1, Pods: []string{"a"}}}}}
+	state := onAll(pods, landing.Place{New: true, Free: free("cpu", 8)}).Empty()
+	state.Take(0, 10)
+	if room := state.Room(0); room != landing.Unbounded {
+		t.Errorf("room for %d pods", room)
 	}
 }

@@ -2,11 +2,14 @@ package landing_test
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -200,5 +203,181 @@ func TestTheProfileOfAPoolIsFixedWhereItsCloudFixesIt(t *testing.T) {
 		if pods := landing.WhereOn(rooms, []landing.Node{node}, &shape).Pods; len(pods) != 1 || pods[0].ProfileFixed != want {
 			t.Errorf("%s: %+v, want fixed %t", label, pods, want)
 		}
+	}
+}
+
+// A wrong count of cards must not result in a list of that length, whatever its source.
+func TestPodsOverCardsAreCountedWithoutAListOfThem(t *testing.T) {
+	cards := int64(math.MaxInt64)
+	n := node("n", announces("aliyun.com/gpu-mem", 60))
+	n.GPUs = &sharing.GPUs{Kind: gpuinfo.GPUMemory, Cards: &cards, UnitsPerCard: map[string]int64{"aliyun.com/gpu-mem": 15}}
+	shape := asks("aliyun.com/gpu-mem", 4)
+	if got := landing.PodsOn(&shape, &n); got != 15 {
+		t.Errorf("%d pods, want 15", got)
+	}
+}
+
+// Anyone can write a label, and a list as long as the label's count could use all memory.
+func TestALabelThatCountsMoreCardsThanAnyMachineHasIsUnreadable(t *testing.T) {
+	for _, label := range []string{"aliyun.accelerator/nvidia_count", "nvidia.com/gpu.count", "karpenter.k8s.aws/instance-gpu-count"} {
+		for _, count := range []string{"17", "2000000000", "100000000000000000"} {
+			n := gpuNode("n", quantities("aliyun.com/gpu-mem", 60), label+"="+count)
+			gpus := sharing.Reader{}.Read(sharing.NodeObject{Labels: n.Labels, Allocatable: quantities("aliyun.com/gpu-mem", 60)})
+			if len(gpus.Problems) != 1 || gpus.Problems[0].Code != sharing.LabelUnreadable || !strings.Contains(gpus.Problems[0].Message, label+"="+count) {
+				t.Errorf("%s=%s: problems %v", label, count, gpus.Problems)
+			}
+			if gpus.Cards != nil {
+				t.Errorf("%s=%s: %d cards, want none known", label, count, *gpus.Cards)
+			}
+			shape := asks("aliyun.com/gpu-mem", 4)
+			if got := landing.PodsOn(&shape, &n); got != 15 {
+				t.Errorf("%s=%s: %d pods, want 15", label, count, got)
+			}
+		}
+	}
+}
+
+func TestANodeHoldsAsManyPodsAsItsCardsDo(t *testing.T) {
+	ack := func(units ...any) landing.Node {
+		return gpuNode("n", quantities(units...), "ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=4")
+	}
+	mem := func(pairs ...any) landing.PodShape { return asking(quantities(pairs...)) }
+	spread := mem("aliyun.com/gpu-mem", 20)
+	spread.CardsAsked = 2
+	tests := []struct {
+		name  string
+		shape landing.PodShape
+		node  landing.Node
+		want  int64
+	}{
+		{"one of 15 GiB for each pod of 8, and the sum of 60 would do for seven", mem("aliyun.com/gpu-mem", 8), ack("aliyun.com/gpu-mem", 60), 4},
+		{"three on each card", mem("aliyun.com/gpu-mem", 5), ack("aliyun.com/gpu-mem", 60), 12},
+		{"cores are of a card too", mem("aliyun.com/gpu-mem", 5, "aliyun.com/gpu-core.percentage", 60), ack("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 400), 4},
+		{"a pod on two cards", spread, ack("aliyun.com/gpu-mem", 60), 2},
+		{"whole cards", mem("nvidia.com/gpu", 3), gpuNode("n", quantities("nvidia.com/gpu", 8), ""), 2},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := landing.PodsOn(&test.shape, &test.node); got != test.want {
+				t.Errorf("%d pods, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAPoolHasWhatItsNodesHaveAndThoseThatMayBeAdded(t *testing.T) {
+	shape := asking(quantities("nvidia.com/gpu", 1, "cpu", 3))
+	typed := labelled("node.kubernetes.io/instance-type", "x")
+	nodes := []landing.Node{
+		inPool("a", node("1", announces("nvidia.com/gpu", 4), typed)), inPool("a", node("2", announces("nvidia.com/gpu", 2))),
+		inPool("a", node("coming", typed, isNotReady)), inPool("a", node("cpus")),
+	}
+	rooms := landing.Rooms(nodes, landing.Config{}, []landing.Ceiling{ceiling("a", 0, 5)})
+	has := landing.WhereOn(rooms, nodes, &shape).Pods[0].Has
+	if got, want := has["nvidia.com/gpu"], raydemand.Whole(4+2+4+2); got != want {
+		t.Errorf("has %s GPUs, want %s", got, want)
+	}
+	if _, bounded := landing.WhereOn(landing.Rooms(nodes, landing.Config{}, nil), nodes, &shape).Pods[0].Has["cpu"]; bounded {
+		t.Error("a pool that may grow is told to have an end")
+	}
+}
+
+func ceiling(group string, minimum, maximum int64) landing.Ceiling {
+	return landing.Ceiling{Group: group, MinNodes: &minimum, MaxNodes: &maximum, Source: "cluster-autoscaler"}
+}
+
+func TestNodeGroupsAreFoundByTheNamesThatCloudsGiveThem(t *testing.T) {
+	names := []string{"gpu", "big-gpu", "u", "workers", "memory-node-zone1", "nodepool1"}
+	tests := []struct{ group, want string }{
+		{"nodepool1", "nodepool1"},
+		{"aks-gpu-12345678-vmss", "gpu"},
+		{"eks-workers-2c1f9d3b-a8e2-4f11-9c3e-8b7a6d5e4f30", "workers"},
+		{"eksctl-prod-nodegroup-big-gpu-NodeGroup-1ABCDEF2GHIJ", "big-gpu"},
+		{"https://www.googleapis.com/compute/v1/projects/p/zones/europe-west4-a/instanceGroups/gke-prod-gpu-0a1b2c3d-grp", "gpu"},
+		{"https://www.googleapis.com/compute/v1/projects/p/zones/europe-west4-a/instanceGroups/gke-prod-big-gpu-0a1b2c3d-grp", "big-gpu"},
+		{"MachineSet/openshift-machine-api/memory-node-zone1", "memory-node-zone1"},
+		{"asg-of-somebody", ""},
+		{"aks-gpux-12345678-vmss", ""},
+	}
+	for _, test := range tests {
+		for range 2 {
+			got := landing.CeilingsOf(names, []landing.Ceiling{ceiling(test.group, 0, 3)})
+			if len(got) > 1 || test.want == "" && len(got) != 0 || test.want != "" && got[test.want].Group != test.group {
+				t.Errorf("%s: %v, want pool %q", test.group, got, test.want)
+			}
+			slices.Reverse(names) // the order does not matter
+		}
+	}
+}
+
+func TestTheGroupsOfAPoolInAllZonesAddUp(t *testing.T) {
+	got := landing.CeilingsOf([]string{"gpu"}, []landing.Ceiling{ceiling("a/gke-c-gpu-00000000-grp", 1, 3), ceiling("b/gke-c-gpu-11111111-grp", 0, 4)})["gpu"]
+	want := ceiling("a/gke-c-gpu-00000000-grp,b/gke-c-gpu-11111111-grp", 1, 7)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ceiling (-want +got):\n%s", diff)
+	}
+	groups := []landing.Ceiling{{Group: "gpu"}, ceiling("x/gpu", 1, 3)}
+	for range 2 {
+		if got := landing.CeilingsOf([]string{"gpu"}, groups)["gpu"]; got.MaxNodes != nil {
+			t.Errorf("a pool with a group that nothing bounds is bounded by %d", *got.MaxNodes)
+		}
+		slices.Reverse(groups)
+	}
+}
+
+func TestPodsThatTakeOnePortShareNoNode(t *testing.T) {
+	taking := func(ports ...landing.HostPort) *landing.Neighbors { return &landing.Neighbors{HostPorts: ports} }
+	one := taking(landing.HostPort{Port: 80})
+	for _, test := range []struct {
+		name  string
+		other *landing.Neighbors
+		want  bool
+	}{
+		{"no port", taking(), false},
+		{"another port", taking(landing.HostPort{Port: 81}), false},
+		{"the same one among others", taking(landing.HostPort{Port: 81}, landing.HostPort{Port: 80, Protocol: "TCP", IP: "0.0.0.0"}), true},
+		{"of another protocol", taking(landing.HostPort{Port: 80, Protocol: "UDP"}), false},
+		{"on one address", taking(landing.HostPort{Port: 80, IP: "10.0.0.1"}), true},
+	} {
+		if got := one.Refuses(test.other); got != test.want || test.other.Refuses(one) != test.want {
+			t.Errorf("%s: shares a port: %t, want %t in both directions", test.name, got, test.want)
+		}
+	}
+	if taking(landing.HostPort{Port: 80, IP: "10.0.0.1"}).Refuses(taking(landing.HostPort{Port: 80, IP: "10.0.0.2"})) {
+		t.Error("ports on two addresses are not the same")
+	}
+}
+
+func TestNodesMakePools(t *testing.T) {
+	node := func(name, marks string, gpus int, taints ...sharing.Taint) sharing.NodeObject {
+		return sharing.NodeObject{Name: name, Labels: labels(marks), Taints: taints, Allocatable: quantities("nvidia.com/gpu", gpus)}
+	}
+	gpu := sharing.Taint{Key: "nvidia.com/gpu", Value: "present", Effect: sharing.NoSchedule}
+	cordoned := node("c", "cloud.google.com/gke-nodepool=a n/gpu.product=Tesla-T4 n/gpu.count=1 n/gpu.replicas=1 topology.kubernetes.io/zone=z2", 1,
+		gpu, sharing.Taint{Key: "node.kubernetes.io/unschedulable", Effect: sharing.NoSchedule})
+	cordoned.Unschedulable = true
+	nodes := []sharing.NodeObject{
+		node("k", "karpenter.sh/nodepool=spot karpenter.sh/capacity-type=spot eks.amazonaws.com/nodegroup=other node.kubernetes.io/instance-type=p4d.24xlarge", 8),
+		node("a", "cloud.google.com/gke-nodepool=a n/gpu.product=Tesla-T4 n/gpu.count=4 n/gpu.replicas=1 topology.kubernetes.io/zone=z1", 4, gpu),
+		cordoned,
+		node("m", "agentpool=mixed n/gpu.product=Tesla-T4 n/gpu.count=1 n/gpu.replicas=1", 1),
+		node("n", "agentpool=mixed n/gpu.product=NVIDIA-A10 n/gpu.count=1 n/gpu.replicas=4", 4),
+		node("none", "", 1),
+	}
+	t4, five, two, eight := "Tesla-T4", int64(5), int64(2), int64(8)
+	want := []landing.Pool{
+		{Name: "a", Provider: "gke", Nodes: 2, Schedulable: 1, Product: &t4, Cards: &five, Kind: gpuinfo.Whole, Units: quantities("nvidia.com/gpu", 5), Isolation: gpuinfo.Hardware,
+			Zones: []string{"z1", "z2"}, InstanceTypes: []string{}, Taints: []string{"nvidia.com/gpu=present:NoSchedule"}, Problems: 1},
+		{Name: "mixed", Provider: "aks", Nodes: 2, Schedulable: 2, Cards: &two, Kind: gpuinfo.UnknownKind, Units: quantities("nvidia.com/gpu", 5), Isolation: gpuinfo.UnknownIsolation,
+			Zones: []string{}, InstanceTypes: []string{}, Taints: []string{}},
+		{Name: "spot", Provider: "karpenter", Nodes: 1, Schedulable: 1, Cards: &eight, Kind: gpuinfo.Whole, Units: quantities("nvidia.com/gpu", 8), Isolation: gpuinfo.Hardware, Spot: true,
+			Zones: []string{}, InstanceTypes: []string{"p4d.24xlarge"}, Taints: []string{}},
+	}
+	if diff := cmp.Diff(want, landing.Observed(sharing.Reader{}, nodes)); diff != "" {
+		t.Errorf("pools (-want +got):\n%s", diff)
+	}
+	configured := landing.Observed(sharing.Reader{PoolLabel: "node.kubernetes.io/instance-type"}, nodes[:1])
+	if len(configured) != 1 || configured[0].Name != "p4d.24xlarge" || configured[0].Provider != "configured" {
+		t.Errorf("by a configured label: %+v", configured)
 	}
 }

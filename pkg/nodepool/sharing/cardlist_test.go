@@ -256,3 +256,167 @@ func TestDevicesOfClaimsLeaveLessToPods(t *testing.T) {
 		})
 	}
 }
+
+// TestAPodWithoutARecordOfItsCardIsNamed checks that the problem says which pod counts on every card, and what it lacks.
+func TestAPodWithoutARecordOfItsCardIsNamed(t *testing.T) {
+	const oneCard, twoCards = `GPU-a,10,15360,100,T4,0,true:`, `GPU-a,10,15360,100,T4,0,true:GPU-b,10,15360,100,T4,0,true:`
+	hami := func(register string) sharing.NodeObject {
+		return sharing.NodeObject{Annotations: map[string]string{"hami.io/node-nvidia-register": register}, Allocatable: quantities("nvidia.com/gpu", 20)}
+	}
+	ack := sharing.NodeObject{Labels: map[string]string{"aliyun.accelerator/nvidia_count": "2"}, Allocatable: quantities("aliyun.com/gpu-mem", 30, "aliyun.com/gpu-core.percentage", 200)}
+	koordinator := sharing.NodeObject{Allocatable: quantities("koordinator.sh/gpu-core", 200, "koordinator.sh/gpu-memory-ratio", 200)}
+	pod := func(name, annotations string, requests map[string]int64) sharing.Pod {
+		p := sharing.Pod{Namespace: "other", Name: name, Requests: requests, Annotations: map[string]string{}}
+		if key, value, set := strings.Cut(annotations, "="); set {
+			p.Annotations[key] = value
+		}
+		return p
+	}
+	part := quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 8000)
+	for name, test := range map[string]struct {
+		node sharing.NodeObject
+		pods []sharing.Pod
+		want string
+	}{
+		"a record":                 {hami(twoCards), []sharing.Pod{pod("p", "hami.io/vgpu-devices-allocated=GPU-b,NVIDIA,8000,0:;", part)}, ""},
+		"none":                     {hami(twoCards), []sharing.Pod{pod("p", "", part)}, "pod other/p has no annotation hami.io/vgpu-devices-allocated that names a card of this node, so its part counts on each of the 2 cards"},
+		"of a card elsewhere":      {hami(twoCards), []sharing.Pod{pod("p", "hami.io/vgpu-devices-allocated=GPU-z,NVIDIA,8000,0:;", part)}, "pod other/p has"},
+		"several, in any order":    {hami(twoCards), []sharing.Pod{pod("r", "", part), pod("p", "", part), pod("q", "", part)}, "pod other/p has no annotation hami.io/vgpu-devices-allocated that names a card of this node, so its part counts on each of the 2 cards, and 2 more pods like it"},
+		"one card":                 {hami(oneCard), []sharing.Pod{pod("p", "", part)}, ""},
+		"a pod without GPUs":       {hami(twoCards), []sharing.Pod{pod("p", "", nil)}, ""},
+		"ACK's memory":             {ack, []sharing.Pod{pod("p", "", quantities("aliyun.com/gpu-mem", 8))}, "pod other/p has no annotation scheduler.framework.gpushare.allocation"},
+		"ACK's cores":              {ack, []sharing.Pod{pod("p", `scheduler.framework.gpushare.allocation={"0":{"1":8}}`, quantities("aliyun.com/gpu-mem", 8, "aliyun.com/gpu-core.percentage", 30))}, "pod other/p has no annotation gpushare.alibabacloud.com/core-percentage"},
+		"ACK's record":             {ack, []sharing.Pod{pod("p", `scheduler.framework.gpushare.allocation={"0":{"1":8}}`, quantities("aliyun.com/gpu-mem", 8))}, ""},
+		"Koordinator":              {koordinator, []sharing.Pod{pod("p", "", quantities("koordinator.sh/gpu-core", 60, "koordinator.sh/gpu-memory-ratio", 60))}, "pod other/p has no annotation scheduling.koordinator.sh/device-allocated"},
+		"Koordinator, another pod": {koordinator, []sharing.Pod{pod("p", "", quantities("example.com/fpga", 1))}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.node.Pods = test.pods
+			var got string
+			for _, problem := range (sharing.Reader{}).Read(test.node).Problems {
+				if problem.Code == sharing.CardUnrecorded {
+					got += problem.Message
+				}
+			}
+			if full := strings.Contains(test.want, "so its part"); full && got != test.want || !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+				t.Errorf("problem %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// held returns what pods hold of two cards, and whether one of the pods has no record.
+type held struct {
+	First, Second sharing.Share
+	Unrecorded    bool
+}
+
+func TestARecordPlacesAPodOnItsCards(t *testing.T) {
+	const hami, volcano, extender = "hami.io/vgpu-devices-allocated", "volcano.sh/vgpu-ids-new", "ALIYUN_COM_GPU_MEM_IDX"
+	const ack, cores, koordinator = "scheduler.framework.gpushare.allocation", "gpushare.alibabacloud.com/core-percentage", "scheduling.koordinator.sh/device-allocated"
+	vgpu := func(scheduler sharing.VGPUScheduler) func(p sharing.Pod) held {
+		return func(p sharing.Pod) held {
+			all := scheduler.Held([]sharing.Pod{p}, []string{"GPU-a", "GPU-b"})
+			return held{all.Of("GPU-a"), all.Of("GPU-b"), all.Unrecorded(2) != ""}
+		}
+	}
+	byIndex := func(read func([]sharing.Pod, int) *sharing.ByCard[int]) func(p sharing.Pod) held {
+		return func(p sharing.Pod) held {
+			all := read([]sharing.Pod{p}, 2)
+			return held{all.Of(0), all.Of(1), all.Unrecorded(2) != ""}
+		}
+	}
+	part := map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/gpumem": 800, "nvidia.com/gpucores": 30}
+	memory := map[string]int64{"aliyun.com/gpu-mem": 8, "aliyun.com/gpu-core.percentage": 30}
+	percent := map[string]int64{"koordinator.sh/gpu-core": 60, "koordinator.sh/gpu-memory-ratio": 50}
+	all := sharing.Share{Shares: 1, Memory: 800, Cores: 30}
+	for name, test := range map[string]struct {
+		read func(sharing.Pod) held
+		pod  sharing.Pod
+		want held
+	}{
+		"HAMi":                     {vgpu(sharing.HAMi), pod(part, hami, "GPU-b,NVIDIA,700,20:;"), held{Second: sharing.Share{Shares: 1, Memory: 700, Cores: 20}}},
+		"HAMi's instance of MIG":   {vgpu(sharing.HAMi), pod(part, hami, "GPU-b[1-0],NVIDIA,700,20:;"), held{Second: sharing.Share{Shares: 1, Memory: 700, Cores: 20}}},
+		"HAMi without a record":    {vgpu(sharing.HAMi), pod(part), held{all, all, true}},
+		"a card of another node":   {vgpu(sharing.HAMi), pod(part, hami, "GPU-b,NVIDIA,1,1:GPU-z,NVIDIA,1,1:;"), held{all, all, true}},
+		"a negative amount":        {vgpu(sharing.HAMi), pod(part, hami, "GPU-b,NVIDIA,-700,20:;"), held{all, all, true}},
+		"an impossible amount":     {vgpu(sharing.HAMi), pod(part, hami, "GPU-b,NVIDIA,9000000000000000000,20:;"), held{all, all, true}},
+		"a pod without vGPUs":      {vgpu(sharing.HAMi), pod(nil, hami, "GPU-b,NVIDIA,700,20:;"), held{}},
+		"Volcano":                  {vgpu(sharing.Volcano), pod(map[string]int64{"volcano.sh/vgpu-number": 1}, volcano, "GPU-a,NVIDIA,700,20:"), held{First: sharing.Share{Shares: 1, Memory: 700, Cores: 20}}},
+		"ACK":                      {byIndex(sharing.GPUMemory), pod(memory, ack, `{"0":{"1":5},"1":{"1":3}}`, cores, `{"0":{"1":30}}`), held{Second: sharing.Share{Memory: 8, Cores: 30}}},
+		"ACK without cores":        {byIndex(sharing.GPUMemory), pod(memory, ack, `{"0":{"1":8}}`), held{sharing.Share{Cores: 30}, sharing.Share{Memory: 8, Cores: 30}, true}},
+		"ACK's card is not there":  {byIndex(sharing.GPUMemory), pod(memory, ack, `{"0":{"2":8}}`), held{sharing.Share{Memory: 8, Cores: 30}, sharing.Share{Memory: 8, Cores: 30}, true}},
+		"the extender":             {byIndex(sharing.GPUMemory), pod(map[string]int64{"aliyun.com/gpu-mem": 8}, extender, "0", "ALIYUN_COM_GPU_MEM_POD", "7"), held{First: sharing.Share{Memory: 7}}},
+		"the extender's odd units": {byIndex(sharing.GPUMemory), pod(map[string]int64{"aliyun.com/gpu-mem": 8}, extender, "0", "ALIYUN_COM_GPU_MEM_POD", "-7"), held{First: sharing.Share{Memory: 8}}},
+		"Koordinator": {byIndex(sharing.Koordinator), pod(percent, koordinator, `{"gpu":[{"minor":1,"resources":{"koordinator.sh/gpu-core":"60","koordinator.sh/gpu-memory-ratio":"50"}}]}`),
+			held{Second: sharing.Share{Percent: 50, Cores: 60}}},
+		"Koordinator without a record": {byIndex(sharing.Koordinator), pod(percent), held{sharing.Share{Percent: 50, Cores: 60}, sharing.Share{Percent: 50, Cores: 60}, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, test.read(test.pod)); diff != "" {
+				t.Errorf("held (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUnitsOfCardsThatAreNotWellAreTold(t *testing.T) {
+	a100 := func(more string) map[string]string {
+		return labels("nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=4 " + more)
+	}
+	hami := agentSees("well", "ill")
+	hami["hami.io/node-nvidia-register"] = "GPU-0,10,8000,100,A2,0,true:GPU-1,10,8000,100,A2,0,true:"
+	tests := []struct {
+		name string
+		node sharing.NodeObject
+		want map[string]int64
+	}{
+		{"all are well", sharing.NodeObject{Labels: a100(""), Allocatable: quantities("nvidia.com/gpu", 4), Annotations: agentSees("well", "well", "well", "well")}, nil},
+		{"one of four whole cards", sharing.NodeObject{Labels: a100(""), Allocatable: quantities("nvidia.com/gpu", 4), Annotations: agentSees("well", "ill", "well", "well")},
+			quantities("nvidia.com/gpu", 3)},
+		{"one that the plugin withdrew already", sharing.NodeObject{Labels: a100(""), Capacity: quantities("nvidia.com/gpu", 4), Allocatable: quantities("nvidia.com/gpu", 3),
+			Annotations: agentSees("well", "ill", "well", "well")}, nil},
+		{"shares of cards", sharing.NodeObject{Labels: a100("nvidia.com/gpu.replicas=5 nvidia.com/gpu.sharing-strategy=time-slicing"), Allocatable: quantities("nvidia.com/gpu", 20),
+			Annotations: agentSees("well", "ill", "ill", "well")}, quantities("nvidia.com/gpu", 10)},
+		{"instances under their own names", sharing.NodeObject{Labels: a100(""), Allocatable: quantities("nvidia.com/mig-3g.20gb", 3, "nvidia.com/mig-1g.5gb", 1),
+			Annotations: agentSees("well:3g.20gb:1g.5gb", "ill:3g.20gb:3g.20gb", "well:", "well:")}, quantities("nvidia.com/mig-3g.20gb", 1)},
+		{"cards beside cut ones", sharing.NodeObject{Labels: a100(""), Allocatable: quantities("nvidia.com/mig-3g.20gb", 2, "nvidia.com/gpu", 3),
+			Annotations: agentSees("well:3g.20gb:3g.20gb", "ill", "well", "well")}, quantities("nvidia.com/gpu", 2)},
+		{"instances under the name of cards", sharing.NodeObject{Labels: labels("nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB-MIG-3g.20gb nvidia.com/mig.strategy=single nvidia.com/gpu.count=4"),
+			Allocatable: quantities("nvidia.com/gpu", 4), Annotations: agentSees("well:3g.20gb:3g.20gb", "ill:3g.20gb:3g.20gb")}, quantities("nvidia.com/gpu", 2)},
+		{"a layout that cannot be tells of no instances", sharing.NodeObject{Labels: a100(""), Allocatable: quantities("nvidia.com/mig-3g.20gb", 4),
+			Annotations: agentSees("well:3g.20gb:3g.20gb:3g.20gb:3g.20gb", "ill:3g.20gb:3g.20gb")}, nil},
+		{"memory in units", sharing.NodeObject{Labels: labels("ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=4"),
+			Allocatable: quantities("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 400), Annotations: agentSees("well", "ill", "well", "well"), Pods: []sharing.Pod{}},
+			quantities("aliyun.com/gpu-mem", 45, "aliyun.com/gpu-core.percentage", 300)},
+		{"HAMi's shares", sharing.NodeObject{Allocatable: quantities("nvidia.com/gpu", 20), Annotations: hami, Pods: []sharing.Pod{}}, quantities("nvidia.com/gpu", 10)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			read := sharing.Reader{}.Read(test.node)
+			if diff := cmp.Diff(test.want, read.HealthyUnits); diff != "" {
+				t.Errorf("kind %s, problems %v (-want +got):\n%s", read.Kind, read.Problems, diff)
+			}
+		})
+	}
+}
+
+// agentSees returns an agent's report of A100 cards, one for each word: "well" or "ill", followed by MIG instances
+// after colons.
+func agentSees(words ...string) map[string]string {
+	var cards []string
+	for i, word := range words {
+		state, layout, cut := strings.Cut(word, ":")
+		var instances []string
+		start := 0
+		for profile := range strings.SplitSeq(layout, ":") {
+			if profile != "" {
+				instances = append(instances, fmt.Sprintf(`{"profile":%q,"start":%d}`, profile, start))
+				start += 4
+			}
+		}
+		cards = append(cards, fmt.Sprintf(`{"index":%d,"uuid":"GPU-%d","product":"NVIDIA A100-SXM4-40GB","memoryMiB":40960,"freeMiB":null,"mig":{"enabled":%t,"instances":[%s]},"healthy":%t,"problem":""}`,
+			i, i, cut, strings.Join(instances, ","), state == "well"))
+	}
+	return map[string]string{sharing.AgentAnnotation: `{"cards":[` + strings.Join(cards, ",") + `]}`}
+}

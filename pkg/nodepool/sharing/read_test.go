@@ -3,6 +3,8 @@ package sharing_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -163,5 +165,184 @@ func TestABrokenRegisterOfHAMiIsAProblemAndNoMore(t *testing.T) {
 	sick := sharing.Reader{}.Read(sharing.NodeObject{Annotations: map[string]string{"hami.io/node-nvidia-register": "GPU-1,10,15360,100,NVIDIA-Tesla T4,0,false,0,hami-core:"}})
 	if s := summary(sick); s != "vgpu limit 1 null device-unhealthy" {
 		t.Errorf("%s, %v", s, sick.Problems)
+	}
+}
+
+func TestAnAmountThatNoNodeCanHaveIsAProblemAndNotAnnounced(t *testing.T) {
+	for name, amount := range map[string]int64{
+		"nvidia.com/gpu": -1, "aliyun.com/gpu-mem": -8, "nvidia.com/mig-1g.5gb": 10_000_000_000, "volcano.sh/vgpu-memory": -1, "gpu.intel.com/memory.max": math.MaxInt64,
+	} {
+		gpus := sharing.Reader{}.Read(sharing.NodeObject{
+			Name: "n", Labels: labels("n/gpu.product=NVIDIA-A100-SXM4-40GB n/gpu.memory=40960"), Pods: []sharing.Pod{pod(quantities(name, 1))},
+			Allocatable: map[string]int64{name: amount}, Capacity: map[string]int64{name: amount},
+		})
+		if _, announced := gpus.Units[name]; announced || len(gpus.PerCard) > 0 {
+			t.Errorf("%s %d: units %v, cards %v", name, amount, gpus.Units, gpus.PerCard)
+		}
+		if len(gpus.Problems) != 2 || gpus.Problems[0].Code != sharing.AmountUnreadable || !strings.Contains(gpus.Problems[0].Message, "status.allocatable["+name+"]") {
+			t.Errorf("%s %d: problems %v", name, amount, gpus.Problems)
+		}
+	}
+}
+
+// Plugins can rename the resources that they announce, and other vendors partition cards too.
+func TestDevicesUnderAnUnknownNameAreNoWholeCards(t *testing.T) {
+	marks := labels("n/gpu.product=NVIDIA-A100-SXM4-40GB n/gpu.memory=40960 n/gpu.count=1")
+	for _, name := range []string{"nvidia.com/mig-small", "amd.com/gpu_nps4", "tencent.com/vcuda-core"} {
+		gpus := sharing.Reader{}.Read(sharing.NodeObject{Labels: marks, Allocatable: quantities(name, 8)})
+		if gpus.Kind != gpuinfo.UnknownKind || len(gpus.MemoryMiB) > 0 || len(gpus.Problems) != 1 || gpus.Problems[0].Code != sharing.ResourceNotKnown {
+			t.Errorf("%s: kind %s, memory %v, problems %v", name, gpus.Kind, gpus.MemoryMiB, gpus.Problems)
+		}
+	}
+	for _, other := range []string{"amd.com/nic", "amd.com/vnic", "amd.com/xilinx_u250"} {
+		if gpus := (sharing.Reader{}).Read(sharing.NodeObject{Allocatable: quantities(other, 8)}); len(gpus.Problems) > 0 {
+			t.Errorf("%s: problems %v", other, gpus.Problems)
+		}
+	}
+	reader := sharing.Reader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "nvidia.com/mig-small", Kind: gpuinfo.MIG, Role: gpuinfo.Devices, Profile: "1g.5gb"}}}}
+	marks["nvidia.com/mig-1g.5gb.memory"] = "4864"
+	gpus := reader.Read(sharing.NodeObject{Labels: marks, Allocatable: quantities("nvidia.com/mig-small", 7)})
+	if gpus.Kind != gpuinfo.MIG || gpus.MemoryMiB["nvidia.com/mig-small"] != 4864 || len(gpus.Problems) > 0 {
+		t.Errorf("configured: kind %s, memory %v, problems %v", gpus.Kind, gpus.MemoryMiB, gpus.Problems)
+	}
+}
+
+func TestALayoutThatNoCardCanHaveIsNotTakenFromTheAnnotation(t *testing.T) {
+	read := func(instances string) sharing.GPUs {
+		report := `{"cards":[{"index":0,"product":"NVIDIA A100-SXM4-40GB","memoryMiB":40960,"healthy":true,"mig":{"enabled":true,"instances":[` + instances + `]}}]}`
+		return sharing.Reader{}.Read(sharing.NodeObject{Annotations: map[string]string{sharing.AgentAnnotation: report}})
+	}
+	for _, impossible := range []string{`{"profile":"9g.99gb","start":77}`, `{"profile":"3g.20gb","start":4},{"profile":"7g.40gb","start":0}`} {
+		gpus := read(impossible)
+		if len(gpus.PerCard) != 1 || len(gpus.PerCard[0].Instances) > 0 || len(gpus.Problems) != 1 || gpus.Problems[0].Code != sharing.LabelUnreadable {
+			t.Errorf("%s: cards %s, problems %v", impossible, cardText(gpus.PerCard), gpus.Problems)
+		}
+	}
+	if gpus := read(`{"profile":"3g.20gb","start":4},{"profile":"1g.5gb","start":0}`); len(gpus.PerCard[0].Instances) != 2 || len(gpus.Problems) > 0 {
+		t.Errorf("a layout that can be: cards %s, problems %v", cardText(gpus.PerCard), gpus.Problems)
+	}
+}
+
+// Labels and amounts from other versions, from other programs and with typing errors: what no reader can interpret is
+// reported and ignored.
+func TestWhatNoLabelOrAmountCanMeanIsToldAndNotTaken(t *testing.T) {
+	const a100 = "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB "
+	tests := []struct {
+		name     string
+		labels   string
+		units    map[string]int64
+		problem  sharing.ProblemCode
+		contains string
+	}{
+		{"a strategy of MIG", a100 + "nvidia.com/mig.strategy=quantum", quantities("nvidia.com/gpu", 8), sharing.LabelUnreadable, "nvidia.com/mig.strategy=quantum: want none, single or mixed"},
+		{"a strategy of sharing", a100 + "nvidia.com/gpu.sharing-strategy=fractional nvidia.com/gpu.replicas=4", quantities("nvidia.com/gpu", 8), sharing.LabelUnreadable,
+			"nvidia.com/gpu.sharing-strategy=fractional: want none, time-slicing or mps"},
+		{"replicas", a100 + "nvidia.com/gpu.replicas=1000000000000", quantities("nvidia.com/gpu", 8), sharing.LabelUnreadable, "nvidia.com/gpu.replicas=1000000000000: want at most"},
+		{"memory of a card", a100 + "nvidia.com/gpu.memory=-1", quantities("nvidia.com/gpu", 8), sharing.LabelUnreadable, "nvidia.com/gpu.memory=-1"},
+		{"cards", a100 + "nvidia.com/gpu.count=1000000000000000000", quantities("nvidia.com/gpu", 8), sharing.LabelUnreadable, "nvidia.com/gpu.count=1000000000000000000: want at most"},
+		{"clients of GKE", "cloud.google.com/gke-accelerator=nvidia-l4 cloud.google.com/gke-gpu-sharing-strategy=mps cloud.google.com/gke-max-shared-clients-per-gpu=1000000000000",
+			quantities("nvidia.com/gpu", 8), sharing.LabelUnreadable, "cloud.google.com/gke-max-shared-clients-per-gpu=1000000000000: want at most"},
+		{"ACK's placement", "ack.node.gpu.schedule=cgpu ack.node.gpu.placement=sideways aliyun.accelerator/nvidia_count=4", quantities("aliyun.com/gpu-mem", 60), sharing.LabelUnreadable,
+			"ack.node.gpu.placement=sideways: want binpack or spread"},
+		{"ACK's memory of a card", "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_mem=lots", quantities("aliyun.com/gpu-mem", 60), sharing.LabelUnreadable, "aliyun.accelerator/nvidia_mem=lots"},
+		{"more cores than the cards have", "ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=4", quantities("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 407),
+			sharing.TooManyUnits, "aliyun.com/gpu-core.percentage 407 on 4 cards: want 400"},
+		{"memory that cards do not share evenly", "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=4", quantities("aliyun.com/gpu-mem", 61), sharing.TooManyUnits,
+			"aliyun.com/gpu-mem 61 on 4 cards: want a multiple of 4"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			read := sharing.Reader{}.Read(sharing.NodeObject{Labels: labels(test.labels), Allocatable: test.units})
+			if !slices.ContainsFunc(read.Problems, func(p sharing.Problem) bool {
+				return p.Code == test.problem && strings.Contains(p.Message, test.contains)
+			}) {
+				t.Errorf("kind %s, problems %v, want %s: %s", read.Kind, read.Problems, test.problem, test.contains)
+			}
+		})
+	}
+}
+
+func TestANodeWhoseSharingNobodyKnowsIsOfNoKind(t *testing.T) {
+	for name, more := range map[string]string{
+		"a strategy of sharing": "nvidia.com/gpu.sharing-strategy=fractional nvidia.com/gpu.replicas=4",
+		"a strategy of MIG":     "nvidia.com/mig.strategy=quantum",
+		"replicas":              "nvidia.com/gpu.replicas=many",
+	} {
+		read := sharing.Reader{}.Read(sharing.NodeObject{Labels: labels("nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB " + more), Allocatable: quantities("nvidia.com/gpu", 8)})
+		if read.Kind != "unknown" || read.Isolation != "unknown" || len(read.MemoryMiB) > 0 {
+			t.Errorf("%s: %s, isolation %s, memory %v", name, read.Kind, read.Isolation, read.MemoryMiB)
+		}
+	}
+}
+
+// The memory on a label bounds what a node promises, and far less than the product has is a part of a card.
+func TestFarLessMemoryThanTheProductHasIsNoWholeCard(t *testing.T) {
+	const one, below = " n/gpu.count=1 n/gpu.replicas=1", "unknown unknown ? null memory-below-product"
+	for _, test := range []struct{ name, marks, want string }{
+		{"half of a card with MIG", "n/gpu.product=NVIDIA-A100-SXM4-80GB n/gpu.memory=40960" + one, below},
+		{"half of a card without", "n/gpu.product=NVIDIA-L40S n/gpu.memory=23034" + one, below},
+		{"half of a card that names its memory", "n/gpu.product=Tesla-V100-SXM2-32GB n/gpu.memory=16384" + one, below},
+		{"by ACK's label", "aliyun.accelerator/nvidia_name=NVIDIA-A100-SXM4-80GB aliyun.accelerator/nvidia_mem=40960MiB aliyun.accelerator/nvidia_count=1", below},
+		{"by GKE's product and feature discovery's memory", "cloud.google.com/gke-accelerator=nvidia-a100-80gb n/gpu.memory=40960", below},
+		{"what ECC takes is not far less", "n/gpu.product=Tesla-T4 n/gpu.memory=15109" + one, `whole hardware 1 {"nvidia.com/gpu":15109}`},
+		{"nor what the driver takes", "n/gpu.product=NVIDIA-H200 n/gpu.memory=143771" + one, `whole hardware 1 {"nvidia.com/gpu":143771}`},
+		{"a virtual card says so by its name", "n/gpu.product=NVIDIA-L40S-24Q n/gpu.memory=24576" + one, "unknown unknown ? null"},
+		{"memory of instances", "n/gpu.product=NVIDIA-A100-SXM4-80GB-MIG-7g.80gb n/gpu.memory=40960" + one, `mig hardware ? {"nvidia.com/gpu":40960}`},
+		{"more than the product has", "n/gpu.product=NVIDIA-A100-SXM4-80GB n/gpu.memory=163840" + one, `whole hardware 1 {"nvidia.com/gpu":81920}`},
+		{"a model of several sizes", "n/gpu.product=NVIDIA-GeForce-RTX-3080 n/gpu.memory=10240" + one, `whole hardware 1 {"nvidia.com/gpu":10240}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			units := quantities("nvidia.com/gpu", 1)
+			got := sharing.Reader{}.Read(sharing.NodeObject{Name: "n", Labels: labels(test.marks), Capacity: units, Allocatable: units})
+			if summary(got) != test.want {
+				t.Errorf("got  %s\nwant %s\n%v", summary(got), test.want, got.Problems)
+			}
+		})
+	}
+}
+
+func TestCardsThatLabelsShowAndNothingOffersAreReported(t *testing.T) {
+	const nfd = "feature.node.kubernetes.io/"
+	none := quantities("vpc.amazonaws.com/efa", 1)
+	tests := []struct {
+		name    string
+		units   map[string]int64
+		marks   string
+		want    sharing.ProblemCode
+		promise string
+	}{
+		{"Karpenter on AWS", none, "karpenter.k8s.aws/instance-gpu-count=1 karpenter.k8s.aws/instance-gpu-name=l4", sharing.NothingAnnounced, "karpenter.k8s.aws/instance-gpu-count=1"},
+		{"Karpenter counts no GPU", none, "karpenter.k8s.aws/instance-gpu-count=0", "", ""},
+		{"EKS Auto Mode", none, "eks.amazonaws.com/instance-gpu-count=4", sharing.NothingAnnounced, "eks.amazonaws.com/instance-gpu-count=4"},
+		{"Karpenter on Azure", none, "karpenter.azure.com/sku-gpu-count=1", sharing.NothingAnnounced, "karpenter.azure.com/sku-gpu-count=1"},
+		{"AKS", none, "kubernetes.azure.com/accelerator=nvidia", sharing.NothingAnnounced, "kubernetes.azure.com/accelerator=nvidia"},
+		{"an instance type", none, "node.kubernetes.io/instance-type=Standard_NC4as_T4_v3", sharing.NothingAnnounced, "node.kubernetes.io/instance-type=Standard_NC4as_T4_v3"},
+		{"an instance type without GPUs", none, "node.kubernetes.io/instance-type=m5.large", "", ""},
+		{"NFD as the GPU operator configures it", none, nfd + "pci-10de.present=true", sharing.NothingAnnounced, nfd + "pci-10de.present=true"},
+		{"NFD with the class", none, nfd + "pci-0302_10de.present=true", sharing.NothingAnnounced, nfd + "pci-0302_10de.present=true"},
+		{"NFD finds AMD's", none, nfd + "amd-gpu=true " + nfd + "pci-1002.present=true", sharing.NothingAnnounced, nfd + "amd-gpu=true"},
+		{"NFD finds Intel's network card", none, nfd + "pci-8086.present=true " + nfd + "pci-0200_8086.present=true", "", ""},
+		{"NFD finds Intel's GPU", none, nfd + "pci-0380_8086.present=true", sharing.NothingAnnounced, nfd + "pci-0380_8086.present=true"},
+		{"AMD's labeller, and the plugin has none left", quantities("amd.com/gpu", 0), "amd.com/gpu.product-name=AMD_Instinct_MI300X_OAM", sharing.NothingAnnounced, "amd.com/gpu.product-name=AMD_Instinct_MI300X_OAM"},
+		{"network devices of NVIDIA's domain are no GPUs", quantities("nvidia.com/mlnxnics", 8), "n/gpu.present=true", sharing.NothingAnnounced, "nvidia.com/gpu.present=true"},
+		{"nor are foreign ones", quantities("nvidia.com/resibs2f0", 8), "n/gpu.present=true", sharing.NothingAnnounced, "nvidia.com/gpu.present=true"},
+		{"GKE without its plugin", none, "cloud.google.com/gke-accelerator=nvidia-l4 gke-no-default-nvidia-gpu-device-plugin=true", sharing.NoDevicePlugin, "gke-no-default-nvidia-gpu-device-plugin=true keeps GKE's device plugin away"},
+		{"GKE without its plugin, and another one runs", quantities("nvidia.com/gpu", 1), "cloud.google.com/gke-accelerator=nvidia-l4 gke-no-default-nvidia-gpu-device-plugin=true", "", ""},
+		{"shares under another name", quantities("nvidia.com/gpu.shared", 10), "karpenter.k8s.aws/instance-gpu-count=1", "", ""},
+		{"an excerpt without resources", nil, "karpenter.k8s.aws/instance-gpu-count=1 node.kubernetes.io/instance-type=g6.xlarge", "", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			read := sharing.Reader{}.Read(sharing.NodeObject{Labels: labels(test.marks), Allocatable: test.units})
+			label, is := read.Unsupplied()
+			reported := test.want == "" || slices.ContainsFunc(read.Problems, func(p sharing.Problem) bool { return p.Code == test.want })
+			if is != (test.want != "") || label != test.promise || !reported {
+				t.Errorf("got %q of %v, want %s of %q", label, read.Problems, test.want, test.promise)
+			}
+		})
+	}
+	offered := sharing.NodeObject{Labels: labels("n/gpu.present=true"), Allocatable: none, Devices: []sharing.DRADevice{{Name: "gpu-0", Type: "gpu"}}}
+	if problem, is := (sharing.Reader{}).Read(offered).Unsupplied(); is {
+		t.Errorf("a ResourceSlice offers the GPU: %v", problem)
 	}
 }

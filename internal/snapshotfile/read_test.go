@@ -5,15 +5,37 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
+
+func TestWhereAStartingWorkerIsIsReadAsItIsWritten(t *testing.T) {
+	at := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	want := &arrival.State{Stage: arrival.NodeReady, Message: "its GPU", Since: at, ExpectedAt: at.Add(time.Minute), LateAt: at.Add(time.Hour)}
+	text, err := json.Marshal(model.Snapshot{Groups: []model.Group{{Name: "gpu", NumOfHosts: 1}}, Nodes: []model.Node{{Pod: "a", Group: "gpu", State: model.Pending, Arrival: want}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := ReadDocument(strings.NewReader(string(text)), "s.json")
+	if err != nil || len(doc.Findings) > 0 {
+		t.Fatalf("%v, %v", err, doc.Findings)
+	}
+	if diff := cmp.Diff(want, doc.Snapshot.Nodes[0].Arrival); diff != "" {
+		t.Errorf("arrival (-want +got):\n%s", diff)
+	}
+	wrong := strings.Replace(string(text), "node-ready", "node-almost", 1)
+	if _, err = ReadDocument(strings.NewReader(wrong), "s.json"); err == nil || !strings.Contains(err.Error(), "nodes[0].arrival.stage") {
+		t.Errorf("a stage that does not exist: %v", err)
+	}
+}
 
 func TestPlacesOfASnapshotAreReadAsTheyAreWritten(t *testing.T) {
 	written := model.Snapshot{
@@ -72,5 +94,56 @@ func TestABadPlaceIsNamed(t *testing.T) {
 		if _, err := ReadSnapshot(strings.NewReader("{"+text+"}"), "s.json"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("{%s}\n%v\nwant … %s", text, err, want)
 		}
+	}
+}
+
+const warmText = `{"policy": "CapacityPolicy office", "keep": [
+	{"name": "keepWarm[0]", "group": "gpu", "count": 4, "schedule": "from \"0 8 * * *\" to \"0 9 * * *\" (UTC)"},
+	{"name": "keepWarm[1]", "resources": {"GPU": 0.5}, "labelSelectors": [{"zone": "a"}], "slice": {"memory": "10Gi"}, "count": 2}]}`
+
+func TestWarmCapacityIsReadAsItIsWritten(t *testing.T) {
+	s, err := ReadSnapshot(strings.NewReader(`{"groups": [], "warm": `+warmText+`}`), "s.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Warm.Keep) != 2 || s.Warm.Keep[1].Count != 2 {
+		t.Errorf("read %+v", s.Warm)
+	}
+	text, err := json.Marshal(Exportable(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := ReadSnapshot(strings.NewReader(string(text)), "again.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(s.Warm, again.Warm); diff != "" {
+		t.Errorf("warm capacity (-written +read):\n%s", diff)
+	}
+}
+
+func TestFaultsOfWarmCapacity(t *testing.T) {
+	for _, c := range []struct{ warm, want string }{
+		{`{"keep": [{"name": "a", "count": 1}]}`, `warm.keep[0].group: missing: want the name of a worker group`},
+		{`{"keep": [{"name": "a", "group": "gpu", "resources": {"GPU": 1}, "count": 1}]}`, `warm.keep[0].group: "gpu": want either`},
+		{`{"keep": [{"name": "a", "group": "gpu"}]}`, `warm.keep[0].count: missing: want how many are free`},
+		{`{"keep": [{"group": "gpu", "count": 1}]}`, `warm.keep[0].name: missing: want a name`},
+		{`{"keep": [{"name": "a", "group": "x", "count": 1}, {"name": "a", "group": "y", "count": 1}]}`, `warm.keep[1].name`},
+	} {
+		_, err := ReadSnapshot(strings.NewReader(`{"groups": [], "warm": `+c.warm+`}`), "s.json")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.warm, err, c.want)
+		}
+	}
+}
+
+func TestAWarmEntryOfASliceAloneHasOneGPU(t *testing.T) {
+	s, err := ReadSnapshot(strings.NewReader(`{"groups": [], "warm": {"keep": [
+		{"name": "a", "slice": {"memory": "10Gi"}, "count": 1}]}}`), "s.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Warm.Keep[0]; got.Resources["GPU"].String() != "1" {
+		t.Errorf("%+v", got)
 	}
 }

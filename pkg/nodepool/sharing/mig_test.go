@@ -176,3 +176,74 @@ func TestMemoryAndSlicesDecideWhatFitsOnACard(t *testing.T) {
 		try(0, 0, 0, nil)
 	}
 }
+
+func TestInstancesAreMeasuredOnTheAxisOfAKnownProduct(t *testing.T) {
+	read := func(product string) sharing.Card {
+		report := `{"cards":[{"index":0,"uuid":"GPU-a","memoryMiB":40960,"healthy":true,"mig":{"enabled":true,"instances":[` +
+			`{"profile":"3g.20gb","start":4}]}}]}`
+		got := sharing.Reader{}.Read(sharing.NodeObject{Name: "n", Labels: map[string]string{"nvidia.com/gpu.product": product},
+			Allocatable: quantities("nvidia.com/mig-3g.20gb", 1), Annotations: map[string]string{sharing.AgentAnnotation: report}})
+		if len(got.PerCard) != 1 || len(got.PerCard[0].Instances) == 0 {
+			t.Fatalf("cards %+v, problems %v", got.PerCard, got.Problems)
+		}
+		return got.PerCard[0]
+	}
+	card := read("NVIDIA-A100-SXM4-40GB")
+	if card.MemoryUnits == nil || *card.MemoryUnits != 8 || card.Instances[0].Size == nil || *card.Instances[0].Size != 4 {
+		t.Errorf("an axis of %v with %+v, want 8 units of which 3g.20gb takes 4", card.MemoryUnits, card.Instances)
+	}
+	if card := read("Some-Future-Card"); card.MemoryUnits != nil || card.Instances[0].Size != nil {
+		t.Errorf("a card nobody knows is measured: %v, %+v", card.MemoryUnits, card.Instances)
+	}
+}
+
+func TestTheCardsOfANodeAreToldWhereTheirCutIsKnown(t *testing.T) {
+	product, cards := "NVIDIA-A100-SXM4-40GB", int64(2)
+	of := func(kind gpuinfo.Kind, change func(*sharing.GPUs)) sharing.GPUs {
+		n := sharing.GPUs{Product: &product, Cards: &cards, Kind: kind}
+		change(&n)
+		return n
+	}
+	profile, shared := "1g.5gb", int64(4)
+	cut := func(name string, n int64) sharing.Cut { return sharing.Cut{Profile: name, Count: n} }
+	tests := []struct {
+		name string
+		node sharing.GPUs
+		want sharing.CutCards
+	}{
+		{"whole, one asked for", of(gpuinfo.Whole, func(n *sharing.GPUs) {
+			n.Units, n.Free = map[string]int64{"nvidia.com/gpu": 2}, map[string]int64{"nvidia.com/gpu": 1}
+		}), sharing.CutCards{Product: "A100 40GB", Count: 2, Busy: new(int64(1))}},
+		{"several cuts", of(gpuinfo.MIG, func(n *sharing.GPUs) {
+			n.Units = map[string]int64{"nvidia.com/mig-1g.5gb": 9, "nvidia.com/mig-3g.20gb": 1, "nvidia.com/gpu": 0}
+		}), sharing.CutCards{Product: "A100 40GB", Count: 2, Cut: []sharing.Cut{cut("3g.20gb", 1), cut("1g.5gb", 9)}}},
+		{"nothing asked for", of(gpuinfo.MIG, func(n *sharing.GPUs) {
+			n.Units, n.Free = map[string]int64{"nvidia.com/mig-1g.5gb": 14}, map[string]int64{"nvidia.com/mig-1g.5gb": 14}
+		}), sharing.CutCards{Product: "A100 40GB", Count: 2, Cut: []sharing.Cut{cut("1g.5gb", 14)}, Busy: new(int64(0))}},
+		{"which cards are busy the sum does not tell", of(gpuinfo.MIG, func(n *sharing.GPUs) {
+			n.Units, n.Free = map[string]int64{"nvidia.com/mig-1g.5gb": 14}, map[string]int64{"nvidia.com/mig-1g.5gb": 13}
+		}), sharing.CutCards{Product: "A100 40GB", Count: 2, Cut: []sharing.Cut{cut("1g.5gb", 14)}}},
+		{"one profile under the name of cards, which fills them", of(gpuinfo.MIG, func(n *sharing.GPUs) {
+			n.Cards, n.Profile, n.Units = nil, &profile, map[string]int64{"nvidia.com/gpu": 14}
+		}), sharing.CutCards{Product: "A100 40GB", Count: 2, Cut: []sharing.Cut{cut("1g.5gb", 14)}}},
+		{"and one that does not", of(gpuinfo.MIG, func(n *sharing.GPUs) {
+			n.Cards, n.Profile, n.Units = nil, &profile, map[string]int64{"nvidia.com/gpu": 9}
+		}), sharing.CutCards{}},
+		{"time-sliced instances", of(gpuinfo.MIG, func(n *sharing.GPUs) {
+			n.Replicas, n.Units = &shared, map[string]int64{"nvidia.com/mig-1g.5gb": 28}
+		}), sharing.CutCards{}},
+		{"time-sliced cards", of(gpuinfo.TimeSliced, func(n *sharing.GPUs) { n.Units = map[string]int64{"nvidia.com/gpu": 8} }), sharing.CutCards{}},
+		{"a product that is not known", of(gpuinfo.Whole, func(n *sharing.GPUs) { n.Product = nil }), sharing.CutCards{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, known := test.node.CutCards()
+			if !known {
+				got = sharing.CutCards{}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
