@@ -228,8 +228,8 @@ func ReportOf(d *addon.Decision, begun, ended time.Time) CycleReport {
 			t.Cooling[g.Name] = g.Closed
 		}
 	}
+	t.Actions = d.Actions
 	for _, a := range d.Actions {
-		t.Actions = append(t.Actions, a.Kind+"-"+a.Result)
 		t.Reasons = append(t.Reasons, reasonOf(d, a))
 	}
 	slices.Sort(t.Reasons)

@@ -13,6 +13,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"heliostat.dev/heliostat/internal/addon"
 )
 
 // Tracer exports one trace for each scale-up, from the demand or the call that wants it until its last Ray node is
@@ -135,9 +137,10 @@ type CycleReport struct {
 	GrowthWanted time.Time
 	// Cooling has the reasons why groups get no launches at present, by the names of the groups.
 	Cooling map[string]string
-	// Mode is the mode of the cluster. Actions are kind-result codes, and Reasons are the codes of their reasons.
-	Mode             string
-	Actions, Reasons []string
+	// Mode is the mode of the cluster. Actions are what the cycle did, and Reasons are the codes of their reasons.
+	Mode    string
+	Actions []addon.Action
+	Reasons []string
 	// Err is the error of the cycle, or empty.
 	Err string
 }
@@ -202,9 +205,18 @@ func (s *Span) exportCycle(up *scaleUp, report CycleReport) {
 		at = at.Add(part.took)
 		child.End(trace.WithTimestamp(at))
 	}
+	var actions []string
+	for i, a := range report.Actions {
+		actions = append(actions, a.Kind+"-"+a.Result)
+		if i < mostPods {
+			span.AddEvent(a.Name(), trace.WithTimestamp(a.At), trace.WithAttributes(
+				attribute.String("ray.group", a.Group), attribute.String("heliostat.message", a.Message),
+				attribute.StringSlice("heliostat.pods", a.Pods[:min(len(a.Pods), mostPods)])))
+		}
+	}
 	span.SetAttributes(s.attributes()...)
 	span.SetAttributes(attribute.String("heliostat.mode", report.Mode),
-		attribute.StringSlice("heliostat.actions", report.Actions),
+		attribute.StringSlice("heliostat.actions", actions),
 		attribute.StringSlice("heliostat.reasons", report.Reasons))
 	if report.Err != "" {
 		span.SetStatus(codes.Error, report.Err)

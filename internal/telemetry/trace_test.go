@@ -13,6 +13,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
+
+	"heliostat.dev/heliostat/internal/addon"
 )
 
 func TestASpanHasAChildForEachPartOfTheCycle(t *testing.T) {
@@ -20,7 +22,7 @@ func TestASpanHasAChildForEachPartOfTheCycle(t *testing.T) {
 	tracer := tracerTo(sdktrace.WithSyncer(spans))
 	_, span := tracer.Begin(t.Context(), "ml", "llm", noon)
 	span.End(CycleReport{At: noon, Export: true, Observed: time.Second, Waited: 4 * time.Second, Planned: 2 * time.Second, Applied: 3 * time.Second,
-		Mode: "managed", Actions: []string{"patch-error"}, Reasons: []string{"launch"}, Err: "patching RayCluster: conflict"})
+		Mode: "managed", Actions: []addon.Action{{At: noon, Kind: addon.ActionDrain, Result: addon.ResultOK, Group: "gpu", Pods: []string{"gpu-1"}, Message: "XID 79 on GPU-3 of node n7"}, {At: noon, Kind: "patch", Result: "error"}}, Reasons: []string{"launch"}, Err: "patching RayCluster: conflict"})
 	type part struct {
 		Name       string
 		From, Took time.Duration
@@ -43,8 +45,12 @@ func TestASpanHasAChildForEachPartOfTheCycle(t *testing.T) {
 		attributes[string(a.Key)] = a.Value.String()
 	}
 	if diff := cmp.Diff(map[string]string{"k8s.namespace.name": "ml", "ray.cluster": "llm", "heliostat.mode": "managed",
-		"heliostat.actions": `["patch-error"]`, "heliostat.reasons": `["launch"]`}, attributes); diff != "" {
+		"heliostat.actions": `["drain-ok","patch-error"]`, "heliostat.reasons": `["launch"]`}, attributes); diff != "" {
 		t.Errorf("attributes (-want +got):\n%s", diff)
+	}
+	drain := root.Events[0]
+	if text := fmt.Sprint(drain.Name, drain.Attributes); len(root.Events) != 2 || !strings.Contains(text, "XID 79 on GPU-3 of node n7") || !strings.Contains(text, "gpu-1") {
+		t.Errorf("events = %+v, want the drain with its cause, and the patch", root.Events)
 	}
 	if root.Status.Code != codes.Error || root.Status.Description != "patching RayCluster: conflict" {
 		t.Errorf("status = %+v", root.Status)
