@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -65,7 +64,7 @@ func TestAQuotaLeavesWhatOthersDoNotUse(t *testing.T) {
 		"with scopes": {scoped, nil},
 	} {
 		w := newQuotas(nil, nil, slog.New(slog.DiscardHandler), func(string) {})
-		w.put(c.quota)
+		w.Store("").Put(c.quota)
 		got := cluster()
 		w.AddTo(&got)
 		if diff := cmp.Diff(c.want, got.NamespaceQuotas); diff != "" {
@@ -83,18 +82,19 @@ func TestAQuotaLeavesWhatOthersDoNotUse(t *testing.T) {
 func TestOnlyWhatMayAllowMoreStartsCycles(t *testing.T) {
 	cycles := 0
 	w := newQuotas(nil, []string{"ml"}, slog.New(slog.DiscardHandler), func(string) { cycles++ })
+	quotas := w.Store("ml")
 	for i, step := range []struct {
 		do   func()
 		want int
 	}{
-		{func() { w.put(quotaOf("q", amounts{"pods": "5"}, amounts{"pods": "1"})) }, 1},
-		{func() { w.put(quotaOf("q", amounts{"pods": "5"}, amounts{"pods": "3"})) }, 1},
-		{func() { w.put(quotaOf("q", amounts{"pods": "5"}, amounts{"pods": "2"})) }, 2},
-		{func() { w.put(quotaOf("q", amounts{"pods": "6"}, amounts{"pods": "2"})) }, 3},
-		{func() { w.forbid("ml", errors.New("forbidden")) }, 4},
-		{func() { w.forbid("ml", errors.New("forbidden")) }, 4},
-		{func() { w.replace("ml", []*corev1.ResourceQuota{quotaOf("q", amounts{"pods": "6"}, nil)}) }, 5},
-		{func() { w.remove(quotaOf("q", nil, nil)) }, 6},
+		{func() { quotas.Put(quotaOf("q", amounts{"pods": "5"}, amounts{"pods": "1"})) }, 1},
+		{func() { quotas.Put(quotaOf("q", amounts{"pods": "5"}, amounts{"pods": "3"})) }, 1},
+		{func() { quotas.Put(quotaOf("q", amounts{"pods": "5"}, amounts{"pods": "2"})) }, 2},
+		{func() { quotas.Put(quotaOf("q", amounts{"pods": "6"}, amounts{"pods": "2"})) }, 3},
+		{func() { w.Unread("ml", "forbidden") }, 4},
+		{func() { w.Unread("ml", "forbidden") }, 4},
+		{func() { quotas.ReplaceAll([]*corev1.ResourceQuota{quotaOf("q", amounts{"pods": "6"}, nil)}, "") }, 5},
+		{func() { quotas.Remove(quotaOf("q", nil, nil)) }, 6},
 	} {
 		if step.do(); cycles != step.want {
 			t.Errorf("step %d: %d cycles, want %d", i, cycles, step.want)
@@ -134,7 +134,7 @@ spec:
 		{"{type: Container, max: {cpu: 1}}", 3, 0, "containers[0].resources.limits.cpu, LimitRange team refuses every pod of the group: at most 1"},
 		{"{type: Container, min: {memory: 4}, default: {memory: 3}}", 2, 6, "containers[0].resources.requests.memory, LimitRange team refuses every pod of the group: at least 4"},
 	} {
-		w.put(limited(c.limits))
+		w.Store("").Put(limited(c.limits))
 		read := decodes.decode(object)
 		g := read.Cluster.Groups[0]
 		if got := g.Pod.Requests; got["cpu"] != raydemand.Whole(c.cpu) || got["memory"] != raydemand.Whole(c.memory) {
@@ -150,7 +150,7 @@ spec:
 			t.Errorf("%s: closed %v, says %q, want %q", c.limits, g.Broken, said, c.refused)
 		}
 	}
-	w.remove(limited("{type: Container, max: {cpu: 1}}"))
+	w.Store("").Remove(limited("{type: Container, max: {cpu: 1}}"))
 	if decodes.decode(object).Cluster.Groups[0].Broken {
 		t.Error("a LimitRange that is gone counts")
 	}
