@@ -66,7 +66,7 @@ func addDevices(objects []Object, reader sharing.Reader, devices *dra.Objects) {
 		}
 	}
 	devices.KnowNodes(labels)
-	byNode, claims := devices.GPUs.ByNode(), devices.Claims()
+	byNode, claims := devices.GPUs(), devices.Claims()
 	supplies, others := devices.ByNode()
 	for _, object := range objects {
 		if object.Node != nil {

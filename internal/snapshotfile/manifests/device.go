@@ -69,10 +69,10 @@ func eachIn[T any](
 // slices. It matters to a group that fits a node with GPUs. Pods with claims show that there are some.
 func (p places) claimsUnknown(cluster *nodepool.Cluster) {
 	missing := ""
-	switch {
-	case !p.devices.GPUs.Claimed() && (p.claiming || p.devices.GPUs.Offered()):
+	switch claims, slices := p.devices.Lacks(p.claiming); {
+	case claims:
 		missing = "kubeResourceClaims"
-	case p.devices.GPUs.Unplaced():
+	case slices:
 		missing = "kubeResourceSlices"
 	}
 	onGPUs := func(g nodepool.WorkerGroup) bool { return g.MayLandOnGPUs() }

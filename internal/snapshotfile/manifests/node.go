@@ -81,7 +81,7 @@ func (p *places) readNodes(raw json.RawMessage) error {
 		labels[node.GetName()] = node.GetLabels()
 	}
 	p.devices.KnowNodes(labels)
-	devices := p.devices.GPUs.ByNode()
+	devices := p.devices.GPUs()
 	supplies, elsewhere := p.devices.ByNode()
 	seen := map[string]int{}
 	for i, item := range items {

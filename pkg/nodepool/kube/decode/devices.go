@@ -3,7 +3,6 @@ package decode
 import (
 	"cmp"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -24,149 +23,80 @@ const (
 // names, as gpu.intel.com has.
 func isGPUDriver(driver string) bool { return strings.Contains(driver, "gpu") }
 
-// Devices are what ResourceSlices offer on nodes, and what ResourceClaims have of it. They change as the objects do.
-// The zero value knows neither.
-type Devices struct {
-	// offers are by the name of the slice, and holders by namespace and name of the claim; holders is nil until claims
-	// are read.
-	offers  map[string]offer
-	holders map[types.NamespacedName][]deviceID
+// OffersGPUs reports whether a ResourceSlice offers GPUs of nodes that it names. Slices of drivers of other devices do
+// not, and neither do devices that are not of one node.
+func OffersGPUs(slice *resourcev1.ResourceSlice) bool {
+	named := func(d resourcev1.Device) bool { return d.NodeName != nil } // perDeviceNodeSelection
+	return isGPUDriver(slice.Spec.Driver) &&
+		(slice.Spec.NodeName != nil || slices.ContainsFunc(slice.Spec.Devices, named))
 }
 
-// offer is what one ResourceSlice offers. A pool, whose name here begins with that of its driver, can publish several
-// slices, and a newer generation replaces an older one.
-type offer struct {
-	pool       string
-	generation int64
-	devices    []placedDevice
-}
-
-// placedDevice is a device with the name of its node.
-type placedDevice struct {
-	node string
-	sharing.DRADevice
-}
-
-// deviceID is how an allocation names a device.
-type deviceID struct{ pool, device string }
-
-// PutSlice keeps what a ResourceSlice offers, in place of what it offered before, and reports whether that differs.
-// Slices of drivers of other devices offer nothing, and neither do devices that are not of one node.
-func (d *Devices) PutSlice(slice *resourcev1.ResourceSlice) (differs bool) {
-	now := offer{
-		pool: interned(slice.Spec.Driver + "/" + slice.Spec.Pool.Name), generation: slice.Spec.Pool.Generation,
-	}
-	for _, device := range slice.Spec.Devices {
-		if node := cmp.Or(slice.Spec.NodeName, device.NodeName); node != nil { // the latter: perDeviceNodeSelection
-			now.devices = append(now.devices, placedDevice{interned(*node), draDevice(slice.Spec.Driver, device)})
-		}
-	}
-	if !isGPUDriver(slice.Spec.Driver) || slice.Spec.NodeName == nil && now.devices == nil {
-		return d.DropSlice(slice.Name)
-	}
-	if d.offers == nil {
-		d.offers = map[string]offer{}
-	}
-	before, known := d.offers[slice.Name]
-	d.offers[slice.Name] = now
-	return !known || !reflect.DeepEqual(before, now)
-}
-
-// DropSlice forgets a ResourceSlice that is gone, and reports whether it offered something.
-func (d *Devices) DropSlice(name string) (differs bool) {
-	_, known := d.offers[name]
-	delete(d.offers, name)
-	return known
-}
-
-// ClearSlices forgets all ResourceSlices, and reports whether there were some.
-func (d *Devices) ClearSlices() (differs bool) {
-	differs, d.offers = len(d.offers) > 0, nil
-	return differs
-}
-
-// PutClaim keeps which devices a ResourceClaim has, in place of those that it had before, and reports whether these
-// differ.
-func (d *Devices) PutClaim(claim *resourcev1.ResourceClaim) (differs bool) {
-	d.KnowClaims()
-	name, held := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}, devicesOf(claim)
-	if held == nil {
-		return d.DropClaim(name)
-	}
-	differs = !slices.Equal(d.holders[name], held)
-	d.holders[name] = held
-	return differs
-}
-
-// DropClaim forgets a ResourceClaim that is gone, and reports whether it had devices.
-func (d *Devices) DropClaim(name types.NamespacedName) (differs bool) {
-	_, known := d.holders[name]
-	delete(d.holders, name)
-	return known
-}
-
-// ClearClaims forgets all ResourceClaims, which are unknown then, and reports whether they were known.
-func (d *Devices) ClearClaims() (differs bool) {
-	differs, d.holders = d.holders != nil, nil
-	return differs
-}
-
-// KnowClaims notes that claims were read, even if there are none.
-func (d *Devices) KnowClaims() {
-	if d.holders == nil {
-		d.holders = map[types.NamespacedName][]deviceID{}
-	}
-}
-
-// devicesOf returns the GPUs that a ResourceClaim has. With admin access it only monitors them.
-func devicesOf(claim *resourcev1.ResourceClaim) (held []deviceID) {
+// DevicesOf returns the devices that a ResourceClaim has. With admin access it only monitors them.
+func DevicesOf(claim *resourcev1.ResourceClaim) (held []resourcev1.DeviceRequestAllocationResult) {
 	if claim.Status.Allocation == nil {
 		return nil
 	}
 	for _, result := range claim.Status.Allocation.Devices.Results {
-		if monitors := result.AdminAccess != nil && *result.AdminAccess; !monitors && isGPUDriver(result.Driver) {
-			held = append(held, deviceID{interned(result.Driver + "/" + result.Pool), interned(result.Device)})
+		if result.AdminAccess == nil || !*result.AdminAccess {
+			held = append(held, result)
 		}
 	}
 	return held
 }
 
-// ByNode returns the devices of all nodes that offer some, by the name of the node, in the order of the slices' names.
-// It is unknown which are allocated until claims were read.
-func (d *Devices) ByNode() map[string][]sharing.DRADevice {
-	newest, held := map[string]int64{}, map[deviceID]bool{}
-	for _, offer := range d.offers {
-		newest[offer.pool] = max(newest[offer.pool], offer.generation)
+// HasGPU reports whether one of the devices of a claim is a GPU.
+func HasGPU(held []resourcev1.DeviceRequestAllocationResult) bool {
+	return slices.ContainsFunc(held, func(r resourcev1.DeviceRequestAllocationResult) bool {
+		return isGPUDriver(r.Driver)
+	})
+}
+
+// pool is a pool of devices of a driver. A pool can have several slices, and a newer generation replaces an older one.
+type pool struct{ driver, name string }
+
+// GPUsByNode returns the GPUs that ResourceSlices, by name, offer on nodes, by the name of the node, in the order of
+// the slices' names. held are the devices of ResourceClaims; nil means that claims are not known, and then it is
+// unknown which GPUs are allocated.
+func GPUsByNode(
+	offered map[string]*resourcev1.ResourceSlice,
+	held map[types.NamespacedName][]resourcev1.DeviceRequestAllocationResult,
+) map[string][]sharing.DRADevice {
+	type deviceID struct {
+		pool
+		device string
 	}
-	for _, devices := range d.holders {
-		for _, id := range devices {
-			held[id] = true
+	newest, taken := map[pool]int64{}, map[deviceID]bool{}
+	for _, slice := range offered {
+		if from := (pool{slice.Spec.Driver, slice.Spec.Pool.Name}); OffersGPUs(slice) {
+			newest[from] = max(newest[from], slice.Spec.Pool.Generation)
+		}
+	}
+	for _, devices := range held {
+		for _, r := range devices {
+			taken[deviceID{pool{r.Driver, r.Pool}, r.Device}] = true
 		}
 	}
 	byNode := map[string][]sharing.DRADevice{}
-	for _, name := range slices.Sorted(maps.Keys(d.offers)) {
-		offer := d.offers[name]
-		if offer.generation < newest[offer.pool] {
+	for _, name := range slices.Sorted(maps.Keys(offered)) {
+		spec := &offered[name].Spec
+		from := pool{spec.Driver, spec.Pool.Name}
+		if !OffersGPUs(offered[name]) || spec.Pool.Generation < newest[from] {
 			continue
 		}
-		for _, placed := range offer.devices {
-			device := placed.DRADevice
-			if d.holders != nil {
-				allocated := held[deviceID{offer.pool, device.Name}]
-				device.Allocated = &allocated
+		for _, device := range spec.Devices {
+			node := cmp.Or(spec.NodeName, device.NodeName)
+			if node == nil {
+				continue
 			}
-			byNode[placed.node] = append(byNode[placed.node], device)
+			read := draDevice(spec.Driver, device)
+			if held != nil {
+				read.Allocated = new(taken[deviceID{from, device.Name}])
+			}
+			byNode[*node] = append(byNode[*node], read)
 		}
 	}
 	return byNode
 }
-
-// Claimed reports whether claims were read, and Offered whether slices offer GPUs.
-func (d *Devices) Claimed() bool { return d.holders != nil }
-func (d *Devices) Offered() bool { return len(d.offers) > 0 }
-
-// Unplaced reports whether claims have GPUs, and no slice says on which nodes these are.
-func (d *Devices) Unplaced() bool { return len(d.holders) > 0 && !d.Offered() }
 
 // draDevice reads the attributes of a driver, whose names have the driver's domain or none.
 func draDevice(driver string, device resourcev1.Device) sharing.DRADevice {

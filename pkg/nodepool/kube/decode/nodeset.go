@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -22,7 +23,9 @@ type NodeSet struct {
 	pods map[string][]sharing.Pod
 	// unreadable are nodes with a pod that cannot be read, so that its requests are unknown.
 	unreadable map[string]bool
-	devices    Devices
+	// slices are ResourceSlices by name, and held the devices of ResourceClaims, nil until these are read.
+	slices map[string]*resourcev1.ResourceSlice
+	held   map[types.NamespacedName][]resourcev1.DeviceRequestAllocationResult
 	// Ceilings are those of the Cluster Autoscaler's status and of Karpenter's NodePools.
 	Ceilings []landing.Ceiling
 	// Claims are Karpenter's NodeClaims; nil if there are none or they are forbidden.
@@ -33,7 +36,7 @@ type NodeSet struct {
 
 // Nodes returns the nodes, each with its pods and devices as far as they were read.
 func (s *NodeSet) Nodes() []sharing.NodeObject {
-	nodes, devices := make([]sharing.NodeObject, len(s.nodes)), s.devices.ByNode()
+	nodes, devices := make([]sharing.NodeObject, len(s.nodes)), GPUsByNode(s.slices, s.held)
 	for i, node := range s.nodes {
 		if s.pods != nil && !s.unreadable[node.Name] {
 			node.Pods = append([]sharing.Pod{}, s.pods[node.Name]...)
@@ -73,20 +76,15 @@ func (s *NodeSet) Add(object map[string]any) error {
 	case kind == "ConfigMap":
 		s.note(decodeInto(object, "configmap", s.addStatus))
 	case kind == "ResourceSlice" && HasDevices(at.GetAPIVersion()):
-		return decodeInto(object, "resourceslice", put(s.devices.PutSlice))
+		return decodeInto(object, "resourceslice", s.addSlice)
 	case kind == "ResourceClaim" && HasDevices(at.GetAPIVersion()):
-		return decodeInto(object, "resourceclaim", put(s.devices.PutClaim))
+		return decodeInto(object, "resourceclaim", s.addClaim)
 	case kind == "NodePool" && group == "karpenter.sh":
 		s.note(decodeInto(object, "nodepool", s.addNodePool))
 	case kind == "NodeClaim" && group == "karpenter.sh":
 		s.note(decodeInto(object, "nodeclaim", func(claim *claimObject) error { s.addNodeClaim(claim); return nil }))
 	}
 	return nil
-}
-
-// put turns a function that keeps an object into one for decodeInto.
-func put[T any](keep func(T) (differs bool)) func(T) error {
-	return func(object T) error { keep(object); return nil }
 }
 
 // note adds a note. The nodes are known without it.
@@ -160,10 +158,28 @@ func (s *NodeSet) addPod(pod *corev1.Pod) {
 }
 
 // KnowDevices notes that ResourceSlices and ResourceClaims are read, even if there are none.
-func (s *NodeSet) KnowDevices() { s.devices.KnowClaims() }
+func (s *NodeSet) KnowDevices() {
+	s.held = map[types.NamespacedName][]resourcev1.DeviceRequestAllocationResult{}
+}
 
 // DropDevices forgets all devices. Without all ResourceClaims it is not known which are free.
-func (s *NodeSet) DropDevices() { s.devices = Devices{} }
+func (s *NodeSet) DropDevices() { s.slices, s.held = nil, nil }
+
+func (s *NodeSet) addSlice(slice *resourcev1.ResourceSlice) error {
+	if s.slices == nil {
+		s.slices = map[string]*resourcev1.ResourceSlice{}
+	}
+	s.slices[slice.Name] = slice
+	return nil
+}
+
+func (s *NodeSet) addClaim(claim *resourcev1.ResourceClaim) error {
+	if s.held == nil {
+		s.KnowDevices()
+	}
+	s.held[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}] = DevicesOf(claim)
+	return nil
+}
 
 // addStatus reads the Cluster Autoscaler's ConfigMap, and ignores others.
 func (s *NodeSet) addStatus(config *corev1.ConfigMap) error {

@@ -20,13 +20,11 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Objects are the objects of resource.k8s.io. The zero value knows none. It must not be copied after its first use.
 type Objects struct {
-	// GPUs are the cards among the devices. Change the objects here, not there.
-	GPUs decode.Devices
-
 	// offered are the ResourceSlices as drivers publish them; slices have the taints of the rules, too.
 	offered, slices map[string]*resourcev1.ResourceSlice
 	rules           map[string]*resourcev1alpha3.DeviceTaintRule
@@ -89,7 +87,6 @@ func (o *Objects) PutSlice(slice *resourcev1.ResourceSlice) (differs bool) {
 
 // DropSlice forgets a ResourceSlice.
 func (o *Objects) DropSlice(name string) (differs bool) {
-	o.GPUs.DropSlice(name)
 	o.asked = nil
 	drop(o.offered, name)
 	return drop(o.slices, name)
@@ -97,7 +94,6 @@ func (o *Objects) DropSlice(name string) (differs bool) {
 
 // ClearSlices forgets all ResourceSlices, which are unknown then.
 func (o *Objects) ClearSlices() (differs bool) {
-	o.GPUs.ClearSlices()
 	o.offered, o.asked = nil, nil
 	return forget(&o.slices)
 }
@@ -126,24 +122,28 @@ func (o *Objects) selects() bool {
 }
 
 // KnowClaims notes that ResourceClaims are known, even if there are none, and reports whether they were not.
-func (o *Objects) KnowClaims() (differs bool) {
-	o.GPUs.KnowClaims()
-	return know(&o.held)
+func (o *Objects) KnowClaims() (differs bool) { return know(&o.held) }
+
+// GPUs returns the cards among the devices, by the name of their node.
+func (o *Objects) GPUs() map[string][]sharing.DRADevice { return decode.GPUsByNode(o.slices, o.held) }
+
+// Lacks reports whether there are GPUs of which it is unknown whether a claim has them, because claims are unknown, or
+// on which node they are, because no slice offers GPUs and claims have some. claiming says that pods have claims.
+func (o *Objects) Lacks(claiming bool) (claims, slices bool) {
+	offered, held := false, false
+	for _, slice := range o.slices {
+		offered = offered || decode.OffersGPUs(slice)
+	}
+	for _, devices := range o.held {
+		held = held || decode.HasGPU(devices)
+	}
+	return o.held == nil && (claiming || offered), held && !offered
 }
 
-// PutClaim keeps which devices a ResourceClaim has, and reports whether these differ from what was kept. With admin
-// access it only monitors them.
+// PutClaim keeps which devices a ResourceClaim has, and reports whether these differ from what was kept.
 func (o *Objects) PutClaim(claim *resourcev1.ResourceClaim) (differs bool) {
-	o.GPUs.PutClaim(claim)
 	o.KnowClaims()
-	var held []resourcev1.DeviceRequestAllocationResult
-	if claim.Status.Allocation != nil {
-		for _, result := range claim.Status.Allocation.Devices.Results {
-			if !value(result.AdminAccess) {
-				held = append(held, result)
-			}
-		}
-	}
+	held := decode.DevicesOf(claim)
 	name := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
 	before := o.held[name]
 	if o.held[name] = held; held == nil {
@@ -166,13 +166,11 @@ func (o *Objects) offers(devices []resourcev1.DeviceRequestAllocationResult) boo
 
 // DropClaim forgets a ResourceClaim.
 func (o *Objects) DropClaim(name types.NamespacedName) (differs bool) {
-	o.GPUs.DropClaim(name)
 	return drop(o.held, name)
 }
 
 // ClearClaims forgets all ResourceClaims, which are unknown then.
 func (o *Objects) ClearClaims() (differs bool) {
-	o.GPUs.ClearClaims()
 	return forget(&o.held)
 }
 
@@ -330,7 +328,6 @@ func (o *Objects) taint(slice *resourcev1.ResourceSlice) (differs bool) {
 		return false
 	}
 	o.slices[slice.Name], o.asked = tainted, nil
-	o.GPUs.PutSlice(tainted)
 	return true
 }
 

@@ -225,7 +225,7 @@ func (d *nodeDevices) now() (map[string]devicesOfNode, dra.Supply) {
 	d.newest++
 	fresh := map[string]devicesOfNode{}
 	supplies, others := d.devices.ByNode()
-	byNode := d.devices.GPUs.ByNode()
+	byNode := d.devices.GPUs()
 	for node, supply := range supplies {
 		on := devicesOfNode{byNode[node], supply, d.newest}
 		before := d.byNode[node]
