@@ -219,7 +219,7 @@ func TestAListIsTakenPageByPageAndHoldsNamesAlone(t *testing.T) {
 		server.objects = append(server.objects, *storedRequest(name, "5", "llm"))
 	}
 	w.client = server
-	got, err := w.list(t.Context())
+	got, err := w.listNames(t.Context(), "")
 	list, is := got.(*metav1.PartialObjectMetadataList)
 	if !is || err != nil || len(list.Items) != 3 || list.Items[2].Name != "c" || list.ResourceVersion != "8" {
 		t.Fatalf("listed %+v, %v", got, err)

@@ -55,7 +55,7 @@ func storedHere(t *testing.T, known, there *unstructured.Unstructured) (Calls, *
 	if known != nil {
 		list = append(list, known)
 	}
-	_ = (&namespaceStore{requests, ""}).Replace(list, "5")
+	_ = watching(requests).Replace(list, "5")
 	return callsOf(requests), server
 }
 

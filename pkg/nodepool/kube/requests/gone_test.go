@@ -31,7 +31,7 @@ func (kindless) Create(context.Context, *unstructured.Unstructured, metav1.Creat
 func TestAllCallsSayTheSameWhileTheKindIsNotFound(t *testing.T) {
 	absent := false
 	requests := storeOn(kindless{}, func(context.Context) *bool { return &absent })
-	watched := &namespaceStore{requests, ""}
+	watched := watching(requests)
 	_ = watched.Replace([]any{storedRequest("a", "5", "llm")}, "5")
 	o := callsOf(requests)
 	llm := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}

@@ -22,7 +22,7 @@ var (
 
 // readingWorld is a store whose clock, and what discovery answers, are the test's.
 type readingWorld struct {
-	*namespaceStore
+	*watchedStore
 	t     *testing.T
 	now   time.Time
 	known *bool
@@ -32,7 +32,7 @@ type readingWorld struct {
 
 func newReadingWorld(t *testing.T) *readingWorld {
 	s, _ := requestStore()
-	w := &readingWorld{namespaceStore: s, t: t, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
+	w := &readingWorld{watchedStore: s, t: t, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
 	begun := w.now
 	w.Store.now = func() time.Time { return w.now }
 	w.Store.uptime = func() time.Duration { return w.now.Sub(begun) - w.ahead }

@@ -12,10 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // storedRequest is a ResourceRequest as a watch reports it.
@@ -31,13 +33,23 @@ func storedRequest(name, version, cluster string) *unstructured.Unstructured {
 	return object
 }
 
+// watchedStore is a store with what a watch of all namespaces passes to it.
+type watchedStore struct {
+	*Store
+	*taker
+}
+
+type taker = reflector.Store[kruntime.Object]
+
+func watching(s *Store) *watchedStore { return &watchedStore{s, s.store("")} }
+
 // requestStore is the store of a watch of all namespaces, and the RayClusters that it looked at.
-func requestStore() (*namespaceStore, map[string]int) {
+func requestStore() (*watchedStore, map[string]int) {
 	looked := map[string]int{}
 	s := storeOn(nil, nil)
 	s.changed = func(key nodepool.ClusterKey) { looked[key.Name]++ }
 	s.statusChanged = func(key nodepool.ClusterKey) { looked["watched "+key.Name]++ }
-	return &namespaceStore{s, ""}, looked
+	return watching(s), looked
 }
 
 // storeOn is a store of an API server that tells nobody of changes.
@@ -88,10 +100,10 @@ func TestWhatThisProcessWroteIsNotForgottenForAWatchThatLags(t *testing.T) {
 
 // The answer to a write of a status may arrive after the watch has reported that somebody deleted the request.
 func TestALateAnswerBringsBackNoRequestThatIsGone(t *testing.T) {
-	for how, goes := range map[string]func(*namespaceStore) error{
-		"a watch":      func(s *namespaceStore) error { return s.Delete(storedRequest("a", "8", "llm")) },
-		"a newer list": func(s *namespaceStore) error { return s.Replace(nil, "8") },
-		"before it came": func(s *namespaceStore) error {
+	for how, goes := range map[string]func(*watchedStore) error{
+		"a watch":      func(s *watchedStore) error { return s.Delete(storedRequest("a", "8", "llm")) },
+		"a newer list": func(s *watchedStore) error { return s.Replace(nil, "8") },
+		"before it came": func(s *watchedStore) error {
 			s.drop("ml", "a", "uid-a") // as if no watch had reported it before
 			return s.Delete(storedRequest("a", "8", "llm"))
 		},

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	toolscache "k8s.io/client-go/tools/cache"
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -21,35 +20,31 @@ import (
 // Page is how many objects a page of a list has. The process holds the decoded objects of one page at a time.
 const Page = 50
 
-// namespaceStore is the store of the watch of one namespace. Its lists contain names alone, so it is not a
-// reflector.Store.
-type namespaceStore struct {
-	*Store
-	namespace string
-}
-
-// Transformer takes each object of a streamed list as it arrives, so that the reflector holds names alone until the
-// list is complete.
-func (w *namespaceStore) Transformer() toolscache.TransformFunc {
-	return func(object any) (any, error) {
-		o, ok := object.(*unstructured.Unstructured)
-		if !ok {
-			return object, nil
-		}
-		return w.take(o), nil
+// store takes what is read of a namespace. Its lists contain names alone: each object is taken as it arrives, so that
+// the reflector never holds the objects of a whole list.
+func (s *Store) store(namespace string) *reflector.Store[runtime.Object] {
+	return &reflector.Store[runtime.Object]{
+		Put: func(object runtime.Object) { s.take(object) },
+		Remove: func(object runtime.Object) {
+			if o, ok := object.(*unstructured.Unstructured); ok {
+				s.lost(o.GetNamespace(), o.GetName(), string(o.GetUID()))
+			}
+		},
+		ReplaceAll: func(list []runtime.Object, version string) { s.replace(namespace, list, version) },
+		Strip:      func(object any) (any, error) { return s.take(object), nil },
 	}
 }
 
-// list takes all objects of the namespace page by page, and returns their names.
-func (w *namespaceStore) list(ctx context.Context) (runtime.Object, error) {
+// listNames takes all objects of a namespace page by page, and returns their names.
+func (s *Store) listNames(ctx context.Context, namespace string) (runtime.Object, error) {
 	all := &metav1.PartialObjectMetadataList{}
 	for from := ""; ; from = all.Continue {
-		page, err := w.client.Namespace(w.namespace).List(ctx, metav1.ListOptions{Limit: Page, Continue: from})
+		page, err := s.client.Namespace(namespace).List(ctx, metav1.ListOptions{Limit: Page, Continue: from})
 		if err != nil {
 			return nil, err
 		}
 		for i := range page.Items {
-			all.Items = append(all.Items, *w.take(&page.Items[i]))
+			all.Items = append(all.Items, *s.take(&page.Items[i]).(*metav1.PartialObjectMetadata))
 		}
 		all.ResourceVersion, all.Continue = page.GetResourceVersion(), page.GetContinue()
 		if all.Continue == "" {
@@ -58,80 +53,60 @@ func (w *namespaceStore) list(ctx context.Context) (runtime.Object, error) {
 	}
 }
 
-// take keeps an object, and returns its name and version.
-func (w *namespaceStore) take(o *unstructured.Unstructured) *metav1.PartialObjectMetadata {
-	if !w.knows(o) {
-		w.Set(Decode(o))
+// take keeps an object, and returns its name and version. It returns everything else as it is.
+func (s *Store) take(object any) any {
+	o, whole := object.(*unstructured.Unstructured)
+	if !whole {
+		return object
+	}
+	if !s.knows(o) {
+		s.Set(Decode(o))
 	}
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}}
 }
 
-// Add keeps an object that was added.
-func (w *namespaceStore) Add(object any) error { return w.Update(object) }
-
-// Update keeps an object.
-func (w *namespaceStore) Update(object any) error {
-	if o, ok := object.(*unstructured.Unstructured); ok {
-		w.take(o)
-	}
-	return nil
-}
-
-// Delete forgets an object.
-func (w *namespaceStore) Delete(object any) error {
-	if o, ok := reflector.Deleted(object).(*unstructured.Unstructured); ok {
-		w.lost(o.GetNamespace(), o.GetName(), string(o.GetUID()))
-	}
-	return nil
-}
-
-// Replace takes a whole list: the first one, or the one after a watch broke. What this process wrote after the list was
+// replace takes a whole list: the first one, or the one after a watch broke. What this process wrote after the list was
 // made stays.
-func (w *namespaceStore) Replace(list []any, version string) error {
+func (s *Store) replace(namespace string, list []runtime.Object, version string) {
 	there := map[requestKey]bool{}
 	for _, object := range list {
-		if o, ok := object.(*unstructured.Unstructured); ok {
-			object = w.take(o)
-		}
-		if taken, ok := object.(*metav1.PartialObjectMetadata); ok {
+		if taken, ok := s.take(object).(*metav1.PartialObjectMetadata); ok {
 			there[requestKey{taken.Namespace, taken.Name}] = true
 		}
 	}
-	w.mu.Lock()
-	late := w.readings[w.namespace].succeed(w.uptime())
+	s.mu.Lock()
+	late := s.readings[namespace].succeed(s.uptime())
 	var changed []nodepool.ClusterKey
-	w.each(w.namespace, func(key requestKey, r *nodepool.OwnedRequest) {
+	s.each(namespace, func(key requestKey, r *nodepool.OwnedRequest) {
 		switch {
 		case !there[key] && !reflector.Older(version, r.ResourceVersion):
 			changed = append(changed, r.Cluster)
-			w.noteRemoval(r.UID, true)
-			w.remove(key)
+			s.noteRemoval(r.UID, true)
+			s.remove(key)
 		case late:
 			changed = append(changed, r.Cluster) // no cycle has seen it before the list was complete
 		}
 	})
-	w.mu.Unlock()
+	s.mu.Unlock()
 	if late {
-		w.log.Info("ResourceRequests are readable", "namespace", w.namespace, "requests", len(list))
+		s.log.Info("ResourceRequests are readable", "namespace", namespace, "requests", len(list))
 	}
-	w.notify(distinct(changed))
-	return nil
+	s.notify(distinct(changed))
 }
-
-// Resync does nothing: the store is always complete.
-func (w *namespaceStore) Resync() error { return nil }
 
 // follow watches one namespace. If there are no ResourceRequests, or they are forbidden, it retries soon.
 func (s *Store) follow(ctx context.Context, namespace string) {
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 	missed := func(err error) { s.miss(ctx, namespace, err) }
-	client, store := s.client.Namespace(namespace), &namespaceStore{s, namespace}
+	client := s.client.Namespace(namespace)
 	reflector.Source{
 		Name: "resourcerequests", Kind: kind, Forbidden: missed, Absent: missed, Failed: missed,
 		Pause: func() time.Duration { return s.pauseOf(namespace) },
-		List:  func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) { return store.list(ctx) },
+		List: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			return s.listNames(ctx, namespace)
+		},
 		Watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			stream, err := client.Watch(ctx, options)
 			if err == nil && options.SendInitialEvents == nil {
@@ -139,7 +114,7 @@ func (s *Store) follow(ctx context.Context, namespace string) {
 			}
 			return stream, err
 		},
-	}.Into(ctx, store)
+	}.Into(ctx, s.store(namespace))
 }
 
 func (s *Store) pauseOf(namespace string) time.Duration {
