@@ -28,8 +28,10 @@ func server(t *testing.T, manifest string) *fake.FakeDynamicClient {
 		t.Fatal(err)
 	}
 	kinds := map[schema.GroupVersionResource]string{}
-	for _, s := range sources {
-		kinds[s.GroupVersionResource] = s.kind + "List"
+	for _, kind := range doctor.Kinds {
+		for _, resource := range resourcesOf(kind) {
+			kinds[resource] = kind.Name + "List"
+		}
 	}
 	var objects []runtime.Object
 	for _, fields := range read {

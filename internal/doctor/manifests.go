@@ -257,21 +257,24 @@ func podsIn(objects []map[string]any) (pods map[nodepool.ClusterKey][]*decode.Po
 	return pods, unreadable
 }
 
-// kind is a kind of objects that checks examine.
-type kind struct {
+// Kind is a kind of objects that checks examine.
+type Kind struct {
 	Name string
 	// Group is the API group, empty for the core group. Versions are those that checks read, the preferred one first.
 	Group    string
 	Versions []string
+	// Namespaced kinds are listed in a namespace, others in the whole cluster. Deployments count as others, because the
+	// operator and Heliostat have a namespace of their own.
+	Namespaced bool
 	// Own kinds have a name that no other API uses: those of Ray and of Heliostat.
 	Own bool
 }
 
 // APIVersion returns the apiVersion that objects of the kind should have.
-func (k kind) APIVersion() string { return apiVersion(k.Group, k.Versions[0]) }
+func (k Kind) APIVersion() string { return apiVersion(k.Group, k.Versions[0]) }
 
 // apiVersions returns every apiVersion of the kind that checks read.
-func (k kind) apiVersions() []string {
+func (k Kind) apiVersions() []string {
 	var all []string
 	for _, version := range k.Versions {
 		all = append(all, apiVersion(k.Group, version))
@@ -286,51 +289,53 @@ func apiVersion(group, version string) string {
 	return group + "/" + version
 }
 
-// The versions are those of Kubernetes 1.25 and later, and of the releases of the other projects that serve them.
-var kinds = []kind{
-	{"RayCluster", "ray.io", []string{"v1", "v1alpha1"}, true},
-	{"RayJob", "ray.io", []string{"v1", "v1alpha1"}, true},
-	{"RayService", "ray.io", []string{"v1", "v1alpha1"}, true},
-	{"RayCronJob", "ray.io", []string{"v1"}, true},
-	{"Node", "", []string{"v1"}, false},
-	{"Pod", "", []string{"v1"}, false},
-	{"Deployment", "apps", []string{"v1"}, false},
-	{"HorizontalPodAutoscaler", "autoscaling", []string{"v2", "v1", "v2beta2"}, false},
-	{"ScaledObject", "keda.sh", []string{"v1alpha1"}, false},
-	{"ResourceClaim", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}, false},
-	{"ResourceClaimTemplate", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}, false},
-	{"ResourceSlice", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3"}, false},
-	{"DeviceClass", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3"}, false},
-	{"DeviceTaintRule", "resource.k8s.io", []string{"v1beta2", "v1alpha3"}, false},
-	{"NodePool", "karpenter.sh", []string{"v1", "v1beta1"}, false},
-	{"LimitRange", "", []string{"v1"}, false},
-	{"ResourceQuota", "", []string{"v1"}, false},
-	{"PersistentVolumeClaim", "", []string{"v1"}, false},
-	{"PodDisruptionBudget", "policy", []string{"v1"}, false},
-	{"LocalQueue", "kueue.x-k8s.io", []string{"v1beta2", "v1beta1"}, false},
-	{"ClusterQueue", "kueue.x-k8s.io", []string{"v1beta2", "v1beta1"}, false},
-	{"ResourceFlavor", "kueue.x-k8s.io", []string{"v1beta2", "v1beta1"}, false},
-	{"CapacityPolicy", "heliostat.dev", []string{"v1alpha1"}, true},
-	{"ResourceRequest", "heliostat.dev", []string{"v1alpha1"}, true},
-	{"CapacityBuffer", "autoscaling.x-k8s.io", []string{"v1beta1", "v1alpha1"}, false},
+// Kinds are the kinds that checks examine, in the order in which they are listed. The versions are those of Kubernetes
+// 1.25 and later, and of the releases of the other projects that serve them.
+var Kinds = []Kind{
+	{"RayCluster", "ray.io", []string{"v1", "v1alpha1"}, true, true},
+	{"RayService", "ray.io", []string{"v1", "v1alpha1"}, true, true},
+	{"RayJob", "ray.io", []string{"v1", "v1alpha1"}, true, true},
+	{"RayCronJob", "ray.io", []string{"v1"}, true, true},
+	{"Pod", "", []string{"v1"}, true, false},
+	{"Node", "", []string{"v1"}, false, false},
+	{"Deployment", "apps", []string{"v1"}, false, false},
+	{"HorizontalPodAutoscaler", "autoscaling", []string{"v2", "v1", "v2beta2"}, true, false},
+	{"ResourceClaim", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}, true, false},
+	{"ResourceClaimTemplate", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}, true,
+		false},
+	{"ResourceSlice", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3"}, false, false},
+	{"DeviceClass", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3"}, false, false},
+	{"DeviceTaintRule", "resource.k8s.io", []string{"v1beta2", "v1alpha3"}, false, false},
+	{"NodePool", "karpenter.sh", []string{"v1", "v1beta1"}, false, false},
+	{"LimitRange", "", []string{"v1"}, true, false},
+	{"ResourceQuota", "", []string{"v1"}, true, false},
+	{"PersistentVolumeClaim", "", []string{"v1"}, true, false},
+	{"PodDisruptionBudget", "policy", []string{"v1"}, true, false},
+	{"LocalQueue", "kueue.x-k8s.io", []string{"v1beta2", "v1beta1"}, true, false},
+	{"ClusterQueue", "kueue.x-k8s.io", []string{"v1beta2", "v1beta1"}, false, false},
+	{"ResourceFlavor", "kueue.x-k8s.io", []string{"v1beta2", "v1beta1"}, false, false},
+	{"CapacityPolicy", "heliostat.dev", []string{"v1alpha1"}, true, true},
+	{"ResourceRequest", "heliostat.dev", []string{"v1alpha1"}, true, true},
+	{"CapacityBuffer", "autoscaling.x-k8s.io", []string{"v1beta1", "v1alpha1"}, true, false},
+	{"ScaledObject", "keda.sh", []string{"v1alpha1"}, true, false},
 }
 
 // kindNames are the names of the kinds that checks examine.
 func kindNames() []string {
 	var names []string
-	for _, k := range kinds {
+	for _, k := range Kinds {
 		names = append(names, k.Name)
 	}
 	return names
 }
 
 // kindNamed returns the kind of a name, if checks examine it.
-func kindNamed(name string) (kind, bool) {
-	i := slices.IndexFunc(kinds, func(k kind) bool { return k.Name == name })
+func kindNamed(name string) (Kind, bool) {
+	i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })
 	if i < 0 {
-		return kind{}, false
+		return Kind{}, false
 	}
-	return kinds[i], true
+	return Kinds[i], true
 }
 
 // APIVersion returns the apiVersion of the object.
