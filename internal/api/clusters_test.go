@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +15,9 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // plain returns a plan that ignores stop.
@@ -163,5 +167,92 @@ func TestAComparisonCanBeEmpty(t *testing.T) {
 	}
 	if answer := w.call(http.MethodGet, "/v1/namespaces/ml/rayclusters/nobody/shadow", ""); answer.Code != http.StatusNotFound {
 		t.Errorf("of no cluster: %d: %s", answer.Code, answer.Body)
+	}
+}
+
+func dial(t *testing.T, handler http.Handler) *apiv1.Client {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	caller, err := apiv1.NewClient(server.URL+"/", server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return caller
+}
+
+func TestTheClientReadsWhatTheServerShows(t *testing.T) {
+	w, ctx := newFixture(t), context.Background()
+	caller := dial(t, w.handler)
+
+	clusters, err := caller.Clusters(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]apiv1.ClusterSummary{w.fleet[llm].Summary(noon)}, clusters); diff != "" {
+		t.Errorf("clusters (-served +read):\n%s", diff)
+	}
+	if clusters, err := caller.Clusters(ctx, "elsewhere"); err != nil || len(clusters) != 0 {
+		t.Errorf("clusters of another namespace: %v, %v", clusters, err)
+	}
+	cluster, err := caller.Status(ctx, llm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(w.fleet[llm].Status(noon), cluster); diff != "" {
+		t.Errorf("status (-served +read):\n%s", diff)
+	}
+	text, err := caller.Snapshot(ctx, llm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var snapshot planner.Snapshot
+	if err := json.Unmarshal(text, &snapshot); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(w.fleet[llm].Snapshot, snapshot); diff != "" {
+		t.Errorf("snapshot (-served +read):\n%s", diff)
+	}
+}
+
+func TestTheClientSetsReadsAndClearsARequest(t *testing.T) {
+	w, ctx := newFixture(t), context.Background()
+	caller := dial(t, w.handler)
+	gpu := raydemand.Bundle{raydemand.GPU: raydemand.One}
+	zone := selector(t, "zone", "us-1")[0]
+
+	want := []raydemand.Request{
+		{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 4},
+		{Bundle: gpu, Count: 1, Selectors: []raydemand.Selector{zone}}, {Bundle: gpu, Count: 1},
+	}
+	kept, err := caller.RequestResources(ctx, llm, apiv1.RequestResources{
+		NumCPUs: 4, Bundles: []apiv1.BundleRequest{{Bundle: gpu}, {Bundle: gpu}}, BundleLabelSelectors: []apiv1.LabelSelector{zone, {}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, kept.Requested); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	if read, err := caller.Requested(ctx, llm); err != nil || !cmp.Equal(read, kept) {
+		t.Errorf("read %+v, %v; want %+v", read, err, kept)
+	}
+	if kept, err := caller.RequestResources(ctx, llm, apiv1.RequestResources{}); err != nil || len(kept.Requested) != 0 {
+		t.Errorf("the zero request keeps %+v, %v", kept, err)
+	}
+	if answer := w.call(http.MethodDelete, llmPath+"/request_resources", ""); answer.Code != http.StatusNoContent {
+		t.Errorf("clearing: %d", answer.Code)
+	}
+}
+
+func TestTheClientReturnsTheServersProblem(t *testing.T) {
+	caller := dial(t, newFixture(t).handler)
+	_, err := caller.Status(context.Background(), nodepool.ClusterKey{Namespace: "ml", Name: "other"})
+	var problem *apiv1.Problem
+	if !errors.As(err, &problem) || problem.Status != http.StatusNotFound {
+		t.Fatalf("error %v does not hold the problem", err)
+	}
+	if !strings.Contains(err.Error(), "there is no RayCluster ml/other") || !strings.HasPrefix(err.Error(), "http://") || strings.Contains(err.Error(), "/v1/") {
+		t.Errorf("error says %q", err)
 	}
 }

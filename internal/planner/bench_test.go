@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -156,4 +157,233 @@ func BenchmarkCompute(b *testing.B) {
 			b.ReportMetric(float64(launched), "launched")
 		})
 	}
+}
+
+// manyOwners is a cluster of three groups with some workers, and with requests of many owners of which a third fit.
+func manyOwners(owners int) Snapshot {
+	s := Snapshot{}
+	for i, gpus := range []int64{1, 4, 8} {
+		shape := raydemand.Bundle{"GPU": raydemand.Whole(gpus), "CPU": raydemand.Whole(8 * gpus)}
+		name := fmt.Sprintf("g%d", i)
+		s.Groups = append(s.Groups, Group{Name: name, Resources: shape, Max: owners / 12, NumOfHosts: 1})
+		for k := range owners / 24 {
+			s.Nodes = append(s.Nodes, Node{Pod: fmt.Sprintf("%s-%d", name, k), Group: name, State: Idle, Total: shape, Available: shape})
+		}
+	}
+	for i := range owners {
+		s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{
+			ID: fmt.Sprintf("r%d", i), Owner: "o", Priority: int32(i % 3), AllOrNothing: i%2 == 0,
+			Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(int64(1 + i%4))}, Count: int64(1 + i%5)}},
+		})
+	}
+	return s
+}
+
+// ownersOfManyShapes gives every owner this many shapes instead of one; distinct ones differ between owners.
+func ownersOfManyShapes(owners, shapes int, distinct bool) Snapshot {
+	s := manyOwners(owners)
+	for i := range s.OwnedRequests {
+		of := &s.OwnedRequests[i]
+		of.Requests = nil
+		for k := range shapes {
+			cpu := raydemand.Whole(int64(1 + k))
+			if distinct {
+				cpu += raydemand.Amount(i)
+			}
+			of.Requests = append(of.Requests, raydemand.Request{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(int64(1 + k%4)), "CPU": cpu}, Count: int64(1 + (i+k)%3)})
+		}
+	}
+	return s
+}
+
+// BenchmarkOwnersOfManyShapes is the same with 20 shapes each.
+func BenchmarkOwnersOfManyShapes(b *testing.B) {
+	for _, distinct := range []bool{false, true} {
+		s := ownersOfManyShapes(1000, 20, distinct)
+		b.Run(map[bool]string{false: "shared", true: "distinct"}[distinct], func(b *testing.B) {
+			for b.Loop() {
+				Compute(s, Policy{})
+			}
+		})
+	}
+}
+
+// BenchmarkOwners measures a plan in which a limit prevents serving all owners.
+func BenchmarkOwners(b *testing.B) {
+	for _, owners := range []int{10, 100, 1000} {
+		s := manyOwners(owners)
+		b.Run(fmt.Sprint(owners), func(b *testing.B) {
+			for b.Loop() {
+				Compute(s, Policy{})
+			}
+		})
+	}
+}
+
+// onBusyNodes is 20 groups, each with demand of its own, beside 1,000 nodes of 8 cards. Each node has something else
+// free. Half of the groups take parts of cards.
+func onBusyNodes(demand int64) Snapshot {
+	random := rand.New(rand.NewPCG(3, 4))
+	var s Snapshot
+	var names []string
+	for i := range 20 {
+		g := Group{Name: fmt.Sprintf("g%02d", i), Resources: raydemand.Bundle{"CPU": raydemand.Whole(4), "GPU": raydemand.One}, Max: 10_000, NumOfHosts: 1,
+			Labels: map[string]string{"kind": fmt.Sprint(i)}, Pod: &landing.Pod{Requests: landing.Quantities{"cpu": raydemand.Whole(int64(1 + i%5)), "memory": raydemand.Whole(8 << 30)}}}
+		if i%2 == 0 {
+			units := int64(3 + i)
+			g.Pod.Cards = &landing.CardRequest{Cards: 1, Memory: units}
+			g.Pod.Requests["aliyun.com/gpu-mem"] = raydemand.Whole(units)
+		} else {
+			g.Pod.Requests["nvidia.com/gpu"] = raydemand.Whole(int64(1 + i%4))
+		}
+		names = append(names, g.Name)
+		s.Groups = append(s.Groups, g)
+		s.Requests = append(s.Requests, raydemand.Request{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: demand,
+			Selectors: []raydemand.Selector{plannertest.Parse("kind", fmt.Sprint(i))}})
+	}
+	for i := range 1000 {
+		place := landing.Place{Pool: "p", Node: fmt.Sprintf("n%04d", i), Nodes: ptr(int64(1)), Accepts: names, Free: landing.Quantities{
+			"cpu": raydemand.Whole(random.Int64N(96)), "memory": raydemand.Whole(random.Int64N(900 << 30)), "pods": raydemand.Whole(110)}}
+		if i%2 == 0 {
+			sum := int64(0)
+			for range 8 {
+				memory, cores := random.Int64N(40), int64(100)
+				place.Cards = append(place.Cards, landing.Card{Total: 40, Memory: &memory, Cores: &cores, Used: true})
+				sum += memory
+			}
+			place.Free["aliyun.com/gpu-mem"] = raydemand.Whole(sum)
+		} else {
+			place.Free["nvidia.com/gpu"] = raydemand.Whole(random.Int64N(9))
+		}
+		s.Places = append(s.Places, place)
+	}
+	return s
+}
+
+func BenchmarkPlaces(b *testing.B) {
+	for _, demand := range []int64{5, 100, 10_000} {
+		b.Run(fmt.Sprintf("%d pods of each of 20 groups on 1000 nodes", demand), func(b *testing.B) {
+			s := onBusyNodes(demand)
+			launched, began := 0, cpuTime()
+			for b.Loop() {
+				launched = 0
+				for _, n := range Compute(s, Policy{}).Launch {
+					launched += n
+				}
+			}
+			b.ReportMetric(float64(cpuTime()-began)/1e6/float64(b.N), "cpu-ms/op")
+			b.ReportMetric(float64(launched), "launched")
+		})
+	}
+}
+
+// BenchmarkShapes plans 20,000 requests that all differ, for fleets on which that takes long.
+func BenchmarkShapes(b *testing.B) {
+	capped := plannertest.Fleet(20)
+	for i := range capped.Groups {
+		capped.Groups[i].Max = 20
+	}
+	for _, c := range []struct {
+		name     string
+		snapshot Snapshot
+	}{
+		{"20 groups", plannertest.Fleet(20)},
+		{"20 groups, 1000 half-full nodes", halfFull(plannertest.Fleet(20), 1000)},
+		{"20 groups, 10000 half-full nodes", halfFull(plannertest.Fleet(20), 10_000)},
+		{"20 groups, at most 20 pods each", capped},
+		{"100 groups", plannertest.Fleet(100)},
+	} {
+		s := c.snapshot
+		s.LaunchConfigCheckDisabled = true
+		s.Requests = manyShapes(20_000)
+		for _, work := range []int64{0, 80_000_000} {
+			b.Run(fmt.Sprintf("%s, work %d M", c.name, work/1e6), func(b *testing.B) { benchmarkPlan(b, s, Policy{Work: work}) })
+		}
+	}
+}
+
+// BenchmarkKinds plans very much demand of each kind with the budget of two seconds: 20,000 requests or gangs that all
+// differ, and 5,000 of owners.
+func BenchmarkKinds(b *testing.B) {
+	for _, c := range []struct {
+		name     string
+		snapshot Snapshot
+	}{
+		{"20 groups", plannertest.Fleet(20)},
+		{"20 groups, 1000 half-full nodes", halfFull(plannertest.Fleet(20), 1000)},
+		{"20 groups, 10000 half-full nodes", halfFull(plannertest.Fleet(20), 10_000)},
+		{"100 groups", plannertest.Fleet(100)},
+	} {
+		c.snapshot.LaunchConfigCheckDisabled = true
+		kinds := ofEachKind(c.snapshot, manyShapes(20_000))
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			s := kinds[kind]
+			b.Run(c.name+", "+kind, func(b *testing.B) { benchmarkPlan(b, s, Policy{Work: 80_000_000}) })
+		}
+	}
+}
+
+// BenchmarkLargeGangs plans 499 gangs whose bundles all differ, and equal gangs of equal bundles. Bundles, not gangs,
+// decide how long that takes (heavyDemand in internal/controller).
+func BenchmarkLargeGangs(b *testing.B) {
+	requests := manyShapes(20_000)
+	for _, c := range []struct {
+		bundles int
+		equal   bool
+		work    []int64
+	}{
+		{bundles: 2, work: []int64{0, 80_000_000}},
+		{bundles: 8, work: []int64{0, 80_000_000}},
+		{bundles: 20, work: []int64{0, 80_000_000}},
+		{bundles: 200, work: []int64{80_000_000}}, // without a budget, it takes minutes
+		{bundles: 200, equal: true, work: []int64{0, 80_000_000}},
+	} {
+		s := plannertest.Fleet(20)
+		s.LaunchConfigCheckDisabled = true
+		for g := range 499 {
+			gang := raydemand.Gang{ID: fmt.Sprintf("g%05d", g), Strategy: raydemand.Pack}
+			for k := range c.bundles {
+				at := (g*c.bundles + k) % len(requests)
+				if c.equal {
+					at = 0
+				}
+				gang.Bundles = append(gang.Bundles, requests[at].Bundle)
+			}
+			s.Gangs = append(s.Gangs, gang)
+		}
+		for _, work := range c.work {
+			name := fmt.Sprintf("%d bundles, equal %t, work %d M", c.bundles, c.equal, work/1e6)
+			b.Run(name, func(b *testing.B) { benchmarkPlan(b, s, Policy{Work: work}) })
+		}
+	}
+}
+
+// BenchmarkTurns plans 20,000 requests that all differ in turns. The last plan finds nothing left.
+func BenchmarkTurns(b *testing.B) {
+	s := plannertest.Fleet(20)
+	s.LaunchConfigCheckDisabled = true
+	s.Requests = manyShapes(20_000)
+	for b.Loop() {
+		plans, launched, last := inTurns(b, s, Policy{Work: 80_000_000}, 100)
+		if last.Deferred != nil || len(last.InfeasibleRequests) > 0 {
+			b.Fatalf("after %d plans, %+v is deferred", plans, last.Deferred)
+		}
+		b.ReportMetric(float64(plans), "plans")
+		b.ReportMetric(float64(launched), "launched")
+	}
+}
+
+func benchmarkPlan(b *testing.B, s Snapshot, policy Policy) {
+	launched, unmet, work, began := 0, 0, int64(0), cpuTime()
+	for b.Loop() {
+		plan, looks := ComputeCounting(s, policy)
+		launched, unmet, work = 0, len(plan.InfeasibleRequests), looks
+		for _, n := range plan.Launch {
+			launched += n
+		}
+	}
+	b.ReportMetric(float64(cpuTime()-began)/1e6/float64(b.N), "cpu-ms/op")
+	b.ReportMetric(float64(launched), "launched")
+	b.ReportMetric(float64(unmet), "unmet")
+	b.ReportMetric(float64(work)/1e6, "Mlooks")
 }

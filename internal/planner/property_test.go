@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -317,4 +318,164 @@ func TestAGangThatCannotBeServedWholeLaunchesNothing(t *testing.T) {
 			t.Errorf("launches for a gang that is not served: %s", diff)
 		}
 	})
+}
+
+// drawMarked draws a small cluster whose groups have some of the properties that operators and the loop know: prices,
+// priorities, scores of failed launches, idle timeouts, and pools of nodes with limits.
+func drawMarked(t *rapid.T) Snapshot {
+	s := plannertest.DrawSnapshot(t)
+	some := func(name string, one int) bool { return rapid.IntRange(1, one).Draw(t, name) == one }
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		if rapid.Bool().Draw(t, "priced") {
+			price := float64(rapid.IntRange(0, 9).Draw(t, "price"))
+			g.Price = &price
+		}
+		g.Priority = rapid.IntRange(0, 1).Draw(t, "priority")
+		if some("scored", 4) {
+			score := float64(rapid.IntRange(0, 4).Draw(t, "quarters")) / 4
+			g.RecoverableScore = &score
+		}
+		if some("cooling", 6) && g.Closed == "" && g.Replicas == nil {
+			g.CoolingSeconds = 30
+		}
+		if some("own idle time-out", 4) {
+			timeout := float64(rapid.IntRange(0, 120).Draw(t, "timeout"))
+			g.IdleTimeoutSeconds = &timeout
+		}
+		if some("pooled", 3) {
+			most := rapid.Int64Range(0, 6).Draw(t, "most")
+			g.Pools = []GroupPool{{Name: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pool"), MaxPods: &most, Units: rapid.Int64Range(1, 3).Draw(t, "units")}}
+		}
+	}
+	return s
+}
+
+func TestMarksOfGroupsKeepTheProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawMarked(t)
+		plan := Compute(s, Policy{})
+		shuffled := s
+		shuffled.Groups = rapid.Permutation(s.Groups).Draw(t, "groupOrder")
+		shuffled.Requests = rapid.Permutation(s.Requests).Draw(t, "requestOrder")
+		if diff := cmp.Diff(asJSON(t, plan), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
+			t.Errorf("another order of the input makes another plan: %s", diff)
+		}
+		for _, g := range s.Groups {
+			if n := plan.Launch[g.Name]; n > 0 && (g.CoolingSeconds > 0 || g.Closed != "") {
+				t.Errorf("launches %d of %s, which takes none: %s", n, g.Name, plannertest.Compact(s))
+			}
+		}
+		if len(plan.Terminate) > 0 {
+			return // stopped pods make room
+		}
+		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch) > 0 {
+			t.Errorf("launches %v after a plan that launched %v: %s", next.Launch, plan.Launch, plannertest.Compact(s))
+		}
+	})
+}
+
+// errorer is a *testing.T or a *rapid.T.
+type errorer interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// everyReplicaIsNeeded fails if a plan without one of its launched replicas would serve as much and be complete.
+func everyReplicaIsNeeded(t errorer, s Snapshot, policy Policy) {
+	t.Helper()
+	plan := Compute(s, policy)
+	hosts := map[string]int{}
+	for i := range s.Groups {
+		hosts[s.Groups[i].Name] = s.Groups[i].NumOfHosts
+	}
+	for _, name := range slices.Sorted(maps.Keys(plan.Launch)) {
+		less := plan
+		less.Launch, less.Terminate = maps.Clone(plan.Launch), nil
+		less.Launch[name] -= hosts[name]
+		without := applied(s, less, 0)
+		if again := Compute(without, policy); len(again.Launch) == 0 && unmet(again) <= unmet(plan) && leavesNoMore(without, s, policy) {
+			t.Errorf("launches %v, and one replica of %s less serves as much\n%s\n%s", plan.Launch, name, plannertest.Compact(policy), plannertest.Compact(s))
+		}
+	}
+}
+
+// leavesNoMore reports whether the requests that a plan of s leaves unserved ask for as little as those of a plan of
+// other. The number of requests does not say so: of requests for {CPU: 1, GPU: 1} and for {GPU: 1}, a plan can serve two
+// of the first kind, or one of each kind. The objective prefers the former.
+func leavesNoMore(s, other Snapshot, policy Policy) bool {
+	return place.CompareNearly(unservedAmount(s, policy), unservedAmount(other, policy)) <= 0
+}
+
+// unservedAmount is what a plan's unserved requests ask for, by the weights of the objective.
+func unservedAmount(s Snapshot, policy Policy) (sum float64) {
+	p, _, out := place.Decide(nil, &s, policy)
+	for i, n := range out.Unserved {
+		sum += float64(n) * p.Needed(p.Requests[i])
+	}
+	return sum
+}
+
+// TestAReplicaIsNeededIfLargerRequestsAreServed keeps a drawn case: as many requests are served without g1, but smaller
+// ones.
+func TestAReplicaIsNeededIfLargerRequestsAreServed(t *testing.T) {
+	s, policy := plannertest.Read(t, `{"idleTimeoutSeconds": 60,
+		"groups": [{"name": "g0", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 3}, {"name": "g1", "resources": {"CPU": 4}, "maxReplicas": 1}],
+		"pendingRequests": [{"resources": {"CPU": 1, "GPU": 1}, "count": 3}, {"resources": {"GPU": 1}, "count": 1}],
+		"pendingGangRequests": [{"strategy": "PACK", "bundles": [{"CPU": 1}]}, {"strategy": "PACK", "bundles": [{"GPU": 1}]},
+			{"strategy": "PACK", "bundles": [{"CPU": 1}, {"CPU": 1}, {"CPU": 3}, {"CPU": 3}]}]}`), Policy{}
+	if plan := Compute(s, policy); plan.Launch["g1"] != 1 {
+		t.Errorf("launches %v, want one of g1", plan.Launch)
+	}
+	everyReplicaIsNeeded(t, s, policy)
+}
+
+// eachOf writes a number of gangs with the same bundles.
+func eachOf(strategy, bundles string, count int) string {
+	var all []string
+	for i := range count {
+		all = append(all, fmt.Sprintf(`{"id": "%d", "strategy": "%s", "bundles": [%s]}`, i, strategy, bundles))
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestPricesAndPrioritiesKeepTheProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := plannertest.DrawPriced(t)
+		plan := Compute(s, Policy{})
+		shuffled := s
+		shuffled.Groups = rapid.Permutation(s.Groups).Draw(t, "groupOrder")
+		shuffled.Requests = rapid.Permutation(s.Requests).Draw(t, "requestOrder")
+		shuffled.Gangs = rapid.Permutation(s.Gangs).Draw(t, "gangOrder")
+		if diff := cmp.Diff(asJSON(t, plan), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
+			t.Errorf("another order of the input makes another plan: %s", diff)
+		}
+		if len(plan.Terminate) > 0 {
+			return // stopped pods make room
+		}
+		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch) > 0 {
+			t.Errorf("launches %v after a plan that launched %v: %s", next.Launch, plan.Launch, plannertest.Compact(s))
+		}
+		everyReplicaIsNeeded(t, s, Policy{})
+	})
+}
+
+func TestRealisticPlansAreFixedPointsWithNothingToSpare(t *testing.T) {
+	for i, s := range markets(40) {
+		plan := Compute(s, Policy{})
+		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch) > 0 {
+			t.Errorf("instance %d launches %v after %v", i, next.Launch, plan.Launch)
+		}
+		for _, g := range s.Groups {
+			if plan.Launch[g.Name] == 0 {
+				continue
+			}
+			less := applied(s, plan, 0)
+			at := slices.IndexFunc(less.Nodes, func(n Node) bool { return n.Group == g.Name })
+			less.Nodes = slices.Delete(slices.Clone(less.Nodes), at, at+1)
+			if again := Compute(less, Policy{}); len(again.Launch) == 0 && len(again.InfeasibleRequests) == 0 {
+				t.Errorf("instance %d: %s", i, fmt.Sprintf("one %s less serves as much as %v", g.Name, plan.Launch))
+			}
+		}
+	}
 }

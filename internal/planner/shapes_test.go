@@ -176,3 +176,28 @@ func TestVeryManyShapesAreServedByAndBy(t *testing.T) {
 		t.Errorf("%d are unmet when others are served, want none", got)
 	}
 }
+
+// TestAStreamOfLargeRequestsIsServedToTheLast uses up all trials: each of the requests takes a search of its own.
+func TestAStreamOfLargeRequestsIsServedToTheLast(t *testing.T) {
+	var s Snapshot
+	for i := range 60 {
+		name := fmt.Sprintf("r%02d", i)
+		s.Groups = append(s.Groups, Group{Name: name, Resources: raydemand.Bundle{name: 100 * raydemand.One}, Max: 1, NumOfHosts: 1})
+		s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{ID: name, Owner: "o", Requests: []raydemand.Request{{Bundle: raydemand.Bundle{name: raydemand.One}, Count: 10_000}}})
+	}
+	for _, r := range Compute(s, Policy{}).Requests {
+		if r.Waiting != 100 || r.State != raydemand.RequestCapped || r.Reason.Code != Capped {
+			t.Errorf("%s is %s (%s) and has %d of the 100 that its group can hold", r.ID, r.State, r.Reason.Code, r.Waiting)
+		}
+	}
+}
+
+// TestTheRestOfAProgramIsLaunchedGreedily has as many shapes and groups as one program may have, so that its work is
+// cut short.
+func TestTheRestOfAProgramIsLaunchedGreedily(t *testing.T) {
+	s := plannertest.Fleet(120)
+	s.Requests = plannertest.RandomShapes(60, 50)
+	if plan := Compute(s, Policy{}); unserved(plan) > 0 {
+		t.Errorf("%d bundles are not served", unserved(plan))
+	}
+}

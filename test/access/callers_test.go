@@ -12,6 +12,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"heliostat.dev/heliostat/test/devcluster"
 )
 
 const (
@@ -226,4 +228,26 @@ func TestARenewedCertificateIsShownToNewConnections(t *testing.T) {
 	})
 	before.want(200, "GET /healthz", "") // an open connection stays open
 	callerWith(t, "").want(200, "GET /healthz", "")
+}
+
+func TestWithoutTheAPIServerNobodyIsLetIn(t *testing.T) {
+	known := newAccount(t, "known", "heliostat-viewer")
+	until(t, "the role to count", func() bool { status, _ := known.call("GET", mine, ""); return status == http.StatusOK })
+	token, err := tokenOf(t.Context(), "ml", "known")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lab.KillPart(devcluster.APIServer); err != nil {
+		t.Fatal(err)
+	}
+	unseen := callerWith(t, token)
+	if text := unseen.want(503, "GET "+mine, ""); !strings.Contains(text, "cannot be reviewed now") || strings.Contains(text, lab.APIServer()) {
+		t.Errorf("a token that was never seen: %s", text)
+	}
+	unseen.want(200, "GET /healthz", "")
+	until(t, "what is remembered of a caller to end", func() bool { status, _ := known.call("GET", mine, ""); return status == http.StatusServiceUnavailable })
+	if err := lab.RestartPart(t.Context(), devcluster.APIServer); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "callers to be let in again", func() bool { status, _ := known.call("GET", mine, ""); return status == http.StatusOK })
 }

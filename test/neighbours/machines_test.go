@@ -3,6 +3,7 @@ package neighbours
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -176,4 +177,15 @@ func (w *workload) reclaim(pod string) (node string) {
 	}
 	w.say("%s: the NodeClaim of node %s is deleted", w.name, node)
 	return node
+}
+
+func TestMain(m *testing.M) {
+	rig.Quiet()
+	// Scenarios of one dev cluster spend most of their time waiting, so all of them run in parallel on any number of
+	// cores.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
 }
