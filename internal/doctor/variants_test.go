@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -65,6 +66,50 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 		}, true},
 		"2 and 2000m are equal": {"gpu-limit-differs", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/resources/requests/nvidia.com~1gpu", "2000m")
+		}, false},
+		"the group names its domain in its own way": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/workerGroupSpecs/0/labels", map[string]any{"rack": "a"})
+		}, false},
+		"a label of Ray's own is no domain": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/workerGroupSpecs/0/labels", map[string]any{"ray.io/market-type": "spot"})
+		}, true},
+		"two domains are allowed": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/nodeSelector", nil)
+			field(t, all[0], worker+"/affinity", domainsIn("a", "b"))
+		}, false},
+		"an affinity allows one domain": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/nodeSelector", nil)
+			field(t, all[0], worker+"/affinity", domainsIn("a"))
+		}, true},
+		"the name of the replica is the domain": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
+			nameReplicas(t, all[0])
+		}, false},
+		"both racks are one domain": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
+			field(t, all[2], "/metadata/labels/nvidia.com~1gpu.clique", all[1]["metadata"].(map[string]any)["labels"].(map[string]any)["nvidia.com/gpu.clique"])
+		}, false},
+		"both racks are in one block": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
+			for _, node := range all[1:3] {
+				field(t, node, "/metadata/labels/cloud.google.com~1gce-topology-block", "b1")
+			}
+		}, false},
+		"the pods stay together wherever they are": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/affinity", together("nvidia.com/gpu.clique"))
+		}, false},
+		"the pods stay together on one node": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/affinity", together("kubernetes.io/hostname"))
+		}, true},
+		"hosts of a replica are in several racks": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
+			nameReplicas(t, all[0])
+		}, true},
+		"hosts of a replica stay together": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
+			nameReplicas(t, all[0])
+			field(t, all[0], worker+"/affinity", together("nvidia.com/gpu.clique"))
+		}, false},
+		"two groups with one name for two domains": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
+			groupsOfDomains(t, all[0], "a", "b")
+		}, true},
+		"two groups with one name for their domain": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
+			groupsOfDomains(t, all[0], "a", "a")
 		}, false},
 		"a negative GPU": {"gpu-not-whole", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/resources/limits/nvidia.com~1gpu", "-1")
@@ -426,5 +471,43 @@ func TestVariablesFromOtherObjectsAreReportedByHowCertainTheyAre(t *testing.T) {
 	want := []string{"warning spec.headGroupSpec.template", "info spec.workerGroupSpecs[0].template.spec.containers[0].envFrom"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// domainsIn allows nodes of some domains.
+func domainsIn(domains ...string) map[string]any {
+	expression := map[string]any{"key": "nvidia.com/gpu.clique", "operator": "In", "values": domains}
+	return map[string]any{"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{
+		"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{expression}}}}}}
+}
+
+// together requires that the pods of a replica share a label of nodes.
+func together(topologyKey string) map[string]any {
+	term := map[string]any{"topologyKey": topologyKey, "matchLabelKeys": []any{"ray.io/worker-group-replica-name"},
+		"labelSelector": map[string]any{"matchLabels": map[string]any{"ray.io/group": "a100"}}}
+	return map[string]any{"podAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": []any{term}}}
+}
+
+// nameReplicas makes the name of a replica the domain of its two hosts.
+func nameReplicas(t *testing.T, cluster map[string]any) {
+	t.Helper()
+	field(t, cluster, "/spec/workerGroupSpecs/0/labels", map[string]any{})
+	field(t, cluster, "/spec/workerGroupSpecs/0/numOfHosts", 2)
+	field(t, cluster, worker+"/containers/0/env", []any{
+		map[string]any{"name": "REPLICA", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.labels['ray.io/worker-group-replica-name']"}}},
+		map[string]any{"name": "RAY_OVERRIDE_LABELS", "value": `{"ray.io/gpu-domain": "$(REPLICA)"}`},
+	})
+}
+
+// groupsOfDomains makes a second group with the same label, and pins both.
+func groupsOfDomains(t *testing.T, cluster map[string]any, domains ...string) {
+	t.Helper()
+	const groups = "workerGroupSpecs"
+	first := cluster["spec"].(map[string]any)[groups].([]any)[0].(map[string]any)
+	second := maps.Clone(first)
+	second["groupName"] = "b100"
+	field(t, cluster, "/spec/"+groups, []any{first, second})
+	for i, domain := range domains {
+		field(t, cluster, fmt.Sprintf("/spec/workerGroupSpecs/%d/template/spec/nodeSelector", i), map[string]any{"nvidia.com/gpu.clique": domain})
 	}
 }
