@@ -108,13 +108,19 @@ def follow(id, ref, event):
     ref.future().add_done_callback(ended)
 
 
-def watch_group(id, group):
-    """Tells when all bundles of a placement group have their place, and on which nodes."""
+def watch_group(id, group, moves):
+    """Tells when all bundles of a placement group have their place, and on which nodes; with moves, each time anew."""
+    told = None
     while id not in released:
         if group.wait(timeout_seconds=1):
             table = ray.util.placement_group_table(group)
-            tell("placed", id, nodes=sorted(set(table["bundles_to_node_id"].values())))
-            return
+            nodes = sorted(set(table["bundles_to_node_id"].values()))
+            if nodes != told:
+                tell("placed", id, nodes=nodes)
+            if not moves:
+                return
+            told = nodes
+            time.sleep(1)
 
 
 def release(id):
@@ -263,7 +269,7 @@ def obey(command, address):
             group = placement_group(command["bundles"], strategy=command.get("strategy", "PACK"))
         tell("submitted", id, begin)
         held[id] = ("group", group)
-        threading.Thread(target=watch_group, args=(id, group), daemon=True).start()
+        threading.Thread(target=watch_group, args=(id, group, bool(command.get("topology"))), daemon=True).start()
     elif do == "ask":
         follow(id, held[id][1].ask.remote(), "answered")
     elif do == "finish":

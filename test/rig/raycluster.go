@@ -35,6 +35,9 @@ type Group struct {
 	Params               map[string]string
 	// Variables is the name of a ConfigMap whose entries are variables of the group's containers.
 	Variables string
+	// Env are further variables of the group's containers, and Affinity is its pods', both as Kubernetes writes them.
+	Env      []any
+	Affinity map[string]any
 	// IdleSeconds is the group's own idle timeout. The operator accepts it only with autoscaler v2.
 	IdleSeconds int64
 }
@@ -112,11 +115,16 @@ func (g Group) spec(strict bool) map[string]any {
 		"template": template(podShape{name: "ray-worker", image: g.Image, cpu: cmp.Or(g.CPU, "1"),
 			devices: g.Devices, nodes: g.NodeSelector, strict: strict}),
 	}
+	pod := spec["template"].(map[string]any)["spec"].(map[string]any)
+	container := pod["containers"].([]any)[0].(map[string]any)
 	if g.Variables != "" {
-		pod := spec["template"].(map[string]any)["spec"].(map[string]any)
-		pod["containers"].([]any)[0].(map[string]any)["envFrom"] = []any{
-			map[string]any{"configMapRef": map[string]any{"name": g.Variables}},
-		}
+		container["envFrom"] = []any{map[string]any{"configMapRef": map[string]any{"name": g.Variables}}}
+	}
+	if g.Env != nil {
+		container["env"] = g.Env
+	}
+	if g.Affinity != nil {
+		pod["affinity"] = g.Affinity
 	}
 	if len(g.Labels) > 0 {
 		spec["labels"] = anyMap(g.Labels)

@@ -417,7 +417,8 @@ func unknownIn(awaited []place.Awaited) string {
 		parts[i] = fmt.Sprintf("it is unknown whether its pods will have %s: %s", a, a.Why)
 		switch {
 		case a.PerReplica:
-			parts[i] = fmt.Sprintf("each new replica has its own value of the gang's topology label %s: %s", a.Name, a.Why)
+			parts[i] = fmt.Sprintf("each new replica has its own value of the gang's topology label %s: %s",
+				a.Name, a.Why)
 		case a.Must.Key == "":
 			parts[i] = fmt.Sprintf("it is unknown which value of the gang's topology label %s its pods will have: %s",
 				a.Name, a.Why)

@@ -21,8 +21,8 @@ type Announced struct {
 	// Present: every new pod has one of Values. Certain: it is the only one.
 	Present bool `json:"present,omitempty"`
 	Certain bool `json:"certain,omitempty"`
-	// PerReplica: the value is the name of the pod's replica, so the hosts of one replica share it, and no other pod has
-	// it. Values is empty then.
+	// PerReplica: the value is the name of the pod's replica, so the hosts of one replica share it, and no other pod
+	// has it. Values is empty then.
 	PerReplica bool `json:"perReplica,omitempty"`
 	// Shown are the values on past workers of the group; the empty text stands for a worker without it.
 	Shown []string `json:"shown,omitempty"`
@@ -44,8 +44,8 @@ func (a *Announced) sort() {
 // others (docs/reference/facts.md#labels-of-a-new-worker).
 const OverrideLabels = "RAY_OVERRIDE_LABELS"
 
-// LabelSource is where Ray takes the value of a label from. At most one of Value, NodeLabel, Replica and Unknown is set;
-// the zero value is a template that sets nothing.
+// LabelSource is where Ray takes the value of a label from. At most one of Value, NodeLabel, Replica and Unknown is
+// set; the zero value is a template that sets nothing.
 type LabelSource struct {
 	// Value is the label's value.
 	Value string
