@@ -128,11 +128,11 @@ var rayChecks = []Check{
 		"the head is never removed, so its GPU costs money as long as the cluster exists, and a task on the head can " +
 			"take the whole cluster down"},
 	{"gpu-domain-absent", raydemand.Info, workers(gpuDomainAbsent),
-		"the pods are in one domain of fast links, and their Ray nodes do not say so: a placement group that asks for " +
-			"one " + gpuDomain + " cannot use the group"},
+		"the pods are in one domain of fast links, and their Ray nodes do not say so: a placement group that asks " +
+			"for one " + gpuDomain + " cannot use the group"},
 	{"gpu-domain-divided", raydemand.Warning, workers(gpuDomainDivided),
-		"Ray and Heliostat take nodes with one value of " + gpuDomain + " for one domain: a placement group that asks " +
-			"for one is placed on several"},
+		"Ray and Heliostat take nodes with one value of " + gpuDomain + " for one domain: a placement group that " +
+			"asks for one is placed on several"},
 }
 
 // rayClusterChecks examine the RayCluster itself.

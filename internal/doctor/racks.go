@@ -59,8 +59,9 @@ func gpuDomainDivided(x *inventory, g rayGroup, report reporter) {
 			return
 		}
 		if other := sameDomain(g); other != "" {
-			report(occurrence{Path: at, Seen: domain + ", as group " + other + ", whose pods are on nodes of another domain",
-				Fix: edit("give each domain a value of its own")})
+			report(occurrence{Path: at,
+				Seen: domain + ", as group " + other + ", whose pods are on nodes of another domain",
+				Fix:  edit("give each domain a value of its own")})
 		}
 	}
 }
