@@ -65,7 +65,7 @@ func TestALaunchNamesTheGangAndTheCall(t *testing.T) {
 func TestWhatIsNotServedOfARequestNamesItsIDAndOwner(t *testing.T) {
 	const snapshot = `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 1}],
 		"ownedRequests": [{"id": "train-7", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 3}]}]}`
-	const want = "  request_resources 2 × {GPU 1} (request train-7 of ann): capped: "
+	const want = "  requests over REST 2 × {GPU 1} (request train-7 of ann): capped: "
 	if got := text(t, snapshot); !strings.Contains(got, want) {
 		t.Errorf("want in it %q, got %s", want, got)
 	}

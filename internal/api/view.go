@@ -200,6 +200,7 @@ func unmetRequest(kind apiv1.UnmetKind, r planner.UnmetRequest) apiv1.Unmet {
 	return apiv1.Unmet{
 		Kind:           kind,
 		AskedBy:        r.AskedBy,
+		OverREST:       r.OverREST,
 		Count:          r.Count,
 		Moving:         r.Moving,
 		Resources:      r.Bundle,

@@ -143,7 +143,11 @@ func unmetEvents(plan planner.Plan) []addon.Event {
 		u.add("gang "+gang.ID, gang.Reason)
 	}
 	for _, r := range plan.InfeasibleRequestResources {
-		what := "request_resources " + planner.Describe(raydemand.Request{Bundle: r.Bundle, Slice: r.Slice})
+		what := "request_resources "
+		if r.OverREST {
+			what = "requests over REST "
+		}
+		what += planner.Describe(raydemand.Request{Bundle: r.Bundle, Slice: r.Slice})
 		if r.AskedBy != "" {
 			what += " (" + r.AskedBy + ")"
 		}

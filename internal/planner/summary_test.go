@@ -133,3 +133,29 @@ func TestWhatAsksForNothingIsNotSaidToBeServedByWhatRuns(t *testing.T) {
 		t.Errorf("%d are served: %q, want 3: %q", d.Served, got, want)
 	}
 }
+
+func TestDemandForNothingIsNotSaidToBeServedByNodes(t *testing.T) {
+	s := plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}}], "pendingRequests": [{"resources": {}}], "pendingGangRequests": [
+		{"id": "aa", "strategy": "STRICT_SPREAD", "bundles": [{}, {"CPU": 0}]}, {"id": "bb", "strategy": "PACK", "bundles": [{}]}]}`)
+	for _, d := range Compute(s, Policy{}).Summary {
+		want := "1 requires no resources, so nothing is launched for it"
+		if d.Gang == nil {
+			want = "1 requires no resources, so any node serves it"
+		}
+		if got := d.Tally(); got != want {
+			t.Errorf("%s: %s, want %q", d.About(), got, want)
+		}
+	}
+}
+
+func TestOnlyKubeRaysDefaultIsNoMaximum(t *testing.T) {
+	for most, want := range map[string]string{
+		"": "0 pods (min 0, no max)", `, "numOfHosts": 4`: "0 pods (min 0, no max)", `, "maxReplicas": 9`: "0 pods (min 0, max 9)",
+		`, "maxReplicas": 1073741824, "numOfHosts": 4`: "0 pods (min 0, max 4294967296)",
+	} {
+		s := plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}`+most+`}]}`)
+		if got := Compute(s, Policy{}).Groups[0].Size(); got != want {
+			t.Errorf("group%s: %s, want %s", most, got, want)
+		}
+	}
+}

@@ -916,6 +916,9 @@ type Unmet struct {
 	// Moving It is work on nodes whose machine is about to go, and waits for nothing yet.
 	Moving bool `json:"moving,omitempty"`
 
+	// OverREST The call of request_resources came over this API, not from Ray.
+	OverREST bool `json:"overREST,omitempty"`
+
 	// Reason A stable code with a sentence.
 	Reason Reason `json:"reason"`
 

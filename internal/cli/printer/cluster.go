@@ -246,8 +246,9 @@ func unmetPlan(all []apiv1.Unmet) planner.Plan {
 				Slice:     u.Slice,
 				Moving:    u.Moving,
 			},
-			AskedBy: u.AskedBy,
-			Reason:  u.Reason,
+			AskedBy:  u.AskedBy,
+			OverREST: u.OverREST,
+			Reason:   u.Reason,
 		}
 		switch {
 		case u.Gang != nil:

@@ -181,7 +181,9 @@ func writeUnmet(p *Page, plan planner.Plan, scaled bool) {
 		list.add(describeGangs(gangs[kind]), reasons[kind])
 	}
 	for _, u := range plan.InfeasibleRequestResources {
-		list.add("request_resources "+counted(u.Request)+inBrackets(u.AskedBy), u.Reason)
+		asked := foldedDemand{DemandSummary: planner.DemandSummary{Kind: planner.KindRequestResources,
+			Resources: u.Bundle, Selectors: u.Selectors, Slice: u.Slice, OverREST: u.OverREST, Asked: u.Count}}
+		list.add(asked.text()+inBrackets(u.AskedBy), u.Reason)
 	}
 	list.write(p)
 	if short := writeMinimums(p, plan.Groups); len(list.order)+short == 0 {

@@ -131,7 +131,7 @@ func (g GroupPlan) Size() string {
 		pods = fmt.Sprintf("%d → %s", g.Current, pods)
 	}
 	most := fmt.Sprintf("max %d", g.Max)
-	if g.Max >= math.MaxInt32 {
+	if g.Max >= math.MaxInt32 && g.Max%math.MaxInt32 == 0 { // KubeRay's default for maxReplicas, times the hosts
 		most = "no max"
 	}
 	return fmt.Sprintf("%s (min %d, %s)", pods, g.Min, most)
@@ -143,7 +143,9 @@ type UnmetRequest struct {
 	// AskedBy names the owned requests that it belongs to, in the order in which they are served. It is empty for
 	// demand without an owner.
 	AskedBy string `json:"askedBy,omitempty"`
-	Reason  Reason `json:"reason"`
+	// OverREST: it was requested over REST, not from within Ray.
+	OverREST bool   `json:"overREST,omitempty"`
+	Reason   Reason `json:"reason"`
 }
 
 // UnmetGang is a gang that this plan does not serve.

@@ -66,6 +66,9 @@ type RestRequest struct {
 	Unevaluated bool
 }
 
+// Evaluated reports whether the plan found out how much of the request can be served.
+func (s *RestRequest) Evaluated() bool { return !s.Unevaluated }
+
 // all plans for everything, none for nothing.
 func (s *RestRequest) all() {
 	for i, it := range s.Items {

@@ -156,6 +156,8 @@ func (d *decision) groupVerdict(i int, it *place.Item) model.Reason {
 		return obstacle
 	case by >= 0:
 		return cmp.Or(d.elsewhereBound(it, i), otherChosen.with(d.Groups[by].Name, d.advantage(it, by, i)))
+	case d.why[it].Code == model.TooMany:
+		return d.why[it]
 	case d.waits(it):
 		reason := notInFull.with()
 		if bound.room < place.BundlesOf(d.candidates) {
@@ -304,7 +306,11 @@ func (c claimants) names(it *place.Item, plain string) string {
 		case len(owner) > namedLetters:
 			owner = append([]rune("…"), owner[len(owner)-namedLetters+1:]...)
 		}
-		names = append(names, s.ID+" of "+string(owner))
+		name := s.ID
+		if strings.TrimSpace(s.Owner) != "" {
+			name += " of " + string(owner)
+		}
+		names = append(names, name)
 	}
 	if len(names) == 0 {
 		return ""

@@ -27,11 +27,33 @@ func TestARequestThatWasNotEvaluatedSaysSo(t *testing.T) {
 	if got := plans[0]; got.State != raydemand.RequestCapped || got.Reason.Code != model.Capped {
 		t.Errorf("a is %s (%s), want the unserved bundles capped", got.State, got.Reason.Code)
 	}
-	const sentence = "too many requests come before this one"
+	const sentence = "too many requests come before it"
 	if got := plans[1]; got.State != raydemand.RequestCapped || got.Reason.Code != raydemand.CodeTooMany || !strings.Contains(got.Reason.Message, sentence) {
 		t.Errorf("b is %s (%s): %s", got.State, got.Reason.Code, got.Reason.Message)
 	}
 	if got := plans[2]; got.State != raydemand.RequestImpossible || got.Reason.Code != model.Impossible {
 		t.Errorf("c is %s (%s), want impossible", got.State, got.Reason.Code)
+	}
+}
+
+// TestUnevaluatedBundlesHaveNoLimitAsTheirReason does the same to all requests that ask for a bundle: nothing is known
+// of what limits them.
+func TestUnevaluatedBundlesHaveNoLimitAsTheirReason(t *testing.T) {
+	for _, evaluated := range []bool{true, false} {
+		s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "ownedRequests": [
+			{"id": "a", "owner": "ann", "allOrNothing": true, "requests": [{"resources": {"GPU": 1}, "count": 5}]}]}`)
+		p, given, out := place.Decide(nil, &s, model.Policy{})
+		p.RestRequests[0].Unevaluated = !evaluated
+		plan, want := Report(p, given, out), raydemand.CodeTooMany
+		group := plan.Groups[0].Reasons[0].Code
+		if evaluated {
+			want = model.Capped
+		}
+		if got := plan.InfeasibleRequestResources[0]; got.Reason.Code != want || !got.OverREST {
+			t.Errorf("evaluated (%t), its bundles are %q, over REST (%t), want %q over REST", evaluated, got.Reason, got.OverREST, want)
+		}
+		if (group == model.CodeTooMany) == evaluated {
+			t.Errorf("evaluated (%t), its group says %q", evaluated, group)
+		}
 	}
 }

@@ -103,6 +103,14 @@ func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
 			add(g.Items()...)
 		}
 	}
+	for i := range p.RestRequests {
+		s := &p.RestRequests[i]
+		for k, it := range s.Items {
+			if s.Admitted[k] < it.Request.Count {
+				d.refused[it.Key] = append(d.refused[it.Key], s)
+			}
+		}
+	}
 	for i := range p.Claims {
 		c := &p.Claims[i]
 		for k, left := range out.LeftOf(i, *c) {
@@ -142,8 +150,13 @@ func (d *decision) explainClaim(c *place.Claim) {
 		whole = by.unmetReason(planned...)
 	}
 	for _, it := range c.Items {
-		if c.Purpose != place.OverREST && d.Possible(it) && !it.Deferred {
+		switch {
+		case it.Deferred || !d.Possible(it):
+		case c.Purpose != place.OverREST:
 			d.why[it] = whole
+		case c.Refused && len(d.refused[it.Key]) > 0 &&
+			!slices.ContainsFunc(d.refused[it.Key], (*place.RestRequest).Evaluated):
+			d.why[it] = unevaluated.with()
 		}
 		d.why[it] = d.advised(d.why[it], it, it.Request.Count)
 	}
@@ -189,7 +202,8 @@ func Report(p *place.Search, given []int64, out place.Outcome) model.Plan {
 			model.UnmetGang{Gang: *g.Gang, Reason: d.why[g]})
 	}
 	for _, c := range d.claimed {
-		rest := model.UnmetRequest{Request: c.item.Request, Reason: d.why[c.item]}
+		rest := model.UnmetRequest{Request: c.item.Request, Reason: d.why[c.item],
+			OverREST: c.of.Purpose == place.OverREST}
 		if c.of.Refused {
 			rest.AskedBy = d.refused.names(c.item, "the plain request")
 		}
@@ -350,14 +364,6 @@ func (d *decision) tally(s *model.DemandSummary, why string) model.Reason {
 
 // planRequests reports what serves each request over REST.
 func (d *decision) planRequests() {
-	for i := range d.RestRequests {
-		s := &d.RestRequests[i]
-		for k, it := range s.Items {
-			if s.Admitted[k] < it.Request.Count {
-				d.refused[it.Key] = append(d.refused[it.Key], s)
-			}
-		}
-	}
 	for _, a := range d.Attribute(d.given, d.out) {
 		for _, it := range a.Launching {
 			d.launchedFor[it.Key] = append(d.launchedFor[it.Key], a.RestRequest)

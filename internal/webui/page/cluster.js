@@ -40,7 +40,7 @@ function requestedRows(cluster) {
 }
 
 function unmetRows(cluster) {
-  return cluster.unmet.map(u => [u.moving ? 'work on nodes that go' : u.askedBy || kinds[u.kind] || u.kind, shapeOf(u), String(u.count),
+  return cluster.unmet.map(u => [u.moving ? 'work on nodes that go' : u.askedBy || u.overREST && 'requests over REST' || kinds[u.kind] || u.kind, shapeOf(u), String(u.count),
     element('span', {}, tag(u.reason.code, 'bad'), u.reason.message)]);
 }
 
