@@ -105,7 +105,7 @@ func (c *Catalog) vectorOf(b raydemand.Bundle) Vector {
 		v[i] = max(b.Has(name), 0)
 	}
 	for _, k := range c.cards {
-		v.partly(k)[0] = v[k.resource] % raydemand.One
+		v.on(k).Partly[0] = v[k.resource] % raydemand.One
 	}
 	return v
 }
@@ -125,7 +125,7 @@ func (c *Catalog) NeedOf(b raydemand.Bundle) []Term {
 func (c *Catalog) term(resource int, amount raydemand.Amount) Term {
 	t := Term{Resource: resource, Amount: amount}
 	if k := c.cardsOf[resource]; k != nil {
-		t.Pieces = k.piecesOf(amount)
+		t.Pieces = &pieces{k, raydemand.PiecesOf(amount)}
 	}
 	return t
 }
@@ -160,7 +160,7 @@ func (v Vector) Has(t Term) bool {
 	if t.Pieces == nil {
 		return v[t.Resource] >= t.Amount
 	}
-	return v.timesOnCards(t.Pieces, 1) == 1
+	return v.on(t.Pieces.cards).Times(&t.Pieces.Pieces, 1) == 1
 }
 
 // lacks reports whether v has less of something than a bundle asks for. It ignores how cards are divided, so a bundle
@@ -178,8 +178,7 @@ func (v Vector) lacks(need []Term) bool {
 func (v Vector) Times(need []Term, limit int64) int64 {
 	for _, t := range need {
 		if t.Pieces != nil {
-			limit = min(limit, v.timesOnCards(t.Pieces, limit))
-			if limit == 0 {
+			if limit = v.on(t.Pieces.cards).Times(&t.Pieces.Pieces, limit); limit == 0 {
 				return 0
 			}
 			continue
@@ -197,7 +196,7 @@ func (v Vector) Times(need []Term, limit int64) int64 {
 func (v Vector) subtract(need []Term, n int64) {
 	for _, t := range need {
 		if t.Pieces != nil {
-			v.takeFromCards(t.Pieces, n)
+			v.on(t.Pieces.cards).Take(&t.Pieces.Pieces, n)
 			continue
 		}
 		v[t.Resource] -= t.Amount * raydemand.Amount(n)

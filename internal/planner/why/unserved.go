@@ -217,7 +217,28 @@ func (d *decision) lack(t place.Term, total place.Vector) (needs, has string) {
 	if total.Has(t) {
 		return "", ""
 	}
-	return t.Pieces.Needs(name), there.String()
+	return needsCards(&t.Pieces.Pieces, name), there.String()
+}
+
+// needsCards returns, for example, needs GPU 0.6 + 0.6 + 0.6, each part on one card.
+func needsCards(p *raydemand.Pieces, name string) string {
+	if p.Refused > 0 {
+		return fmt.Sprintf("needs %s %s, and Ray refuses amounts of %s above 1 that are not whole",
+			p.Refused, name, name)
+	}
+	const most = 8
+	var all []string
+	if p.Whole > 0 {
+		all = append(all, p.Whole.String())
+	}
+	for _, part := range p.Parts {
+		if len(all) == most {
+			all = append(all, "…")
+			break
+		}
+		all = append(all, part.String())
+	}
+	return fmt.Sprintf("needs %s %s, each part on one card", name, strings.Join(all, " + "))
 }
 
 // meantFor suggests a name for a resource that no group has: the same name in another case, such as Ray's CPU and GPU,
