@@ -38,3 +38,13 @@ func (b Bundle) WithAnyAcceleratorType() Bundle {
 	}
 	return all
 }
+
+// AcceleratorType returns the accelerator type in the resources of a node, or "" if they have none.
+func (b Bundle) AcceleratorType() string {
+	for _, name := range b.Names() {
+		if value, is := strings.CutPrefix(name, AcceleratorTypePrefix); is && b[name] > 0 {
+			return value
+		}
+	}
+	return ""
+}

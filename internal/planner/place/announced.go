@@ -2,9 +2,7 @@ package place
 
 import (
 	"cmp"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
@@ -29,59 +27,19 @@ func (g *Group) settleAnnounced(nodes []model.Node) {
 		if a.PerReplica && !g.namesReplicas(nodes, a) {
 			a.PerReplica, a.Why = false, "its workers differ from what follows from their template: "+a.Why
 		}
-		switch settle(&a, g.shownBy(nodes, a.Name)) {
-		case present:
+		switch isCertain, isOpen := a.Settle(g.shownBy(nodes, a.Name)); {
+		case isOpen:
+			g.open = append(g.open, a)
+		case isCertain:
 			certain = append(certain, a)
 			if len(derived.Values) == 0 {
 				derived.Shown = a.Shown
 				g.open = append(g.open, derived) // other pods may run on other nodes
 			}
-		case open:
-			g.open = append(g.open, a)
 		}
 	}
 	known.Announces = certain
-	_, known.Labels = g.withAnnounced(known.Resources, known.Labels)
-}
-
-// The states of what may be announced.
-type certainty int
-
-const (
-	absent certainty = iota
-	open
-	present
-)
-
-// settle compares what was derived with what workers show: Shown are workers of the spec as it is now, living ones may
-// be older. Workers decide what the derivation left open, but not which one of several values the next pod has. What is
-// certain stays so unless a worker of this spec has something else, or all living ones have nothing.
-func settle(a *landing.Announced, living []string) certainty {
-	if a.Certain {
-		value := a.Values[0]
-		if len(a.Shown) == 0 && (!slices.Contains(living, "") || slices.Contains(living, value)) ||
-			slices.Contains(a.Shown, value) {
-			return present
-		}
-		a.Present, a.Certain = false, false
-		a.Why = "its workers differ from what follows from their nodes: " + a.Why
-		a.Values = sorted(slices.DeleteFunc(slices.Concat(a.Values, a.Shown), func(v string) bool { return v == "" }))
-		return open
-	}
-	a.Shown = sorted(slices.Concat(a.Shown, living))
-	switch {
-	case len(a.Shown) != 1 || len(a.Values) > 1 || a.PerReplica:
-		return open
-	case a.Shown[0] == "":
-		return absent
-	}
-	a.Values = a.Shown
-	return present
-}
-
-func sorted(values []string) []string {
-	slices.Sort(values)
-	return slices.Compact(values)
+	_, known.Labels = landing.AddCertain(certain, known.Resources, known.Labels)
 }
 
 // has reports whether the group sets a label or an accelerator type itself.
@@ -90,17 +48,7 @@ func (g *Group) has(name string) bool {
 		_, declared := g.Labels[name]
 		return declared
 	}
-	return typeOf(g.Resources) != ""
-}
-
-// typeOf returns the accelerator type in the resources of a node, or "".
-func typeOf(resources raydemand.Bundle) string {
-	for _, name := range resources.Names() {
-		if value, is := strings.CutPrefix(name, raydemand.AcceleratorTypePrefix); is && resources[name] > 0 {
-			return value
-		}
-	}
-	return ""
+	return g.Resources.AcceleratorType() != ""
 }
 
 // shownBy returns the values of a label or the accelerator type on the group's living workers, "" for one without it. A
@@ -112,7 +60,7 @@ func (g *Group) shownBy(nodes []model.Node, name string) (shown []string) {
 			continue
 		}
 		if name == raydemand.AcceleratorTypePrefix {
-			if value := typeOf(n.Total); value != "" {
+			if value := n.Total.AcceleratorType(); value != "" {
 				shown = append(shown, value)
 			}
 			continue
@@ -132,82 +80,9 @@ func (g *Group) namesReplicas(nodes []model.Node, a landing.Announced) bool {
 	})
 }
 
-// ofReplica adds to the labels of a pod that has not joined those whose value is the name of its replica.
-func (g *Group) ofReplica(n *model.Node, labels map[string]string) map[string]string {
-	for i := range g.open {
-		if a := &g.open[i]; a.PerReplica && n.Replica != "" {
-			labels = maps.Clone(labels)
-			labels[a.Name] = n.Replica
-		}
-	}
-	return labels
-}
-
-// withAnnounced adds to the resources and labels of a pod that has not joined what it announces for certain.
-func (g *Group) withAnnounced(
-	resources raydemand.Bundle,
-	labels map[string]string,
-) (raydemand.Bundle, map[string]string) {
-	for _, a := range g.Announces {
-		switch {
-		case a.Name != raydemand.AcceleratorTypePrefix:
-			if _, has := labels[a.Name]; !has {
-				labels = maps.Clone(labels)
-				if labels == nil {
-					labels = map[string]string{}
-				}
-				labels[a.Name] = a.Values[0]
-			}
-		case typeOf(resources) == "":
-			resources = resources.Clone()
-			resources[a.Name+a.Values[0]] = raydemand.One
-		}
-	}
-	return resources, labels
-}
-
-// withOpen adds to the labels of a pod that has not joined those that it may have, as unknown.
-func (g *Group) withOpen(labels map[string]string) map[string]string {
-	for i := range g.open {
-		if _, known := labels[g.open[i].Name]; known {
-			continue
-		}
-		labels = maps.Clone(labels)
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[g.open[i].Name] = openValue(g.open[i].Values, g.open[i].Present)
-	}
-	return labels
-}
-
-// Awaited is a label or resource that a new pod must turn out to have.
-type Awaited struct {
-	*landing.Announced
-	// Must is the condition on the value; its key is empty if any value will do.
-	Must raydemand.Constraint
-}
-
-// met reports whether a value meets the condition; the empty text is a pod without the label.
-func (a Awaited) met(value string) bool {
-	labels := map[string]string{}
-	if value != "" {
-		labels[a.Must.Key] = value
-	}
-	return raydemand.Selector{a.Must}.Matches(labels)
-}
-
-// String returns what the pod must announce: accelerator_type:H100, or label zone=b.
-func (a Awaited) String() string {
-	if a.Name == raydemand.AcceleratorTypePrefix {
-		return a.Name + a.Must.Expression()
-	}
-	return "label " + a.Name + "=" + a.Must.Expression()
-}
-
 // awaits returns what a new pod of the group must turn out to announce to serve an item that it does not serve for
 // certain. It reports false if such a pod serves the item anyway, or could not serve it whatever it announces.
-func (r *Fleet) awaits(g *Group, it *Item) (all []Awaited, ok bool) {
+func (r *Fleet) awaits(g *Group, it *Item) (all []landing.Awaited, ok bool) {
 	if len(g.open) == 0 || it.Suits(g.Shape) {
 		return nil, false
 	}
@@ -216,11 +91,13 @@ func (r *Fleet) awaits(g *Group, it *Item) (all []Awaited, ok bool) {
 			continue
 		}
 		value, typed := strings.CutPrefix(r.Names[t.Resource], raydemand.AcceleratorTypePrefix)
-		a := g.openName(raydemand.AcceleratorTypePrefix)
+		a := g.open.Named(raydemand.AcceleratorTypePrefix)
 		if !typed || a == nil || !a.Allows(value) || t.Amount > raydemand.One {
 			return nil, false
 		}
-		all = append(all, Awaited{a, raydemand.Constraint{Key: a.Name, Op: raydemand.In, Values: []string{value}}})
+		all = append(all, landing.Awaited{
+			Announced: a, Must: raydemand.Constraint{Key: a.Name, Op: raydemand.In, Values: []string{value}},
+		})
 	}
 	if it.Rank[g.Shape.Labels] != NoMatch {
 		return all, len(all) > 0
@@ -229,51 +106,17 @@ func (r *Fleet) awaits(g *Group, it *Item) (all []Awaited, ok bool) {
 		return nil, false
 	}
 	for _, selector := range it.Request.Selectors {
-		if labels, possible := g.mayMatch(selector); possible {
+		if labels, possible := g.open.Awaits(selector, g.Labels); possible {
 			return append(all, labels...), true
 		}
 	}
 	return nil, false
 }
 
-// openName returns what is known about a label, or the accelerator type, that a new pod may turn out to have, or nil.
-func (g *Group) openName(name string) *landing.Announced {
-	at := slices.IndexFunc(g.open, func(a landing.Announced) bool { return a.Name == name })
-	if at < 0 {
-		return nil
-	}
-	return &g.open[at]
-}
-
-// mayMatch returns the labels that a new pod must turn out to have to match a selector.
-func (g *Group) mayMatch(selector raydemand.Selector) (all []Awaited, possible bool) {
-	labels := g.withOpen(g.Labels)
-	for _, c := range selector {
-		awaited := Awaited{g.openName(c.Key), c}
-		switch {
-		case FirstMatch([]raydemand.Selector{{c}}, labels) == 0:
-		case awaited.Announced == nil || !awaited.mayBeMet():
-			return nil, false
-		default:
-			all = append(all, awaited)
-		}
-	}
-	return all, true
-}
-
-// mayBeMet reports whether one of the possible values meets the condition. Nobody knows the name of a new replica.
-func (a Awaited) mayBeMet() bool {
-	return a.Must.Op == raydemand.NotIn || !a.PerReplica && slices.ContainsFunc(a.Must.Values, a.Allows)
-}
-
-// Of the hosts of a TPU slice, the first has worker ID 0 and the resource by which programs reserve the slice
-// (docs/reference/facts.md#tpu-slices). A replica of a group is one slice.
-
 // addShapes sets what new pods of a group are.
 func (r *Fleet) addShapes(g *Group, i int) {
 	shape := func(first bool) *Shape {
-		resources, labels := g.withAnnounced(g.Resources, g.Labels)
-		resources, labels = g.onHost(first, resources, g.withOpen(labels))
+		resources, labels := g.newPod(first, "", g.Resources, g.Labels)
 		total := r.vectorOf(resources)
 		return &Shape{
 			group: i, Total: total, Labels: r.labelSet(labels, g.Slice), Accelerated: r.accelerated(total),
@@ -288,44 +131,13 @@ func (r *Fleet) addShapes(g *Group, i int) {
 	}
 }
 
-// onHost returns the resources and labels of the first host of a replica, or of another one.
-func (g *Group) onHost(
-	first bool, resources raydemand.Bundle, labels map[string]string,
+// newPod returns the resources and labels that a pod which has not joined has in a plan. replica is the name of its
+// replica; empty if it is not known yet.
+func (g *Group) newPod(
+	first bool, replica string, resources raydemand.Bundle, labels map[string]string,
 ) (raydemand.Bundle, map[string]string) {
-	podType := labels[landing.TPUPodType]
-	if podType == "" || isOpen(podType) {
-		podType = ""
-		for _, name := range resources.Names() {
-			if landing.IsTPUHead(name) {
-				podType = landing.PodTypeOfTPUHead(name)
-			}
-		}
-	}
-	if podType == "" {
-		return resources, labels
-	}
-	resources, labels = resources.Clone(), maps.Clone(labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	_, declared := labels[landing.TPUWorkerID]
-	switch {
-	case first:
-		resources[landing.TPUHead(podType)] = max(resources[landing.TPUHead(podType)], raydemand.One)
-		if !declared {
-			labels[landing.TPUWorkerID] = "0"
-		}
-	default:
-		maps.DeleteFunc(resources, func(name string, _ raydemand.Amount) bool { return landing.IsTPUHead(name) })
-		if !declared {
-			var others []string
-			for id := int64(1); id < g.Hosts; id++ {
-				others = append(others, strconv.FormatInt(id, 10))
-			}
-			labels[landing.TPUWorkerID] = openValue(others, true)
-		}
-	}
-	return resources, labels
+	resources, labels = landing.AddCertain(g.Announces, resources, labels)
+	return landing.OnTPUHost(first, g.Hosts, resources, g.open.AddTo(labels, replica))
 }
 
 // firstHosts returns the pods on their way that count as the first hosts of their replicas. Nobody knows them before
@@ -413,7 +225,7 @@ func (p *Search) awaiting(g *Gang) []*Item {
 
 // tryOne launches one replica of the best group that may serve the item, unless pods of such a group are on their way.
 func (p *Search) tryOne(given []int64, it *Item, gang *Gang, out *Outcome) {
-	best, awaited := -1, []Awaited(nil)
+	best, awaited := -1, []landing.Awaited(nil)
 	for i := range p.Groups {
 		wants := p.Wants(i, it, gang)
 		switch {
@@ -432,13 +244,13 @@ func (p *Search) tryOne(given []int64, it *Item, gang *Gang, out *Outcome) {
 
 // mayTry reports whether a trial is allowed: no limit prevents it, no idle pod of the group shows that it would not
 // help, and the workers so far have not shown that another value is to be expected.
-func (p *Search) mayTry(i int, given []int64, wants []Awaited, gang *Gang, out *Outcome) bool {
+func (p *Search) mayTry(i int, given []int64, wants []landing.Awaited, gang *Gang, out *Outcome) bool {
 	g := &p.Groups[i]
 	if p.AllInFlight(given)+g.Hosts > OrUnbounded(p.Policy.MaxInFlight) {
 		return false
 	}
 	if p.Unused(i, model.Idle, wants, out) ||
-		slices.ContainsFunc(wants, func(a Awaited) bool { return !p.Undecided(a, gang, g) }) {
+		slices.ContainsFunc(wants, func(a landing.Awaited) bool { return !p.Undecided(a, gang, g) }) {
 		return false
 	}
 	l := p.open(nil, given)
@@ -446,14 +258,14 @@ func (p *Search) mayTry(i int, given []int64, wants []Awaited, gang *Gang, out *
 }
 
 // Coming reports whether pods on their way will show whether a new pod would help.
-func (p *Search) Coming(i int, given []int64, wants []Awaited, out *Outcome) bool {
+func (p *Search) Coming(i int, given []int64, wants []landing.Awaited, out *Outcome) bool {
 	return given[i]+p.Groups[i].Missing > 0 || p.Unused(i, model.Pending, wants, out)
 }
 
 // Unused reports whether the group has a pod in this state that could show whether a new one would help. If each
 // replica is a domain of its own, one that a gang takes in this plan shows nothing about the next. Any other must be
 // taken first, so that there are never more replicas than gangs to take them.
-func (p *Search) Unused(i int, state model.NodeState, wants []Awaited, out *Outcome) bool {
+func (p *Search) Unused(i int, state model.NodeState, wants []landing.Awaited, out *Outcome) bool {
 	return slices.ContainsFunc(p.Nodes, func(n Node) bool {
 		taken := slices.ContainsFunc(out.Runs, func(r Run) bool {
 			return r.Within.Topology != nil && r.Within.Admits(n.Shape.Labels)
@@ -463,7 +275,7 @@ func (p *Search) Unused(i int, state model.NodeState, wants []Awaited, out *Outc
 }
 
 // eachReplica reports whether a gang awaits nothing but a domain that each new replica is.
-func eachReplica(wants []Awaited) bool {
+func eachReplica(wants []landing.Awaited) bool {
 	return len(wants) == 1 && wants[0].PerReplica && wants[0].Must.Key == ""
 }
 
@@ -471,10 +283,10 @@ func eachReplica(wants []Awaited) bool {
 // values have shown that the group's pods differ, or that none has the value. One pod does not decide where the other
 // pods of a gang run either, if several values are possible and the gang needs more than one. A new replica that is a
 // domain of its own must have room for the whole gang.
-func (p *Search) Undecided(a Awaited, gang *Gang, g *Group) bool {
+func (p *Search) Undecided(a landing.Awaited, gang *Gang, g *Group) bool {
 	switch {
 	case a.Must.Key != "":
-		return len(a.Shown) == 0 || slices.ContainsFunc(a.Shown, a.met)
+		return len(a.Shown) == 0 || slices.ContainsFunc(a.Shown, a.Met)
 	case a.PerReplica:
 		return p.holdsWhole(gang, g, g.Hosts)
 	}
@@ -520,7 +332,7 @@ func (p *Search) TrialOf(i int) *Trial {
 
 // Wants returns what a new pod of a group must turn out to announce to serve an item, or an item of a gang; nil if no
 // announcement makes a difference.
-func (p *Search) Wants(i int, it *Item, gang *Gang) []Awaited {
+func (p *Search) Wants(i int, it *Item, gang *Gang) []landing.Awaited {
 	g := &p.Groups[i]
 	awaited, ok := p.awaits(g, it)
 	if g.Hopeless() || !ok && !it.Suits(g.Shape) {
@@ -529,8 +341,8 @@ func (p *Search) Wants(i int, it *Item, gang *Gang) []Awaited {
 	if gang == nil || gang.TopologyLabel == "" || gang.Held {
 		return awaited
 	}
-	if domain := g.openName(gang.TopologyLabel); domain != nil {
-		return append(awaited, Awaited{Announced: domain})
+	if domain := g.open.Named(gang.TopologyLabel); domain != nil {
+		return append(awaited, landing.Awaited{Announced: domain})
 	}
 	return awaited
 }

@@ -258,40 +258,6 @@ type Shape struct {
 // SliceOf returns the slice of the GPUs of nodes with this shape; nil if it is unknown or no demand requires one.
 func (c *Catalog) SliceOf(s *Shape) *model.Slice { return c.slices[s.Labels] }
 
-// openPrefix begins the text that stands for a value that is not known yet. No label has it in its value.
-const openPrefix = "\x00"
-
-// openValue returns the text that stands in a label set for the value of a label that a new pod may turn out to have:
-// one of values, or any if there are none. present says that it has one of them for certain.
-func openValue(values []string, present bool) string {
-	text := openPrefix
-	if present && len(values) > 0 {
-		text += openPrefix
-	}
-	return text + strings.Join(values, ",")
-}
-
-// isOpen reports whether a label's value is not known yet.
-func isOpen(value string) bool { return strings.HasPrefix(value, openPrefix) }
-
-// matches reports whether labels satisfy a constraint for certain: with each value that a label may have.
-func matches(c raydemand.Constraint, labels map[string]string) bool {
-	value := labels[c.Key]
-	if !isOpen(value) {
-		return raydemand.Selector{c}.Matches(labels)
-	}
-	list, present := strings.CutPrefix(value[len(openPrefix):], openPrefix)
-	if list == "" || c.Op == raydemand.In && !present {
-		return false
-	}
-	for one := range strings.SplitSeq(list, ",") {
-		if slices.Contains(c.Values, one) != (c.Op == raydemand.In) {
-			return false
-		}
-	}
-	return true
-}
-
 func (c *Catalog) Size(v Vector) float64 {
 	var sum float64
 	for i, amount := range c.Named(v) {

@@ -50,7 +50,7 @@ type Group struct {
 	others  *Shape
 	Timeout *float64
 	// open are the labels, and the accelerator type, that a new pod may turn out to have.
-	open []landing.Announced
+	open landing.Open
 	// InFlight is how many pods upscalingMode allows on their way at once.
 	InFlight int64
 	// Blocked is the code of why the group takes no launches regardless of its limits; empty if the group is open.
@@ -246,9 +246,7 @@ func (r *Fleet) newNode(n *model.Node, g int, first bool) Node {
 		if len(labels) == 0 {
 			labels = r.Groups[g].Labels
 		}
-		total, labels = r.Groups[g].withAnnounced(total, labels)
-		labels = r.Groups[g].ofReplica(n, r.Groups[g].withOpen(labels))
-		total, labels = r.Groups[g].onHost(first, total, labels)
+		total, labels = r.Groups[g].newPod(first, n.Replica, total, labels)
 	}
 	made := Node{Node: n, GroupIndex: g, Shape: r.shapeOf(g, total, labels)}
 	made.Free = r.free(n, made.Shape.Total)

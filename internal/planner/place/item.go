@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -80,7 +81,7 @@ func (c *Catalog) NewItem(r raydemand.Request, need []Term, key string) *Item {
 	}
 	it.Rank = make([]int, len(c.Sets))
 	for set, labels := range c.Sets {
-		it.Rank[set] = FirstMatch(r.Selectors, labels)
+		it.Rank[set] = landing.FirstMatch(r.Selectors, labels)
 		if !it.Slice.Allows(c.slices[set]) {
 			it.Rank[set] = NoMatch
 		}
@@ -98,16 +99,6 @@ func withoutZeros(b raydemand.Bundle) raydemand.Bundle {
 		}
 	}
 	return b
-}
-
-// FirstMatch returns the first selector that labels match for certain, or NoMatch.
-func FirstMatch(selectors []raydemand.Selector, labels map[string]string) int {
-	if len(selectors) == 0 {
-		return 0
-	}
-	return slices.IndexFunc(selectors, func(s raydemand.Selector) bool {
-		return !slices.ContainsFunc(s, func(c raydemand.Constraint) bool { return !matches(c, labels) })
-	})
 }
 
 // Asked returns the request as it was made, without the group that the replacement of a node prefers.

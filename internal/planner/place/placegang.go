@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -214,7 +215,7 @@ func (r *Fleet) Topology(label string) *Topology { return r.topologies[label] }
 func (r *Fleet) newTopology(label string) *Topology {
 	var values []string
 	for _, labels := range r.Sets {
-		if value, ok := labels[label]; ok && !isOpen(value) {
+		if value, ok := labels[label]; ok && !landing.IsOpen(value) {
 			values = append(values, value)
 		}
 	}
@@ -223,7 +224,7 @@ func (r *Fleet) newTopology(label string) *Topology {
 	made := &Topology{Of: make([]int, len(r.Sets)), values: len(values)}
 	for set, labels := range r.Sets {
 		made.Of[set] = -1
-		if value, ok := labels[label]; ok && !isOpen(value) {
+		if value, ok := labels[label]; ok && !landing.IsOpen(value) {
 			made.Of[set], _ = slices.BinarySearch(values, value)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -67,7 +68,7 @@ type Trial struct {
 	Item  *Item
 	Gang  *Gang // the gang that the item belongs to, if any
 	// Awaited is what the pods must announce to serve it.
-	Awaited []Awaited
+	Awaited []landing.Awaited
 }
 
 // allItems lists the items of the demand, once for equal gangs.

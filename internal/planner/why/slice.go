@@ -122,7 +122,7 @@ func (d *decision) onlyACutHelps(it *place.Item) (short bool) {
 // suitsButSlice reports whether a new node of a group with these amounts could serve one bundle if each of its GPUs
 // were large enough.
 func suitsButSlice(it *place.Item, g *place.Group, total place.Vector) bool {
-	return place.FirstMatch(it.Request.Selectors, g.Labels) != place.NoMatch && total.Times(it.Need, 1) == 1
+	return landing.FirstMatch(it.Request.Selectors, g.Labels) != place.NoMatch && total.Times(it.Need, 1) == 1
 }
 
 // overDeclared reports that a group declares more GPUs than it has devices, although one whole device would be enough.

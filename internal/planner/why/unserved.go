@@ -10,6 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -176,7 +177,7 @@ func (d *decision) codeOf(groups []verdict) string {
 // nearestMiss explains what the closest group lacks, or what all lack.
 func (d *decision) nearestMiss(it *place.Item) string {
 	groups, asked := d.consider([]*place.Item{it}), model.Describe(it.Asked())
-	matches := func(g place.Group) bool { return place.FirstMatch(it.Request.Selectors, g.Labels) != place.NoMatch }
+	matches := func(g place.Group) bool { return landing.FirstMatch(it.Request.Selectors, g.Labels) != place.NoMatch }
 	switch {
 	case len(groups) == 0:
 		return fmt.Sprintf("needs %s; there is no worker group", asked)
@@ -352,7 +353,7 @@ func (d *decision) mismatch(it *place.Item, s *place.Shape, labels map[string]st
 		}
 	}
 	unlabelled, slice := "", d.sliceMiss(it, s)
-	if it.Rank[s.Labels] == place.NoMatch && place.FirstMatch(it.Request.Selectors, labels) == place.NoMatch {
+	if it.Rank[s.Labels] == place.NoMatch && landing.FirstMatch(it.Request.Selectors, labels) == place.NoMatch {
 		unlabelled = labelMiss(it.Request.Selectors, labels)
 	}
 	switch {
@@ -432,7 +433,7 @@ func (d *decision) awaitedReason(i int, it *place.Item, gang *place.Gang) model.
 }
 
 // unknownIn names what is not known about the announcements of new pods, and why.
-func unknownIn(awaited []place.Awaited) string {
+func unknownIn(awaited []landing.Awaited) string {
 	parts := make([]string, len(awaited))
 	for i, a := range awaited {
 		parts[i] = fmt.Sprintf("it is unknown whether its pods will have %s: %s", a, a.Why)
@@ -449,7 +450,7 @@ func unknownIn(awaited []place.Awaited) string {
 }
 
 // shown lists what workers of a group have announced.
-func shown(a place.Awaited) string {
+func shown(a landing.Awaited) string {
 	if len(a.Shown) == 0 {
 		return ""
 	}
