@@ -266,11 +266,13 @@ func (p *Search) Coming(i int, given []int64, wants []landing.Awaited, out *Outc
 // replica is a domain of its own, one that a gang takes in this plan shows nothing about the next. Any other must be
 // taken first, so that there are never more replicas than gangs to take them.
 func (p *Search) Unused(i int, state model.NodeState, wants []landing.Awaited, out *Outcome) bool {
-	return slices.ContainsFunc(p.Nodes, func(n Node) bool {
-		taken := slices.ContainsFunc(out.Runs, func(r Run) bool {
+	taken := func(n Node) bool {
+		return eachReplica(wants) && slices.ContainsFunc(out.Runs, func(r Run) bool {
 			return r.Within.Topology != nil && r.Within.Admits(n.Shape.Labels)
 		})
-		return n.GroupIndex == i && n.State == state && n.Stop == "" && !(eachReplica(wants) && taken)
+	}
+	return slices.ContainsFunc(p.Nodes, func(n Node) bool {
+		return n.GroupIndex == i && n.State == state && n.Stop == "" && !taken(n)
 	})
 }
 
