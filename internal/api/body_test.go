@@ -305,7 +305,7 @@ func TestBodiesThatBreakTheContractAreRefused(t *testing.T) {
 			if answer := w.call(call.method, call.path, call.body); answer.Code >= http.StatusMultipleChoices {
 				t.Fatalf("the body that is changed: %d, %s", answer.Code, answer.Body)
 			}
-			refused := 0
+			refused, contract := 0, s.validator(s.at(s.root, "components", "schemas", schema))
 			changed(body, func() {
 				text, err := json.Marshal(body)
 				if err != nil {
@@ -315,7 +315,7 @@ func TestBodiesThatBreakTheContractAreRefused(t *testing.T) {
 				if err := json.Unmarshal(text, &value); err != nil {
 					t.Fatal(err)
 				}
-				faults := s.check("", s.at(s.root, "components", "schemas", schema), value)
+				faults := contract.Validate(value).Errors
 				if len(faults) == 0 {
 					return
 				}

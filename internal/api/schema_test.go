@@ -2,13 +2,12 @@ package api
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
+	openapi "k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/api"
@@ -62,153 +61,41 @@ func (s spec) at(from any, keys ...string) object {
 	return found
 }
 
-// check lists the differences between value and schema. It knows the keywords in api/openapi.yaml and refuses others.
-func (s spec) check(path string, schema any, value any) []string {
-	rules := s.at(schema)
-	if value == nil && rules["nullable"] == true {
-		return nil
+// validator returns what checks values against a schema of the spec.
+func (s spec) validator(schema any) *validate.SchemaValidator {
+	s.t.Helper()
+	text, err := json.Marshal(s.resolved(schema))
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	var faults []string
-	for _, keyword := range slices.Sorted(maps.Keys(rules)) {
-		faults = append(faults, s.checkKeyword(path, keyword, rules, value)...)
+	var known openapi.Schema
+	if err := json.Unmarshal(text, &known); err != nil {
+		s.t.Fatal(err)
 	}
-	return faults
+	return validate.NewSchemaValidator(&known, nil, "", strfmt.Default)
 }
 
-func (s spec) checkKeyword(path, keyword string, rules object, value any) []string {
-	rule := rules[keyword]
-	fault := func(format string, args ...any) []string {
-		return []string{path + ": " + fmt.Sprintf(format, args...)}
-	}
-	switch keyword {
-	case "description", "example", "format", "nullable", "properties", "x-go-type", "x-go-type-import", "x-go-type-name",
-		"x-go-type-skip-optional-pointer", "x-go-name", "x-enum-varnames":
-		return s.checkProperties(path, keyword, rules, value)
-	case "type":
-		if got := typeOf(value); got != rule && (got != "integer" || rule != "number") {
-			return fault("is %s, want %v", got, rule)
+// resolved returns a part of the spec with what each $ref in it stands for, because the validator follows none.
+func (s spec) resolved(part any) any {
+	s.t.Helper()
+	switch part := part.(type) {
+	case object:
+		if part["$ref"] != nil {
+			return s.resolved(s.at(part))
 		}
-	case "enum":
-		if !slices.Contains(rule.([]any), value) {
-			return fault("%v is not one of %v", value, rule)
+		resolved := object{}
+		for key, inner := range part {
+			resolved[key] = s.resolved(inner)
 		}
-	case "required":
-		members, _ := value.(object)
-		for _, name := range rule.([]any) {
-			if _, ok := members[name.(string)]; !ok {
-				return fault("lacks %v", name)
-			}
-		}
-	case "additionalProperties":
-		return s.checkAdditional(path, rules, value)
-	case "items":
-		var faults []string
-		items, _ := value.([]any)
-		for i, item := range items {
-			faults = append(faults, s.check(fmt.Sprintf("%s[%d]", path, i), rule, item)...)
-		}
-		return faults
-	case "allOf":
-		var faults []string
-		for _, part := range rule.([]any) {
-			faults = append(faults, s.check(path, part, value)...)
-		}
-		return faults
-	case "oneOf":
-		matches := 0
-		for _, part := range rule.([]any) {
-			if len(s.check(path, part, value)) == 0 {
-				matches++
-			}
-		}
-		if matches != 1 {
-			return fault("matches %d of oneOf", matches)
-		}
-	case "minimum", "maximum":
-		number, ok := value.(float64)
-		if ok && (keyword == "minimum" && number < rule.(float64) || keyword == "maximum" && number > rule.(float64)) {
-			return fault("%v is beyond %s %v", number, keyword, rule)
-		}
-	case "default": // used if the value is absent
-	case "minItems":
-		if items, ok := value.([]any); ok && float64(len(items)) < rule.(float64) {
-			return fault("has %d items, want at least %v", len(items), rule)
-		}
-	case "maxItems":
-		if items, ok := value.([]any); ok && float64(len(items)) > rule.(float64) {
-			return fault("has %d items, want at most %v", len(items), rule)
-		}
-	case "maxProperties":
-		if members, ok := value.(object); ok && float64(len(members)) > rule.(float64) {
-			return fault("has %d members, want at most %v", len(members), rule)
-		}
-	case "pattern":
-		if text, ok := value.(string); ok && !regexp.MustCompile(rule.(string)).MatchString(text) {
-			return fault("%q does not match %v", text, rule)
-		}
-	case "minLength", "maxLength":
-		text, ok := value.(string)
-		if length := float64(len(text)); ok && (keyword == "minLength" && length < rule.(float64) || keyword == "maxLength" && length > rule.(float64)) {
-			return fault("%q is beyond %s %v", text, keyword, rule)
-		}
-	default:
-		return fault("the test does not know the keyword %q", keyword)
-	}
-	return nil
-}
-
-func (s spec) checkProperties(path, keyword string, rules object, value any) []string {
-	members, ok := value.(object)
-	if keyword != "properties" || !ok {
-		return nil
-	}
-	var faults []string
-	for name, schema := range rules["properties"].(object) {
-		if member, ok := members[name]; ok {
-			faults = append(faults, s.check(path+"."+name, schema, member)...)
-		}
-	}
-	return faults
-}
-
-func (s spec) checkAdditional(path string, rules object, value any) []string {
-	known, _ := rules["properties"].(object)
-	members, _ := value.(object)
-	var faults []string
-	for name, member := range members {
-		_, isKnown := known[name]
-		switch rule := rules["additionalProperties"].(type) {
-		case bool:
-			if !isKnown && !rule {
-				faults = append(faults, path+": unknown member "+name)
-			}
-		default:
-			if !isKnown {
-				faults = append(faults, s.check(path+"."+name, rule, member)...)
-			}
-		}
-	}
-	return faults
-}
-
-func typeOf(value any) string {
-	switch v := value.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case string:
-		return "string"
-	case float64:
-		if v == float64(int64(v)) {
-			return "integer"
-		}
-		return "number"
+		return resolved
 	case []any:
-		return "array"
-	default:
-		return "object"
+		resolved := make([]any, len(part))
+		for i, inner := range part {
+			resolved[i] = s.resolved(inner)
+		}
+		return resolved
 	}
+	return part
 }
 
 // mustMatch fails unless text, a JSON document, matches the schema.
@@ -218,7 +105,7 @@ func (s spec) mustMatch(schema string, text []byte) {
 	if err := json.Unmarshal(text, &value); err != nil {
 		s.t.Fatalf("%v in %s", err, text)
 	}
-	for _, fault := range s.check("", s.at(s.root, "components", "schemas", schema), value) {
-		s.t.Errorf("%s: %s", schema, fault)
+	for _, fault := range s.validator(s.at(s.root, "components", "schemas", schema)).Validate(value).Errors {
+		s.t.Errorf("%s: %v", schema, fault)
 	}
 }
