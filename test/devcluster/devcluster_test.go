@@ -18,8 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 )
@@ -55,7 +53,6 @@ func holdCluster() {
 var (
 	oneNode      = nodeagent.NodeSpec{Name: "node-0", Capacity: map[string]string{"cpu": "4", "memory": "8Gi"}}
 	machineImage = nodeagent.Images{"machine": ""}
-	rayClusters  = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}
 )
 
 // sleepingPod is a pod that runs a minute of sleep on this machine.
@@ -223,56 +220,6 @@ func TestAPartThatDiesUnaskedIsReported(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("nothing is reported")
 	}
-}
-
-func TestTheOperatorMakesPodsForARayClusterAndTheSchedulerBindsThem(t *testing.T) {
-	nodes, err := DefaultNodes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := startCluster(t, Options{Nodes: nodes, Ray: []string{}})
-	container := map[string]any{"name": "ray-head", "image": "rayproject/ray:none", "resources": map[string]any{"limits": map[string]any{"cpu": "1", "memory": "1Gi"}}}
-	rayCluster := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": map[string]any{"name": "r"},
-		"spec": map[string]any{"headGroupSpec": map[string]any{"rayStartParams": map[string]any{}, "template": map[string]any{"spec": map[string]any{"containers": []any{container}}}}},
-	}}
-	if _, err := c.Dynamic().Resource(rayClusters).Namespace("default").Create(t.Context(), rayCluster, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	within(t, func(ctx context.Context) error {
-		pods, err := c.Client().CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "ray.io/cluster=r"})
-		if err != nil {
-			return err
-		}
-		if len(pods.Items) != 1 || pods.Items[0].Spec.NodeName != "cpu-0" {
-			return fmt.Errorf("not one head pod on cpu-0, but %d pods", len(pods.Items))
-		}
-		return nil
-	})
-	if err := c.Dynamic().Resource(rayClusters).Namespace("default").Delete(t.Context(), "r", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	within(t, func(ctx context.Context) error {
-		pods, err := c.Client().CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
-		if err != nil || len(pods.Items) == 0 {
-			return err
-		}
-		return fmt.Errorf("%d pods outlive their RayCluster", len(pods.Items))
-	})
-}
-
-func TestKwokPlaysNodesWhosePodsRunNothing(t *testing.T) {
-	c := startCluster(t, Options{Nodes: []nodeagent.NodeSpec{}, NoOperator: true, Kwok: true})
-	spec := nodeagent.NodeSpec{Name: "fake-0", Capacity: map[string]string{"cpu": "4", "memory": "8Gi", "nvidia.com/mig-1g.5gb": "7"}}
-	if err := c.AddKwokNodes(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-	pod := sleepingPod("pretender")
-	pod.Spec.Containers[0].Resources.Limits = resources(map[string]string{"nvidia.com/mig-1g.5gb": "1"})
-	if _, err := c.Client().CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	within(t, func(ctx context.Context) error { return podRuns(ctx, c, "pretender") })
 }
 
 func TestACanceledStartLeavesNothing(t *testing.T) {

@@ -2,16 +2,12 @@ package nodeagent_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
@@ -43,29 +39,6 @@ func (f *fixture) exec(pod *corev1.Pod, command ...string) (string, error) {
 	return output.String(), err
 }
 
-func TestInitContainersRunFirstAndInOrder(t *testing.T) {
-	f := newFixture(t)
-	pod := f.shell("init-order", "echo c >>/work/order; cat /work/order")
-	pod.Spec.InitContainers = []corev1.Container{
-		f.container("first", "sleep 0.3; echo first >>/work/order"),
-		f.container("second", "echo second >>/work/order"),
-	}
-	pod.Spec.Volumes = []corev1.Volume{{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-	mount := []corev1.VolumeMount{{Name: "work", MountPath: "/work"}}
-	pod.Spec.Containers[0].VolumeMounts = mount
-	for i := range pod.Spec.InitContainers {
-		pod.Spec.InitContainers[i].VolumeMounts = mount
-	}
-	pod = f.untilPhase(f.create(pod), corev1.PodSucceeded)
-	if diff := cmp.Diff("first\nsecond\nc\n", f.logs(pod, &corev1.PodLogOptions{})); diff != "" {
-		t.Errorf("order (-want +got):\n%s", diff)
-	}
-	init := pod.Status.InitContainerStatuses
-	if first, second := init[0].State.Terminated, init[1].State.Terminated; second.StartedAt.Before(&first.FinishedAt) {
-		t.Errorf("the second init container started at %s, before the first ended at %s", second.StartedAt, first.FinishedAt)
-	}
-}
-
 func TestAFailedInitContainerFailsThePod(t *testing.T) {
 	f := newFixture(t)
 	pod := f.shell("init-fails", "echo never")
@@ -76,41 +49,6 @@ func TestAFailedInitContainerFailsThePod(t *testing.T) {
 	}
 	if pod.Status.InitContainerStatuses[1].State.Waiting == nil || pod.Status.ContainerStatuses[0].State.Waiting == nil {
 		t.Errorf("something ran after the init container that failed: %+v", pod.Status)
-	}
-}
-
-func TestAPodHasItsEnvironmentAndVolumes(t *testing.T) {
-	t.Setenv("AGENT_ONLY", "leaked")
-	f := newFixture(t)
-	ctx, core := t.Context(), f.cluster.Client().CoreV1()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "env-secret"}, StringData: map[string]string{"k": "hidden"}}
-	if _, err := core.Secrets("default").Create(ctx, secret, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = core.Secrets("default").Delete(context.Background(), "env-secret", metav1.DeleteOptions{}) })
-	pod := f.shell("env", `
-		echo "name=$NAME ip=$IP host=$HOSTNAME secret=$SECRET agent=$AGENT_ONLY"
-		echo "api=$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT_HTTPS"
-		cat /brand/new/place/k; echo
-		cat /var/run/secrets/kubernetes.io/serviceaccount/namespace; echo
-		test -s /var/run/secrets/kubernetes.io/serviceaccount/token && echo token
-		grep -c BEGIN /var/run/secrets/kubernetes.io/serviceaccount/ca.crt
-		touch /brand/new/place/x 2>/dev/null || echo read-only`)
-	pod.Spec.Volumes = []corev1.Volume{{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "env-secret"}}}}
-	c := &pod.Spec.Containers[0]
-	c.VolumeMounts = []corev1.VolumeMount{{Name: "s", MountPath: "/brand/new/place", ReadOnly: true}}
-	c.Env = []corev1.EnvVar{
-		{Name: "NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
-		{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
-		{Name: "SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: "env-secret"}, Key: "k",
-		}}},
-	}
-	pod = f.untilPhase(f.create(pod), corev1.PodSucceeded)
-	want := "name=env ip=" + pod.Status.PodIP + " host=env secret=hidden agent=\n" +
-		"api=" + f.cluster.APIServer() + "\nhidden\ndefault\ntoken\n1\nread-only\n"
-	if diff := cmp.Diff(want, f.logs(pod, &corev1.PodLogOptions{})); diff != "" {
-		t.Errorf("output of the pod (-want +got):\n%s", diff)
 	}
 }
 
@@ -195,35 +133,6 @@ func TestExecRunsInTheContainer(t *testing.T) {
 	}
 }
 
-func TestReadinessFollowsTheProbe(t *testing.T) {
-	f := newFixture(t)
-	pod := f.shell("ready", "exec sleep 600")
-	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
-		PeriodSeconds: 1, FailureThreshold: 1,
-		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"bash", "-c", "test -e $HOME/ready"}}},
-	}
-	pod = f.untilPhase(f.create(pod), corev1.PodRunning)
-	ready := func(want corev1.ConditionStatus) func(*corev1.Pod) bool {
-		return func(p *corev1.Pod) bool {
-			for _, c := range p.Status.Conditions {
-				if c.Type == corev1.PodReady {
-					return c.Status == want
-				}
-			}
-			return false
-		}
-	}
-	pod = f.until(pod, "not ready", ready(corev1.ConditionFalse))
-	if _, err := f.exec(pod, "bash", "-c", "touch $HOME/ready"); err != nil {
-		t.Fatal(err)
-	}
-	f.until(pod, "ready", ready(corev1.ConditionTrue))
-	if _, err := f.exec(pod, "bash", "-c", "rm $HOME/ready"); err != nil {
-		t.Fatal(err)
-	}
-	f.until(pod, "not ready again", ready(corev1.ConditionFalse))
-}
-
 func TestAFailedLivenessProbeRestartsTheContainer(t *testing.T) {
 	f := newFixture(t)
 	pod := f.shell("liveness", "exec sleep 600")
@@ -251,44 +160,4 @@ func TestAnUnknownImageWaitsUntilItIsKnown(t *testing.T) {
 	}
 	f.agent.SetImage("nobody/knows", "")
 	f.untilPhase(pod, corev1.PodSucceeded)
-}
-
-func TestForeignMetadataSurvivesStatusUpdates(t *testing.T) {
-	f := newFixture(t)
-	pod := f.untilPhase(f.create(f.shell("metadata", "until test -e $HOME/go; do sleep 0.05; done")), corev1.PodRunning)
-	patch := []byte(`{"metadata":{"labels":{"added":"yes"},"annotations":{"note":"kept"},"finalizers":["test.example/hold"]}}`)
-	pods := f.cluster.Client().CoreV1().Pods("default")
-	if _, err := pods.Patch(t.Context(), "metadata", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_, _ = pods.Patch(context.Background(), "metadata", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-	})
-	if _, err := f.exec(pod, "bash", "-c", "touch $HOME/go"); err != nil {
-		t.Fatal(err)
-	}
-	pod = f.untilPhase(pod, corev1.PodSucceeded)
-	if pod.Labels["added"] != "yes" || pod.Annotations["note"] != "kept" || len(pod.Finalizers) != 1 {
-		t.Errorf("labels %v, annotations %v, finalizers %v: want those of the patch too", pod.Labels, pod.Annotations, pod.Finalizers)
-	}
-}
-
-func TestSetNodeUpdatesTheNodeObject(t *testing.T) {
-	f := newFixture(t)
-	spec := agentConfig("", f.node, "").Nodes[0]
-	spec.Capacity["nvidia.com/gpu"] = "8"
-	spec.Labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-80GB"
-	begin := time.Now()
-	if err := f.agent.SetNode(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-	node, err := f.cluster.Client().CoreV1().Nodes().Get(t.Context(), f.node, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	gpus := node.Status.Allocatable["nvidia.com/gpu"]
-	if gpus.Value() != 8 || node.Labels["nvidia.com/gpu.product"] == "" || len(node.Spec.Taints) != 1 {
-		t.Errorf("node has %s GPUs, labels %v, taints %v", gpus.String(), node.Labels, node.Spec.Taints)
-	}
-	t.Logf("updated after %s", time.Since(begin))
 }

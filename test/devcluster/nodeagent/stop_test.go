@@ -15,8 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"heliostat.dev/heliostat/test/devcluster"
 )
 
 // processes lists the processes of this machine whose command line ends with the given words.
@@ -170,23 +168,4 @@ func TestSIGKILLOfTheAgentEndsItsPods(t *testing.T) {
 	killed := *f
 	killed.node = node
 	killed.deleteNode()
-}
-
-func TestPodsOutliveARestartOfTheAPIServer(t *testing.T) {
-	f := newFixture(t)
-	pod := f.untilPhase(f.create(f.shell("outlives", "exec sleep 8006")), corev1.PodRunning)
-	f.untilProcesses("sleep 8006", 1)
-	before := processes(t, "sleep 8006")
-	if err := f.cluster.KillPart(devcluster.APIServer); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.cluster.RestartPart(t.Context(), devcluster.APIServer); err != nil {
-		t.Fatal(err)
-	}
-	f.untilPhase(f.create(f.shell("afterwards", "true")), corev1.PodSucceeded)
-	if after := processes(t, "sleep 8006"); len(after) != 1 || after[0] != before[0] {
-		t.Errorf("process %v before the restart, %v after", before, after)
-	}
-	f.delete(pod)
-	f.untilProcesses("sleep 8006", 0)
 }
