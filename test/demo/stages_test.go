@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -71,67 +69,6 @@ func TestAStoryWithWrongEndsIsRefused(t *testing.T) {
 		if err := verify(test.facts, test.lost); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q in it", test.name, err, test.want)
 		}
-	}
-}
-
-func TestAStageIsTimedFromTheOneBefore(t *testing.T) {
-	c := newClock()
-	c.asked = at(10)
-	var got []string
-	for _, f := range []rig.Fact{
-		{At: at(10.5), Stage: rig.DemandSeen},
-		{At: at(11), Stage: rig.GroupPatched, Group: "gpu", From: 0, To: 1},
-		{At: at(12), Stage: rig.PodCreated, Group: "gpu", Pod: "a"},
-		{At: at(14), Stage: rig.Scheduled, Pod: "a"},
-		{At: at(18), Stage: rig.NodeAlive, Pod: "a"},
-		{At: at(18.1), Stage: rig.NodeIdle, Pod: "a"}, // before its work
-		{At: at(19), Stage: rig.WorkRan, Pod: "a"},
-		{At: at(20), Stage: rig.WorkRan, Pod: "a"}, // a second task there
-	} {
-		since, part := c.since(f)
-		got = append(got, fmt.Sprintf("%s %s %t", f.Stage, since, part))
-	}
-	want := []string{
-		"demand seen 500ms true", "group patched 500ms true", "pod created 1s true", "scheduled 2s true",
-		"Ray node alive 4s true", "idle 0s false", "work ran 1s true", "work ran 1s false",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("stages (-want +got):\n%s", diff)
-	}
-}
-
-// After the story, the clock does not know what is asked for: what is seen starts a count of its own.
-func TestAfterTheStoryTimesCountFromWhatIsSeen(t *testing.T) {
-	c := newClock()
-	c.asked, c.released, c.live = at(10), at(20), true
-	var got []string
-	for _, f := range []rig.Fact{
-		{At: at(200), Stage: rig.DemandSeen},
-		{At: at(200.5), Stage: rig.GroupPatched, Group: "gpu", From: 0, To: 1},
-		{At: at(201), Stage: rig.PodCreated, Group: "gpu", Pod: "a"},
-		{At: at(208), Stage: rig.NodeAlive, Pod: "a"},
-		{At: at(209), Stage: rig.NodeIdle, Pod: "a"},
-	} {
-		since, _ := c.since(f)
-		got = append(got, fmt.Sprintf("%s %s", f.Stage, since))
-	}
-	want := []string{"demand seen 0s", "group patched 500ms", "pod created 500ms", "Ray node alive 7s", "idle 1s"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("stages (-want +got):\n%s", diff)
-	}
-}
-
-func TestStagesAreSummedUp(t *testing.T) {
-	got := stages(map[rig.Stage][]time.Duration{
-		rig.Scheduled:  {3 * time.Second},
-		rig.DemandSeen: {4 * time.Second, time.Second, 3 * time.Second, 2 * time.Second},
-	})
-	want := []row{
-		{stage: rig.DemandSeen, count: 4, p50: 2 * time.Second, max: 4 * time.Second},
-		{stage: rig.Scheduled, count: 1, p50: 3 * time.Second, max: 3 * time.Second},
-	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(row{})); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 }
 
