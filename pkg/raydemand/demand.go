@@ -3,6 +3,8 @@
 // that depends on it can be replayed. The package gcs below it reads these values from a live Ray head.
 package raydemand
 
+import "slices"
+
 // Request is a number of equal bundles that are pending: tasks, actor creations, or entries of request_resources.
 type Request struct {
 	Bundle Bundle `json:"resources"`
@@ -67,6 +69,32 @@ func (g Gang) SelectorsOf(i int) []Selector {
 		return g.FallbackSelectors[i]
 	}
 	return nil
+}
+
+// Alternatives returns the bundles of each choice: the preferred one, then the fallbacks that have bundles.
+func (g *Gang) Alternatives() [][]Bundle {
+	all := [][]Bundle{g.Bundles}
+	for _, bundles := range g.Fallbacks {
+		if len(bundles) > 0 {
+			all = append(all, bundles)
+		}
+	}
+	return all
+}
+
+// AsksAs reports whether two gangs ask for the same in the same order; their IDs do not matter.
+func (g *Gang) AsksAs(other *Gang) bool {
+	sameBundles := func(a, b []Bundle) bool { return slices.EqualFunc(a, b, Bundle.Equal) }
+	sameConstraint := func(a, b Constraint) bool {
+		return a.Key == b.Key && a.Op == b.Op && slices.Equal(a.Values, b.Values)
+	}
+	sameSelectors := func(a, b []Selector) bool {
+		return slices.EqualFunc(a, b, func(a, b Selector) bool { return slices.EqualFunc(a, b, sameConstraint) })
+	}
+	return g.Strategy == other.Strategy && g.TopologyLabel == other.TopologyLabel &&
+		sameBundles(g.Bundles, other.Bundles) && sameSelectors(g.BundleSelectors, other.BundleSelectors) &&
+		slices.EqualFunc(g.Fallbacks, other.Fallbacks, sameBundles) &&
+		slices.EqualFunc(g.FallbackSelectors, other.FallbackSelectors, sameSelectors)
 }
 
 // Demand is everything that one Ray cluster requests at one moment.

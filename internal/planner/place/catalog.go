@@ -2,7 +2,6 @@ package place
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -44,7 +43,7 @@ type Term struct {
 }
 
 func newCatalog(s *model.Snapshot) *Catalog {
-	c := &Catalog{Index: map[string]int{}, setIndex: map[string]int{}, Sliced: asksForSlices(s), isolation: s.Isolation}
+	c := &Catalog{Index: map[string]int{}, setIndex: map[string]int{}, Sliced: s.AsksForSlices(), isolation: s.Isolation}
 	names, keys := map[string]bool{}, map[string]bool{}
 	for i := range s.Groups {
 		for name := range s.Groups[i].Resources {
@@ -297,13 +296,6 @@ func (c *Catalog) Needed(it *Item) float64 {
 	return sum
 }
 
-func TimesAtMost(a, b int64) int64 {
-	if a > math.MaxInt64/4/b {
-		return math.MaxInt64 / 4
-	}
-	return a * b
-}
-
 func Sum(counts []int64) (total int64) {
 	for _, n := range counts {
 		total += n
@@ -332,12 +324,4 @@ func BundlesOf(items []*Item) (bundles int64) {
 		bundles = min(bundles+it.Request.Count, MaxCount)
 	}
 	return bundles
-}
-
-// timesAmount returns n times an amount, limited to what can be counted.
-func timesAmount(a raydemand.Amount, n int64) raydemand.Amount {
-	if a > 0 && n > int64(raydemand.MaxAmount/a) {
-		return raydemand.MaxAmount
-	}
-	return a * raydemand.Amount(n)
 }

@@ -137,6 +137,9 @@ func (s *RestRequest) satisfied() bool { return !s.SatisfiedSince.IsZero() }
 // prevents that claim: then it is admitted request by request, in the order of SortOwned (admitAll), and what is not
 // admitted becomes a claim of its own that launches nothing.
 
+// maxAdmitted limits how often requests are admitted again beside what is launched for others.
+const maxAdmitted = 8
+
 // settleRest settles everything, with all REST requests if they can be served, or else with those that are admitted.
 //
 // Admission launches for the demand before the requests as a round does, and the plan that is settled may serve that
@@ -144,13 +147,13 @@ func (s *RestRequest) satisfied() bool { return !s.SatisfiedSince.IsZero() }
 // it, so they are admitted again beside what is launched, until nothing is added.
 func (p *Search) settleRest() ([]int64, Outcome) {
 	given := make([]int64, len(p.Groups))
-	for rounds := maxRounds; ; rounds-- {
+	for again := maxAdmitted; ; again-- {
 		whole, out := p.settle(given)
 		if !p.owned() || p.Launches(p.RestClaim, &out) {
 			return whole, out
 		}
 		next, out := p.settleWith(p.newAdmitting(given))
-		if slices.Equal(next, given) || rounds == 0 || p.tired() {
+		if slices.Equal(next, given) || again == 0 || p.tired() {
 			return next, out
 		}
 		given = next

@@ -173,7 +173,6 @@ func (y *Model) substitute(p *Fleet, items []*Item) {
 		y.join(p.fitFor(it))
 	}
 	for i := range y.Of {
-		y.Of[i] = y.first(i)
 		y.priced[y.Of[i]] = y.priced[y.Of[i]] && y.priced[i]
 	}
 }
@@ -198,17 +197,15 @@ func (r *Fleet) fitFor(it *Item) []int {
 	return append(plain, accelerated...)
 }
 
-func (y *Model) first(i int) int {
-	for y.Of[i] != i {
-		i = y.Of[i]
-	}
-	return i
-}
-
+// join makes the sets of some groups one.
 func (y *Model) join(groups []int) {
 	for _, i := range groups {
-		a, b := y.first(groups[0]), y.first(i)
-		y.Of[max(a, b)] = min(a, b)
+		a, b := y.Of[groups[0]], y.Of[i]
+		for k := range y.Of {
+			if a != b && y.Of[k] == max(a, b) {
+				y.Of[k] = min(a, b)
+			}
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ func (r *Fleet) newGangs(gangs []raydemand.Gang) []*Gang {
 		g := &gangs[i]
 		switch last := len(all) - 1; {
 		case len(g.Bundles) == 0:
-		case last >= 0 && AsksAs(g, all[last].Gang):
+		case last >= 0 && g.AsksAs(all[last].Gang):
 			all = append(all, all[last].copyFor(g))
 		default:
 			all = append(all, r.newGang(g))
@@ -174,33 +174,6 @@ func (g *Gang) suits(s *Shape) bool {
 
 // Items returns the bundles of all options.
 func (g *Gang) Items() []*Item { return slices.Concat(g.Options...) }
-
-// Alternatives lists the bundles of each option.
-func (g *Gang) Alternatives() [][]raydemand.Bundle {
-	all := [][]raydemand.Bundle{g.Bundles}
-	for _, bundles := range g.Fallbacks {
-		if len(bundles) > 0 {
-			all = append(all, bundles)
-		}
-	}
-	return all
-}
-
-// AsksAs reports whether two gangs ask for the same in the same order.
-func AsksAs(a, b *raydemand.Gang) bool {
-	sameBundles := func(a, b []raydemand.Bundle) bool { return slices.EqualFunc(a, b, raydemand.Bundle.Equal) }
-	sameConstraint := func(a, b raydemand.Constraint) bool {
-		return a.Key == b.Key && a.Op == b.Op && slices.Equal(a.Values, b.Values)
-	}
-	sameSelectors := func(a, b []raydemand.Selector) bool {
-		return slices.EqualFunc(a, b,
-			func(a, b raydemand.Selector) bool { return slices.EqualFunc(a, b, sameConstraint) })
-	}
-	return a.Strategy == b.Strategy && a.TopologyLabel == b.TopologyLabel &&
-		sameBundles(a.Bundles, b.Bundles) && sameSelectors(a.BundleSelectors, b.BundleSelectors) &&
-		slices.EqualFunc(a.Fallbacks, b.Fallbacks, sameBundles) &&
-		slices.EqualFunc(a.FallbackSelectors, b.FallbackSelectors, sameSelectors)
-}
 
 // copyFor prepares another gang that asks for the same, with items of its own.
 func (g *Gang) copyFor(of *raydemand.Gang) *Gang {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -23,7 +24,7 @@ type Item struct {
 	constraints  int // terms of the preferred selector
 	worth        float64
 	Key          string
-	Slice        SliceRequirement
+	Slice        model.SliceNeed
 	// Gang is the gang that it is a part of, if any, and Option the number of the option.
 	Gang   *Gang
 	Option int
@@ -70,7 +71,7 @@ func (c *Catalog) NewItem(r raydemand.Request, need []Term, key string) *Item {
 		Need:         need,
 		Key:          key,
 		Alternatives: max(1, len(r.Selectors)),
-		Slice:        sliceRequirementOf(&r, c.isolation),
+		Slice:        model.SliceNeedOf(&r, c.isolation),
 	}
 	if len(r.Selectors) > 0 && !r.Moving { // demand that waits comes before work that still has a place
 		it.constraints = len(r.Selectors[0])
@@ -128,7 +129,7 @@ func largestFirst(a, b *Item) int {
 		return CompareBool(b.accelerator, a.accelerator)
 	}
 	if a.Slice != b.Slice {
-		if order := a.Slice.compare(b.Slice); order != 0 {
+		if order := a.Slice.Compare(b.Slice); order != 0 {
 			return order
 		}
 	}

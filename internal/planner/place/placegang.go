@@ -120,7 +120,7 @@ func (p *Search) roomy(l *Ledger, all []Domain, o []*Item) []Domain {
 	need := make(Vector, len(p.Names))
 	for _, it := range o {
 		for _, t := range it.Need {
-			all := timesAmount(t.Amount, it.Request.Count)
+			all := t.Amount.Times(it.Request.Count)
 			need[t.Resource] += min(all, raydemand.MaxAmount-need[t.Resource])
 		}
 	}
@@ -144,7 +144,7 @@ func (p *Search) roomy(l *Ledger, all []Domain, o []*Item) []Domain {
 		enough := true
 		for r, lack := range lacks[value] {
 			if lack > 0 {
-				lacks[value][r] -= min(timesAmount(free[r], count), lack)
+				lacks[value][r] -= min(free[r].Times(count), lack)
 				enough = enough && lacks[value][r] <= 0
 			}
 		}

@@ -167,11 +167,7 @@ func (p *Search) boundByWorkers(given []int64) bool {
 // until nothing is added, so that the next cycle adds nothing either.
 func (p *Search) complete(given []int64, out Outcome, how Strategy) contender {
 	given = slices.Clone(given)
-	rounds := maxRounds
-	if how == fullest {
-		rounds = maxFullestRounds
-	}
-	for ; rounds > 0; rounds-- {
+	for range maxRounds {
 		if Sum(out.launched) == 0 {
 			if how == fullest || !out.reordered && len(out.Gangs)+len(out.Claims) == 0 {
 				break
@@ -238,12 +234,8 @@ func (p *Search) dearestFirst() []int {
 	return order
 }
 
-// maxRounds limits how often a plan is planned again with its own launches given. The fullest strategy is the last
-// resort of all others, so it may go on for longer.
-const (
-	maxRounds        = 8
-	maxFullestRounds = 64
-)
+// maxRounds limits how often a plan is planned again with its own launches given.
+const maxRounds = 64
 
 // The bounds of the search count work, not time, so that a plan repeats exactly.
 const (

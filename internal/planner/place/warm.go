@@ -87,7 +87,7 @@ func (p *Search) warm(given []int64, out Outcome) ([]int64, Outcome) {
 	p.WarmRules = p.warmRules(given, &out)
 	before := given
 	found := p.placeWarm(given, &out, p.WarmRules)
-	for range maxFullestRounds {
+	for range maxRounds {
 		if Sum(found.launched) == 0 {
 			break
 		}

@@ -54,7 +54,7 @@ func answer(
 	case q.Demand != nil:
 		d.explainDemand(&e, q.Demand)
 	case q.AskedGang != nil:
-		d.explainGang(&e, func(g *place.Gang) bool { return place.AsksAs(g.Gang, q.AskedGang) })
+		d.explainGang(&e, func(g *place.Gang) bool { return g.AsksAs(q.AskedGang) })
 	case q.Group != "":
 		d.explainGroup(&e, q.Group)
 	case q.Pod != "":
@@ -112,7 +112,7 @@ func addDemand(s *model.Snapshot, r *raydemand.Request) string {
 
 // addGang adds a gang to a snapshot unless one that asks for the same waits.
 func addGang(s *model.Snapshot, asked *raydemand.Gang) string {
-	if slices.ContainsFunc(s.Gangs, func(g raydemand.Gang) bool { return place.AsksAs(&g, asked) }) {
+	if slices.ContainsFunc(s.Gangs, func(g raydemand.Gang) bool { return g.AsksAs(asked) }) {
 		return ""
 	}
 	added := *asked

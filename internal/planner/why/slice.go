@@ -26,15 +26,15 @@ func (d *decision) sliceMiss(it *place.Item, shape *place.Shape) model.Reason {
 		part = n.Gpu.String() + " of "
 	}
 	switch shortfall := n.Shortfall(s); {
-	case shortfall == place.TooOpen && s.Isolation == gpuinfo.Limit:
+	case shortfall == model.TooOpen && s.Isolation == gpuinfo.Limit:
 		return tooOpen.with(s.Name(), "is isolated by a software limit", n.Isolation)
-	case shortfall == place.TooOpen && s.Isolation == gpuinfo.NoIsolation:
+	case shortfall == model.TooOpen && s.Isolation == gpuinfo.NoIsolation:
 		return tooOpen.with(s.Name(), "shares a card without isolation", n.Isolation)
-	case shortfall == place.TooOpen:
+	case shortfall == model.TooOpen:
 		return sliceUnknown.with("isolation", s.Name(), n.Isolation+" isolation")
-	case shortfall == place.TooLittleMemory && s.MemoryMiB == nil:
+	case shortfall == model.TooLittleMemory && s.MemoryMiB == nil:
 		return sliceUnknown.with("memory", s.Name(), model.Memory(n.Memory))
-	case shortfall == place.TooLittleMemory:
+	case shortfall == model.TooLittleMemory:
 		return sliceSmall.with(part, s.Name(), model.Memory(n.Share(*s.MemoryMiB<<20)), model.Memory(n.Memory))
 	case s.ComputeFraction == nil:
 		return sliceUnknown.with("compute", s.Name(), model.Fraction(n.Compute)+" of a card")
@@ -50,7 +50,7 @@ func partOfSlice(g *place.Group, it *place.Item) string {
 	if g.Slice == nil || g.Slice.MemoryMiB == nil || gpus <= 0 || gpus >= raydemand.One {
 		return ""
 	}
-	n := place.SliceRequirement{Gpu: gpus}
+	n := model.SliceNeed{Gpu: gpus}
 	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.Name(), model.Memory(n.Share(*g.Slice.MemoryMiB<<20)))
 }
 
@@ -81,7 +81,10 @@ func (d *decision) advised(reason model.Reason, it *place.Item, count int64) mod
 					room = min(room, share.Capacity/max(share.Units, 1)-g.Current-d.given[i])
 				}
 			}
-			bundles := min(count, place.TimesAtMost(max(room, 0), g.Shape.Total.Times(it.Need, count)))
+			bundles, each := count, g.Shape.Total.Times(it.Need, count)
+			if room < place.RoundUp(count, each)/each {
+				bundles = max(room, 0) * each
+			}
 			instances := int64(math.Ceil(float64(bundles) * it.Request.Bundle[raydemand.GPU].Float()))
 			for _, cards := range pool.Cards {
 				text, key := recut(it.Slice, g.Slice, pool, cards, instances), layout(cards, cards.Count)+pool.Name
@@ -151,7 +154,7 @@ func (d *decision) overDeclared(i int, it *place.Item) string {
 // recut recommends a new layout of cards, of the smallest profile that meets a requirement, that adds instances of it;
 // slice is what one GPU is now. It returns an empty string if no layout holds more of them than the current one.
 func recut(
-	need place.SliceRequirement, slice *model.Slice, pool *landing.GroupPool, cards sharing.CutCards, instances int64,
+	need model.SliceNeed, slice *model.Slice, pool *landing.GroupPool, cards sharing.CutCards, instances int64,
 ) string {
 	product, _ := gpuinfo.ProductNamed(cards.Product)
 	enough := func(p gpuinfo.Profile) bool { return need.Allows(instance(product, p)) }

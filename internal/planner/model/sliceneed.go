@@ -1,15 +1,14 @@
-package place
+package model
 
 import (
 	"cmp"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// SliceRequirement is what an item requires of its GPUs. The zero value requires nothing.
-type SliceRequirement struct {
+// SliceNeed is what work requires of each of its GPUs, or of a fraction of one. The zero value requires nothing.
+type SliceNeed struct {
 	// Gpu is the fraction of one GPU that the requirement applies to: 1 for whole GPUs.
 	Gpu raydemand.Amount
 	// Memory is in bytes, Compute a fraction of a card.
@@ -18,14 +17,14 @@ type SliceRequirement struct {
 	Isolation nodepool.RequiredIsolation
 }
 
-// sliceRequirementOf combines a request's requirement with the minimum of the RayCluster for all work on GPUs. A
+// SliceNeedOf combines a request's requirement with the minimum of the RayCluster for all work on GPUs. A
 // requirement without isolation excludes oversubscribed GPUs, unless the RayCluster accepts any.
-func sliceRequirementOf(r *raydemand.Request, required nodepool.RequiredIsolation) SliceRequirement {
+func SliceNeedOf(r *raydemand.Request, required nodepool.RequiredIsolation) SliceNeed {
 	gpus := r.Bundle[raydemand.GPU]
 	if gpus <= 0 || r.Slice == nil && !isRequired(required) {
-		return SliceRequirement{}
+		return SliceNeed{}
 	}
-	need := SliceRequirement{Gpu: min(gpus, raydemand.One), Isolation: required}
+	need := SliceNeed{Gpu: min(gpus, raydemand.One), Isolation: required}
 	if own := r.Slice; own != nil {
 		need.Memory, need.Compute = own.Memory, own.ComputeFraction
 		need.Isolation = cmp.Or(nodepool.RequiredIsolation(own.Isolation), required, nodepool.RequireLimit)
@@ -37,8 +36,8 @@ func isRequired(required nodepool.RequiredIsolation) bool {
 	return required != "" && required != nodepool.AnyIsolation
 }
 
-// asksForSlices reports whether any demand has requirements for GPUs. If not, slices do not affect the plan.
-func asksForSlices(s *model.Snapshot) bool {
+// AsksForSlices reports whether any demand has requirements for GPUs. If not, slices do not affect the plan.
+func (s *Snapshot) AsksForSlices() bool {
 	if isRequired(s.Isolation) {
 		return true
 	}
@@ -52,23 +51,24 @@ func asksForSlices(s *model.Snapshot) bool {
 	return false
 }
 
-// shortfall is what a slice lacks.
-type shortfall uint8
+// Shortfall is what a slice lacks.
+type Shortfall uint8
 
+// What a slice lacks, in the order in which it is checked.
 const (
-	enough shortfall = iota
+	Enough Shortfall = iota
 	TooOpen
 	TooLittleMemory
-	tooLittleCompute
+	TooLittleCompute
 )
 
 // Allows reports whether a GPU of this slice meets the requirement; nil is an unknown GPU.
-func (n SliceRequirement) Allows(s *model.Slice) bool { return n.Gpu == 0 || n.Shortfall(s) == enough }
+func (n SliceNeed) Allows(s *Slice) bool { return n.Gpu == 0 || n.Shortfall(s) == Enough }
 
 // Shortfall checks isolation, memory and compute in this order. Unknown values do not meet the requirement.
-func (n SliceRequirement) Shortfall(s *model.Slice) shortfall {
+func (n SliceNeed) Shortfall(s *Slice) Shortfall {
 	if s == nil {
-		s = &model.Slice{}
+		s = &Slice{}
 	}
 	const rounding = 1e-9
 	switch {
@@ -77,22 +77,22 @@ func (n SliceRequirement) Shortfall(s *model.Slice) shortfall {
 	case n.Memory > 0 && (s.MemoryMiB == nil || n.Share(*s.MemoryMiB<<20) < n.Memory):
 		return TooLittleMemory
 	case n.Compute > 0 && (s.ComputeFraction == nil || *s.ComputeFraction*n.Gpu.Float()+rounding < n.Compute):
-		return tooLittleCompute
+		return TooLittleCompute
 	}
-	return enough
+	return Enough
 }
 
 // Share returns the part of an amount that belongs to the requested fraction of a GPU.
-func (n SliceRequirement) Share(whole int64) int64 {
+func (n SliceNeed) Share(whole int64) int64 {
 	if n.Gpu == raydemand.One {
 		return whole
 	}
 	return int64(float64(whole) * n.Gpu.Float())
 }
 
-// compare orders the requirements that are harder to meet first.
-func (n SliceRequirement) compare(other SliceRequirement) int {
-	strict := func(n SliceRequirement) int {
+// Compare orders the requirements that are harder to meet first.
+func (n SliceNeed) Compare(other SliceNeed) int {
+	strict := func(n SliceNeed) int {
 		switch n.Isolation {
 		case nodepool.RequireHardware:
 			return 2
@@ -101,7 +101,7 @@ func (n SliceRequirement) compare(other SliceRequirement) int {
 		}
 		return 0
 	}
-	perGPU := func(n SliceRequirement, amount float64) float64 { return amount / max(n.Gpu.Float(), 1e-4) }
+	perGPU := func(n SliceNeed, amount float64) float64 { return amount / max(n.Gpu.Float(), 1e-4) }
 	return cmp.Or(
 		cmp.Compare(perGPU(other, float64(other.Memory)), perGPU(n, float64(n.Memory))),
 		cmp.Compare(perGPU(other, other.Compute), perGPU(n, n.Compute)),
