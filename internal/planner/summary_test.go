@@ -135,7 +135,7 @@ func TestWhatAsksForNothingIsNotSaidToBeServedByWhatRuns(t *testing.T) {
 }
 
 func TestDemandForNothingIsNotSaidToBeServedByNodes(t *testing.T) {
-	s := plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}}], "pendingRequests": [{"resources": {}}], "pendingGangRequests": [
+	s := plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}}], "pendingRequests": [{"resources": {}, "count": 1}], "pendingGangRequests": [
 		{"id": "aa", "strategy": "STRICT_SPREAD", "bundles": [{}, {"CPU": 0}]}, {"id": "bb", "strategy": "PACK", "bundles": [{}]}]}`)
 	for _, d := range Compute(s, Policy{}).Summary {
 		want := "1 requires no resources, so nothing is launched for it"
