@@ -156,6 +156,10 @@ type Cluster struct {
 	GiveBack *giveback.Reservation
 	// GiveBackOver is a reservation that has ended and whose annotation is still there. Nothing follows from it.
 	GiveBackOver *giveback.Reservation
+	// Reclaimable: RayClusters of higher priority may take GPUs from it (annotation heliostat.dev/reclaimable).
+	// Reclaimed is what was taken (annotation heliostat.dev/reclaimed); it is shared and must not be changed.
+	Reclaimable bool
+	Reclaimed   []giveback.Taking
 	// Policy is the capacity policy that counts; nil if there is none. It is shared and must not be changed.
 	Policy *capacity.Written
 	// OwnedBy is the kind and the name of the first object that owns the RayCluster; empty if none does.

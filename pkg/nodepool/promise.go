@@ -47,9 +47,22 @@ func (c *Cluster) Promise(promises []Promise) {
 		})
 		promises = append([]Promise{head}, others...)
 	}
-	if c.Stock == nil || len(promises) == 0 {
-		return
+	if c.Stock != nil && len(promises) > 0 {
+		c.place(promises)
 	}
+}
+
+// Free sets Places to what they would be if pods that take so much of their nodes, by the name of the node, were gone.
+// It does nothing while the nodes are unknown.
+func (c *Cluster) Free(gone map[string][]landing.Quantities) {
+	if c.Stock != nil {
+		c.Stock, c.Groups = c.Stock.Freed(gone), slices.Clone(c.Groups)
+		c.place(c.Promised)
+	}
+}
+
+// place sets Places, and the promises in front of the own pods.
+func (c *Cluster) place(promises []Promise) {
 	kinds := make([]landing.Kind, 0, len(c.Groups)+1)
 	alike := !slices.ContainsFunc(promises, func(p Promise) bool { return !c.Stock.Unconstrained(p.Shape) })
 	for i := range c.Groups {

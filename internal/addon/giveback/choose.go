@@ -87,6 +87,57 @@ func Choose(in Input, ask giveback.Ask) (giveback.Reservation, error) {
 	return in.reserve(ask, groups, chosen), nil
 }
 
+// Offers returns what could be given back without force, cheapest first. Of each group, all of it could go together.
+func Offers(in Input) (all []giveback.Offer) {
+	for i := range in.View.Cluster.Groups {
+		g := &in.View.Cluster.Groups[i]
+		ask := giveback.Ask{Group: g.Name}
+		groups, err := in.groups(ask)
+		if err != nil || g.Kind == nil || in.waits(groups) != "" {
+			continue
+		}
+		units, spare := in.units(ask, groups)
+		units = slices.DeleteFunc(order(units, spare), func(u unit) bool { return u.cost.ended > 0 })
+		for _, u := range in.movable(ask, groups, units) {
+			all = append(all, in.offer(g, &u))
+		}
+	}
+	return all
+}
+
+// movable returns the units without those whose work has no room while all of them are gone, the dearest first.
+func (in *Input) movable(ask giveback.Ask, groups map[string]int64, units []unit) []unit {
+	for range mostTried {
+		ask.GPUs = 0
+		for i := range units {
+			ask.GPUs += units[i].gpus
+		}
+		reservation := in.reserve(ask, groups, units)
+		if in.moves(units, &reservation) {
+			return units
+		}
+		units = units[:len(units)-1]
+	}
+	return slices.DeleteFunc(units, func(u unit) bool { return u.cost.moved > 0 })
+}
+
+// offer converts a unit of a group.
+func (in *Input) offer(g *nodepool.WorkerGroup, u *unit) giveback.Offer {
+	o := giveback.Offer{Group: g.Name, GPUs: u.gpus, Why: u.why, Idle: u.cost == cost{}}
+	for _, m := range u.members {
+		o.Workers = append(o.Workers,
+			giveback.OfferedWorker{Pod: m.Pod, Node: m.Worker.Node, Takes: g.Kind.Requests})
+		since := m.StartedAt
+		if since.IsZero() {
+			since = in.View.Now // unknown, so it proves nothing
+		}
+		if since.After(o.Since) {
+			o.Since = since
+		}
+	}
+	return o
+}
+
 // mostTried bounds the plans of one choice.
 const mostTried = 16
 
@@ -183,7 +234,7 @@ func (in *Input) units(ask giveback.Ask, groups map[string]int64) (all []unit, s
 			spare[m.Group]-- // replicas still counts it
 			fallthrough
 		case leaves, gpus == 0, !m.Counted(), !m.Joined(), !observe.Deletable(in.View.Cluster, m.Worker),
-			ask.Pool != "" && m.Pool != ask.Pool:
+			ask.Pool != "" && m.Pool != ask.Pool, ask.Pods != nil && !slices.Contains(ask.Pods, m.Pod):
 			broken[key] = true
 		default:
 			in.add(u, m, gpus, residents[m.Node.ID])

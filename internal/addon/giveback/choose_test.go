@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -234,5 +235,76 @@ func BenchmarkChoose(b *testing.B) {
 		if _, err := Choose(f.in, giveback.Ask{GPUs: 800, Group: "h", Force: true}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func TestWhatIsOfferedCouldAllGoWithoutForce(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(*fleet)
+		want string // the pods
+	}{
+		"idle ones": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.worker("a", "h", 0)
+			f.worker("b", "h", time.Hour)
+			f.worker("c", "h", 0)
+		}, "a c"},
+		"none below the minimum": {func(f *fleet) {
+			f.group("h", 1, 2)
+			f.worker("a", "h", 0)
+			f.worker("b", "h", 0)
+			f.worker("c", "h", 0)
+		}, "a"},
+		"as many whose work moves as have room together": {func(f *fleet) {
+			f.group("h", 2, 0)
+			f.serves("a", "h")
+			f.serves("b", "h")
+			f.serves("c", "h")
+		}, "a"},
+		"an idle one, not the place of what would move there": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.worker("a", "h", 0)
+			f.serves("b", "h")
+		}, "a"},
+		"all hosts of a replica": {func(f *fleet) {
+			f.group("h", 4, 0)
+			f.in.View.Cluster.Groups[0].NumOfHosts = 2
+			f.worker("a", "h", 0).Replica = "r1"
+			f.worker("b", "h", time.Hour).Replica = "r1"
+			f.worker("c", "h", 0).Replica = "r2"
+			f.worker("d", "h", 0).Replica = "r2"
+		}, "c d"},
+		"each group": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.group("g", 1, 0)
+			f.worker("a", "g", 0)
+			f.worker("b", "h", 0)
+		}, "b a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet()
+			c.make(f)
+			for i := range f.in.View.Cluster.Groups {
+				f.in.View.Cluster.Groups[i].Kind = &landing.Pod{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}
+			}
+			offers := Offers(f.in)
+			pods := giveback.Pods(offers)
+			if got := strings.Join(pods, " "); got != c.want {
+				t.Fatalf("%s, want %s", got, c.want)
+			}
+			byGroup := map[string][]giveback.Offer{}
+			for _, offer := range offers {
+				byGroup[offer.Group] = append(byGroup[offer.Group], offer)
+			}
+			for group, all := range byGroup { // exactly these are agreed on, and no others
+				got, err := Choose(f.in, giveback.Ask{GPUs: giveback.GPUsOf(all), Group: group, Pods: giveback.Pods(all)})
+				if err != nil || len(got.Workers) != len(giveback.Pods(all)) {
+					t.Errorf("%+v, %v; want all that is offered", got.Workers, err)
+				}
+				if got, err := Choose(f.in, giveback.Ask{GPUs: giveback.GPUsOf(all), Group: group, Pods: []string{"other"}}); err == nil {
+					t.Errorf("%+v, although no other worker is offered", got.Workers)
+				}
+			}
+		})
 	}
 }

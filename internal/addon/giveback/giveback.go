@@ -34,24 +34,21 @@ type Writer interface {
 type Desk struct {
 	writer Writer
 
-	mu   sync.Mutex
-	asks map[nodepool.ClusterKey][]ask
+	mu     sync.Mutex // guards all below
+	asks   map[nodepool.ClusterKey][]ask
+	offers map[nodepool.ClusterKey]func([]giveback.Offer, error)
 }
 
 type ask struct {
 	giveback.Ask
 	ctx    context.Context //nolint:containedctx // the call that waits for the answer
-	answer chan<- answer
-}
-
-type answer struct {
-	reservation giveback.Reservation
-	err         error
+	answer func(giveback.Reservation, error)
 }
 
 // New returns a desk.
 func New(writer Writer) *Desk {
-	return &Desk{writer: writer, asks: map[nodepool.ClusterKey][]ask{}}
+	return &Desk{writer: writer, asks: map[nodepool.ClusterKey][]ask{},
+		offers: map[nodepool.ClusterKey]func([]giveback.Offer, error){}}
 }
 
 // Addon returns the feature of the loop.
@@ -59,27 +56,55 @@ func (d *Desk) Addon() addon.Addon {
 	return addon.Addon{New: func(loop addon.Loop) addon.Feature {
 		f := &feature{loop: loop, desk: d}
 		return addon.Feature{Observe: f.lookAtOverdue, AfterDrains: f.serve}
+	}, WithoutCluster: func(_ context.Context, key nodepool.ClusterKey) time.Duration {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.offers, key)
+		return 0
 	}}
 }
 
 // Begin agrees on what is given back, and writes it unless the ask is a dry run. It returns giveback.ErrRefused or
 // giveback.ErrNotNow if nothing is agreed.
 func (d *Desk) Begin(ctx context.Context, key nodepool.ClusterKey, wanted giveback.Ask) (giveback.Reservation, error) {
+	type answer struct {
+		reservation giveback.Reservation
+		err         error
+	}
 	answers := make(chan answer, 1)
-	d.add(key, ask{wanted, ctx, answers})
+	d.add(key, ask{wanted, ctx, func(r giveback.Reservation, err error) { answers <- answer{r, err} }})
 	select {
 	case a := <-answers:
 		return a.reservation, a.err
 	case <-ctx.Done():
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.asks[key] = slices.DeleteFunc(d.asks[key], func(a ask) bool { return a.answer == answers })
+		d.asks[key] = slices.DeleteFunc(d.asks[key], func(a ask) bool { return a.ctx == ctx })
 		if len(d.asks[key]) == 0 {
 			delete(d.asks, key)
 		}
 		return giveback.Reservation{}, ctx.Err()
 	}
 }
+
+// Take asks as Begin does, and does not wait: answer is called in a cycle of the RayCluster, unless ctx ends before.
+func (d *Desk) Take(
+	ctx context.Context, key nodepool.ClusterKey, wanted giveback.Ask, answer func(giveback.Reservation, error),
+) {
+	d.add(key, ask{wanted, ctx, answer})
+}
+
+// Offers lets the next cycle of a RayCluster say what it could give back without force, cheapest first. Of each group,
+// all that is offered could go together. A later call takes the place of one that is not answered yet.
+func (d *Desk) Offers(key nodepool.ClusterKey, answer func([]giveback.Offer, error)) {
+	d.mu.Lock()
+	d.offers[key] = answer
+	d.mu.Unlock()
+	d.writer.Enqueue(key)
+}
+
+// Enqueue requests a cycle.
+func (d *Desk) Enqueue(key nodepool.ClusterKey) { d.writer.Enqueue(key) }
 
 // End ends a reservation: the groups may grow again. A drain that has begun is not taken back.
 func (d *Desk) End(ctx context.Context, key nodepool.ClusterKey) error {
@@ -94,12 +119,13 @@ func (d *Desk) add(key nodepool.ClusterKey, a ask) {
 	d.writer.Enqueue(key)
 }
 
-func (d *Desk) take(key nodepool.ClusterKey) []ask {
+func (d *Desk) take(key nodepool.ClusterKey) (asks []ask, offers func([]giveback.Offer, error)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	asks := d.asks[key]
+	asks, offers = d.asks[key], d.offers[key]
 	delete(d.asks, key)
-	return asks
+	delete(d.offers, key)
+	return asks, offers
 }
 
 // feature is the desk's part in the loop of one RayCluster.
@@ -134,7 +160,11 @@ func (f *feature) lookAtOverdue(ctx context.Context, v *observe.View) {
 // serve answers what is asked for, and ends a reservation that is over.
 func (f *feature) serve(ctx context.Context, o *addon.Cycle) {
 	v := &o.View
-	for _, asked := range f.desk.take(v.Cluster.Key) {
+	asks, offers := f.desk.take(v.Cluster.Key)
+	if offers != nil {
+		offers(f.offer(ctx, o))
+	}
+	for _, asked := range asks {
 		if asked.ctx.Err() != nil {
 			continue // nobody waits for the answer, so nothing may be given back
 		}
@@ -144,7 +174,7 @@ func (f *feature) serve(ctx context.Context, o *addon.Cycle) {
 			o.LookWithin(time.Second)
 			continue
 		}
-		asked.answer <- answer{reservation, err}
+		asked.answer(reservation, err)
 	}
 	if r := v.Cluster.GiveBack; r != nil {
 		for _, at := range []time.Time{r.Until, r.Deadline, r.Deadline.Add(r.LeastDrain())} {
@@ -177,22 +207,14 @@ func (f *feature) agree(ctx context.Context, o *addon.Cycle, wanted giveback.Ask
 	case v.Cluster.GiveBack != nil && !wanted.DryRun:
 		return none, fmt.Errorf("%w: the RayCluster has a reservation (%s); end it first", giveback.ErrRefused,
 			v.Cluster.GiveBack)
-	case f.loop.Heavy(&o.Intent.Snapshot):
-		return none, fmt.Errorf("%w: there are too many different requests to plan without some workers",
-			giveback.ErrNotNow)
 	case !wanted.Until.IsZero() && wanted.Until.Before(v.Now.Add(wanted.Within())):
 		return none, fmt.Errorf("%w: the reservation would end before its deadline", giveback.ErrRefused)
 	}
-	if why := f.notNow(o); why != "" {
-		return none, fmt.Errorf("%w: %s", giveback.ErrNotNow, why)
-	}
-	residents, err := addon.Residents(ctx, f.loop)
+	in, err := f.input(ctx, o)
 	if err != nil {
-		return none, fmt.Errorf("%w: the actors cannot be read: %w", giveback.ErrNotNow, err)
+		return none, err
 	}
-	reservation, err := Choose(Input{View: v, Snapshot: &o.Intent.Snapshot, Residents: residents,
-		UsedFor: f.loop.UsedFor,
-		Compute: func(s planner.Snapshot) planner.Plan { return planner.Compute(s, s.Policy) }}, wanted)
+	reservation, err := Choose(in, wanted)
 	if err != nil || wanted.DryRun {
 		return reservation, err
 	}
@@ -209,6 +231,32 @@ func (f *feature) agree(ctx context.Context, o *addon.Cycle, wanted giveback.Ask
 	v.Cluster.GiveBack = &reservation // for those who ask in the same cycle
 	f.loop.Emit(ctx, *v, addon.Event{Reason: addon.ReasonGiveBackBegins, Message: reservation.String()})
 	return reservation, nil
+}
+
+// input returns what a choice depends on, or why none can be made now.
+func (f *feature) input(ctx context.Context, o *addon.Cycle) (Input, error) {
+	if f.loop.Heavy(&o.Intent.Snapshot) {
+		return Input{}, fmt.Errorf("%w: there are too many different requests to plan without some workers",
+			giveback.ErrNotNow)
+	}
+	if why := f.notNow(o); why != "" {
+		return Input{}, fmt.Errorf("%w: %s", giveback.ErrNotNow, why)
+	}
+	residents, err := addon.Residents(ctx, f.loop)
+	if err != nil {
+		return Input{}, fmt.Errorf("%w: the actors cannot be read: %w", giveback.ErrNotNow, err)
+	}
+	return Input{View: &o.View, Snapshot: &o.Intent.Snapshot, Residents: residents, UsedFor: f.loop.UsedFor,
+		Compute: func(s planner.Snapshot) planner.Plan { return planner.Compute(s, s.Policy) }}, nil
+}
+
+// offer returns what could be given back without force, whatever the mode.
+func (f *feature) offer(ctx context.Context, o *addon.Cycle) ([]giveback.Offer, error) {
+	in, err := f.input(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return Offers(in), nil
 }
 
 // notNow returns why nothing can be agreed in this cycle, or "": what is not known for sure may not be drained, and

@@ -52,6 +52,10 @@ type Ask struct {
 	Force bool `json:"force,omitempty"`
 	// DryRun only says what would be given back.
 	DryRun bool `json:"dryRun,omitempty"`
+	// Taker is the RayCluster of higher priority, as namespace/name, that takes the GPUs; empty if somebody asks over
+	// REST. Pods are then the only workers that may go. Neither is part of the REST call.
+	Taker string   `json:"taker,omitempty"`
+	Pods  []string `json:"-"`
 }
 
 // ReadAsk reads an Ask. now is the time of the call.
@@ -165,6 +169,7 @@ func ReadReservation(text []byte) (*Reservation, *fieldpath.Fault) {
 	members := in.Members()
 	r := &Reservation{Ask: askOf(members), Deadline: members.Pick("deadline").Time(),
 		Hold: members.Pick("hold").Count(0, 1<<40, -1), PodGPUs: map[string]int64{}}
+	r.Taker = members.Pick("taker").Text()
 	if r.Hold < 0 {
 		members.Member("hold").Fail("how many GPUs the groups may have meanwhile")
 	}
@@ -225,7 +230,11 @@ func (r *Reservation) String() string {
 	if !r.Until.IsZero() {
 		until = r.Until.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("give-back of %s of %s, until %s", GPUs(r.GPUs), r.From(), until)
+	taker := ""
+	if r.Taker != "" {
+		taker = " for RayCluster " + r.Taker
+	}
+	return fmt.Sprintf("give-back of %s of %s%s, until %s", GPUs(r.GPUs), r.From(), taker, until)
 }
 
 // GPUs writes a number of GPUs.

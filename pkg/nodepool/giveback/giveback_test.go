@@ -12,7 +12,7 @@ import (
 func TestAReservationIsReadAsItWasWritten(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	want := &Reservation{
-		Ask:      Ask{GPUs: 8, Group: "h100", DeadlineSeconds: 600, Until: noon.Add(time.Hour), Force: true},
+		Ask:      Ask{GPUs: 8, Group: "h100", DeadlineSeconds: 600, Until: noon.Add(time.Hour), Force: true, Taker: "ml/prod"},
 		Deadline: noon, Hold: 24, PodGPUs: map[string]int64{"h100": 8},
 		Workers: []Worker{{Pod: "w0", UID: "u0", Group: "h100", GPUs: 8, Why: "idle"}},
 	}

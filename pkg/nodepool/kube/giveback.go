@@ -14,8 +14,9 @@ import (
 // maxGiveBack bounds the annotation in bytes; all annotations of an object may have 256 KiB together.
 const maxGiveBack = 96 << 10
 
-// BeginGiveBack writes the annotation give-back to the very object that the reservation was made for.
-// nodepool.ErrConflict: it has changed since. nodepool.ErrTooLarge: it names too many workers.
+// BeginGiveBack writes the annotation give-back, and for a taker the annotation reclaimed, to the very object that the
+// reservation was made for. nodepool.ErrConflict: it has changed since. nodepool.ErrTooLarge: it names too many
+// workers.
 func (m *Manager) BeginGiveBack(ctx context.Context, of nodepool.Cluster, r *giveback.Reservation) error {
 	doing := "writing what " + of.Key.String() + " gives back"
 	text, err := json.Marshal(r)
@@ -26,8 +27,12 @@ func (m *Manager) BeginGiveBack(ctx context.Context, of nodepool.Cluster, r *giv
 		return fmt.Errorf("%s: %w: %d workers take %d bytes, the limit is %d", doing, nodepool.ErrTooLarge,
 			len(r.Workers), len(text), maxGiveBack)
 	}
+	annotations := map[string]any{giveback.Annotation: string(text)}
+	if r.Taker != "" {
+		annotations[giveback.ReclaimedAnnotation] = giveback.TakingsText(r.Takings(of.Reclaimed))
+	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": of.UID,
-		"resourceVersion": of.ResourceVersion, "annotations": map[string]any{giveback.Annotation: string(text)}}})
+		"resourceVersion": of.ResourceVersion, "annotations": annotations}})
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}

@@ -119,6 +119,29 @@ func (s *Nodes) With(nodes []Node) *Nodes {
 	return s
 }
 
+// Freed returns the same nodes as if pods that take so much of them, one list for each node by its name, were gone. A
+// node that hands out parts of cards, or devices in several ways, stays as it is: it is not known here which of them a
+// pod has.
+func (s *Nodes) Freed(gone map[string][]Quantities) *Nodes {
+	nodes := slices.Clone(s.nodes)
+	for name, pods := range gone {
+		at, known := s.byName()[name]
+		if !known || nodes[at].Use == nil || len(nodes[at].Devices) > 0 {
+			continue
+		}
+		if cards, _ := freeCards(&nodes[at]); len(cards) > 0 {
+			continue
+		}
+		use := *nodes[at].Use
+		use.Requests = maps.Clone(use.Requests)
+		for _, takes := range pods {
+			use.Requests.take(takes, 1)
+		}
+		nodes[at].Use = &use
+	}
+	return s.With(nodes)
+}
+
 func (s *Nodes) lotsOf(kind equalNodes) []lot {
 	if len(kind.Members) == 1 {
 		return lotsOf(s.nodes, kind.Members)

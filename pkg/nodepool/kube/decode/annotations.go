@@ -51,6 +51,8 @@ var knownAnnotations = []string{
 	NumGPUsSyncAnnotation,
 	PriceAnnotation,
 	nodepool.ProvisioningAnnotation,
+	giveback.ReclaimableAnnotation,
+	giveback.ReclaimedAnnotation,
 	ResourceRequestsAnnotation,
 	RequestedSinceAnnotation,
 	ShardAnnotation,
@@ -181,6 +183,30 @@ func readGiveBack(metadata Fields, cluster *nodepool.Cluster) {
 	unreadableAnnotation(metadata, inAnnotation(giveback.Annotation, fault), fault.Value,
 		"the reservation cannot be read, so nothing is given back: want "+fault.Want,
 		"remove it, and ask again with autoscaler give-back")
+}
+
+// readReclaim reads whether GPUs may be taken from the RayCluster, and what was taken. While the latter cannot be read,
+// nothing may be taken.
+func readReclaim(metadata Fields, cluster *nodepool.Cluster) {
+	annotations := metadata.Texts("annotations")
+	switch text := annotations[giveback.ReclaimableAnnotation]; text {
+	case "", "false":
+	case "true":
+		cluster.Reclaimable = true
+	default:
+		unreadableAnnotation(metadata, giveback.ReclaimableAnnotation, text,
+			"it is neither true nor false; no RayCluster takes GPUs from this one", "write true, or remove it")
+	}
+	text, set := annotations[giveback.ReclaimedAnnotation]
+	if !set {
+		return
+	}
+	var err error
+	if cluster.Reclaimed, err = giveback.ReadTakings(text); err != nil {
+		cluster.Reclaimable = false
+		unreadableAnnotation(metadata, giveback.ReclaimedAnnotation, text,
+			err.Error()+"; no RayCluster takes GPUs from this one", "remove it; the next taking writes it")
+	}
 }
 
 // IdleSinceText is the value of the annotation idle-since: the time, and the generation that suspending leads to.

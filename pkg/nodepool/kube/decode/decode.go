@@ -126,6 +126,7 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 	readPolicy(metadata, &cluster)
 	readIdleSince(metadata, &cluster)
 	readGiveBack(metadata, &cluster)
+	readReclaim(metadata, &cluster)
 	checkContainers(spec.Object("headGroupSpec"))
 	injected := []string{}
 	if cluster.InTreeAutoscaling {

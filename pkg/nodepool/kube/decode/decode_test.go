@@ -17,6 +17,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -462,6 +463,37 @@ func TestAnAnnotationOfOneWordIsReadOrReported(t *testing.T) {
 		got := string(cluster.Isolation) + string(cluster.Consolidate) // the other one is empty
 		if got != test.want || len(report.All) != test.reported {
 			t.Errorf("%s %q: %s with findings %v", test.key, test.text, got, report.All)
+		}
+	}
+}
+
+func TestOnlyAReadableOptInAllowsToTakeGPUs(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	text := giveback.TakingsText([]giveback.Taking{{At: at, GPUs: 8}, {At: at.Add(time.Minute), GPUs: 2}})
+	for _, test := range []struct {
+		reclaimable, reclaimed string
+		want                   bool
+		takings, reported      int
+	}{
+		{"true", "", true, 0, 0},
+		{"false", "", false, 0, 0},
+		{"yes", "", false, 0, 1},
+		{"true", text, true, 2, 0},
+		{"true", "2026-03-01T12:00:00Z", false, 0, 1},
+		{"true", "2026-03-01T12:00:00Z -1", false, 0, 1},
+		{"true", "some", false, 0, 1},
+	} {
+		report, cluster := &Report{}, nodepool.Cluster{}
+		annotations := map[string]any{giveback.ReclaimableAnnotation: test.reclaimable}
+		if test.reclaimed != "" {
+			annotations[giveback.ReclaimedAnnotation] = test.reclaimed
+		}
+		readReclaim(FieldsOf(map[string]any{"annotations": annotations}, report), &cluster)
+		if cluster.Reclaimable != test.want || len(cluster.Reclaimed) != test.takings || len(report.All) != test.reported {
+			t.Errorf("%+v: %t, %v, findings %v", test, cluster.Reclaimable, cluster.Reclaimed, report.All)
+		}
+		if taken := giveback.Taken(cluster.Reclaimed, at.Add(time.Hour)); test.takings > 0 && taken != 2 {
+			t.Errorf("%d GPUs count an hour later, want 2", taken)
 		}
 	}
 }
