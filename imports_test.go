@@ -26,7 +26,7 @@ const (
 
 	features = "internal/addon/capacity internal/addon/consolidation internal/addon/costs internal/addon/departures " +
 		"internal/addon/giveback " +
-		"internal/addon/nodeguard internal/addon/provisioning"
+		"internal/addon/nodeguard internal/addon/provisioning internal/addon/reclaim"
 	loop = "internal/controller/... internal/addon/..."
 	kube = "pkg/nodepool/kube/..."
 )

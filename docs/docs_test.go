@@ -105,7 +105,7 @@ var findingPackages = []string{
 	"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/capacity", "pkg/nodepool/kube/nodes",
 	"internal/planner/model", "internal/controller",
 	"internal/addon/capacity", "internal/addon/consolidation", "internal/addon/nodeguard",
-	"internal/addon/provisioning", "internal/controller/observe",
+	"internal/addon/provisioning", "internal/addon/reclaim", "internal/controller/observe",
 }
 
 // findingCodes returns the codes of all findings: exported constants of several words joined by hyphens. Constants that

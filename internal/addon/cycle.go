@@ -35,6 +35,9 @@ type Cycle struct {
 	NumGPUs       map[string]GroupNumGPUs
 	OptIn         *apiv1.OptIn
 
+	// Awaits counts pods by group that are not launched yet and for which others make room, so that none of lower
+	// priority takes it.
+	Awaits map[string]int64
 	// Idle is what happens to the RayCluster without work, WarmNodes what becomes of nodes without workers, and Jobs
 	// for which jobs the workers work.
 	Idle      string

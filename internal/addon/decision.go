@@ -45,6 +45,8 @@ type Decision struct {
 	Paused string
 	// Idle is what happens to the RayCluster without work and when, or what prevents it; empty if nothing is to happen.
 	Idle string
+	// Awaits counts pods by group that are not launched yet and for which others make room.
+	Awaits map[string]int64
 	// WarmNodes is what becomes of the nodes that the capacity policy wants.
 	WarmNodes []capacity.NodesPlan
 	// Unwritten is why the last patch failed; empty after one succeeds or when there is nothing to write.

@@ -75,6 +75,9 @@ func (k *fakeKube) BeginGiveBack(_ context.Context, _ nodepool.Cluster, r *reser
 		return err
 	}
 	k.cluster.GiveBack = r
+	if r.Taker != "" {
+		k.cluster.Reclaimed = r.Takings(k.cluster.Reclaimed)
+	}
 	return nil
 }
 

@@ -140,12 +140,15 @@ func (r *promises) before(cluster *nodepool.Cluster, readAt time.Time) []nodepoo
 
 // promisesOf counts the pods on their way, by group: a head that has no node, pods that exist and are not part of what
 // pods take of the nodes, those that the RayCluster asks for and that do not exist yet, and those that the decision has
-// launched. Pods that a scheduling gate holds back need no node yet.
+// launched, and those for which others make room. Pods that a scheduling gate holds back need no node yet.
 func promisesOf(d *addon.Decision) []nodepool.Promise {
 	if !getsPods(&d.Kube) {
 		return nil
 	}
 	counts, pods := launchedPods(d), d.Pods.List()
+	for group, n := range d.Awaits {
+		counts[group] += n
+	}
 	if slices.ContainsFunc(d.Snapshot.Nodes, func(n planner.Node) bool { return n.State == planner.Pending }) ||
 		slices.ContainsFunc(pods, func(w nodepool.Worker) bool { return w.Uncounted }) {
 		settled, uncounted := map[string]bool{}, map[string]bool{}

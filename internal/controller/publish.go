@@ -25,6 +25,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o addon.Cycle, next
 		Read:      addon.ReadAt(o.View.ReadAt),
 		Paused:    o.Paused,
 		Idle:      o.Idle,
+		Awaits:    o.Awaits,
 		WarmNodes: o.WarmNodes,
 		Actions:   o.Actions, Recent: slices.Clone(r.recent),
 		SeenToPatched: o.SeenToPatched, GrowthWanted: o.GrowthWanted, Next: next,

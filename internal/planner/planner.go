@@ -83,6 +83,7 @@ const (
 	CodeLaunch       = model.CodeLaunch
 	CodeClosed       = model.CodeClosed
 	CodePoolPromised = model.CodePoolPromised
+	CodePoolCeiling  = model.CodePoolCeiling
 	CodeQuota        = model.CodeQuota
 	CodeCoolingDown  = model.CodeCoolingDown
 	CodeProvisioning = model.CodeProvisioning

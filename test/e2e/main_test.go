@@ -51,13 +51,14 @@ func slow(t *testing.T) {
 const allocationTimeout = 5 * time.Minute
 
 // serve starts a Heliostat that may be the fleet. It knows how far the pools of pools.yaml may grow, guards busy
-// workers, drains workers with bad GPUs, and soon drains workers of RayClusters that let their work move.
+// workers, drains workers with bad GPUs, takes GPUs for RayClusters of higher priority, and soon drains workers of RayClusters that let their work move.
 func serve(ctx context.Context, arguments ...string) (*rig.Heliostat, error) {
 	pools, err := filepath.Abs("pools.yaml")
 	if err != nil {
 		return nil, err
 	}
-	own := []string{"--pools", pools, "--protect-busy", "--drain-bad-gpus", "--consolidate-after", "5s", "--allocation-timeout", allocationTimeout.String()}
+	own := []string{"--pools", pools, "--protect-busy", "--drain-bad-gpus", "--consolidate-after", "5s",
+		"--reclaim", "--reclaim-min-runtime", "1s", "--allocation-timeout", allocationTimeout.String()}
 	return lab.Serve(ctx, append(own, arguments...)...)
 }
 

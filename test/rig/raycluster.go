@@ -50,6 +50,8 @@ type Cluster struct {
 	Ray string
 	// HeadNodes selects the Kubernetes node of the head.
 	HeadNodes map[string]string
+	// Priority is the name of the PriorityClass of all pods.
+	Priority string
 	// NoTolerations leaves out that the pods tolerate every taint. Karpenter does not evict pods that tolerate its
 	// taint (pkg/utils/pod/scheduling.go: IsDrainable).
 	NoTolerations bool
@@ -78,7 +80,7 @@ func (c Cluster) Spec() map[string]any {
 	groups := make([]any, len(c.Groups))
 	for i, g := range c.Groups {
 		g.Image = cmp.Or(g.Image, image)
-		groups[i] = g.spec(c.NoTolerations)
+		groups[i] = g.spec(c.NoTolerations, c.Priority)
 	}
 	options := map[string]any{}
 	if c.IdleSeconds > 0 {
@@ -97,14 +99,15 @@ func (c Cluster) Spec() map[string]any {
 		"headGroupSpec": map[string]any{
 			"rayStartParams": map[string]any{"num-cpus": "0"},
 			"template": template(
-				podShape{name: "ray-head", image: image, cpu: "1", nodes: c.HeadNodes, strict: c.NoTolerations},
+				podShape{name: "ray-head", image: image, cpu: "1", nodes: c.HeadNodes, strict: c.NoTolerations,
+					priority: c.Priority},
 			),
 		},
 		"workerGroupSpecs": groups,
 	}
 }
 
-func (g Group) spec(strict bool) map[string]any {
+func (g Group) spec(strict bool, priority string) map[string]any {
 	spec := map[string]any{
 		"groupName":      g.Name,
 		"replicas":       g.Replicas,
@@ -113,7 +116,7 @@ func (g Group) spec(strict bool) map[string]any {
 		"numOfHosts":     max(g.Hosts, 1),
 		"rayStartParams": anyMap(g.Params),
 		"template": template(podShape{name: "ray-worker", image: g.Image, cpu: cmp.Or(g.CPU, "1"),
-			devices: g.Devices, nodes: g.NodeSelector, strict: strict}),
+			devices: g.Devices, nodes: g.NodeSelector, strict: strict, priority: priority}),
 	}
 	pod := spec["template"].(map[string]any)["spec"].(map[string]any)
 	container := pod["containers"].([]any)[0].(map[string]any)
@@ -141,6 +144,7 @@ type podShape struct {
 	devices          map[string]int64
 	nodes            map[string]string
 	strict           bool
+	priority         string
 }
 
 // template returns a pod template with one Ray container.
@@ -167,6 +171,9 @@ func template(p podShape) map[string]any {
 	}
 	if !p.strict {
 		pod["tolerations"] = []any{map[string]any{"operator": "Exists"}}
+	}
+	if p.priority != "" {
+		pod["priorityClassName"] = p.priority
 	}
 	if len(p.nodes) > 0 {
 		pod["nodeSelector"] = anyMap(p.nodes)

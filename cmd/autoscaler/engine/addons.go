@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/addon/giveback"
 	"heliostat.dev/heliostat/internal/addon/nodeguard"
 	"heliostat.dev/heliostat/internal/addon/provisioning"
+	"heliostat.dev/heliostat/internal/addon/reclaim"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
@@ -24,12 +25,16 @@ type features struct {
 	consolidateAfter time.Duration
 	// jobsEvery is how often the loop reads for which jobs a Ray cluster works. 0 is never.
 	jobsEvery time.Duration
+	// reclaim says whether RayClusters of higher priority take GPUs from others, and how many.
+	reclaim reclaim.Settings
 }
 
 // addons are the optional features of the loop, in the order in which they run at the same place of a cycle. The
 // comment of each row is the reason for its place. Without its row, a feature is gone from the loop.
 func (o *options) addons(manager *kube.Manager, book *price.Book) []addon.Addon {
 	o.giveBack = giveback.New(manager)
+	o.features.reclaim.Deadline = o.loop.DrainDeadline
+	market := reclaim.New(o.giveBack, o.features.reclaim)
 	return []addon.Addon{
 		// First: a worker with work is in danger as long as it has no guard.
 		nodeguard.New(manager, nodeguard.Settings{Write: o.features.protectBusy, JoinTime: o.loop.AllocationTimeout}),
@@ -41,6 +46,8 @@ func (o *options) addons(manager *kube.Manager, book *price.Book) []addon.Addon 
 		consolidation.New(consolidation.Settings{After: o.features.consolidateAfter, Prices: book}),
 		// After consolidation, which may drain a worker only while nothing else goes.
 		o.giveBack.Addon(),
+		// After give-back, by which it takes GPUs: what was agreed in this cycle is known then.
+		market.Addon(),
 		// Nodes without workers serve work that may come, so they wait for everything that serves work that is there.
 		// The end of a RayCluster comes after all that shows whether it has work.
 		capacity.New(manager, o.loop.Form == controller.Sidecar),

@@ -10,6 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/addon/costs"
 	"heliostat.dev/heliostat/internal/addon/giveback"
+	"heliostat.dev/heliostat/internal/addon/reclaim"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
@@ -24,8 +25,9 @@ const day = 24 * time.Hour
 
 // newOptions returns the defaults of the shared flags.
 func newOptions(form controller.Form, ports portFlags) *options {
-	o := &options{loop: controller.DefaultConfig(), features: features{consolidateAfter: 10 * time.Minute},
-		ports: ports, logFormat: "json", logLevel: "info"}
+	o := &options{loop: controller.DefaultConfig(), features: features{consolidateAfter: 10 * time.Minute,
+		reclaim: reclaim.Settings{PerHour: 8, MinRuntime: 10 * time.Minute}}, ports: ports,
+		logFormat: "json", logLevel: "info"}
 	o.loop.Form = form
 	return o
 }
@@ -43,7 +45,7 @@ func (o *options) addFlags(c *cobra.Command) {
 		"to join Ray before launches of the group are paused; after a fifth of it without a node, and without a word "+
 		"of a node autoscaler, the group counts as out of stock")
 	cli.Duration(f, &l.DrainDeadline, "drain-deadline", time.Second, 365*day, "how long work may continue on a worker "+
-		"above a lowered maximum, and the deadline in drains because of bad GPUs")
+		"above a lowered maximum, and the deadline in drains because of bad GPUs and for --reclaim")
 	f.BoolVar(&l.DrainBadGPUs, "drain-bad-gpus", false, "drain and replace workers of managed RayClusters when their "+
 		"GPU is bad; without it, status and Events only name them")
 	cli.Duration(f, &o.features.consolidateAfter, "consolidate-after", time.Second, day, "how long a worker must be "+

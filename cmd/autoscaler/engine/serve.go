@@ -15,6 +15,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
 
@@ -73,7 +74,16 @@ func Serve() *cobra.Command {
 	f.BoolVar(&o.kube.WarmNodes, "warm-nodes", false, "keep nodes without workers ready where a capacity policy says "+
 		"so (keepWarmNodes), with CapacityBuffers of Karpenter or GKE; needs rights on capacitybuffers and "+
 		"podtemplates")
+	f.BoolVar(&o.features.reclaim.On, "reclaim", false, "take GPUs from managed RayClusters with the annotation "+
+		giveback.ReclaimableAnnotation+" for RayClusters of higher priority that full pools keep waiting; without it, "+
+		"status only shows what would be taken")
 	cli.Group(f, cli.ScalingFlags)
+
+	cli.Number(f, &o.features.reclaim.PerHour, "reclaim-gpus-per-hour", 1, giveback.MaxGPUs, "most GPUs that "+
+		"--reclaim takes from one RayCluster in an hour")
+	cli.Duration(f, &o.features.reclaim.MinRuntime, "reclaim-min-runtime", 0, 365*day, "how long a worker runs at "+
+		"least before --reclaim takes it")
+	cli.Group(f, cli.LimitFlags)
 
 	f.StringVar(&pools, "pools", "",
 		"a file that describes pools of nodes, such as pools that have no nodes now (docs/reference/gpus.md)")

@@ -1,0 +1,277 @@
+package reclaim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
+)
+
+// Desk is what the feature needs of give-back (addon/giveback).
+type Desk interface {
+	// Offers lets the next cycle of a RayCluster say what it could give back without force.
+	Offers(key nodepool.ClusterKey, answer func([]giveback.Offer, error))
+	// Take agrees on what is given back, and calls answer in a cycle of the RayCluster, unless ctx ends before.
+	Take(ctx context.Context, key nodepool.ClusterKey, ask giveback.Ask, answer func(giveback.Reservation, error))
+	// End ends a reservation.
+	End(ctx context.Context, key nodepool.ClusterKey) error
+	// Enqueue requests a cycle.
+	Enqueue(key nodepool.ClusterKey)
+}
+
+// Market is what the RayClusters of one process know of each other. It keeps nothing that must survive a restart: that
+// is in the annotations of the RayClusters (nodepool/giveback).
+type Market struct {
+	Settings
+	desk Desk
+
+	mu      sync.Mutex // guards all below
+	members map[nodepool.ClusterKey]*member
+}
+
+// member is one RayCluster as of its last cycle.
+type member struct {
+	rank
+	key         nodepool.ClusterKey
+	reclaimable bool
+	// unmanaged is why Heliostat does not write to it; empty if it does.
+	unmanaged string
+	gives     *giveback.Reservation
+	taken     []giveback.Taking
+	// rests: what was taken for it last has served its purpose.
+	rests bool
+	// offers are what it could give back at offeredAt, or noOffer says why it offers nothing.
+	offers    []giveback.Offer
+	noOffer   string
+	offeredAt time.Time
+	// wanted is what would be taken from it, and wantedAt when that was found.
+	wanted   taking
+	wantedAt time.Time
+	// askedAt is when it was asked for GPUs, if it has not answered yet; refusedAt is when it last refused.
+	askedAt, refusedAt time.Time
+}
+
+const (
+	// answerWithin is how long an answer may take. A RayCluster that another process decides about gives none.
+	answerWithin = 30 * time.Second
+	// refusedFor is for how long a RayCluster that has refused is not asked again.
+	refusedFor = time.Minute
+)
+
+// New returns a market without RayClusters.
+func New(desk Desk, settings Settings) *Market {
+	return &Market{Settings: settings, desk: desk, members: map[nodepool.ClusterKey]*member{}}
+}
+
+// Addon returns the feature of the loop.
+func (m *Market) Addon() addon.Addon {
+	return addon.Addon{
+		New: func(loop addon.Loop) addon.Feature {
+			f := &feature{loop: loop, market: m}
+			return addon.Feature{AfterDrains: f.act}
+		},
+		WithoutCluster: func(_ context.Context, key nodepool.ClusterKey) time.Duration {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			delete(m.members, key)
+			return 0
+		},
+	}
+}
+
+// note notes what a cycle has read.
+func (m *Market) note(o *addon.Cycle) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := &o.View
+	known := m.members[v.Cluster.Key]
+	if known == nil {
+		known = &member{key: v.Cluster.Key}
+		m.members[v.Cluster.Key] = known
+	}
+	known.rank, known.reclaimable, known.gives = rankOf(o), v.Cluster.Reclaimable, v.Cluster.GiveBack
+	known.taken, known.unmanaged = v.Cluster.Reclaimed, ""
+	if v.Mode != nodepool.Managed {
+		known.unmanaged = v.Why.Message
+	}
+}
+
+// rest notes that a taker waits for nothing any more: those that hold something down for it end that.
+func (m *Market) rest(taker nodepool.ClusterKey) {
+	m.mu.Lock()
+	m.members[taker].rests = true
+	m.mu.Unlock()
+	for _, holds := range m.heldFor(taker) {
+		m.desk.Enqueue(holds)
+	}
+}
+
+// heldFor returns the RayClusters that have a reservation for a taker.
+func (m *Market) heldFor(taker nodepool.ClusterKey) (all []nodepool.ClusterKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, each := range m.members {
+		if each.gives != nil && each.gives.Taker == taker.String() {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
+// over reports whether a reservation is for a taker that waits for nothing any more. A taker that this process has not
+// seen yet may still wait.
+func (m *Market) over(r *giveback.Reservation) bool {
+	if r == nil || r.Taker == "" {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, each := range m.members {
+		if key.String() == r.Taker {
+			return each.rests
+		}
+	}
+	return false
+}
+
+// lower returns the RayClusters from which a taker may take: those that allow it and whose PriorityClass is lower, or
+// equal if the taker has requests of a higher priority than all of theirs. The lowest come first.
+func (m *Market) lower(taker nodepool.ClusterKey, own rank, request int32) (all []nodepool.ClusterKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, each := range m.members {
+		if key != taker && each.reclaimable && each.gives == nil &&
+			(each.class < own.class || each.class == own.class && each.request < request) {
+			all = append(all, key)
+		}
+	}
+	slices.SortFunc(all, func(a, b nodepool.ClusterKey) int {
+		x, y := m.members[a].rank, m.members[b].rank
+		return cmp.Or(cmp.Compare(x.class, y.class), cmp.Compare(x.request, y.request), a.Compare(b))
+	})
+	return all
+}
+
+// askOffers asks what RayClusters could give back.
+func (m *Market) askOffers(keys []nodepool.ClusterKey, now time.Time) {
+	for _, key := range keys {
+		m.desk.Offers(key, func(offers []giveback.Offer, err error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if each := m.members[key]; each != nil {
+				each.offers, each.noOffer, each.offeredAt = offers, "", now
+				if err != nil {
+					each.noOffer = err.Error()
+				}
+			}
+		})
+	}
+}
+
+// choose returns what a taker would take: of the first RayCluster that can make room for more of its pods, as few
+// workers as possible. It returns nil if none can.
+func (m *Market) choose(room *whatIf, others []nodepool.ClusterKey, now time.Time) *taking {
+	for _, key := range others {
+		m.mu.Lock()
+		each, known := m.members[key]
+		if !known {
+			m.mu.Unlock()
+			continue
+		}
+		from := *each
+		m.mu.Unlock()
+		if now.Sub(from.offeredAt) > answerWithin {
+			continue
+		}
+		if found := m.from(room, &from, now); found != nil {
+			found.taker, found.from = room.view.Cluster.Key, key
+			m.mu.Lock()
+			each.wanted, each.wantedAt = *found, now
+			m.mu.Unlock()
+			return found
+		}
+	}
+	return nil
+}
+
+// from chooses among the offers of one RayCluster.
+func (m *Market) from(room *whatIf, from *member, now time.Time) *taking {
+	perHour := int64(m.PerHour)
+	left := perHour - giveback.Taken(from.taken, now)
+	byGroup := map[string][]giveback.Offer{}
+	var groups []string
+	for _, offer := range from.offers {
+		if now.Sub(offer.Since) < m.MinRuntime {
+			continue
+		}
+		if byGroup[offer.Group] == nil {
+			groups = append(groups, offer.Group)
+		}
+		byGroup[offer.Group] = append(byGroup[offer.Group], offer)
+	}
+	for _, group := range groups {
+		found := room.fewest(byGroup[group], left, from.rank)
+		if found == nil {
+			continue
+		}
+		found.group = group
+		switch gpus := giveback.GPUsOf(found.offers); {
+		case from.unmanaged != "":
+			found.why = fmt.Sprintf("RayCluster %s gives nothing: %s", from.key, from.unmanaged)
+		case gpus > left:
+			found.why = fmt.Sprintf("RayCluster %s gives at most %s an hour (--reclaim-gpus-per-hour), and has given "+
+				"%s", from.key, giveback.GPUs(perHour), giveback.GPUs(perHour-left))
+		case now.Sub(from.refusedAt) < refusedFor:
+			found.why = fmt.Sprintf("RayCluster %s has just refused: %s", from.key, from.noOffer)
+		}
+		return found
+	}
+	return nil
+}
+
+// wantedFrom returns what a taker would take from a RayCluster, if that was found just now.
+func (m *Market) wantedFrom(key nodepool.ClusterKey, now time.Time) (taking, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	each := m.members[key]
+	return each.wanted, each.gives == nil && !each.wantedAt.IsZero() && now.Sub(each.wantedAt) < answerWithin
+}
+
+// mayAsk reports whether a RayCluster may be asked for GPUs: it has no reservation, and has answered before.
+func (m *Market) mayAsk(key nodepool.ClusterKey, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	each := m.members[key]
+	return each != nil && each.gives == nil && (each.askedAt.IsZero() || now.Sub(each.askedAt) > answerWithin)
+}
+
+// ask asks a RayCluster for the GPUs. The answer comes in one of its cycles.
+func (m *Market) ask(ctx context.Context, t *taking, ask giveback.Ask, now time.Time) {
+	m.mu.Lock()
+	each, known := m.members[t.from]
+	if !known {
+		m.mu.Unlock()
+		return
+	}
+	each.askedAt, m.members[t.taker].rests = now, false
+	m.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin) // it outlasts the cycle
+	m.desk.Take(ctx, t.from, ask, func(r giveback.Reservation, err error) {
+		m.mu.Lock()
+		each.askedAt = time.Time{}
+		if err != nil {
+			each.refusedAt, each.noOffer = now, err.Error()
+		} else {
+			each.gives = &r
+		}
+		m.mu.Unlock()
+		cancel()
+		m.desk.Enqueue(t.taker)
+	})
+}

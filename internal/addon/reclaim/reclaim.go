@@ -1,0 +1,283 @@
+// Package reclaim lets RayClusters of higher priority, the takers, take GPUs from RayClusters that allow it, by
+// give-back without force (addon/giveback): no work ends that cannot move, no group goes below minReplicas, and the
+// groups are held down until the taker's pods are on nodes or the reservation ends.
+//
+// A taker looks when its demand or its pods wait because the node pools are full. The others say what they could give
+// back, and the taker plans as if it were gone: what is taken is what its pods need, on the very nodes, or nothing. One
+// taking concerns one worker group of one RayCluster. What would be taken is shown as a finding of both, in all modes
+// and with the feature off. The processes of a fleet do not share a Market, so with shards a taker sees the RayClusters
+// of its own process alone.
+package reclaim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Settings are those of the feature.
+type Settings struct {
+	// On: GPUs are taken. Otherwise it is only shown what would be.
+	On bool
+	// PerHour is how many GPUs are taken from one RayCluster within an hour at most.
+	PerHour int
+	// MinRuntime is how long a worker runs at least before it is taken.
+	MinRuntime time.Duration
+	// Deadline is how long the work on the workers has to move.
+	Deadline time.Duration
+}
+
+const (
+	// lookEvery is how often a taker asks again what others could give back.
+	lookEvery = 10 * time.Second
+	// settle is how long demand must wait before GPUs are taken for it: workers that become free serve it first.
+	settle = 30 * time.Second
+	// hold is how long after the deadline a reservation ends at the latest.
+	hold = 10 * time.Minute
+	// calm is how long a taker must wait for nothing before the reservation ends, because Ray may show demand late.
+	calm = 5 * time.Second
+)
+
+// FindingPossible is the code of findings about what would be taken.
+const FindingPossible = "reclaim-possible"
+
+// feature is the part of one RayCluster, as a taker and as one that gives.
+type feature struct {
+	loop   addon.Loop
+	market *Market
+	// short is since when demand or pods have waited for room, calm since when none do; zero if they do not.
+	short, calm time.Time
+	looked      time.Time
+	found       *taking
+	// made is what was taken last; nil if this process has taken nothing.
+	made *progress
+}
+
+// progress says when the pods that a taking makes room for are there.
+type progress struct {
+	// upTo is how many pods each group then has, and without how many pods have no node at most.
+	upTo    map[string]int
+	without int
+}
+
+// act looks at the RayCluster as a taker, and as one that gives.
+func (f *feature) act(ctx context.Context, o *addon.Cycle) {
+	v := &o.View
+	f.market.note(o)
+	f.give(ctx, o)
+	if !v.Live() || v.Mode == nodepool.Off || f.loop.Heavy(&o.Intent.Snapshot) {
+		return
+	}
+	room := newWhatIf(o)
+	switch short := room.short(); {
+	case !short:
+		f.short, f.looked, f.found = time.Time{}, time.Time{}, nil
+	case f.short.IsZero():
+		f.short = v.Now
+	}
+	if len(f.market.heldFor(v.Cluster.Key)) > 0 {
+		f.hold(o, room)
+		return
+	}
+	f.calm = time.Time{}
+	if f.short.IsZero() {
+		return
+	}
+	others := f.market.lower(v.Cluster.Key, rankOf(o), highest(&o.Intent.Snapshot))
+	if len(others) == 0 {
+		f.found = nil
+		return
+	}
+	o.LookWithin(lookEvery)
+	if v.Now.Sub(f.looked) >= lookEvery {
+		f.looked = v.Now
+		f.found = f.market.choose(room, others, v.Now)
+		f.market.askOffers(others, v.Now)
+	}
+	if f.found != nil {
+		o.Findings = append(o.Findings, f.finding(o))
+		f.take(ctx, o, room)
+	}
+}
+
+// hold lets others hold down their groups until the pods are on nodes for which they make room, or until nothing has
+// waited for room for a moment. Meanwhile, no RayCluster of lower priority takes that room.
+func (f *feature) hold(o *addon.Cycle, room *whatIf) {
+	v := &o.View
+	o.LookWithin(time.Second)
+	switch waits := !f.short.IsZero() || len(o.Intent.Launch) > 0 || room.withoutNode() > 0; {
+	case f.made.placed(o, room), !waits && !f.calm.IsZero() && v.Now.Sub(f.calm) >= calm:
+		f.market.rest(v.Cluster.Key)
+		return
+	case waits:
+		f.calm = time.Time{}
+	case f.calm.IsZero():
+		f.calm = v.Now
+	}
+	o.Awaits = f.made.awaits(o)
+}
+
+// placed reports whether all pods are on nodes.
+func (p *progress) placed(o *addon.Cycle, room *whatIf) bool {
+	return p != nil && len(o.Intent.Launch) == 0 && len(p.awaits(o)) == 0 && room.withoutNode() <= p.without
+}
+
+// awaits counts the pods that are not launched yet, by group.
+func (p *progress) awaits(o *addon.Cycle) map[string]int64 {
+	if p == nil {
+		return nil
+	}
+	left := map[string]int64{}
+	for name, upTo := range p.upTo {
+		if g, known := o.View.Cluster.Group(name); known {
+			if more := upTo - observe.GoalPods(*g) - o.Intent.Launch[name]; more > 0 {
+				left[name] = int64(more)
+			}
+		}
+	}
+	return left
+}
+
+// give ends the reservation when the taker waits for nothing any more, and shows what would be taken.
+func (f *feature) give(ctx context.Context, o *addon.Cycle) {
+	v := &o.View
+	if f.market.over(v.Cluster.GiveBack) && v.Mode == nodepool.Managed && f.loop.MayWrite(v.Cluster.Key) {
+		r := v.Cluster.GiveBack
+		if err := f.market.desk.End(ctx, v.Cluster.Key); err != nil {
+			f.loop.Log().WarnContext(ctx, "cannot end the reservation", "cluster", v.Cluster.Key.String(), "err", err)
+			o.LookWithin(lookEvery)
+			return
+		}
+		f.loop.Emit(ctx, *v, addon.Event{Reason: addon.ReasonGiveBackEnds,
+			Message: "the groups may grow again, because RayCluster " + r.Taker + " has what it needs: " + r.String()})
+	}
+	if t, wanted := f.market.wantedFrom(v.Cluster.Key, v.Now); wanted {
+		o.Findings = append(o.Findings, raydemand.Finding{Code: FindingPossible, Severity: raydemand.Info,
+			Object: "RayCluster " + v.Cluster.Key.String(),
+			Field:  "metadata.annotations." + giveback.ReclaimableAnnotation, Seen: "true",
+			Why: fmt.Sprintf("RayCluster %s would take %s", t.taker, t.text()),
+			Fix: fmt.Sprintf("to keep them: kubectl -n %s annotate raycluster %s %s-", v.Cluster.Key.Namespace,
+				v.Cluster.Key.Name, giveback.ReclaimableAnnotation)})
+	}
+}
+
+// take asks for the GPUs, if they may be taken now.
+func (f *feature) take(ctx context.Context, o *addon.Cycle, room *whatIf) {
+	v, t := &o.View, f.found
+	if f.prevented(o) != "" || !f.market.mayAsk(t.from, v.Now) {
+		return
+	}
+	now, err := f.loop.Cluster(ctx, v.Cluster.Key)
+	if err != nil || !f.loop.MayWrite(v.Cluster.Key) || !f.loop.Manages(v.Cluster, now) {
+		return
+	}
+	f.made = &progress{map[string]int{}, room.withoutNode()}
+	for name, n := range t.launches {
+		if g, known := v.Cluster.Group(name); known {
+			f.made.upTo[name] = observe.GoalPods(*g) + o.Intent.Launch[name] + int(n)
+		}
+	}
+	for _, n := range t.waiting {
+		f.made.without -= int(n)
+	}
+	within := min(max(f.market.Deadline, giveback.MinDeadline), giveback.MaxDeadline)
+	f.market.ask(ctx, t, giveback.Ask{GPUs: giveback.GPUsOf(t.offers), Group: t.group,
+		DeadlineSeconds: int64(within.Seconds()), Until: v.Now.Add(within + hold).UTC().Truncate(time.Second),
+		Taker: v.Cluster.Key.String(), Pods: giveback.Pods(t.offers)}, v.Now)
+}
+
+// prevented returns why nothing is taken now, or "".
+func (f *feature) prevented(o *addon.Cycle) string {
+	switch v := &o.View; {
+	case !f.market.On:
+		return "start Heliostat with --reclaim"
+	case v.Mode != nodepool.Managed:
+		return "Heliostat takes nothing for it: " + v.Why.Message
+	case f.found.why != "":
+		return f.found.why
+	case v.Now.Sub(f.short) < settle:
+		return fmt.Sprintf("Heliostat takes them at %s if the demand still waits then",
+			f.short.Add(settle).UTC().Format(time.TimeOnly))
+	}
+	return ""
+}
+
+// finding says what would be taken, and why it is not.
+func (f *feature) finding(o *addon.Cycle) raydemand.Finding {
+	found := raydemand.Finding{Code: FindingPossible, Severity: raydemand.Info,
+		Object: "RayCluster " + o.View.Cluster.Key.String(), Field: "spec", Why: f.found.gain(),
+		Fix: f.prevented(o)}
+	if found.Fix == "" {
+		found.Fix = "Heliostat takes them now"
+	}
+	return found
+}
+
+// taking is what a taker takes, or would take.
+type taking struct {
+	taker, from nodepool.ClusterKey
+	group       string
+	offers      []giveback.Offer
+	// launches are the pods that it makes room for and that are not launched yet, waiting those that exist, by group.
+	launches, waiting map[string]int64
+	// why says what prevents it now; empty if nothing does.
+	why string
+}
+
+// text says what is taken: "2 GPUs from group gpu of RayCluster ml/low (llm-gpu-a: idle)".
+func (t *taking) text() string {
+	var workers []string
+	for _, offer := range t.offers {
+		for _, w := range offer.Workers {
+			workers = append(workers, w.Pod+": "+offer.Why)
+		}
+	}
+	const named = 5
+	if more := len(workers) - named; more > 0 {
+		workers = append(workers[:named], fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("%s from group %s of RayCluster %s (%s)", giveback.GPUs(giveback.GPUsOf(t.offers)), t.group,
+		t.from, strings.Join(workers, "; "))
+}
+
+// gain says what that makes room for.
+func (t *taking) gain() string {
+	sum := maps.Clone(t.launches)
+	for group, n := range t.waiting {
+		sum[group] += n
+	}
+	var pods []string
+	for _, group := range slices.Sorted(maps.Keys(sum)) {
+		pods = append(pods, fmt.Sprintf("%d pods of group %s", sum[group], group))
+	}
+	return t.text() + " would make room for " + strings.Join(pods, " and ")
+}
+
+// rank orders RayClusters: by the value of the PriorityClass, then by the priority of requests of owners.
+type rank struct{ class, request int32 }
+
+// rankOf returns the rank of what a RayCluster has: that of its head pod, and the highest one among its requests. Work
+// without a request has the priority 0.
+func rankOf(o *addon.Cycle) rank {
+	return rank{o.View.Cluster.Head.Priority, max(0, highest(&o.Intent.Snapshot))}
+}
+
+// highest returns the highest priority among the requests of owners; 0 if there are none.
+func highest(s *planner.Snapshot) (most int32) {
+	for i := range s.OwnedRequests {
+		if p := s.OwnedRequests[i].Priority; i == 0 || p > most {
+			most = p
+		}
+	}
+	return most
+}

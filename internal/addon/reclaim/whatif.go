@@ -1,0 +1,224 @@
+package reclaim
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/observe"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// whatIf answers which pods of a taker would have room if workers of others were gone.
+type whatIf struct {
+	view     *observe.View
+	snapshot *planner.Snapshot
+	plan     *planner.Plan
+	// waits counts the pods that exist and that the scheduler cannot place, by group.
+	waits map[string]int64
+}
+
+func newWhatIf(o *addon.Cycle) *whatIf {
+	w := &whatIf{view: &o.View, snapshot: &o.Intent.Snapshot, plan: &o.Intent.Plan, waits: map[string]int64{}}
+	for i := range o.View.Cluster.Workers {
+		if pod := &o.View.Cluster.Workers[i]; needsNode(pod) && pod.Unschedulable != "" {
+			w.waits[pod.Group]++
+		}
+	}
+	return w
+}
+
+func needsNode(w *nodepool.Worker) bool {
+	return w.Node == "" && !w.Gated && !w.Terminating && !w.Failed
+}
+
+// short reports whether demand or pods wait because the node pools are full.
+func (w *whatIf) short() bool {
+	return len(w.waits) > 0 || slices.ContainsFunc(w.plan.Groups, func(g planner.GroupPlan) bool {
+		return slices.ContainsFunc(g.Reasons, func(r planner.Reason) bool { return r.Code == planner.CodePoolCeiling })
+	})
+}
+
+// withoutNode counts the pods on their way that have no node yet.
+func (w *whatIf) withoutNode() (pods int) {
+	for i := range w.snapshot.Nodes {
+		if n := &w.snapshot.Nodes[i]; n.State == planner.Pending && n.KubeNode == "" {
+			pods++
+		}
+	}
+	return pods
+}
+
+// room is how many pods have room: launches of the plan, and pods that exist, by group.
+type room struct{ launches, waiting map[string]int64 }
+
+func (r room) equal(other room) bool {
+	return maps.Equal(r.launches, other.launches) && maps.Equal(r.waiting, other.waiting)
+}
+
+func (r room) less(base room) room {
+	return room{beyond(r.launches, base.launches), beyond(r.waiting, base.waiting)}
+}
+
+func (r room) none() bool { return len(r.launches)+len(r.waiting) == 0 }
+
+func beyond(now, base map[string]int64) map[string]int64 {
+	more := map[string]int64{}
+	for group, n := range now {
+		if n > base[group] {
+			more[group] = n - base[group]
+		}
+	}
+	return more
+}
+
+// mostOffered bounds the offers that one choice looks at, and so its plans.
+const mostOffered = 64
+
+// fewest returns the fewest offers that make as much room as all of them do, or as much as left GPUs allow. than is the
+// rank of the RayCluster that offers: only what comes before it counts. It returns nil if the offers make no room.
+func (w *whatIf) fewest(offers []giveback.Offer, left int64, than rank) *taking {
+	offers = byNode(offers)
+	offers = offers[:min(len(offers), mostOffered)]
+	snapshot, waits := w.before(than)
+	base := w.with(snapshot, waits, nil)
+	gain := func(offers []giveback.Offer) room { return w.with(snapshot, waits, offers).less(base) }
+	all := gain(offers)
+	if all.none() {
+		return nil
+	}
+	suffice := func(some []giveback.Offer) bool { return gain(some).equal(all) }
+	chosen := least(offers, suffice)
+	if within := upTo(chosen, left); len(within) < len(chosen) {
+		if some := gain(within); !some.none() {
+			all = some
+			chosen = least(within, suffice)
+		}
+	}
+	return &taking{offers: chosen, launches: all.launches, waiting: all.waiting}
+}
+
+// byNode sorts offers so that those of one node are together, because a pod needs the room of one node: idle workers
+// first, otherwise in the order in which the nodes come.
+func byNode(offers []giveback.Offer) []giveback.Offer {
+	sorted, at := slices.Clone(offers), map[string]int{}
+	for i := range sorted {
+		if node := sorted[i].Workers[0].Node; at[node] == 0 {
+			at[node] = i + 1
+		}
+	}
+	slices.SortStableFunc(sorted, func(a, b giveback.Offer) int {
+		if a.Idle != b.Idle {
+			return map[bool]int{true: -1, false: 1}[a.Idle]
+		}
+		return cmp.Compare(at[a.Workers[0].Node], at[b.Workers[0].Node])
+	})
+	return sorted
+}
+
+// least returns the first offers that suffice, without those that are not needed, the dearest first.
+func least(offers []giveback.Offer, suffice func([]giveback.Offer) bool) []giveback.Offer {
+	low, high := 1, len(offers)
+	for low < high {
+		if middle := (low + high) / 2; suffice(offers[:middle]) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	chosen := slices.Clone(offers[:low])
+	for i := len(chosen) - 1; i >= 0; i-- {
+		if without := slices.Delete(slices.Clone(chosen), i, i+1); len(without) > 0 && suffice(without) {
+			chosen = without
+		}
+	}
+	return chosen
+}
+
+// upTo returns the first offers with so many GPUs at most.
+func upTo(offers []giveback.Offer, left int64) (within []giveback.Offer) {
+	for _, offer := range offers {
+		if giveback.GPUsOf(within)+offer.GPUs <= left {
+			within = append(within, offer)
+		}
+	}
+	return within
+}
+
+// before returns the snapshot, and the pods that wait, with the demand alone that comes before a rank: all of it if the
+// PriorityClass is lower, otherwise the requests of owners with a higher priority.
+func (w *whatIf) before(than rank) (planner.Snapshot, map[string]int64) {
+	s := *w.snapshot
+	s.Turn = ""
+	if w.view.Cluster.Head.Priority > than.class {
+		return s, w.waits
+	}
+	s.Demand, s.KeptResources, s.Warm = raydemand.Demand{}, nil, nil
+	s.OwnedRequests = slices.DeleteFunc(slices.Clone(s.OwnedRequests),
+		func(r raydemand.Owned) bool { return r.Priority <= than.request })
+	return s, nil
+}
+
+// with returns which pods have room while the workers of some offers are gone.
+func (w *whatIf) with(s planner.Snapshot, waits map[string]int64, gone []giveback.Offer) room {
+	freed := map[string][]landing.Quantities{}
+	for i := range gone {
+		for _, worker := range gone[i].Workers {
+			freed[worker.Node] = append(freed[worker.Node], worker.Takes)
+		}
+	}
+	cluster := w.view.Cluster
+	cluster.Free(freed)
+	fresh := planner.SnapshotOf(cluster)
+	kinds := map[string]*landing.Pod{}
+	for i := range fresh.Groups {
+		kinds[fresh.Groups[i].Name] = fresh.Groups[i].Pod
+	}
+	s.Places, s.Promised, s.Groups = fresh.Places, fresh.Promised, slices.Clone(s.Groups)
+	for i := range s.Groups {
+		s.Groups[i].Pod = kinds[s.Groups[i].Name]
+	}
+	r := room{launches: map[string]int64{}, waiting: placed(&cluster, waits)}
+	for group, n := range planner.Compute(s, s.Policy).Launch {
+		r.launches[group] = int64(n)
+	}
+	return r
+}
+
+// placed returns how many of the pods that wait have room beside what is promised, by group.
+func placed(cluster *nodepool.Cluster, waits map[string]int64) map[string]int64 {
+	has := map[string]int64{}
+	if len(waits) == 0 || cluster.Stock == nil {
+		return has
+	}
+	var pods []landing.Pod
+	number := map[string]int{}
+	add := func(pod landing.Pod) int {
+		if _, known := number[pod.Name]; !known {
+			number[pod.Name] = len(pods)
+			pods = append(pods, pod)
+		}
+		return number[pod.Name]
+	}
+	for i := range cluster.Groups {
+		add(*cluster.Groups[i].Kind)
+	}
+	for i := range cluster.Promised {
+		add(cluster.Promised[i].Pod)
+	}
+	on := landing.New(pods, cluster.Places).Empty()
+	for i := range cluster.Promised {
+		on.Take(add(cluster.Promised[i].Pod), cluster.Promised[i].Pods)
+	}
+	for i := range cluster.Groups {
+		if n := on.Take(i, waits[cluster.Groups[i].Name]); n > 0 {
+			has[cluster.Groups[i].Name] = n
+		}
+	}
+	return has
+}

@@ -1,0 +1,363 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/addon/giveback"
+	"heliostat.dev/heliostat/internal/addon/reclaim"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	reservation "heliostat.dev/heliostat/pkg/nodepool/giveback"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// desks are those of several RayClusters.
+type desks map[nodepool.ClusterKey]*giveback.Desk
+
+func (d desks) Offers(key nodepool.ClusterKey, answer func([]reservation.Offer, error)) {
+	d[key].Offers(key, answer)
+}
+
+func (d desks) Take(
+	ctx context.Context, key nodepool.ClusterKey, ask reservation.Ask, answer func(reservation.Reservation, error),
+) {
+	d[key].Take(ctx, key, ask, answer)
+}
+
+func (d desks) End(ctx context.Context, key nodepool.ClusterKey) error { return d[key].End(ctx, key) }
+func (d desks) Enqueue(nodepool.ClusterKey)                            {}
+
+// pair is two RayClusters on nodes of two GPUs each, to which nothing can be added. All GPUs have idle workers of low.
+type pair struct {
+	t         *testing.T
+	high, low *world
+	nodes     []string
+}
+
+// newPair has a taker of higher priority, and one that lets it take GPUs; change changes that before anything runs.
+func newPair(t *testing.T, settings reclaim.Settings, nodes int, change func(*pair)) *pair {
+	t.Helper()
+	p := &pair{t: t}
+	for i := range nodes {
+		p.nodes = append(p.nodes, "n"+string(rune('0'+i)))
+	}
+	all := desks{}
+	market := reclaim.New(all, settings)
+	group := func(replicas int) nodepool.WorkerGroup {
+		g := gpuGroup("gpu", replicas, 0, 9)
+		g.Pod.Requests = landing.Quantities{"nvidia.com/gpu": raydemand.One}
+		return g
+	}
+	p.high, p.low = newWorld(t, Config{}, group(0)), newWorld(t, Config{}, group(2*nodes))
+	for name, w := range map[string]*world{"high": p.high, "low": p.low} {
+		w.kube.cluster.Key.Name, w.kube.cluster.IdleTimeout = name, 24*time.Hour
+		w.features.market = market
+	}
+	p.high.kube.cluster.Head.Priority, p.low.kube.cluster.Reclaimable = 100, true
+	change(p)
+	p.schedule()
+	for _, w := range []*world{p.high, p.low} {
+		w.restart(Config{})
+		all[w.kube.cluster.Key] = w.kube.desk
+	}
+	p.seconds(90)
+	p.high.kube.events, p.low.kube.events = nil, nil
+	return p
+}
+
+// schedule does what the scheduler and Ray do: pods get nodes that have room, and join; drained nodes end.
+func (p *pair) schedule() {
+	used := map[string]int64{}
+	for _, w := range []*world{p.low, p.high} {
+		for _, d := range w.ray.drains {
+			for i := range w.ray.nodes {
+				if n := &w.ray.nodes[i]; n.ID == d.Node.ID && len(n.Activity) == 0 {
+					n.Status = raydemand.Dead
+				}
+			}
+		}
+		w.operate()
+		for _, worker := range w.kube.cluster.Workers {
+			used[worker.Node]++
+		}
+	}
+	for _, w := range []*world{p.high, p.low} {
+		for i := range w.kube.cluster.Workers {
+			pod := &w.kube.cluster.Workers[i]
+			at := slices.IndexFunc(p.nodes, func(n string) bool { return used[n] < 2 })
+			if pod.Node == "" && at >= 0 {
+				pod.Node = p.nodes[at]
+				used[pod.Node]++
+			}
+			if pod.Counted, pod.Unschedulable = pod.Node != "", ""; !pod.Counted {
+				pod.Unschedulable = "0/1 nodes are available"
+			} else if pod.StartedAt.IsZero() {
+				pod.StartedAt = w.now
+			}
+		}
+	}
+	var nodes []landing.Node
+	for _, name := range p.nodes {
+		nodes = append(nodes, landing.Node{Name: name, Pool: "p", Ready: true,
+			Use:         &landing.Use{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(used[name])}},
+			Allocatable: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}})
+	}
+	none := int64(0)
+	stock := landing.NodesOf(nodes, landing.Pools{Rooms: []landing.Room{{Pool: "p", Nodes: int64(len(nodes)), MaxNodes: new(int64), MayAddNodes: &none}}})
+	for _, w := range []*world{p.high, p.low} {
+		c := &w.kube.cluster
+		places, pods := stock.Places([]landing.Kind{stock.KindOf("gpu", &c.Groups[0].Pod)}, nil)
+		c.Stock, c.Places, c.Groups[0].Kind, c.Groups[0].Bound = stock, places, &pods[0], 0
+		for i := range c.Workers {
+			if c.Workers[i].Node != "" {
+				c.Groups[0].Bound++
+			}
+		}
+		w.joinOn()
+	}
+}
+
+// joinOn lets the workers join that have a node.
+func (w *world) joinOn() {
+	pods := w.kube.cluster.Workers
+	w.kube.cluster.Workers = slices.DeleteFunc(slices.Clone(pods), func(p nodepool.Worker) bool { return p.Node == "" })
+	w.joinAll()
+	for i := range pods {
+		for _, joined := range w.kube.cluster.Workers {
+			if joined.Pod == pods[i].Pod {
+				pods[i] = joined
+			}
+		}
+	}
+	w.kube.cluster.Workers = pods
+}
+
+// seconds lets time pass, and returns the last decisions.
+func (p *pair) seconds(n int) (high, low *addon.Decision) {
+	for range n {
+		high, low = p.high.after(time.Second), p.low.after(time.Second)
+		p.schedule()
+	}
+	return high, low
+}
+
+// have asserts how many workers each RayCluster has.
+func (p *pair) have(when string, high, low int) {
+	p.t.Helper()
+	if h, l := len(p.high.kube.cluster.Workers), len(p.low.kube.cluster.Workers); h != high || l != low {
+		p.t.Errorf("%s: %d workers of the taker and %d of the other, want %d and %d", when, h, l, high, low)
+	}
+}
+
+// shows reports whether a decision has a finding about GPUs that would be taken, with that text.
+func shows(d *addon.Decision, text string) bool {
+	return slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool {
+		return f.Code == reclaim.FindingPossible && strings.Contains(f.Why+"; "+f.Fix, text)
+	})
+}
+
+var taking = reclaim.Settings{On: true, PerHour: 8, MinRuntime: time.Minute, Deadline: 10 * time.Minute}
+
+// The taker gets as many GPUs as it waits for, and no more; the other one is held down until its pods are on nodes, does
+// not take them back, and has them again when the work of the taker ends.
+func TestAHigherPriorityTakesIdleWorkersOnceAndTheyComeBack(t *testing.T) {
+	p := newPair(t, taking, 2, func(*pair) {})
+	p.have("at first", 0, 4)
+	p.high.want(1, gpu(1))
+	p.seconds(25)
+	p.have("before demand has settled", 0, 4)
+	p.low.want(1, gpu(1)) // Ray places it on an idle worker soon; it must not keep them all
+	p.low.want(0, nil)
+	high, _ := p.seconds(60)
+	p.have("after the taking", 1, 3)
+	if p.low.kube.emitted("GiveBackBegins") != 1 || p.low.kube.emitted("GiveBackEnds") != 1 || p.low.kube.cluster.GiveBack != nil {
+		t.Errorf("Events %v, reservation %+v, want one that has ended", p.low.kube.events, p.low.kube.cluster.GiveBack)
+	}
+	if reservation.Taken(p.low.kube.cluster.Reclaimed, p.low.now) != 1 || shows(high, "") {
+		t.Errorf("taken %+v, findings %+v", p.low.kube.cluster.Reclaimed, high.Findings)
+	}
+	p.high.busy(p.high.pod(0))
+	p.high.want(0, nil)
+	for i := range p.low.kube.cluster.Workers {
+		p.low.busy(p.low.pod(i))
+	}
+	p.low.want(1, gpu(1))
+	p.seconds(120)
+	p.have("while both work", 1, 3)
+	p.high.kube.cluster.IdleTimeout = time.Second
+	n := p.high.node(p.high.pod(0))
+	n.Status, n.Available, n.Activity = raydemand.Idle, n.Total.Clone(), nil
+	p.seconds(30)
+	p.have("after the work of the taker", 0, 4)
+}
+
+func TestWhatIsNotTaken(t *testing.T) {
+	off := taking
+	off.On = false
+	small, long := taking, taking
+	small.PerHour, long.MinRuntime = 1, time.Hour
+	owned := func(w *world, priority int32) {
+		w.kube.cluster.Owned = []nodepool.OwnedRequest{{Owned: raydemand.Owned{ID: "r", Priority: priority,
+			Requests: []raydemand.Request{{Bundle: gpu(1), Count: 1}}}}}
+	}
+	for name, c := range map[string]struct {
+		settings reclaim.Settings
+		change   func(*pair)
+		high     int    // workers of the taker after a while
+		shown    string // what its finding says; none for no finding
+	}{
+		"off shows it":            {off, func(*pair) {}, 0, "2 GPUs from group gpu of RayCluster ml/low (llm-gpu-1: idle; llm-gpu-2: idle) would make room for 2 pods of group gpu; start Heliostat with --reclaim"},
+		"shadow shows it":         {taking, func(p *pair) { p.high.kube.cluster.Mode = nodepool.Shadow }, 0, "would make room for 2 pods of group gpu; Heliostat takes nothing for it"},
+		"the other one is shadow": {taking, func(p *pair) { p.low.kube.cluster.Mode = nodepool.Shadow }, 0, "RayCluster ml/low gives nothing"},
+		"not opted in":            {taking, func(p *pair) { p.low.kube.cluster.Reclaimable = false }, 0, ""},
+		"equal priorities":        {taking, func(p *pair) { p.low.kube.cluster.Head.Priority = 100 }, 0, ""},
+		"a lower priority":        {taking, func(p *pair) { p.low.kube.cluster.Head.Priority = 200 }, 0, ""},
+		"all of it":               {taking, func(*pair) {}, 2, ""},
+		"only the budget":         {small, func(*pair) {}, 1, "gives at most 1 GPU an hour (--reclaim-gpus-per-hour), and has given 1 GPU"},
+		"the budget is spent":     {small, func(p *pair) { p.low.kube.cluster.Reclaimed = []reservation.Taking{{At: p.low.now, GPUs: 1}} }, 0, "has given 1 GPU"},
+		"the hour of it is over": {small, func(p *pair) {
+			p.low.kube.cluster.Reclaimed = []reservation.Taking{{At: p.low.now.Add(-time.Hour), GPUs: 1}}
+		}, 1, "has given 1 GPU"},
+		"workers are too young":                               {long, func(*pair) {}, 0, ""},
+		"the minimum of the other":                            {taking, func(p *pair) { p.low.group("gpu").Min = 3 }, 1, ""},
+		"it has a reservation":                                {taking, func(p *pair) { p.low.kube.cluster.GiveBack = &reservation.Reservation{Deadline: p.low.now} }, 0, ""},
+		"its workers have tasks":                              {taking, func(p *pair) { p.low.busy(p.low.pod(0)); p.low.busy(p.low.pod(1)); p.low.busy(p.low.pod(2)) }, 1, ""},
+		"the pool may grow":                                   {taking, func(p *pair) { p.nodes = append(p.nodes, "more") }, 2, ""},
+		"a request of its priority":                           {taking, func(p *pair) { p.equal(); owned(p.low, 10); owned(p.high, 10) }, 0, ""},
+		"a request of higher priority takes for itself alone": {taking, func(p *pair) { p.equal(); owned(p.low, 5); owned(p.high, 10) }, 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, c.settings, 2, c.change)
+			p.high.want(2, gpu(1))
+			high, low := p.seconds(100)
+			if got := len(p.high.kube.cluster.Workers); got != c.high {
+				t.Errorf("the taker has %d workers, want %d", got, c.high)
+			}
+			if c.shown == "" && shows(high, "") || !shows(high, c.shown) && c.shown != "" {
+				t.Errorf("findings %+v, want %q", high.Findings, c.shown)
+			}
+			if c.settings == off && !shows(low, "RayCluster ml/high would take 2 GPUs") {
+				t.Errorf("findings of the other %+v", low.Findings)
+			}
+			if want := p.high.kube.cluster.Mode == nodepool.Shadow || c.settings == off; want && len(p.low.ray.drains)+len(p.low.kube.events) > 0 {
+				t.Errorf("drained %v, Events %v", p.low.ray.drained(), p.low.kube.events)
+			}
+		})
+	}
+}
+
+// equal gives both the same PriorityClass.
+func (p *pair) equal() { p.low.kube.cluster.Head.Priority = p.high.kube.cluster.Head.Priority }
+
+// A pod of two GPUs needs both of one node: one of each node would make no room, so the workers of one node go. A gang
+// that would not be whole gets nothing.
+func TestOnlyWhatMakesRoomIsTaken(t *testing.T) {
+	large := func(p *pair) {
+		g := p.high.group("gpu")
+		g.Resources[raydemand.GPU] = raydemand.Whole(2)
+		g.Pod.Requests = landing.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}
+		p.low.busy(p.low.pod(0)) // on the first node
+	}
+	p := newPair(t, taking, 2, large)
+	p.high.want(1, gpu(2))
+	p.seconds(100)
+	p.have("a pod of two GPUs", 1, 2)
+	if len(p.high.kube.cluster.Workers) == 1 && p.high.kube.cluster.Workers[0].Node != "n1" {
+		t.Errorf("it is on %s", p.high.kube.cluster.Workers[0].Node)
+	}
+	p = newPair(t, taking, 2, large)
+	p.high.ray.demand.Gangs = []raydemand.Gang{{ID: "g", Strategy: raydemand.StrictSpread, Bundles: []raydemand.Bundle{gpu(2), gpu(2)}}}
+	high, _ := p.seconds(100)
+	p.have("half a gang", 0, 4)
+	if shows(high, "") {
+		t.Errorf("findings %+v", high.Findings)
+	}
+}
+
+// The process restarts while a reservation holds: the budget and the reservation are in the annotations.
+func TestAReservationForATakerOutlastsARestart(t *testing.T) {
+	p := newPair(t, taking, 1, func(*pair) {})
+	p.high.want(1, gpu(1))
+	for range 100 {
+		if p.seconds(1); p.low.kube.cluster.GiveBack != nil {
+			break
+		}
+	}
+	if r := p.low.kube.cluster.GiveBack; r == nil || r.Taker != "ml/high" || !r.Until.After(r.Deadline) {
+		t.Fatalf("reservation %+v", r)
+	}
+	market := reclaim.New(desks{p.high.kube.cluster.Key: p.high.kube.desk, p.low.kube.cluster.Key: p.low.kube.desk}, taking)
+	for _, w := range []*world{p.high, p.low} {
+		w.features.market = market
+		w.restart(Config{})
+	}
+	p.seconds(60)
+	p.have("after the restart", 1, 1)
+	if p.low.kube.cluster.GiveBack != nil || reservation.Taken(p.low.kube.cluster.Reclaimed, p.low.now) != 1 {
+		t.Errorf("reservation %+v, taken %+v", p.low.kube.cluster.GiveBack, p.low.kube.cluster.Reclaimed)
+	}
+}
+
+// The minimum of the taker is above what it has: its pods exist, and the scheduler cannot place them.
+func TestPodsThatWaitForAFullPoolGetRoom(t *testing.T) {
+	p := newPair(t, taking, 2, func(p *pair) {})
+	p.high.group("gpu").Min = 2
+	high, _ := p.seconds(25)
+	if !shows(high, "would make room for 2 pods of group gpu") {
+		t.Errorf("findings %+v", high.Findings)
+	}
+	p.seconds(60)
+	p.have("with a minimum of two", 2, 2)
+	for _, pod := range p.high.kube.cluster.Workers {
+		if pod.Node == "" {
+			t.Errorf("%s has no node", pod.Pod)
+		}
+	}
+	if p.low.kube.cluster.GiveBack != nil {
+		t.Errorf("%v", p.low.kube.cluster.GiveBack)
+	}
+}
+
+// A worker whose only actor Ray restarts on another worker goes at the deadline. One with a task beside it stays.
+func TestARestartableActorIsTakenAtTheDeadline(t *testing.T) {
+	one := raydemand.Bundle{raydemand.CPU: raydemand.One}
+	p := newPair(t, taking, 1, func(p *pair) {
+		task := p.low.node(p.low.pod(0))
+		task.Status, task.Activity = raydemand.Running, []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
+		task.Available.Take(one)
+		p.low.place(p.low.pod(1), raydemand.Resident{Class: "Trainer", Alive: true, Resources: one, Restarts: 3})
+	})
+	p.high.want(1, gpu(1))
+	p.seconds(120)
+	p.have("before the deadline", 0, 2)
+	if drained := p.low.ray.drained(); !slices.Equal(drained, []string{p.low.pod(1)}) {
+		t.Fatalf("drained %v, want %s", drained, p.low.pod(1))
+	}
+	p.seconds(560)
+	p.have("after the deadline", 1, 1)
+}
+
+// From the reservation until the pods of the taker are on nodes, their room is promised to it: a third RayCluster of
+// lower priority that waits too does not get it.
+func TestRoomIsKeptForTheTaker(t *testing.T) {
+	p := newPair(t, taking, 1, func(*pair) {})
+	p.high.want(1, gpu(1))
+	kept := 0
+	for range 100 {
+		high, _ := p.seconds(1)
+		for _, promise := range promisesOf(high) {
+			if kept++; promise.Pods != 1 {
+				t.Errorf("promised %+v", promise)
+			}
+		}
+	}
+	p.have("at last", 1, 1)
+	if kept < 3 {
+		t.Errorf("room was kept for %d s", kept)
+	}
+}
