@@ -216,48 +216,6 @@ func TestHugePagesAreWrittenInBytesWithAUnit(t *testing.T) {
 	}
 }
 
-// TestAPlanReportsNodesWhoseCardsAreNotKnown checks that a finding names the node, and that nothing is launched which
-// needs what the node does not prove.
-func TestAPlanReportsNodesWhoseCardsAreNotKnown(t *testing.T) {
-	half := []jointGroup{{name: "a", limits: "nvidia.com/gpu=1 nvidia.com/gpumem=8000"}}
-	register := func(text string) string {
-		node := jointNode("n1", "gpu=on", "nvidia.com/gpu=20")
-		return strings.Replace(node, `"name": "n1"`, `"name": "n1", "annotations": {"hami.io/node-nvidia-register": "`+text+`"}`, 1)
-	}
-	const unrecorded = `{"metadata": {"name": "p", "namespace": "other"}, "spec": {"nodeName": "n1", "containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "8000"}}}]}}`
-	for name, test := range map[string]struct {
-		groups   []jointGroup
-		node     string
-		pods     string
-		launches int
-		code     string
-	}{
-		"HAMi's register":              {half, register(`GPU-a,10,15360,100,T4,0,true:GPU-b,10,15360,100,T4,0,true:`), "", 2, ""},
-		"one that cannot be read":      {half, register(`GPU-a,ten,15360,100,T4,0,true:`), "", 0, "register-unreadable"},
-		"the same, and whole cards":    {[]jointGroup{gpuGroup("a", 1)}, register(`[{`), "", 0, "register-unreadable"},
-		"a pod without a record":       {half, register(`GPU-a,10,15360,100,T4,0,true:GPU-b,10,15360,100,T4,0,true:`), unrecorded, 0, "card-unrecorded"},
-		"one without cards":            {half, register(`[]`), "", 0, "register-unreadable"},
-		"more units than cards":        {[]jointGroup{gpuGroup("a", 1)}, jointNode("n1", "node.kubernetes.io/instance-type=g4dn.xlarge", "nvidia.com/gpu=10"), "", 10, "sharing-unlabelled"},
-		"as many units as cards":       {[]jointGroup{gpuGroup("a", 1)}, jointNode("n1", "node.kubernetes.io/instance-type=g4dn.xlarge", "nvidia.com/gpu=1"), "", 1, ""},
-		"a label that says why it has": {[]jointGroup{gpuGroup("a", 1)}, jointNode("n1", "nvidia.com/gpu.product=Tesla-T4-SHARED nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=10", "nvidia.com/gpu=10"), "", 10, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			plan, sum, codes := planOf(t, strings.Replace(jointSnapshot(test.groups, test.node, onlyP), `"kubeNodes":`, `"kubePods": [`+test.pods+`], "kubeNodes":`, 1)), 0, ""
-			for _, n := range plan.Launch {
-				sum += n
-			}
-			for _, f := range plan.Findings {
-				if f.Object == "Node n1" {
-					codes += f.Code
-				}
-			}
-			if sum != test.launches || codes != test.code {
-				t.Errorf("launches %d, findings %q; want %d, %q", sum, codes, test.launches, test.code)
-			}
-		})
-	}
-}
-
 // promisedSnapshot returns a snapshot of one group on a node of 8 GPUs, with these promises to other RayClusters.
 func promisedSnapshot(gpus, bound int, promised string) string {
 	return fmt.Sprintf(`{"groups": [{"name": "a", "resources": {"CPU": 1, "GPU": 1}, "minReplicas": 0, "maxReplicas": 20, "bound": %d,
@@ -265,50 +223,6 @@ func promisedSnapshot(gpus, bound int, promised string) string {
 		"places": [{"pool": "p", "node": "n1", "nodes": 1, "free": {"nvidia.com/gpu": 8}, "accepts": ["a", "ml/b/gpu"]},
 			{"pool": "q", "node": "n2", "nodes": 1, "free": {"nvidia.com/gpu": 8}, "accepts": ["ml/c/gpu"]}],
 		"promised": [%s], "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]}`, bound, gpus, promised)
-}
-
-func TestWhatIsPromisedToOthersIsLeftToThem(t *testing.T) {
-	promise := func(cluster string, pods, gpus int) string {
-		return fmt.Sprintf(`{"rayCluster": %q, "pods": %d, "pod": {"name": "%s/gpu", "requests": {"nvidia.com/gpu": %d}}}`, cluster, pods, cluster, gpus)
-	}
-	const theirs = "group a can have no more pods: what is free on the nodes is promised to 3 pods of RayCluster ml/b, which come first"
-	tests := []struct {
-		name, promised string
-		gpus, want     int
-		message        string
-	}{
-		{"nothing is promised", "", 1, 8, ""},
-		{"three of eight GPUs are promised", promise("ml/b", 3, 1), 1, 5, theirs},
-		{"all GPUs are promised", promise("ml/b", 2, 4), 1, 0, "2 pods of RayCluster ml/b"},
-		{"what others use elsewhere does not count", promise("ml/c", 8, 1), 1, 8, ""},
-		{"only those that can use the same nodes are named", promise("ml/c", 8, 1) + ", " + promise("ml/b", 3, 1), 1, 5, theirs},
-		{"the node is too small in any case", promise("ml/b", 1, 1), 6, 1, ""},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			plan := planOf(t, promisedSnapshot(test.gpus, 0, test.promised))
-			if plan.Launch["a"] != test.want {
-				t.Errorf("launches %v, want %d", plan.Launch, test.want)
-			}
-			why := plan.InfeasibleRequests[0].Reason.Message
-			if !strings.Contains(why, test.message) || strings.Contains(why, "promised") != (test.message != "") {
-				t.Errorf("the rest is not served because of %q, want %q", why, test.message)
-			}
-			wantCode := "capped"
-			if test.message != "" {
-				wantCode = "pool_promised"
-			}
-			if reason := plan.InfeasibleRequests[0].Reason; reason.Code != wantCode {
-				t.Errorf("the rest has the code %q, want %q", reason.Code, wantCode)
-			}
-			if s := plan.Summary[0]; (s.PoolPromised > 0) != (test.message != "") || s.PoolPromised+s.Capped != int64(20-test.want) {
-				t.Errorf("summary %+v", s)
-			}
-			if last := plan.Groups[0].Reasons[0]; test.want == 0 && last.Code != "pool_promised" {
-				t.Errorf("reasons %+v, want pool_promised", plan.Groups[0].Reasons)
-			}
-		})
-	}
 }
 
 func TestAPromiseNeedsTheNameByWhichPlacesAcceptIt(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
 )
 
@@ -98,63 +97,6 @@ func TestAPlanSaysThatClaimsAreUnknown(t *testing.T) {
 			}
 			if field != test.field {
 				t.Errorf("finding about %q, want %q", field, test.field)
-			}
-		})
-	}
-}
-
-func TestDevicesThatAClassSuppliesBoundAGroup(t *testing.T) {
-	const class = `{"metadata": {"name": "gpu.nvidia.com"}, "spec": {"extendedResourceName": "nvidia.com/gpu",
-		"selectors": [{"cel": {"expression": "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"}}]}}`
-	cardless, eight := jointNode("n1", "a=b", "example.com/b=1"), jointNode("n1", "a=b", "nvidia.com/gpu=8")
-	for name, test := range map[string]struct {
-		node, slice, claim, classes string
-		want                        int
-	}{
-		"four cards":      {cardless, sliceOf(4), "", `, "kubeDeviceClasses": [` + class + `]`, 4},
-		"a claim has one": {cardless, sliceOf(4), claimOf("gpu-2"), `, "kubeDeviceClasses": [` + class + `]`, 3},
-		"the class does not select MIG instances":     {cardless, sliceOf(2, mixed1g(0)), "", `, "kubeDeviceClasses": [` + class + `]`, 2},
-		"a device plugin on the node comes first":     {eight, sliceOf(4), "", `, "kubeDeviceClasses": [` + class + `]`, 8},
-		"no class supplies the name, so one is tried": {cardless, sliceOf(4), "", `, "kubeDeviceClasses": []`, 1},
-		"classes are unknown, and NVIDIA's is usual":  {cardless, sliceOf(4), "", "", 4},
-	} {
-		t.Run(name, func(t *testing.T) {
-			snapshot := strings.Replace(jointSnapshot([]jointGroup{gpuGroup("a", 1)}, test.node, onlyP), `"kubeNodes":`, `"kubePods": [], "kubeResourceSlices": [`+
-				test.slice+`], "kubeResourceClaims": [`+test.claim+`]`+test.classes+`, "kubeNodes":`, 1)
-			if plan := planOf(t, snapshot); plan.Launch["a"] != test.want {
-				t.Errorf("launches %v, want %d\n%+v", plan.Launch, test.want, plan.InfeasibleRequests)
-			}
-		})
-	}
-}
-
-// A declared shape does not show which devices drivers will publish: what a class supplies is tried, with a reason.
-func TestAGroupOfAClassIsTriedOnAPoolThatHasOnlyAShape(t *testing.T) {
-	const named = `{"metadata": {"name": "gpu.nvidia.com"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}`
-	const other = `{"metadata": {"name": "nic"}, "spec": {"extendedResourceName": "example.com/nic"}}`
-	for name, test := range map[string]struct {
-		class, limit string
-		want         int
-		why          string
-	}{
-		"the extended name of a class":      {named, "nvidia.com/gpu=1", 1, "new nodes of pool p may: DeviceClass gpu.nvidia.com supplies it, and the shape of a pool does not say which devices"},
-		"the implicit name of a class":      {other, "deviceclass.resource.kubernetes.io/nic=1", 1, "new nodes of pool p may: DeviceClass nic supplies it"},
-		"no class supplies the name":        {other, "nvidia.com/gpu=1", 0, "needs nvidia.com/gpu 1, no node announces it; all pools are declared"},
-		"the implicit name of no class":     {other, "deviceclass.resource.kubernetes.io/gpu=1", 0, "no node announces it; all pools are declared"},
-		"the shape announces fewer by name": {named, "example.com/b=2", 0, "has example.com/b 1 where 2 is needed"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			snapshot := strings.Replace(jointSnapshot([]jointGroup{{name: "a", limits: test.limit}}, "",
-				`{"name": "p", "maxNodes": 4, "shape": {"allocatable": {"cpu": "64", "memory": "256Gi", "example.com/b": "1"}}}`),
-				`"kubeNodes":`, `"complete": true, "kubePods": [], "kubeResourceSlices": [], "kubeResourceClaims": [], "kubeDeviceClasses": [`+test.class+`], "kubeNodes":`, 1)
-			plan, seen := planOf(t, snapshot), ""
-			for _, f := range plan.Findings {
-				if f.Code == nodepool.GroupNoNode {
-					seen = f.Seen
-				}
-			}
-			if plan.Launch["a"] != test.want || !strings.Contains(seen, test.why) {
-				t.Errorf("launches %v, want %d; %q, want … %s …", plan.Launch, test.want, seen, test.why)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/planner"
 )
 
 // jointGroup is a worker group of a snapshot: what one pod requests, as pairs of names and amounts, and more of its
@@ -54,24 +55,13 @@ func jointNode(name, labels, allocatable string, more ...string) string {
 		object("cpu=96 memory=900Gi pods=110 ephemeral-storage=100Gi "+allocatable))
 }
 
-// jointPlan is a plan as these tests read it.
-type jointPlan struct {
-	Launch             map[string]int
-	InfeasibleRequests []struct {
-		Reason struct{ Code, Message string }
-	}
-	Groups []struct {
-		Name    string
-		Reasons []struct{ Code, Message string }
-	}
-}
-
-func jointPlanOf(t *testing.T, snapshot string) jointPlan {
+// planOf plans a snapshot.
+func planOf(t *testing.T, text string) planner.Plan {
 	t.Helper()
-	code, out, errOut := command(t, snapshot, "autoscaler", "plan", "--snapshot", "-")
-	var plan jointPlan
-	if err := json.Unmarshal([]byte(out), &plan); code != cli.ExitOK || err != nil {
-		t.Fatalf("exit %d, %v: %s%s", code, err, errOut, out)
+	code, out, errOut := command(t, text, "autoscaler", "plan", "--snapshot", "-", "-o", "json")
+	var plan planner.Plan
+	if err := json.Unmarshal([]byte(out), &plan); err != nil || code != cli.ExitOK {
+		t.Fatalf("exit %d: %s: %v\n%s\n%s", code, errOut, err, out, text)
 	}
 	return plan
 }
@@ -142,7 +132,7 @@ func TestGroupsTogetherLaunchNoMoreThanTheirNodesHold(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			plan := jointPlanOf(t, jointSnapshot(test.groups, strings.Join(test.nodes, ", "), onlyP))
+			plan := planOf(t, jointSnapshot(test.groups, strings.Join(test.nodes, ", "), onlyP))
 			sum := 0
 			for _, n := range plan.Launch {
 				sum += n
@@ -151,59 +141,6 @@ func TestGroupsTogetherLaunchNoMoreThanTheirNodesHold(t *testing.T) {
 				t.Errorf("launches %v, %d together; want %d\n%+v", plan.Launch, sum, test.want, plan.InfeasibleRequests)
 			}
 		})
-	}
-}
-
-// TestANewNodeCountsAsTheSmallestThatFits has a pool with nodes of 4 and 8 GPUs, to which one more may be added.
-func TestANewNodeCountsAsTheSmallestThatFits(t *testing.T) {
-	nodes := jointNode("n1", "nvidia.com/gpu.count=4", "nvidia.com/gpu=4") + ", " + jointNode("n2", "nvidia.com/gpu.count=8", "nvidia.com/gpu=8")
-	const declared = `{"name": "p", "maxNodes": 3, "shape": {"allocatable": {"cpu": 96, "memory": "900Gi", "ephemeral-storage": "100Gi", "nvidia.com/gpu": 6}}}`
-	for _, test := range []struct {
-		name, pool string
-		groups     []jointGroup
-		want       int
-		like       string
-	}{
-		{"one GPU per pod", `{"name": "p", "maxNodes": 3}`, []jointGroup{gpuGroup("a", 1)}, 4 + 8 + 4,
-			"nodes of pool p differ, so a new one counts as the smallest that fits, n1"},
-		{"eight per pod", `{"name": "p", "maxNodes": 3}`, []jointGroup{gpuGroup("a", 8)}, 1 + 1, ""},
-		{"both, and one new node", `{"name": "p", "maxNodes": 3}`, []jointGroup{gpuGroup("a", 8), gpuGroup("b", 2)}, 2 + 2, "smallest that fits, n1"},
-		{"a declared shape", declared, []jointGroup{gpuGroup("a", 1)}, 4 + 8 + 6, ""},
-		{"a declared shape without room", declared, []jointGroup{gpuGroup("a", 8)}, 1, ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			plan := jointPlanOf(t, jointSnapshot(test.groups, nodes, test.pool))
-			if got := plan.Launch["a"] + plan.Launch["b"]; got != test.want {
-				t.Errorf("launches %v, want %d\n%+v", plan.Launch, test.want, plan.Groups)
-			}
-			if reasons := fmt.Sprint(plan.Groups[0].Reasons, plan.InfeasibleRequests); test.like != "" && !strings.Contains(reasons, test.like) ||
-				test.like == "" && strings.Contains(reasons, "differ") {
-				t.Errorf("reasons %s, want %q", reasons, test.like)
-			}
-		})
-	}
-}
-
-// TestPodsWaitForNoMoreThanWhatMayBecomeReady has a node of 4 GPUs that is not ready, in a pool that may add no other.
-func TestPodsWaitForNoMoreThanWhatMayBecomeReady(t *testing.T) {
-	down := strings.Replace(jointNode("n1", "nvidia.com/gpu.count=4", "nvidia.com/gpu=4"), `"status": "True"`, `"status": "False"`, 1)
-	file := jointSnapshot([]jointGroup{gpuGroup("a", 1)}, down, `{"name": "p", "maxNodes": 1}`)
-	if plan := jointPlanOf(t, file); plan.Launch["a"] != 4 {
-		t.Errorf("launches %v, want the 4 pods that the node holds\n%+v", plan.Launch, plan.Groups)
-	}
-	code, out, _ := command(t, file, "autoscaler", "plan", "--snapshot", "-")
-	if code != cli.ExitOK || !strings.Contains(out, "node n1 is NotReady, and pool p may add no other") {
-		t.Errorf("the plan does not name the node:\n%s", out)
-	}
-	onHost := func(name, host string) jointGroup {
-		return jointGroup{name: name, limits: "nvidia.com/gpu=1", spec: fmt.Sprintf(`"nodeSelector": {"kubernetes.io/hostname": %q},`, host)}
-	}
-	ready := jointNode("n2", "nvidia.com/gpu.count=4", "nvidia.com/gpu=4")
-	both := jointSnapshot([]jointGroup{onHost("a", "n1"), onHost("b", "n2")}, down+", "+ready, onlyP)
-	both, _, _ = strings.Cut(both, `"pendingRequests": [`)
-	both += `"pendingRequests": [{"resources": {"GPU": 1}, "count": 3}]}`
-	if plan := jointPlanOf(t, both); plan.Launch["b"] != 3 || plan.Launch["a"] != 0 {
-		t.Errorf("launches %v, want 3 pods of b, whose node is ready\n%+v", plan.Launch, plan.Groups)
 	}
 }
 
@@ -229,27 +166,10 @@ func TestPodsOfOthersLowerWhatGroupsLaunchTogether(t *testing.T) {
 		{"both", beside, own + ", " + pod("other", "", 4), 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			plan := jointPlanOf(t, strings.Replace(test.file, `"pools": [`, `"kubePods": [`+test.pods+`], "pools": [`, 1))
+			plan := planOf(t, strings.Replace(test.file, `"pools": [`, `"kubePods": [`+test.pods+`], "pools": [`, 1))
 			if got := 3*plan.Launch["a"] + plan.Launch["b"]; got != test.want {
 				t.Errorf("launches %v, %d GPUs; want %d\n%+v", plan.Launch, got, test.want, plan.InfeasibleRequests)
 			}
 		})
-	}
-}
-
-// TestAGroupOnANamedNodeHasNoMorePodsThanTheNodeHolds has pools that may grow without a known bound. No new node has
-// the name that the group selects.
-func TestAGroupOnANamedNodeHasNoMorePodsThanTheNodeHolds(t *testing.T) {
-	ack := jointNode("a", "aliyun.accelerator/nvidia_count=2 aliyun.accelerator/nvidia_mem=15109MiB ack.node.gpu.schedule=cgpu",
-		"aliyun.com/gpu-mem=30 aliyun.com/gpu-count=2")
-	for selector, want := range map[string]int{
-		`"nodeSelector": {"kubernetes.io/hostname": "a"},`: 2,
-		`"nodeName": "a",`: 2,
-		`"nodeSelector": {"kubernetes.azure.com/agentpool": "p"},`: 20,
-	} {
-		groups := []jointGroup{{name: "g", limits: "aliyun.com/gpu-mem=8", spec: selector}}
-		if got := jointPlanOf(t, jointSnapshot(groups, ack, "")).Launch["g"]; got != want {
-			t.Errorf("with %s %d pods are launched, want %d", selector, got, want)
-		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -79,55 +78,6 @@ func TestRulesBetweenPodsLimitLaunches(t *testing.T) {
 			}
 			if sum != test.want {
 				t.Errorf("launches %v, %d together; want %d\n%+v", plan.Launch, sum, test.want, plan.InfeasibleRequests)
-			}
-		})
-	}
-}
-
-// TestARuleBeyondANodeIsTried checks that a rule that depends on pods on other nodes is the reason why one pod at a time
-// is launched, whether all pools are known or not.
-func TestARuleBeyondANodeIsTried(t *testing.T) {
-	const spread = `"topologySpreadConstraints": [{"topologyKey": "example.com/rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule",
-		"labelSelector": {"matchLabels": {"ray.io/cluster": "c"}}}],`
-	group := jointGroup{name: "a", limits: "nvidia.com/gpu=1", spec: spread}
-	snapshot := jointSnapshot([]jointGroup{group}, jointNode("n1", "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu=4"), onlyP)
-	const why = "topologySpreadConstraints with topologyKey example.com/rack depends on pods on other nodes"
-	for _, more := range []string{"", `"complete": true, `} {
-		plan := planOf(t, strings.Replace(snapshot, `"kubeNodes":`, more+`"kubePods": [], "kubeNodes":`, 1))
-		reasons := plan.Groups[0].Reasons
-		if last := reasons[len(reasons)-1]; plan.Launch["a"] != 1 || last.Code != "trying" || !strings.Contains(last.Message, why) {
-			t.Errorf("%q: launches %v, %+v; want trying because %s", more, plan.Launch, reasons, why)
-		}
-	}
-}
-
-// TestAFullPoolSaysWhatItLacks checks that demand beyond a pool names the resource, the rule or the node.
-func TestAFullPoolSaysWhatItLacks(t *testing.T) {
-	const gpus, label = "nvidia.com/gpu=4", "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB"
-	const spread = `"topologySpreadConstraints": [{"topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "minDomains": 2,
-		"whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"ray.io/cluster": "c"}}}],`
-	for name, test := range map[string]struct {
-		spec, node, want string
-		hosts            int
-		where            string
-	}{
-		"a resource": {"", jointNode("n1", label, gpus), "(has 0, launching 4); 4 of 4 nvidia.com/gpu are taken", 1, ""},
-		"a pin":      {`"nodeName": "n1",`, jointNode("n1", label, gpus), "4 of 4 nvidia.com/gpu are taken", 1, "node n1, which spec.nodeName names,"},
-		"a rule":     {spread, jointNode("n1", label, gpus), "(has 0, launching 1); topologySpreadConstraints of maxSkew 1 with topologyKey kubernetes.io/hostname keeps its pods off all nodes that have room for them", 1, ""},
-		"a cordon":   {"", jointNode("n1", label, gpus, `"unschedulable": true`), "node n1 is cordoned, and its pools may add no node", 1, ""},
-		"one host":   {"", jointNode("n1", label, gpus), "(has 0, launching 3); what is left has room for fewer than the 3 hosts of a replica", 3, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			snapshot := jointSnapshot([]jointGroup{{name: "a", limits: "nvidia.com/gpu=1", spec: test.spec}}, test.node, onlyP)
-			snapshot = strings.Replace(snapshot, `"groupName"`, fmt.Sprintf(`"numOfHosts": %d, "groupName"`, test.hosts), 1)
-			plan := planOf(t, strings.Replace(snapshot, `"kubeNodes":`, `"kubePods": [], "kubeNodes":`, 1))
-			if got := plan.InfeasibleRequests[0].Reason; !strings.HasPrefix(got.Message, cmp.Or(test.where, "pool p")+" cannot hold more pods of group a: ") || !strings.HasSuffix(got.Message, test.want) {
-				t.Errorf("%+v, want at its end: %s", got, test.want)
-			}
-			for _, r := range plan.Groups[0].Reasons {
-				if r.Code == "trying" {
-					t.Errorf("nothing is tried, got %+v", r)
-				}
 			}
 		})
 	}
