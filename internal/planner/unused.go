@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/why"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -51,7 +50,7 @@ func WhyUnused(s *Snapshot, p *Plan) func(n *Node) string {
 		case len(n.Activity) == 0:
 			return model.UnusedStarting
 		}
-		if code := why.Busy(n)[0].Code; code != model.PodBusy {
+		if code := n.Busy()[0].Code; code != model.PodBusy {
 			return code
 		}
 		return model.UnusedOtherUse

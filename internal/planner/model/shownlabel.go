@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // LearnLabels adds to the groups of a RayCluster the labels that their workers show and that nothing else explains, for
@@ -42,4 +43,73 @@ func (g *Group) learn(a landing.Announced) {
 func OfOneNode(key string) bool {
 	return key == "ray.io/node-id" || key == "ray.io/node-group" || key == landing.TPUSliceName ||
 		key == landing.TPUWorkerID || strings.HasSuffix(key, "/hostname")
+}
+
+// Settled returns the group with what each of its new pods has for certain in its labels and Announces, and what new
+// pods may turn out to have besides. What workers show takes precedence over what was derived.
+func (g *Group) Settled(nodes []Node) (known *Group, open landing.Open) {
+	if len(g.Announces) == 0 {
+		return g, nil
+	}
+	settled := *g
+	settled.Announces = nil
+	for _, a := range g.Announces {
+		if g.has(a.Name) {
+			continue
+		}
+		derived := a
+		if a.PerReplica && !g.namesReplicas(nodes, a) {
+			a.PerReplica, a.Why = false, "its workers differ from what follows from their template: "+a.Why
+		}
+		switch isCertain, isOpen := a.Settle(g.shownBy(nodes, a.Name)); {
+		case isOpen:
+			open = append(open, a)
+		case isCertain:
+			settled.Announces = append(settled.Announces, a)
+			if len(derived.Values) == 0 {
+				derived.Shown = a.Shown
+				open = append(open, derived) // other pods may run on other nodes
+			}
+		}
+	}
+	_, settled.Labels = landing.AddCertain(settled.Announces, g.Resources, g.Labels)
+	return &settled, open
+}
+
+// has reports whether the group sets a label or an accelerator type itself.
+func (g *Group) has(name string) bool {
+	if name != raydemand.AcceleratorTypePrefix {
+		_, declared := g.Labels[name]
+		return declared
+	}
+	return g.Resources.AcceleratorType() != ""
+}
+
+// shownBy returns the values of a label or the accelerator type on the group's living workers, "" for one without it. A
+// worker whose labels are unknown shows nothing.
+func (g *Group) shownBy(nodes []Node, name string) (shown []string) {
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Group != g.Name || n.State != Running && n.State != Idle {
+			continue
+		}
+		if name == raydemand.AcceleratorTypePrefix {
+			if value := n.Total.AcceleratorType(); value != "" {
+				shown = append(shown, value)
+			}
+			continue
+		}
+		if value, has := n.Labels[name]; has || n.Labels["ray.io/node-id"] != "" {
+			shown = append(shown, value)
+		}
+	}
+	return shown
+}
+
+// namesReplicas reports whether no worker contradicts that a label has the name of the replica as its value.
+func (g *Group) namesReplicas(nodes []Node, a landing.Announced) bool {
+	return !slices.Contains(a.Shown, "") && !slices.ContainsFunc(nodes, func(n Node) bool {
+		shown := g.shownBy([]Node{n}, a.Name)
+		return len(shown) > 0 && (n.Replica == "" || shown[0] != n.Replica)
+	})
 }

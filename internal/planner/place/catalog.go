@@ -43,7 +43,9 @@ type Term struct {
 }
 
 func newCatalog(s *model.Snapshot) *Catalog {
-	c := &Catalog{Index: map[string]int{}, setIndex: map[string]int{}, Sliced: s.AsksForSlices(), isolation: s.Isolation}
+	c := &Catalog{
+		Index: map[string]int{}, setIndex: map[string]int{}, Sliced: s.AsksForSlices(), isolation: s.Isolation,
+	}
 	names, keys := map[string]bool{}, map[string]bool{}
 	for i := range s.Groups {
 		for name := range s.Groups[i].Resources {

@@ -114,7 +114,7 @@ func NewFleet(s *model.Snapshot) *Fleet {
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		byName[g.Name] = i
-		g.settleAnnounced(s.Nodes)
+		g.Group, g.open = g.Settled(s.Nodes)
 		r.addShapes(g, i)
 		if s := g.Slice; s != nil && s.MemoryMiB != nil {
 			r.largestSlice = max(r.largestSlice, *s.MemoryMiB)

@@ -289,11 +289,11 @@ func (d *decision) explainPod(e *model.Explanation, s *model.Snapshot, name stri
 	switch {
 	case at >= 0:
 		if e.Reason = d.podReason(at); n.State == model.Running && d.Nodes[at].GroupIndex != place.HeadGroup {
-			busy = Busy(n)[1:]
+			busy = n.Busy()[1:]
 		}
 	case n.State == model.Leaving:
 		if e.Reason = podLeaving.with(); len(n.Activity) > 0 {
-			busy = Busy(n)
+			busy = n.Busy()
 		}
 	case n.State == model.AllocationTimeout:
 		e.Reason = podGivenUp.with()

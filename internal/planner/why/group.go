@@ -36,8 +36,8 @@ func (d *decision) reasons(i int) (all []model.Reason) {
 			if idle++; last < 0 || n.IdleSeconds > d.Nodes[last].IdleSeconds {
 				last = at
 			}
-		case n.State == model.Running && len(n.Activity) > 0 && !plainlyBusy(n.Node):
-			busy[Busy(n.Node)[0].Code]++
+		case n.State == model.Running && len(n.Activity) > 0 && !n.PlainlyBusy():
+			busy[n.Busy()[0].Code]++
 		}
 		if d.out.Stays[at] == place.HeldOver {
 			held++

@@ -124,21 +124,6 @@ var (
 	demandFirst = sentence{model.WarmDemandFirst, "demand comes first: it waits for what group %s would take"}
 	otherPlaces = sentence{model.WarmDemandFirst, "demand comes first: more pods would change where it is placed"}
 
-	// Why a worker is not idle.
-	freeButBusy = sentence{model.PodBusy, "all of its resources are free, but Ray does not report it as idle"}
-	hasWork     = sentence{model.PodBusy, "it has work, so it is not idle"}
-	uncounted   = sentence{model.CodeUncounted, "tasks or actors run on it that hold no resources: for " +
-		"example the driver of a submitted job, a proxy of Ray Serve, or a task that waits in ray.get()"}
-	works        = sentence{model.PodBusy, "tasks or actors run on it%s"}
-	arguments    = sentence{model.PodArguments, "a task waits on it until its arguments have arrived"}
-	objectsAfter = sentence{model.CodeHoldsObjects, "its object store holds primary copies of " +
-		"objects%s, which keep it busy after its work is done"}
-	objectsOnly = sentence{model.CodeHoldsObjects, "nothing runs on it, but its object store holds primary copies of " +
-		"objects%s; it becomes idle once nothing references them"}
-	reserved     = sentence{model.CodeReserved, "nothing runs on it, but placement groups reserve %s of it"}
-	workerStarts = sentence{model.PodBusy, "%s of it is in use: the worker process of a task or actor is starting"}
-	unknownUse   = sentence{model.PodUnexplained, "Ray reports %q, which Heliostat does not know"}
-
 	// What one pod does.
 	isHead     = sentence{model.PodHead, "it is the head: it serves demand and is never launched or stopped"}
 	podComing  = sentence{model.PodPending, "it has not joined Ray yet%s%s; it counts with its group's resources"}
