@@ -103,8 +103,8 @@ func cluster() *nodepool.Cluster {
 // quotaOf returns what Workloads and a ClusterQueue mean for the groups.
 func quotaOf(all workloads, queue *clusterQueue, others othersUse, now time.Time) *nodepool.Quota {
 	w := newTestWatch(nil)
-	if w.cohortsUnread = ""; queue != nil {
-		w.queues[queue.name] = queue
+	if w.cohorts.unread = ""; queue != nil {
+		w.queues.kept[queue.name] = queue
 	}
 	return all.quota(cluster(), queue, func(of flavored) (raydemand.Amount, string) { return w.mostOf(queue, of) }, others, now)
 }
@@ -245,23 +245,23 @@ func TestTheHeadroomInACohort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestWatch(func(nodepool.ClusterKey) {})
-			w.replaceCohorts(nil, "")
+			w.cohorts.replace(nil, "")
 			for _, text := range c.objects {
 				if object := object(t, text); object.GetKind() == "Cohort" {
-					w.putCohort(object)
+					w.cohorts.put(object)
 				} else {
-					w.putQueue(object)
+					w.queues.put(object)
 				}
 			}
-			most, unknown := w.mostOf(w.queues["q"], gpus)
+			most, unknown := w.mostOf(w.queues.kept["q"], gpus)
 			if c.want >= 0 && most != raydemand.Whole(c.want) || !strings.Contains(unknown, c.unknown) || (unknown == "") != (c.unknown == "") {
 				t.Errorf("%v, %q; want %d, %q", most.Float(), unknown, c.want, c.unknown)
 			}
 		})
 	}
 	w := newTestWatch(func(nodepool.ClusterKey) {})
-	w.putQueue(object(t, queue("q", "all", "", 4, 3)))
-	if _, unknown := w.mostOf(w.queues["q"], gpus); !strings.Contains(unknown, "cohort all: Cohorts have not been read yet") {
+	w.queues.put(object(t, queue("q", "all", "", 4, 3)))
+	if _, unknown := w.mostOf(w.queues.kept["q"], gpus); !strings.Contains(unknown, "cohort all: Cohorts have not been read yet") {
 		t.Errorf("without Cohorts: %q", unknown)
 	}
 }

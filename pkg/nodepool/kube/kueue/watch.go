@@ -27,12 +27,10 @@ type Watch struct {
 	now    func() time.Time
 
 	mu sync.Mutex
-	// Guarded by mu. all are the jobs with Workloads, queues the ClusterQueues by name.
-	all    map[job]*queuedJob
-	queues map[string]*clusterQueue
-	// cohorts are the Cohort objects by name; cohortsUnread says why they are unknown, empty if they are known.
-	cohorts       map[string]*cohort
-	cohortsUnread string
+	// Guarded by mu. all are the jobs with Workloads.
+	all     map[job]*queuedJob
+	queues  byName[clusterQueue]
+	cohorts byName[cohort]
 	// unread says by namespace why its Workloads are unknown; empty if they are known.
 	unread map[string]string
 }
@@ -61,8 +59,14 @@ func NewWatch(c attached.Config) *Watch {
 	}
 	w := &Watch{
 		config: c, now: time.Now, unread: map[string]string{},
-		all: map[job]*queuedJob{}, queues: map[string]*clusterQueue{},
-		cohorts: map[string]*cohort{}, cohortsUnread: "Cohorts have not been read yet",
+		all: map[job]*queuedJob{},
+	}
+	w.queues = byName[clusterQueue]{
+		watch: w, kind: "ClusterQueue", read: readClusterQueue, users: w.usersOf, kept: map[string]*clusterQueue{},
+	}
+	w.cohorts = byName[cohort]{
+		watch: w, kind: "Cohort", read: readCohort, kept: map[string]*cohort{},
+		unread: "Cohorts have not been read yet",
 	}
 	for _, namespace := range c.Namespaces {
 		w.unread[namespace] = "they have not been read yet"
@@ -83,21 +87,8 @@ func (w *Watch) Start(ctx context.Context) error {
 			})
 		})
 	}
-	reads.Go(func() {
-		unread := func(string) { w.replaceQueues(nil, "") }
-		w.config.Served(group, versions...).Source("clusterqueues", metav1.NamespaceAll, "", unread).
-			Into(ctx, &reflector.Store[*unstructured.Unstructured]{
-				Put: w.putQueue, Remove: w.removeQueue, ReplaceAll: w.replaceQueues,
-			})
-	})
-	reads.Go(func() {
-		unread := func(why string) { w.replaceCohorts(nil, why) }
-		w.config.Served(group, versions...).Source("cohorts", metav1.NamespaceAll, "", unread).
-			Into(ctx, &reflector.Store[*unstructured.Unstructured]{
-				Put: w.putCohort, Remove: w.removeCohort,
-				ReplaceAll: func(list []*unstructured.Unstructured, _ string) { w.replaceCohorts(list, "") },
-			})
-	})
+	reads.Go(func() { w.queues.follow(ctx, "clusterqueues") })
+	reads.Go(func() { w.cohorts.follow(ctx, "cohorts") })
 	reads.Wait()
 	return nil
 }
@@ -180,59 +171,70 @@ func (w *Watch) replaceWorkloads(namespace string, list []*unstructured.Unstruct
 	}
 }
 
-func (w *Watch) putQueue(object *unstructured.Unstructured) {
-	queue, err := readClusterQueue(object)
+// byName keeps what is read of the objects of a kind without namespaces. The mutex of the Watch guards it.
+type byName[T any] struct {
+	watch *Watch
+	kind  string
+	read  func(*unstructured.Unstructured) (*T, error)
+	// users returns the RayClusters that an object concerns that was other before; nil if they need not be told.
+	users func(before, now *T) []nodepool.ClusterKey
+	kept  map[string]*T
+	// unread says why the objects are unknown, empty if they are known.
+	unread string
+}
+
+// follow reads the objects until ctx ends.
+func (n *byName[T]) follow(ctx context.Context, resource string) {
+	unread := func(why string) { n.replace(nil, why) }
+	n.watch.config.Served(group, versions...).Source(resource, metav1.NamespaceAll, "", unread).
+		Into(ctx, &reflector.Store[*unstructured.Unstructured]{
+			Put: n.put, Remove: n.remove,
+			ReplaceAll: func(list []*unstructured.Unstructured, _ string) { n.replace(list, "") },
+		})
+}
+
+func (n *byName[T]) put(object *unstructured.Unstructured) {
+	now, err := n.read(object)
 	if err != nil {
-		w.config.Logger.Debug("ignoring a ClusterQueue that cannot be read", "reason", err)
+		n.watch.config.Logger.Debug("ignoring a "+n.kind+" that cannot be read", "reason", err)
 		return
 	}
-	w.mu.Lock()
-	before := w.queues[queue.name]
-	w.queues[queue.name] = queue
 	var users []nodepool.ClusterKey
-	if before == nil || !before.equal(queue) {
-		users = w.usersOf(queue.name)
+	n.watch.mu.Lock()
+	before := n.kept[object.GetName()]
+	n.kept[object.GetName()] = now
+	if n.users != nil {
+		users = n.users(before, now)
 	}
-	w.mu.Unlock()
+	n.watch.mu.Unlock()
 	for _, key := range users {
-		w.config.Changed(key)
+		n.watch.config.Changed(key)
 	}
 }
 
-func (w *Watch) putCohort(object *unstructured.Unstructured) {
-	read, err := readCohort(object)
-	if err != nil {
-		w.config.Logger.Debug("ignoring a Cohort that cannot be read", "reason", err)
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cohorts[object.GetName()] = read
+func (n *byName[T]) remove(object *unstructured.Unstructured) {
+	n.watch.mu.Lock()
+	defer n.watch.mu.Unlock()
+	delete(n.kept, object.GetName())
 }
 
-func (w *Watch) removeCohort(object *unstructured.Unstructured) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.cohorts, object.GetName())
-}
-
-// replaceCohorts takes a whole list, or forgets all because they cannot be read.
-func (w *Watch) replaceCohorts(list []*unstructured.Unstructured, unread string) {
-	w.mu.Lock()
-	clear(w.cohorts)
-	w.cohortsUnread = unread
-	w.mu.Unlock()
+// replace takes a whole list, or forgets all because they cannot be read.
+func (n *byName[T]) replace(list []*unstructured.Unstructured, unread string) {
+	n.watch.mu.Lock()
+	clear(n.kept)
+	n.unread = unread
+	n.watch.mu.Unlock()
 	for _, object := range list {
-		w.putCohort(object)
+		n.put(object)
 	}
 }
 
 // mostOf returns how much of a resource a ClusterQueue may use in all, or why that is unknown. The caller holds mu.
 func (w *Watch) mostOf(queue *clusterQueue, of flavored) (raydemand.Amount, string) {
-	if queue.cohort != "" && w.cohortsUnread != "" {
-		return 0, fmt.Sprintf("ClusterQueue %s is in cohort %s: %s", queue.name, queue.cohort, w.cohortsUnread)
+	if queue.cohort != "" && w.cohorts.unread != "" {
+		return 0, fmt.Sprintf("ClusterQueue %s is in cohort %s: %s", queue.name, queue.cohort, w.cohorts.unread)
 	}
-	tree := quotaTree{of: of, queues: w.queues, cohorts: w.cohorts}
+	tree := quotaTree{of: of, queues: w.queues.kept, cohorts: w.cohorts.kept}
 	most := tree.most(queue)
 	if queue.reclaims && most < queue.quotas[of].nominal {
 		return 0, fmt.Sprintf("others in cohort %s have borrowed %s of ClusterQueue %s, and Kueue may evict them",
@@ -241,13 +243,17 @@ func (w *Watch) mostOf(queue *clusterQueue, of flavored) (raydemand.Amount, stri
 	return most, ""
 }
 
-// usersOf returns the RayClusters that a ClusterQueue has admitted, or one in its cohort. The caller holds mu.
-func (w *Watch) usersOf(queue string) []nodepool.ClusterKey {
+// usersOf returns the RayClusters that a ClusterQueue has admitted, or one in its cohort, if its state is another one
+// than before. The caller holds mu.
+func (w *Watch) usersOf(before, now *clusterQueue) []nodepool.ClusterKey {
+	if before != nil && before.equal(now) {
+		return nil
+	}
 	var users []nodepool.ClusterKey
 	for of, each := range w.all {
 		known := each.cluster != nodepool.ClusterKey{}
 		admitted := w.of(of, "").admitted()
-		if known && admitted != nil && (admitted.queue == queue || w.sameCohort(admitted.queue, queue)) {
+		if known && admitted != nil && (admitted.queue == now.name || w.sameCohort(admitted.queue, now.name)) {
 			users = append(users, each.cluster)
 		}
 	}
@@ -256,23 +262,8 @@ func (w *Watch) usersOf(queue string) []nodepool.ClusterKey {
 
 // sameCohort reports whether two ClusterQueues are in one cohort. The caller holds mu.
 func (w *Watch) sameCohort(a, b string) bool {
-	one, other := w.queues[a], w.queues[b]
+	one, other := w.queues.kept[a], w.queues.kept[b]
 	return one != nil && other != nil && one.cohort != "" && one.cohort == other.cohort
-}
-
-func (w *Watch) removeQueue(object *unstructured.Unstructured) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.queues, object.GetName())
-}
-
-func (w *Watch) replaceQueues(list []*unstructured.Unstructured, _ string) {
-	w.mu.Lock()
-	clear(w.queues)
-	w.mu.Unlock()
-	for _, object := range list {
-		w.putQueue(object)
-	}
 }
 
 // of returns the Workloads of a job: of any with that name, or of the one with a UID. The caller holds mu.
@@ -308,7 +299,7 @@ func (w *Watch) AddTo(cluster *nodepool.Cluster) {
 	var queue *clusterQueue
 	var others othersUse
 	if admitted := own.admitted(); admitted != nil {
-		queue, others = w.queues[admitted.queue], w.all[of].othersIn(admitted.queue)
+		queue, others = w.queues.kept[admitted.queue], w.all[of].othersIn(admitted.queue)
 	}
 	most := func(of flavored) (raydemand.Amount, string) { return w.mostOf(queue, of) }
 	cluster.Queue.Quota = own.quota(cluster, queue, most, others, w.now())

@@ -89,7 +89,7 @@ status: {flavorsReservation: [{name: ondemand, resources: [{name: nvidia.com/gpu
 		total string
 		want  int
 	}{{"1", 1}, {"1", 1}, {"2", 2}} {
-		if w.putQueue(queue(step.total)); changes != step.want {
+		if w.queues.put(queue(step.total)); changes != step.want {
 			t.Errorf("step %d: %d changes, want %d", i, changes, step.want)
 		}
 	}
