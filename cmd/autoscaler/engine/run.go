@@ -198,7 +198,7 @@ func (o *options) listen(
 	served := api.Config{
 		Fleet:      Fleet{Loop: loop},
 		Series:     &o.charts,
-		Requests:   tracedRequests{kube.Requests{Manager: manager}, o.tel.Tracer},
+		Requests:   tracedRequests{manager, o.tel.Tracer},
 		Owned:      tracedOwned{manager.OwnedRequests(), o.tel.Tracer},
 		Clusters:   manager,
 		GiveBacks:  o.giveBack,

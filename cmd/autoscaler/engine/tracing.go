@@ -38,13 +38,19 @@ func traced(loop *controller.Controller, tracer *telemetry.Tracer) kube.Reconcil
 	}
 }
 
-// tracedRequests creates a span for each call that requests resources, in the caller's own trace if there is one.
+// tracedRequests is the store of the annotation resource-requests of all RayClusters. It creates a span for each call
+// that requests resources, in the caller's own trace if there is one.
 type tracedRequests struct {
-	kube.Requests
-	tracer *telemetry.Tracer
+	manager *kube.Manager
+	tracer  *telemetry.Tracer
 }
 
-// Set notes the call, so that the scale-up which serves it belongs to the same trace.
+// Get returns the requests, and since when; zero if that is unknown.
+func (r tracedRequests) Get(ctx context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
+	return r.manager.ResourceRequests(ctx, key)
+}
+
+// Set replaces the requests and notes the call, so that the scale-up which serves it belongs to the same trace.
 func (r tracedRequests) Set(
 	ctx context.Context,
 	key nodepool.ClusterKey,
@@ -52,7 +58,7 @@ func (r tracedRequests) Set(
 	since time.Time,
 ) error {
 	ctx, end := r.tracer.Called(ctx, "request_resources", key.Namespace, key.Name)
-	err := r.Requests.Set(ctx, key, requests, since)
+	err := r.manager.SetResourceRequests(ctx, key, requests, since)
 	end(err)
 	return err
 }

@@ -99,21 +99,3 @@ func (m *Manager) annotate(ctx context.Context, object *unstructured.Unstructure
 	}
 	return nil
 }
-
-// Requests is a store of the annotation resource-requests of all RayClusters.
-type Requests struct{ Manager *Manager }
-
-// Get returns the requests, and since when; zero if that is unknown.
-func (r Requests) Get(ctx context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
-	return r.Manager.ResourceRequests(ctx, key)
-}
-
-// Set replaces the requests; an empty list removes them.
-func (r Requests) Set(
-	ctx context.Context,
-	key nodepool.ClusterKey,
-	requests []raydemand.Request,
-	since time.Time,
-) error {
-	return r.Manager.SetResourceRequests(ctx, key, requests, since)
-}

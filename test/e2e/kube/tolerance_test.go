@@ -130,12 +130,12 @@ func TestRequestsSurviveInTheAnnotation(t *testing.T) {
 	s.create("llm", rig.Group{Name: "gpu", Max: 9})
 	m := s.manager(kube.Options{})
 	before := s.read(m, "llm").Generation
-	store, want := kube.Requests{Manager: m}, []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: 5000}, Count: 2}}
+	want := []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: 5000}, Count: 2}}
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	if err := store.Set(t.Context(), s.key("llm"), want, noon); err != nil {
+	if err := m.SetResourceRequests(t.Context(), s.key("llm"), want, noon); err != nil {
 		t.Fatal(err)
 	}
-	got, since, err := store.Get(t.Context(), s.key("llm"))
+	got, since, err := m.ResourceRequests(t.Context(), s.key("llm"))
 	if diff := cmp.Diff(want, got); diff != "" || err != nil || !since.Equal(noon) {
 		t.Errorf("read back at once: since %v, %v (-want +got):\n%s", since, err, diff)
 	}
@@ -143,13 +143,13 @@ func TestRequestsSurviveInTheAnnotation(t *testing.T) {
 	s.until("another process to read it", func() bool {
 		return cmp.Diff(want, s.read(second, "llm").RequestResources) == ""
 	})
-	if err := store.Set(t.Context(), s.key("llm"), nil, time.Time{}); err != nil {
+	if err := m.SetResourceRequests(t.Context(), s.key("llm"), nil, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if cluster := s.read(m, "llm"); len(cluster.RequestResources) > 0 || cluster.Generation != before {
 		t.Errorf("after clearing: %v, generation %d, was %d", cluster.RequestResources, cluster.Generation, before)
 	}
-	if err := store.Set(t.Context(), s.key("nobody"), want, noon); !errors.Is(err, nodepool.ErrGone) {
+	if err := m.SetResourceRequests(t.Context(), s.key("nobody"), want, noon); !errors.Is(err, nodepool.ErrGone) {
 		t.Errorf("an unknown cluster: error is %v, want ErrGone", err)
 	}
 }
