@@ -44,8 +44,7 @@ type Config struct {
 
 	Fleet    Fleet
 	Requests Requests
-	// Owned stores requests with owners; nil means that there are none.
-	Owned OwnedRequests
+	Owned    OwnedRequests
 	// Clusters writes to RayClusters. Without it, the server does not serve freeze, manage and resume, and only shows
 	// capacity policies.
 	Clusters ClusterWriter
@@ -89,6 +88,9 @@ func (c Config) Validate() error {
 	}
 	if c.Requests == nil {
 		return errors.New("api.Config.Requests is required")
+	}
+	if c.Owned == nil {
+		return errors.New("api.Config.Owned is required")
 	}
 	host, port, err := net.SplitHostPort(c.listen())
 	if err != nil {

@@ -137,7 +137,7 @@ func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Righ
 	hub := NewHub(HubConfig{Interval: -1, Heartbeat: heartbeat})
 	rights := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return allowed(right) }}
 	w := newFixture(t)
-	server, err := NewServer(Config{Fleet: fleet, Requests: w.requests, Access: rights, Hub: hub})
+	server, err := NewServer(Config{Fleet: fleet, Requests: w.requests, Owned: noOwned{}, Access: rights, Hub: hub})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +379,7 @@ func streaming(t *testing.T, config HubConfig) (*fixture, *Hub, *apiv1.Client) {
 	config.Interval = -1
 	hub := NewHub(config)
 	w := newFixture(t)
-	server, err := NewServer(Config{Fleet: w.fleet, Requests: w.requests, Now: func() time.Time { return w.now }, Hub: hub})
+	server, err := NewServer(Config{Fleet: w.fleet, Requests: w.requests, Owned: noOwned{}, Now: func() time.Time { return w.now }, Hub: hub})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,6 +91,19 @@ type fixture struct {
 	handler  http.Handler
 }
 
+// noOwned stores no requests with owners, as a cluster without ResourceRequests.
+type noOwned struct{ OwnedRequests }
+
+func (noOwned) All(string) ([]nodepool.OwnedRequest, error) { return nil, nodepool.ErrNoRequests }
+
+func (noOwned) List(nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
+	return nil, nodepool.ErrNoRequests
+}
+
+func (noOwned) Put(context.Context, nodepool.OwnedRequest, Permit) (nodepool.OwnedRequest, bool, error) {
+	return nodepool.OwnedRequest{}, false, nodepool.ErrNoRequests
+}
+
 func newFixture(t *testing.T, change ...func(*Config)) *fixture {
 	t.Helper()
 	w := &fixture{fleet: fakeFleet{llm: busy()}, now: noon}
@@ -101,7 +114,7 @@ func newFixture(t *testing.T, change ...func(*Config)) *fixture {
 	w.frozen = &fakeFreezer{known: w.fleet, frozen: map[nodepool.ClusterKey]bool{}}
 	w.modes = &fakeModes{known: w.fleet, set: map[nodepool.ClusterKey]nodepool.Mode{}}
 	w.policies = &fakePolicies{known: w.fleet, set: map[nodepool.ClusterKey]*capacity.Policy{}}
-	config := Config{Fleet: w.fleet, Requests: w.requests, Clusters: fakeWriter{w.frozen, w.modes, w.policies}, Now: func() time.Time { return w.now }}
+	config := Config{Fleet: w.fleet, Requests: w.requests, Owned: noOwned{}, Clusters: fakeWriter{w.frozen, w.modes, w.policies}, Now: func() time.Time { return w.now }}
 	for _, f := range change {
 		f(&config)
 	}
@@ -249,7 +262,7 @@ func (f *fakeLeadership) becomes(address string, known bool) {
 // serving starts a server of NewServer on its own port.
 func serving(t *testing.T, change func(*Config)) *httptest.Server {
 	t.Helper()
-	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newFixture(t).requests}
+	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newFixture(t).requests, Owned: noOwned{}}
 	change(&config)
 	built, err := NewServer(config)
 	if err != nil {

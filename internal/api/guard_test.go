@@ -471,7 +471,7 @@ func TestTheKeysOfASliceCountAsResourcesOfABundle(t *testing.T) {
 func wiredServer(t *testing.T, change func(*Config)) *memNetwork {
 	t.Helper()
 	w := newMemNetwork()
-	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newFixture(t).requests}
+	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newFixture(t).requests, Owned: noOwned{}}
 	change(&config)
 	running, err := NewServer(config)
 	if err != nil {

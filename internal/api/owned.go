@@ -18,39 +18,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// noOwned replaces a missing Config.Owned.
-type noOwned struct{ OwnedRequests }
-
-var errNoOwned = fmt.Errorf("%w: this server does not store any", nodepool.ErrNoRequests)
-
-func (noOwned) All(string) ([]nodepool.OwnedRequest, error) { return nil, errNoOwned }
-
-func (noOwned) List(nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) { return nil, errNoOwned }
-
-func (noOwned) Get(nodepool.ClusterKey, string) (nodepool.OwnedRequest, error) {
-	return nodepool.OwnedRequest{}, errNoOwned
-}
-
-func (noOwned) Put(context.Context, nodepool.OwnedRequest, Permit) (nodepool.OwnedRequest, bool, error) {
-	return nodepool.OwnedRequest{}, false, errNoOwned
-}
-
-func (noOwned) Renew(context.Context, nodepool.ClusterKey, string, time.Time, Permit) (nodepool.OwnedRequest, error) {
-	return nodepool.OwnedRequest{}, errNoOwned
-}
-
-func (noOwned) Delete(context.Context, nodepool.ClusterKey, string, Permit) error { return errNoOwned }
-
-func (s *server) owned() OwnedRequests {
-	if s.Owned == nil {
-		return noOwned{}
-	}
-	return s.Owned
-}
-
 // ListRequests serves GET /v1/requests.
 func (s *server) ListRequests(c *gin.Context, params apiv1.ListRequestsParams) {
-	all, unavailable := s.owned().All(string(params.Namespace))
+	all, unavailable := s.Owned.All(string(params.Namespace))
 	all = slices.DeleteFunc(all, func(r nodepool.OwnedRequest) bool { return !matches(params.Owner, r.Owner) })
 	all, err := visible(s, c, all, func(r nodepool.OwnedRequest) string { return r.Cluster.Namespace })
 	if err = cmp.Or(err, unavailable); err != nil {
@@ -83,7 +53,7 @@ func (s *server) ListClusterRequests(c *gin.Context, namespace apiv1.Namespace, 
 	if len(plain) > 0 {
 		list.Items = append(list.Items, truncated(s.plainView(key, plain, since)))
 	}
-	owned, err := s.owned().List(key)
+	owned, err := s.Owned.List(key)
 	if err != nil && !errors.Is(err, nodepool.ErrNoRequests) {
 		s.answers.Fail(c, err)
 		return
@@ -128,12 +98,12 @@ func (s *server) poll(
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), wait)
 	defer cancel()
-	if found, err := s.owned().Get(key, id); err != nil || wait == 0 {
+	if found, err := s.Owned.Get(key, id); err != nil || wait == 0 {
 		return found, err
 	}
 	for {
-		changes := s.owned().Changes(key, id) // before Get, so that no change in between is lost
-		found, err := s.owned().Get(key, id)
+		changes := s.Owned.Changes(key, id) // before Get, so that no change in between is lost
+		found, err := s.Owned.Get(key, id)
 		if err != nil || s.statusOf(&found).State != raydemand.RequestWaiting {
 			return found, err
 		}

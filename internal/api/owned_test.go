@@ -497,7 +497,7 @@ func TestExtremeAmountsAndFractionsAreRefused(t *testing.T) {
 
 func TestARateThatIsNotANumberIsInvalid(t *testing.T) {
 	for _, perSecond := range []float64{math.NaN(), -1, math.Inf(1)} {
-		if err := (Config{Fleet: fakeFleet{}, Requests: &fakeRequests{}, RequestsPerSecond: perSecond}).Validate(); err == nil {
+		if err := (Config{Fleet: fakeFleet{}, Requests: &fakeRequests{}, Owned: noOwned{}, RequestsPerSecond: perSecond}).Validate(); err == nil {
 			t.Errorf("%g calls a second are taken", perSecond)
 		}
 	}

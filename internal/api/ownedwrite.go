@@ -32,7 +32,7 @@ func (s *server) KeepRequest(
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
-	stored, created, err := s.owned().Put(ctx, wanted, func(before *nodepool.OwnedRequest) error {
+	stored, created, err := s.Owned.Put(ctx, wanted, func(before *nodepool.OwnedRequest) error {
 		if before != nil && params.IfNoneMatch == "*" {
 			return fmt.Errorf("%w: it exists, with ETag %s", nodepool.ErrPrecondition, etag(before))
 		}
@@ -97,7 +97,7 @@ func (s *server) DeleteRequest(
 		may := func(stored *nodepool.OwnedRequest) error {
 			return errors.Join(checkETag(stored, params.IfMatch), s.checkOwner(c, stored))
 		}
-		err = s.owned().Delete(ctx, nodepool.ClusterKey{Namespace: namespace, Name: name}, id, may)
+		err = s.Owned.Delete(ctx, nodepool.ClusterKey{Namespace: namespace, Name: name}, id, may)
 	}
 	if err != nil {
 		s.answers.Fail(c, err)
@@ -116,7 +116,7 @@ func (s *server) RenewRequest(c *gin.Context, namespace apiv1.Namespace, name ap
 		may := func(stored *nodepool.OwnedRequest) error {
 			return errors.Join(s.checkOwner(c, stored), s.checkRoom(stored, stored))
 		}
-		renewed, err = s.owned().Renew(ctx, nodepool.ClusterKey{Namespace: namespace, Name: name}, id, s.Now(), may)
+		renewed, err = s.Owned.Renew(ctx, nodepool.ClusterKey{Namespace: namespace, Name: name}, id, s.Now(), may)
 	}
 	if err != nil {
 		s.answers.Fail(c, err)
@@ -190,7 +190,7 @@ func (s *server) checkRoom(wanted, stored *nodepool.OwnedRequest) error {
 		owner = stored.Owner
 	}
 	namespace := wanted.Cluster.Namespace
-	all, err := s.owned().All(namespace)
+	all, err := s.Owned.All(namespace)
 	if err != nil {
 		return err
 	}

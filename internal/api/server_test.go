@@ -166,7 +166,7 @@ func TestConfigWithoutAccessAllowsOnlyLoopback(t *testing.T) {
 		"[::]:8090": "without authentication", "myhost:8090": "without authentication",
 		"8090": "write host:port", "127.0.0.1:http": "not a number", "127.0.0.1:70000": "not a number",
 	} {
-		config := Config{Fleet: fakeFleet{}, Requests: &fakeRequests{}, Listen: listen}
+		config := Config{Fleet: fakeFleet{}, Requests: &fakeRequests{}, Owned: noOwned{}, Listen: listen}
 		err := config.Validate()
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("Listen %q: %v, want %q", listen, err, want)
@@ -182,7 +182,7 @@ func TestConfigWithoutAccessAllowsOnlyLoopback(t *testing.T) {
 }
 
 func TestTheServerLimitsConnections(t *testing.T) {
-	s, err := NewServer(Config{Fleet: fakeFleet{}, Requests: &fakeRequests{}})
+	s, err := NewServer(Config{Fleet: fakeFleet{}, Requests: &fakeRequests{}, Owned: noOwned{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestUnfinishedCallsAreUnavailableAtShutdown(t *testing.T) {
 // listening starts a server of NewServer on its own port.
 func listening(t *testing.T) func() (net.Conn, error) {
 	t.Helper()
-	server, err := NewServer(Config{Fleet: fakeFleet{}, Requests: newFixture(t).requests})
+	server, err := NewServer(Config{Fleet: fakeFleet{}, Requests: newFixture(t).requests, Owned: noOwned{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +366,7 @@ func TestAShortOrHugeBodyIsAProblem(t *testing.T) {
 func TestHTTP2HasTheSameLimits(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.Access = &fakeAccess{} })
 	server := httptest.NewUnstartedServer(w.handler)
-	built, err := NewServer(Config{Fleet: w.fleet, Requests: w.requests, TLS: &tls.Config{MinVersion: tls.VersionTLS12}})
+	built, err := NewServer(Config{Fleet: w.fleet, Requests: w.requests, Owned: noOwned{}, TLS: &tls.Config{MinVersion: tls.VersionTLS12}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // newServer serves the page and its API. change may modify the configuration, and wrap the handler.
 func newServer(t *testing.T, f *fleet, change func(*api.Config), wrap func(http.Handler) http.Handler) *httptest.Server {
 	t.Helper()
-	config := api.Config{Fleet: f, Requests: noRequests{}, Page: webui.Handler()}
+	config := api.Config{Fleet: f, Requests: noRequests{}, Owned: noOwned{}, Page: webui.Handler()}
 	if change != nil {
 		change(&config)
 	}

@@ -69,6 +69,17 @@ func (noRequests) Set(context.Context, nodepool.ClusterKey, []raydemand.Request,
 	return nil
 }
 
+// noOwned stores no requests with owners.
+type noOwned struct{ api.OwnedRequests }
+
+// All refuses, as a cluster without ResourceRequests does.
+func (noOwned) All(string) ([]nodepool.OwnedRequest, error) { return nil, nodepool.ErrNoRequests }
+
+// List refuses, as All does.
+func (noOwned) List(nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
+	return nil, nodepool.ErrNoRequests
+}
+
 func whole(gpus, cpus int64) raydemand.Bundle {
 	return raydemand.Bundle{raydemand.GPU: raydemand.Whole(gpus), raydemand.CPU: raydemand.Whole(cpus)}
 }

@@ -129,7 +129,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	k, ray := atRest(t, "")
-	handler, err := api.NewHandler(api.Config{Fleet: Fleet{Loop: loopOf(t, k, ray, logger, nil)}, Requests: keepsRequests{}, Access: gate, Log: logger})
+	handler, err := api.NewHandler(api.Config{Fleet: Fleet{Loop: loopOf(t, k, ray, logger, nil)}, Requests: keepsRequests{}, Owned: struct{ api.OwnedRequests }{}, Access: gate, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
