@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -83,18 +82,6 @@ func TestANodeThatIsListedTwiceCountsOnce(t *testing.T) {
 	}
 }
 
-func TestAPoolThatIsOfNoNodeIsFound(t *testing.T) {
-	const file = `{"rayCluster": {"kind": "RayCluster", "spec": {"workerGroupSpecs": []}}, "pools": [{"name": "npp", "maxNodes": 1}],
-		"kubeNodes": [{"metadata": {"name": "n", "labels": {"cloud.google.com/gke-nodepool": "POOL"}}}]}`
-	for pool, want := range map[string]bool{"np": true, "npp": false} {
-		var out, errOut bytes.Buffer
-		run(t.Context(), []string{"autoscaler", "plan", "--snapshot", "-"}, strings.NewReader(strings.Replace(file, "POOL", pool, 1)), &out, &errOut)
-		if got := strings.Contains(out.String(), "pool-without-nodes"); got != want {
-			t.Errorf("nodes of pool %s: found %t, want %t\n%s%s", pool, got, want, out.String(), errOut.String())
-		}
-	}
-}
-
 // oneGroup returns a snapshot of a RayCluster with one group and one node. The arguments are the limits of the group's
 // template, and the node's labels and allocatable resources.
 func oneGroup(limits, labels, allocatable, more string) string {
@@ -133,34 +120,6 @@ func TestAPlanReadsResourcesAndPoolsAsItIsTold(t *testing.T) {
 	}
 }
 
-func TestAPlanTellsOfCardsThatPodsWithoutGPUsCouldSee(t *testing.T) {
-	const limits, labels, allocatable = `{"cpu": "1", "memory": "1Gi"}`, `{"nvidia.com/gpu.product": "Tesla-T4"}`, `{"cpu": "64", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "1"}`
-	seen := oneGroup(limits, labels, allocatable, "")
-	hidden := strings.Replace(seen, `[{"name": "ray", "resources"`, `[{"name": "ray", "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}], "resources"`, -1)
-	for _, c := range []struct {
-		file  string
-		found bool
-	}{{seen, true}, {hidden, false}} {
-		code, out, errOut := command(t, c.file, "autoscaler", "plan", "--snapshot", "-")
-		if found := strings.Contains(out, `"field": "spec.workerGroupSpecs[0].template.spec: NVIDIA_VISIBLE_DEVICES"`); code != cli.ExitOK || found != c.found {
-			t.Errorf("exit %d, found %t, want %t: %s%s", code, found, c.found, errOut, out)
-		}
-	}
-}
-
-// TestANodeThatShowsNoConditionsIsAPlaceToLandInAPlan checks a node without conditions, because users paste excerpts of
-// nodes. doctor also considers such a node schedulable.
-func TestANodeThatShowsNoConditionsIsAPlaceToLandInAPlan(t *testing.T) {
-	const ready = `"conditions": [{"type": "Ready", "status": "True"}], `
-	file := oneGroup(`{"nvidia.com/gpu": "1"}`, `{}`, `{"nvidia.com/gpu": "1", "pods": "110"}`, "")
-	for conditions, landed := range map[string]bool{ready: true, "": true, strings.Replace(ready, `"True"`, `"False"`, 1): false} {
-		_, out, _ := command(t, strings.Replace(file, ready, conditions, 1), "autoscaler", "plan", "--snapshot", "-")
-		if got := !strings.Contains(out, `"code": "group-no-node"`); got != landed {
-			t.Errorf("with %q a group lands: %t, want %t\n%s", conditions, got, landed, out)
-		}
-	}
-}
-
 // Users of RayServices and RayJobs have no manifest of a RayCluster, and `kubectl get raycluster -o json` prints a list.
 func TestPlanTakesTheRayClusterOfAnotherObject(t *testing.T) {
 	const spec = `{"workerGroupSpecs": [{"groupName": "g", "maxReplicas": 2, "template": {"spec": {"containers": [{"name": "w", "resources": {"limits": {"cpu": 1, "nvidia.com/gpu": 1}}}]}}}]}`
@@ -174,35 +133,6 @@ func TestPlanTakesTheRayClusterOfAnotherObject(t *testing.T) {
 		if code != cli.ExitOK || !strings.Contains(out, `"launching": 1`) {
 			t.Errorf("%s: exit %d, %s%s", object, code, out, errOut)
 		}
-	}
-}
-
-// Ray's SlicePlacementGroup asks for the head of a slice (ray #58629). The running slice's hosts announce their labels,
-// which say what those of a new one will have, although the group declares none.
-func TestPlanAddsASliceBesideARunningOne(t *testing.T) {
-	host := func(id string, head float64) map[string]any {
-		return map[string]any{"pod": "s" + id, "group": "tpu", "replica": "r1", "state": "RUNNING",
-			"total":     map[string]any{"CPU": 24, "TPU": 4, "TPU-v6e-16-head": head},
-			"available": map[string]any{"CPU": 24, "TPU": 0, "TPU-v6e-16-head": 0},
-			"labels":    map[string]any{"ray.io/tpu-worker-id": id, "ray.io/tpu-pod-type": "v6e-16", "ray.io/tpu-topology": "4x4"}}
-	}
-	var cluster map[string]any
-	if err := json.Unmarshal([]byte(`{"kind": "RayCluster", "metadata": {"name": "jax", "namespace": "ml"}, "spec": {"workerGroupSpecs": [{
-		"groupName": "tpu", "maxReplicas": 2, "numOfHosts": 4, "template": {"spec": {"nodeSelector": {
-		"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "4x4"},
-		"containers": [{"name": "w", "image": "i", "resources": {"limits": {"cpu": 24, "google.com/tpu": 4}}}]}}}]}}`), &cluster); err != nil {
-		t.Fatal(err)
-	}
-	snapshot, err := json.Marshal(map[string]any{"rayCluster": cluster, "nodes": []any{host("0", 1), host("1", 0), host("2", 0), host("3", 0)},
-		"pendingGangRequests": []any{map[string]any{"id": "aa", "strategy": "PACK", "bundles": []any{map[string]any{"TPU-v6e-16-head": 1}},
-			"bundleLabelSelectors": []any{map[string]any{"ray.io/tpu-worker-id": "0", "ray.io/tpu-pod-type": "v6e-16"}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	code, out, errOut := command(t, string(snapshot), "autoscaler", "plan", "--snapshot", "-", "-o", "json")
-	var plan struct{ Launch map[string]int }
-	if err := json.Unmarshal([]byte(out), &plan); err != nil || code != cli.ExitOK || plan.Launch["tpu"] != 4 {
-		t.Errorf("exit %d, %v: %s%s", code, err, out, errOut)
 	}
 }
 
