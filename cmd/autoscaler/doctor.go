@@ -209,11 +209,16 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 		"another kind that `autoscaler doctor --help` lists", namesOf(f.files), has))
 }
 
+// Requests to the API server per second and at once, as kubectl has them. With client-go's default of 5 a second,
+// a list of each kind waited for itself most of the time.
+const perSecond, atOnce = 50, 300
+
 func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
 	config, err := f.kube.Config()
 	if err != nil {
 		return doctor.Input{}, err
 	}
+	config.QPS, config.Burst = perSecond, atOnce
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return doctor.Input{}, fmt.Errorf("preparing to list objects: %w", err)
