@@ -82,6 +82,7 @@ func discovered(t *testing.T, failing int32, status int) *rest.Config {
 }
 
 func TestAStartOutlivesAnAPIServerThatFailsAfterItsFirstAnswer(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		failing int32
 		status  int
@@ -95,6 +96,7 @@ func TestAStartOutlivesAnAPIServerThatFailsAfterItsFirstAnswer(t *testing.T) {
 		{1000, http.StatusNotFound, 1, "making the manager"},
 	} {
 		t.Run(fmt.Sprint(c.failing, " answers of ", c.status), func(t *testing.T) {
+			t.Parallel()
 			var log bytes.Buffer
 			logger := slog.New(slog.NewTextHandler(&log, nil))
 			_, err := Connect(t.Context(), discovered(t, c.failing, c.status), Options{Logger: logger}, logger)
