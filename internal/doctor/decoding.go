@@ -113,7 +113,7 @@ func requoteResources(o *Object, f raydemand.Finding) fix {
 			}
 		}
 		if v.Has() {
-			if patch, ok := startableResources(g, v); ok {
+			if patch, ok := startableResources(v); ok {
 				return patch
 			}
 		}

@@ -21,14 +21,14 @@ import (
 func resourcesNotParsed(_ *inventory, g rayGroup, report reporter) {
 	v := g.Get("rayStartParams", "resources")
 	if g.Pods.GPUs.Unparsed && dropsAccelerator(g, v) {
-		report(occurrence{Path: v.Path(), Seen: v.Text(), Fix: requote(g, v)})
+		report(occurrence{Path: v.Path(), Seen: v.Text(), Fix: requote(v)})
 	}
 }
 
 func resourcesQuoting(_ *inventory, g rayGroup, report reporter) {
 	v := g.Get("rayStartParams", "resources")
 	if _, readable := unquoted(v.Text()); readable && g.Pods.GPUs.Unparsed && !dropsAccelerator(g, v) {
-		report(occurrence{Path: v.Path(), Seen: v.Text(), Fix: requote(g, v)})
+		report(occurrence{Path: v.Path(), Seen: v.Text(), Fix: requote(v)})
 	}
 }
 
@@ -46,7 +46,7 @@ func dropsAccelerator(g rayGroup, v fieldpath.Value) bool {
 }
 
 // requote writes the string so that the operator and the shell both read it.
-func requote(g rayGroup, v fieldpath.Value) fix {
+func requote(v fieldpath.Value) fix {
 	if plain, ok := unquoted(v.Text()); ok {
 		return patch(replace(v.Path(), "'"+plain+"'"))
 	}
@@ -69,7 +69,7 @@ var resourcesWithFlags = []string{raydemand.CPU, raydemand.GPU, raydemand.Memory
 
 // startableResources writes rayStartParams.resources so that `ray start` accepts it: in whole numbers, and without
 // resources that have their own flags. It returns false if that changes nothing.
-func startableResources(g rayGroup, v fieldpath.Value) (repair fix, ok bool) {
+func startableResources(v fieldpath.Value) (repair fix, ok bool) {
 	plain, readable := unquoted(v.Text())
 	var amounts map[string]float64
 	if !readable || json.Unmarshal([]byte(plain), &amounts) != nil {

@@ -100,7 +100,7 @@ func (w NewWorker) Announces(reader sharing.Reader, nodes []Node, rooms []Room, 
 	if w.Resources["TPU"] > 0 {
 		hosts.tpuLabels(add)
 	}
-	for _, a := range acceleratorType(reader, w, hosts) {
+	for _, a := range acceleratorType(w, hosts) {
 		add(a, true)
 	}
 	for _, key := range hosts.sameNames() {

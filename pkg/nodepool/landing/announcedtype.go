@@ -17,7 +17,7 @@ const acceleratorLabel = "ray.io/accelerator-type"
 
 // acceleratorType returns what new pods announce as their accelerator type: as a resource, and as a label. It returns
 // nothing for a group without accelerators.
-func acceleratorType(reader sharing.Reader, w NewWorker, hosts hostList) []Announced {
+func acceleratorType(w NewWorker, hosts hostList) []Announced {
 	kind := ""
 	for _, name := range w.Resources.Names() {
 		if raydemand.IsUnitInstance(name) && w.Resources[name] > 0 {
@@ -283,12 +283,12 @@ func (l *hostList) tpuLabels(add func(Announced, bool)) {
 			}
 		}
 		return types
-	}))
+	}), true)
 }
 
 // tpuType derives the accelerator type of TPUs.
 func (l *hostList) tpuType() Announced {
-	a, _ := l.derived("", "a TPU of GKE", func(h *host) (types []string) {
+	return l.derived("", "a TPU of GKE", func(h *host) (types []string) {
 		accelerators, all := h.values(l.pod, gkeAccelerator)
 		for _, accelerator := range accelerators {
 			if family, known := tpuFamilies[accelerator]; known && all {
@@ -297,23 +297,22 @@ func (l *hostList) tpuType() Announced {
 		}
 		return types
 	})
-	return a
 }
 
 // derived returns what new pods announce under a Ray label whose possible values follow from each host; none, or an
 // empty one, means that the host does not say.
-func (l *hostList) derived(name, what string, valuesOf func(h *host) []string) (Announced, bool) {
+func (l *hostList) derived(name, what string, valuesOf func(h *host) []string) Announced {
 	a := Announced{Name: name}
 	for i := range l.all {
 		values := valuesOf(&l.all[i])
 		if len(values) == 0 || slices.Contains(values, "") {
 			return Announced{Name: name, Why: "Ray detects it on the machine, and nothing shows " + what + " on " +
-				l.all[i].name}, true
+				l.all[i].name}
 		}
 		a.Values = append(a.Values, values...)
 	}
 	a.sort()
 	a.Present, a.Certain = true, len(a.Values) == 1
 	a.Why = "by the labels of its nodes"
-	return a, true
+	return a
 }
