@@ -82,6 +82,33 @@ func (g *Gang) Alternatives() [][]Bundle {
 	return all
 }
 
+// Together returns the bundles of one choice as requests. A strictly packed gang is one bundle as large as all of them,
+// wherever all selectors match. Ray splits it over nodes if the selectors differ.
+func (g *Gang) Together(bundles []Bundle, selectors []Selector) []Request {
+	requests := make([]Request, len(bundles))
+	for i, b := range bundles {
+		requests[i] = Request{Bundle: b, Count: 1}
+		if i < len(selectors) && len(selectors[i]) > 0 {
+			requests[i].Selectors = selectors[i : i+1]
+		}
+	}
+	if g.Strategy != StrictPack {
+		return requests
+	}
+	whole := Request{Bundle: Bundle{}, Count: 1}
+	var all Selector
+	for i := range requests {
+		whole.Bundle.Add(requests[i].Bundle)
+		for _, s := range requests[i].Selectors {
+			all = append(all, s...)
+		}
+	}
+	if len(all) > 0 {
+		whole.Selectors = []Selector{NewSelector(all...)}
+	}
+	return []Request{whole}
+}
+
 // AsksAs reports whether two gangs ask for the same in the same order; their IDs do not matter.
 func (g *Gang) AsksAs(other *Gang) bool {
 	sameBundles := func(a, b []Bundle) bool { return slices.EqualFunc(a, b, Bundle.Equal) }

@@ -4,7 +4,8 @@
 //
 // The words, from the bottom up:
 //
-//   - A Catalog numbers the resources and label sets of one snapshot. A Vector holds an amount for each resource.
+//   - A Catalog numbers the resources and label sets of one snapshot. A Vector holds an amount for each resource, and
+//     what is free on single cards (raydemand.Cards).
 //   - An Item is a count of equal bundles, a Gang a placement group with its Options, a Claim one call of
 //     request_resources, a RestRequest one request over REST, a WarmEntry one entry of warm capacity.
 //     An Attribution is what serves a RestRequest.
@@ -16,7 +17,8 @@
 //   - A Search places batches and gangs on ledgers by a Strategy.
 //   - A round places all demand once in an order and has an Outcome. A Search compares rounds by their verdict. All
 //     orders are in one list (preferences.go).
-//   - A Model has the costs of launches. A Trial is a replica that is launched to see what its pods announce.
+//   - A Model has the costs of launches. A Trial is a replica that is launched to see what its pods announce
+//     (landing.Announced).
 //
 // The way of a waiting task: Catalog.Items makes it part of an Item (newSearch). settleRest and settle call bestRound,
 // which compares rounds. In each, place (fit.go) looks for room on what exists, then on what is on its way; launchBest

@@ -71,40 +71,13 @@ func (r *Fleet) newGang(g *raydemand.Gang) *Gang {
 }
 
 func (r *Fleet) newOption(g *raydemand.Gang, bundles []raydemand.Bundle, selectors []raydemand.Selector) []*Item {
-	items := r.Items(gangRequests(g, bundles, selectors))
+	items := r.Items(g.Together(bundles, selectors))
 	if g.Strategy == raydemand.StrictPack {
 		for _, it := range items {
 			r.strictlyPacked(it, bundles)
 		}
 	}
 	return items
-}
-
-// gangRequests lists the bundles. A strictly packed gang is one bundle as large as all of them, wherever all selectors
-// match. Ray splits it over nodes if the selectors differ.
-func gangRequests(g *raydemand.Gang, bundles []raydemand.Bundle, selectors []raydemand.Selector) []raydemand.Request {
-	requests := make([]raydemand.Request, len(bundles))
-	for i, b := range bundles {
-		requests[i] = raydemand.Request{Bundle: b, Count: 1}
-		if i < len(selectors) && len(selectors[i]) > 0 {
-			requests[i].Selectors = selectors[i : i+1]
-		}
-	}
-	if g.Strategy != raydemand.StrictPack {
-		return requests
-	}
-	whole := raydemand.Request{Bundle: raydemand.Bundle{}, Count: 1}
-	var all raydemand.Selector
-	for i := range requests {
-		whole.Bundle.Add(requests[i].Bundle)
-		for _, s := range requests[i].Selectors {
-			all = append(all, s...)
-		}
-	}
-	if len(all) > 0 {
-		whole.Selectors = []raydemand.Selector{raydemand.NewSelector(all...)}
-	}
-	return []raydemand.Request{whole}
 }
 
 func (g *Gang) signature() string {

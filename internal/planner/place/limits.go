@@ -264,9 +264,7 @@ func (p *Search) bindLimits(l *Ledger, given []int64) {
 		clear(l.room)
 		l.spare = 0
 	}
-	if l.quotas, l.left = p.Quotas, p.Quotas.Left(given); l.quotas != nil {
-		l.lowerRoomByQuotas()
-	}
+	l.quotas, l.left = p.Quotas, p.Quotas.Left(given)
 	// Pools of which nothing shows that they have room do not count while groups that fit come first, and then without
 	// a bound.
 	if l.ceilings = p.Hoped; p.knownOnly {
@@ -279,26 +277,20 @@ func (p *Search) bindLimits(l *Ledger, given []int64) {
 // occupy places launched pods on nodes and takes them from quotas, and lowers the room of all groups that compete with
 // them.
 func (l *Ledger) occupy(group int, count int64) {
-	if l.quotas != nil {
-		l.quotas.Take(l.left, group, count)
-		l.lowerRoomByQuotas()
-	}
-	if !l.ceilings.Limits(group) {
+	if l.quotas == nil && !l.ceilings.Limits(group) {
 		return
 	}
-	l.ceilings.Occupy(l.on, group, count)
+	l.quotas.Take(l.left, group, count)
+	if l.ceilings.Limits(group) {
+		l.ceilings.Occupy(l.on, group, count)
+	}
 	l.lowerRoom()
 }
 
+// lowerRoom lowers the room of each group to what quotas and nodes leave.
 func (l *Ledger) lowerRoom() {
 	for i := range l.room {
-		l.room[i] = min(l.room[i], l.ceilings.Room(l.on, i))
-	}
-}
-
-func (l *Ledger) lowerRoomByQuotas() {
-	for i := range l.room {
-		l.room[i] = min(l.room[i], l.quotas.Room(l.left, i))
+		l.room[i] = min(l.room[i], l.quotas.Room(l.left, i), l.ceilings.Room(l.on, i))
 	}
 }
 

@@ -1,6 +1,7 @@
 // Package why turns a decision into a Plan, and answers questions about it. It reads what package place recorded
-// when it decided: codes, numbers and names. Each sentence for them is in one table (sentences.go). It must not decide
-// anything or place demand, and package place must not import it.
+// when it decided: codes, numbers and names. Each sentence for them is in one table (sentences.go); what follows from
+// the snapshot alone, such as why a node is not idle, is in package model. It must not decide anything or place demand,
+// and package place must not import it.
 //
 // A reason is a code and a sentence. A verdict is the reason why a group does not serve some demand, and by how many of
 // its properties it misses. A bound is how many more pods a group may have, with the limit that says so. An obstacle is
