@@ -171,9 +171,9 @@ core loop outages beside nightly: export HELIOSTAT_TEST_MEMORY ?= 1Gi
 CORE := '^TestCoreLoop$$'
 OUTAGES := '^TestTheLoopOutlivesItsParts'
 
-# Ray Serve starts half a dozen Python processes for each RayCluster. Beside other dev clusters, that is more than two
-# cores start within the half minute after which a raylet gives up.
-SERVE := '^TestHalfEmptyWorkersOfServe|^TestServeAnswers'
+# Ray Serve and Ray Train start half a dozen Python processes for each RayCluster. Beside other dev clusters, that is more
+# than two cores start within the half minute after which a raylet gives up.
+SERVE := '^TestHalfEmptyWorkersOfServe|^TestServeAnswers|^TestTrainResumes'
 
 .PHONY: lanes loop outages beside
 lanes:

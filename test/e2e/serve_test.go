@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"heliostat.dev/heliostat/test/devcluster/kit"
 	"heliostat.dev/heliostat/test/rig"
 )
@@ -60,6 +63,40 @@ func TestServeAnswersWhileItsWorkerIsGivenBack(t *testing.T) {
 	if lost := driver.Lost(); len(lost) > 0 {
 		t.Errorf("%d requests failed, the first: %s", len(lost), lost[0].Error)
 	}
+}
+
+// TestServeAnswersWhileAGPUIsBad breaks the GPU of the only worker with a replica, and calls it all the time. The
+// replacement joins before the drained worker goes by name, Serve moves the replica there, and no request fails.
+// It runs alone, as TestServeAnswersWhileItsWorkerIsGivenBack does.
+func TestServeAnswersWhileAGPUIsBad(t *testing.T) {
+	layer := layerOf(t, rayServe)
+	one := rig.Group{Name: "gpu", CPU: "2", Replicas: 1, Max: 2, Devices: map[string]int64{"amd.com/gpu": 1},
+		NodeSelector: map[string]string{"gpus": "repair"}}
+	s := stageLayer(t, layer, map[string]any{"num-cpus": "0"}, rig.Cluster{Name: "servebad", IdleSeconds: 300, Groups: []rig.Group{one}})
+	bad := s.workers("gpu", 1)[0]
+	pod, err := lab.Kube.CoreV1().Pods(s.namespace).Get(s.ctx, bad, metav1.GetOptions{})
+	s.must(err)
+	driver := s.driveData(layer)
+	s.do(driver, rig.Command{Do: "serve", ID: "app", Workers: 1})
+	s.see(driver, "app", "running")
+
+	began := time.Now()
+	s.condition(pod.Spec.NodeName, "XIDErrors", corev1.ConditionTrue, "XID 79 on GPU 0")
+	defer s.condition(pod.Spec.NodeName, "XIDErrors", corev1.ConditionFalse, "")
+	s.eventually("the worker goes by name", func(facts []rig.Fact) bool { _, gone := rig.OfPod(facts, bad, rig.PodGone); return gone })
+	t.Logf("the worker went %.0f s after the sign", time.Since(began).Seconds())
+	if _, named := rig.OfPod(s.journal.Facts(), bad, rig.Named); !named {
+		t.Error("the worker went without its name")
+	}
+	s.drainedBeforeStopped()
+	s.workers("gpu", 1)
+	s.quiet("the replica has moved")
+	s.do(driver, rig.Command{Do: "release", ID: "app"})
+	t.Logf("during that: %s", s.see(driver, "app", "done").Pod)
+	if lost := driver.Lost(); len(lost) > 0 {
+		t.Errorf("%d requests failed, the first: %s", len(lost), lost[0].Error)
+	}
+	s.created("gpu", 2)
 }
 
 // TestSlowHalfEmptyWorkersOfRestartableActorsArePacked leaves one actor on each of two workers of two CPUs. At the deadline

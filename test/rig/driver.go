@@ -60,6 +60,8 @@ type Event struct {
 	// Pod is the pod that ran the work. Nodes are the IDs of the Ray nodes that hold a placement group.
 	Pod   string
 	Nodes []string
+	// Step is the step of a training job that has its checkpoint.
+	Step int
 	// Error is the reason why work was lost.
 	Error string
 	// Groups are the node groups of a cluster config.
@@ -78,6 +80,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	var wire struct {
 		ID, Event, Pod, Error string
 		At                    float64
+		Step                  int
 		Nodes                 []string
 		Groups                []NodeGroup
 	}
@@ -92,6 +95,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		Error:  wire.Error,
 		At:     time.Unix(int64(whole), int64(fraction*1e9)),
 		Nodes:  wire.Nodes,
+		Step:   wire.Step,
 		Groups: wire.Groups,
 	}
 	return nil

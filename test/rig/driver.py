@@ -9,12 +9,13 @@ Commands   {"do": "task",    "id", "num_cpus", "num_gpus", "resources", "labels"
            {"do": "request_resources", "id", "num_cpus", "bundles"}   Ray's own SDK call
            {"do": "data",    "id", "num_gpus", "batches", "seconds", "actors"}   a Ray Data pipeline; it needs pyarrow
            {"do": "train",   "id", "workers", "resources"}         whether Ray Train would wait for that many workers; it needs pyarrow
+           {"do": "fit",     "id", "workers", "resources", "seconds"}   a Ray Train job without an end, with steps of that many seconds and a checkpoint after each; it needs pyarrow
            {"do": "serve",   "id", "workers"}        a Ray Serve application with that many replicas of one CPU, and a steady stream of requests; it needs ray[serve]
            {"do": "cluster_config", "id"}          what Ray's libraries know of nodes that the cluster could have
            {"do": "forget_cluster_config", "id"}   takes that away from them, and what Ray Data knows of nodes
 Events     {"id", "event", "at", ...}: submitted, running (with pod), placed (with pods), answered (with pod),
            done, released, lost (with error), requested, cluster_config (with groups), forgotten,
-           trains, refused (with error), ready, bye
+           trains, refused (with error), step (with step and pod, of rank 0, when its checkpoint is reported), ready, bye
 
 Times are seconds since the epoch, taken where the thing happens: "running" is stamped inside the worker process.
 Nothing is retried by Ray, so work that a scale-down destroys is told as lost and not quietly done again.
@@ -42,9 +43,9 @@ def tell(event, id="", at=None, **more):
         print(json.dumps({"id": id, "event": event, "at": at or time.time(), **more}), flush=True)
 
 
-def say(address, event, id):
-    """Tells the driver, from inside a worker process, that something begins there."""
-    note = {"id": id, "event": event, "at": time.time(), "pod": os.environ.get("RAY_CLOUD_INSTANCE_ID", "")}
+def say(address, event, id, **more):
+    """Tells the driver, from inside a worker process, that something happens there."""
+    note = {"id": id, "event": event, "at": time.time(), "pod": os.environ.get("RAY_CLOUD_INSTANCE_ID", ""), **more}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.sendto(json.dumps(note).encode(), address)
 
@@ -179,6 +180,42 @@ def train(command):
         tell("refused", command["id"], error=str(error))
 
 
+def fit(command, address):
+    """Trains until the driver ends. Each attempt continues after the last checkpoint."""
+    import tempfile
+
+    from ray import train
+    from ray.train import Checkpoint, FailureConfig, RunConfig, ScalingConfig
+    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+
+    id = command["id"]
+
+    def steps():
+        last, first = train.get_checkpoint(), train.get_context().get_world_rank() == 0
+        step = 0
+        if last:
+            with last.as_directory() as kept, open(os.path.join(kept, "step")) as f:
+                step = int(f.read()) + 1
+        while True:
+            time.sleep(command["seconds"])
+            with tempfile.TemporaryDirectory() as made:
+                if first:
+                    with open(os.path.join(made, "step"), "w") as f:
+                        f.write(str(step))
+                train.report({"step": step}, checkpoint=Checkpoint.from_directory(made) if first else None)
+            if first:
+                say(address, "step", id, step=step)
+            step += 1
+
+    DataParallelTrainer(
+        steps,
+        scaling_config=ScalingConfig(
+            num_workers=command["workers"], use_gpu="GPU" in command["resources"], resources_per_worker=command["resources"]
+        ),
+        run_config=RunConfig(name=id, storage_path=os.environ["TMPDIR"], failure_config=FailureConfig(max_failures=-1)),
+    ).fit()
+
+
 def serve_app(command, address):
     """Runs a Serve application and calls it all the time until it is released. Tells every request that fails, and at the end how many there were."""
     from ray import serve
@@ -288,6 +325,8 @@ def obey(command, address):
     elif do == "serve":
         held[id] = ("serve", None)
         in_background(serve_app, command, address)
+    elif do == "fit":
+        in_background(fit, command, address)
     elif do == "train":
         train(command)
     elif do == "cluster_config":
