@@ -198,7 +198,8 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 	for _, n := range skipped {
 		count += n
 	}
-	if count < len(input.Objects) {
+	unreadable := func(o doctor.Object) bool { return len(o.Unreadable) > 0 } // a finding says why
+	if count < len(input.Objects) || slices.ContainsFunc(input.Objects, unreadable) {
 		return input, nil
 	}
 	has := "no objects"

@@ -28,13 +28,18 @@ func TestNodepoolsWritesEveryRecordedNodeWithAllKeys(t *testing.T) {
 	if err != nil || len(files) != 49 {
 		t.Fatalf("found %d nodes, %v; want 49", len(files), err)
 	}
-	code, out, errOut := command(t, "", append([]string{"autoscaler", "nodepools", "-o", "json", "-f"}, files...)...)
-	if code != cli.ExitOK {
-		t.Fatalf("exit %d: %s", code, errOut)
-	}
-	var report struct{ Nodes, Pools []map[string]any }
-	if err := json.Unmarshal([]byte(out), &report); err != nil {
-		t.Fatal(err)
+	type pools struct{ Nodes, Pools []map[string]any }
+	var report pools
+	for _, file := range files { // one by one, because some nodes have the same name
+		code, out, errOut := command(t, "", "autoscaler", "nodepools", "-o", "json", "-f", file)
+		if code != cli.ExitOK {
+			t.Fatalf("exit %d: %s", code, errOut)
+		}
+		var of pools
+		if err := json.Unmarshal([]byte(out), &of); err != nil {
+			t.Fatal(err)
+		}
+		report.Nodes, report.Pools = append(report.Nodes, of.Nodes...), append(report.Pools, of.Pools...)
 	}
 	if len(report.Nodes) != 49 || len(report.Pools) != 6 {
 		t.Errorf("%d nodes and %d pools, want 49 and 6", len(report.Nodes), len(report.Pools))

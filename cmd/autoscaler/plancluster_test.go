@@ -168,3 +168,31 @@ func TestAPromiseNeedsTheNameByWhichPlacesAcceptIt(t *testing.T) {
 		}
 	}
 }
+
+// A LimitRange of the namespace gives pods requests, or refuses them, as for `serve`.
+func TestAPlanTakesLimitRangesIntoAccount(t *testing.T) {
+	const snapshot = `, "complete": true, "pendingRequests": [{"resources": {"GPU": 1}, "count": 9}], "kubeLimitRanges": [{"kind": "LimitRange", "metadata": {"name": "l", "namespace": "NS"}, "spec": {"limits": [{"type": "Container", ITEM}]}}]`
+	plan := func(namespace, item string) string {
+		more := strings.NewReplacer("NS", namespace, "ITEM", item).Replace(snapshot)
+		code, out, errOut := command(t, oneGroup(`{"nvidia.com/gpu": "1"}`, `{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu.memory": "40960"}`,
+			`{"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"}`, more), "autoscaler", "plan", "--snapshot", "-", "-o", "table")
+		if code != cli.ExitOK {
+			return errOut
+		}
+		return out
+	}
+	for _, c := range []struct{ namespace, item, want string }{
+		{"n", `"defaultRequest": {"cpu": "3"}`, "launch 2 × g"},
+		{"other", `"defaultRequest": {"cpu": "3"}`, "launch 8 × g"},
+		{"n", `"min": {"memory": "512Mi"}`, "LimitRange l refuses every pod of the group: unless the operator"},
+		{"n", `"min": {"memory": "lots"}`, "kubeLimitRanges[0]: "},
+	} {
+		if got := plan(c.namespace, c.item); !strings.Contains(strings.Join(strings.Fields(got), " "), c.want) {
+			t.Errorf("%s of namespace %s: want %q in\n%s", c.item, c.namespace, c.want, got)
+		}
+	}
+	code, _, errOut := command(t, `{"groups": [], "kubeLimitRanges": []}`, "autoscaler", "plan", "--snapshot", "-")
+	if code != cli.ExitBadInput || !strings.Contains(errOut, "kubeLimitRanges") {
+		t.Errorf("without a RayCluster: exit %d, %s", code, errOut)
+	}
+}

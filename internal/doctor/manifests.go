@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -46,6 +47,14 @@ func Read(objects []map[string]any, reader sharing.Reader, devices *dra.Objects)
 			var ceilings []landing.Ceiling
 			ceilings, object.Unreadable = ceilingsIn(fields)
 			input.Ceilings = append(input.Ceilings, ceilings...)
+		}
+		if object.Read() {
+			switch object.Kind {
+			case "LimitRange":
+				object.Unreadable = append(object.Unreadable, limitsUnreadable[corev1.LimitRange](&object)...)
+			case "ResourceQuota":
+				object.Unreadable = append(object.Unreadable, limitsUnreadable[corev1.ResourceQuota](&object)...)
+			}
 		}
 		if decode.HasDevices(object.APIVersion()) {
 			object.Unreadable = append(object.Unreadable, readDevices(&object, devices)...)
@@ -103,6 +112,34 @@ func readDevices(object *Object, devices *dra.Objects) (unreadable []string) {
 		return readInto(object, devices.PutRule)
 	}
 	return nil
+}
+
+// limitsUnreadable says why a LimitRange or a ResourceQuota cannot be read.
+func limitsUnreadable[T any](object *Object) (faults []string) {
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Fields, new(T))
+	if err == nil {
+		return nil
+	}
+	lists := []fieldpath.Value{object.Root().Get("spec", "hard")}
+	for _, item := range object.Root().Items("spec", "limits") {
+		for _, key := range item.Keys() {
+			lists = append(lists, item.Get(key))
+		}
+	}
+	for _, list := range lists {
+		for _, name := range list.Keys() {
+			if amount := list.Get(name); amount.Has() {
+				if _, reads := quantity(amount); !reads {
+					faults = append(faults, fmt.Sprintf("%s is %s: want a Kubernetes quantity of 0 or more",
+						amount.Path(), fieldpath.Excerpt(strconv.Quote(amount.String()), 60)))
+				}
+			}
+		}
+	}
+	if len(faults) == 0 {
+		faults = []string{"spec: " + err.Error()}
+	}
+	return faults
 }
 
 func readInto[T any](object *Object, put func(*T) (differs bool)) (unreadable []string) {
@@ -360,6 +397,11 @@ func (o *Object) Read() bool {
 }
 
 // Examined reports whether checks examine the object. The Cluster Autoscaler's status is a ConfigMap of one name.
+// Limits of a namespace that cannot be read are not examined.
 func (o Object) Examined() bool {
+	limits := o.Kind == "LimitRange" || o.Kind == "ResourceQuota"
+	if limits && len(o.Unreadable) > 0 {
+		return false
+	}
 	return o.Read() || o.Kind == "ConfigMap" && o.Name == "cluster-autoscaler-status"
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,13 +28,18 @@ func inNamespace[T any](x *inventory, kind string, of *Object) (all []T, names [
 	return all, names
 }
 
-// limitRangeRefuses reports a container that a LimitRange refuses, or whose request is above a default limit of it.
-func limitRangeRefuses(x *inventory, g rayGroup, report reporter) {
-	all, _ := inNamespace[corev1.LimitRange](x, "LimitRange", g.Of)
-	var ranges []*corev1.LimitRange
+// limitRanges returns the LimitRanges of an object's namespace.
+func limitRanges(x *inventory, of *Object) (ranges []*corev1.LimitRange) {
+	all, _ := inNamespace[corev1.LimitRange](x, "LimitRange", of)
 	for i := range all {
 		ranges = append(ranges, &all[i])
 	}
+	return ranges
+}
+
+// limitRangeRefuses reports a container that a LimitRange refuses, or whose request is above a default limit of it.
+func limitRangeRefuses(x *inventory, g rayGroup, report reporter) {
+	ranges := limitRanges(x, g.Of)
 	amounts := func(v fieldpath.Value) corev1.ResourceList {
 		list := corev1.ResourceList{}
 		for _, name := range v.Keys() {
@@ -42,6 +48,15 @@ func limitRangeRefuses(x *inventory, g rayGroup, report reporter) {
 			}
 		}
 		return list
+	}
+	if g.Workers != nil && x.waitsForGCS() {
+		asks := decode.WaitForGCS()
+		for _, fault := range decode.LimitFaults(ranges, &asks) {
+			of := x.find("LimitRange", fault.Range.Namespace, fault.Range.Name)
+			report(occurrence{Path: g.template().Path(), Seen: fault.Seen,
+				More: "LimitRange " + fault.Range.Name + ": " + decode.WaitForGCSWords(fault) + fault.Why,
+				Fix:  run(kubectl(of, "edit")).Hint("and " + decode.FixWaitForGCS)})
+		}
 	}
 	for _, c := range g.containers() {
 		asks := corev1.ResourceRequirements{
@@ -55,17 +70,32 @@ func limitRangeRefuses(x *inventory, g rayGroup, report reporter) {
 	}
 }
 
+// waitsForGCS reports whether the operator adds the init container wait-gcs-ready to workers: it does, unless a
+// Deployment of it says otherwise.
+func (x *inventory) waitsForGCS() bool {
+	return !slices.ContainsFunc(x.programs("kuberay/operator"), func(p program) bool {
+		value, _ := env(p.container, "ENABLE_INIT_CONTAINER_INJECTION")
+		return strings.EqualFold(value.Text(), "false")
+	})
+}
+
 // quotaExceeded reports how many pods of a group the quotas of the namespace allow, if that is below its maximum.
 func quotaExceeded(x *inventory, g rayGroup, report reporter) {
 	quotas, names := inNamespace[corev1.ResourceQuota](x, "ResourceQuota", g.Of)
 	pods := int64(g.Workers.Max) * int64(max(1, g.Workers.NumOfHosts))
+	requests := maps.Clone(g.Workers.Pod.Requests)
+	if ranges := limitRanges(x, g.Of); len(ranges) > 0 && len(quotas) > 0 {
+		for name, amount := range decode.RequestsUnder(ranges, g.template().Members()) {
+			requests[name] = max(requests[name], amount)
+		}
+	}
 	for i, quota := range quotas {
 		if !decode.QuotaForAllPods(&quota) {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(quota.Spec.Hard)) {
 			hard := quota.Spec.Hard[key]
-			each := decode.TakesOfQuota(key, g.Workers.Pod.Requests)
+			each := decode.TakesOfQuota(key, requests)
 			if each <= 0 {
 				continue
 			}

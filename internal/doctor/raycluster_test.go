@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 )
 
@@ -115,6 +116,79 @@ func TestLimitRangesRefuseContainers(t *testing.T) {
 		}
 		if got := slices.Contains(codesOf(examine(t, objects)), "limit-range-refuses"); got != c.found {
 			t.Errorf("%s with %s: found %v", c.resources, c.limits, got)
+		}
+	}
+}
+
+// The operator adds an init container with 200m of cpu and 256Mi of memory to each worker, and none to the head
+// (KubeRay 1.6.2, controllers/ray/common/pod.go).
+func TestALimitRangeThatRefusesTheInitContainerOfWorkersIsFound(t *testing.T) {
+	const manifest = `
+{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a, namespace: ns}, spec: {headGroupSpec: {template: {spec: {containers: [{name: h, image: i, resources: {limits: {cpu: 2, memory: 4Gi}}}]}}}%s}}
+---
+{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: ns}, spec: {limits: [{type: Container, min: {memory: %s}}]}}
+`
+	const workers = `, workerGroupSpecs: [{groupName: g, maxReplicas: 4, template: {spec: {containers: [{name: h, image: i, resources: {limits: {cpu: 2, memory: 4Gi}}}]}}}]`
+	const off = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: o, namespace: ns}, spec: {template: {spec: {containers: [{name: o, image: quay.io/kuberay/operator, env: [{name: ENABLE_INIT_CONTAINER_INJECTION, value: "false"}]}]}}}}`
+	for _, c := range []struct {
+		workers, least string
+		found          int
+	}{{workers, "512Mi", 1}, {workers, "256Mi", 0}, {"", "512Mi", 0}, {workers + off, "512Mi", 0}} {
+		objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, strings.TrimSuffix(c.workers, off), c.least) + "---\n" + strings.TrimPrefix(c.workers, workers)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, f := range examine(t, objects) {
+			if f.Code == "limit-range-refuses" {
+				found++
+				if want := "LimitRange l: for memory in requests of its init container wait-gcs-ready, the LimitRange wants at least 512Mi"; !strings.Contains(f.Why, want) || !strings.Contains(f.Fix, "kubectl edit limitrange l -n ns") {
+					t.Errorf("says %q, fix %q", f.Why, f.Fix)
+				}
+			}
+		}
+		if found != c.found {
+			t.Errorf("at least %s, workers %t: found %d times, want %d", c.least, c.workers != "", found, c.found)
+		}
+	}
+}
+
+func TestAQuotaCountsWhatALimitRangeMakesPodsRequest(t *testing.T) {
+	const manifest = `
+{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a, namespace: ns}, spec: {headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}, workerGroupSpecs: [{groupName: g, maxReplicas: 4, template: {spec: {containers: [{name: h, image: i}]}}}]}}
+---
+{apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: ns}, spec: {hard: {requests.cpu: 6}}}
+---
+{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: %s}, spec: {limits: [{type: Container, defaultRequest: {cpu: 2}}]}}
+`
+	for namespace, want := range map[string]bool{"ns": true, "other": false} {
+		objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, namespace)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(codesOf(examine(t, objects)), "quota-exceeded"); got != want {
+			t.Errorf("with a LimitRange of namespace %s, four pods exceed the quota: %t, want %t", namespace, got, want)
+		}
+	}
+}
+
+func TestLimitsOfANamespaceThatCannotBeReadAreFoundAndNotExamined(t *testing.T) {
+	for limits, want := range map[string]string{
+		`{kind: LimitRange, spec: {limits: [{type: Container, max: {cpu: lots}}]}}`:     `spec.limits[0].max.cpu is "lots": want a Kubernetes quantity of 0 or more`,
+		`{kind: LimitRange, spec: {limits: {type: Container}}}`:                         "spec: cannot restore slice from map",
+		`{kind: ResourceQuota, spec: {hard: {requests.cpu: many, requests.memory: 1}}}`: `spec.hard["requests.cpu"] is "many": want a Kubernetes quantity of 0 or more`,
+		`{kind: ResourceQuota, spec: {hard: {cpu: 2}}}`:                                 "",
+	} {
+		objects, _, err := decode.ReadObjects(strings.NewReader(strings.Replace(limits, "{kind", "{apiVersion: v1, metadata: {name: l, namespace: ns}, kind", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, found := input(t, objects), ""
+		for _, f := range doctor.Examine(read) {
+			found += f.Seen
+		}
+		if skipped := doctor.Skipped(read); found != want || read.Objects[0].Examined() != (want == "") || len(skipped) > 0 != (want != "") {
+			t.Errorf("%s: found %q, want %q; skipped %v", limits, found, want, skipped)
 		}
 	}
 }

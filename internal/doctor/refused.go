@@ -95,7 +95,7 @@ func Skipped(input Input) map[string]int {
 			continue
 		}
 		name := o.Kind
-		if slices.Contains(kindNames(), o.Kind) {
+		if slices.Contains(kindNames(), o.Kind) && !o.Read() {
 			name += "." + o.Group()
 		}
 		counts[name]++

@@ -7,9 +7,13 @@ package manifests
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
@@ -31,7 +35,11 @@ func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster
 		}
 		reader.TopologyLabels = append(slices.Clip(reader.TopologyLabels), label)
 	}
-	cluster, head, err := decode.DecodeManifest(reader, doc.RayCluster)
+	ranges, err := limitRanges(doc.KubeLimitRanges)
+	if err != nil {
+		return nodepool.Cluster{}, err
+	}
+	cluster, head, err := decode.DecodeManifest(reader, doc.RayCluster, ranges...)
 	if err != nil {
 		return cluster, fmt.Errorf("rayCluster: %w: want the manifest of a RayCluster", err)
 	}
@@ -52,6 +60,22 @@ func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster
 	placed.podsUnknown(&cluster)
 	placed.claimsUnknown(&cluster)
 	return cluster, nil
+}
+
+// limitRanges reads the LimitRanges of the file. Those of other namespaces than the RayCluster's have no effect.
+func limitRanges(raw json.RawMessage) ([]*corev1.LimitRange, error) {
+	objects, err := objectsOf(raw, "kubeLimitRanges", "LimitRange")
+	if err != nil {
+		return nil, err
+	}
+	ranges := make([]*corev1.LimitRange, len(objects))
+	for i, object := range objects {
+		ranges[i] = &corev1.LimitRange{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, ranges[i]); err != nil {
+			return nil, fmt.Errorf("kubeLimitRanges[%d]: %w: want a LimitRange as the API prints it", i, err)
+		}
+	}
+	return ranges, nil
 }
 
 // addTo adds to a group what the nodes and pools say about it, as far as they are known.

@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -57,7 +58,7 @@ func AsCluster(object, spec map[string]any) map[string]any {
 // DecodeManifest converts a manifest, YAML or JSON, without pods, and its head group as a worker group: a RayCluster,
 // another object that has its spec, or a list of one of them. It returns an error for anything else.
 func DecodeManifest(
-	reader sharing.Reader, manifest []byte,
+	reader sharing.Reader, manifest []byte, ranges ...*corev1.LimitRange,
 ) (cluster nodepool.Cluster, head nodepool.WorkerGroup, err error) {
 	object := map[string]any{}
 	if err := yaml.Unmarshal(manifest, &object); err != nil {
@@ -76,7 +77,14 @@ func DecodeManifest(
 		return cluster, head, fmt.Errorf("reading RayCluster: %s is missing", strings.Join(path, "."))
 	}
 	rayCluster := &unstructured.Unstructured{Object: AsCluster(object, spec)}
-	return Cluster(reader, rayCluster, nil), HeadGroup(reader, rayCluster), nil
+	d := Decode(reader, rayCluster)
+	ranges = slices.DeleteFunc(slices.Clone(ranges), func(in *corev1.LimitRange) bool {
+		return in.Namespace != "" && in.Namespace != rayCluster.GetNamespace()
+	})
+	if len(ranges) > 0 {
+		UnderLimitRanges(rayCluster, &d, ranges)
+	}
+	return Join(d, nil), HeadGroup(reader, rayCluster), nil
 }
 
 // Decoded is what a RayCluster object says without its pods. It never changes, so callers can keep it as long as the

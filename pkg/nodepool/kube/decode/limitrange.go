@@ -7,9 +7,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -18,6 +20,28 @@ type LimitFault struct {
 	Range                        *corev1.LimitRange
 	Section, Resource, Seen, Why string
 }
+
+// WaitForGCS returns what the init container wait-gcs-ready asks for, which the operator adds to each worker pod
+// (docs/reference/facts.md#init-container-of-workers).
+func WaitForGCS() corev1.ResourceRequirements {
+	list := func() corev1.ResourceList {
+		return corev1.ResourceList{
+			corev1.ResourceCPU:    *resource.NewMilliQuantity(200, resource.DecimalSI),
+			corev1.ResourceMemory: *resource.NewQuantity(256<<20, resource.BinarySI),
+		}
+	}
+	return corev1.ResourceRequirements{Limits: list(), Requests: list()}
+}
+
+// WaitForGCSWords begins a sentence on what a LimitRange refuses of that init container.
+func WaitForGCSWords(fault LimitFault) string {
+	return fmt.Sprintf("for %s in %s of its init container wait-gcs-ready, the LimitRange wants ",
+		fault.Resource, fault.Section)
+}
+
+// FixWaitForGCS says how to make a LimitRange and that init container agree.
+const FixWaitForGCS = "let the LimitRange allow a container with 200m of cpu and 256Mi of memory, or turn the init " +
+	"container off for all RayClusters: ENABLE_INIT_CONTAINER_INJECTION=false in the operator's Deployment"
 
 // containerLimits returns the items of a LimitRange for containers, with the defaults of the API server (Kubernetes
 // 1.36, SetDefaults_LimitRangeItem).
@@ -109,28 +133,51 @@ func UnderLimitRanges(object *unstructured.Unstructured, d *Decoded, ranges []*c
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod.Spec) != nil {
 			continue // decoding has said what cannot be read
 		}
+		found := func(fault LimitFault, severity raydemand.Severity, field, of, fix string) {
+			if at := changedAt(fault.Range); at.After(d.limitedSince[g.Name]) {
+				d.limitedSince[g.Name] = at
+			}
+			d.Findings = append(d.Findings, raydemand.Finding{Code: PodsRefused, Severity: severity,
+				Object: "RayCluster " + d.Cluster.Key.String(), Seen: fault.Seen,
+				Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template%s", g.Index, field),
+				Why:   "LimitRange " + fault.Range.Name + " refuses every pod of the group: " + of + fault.Why,
+				Fix:   fix})
+		}
 		check := func(list string, containers []corev1.Container) {
 			for k := range containers {
 				for _, fault := range LimitFaults(ranges, &containers[k].Resources) {
+					field := fmt.Sprintf(".spec.%s[%d].resources.%s.%s", list, k, fault.Section, fault.Resource)
 					g.Broken = true
-					if at := changedAt(fault.Range); at.After(d.limitedSince[g.Name]) {
-						d.limitedSince[g.Name] = at
-					}
-					d.Findings = append(d.Findings, raydemand.Finding{Code: PodsRefused, Severity: raydemand.Error,
-						Object: "RayCluster " + d.Cluster.Key.String(), Seen: fault.Seen,
-						Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec.%s[%d].resources.%s.%s",
-							g.Index, list, k, fault.Section, fault.Resource),
-						Why: "LimitRange " + fault.Range.Name + " refuses every pod of the group: " + fault.Why,
-						Fix: "set a limit and a request that the LimitRange allows"})
+					found(fault, raydemand.Error, field, "", "set a limit and a request that the LimitRange allows")
 				}
 			}
 		}
 		check("containers", pod.Spec.Containers)
 		check("initContainers", pod.Spec.InitContainers)
+		waits := corev1.Container{Resources: WaitForGCS()}
+		for _, fault := range LimitFaults(ranges, &waits.Resources) { // whether it is turned off is unknown here
+			found(fault, raydemand.Warning, "", "unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, "+
+				WaitForGCSWords(fault), FixWaitForGCS)
+		}
 		for name, amount := range requestsOf(&pod) {
 			g.Pod.Requests[name] = max(g.Pod.Requests[name], amount)
 		}
 	}
+}
+
+// RequestsUnder returns what a pod with this spec requests with the defaults of LimitRanges; nil if the spec cannot be
+// read.
+func RequestsUnder(ranges []*corev1.LimitRange, spec map[string]any) landing.Quantities {
+	var pod corev1.Pod
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod.Spec) != nil {
+		return nil
+	}
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for k := range list {
+			LimitFaults(ranges, &list[k].Resources)
+		}
+	}
+	return requestsOf(&pod)
 }
 
 // changedAt returns when an object was last changed.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,8 @@ import (
 // The zero value is empty.
 type NodeSet struct {
 	nodes []sharing.NodeObject
+	// named are the names of the nodes.
+	named map[string]bool
 	// pods are by node; nil until pods are read, because a list without pods is not a cluster without pods.
 	pods map[string][]sharing.Pod
 	// unreadable are nodes with a pod that cannot be read, so that its requests are unknown.
@@ -117,6 +120,14 @@ func (s *NodeSet) addNode(fields map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("node %s: %w", nameIn(fields), err)
 	}
+	if node.Name != "" && s.named[node.Name] {
+		s.note(fmt.Errorf("node %s is listed more than once; the first counts", node.Name))
+		return nil
+	}
+	if s.named == nil {
+		s.named = map[string]bool{}
+	}
+	s.named[node.Name] = true
 	s.nodes = append(s.nodes, node)
 	return nil
 }
@@ -153,7 +164,10 @@ func (s *NodeSet) addPod(pod *corev1.Pod) {
 		s.KnowPods()
 	}
 	if bound, takes := Bound(pod); takes && len(bound.Requests) > 0 {
-		s.pods[bound.Node] = append(s.pods[bound.Node], bound.Pod)
+		same := func(p sharing.Pod) bool { return p.Namespace == pod.Namespace && p.Name == pod.Name && p.Name != "" }
+		if !slices.ContainsFunc(s.pods[bound.Node], same) {
+			s.pods[bound.Node] = append(s.pods[bound.Node], bound.Pod)
+		}
 	}
 }
 

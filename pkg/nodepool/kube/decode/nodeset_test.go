@@ -381,3 +381,22 @@ func TestAnErrorInPricesNamesFieldAndValue(t *testing.T) {
 		t.Errorf("a file of more than 1 MiB gives %v", err)
 	}
 }
+
+// Two lists of one cluster, such as two files of `kubectl get nodes,pods -A`, have each object twice.
+func TestAnObjectThatIsListedTwiceCountsOnce(t *testing.T) {
+	const list = `{"kind": "List", "items": [{"kind": "Node", "metadata": {"name": "a"}}, {"kind": "Node", "metadata": {}},
+		{"kind": "Pod", "metadata": {"name": "p", "namespace": "n"}, "spec": {"nodeName": "a", "containers": [{"resources": {"requests": {"nvidia.com/gpu": "2"}}}]}}]}`
+	var set NodeSet
+	for range 2 {
+		if err := set.Read(strings.NewReader(list)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes := set.Nodes()
+	if len(nodes) != 3 || len(nodes[0].Pods) != 1 {
+		t.Errorf("%d nodes, want a once and two without a name; %d pods on a, want 1", len(nodes), len(nodes[0].Pods))
+	}
+	if want := []string{"node a is listed more than once; the first counts"}; !cmp.Equal(want, set.Notes) {
+		t.Errorf("notes %q, want %q", set.Notes, want)
+	}
+}

@@ -245,8 +245,10 @@ func TestAllLimitRangesOfTheNamespaceCount(t *testing.T) {
 		cpu     int64
 		refused string
 	}{
-		{bare, []string{"min: {cpu: 2}", "defaultRequest: {cpu: 3}"}, 2, ""},
-		{bare, []string{"defaultRequest: {cpu: 3}", "min: {cpu: 2}"}, 3, ""},
+		{bare, []string{"min: {cpu: 100m}, defaultRequest: {cpu: 2}", "defaultRequest: {cpu: 3}"}, 2, ""},
+		{bare, []string{"defaultRequest: {cpu: 3}", "min: {cpu: 200m}, defaultRequest: {cpu: 2}"}, 3, ""},
+		{bare, []string{"min: {cpu: 2}"}, 2, "spec.workerGroupSpecs[0].template: LimitRange l1 refuses every pod of the group: unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, for cpu in requests of its init container wait-gcs-ready, the LimitRange wants at least 2"},
+		{"{containers: [{name: w, image: i, resources: {limits: {cpu: 1, memory: 256Mi}}}]}", []string{"min: {memory: 256Mi}, max: {memory: 256Mi}"}, 1, ""},
 		{bare, []string{"default: {cpu: 3}", "max: {cpu: 2}"}, 3, "containers[0].resources.limits.cpu: LimitRange l2 refuses every pod of the group: at most 2"},
 		{bare, []string{"max: {cpu: 2}", "default: {cpu: 3}"}, 2, ""},
 		{bare, []string{"default: {cpu: 3}, defaultRequest: {cpu: 1}, maxLimitRequestRatio: {cpu: 2}"}, 1, "containers[0].resources.limits.cpu: LimitRange l1 refuses every pod of the group: a limit of at most 2 times the request, which is 1"},
