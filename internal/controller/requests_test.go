@@ -141,7 +141,7 @@ func TestAnEventOfWhatIsNotServedNamesTheRequestAndItsOwner(t *testing.T) {
 	owned.w = w
 	w.ask("train-7", 3, 0)
 	w.after(time.Second)
-	if want := "request_resources {GPU 1} (request train-7 of owner of train-7): group gpu is at its maximum of 2"; !strings.Contains(said.String(), want) {
+	if want := "requests over REST {GPU 1} (request train-7 of owner of train-7): group gpu is at its maximum of 2"; !strings.Contains(said.String(), want) {
 		t.Errorf("want in it %q, got %s", want, said.String())
 	}
 }
