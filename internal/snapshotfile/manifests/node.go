@@ -108,6 +108,7 @@ func (p *places) readNodes(raw json.RawMessage) error {
 		p.unreadable = append(p.unreadable, nodeProblems(node)...)
 		p.nodes = append(p.nodes, node)
 	}
+	landing.LeaveOutBadGPUs(p.nodes)
 	p.unreadable = append(p.unreadable, p.assumed()...)
 	return nil
 }

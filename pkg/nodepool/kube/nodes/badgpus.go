@@ -2,7 +2,6 @@ package nodes
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,14 +15,6 @@ import (
 // signReturns is how long a sign of a bad GPU that is gone is remembered. Workers that come meanwhile came later than
 // the sign: otherwise one that comes and goes would drain a worker each time.
 const signReturns = 30 * time.Minute
-
-// Beyond a part of 1/badPart of the nodes with GPUs, and of more than fewNodes, a sign is more likely an error of
-// whatever reports it than of the GPUs, and nothing follows from it. Node repair stops there too: EKS, "Node
-// auto-repair"; Karpenter, feature gate NodeRepair.
-const (
-	fewNodes = 5
-	badPart  = 5
-)
 
 // badGPU is a sign of a bad GPU. This process has seen it since then without interruption, and with shorter gaps than
 // signReturns since first.
@@ -49,12 +40,11 @@ type badGPUs struct {
 // of returns the signs of nodes, which have those of f since the same time, and lets plans place nothing on nodes of
 // which all GPUs are bad.
 func (f badGPUs) of(nodes []landing.Node, now time.Time) badGPUs {
-	next, withGPUs, bad := badGPUs{byNode: map[string][]badGPU{}, gone: map[string][]badGPU{}}, 0, 0
+	next := badGPUs{byNode: map[string][]badGPU{}, gone: map[string][]badGPU{}}
 	for i := range nodes {
 		node := &nodes[i]
 		var list []badGPU
 		if node.GPUs != nil {
-			withGPUs++
 			for _, seen := range node.GPUs.Bad {
 				list = append(list, badGPU{BadGPU: seen, first: now, since: now})
 			}
@@ -84,21 +74,8 @@ func (f badGPUs) of(nodes []landing.Node, now time.Time) badGPUs {
 		}
 		slices.SortStableFunc(list, func(a, b badGPU) int { return cmp.Compare(b.Severity, a.Severity) })
 		next.byNode[node.Name] = list
-		if list[0].Severity >= sharing.Drain || node.GPUs.AllBad() != "" {
-			bad++
-		}
 	}
-	if withGPUs > fewNodes && bad*badPart > withGPUs {
-		next.tooMany = fmt.Sprintf("%d of %d nodes with GPUs show a bad one, which is more likely an error of what "+
-			"reports it", bad, withGPUs)
-		return next
-	}
-	for i := range nodes {
-		if nodes[i].GPUs != nil && nodes[i].GPUs.AllBad() != "" {
-			nodes[i].GPUs = nodes[i].GPUs.WithoutHealthy()
-			nodes[i] = nodes[i].Classed()
-		}
-	}
+	next.tooMany = landing.LeaveOutBadGPUs(nodes)
 	return next
 }
 
