@@ -110,6 +110,7 @@ func newRemote(t *testing.T) *remote {
 	t.Cleanup(r.hub.Close)
 	r.address = server.URL
 	t.Setenv(cli.ServerVariable, r.address)
+	t.Setenv(cli.TokenFileVariable, "")
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	return r
 }

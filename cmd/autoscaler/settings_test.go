@@ -220,6 +220,7 @@ func TestVariablesThatSetNothingAreTold(t *testing.T) {
 		"HELIOSTAT_LOG_LEVEL=debug": {},
 		"HELIOSTAT_CONFIG=/etc/x":   {},
 		"HELIOSTAT_SERVER=http://x": {},
+		"HELIOSTAT_TOKEN_FILE=/t":   {},
 		"HELIOSTAT_CACHE=/var/tmp":  {},
 		"HOME=/root":                {},
 		// Kubernetes sets these variables in pods for the Services heliostat, heliostat-metrics and heliostat-mode.

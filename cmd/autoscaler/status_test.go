@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -338,14 +341,57 @@ func TestTheRayClusterThatWasProbablyMeantIsNamed(t *testing.T) {
 }
 
 func TestATokenIsSentToTheServerItself(t *testing.T) {
-	r := newRemote(t)
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("t0ken\n"), 0o600); err != nil {
+	certificate, key := certificateOf(t)
+	for _, c := range []struct {
+		name, variable string // what the file of the variable holds
+		flags          []string
+		want, wrong    string
+	}{
+		{name: "of the flag", flags: []string{"--token-file", fileOf(t, "t0ken\n")}, want: "Bearer t0ken"},
+		{name: "of the variable", variable: "fr0m\n", want: "Bearer fr0m"},
+		{name: "the flag before the variable", variable: "fr0m", flags: []string{"--token-file", fileOf(t, "t0ken")}, want: "Bearer t0ken"},
+		{name: "a certificate before the variable", variable: "fr0m", flags: []string{"--client-certificate", certificate, "--client-key", key}},
+		{name: "both flags", flags: []string{"--token-file", fileOf(t, "t0ken"), "--client-certificate", certificate, "--client-key", key}, want: "Bearer t0ken"},
+		{name: "no token in the variable's file", variable: " ", wrong: "reading $HELIOSTAT_TOKEN_FILE: "},
+		{name: "no TLS", variable: "fr0m", flags: []string{"--server", "http://heliostat.example"}, wrong: "$HELIOSTAT_TOKEN_FILE: http://heliostat.example has no TLS"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRemote(t)
+			if c.variable != "" {
+				t.Setenv(cli.TokenFileVariable, fileOf(t, c.variable))
+			}
+			code, _, errOut := command(t, "", append([]string{"autoscaler", "status"}, c.flags...)...)
+			if c.wrong != "" {
+				if code != cli.ExitBadInput || !strings.Contains(errOut, c.wrong) || r.seen != nil {
+					t.Errorf("exit %d %s: the server was told %v; want %q", code, errOut, r.seen, c.wrong)
+				}
+				return
+			}
+			if code != cli.ExitOK || r.seen.Get("Authorization") != c.want {
+				t.Errorf("exit %d %s: Authorization %q, want %q", code, errOut, r.seen.Get("Authorization"), c.want)
+			}
+		})
+	}
+}
+
+// certificateOf writes a self-signed client certificate and its key, and returns their files.
+func certificateOf(t *testing.T) (certificate, key string) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errOut := command(t, "", "autoscaler", "status", "--token-file", file); code != cli.ExitOK || r.seen.Get("Authorization") != "Bearer t0ken" {
-		t.Errorf("exit %d %s: Authorization %q", code, errOut, r.seen.Get("Authorization"))
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	signed, err := x509.CreateCertificate(nil, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
 	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fileOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}))),
+		fileOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})))
 }
 
 // proxy is an API server that returns the caller's identity, issues tokens, and forwards calls as services/proxy does:
@@ -453,12 +499,14 @@ func TestThroughTheAPIServersProxyGoTokensForHeliostatAlone(t *testing.T) {
 	for _, c := range []struct {
 		name, who, user, want string
 		tokenFile, refuses    bool
+		variable              bool // names the token's file in place of the flag
 		silent                bool // the API server issues no token and does not return the caller's identity
 		wrong                 string
 	}{
 		{name: "a ServiceAccount's token", who: account, user: "token: cluster-secret", want: "Bearer lent"},
 		{name: "a ServiceAccount's token out of a plugin", who: account, user: plugin, want: "Bearer lent"},
 		{name: "a token of a file", who: account, user: "token: cluster-secret", tokenFile: true, want: "Bearer another"},
+		{name: "a token of the variable's file", who: account, user: "token: cluster-secret", variable: true, want: "Bearer another"},
 		{name: "a ServiceAccount that may create no token", who: account, user: "token: cluster-secret", refuses: true, wrong: "kubectl -n ml create token driver --audience heliostat"},
 		{name: "a person's token", who: "ann", user: "token: cluster-secret", wrong: "it never sends the kubeconfig's own credentials; set --token-file"},
 		{name: "a person's token out of a plugin", who: "ann", user: plugin, wrong: "set --token-file"},
@@ -476,6 +524,9 @@ func TestThroughTheAPIServersProxyGoTokensForHeliostatAlone(t *testing.T) {
 			argv := []string{"autoscaler", "status", "llm", "--kubeconfig", kubeconfig(c.user)}
 			if c.tokenFile {
 				argv = append(argv, "--token-file", fileOf(t, "another"))
+			}
+			if c.variable {
+				t.Setenv(cli.TokenFileVariable, fileOf(t, "another"))
 			}
 			code, out, errOut := command(t, "", argv...)
 			if c.wrong != "" {

@@ -40,7 +40,8 @@ type ServerFlags struct {
 const ServerHelp = `Without --server or ` + ServerVariable + `, the command finds the server as kubectl does:
 by the kubeconfig, through the API server's proxy to the Service of the Helm chart. It does not send the kubeconfig's
 credentials to Heliostat. If the user of the kubeconfig is a ServiceAccount that may create tokens for itself, the
-command sends a short-lived token that is only valid for Heliostat. Otherwise, set --token-file.`
+command sends a short-lived token that is only valid for Heliostat. Otherwise, set --token-file or
+` + TokenFileVariable + `.`
 
 // AddTo adds the flags to a command, which must have its RunE, completes their values, and makes the command suggest
 // RayClusters.
@@ -49,7 +50,8 @@ func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 	f.all = flags
 	flags.StringVar(&f.server, "server", "", "address of a Heliostat server, for example http://127.0.0.1:8090 "+
 		"(default: $"+ServerVariable+", or by the kubeconfig)")
-	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the caller's bearer token")
+	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the caller's bearer token (default: $"+
+		TokenFileVariable+")")
 	flags.StringVar(&f.authority, "certificate-authority", "",
 		"with --server: a PEM file of authorities for the server's certificate")
 	flags.StringVar(&f.certificate, "client-certificate", "",
@@ -148,17 +150,27 @@ func (f *ServerFlags) direct(address string) (http.RoundTripper, error) {
 		}
 		transport.TLSClientConfig.Certificates = []tls.Certificate{pair}
 	}
-	if f.tokenFile == "" {
+	token := f.callersToken()
+	if token.path == "" {
 		return transport, nil
 	}
-	if _, err := readToken(f.tokenFile); err != nil {
+	if _, err := token.read(); err != nil {
 		return nil, err
 	}
 	if target, err := url.Parse(address); err == nil && target.Scheme == "http" && !isLoopbackHost(target.Hostname()) {
-		return nil, fmt.Errorf("--token-file: %s has no TLS, so the network could read the token; use https, "+
-			"or a loopback address", address)
+		return nil, fmt.Errorf("%s: %s has no TLS, so the network could read the token; use https, or a loopback "+
+			"address", token.named, address)
 	}
-	return withToken{fileToken(f.tokenFile), "Authorization", transport}, nil
+	return withToken{token.now, "Authorization", transport}, nil
+}
+
+// callersToken returns the file of --token-file or of its variable. A client certificate is another identity of the
+// caller, so it counts before the variable.
+func (f *ServerFlags) callersToken() tokenFile {
+	if f.tokenFile == "" && f.certificate == "" {
+		return tokenFile{os.Getenv(TokenFileVariable), "$" + TokenFileVariable}
+	}
+	return tokenFile{f.tokenFile, "--token-file"}
 }
 
 // proxied connects through the API server that config names.
@@ -169,8 +181,9 @@ func (f *ServerFlags) proxied(config *rest.Config) (*apiv1.Client, error) {
 			fmt.Errorf("--service %q: want NAMESPACE/[https:]NAME[:PORT], for example %s", f.service, defaultService),
 		)
 	}
-	if f.tokenFile != "" {
-		if _, err := readToken(f.tokenFile); err != nil {
+	token := f.callersToken()
+	if token.path != "" {
+		if _, err := token.read(); err != nil {
 			return nil, BadInput(err)
 		}
 	}
@@ -184,8 +197,8 @@ func (f *ServerFlags) proxied(config *rest.Config) (*apiv1.Client, error) {
 	}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		if f.tokenFile != "" {
-			return withToken{fileToken(f.tokenFile), access.ForwardedHeader, next}
+		if token.path != "" {
+			return withToken{token.now, access.ForwardedHeader, next}
 		}
 		return withToken{tokens.now, access.ForwardedHeader, next}
 	})

@@ -271,7 +271,7 @@ func unknownVariables(known, environ []string) (names []string) {
 	for _, pair := range environ {
 		variable, value, _ := strings.Cut(pair, "=")
 		name, ours := strings.CutPrefix(variable, EnvPrefix)
-		if ours && value != "" && variable != ServerVariable && variable != cacheVariable &&
+		if ours && value != "" && !slices.Contains(otherVariables, variable) &&
 			!serviceVariable.MatchString(variable) &&
 			!slices.Contains(known, name) {
 			names = append(names, name)
@@ -311,8 +311,15 @@ func LogUnknownVariables(known, environ []string, log *slog.Logger) {
 	}
 }
 
-// ServerVariable is the environment variable of --server.
-const ServerVariable = "HELIOSTAT_SERVER"
+// ServerVariable and TokenFileVariable are the environment variables of --server and --token-file, with which commands
+// call a server.
+const (
+	ServerVariable    = EnvPrefix + "SERVER"
+	TokenFileVariable = EnvPrefix + "TOKEN_FILE"
+)
 
 // cacheVariable is the cache folder of the Makefile and of the dev cluster, which the README asks you to export.
 const cacheVariable = EnvPrefix + "CACHE"
+
+// otherVariables have the prefix of settings and belong to no flag of serve.
+var otherVariables = []string{ServerVariable, TokenFileVariable, cacheVariable}

@@ -115,19 +115,24 @@ func (r *tokenRequester) account(ctx context.Context) (namespace, name string, e
 // now returns a token that is valid now.
 func (r *tokenRequester) now(ctx context.Context) (string, error) { return r.token(ctx, time.Now()) }
 
-// fileToken reads the token of a file for each call, because a pod's token changes every hour.
-func fileToken(file string) func(context.Context) (string, error) {
-	return func(context.Context) (string, error) { return readToken(file) }
+// tokenFile is a file with the caller's token.
+type tokenFile struct {
+	path string
+	// named is the flag or the variable that names the file, for messages.
+	named string
 }
 
-func readToken(file string) (string, error) {
-	text, err := os.ReadFile(file)
+// now reads the file for each call, because a pod's token changes every hour.
+func (f tokenFile) now(context.Context) (string, error) { return f.read() }
+
+func (f tokenFile) read() (string, error) {
+	text, err := os.ReadFile(f.path)
 	if err != nil {
-		return "", fmt.Errorf("reading --token-file: %w", err)
+		return "", fmt.Errorf("reading %s: %w", f.named, err)
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("reading --token-file: %s holds no token", file)
+		return "", fmt.Errorf("reading %s: %s holds no token", f.named, f.path)
 	}
 	return token, nil
 }
