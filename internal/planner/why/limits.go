@@ -209,6 +209,17 @@ func triedOnNode(g *place.Group) model.Reason {
 	return tried.with(g.Name, g.NodeFit.Why, model.Pods(g.Hosts))
 }
 
+// triedReason says why a group is tried with one replica at a time; no reason if it is not.
+func (d *decision) triedReason(i int) model.Reason {
+	switch g := &d.Groups[i]; {
+	case g.Trying():
+		return triedOnNode(g)
+	case len(d.SharedNodes.UnprovenPools(i)) > 0:
+		return d.triedInPool(i)
+	}
+	return model.Reason{}
+}
+
 // promised names the pods of other RayClusters that are on their way to nodes of a group.
 func (d *decision) promised(i int) string {
 	var names []string

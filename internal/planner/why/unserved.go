@@ -283,8 +283,12 @@ func (d *decision) consider(items []*place.Item, open ...place.Domain) []verdict
 	for i := range all {
 		reason, misses := d.miss(i, items, open)
 		if misses == 0 {
-			if reason = hasRoom.with(); d.boundOf(i).room < place.BundlesOf(items) {
-				reason = d.boundOf(i).Reason
+			reason = hasRoom.with()
+			switch bound := d.boundOf(i); {
+			case bound.room < place.BundlesOf(items):
+				reason = bound.Reason
+			case len(items) == 1 && items[0].Gang == nil: // a group with proven room would serve it
+				reason = cmp.Or(d.triedReason(i), reason)
 			}
 		}
 		all[i] = verdict{reason, i, misses}
