@@ -101,11 +101,16 @@ func asCode(value string) string {
 	return "`" + value + "`"
 }
 
-func TestNoHelpTellsADefaultThatIsNone(t *testing.T) {
+var twoDefaults = regexp.MustCompile(`\(default[^()]*\)\s*\(default[^()]*\)`)
+
+func TestNoHelpTellsADefaultThatIsNoneOrTwice(t *testing.T) {
 	for _, c := range commands() {
 		_, out, _ := command(t, "", "autoscaler", c.Name(), "--help")
 		if !strings.Contains(out, "Examples:\n") || strings.Contains(out, "(default )") || strings.Contains(out, "(default [])") {
 			t.Errorf("%s --help:\n%s", c.Name(), out)
+		}
+		if twice := twoDefaults.FindString(out); twice != "" {
+			t.Errorf("%s --help tells a default twice: %s", c.Name(), twice)
 		}
 	}
 }

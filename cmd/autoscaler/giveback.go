@@ -39,7 +39,7 @@ func newGiveBackCommand() *cobra.Command {
 	flags.StringVar(&ask.Pool, "pool", "", "the node pool on which the workers run")
 	flags.DurationVar(&within, "within", within, "how long the work has to move or to end")
 	flags.DurationVar(&hold, "for", 0, "how long the groups are held down (default until --end)")
-	flags.BoolVar(&ask.Force, "force", false, "also end work that cannot move, when that time is over")
+	flags.BoolVar(&ask.Force, "force", false, "when the time of --within is over, also end work that cannot move")
 	flags.BoolVar(&ask.DryRun, "dry-run", false, "only show what would be given back")
 	flags.BoolVar(&end, "end", false, "end the reservation, so that the groups may grow again")
 	cmd.MarkFlagsMutuallyExclusive("gpus", "end")

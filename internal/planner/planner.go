@@ -131,6 +131,9 @@ func Describe(r raydemand.Request) string { return model.Describe(r) }
 // Span formats a duration in seconds: 98ms, 45s, 2m30s, 3d4h.
 func Span(seconds float64) string { return model.Span(seconds) }
 
+// Pods counts pods: 1 pod, 2 pods.
+func Pods(n int64) string { return model.Pods(n) }
+
 // Expected says when something is expected, seen from now: "expected in about 2m (p90 4m)"; nothing if at is zero.
 func Expected(at, late, now time.Time) string { return model.Expected(at, late, now) }
 

@@ -104,7 +104,7 @@ func Serve() *cobra.Command {
 		"ServiceAccount token file for heads with enableK8sTokenAuth, shared with every such head; grant it only "+
 			"ray:write on RayClusters (default: such heads are not called)")
 	f.DurationVar(&o.features.jobsEvery, "jobs-every", 0, "read for which Ray jobs the workers work, for autoscaler "+
-		"costs --by job; each reading takes two tables of the head, so a minute or more (default: never)")
+		"costs --by job; each reading takes two tables of the head, so a minute or more; 0s is never")
 	cli.Validate(f, "jobs-every", "0, or a duration from 10s to 24h", func() bool {
 		every := o.features.jobsEvery
 		return every == 0 || every >= 10*time.Second && every <= day

@@ -156,7 +156,7 @@ func keep(units, chosen []unit) {
 // waits returns why the GPUs of a worker that goes would not be free: pods that wait for a node would take them. It is
 // also unknown then how many pods the groups are going to have.
 func (in *Input) waits(groups map[string]int64) string {
-	waiting := map[string]int{}
+	waiting := map[string]int64{}
 	for i := range in.Snapshot.Nodes {
 		if n := &in.Snapshot.Nodes[i]; groups[n.Group] > 0 && n.KubeNode == "" &&
 			(n.State == planner.Pending || n.State == planner.AllocationTimeout) {
@@ -164,8 +164,12 @@ func (in *Input) waits(groups map[string]int64) string {
 		}
 	}
 	for _, group := range slices.Sorted(maps.Keys(waiting)) {
-		return fmt.Sprintf("%d pods of group %s wait for a node and would take the GPUs; wait until they run, or end "+
-			"what they are for", waiting[group], group)
+		wait, take := "wait", "they run, or end what they are for"
+		if waiting[group] == 1 {
+			wait, take = "waits", "it runs, or end what it is for"
+		}
+		return fmt.Sprintf("%s of group %s %s for a node and would take the GPUs; wait until %s",
+			planner.Pods(waiting[group]), group, wait, take)
 	}
 	return ""
 }

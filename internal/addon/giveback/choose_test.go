@@ -152,7 +152,7 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 			f.group("h", 1, 0)
 			f.worker("a", "h", 0)
 			f.in.Snapshot.Nodes = append(f.in.Snapshot.Nodes, planner.Node{Pod: "b", Group: "h", State: planner.Pending})
-		}, giveback.Ask{GPUs: 1, Group: "h"}, "1 pods of group h wait for a node"},
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "1 pod of group h waits for a node"},
 		"a part of a GPU": {func(f *fleet) {
 			f.group("h", 1, 0)
 			f.in.Snapshot.Groups[0].Resources = raydemand.Bundle{raydemand.GPU: raydemand.One / 2}
