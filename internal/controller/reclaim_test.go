@@ -223,7 +223,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 		"the hour of it is over": {small, func(p *pair) {
 			p.low.kube.cluster.Reclaimed = []reservation.Taking{{At: p.low.now.Add(-time.Hour), GPUs: 1}}
 		}, 1, "has given 1 GPU"},
-		"workers are too young":                               {long, func(*pair) {}, 0, ""},
+		"workers are too young":                               {long, func(*pair) {}, 0, "would make room for 2 pods of group gpu; RayCluster ml/low gives them when they have run for 60m (--reclaim-min-runtime)"},
 		"the minimum of the other":                            {taking, func(p *pair) { p.low.group("gpu").Min = 3 }, 1, ""},
 		"it has a reservation":                                {taking, func(p *pair) { p.low.kube.cluster.GiveBack = &reservation.Reservation{Deadline: p.low.now} }, 0, ""},
 		"its workers have tasks":                              {taking, func(p *pair) { p.low.busy(p.low.pod(0)); p.low.busy(p.low.pod(1)); p.low.busy(p.low.pod(2)) }, 1, ""},

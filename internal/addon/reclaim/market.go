@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 )
@@ -53,8 +54,10 @@ type member struct {
 	// wanted is what would be taken from it, and wantedAt when that was found.
 	wanted   taking
 	wantedAt time.Time
-	// askedAt is when it was asked for GPUs, if it has not answered yet; refusedAt is when it last refused.
+	// askedAt is when it was asked for GPUs, if it has not answered yet; refusedAt is when it last refused, and refusal
+	// is why.
 	askedAt, refusedAt time.Time
+	refusal            string
 }
 
 const (
@@ -175,8 +178,8 @@ func (m *Market) askOffers(keys []nodepool.ClusterKey, now time.Time) {
 }
 
 // choose returns what a taker would take: of the first RayCluster that can make room for more of its pods, as few
-// workers as possible. It returns nil if none can.
-func (m *Market) choose(room *whatIf, others []nodepool.ClusterKey, now time.Time) *taking {
+// workers as possible. If none can now, it returns why the first one cannot, or nil if nothing is known to prevent it.
+func (m *Market) choose(room *whatIf, others []nodepool.ClusterKey, now time.Time) (best *taking) {
 	for _, key := range others {
 		m.mu.Lock()
 		each, known := m.members[key]
@@ -189,25 +192,64 @@ func (m *Market) choose(room *whatIf, others []nodepool.ClusterKey, now time.Tim
 		if now.Sub(from.offeredAt) > answerWithin {
 			continue
 		}
-		if found := m.from(room, &from, now); found != nil {
-			found.taker, found.from = room.view.Cluster.Key, key
-			m.mu.Lock()
-			each.wanted, each.wantedAt = *found, now
-			m.mu.Unlock()
-			return found
+		found := m.from(room, &from, now)
+		if found == nil || found.yields && best != nil {
+			continue
+		}
+		found.taker, found.from, best = room.view.Cluster.Key, key, found
+		if !found.yields {
+			break
 		}
 	}
-	return nil
+	if best != nil && len(best.offers) > 0 {
+		m.mu.Lock()
+		if each := m.members[best.from]; each != nil {
+			each.wanted, each.wantedAt = *best, now
+		}
+		m.mu.Unlock()
+	}
+	return best
 }
 
-// from chooses among the offers of one RayCluster.
+// from chooses among the offers of one RayCluster, or says why it offers nothing.
 func (m *Market) from(room *whatIf, from *member, now time.Time) *taking {
+	if from.noOffer != "" {
+		return &taking{yields: true, why: from.noOffer}
+	}
+	old := func(offer giveback.Offer) bool { return now.Sub(offer.Since) >= m.MinRuntime }
 	perHour := int64(m.PerHour)
 	left := perHour - giveback.Taken(from.taken, now)
+	if found := fromGroups(room, from, left, old); found != nil {
+		switch gpus := giveback.GPUsOf(found.offers); {
+		case from.unmanaged != "":
+			found.why = fmt.Sprintf("RayCluster %s gives nothing: %s", from.key, from.unmanaged)
+		case gpus > left:
+			found.why = fmt.Sprintf("RayCluster %s gives at most %s an hour (--reclaim-gpus-per-hour), and has given "+
+				"%s", from.key, giveback.GPUs(perHour), giveback.GPUs(perHour-left))
+		case now.Sub(from.refusedAt) < refusedFor:
+			found.why = fmt.Sprintf("RayCluster %s has just refused: %s", from.key, from.refusal)
+		}
+		return found
+	}
+	if !slices.ContainsFunc(from.offers, func(offer giveback.Offer) bool { return !old(offer) }) {
+		return nil
+	}
+	found := fromGroups(room, from, left, func(giveback.Offer) bool { return true })
+	if found != nil {
+		found.yields = true
+		found.why = fmt.Sprintf("RayCluster %s gives them when they have run for %s (--reclaim-min-runtime)", from.key,
+			planner.Span(m.MinRuntime.Seconds()))
+	}
+	return found
+}
+
+// fromGroups chooses among those offers of one RayCluster that may be taken, of the first group that makes room. left
+// is how many GPUs it may still give.
+func fromGroups(room *whatIf, from *member, left int64, may func(giveback.Offer) bool) *taking {
 	byGroup := map[string][]giveback.Offer{}
 	var groups []string
 	for _, offer := range from.offers {
-		if now.Sub(offer.Since) < m.MinRuntime {
+		if !may(offer) {
 			continue
 		}
 		if byGroup[offer.Group] == nil {
@@ -216,21 +258,10 @@ func (m *Market) from(room *whatIf, from *member, now time.Time) *taking {
 		byGroup[offer.Group] = append(byGroup[offer.Group], offer)
 	}
 	for _, group := range groups {
-		found := room.fewest(byGroup[group], left, from.rank)
-		if found == nil {
-			continue
+		if found := room.fewest(byGroup[group], left, from.rank); found != nil {
+			found.group = group
+			return found
 		}
-		found.group = group
-		switch gpus := giveback.GPUsOf(found.offers); {
-		case from.unmanaged != "":
-			found.why = fmt.Sprintf("RayCluster %s gives nothing: %s", from.key, from.unmanaged)
-		case gpus > left:
-			found.why = fmt.Sprintf("RayCluster %s gives at most %s an hour (--reclaim-gpus-per-hour), and has given "+
-				"%s", from.key, giveback.GPUs(perHour), giveback.GPUs(perHour-left))
-		case now.Sub(from.refusedAt) < refusedFor:
-			found.why = fmt.Sprintf("RayCluster %s has just refused: %s", from.key, from.noOffer)
-		}
-		return found
 	}
 	return nil
 }
@@ -266,7 +297,7 @@ func (m *Market) ask(ctx context.Context, t *taking, ask giveback.Ask, now time.
 		m.mu.Lock()
 		each.askedAt = time.Time{}
 		if err != nil {
-			each.refusedAt, each.noOffer = now, err.Error()
+			each.refusedAt, each.refusal = now, err.Error()
 		} else {
 			each.gives = &r
 		}

@@ -10,6 +10,7 @@
 package reclaim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -215,11 +216,14 @@ func (f *feature) prevented(o *addon.Cycle) string {
 // finding says what would be taken, and why it is not.
 func (f *feature) finding(o *addon.Cycle) raydemand.Finding {
 	found := raydemand.Finding{Code: FindingPossible, Severity: raydemand.Info,
-		Object: "RayCluster " + o.View.Cluster.Key.String(), Field: "spec", Why: f.found.gain(),
-		Fix: f.prevented(o)}
-	if found.Fix == "" {
-		found.Fix = "Heliostat takes them now"
+		Object: "RayCluster " + o.View.Cluster.Key.String(), Field: "spec"}
+	if len(f.found.offers) == 0 {
+		found.Why = fmt.Sprintf("RayCluster %s, from which it may take GPUs, offers none: %s", f.found.from,
+			f.found.why)
+		found.Fix = "Heliostat asks again in " + planner.Span(lookEvery.Seconds())
+		return found
 	}
+	found.Why, found.Fix = f.found.gain(), cmp.Or(f.prevented(o), "Heliostat takes them now")
 	return found
 }
 
@@ -230,8 +234,10 @@ type taking struct {
 	offers      []giveback.Offer
 	// launches are the pods that it makes room for and that are not launched yet, waiting those that exist, by group.
 	launches, waiting map[string]int64
-	// why says what prevents it now; empty if nothing does.
+	// why says what prevents it now; empty if nothing does. Without offers, it says why there are none.
 	why string
+	// yields: if something can be taken from another RayCluster, that comes first.
+	yields bool
 }
 
 // text says what is taken: "2 GPUs from group gpu of RayCluster ml/low (llm-gpu-a: idle)".
@@ -258,7 +264,7 @@ func (t *taking) gain() string {
 	}
 	var pods []string
 	for _, group := range slices.Sorted(maps.Keys(sum)) {
-		pods = append(pods, fmt.Sprintf("%d pods of group %s", sum[group], group))
+		pods = append(pods, planner.Pods(sum[group])+" of group "+group)
 	}
 	return t.text() + " would make room for " + strings.Join(pods, " and ")
 }

@@ -1,0 +1,80 @@
+package reclaim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// The finding says what prevents a taking, and a RayCluster that can give nothing now hides no other that can.
+func TestWhyNothingIsTaken(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	const (
+		behind = "not now: the RayCluster is just being scaled"
+		took   = "1 GPU from group gpu of RayCluster ml/%s (n0000-0: idle) would make room for 1 pod of group gpu; "
+		young  = took + "RayCluster ml/%[1]s gives them when they have run for 10m (--reclaim-min-runtime)"
+		none   = "RayCluster ml/%s, from which it may take GPUs, offers none: " + behind + "; Heliostat asks again in 10s"
+		takes  = took + "Heliostat takes them now"
+	)
+	for name, c := range map[string]struct {
+		a, b string // what the RayClusters a and b offer; a comes first
+		want string // the finding of the taker
+		from string // the RayCluster that it names
+	}{
+		"old workers":                     {"old", "old", takes, "a"},
+		"young workers":                   {"young", "nothing", young, "a"},
+		"an answer that there is nothing": {"behind", "nothing", none, "a"},
+		"young ones hide no other":        {"young", "old", takes, "b"},
+		"no answer hides no other":        {"behind", "old", takes, "b"},
+		"the first of both":               {"behind", "young", none, "a"},
+		"no worker may go":                {"nothing", "nothing", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := New(nil, Settings{On: true, PerHour: 8, MinRuntime: 10 * time.Minute})
+			o, offers := fullPool(1, 1, 1)
+			o.View.Cluster.Key, o.View.Mode, o.View.Now = nodepool.ClusterKey{Namespace: "ml", Name: "high"}, nodepool.Managed, now
+			var others []nodepool.ClusterKey
+			for name, has := range map[string]string{"a": c.a, "b": c.b} {
+				key := nodepool.ClusterKey{Namespace: "ml", Name: name}
+				each := &member{key: key, offeredAt: now}
+				switch has {
+				case "old", "young":
+					each.offers = append(each.offers, offers[0])
+					each.offers[0].Why, each.offers[0].Since = "idle", now.Add(-time.Hour)
+					if has == "young" {
+						each.offers[0].Since = now.Add(-time.Minute)
+					}
+				case "behind":
+					each.noOffer = behind
+				}
+				m.members[key] = each
+			}
+			for _, name := range []string{"a", "b"} {
+				others = append(others, nodepool.ClusterKey{Namespace: "ml", Name: name})
+			}
+			f := &feature{market: m, short: now.Add(-time.Minute)}
+			f.found = m.choose(newWhatIf(o), others, now)
+			got, want := "", ""
+			if f.found != nil {
+				finding := f.finding(o)
+				got = finding.Why + "; " + finding.Fix
+			}
+			if c.want != "" {
+				want = fmt.Sprintf(c.want, c.from)
+			}
+			if got != want {
+				t.Errorf("%s\nwant %s", got, want)
+			}
+			if c.from == "" {
+				return
+			}
+			_, shown := m.wantedFrom(nodepool.ClusterKey{Namespace: "ml", Name: c.from}, now)
+			if shows := strings.Contains(c.want, "would make room"); shown != shows {
+				t.Errorf("the other one shows it: %v, want %v", shown, shows)
+			}
+		})
+	}
+}
