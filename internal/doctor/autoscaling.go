@@ -8,24 +8,72 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Which autoscaler a RayCluster has: docs/reference/facts.md#sidecar-after-a-toggle.
 
 func sidecarBesideUs(x *inventory, o *Object, report reporter) {
-	head := x.headPod(o)
-	sidecar := o.Cluster.Head.Sidecar
-	alive := sidecar == nodepool.RaySidecar || sidecar == nodepool.UnknownSidecar
-	if !alive || head == nil || o.Mode() != nodepool.Managed {
+	if o.Mode() != nodepool.Managed {
 		return
 	}
-	report(occurrence{Path: o.modeField().Path(), Seen: "managed, and pod " + head.Name + " has a container autoscaler",
-		Fix: x.park(o).Then(kubectl(head, "delete")).
-			Hint("the head restarts, which ends its jobs; or annotate " + modeAnnotation + "=shadow")})
+	head := x.headPod(o)
+	if head == nil {
+		willBeBesideUs(x, o, report)
+	} else if mayScale(o.Cluster.Head.Sidecar) {
+		report(occurrence{Path: o.modeField().Path(),
+			Seen: "managed, and pod " + head.Name + " has a container autoscaler",
+			Fix: x.park(o).Then(kubectl(head, "delete")).
+				Hint("the head restarts, which ends its jobs; or annotate " + modeAnnotation + "=shadow")})
+	}
+}
+
+// mayScale reports whether the container autoscaler of a head writes replicas beside the fleet, or may do so.
+func mayScale(sidecar nodepool.Autoscaler) bool {
+	return sidecar == nodepool.RaySidecar || sidecar == nodepool.UnknownSidecar
+}
+
+// willBeBesideUs reports a RayCluster without a head pod, such as one in a file, whose head gets another autoscaler.
+func willBeBesideUs(x *inventory, o *Object, report reporter) {
+	image := o.raySpec().Get("autoscalerOptions", "image")
+	if !o.Cluster.InTreeAutoscaling || !mayScale(o.sidecar()) {
+		return
+	}
+	report(occurrence{Path: image.Path(), Seen: orNotSet(image.Text()) + ", and " + modeAnnotation + " is managed",
+		Why: "the head pod gets Ray's own autoscaler, or a container that may be one. Both would write replicas, so " +
+			"Heliostat stays in shadow mode and writes nothing",
+		Fix: x.park(o).Hint("or annotate " + modeAnnotation + "=shadow")})
+}
+
+// sidecar returns which autoscaler the next head pod gets while in-tree autoscaling is on. KubeRay 1.7 replaces image,
+// command and arguments one by one.
+func (o *Object) sidecar() nodepool.Autoscaler {
+	options := o.raySpec().Get("autoscalerOptions")
+	container := corev1.Container{Image: options.Text("image"),
+		Command: []string{"/bin/bash", "-c", "--"}, Args: []string{"ray kuberay-autoscaler"}}
+	if words := textsOf(options.Items("command")); len(words) > 0 {
+		container.Command = words
+	}
+	if words := textsOf(options.Items("args")); len(words) > 0 {
+		container.Args = words
+	}
+	for _, variable := range options.Items("env") {
+		container.Env = append(container.Env, corev1.EnvVar{Name: variable.Text("name")})
+	}
+	return decode.AutoscalerIn(container)
+}
+
+func textsOf(values []fieldpath.Value) (texts []string) {
+	for _, v := range values {
+		texts = append(texts, v.Text())
+	}
+	return texts
 }
 
 // park returns the patch with which in-tree autoscaling is on, and the head's container autoscaler is Heliostat's,
@@ -36,12 +84,20 @@ func (x *inventory) park(o *Object) fix {
 		image = service.container.Text("image")
 	}
 	on, options := o.raySpec().Path("enableInTreeAutoscaling"), o.raySpec().Path("autoscalerOptions")
-	changes := []operation{o.set(on, true)}
+	var changes []operation
+	if !o.Cluster.InTreeAutoscaling {
+		changes = append(changes, o.set(on, true))
+	}
 	wanted := cmp.Or(image, "registry.example/heliostat:0.1.0")
 	if o.raySpec().Has("autoscalerOptions") {
 		changes = append(changes, o.set(options.Key("image"), wanted))
 	} else {
 		changes = append(changes, o.set(options, map[string]any{"version": "v2", "image": wanted}))
+	}
+	for _, key := range []string{"command", "args"} {
+		if mayScale(o.sidecar()) && o.raySpec().Has("autoscalerOptions", key) {
+			changes = append(changes, remove(options.Key(key))) // the image has its own
+		}
 	}
 	change := patch(changes...)
 	if image == "" {
@@ -129,7 +185,7 @@ func nothingScales(x *inventory, o *Object, report reporter) {
 		}
 		report(occurrence{Path: g.Path("replicas"), Seen: fmt.Sprintf("0, maxReplicas %d", g.Workers.Max),
 			Fix: run(kubectl(o, "annotate", modeAnnotation+"="+string(nodepool.Managed))).
-				Hint("or set enableInTreeAutoscaling: true")})
+				Hint("for Ray's own autoscaler, set enableInTreeAutoscaling: true")})
 		return // it is the same for the others
 	}
 }

@@ -76,6 +76,35 @@ func TestAFixRemovesItsFinding(t *testing.T) {
 	}
 }
 
+// A manifest has no head pod, so the patch alone must remove the finding.
+func TestAManifestWhoseHeadGetsAnotherAutoscalerIsPatched(t *testing.T) {
+	for name, options := range map[string]any{
+		"no options":        nil,
+		"another image":     map[string]any{"version": "v2", "image": "rayproject/ray:2.52.0"},
+		"another command":   map[string]any{"command": []any{"scale"}, "args": []any{"up"}},
+		"only the argument": map[string]any{"image": "registry.example/heliostat:v1", "args": []any{"infinity"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := objects(t, "testdata/shows/sidecar-beside-us.yaml")
+			withoutHead("/spec/autoscalerOptions", options)(t, all)
+			found := 0
+			for _, f := range examine(t, all) {
+				if f.Code != "sidecar-beside-us" {
+					continue
+				}
+				found++
+				fixed := applied(t, all, f.Object, jsonPatch(shellArguments(t, f.Fix)))
+				if codes := codesOf(examine(t, fixed)); slices.Contains(codes, f.Code) {
+					t.Errorf("%s leaves %v", f.Fix, codes)
+				}
+			}
+			if found != 1 {
+				t.Errorf("found %d times, want once", found)
+			}
+		})
+	}
+}
+
 // patchedBy returns the object that a command patches: the manifest of the finding, or any stored object.
 func patchedBy(t *testing.T, all []map[string]any, words []string, finding string) string {
 	t.Helper()

@@ -403,6 +403,22 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 		"the sidecar is Heliostat's": {"sidecar-beside-us", func(t *testing.T, all []map[string]any) {
 			field(t, all[1], "/spec/containers/1/image", "registry.example/heliostat:v1")
 		}, false},
+		"the manifest alone":                              {"sidecar-beside-us", withoutHead("/spec/autoscalerOptions/idleTimeoutSeconds", 60), true},
+		"the manifest alone, without in-tree autoscaling": {"sidecar-beside-us", withoutHead("/spec/enableInTreeAutoscaling", false), false},
+		"the manifest alone, in shadow": {"sidecar-beside-us",
+			withoutHead("/metadata/annotations", map[string]any{"heliostat.dev/mode": "shadow"}), false},
+		"the manifest alone, with Heliostat's image": {"sidecar-beside-us",
+			withoutHead("/spec/autoscalerOptions/image", "registry.example/heliostat:v1"), false},
+		"the manifest alone, with a name like Heliostat's image": {"sidecar-beside-us",
+			withoutHead("/spec/autoscalerOptions/image", "registry.example/heliostat-ray:v1"), true},
+		"the manifest alone, with Heliostat's variable": {"sidecar-beside-us",
+			withoutHead("/spec/autoscalerOptions/env", []any{map[string]any{"name": "HELIOSTAT_SIDECAR", "value": "1"}}), false},
+		"the manifest alone, with a command that sleeps": {"sidecar-beside-us",
+			withoutHead("/spec/autoscalerOptions", map[string]any{"command": []any{"sleep"}, "args": []any{"infinity"}}), false},
+		"the manifest alone, with a command and Ray's arguments": {"sidecar-beside-us",
+			withoutHead("/spec/autoscalerOptions", map[string]any{"command": []any{"sleep"}}), true},
+		"the manifest alone, with another command": {"sidecar-beside-us",
+			withoutHead("/spec/autoscalerOptions", map[string]any{"command": []any{"scale"}, "args": []any{"up"}}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := objects(t, "testdata/shows/"+c.code+".yaml")
@@ -440,6 +456,14 @@ func TestWhatIsProvenToFitNowhereIsAnError(t *testing.T) {
 				t.Errorf("got %+v, want group-no-node with severity %s", findings, c.want)
 			}
 		})
+	}
+}
+
+// withoutHead removes the head pod, as in a manifest, and sets a field of the RayCluster.
+func withoutHead(pointer string, to any) func(t *testing.T, all []map[string]any) {
+	return func(t *testing.T, all []map[string]any) {
+		all[1] = map[string]any{"kind": "Secret", "metadata": map[string]any{"name": "in the place of the head pod"}}
+		field(t, all[0], pointer, to)
 	}
 }
 

@@ -130,22 +130,31 @@ func closedBy(policy Fields, gcs int32) string {
 // sidecar reads the head pod's containers instead of the spec: after enableInTreeAutoscaling changed, the two disagree,
 // in both directions, until the operator recreates the head pod (docs/reference/facts.md#sidecar-after-a-toggle). A
 // container that waits or crashes will come back, so it counts as alive; one that ended in a pod that never restarts
-// does not. Only a command that certainly does nothing, or Heliostat's own image, is not taken for a scaler.
+// does not.
 func sidecar(pod *corev1.Pod) nodepool.Autoscaler {
 	for _, c := range pod.Spec.Containers {
 		if c.Name != autoscalerContainer || ended(pod, c.Name) {
 			continue
 		}
-		words := append(append([]string{}, c.Command...), c.Args...)
-		starts := len(words) == 0 || strings.Contains(strings.Join(words, " "), "kuberay-autoscaler")
-		switch {
-		case starts && (imageName(c.Image) == ourImage || env(c, SidecarEnv) != nil):
-			return nodepool.OurSidecar
-		case starts && !strings.Contains(c.Image, ourImage):
-			return nodepool.RaySidecar
-		case starts || !doesNothing(words):
-			return nodepool.UnknownSidecar
+		if scaler := AutoscalerIn(c); scaler != nodepool.NoAutoscaler {
+			return scaler
 		}
+	}
+	return nodepool.NoAutoscaler
+}
+
+// AutoscalerIn returns which autoscaler a container named autoscaler runs. Only a command that certainly does nothing,
+// or Heliostat's own image, is not taken for Ray's own or an unknown one.
+func AutoscalerIn(c corev1.Container) nodepool.Autoscaler {
+	words := append(append([]string{}, c.Command...), c.Args...)
+	starts := len(words) == 0 || strings.Contains(strings.Join(words, " "), "kuberay-autoscaler")
+	switch {
+	case starts && (imageName(c.Image) == ourImage || env(c, SidecarEnv) != nil):
+		return nodepool.OurSidecar
+	case starts && !strings.Contains(c.Image, ourImage):
+		return nodepool.RaySidecar
+	case starts || !doesNothing(words):
+		return nodepool.UnknownSidecar
 	}
 	return nodepool.NoAutoscaler
 }
