@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -326,5 +327,25 @@ func TestGuardsStayWhereAnotherHeliostatTakesOver(t *testing.T) {
 	w.guarded("head gpu-1", "the sidecar manages the RayCluster")
 	if hasFinding(d, nodeguard.GuardLeft) {
 		t.Errorf("findings %v: the sidecar removes the guards", d.Findings)
+	}
+}
+
+// Heliostat adds the annotation that is missing. The one that the user wrote still says that the worker is to stay.
+func TestAWorkerThatItsUserProtectsIsNotGivenBack(t *testing.T) {
+	w := protected(t, Config{})
+	for i := range w.kube.cluster.Workers {
+		w.kube.cluster.Workers[i].Guard.DoNotDisrupt = nodepool.MarkedByUser
+	}
+	w.seconds(1)
+	if g := w.kube.cluster.Workers[0].Guard; g.SafeToEvict != nodepool.MarkedByUs || g.By() != nodepool.GuardedByUser {
+		t.Fatalf("guard %+v is by %q, want one annotation of each, which counts as the user's", g, g.By())
+	}
+	w.seconds(10)
+	if got, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu"}); !errors.Is(err, giveback.ErrRefused) ||
+		!strings.Contains(err.Error(), "its user keeps it from being evicted") {
+		t.Errorf("%+v, %v; want a refusal, also for the idle worker", got, err)
+	}
+	if got, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); err != nil || len(got.Workers) != 1 {
+		t.Errorf("with force: %+v, %v", got, err)
 	}
 }

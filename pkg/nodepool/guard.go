@@ -40,13 +40,14 @@ const (
 	GuardedByUser      = "user"
 )
 
-// By returns who keeps node autoscalers from evicting the pod; empty if nobody does.
+// By returns who keeps node autoscalers from evicting the pod; empty if nobody does. A user who wrote one of the
+// annotations counts, also where Heliostat has added the other one.
 func (g Guard) By() string {
 	switch {
-	case g.DoNotDisrupt == MarkedByUs || g.SafeToEvict == MarkedByUs:
-		return GuardedByHeliostat
 	case g.DoNotDisrupt == MarkedByUser || g.SafeToEvict == MarkedByUser:
 		return GuardedByUser
+	case g.DoNotDisrupt == MarkedByUs || g.SafeToEvict == MarkedByUs:
+		return GuardedByHeliostat
 	}
 	return ""
 }

@@ -39,11 +39,14 @@ func TestOnlyWorkersThatAreUsedALittleAreCandidates(t *testing.T) {
 				m.Replica = "a"
 			}
 		}, ""},
-		"as many as the minimum":        {group(func(g *nodepool.WorkerGroup) { g.Replicas, g.Min = 3, 2 }), ""},
-		"replicas at the minimum":       {group(func(g *nodepool.WorkerGroup) { g.Replicas, g.Min = 1, 1 }), ""},
-		"a suspended group":             {group(func(g *nodepool.WorkerGroup) { g.Suspended = true }), ""},
-		"a machine that may go":         {func(_ *scene, in *Input) { in.View.Members[0].Going = &departure.Notice{} }, "w1"},
-		"a machine that is gone":        {func(_ *scene, in *Input) { in.View.Members[0].NodeGone = true }, "w1"},
+		"as many as the minimum":  {group(func(g *nodepool.WorkerGroup) { g.Replicas, g.Min = 3, 2 }), ""},
+		"replicas at the minimum": {group(func(g *nodepool.WorkerGroup) { g.Replicas, g.Min = 1, 1 }), ""},
+		"a suspended group":       {group(func(g *nodepool.WorkerGroup) { g.Suspended = true }), ""},
+		"a machine that may go":   {func(_ *scene, in *Input) { in.View.Members[0].Going = &departure.Notice{} }, "w1"},
+		"a machine that is gone":  {func(_ *scene, in *Input) { in.View.Members[0].NodeGone = true }, "w1"},
+		"its user protects it, and Heliostat too": {func(_ *scene, in *Input) {
+			in.View.Members[0].Guard = nodepool.Guard{DoNotDisrupt: nodepool.MarkedByUser, SafeToEvict: nodepool.MarkedByUs}
+		}, "w1"},
 		"a node that refuses work":      {func(_ *scene, in *Input) { in.Snapshot.Nodes[0].Refused = cpus(1) }, "w1"},
 		"a task waits for arguments":    {busy(raydemand.ActiveWorkers, "Pulling task arguments."), "w1"},
 		"nothing runs but it is in use": {busy("Resource: CPU currently in use."), "w1"},

@@ -269,10 +269,10 @@ func (in *Input) add(u *unit, m observe.Member, gpus int64, residents []*raydema
 	work, moves := addon.MovableWork(m.Node, residents)
 	one, why := cost{worked: in.UsedFor(m.Node.ID)}, ""
 	switch grouped := slices.ContainsFunc(residents, func(r *raydemand.Resident) bool { return r.Grouped }); {
+	case m.Guard.By() == nodepool.GuardedByUser: // also if it is idle
+		one.ended, why = 1, "its user keeps it from being evicted"
 	case m.Node.Status == raydemand.Idle:
 		one, why = cost{}, "idle"
-	case m.Guard.By() == nodepool.GuardedByUser:
-		one.ended, why = 1, "its user keeps it from being evicted"
 	case grouped || len(m.Node.PlacedLabels) > 0:
 		one.grouped, one.ended, why = 1, 1, "it has bundles of a placement group"
 	case moves && addon.Plain(m.Node):

@@ -142,6 +142,17 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 			f.serves("b", "h")
 			f.serves("c", "h")
 		}, giveback.Ask{GPUs: 2, Group: "h"}, "b"},
+		"an idle one that its user protects": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.worker("a", "h", 0).Guard = nodepool.Guard{DoNotDisrupt: nodepool.MarkedByUser}
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "with force all can (a: its user keeps it from being evicted)"},
+		"one that its user protects, and Heliostat beside it": {func(f *fleet) {
+			f.group("h", 2, 0)
+			f.serves("a", "h")
+			f.in.View.Members[0].Guard = nodepool.Guard{DoNotDisrupt: nodepool.MarkedByUs, SafeToEvict: nodepool.MarkedByUser}
+			f.serves("b", "h")
+			f.serves("c", "h")
+		}, giveback.Ask{GPUs: 2, Group: "h"}, "b"},
 		"a leaving one is part of the minimum": {func(f *fleet) {
 			f.group("h", 1, 1)
 			f.worker("a", "h", 0).Node.Status = raydemand.Draining
@@ -249,6 +260,11 @@ func TestWhatIsOfferedCouldAllGoWithoutForce(t *testing.T) {
 			f.worker("b", "h", time.Hour)
 			f.worker("c", "h", 0)
 		}, "a c"},
+		"no idle one that its user protects": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.worker("a", "h", 0).Guard.SafeToEvict = nodepool.MarkedByUser
+			f.worker("b", "h", 0).Guard.SafeToEvict = nodepool.MarkedByUs
+		}, "b"},
 		"none below the minimum": {func(f *fleet) {
 			f.group("h", 1, 2)
 			f.worker("a", "h", 0)

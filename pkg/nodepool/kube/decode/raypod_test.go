@@ -83,7 +83,7 @@ func TestGuardOf(t *testing.T) {
 		},
 		"one of a user, one of Heliostat": {
 			has: map[string]string{karpenters: "true", autoscaler: "false", listed: autoscaler},
-			by:  nodepool.GuardedByHeliostat, complete: true,
+			by:  nodepool.GuardedByUser, complete: true,
 			kept:    map[string]any{autoscaler: "false", listed: autoscaler},
 			removed: map[string]any{autoscaler: nil, listed: nil},
 		},
