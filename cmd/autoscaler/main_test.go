@@ -669,6 +669,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"serve", "--log-format=xml"}, `--log-format "xml": want json or text; see autoscaler serve --help`},
 		{[]string{"doctor", "a", "b"}, `unexpected argument "b": want the name of one RayCluster; files follow -f`},
 		{[]string{"doctor", "llm"}, `RayCluster "llm": want NAMESPACE/NAME, or its namespace with -n; files follow -f`},
+		{[]string{"nodepools", "--topology-label", "a=b"}, "unknown flag --topology-label; see autoscaler nodepools --help"},
 		{[]string{"nodepools", "nodes.yaml"}, `unexpected argument "nodes.yaml"; files follow -f`},
 		{[]string{"gpus", "--node", "a", "--node-file", "b"}, "want one of --node and --node-file"},
 	} {

@@ -60,7 +60,7 @@ func newNodepoolsCommand() *cobra.Command {
 		"standard input; can be repeated")
 	flags.kube.AddTo(cmd.Flags())
 	flags.kube.CompleteOwn(cmd)
-	flags.nodes.AddTo(cmd.Flags())
+	flags.nodes.AddOfNodes(cmd.Flags())
 	cmd.Flags().StringVar(&flags.pools, "pools", "",
 		"a file that describes pools: their sizes, prices, and the nodes that a pool without nodes would have")
 	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)

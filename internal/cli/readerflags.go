@@ -21,8 +21,20 @@ type NodeReaderFlags struct {
 	resources, topologyLabels []string
 }
 
-// AddTo adds the flags to a command.
+// AddTo adds the flags to a command that reads nodes for RayClusters.
 func (f *NodeReaderFlags) AddTo(flags *pflag.FlagSet) {
+	f.AddOfNodes(flags)
+	flags.StringArrayVar(
+		&f.topologyLabels,
+		"topology-label",
+		nil,
+		"NODE=RAY: each Ray node has the label RAY with the value of the label NODE of its Kubernetes node, such as "+
+			"nvidia.com/gpu.clique=ray.io/gpu-domain",
+	)
+}
+
+// AddOfNodes adds the flags that say what Kubernetes nodes have, and none about Ray nodes.
+func (f *NodeReaderFlags) AddOfNodes(flags *pflag.FlagSet) {
 	Text(flags, &f.poolLabel, "pool-label",
 		"a node label that names the pool, and takes precedence over those of the clouds",
 		"a string, a label's name such as example.com/pool",
@@ -35,13 +47,6 @@ func (f *NodeReaderFlags) AddTo(flags *pflag.FlagSet) {
 			strings.Join(ConfigurableKinds(), ", ")+"; mig can have a profile, mig:1g.5gb, and gpu-mem needs the "+
 			"MiB of a unit, gpu-mem:1024; none is no GPU, and elsewhere is no GPU either and not bounded by nodes, "+
 			"because an extender of the scheduler counts it",
-	)
-	flags.StringArrayVar(
-		&f.topologyLabels,
-		"topology-label",
-		nil,
-		"NODE=RAY: each Ray node has the label RAY with the value of the label NODE of its Kubernetes node, such as "+
-			"nvidia.com/gpu.clique=ray.io/gpu-domain",
 	)
 }
 

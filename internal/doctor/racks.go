@@ -8,6 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // gpuDomain is the label of Ray nodes by which placement groups ask for one domain of fast links
@@ -15,9 +16,13 @@ import (
 const gpuDomain = "ray.io/gpu-domain"
 
 // gpuDomainAbsent reports a group whose pods are pinned to one domain that their Ray nodes do not name. A group with
-// labels of its own may name it otherwise.
-func gpuDomainAbsent(_ *inventory, g rayGroup, report reporter) {
+// labels of its own may name it otherwise, and so may what --topology-label says of all Ray nodes.
+func gpuDomainAbsent(x *inventory, g rayGroup, report reporter) {
 	key, domain := pinnedDomain(g.Workers)
+	ofNodes := func(l sharing.TopologyLabel) bool { return l.Ray == gpuDomain }
+	if slices.ContainsFunc(x.Input.Reader.TopologyLabels, ofNodes) {
+		return
+	}
 	named := slices.ContainsFunc(slices.Collect(maps.Keys(g.Workers.Labels)), func(label string) bool {
 		return label == gpuDomain || !strings.HasPrefix(label, "ray.io/")
 	})

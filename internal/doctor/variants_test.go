@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -495,6 +496,20 @@ func TestVariablesFromOtherObjectsAreReportedByHowCertainTheyAre(t *testing.T) {
 	want := []string{"warning spec.headGroupSpec.template", "info spec.workerGroupSpecs[0].template.spec.containers[0].envFrom"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What --topology-label says of all Ray nodes, no group must say.
+func TestATopologyLabelNamesTheDomain(t *testing.T) {
+	for ray, found := range map[string]bool{"ray.io/gpu-domain": false, "rack": true} {
+		reader := sharing.Reader{TopologyLabels: []sharing.TopologyLabel{{Node: "a", Ray: ray}}}
+		input, err := doctor.Read(objects(t, "testdata/shows/gpu-domain-absent.yaml"), reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if codes := codesOf(doctor.Examine(input)); slices.Contains(codes, "gpu-domain-absent") != found {
+			t.Errorf("%s: found %v", ray, codes)
+		}
 	}
 }
 
