@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -243,10 +244,21 @@ func before(major, minor string) bool {
 	return errFirst == nil && errSecond == nil && (first < 2 || first == 2 && second < oldestRay)
 }
 
+// annotationsElsewhere are Heliostat's own of other objects.
+var annotationsElsewhere = map[string]string{
+	nodepool.GuardAnnotation: "Heliostat writes it to pods, where it names what keeps node autoscalers from removing " +
+		"their nodes",
+	sharing.AgentAnnotation: "Heliostat's agent writes it to nodes, where it has what the driver reports about GPUs",
+}
+
 func annotationUnknown(x *inventory, o *Object, report reporter) {
 	known := append([]string{syncAnnotation}, x.Input.Annotations...)
 	slices.Sort(known)
 	known = slices.Compact(known)
+	names := make([]string, len(known))
+	for i, each := range known {
+		names[i] = strings.TrimPrefix(each, annotationPrefix)
+	}
 	all := o.Root().Get("metadata", "annotations")
 	for _, key := range all.Keys() {
 		if !strings.HasPrefix(key, annotationPrefix) || slices.Contains(known, key) {
@@ -257,14 +269,24 @@ func annotationUnknown(x *inventory, o *Object, report reporter) {
 				More: "it was removed; " + instead, Fix: patch(remove(all.Path(key)))})
 			continue
 		}
-		nearest := slices.MinFunc(known,
-			func(a, b string) int { return fieldpath.Distance(key, a) - fieldpath.Distance(key, b) })
-		repair := patch(remove(all.Path(key))).Hint("the known annotations are " + strings.Join(known, ", "))
-		if fieldpath.Distance(key, nearest) <= 3 && !all.Has(nearest) {
-			repair = patch(move(all.Path(key), all.Path(nearest)))
+		found := shows(all.Get(key), patch(remove(all.Path(key))))
+		if of, own := annotationsElsewhere[key]; own {
+			found.More = of
+			report(found)
+			continue
 		}
-		report(occurrence{Path: all.Path(key), Seen: all.Get(key).String(),
-			More: "the most similar known annotation is " + nearest, Fix: repair})
+		meant := ""
+		if name := fieldpath.Likely(strings.TrimPrefix(key, annotationPrefix), names); name != "" {
+			meant = annotationPrefix + name
+			found.More = "did you mean " + meant + "?"
+		}
+		const slip = 2 // a value moves only to what a name certainly means
+		if meant != "" && fieldpath.Distance(key, meant) <= slip && !all.Has(meant) {
+			found.Fix = patch(move(all.Path(key), all.Path(meant)))
+		} else {
+			found.Fix = found.Fix.Hint("the known annotations are " + strings.Join(known, ", "))
+		}
+		report(found)
 	}
 	for _, f := range o.Cluster.Findings { // fields inside of an annotation
 		if f.Code == "annotation-unknown" && strings.Contains(f.Field, capacity.Annotation+": ") {

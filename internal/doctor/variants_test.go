@@ -513,6 +513,31 @@ func TestATopologyLabelNamesTheDomain(t *testing.T) {
 	}
 }
 
+// The value of an annotation moves to another one only if the name is certainly a typo of that one.
+func TestAValueMovesOnlyToTheAnnotationThatIsMeant(t *testing.T) {
+	const moves, removes = `"op":"move","from":"/metadata/annotations/heliostat.dev~1`, `"op":"remove","path":"/metadata/annotations/heliostat.dev~1`
+	for name, c := range map[string]struct{ fix, why string }{
+		"num-gpu-sync":      {moves + `num-gpu-sync","path":"/metadata/annotations/heliostat.dev~1num-gpus-sync"`, "did you mean heliostat.dev/num-gpus-sync?"},
+		"mod":               {moves + `mod","path":"/metadata/annotations/heliostat.dev~1mode"`, "did you mean heliostat.dev/mode?"},
+		"consolidate-later": {removes + `consolidate-later"`, "did you mean heliostat.dev/consolidate?"},
+		"trace":             {removes + `trace"`, "nothing reads this annotation, so it has no effect"},
+		"guard":             {removes + `guard"`, "Heliostat writes it to pods"},
+		"gpus":              {removes + `gpus"`, "Heliostat's agent writes it to nodes"},
+	} {
+		all := objects(t, "testdata/shows/annotation-unknown.yaml")
+		field(t, all[0], "/metadata/annotations", map[string]any{"heliostat.dev/" + name: "1"})
+		var found []doctor.Finding
+		for _, f := range examine(t, all) {
+			if f.Code == "annotation-unknown" {
+				found = append(found, f)
+			}
+		}
+		if len(found) != 1 || !strings.Contains(found[0].Fix, c.fix) || !strings.Contains(found[0].Why, c.why) {
+			t.Errorf("%s: %+v, want %s because %s", name, found, c.fix, c.why)
+		}
+	}
+}
+
 // domainsIn allows nodes of some domains.
 func domainsIn(domains ...string) map[string]any {
 	expression := map[string]any{"key": "nvidia.com/gpu.clique", "operator": "In", "values": domains}
