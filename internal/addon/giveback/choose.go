@@ -163,15 +163,16 @@ func (in *Input) waits(groups map[string]int64) string {
 			waiting[n.Group]++
 		}
 	}
-	for _, group := range slices.Sorted(maps.Keys(waiting)) {
-		wait, take := "wait", "they run, or end what they are for"
-		if waiting[group] == 1 {
-			wait, take = "waits", "it runs, or end what it is for"
-		}
-		return fmt.Sprintf("%s of group %s %s for a node and would take the GPUs; wait until %s",
-			planner.Pods(waiting[group]), group, wait, take)
+	if len(waiting) == 0 {
+		return ""
 	}
-	return ""
+	group := slices.Min(slices.Collect(maps.Keys(waiting)))
+	wait, take := "wait", "they run, or end what they are for"
+	if waiting[group] == 1 {
+		wait, take = "waits", "it runs, or end what it is for"
+	}
+	return fmt.Sprintf("%s of group %s %s for a node and would take the GPUs; wait until %s",
+		planner.Pods(waiting[group]), group, wait, take)
 }
 
 // groups returns how many GPUs a pod has of each group that an ask concerns.
