@@ -70,8 +70,7 @@ func Choose(in Input, ask giveback.Ask) (giveback.Reservation, error) {
 	for range mostTried {
 		units = order(units, spare)
 		chosen = cheapest(units, ask)
-		reservation := in.reserve(ask, groups, chosen)
-		if len(chosen) == 0 || in.moves(chosen, &reservation) {
+		if len(chosen) == 0 || in.moves(chosen) {
 			break
 		}
 		keep(units, chosen)
@@ -98,7 +97,7 @@ func Offers(in Input) (all []giveback.Offer) {
 		}
 		units, spare := in.units(ask, groups)
 		units = slices.DeleteFunc(order(units, spare), func(u unit) bool { return u.cost.ended > 0 })
-		for _, u := range in.movable(ask, groups, units) {
+		for _, u := range in.movable(units) {
 			all = append(all, in.offer(g, &u))
 		}
 	}
@@ -106,14 +105,9 @@ func Offers(in Input) (all []giveback.Offer) {
 }
 
 // movable returns the units without those whose work has no room while all of them are gone, the dearest first.
-func (in *Input) movable(ask giveback.Ask, groups map[string]int64, units []unit) []unit {
+func (in *Input) movable(units []unit) []unit {
 	for range mostTried {
-		ask.GPUs = 0
-		for i := range units {
-			ask.GPUs += units[i].gpus
-		}
-		reservation := in.reserve(ask, groups, units)
-		if in.moves(units, &reservation) {
+		if in.moves(units) {
 			return units
 		}
 		units = units[:len(units)-1]
@@ -341,38 +335,6 @@ func cheapest(units []unit, ask giveback.Ask) (chosen []unit) {
 	}
 	slices.Reverse(chosen)
 	return chosen
-}
-
-// moves reports whether the work of workers that are not to be ended has room on other workers that exist, while these
-// are gone and their groups are held down. Workers that would have to be launched may come too late. Demand that waits
-// competes for the same room.
-func (in *Input) moves(chosen []unit, reservation *giveback.Reservation) bool {
-	s := *in.Snapshot
-	s.Nodes, s.Requests, s.Turn = slices.Clone(s.Nodes), nil, ""
-	leaves := map[string]bool{}
-	for _, u := range chosen {
-		if u.cost.moved > 0 {
-			s.Requests = append(s.Requests, u.work...)
-		}
-		for _, m := range u.members {
-			leaves[m.Pod] = true
-		}
-	}
-	if len(s.Requests) == 0 {
-		return true
-	}
-	if len(in.Snapshot.Requests)+len(in.Snapshot.Gangs) > 0 {
-		return false
-	}
-	for i := range s.Nodes {
-		if leaves[s.Nodes[i].Pod] {
-			s.Nodes[i].State = planner.Leaving
-		}
-	}
-	quota, _ := reservation.Quota()
-	s.Quotas = append(slices.Clip(s.Quotas), quota)
-	plan := in.Compute(s)
-	return len(plan.InfeasibleRequests) == 0 && len(plan.Launch) == 0 && plan.Deferred == nil
 }
 
 // reserve returns the reservation of what is chosen.

@@ -164,6 +164,24 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 			f.worker("a", "h", 0)
 			f.in.Snapshot.Nodes = append(f.in.Snapshot.Nodes, planner.Node{Pod: "b", Group: "h", State: planner.Pending})
 		}, giveback.Ask{GPUs: 1, Group: "h"}, "1 pod of group h waits for a node"},
+		"a pod without a node is no room": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.group("other", 1, 0)
+			f.serves("a", "h")
+			f.in.Snapshot.Nodes = append(f.in.Snapshot.Nodes, planner.Node{Pod: "b", Group: "other", State: planner.Pending})
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "a: 1 replicas of Serve and 0 actors move, but nothing else has room"},
+		"a pod that does not exist yet is no room": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.group("other", 1, 0)
+			f.serves("a", "h")
+			f.in.Snapshot.Groups[1].Replicas = new(1)
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "nothing else has room"},
+		"an idle worker of another group is room": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.group("other", 1, 0)
+			f.serves("a", "h")
+			f.worker("b", "other", 0)
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "a"},
 		"a part of a GPU": {func(f *fleet) {
 			f.group("h", 1, 0)
 			f.in.Snapshot.Groups[0].Resources = raydemand.Bundle{raydemand.GPU: raydemand.One / 2}
