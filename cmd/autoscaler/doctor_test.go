@@ -271,11 +271,16 @@ func TestDoctorExaminesTheFilesBesideAnOddOne(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("a: ["), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	variables := filepath.Join(t.TempDir(), "variables.yaml")
+	if err := os.WriteFile(variables, []byte("kind: RayCluster\nspec: {claimName: ${CLAIM}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		odd  string
 		exit int
 		says string
 	}{
+		"variables":  {variables, cli.ExitFailed, "; examine it with a value for ${CLAIM}"},
 		"a patch":    {filepath.Join(reports, "odd/19-kustomize-patch.txt"), cli.ExitFailed, "of type array"},
 		"values":     {filepath.Join(reports, "odd/71-values.txt"), cli.ExitFailed, "kind is missing: want a Kubernetes object; values of Helm are none"},
 		"a template": {filepath.Join(reports, "odd/72-template.txt"), cli.ExitFailed, "it is a template; examine what `helm template` prints"},

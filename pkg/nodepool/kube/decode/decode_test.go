@@ -555,6 +555,7 @@ func TestAFindingShowsTheQuotesThatAreWrong(t *testing.T) {
 		"a flag in quotes":       {"suspend", "false", `"false"`, "remove the quotes"},
 		"a word for a number":    {"maxReplicas", "three", `"three"`, "make it a whole number"},
 		"a number for a name":    {"groupName", int64(7), "7", `put it in quotes: "7"`},
+		"a variable":             {"maxReplicas", "${GPUS}", `"${GPUS}"`, "give ${GPUS} its value before you create the object, as envsubst does"},
 		"an object for a number": {"maxReplicas", map[string]any{}, "{}", "make it a whole number"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -85,11 +85,38 @@ func documentsIn(in io.Reader) func() (document json.RawMessage, twice []string,
 			twice = append(twice, fmt.Sprintf("key %s is there twice, again in line %s of its document: only the last "+
 				"one counts", found[2], found[1]))
 		}
-		if document, err = yaml.YAMLToJSON(text); err != nil && bytes.Contains(text, []byte("{{")) {
-			err = fmt.Errorf("%w: it is a template; examine what `helm template` prints", ErrNoObject)
+		if document, err = yaml.YAMLToJSON(text); err != nil {
+			err = ofTemplate(text, err)
 		}
 		return document, twice, err
 	}
+}
+
+// ofTemplate says of a document that is not YAML if it is a template. What is in a variable decides what a document
+// with one means, also where YAML allows it, as in a text: so only the fault shows that nothing has filled it in.
+func ofTemplate(text []byte, err error) error {
+	if bytes.Contains(text, []byte("{{")) {
+		return fmt.Errorf("%w: it is a template; examine what `helm template` prints", ErrNoObject)
+	}
+	if name := placeholder.Find(text); name != nil {
+		return fmt.Errorf("%w: it is a template (%w); examine it with a value for %s", ErrNoObject, err, name)
+	}
+	return err
+}
+
+// placeholder matches what scripts fill in: ${NAME} and @NAME@.
+var placeholder = regexp.MustCompile(`\$\{\w+\}|@[A-Z][A-Z0-9_]*@`)
+
+// unfilled matches the variables that envsubst fills in. $(NAME), which Kubernetes fills in itself, is none of them.
+var unfilled = regexp.MustCompile(`\$\{\w+\}|\$[A-Za-z_]\w*`)
+
+// Unfilled returns a variable that envsubst would have filled in, or nothing, for values in which nothing else can have
+// a dollar sign.
+func Unfilled(value string) string { return unfilled.FindString(value) }
+
+// FillIn is the fix for a variable that nothing has filled in.
+func FillIn(variable string) string {
+	return "give " + variable + " its value before you create the object, as envsubst does"
 }
 
 // reading is what has been read of a file.

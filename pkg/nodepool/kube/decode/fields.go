@@ -56,7 +56,10 @@ func fixOf(fault fieldpath.Fault) string {
 	text, notQuoted := strconv.Unquote(fault.Value)
 	_, notWhole := strconv.ParseInt(text, 10, 64)
 	_, notNumber := strconv.ParseFloat(fault.Value, 64)
+	variable := Unfilled(fault.Value)
 	switch {
+	case variable != "":
+		return FillIn(variable)
 	case fault.Want == "a string" && (notNumber == nil || isBool(fault.Value)):
 		return fmt.Sprintf("put it in quotes: %q", fault.Value)
 	case notQuoted == nil && (fault.Want == "a whole number" && notWhole == nil ||

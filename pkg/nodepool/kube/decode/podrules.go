@@ -138,9 +138,23 @@ func (rule podRule) check(spec Fields) {
 			value = strconv.FormatInt(n, 10)
 		}
 		if problems := rule.problems(value); value != "" && len(problems) > 0 {
-			refusePod(Fields{entry.Get(rule.field), entry.Report}, rule.field, value, problems[0], "correct it")
+			problem, fix := invalid(value, problems)
+			refusePod(Fields{entry.Get(rule.field), entry.Report}, rule.field, value, problem, fix)
 		}
 	}
+}
+
+// invalid says what is wrong with a value by what Kubernetes' package validation says of it, which has the rule in
+// words and then as a regular expression.
+func invalid(value string, problems []string) (problem, fix string) {
+	if variable := Unfilled(value); variable != "" {
+		return "has a variable that nothing has filled in", FillIn(variable)
+	}
+	rule, _, _ := strings.Cut(problems[0], " (e.g. ")
+	if strings.HasPrefix(rule, "is ") { // of this package
+		return rule, "correct it"
+	}
+	return "is invalid: " + rule, "correct it"
 }
 
 // checkImages reports containers without an image, unless no container has one: then the manifest is an excerpt.
@@ -173,8 +187,9 @@ func checkNames(spec Fields, containers []string) {
 		value := spec.Texts("nodeSelector")[key]
 		problems := slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(value))
 		if len(problems) > 0 {
+			problem, fix := invalid(key+value, problems)
 			spec.Report.Add(raydemand.Error, PodsRefused, spec.at("nodeSelector")+"."+key, value,
-				"nodeSelector "+problems[0]+refusesPods, "correct it")
+				"nodeSelector "+problem+refusesPods, fix)
 		}
 	}
 	for _, toleration := range spec.Objects("tolerations") {
