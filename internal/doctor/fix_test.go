@@ -14,6 +14,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 )
 
 // shellArguments runs the command in a shell and returns the arguments that kubectl gets.
@@ -127,6 +128,86 @@ func without(all []map[string]any, name string) []map[string]any {
 	return slices.DeleteFunc(slices.Clone(all), func(fields map[string]any) bool {
 		return fields["kind"] != "RayCluster" && fields["metadata"].(map[string]any)["name"] == name
 	})
+}
+
+// repaired examines the objects, applies the patches of findings of the code, and returns the fields of all of them and
+// of those that are still there.
+func repaired(t *testing.T, all []map[string]any, code string) (before, after []string) {
+	t.Helper()
+	fixed := all
+	for _, f := range examine(t, all) {
+		if f.Code == code {
+			before = append(before, f.Field)
+			if patch := jsonPatch(shellArguments(t, f.Fix)); patch != "" {
+				fixed = applied(t, fixed, f.Object, patch)
+			}
+		}
+	}
+	for _, f := range examine(t, fixed) {
+		if f.Code == code {
+			after = append(after, f.Field)
+		}
+	}
+	return before, after
+}
+
+// manifest reads objects in YAML.
+func manifest(t *testing.T, text string) []map[string]any {
+	t.Helper()
+	all, _, err := decode.ReadObjects(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+const ofPod = `{containers: [{name: c, image: i, resources: {limits: {cpu: 2, memory: 4Gi}}}]}`
+
+// Users write fields of pods beside their template, and fields of a RayCluster in its head or in the RayJob around it.
+func TestAFieldInTheWrongObjectIsMovedToItsOwn(t *testing.T) {
+	for name, c := range map[string]struct{ job, cluster, head, template, field, left string }{
+		"of a pod, in the template":   {template: "schedulerName: volcano", field: "headGroupSpec.template.schedulerName"},
+		"of a pod, in the group":      {head: "tolerations: [{operator: Exists}]", field: "headGroupSpec.tolerations"},
+		"labels of a template":        {template: "labels: {a: b}", field: "headGroupSpec.template.labels"},
+		"annotations of a group":      {head: "annotations: {a: b}", field: "headGroupSpec.annotations"},
+		"of the RayCluster":           {head: "enableInTreeAutoscaling: true", field: "headGroupSpec.enableInTreeAutoscaling"},
+		"of the group, in a pod":      {template: "serviceType: ClusterIP", field: "headGroupSpec.template.serviceType"},
+		"of the RayCluster, in a job": {job: "rayVersion: 2.52.0", field: "rayVersion"},
+		"which is at its place too": {job: "rayVersion: 2.52.0", cluster: "rayVersion: 2.53.0", field: "rayVersion",
+			left: "spec.rayVersion"},
+		"of another type": {head: "nodeSelector: gpu", field: "headGroupSpec.nodeSelector",
+			left: "spec.rayClusterSpec.headGroupSpec.nodeSelector"},
+		"of a container": {head: "image: i", field: "headGroupSpec.image", left: "spec.rayClusterSpec.headGroupSpec.image"},
+		"with dots":      {head: "template.spec: {}", field: `headGroupSpec["template.spec"]`, left: `spec.rayClusterSpec.headGroupSpec["template.spec"]`},
+		"of containers":  {template: "resources: {}", field: "headGroupSpec.template.resources", left: "spec.rayClusterSpec.headGroupSpec.template.resources"},
+		"of a newer operator, of pods": {head: "priority: 1", field: "headGroupSpec.priority",
+			left: "spec.rayClusterSpec.headGroupSpec.priority"},
+	} {
+		all := manifest(t, fmt.Sprintf("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: a}, spec: {entrypoint: b, "+
+			"rayClusterSpec: {headGroupSpec: {template: {spec: %s, %s}, %s}, %s}, %s}}",
+			ofPod, c.template, c.head, c.cluster, c.job))
+		want := "spec.rayClusterSpec." + c.field
+		if c.job != "" {
+			want = "spec." + c.field
+		}
+		before, after := repaired(t, all, "field-unknown")
+		if !slices.Equal(before, []string{want}) || strings.Join(after, " ") != c.left {
+			t.Errorf("%s: %v, after the fix %v, want %s and %q", name, before, after, want, c.left)
+		}
+	}
+}
+
+func TestAMisspeltFieldIsRenamedIfItsValueFits(t *testing.T) {
+	for value, left := range map[string]string{
+		`"applications: []"`: "", `{importPath: "a:b", deployments: []}`: "spec.serveConfig",
+	} {
+		all := manifest(t, "{apiVersion: ray.io/v1, kind: RayService, metadata: {name: a}, spec: {serveConfig: "+value+
+			", rayClusterConfig: {headGroupSpec: {template: {spec: "+ofPod+"}}}}}")
+		before, after := repaired(t, all, "field-misspelt")
+		if !slices.Equal(before, []string{"spec.serveConfig"}) || strings.Join(after, " ") != left {
+			t.Errorf("%s: %v, after the fix %v, want %q", value, before, after, left)
+		}
+	}
 }
 
 // If somebody reorders the groups, the patch must change nothing.

@@ -93,6 +93,67 @@ type walk struct {
 	// unknowns are fields that the schema of one of Ray's kinds does not have; in other kinds they are faults.
 	isRays   bool
 	unknowns []unknownField
+	above    []level // the objects that lead to a value, with it
+}
+
+// level is an object on the way to a value.
+type level struct {
+	schema  *spec.Schema
+	members map[string]any
+	at      fieldpath.Path
+}
+
+// place is where a field belongs, its schema there, and whether something is there already.
+type place struct {
+	at     fieldpath.Path
+	schema spec.Schema
+	taken  bool
+}
+
+// inner returns the object under a key.
+func (l level) inner(key string) level {
+	schema := l.schema.Properties[key]
+	members, _ := l.members[key].(map[string]any)
+	return level{&schema, members, l.at.Key(key)}
+}
+
+// place returns the place of a field in the object, if it has one.
+func (l level) place(key string) (place, bool) {
+	schema, known := l.schema.Properties[key]
+	return place{l.at.Key(key), schema, l.members[key] != nil}, known
+}
+
+// below are the objects in which users who write a field too far up mean it to be: that of a RayCluster in a RayJob or
+// a RayService, and those of the pods in a group and in its template.
+var below = [][]string{{"rayClusterSpec"}, {"rayClusterConfig"}, {"spec"}, {"template", "spec"}}
+
+// place returns where a field of the innermost object belongs if it is in the wrong one, or nothing: in one of those
+// below, or in the nearest one above that knows it. Labels and annotations are of pods. Resources are of a container,
+// of a pod or, with other names, of a group.
+func (w *walk) place(key string) place {
+	if key == "resources" {
+		return place{}
+	}
+	ways, own := below, w.above[len(w.above)-1]
+	ofPods := key == "labels" || key == "annotations"
+	if ofPods {
+		ways = [][]string{{"metadata"}, {"template", "metadata"}}
+	}
+	for _, way := range ways {
+		l := own
+		for _, name := range way {
+			l = l.inner(name)
+		}
+		if found, known := l.place(key); known {
+			return found
+		}
+	}
+	for _, l := range slices.Backward(w.above) {
+		if found, known := l.place(key); known && !ofPods {
+			return found
+		}
+	}
+	return place{}
 }
 
 const schemaRefuses = "the schema does not allow it, so the API server refuses the object"
@@ -122,15 +183,15 @@ func (w *walk) value(schema *spec.Schema, value any, at fieldpath.Path) {
 	if value == nil {
 		return
 	}
-	own := *schema // without what is examined below
-	own.Properties, own.AdditionalProperties, own.Items, own.Required = nil, nil, nil, nil
-	if !validate.NewSchemaValidator(&own, nil, "", strfmt.Default).Validate(value).IsValid() {
+	if !allows(schema, value) {
 		w.report(at, shown(value), want(schema), schemaRefuses)
 		return
 	}
 	switch v := value.(type) {
 	case map[string]any:
+		w.above = append(w.above, level{schema, v, at})
 		w.members(schema, v, at)
+		w.above = w.above[:len(w.above)-1]
 	case []any:
 		for i, element := range v {
 			if schema.Items != nil && schema.Items.Schema != nil {
@@ -138,6 +199,13 @@ func (w *walk) value(schema *spec.Schema, value any, at fieldpath.Path) {
 			}
 		}
 	}
+}
+
+// allows reports whether a schema allows a value, whatever is below it.
+func allows(schema *spec.Schema, value any) bool {
+	own := *schema
+	own.Properties, own.AdditionalProperties, own.Items, own.Required = nil, nil, nil, nil
+	return validate.NewSchemaValidator(&own, nil, "", strfmt.Default).Validate(value).IsValid()
 }
 
 // members examines the members of an object, but for those to leave out.
@@ -153,7 +221,8 @@ func (w *walk) members(schema *spec.Schema, members map[string]any, at fieldpath
 			w.value(more.Schema, members[key], at.Key(key))
 		case more != nil || len(names) == 0 || schema.Extensions["x-kubernetes-preserve-unknown-fields"] == true:
 		case w.isRays:
-			w.unknowns = append(w.unknowns, unknownField{at.Key(key), members, names})
+			w.unknowns = append(w.unknowns, unknownField{at.Key(key), members, names, schema.Properties,
+				w.place(key)})
 		default:
 			w.unknown(at.Key(key), shown(members[key]), names)
 		}
@@ -246,11 +315,13 @@ var raySchemas = sync.OnceValue(func() map[string]*spec.Schema {
 	return all
 })
 
-// unknownField is a field that the schema does not have beside those that it knows.
+// unknownField is a field that the schema does not have beside those that it knows, and the place where it does.
 type unknownField struct {
 	at      fieldpath.Path
 	members map[string]any
 	known   []string
+	schemas map[string]spec.Schema
+	place   place
 }
 
 // rayWalk compares an object of one of Ray's kinds with KubeRay's schema. It finds nothing in other objects.
@@ -298,8 +369,15 @@ func fieldMisspelt(_ *inventory, o *Object, report reporter) {
 			continue
 		}
 		repair := patch(move(u.at, u.at.Parent().Key(right)))
-		if u.members[right] != nil {
+		schema := u.schemas[right]
+		switch value := u.members[u.at.LastKey()]; {
+		case u.members[right] != nil:
 			repair = patch(remove(u.at))
+		case value != nil && !allows(&schema, value):
+			repair = edit("rename the field to " + right + ", and write " + want(&schema))
+			if right == "serveConfigV2" {
+				repair = repair.Hint("with applications, as `serve build` prints it")
+			}
 		}
 		report(occurrence{Path: u.at, Seen: u.at.LastKey(), Fix: repair, More: "did you mean " + right + "?"})
 	}
@@ -328,6 +406,17 @@ func fieldUnknown(x *inventory, o *Object, report reporter) {
 			Fix: edit("remove the field, or update KubeRay")}
 		if !strings.HasSuffix(o.APIVersion(), "/v1") {
 			found.Fix = edit("write apiVersion: ray.io/v1, or remove the field")
+		}
+		if right := u.place.at; !newer && right != (fieldpath.Path{}) {
+			found.More = "it belongs to " + right.Parent().String()
+			switch value := u.members[u.at.LastKey()]; {
+			case u.place.taken:
+				found.Fix = edit("keep the right value there, and remove this field")
+			case value == nil || !allows(&u.place.schema, value):
+				found.Fix = edit("move the field there, and write " + want(&u.place.schema))
+			default:
+				found.Fix = patch(o.set(right, value), remove(u.at))
+			}
 		}
 		report(found)
 	}
