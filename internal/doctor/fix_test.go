@@ -210,6 +210,30 @@ func TestAMisspeltFieldIsRenamedIfItsValueFits(t *testing.T) {
 	}
 }
 
+// The fields are those of published examples of RayServices and RayJobs.
+func TestWhatTheOperatorRefusesIsCorrectedWhereTheWayIsClear(t *testing.T) {
+	cluster := "{headGroupSpec: {template: {spec: " + ofPod + "}, headService: {metadata: {name: s, labels: {a: b}}}}}"
+	for spec, field := range map[string]string{
+		"RayService, metadata: {name: a}, spec: {rayClusterConfig: " + cluster + "}":                                                         "spec.rayClusterConfig.headGroupSpec.headService.metadata.name",
+		"RayJob, metadata: {name: a}, spec: {ttlSecondsAfterFinished: 60, rayClusterSpec: " + cluster + "}":                                  "spec.ttlSecondsAfterFinished",
+		"RayJob, metadata: {name: a}, spec: {ttlSecondsAfterFinished: 60, shutdownAfterJobFinishes: false, rayClusterSpec: " + cluster + "}": "spec.ttlSecondsAfterFinished",
+		"RayCronJob, metadata: {name: a}, spec: {schedule: '* * * * *', jobTemplate: {ttlSecondsAfterFinished: 60, rayClusterSpec: " +
+			cluster + "}}": "spec.jobTemplate.ttlSecondsAfterFinished",
+	} {
+		before, after := repaired(t, manifest(t, "{apiVersion: ray.io/v1, kind: "+spec+"}"), "operator-refuses")
+		if !slices.Equal(before, []string{field}) || len(after) > 0 {
+			t.Errorf("%s: %v, after the fix %v, want %s", spec, before, after, field)
+		}
+	}
+	all := manifest(t, "{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: 'a-${ID}'}, spec: {entrypoint: b, rayClusterSpec: "+
+		cluster+"}}")
+	found := examine(t, all)
+	if i := slices.IndexFunc(found, func(f doctor.Finding) bool { return f.Code == "operator-refuses" }); i < 0 ||
+		found[i].Seen != "a-${ID}" || !strings.Contains(found[i].Fix, "give ${ID} its value") {
+		t.Errorf("a name with a variable: %+v", found)
+	}
+}
+
 // If somebody reorders the groups, the patch must change nothing.
 func TestAPatchOfAGroupTestsItsName(t *testing.T) {
 	all := objects(t, "testdata/shows/gpu-limit-differs.yaml")

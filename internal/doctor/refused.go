@@ -9,6 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 )
 
 // refused reports what an API server refuses in a manifest, or drops, whatever Ray is to do with it. Of each fault,
@@ -130,6 +131,33 @@ func gateOff(x *inventory, o *Object, report reporter) {
 	}
 }
 
+// verdict is why the operator refuses the object, in its words, with a patch where they leave one way to correct it.
+func verdict(o *Object, words string) occurrence {
+	found := occurrence{Path: fieldpath.NewPath("spec"), More: words, Fix: edit("correct it")}
+	switch {
+	case strings.Contains(words, " name should "):
+		found.Path, found.Seen = fieldpath.NewPath("metadata").Key("name"), o.Name
+		if variable := decode.Unfilled(o.Name); variable != "" {
+			found.More, found.Fix = "the name has a variable that nothing has filled in", edit(decode.FillIn(variable))
+		}
+	case strings.Contains(words, "headService.metadata.name should not be set"):
+		name := o.raySpec().Get("headGroupSpec", "headService", "metadata", "name")
+		found = shows(name, patch(remove(name.Path())).Hint("the operator names the service itself"))
+		found.More = words
+	case strings.Contains(words, "cannot have TTLSecondsAfterFinished"):
+		job := o.Root().Get(o.Spec[:len(o.Spec)-1]...)
+		ttl, shutdown := job.Get("ttlSecondsAfterFinished"), job.Get("shutdownAfterJobFinishes")
+		found = shows(ttl, patch(o.set(shutdown.Path(), true)).
+			Hint("the RayCluster then goes when the job has finished; else remove ttlSecondsAfterFinished"))
+		if shutdown.Has() {
+			found.Fix = patch(remove(ttl.Path())).
+				Hint("or set shutdownAfterJobFinishes: true, and the RayCluster goes when the job has finished")
+		}
+		found.More = words
+	}
+	return found
+}
+
 // operatorRefuses reports the first reason for which the operator refuses an object, in its own words, unless decoding
 // the RayCluster in it has found one with its field.
 func operatorRefuses(x *inventory, o *Object, report reporter) {
@@ -139,11 +167,7 @@ func operatorRefuses(x *inventory, o *Object, report reporter) {
 		return
 	}
 	if err := kube.OperatorVerdict(o.Fields); err != nil {
-		at := fieldpath.NewPath("spec")
-		if strings.Contains(err.Error(), " name should ") {
-			at = fieldpath.NewPath("metadata").Key("name")
-		}
-		report(occurrence{Path: at, More: err.Error(), Fix: edit("correct it")})
+		report(verdict(o, err.Error()))
 	}
 	serve := o.Root().Get("spec", "serveConfigV2")
 	if err := yaml.Unmarshal([]byte(serve.Text()), &map[string]any{}); err != nil { // as updateServeDeployment
