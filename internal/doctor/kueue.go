@@ -26,11 +26,15 @@ const (
 
 // queuedByKueue reports queued objects that are not elastic. A manifest with the annotation will be, if it is created.
 func queuedByKueue(x *inventory, o *Object, report reporter) {
-	queue := o.Cluster.Queue
-	toCreate := !o.Root().Has("metadata", "uid") && elasticAnnotation(o).Text() == "true"
-	if queue.Queued() && !queue.Elastic && !toCreate && !x.hasQueuedParent(o) {
+	if heldByKueue(o) && !x.hasQueuedParent(o) {
 		report(queued(o, elasticHint))
 	}
+}
+
+func heldByKueue(o *Object) bool {
+	queue := o.Cluster.Queue
+	toCreate := !o.Root().Has("metadata", "uid") && elasticAnnotation(o).Text() == "true"
+	return queue.Queued() && !queue.Elastic && !toCreate
 }
 
 // kueueRefuses reports what the webhooks of Kueue 0.18 and 0.19 refuse in a queued object

@@ -86,3 +86,25 @@ func TestWhatKueueRefusesIsFixedInItsManifest(t *testing.T) {
 		}
 	}
 }
+
+// Nothing changes the replicas of a queued RayCluster that is not elastic, so nothing orders GPUs without a bound.
+func TestAGroupThatKueueHoldsNeedsNoBound(t *testing.T) {
+	const queued = "labels: {kueue.x-k8s.io/queue-name: q}"
+	const gpu = `{containers: [{name: c, image: i, resources: {limits: {cpu: 2, memory: 4Gi, nvidia.com/gpu: 1}}}]}`
+	for _, c := range []struct {
+		metadata, spec string
+		unbounded      bool
+	}{
+		{"", "", true},
+		{queued, "", false},
+		{queued, "enableInTreeAutoscaling: true", true},
+		{queued + ", annotations: {kueue.x-k8s.io/elastic-job: 'true'}", "", true},
+	} {
+		codes := codesOf(examine(t, manifest(t, fmt.Sprintf("{apiVersion: ray.io/v1, kind: RayCluster, "+
+			"metadata: {name: a, %s}, spec: {headGroupSpec: {template: {spec: %s}}, workerGroupSpecs: [{groupName: g, "+
+			"template: {spec: %s}}], %s}}", c.metadata, ofPod, gpu, c.spec))))
+		if slices.Contains(codes, "gpu-group-unbounded") != c.unbounded {
+			t.Errorf("{%s} and {%s}: %v, unbounded: want %v", c.metadata, c.spec, codes, c.unbounded)
+		}
+	}
+}

@@ -93,7 +93,8 @@ var boundFields = []string{"replicas", "minReplicas", "maxReplicas"}
 
 func gpuGroupUnbounded(_ *inventory, g rayGroup, report reporter) {
 	misspelt := func(key string) bool { return fieldpath.Slip(key, boundFields) == "maxReplicas" }
-	if !g.Has("maxReplicas") && !slices.ContainsFunc(g.Keys(), misspelt) && g.requestsGPU() {
+	scales := g.Of.raySpec().Get("enableInTreeAutoscaling").Flag() || !heldByKueue(g.Of)
+	if scales && !g.Has("maxReplicas") && !slices.ContainsFunc(g.Keys(), misspelt) && g.requestsGPU() {
 		at := g.Path("maxReplicas")
 		report(occurrence{Path: at, Fix: patch(g.set(at, leastMaximum(g))).
 			Hint("set it to as many workers as the group may have")})
