@@ -93,16 +93,18 @@ func Residents(ctx context.Context, loop Loop) ([]raydemand.Resident, error) {
 
 // LookAtOverdue adds to the view which of some draining workers, whose deadline is over, may end because nothing runs
 // there but actors that Ray restarts elsewhere. Ray does not end them: it lets what runs on a draining node continue.
-func LookAtOverdue(ctx context.Context, loop Loop, v *observe.View, due []observe.Member) {
+// It returns the actors that have a place on a node; nil if they cannot be read.
+func LookAtOverdue(ctx context.Context, loop Loop, v *observe.View, due []observe.Member) []raydemand.Resident {
 	residents, err := Residents(ctx, loop)
 	if err != nil {
 		loop.Log().WarnContext(ctx, "cannot read the actors", "cluster", v.Cluster.Key.String(), "err", err)
-		return
+		return nil
 	}
 	if v.Restartable == nil {
 		v.Restartable = map[raydemand.NodeID]bool{}
 	}
 	maps.Copy(v.Restartable, Restartable(due, residents))
+	return residents
 }
 
 // ByNode sorts actors by their nodes.

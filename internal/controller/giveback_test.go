@@ -167,6 +167,52 @@ func TestRestartableActorsEndAtTheDeadlineWithoutForce(t *testing.T) {
 	}
 }
 
+// Other work has taken the room since the reservation: the actors would end and wait.
+func TestActorsThatHaveNoRoomAtTheDeadlineStay(t *testing.T) {
+	one := raydemand.Bundle{raydemand.CPU: raydemand.One}
+	w := newBusyWorld(t, 3, 0, 8)
+	for i := range 2 {
+		n := w.node(w.pod(i))
+		n.Available = n.Total.Clone()
+		w.place(w.pod(i), raydemand.Resident{Class: "Trainer", Alive: true, Resources: one, Restarts: 3})
+	}
+	room := w.node(w.pod(2))
+	room.Available = raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}
+	w.seconds(5)
+	if got, err := w.giveBack(giveback.Ask{GPUs: 2, Group: "gpu"}); err != nil || len(got.Workers) != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	w.seconds(590)
+	for i := range 2 {
+		w.node(w.pod(i)).Activity = []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
+	}
+	room.Available = raydemand.Bundle{}
+	d := w.seconds(60)
+	if len(w.kube.changes) > 0 {
+		t.Fatalf("changes %+v although no worker has room", w.kube.changes)
+	}
+	for _, worker := range d.Kube.GiveBack.Workers {
+		if !strings.Contains(worker.Why, "actors move; it stays after the deadline, because no other worker has room") {
+			t.Errorf("%s says %q", worker.Pod, worker.Why)
+		}
+	}
+	if strings.Contains(w.kube.cluster.GiveBack.Workers[0].Why, "stays") {
+		t.Error("the annotation has the reason")
+	}
+	w.want(1, raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}) // waits, and fits nowhere
+	room.Available = one.Clone()
+	w.seconds(10)
+	if target := w.lastChange(); target.Replicas != 2 || !slices.Equal(target.WorkersToDelete, []string{w.pod(0)}) {
+		t.Fatalf("target %+v, want one worker less: there is room for one actor", target)
+	}
+	w.operate()
+	room.Available = raydemand.Bundle{} // it runs there
+	w.seconds(30)
+	if left := w.kube.cluster.Workers; len(left) != 2 {
+		t.Errorf("%d workers, want the other actor to stay", len(left))
+	}
+}
+
 func TestWhatBecomesATaskIsNotEndedWithoutForce(t *testing.T) {
 	w := newBusyWorld(t, 2, 0, 8)
 	n := w.node(w.pod(0))

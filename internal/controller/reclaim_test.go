@@ -342,6 +342,25 @@ func TestARestartableActorIsTakenAtTheDeadline(t *testing.T) {
 	p.have("after the deadline", 1, 1)
 }
 
+// The room for the actor is in use when the deadline is over.
+func TestARestartableActorWithoutRoomIsNotTaken(t *testing.T) {
+	one := raydemand.Bundle{raydemand.CPU: raydemand.One}
+	p := newPair(t, taking, 1, func(p *pair) {
+		task := p.low.node(p.low.pod(0))
+		task.Status, task.Activity = raydemand.Running, []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
+		task.Available.Take(one)
+		p.low.place(p.low.pod(1), raydemand.Resident{Class: "Trainer", Alive: true, Resources: one, Restarts: 3})
+	})
+	p.high.want(1, gpu(1))
+	p.seconds(120)
+	if drained := p.low.ray.drained(); !slices.Equal(drained, []string{p.low.pod(1)}) {
+		t.Fatalf("drained %v, want %s", drained, p.low.pod(1))
+	}
+	p.low.busy(p.low.pod(0))
+	p.seconds(560)
+	p.have("after the deadline", 0, 2)
+}
+
 // From the reservation until the pods of the taker are on nodes, their room is promised to it: a third RayCluster of
 // lower priority that waits too does not get it.
 func TestRoomIsKeptForTheTaker(t *testing.T) {

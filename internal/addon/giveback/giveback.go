@@ -55,7 +55,7 @@ func New(writer Writer) *Desk {
 func (d *Desk) Addon() addon.Addon {
 	return addon.Addon{New: func(loop addon.Loop) addon.Feature {
 		f := &feature{loop: loop, desk: d}
-		return addon.Feature{Observe: f.lookAtOverdue, AfterDrains: f.serve}
+		return addon.Feature{Observe: f.lookAtOverdue, Launch: f.keepWithoutRoom, AfterDrains: f.serve}
 	}, WithoutCluster: func(_ context.Context, key nodepool.ClusterKey) time.Duration {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -134,12 +134,20 @@ type feature struct {
 	desk   *Desk
 	looked time.Time
 	retry  time.Time
+	// overdue are the workers that the last look found with work that may end, and residents the actors that it read.
+	overdue   []unit
+	residents []raydemand.Resident
+	// noRoom are the UIDs of the pods that stay because their work has no room.
+	noRoom map[string]bool
 }
 
 // lookAtOverdue reads the actors if the deadline of the reservation is over.
 func (f *feature) lookAtOverdue(ctx context.Context, v *observe.View) {
 	const lookAgain = 5 * time.Second
 	r := v.Cluster.GiveBack
+	if f.overdue = nil; r == nil {
+		f.noRoom = nil
+	}
 	if r == nil || r.Force || !v.Live() || v.Mode != nodepool.Managed || v.Now.Before(r.Deadline) ||
 		f.loop.Ray() == nil || v.Now.Sub(f.looked) < lookAgain {
 		return
@@ -153,13 +161,61 @@ func (f *feature) lookAtOverdue(ctx context.Context, v *observe.View) {
 	if len(due) == 0 {
 		return
 	}
-	f.looked = v.Now
-	addon.LookAtOverdue(ctx, f.loop, v, due)
+	f.looked, f.noRoom = v.Now, nil
+	f.residents = addon.LookAtOverdue(ctx, f.loop, v, due)
+	on := addon.ByNode(f.residents)
+	for _, m := range due {
+		if v.Restartable[m.Node.ID] {
+			work, _ := addon.MovableWork(m.Node, on[m.Node.ID])
+			f.overdue = append(f.overdue, unit{members: []observe.Member{m}, work: work.Requests})
+		}
+	}
+}
+
+// keepWithoutRoom lets overdue workers stay whose work has no room elsewhere by now.
+func (f *feature) keepWithoutRoom(v *observe.View, i *addon.Intent) {
+	r := v.Cluster.GiveBack
+	if r == nil || r.Force || len(v.Restartable) == 0 {
+		return
+	}
+	var may map[string]bool
+	if len(f.overdue) > 0 && !f.loop.Heavy(&i.Snapshot) {
+		in := Input{View: v, Snapshot: &i.Snapshot, Residents: f.residents, Compute: compute}
+		may = in.ending(f.overdue)
+	}
+	for _, m := range v.Members {
+		if r.Has(m.UID) && m.Joined() && v.Restartable[m.Node.ID] && !may[m.Pod] {
+			delete(v.Restartable, m.Node.ID)
+			if f.noRoom == nil {
+				f.noRoom = map[string]bool{}
+			}
+			f.noRoom[m.UID] = true
+		}
+	}
+}
+
+// compute plans a snapshot.
+func compute(s planner.Snapshot) planner.Plan { return planner.Compute(s, s.Policy) }
+
+// stays returns the reservation with the reason why workers stay after the deadline.
+func (f *feature) stays(r *giveback.Reservation) *giveback.Reservation {
+	if r == nil || len(f.noRoom) == 0 {
+		return r
+	}
+	with := *r
+	with.Workers = slices.Clone(r.Workers)
+	for i := range with.Workers {
+		if w := &with.Workers[i]; f.noRoom[w.UID] {
+			w.Why += "; it stays after the deadline, because no other worker has room for its work"
+		}
+	}
+	return &with
 }
 
 // serve answers what is asked for, and ends a reservation that is over.
 func (f *feature) serve(ctx context.Context, o *addon.Cycle) {
 	v := &o.View
+	v.Cluster.GiveBack = f.stays(v.Cluster.GiveBack)
 	asks, offers := f.desk.take(v.Cluster.Key)
 	if offers != nil {
 		offers(f.offer(ctx, o))
@@ -247,7 +303,7 @@ func (f *feature) input(ctx context.Context, o *addon.Cycle) (Input, error) {
 		return Input{}, fmt.Errorf("%w: the actors cannot be read: %w", giveback.ErrNotNow, err)
 	}
 	return Input{View: &o.View, Snapshot: &o.Intent.Snapshot, Residents: residents, UsedFor: f.loop.UsedFor,
-		Compute: func(s planner.Snapshot) planner.Plan { return planner.Compute(s, s.Policy) }}, nil
+		Compute: compute}, nil
 }
 
 // offer returns what could be given back without force, whatever the mode.

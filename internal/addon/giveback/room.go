@@ -30,7 +30,38 @@ func (in *Input) moves(chosen []unit) bool {
 	return known && left == 0
 }
 
-// unplaced returns how many requests have no place on workers that have joined, while some pods are gone. Pods that are
+// ending returns the pods of those overdue workers that may end, because their work has room on other workers that have
+// joined, beside the demand that waits. None of the others is room: they leave too.
+func (in *Input) ending(overdue []unit) map[string]bool {
+	gone := map[string]bool{}
+	var work []raydemand.Request
+	for i := range overdue {
+		gone[overdue[i].members[0].Pod] = true
+		work = append(work, overdue[i].work...)
+	}
+	waits, known := in.unplaced(gone, in.Snapshot.Requests)
+	if !known {
+		return nil
+	}
+	fits := func(work []raydemand.Request) bool {
+		left, known := in.unplaced(gone, slices.Concat(in.Snapshot.Requests, work))
+		return known && left <= waits
+	}
+	if fits(work) {
+		return gone
+	}
+	may := map[string]bool{}
+	work = nil
+	for i := range overdue[:min(len(overdue), mostTried)] {
+		u := &overdue[i]
+		if with := slices.Concat(work, u.work); fits(with) {
+			may[u.members[0].Pod], work = true, with
+		}
+	}
+	return may
+}
+
+// unplaced returns how many requests and gangs have no place on workers that have joined, while some pods are gone. Pods that are
 // launched, or that wait for a node, may come too late. It is unknown if the requests are too many for one plan.
 func (in *Input) unplaced(gone map[string]bool, requests []raydemand.Request) (left int64, known bool) {
 	s := *in.Snapshot
@@ -47,5 +78,6 @@ func (in *Input) unplaced(gone map[string]bool, requests []raydemand.Request) (l
 	for i := range plan.InfeasibleRequests {
 		left += plan.InfeasibleRequests[i].Count
 	}
+	left += int64(len(plan.InfeasibleGangRequests))
 	return left, plan.Deferred == nil
 }
