@@ -23,10 +23,10 @@ func (d desks) Offers(key nodepool.ClusterKey, answer func([]reservation.Offer, 
 	d[key].Offers(key, answer)
 }
 
-func (d desks) Take(
-	ctx context.Context, key nodepool.ClusterKey, ask reservation.Ask, answer func(reservation.Reservation, error),
+func (d desks) Take(ctx context.Context, key nodepool.ClusterKey, ask reservation.Ask,
+	allows func(*addon.Cycle) error, answer func(reservation.Reservation, error),
 ) {
-	d[key].Take(ctx, key, ask, answer)
+	d[key].Take(ctx, key, ask, allows, answer)
 }
 
 func (d desks) End(ctx context.Context, key nodepool.ClusterKey) error { return d[key].End(ctx, key) }
@@ -249,6 +249,64 @@ func TestWhatIsNotTaken(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What both want is compared again in the cycle that answers: the one that is asked may have opted out since, or have
+// a higher priority, or have given to somebody else, and the taker may need less.
+func TestWhatHasChangedSinceTheAskIsNotTaken(t *testing.T) {
+	small := taking
+	small.PerHour = 1
+	for name, change := range map[string]func(*pair){
+		"opted out":         func(p *pair) { p.low.kube.cluster.Reclaimable = false },
+		"a higher priority": func(p *pair) { p.low.kube.cluster.Head.Priority = 500 },
+		"a request of priority": func(p *pair) {
+			p.low.kube.cluster.Owned = []nodepool.OwnedRequest{{Owned: raydemand.Owned{ID: "r", Priority: 10,
+				Requests: []raydemand.Request{{Bundle: gpu(1), Count: 1}}}}}
+		},
+		"the budget is spent": func(p *pair) {
+			p.low.kube.cluster.Reclaimed = []reservation.Taking{{At: p.low.now, GPUs: 1}}
+		},
+		"less demand":         func(p *pair) { p.high.want(0, nil); p.high.after(time.Second) },
+		"the taker is shadow": func(p *pair) { p.high.kube.cluster.Mode = nodepool.Shadow; p.high.after(time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, small, 1, func(*pair) {})
+			p.high.want(1, gpu(1))
+			p.seconds(27)
+			for range 6 { // it asks at 30 s, and no cycle of the other one answers
+				p.high.after(time.Second)
+			}
+			if p.low.kube.cluster.GiveBack != nil {
+				t.Fatal("taken before anything has changed")
+			}
+			change(p)
+			p.low.after(6 * time.Second)
+			if p.low.kube.cluster.GiveBack != nil || len(p.low.ray.drained()) > 0 {
+				t.Errorf("reservation %v, drained %v", p.low.kube.cluster.GiveBack, p.low.ray.drained())
+			}
+		})
+	}
+}
+
+// Demand that shrinks after the taker has looked is not taken for.
+func TestNoMoreIsTakenThanIsMissingWhenItIsTaken(t *testing.T) {
+	p := newPair(t, taking, 2, func(*pair) {})
+	p.high.want(4, gpu(1))
+	for i := range 60 {
+		if i == 23 { // after 25.3 s
+			p.high.want(1, gpu(1))
+		}
+		p.high.after(1100 * time.Millisecond)
+		p.low.after(1100 * time.Millisecond)
+		p.schedule()
+		if r := p.low.kube.cluster.GiveBack; r != nil {
+			if len(r.Workers) != 1 {
+				t.Errorf("%v of %d workers, want one", r, len(r.Workers))
+			}
+			return
+		}
+	}
+	t.Error("nothing is taken")
 }
 
 // equal gives both the same PriorityClass.

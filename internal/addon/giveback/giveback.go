@@ -41,6 +41,8 @@ type Desk struct {
 
 type ask struct {
 	giveback.Ask
+	// allows returns why nothing may be given back in that cycle. It may be nil.
+	allows func(*addon.Cycle) error
 	ctx    context.Context //nolint:containedctx // the call that waits for the answer
 	answer func(giveback.Reservation, error)
 }
@@ -72,7 +74,8 @@ func (d *Desk) Begin(ctx context.Context, key nodepool.ClusterKey, wanted giveba
 		err         error
 	}
 	answers := make(chan answer, 1)
-	d.add(key, ask{wanted, ctx, func(r giveback.Reservation, err error) { answers <- answer{r, err} }})
+	d.add(key, ask{Ask: wanted, ctx: ctx,
+		answer: func(r giveback.Reservation, err error) { answers <- answer{r, err} }})
 	select {
 	case a := <-answers:
 		return a.reservation, a.err
@@ -87,11 +90,12 @@ func (d *Desk) Begin(ctx context.Context, key nodepool.ClusterKey, wanted giveba
 	}
 }
 
-// Take asks as Begin does, and does not wait: answer is called in a cycle of the RayCluster, unless ctx ends before.
-func (d *Desk) Take(
-	ctx context.Context, key nodepool.ClusterKey, wanted giveback.Ask, answer func(giveback.Reservation, error),
+// Take asks as Begin does, and does not wait: answer is called in a cycle of the RayCluster, unless ctx ends before. In
+// that cycle, allows says why nothing may be given back.
+func (d *Desk) Take(ctx context.Context, key nodepool.ClusterKey, wanted giveback.Ask,
+	allows func(*addon.Cycle) error, answer func(giveback.Reservation, error),
 ) {
-	d.add(key, ask{wanted, ctx, answer})
+	d.add(key, ask{wanted, allows, ctx, answer})
 }
 
 // Offers lets the next cycle of a RayCluster say what it could give back without force, cheapest first. Of each group,
@@ -224,7 +228,7 @@ func (f *feature) serve(ctx context.Context, o *addon.Cycle) {
 		if asked.ctx.Err() != nil {
 			continue // nobody waits for the answer, so nothing may be given back
 		}
-		reservation, err := f.agree(ctx, o, asked.Ask)
+		reservation, err := f.agree(ctx, o, &asked)
 		if errors.Is(err, nodepool.ErrConflict) {
 			f.desk.add(v.Cluster.Key, asked) // the operator wrote the status; the next cycle reads it
 			o.LookWithin(time.Second)
@@ -254,7 +258,7 @@ func (f *feature) serve(ctx context.Context, o *addon.Cycle) {
 }
 
 // agree chooses what is given back, and writes it unless the ask is a dry run.
-func (f *feature) agree(ctx context.Context, o *addon.Cycle, wanted giveback.Ask) (giveback.Reservation, error) {
+func (f *feature) agree(ctx context.Context, o *addon.Cycle, wanted *ask) (giveback.Reservation, error) {
 	v := &o.View
 	none := giveback.Reservation{}
 	switch {
@@ -266,11 +270,16 @@ func (f *feature) agree(ctx context.Context, o *addon.Cycle, wanted giveback.Ask
 	case !wanted.Until.IsZero() && wanted.Until.Before(v.Now.Add(wanted.Within())):
 		return none, fmt.Errorf("%w: the reservation would end before its deadline", giveback.ErrRefused)
 	}
+	if wanted.allows != nil {
+		if err := wanted.allows(o); err != nil {
+			return none, err
+		}
+	}
 	in, err := f.input(ctx, o)
 	if err != nil {
 		return none, err
 	}
-	reservation, err := Choose(in, wanted)
+	reservation, err := Choose(in, wanted.Ask)
 	if err != nil || wanted.DryRun {
 		return reservation, err
 	}

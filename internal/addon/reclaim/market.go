@@ -18,8 +18,10 @@ import (
 type Desk interface {
 	// Offers lets the next cycle of a RayCluster say what it could give back without force.
 	Offers(key nodepool.ClusterKey, answer func([]giveback.Offer, error))
-	// Take agrees on what is given back, and calls answer in a cycle of the RayCluster, unless ctx ends before.
-	Take(ctx context.Context, key nodepool.ClusterKey, ask giveback.Ask, answer func(giveback.Reservation, error))
+	// Take agrees on what is given back, and calls answer in a cycle of the RayCluster, unless ctx ends before. In that
+	// cycle, allows says why nothing may be given back any more.
+	Take(ctx context.Context, key nodepool.ClusterKey, ask giveback.Ask, allows func(*addon.Cycle) error,
+		answer func(giveback.Reservation, error))
 	// End ends a reservation.
 	End(ctx context.Context, key nodepool.ClusterKey) error
 	// Enqueue requests a cycle.
@@ -51,9 +53,9 @@ type member struct {
 	offers    []giveback.Offer
 	noOffer   string
 	offeredAt time.Time
-	// wanted is what would be taken from it, and wantedAt when that was found.
-	wanted   taking
-	wantedAt time.Time
+	// wants is what it would take itself, as of its last cycle; nil for nothing. takes: it may take that now.
+	wants *taking
+	takes bool
 	// askedAt is when it was asked for GPUs, if it has not answered yet; refusedAt is when it last refused, and refusal
 	// is why.
 	askedAt, refusedAt time.Time
@@ -143,20 +145,18 @@ func (m *Market) over(r *giveback.Reservation) bool {
 	return false
 }
 
-// lower returns the RayClusters from which a taker may take: those that allow it and whose PriorityClass is lower, or
-// equal if the taker has requests of a higher priority than all of theirs. The lowest come first.
-func (m *Market) lower(taker nodepool.ClusterKey, own rank, request int32) (all []nodepool.ClusterKey) {
+// lower returns the RayClusters from which a taker may take: those that allow it and whose rank is lower. The lowest
+// come first.
+func (m *Market) lower(taker nodepool.ClusterKey) (all []nodepool.ClusterKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for key, each := range m.members {
-		if key != taker && each.reclaimable && each.gives == nil &&
-			(each.class < own.class || each.class == own.class && each.request < request) {
+		if key != taker && each.reclaimable && each.gives == nil && each.compare(m.members[taker].rank) < 0 {
 			all = append(all, key)
 		}
 	}
 	slices.SortFunc(all, func(a, b nodepool.ClusterKey) int {
-		x, y := m.members[a].rank, m.members[b].rank
-		return cmp.Or(cmp.Compare(x.class, y.class), cmp.Compare(x.request, y.request), a.Compare(b))
+		return cmp.Or(m.members[a].compare(m.members[b].rank), a.Compare(b))
 	})
 	return all
 }
@@ -196,17 +196,10 @@ func (m *Market) choose(room *whatIf, others []nodepool.ClusterKey, now time.Tim
 		if found == nil || found.yields && best != nil {
 			continue
 		}
-		found.taker, found.from, best = room.view.Cluster.Key, key, found
+		found.taker, found.from, found.than, best = room.view.Cluster.Key, key, from.rank, found
 		if !found.yields {
 			break
 		}
-	}
-	if best != nil && len(best.offers) > 0 {
-		m.mu.Lock()
-		if each := m.members[best.from]; each != nil {
-			each.wanted, each.wantedAt = *best, now
-		}
-		m.mu.Unlock()
 	}
 	return best
 }
@@ -266,12 +259,51 @@ func fromGroups(room *whatIf, from *member, left int64, may func(giveback.Offer)
 	return nil
 }
 
-// wantedFrom returns what a taker would take from a RayCluster, if that was found just now.
-func (m *Market) wantedFrom(key nodepool.ClusterKey, now time.Time) (taking, bool) {
+// want notes what a taker would take, and whether it may take that now.
+func (m *Market) want(taker nodepool.ClusterKey, found *taking, now bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	each := m.members[key]
-	return each.wanted, each.gives == nil && !each.wantedAt.IsZero() && now.Sub(each.wantedAt) < answerWithin
+	m.members[taker].wants, m.members[taker].takes = found, now
+}
+
+// wantedFrom returns what would be taken from a RayCluster, by the taker that comes first; nil for nothing.
+func (m *Market) wantedFrom(key nodepool.ClusterKey) *taking {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var first *member
+	for _, each := range m.members {
+		if t := each.wants; t != nil && t.from == key && len(t.offers) > 0 &&
+			(first == nil || cmp.Or(each.compare(first.rank), first.key.Compare(each.key)) > 0) {
+			first = each
+		}
+	}
+	if first == nil || m.members[key] == nil || m.members[key].gives != nil {
+		return nil
+	}
+	return first.wants
+}
+
+// allows returns why a RayCluster that is asked may not be taken from any more, in the cycle in which it answers: what
+// both of them want may have changed since they were compared.
+func (m *Market) allows(t *taking, o *addon.Cycle) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, taker := &o.View, m.members[t.taker]
+	perHour, given := int64(m.PerHour), giveback.Taken(v.Cluster.Reclaimed, v.Now)
+	switch {
+	case taker == nil || taker.wants == nil || !taker.takes ||
+		!slices.Equal(giveback.Pods(taker.wants.offers), giveback.Pods(t.offers)):
+		return fmt.Errorf("%w: RayCluster %s does not wait for these workers any more", giveback.ErrRefused, t.taker)
+	case !v.Cluster.Reclaimable:
+		return fmt.Errorf("%w: it no longer has the annotation %s: \"true\"", giveback.ErrRefused,
+			giveback.ReclaimableAnnotation)
+	case rankOf(o).compare(taker.rank) >= 0, rankOf(o).compare(t.than) > 0:
+		return fmt.Errorf("%w: its priority has become higher", giveback.ErrRefused)
+	case given+giveback.GPUsOf(t.offers) > perHour:
+		return fmt.Errorf("%w: it gives at most %s an hour, and has given %s", giveback.ErrRefused,
+			giveback.GPUs(perHour), giveback.GPUs(given))
+	}
+	return nil
 }
 
 // mayAsk reports whether a RayCluster may be asked for GPUs: it has no reservation, and has answered before.
@@ -293,7 +325,8 @@ func (m *Market) ask(ctx context.Context, t *taking, ask giveback.Ask, now time.
 	each.askedAt, m.members[t.taker].rests = now, false
 	m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin) // it outlasts the cycle
-	m.desk.Take(ctx, t.from, ask, func(r giveback.Reservation, err error) {
+	allows := func(o *addon.Cycle) error { return m.allows(t, o) }
+	m.desk.Take(ctx, t.from, ask, allows, func(r giveback.Reservation, err error) {
 		m.mu.Lock()
 		each.askedAt = time.Time{}
 		if err != nil {

@@ -71,7 +71,9 @@ func TestWhyNothingIsTaken(t *testing.T) {
 			if c.from == "" {
 				return
 			}
-			_, shown := m.wantedFrom(nodepool.ClusterKey{Namespace: "ml", Name: c.from}, now)
+			m.members[o.View.Cluster.Key] = &member{key: o.View.Cluster.Key}
+			m.want(o.View.Cluster.Key, f.found, false)
+			shown := m.wantedFrom(nodepool.ClusterKey{Namespace: "ml", Name: c.from}) != nil
 			if shows := strings.Contains(c.want, "would make room"); shown != shows {
 				t.Errorf("the other one shows it: %v, want %v", shown, shows)
 			}

@@ -76,39 +76,49 @@ func (f *feature) act(ctx context.Context, o *addon.Cycle) {
 	v := &o.View
 	f.market.note(o)
 	f.give(ctx, o)
-	if !v.Live() || v.Mode == nodepool.Off || f.loop.Heavy(&o.Intent.Snapshot) {
-		return
+	room, others := f.look(o)
+	switch due := v.Now.Sub(f.looked) >= lookEvery; {
+	case len(others) == 0:
+		f.found = nil
+	case due, f.found != nil && f.prevented(o) == "": // what is taken is what is missing in this very cycle
+		f.found = f.market.choose(room, others, v.Now)
+		if due {
+			f.looked = v.Now
+			f.market.askOffers(others, v.Now)
+		}
 	}
-	room := newWhatIf(o)
+	f.market.want(v.Cluster.Key, f.found, f.found != nil && f.prevented(o) == "")
+	if f.found != nil {
+		o.Findings = append(o.Findings, f.finding(o))
+		f.take(ctx, o, room)
+	}
+}
+
+// look returns from which RayClusters it may take, if it waits for room and nothing is being taken for it.
+func (f *feature) look(o *addon.Cycle) (room *whatIf, others []nodepool.ClusterKey) {
+	v := &o.View
+	if !v.Live() || v.Mode == nodepool.Off || f.loop.Heavy(&o.Intent.Snapshot) {
+		return nil, nil
+	}
+	room = newWhatIf(o)
 	switch short := room.short(); {
 	case !short:
-		f.short, f.looked, f.found = time.Time{}, time.Time{}, nil
+		f.short, f.looked = time.Time{}, time.Time{}
 	case f.short.IsZero():
 		f.short = v.Now
 	}
 	if len(f.market.heldFor(v.Cluster.Key)) > 0 {
 		f.hold(o, room)
-		return
+		return room, nil
 	}
 	f.calm = time.Time{}
 	if f.short.IsZero() {
-		return
+		return room, nil
 	}
-	others := f.market.lower(v.Cluster.Key, rankOf(o), highest(&o.Intent.Snapshot))
-	if len(others) == 0 {
-		f.found = nil
-		return
+	if others = f.market.lower(v.Cluster.Key); len(others) > 0 {
+		o.LookWithin(lookEvery)
 	}
-	o.LookWithin(lookEvery)
-	if v.Now.Sub(f.looked) >= lookEvery {
-		f.looked = v.Now
-		f.found = f.market.choose(room, others, v.Now)
-		f.market.askOffers(others, v.Now)
-	}
-	if f.found != nil {
-		o.Findings = append(o.Findings, f.finding(o))
-		f.take(ctx, o, room)
-	}
+	return room, others
 }
 
 // hold lets others hold down their groups until the pods are on nodes for which they make room, or until nothing has
@@ -162,7 +172,7 @@ func (f *feature) give(ctx context.Context, o *addon.Cycle) {
 		f.loop.Emit(ctx, *v, addon.Event{Reason: addon.ReasonGiveBackEnds,
 			Message: "the groups may grow again, because RayCluster " + r.Taker + " has what it needs: " + r.String()})
 	}
-	if t, wanted := f.market.wantedFrom(v.Cluster.Key, v.Now); wanted {
+	if t := f.market.wantedFrom(v.Cluster.Key); t != nil {
 		o.Findings = append(o.Findings, raydemand.Finding{Code: FindingPossible, Severity: raydemand.Info,
 			Object: "RayCluster " + v.Cluster.Key.String(),
 			Field:  "metadata.annotations." + giveback.ReclaimableAnnotation, Seen: "true",
@@ -230,8 +240,10 @@ func (f *feature) finding(o *addon.Cycle) raydemand.Finding {
 // taking is what a taker takes, or would take.
 type taking struct {
 	taker, from nodepool.ClusterKey
-	group       string
-	offers      []giveback.Offer
+	// than is the rank that the other one had.
+	than   rank
+	group  string
+	offers []giveback.Offer
 	// launches are the pods that it makes room for and that are not launched yet, waiting those that exist, by group.
 	launches, waiting map[string]int64
 	// why says what prevents it now; empty if nothing does. Without offers, it says why there are none.
@@ -272,18 +284,16 @@ func (t *taking) gain() string {
 // rank orders RayClusters: by the value of the PriorityClass, then by the priority of requests of owners.
 type rank struct{ class, request int32 }
 
+func (r rank) compare(o rank) int {
+	return cmp.Or(cmp.Compare(r.class, o.class), cmp.Compare(r.request, o.request))
+}
+
 // rankOf returns the rank of what a RayCluster has: that of its head pod, and the highest one among its requests. Work
 // without a request has the priority 0.
 func rankOf(o *addon.Cycle) rank {
-	return rank{o.View.Cluster.Head.Priority, max(0, highest(&o.Intent.Snapshot))}
-}
-
-// highest returns the highest priority among the requests of owners; 0 if there are none.
-func highest(s *planner.Snapshot) (most int32) {
-	for i := range s.OwnedRequests {
-		if p := s.OwnedRequests[i].Priority; i == 0 || p > most {
-			most = p
-		}
+	r := rank{class: o.View.Cluster.Head.Priority}
+	for _, request := range o.Intent.Snapshot.OwnedRequests {
+		r.request = max(r.request, request.Priority)
 	}
-	return most
+	return r
 }
