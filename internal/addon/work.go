@@ -39,15 +39,16 @@ type Work struct {
 	Requests []raydemand.Request
 }
 
-// MovableWork returns what runs on a node, if all of it can move. What is in use must be exactly what the actors hold:
-// anything else is a task, and Ray does not say whether a task is retried
+// MovableWork returns what on a node can move, and whether that is all that runs there. What is in use must be exactly
+// what the actors hold: anything else is a task, and Ray does not say whether a task is retried
 // (docs/reference/facts.md#tasks-and-their-retries).
 func MovableWork(n *raydemand.Node, residents []*raydemand.Resident) (Work, bool) {
-	work := Work{Needs: nodepool.ConsolidateServe}
+	work, all := Work{Needs: nodepool.ConsolidateServe}, true
 	held := raydemand.Bundle{}
 	for _, r := range residents {
 		if !r.Alive || r.Grouped || r.SelectorUnknown || r.Owns {
-			return work, false
+			all = false
+			continue
 		}
 		held.Add(r.Resources)
 		switch {
@@ -59,11 +60,12 @@ func MovableWork(n *raydemand.Node, residents []*raydemand.Resident) (Work, bool
 			work.Actors++
 			work.Needs = nodepool.ConsolidateRestartable
 		default:
-			return work, false
+			all = false
+			continue
 		}
 		work.Requests = append(work.Requests, requestOf(r))
 	}
-	return work, len(work.Requests) > 0 && held.Equal(inUse(n)) &&
+	return work, all && len(work.Requests) > 0 && held.Equal(inUse(n)) &&
 		(work.Needs == nodepool.ConsolidateServe || !holdsObjects(n))
 }
 

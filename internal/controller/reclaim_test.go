@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/addon/giveback"
 	"heliostat.dev/heliostat/internal/addon/reclaim"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	reservation "heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -417,6 +418,22 @@ func TestARestartableActorWithoutRoomIsNotTaken(t *testing.T) {
 	p.low.busy(p.low.pod(0))
 	p.seconds(560)
 	p.have("after the deadline", 0, 2)
+}
+
+// The machine of a worker goes, and its actor has no room but on the idle one.
+func TestAnIdleWorkerThatIsRoomForWorkThatLeavesIsNotTaken(t *testing.T) {
+	one := raydemand.Bundle{raydemand.CPU: raydemand.One}
+	p := newPair(t, taking, 1, func(*pair) {})
+	p.low.place(p.low.pod(0), raydemand.Resident{Class: "Trainer", Alive: true, Resources: one, Restarts: 3})
+	p.seconds(10)
+	p.low.kube.cluster.Workers[0].Going = departure.Of(departure.GKETermination, "soon").Until(p.low.now.Add(15 * time.Minute))
+	p.seconds(10)
+	p.high.want(1, gpu(1))
+	p.seconds(60)
+	if drained := p.low.ray.drained(); !slices.Equal(drained, []string{p.low.pod(0)}) {
+		t.Errorf("drained %v, want %s alone", drained, p.low.pod(0))
+	}
+	p.have("while the actor needs the room", 0, 2)
 }
 
 // From the reservation until the pods of the taker are on nodes, their room is promised to it: a third RayCluster of

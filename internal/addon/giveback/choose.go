@@ -208,7 +208,7 @@ func (in *Input) concerns(ask giveback.Ask, g *planner.Group) bool {
 	}) || slices.ContainsFunc(known.PoolPods, func(p landing.PoolPods) bool { return p.Pool == ask.Pool })
 }
 
-// units returns what may leave, and how many replicas of each group the minimum lets go.
+// units returns what may leave, with what its loss costs, and how many replicas of each group the minimum lets go.
 func (in *Input) units(ask giveback.Ask, groups map[string]int64) (all []unit, spare map[string]int) {
 	residents := addon.ByNode(in.Residents)
 	spare = map[string]int{}
@@ -228,11 +228,11 @@ func (in *Input) units(ask giveback.Ask, groups map[string]int64) (all []unit, s
 			keys = append(keys, key)
 		}
 		gpus := groups[m.Group]
-		switch leaves := m.Going.Ends() || m.Joined() && m.Node.Status == raydemand.Draining; {
-		case leaves && m.Counted() && !broken[key]:
+		switch ends := m.Going.Ends() || m.Joined() && m.Node.Status == raydemand.Draining; {
+		case ends && m.Counted() && !broken[key]:
 			spare[m.Group]-- // replicas still counts it
 			fallthrough
-		case leaves, gpus == 0, !m.Counted(), !m.Joined(), !observe.Deletable(in.View.Cluster, m.Worker),
+		case ends, gpus == 0, !m.Counted(), !m.Joined(), !observe.Deletable(in.View.Cluster, m.Worker),
 			ask.Pool != "" && m.Pool != ask.Pool, ask.Pods != nil && !slices.Contains(ask.Pods, m.Pod):
 			broken[key] = true
 		default:
@@ -244,6 +244,7 @@ func (in *Input) units(ask giveback.Ask, groups map[string]int64) (all []unit, s
 			all = append(all, *whole[key])
 		}
 	}
+	in.keepRoom(all)
 	return all, spare
 }
 

@@ -10,6 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -52,6 +53,15 @@ func (f *fleet) worker(pod, group string, used time.Duration) *observe.Member {
 	f.in.Snapshot.Nodes = append(f.in.Snapshot.Nodes, planner.Node{Pod: pod, Group: group, State: planner.Running,
 		Total: n.Total, Available: n.Available, KubeNode: "node-" + pod})
 	return &f.in.View.Members[len(f.in.View.Members)-1]
+}
+
+// leaves lets Ray drain the worker that was added last, or its machine go.
+func (f *fleet) leaves(going *departure.Notice) {
+	m := &f.in.View.Members[len(f.in.View.Members)-1]
+	at := &f.in.Snapshot.Nodes[len(f.in.Snapshot.Nodes)-1]
+	if at.State, at.Going, m.Going = planner.Leaving, going, going; going == nil {
+		m.Node.Status = raydemand.Draining
+	}
 }
 
 // serves makes the worker one that only a replica of Serve uses, with one GPU.
@@ -182,6 +192,35 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 			f.serves("a", "h")
 			f.worker("b", "other", 0)
 		}, giveback.Ask{GPUs: 1, Group: "h"}, "a"},
+		"an idle one that is the only room of work that leaves": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.serves("a", "h")
+			f.leaves(nil)
+			f.worker("b", "h", 0)
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "with force all can (b: it is idle, but work that leaves another worker needs its room)"},
+		"not all idle ones are room": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.serves("a", "h")
+			f.leaves(departure.Of(departure.GKETermination, "soon"))
+			f.worker("b", "h", 0)
+			f.worker("c", "h", 0)
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "b"},
+		"room that no idle one gives is not kept": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.group("other", 1, 0)
+			f.serves("a", "h")
+			f.in.Residents[0].Selector = raydemand.NewSelector(raydemand.Constraint{Key: "zone", Op: raydemand.In, Values: []string{"a"}})
+			f.leaves(nil)
+			f.worker("b", "h", 0)
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "b"},
+		"what moves comes after what leaves already": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.group("other", 1, 0)
+			f.serves("a", "h")
+			f.leaves(nil)
+			f.serves("b", "h")
+			f.worker("c", "other", 0)
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "b: 1 replicas of Serve and 0 actors move, but nothing else has room"},
 		"a part of a GPU": {func(f *fleet) {
 			f.group("h", 1, 0)
 			f.in.Snapshot.Groups[0].Resources = raydemand.Bundle{raydemand.GPU: raydemand.One / 2}

@@ -3,6 +3,8 @@ package giveback
 import (
 	"slices"
 
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -61,14 +63,77 @@ func (in *Input) ending(overdue []unit) map[string]bool {
 	return may
 }
 
-// unplaced returns how many requests and gangs have no place on workers that have joined, while some pods are gone. Pods that are
-// launched, or that wait for a node, may come too late. It is unknown if the requests are too many for one plan.
+// keepRoom counts idle workers as work that cannot move, if work that leaves other workers has no other room. It keeps
+// the last ones, and at most twice as many as are needed.
+func (in *Input) keepRoom(units []unit) {
+	var idle []*unit
+	for i := range units {
+		if units[i].cost == (cost{}) {
+			idle = append(idle, &units[i])
+		}
+	}
+	if len(idle) == 0 || !slices.ContainsFunc(in.View.Members, leaves) {
+		return
+	}
+	only := *in
+	demand := *in.Snapshot
+	demand.Gangs, only.Snapshot = nil, &demand
+	before, _ := only.unplaced(nil, nil)
+	for kept := 0; ; kept = max(1, 2*kept) {
+		kept = min(kept, len(idle))
+		gone := map[string]bool{}
+		for _, u := range idle[:len(idle)-kept] {
+			for _, m := range u.members {
+				gone[m.Pod] = true
+			}
+		}
+		if left, known := only.unplaced(gone, nil); kept < len(idle) && (!known || left > before) {
+			continue
+		}
+		for _, u := range idle[len(idle)-kept:] {
+			u.cost.ended, u.why = 1, "it is idle, but work that leaves another worker needs its room"
+		}
+		return
+	}
+}
+
+// leaves reports whether Ray drains the node of a worker, or its machine goes.
+func leaves(m observe.Member) bool {
+	return m.Joined() && (m.Node.Status == raydemand.Draining || m.Goes())
+}
+
+// leaving returns the work that leaves workers already, beside that of some pods, as far as it can move. Of the pods in
+// whole it is all their work; the planner moves what is in use on the others whose machine goes.
+func (in *Input) leaving(but map[string]bool) (work []raydemand.Request, whole map[string]bool) {
+	on := addon.ByNode(in.Residents)
+	whole = map[string]bool{}
+	for _, m := range in.View.Members {
+		if but[m.Pod] || !leaves(m) {
+			continue
+		}
+		moving, all := addon.MovableWork(m.Node, on[m.Node.ID])
+		if whole[m.Pod] = all; all || !m.Goes() {
+			work = append(work, moving.Requests...)
+		}
+	}
+	return work, whole
+}
+
+// unplaced returns how many requests and gangs have no place on workers that have joined, while some pods are gone. The
+// work that leaves other workers competes for the room. Pods that are launched, or that wait for a node, may come too
+// late. It is unknown if the requests are too many for one plan.
 func (in *Input) unplaced(gone map[string]bool, requests []raydemand.Request) (left int64, known bool) {
+	work, whole := in.leaving(gone)
 	s := *in.Snapshot
-	s.Nodes, s.Groups, s.Requests, s.Turn = slices.Clone(s.Nodes), slices.Clone(s.Groups), requests, ""
+	s.Nodes, s.Groups, s.Requests, s.Turn = slices.Clone(s.Nodes), slices.Clone(s.Groups),
+		slices.Concat(requests, work), ""
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; gone[n.Pod] || n.State == planner.Pending {
+		n := &s.Nodes[i]
+		if gone[n.Pod] || n.State == planner.Pending {
 			n.State = planner.Leaving
+		}
+		if gone[n.Pod] || whole[n.Pod] {
+			n.Going = nil // its work is among the requests
 		}
 	}
 	for i := range s.Groups {
