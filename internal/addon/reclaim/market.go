@@ -236,9 +236,9 @@ func (m *Market) from(room *whatIf, from *member, now time.Time) *taking {
 	return found
 }
 
-// fromGroups chooses among those offers of one RayCluster that may be taken, of the first group that makes room. left
-// is how many GPUs it may still give.
-func fromGroups(room *whatIf, from *member, left int64, may func(giveback.Offer) bool) *taking {
+// fromGroups chooses among those offers of one RayCluster that may be taken, of the group that makes room at the lowest
+// cost: the fewest offers with work, then the fewest workers. left is how many GPUs it may still give.
+func fromGroups(room *whatIf, from *member, left int64, may func(giveback.Offer) bool) (best *taking) {
 	byGroup := map[string][]giveback.Offer{}
 	var groups []string
 	for _, offer := range from.offers {
@@ -251,12 +251,12 @@ func fromGroups(room *whatIf, from *member, left int64, may func(giveback.Offer)
 		byGroup[offer.Group] = append(byGroup[offer.Group], offer)
 	}
 	for _, group := range groups {
-		if found := room.fewest(byGroup[group], left, from.rank); found != nil {
-			found.group = group
-			return found
+		found := room.fewest(byGroup[group], left, from.rank)
+		if found != nil && (best == nil || found.compareCost(best) < 0) {
+			found.group, best = group, found
 		}
 	}
-	return nil
+	return best
 }
 
 // want notes what a taker would take, and whether it may take that now.

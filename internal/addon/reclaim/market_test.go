@@ -2,11 +2,14 @@ package reclaim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // The finding says what prevents a taking, and a RayCluster that can give nothing now hides no other that can.
@@ -76,6 +79,37 @@ func TestWhyNothingIsTaken(t *testing.T) {
 			shown := m.wantedFrom(nodepool.ClusterKey{Namespace: "ml", Name: c.from}) != nil
 			if shows := strings.Contains(c.want, "would make room"); shown != shows {
 				t.Errorf("the other one shows it: %v, want %v", shown, shows)
+			}
+		})
+	}
+}
+
+// Of the groups of one RayCluster that make the room, the one gives whose workers are idle, then the one that gives fewer.
+func TestTheGroupThatLosesLeastGives(t *testing.T) {
+	for name, c := range map[string]struct {
+		gpus int64
+		idle []string // the groups whose workers are idle
+		want string
+	}{
+		"idle workers come first":  {1, []string{"b"}, "b"},
+		"then the order of groups": {1, []string{"a", "b"}, "a"},
+		"then the fewest workers":  {4, []string{"a", "b"}, "b"},
+		"idle ones, even if more":  {4, []string{"a"}, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, offers := fullPool(1, c.gpus, 1)
+			for i := range offers { // each worker of b has the GPUs of two of a
+				offers[i].Group = "a"
+				if i >= 4 && i < 6 {
+					offers[i].Group, offers[i].GPUs = "b", 2
+					offers[i].Workers[0].Takes = landing.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}
+				}
+				offers[i].Idle = slices.Contains(c.idle, offers[i].Group)
+			}
+			m := New(nil, Settings{On: true, PerHour: 8})
+			got := m.from(newWhatIf(o), &member{offers: offers[:6]}, o.View.Now)
+			if got == nil || got.group != c.want {
+				t.Errorf("%+v, want workers of group %s", got, c.want)
 			}
 		})
 	}

@@ -252,6 +252,20 @@ type taking struct {
 	yields bool
 }
 
+// compareCost compares what two takings cost: the offers with work, then the workers.
+func (t *taking) compareCost(o *taking) int {
+	busy := func(t *taking) (n int) {
+		for i := range t.offers {
+			if !t.offers[i].Idle {
+				n++
+			}
+		}
+		return n
+	}
+	return cmp.Or(cmp.Compare(busy(t), busy(o)),
+		cmp.Compare(len(giveback.Pods(t.offers)), len(giveback.Pods(o.offers))))
+}
+
 // text says what is taken: "2 GPUs from group gpu of RayCluster ml/low (llm-gpu-a: idle)".
 func (t *taking) text() string {
 	var workers []string
