@@ -436,6 +436,20 @@ func TestAnIdleWorkerThatIsRoomForWorkThatLeavesIsNotTaken(t *testing.T) {
 	p.have("while the actor needs the room", 0, 2)
 }
 
+// The template says one GPU, and the workers have eight: the budget would count one.
+func TestWorkersWithOtherGPUsThanTheirGroupAreNotTaken(t *testing.T) {
+	p := newPair(t, taking, 1, func(*pair) {})
+	for i := range p.low.kube.cluster.Workers {
+		n := p.low.node(p.low.pod(i))
+		n.Total = n.Total.Clone()
+		n.Total[raydemand.GPU] = raydemand.Whole(8)
+		n.Available = n.Total.Clone()
+	}
+	p.high.want(2, gpu(1))
+	p.seconds(100)
+	p.have("with other GPUs", 0, 2)
+}
+
 // From the reservation until the pods of the taker are on nodes, their room is promised to it: a third RayCluster of
 // lower priority that waits too does not get it.
 func TestRoomIsKeptForTheTaker(t *testing.T) {

@@ -77,7 +77,7 @@ func Choose(in Input, ask giveback.Ask) (giveback.Reservation, error) {
 		chosen = nil
 	}
 	if len(chosen) == 0 {
-		return giveback.Reservation{}, refusal(units, ask)
+		return giveback.Reservation{}, refusal(units, ask, in.other(groups))
 	}
 	if len(chosen) > giveback.MaxWorkers {
 		return giveback.Reservation{}, fmt.Errorf("%w: that takes %d workers; the limit is %d", giveback.ErrRefused,
@@ -232,7 +232,8 @@ func (in *Input) units(ask giveback.Ask, groups map[string]int64) (all []unit, s
 		case ends && m.Counted() && !broken[key]:
 			spare[m.Group]-- // replicas still counts it
 			fallthrough
-		case ends, gpus == 0, !m.Counted(), !m.Joined(), !observe.Deletable(in.View.Cluster, m.Worker),
+		case ends, gpus == 0, !m.Counted(), !m.Joined(), differs(m, gpus),
+			!observe.Deletable(in.View.Cluster, m.Worker),
 			ask.Pool != "" && m.Pool != ask.Pool, ask.Pods != nil && !slices.Contains(ask.Pods, m.Pod):
 			broken[key] = true
 		default:
@@ -246,6 +247,22 @@ func (in *Input) units(ask giveback.Ask, groups map[string]int64) (all []unit, s
 	}
 	in.keepRoom(all)
 	return all, spare
+}
+
+// differs reports whether the Ray node of a worker has another number of GPUs than its group, for example since the
+// template changed. A reservation counts by group, so more GPUs would go than are asked for, or fewer.
+func differs(m observe.Member, gpus int64) bool {
+	return m.Joined() && m.Node.Total[raydemand.GPU] != raydemand.Whole(gpus)
+}
+
+// other returns which worker has another number of GPUs than its group; empty if none has.
+func (in *Input) other(groups map[string]int64) string {
+	for _, m := range in.View.Members {
+		if gpus := groups[m.Group]; gpus > 0 && m.Counted() && differs(m, gpus) {
+			return fmt.Sprintf("%s has num_gpus %s, and its group %d", m.Pod, m.Node.Total[raydemand.GPU], gpus)
+		}
+	}
+	return ""
 }
 
 // order returns the units with the cheapest first, and of each group as many as the minimum lets go.
@@ -357,8 +374,9 @@ func (in *Input) reserve(ask giveback.Ask, groups map[string]int64, chosen []uni
 	return r
 }
 
-// refusal says why an ask cannot be met, and what can be.
-func refusal(units []unit, ask giveback.Ask) error {
+// refusal says why an ask cannot be met, and what can be. other is a worker that has another number of GPUs than its
+// group.
+func refusal(units []unit, ask giveback.Ask, other string) error {
 	most := func(force bool) int64 {
 		forced := ask
 		forced.Force = force
@@ -394,6 +412,9 @@ func refusal(units []unit, ask giveback.Ask) error {
 		text += " (" + strings.Join(stay, "; ") + ")"
 	default:
 		text += ": workers above minReplicas have " + sizes(units)
+	}
+	if other != "" {
+		text += "; workers with another number of GPUs than their group stay (" + other + ")"
 	}
 	return fmt.Errorf("%w: %s", giveback.ErrRefused, text)
 }

@@ -221,6 +221,15 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 			f.serves("b", "h")
 			f.worker("c", "other", 0)
 		}, giveback.Ask{GPUs: 1, Group: "h"}, "b: 1 replicas of Serve and 0 actors move, but nothing else has room"},
+		"one with more GPUs than its group": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.worker("a", "h", 0).Node.Total = raydemand.Bundle{raydemand.GPU: raydemand.Whole(8)}
+		}, giveback.Ask{GPUs: 1, Group: "h", Force: true}, "(a has num_gpus 8, and its group 1)"},
+		"one that has as many GPUs as its group": {func(f *fleet) {
+			f.group("h", 2, 0)
+			f.worker("a", "h", 0).Node.Total = raydemand.Bundle{raydemand.GPU: raydemand.One}
+			f.worker("b", "h", 0)
+		}, giveback.Ask{GPUs: 2, Group: "h"}, "b"},
 		"a part of a GPU": {func(f *fleet) {
 			f.group("h", 1, 0)
 			f.in.Snapshot.Groups[0].Resources = raydemand.Bundle{raydemand.GPU: raydemand.One / 2}
@@ -321,6 +330,12 @@ func TestWhatIsOfferedCouldAllGoWithoutForce(t *testing.T) {
 			f.group("h", 1, 0)
 			f.worker("a", "h", 0).Guard.SafeToEvict = nodepool.MarkedByUser
 			f.worker("b", "h", 0).Guard.SafeToEvict = nodepool.MarkedByUs
+		}, "b"},
+		"none with another number of GPUs than its group": {func(f *fleet) {
+			f.group("h", 2, 0)
+			f.worker("a", "h", 0).Node.Total = raydemand.Bundle{raydemand.GPU: raydemand.Whole(8)}
+			f.worker("b", "h", 0)
+			f.worker("c", "h", 0).Node.Total = nil
 		}, "b"},
 		"none below the minimum": {func(f *fleet) {
 			f.group("h", 1, 2)
