@@ -210,6 +210,20 @@ func TestAMisspeltFieldIsRenamedIfItsValueFits(t *testing.T) {
 	}
 }
 
+// A RayCluster under another name is one fault, not one more for a RayCluster that is missing.
+func TestAMisspeltFieldIsNotMissing(t *testing.T) {
+	for kind, spec := range map[string]string{"RayService": "rayClusterSpec", "RayJob": "entrypoint: b, rayClusterConfig"} {
+		all := manifest(t, "{apiVersion: ray.io/v1, kind: "+kind+", metadata: {name: a}, spec: {"+spec+
+			": {headGroupSpec: {rayStartParams: {num-cpus: '0'}, template: {spec: "+ofPod+"}}}}}")
+		if codes := codesOf(examine(t, all)); !slices.Equal(codes, []string{"field-misspelt"}) {
+			t.Errorf("%s: found %v", kind, codes)
+		}
+		if before, after := repaired(t, all, "field-misspelt"); len(before) != 1 || len(after) > 0 {
+			t.Errorf("%s: %v, after the fix %v", kind, before, after)
+		}
+	}
+}
+
 // The fields are those of published examples of RayServices and RayJobs.
 func TestWhatTheOperatorRefusesIsCorrectedWhereTheWayIsClear(t *testing.T) {
 	cluster := "{headGroupSpec: {template: {spec: " + ofPod + "}, headService: {metadata: {name: s, labels: {a: b}}}}}"

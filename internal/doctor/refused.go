@@ -131,6 +131,14 @@ func gateOff(x *inventory, o *Object, report reporter) {
 	}
 }
 
+// rayClusterMisnamed reports whether the object has its RayCluster in a field that field-misspelt renames. What the
+// operator says of an object without one is no second fault.
+func rayClusterMisnamed(o *Object) bool {
+	return slices.ContainsFunc(rayWalk(o).unknowns, func(u unknownField) bool {
+		return strings.HasPrefix(u.meant(), "rayCluster")
+	})
+}
+
 // verdict is why the operator refuses the object, in its words, with a patch where they leave one way to correct it.
 func verdict(o *Object, words string) occurrence {
 	found := occurrence{Path: fieldpath.NewPath("spec"), More: words, Fix: edit("correct it")}
@@ -163,7 +171,7 @@ func verdict(o *Object, words string) occurrence {
 func operatorRefuses(x *inventory, o *Object, report reporter) {
 	gateOff(x, o, report)
 	if c := o.Cluster; c != nil && (c.Refused || c.Unreadable || versionVariable(o) != (fieldpath.Path{}) ||
-		o.accepted()) || !o.Read() || len(rayViolations(o)) > 0 {
+		o.accepted()) || !o.Read() || len(rayViolations(o)) > 0 || rayClusterMisnamed(o) {
 		return
 	}
 	if err := kube.OperatorVerdict(o.Fields); err != nil {

@@ -336,7 +336,13 @@ func rayWalk(o *Object) walk {
 
 // rayViolations returns the values that KubeRay's schema does not allow, but for those that decoding reports.
 func rayViolations(o *Object) []occurrence {
-	return slices.DeleteFunc(rayWalk(o).faults, func(fault occurrence) bool {
+	w := rayWalk(o)
+	return slices.DeleteFunc(w.faults, func(fault occurrence) bool {
+		if slices.ContainsFunc(w.unknowns, func(u unknownField) bool { // field-misspelt is about it
+			return u.meant() != "" && fault.Path.String() == u.at.Parent().Key(u.meant()).String()
+		}) {
+			return true
+		}
 		if gcs := o.raySpec().Get("gcsFaultToleranceOptions"); gcs.Has("backend") && // KubeRay 1.7 has it
 			fault.Path.String() == gcs.Path("redisAddress").String() {
 			return true
