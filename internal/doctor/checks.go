@@ -249,8 +249,8 @@ var scalerChecks = []Check{
 	{"replicas-two-writers", raydemand.Warning, clusters(replicasTwoWriters),
 		"unless this manager is set up to ignore them, it restores replicas, and the operator deletes workers " +
 			"of its own choice, busy ones too. The list of groups is atomic, so nobody can own a part of it"},
-	{"scaled-by-hpa", raydemand.Error, inputs(scaledByHPA),
-		"it writes replicas by its own metric, against the autoscaler that follows Ray's demand"},
+	{"scaled-by-hpa", raydemand.Warning, inputs(scaledByHPA),
+		"RayClusters have no scale subresource, so it fails and scales nothing"},
 	{"cron-time-zone", raydemand.Error, rayObjects(cronTimeZone),
 		"KubeRay 1.7 refuses the RayCronJob and starts no job"},
 	{"scale-gated", raydemand.Info, workers(scaleGated),
