@@ -195,7 +195,7 @@ func (f *feature) take(ctx context.Context, o *addon.Cycle, room *whatIf) {
 	f.made = &progress{map[string]int{}, room.withoutNode()}
 	for name, n := range t.launches {
 		if g, known := v.Cluster.Group(name); known {
-			f.made.upTo[name] = observe.GoalPods(*g) + o.Intent.Launch[name] + int(n)
+			f.made.upTo[name] = observe.GoalPods(*g) + max(o.Intent.Launch[name], int(t.before[name])) + int(n)
 		}
 	}
 	for _, n := range t.waiting {
@@ -246,6 +246,8 @@ type taking struct {
 	offers []giveback.Offer
 	// launches are the pods that it makes room for and that are not launched yet, waiting those that exist, by group.
 	launches, waiting map[string]int64
+	// before are the pods that have room without it and are not launched yet.
+	before map[string]int64
 	// why says what prevents it now; empty if nothing does. Without offers, it says why there are none.
 	why string
 	// yields: if something can be taken from another RayCluster, that comes first.

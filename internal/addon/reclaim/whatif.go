@@ -39,9 +39,17 @@ func needsNode(w *nodepool.Worker) bool {
 
 // short reports whether demand or pods wait because the node pools are full.
 func (w *whatIf) short() bool {
-	return len(w.waits) > 0 || slices.ContainsFunc(w.plan.Groups, func(g planner.GroupPlan) bool {
+	return len(w.waits) > 0 || capped(w.plan) > 0 && slices.ContainsFunc(w.plan.Groups, func(g planner.GroupPlan) bool {
 		return slices.ContainsFunc(g.Reasons, func(r planner.Reason) bool { return r.Code == planner.CodePoolCeiling })
 	})
+}
+
+// capped counts the demand that a limit keeps waiting.
+func capped(plan *planner.Plan) (sum int64) {
+	for i := range plan.Summary {
+		sum += plan.Summary[i].Capped
+	}
+	return sum
 }
 
 // withoutNode counts the pods on their way that have no node yet.
@@ -54,15 +62,25 @@ func (w *whatIf) withoutNode() (pods int) {
 	return pods
 }
 
-// room is how many pods have room: launches of the plan, and pods that exist, by group.
-type room struct{ launches, waiting map[string]int64 }
-
-func (r room) equal(other room) bool {
-	return maps.Equal(r.launches, other.launches) && maps.Equal(r.waiting, other.waiting)
+// room is how many pods have room: launches of the plan, and pods that exist, by group. capped is how much demand waits.
+type room struct {
+	launches, waiting map[string]int64
+	capped            int64
 }
 
-func (r room) less(base room) room {
-	return room{beyond(r.launches, base.launches), beyond(r.waiting, base.waiting)}
+// beyond returns how much more room there is than in base. Pods that are launched in place of others are no room: only
+// demand that waits no longer counts.
+func (r room) beyond(base room) room {
+	more := room{map[string]int64{}, beyond(r.waiting, base.waiting), r.capped - base.capped}
+	if more.capped < 0 {
+		more.launches = beyond(r.launches, base.launches)
+	}
+	return more
+}
+
+// same reports whether as much demand and as many pods have room.
+func (r room) same(other room) bool {
+	return r.capped == other.capped && maps.Equal(r.waiting, other.waiting)
 }
 
 func (r room) none() bool { return len(r.launches)+len(r.waiting) == 0 }
@@ -87,12 +105,12 @@ func (w *whatIf) fewest(offers []giveback.Offer, left int64, than rank) *taking 
 	offers = offers[:min(len(offers), mostOffered)]
 	snapshot, waits := w.before(than)
 	base := w.with(snapshot, waits, nil)
-	gain := func(offers []giveback.Offer) room { return w.with(snapshot, waits, offers).less(base) }
+	gain := func(offers []giveback.Offer) room { return w.with(snapshot, waits, offers).beyond(base) }
 	all := gain(offers)
 	if all.none() {
 		return nil
 	}
-	suffice := func(some []giveback.Offer) bool { return gain(some).equal(all) }
+	suffice := func(some []giveback.Offer) bool { return gain(some).same(all) }
 	chosen := least(offers, suffice)
 	if within := upTo(chosen, left); len(within) < len(chosen) {
 		if some := gain(within); !some.none() {
@@ -100,7 +118,8 @@ func (w *whatIf) fewest(offers []giveback.Offer, left int64, than rank) *taking 
 			chosen = least(within, suffice)
 		}
 	}
-	return &taking{offers: chosen, launches: all.launches, waiting: all.waiting}
+	all = gain(chosen)
+	return &taking{offers: chosen, launches: all.launches, waiting: all.waiting, before: base.launches}
 }
 
 // byNode sorts offers so that those of one node are together, because a pod needs the room of one node: idle workers
@@ -151,10 +170,11 @@ func upTo(offers []giveback.Offer, left int64) (within []giveback.Offer) {
 }
 
 // before returns the snapshot, and the pods that wait, with the demand alone that comes before a rank: all of it if the
-// PriorityClass is lower, otherwise the requests of owners with a higher priority.
+// PriorityClass is lower, otherwise the requests of owners with a higher priority. Demand that only waits for earlier
+// pods to join counts as served.
 func (w *whatIf) before(than rank) (planner.Snapshot, map[string]int64) {
 	s := *w.snapshot
-	s.Turn = ""
+	s.Turn, s.UpscalingMode, s.Policy.MaxInFlight = "", "", 0
 	if w.view.Cluster.Head.Priority > than.class {
 		return s, w.waits
 	}
@@ -184,9 +204,11 @@ func (w *whatIf) with(s planner.Snapshot, waits map[string]int64, gone []givebac
 		s.Groups[i].Pod = kinds[s.Groups[i].Name]
 	}
 	r := room{launches: map[string]int64{}, waiting: placed(&cluster, waits)}
-	for group, n := range planner.Compute(s, s.Policy).Launch {
+	plan := planner.Compute(s, s.Policy)
+	for group, n := range plan.Launch {
 		r.launches[group] = int64(n)
 	}
+	r.capped = capped(&plan)
 	return r
 }
 

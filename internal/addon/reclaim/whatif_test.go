@@ -104,3 +104,67 @@ func BenchmarkFewest(b *testing.B) {
 		})
 	}
 }
+
+// Demand that other nodes can serve, or pods on their way, takes nothing: the group that the plan would choose if there
+// were room does not count.
+func TestOnlyDemandThatHasNoRoomElsewhereTakes(t *testing.T) {
+	const none = 0
+	for name, c := range map[string]struct {
+		priority      int // of the group on the full nodes
+		first, second float64
+		demand        int64
+		max           int // of the group on free nodes
+		arriving      int // pods of it on their way, with upscalingMode Conservative
+		want          int // workers that are taken
+	}{
+		"the full group has priority":      {priority: 1, demand: 1, max: 100, want: none},
+		"the full group is cheaper":        {first: 1, second: 2, demand: 1, max: 100, want: none},
+		"both are equal":                   {demand: 1, max: 100, want: none},
+		"it waits for pods on their way":   {priority: 1, demand: 20, max: 100, arriving: 5, want: none},
+		"the other group is at its limit":  {priority: 1, demand: 3, max: 2, want: 1},
+		"and the full group is not first":  {demand: 3, max: 2, want: 1},
+		"the other group takes nothing":    {demand: 2, max: 0, want: 2},
+		"more than both of them can serve": {demand: 100, max: 2, want: 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, offers := fullPool(1, 1, c.demand)
+			cluster := &o.View.Cluster
+			gpus := func(n int64) landing.Quantities { return landing.Quantities{"nvidia.com/gpu": raydemand.Whole(n)} }
+			all := []landing.Node{
+				{Name: "n0000", Pool: "p", Ready: true, Labels: map[string]string{"k": "full"}, Allocatable: gpus(8), Use: &landing.Use{Requests: gpus(8)}},
+				{Name: "free", Pool: "q", Ready: true, Labels: map[string]string{"k": "free"}, Allocatable: gpus(100), Use: &landing.Use{Requests: gpus(0)}},
+			}
+			stays := int64(0)
+			cluster.Stock = landing.NodesOf(all, landing.Pools{Rooms: []landing.Room{
+				{Pool: "p", Nodes: 1, MaxNodes: new(int64), MayAddNodes: &stays}, {Pool: "q", Nodes: 1, MaxNodes: new(int64), MayAddNodes: &stays}}})
+			full := cluster.Groups[0]
+			full.Name, full.Priority, full.Pod.Selector = "full", c.priority, map[string]string{"k": "full"}
+			free := full
+			free.Name, free.Index, free.Priority, free.Max, free.Pod.Selector = "free", 1, 0, c.max, map[string]string{"k": "free"}
+			if c.second > 0 {
+				full.Price, free.Price = &c.first, &c.second
+			}
+			cluster.Groups = []nodepool.WorkerGroup{full, free}
+			cluster.Free(nil)
+			s := planner.SnapshotOf(*cluster)
+			s.Requests = o.Intent.Snapshot.Requests
+			if c.arriving > 0 {
+				s.UpscalingMode = "Conservative"
+			}
+			for i := range c.arriving {
+				s.Nodes = append(s.Nodes, planner.Node{Pod: fmt.Sprint("pod", i), Group: "free", State: planner.Pending, KubeNode: "free"})
+			}
+			o.Intent.Snapshot, o.Intent.Plan = s, planner.Compute(s, s.Policy)
+			got := newWhatIf(o).fewest(offers, 8, rank{})
+			if c.want == none {
+				if got != nil {
+					t.Errorf("%v are taken for %v", giveback.Pods(got.offers), got.launches)
+				}
+				return
+			}
+			if got == nil || len(got.offers) != c.want || got.launches["full"] < int64(c.want) {
+				t.Errorf("%+v, want %d workers", got, c.want)
+			}
+		})
+	}
+}
