@@ -23,11 +23,24 @@ type whatIf struct {
 	waits map[string]int64
 }
 
+// newWhatIf looks at a cycle of the taker. With a capacity policy, pods above the minimum of their group may only wait to
+// be kept free, so they do not count.
 func newWhatIf(o *addon.Cycle) *whatIf {
 	w := &whatIf{view: &o.View, snapshot: &o.Intent.Snapshot, plan: &o.Intent.Plan, waits: map[string]int64{}}
 	for i := range o.View.Cluster.Workers {
 		if pod := &o.View.Cluster.Workers[i]; needsNode(pod) && pod.Unschedulable != "" {
 			w.waits[pod.Group]++
+		}
+	}
+	for i := range w.snapshot.Groups {
+		g := &w.snapshot.Groups[i]
+		missing := int64(g.Min*g.NumOfHosts) - g.Bound
+		switch {
+		case w.snapshot.Warm == nil || w.waits[g.Name] <= missing:
+		case missing > 0:
+			w.waits[g.Name] = missing
+		default:
+			delete(w.waits, g.Name)
 		}
 	}
 	return w
@@ -39,9 +52,10 @@ func needsNode(w *nodepool.Worker) bool {
 
 // short reports whether demand or pods wait because the node pools are full.
 func (w *whatIf) short() bool {
-	return len(w.waits) > 0 || capped(w.plan) > 0 && slices.ContainsFunc(w.plan.Groups, func(g planner.GroupPlan) bool {
+	full := func(g planner.GroupPlan) bool {
 		return slices.ContainsFunc(g.Reasons, func(r planner.Reason) bool { return r.Code == planner.CodePoolCeiling })
-	})
+	}
+	return len(w.waits) > 0 || capped(w.plan) > 0 && slices.ContainsFunc(w.plan.Groups, full)
 }
 
 // capped counts the demand that a limit keeps waiting.
@@ -169,16 +183,16 @@ func upTo(offers []giveback.Offer, left int64) (within []giveback.Offer) {
 	return within
 }
 
-// before returns the snapshot, and the pods that wait, with the demand alone that comes before a rank: all of it if the
-// PriorityClass is lower, otherwise the requests of owners with a higher priority. Demand that only waits for earlier
+// before returns the snapshot, and the pods that wait, with the demand alone that comes before a rank: all but what a
+// capacity policy keeps free if the PriorityClass is lower, otherwise the requests of owners with a higher priority. Demand that only waits for earlier
 // pods to join counts as served.
 func (w *whatIf) before(than rank) (planner.Snapshot, map[string]int64) {
 	s := *w.snapshot
-	s.Turn, s.UpscalingMode, s.Policy.MaxInFlight = "", "", 0
+	s.Turn, s.UpscalingMode, s.Policy.MaxInFlight, s.Warm = "", "", 0, nil
 	if w.view.Cluster.Head.Priority > than.class {
 		return s, w.waits
 	}
-	s.Demand, s.KeptResources, s.Warm = raydemand.Demand{}, nil, nil
+	s.Demand, s.KeptResources = raydemand.Demand{}, nil
 	s.OwnedRequests = slices.DeleteFunc(slices.Clone(s.OwnedRequests),
 		func(r raydemand.Owned) bool { return r.Priority <= than.request })
 	return s, nil

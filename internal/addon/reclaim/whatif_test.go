@@ -168,3 +168,48 @@ func TestOnlyDemandThatHasNoRoomElsewhereTakes(t *testing.T) {
 		})
 	}
 }
+
+// What a capacity policy keeps free takes nothing from others: neither bundles without room, nor pods that wait.
+func TestNothingIsTakenForWarmSpares(t *testing.T) {
+	for name, c := range map[string]struct {
+		requests, waiting int64
+		min               int
+		warm              bool
+		want              int
+	}{
+		"spares alone":                      {warm: true},
+		"spares beside demand":              {requests: 2, warm: true, want: 2},
+		"pods that wait as spares":          {waiting: 3, warm: true},
+		"pods that wait for the minimum":    {waiting: 3, min: 1, warm: true, want: 1},
+		"pods that wait without the policy": {waiting: 3, want: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, offers := fullPool(1, 1, 1)
+			cluster := &o.View.Cluster
+			cluster.Groups[0].Min = c.min
+			for i := range c.waiting {
+				cluster.Workers = append(cluster.Workers, nodepool.Worker{Pod: fmt.Sprint("waits-", i), Group: "gpu", Unschedulable: "0/1 nodes are available"})
+			}
+			s := &o.Intent.Snapshot
+			s.Groups[0].Min, s.Requests[0].Count = c.min, c.requests
+			if c.requests == 0 {
+				s.Requests = nil
+			}
+			for i := range cluster.Workers {
+				s.Nodes = append(s.Nodes, planner.Node{Pod: cluster.Workers[i].Pod, Group: "gpu", State: planner.Pending})
+			}
+			if c.warm {
+				s.Warm = &planner.Warm{Policy: "CapacityPolicy p", Keep: []planner.WarmEntry{{Name: "keepWarm[0]", Group: "gpu", Count: 3}}}
+			}
+			o.Intent.Plan = planner.Compute(*s, s.Policy)
+			room := newWhatIf(o)
+			if room.short() != (c.want > 0) {
+				t.Errorf("short of room: %v", room.short())
+			}
+			got := room.fewest(offers, 8, rank{})
+			if c.want == 0 && got != nil || c.want > 0 && (got == nil || len(got.offers) != c.want) {
+				t.Errorf("%+v, want %d workers", got, c.want)
+			}
+		})
+	}
+}
