@@ -42,7 +42,7 @@ func TestNodepoolsDoctorAndPlanReadOneNodeAlike(t *testing.T) {
 		"a node without labels": {
 			``, ``, offering("gpu.nvidia.com", on, card, card), "gpu.nvidia.com", "whole NVIDIA A100-SXM4-40GB, 2 of 2, []"},
 		"a card with a taint has no room": {
-			``, ``, offering("gpu.nvidia.com", on, card, tainted), "gpu.nvidia.com", "whole NVIDIA A100-SXM4-40GB, 1 of 2, []"},
+			``, ``, offering("gpu.nvidia.com", on, card, tainted), "gpu.nvidia.com", "whole NVIDIA A100-SXM4-40GB, 1 of 2, [device-unhealthy: the driver taints GPU-1: gpu.nvidia.com/xid]"},
 		"what a device plugin announces is its own": {
 			labels, `, nvidia.com/gpu: "1"`, offering("gpu.nvidia.com", on, card), "gpu.nvidia.com", "whole NVIDIA-A100-SXM4-40GB, 1 of 1, []"},
 		"devices that name their node": {

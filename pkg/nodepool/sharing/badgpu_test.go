@@ -1,6 +1,7 @@
 package sharing_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,6 +78,37 @@ func TestABadCardIsNamed(t *testing.T) {
 	restarts := sharing.NodeObject{Capacity: map[string]int64{"nvidia.com/gpu": 4}, Allocatable: map[string]int64{"nvidia.com/gpu": 0}}
 	if got := (sharing.Reader{}).Read(restarts).Bad; len(got) > 0 {
 		t.Errorf("a device plugin that restarts: %+v", got)
+	}
+}
+
+// nodepools and doctor show every sign, once.
+func TestEverySignOfABadGPUIsAProblem(t *testing.T) {
+	device := func(taint string) sharing.NodeObject {
+		return sharing.NodeObject{Devices: []sharing.DRADevice{{Name: "gpu-3", Type: "gpu", UUID: "GPU-a", MemoryMiB: 81559, Taint: taint}}}
+	}
+	agent := func(healthy bool, problem string) sharing.NodeObject {
+		return sharing.NodeObject{Annotations: map[string]string{sharing.AgentAnnotation: fmt.Sprintf(
+			`{"cards": [{"index": 3, "uuid": "GPU-a", "product": "NVIDIA H100 80GB HBM3", "memoryMiB": 81559, "healthy": %t, "problem": %q}]}`, healthy, problem)}}
+	}
+	for want, node := range map[string]sharing.NodeObject{
+		"condition-bad: XIDErrors is True":                                                       {Conditions: map[string]string{"XIDErrors": "True"}},
+		"gpu-watch: condition GPUClockThrottling is True":                                        {Conditions: map[string]string{"GPUClockThrottling": "True"}},
+		"gpu-bad: taint nvidia.com/gpu-xid-error=true:NoSchedule":                                {Taints: []sharing.Taint{{Key: "nvidia.com/gpu-xid-error", Value: "true", Effect: "NoSchedule"}}},
+		"gpu-bad: label dgxc.nvidia.com/nvsentinel-state=quarantined":                            {Labels: map[string]string{"dgxc.nvidia.com/nvsentinel-state": "quarantined"}},
+		"device-unhealthy: the driver taints GPU-3: gpu.nvidia.com/xid":                          device("gpu.nvidia.com/xid"),
+		"gpu-watch: example.com/maintenance, on GPU-3":                                           device("example.com/maintenance"),
+		"device-unhealthy: the agent reports card 3 as unhealthy: XID 79: it has left":           agent(false, "XID 79: it has left"),
+		"gpu-watch: memory rows are remapped at the next reset of the card, on GPU-3":            agent(true, "memory rows are remapped at the next reset of the card"),
+		"devices-missing: nvidia.com/gpu: allocatable 3 of capacity 4: the others are unhealthy": {Capacity: map[string]int64{"nvidia.com/gpu": 4}, Allocatable: map[string]int64{"nvidia.com/gpu": 3}},
+	} {
+		got := sharing.Reader{}.Read(node)
+		if len(got.Bad) != 1 || len(got.Problems) != 1 || got.Problems[0].String() != want {
+			t.Errorf("signs %+v, problems %v, want %s", got.Bad, got.Problems, want)
+		}
+	}
+	unannounced := sharing.NodeObject{Labels: map[string]string{"nvidia.com/gpu.present": "true"}, Conditions: map[string]string{"NetworkingReady": "False"}, Allocatable: map[string]int64{}}
+	if got := (sharing.Reader{}).Read(unannounced).Problems; len(got) != 2 || got[1].Code != sharing.NothingAnnounced {
+		t.Errorf("%v, want also what no sign explains", got)
 	}
 }
 

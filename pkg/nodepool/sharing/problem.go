@@ -72,7 +72,7 @@ const (
 	// CardUnrecorded: a pod uses part of a card, and no annotation says of which one.
 	CardUnrecorded ProblemCode = "card-unrecorded"
 	// AgentSilent: the node's sharing agent does not respond. AgentOutdated: the report of Heliostat's agent is
-	// outdated. DeviceUnhealthy: an agent reports a card as unhealthy.
+	// outdated. DeviceUnhealthy: an agent or driver reports a card as unhealthy.
 	AgentSilent     ProblemCode = "agent-silent"
 	AgentOutdated   ProblemCode = "agent-outdated"
 	DeviceUnhealthy ProblemCode = "device-unhealthy"
@@ -82,6 +82,9 @@ const (
 	ForVirtualMachines ProblemCode = "for-virtual-machines"
 	// ConditionBad: a node condition about GPUs reports a problem.
 	ConditionBad ProblemCode = "condition-bad"
+	// GPUBad: a taint or a label of the node says that its GPUs are bad. GPUWatch: a sign of a bad GPU drains no worker.
+	GPUBad   ProblemCode = "gpu-bad"
+	GPUWatch ProblemCode = "gpu-watch"
 	// AmountsAlternative: the node announces what its cards could be cut into, one way or another.
 	AmountsAlternative ProblemCode = "amounts-alternative"
 	// NamesContradict: names of resources, or names and labels, say different things of the same cards.
@@ -102,9 +105,7 @@ func (r *reading) readProblems() {
 		r.problem(Cordoned, "spec.unschedulable is set")
 	}
 	for _, f := range r.gpus.Bad {
-		if what, is := strings.CutPrefix(f.Cause, "condition "); is && f.Severity > Watch {
-			r.problem(ConditionBad, what)
-		}
+		r.badProblem(f)
 	}
 	r.oddValues()
 	if profile, all := strings.CutPrefix(r.label(labelConfig), "all-"); all {
@@ -115,6 +116,24 @@ func (r *reading) readProblems() {
 	r.tooManyUnits()
 	if ready := r.node.Conditions["Ready"]; ready != "" && ready != "True" {
 		r.problem(NotReady, "Ready is "+ready)
+	}
+}
+
+// badProblem reports a sign of a bad GPU, unless it is one that is reported where the card or the resource is read.
+func (r *reading) badProblem(f BadGPU) {
+	text := f.Cause
+	if f.GPU != "" {
+		text += ", on " + f.GPU
+	}
+	switch condition, isCondition := strings.CutPrefix(f.Cause, conditionSign+" "); {
+	case f.Severity == Watch, f.Device != "" && f.Severity == Avoid:
+		r.problem(GPUWatch, text)
+	case isCondition:
+		r.problem(ConditionBad, condition)
+	case f.Device != "":
+		r.problem(DeviceUnhealthy, "the driver taints "+f.GPU+": "+f.Cause)
+	case f.WholeNode():
+		r.problem(GPUBad, text)
 	}
 }
 
@@ -268,7 +287,9 @@ func (r *reading) nothingAnnounced() {
 		return
 	}
 	offers := len(r.announced()) > 0 || r.gpus.Kind == gpuinfo.GPUMemory || r.gpus.Kind == gpuinfo.VGPU
-	explained := slices.ContainsFunc(r.gpus.Problems, func(p Problem) bool { return p.Code != ResourceForeign })
+	explained := slices.ContainsFunc(r.gpus.Problems, func(p Problem) bool {
+		return p.Code != ResourceForeign && p.Code != GPUWatch
+	})
 	promise, shows := r.showsGPUs()
 	switch {
 	case offers || explained || !shows:
