@@ -133,6 +133,9 @@ var rayChecks = []Check{
 	{"gpu-domain-divided", raydemand.Warning, workers(gpuDomainDivided),
 		"Ray and Heliostat take nodes with one value of " + gpuDomain + " for one domain: a placement group that " +
 			"asks for one is placed on several"},
+	{"override-unresolved", raydemand.Warning, workers(overrideUnresolved),
+		"Kubernetes replaces $(NAME) only by a variable above, so the label of all Ray nodes of the group has these " +
+			"characters"},
 }
 
 // rayClusterChecks examine the RayCluster itself.

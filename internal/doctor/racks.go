@@ -3,9 +3,11 @@ package doctor
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -73,13 +75,35 @@ func gpuDomainDivided(x *inventory, g rayGroup, report reporter) {
 
 // staysTogether reports whether pods of the group require each other to be in one domain that is larger than a node.
 func (g rayGroup) staysTogether() bool {
-	terms := g.template().Items("affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-	for _, term := range terms {
-		if term.Text("topologyKey") != landing.HostnameLabel {
-			return true
+	return slices.ContainsFunc(g.Workers.Pod.Neighbors.Together, func(key string) bool {
+		return key != landing.HostnameLabel
+	})
+}
+
+// reference finds $(NAME) in the value of a variable; $$ is a $ that refers to nothing.
+var reference = regexp.MustCompile(`\$\$|\$\(([^()]+)\)`)
+
+// overrideUnresolved reports labels of RAY_OVERRIDE_LABELS that refer to a variable below it.
+func overrideUnresolved(_ *inventory, g rayGroup, report reporter) {
+	env := g.rayContainer().Items("env")
+	index := func(list []fieldpath.Value, name string) int {
+		return slices.IndexFunc(list, func(v fieldpath.Value) bool { return v.Text("name") == name })
+	}
+	for i, variable := range env {
+		// In Kubernetes, the last of equal names wins.
+		if variable.Text("name") != landing.OverrideLabels || index(env[i+1:], landing.OverrideLabels) >= 0 {
+			continue
+		}
+		value := variable.Get("value")
+		for _, found := range reference.FindAllStringSubmatch(value.Text(), -1) {
+			if name := found[1]; name != "" && index(env[:i], name) < 0 && index(env[i+1:], name) >= 0 {
+				found := shows(value, edit("move "+name+" above "+landing.OverrideLabels))
+				found.More = name + " is below it"
+				report(found)
+				return
+			}
 		}
 	}
-	return false
 }
 
 // domainsOf returns a label of a domain, and its values on the nodes where the group's pods fit, if no such label has

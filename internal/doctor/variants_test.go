@@ -106,6 +106,25 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			nameReplicas(t, all[0])
 			field(t, all[0], worker+"/affinity", together("nvidia.com/gpu.clique"))
 		}, false},
+		"hosts of a replica follow other pods": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
+			nameReplicas(t, all[0])
+			field(t, all[0], worker+"/affinity", together("nvidia.com/gpu.clique"))
+			field(t, all[0], worker+"/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution/0/labelSelector/matchLabels", map[string]any{"app": "other"})
+		}, true},
+		"hosts of a replica follow pods of another namespace": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
+			nameReplicas(t, all[0])
+			field(t, all[0], worker+"/affinity", together("nvidia.com/gpu.clique"))
+			field(t, all[0], worker+"/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution/0/namespaces", []any{"other"})
+		}, true},
+		"a reference that is no reference": {"override-unresolved", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/env/0/value", `{"rack": "$$(REPLICA)"}`)
+		}, false},
+		"a variable that the image may have": {"override-unresolved", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/env/0/value", `{"rack": "$(RACK)"}`)
+		}, false},
+		"a part of a value": {"override-unresolved", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/env/0/value", `{"rack": "r-$(REPLICA)"}`)
+		}, true},
 		"two groups with one name for two domains": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
 			groupsOfDomains(t, all[0], "a", "b")
 		}, true},

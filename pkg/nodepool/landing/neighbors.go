@@ -18,6 +18,9 @@ type Neighbors struct {
 	Spread []SpreadTerm
 	// HostPorts are the ports of the node that the pod takes.
 	HostPorts []HostPort
+	// Together are the topology keys of the required affinity, of the terms that select the pod itself: pods of one
+	// template share a value of these labels of nodes.
+	Together []string
 	// Beyond names a rule that depends on pods on other nodes: required affinity, or a term with another topologyKey.
 	// Such a rule is not simulated, so it is unknown how many of the pods can run; empty if there is none.
 	Beyond string
@@ -99,6 +102,9 @@ func (n *Neighbors) maySelect(term PodTerm, other *Neighbors) bool {
 		return r.Key == namespaceName && !r.matches(other.Namespace, true)
 	})
 }
+
+// SelectsItself reports whether a term selects pods like this one.
+func (n *Neighbors) SelectsItself(term PodTerm) bool { return n.maySelect(term, n) }
 
 // isDomain reports whether the node is a domain for the spread of the pods even if it has no room for them: by default
 // if their node affinity allows it, whatever taints it has (docs/reference/facts.md#domains-of-a-spread).

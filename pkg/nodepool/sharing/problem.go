@@ -82,7 +82,8 @@ const (
 	ForVirtualMachines ProblemCode = "for-virtual-machines"
 	// ConditionBad: a node condition about GPUs reports a problem.
 	ConditionBad ProblemCode = "condition-bad"
-	// GPUBad: a taint or a label of the node says that its GPUs are bad. GPUWatch: a sign of a bad GPU drains no worker.
+	// GPUBad: a taint or a label of the node says that its GPUs are bad. GPUWatch: there is a sign of a bad GPU that
+	// drains no worker.
 	GPUBad   ProblemCode = "gpu-bad"
 	GPUWatch ProblemCode = "gpu-watch"
 	// AmountsAlternative: the node announces what its cards could be cut into, one way or another.

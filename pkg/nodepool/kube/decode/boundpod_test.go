@@ -380,7 +380,7 @@ template:
 				Selector: landing.PodSelector{Requirements: []landing.Requirement{{Key: "team", Operator: "NotIn", Values: []string{"ml"}}}}},
 			{Namespaces: []string{"data"}, Selector: landing.PodSelector{Nothing: true}},
 		},
-		Beyond: "podAffinity with topologyKey rack",
+		Together: []string{"rack"}, Beyond: "podAffinity with topologyKey rack",
 		Spread: []landing.SpreadTerm{{MaxSkew: 2, MinDomains: 3, HonorsTaints: true, IgnoresAffinity: true,
 			Selector: landing.PodSelector{Requirements: []landing.Requirement{in("ray.io/group", "gpu")}}}},
 	}

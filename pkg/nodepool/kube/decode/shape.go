@@ -184,6 +184,9 @@ func neighbors(group Fields, cluster nodepool.ClusterKey) landing.Neighbors {
 	}
 	for _, term := range affinity.Object("podAffinity").Objects(required) {
 		beyond("podAffinity", term)
+		if n.SelectsItself(podTerm(term, n.Labels)) {
+			n.Together = append(n.Together, term.Text("topologyKey"))
+		}
 	}
 	for _, term := range spec.Objects("topologySpreadConstraints") {
 		switch {
