@@ -72,6 +72,8 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 		{FreeUnits: new(int64(5))}, {FreeUnits: new(int64(5))}, {FreeUnits: new(int64(15))}, {FreeUnits: new(int64(15)), Healthy: new(bool)}}}
 	onHost := asks("nvidia.com/gpu", 1)
 	onHost.Selector = map[string]string{"kubernetes.io/hostname": "n2"}
+	onNode := asks("nvidia.com/gpu", 1)
+	onNode.NodeName = "n2"
 	tests := []struct {
 		name     string
 		shapes   []landing.PodShape
@@ -88,6 +90,8 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 			[]landing.Ceiling{ceiling("a", 0, 1)}, nil, []string{"new of a ×0 cpu 8 gpu 4 for g0"}},
 		{"a node that is selected", []landing.PodShape{asks("nvidia.com/gpu", 1), onHost}, []landing.Node{gpu("n1"), gpu("n2")}, nil,
 			[]landing.Ceiling{ceiling("a", 0, 2)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 4 for g0+g1", "new of a ×0 cpu 8 gpu 4 for g0"}},
+		{"a node that spec.nodeName names", []landing.PodShape{asks("nvidia.com/gpu", 1), onNode}, []landing.Node{gpu("n1"), gpu("n2")}, nil,
+			[]landing.Ceiling{ceiling("a", 0, 3)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 4 for g0+g1", "new of a ×1 cpu 8 gpu 4 for g0"}},
 		{"a cordoned node shows what a new one is", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1", isCordoned)}, nil,
 			[]landing.Ceiling{ceiling("a", 0, 3)}, nil, []string{"new of a ×2 cpu 8 gpu 4 for g0"}},
 		{"a node that comes up has what its type has", []landing.PodShape{asks("nvidia.com/gpu", 1), asks("cpu", 1)},
