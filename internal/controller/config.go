@@ -2,8 +2,10 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
@@ -155,20 +157,41 @@ type OwnedRequests interface {
 	Report(updates []nodepool.OwnedUpdate)
 }
 
-// current is Kube without what is over by the clock.
+// current is Kube without reservations by give-back that are over: by the clock, or because their taker is gone or off.
 type current struct {
 	Kube
-	now func() time.Time
+	now       func() time.Time
+	effective func(nodepool.Cluster) (nodepool.Mode, planner.Reason)
+}
+
+func (k current) end(ctx context.Context, cluster *nodepool.Cluster) {
+	if r := cluster.GiveBack; r != nil && (r.Over(k.now()) || k.without(ctx, r.Taker)) {
+		cluster.EndGiveBack()
+	}
+}
+
+// without reports whether a taker, as namespace/name, is gone or off, so that it launches nothing.
+func (k current) without(ctx context.Context, taker string) bool {
+	namespace, name, named := strings.Cut(taker, "/")
+	if !named {
+		return false
+	}
+	cluster, err := k.Kube.Cluster(ctx, nodepool.ClusterKey{Namespace: namespace, Name: name})
+	if err != nil {
+		return errors.Is(err, nodepool.ErrGone)
+	}
+	mode, _ := k.effective(cluster)
+	return mode == nodepool.Off
 }
 
 func (k current) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
 	cluster, err := k.Kube.Cluster(ctx, key)
-	cluster.EndGiveBack(k.now())
+	k.end(ctx, &cluster)
 	return cluster, err
 }
 
 func (k current) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
 	cluster, err := k.Kube.Fresh(ctx, key)
-	cluster.EndGiveBack(k.now())
+	k.end(ctx, &cluster)
 	return cluster, err
 }

@@ -53,7 +53,7 @@ type Controller struct {
 func New(kube Kube, dial addon.Dialer, config Config) *Controller {
 	config.plans, config.nodeTimes = newPlanBudget(config.PlanBudget), &arrival.Pools{}
 	return &Controller{
-		kube: current{kube, config.Now}, dial: dial, config: config, entries: newEntries(),
+		kube: current{kube, config.Now, config.Effective}, dial: dial, config: config, entries: newEntries(),
 		writes:  rate.NewLimiter(rate.Limit(config.GuardsPerSecond), max(1, int(config.GuardsPerSecond))),
 		cycles:  rate.NewLimiter(rate.Limit(config.CyclesPerSecond), max(earlyCost, int(config.CyclesPerSecond))),
 		records: map[nodepool.ClusterKey]*record{},

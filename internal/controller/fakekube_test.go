@@ -32,7 +32,8 @@ type fakeKube struct {
 	changes       []nodepool.Change
 	reading       func() // runs before each read of the caches
 	namespaceMode nodepool.Mode
-	syncErr       error // fails every write of num-gpus
+	other         *fakeKube // has one more RayCluster
+	syncErr       error     // fails every write of num-gpus
 	synced        []nodepool.NumGPUsChange
 	events        []string
 	guardErr      error  // fails every write of a guard
@@ -90,7 +91,10 @@ func (k *fakeKube) Enqueue(nodepool.ClusterKey) {}
 
 func (k *fakeKube) NamespaceMode(string) (nodepool.Mode, string) { return k.namespaceMode, "" }
 
-func (k *fakeKube) Cluster(_ context.Context, _ nodepool.ClusterKey) (nodepool.Cluster, error) {
+func (k *fakeKube) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
+	if k.other != nil && key == k.other.cluster.Key {
+		return k.other.Cluster(ctx, key)
+	}
 	if k.reading != nil {
 		k.reading()
 	}

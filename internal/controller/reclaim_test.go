@@ -60,6 +60,7 @@ func newPair(t *testing.T, settings reclaim.Settings, nodes int, change func(*pa
 		w.features.market = market
 	}
 	p.high.kube.cluster.Head.Priority, p.low.kube.cluster.Reclaimable = 100, true
+	p.high.kube.other, p.low.kube.other = p.low.kube, p.high.kube
 	change(p)
 	p.schedule()
 	for _, w := range []*world{p.high, p.low} {
@@ -359,6 +360,43 @@ func TestAReservationForATakerOutlastsARestart(t *testing.T) {
 	p.have("after the restart", 1, 1)
 	if p.low.kube.cluster.GiveBack != nil || reservation.Taken(p.low.kube.cluster.Reclaimed, p.low.now) != 1 {
 		t.Errorf("reservation %+v, taken %+v", p.low.kube.cluster.GiveBack, p.low.kube.cluster.Reclaimed)
+	}
+}
+
+// A taker that is deleted or off launches nothing: the reservation for it ends before anything is drained, also if the
+// process has restarted since.
+func TestTheReservationEndsWithoutADrainIfTheTakerGoes(t *testing.T) {
+	for name, change := range map[string]func(*pair){
+		"deleted":       func(p *pair) { p.high.kube.clusterErr = nodepool.ErrGone },
+		"being deleted": func(p *pair) { p.high.kube.cluster.Deleting = true },
+		"off":           func(p *pair) { p.high.kube.cluster.Mode = nodepool.Off },
+		"deleted during a restart": func(p *pair) {
+			p.high.kube.clusterErr = nodepool.ErrGone
+			p.low.features.market = reclaim.New(desks{p.low.kube.cluster.Key: p.low.kube.desk}, taking)
+			p.low.restart(Config{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, taking, 1, func(*pair) {})
+			p.high.want(1, gpu(1))
+			for range 100 {
+				if p.seconds(1); p.low.kube.cluster.GiveBack != nil {
+					break
+				}
+			}
+			if p.low.kube.cluster.GiveBack == nil || len(p.low.ray.drained()) > 0 {
+				t.Fatalf("reservation %v, drained %v", p.low.kube.cluster.GiveBack, p.low.ray.drained())
+			}
+			change(p)
+			for range 5 {
+				p.low.after(time.Second)
+				p.schedule()
+			}
+			if p.low.kube.cluster.GiveBack != nil || len(p.low.ray.drained()) > 0 || p.low.kube.emitted("GiveBackEnds") != 1 {
+				t.Errorf("reservation %v, drained %v, Events %v", p.low.kube.cluster.GiveBack, p.low.ray.drained(), p.low.kube.events)
+			}
+			p.have("afterwards", 0, 2)
+		})
 	}
 }
 

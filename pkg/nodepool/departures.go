@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 )
@@ -97,10 +96,7 @@ func (c *Cluster) MarkGivenBack() {
 }
 
 // EndGiveBack lets nothing follow from a reservation that is over.
-func (c *Cluster) EndGiveBack(now time.Time) {
-	if !c.GiveBack.Over(now) {
-		return
-	}
+func (c *Cluster) EndGiveBack() {
 	c.GiveBack, c.GiveBackOver = nil, c.GiveBack
 	for i := range c.Workers {
 		if w := &c.Workers[i]; w.Going != nil && w.Going.Sign == departure.GivenBack {

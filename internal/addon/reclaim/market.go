@@ -83,8 +83,9 @@ func (m *Market) Addon() addon.Addon {
 		},
 		WithoutCluster: func(_ context.Context, key nodepool.ClusterKey) time.Duration {
 			m.mu.Lock()
-			defer m.mu.Unlock()
 			delete(m.members, key)
+			m.mu.Unlock()
+			m.wake(key)
 			return 0
 		},
 	}
@@ -112,6 +113,11 @@ func (m *Market) rest(taker nodepool.ClusterKey) {
 	m.mu.Lock()
 	m.members[taker].rests = true
 	m.mu.Unlock()
+	m.wake(taker)
+}
+
+// wake requests a cycle of those that have a reservation for a taker.
+func (m *Market) wake(taker nodepool.ClusterKey) {
 	for _, holds := range m.heldFor(taker) {
 		m.desk.Enqueue(holds)
 	}

@@ -97,6 +97,9 @@ func (f *feature) act(ctx context.Context, o *addon.Cycle) {
 // look returns from which RayClusters it may take, if it waits for room and nothing is being taken for it.
 func (f *feature) look(o *addon.Cycle) (room *whatIf, others []nodepool.ClusterKey) {
 	v := &o.View
+	if v.Mode == nodepool.Off {
+		f.market.wake(v.Cluster.Key)
+	}
 	if !v.Live() || v.Mode == nodepool.Off || f.loop.Heavy(&o.Intent.Snapshot) {
 		return nil, nil
 	}

@@ -23,8 +23,8 @@ type whatIf struct {
 	waits map[string]int64
 }
 
-// newWhatIf looks at a cycle of the taker. With a capacity policy, pods above the minimum of their group may only wait to
-// be kept free, so they do not count.
+// newWhatIf looks at a cycle of the taker. With a capacity policy, pods above the minimum of their group may only wait
+// to be kept free, so they do not count.
 func newWhatIf(o *addon.Cycle) *whatIf {
 	w := &whatIf{view: &o.View, snapshot: &o.Intent.Snapshot, plan: &o.Intent.Plan, waits: map[string]int64{}}
 	for i := range o.View.Cluster.Workers {
@@ -76,7 +76,8 @@ func (w *whatIf) withoutNode() (pods int) {
 	return pods
 }
 
-// room is how many pods have room: launches of the plan, and pods that exist, by group. capped is how much demand waits.
+// room is how many pods have room: launches of the plan, and pods that exist, by group. capped is how much demand
+// waits.
 type room struct {
 	launches, waiting map[string]int64
 	capped            int64
@@ -184,8 +185,8 @@ func upTo(offers []giveback.Offer, left int64) (within []giveback.Offer) {
 }
 
 // before returns the snapshot, and the pods that wait, with the demand alone that comes before a rank: all but what a
-// capacity policy keeps free if the PriorityClass is lower, otherwise the requests of owners with a higher priority. Demand that only waits for earlier
-// pods to join counts as served.
+// capacity policy keeps free if the PriorityClass is lower, otherwise the requests of owners with a higher priority.
+// Demand that only waits for earlier pods to join counts as served.
 func (w *whatIf) before(than rank) (planner.Snapshot, map[string]int64) {
 	s := *w.snapshot
 	s.Turn, s.UpscalingMode, s.Policy.MaxInFlight, s.Warm = "", "", 0, nil
