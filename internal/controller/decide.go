@@ -97,11 +97,13 @@ func (m *memory) reductionRules(v *observe.View, s *Config) scaledown.Rules {
 	return scaledown.Rules{Drains: m.drains, Breakers: m.breakers, Waits: &m.clocks, TakenBack: m.refusals.TakenBack,
 		AllocationTimeout: s.AllocationTimeout, DeadGrace: s.DeadGrace, DrainDeadline: s.DrainDeadline,
 		Moved: func(member observe.Member) bool {
+			allowed := v.Cluster.Consolidate.Allows(nodepool.ConsolidateRestartable)
 			if back := v.Cluster.GiveBack; back.Has(member.UID) {
-				return !v.Now.Before(back.Deadline) && (back.Force || v.Restartable[member.Node.ID]) &&
+				ends := back.Force || v.Restartable[member.Node.ID] && (back.Taker == "" || allowed)
+				return ends && !v.Now.Before(back.Deadline) &&
 					m.drains.AcceptedFor(member.Node.ID, v.Now) >= back.LeastDrain()
 			}
-			return v.Cluster.Consolidate.Allows(nodepool.ConsolidateRestartable) && v.Restartable[member.Node.ID]
+			return allowed && v.Restartable[member.Node.ID]
 		}}
 }
 

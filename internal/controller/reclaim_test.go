@@ -420,10 +420,37 @@ func TestPodsThatWaitForAFullPoolGetRoom(t *testing.T) {
 	}
 }
 
+// A task without resources may run beside an actor, and Ray does not show it. Without the annotation, such a worker is
+// not taken, and one that is drained already does not end.
+func TestActorsAreTakenOnlyIfTheRayClusterLetsThemMove(t *testing.T) {
+	one := raydemand.Bundle{raydemand.CPU: raydemand.One}
+	p := newPair(t, taking, 1, func(p *pair) {
+		task := p.low.node(p.low.pod(0))
+		task.Status, task.Activity = raydemand.Running, []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
+		task.Available.Take(one)
+		p.low.place(p.low.pod(1), raydemand.Resident{Class: "Trainer", Alive: true, Resources: one, Restarts: 3})
+	})
+	p.high.want(1, gpu(1))
+	p.low.kube.cluster.Consolidate = nodepool.ConsolidateServe
+	p.seconds(120)
+	if drained := p.low.ray.drained(); len(drained) > 0 {
+		t.Fatalf("drained %v without the annotation", drained)
+	}
+	p.low.kube.cluster.Consolidate = nodepool.ConsolidateRestartable
+	p.seconds(60)
+	if drained := p.low.ray.drained(); !slices.Equal(drained, []string{p.low.pod(1)}) {
+		t.Fatalf("drained %v with it, want %s", drained, p.low.pod(1))
+	}
+	p.low.kube.cluster.Consolidate = ""
+	p.seconds(620)
+	p.have("after the deadline, without the annotation", 0, 2)
+}
+
 // A worker whose only actor Ray restarts on another worker goes at the deadline. One with a task beside it stays.
 func TestARestartableActorIsTakenAtTheDeadline(t *testing.T) {
 	one := raydemand.Bundle{raydemand.CPU: raydemand.One}
 	p := newPair(t, taking, 1, func(p *pair) {
+		p.low.kube.cluster.Consolidate = nodepool.ConsolidateRestartable
 		task := p.low.node(p.low.pod(0))
 		task.Status, task.Activity = raydemand.Running, []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
 		task.Available.Take(one)
@@ -443,6 +470,7 @@ func TestARestartableActorIsTakenAtTheDeadline(t *testing.T) {
 func TestARestartableActorWithoutRoomIsNotTaken(t *testing.T) {
 	one := raydemand.Bundle{raydemand.CPU: raydemand.One}
 	p := newPair(t, taking, 1, func(p *pair) {
+		p.low.kube.cluster.Consolidate = nodepool.ConsolidateRestartable
 		task := p.low.node(p.low.pod(0))
 		task.Status, task.Activity = raydemand.Running, []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
 		task.Available.Take(one)

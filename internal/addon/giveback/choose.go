@@ -86,11 +86,11 @@ func Choose(in Input, ask giveback.Ask) (giveback.Reservation, error) {
 	return in.reserve(ask, groups, chosen), nil
 }
 
-// Offers returns what could be given back without force, cheapest first. Of each group, all of it could go together.
+// Offers returns what another RayCluster could take, cheapest first. Of each group, all of it could go together.
 func Offers(in Input) (all []giveback.Offer) {
 	for i := range in.View.Cluster.Groups {
 		g := &in.View.Cluster.Groups[i]
-		ask := giveback.Ask{Group: g.Name}
+		ask := giveback.Ask{Group: g.Name, Taker: anyTaker}
 		groups, err := in.groups(ask)
 		if err != nil || g.Kind == nil || in.waits(groups) != "" {
 			continue
@@ -103,6 +103,9 @@ func Offers(in Input) (all []giveback.Offer) {
 	}
 	return all
 }
+
+// anyTaker is the taker of an offer.
+const anyTaker = "any"
 
 // movable returns the units without those whose work has no room while all of them are gone, the dearest first.
 func (in *Input) movable(units []unit) []unit {
@@ -237,7 +240,7 @@ func (in *Input) units(ask giveback.Ask, groups map[string]int64) (all []unit, s
 			ask.Pool != "" && m.Pool != ask.Pool, ask.Pods != nil && !slices.Contains(ask.Pods, m.Pod):
 			broken[key] = true
 		default:
-			in.add(u, m, gpus, residents[m.Node.ID])
+			in.add(u, m, gpus, residents[m.Node.ID], ask.Taker != "")
 		}
 	}
 	for _, key := range keys {
@@ -276,8 +279,10 @@ func order(units []unit, spare map[string]int) []unit {
 	})
 }
 
-// add adds a worker, and what its loss costs.
-func (in *Input) add(u *unit, m observe.Member, gpus int64, residents []*raydemand.Resident) {
+// add adds a worker, and what its loss costs if a person asks or if another RayCluster takes it. A task that holds no
+// resources, or that waits in ray.get, may run beside an actor, and Ray does not show it. A person decides about that
+// when asking; nobody looks when it is taken, so the RayCluster must have allowed that such workers end.
+func (in *Input) add(u *unit, m observe.Member, gpus int64, residents []*raydemand.Resident, taken bool) {
 	u.members, u.gpus = append(u.members, m), u.gpus+gpus
 	work, moves := addon.MovableWork(m.Node, residents)
 	one, why := cost{worked: in.UsedFor(m.Node.ID)}, ""
@@ -288,6 +293,8 @@ func (in *Input) add(u *unit, m observe.Member, gpus int64, residents []*raydema
 		one, why = cost{}, "idle"
 	case grouped || len(m.Node.PlacedLabels) > 0:
 		one.grouped, one.ended, why = 1, 1, "it has bundles of a placement group"
+	case moves && taken && work.Actors > 0 && !in.View.Cluster.Consolidate.Allows(work.Needs):
+		one.ended, why = 1, "actors are taken only with "+nodepool.ConsolidateAnnotation+": restartable"
 	case moves && addon.Plain(m.Node):
 		one.moved, u.work = 1, append(u.work, work.Requests...)
 		why = fmt.Sprintf("%d replicas of Serve and %d actors move", work.Replicas, work.Actors)

@@ -331,6 +331,23 @@ func TestWhatIsOfferedCouldAllGoWithoutForce(t *testing.T) {
 			f.worker("a", "h", 0).Guard.SafeToEvict = nodepool.MarkedByUser
 			f.worker("b", "h", 0).Guard.SafeToEvict = nodepool.MarkedByUs
 		}, "b"},
+		"actors only if the RayCluster lets them move": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.group("g", 1, 0)
+			f.serves("a", "h")
+			f.in.Residents[0] = raydemand.Resident{Class: "Trainer", Alive: true, Node: f.in.Residents[0].Node,
+				Resources: f.in.Residents[0].Resources, Restarts: 1}
+			f.worker("b", "g", 0)
+		}, "b"},
+		"actors that the RayCluster lets move": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.group("g", 1, 0)
+			f.serves("a", "h")
+			f.in.Residents[0] = raydemand.Resident{Class: "Trainer", Alive: true, Node: f.in.Residents[0].Node,
+				Resources: f.in.Residents[0].Resources, Restarts: 1}
+			f.in.View.Cluster.Consolidate = nodepool.ConsolidateRestartable
+			f.worker("b", "g", 0)
+		}, "a b"},
 		"none with another number of GPUs than its group": {func(f *fleet) {
 			f.group("h", 2, 0)
 			f.worker("a", "h", 0).Node.Total = raydemand.Bundle{raydemand.GPU: raydemand.Whole(8)}
@@ -385,7 +402,7 @@ func TestWhatIsOfferedCouldAllGoWithoutForce(t *testing.T) {
 				byGroup[offer.Group] = append(byGroup[offer.Group], offer)
 			}
 			for group, all := range byGroup { // exactly these are agreed on, and no others
-				got, err := Choose(f.in, giveback.Ask{GPUs: giveback.GPUsOf(all), Group: group, Pods: giveback.Pods(all)})
+				got, err := Choose(f.in, giveback.Ask{GPUs: giveback.GPUsOf(all), Group: group, Taker: "ml/other", Pods: giveback.Pods(all)})
 				if err != nil || len(got.Workers) != len(giveback.Pods(all)) {
 					t.Errorf("%+v, %v; want all that is offered", got.Workers, err)
 				}
