@@ -47,6 +47,8 @@ type member struct {
 	unmanaged string
 	gives     *giveback.Reservation
 	taken     []giveback.Taking
+	// ahead is when a taking was first read that is dated later than that, by its date.
+	ahead map[time.Time]time.Time
 	// rests: what was taken for it last has served its purpose.
 	rests bool
 	// offers are what it could give back at offeredAt, or noOffer says why it offers nothing.
@@ -102,10 +104,29 @@ func (m *Market) note(o *addon.Cycle) {
 		m.members[v.Cluster.Key] = known
 	}
 	known.rank, known.reclaimable, known.gives = rankOf(o), v.Cluster.Reclaimable, v.Cluster.GiveBack
-	known.taken, known.unmanaged = v.Cluster.Reclaimed, ""
+	known.taken, known.unmanaged = known.recent(v.Cluster.Reclaimed, v.Now), ""
 	if v.Mode != nodepool.Managed {
 		known.unmanaged = v.Why.Message
 	}
+}
+
+// recent returns the takings that count. One that is dated later than now counts from when it was first read: otherwise
+// a clock that was a day ahead would use up the budget for a day.
+func (m *member) recent(takings []giveback.Taking, now time.Time) []giveback.Taking {
+	takings = slices.Clone(takings)
+	before := m.ahead
+	m.ahead = map[time.Time]time.Time{}
+	for i := range takings {
+		t := &takings[i]
+		first, read := before[t.At]
+		if !read && t.At.After(now) {
+			first, read = now, true
+		}
+		if read {
+			m.ahead[t.At], t.At = first, first
+		}
+	}
+	return giveback.Recent(takings, now)
 }
 
 // rest notes that a taker waits for nothing any more: those that hold something down for it end that.
@@ -183,9 +204,9 @@ func (m *Market) askOffers(keys []nodepool.ClusterKey, now time.Time) {
 	}
 }
 
-// choose returns what a taker would take: of the first RayCluster that can make room for more of its pods, as few
-// workers as possible. If none can now, it returns why the first one cannot, or nil if nothing is known to prevent it.
-func (m *Market) choose(room *whatIf, others []nodepool.ClusterKey, now time.Time) (best *taking) {
+// choose returns what a taker would take: of the first RayCluster that can make room for more of its pods now, as few
+// workers as possible. If none can, it returns why the first one cannot, or nil if nothing is known to prevent it.
+func (m *Market) choose(room *whatIf, others []nodepool.ClusterKey, now time.Time) (first *taking) {
 	for _, key := range others {
 		m.mu.Lock()
 		each, known := m.members[key]
@@ -195,39 +216,31 @@ func (m *Market) choose(room *whatIf, others []nodepool.ClusterKey, now time.Tim
 		}
 		from := *each
 		m.mu.Unlock()
-		if now.Sub(from.offeredAt) > answerWithin {
+		if now.Sub(from.offeredAt) > answerWithin || first != nil && m.withheld(&from, 1, now) != "" {
 			continue
 		}
 		found := m.from(room, &from, now)
-		if found == nil || found.yields && best != nil {
+		if found == nil {
 			continue
 		}
-		found.taker, found.from, found.than, best = room.view.Cluster.Key, key, from.rank, found
-		if !found.yields {
-			break
+		found.taker, found.from, found.than = room.view.Cluster.Key, key, from.rank
+		if found.why == "" {
+			return found
 		}
+		first = cmp.Or(first, found)
 	}
-	return best
+	return first
 }
 
 // from chooses among the offers of one RayCluster, or says why it offers nothing.
 func (m *Market) from(room *whatIf, from *member, now time.Time) *taking {
 	if from.noOffer != "" {
-		return &taking{yields: true, why: from.noOffer}
+		return &taking{why: from.noOffer}
 	}
 	old := func(offer giveback.Offer) bool { return now.Sub(offer.Since) >= m.MinRuntime }
-	perHour := int64(m.PerHour)
-	left := perHour - giveback.Taken(from.taken, now)
+	left := int64(m.PerHour) - giveback.Taken(from.taken, now)
 	if found := fromGroups(room, from, left, old); found != nil {
-		switch gpus := giveback.GPUsOf(found.offers); {
-		case from.unmanaged != "":
-			found.why = fmt.Sprintf("RayCluster %s gives nothing: %s", from.key, from.unmanaged)
-		case gpus > left:
-			found.why = fmt.Sprintf("RayCluster %s gives at most %s an hour (--reclaim-gpus-per-hour), and has given "+
-				"%s", from.key, giveback.GPUs(perHour), giveback.GPUs(perHour-left))
-		case now.Sub(from.refusedAt) < refusedFor:
-			found.why = fmt.Sprintf("RayCluster %s has just refused: %s", from.key, from.refusal)
-		}
+		found.why = m.withheld(from, giveback.GPUsOf(found.offers), now)
 		return found
 	}
 	if !slices.ContainsFunc(from.offers, func(offer giveback.Offer) bool { return !old(offer) }) {
@@ -235,11 +248,25 @@ func (m *Market) from(room *whatIf, from *member, now time.Time) *taking {
 	}
 	found := fromGroups(room, from, left, func(giveback.Offer) bool { return true })
 	if found != nil {
-		found.yields = true
 		found.why = fmt.Sprintf("RayCluster %s gives them when they have run for %s (--reclaim-min-runtime)", from.key,
 			planner.Span(m.MinRuntime.Seconds()))
 	}
 	return found
+}
+
+// withheld returns why a RayCluster gives no such number of GPUs now, whatever it offers; empty if it does.
+func (m *Market) withheld(from *member, gpus int64, now time.Time) string {
+	perHour, given := int64(m.PerHour), giveback.Taken(from.taken, now)
+	switch {
+	case from.unmanaged != "":
+		return fmt.Sprintf("RayCluster %s gives nothing: %s", from.key, from.unmanaged)
+	case given+gpus > perHour:
+		return fmt.Sprintf("RayCluster %s gives at most %s an hour (--reclaim-gpus-per-hour), and has given %s",
+			from.key, giveback.GPUs(perHour), giveback.GPUs(given))
+	case now.Sub(from.refusedAt) < refusedFor:
+		return fmt.Sprintf("RayCluster %s has just refused: %s", from.key, from.refusal)
+	}
+	return ""
 }
 
 // fromGroups chooses among those offers of one RayCluster that may be taken, of the group that makes room at the lowest
@@ -295,9 +322,12 @@ func (m *Market) allows(t *taking, o *addon.Cycle) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v, taker := &o.View, m.members[t.taker]
-	perHour, given := int64(m.PerHour), giveback.Taken(v.Cluster.Reclaimed, v.Now)
+	from, perHour, given := m.members[v.Cluster.Key], int64(m.PerHour), int64(0)
+	if from != nil {
+		given = giveback.Taken(from.recent(v.Cluster.Reclaimed, v.Now), v.Now)
+	}
 	switch {
-	case taker == nil || taker.wants == nil || !taker.takes ||
+	case from == nil || taker == nil || taker.wants == nil || !taker.takes ||
 		!slices.Equal(giveback.Pods(taker.wants.offers), giveback.Pods(t.offers)):
 		return fmt.Errorf("%w: RayCluster %s does not wait for these workers any more", giveback.ErrRefused, t.taker)
 	case !v.Cluster.Reclaimable:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -21,6 +22,9 @@ func TestWhyNothingIsTaken(t *testing.T) {
 		young  = took + "RayCluster ml/%[1]s gives them when they have run for 10m (--reclaim-min-runtime)"
 		none   = "RayCluster ml/%s, from which it may take GPUs, offers none: " + behind + "; Heliostat asks again in 10s"
 		takes  = took + "Heliostat takes them now"
+		shadow = took + "RayCluster ml/%[1]s gives nothing: it is in shadow mode"
+		spent  = took + "RayCluster ml/%[1]s gives at most 8 GPUs an hour (--reclaim-gpus-per-hour), and has given 8 GPUs"
+		not    = took + "RayCluster ml/%[1]s has just refused: not now"
 	)
 	for name, c := range map[string]struct {
 		a, b string // what the RayClusters a and b offer; a comes first
@@ -34,6 +38,14 @@ func TestWhyNothingIsTaken(t *testing.T) {
 		"no answer hides no other":        {"behind", "old", takes, "b"},
 		"the first of both":               {"behind", "young", none, "a"},
 		"no worker may go":                {"nothing", "nothing", "", ""},
+		"shadow mode":                     {"shadow", "young", shadow, "a"},
+		"shadow mode hides no other":      {"shadow", "old", takes, "b"},
+		"a spent budget":                  {"spent", "shadow", spent, "a"},
+		"a spent budget hides no other":   {"spent", "old", takes, "b"},
+		"a refusal":                       {"refused", "spent", not, "a"},
+		"a refusal hides no other":        {"refused", "old", takes, "b"},
+		"old offers count no more":        {"stale", "old", takes, "b"},
+		"nor are they a reason":           {"stale", "nothing", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := New(nil, Settings{On: true, PerHour: 8, MinRuntime: 10 * time.Minute})
@@ -44,7 +56,17 @@ func TestWhyNothingIsTaken(t *testing.T) {
 				key := nodepool.ClusterKey{Namespace: "ml", Name: name}
 				each := &member{key: key, offeredAt: now}
 				switch has {
-				case "old", "young":
+				case "shadow":
+					each.unmanaged = "it is in shadow mode"
+				case "spent":
+					each.taken = []giveback.Taking{{At: now.Add(-time.Minute), GPUs: 8}}
+				case "refused":
+					each.refusedAt, each.refusal = now.Add(-time.Second), "not now"
+				case "stale":
+					each.offeredAt = now.Add(-answerWithin - time.Second)
+				}
+				switch has {
+				case "old", "young", "shadow", "spent", "refused", "stale":
 					each.offers = append(each.offers, offers[0])
 					each.offers[0].Why, each.offers[0].Since = "idle", now.Add(-time.Hour)
 					if has == "young" {
@@ -112,5 +134,25 @@ func TestTheGroupThatLosesLeastGives(t *testing.T) {
 				t.Errorf("%+v, want workers of group %s", got, c.want)
 			}
 		})
+	}
+}
+
+// A taking that is dated later than now, by another clock, counts for an hour from when it is first read.
+func TestATakingThatIsDatedLaterCountsAsNow(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	m, given := &member{}, []giveback.Taking{{At: now.Add(-50 * time.Minute), GPUs: 1}, {At: now.Add(24 * time.Hour), GPUs: 8}}
+	for _, c := range []struct {
+		after time.Duration
+		want  int64
+	}{{0, 9}, {30 * time.Minute, 8}, {59 * time.Minute, 8}, {time.Hour, 0}, {24*time.Hour + time.Minute, 0}} {
+		at := now.Add(c.after)
+		if got := giveback.Taken(m.recent(given, at), at); got != c.want {
+			t.Errorf("after %v, %d GPUs count, want %d", c.after, got, c.want)
+		}
+	}
+	r := giveback.Reservation{Ask: giveback.Ask{GPUs: 2}, Deadline: now}
+	r.Deadline = now.Add(r.Within())
+	if got := giveback.TakingsText(r.Takings(given)); got != "2026-05-01T11:10:00Z 1, 2026-05-01T12:00:00Z 8, 2026-05-01T12:00:00Z 2" {
+		t.Errorf("written: %s", got)
 	}
 }

@@ -253,8 +253,6 @@ type taking struct {
 	before map[string]int64
 	// why says what prevents it now; empty if nothing does. Without offers, it says why there are none.
 	why string
-	// yields: if something can be taken from another RayCluster, that comes first.
-	yields bool
 }
 
 // compareCost compares what two takings cost: the offers with work, then the workers.

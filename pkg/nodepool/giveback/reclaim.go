@@ -62,9 +62,12 @@ type Taking struct {
 	GPUs int64
 }
 
-// Recent returns the takings that count at a time.
+// Recent returns the takings that count at a time. One that is dated later, by another clock, counts as now.
 func Recent(takings []Taking, now time.Time) (recent []Taking) {
 	for _, t := range takings {
+		if t.At.After(now) {
+			t.At = now
+		}
 		if now.Sub(t.At) < TakingsCount {
 			recent = append(recent, t)
 		}
