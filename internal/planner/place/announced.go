@@ -193,17 +193,33 @@ func (p *Search) Coming(i int, given []int64, wants []landing.Awaited, out *Outc
 }
 
 // Unused reports whether the group has a pod in this state that could show whether a new one would help. If each
-// replica is a domain of its own, one that a gang takes in this plan shows nothing about the next. Any other must be
-// taken first, so that there are never more replicas than gangs to take them.
+// replica is a domain of its own, one that a gang takes in this plan shows nothing about the next, nor does one with
+// work: what is free in it has no room for the gang. Any other must be taken first, so that there are never more idle
+// replicas than gangs to take them.
 func (p *Search) Unused(i int, state model.NodeState, wants []landing.Awaited, out *Outcome) bool {
-	taken := func(n Node) bool {
-		return eachReplica(wants) && slices.ContainsFunc(out.Runs, func(r Run) bool {
-			return r.Within.Topology != nil && r.Within.Admits(n.Shape.Labels)
-		})
+	taken := func(Node) bool { return false }
+	if eachReplica(wants) {
+		busy := p.busyReplicas(i)
+		taken = func(n Node) bool {
+			return busy[n.Replica] || slices.ContainsFunc(out.Runs, func(r Run) bool {
+				return r.Within.Topology != nil && r.Within.Admits(n.Shape.Labels)
+			})
+		}
 	}
 	return slices.ContainsFunc(p.Nodes, func(n Node) bool {
 		return n.GroupIndex == i && n.State == state && n.Stop == "" && !taken(n)
 	})
+}
+
+// busyReplicas returns the names of the group's replicas that have a pod with work.
+func (p *Search) busyReplicas(i int) map[string]bool {
+	busy := map[string]bool{}
+	for _, n := range p.Nodes {
+		if n.GroupIndex == i && n.State == model.Running && n.Replica != "" {
+			busy[n.Replica] = true
+		}
+	}
+	return busy
 }
 
 // eachReplica reports whether a gang awaits nothing but a domain that each new replica is.
