@@ -22,7 +22,7 @@ func TestGoldenPlansOfDrawnSnapshotsKeepTheirBytes(t *testing.T) {
 		name string
 		draw func(*rapid.T) Snapshot
 	}{
-		{"plain", plannertest.DrawSnapshot}, {"owned", plannertest.DrawOwned}, {"marked", drawMarked}, {"sliced", drawSliced}, {"pooled", drawPooled}, {"served", drawServed},
+		{"plain", plannertest.DrawSnapshot}, {"owned", plannertest.DrawOwned}, {"marked", drawMarked}, {"sliced", drawSliced}, {"pooled", drawPooled}, {"served", drawServed}, {"domains", plannertest.DrawDomains},
 	}
 	var text string
 	for _, kind := range kinds {

@@ -19,6 +19,9 @@ type Catalog struct {
 	keys     []string // label keys in selectors
 	Sets     []map[string]string
 	setIndex map[string]int
+	// setKeys are the label sets as text. Their numbers depend on the order of the input, so only the text may order
+	// them.
+	setKeys []string
 	// Sliced: some demand has requirements for its GPUs. A label set then includes the slice of its nodes, nil if
 	// unknown, and isolation is the minimum that all work on GPUs accepts.
 	Sliced    bool
@@ -150,7 +153,7 @@ func (c *Catalog) labelSet(labels map[string]string, slice *model.Slice) int {
 	if !known {
 		set = len(c.Sets)
 		c.setIndex[key.String()] = set
-		c.Sets = append(c.Sets, labels)
+		c.Sets, c.setKeys = append(c.Sets, labels), append(c.setKeys, key.String())
 		c.slices = append(c.slices, slice)
 	}
 	return set

@@ -32,6 +32,14 @@ type Fleet struct {
 	// largestSlice is the largest memory of one GPU in any group, in MiB; 0 if unknown.
 	largestSlice int64
 	topologies   map[string]*Topology
+	// orphans are workers of removed groups that run bundles of gangs.
+	orphans []orphan
+}
+
+// orphan is a worker of a group that is not in the snapshot, with the number of its label set.
+type orphan struct {
+	*model.Node
+	labels int
 }
 
 // Group counts pods; model.Group counts replicas of Hosts pods each.
@@ -319,10 +327,13 @@ func (r *Fleet) found(code, object, field, seen, why, fix string) {
 }
 
 // addOrphan adds a node of a group that is not in the snapshot. The group was removed from the RayCluster, and the
-// operator leaves its pods running.
+// operator leaves its pods running, and with them the bundles that they hold.
 func (r *Fleet) addOrphan(n *model.Node, checkDisabled bool) {
 	if n.State == model.Leaving {
 		return // nothing is left to do
+	}
+	if len(n.PlacedLabels) > 0 {
+		r.orphans = append(r.orphans, orphan{n, r.labelSet(n.Labels, nil)})
 	}
 	decides := "does not stop it"
 	if !checkDisabled && n.State != model.AllocationTimeout {

@@ -216,7 +216,7 @@ func (p *Search) soonestFirst(a, b *NodeClass) int {
 	return cmp.Or(
 		slices.Compare(a.free, b.free),
 		cmp.Compare(a.Shape.group, b.Shape.group),
-		cmp.Compare(a.Shape.Labels, b.Shape.Labels),
+		cmp.Compare(p.setKeys[a.Shape.Labels], p.setKeys[b.Shape.Labels]),
 		slices.Compare(a.Shape.Total, b.Shape.Total),
 		slices.Compare(a.placed, b.placed),
 		cmp.Compare(p.idleFor(a), p.idleFor(b)),

@@ -32,7 +32,7 @@ func (p *Search) warmRules(given []int64, out *Outcome) WarmRules {
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		rules.keep[i] = true
-		rules.Launch[i] = !waits[i] && !g.Trying() && !g.Waiting() &&
+		rules.Launch[i] = !waits[i] && !g.Trying() && !g.Waiting() && !p.DrawsGangs(i) &&
 			len(p.SharedNodes.UnprovenPools(i)) == 0
 		for k := range p.Groups {
 			if waits[k] && k != i && p.shares(i, k) {
@@ -44,6 +44,16 @@ func (p *Search) warmRules(given []int64, out *Outcome) WarmRules {
 		clear(rules.Launch)
 	}
 	return rules
+}
+
+// DrawsGangs reports whether a gang could move to a new replica of a group as soon as the replica has a name, because
+// each replica is a domain of its own. The gang would take what is launched for warm capacity.
+func (p *Search) DrawsGangs(i int) bool {
+	g := &p.Groups[i]
+	return slices.ContainsFunc(p.Gangs, func(gang *Gang) bool {
+		domain := g.open.Named(gang.TopologyLabel)
+		return domain != nil && domain.PerReplica && !gang.Held && gang.suits(g.Shape)
+	})
 }
 
 // unservedSuits reports whether some demand that waits, or that is too much for this plan, could use a worker.

@@ -481,7 +481,7 @@ func (d *decision) warmObstacle(e *place.WarmEntry) (limit model.Reason) {
 			reason = cmp.Or(reason, d.inFlightCap(i))
 		}
 		limit = cmp.Or(limit, reason)
-		if !said(reason) && !launches {
+		if !said(reason) && !launches && !d.DrawsGangs(i) {
 			first = cmp.Or(first, g.Name)
 		}
 	}

@@ -81,14 +81,18 @@ func (o Open) Named(name string) *Announced {
 }
 
 // AddTo adds to the labels of a pod that has not joined those that it may have. IsOpen reports true of their values. A
-// label whose value is the name of the pod's replica has that name if it is known.
+// label whose value is the name of the pod's replica has that name if it is known. Until then, the value is one that no
+// selector names, because a new replica has a new name.
 func (o Open) AddTo(labels map[string]string, replica string) map[string]string {
 	for i := range o {
 		a := &o[i]
 		if _, known := labels[a.Name]; a.PerReplica && replica != "" {
 			labels = with(labels, a.Name, replica)
-		} else if !known {
-			labels = with(labels, a.Name, openValue(a.Values, a.Present))
+		} else if values := a.Values; !known {
+			if a.PerReplica {
+				values = []string{newReplica}
+			}
+			labels = with(labels, a.Name, openValue(values, a.Present))
 		}
 	}
 	return labels
@@ -142,6 +146,9 @@ func (a Awaited) String() string {
 
 // openPrefix begins the text that stands for a value that is not known yet. No label has it in its value.
 const openPrefix = "\x00"
+
+// newReplica stands for the name of a replica that does not exist yet.
+const newReplica = "\x01"
 
 // openValue returns the text that stands for the value of a label that a new pod may turn out to have: one of values,
 // or any if there are none. present says that it has one of them for certain.
