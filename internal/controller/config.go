@@ -157,7 +157,8 @@ type OwnedRequests interface {
 	Report(updates []nodepool.OwnedUpdate)
 }
 
-// current is Kube without reservations by give-back that are over: by the clock, or because their taker is gone or off.
+// current is Kube without reservations by give-back that are over: by the clock, or because their taker is gone, off or
+// in shadow mode.
 type current struct {
 	Kube
 	now       func() time.Time
@@ -170,7 +171,8 @@ func (k current) end(ctx context.Context, cluster *nodepool.Cluster) {
 	}
 }
 
-// without reports whether a taker, as namespace/name, is gone or off, so that it launches nothing.
+// without reports whether a taker, as namespace/name, is gone, or somebody chose that it launches nothing. An obstacle
+// that keeps it in shadow mode may pass.
 func (k current) without(ctx context.Context, taker string) bool {
 	namespace, name, named := strings.Cut(taker, "/")
 	if !named {
@@ -180,8 +182,9 @@ func (k current) without(ctx context.Context, taker string) bool {
 	if err != nil {
 		return errors.Is(err, nodepool.ErrGone)
 	}
-	mode, _ := k.effective(cluster)
-	return mode == nodepool.Off
+	mode, why := k.effective(cluster)
+	return mode == nodepool.Off ||
+		mode == nodepool.Shadow && (why.Code == addon.AsAsked || why.Code == addon.NotAsked)
 }
 
 func (k current) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {

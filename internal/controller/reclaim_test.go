@@ -93,7 +93,7 @@ func (p *pair) schedule() {
 			pod := &w.kube.cluster.Workers[i]
 			at := slices.IndexFunc(p.nodes, func(n string) bool { return used[n] < 2 })
 			if pod.Node == "" && at >= 0 {
-				pod.Node = p.nodes[at]
+				pod.Node, pod.ScheduledAt = p.nodes[at], w.now
 				used[pod.Node]++
 			}
 			if pod.Counted, pod.Unschedulable = pod.Node != "", ""; !pod.Counted {
@@ -216,6 +216,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 		"off shows it":            {off, func(*pair) {}, 0, "2 GPUs from group gpu of RayCluster ml/low (llm-gpu-1: idle; llm-gpu-2: idle) would make room for 2 pods of group gpu; start Heliostat with --reclaim"},
 		"shadow shows it":         {taking, func(p *pair) { p.high.kube.cluster.Mode = nodepool.Shadow }, 0, "would make room for 2 pods of group gpu; Heliostat takes nothing for it"},
 		"the other one is shadow": {taking, func(p *pair) { p.low.kube.cluster.Mode = nodepool.Shadow }, 0, "RayCluster ml/low gives nothing"},
+		"off":                     {taking, func(p *pair) { p.high.kube.cluster.Mode = nodepool.Off }, 0, ""},
 		"not opted in":            {taking, func(p *pair) { p.low.kube.cluster.Reclaimable = false }, 0, ""},
 		"equal priorities":        {taking, func(p *pair) { p.low.kube.cluster.Head.Priority = 100 }, 0, ""},
 		"a lower priority":        {taking, func(p *pair) { p.low.kube.cluster.Head.Priority = 200 }, 0, ""},
@@ -370,6 +371,7 @@ func TestTheReservationEndsWithoutADrainIfTheTakerGoes(t *testing.T) {
 		"deleted":       func(p *pair) { p.high.kube.clusterErr = nodepool.ErrGone },
 		"being deleted": func(p *pair) { p.high.kube.cluster.Deleting = true },
 		"off":           func(p *pair) { p.high.kube.cluster.Mode = nodepool.Off },
+		"in shadow":     func(p *pair) { p.high.kube.cluster.Mode = nodepool.Shadow },
 		"deleted during a restart": func(p *pair) {
 			p.high.kube.clusterErr = nodepool.ErrGone
 			p.low.features.market = reclaim.New(desks{p.low.kube.cluster.Key: p.low.kube.desk}, taking)
@@ -397,6 +399,39 @@ func TestTheReservationEndsWithoutADrainIfTheTakerGoes(t *testing.T) {
 			}
 			p.have("afterwards", 0, 2)
 		})
+	}
+}
+
+// Another process decides about the taker: its pods show that it has what was taken for it. Without them, the
+// reservation holds until its own end.
+func TestTheReservationForATakerOfAnotherShardEndsWhenItsPodsHaveNodes(t *testing.T) {
+	for _, placed := range []bool{true, false} {
+		p := newPair(t, taking, 1, func(*pair) {})
+		p.high.want(1, gpu(1))
+		for range 100 {
+			if p.seconds(1); p.low.kube.cluster.GiveBack != nil {
+				break
+			}
+		}
+		until := p.low.kube.cluster.GiveBack.Until
+		p.high.features.market = reclaim.New(desks{p.high.kube.cluster.Key: p.high.kube.desk}, taking)
+		p.high.restart(Config{})
+		p.low.features.market.Addon().WithoutCluster(t.Context(), p.high.kube.cluster.Key)
+		if !placed {
+			p.high.want(0, nil)
+		}
+		for p.low.kube.cluster.GiveBack != nil && p.low.now.Before(until.Add(time.Minute)) {
+			p.seconds(1)
+		}
+		has := 0
+		for _, w := range p.high.kube.cluster.Workers {
+			if w.Node != "" {
+				has++
+			}
+		}
+		if early := p.low.now.Before(until); early != placed || p.low.kube.cluster.GiveBack != nil || placed != (has == 1) {
+			t.Errorf("ended at %v of %v, the taker has %d workers on nodes", p.low.now, until, has)
+		}
 	}
 }
 

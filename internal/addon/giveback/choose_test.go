@@ -3,6 +3,8 @@ package giveback
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -411,5 +413,32 @@ func TestWhatIsOfferedCouldAllGoWithoutForce(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A worker whose start is not known may have started just now.
+func TestAnOfferIsAsYoungAsItsYoungestWorker(t *testing.T) {
+	f := newFleet()
+	now := f.in.View.Now
+	f.group("h", 1, 0)
+	f.in.View.Cluster.Groups[0].NumOfHosts = 2
+	f.in.View.Cluster.Groups[0].Kind = &landing.Pod{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}
+	for pod, c := range map[string]struct {
+		replica string
+		since   time.Time
+	}{
+		"a": {"old", now.Add(-3 * time.Hour)}, "b": {"old", now.Add(-2 * time.Hour)},
+		"c": {"young", now.Add(-time.Minute)}, "d": {"young", now.Add(-3 * time.Hour)},
+		"e": {"unknown", time.Time{}}, "f": {"unknown", now.Add(-3 * time.Hour)},
+	} {
+		m := f.worker(pod, "h", 0)
+		m.Replica, m.StartedAt = c.replica, c.since
+	}
+	got := map[string]time.Duration{}
+	for _, offer := range Offers(f.in) {
+		got[slices.Min(giveback.Pods([]giveback.Offer{offer}))] = now.Sub(offer.Since)
+	}
+	if want := (map[string]time.Duration{"a": 2 * time.Hour, "c": time.Minute, "e": 0}); !maps.Equal(got, want) {
+		t.Errorf("they have run for %v, want %v", got, want)
 	}
 }

@@ -156,20 +156,13 @@ func (m *Market) heldFor(taker nodepool.ClusterKey) (all []nodepool.ClusterKey) 
 	return all
 }
 
-// over reports whether a reservation is for a taker that waits for nothing any more. A taker that this process has not
-// seen yet may still wait.
-func (m *Market) over(r *giveback.Reservation) bool {
-	if r == nil || r.Taker == "" {
-		return false
-	}
+// over reports whether a taker waits for nothing any more. known is false if this process decides about no such
+// RayCluster, or has not seen it yet.
+func (m *Market) over(taker nodepool.ClusterKey) (over, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for key, each := range m.members {
-		if key.String() == r.Taker {
-			return each.rests
-		}
-	}
-	return false
+	each, known := m.members[taker]
+	return known && each.rests, known
 }
 
 // lower returns the RayClusters from which a taker may take: those that allow it and whose rank is lower. The lowest

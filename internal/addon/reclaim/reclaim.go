@@ -97,7 +97,7 @@ func (f *feature) act(ctx context.Context, o *addon.Cycle) {
 // look returns from which RayClusters it may take, if it waits for room and nothing is being taken for it.
 func (f *feature) look(o *addon.Cycle) (room *whatIf, others []nodepool.ClusterKey) {
 	v := &o.View
-	if v.Mode == nodepool.Off {
+	if v.Mode != nodepool.Managed {
 		f.market.wake(v.Cluster.Key)
 	}
 	if !v.Live() || v.Mode == nodepool.Off || f.loop.Heavy(&o.Intent.Snapshot) {
@@ -165,7 +165,7 @@ func (p *progress) awaits(o *addon.Cycle) map[string]int64 {
 // give ends the reservation when the taker waits for nothing any more, and shows what would be taken.
 func (f *feature) give(ctx context.Context, o *addon.Cycle) {
 	v := &o.View
-	if f.market.over(v.Cluster.GiveBack) && v.Mode == nodepool.Managed && f.loop.MayWrite(v.Cluster.Key) {
+	if v.Mode == nodepool.Managed && f.over(ctx, o) && f.loop.MayWrite(v.Cluster.Key) {
 		r := v.Cluster.GiveBack
 		if err := f.market.desk.End(ctx, v.Cluster.Key); err != nil {
 			f.loop.Log().WarnContext(ctx, "cannot end the reservation", "cluster", v.Cluster.Key.String(), "err", err)
@@ -183,6 +183,33 @@ func (f *feature) give(ctx context.Context, o *addon.Cycle) {
 			Fix: fmt.Sprintf("to keep them: kubectl -n %s annotate raycluster %s %s-", v.Cluster.Key.Namespace,
 				v.Cluster.Key.Name, giveback.ReclaimableAnnotation)})
 	}
+}
+
+// over reports whether the taker of the reservation waits for nothing any more. If another process decides about it,
+// the reservation holds until pods that got a node since have as many GPUs, or until its own end.
+func (f *feature) over(ctx context.Context, o *addon.Cycle) bool {
+	r := o.View.Cluster.GiveBack
+	if r == nil || r.Taker == "" {
+		return false
+	}
+	namespace, name, _ := strings.Cut(r.Taker, "/")
+	taker := nodepool.ClusterKey{Namespace: namespace, Name: name}
+	if over, known := f.market.over(taker); known {
+		return over
+	}
+	o.LookWithin(lookEvery)
+	cluster, err := f.loop.Cluster(ctx, taker)
+	if err != nil {
+		return false
+	}
+	var gpus raydemand.Amount
+	for i := range cluster.Workers {
+		w := &cluster.Workers[i]
+		if g, known := cluster.Group(w.Group); known && w.Node != "" && !w.ScheduledAt.Before(r.Began()) {
+			gpus += g.Resources[raydemand.GPU]
+		}
+	}
+	return gpus >= raydemand.Whole(r.GPUs)
 }
 
 // take asks for the GPUs, if they may be taken now.

@@ -196,6 +196,9 @@ func ReadReservation(text []byte) (*Reservation, *fieldpath.Fault) {
 	return r, doc.Strict()
 }
 
+// Began returns when the reservation began.
+func (r *Reservation) Began() time.Time { return r.Deadline.Add(-r.Within()) }
+
 // Over reports whether the reservation has ended.
 func (r *Reservation) Over(now time.Time) bool {
 	return r != nil && !r.Until.IsZero() && !now.Before(r.Until)

@@ -85,8 +85,7 @@ func Taken(takings []Taking, now time.Time) (gpus int64) {
 
 // Takings returns the takings that count when a reservation begins, with the reservation itself.
 func (r *Reservation) Takings(before []Taking) []Taking {
-	began := r.Deadline.Add(-r.Within())
-	return append(Recent(before, began), Taking{began, r.GPUs})
+	return append(Recent(before, r.Began()), Taking{r.Began(), r.GPUs})
 }
 
 // TakingsText writes takings as the annotation has them: "2026-01-31T12:00:00Z 8, 2026-01-31T12:20:00Z 2".

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
@@ -225,6 +227,40 @@ func TestAModeIsSetByTheAnnotationAlone(t *testing.T) {
 		want := `{"metadata":{"annotations":{"heliostat.dev/mode":"` + string(mode) + `"}}}`
 		if err != nil || last.Method != http.MethodPatch || string(text) != want {
 			t.Errorf("%v; %s %s, want a patch %s", err, last.Method, text, want)
+		}
+	}
+}
+
+// What was taken is written with the reservation, so that no restart between two writes resets the budget. A give-back by
+// hand is no taking.
+func TestATakingIsWrittenWithItsReservation(t *testing.T) {
+	began := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for taker, want := range map[string]any{"ml/high": "2026-05-01T11:30:00Z 4, 2026-05-01T12:00:00Z 2", "": nil} {
+		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
+		m := managerOf(t, server, server.stored)
+		r := &giveback.Reservation{Ask: giveback.Ask{GPUs: 2, Group: "gpu", DeadlineSeconds: 600, Taker: taker}, Deadline: began.Add(10 * time.Minute)}
+		err := m.BeginGiveBack(t.Context(), nodepool.Cluster{Key: llm, UID: "u", ResourceVersion: "9", Reclaimed: []giveback.Taking{
+			{At: began.Add(-2 * time.Hour), GPUs: 8}, {At: began.Add(-30 * time.Minute), GPUs: 4}}}, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := server.requests[len(server.requests)-1].GetBody()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var patch struct {
+			Metadata struct {
+				UID, ResourceVersion string
+				Annotations          map[string]any
+			}
+		}
+		if err := json.NewDecoder(body).Decode(&patch); err != nil {
+			t.Fatal(err)
+		}
+		got := patch.Metadata
+		if got.UID != "u" || got.ResourceVersion != "9" || got.Annotations["heliostat.dev/reclaimed"] != want ||
+			!strings.Contains(fmt.Sprint(got.Annotations["heliostat.dev/give-back"]), `"gpus":2`) {
+			t.Errorf("taker %q: %+v, want %v", taker, got, want)
 		}
 	}
 }
