@@ -10,30 +10,55 @@ import (
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // gpuDomain is the label of Ray nodes by which placement groups ask for one domain of fast links
 // (docs/reference/facts.md#topology-of-a-placement-group).
 const gpuDomain = "ray.io/gpu-domain"
 
-// gpuDomainAbsent reports a group whose pods are pinned to one domain that their Ray nodes do not name. A group with
-// labels of its own may name it otherwise, and so may what --topology-label says of all Ray nodes.
+// rayOfTopologies is the release of Ray 2 in which a placement group can ask for one domain, and the oldest that
+// docs/howto/racks.md is for.
+const rayOfTopologies = 60
+
+// gpuDomainAbsent reports a group with GPUs whose pods are pinned to one domain that their Ray nodes do not name. They
+// may name it with the node's own label, or with what --topology-label says of all Ray nodes.
 func gpuDomainAbsent(x *inventory, g rayGroup, report reporter) {
 	key, domain := pinnedDomain(g.Workers)
-	ofNodes := func(l sharing.TopologyLabel) bool { return l.Ray == gpuDomain }
-	if slices.ContainsFunc(x.Input.Reader.TopologyLabels, ofNodes) {
+	if _, old := g.rayBefore(rayOfTopologies); key == "" || old || !g.requestsDevices() && !g.mayHaveGPUs() {
 		return
 	}
-	named := slices.ContainsFunc(slices.Collect(maps.Keys(g.Workers.Labels)), func(label string) bool {
-		return label == gpuDomain || !strings.HasPrefix(label, "ray.io/")
-	})
-	if _, read := g.Workers.LabelSources[gpuDomain]; key == "" || named || read {
-		return
+	names := map[string]bool{gpuDomain: true}
+	for _, row := range landing.DomainLabels {
+		names[row.Key] = true
+	}
+	for _, l := range x.Input.Reader.TopologyLabels {
+		if l.Ray == gpuDomain || l.Node == key {
+			return
+		}
+		names[l.Ray] = true
+	}
+	for name := range names {
+		_, declared := g.Workers.Labels[name]
+		if _, read := g.Workers.LabelSources[name]; declared || read {
+			return
+		}
 	}
 	at := g.Path("labels").Key(gpuDomain)
 	report(occurrence{Path: at, Seen: fmt.Sprintf("its nodes have %s=%s", key, domain),
-		Fix: patch(g.set(at, domain)).Hint("workers that run keep their labels until they are replaced")})
+		Fix: patch(g.set(at, domain)).Hint(g.Of.afterChangedLabels())})
+}
+
+// afterChangedLabels says what becomes of the workers that run when the labels of a group change. KubeRay 1.6.2 counts
+// them as a change of the spec: utils/util.go (GenerateHashWithoutReplicasAndWorkersToDelete), and
+// raycluster_controller.go (shouldRecreatePodsForUpgrade).
+func (o *Object) afterChangedLabels() string {
+	switch {
+	case o.Kind == "RayService" || o.Cluster.Owner.Kind == "RayService":
+		return "the RayService then replaces its RayCluster and all workers, unless its upgradeStrategy is None"
+	case o.Cluster.UpgradeStrategy == "Recreate":
+		return "upgradeStrategy is Recreate: the operator then deletes all pods, also the head, which ends their work"
+	}
+	return "workers that run keep their labels until they are replaced"
 }
 
 // pinnedDomain returns the first label of a domain of which the group's pods accept one value, and the value.

@@ -196,27 +196,35 @@ var (
 	rayVersion = regexp.MustCompile(`^v?(\d+)\.(\d+)\b`)
 )
 
-// rayVersionOld examines the image of the head, which decides, or rayVersion if the image has another name.
+// rayVersionOld examines what the head runs, which decides.
 func rayVersionOld(_ *inventory, g rayGroup, report reporter) {
+	said, old := g.rayBefore(oldestRay)
+	if !old {
+		return
+	}
+	severity := raydemand.Severity("")
+	if g.Of.Mode() == nodepool.Managed {
+		severity = raydemand.Error
+	}
+	report(occurrence{Path: said.Path(), Seen: said.Text(), Severity: severity,
+		Fix: edit("use the images of Ray 2.40 or later in all groups, and its rayVersion")})
+}
+
+// rayBefore reports whether the group runs a Ray that is older than this release of Ray 2, and the field that says so:
+// the image, or rayVersion if the image has another name. It reports false if neither names a release.
+func (g rayGroup) rayBefore(minor int) (said fieldpath.Value, old bool) {
 	image, field := g.rayContainer().Get("image"), g.Of.raySpec().Get("rayVersion")
-	for _, said := range []struct {
+	for _, one := range []struct {
 		v       fieldpath.Value
 		pattern *regexp.Regexp
 	}{{image, rayImage}, {field, rayVersion}} {
-		found := said.pattern.FindStringSubmatch(said.v.Text())
-		if found == nil {
-			continue
+		if found := one.pattern.FindStringSubmatch(one.v.Text()); found != nil {
+			first, errFirst := strconv.Atoi(found[1])
+			second, errSecond := strconv.Atoi(found[2])
+			return one.v, errFirst == nil && errSecond == nil && (first < 2 || first == 2 && second < minor)
 		}
-		if before(found[1], found[2]) {
-			severity := raydemand.Severity("")
-			if g.Of.Mode() == nodepool.Managed {
-				severity = raydemand.Error
-			}
-			report(occurrence{Path: said.v.Path(), Seen: said.v.Text(), Severity: severity,
-				Fix: edit("use the images of Ray 2.40 or later in all groups, and its rayVersion")})
-		}
-		return
 	}
+	return said, false
 }
 
 // rayTag finds the versions of Ray and Python in the tag of an image of Ray's.
@@ -237,12 +245,6 @@ func rayVersionDiffers(_ *inventory, g rayGroup, report reporter) {
 			return
 		}
 	}
-}
-
-func before(major, minor string) bool {
-	first, errFirst := strconv.Atoi(major)
-	second, errSecond := strconv.Atoi(minor)
-	return errFirst == nil && errSecond == nil && (first < 2 || first == 2 && second < oldestRay)
 }
 
 // annotationsElsewhere are Heliostat's own of other objects.

@@ -68,11 +68,26 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 		"2 and 2000m are equal": {"gpu-limit-differs", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/resources/requests/nvidia.com~1gpu", "2000m")
 		}, false},
-		"the group names its domain in its own way": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/workerGroupSpecs/0/labels", map[string]any{"rack": "a"})
+		"the group names its domain by the label of the node": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/workerGroupSpecs/0/labels", map[string]any{"nvidia.com/gpu.clique": "a"})
 		}, false},
+		"a label of the group is no domain": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/workerGroupSpecs/0/labels", map[string]any{"team": "x"})
+		}, true},
 		"a label of Ray's own is no domain": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/workerGroupSpecs/0/labels", map[string]any{"ray.io/market-type": "spot"})
+		}, true},
+		"a group without GPUs is in one domain": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
+			for _, kind := range []string{"limits", "requests"} {
+				field(t, all[0], worker+"/containers/0/resources/"+kind+"/nvidia.com~1gpu", nil)
+			}
+		}, false},
+		"a Ray whose placement groups have no topology": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/image", "rayproject/ray:2.40.0")
+		}, false},
+		"a Ray of which nothing is known": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/image", "registry.example/train:1")
+			field(t, all[0], "/spec/rayVersion", nil)
 		}, true},
 		"two domains are allowed": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/nodeSelector", nil)
@@ -520,14 +535,43 @@ func TestVariablesFromOtherObjectsAreReportedByHowCertainTheyAre(t *testing.T) {
 
 // What --topology-label says of all Ray nodes, no group must say.
 func TestATopologyLabelNamesTheDomain(t *testing.T) {
-	for ray, found := range map[string]bool{"ray.io/gpu-domain": false, "rack": true} {
-		reader := sharing.Reader{TopologyLabels: []sharing.TopologyLabel{{Node: "a", Ray: ray}}}
+	for label, found := range map[sharing.TopologyLabel]bool{
+		{Node: "a", Ray: "ray.io/gpu-domain"}:        false,
+		{Node: "nvidia.com/gpu.clique", Ray: "rack"}: false,
+		{Node: "a", Ray: "rack"}:                     true,
+	} {
+		reader := sharing.Reader{TopologyLabels: []sharing.TopologyLabel{label}}
 		input, err := doctor.Read(objects(t, "testdata/shows/gpu-domain-absent.yaml"), reader, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if codes := codesOf(doctor.Examine(input)); slices.Contains(codes, "gpu-domain-absent") != found {
-			t.Errorf("%s: found %v", ray, codes)
+			t.Errorf("%v: found %v", label, codes)
+		}
+	}
+}
+
+// A patch of labels is a change of the spec, for which some RayClusters are replaced.
+func TestTheFixOfADomainSaysWhatItEnds(t *testing.T) {
+	for hint, change := range map[string]func(all []map[string]any){
+		"workers that run keep their labels until they are replaced": func([]map[string]any) {},
+		"the operator then deletes all pods, also the head": func(all []map[string]any) {
+			all[0]["spec"].(map[string]any)["upgradeStrategy"] = map[string]any{"type": "Recreate"}
+		},
+		"the RayService then replaces its RayCluster": func(all []map[string]any) {
+			all[0]["kind"], all[0]["spec"] = "RayService", map[string]any{"rayClusterConfig": all[0]["spec"]}
+		},
+	} {
+		all := objects(t, "testdata/shows/gpu-domain-absent.yaml")
+		change(all)
+		fixes := ""
+		for _, f := range examine(t, all) {
+			if f.Code == "gpu-domain-absent" {
+				fixes += f.Fix
+			}
+		}
+		if !strings.Contains(fixes, hint) {
+			t.Errorf("got %q, want %q", fixes, hint)
 		}
 	}
 }
