@@ -98,6 +98,7 @@ func TestPodsComeWhereTheirNodesAre(t *testing.T) {
 	s.closed("b-silent", "no node autoscaler adds a node")
 	s.k8sEvent("GroupFailing")
 	for _, group := range []string{"a-refused", "b-silent", "c-plenty"} {
+		s.until("the operator to create a pod of "+group, func() bool { return len(s.workersEver(group)) > 0 })
 		s.created(group, 1)
 	}
 }
