@@ -36,6 +36,9 @@ type Market struct {
 
 	mu      sync.Mutex // guards all below
 	members map[nodepool.ClusterKey]*member
+	// parts are the members that allow it, hold something down for a taker or would take something. Without the
+	// annotation anywhere there are none, and a cycle costs nothing.
+	parts map[nodepool.ClusterKey]*member
 }
 
 // member is one RayCluster as of its last cycle.
@@ -73,7 +76,8 @@ const (
 
 // New returns a market without RayClusters.
 func New(desk Desk, settings Settings) *Market {
-	return &Market{Settings: settings, desk: desk, members: map[nodepool.ClusterKey]*member{}}
+	return &Market{Settings: settings, desk: desk, members: map[nodepool.ClusterKey]*member{},
+		parts: map[nodepool.ClusterKey]*member{}}
 }
 
 // Addon returns the feature of the loop.
@@ -86,6 +90,7 @@ func (m *Market) Addon() addon.Addon {
 		WithoutCluster: func(_ context.Context, key nodepool.ClusterKey) time.Duration {
 			m.mu.Lock()
 			delete(m.members, key)
+			delete(m.parts, key)
 			m.mu.Unlock()
 			m.wake(key)
 			return 0
@@ -108,6 +113,23 @@ func (m *Market) note(o *addon.Cycle) {
 	if v.Mode != nodepool.Managed {
 		known.unmanaged = v.Why.Message
 	}
+	m.part(known)
+}
+
+// part updates whether a member is one of the parts, after a change of it.
+func (m *Market) part(each *member) {
+	if each.reclaimable || each.gives != nil || each.wants != nil {
+		m.parts[each.key] = each
+	} else {
+		delete(m.parts, each.key)
+	}
+}
+
+// unused reports whether nothing can be taken, and nothing was.
+func (m *Market) unused() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.parts) == 0
 }
 
 // recent returns the takings that count. One that is dated later than now counts from when it was first read: otherwise
@@ -148,7 +170,7 @@ func (m *Market) wake(taker nodepool.ClusterKey) {
 func (m *Market) heldFor(taker nodepool.ClusterKey) (all []nodepool.ClusterKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for key, each := range m.members {
+	for key, each := range m.parts {
 		if each.gives != nil && each.gives.Taker == taker.String() {
 			all = append(all, key)
 		}
@@ -170,7 +192,7 @@ func (m *Market) over(taker nodepool.ClusterKey) (over, known bool) {
 func (m *Market) lower(taker nodepool.ClusterKey) (all []nodepool.ClusterKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for key, each := range m.members {
+	for key, each := range m.parts {
 		if key != taker && each.reclaimable && each.gives == nil && each.compare(m.members[taker].rank) < 0 {
 			all = append(all, key)
 		}
@@ -289,7 +311,9 @@ func fromGroups(room *whatIf, from *member, left int64, may func(giveback.Offer)
 func (m *Market) want(taker nodepool.ClusterKey, found *taking, now bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.members[taker].wants, m.members[taker].takes = found, now
+	each := m.members[taker]
+	each.wants, each.takes = found, now
+	m.part(each)
 }
 
 // wantedFrom returns what would be taken from a RayCluster, by the taker that comes first; nil for nothing.
@@ -297,7 +321,7 @@ func (m *Market) wantedFrom(key nodepool.ClusterKey) *taking {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var first *member
-	for _, each := range m.members {
+	for _, each := range m.parts {
 		if t := each.wants; t != nil && t.from == key && len(t.offers) > 0 &&
 			(first == nil || cmp.Or(each.compare(first.rank), first.key.Compare(each.key)) > 0) {
 			first = each
@@ -312,25 +336,22 @@ func (m *Market) wantedFrom(key nodepool.ClusterKey) *taking {
 // allows returns why a RayCluster that is asked may not be taken from any more, in the cycle in which it answers: what
 // both of them want may have changed since they were compared.
 func (m *Market) allows(t *taking, o *addon.Cycle) error {
+	m.note(o)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v, taker := &o.View, m.members[t.taker]
-	from, perHour, given := m.members[v.Cluster.Key], int64(m.PerHour), int64(0)
-	if from != nil {
-		given = giveback.Taken(from.recent(v.Cluster.Reclaimed, v.Now), v.Now)
-	}
+	from, taker := m.members[t.from], m.members[t.taker]
+	why := m.withheld(from, giveback.GPUsOf(t.offers), o.View.Now)
 	switch {
-	case from == nil || taker == nil || taker.wants == nil || !taker.takes ||
+	case taker == nil || taker.wants == nil || !taker.takes ||
 		!slices.Equal(giveback.Pods(taker.wants.offers), giveback.Pods(t.offers)):
-		return fmt.Errorf("%w: RayCluster %s does not wait for these workers any more", giveback.ErrRefused, t.taker)
-	case !v.Cluster.Reclaimable:
-		return fmt.Errorf("%w: it no longer has the annotation %s: \"true\"", giveback.ErrRefused,
-			giveback.ReclaimableAnnotation)
-	case rankOf(o).compare(taker.rank) >= 0, rankOf(o).compare(t.than) > 0:
-		return fmt.Errorf("%w: its priority has become higher", giveback.ErrRefused)
-	case given+giveback.GPUsOf(t.offers) > perHour:
-		return fmt.Errorf("%w: it gives at most %s an hour, and has given %s", giveback.ErrRefused,
-			giveback.GPUs(perHour), giveback.GPUs(given))
+		why = fmt.Sprintf("RayCluster %s does not wait for these workers any more", t.taker)
+	case !from.reclaimable:
+		why = fmt.Sprintf("it no longer has the annotation %s: \"true\"", giveback.ReclaimableAnnotation)
+	case from.compare(taker.rank) >= 0, from.compare(t.than) > 0:
+		why = "its priority has become higher"
+	}
+	if why != "" {
+		return fmt.Errorf("%w: %s", giveback.ErrRefused, why)
 	}
 	return nil
 }
@@ -360,8 +381,9 @@ func (m *Market) ask(ctx context.Context, t *taking, ask giveback.Ask, now time.
 		each.askedAt = time.Time{}
 		if err != nil {
 			each.refusedAt, each.refusal = now, err.Error()
-		} else {
+		} else if m.members[t.from] == each {
 			each.gives = &r
+			m.part(each)
 		}
 		m.mu.Unlock()
 		cancel()

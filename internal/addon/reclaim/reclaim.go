@@ -100,6 +100,10 @@ func (f *feature) look(o *addon.Cycle) (room *whatIf, others []nodepool.ClusterK
 	if v.Mode != nodepool.Managed {
 		f.market.wake(v.Cluster.Key)
 	}
+	if f.market.unused() {
+		f.short, f.looked = time.Time{}, time.Time{}
+		return nil, nil
+	}
 	if !v.Live() || v.Mode == nodepool.Off || f.loop.Heavy(&o.Intent.Snapshot) {
 		return nil, nil
 	}
