@@ -455,16 +455,20 @@ func TestPodsThatWaitForAFullPoolGetRoom(t *testing.T) {
 	}
 }
 
+// trains puts a task on the first worker of low, and an actor that Ray restarts on the second. Both may end.
+func trains(p *pair) {
+	one := raydemand.Bundle{raydemand.CPU: raydemand.One}
+	p.low.kube.cluster.Consolidate = nodepool.ConsolidateRestartable
+	task := p.low.node(p.low.pod(0))
+	task.Status, task.Activity = raydemand.Running, []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
+	task.Available.Take(one)
+	p.low.place(p.low.pod(1), raydemand.Resident{Class: "Trainer", Alive: true, Resources: one, Restarts: 3})
+}
+
 // A task without resources may run beside an actor, and Ray does not show it. Without the annotation, such a worker is
 // not taken, and one that is drained already does not end.
 func TestActorsAreTakenOnlyIfTheRayClusterLetsThemMove(t *testing.T) {
-	one := raydemand.Bundle{raydemand.CPU: raydemand.One}
-	p := newPair(t, taking, 1, func(p *pair) {
-		task := p.low.node(p.low.pod(0))
-		task.Status, task.Activity = raydemand.Running, []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
-		task.Available.Take(one)
-		p.low.place(p.low.pod(1), raydemand.Resident{Class: "Trainer", Alive: true, Resources: one, Restarts: 3})
-	})
+	p := newPair(t, taking, 1, trains)
 	p.high.want(1, gpu(1))
 	p.low.kube.cluster.Consolidate = nodepool.ConsolidateServe
 	p.seconds(120)
@@ -483,14 +487,7 @@ func TestActorsAreTakenOnlyIfTheRayClusterLetsThemMove(t *testing.T) {
 
 // A worker whose only actor Ray restarts on another worker goes at the deadline. One with a task beside it stays.
 func TestARestartableActorIsTakenAtTheDeadline(t *testing.T) {
-	one := raydemand.Bundle{raydemand.CPU: raydemand.One}
-	p := newPair(t, taking, 1, func(p *pair) {
-		p.low.kube.cluster.Consolidate = nodepool.ConsolidateRestartable
-		task := p.low.node(p.low.pod(0))
-		task.Status, task.Activity = raydemand.Running, []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
-		task.Available.Take(one)
-		p.low.place(p.low.pod(1), raydemand.Resident{Class: "Trainer", Alive: true, Resources: one, Restarts: 3})
-	})
+	p := newPair(t, taking, 1, trains)
 	p.high.want(1, gpu(1))
 	p.seconds(120)
 	p.have("before the deadline", 0, 2)
@@ -503,14 +500,7 @@ func TestARestartableActorIsTakenAtTheDeadline(t *testing.T) {
 
 // The room for the actor is in use when the deadline is over.
 func TestARestartableActorWithoutRoomIsNotTaken(t *testing.T) {
-	one := raydemand.Bundle{raydemand.CPU: raydemand.One}
-	p := newPair(t, taking, 1, func(p *pair) {
-		p.low.kube.cluster.Consolidate = nodepool.ConsolidateRestartable
-		task := p.low.node(p.low.pod(0))
-		task.Status, task.Activity = raydemand.Running, []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
-		task.Available.Take(one)
-		p.low.place(p.low.pod(1), raydemand.Resident{Class: "Trainer", Alive: true, Resources: one, Restarts: 3})
-	})
+	p := newPair(t, taking, 1, trains)
 	p.high.want(1, gpu(1))
 	p.seconds(120)
 	if drained := p.low.ray.drained(); !slices.Equal(drained, []string{p.low.pod(1)}) {
