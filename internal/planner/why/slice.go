@@ -85,8 +85,8 @@ func (d *decision) advised(reason model.Reason, it *place.Item, count int64) mod
 			}
 			instances := int64(math.Ceil(float64(bundles) * it.Request.Bundle[raydemand.GPU].Float()))
 			for _, cards := range pool.Cards {
-				text := model.Recut(it.Slice, g.Slice, pool, cards, instances)
-				key := model.Layout(cards, cards.Count) + pool.Name
+				text := recut(it.Slice, g.Slice, pool, cards, instances)
+				key := layout(cards, cards.Count) + pool.Name
 				if bundles > 0 && text != "" && !seen[key] {
 					seen[key] = true
 					advice = append(advice, text)

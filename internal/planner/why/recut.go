@@ -1,18 +1,19 @@
-package model
+package why
 
 import (
 	"fmt"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// Recut recommends a new layout of cards, of the smallest profile that meets a requirement, that adds instances of it;
+// recut recommends a new layout of cards, of the smallest profile that meets a requirement, that adds instances of it;
 // slice is what one GPU is now. It returns an empty string if no layout holds more of them than the current one.
-func Recut(
-	need SliceNeed, slice *Slice, pool *landing.GroupPool, cards sharing.CutCards, instances int64,
+func recut(
+	need model.SliceNeed, slice *model.Slice, pool *landing.GroupPool, cards sharing.CutCards, instances int64,
 ) string {
 	product, _ := gpuinfo.ProductNamed(cards.Product)
 	enough := func(p gpuinfo.Profile) bool { return need.Allows(instance(product, p)) }
@@ -40,29 +41,29 @@ func Recut(
 	if pool.Name == "" {
 		where = "the nodes without a pool"
 	}
-	use := OneOrMany(all, "it is unknown whether the card is in use",
+	use := model.OneOrMany(all, "it is unknown whether the card is in use",
 		fmt.Sprintf("it is unknown which of the %d cards there are in use", all))
 	if cards.Busy != nil {
 		idle = max(all-*cards.Busy, 0)
-		use = fmt.Sprintf("%d of %s there in use", *cards.Busy, Plural(all, "card"))
+		use = fmt.Sprintf("%d of %s there in use", *cards.Busy, model.Plural(all, "card"))
 	}
 	switch {
 	case pool.ProfileFixed && len(cards.Cut) > 0:
 		return fmt.Sprintf("%s cannot change its MIG profile: add a pool with profile %s; %s of %s would serve %d",
-			where, to.Name, Plural(ceil(instances, most), "card"), product.Name, instances)
+			where, to.Name, model.Plural(ceil(instances, most), "card"), product.Name, instances)
 	case idle == 0:
 		return fmt.Sprintf("%s of %s (%s) in use: once one is idle, cut it into %d × %s to serve %d",
-			Plural(all, "card"), where, Layout(cards, all), most, to.Name, min(gain, instances))
+			model.Plural(all, "card"), where, layout(cards, all), most, to.Name, min(gain, instances))
 	}
 	cut := min(ceil(instances, gain), idle)
 	return fmt.Sprintf("cut %s of %s (%s) into %d × %s%s to serve %d, in a group that asks for them; %s",
-		Plural(cut, "card"), where, Layout(cards, cut), most, to.Name, OneOrMany(cut, "", " each"),
+		model.Plural(cut, "card"), where, layout(cards, cut), most, to.Name, model.OneOrMany(cut, "", " each"),
 		min(instances, cut*gain), use)
 }
 
 // instance returns the slice that one instance of a profile is.
-func instance(product gpuinfo.Product, profile gpuinfo.Profile) *Slice {
-	made := &Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: profile.Name,
+func instance(product gpuinfo.Product, profile gpuinfo.Profile) *model.Slice {
+	made := &model.Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: profile.Name,
 		ComputeFraction: new(float64(profile.Slices) / float64(product.Slices))}
 	if memory := int64(profile.Memory); memory > 0 {
 		made.MemoryMiB = &memory
@@ -70,11 +71,11 @@ func instance(product gpuinfo.Product, profile gpuinfo.Profile) *Slice {
 	return made
 }
 
-// Layout describes how some of the cards are cut now. The layout of several cards together does not show what each one
+// layout describes how some of the cards are cut now. The layout of several cards together does not show what each one
 // is, unless all are alike.
-func Layout(cards sharing.CutCards, some int64) string {
+func layout(cards sharing.CutCards, some int64) string {
 	if len(cards.Cut) == 0 {
-		return OneOrMany(some, "now whole", "each now whole")
+		return model.OneOrMany(some, "now whole", "each now whole")
 	}
 	product, _ := gpuinfo.ProductNamed(cards.Product)
 	first, _ := product.Profile(cards.Cut[0].Profile)
@@ -90,7 +91,7 @@ func Layout(cards sharing.CutCards, some int64) string {
 	if each < cards.Count {
 		return fmt.Sprintf("the %d together are now %s", cards.Count, list)
 	}
-	return OneOrMany(some, "now ", "each now ") + list
+	return model.OneOrMany(some, "now ", "each now ") + list
 }
 
 // ceil divides and rounds up.
