@@ -10,9 +10,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
-// overrideLabels is the variable whose labels take precedence over all others (Ray's LABELS_ENVIRONMENT_VARIABLE).
-const overrideLabels = landing.OverrideLabels
-
 // addLabels reads what the template says about the labels of a group's Ray nodes. The operator passes the group's own
 // labels to `ray start` and nothing else (KubeRay 1.6, updateRayStartParamsLabels).
 func addLabels(s rayStart, group *nodepool.WorkerGroup) {
@@ -23,7 +20,7 @@ func addLabels(s rayStart, group *nodepool.WorkerGroup) {
 		}
 	}
 	overrides := map[string]string{}
-	if set := s.env[overrideLabels]; set.from == "" && json.Unmarshal([]byte(set.value), &overrides) == nil {
+	if set := s.env[landing.OverrideLabels]; set.from == "" && json.Unmarshal([]byte(set.value), &overrides) == nil {
 		declared := maps.Clone(group.Labels)
 		if declared == nil {
 			declared = map[string]string{}
