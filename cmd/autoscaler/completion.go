@@ -20,12 +20,11 @@ var shells = map[string]func(*cobra.Command, io.Writer) error{
 
 func newCompletionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "completion bash|zsh|fish|powershell",
-		Short: "Writes a shell script that completes commands, flags, and names of RayClusters and of their groups, " +
-			"pods and requests",
-		Long: "Writes a script for the shell. While you type, it asks the server for the names of RayClusters\n" +
-			"and of their groups, pods and requests. For kubectl, put an executable file\n" +
-			"kubectl_complete-heliostat into the PATH that runs: kubectl-heliostat __complete \"$@\"",
+		Use:   "completion bash|zsh|fish|powershell",
+		Short: "Writes a shell script that completes commands, flags, and names of RayClusters",
+		Long: "Writes a script for the shell. While you type, it asks the server for the names of RayClusters. For\n" +
+			"kubectl, put an executable file kubectl_complete-heliostat into the PATH that runs:\n" +
+			"kubectl-heliostat __complete \"$@\"",
 		Example:   "  autoscaler completion bash > autoscaler.bash",
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {

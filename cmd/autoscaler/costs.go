@@ -49,8 +49,5 @@ func (f *costsFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if len(costs.Items) == 0 {
-		writeNote(cmd, f.server.EmptyNamespace(cmd.Context(), api))
-	}
 	return write(cmd.OutOrStdout(), costs)
 }

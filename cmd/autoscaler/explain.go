@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
-	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // explainFlags are the flags of `explain`.
@@ -62,22 +60,6 @@ func newExplainCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.requests, "request", "",
 		"the id of an owned request, or request_resources for the one without an owner")
 	flags.nodes.AddTo(cmd.Flags())
-	for flag, question := range map[string]planner.Question{
-		"group": {Group: "any"}, "pod": {Pod: "any"}, "gang": {Gang: "any"}, "request": {Request: "any"},
-	} {
-		flags.Server.CompleteOf(
-			cmd,
-			flag,
-			func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) ([]string, error) {
-				text, err := api.Snapshot(ctx, key)
-				if err != nil {
-					return nil, err
-				}
-				snapshot, err := snapshotfile.ReadSnapshot(bytes.NewReader(text), "the snapshot of "+key.String())
-				return question.Known(&snapshot), err
-			},
-		)
-	}
 	return cmd
 }
 
@@ -130,7 +112,7 @@ func (f *explainFlags) online(
 		return err
 	}
 	begun := false
-	return f.Show(cmd, printer.Look{}, api, key, func(ctx context.Context, out io.Writer) error {
+	return f.Show(cmd, api, key, func(ctx context.Context, out io.Writer) error {
 		explanation, err := api.Explain(ctx, key, q)
 		var problem *apiv1.Problem
 		// If something is not found, the reason may be that Ray's state is old.

@@ -30,7 +30,6 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/planner"
-	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // asAutoscaler is the environment variable that makes the test binary run as the program.
@@ -312,44 +311,6 @@ func TestAServerThatNobodyNamedMayBeMissing(t *testing.T) {
 	}
 }
 
-// TestARemovedFlagSaysWhatToUseInstead checks each way to set a flag, in both forms of the program.
-func TestARemovedFlagSaysWhatToUseInstead(t *testing.T) {
-	outsidePods(t)
-	for flag, instead := range cli.RemovedFlags {
-		word := strings.ReplaceAll(flag, "-", "_")
-		file := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(word, "_", "")+": act"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, argv := range [][]string{{"autoscaler", "serve"},
-			{rayName, "kuberay-autoscaler", "--cluster-name=llm", "--cluster-namespace=ml"}} {
-			refused := func(name string, more ...string) {
-				t.Helper()
-				code, _, errOut := command(t, "", append(argv, more...)...)
-				if code != cli.ExitBadInput || !strings.Contains(errOut, name+" was removed; "+instead) {
-					t.Errorf("%v %v: exit %d, %q", argv, more, code, errOut)
-				}
-			}
-			refused("--"+flag, "--"+flag)
-			refused("--"+flag, "--"+flag+"=act")
-			refused(strings.ReplaceAll(word, "_", ""), "--config="+file)
-			variable := cli.EnvPrefix + strings.ToUpper(word)
-			t.Setenv(variable, "act")
-			refused(variable)
-			t.Setenv(variable, "")
-		}
-	}
-}
-
-func TestARemovedCommandSaysWhatToUseInstead(t *testing.T) {
-	for name, instead := range cli.RemovedCommands {
-		want := "autoscaler: the command " + name + " was removed; " + instead + "\n"
-		if code, _, errOut := command(t, "", "autoscaler", name, "-o", "json"); code != cli.ExitBadInput || errOut != want {
-			t.Errorf("exit %d, %q, want %q", code, errOut, want)
-		}
-	}
-}
-
 func TestAKeyThatIsNotReadIsAWarningAndAFinding(t *testing.T) {
 	const input = `{"groups": [{"name": "cpu", "resources": {"CPU": 4}, "minReplica": 2}]}`
 	const told = "standard input: groups[0].minReplica: 2: this key is unknown, so it has no effect; rename it to minReplicas"
@@ -383,19 +344,14 @@ func TestTheCasesOfRayAndKubeRayAreReadWithoutAWarning(t *testing.T) {
 }
 
 func TestNamesAreCompletedByWhatTheServerHas(t *testing.T) {
-	r := newRemote(t)
-	kept := nodepool.OwnedRequest{Cluster: llmKey}
-	kept.ID = "train-7"
-	r.owned[kept.ID] = kept
+	newRemote(t)
 	for _, c := range []struct {
 		argv []string
 		want string
 	}{
 		{[]string{"status", ""}, "ml/llm\n:4\n"}, {[]string{"status", "dev"}, ":4\n"}, {[]string{"freeze", "-n", "ml", "l"}, "llm\n:4\n"}, {[]string{"request", "ml/llm", ""}, ":4\n"},
 		{[]string{"status", "-o", ""}, "table\nwide\njson\nyaml\n:4\n"}, {[]string{"status", "-n", ""}, "ml\n:4\n"},
-		{[]string{"explain", "ml/llm", "--group", ""}, "cpu\ngpu\n:4\n"}, {[]string{"explain", "ml/llm", "--group", "g"}, "gpu\n:4\n"},
-		{[]string{"explain", "ml/llm", "--pod", ""}, "worker-7\n:4\n"}, {[]string{"explain", "--group", ""}, ":4\n"}, {[]string{"explain", "ml/other", "--group", ""}, ":1\n"},
-		{[]string{"request", "ml/llm", "--id", ""}, "train-7\n:4\n"}, {[]string{"serve", "--mode", ""}, "managed\nshadow\noff\n:4\n"},
+		{[]string{"explain", "ml/llm", "--group", ""}, ":4\n"}, {[]string{"serve", "--mode", ""}, "managed\nshadow\noff\n:4\n"},
 		{[]string{"request", "ml/llm", "-f", ""}, ":0\n"}, {[]string{"doctor", ""}, ":4\n"}, {[]string{"doctor", "-f", "a", ""}, ":0\n"}, {[]string{"version", ""}, ":4\n"},
 	} {
 		code, out, _ := command(t, "", append([]string{"autoscaler", "__complete"}, c.argv...)...)
@@ -645,9 +601,9 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"serve", "--kube-api-qps=abc"}, `--kube-api-qps "abc": want a number from 0.1 to 100000; see autoscaler serve --help`},
 		{[]string{"serve", "--mode=managd"}, `--mode "managd": want managed, shadow or off; see autoscaler serve --help`},
 		{[]string{"serve", "--mode="}, `--mode "": want managed, shadow or off; see autoscaler serve --help`},
-		{[]string{"serve", "--shards", "auto", "--leader-elect"}, `--shards "auto" and --leader-elect exclude each other: want one of them; see autoscaler serve --help`},
-		{[]string{"serve", "--config", fileOf(t, "shards: \"2\"\nleader-elect: true\n")}, `--shards "2" and --leader-elect exclude each other: want one of them; see autoscaler serve --help`},
-		{[]string{"policy", "ml/llm", "--set", "{}", "--remove"}, `--set "{}" and --remove exclude each other: want one of them; see autoscaler policy --help`},
+		{[]string{"serve", "--shards", "auto", "--leader-elect"}, `if any flags in the group [shards leader-elect] are set none of the others can be; [leader-elect shards] were all set; see autoscaler serve --help`},
+		{[]string{"serve", "--config", fileOf(t, "shards: \"2\"\nleader-elect: true\n")}, `if any flags in the group [shards leader-elect] are set none of the others can be; [leader-elect shards] were all set; see autoscaler serve --help`},
+		{[]string{"policy", "ml/llm", "--set", "{}", "--remove"}, `if any flags in the group [set remove] are set none of the others can be; [remove set] were all set; see autoscaler policy --help`},
 		{[]string{"policy", "ml/llm", "--set", ""}, `--set "": want a value, or the flag left out; see autoscaler policy --help`},
 		{[]string{"serve", "--config", blank}, "--config " + blank + ": the file is empty: want names of flags with their values, such as log-level: debug, or {} to set no flag"},
 		{[]string{"serve", "--config", fileOf(t, "- a\n")}, ": is a list: want names of flags with their values, such as log-level: debug"},

@@ -222,11 +222,9 @@ func TestCostsAreShownInEachForm(t *testing.T) {
 		want string
 	}{
 		{[]string{"-n", "other"}, cli.ExitOK, "nothing has been added up"},
-		{[]string{"-n", "mll"}, cli.ExitOK, "autoscaler: note: there is no RayCluster in namespace mll; there are RayClusters in ml; did you mean ml?"},
 		{[]string{"-o", "yaml"}, cli.ExitOK, "currency: USD"},
 		{[]string{"-o", "xml"}, cli.ExitBadInput, `--output "xml": want table, json, yaml or csv`},
 		{[]string{"--by", "day"}, cli.ExitBadInput, "cluster, group, owner, job or cause"},
-		{[]string{"--since", "7d"}, cli.ExitBadInput, "--since was removed; sum heliostat_cost_total in Prometheus"},
 	} {
 		code, out, errs := command(t, "", append([]string{"autoscaler", "costs"}, c.args...)...)
 		if code != c.code || !strings.Contains(out+errs, c.want) {

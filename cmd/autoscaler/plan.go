@@ -171,7 +171,7 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return err
 	}
-	return f.Show(cmd, printer.Look{}, api, key, func(ctx context.Context, out io.Writer) error {
+	return f.Show(cmd, api, key, func(ctx context.Context, out io.Writer) error {
 		answer, err := api.Plan(ctx, key, supposition)
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,19 +60,6 @@ func newRequestCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&flags.clear, "clear", false, "remove the request")
 	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)
 	flags.server.CompleteCluster(cmd)
-	flags.server.CompleteOf(
-		cmd,
-		"id",
-		func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (ids []string, err error) {
-			requests, err := api.Requests(ctx, key)
-			for _, r := range requests {
-				if !r.Plain {
-					ids = append(ids, r.ID)
-				}
-			}
-			return ids, err
-		},
-	)
 	return cmd
 }
 

@@ -24,7 +24,7 @@ func newRequestsCommand() *cobra.Command {
 		Args:    cli.AtMostOneCluster,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		as := flags.Look(cmd.OutOrStdout(), true)
+		as := printer.LookOf(cmd.OutOrStdout(), flags.Output)
 		write := printer.WriterOf(flags.Output, as, func(p *printer.Page, list apiv1.RequestList) {
 			printer.WriteRequests(p, len(args) == 0, flags.Server.Namespace, list)
 		})
@@ -39,7 +39,7 @@ func newRequestsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return flags.Show(cmd, as, api, key, func(ctx context.Context, out io.Writer) error {
+		return flags.Show(cmd, api, key, func(ctx context.Context, out io.Writer) error {
 			requests, err := api.Requests(ctx, key)
 			if err != nil {
 				return err

@@ -26,12 +26,12 @@ func newShadowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			as := flags.Look(cmd.OutOrStdout(), false)
+			as := printer.LookOf(cmd.OutOrStdout(), flags.Output)
 			var cluster apiv1.Cluster
 			write := printer.WriterOf(flags.Output, as, func(p *printer.Page, compared apiv1.ShadowComparison) {
 				printer.WriteShadow(p, compared, cluster)
 			})
-			return flags.Show(cmd, as, api, key, func(ctx context.Context, out io.Writer) error {
+			return flags.Show(cmd, api, key, func(ctx context.Context, out io.Writer) error {
 				compared, err := api.Shadow(ctx, key)
 				if err == nil && len(compared.Groups) == 0 && betweenFrames[flags.Output] == emptyLine {
 					cluster, err = api.Status(ctx, key)

@@ -37,7 +37,7 @@ func newStatusCommand() *cobra.Command {
 }
 
 func statusOfFleet(f *watchFlags, cmd *cobra.Command) error {
-	as := f.Look(cmd.OutOrStdout(), true)
+	as := printer.LookOf(cmd.OutOrStdout(), f.Output)
 	write := printer.WriterOf(f.Output, as, func(p *printer.Page, list apiv1.ClusterList) {
 		printer.WriteFleet(p, f.Server.Namespace, list)
 	})
@@ -45,7 +45,7 @@ func statusOfFleet(f *watchFlags, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return f.Show(cmd, as, api, nodepool.ClusterKey{}, func(ctx context.Context, out io.Writer) error {
+	return f.Show(cmd, api, nodepool.ClusterKey{}, func(ctx context.Context, out io.Writer) error {
 		clusters, err := api.Clusters(ctx, f.Server.Namespace)
 		if err != nil {
 			return err
@@ -55,13 +55,13 @@ func statusOfFleet(f *watchFlags, cmd *cobra.Command) error {
 }
 
 func statusOfCluster(f *watchFlags, cmd *cobra.Command, argument string) error {
-	as := f.Look(cmd.OutOrStdout(), false)
+	as := printer.LookOf(cmd.OutOrStdout(), f.Output)
 	write := printer.WriterOf(f.Output, as, printer.WriteCluster)
 	key, api, err := f.Server.Target(argument)
 	if err != nil {
 		return err
 	}
-	return f.Show(cmd, as, api, key, func(ctx context.Context, out io.Writer) error {
+	return f.Show(cmd, api, key, func(ctx context.Context, out io.Writer) error {
 		cluster, err := api.Status(ctx, key)
 		if err != nil {
 			return err

@@ -48,21 +48,9 @@ func (f *watchFlags) AddBesideFile(cmd *cobra.Command, formats ...string) {
 // errWatchedFile is the error of -w with a file.
 var errWatchedFile = errors.New("--watch: want a RayCluster with it; a snapshot does not change")
 
-// Look returns how to write the output. A list that is watched into a file or pipe is one continued table, as in
-// kubectl.
-func (f *watchFlags) Look(out io.Writer, list bool) printer.Look {
-	as := printer.LookOf(out, f.Output)
-	if f.Watch && list && betweenFrames[f.Output] == emptyLine && !printer.IsTerminal(out) {
-		as = as.Continued()
-	}
-	return as
-}
-
 // Show draws once, or with -w whenever something changes about the cluster (about the fleet if the key is zero), until
 // the context of the command ends.
-func (f *watchFlags) Show(
-	cmd *cobra.Command, as printer.Look, api *apiv1.Client, key nodepool.ClusterKey, draw drawFunc,
-) error {
+func (f *watchFlags) Show(cmd *cobra.Command, api *apiv1.Client, key nodepool.ClusterKey, draw drawFunc) error {
 	if !f.Watch {
 		return draw(cmd.Context(), cmd.OutOrStdout())
 	}
@@ -74,9 +62,6 @@ func (f *watchFlags) Show(
 		out:     cmd.OutOrStdout(),
 		clear:   printer.IsTerminal(cmd.OutOrStdout()),
 		between: betweenFrames[f.Output],
-	}
-	if as.Continues() {
-		frames.between = "" // one table
 	}
 	for {
 		select {

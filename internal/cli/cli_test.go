@@ -1,16 +1,12 @@
 package cli
 
 import (
-	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,81 +14,8 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"heliostat.dev/heliostat/internal/access"
-	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
 )
-
-func TestTheClosestClusterIsNearAndListed(t *testing.T) {
-	listed := func(names ...string) (all []apiv1.ClusterSummary) {
-		for _, name := range names {
-			namespace, name, _ := strings.Cut(name, "/")
-			all = append(all, apiv1.ClusterSummary{Namespace: namespace, Name: name})
-		}
-		return all
-	}
-	for name, test := range map[string]struct {
-		listed []apiv1.ClusterSummary
-		want   string
-	}{
-		"nothing is listed":                              {nil, "/"},
-		"it is known, so something else was not found":   {listed("ml/llm", "ml/llm2"), "/"},
-		"one of its namespace goes before another's":     {listed("dev/llm", "ml/llm2"), "ml/llm2"},
-		"one of its name in another namespace":           {listed("dev/llm", "ml/other"), "dev/llm"},
-		"two namespaces have one of its name":            {listed("dev/llm", "prod/llm"), "/"},
-		"a near name in another namespace is no mistake": {listed("dev/llm2"), "/"},
-	} {
-		if got := closestKey(nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, test.listed); got.Namespace+"/"+got.Name != test.want {
-			t.Errorf("%s: %v, want %s", name, got, test.want)
-		}
-	}
-}
-
-func TestFlagsThatExcludeOrNeedEachOther(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"--a", "1"}, ""},
-		{[]string{"--a", "1", "--b"}, `--a "1" and --b exclude each other: want one of them; see x --help`},
-		{[]string{"--a", "1", "--b=false"}, `--a "1" and --b=false exclude each other: want one of them; see x --help`},
-		{[]string{"--c", "k"}, `--c "k": want also --d; see x --help`},
-		{[]string{"--c", "k", "--d", "l"}, ""},
-	} {
-		cmd := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true,
-			RunE: func(*cobra.Command, []string) error { return nil }}
-		cmd.Flags().String("a", "", "")
-		cmd.Flags().Bool("b", false, "")
-		cmd.Flags().String("c", "", "")
-		cmd.Flags().String("d", "", "")
-		cmd.MarkFlagsMutuallyExclusive("a", "b")
-		cmd.MarkFlagsRequiredTogether("c", "d")
-		CheckFlagsTogether(cmd)
-		cmd.SetArgs(c.args)
-		cmd.SetOut(io.Discard)
-		err := cmd.Execute()
-		var bad InputError
-		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &bad) || err.Error() != c.want) {
-			t.Errorf("%v: got %v, want %s", c.args, err, c.want)
-		}
-	}
-}
-
-func TestAnEmptyNamespaceNamesThoseThatAreNot(t *testing.T) {
-	for want, c := range map[string]struct {
-		namespace string
-		others    []string
-	}{
-		"there is no RayCluster in namespace ml, and in no other":                                                    {"ml", nil},
-		"there is no RayCluster in namespace x; there are RayClusters in ml":                                         {"x", []string{"ml"}},
-		"there is no RayCluster in namespace traning; there are RayClusters in ml, training; did you mean training?": {"traning", []string{"ml", "training"}},
-		"there is no RayCluster in namespace zzzzz; there are RayClusters in a1, b1, c1, d1, e1 and 2 more":          {"zzzzz", []string{"a1", "b1", "c1", "d1", "e1", "f1", "g1"}},
-	} {
-		if got := emptyNamespace(c.namespace, c.others); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
 
 func TestAResourceIsToldByKindProfileOrMemory(t *testing.T) {
 	for pair, want := range map[string]struct {

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // CompleteRest sets the completion of arguments and flags that have none, for which a shell would offer files: fixed
@@ -121,26 +120,4 @@ func (f *KubeFlags) CompleteOwn(cmd *cobra.Command) {
 		}
 		return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
 	})
-}
-
-// CompleteOf completes a flag with names of the RayCluster in the first argument, and with nothing if there is none.
-func (f *ServerFlags) CompleteOf(
-	cmd *cobra.Command,
-	flag string,
-	ask func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) ([]string, error),
-) {
-	completeFlag(
-		cmd,
-		flag,
-		f.completeNames(func(ctx context.Context, api *apiv1.Client, args []string) ([]string, error) {
-			if len(args) == 0 {
-				return nil, nil
-			}
-			key, err := f.Cluster(args[0])
-			if err != nil {
-				return nil, err
-			}
-			return ask(ctx, api, key)
-		}),
-	)
 }

@@ -22,9 +22,6 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	for _, sub := range cmd.Commands() {
 		known = append(known, sub.Name())
 	}
-	if err := removed(RemovedCommands, args[0], "the command "+args[0]); err != nil {
-		return BadInput(err)
-	}
 	return BadInput(
 		fmt.Errorf("unknown command %q%s; see %s --help", args[0], closestName(args[0], known, ""), cmd.CommandPath()),
 	)
@@ -59,9 +56,6 @@ func FlagError(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &invalid):
 		flag := invalid.GetFlag()
-		if _, was := flag.Value.(removedFlag); was {
-			return BadInput(invalid.Unwrap())
-		}
 		return BadInput(fmt.Errorf("--%s %q: want %s%s", flag.Name, invalid.GetValue(), WantedValue(flag), help))
 	case errors.As(err, &unknown) && strings.Contains(cmd.Use, "[RAYCLUSTER]") &&
 		slices.Contains([]string{"A", "all-namespaces"}, unknown.GetSpecifiedName()):
@@ -70,9 +64,6 @@ func FlagError(cmd *cobra.Command, err error) error {
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 		name := unknown.GetSpecifiedName()
-		if err := removed(RemovedFlags, name, "--"+name); err != nil {
-			return BadInput(err)
-		}
 		return BadInput(fmt.Errorf("unknown flag --%s%s%s", name, closestName(name, known, "--"), help))
 	}
 	return BadInput(fmt.Errorf("%w%s", err, help))

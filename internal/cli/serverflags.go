@@ -43,8 +43,7 @@ credentials to Heliostat. If the user of the kubeconfig is a ServiceAccount that
 command sends a short-lived token that is only valid for Heliostat. Otherwise, set --token-file or
 ` + TokenFileVariable + `.`
 
-// AddTo adds the flags to a command, which must have its RunE, completes their values, and makes the command suggest
-// RayClusters.
+// AddTo adds the flags to a command, and completes their values.
 func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
 	f.all = flags
@@ -68,7 +67,6 @@ func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 	flags.VisitAll(func(f *pflag.Flag) { setGroup(f, findFlags) })
 	cmd.Flags().AddFlagSet(flags)
 	f.completeOwn(cmd)
-	f.suggestCluster(cmd)
 }
 
 // RefuseBesideFile fails if any of these flags is combined with a file, because planning a file needs no server. The

@@ -38,7 +38,6 @@ func AddSettings(c *cobra.Command) *cobra.Command {
 		"command line")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		if err := errors.Join(setByEnvironment(c.Flags(), os.LookupEnv),
-			refuseRemovedVariables(Variables(c.Flags()), os.Environ()),
 			RefuseMisspelled(Variables(c.Flags()), os.Environ())); err != nil {
 			return BadInput(err)
 		}
@@ -110,11 +109,7 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 	keys := map[string]string{} // by the flag that they set
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		f := flagOfKey(flags, key)
-		gone := refuseRemovedKey(key)
 		switch {
-		case f == nil && gone != nil:
-			errs = append(errs, fmt.Errorf("%s: %w", file, gone))
-			continue
 		case f == nil:
 			errs = append(
 				errs,

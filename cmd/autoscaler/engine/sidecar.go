@@ -59,7 +59,6 @@ func Sidecar() *cobra.Command {
 	cli.Group(f, cli.ScalingFlags)
 	cli.Address(f, &o.gcsAddress, "gcs-address", "host:port of the GCS (default: the head pod's address)")
 	cli.Group(f, cli.RayFlags)
-	cli.RefuseRemovedFlags(c)
 	return cli.AddSettings(c)
 }
 

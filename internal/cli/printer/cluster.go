@@ -29,7 +29,7 @@ func NotRead(c apiv1.Cluster) string {
 
 // WriteFleet writes a line for each RayCluster of a namespace, or of all if it is empty.
 func WriteFleet(p *Page, namespace string, list apiv1.ClusterList) {
-	if len(list.Items) == 0 && !p.Begun() {
+	if len(list.Items) == 0 {
 		p.WriteString("No RayClusters found" + onlyIn(namespace))
 		return
 	}

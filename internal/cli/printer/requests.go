@@ -34,7 +34,7 @@ func WriteRequests(p *Page, fleet bool, namespace string, list apiv1.RequestList
 	if !fleet {
 		namespace = "" // the argument names the RayCluster
 	}
-	if len(list.Items) == 0 && !p.Begun() {
+	if len(list.Items) == 0 {
 		p.WriteString("No requests found" + onlyIn(namespace))
 		return
 	}

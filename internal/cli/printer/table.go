@@ -3,7 +3,6 @@ package printer
 import (
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -69,23 +68,14 @@ func (t *Table) WriteApart(p *Page) {
 
 // Write appends the table's lines to the page.
 func (t *Table) Write(p *Page) {
-	goesOn := t.changes.begun()
-	if t.changes != nil {
-		t.changes.keepChanged(t)
-	}
 	shown := t.shown()
 	notes := shown.notesBelow()
 	widths := shown.widths()
-	if t.changes != nil {
-		widths = t.changes.widen(widths)
-	}
 	titles := make([]Cell, len(shown.Columns))
 	for i, c := range shown.Columns {
 		titles[i] = Cell{c.title, strong}
 	}
-	if !goesOn {
-		shown.line(p, widths, titles)
-	}
+	shown.line(p, widths, titles)
 	for i, row := range shown.rows {
 		shown.line(p, widths, row)
 		if notes != nil {
@@ -294,21 +284,7 @@ type Look struct {
 	Wide bool
 	// Now is the clock that ages are counted to.
 	Now func() time.Time
-	// changes is nil unless several tables form one.
-	changes *rowChanges
 }
-
-// Continued returns a Look that makes consecutive tables one: each adds the rows that changed.
-func (l Look) Continued() Look {
-	l.changes = &rowChanges{}
-	return l
-}
-
-// Continues reports whether several tables form one.
-func (l Look) Continues() bool { return l.changes != nil }
-
-// Begun reports whether an earlier table is continued.
-func (l Look) Begun() bool { return l.changes.begun() }
 
 // LookOf returns the Look for out and the value of -o.
 func LookOf(out io.Writer, output string) Look {
@@ -324,69 +300,6 @@ func IsTerminal(out io.Writer) bool {
 // colored reports whether to use colors: on a terminal, unless NO_COLOR (https://no-color.org) or TERM disables them.
 func colored(out io.Writer) bool {
 	return IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-}
-
-// rowChanges holds what a continued table has written: the rows by name, without volatile text, and the widths of its
-// columns.
-type rowChanges struct {
-	rows   map[string]string
-	widths []int
-}
-
-// begun reports whether anything was written before.
-func (r *rowChanges) begun() bool { return r != nil && r.rows != nil }
-
-// nameEnd separates the names of a row.
-const nameEnd = "\x00"
-
-// keepChanged keeps the rows that are new or have changed, and adds one for each that is gone.
-func (r *rowChanges) keepChanged(t *Table) {
-	before := r.rows
-	r.rows = map[string]string{}
-	t.rows = slices.DeleteFunc(t.rows, func(row []Cell) bool {
-		var name, text strings.Builder
-		for i, c := range row {
-			if t.Columns[i].is(kindName) {
-				name.WriteString(c.Text + nameEnd)
-			} else {
-				text.WriteString(Volatile.ReplaceAllString(" "+c.Text, "") + nameEnd)
-			}
-		}
-		last, known := before[name.String()]
-		r.rows[name.String()] = text.String()
-		return known && last == text.String()
-	})
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if _, stays := r.rows[name]; !stays {
-			t.rows = append(t.rows, t.gone(strings.Split(name, nameEnd)))
-		}
-	}
-}
-
-// gone returns a row with the names and, in the first column of text, "gone".
-func (t *Table) gone(names []string) []Cell {
-	row := make([]Cell, len(t.Columns))
-	marked := false
-	for i, c := range t.Columns {
-		switch {
-		case c.is(kindName):
-			row[i].Text, names = names[0], names[1:]
-		case c.kind == kindText && !marked:
-			row[i], marked = Cell{"gone", Warn}, true
-		}
-	}
-	return row
-}
-
-// widen makes columns at least as wide as before, so that rows line up.
-func (r *rowChanges) widen(widths []int) []int {
-	for i := range widths {
-		if i < len(r.widths) {
-			widths[i] = max(widths[i], r.widths[i])
-		}
-	}
-	r.widths = widths
-	return widths
 }
 
 // Volatile matches text that changes merely because time passes: durations as planner.Span writes them, times, and
