@@ -121,11 +121,6 @@ func (o Calls) Put(
 	if err != nil {
 		return made, false, err
 	}
-	leave, err := o.turn(ctx, wanted.Cluster, wanted.ID)
-	if err != nil {
-		return made, false, err
-	}
-	defer leave()
 	known, there := o.Store.get(wanted.Cluster.Namespace, wanted.ID)
 	for attempt := range writeAttempts {
 		if attempt > 0 && !reflector.Sleep(ctx, reflector.Jittered(conflictPause<<(attempt-1))) {
@@ -233,11 +228,9 @@ func (o Calls) Renew(
 	if err := o.Writable(); err != nil {
 		return made, err
 	}
-	leave, err := o.turn(ctx, key, id)
-	if err != nil {
+	if err := o.Available(key.Namespace); err != nil {
 		return made, err
 	}
-	defer leave()
 	known, err := o.found(ctx, key, id)
 	if err == nil && (known.Deleting || known.LeaseSeconds == 0) { // it may have been replaced, or have a lease by now
 		known, err = o.foundFresh(ctx, key, id)
@@ -271,11 +264,9 @@ func (o Calls) Delete(
 	if err := o.Writable(); err != nil {
 		return err
 	}
-	leave, err := o.turn(ctx, key, id)
-	if err != nil {
+	if err := o.Available(key.Namespace); err != nil {
 		return err
 	}
-	defer leave()
 	known, err := o.found(ctx, key, id)
 	if err != nil {
 		return err
@@ -300,14 +291,6 @@ func (o Calls) Delete(
 		}
 	}
 	return nodepool.ErrRequestConflict
-}
-
-// turn waits until no other call of this process writes the request; leave ends the turn.
-func (o Calls) turn(ctx context.Context, key nodepool.ClusterKey, id string) (leave func(), err error) {
-	if err := o.Available(key.Namespace); err != nil {
-		return nil, err
-	}
-	return o.Store.locks.call(ctx, requestKey{key.Namespace, id})
 }
 
 func (o Calls) client(namespace string) dynamic.ResourceInterface {

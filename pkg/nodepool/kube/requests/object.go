@@ -3,8 +3,11 @@ package requests
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"reflect"
+	"strings"
 	"time"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
@@ -14,6 +17,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 
 	"heliostat.dev/heliostat/api/v1alpha1"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -73,7 +77,7 @@ func Decode(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 func (r requestObject) readBundles(object *unstructured.Unstructured) (bundles []raydemand.Request, wrong string) {
 	spec, err := readPart[readForm](object, "spec")
 	if err != nil {
-		return nil, unreadable(object.Object["spec"], err)
+		return nil, unreadable(object, err)
 	}
 	if over := raydemand.OverLimit(spec.Bundles); over != "" {
 		return nil, "spec.bundles: " + over + "; make several requests instead"
@@ -88,6 +92,44 @@ func (r requestObject) readBundles(object *unstructured.Unstructured) (bundles [
 		bundles = append(bundles, request)
 	}
 	return bundles, ""
+}
+
+// unreadable says what of a spec cannot be read, after the whole of it failed with err. What passed the CRD's validation
+// can be read, so this is about objects that are older than it, and manifests.
+func unreadable(object *unstructured.Unstructured, err error) string {
+	at, value := "spec", object.Object["spec"]
+	fields, _ := value.(map[string]any)
+	bundles, _ := fields["bundles"].([]any)
+	for i, bundle := range bundles {
+		if wrong := decodeExactly(bundle, new(raydemand.Request)); wrong != nil {
+			at, value, err = fmt.Sprintf("spec.bundles[%d]", i), bundle, wrong
+			fields, _ = bundle.(map[string]any)
+			break
+		}
+	}
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return at + ": " + decode.Short(err.Error())
+	}
+	name := wrong.Field[strings.LastIndex(wrong.Field, ".")+1:] // without the embedded types before it
+	if name != "" {
+		at, value = at+"."+name, fields[name]
+	}
+	text, _ := json.Marshal(value) // it came as JSON
+	want := fieldpath.WantType(wrong.Type)
+	if wrong.Type == reflect.TypeFor[raydemand.Bundle]() {
+		want = `an object such as {"GPU": 1}`
+	}
+	return fmt.Sprintf("%s: %s: want %s", at, fieldpath.Excerpt(string(text), 40), want)
+}
+
+// decodeExactly decodes a value exactly, without floats.
+func decodeExactly(value, into any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
 }
 
 // readWho reads single fields independently.

@@ -36,7 +36,6 @@ type Store struct {
 	log        *slog.Logger
 	// changed is called after a request for a RayCluster changed, statusChanged if nothing but its status changed.
 	changed, statusChanged func(nodepool.ClusterKey)
-	locks                  *writeLocks
 
 	mu sync.Mutex
 	// Guarded by mu. objects is by namespace, then by name; names lists those of each RayCluster.
@@ -97,7 +96,6 @@ func newStore(c Config, known func(context.Context) *bool) *Store {
 		log:           c.Logger,
 		changed:       c.Changed,
 		statusChanged: c.StatusChanged,
-		locks:         newWriteLocks(),
 		next:          map[requestKey]chan struct{}{},
 		objects:       map[string]map[string]*nodepool.OwnedRequest{},
 		names:         map[nodepool.ClusterKey]map[string]bool{},

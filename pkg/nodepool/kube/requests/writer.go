@@ -1,14 +1,11 @@
 package requests
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +15,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
@@ -26,15 +25,12 @@ import (
 // Limits on statuses and other writes of this process to ResourceRequests: many requests of many clusters may change at
 // once. A newer update of a request replaces the waiting one.
 const (
-	requestWrites      = 50 // a second
-	requestWriteBurst  = 100
-	requestWriters     = 4
-	requestWritesPause = 5 * time.Second // after one that failed
-	// While callers write more than fewCalls a second, updates that are not urgent are limited to ordinaryWrites a
-	// second: each status costs the API server as much as a caller's write.
-	ordinaryWrites = 10
-	// lookAgain is the pause before the next look if no waiting update may be written yet.
-	lookAgain = 20 * time.Millisecond
+	requestWrites     = 50 // a second
+	requestWriteBurst = 100
+	requestWriters    = 4
+	// The pause after a write that failed doubles with each failure.
+	leastPause = time.Second
+	mostPause  = 30 * time.Second
 )
 
 // Writer writes the status of requests, in the background and only while this process leads.
@@ -45,26 +41,13 @@ type Writer struct {
 	// mayWriteTo reports whether this process may write about a RayCluster now.
 	mayWriteTo func(nodepool.ClusterKey) bool
 	log        *slog.Logger
-	// limit applies to all writes, ordinaryLimit to writes that are not urgent while callers write much.
-	limit, ordinaryLimit flowcontrol.RateLimiter
-	wake                 chan struct{}
+	limit      flowcontrol.RateLimiter
+	// queue has the objects with an update, and never gives out one that is being written. First come those in which
+	// what users wait for changes: the state of a request, or whether it exists.
+	queue priorityqueue.PriorityQueue[requestKey]
 
-	mu sync.Mutex // guards the rest
-	// waiting is by object; queue lists them in the order in which they arrived.
-	waiting map[requestKey]waitingUpdate
-	queue   []requestKey
-	// served has for each namespace the turn of its last write.
-	served map[string]int64
-	turn   int64
-	// backOffUntil has the requests whose last write failed within requestWritesPause.
-	backOffUntil map[requestKey]time.Time
-}
-
-// waitingUpdate is the newest update of a request. urgent: it changes what users wait for, the state of a request or
-// whether it exists.
-type waitingUpdate struct {
-	nodepool.OwnedUpdate
-	urgent bool
+	mu      sync.Mutex
+	waiting map[requestKey]nodepool.OwnedUpdate // the newest updates; guarded by mu
 }
 
 // NewWriter prepares a writer; Start begins to write. mayWriteTo reports whether this process may write about a
@@ -73,165 +56,94 @@ func NewWriter(
 	requests *Store, client dynamic.NamespaceableResourceInterface, mayWriteTo func(nodepool.ClusterKey) bool,
 	log *slog.Logger,
 ) *Writer {
+	pauses := workqueue.NewTypedItemExponentialFailureRateLimiter[requestKey](leastPause, mostPause)
 	return &Writer{
-		requests:      requests,
-		client:        client,
-		mayWriteTo:    mayWriteTo,
-		log:           log,
-		limit:         flowcontrol.NewTokenBucketRateLimiter(requestWrites, requestWriteBurst),
-		ordinaryLimit: flowcontrol.NewTokenBucketRateLimiter(ordinaryWrites, 1),
-		wake:          make(chan struct{}, 1),
-		waiting:       map[requestKey]waitingUpdate{},
-		served:        map[string]int64{},
-		backOffUntil:  map[requestKey]time.Time{},
+		requests:   requests,
+		client:     client,
+		mayWriteTo: mayWriteTo,
+		log:        log,
+		limit:      flowcontrol.NewTokenBucketRateLimiter(requestWrites, requestWriteBurst),
+		queue: priorityqueue.New("resourcerequests", func(o *priorityqueue.Opts[requestKey]) {
+			o.RateLimiter = pauses
+		}),
+		waiting: map[requestKey]nodepool.OwnedUpdate{},
 	}
 }
 
-// Report writes the updates soon. An update that cannot be written is dropped: the next cycle finds it missing and
-// sends it again.
+// Report writes the updates soon. One that cannot be written is tried again until a newer one replaces it, or until the
+// object is gone.
 func (w *Writer) Report(updates []nodepool.OwnedUpdate) {
-	w.mu.Lock()
-	now := time.Now()
 	for _, u := range updates {
 		key := requestKey{u.Namespace, u.Name}
-		if now.Before(w.backOffUntil[key]) {
-			continue
-		}
-		delete(w.backOffUntil, key)
-		news, changes := w.requests.decide(key, u.UID, u.Status)
-		if !news && u.Adopt == nil {
+		news, pressing := w.requests.decide(key, u.UID, u.Status)
+		failed := w.queue.NumRequeues(key) > 0 // its last write, which is tried again
+		if !news && u.Adopt == nil || failed && (!news || u.Status == nil) {
 			continue // it waits, or is being written
 		}
-		if _, there := w.waiting[key]; !there {
-			w.queue = append(w.queue, key)
+		w.mu.Lock()
+		w.waiting[key] = u
+		w.mu.Unlock()
+		priority := 0
+		if pressing || u.Adopt != nil {
+			priority = 1
 		}
-		w.waiting[key] = waitingUpdate{u, changes || u.Adopt != nil}
-	}
-	w.mu.Unlock()
-	w.look()
-}
-
-// look wakes the writer.
-func (w *Writer) look() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
+		w.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, key)
 	}
 }
 
 // Start writes until ctx ends.
 func (w *Writer) Start(ctx context.Context) error {
 	var writes sync.WaitGroup
-	defer writes.Wait()
-	places := make(chan struct{}, requestWriters)
-	for {
-		places <- struct{}{} // each write has a timeout, so a slot is free soon
-		update, leave := w.next(ctx)
-		if leave == nil {
-			return nil
-		}
+	writes.Go(func() {
+		<-ctx.Done()
+		w.queue.ShutDown()
+	})
+	for range requestWriters {
 		writes.Go(func() {
-			w.carryOut(ctx, update)
-			leave()
-			w.look()
-			<-places
+			for w.limit.Wait(ctx) == nil {
+				key, stopped := w.queue.Get()
+				if stopped {
+					return
+				}
+				w.carryOut(ctx, key)
+				w.queue.Done(key)
+			}
 		})
 	}
+	writes.Wait()
+	return nil
 }
 
-// next waits until an update may be written, and returns its newest version. The caller must call leave; a nil leave
-// means that ctx has ended.
-func (w *Writer) next(ctx context.Context) (update nodepool.OwnedUpdate, leave func()) {
-	if w.limit.Wait(ctx) != nil {
-		return update, nil
-	}
-	for {
-		update, leave, later := w.take()
-		if leave != nil {
-			return update, leave
-		}
-		var again <-chan time.Time
-		if later {
-			again = time.After(lookAgain)
-		}
-		select {
-		case <-ctx.Done():
-			return update, nil
-		case <-w.wake:
-		case <-again:
-		}
-	}
-}
-
-// take takes the most urgent update of a request that is not being written: namespaces in turn, and in one namespace
-// the oldest. later reports that there are updates that may not be taken yet.
-func (w *Writer) take() (update nodepool.OwnedUpdate, leave func(), later bool) {
+// carryOut writes the update of an object, if this process may write about the RayCluster.
+func (w *Writer) carryOut(ctx context.Context, key requestKey) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, urgent := range []bool{true, false} {
-		for _, i := range w.order(urgent) {
-			key := w.queue[i]
-			if !urgent && w.requests.locks.busy() && !w.ordinaryLimit.TryAccept() {
-				return update, nil, true
-			}
-			if leave, _ = w.requests.locks.begin(key); leave == nil {
-				continue
-			}
-			update = w.waiting[key].OwnedUpdate
-			delete(w.waiting, key)
-			w.queue = slices.Delete(w.queue, i, i+1)
-			w.turn++
-			w.served[key.namespace] = w.turn
-			return update, leave, false
-		}
-	}
-	if len(w.queue) == 0 {
-		clear(w.served)
-	}
-	return update, nil, len(w.queue) > 0
-}
-
-// order lists the places in the queue of urgent updates, or of the others: first one of each namespace, the one that
-// waited longest first, then all others. A namespace with many updates does not delay others.
-func (w *Writer) order(urgent bool) (places []int) {
-	var others []int
-	seen := map[string]bool{}
-	for i, key := range w.queue {
-		switch {
-		case w.waiting[key].urgent != urgent:
-		case seen[key.namespace]:
-			others = append(others, i)
-		default:
-			seen[key.namespace] = true
-			places = append(places, i)
-		}
-	}
-	slices.SortStableFunc(places, func(a, b int) int {
-		return cmp.Compare(w.served[w.queue[a].namespace], w.served[w.queue[b].namespace])
-	})
-	return append(places, others...)
-}
-
-// carryOut writes an update, if this process may write about the RayCluster.
-func (w *Writer) carryOut(ctx context.Context, update nodepool.OwnedUpdate) {
-	key := requestKey{update.Namespace, update.Name}
-	defer w.requests.settle(key, update.Status)
-	if !w.mayWriteTo(w.requests.clusterOf(key)) {
+	update, there := w.waiting[key]
+	delete(w.waiting, key)
+	w.mu.Unlock()
+	if !there {
 		return
 	}
-	if err := w.write(ctx, update); err != nil && !apierrors.IsNotFound(err) {
-		w.log.Warn("cannot write the status of a request", "namespace", update.Namespace, "request", update.Name,
-			"err", err)
-		w.backOff(key, time.Now())
+	if w.mayWriteTo(w.requests.clusterOf(key)) {
+		err := w.write(ctx, update)
+		if err != nil && !apierrors.IsNotFound(err) {
+			w.log.Warn("cannot write the status of a request", "namespace", update.Namespace, "request", update.Name,
+				"err", err)
+			w.again(key, update)
+			return
+		}
 	}
+	w.queue.Forget(key)
+	w.requests.settle(key, update.Status)
 }
 
-// backOff stops writes to an object for a while, and forgets those whose pause is over: they may be gone for good.
-func (w *Writer) backOff(key requestKey, now time.Time) {
+// again puts an update back that could not be written, unless a newer one waits.
+func (w *Writer) again(key requestKey, update nodepool.OwnedUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	maps.DeleteFunc(w.backOffUntil, func(_ requestKey, until time.Time) bool { return !now.Before(until) })
-	w.backOffUntil[key] = now.Add(requestWritesPause)
+	if _, newer := w.waiting[key]; !newer {
+		w.waiting[key] = update
+		w.queue.AddRateLimited(key)
+	}
 }
 
 func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {

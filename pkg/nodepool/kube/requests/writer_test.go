@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,7 +23,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // oneRequest is an API server with one ResourceRequest, that no watch reports.
@@ -121,17 +119,6 @@ func TestARequestIsAdoptedWhileOthersWriteIt(t *testing.T) {
 	}
 }
 
-func TestOfRequestsThatCannotBeWrittenNoneIsRememberedForGood(t *testing.T) {
-	_, writer := newOneRequest()
-	now := time.Now()
-	for i := range 100 {
-		writer.backOff(requestKey{"ml", strconv.Itoa(i)}, now.Add(time.Duration(i)*time.Second))
-	}
-	if most := int(requestWritesPause / time.Second); len(writer.backOffUntil) != most {
-		t.Errorf("%d requests rest, want those of the last %d s", len(writer.backOffUntil), most)
-	}
-}
-
 func TestANameThatIsTakenElsewhereDoesNotRevealWhere(t *testing.T) {
 	there, writer := newOneRequest()
 	o := callsOf(writer.requests)
@@ -204,8 +191,9 @@ type slowRequests struct {
 	oneRequest
 	takes   time.Duration
 	begun   time.Time
-	mu      sync.Mutex // guards written
+	mu      sync.Mutex // guards what follows
 	written []string
+	fails   int // how many of the next writes fail
 }
 
 func (s *slowRequests) Namespace(string) dynamic.ResourceInterface { return s }
@@ -219,7 +207,12 @@ func (s *slowRequests) Patch(ctx context.Context, name string, _ types.PatchType
 	}
 	s.mu.Lock()
 	s.written = append(s.written, fmt.Sprintf("%s %s after %v", name, given.Status.Reason.Code, time.Since(s.begun)))
+	fails := s.fails > 0
+	s.fails = max(0, s.fails-1)
 	s.mu.Unlock()
+	if fails {
+		return nil, errors.New("no answer")
+	}
 	if !reflector.Sleep(ctx, s.takes) {
 		return nil, ctx.Err()
 	}
@@ -249,108 +242,44 @@ func inWriter(t *testing.T, test func(report func(name, code string), w *Writer,
 
 // What is older must never be the last that is written, or who waits for his request sees it go back.
 func TestANewerStatusIsWrittenLastAndReplacesWhatWaits(t *testing.T) {
-	inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
-		leave, err := w.requests.locks.call(context.Background(), requestKey{"ml", "a"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		report("a", "old")
-		time.Sleep(time.Second)
+	inWriter(t, func(report func(name, code string), _ *Writer, s *slowRequests) {
 		report("a", "first")
-		report("b", "not held up")
-		leave()
-		time.Sleep(lookAgain)
-		synctest.Wait()
 		report("a", "second")
 		report("b", "beside")
 		report("a", "third")
 		time.Sleep(5 * time.Second)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		want := []string{"b not held up after 1s", "a first after 1.02s", "b beside after 2s", "a third after 2.02s"}
+		want := []string{"a first after 0s", "b beside after 0s", "a third after 1s"}
 		if diff := cmp.Diff(want, s.written); diff != "" {
 			t.Errorf("writes (-want +got): %s", diff)
 		}
 	})
 }
 
-// While callers write without end statuses are still written: urgent ones at once, the rest slowly.
-func TestStatusesThatAreNotUrgentAreWrittenSlowlyWhileCallersWriteMuch(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		calls  int // in every tenth of a second
-		number int
-		want   time.Duration
-	}{
-		{"callers write little", 1, 20, 0},
-		{"callers write much", 10, 20, 20 * time.Second / ordinaryWrites},
-	} {
-		inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
-			s.takes = time.Millisecond
-			tenth := func() {
-				for i := range c.calls {
-					leave, err := w.requests.locks.call(context.Background(), requestKey{"ml", "call-" + strconv.Itoa(i)})
-					if err != nil {
-						t.Fatal(err)
-					}
-					leave()
-				}
-				time.Sleep(time.Second / 10)
-			}
-			for range 10 {
-				tenth()
-			}
-			begun := time.Now()
-			for i := range c.number {
-				known := storedRequest(strconv.Itoa(i), "5", "llm")
-				w.requests.Set(Decode(known))
-				report(strconv.Itoa(i), "")
-			}
-			report("new", "pressing")
-			for written := 0; written <= c.number; {
-				tenth()
-				s.mu.Lock()
-				written = len(s.written)
-				s.mu.Unlock()
-				if time.Since(begun) > time.Minute {
-					t.Fatalf("%s: %d are written after a minute", c.name, written)
-				}
-			}
-			if took := time.Since(begun); took < c.want-time.Second/2 || took > c.want+time.Second/2 {
-				t.Errorf("%s: written after %v, want about %v", c.name, took, c.want)
-			}
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if at := slices.IndexFunc(s.written, func(w string) bool { return strings.HasPrefix(w, "new ") }); c.want > 0 && at > 1 {
-				t.Errorf("%s: what is pressing is written after %d others", c.name, at)
-			}
-		})
-	}
-}
-
-// Of two writes of one request that meet at the API server it refuses one, so a caller waits for a status that is being
-// written, and for other callers.
-func TestWritesOfOneRequestFollowEachOther(t *testing.T) {
+// What users wait for goes before details of other requests. A write that fails is tried again, ever more slowly.
+func TestWhatIsPressingIsWrittenFirstAndWhatFailsAgain(t *testing.T) {
 	inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
-		begun := time.Now()
-		report("a", "reported")
-		leave, err := w.requests.locks.call(context.Background(), requestKey{"ml", "a"})
-		if err != nil || time.Since(begun) != s.takes {
-			t.Fatalf("a caller's turn came after %v, want after that of the status, which takes %v; %v", time.Since(begun), s.takes, err)
+		for i := range 2 * requestWriters {
+			w.requests.Set(Decode(storedRequest(strconv.Itoa(i), "5", "llm")))
+			report(strconv.Itoa(i), "")
 		}
-		impatient, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if _, err := w.requests.locks.call(impatient, requestKey{"ml", "a"}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("who does not wait longer is reported %v", err)
+		report("new", "pressing")
+		time.Sleep(s.takes)
+		synctest.Wait()
+		s.mu.Lock()
+		if got := s.written[requestWriters]; !strings.HasPrefix(got, "new ") {
+			t.Errorf("%s goes before what is pressing", got)
 		}
-		leave()
-		if leave, err := w.requests.locks.call(context.Background(), requestKey{"ml", "a"}); err != nil {
-			t.Errorf("after the turn: %v", err)
-		} else {
-			leave()
-		}
-		if left := len(w.requests.locks.writing); left != 0 {
-			t.Errorf("%d turns are left", left)
+		s.fails = 2
+		s.mu.Unlock()
+		time.Sleep(5 * s.takes)
+		report("b", "at last")
+		time.Sleep(time.Minute)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if got := s.written[len(s.written)-1]; s.fails != 0 || !strings.HasPrefix(got, "b at last ") || len(w.waiting) > 0 {
+			t.Errorf("%d failures are left, the last write is %s, %v wait", s.fails, got, w.waiting)
 		}
 	})
 }
@@ -383,7 +312,7 @@ func TestCallersSeeADecisionBeforeItIsWritten(t *testing.T) {
 		time.Sleep(s.takes)
 		synctest.Wait()
 		looks("when the first is written and a newer one waits", "newer", "")
-		time.Sleep(s.takes + lookAgain)
+		time.Sleep(s.takes)
 		synctest.Wait()
 		looks("after all writes, which the answers of this API server do not show", "", "")
 		if left := len(w.requests.decided); left != 0 {
@@ -406,29 +335,4 @@ func TestWhatWaitsOrIsBeingWrittenIsNotWrittenAgain(t *testing.T) {
 			t.Errorf("writes (-want +got): %s", diff)
 		}
 	})
-}
-
-// What one namespace has to be written must not delay what owners of another wait for.
-func TestNamespacesAreWrittenInTurn(t *testing.T) {
-	_, w := newOneRequest()
-	update := func(namespace, name string) nodepool.OwnedUpdate {
-		return nodepool.OwnedUpdate{Namespace: namespace, Name: name, UID: "uid", Status: &nodepool.OwnedStatus{State: raydemand.RequestCapped}}
-	}
-	var updates []nodepool.OwnedUpdate
-	for i := range 4 {
-		updates = append(updates, update("hostile", fmt.Sprint(i)))
-	}
-	w.Report(append(updates, update("ml", "a"), update("ml", "b")))
-	var order []string
-	for {
-		update, leave, _ := w.take()
-		if leave == nil {
-			break
-		}
-		order = append(order, update.Namespace+"/"+update.Name)
-		leave()
-	}
-	if diff := cmp.Diff([]string{"hostile/0", "ml/a", "hostile/1", "ml/b", "hostile/2", "hostile/3"}, order); diff != "" {
-		t.Errorf("written (-want +got): %s", diff)
-	}
 }
