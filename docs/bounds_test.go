@@ -64,7 +64,7 @@ var boundSources = map[string][]source{
 	},
 	"answers to callers, plans for what-if": {
 		{"64 MiB", "internal/api/limits.go", "maxOfAll = 64 << 20"}, {"16 MiB", "internal/api/limits.go", "maxOfCaller = 16 << 20"},
-		{"2 plans", "internal/api/limits.go", "maxPlans = 2"}, {"8 of one caller wait", "internal/api/limits.go", "maxQueuedPlans = 8"},
+		{"2 plans", "internal/api/limits.go", "maxPlans = 2"}, {"8 of one caller", "internal/api/limits.go", "maxPlansOfCaller = 8"},
 	},
 	"findings": {{"20 of one code", "pkg/nodepool/kube/decode/fields.go", "MostOfOneCode = 20"}},
 	"tokens and rights of callers": {

@@ -45,8 +45,8 @@ func TestPlansWaitForASlotAndAPanicIsAnError(t *testing.T) {
 	if got, err := runPlan(t.Context(), plans, "ada", plain(func() int { return 7 })); got != 7 || err != nil {
 		t.Errorf("after a panic: %d, %v", got, err)
 	}
-	if len(plans.callers) != 0 {
-		t.Errorf("%d callers are remembered", len(plans.callers))
+	if left, _ := plans.calls.used(); left != 0 {
+		t.Errorf("%d calls are remembered", left)
 	}
 }
 
@@ -84,49 +84,22 @@ func TestAnIncompletePlanTimesOut(t *testing.T) {
 	}
 }
 
-func TestEachCallerRunsOnePlanAtATime(t *testing.T) {
-	plans := newPlanLimits(2)
-	leave, err := plans.enter(t.Context(), "greedy")
-	if err != nil {
-		t.Fatal(err)
+func TestACallerMayHaveSomePlansAtOnce(t *testing.T) {
+	plans := newPlanLimits(2 * maxPlansOfCaller)
+	for range maxPlansOfCaller {
+		if _, err := plans.enter(t.Context(), "greedy"); err != nil {
+			t.Fatal(err)
+		}
 	}
-	defer leave()
 	if used := plans.Used(); used != 0.5 {
-		t.Errorf("%v of two plans run, want one of them", used)
+		t.Errorf("%v of the plans run, want half of them", used)
 	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
 	var slower *access.ThrottledError
-	if _, err := plans.enter(over, "greedy"); !errors.As(err, &slower) || !strings.Contains(err.Error(), "one at a time") {
-		t.Errorf("the second plan of one caller: %v", err)
+	if _, err := plans.enter(t.Context(), "greedy"); !errors.As(err, &slower) || !strings.Contains(err.Error(), "already running or waiting") {
+		t.Errorf("one plan more: %v", err)
 	}
 	if got, err := runPlan(t.Context(), plans, "ada", plain(func() int { return 7 })); got != 7 || err != nil {
 		t.Errorf("another caller: %d, %v", got, err)
-	}
-	for range maxQueuedPlans {
-		plans.join("greedy")
-	}
-	if _, err := plans.enter(over, "greedy"); !errors.As(err, &slower) || !strings.Contains(err.Error(), "already waiting") {
-		t.Errorf("more plans than the queue has room for: %v", err)
-	}
-}
-
-func TestACallWithoutASlotFreesTheQueueOfItsCaller(t *testing.T) {
-	plans := newPlanLimits(1)
-	leave, err := plans.enter(t.Context(), "bob")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer leave()
-	next := plans.join("ada")
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	var p *problem
-	if _, err := plans.enter(over, "ada"); !errors.As(err, &p) || p.Kind != kindUnavailable {
-		t.Errorf("without a free place: %v", err)
-	}
-	if len(next.running) != 0 {
-		t.Error("her next call waits for one that is over")
 	}
 }
 

@@ -44,18 +44,59 @@ const (
 	maxCallers = 10_000
 )
 
+// shares counts what callers use of something that each may use a part of.
+type shares struct {
+	mu  sync.Mutex // guards the fields below
+	all int
+	of  map[string]int
+}
+
+// take adds n to what a caller uses until release, unless check returns an error about what the caller and all use now.
+func (s *shares) take(caller string, n int, check func(own, all int) error) (release func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := check(s.of[caller], s.all); err != nil {
+		return nil, err
+	}
+	s.add(caller, n)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.add(caller, -n)
+	}, nil
+}
+
+// add adds n to what a caller uses. The caller of add holds mu.
+func (s *shares) add(caller string, n int) {
+	if s.of == nil {
+		s.of = map[string]int{}
+	}
+	s.all += n
+	if s.of[caller] += n; s.of[caller] == 0 {
+		delete(s.of, caller)
+	}
+}
+
+// used returns what all callers use, and the most that one of them does.
+func (s *shares) used() (all, most int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, own := range s.of {
+		most = max(most, own)
+	}
+	return s.all, most
+}
+
 // callerLimits limits the calls of each caller.
 type callerLimits struct {
 	perSecond float64
 	rate      *access.Limiter // nil means no limit
-
-	mu      sync.Mutex // guards running
-	running map[string]int
+	running   shares
 }
 
 // newCallerLimits limits the calls per second; 0 means no limit. The limit on concurrent calls always holds.
 func newCallerLimits(perSecond float64) *callerLimits {
-	c := &callerLimits{perSecond: perSecond, running: map[string]int{}}
+	c := &callerLimits{perSecond: perSecond}
 	if perSecond > 0 {
 		c.rate = access.NewLimiter(perSecond, perSecond*burstSeconds, maxCallers)
 	}
@@ -70,33 +111,19 @@ func (c *callerLimits) Enter(caller string, now time.Time) (leave func(), err er
 			return nil, &access.ThrottledError{After: wait, Why: why}
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.running[caller] >= maxCalls {
+	return c.running.take(caller, 1, func(own, _ int) error {
+		if own < maxCalls {
+			return nil
+		}
 		why := fmt.Sprintf("%q already has %d concurrent calls", shorten(caller), maxCalls)
-		return nil, &access.ThrottledError{After: time.Second, Why: why}
-	}
-	c.running[caller]++
-	return func() { c.leave(caller) }, nil
+		return &access.ThrottledError{After: time.Second, Why: why}
+	})
 }
 
 // Used returns how much of maxCalls the caller with the most concurrent calls uses, from 0 to 1.
 func (c *callerLimits) Used() float64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	most := 0
-	for _, calls := range c.running {
-		most = max(most, calls)
-	}
+	_, most := c.running.used()
 	return float64(most) / maxCalls
-}
-
-func (c *callerLimits) leave(caller string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.running[caller]--; c.running[caller] == 0 {
-		delete(c.running, caller)
-	}
 }
 
 // Limits on the bytes of pending answers: the server holds an answer until its caller has read it, and callers may read
@@ -112,15 +139,10 @@ const (
 type pending struct {
 	// encoding has a token for each answer that is being encoded, which takes memory of its own.
 	encoding chan struct{}
-
-	mu       sync.Mutex // guards the fields below
-	bytes    int
-	byCaller map[string]int
+	bytes    shares
 }
 
-func newPending() *pending {
-	return &pending{encoding: make(chan struct{}, runtime.GOMAXPROCS(0)), byCaller: map[string]int{}}
-}
+func newPending() *pending { return &pending{encoding: make(chan struct{}, runtime.GOMAXPROCS(0))} }
 
 // hold counts an answer until release, or returns an error if it exceeds a limit. An answer that alone exceeds a limit
 // is allowed while no other counts.
@@ -128,38 +150,24 @@ func (p *pending) hold(caller string, size int) (release func(), err error) {
 	if size <= smallAnswer {
 		return func() {}, nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if own := p.byCaller[caller]; own > 0 && own+size > maxOfCaller {
-		why := fmt.Sprintf(
-			"%q has %d bytes of other answers to read first, and this answer has %d", shorten(caller), own,
-			size,
-		)
-		return nil, &access.ThrottledError{After: retryPending, Why: why}
-	}
-	if p.bytes > 0 && p.bytes+size > maxOfAll {
-		why := fmt.Sprintf("callers are reading %d bytes of answers, and this answer has %d", p.bytes, size)
-		return nil, &problem{Kind: kindUnavailable, Detail: why}
-	}
-	p.bytes += size
-	p.byCaller[caller] += size
-	return func() { p.release(caller, size) }, nil
+	return p.bytes.take(caller, size, func(own, all int) error {
+		if own > 0 && own+size > maxOfCaller {
+			why := fmt.Sprintf("%q has %d bytes of other answers to read first, and this answer has %d",
+				shorten(caller), own, size)
+			return &access.ThrottledError{After: retryPending, Why: why}
+		}
+		if all > 0 && all+size > maxOfAll {
+			why := fmt.Sprintf("callers are reading %d bytes of answers, and this answer has %d", all, size)
+			return &problem{Kind: kindUnavailable, Detail: why}
+		}
+		return nil
+	})
 }
 
 // Used returns how much of the bytes for answers that callers have not read yet is in use, from 0 to 1.
 func (w *answers) Used() float64 {
-	w.pending.mu.Lock()
-	defer w.pending.mu.Unlock()
-	return float64(w.pending.bytes) / maxOfAll
-}
-
-func (p *pending) release(caller string, size int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.bytes -= size
-	if p.byCaller[caller] -= size; p.byCaller[caller] == 0 {
-		delete(p.byCaller, caller)
-	}
+	all, _ := w.pending.bytes.used()
+	return float64(all) / maxOfAll
 }
 
 // encode encodes an answer as JSON, a few at a time. It ignores the end of the call: a caller whose body came too
@@ -174,11 +182,11 @@ func (p *pending) encode(body any) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// Limits on the plans that callers request, so that the control loop keeps its share of the processor. Each caller runs
-// one plan at a time, and at most maxQueuedPlans of its calls wait for their turn.
+// Limits on the plans that callers request, so that the control loop keeps its share of the processor: how many run at
+// the same time, and how many of one caller run or wait.
 const (
-	maxPlans       = 2
-	maxQueuedPlans = 8
+	maxPlans         = 2
+	maxPlansOfCaller = 8
 )
 
 // planTimeout is how long a caller waits for a plan, the time in the queue included. It is well below writeTimeout.
@@ -188,91 +196,37 @@ const planTimeout = 10 * time.Second
 type planLimits struct {
 	// slots has a token for each running plan.
 	slots chan struct{}
-
-	mu sync.Mutex // guards callers and the calls of each
-	// callers have a plan that runs or waits.
-	callers map[string]*planQueue
-}
-
-// planQueue is the queue of one caller. running has a token while one of its plans runs; calls counts that one and
-// those that wait.
-type planQueue struct {
-	running chan struct{}
-	calls   int
+	calls shares
 }
 
 // newPlanLimits allows so many plans at the same time.
-func newPlanLimits(slots int) *planLimits {
-	return &planLimits{slots: make(chan struct{}, slots), callers: map[string]*planQueue{}}
-}
+func newPlanLimits(slots int) *planLimits { return &planLimits{slots: make(chan struct{}, slots)} }
 
 // Used returns how much of the plans that may run at the same time do so, from 0 to 1.
 func (p *planLimits) Used() float64 { return float64(len(p.slots)) / float64(cap(p.slots)) }
 
 // enter waits for a slot. The caller must call leave when its plan is complete.
 func (p *planLimits) enter(ctx context.Context, caller string) (leave func(), err error) {
-	queue := p.join(caller)
-	if queue == nil {
-		why := fmt.Sprintf("%d plans of %q are already waiting", maxQueuedPlans, shorten(caller))
-		return nil, &access.ThrottledError{After: planTimeout, Why: why}
+	part, err := p.calls.take(caller, 1, func(own, _ int) error {
+		if own < maxPlansOfCaller {
+			return nil
+		}
+		why := fmt.Sprintf("%d plans of %q are already running or waiting", own, shorten(caller))
+		return &access.ThrottledError{After: planTimeout, Why: why}
+	})
+	if err != nil {
+		return nil, err
 	}
-	if !acquire(ctx, queue.running) {
-		p.part(caller, queue)
-		why := fmt.Sprintf(
-			"another plan of %q is running, and each caller can run one at a time", shorten(caller),
-		)
-		return nil, &access.ThrottledError{After: time.Second, Why: why}
-	}
-	if !acquire(ctx, p.slots) {
-		<-queue.running
-		p.part(caller, queue)
+	select {
+	case p.slots <- struct{}{}:
+		return func() {
+			<-p.slots
+			part()
+		}, nil
+	case <-ctx.Done():
+		part()
 		why := fmt.Sprintf("%d plans are running, which is the limit", cap(p.slots))
 		return nil, &problem{Kind: kindUnavailable, Detail: why}
-	}
-	return func() {
-		<-p.slots
-		<-queue.running
-		p.part(caller, queue)
-	}, nil
-}
-
-// acquire puts a token into slots, and waits until there is room or ctx ends.
-func acquire(ctx context.Context, slots chan<- struct{}) bool {
-	select {
-	case slots <- struct{}{}:
-		return true
-	default:
-	}
-	select {
-	case slots <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// join adds a call to the caller's queue, or returns nil if the queue is full.
-func (p *planLimits) join(caller string) *planQueue {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	queue := p.callers[caller]
-	if queue == nil {
-		queue = &planQueue{running: make(chan struct{}, 1)}
-		p.callers[caller] = queue
-	}
-	if queue.calls > maxQueuedPlans {
-		return nil
-	}
-	queue.calls++
-	return queue
-}
-
-// part removes a call from the queue, and the queue with its last call.
-func (p *planLimits) part(caller string, queue *planQueue) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if queue.calls--; queue.calls == 0 {
-		delete(p.callers, caller)
 	}
 }
 

@@ -176,8 +176,8 @@ func TestPendingAnswersAreLimitedPerCallerAndInTotal(t *testing.T) {
 		release()
 	}
 	hold("g", 2*maxOfAll)() // no other answer is pending
-	if a.bytes != 0 || len(a.byCaller) != 0 {
-		t.Errorf("when all are read %d bytes of %v are held", a.bytes, a.byCaller)
+	if all, most := a.bytes.used(); all != 0 || most != 0 {
+		t.Errorf("when all are read %d bytes are held", all)
 	}
 }
 
