@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -21,12 +22,8 @@ type subscription struct {
 	includes func(nodepool.ClusterKey) bool
 	// initial returns the first events.
 	initial func() []event
-	// unknown has a token while the rights on a namespace are unknown; nil if that cannot happen.
-	unknown <-chan struct{}
-	// recheck checks the caller itself again.
-	recheck func() error
-	// gained reviews rights, the unknown ones or all, and returns events about what the stream shows from now on.
-	gained func(all bool) ([]event, error)
+	// recheck checks the rights of the caller again, and returns events about what the stream shows only from now on.
+	recheck func() ([]event, error)
 }
 
 // FollowCluster streams the events of one cluster until the caller leaves, recheck fails, or the stream is too old. An
@@ -43,25 +40,27 @@ func (h *Hub) FollowCluster(
 			}
 			return h.current(view)
 		},
-		recheck: recheck,
-		gained:  func(bool) ([]event, error) { return nil, nil },
+		recheck: func() ([]event, error) { return nil, recheck() },
 	})
 }
 
-// FollowFleet streams the events of all clusters that the caller may see. It reviews rights when the stream begins, for
-// each new namespace, and with each heartbeat.
+// FollowFleet streams the events of all clusters that the caller may see. It reviews rights when the stream begins and
+// with each heartbeat; until then it does not show a namespace that is new to it, unless the caller may see all.
 func (h *Hub) FollowFleet(w http.ResponseWriter, r *http.Request, review review, recheck func() error) error {
 	filter, err := newNamespaceFilter(h.fleet, review)
 	if err != nil {
 		return err
 	}
 	return h.follow(w, r, subscription{
-		includes: filter.includes, unknown: filter.unknown, recheck: recheck,
+		includes: filter.includes,
 		initial: func() []event {
 			return h.currentIf(func(v View) bool { return filter.includes(v.Cluster) }, apiv1.EventStatus)
 		},
-		gained: func(all bool) ([]event, error) {
-			gained, err := filter.review(all)
+		recheck: func() ([]event, error) {
+			if err := recheck(); err != nil {
+				return nil, err
+			}
+			gained, err := filter.review()
 			return h.currentIf(func(v View) bool { return gained[v.Cluster.Namespace] }), err
 		},
 	})
@@ -111,12 +110,8 @@ func (h *Hub) pump(r *http.Request, s subscription, queue *subscriber, out *answ
 			queue.end(fmt.Sprintf("a stream lasts %v; open a new one", h.MaxAge))
 			continue
 		case <-heartbeat.C:
-			if err = s.recheck(); err == nil {
-				gained, err = s.gained(true)
-			}
+			gained, err = s.recheck()
 			gained = append(gained, event{text: []byte(": keep-alive\n\n")})
-		case <-s.unknown:
-			gained, err = s.gained(false)
 		case <-queue.wake:
 			pending, ended := queue.take()
 			if out.Send(texts(pending)...) != nil {
@@ -239,85 +234,49 @@ func (s *answerStream) SetDeadline(until time.Time) error {
 // future ones included.
 type review func(namespaces []string) (everywhere bool, visible map[string]bool, err error)
 
-// namespaceFilter holds which namespaces a caller may see. It reviews a namespace when it first appears, and all of
-// them again with each heartbeat, so it notices new namespaces and revoked rights.
+// namespaceFilter holds which namespaces a caller may see. It reviews them again with each heartbeat, so it notices new
+// namespaces and revoked rights.
 type namespaceFilter struct {
 	fleet Fleet
 	ask   review
-	// unknown has a token while a namespace waits for review.
-	unknown chan struct{}
 
 	mu sync.Mutex // guards the fields below
-	// everywhere means that no namespace needs a review. visible has the results of reviews; waiting has the namespaces
-	// without one.
+	// everywhere means that no namespace needs a review. visible has the results of reviews.
 	everywhere bool
 	visible    map[string]bool
-	waiting    map[string]bool
 }
 
 // newNamespaceFilter reviews the namespaces that have clusters now.
 func newNamespaceFilter(fleet Fleet, ask review) (*namespaceFilter, error) {
-	f := &namespaceFilter{
-		fleet: fleet, ask: ask, unknown: make(chan struct{}, 1), visible: map[string]bool{}, waiting: map[string]bool{},
-	}
-	_, err := f.review(true)
+	f := &namespaceFilter{fleet: fleet, ask: ask}
+	_, err := f.review()
 	return f, err
 }
 
-// includes reports whether the caller may see a cluster. It notes unknown namespaces for review.
+// includes reports whether the caller may see a cluster.
 func (f *namespaceFilter) includes(key nodepool.ClusterKey) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.everywhere {
-		return true
-	}
-	visible, known := f.visible[key.Namespace]
-	if !known {
-		f.waiting[key.Namespace] = true
-		signal(f.unknown)
-	}
-	return visible
+	return f.everywhere || f.visible[key.Namespace]
 }
 
-// review reviews the namespaces that wait, or all, and returns those that have become visible.
-func (f *namespaceFilter) review(all bool) (gained map[string]bool, err error) {
-	everywhere, visible, err := f.ask(f.due(all))
+// review reviews the namespaces of the fleet and those it has reviewed before, and returns those that have become visible. Only one review may run at a
+// time.
+func (f *namespaceFilter) review() (gained map[string]bool, err error) {
+	namespaces := slices.Collect(maps.Keys(f.visible)) // also those whose last RayCluster is gone, for that event
+	for _, view := range f.fleet.Views() {
+		namespaces = append(namespaces, view.Cluster.Namespace)
+	}
+	everywhere, visible, err := f.ask(namespaces)
 	if err != nil {
 		return nil, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	gained = map[string]bool{}
 	for namespace, allowed := range visible {
-		if allowed && !f.everywhere && !f.visible[namespace] {
-			gained[namespace] = true
-		}
-		f.visible[namespace] = allowed
-	}
-	f.everywhere = everywhere
-	return gained, nil
-}
-
-// due returns the namespaces to review: those of the fleet and those with a result, or those that wait.
-func (f *namespaceFilter) due(all bool) []string {
-	var namespaces []string
-	if all {
-		for _, view := range f.fleet.Views() {
-			namespaces = append(namespaces, view.Cluster.Namespace)
-		}
+		gained[namespace] = allowed && !f.everywhere && !f.visible[namespace]
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if all {
-		for namespace := range f.visible {
-			namespaces = append(namespaces, namespace)
-		}
-		return namespaces
-	}
-	for namespace := range f.waiting {
-		namespaces = append(namespaces, namespace)
-	}
-	clear(f.waiting)
-	slices.Sort(namespaces)
-	return namespaces
+	f.everywhere, f.visible = everywhere, visible
+	return gained, nil
 }
