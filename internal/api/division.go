@@ -5,7 +5,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -44,55 +43,14 @@ const movesNow = "RayClusters move between shards now, so a list could lack some
 
 // toOwner passes a call about one RayCluster on, unless this replica decides about it.
 func (r *relay) toOwner(c *gin.Context, key nodepool.ClusterKey) {
-	address, mine, known := r.Division.Route(key)
-	if mine {
+	if _, mine, _ := r.Division.Route(key); mine {
 		return
 	}
-	if !known {
-		r.unavailable(c, "no shard decides about this RayCluster now; one takes over within seconds")
-		return
+	where := func() (address string, known bool) {
+		address, _, known = r.Division.Route(key)
+		return address, known
 	}
-	if err := r.mayPass(c, address); err != nil {
-		r.answers.Fail(c, err)
-		return
-	}
-	r.pass(c, address, func() bool {
-		now, _, known := r.Division.Route(key)
-		return known && now == address
-	})
-}
-
-// mayPass returns why a call cannot be passed on to another shard, or nil.
-func (r *relay) mayPass(c *gin.Context, address string) error {
-	withoutToken := c.GetHeader("Authorization") == "" && c.GetHeader(access.ForwardedHeader) == ""
-	switch {
-	case c.GetHeader(passedHeader) != "":
-		return &problem{
-			Kind: kindUnavailable,
-			Detail: "another shard passed this call on, but this shard does not " +
-				"decide about the RayCluster; try again",
-		}
-	case address == "":
-		return &problem{
-			Kind: kindUnavailable,
-			Detail: "another shard decides, but its Lease has no address to pass " +
-				"calls on to",
-		}
-	case r.Access != nil && withoutToken:
-		// The caller authenticated by TLS, to this replica alone. A header that names the caller would have to be
-		// trusted.
-		c.Header("Connection", "close")
-		return &problem{
-			Kind: kindNotLeader,
-			Detail: "another shard decides, and a client certificate cannot be " +
-				"passed on to it; call with a token",
-		}
-	}
-	return nil
-}
-
-func (r *relay) unavailable(c *gin.Context, why string) {
-	r.answers.Fail(c, &problem{Kind: kindUnavailable, Detail: why})
+	r.passTo(c, where, "no shard decides about this RayCluster now; one takes over within seconds")
 }
 
 // others returns the addresses of all other shards, for a call about all RayClusters. It answers the call itself if

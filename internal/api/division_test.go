@@ -147,7 +147,7 @@ func TestACallAboutARayClusterThatMovesIsNotPassedOnTwice(t *testing.T) {
 	wantUnavailable(t, "owned by nobody", response, text, "no shard decides")
 	d.divisions[1].change(func() { d.divisions[1].owners["alpha"] = hostOf(d.servers[0]) })
 	response, text = ask(t, d.servers[0], http.MethodGet, "/v1/namespaces/ml/rayclusters/alpha", "")
-	wantUnavailable(t, "each thinks it is the other's", response, text, "another shard passed this call on")
+	wantUnavailable(t, "each thinks it is the other's", response, text, "another replica passed this call on")
 }
 
 // TestFewListsAreGatheredAtOnce because each takes the memory of all shards' answers. Further calls wait for their turn.

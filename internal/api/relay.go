@@ -101,52 +101,55 @@ func (r *relay) PassOn(c *gin.Context) {
 	if r.Leadership == nil || r.Leadership.Leads() || !strings.HasPrefix(c.FullPath(), "/v1/") {
 		return
 	}
-	address, err := r.leaderFor(c)
-	if err != nil {
+	r.passTo(c, r.Leadership.Leader, "no replica leads now; one takes over within seconds")
+}
+
+// passTo answers a call through the replica that decides about it. where returns its address, "" if that is unknown;
+// none is the reason if there is no such replica.
+func (r *relay) passTo(c *gin.Context, where func() (address string, known bool), none string) {
+	address, known := where()
+	if !known {
+		r.unavailable(c, none)
+		return
+	}
+	if err := r.mayPass(c, address); err != nil {
 		r.answers.Fail(c, err)
 		return
 	}
-	r.pass(c, address, func() bool {
-		now, known := r.Leadership.Leader()
-		return known && now == address
-	})
-}
-
-// pass reads the body of a call and answers the call through address. right reports whether that is still the replica
-// to call.
-func (r *relay) pass(c *gin.Context, address string, right func() bool) {
 	text, err := readBody(c.Writer, c.Request)
 	if err != nil {
 		r.answers.Fail(c, err)
 		return
 	}
-	r.call(c, address, text, right)
+	r.call(c, address, text, func() bool {
+		now, known := where()
+		return known && now == address
+	})
 	c.Abort()
 }
 
-// leaderFor returns the address for a call, or the reason why it cannot be passed on.
-func (r *relay) leaderFor(c *gin.Context) (string, error) {
-	address, known := r.Leadership.Leader()
+// mayPass returns why a call cannot be passed on to the replica at an address, or nil.
+func (r *relay) mayPass(c *gin.Context, address string) error {
 	withoutToken := c.GetHeader("Authorization") == "" && c.GetHeader(access.ForwardedHeader) == ""
-	reason := ""
 	switch {
 	case c.GetHeader(passedHeader) != "":
-		reason = "another replica passed this call on, but this replica does not lead; try again"
-	case !known:
-		reason = "no replica leads now; one takes over within seconds"
+		return &problem{Kind: kindUnavailable, Detail: "another replica passed this call on, but this replica does not " +
+			"decide about it; try again"}
 	case address == "":
-		reason = "another replica leads, but its Lease has no address to pass calls on to; " +
-			"call the leader directly (the Lease names it)"
+		return &problem{Kind: kindUnavailable, Detail: "another replica decides, but its Lease has no address to pass " +
+			"calls on to; call that replica directly (the Lease names it)"}
 	case r.Access != nil && withoutToken:
 		// The caller authenticated by TLS, to this replica alone. A header that names the caller would have to be
 		// trusted.
 		c.Header("Connection", "close")
-		return "", &problem{Kind: kindNotLeader, Detail: "another replica leads, and a client certificate " +
-			"cannot be passed on to it; try again over a new connection, or call with a token"}
-	default:
-		return address, nil
+		return &problem{Kind: kindNotLeader, Detail: "another replica decides, and a client certificate cannot be " +
+			"passed on to it; try again over a new connection, or call with a token"}
 	}
-	return "", &problem{Kind: kindUnavailable, Detail: reason}
+	return nil
+}
+
+func (r *relay) unavailable(c *gin.Context, why string) {
+	r.answers.Fail(c, &problem{Kind: kindUnavailable, Detail: why})
 }
 
 // call sends the call to address and writes the answer. right reports whether that is still the replica to call.

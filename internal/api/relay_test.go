@@ -54,7 +54,7 @@ func TestAFollowerAnswersAsTheLeaderDoes(t *testing.T) {
 func TestWithoutALeaderAllOperationsAreUnavailable(t *testing.T) {
 	follower, leadership := behind(t, "")
 	calls := 0
-	for _, known := range []struct{ says, address string }{{"no replica leads now", ""}, {"no address to pass calls on to; call the leader directly", "-"}} {
+	for _, known := range []struct{ says, address string }{{"no replica leads now", ""}, {"no address to pass calls on to; call that replica directly", "-"}} {
 		leadership.becomes("", known.address != "")
 		loadSpec(t).guarded(func(path, method string, _ object) {
 			if !strings.HasPrefix(path, "/v1/") {
