@@ -52,6 +52,15 @@ var partitions = []string{
 		part("half-1-0", "half", 1, 0) + part("half-1-1", "half", 1, 1) + `]}}`,
 }
 
+// together are two cards as drivers publish them for Kubernetes 1.34: counters and devices of each card in one slice.
+var together = []string{cardOf(0), cardOf(1)}
+
+func cardOf(card int) string {
+	return fmt.Sprintf(`{metadata: {name: card-%d}, spec: {driver: gpu.example.com, nodeName: n1, pool: {name: n1, generation: 1, resourceSliceCount: 2}, sharedCounters: [
+  {name: card-%d, counters: {half-0: {value: "1"}, half-1: {value: "1"}}}], devices: [`, card, card) +
+		part(fmt.Sprintf("half-%d-0", card), "half", card, 0) + part(fmt.Sprintf("half-%d-1", card), "half", card, 1) + `]}}`
+}
+
 func part(name, model string, card int, halves ...int) string {
 	var counters []string
 	for _, half := range halves {
@@ -99,6 +108,10 @@ func TestUnitsAreWhatTheSchedulersAllocatorFinds(t *testing.T) {
 			resource: template, want: Units{2, 2, 2, ""}},
 		"parts of cards share their counters": {
 			slices: partitions, template: halves, resource: template, want: Units{4, 4, 4, ""}},
+		"parts of cards share counters that are in the slice of the devices": {
+			slices: together, template: halves, resource: template, taken: []string{"half-1-0"}, want: Units{4, 4, 3, ""}},
+		"and their pool lacks a slice as any other": {
+			slices: together[:1], template: halves, resource: template, open: true},
 		"a part leaves room for the rest of its card and no whole one": {
 			slices: partitions, template: exactly(`, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'whole'"}}]`),
 			taken: []string{"half-1-0"}, resource: template, want: Units{2, 2, 1, ""}},
