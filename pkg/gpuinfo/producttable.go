@@ -63,12 +63,26 @@ var fourSlicesPro = &board{12, 4, "nvidia-smi mig -lgipp and -lgip on real cards
 	{32, 4, 12, []int{0}, 1},         // 4g+gfx
 }}
 
-// twoSlices describes the RTX PRO 5000 and 4500. Their counts are published, but not their starts. Here one unit is
-// half a card: 2g has all of the memory and 1g has half of it. The same sets of instances fit, whatever units the card
-// uses.
+// twoSlices describes the RTX PRO 5000, and twoSlicesSmall the RTX PRO 4500, which has no 1g+me. Their counts are
+// published, but not their starts. Here one unit is half a card: 2g has all of the memory and 1g has half of it. The
+// same sets of instances fit, whatever units the card uses.
 var twoSlices = &board{2, 2, "MUG: counts", []shape{
 	{noID, 1, 1, []int{0, 1}, 2}, // 1g
+	{noID, 1, 1, []int{0, 1}, 1}, // 1g+me
+	{noID, 1, 1, []int{0, 1}, 2}, // 1g+gfx
+	{noID, 1, 1, []int{0, 1}, 1}, // 1g+me.all
+	{noID, 1, 1, []int{0, 1}, 2}, // 1g-me
 	{noID, 2, 2, []int{0}, 1},    // 2g
+	{noID, 2, 2, []int{0}, 1},    // 2g+gfx
+}}
+
+var twoSlicesSmall = &board{2, 2, "MUG: counts", []shape{
+	{noID, 1, 1, []int{0, 1}, 2}, // 1g
+	{noID, 1, 1, []int{0, 1}, 2}, // 1g+gfx
+	{noID, 1, 1, []int{0, 1}, 1}, // 1g+me.all
+	{noID, 1, 1, []int{0, 1}, 2}, // 1g-me
+	{noID, 2, 2, []int{0}, 1},    // 2g
+	{noID, 2, 2, []int{0}, 1},    // 2g+gfx
 }}
 
 // productTable has one row for each product, with one row for each of its profiles, in the order of the board's shapes:
@@ -122,9 +136,9 @@ var productTable = []struct {
 		{"1g.18gb", 16384, 0}, {"1g.18gb+me", 16384, 0}, {"1g.35gb", 33024, 0}, {"2g.35gb", 33024, 0},
 		{"3g.71gb", 71168, 0}, {"4g.71gb", 71168, 0}, {"7g.141gb", 143360, 0},
 	}},
-	{"B200", 180, sevenSlices, "MUG; memory in part from a card, by the older driver, which leaves less", []profileRow{
+	{"B200", 180, sevenSlices, "MUG; nvidia-smi mig -lgip on a card", []profileRow{
 		{"1g.23gb", 20992, 18}, {"1g.23gb+me", 20992, 18}, {"1g.45gb", 45312, 30}, {"2g.45gb", 45312, 36},
-		{"3g.90gb", 0, 0}, {"4g.90gb", 0, 0}, {"7g.180gb", 0, 0},
+		{"3g.90gb", 91136, 70}, {"4g.90gb", 91136, 72}, {"7g.180gb", 182784, 148},
 	}},
 	{"GB200", 186, sevenSlices,
 		"mig-parted; memory from a card; older drivers name 1g.24gb, 3g.95gb, 4g.95gb and 7g.189gb", []profileRow{
@@ -145,10 +159,12 @@ var productTable = []struct {
 		{"2g.48gb-me", 48517, 94}, {"4g.96gb", 97280, 188}, {"4g.96gb+gfx", 97280, 188},
 	}},
 	{"RTX PRO 5000", 48, twoSlices, "MUG: names and counts", []profileRow{
-		{"1g.24gb", 0, 0}, {"2g.48gb", 0, 0},
+		{"1g.24gb", 0, 0}, {"1g.24gb+me", 0, 0}, {"1g.24gb+gfx", 0, 0}, {"1g.24gb+me.all", 0, 0}, {"1g.24gb-me", 0, 0},
+		{"2g.48gb", 0, 0}, {"2g.48gb+gfx", 0, 0},
 	}},
-	{"RTX PRO 4500", 32, twoSlices, "MUG: names and counts", []profileRow{
-		{"1g.16gb", 0, 0}, {"2g.32gb", 0, 0},
+	{"RTX PRO 4500", 32, twoSlicesSmall, "MUG: names and counts", []profileRow{
+		{"1g.16gb", 0, 0}, {"1g.16gb+gfx", 0, 0}, {"1g.16gb+me.all", 0, 0}, {"1g.16gb-me", 0, 0},
+		{"2g.32gb", 0, 0}, {"2g.32gb+gfx", 0, 0},
 	}},
 }
 

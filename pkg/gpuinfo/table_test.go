@@ -26,8 +26,8 @@ func TestEveryProductHasTheProfilesThatNVIDIAPublishes(t *testing.T) {
 		"B300":         "7g.269gb×1 4g.135gb×1 3g.135gb×2 2g.67gb×3 1g.67gb×4 1g.34gb×7 1g.34gb+me×1",
 		"GB300":        "7g.278gb×1 4g.139gb×1 3g.139gb×2 2g.70gb×3 1g.70gb×4 1g.35gb×7 1g.35gb+me×1",
 		"RTX PRO 6000": "4g.96gb×1 4g.96gb+gfx×1 2g.48gb×2 2g.48gb+gfx×2 2g.48gb+me.all×1 2g.48gb-me×2 1g.24gb×4 1g.24gb+me×1 1g.24gb+gfx×4 1g.24gb+me.all×1 1g.24gb-me×4",
-		"RTX PRO 5000": "2g.48gb×1 1g.24gb×2",
-		"RTX PRO 4500": "2g.32gb×1 1g.16gb×2",
+		"RTX PRO 5000": "2g.48gb×1 2g.48gb+gfx×1 1g.24gb×2 1g.24gb+me×1 1g.24gb+gfx×2 1g.24gb+me.all×1 1g.24gb-me×2",
+		"RTX PRO 4500": "2g.32gb×1 2g.32gb+gfx×1 1g.16gb×2 1g.16gb+gfx×2 1g.16gb+me.all×1 1g.16gb-me×2",
 	}
 	got := map[string]string{}
 	for _, p := range Products() {
