@@ -335,10 +335,11 @@ func (c CardChoice) TooFew(gpus *GPUs, cards int64) (refused string) {
 // Without DeviceClasses, it is unknown which names they supply, so a node that does not announce a name proves nothing.
 
 // byExtender are the names that HAMi's chart gives its scheduler extender as ignoredByScheduler, without those that
-// device plugins announce as well (docs/reference/facts.md#hami-resources).
+// device plugins announce as well (docs/reference/facts.md#hami-resources), and what Volcano's scheduler ignores in the
+// same way (GetIgnoredDevices in pkg/scheduler/api/devices/nvidia/vgpu).
 var byExtender = map[string]bool{
 	gpuinfo.HAMiMemory: true, gpuinfo.HAMiMemoryPercentage: true, gpuinfo.HAMiCores: true,
-	"nvidia.com/priority": true, "nvidia.com/remote-gpu-memory": true,
+	gpuinfo.VolcanoMemoryPercentage: true, "nvidia.com/priority": true, "nvidia.com/remote-gpu-memory": true,
 	"amd.com/gpumem": true, "amd.com/gpucores": true, "alibaba.com/ppu-memory": true, "alibaba.com/gpu-core": true,
 	"hygon.com/dcumem": true, "hygon.com/dcucores": true, "hygon.com/hcumem": true, "hygon.com/hcucores": true,
 	"metax-tech.com/vcore": true, "metax-tech.com/vmemory": true, "kunlunxin.com/vxpu-memory": true,

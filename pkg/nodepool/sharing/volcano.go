@@ -108,8 +108,9 @@ func (r *reading) volcanoCards() []Card {
 	return r.vgpuCards(volcano, devices)
 }
 
-// volcanoDevices reads Volcano's register: UUID,count,memory,type,health,mode for each card, ending in a colon
-// (volcano, pkg/scheduler/api/devices/nvidia/vgpu). Memory is in units of volcano.sh/vgpu-memory.
+// volcanoDevices reads Volcano's register: UUID,count,memory,type,health,mode for each card, ending in a colon, without
+// the mode until Volcano 1.11 (volcano, decodeNodeDevices in pkg/scheduler/api/devices/nvidia/vgpu/utils.go). Memory is
+// in units of volcano.sh/vgpu-memory.
 func volcanoDevices(register string) (devices []hamiDevice, err error) {
 	if strings.HasPrefix(register, "[") || strings.HasPrefix(register, "{") {
 		return nil, fmt.Errorf("reading %s: it is JSON: want UUID,count,memory,type,health,mode: for each card",
@@ -130,10 +131,13 @@ func volcanoDevices(register string) (devices []hamiDevice, err error) {
 
 func volcanoDevice(entry string, index int) (device hamiDevice, err error) {
 	fields := strings.Split(entry, ",")
-	if len(fields) < 6 {
-		return device, fmt.Errorf("%d fields, want 6", len(fields))
+	if len(fields) < 5 {
+		return device, fmt.Errorf("%d fields, want 6, or 5 without a mode", len(fields))
 	}
-	device = hamiDevice{UUID: fields[0], Index: index, Cores: 100, Type: fields[3], Mode: fields[5]}
+	device = hamiDevice{UUID: fields[0], Index: index, Cores: 100, Type: fields[3], Mode: coreMode}
+	if len(fields) > 5 {
+		device.Mode = fields[5]
+	}
 	for i, into := range []*int64{&device.Count, &device.Memory} {
 		if *into, err = strconv.ParseInt(fields[1+i], 10, 64); err != nil {
 			return device, fmt.Errorf("field %d: %w", 2+i, err)

@@ -21,7 +21,6 @@ func volcanoNode(register, marks string, memory int) sharing.NodeObject {
 func TestARegisterOfVolcanoThatCannotBeReadLeavesTheCardsUnknown(t *testing.T) {
 	for name, test := range map[string]struct{ register, want string }{
 		"damaged":      {"GPU-a,8,8192,NVIDIA-NVIDIA A100-SX", "4 fields, want 6"},
-		"five fields":  {"GPU-a,8,8192,NVIDIA-NVIDIA A100-SXM4-80GB,true:", "5 fields, want 6"},
 		"no number":    {"GPU-a,8,80Gi,NVIDIA-NVIDIA A100-SXM4-80GB,true,hami-core:", "80Gi"},
 		"JSON":         {`[{"id":"GPU-a","count":8,"devmem":8192,"type":"NVIDIA A100-SXM4-80GB","health":true}]`, "it is JSON"},
 		"damaged JSON": {`[{"id":"GPU-a","devmem":81`, "it is JSON"},
@@ -52,6 +51,8 @@ func TestEachCardOfVolcanoCountsForItself(t *testing.T) {
 		memory                      int
 	}{
 		{"one factor explains both cards", a100 + a30, "", `vgpu limit 2 {"volcano.sh/vgpu-memory":10}; 81920 24570`, 10649},
+		{"as plugins until 1.11 write them, without a mode", strings.ReplaceAll(a100+a30, ",hami-core", ""), "",
+			`vgpu limit 2 {"volcano.sh/vgpu-memory":10}; 81920 24570`, 10649},
 		{"in either order", a30 + a100, "", `vgpu limit 2 {"volcano.sh/vgpu-memory":10}; 24570 81920`, 10649},
 		{"labels name one of the products, and are of no other", a30 + a100, "n/gpu.product=NVIDIA-A100-SXM4-80GB n/gpu.memory=81920",
 			`vgpu limit 2 {"volcano.sh/vgpu-memory":10}; 24570 81920`, 10649},
