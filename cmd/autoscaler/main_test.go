@@ -606,7 +606,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"policy", "ml/llm", "--set", "{}", "--remove"}, `if any flags in the group [set remove] are set none of the others can be; [remove set] were all set; see autoscaler policy --help`},
 		{[]string{"policy", "ml/llm", "--set", ""}, `--set "": want a value, or the flag left out; see autoscaler policy --help`},
 		{[]string{"serve", "--config", blank}, "--config " + blank + ": the file is empty: want names of flags with their values, such as log-level: debug, or {} to set no flag"},
-		{[]string{"serve", "--config", fileOf(t, "- a\n")}, ": is a list: want names of flags with their values, such as log-level: debug"},
+		{[]string{"serve", "--config", fileOf(t, "- a\n")}, ": is [\"a\"]: want names of flags with their values, such as log-level: debug"},
 		{[]string{"serve", "--pools", blank}, "reading pools from " + blank + ": the file is empty: want a list of pools, or {} for none"},
 		{[]string{"serve", "--prices", blank}, "reading prices from " + blank + ": the file is empty: want prices of nodes, or {} for none"},
 		{[]string{"serve", "--advertise-address", "foo"}, `--advertise-address "foo": want an IP address such as 10.0.0.7`},

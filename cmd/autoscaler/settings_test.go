@@ -79,7 +79,8 @@ namespaces: [ml, "on"]
 node-autoscaler: [in-house]
 leaderElect: true
 kubeAPIQPS: 12.5
-max-in-flight: 1000
+max-in-flight: "1000"
+lease-name: 5
 pollRest: 300ms
 mode: "off"
 `, "--node-autoscaler=given-away")
@@ -88,7 +89,7 @@ mode: "off"
 	}
 	for name, want := range map[string]string{
 		"resource": "[example.com/a=whole,example.com/b=mps]", "insecure-no-auth": "true", "drain-deadline": "1m30s",
-		"namespaces": "[ml,on]", "node-autoscaler": "[in-house]", "leader-elect": "true", "kube-api-qps": "12.5", "max-in-flight": "1000",
+		"namespaces": "[ml,on]", "node-autoscaler": "[in-house]", "leader-elect": "true", "kube-api-qps": "12.5", "max-in-flight": "1000", "lease-name": "5",
 		"poll-rest": "300ms", "mode": "off",
 	} {
 		if got := flags.Lookup(name).Value.String(); got != want {
@@ -106,11 +107,10 @@ func TestWhatAFileCannotSayIsNamed(t *testing.T) {
 		"a key in the other form":    {"log_level: debug", []string{"log_level", "no flag has this name: want log-level"}},
 		"a key twice in two forms":   {"{log-level: debug, logLevel: info}", []string{"log-level and logLevel", "want one of them"}},
 		"a key twice in one form":    {"log-level: debug\nlog-level: info", []string{"config.yaml", "log-level"}},
-		"a number for a string":      {"lease-name: 5", []string{"config.yaml: lease-name: 5: want a string"}},
-		"a string for a number":      {`kube-api-qps: "5"`, []string{`kube-api-qps: "5": want a number`}},
 		"a fraction":                 {"max-in-flight: 1.5", []string{"max-in-flight: 1.5: want a whole number"}},
 		"a number without a unit":    {"poll-rest: 5", []string{"poll-rest: 5: want a duration such as 300ms, 90s or 1h30m"}},
 		"a duration that is none":    {"poll-rest: soon", []string{`poll-rest: "soon": want a duration`}},
+		"a text that is no number":   {`kube-api-qps: "many"`, []string{`kube-api-qps: "many": want a number`}},
 		"a string for a truth value": {`leader-elect: "yes"`, []string{`leader-elect: "yes": want true or false`}},
 		"a string for a list":        {"namespaces: ml", []string{`namespaces: "ml": want a list of strings`}},
 		"a list of numbers":          {"namespaces: [1]", []string{"namespaces: [1]: want a list of strings"}},

@@ -260,8 +260,8 @@ func (f *namespaceFilter) includes(key nodepool.ClusterKey) bool {
 	return f.everywhere || f.visible[key.Namespace]
 }
 
-// review reviews the namespaces of the fleet and those it has reviewed before, and returns those that have become visible. Only one review may run at a
-// time.
+// review reviews the namespaces of the fleet and those it has reviewed before, and returns those that have become
+// visible. Only one review may run at a time.
 func (f *namespaceFilter) review() (gained map[string]bool, err error) {
 	namespaces := slices.Collect(maps.Keys(f.visible)) // also those whose last RayCluster is gone, for that event
 	for _, view := range f.fleet.Views() {

@@ -30,11 +30,6 @@ func (r *relay) gatherLists(c *gin.Context) { gather(r, c, "list", joinedLists) 
 // Used returns how much of the lists that may be gathered at once are, from 0 to 1.
 func (r *relay) Used() float64 { return float64(len(r.gathering)) / maxGathered }
 
-// lists is the answer of a list.
-type lists struct {
-	Items []listed `json:"items"`
-}
-
 // gather answers a call with what join makes of the answers of all shards; what names one in an error. With one shard,
 // the call goes on here. If not all shards answer with what was asked, it writes the first answer that is something
 // else.
@@ -130,37 +125,19 @@ func (r *relay) ask(ctx context.Context, call *http.Request, address string) (*h
 }
 
 // joinedLists joins the lists of shards to one, sorted by namespace and name.
-func joinedLists(all []lists) lists {
-	items := []listed{}
+func joinedLists(all []apiv1.ClusterList) apiv1.ClusterList {
+	items := []apiv1.ClusterSummary{}
 	for _, list := range all {
 		items = append(items, list.Items...)
 	}
-	compare := func(a, b listed) int {
+	compare := func(a, b apiv1.ClusterSummary) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	}
 	slices.SortFunc(items, compare)
 	// One that moves meanwhile may be in two lists.
-	return lists{slices.CompactFunc(items, func(a, b listed) bool { return compare(a, b) == 0 })}
+	items = slices.CompactFunc(items, func(a, b apiv1.ClusterSummary) bool { return compare(a, b) == 0 })
+	return apiv1.ClusterList{Items: items}
 }
-
-// listed is one RayCluster of a list. Everything but its name is passed on as it is.
-type listed struct {
-	Namespace, Name string
-	text            json.RawMessage
-}
-
-// UnmarshalJSON keeps the text.
-func (l *listed) UnmarshalJSON(text []byte) error {
-	var key struct{ Namespace, Name string }
-	if err := json.Unmarshal(text, &key); err != nil {
-		return err
-	}
-	l.Namespace, l.Name, l.text = key.Namespace, key.Name, slices.Clone(text)
-	return nil
-}
-
-// MarshalJSON writes the text.
-func (l listed) MarshalJSON() ([]byte, error) { return l.text, nil }
 
 // capture keeps an answer instead of sending it.
 type capture struct {

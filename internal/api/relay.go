@@ -133,11 +133,11 @@ func (r *relay) mayPass(c *gin.Context, address string) error {
 	withoutToken := c.GetHeader("Authorization") == "" && c.GetHeader(access.ForwardedHeader) == ""
 	switch {
 	case c.GetHeader(passedHeader) != "":
-		return &problem{Kind: kindUnavailable, Detail: "another replica passed this call on, but this replica does not " +
-			"decide about it; try again"}
+		return &problem{Kind: kindUnavailable, Detail: "another replica passed this call on, but this replica does " +
+			"not decide about it; try again"}
 	case address == "":
-		return &problem{Kind: kindUnavailable, Detail: "another replica decides, but its Lease has no address to pass " +
-			"calls on to; call that replica directly (the Lease names it)"}
+		return &problem{Kind: kindUnavailable, Detail: "another replica decides, but its Lease has no address to " +
+			"pass calls on to; call that replica directly (the Lease names it)"}
 	case r.Access != nil && withoutToken:
 		// The caller authenticated by TLS, to this replica alone. A header that names the caller would have to be
 		// trusted.

@@ -103,7 +103,7 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 	case content == nil:
 		return fmt.Errorf("--%s %s: the file is empty: %s, or {} to set no flag", ConfigFlag, file, want)
 	case !ok:
-		return fmt.Errorf("--%s %s: is %s: %s", ConfigFlag, file, kindOfYAML(content), want)
+		return fmt.Errorf("--%s %s: is %s: %s", ConfigFlag, file, asJSON(content), want)
 	}
 	var errs []error
 	keys := map[string]string{} // by the flag that they set
@@ -134,19 +134,6 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 	return errors.Join(errs...)
 }
 
-// kindOfYAML names the kind of a YAML value that is not a map.
-func kindOfYAML(value any) string {
-	switch value.(type) {
-	case []any:
-		return "a list"
-	case string:
-		return "a string"
-	case bool:
-		return "true or false"
-	}
-	return "a number"
-}
-
 // flagOfKey returns the flag of a key: its name, kube-api-qps, or its name in one word, kubeApiQps or kubeAPIQPS; nil
 // if there is none.
 func flagOfKey(flags *pflag.FlagSet, key string) (found *pflag.Flag) {
@@ -171,44 +158,31 @@ func keysOf(flags *pflag.FlagSet) (names []string) {
 
 // setByValue sets a flag to a value from a file, and reports success.
 func setByValue(flags *pflag.FlagSet, f *pflag.Flag, value any) bool {
+	list, several := f.Value.(pflag.SliceValue)
 	switch value := value.(type) {
 	case []any:
-		list, ok := f.Value.(pflag.SliceValue)
-		items, all := stringsOf(value)
-		return ok && all && list.Replace(items) == nil
+		var items []string
+		for _, item := range value {
+			text, ok := item.(string)
+			if !ok {
+				return false
+			}
+			items = append(items, text)
+		}
+		return several && list.Replace(items) == nil
 	case string:
-		kind := f.Value.Type()
-		return (kind == "string" || kind == "duration") && flags.Set(f.Name, value) == nil
+		return !several && flags.Set(f.Name, value) == nil
 	case bool:
 		return f.Value.Type() == "bool" && flags.Set(f.Name, strconv.FormatBool(value)) == nil
 	case float64:
-		return isNumber(f) && flags.Set(f.Name, strconv.FormatFloat(value, 'f', -1, 64)) == nil
+		return !several && flags.Set(f.Name, strconv.FormatFloat(value, 'f', -1, 64)) == nil
 	}
 	return false
 }
 
-func isNumber(f *pflag.Flag) bool {
-	kind := f.Value.Type()
-	return kind == "int" || strings.HasPrefix(kind, "float")
-}
-
-// stringsOf returns the items of a list, and whether all are strings.
-func stringsOf(list []any) (items []string, ok bool) {
-	for _, item := range list {
-		text, ok := item.(string)
-		if !ok {
-			return nil, false
-		}
-		items = append(items, text)
-	}
-	return items, true
-}
-
-// quoted returns a hint if YAML parsed a word as another type: off as false, 5 as a number.
+// quoted returns a hint if YAML parsed a word as a truth value.
 func quoted(f *pflag.Flag, value any) string {
-	_, truth := value.(bool)
-	_, number := value.(float64)
-	if f.Value.Type() == "string" && (truth || number) {
+	if _, truth := value.(bool); truth && f.Value.Type() == "string" {
 		return `, in quotes if YAML would parse it as another type, such as "off"`
 	}
 	return ""

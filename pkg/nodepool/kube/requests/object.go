@@ -94,8 +94,8 @@ func (r requestObject) readBundles(object *unstructured.Unstructured) (bundles [
 	return bundles, ""
 }
 
-// unreadable says what of a spec cannot be read, after the whole of it failed with err. What passed the CRD's validation
-// can be read, so this is about objects that are older than it, and manifests.
+// unreadable says what of a spec cannot be read, after the whole of it failed with err. What passed the validation of
+// the CRD can be read, so this is about objects that are older than it, and manifests.
 func unreadable(object *unstructured.Unstructured, err error) string {
 	at, value := "spec", object.Object["spec"]
 	fields, _ := value.(map[string]any)
