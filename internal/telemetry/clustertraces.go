@@ -28,8 +28,6 @@ func (s *Span) begin(wanted time.Time) *scaleUp {
 		span:    span,
 		wanted:  wanted,
 		missing: map[string]int{},
-		late:    map[string]bool{},
-		broken:  map[string]bool{},
 	}
 }
 
@@ -84,16 +82,6 @@ func (f *clusterTraces) observe(report CycleReport) {
 			}
 		},
 	})
-	for pod, j := range f.pods.coming {
-		if up := f.waiting(j); up != nil {
-			up.slow(pod, j, report.Cycle.At)
-		}
-	}
-	for _, up := range f.open {
-		for group, why := range report.Cooling {
-			up.fail(group, why, report.Cycle.At)
-		}
-	}
 	f.close(report.Cycle)
 }
 

@@ -220,14 +220,6 @@ func ReportOf(d *addon.Decision, begun, ended time.Time) CycleReport {
 	if t.Err == "" && rayFailed(d) {
 		t.Err = d.RayErr
 	}
-	for _, g := range d.Snapshot.Groups {
-		if g.CoolingSeconds > 0 {
-			if t.Cooling == nil {
-				t.Cooling = map[string]string{}
-			}
-			t.Cooling[g.Name] = g.Closed
-		}
-	}
 	t.Actions = d.Actions
 	for _, a := range d.Actions {
 		t.Reasons = append(t.Reasons, reasonOf(d, a))

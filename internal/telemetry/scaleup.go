@@ -27,11 +27,8 @@ type scaleUp struct {
 	missing map[string]int
 	// asked, arrived, lost and withdrawn count pods.
 	asked, arrived, lost, withdrawn int
-	// spans counts the pods with spans. late has the slow stages, and broken the failing groups, that have been
-	// exported.
+	// spans counts the pods with spans.
 	spans  int
-	late   map[string]bool
-	broken map[string]bool
 	reason []string
 }
 
@@ -52,7 +49,8 @@ const (
 	mostPods = 32
 	// mostOpen limits the scale-ups of one RayCluster that the tracer follows at the same time.
 	mostOpen = 8
-	// slowAfter is the duration after which a span reports a stage as slow: the default of --allocation-timeout.
+	// slowAfter is the duration after which the span of a pod says that it is slow: the default of
+	// --allocation-timeout.
 	slowAfter = 5 * time.Minute
 	// maxFollowed is the maximum time for which the tracer follows a scale-up.
 	maxFollowed = time.Hour
@@ -132,34 +130,6 @@ func notReached(j *progress) string {
 		return "it had a node"
 	}
 	return "its Ray node lived"
-}
-
-// slow exports a span for a stage that takes too long, once for each stage, while it lasts.
-func (u *scaleUp) slow(pod string, j *progress, now time.Time) {
-	stage, since := patchedToScheduled, u.patchedAt
-	if !j.scheduled.IsZero() {
-		stage, since = scheduledToAlive, later(u.patchedAt, j.scheduled)
-	}
-	if now.Sub(since) <= slowAfter || u.late[pod+stage] || len(u.late) >= mostPods {
-		return
-	}
-	u.late[pod+stage] = true
-	_, span := u.tracer.Start(trace.ContextWithSpan(context.Background(), u.span), "slow", trace.WithTimestamp(since),
-		trace.WithAttributes(attribute.String("k8s.pod.name", pod), attribute.String("ray.group", j.group),
-			attribute.String("heliostat.stage", stage)))
-	span.SetStatus(codes.Error,
-		fmt.Sprintf("%v after it began, %s", now.Sub(since).Round(time.Second), "not yet: "+notReached(j)))
-	span.End(trace.WithTimestamp(now))
-}
-
-// fail records, once, that a group of this scale-up with missing pods fails.
-func (u *scaleUp) fail(group, why string, at time.Time) {
-	if u.missing[group] <= 0 || u.broken[group] {
-		return
-	}
-	u.broken[group] = true
-	u.span.AddEvent("group broken off", trace.WithTimestamp(at), trace.WithAttributes(
-		attribute.String("ray.group", group), attribute.String("heliostat.reason", why)))
 }
 
 // withdraw removes up to count pods of a group, and returns how many remain to be removed from other scale-ups.

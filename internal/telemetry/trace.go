@@ -135,8 +135,6 @@ type CycleReport struct {
 	Observed, Waited, Planned, Applied time.Duration
 	// GrowthWanted is the time since which the growth of this cycle is wanted, patched or not; zero if there is none.
 	GrowthWanted time.Time
-	// Cooling has the reasons why groups get no launches at present, by the names of the groups.
-	Cooling map[string]string
 	// Mode is the mode of the cluster. Actions are what the cycle did, and Reasons are the codes of their reasons.
 	Mode    string
 	Actions []addon.Action

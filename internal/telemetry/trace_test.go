@@ -329,30 +329,13 @@ func outcomeOf(s tracetest.SpanStub) string {
 	return ""
 }
 
-func TestSlowAndFailingScaleUpsAreReportedWhileTheyLast(t *testing.T) {
+func TestAScaleUpIsFollowedForAnHour(t *testing.T) {
 	p := newPlay(t)
 	p.cycle(1, grows(1, 1, "gpu", 1))
 	p.seen["a"] = actor{group: "gpu", created: 1}
-	p.cycle(2, nil)
-	p.cycle(302, nil)
-	p.cycle(303, func(report *CycleReport) { report.Cooling = map[string]string{"gpu": "no node", "cpu": "not ours"} })
-	first := p.spans.GetSpans()[0].SpanContext.TraceID()
-	slow := 0
-	for _, s := range p.spans.GetSpans() {
-		if s.Name == "slow" {
-			slow++
-			if s.Status.Description != "5m1s after it began, not yet: it had a node" || s.SpanContext.TraceID() != first {
-				t.Errorf("slow: %s in %s", s.Status.Description, s.SpanContext.TraceID())
-			}
-		}
-	}
-	if slow != 1 {
-		t.Errorf("reported %d times, want once", slow)
-	}
 	p.cycle(3700, nil)
-	root := p.only()
-	if outcomeOf(root) != "unfinished" || root.Status.Code != codes.Error || len(root.Events) != 1 || root.Events[0].Name != "group broken off" {
-		t.Errorf("ended as %s, %v, events %v", outcomeOf(root), root.Status, root.Events)
+	if root := p.only(); outcomeOf(root) != "unfinished" || root.Status.Code != codes.Error {
+		t.Errorf("ended as %s, %v", outcomeOf(root), root.Status)
 	}
 }
 

@@ -201,11 +201,10 @@ func TestOnlyCyclesThatDidSomethingOrFailedAreTold(t *testing.T) {
 	}
 }
 
-// scaling returns a decision that has been carried out while a group is in cooldown.
+// scaling returns a decision that has been carried out.
 func scaling() *addon.Decision {
 	d := decided()
 	d.RayErr = ""
-	d.Snapshot.Groups = []planner.Group{{Name: "gpu", CoolingSeconds: 30}}
 	d.Plan.Groups[0].Reasons = []planner.Reason{{Code: planner.CodeLaunch}}
 	d.Plan.Terminate = []planner.Termination{{Pod: "a", Reason: "idle"}}
 	d.Actions = slices.Clone(d.Recent)
@@ -217,10 +216,9 @@ var cycleItself = cmpopts.IgnoreFields(telemetry.CycleReport{}, "Cycle")
 
 func TestASpanTellsThePartsOfItsCycle(t *testing.T) {
 	d := scaling()
-	d.Observed, d.Planned, d.Waited, d.Snapshot.Groups[0].Closed = time.Millisecond, 500*time.Microsecond, 200*time.Microsecond, "no node"
+	d.Observed, d.Planned, d.Waited = time.Millisecond, 500*time.Microsecond, 200*time.Microsecond
 	want := telemetry.CycleReport{
 		Export: true, At: d.At, Observed: time.Millisecond, Planned: 500 * time.Microsecond, Waited: 200 * time.Microsecond, Applied: 1300 * time.Microsecond, Mode: "managed",
-		Cooling: map[string]string{"gpu": "no node"},
 		Actions: d.Actions, Reasons: []string{"idle", "launch"},
 	}
 	if diff := cmp.Diff(want, telemetry.ReportOf(d, d.At, d.At), cycleItself); diff != "" {
