@@ -289,14 +289,14 @@ func TestNodepoolsGoesOnWithoutTheRightToReadPods(t *testing.T) {
 func TestNodepoolsNamesWhatIsWrongInTheDescriptionOfPools(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"unknown field": {"pools: [{name: a, maxnode: 3}]", `pools[0] "a": unknown field "maxnode": want maxNodes`},
-		"field of none": {"pools: [{name: a}, {name: b, size: 3}]", `pools[1] "b": unknown field "size": want one of maxNodes, minNodes, name, price, shape, spot, tags`},
+		"field of none": {"pools: [{name: a}, {name: b, size: 3}]", `pools[1] "b": unknown field "size": want one of maxNodes, minNodes, name, price, shape, spot`},
 		"field of all":  {"pool: []", `unknown field "pool": want pools`},
 		"of a shape":    {"pools: [{name: a, shape: {label: {}}}]", `pools[0] "a": shape: unknown field "label": want labels`},
 		"of a taint":    {"pools: [{name: a, shape: {taints: [{key: sku, efect: NoSchedule}]}}]", `pools[0] "a": shape: taints[0]: unknown field "efect"`},
 		"price as text": {`pools: [{name: a, price: "27.2"}]`, `pools[0] "a": price: "27.2": want a number without quotes`},
 		"half a node":   {"pools: [{maxNodes: 1.5, name: a}]", `pools[0] "a": maxNodes: 1.5: want a whole number without quotes`},
 		"wrapped":       {"pools: {pools: [{name: a}]}", `pools: {"pools":[{"name":"a"}]}: want a list`},
-		"no object":     {"pools: [a100]", `pools[0] "": "a100": want an object with maxNodes, minNodes, name, price, shape, spot, tags`},
+		"no object":     {"pools: [a100]", `pools[0] "": "a100": want an object with maxNodes, minNodes, name, price, shape, spot`},
 		"of prices":     {`instanceTypes: {p4d.24xlarge: "32"}`, `instanceTypes: {"p4d.24xlarge":"32"}: want an object, each value of which is a number without quotes`},
 		"no name":       {"pools: [{maxNodes: 3}]", `pools[0] "": name: required`},
 		"twice":         {"pools: [{name: a}, {name: a}]", `pools[1] "a": name: duplicate`},
@@ -306,7 +306,6 @@ func TestNodepoolsNamesWhatIsWrongInTheDescriptionOfPools(t *testing.T) {
 		"quantity":      {"pools: [{name: a, shape: {allocatable: {nvidia.com/gpu: eight}}}]", `pools[0] "a": shape: allocatable: resource nvidia.com/gpu: "eight" is not a quantity`},
 		"fraction":      {"pools: [{name: a, shape: {allocatable: {nvidia.com/gpu: 0.5}}}]", `resource nvidia.com/gpu: 0.5 is not a whole number`},
 		"taint":         {"pools: [{name: a, shape: {taints: [sku=gpu]}}]", `pools[0] "a": shape: taints[0]: taint "sku=gpu": want key=value:effect`},
-		"tag":           {"pools: [{name: a, tags: {k8s.io/cluster-autoscaler/node-template/taint/sku: gpu}}]", `pools[0] "a": tags: tag k8s.io/cluster-autoscaler/node-template/taint/sku="gpu": want value:effect`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pools := filepath.Join(t.TempDir(), "pools.yaml")

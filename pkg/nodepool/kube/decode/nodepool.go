@@ -6,7 +6,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,11 +20,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// NodePool is the part of a Karpenter NodePool (karpenter.sh/v1) that Heliostat reads.
-type NodePool struct {
-	Metadata struct {
-		Name string `json:"name"`
-	} `json:"metadata"`
+// nodePool is the part of a Karpenter NodePool (karpenter.sh/v1) that Heliostat reads.
+type nodePool struct {
 	Spec struct {
 		Replicas *int64         `json:"replicas"`
 		Limits   map[string]any `json:"limits"`
@@ -41,31 +37,39 @@ type NodePool struct {
 	} `json:"spec"`
 }
 
-// Template describes every node that Karpenter adds to the pool. It ignores startupTaints, which disappear once a node
-// has started.
-func (p NodePool) Template() *landing.NodeTemplate {
-	own := p.Spec.Template
+// ReadNodePool reads spec.replicas, the size of a static NodePool, and spec.limits: the totals of all nodes of the pool,
+// and under the name nodes their number. Without limits the pool has no ceiling, and neither has one with limits that
+// cannot be read, which is returned with an error. The template describes every node that Karpenter adds to the pool;
+// startupTaints, which disappear once a node has started, are no part of it.
+func ReadNodePool(object map[string]any) (landing.Ceiling, error) {
+	name, ceiling := nameIn(object), landing.Ceiling{Source: landing.FromKarpenter}
+	ceiling.Group, _, _ = unstructured.NestedString(object, "metadata", "name")
+	var pool nodePool
+	text, err := json.Marshal(object)
+	if err == nil {
+		err = json.Unmarshal(text, &pool)
+	}
+	if err != nil {
+		return ceiling, fmt.Errorf("reading NodePool %s: %w", name, err)
+	}
+	own := pool.Spec.Template
 	made := &corev1.Node{Spec: corev1.NodeSpec{Taints: own.Spec.Taints}}
-	return &landing.NodeTemplate{Labels: own.Metadata.Labels, Requirements: own.Spec.Requirements, Taints: Taints(made)}
-}
-
-// CeilingOf reads spec.replicas, the size of a static NodePool, and spec.limits: the totals of all nodes of the pool,
-// and under the name nodes their number. Without limits the pool has no ceiling.
-func CeilingOf(pool NodePool) (ceiling landing.Ceiling, err error) {
-	ceiling = landing.Ceiling{Group: pool.Metadata.Name, Limits: landing.Quantities{}, Source: landing.FromKarpenter}
-	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
-		quantity, err := resource.ParseQuantity(fmt.Sprint(pool.Spec.Limits[name]))
+	ceiling.Template = &landing.NodeTemplate{Labels: own.Metadata.Labels, Requirements: own.Spec.Requirements,
+		Taints: Taints(made)}
+	limits, most := landing.Quantities{}, (*int64)(nil)
+	for _, key := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
+		quantity, err := resource.ParseQuantity(fmt.Sprint(pool.Spec.Limits[key]))
 		if err != nil {
-			return ceiling, fmt.Errorf("reading NodePool %s: spec.limits.%s %v: %w", pool.Metadata.Name, name,
-				pool.Spec.Limits[name], err)
+			return ceiling, fmt.Errorf("reading NodePool %s: spec.limits.%s %v: %w", name, key, pool.Spec.Limits[key],
+				err)
 		}
-		if name == "nodes" {
-			most := quantity.Value()
-			ceiling.MaxNodes = &most
+		if key == "nodes" {
+			most = new(quantity.Value())
 			continue
 		}
-		ceiling.Limits[name] = Amount(quantity)
+		limits[key] = Amount(quantity)
 	}
+	ceiling.Limits, ceiling.MaxNodes = limits, most
 	if static := pool.Spec.Replicas; static != nil {
 		ceiling.MinNodes, ceiling.MaxNodes, ceiling.Replicas = static, static, static
 	}
@@ -164,15 +168,8 @@ func quantitiesOf(list corev1.ResourceList) landing.Quantities {
 // StatusConfigMap is where the Cluster Autoscaler writes its status, in its own namespace, usually kube-system.
 const StatusConfigMap = "cluster-autoscaler-status"
 
-// The text that the Cluster Autoscaler wrote before release 1.30: a node group's name, and the sizes on the line of its
-// health (kubernetes/autoscaler, clusterstate/utils).
-var (
-	statusName  = regexp.MustCompile(`^\s*Name:\s+(\S+)\s*$`)
-	statusSizes = regexp.MustCompile(`\bHealth:.*\(minSize=(\d+), maxSize=(\d+)\)`)
-)
-
-// statusYAML is the form since release 1.30.
-type statusYAML struct {
+// autoscalerStatus is the part of the Cluster Autoscaler's status, since release 1.30, that Heliostat reads.
+type autoscalerStatus struct {
 	NodeGroups []struct {
 		Name   string `json:"name"`
 		Health struct {
@@ -182,39 +179,34 @@ type statusYAML struct {
 	} `json:"nodeGroups"`
 }
 
-// AutoscalerCeilings reads the sizes of node groups from the Cluster Autoscaler's status, in either form. It returns an
-// error for any other text.
+// AutoscalerCeilings reads the sizes of node groups from the Cluster Autoscaler's status. It ignores a maximum below the
+// minimum: some providers report no maximum, which appears as 0.
 func AutoscalerCeilings(status string) ([]landing.Ceiling, error) {
-	if statusHead.MatchString(status) {
-		return textCeilings(status), nil
-	}
-	var form statusYAML
-	if err := yaml.Unmarshal([]byte(status), &form); err != nil {
-		return nil, fmt.Errorf(
-			"reading the Cluster Autoscaler's status, which is neither YAML nor the text of releases before 1.30: %w",
-			err,
-		)
+	var read autoscalerStatus
+	if err := yaml.Unmarshal([]byte(status), &read); err != nil {
+		return nil, fmt.Errorf("reading the Cluster Autoscaler's status, which is not the YAML of release 1.30 and later: "+
+			"%w", err)
 	}
 	var ceilings []landing.Ceiling
-	for _, group := range form.NodeGroups {
-		ceilings = append(ceilings, ceilingOf(group.Name, group.Health.MinSize, group.Health.MaxSize))
+	for _, group := range read.NodeGroups {
+		least, most := group.Health.MinSize, group.Health.MaxSize
+		if least != nil && most != nil && *most < *least {
+			most = nil
+		}
+		ceilings = append(ceilings, landing.Ceiling{Group: group.Name, MinNodes: least, MaxNodes: most,
+			Source: landing.FromClusterAutoscaler})
 	}
 	return ceilings, nil
 }
 
-// statusHead is the beginning of the old form.
-var statusHead = regexp.MustCompile(`^Cluster-autoscaler status at |(?m)^Cluster-wide:`)
-
-// statusUpdated is the annotation in which both forms of the status state when they were written, in the layout
-// statusFormat (docs/reference/facts.md#status-of-the-cluster-autoscaler). Both texts contain the time too.
+// StatusUpdated is the annotation that says when the status was written, in the layout statusFormat
+// (docs/reference/facts.md#status-of-the-cluster-autoscaler). The text contains the time too.
 const (
 	StatusUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
 	statusFormat  = "2006-01-02 15:04:05.999999999 -0700 MST"
 )
 
-var statusWritten = regexp.MustCompile(
-	`^(?:Cluster-autoscaler status at |time: "?)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [-+]\d{4} \w+)`,
-)
+var statusWritten = regexp.MustCompile(`^time: "?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [-+]\d{4} \w+)`)
 
 // StatusTime returns when the Cluster Autoscaler wrote its status.
 func StatusTime(config *corev1.ConfigMap) (time.Time, error) {
@@ -227,36 +219,6 @@ func StatusTime(config *corev1.ConfigMap) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("the time when it was written is missing: %w", err)
 	}
 	return written, nil
-}
-
-func textCeilings(status string) []landing.Ceiling {
-	var ceilings []landing.Ceiling
-	name := ""
-	for line := range strings.Lines(status) {
-		if match := statusName.FindStringSubmatch(line); match != nil {
-			name = match[1]
-			continue
-		}
-		match := statusSizes.FindStringSubmatch(line)
-		if match == nil || name == "" {
-			continue
-		}
-		least, errLeast := strconv.ParseInt(match[1], 10, 64)
-		most, errMost := strconv.ParseInt(match[2], 10, 64)
-		if errLeast == nil && errMost == nil {
-			ceilings = append(ceilings, ceilingOf(name, &least, &most))
-		}
-		name = ""
-	}
-	return ceilings
-}
-
-// ceilingOf ignores a maximum below the minimum: some providers report no maximum, which appears as 0.
-func ceilingOf(group string, least, most *int64) landing.Ceiling {
-	if least != nil && most != nil && *most < *least {
-		most = nil
-	}
-	return landing.Ceiling{Group: group, MinNodes: least, MaxNodes: most, Source: landing.FromClusterAutoscaler}
 }
 
 // NodeClaimResource are Karpenter's NodeClaims, which have no namespace.

@@ -83,7 +83,10 @@ func (s *NodeSet) Add(object map[string]any) error {
 	case kind == "ResourceClaim" && HasDevices(at.GetAPIVersion()):
 		return decodeInto(object, "resourceclaim", s.addClaim)
 	case kind == "NodePool" && group == "karpenter.sh":
-		s.note(decodeInto(object, "nodepool", s.addNodePool))
+		ceiling, err := ReadNodePool(object)
+		if s.note(err); err == nil {
+			s.Ceilings = append(s.Ceilings, ceiling)
+		}
 	case kind == "NodeClaim" && group == "karpenter.sh":
 		s.note(decodeInto(object, "nodeclaim", func(claim *claimObject) error { s.addNodeClaim(claim); return nil }))
 	}
@@ -209,12 +212,3 @@ func (s *NodeSet) addStatus(config *corev1.ConfigMap) error {
 }
 
 func (s *NodeSet) addNodeClaim(claim *claimObject) { s.Claims = append(s.Claims, claim.claim()) }
-
-func (s *NodeSet) addNodePool(pool *NodePool) error {
-	ceiling, err := CeilingOf(*pool)
-	if err == nil {
-		ceiling.Template = pool.Template()
-		s.Ceilings = append(s.Ceilings, ceiling)
-	}
-	return err
-}

@@ -17,23 +17,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// What the Cluster Autoscaler of 2023 wrote on EKS, shortened; its lines are no YAML.
-const statusText = `Cluster-autoscaler status at 2023-11-24 04:28:19.546750398 +0000 UTC:
-Cluster-wide:
-  Health:      Healthy (ready=3 unready=0 (resourceUnready=0) notStarted=0 longNotStarted=0 registered=3 longUnregistered=0)
-               LastProbeTime:      2023-11-24 04:28:19.546750398 +0000 UTC m=+3600.123456789
-  ScaleUp:     NoActivity (ready=3 registered=3)
-
-NodeGroups:
-  Name:        eks-workers-2c1f9d3b-a8e2-4f11-9c3e-8b7a6d5e4f30
-  Health:      Healthy (ready=3 unready=0 (resourceUnready=0) notStarted=0 longNotStarted=0 registered=3 longUnregistered=0 cloudProviderTarget=3 (minSize=1, maxSize=10))
-               LastProbeTime:      2023-11-24 04:28:19.546750398 +0000 UTC m=+3600.123456789
-  ScaleUp:     NoActivity (ready=3 cloudProviderTarget=3)
-
-  Name:        without-maximum
-  Health:      Healthy (ready=3 unready=0 notStarted=0 longNotStarted=0 registered=3 longUnregistered=0 cloudProviderTarget=3 (minSize=2, maxSize=0))
-`
-
 const statusOf130 = `time: 2024-05-01 10:00:00.000000000 +0000 UTC
 autoscalerStatus: Running
 clusterWide:
@@ -50,6 +33,8 @@ nodeGroups:
   scaleUp: {status: NoActivity}
 - name: unmeasured
   health: {status: Healthy}
+- name: without-maximum
+  health: {minSize: 2, maxSize: 0}
 `
 
 // bounds are ceilings in short: group least-most, with limits behind.
@@ -72,18 +57,15 @@ func bounds(ceilings []landing.Ceiling) string {
 	return strings.Join(texts, ", ")
 }
 
-func TestTheClusterAutoscalersStatusIsReadInBothForms(t *testing.T) {
-	for _, test := range []struct{ name, status, want string }{
-		{"text", statusText, "eks-workers-2c1f9d3b-a8e2-4f11-9c3e-8b7a6d5e4f30 1-10, without-maximum 2-?"},
-		{"YAML", statusOf130, "aks-gpu-12345678-vmss 0-4, unmeasured ?-?"},
-	} {
-		ceilings, err := AutoscalerCeilings(test.status)
-		if got := bounds(ceilings); got != test.want || err != nil {
-			t.Errorf("%s: %s, %v; want %s", test.name, got, err, test.want)
-		}
+func TestTheClusterAutoscalersStatusSaysHowFarGroupsMayGrow(t *testing.T) {
+	ceilings, err := AutoscalerCeilings(statusOf130)
+	if got := bounds(ceilings); got != "aks-gpu-12345678-vmss 0-4, unmeasured ?-?, without-maximum 2-?" || err != nil {
+		t.Errorf("%s, %v", got, err)
 	}
-	if _, err := AutoscalerCeilings("not: [a status"); err == nil || !strings.Contains(err.Error(), "neither YAML nor the text") {
-		t.Errorf("neither form: %v", err)
+	for _, other := range []string{"not: [a status", "Cluster-autoscaler status at 2023-11-24 04:28:19 +0000 UTC:\nCluster-wide:\n  Health:  Healthy (ready=3)\n           LastProbeTime:  2023-11-24 04:28:19 +0000 UTC"} {
+		if _, err := AutoscalerCeilings(other); err == nil || !strings.Contains(err.Error(), "not the YAML of release 1.30") {
+			t.Errorf("%s: %v", other, err)
+		}
 	}
 }
 
@@ -217,45 +199,6 @@ func TestPodsHoldResourcesUntilTheyEnd(t *testing.T) {
 	}
 }
 
-func TestTagsOfNodeGroupsDeclareAShape(t *testing.T) {
-	tests := []struct{ name, tags string }{
-		{"AWS", `
-    k8s.io/cluster-autoscaler/enabled: "true"
-    k8s.io/cluster-autoscaler/node-template/resources/nvidia.com/mig-1g.5gb: "56"
-    k8s.io/cluster-autoscaler/node-template/resources/cpu: "96"
-    k8s.io/cluster-autoscaler/node-template/label/team_name: ml
-    k8s.io/cluster-autoscaler/node-template/taint/sku: gpu:NoSchedule`},
-		{"Azure", `
-    k8s.io_cluster-autoscaler_node-template_resources_nvidia.com_mig-1g.5gb: "56"
-    k8s.io_cluster-autoscaler_node-template_resources_cpu: "96"
-    k8s.io_cluster-autoscaler_node-template_label_team~2name: ml
-    k8s.io_cluster-autoscaler_node-template_taint_sku: gpu:NoSchedule`},
-		{"Cluster API", `
-    capacity.cluster-autoscaler.kubernetes.io/gpu-type: nvidia.com/mig-1g.5gb
-    capacity.cluster-autoscaler.kubernetes.io/gpu-count: "56"
-    capacity.cluster-autoscaler.kubernetes.io/cpu: "96"
-    capacity.cluster-autoscaler.kubernetes.io/labels: team_name=ml
-    capacity.cluster-autoscaler.kubernetes.io/taints: sku=gpu:NoSchedule`},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			config, err := ReadPools(strings.NewReader("pools:\n- name: mig\n  tags:" + test.tags + "\n"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			shapes := config.Shapes(sharing.Reader{})
-			if len(shapes) != 1 {
-				t.Fatalf("%d shapes, want 1", len(shapes))
-			}
-			got := shapes[0]
-			want := "mig true map[team_name:ml] [sku=gpu:NoSchedule] 96 56"
-			if text := fmt.Sprint(got.Name, " ", got.Declared, " ", got.Labels, " ", got.Taints, " ", got.Allocatable["cpu"], " ", got.GPUs.Units["nvidia.com/mig-1g.5gb"]); text != want {
-				t.Errorf("shape %s, want %s", text, want)
-			}
-		})
-	}
-}
-
 // nodesOf reads the nodes of one file.
 func nodesOf(in io.Reader) ([]sharing.NodeObject, error) {
 	var set NodeSet
@@ -285,13 +228,12 @@ func TestAPodThatCannotBeReadLeavesOpenWhatIsFreeOnItsNodeAlone(t *testing.T) {
 	}
 }
 
-func TestBothFormsOfTheStatusShowWhenTheyWereWritten(t *testing.T) {
+func TestTheStatusShowsWhenItWasWritten(t *testing.T) {
 	tests := []struct{ name, annotation, status, want string }{
-		{"the annotation", "2024-05-01 10:00:00.5 +0000 UTC", statusText, "2024-05-01T10:00:00Z"},
-		{"the old text", "", statusText, "2023-11-24T04:28:19Z"},
+		{"the annotation", "2024-05-02 10:00:00.5 +0000 UTC", statusOf130, "2024-05-02T10:00:00Z"},
 		{"the YAML", "", statusOf130, "2024-05-01T10:00:00Z"},
 		{"no time", "", "nodeGroups: []", ""},
-		{"no time that can be read", "yesterday", statusText, ""},
+		{"no time that can be read", "yesterday", statusOf130, ""},
 	}
 	for _, test := range tests {
 		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{StatusUpdated: test.annotation}}, Data: map[string]string{"status": test.status}}

@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -25,9 +24,9 @@ import (
 // maxPoolsFile bounds a pools file in bytes: some thousand pools.
 const maxPoolsFile = 4 << 20
 
-// ReadPools reads the pools file, YAML or JSON: pools with name, minNodes, maxNodes, price, spot, and for a new node
-// either its shape (allocatable, labels, taints) or the Cluster Autoscaler's tags; instanceTypes, prices by name; and
-// complete, which says that no other pool can get a node.
+// ReadPools reads the pools file, YAML or JSON: pools with name, minNodes, maxNodes, price, spot, and the shape of a new
+// node (allocatable, labels, taints); instanceTypes, prices by name; and complete, which says that no other pool can get
+// a node.
 // An error names pool, field and value.
 func ReadPools(in io.Reader) (landing.Config, error) {
 	var entries []json.RawMessage
@@ -59,19 +58,10 @@ func ReadPools(in io.Reader) (landing.Config, error) {
 // readPool reads one pool. It returns the name even if another field is wrong, for the error.
 func readPool(raw json.RawMessage) (spec landing.Spec, err error) {
 	var shape json.RawMessage
-	var tags map[string]string
-	var template nodeTemplate
 	err = readMembers(raw, members{"name": &spec.Name, "minNodes": &spec.MinNodes, "maxNodes": &spec.MaxNodes,
-		"price": &spec.Price, "spot": &spec.Spot, "shape": &shape, "tags": &tags})
+		"price": &spec.Price, "spot": &spec.Spot, "shape": &shape})
 	if err != nil {
 		return spec, err
-	}
-	allocatable, labels, taints := map[string]any{}, map[string]string{}, []json.RawMessage{}
-	if shape != nil && string(shape) != "null" {
-		err = readMembers(shape, members{"allocatable": &allocatable, "labels": &labels, "taints": &taints})
-	}
-	if err != nil {
-		return spec, fmt.Errorf("shape: %w", err)
 	}
 	switch {
 	case spec.Name == "":
@@ -87,15 +77,16 @@ func readPool(raw json.RawMessage) (spec landing.Spec, err error) {
 			return spec, err
 		}
 	}
-	if err := template.readTags(tags); err != nil {
-		return spec, fmt.Errorf("tags: %w", err)
+	if shape == nil || string(shape) == "null" {
+		return spec, nil
 	}
-	if err := template.readShape(allocatable, labels, taints); err != nil {
+	node, err := shapeNode(shape)
+	if err != nil {
 		return spec, fmt.Errorf("shape: %w", err)
 	}
-	if len(template.resources) > 0 {
-		object, node := template.node(spec.Name)
-		spec.Shape, spec.Allocatable = &object, node.Allocatable
+	if node.Name = spec.Name; len(node.Status.Allocatable) > 0 {
+		object := ForGPUs(node)
+		spec.Shape, spec.Allocatable = &object, ForPodFit(sharing.Reader{}, node).Allocatable
 	}
 	return spec, nil
 }
@@ -107,41 +98,65 @@ func checkPrice(price float64) error {
 	return nil
 }
 
-// readShape reads quantities, as text or number, labels, and taints, as key=value:effect or objects with these fields.
-func (n *nodeTemplate) readShape(
-	allocatable map[string]any, labels map[string]string, taints []json.RawMessage,
-) error {
-	for _, name := range slices.Sorted(maps.Keys(allocatable)) {
-		if err := n.resource(name, fmt.Sprint(allocatable[name])); err != nil {
-			return fmt.Errorf("allocatable: %w", err)
-		}
+// shapeNode reads a new node: quantities, as text or number, labels, and taints, as key=value:effect or objects with
+// these fields.
+func shapeNode(shape json.RawMessage) (*corev1.Node, error) {
+	allocatable, taints, node := map[string]any{}, []json.RawMessage{}, &corev1.Node{}
+	err := readMembers(shape, members{"allocatable": &allocatable, "labels": &node.Labels, "taints": &taints})
+	if err != nil {
+		return nil, err
 	}
-	for key, value := range labels {
-		n.label(key, value)
+	node.Status.Allocatable = corev1.ResourceList{}
+	for _, name := range slices.Sorted(maps.Keys(allocatable)) {
+		amount, err := shapeAmount(name, fmt.Sprint(allocatable[name]))
+		if err != nil {
+			return nil, fmt.Errorf("allocatable: resource %s: %w", name, err)
+		}
+		node.Status.Allocatable[corev1.ResourceName(name)] = amount
 	}
 	for i, raw := range taints {
-		var text, key, value, effect string
-		err := json.Unmarshal(raw, &text)
-		if err == nil {
-			err = n.taintText(text)
-		} else if err = readMembers(raw, members{"key": &key, "value": &value, "effect": &effect}); err == nil {
-			err = n.taint(key, value, effect)
-		}
+		taint, err := shapeTaint(raw)
 		if err != nil {
-			return fmt.Errorf("taints[%d]: %w", i, err)
+			return nil, fmt.Errorf("taints[%d]: %w", i, err)
 		}
+		node.Spec.Taints = append(node.Spec.Taints, taint)
 	}
-	return nil
+	return node, nil
 }
 
-// node returns the template as a ready node, in both forms.
-func (n *nodeTemplate) node(pool string) (sharing.NodeObject, landing.Node) {
-	made := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: pool, Labels: n.labels},
-		Spec:       corev1.NodeSpec{Taints: n.taints},
-		Status:     corev1.NodeStatus{Allocatable: n.resources},
+func shapeAmount(name, value string) (amount resource.Quantity, err error) {
+	amount, err = resource.ParseQuantity(value)
+	switch {
+	case err != nil:
+		return amount, fmt.Errorf("%q is not a quantity: %w", value, err)
+	case amount.Sign() < 0:
+		return amount, fmt.Errorf("%s is negative", value)
+	case extended(name) && amount.MilliValue()%1000 != 0:
+		return amount, fmt.Errorf("%s is not a whole number", value)
 	}
-	return ForGPUs(made), ForPodFit(sharing.Reader{}, made)
+	return amount, nil
+}
+
+// shapeTaint reads an object, or key=value:effect or key:effect, as kubectl writes taints.
+func shapeTaint(raw json.RawMessage) (taint corev1.Taint, err error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		name, effect, ok := strings.Cut(text, ":")
+		if !ok {
+			return taint, fmt.Errorf("taint %q: want key=value:effect", text)
+		}
+		taint.Key, taint.Value, _ = strings.Cut(name, "=")
+		taint.Effect = corev1.TaintEffect(effect)
+	} else if err := readMembers(raw, members{"key": &taint.Key, "value": &taint.Value,
+		"effect": &taint.Effect}); err != nil {
+		return taint, err
+	}
+	switch taint.Effect {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule:
+		return taint, nil
+	}
+	return taint, fmt.Errorf("taint %s: effect %q: want NoSchedule, NoExecute or PreferNoSchedule", taint.Key,
+		taint.Effect)
 }
 
 // maxPricesFile bounds a prices file in bytes: some ten thousand instance types.
@@ -175,132 +190,6 @@ func ReadPrices(in io.Reader) (price.Book, error) {
 	}
 	book.WithoutLists = !lists
 	return book, nil
-}
-
-// Where users describe to the Cluster Autoscaler the nodes of a group without nodes: tags of an Auto Scaling group on
-// AWS; tags of a scale set on Azure, where _ stands for a slash and ~2 for an underscore; and annotations of a
-// MachineDeployment with Cluster API (kubernetes/autoscaler, cloudprovider/aws, azure and clusterapi).
-const (
-	templateTag      = "k8s.io/cluster-autoscaler/node-template/"
-	azureTemplateTag = "k8s.io_cluster-autoscaler_node-template_"
-	capacityKey      = "capacity.cluster-autoscaler.kubernetes.io/"
-)
-
-// nodeTemplate is what tags say about a new node.
-type nodeTemplate struct {
-	resources corev1.ResourceList
-	labels    map[string]string
-	taints    []corev1.Taint
-}
-
-// readTags reads the tags that describe a new node, and ignores the others. An error names the tag and a correct value.
-func (n *nodeTemplate) readTags(tags map[string]string) error {
-	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		if err := n.readTag(key, tags[key]); err != nil {
-			return fmt.Errorf("tag %s=%q: %w", key, tags[key], err)
-		}
-	}
-	return n.readCapacity(tags)
-}
-
-func (n *nodeTemplate) readTag(key, value string) error {
-	rest, isTemplate := strings.CutPrefix(key, templateTag)
-	if azure, ok := strings.CutPrefix(key, azureTemplateTag); ok {
-		isTemplate = true
-		rest = strings.ReplaceAll(strings.ReplaceAll(azure, "_", "/"), "~2", "_")
-	}
-	kind, name, named := strings.Cut(rest, "/")
-	if !isTemplate || !named {
-		return nil
-	}
-	switch kind {
-	case "resources":
-		return n.resource(name, value)
-	case "label":
-		n.label(name, value)
-	case "taint":
-		content, effect, ok := strings.Cut(value, ":")
-		if !ok {
-			return fmt.Errorf("want value:effect, for example present:NoSchedule")
-		}
-		return n.taint(name, content, effect)
-	}
-	return nil
-}
-
-// readCapacity reads the annotations of Cluster API.
-func (n *nodeTemplate) readCapacity(annotations map[string]string) error {
-	keys := map[string]string{
-		"cpu": "cpu", "memory": "memory", "ephemeral-disk": "ephemeral-storage", "maxPods": "pods",
-	}
-	for name, key := range keys {
-		if value, set := annotations[capacityKey+name]; set {
-			if err := n.resource(key, value); err != nil {
-				return fmt.Errorf("annotation %s%s: %w", capacityKey, name, err)
-			}
-		}
-	}
-	if gpu := annotations[capacityKey+"gpu-type"]; gpu != "" {
-		if err := n.resource(gpu, annotations[capacityKey+"gpu-count"]); err != nil {
-			return fmt.Errorf("annotation %sgpu-count: %w", capacityKey, err)
-		}
-	}
-	for pair := range strings.FieldsFuncSeq(annotations[capacityKey+"labels"], isComma) {
-		key, value, _ := strings.Cut(pair, "=")
-		n.label(key, value)
-	}
-	for text := range strings.FieldsFuncSeq(annotations[capacityKey+"taints"], isComma) {
-		if err := n.taintText(text); err != nil {
-			return fmt.Errorf("annotation %staints: %w", capacityKey, err)
-		}
-	}
-	return nil
-}
-
-func isComma(c rune) bool { return c == ',' }
-
-func (n *nodeTemplate) resource(name, value string) error {
-	quantity, err := resource.ParseQuantity(value)
-	switch {
-	case err != nil:
-		return fmt.Errorf("resource %s: %q is not a quantity: %w", name, value, err)
-	case quantity.Sign() < 0:
-		return fmt.Errorf("resource %s: %s is negative", name, value)
-	case extended(name) && quantity.MilliValue()%1000 != 0:
-		return fmt.Errorf("resource %s: %s is not a whole number", name, value)
-	}
-	if n.resources == nil {
-		n.resources = corev1.ResourceList{}
-	}
-	n.resources[corev1.ResourceName(name)] = quantity
-	return nil
-}
-
-func (n *nodeTemplate) label(key, value string) {
-	if n.labels == nil {
-		n.labels = map[string]string{}
-	}
-	n.labels[key] = value
-}
-
-// taintText reads key=value:effect, or key:effect, as kubectl writes taints.
-func (n *nodeTemplate) taintText(text string) error {
-	name, effect, ok := strings.Cut(text, ":")
-	if !ok {
-		return fmt.Errorf("taint %q: want key=value:effect", text)
-	}
-	key, value, _ := strings.Cut(name, "=")
-	return n.taint(key, value, effect)
-}
-
-func (n *nodeTemplate) taint(key, value, effect string) error {
-	switch corev1.TaintEffect(effect) {
-	case corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule:
-	default:
-		return fmt.Errorf("taint %s: effect %q: want NoSchedule, NoExecute or PreferNoSchedule", key, effect)
-	}
-	n.taints = append(n.taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
-	return nil
 }
 
 // members are the fields that an object of a configuration file may have, each with where its value goes.

@@ -2,7 +2,6 @@ package nodes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -251,22 +250,10 @@ func readNodePools(ctx context.Context, client nodePoolClient) (found []landing.
 	}
 	var problems []error
 	for _, item := range list.Items {
-		var pool decode.NodePool
-		text, err := json.Marshal(item.Object)
-		if err == nil {
-			err = json.Unmarshal(text, &pool)
-		}
-		if err != nil {
-			problems = append(problems, fmt.Errorf("%w: reading NodePool %s: %w", errContent, item.GetName(), err))
-			found = append(found, landing.Ceiling{Group: item.GetName(), Source: landing.FromKarpenter})
-			continue
-		}
-		ceiling, err := decode.CeilingOf(pool)
+		ceiling, err := decode.ReadNodePool(item.Object)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%w: %w", errContent, err))
-			ceiling.MaxNodes, ceiling.Limits = nil, nil
 		}
-		ceiling.Template = pool.Template()
 		found = append(found, ceiling)
 	}
 	return found, errors.Join(problems...)
