@@ -87,7 +87,7 @@ func listObjects(
 		devices.KnowClasses()
 	}
 	input, err := doctor.Read(objects, reader, &devices)
-	input.Forbidden, input.Partial, input.Stored = forbidden, scope != doctorScope{}, true
+	input.Forbidden, input.Stored = forbidden, true
 	return input, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -245,46 +244,6 @@ var gitOps = []string{
 func writesAgain(manager, operation string) bool {
 	return slices.ContainsFunc(gitOps, func(name string) bool { return strings.HasPrefix(manager, name) }) ||
 		operation == "Apply" && !strings.HasPrefix(manager, "kubectl")
-}
-
-func scaledByHPA(x *inventory, report reporter) {
-	for _, kind := range []string{"HorizontalPodAutoscaler", "ScaledObject"} {
-		for _, o := range x.ByKind[kind] {
-			target := o.Root().Get("spec", "scaleTargetRef")
-			if target.Text("kind") == "RayCluster" {
-				report(occurrence{Object: o, Path: target.Path(), Fix: run(kubectl(o, "delete")),
-					Seen: kind + " for RayCluster " + target.Text("name")})
-			}
-		}
-	}
-}
-
-// manyClusters is the number of RayClusters from which they are likely to wait for an operator with one worker.
-const manyClusters = 10
-
-const concurrencyFlag = "reconcile-concurrency"
-
-func operatorConcurrency(x *inventory, report reporter) {
-	for _, p := range x.programs("kuberay/operator") {
-		text, _ := p.flag(concurrencyFlag)
-		concurrency, err := strconv.Atoi(text)
-		if err != nil {
-			concurrency = 1 // the default
-		}
-		is := func(word, name string) bool { return strings.HasPrefix(strings.TrimLeft(word, "-"), name) }
-		isConfig := func(word string) bool { return is(word, "config") } // a file, which may set the concurrency
-		if len(x.Clusters) < manyClusters || slices.ContainsFunc(p.words, isConfig) || concurrency > 1 {
-			continue
-		}
-		args := p.container.Get("args")
-		change := p.appendTo(args, "--"+concurrencyFlag+"=4")
-		if i := slices.IndexFunc(args.Items(),
-			func(v fieldpath.Value) bool { return is(v.Text(), concurrencyFlag) }); i >= 0 {
-			change = replace(args.Path().Index(i), "--"+concurrencyFlag+"=4")
-		}
-		report(occurrence{Object: p.Object, Path: args.Path(), Fix: patch(change),
-			Seen: fmt.Sprintf("concurrency %d, %d RayClusters", concurrency, len(x.Clusters))})
-	}
 }
 
 // networkCloses reports a network policy that keeps the fleet from the GCS, the only port of Ray that it calls. A

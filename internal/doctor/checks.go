@@ -23,9 +23,7 @@ func Checks() []Check {
 // manifestChecks examine what an API server would refuse before Ray gets to see it.
 var manifestChecks = []Check{
 	{"kind-unknown", raydemand.Error, refused(unknownKind),
-		"there is no such kind, so the API server refuses the object, and no other check examined it"},
-	{"api-version-unknown", raydemand.Error, refused(unknownVersion),
-		"the kind is not known in this version, so no other check examined the object"},
+		"there is no such kind in this version, so the API server refuses the object, and no other check examined it"},
 	{"schema-violated", raydemand.Error, refused(violations), "the API server refuses the object"},
 	{"operator-refuses", raydemand.Error, rayObjects(operatorRefuses),
 		"the operator (KubeRay 1.6.2) refuses the object and changes nothing until it is corrected"},
@@ -79,10 +77,6 @@ var containerChecks = []Check{
 		"KAI's webhook refuses every pod of the group"},
 	{"gpu-shares-counted", raydemand.Warning, workers(gpuSharesCounted),
 		"the name ends with gpu, so the operator passes each unit to Ray as a whole GPU"},
-	{"mps-inside-ray", raydemand.Warning, workers(mpsInsideRay),
-		"kuberay #3634 (open; not tested here) reports that with MPS of NVIDIA's device plugin nvidia-smi shows the " +
-			"GPU inside a KubeRay pod, but CUDA does not start. It suspects /dev/shm, where the operator mounts its " +
-			"own volume"},
 	{"mps-shares-several", raydemand.Error, workers(mpsSharesSeveral),
 		"with MPS the device plugin refuses a request for more than one share, unless failRequestsGreaterThanOne is " +
 			"false; the kubelet then fails the pod with UnexpectedAdmissionError, and you must delete it"},
@@ -93,9 +87,6 @@ var rayChecks = []Check{
 	{"resources-not-parsed", raydemand.Error, groups(resourcesNotParsed),
 		"the operator cannot parse the string as JSON and drops the GPUs that it would derive from the limits: Ray " +
 			"counts what it happens to see on the machine"},
-	{"resources-quoting", raydemand.Info, groups(resourcesQuoting),
-		"the shell can read the string and the operator cannot: a GPU or TPU that you add to the limits will not be " +
-			"counted"},
 	{"resource-name-taken", raydemand.Warning, workers(resourceNameTaken),
 		"in resources the operator ignores the case of cpu and memory, and takes a name that ends with gpu for GPU; " +
 			"Ray's own autoscaler takes it for a resource of exactly this name, which no node ever announces"},
@@ -121,9 +112,6 @@ var rayChecks = []Check{
 	{"num-gpus-differs", raydemand.Warning, workers(numGPUsDiffers),
 		"Ray uses the declared number and the pod gets the other one: with too few GPUs tasks find none, with too " +
 			"many some stay idle"},
-	{"num-gpus-running-differs", raydemand.Info, workers(numGPUsRunningDiffers),
-		"pods older than the change announce the number that they were started with until they are replaced, so the " +
-			"group has both kinds"},
 	{"head-gpu", raydemand.Warning, heads(headGPU),
 		"the head is never removed, so its GPU costs money as long as the cluster exists, and a task on the head can " +
 			"take the whole cluster down"},
@@ -252,16 +240,11 @@ var scalerChecks = []Check{
 	{"replicas-two-writers", raydemand.Warning, clusters(replicasTwoWriters),
 		"unless this manager is set up to ignore them, it restores replicas, and the operator deletes workers " +
 			"of its own choice, busy ones too. The list of groups is atomic, so nobody can own a part of it"},
-	{"scaled-by-hpa", raydemand.Warning, inputs(scaledByHPA),
-		"RayClusters have no scale subresource, so it fails and scales nothing"},
 	{"cron-time-zone", raydemand.Error, rayObjects(cronTimeZone),
 		"KubeRay 1.7 refuses the RayCronJob and starts no job"},
 	{"scale-gated", raydemand.Info, workers(scaleGated),
 		"while there is a gate, no autoscaler launches a pod of the group, and other groups serve its demand"},
 	{"network-closes-gcs", raydemand.Warning, clusters(networkCloses), ""},
-	{"operator-concurrency", raydemand.Info, inputs(operatorConcurrency),
-		"the operator reconciles one RayCluster at a time: while one of them grows by hundreds of pods, the others " +
-			"wait for minutes (kuberay #3909)"},
 }
 
 // policyChecks examine what RayClusters keep ready, and what is asked for them.
@@ -391,6 +374,4 @@ var nodeAutoscalerChecks = []Check{
 		"Kubernetes compares this with the scale of a RayCluster, which has no scale subresource, so the budget " +
 			"allows no eviction, whatever it says: drains, upgrades and consolidation wait for ever " +
 			"(docs/reference/facts.md#disruption-budgets-over-ray-pods)"},
-	{"nodepool-unused", raydemand.Info, nodePools(nodePoolUnused),
-		"Karpenter adds no node of this NodePool for any of them"},
 }

@@ -4,8 +4,8 @@
 //
 // Read decodes objects as serve does. checks.go lists the checks; their functions are in files by topic. They ask an
 // inventory for the objects, and answer with a fix: a kubectl command, or a JSON patch of one object. A patch tests
-// what it was made for, so that the API server refuses it if the object has changed, and mergeFixes joins patches that
-// would conflict. So fixes work as printed, in any order, and you can leave some out.
+// what it was made for, so that the API server refuses it if the object has changed, also by another patch. So you can
+// run fixes in any order, and leave some out.
 package doctor
 
 import (
@@ -50,7 +50,6 @@ func Examine(input Input) []Finding {
 		})
 	}
 	all = withoutDuplicates(all)
-	mergeFixes(all)
 	findings := []Finding{}
 	for _, c := range all {
 		findings = append(findings, c.finding())

@@ -19,8 +19,6 @@ type fix struct {
 	operations []operation
 	after      string
 	hints      []string
-	// also are the codes of other findings that the same patch fixes.
-	also []string
 }
 
 // run returns the fix that runs a command.
@@ -68,9 +66,6 @@ func (f fix) String() string {
 	hints := f.hints
 	if f.object != nil && f.object.Generated {
 		hints = append(slices.Clip(hints), "standard input is the manifest, output is the corrected one")
-	}
-	if len(f.also) > 0 {
-		hints = append(slices.Clip(hints), "this patch also fixes "+strings.Join(f.also, ", "))
 	}
 	if len(hints) > 0 {
 		text += comment(strings.Join(hints, "; "))
@@ -175,18 +170,6 @@ func nested(prefixes []fieldpath.Path, inner any) any {
 func (o *Object) appendTo(list fieldpath.Value, element any) operation {
 	return o.set(list.Path().Index(len(list.Items())), element)
 }
-
-// removesElement reports whether the operation removes an element of a list, and the list's pointer.
-func (o operation) removesElement() (list string, ok bool) {
-	if o.Op != "remove" {
-		return "", false
-	}
-	_, ok = o.At.LastIndex()
-	return o.At.Parent().Pointer(), ok
-}
-
-// appends reports whether the operation adds an element at the end of a list.
-func (o operation) appends() bool { return o.Op == "add" && o.At.LastKey() == "-" }
 
 // MarshalJSON writes a value of null, too: to test for null is to test that nothing is there.
 func (o operation) MarshalJSON() ([]byte, error) {

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -32,9 +31,6 @@ type Input struct {
 	Pools landing.Config
 	// Open is what nodes of these pools may have that their shapes do not say (landing.Node).
 	Open map[string]string
-	// Partial says that only some of the RayClusters were read, those of one namespace or one of them, while nodes and
-	// NodePools serve all.
-	Partial bool
 	// Stored says that an API server has the objects, so it has accepted them.
 	Stored bool
 	// Annotations are the annotations of a RayCluster that Heliostat reads, with the prefix heliostat.dev/.
@@ -331,20 +327,17 @@ func (x *inventory) nodePools() (list []*Object) {
 	return list
 }
 
-// nodePoolRefuses returns why no pod of a group, or head, can be on a node of a NodePool; empty if one could, or if the
-// NodePool cannot be read.
-func (x *inventory) nodePoolRefuses(nodePool string, g rayGroup) string {
+// mayServe reports whether a pod of a group, or head, could be on a node of a NodePool. It could if the NodePool cannot
+// be read.
+func (x *inventory) mayServe(nodePool string, g rayGroup) bool {
 	at := slices.IndexFunc(x.stock.Rooms, func(r landing.Room) bool { return r.Pool == nodePool })
 	if at < 0 {
-		return ""
+		return true
 	}
-	refusal := x.stock.Rooms[at].Refusal(&g.Pods.Pod)
-	for _, pool := range x.poolsOf(g) {
-		if pool.Pool == nodePool && (pool.Holds > 0 || refusal == "") {
-			return ""
-		}
-	}
-	return cmp.Or(refusal, "the nodes of NodePool "+nodePool+" show that it adds none on which a pod fits")
+	refused := x.stock.Rooms[at].Refusal(&g.Pods.Pod) != ""
+	return slices.ContainsFunc(x.poolsOf(g), func(pool landing.PoolPods) bool {
+		return pool.Pool == nodePool && (pool.Holds > 0 || !refused)
+	})
 }
 
 // poolsOf returns how many pods of a group each pool of nodes that could hold one may ever hold, were it empty.

@@ -75,7 +75,7 @@ func orDefault(v fieldpath.Value, standard string) string {
 func reportUnguarded(x *inventory, nodePool string, report reporter, found occurrence) {
 	states := map[guard][]rayGroup{}
 	for _, g := range x.Groups {
-		if mayHavePods(g) && x.nodePoolRefuses(nodePool, g) == "" {
+		if mayHavePods(g) && x.mayServe(nodePool, g) {
 			state := x.guardOf(g)
 			states[state] = append(states[state], g)
 		}
@@ -126,7 +126,7 @@ func guardTimeLimited(x *inventory, o *Object, report reporter) {
 	var heads, workers []rayGroup
 	for _, g := range x.Groups {
 		switch {
-		case !mayHavePods(g) || x.nodePoolRefuses(o.Name, g) != "" || x.guardOf(g) != guarded:
+		case !mayHavePods(g) || !x.mayServe(o.Name, g) || x.guardOf(g) != guarded:
 		case g.Workers == nil:
 			heads = append(heads, g)
 		default:
@@ -159,7 +159,7 @@ func disruptionTaintTolerated(x *inventory, g rayGroup, report reporter) {
 		return
 	}
 	for _, pool := range x.nodePools() {
-		if x.nodePoolRefuses(pool.Name, g) != "" {
+		if !x.mayServe(pool.Name, g) {
 			continue
 		}
 		list := g.template().Get("tolerations")
@@ -171,34 +171,6 @@ func disruptionTaintTolerated(x *inventory, g rayGroup, report reporter) {
 		}
 		return
 	}
-}
-
-// nodePoolUnused reports NodePools that serve none of the groups. Without all RayClusters that is unknown.
-func nodePoolUnused(x *inventory, o *Object, report reporter) {
-	if x.Input.Partial || len(x.Groups) == 0 {
-		return
-	}
-	var reasons []string
-	first := map[string][]rayGroup{}
-	for _, g := range x.Groups {
-		why := x.nodePoolRefuses(o.Name, g)
-		if why == "" {
-			return
-		}
-		if first[why] == nil {
-			reasons = append(reasons, why)
-		}
-		first[why] = append(first[why], g)
-	}
-	const most = 3
-	var texts []string
-	for _, why := range reasons[:min(len(reasons), most)] {
-		texts = append(texts, fmt.Sprintf("%s (%s)", why, groupsText(first[why])))
-	}
-	report(occurrence{Path: o.Root().Path("spec", "template", "spec"),
-		Seen: fmt.Sprintf("no pod of %d heads and groups fits", len(x.Groups)), More: strings.Join(texts, "; "),
-		Fix: edit("change its taints and requirements, or those of the groups; nothing is to be done if it " +
-			"serves other pods")})
 }
 
 // guardFix returns the fix for groups that nothing guards: the flag of Heliostat's Deployment, if that is what is

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -151,76 +149,6 @@ func TestAGracePeriodMattersMostForHeads(t *testing.T) {
 				t.Errorf("got %+v, want %s: %s", f, c.want, c.why)
 			}
 		})
-	}
-}
-
-func TestANodePoolIsUnusedIfNoPodFits(t *testing.T) {
-	const spec = "/spec/template/spec"
-	gpus := func(resource string, units any) func(*testing.T, []map[string]any) {
-		return func(t *testing.T, all []map[string]any) {
-			field(t, all[1], spec+"/taints", []any{})
-			field(t, all[0], "/spec/headGroupSpec/template/spec/nodeSelector", map[string]any{"role": "head"})
-			for _, section := range []string{"limits", "requests"} {
-				field(t, all[0], worker+"/containers/0/resources/"+section, map[string]any{"cpu": "1", "memory": "1Gi", resource: units})
-			}
-		}
-	}
-	requires := func(key string, values ...any) func(*testing.T, []map[string]any) {
-		return func(t *testing.T, all []map[string]any) {
-			gpus("nvidia.com/gpu", "2")(t, all)
-			field(t, all[1], spec+"/requirements", []any{map[string]any{"key": key, "operator": "In", "values": values}})
-		}
-	}
-	const types = "node.kubernetes.io/instance-type"
-	for name, c := range map[string]struct {
-		change func(*testing.T, []map[string]any)
-		why    string
-	}{
-		"a taint": {func(*testing.T, []map[string]any) {}, "NodePool gpu has taint team-a.example/gpu:NoSchedule which the group does not tolerate"},
-		"the taint is tolerated with Exists and a key": {func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/tolerations/0/key", "team-a.example/gpu")
-		}, ""},
-		"all taints are tolerated": {func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/tolerations", []any{map[string]any{"operator": "Exists"}})
-		}, ""},
-		"a taint at the start alone": {func(t *testing.T, all []map[string]any) {
-			field(t, all[1], spec+"/startupTaints", []any{map[string]any{"key": "team-a.example/gpu", "effect": "NoSchedule"}})
-			field(t, all[1], spec+"/taints", []any{})
-		}, ""},
-		"a label that it does not set": {func(t *testing.T, all []map[string]any) {
-			field(t, all[1], spec+"/taints", []any{})
-			field(t, all[0], worker+"/nodeSelector", map[string]any{"team": "b"})
-			field(t, all[0], "/spec/headGroupSpec/template/spec/nodeSelector", map[string]any{"team": "b"})
-		}, "NodePool gpu adds no node with label team In b"},
-		"its instance type has one GPU":           {requires(types, "g6.4xlarge"), "allows no instance type with more GPUs than 1, and a pod needs 2"},
-		"one of its instance types has eight":     {requires(types, "g6.4xlarge", "p4d.24xlarge"), ""},
-		"one of its instance types is not known":  {requires(types, "g6.4xlarge", "novel.large"), ""},
-		"its instance types have at most one GPU": {requires("karpenter.k8s.aws/instance-gpu-count", "0", "1"), "at most karpenter.k8s.aws/instance-gpu-count 1"},
-		"another zone than the group's": {func(t *testing.T, all []map[string]any) {
-			requires("topology.kubernetes.io/zone", "a")(t, all)
-			field(t, all[0], worker+"/nodeSelector", map[string]any{"topology.kubernetes.io/zone": "b"})
-		}, "adds no node with label topology.kubernetes.io/zone In b"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			all := objects(t, "testdata/shows/nodepool-unused.yaml")
-			c.change(t, all)
-			f, found := findingOf(examine(t, all), "nodepool-unused")
-			if found != (c.why != "") || !strings.Contains(f.Why, c.why) {
-				t.Errorf("got %+v, want %q", f, c.why)
-			}
-		})
-	}
-}
-
-// NodePools serve the RayClusters of all namespaces.
-func TestWithSomeRayClustersAloneNoNodePoolIsUnused(t *testing.T) {
-	in, err := doctor.Read(objects(t, "testdata/shows/nodepool-unused.yaml"), sharing.Reader{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in.Partial = true
-	if f, found := findingOf(doctor.Examine(in), "nodepool-unused"); found {
-		t.Errorf("got %+v", f)
 	}
 }
 

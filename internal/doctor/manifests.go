@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -307,23 +308,13 @@ type Kind struct {
 	Own bool
 }
 
-// APIVersion returns the apiVersion that objects of the kind should have.
-func (k Kind) APIVersion() string { return apiVersion(k.Group, k.Versions[0]) }
-
 // apiVersions returns every apiVersion of the kind that checks read.
 func (k Kind) apiVersions() []string {
 	var all []string
 	for _, version := range k.Versions {
-		all = append(all, apiVersion(k.Group, version))
+		all = append(all, schema.GroupVersion{Group: k.Group, Version: version}.String())
 	}
 	return all
-}
-
-func apiVersion(group, version string) string {
-	if group == "" {
-		return version
-	}
-	return group + "/" + version
 }
 
 // Kinds are the kinds that checks examine, in the order in which they are listed. The versions are those of Kubernetes
@@ -336,7 +327,6 @@ var Kinds = []Kind{
 	{"Pod", "", []string{"v1"}, true, false},
 	{"Node", "", []string{"v1"}, false, false},
 	{"Deployment", "apps", []string{"v1"}, false, false},
-	{"HorizontalPodAutoscaler", "autoscaling", []string{"v2", "v1", "v2beta2"}, true, false},
 	{"ResourceClaim", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}, true, false},
 	{"ResourceClaimTemplate", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}, true,
 		false},
@@ -354,16 +344,6 @@ var Kinds = []Kind{
 	{"CapacityPolicy", "heliostat.dev", []string{"v1alpha1"}, true, true},
 	{"ResourceRequest", "heliostat.dev", []string{"v1alpha1"}, true, true},
 	{"CapacityBuffer", "autoscaling.x-k8s.io", []string{"v1beta1", "v1alpha1"}, true, false},
-	{"ScaledObject", "keda.sh", []string{"v1alpha1"}, true, false},
-}
-
-// kindNames are the names of the kinds that checks examine.
-func kindNames() []string {
-	var names []string
-	for _, k := range Kinds {
-		names = append(names, k.Name)
-	}
-	return names
 }
 
 // kindNamed returns the kind of a name, if checks examine it.

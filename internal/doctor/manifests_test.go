@@ -164,7 +164,7 @@ func TestAnUnreadablePodOrCeilingIsReportedAndTheRestIsRead(t *testing.T) {
 		"an amount of a pod":    {pod + "spec: {initContainers: [{name: i, resources: {requests: {memory: lots}}}]}\n", `spec.initContainers[0].resources.requests[memory] is "lots": want a Kubernetes quantity of 0 or more`},
 		"a field of a pod":      {pod + "spec: {containers: all}\n", "reading pod ml/a: "},
 		"limits of a NodePool":  {"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: {limits: {cpu: lots}}\n", "lots"},
-		"an autoscaler's words": {"kind: ConfigMap\napiVersion: v1\nmetadata: {name: cluster-autoscaler-status, namespace: kube-system}\ndata: {status: 'nodeGroups: 7'}\n", "neither YAML nor the text of releases before 1.30"},
+		"an autoscaler's words": {"kind: ConfigMap\napiVersion: v1\nmetadata: {name: cluster-autoscaler-status, namespace: kube-system}\ndata: {status: 'nodeGroups: 7'}\n", "not the YAML of release 1.30"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, _, err := decode.ReadObjects(strings.NewReader(c.text + "---\n" + pod))

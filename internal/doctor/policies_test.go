@@ -134,7 +134,7 @@ func TestAVersionThatHeliostatDoesNotServeIsReported(t *testing.T) {
 	for _, kind := range []string{"ResourceRequest", "CapacityPolicy"} {
 		object := "\napiVersion: heliostat.dev/v1\nkind: " + kind + "\nmetadata: {name: held, namespace: ml}\nspec: {rayCluster: llm}\n"
 		found := examine(t, policied(t, "", object))
-		if len(found) != 1 || found[0].Code != "api-version-unknown" || found[0].Seen != "heliostat.dev/v1" ||
+		if len(found) != 1 || found[0].Code != "kind-unknown" || found[0].Seen != "heliostat.dev/v1" ||
 			!strings.HasSuffix(found[0].Why, "; want heliostat.dev/v1alpha1") {
 			t.Errorf("%s: found %+v", kind, found)
 		}

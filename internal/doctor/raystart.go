@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,13 +20,6 @@ import (
 func resourcesNotParsed(_ *inventory, g rayGroup, report reporter) {
 	v := g.Get("rayStartParams", "resources")
 	if g.Pods.GPUs.Unparsed && dropsAccelerator(g, v) {
-		report(occurrence{Path: v.Path(), Seen: v.Text(), Fix: requote(v)})
-	}
-}
-
-func resourcesQuoting(_ *inventory, g rayGroup, report reporter) {
-	v := g.Get("rayStartParams", "resources")
-	if _, readable := unquoted(v.Text()); readable && g.Pods.GPUs.Unparsed && !dropsAccelerator(g, v) {
 		report(occurrence{Path: v.Path(), Seen: v.Text(), Fix: requote(v)})
 	}
 }
@@ -211,29 +203,6 @@ func numGPUsDiffers(x *inventory, g rayGroup, report reporter) {
 	if ok && name != "" && declared >= 0 && declared != derived {
 		report(occurrence{Path: at, Seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
 			Fix: patch(replace(at, strconv.FormatInt(derived, 10)))})
-	}
-}
-
-// startedWith finds num-gpus in the command that a pod was started with.
-var startedWith = regexp.MustCompile(`--num-gpus=(\d+)`)
-
-func numGPUsRunningDiffers(x *inventory, g rayGroup, report reporter) {
-	now, known := g.Workers.Resources[raydemand.GPU]
-	if !known {
-		return
-	}
-	for _, pod := range x.podsOf(g.Of, g.Name) {
-		var container fieldpath.Value
-		if all := pod.Root().Items("spec", "containers"); len(all) > 0 {
-			container = all[0]
-		}
-		command, _ := env(container, "KUBERAY_GEN_RAY_START_CMD")
-		then := startedWith.FindStringSubmatch(command.Text())
-		if then != nil && then[1] != now.String() {
-			report(occurrence{Object: pod, Field: "spec.containers[0].env.KUBERAY_GEN_RAY_START_CMD",
-				Seen: "--num-gpus=" + then[1] + ", and " + now.String() + " in the spec",
-				Fix:  run(kubectl(pod, "delete")).Hint("when it is idle; the operator creates a new one")})
-		}
 	}
 }
 

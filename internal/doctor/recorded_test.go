@@ -122,7 +122,7 @@ func TestWhatTheOperatorOrRayRefusesIsAnError(t *testing.T) {
 
 func TestEqualInputGivesEqualFindingsInAnyOrder(t *testing.T) {
 	var all []map[string]any
-	for _, name := range []string{"gpu-limit-differs", "toleration-missing", "mig-strategy", "operator-concurrency"} {
+	for _, name := range []string{"gpu-limit-differs", "toleration-missing", "mig-strategy"} {
 		all = append(all, objects(t, "testdata/shows/"+name+".yaml")...)
 	}
 	want, err := json.Marshal(codesOf(examine(t, all)))

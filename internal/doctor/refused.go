@@ -38,52 +38,26 @@ func alreadyReported(o *Object, field string) bool {
 		slices.ContainsFunc(o.Unreadable, func(text string) bool { return strings.HasPrefix(text, field+": ") })
 }
 
-// ofType is a fault in the kind or the apiVersion of an object that belongs to an API group.
-func ofType(field, seen, want, write, group string) []occurrence {
-	return []occurrence{{Path: fieldpath.NewPath(field), Seen: seen, More: want,
-		Fix: run("kubectl api-resources --api-group=" + cmp.Or(group, "''")).Hint("write " + field + ": " + write)}}
-}
-
-// unknownVersion reports an apiVersion that is not one of the kind's. A kind of the same name in an API that the doctor
-// does not know, such as longhorn.io, is no fault.
-func unknownVersion(o *Object) []occurrence {
-	k, known := kindNamed(o.Kind)
-	if !known || o.Read() || !k.Own && !related(o.Group(), k.Group) {
-		return nil
-	}
-	seen := "missing"
-	if version := o.Root().Get("apiVersion"); version.Has() {
-		seen = version.String()
-	}
-	return ofType("apiVersion", seen, strings.Join(k.apiVersions(), " or "), k.APIVersion(), k.Group)
-}
-
-// unknownKind reports a kind that resembles a known one. In another API it may be a kind of its own, unless it begins
-// as one of Ray's or Heliostat's does.
+// unknownKind reports an object whose kind or API group is Ray's or Heliostat's, if there is no such kind in its
+// apiVersion. Other APIs may have kinds of any name.
 func unknownKind(o *Object) []occurrence {
-	if _, known := kindNamed(o.Kind); known {
+	var kinds []string
+	for _, k := range Kinds {
+		if k.Own && (k.Name == o.Kind || k.Group == o.Group()) {
+			kinds = append(kinds, k.Name)
+		}
+	}
+	if o.Read() || len(kinds) == 0 {
 		return nil
 	}
-	k, found := kindNamed(fieldpath.Slip(o.Kind, kindNames()))
-	const begins = 3
-	own := k.Own && strings.EqualFold(o.Kind[:min(begins, len(o.Kind))], k.Name[:begins])
-	if found && (own || !o.Root().Has("apiVersion") || related(o.Group(), k.Group)) {
-		return ofType("kind", o.Kind, k.Name, k.Name, k.Group)
+	if !slices.Contains(kinds, o.Kind) {
+		want := fieldpath.WantName(o.Kind, kinds)
+		return []occurrence{{Path: fieldpath.NewPath("kind"), Seen: o.Kind, More: want, Fix: edit("write " + want)}}
 	}
-	if ours, _ := kindNamed("CapacityPolicy"); o.Group() == ours.Group {
-		const want = "CapacityPolicy or ResourceRequest"
-		return ofType("kind", o.Kind, want, want, ours.Group)
-	}
-	return nil
-}
-
-// related reports whether a group is the known one or a misspelling of it, or if both are groups of Kubernetes itself.
-// No other project may use a group without a dot.
-func related(group, known string) bool {
-	const most = 2
-	builtin := func(g string) bool { return !strings.Contains(g, ".") || strings.HasSuffix(g, ".k8s.io") }
-	return group == known || builtin(group) && builtin(known) ||
-		len(known) > 5 && len(group) < 2*len(known) && fieldpath.Distance(group, known) <= most
+	found := occurrence{Path: fieldpath.NewPath("apiVersion"), Seen: cmp.Or(o.APIVersion(), fieldpath.Missing)}
+	known, _ := kindNamed(o.Kind)
+	found.More, found.Fix = strings.Join(known.apiVersions(), " or "), edit("write "+known.apiVersions()[0])
+	return []occurrence{found}
 }
 
 // Skipped counts the objects of the input that no check examines and that have no fault, by kind. A kind of the same
@@ -92,11 +66,11 @@ func Skipped(input Input) map[string]int {
 	counts := map[string]int{}
 	for i := range input.Objects {
 		o := &input.Objects[i]
-		if o.Examined() || len(unknownKind(o))+len(unknownVersion(o)) > 0 {
+		if o.Examined() || len(unknownKind(o)) > 0 {
 			continue
 		}
 		name := o.Kind
-		if slices.Contains(kindNames(), o.Kind) && !o.Read() {
+		if _, known := kindNamed(o.Kind); known && !o.Read() {
 			name += "." + o.Group()
 		}
 		counts[name]++

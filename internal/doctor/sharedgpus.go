@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -103,24 +102,6 @@ func gpuSharesCounted(x *inventory, g rayGroup, report reporter) {
 
 // sharingStrategy is feature discovery's label for how a node's device plugin shares cards: none, time-slicing or mps.
 const sharingStrategy = "nvidia.com/gpu.sharing-strategy"
-
-func mpsInsideRay(x *inventory, g rayGroup, report reporter) {
-	node, _ := mpsNodes(x, g)
-	if node == "" || mountsShm(g) {
-		return
-	}
-	selector := g.template().Path("nodeSelector", sharingStrategy)
-	report(occurrence{Path: selector, Seen: fmt.Sprintf("node %s shares its GPUs with MPS", node),
-		Fix: patch(g.set(selector, "none")).
-			Hint("or share by time-slicing; change nothing if you have seen CUDA start")})
-}
-
-// mountsShm reports whether the Ray container has its own volume at /dev/shm. The operator then mounts none.
-func mountsShm(g rayGroup) bool {
-	return slices.ContainsFunc(g.rayContainer().Items("volumeMounts"), func(v fieldpath.Value) bool {
-		return v.Text("mountPath") == "/dev/shm"
-	})
-}
 
 func mpsSharesSeveral(x *inventory, g rayGroup, report reporter) {
 	node, only := mpsNodes(x, g)

@@ -370,16 +370,6 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, all[1], "/metadata/labels/eks.amazonaws.com~1nodegroup", "a100")
 			field(t, all[2], "/spec/template/spec/containers/0/command", []any{"--nodes=0:7:eks-a100-3ec1f8b2-7d5e-4a61-9c0b-2f6d1e8a9b47"})
 		}, true},
-		"a group that also fits on other nodes": {"mps-inside-ray", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/nodeSelector/nvidia.com~1gpu.sharing-strategy", "none")
-		}, false},
-		"its own volume at /dev/shm": {"mps-inside-ray", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/volumeMounts", []any{map[string]any{"name": "shm", "mountPath": "/dev/shm"}})
-		}, false},
-		"no GPU is requested": {"mps-inside-ray", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources/limits/nvidia.com~1gpu", nil)
-			field(t, all[0], worker+"/containers/0/resources/requests/nvidia.com~1gpu", nil)
-		}, false},
 		"several shares, and a node without MPS": {"mps-shares-several", func(t *testing.T, all []map[string]any) {
 			other := nodeLike(t, all[1])
 			field(t, other, "/metadata/labels/nvidia.com~1gpu.sharing-strategy", "time-slicing")
@@ -404,18 +394,6 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 		"a claim that the Ray container does not use": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/resources/claims", []any{})
 		}, false},
-		"nine clusters are few": {"operator-concurrency", func(t *testing.T, all []map[string]any) {
-			all[10] = all[0]
-		}, false},
-		"concurrency as two words": {"operator-concurrency", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/template/spec/containers/0/args", []any{"-reconcile-concurrency", "8"})
-		}, false},
-		"a configuration file may set it": {"operator-concurrency", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/template/spec/containers/0/args", []any{"--config=/etc/kuberay/config.yaml"})
-		}, false},
-		"an explicit concurrency of 1": {"operator-concurrency", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/template/spec/containers/0/args", []any{"--reconcile-concurrency=1"})
-		}, true},
 		"nobody scales it": {"replicas-two-writers", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/enableInTreeAutoscaling", false)
 		}, false},
@@ -426,9 +404,6 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 		"Heliostat itself": {"replicas-two-writers", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/metadata/managedFields/0/manager", "heliostat")
 		}, false},
-		"a ScaledObject of KEDA": {"scaled-by-hpa", func(t *testing.T, all []map[string]any) {
-			all[1]["kind"], all[1]["apiVersion"] = "ScaledObject", "keda.sh/v1alpha1"
-		}, true},
 		"the value none hides GPUs": {"gpus-visible", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/env", []any{map[string]any{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}})
 		}, false},

@@ -37,7 +37,6 @@ func examined(k *karpenterLab) {
 		"consolidation-unguarded warning NodePool/unguarded spec.disruption.consolidationPolicy",
 		"disruption-budget-blocks warning PodDisruptionBudget/unguarded/relative spec.maxUnavailable",
 		"expiry-unguarded warning NodePool/unguarded spec.template.spec.expireAfter",
-		"nodepool-unused info NodePool/unused spec.template.spec",
 	}
 	var got []string
 	for _, f := range r.findings() {

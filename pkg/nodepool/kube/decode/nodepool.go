@@ -37,10 +37,10 @@ type nodePool struct {
 	} `json:"spec"`
 }
 
-// ReadNodePool reads spec.replicas, the size of a static NodePool, and spec.limits: the totals of all nodes of the pool,
-// and under the name nodes their number. Without limits the pool has no ceiling, and neither has one with limits that
-// cannot be read, which is returned with an error. The template describes every node that Karpenter adds to the pool;
-// startupTaints, which disappear once a node has started, are no part of it.
+// ReadNodePool reads spec.replicas, the size of a static NodePool, and spec.limits: the totals of all nodes of the
+// pool, and under the name nodes their number. Without limits the pool has no ceiling, and neither has one with limits
+// that cannot be read, which is returned with an error. The template describes every node that Karpenter adds to the
+// pool; startupTaints, which disappear once a node has started, are no part of it.
 func ReadNodePool(object map[string]any) (landing.Ceiling, error) {
 	name, ceiling := nameIn(object), landing.Ceiling{Source: landing.FromKarpenter}
 	ceiling.Group, _, _ = unstructured.NestedString(object, "metadata", "name")
@@ -179,13 +179,13 @@ type autoscalerStatus struct {
 	} `json:"nodeGroups"`
 }
 
-// AutoscalerCeilings reads the sizes of node groups from the Cluster Autoscaler's status. It ignores a maximum below the
-// minimum: some providers report no maximum, which appears as 0.
+// AutoscalerCeilings reads the sizes of node groups from the Cluster Autoscaler's status. It ignores a maximum below
+// the minimum: some providers report no maximum, which appears as 0.
 func AutoscalerCeilings(status string) ([]landing.Ceiling, error) {
 	var read autoscalerStatus
 	if err := yaml.Unmarshal([]byte(status), &read); err != nil {
-		return nil, fmt.Errorf("reading the Cluster Autoscaler's status, which is not the YAML of release 1.30 and later: "+
-			"%w", err)
+		return nil, fmt.Errorf("reading the Cluster Autoscaler's status, which is not the YAML of release 1.30 and "+
+			"later: %w", err)
 	}
 	var ceilings []landing.Ceiling
 	for _, group := range read.NodeGroups {

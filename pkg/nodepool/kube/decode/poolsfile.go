@@ -24,9 +24,9 @@ import (
 // maxPoolsFile bounds a pools file in bytes: some thousand pools.
 const maxPoolsFile = 4 << 20
 
-// ReadPools reads the pools file, YAML or JSON: pools with name, minNodes, maxNodes, price, spot, and the shape of a new
-// node (allocatable, labels, taints); instanceTypes, prices by name; and complete, which says that no other pool can get
-// a node.
+// ReadPools reads the pools file, YAML or JSON: pools with name, minNodes, maxNodes, price, spot, and the shape of a
+// new node (allocatable, labels, taints); instanceTypes, prices by name; and complete, which says that no other pool
+// can get a node.
 // An error names pool, field and value.
 func ReadPools(in io.Reader) (landing.Config, error) {
 	var entries []json.RawMessage

@@ -1,7 +1,6 @@
 package kueue
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -41,9 +40,9 @@ const (
 	// discoveryPause is the pause after the resources of an API version could not be listed. Meanwhile, readings that
 	// need them fail at once, and do not hold a reader for up to RequestTimeout each.
 	discoveryPause = time.Second
-	// allReaders read owners at the same time. laterReaders of them make other readings than first ones too, so
-	// owners that are known or do not answer leave some readers to first readings.
-	allReaders   = 8
+	// firstReaders are the first readings at the same time, and laterReaders the other ones, so that owners that are
+	// known or do not answer hold up no first reading.
+	firstReaders = 8
 	laterReaders = 4
 )
 
@@ -63,13 +62,15 @@ type Owners struct {
 	now  func() time.Time
 	// changed is called after the result for a RayCluster changed.
 	changed func(nodepool.ClusterKey)
+	// first and later have a token for each of these readings that runs.
+	first, later chan struct{}
 
 	mu sync.Mutex
-	// Guarded by mu. pending are the readings that wait or run. requests counts all of them. requested wakes readers.
+	// Guarded by mu. pending are the readings that wait or run. They begin when ctx is set, and readers counts them.
 	answers   map[nodepool.ClusterKey]ownerAnswer
 	pending   map[nodepool.ClusterKey]*ownerReading
-	requests  int
-	requested *sync.Cond
+	ctx       context.Context
+	readers   sync.WaitGroup
 	resources map[schema.GroupVersionKind]ownerResource
 	// backOffUntil has the RayClusters whose owners could not be read, and unlisted the API versions whose resources
 	// could not be listed.
@@ -77,26 +78,12 @@ type Owners struct {
 	unlisted     map[string]failedList
 }
 
-// ownerTurn says which readings come first.
-type ownerTurn int
-
-const (
-	firstReading  ownerTurn = iota // nothing is written to the RayCluster before it
-	failedReading                  // the same, but it may fail again
-	laterReading                   // the last answer counts until then, or no cycle has looked yet
-)
-
-// ownerReading is a requested reading. number orders readings of the same turn.
+// ownerReading is a requested reading. Before a first one, nothing is written to the RayCluster; without it, the last
+// answer counts until then, or the reading has failed before, or no cycle has looked yet.
 type ownerReading struct {
-	key    nodepool.ClusterKey
-	from   decode.Ownership
-	turn   ownerTurn
-	number int
-	begun  bool
-}
-
-func (r *ownerReading) before(other *ownerReading) bool {
-	return cmp.Or(cmp.Compare(r.turn, other.turn), cmp.Compare(r.number, other.number)) < 0
+	key   nodepool.ClusterKey
+	from  decode.Ownership
+	first bool
 }
 
 // ownerResource is the resource of an owner's kind.
@@ -129,7 +116,7 @@ func (a ownerAnswer) holds(from decode.Ownership, now time.Time) bool {
 func NewOwners(client metadata.Interface, whole dynamic.Interface,
 	list func(context.Context, string) (*metav1.APIResourceList, error),
 	log *slog.Logger, changed func(nodepool.ClusterKey)) *Owners {
-	p := &Owners{
+	return &Owners{
 		client:       client,
 		whole:        whole,
 		list:         list,
@@ -141,9 +128,9 @@ func NewOwners(client metadata.Interface, whole dynamic.Interface,
 		resources:    map[schema.GroupVersionKind]ownerResource{},
 		backOffUntil: map[nodepool.ClusterKey]time.Time{},
 		unlisted:     map[string]failedList{},
+		first:        make(chan struct{}, firstReaders),
+		later:        make(chan struct{}, laterReaders),
 	}
-	p.requested = sync.NewCond(&p.mu)
-	return p
 }
 
 // Resources lists resources with the client of discovery. Its own method takes no context, so a reading would outlast
@@ -195,14 +182,8 @@ func (p *Owners) known(key nodepool.ClusterKey, from decode.Ownership) ownerAnsw
 	defer p.mu.Unlock()
 	answer, now := p.answers[key], p.now()
 	failedUntil, failed := p.backOffUntil[key]
-	switch {
-	case answer.holds(from, now) || now.Before(failedUntil):
-	case answer.of == from.Controller:
-		p.request(key, from, laterReading)
-	case failed:
-		p.request(key, from, failedReading)
-	default:
-		p.request(key, from, firstReading)
+	if !answer.holds(from, now) && !now.Before(failedUntil) {
+		p.request(&ownerReading{key, from, !failed && answer.of != from.Controller})
 	}
 	return answer
 }
@@ -216,93 +197,78 @@ func (p *Owners) Expect(rayCluster *unstructured.Unstructured) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.request(nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}, from, laterReading)
+	key := nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}
+	p.request(&ownerReading{key: key, from: from})
 }
 
-// request adds a reading, or lets a requested one come earlier. The caller holds mu.
-func (p *Owners) request(key nodepool.ClusterKey, from decode.Ownership, turn ownerTurn) {
-	reading := p.pending[key]
-	if reading != nil && reading.from.Controller != from.Controller {
-		reading = nil // a running reading of the owner before is of no use
-	}
-	if reading != nil && reading.turn <= turn {
+// request begins a reading, unless one of the same owner is pending that comes no later. The caller holds mu.
+func (p *Owners) request(reading *ownerReading) {
+	before := p.pending[reading.key]
+	if before != nil && before.from.Controller == reading.from.Controller && (before.first || !reading.first) {
 		return
 	}
-	if reading == nil {
-		p.requests++
-		reading = &ownerReading{key: key, from: from, number: p.requests}
-		p.pending[key] = reading
+	p.pending[reading.key] = reading
+	p.begin(reading)
+}
+
+// begin begins a reading while this process reads. The caller holds mu.
+func (p *Owners) begin(reading *ownerReading) {
+	if ctx := p.ctx; ctx != nil {
+		p.readers.Go(func() { p.read(ctx, reading) })
 	}
-	reading.turn = turn
-	p.requested.Broadcast()
 }
 
 // Start reads the requested owners until ctx ends.
 func (p *Owners) Start(ctx context.Context) error {
-	defer context.AfterFunc(ctx, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.requested.Broadcast()
-	})()
-	var readers sync.WaitGroup
-	for i := range allReaders {
-		last := firstReading
-		if i < laterReaders {
-			last = laterReading
-		}
-		readers.Go(func() {
-			for p.readNext(ctx, last) {
-			}
-		})
+	p.mu.Lock()
+	p.ctx = ctx
+	for _, reading := range p.pending {
+		p.begin(reading)
 	}
-	readers.Wait()
+	p.mu.Unlock()
+	<-ctx.Done()
+	p.mu.Lock()
+	p.ctx = nil
+	p.mu.Unlock()
+	p.readers.Wait()
 	return nil
 }
 
-// readNext waits for a reading that comes no later than last, and makes it. It reports false when ctx has ended.
-func (p *Owners) readNext(ctx context.Context, last ownerTurn) bool {
-	reading := p.next(ctx, last)
-	if reading == nil {
-		return false
+// read makes a reading in its turn, if it is still wanted.
+func (p *Owners) read(ctx context.Context, reading *ownerReading) {
+	turns := p.later
+	if reading.first {
+		turns = p.first
+	}
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+	case <-ctx.Done():
+		return
+	}
+	// Another one may have taken its place, the RayCluster be gone, or a patch have read its owners.
+	wanted := func() bool { return p.pending[reading.key] == reading }
+	p.mu.Lock()
+	begins := wanted()
+	p.mu.Unlock()
+	if !begins {
+		return
 	}
 	answer, err := p.follow(ctx, reading.key, reading.from)
 	if ctx.Err() != nil {
-		return false
-	}
-	if err != nil {
-		p.log.Debug("cannot read owners; retrying", "cluster", reading.key.String(), "reason", err)
+		return
 	}
 	p.mu.Lock()
-	wanted := p.pending[reading.key] == reading // not if it is gone, or has been read before a patch
-	if wanted && err != nil {
+	news := wanted() && err == nil && p.remember(reading.key, answer)
+	if wanted() && err != nil {
+		p.log.Debug("cannot read owners; retrying", "cluster", reading.key.String(), "reason", err)
 		delete(p.pending, reading.key)
 		p.backOffUntil[reading.key] = p.now().Add(reflector.Jittered(failurePause))
 	}
-	news := wanted && err == nil && p.remember(reading.key, answer)
 	p.mu.Unlock()
 	if news {
 		p.changed(reading.key)
 	}
-	return true
-}
-
-// next waits for a reading that comes no later than last, and returns the first one; nil when ctx has ended.
-func (p *Owners) next(ctx context.Context, last ownerTurn) (next *ownerReading) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for ctx.Err() == nil {
-		for _, r := range p.pending {
-			if !r.begun && r.turn <= last && (next == nil || r.before(next)) {
-				next = r
-			}
-		}
-		if next != nil {
-			next.begun = true
-			return next
-		}
-		p.requested.Wait()
-	}
-	return nil
 }
 
 // remember keeps an answer, and reports whether it is news. The caller holds mu.

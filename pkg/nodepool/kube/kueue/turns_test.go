@@ -136,7 +136,7 @@ func lookAt(known func(version, owner string) bool, version string, owners []str
 	return count
 }
 
-func TestOwnersAreReadInOrderOfArrivalAFewAtATime(t *testing.T) {
+func TestOwnersAreReadAFewAtATime(t *testing.T) {
 	inTurns(t, func(t *testing.T, p *Owners, s *slowServer, known func(string, string) bool) {
 		jobs := names("job-", 1000)
 		begun := time.Now()
@@ -148,13 +148,8 @@ func TestOwnersAreReadInOrderOfArrivalAFewAtATime(t *testing.T) {
 			t.Errorf("1,000 readings of a second took %v, want an eighth of 1,000 s", took)
 		}
 		reads, most := s.taken()
-		if most != allReaders || len(reads) != len(jobs) {
-			t.Errorf("%d reads, %d at the same time; want %d and %d", len(reads), most, len(jobs), allReaders)
-		}
-		for i, job := range jobs {
-			if at := slices.IndexFunc(reads, func(r slowRead) bool { return r.owner == job }); at/8 != i/8 {
-				t.Fatalf("%s came at %d, want the order of arrival", job, at)
-			}
+		if most != firstReaders || len(reads) != len(jobs) {
+			t.Errorf("%d reads, %d at the same time; want %d and %d", len(reads), most, len(jobs), firstReaders)
 		}
 		if len(p.pending)+len(p.backOffUntil) > 0 {
 			t.Errorf("%d readings and %d pauses are left", len(p.pending), len(p.backOffUntil))
@@ -210,7 +205,7 @@ func TestACandidateForLeadershipReadsOwnersBeforeItLeads(t *testing.T) {
 			t.Error("a RayCluster that a cycle has looked at waits for others")
 		}
 		time.Sleep(time.Minute)
-		if reads, most := s.taken(); len(reads) != len(jobs) || most != laterReaders+1 {
+		if reads, most := s.taken(); len(reads) > len(jobs)+1 || most != laterReaders+1 { // the one of the cycle may have begun before
 			t.Errorf("%d reads, %d at the same time; want %d by %d readers, and the one of the cycle beside them",
 				len(reads), most, len(jobs), laterReaders)
 		}
@@ -238,7 +233,7 @@ func TestAnotherOwnerDoesNotWaitForTheOneBefore(t *testing.T) {
 
 func TestAnswersOfAStartDoNotAllEndAtTheSameTime(t *testing.T) {
 	inTurns(t, func(t *testing.T, _ *Owners, s *slowServer, known func(string, string) bool) {
-		jobs := names("job-", allReaders*10)
+		jobs := names("job-", firstReaders*10)
 		lookAt(known, rayVersion, jobs)
 		time.Sleep(10 * time.Second)
 		s.taken()
@@ -287,7 +282,7 @@ func TestDiscoveryThatDoesNotAnswerHoldsUpNothing(t *testing.T) {
 			t.Errorf("a RayJob waits for more than %v", reflector.RequestTimeout)
 		}
 		synctest.Wait()
-		if s.lists > allReaders+1 {
+		if s.lists > firstReaders+1 {
 			t.Errorf("resources were listed %d times, want once by each reader, and those of the RayJob", s.lists)
 		}
 		if len(p.unlisted) != 1 || len(p.backOffUntil) != 100 {
