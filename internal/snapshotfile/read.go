@@ -90,7 +90,7 @@ func ReadDocument(r io.Reader, name string) (Document, error) {
 	if fault := text.Fault(); fault != nil {
 		return Document{}, inputError(name, fault)
 	}
-	doc.Findings = append(unknownFields(text, name), namesWithoutEffect(&doc, name)...)
+	doc.Findings = append(unknownFields(text, name), placesOnce(&doc.Snapshot, name)...)
 	return doc, nil
 }
 

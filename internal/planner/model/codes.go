@@ -106,9 +106,6 @@ const FindingUnpriced = "price-missing"
 // are known.
 const FindingSlicesUnknown = "slices-unknown"
 
-// FindingWithoutEffect reports promises and names of pods in a snapshot file that match nothing.
-const FindingWithoutEffect = "without-effect"
-
 // FindingKeyUnknown reports an unknown key in a snapshot file.
 const FindingKeyUnknown = "key-unknown"
 
