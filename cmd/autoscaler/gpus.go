@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,73 +29,37 @@ type gpusCommand struct {
 	open      func() (gpuDriver, error)
 	processes fs.FS
 	output    string
-	node      string
-	nodeFile  string
-	kube      cli.KubeFlags
 }
 
 // newGPUsCommand returns the command; open opens the driver, and processes is /proc.
 func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Command {
 	g := gpusCommand{open: open, processes: processes}
 	cmd := &cobra.Command{
-		Use:   "gpus [--node NAME | --node-file FILE]",
-		Short: "Shows this machine's GPUs as the NVIDIA driver reports them, and where its Kubernetes node differs",
-		Long: "Reads cards, memory, MIG instances, processes and health from the NVIDIA driver, once. Given a\n" +
-			"node, from the API server or from a file, it also shows where the node announces something else.\n" +
-			"It does not show XIDs: the driver reports them only when they happen, and `autoscaler agent`\n" +
-			"records them. The exit status is 1 if there is no driver.",
-		Example: `  autoscaler gpus
-  kubectl get node gpu-1 -o yaml | autoscaler gpus --node-file -`,
-		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
-		},
+		Use:   "gpus",
+		Short: "Shows this machine's GPUs as the NVIDIA driver reports them",
+		Long: "Reads cards, memory, MIG instances, processes and health from the NVIDIA driver, once. It does not\n" +
+			"show XIDs: the driver reports them only when they happen, and `autoscaler agent` records them. The\n" +
+			"exit status is 1 if there is no driver.",
+		Example: "  autoscaler gpus\n  autoscaler gpus -o json",
+		Args:    cli.NoArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return g.run(cmd.OutOrStdout()) },
 	}
 	cli.Output(cmd.Flags(), &g.output, cli.Outputs...)
-	cmd.Flags().StringVar(&g.node, "node", "", "compare with this node from the API server")
-	cmd.Flags().StringVar(&g.nodeFile, "node-file", "",
-		"compare with the node in this file, YAML or JSON, or - for standard input")
-	g.kube.AddTo(cmd.Flags())
-	g.kube.CompleteOwn(cmd)
 	return cmd
 }
 
-func (g gpusCommand) run(ctx context.Context, in io.Reader, out io.Writer) error {
+func (g gpusCommand) run(out io.Writer) error {
 	write := printer.WriterOf(g.output, printer.Look{}, printer.WriteGPUs)
-	switch {
-	case g.node != "" && g.nodeFile != "":
-		return cli.BadInput(errors.New("want one of --node and --node-file"))
-	case g.kube.Given() && g.node == "":
-		return cli.BadInput(errors.New("--kubeconfig and --context: want --node with them"))
-	}
-	report, err := g.report(ctx, in)
+	inventory, err := inventoryOf(g.open)
 	if err != nil {
 		return err
 	}
+	report := printer.GPUs{Inventory: inventory, Findings: sharing.CheckCards(inventory)}
+	report.Findings = append(report.Findings, sharing.ProcessesOutsidePods(inventory, inPod(g.processes))...)
 	if err := write(out, report); err != nil {
 		return fmt.Errorf("writing the cards: %w", err)
 	}
 	return nil
-}
-
-func (g gpusCommand) report(ctx context.Context, in io.Reader) (printer.GPUs, error) {
-	inventory, err := inventoryOf(g.open)
-	if err != nil {
-		return printer.GPUs{}, err
-	}
-	report := printer.GPUs{Inventory: inventory, Findings: sharing.CheckCards(inventory)}
-	report.Findings = append(report.Findings, sharing.ProcessesOutsidePods(inventory, inPod(g.processes))...)
-	if g.node == "" && g.nodeFile == "" {
-		return report, nil
-	}
-	object, err := g.nodeObject(ctx, in)
-	if err != nil {
-		return printer.GPUs{}, err
-	}
-	node := sharing.Reader{}.Read(object)
-	report.Node = &node
-	report.Findings = append(report.Findings, sharing.CompareCards(node, inventory)...)
-	return report, nil
 }
 
 // inventoryOf reads the cards once and closes the driver.
@@ -107,26 +70,6 @@ func inventoryOf(open func() (gpuDriver, error)) (inventory gpuinfo.Inventory, e
 	}
 	defer func() { err = errors.Join(err, driver.Close()) }()
 	return driver.Inventory()
-}
-
-func (g gpusCommand) nodeObject(ctx context.Context, in io.Reader) (sharing.NodeObject, error) {
-	if g.node != "" {
-		node, err := agentNode(g.kube, g.node)
-		if err != nil {
-			return sharing.NodeObject{}, err
-		}
-		return node.Object(ctx)
-	}
-	nodes, err := nodesOfFile(g.nodeFile, in)
-	switch {
-	case err != nil:
-		return sharing.NodeObject{}, cli.BadInput(err)
-	case len(nodes) != 1:
-		return sharing.NodeObject{}, cli.BadInput(
-			fmt.Errorf("reading nodes from %s: it has %d, want the one of this machine", g.nodeFile, len(nodes)),
-		)
-	}
-	return nodes[0], nil
 }
 
 func agentNode(server cli.KubeFlags, name string) (*kube.AgentNode, error) {

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -115,48 +113,16 @@ process-outside-pods: card 0: process 7 (compute, 300 MiB) is in no pod: no sche
 	}
 }
 
-func nodeFileOf(t *testing.T, units string) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "node.yaml")
-	text := `kind: Node
-apiVersion: v1
-metadata: {name: gpu-1, labels: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB, nvidia.com/gpu.count: "3", nvidia.com/mig.strategy: mixed}}
-status: {allocatable: ` + units + `, capacity: ` + units + `}
-`
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return name
-}
-
-func TestGPUsComparesTheDriverWithTheNode(t *testing.T) {
-	out, err := gpus(t, twoCards(), fstest.MapFS{}, "--node-file", nodeFileOf(t, `{nvidia.com/gpu: 1, nvidia.com/mig-1g.5gb: 7}`))
-	want := `PROBLEMS
-rows-pending: card 0: memory rows are remapped at the next reset of the card; until then the driver
-  keeps work off them
-errors-uncorrected: card 0: 3 memory errors since the last reset that ECC could not correct
-cards-differ: node gpu-1 has 3 cards by its labels, 2 by the driver
-units-differ: node gpu-1 announces nvidia.com/mig-1g.5gb 7, but the driver reports 0 usable
-units-differ: node gpu-1 announces nvidia.com/mig-1g.5gb.me 0, but the driver reports 1 usable
-units-differ: node gpu-1 announces nvidia.com/mig-3g.20gb 0, but the driver reports 1 usable
-`
-	_, problems, _ := strings.Cut(out, "\n\nPROBLEMS")
-	if diff := cmp.Diff(want, "PROBLEMS"+problems); err != nil || diff != "" {
-		t.Errorf("error %v (-want +got):\n%s", err, diff)
-	}
-}
-
 // TestGPUsWritesJSONWithAllKeys checks that every key is always present, because programs read the JSON. An unknown
 // value is null.
 func TestGPUsWritesJSONWithAllKeys(t *testing.T) {
-	out, err := gpus(t, twoCards(), fstest.MapFS{}, "-o", "json", "--node-file", nodeFileOf(t, `{nvidia.com/gpu: 1}`))
+	out, err := gpus(t, twoCards(), fstest.MapFS{}, "-o", "json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var report struct {
 		Driver   string
 		Cards    []map[string]any
-		Node     map[string]any
 		Findings []map[string]any
 	}
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
@@ -176,8 +142,8 @@ func TestGPUsWritesJSONWithAllKeys(t *testing.T) {
 		map[string]any{"id": 0.0, "profile": "3g.20gb", "start": 0.0, "size": 0.0, "computeInstances": 1.0},
 		map[string]any{"id": 1.0, "profile": "1g.5gb+me", "start": 4.0, "size": 0.0, "computeInstances": 1.0},
 	}}
-	if diff := cmp.Diff(want, report.Cards[1]["mig"]); diff != "" || report.Node["name"] != "gpu-1" {
-		t.Errorf("node %v, mig (-want +got):\n%s", report.Node["name"], diff)
+	if diff := cmp.Diff(want, report.Cards[1]["mig"]); diff != "" {
+		t.Errorf("mig (-want +got):\n%s", diff)
 	}
 }
 
@@ -189,7 +155,7 @@ func TestGPUsTablesAreAtMostAHundredColumnsWide(t *testing.T) {
 	pending := a100Card(0)
 	pending.Product, pending.Cut.Pending = "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", true
 	driver := &fakeDriver{inventory: gpuinfo.Inventory{Driver: "580.1", Cards: []gpuinfo.Card{pending, wide}}}
-	out, err := gpus(t, driver, fstest.MapFS{}, "--node-file", nodeFileOf(t, `{nvidia.com/gpu: 1, nvidia.com/mig-1g.5gb: 7}`))
+	out, err := gpus(t, driver, fstest.MapFS{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,29 +183,15 @@ func TestGPUsSaysInOneLineWhatIsMissing(t *testing.T) {
 
 func TestGPUsAndAgentRefuseFlagsThatDoNotGoTogether(t *testing.T) {
 	for want, argv := range map[string][]string{
-		"want one of --node and --node-file":                                     {"gpus", "--node", "a", "--node-file", "b"},
-		"--kubeconfig and --context: want --node with them":                      {"gpus", "--kubeconfig", "a"},
-		`--output "xml": want table, wide, json or yaml`:                         {"gpus", "-o", "xml"},
-		"--node is missing":                                                      {"agent"},
-		"--interval 1ms: want at least 1s":                                       {"agent", "--node", "a", "--interval", "1ms"},
+		`--output "xml": want table, wide, json or yaml`: {"gpus", "-o", "xml"},
+		"--node is missing":                {"agent"},
+		"--interval 1ms: want at least 1s": {"agent", "--node", "a", "--interval", "1ms"},
 		`unexpected argument "now": want flags only; see autoscaler gpus --help`: {"gpus", "now"},
-		`log format "xml"`:                                                       {"agent", "--node", "a", "--log-format", "xml"},
+		`log format "xml"`: {"agent", "--node", "a", "--log-format", "xml"},
 	} {
 		if code, _, errOut := command(t, "", append([]string{"autoscaler"}, argv...)...); code != cli.ExitBadInput || !strings.Contains(errOut, want) {
 			t.Errorf("%v: exit %d, %s, want %s", argv, code, errOut, want)
 		}
-	}
-}
-
-func TestGPUsWantsTheOneNodeOfThisMachine(t *testing.T) {
-	empty := filepath.Join(t.TempDir(), "none.yaml")
-	if err := os.WriteFile(empty, []byte("kind: List\nitems: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err := gpus(t, twoCards(), fstest.MapFS{}, "--node-file", empty)
-	var bad cli.InputError
-	if !errors.As(err, &bad) || !strings.Contains(err.Error(), "it has 0, want the one of this machine") {
-		t.Errorf("got %v", err)
 	}
 }
 

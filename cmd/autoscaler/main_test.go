@@ -627,7 +627,6 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"doctor", "llm"}, `RayCluster "llm": want NAMESPACE/NAME, or its namespace with -n; files follow -f`},
 		{[]string{"nodepools", "--topology-label", "a=b"}, "unknown flag --topology-label; see autoscaler nodepools --help"},
 		{[]string{"nodepools", "nodes.yaml"}, `unexpected argument "nodes.yaml"; files follow -f`},
-		{[]string{"gpus", "--node", "a", "--node-file", "b"}, "want one of --node and --node-file"},
 	} {
 		code, out, errOut := command(t, "", append([]string{"autoscaler"}, c.argv...)...)
 		if code != cli.ExitBadInput || out != "" || !strings.HasSuffix(errOut, c.want+"\n") || strings.Count(errOut, "\n") != 1 {

@@ -96,10 +96,8 @@ func replaced(n int, pending bool) string {
 	return strconv.Itoa(n)
 }
 
-// GPUs is the output of `gpus -o json`; null stands for what the driver does not report, and for the node if none was
-// requested.
+// GPUs is the output of `gpus -o json`; null stands for what the driver does not report.
 type GPUs struct {
 	gpuinfo.Inventory
-	Node     *sharing.GPUs         `json:"node"`
 	Findings []sharing.CardFinding `json:"findings"`
 }
