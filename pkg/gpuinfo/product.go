@@ -44,11 +44,8 @@ func (p Product) LargestInstance() MiB {
 type Profile struct {
 	// Name is the name in the format of nvidia-smi: 1g.10gb+me.
 	Name string
-	// ID is NVML's number of the GPU instance profile; -1 if unknown.
-	ID int
-	// Slices is the number of compute slices. Multiprocessors is the number of SMs in them; 0 if no source documents
-	// it.
-	Slices, Multiprocessors int
+	// Slices is the number of compute slices.
+	Slices int
 	// Memory is the memory of an instance on a real card; 0 if no source documents it. It differs by a few percent
 	// between drivers, so values that a node reports for its own instances take precedence.
 	Memory MiB
@@ -60,8 +57,6 @@ type Profile struct {
 	// media is true if the instance has the engines (JPEG, OFA, extra decoders) that only one instance of a card can
 	// have.
 	media bool
-	// Source is for memory and multiprocessors. PlacementSource is for Size, Starts and Max.
-	Source, PlacementSource string
 }
 
 // Plain reports whether the name has only slices and memory, without attributes.
@@ -95,17 +90,8 @@ func (p Product) ProfileNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Products returns a copy of all products, in the order of the table.
-func Products() []Product {
-	products := slices.Clone(assembled())
-	for i := range products {
-		products[i].Profiles = slices.Clone(products[i].Profiles)
-		for j := range products[i].Profiles {
-			products[i].Profiles[j].Starts = slices.Clone(products[i].Profiles[j].Starts)
-		}
-	}
-	return products
-}
+// Products returns all products, in the order of the table. All callers share them and must not change them.
+func Products() []Product { return assembled() }
 
 // ProductNamed returns the product with this Name. All callers share it and must not change it.
 func ProductNamed(name string) (Product, bool) {
@@ -141,9 +127,8 @@ var assembled = sync.OnceValue(func() []Product {
 		for i, p := range row.profiles {
 			s := row.board.shapes[i]
 			product.Profiles = append(product.Profiles, Profile{
-				Name: p.name, ID: s.id, Slices: s.slices, Multiprocessors: p.sm, Memory: p.memory,
+				Name: p.name, Slices: s.slices, Memory: p.memory,
 				Size: s.size, Starts: s.starts, Max: s.most, media: strings.Contains(p.name, "+me"),
-				Source: row.source, PlacementSource: row.board.source,
 			})
 		}
 		slices.SortStableFunc(product.Profiles, func(a, b Profile) int {
