@@ -29,7 +29,6 @@ const (
 	AWSMaintenance      Sign = "aws-maintenance"
 	AWSScaling          Sign = "aws-scaling"
 	AWSRebalance        Sign = "aws-rebalance"
-	AWSStateChange      Sign = "aws-state-change"
 	GKETermination      Sign = "gke-termination"
 	AKSScheduledEvent   Sign = "aks-scheduled-event"
 	AKSDrain            Sign = "aks-drain"

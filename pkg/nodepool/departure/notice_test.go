@@ -71,33 +71,6 @@ func TestEachConditionHasItsSign(t *testing.T) {
 	}
 }
 
-func TestEachEventOfTheAWSHandlerHasItsSign(t *testing.T) {
-	until := time.Date(2026, 3, 2, 19, 1, 45, 0, time.UTC)
-	for name, c := range map[string]struct {
-		reason, message string
-		want            *Notice
-		takenBack       bool
-	}{
-		"a spot machine is taken back": {reason: "SpotInterruption", message: "Spot ITN received. Instance will be interrupted at 2026-03-02T19:01:45Z \n",
-			want: &Notice{Sign: AWSSpot, Message: "Event SpotInterruption of aws-node-termination-handler", Certain: true, Reclaimed: true, Deadline: until}},
-		"through a queue, with the time at which it was sent": {reason: "SpotInterruption", message: "Spot Interruption notice for instance i-0123 was sent at 2026-03-02T19:01:45Z \n",
-			want: &Notice{Sign: AWSSpot, Message: "Event SpotInterruption of aws-node-termination-handler", Certain: true, Reclaimed: true}},
-		"a scaling group":               {reason: "ASGLifecycle", want: &Notice{Sign: AWSScaling, Message: "Event ASGLifecycle of aws-node-termination-handler", Certain: true}},
-		"an instance that stops":        {reason: "StateChange", want: &Notice{Sign: AWSStateChange, Message: "Event StateChange of aws-node-termination-handler", Certain: true}},
-		"maintenance may be a reboot":   {reason: "ScheduledEvent", want: &Notice{Sign: AWSMaintenance, Message: "Event ScheduledEvent of aws-node-termination-handler"}},
-		"advice":                        {reason: "RebalanceRecommendation", want: &Notice{Sign: AWSRebalance, Message: "Event RebalanceRecommendation of aws-node-termination-handler"}},
-		"the machine stays":             {reason: "Uncordon", takenBack: true},
-		"what it did":                   {reason: "CordonAndDrain"},
-		"a launch, or something new":    {reason: "UnknownInterruption"},
-		"something else that went well": {reason: "PreDrain"},
-	} {
-		got, takenBack := OfAWSEvent(c.reason, c.message)
-		if diff := cmp.Diff(c.want, got); diff != "" || takenBack != c.takenBack {
-			t.Errorf("%s: taken back: %t (-want +got):\n%s", name, takenBack, diff)
-		}
-	}
-}
-
 func TestACertainSignComesBeforeAWarning(t *testing.T) {
 	warning, certain := Of(Cordoned, "cordoned").Until(noon), Of(KarpenterDisrupted, "taint")
 	claim := Of(NodeClaimDeleting, "claim").Until(noon.Add(time.Hour))

@@ -90,37 +90,3 @@ func aksTime(message string) time.Time {
 	}
 	return at.UTC()
 }
-
-// AWSHandler is the source of the Events that OfAWSEvent reads.
-const AWSHandler = "aws-node-termination-handler"
-
-// OfAWSEvent returns what an Event of the AWS node termination handler about a node says, or nil, and whether it takes
-// back what earlier ones said (aws-node-termination-handler v1.25.6, pkg/observability/k8s-events.go). Scheduled
-// maintenance is a warning: it may be a reboot, and the Event outlives it.
-func OfAWSEvent(reason, message string) (notice *Notice, takenBack bool) {
-	text := "Event " + reason + " of " + AWSHandler
-	switch reason {
-	case "SpotInterruption":
-		return Of(AWSSpot, text).Until(awsTime(message)), false
-	case "ASGLifecycle":
-		return Of(AWSScaling, text), false
-	case "StateChange":
-		return Of(AWSStateChange, text), false
-	case "ScheduledEvent":
-		return Of(AWSMaintenance, text).AsWarning(), false
-	case "RebalanceRecommendation":
-		return Of(AWSRebalance, text), false
-	}
-	return nil, reason == "Uncordon"
-}
-
-// awsTime returns the time in "Spot ITN received. Instance will be interrupted at 2026-03-02T19:01:45Z"; zero if there
-// is none. A notice that came through a queue names only when it was sent.
-func awsTime(message string) time.Time {
-	_, text, _ := strings.Cut(message, "Instance will be interrupted at ")
-	at, err := time.Parse(time.RFC3339, strings.TrimSpace(text))
-	if err != nil {
-		return time.Time{}
-	}
-	return at.UTC()
-}

@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -120,14 +121,24 @@ type NodeTemplate struct {
 	Taints       []sharing.Taint
 }
 
-// refuses reports whether no node of the template accepts a pod of this shape. What the template leaves open refuses
-// nothing.
-func (t *NodeTemplate) refuses(p *PodShape) bool {
-	if p.excludes(func(r Requirement) bool { return !t.allows(r) }) {
-		return true
-	}
+// refusal returns why no node of the template accepts a pod of this shape; empty if one may. What the template leaves
+// open refuses nothing.
+func (t *NodeTemplate) refusal(p *PodShape) (why string) {
 	made := &Node{Labels: t.Labels}
-	return slices.ContainsFunc(t.Taints, func(taint sharing.Taint) bool { return !p.Tolerates(made, taint) })
+	for _, taint := range t.Taints {
+		if !p.Tolerates(made, taint) {
+			return " has taint " + taint.String() + " which the group does not tolerate"
+		}
+	}
+	for _, all := range p.labelAlternatives() {
+		at := slices.IndexFunc(all, func(r Requirement) bool { return !t.allows(r) })
+		if at < 0 {
+			return ""
+		}
+		why = cmp.Or(why, " adds no node with label "+all[at].Key+" "+all[at].Operator+" "+
+			strings.Join(all[at].Values, ", "))
+	}
+	return cmp.Or(why, " does not match the required node affinity")
 }
 
 // sizeLabels are the labels in which Karpenter's providers state the size of an instance type, with what they count
@@ -154,30 +165,14 @@ func (r *Room) Refusal(p *PodShape) string {
 	if r.Template == nil {
 		return ""
 	}
-	name, small := "NodePool "+r.Pool, r.Template.tooSmall(p)
+	why := cmp.Or(r.Template.tooSmall(p), r.Template.refusal(p))
 	switch {
 	case r.elsewhere(p):
-		return name + " is not the one that the group selects"
-	case small != "":
-		return name + small
-	case !r.Template.refuses(p):
+		why = " is not the one that the group selects"
+	case why == "":
 		return ""
 	}
-	made := &Node{Labels: r.Template.Labels}
-	for _, taint := range r.Template.Taints {
-		if !p.Tolerates(made, taint) {
-			return fmt.Sprintf("%s has taint %s which the group does not tolerate", name, taint)
-		}
-	}
-	for _, all := range p.labelAlternatives() {
-		for _, want := range all {
-			if !r.Template.allows(want) {
-				return fmt.Sprintf("%s adds no node with label %s %s %s", name, want.Key, want.Operator,
-					strings.Join(want.Values, ", "))
-			}
-		}
-	}
-	return name + " does not match the required node affinity"
+	return "NodePool " + r.Pool + why
 }
 
 // tooSmall returns which request exceeds every instance type that the requirements allow; empty if none does.

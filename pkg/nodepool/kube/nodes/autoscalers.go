@@ -2,10 +2,10 @@ package nodes
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -78,10 +78,9 @@ type autoscalerEvents struct {
 	log        *slog.Logger
 
 	mu sync.Mutex
-	// Guarded by mu. statements are by subject, then by Event. podEventSeen: there was an Event about some pod. Until
-	// then it is unknown whether a node autoscaler runs whose Events can be read.
-	feeds        map[*feed]feedState
-	statements   map[subject]map[types.NamespacedName]statement
+	// Guarded by mu, as what the feeds keep. podEventSeen: there was an Event about some pod. Until then it is unknown
+	// whether a node autoscaler runs whose Events can be read.
+	feeds        []*feed
 	podEventSeen bool
 	// karpenterSeen: one of them was Karpenter's.
 	karpenterSeen bool
@@ -121,17 +120,14 @@ func newAutoscalerEvents(
 	if len(namespaces) == 0 {
 		namespaces = []string{corev1.NamespaceAll}
 	}
-	return &autoscalerEvents{client: client, namespaces: namespaces, reasons: eventSources(configured), log: log,
-		feeds: map[*feed]feedState{}, statements: map[subject]map[types.NamespacedName]statement{}}
+	return &autoscalerEvents{client: client, namespaces: namespaces, reasons: eventSources(configured), log: log}
 }
 
 // Start reads Events until ctx ends.
 func (p *autoscalerEvents) Start(ctx context.Context) error {
 	feeds := p.sources()
 	p.mu.Lock()
-	for _, f := range feeds {
-		p.feeds[f] = notListed
-	}
+	p.feeds = feeds
 	p.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, f := range feeds {
@@ -151,53 +147,11 @@ func (p *autoscalerEvents) sources() (feeds []*feed) {
 			feeds = append(feeds, &feed{p: p, client: p.client(namespace), source: source, namespace: namespace})
 		}
 		if words.claims() && !everywhere {
-			feeds = append(
-				feeds,
-				&feed{
-					p:         p,
-					client:    p.client(corev1.NamespaceDefault),
-					source:    source,
-					namespace: corev1.NamespaceDefault,
-					claims:    true,
-				},
-			)
+			feeds = append(feeds, &feed{p: p, client: p.client(corev1.NamespaceDefault), source: source,
+				namespace: corev1.NamespaceDefault, claims: true})
 		}
 	}
 	return feeds
-}
-
-// add keeps an Event with a known reason. The caller holds mu.
-func (p *autoscalerEvents) add(event *corev1.Event) {
-	promise, known := p.reasons[sourceOf(event)][event.Reason]
-	if !known {
-		return
-	}
-	about := subjectOf(event)
-	p.podEventSeen = p.podEventSeen || about.kind == "Pod"
-	p.karpenterSeen = p.karpenterSeen || about.kind == "Pod" && karpenterReasons.has(event.Reason)
-	if p.statements[about] == nil {
-		p.statements[about] = map[types.NamespacedName]statement{}
-	}
-	w := statement{
-		at:        happenedAt(event),
-		uid:       event.InvolvedObject.UID,
-		promise:   promise,
-		karpenter: karpenterReasons.has(event.Reason),
-		message:   event.Message,
-	}
-	if _, claim, ok := strings.Cut(event.Message, "nodeclaim/"); ok && promise {
-		w.claim, _, _ = strings.Cut(claim, ",")
-	}
-	p.statements[about][nameOf(event)] = w
-}
-
-// remove drops an Event that has expired. The caller holds mu.
-func (p *autoscalerEvents) remove(event *corev1.Event) {
-	about := subjectOf(event)
-	delete(p.statements[about], nameOf(event))
-	if len(p.statements[about]) == 0 {
-		delete(p.statements, about)
-	}
 }
 
 func subjectOf(event *corev1.Event) subject {
@@ -234,13 +188,24 @@ func happenedAt(event *corev1.Event) time.Time {
 	return at
 }
 
-// latest returns the newest statement about a subject. Of equally new ones it prefers a promise, because believing it
-// wrongly costs less.
-func (p *autoscalerEvents) latest(about subject, uid types.UID) (newest statement, said bool) {
-	for _, w := range p.statements[about] {
-		if uid != "" && w.uid != "" && w.uid != uid {
-			continue // about an earlier object of that name
+// about returns what the Events say about a subject. The caller holds mu.
+func (p *autoscalerEvents) about(about subject, uid types.UID) iter.Seq[statement] {
+	return func(yield func(statement) bool) {
+		for _, f := range p.feeds {
+			for _, w := range f.statements[about] {
+				earlier := uid != "" && w.uid != "" && w.uid != uid // about an earlier object of that name
+				if !earlier && !yield(w) {
+					return
+				}
+			}
 		}
+	}
+}
+
+// latest returns the newest statement about a subject. Of equally new ones it prefers a promise, because believing it
+// wrongly costs less. The caller holds mu.
+func (p *autoscalerEvents) latest(about subject, uid types.UID) (newest statement, said bool) {
+	for w := range p.about(about, uid) {
 		if !said || w.at.After(newest.at) || w.at.Equal(newest.at) && w.promise {
 			newest, said = w, true
 		}
@@ -250,8 +215,8 @@ func (p *autoscalerEvents) latest(about subject, uid types.UID) (newest statemen
 
 // launchedFor reports whether Karpenter ever launched a machine for a pod. The caller holds mu.
 func (p *autoscalerEvents) launchedFor(about subject, uid types.UID) bool {
-	for _, w := range p.statements[about] {
-		if w.claim != "" && (uid == "" || w.uid == "" || w.uid == uid) {
+	for w := range p.about(about, uid) {
+		if w.claim != "" {
 			return true
 		}
 	}
@@ -262,9 +227,9 @@ func (p *autoscalerEvents) launchedFor(about subject, uid types.UID) bool {
 // state of the worst one; notListed before Start. The caller holds mu.
 func (p *autoscalerEvents) feedState(namespace string) feedState {
 	var all []feedState
-	for f, h := range p.feeds {
+	for _, f := range p.feeds {
 		if f.namespace == namespace || f.namespace == corev1.NamespaceAll {
-			all = append(all, h)
+			all = append(all, f.state)
 		}
 	}
 	switch {
@@ -305,7 +270,8 @@ func (p *autoscalerEvents) AddTo(cluster *nodepool.Cluster) {
 		if w.Unschedulable == "" || w.Node != "" {
 			continue
 		}
-		latest, said := p.latest(subject{"Pod", cluster.Key.Namespace, w.Pod}, types.UID(w.UID))
+		pod, uid := subject{"Pod", cluster.Key.Namespace, w.Pod}, types.UID(w.UID)
+		latest, said := p.latest(pod, uid)
 		if !said {
 			continue
 		}
@@ -316,8 +282,7 @@ func (p *autoscalerEvents) AddTo(cluster *nodepool.Cluster) {
 			}
 		}
 		w.ByKarpenter = latest.karpenter
-		w.RefusedAfterLaunch = latest.karpenter && !latest.promise && !w.LaunchFailed &&
-			p.launchedFor(subject{"Pod", cluster.Key.Namespace, w.Pod}, types.UID(w.UID))
+		w.RefusedAfterLaunch = latest.karpenter && !latest.promise && !w.LaunchFailed && p.launchedFor(pod, uid)
 		if w.NodePromised = latest.promise; latest.promise {
 			w.PromisedAt = latest.at
 		} else {

@@ -48,7 +48,7 @@ func withBadCard(name string) *corev1.Node {
 
 // badGPUOf returns what a worker on node a that requests so many GPUs shows.
 func badGPUOf(n *nodes, gpus int64, w nodepool.Worker) *departure.Notice {
-	o := &Watch{nodes: n, claims: newClaimWatch(nil, nil, slog.New(slog.DiscardHandler)), nodeEvents: newNodeEvents(nil, nil)}
+	o := &Watch{nodes: n, claims: newClaimWatch(nil, nil, slog.New(slog.DiscardHandler))}
 	w.Pod, w.Group, w.Node, w.Running = "w", "g", "a", true
 	group := nodepool.WorkerGroup{Name: "g", Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}}
 	cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{group}, Workers: []nodepool.Worker{w}}

@@ -51,8 +51,6 @@ type ceilingWatch struct {
 
 	mu      sync.Mutex
 	unknown string // guarded by mu; what is unknown, and why
-	// nodePoolsAt is when the latest reading of all NodePools began, zero if they are not all known; guarded by mu.
-	nodePoolsAt time.Time
 	// again has a token while somebody needs a new reading at once.
 	again chan struct{}
 }
@@ -93,29 +91,14 @@ func (c *ceilingWatch) Start(ctx context.Context) error {
 	var before []landing.Ceiling
 	knownBefore := false
 	for {
-		begun := time.Now()
 		now := c.readAll(ctx)
-		nodePools := c.sources[len(c.sources)-1]
-		if known := nodePools.whole; known != knownBefore || !reflect.DeepEqual(before, now) {
+		if known := c.sources[len(c.sources)-1].whole; known != knownBefore || !reflect.DeepEqual(before, now) {
 			c.changed(now, known)
 			before, knownBefore = now, known
 		}
-		c.confirm(nodePools, begun)
 		if !c.wait(ctx) {
 			return nil
 		}
-	}
-}
-
-// confirm notes since when all NodePools are known, if the reading that has just ended says so.
-func (c *ceilingWatch) confirm(nodePools *ceilingSource, begun time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case !nodePools.whole:
-		c.nodePoolsAt = time.Time{}
-	case !nodePools.readAt.Before(begun):
-		c.nodePoolsAt = begun
 	}
 }
 
@@ -141,13 +124,6 @@ func (c *ceilingWatch) ReadAgain() {
 	case c.again <- struct{}{}:
 	default:
 	}
-}
-
-// NodePoolsSince returns when the latest reading of all NodePools began; zero if they are not all known.
-func (c *ceilingWatch) NodePoolsSince() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.nodePoolsAt
 }
 
 // readAll reads all sources, and logs when what is unknown changes.

@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,30 +89,5 @@ func TestAGroupIsOutOfStockWhenItsNodeClaimFails(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestPoolsAreAsNewAsTheLatestNodePoolsOnlyOnceTheyAreShown(t *testing.T) {
-	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
-	n.replace(nil, "")
-	see := func() { n.view.Store(n.viewNow()) }
-	set := func(names ...string) {
-		var ceilings []landing.Ceiling
-		for _, name := range names {
-			ceilings = append(ceilings, landing.Ceiling{Group: name, Source: landing.FromKarpenter})
-		}
-		n.setCeilings(ceilings, true)
-	}
-	for i, step := range []struct {
-		change func()
-		want   bool
-	}{
-		{see, false}, {func() { set("first") }, false}, {see, true}, {func() { set("first", "second") }, false}, {see, true},
-		{func() { n.setCeilings(nil, false) }, false}, {see, false},
-	} {
-		step.change()
-		if got := n.showsNodePools(); got != step.want {
-			t.Errorf("step %d: shown is %t, want %t", i+1, got, step.want)
-		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -330,41 +329,3 @@ func TestANodeClaimThatCannotBeReadAnyMoreIsNoLongerCounted(t *testing.T) {
 		})
 	}
 }
-
-func TestThousandsOfNodeClaimsArePlacedQuickly(t *testing.T) {
-	c := newClaimWatch(&fakeClaims{}, nil, slog.New(slog.DiscardHandler))
-	var list []any
-	for i := range 5000 {
-		claim := nodeClaimOf(fmt.Sprintf("c-%04d", i), "Launched")
-		labels := map[string]any{"karpenter.sh/nodepool": fmt.Sprintf("pool-%d", i%50), "own": strings.Repeat("x", 63)}
-		_ = unstructured.SetNestedField(claim.Object, labels, "metadata", "labels")
-		list = append(list, claim)
-	}
-	if err := c.store().Replace(list, "1"); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 1000 {
-		group := nodepool.WorkerGroup{Name: "gpu", Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}}
-		cluster := &nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint(i)}, Groups: []nodepool.WorkerGroup{group}}
-		for p := range 5 {
-			cluster.Workers = append(cluster.Workers, nodepool.Worker{Pod: fmt.Sprint(p), Group: "gpu"})
-		}
-		c.claimants[cluster.Key] = claimantOf(cluster, nil)
-	}
-	begun := time.Now()
-	c.place(begun, silentEvents{})
-	took := time.Since(begun)
-	placed := 0
-	for _, groups := range c.placed {
-		placed += groups["gpu"].Pods()
-	}
-	t.Logf("%d pods are placed after %v", placed, took)
-	if placed != 5000 {
-		t.Errorf("%d pods are placed on 5000 claims of one GPU, want 5000", placed)
-	}
-}
-
-type silentEvents struct{}
-
-func (silentEvents) SawKarpenter() bool       { return false }
-func (silentEvents) LaunchFailed(string) bool { return false }

@@ -7,8 +7,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 )
 
-// markGoing adds to the workers of a cluster what their nodes, NodeClaims and Events say about their end. It reads what
-// the watches show now, not the last view of nodes: between the taint of a node and the deletion of its pods there may
+// markGoing adds to the workers of a cluster what their nodes and NodeClaims say about their end. It reads what the
+// watches show now, not the last view of nodes: between the taint of a node and the deletion of its pods there may
 // be 50 ms. A node that was never seen says nothing: the watch of nodes may be behind, and Ray does not take a drain
 // back.
 func (w *Watch) markGoing(cluster *nodepool.Cluster) {
@@ -29,7 +29,6 @@ func (w *Watch) markGoing(cluster *nodepool.Cluster) {
 		}
 		node := w.nodes.byName[worker.Node]
 		machine := departure.Earlier(claims[worker.Node], node.going)
-		machine = departure.Earlier(machine, w.nodeEvents.Of(node.Name, node.CreatedAt, node.going != nil))
 		if cameAfter(worker, machine, node.goes) {
 			machine = machine.AsWarning()
 		}

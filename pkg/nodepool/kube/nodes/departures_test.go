@@ -17,7 +17,7 @@ import (
 
 // goingOf returns what a worker on node a shows, by the watches alone.
 func goingOf(n *nodes, claims *claimWatch, own *departure.Notice) *departure.Notice {
-	o := &Watch{nodes: n, claims: claims, nodeEvents: newNodeEvents(nil, nil)}
+	o := &Watch{nodes: n, claims: claims}
 	cluster := nodepool.Cluster{Key: llm, UID: "u", Workers: []nodepool.Worker{{Pod: "w", Node: "a", Running: true, Going: own}}}
 	n.addTo(&cluster)
 	o.markGoing(&cluster)
@@ -81,7 +81,7 @@ func TestANodeThatWasNeverSeenIsNoSign(t *testing.T) {
 func TestAPodThatComesToAMachineThatGoesIsNotDrained(t *testing.T) {
 	client := &fakeNodes{list: []corev1.Node{*kubeNode("a", "1", corev1.ConditionTrue)}}
 	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
-		o := &Watch{nodes: n, claims: newClaimWatch(nil, nil, slog.New(slog.DiscardHandler)), nodeEvents: newNodeEvents(nil, nil)}
+		o := &Watch{nodes: n, claims: newClaimWatch(nil, nil, slog.New(slog.DiscardHandler))}
 		begun := time.Now()
 		tainted := kubeNode("a", "1", corev1.ConditionTrue)
 		tainted.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}}

@@ -2,10 +2,12 @@ package nodes
 
 import (
 	"context"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fieldselector "k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
@@ -22,23 +24,21 @@ type feed struct {
 	namespace string
 	// claims: only Events about NodeClaims, which have no namespace; their Events are in "default".
 	claims bool
-	// own are the Events of this feed; guarded by p.mu.
-	own map[string]*corev1.Event
+	// Guarded by p.mu. statements are by subject, then by Event; kept counts them.
+	state      feedState
+	statements map[subject]map[types.NamespacedName]statement
+	kept       int
 }
 
 // read watches the Events of its source.
 func (f *feed) read(ctx context.Context) {
-	source := eventsOf(f.client, f.source, f.selector())
+	source := reflector.Of("events of "+f.source, &corev1.Event{}, f.client,
+		metav1.ListOptions{FieldSelector: f.selector()})
 	source.Forbidden = func(err error) { f.p.forbid(f, err) }
 	source.Failed = func(err error) {
 		f.p.log.Debug("reading events failed; retrying", "source", f.source, "reason", err)
 	}
 	source.Into(ctx, f.store())
-}
-
-// eventsOf lists and watches the Events that a field selector matches.
-func eventsOf(client eventClient, name, selector string) reflector.Source {
-	return reflector.Of("events of "+name, &corev1.Event{}, client, metav1.ListOptions{FieldSelector: selector})
 }
 
 func (f *feed) selector() string {
@@ -56,11 +56,10 @@ func (f *feed) selector() string {
 func (p *autoscalerEvents) forbid(f *feed, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.feeds[f] != forbidden {
+	if f.state != forbidden {
 		p.log.Info("events are forbidden", "source", f.source, "reason", err)
 	}
-	f.forget()
-	p.feeds[f] = forbidden
+	f.state, f.statements, f.kept = forbidden, nil, 0
 }
 
 // store passes what a reflector reads to f.
@@ -80,58 +79,65 @@ func (f *feed) update(event *corev1.Event) {
 // node.
 const mostEvents = 50_000
 
-// keep keeps an Event. The caller holds p.mu.
+// keep keeps an Event with a known reason. The caller holds p.mu.
 func (f *feed) keep(event *corev1.Event) {
-	if sourceOf(event) != f.source || f.claims && event.InvolvedObject.Kind != nodeClaim {
+	promise, known := f.p.reasons[f.source][event.Reason]
+	about, name := subjectOf(event), nameOf(event)
+	if sourceOf(event) != f.source || f.claims && about.kind != nodeClaim || !known {
 		return
 	}
-	if f.own == nil {
-		f.own = map[string]*corev1.Event{}
+	if _, again := f.statements[about][name]; !again {
+		if f.kept >= mostEvents {
+			return
+		}
+		f.kept++
 	}
-	name := nameOf(event).String()
-	if _, known := f.own[name]; !known && len(f.own) >= mostEvents {
-		return
+	w := statement{at: happenedAt(event), uid: event.InvolvedObject.UID, promise: promise,
+		karpenter: karpenterReasons.has(event.Reason), message: event.Message}
+	if _, claim, ok := strings.Cut(event.Message, "nodeclaim/"); ok && promise {
+		w.claim, _, _ = strings.Cut(claim, ",")
 	}
-	f.own[name] = &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: event.Namespace, Name: event.Name},
-		InvolvedObject: event.InvolvedObject,
+	f.p.podEventSeen = f.p.podEventSeen || about.kind == "Pod"
+	f.p.karpenterSeen = f.p.karpenterSeen || about.kind == "Pod" && w.karpenter
+	if f.statements == nil {
+		f.statements = map[subject]map[types.NamespacedName]statement{}
 	}
-	f.p.add(event)
+	if f.statements[about] == nil {
+		f.statements[about] = map[types.NamespacedName]statement{}
+	}
+	f.statements[about][name] = w
 }
 
 // remove forgets an Event, which the API server drops after an hour.
 func (f *feed) remove(event *corev1.Event) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
-	delete(f.own, nameOf(event).String())
-	f.p.remove(event)
+	about, name := subjectOf(event), nameOf(event)
+	if _, known := f.statements[about][name]; !known {
+		return
+	}
+	f.kept--
+	if delete(f.statements[about], name); len(f.statements[about]) == 0 {
+		delete(f.statements, about)
+	}
 }
 
 // replace takes a whole list: the first one, or the one after a watch broke.
 func (f *feed) replace(list []*corev1.Event, _ string) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
-	f.forget()
+	f.state, f.statements, f.kept = listed, nil, 0
 	for _, event := range list {
 		f.keep(event)
 	}
-	f.p.feeds[f] = listed
-}
-
-// forget drops all Events. The caller holds p.mu.
-func (f *feed) forget() {
-	for _, event := range f.own {
-		f.p.remove(event)
-	}
-	f.own = nil
 }
 
 // Used returns how much of the bound of its Events the fullest feed uses, from 0 to 1.
 func (p *autoscalerEvents) Used() (most float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for f := range p.feeds {
-		most = max(most, float64(len(f.own))/mostEvents)
+	for _, f := range p.feeds {
+		most = max(most, float64(f.kept)/mostEvents)
 	}
 	return most
 }

@@ -44,8 +44,6 @@ type nodes struct {
 	ceilings  []landing.Ceiling
 	// nodePools: all of Karpenter's NodePools are among the ceilings.
 	nodePools bool
-	// revision counts the ceilings.
-	revision int64
 
 	// absent are nodes that do not exist although pods are bound to them.
 	absent absentNodes
@@ -131,8 +129,6 @@ type nodeView struct {
 	stock *landing.Nodes
 	// nodePools: all of Karpenter's NodePools are among the pools.
 	nodePools bool
-	// revision is that of the ceilings in it.
-	revision int64
 	// forbidden: this process may not read nodes.
 	forbidden bool
 }
@@ -156,18 +152,9 @@ func (n *nodes) setCeilings(ceilings []landing.Ceiling, nodePools bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ceilings, n.nodePools = ceilings, nodePools
-	n.revision++
 	if n.byName != nil || n.forbidden {
 		n.touch()
 	}
-}
-
-// showsNodePools reports whether the view has all NodePools as they were last set.
-func (n *nodes) showsNodePools() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	view := n.view.Load()
-	return view != nil && view.nodePools && view.revision == n.revision
 }
 
 // Start reads nodes until ctx ends.
@@ -213,7 +200,6 @@ func (n *nodes) publish(ctx context.Context) {
 func (n *nodes) viewNow() *nodeView {
 	n.mu.Lock()
 	known, forbidden, ceilings, nodePools := n.byName != nil, n.forbidden, n.ceilings, n.nodePools
-	revision := n.revision
 	sorted := slices.SortedFunc(
 		maps.Values(n.byName),
 		func(a, b keptNode) int { return strings.Compare(a.Name, b.Name) },
@@ -235,7 +221,7 @@ func (n *nodes) viewNow() *nodeView {
 	}
 	view := &nodeView{
 		known: true, nodes: make([]landing.Node, len(sorted)), kept: sorted,
-		facts: n.views.Add(1), revision: revision, nodePools: nodePools,
+		facts: n.views.Add(1), nodePools: nodePools,
 	}
 	if n.use.devices != nil {
 		n.use.devices.knowNodes(sorted)

@@ -303,27 +303,6 @@ func TestANodeIsTheSameWhileOnlyItsProcessesChange(t *testing.T) {
 	}
 }
 
-func TestPodsFitTheDeclaredShapeOfAPoolWithoutNodes(t *testing.T) {
-	config, err := decode.ReadPools(strings.NewReader("pools: [{name: mig, shape: {allocatable: {nvidia.com/mig-1g.5gb: 56}, labels: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB}}}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
-	n.view.Store(viewOf(nil, config.Shapes(sharing.Reader{})...))
-	cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{
-		{Index: 0, Name: "small", Max: 1, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/mig-1g.5gb": raydemand.One}}},
-		{Index: 1, Name: "large", Max: 1, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/mig-3g.20gb": raydemand.One}}},
-	}}
-	n.addTo(&cluster)
-	small, large := cluster.Groups[0], cluster.Groups[1]
-	if diff := cmp.Diff([]string{"mig"}, small.Landing.Shapes); diff != "" || small.Landing.Nodes != 0 || small.Slices[0].MemoryMiB == nil || *small.Slices[0].MemoryMiB != 4864 {
-		t.Errorf("group small: %+v, %+v", small.Landing, small.Slices)
-	}
-	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != nodepool.GroupNoNode || !large.Landing.None() {
-		t.Errorf("findings %+v", cluster.Findings)
-	}
-}
-
 // TestNodesWhoseCardsAreNotKnownAreReported checks that a RayCluster has a finding about nodes that its pods would use,
 // and none about others.
 func TestNodesWhoseCardsAreNotKnownAreReported(t *testing.T) {

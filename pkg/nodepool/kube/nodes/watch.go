@@ -23,11 +23,10 @@ import (
 // autoscalers. A deployment may not have the right to read them, so the caches that the manager waits for do not
 // contain them: without a right, everything else works, and a finding says what is unknown.
 type Watch struct {
-	nodes      *nodes
-	ceilings   *ceilingWatch
-	claims     *claimWatch
-	events     *autoscalerEvents
-	nodeEvents *nodeEvents
+	nodes    *nodes
+	ceilings *ceilingWatch
+	claims   *claimWatch
+	events   *autoscalerEvents
 }
 
 // Config says what a Watch reads and how.
@@ -67,7 +66,6 @@ func New(c Config) *Watch {
 	)
 	w.events = newAutoscalerEvents(func(namespace string) eventClient { return c.Core.Events(namespace) },
 		c.Namespaces, c.NodeAutoscalers, c.Logger)
-	w.nodeEvents = newNodeEvents(c.Core.Events(metav1.NamespaceDefault), c.Logger)
 	w.claims = newClaimWatch(
 		c.Dynamic.Resource(decode.NodeClaimResource),
 		reflector.Serves(
@@ -85,7 +83,7 @@ func New(c Config) *Watch {
 func (w *Watch) Start(ctx context.Context) error {
 	var reads sync.WaitGroup
 	for _, read := range []interface{ Start(context.Context) error }{
-		w.nodes, w.nodes.use.pods, w.nodes.use.devices, w.ceilings, w.claims, w.events, w.nodeEvents,
+		w.nodes, w.nodes.use.pods, w.nodes.use.devices, w.ceilings, w.claims, w.events,
 	} {
 		reads.Go(func() { _ = read.Start(ctx) }) // they end with ctx alone
 	}
@@ -96,22 +94,24 @@ func (w *Watch) Start(ctx context.Context) error {
 // AddTo adds to a cluster what is known of its nodes and of the nodes to come for its pods, with findings
 // about what is unknown.
 func (w *Watch) AddTo(cluster *nodepool.Cluster) {
-	poolsSince := w.poolsSince()      // before the pools are read, so that these are as new or newer
 	w.claims.addTo(cluster, w.events) // first: no group lacks a node while one is being added
 	w.nodes.addTo(cluster)
 	w.ceilings.AddTo(cluster)
 	w.events.AddTo(cluster)
-	w.claims.addFailures(cluster, poolsSince)
+	w.claims.addFailures(cluster, w.poolsSince())
 	w.markGoing(cluster) // last: it reads which nodes are gone
 }
+
+// poolsLag is longer than it takes until RayClusters have the NodePools that are read again when a launch fails.
+const poolsLag = 3 * time.Second
 
 // poolsSince returns a moment after which no NodePool has come that the pools of clusters lack; zero if NodePools are
 // not all known.
 func (w *Watch) poolsSince() time.Time {
-	if at := w.ceilings.NodePoolsSince(); w.nodes.showsNodePools() {
-		return at
+	if view := w.nodes.view.Load(); view == nil || !view.nodePools {
+		return time.Time{}
 	}
-	return time.Time{}
+	return time.Now().Add(-poolsLag)
 }
 
 // BoundsUsed returns how much of each bound is in use, from 0 to 1: of the Events of the fullest source, and of the

@@ -1,0 +1,63 @@
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+)
+
+// fakeEvents is an API server's Events: a list, and a stream of what changes. Unlike a real one it hands every feed all
+// of them, whatever the field selector.
+type fakeEvents struct {
+	forbidden atomic.Bool
+	selectors chan string
+	list      []corev1.Event
+	stream    *watch.Broadcaster
+}
+
+func (f *fakeEvents) List(_ context.Context, options metav1.ListOptions) (*corev1.EventList, error) {
+	if f.forbidden.Load() {
+		return nil, errForbidden
+	}
+	f.selectors <- options.FieldSelector
+	return &corev1.EventList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: f.list}, nil
+}
+
+func (f *fakeEvents) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if f.forbidden.Load() {
+		return nil, errForbidden
+	}
+	if options.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil)
+	}
+	return f.stream.Watch()
+}
+
+// TestEventsAreBounded: those beyond the bound do not count, and there is room again when others expire.
+func TestEventsAreBounded(t *testing.T) {
+	p := listening()
+	f := &feed{p: p, source: landing.FromClusterAutoscaler}
+	f.state, p.feeds = listed, append(p.feeds, f)
+	for i := range mostEvents {
+		f.update(said(0, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", fmt.Sprint("other-", i), "no"))
+	}
+	late := said(0, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "max node group size reached")
+	f.update(late)
+	if refused, _, _ := heardOf(p); refused != "" || p.Used() != 1 {
+		t.Errorf("refused %q with %v of the bound in use", refused, p.Used())
+	}
+	f.remove(said(0, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "other-0", "no"))
+	f.update(late)
+	if refused, _, _ := heardOf(p); refused == "" {
+		t.Error("an Event does not count although there is room again")
+	}
+}
