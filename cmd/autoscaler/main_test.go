@@ -364,7 +364,7 @@ func TestNamesAreCompletedByWhatTheServerHas(t *testing.T) {
 func TestContextsAreCompletedFromTheKubeconfig(t *testing.T) {
 	withoutAnyServer(t)
 	t.Setenv("KUBECONFIG", kubeconfigOf(t, "http://127.0.0.1:1"))
-	for _, name := range []string{"status", "doctor", "nodepools", "gpus", "agent"} {
+	for _, name := range []string{"status", "doctor", "nodepools", "agent"} {
 		if code, out, _ := command(t, "", "autoscaler", "__complete", name, "--context", ""); code != cli.ExitOK || out != "c\n:4\n" {
 			t.Errorf("%s --context: exit %d %q", name, code, out)
 		}

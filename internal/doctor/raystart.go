@@ -200,7 +200,7 @@ func numGPUsDiffers(x *inventory, g rayGroup, report reporter) {
 			Fix: patch(request).Hint("or remove the number")})
 		return
 	}
-	if ok && name != "" && declared >= 0 && declared != derived {
+	if ok && name != "" && declared >= 0 && declared != derived && !g.Workers.OneOfInstances() {
 		report(occurrence{Path: at, Seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
 			Fix: patch(replace(at, strconv.FormatInt(derived, 10)))})
 	}

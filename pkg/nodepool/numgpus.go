@@ -88,10 +88,9 @@ func (g *WorkerGroup) NumGPUs(ray RayGPUs) NumGPUs {
 	}
 	if g.Reported != nil {
 		n.Reported, n.Sources.Reported = g.Reported.Value, g.Reported.Source
-		if n.Reported != nil && g.oneOfInstances() {
+		if n.Reported != nil && g.OneOfInstances() {
 			n.Reported = new(raydemand.One)
-			n.Sources.Reported += fmt.Sprintf("; %d instances count as 1 GPU by %s", g.MIGInstances(),
-				MIGGPUsAnnotation)
+			n.Sources.Reported += fmt.Sprintf("; %d instances count as 1 GPU, as declared", g.MIGInstances())
 		}
 	}
 	switch {
@@ -123,8 +122,8 @@ func (g *WorkerGroup) NumGPUsFindings(n NumGPUs) []raydemand.Finding {
 			Field: field + g.GPUs.Field,
 			Seen:  fmt.Sprintf("declares %s, the device plugin gives %s", seen, n.Reported),
 			Why: fmt.Sprintf("a new worker of group %s has %s (%s) but reports another number to Ray, so Ray places "+
-				"tasks with num_gpus by a wrong number; the plan uses %s",
-				g.Name, gpusInWords(*n.Reported), n.Sources.Reported, g.plannedNumber()),
+				"tasks with num_gpus by a wrong number; the plan uses the number that the group declares",
+				g.Name, gpusInWords(*n.Reported), n.Sources.Reported),
 			Fix: g.mismatchFix(*n.Reported)})
 	}
 	if n.Ray != nil && !n.Mismatch && n.Reported != nil && *n.Ray != *n.Reported {
@@ -147,14 +146,6 @@ func (g *WorkerGroup) NumGPUsFindings(n NumGPUs) []raydemand.Finding {
 		all = append(all, f)
 	}
 	return all
-}
-
-// plannedNumber says by which number of GPUs a group whose numbers differ is planned.
-func (g *WorkerGroup) plannedNumber() string {
-	if g.oneOfInstances() {
-		return "1, as the annotation says"
-	}
-	return "the number that the group declares"
 }
 
 // mismatchFix returns the fix of a mismatch.
@@ -344,23 +335,6 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// MIGGPUsAnnotation sets on a RayCluster how many GPUs a pod with several MIG instances has for the plan: all or one,
-// for all groups or in a JSON object by group.
-const MIGGPUsAnnotation = "heliostat.dev/mig-gpus-per-pod"
-
-// MIGGPUs says how many GPUs a pod with several MIG instances has.
-type MIGGPUs string
-
-// MIGAll, which is also the meaning of the empty value, counts each instance, as KubeRay and Ray do. MIGOne counts one:
-// a CUDA process uses one instance, however many its container has (docs/reference/facts.md#instances-of-a-process).
-const (
-	MIGAll MIGGPUs = "all"
-	MIGOne MIGGPUs = "one"
-)
-
-// Valid reports whether m is one of the two values.
-func (m MIGGPUs) Valid() bool { return m == MIGAll || m == MIGOne }
-
 // MIGInstancesSeveral is the code of the finding that a pod gets several MIG instances, of which a process uses one.
 const MIGInstancesSeveral = "mig-instances-several"
 
@@ -384,25 +358,17 @@ func namedInstances(names gpuinfo.Names, limits map[string]raydemand.Amount) (n 
 	return n
 }
 
-// oneOfInstances reports whether a pod has several MIG instances and is to be planned as one GPU.
-func (g *WorkerGroup) oneOfInstances() bool { return g.MIGGPUs == MIGOne && g.MIGInstances() > 1 }
-
-// PlannedResources returns what a new pod of the group is planned to have: what it reports to Ray, and one GPU if its
-// MIG instances are to count as one. The caller must not change it.
-func (g *WorkerGroup) PlannedResources() raydemand.Bundle {
-	if !g.oneOfInstances() || g.rayGPUs() <= raydemand.One {
-		return g.Resources
-	}
-	planned := g.Resources.Clone()
-	planned[raydemand.GPU] = raydemand.One
-	return planned
+// OneOfInstances reports whether a pod has several MIG instances and the group declares one GPU: a CUDA process uses
+// one instance, however many its container has (docs/reference/facts.md#instances-of-a-process).
+func (g *WorkerGroup) OneOfInstances() bool {
+	return g.GPUs.Declared != nil && *g.GPUs.Declared == raydemand.One && g.MIGInstances() > 1
 }
 
-// MIGInstancesFinding reports that a pod gets several MIG instances; false if it does not, or if they are planned as
-// one GPU. The caller sets Object.
+// MIGInstancesFinding reports that a pod gets several MIG instances; false if it does not, or if the group declares one
+// GPU. The caller sets Object.
 func (g *WorkerGroup) MIGInstancesFinding() (raydemand.Finding, bool) {
 	n := g.MIGInstances()
-	if n <= 1 || g.MIGGPUs == MIGOne {
+	if n <= 1 || g.OneOfInstances() {
 		return raydemand.Finding{}, false
 	}
 	return raydemand.Finding{
@@ -412,7 +378,7 @@ func (g *WorkerGroup) MIGInstancesFinding() (raydemand.Finding, bool) {
 		Why: fmt.Sprintf("a CUDA process uses one MIG instance, and Ray assigns the numbers 0 to %d to its tasks, of "+
 			"which only 0 is a device; so of the %d GPUs of a worker of group %s, tasks can use one, and the plan "+
 			"counts what the worker reports to Ray", n-1, n, g.Name),
-		Fix: fmt.Sprintf("request one instance in each pod, and raise maxReplicas instead; or annotate %s: %s, which "+
-			"plans such a pod as one GPU", MIGGPUsAnnotation, MIGOne),
+		Fix: "request one instance in each pod, and raise maxReplicas instead; or set num-gpus to 1, which plans such " +
+			"a pod as one GPU",
 	}, true
 }

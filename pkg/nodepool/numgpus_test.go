@@ -267,43 +267,18 @@ func TestInstancesAreCountedByNamesAndByNodes(t *testing.T) {
 	}
 }
 
-func TestSeveralInstancesArePlannedAsTheAnnotationSays(t *testing.T) {
-	nodes := []landing.Node{gpuNode("n", singleLabels, of("nvidia.com/gpu", 7))}
-	for mode, want := range map[MIGGPUs]struct {
-		planned, reported int64
-		code              string
-	}{"": {7, 7, MIGInstancesSeveral}, MIGAll: {7, 7, MIGInstancesSeveral}, MIGOne: {1, 1, NumGPUsMismatch}} {
-		g := gpuGroupOf(of("nvidia.com/gpu", 7), 7)
-		g.MIGGPUs = mode
-		g.Reported = Reported(sharing.Reader{}, g, nodes)
-		n := g.NumGPUs(RayGPUs{})
-		if got := g.PlannedResources()[raydemand.GPU]; got != raydemand.Whole(want.planned) || *n.Reported != raydemand.Whole(want.reported) {
-			t.Errorf("%q: planned %s, reported %s; want %d and %d", mode, got, n.Reported, want.planned, want.reported)
-		}
-		if g.Resources[raydemand.GPU] != raydemand.Whole(7) {
-			t.Errorf("%q changed what the pods report to Ray: %s", mode, g.Resources[raydemand.GPU])
-		}
-		all := g.NumGPUsFindings(n)
-		if len(all) != 1 || all[0].Code != want.code {
-			t.Fatalf("%q: findings %+v, want one of %s", mode, all, want.code)
-		}
-		if mode == MIGOne && !strings.HasSuffix(all[0].Why, "the plan uses 1, as the annotation says") {
-			t.Errorf("the finding says of the plan: %s", all[0].Why)
-		}
-		if mode == MIGOne && (!strings.Contains(all[0].Fix, `"num-gpus": "1"`) || !strings.Contains(n.Sources.Reported, "7 instances count as 1 GPU")) {
-			t.Errorf("fix %s; source %s", all[0].Fix, n.Sources.Reported)
-		}
+func TestSeveralInstancesAreReportedUnlessTheGroupDeclaresOneGPU(t *testing.T) {
+	g := gpuGroupOf(of("nvidia.com/gpu", 7), 7)
+	g.Reported = Reported(sharing.Reader{}, g, []landing.Node{gpuNode("n", singleLabels, of("nvidia.com/gpu", 7))})
+	if all := g.NumGPUsFindings(g.NumGPUs(RayGPUs{})); len(all) != 1 || all[0].Code != MIGInstancesSeveral {
+		t.Errorf("findings %+v, want one of %s", all, MIGInstancesSeveral)
 	}
-}
-
-// With one instance, or with num-gpus 1, there is nothing to say.
-func TestOneInstanceInAPodIsAGPU(t *testing.T) {
 	for _, g := range []*WorkerGroup{gpuGroupOf(of("nvidia.com/mig-1g.5gb", 1), 1), gpuGroupOf(of("nvidia.com/mig-1g.5gb", 7), 1)} {
-		g.MIGGPUs = MIGOne
+		g.GPUs.Declared = new(raydemand.One)
 		g.Reported = Reported(sharing.Reader{}, g, []landing.Node{gpuNode("n", mixedLabels, of("nvidia.com/mig-1g.5gb", 7))})
 		n := g.NumGPUs(RayGPUs{})
-		if all := g.NumGPUsFindings(n); len(all) > 0 || g.PlannedResources()[raydemand.GPU] != raydemand.One {
-			t.Errorf("findings %+v, planned %v", all, g.PlannedResources())
+		if all := g.NumGPUsFindings(n); len(all) > 0 || *n.Reported != raydemand.One {
+			t.Errorf("findings %+v, reported %s", all, n.Reported)
 		}
 	}
 }

@@ -223,7 +223,7 @@ var nonsense = []string{"", "maybe", "-1", "NaN", `{"cpu":`, `{"cpu": -1e308}`, 
 // annotations are those that Heliostat reads, and one that it does not know. A nonsensical mode or freeze stops all
 // writes, and Heliostat's own annotations are not for people.
 var annotations = []string{"heliostat.dev/mode", "heliostat.dev/freeze", "heliostat.dev/isolation",
-	"heliostat.dev/mig-gpus-per-pod", "heliostat.dev/num-gpus-sync", "heliostat.dev/price", "heliostat.dev/unheard-of"}
+	"heliostat.dev/num-gpus-sync", "heliostat.dev/price", "heliostat.dev/unheard-of"}
 
 // nonsensical returns the annotation of a fault, and its value.
 func nonsensical(f schedule.Fault) (key, value string) {

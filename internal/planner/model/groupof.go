@@ -62,11 +62,11 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 // groupOf converts a worker group. Its replicas are those that the operator maintains: pods for a minimum above
 // spec.replicas are on their way without a launch.
 func groupOf(g nodepool.WorkerGroup) Group {
-	replicas, planned := g.Goal(), g.PlannedResources()
+	replicas := g.Goal()
 	group := Group{
-		Name: g.Name, Resources: planned.Clone(), Labels: map[string]string{}, Min: g.Min, Max: g.Max,
+		Name: g.Name, Resources: g.Resources.Clone(), Labels: map[string]string{}, Min: g.Min, Max: g.Max,
 		Replicas: &replicas, NumOfHosts: max(g.NumOfHosts, 1), Priority: g.Priority, Price: g.Price,
-		Slice: SliceOf(g, planned[raydemand.GPU]), Pools: poolsOf(g),
+		Slice: SliceOf(g, g.Resources[raydemand.GPU]), Pools: poolsOf(g),
 		Announces: g.Announces,
 		NodeFit:   fitOf(g),
 		Pod:       g.Kind, Bound: g.Bound, ScaleGates: g.ScaleGates,

@@ -133,11 +133,6 @@ func TestASettingOfGroupsIsOneWordOrOneForEachGroup(t *testing.T) {
 		{NumGPUsSyncAnnotation, `{"gpu": "enforce", "cpu": 3}`, "report", "enforce", "the value of group cpu is 3"},
 		{NumGPUsSyncAnnotation, `{"tpu": "enforce"}`, "report", "report", `no worker group "tpu"`},
 		{NumGPUsSyncAnnotation, `{"gpu"`, "report", "report", "not a JSON object"},
-		{nodepool.MIGGPUsAnnotation, "", "", "", ""},
-		{nodepool.MIGGPUsAnnotation, "one", "one", "one", ""},
-		{nodepool.MIGGPUsAnnotation, `{"gpu": "one", "cpu": "all"}`, "all", "one", ""},
-		{nodepool.MIGGPUsAnnotation, "1", "", "", "it is not all or one; each MIG instance counts as a GPU"},
-		{nodepool.MIGGPUsAnnotation, `{"gpu": "two"}`, "", "", `the value of group gpu is "two", want all or one`},
 		{nodepool.ProvisioningAnnotation, `{"gpu": true, "cpu": "false"}`, "false", "true", ""},
 		{nodepool.ProvisioningAnnotation, "yes", "false", "false", "it is not true or false"},
 	} {
@@ -147,7 +142,7 @@ func TestASettingOfGroupsIsOneWordOrOneForEachGroup(t *testing.T) {
 		var got, reported []string
 		for _, g := range cluster.Groups {
 			got = append(got, map[string]string{NumGPUsSyncAnnotation: string(g.NumGPUsSync),
-				nodepool.MIGGPUsAnnotation: string(g.MIGGPUs), nodepool.ProvisioningAnnotation: fmt.Sprint(g.Provisions)}[test.key])
+				nodepool.ProvisioningAnnotation: fmt.Sprint(g.Provisions)}[test.key])
 		}
 		for _, f := range cluster.Findings {
 			if strings.HasPrefix(f.Code, "annotation-") {
