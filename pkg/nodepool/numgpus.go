@@ -378,7 +378,7 @@ func (g *WorkerGroup) MIGInstancesFinding() (raydemand.Finding, bool) {
 		Why: fmt.Sprintf("a CUDA process uses one MIG instance, and Ray assigns the numbers 0 to %d to its tasks, of "+
 			"which only 0 is a device; so of the %d GPUs of a worker of group %s, tasks can use one, and the plan "+
 			"counts what the worker reports to Ray", n-1, n, g.Name),
-		Fix: "request one instance in each pod, and raise maxReplicas instead; or set num-gpus to 1, which plans such " +
-			"a pod as one GPU",
+		Fix: "request one instance in each pod, and raise maxReplicas instead; or set num-gpus to 1, which plans " +
+			"such a pod as one GPU",
 	}, true
 }
