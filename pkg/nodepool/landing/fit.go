@@ -90,6 +90,9 @@ func (p *PodShape) missingEverywhere(nodes []Node) []string {
 				p.instead(name, nodes))
 			if template, is := sharing.TemplateOf(name); is {
 				text = "no node has devices for a claim of ResourceClaimTemplate " + template
+				if class := p.AbsentClasses[name]; class != "" {
+					text += ": DeviceClass " + class + ", which it requests, does not exist"
+				}
 			}
 			list = append(list, text+openOn(name, nodes))
 		}

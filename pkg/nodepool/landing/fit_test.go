@@ -49,6 +49,13 @@ func TestLandTellsWhichNodesCouldHoldAPodOrTheNearestMiss(t *testing.T) {
 			want:  landing.Answer{Why: "no node has devices for a claim of ResourceClaimTemplate ml/t"},
 		},
 		{
+			name: "so is the class that it requests and that does not exist",
+			shape: landing.PodShape{Requests: landing.Quantities{"resourceclaimtemplates.resource.k8s.io/ml.t": raydemand.One},
+				AbsentClasses: map[string]string{"resourceclaimtemplates.resource.k8s.io/ml.t": "mig.example.com"}},
+			nodes: []landing.Node{node("a", announces("nvidia.com/gpu", 8))},
+			want:  landing.Answer{Why: "no node has devices for a claim of ResourceClaimTemplate ml/t: DeviceClass mig.example.com, which it requests, does not exist"},
+		},
+		{
 			name: "an extended resource is matched by its exact name", shape: asks("nvidia.com/mig-1g.10gb", 1),
 			nodes: []landing.Node{node("a", announces("nvidia.com/gpu", 8)), node("b", announces("nvidia.com/mig-1g.5gb", 7))},
 			want:  landing.Answer{Why: "needs nvidia.com/mig-1g.10gb 1, no node announces it"},

@@ -43,6 +43,8 @@ type PodShape struct {
 	HidesGPUs, Claims bool
 	// ClaimTemplates are the names of the ResourceClaimTemplates of its claims, empty for a claim that exists already.
 	ClaimTemplates []string
+	// AbsentClasses are the DeviceClasses that do not exist, by the resource in Requests whose claims request them.
+	AbsentClasses map[string]string
 	// Neighbors is what decides beside which other pods they may run.
 	Neighbors Neighbors
 }

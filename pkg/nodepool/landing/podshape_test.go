@@ -17,8 +17,8 @@ func TestShapesOfOneClassAreEqualButForTheirNeighbors(t *testing.T) {
 			Affinity:    []NodeTerm{{Labels: []Requirement{{Key: "k", Operator: "In", Values: []string{"v"}}}}},
 			Tolerations: []Toleration{{Key: "t"}}, CardsAsked: 2, CardsInvalid: "x", Parts: []Quantities{{}}, Share: &sharing.CardShare{Cards: 1},
 			CardOrder: "spread", Choice: sharing.CardChoice{"nvidia.com/use-gputype": "H100"}, Elsewhere: map[string]bool{"a/b": true},
-			ClaimTemplates: []string{"one-gpu"},
-			Neighbors:      Neighbors{Namespace: "one"},
+			ClaimTemplates: []string{"one-gpu"}, AbsentClasses: map[string]string{"cpu": "gpu.example.com"},
+			Neighbors: Neighbors{Namespace: "one"},
 		}
 	}
 	first, beside := shape(), shape()

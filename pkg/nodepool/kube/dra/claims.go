@@ -20,6 +20,8 @@ import (
 type Claims struct {
 	// templates are the units that a claim of a ResourceClaimTemplate takes.
 	templates map[types.NamespacedName]landing.Quantities
+	// absent is the DeviceClass that does not exist and that a claim for one unit of this resource requests.
+	absent map[string]string
 }
 
 // asked are Claims with the claim for one unit of each resource. wishes are what the claims request, as far as they are
@@ -52,7 +54,7 @@ func (o *Objects) pods() *asked {
 		return o.asked
 	}
 	all := &asked{
-		Claims: Claims{map[types.NamespacedName]landing.Quantities{}},
+		Claims: Claims{map[types.NamespacedName]landing.Quantities{}, map[string]string{}},
 		asks:   map[string]*ask{}, wishAt: map[string]int{},
 	}
 	classes, _ := o.List()
@@ -78,6 +80,9 @@ func (o *Objects) pods() *asked {
 		if !known {
 			resource = gpuinfo.ClaimPrefix + template.Namespace + "." + template.Name
 			all.asks[resource], byText[text] = &ask{text: text, claim: claim}, resource
+			if class := o.absentClass(claim); class != "" {
+				all.absent[resource] = class
+			}
 		}
 		all.templates[template] = landing.Quantities{resource: raydemand.Whole(units)}
 	}
@@ -92,6 +97,26 @@ func (o *Objects) pods() *asked {
 	}
 	o.asked = all
 	return all
+}
+
+// absentClass returns a DeviceClass that a claim requests, also as an alternative, and that does not exist: the scheduler
+// then places no pod with the claim. It returns the empty text if all exist or if DeviceClasses are not known.
+func (o *Objects) absentClass(claim resourcev1.ResourceClaimSpec) string {
+	var classes []string
+	for _, request := range claim.Devices.Requests {
+		if request.Exactly != nil {
+			classes = append(classes, request.Exactly.DeviceClassName)
+		}
+		for _, other := range request.FirstAvailable {
+			classes = append(classes, other.DeviceClassName)
+		}
+	}
+	for _, class := range classes {
+		if _, known := o.classes[class]; !known && o.classes != nil {
+			return class
+		}
+	}
+	return ""
 }
 
 // unitOf returns the claim for one device, and how many of these a claim is: devices of one request without constraints
@@ -145,11 +170,17 @@ const ClaimsUnbounded = "claims-unbounded"
 // AddTo adds to what a pod requests what its claims of ResourceClaimTemplates take, and returns the claims that stay
 // uncounted. Shapes share their maps, so it copies them.
 func (c Claims) AddTo(namespace string, pod *landing.PodShape) (uncounted []string) {
-	requests := maps.Clone(pod.Requests)
+	requests, absent := maps.Clone(pod.Requests), maps.Clone(pod.AbsentClasses)
 	for _, template := range pod.ClaimTemplates {
 		units, known := c.templates[types.NamespacedName{Namespace: namespace, Name: template}]
 		for resource, n := range units {
 			requests[resource] = requests[resource].Plus(n)
+			if class := c.absent[resource]; class != "" {
+				if absent == nil {
+					absent = map[string]string{}
+				}
+				absent[resource] = class
+			}
 		}
 		switch {
 		case known:
@@ -162,7 +193,7 @@ func (c Claims) AddTo(namespace string, pod *landing.PodShape) (uncounted []stri
 	if len(pod.ClaimTemplates) == len(uncounted) {
 		return uncounted
 	}
-	pod.Requests = requests
+	pod.Requests, pod.AbsentClasses = requests, absent
 	return uncounted
 }
 

@@ -195,6 +195,25 @@ func TestANodeHasWhatIsSuppliedUnlessItAnnouncesIt(t *testing.T) {
 	}
 }
 
+func TestAClaimSaysWhichClassDoesNotExist(t *testing.T) {
+	var objects Objects
+	objects.PutTemplate(read[resourcev1.ResourceClaimTemplate](t, exactly("")))
+	objects.PutTemplate(read[resourcev1.ResourceClaimTemplate](t, `{metadata: {name: first, namespace: ml}, spec: {spec: {devices: {requests: [{name: gpu,
+  firstAvailable: [{name: a, deviceClassName: gpu.example.com}, {name: b, deviceClassName: mig.example.com}]}]}}}}`))
+	absent := func() string {
+		pod := landing.PodShape{Requests: landing.Quantities{"cpu": 1}, ClaimTemplates: []string{"t", "first"}}
+		objects.Claims().AddTo("ml", &pod)
+		return fmt.Sprint(pod.AbsentClasses)
+	}
+	if got := absent(); got != "map[]" {
+		t.Errorf("while DeviceClasses are unknown, %s is absent", got)
+	}
+	objects.PutClass(read[resourcev1.DeviceClass](t, gpuClass))
+	if got, want := absent(), "map["+gpuinfo.ClaimPrefix+"ml.first:mig.example.com]"; got != want {
+		t.Errorf("absent are %s, want %s", got, want)
+	}
+}
+
 func TestClaimsOfKnownTemplatesAreRequests(t *testing.T) {
 	const class = gpuinfo.ClassPrefix + "gpu.example.com"
 	var objects Objects
