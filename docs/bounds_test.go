@@ -83,7 +83,7 @@ var boundSources = map[string][]source{
 
 // ratios says which file measures each value of the label `of` of heliostat_bound_used_ratio.
 var ratios = map[string]string{
-	"absent_namespaces": "pkg/nodepool/kube/requests.go", "absent_nodes": "pkg/nodepool/kube/nodes/watch.go", "events": "pkg/nodepool/kube/nodes/watch.go",
+	"events":  "pkg/nodepool/kube/requests.go",
 	"answers": "internal/api/server.go", "calls": "internal/api/server.go", "lists": "internal/api/server.go", "plans": "internal/api/server.go",
 	"connections": "cmd/autoscaler/engine/servers.go", "series": "internal/telemetry/collect.go",
 	"history": "cmd/autoscaler/engine/recorder.go", "streams": "cmd/autoscaler/engine/recorder.go",

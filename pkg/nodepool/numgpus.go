@@ -17,8 +17,6 @@ import (
 const (
 	// NumGPUsMismatch: a new pod reports a different number of GPUs to Ray than the device plugin assigns to it.
 	NumGPUsMismatch = "num-gpus-mismatch"
-	// NumGPUsRunning: the newest running Ray node of a group reports a different number than a new pod would.
-	NumGPUsRunning = "num-gpus-running-differs"
 	// GPUSharesSeveral: a pod requests more than one share of shared devices, which gives it no more than one share.
 	GPUSharesSeveral = "gpu-shares-several"
 )
@@ -125,14 +123,6 @@ func (g *WorkerGroup) NumGPUsFindings(n NumGPUs) []raydemand.Finding {
 				"tasks with num_gpus by a wrong number; the plan uses the number that the group declares",
 				g.Name, gpusInWords(*n.Reported), n.Sources.Reported),
 			Fix: g.mismatchFix(*n.Reported)})
-	}
-	if n.Ray != nil && !n.Mismatch && n.Reported != nil && *n.Ray != *n.Reported {
-		all = append(all, raydemand.Finding{Code: NumGPUsRunning, Severity: raydemand.Info, Field: field + g.GPUs.Field,
-			Seen: fmt.Sprintf("reported %s, the device plugin gives %s", n.Ray, n.Reported),
-			Why: "running workers of group " + g.Name + " (" + n.Sources.Ray +
-				") keep the number with which they started",
-			Fix: "nothing, or delete those pods when they are idle: new pods report the number that the device " +
-				"plugin assigns"})
 	}
 	if g.Reported != nil && g.Reported.Shares > 1 {
 		all = append(all, raydemand.Finding{Code: GPUSharesSeveral, Severity: raydemand.Warning,

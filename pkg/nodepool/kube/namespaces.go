@@ -377,13 +377,6 @@ func (n *namespaceWatch) update(namespace *corev1.Namespace) {
 // late may then show one again, until the next list.
 const maxGone = 10_000
 
-// AbsentUsed returns how much of the bound of namespaces that are gone is in use, from 0 to 1.
-func (n *namespaceWatch) AbsentUsed() float64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return float64(max(len(n.versions)-len(n.settings), 0)) / maxGone
-}
-
 // drop forgets a namespace that was gone at a version. seen is the version known before the read that did not find it;
 // empty if the watch reports it.
 func (n *namespaceWatch) drop(namespace, seen, version string) {

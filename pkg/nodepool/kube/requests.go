@@ -9,14 +9,12 @@ func (m *Manager) OwnedRequests() requests.Calls {
 	}
 }
 
-// BoundsUsed returns how much of each bound of what it keeps of optional objects is in use, from 0 to 1.
+// BoundsUsed returns how much of the bound of Events is in use, from 0 to 1.
 func (m *Manager) BoundsUsed() map[string]float64 {
 	if m.nodes == nil {
 		return nil
 	}
-	used := m.nodes.BoundsUsed()
-	used["absent_namespaces"] = m.namespaces.AbsentUsed()
-	return used
+	return map[string]float64{"events": m.nodes.EventsUsed()}
 }
 
 // wireRequests prepares the store of ResourceRequests and the writer of their status.

@@ -44,13 +44,6 @@ func (n *nodes) failed(err error) {
 // time.
 const maxAbsent = 10_000
 
-// absentUsed returns how much of maxAbsent is in use.
-func (n *nodes) absentUsed() float64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return float64(len(n.absent.deleted)+len(n.absent.missing)) / maxAbsent
-}
-
 // markGone marks the workers of a cluster whose node is gone. A pod may be bound to a node that has not been seen yet.
 func (n *nodes) markGone(cluster *nodepool.Cluster, view *nodeView) {
 	n.mu.Lock()

@@ -114,13 +114,8 @@ func (w *Watch) poolsSince() time.Time {
 	return time.Now().Add(-poolsLag)
 }
 
-// BoundsUsed returns how much of each bound is in use, from 0 to 1: of the Events of the fullest source, and of the
-// names of nodes that are gone.
-func (w *Watch) BoundsUsed() map[string]float64 {
-	return map[string]float64{
-		"events": w.events.Used(), "absent_nodes": w.nodes.absentUsed(),
-	}
-}
+// EventsUsed returns how much of the bound of its Events the fullest source uses, from 0 to 1.
+func (w *Watch) EventsUsed() float64 { return w.events.Used() }
 
 // Await returns when the API server has responded about pods and devices once, or after a while. The first cycles
 // then do not count nodes as empty.
