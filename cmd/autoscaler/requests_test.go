@@ -33,8 +33,8 @@ func TestTheTableOfRequestsSaysWholeWhyOneWaits(t *testing.T) {
 	gpu := raydemand.Bundle{raydemand.GPU: raydemand.One, raydemand.CPU: raydemand.Whole(8)}
 	list := apiv1.RequestList{Items: []apiv1.OwnedRequest{{
 		ID: "nightly-training", Namespace: "research", Cluster: "language-models", Owner: "system:serviceaccount:research:trainer", Priority: 10,
-		Bundles: []raydemand.Request{{Bundle: gpu, Count: 4}, {Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 16}}, MoreBundles: 2,
-		State: raydemand.RequestWaiting, Since: &since, ExpiresAt: &expires, ExpectedAt: &expected,
+		Bundles: []raydemand.Request{{Bundle: gpu, Count: 4}, {Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 16}},
+		State:   raydemand.RequestWaiting, Since: &since, ExpiresAt: &expires, ExpectedAt: &expected,
 		Reason: apiv1.Reason{Code: "on_the_way", Message: reason}, Groups: []apiv1.ServingGroup{{Name: "a100", Pods: 4}},
 	}}}
 	for _, c := range []struct {

@@ -99,13 +99,13 @@ type ServerInterface interface {
 	RequestResources(c *gin.Context, namespace Namespace, name Name)
 	// DeleteRequest Delete a request
 	// (DELETE /v1/namespaces/{namespace}/rayclusters/{name}/request_resources/{id})
-	DeleteRequest(c *gin.Context, namespace Namespace, name Name, id RequestID, params DeleteRequestParams)
+	DeleteRequest(c *gin.Context, namespace Namespace, name Name, id RequestID)
 	// GetRequest Show a request and its state
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/request_resources/{id})
 	GetRequest(c *gin.Context, namespace Namespace, name Name, id RequestID, params GetRequestParams)
 	// KeepRequest Create or replace a request
 	// (PUT /v1/namespaces/{namespace}/rayclusters/{name}/request_resources/{id})
-	KeepRequest(c *gin.Context, namespace Namespace, name Name, id RequestID, params KeepRequestParams)
+	KeepRequest(c *gin.Context, namespace Namespace, name Name, id RequestID)
 	// RenewRequest Renew the lease of a request
 	// (POST /v1/namespaces/{namespace}/rayclusters/{name}/request_resources/{id}/renew)
 	RenewRequest(c *gin.Context, namespace Namespace, name Name, id RequestID)
@@ -1059,30 +1059,6 @@ func (siw *ServerInterfaceWrapper) DeleteRequest(c *gin.Context) {
 		return
 	}
 
-	// Parameter object where we will unmarshal all parameters from the context
-	var params DeleteRequestParams
-
-	headers := c.Request.Header
-
-	// ------------- Optional header parameter "If-Match" -------------
-	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
-		var IfMatch IfMatch
-		n := len(valueList)
-		if n != 1 {
-			siw.ErrorHandler(c, fmt.Errorf("Expected one value for If-Match, got %d", n), http.StatusBadRequest)
-			return
-		}
-
-		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
-		if err != nil {
-			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter If-Match: %w", err), http.StatusBadRequest)
-			return
-		}
-
-		params.IfMatch = IfMatch
-
-	}
-
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -1090,7 +1066,7 @@ func (siw *ServerInterfaceWrapper) DeleteRequest(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.DeleteRequest(c, namespace, name, id, params)
+	siw.Handler.DeleteRequest(c, namespace, name, id)
 }
 
 // GetRequest operation middleware
@@ -1180,49 +1156,6 @@ func (siw *ServerInterfaceWrapper) KeepRequest(c *gin.Context) {
 		return
 	}
 
-	// Parameter object where we will unmarshal all parameters from the context
-	var params KeepRequestParams
-
-	headers := c.Request.Header
-
-	// ------------- Optional header parameter "If-Match" -------------
-	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
-		var IfMatch IfMatch
-		n := len(valueList)
-		if n != 1 {
-			siw.ErrorHandler(c, fmt.Errorf("Expected one value for If-Match, got %d", n), http.StatusBadRequest)
-			return
-		}
-
-		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
-		if err != nil {
-			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter If-Match: %w", err), http.StatusBadRequest)
-			return
-		}
-
-		params.IfMatch = IfMatch
-
-	}
-
-	// ------------- Optional header parameter "If-None-Match" -------------
-	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
-		var IfNoneMatch KeepRequestParamsIfNoneMatch
-		n := len(valueList)
-		if n != 1 {
-			siw.ErrorHandler(c, fmt.Errorf("Expected one value for If-None-Match, got %d", n), http.StatusBadRequest)
-			return
-		}
-
-		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
-		if err != nil {
-			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter If-None-Match: %w", err), http.StatusBadRequest)
-			return
-		}
-
-		params.IfNoneMatch = IfNoneMatch
-
-	}
-
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -1230,7 +1163,7 @@ func (siw *ServerInterfaceWrapper) KeepRequest(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.KeepRequest(c, namespace, name, id, params)
+	siw.Handler.KeepRequest(c, namespace, name, id)
 }
 
 // RenewRequest operation middleware

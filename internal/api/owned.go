@@ -30,7 +30,7 @@ func (s *server) ListRequests(c *gin.Context, params apiv1.ListRequestsParams) {
 	list := apiv1.RequestList{Items: []apiv1.OwnedRequest{}}
 	for i := range all {
 		if r := &all[i]; matches(params.State, s.statusOf(r).State) {
-			list.Items = append(list.Items, truncated(s.ownedView(r)))
+			list.Items = append(list.Items, s.ownedView(r))
 		}
 	}
 	s.answers.JSON(c, http.StatusOK, list)
@@ -51,7 +51,7 @@ func (s *server) ListClusterRequests(c *gin.Context, namespace apiv1.Namespace, 
 	}
 	list := apiv1.RequestList{Items: []apiv1.OwnedRequest{}}
 	if len(plain) > 0 {
-		list.Items = append(list.Items, truncated(s.plainView(key, plain, since)))
+		list.Items = append(list.Items, s.plainView(key, plain, since))
 	}
 	owned, err := s.Owned.List(key)
 	if err != nil && !errors.Is(err, nodepool.ErrNoRequests) {
@@ -59,7 +59,7 @@ func (s *server) ListClusterRequests(c *gin.Context, namespace apiv1.Namespace, 
 		return
 	}
 	for i := range owned {
-		list.Items = append(list.Items, truncated(s.ownedView(&owned[i])))
+		list.Items = append(list.Items, s.ownedView(&owned[i]))
 	}
 	s.answers.JSON(c, http.StatusOK, list)
 }
@@ -182,37 +182,6 @@ func (s *server) plainView(key nodepool.ClusterKey, requests []raydemand.Request
 		}
 	}
 	return view
-}
-
-// Limits on each request in a list; only a call for the request itself shows all of it. Terms are the names and values
-// in a bundle and its selectors.
-const (
-	maxListedBundles = 8
-	maxListedTerms   = 64
-)
-
-// truncated returns a request as lists show it: its first bundles, and the number of the others.
-func truncated(r apiv1.OwnedRequest) apiv1.OwnedRequest {
-	terms, shown := 0, 0
-	for shown < min(len(r.Bundles), maxListedBundles) {
-		if terms += termsOf(&r.Bundles[shown]); terms > maxListedTerms {
-			break
-		}
-		shown++
-	}
-	r.MoreBundles = len(r.Bundles) - shown
-	r.Bundles = r.Bundles[:shown:shown]
-	return r
-}
-
-func termsOf(request *raydemand.Request) int {
-	terms := len(request.Bundle)
-	for _, selector := range request.Selectors {
-		for _, c := range selector {
-			terms += 1 + len(c.Values)
-		}
-	}
-	return terms
 }
 
 // maxWait is how long a long poll lasts at most.

@@ -149,9 +149,6 @@ func TestTheLifeOfARequest(t *testing.T) {
 	w, _ := ownedFixture(t)
 	s := loadSpec(t)
 	const path = llmPath + "/request_resources/train"
-	asked := nodepool.OwnedRequest{UID: "uid-1", LeaseSeconds: 60, Owned: raydemand.Owned{
-		Owner: "alice", Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 2}}}}
-	oneGPUTag := etag(&asked)
 	for i, step := range []struct {
 		caller, method, path, body string
 		headers                    []string
@@ -159,13 +156,8 @@ func TestTheLifeOfARequest(t *testing.T) {
 		schema, says               string
 	}{
 		{"alice", "GET", path, "", nil, 404, "Problem", "unknown-request"},
-		{"alice", "PUT", path, oneGPU, []string{"If-Match", `"1"`}, 412, "Problem", "precondition-failed"},
-		{"alice", "PUT", path, oneGPU, []string{"If-None-Match", "*"}, 201, "OwnedRequest", `"owner":"alice"`},
-		{"alice", "PUT", path, oneGPU, []string{"If-None-Match", "*"}, 412, "Problem", `with ETag \"uid-1.`},
-		{"alice", "PUT", path, oneGPU, []string{"If-None-Match", `"1"`}, 400, "Problem", "If-None-Match"},
+		{"alice", "PUT", path, oneGPU, nil, 201, "OwnedRequest", `"owner":"alice"`},
 		{"alice", "PUT", path, oneGPU, nil, 200, "OwnedRequest", `"expiresAt":"2026-03-01T12:01:00Z"`},
-		{"alice", "PUT", path, oneGPU, []string{"If-Match", `"1"`}, 412, "Problem", `its ETag is \"uid-1.`},
-		{"alice", "PUT", path, oneGPU, []string{"If-Match", `"9", ` + oneGPUTag}, 200, "OwnedRequest", `"state":"Waiting"`},
 		{"bob", "PUT", path, oneGPU, nil, 403, "Problem", `request train belongs to \"alice\"`},
 		{"bob", "POST", path + "/renew", "", nil, 403, "Problem", "forbidden"},
 		{"bob", "DELETE", path, "", nil, 403, "Problem", "forbidden"},
@@ -177,7 +169,6 @@ func TestTheLifeOfARequest(t *testing.T) {
 		{"bob", "GET", "/v1/requests?owner=alice&state=Waiting&namespace=ml", "", nil, 200, "RequestList", `"id":"train"`},
 		{"bob", "GET", "/v1/requests?owner=bob", "", nil, 200, "RequestList", `{"items":[]}`},
 		{"bob", "GET", "/v1/requests?state=None", "", nil, 400, "Problem", "one of Waiting"},
-		{"alice", "DELETE", path, "", []string{"If-Match", `"1"`}, 412, "Problem", "precondition-failed"},
 		{"alice", "DELETE", path, "", nil, 204, "", ""},
 		{"alice", "DELETE", path, "", nil, 404, "Problem", "unknown-request"},
 		{"alice", "PUT", llmPath + "/request_resources/Bad_ID", oneGPU, nil, 400, "Problem", "a DNS name of at most 63 characters"},
@@ -191,49 +182,6 @@ func TestTheLifeOfARequest(t *testing.T) {
 		if step.schema != "" {
 			s.mustMatch(step.schema, answer.Body.Bytes())
 		}
-		if step.schema == "OwnedRequest" && answer.Header().Get("ETag") == "" {
-			t.Errorf("%d: no ETag", i)
-		}
-	}
-}
-
-// If-Match must match until the spec changes.
-func TestAnETagChangesWithTheSpecOnly(t *testing.T) {
-	w, owned := ownedFixture(t)
-	const path = llmPath + "/request_resources/train"
-	tag := func(method, path, body string) string { return w.by("alice", method, path, body).Header().Get("ETag") }
-	first := tag("PUT", path, oneGPU)
-	stored := owned.kept["train"]
-	stored.Status = nodepool.OwnedStatus{State: raydemand.RequestSatisfied, ObservedRequest: stored.Fingerprint()}
-	owned.keep(stored)
-	w.now = w.now.Add(time.Second)
-	for what, got := range map[string]string{
-		"its status":            tag("GET", path, ""),
-		"a renewal":             tag("POST", path+"/renew", ""),
-		"the same body again":   tag("PUT", path, oneGPU),
-		"another form of it":    tag("PUT", path, `{"bundles": [{"count": 2, "resources": {"GPU": 1.0}}], "leaseSeconds": 60}`),
-		"what was given anyway": tag("PUT", path, strings.Replace(oneGPU, "{", `{"priority": 0, `, 1)),
-	} {
-		if got != first || first == "" {
-			t.Errorf("%s makes ETag %s of %s", what, got, first)
-		}
-	}
-	seen := map[string]bool{first: true}
-	changed := func(what, got string) {
-		if seen[got] || got == "" {
-			t.Errorf("%s leaves ETag %s", what, got)
-		}
-		seen[got] = true
-	}
-	changed("a priority", tag("PUT", path, strings.Replace(oneGPU, "{", `{"priority": 1, `, 1)))
-	changed("another count", tag("PUT", path, strings.Replace(oneGPU, "2", "3", 1)))
-	w.by("alice", "DELETE", path, "")
-	changed("another object", tag("PUT", path, oneGPU))
-	for _, generation := range []int64{1, 2} {
-		bad := owned.kept["train"]
-		bad.Unreadable, bad.Requests, bad.Generation = "spec.bundles[0]: resources ask for nothing", nil, generation
-		owned.keep(bad)
-		changed("a spec that cannot be read", tag("GET", path, ""))
 	}
 }
 
@@ -435,39 +383,6 @@ func TestExpiredRequestsDoNotCountAsActive(t *testing.T) {
 			got := w.call(c.method, llmPath+"/request_resources/"+c.path, sent)
 			if got.Code != c.status || c.status == http.StatusConflict && readAnswer[apiv1.Problem](t, got).Type != problemBase+"too-many-requests-kept" {
 				t.Errorf("answer %d %s, want %d", got.Code, got.Body, c.status)
-			}
-		})
-	}
-}
-
-func TestListsShowTheFirstBundlesOnly(t *testing.T) {
-	one := raydemand.Request{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 1}
-	wide := one
-	wide.Selectors = []raydemand.Selector{{{Key: "zone", Op: raydemand.In, Values: slices.Repeat([]string{"z"}, maxListedTerms)}}}
-	for name, c := range map[string]struct {
-		bundles     []raydemand.Request
-		shown, more int
-	}{
-		"few":          {slices.Repeat([]raydemand.Request{one}, maxListedBundles), maxListedBundles, 0},
-		"many":         {slices.Repeat([]raydemand.Request{one}, 100), maxListedBundles, 100 - maxListedBundles},
-		"a wide one":   {[]raydemand.Request{one, wide, one}, 1, 2},
-		"nothing more": {[]raydemand.Request{wide}, 0, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			owned := newFakeOwned()
-			owned.kept["a"] = nodepool.OwnedRequest{Owned: raydemand.Owned{ID: "a", Owner: "anonymous", Requests: c.bundles}, Cluster: llm}
-			w := newFixture(t, func(config *Config) { config.Owned = owned })
-			w.requests.kept[llm] = c.bundles
-			for _, path := range []string{"/v1/requests", llmPath + "/requests"} {
-				for _, r := range readAnswer[apiv1.RequestList](t, w.call(http.MethodGet, path, "")).Items {
-					if len(r.Bundles) != c.shown || r.MoreBundles != c.more {
-						t.Errorf("%s shows %d bundles of %q and %d more, want %d and %d", path, len(r.Bundles), r.ID, r.MoreBundles, c.shown, c.more)
-					}
-				}
-			}
-			whole := readAnswer[apiv1.OwnedRequest](t, w.call(http.MethodGet, llmPath+"/request_resources/a", ""))
-			if len(whole.Bundles) != len(c.bundles) || whole.MoreBundles != 0 {
-				t.Errorf("the request itself has %d bundles and %d more", len(whole.Bundles), whole.MoreBundles)
 			}
 		})
 	}

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -18,25 +15,16 @@ import (
 )
 
 // KeepRequest serves PUT …/request_resources/{id}.
-func (s *server) KeepRequest(
-	c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID, params apiv1.KeepRequestParams,
-) {
+func (s *server) KeepRequest(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID) {
 	wanted, err := s.readOwned(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, id)
 	if err != nil {
 		s.answers.Fail(c, err)
 		return
 	}
-	if header := string(params.IfNoneMatch); header != "" && header != "*" {
-		s.answers.Fail(c, invalidField("If-None-Match", shorten(header), "*"))
-		return
-	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
 	stored, created, err := s.Owned.Put(ctx, wanted, func(before *nodepool.OwnedRequest) error {
-		if before != nil && params.IfNoneMatch == "*" {
-			return fmt.Errorf("%w: it exists, with ETag %s", nodepool.ErrPrecondition, etag(before))
-		}
-		return errors.Join(checkETag(before, params.IfMatch), s.checkOwner(c, before), s.checkRoom(&wanted, before))
+		return errors.Join(s.checkOwner(c, before), s.checkRoom(&wanted, before))
 	})
 	if err != nil {
 		s.answers.Fail(c, err)
@@ -87,16 +75,12 @@ func ownerOf(c *gin.Context) string {
 }
 
 // DeleteRequest serves DELETE …/request_resources/{id}.
-func (s *server) DeleteRequest(
-	c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID, params apiv1.DeleteRequestParams,
-) {
+func (s *server) DeleteRequest(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID) {
 	err := checkID(id)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 		defer cancel()
-		may := func(stored *nodepool.OwnedRequest) error {
-			return errors.Join(checkETag(stored, params.IfMatch), s.checkOwner(c, stored))
-		}
+		may := func(stored *nodepool.OwnedRequest) error { return s.checkOwner(c, stored) }
 		err = s.Owned.Delete(ctx, nodepool.ClusterKey{Namespace: namespace, Name: name}, id, may)
 	}
 	if err != nil {
@@ -145,28 +129,7 @@ func (s *server) mayPatch(c *gin.Context, key nodepool.ClusterKey) (bool, error)
 	})
 }
 
-// checkETag checks If-Match: a list of ETags, or * for any stored request.
-func checkETag(stored *nodepool.OwnedRequest, header string) error {
-	switch {
-	case header == "":
-		return nil
-	case stored == nil:
-		return fmt.Errorf("%w: it does not exist", nodepool.ErrPrecondition)
-	}
-	tags := strings.Split(header, ",")
-	for i := range tags {
-		tags[i] = strings.TrimSpace(tags[i])
-	}
-	if slices.Contains(tags, "*") || slices.Contains(tags, etag(stored)) {
-		return nil
-	}
-	return fmt.Errorf("%w: its ETag is %s", nodepool.ErrPrecondition, etag(stored))
-}
-
-func etag(r *nodepool.OwnedRequest) string { return strconv.Quote(r.Version()) }
-
 func (s *server) writeRequest(c *gin.Context, status int, r *nodepool.OwnedRequest) {
-	c.Header("ETag", etag(r))
 	view := s.ownedView(r)
 	view.NotScaled = s.notScaled(r.Cluster)
 	s.answers.JSON(c, status, view)

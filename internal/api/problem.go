@@ -32,22 +32,21 @@ type problemKind struct {
 
 // The kinds of problems. docs/reference/rest.md lists them.
 var (
-	kindInvalidRequest     = problemKind{"invalid-request", "Invalid request", http.StatusBadRequest}
-	kindUnauthenticated    = problemKind{"unauthenticated", "Not authenticated", http.StatusUnauthorized}
-	kindForbidden          = problemKind{"forbidden", "Forbidden", http.StatusForbidden}
-	kindCrossOrigin        = problemKind{"cross-origin", "Foreign web page", http.StatusForbidden}
-	kindUnknownCluster     = problemKind{"unknown-cluster", "Unknown RayCluster", http.StatusNotFound}
-	kindUnknownPath        = problemKind{"unknown-path", "Unknown path", http.StatusNotFound}
-	kindUnknownMethod      = problemKind{"unknown-method", "Method not allowed", http.StatusMethodNotAllowed}
-	kindUnknownRequest     = problemKind{"unknown-request", "Unknown request", http.StatusNotFound}
-	kindUnknownName        = problemKind{"unknown-name", "Unknown name", http.StatusNotFound}
-	kindUnknownDecision    = problemKind{"unknown-decision", "Unknown decision", http.StatusNotFound}
-	kindReadOnly           = problemKind{"read-only", "RayCluster must not be written", http.StatusConflict}
-	kindRequestElsewhere   = problemKind{"request-elsewhere", "Request of another RayCluster", http.StatusConflict}
-	kindRequestRefused     = problemKind{"request-refused", "Refused by Kubernetes", http.StatusUnprocessableEntity}
-	kindTooManyRequests    = problemKind{"too-many-requests-kept", "Too many requests", http.StatusConflict}
-	kindPreconditionFailed = problemKind{"precondition-failed", "Precondition failed", http.StatusPreconditionFailed}
-	kindOwnedUnavailable   = problemKind{
+	kindInvalidRequest   = problemKind{"invalid-request", "Invalid request", http.StatusBadRequest}
+	kindUnauthenticated  = problemKind{"unauthenticated", "Not authenticated", http.StatusUnauthorized}
+	kindForbidden        = problemKind{"forbidden", "Forbidden", http.StatusForbidden}
+	kindCrossOrigin      = problemKind{"cross-origin", "Foreign web page", http.StatusForbidden}
+	kindUnknownCluster   = problemKind{"unknown-cluster", "Unknown RayCluster", http.StatusNotFound}
+	kindUnknownPath      = problemKind{"unknown-path", "Unknown path", http.StatusNotFound}
+	kindUnknownMethod    = problemKind{"unknown-method", "Method not allowed", http.StatusMethodNotAllowed}
+	kindUnknownRequest   = problemKind{"unknown-request", "Unknown request", http.StatusNotFound}
+	kindUnknownName      = problemKind{"unknown-name", "Unknown name", http.StatusNotFound}
+	kindUnknownDecision  = problemKind{"unknown-decision", "Unknown decision", http.StatusNotFound}
+	kindReadOnly         = problemKind{"read-only", "RayCluster must not be written", http.StatusConflict}
+	kindRequestElsewhere = problemKind{"request-elsewhere", "Request of another RayCluster", http.StatusConflict}
+	kindRequestRefused   = problemKind{"request-refused", "Refused by Kubernetes", http.StatusUnprocessableEntity}
+	kindTooManyRequests  = problemKind{"too-many-requests-kept", "Too many requests", http.StatusConflict}
+	kindOwnedUnavailable = problemKind{
 		"owned-requests-unavailable",
 		"Requests with owners are not available",
 		http.StatusNotImplemented,
@@ -141,7 +140,6 @@ var kindsOfErrors = []struct {
 	{err: nodepool.ErrNoRequest, kind: kindUnknownRequest},
 	{err: nodepool.ErrRequestElsewhere, kind: kindRequestElsewhere},
 	{err: nodepool.ErrRequestRefused, kind: kindRequestRefused},
-	{err: nodepool.ErrPrecondition, kind: kindPreconditionFailed},
 	{err: nodepool.ErrGone, kind: kindUnknownCluster},
 	{err: giveback.ErrNotNow, kind: kindGiveBackRefused, advice: "; try again later"},
 	{err: giveback.ErrRefused, kind: kindGiveBackRefused},

@@ -16,8 +16,6 @@ var (
 	ErrNoRequests = errors.New("owned requests are not available")
 	// ErrNoRequest means that the request does not exist.
 	ErrNoRequest = errors.New("no such request")
-	// ErrPrecondition means that a request is not in the state that the caller expects.
-	ErrPrecondition = errors.New("the request has changed")
 	// ErrRequestElsewhere means that a request with this name is for another RayCluster of the namespace.
 	ErrRequestElsewhere = errors.New("a request with this name is for another RayCluster")
 	// ErrRequestRefused means that the API server does not accept a request; the error that wraps it says what is
@@ -153,14 +151,6 @@ func (r *OwnedRequest) Fingerprint() string {
 		fmt.Fprintln(hash)
 	}
 	return fmt.Sprintf("%016x", hash.Sum64())
-}
-
-// Version identifies one spec of a request. Its status and renewals of its lease do not change it.
-func (r *OwnedRequest) Version() string {
-	if r.Unreadable != "" {
-		return fmt.Sprintf("%s.%d", r.UID, r.Generation)
-	}
-	return r.UID + "." + r.Fingerprint()
 }
 
 // Excluded returns the status of a request that no plan considers, because it cannot be read or because too many come

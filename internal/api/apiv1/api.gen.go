@@ -91,21 +91,6 @@ func (e UnmetKind) Valid() bool {
 	}
 }
 
-// Defines values for KeepRequestParamsIfNoneMatch.
-const (
-	Asterisk KeepRequestParamsIfNoneMatch = "*"
-)
-
-// Valid indicates whether the value is a known member of the KeepRequestParamsIfNoneMatch enum.
-func (e KeepRequestParamsIfNoneMatch) Valid() bool {
-	switch e {
-	case Asterisk:
-		return true
-	default:
-		return false
-	}
-}
-
 // Arrival One starting worker, how far it has come, and when it is expected.
 type Arrival struct {
 	// ExpectedAt When half of such workers have joined Ray (p50); absent if too few workers of the group have been seen, or if nothing says that a node comes. If it is over, the worker is later than usual.
@@ -669,11 +654,7 @@ type OwnedRequest struct {
 	// ID Empty for the plain request.
 	ID           string `json:"id"`
 	LeaseSeconds int32  `json:"leaseSeconds,omitempty"`
-
-	// MoreBundles How many bundles are not shown. A list shows at most the first eight bundles, and fewer if they are large. A
-	// call for the request shows all.
-	MoreBundles int    `json:"moreBundles,omitempty"`
-	Namespace   string `json:"namespace"`
+	Namespace    string `json:"namespace"`
 
 	// NotScaled Why Heliostat does not scale the RayCluster now, such as a freeze; absent if it does, and in lists.
 	NotScaled string `json:"notScaled,omitempty"`
@@ -958,9 +939,6 @@ type WouldChange struct {
 // DecisionID defines model for decisionID.
 type DecisionID = string
 
-// IfMatch defines model for ifMatch.
-type IfMatch = string
-
 // Name defines model for name.
 type Name = string
 
@@ -981,9 +959,6 @@ type Invalid = Problem
 
 // MediaType A problem document (RFC 9457).
 type MediaType = Problem
-
-// PreconditionFailed A problem document (RFC 9457).
-type PreconditionFailed = Problem
 
 // RequestRefused A problem document (RFC 9457).
 type RequestRefused = Problem
@@ -1040,31 +1015,11 @@ type ExplainParams struct {
 // RequestResourcesJSONBody defines parameters for RequestResources.
 type RequestResourcesJSONBody = RequestResources
 
-// DeleteRequestParams defines parameters for DeleteRequest.
-type DeleteRequestParams struct {
-	// IfMatch The ETag that the request must still have; without it, any ETag passes. Changes of its state and renewals do not
-	// change the ETag.
-	IfMatch IfMatch `json:"If-Match,omitempty"`
-}
-
 // GetRequestParams defines parameters for GetRequest.
 type GetRequestParams struct {
 	// Wait How many seconds to wait, such as `30s`; at most 60.
 	Wait string `form:"wait,omitempty" json:"wait,omitempty"`
 }
-
-// KeepRequestParams defines parameters for KeepRequest.
-type KeepRequestParams struct {
-	// IfMatch The ETag that the request must still have; without it, any ETag passes. Changes of its state and renewals do not
-	// change the ETag.
-	IfMatch IfMatch `json:"If-Match,omitempty"`
-
-	// IfNoneMatch With `*`, the call fails if the request exists.
-	IfNoneMatch KeepRequestParamsIfNoneMatch `json:"If-None-Match,omitempty"`
-}
-
-// KeepRequestParamsIfNoneMatch defines parameters for KeepRequest.
-type KeepRequestParamsIfNoneMatch string
 
 // ListRequestsParams defines parameters for ListRequests.
 type ListRequestsParams struct {

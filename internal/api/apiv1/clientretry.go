@@ -19,7 +19,7 @@ const retryWithin = 10 * time.Second
 const reconnectPause = time.Second
 
 // retrying retries calls that the server cannot answer now, after the pause in Retry-After. It retries only GETs, and
-// PUTs without preconditions: other calls may have taken effect despite the 503, and a second one would get another
+// PUTs: other calls may have taken effect despite the 503, and a second one would get another
 // answer.
 type retrying struct {
 	next   http.RoundTripper
@@ -66,14 +66,10 @@ func cutOff(err error) bool {
 }
 
 func repeatable(request *http.Request) bool {
-	switch {
-	case request.Body != nil && request.GetBody == nil:
+	if request.Body != nil && request.GetBody == nil {
 		return false
-	case request.Method == http.MethodPut:
-		return request.Header.Get("If-Match") == "" && request.Header.Get("If-None-Match") == ""
-	default:
-		return request.Method == http.MethodGet
 	}
+	return request.Method == http.MethodGet || request.Method == http.MethodPut
 }
 
 // withUnreadBody returns the request with a new copy of its body.

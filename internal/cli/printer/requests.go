@@ -76,7 +76,7 @@ func requestRow(r apiv1.OwnedRequest, as Look) []any {
 	if r.ExpectedAt != nil && r.State == raydemand.RequestWaiting {
 		why += "; expected in " + planner.Span(r.ExpectedAt.Sub(as.Now()).Seconds())
 	}
-	return []any{id, owner, r.Priority, bundlesOf(r.Bundles, r.MoreBundles),
+	return []any{id, owner, r.Priority, bundlesOf(r.Bundles),
 		Cell{string(r.State), requestStyles[r.State]}, since, lease, why, servedBy(r.Groups)}
 }
 
@@ -97,13 +97,17 @@ func servedBy(groups []apiv1.ServingGroup) string {
 	return orNone(strings.Join(texts, ", "))
 }
 
+// mostBundles is how many bundles of a request a table describes.
+const mostBundles = 8
+
 // bundlesOf describes bundles, and how many more there are.
-func bundlesOf(requests []raydemand.Request, more int) string {
-	texts := make([]string, len(requests))
-	for i, r := range requests {
+func bundlesOf(requests []raydemand.Request) string {
+	shown := requests[:min(len(requests), mostBundles)]
+	texts := make([]string, len(shown))
+	for i, r := range shown {
 		texts[i] = fmt.Sprintf("%d × %s", r.Count, planner.Describe(r))
 	}
-	if more > 0 {
+	if more := len(requests) - len(shown); more > 0 {
 		texts = append(texts, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(texts, ", ")

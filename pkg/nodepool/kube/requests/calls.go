@@ -23,7 +23,7 @@ import (
 //
 // Errors: nodepool.ErrNoRequests if there are no ResourceRequests, nodepool.ErrGone without the RayCluster,
 // nodepool.ErrNoRequest without the request, nodepool.ErrRequestElsewhere if its name is in use for another RayCluster,
-// nodepool.ErrPrecondition if it is not as the caller expects, nodepool.ErrRequestRefused if the API server rejects it.
+// nodepool.ErrRequestRefused if the API server rejects it.
 type Calls struct {
 	// Store and Writer are nil if requests cannot be kept.
 	Store  *Store
@@ -153,8 +153,7 @@ func (o Calls) Put(
 
 // isRefusedAsKnown reports whether a call was rejected because of what is known of the existing request.
 func isRefusedAsKnown(err error) bool {
-	return errors.Is(err, nodepool.ErrPrecondition) || errors.Is(err, nodepool.ErrRequestElsewhere) ||
-		errors.Is(err, nodepool.ErrReadOnly)
+	return errors.Is(err, nodepool.ErrRequestElsewhere) || errors.Is(err, nodepool.ErrReadOnly)
 }
 
 func (o Calls) create(

@@ -80,19 +80,19 @@ func TestARequestIsKeptOnlyWhereTheAPIServerHasItSo(t *testing.T) {
 func TestWhatIsRefusedAsKnownIsLookedAtAfresh(t *testing.T) {
 	newest := func(known *nodepool.OwnedRequest) error {
 		if known == nil || known.ResourceVersion != "9" {
-			return nodepool.ErrPrecondition
+			return nodepool.ErrReadOnly
 		}
 		return nil
 	}
-	nobody := func(*nodepool.OwnedRequest) error { return nodepool.ErrPrecondition }
+	nobody := func(*nodepool.OwnedRequest) error { return nodepool.ErrReadOnly }
 	for _, known := range []*unstructured.Unstructured{storedRequest("a", "5", "llm"), nil} {
 		o, server := storedHere(t, known, storedRequest("a", "9", "llm"))
 		wanted := *Decode(storedRequest("a", "5", "llm"))
 		if _, _, err := o.Put(t.Context(), wanted, newest); err != nil || server.patches != 1 {
 			t.Errorf("kept: %v, %d writes", err, server.patches)
 		}
-		if _, _, err := o.Put(t.Context(), wanted, nobody); !errors.Is(err, nodepool.ErrPrecondition) || server.patches != 1 {
-			t.Errorf("kept against a precondition: %v, %d writes", err, server.patches)
+		if _, _, err := o.Put(t.Context(), wanted, nobody); !errors.Is(err, nodepool.ErrReadOnly) || server.patches != 1 {
+			t.Errorf("kept against a refusal: %v, %d writes", err, server.patches)
 		}
 		o, server = storedHere(t, known, storedRequest("a", "9", "llm"))
 		if err := o.Delete(t.Context(), llm, "a", newest); err != nil || server.deletes != 1 {
