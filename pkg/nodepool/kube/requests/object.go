@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,6 +109,13 @@ func unreadable(object *unstructured.Unstructured, err error) string {
 			break
 		}
 	}
+	resources, _ := fields["resources"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(resources)) {
+		if decodeExactly(resources[name], new(raydemand.Amount)) != nil {
+			return fmt.Sprintf("%s.resources.%s: %s: want a number below 10^14, such as 0.5", at,
+				fieldpath.Excerpt(name, mostShown), shown(resources[name]))
+		}
+	}
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {
 		return at + ": " + decode.Short(err.Error())
@@ -115,12 +124,20 @@ func unreadable(object *unstructured.Unstructured, err error) string {
 	if name != "" {
 		at, value = at+"."+name, fields[name]
 	}
-	text, _ := json.Marshal(value) // it came as JSON
 	want := fieldpath.WantType(wrong.Type)
 	if wrong.Type == reflect.TypeFor[raydemand.Bundle]() {
 		want = `an object such as {"GPU": 1}`
 	}
-	return fmt.Sprintf("%s: %s: want %s", at, fieldpath.Excerpt(string(text), 40), want)
+	return fmt.Sprintf("%s: %s: want %s", at, shown(value), want)
+}
+
+// mostShown bounds in bytes what a text shows of a name or a value.
+const mostShown = 40
+
+// shown is the beginning of a value in JSON, as which it came.
+func shown(value any) string {
+	text, _ := json.Marshal(value)
+	return fieldpath.Excerpt(string(text), mostShown)
 }
 
 // decodeExactly decodes a value exactly, without floats.
