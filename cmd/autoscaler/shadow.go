@@ -17,8 +17,8 @@ func newShadowCommand() *cobra.Command {
 		Use:   "shadow RAYCLUSTER",
 		Short: "Compares Heliostat's plan for a RayCluster in shadow mode with another writer's scaling",
 		Long: "For a RayCluster in shadow mode, shows how many pods each group has and how many Heliostat would\n" +
-			"request, how long the two have agreed, and the latest differences, newest first: which of the\n" +
-			"two was first to want the size that both reached, and by how many seconds.\n\n" + cli.ServerHelp,
+			"request, how long the two have agreed, and the latest differences, newest first: how long each\n" +
+			"lasted, and the size that both wanted then.\n\n" + cli.ServerHelp,
 		Example: "  autoscaler shadow llm -n ml\n  autoscaler shadow ml/llm -w",
 		Args:    cli.ExactlyOneCluster,
 		RunE: func(cmd *cobra.Command, args []string) error {

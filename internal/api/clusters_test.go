@@ -110,14 +110,14 @@ func (fakeShadow) Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison {
 	if key != llm {
 		return apiv1.ShadowComparison{}
 	}
-	agreement, lead := 0.5, -2.5
+	agreement, agreed := 0.5, 1
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	reason := apiv1.Reason{Code: "launch", Message: "for work"}
-	return apiv1.ShadowComparison{Writer: "python-requests", Since: &began, ComparedSeconds: 60, Agreement: &agreement, TheirsFirst: 1, MedianLeadSeconds: &lead,
+	return apiv1.ShadowComparison{Writer: "python-requests", Since: &began, ComparedSeconds: 60, Agreement: &agreement,
 		Groups: []apiv1.ShadowGroup{{Name: "gpu", Ours: 2, Theirs: 1, Reason: reason}},
 		Differences: []apiv1.ShadowDifference{
-			{At: began, Group: "gpu", Ours: 2, Theirs: 1, Outcome: apiv1.Differs, Writer: "python-requests", Reason: reason},
-			{At: began, Until: &began, Group: "gpu", Ours: 1, Theirs: 1, Outcome: apiv1.TheirsFirst, LeadSeconds: &lead, Reason: reason},
+			{At: began, Group: "gpu", Ours: 2, Theirs: 1, Writer: "python-requests", Reason: reason},
+			{At: began, Until: &began, Group: "gpu", Ours: 1, Theirs: 1, Agreed: &agreed, Reason: reason},
 		}}
 }
 

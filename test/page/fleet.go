@@ -320,32 +320,29 @@ type theirs struct{}
 
 // Comparison returns the comparison with that autoscaler.
 func (theirs) Comparison(nodepool.ClusterKey) apiv1.ShadowComparison {
-	at, until, agreement, lead := time.Now().Add(-time.Minute), time.Now().Add(-50*time.Second), 0.97, 8.1
+	at, until, agreement, agreed := time.Now().Add(-time.Minute), time.Now().Add(-50*time.Second), 0.97, 4
 	reason := planner.Reason{Code: "launch", Message: "launching 2 pods for 2 × {GPU 1}"}
 	return apiv1.ShadowComparison{
-		Writer:            "python-requests",
-		Since:             &at,
-		ComparedSeconds:   3600,
-		Agreement:         &agreement,
-		OursFirst:         1,
-		MedianLeadSeconds: &lead,
+		Writer:          "python-requests",
+		Since:           &at,
+		ComparedSeconds: 3600,
+		Agreement:       &agreement,
 		Groups: []apiv1.ShadowGroup{
 			{Name: "a100", Ours: 4, Theirs: 4, Reason: reason},
 			{Name: "cpu", Ours: 1, Theirs: 2, Reason: reason},
 		},
 		Differences: []apiv1.ShadowDifference{
 			{
-				At:          at,
-				Until:       &until,
-				Group:       "a100",
-				Ours:        4,
-				Theirs:      2,
-				Outcome:     "ours_first",
-				LeadSeconds: &lead,
-				Writer:      "python-requests",
-				Reason:      reason,
+				At:     at,
+				Until:  &until,
+				Group:  "a100",
+				Ours:   4,
+				Theirs: 2,
+				Agreed: &agreed,
+				Writer: "python-requests",
+				Reason: reason,
 			},
-			{At: at, Group: "cpu", Ours: 1, Theirs: 2, Outcome: "differs", Writer: "python-requests", Reason: reason},
+			{At: at, Group: "cpu", Ours: 1, Theirs: 2, Writer: "python-requests", Reason: reason},
 		},
 	}
 }

@@ -54,28 +54,22 @@ func (w *shadowWorld) differences(t *testing.T) []apiv1.ShadowDifference {
 	return c.Differences
 }
 
-func TestADifferenceShowsWhoWasFirstAndByHowMuch(t *testing.T) {
+func TestADifferenceKeepsWhatBothWantedThen(t *testing.T) {
 	type step struct {
 		seconds      float64
 		ours, theirs int
 	}
 	for name, c := range map[string]struct {
-		steps   []step
-		outcome apiv1.ShadowDifferenceOutcome
-		lead    time.Duration
+		steps        []step
+		ours, theirs int
+		agreed       int // -1 while they differ
 	}{
-		"ours up first":                       {[]step{{0, 0, 0}, {1, 2, 0}, {9, 2, 2}}, apiv1.OursFirst, 8 * time.Second},
-		"theirs up first":                     {[]step{{0, 0, 0}, {1, 0, 2}, {4, 2, 2}}, apiv1.TheirsFirst, -3 * time.Second},
-		"ours down first":                     {[]step{{0, 3, 3}, {1, 0, 3}, {6, 0, 0}}, apiv1.OursFirst, 5 * time.Second},
-		"the lead counts from the last goal":  {[]step{{0, 0, 0}, {1, 1, 0}, {5, 3, 0}, {9, 3, 3}}, apiv1.OursFirst, 4 * time.Second},
-		"theirs in two steps":                 {[]step{{0, 0, 0}, {1, 3, 0}, {5, 3, 2}, {9, 3, 3}}, apiv1.OursFirst, 8 * time.Second},
-		"ours withdrawn":                      {[]step{{0, 1, 1}, {1, 2, 1}, {3, 1, 1}}, apiv1.OursWithdrawn, 0},
-		"theirs drains first, replicas later": {[]step{{0, 1, 1}, {1, 0, 1}, {3, 1, 1}, {9, 0, 0}}, apiv1.OursFirst, 8 * time.Second},
-		"theirs much later, for its own":      {[]step{{0, 1, 1}, {1, 0, 1}, {3, 1, 1}, {60, 0, 0}}, apiv1.OursWithdrawn, 0},
-		"theirs to something else":            {[]step{{0, 2, 2}, {1, 0, 2}, {3, 2, 2}, {9, 1, 1}}, apiv1.OursWithdrawn, 0},
-		"theirs withdrawn":                    {[]step{{0, 1, 1}, {1, 1, 2}, {3, 1, 1}}, apiv1.TheirsWithdrawn, 0},
-		"different from the start":            {[]step{{0, 2, 0}, {3, 2, 2}}, apiv1.Settled, 0},
-		"not over yet":                        {[]step{{0, 0, 0}, {1, 2, 0}, {9, 2, 1}}, apiv1.Differs, 0},
+		"theirs follows":     {[]step{{0, 0, 0}, {1, 2, 0}, {9, 2, 2}}, 2, 0, 2},
+		"ours follows":       {[]step{{0, 0, 0}, {1, 0, 2}, {4, 2, 2}}, 0, 2, 2},
+		"in several steps":   {[]step{{0, 0, 0}, {1, 1, 0}, {5, 3, 2}, {9, 3, 3}}, 3, 2, 3},
+		"ours goes back":     {[]step{{0, 1, 1}, {1, 2, 1}, {3, 1, 1}}, 2, 1, 1},
+		"from the start":     {[]step{{0, 2, 0}, {3, 2, 2}}, 2, 0, 2},
+		"it is not over yet": {[]step{{0, 0, 0}, {1, 2, 0}, {9, 2, 1}}, 2, 1, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newShadowWorld()
@@ -86,10 +80,9 @@ func TestADifferenceShowsWhoWasFirstAndByHowMuch(t *testing.T) {
 			if len(all) != 1 {
 				t.Fatalf("got %d differences, want 1: %+v", len(all), all)
 			}
-			first := c.outcome == apiv1.OursFirst || c.outcome == apiv1.TheirsFirst
-			lead := all[0].LeadSeconds
-			if all[0].Outcome != c.outcome || (lead != nil) != first || first && *lead != c.lead.Seconds() {
-				t.Errorf("got %s and %v, want %s and %v", all[0].Outcome, lead, c.outcome, c.lead)
+			got := all[0]
+			if got.Ours != c.ours || got.Theirs != c.theirs || (got.Until == nil) != (c.agreed < 0) || got.Agreed != nil && *got.Agreed != c.agreed {
+				t.Errorf("got %+v, want %+v", got, c)
 			}
 		})
 	}
@@ -110,7 +103,7 @@ func TestADifferenceKeepsWhatBothWantedLastAndOurReason(t *testing.T) {
 	w.decide(1, 2, 0)
 	w.decide(4, 3, 1)
 	w.decide(6, 3, 3)
-	want := []apiv1.ShadowDifference{{Group: "gpu", At: w.at(1), Until: new(w.at(6)), Ours: 3, Theirs: 1, Outcome: apiv1.OursFirst, LeadSeconds: new(2.0),
+	want := []apiv1.ShadowDifference{{Group: "gpu", At: w.at(1), Until: new(w.at(6)), Ours: 3, Theirs: 1, Agreed: new(3),
 		Reason: planner.Reason{Code: "launch", Message: "for work"}, Writer: "python-requests"}}
 	if diff := cmp.Diff(want, w.differences(t)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -188,7 +181,7 @@ func TestTheLatestDifferencesAreKeptNewestFirst(t *testing.T) {
 	}
 	w.decide(10_000, 1, 0)
 	all := w.differences(t)
-	if len(all) != shadowDifferences+1 || all[0].Outcome != apiv1.Differs || all[1].Ours != shadowDifferences+5 {
+	if len(all) != shadowDifferences+1 || all[0].Until != nil || all[1].Ours != shadowDifferences+5 {
 		t.Errorf("%d differences, first %+v, then %+v", len(all), all[0], all[1])
 	}
 }
@@ -199,20 +192,8 @@ func TestAGroupThatGoesEndsItsDifference(t *testing.T) {
 	w.decide(1, 1, 0)
 	w.decide(2, 0, 0, func(d *addon.Decision) { d.Kube.Groups, d.Plan.Groups = nil, nil })
 	all := w.differences(t)
-	if len(all) != 1 || all[0].Outcome != apiv1.Settled || all[0].Until == nil {
+	if len(all) != 1 || all[0].Agreed != nil || all[0].Until == nil {
 		t.Errorf("got %+v", all)
-	}
-}
-
-func TestAComparisonTellsHowOftenEachIsFirstAndByHowMuch(t *testing.T) {
-	w := newShadowWorld()
-	for _, s := range [][3]int{{0, 0, 0}, {1, 1, 0}, {9, 1, 1}, {10, 1, 2}, {11, 2, 2}, {12, 3, 2}, {15, 3, 3}, {16, 4, 3}, {17, 3, 3}, {18, 4, 3}} {
-		w.decide(float64(s[0]), s[1], s[2])
-	}
-	c := w.shadow.Comparison(shadowKey)
-	if c.OursFirst != 2 || c.TheirsFirst != 1 || *c.MedianLeadSeconds != 3 || len(c.Differences) != 5 || c.Differences[0].Until != nil ||
-		c.Writer != "python-requests" {
-		t.Errorf("%+v, want leads of 8, -1 and 3 seconds, one withdrawn and one open", c)
 	}
 }
 
@@ -230,26 +211,25 @@ func TestPublishedDecisionsInShadowAreComparedUntilTheClusterIsGone(t *testing.T
 	}
 }
 
-func TestTheTableOfAComparisonTellsBothSidesAndTheLead(t *testing.T) {
+func TestTheTableOfAComparisonTellsBothSides(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	agreement, lead := 0.975, 8.1
+	agreement := 0.975
 	reason := planner.Reason{Code: "launch", Message: "launching 2 pods for 2 × {GPU 1}"}
 	now := func() time.Time { return at.Add(5 * time.Minute) }
 	out := printer.Page{Look: printer.Look{Now: now}}
 	printer.WriteShadow(&out, apiv1.ShadowComparison{Writer: "python-requests", Since: &at, ComparedSeconds: 3600, Agreement: &agreement,
-		OursFirst: 1, MedianLeadSeconds: &lead, Groups: []apiv1.ShadowGroup{{Name: "gpu", Ours: 4, Theirs: 2, Reason: reason}},
-		Differences: []apiv1.ShadowDifference{{At: at, Group: "gpu", Ours: 4, Theirs: 2, Outcome: apiv1.Differs, Reason: reason},
-			{At: at, Until: &at, Group: "gpu", Ours: 2, Theirs: 0, Outcome: apiv1.OursFirst, LeadSeconds: &lead, Reason: reason}}}, apiv1.Cluster{})
+		Groups: []apiv1.ShadowGroup{{Name: "gpu", Ours: 4, Theirs: 2, Reason: reason}},
+		Differences: []apiv1.ShadowDifference{{At: at, Group: "gpu", Ours: 4, Theirs: 2, Reason: reason},
+			{At: at, Until: new(at.Add(8100 * time.Millisecond)), Group: "gpu", Ours: 2, Theirs: 0, Agreed: new(2), Reason: reason}}}, apiv1.Cluster{})
 	want := `The worker groups were last written by python-requests.
 Both agreed during 97.5 % of the 60m in which both were known.
-Heliostat was first once, the other writer 0 times; in the median, Heliostat was 8.1s earlier.
 
 GROUP  OURS  THEIRS  WHY OURS
 gpu       4       2  launching 2 pods for 2 × {GPU 1}
 
-DIFFERED  GROUP  OURS  THEIRS  OUTCOME       WHY OURS
-  5m ago  gpu       4       2  differs       launching 2 pods for 2 × {GPU 1}
-  5m ago  gpu       2       0  8.1s earlier  launching 2 pods for 2 × {GPU 1}
+DIFFERED    FOR  GROUP  OURS  THEIRS  THEN  WHY OURS
+  5m ago  still  gpu       4       2     -  launching 2 pods for 2 × {GPU 1}
+  5m ago   8.1s  gpu       2       0     2  launching 2 pods for 2 × {GPU 1}
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -40,36 +40,6 @@ func (e CostsBy) Valid() bool {
 	}
 }
 
-// Defines values for ShadowDifferenceOutcome.
-const (
-	Differs         ShadowDifferenceOutcome = "differs"
-	OursFirst       ShadowDifferenceOutcome = "ours_first"
-	OursWithdrawn   ShadowDifferenceOutcome = "ours_withdrawn"
-	Settled         ShadowDifferenceOutcome = "settled"
-	TheirsFirst     ShadowDifferenceOutcome = "theirs_first"
-	TheirsWithdrawn ShadowDifferenceOutcome = "theirs_withdrawn"
-)
-
-// Valid indicates whether the value is a known member of the ShadowDifferenceOutcome enum.
-func (e ShadowDifferenceOutcome) Valid() bool {
-	switch e {
-	case Differs:
-		return true
-	case OursFirst:
-		return true
-	case OursWithdrawn:
-		return true
-	case Settled:
-		return true
-	case TheirsFirst:
-		return true
-	case TheirsWithdrawn:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for UnmetKind.
 const (
 	UnmetKindGang             UnmetKind = "gang"
@@ -803,17 +773,8 @@ type ShadowComparison struct {
 	Differences     []ShadowDifference `json:"differences"`
 	Groups          []ShadowGroup      `json:"groups"`
 
-	// MedianLeadSeconds The median of how much earlier Heliostat was in these differences; negative if it was later.
-	MedianLeadSeconds *float64 `json:"medianLeadSeconds,omitempty"`
-
-	// OursFirst How many differences ended because the other side came to what Heliostat wanted before.
-	OursFirst int `json:"oursFirst"`
-
 	// Since The start of the comparison.
 	Since *time.Time `json:"since,omitempty"`
-
-	// TheirsFirst How many differences ended because Heliostat came to what the other side wanted before.
-	TheirsFirst int `json:"theirsFirst"`
 
 	// Writer The field manager that last wrote the worker groups; empty if unknown.
 	Writer string `json:"writer"`
@@ -821,19 +782,13 @@ type ShadowComparison struct {
 
 // ShadowDifference A period in which the two sides wanted different numbers of pods of a worker group.
 type ShadowDifference struct {
-	At    time.Time `json:"at"`
-	Group string    `json:"group"`
-
-	// LeadSeconds How much earlier Heliostat wanted the final number; negative if later. Only with `ours_first` and `theirs_first`.
-	LeadSeconds *float64 `json:"leadSeconds,omitempty"`
+	// Agreed What both wanted then; absent while the difference lasts and if the group is gone.
+	Agreed *int      `json:"agreed,omitempty"`
+	At     time.Time `json:"at"`
+	Group  string    `json:"group"`
 
 	// Ours The last number that Heliostat wanted before both agreed.
 	Ours int `json:"ours"`
-
-	// Outcome `differs`: the difference lasts. `ours_first` and `theirs_first`: one side wanted first what the other
-	// wanted later. `ours_withdrawn` and `theirs_withdrawn`: one side went back to what both wanted before.
-	// `settled`: Heliostat did not see which side was first.
-	Outcome ShadowDifferenceOutcome `json:"outcome"`
 
 	// Reason A stable code with a sentence.
 	Reason Reason `json:"reason"`
@@ -845,11 +800,6 @@ type ShadowDifference struct {
 	// Writer The field manager that last wrote the worker groups.
 	Writer string `json:"writer"`
 }
-
-// ShadowDifferenceOutcome `differs`: the difference lasts. `ours_first` and `theirs_first`: one side wanted first what the other
-// wanted later. `ours_withdrawn` and `theirs_withdrawn`: one side went back to what both wanted before.
-// `settled`: Heliostat did not see which side was first.
-type ShadowDifferenceOutcome string
 
 // ShadowGroup How many pods of a worker group each side wants now, and Heliostat's reason.
 type ShadowGroup struct {

@@ -50,10 +50,6 @@ func writeShadowHead(p *Page, c apiv1.ShadowComparison) {
 				planner.Span(c.ComparedSeconds)),
 		)
 	}
-	if c.MedianLeadSeconds != nil {
-		p.Line("", fmt.Sprintf("Heliostat was first %s, the other writer %s; in the median, Heliostat was %s.",
-			times(c.OursFirst), times(c.TheirsFirst), leadText(*c.MedianLeadSeconds)))
-	}
 }
 
 func writeShadowGroups(p *Page, groups []apiv1.ShadowGroup) {
@@ -69,43 +65,18 @@ func writeShadowGroups(p *Page, groups []apiv1.ShadowGroup) {
 	t.Write(p)
 }
 
+// writeShadowDifferences writes what both sides wanted while they differed, for how long, and what both wanted then.
 func writeShadowDifferences(p *Page, all []apiv1.ShadowDifference) {
-	t := newTable(p, "#DIFFERED", "@GROUP", "#OURS", "#THEIRS", "OUTCOME", "~WHY OURS")
+	t := newTable(p, "#DIFFERED", "#FOR", "@GROUP", "#OURS", "#THEIRS", "#THEN", "~WHY OURS")
 	for _, d := range all {
-		t.Add(Ago(d.At, p.Now()), d.Group, d.Ours, d.Theirs, outcomeCell(d), d.Reason.Message)
+		lasted, agreed := Cell{Text: "still", Style: Warn}, unknownCell
+		if d.Until != nil {
+			lasted = Cell{Text: planner.Span(d.Until.Sub(d.At).Seconds())}
+		}
+		if d.Agreed != nil {
+			agreed = strconv.Itoa(*d.Agreed)
+		}
+		t.Add(Ago(d.At, p.Now()), lasted, d.Group, d.Ours, d.Theirs, agreed, d.Reason.Message)
 	}
 	t.WriteApart(p)
-}
-
-func outcomeCell(d apiv1.ShadowDifference) Cell {
-	switch d.Outcome {
-	case apiv1.OursFirst, apiv1.TheirsFirst:
-		style := Good
-		if d.Outcome == apiv1.TheirsFirst {
-			style = Warn
-		}
-		return Cell{Text: leadText(*d.LeadSeconds), Style: style}
-	case apiv1.OursWithdrawn:
-		return Cell{Text: "ours withdrawn"}
-	case apiv1.TheirsWithdrawn:
-		return Cell{Text: "theirs withdrawn"}
-	case apiv1.Differs:
-		return Cell{Text: "differs", Style: Warn}
-	}
-	return Cell{Text: string(d.Outcome)}
-}
-
-// leadText says by how much Heliostat was earlier.
-func leadText(lead float64) string {
-	if lead < 0 {
-		return planner.Span(-lead) + " later"
-	}
-	return planner.Span(lead) + " earlier"
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return strconv.Itoa(n) + " times"
 }
