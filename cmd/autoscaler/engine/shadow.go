@@ -39,7 +39,8 @@ type comparison struct {
 	// open are the differences that last, by group, and differences the latest ones that ended, oldest first. The
 	// numbers of one are what each side last wanted before both agreed. Its reason is ours, as of when Heliostat began
 	// to want its number: later, when the pods of the other side are seen before its replicas, no pod more is needed.
-	// Its writer is theirs, as of the last time they differed.
+	// Its writer is theirs, as of the last time they differed. Where Ray's own autoscaler drains a worker and lowers
+	// replicas in a later round (docs/reference/facts.md#ray-lowers-replicas-late), one ends at the old number.
 	open        map[string]*apiv1.ShadowDifference
 	differences []apiv1.ShadowDifference
 	last        time.Time // time of the last decision that was compared; zero after one that was not
