@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -18,7 +16,8 @@ import (
 
 // explainFlags are the flags of `explain`.
 type explainFlags struct {
-	watchFlags
+	server                             cli.ServerFlags
+	output                             string
 	snapshot                           string
 	demand, group, pod, gang, requests string
 	nodes                              cli.NodeReaderFlags
@@ -45,11 +44,13 @@ func newExplainCommand() *cobra.Command {
 			`"labelSelectors": [{"zone": "in(a,b)"}]}'
   autoscaler explain --snapshot s.json --group gpu
   autoscaler explain --snapshot - --pod gpu-7 -o json < s.json
-  autoscaler explain ml/llm --group gpu -w`,
+  autoscaler explain ml/llm --group gpu`,
 		Args: cli.AtMostOneCluster,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
-	flags.AddBesideFile(cmd, cli.Outputs...)
+	flags.server.AddTo(cmd)
+	flags.server.CompleteCluster(cmd)
+	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "a snapshot file, or - for standard input, instead "+
 		"of a RayCluster")
 	cmd.Flags().StringVar(&flags.demand, "demand", "", "what one task, bundle or placement group requests, a JSON "+
@@ -64,18 +65,17 @@ func newExplainCommand() *cobra.Command {
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
-	write := printer.WriterOf(f.Output, printer.Look{}, printer.WriteExplanation)
+	write := printer.WriterOf(f.output, printer.Look{}, printer.WriteExplanation)
 	question, err := f.question()
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	switch {
-	case len(args) == 1:
-		return f.online(cmd, args[0], question, write)
-	case f.Watch:
-		return cli.BadInput(errWatchedFile)
+	var explanation planner.Explanation
+	if len(args) == 1 {
+		explanation, err = f.online(cmd, args[0], question)
+	} else {
+		explanation, err = f.offline(cmd, question)
 	}
-	explanation, err := f.offline(cmd, question)
 	if err != nil {
 		return err
 	}
@@ -93,46 +93,34 @@ func (f *explainFlags) question() (planner.Question, error) {
 	return snapshotfile.ReadDemand(f.demand, "--demand")
 }
 
-func (f *explainFlags) online(
-	cmd *cobra.Command,
-	cluster string,
-	q planner.Question,
-	write func(io.Writer, planner.Explanation) error,
-) error {
+func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Question) (planner.Explanation, error) {
 	switch {
 	case f.snapshot != "":
-		return cli.BadInput(besideCluster("--snapshot", f.snapshot, cluster))
+		return planner.Explanation{}, cli.BadInput(besideCluster("--snapshot", f.snapshot, cluster))
 	case f.nodes.Given():
-		return cli.BadInput(cli.ErrServerReadsNodes)
+		return planner.Explanation{}, cli.BadInput(cli.ErrServerReadsNodes)
 	case q.AskedGang != nil:
-		return cli.BadInput(errors.New("a gang in --demand needs --snapshot; one that waits is asked for by --gang"))
+		return planner.Explanation{}, cli.BadInput(
+			errors.New("a gang in --demand needs --snapshot; one that waits is asked for by --gang"))
 	}
-	key, api, err := f.Server.Target(cluster)
+	key, api, err := f.server.Target(cluster)
 	if err != nil {
-		return err
+		return planner.Explanation{}, err
 	}
-	begun := false
-	return f.Show(cmd, api, key, func(ctx context.Context, out io.Writer) error {
-		explanation, err := api.Explain(ctx, key, q)
-		var problem *apiv1.Problem
-		// If something is not found, the reason may be that Ray's state is old.
-		answered := err == nil || errors.As(err, &problem) && problem.Status == http.StatusNotFound
-		if answered && !begun {
-			noteStaleness(cmd, api, key)
-		}
-		if err != nil {
-			return err
-		}
-		begun = true
-		return write(out, explanation)
-	})
+	explanation, err := api.Explain(cmd.Context(), key, q)
+	var problem *apiv1.Problem
+	// If something is not found, the reason may be that Ray's state is old.
+	if err == nil || errors.As(err, &problem) && problem.Status == http.StatusNotFound {
+		noteStaleness(cmd, api, key)
+	}
+	return explanation, err
 }
 
 func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.Explanation, error) {
 	if f.snapshot == "" {
 		return planner.Explanation{}, cli.BadInput(errNothingToPlan)
 	}
-	if err := f.Server.RefuseBesideFile(); err != nil {
+	if err := f.server.RefuseBesideFile(); err != nil {
 		return planner.Explanation{}, err
 	}
 	reader, err := f.nodes.Reader()

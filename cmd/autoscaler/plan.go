@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,9 +22,9 @@ import (
 
 // planFlags are the flags of `plan`.
 type planFlags struct {
-	watchFlags
-	whatIf, snapshot string
-	nodes            cli.NodeReaderFlags
+	server                   cli.ServerFlags
+	output, whatIf, snapshot string
+	nodes                    cli.NodeReaderFlags
 }
 
 // errNothingToPlan is the error of a command line with neither a RayCluster nor a file.
@@ -69,13 +68,12 @@ func newPlanCommand() *cobra.Command {
 				return cli.BadInput(errors.New("--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside " +
 					"it, or --snapshot in its place"))
 			}
-			if flags.Watch {
-				return cli.BadInput(errWatchedFile)
-			}
 			return flags.run(cmd)
 		},
 	}
-	flags.AddBesideFile(cmd, "json", "table", "wide", "yaml")
+	flags.server.AddTo(cmd)
+	flags.server.CompleteCluster(cmd)
+	cli.Output(cmd.Flags(), &flags.output, "json", "table", "wide", "yaml")
 	cmd.Flags().StringVar(&flags.whatIf, "what-if", "", "with a RayCluster: a file with changes, in the format of a "+
 		"snapshot, or - for standard input")
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "the snapshot file, or - for standard input")
@@ -87,7 +85,7 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if f.snapshot == "" {
 		return cli.BadInput(errNothingToPlan)
 	}
-	if err := f.Server.RefuseBesideFile(); err != nil {
+	if err := f.server.RefuseBesideFile(); err != nil {
 		return err
 	}
 	reader, err := f.nodes.Reader()
@@ -98,7 +96,7 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	if f.Output == "json" || f.Output == "yaml" { // the text lists all findings
+	if f.output == "json" || f.output == "yaml" { // the text lists all findings
 		warn(cmd, findings)
 	}
 	plan := planner.Compute(snapshot, snapshot.Policy)
@@ -106,7 +104,7 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if cluster != nil {
 		manifests.AddNumGPUs(&plan, cluster)
 	}
-	if err := printer.WriterOf(f.Output, printer.Look{}, printer.WritePlanText)(cmd.OutOrStdout(), plan); err != nil {
+	if err := printer.WriterOf(f.output, printer.Look{}, printer.WritePlanText)(cmd.OutOrStdout(), plan); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
 	return nil
@@ -162,22 +160,20 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	case f.nodes.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
 	}
-	write := printer.WriterOf(f.Output, printer.Look{}, printer.WriteSupposed)
+	write := printer.WriterOf(f.output, printer.Look{}, printer.WriteSupposed)
 	supposition, err := f.supposition(cmd.InOrStdin())
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	key, api, err := f.Server.Target(argument)
+	key, api, err := f.server.Target(argument)
 	if err != nil {
 		return err
 	}
-	return f.Show(cmd, api, key, func(ctx context.Context, out io.Writer) error {
-		answer, err := api.Plan(ctx, key, supposition)
-		if err != nil {
-			return err
-		}
-		return write(out, answer)
-	})
+	answer, err := api.Plan(cmd.Context(), key, supposition)
+	if err != nil {
+		return err
+	}
+	return write(cmd.OutOrStdout(), answer)
 }
 
 // supposition returns the body of the call; an empty object stands for the present plan.

@@ -167,26 +167,6 @@ func TestAWatchShowsWhatChangedUntilTheCallerHasSeenEnough(t *testing.T) {
 	}
 }
 
-func TestAWatchPlansAndExplainsAnewWhatChanged(t *testing.T) {
-	for name, c := range map[string]struct {
-		argv   []string
-		before string
-	}{
-		"explain": {[]string{"--group", "gpu", "-w"}, "group gpu: launch: launching 1 pod"},
-		"plan":    {[]string{"-o", "table", "-w"}, "launch 1 × gpu"},
-	} {
-		r := newRemote(t)
-		watched(t, r, append([]string{name, "ml/llm"}, c.argv...), c.before, func() string {
-			r.view.Snapshot.Requests = nil
-			return "no waiting demand needs another pod"
-		})
-		code, _, errOut := command(t, "{}", append([]string{"autoscaler", name, "--snapshot", "-"}, c.argv...)...)
-		if code != cli.ExitBadInput || !strings.Contains(errOut, "want a RayCluster with it") {
-			t.Errorf("%s of a file: exit %d %s", name, code, errOut)
-		}
-	}
-}
-
 // watched runs a command with -w that writes to a buffer. It makes the changes one after the other, each after the
 // command has reported the previous one. It returns the output.
 func watched(t *testing.T, r *remote, argv []string, first string, changes ...func() (want string)) string {

@@ -38,16 +38,6 @@ func (f *watchFlags) AddTo(cmd *cobra.Command, formats ...string) {
 	f.Server.CompleteCluster(cmd)
 }
 
-// AddBesideFile adds the flags to a command that can also read a file, which it does not watch.
-func (f *watchFlags) AddBesideFile(cmd *cobra.Command, formats ...string) {
-	f.AddTo(cmd, formats...)
-	watch := cmd.Flags().Lookup("watch")
-	watch.Usage = "with a RayCluster: " + watch.Usage
-}
-
-// errWatchedFile is the error of -w with a file.
-var errWatchedFile = errors.New("--watch: want a RayCluster with it; a snapshot does not change")
-
 // Show draws once, or with -w whenever something changes about the cluster (about the fleet if the key is zero), until
 // the context of the command ends.
 func (f *watchFlags) Show(cmd *cobra.Command, api *apiv1.Client, key nodepool.ClusterKey, draw drawFunc) error {
