@@ -252,9 +252,6 @@ var policyChecks = []Check{
 	{capacity.FindingUnreadable, raydemand.Error, capacityPolicies(policyUnreadable),
 		"nothing is kept warm, suspended or deleted by it, and no other CapacityPolicy takes its place"},
 	{capacity.FindingSuperseded, raydemand.Warning, capacityPolicies(policySuperseded), "another policy counts"},
-	{"raycluster-absent", raydemand.Info, inputs(rayClusterAbsent),
-		"the RayCluster is not among the objects: without it, this has no effect, and its groups and prices are not " +
-			"compared"},
 	{capacity.FindingGroupUnknown, raydemand.Error, clusters(groupUnknown), "there is no such worker group"},
 	{capacity.FindingNodesUnused, raydemand.Warning, clusters(warmNodesUnused), "no nodes are kept"},
 	{capacity.FindingNodesLeft, raydemand.Warning, inputs(warmNodesLeft),

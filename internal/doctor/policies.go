@@ -130,36 +130,6 @@ func warmNodesLeft(x *inventory, report reporter) {
 	}
 }
 
-// rayClusterAbsent reports what is for a RayCluster that is not among the objects. A file may leave it out, so it is a
-// hint.
-func rayClusterAbsent(x *inventory, report reporter) {
-	for i := range x.Input.Objects {
-		o := &x.Input.Objects[i]
-		if o.RayCluster == "" || x.find("RayCluster", o.Namespace, o.RayCluster) != nil {
-			continue
-		}
-		of := &Object{Kind: "RayCluster", Namespace: o.Namespace, Name: o.RayCluster}
-		report(occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(), Seen: o.RayCluster,
-			Severity: raydemand.Info, More: nearbyCluster(x, o),
-			Fix: run(kubectl(of, "get")).Hint("if there is none, correct the name; the field is immutable, " +
-				"so delete the object and create it again")})
-	}
-}
-
-// nearbyCluster names the RayClusters of the object's namespace.
-func nearbyCluster(x *inventory, o *Object) string {
-	var names []string
-	for _, c := range x.Clusters {
-		if c.Kind == "RayCluster" && c.Namespace == o.Namespace {
-			names = append(names, c.Name)
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "RayClusters of the namespace are " + strings.Join(names[:min(len(names), 5)], ", ")
-}
-
 func nodesForbidden(x *inventory, report reporter) {
 	for _, f := range x.Input.Forbidden {
 		if f.Resource == "nodes" {

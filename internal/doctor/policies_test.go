@@ -70,20 +70,6 @@ func TestAPolicyThatCannotBeReadCountsAndIsNotComparedFurther(t *testing.T) {
 	}
 }
 
-func TestARayClusterThatIsNotInTheFileIsOnlyAHint(t *testing.T) {
-	found := examine(t, policied(t, "", strings.Replace(office, "rayCluster: llm", "rayCluster: lm", 1)))
-	if len(found) != 1 || found[0].Code != "raycluster-absent" || found[0].Severity != "info" || !strings.HasSuffix(found[0].Why, "; RayClusters of the namespace are llm") {
-		t.Errorf("found %+v", found)
-	}
-	alone, _, err := decode.ReadObjects(strings.NewReader(office))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found := examine(t, alone); len(found) != 1 || found[0].Code != "raycluster-absent" {
-		t.Errorf("without any RayCluster: %+v", found)
-	}
-}
-
 func TestWarmNodesAreComparedWithASwitchThatIsKnown(t *testing.T) {
 	nodes := strings.Replace(office, "keepWarm: [{group: nope,", "keepWarmNodes: [{group: a100,", 1)
 	const deployment = `

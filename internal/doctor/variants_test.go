@@ -55,6 +55,11 @@ func sidecar(t *testing.T, cluster map[string]any, restartPolicy any) {
 
 const worker = "/spec/workerGroupSpecs/0/template/spec"
 
+// set is a change of one field of an object.
+func set(i int, pointer string, to any) func(t *testing.T, all []map[string]any) {
+	return func(t *testing.T, all []map[string]any) { field(t, all[i], pointer, to) }
+}
+
 // Each case changes a manifest that shows a finding, so that the finding must disappear or must stay.
 func TestFindingsDisappearWithTheirReason(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -62,29 +67,17 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 		change func(t *testing.T, all []map[string]any)
 		found  bool
 	}{
-		"a GPU of AMD counts too": {"gpu-limit-differs", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"amd.com/gpu": "2"}, "requests": map[string]any{"amd.com/gpu": 1}})
-		}, true},
-		"2 and 2000m are equal": {"gpu-limit-differs", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources/requests/nvidia.com~1gpu", "2000m")
-		}, false},
-		"the group names its domain by the label of the node": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/workerGroupSpecs/0/labels", map[string]any{"nvidia.com/gpu.clique": "a"})
-		}, false},
-		"a label of the group is no domain": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/workerGroupSpecs/0/labels", map[string]any{"team": "x"})
-		}, true},
-		"a label of Ray's own is no domain": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/workerGroupSpecs/0/labels", map[string]any{"ray.io/market-type": "spot"})
-		}, true},
+		"a GPU of AMD counts too":                             {"gpu-limit-differs", set(0, worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"amd.com/gpu": "2"}, "requests": map[string]any{"amd.com/gpu": 1}}), true},
+		"2 and 2000m are equal":                               {"gpu-limit-differs", set(0, worker+"/containers/0/resources/requests/nvidia.com~1gpu", "2000m"), false},
+		"the group names its domain by the label of the node": {"gpu-domain-absent", set(0, "/spec/workerGroupSpecs/0/labels", map[string]any{"nvidia.com/gpu.clique": "a"}), false},
+		"a label of the group is no domain":                   {"gpu-domain-absent", set(0, "/spec/workerGroupSpecs/0/labels", map[string]any{"team": "x"}), true},
+		"a label of Ray's own is no domain":                   {"gpu-domain-absent", set(0, "/spec/workerGroupSpecs/0/labels", map[string]any{"ray.io/market-type": "spot"}), true},
 		"a group without GPUs is in one domain": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
 			for _, kind := range []string{"limits", "requests"} {
 				field(t, all[0], worker+"/containers/0/resources/"+kind+"/nvidia.com~1gpu", nil)
 			}
 		}, false},
-		"a Ray whose placement groups have no topology": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/image", "rayproject/ray:2.40.0")
-		}, false},
+		"a Ray whose placement groups have no topology": {"gpu-domain-absent", set(0, worker+"/containers/0/image", "rayproject/ray:2.40.0"), false},
 		"a Ray of which nothing is known": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/image", "registry.example/train:1")
 			field(t, all[0], "/spec/rayVersion", nil)
@@ -108,12 +101,8 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 				field(t, node, "/metadata/labels/cloud.google.com~1gce-topology-block", "b1")
 			}
 		}, false},
-		"the pods stay together wherever they are": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/affinity", together("nvidia.com/gpu.clique"))
-		}, false},
-		"the pods stay together on one node": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/affinity", together("kubernetes.io/hostname"))
-		}, true},
+		"the pods stay together wherever they are": {"gpu-domain-divided", set(0, worker+"/affinity", together("nvidia.com/gpu.clique")), false},
+		"the pods stay together on one node":       {"gpu-domain-divided", set(0, worker+"/affinity", together("kubernetes.io/hostname")), true},
 		"hosts of a replica are in several racks": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
 			nameReplicas(t, all[0])
 		}, true},
@@ -131,15 +120,9 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, all[0], worker+"/affinity", together("nvidia.com/gpu.clique"))
 			field(t, all[0], worker+"/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution/0/namespaces", []any{"other"})
 		}, true},
-		"a reference that is no reference": {"override-unresolved", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/env/0/value", `{"rack": "$$(REPLICA)"}`)
-		}, false},
-		"a variable that the image may have": {"override-unresolved", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/env/0/value", `{"rack": "$(RACK)"}`)
-		}, false},
-		"a part of a value": {"override-unresolved", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/env/0/value", `{"rack": "r-$(REPLICA)"}`)
-		}, true},
+		"a reference that is no reference":   {"override-unresolved", set(0, worker+"/containers/0/env/0/value", `{"rack": "$$(REPLICA)"}`), false},
+		"a variable that the image may have": {"override-unresolved", set(0, worker+"/containers/0/env/0/value", `{"rack": "$(RACK)"}`), false},
+		"a part of a value":                  {"override-unresolved", set(0, worker+"/containers/0/env/0/value", `{"rack": "r-$(REPLICA)"}`), true},
 		"two groups with one name for two domains": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
 			groupsOfDomains(t, all[0], "a", "b")
 		}, true},
@@ -150,9 +133,7 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, all[0], worker+"/containers/0/resources/limits/nvidia.com~1gpu", "-1")
 			field(t, all[0], worker+"/containers/0/resources/requests/nvidia.com~1gpu", "-1")
 		}, true},
-		"a profile that only another card has": {"mig-profile-unknown", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/nodeSelector", map[string]any{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"})
-		}, false},
+		"a profile that only another card has": {"mig-profile-unknown", set(0, worker+"/nodeSelector", map[string]any{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}), false},
 		"a profile that no card has": {"mig-profile-unknown", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/nodeSelector", nil)
 			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "nvidia.com/mig-5g.99gb": "1"})
@@ -164,12 +145,8 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 		"another node has the same strategy": {"mig-strategy", func(t *testing.T, all []map[string]any) {
 			all[2] = nodeLike(t, all[1])
 		}, true},
-		"strategy none": {"mig-strategy", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/metadata/labels/nvidia.com~1mig.strategy", "none")
-		}, true},
-		"105 percent of the cores": {"gpu-core-step", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources/limits/aliyun.com~1gpu-core.percentage", "105")
-		}, true},
+		"strategy none":            {"mig-strategy", set(1, "/metadata/labels/nvidia.com~1mig.strategy", "none"), true},
+		"105 percent of the cores": {"gpu-core-step", set(0, worker+"/containers/0/resources/limits/aliyun.com~1gpu-core.percentage", "105"), true},
 		"another node does not report the memory of a card": {"gpu-mem-above-card", func(t *testing.T, all []map[string]any) {
 			all[2] = nodeLike(t, all[1])
 			field(t, all[2], "/metadata/labels", map[string]any{})
@@ -196,29 +173,15 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, all[0], worker+"/containers/0/resources/limits/aliyun.com~1gpu-mem", "16")
 			field(t, all[0], worker+"/containers/0/resources/limits/aliyun.com~1gpu-core.percentage", "20")
 		}, true},
-		"a card for each of two GPUs": {"num-gpus-mismatch", spreadMemory("2"), false},
-		"two cards and one GPU":       {"num-gpus-mismatch", spreadMemory("1"), true},
-		"a Gaudi card is declared in the group's resources": {"accelerator-uncounted", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/workerGroupSpecs/0/resources", map[string]any{"HPU": "8"})
-		}, false},
-		"a Gaudi card is no GPU": {"gpu-uncounted", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "habana.ai/gaudi": "1"})
-		}, false},
-		"Neuron devices": {"accelerator-uncounted", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "aws.amazon.com/neuron": "1"})
-		}, true},
-		"the operator passes Neuron cores on": {"accelerator-uncounted", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "aws.amazon.com/neuroncore": "2"})
-		}, false},
-		"a partition of an AMD card": {"gpu-uncounted", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "amd.com/cpx_nps4": "2"})
-		}, true},
-		"a label of AMD's in limits": {"gpu-resource-unknown", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "amd.com/gpu": 1, "amd.com/gpu.vram": "64"})
-		}, true},
-		"GPUs of two vendors": {"gpu-two-resources", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "amd.com/gpu": 1, "nvidia.com/gpu": 1})
-		}, true},
+		"a card for each of two GPUs":                       {"num-gpus-mismatch", spreadMemory("2"), false},
+		"two cards and one GPU":                             {"num-gpus-mismatch", spreadMemory("1"), true},
+		"a Gaudi card is declared in the group's resources": {"accelerator-uncounted", set(0, "/spec/workerGroupSpecs/0/resources", map[string]any{"HPU": "8"}), false},
+		"a Gaudi card is no GPU":                            {"gpu-uncounted", set(0, worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "habana.ai/gaudi": "1"}), false},
+		"Neuron devices":                                    {"accelerator-uncounted", set(0, worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "aws.amazon.com/neuron": "1"}), true},
+		"the operator passes Neuron cores on":               {"accelerator-uncounted", set(0, worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "aws.amazon.com/neuroncore": "2"}), false},
+		"a partition of an AMD card":                        {"gpu-uncounted", set(0, worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "amd.com/cpx_nps4": "2"}), true},
+		"a label of AMD's in limits":                        {"gpu-resource-unknown", set(0, worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "amd.com/gpu": 1, "amd.com/gpu.vram": "64"}), true},
+		"GPUs of two vendors":                               {"gpu-two-resources", set(0, worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "amd.com/gpu": 1, "nvidia.com/gpu": 1}), true},
 		"a part of a card by KAI's annotation": {"gpu-uncounted", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata", map[string]any{"annotations": map[string]any{"gpu-fraction": "0.5"}})
 			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi"})
@@ -227,27 +190,17 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata/annotations", map[string]any{"gpu-fraction": "1.5"})
 			field(t, all[0], worker+"/containers/0/resources/limits/nvidia.com~1gpu", nil)
 		}, true},
-		"another Python": {"ray-version-differs", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/rayClusterSpec"+strings.TrimPrefix(worker, "/spec")+"/containers/0/image", "rayproject/ray:2.52.0-py39-gpu")
-		}, true},
-		"an image for GPUs, without Python": {"ray-version-differs", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/rayClusterSpec"+strings.TrimPrefix(worker, "/spec")+"/containers/0/image", "rayproject/ray:2.52.0-gpu")
-		}, false},
+		"another Python":                    {"ray-version-differs", set(0, "/spec/rayClusterSpec"+strings.TrimPrefix(worker, "/spec")+"/containers/0/image", "rayproject/ray:2.52.0-py39-gpu"), true},
+		"an image for GPUs, without Python": {"ray-version-differs", set(0, "/spec/rayClusterSpec"+strings.TrimPrefix(worker, "/spec")+"/containers/0/image", "rayproject/ray:2.52.0-gpu"), false},
 		"an init container that inspects the GPU": {"gpu-outside-ray-container", func(t *testing.T, all []map[string]any) {
 			sidecar(t, all[0], nil)
 		}, false},
 		"a sidecar that keeps a GPU": {"gpu-outside-ray-container", func(t *testing.T, all []map[string]any) {
 			sidecar(t, all[0], "Always")
 		}, true},
-		"a list of GPUs": {"gpu-visible-all", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/env", []any{map[string]any{"name": "NVIDIA_VISIBLE_DEVICES", "value": "0,1"}})
-		}, true},
-		"no GPUs are visible": {"gpu-visible-all", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/env", []any{map[string]any{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}})
-		}, false},
-		"Kueue queues an elastic RayCluster with in-tree autoscaling": {"kueue-refuses", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/metadata/annotations", map[string]any{"kueue.x-k8s.io/elastic-job": "true"})
-		}, false},
+		"a list of GPUs":      {"gpu-visible-all", set(0, worker+"/containers/0/env", []any{map[string]any{"name": "NVIDIA_VISIBLE_DEVICES", "value": "0,1"}}), true},
+		"no GPUs are visible": {"gpu-visible-all", set(0, worker+"/containers/0/env", []any{map[string]any{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}}), false},
+		"Kueue queues an elastic RayCluster with in-tree autoscaling": {"kueue-refuses", set(0, "/metadata/annotations", map[string]any{"kueue.x-k8s.io/elastic-job": "true"}), false},
 		"Kueue wants the name of the head": {"kueue-refuses", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/metadata/annotations", map[string]any{"kueue.x-k8s.io/elastic-job": "true"})
 			field(t, all[0], "/spec/workerGroupSpecs/0/groupName", "head")
@@ -264,12 +217,8 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata/annotations/gpu-memory", "2000")
 			field(t, all[0], worker+"/containers/0/resources/limits/nvidia.com~1gpu", nil)
 		}, true},
-		"KAI's pods see the GPU that they share": {"gpus-visible", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata", map[string]any{"annotations": map[string]any{"gpu-memory": "2000"}})
-		}, false},
-		"a memory that is beside limits": {"resource-misplaced", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources", map[string]any{"memory": "1Gi", "limits": map[string]any{"cpu": "1", "memory": "1Gi"}})
-		}, true},
+		"KAI's pods see the GPU that they share": {"gpus-visible", set(0, "/spec/workerGroupSpecs/0/template/metadata", map[string]any{"annotations": map[string]any{"gpu-memory": "2000"}}), false},
+		"a memory that is beside limits":         {"resource-misplaced", set(0, worker+"/containers/0/resources", map[string]any{"memory": "1Gi", "limits": map[string]any{"cpu": "1", "memory": "1Gi"}}), true},
 		"limits that are beside resources": {"resource-misplaced", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/resources", nil)
 			field(t, all[0], worker+"/containers/0/limits", map[string]any{"cpu": "1", "memory": "1Gi"})
@@ -282,31 +231,17 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, all[0], worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"cpu": "1", "nvidia.com/gpu": "1"}})
 			field(t, all[0], worker+"/resources", map[string]any{"limits": map[string]any{"memory": "1Gi"}})
 		}, false},
-		"an image of another name, and an old rayVersion": {"ray-version-old", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/headGroupSpec/template/spec/containers/0/image", "registry.example/llm:7")
-		}, true},
-		"an image of Ray 2.40 counts, not rayVersion": {"ray-version-old", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/headGroupSpec/template/spec/containers/0/image", "registry.example/mirror/ray:2.40.0-gpu")
-		}, false},
+		"an image of another name, and an old rayVersion": {"ray-version-old", set(0, "/spec/headGroupSpec/template/spec/containers/0/image", "registry.example/llm:7"), true},
+		"an image of Ray 2.40 counts, not rayVersion":     {"ray-version-old", set(0, "/spec/headGroupSpec/template/spec/containers/0/image", "registry.example/mirror/ray:2.40.0-gpu"), false},
 		"nothing says the version": {"ray-version-old", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/headGroupSpec/template/spec/containers/0/image", "registry.example/llm:7")
 			field(t, all[0], "/spec/rayVersion", nil)
 		}, false},
-		"a misplaced GPU is meant to be seen": {"gpus-visible", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources/nvidia.com~1gpu", 1)
-		}, false},
-		"limits with a GPU beside resources are meant to be seen": {"gpus-visible", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/limits", map[string]any{"nvidia.com/gpu": 1})
-		}, false},
-		"a node with a bad GPU keeps all away": {"toleration-missing", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/spec/taints", []any{map[string]any{"key": "nvidia.com/gpu-xid-error", "effect": "NoExecute"}})
-		}, false},
-		"a node that goes keeps all away": {"toleration-missing", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/spec/taints", []any{map[string]any{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}})
-		}, false},
-		"a node that does not answer keeps all away": {"toleration-missing", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/spec/taints", []any{map[string]any{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}})
-		}, false},
+		"a misplaced GPU is meant to be seen":                     {"gpus-visible", set(0, worker+"/containers/0/resources/nvidia.com~1gpu", 1), false},
+		"limits with a GPU beside resources are meant to be seen": {"gpus-visible", set(0, worker+"/containers/0/limits", map[string]any{"nvidia.com/gpu": 1}), false},
+		"a node with a bad GPU keeps all away":                    {"toleration-missing", set(1, "/spec/taints", []any{map[string]any{"key": "nvidia.com/gpu-xid-error", "effect": "NoExecute"}}), false},
+		"a node that goes keeps all away":                         {"toleration-missing", set(1, "/spec/taints", []any{map[string]any{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}}), false},
+		"a node that does not answer keeps all away":              {"toleration-missing", set(1, "/spec/taints", []any{map[string]any{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}}), false},
 		"a taint that keeps TPUs away": {"toleration-missing", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"cpu": "1", "memory": "1Gi", "google.com/tpu": "4"}})
 			field(t, all[1], "/status/allocatable/google.com~1tpu", "4")
@@ -318,22 +253,14 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, all[1], "/status/allocatable/google.com~1tpu", "4")
 			field(t, all[1], "/spec/taints", []any{map[string]any{"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}})
 		}, false},
-		"the resources declare the GPU": {"gpu-uncounted", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/workerGroupSpecs/0/resources", map[string]any{"GPU": "1"})
-		}, false},
-		"an unknown mode": {"annotation-unreadable", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/metadata/annotations", map[string]any{"heliostat.dev/mode": "manage"})
-		}, true},
-		"Ray's autoscaler is off": {"ray-autoscaler-differs", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/enableInTreeAutoscaling", false)
-		}, false},
+		"the resources declare the GPU": {"gpu-uncounted", set(0, "/spec/workerGroupSpecs/0/resources", map[string]any{"GPU": "1"}), false},
+		"an unknown mode":               {"annotation-unreadable", set(0, "/metadata/annotations", map[string]any{"heliostat.dev/mode": "manage"}), true},
+		"Ray's autoscaler is off":       {"ray-autoscaler-differs", set(0, "/spec/enableInTreeAutoscaling", false), false},
 		"a variable instead of the field asks for v2": {"restart-policy", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/autoscalerOptions/version", nil)
 			field(t, all[0], "/spec/headGroupSpec/template/spec/containers/0/env", []any{map[string]any{"name": "RAY_enable_autoscaler_v2", "value": "1"}})
 		}, true},
-		"autoscaler v1 restarts workers": {"restart-policy", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/autoscalerOptions/version", "v1")
-		}, false},
+		"autoscaler v1 restarts workers": {"restart-policy", set(0, "/spec/autoscalerOptions/version", "v1"), false},
 		"the operator has accepted the time-out": {"idle-timeout-refused", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/metadata/generation", 3)
 			field(t, all[0], "/status", map[string]any{"observedGeneration": 3})
@@ -342,26 +269,16 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, all[0], "/metadata/generation", 4)
 			field(t, all[0], "/status", map[string]any{"observedGeneration": 3})
 		}, true},
-		"the condition of AKS is bad when True": {"condition-bad", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/status/conditions", []any{map[string]any{"type": "XIDErrors", "status": "True"}})
-		}, true},
-		"the condition of AKS is good when False": {"condition-bad", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/status/conditions", []any{map[string]any{"type": "XIDErrors", "status": "False"}})
-		}, false},
-		"one node is not cordoned": {"gpu-nodes-cordoned", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/spec/unschedulable", false)
-		}, false},
-		"a group without GPUs may have nodes elsewhere": {"toleration-missing", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"cpu": "1", "memory": "1Gi"}})
-		}, false},
+		"the condition of AKS is bad when True":         {"condition-bad", set(0, "/status/conditions", []any{map[string]any{"type": "XIDErrors", "status": "True"}}), true},
+		"the condition of AKS is good when False":       {"condition-bad", set(0, "/status/conditions", []any{map[string]any{"type": "XIDErrors", "status": "False"}}), false},
+		"one node is not cordoned":                      {"gpu-nodes-cordoned", set(1, "/spec/unschedulable", false), false},
+		"a group without GPUs may have nodes elsewhere": {"toleration-missing", set(0, worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"cpu": "1", "memory": "1Gi"}}), false},
 		"a live pod tolerates, by an admission plugin": {"toleration-missing", func(t *testing.T, all []map[string]any) {
 			all[2] = map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "w", "namespace": "ml",
 				"labels": map[string]any{"ray.io/cluster": "llm", "ray.io/group": "a100", "ray.io/node-type": "worker"}},
 				"spec": map[string]any{"containers": []any{}, "tolerations": []any{map[string]any{"key": "nvidia.com/gpu", "operator": "Exists"}}}}
 		}, false},
-		"the node is GKE's, which adds the toleration": {"toleration-missing", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/metadata/labels/cloud.google.com~1gke-nodepool", "gpu")
-		}, false},
+		"the node is GKE's, which adds the toleration": {"toleration-missing", set(1, "/metadata/labels/cloud.google.com~1gke-nodepool", "gpu"), false},
 		"a node group of another pool": {"node-maximum-below-ours", func(t *testing.T, all []map[string]any) {
 			field(t, all[1], "/metadata/labels/eks.amazonaws.com~1nodegroup", "a100")
 			field(t, all[2], "/spec/template/spec/containers/0/command", []any{"--nodes=0:4:eks-cpu-1", "--nodes=0:9:eks-a100-1"})
@@ -375,44 +292,24 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, other, "/metadata/labels/nvidia.com~1gpu.sharing-strategy", "time-slicing")
 			all[2] = other
 		}, false},
-		"a claim of a network card": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/spec/spec/devices/requests/0/exactly/deviceClassName", "rdma.example.com")
-		}, false},
-		"a claim that is not among the objects": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/metadata/name", "another")
-		}, false},
+		"a claim of a network card":             {"claim-uncounted", set(1, "/spec/spec/devices/requests/0/exactly/deviceClassName", "rdma.example.com"), false},
+		"a claim that is not among the objects": {"claim-uncounted", set(1, "/metadata/name", "another"), false},
 		"a claim whose name looks like GPUs": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
 			field(t, all[1], "/metadata/name", "another")
 			field(t, all[0], worker+"/resourceClaims/0/resourceClaimTemplateName", "one-gpu")
 		}, true},
-		"the format before v1": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/spec/spec/devices/requests", []any{map[string]any{"name": "a", "deviceClassName": "mig.nvidia.com"}})
-		}, true},
-		"the first of several classes": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/spec/spec/devices/requests", []any{map[string]any{"name": "a", "firstAvailable": []any{map[string]any{"deviceClassName": "gpu.nvidia.com"}}}})
-		}, true},
-		"a claim that the Ray container does not use": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources/claims", []any{})
-		}, false},
-		"nobody scales it": {"replicas-two-writers", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/spec/enableInTreeAutoscaling", false)
-		}, false},
+		"the format before v1":                        {"claim-uncounted", set(1, "/spec/spec/devices/requests", []any{map[string]any{"name": "a", "deviceClassName": "mig.nvidia.com"}}), true},
+		"the first of several classes":                {"claim-uncounted", set(1, "/spec/spec/devices/requests", []any{map[string]any{"name": "a", "firstAvailable": []any{map[string]any{"deviceClassName": "gpu.nvidia.com"}}}}), true},
+		"a claim that the Ray container does not use": {"claim-uncounted", set(0, worker+"/containers/0/resources/claims", []any{}), false},
+		"nobody scales it":                            {"replicas-two-writers", set(0, "/spec/enableInTreeAutoscaling", false), false},
 		"Flux with Update": {"replicas-two-writers", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/metadata/managedFields/0/manager", "kustomize-controller")
 			field(t, all[0], "/metadata/managedFields/0/operation", "Update")
 		}, true},
-		"Heliostat itself": {"replicas-two-writers", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], "/metadata/managedFields/0/manager", "heliostat")
-		}, false},
-		"the value none hides GPUs": {"gpus-visible", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/env", []any{map[string]any{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}})
-		}, false},
-		"the node has a taint": {"gpus-visible", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/spec/taints", []any{map[string]any{"key": "nvidia.com/gpu", "effect": "NoSchedule"}})
-		}, false},
-		"the sidecar is Heliostat's": {"sidecar-beside-us", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/spec/containers/1/image", "registry.example/heliostat:v1")
-		}, false},
+		"Heliostat itself":                                {"replicas-two-writers", set(0, "/metadata/managedFields/0/manager", "heliostat"), false},
+		"the value none hides GPUs":                       {"gpus-visible", set(0, worker+"/containers/0/env", []any{map[string]any{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}}), false},
+		"the node has a taint":                            {"gpus-visible", set(1, "/spec/taints", []any{map[string]any{"key": "nvidia.com/gpu", "effect": "NoSchedule"}}), false},
+		"the sidecar is Heliostat's":                      {"sidecar-beside-us", set(1, "/spec/containers/1/image", "registry.example/heliostat:v1"), false},
 		"the manifest alone":                              {"sidecar-beside-us", withoutHead("/spec/autoscalerOptions/idleTimeoutSeconds", 60), true},
 		"the manifest alone, without in-tree autoscaling": {"sidecar-beside-us", withoutHead("/spec/enableInTreeAutoscaling", false), false},
 		"the manifest alone, in shadow": {"sidecar-beside-us",

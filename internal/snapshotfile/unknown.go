@@ -2,7 +2,6 @@ package snapshotfile
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -14,12 +13,6 @@ import (
 // testdata/cases expects, where it comes from, and notes about it.
 var descriptiveKeys = []string{
 	"assertedUpstream", "exact", "expect", "expectWithFallback", "kind", "note", "source", "topic",
-}
-
-// removedKeys are keys of snapshots that the last release exported. They have no effect any more.
-var removedKeys = []string{
-	"budgetPerDay", "empty", "gpuForCPU", "maxInFlightPerGroup", "spentToday", "startSeconds", "surge", "upgrade",
-	"waitingCost",
 }
 
 // unknownFields returns a finding for each kind of unknown key.
@@ -39,11 +32,7 @@ func unknownFields(doc *fieldpath.Document, file string) []raydemand.Finding {
 		if u.Count > 1 {
 			f.Why += fmt.Sprintf("; %d more elements have it", u.Count-1)
 		}
-		switch {
-		case slices.Contains(removedKeys, u.Path.LastKey()):
-			f.Severity, f.Fix = raydemand.Info, "remove it"
-			f.Why = strings.Replace(f.Why, "is unknown", "was removed", 1)
-		case u.Near == "":
+		if u.Near == "" {
 			f.Fix = "remove it; the keys here are " + strings.Join(u.Known, ", ")
 		}
 		all = append(all, f)

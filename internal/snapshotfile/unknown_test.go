@@ -60,21 +60,6 @@ func TestUnknownKeysAreReportedInEveryObject(t *testing.T) {
 	}
 }
 
-func TestKeysThatWereRemovedHaveNoEffect(t *testing.T) {
-	doc, err := ReadDocument(strings.NewReader(`{"groups": [{"name": "a", "startSeconds": 90, "surge": 1}, {"name": "b", "startSeconds": 60}],
-		"places": [{"nodes": 1, "free": {"cpu": 1}, "accepts": ["a"], "empty": true}], "policy": {"waitingCost": 3, "gpuForCPU": true, "maxInFlightPerGroup": 2},
-		"warm": {"budgetPerDay": 5, "spentToday": 1, "keep": [{"name": "forecast[0]", "group": "a", "count": 0, "total": 2, "forecast": "why"},
-			{"name": "onUpgrade[0]", "resources": {"GPU": 1}, "count": 1, "upgrade": "from x"}]}}`), "s.json")
-	if err != nil || len(doc.Groups) != 2 || len(doc.Warm.Keep) != 1 || len(doc.Findings) != len(removedKeys) {
-		t.Fatalf("%v: %+v", err, doc)
-	}
-	for _, f := range doc.Findings {
-		if f.Severity != raydemand.Info || !strings.HasPrefix(f.Why, "this key was removed, so it has no effect") || f.Fix != "remove it" {
-			t.Errorf("%+v", f)
-		}
-	}
-}
-
 func TestDescriptiveKeysOfACaseAreNoFindings(t *testing.T) {
 	doc, err := ReadDocument(strings.NewReader(`{"groups": [], "expect": {"launch": {}}, "note": "n", "source": "s", "topic": "t", "kind": "plan",
 		"exact": true, "assertedUpstream": "full", "expectWithFallback": {}}`), "s.json")
