@@ -211,7 +211,8 @@ func replicasTwoWriters(_ *inventory, o *Object, report reporter) {
 	for _, entry := range o.Root().Items("metadata", "managedFields") {
 		manager, operation := entry.Text("manager"), entry.Text("operation")
 		owns := slices.Contains(ownedFields(o, entry), "f:workerGroupSpecs")
-		if !owns || scalers[manager] || !writesAgain(manager, operation) {
+		again := decode.Applier(manager) != "" || operation == "Apply" && !strings.HasPrefix(manager, "kubectl")
+		if !owns || scalers[manager] || !again { // people with kubectl write once
 			continue
 		}
 		report(occurrence{Path: entry.Path(),
@@ -234,17 +235,6 @@ func ownedFields(o *Object, entry fieldpath.Value) []string {
 // scalers are the field managers that may write worker groups: Heliostat, Ray's autoscaler (a Python client) and the
 // operator.
 var scalers = map[string]bool{"heliostat": true, "python-requests": true, "kuberay-operator": true, "manager": true}
-
-// gitOps are field managers that write again and again what a repository has.
-var gitOps = []string{
-	"argocd", "kustomize-controller", "helm-controller", "flux", "fleetagent", "keda", "horizontal-pod-autoscaler",
-}
-
-// writesAgain reports whether a manager writes again and again. People with kubectl write once.
-func writesAgain(manager, operation string) bool {
-	return slices.ContainsFunc(gitOps, func(name string) bool { return strings.HasPrefix(manager, name) }) ||
-		operation == "Apply" && !strings.HasPrefix(manager, "kubectl")
-}
 
 // networkCloses reports a network policy that keeps the fleet from the GCS, the only port of Ray that it calls. A
 // sidecar is in a pod of the RayCluster, which may call it.

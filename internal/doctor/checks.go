@@ -294,7 +294,7 @@ var nodeChecks = []Check{
 		"pods that request a GPU resource do not fit there"},
 	{string(sharing.MIGChanging), raydemand.Warning, nodeProblem(migStateLabel, showMIGManager),
 		"until the change is done, do not trust what the node announces of its GPUs"},
-	{string(sharing.MIGInvalid), raydemand.Error, nodeProblemBy(productLabel, applyEvenLayout),
+	{string(sharing.MIGInvalid), raydemand.Error, nodeProblem(productLabel, evenLayout),
 		"under the single strategy all cards need one common profile; the node announces nothing"},
 	{string(sharing.ProfileMismatch), raydemand.Info, nodeProblem(nodeLabels, restartFeatureDiscovery),
 		"feature discovery and device plugin are of different releases; Heliostat uses the resource"},

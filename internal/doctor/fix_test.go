@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -309,49 +308,6 @@ func steps(pointer string) []string {
 		parts[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
 	}
 	return parts
-}
-
-// edit runs one operation of RFC 6902, as strictly as an API server: what it removes or replaces must exist, and so
-// must its parent.
-func edit(t *testing.T, value any, path []string, op string, to any) any {
-	t.Helper()
-	step, last := path[0], len(path) == 1
-	switch v := value.(type) {
-	case map[string]any:
-		_, there := v[step]
-		switch {
-		case !last && !there, last && op != "add" && op != "move" && !there:
-			t.Fatalf("%s %s: no such field", op, strings.Join(path, "/"))
-		case !last:
-			v[step] = edit(t, v[step], path[1:], op, to)
-		case op == "remove":
-			delete(v, step)
-		default:
-			v[step] = to
-		}
-		return v
-	case []any:
-		if step == "-" && last && op == "add" {
-			return append(v, to)
-		}
-		i, err := strconv.Atoi(step)
-		if err != nil || i >= len(v) {
-			t.Fatalf("%s %s: no such element", op, strings.Join(path, "/"))
-		}
-		switch {
-		case !last:
-			v[i] = edit(t, v[i], path[1:], op, to)
-		case op == "remove":
-			return slices.Delete(v, i, i+1)
-		case op == "add":
-			return slices.Insert(v, i, to)
-		default:
-			v[i] = to
-		}
-		return v
-	}
-	t.Fatalf("%s %s: %v has no members", op, strings.Join(path, "/"), value)
-	return nil
 }
 
 // The shell keeps the quotes of an expanded variable, and eval removes them (kuberay #3756).

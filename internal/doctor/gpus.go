@@ -119,7 +119,7 @@ func replaceAmount(r gpuRequest, to string) fix {
 // removeRequest removes the resource.
 func removeRequest(r gpuRequest) []operation { return r.each(remove) }
 
-func gpuTwoResources(x *inventory, g rayGroup, report reporter) {
+func gpuTwoResources(_ *inventory, g rayGroup, report reporter) {
 	found := devicesOfRay(g)
 	isMIG := func(r gpuRequest) bool { return strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix) }
 	if len(found) < 2 || isMIG(found[0]) && isMIG(found[len(found)-1]) {
@@ -129,19 +129,10 @@ func gpuTwoResources(x *inventory, g rayGroup, report reporter) {
 	for i, r := range found {
 		names[i] = r.Resource
 	}
-	two := occurrence{Path: g.rayContainer().Path("resources", "limits"), Seen: strings.Join(names, ", ")}
-	keep, known := 0, true
+	two := occurrence{Path: g.rayContainer().Path("resources", "limits"), Seen: strings.Join(names, ", "),
+		Fix: edit("keep the resource that the nodes announce, or give each of them its own group")}
 	if vendor(found[0]) != vendor(found[len(found)-1]) {
 		two.More = "only a node with GPUs of both vendors has both"
-		keep, known = onlyAnnounced(x, found)
-	}
-	two.Fix = edit("keep the resource that the nodes announce, or give each of them its own group")
-	if known {
-		var operations []operation
-		for _, r := range slices.Delete(slices.Clone(found), keep, keep+1) {
-			operations = append(operations, removeRequest(r)...)
-		}
-		two.Fix = patch(operations...).Hint("or give each of them its own group")
 	}
 	report(two)
 }
@@ -163,21 +154,6 @@ var vendors = []string{"amd.com", "gpu.intel.com", "nvidia.com"}
 func vendor(r gpuRequest) string {
 	domain, _, _ := strings.Cut(r.Resource, "/")
 	return domain
-}
-
-// onlyAnnounced returns which of the resources some node announces, and false if that is none or several.
-func onlyAnnounced(x *inventory, found []gpuRequest) (at int, only bool) {
-	at = -1
-	for i, r := range found {
-		if !slices.ContainsFunc(x.Nodes, func(n *Object) bool { return n.Node.Fit.GPUs.Units[r.Resource] > 0 }) {
-			continue
-		}
-		if at >= 0 {
-			return 0, false
-		}
-		at = i
-	}
-	return at, at >= 0
 }
 
 func gpuSlicesDiffer(x *inventory, g rayGroup, report reporter) {
@@ -273,11 +249,7 @@ func migProfileUnknown(_ *inventory, r gpuRequest, report reporter) {
 	}) {
 		return
 	}
-	example := "use a profile that nvidia-smi mig -lgip lists, for example " + gpuinfo.MIGPrefix + "1g.10gb"
-	found := ofName(r, edit(example))
-	if nearest, ok := nearestProfile(products, suffix); ok {
-		found.Fix = rename(r, gpuinfo.MIGPrefix+nearest)
-	}
+	found := ofName(r, edit("use a profile that nvidia-smi mig -lgip lists, for example "+gpuinfo.MIGPrefix+"1g.10gb"))
 	found.More = which
 	report(found)
 }
@@ -392,27 +364,6 @@ func misspeltMIG(name string) string {
 		return ""
 	}
 	return gpuinfo.MIGPrefix + profile
-}
-
-// nearestProfile returns the plain profile with the most similar name and as many compute slices.
-func nearestProfile(products []gpuinfo.Product, suffix string) (string, bool) {
-	const otherSlices = 10 // more than any two names differ
-	best, least := "", -1
-	for _, product := range products {
-		for _, profile := range product.Profiles {
-			if !profile.Plain() {
-				continue
-			}
-			distance := fieldpath.Distance(suffix, profile.Name)
-			if suffix[:min(len(suffix), 1)] != profile.Name[:1] {
-				distance += otherSlices
-			}
-			if least < 0 || distance < least || distance == least && profile.Name < best {
-				best, least = profile.Name, distance
-			}
-		}
-	}
-	return best, least >= 0 && least < otherSlices
 }
 
 // labelOfNodes reports whether the name is that of a label which AMD's node labeller or NVIDIA's feature discovery

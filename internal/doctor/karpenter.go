@@ -83,7 +83,6 @@ func reportUnguarded(x *inventory, nodePool string, report reporter, found occur
 	switch bare, unknown := states[unguarded], states[guardUnknown]; {
 	case len(bare) > 0:
 		found.More = "pods of " + groupsText(bare) + " may run there and have no guard"
-		found.Fix = guardFix(x, found.Fix)
 	case len(unknown) > 0:
 		found.Severity = raydemand.Info
 		found.More = "pods of " + groupsText(unknown) + " may run there, and no pod and no Deployment of Heliostat " +
@@ -171,28 +170,6 @@ func disruptionTaintTolerated(x *inventory, g rayGroup, report reporter) {
 		}
 		return
 	}
-}
-
-// guardFix returns the fix for groups that nothing guards: the flag of Heliostat's Deployment, if that is what is
-// missing, or else what the caller knows.
-func guardFix(x *inventory, otherwise fix) fix {
-	service, found := x.onlyService()
-	if protects, known := service.protects(); !found || !known || protects {
-		return otherwise
-	}
-	args := service.container.Get("args")
-	change := service.Object.appendTo(args, "--"+protectFlag)
-	for _, word := range args.Items() {
-		if strings.HasPrefix(word.Text(), "--"+protectFlag) {
-			change = replace(word.Path(), "--"+protectFlag)
-		}
-	}
-	const role = "heliostat-guards"
-	return fix{object: service.Object, operations: []operation{change}}.
-		Then("kubectl create clusterrole " + role + " --verb=patch --resource=pods" +
-			" && kubectl create clusterrolebinding " + role + " --clusterrole=" + role +
-			" --serviceaccount=" + quote(service.Namespace+":"+service.account())).
-		Hint("the chart value protectBusy: true does both, and it has an effect for managed RayClusters alone")
 }
 
 // guard says whether something keeps Karpenter from evicting the working pods of a group.

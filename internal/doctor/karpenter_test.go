@@ -103,27 +103,6 @@ func TestAValueOfAnotherTypeIsShown(t *testing.T) {
 	}
 }
 
-func TestTheFixGivesHeliostatTheFlagAndTheRight(t *testing.T) {
-	all := objects(t, "testdata/shows/consolidation-unguarded.yaml")
-	f, _ := findingOf(examine(t, all), "consolidation-unguarded")
-	for _, want := range []string{
-		"kubectl patch deployment heliostat -n heliostat", `"value":"--protect-busy"}`, "--verb=patch --resource=pods",
-		"--serviceaccount=heliostat:heliostat",
-	} {
-		if !strings.Contains(f.Fix, want) {
-			t.Errorf("fix %s, want %s in it", f.Fix, want)
-		}
-	}
-	if want := "pods of group a100 of RayCluster/ml/llm may run there and have no guard"; !strings.Contains(f.Why, want) {
-		t.Errorf("why %q, want %q", f.Why, want)
-	}
-	field(t, all[1], "/spec/template/spec/containers/0/image", "registry.example/other:1")
-	f, _ = findingOf(examine(t, all), "consolidation-unguarded")
-	if want := `"path":"/spec/disruption/consolidationPolicy","value":"WhenEmpty"`; !strings.Contains(f.Fix, want) {
-		t.Errorf("fix %s, want %s in it", f.Fix, want)
-	}
-}
-
 // Without a guard there is nothing that the grace period could end; the pods are evicted at once.
 func TestAGracePeriodMattersMostForHeads(t *testing.T) {
 	onlyWorkers := func(t *testing.T, all []map[string]any) {

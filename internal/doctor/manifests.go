@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,9 +40,6 @@ func Read(objects []map[string]any, reader sharing.Reader, devices *dra.Objects)
 			return input, err
 		}
 		object.Unreadable = append(object.Unreadable, unreadable[i]...)
-		if object.Kind == "PodDisruptionBudget" && object.Read() {
-			object.Unreadable = budgetFaults(&object)
-		}
 		if object.Kind == "ConfigMap" || object.Kind == "NodePool" && object.Read() {
 			var ceilings []landing.Ceiling
 			ceilings, object.Unreadable = ceilingsIn(fields)
@@ -245,34 +241,6 @@ func named(object Object) error {
 		return fmt.Errorf("%s: metadata.name is missing: want the name of the object", object.Kind)
 	}
 	return nil
-}
-
-// budgetFaults returns what the API server would refuse in a PodDisruptionBudget.
-func budgetFaults(budget *Object) (faults []string) {
-	spec := budget.Root().Get("spec")
-	for _, key := range []string{"minAvailable", "maxUnavailable"} {
-		if limit := spec.Get(key); limit.Has() && !isLimit(limit) {
-			faults = append(faults, fmt.Sprintf("spec.%s is %s: want a whole number of 0 or more, or a percentage "+
-				"such as \"50%%\"", key, limit))
-		}
-	}
-	selector := spec.Get("selector")
-	if _, err := readSelector(selector); err != nil {
-		faults = append(faults, fmt.Sprintf("spec.selector is %s: want a label selector with matchLabels or "+
-			"matchExpressions: %v", selector, err))
-	}
-	return faults
-}
-
-// isLimit reports whether a value limits how many pods may be unavailable.
-func isLimit(v fieldpath.Value) bool {
-	if percent, isText := v.Raw().(string); isText {
-		number, isPercentage := strings.CutSuffix(percent, "%")
-		n, err := strconv.ParseUint(number, 10, 8)
-		return isPercentage && err == nil && n <= 100
-	}
-	n, isWhole := v.Raw().(int64)
-	return isWhole && n >= 0 && n <= math.MaxInt32
 }
 
 // podsIn reads the pods among the objects. It also returns, by the number of an object, what cannot be read in it.

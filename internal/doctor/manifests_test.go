@@ -58,30 +58,6 @@ func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 	}
 }
 
-func TestFaultsOfABudgetAreNamed(t *testing.T) {
-	for spec, want := range map[string]string{
-		`{maxUnavailable: 1, selector: {matchLabels: {a: b}}}`: "",
-		`{minAvailable: "100%"}`:                               "",
-		`{minAvailable: "1"}`:                                  `spec.minAvailable is 1: want a whole number of 0 or more, or a percentage such as "50%"`,
-		`{maxUnavailable: -1}`:                                 "spec.maxUnavailable is -1: want a whole number of 0 or more",
-		`{maxUnavailable: "150%"}`:                             "spec.maxUnavailable is 150%: want",
-		`{maxUnavailable: 0.5}`:                                "spec.maxUnavailable is 0.5: want",
-		`{selector: {matchLabels: {team: 5}}}`:                 `spec.selector is {"matchLabels":{"team":5}}: want a label selector`,
-		`{selector: {matchExpressions: [{key: a, operator: Is}]}}`: "want a label selector with matchLabels or matchExpressions: " +
-			`"Is" is not a valid label selector operator`,
-	} {
-		objects, _, err := decode.ReadObjects(strings.NewReader("kind: PodDisruptionBudget\nmetadata: {name: a, namespace: b}\nspec: " + spec + "\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		input, err := doctor.Read(objects, sharing.Reader{}, nil)
-		got := strings.Join(input.Objects[0].Unreadable, "; ")
-		if err != nil || !strings.Contains(got, want) || (want == "") != (got == "") {
-			t.Errorf("%s: %q, %v; want %q", spec, got, err, want)
-		}
-	}
-}
-
 func TestNumbersOfManifestsStayWhole(t *testing.T) {
 	objects, _, err := decode.ReadObjects(strings.NewReader("kind: Pod\nmetadata: {name: a, generation: 9007199254740993}\n"))
 	if err != nil {

@@ -1,13 +1,10 @@
 package doctor
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
-	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -68,6 +65,8 @@ const (
 		"should use the GPUs; virtual machines then cannot"
 	showMIGManager = "kubectl logs -n gpu-operator -l app=nvidia-mig-manager --tail=50  # pods that use the GPUs " +
 		"delay the change"
+	evenLayout = "kubectl label node $NODE --overwrite nvidia.com/mig.config=all-disabled  # or a layout of " +
+		"mig-parted with one profile, such as all-1g.10gb"
 	restartFeatureDiscovery = "kubectl rollout restart -n gpu-operator daemonset/gpu-feature-discovery  # after you " +
 		"update it"
 	restartDriver = "kubectl delete pod -A -l app=nvidia-driver-daemonset $THERE"
@@ -118,21 +117,6 @@ func deployPlugin(n *Object) string {
 }
 
 const gkeNoPlugin = "gke-no-default-nvidia-gpu-device-plugin"
-
-// applyEvenLayout gives all cards one profile: the smallest one of the product, in the names of mig-parted.
-func applyEvenLayout(n *Object) string {
-	layout, model := "all-disabled", ""
-	if n.Node.Fit.GPUs.Product != nil {
-		model = *n.Node.Fit.GPUs.Product
-	}
-	if product, known := gpuinfo.ProductOf(model); known {
-		plain := slices.DeleteFunc(slices.Clone(product.Profiles), func(p gpuinfo.Profile) bool { return !p.Plain() })
-		layout = "all-" + slices.MinFunc(plain, func(a, b gpuinfo.Profile) int {
-			return cmp.Or(cmp.Compare(a.Slices, b.Slices), cmp.Compare(a.Size, b.Size))
-		}).Name
-	}
-	return "kubectl label node $NODE --overwrite nvidia.com/mig.config=" + layout
-}
 
 // restartRegister restarts the device plugin that writes the register of cards.
 func restartRegister(n *Object) string {

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 
@@ -65,11 +64,6 @@ func (p program) switched(name string) (on, known bool) {
 
 // protects reports whether the service guards the pods of managed RayClusters, as Switched does.
 func (p program) protects() (protects, known bool) { return p.switched(protectFlag) }
-
-// account returns the name of the ServiceAccount of its pods.
-func (p program) account() string {
-	return cmp.Or(p.Root().Text("spec", "template", "spec", "serviceAccountName"), "default")
-}
 
 func (p program) configured() bool {
 	_, set := p.flag("config")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -16,30 +18,26 @@ import (
 // field sets a value deep in an object of a manifest, or removes it.
 func field(t *testing.T, object map[string]any, pointer string, to any) {
 	t.Helper()
-	var value any
-	text, err := json.Marshal(to)
-	if err != nil || json.Unmarshal(text, &value) != nil {
+	change := map[string]any{"op": "add", "path": pointer, "value": to}
+	if to == nil {
+		change["op"] = "remove"
+	}
+	text, err := json.Marshal([]any{change})
+	if err != nil {
 		t.Fatal(err)
 	}
-	path := steps(pointer)
-	op := "add"
-	if to == nil {
-		op = "remove"
+	all, err := patched(t, []map[string]any{object}, nameOf(object), string(text))
+	if err != nil {
+		t.Fatal(err)
 	}
-	maps.Copy(object, edit(t, object, path, op, value).(map[string]any))
+	clear(object)
+	maps.Copy(object, all[0])
 }
 
 // nodeLike returns another node of the same kind.
 func nodeLike(t *testing.T, node map[string]any) map[string]any {
 	t.Helper()
-	text, err := json.Marshal(node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := map[string]any{}
-	if err := json.Unmarshal(text, &other); err != nil {
-		t.Fatal(err)
-	}
+	other := runtime.DeepCopyJSON(node)
 	field(t, other, "/metadata/name", "another")
 	return other
 }

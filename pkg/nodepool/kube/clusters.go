@@ -90,7 +90,8 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 		return scalePatch(object.Object, change)
 	})
 	if apierrors.IsInvalid(err) {
-		return 0, m.conflictOrRefusal(ctx, change, patch, err)
+		return 0, m.conflictOrRefusal(ctx, "patching", change.Cluster, err, patch,
+			func(object map[string]any) ([]byte, error) { return scalePatch(object, change) })
 	}
 	if err != nil {
 		return 0, err
@@ -129,20 +130,23 @@ func (m *Manager) mayWriteTo(
 // conflictOrRefusal distinguishes a failed test of a patch from a change that an admission policy or the schema
 // rejects: both are a 422. If the current object gives the very same patch, all its tests hold, so the change was
 // rejected, and a retry does not help.
-func (m *Manager) conflictOrRefusal(ctx context.Context, change nodepool.Change, patch []byte, invalid error) error {
+func (m *Manager) conflictOrRefusal(
+	ctx context.Context, doing string, key nodepool.ClusterKey, invalid error, patch []byte,
+	build func(object map[string]any) ([]byte, error),
+) error {
 	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
-	object, err := m.getRayCluster(ctx, m.rayClusters, change.Cluster)
+	object, err := m.getRayCluster(ctx, m.rayClusters, key)
 	if err != nil {
 		return invalid
 	}
 	m.newestSeen.remember(object)
-	if again, err := scalePatch(object.Object, change); err != nil || !bytes.Equal(again, patch) {
+	if again, err := build(object.Object); err != nil || !bytes.Equal(again, patch) {
 		return invalid
 	}
 	var answer *apierrors.StatusError
 	errors.As(invalid, &answer)
-	return fmt.Errorf("patching %s: refused by the API server: %w", change.Cluster, answer)
+	return fmt.Errorf("%s %s: refused by the API server: %w", doing, key, answer)
 }
 
 // patch sends a patch and remembers the response as the newest object.

@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -33,33 +32,19 @@ func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange
 	if refusal := refuseSync(object.Object, &cluster, change); refusal != nil {
 		return 0, refusal
 	}
-	written, _, err := m.writeAsOwner(ctx, "writing num-gpus to", object, func(term string) ([]byte, error) {
+	const doing = "writing num-gpus to"
+	written, patch, err := m.writeAsOwner(ctx, doing, object, func(term string) ([]byte, error) {
 		change.Term = term
 		return numGPUsPatch(object.Object, change)
 	})
 	if apierrors.IsInvalid(err) {
-		return 0, m.numGPUsConflict(ctx, change, object.GetResourceVersion(), err)
+		return 0, m.conflictOrRefusal(ctx, doing, change.Cluster, err, patch,
+			func(object map[string]any) ([]byte, error) { return numGPUsPatch(object, change) })
 	}
 	if err != nil {
 		return 0, err
 	}
 	return written.GetGeneration(), nil
-}
-
-// numGPUsConflict distinguishes a failed test from a change that the API server rejects, by the version that was
-// tested.
-func (m *Manager) numGPUsConflict(
-	ctx context.Context, change nodepool.NumGPUsChange, version string, invalid error,
-) error {
-	object, err := m.getRayCluster(ctx, m.rayClusters, change.Cluster)
-	if err != nil || object.GetResourceVersion() != version {
-		return invalid
-	}
-	var answer *apierrors.StatusError
-	if !errors.As(invalid, &answer) {
-		return invalid
-	}
-	return fmt.Errorf("writing num-gpus to %s: refused by the API server: %w", change.Cluster, answer)
 }
 
 // refuseSync returns why the current object forbids the change, or nil.

@@ -75,10 +75,18 @@ func AppliedBy(metadata Fields) string {
 		if operation == "Apply" {
 			return fmt.Sprintf("%s, by server-side apply", manager)
 		}
-		for _, row := range appliers {
-			if strings.Contains(strings.ToLower(manager), row.word) {
-				return fmt.Sprintf("%s (%s)", row.program, manager)
-			}
+		if program := Applier(manager); program != "" {
+			return fmt.Sprintf("%s (%s)", program, manager)
+		}
+	}
+	return ""
+}
+
+// Applier returns which program that applies the same manifest repeatedly has this field manager, or "".
+func Applier(manager string) string {
+	for _, row := range appliers {
+		if strings.Contains(strings.ToLower(manager), row.word) {
+			return row.program
 		}
 	}
 	return ""
