@@ -4,55 +4,36 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // The API server's rules for extended resources are in its ValidateContainerResources: whole numbers, and no request
 // that differs from the limit.
 
-func gpuAmountImpossible(x *inventory, g rayGroup, report reporter) {
-	for _, f := range landing.CheckGPUs(x.Input.Reader, &g.Workers.Pod) {
-		if f.Code != landing.GPUAmountImpossible {
-			continue
+// ofTemplate reports what plans report under the code of the check: package landing knows which GPUs no pod can have.
+// That amounts are not whole has a check of its own.
+func ofTemplate(x *inventory, code string, report reporter) {
+	for _, g := range x.Groups {
+		for _, f := range landing.CheckGPUs(x.Input.Reader, &g.Pods.Pod) {
+			at := g.Get("template", "metadata", "labels", f.Field)
+			for _, r := range g.gpuRequests() {
+				if r.Resource == f.Field && !at.Has() {
+					at = r.field()
+				}
+			}
+			amount, isAmount := quantity(at)
+			if f.Code == code && !(isAmount && amount.MilliValue()%1000 != 0) {
+				found := said(at.Path(), f)
+				found.Object = g.Of
+				report(found)
+			}
 		}
-		at := g.rayContainer().Path("resources", "limits", f.Field)
-		if g.Has("template", "metadata", "labels", f.Field) {
-			at = g.Path("template", "metadata", "labels", f.Field)
-		}
-		report(said(at, f))
-	}
-}
-
-// gpuRequestInvalid reports what the rules of ACK's shared cards refuse and no other check examines: how memory is
-// spread over cards.
-func gpuRequestInvalid(x *inventory, g rayGroup, report reporter) {
-	shape := &g.Workers.Pod
-	for _, f := range landing.CheckGPUs(x.Input.Reader, shape) {
-		if shape.CardsAsked <= 1 && !strings.HasPrefix(f.Field, "koordinator.sh/") {
-			continue // checks of their own report these
-		}
-		limit := g.rayContainer().Get("resources", "limits", f.Field)
-		units, whole := quantity(limit)
-		if f.Code != landing.GPURequestInvalid || !whole {
-			continue
-		}
-		found := said(limit.Path(), f)
-		if cards := shape.CardsAsked; f.Field == gpuinfo.AliyunMemory {
-			multiple := (units.Value() + cards - 1) / cards * cards
-			found.Fix = patch(replace(limit.Path(), strconv.FormatInt(multiple, 10)))
-		} else if memory := g.rayContainer().Get("resources", "limits", gpuinfo.AliyunMemory); memory.Has() {
-			label := g.Path("template", "metadata", "labels", gpuinfo.AliyunCount)
-			found.Fix = patch(remove(label)).Hint("or remove the cores")
-		}
-		report(found)
 	}
 }
 
@@ -228,30 +209,6 @@ func migNameMisspelt(_ *inventory, r gpuRequest, report reporter) {
 	if right := misspeltMIG(r.Resource); right != "" {
 		report(ofName(r, rename(r, right)))
 	}
-}
-
-// migProfileUnknown compares a profile with the card that the group selects by a label, or else with all cards.
-func migProfileUnknown(_ *inventory, r gpuRequest, report reporter) {
-	suffix, isMIG := strings.CutPrefix(r.Resource, gpuinfo.MIGPrefix)
-	if !isMIG {
-		return
-	}
-	products, which := gpuinfo.Products(), "no card has it"
-	if product, known := r.Pods.Pod.SelectedProduct(); known {
-		products, which = []gpuinfo.Product{product}, product.Name+" does not have it"
-	} else if r.Pods.Pod.Selector[sharing.LabelProduct] != "" {
-		return // no table has the product
-	}
-	profile, err := gpuinfo.ParseProfile(strings.TrimSuffix(suffix, ".shared"))
-	if err == nil && slices.ContainsFunc(products, func(p gpuinfo.Product) bool {
-		_, has := p.Profile(profile.String())
-		return has
-	}) {
-		return
-	}
-	found := ofName(r, edit("use a profile that nvidia-smi mig -lgip lists, for example "+gpuinfo.MIGPrefix+"1g.10gb"))
-	found.More = which
-	report(found)
 }
 
 func migTwoProfiles(_ *inventory, g rayGroup, report reporter) {

@@ -8,29 +8,8 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-func gpuCoreStep(_ *inventory, r gpuRequest, report reporter) {
-	cores, ok := quantity(r.Limit)
-	if r.Resource != gpuinfo.AliyunCores || !ok {
-		return
-	}
-	n := cores.Value()
-	err := sharing.CheckACK(1, n)
-	if err != nil || n == 0 {
-		report(shows(r.Limit, replaceAmount(r, strconv.FormatInt(min(100, max(5, (n+4)/5*5)), 10))))
-	}
-}
-
-func gpuCoresWithoutMemory(_ *inventory, r gpuRequest, report reporter) {
-	memory := r.Container.Get("resources", "limits", gpuinfo.AliyunMemory)
-	if r.Resource == gpuinfo.AliyunCores && r.Limit.Has() && !memory.Has() {
-		patch := patch(r.set(memory.Path(), "4"))
-		report(shows(r.Limit, patch.Hint("replace 4 with the GiB that a worker needs")))
-	}
-}
 
 // gpuMemoryAboveCard compares what a pod requests of one card with the largest card that a node, or the declared shape
 // of one, has.

@@ -143,8 +143,7 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 		"another node has the same strategy": {"mig-strategy", func(t *testing.T, all []map[string]any) {
 			all[2] = nodeLike(t, all[1])
 		}, true},
-		"strategy none":            {"mig-strategy", set(1, "/metadata/labels/nvidia.com~1mig.strategy", "none"), true},
-		"105 percent of the cores": {"gpu-core-step", set(0, worker+"/containers/0/resources/limits/aliyun.com~1gpu-core.percentage", "105"), true},
+		"strategy none": {"mig-strategy", set(1, "/metadata/labels/nvidia.com~1mig.strategy", "none"), true},
 		"another node does not report the memory of a card": {"gpu-mem-above-card", func(t *testing.T, all []map[string]any) {
 			all[2] = nodeLike(t, all[1])
 			field(t, all[2], "/metadata/labels", map[string]any{})
