@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,25 +9,30 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // The API server's rules for extended resources are in its ValidateContainerResources: whole numbers, and no request
 // that differs from the limit.
 
 // ofTemplate reports what plans report under the code of the check: package landing knows which GPUs no pod can have.
-// That amounts are not whole has a check of its own.
+// Amounts that are not whole, misspelt names of MIG profiles and counted shares have a check with a patch.
 func ofTemplate(x *inventory, code string, report reporter) {
 	for _, g := range x.Groups {
 		for _, f := range landing.CheckGPUs(x.Input.Reader, &g.Pods.Pod) {
 			at := g.Get("template", "metadata", "labels", f.Field)
+			if annotation := g.Get("template", "metadata", "annotations", f.Field); annotation.Has() {
+				at = annotation
+			}
 			for _, r := range g.gpuRequests() {
 				if r.Resource == f.Field && !at.Has() {
 					at = r.field()
 				}
 			}
 			amount, isAmount := quantity(at)
-			if f.Code == code && !(isAmount && amount.MilliValue()%1000 != 0) {
+			_, patched := countedShares[f.Field]
+			patched = patched || misspeltMIG(f.Field) != "" ||
+				code == landing.GPURequestInvalid && isAmount && amount.MilliValue()%1000 != 0
+			if f.Code == code && !patched {
 				found := said(at.Path(), f)
 				found.Object = g.Of
 				report(found)
@@ -282,24 +286,6 @@ func otherStrategy(x *inventory, name string) (first *Object) {
 	return first
 }
 
-func gpuResourceUnknown(_ *inventory, r gpuRequest, report reporter) {
-	_, err := r.lookup()
-	_, shares := countedShares[r.Resource]
-	isMIG := misspeltMIG(r.Resource) != "" || strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix)
-	if !errors.Is(err, gpuinfo.ErrUnknownResource) || isMIG || shares {
-		return
-	}
-	hint := "correct the name, or declare what it is to doctor, nodepools and serve: --resource "
-	found := ofName(r, edit(hint+quote(r.Resource)+"=KIND"))
-	if vendor, isLabel := labelOfNodes(r.Resource); isLabel {
-		found.Severity = raydemand.Error
-		found.Why = "it is a label that describes the GPUs of a node, and no resource: no node announces it, so the " +
-			"pods stay pending"
-		found.Fix = edit("request " + vendor + "/gpu instead, and select nodes by the label in nodeSelector")
-	}
-	report(found)
-}
-
 // ofName reports the name of a requested resource.
 func ofName(r gpuRequest, f fix) occurrence {
 	return occurrence{Object: r.Of, Path: r.field().Path(), Seen: r.Resource, Fix: f}
@@ -321,16 +307,4 @@ func misspeltMIG(name string) string {
 		return ""
 	}
 	return gpuinfo.MIGPrefix + profile
-}
-
-// labelOfNodes reports whether the name is that of a label which AMD's node labeller or NVIDIA's feature discovery
-// writes, and returns its domain.
-func labelOfNodes(name string) (domain string, is bool) {
-	domain, label, _ := strings.Cut(name, "/gpu.")
-	labels := map[string][]string{
-		"amd.com": {"cu-count", "device-id", "driver-version", "family", "product-name", "simd-count", "vram"},
-		"nvidia.com": {"compute.major", "compute.minor", "count", "family", "machine", "memory", "mode", "present",
-			"product", "replicas", "sharing-strategy"},
-	}
-	return domain, slices.Contains(labels[domain], label)
 }

@@ -31,30 +31,6 @@ func gpuMemoryAboveCard(x *inventory, g rayGroup, report reporter) {
 	}
 }
 
-// gpuFractionRefused reports annotations that KAI's webhook refuses.
-func gpuFractionRefused(_ *inventory, g rayGroup, report reporter) {
-	share := g.Pods.Pod.Share
-	if share == nil || share.Refused == "" {
-		return
-	}
-	annotations := g.Get("template", "metadata", "annotations")
-	said, memory := annotations.Get(share.Annotation), annotations.Get("gpu-memory")
-	found := occurrence{Path: said.Path(), Seen: said.Text(), More: share.Refused, Fix: edit("correct the number")}
-	var operations []operation
-	for _, r := range g.gpuRequests() {
-		if r.Resource == gpuinfo.NvidiaGPU && r.Limit.Has() {
-			operations = append(operations, removeRequest(r)...)
-		}
-	}
-	switch {
-	case memory.Has() && annotations.Get("gpu-fraction").Has():
-		found.Fix = patch(remove(memory.Path()))
-	case len(operations) > 0:
-		found.Fix = patch(operations...).Hint("or remove the annotation, if a worker needs the whole card")
-	}
-	report(found)
-}
-
 // countedShares are resources whose names end with gpu, so that the operator counts each unit as a GPU, and what a unit
 // is.
 var countedShares = map[string]string{
