@@ -130,14 +130,10 @@ func (c *oneCard) take(request *landing.CardRequest) bool {
 	if memory == 0 {
 		memory = c.total * request.MemoryPercent / 100
 	}
-	whole := request.Whole || request.Cores >= 100
-	if c.memory < memory || c.cores < request.Cores || c.cores == 0 || c.slots < 1 || whole && c.used {
+	if c.memory < memory || c.cores < request.Cores || c.cores == 0 || c.slots < 1 || request.Cores >= 100 && c.used {
 		return false
 	}
 	c.memory, c.cores, c.slots, c.used = c.memory-memory, c.cores-request.Cores, c.slots-1, true
-	if request.Whole {
-		c.memory = 0
-	}
 	return true
 }
 

@@ -134,7 +134,7 @@ func (c *CardRequest) of(r *run) (memory, cores int64, fits bool) {
 // pod, not even one that requests no cores, and 100 percent of them are only given on a card that is not used: HAMi's
 // and Volcano's rules.
 func (c *CardRequest) times(r *run) int64 {
-	whole := c.Whole || c.Cores >= 100
+	whole := c.Cores >= 100
 	memory, cores, fits := c.of(r)
 	if r.cores <= 0 || whole && r.used || !fits {
 		return 0
@@ -180,9 +180,6 @@ func (c *CardRequest) with(r run, count, n int64) run {
 	memory, cores, _ := c.of(&r)
 	if r.memory != unknownAmount {
 		r.memory -= memory * n
-	}
-	if c.Whole && r.memory != unknownAmount {
-		r.memory = 0
 	}
 	if r.cores != unknownAmount {
 		r.cores -= cores * n

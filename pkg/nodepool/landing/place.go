@@ -119,8 +119,6 @@ type CardRequest struct {
 	Cores int64 `json:"cores,omitempty"`
 	// Stacked: a card may have several of the pod's parts.
 	Stacked bool `json:"stacked,omitempty"`
-	// Whole says that no other pod may use the cards, before or after.
-	Whole bool `json:"whole,omitempty"`
 	// Order, if it is set, replaces the CardOrder of a place: with HAMi a pod may say what it wants.
 	Order string `json:"order,omitempty"`
 	// pod is the name of the pod, which New sets.

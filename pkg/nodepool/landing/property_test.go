@@ -30,7 +30,7 @@ func drawPods(t *rapid.T, most int) []landing.Pod {
 }
 
 func drawRequest(t *rapid.T) *landing.CardRequest {
-	request := &landing.CardRequest{Cards: rapid.Int64Range(0, 3).Draw(t, "cards"), Whole: rapid.IntRange(0, 9).Draw(t, "whole") == 0}
+	request := &landing.CardRequest{Cards: rapid.Int64Range(0, 3).Draw(t, "cards")}
 	switch rapid.IntRange(0, 2).Draw(t, "of memory") {
 	case 0:
 		request.Memory = rapid.Int64Range(1, 9).Draw(t, "memory")
