@@ -121,24 +121,29 @@ type NodeTemplate struct {
 	Taints       []sharing.Taint
 }
 
-// refusal returns why no node of the template accepts a pod of this shape; empty if one may. What the template leaves
-// open refuses nothing.
-func (t *NodeTemplate) refusal(p *PodShape) (why string) {
+// refusal says why no node of the template accepts a pod of this shape; nil if one may. What the template leaves open
+// refuses nothing.
+func (t *NodeTemplate) refusal(p *PodShape) (why func() string) {
 	made := &Node{Labels: t.Labels}
 	for _, taint := range t.Taints {
 		if !p.Tolerates(made, taint) {
-			return " has taint " + taint.String() + " which the group does not tolerate"
+			return func() string { return " has taint " + taint.String() + " which the group does not tolerate" }
 		}
 	}
+	var first *Requirement
 	for _, all := range p.labelAlternatives() {
 		at := slices.IndexFunc(all, func(r Requirement) bool { return !t.allows(r) })
 		if at < 0 {
-			return ""
+			return nil
 		}
-		why = cmp.Or(why, " adds no node with label "+all[at].Key+" "+all[at].Operator+" "+
-			strings.Join(all[at].Values, ", "))
+		first = cmp.Or(first, &all[at])
 	}
-	return cmp.Or(why, " does not match the required node affinity")
+	return func() string {
+		if first == nil {
+			return " does not match the required node affinity"
+		}
+		return " adds no node with label " + first.Key + " " + first.Operator + " " + strings.Join(first.Values, ", ")
+	}
 }
 
 // sizeLabels are the labels in which Karpenter's providers state the size of an instance type, with what they count
@@ -165,14 +170,16 @@ func (r *Room) Refusal(p *PodShape) string {
 	if r.Template == nil {
 		return ""
 	}
-	why := cmp.Or(r.Template.tooSmall(p), r.Template.refusal(p))
-	switch {
+	name, small := "NodePool "+r.Pool, r.Template.tooSmall(p)
+	switch why := r.Template.refusal(p); {
 	case r.elsewhere(p):
-		why = " is not the one that the group selects"
-	case why == "":
-		return ""
+		return name + " is not the one that the group selects"
+	case small != "":
+		return name + small
+	case why != nil:
+		return name + why()
 	}
-	return "NodePool " + r.Pool + why
+	return ""
 }
 
 // tooSmall returns which request exceeds every instance type that the requirements allow; empty if none does.

@@ -255,7 +255,7 @@ type placing struct {
 
 func (p *placing) choose(classes []*claimsAlike) {
 	for _, class := range classes {
-		if class.template.refusal(p.wait.Shape) == "" {
+		if class.template.refusal(p.wait.Shape) == nil {
 			p.classes = append(p.classes, class)
 			p.choice += len(class.rooms)
 		}
@@ -391,5 +391,5 @@ func OutOfStock(now time.Time, waiting WaitingPods, fits []PoolPods, failed Fail
 func (f *failedLaunch) provesFor(now time.Time, waiting WaitingPods) bool {
 	claim := &f.Claim
 	return f.conclusive() && now.Sub(f.At) < stockMemory && !f.At.Before(waiting.Since) &&
-		claim.Template.refusal(waiting.Shape) == "" && waiting.Shape.podsIn(claim.room(nil)) > 0
+		claim.Template.refusal(waiting.Shape) == nil && waiting.Shape.podsIn(claim.room(nil)) > 0
 }

@@ -298,7 +298,7 @@ func (v *poolView) pods(p *PodShape) (PoolPods, bool) {
 	pods := PoolPods{Pool: room.Pool, ProfileFixed: v.fixed, PerNode: v.fresh.pods, Holds: v.allHold(),
 		MayAddNodes: room.MayAddNodes,
 		Provisioned: room.Source == FromKarpenter}
-	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refusal(p) != "" || v.unlike && !v.alike
+	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refusal(p) != nil || v.unlike && !v.alike
 	switch {
 	case v.fresh.pods > 0:
 		pods.MayAddPods = room.mayAddPods(p, v.fresh.pods)
