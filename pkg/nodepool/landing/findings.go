@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -76,11 +77,20 @@ func checkName(g sharing.Reader, shape *PodShape, name string) (raydemand.Findin
 		finding.Code, finding.Why = GPUAmountImpossible, "no node can have so many, so no pod of the group is ever "+
 			"placed"
 		finding.Fix = fmt.Sprintf("ask for what one pod needs, at most %d", sharing.MostUnits(resource))
+	case WholeUnits(amount) > mostMemory && (resource.Unit > 0 || name == gpuinfo.AliyunMemory):
+		unit := int64(cmp.Or(resource.Unit, 1<<10)) // ACK counts GiB
+		finding.Code, finding.Why = GPUAmountImpossible, "it counts units of memory, not bytes, and no card has so "+
+			"many, so no pod of the group is ever placed"
+		finding.Fix = fmt.Sprintf("ask for units, without a suffix such as Gi; if a unit is %d MiB, that is %d", unit,
+			(WholeUnits(amount)-1)/(unit<<20)+1)
 	case resource.Profile != "":
 		return checkProfile(shape, resource, finding)
 	}
 	return finding, finding.Code != ""
 }
+
+// mostMemory is more units of memory than a node's cards have together, if a unit is no less than 1 MiB: 8 TiB.
+const mostMemory = 1 << 23
 
 func checkProfile(shape *PodShape, resource gpuinfo.Resource, finding raydemand.Finding) (raydemand.Finding, bool) {
 	name, err := gpuinfo.ParseProfile(resource.Profile)

@@ -99,8 +99,8 @@ func (o *Objects) pods() *asked {
 	return all
 }
 
-// absentClass returns a DeviceClass that a claim requests, also as an alternative, and that does not exist: the scheduler
-// then places no pod with the claim. It returns the empty text if all exist or if DeviceClasses are not known.
+// absentClass returns a DeviceClass that a claim requests, also as an alternative, and that does not exist: the
+// scheduler then places no pod with the claim. It returns the empty text if all exist or DeviceClasses are not known.
 func (o *Objects) absentClass(claim resourcev1.ResourceClaimSpec) string {
 	var classes []string
 	for _, request := range claim.Devices.Requests {
