@@ -45,7 +45,7 @@ func TestTheExamplesOfTheHelpRun(t *testing.T) {
 		"requests": {"RAYCLUSTER ID OWNER", "ml/llm serve ann", `"id": "serve"`},
 		"freeze":   {"ml/llm is frozen", "ml/llm is not frozen"},
 		"unfreeze": {"ml/llm is not frozen"},
-		"policy":   {"ml/llm has no capacity policy", "ml/llm: annotation heliostat.dev/capacity-policy", "ml/llm: the annotation is removed"},
+		"policy":   {"ml/llm has no capacity policy"},
 		"give-back": {"only shown: nothing is given back", "llm-h100-1 h100 8 gone idle", "8 of 8 GPUs are given back",
 			"ml/llm: the reservation is ended"},
 		"resume":     {"ml/llm is not suspended"},

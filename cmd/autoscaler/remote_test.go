@@ -26,7 +26,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -49,19 +48,8 @@ type remote struct {
 	owned map[string]nodepool.OwnedRequest
 	// set is the last mode that a command set.
 	set nodepool.Mode
-	// policy is the policy that a command set, and resumed says that one resumed the cluster.
-	policy  *capacity.Policy
+	// resumed says that a command resumed the cluster.
 	resumed bool
-}
-
-func (r *remote) SetCapacityPolicy(_ context.Context, key nodepool.ClusterKey, policy *capacity.Policy) error {
-	if key != llmKey {
-		return nodepool.ErrGone
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.policy = policy
-	return nil
 }
 
 func (r *remote) Resume(_ context.Context, key nodepool.ClusterKey) error {

@@ -40,15 +40,9 @@ type ServerInterface interface {
 	// GetCluster Show one RayCluster with demand, groups and reasons
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name})
 	GetCluster(c *gin.Context, namespace Namespace, name Name)
-	// ClearCapacityPolicy Remove the capacity policy of the annotation
-	// (DELETE /v1/namespaces/{namespace}/rayclusters/{name}/capacity_policy)
-	ClearCapacityPolicy(c *gin.Context, namespace Namespace, name Name)
 	// GetCapacityPolicy Get the capacity policy of the RayCluster, and what becomes of it
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/capacity_policy)
 	GetCapacityPolicy(c *gin.Context, namespace Namespace, name Name)
-	// SetCapacityPolicy Set the capacity policy of the RayCluster
-	// (PUT /v1/namespaces/{namespace}/rayclusters/{name}/capacity_policy)
-	SetCapacityPolicy(c *gin.Context, namespace Namespace, name Name)
 	// FollowCluster Follow one RayCluster with server-sent events
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/events)
 	FollowCluster(c *gin.Context, namespace Namespace, name Name)
@@ -319,40 +313,6 @@ func (siw *ServerInterfaceWrapper) GetCluster(c *gin.Context) {
 	siw.Handler.GetCluster(c, namespace, name)
 }
 
-// ClearCapacityPolicy operation middleware
-func (siw *ServerInterfaceWrapper) ClearCapacityPolicy(c *gin.Context) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "namespace" -------------
-	var namespace Namespace
-
-	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	// ------------- Path parameter "name" -------------
-	var name Name
-
-	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.ClearCapacityPolicy(c, namespace, name)
-}
-
 // GetCapacityPolicy operation middleware
 func (siw *ServerInterfaceWrapper) GetCapacityPolicy(c *gin.Context) {
 
@@ -385,40 +345,6 @@ func (siw *ServerInterfaceWrapper) GetCapacityPolicy(c *gin.Context) {
 	}
 
 	siw.Handler.GetCapacityPolicy(c, namespace, name)
-}
-
-// SetCapacityPolicy operation middleware
-func (siw *ServerInterfaceWrapper) SetCapacityPolicy(c *gin.Context) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "namespace" -------------
-	var namespace Namespace
-
-	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	// ------------- Path parameter "name" -------------
-	var name Name
-
-	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.SetCapacityPolicy(c, namespace, name)
 }
 
 // FollowCluster operation middleware
@@ -1504,9 +1430,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id/renew", wrapper.RenewRequest)
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/manage", wrapper.UnmanageCluster)
 	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/manage", wrapper.ManageCluster)
-	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/capacity_policy", wrapper.ClearCapacityPolicy)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/capacity_policy", wrapper.GetCapacityPolicy)
-	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/capacity_policy", wrapper.SetCapacityPolicy)
 	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/resume", wrapper.ResumeCluster)
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/freeze", wrapper.UnfreezeCluster)
 	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/freeze", wrapper.FreezeCluster)

@@ -291,10 +291,6 @@ func TestBodiesThatBreakTheContractAreRefused(t *testing.T) {
 		"RequestResources": {http.MethodPost, llmPath + "/request_resources", `{"num_cpus": 1, "bundles": [{"GPU": 1}], "bundle_label_selectors": [{"a": "b"}]}`},
 		"RequestSpec": {http.MethodPut, llmPath + "/request_resources/train", `{"priority": 1, "allOrNothing": true, "leaseSeconds": 60,
 			"bundles": [{"resources": {"GPU": 1}, "count": 1, "labelSelectors": [{"a": "b"}], "slice": {"memory": "1Gi", "computeFraction": 0.5, "isolation": "any"}}]}`},
-		"CapacityPolicy": {http.MethodPut, llmPath + "/capacity_policy", `{"keepWarm": [{"group": "gpu", "count": 1, "schedules": [
-			{"start": "0 8 * * 1-5", "end": "0 19 * * 1-5", "timeZone": "Europe/Berlin", "count": 4}]},
-			{"resources": {"GPU": 1}, "labelSelectors": [{"a": "b"}], "slice": {"memory": "1Gi", "computeFraction": 0.5, "isolation": "any"}, "count": 2}],
-			"idle": {"suspendAfter": "2h", "deleteAfter": "24h"}}`},
 	} {
 		t.Run(schema, func(t *testing.T) {
 			var body any

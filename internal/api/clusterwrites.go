@@ -9,8 +9,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
 )
 
 // FreezeCluster serves PUT …/freeze.
@@ -46,39 +44,7 @@ func (s *server) setMode(c *gin.Context, key nodepool.ClusterKey, mode nodepool.
 
 // GetCapacityPolicy serves GET …/capacity_policy.
 func (s *server) GetCapacityPolicy(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	view, exists := s.Fleet.View(nodepool.ClusterKey{Namespace: namespace, Name: name})
-	if !exists {
-		s.answers.Fail(c, fmt.Errorf("reading the capacity policy of %s/%s: %w", namespace, name, nodepool.ErrGone))
-		return
-	}
-	s.answers.JSON(c, http.StatusOK, view.CapacityPolicy())
-}
-
-// SetCapacityPolicy serves PUT …/capacity_policy.
-func (s *server) SetCapacityPolicy(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
-	text, err := readJSON(c.Writer, c.Request)
-	if err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
-	policy, fault := policytext.Read(text)
-	if fault != nil {
-		s.answers.Fail(c, invalidField(fault.Path.String(), fault.Value, fault.Want))
-		return
-	}
-	view, _ := s.Fleet.View(key)
-	state := view.CapacityPolicy()
-	state.Source, state.Policy, state.Fault = "annotation "+capacity.Annotation, policy, ""
-	s.write(c, state, fmt.Sprintf("setting the capacity policy of %s", key),
-		func(ctx context.Context) error { return s.Clusters.SetCapacityPolicy(ctx, key, &policy) })
-}
-
-// ClearCapacityPolicy serves DELETE …/capacity_policy.
-func (s *server) ClearCapacityPolicy(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
-	s.write(c, nil, fmt.Sprintf("removing the capacity policy of %s", key),
-		func(ctx context.Context) error { return s.Clusters.SetCapacityPolicy(ctx, key, nil) })
+	s.show(c, namespace, name, func(view View) any { return view.CapacityPolicy() })
 }
 
 // ResumeCluster serves PUT …/resume.

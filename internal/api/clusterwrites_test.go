@@ -157,15 +157,14 @@ func TestAClusterInShadowShowsItsOptIn(t *testing.T) {
 	}
 }
 
-// fakePolicies writes policies of known clusters, and fails on demand.
-type fakePolicies struct {
+// fakeResuming resumes known clusters, and fails on demand.
+type fakeResuming struct {
 	known   fakeFleet
-	set     map[nodepool.ClusterKey]*capacity.Policy
 	resumed []nodepool.ClusterKey
 	NextErr error
 }
 
-func (f *fakePolicies) fail(key nodepool.ClusterKey) error {
+func (f *fakeResuming) Resume(_ context.Context, key nodepool.ClusterKey) error {
 	if err := f.NextErr; err != nil {
 		f.NextErr = nil
 		return err
@@ -173,108 +172,54 @@ func (f *fakePolicies) fail(key nodepool.ClusterKey) error {
 	if _, ok := f.known[key]; !ok {
 		return nodepool.ErrGone
 	}
-	return nil
-}
-
-func (f *fakePolicies) SetCapacityPolicy(_ context.Context, key nodepool.ClusterKey, policy *capacity.Policy) error {
-	if err := f.fail(key); err != nil {
-		return err
-	}
-	f.set[key] = policy
-	return nil
-}
-
-func (f *fakePolicies) Resume(_ context.Context, key nodepool.ClusterKey) error {
-	if err := f.fail(key); err != nil {
-		return err
-	}
 	f.resumed = append(f.resumed, key)
 	return nil
 }
 
-const twoWarm = `{"keepWarm": [{"group": "gpu", "count": 2}], "idle": {"suspendAfter": "2h"}}`
-
-func TestACapacityPolicyIsSetShownAndRemoved(t *testing.T) {
+func TestACapacityPolicyIsShown(t *testing.T) {
 	w := newFixture(t)
-	answer := w.call(http.MethodPut, llmPath+"/capacity_policy", twoWarm)
-	got := readAnswer[apiv1.CapacityPolicyState](t, answer)
-	if answer.Code != http.StatusOK || !strings.HasPrefix(got.Source, "annotation") || got.Policy.KeepWarm[0].Count != 2 {
-		t.Errorf("PUT: %d %+v", answer.Code, got)
-	}
-	if set := w.policies.set[llm]; set == nil || set.KeepWarm[0].Group != "gpu" {
-		t.Errorf("stored %+v", set)
-	}
 	view := w.fleet[llm]
-	view.Kube.Policy = &capacity.Written{Policy: *w.policies.set[llm], Source: "CapacityPolicy office"}
+	view.Kube.Policy = &capacity.Written{Source: "CapacityPolicy office"}
 	view.Plan.Warm = []planner.WarmPlan{{Ready: 1, Reason: planner.Reason{Code: "warm"}}}
 	view.WarmNodes = []capacity.NodesPlan{{Name: "keepWarmNodes[0]", Group: "gpu", Count: 1, Asked: 1, Code: capacity.NodesWarm}}
 	view.Idle = "suspended in 5m"
 	w.fleet[llm] = view
-	got = readAnswer[apiv1.CapacityPolicyState](t, w.call(http.MethodGet, llmPath+"/capacity_policy", ""))
-	if got.Source != "CapacityPolicy office" || len(got.Warm) != 1 || got.Idle == "" || len(got.WarmNodes) != 1 {
-		t.Errorf("GET: %+v", got)
+	got, err := dial(t, w.handler).CapacityPolicy(t.Context(), llm)
+	if err != nil || got.Source != "CapacityPolicy office" || len(got.Warm) != 1 || got.Idle == "" || len(got.WarmNodes) != 1 {
+		t.Errorf("%+v, %v", got, err)
 	}
-	if answer := w.call(http.MethodDelete, llmPath+"/capacity_policy", ""); answer.Code != http.StatusNoContent || w.policies.set[llm] != nil {
-		t.Errorf("DELETE: %d, stored %+v", answer.Code, w.policies.set[llm])
-	}
-	caller := dial(t, w.handler)
-	if state, err := caller.SetCapacityPolicy(t.Context(), llm, []byte(twoWarm)); err != nil || state.Policy.KeepWarm[0].Count != 2 {
-		t.Errorf("the client gets %+v, %v", state, err)
-	}
-	if state, err := caller.CapacityPolicy(t.Context(), llm); err != nil || len(state.Warm) != 1 {
-		t.Errorf("the client gets %+v, %v", state, err)
-	}
-	if err := caller.ClearCapacityPolicy(t.Context(), llm); err != nil {
-		t.Errorf("the client gets %v", err)
-	}
-}
-
-func TestABadCapacityPolicyNamesTheField(t *testing.T) {
-	w := newFixture(t)
-	answer := w.call(http.MethodPut, llmPath+"/capacity_policy", `{"keepWarm": [{"group": "gpu", "count": "two"}]}`)
-	got := readAnswer[apiv1.Problem](t, answer)
-	if answer.Code != http.StatusBadRequest || len(got.Errors) != 1 || got.Errors[0].Field != "keepWarm[0].count" {
-		t.Errorf("%d %+v", answer.Code, got)
-	}
-	if w.policies.set[llm] != nil {
-		t.Error("it is stored")
+	if got := w.call(http.MethodGet, "/v1/namespaces/ml/rayclusters/other/capacity_policy", ""); got.Code != http.StatusNotFound {
+		t.Errorf("the policy of a cluster that is not there: %d", got.Code)
 	}
 }
 
 func TestResuming(t *testing.T) {
 	w := newFixture(t)
 	answer := w.call(http.MethodPut, llmPath+"/resume", "")
-	if got := readAnswer[apiv1.Suspension](t, answer); answer.Code != http.StatusOK || got.Suspended || len(w.policies.resumed) != 1 {
-		t.Errorf("%d %+v, resumed %v", answer.Code, got, w.policies.resumed)
+	if got := readAnswer[apiv1.Suspension](t, answer); answer.Code != http.StatusOK || got.Suspended || len(w.resuming.resumed) != 1 {
+		t.Errorf("%d %+v, resumed %v", answer.Code, got, w.resuming.resumed)
 	}
 	if suspended, err := dial(t, w.handler).Resume(t.Context(), llm); err != nil || suspended {
 		t.Errorf("the client gets %v, %v", suspended, err)
 	}
-	w.policies.NextErr = nodepool.ErrReadOnly
+	w.resuming.NextErr = nodepool.ErrReadOnly
 	if answer := w.call(http.MethodPut, llmPath+"/resume", ""); answer.Code != http.StatusConflict {
 		t.Errorf("suspended by somebody else: %d", answer.Code)
 	}
 }
 
-func TestAPolicyThatCannotBeWrittenIsAProblem(t *testing.T) {
+func TestAClusterThatCannotBeResumedIsAProblem(t *testing.T) {
 	w := newFixture(t)
-	for _, call := range []struct{ method, path, body string }{
-		{http.MethodPut, "/capacity_policy", twoWarm}, {http.MethodDelete, "/capacity_policy", ""}, {http.MethodPut, "/resume", ""},
-	} {
-		if got := w.call(call.method, "/v1/namespaces/ml/rayclusters/other"+call.path, call.body); got.Code != http.StatusNotFound {
-			t.Errorf("%s of a cluster that is not there: %d", call.path, got.Code)
-		}
-		w.policies.NextErr = unreachable{errors.New("connection refused")}
-		if got := w.call(call.method, llmPath+call.path, call.body); got.Code != http.StatusServiceUnavailable {
-			t.Errorf("%s without Kubernetes: %d", call.path, got.Code)
-		}
-		without := newFixture(t, func(c *Config) { c.Clusters = nil })
-		if got := without.call(call.method, llmPath+call.path, call.body); got.Code != http.StatusNotFound {
-			t.Errorf("%s where it is not served: %d", call.path, got.Code)
-		}
+	if got := w.call(http.MethodPut, "/v1/namespaces/ml/rayclusters/other/resume", ""); got.Code != http.StatusNotFound {
+		t.Errorf("a cluster that is not there: %d", got.Code)
 	}
-	if got := w.call(http.MethodGet, "/v1/namespaces/ml/rayclusters/other/capacity_policy", ""); got.Code != http.StatusNotFound {
-		t.Errorf("the policy of a cluster that is not there: %d", got.Code)
+	w.resuming.NextErr = unreachable{errors.New("connection refused")}
+	if got := w.call(http.MethodPut, llmPath+"/resume", ""); got.Code != http.StatusServiceUnavailable {
+		t.Errorf("without Kubernetes: %d", got.Code)
+	}
+	without := newFixture(t, func(c *Config) { c.Clusters = nil })
+	if got := without.call(http.MethodPut, llmPath+"/resume", ""); got.Code != http.StatusNotFound {
+		t.Errorf("where it is not served: %d", got.Code)
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -45,8 +44,7 @@ type Config struct {
 	Fleet    Fleet
 	Requests Requests
 	Owned    OwnedRequests
-	// Clusters writes to RayClusters. Without it, the server does not serve freeze, manage and resume, and only shows
-	// capacity policies.
+	// Clusters writes to RayClusters. Without it, the server does not serve freeze, manage and resume.
 	Clusters ClusterWriter
 	// GiveBacks agrees on what RayClusters give back. Without it, the server does not serve give_back.
 	GiveBacks GiveBacks
@@ -160,8 +158,6 @@ type ClusterWriter interface {
 	SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen bool) error
 	// SetMode sets the annotation heliostat.dev/mode.
 	SetMode(ctx context.Context, key nodepool.ClusterKey, mode nodepool.Mode) error
-	// SetCapacityPolicy replaces the annotation; nil removes it.
-	SetCapacityPolicy(ctx context.Context, key nodepool.ClusterKey, policy *capacity.Policy) error
 	// Resume resumes a cluster that was suspended because it was idle. It returns nodepool.ErrReadOnly if somebody else
 	// suspended it.
 	Resume(ctx context.Context, key nodepool.ClusterKey) error

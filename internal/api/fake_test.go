@@ -19,7 +19,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -77,7 +76,7 @@ func (f *fakeRequests) Set(_ context.Context, key nodepool.ClusterKey, requests 
 type fakeWriter struct {
 	*fakeFreezer
 	*fakeModes
-	*fakePolicies
+	*fakeResuming
 }
 
 // fixture is a server with its fakes.
@@ -86,7 +85,7 @@ type fixture struct {
 	requests *fakeRequests
 	frozen   *fakeFreezer
 	modes    *fakeModes
-	policies *fakePolicies
+	resuming *fakeResuming
 	now      time.Time
 	handler  http.Handler
 }
@@ -113,8 +112,8 @@ func newFixture(t *testing.T, change ...func(*Config)) *fixture {
 	}
 	w.frozen = &fakeFreezer{known: w.fleet, frozen: map[nodepool.ClusterKey]bool{}}
 	w.modes = &fakeModes{known: w.fleet, set: map[nodepool.ClusterKey]nodepool.Mode{}}
-	w.policies = &fakePolicies{known: w.fleet, set: map[nodepool.ClusterKey]*capacity.Policy{}}
-	config := Config{Fleet: w.fleet, Requests: w.requests, Owned: noOwned{}, Clusters: fakeWriter{w.frozen, w.modes, w.policies}, Now: func() time.Time { return w.now }}
+	w.resuming = &fakeResuming{known: w.fleet}
+	config := Config{Fleet: w.fleet, Requests: w.requests, Owned: noOwned{}, Clusters: fakeWriter{w.frozen, w.modes, w.resuming}, Now: func() time.Time { return w.now }}
 	for _, f := range change {
 		f(&config)
 	}

@@ -983,9 +983,6 @@ type ListRequestsParams struct {
 	State RequestState `form:"state,omitempty" json:"state,omitempty"`
 }
 
-// SetCapacityPolicyJSONRequestBody defines body for SetCapacityPolicy for application/json ContentType.
-type SetCapacityPolicyJSONRequestBody = CapacityPolicy
-
 // GiveBackJSONRequestBody defines body for GiveBack for application/json ContentType.
 type GiveBackJSONRequestBody = GiveBackAsk
 

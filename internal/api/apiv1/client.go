@@ -285,18 +285,6 @@ func (c *Client) CapacityPolicy(ctx context.Context, key nodepool.ClusterKey) (C
 	return answerTo[CapacityPolicyState](ctx, c, http.MethodGet, c.path(key, "capacity_policy"), nil)
 }
 
-// SetCapacityPolicy replaces the policy in the annotation of a cluster.
-func (c *Client) SetCapacityPolicy(
-	ctx context.Context, key nodepool.ClusterKey, policy json.RawMessage,
-) (CapacityPolicyState, error) {
-	return answerTo[CapacityPolicyState](ctx, c, http.MethodPut, c.path(key, "capacity_policy"), policy)
-}
-
-// ClearCapacityPolicy removes the policy in the annotation of a cluster.
-func (c *Client) ClearCapacityPolicy(ctx context.Context, key nodepool.ClusterKey) error {
-	return c.call(ctx, http.MethodDelete, c.path(key, "capacity_policy"), nil, nil)
-}
-
 // GiveBack gives GPUs back, or only says which ones.
 func (c *Client) GiveBack(ctx context.Context, key nodepool.ClusterKey, ask giveback.Ask) (giveback.State, error) {
 	return answerTo[giveback.State](ctx, c, http.MethodPost, c.path(key, "give_back"), ask)
