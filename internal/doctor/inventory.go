@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -198,7 +197,7 @@ func (x *inventory) placeGroups() {
 	for i := range shapes {
 		shapes[i].Open = x.Input.Open
 	}
-	rooms := landing.Rooms(nodes, x.Input.Pools, x.ceilings())
+	rooms := landing.Rooms(nodes, x.Input.Pools, x.Input.Ceilings)
 	x.stock = landing.NodesOf(nodes, landing.Pools{Rooms: rooms, Shapes: shapes, Complete: x.Input.Pools.Complete,
 		PoolLabel: x.Input.Reader.PoolLabel})
 	x.anyNode = len(nodes)+len(shapes) > 0
@@ -213,32 +212,6 @@ func (x *inventory) noNode(g rayGroup) (raydemand.Finding, bool) {
 	}
 	workers.Judge(x.stock.Where(&workers.Pod), x.Input.Reader.At)
 	return workers.NoNode()
-}
-
-// ceilings returns the ceilings that were read. Without the Cluster Autoscaler's status it adds those in the arguments
-// --nodes=min:max:name of its Deployment.
-func (x *inventory) ceilings() []landing.Ceiling {
-	read := x.Input.Ceilings
-	if slices.ContainsFunc(read, func(c landing.Ceiling) bool { return c.Source == landing.FromClusterAutoscaler }) {
-		return read
-	}
-	all := slices.Clone(read)
-	for _, autoscaler := range x.programs("cluster-autoscaler") {
-		for _, word := range autoscaler.words {
-			spec, isNodes := strings.CutPrefix(word, "--nodes=")
-			parts := strings.SplitN(spec, ":", 3)
-			if !isNodes || len(parts) != 3 {
-				continue
-			}
-			least, errLeast := strconv.ParseInt(parts[0], 10, 64)
-			most, errMost := strconv.ParseInt(parts[1], 10, 64)
-			if errLeast == nil && errMost == nil {
-				all = append(all, landing.Ceiling{
-					Group: parts[2], MinNodes: &least, MaxNodes: &most, Source: landing.FromClusterAutoscaler})
-			}
-		}
-	}
-	return all
 }
 
 // nodesFor returns the nodes and shapes that the pods of a group see as different, one of each class.

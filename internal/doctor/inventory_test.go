@@ -88,20 +88,3 @@ func TestAConfiguredResourceIsKnown(t *testing.T) {
 		t.Errorf("found %+v", got)
 	}
 }
-
-// The manifest's Deployment has --nodes=0:4:eks-gpu-a100-…. A NodePool in the same cluster does not limit that pool.
-func TestArgumentsOfTheClusterAutoscalerCountBesideKarpenter(t *testing.T) {
-	all := objects(t, "testdata/shows/node-maximum-below-ours.yaml")
-	other := karpenterPool(map[string]any{"nvidia.com/gpu": "24"})
-	other["metadata"] = map[string]any{"name": "general"}
-	other["spec"].(map[string]any)["template"] = map[string]any{"spec": map[string]any{"taints": []any{map[string]any{"key": "team", "value": "web", "effect": "NoSchedule"}}}}
-	for name, beside := range map[string][]map[string]any{"alone": all, "beside a NodePool": append(slices.Clone(all), other)} {
-		input, err := doctor.Read(beside, sharing.Reader{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, found := findingOf(doctor.Examine(input), "node-maximum-below-ours"); !found {
-			t.Errorf("%s: the maximum of the node group is not reported", name)
-		}
-	}
-}

@@ -276,14 +276,6 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 				"spec": map[string]any{"containers": []any{}, "tolerations": []any{map[string]any{"key": "nvidia.com/gpu", "operator": "Exists"}}}}
 		}, false},
 		"the node is GKE's, which adds the toleration": {"toleration-missing", set(1, "/metadata/labels/cloud.google.com~1gke-nodepool", "gpu"), false},
-		"a node group of another pool": {"node-maximum-below-ours", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/metadata/labels/eks.amazonaws.com~1nodegroup", "a100")
-			field(t, all[2], "/spec/template/spec/containers/0/command", []any{"--nodes=0:4:eks-cpu-1", "--nodes=0:9:eks-a100-1"})
-		}, false},
-		"the node group of the pool": {"node-maximum-below-ours", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/metadata/labels/eks.amazonaws.com~1nodegroup", "a100")
-			field(t, all[2], "/spec/template/spec/containers/0/command", []any{"--nodes=0:7:eks-a100-3ec1f8b2-7d5e-4a61-9c0b-2f6d1e8a9b47"})
-		}, true},
 		"several shares, and a node without MPS": {"mps-shares-several", func(t *testing.T, all []map[string]any) {
 			other := nodeLike(t, all[1])
 			field(t, other, "/metadata/labels/nvidia.com~1gpu.sharing-strategy", "time-slicing")
