@@ -80,9 +80,6 @@ var rayChecks = []Check{
 	{"resources-not-parsed", raydemand.Error, groups(resourcesNotParsed),
 		"the operator cannot parse the string as JSON and drops the GPUs that it would derive from the limits: Ray " +
 			"counts what it happens to see on the machine"},
-	{"resource-name-taken", raydemand.Warning, workers(resourceNameTaken),
-		"in resources the operator ignores the case of cpu and memory, and takes a name that ends with gpu for GPU; " +
-			"Ray's own autoscaler takes it for a resource of exactly this name, which no node ever announces"},
 	{"memory-limit-absent", raydemand.Warning, groups(memoryLimitAbsent),
 		"Ray takes the memory of the whole node for its own and schedules by it, until the kernel or the kubelet " +
 			"kills the pod"},

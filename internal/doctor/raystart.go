@@ -89,18 +89,6 @@ func startableResources(v fieldpath.Value) (repair fix, ok bool) {
 	return repair, true
 }
 
-func resourceNameTaken(_ *inventory, g rayGroup, report reporter) {
-	for _, name := range g.Keys("resources") {
-		right, renamed := g.Workers.Renamed[name]
-		if !renamed || g.Has("resources", right) {
-			continue
-		}
-		from, to := g.Path("resources", name), g.Path("resources", right)
-		report(occurrence{Path: from, Seen: name,
-			Fix: patch(move(from, to)).Hint("or rename it, if it is a resource of its own")})
-	}
-}
-
 func memoryLimitAbsent(_ *inventory, g rayGroup, report reporter) {
 	c := g.rayContainer()
 	declared := g.Has("rayStartParams", "memory") || g.hasResource("memory")

@@ -298,9 +298,6 @@ type WorkerGroup struct {
 	// unknown.
 	GPUs     GPUSpec
 	Reported *ReportedGPUs
-	// Renamed are the entries of the group's field resources that the operator takes for another of Ray's resources:
-	// SharedGPU for GPU. It is shared and must not be changed.
-	Renamed map[string]string
 	// PoolPods are the pools where a pod of the group fits, by name; nil while nodes are unknown.
 	PoolPods []landing.PoolPods
 	// Bound is the number of the group's pods that are bound to a known node and have neither failed nor are being

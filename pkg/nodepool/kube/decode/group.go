@@ -146,7 +146,7 @@ func decodeGroup(
 	group.Pod.Elsewhere = reader.SuppliedElsewhere()
 	ReportTemplate(f.Report, &group, landing.CheckGPUs(reader, &group.Pod)...)
 	start := startOf(f, ownCommand || overwritesCommand(f.Object("template")))
-	group.Resources, group.GPUs, group.Renamed = effectiveResources(start), gpuSpec(start), renamed(start.resources)
+	group.Resources, group.GPUs = effectiveResources(start), gpuSpec(start)
 	addLabels(start, &group)
 	checkGroup(f, &group)
 	checkContainers(f)

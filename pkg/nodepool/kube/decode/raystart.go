@@ -203,20 +203,6 @@ func operatorName(name string) string {
 	return name
 }
 
-// renamed returns the entries that the operator takes for a resource of another name.
-func renamed(groupResources map[string]string) map[string]string {
-	var all map[string]string
-	for name := range groupResources {
-		if of := operatorName(name); of != name {
-			if all == nil {
-				all = map[string]string{}
-			}
-			all[name] = of
-		}
-	}
-	return all
-}
-
 // gpuEntries returns the entries that become num-gpus, sorted by name.
 func gpuEntries(groupResources map[string]string) []resourceEntry {
 	var entries []resourceEntry
