@@ -12,6 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/gpuagent"
 	"heliostat.dev/heliostat/internal/telemetry"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -62,7 +63,11 @@ func (f agentFlags) run(ctx context.Context, open func() (gpuDriver, error), err
 		return err
 	}
 	defer func() { err = errors.Join(err, driver.Close()) }()
-	node, err := agentNode(f.kube, f.node)
+	config, err := f.kube.Config()
+	if err != nil {
+		return err
+	}
+	node, err := kube.NewAgentNode(config, f.node)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/gpuagent"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -70,14 +69,6 @@ func inventoryOf(open func() (gpuDriver, error)) (inventory gpuinfo.Inventory, e
 	}
 	defer func() { err = errors.Join(err, driver.Close()) }()
 	return driver.Inventory()
-}
-
-func agentNode(server cli.KubeFlags, name string) (*kube.AgentNode, error) {
-	config, err := server.Config()
-	if err != nil {
-		return nil, err
-	}
-	return kube.NewAgentNode(config, name)
 }
 
 // inPod reports whether a process is in a pod, by its control groups: kubelet creates all of them below kubepods, with

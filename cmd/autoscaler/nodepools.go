@@ -16,7 +16,6 @@ import (
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // nodepoolsFlags say where `nodepools` finds nodes, and how it reads them.
@@ -117,11 +116,4 @@ func (f nodepoolsFlags) listNodes(ctx context.Context, in io.Reader) (*decode.No
 		}
 	}
 	return set, nil
-}
-
-// nodesOfFile reads the nodes of one file.
-func nodesOfFile(name string, in io.Reader) ([]sharing.NodeObject, error) {
-	var set decode.NodeSet
-	err := cli.ReadFile(name, "nodes", in, cli.MaxManifests, set.Read)
-	return set.Nodes(), err
 }

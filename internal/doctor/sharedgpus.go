@@ -55,9 +55,6 @@ func gpuSharesCounted(x *inventory, g rayGroup, report reporter) {
 	}
 }
 
-// sharingStrategy is feature discovery's label for how a node's device plugin shares cards: none, time-slicing or mps.
-const sharingStrategy = "nvidia.com/gpu.sharing-strategy"
-
 func mpsSharesSeveral(x *inventory, g rayGroup, report reporter) {
 	node, only := mpsNodes(x, g)
 	if !only {

@@ -12,7 +12,6 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -22,22 +21,13 @@ type AgentNode struct {
 	nodes corev1client.NodeInterface
 }
 
-// NewAgentNode prepares to read and annotate the node of that name. It does not call the API server.
+// NewAgentNode prepares to annotate the node of that name. It does not call the API server.
 func NewAgentNode(config *rest.Config, name string) (*AgentNode, error) {
 	client, err := corev1client.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to annotate node %s: %w", name, err)
 	}
 	return &AgentNode{name: name, nodes: client.Nodes()}, nil
-}
-
-// Object reads the node.
-func (a *AgentNode) Object(ctx context.Context) (sharing.NodeObject, error) {
-	node, err := a.nodes.Get(ctx, a.name, metav1.GetOptions{})
-	if err != nil {
-		return sharing.NodeObject{}, fmt.Errorf("reading node %s: %w", a.name, err)
-	}
-	return decode.ForGPUs(node), nil
 }
 
 // Publish sets the annotation heliostat.dev/gpus with one patch, and reports whether a patch was needed. The patch
