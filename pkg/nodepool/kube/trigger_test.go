@@ -32,18 +32,6 @@ func TestAStreamOfRequestsIsPlannedInSteps(t *testing.T) {
 	})
 }
 
-func TestASingleRequestIsPlannedAtOnce(t *testing.T) {
-	inPool(t, never, func(p *pool, j *journal) {
-		p.EnqueueForRequest(llm) // also starts the worker
-		time.Sleep(time.Second)
-		p.EnqueueForRequest(llm)
-		synctest.Wait()
-		if diff := cmp.Diff([]time.Duration{0, time.Second}, j.at(llm)); diff != "" {
-			t.Errorf("cycles (-want +got): %s", diff)
-		}
-	})
-}
-
 func TestAPodDoesNotWaitForRequests(t *testing.T) {
 	inPool(t, never, func(p *pool, j *journal) {
 		p.Enqueue(llm)

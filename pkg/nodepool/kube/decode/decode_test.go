@@ -615,17 +615,6 @@ func annotatedWith(policy string) Decoded {
 	}})
 }
 
-func TestTheAnnotationHoldsAPolicy(t *testing.T) {
-	d := annotatedWith(`{"keepWarm": [{"group": "gpu", "count": 2}]}`)
-	p := d.Cluster.Policy
-	if p == nil || p.Fault != "" || len(p.KeepWarm) != 1 || p.KeepWarm[0].Count != 2 {
-		t.Fatalf("policy %+v, want 2 free workers of gpu", p)
-	}
-	if len(d.Findings) != 0 {
-		t.Errorf("findings %+v, want none", d.Findings)
-	}
-}
-
 func TestAPolicyThatCannotBeReadWantsNothingAndIsAFinding(t *testing.T) {
 	d := annotatedWith(`{"keepWarm": [{"group": "gpu", "count": "two"}]}`)
 	p := d.Cluster.Policy
