@@ -49,7 +49,7 @@ func hasCode(all []fault, codes []string) bool {
 var (
 	landsNowhere = []string{"group-no-node", "toleration-missing"}
 	explainsGPUs = []string{"num-gpus-mismatch", "num-gpus-differs", "gpu-uncounted", "gpu-shares-counted", "gpu-two-resources",
-		"mig-two-profiles", "gpu-outside-ray-container", "resources-not-parsed", "gpu-resource-unknown", "gpu-shares-several", "gpu-not-whole", "resource-misplaced"}
+		"gpu-outside-ray-container", "resources-not-parsed", "gpu-resource-unknown", "gpu-shares-several", "gpu-not-whole", "resource-misplaced"}
 	writesGPUs = []string{"num-gpus-mismatch", "num-gpus-differs", "gpu-uncounted", "gpu-shares-counted"}
 )
 

@@ -48,9 +48,6 @@ var containerChecks = []Check{
 	{"mig-name-misspelt", raydemand.Error, gpus(migNameMisspelt),
 		"no device plugin announces this name, so the pods stay pending"},
 	{landing.MIGProfileUnknown, raydemand.Error, ofTemplate, ""},
-	{"mig-two-profiles", raydemand.Warning, groups(migTwoProfiles),
-		"a CUDA process uses one MIG instance, and the operator counts the GPUs of the first name only: the other " +
-			"instance is paid for and idle"},
 	{"resource-misplaced", raydemand.Error, groups(resourceMisplaced),
 		"Kubernetes has no such field: the API server drops it, or refuses the object, and the pods do not get what " +
 			"it requests"},

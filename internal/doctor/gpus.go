@@ -106,9 +106,8 @@ func removeRequest(r gpuRequest) []operation { return r.each(remove) }
 
 func gpuTwoResources(_ *inventory, g rayGroup, report reporter) {
 	found := devicesOfRay(g)
-	isMIG := func(r gpuRequest) bool { return strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix) }
-	if len(found) < 2 || isMIG(found[0]) && isMIG(found[len(found)-1]) {
-		return // mig-two-profiles reports profiles
+	if len(found) < 2 {
+		return
 	}
 	names := make([]string, len(found))
 	for i, r := range found {
@@ -203,7 +202,7 @@ func migInstancesSeveral(x *inventory, g rayGroup, report reporter) {
 // explainsNumGPUs reports whether a finding of the code explains by the spec alone why num-gpus is wrong.
 func explainsNumGPUs(code string) bool {
 	return slices.Contains([]string{
-		"num-gpus-differs", "gpu-uncounted", "gpu-shares-counted", "claim-uncounted", "mig-two-profiles",
+		"num-gpus-differs", "gpu-uncounted", "gpu-shares-counted", "claim-uncounted",
 		"gpu-two-resources", "gpu-outside-ray-container", "resources-not-parsed", "gpu-resource-unknown",
 		nodepool.GPUSharesSeveral, "gpu-not-whole", "resource-misplaced",
 	}, code)
@@ -212,28 +211,6 @@ func explainsNumGPUs(code string) bool {
 func migNameMisspelt(_ *inventory, r gpuRequest, report reporter) {
 	if right := misspeltMIG(r.Resource); right != "" {
 		report(ofName(r, rename(r, right)))
-	}
-}
-
-func migTwoProfiles(_ *inventory, g rayGroup, report reporter) {
-	for _, c := range g.containers() {
-		var profiles []string
-		limits := c.Get("resources", "limits")
-		for _, name := range limits.Keys() {
-			q, ok := quantity(limits.Get(name))
-			if ok && q.Sign() > 0 && strings.HasPrefix(name, gpuinfo.MIGPrefix) {
-				profiles = append(profiles, name)
-			}
-		}
-		if len(profiles) < 2 {
-			continue
-		}
-		operations := []operation{remove(limits.Path(profiles[1]))}
-		if request := c.Get("resources", "requests", profiles[1]); request.Has() {
-			operations = append(operations, remove(request.Path()))
-		}
-		report(occurrence{Path: limits.Path(), Seen: strings.Join(profiles, ", "),
-			Fix: patch(operations...).Hint("or give each profile its own group")})
 	}
 }
 
