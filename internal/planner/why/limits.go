@@ -8,6 +8,8 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // bound is how many more pods a group may have beside the launches of the plan, 0 or a replica or more, and the limit
@@ -269,7 +271,7 @@ func (d *decision) shortage(i int) string {
 	}
 	taken, total := model.Pair(unit, short.Total-short.Left, short.Total)
 	need, _ := model.Pair(unit, short.Need, short.Need)
-	are := fmt.Sprintf("%s of %s %s are taken", taken, total, short.Resource)
+	are := fmt.Sprintf("%s of %s %s are taken", taken, total, devices(short.Resource))
 	switch {
 	case short.Rule != "":
 		return short.Rule + " keeps its pods off all nodes that have room for them"
@@ -287,6 +289,17 @@ func (d *decision) shortage(i int) string {
 		return fmt.Sprintf("what is left has room for fewer than the %d hosts of a replica", g.NumOfHosts)
 	}
 	return ""
+}
+
+// devices returns the name of a resource, or in words what Dynamic Resource Allocation supplies under it.
+func devices(resource string) string {
+	if template, is := sharing.TemplateOf(resource); is {
+		return "devices for claims of ResourceClaimTemplate " + template
+	}
+	if class, is := strings.CutPrefix(resource, gpuinfo.ClassPrefix); is {
+		return "devices of DeviceClass " + class
+	}
+	return resource
 }
 
 // inFlightCap returns the in-flight cap that has no room for one more replica of a group.
