@@ -34,7 +34,7 @@ func (l loop) UsedFor(node raydemand.NodeID) time.Duration {
 	return l.r.memory.use.For(l.c.config.Now(), node)
 }
 func (l loop) Drains() scaledown.Drains                  { return l.r.memory.drains }
-func (l loop) Heavy(s *planner.Snapshot) bool            { return heavyDemand(s) }
+func (l loop) Heavy(s *planner.Snapshot) bool            { return heavy(s) }
 func (l loop) MayWrite(key nodepool.ClusterKey) bool     { return l.c.kube.MayWrite(key) }
 func (l loop) Manages(before, now nodepool.Cluster) bool { return l.c.manages(before, now) }
 

@@ -50,9 +50,6 @@ type Config struct {
 	// GCSBackoff is the longest pause between two calls to a head that does not answer.
 	GCSBackoff time.Duration
 
-	// PlanBudget bounds the time that the plans of one cycle take if there is very much different demand; see
-	// planBudget.
-	PlanBudget time.Duration
 	// AllocationTimeout is how long a pod may take to join Ray before its group counts as failing. A fifth of it is how
 	// long a pod may have no node, without a node autoscaler announcing one, before that proves that its group is out
 	// of stock. That counts only if Events of node autoscalers are read and one has reported before. The Cluster
@@ -92,8 +89,8 @@ type Config struct {
 	Published func(*addon.Decision)
 	Forgotten func(nodepool.ClusterKey)
 	Released  func(nodepool.ClusterKey)
-	// plans computes plans within PlanBudget.
-	plans *planBudget
+	// plans computes plans, heavy ones one after the other.
+	plans heavyPlans
 	// nodeTimes is how long nodes of each pool take, for all RayClusters.
 	nodeTimes *arrival.Pools
 }
@@ -109,7 +106,6 @@ func DefaultConfig() Config {
 		CyclesPerSecond:   400,
 		GCSTimeout:        3 * time.Second,
 		GCSBackoff:        10 * time.Second,
-		PlanBudget:        2 * time.Second,
 		AllocationTimeout: 5 * time.Minute,
 		BreakerCooldown:   5 * time.Minute,
 		DrainDeadline:     10 * time.Minute,

@@ -51,7 +51,7 @@ type Controller struct {
 
 // New returns a controller that is ready for Cycle.
 func New(kube Kube, dial addon.Dialer, config Config) *Controller {
-	config.plans, config.nodeTimes = newPlanBudget(config.PlanBudget), &arrival.Pools{}
+	config.plans, config.nodeTimes = newHeavyPlans(), &arrival.Pools{}
 	return &Controller{
 		kube: current{kube, config.Now, config.Effective}, dial: dial, config: config, entries: newEntries(),
 		writes:  rate.NewLimiter(rate.Limit(config.GuardsPerSecond), max(1, int(config.GuardsPerSecond))),

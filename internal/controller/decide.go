@@ -31,7 +31,7 @@ func (c *Controller) decide(ctx context.Context, r *record, v *observe.View) (ad
 
 // plan plans for the view. It fails only when ctx ends before a heavy plan is computed.
 func (c *Controller) plan(ctx context.Context, r *record, v observe.View) (addon.Intent, error) {
-	return r.memory.Decide(v, &c.config, func(snapshot *planner.Snapshot) (planner.Plan, error) {
+	return r.memory.Decide(v, &c.config, func(snapshot planner.Snapshot) (planner.Plan, error) {
 		return c.config.plans.Compute(ctx, snapshot, &r.heavy)
 	}, r.features)
 }
@@ -50,8 +50,8 @@ func (c *Controller) link(r *record) link {
 	return link{Now: c.config.Now(), Since: r.gcs.Since, MaxDataAge: c.config.MaxDataAge}
 }
 
-// compute computes the plan of a snapshot, and may change how much work the snapshot's policy allows.
-type compute func(*planner.Snapshot) (planner.Plan, error)
+// compute computes the plan of a snapshot.
+type compute func(planner.Snapshot) (planner.Plan, error)
 
 // Decide plans for the view. It fails only if a plan could not be computed; then the intent has only the snapshot.
 func (m *memory) Decide(
@@ -65,14 +65,13 @@ func (m *memory) Decide(
 	}
 	i := addon.Intent{Snapshot: m.snapshot(v, s, warm)}
 	var errs error
-	compute := func(snapshot *planner.Snapshot) planner.Plan {
+	compute := func(snapshot planner.Snapshot) planner.Plan {
 		plan, err := planned(snapshot)
 		errs = errors.Join(errs, err)
 		return plan
 	}
-	i.Plan = compute(&i.Snapshot)
-	again := func(snapshot planner.Snapshot) planner.Plan { return compute(&snapshot) }
-	i.Launch, i.Held = m.gangs.Launches(v.Now, i.Plan, i.Snapshot, again), heldBack(i.Plan)
+	i.Plan = compute(i.Snapshot)
+	i.Launch, i.Held = m.gangs.Launches(v.Now, i.Plan, i.Snapshot, compute), heldBack(i.Plan)
 	if errs != nil {
 		return addon.Intent{Snapshot: i.Snapshot}, errs
 	}

@@ -36,7 +36,7 @@ func TestAPlanThatCannotBeComputedDecidesNothing(t *testing.T) {
 	m, v := newMemory(), viewOf(1)
 	v.State.Demand.Requests = requests(5)
 	m.Remember(&v, settings())
-	failing := func(s *planner.Snapshot) (planner.Plan, error) {
+	failing := func(s planner.Snapshot) (planner.Plan, error) {
 		p, _ := planned(s)
 		return p, errors.New("the process ends")
 	}

@@ -51,7 +51,7 @@ func later(v observe.View, d time.Duration) observe.View {
 }
 
 // planned computes plans at once.
-func planned(s *planner.Snapshot) (planner.Plan, error) { return planner.Compute(*s, s.Policy), nil }
+func planned(s planner.Snapshot) (planner.Plan, error) { return planner.Compute(s, s.Policy), nil }
 
 // requests are for so many GPUs, one each.
 func requests(count int64) []raydemand.Request {

@@ -296,14 +296,11 @@ func BenchmarkShapes(b *testing.B) {
 		s := c.snapshot
 		s.LaunchConfigCheckDisabled = true
 		s.Requests = manyShapes(20_000)
-		for _, work := range []int64{0, 80_000_000} {
-			b.Run(fmt.Sprintf("%s, work %d M", c.name, work/1e6), func(b *testing.B) { benchmarkPlan(b, s, Policy{Work: work}) })
-		}
+		b.Run(c.name, func(b *testing.B) { benchmarkPlan(b, s) })
 	}
 }
 
-// BenchmarkKinds plans very much demand of each kind with the budget of two seconds: 20,000 requests or gangs that all
-// differ, and 5,000 of owners.
+// BenchmarkKinds plans very much demand of each kind: 20,000 requests or gangs that all differ, and 5,000 of owners.
 func BenchmarkKinds(b *testing.B) {
 	for _, c := range []struct {
 		name     string
@@ -318,26 +315,18 @@ func BenchmarkKinds(b *testing.B) {
 		kinds := ofEachKind(c.snapshot, manyShapes(20_000))
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 			s := kinds[kind]
-			b.Run(c.name+", "+kind, func(b *testing.B) { benchmarkPlan(b, s, Policy{Work: 80_000_000}) })
+			b.Run(c.name+", "+kind, func(b *testing.B) { benchmarkPlan(b, s) })
 		}
 	}
 }
 
-// BenchmarkLargeGangs plans 499 gangs whose bundles all differ, and equal gangs of equal bundles. Bundles, not gangs,
-// decide how long that takes (heavyDemand in internal/controller).
+// BenchmarkLargeGangs plans 499 gangs whose bundles all differ, and equal gangs of equal bundles.
 func BenchmarkLargeGangs(b *testing.B) {
 	requests := manyShapes(20_000)
 	for _, c := range []struct {
 		bundles int
 		equal   bool
-		work    []int64
-	}{
-		{bundles: 2, work: []int64{0, 80_000_000}},
-		{bundles: 8, work: []int64{0, 80_000_000}},
-		{bundles: 20, work: []int64{0, 80_000_000}},
-		{bundles: 200, work: []int64{80_000_000}}, // without a budget, it takes minutes
-		{bundles: 200, equal: true, work: []int64{0, 80_000_000}},
-	} {
+	}{{2, false}, {8, false}, {20, false}, {200, false}, {200, true}} {
 		s := plannertest.Fleet(20)
 		s.LaunchConfigCheckDisabled = true
 		for g := range 499 {
@@ -351,10 +340,7 @@ func BenchmarkLargeGangs(b *testing.B) {
 			}
 			s.Gangs = append(s.Gangs, gang)
 		}
-		for _, work := range c.work {
-			name := fmt.Sprintf("%d bundles, equal %t, work %d M", c.bundles, c.equal, work/1e6)
-			b.Run(name, func(b *testing.B) { benchmarkPlan(b, s, Policy{Work: work}) })
-		}
+		b.Run(fmt.Sprintf("%d bundles, equal %t", c.bundles, c.equal), func(b *testing.B) { benchmarkPlan(b, s) })
 	}
 }
 
@@ -364,7 +350,7 @@ func BenchmarkTurns(b *testing.B) {
 	s.LaunchConfigCheckDisabled = true
 	s.Requests = manyShapes(20_000)
 	for b.Loop() {
-		plans, launched, last := inTurns(b, s, Policy{Work: 80_000_000}, 100)
+		plans, launched, last := inTurns(b, s, Policy{}, 100)
 		if last.Deferred != nil || len(last.InfeasibleRequests) > 0 {
 			b.Fatalf("after %d plans, %+v is deferred", plans, last.Deferred)
 		}
@@ -373,11 +359,11 @@ func BenchmarkTurns(b *testing.B) {
 	}
 }
 
-func benchmarkPlan(b *testing.B, s Snapshot, policy Policy) {
-	launched, unmet, work, began := 0, 0, int64(0), cpuTime()
+func benchmarkPlan(b *testing.B, s Snapshot) {
+	launched, unmet, began := 0, 0, cpuTime()
 	for b.Loop() {
-		plan, looks := ComputeCounting(s, policy)
-		launched, unmet, work = 0, len(plan.InfeasibleRequests), looks
+		plan := Compute(s, Policy{})
+		launched, unmet = 0, len(plan.InfeasibleRequests)
 		for _, n := range plan.Launch {
 			launched += n
 		}
@@ -385,5 +371,4 @@ func benchmarkPlan(b *testing.B, s Snapshot, policy Policy) {
 	b.ReportMetric(float64(cpuTime()-began)/1e6/float64(b.N), "cpu-ms/op")
 	b.ReportMetric(float64(launched), "launched")
 	b.ReportMetric(float64(unmet), "unmet")
-	b.ReportMetric(float64(work)/1e6, "Mlooks")
 }

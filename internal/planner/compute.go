@@ -12,27 +12,18 @@ import (
 // The order is Ray's (docs/reference/facts.md#planning-order): nodes that must stop, minimums, request_resources,
 // gangs, requests, and last idle nodes. Nodes that must stop take no demand.
 func Compute(s Snapshot, policy Policy) Plan {
-	plan, _ := planUntil(nil, s, policy)
-	return plan
-}
-
-// ComputeCounting is Compute for callers that set the budget of later plans. work is what the plan took, in the unit of
-// Policy.Work.
-func ComputeCounting(s Snapshot, policy Policy) (plan Plan, work int64) {
 	return planUntil(nil, s, policy)
 }
 
 // ComputeUntil is Compute for callers that may stop waiting. Soon after stop is closed, it reports false and returns no
 // plan. A nil stop is never closed.
 func ComputeUntil(stop <-chan struct{}, s Snapshot, policy Policy) (plan Plan, done bool) {
-	done = place.UnlessBrokenOff(func() { plan, _ = planUntil(stop, s, policy) })
+	done = place.UnlessBrokenOff(func() { plan = planUntil(stop, s, policy) })
 	return plan, done
 }
 
-func planUntil(stop <-chan struct{}, s Snapshot, policy Policy) (plan Plan, work int64) {
-	decision, launched, outcome := place.Decide(stop, &s, policy)
-	plan = why.Report(decision, launched, outcome)
-	return plan, decision.Looks
+func planUntil(stop <-chan struct{}, s Snapshot, policy Policy) Plan {
+	return why.Report(place.Decide(stop, &s, policy))
 }
 
 // Explain plans the snapshot and answers one question about the plan. It returns ErrBrokenOff soon after stop is

@@ -49,12 +49,12 @@ func TestAGangThatIsHarderToPlaceLeavesRoomByItsFallback(t *testing.T) {
 func TestOfVeryManyDifferentGangsTheRestHasItsTurnLater(t *testing.T) {
 	s := plannertest.Fleet(20)
 	s.LaunchConfigCheckDisabled = true
-	s.Gangs = differentGangs(1000 + 50)
+	s.Gangs = differentGangs(200 + 50)
 	plan := Compute(s, Policy{})
 	if got := len(plan.InfeasibleGangRequests); got != 50 {
 		t.Fatalf("%d gangs are not served, want 50", got)
 	}
-	if got := plan.InfeasibleGangRequests[0].Reason; got.Code != model.TooMany || !strings.Contains(got.Message, "bundles of gangs than the 1000") {
+	if got := plan.InfeasibleGangRequests[0].Reason; got.Code != model.TooMany || !strings.Contains(got.Message, "bundles of gangs than the 200") {
 		t.Errorf("the reason is %v", got)
 	}
 	served := map[string]bool{}

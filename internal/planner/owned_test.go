@@ -216,7 +216,7 @@ func TestRequestsThatNothingServesDelayNoOthers(t *testing.T) {
 			Count: 2, Bundle: raydemand.Bundle{"GPU": raydemand.Whole(16), "CPU": raydemand.Whole(int64(i + 1))}}}})
 	}
 	s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{ID: "yes", Requests: []raydemand.Request{{Count: 2, Bundle: raydemand.Bundle{"GPU": raydemand.Whole(8)}}}})
-	plan := Compute(s, Policy{Work: 1_000_000})
+	plan := Compute(s, Policy{})
 	if got := statesOf(Plan{Requests: plan.Requests[len(plan.Requests)-1:]}); got != "yes=Waiting 0+2/2 (launch)" || plan.Launch["g"] != 2 {
 		t.Errorf("launches %v, and %s", plan.Launch, got)
 	}

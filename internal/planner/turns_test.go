@@ -25,8 +25,8 @@ func ownResources(from, count int) (requests []raydemand.Request) {
 	return requests
 }
 
-// little is a budget with which a plan takes on few of them.
-var little = Policy{Work: 20_000}
+// little is a policy with which a plan takes on few of them.
+var little = Policy{Shapes: 16}
 
 // oneGroup has a group whose pods have all of these resources.
 func oneGroup(requests []raydemand.Request, most int) Snapshot {
@@ -127,7 +127,7 @@ func TestAllKindsOfDemandHaveTheirTurn(t *testing.T) {
 	}
 	all := len(missing)
 	for plans := 1; len(missing) > 0; plans++ {
-		plan := Compute(s, Policy{Work: 1_000_000})
+		plan := Compute(s, little)
 		if plan.Deferred == nil {
 			t.Fatal("all of it is planned at once; the test needs more")
 		}
@@ -143,7 +143,7 @@ func TestAllKindsOfDemandHaveTheirTurn(t *testing.T) {
 	}
 }
 
-// TestAPlanInTurnsRepeatsFromItsFile: the turn and the budget are part of the snapshot.
+// TestAPlanInTurnsRepeatsFromItsFile: the turn and the policy are part of the snapshot.
 func TestAPlanInTurnsRepeatsFromItsFile(t *testing.T) {
 	s := oneGroup(ownResources(0, 300), 5)
 	s.Turn, s.Policy = "8000000000000000", little
@@ -229,39 +229,21 @@ func TestAGroupSaysThatDemandWaitsForItsTurn(t *testing.T) {
 	}
 }
 
-// TestABudgetBoundsTheWork of demand of each kind: a plan keeps to it, or to twice what it takes to read and report the
-// demand, and to a quarter more, for what a plan needs in any case. Beside that, the shapes that are not planned now are
-// placed on what exists.
-func TestABudgetBoundsTheWork(t *testing.T) {
-	notShort(t)
-	for name, s := range map[string]Snapshot{
-		"twenty groups": plannertest.Fleet(20), "a hundred groups": plannertest.Fleet(100), "a thousand nodes": halfFull(plannertest.Fleet(20), 1000),
-	} {
-		s.LaunchConfigCheckDisabled = true
-		for kind, s := range ofEachKind(s, manyShapes(5000)) {
-			for _, work := range []int64{1_000_000, 10_000_000} {
-				plan, took := ComputeCounting(s, Policy{Work: work})
-				if most := max(work, 2*looksBeside(s)) + int64(5000*len(s.Nodes)); took > most+most/4 {
-					t.Errorf("%s, %s, budget %d: the plan takes %d, want %d at most", name, kind, work, took, most)
-				}
-				if again, tookAgain := ComputeCounting(s, Policy{Work: work}); !cmp.Equal(plan.Launch, again.Launch) || took != tookAgain {
-					t.Errorf("%s, %s: launches %v, then %v", name, kind, plan.Launch, again.Launch)
-				}
+// TestAPlanTakesOnABoundedNumberOfShapes of demand of each kind: 200, or a twentieth of very many.
+func TestAPlanTakesOnABoundedNumberOfShapes(t *testing.T) {
+	for shapes, want := range map[int]int{200: 200, 300: 200, 2000: 200, 8000: 400} {
+		s := Snapshot{LaunchConfigCheckDisabled: true, Groups: []Group{{Name: "g", Max: 10, NumOfHosts: 1, Resources: plannertest.Bundle(64, 8, 256)}}}
+		for kind, s := range inEachWay(s, manyShapes(shapes)) {
+			deferred := 0
+			if plan := Compute(s, Policy{}); plan.Deferred != nil {
+				deferred = plan.Deferred.Shapes
+			}
+			// What has room on the pods that others are launched for needs no turn, so fewer are deferred.
+			if most := shapes - want; deferred > most || most > 0 && deferred < most/2 {
+				t.Errorf("%d shapes, %s: %d are deferred, want about %d", shapes, kind, deferred, most)
 			}
 		}
 	}
-}
-
-// looksBeside returns how much of the work of a plan is for reading a snapshot and reporting what becomes of its demand.
-func looksBeside(s Snapshot) int64 {
-	all := len(s.Nodes)
-	for _, requests := range s.RequestLists() {
-		all += len(requests)
-	}
-	for i := range s.Gangs {
-		all += len(s.Gangs[i].Bundles)
-	}
-	return 250 * int64(all)
 }
 
 // ofEachKind returns a snapshot with requests, as demand of each kind, and one with all kinds.
@@ -279,31 +261,33 @@ func ofEachKind(s Snapshot, requests []raydemand.Request) map[string]Snapshot {
 	return kinds
 }
 
-// TestDifferentBundlesOfGangsKeepToTheBudget although there are few gangs.
-func TestDifferentBundlesOfGangsKeepToTheBudget(t *testing.T) {
-	const gangs, bundles, work = 100, 100, 10_000_000
-	s, requests := plannertest.Fleet(20), manyShapes(gangs*bundles)
-	s.LaunchConfigCheckDisabled = true
-	for g := range gangs {
-		gang := raydemand.Gang{ID: fmt.Sprint("g", g), Strategy: raydemand.Pack}
-		for k := range bundles {
-			gang.Bundles = append(gang.Bundles, requests[g*bundles+k].Bundle)
+// TestGangsCountAsManyShapesAsTheyHaveDifferentBundles: a plan takes on at least one gang.
+func TestGangsCountAsManyShapesAsTheyHaveDifferentBundles(t *testing.T) {
+	for bundles, want := range map[int]int{100: 2, 300: 1} {
+		s, requests := plannertest.Fleet(20), manyShapes(10*bundles)
+		s.LaunchConfigCheckDisabled = true
+		for g := range 10 {
+			gang := raydemand.Gang{ID: fmt.Sprint("g", g), Strategy: raydemand.Pack}
+			for k := range bundles {
+				gang.Bundles = append(gang.Bundles, requests[g*bundles+k].Bundle)
+			}
+			s.Gangs = append(s.Gangs, gang)
 		}
-		s.Gangs = append(s.Gangs, gang)
-	}
-	plan, looks := ComputeCounting(s, Policy{Work: work})
-	if plan.Deferred == nil || plan.Deferred.Gangs == 0 || looks > 2*work {
-		t.Errorf("%d looks with a budget of %d, %+v is deferred", looks, work, plan.Deferred)
+		plan := Compute(s, Policy{})
+		if plan.Deferred == nil || plan.Deferred.Gangs != 10-want {
+			t.Errorf("of gangs of %d bundles, %+v is deferred, want all but %d", bundles, plan.Deferred, want)
+		}
 	}
 }
 
 // inTurns applies plans until one defers nothing and launches nothing, or until as many have passed, and returns how
-// many it made, and the pods that they launched. The last plan is repeated by the next one.
-func inTurns(t testing.TB, s Snapshot, policy Policy, most int) (plans, launched int, last Plan) {
+// many it made, and the price of what they launched, or the number of pods without prices. The last plan is repeated by
+// the next one.
+func inTurns(t testing.TB, s Snapshot, policy Policy, most int) (plans int, cost float64, last Plan) {
 	t.Helper()
 	for plans < most {
 		last = Compute(s, policy)
-		plans, launched = plans+1, launched+pods(last)
+		plans, cost = plans+1, cost+model.AmountOr(last.Price, float64(pods(last)))
 		s, s.Turn = applied(s, last, 0), ""
 		if last.Deferred != nil {
 			s.Turn = last.Deferred.Next
@@ -311,24 +295,30 @@ func inTurns(t testing.TB, s Snapshot, policy Policy, most int) (plans, launched
 			break
 		}
 	}
-	return plans, launched, last
+	return plans, cost, last
 }
 
 // TestPlansInTurnsAddUp: what earlier plans launched is taken, so plans in turns launch hardly more than one plan.
 func TestPlansInTurnsAddUp(t *testing.T) {
 	s := plannertest.Fleet(20)
 	s.LaunchConfigCheckDisabled = true
+	for i := range s.Groups {
+		price := s.Groups[i].Resources["CPU"].Float() + 14*s.Groups[i].Resources["GPU"].Float()
+		s.Groups[i].Price = &price
+	}
 	for kind, s := range ofEachKind(s, manyShapes(600)) {
 		if kind == "gangs" || kind == "all" {
 			continue // gangs of different turns share what is launched
 		}
-		once := pods(Compute(s, Policy{}))
-		plans, launched, last := inTurns(t, s, Policy{Work: 1_000_000}, 40)
-		if last.Deferred != nil || pods(last) > 0 || len(last.InfeasibleRequests)+len(last.InfeasibleRequestResources) > 0 {
-			t.Errorf("%s: after %d plans, %+v is deferred and %v is launched", kind, plans, last.Deferred, last.Launch)
-		}
-		if plans < 3 || launched > once+once/10 {
-			t.Errorf("%s: %d plans in turns launch %d pods, and one plan %d", kind, plans, launched, once)
+		_, once, _ := inTurns(t, s, Policy{Shapes: 600}, 9)
+		for _, policy := range []Policy{{}, little} {
+			plans, cost, last := inTurns(t, s, policy, 60)
+			if last.Deferred != nil || pods(last) > 0 || len(last.InfeasibleRequests)+len(last.InfeasibleRequestResources) > 0 {
+				t.Errorf("%s: after %d plans, %+v is deferred and %v is launched", kind, plans, last.Deferred, last.Launch)
+			}
+			if plans < 3 || cost > 1.02*once {
+				t.Errorf("%s: %d plans in turns cost %v, and one plan %v", kind, plans, cost, once)
+			}
 		}
 	}
 }
@@ -336,15 +326,15 @@ func TestPlansInTurnsAddUp(t *testing.T) {
 // TestVeryManyDifferentRequestsAreServedWithinFewPlans, or a limit prevents it, which each of them says in its turn.
 func TestVeryManyDifferentRequestsAreServedWithinFewPlans(t *testing.T) {
 	notShort(t)
-	const shapes, most = 6000, 15
+	const shapes, most = 6000, 40
 	free, capped := plannertest.Fleet(20), plannertest.Fleet(20)
 	free.LaunchConfigCheckDisabled, capped.LaunchConfigCheckDisabled = true, true
 	free.Requests, capped.Requests = manyShapes(shapes), manyShapes(shapes)
 	for i := range capped.Groups {
 		capped.Groups[i].Max = 20
 	}
-	plans, launched, last := inTurns(t, free, Policy{Work: 80_000_000}, most)
-	t.Logf("%d plans launch %d pods", plans, launched)
+	plans, launched, last := inTurns(t, free, Policy{}, most)
+	t.Logf("%d plans launch %v pods", plans, launched)
 	if last.Deferred != nil || pods(last) > 0 || len(last.InfeasibleRequests) > 0 {
 		t.Errorf("after %d plans, %+v is deferred, %v is launched, and %d are unmet", plans, last.Deferred, last.Launch, len(last.InfeasibleRequests))
 	}
@@ -353,7 +343,7 @@ func TestVeryManyDifferentRequestsAreServedWithinFewPlans(t *testing.T) {
 		waiting[Describe(r)] = true
 	}
 	for plans = 1; plans <= most && len(waiting) > 0; plans++ {
-		plan := Compute(capped, Policy{Work: 80_000_000})
+		plan := Compute(capped, Policy{})
 		for name := range takenOn(capped, plan) {
 			delete(waiting, name)
 		}
@@ -364,7 +354,7 @@ func TestVeryManyDifferentRequestsAreServedWithinFewPlans(t *testing.T) {
 		t.Errorf("after %d plans, %d had no turn, and there are %d pods", plans, len(waiting), len(capped.Nodes))
 	}
 	for turn := range 3 {
-		plan := Compute(capped, Policy{Work: 80_000_000})
+		plan := Compute(capped, Policy{})
 		if pods(plan) > 0 || len(plan.Terminate) > 0 {
 			t.Errorf("at the limit, turn %d launches %v and stops %d", turn, plan.Launch, len(plan.Terminate))
 		}
@@ -418,7 +408,7 @@ func TestAllOfACallOfRequestResourcesHasItsTurn(t *testing.T) {
 		}
 		plans, launched, last := inTurns(t, s, little, 12)
 		if launched != 5 || last.Deferred != nil || len(last.InfeasibleRequestResources) > 0 {
-			t.Errorf("%s: %d plans launch %d pods, %+v is deferred, and %d are unmet", name, plans, launched, last.Deferred, len(last.InfeasibleRequestResources))
+			t.Errorf("%s: %d plans launch %v pods, %+v is deferred, and %d are unmet", name, plans, launched, last.Deferred, len(last.InfeasibleRequestResources))
 		}
 	}
 }

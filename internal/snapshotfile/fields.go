@@ -50,7 +50,7 @@ const mostSliceMiB = raydemand.MaxSliceMemory >> 20
 var rules = map[string]fieldRule{
 	"Snapshot.upscalingMode": {Words: []string{"Default", "Aggressive", "Conservative"}},
 	"Snapshot.isolation":     {Words: words(nodepool.RequireHardware, nodepool.RequireLimit, nodepool.AnyIsolation)},
-	"Policy.work":            {Most: math.MaxInt64},
+	"Policy.shapes":          {Most: math.MaxInt32},
 
 	"Group.name":              {Required: true, Unique: true, Want: "the worker group's name"},
 	"Group.maxReplicas":       {Most: math.MaxInt32, Default: math.MaxInt32}, // KubeRay's default

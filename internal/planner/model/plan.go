@@ -14,10 +14,9 @@ type Policy struct {
 	// MaxInFlight limits the requested pods that have not joined Ray; 0 means no limit. Launches beyond it follow as
 	// pods join. A larger gang or replica is launched alone.
 	MaxInFlight int `json:"maxInFlight,omitempty"`
-	// Work is about how much work the plan may take, in looks of one bundle at one node (some nanoseconds each). A plan
-	// that would take more joins similar shapes, and then defers a part of the demand. 0 means that only the planner's
-	// own bounds apply. It counts work and not time, so that a plan repeats exactly.
-	Work int64 `json:"work,omitempty"`
+	// Shapes is how many different requests and bundles of gangs the plan takes on; the next plans continue with the
+	// others. 0 means 200, or a twentieth of the different requests if that is more, up to 1000.
+	Shapes int `json:"shapes,omitempty"`
 }
 
 // Reason is a stable code with a sentence for users.

@@ -29,7 +29,7 @@ func (p *Search) AssignmentOrder() []*RestRequest {
 // returns what has no place.
 func (p *Search) assign(classes []NodeClass) (*Ledger, []*Item) {
 	l := p.joinedLedger(classes)
-	if b := p.newBatch(OverREST, p.admitted(), fullest); p.affords(l, b) && p.placed(l, b) {
+	if b := p.newBatch(OverREST, p.admitted(), fullest); p.placed(l, b) {
 		return l, nil
 	}
 	l = p.joinedLedger(classes)
@@ -42,7 +42,7 @@ func (p *Search) assign(classes []NodeClass) (*Ledger, []*Item) {
 	for _, s := range order[:before] {
 		s.addTo(together)
 	}
-	if b := p.newBatch(OverREST, p.ofKinds(together), fullest); before > 0 && !(p.affords(l, b) && p.placed(l, b)) {
+	if b := p.newBatch(OverREST, p.ofKinds(together), fullest); before > 0 && !p.placed(l, b) {
 		l, before = p.joinedLedger(classes), 0
 	}
 	return l, p.ofKinds(p.assignEach(l, order[before:]))
@@ -62,27 +62,16 @@ func (p *Search) joinedLedger(classes []NodeClass) *Ledger {
 	return l
 }
 
-// affords reports whether a look at each node for each item takes at most an eighth of the work that the plan may take.
-func (p *Search) affords(l *Ledger, b *Batch) bool {
-	return int64(len(b.items)*len(l.classes)) <= p.shareOf(MaxCount)
-}
-
 func (p *Search) placed(l *Ledger, b *Batch) bool {
 	p.place(l, b)
 	return b.served()
 }
 
-// assignEach assigns one request after the other and returns the rest by kind of bundle. In a plan with a budget, those
-// for which an eighth of it is not enough wait, as if they had no place.
+// assignEach assigns one request after the other and returns the rest by kind of bundle.
 func (p *Search) assignEach(l *Ledger, order []*RestRequest) []int64 {
 	left := make([]int64, len(p.kinds)) // what has no place now has none later
-	end := p.Looks + p.shareOf(MaxCount)
 	for _, s := range order {
 		p.BreakOff()
-		if p.budget > 0 && p.Looks+int64(len(s.Items)*len(p.Nodes)) > end {
-			s.addTo(left)
-			continue
-		}
 		b := p.newBatch(OverREST, s.Items, fullest)
 		for i, it := range s.Items {
 			if b.left[i] = s.Admitted[i]; left[s.kinds[i]] > 0 || it.Trivial() {
@@ -90,7 +79,6 @@ func (p *Search) assignEach(l *Ledger, order []*RestRequest) []int64 {
 			}
 		}
 		l.useExisting(b)
-		p.Looks += b.looks
 		for i, it := range s.Items {
 			switch at := s.kinds[i]; {
 			case it.Trivial():
@@ -118,9 +106,7 @@ func (p *Search) assignments(given []int64) map[string][]Placement {
 			func(l NodeClass) bool { return l.phase != OnTheWay },
 		)
 		l.classes = append(l.classes, coming...)
-		if b := p.newBatch(OverREST, left, fullest); p.affords(l, b) {
-			p.place(l, b)
-		}
+		p.place(l, p.newBatch(OverREST, left, fullest))
 	}
 	places := map[string][]Placement{}
 	for _, at := range l.log {

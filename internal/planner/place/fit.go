@@ -23,7 +23,6 @@ type Batch struct {
 	order   []int
 	memory  bool // some bundle asks for memory, so unused memory counts as waste
 	scratch []int64
-	looks   int64
 }
 
 func (p *Search) newBatch(purpose string, items []*Item, how Strategy) *Batch {
@@ -111,7 +110,6 @@ func (b *Batch) quota(l *NodeClass) int64 {
 // place places a batch: on nodes that run or already take demand, then on those on their way, then on new ones.
 func (p *Search) place(l *Ledger, b *Batch) {
 	p.BreakOff()
-	defer p.count(b)
 	if len(b.items) > p.MostShapes {
 		p.fillExisting(l, b)
 		p.launchBest(l, b)
@@ -127,13 +125,9 @@ func (p *Search) place(l *Ledger, b *Batch) {
 	p.launchBest(l, b)
 }
 
-// count adds the looks of a batch to those of the plan.
-func (p *Search) count(b *Batch) { p.Looks, b.looks = p.Looks+b.looks, 0 }
-
 // fillExisting places a batch on existing nodes and nodes on their way, one node after the other. If there are very
 // many items, that takes far less work than one item after the other.
 func (p *Search) fillExisting(l *Ledger, b *Batch) {
-	defer p.count(b)
 	for at := 0; at < len(l.classes) && !b.served(); at++ {
 		p.BreakOff()
 		class := &l.classes[at]
@@ -185,7 +179,6 @@ func (l *Ledger) useClasses(b *Batch, i, choice int, wanted func(*NodeClass) boo
 	it := b.items[i]
 	for at := 0; at < len(l.classes) && b.left[i] > 0; at++ {
 		class := &l.classes[at]
-		b.looks++
 		if class.hidden || class.phase == OnTheWay && !class.touched || class.free.lacks(it.Need) {
 			continue
 		}

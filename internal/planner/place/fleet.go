@@ -26,9 +26,8 @@ type Fleet struct {
 	Bound    int64
 	Findings []raydemand.Finding
 	*landing.Shared
-	// MostShapes is how many different shapes the plan takes on, from the turn on (turn.go).
-	MostShapes int
-	turn       string
+	// turn is where the plan starts if there is too much demand for it (turn.go).
+	turn string
 	// largestSlice is the largest memory of one GPU in any group, in MiB; 0 if unknown.
 	largestSlice int64
 	topologies   map[string]*Topology
@@ -109,7 +108,7 @@ func (r *Fleet) phaseOf(n *Node) Phase {
 
 func NewFleet(s *model.Snapshot) *Fleet {
 	r := &Fleet{
-		Catalog: newCatalog(s), TakenAt: s.TakenAt, Bound: math.MaxInt64, MostShapes: mostShapes, turn: s.Turn,
+		Catalog: newCatalog(s), TakenAt: s.TakenAt, Bound: math.MaxInt64, turn: s.Turn,
 	}
 	if s.MaxWorkers != nil {
 		r.Bound = int64(max(*s.MaxWorkers, 0))

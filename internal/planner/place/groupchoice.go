@@ -160,7 +160,7 @@ func (b *Batch) fill(free Vector, labels int, left []int64, quota int64) ([]port
 			continue
 		}
 		it := b.items[i]
-		if b.looks++; it.Rank[labels] == NoMatch || free.lacks(it.Need) {
+		if it.Rank[labels] == NoMatch || free.lacks(it.Need) {
 			continue
 		}
 		n := free.Times(it.Need, min(left[i], quota))
@@ -179,7 +179,6 @@ func (b *Batch) fill(free Vector, labels int, left []int64, quota int64) ([]port
 // newPattern fills a number of hosts in turn, each with at most quota bundles: the first of a shape, the rest of the
 // same or of others. It fills equal hosts at once.
 func (p *Search) newPattern(b *Batch, s *Shape, free Vector, others *Shape, hosts, quota int64) pattern {
-	p.count(b)
 	p.BreakOff()
 	var pat pattern
 	if hosts == 1 {

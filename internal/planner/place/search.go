@@ -25,8 +25,8 @@ type Search struct {
 	// placed on pods on their way.
 	aside []*Item
 	waits []Placement
-	// budget is how much work the plan may take; 0 means no limit.
-	budget int64
+	// MostShapes is how many different shapes the plan takes on.
+	MostShapes int
 	// kinds are the different bundles of the REST requests.
 	kinds []*Item
 	// untouched is what is free, and what may be launched, before anything is placed; nil without gangs.
@@ -56,8 +56,6 @@ type Search struct {
 	knownOnly bool
 	// released are ledgers whose memory can be reused.
 	released []*Ledger
-	// Looks counts how often a bundle was tried on a node.
-	Looks int64
 	// Stop is closed when the caller stops waiting for the plan; nil is never closed.
 	Stop <-chan struct{}
 }
@@ -204,13 +202,11 @@ func Decide(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *Se
 	p.keepWarm(&out)
 	p.Fleet = p.withoutIdle(out.Stays, given)
 	out.Places = p.assignments(given)
-	p.Looks += besidePlanning(s)
 	return p, given, out
 }
 
 func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	p := &Search{Fleet: r, Policy: policy, Gangs: r.newGangs(s.Gangs)}
-	p.budget = max(policy.Work-besidePlanning(s), policy.Work/4, 0)
 	p.RestRequests = newRestRequests(r, s)
 	p.settleKinds()
 	p.Requests = r.Items(s.Requests)
@@ -223,7 +219,6 @@ func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	if waiting {
 		p.Base = p.openLedger(countUnused, r.markHolders(p.Gangs))
 		p.placeable = p.gangsWithPlaces()
-		p.limit(p.budget)
 		p.deferMany(within.Items)
 		p.distinctGangs = countDistinct(p.placeable)
 	}

@@ -58,14 +58,14 @@ func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 	best := p.complete(given, out, fullest)
 	trials := p.trials(&best.out)
 	// The fullest nodes can be expensive ones. For small demand, one of the orders is cheapest already.
-	if !p.small(&best.out) && !p.tired() {
+	if !p.small(&best.out) {
 		if found := p.complete(given, p.bestRound(given, cheapest), cheapest); found.before(&best) {
 			best = found
 		}
 	}
 	// If the bound on all workers is short, each pod must serve as much as it can. This strategy does not avoid
 	// accelerators, which only better service justifies.
-	if best.unserved+float64(best.claims) > 0 && p.boundByWorkers(best.given) && !p.tired() {
+	if best.unserved+float64(best.claims) > 0 && p.boundByWorkers(best.given) {
 		found := p.complete(given, p.bestRound(given, fewest), fewest)
 		if found.compareService(&best.verdict) < 0 && found.before(&best) {
 			best = found
@@ -87,7 +87,7 @@ func (p *Search) merge(first []int64, best contender, trials *int) contender {
 		return best
 	}
 	for _, i := range p.dearestFirst() {
-		for p.replaces(first, best.given, i) && *trials > 0 && !p.tired() {
+		for p.replaces(first, best.given, i) && *trials > 0 {
 			*trials--
 			found := p.drop(first, p.with(first, &best, i), i, trials)
 			if found.given == nil || !found.before(&best) || p.wastes(&found, &best, i) ||
@@ -201,7 +201,7 @@ func (p *Search) drop(first []int64, c contender, but int, trials *int) contende
 	for dropped := c.given != nil; dropped; {
 		dropped = false
 		for _, i := range p.dearestFirst() {
-			for i != but && c.given[i] > first[i] && *trials > 0 && !p.tired() {
+			for i != but && c.given[i] > first[i] && *trials > 0 {
 				*trials--
 				less := slices.Clone(c.given)
 				less[i] -= p.Groups[i].Hosts

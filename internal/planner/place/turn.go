@@ -5,12 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // A plan takes on a bounded number of different shapes. More demand is planned in turns. Each shape and each kind of
@@ -25,34 +23,20 @@ import (
 // them, and idle workers that deferred demand could use stay. So when all turns are through and no demand has changed,
 // either all of it has room and nothing is deferred, or a limit prevents the rest. Then the plans are empty.
 
+// A plan takes on fewShapes different shapes, unless its policy says another number. To read very many single shapes,
+// and to place the others on what exists, takes as long as to plan a twentieth of them; so it takes on that many, up to
+// mostShapes (BenchmarkTurns). A kind of gang counts as many shapes as it has different bundles.
 const (
-	// mostShapes is how many different shapes one plan takes on, and leastShapes how many in any case. A kind of gang
-	// counts as many as it has different bundles.
-	mostShapes  = 1000
-	leastShapes = 16
+	fewShapes  = 200
+	mostShapes = 1000
 )
 
-// Figures of the work of a plan with many shapes, in looks, measured by BenchmarkShapes. A round looks at each shape
-// about as often as it launches, which is about once for each shape and group, and looksPerNode times for each kind of
-// node. A plan takes about leastRounds rounds before it could end.
-const (
-	looksPerNode = 2
-	leastRounds  = 5
-)
-
-// limit lets the plan take on only as many shapes as it could end with in half of an amount of work. It does nothing if
-// no work is given.
-func (p *Search) limit(work int64) {
-	if work <= 0 {
-		return
+// mostShapesOf returns how many shapes a plan takes on if so many single ones wait.
+func mostShapesOf(policy model.Policy, single int) int {
+	if policy.Shapes > 0 {
+		return policy.Shapes
 	}
-	round := work / 2 / leastRounds
-	most := min(
-		math.Sqrt(float64(round)/float64(max(len(p.Groups), 1))),
-		float64(round)/float64(looksPerNode*max(len(p.Base), 1)),
-		mostShapes,
-	)
-	p.MostShapes = max(int(most), leastShapes)
+	return min(max(fewShapes, single/20), mostShapes)
 }
 
 // turn is a shape or a kind of gang on the ring, and as how many shapes it counts.
@@ -68,6 +52,7 @@ type turn struct {
 func (p *Search) deferMany(within []*Item) {
 	items := slices.Concat(within, p.kinds, p.Requests)
 	items = slices.DeleteFunc(items, func(it *Item) bool { return !p.Certain(it) })
+	p.MostShapes = mostShapesOf(p.Policy, len(items))
 	shapes := len(items)
 	var kinds [][]*Gang
 	for gangs := p.placeable; len(gangs) > 0; {
@@ -159,30 +144,6 @@ func position(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
-
-// A plan keeps to the work that its policy allows in these ways:
-//
-//   - What reading and reporting the demand takes is known before and taken off first. A quarter of the work is left
-//     for planning in any case, so a plan keeps to its work or to about twice what that takes.
-//   - It takes on as many different shapes as usually take no more. The next plans continue with the others. Placing
-//     those on what exists comes on top: at most one look for each shape and node.
-//   - Once it has used half of what it may, it tries no further ways to improve the launches that it has found.
-//
-// Work is counted in looks, so equal snapshots and policies have equal plans.
-
-// looksBeside is how many looks take about as long as reading a bundle of a snapshot or a node, and reporting what
-// becomes of it. Like the figures of limit, it is measured by BenchmarkKinds.
-const looksBeside = 250
-
-// besidePlanning is the work of a plan beside planning.
-func besidePlanning(s *model.Snapshot) int64 {
-	bundles := len(s.Nodes)
-	s.EachBundle(func(raydemand.Bundle) { bundles++ })
-	return looksBeside * int64(bundles)
-}
-
-// tired reports whether the plan has used so much work that it tries nothing more that is not necessary.
-func (p *Search) tired() bool { return p.budget > 0 && p.Looks > p.budget/2 }
 
 // parted separates what is planned now from what is set aside.
 func parted(items []*Item) (now, aside []*Item) {

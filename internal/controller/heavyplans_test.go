@@ -1,0 +1,175 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func ownedWithShapes(n int) raydemand.Owned {
+	var owned raydemand.Owned
+	for i := range n {
+		owned.Requests = append(owned.Requests, raydemand.Request{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.Whole(int64(1 + i))}, Count: 1})
+	}
+	owned.ID = fmt.Sprint(n)
+	return owned
+}
+
+func TestAHeavyRayClusterRestsAfterItsPlanAndDelaysNoOther(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 1))
+	w.kube.cluster.Owned = []nodepool.OwnedRequest{{Owned: ownedWithShapes(heavyDemand), Cluster: key, ClusterUID: "uid-1", UID: "request"}}
+	w.cycle()
+	reads := w.ray.reads
+	if pause := w.c.Cycle(t.Context(), key); pause <= 0 || w.ray.reads != reads {
+		t.Errorf("the next cycle is due in %v and read Ray %d times, want a rest without a reading", pause, w.ray.reads-reads)
+	}
+	w.c.Cycle(t.Context(), nodepool.ClusterKey{Namespace: "ml", Name: "other"})
+	if w.ray.reads == reads {
+		t.Error("another RayCluster waits while the first one rests")
+	}
+	w.pass(time.Minute)
+	w.c.Cycle(t.Context(), key)
+	if w.ray.reads < reads+2 {
+		t.Error("the first RayCluster is not read after its rest")
+	}
+}
+
+// TestTheNextCycleContinuesWithWhatWasTooMuch: its snapshot says where.
+func TestTheNextCycleContinuesWithWhatWasTooMuch(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 1))
+	w.manyShapes()
+	turns := map[string]bool{}
+	for range 4 {
+		w.cycle()
+		d := w.c.record(key).decision.Load()
+		if d.Plan.Deferred == nil {
+			t.Fatal("all of it is planned at once; the test needs more")
+		}
+		if d.Next > time.Second {
+			t.Errorf("the next cycle is due in %v, want it soon although nothing changes", d.Next)
+		}
+		if again := planner.Compute(d.Snapshot, d.Snapshot.Policy); !reflect.DeepEqual(again.Deferred, d.Plan.Deferred) {
+			t.Errorf("the snapshot defers %+v, want %+v as in the decision", again.Deferred, d.Plan.Deferred)
+		}
+		turns[d.Snapshot.Turn] = true
+		w.pass(time.Minute)
+	}
+	if len(turns) < 2 {
+		t.Errorf("the turns are %v", turns)
+	}
+	w.ray.demand = raydemand.Demand{}
+	if d := w.cycle(); d.Plan.Deferred != nil {
+		t.Errorf("without demand, %+v is deferred", d.Plan.Deferred)
+	}
+	if d := w.after(time.Minute); d.Snapshot.Turn != "" {
+		t.Errorf("without demand, the turn is %q", d.Snapshot.Turn)
+	}
+}
+
+// TestDemandInTurnsHasOneEvent: each plan leaves other demand unserved.
+func TestDemandInTurnsHasOneEvent(t *testing.T) {
+	group := gpuGroup("gpu", 0, 0, 3)
+	w := newWorld(t, Config{}, group)
+	w.manyShapes()
+	for range 5 {
+		w.pass(time.Minute)
+		w.cycle()
+	}
+	if d := w.c.record(key).decision.Load(); d.Plan.Deferred == nil {
+		t.Fatal("all of it is planned at once")
+	}
+	if got := w.kube.emitted(addon.ReasonCapped); got != 1 {
+		t.Errorf("%d Events, want one for all: %v", got, w.kube.events)
+	}
+}
+
+// manyShapes makes requests that each ask for a resource of their own of the first group.
+func (w *world) manyShapes() {
+	for i := range 500 {
+		name := fmt.Sprintf("custom-%03d", i)
+		w.kube.cluster.Groups[0].Resources[name] = raydemand.One
+		w.ray.demand.Requests = append(w.ray.demand.Requests, raydemand.Request{Count: 1, Bundle: raydemand.Bundle{name: raydemand.One, raydemand.GPU: raydemand.One}})
+	}
+}
+
+func withShapes(n int) planner.Snapshot {
+	var owned raydemand.Owned
+	for i := range n {
+		owned.Requests = append(owned.Requests, raydemand.Request{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.Whole(int64(1 + i))}, Count: 1})
+	}
+	return planner.Snapshot{OwnedRequests: []raydemand.Owned{owned}}
+}
+
+func TestAHeavyPlanIsQueuedAndALightOneIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		plans := newHeavyPlans()
+		plans <- struct{}{} // a heavy plan is being computed
+		made := make(chan int, 2)
+		for _, n := range []int{heavyDemand, heavyDemand - 1} {
+			go func() {
+				if _, err := plans.Compute(t.Context(), withShapes(n), &planTime{}); err != nil {
+					t.Error(err)
+				}
+				made <- n
+			}()
+		}
+		if first := <-made; first != heavyDemand-1 {
+			t.Errorf("the plan of %d shapes is computed first", first)
+		}
+		<-plans
+		<-made
+	})
+}
+
+func TestAHeavyPlanStopsWaitingWhenTheProcessEnds(t *testing.T) {
+	plans := newHeavyPlans()
+	plans <- struct{}{} // a heavy plan is being computed
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := plans.Compute(ctx, withShapes(heavyDemand), &planTime{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("err = %v, want the end of the context", err)
+	}
+}
+
+func TestTheWaitForTheSlotIsNoTimeOfThePlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		plans := newHeavyPlans()
+		plans <- struct{}{} // a heavy plan is being computed
+		time.AfterFunc(time.Minute, func() { <-plans })
+		spent := planTime{Took: time.Second, Waited: time.Second}
+		if _, err := plans.Compute(t.Context(), withShapes(heavyDemand), &spent); err != nil {
+			t.Fatal(err)
+		}
+		if want := (planTime{Took: time.Second, Waited: time.Minute + time.Second}); spent != want {
+			t.Errorf("spent %v, want %v: plans take no time here", spent, want)
+		}
+	})
+}
+
+func TestTheBundlesOfGangsCanMakeAPlanHeavy(t *testing.T) {
+	of := func(gangs, bundles, fallbacks int) *planner.Snapshot {
+		g := raydemand.Gang{Bundles: make([]raydemand.Bundle, bundles)}
+		for range fallbacks {
+			g.Fallbacks = append(g.Fallbacks, g.Bundles)
+		}
+		return &planner.Snapshot{Demand: raydemand.Demand{Gangs: slices.Repeat([]raydemand.Gang{g}, gangs)}}
+	}
+	for _, c := range []struct {
+		gangs, bundles, fallbacks int
+		want                      bool
+	}{{25, 200, 0, true}, {25, 199, 0, false}, {25, 100, 1, true}, {heavyDemand, 1, 0, true}, {0, 0, 0, false}} {
+		if got := heavy(of(c.gangs, c.bundles, c.fallbacks)); got != c.want {
+			t.Errorf("%+v: heavy is %t", c, got)
+		}
+	}
+}
