@@ -64,9 +64,9 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 	if !p.exceedsCaps(whole) {
 		return whole, planned
 	}
-	given := make([]int64, len(p.Groups))
+	given, tried := make([]int64, len(p.Groups)), make([]int64, len(p.Groups))
 	for range maxCapRounds {
-		next := p.underCaps(given, whole, &planned)
+		next := p.underCaps(given, tried, whole, &planned)
 		if slices.Equal(next, given) {
 			break
 		}
@@ -151,15 +151,20 @@ func (p *Search) needs(before, whole []int64, out *Outcome) (all []need) {
 	return all
 }
 
-// underCaps returns how much of a plan the in-flight caps allow, with the pods given before.
-func (p *Search) underCaps(before, whole []int64, out *Outcome) []int64 {
+// underCaps returns how much of a plan the in-flight caps allow, with the pods given before. tried are those of them
+// that are on no known node, at most a replica of each group: it adds its own.
+func (p *Search) underCaps(before, tried, whole []int64, out *Outcome) []int64 {
 	given, needs := slices.Clone(before), p.needs(before, whole, out)
 	all := p.AllInFlight(given)
 	spare, alone := OrUnbounded(p.Policy.MaxInFlight)-all, all == 0
-	for nodes, try := p.Known, false; ; nodes, try = p.SharedNodes, true {
-		on := nodes.Occupied(given)
-		if !try && p.TriesPools() { // pods that were tried before are on none of the known nodes
-			on = nodes.Occupied(p.KnownToFit(given, make([]int64, len(given))))
+	known := slices.Clone(before)
+	for i, n := range tried {
+		known[i] -= n
+	}
+	onKnown := p.Known.Occupied(known)
+	for nodes, on, try := p.Known, onKnown, false; ; nodes, try = p.SharedNodes, true {
+		if try {
+			on = nodes.Occupied(given)
 		}
 		for k := range needs {
 			need := &needs[k]
@@ -188,6 +193,11 @@ func (p *Search) underCaps(before, whole []int64, out *Outcome) []int64 {
 				if n > 0 {
 					nodes.Occupy(on, i, n)
 					given[i], need.pods[i], alone = given[i]+n, need.pods[i]-n, false
+					if try {
+						held := min(n, p.Known.Room(onKnown, i))
+						p.Known.Occupy(onKnown, i, held)
+						tried[i] = min(tried[i]+n-held, g.Hosts)
+					}
 				}
 			}
 		}

@@ -58,21 +58,6 @@ func Share(places []Place, promised []Promise, quotas []Quota, tenants []Tenant)
 // TriesPools reports whether there is a group of which one replica at a time may be tried in a pool.
 func (l *Shared) TriesPools() bool { return l.SharedNodes != nil && len(l.SharedNodes.unproven) > 0 }
 
-// withinShared removes from a proposal the pods that no quota and no node has room for, beyond those given before.
-func (l *Shared) withinShared(c *SharedNodes, proposal, given []int64) {
-	l.withinQuotas(proposal, given)
-	if c == nil {
-		return
-	}
-	on := c.Occupied(given)
-	for _, i := range c.order {
-		n := min(proposal[i]-given[i], c.Room(on, i))
-		n -= n % l.tenants[i].Hosts
-		c.Occupy(on, i, n)
-		proposal[i] = given[i] + n
-	}
-}
-
 // PoolRoom returns how many more pods of a group the nodes can hold.
 func (l *Shared) PoolRoom(i int, given []int64) int64 {
 	if !l.SharedNodes.Limits(i) {
@@ -102,14 +87,6 @@ func (l *Shared) PromisedBeside(i int) []Promise {
 	})
 }
 
-// KnownToFit returns the part of some launches, beyond those before them, for which there is room on nodes that are
-// known, or known to come.
-func (l *Shared) KnownToFit(given, before []int64) []int64 {
-	fitting := slices.Clone(given)
-	l.withinShared(l.Known, fitting, before)
-	return fitting
-}
-
 // Tries returns how many of a group's pods, present and given ones, have no other place than the pool in which they are
 // tried.
 func (l *Shared) Tries(i int, given []int64) int64 {
@@ -117,17 +94,6 @@ func (l *Shared) Tries(i int, given []int64) int64 {
 		return 0
 	}
 	return l.Known.placeless(i, given)
-}
-
-// withinQuotas removes from a proposal the pods that exceed a quota, beyond those given before.
-func (l *Shared) withinQuotas(proposal, given []int64) {
-	left := l.Quotas.Left(given)
-	for i := range proposal {
-		n := min(proposal[i]-given[i], l.Quotas.Room(left, i))
-		n -= n % l.tenants[i].Hosts
-		l.Quotas.Take(left, i, n)
-		proposal[i] = given[i] + n
-	}
 }
 
 // QuotaRoom returns how many more pods of a group the quotas allow.
