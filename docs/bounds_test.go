@@ -16,7 +16,7 @@ type source struct{ shown, path, code string }
 // boundSources lists, for each row of the table, the code of its numbers. A row without numbers has none: its bound is a
 // flag, or the number of objects.
 var boundSources = map[string][]source{
-	"of a RayCluster": nil, "of a worker group": nil, "of a worker": nil, "demand of one plan": nil,
+	"of a RayCluster": nil, "of a worker group": nil, "of a worker": nil,
 	"nodes, pods on them, NodeClaims, ResourceSlices, Workloads, ProvisioningRequests, namespaces": nil,
 	// client-go's recorder has this number (maxQueuedEvents).
 	"Events on RayClusters that wait to be written": nil,
@@ -27,7 +27,9 @@ var boundSources = map[string][]source{
 	"demand of a reading": {
 		{"20,000 shapes", "pkg/raydemand/gcs/state.go", "maxShapes = 20_000"}, {"100,000 bundles", "pkg/raydemand/gcs/state.go", "maxBundles = 100_000"},
 	},
-	"different requests and bundles of gangs in one plan": {{"1,000", "internal/planner/place/turn.go", "mostShapes = 1000"}},
+	"different requests and bundles of gangs in one plan": {
+		{"200", "internal/planner/place/turn.go", "fewShapes  = 200"}, {"1,000", "internal/planner/place/turn.go", "mostShapes = 1000"},
+	},
 	"requests of owners that count": {
 		{"400 of a namespace", "pkg/nodepool/ownedrequest.go", "MaxRequests = 400"}, {"10 kinds", "pkg/raydemand/owned.go", "MaxOwnedBundles = 10"},
 	},

@@ -11,6 +11,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -68,6 +69,11 @@ func limitRangeRefuses(x *inventory, g rayGroup, report reporter) {
 				Fix: edit("set a limit and a request that the LimitRange allows")})
 		}
 	}
+	pod := landing.PodShape{Requests: landing.Quantities{}, Limits: landing.Quantities{}}
+	for _, fault := range decode.UnderDefaults(ranges, g.template().Members(), &pod) {
+		report(occurrence{Path: g.template().Path("containers"), Seen: fault.Seen,
+			More: "LimitRange " + fault.Range.Name + ": " + fault.Why, Fix: edit(decode.FixPodLimits)})
+	}
 }
 
 // waitsForGCS reports whether the operator adds the init container wait-gcs-ready to workers: it does, unless a
@@ -83,11 +89,10 @@ func (x *inventory) waitsForGCS() bool {
 func quotaExceeded(x *inventory, g rayGroup, report reporter) {
 	quotas, names := inNamespace[corev1.ResourceQuota](x, "ResourceQuota", g.Of)
 	pods := int64(g.Workers.Max) * int64(max(1, g.Workers.NumOfHosts))
-	requests := maps.Clone(g.Workers.Pod.Requests)
+	pod := g.Workers.Pod
 	if ranges := limitRanges(x, g.Of); len(ranges) > 0 && len(quotas) > 0 {
-		for name, amount := range decode.RequestsUnder(ranges, g.template().Members()) {
-			requests[name] = max(requests[name], amount)
-		}
+		pod.Requests, pod.Limits = maps.Clone(pod.Requests), maps.Clone(pod.Limits)
+		decode.UnderDefaults(ranges, g.template().Members(), &pod)
 	}
 	for i, quota := range quotas {
 		if !decode.QuotaForAllPods(&quota) {
@@ -95,7 +100,7 @@ func quotaExceeded(x *inventory, g rayGroup, report reporter) {
 		}
 		for _, key := range slices.Sorted(maps.Keys(quota.Spec.Hard)) {
 			hard := quota.Spec.Hard[key]
-			each := decode.TakesOfQuota(key, requests)
+			each := decode.TakesOfQuota(key, &pod)
 			if each <= 0 {
 				continue
 			}

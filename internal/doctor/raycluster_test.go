@@ -109,6 +109,8 @@ func TestLimitRangesRefuseContainers(t *testing.T) {
 		{"requests: {cpu: 1}", "maxLimitRequestRatio: {cpu: 3}", true},
 		{"requests: {cpu: 2}", "max: {cpu: 3}}, {type: Container, default: {cpu: 1}", true},
 		{"requests: {cpu: 2}", "default: {cpu: 1}}, {type: Container, max: {cpu: 3}", false},
+		{"limits: {cpu: 2}", "max: {cpu: 2}}, {type: Pod, max: {cpu: 1}", true},
+		{"limits: {cpu: 2}", "max: {cpu: 2}}, {type: Pod, max: {cpu: 2}", false},
 	} {
 		objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, c.resources, c.limits)))
 		if err != nil {
@@ -157,17 +159,19 @@ func TestAQuotaCountsWhatALimitRangeMakesPodsRequest(t *testing.T) {
 	const manifest = `
 {apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a, namespace: ns}, spec: {headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}, workerGroupSpecs: [{groupName: g, maxReplicas: 4, template: {spec: {containers: [{name: h, image: i}]}}}]}}
 ---
-{apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: ns}, spec: {hard: {requests.cpu: 6}}}
+{apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: ns}, spec: {hard: {%s.cpu: 6}}}
 ---
-{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: %s}, spec: {limits: [{type: Container, defaultRequest: {cpu: 2}}]}}
+{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: %s}, spec: {limits: [{type: Container, default: {cpu: 2}}]}}
 `
 	for namespace, want := range map[string]bool{"ns": true, "other": false} {
-		objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, namespace)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := slices.Contains(codesOf(examine(t, objects)), "quota-exceeded"); got != want {
-			t.Errorf("with a LimitRange of namespace %s, four pods exceed the quota: %t, want %t", namespace, got, want)
+		for _, of := range []string{"requests", "limits"} {
+			objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, of, namespace)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.Contains(codesOf(examine(t, objects)), "quota-exceeded"); got != want {
+				t.Errorf("with a LimitRange of namespace %s, four pods exceed the quota of %s: %t, want %t", namespace, of, got, want)
+			}
 		}
 	}
 }

@@ -129,7 +129,7 @@ func leftOf(
 ) (landing.Quota, bool) {
 	takes := raydemand.Bundle{}
 	for i := range cluster.Groups {
-		if each := decode.TakesOfQuota(key, cluster.Groups[i].Pod.Requests); each > 0 {
+		if each := decode.TakesOfQuota(key, &cluster.Groups[i].Pod); each > 0 {
 			takes[cluster.Groups[i].Name] = each
 		}
 	}

@@ -37,7 +37,7 @@ func TestAQuotaLeavesWhatOthersDoNotUse(t *testing.T) {
 	cluster := func() nodepool.Cluster {
 		return nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"},
 			Groups: []nodepool.WorkerGroup{
-				{Name: "gpu", Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One, "cpu": raydemand.Whole(4)}}},
+				{Name: "gpu", Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One, "cpu": raydemand.Whole(4)}, Limits: landing.Quantities{"memory": raydemand.Whole(8)}}},
 				{Name: "cpu", Pod: landing.PodShape{Requests: landing.Quantities{"cpu": raydemand.Whole(2)}}}},
 			Workers: []nodepool.Worker{{Group: "gpu"}, {Group: "gpu", Failed: true}, {Group: "gpu", Terminating: true}}}
 	}
@@ -60,8 +60,10 @@ func TestAQuotaLeavesWhatOthersDoNotUse(t *testing.T) {
 			of("count/pods", 6, raydemand.Bundle{"gpu": raydemand.One, "cpu": raydemand.One})},
 		"others use more than there may be": {quotaOf("q", amounts{"requests.nvidia.com/gpu": "2"}, amounts{"requests.nvidia.com/gpu": "5"}),
 			of("nvidia.com/gpu", 0, raydemand.Bundle{"gpu": raydemand.One})},
-		"limits, storage, and what no group requests": {quotaOf("q", amounts{"limits.cpu": "1", "requests.storage": "1Gi", "services": "1", "requests.amd.com/gpu": "0"}, nil), nil},
-		"with scopes": {scoped, nil},
+		"limits": {quotaOf("q", amounts{"limits.memory": "20"}, amounts{"limits.memory": "12"}),
+			of("limits.memory", 16, raydemand.Bundle{"gpu": raydemand.Whole(8)})},
+		"storage, and what no group requests": {quotaOf("q", amounts{"limits.cpu": "1", "requests.storage": "1Gi", "services": "1", "requests.amd.com/gpu": "0"}, nil), nil},
+		"with scopes":                         {scoped, nil},
 	} {
 		w := newQuotas(nil, nil, slog.New(slog.DiscardHandler), func(string) {})
 		w.Store("").Put(c.quota)
@@ -128,7 +130,7 @@ spec:
 		cpu, memory int64
 		refused     string
 	}{
-		{"{type: Pod, max: {cpu: 1}}", 2, 0, ""},
+		{"{type: Pod, max: {cpu: 1}}", 2, 0, "containers, LimitRange team refuses every pod of the group: for cpu in limits of all containers together, it wants at most 1"},
 		{"{type: Container, defaultRequest: {cpu: 3, memory: 4}}", 5, 8, ""},
 		{"{type: Container, default: {cpu: 1}, max: {cpu: 2}}", 3, 0, ""},
 		{"{type: Container, max: {cpu: 1}}", 3, 0, "containers[0].resources.limits.cpu, LimitRange team refuses every pod of the group: at most 1"},

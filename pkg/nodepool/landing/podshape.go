@@ -17,6 +17,8 @@ type PodShape struct {
 	// of its resources that the configuration says nodes do not bound.
 	Requests  Quantities
 	Elsewhere map[string]bool
+	// Limits are those of the pod, which ResourceQuotas can bound; nil if it has none.
+	Limits Quantities
 	// Parts are the requests of each container, if several ask HAMi or Volcano for memory of cards: those schedulers
 	// give each container cards of its own, and two of them may have parts of one card (HAMi, fitInDevices in
 	// pkg/scheduler/score.go).
@@ -47,6 +49,19 @@ type PodShape struct {
 	AbsentClasses map[string]string
 	// Neighbors is what decides beside which other pods they may run.
 	Neighbors Neighbors
+}
+
+// AtLeast raises the pod's requests and limits to these.
+func (p *PodShape) AtLeast(requests, limits Quantities) {
+	for name, amount := range requests {
+		p.Requests[name] = max(p.Requests[name], amount)
+	}
+	if p.Limits == nil {
+		p.Limits = Quantities{}
+	}
+	for name, amount := range limits {
+		p.Limits[name] = max(p.Limits[name], amount)
+	}
 }
 
 // counts reports whether the pod requests a resource that nodes bound.

@@ -185,8 +185,17 @@ func cardAnnotations(pod *corev1.Pod) (kept map[string]string) {
 // before or beside them, a resize in progress, resources of the pod as a whole, and overhead.
 func requestsOf(pod *corev1.Pod) landing.Quantities {
 	options := resourcehelper.PodResourcesOptions{UseStatusResources: true}
+	return positive(resourcehelper.PodRequests(withDefaults(pod), options))
+}
+
+// limitsOf returns the limits of a pod.
+func limitsOf(pod *corev1.Pod) landing.Quantities {
+	return positive(resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{}))
+}
+
+func positive(list corev1.ResourceList) landing.Quantities {
 	takes := landing.Quantities{}
-	for name, quantity := range resourcehelper.PodRequests(withDefaults(pod), options) {
+	for name, quantity := range list {
 		if amount := Amount(quantity); amount > 0 {
 			takes[interned(string(name))] = amount
 		}

@@ -91,6 +91,8 @@ func TestARayClusterIsReadWhole(t *testing.T) {
 			},
 			Pod: landing.PodShape{Requests: landing.Quantities{
 				"cpu": raydemand.Whole(4), "memory": raydemand.Whole(8 << 30), "nvidia.com/mig-1g.10gb": raydemand.Whole(1),
+			}, Limits: landing.Quantities{
+				"cpu": raydemand.Whole(4), "memory": raydemand.Whole(8 << 30), "nvidia.com/mig-1g.10gb": raydemand.Whole(1),
 			}, Neighbors: landing.Neighbors{Namespace: "ml", Labels: map[string]string{
 				"ray.io/cluster": "llm", "ray.io/group": "gpu", "ray.io/node-type": "worker", "ray.io/is-ray-node": "yes", "ray.io/identifier": "llm-worker",
 				"app.kubernetes.io/name": "kuberay", "app.kubernetes.io/created-by": "kuberay-operator", "zone": "a",

@@ -10,12 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// LimitFault is what a LimitRange refuses of a container: an amount of Resource in Section, limits or requests.
+// LimitFault is what a LimitRange refuses of a container or of a pod: an amount of Resource in Section, which is limits
+// or requests.
 type LimitFault struct {
 	Range                        *corev1.LimitRange
 	Section, Resource, Seen, Why string
@@ -42,6 +44,9 @@ func WaitForGCSWords(fault LimitFault) string {
 // FixWaitForGCS says how to make a LimitRange and that init container agree.
 const FixWaitForGCS = "let the LimitRange allow a container with 200m of cpu and 256Mi of memory, or turn the init " +
 	"container off for all RayClusters: ENABLE_INIT_CONTAINER_INJECTION=false in the operator's Deployment"
+
+// FixPodLimits says how to make a pod and a LimitRange agree.
+const FixPodLimits = "set limits and requests that add up to what the LimitRange allows"
 
 // containerLimits returns the items of a LimitRange for containers, with the defaults of the API server (Kubernetes
 // 1.36, SetDefaults_LimitRangeItem).
@@ -91,31 +96,63 @@ func LimitFaults(ranges []*corev1.LimitRange, asks *corev1.ResourceRequirements)
 	asks.Requests, asks.Limits = requests, limits
 	for _, in := range ranges {
 		for _, item := range containerLimits(in) {
-			names := corev1.ResourceList{}
-			for _, list := range []corev1.ResourceList{item.Max, item.Min, item.Default, item.MaxLimitRequestRatio} {
-				maps.Copy(names, list)
+			faults = append(faults, itemFaults(in, item, asks, limitedBy)...)
+		}
+	}
+	return faults
+}
+
+// PodLimitFaults returns what LimitRanges refuse of the containers of a pod together. They have their defaults already.
+func PodLimitFaults(ranges []*corev1.LimitRange, pod *corev1.Pod) (faults []LimitFault) {
+	options := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
+	asks := &corev1.ResourceRequirements{
+		Requests: resourcehelper.PodRequests(pod, options), Limits: resourcehelper.PodLimits(pod, options),
+	}
+	for _, in := range ranges {
+		for _, item := range in.Spec.Limits {
+			if item.Type == corev1.LimitTypePod {
+				faults = append(faults, itemFaults(in, item, asks, nil)...)
 			}
-			for _, name := range slices.Sorted(maps.Keys(names)) {
-				limit, request := limits[name], requests[name]
-				refuse := func(section, seen, why string) {
-					faults = append(faults, LimitFault{in, section, string(name), seen, why})
-				}
-				most, bounded := item.Max[name]
-				least, floored := item.Min[name]
-				ratio, related := item.MaxLimitRequestRatio[name]
-				times := 1000 * float64(limit.MilliValue()) / float64(request.MilliValue())
-				switch {
-				case limitedBy[name] == in && request.Cmp(limit) > 0:
-					refuse("requests", request.String(), "it sets the limit "+limit.String()+", below the request")
-				case bounded && limit.Cmp(most) > 0:
-					refuse("limits", limit.String(), "at most "+most.String())
-				case floored && request.Cmp(least) < 0:
-					refuse("requests", request.String(), "at least "+least.String())
-				case related && (limit.IsZero() || request.IsZero() || times > float64(ratio.MilliValue())):
-					refuse("limits", limit.String(),
-						"a limit of at most "+ratio.String()+" times the request, which is "+request.String())
-				}
-			}
+		}
+	}
+	for i, fault := range faults {
+		faults[i].Why = "for " + fault.Resource + " in " + fault.Section + " of all containers together, it wants " +
+			fault.Why
+	}
+	return faults
+}
+
+// itemFaults returns what an item of a LimitRange refuses. limitedBy are the LimitRanges that set limits by default.
+func itemFaults(
+	in *corev1.LimitRange, item corev1.LimitRangeItem, asks *corev1.ResourceRequirements,
+	limitedBy map[corev1.ResourceName]*corev1.LimitRange,
+) (faults []LimitFault) {
+	names := corev1.ResourceList{}
+	for _, list := range []corev1.ResourceList{item.Max, item.Min, item.Default, item.MaxLimitRequestRatio} {
+		maps.Copy(names, list)
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		limit, limited := asks.Limits[name]
+		request, requested := asks.Requests[name]
+		refuse := func(section, seen, why string) {
+			faults = append(faults, LimitFault{in, section, string(name), seen, why})
+		}
+		most, bounded := item.Max[name]
+		least, floored := item.Min[name]
+		ratio, related := item.MaxLimitRequestRatio[name]
+		times := 1000 * float64(limit.MilliValue()) / float64(request.MilliValue())
+		switch {
+		case limitedBy[name] == in && request.Cmp(limit) > 0:
+			refuse("requests", request.String(), "it sets the limit "+limit.String()+", below the request")
+		case bounded && !limited:
+			refuse("limits", "", "a limit of at most "+most.String())
+		case bounded && limit.Cmp(most) > 0:
+			refuse("limits", limit.String(), "at most "+most.String())
+		case floored && (!requested || request.Cmp(least) < 0):
+			refuse("requests", request.String(), "at least "+least.String())
+		case related && (limit.IsZero() || request.IsZero() || times > float64(ratio.MilliValue())):
+			refuse("limits", limit.String(),
+				"a limit of at most "+ratio.String()+" times the request, which is "+request.String())
 		}
 	}
 	return faults
@@ -154,20 +191,22 @@ func UnderLimitRanges(object *unstructured.Unstructured, d *Decoded, ranges []*c
 		}
 		check("containers", pod.Spec.Containers)
 		check("initContainers", pod.Spec.InitContainers)
+		for _, fault := range PodLimitFaults(ranges, &pod) {
+			g.Broken = true
+			found(fault, raydemand.Error, ".spec.containers", "", FixPodLimits)
+		}
 		waits := corev1.Container{Resources: WaitForGCS()}
 		for _, fault := range LimitFaults(ranges, &waits.Resources) { // whether it is turned off is unknown here
 			found(fault, raydemand.Warning, "", "unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, "+
 				WaitForGCSWords(fault), FixWaitForGCS)
 		}
-		for name, amount := range requestsOf(&pod) {
-			g.Pod.Requests[name] = max(g.Pod.Requests[name], amount)
-		}
+		g.Pod.AtLeast(requestsOf(&pod), limitsOf(&pod))
 	}
 }
 
-// RequestsUnder returns what a pod with this spec requests with the defaults of LimitRanges; nil if the spec cannot be
-// read.
-func RequestsUnder(ranges []*corev1.LimitRange, spec map[string]any) landing.Quantities {
+// UnderDefaults raises a pod with this spec to what LimitRanges give it by default, and returns what they refuse of it
+// as a whole; nothing if the spec cannot be read.
+func UnderDefaults(ranges []*corev1.LimitRange, spec map[string]any, shape *landing.PodShape) []LimitFault {
 	var pod corev1.Pod
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod.Spec) != nil {
 		return nil
@@ -177,7 +216,8 @@ func RequestsUnder(ranges []*corev1.LimitRange, spec map[string]any) landing.Qua
 			LimitFaults(ranges, &list[k].Resources)
 		}
 	}
-	return requestsOf(&pod)
+	shape.AtLeast(requestsOf(&pod), limitsOf(&pod))
+	return PodLimitFaults(ranges, &pod)
 }
 
 // changedAt returns when an object was last changed.

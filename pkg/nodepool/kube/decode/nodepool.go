@@ -233,11 +233,14 @@ func QuotaForAllPods(quota *corev1.ResourceQuota) bool {
 	return len(quota.Spec.Scopes) == 0 && quota.Spec.ScopeSelector == nil
 }
 
-// TakesOfQuota returns what a pod with these requests takes of a resource of a ResourceQuota; 0 if that does not bound
-// pods by their requests (https://kubernetes.io/docs/concepts/policy/resource-quotas/).
-func TakesOfQuota(key corev1.ResourceName, requests landing.Quantities) raydemand.Amount {
+// TakesOfQuota returns what a pod takes of a resource of a ResourceQuota; 0 if that does not bound pods by their
+// requests or limits (https://kubernetes.io/docs/concepts/policy/resource-quotas/).
+func TakesOfQuota(key corev1.ResourceName, pod *landing.PodShape) raydemand.Amount {
 	if key == corev1.ResourcePods || key == "count/pods" {
 		return raydemand.One
 	}
-	return requests[strings.TrimPrefix(string(key), "requests.")]
+	if name, limits := strings.CutPrefix(string(key), "limits."); limits {
+		return pod.Limits[name]
+	}
+	return pod.Requests[strings.TrimPrefix(string(key), "requests.")]
 }

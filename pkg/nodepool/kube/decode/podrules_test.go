@@ -228,7 +228,10 @@ spec:
 		limits.CreationTimestamp = moment(1)
 		changed := moment(5)
 		limits.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &changed}}
-		if err := yaml.Unmarshal([]byte("limits: [{type: Container, "+item+"}]"), &limits.Spec); err != nil {
+		if !strings.HasPrefix(item, "type: ") {
+			item = "type: Container, " + item
+		}
+		if err := yaml.Unmarshal([]byte("limits: [{"+item+"}]"), &limits.Spec); err != nil {
 			t.Fatal(err)
 		}
 		ranges = append(ranges, limits)
@@ -258,6 +261,11 @@ func TestAllLimitRangesOfTheNamespaceCount(t *testing.T) {
 		{"{containers: [{name: w, image: i, resources: {requests: {cpu: 1}}}], initContainers: [{name: init, image: i, resources: {limits: {cpu: 4}}}]}",
 			[]string{"max: {cpu: 3}"}, 4, "initContainers[0].resources.limits.cpu: LimitRange l1 refuses every pod of the group: at most 3"},
 		{"{containers: [{name: w, image: i, resources: {limits: {cpu: 1}}}], initContainers: [{name: init, image: i}]}", []string{"default: {cpu: 2}"}, 2, ""},
+		{"{containers: [{name: w, image: i, resources: {limits: {cpu: 3}}}, {name: s, image: i}]}", []string{"default: {cpu: 2}", "type: Pod, max: {cpu: 4}"}, 5,
+			"containers: LimitRange l2 refuses every pod of the group: for cpu in limits of all containers together, it wants at most 4"},
+		{"{containers: [{name: w, image: i, resources: {requests: {cpu: 3}}}]}", []string{"type: Pod, max: {cpu: 4}"}, 3,
+			"containers: LimitRange l1 refuses every pod of the group: for cpu in limits of all containers together, it wants a limit of at most 4"},
+		{"{containers: [{name: w, image: i, resources: {limits: {cpu: 3}}}, {name: s, image: i, resources: {limits: {cpu: 1}}}]}", []string{"type: Pod, min: {cpu: 4}, max: {cpu: 4}"}, 4, ""},
 	} {
 		d := underLimits(t, c.pod, c.items...)
 		if got := d.Cluster.Groups[0].Pod.Requests["cpu"]; got != raydemand.Whole(c.cpu) {

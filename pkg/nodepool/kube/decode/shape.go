@@ -26,6 +26,7 @@ func podShape(template Fields, injected ...landing.Quantities) landing.PodShape 
 	shape := landing.PodShape{
 		NodeName: spec.Text("nodeName"),
 		Requests: podRequests(spec, injected),
+		Limits:   podLimits(spec.silent(), injected),
 		Selector: spec.Texts("nodeSelector"),
 		Claims:   len(spec.Objects("resourceClaims")) > 0,
 	}
@@ -97,32 +98,10 @@ func requirements(term Fields, name string) []landing.Requirement {
 }
 
 // podRequests returns what the scheduler requires of a node for one pod (k8s.io/component-helpers/resource,
-// PodRequests): the sum of the containers and of the init containers that keep running, or the need of a single init
-// container if that is more; instead of these the pod's own resources, if it has any; plus the overhead.
+// PodRequests): what its containers need together, or instead of that the pod's own resources, if it has any; plus the
+// overhead.
 func podRequests(template Fields, injected []landing.Quantities) landing.Quantities {
-	sum, peak, beside := landing.Quantities{}, landing.Quantities{}, landing.Quantities{}
-	for _, c := range template.Objects("initContainers") {
-		own := ownRequests(c)
-		if c.Text("restartPolicy") == "Always" {
-			addInto(beside, own)
-			maxInto(peak, beside)
-			continue
-		}
-		addInto(own, beside)
-		maxInto(peak, own)
-	}
-	for _, c := range template.Objects("containers") {
-		addInto(sum, ownRequests(c))
-	}
-	for _, own := range injected {
-		own = maps.Clone(own)
-		addInto(own, beside)
-		// Nodes in a file may be excerpts without CPU and memory; they still hold a pod that requests neither.
-		maps.DeleteFunc(own, func(name string, _ raydemand.Amount) bool { return sum[name] == 0 })
-		maxInto(peak, own)
-	}
-	addInto(sum, beside)
-	maxInto(sum, peak)
+	sum := podSum(template, injected, ownRequests)
 	podLevel := template.Object("resources")
 	maps.Copy(sum, amounts(quantities(podLevel, "requests")))
 	for name, limit := range amounts(quantities(podLevel, "limits")) {
@@ -133,6 +112,59 @@ func podRequests(template Fields, injected []landing.Quantities) landing.Quantit
 	addInto(sum, amounts(quantities(template, "overhead")))
 	maps.DeleteFunc(sum, func(_ string, amount raydemand.Amount) bool { return amount <= 0 })
 	return sum
+}
+
+// podLimits returns the limits of one pod, as a ResourceQuota counts them (PodLimits of the same package): the overhead
+// adds to a limit and makes none.
+func podLimits(template Fields, injected []landing.Quantities) landing.Quantities {
+	sum := podSum(template, injected, ownLimits)
+	maps.Copy(sum, ownLimits(template))
+	maps.DeleteFunc(sum, func(_ string, amount raydemand.Amount) bool { return amount <= 0 })
+	for name, amount := range amounts(quantities(template, "overhead")) {
+		if sum[name] > 0 {
+			sum[name] = sum[name].Plus(amount)
+		}
+	}
+	if len(sum) == 0 {
+		return nil
+	}
+	return sum
+}
+
+// podSum returns what the containers of a pod need together: the sum of the containers and of the init containers that
+// keep running, or the need of a single init container if that is more.
+func podSum(
+	template Fields, injected []landing.Quantities, ofContainer func(Fields) landing.Quantities,
+) landing.Quantities {
+	sum, peak, beside := landing.Quantities{}, landing.Quantities{}, landing.Quantities{}
+	for _, c := range template.Objects("initContainers") {
+		own := ofContainer(c)
+		if c.Text("restartPolicy") == "Always" {
+			addInto(beside, own)
+			maxInto(peak, beside)
+			continue
+		}
+		addInto(own, beside)
+		maxInto(peak, own)
+	}
+	for _, c := range template.Objects("containers") {
+		addInto(sum, ofContainer(c))
+	}
+	for _, own := range injected {
+		own = maps.Clone(own)
+		addInto(own, beside)
+		// Nodes in a file may be excerpts without CPU and memory; they still hold a pod that requests neither.
+		maps.DeleteFunc(own, func(name string, _ raydemand.Amount) bool { return sum[name] == 0 })
+		maxInto(peak, own)
+	}
+	addInto(sum, beside)
+	maxInto(sum, peak)
+	return sum
+}
+
+// ownLimits returns the limits of a container, or of a pod as a whole.
+func ownLimits(f Fields) landing.Quantities {
+	return amounts(quantities(f.Object("resources"), "limits"))
 }
 
 // ownRequests returns a container's requests. A resource with a limit alone counts as requested too: the API server

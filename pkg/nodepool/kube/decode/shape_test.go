@@ -93,7 +93,7 @@ affinity:
 containers: [{resources: {limits: {cpu: 500m}}}]
 `)
 	want := landing.PodShape{
-		NodeName: "gpu-0", Selector: map[string]string{"pool": "gpu"}, Requests: landing.Quantities{"cpu": 5000},
+		NodeName: "gpu-0", Selector: map[string]string{"pool": "gpu"}, Requests: landing.Quantities{"cpu": 5000}, Limits: landing.Quantities{"cpu": 5000},
 		Tolerations: []landing.Toleration{
 			{Key: "nvidia.com/gpu", Operator: "Exists", Effect: sharing.NoSchedule}, {Key: "team", Value: "ml"},
 		},
