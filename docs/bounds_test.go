@@ -28,7 +28,7 @@ var boundSources = map[string][]source{
 		{"20,000 shapes", "pkg/raydemand/gcs/state.go", "maxShapes = 20_000"}, {"100,000 bundles", "pkg/raydemand/gcs/state.go", "maxBundles = 100_000"},
 	},
 	"different requests and bundles of gangs in one plan": {
-		{"200", "internal/planner/place/turn.go", "fewShapes  = 200"}, {"1,000", "internal/planner/place/turn.go", "mostShapes = 1000"},
+		{"200", "internal/planner/place/turn.go", "fewShapes = 200"}, {"1,000", "internal/planner/place/turn.go", "mostShapes = 1000"},
 	},
 	"requests of owners that count": {
 		{"400 of a namespace", "pkg/nodepool/ownedrequest.go", "MaxRequests = 400"}, {"10 kinds", "pkg/raydemand/owned.go", "MaxOwnedBundles = 10"},
