@@ -132,7 +132,7 @@ func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.
 		return planner.Explanation{}, cli.BadInput(err)
 	}
 	warn(cmd, findings)
-	explanation, err := planner.Explain(cmd.Context().Done(), snapshot, snapshot.Policy, q)
+	explanation, err := planner.Explain(snapshot, snapshot.Policy, q)
 	var unknown *planner.UnknownError
 	if errors.As(err, &unknown) {
 		err = cli.BadInput(fmt.Errorf("--%w", err))

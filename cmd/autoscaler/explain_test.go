@@ -1,11 +1,7 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -103,18 +99,3 @@ func TestAnExplanationFitsThePage(t *testing.T) {
 	}
 }
 
-func TestAnExplanationEndsWithTheCommand(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	file := filepath.Join(t.TempDir(), "s.json")
-	if err := os.WriteFile(file, []byte(explainable), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := newExplainCommand()
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true // as in the root command
-	cmd.SetContext(ctx)
-	cmd.SetArgs([]string{"--snapshot", file, "--group", "gpu"})
-	if err := cmd.Execute(); !errors.Is(err, planner.ErrBrokenOff) {
-		t.Errorf("it ends with %v", err)
-	}
-}

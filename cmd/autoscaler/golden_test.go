@@ -89,7 +89,7 @@ func explanations(t *testing.T, file string) string {
 		return err.Error()
 	}
 	return plannertest.Explanations(t, &s, func(q planner.Question) (planner.Explanation, error) {
-		return planner.Explain(nil, s, s.Policy, q)
+		return planner.Explain(s, s.Policy, q)
 	})
 }
 

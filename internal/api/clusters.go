@@ -187,13 +187,9 @@ func (s *server) PlanCluster(c *gin.Context, namespace apiv1.Namespace, name api
 		s.answers.Fail(c, invalidInput(err))
 		return
 	}
-	compute := func(stop <-chan struct{}) (apiv1.WhatIfPlan, bool) {
-		plan, complete := planner.ComputeUntil(stop, supposed, supposed.Policy)
-		if !complete {
-			return apiv1.WhatIfPlan{}, false
-		}
-		return apiv1.WhatIfPlan{Plan: plan, Difference: planner.Compare(view.Plan, plan)}, true
-	}
-	result, err := runPlan(c.Request.Context(), s.plans, callerOf(c).Name, compute)
+	result, err := runPlan(c.Request.Context(), s.plans, callerOf(c).Name, func() apiv1.WhatIfPlan {
+		plan := planner.Compute(supposed, supposed.Policy)
+		return apiv1.WhatIfPlan{Plan: plan, Difference: planner.Compare(view.Plan, plan)}
+	})
 	s.answer(c, result, err)
 }

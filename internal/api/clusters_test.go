@@ -20,11 +20,6 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// plain returns a plan that ignores stop.
-func plain(plan func() int) func(<-chan struct{}) (int, bool) {
-	return func(<-chan struct{}) (int, bool) { return plan(), true }
-}
-
 func TestPlansWaitForASlotAndAPanicIsAnError(t *testing.T) {
 	plans := newPlanLimits(1)
 	leave, err := plans.enter(t.Context(), "bob")
@@ -33,16 +28,16 @@ func TestPlansWaitForASlotAndAPanicIsAnError(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = runPlan(over, plans, "ada", plain(func() int { return 1 }))
+	_, err = runPlan(over, plans, "ada", func() int { return 1 })
 	var p *problem
 	if !errors.As(err, &p) || p.Kind != kindUnavailable {
 		t.Errorf("without a free place: %v", err)
 	}
 	leave()
-	if _, err := runPlan(t.Context(), plans, "ada", plain(func() int { panic("odd") })); err == nil || !strings.Contains(err.Error(), "odd") {
+	if _, err := runPlan(t.Context(), plans, "ada", func() int { panic("odd") }); err == nil || !strings.Contains(err.Error(), "odd") {
 		t.Errorf("a panic is %v", err)
 	}
-	if got, err := runPlan(t.Context(), plans, "ada", plain(func() int { return 7 })); got != 7 || err != nil {
+	if got, err := runPlan(t.Context(), plans, "ada", func() int { return 7 }); got != 7 || err != nil {
 		t.Errorf("after a panic: %d, %v", got, err)
 	}
 	if left, _ := plans.calls.used(); left != 0 {
@@ -53,34 +48,22 @@ func TestPlansWaitForASlotAndAPanicIsAnError(t *testing.T) {
 func TestACanceledPlanKeepsItsSlotUntilItReturns(t *testing.T) {
 	plans := newPlanLimits(1)
 	ctx, cancel := context.WithCancel(t.Context())
-	stopped, ended := make(chan struct{}), make(chan struct{})
-	_, err := runPlan(ctx, plans, "ada", func(stop <-chan struct{}) (int, bool) {
+	ended := make(chan struct{})
+	_, err := runPlan(ctx, plans, "ada", func() int {
 		cancel()
-		<-stop
-		close(stopped)
 		<-ended
-		return 1, true
+		return 1
 	})
 	var p *problem
 	if !errors.As(err, &p) || p.Kind != kindTimedOut {
 		t.Errorf("a plan that takes too long: %v", err)
 	}
-	<-stopped
 	if len(plans.slots) != 1 {
 		t.Error("a plan that still runs has lost its place")
 	}
 	close(ended)
-	if got, err := runPlan(t.Context(), plans, "ada", plain(func() int { return 7 })); got != 7 || err != nil {
+	if got, err := runPlan(t.Context(), plans, "ada", func() int { return 7 }); got != 7 || err != nil {
 		t.Errorf("after its end: %d, %v", got, err)
-	}
-}
-
-// The timeout and the end of a plan that it stopped come at the same time. The answer must not depend on their order.
-func TestAnIncompletePlanTimesOut(t *testing.T) {
-	_, err := runPlan(t.Context(), newPlanLimits(1), "ada", func(<-chan struct{}) (int, bool) { return 0, false })
-	var p *problem
-	if !errors.As(err, &p) || p.Kind != kindTimedOut {
-		t.Errorf("an incomplete plan: %v", err)
 	}
 }
 
@@ -98,7 +81,7 @@ func TestACallerMayHaveSomePlansAtOnce(t *testing.T) {
 	if _, err := plans.enter(t.Context(), "greedy"); !errors.As(err, &slower) || !strings.Contains(err.Error(), "already running or waiting") {
 		t.Errorf("one plan more: %v", err)
 	}
-	if got, err := runPlan(t.Context(), plans, "ada", plain(func() int { return 7 })); got != 7 || err != nil {
+	if got, err := runPlan(t.Context(), plans, "ada", func() int { return 7 }); got != 7 || err != nil {
 		t.Errorf("another caller: %d, %v", got, err)
 	}
 }

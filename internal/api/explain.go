@@ -29,15 +29,10 @@ func (s *server) Explain(c *gin.Context, namespace apiv1.Namespace, name apiv1.N
 		explanation planner.Explanation
 		err         error
 	}
-	got, err := runPlan(
-		c.Request.Context(),
-		s.plans,
-		callerOf(c).Name,
-		func(stop <-chan struct{}) (result, bool) {
-			explanation, err := planner.Explain(stop, view.Snapshot, view.Snapshot.Policy, question)
-			return result{explanation, err}, !errors.Is(err, planner.ErrBrokenOff)
-		},
-	)
+	got, err := runPlan(c.Request.Context(), s.plans, callerOf(c).Name, func() result {
+		explanation, err := planner.Explain(view.Snapshot, view.Snapshot.Policy, question)
+		return result{explanation, err}
+	})
 	var unknown *planner.UnknownError
 	switch {
 	case err != nil:

@@ -230,11 +230,9 @@ func (p *planLimits) enter(ctx context.Context, caller string) (leave func(), er
 	}
 }
 
-// runPlan waits for a slot and computes a plan. When the time is over it closes stop, and the plan keeps its slot until
-// it returns. plan reports whether it is complete; an incomplete plan counts as timed out.
-func runPlan[T any](
-	ctx context.Context, plans *planLimits, caller string, plan func(stop <-chan struct{}) (result T, complete bool),
-) (T, error) {
+// runPlan waits for a slot and computes a plan. A plan that takes longer than the caller waits keeps its slot until it
+// returns.
+func runPlan[T any](ctx context.Context, plans *planLimits, caller string, plan func() T) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
 	var none T
@@ -243,9 +241,8 @@ func runPlan[T any](
 		return none, err
 	}
 	type outcome struct {
-		plan     T
-		complete bool
-		err      error
+		plan T
+		err  error
 	}
 	done := make(chan outcome, 1)
 	go func() {
@@ -257,17 +254,15 @@ func runPlan[T any](
 			leave()
 			done <- o
 		}()
-		o.plan, o.complete = plan(ctx.Done())
+		o.plan = plan()
 	}()
 	select {
 	case o := <-done:
-		if o.complete || o.err != nil {
-			return o.plan, o.err
-		}
+		return o.plan, o.err
 	case <-ctx.Done():
-	}
-	return none, &problem{
-		Kind:   kindTimedOut,
-		Detail: fmt.Sprintf("the plan was not complete within %v", planTimeout),
+		return none, &problem{
+			Kind:   kindTimedOut,
+			Detail: fmt.Sprintf("the plan was not complete within %v", planTimeout),
+		}
 	}
 }

@@ -201,7 +201,7 @@ func TestTheServerExplainsAsThePlannerDoes(t *testing.T) {
 		{Group: "gpu"}, {Pod: "gpu-1"}, {Gang: "3f2a"}, {Request: planner.PlainRequest},
 		{Demand: &raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One / 2}, Count: 3}},
 	} {
-		want, err := planner.Explain(nil, s, s.Policy, question)
+		want, err := planner.Explain(s, s.Policy, question)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -90,7 +90,7 @@ type Config struct {
 	Forgotten func(nodepool.ClusterKey)
 	Released  func(nodepool.ClusterKey)
 	// plans computes plans, heavy ones one after the other.
-	plans heavyPlans
+	plans *heavyPlans
 	// nodeTimes is how long nodes of each pool take, for all RayClusters.
 	nodeTimes *arrival.Pools
 }

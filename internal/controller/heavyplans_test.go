@@ -113,7 +113,7 @@ func withShapes(n int) planner.Snapshot {
 func TestAHeavyPlanIsQueuedAndALightOneIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plans := newHeavyPlans()
-		plans <- struct{}{} // a heavy plan is being computed
+		plans.slot <- struct{}{} // a heavy plan is being computed
 		made := make(chan int, 2)
 		for _, n := range []int{heavyDemand, heavyDemand - 1} {
 			go func() {
@@ -126,14 +126,14 @@ func TestAHeavyPlanIsQueuedAndALightOneIsNot(t *testing.T) {
 		if first := <-made; first != heavyDemand-1 {
 			t.Errorf("the plan of %d shapes is computed first", first)
 		}
-		<-plans
+		<-plans.slot
 		<-made
 	})
 }
 
 func TestAHeavyPlanStopsWaitingWhenTheProcessEnds(t *testing.T) {
 	plans := newHeavyPlans()
-	plans <- struct{}{} // a heavy plan is being computed
+	plans.slot <- struct{}{} // a heavy plan is being computed
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := plans.Compute(ctx, withShapes(heavyDemand), &planTime{}); !errors.Is(err, context.Canceled) {
@@ -144,8 +144,8 @@ func TestAHeavyPlanStopsWaitingWhenTheProcessEnds(t *testing.T) {
 func TestTheWaitForTheSlotIsNoTimeOfThePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plans := newHeavyPlans()
-		plans <- struct{}{} // a heavy plan is being computed
-		time.AfterFunc(time.Minute, func() { <-plans })
+		plans.slot <- struct{}{} // a heavy plan is being computed
+		time.AfterFunc(time.Minute, func() { <-plans.slot })
 		spent := planTime{Took: time.Second, Waited: time.Second}
 		if _, err := plans.Compute(t.Context(), withShapes(heavyDemand), &spent); err != nil {
 			t.Fatal(err)

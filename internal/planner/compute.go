@@ -12,23 +12,11 @@ import (
 // The order is Ray's (docs/reference/facts.md#planning-order): nodes that must stop, minimums, request_resources,
 // gangs, requests, and last idle nodes. Nodes that must stop take no demand.
 func Compute(s Snapshot, policy Policy) Plan {
-	return planUntil(nil, s, policy)
+	return why.Report(place.Decide(&s, policy))
 }
 
-// ComputeUntil is Compute for callers that may stop waiting. Soon after stop is closed, it reports false and returns no
-// plan. A nil stop is never closed.
-func ComputeUntil(stop <-chan struct{}, s Snapshot, policy Policy) (plan Plan, done bool) {
-	done = place.UnlessBrokenOff(func() { plan = planUntil(stop, s, policy) })
-	return plan, done
-}
-
-func planUntil(stop <-chan struct{}, s Snapshot, policy Policy) Plan {
-	return why.Report(place.Decide(stop, &s, policy))
-}
-
-// Explain plans the snapshot and answers one question about the plan. It returns ErrBrokenOff soon after stop is
-// closed; a nil stop is never closed. It returns ErrQuestion if the question names nothing or several things, and an
-// *UnknownError if the snapshot has no object of that name.
-func Explain(stop <-chan struct{}, s Snapshot, policy Policy, q Question) (Explanation, error) {
-	return why.Explain(stop, s, policy, q)
+// Explain plans the snapshot and answers one question about the plan. It returns ErrQuestion if the question names
+// nothing or several things, and an *UnknownError if the snapshot has no object of that name.
+func Explain(s Snapshot, policy Policy, q Question) (Explanation, error) {
+	return why.Explain(&s, policy, q)
 }

@@ -170,7 +170,7 @@ func TestWhatIsExplainedIsWhatIsPlanned(t *testing.T) {
 }
 
 func explainDemand(s Snapshot, r raydemand.Request) Explanation {
-	e, err := Explain(nil, s, Policy{}, Question{Demand: &r})
+	e, err := Explain(s, Policy{}, Question{Demand: &r})
 	if err != nil {
 		panic(err) // a demand can always be explained
 	}
@@ -179,13 +179,13 @@ func explainDemand(s Snapshot, r raydemand.Request) Explanation {
 
 // explainGroup reports false if the snapshot has no such group.
 func explainGroup(s Snapshot, name string) (Explanation, bool) {
-	e, err := Explain(nil, s, Policy{}, Question{Group: name})
+	e, err := Explain(s, Policy{}, Question{Group: name})
 	return e, err == nil
 }
 
 // explainPod reports false if the snapshot has no such pod.
 func explainPod(s Snapshot, name string) (Explanation, bool) {
-	e, err := Explain(nil, s, Policy{}, Question{Pod: name})
+	e, err := Explain(s, Policy{}, Question{Pod: name})
 	return e, err == nil
 }
 

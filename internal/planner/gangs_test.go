@@ -119,7 +119,7 @@ func TestAGangIsExplainedByWhatItAsksFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := Explain(nil, s, Policy{}, q)
+		e, err := Explain(s, Policy{}, q)
 		if err != nil {
 			t.Fatal(err)
 		}

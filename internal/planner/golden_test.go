@@ -33,7 +33,7 @@ func TestGoldenPlansOfDrawnSnapshotsKeepTheirBytes(t *testing.T) {
 				_ = json.NewEncoder(sum).Encode(Compute(s, policy))
 			}
 			for _, q := range questionsAbout(&s) {
-				e, err := Explain(nil, s, Policy{}, q)
+				e, err := Explain(s, Policy{}, q)
 				_ = json.NewEncoder(sum).Encode(e)
 				fmt.Fprintln(sum, err)
 			}

@@ -108,11 +108,8 @@ type (
 // PlainRequest is the Question.Request for calls of request_resources without an owner.
 const PlainRequest = model.PlainRequest
 
-// Errors of Explain.
-var (
-	ErrQuestion  = model.ErrQuestion
-	ErrBrokenOff = model.ErrBrokenOff
-)
+// ErrQuestion is an error of Explain.
+var ErrQuestion = model.ErrQuestion
 
 // WarmOf returns what a policy wants at a moment; nil if nothing.
 func WarmOf(source string, wanted []capacity.Wanted) *Warm { return model.WarmOf(source, wanted) }

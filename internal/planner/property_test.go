@@ -414,7 +414,7 @@ func leavesNoMore(s, other Snapshot, policy Policy) bool {
 
 // unservedAmount is what a plan's unserved requests ask for, by the weights of the objective.
 func unservedAmount(s Snapshot, policy Policy) (sum float64) {
-	p, _, out := place.Decide(nil, &s, policy)
+	p, _, out := place.Decide(&s, policy)
 	for i, n := range out.Unserved {
 		sum += float64(n) * p.Needed(p.Requests[i])
 	}

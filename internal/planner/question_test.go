@@ -34,7 +34,7 @@ func TestEachThingThatMayBeAskedIsAnsweredByCode(t *testing.T) {
 		"a demand":                  {Question{Demand: &raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}}}, "demand {GPU 1}: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := Explain(nil, s, s.Policy, c.question)
+			e, err := Explain(s, s.Policy, c.question)
 			if got := fmt.Sprintf("%s: %s: %s", e.About, e.Code, e.Message); err != nil || !strings.HasPrefix(got, c.want) {
 				t.Errorf("%v: got %q, want it to begin with %q", err, got, c.want)
 			}
@@ -43,7 +43,7 @@ func TestEachThingThatMayBeAskedIsAnsweredByCode(t *testing.T) {
 			}
 		})
 	}
-	e, _ := Explain(nil, s, s.Policy, Question{Gang: "3f2a"})
+	e, _ := Explain(s, s.Policy, Question{Gang: "3f2a"})
 	var got []string
 	for _, d := range e.Details {
 		got = append(got, d.About+": "+d.Code)
@@ -58,7 +58,7 @@ func TestARequestOfAnOwnerIsExplainedByWhatItsStatusSays(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2}],
 		"ownedRequests": [{"id": "train", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 4}]}, {"id": "serve", "owner": "bob", "priority": 5, "requests": [{"resources": {"GPU": 1}, "count": 1}]}]}`)
 	for id, want := range map[string]string{"train": "request train: ", "serve": "request serve: "} {
-		e, err := Explain(nil, s, s.Policy, Question{Request: id})
+		e, err := Explain(s, s.Policy, Question{Request: id})
 		row := slices.IndexFunc(Compute(s, s.Policy).Requests, func(r RequestPlan) bool { return r.ID == id })
 		status := Compute(s, s.Policy).Requests[row]
 		if err != nil || e.Code != status.Reason.Code || !strings.HasPrefix(e.About+": ", want) || !strings.HasPrefix(e.Message, string(status.State)+": ") {
@@ -70,7 +70,7 @@ func TestARequestOfAnOwnerIsExplainedByWhatItsStatusSays(t *testing.T) {
 			t.Errorf("%s: no reason for a group that cannot serve it: %+v", id, e.Details)
 		}
 	}
-	if _, err := Explain(nil, s, s.Policy, Question{Request: "other"}); err == nil || !strings.Contains(err.Error(), "serve, train") {
+	if _, err := Explain(s, s.Policy, Question{Request: "other"}); err == nil || !strings.Contains(err.Error(), "serve, train") {
 		t.Errorf("%v", err)
 	}
 }
@@ -83,14 +83,14 @@ func TestWhatIsNotThereIsNamedWithWhatIs(t *testing.T) {
 		`gang: "9": want one of 3f2a, 77`:                    {Gang: "9"},
 		`request: "training": want one of request_resources`: {Request: "training"},
 	} {
-		_, err := Explain(nil, s, s.Policy, q)
+		_, err := Explain(s, s.Policy, q)
 		var unknown *UnknownError
 		if !errors.As(err, &unknown) || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 	for _, q := range []Question{{}, {Group: "gpu", Pod: "gpu-1"}} {
-		if _, err := Explain(nil, s, s.Policy, q); !errors.Is(err, ErrQuestion) {
+		if _, err := Explain(s, s.Policy, q); !errors.Is(err, ErrQuestion) {
 			t.Errorf("%+v: %v, want ErrQuestion", q, err)
 		}
 	}
@@ -171,5 +171,12 @@ func TestASuppositionThatCannotBeMeantNamesTheField(t *testing.T) {
 		if !errors.As(err, &input) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
+	}
+}
+
+func TestAnAnswerOfManyDetailsIsCutAndSaysSo(t *testing.T) {
+	e, err := Explain(oneGroup(ownResources(0, 1100), 5), Policy{}, Question{Group: "g"})
+	if err != nil || len(e.Details) != 1000 || !strings.Contains(e.Message, "details cover the first 1000 of 1101") {
+		t.Errorf("%d details: %s (%v)", len(e.Details), e.Message, err)
 	}
 }

@@ -118,6 +118,6 @@ func TestScenariosAreExplainedAndPrintedAsBefore(t *testing.T) {
 func explained(t *testing.T, s planner.Snapshot) string {
 	t.Helper()
 	return plannertest.Explanations(t, &s, func(q planner.Question) (planner.Explanation, error) {
-		return planner.Explain(nil, s, s.Policy, q)
+		return planner.Explain(s, s.Policy, q)
 	})
 }

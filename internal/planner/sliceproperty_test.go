@@ -48,7 +48,7 @@ func drawSliced(t *rapid.T) Snapshot {
 func TestNoRequirementIsPlacedOnLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSliced(t)
-		p, _, out := place.Decide(nil, &s, Policy{})
+		p, _, out := place.Decide(&s, Policy{})
 		for _, e := range out.Log {
 			if g := p.Groups[e.Group]; !e.Item.Slice.Allows(g.Slice) {
 				t.Fatalf("%s is launched for on group %s, whose GPUs are %v", Describe(e.Item.Request), g.Name, g.Slice)

@@ -39,9 +39,6 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("%s: %q: want %s", e.Kind, e.Name, OneOf(e.Known))
 }
 
-// ErrBrokenOff reports that interrupted before the answer was complete.
-var ErrBrokenOff = errors.New("interrupted before the answer was complete")
-
 // Known returns the sorted names of a snapshot's objects of the question's kind: groups, pods, gangs or requests.
 func (q Question) Known(s *Snapshot) []string { return slices.Sorted(slices.Values(q.About(s).Known)) }
 

@@ -71,7 +71,6 @@ func (p *Search) placed(l *Ledger, b *Batch) bool {
 func (p *Search) assignEach(l *Ledger, order []*RestRequest) []int64 {
 	left := make([]int64, len(p.kinds)) // what has no place now has none later
 	for _, s := range order {
-		p.BreakOff()
 		b := p.newBatch(OverREST, s.Items, fullest)
 		for i, it := range s.Items {
 			if b.left[i] = s.Admitted[i]; left[s.kinds[i]] > 0 || it.Trivial() {

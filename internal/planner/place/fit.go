@@ -109,7 +109,6 @@ func (b *Batch) quota(l *NodeClass) int64 {
 
 // place places a batch: on nodes that run or already take demand, then on those on their way, then on new ones.
 func (p *Search) place(l *Ledger, b *Batch) {
-	p.BreakOff()
 	if len(b.items) > p.MostShapes {
 		p.fillExisting(l, b)
 		p.launchBest(l, b)
@@ -129,7 +128,6 @@ func (p *Search) place(l *Ledger, b *Batch) {
 // many items, that takes far less work than one item after the other.
 func (p *Search) fillExisting(l *Ledger, b *Batch) {
 	for at := 0; at < len(l.classes) && !b.served(); at++ {
-		p.BreakOff()
 		class := &l.classes[at]
 		take, _ := b.fill(class.free, class.Shape.Labels, b.left, MaxCount)
 		if len(take) == 0 {

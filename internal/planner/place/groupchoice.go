@@ -179,7 +179,6 @@ func (b *Batch) fill(free Vector, labels int, left []int64, quota int64) ([]port
 // newPattern fills a number of hosts in turn, each with at most quota bundles: the first of a shape, the rest of the
 // same or of others. It fills equal hosts at once.
 func (p *Search) newPattern(b *Batch, s *Shape, free Vector, others *Shape, hosts, quota int64) pattern {
-	p.BreakOff()
 	var pat pattern
 	if hosts == 1 {
 		take, after := b.fill(free, s.Labels, b.left, quota)

@@ -56,8 +56,6 @@ type Search struct {
 	knownOnly bool
 	// released are ledgers whose memory can be reused.
 	released []*Ledger
-	// Stop is closed when the caller stops waiting for the plan; nil is never closed.
-	Stop <-chan struct{}
 }
 
 // Trial is a replica that is launched to find out what its pods announce.
@@ -161,37 +159,10 @@ func (p *Search) owned() bool {
 	return slices.ContainsFunc(p.RestRequests, func(s RestRequest) bool { return !s.Plain })
 }
 
-// brokenOff is the panic value that ends a planning whose caller stopped waiting. The unfinished planning is discarded.
-type brokenOff struct{}
-
-// UnlessBrokenOff runs a function and reports whether it finished before the caller stopped waiting.
-func UnlessBrokenOff(do func()) (done bool) {
-	defer func() {
-		if found := recover(); found != nil {
-			if _, expected := found.(brokenOff); !expected {
-				panic(found)
-			}
-		}
-	}()
-	do()
-	return true
-}
-
-// BreakOff ends the planning if the caller stopped waiting. Call it where each step takes at most some milliseconds.
-func (p *Search) BreakOff() {
-	select {
-	case <-p.Stop:
-		panic(brokenOff{})
-	default:
-	}
-}
-
-// Decide makes the decision. It returns the search, the pods to launch by group, and what they serve. It panics with
-// brokenOff soon after stop is closed; nil is never closed.
-func Decide(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *Search, given []int64, out Outcome) {
+// Decide makes the decision. It returns the search, the pods to launch by group, and what they serve.
+func Decide(s *model.Snapshot, policy model.Policy) (p *Search, given []int64, out Outcome) {
 	s = s.WithMoving()
 	p = newSearch(NewFleet(s), s, policy)
-	p.Stop = stop
 	given, out = p.capInFlight(p.settleRest())
 	given, out = p.warm(given, out)
 	p.addUnplanned(&out)

@@ -12,17 +12,6 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Explain plans the snapshot and answers one question about the plan. It returns ErrBrokenOff soon after stop is
-// closed; a nil stop is never closed. It also returns ErrQuestion, and *UnknownError.
-func Explain(
-	stop <-chan struct{}, s model.Snapshot, policy model.Policy, q model.Question,
-) (e model.Explanation, err error) {
-	if !place.UnlessBrokenOff(func() { e, err = answer(stop, &s, policy, q) }) {
-		return model.Explanation{}, model.ErrBrokenOff
-	}
-	return e, err
-}
-
 // mostDetails bounds the details of an answer. Nobody reads a detail for each of thousands of shapes and a hundred
 // groups. mostGangs is how many gangs are listed one by one.
 const (
@@ -30,9 +19,8 @@ const (
 	mostGangs   = 10
 )
 
-func answer(
-	stop <-chan struct{}, s *model.Snapshot, policy model.Policy, q model.Question,
-) (e model.Explanation, err error) {
+// Explain plans the snapshot and answers one question about the plan. It returns ErrQuestion, or an *UnknownError.
+func Explain(s *model.Snapshot, policy model.Policy, q model.Question) (e model.Explanation, err error) {
 	asked := []bool{q.Demand != nil, q.AskedGang != nil, q.Group != "", q.Pod != "", q.Gang != "", q.Request != ""}
 	if len(slices.DeleteFunc(asked, func(set bool) bool { return !set })) != 1 {
 		return e, model.ErrQuestion
@@ -48,7 +36,7 @@ func answer(
 		about.Known = q.Known(s)
 		return e, &about
 	}
-	d := newDecision(place.Decide(stop, s, policy))
+	d := newDecision(place.Decide(s, policy))
 	e.Details = []model.Detail{}
 	switch {
 	case q.Demand != nil:
@@ -67,15 +55,11 @@ func answer(
 		d.explainPlain(&e)
 	}
 	e.Message = before + e.Message
-	return cutToMost(e), nil
-}
-
-func cutToMost(e model.Explanation) model.Explanation {
 	if n := len(e.Details); n > mostDetails {
 		e.Details = e.Details[:mostDetails]
 		e.Message += fmt.Sprintf("; details cover the first %d of %d", mostDetails, n)
 	}
-	return e
+	return e, nil
 }
 
 // sameRequest returns a function that finds the requests with these resources, and with these selectors if r has any.

@@ -132,7 +132,6 @@ func (d *decision) launchReason(i int) model.Reason {
 
 // groupVerdict explains what new pods of a group do for an item.
 func (d *decision) groupVerdict(i int, it *place.Item) model.Reason {
-	d.BreakOff()
 	var own int64
 	by := -1
 	for _, e := range d.out.Log {

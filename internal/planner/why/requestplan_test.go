@@ -17,7 +17,7 @@ func TestARequestThatWasNotEvaluatedSaysSo(t *testing.T) {
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]},
 		{"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]},
 		{"id": "c", "owner": "cat", "requests": [{"resources": {"GPU": 2}, "count": 1}]}]}`)
-	p, given, out := place.Decide(nil, &s, model.Policy{})
+	p, given, out := place.Decide(&s, model.Policy{})
 	for i := range p.RestRequests[1:] {
 		of := &p.RestRequests[1+i]
 		of.None()
@@ -42,7 +42,7 @@ func TestUnevaluatedBundlesHaveNoLimitAsTheirReason(t *testing.T) {
 	for _, evaluated := range []bool{true, false} {
 		s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "ownedRequests": [
 			{"id": "a", "owner": "ann", "allOrNothing": true, "requests": [{"resources": {"GPU": 1}, "count": 5}]}]}`)
-		p, given, out := place.Decide(nil, &s, model.Policy{})
+		p, given, out := place.Decide(&s, model.Policy{})
 		p.RestRequests[0].Unevaluated = !evaluated
 		plan, want := Report(p, given, out), raydemand.CodeTooMany
 		group := plan.Groups[0].Reasons[0].Code

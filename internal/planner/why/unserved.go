@@ -17,7 +17,6 @@ import (
 // unmetReason explains why items are not served together: which groups were considered, and why none was chosen. The
 // codes are those of model.UnmetRequest.
 func (d *decision) unmetReason(items ...*place.Item) model.Reason {
-	d.BreakOff()
 	for _, it := range items {
 		switch {
 		case it.Deferred:
