@@ -98,4 +98,3 @@ func TestAnExplanationFitsThePage(t *testing.T) {
 		}
 	}
 }
-
