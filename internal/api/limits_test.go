@@ -130,6 +130,17 @@ func TestAWhatIfBodyHasLimits(t *testing.T) {
 	}
 }
 
+func TestTheGangsOfAWhatIfHaveALimitOfBundles(t *testing.T) {
+	w := plannedFixture(t)
+	for n, want := range map[int]int{snapshotfile.MostWhatIfBundles / 2: http.StatusOK, snapshotfile.MostWhatIfBundles/2 + 1: http.StatusBadRequest} {
+		gang := `{"strategy": "PACK", "bundles": [` + strings.Repeat(`{"CPU": 1},`, n-1) + `{"CPU": 1}]}`
+		answer := w.call(http.MethodPost, llmPath+"/plan", `{"pendingGangRequests": [`+gang+`,`+gang+`]}`)
+		if answer.Code != want || want == http.StatusBadRequest && !strings.Contains(answer.Body.String(), "pendingGangRequests[1].bundles") {
+			t.Errorf("twice %d bundles: %d, %.300s", n, answer.Code, answer.Body)
+		}
+	}
+}
+
 func TestAWhatIfBundleHasALimitOfNames(t *testing.T) {
 	w := plannedFixture(t)
 	names := make([]string, snapshotfile.MostWhatIfNames+1)

@@ -11,7 +11,7 @@ import (
 // heavyDemand is the number of listed requests and bundles of gangs from which a plan is heavy. The planner takes on a
 // part of very much demand, but reads and reports all of it: from there on, that takes tens of megabytes and tenths of
 // a second (BenchmarkKinds of package planner).
-const heavyDemand = 5000
+const heavyDemand = 2000
 
 // heavy reports whether a snapshot has very much demand.
 func heavy(s *planner.Snapshot) bool {

@@ -167,7 +167,7 @@ func TestTheBundlesOfGangsCanMakeAPlanHeavy(t *testing.T) {
 	for _, c := range []struct {
 		gangs, bundles, fallbacks int
 		want                      bool
-	}{{25, 200, 0, true}, {25, 199, 0, false}, {25, 100, 1, true}, {heavyDemand, 1, 0, true}, {0, 0, 0, false}} {
+	}{{10, 200, 0, true}, {10, 199, 0, false}, {10, 100, 1, true}, {heavyDemand, 1, 0, true}, {0, 0, 0, false}} {
 		if got := heavy(of(c.gangs, c.bundles, c.fallbacks)); got != c.want {
 			t.Errorf("%+v: heavy is %t", c, got)
 		}

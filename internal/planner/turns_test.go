@@ -307,12 +307,12 @@ func TestPlansInTurnsAddUp(t *testing.T) {
 		s.Groups[i].Price = &price
 	}
 	for kind, s := range ofEachKind(s, manyShapes(600)) {
-		if kind == "gangs" || kind == "all" {
-			continue // gangs of different turns share what is launched
+		if kind == "all" {
+			continue
 		}
 		_, once, _ := inTurns(t, s, Policy{Shapes: 600}, 9)
 		for _, policy := range []Policy{{}, little} {
-			plans, cost, last := inTurns(t, s, policy, 60)
+			plans, cost, last := inTurns(t, s, policy, 200)
 			if last.Deferred != nil || pods(last) > 0 || len(last.InfeasibleRequests)+len(last.InfeasibleRequestResources) > 0 {
 				t.Errorf("%s: after %d plans, %+v is deferred and %v is launched", kind, plans, last.Deferred, last.Launch)
 			}
@@ -450,6 +450,51 @@ func TestWhatIsNotPlannedOfACallKeepsTheWorkersThatItCouldUse(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"idle-0"}, stopped); diff != "" {
 			t.Errorf("%s: stops (-want +got): %s", name, diff)
+		}
+	}
+}
+
+// TestARequestThatIsAllOrNothingHasItsTurnAsAWhole: it launches nothing that a part of it could use.
+func TestARequestThatIsAllOrNothingHasItsTurnAsAWhole(t *testing.T) {
+	s := Snapshot{LaunchConfigCheckDisabled: true, Groups: []Group{{Name: "g", Max: 1, NumOfHosts: 1, Resources: raydemand.Bundle{"CPU": raydemand.Whole(4)}}}}
+	for i, cpus := range []int64{3, 2, 1} {
+		s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{ID: fmt.Sprint("r", i), Owner: "ann", AllOrNothing: true, Requests: []raydemand.Request{
+			{Bundle: raydemand.Bundle{"CPU": raydemand.Whole(cpus)}, Count: 1}, {Bundle: raydemand.Bundle{"CPU": raydemand.Whole(cpus) + raydemand.One/2}, Count: 1}}})
+	}
+	plans, launched, last := inTurns(t, s, Policy{Shapes: 1}, 9)
+	if states := statesOf(last); launched != 1 || strings.Count(states, "Capped") != 2 || !strings.Contains(states, "r2=Waiting") {
+		t.Errorf("%d plans launch %v: %s", plans, launched, states)
+	}
+	s.OwnedRequests = s.OwnedRequests[:2]
+	if _, launched, _ := inTurns(t, s, Policy{Shapes: 1}, 9); launched != 0 {
+		t.Errorf("%v pods are launched for requests that are never served", launched)
+	}
+}
+
+// TestGangsInTurnsDoNotShareWhatIsLaunched: the second one finds no room on the pods of the first.
+func TestGangsInTurnsDoNotShareWhatIsLaunched(t *testing.T) {
+	s := Snapshot{LaunchConfigCheckDisabled: true, Groups: []Group{{Name: "g", Max: 9, NumOfHosts: 1, Resources: raydemand.Bundle{"CPU": raydemand.Whole(4)}}}}
+	for i, cpus := range []int64{3, 2} {
+		s.Gangs = append(s.Gangs, raydemand.Gang{ID: fmt.Sprint("a", i), Strategy: raydemand.Pack, Bundles: []raydemand.Bundle{
+			{"CPU": raydemand.Whole(4)}, {"CPU": raydemand.Whole(cpus)}}})
+	}
+	if plans, launched, last := inTurns(t, s, Policy{Shapes: 2}, 9); launched != 4 || last.Deferred != nil {
+		t.Errorf("%d plans launch %v pods, and %+v is deferred", plans, launched, last.Deferred)
+	}
+}
+
+// TestWhatIsAssumedHasItsTurn although more waits than one plan takes on.
+func TestWhatIsAssumedHasItsTurn(t *testing.T) {
+	s := oneGroup(ownResources(0, 100), 5)
+	for name, q := range map[string]Question{
+		"a request": {Demand: &raydemand.Request{Bundle: raydemand.Bundle{"CPU": raydemand.Whole(7)}, Count: 1}},
+		"a gang":    {AskedGang: &raydemand.Gang{Strategy: raydemand.Pack, Bundles: []raydemand.Bundle{{"CPU": raydemand.Whole(7)}, {"CPU": raydemand.Whole(6)}}}},
+	} {
+		for turn := range 8 {
+			s.Turn = fmt.Sprintf("%x000000000000000", 2*turn)
+			if e, err := Explain(s, little, q); err != nil || e.Code == model.TooMany {
+				t.Errorf("%s, turn %s: %+v (%v)", name, s.Turn, e.Reason, err)
+			}
 		}
 	}
 }

@@ -21,6 +21,8 @@ const (
 	MostWhatIfGroups = 100
 	MostWhatIfShapes = 500
 	MostWhatIfGangs  = 100
+	// MostWhatIfBundles bounds the bundles of all gangs, in all of their choices.
+	MostWhatIfBundles = 2000
 	// MostWhatIfNames bounds the resources of a bundle and the labels of a selector.
 	MostWhatIfNames = 100
 	// MostWhatIfName bounds the name of a group, in characters.
@@ -53,7 +55,15 @@ func WhatIf(s model.Snapshot, text []byte, name string) (model.Snapshot, error) 
 	}
 	read(in, &change)
 	s.Groups = changed(members.Member("groups"), s.Groups)
+	bundles := 0
 	for i, g := range change.Gangs {
+		for _, choice := range g.Alternatives() {
+			bundles += len(choice)
+		}
+		if bundles > MostWhatIfBundles {
+			members.Member("pendingGangRequests").List()[i].Members().Member("bundles").
+				Fail(fmt.Sprintf("at most %d bundles of all gangs, in all of their choices", MostWhatIfBundles))
+		}
 		sameID := func(other raydemand.Gang) bool { return other.ID == g.ID }
 		if g.ID != "" && slices.ContainsFunc(s.Gangs, sameID) {
 			gang := members.Member("pendingGangRequests").List()[i]

@@ -147,21 +147,16 @@ const maxAdmitted = 8
 // it, so they are admitted again beside what is launched, until nothing is added.
 func (p *Search) settleRest() ([]int64, Outcome) {
 	given := make([]int64, len(p.Groups))
-	var a *admitting
 	for again := maxAdmitted; ; again-- {
 		whole, out := p.settle(given)
 		if !p.owned() || p.Launches(p.RestClaim, &out) {
 			return whole, out
 		}
-		if a == nil {
-			a = p.newAdmitting(given)
-		}
-		next, out := p.settleWith(a)
-		if slices.Equal(next, given) || again == 0 || a.tries == 0 {
+		next, out := p.settleWith(p.newAdmitting(given))
+		if slices.Equal(next, given) || again == 0 {
 			return next, out
 		}
 		given = next
-		a.beside(given)
 		p.askAll()
 	}
 }
@@ -227,19 +222,19 @@ type admitting struct {
 
 func (p *Search) newAdmitting(given []int64) *admitting {
 	work := (p.itemCount() + 1) * (len(p.totals) + len(p.Groups) + 1)
-	a := &admitting{Search: p, tries: min(max(admissionWork/work, minAdmissions), maxAdmissions)}
-	a.beside(given)
-	return a
-}
-
-// beside begins anew, beside so many planned pods. The trials so far stay used up.
-func (a *admitting) beside(given []int64) {
-	a.given, a.full, a.failed = given, map[string]bool{}, map[string]bool{}
-	for _, it := range a.kinds {
-		if !a.Possible(it) { // no trial can find room for it
+	a := &admitting{
+		Search: p,
+		given:  given,
+		tries:  min(max(admissionWork/work, minAdmissions), maxAdmissions),
+		full:   map[string]bool{},
+		failed: map[string]bool{},
+	}
+	for _, it := range p.kinds {
+		if !p.Possible(it) { // no trial can find room for it
 			a.full[it.Key] = true
 		}
 	}
+	return a
 }
 
 // admitAll decides how much of each request is planned for:

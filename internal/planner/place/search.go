@@ -16,8 +16,9 @@ type Search struct {
 	Claims   []Claim
 	Gangs    []*Gang
 	// placeable are the gangs that are planned for. Each of the others is planned later, or has a bundle without any
-	// place.
-	placeable []*Gang
+	// place. heldRuns are those of later that have room on what exists.
+	placeable, later []*Gang
+	heldRuns         []Run
 	// RestRequests are the REST requests in the order in which they are served. RestClaim is the index of their claim.
 	RestRequests []RestRequest
 	RestClaim    int
@@ -216,9 +217,9 @@ func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	if len(p.Claims) > 0 {
 		p.totals = p.openLedger(countTotals, nil)
 	}
-	p.Base = p.hold(p.aside, p.Base)
+	p.Base = p.hold(p.aside, p.later, p.Base)
 	for i := range p.Claims {
-		p.Claims[i].totals = p.hold(p.Claims[i].aside, p.totals)
+		p.Claims[i].totals = p.hold(p.Claims[i].aside, nil, p.totals)
 	}
 	for i := range p.RestRequests {
 		s := &p.RestRequests[i]

@@ -69,6 +69,9 @@ func (p *Search) deferMany(within []*Item) {
 	for _, it := range items {
 		text = p.appendDescription(text[:0], it)
 		it.position = position(text)
+	}
+	p.joinTurns()
+	for _, it := range items {
 		ring = append(ring, turn{it.position, 1, []*bool{&it.Deferred, &it.aside}})
 	}
 	for _, kind := range kinds {
@@ -90,7 +93,31 @@ func (p *Search) deferMany(within []*Item) {
 			*deferred = true
 		}
 	}
-	p.placeable = slices.DeleteFunc(p.placeable, func(g *Gang) bool { return g.Deferred })
+	later := func(g *Gang) bool { return g.Deferred }
+	p.later = slices.DeleteFunc(slices.Clone(p.placeable), func(g *Gang) bool { return !later(g) })
+	p.placeable = slices.DeleteFunc(p.placeable, later)
+}
+
+// joinTurns gives all bundles of an owner's request that is all or nothing the same position, because a part of it is
+// never served alone. Requests that share a kind of bundle have their turn together.
+func (p *Search) joinTurns() {
+	for joined := true; joined; {
+		joined = false
+		for i := range p.RestRequests {
+			s := &p.RestRequests[i]
+			first := ""
+			for _, k := range s.kinds {
+				if at := p.kinds[k].position; s.AllOrNothing && !s.Plain && at != "" && (first == "" || at < first) {
+					first = at
+				}
+			}
+			for _, k := range s.kinds {
+				if it := p.kinds[k]; first != "" && it.position != "" && it.position != first {
+					it.position, joined = first, true
+				}
+			}
+		}
+	}
 }
 
 // compareTurns compares two positions by how soon they follow the turn of this plan.
@@ -157,24 +184,61 @@ func parted(items []*Item) (now, aside []*Item) {
 	return now, aside
 }
 
-// hold places items that are set aside on what exists, and returns what that leaves. Items that have room there are not
-// deferred.
-func (p *Search) hold(aside []*Item, classes []NodeClass) []NodeClass {
-	if len(aside) == 0 {
+// hold places gangs that have their turn later, and then items that are set aside, on what exists, and returns what that
+// leaves. Those that have room there are not deferred.
+func (p *Search) hold(aside []*Item, later []*Gang, classes []NodeClass) []NodeClass {
+	if len(aside)+len(later) == 0 {
 		return classes
 	}
 	l := p.open(classes, make([]int64, len(p.Groups)))
-	b := p.newBatch("", aside, fullest)
-	p.fillExisting(l, b)
-	for i, it := range aside {
-		it.Deferred = b.left[i] > 0
+	clear(l.room)
+	for len(later) > 0 {
+		var front []*Gang
+		front, later = cutIdentical(later)
+		served := 0
+		if slices.ContainsFunc(front[0].Options, func(o []*Item) bool { return p.hasPlaces(l, front[0], o) }) {
+			l, served = p.placeIdentical(l, front)
+		}
+		for i, g := range front {
+			g.Deferred = i >= served
+		}
 	}
+	p.heldRuns = append(p.heldRuns, l.runs...)
+	l = p.holdItems(l, aside)
 	for _, w := range l.log {
-		if !w.Item.Deferred {
+		if w.Item.Gang != nil || !w.Item.Deferred {
 			p.waits = append(p.waits, w)
 		}
 	}
 	return l.classes
+}
+
+// holdItems places items on what exists. Those with the same position (joinTurns) need room for all of them.
+func (p *Search) holdItems(l *Ledger, items []*Item) *Ledger {
+	for {
+		trial, b := p.trial(l), p.newBatch("", items, fullest)
+		p.fillExisting(trial, b)
+		alike, lacking := map[string]int{}, map[string]bool{}
+		for i, it := range items {
+			it.Deferred = b.left[i] > 0
+			alike[it.position]++
+			lacking[it.position] = lacking[it.position] || it.Deferred
+		}
+		var rest []*Item
+		for _, it := range items {
+			if lacking[it.position] && alike[it.position] > 1 {
+				it.Deferred = true
+			} else {
+				rest = append(rest, it)
+			}
+		}
+		if len(rest) == len(items) {
+			p.release(l)
+			return trial
+		}
+		p.release(trial)
+		items = rest
+	}
 }
 
 // addUnplanned adds the demand that the rounds did not place: shapes that are set aside, deferred gangs, and gangs
@@ -186,7 +250,7 @@ func (p *Search) addUnplanned(out *Outcome) {
 		}
 	}
 	slices.SortFunc(out.Gangs, func(a, b *Gang) int { return a.Number - b.Number })
-	out.Log = append(out.Log, p.waits...)
+	out.Log, out.Runs = append(out.Log, p.waits...), append(out.Runs, p.heldRuns...)
 	p.Requests, out.Unserved = withAside(p.Requests, p.aside, out.Unserved)
 	for i := range p.Claims {
 		c := &p.Claims[i]
@@ -244,6 +308,21 @@ func (p *Search) Deferred() *model.Deferred {
 	}
 	all.Next = p.next(positions)
 	return &all
+}
+
+// TurnOf returns the turn of a plan that takes on an item or a gang which this one defers; empty if none of them is.
+func (p *Search) TurnOf(item func(*Item) bool, gang func(*Gang) bool) string {
+	for _, it := range p.deferredShapes() {
+		if item(it) {
+			return it.position
+		}
+	}
+	for _, g := range p.Gangs {
+		if g.Deferred && gang(g) {
+			return g.position
+		}
+	}
+	return ""
 }
 
 // mostChecked is how many deferred items are compared with one kind of worker. If there are more, one of them could
