@@ -199,7 +199,7 @@ func TestWhatIsNotPlannedKeepsTheWorkersThatItCouldUse(t *testing.T) {
 		}
 	}
 	plan := Compute(gangs, little)
-	if len(plan.Terminate) > 0 || !strings.Contains(fmt.Sprint(plan.Groups[0].Reasons), "too much demand waits for one plan") {
+	if len(plan.Terminate) > 0 || !strings.Contains(fmt.Sprint(plan.Groups[0].Reasons), "kept for demand that is placed on it") {
 		t.Errorf("stops %v for the reasons %v", plan.Terminate, plan.Groups[0].Reasons)
 	}
 	s.Nodes = nil

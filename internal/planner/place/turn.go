@@ -184,8 +184,8 @@ func parted(items []*Item) (now, aside []*Item) {
 	return now, aside
 }
 
-// hold places gangs that have their turn later, and then items that are set aside, on what exists, and returns what that
-// leaves. Those that have room there are not deferred.
+// hold places gangs that have their turn later, and then items that are set aside, on what exists, and returns what
+// that leaves. Those that have room there are not deferred.
 func (p *Search) hold(aside []*Item, later []*Gang, classes []NodeClass) []NodeClass {
 	if len(aside)+len(later) == 0 {
 		return classes
