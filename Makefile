@@ -230,7 +230,7 @@ endef
 
 # The seed is the day, so that each night has other faults and a failure says how to repeat it. The durations of churn are
 # given, because DURATION is that of the longer chaos; without a real Ray, chaos also plays older storage. What is shortest
-# comes first, and make stops at the first failure.
+# comes first, and make stops at the first failure. It is `make` and not $(MAKE), which `make -n` would run.
 .PHONY: nightly
 nightly: ## what takes hours: churn, churn-karpenter, suspend, shards, chaos; NAME is one of them, or conformance, matrix, kueue, diff-ray, chaos-round
 	@case "$(NAME)" in
@@ -238,12 +238,12 @@ nightly: ## what takes hours: churn, churn-karpenter, suspend, shards, chaos; NA
 		seed=$${SEED:-$$(date -u +%Y%m%d)}
 		trap 'echo "make nightly NAME=… repeats what failed with SEED=$$seed" >&2' ERR
 		echo "a night of seed $$seed"
-		$(MAKE) nightly NAME=churn SEED=$$seed DURATION=5m
-		$(MAKE) nightly NAME=churn-karpenter SEED=$$seed DURATION=15m
-		$(MAKE) nightly NAME=suspend
-		$(MAKE) nightly NAME=shards SEED=$$seed
-		$(MAKE) nightly NAME=chaos SEED=$$seed DURATION=20m REAL=0
-		$(MAKE) nightly NAME=chaos SEED=$$seed DURATION=$${DURATION:-2h}
+		make nightly NAME=churn SEED=$$seed DURATION=5m
+		make nightly NAME=churn-karpenter SEED=$$seed DURATION=15m
+		make nightly NAME=suspend
+		make nightly NAME=shards SEED=$$seed
+		make nightly NAME=chaos SEED=$$seed DURATION=20m REAL=0
+		make nightly NAME=chaos SEED=$$seed DURATION=$${DURATION:-2h}
 		;;
 	churn-karpenter)
 		export KARPENTER=1 DURATION=$${DURATION:-15m}
