@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
@@ -497,4 +498,26 @@ func TestWhatIsAssumedHasItsTurn(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTurnsComeToRest: after all demand has had its turns, plans launch nothing and stop nothing, whatever is deferred.
+func TestTurnsComeToRest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.OneOf(rapid.Custom(plannertest.DrawSnapshot), rapid.Custom(plannertest.DrawOwned)).Draw(t, "snapshot")
+		const enough, rest = 80, 25 // more than there are turns
+		quiet := 0
+		for n := 0; quiet < rest; n++ {
+			plan := Compute(s, Policy{Shapes: 2})
+			if n == enough {
+				t.Fatalf("plan %d launches %v and stops %v: %s", n, plan.Launch, plan.Terminate, plannertest.Compact(s))
+			}
+			if quiet++; pods(plan)+len(plan.Terminate) > 0 {
+				quiet = 0
+			}
+			s, s.Turn = applied(s, plan, n), ""
+			if plan.Deferred != nil {
+				s.Turn = plan.Deferred.Next
+			}
+		}
+	})
 }
