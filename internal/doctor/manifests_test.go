@@ -28,6 +28,20 @@ func TestListsDocumentsAndJSONAreReadAlike(t *testing.T) {
 	}
 }
 
+// The buffers of the YAML readers have 4096 bytes.
+func TestALastLineOfAnyLengthWithoutANewlineIsRead(t *testing.T) {
+	for _, length := range []int{4095, 4096, 4097, 8192} {
+		for _, text := range []string{"{kind: Pod, metadata: {name: a}}", "kind: Pod", "kind: Node\n---\n{kind: Pod}"} {
+			last := len(text) - strings.LastIndexByte(text, '\n') - 1
+			text += strings.Repeat(" ", length-last-2) + "#a"
+			objects, _, err := decode.ReadObjects(strings.NewReader(text))
+			if err != nil || len(objects) == 0 || objects[len(objects)-1]["kind"] != "Pod" {
+				t.Errorf("%.20s… with a line of %d bytes: got %v, %v", text, length, objects, err)
+			}
+		}
+	}
+}
+
 func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no kind":                        {"kind: Pod\nmetadata: {name: a}\n---\nmetadata: {name: b}\n", "document 2: kind is missing"},

@@ -55,7 +55,8 @@ var keyTwice = regexp.MustCompile(`line (\d+): key (".*") already set in map`)
 
 // documentsIn returns a function that reads the next document as JSON, with the keys that it has twice.
 func documentsIn(in io.Reader) func() (document json.RawMessage, twice []string, err error) {
-	buffered := bufio.NewReader(in)
+	// The YAML readers lose a last line without a newline whose length is a multiple of their buffer's.
+	buffered := bufio.NewReader(io.MultiReader(in, strings.NewReader("\n")))
 	start, _ := buffered.Peek(4096)
 	if utilyaml.IsJSONBuffer(start) {
 		decoder := utilyaml.NewYAMLOrJSONDecoder(buffered, 4096)
