@@ -94,7 +94,7 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 	const want = "want names of flags with their values, such as log-level: debug"
 	var content any
 	if err := yaml.UnmarshalStrict(text, &content); err != nil {
-		return fmt.Errorf("--%s %s: %s: %w", ConfigFlag, file, want, err)
+		return cmp.Or(keyFault(flags, file, text, err), fmt.Errorf("--%s %s: %s: %w", ConfigFlag, file, want, err))
 	}
 	settings, ok := content.(map[string]any)
 	switch {
@@ -132,6 +132,26 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+var (
+	// keyTwice is what the YAML reader says of a key that is there already.
+	keyTwice = regexp.MustCompile(`line (\d+): key "(.*)" already set in map`)
+	// notFinite matches a key with a number that YAML has and JSON has not.
+	notFinite = regexp.MustCompile(`(?im)^\s*([\w-]+)\s*:\s*([-+]?\.(?:inf|nan))\b`)
+)
+
+// keyFault returns an error that names the key because of which a file cannot be read, or nil if it is none.
+func keyFault(flags *pflag.FlagSet, file string, text []byte, err error) error {
+	if found := keyTwice.FindStringSubmatch(err.Error()); found != nil {
+		return fmt.Errorf("%s: %s: is there twice, again in line %s: want it once", file, found[2], found[1])
+	}
+	if found := notFinite.FindSubmatch(text); found != nil {
+		if f := flagOfKey(flags, string(found[1])); f != nil {
+			return fmt.Errorf("%s: %s: %s: want %s", file, found[1], found[2], WantedValue(f))
+		}
+	}
+	return nil
 }
 
 // flagOfKey returns the flag of a key: its name, kube-api-qps, or its name in one word, kubeApiQps or kubeAPIQPS; nil
