@@ -34,6 +34,8 @@ func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T
 		"duplicate group":                 {`{"groups": [{"name": "a"}, {"name": "a"}]}`, `s.json: groups[1].name: "a": want a unique name: groups[0] has this one`},
 		"negative minimum":                {`{"groups": [{"name": "a", "minReplicas": -1}]}`, "s.json: groups[0].minReplicas: -1: want a whole number from 0 to 2147483647"},
 		"fractional maximum":              {`{"groups": [{"name": "a", "maxReplicas": 1.5}]}`, "s.json: groups[0].maxReplicas: 1.5: want a whole number from 0 to 2147483647"},
+		"an exponent":                     {`{"groups": [], "policy": {"shapes": 1e3}}`, "s.json: policy.shapes: 1e3: want a whole number from 0 to 2147483647, without an exponent"},
+		"a turn of no plan":               {`{"groups": [], "turn": "next"}`, `s.json: turn: "next": want deferred.next of the plan before, 16 hexadecimal digits, or none to begin`},
 		"no hosts":                        {`{"groups": [{"name": "a", "numOfHosts": 0}]}`, "s.json: groups[0].numOfHosts: 0: want a whole number from 1 to 100000"},
 		"an amount without end":           {`{"groups": [{"name": "a", "resources": {"CPU": 1e308}}]}`, "s.json: groups[0].resources.CPU: 1e308: want an amount from 0 to 922337203685477.5807, to four decimal places"},
 		"a negative amount":               {`{"groups": [{"name": "a", "resources": {"CPU": -1}}]}`, "s.json: groups[0].resources.CPU: -1: want an amount from 0 to 922337203685477.5807, to four decimal places"},

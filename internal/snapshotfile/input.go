@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -98,8 +99,13 @@ func decode(in fieldpath.JSON, into reflect.Value, rule *fieldRule) {
 	case reflect.Bool:
 		into.SetBool(in.Flag())
 	default:
-		if in.Into(into.Addr().Interface(), rule.Valid()) && !rule.Allows(into) {
-			in.Fail(rule.Valid())
+		want := rule.Valid()
+		n, err := strconv.ParseFloat(string(in.Raw()), 64)
+		if err == nil && into.CanInt() && bytes.ContainsAny(in.Raw(), "eE") && rule.Allows(reflect.ValueOf(n)) {
+			want += ", without an exponent"
+		}
+		if in.Into(into.Addr().Interface(), want) && !rule.Allows(into) {
+			in.Fail(want)
 		}
 	}
 }

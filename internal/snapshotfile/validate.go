@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +17,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
+
+// turns matches where a plan may continue: at its beginning, or at a position that a plan before has named.
+var turns = regexp.MustCompile("^([0-9a-f]{16})?$")
 
 // Validate returns what a snapshot must not hold, in the order of its fields: numbers out of range, unknown words,
 // names that are missing or not unique, and fields that contradict each other. It accepts names of groups that the
@@ -30,6 +35,10 @@ func Validate(s *model.Snapshot) []fieldpath.Fault {
 				faults = append(faults, fieldpath.Fault{Path: at.Key(f.key), Value: fieldpath.Missing, Want: f.want})
 			}
 		}
+	}
+	if !turns.MatchString(s.Turn) {
+		faults = append(faults, fieldpath.Fault{Path: fieldpath.NewPath("turn"), Value: strconv.Quote(s.Turn),
+			Want: "deferred.next of the plan before, 16 hexadecimal digits, or none to begin"})
 	}
 	return faults
 }
