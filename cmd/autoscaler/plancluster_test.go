@@ -16,12 +16,13 @@ func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
 		cluster + `, "kubeNodes": [{"kind": "Pod"}]`:                               `standard input: kubeNodes[0]: kind is Pod: want Node objects`,
 		cluster + `, "kubeNodes": [null]`:                                          `standard input: kubeNodes[0]: kind is <nil>: want Node objects`,
 		cluster + `, "kubeNodes": [{"status": {"allocatable": "nvidia.com/gpu"}}]`: `standard input: kubeNodes[0]: reading node: `,
+		`"rayCluster": 3`:                                                          `standard input: rayCluster: 3: want the manifest of a RayCluster, an object`,
 		cluster + `, "kubePods": "none"`:                                           `standard input: kubePods: `,
 		cluster + `, "kubePods": {"pods": []}`:                                     `standard input: kubePods: an object without items: want Pod objects`,
 		cluster + `, "kubeNodes": {"items": 5}`:                                    `standard input: kubeNodes.items: `,
 		cluster + `, "kubePods": [{"kind": "Node"}]`:                               `standard input: kubePods[0]: kind is Node: want Pod objects`,
 		cluster + `, "kubeNodes": {"item": []}`:                                    `standard input: kubeNodes: an object without items: want Node objects`,
-		cluster + `, "kubePods": [{}, {"metadata": {"name": "p", "namespace": "n"}, "spec": {"nodeName": 5}}]`:                                                 `standard input: kubePods[1]: reading pod n/p: spec.nodeName is a number: want a text: want a Pod as the API prints it`,
+		cluster + `, "kubePods": [{}, {"metadata": {"name": "p", "namespace": "n"}, "spec": {"nodeName": 5}}]`:                                                 `standard input: kubePods[1]: reading pod n/p: spec.nodeName is 5: want a string`,
 		cluster + `, "kubePods": {"items": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "two"}}}]}}]}`: `standard input: kubePods[0]: pod /p: spec.containers[0].resources.requests[cpu] is "two": want a Kubernetes quantity of 0 or more`,
 		cluster + `, "kubePods": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "-64"}}}]}}]`:            `standard input: kubePods[0]: pod /p: spec.containers[0].resources.requests[cpu] is "-64": want a Kubernetes quantity of 0 or more`,
 		cluster + `, "kubeResourceSlices": [{"kind": "ResourceClaim"}]`:                                                                                        `standard input: kubeResourceSlices[0]: kind is ResourceClaim: want ResourceSlice objects`,
@@ -185,7 +186,8 @@ func TestAPlanTakesLimitRangesIntoAccount(t *testing.T) {
 		{"n", `"defaultRequest": {"cpu": "3"}`, "launch 2 × g"},
 		{"other", `"defaultRequest": {"cpu": "3"}`, "launch 8 × g"},
 		{"n", `"min": {"memory": "512Mi"}`, "LimitRange l refuses every pod of the group: unless the operator"},
-		{"n", `"min": {"memory": "lots"}`, "kubeLimitRanges[0]: "},
+		{"n", `"min": {"memory": "lots"}`, `kubeLimitRanges[0]: spec.limits[0].min.memory is "lots": want a Kubernetes quantity of 0 or more`},
+		{"n", `"max": [1]`, "kubeLimitRanges[0]: spec.limits[0].max is [1]: want an object"},
 	} {
 		if got := plan(c.namespace, c.item); !strings.Contains(strings.Join(strings.Fields(got), " "), c.want) {
 			t.Errorf("%s of namespace %s: want %q in\n%s", c.item, c.namespace, c.want, got)

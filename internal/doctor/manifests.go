@@ -3,15 +3,12 @@ package doctor
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
@@ -48,9 +45,9 @@ func Read(objects []map[string]any, reader sharing.Reader, devices *dra.Objects)
 		if object.Read() {
 			switch object.Kind {
 			case "LimitRange":
-				object.Unreadable = append(object.Unreadable, limitsUnreadable[corev1.LimitRange](&object)...)
+				object.Unreadable = append(object.Unreadable, decode.Typed(fields, &corev1.LimitRange{})...)
 			case "ResourceQuota":
-				object.Unreadable = append(object.Unreadable, limitsUnreadable[corev1.ResourceQuota](&object)...)
+				object.Unreadable = append(object.Unreadable, decode.Typed(fields, &corev1.ResourceQuota{})...)
 			}
 		}
 		if decode.HasDevices(object.APIVersion()) {
@@ -111,38 +108,10 @@ func readDevices(object *Object, devices *dra.Objects) (unreadable []string) {
 	return nil
 }
 
-// limitsUnreadable says why a LimitRange or a ResourceQuota cannot be read.
-func limitsUnreadable[T any](object *Object) (faults []string) {
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Fields, new(T))
-	if err == nil {
-		return nil
-	}
-	lists := []fieldpath.Value{object.Root().Get("spec", "hard")}
-	for _, item := range object.Root().Items("spec", "limits") {
-		for _, key := range item.Keys() {
-			lists = append(lists, item.Get(key))
-		}
-	}
-	for _, list := range lists {
-		for _, name := range list.Keys() {
-			if amount := list.Get(name); amount.Has() {
-				if _, reads := quantity(amount); !reads {
-					faults = append(faults, fmt.Sprintf("%s is %s: want a Kubernetes quantity of 0 or more",
-						amount.Path(), fieldpath.Excerpt(strconv.Quote(amount.String()), 60)))
-				}
-			}
-		}
-	}
-	if len(faults) == 0 {
-		faults = []string{"spec: " + err.Error()}
-	}
-	return faults
-}
-
 func readInto[T any](object *Object, put func(*T) (differs bool)) (unreadable []string) {
 	typed := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Fields, typed); err != nil {
-		return []string{err.Error()}
+	if unreadable = decode.Typed(object.Fields, typed); len(unreadable) > 0 {
+		return unreadable
 	}
 	if err := dra.Check(typed); err != nil {
 		return []string{err.Error()}

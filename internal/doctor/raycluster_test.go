@@ -179,7 +179,11 @@ func TestAQuotaCountsWhatALimitRangeMakesPodsRequest(t *testing.T) {
 func TestLimitsOfANamespaceThatCannotBeReadAreFoundAndNotExamined(t *testing.T) {
 	for limits, want := range map[string]string{
 		`{kind: LimitRange, spec: {limits: [{type: Container, max: {cpu: lots}}]}}`:     `spec.limits[0].max.cpu is "lots": want a Kubernetes quantity of 0 or more`,
-		`{kind: LimitRange, spec: {limits: {type: Container}}}`:                         "spec: cannot restore slice from map",
+		`{kind: LimitRange, spec: {limits: {type: Container}}}`:                         `spec.limits is {"type":"Container"}: want a list`,
+		`{kind: LimitRange, spec: {limits: [{type: 3}, 3, {max: [1]}]}}`:                `spec.limits[0].type is 3: want a stringspec.limits[1] is 3: want an objectspec.limits[2].max is [1]: want an object`,
+		`{kind: ResourceQuota, spec: {hard: 3, scopes: 3}}`:                             "spec.hard is 3: want an objectspec.scopes is 3: want a list",
+		`{kind: ResourceQuota, status: 5}`:                                              "status is 5: want an object",
+		`{kind: ResourceQuota, status: {used: {limits.cpu: x}}}`:                        `status.used["limits.cpu"] is "x": want a Kubernetes quantity of 0 or more`,
 		`{kind: ResourceQuota, spec: {hard: {requests.cpu: many, requests.memory: 1}}}`: `spec.hard["requests.cpu"] is "many": want a Kubernetes quantity of 0 or more`,
 		`{kind: ResourceQuota, spec: {hard: {cpu: 2}}}`:                                 "",
 	} {

@@ -147,6 +147,8 @@ func document(in fieldpath.JSON) Document {
 	}
 	cluster, groups := members.Member("rayCluster"), members.Member("groups")
 	switch {
+	case doc.RayCluster != nil && !cluster.IsObject():
+		cluster.Fail("the manifest of a RayCluster, an object {…}")
 	case doc.RayCluster != nil && !groups.Absent():
 		cluster.Fail("either groups or rayCluster, not both")
 	case doc.RayCluster == nil && (doc.KubeNodes != nil || doc.KubePods != nil || doc.Pools != nil):

@@ -13,7 +13,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
@@ -71,8 +70,8 @@ func limitRanges(raw json.RawMessage) ([]*corev1.LimitRange, error) {
 	ranges := make([]*corev1.LimitRange, len(objects))
 	for i, object := range objects {
 		ranges[i] = &corev1.LimitRange{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, ranges[i]); err != nil {
-			return nil, fmt.Errorf("kubeLimitRanges[%d]: %w: want a LimitRange as the API prints it", i, err)
+		if unreadable := decode.Typed(object, ranges[i]); len(unreadable) > 0 {
+			return nil, fmt.Errorf("kubeLimitRanges[%d]: %s", i, unreadable[0])
 		}
 	}
 	return ranges, nil

@@ -8,7 +8,6 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -53,9 +52,8 @@ func eachIn[T any](
 			return fmt.Errorf("%s[%d]: apiVersion is %s: want %s", key, i, version, resourcev1.SchemeGroupVersion)
 		}
 		typed := new(T)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item, typed); err != nil {
-			return fmt.Errorf("%s[%d]: reading %s %s: %w: want a %s as the API prints it", key, i, kind,
-				object.GetName(), err, kind)
+		if unreadable := decode.Typed(item, typed); len(unreadable) > 0 {
+			return fmt.Errorf("%s[%d]: reading %s %s: %s", key, i, kind, object.GetName(), unreadable[0])
 		}
 		if err := dra.Check(typed); err != nil {
 			return fmt.Errorf("%s[%d]: %w", key, i, err)

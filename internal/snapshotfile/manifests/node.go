@@ -87,7 +87,7 @@ func (p *places) readNodes(raw json.RawMessage) error {
 	for i, item := range items {
 		object, node, err := decode.ReadWith(p.reader, item)
 		if err != nil {
-			return fmt.Errorf("kubeNodes[%d]: %w: want a Node as the API prints it", i, err)
+			return fmt.Errorf("kubeNodes[%d]: %w", i, err)
 		}
 		if p.nodeRepeated(seen, node.Name) {
 			continue

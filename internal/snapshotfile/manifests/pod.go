@@ -32,7 +32,7 @@ func (p *places) readPods(raw json.RawMessage) error {
 	for i, item := range items {
 		pod, unreadable, err := decode.ReadPod(item)
 		if err != nil {
-			return fmt.Errorf("kubePods[%d]: %w: want a Pod as the API prints it", i, err)
+			return fmt.Errorf("kubePods[%d]: %w", i, err)
 		}
 		if len(unreadable) > 0 {
 			return fmt.Errorf("kubePods[%d]: pod %s/%s: %s", i, pod.Namespace, pod.Name,

@@ -2,8 +2,6 @@ package decode
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -56,17 +53,6 @@ func ofWholePod(pod *corev1.Pod) []corev1.ResourceList {
 		lists = append(lists, own.Requests, own.Limits)
 	}
 	return lists
-}
-
-// withField returns an error that names the field of the object whose value has another type than in the struct into
-// which it is decoded, or err if JSON does not show which one it is.
-func withField(object map[string]any, into any, err error) error {
-	text, _ := json.Marshal(object) //nolint:errchkjson // it was read from JSON
-	var wrong *json.UnmarshalTypeError
-	if !errors.As(json.Unmarshal(text, into), &wrong) {
-		return err
-	}
-	return fmt.Errorf("%s is a %s: want %s", wrong.Field, wrong.Value, fieldpath.WantType(wrong.Type))
 }
 
 // dropUnreadable removes from a pod the amounts that are not quantities or are negative, and returns which ones.

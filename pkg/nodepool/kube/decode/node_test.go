@@ -345,9 +345,11 @@ func FuzzNodesAreReadOrRefused(f *testing.F) {
 
 func TestAnErrorNamesTheFieldOfTheNode(t *testing.T) {
 	for field, object := range map[string]map[string]any{
-		"metadata.labels is a string: want an object, each value of which is a text": {
+		`metadata.labels is "x": want an object`: {
 			"metadata": map[string]any{"labels": "x"}},
-		"spec.taints is a number: want a list": {"spec": map[string]any{"taints": int64(1)},
+		"metadata.labels.x is 1: want a string": {
+			"metadata": map[string]any{"labels": map[string]any{"x": int64(1)}}},
+		"spec.taints is 1: want a list": {"spec": map[string]any{"taints": int64(1)},
 			"status": map[string]any{"allocatable": map[string]any{"cpu": "-1"}}},
 	} {
 		if _, _, err := Read(object); err == nil || err.Error() != "reading node: "+field {

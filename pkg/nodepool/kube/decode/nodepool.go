@@ -50,7 +50,7 @@ func ReadNodePool(object map[string]any) (landing.Ceiling, error) {
 		err = json.Unmarshal(text, &pool)
 	}
 	if err != nil {
-		return ceiling, fmt.Errorf("reading NodePool %s: %w", name, err)
+		return ceiling, fmt.Errorf("reading NodePool %s: %w", name, withField(object, &pool, err))
 	}
 	own := pool.Spec.Template
 	made := &corev1.Node{Spec: corev1.NodeSpec{Taints: own.Spec.Taints}}
@@ -118,6 +118,7 @@ func ReadNodeClaim(object *unstructured.Unstructured) (landing.NodeClaim, error)
 		err = json.Unmarshal(text, &read)
 	}
 	if err != nil {
+		err = withField(object.Object, &read, err)
 		return landing.NodeClaim{}, fmt.Errorf("reading NodeClaim %s: %w", object.GetName(), err)
 	}
 	return read.claim(), nil
