@@ -188,6 +188,8 @@ func TestAPlanTakesLimitRangesIntoAccount(t *testing.T) {
 		{"n", `"min": {"memory": "512Mi"}`, "LimitRange l refuses every pod of the group: unless the operator"},
 		{"n", `"min": {"memory": "lots"}`, `kubeLimitRanges[0]: spec.limits[0].min.memory is "lots": want a Kubernetes quantity of 0 or more`},
 		{"n", `"max": [1]`, "kubeLimitRanges[0]: spec.limits[0].max is [1]: want an object"},
+		{"n", `"min": {"memory": "-1"}`, `kubeLimitRanges[0]: spec.limits[0].min.memory is "-1"`},
+		{"n", `"max": {"cpu": "9"}}, {"type": "container"`, `kubeLimitRanges[0]: spec.limits[1].type is "container"`},
 	} {
 		if got := plan(c.namespace, c.item); !strings.Contains(strings.Join(strings.Fields(got), " "), c.want) {
 			t.Errorf("%s of namespace %s: want %q in\n%s", c.item, c.namespace, c.want, got)

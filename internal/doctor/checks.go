@@ -159,7 +159,7 @@ var rayClusterChecks = []Check{
 	{"pods-refused", raydemand.Error, decoded(byHand), ""},
 	{"limit-range-refuses", raydemand.Error, groups(limitRangeRefuses),
 		"the API server refuses every pod of the group"},
-	{"quota-exceeded", raydemand.Info, workers(quotaExceeded),
+	{"quota-exceeded", raydemand.Info, groups(quotaExceeded),
 		"the API server refuses pods above the quota, so demand for more waits although the group has room"},
 	{"claim-of-one-pod", raydemand.Warning, workers(claimOfOnePod),
 		"one pod can use the claim, so all others of the group stay pending"},

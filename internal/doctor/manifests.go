@@ -45,9 +45,9 @@ func Read(objects []map[string]any, reader sharing.Reader, devices *dra.Objects)
 		if object.Read() {
 			switch object.Kind {
 			case "LimitRange":
-				object.Unreadable = append(object.Unreadable, decode.Typed(fields, &corev1.LimitRange{})...)
+				object.Unreadable = append(object.Unreadable, decode.TypedLimits(fields, &corev1.LimitRange{})...)
 			case "ResourceQuota":
-				object.Unreadable = append(object.Unreadable, decode.Typed(fields, &corev1.ResourceQuota{})...)
+				object.Unreadable = append(object.Unreadable, decode.TypedLimits(fields, &corev1.ResourceQuota{})...)
 			}
 		}
 		if decode.HasDevices(object.APIVersion()) {

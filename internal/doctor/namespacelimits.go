@@ -69,11 +69,33 @@ func limitRangeRefuses(x *inventory, g rayGroup, report reporter) {
 				Fix: edit("set a limit and a request that the LimitRange allows")})
 		}
 	}
-	pod := landing.PodShape{Requests: landing.Quantities{}, Limits: landing.Quantities{}}
-	for _, fault := range decode.UnderDefaults(ranges, g.template().Members(), &pod) {
+	shape := landing.PodShape{Requests: landing.Quantities{}, Limits: landing.Quantities{}}
+	for _, fault := range decode.UnderDefaults(ranges, g.pod(x), &shape) {
 		report(occurrence{Path: g.template().Path("containers"), Seen: fault.Seen,
 			More: "LimitRange " + fault.Range.Name + ": " + fault.Why, Fix: edit(decode.FixPodLimits)})
 	}
+}
+
+// pod returns a group's pod with the containers that the operator adds; an empty one if it cannot be read.
+func (g rayGroup) pod(x *inventory) *corev1.Pod {
+	var pod corev1.Pod
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(g.template().Members(), &pod.Spec) != nil {
+		return &corev1.Pod{}
+	}
+	if g.Workers != nil && x.waitsForGCS() {
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Resources: decode.WaitForGCS()})
+	}
+	if g.Workers == nil && g.Of.raySpec().Flag("enableInTreeAutoscaling") {
+		added := corev1.Container{Resources: decode.Sidecar()}
+		if own := g.Of.raySpec().Get("autoscalerOptions", "resources"); own.Has() {
+			added.Resources = corev1.ResourceRequirements{}
+			if runtime.DefaultUnstructuredConverter.FromUnstructured(own.Members(), &added.Resources) != nil {
+				return &corev1.Pod{}
+			}
+		}
+		pod.Spec.Containers = append(pod.Spec.Containers, added)
+	}
+	return &pod
 }
 
 // waitsForGCS reports whether the operator adds the init container wait-gcs-ready to workers: it does, unless a
@@ -85,23 +107,36 @@ func (x *inventory) waitsForGCS() bool {
 	})
 }
 
-// quotaExceeded reports how many pods of a group the quotas of the namespace allow, if that is below its maximum.
+// quotaExceeded reports how many pods of a group the quotas of the namespace allow, if that is below its maximum, and
+// containers for which one refuses all pods of the group or the head.
 func quotaExceeded(x *inventory, g rayGroup, report reporter) {
 	quotas, names := inNamespace[corev1.ResourceQuota](x, "ResourceQuota", g.Of)
-	pods := int64(g.Workers.Max) * int64(max(1, g.Workers.NumOfHosts))
-	pod := g.Workers.Pod
-	if ranges := limitRanges(x, g.Of); len(ranges) > 0 && len(quotas) > 0 {
-		pod.Requests, pod.Limits = maps.Clone(pod.Requests), maps.Clone(pod.Limits)
-		decode.UnderDefaults(ranges, g.template().Members(), &pod)
+	if len(quotas) == 0 {
+		return
 	}
+	pods := int64(g.Pods.Max) * int64(max(1, g.Pods.NumOfHosts))
+	pod, ranges := g.Pods.Pod, limitRanges(x, g.Of)
+	if len(ranges) > 0 && g.Workers != nil {
+		pod.Requests, pod.Limits = maps.Clone(pod.Requests), maps.Clone(pod.Limits)
+		decode.UnderDefaults(ranges, g.pod(x), &pod)
+	}
+	unstated := decode.Undefaulted(ranges, g.Pods.Unstated)
 	for i, quota := range quotas {
 		if !decode.QuotaForAllPods(&quota) {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(quota.Spec.Hard)) {
 			hard := quota.Spec.Hard[key]
+			if silent := decode.UnstatedForQuota(key, unstated); len(silent) > 0 {
+				report(occurrence{Path: g.template().Path("containers"), Severity: raydemand.Error,
+					Seen: fmt.Sprintf("no %s of %s", key, strings.Join(silent, ", ")),
+					Why:  "the API server refuses every pod of the group",
+					More: fmt.Sprintf("ResourceQuota %s has %s, so each container has to state it", names[i], key),
+					Fix:  edit("set it, or have a LimitRange of the namespace give it by default")})
+				continue
+			}
 			each := decode.TakesOfQuota(key, &pod)
-			if each <= 0 {
+			if each <= 0 || g.Workers == nil {
 				continue
 			}
 			fit := int64(decode.Amount(hard) / each)
@@ -112,7 +147,7 @@ func quotaExceeded(x *inventory, g rayGroup, report reporter) {
 				Seen: fmt.Sprintf("%d, and ResourceQuota %s has %s for %s", g.Workers.Max, names[i], &hard, key),
 				More: fmt.Sprintf("at most %d pods of the group", fit),
 				Fix:  edit("lower maxReplicas, or have the quota raised")}
-			if fit == 0 {
+			if fit <= 0 {
 				found.Severity = raydemand.Error
 			}
 			report(found)

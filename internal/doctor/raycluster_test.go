@@ -89,7 +89,7 @@ func TestAHeadWithoutCPUsStopsRaysAutoscaler(t *testing.T) {
 
 func TestLimitRangesRefuseContainers(t *testing.T) {
 	const manifest = `
-{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a, namespace: ns}, spec: {headGroupSpec: {template: {spec: {containers: [{name: h, image: i, resources: {%s}}]}}}}}
+{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a, namespace: ns}, spec: {enableInTreeAutoscaling: true, headGroupSpec: {template: {spec: {containers: [{name: h, image: i, resources: {%s}}]}}}}}
 ---
 {apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: ns}, spec: {limits: [{type: Container, %s}]}}
 `
@@ -110,7 +110,9 @@ func TestLimitRangesRefuseContainers(t *testing.T) {
 		{"requests: {cpu: 2}", "max: {cpu: 3}}, {type: Container, default: {cpu: 1}", true},
 		{"requests: {cpu: 2}", "default: {cpu: 1}}, {type: Container, max: {cpu: 3}", false},
 		{"limits: {cpu: 2}", "max: {cpu: 2}}, {type: Pod, max: {cpu: 1}", true},
-		{"limits: {cpu: 2}", "max: {cpu: 2}}, {type: Pod, max: {cpu: 2}", false},
+		{"limits: {cpu: 2}", "max: {cpu: 2}}, {type: Pod, max: {cpu: 2}", true}, // with the autoscaler's 500m
+		{"limits: {cpu: 2}", "max: {cpu: 2}}, {type: Pod, max: {cpu: 2500m}", false},
+		{"requests: {cpu: 2}", "defaultRequest: {cpu: 1}}, {type: Pod, max: {cpu: 3}", false}, // the autoscaler has a limit
 	} {
 		objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, c.resources, c.limits)))
 		if err != nil {
@@ -163,15 +165,61 @@ func TestAQuotaCountsWhatALimitRangeMakesPodsRequest(t *testing.T) {
 ---
 {apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: %s}, spec: {limits: [{type: Container, default: {cpu: 2}}]}}
 `
-	for namespace, want := range map[string]bool{"ns": true, "other": false} {
+	for namespace, want := range map[string]string{"ns": "at most 3 pods of the group", "other": "each container has to state it"} {
 		for _, of := range []string{"requests", "limits"} {
 			objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, of, namespace)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := slices.Contains(codesOf(examine(t, objects)), "quota-exceeded"); got != want {
-				t.Errorf("with a LimitRange of namespace %s, four pods exceed the quota of %s: %t, want %t", namespace, of, got, want)
+			said := ""
+			for _, f := range examine(t, objects) {
+				if f.Code == "quota-exceeded" && strings.Contains(f.Field, "workerGroupSpecs") {
+					said += f.Why
+				}
 			}
+			if !strings.HasSuffix(said, want) {
+				t.Errorf("with a LimitRange of namespace %s, the quota of %s: says %q, want %q", namespace, of, said, want)
+			}
+		}
+	}
+}
+
+// A quota of CPU or memory wants each container to state it (Kubernetes 1.36, pkg/quota/v1/evaluator/core,
+// Constraints); what it does not enforce bounds nothing (MatchingResources).
+func TestAQuotaRefusesPodsThatDoNotStateWhatItBounds(t *testing.T) {
+	const manifest = `
+{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a, namespace: ns}, spec: {enableInTreeAutoscaling: true, autoscalerOptions: {resources: {%s}}, headGroupSpec: {template: {spec: {containers: [{name: h, image: i, resources: {limits: {cpu: 1, memory: 1Gi}}}]}}}, workerGroupSpecs: [{groupName: g, maxReplicas: 4, template: {spec: {%s}}}]}}
+---
+{apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: ns}, spec: {hard: {%s}}}
+---
+{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: ns}, spec: {limits: [{type: Container, %s}]}}
+`
+	const limited, requests, nothing = "limits: {cpu: 1, memory: 1Gi}", "containers: [{name: w, image: i, resources: {requests: {cpu: 1}, limits: {nvidia.com/gpu: 1}}}]", "max: {ephemeral-storage: 1Ti}"
+	for _, c := range []struct{ sidecar, pod, hard, limits, want string }{
+		{limited, requests, "limits.cpu: 100", nothing, "error no limits.cpu of w"},
+		{limited, requests + ", initContainers: [{name: i, image: i}]", "limits.cpu: 100, cpu: 100", nothing, "error no cpu of i; error no limits.cpu of w, i"},
+		{limited, requests, "memory: 100Gi", nothing, "error no memory of w"},
+		{limited, requests, "requests.cpu: 100", nothing, ""},
+		{limited, requests, "limits.cpu: 100", "default: {cpu: 2}", ""},
+		{limited, requests, "memory: 100Gi", "defaultRequest: {memory: 2Gi}", ""},
+		{limited, requests, "limits.memory: 100Gi", "defaultRequest: {memory: 2Gi}", "error no limits.memory of w"},
+		{limited, requests + ", resources: {limits: {memory: 2Gi}}", "limits.cpu: 100", nothing, ""},
+		{"requests: {cpu: 1}", requests, "requests.memory: 100Gi", "defaultRequest: {cpu: 1}", "error no requests.memory of autoscaler; error no requests.memory of w"},
+		{limited, requests, "limits.nvidia.com/gpu: 1, nvidia.com/gpu: 1", nothing, ""},
+		{limited, requests, "requests.nvidia.com/gpu: 1", nothing, "info 4, and ResourceQuota q has 1 for requests.nvidia.com/gpu"},
+	} {
+		objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, c.sidecar, c.pod, c.hard, c.limits)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		for _, f := range examine(t, objects) {
+			if f.Code == "quota-exceeded" {
+				found = append(found, string(f.Severity)+" "+f.Seen)
+			}
+		}
+		if got := strings.Join(found, "; "); got != c.want {
+			t.Errorf("%s with %s, %s: found %q, want %q", c.pod, c.hard, c.limits, got, c.want)
 		}
 	}
 }
@@ -185,6 +233,11 @@ func TestLimitsOfANamespaceThatCannotBeReadAreFoundAndNotExamined(t *testing.T) 
 		`{kind: ResourceQuota, status: 5}`:                                              "status is 5: want an object",
 		`{kind: ResourceQuota, status: {used: {limits.cpu: x}}}`:                        `status.used["limits.cpu"] is "x": want a Kubernetes quantity of 0 or more`,
 		`{kind: ResourceQuota, spec: {hard: {requests.cpu: many, requests.memory: 1}}}`: `spec.hard["requests.cpu"] is "many": want a Kubernetes quantity of 0 or more`,
+		`{kind: ResourceQuota, spec: {hard: {limits.cpu: -5}}}`:                         `spec.hard["limits.cpu"] is "-5": want a Kubernetes quantity of 0 or more`,
+		`{kind: LimitRange, spec: {limits: [{type: Container, min: {cpu: -1}}]}}`:       `spec.limits[0].min.cpu is "-1": want a Kubernetes quantity of 0 or more`,
+		`{kind: LimitRange, spec: {limits: [{type: container, max: {cpu: 1}}]}}`:        `spec.limits[0].type is "container": want Pod, Container, PersistentVolumeClaim or a qualified name`,
+		`{kind: LimitRange, spec: {limits: [{max: {cpu: 1}}]}}`:                         `spec.limits[0].type is "": want Pod, Container, PersistentVolumeClaim or a qualified name`,
+		`{kind: LimitRange, spec: {limits: [{type: example.com/a, max: {cpu: 1}}]}}`:    "",
 		`{kind: ResourceQuota, spec: {hard: {cpu: 2}}}`:                                 "",
 	} {
 		objects, _, err := decode.ReadObjects(strings.NewReader(strings.Replace(limits, "{kind", "{apiVersion: v1, metadata: {name: l, namespace: ns}, kind", 1)))

@@ -288,6 +288,9 @@ type WorkerGroup struct {
 	Broken bool
 	// Pod is what the template says about where its pods fit. It is shared and must not be changed.
 	Pod landing.PodShape
+	// Unstated are the containers without a value of limits.cpu, limits.memory, requests.cpu or requests.memory, by
+	// that: a ResourceQuota of it refuses the pods. It is shared and must not be changed.
+	Unstated map[string][]string
 	// Kind is what one pod takes of Places; nil while nodes are unknown.
 	Kind *landing.Pod
 	// Landing says where a pod can run, and why none can, without Pods; nil while the nodes are unknown.

@@ -70,7 +70,7 @@ func limitRanges(raw json.RawMessage) ([]*corev1.LimitRange, error) {
 	ranges := make([]*corev1.LimitRange, len(objects))
 	for i, object := range objects {
 		ranges[i] = &corev1.LimitRange{}
-		if unreadable := decode.Typed(object, ranges[i]); len(unreadable) > 0 {
+		if unreadable := decode.TypedLimits(object, ranges[i]); len(unreadable) > 0 {
 			return nil, fmt.Errorf("kubeLimitRanges[%d]: %s", i, unreadable[0])
 		}
 	}

@@ -268,7 +268,7 @@ func (m *Manager) wire() error {
 		m.decodes.dropNamespace(namespace)
 		m.enqueueNamespace(namespace)
 	})
-	m.decodes.limits = limits.of
+	m.decodes.limits, m.quotas.defaultsKnown = limits.of, limits.known
 	reads = append(reads, m.nodes, m.namespaces, m.quotas, limits, m.kueue, m.policies, m.requests)
 	return errors.Join(m.everywhere(reads...), m.manager.Add(m.requestWriter))
 }

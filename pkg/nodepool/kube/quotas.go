@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -75,12 +76,14 @@ func (w inNamespaces[T]) of(namespace string) []T {
 // is no change that matters: a cycle reads it anyway.
 type quotaWatch struct {
 	inNamespaces[*corev1.ResourceQuota]
+	// defaultsKnown reports whether the LimitRanges of a namespace are known: their defaults make pods state values.
+	defaultsKnown func(namespace string) bool
 }
 
 func newQuotas(
 	client corev1client.ResourceQuotasGetter, namespaces []string, log *slog.Logger, changed func(string),
 ) quotaWatch {
-	return quotaWatch{newInNamespaces("resourcequotas", &corev1.ResourceQuota{},
+	return quotaWatch{inNamespaces: newInNamespaces("resourcequotas", &corev1.ResourceQuota{},
 		func(namespace string) corev1client.ResourceQuotaInterface { return client.ResourceQuotas(namespace) },
 		namespaces, log, allowsNoMore, changed)}
 }
@@ -108,6 +111,12 @@ func allowsNoMore(before, now *corev1.ResourceQuota) bool {
 		decode.QuotaForAllPods(before) == decode.QuotaForAllPods(now)
 }
 
+// known reports whether the objects of a namespace are known.
+func (w inNamespaces[T]) known(namespace string) bool {
+	_, state := w.Of(nodepool.ClusterKey{Namespace: namespace}, "")
+	return state.Tried && state.Unknown == ""
+}
+
 // AddTo adds what the quotas of its namespace leave for the workers of a RayCluster.
 func (w quotaWatch) AddTo(cluster *nodepool.Cluster) {
 	for _, quota := range w.of(cluster.Key.Namespace) {
@@ -118,8 +127,33 @@ func (w quotaWatch) AddTo(cluster *nodepool.Cluster) {
 			if left, bounds := leftOf(quota, key, cluster); bounds {
 				cluster.NamespaceQuotas = append(cluster.NamespaceQuotas, left)
 			}
+			if !w.defaultsKnown(cluster.Key.Namespace) {
+				continue
+			}
+			for i := range cluster.Groups {
+				if none, refuses := refusal(quota, key, &cluster.Groups[i], cluster.Workers); refuses {
+					cluster.NamespaceQuotas = append(cluster.NamespaceQuotas, none)
+				}
+			}
 		}
 	}
+}
+
+// refusal returns a quota of no pods for a group of which the quota refuses each, because containers do not state a
+// value of it. A worker that was created since then and runs disproves that: an admission webhook may state it.
+func refusal(
+	quota *corev1.ResourceQuota, key corev1.ResourceName, group *nodepool.WorkerGroup, workers []nodepool.Worker,
+) (landing.Quota, bool) {
+	silent := decode.UnstatedForQuota(key, group.Unstated)
+	since := decode.ChangedAt(quota)
+	if len(silent) == 0 || slices.ContainsFunc(workers, func(w nodepool.Worker) bool {
+		return w.Group == group.Name && w.Running && !w.Failed && w.CreatedAt.After(since)
+	}) {
+		return landing.Quota{}, false
+	}
+	return landing.Quota{Name: fmt.Sprintf("ResourceQuota %s, for pods that do not state %s,", quota.Name, key),
+		Resource: string(corev1.ResourcePods), PodTakes: raydemand.Bundle{group.Name: raydemand.One},
+		Why: fmt.Sprintf("the API server refuses them: set %s of %s", key, strings.Join(silent, ", "))}, true
 }
 
 // leftOf returns what others leave of one resource of a quota; false if it bounds no group. A quota counts a pod from

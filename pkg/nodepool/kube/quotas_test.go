@@ -2,8 +2,10 @@ package kube
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +40,8 @@ func TestAQuotaLeavesWhatOthersDoNotUse(t *testing.T) {
 		return nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"},
 			Groups: []nodepool.WorkerGroup{
 				{Name: "gpu", Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One, "cpu": raydemand.Whole(4)}, Limits: landing.Quantities{"memory": raydemand.Whole(8)}}},
-				{Name: "cpu", Pod: landing.PodShape{Requests: landing.Quantities{"cpu": raydemand.Whole(2)}}}},
+				{Name: "cpu", Pod: landing.PodShape{Requests: landing.Quantities{"cpu": raydemand.Whole(2)}},
+					Unstated: map[string][]string{"limits.cpu": {"w", "side"}}}},
 			Workers: []nodepool.Worker{{Group: "gpu"}, {Group: "gpu", Failed: true}, {Group: "gpu", Terminating: true}}}
 	}
 	of := func(resource string, amount int64, takes raydemand.Bundle) []landing.Quota {
@@ -62,11 +65,15 @@ func TestAQuotaLeavesWhatOthersDoNotUse(t *testing.T) {
 			of("nvidia.com/gpu", 0, raydemand.Bundle{"gpu": raydemand.One})},
 		"limits": {quotaOf("q", amounts{"limits.memory": "20"}, amounts{"limits.memory": "12"}),
 			of("limits.memory", 16, raydemand.Bundle{"gpu": raydemand.Whole(8)})},
-		"storage, and what no group requests": {quotaOf("q", amounts{"limits.cpu": "1", "requests.storage": "1Gi", "services": "1", "requests.amd.com/gpu": "0"}, nil), nil},
+		"storage, and what no group requests": {quotaOf("q", amounts{"limits.nvidia.com/gpu": "1", "nvidia.com/gpu": "1", "requests.storage": "1Gi", "services": "1", "requests.amd.com/gpu": "0"}, nil), nil},
 		"with scopes":                         {scoped, nil},
+		"containers without a limit": {quotaOf("q", amounts{"limits.cpu": "20"}, nil), []landing.Quota{{
+			Name: "ResourceQuota q, for pods that do not state limits.cpu,", Resource: "pods", PodTakes: raydemand.Bundle{"cpu": raydemand.One},
+			Why: "the API server refuses them: set limits.cpu of w, side"}}},
 	} {
 		w := newQuotas(nil, nil, slog.New(slog.DiscardHandler), func(string) {})
 		w.Store("").Put(c.quota)
+		w.defaultsKnown = func(string) bool { return true }
 		got := cluster()
 		w.AddTo(&got)
 		if diff := cmp.Diff(c.want, got.NamespaceQuotas); diff != "" {
@@ -76,6 +83,35 @@ func TestAQuotaLeavesWhatOthersDoNotUse(t *testing.T) {
 		elsewhere.Key.Namespace = "other"
 		if w.AddTo(&elsewhere); len(elsewhere.NamespaceQuotas) > 0 {
 			t.Errorf("%s: it counts in another namespace", name)
+		}
+	}
+}
+
+// A running worker that is newer than the quota shows that something states the value, for example an admission webhook,
+// and LimitRanges that are unknown may.
+func TestAQuotaOfWhatPodsDoNotStateMayBeDisproved(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	quota, changed, status := quotaOf("q", amounts{"limits.cpu": "20"}, nil), metav1.NewTime(at.Add(time.Hour)), metav1.NewTime(at.Add(9*time.Hour))
+	quota.CreationTimestamp = metav1.NewTime(at)
+	quota.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &changed}, {Time: &status, Subresource: "status"}}
+	for _, c := range []struct {
+		worker nodepool.Worker
+		known  bool
+		bounds int
+	}{
+		{nodepool.Worker{Group: "g", Running: true, CreatedAt: at.Add(2 * time.Hour)}, true, 0},
+		{nodepool.Worker{Group: "g", Running: true, CreatedAt: at.Add(time.Minute)}, true, 1},
+		{nodepool.Worker{Group: "g", CreatedAt: at.Add(2 * time.Hour)}, true, 1},
+		{nodepool.Worker{Group: "other", Running: true, CreatedAt: at.Add(2 * time.Hour)}, true, 1},
+		{nodepool.Worker{}, false, 0},
+	} {
+		w := newQuotas(nil, nil, slog.New(slog.DiscardHandler), func(string) {})
+		w.Store("").Put(quota)
+		w.defaultsKnown = func(string) bool { return c.known }
+		cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, Workers: []nodepool.Worker{c.worker},
+			Groups: []nodepool.WorkerGroup{{Name: "g", Unstated: map[string][]string{"limits.cpu": {"w"}}}}}
+		if w.AddTo(&cluster); len(cluster.NamespaceQuotas) != c.bounds {
+			t.Errorf("with %+v, LimitRanges known %v: %d quotas, want %d", c.worker, c.known, len(cluster.NamespaceQuotas), c.bounds)
 		}
 	}
 }
@@ -152,8 +188,13 @@ spec:
 			t.Errorf("%s: closed %v, says %q, want %q", c.limits, g.Broken, said, c.refused)
 		}
 	}
+	w.Store("").Put(limited("{type: Container, default: {cpu: 2}}"))
+	if got := decodes.decode(object).Cluster.Groups[0].Unstated; len(got["limits.cpu"]) > 0 || len(got["limits.memory"]) != 2 {
+		t.Errorf("with a default of cpu, containers lack %v", got)
+	}
 	w.Store("").Remove(limited("{type: Container, max: {cpu: 1}}"))
-	if decodes.decode(object).Cluster.Groups[0].Broken {
-		t.Error("a LimitRange that is gone counts")
+	g := decodes.decode(object).Cluster.Groups[0]
+	if g.Broken || !slices.Equal(g.Unstated["limits.cpu"], []string{"sidecar"}) {
+		t.Errorf("a LimitRange that is gone counts: closed %v, containers lack %v", g.Broken, g.Unstated)
 	}
 }

@@ -94,18 +94,18 @@ func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nod
 	spec := root.Object("spec")
 	addInto(head.Pod.Requests, collectorRequests(spec))
 	if spec.Flag("enableInTreeAutoscaling") {
-		own := sidecarRequests
+		own := positive(Sidecar().Requests)
 		if options := spec.Object("autoscalerOptions"); options.Has("resources") {
 			own = ownRequests(options)
 		}
 		addInto(head.Pod.Requests, own)
+		options := spec.silent().Object("autoscalerOptions")
+		if options.Has("resources") && !states(fields.silent().Object("template").Object("spec")) {
+			addUnstated(&head, options, autoscalerContainer)
+		}
 	}
 	return head
 }
-
-// sidecarRequests are those of the autoscaler that the operator adds to the head, unless autoscalerOptions has
-// resources (KubeRay 1.6.2, BuildAutoscalerContainer).
-var sidecarRequests = landing.Quantities{"cpu": raydemand.One / 2, "memory": raydemand.Whole(512 << 20)}
 
 // collectorRequests are those of the container that KubeRay 1.7 adds to all pods for its history server, if there is
 // one (BuildCollectorContainer). An operator without the feature refuses the spec.
@@ -143,6 +143,11 @@ func decodeGroup(
 		group.IdleTimeout = &timeout
 	}
 	group.Pod = podShape(f.Object("template"), injected...)
+	if spec := f.silent().Object("template").Object("spec"); !states(spec) {
+		for _, c := range append(spec.Objects("containers"), spec.Objects("initContainers")...) {
+			addUnstated(&group, c, c.Text("name"))
+		}
+	}
 	group.Pod.Elsewhere = reader.SuppliedElsewhere()
 	ReportTemplate(f.Report, &group, landing.CheckGPUs(reader, &group.Pod)...)
 	start := startOf(f, ownCommand || overwritesCommand(f.Object("template")))

@@ -4,14 +4,19 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -25,14 +30,17 @@ type LimitFault struct {
 
 // WaitForGCS returns what the init container wait-gcs-ready asks for, which the operator adds to each worker pod
 // (docs/reference/facts.md#init-container-of-workers).
-func WaitForGCS() corev1.ResourceRequirements {
-	list := func() corev1.ResourceList {
-		return corev1.ResourceList{
-			corev1.ResourceCPU:    *resource.NewMilliQuantity(200, resource.DecimalSI),
-			corev1.ResourceMemory: *resource.NewQuantity(256<<20, resource.BinarySI),
-		}
+func WaitForGCS() corev1.ResourceRequirements { return limitedTo("200m", "256Mi") }
+
+// Sidecar returns what the autoscaler asks for that the operator adds to the head, unless autoscalerOptions has
+// resources (KubeRay 1.6.2, BuildAutoscalerContainer).
+func Sidecar() corev1.ResourceRequirements { return limitedTo("500m", "512Mi") }
+
+func limitedTo(cpu, memory string) corev1.ResourceRequirements {
+	list := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
 	}
-	return corev1.ResourceRequirements{Limits: list(), Requests: list()}
+	return corev1.ResourceRequirements{Limits: list, Requests: maps.Clone(list)}
 }
 
 // WaitForGCSWords begins a sentence on what a LimitRange refuses of that init container.
@@ -102,8 +110,8 @@ func LimitFaults(ranges []*corev1.LimitRange, asks *corev1.ResourceRequirements)
 	return faults
 }
 
-// PodLimitFaults returns what LimitRanges refuse of the containers of a pod together. They have their defaults already.
-func PodLimitFaults(ranges []*corev1.LimitRange, pod *corev1.Pod) (faults []LimitFault) {
+// podLimitFaults returns what LimitRanges refuse of the containers of a pod together. They have their defaults already.
+func podLimitFaults(ranges []*corev1.LimitRange, pod *corev1.Pod) (faults []LimitFault) {
 	options := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
 	asks := &corev1.ResourceRequirements{
 		Requests: resourcehelper.PodRequests(pod, options), Limits: resourcehelper.PodLimits(pod, options),
@@ -148,8 +156,12 @@ func itemFaults(
 			refuse("limits", "", "a limit of at most "+most.String())
 		case bounded && limit.Cmp(most) > 0:
 			refuse("limits", limit.String(), "at most "+most.String())
+		case bounded && request.Cmp(most) > 0: // of a pod, of which some containers have no limit
+			refuse("requests", request.String(), "at most "+most.String())
 		case floored && (!requested || request.Cmp(least) < 0):
 			refuse("requests", request.String(), "at least "+least.String())
+		case floored && limited && limit.Cmp(least) < 0:
+			refuse("limits", limit.String(), "at least "+least.String())
 		case related && (limit.IsZero() || request.IsZero() || times > float64(ratio.MilliValue())):
 			refuse("limits", limit.String(),
 				"a limit of at most "+ratio.String()+" times the request, which is "+request.String())
@@ -171,7 +183,7 @@ func UnderLimitRanges(object *unstructured.Unstructured, d *Decoded, ranges []*c
 			continue // decoding has said what cannot be read
 		}
 		found := func(fault LimitFault, severity raydemand.Severity, field, of, fix string) {
-			if at := changedAt(fault.Range); at.After(d.limitedSince[g.Name]) {
+			if at := ChangedAt(fault.Range); at.After(d.limitedSince[g.Name]) {
 				d.limitedSince[g.Name] = at
 			}
 			d.Findings = append(d.Findings, raydemand.Finding{Code: PodsRefused, Severity: severity,
@@ -191,40 +203,92 @@ func UnderLimitRanges(object *unstructured.Unstructured, d *Decoded, ranges []*c
 		}
 		check("containers", pod.Spec.Containers)
 		check("initContainers", pod.Spec.InitContainers)
-		for _, fault := range PodLimitFaults(ranges, &pod) {
+		// Which of both is so is unknown here.
+		const unlessOff = "unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, "
+		waits := corev1.Container{Resources: WaitForGCS()}
+		for _, fault := range LimitFaults(ranges, &waits.Resources) {
+			found(fault, raydemand.Warning, "", unlessOff+WaitForGCSWords(fault), FixWaitForGCS)
+		}
+		alone, waiting := podLimitFaults(ranges, &pod), pod
+		waiting.Spec.InitContainers = append(slices.Clip(pod.Spec.InitContainers), waits)
+		for _, fault := range podLimitFaults(ranges, &waiting) {
+			if len(alone) == 0 {
+				found(fault, raydemand.Warning, ".spec.containers", unlessOff, FixPodLimits)
+				continue
+			}
 			g.Broken = true
 			found(fault, raydemand.Error, ".spec.containers", "", FixPodLimits)
 		}
-		waits := corev1.Container{Resources: WaitForGCS()}
-		for _, fault := range LimitFaults(ranges, &waits.Resources) { // whether it is turned off is unknown here
-			found(fault, raydemand.Warning, "", "unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, "+
-				WaitForGCSWords(fault), FixWaitForGCS)
-		}
+		g.Unstated = Undefaulted(ranges, g.Unstated)
 		g.Pod.AtLeast(requestsOf(&pod), limitsOf(&pod))
 	}
 }
 
-// UnderDefaults raises a pod with this spec to what LimitRanges give it by default, and returns what they refuse of it
-// as a whole; nothing if the spec cannot be read.
-func UnderDefaults(ranges []*corev1.LimitRange, spec map[string]any, shape *landing.PodShape) []LimitFault {
-	var pod corev1.Pod
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod.Spec) != nil {
-		return nil
+// Undefaulted returns of what containers do not state (WorkerGroup.Unstated) that of which LimitRanges have no default.
+func Undefaulted(ranges []*corev1.LimitRange, unstated map[string][]string) map[string][]string {
+	left := maps.Clone(unstated)
+	for _, in := range ranges {
+		for _, item := range containerLimits(in) {
+			for name := range item.Default {
+				delete(left, "limits."+string(name))
+			}
+			for name := range item.DefaultRequest {
+				delete(left, "requests."+string(name))
+			}
+		}
 	}
+	return left
+}
+
+// UnderDefaults gives a pod what LimitRanges give it by default, raises a shape to that, and returns what they refuse
+// of the pod as a whole.
+func UnderDefaults(ranges []*corev1.LimitRange, pod *corev1.Pod, shape *landing.PodShape) []LimitFault {
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for k := range list {
 			LimitFaults(ranges, &list[k].Resources)
 		}
 	}
-	shape.AtLeast(requestsOf(&pod), limitsOf(&pod))
-	return PodLimitFaults(ranges, &pod)
+	shape.AtLeast(requestsOf(pod), limitsOf(pod))
+	return podLimitFaults(ranges, pod)
 }
 
-// changedAt returns when an object was last changed.
-func changedAt(limits *corev1.LimitRange) time.Time {
-	at := limits.CreationTimestamp.Time
-	for _, entry := range limits.ManagedFields {
-		if entry.Time != nil && entry.Time.After(at) {
+// TypedLimits is Typed for a LimitRange or a ResourceQuota. It also returns what the API server refuses: amounts below
+// 0, and types of limits that do not exist.
+func TypedLimits(object map[string]any, into any) (faults []string) {
+	if faults = Typed(object, into); len(faults) > 0 {
+		return faults
+	}
+	root := fieldpath.Of(object, nil)
+	lists := []fieldpath.Value{root.Get("spec", "hard")}
+	for _, item := range root.Items("spec", "limits") {
+		for _, key := range item.Keys() {
+			lists = append(lists, item.Get(key))
+		}
+		of := item.Text("type")
+		known := slices.Contains([]corev1.LimitType{
+			corev1.LimitTypePod, corev1.LimitTypeContainer, corev1.LimitTypePersistentVolumeClaim,
+		}, corev1.LimitType(of))
+		if !known && (!strings.Contains(of, "/") || len(validation.IsQualifiedName(of)) > 0) {
+			faults = append(faults, fmt.Sprintf("%s is %s: want Pod, Container, PersistentVolumeClaim or a qualified "+
+				"name", item.Path("type"), fieldpath.Excerpt(strconv.Quote(of), 60)))
+		}
+	}
+	for _, list := range lists {
+		for _, name := range list.Keys() {
+			if amount := list.Get(name); amount.Has() && !isQuantity(amount.Raw()) {
+				faults = append(faults, fmt.Sprintf("%s is %s: want %s",
+					amount.Path(), fieldpath.Excerpt(strconv.Quote(amount.String()), 60), wantQuantity))
+			}
+		}
+	}
+	return faults
+}
+
+// ChangedAt returns when an object was last changed, apart from its status.
+func ChangedAt(object metav1.Object) time.Time {
+	at := object.GetCreationTimestamp().Time
+	for _, entry := range object.GetManagedFields() {
+		if entry.Time != nil && entry.Time.After(at) && entry.Subresource == "" {
 			at = entry.Time.Time
 		}
 	}

@@ -235,13 +235,33 @@ func QuotaForAllPods(quota *corev1.ResourceQuota) bool {
 }
 
 // TakesOfQuota returns what a pod takes of a resource of a ResourceQuota; 0 if that does not bound pods by their
-// requests or limits (https://kubernetes.io/docs/concepts/policy/resource-quotas/).
+// requests or limits (Kubernetes 1.36, pkg/quota/v1/evaluator/core, MatchingResources): limits.nvidia.com/gpu and
+// nvidia.com/gpu are valid, and bound nothing.
 func TakesOfQuota(key corev1.ResourceName, pod *landing.PodShape) raydemand.Amount {
 	if key == corev1.ResourcePods || key == "count/pods" {
 		return raydemand.One
 	}
-	if name, limits := strings.CutPrefix(string(key), "limits."); limits {
-		return pod.Limits[name]
+	if name, requests := strings.CutPrefix(string(key), corev1.DefaultResourceRequestsPrefix); requests {
+		return pod.Requests[name]
 	}
-	return pod.Requests[strings.TrimPrefix(string(key), "requests.")]
+	switch name, limits := strings.CutPrefix(string(key), "limits."); corev1.ResourceName(name) {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		if limits {
+			return pod.Limits[name]
+		}
+		return pod.Requests[name]
+	}
+	if strings.HasPrefix(string(key), corev1.ResourceHugePagesPrefix) {
+		return pod.Requests[string(key)]
+	}
+	return 0
+}
+
+// UnstatedForQuota returns the containers of a group for which a ResourceQuota with this key refuses its pods, because
+// they do not state the value (Constraints of the same package).
+func UnstatedForQuota(key corev1.ResourceName, unstated map[string][]string) []string {
+	if key == corev1.ResourceCPU || key == corev1.ResourceMemory {
+		key = corev1.DefaultResourceRequestsPrefix + key
+	}
+	return unstated[string(key)]
 }

@@ -263,8 +263,15 @@ func TestAllLimitRangesOfTheNamespaceCount(t *testing.T) {
 		{"{containers: [{name: w, image: i, resources: {limits: {cpu: 1}}}], initContainers: [{name: init, image: i}]}", []string{"default: {cpu: 2}"}, 2, ""},
 		{"{containers: [{name: w, image: i, resources: {limits: {cpu: 3}}}, {name: s, image: i}]}", []string{"default: {cpu: 2}", "type: Pod, max: {cpu: 4}"}, 5,
 			"containers: LimitRange l2 refuses every pod of the group: for cpu in limits of all containers together, it wants at most 4"},
-		{"{containers: [{name: w, image: i, resources: {requests: {cpu: 3}}}]}", []string{"type: Pod, max: {cpu: 4}"}, 3,
-			"containers: LimitRange l1 refuses every pod of the group: for cpu in limits of all containers together, it wants a limit of at most 4"},
+		{"{containers: [{name: w, image: i, resources: {requests: {cpu: 3}}}]}", []string{"type: Pod, max: {cpu: 4}"}, 3, ""}, // wait-gcs-ready has a limit
+		{"{containers: [{name: w, image: i, resources: {requests: {cpu: 5}}}]}", []string{"type: Pod, max: {cpu: 4}"}, 5,
+			"containers: LimitRange l1 refuses every pod of the group: for cpu in requests of all containers together, it wants at most 4"},
+		{"{containers: [{name: w, image: i, resources: {limits: {cpu: 1}}}]}", []string{"type: Pod, max: {example.com/a: 6}"}, 1,
+			"containers: LimitRange l1 refuses every pod of the group: for example.com/a in limits of all containers together, it wants a limit of at most 6"},
+		{"{containers: [{name: w, image: i, resources: {requests: {cpu: 3}}}, {name: s, image: i, resources: {limits: {cpu: 1}}}]}", []string{"type: Pod, min: {cpu: 2}"}, 4,
+			"containers: LimitRange l1 refuses every pod of the group: for cpu in limits of all containers together, it wants at least 2"},
+		{"{containers: [{name: w, image: i, resources: {limits: {cpu: 1, memory: 128Mi}}}]}", []string{"type: Pod, max: {memory: 200Mi}"}, 1,
+			"containers: LimitRange l1 refuses every pod of the group: unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, for memory in limits of all containers together, it wants at most 200Mi"},
 		{"{containers: [{name: w, image: i, resources: {limits: {cpu: 3}}}, {name: s, image: i, resources: {limits: {cpu: 1}}}]}", []string{"type: Pod, min: {cpu: 4}, max: {cpu: 4}"}, 4, ""},
 	} {
 		d := underLimits(t, c.pod, c.items...)

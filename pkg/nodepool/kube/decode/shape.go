@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"unicode"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -160,6 +162,37 @@ func podSum(
 	addInto(sum, beside)
 	maxInto(sum, peak)
 	return sum
+}
+
+// states reports whether a pod as a whole has resources, so that containers need none (Kubernetes 1.36,
+// IsPodLevelResourcesSet).
+func states(spec Fields) bool {
+	for _, section := range []string{"limits", "requests"} {
+		for _, name := range sortedKeys(quantities(spec.Object("resources"), section)) {
+			if name == "cpu" || name == "memory" || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// addUnstated adds a container, if it does not say how much CPU or memory it requests, or to how much it is limited.
+// One with a limit requests that.
+func addUnstated(group *nodepool.WorkerGroup, container Fields, name string) {
+	limits, requests := container.Object("resources").Object("limits"), container.Object("resources").Object("requests")
+	for _, of := range []string{"cpu", "memory"} {
+		if limits.Has(of) {
+			continue
+		}
+		if group.Unstated == nil {
+			group.Unstated = map[string][]string{}
+		}
+		group.Unstated["limits."+of] = append(group.Unstated["limits."+of], name)
+		if !requests.Has(of) {
+			group.Unstated["requests."+of] = append(group.Unstated["requests."+of], name)
+		}
+	}
 }
 
 // ownLimits returns the limits of a container, or of a pod as a whole.
