@@ -53,7 +53,7 @@ func TestTheExamplesOfTheHelpRun(t *testing.T) {
 		"unmanage":   {"ml/llm is annotated heliostat.dev/mode: shadow"},
 		"completion": {""}, // redirects its output to a file
 		"shadow":     {"Heliostat scales this RayCluster itself"},
-		"costs": {"RAYCLUSTER GPU-HOURS COST USD USED IDLE ml/llm ", " USD in 60m, since ", "NAMESPACE OWNER", "ml RayJob/nightly",
+		"costs": {"RAYCLUSTER GPU-HOURS COST USD USED IDLE ml/llm ", " USD in 6", "NAMESPACE OWNER", "ml RayJob/nightly",
 			"namespace,cluster,group,owner,job,cause,why,", ",,,,,idle,minimum,", "ml/llm: 1 of 2 GPUs are idle; idle GPUs have cost ", "; minReplicas keeps them kubectl edit raycluster llm -n ml"},
 		"version":   {"client: heliostat", "server: heliostat", "client: "},
 		"doctor":    {"Nothing found. Looked at 6 Nodes, 1 RayCluster."},

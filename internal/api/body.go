@@ -354,9 +354,11 @@ func whole(in fieldpath.JSON, least, most int64) int64 {
 	if in.Absent() {
 		return 0
 	}
-	amount, err := raydemand.ParseAmount(string(in.Raw()))
-	if n := int64(amount / raydemand.One); err == nil && amount%raydemand.One == 0 && n >= least && n <= most {
-		return n
+	text := string(in.Raw())
+	f, err := strconv.ParseFloat(text, 64)
+	rounded := f == 0 && isPositive(text) // such as 1e-400
+	if err == nil && isNumber(text) && !rounded && f == math.Trunc(f) && f >= float64(least) && f <= float64(most) {
+		return int64(f)
 	}
 	in.Fail(fmt.Sprintf("a whole number from %d to %d", least, most))
 	return 0

@@ -244,6 +244,8 @@ func TestEachBadFieldOfARequestIsNamed(t *testing.T) {
 		`{"leaseSeconds": 1, "bundles": [{"slice": {"memory": "10GB"}}]}`:                                        "bundles[0].slice.memory",
 		`{"leaseSeconds": 1, "owner": "eve", "bundles": [{"resources": {"GPU": 1}}]}`:                            "owner: want one of priority, allOrNothing, leaseSeconds, holdUntilDeleted, bundles",
 		`{"leaseSeconds": 1, "priority": 1e10, "bundles": [{"resources": {"GPU": 1}}]}`:                          "priority: want a whole number from -2147483648 to 2147483647",
+		`{"leaseSeconds": 1, "priority": 2.5e-42, "bundles": [{"resources": {"GPU": 1}}]}`:                       "priority: want a whole number from -2147483648 to 2147483647",
+		`{"leaseSeconds": 1, "priority": -1e-400, "bundles": [{"resources": {"GPU": 1}}]}`:                       "priority: want a whole number from -2147483648 to 2147483647",
 		`[{"resources": {"GPU": 1}}]`:                                                                            "want an object",
 		`[` + strings.Repeat(`[`, 100000):                                                                        "exceeded max depth",
 	} {
