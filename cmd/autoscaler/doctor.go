@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -190,9 +191,20 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 	if err != nil {
 		return input, cli.BadInput(fmt.Errorf("reading %s: %w", namesOf(f.files), err))
 	}
+	named := map[string]*doctor.Object{} // the last one so far, by file, kind and name
 	for i := range input.Objects {
 		o := &input.Objects[i]
 		o.Place, o.Unreadable = places[i], append(o.Unreadable, twice[i]...)
+		if o.Cluster == nil || o.Generated {
+			continue
+		}
+		document, file, _ := strings.Cut(o.Place, " of ")
+		before := named[file+" "+o.String()]
+		if before != nil && !reflect.DeepEqual(before.Fields["spec"], o.Fields["spec"]) {
+			before.Unreadable = append(before.Unreadable, document+" has the same kind and name, and another spec: "+
+				"only the last one counts")
+		}
+		named[file+" "+o.String()] = o
 	}
 	skipped, count := doctor.Skipped(input), 0
 	for _, n := range skipped {

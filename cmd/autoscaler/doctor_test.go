@@ -135,6 +135,8 @@ func TestDoctorSaysWhatItDidNotExamine(t *testing.T) {
 		want  []string
 	}{
 		"other kinds":      {good + others, cli.ExitOK, []string{"Nothing found. Looked at 1 RayCluster. Did not examine: 1 ConfigMap, 2 Services.\n"}},
+		"a name twice":     {good + "\n---\n" + strings.Replace(good, "spec:", "spec:\n  suspend: true", 1), cli.ExitOK, []string{"document 2 has the same kind and name, and another spec: only the last one"}},
+		"the same twice":   {good + "\n---\n" + good, cli.ExitOK, []string{"Nothing found. Looked at 2 RayClusters"}},
 		"a misspelt kind":  {good + "\n---\n" + strings.Replace(good, "kind: RayCluster", "kind: RayClsuter", 1), cli.ExitFailed, []string{"RayClsuter/ml/llm\n  error    kind-unknown\n", "document 2 of -", "1 error. Looked at 1 RayCluster.\n"}},
 		"that kind alone":  {strings.Replace(good, "kind: RayCluster", "kind: RayClsuter", 1), cli.ExitFailed, []string{"kind: RayClsuter", "want RayCluster", "1 error. Looked at no object.\n"}},
 		"another version":  {strings.Replace(good, "ray.io/v1", "ray.io/v9", 1), cli.ExitFailed, []string{"apiVersion: ray.io/v9", "1 error. Looked at no object.\n"}},

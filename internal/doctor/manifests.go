@@ -198,9 +198,12 @@ func describeOurs(object *Object, at *unstructured.Unstructured) {
 	}
 }
 
-// named returns an error if an object has no name, or if its name or namespace is no string.
+// named returns an error if an object has no metadata or name, or if its name or namespace is no string.
 func named(object Object) error {
 	metadata := object.Root().Get("metadata")
+	if _, isObject := metadata.Raw().(map[string]any); metadata.Has() && !isObject {
+		return fmt.Errorf("%s: metadata is %s: want an object with the name", object.Kind, metadata)
+	}
 	for _, key := range []string{"name", "namespace"} {
 		if _, isText := metadata.Get(key).Raw().(string); metadata.Has(key) && !isText {
 			return fmt.Errorf("%s: metadata.%s is %s: want a string", object.Kind, key, metadata.Get(key))

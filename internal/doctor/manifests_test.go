@@ -54,6 +54,7 @@ func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 		"an item without kind":           {"kind: List\nitems: [{}]\n", "items[0]: kind is missing"},
 		"a name that is a number":        {"kind: PodDisruptionBudget\nmetadata: {name: 5}\n", "PodDisruptionBudget: metadata.name is 5: want a string"},
 		"a namespace that is a list":     {"kind: Pod\nmetadata: {name: a, namespace: [b]}\n", "Pod: metadata.namespace is [\"b\"]: want a string"},
+		"metadata that is a number":      {"kind: Pod\nmetadata: 3\n", "Pod: metadata is 3: want an object with the name"},
 		"no name":                        {"kind: Pod\n", "Pod: metadata.name is missing"},
 		"a RayCluster without spec":      {"apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: a}\n", "RayCluster/a: spec is missing"},
 		"a RayService with spec a word":  {"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: a}\nspec: {rayClusterConfig: big}\n", `spec.rayClusterConfig is "big"`},

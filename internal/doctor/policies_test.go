@@ -117,10 +117,10 @@ spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, bundles: [{resources: {}}]
 }
 
 func TestAVersionThatHeliostatDoesNotServeIsReported(t *testing.T) {
-	for _, kind := range []string{"ResourceRequest", "CapacityPolicy"} {
-		object := "\napiVersion: heliostat.dev/v1\nkind: " + kind + "\nmetadata: {name: held, namespace: ml}\nspec: {rayCluster: llm}\n"
+	for kind, version := range map[string]string{"ResourceRequest": "heliostat.dev/v1", "CapacityPolicy": "5"} {
+		object := "\napiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: held, namespace: ml}\nspec: {rayCluster: llm}\n"
 		found := examine(t, policied(t, "", object))
-		if len(found) != 1 || found[0].Code != "kind-unknown" || found[0].Seen != "heliostat.dev/v1" ||
+		if len(found) != 1 || found[0].Code != "kind-unknown" || found[0].Seen != version ||
 			!strings.HasSuffix(found[0].Why, "; want heliostat.dev/v1alpha1") {
 			t.Errorf("%s: found %+v", kind, found)
 		}

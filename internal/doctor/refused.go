@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -54,7 +53,10 @@ func unknownKind(o *Object) []occurrence {
 		want := fieldpath.WantName(o.Kind, kinds)
 		return []occurrence{{Path: fieldpath.NewPath("kind"), Seen: o.Kind, More: want, Fix: edit("write " + want)}}
 	}
-	found := occurrence{Path: fieldpath.NewPath("apiVersion"), Seen: cmp.Or(o.APIVersion(), fieldpath.Missing)}
+	found := occurrence{Path: fieldpath.NewPath("apiVersion"), Seen: fieldpath.Missing}
+	if version := o.Root().Get("apiVersion"); version.String() != "" {
+		found.Seen = version.String()
+	}
 	known, _ := kindNamed(o.Kind)
 	found.More, found.Fix = strings.Join(known.apiVersions(), " or "), edit("write "+known.apiVersions()[0])
 	return []occurrence{found}
