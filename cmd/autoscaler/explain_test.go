@@ -70,6 +70,7 @@ func TestWhatCannotBeExplainedEndsWithExitTwoAndWhatWouldBeRight(t *testing.T) {
 		"unknown group":    {[]string{"--group", "tpu"}, `--group: "tpu": want one of cpu, gpu`},
 		"unknown pod":      {[]string{"--pod", "w"}, `--pod: "w": want one of worker-7`},
 		"no JSON":          {[]string{"--demand", "GPU"}, `--demand: GPU: want an object of amounts such as {"CPU": 4, "GPU": 0.5}`},
+		"no name":          {[]string{"--demand", `{"": 1}`}, `--demand: {"":1}: want the name of each resource, such as {"GPU": 1}`},
 		"no amount":        {[]string{"--demand", `{"GPU": "one"}`}, `--demand: GPU: "one": want an amount from 0 to 109951162777600, to four decimal places`},
 		"negative count":   {[]string{"--demand", `{"resources": {"GPU": 1}, "count": -1}`}, "--demand: count: -1: want a whole number from 1 to 1099511627776"},
 		"a list":           {[]string{"--demand", `[1]`}, `--demand: [1]: want an object {…}`},

@@ -296,6 +296,14 @@ func TestTheVersionOfTheServerStandsBesideThatOfTheClient(t *testing.T) {
 	}
 }
 
+func TestAMisspeltVariableOfTheServerIsBadInput(t *testing.T) {
+	t.Setenv("HELIOSTAT_SERVR", "http://127.0.0.1:1")
+	code, _, errOut := command(t, "", "autoscaler", "status")
+	if code != cli.ExitBadInput || !strings.Contains(errOut, "HELIOSTAT_SERVR: no flag has this name: want HELIOSTAT_SERVER") {
+		t.Errorf("exit %d: %s", code, errOut)
+	}
+}
+
 func TestAServerThatNobodyNamedMayBeMissing(t *testing.T) {
 	t.Setenv(cli.ServerVariable, "")
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
@@ -562,6 +570,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"status", "ml/"}, `RayCluster "ml/": want NAME or NAMESPACE/NAME`},
 		{[]string{"status", "ml/llm", "-n", "dev"}, `RayCluster "ml/llm" is not in --namespace dev: want one of the two, or the same namespace`},
 		{[]string{"status", "--server", "nowhere"}, `--server: reading server address "nowhere": write https://host:port, or http:// without TLS`},
+		{[]string{"status", "--server", "http://127.0.0.1:99999"}, `--server: reading server address "http://127.0.0.1:99999": port 99999: want 1 to 65535`},
 		{[]string{"status", "--server", "ftp://x"}, `--server: reading server address "ftp://x": write http://host:port`},
 		{[]string{"status", "--client-key", key}, "--client-certificate and --client-key: want both, or neither"},
 		{[]string{"status", "--token-file", "no/such"}, "reading --token-file: open no/such: no such file or directory"},
@@ -591,7 +600,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"explain", "ml/llm"}, "want exactly one of --demand, --group, --pod, --gang and --request"},
 		{[]string{"explain", "-f", snapshot, "--group", "gpus"}, `--group: "gpus": want one of cpu, gpu`},
 		{[]string{"explain", "ml/llm", "--group", "gpu", "--pool-label", "x"}, "--resource, --pool-label and --topology-label are for files: the server reads the RayCluster's nodes with its own settings"},
-		{[]string{"explain", "-f", snapshot, "--group", "gpu", "--resource", "x"}, `--resource "x": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu, none, elsewhere`},
+		{[]string{"explain", "-f", snapshot, "--group", "gpu", "--resource", "x"}, `--resource "x": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem:MIB, vgpu, none, elsewhere`},
 		{[]string{"plan"}, "want a RayCluster, or --snapshot with a file or - for standard input"},
 		{[]string{"plan", "-n", "ml"}, "want a RayCluster, or --snapshot with a file or - for standard input"},
 		{[]string{"plan", "-f", snapshot, "--server", "http://127.0.0.1:1"}, "--server: --snapshot needs no server: want a RayCluster instead, or --snapshot without these flags"},

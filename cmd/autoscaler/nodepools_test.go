@@ -171,7 +171,7 @@ func TestNodepoolsNamesTheFileAndTheNodeThatCannotBeRead(t *testing.T) {
 		"argument":     {"", []string{"nodes.yaml"}, `autoscaler: unexpected argument "nodes.yaml"; files follow -f`},
 		"both sources": {"", []string{"-f", "-", "--kubeconfig", "x"}, "autoscaler: want one of -f and an API server with --kubeconfig or --context"},
 		"resource": {"", []string{"-f", "-", "--resource", "gpu=whole"},
-			`autoscaler: --resource "gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu`},
+			`autoscaler: --resource "gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem:MIB, vgpu`},
 		"profile":   {"", []string{"-f", "-", "--resource", "nvidia.com/mig-small=mig:small"}, `autoscaler: --resource "nvidia.com/mig-small=mig:small": `},
 		"no object": {"- 1\n", []string{"-f", "-"}, "autoscaler: reading nodes from standard input: reading document 1: want a Kubernetes object: "},
 		"no kind":   {"kind: Node\n---\n{}\n", []string{"-f", "-"}, "autoscaler: reading nodes from standard input: reading document 2: kind is missing: want a Kubernetes object"},

@@ -31,9 +31,9 @@ func TestAResourceIsToldByKindProfileOrMemory(t *testing.T) {
 		"acme.com/vram=gpu-mem:1Gi":            {err: `--resource "acme.com/vram=gpu-mem:1Gi": the MiB of a unit is "1Gi": want acme.com/vram=gpu-mem:1024 for units of 1 GiB`},
 		"acme.com/vram=gpu-mem:0":              {err: `--resource "acme.com/vram=gpu-mem:0": the MiB of a unit is "0": want acme.com/vram=gpu-mem:1024 for units of 1 GiB`},
 		"acme.com/gpu=whole:2":                 {err: `--resource "acme.com/gpu=whole:2": "2" follows whole: want it after mig or gpu-mem only`},
-		"gpu=whole":                            {err: `--resource "gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu, none, elsewhere`},
-		"/gpu=whole":                           {err: `--resource "/gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu, none, elsewhere`},
-		"acme.com/gpu=half":                    {err: `--resource "acme.com/gpu=half": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu, none, elsewhere`},
+		"gpu=whole":                            {err: `--resource "gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem:MIB, vgpu, none, elsewhere`},
+		"/gpu=whole":                           {err: `--resource "/gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem:MIB, vgpu, none, elsewhere`},
+		"acme.com/gpu=half":                    {err: `--resource "acme.com/gpu=half": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem:MIB, vgpu, none, elsewhere`},
 		"nvidia.com/mig-small=mig:8g.5gb-wide": {err: `--resource "nvidia.com/mig-small=mig:8g.5gb-wide": reading MIG profile "8g.5gb-wide": want a name like 1g.10gb, 1g.10gb+me or 1c.2g.20gb`},
 	} {
 		resources, err := configuredResources([]string{pair})

@@ -122,8 +122,8 @@ func configuredResource(pair string) (resource gpuinfo.Resource, err error) {
 	domain, rest, _ := strings.Cut(name, "/")
 	switch {
 	case domain == "" || rest == "" || !slices.Contains(ConfigurableKinds(), kind):
-		return resource, fmt.Errorf("want a name such as example.com/gpu, =, and one of %s",
-			strings.Join(ConfigurableKinds(), ", "))
+		kinds := strings.Replace(strings.Join(ConfigurableKinds(), ", "), "gpu-mem", "gpu-mem:MIB", 1)
+		return resource, fmt.Errorf("want a name such as example.com/gpu, =, and one of %s", kinds)
 	case resource.Kind == gpuinfo.GPUMemory:
 		// The unit is required: resource names in use count GiB, MiB or pages of 128 MiB.
 		mib, err := strconv.ParseUint(more, 10, 32)

@@ -307,6 +307,9 @@ const (
 	TokenFileVariable = EnvPrefix + "TOKEN_FILE"
 )
 
+// clientVariables are their names without the prefix.
+var clientVariables = []string{"SERVER", "TOKEN_FILE"}
+
 // cacheVariable is the cache folder of the Makefile and of the dev cluster, which the README asks you to export.
 const cacheVariable = EnvPrefix + "CACHE"
 

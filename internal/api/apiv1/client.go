@@ -47,6 +47,11 @@ func NewClient(address string, httpClient *http.Client) (*Client, error) {
 	if (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
 		return nil, fmt.Errorf("reading server address %q: write http://host:port", address)
 	}
+	if port := base.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, fmt.Errorf("reading server address %q: port %s: want 1 to 65535", address, port)
+		}
+	}
 	if httpClient == nil {
 		httpClient = &http.Client{Timeout: callTimeout}
 	}
