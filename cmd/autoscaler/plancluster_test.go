@@ -170,6 +170,24 @@ func TestAPromiseNeedsTheNameByWhichPlacesAcceptIt(t *testing.T) {
 	}
 }
 
+// A ResourceQuota of the namespace bounds groups, as for `serve`.
+func TestAPlanTakesResourceQuotasIntoAccount(t *testing.T) {
+	for _, c := range []struct{ namespace, quota, want string }{
+		{"n", `"spec": {"hard": {"requests.nvidia.com/gpu": "5"}}, "status": {"used": {"requests.nvidia.com/gpu": "3"}}`, "launch 2 × g"},
+		{"n", `"spec": {"hard": {"requests.nvidia.com/gpu": "5"}}, "status": {"used": {"requests.nvidia.com/gpu": "3"}}}], "nodes": [{"pod": "w", "group": "g", "state": "RUNNING", "total": {"GPU": 1}, "available": {}`, "launch 2 × g"},
+		{"other", `"spec": {"hard": {"requests.nvidia.com/gpu": "5"}}`, "launch 8 × g"},
+		{"n", `"spec": {"hard": {"limits.cpu": "5"}}`, "the API server refuses them: set limits.cpu of"},
+		{"n", `"spec": {"hard": {"pods": "many"}}`, `kubeResourceQuotas[0]: spec.hard.pods is "many": want a Kubernetes quantity of 0 or more`},
+	} {
+		more := `, "complete": true, "pendingRequests": [{"resources": {"GPU": 1}, "count": 9}], "kubeResourceQuotas": [{"kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "` + c.namespace + `"}, ` + c.quota + `}]`
+		_, out, errOut := command(t, oneGroup(`{"nvidia.com/gpu": "1"}`, `{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu.memory": "40960"}`,
+			`{"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"}`, more), "autoscaler", "plan", "--snapshot", "-", "-o", "table")
+		if !strings.Contains(strings.Join(strings.Fields(out+errOut), " "), c.want) {
+			t.Errorf("%s of namespace %s: want %q in\n%s%s", c.quota, c.namespace, c.want, out, errOut)
+		}
+	}
+}
+
 // A LimitRange of the namespace gives pods requests, or refuses them, as for `serve`.
 func TestAPlanTakesLimitRangesIntoAccount(t *testing.T) {
 	const snapshot = `, "complete": true, "pendingRequests": [{"resources": {"GPU": 1}, "count": 9}], "kubeLimitRanges": [{"kind": "LimitRange", "metadata": {"name": "l", "namespace": "NS"}, "spec": {"limits": [{"type": "Container", ITEM}]}}]`

@@ -50,8 +50,10 @@ type Document struct {
 	KubeDeviceClasses          json.RawMessage `json:"kubeDeviceClasses"`
 	KubeResourceClaimTemplates json.RawMessage `json:"kubeResourceClaimTemplates"`
 	KubeDeviceTaintRules       json.RawMessage `json:"kubeDeviceTaintRules"`
-	// KubeLimitRanges are those of the namespace: what pods request by default, and which are refused. It may be nil.
-	KubeLimitRanges json.RawMessage `json:"kubeLimitRanges"`
+	// KubeLimitRanges and KubeResourceQuotas are those of the namespace: what pods request by default, which are
+	// refused, and how much there may be of them. Each may be nil.
+	KubeLimitRanges    json.RawMessage `json:"kubeLimitRanges"`
+	KubeResourceQuotas json.RawMessage `json:"kubeResourceQuotas"`
 	// PoolsComplete says that no other pool can get a node.
 	PoolsComplete bool `json:"complete"`
 	// Findings report unknown keys.
@@ -159,8 +161,8 @@ func document(in fieldpath.JSON) Document {
 		(doc.KubeDeviceClasses != nil || doc.KubeResourceClaimTemplates != nil || doc.KubeDeviceTaintRules != nil):
 		cluster.Fail("a RayCluster manifest beside kubeDeviceClasses, kubeResourceClaimTemplates or " +
 			"kubeDeviceTaintRules")
-	case doc.RayCluster == nil && doc.KubeLimitRanges != nil:
-		cluster.Fail("a RayCluster manifest beside kubeLimitRanges")
+	case doc.RayCluster == nil && (doc.KubeLimitRanges != nil || doc.KubeResourceQuotas != nil):
+		cluster.Fail("a RayCluster manifest beside kubeLimitRanges or kubeResourceQuotas")
 	case len(doc.RayCluster) > mostManifest:
 		cluster.Fail(fmt.Sprintf("a manifest of at most %d MiB, more than an API server stores", mostManifest>>20))
 	case doc.RayCluster == nil && !members.Has("groups"):

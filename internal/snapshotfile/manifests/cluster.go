@@ -34,7 +34,11 @@ func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster
 		}
 		reader.TopologyLabels = append(slices.Clip(reader.TopologyLabels), label)
 	}
-	ranges, err := limitRanges(doc.KubeLimitRanges)
+	ranges, err := limits[corev1.LimitRange](doc.KubeLimitRanges, "kubeLimitRanges", "LimitRange")
+	if err != nil {
+		return nodepool.Cluster{}, err
+	}
+	quotas, err := limits[corev1.ResourceQuota](doc.KubeResourceQuotas, "kubeResourceQuotas", "ResourceQuota")
 	if err != nil {
 		return nodepool.Cluster{}, err
 	}
@@ -56,25 +60,39 @@ func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster
 	cluster.Head.Resources, cluster.Head.Labels = head.Resources, head.Labels
 	placed.addPlaces(&cluster, &head.Pod)
 	cluster.Findings = append(cluster.Findings, placed.unused...)
+	addQuotas(&cluster, quotas, doc.Nodes)
 	placed.podsUnknown(&cluster)
 	placed.claimsUnknown(&cluster)
 	return cluster, nil
 }
 
-// limitRanges reads the LimitRanges of the file. Those of other namespaces than the RayCluster's have no effect.
-func limitRanges(raw json.RawMessage) ([]*corev1.LimitRange, error) {
-	objects, err := objectsOf(raw, "kubeLimitRanges", "LimitRange")
+// limits reads the LimitRanges or ResourceQuotas of the file. Those of other namespaces than the RayCluster's have no
+// effect.
+func limits[T any](raw json.RawMessage, key, kind string) ([]*T, error) {
+	objects, err := objectsOf(raw, key, kind)
 	if err != nil {
 		return nil, err
 	}
-	ranges := make([]*corev1.LimitRange, len(objects))
+	all := make([]*T, len(objects))
 	for i, object := range objects {
-		ranges[i] = &corev1.LimitRange{}
-		if unreadable := decode.TypedLimits(object, ranges[i]); len(unreadable) > 0 {
-			return nil, fmt.Errorf("kubeLimitRanges[%d]: %s", i, unreadable[0])
+		all[i] = new(T)
+		if unreadable := decode.TypedLimits(object, all[i]); len(unreadable) > 0 {
+			return nil, fmt.Errorf("%s[%d]: %s", key, i, unreadable[0])
 		}
 	}
-	return ranges, nil
+	return all, nil
+}
+
+// addQuotas adds the ResourceQuotas of the RayCluster's namespace. What they say is used includes its own workers.
+func addQuotas(cluster *nodepool.Cluster, quotas []*corev1.ResourceQuota, nodes []planner.Node) {
+	counted := *cluster
+	for i := range nodes {
+		counted.Workers = append(counted.Workers, nodepool.Worker{Group: nodes[i].Group})
+	}
+	decode.AddQuotas(&counted, slices.DeleteFunc(quotas, func(in *corev1.ResourceQuota) bool {
+		return in.Namespace != "" && in.Namespace != cluster.Key.Namespace
+	}), true)
+	cluster.NamespaceQuotas = counted.NamespaceQuotas
 }
 
 // addTo adds to a group what the nodes and pools say about it, as far as they are known.
@@ -166,7 +184,7 @@ func Fill(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot {
 	own := planner.SnapshotOf(cluster)
 	s.Isolation = cmp.Or(s.Isolation, own.Isolation)
 	s.Groups, s.LaunchConfigCheckDisabled = own.Groups, own.LaunchConfigCheckDisabled
-	s.Places, s.Promised = own.Places, own.Promised
+	s.Places, s.Promised, s.Quotas = own.Places, own.Promised, slices.Concat(s.Quotas, own.Quotas)
 	if s.Head == nil && len(s.Nodes) == 0 && cluster.ObservedGeneration == 0 {
 		// Nothing runs yet. Of a head that runs, nobody knows here what is free.
 		s.Head = &planner.Node{Pod: "head", Group: "headgroup", State: planner.Running,

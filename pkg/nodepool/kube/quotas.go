@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -18,8 +17,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // inNamespaces holds the objects of one kind that each API server has, by namespace. Without the right to read those of
@@ -119,64 +116,6 @@ func (w inNamespaces[T]) known(namespace string) bool {
 
 // AddTo adds what the quotas of its namespace leave for the workers of a RayCluster.
 func (w quotaWatch) AddTo(cluster *nodepool.Cluster) {
-	for _, quota := range w.of(cluster.Key.Namespace) {
-		if !decode.QuotaForAllPods(quota) {
-			continue
-		}
-		for _, key := range slices.Sorted(maps.Keys(quota.Spec.Hard)) {
-			if left, bounds := leftOf(quota, key, cluster); bounds {
-				cluster.NamespaceQuotas = append(cluster.NamespaceQuotas, left)
-			}
-			if !w.defaultsKnown(cluster.Key.Namespace) {
-				continue
-			}
-			for i := range cluster.Groups {
-				if none, refuses := refusal(quota, key, &cluster.Groups[i], cluster.Workers); refuses {
-					cluster.NamespaceQuotas = append(cluster.NamespaceQuotas, none)
-				}
-			}
-		}
-	}
-}
-
-// refusal returns a quota of no pods for a group of which the quota refuses each, because containers do not state a
-// value of it. A worker that was created since then and runs disproves that: an admission webhook may state it.
-func refusal(
-	quota *corev1.ResourceQuota, key corev1.ResourceName, group *nodepool.WorkerGroup, workers []nodepool.Worker,
-) (landing.Quota, bool) {
-	silent := decode.UnstatedForQuota(key, group.Unstated)
-	since := decode.ChangedAt(quota)
-	if len(silent) == 0 || slices.ContainsFunc(workers, func(w nodepool.Worker) bool {
-		return w.Group == group.Name && w.Running && !w.Failed && w.CreatedAt.After(since)
-	}) {
-		return landing.Quota{}, false
-	}
-	return landing.Quota{Name: fmt.Sprintf("ResourceQuota %s, for pods that do not state %s,", quota.Name, key),
-		Resource: string(corev1.ResourcePods), PodTakes: raydemand.Bundle{group.Name: raydemand.One},
-		Why: fmt.Sprintf("the API server refuses them: set %s of %s", key, strings.Join(silent, ", "))}, true
-}
-
-// leftOf returns what others leave of one resource of a quota; false if it bounds no group. A quota counts a pod from
-// the moment it is admitted until it has ended, whether it runs or not.
-func leftOf(
-	quota *corev1.ResourceQuota, key corev1.ResourceName, cluster *nodepool.Cluster,
-) (landing.Quota, bool) {
-	takes := raydemand.Bundle{}
-	for i := range cluster.Groups {
-		if each := decode.TakesOfQuota(key, &cluster.Groups[i].Pod); each > 0 {
-			takes[cluster.Groups[i].Name] = each
-		}
-	}
-	if len(takes) == 0 {
-		return landing.Quota{}, false
-	}
-	hard, used := decode.Amount(quota.Spec.Hard[key]), decode.Amount(quota.Status.Used[key])
-	for i := range cluster.Workers {
-		if w := &cluster.Workers[i]; !w.Failed && !w.Terminating {
-			used = used.Plus(-takes[w.Group])
-		}
-	}
-	return landing.Quota{Name: "ResourceQuota " + quota.Name + ", less what others use,",
-		Resource: strings.TrimPrefix(string(key), "requests."), Amount: max(hard.Plus(-max(used, 0)), 0),
-		PodTakes: takes}, true
+	namespace := cluster.Key.Namespace
+	decode.AddQuotas(cluster, w.of(namespace), w.defaultsKnown(namespace))
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +16,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // nodePool is the part of a Karpenter NodePool (karpenter.sh/v1) that Heliostat reads.
@@ -227,41 +225,3 @@ var NodeClaimResource = schema.GroupVersionResource{Group: "karpenter.sh", Versi
 
 // NodePoolResource are Karpenter's NodePools, which have no namespace.
 var NodePoolResource = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
-
-// QuotaForAllPods reports whether a ResourceQuota is for all pods of its namespace. Those with scopes are for some, and
-// it is not known which.
-func QuotaForAllPods(quota *corev1.ResourceQuota) bool {
-	return len(quota.Spec.Scopes) == 0 && quota.Spec.ScopeSelector == nil
-}
-
-// TakesOfQuota returns what a pod takes of a resource of a ResourceQuota; 0 if that does not bound pods by their
-// requests or limits (Kubernetes 1.36, pkg/quota/v1/evaluator/core, MatchingResources): limits.nvidia.com/gpu and
-// nvidia.com/gpu are valid, and bound nothing.
-func TakesOfQuota(key corev1.ResourceName, pod *landing.PodShape) raydemand.Amount {
-	if key == corev1.ResourcePods || key == "count/pods" {
-		return raydemand.One
-	}
-	if name, requests := strings.CutPrefix(string(key), corev1.DefaultResourceRequestsPrefix); requests {
-		return pod.Requests[name]
-	}
-	switch name, limits := strings.CutPrefix(string(key), "limits."); corev1.ResourceName(name) {
-	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
-		if limits {
-			return pod.Limits[name]
-		}
-		return pod.Requests[name]
-	}
-	if strings.HasPrefix(string(key), corev1.ResourceHugePagesPrefix) {
-		return pod.Requests[string(key)]
-	}
-	return 0
-}
-
-// UnstatedForQuota returns the containers of a group for which a ResourceQuota with this key refuses its pods, because
-// they do not state the value (Constraints of the same package).
-func UnstatedForQuota(key corev1.ResourceName, unstated map[string][]string) []string {
-	if key == corev1.ResourceCPU || key == corev1.ResourceMemory {
-		key = corev1.DefaultResourceRequestsPrefix + key
-	}
-	return unstated[string(key)]
-}
