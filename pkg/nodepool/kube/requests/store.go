@@ -298,9 +298,9 @@ func (s *Store) withDecision(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 }
 
 // decide notes a decision about a request until settle, and wakes the callers that wait for it; a nil status cancels
-// the decision. news reports whether it must be written and was not before; urgent, whether it changes more than
+// the decision. news reports whether it must be written and was not before; changes, whether it changes more than
 // details of a status, that is, the state or its reason.
-func (s *Store) decide(key requestKey, uid string, status *nodepool.OwnedStatus) (news, pressing bool) {
+func (s *Store) decide(key requestKey, uid string, status *nodepool.OwnedStatus) (news, changes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, is := s.decided[key]
@@ -321,7 +321,7 @@ func (s *Store) decide(key requestKey, uid string, status *nodepool.OwnedStatus)
 func (s *Store) settle(key requestKey, status *nodepool.OwnedStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.decided[key].status == status {
+	if decided := s.decided[key].status; decided != nil && status != nil && decided.Equal(*status) {
 		delete(s.decided, key)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/bits"
 	"sync"
 	"time"
 
@@ -31,6 +32,8 @@ const (
 	// The pause after a write that failed doubles with each failure.
 	leastPause = time.Second
 	mostPause  = 30 * time.Second
+	// fairShare is how many updates of a namespace may wait before updates of others go first.
+	fairShare = 50
 )
 
 // Writer writes the status of requests, in the background and only while this process leads.
@@ -42,13 +45,24 @@ type Writer struct {
 	mayWriteTo func(nodepool.ClusterKey) bool
 	log        *slog.Logger
 	limit      flowcontrol.RateLimiter
-	// queue has the objects with an update, and never gives out one that is being written. First come those in which
-	// what users wait for changes: the state of a request, or whether it exists.
+	// queue has the objects with an update, by urgency, and never gives out one that is being written.
 	queue priorityqueue.PriorityQueue[requestKey]
 
-	mu      sync.Mutex
-	waiting map[requestKey]nodepool.OwnedUpdate // the newest updates; guarded by mu
+	mu sync.Mutex
+	// waiting has the newest updates, by namespace and name; guarded by mu.
+	waiting map[string]map[string]nodepool.OwnedUpdate
 }
+
+// urgency says which updates go first. The highest is that of an update whose last write failed: it has waited already.
+type urgency int
+
+const (
+	detail urgency = iota
+	// pressing: what users wait for changes, the state of a request, or whether it exists.
+	pressing
+	again
+	urgencies
+)
 
 // NewWriter prepares a writer; Start begins to write. mayWriteTo reports whether this process may write about a
 // RayCluster now.
@@ -66,29 +80,56 @@ func NewWriter(
 		queue: priorityqueue.New("resourcerequests", func(o *priorityqueue.Opts[requestKey]) {
 			o.RateLimiter = pauses
 		}),
-		waiting: map[requestKey]nodepool.OwnedUpdate{},
+		waiting: map[string]map[string]nodepool.OwnedUpdate{},
 	}
 }
 
 // Report writes the updates soon. One that cannot be written is tried again until a newer one replaces it, or until the
-// object is gone.
+// object is gone. A newer one does not end the pause after a failure.
 func (w *Writer) Report(updates []nodepool.OwnedUpdate) {
 	for _, u := range updates {
 		key := requestKey{u.Namespace, u.Name}
-		news, pressing := w.requests.decide(key, u.UID, u.Status)
-		failed := w.queue.NumRequeues(key) > 0 // its last write, which is tried again
-		if !news && u.Adopt == nil || failed && (!news || u.Status == nil) {
+		news, changes := w.requests.decide(key, u.UID, u.Status)
+		if !news && u.Adopt == nil {
 			continue // it waits, or is being written
 		}
-		w.mu.Lock()
-		w.waiting[key] = u
-		w.mu.Unlock()
-		priority := 0
-		if pressing || u.Adopt != nil {
-			priority = 1
+		urgent := detail
+		if changes || u.Adopt != nil {
+			urgent = pressing
 		}
-		w.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, key)
+		w.mu.Lock()
+		w.put(key, u)
+		if w.queue.NumRequeues(key) == 0 { // otherwise it waits for its pause, or retry adds it
+			w.queue.AddWithOpts(priorityqueue.AddOpts{Priority: w.priority(key, urgent)}, key)
+		}
+		w.mu.Unlock()
 	}
+}
+
+// put lets an update wait in place of an older one. The caller holds mu.
+func (w *Writer) put(key requestKey, u nodepool.OwnedUpdate) {
+	if w.waiting[key.namespace] == nil {
+		w.waiting[key.namespace] = map[string]nodepool.OwnedUpdate{}
+	}
+	w.waiting[key.namespace][key.name] = u
+}
+
+// take returns the update of an object, which waits no more.
+func (w *Writer) take(key requestKey) (u nodepool.OwnedUpdate, there bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	u, there = w.waiting[key.namespace][key.name]
+	if delete(w.waiting[key.namespace], key.name); len(w.waiting[key.namespace]) == 0 {
+		delete(w.waiting, key.namespace)
+	}
+	return u, there
+}
+
+// priority returns the place of an update in the queue. It is lower with each doubling of what waits in its namespace,
+// so a namespace with very many updates hardly delays the others. The caller holds mu.
+func (w *Writer) priority(key requestKey, urgent urgency) *int {
+	behind := bits.Len(uint(len(w.waiting[key.namespace]) / fairShare))
+	return new(int(urgent) - behind*int(urgencies))
 }
 
 // Start writes until ctx ends.
@@ -116,10 +157,7 @@ func (w *Writer) Start(ctx context.Context) error {
 
 // carryOut writes the update of an object, if this process may write about the RayCluster.
 func (w *Writer) carryOut(ctx context.Context, key requestKey) {
-	w.mu.Lock()
-	update, there := w.waiting[key]
-	delete(w.waiting, key)
-	w.mu.Unlock()
+	update, there := w.take(key)
 	if !there {
 		return
 	}
@@ -128,22 +166,28 @@ func (w *Writer) carryOut(ctx context.Context, key requestKey) {
 		if err != nil && !apierrors.IsNotFound(err) {
 			w.log.Warn("cannot write the status of a request", "namespace", update.Namespace, "request", update.Name,
 				"err", err)
-			w.again(key, update)
+			w.retry(key, update)
 			return
 		}
 	}
-	w.queue.Forget(key)
 	w.requests.settle(key, update.Status)
-}
-
-// again puts an update back that could not be written, unless a newer one waits.
-func (w *Writer) again(key requestKey, update nodepool.OwnedUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, newer := w.waiting[key]; !newer {
-		w.waiting[key] = update
-		w.queue.AddRateLimited(key)
+	failedBefore := w.queue.NumRequeues(key) > 0
+	w.queue.Forget(key)
+	if _, newer := w.waiting[key.namespace][key.name]; newer && failedBefore { // which Report did not add
+		w.queue.AddWithOpts(priorityqueue.AddOpts{Priority: w.priority(key, pressing)}, key)
 	}
+}
+
+// retry puts an update back that could not be written, unless a newer one waits, and lets either wait for its pause.
+func (w *Writer) retry(key requestKey, update nodepool.OwnedUpdate) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, newer := w.waiting[key.namespace][key.name]; !newer {
+		w.put(key, update)
+	}
+	w.queue.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: w.priority(key, again)}, key)
 }
 
 func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {

@@ -268,8 +268,8 @@ func TestWhatIsPressingIsWrittenFirstAndWhatFailsAgain(t *testing.T) {
 		time.Sleep(s.takes)
 		synctest.Wait()
 		s.mu.Lock()
-		if got := s.written[requestWriters]; !strings.HasPrefix(got, "new ") {
-			t.Errorf("%s goes before what is pressing", got)
+		if got := strings.Join(s.written[requestWriters:], "; "); !strings.Contains(got, "new ") {
+			t.Errorf("%s go before what is pressing", got)
 		}
 		s.fails = 2
 		s.mu.Unlock()
@@ -333,6 +333,87 @@ func TestWhatWaitsOrIsBeingWrittenIsNotWrittenAgain(t *testing.T) {
 		defer s.mu.Unlock()
 		if diff := cmp.Diff([]string{"a same after 0s"}, s.written); diff != "" {
 			t.Errorf("writes (-want +got): %s", diff)
+		}
+	})
+}
+
+// A status may be refused for good, for example by a webhook. What expired long ago must go nevertheless, and who
+// changes his request all the time must not cause more writes that fail.
+func TestANewerUpdateReplacesWhatFailsAndWaitsForItsPause(t *testing.T) {
+	remove := nodepool.OwnedUpdate{Namespace: "ml", Name: "a", UID: "uid-a", Delete: true}
+	adopt := nodepool.OwnedUpdate{Namespace: "ml", Name: "a", UID: "uid-a", Adopt: &nodepool.ClusterReference{Name: "llm", UID: "uid-llm"}}
+	for name, c := range map[string]struct {
+		newer            func(i int) nodepool.OwnedUpdate
+		patches, deletes int
+		last             string // write
+	}{
+		"status": {func(i int) nodepool.OwnedUpdate {
+			return nodepool.OwnedUpdate{Namespace: "ml", Name: "a", UID: "uid-a", Status: &nodepool.OwnedStatus{Code: strconv.Itoa(i)}}
+		}, 6, 0, "a 30 after 31s"}, // after 0, 1, 3, 7, 15 and 31 s
+		"delete":     {func(int) nodepool.OwnedUpdate { return remove }, 1, 1, "a refused after 0s"},
+		"lone adopt": {func(int) nodepool.OwnedUpdate { return adopt }, 6, 0, "a  after 31s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
+				s.fails = 1000
+				report("a", "refused")
+				time.Sleep(s.takes / 2) // no report comes at the moment of a write
+				for i := range 60 {
+					if s.deletes == 0 {
+						w.Report([]nodepool.OwnedUpdate{c.newer(i)})
+					}
+					time.Sleep(s.takes)
+					synctest.Wait()
+				}
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if len(s.written) != c.patches || s.written[c.patches-1] != c.last || s.deletes != c.deletes || c.deletes > 0 && len(w.waiting) > 0 {
+					t.Errorf("%d deletes, writes %q, %v wait", s.deletes, s.written, w.waiting)
+				}
+			})
+		})
+	}
+}
+
+func TestAChangeOfStateThatFailedGoesBeforeDetails(t *testing.T) {
+	inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
+		s.fails = 1
+		report("failed", "state")
+		for i := range 10 * requestWriters {
+			w.requests.Set(Decode(storedRequest(strconv.Itoa(i), "5", "llm")))
+			report(strconv.Itoa(i), "")
+		}
+		time.Sleep(2 * s.takes)
+		synctest.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if got := strings.Join(s.written, "; "); strings.Count(got, "failed state") != 2 {
+			t.Errorf("writes: %s", got)
+		}
+	})
+}
+
+func TestANamespaceWithVeryManyUpdatesDelaysOthersLittle(t *testing.T) {
+	inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
+		for i := range 20 * fairShare {
+			report("many"+strconv.Itoa(i), "state")
+		}
+		for i := range requestWriters {
+			w.Report([]nodepool.OwnedUpdate{{Namespace: "other", Name: "few" + strconv.Itoa(i), Status: &nodepool.OwnedStatus{Code: "state"}}})
+		}
+		time.Sleep((fairShare/requestWriters + 3) * s.takes)
+		synctest.Wait()
+		s.mu.Lock()
+		if got := strings.Join(s.written, "; "); strings.Count(got, "few") != requestWriters {
+			t.Errorf("of the other namespace, %d are written before: %s", strings.Count(got, "few"), got)
+		}
+		s.mu.Unlock()
+		time.Sleep(20 * fairShare * s.takes / requestWriters)
+		synctest.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.written) != 20*fairShare+requestWriters || len(w.waiting) > 0 {
+			t.Errorf("%d are written, %d namespaces wait", len(s.written), len(w.waiting))
 		}
 	})
 }
