@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,8 +47,9 @@ type nodePoolClient interface {
 type ceilingWatch struct {
 	sources []*ceilingSource
 	log     *slog.Logger
-	// changed receives the ceilings whenever they change. nodePools says whether all NodePools are among them.
-	changed func(ceilings []landing.Ceiling, nodePools bool)
+	// changed receives the ceilings whenever they change, with the reading of all NodePools that are among them; nil if
+	// some are missing.
+	changed func(ceilings []landing.Ceiling, nodePools *poolReading)
 
 	mu      sync.Mutex
 	unknown string // guarded by mu; what is unknown, and why
@@ -55,24 +57,30 @@ type ceilingWatch struct {
 	again chan struct{}
 }
 
+// poolReading is a complete reading of Karpenter's NodePools.
+type poolReading struct {
+	// begun is when the last reading with the same result began.
+	begun atomic.Pointer[time.Time]
+}
+
 // ceilingSource is one source of ceilings.
 type ceilingSource struct {
 	what string
 	read func(context.Context) ([]landing.Ceiling, error)
 
-	last   []landing.Ceiling
+	last []landing.Ceiling
+	// readAt is when the last reading that succeeded began.
 	readAt time.Time
 	// whole: the last reading was complete.
 	whole bool
 }
 
-// newCeilingWatch prepares the reads; Start begins them. changed gets the ceilings whenever they change, and whether
-// all NodePools are among them.
+// newCeilingWatch prepares the reads; Start begins them. changed gets the ceilings whenever they change.
 func newCeilingWatch(
 	status configMapClient,
 	nodePools nodePoolClient,
 	log *slog.Logger,
-	changed func([]landing.Ceiling, bool),
+	changed func([]landing.Ceiling, *poolReading),
 ) *ceilingWatch {
 	return &ceilingWatch{log: log, changed: changed, again: make(chan struct{}, 1), sources: []*ceilingSource{
 		{
@@ -89,12 +97,21 @@ func newCeilingWatch(
 // Start reads ceilings until ctx ends.
 func (c *ceilingWatch) Start(ctx context.Context) error {
 	var before []landing.Ceiling
-	knownBefore := false
+	var pools *poolReading
 	for {
-		now := c.readAll(ctx)
-		if known := c.sources[len(c.sources)-1].whole; known != knownBefore || !reflect.DeepEqual(before, now) {
-			c.changed(now, known)
-			before, knownBefore = now, known
+		now, nodePools := c.readAll(ctx), c.sources[len(c.sources)-1]
+		changed := nodePools.whole != (pools != nil) || !reflect.DeepEqual(before, now)
+		if changed && nodePools.whole {
+			pools = &poolReading{}
+		} else if changed {
+			pools = nil
+		}
+		if pools != nil {
+			pools.begun.Store(new(nodePools.readAt))
+		}
+		if changed {
+			c.changed(now, pools)
+			before = now
 		}
 		if !c.wait(ctx) {
 			return nil
@@ -168,10 +185,11 @@ func summaryOf(err error) string {
 func (s *ceilingSource) newest(ctx context.Context) ([]landing.Ceiling, error) {
 	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
+	begun := time.Now()
 	found, err := s.read(ctx)
 	switch {
 	case err == nil || apierrors.IsNotFound(err):
-		s.last, s.readAt, s.whole = found, time.Now(), err == nil
+		s.last, s.readAt, s.whole = found, begun, err == nil
 		return found, nil
 	case isDefinite(err):
 		s.last, s.whole = nil, false

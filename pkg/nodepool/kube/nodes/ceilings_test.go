@@ -50,7 +50,7 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 			t.Errorf("before ceilings are read: %+v", got)
 		}
 		ceiling := int64(3)
-		n.setCeilings([]landing.Ceiling{{Group: "aks-gpu-1-vmss", MaxNodes: &ceiling, Source: landing.FromClusterAutoscaler}}, false)
+		n.setCeilings([]landing.Ceiling{{Group: "aks-gpu-1-vmss", MaxNodes: &ceiling, Source: landing.FromClusterAutoscaler}}, nil)
 		time.Sleep(2 * nodesPause)
 		for range 2 { // what one cycle counts must not stay for the next
 			cluster, got := read()
@@ -133,7 +133,7 @@ func besideCeilings(t *testing.T, status *fakeStatus, nodePools *fakeNodePools, 
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var reported []string
-		c := newCeilingWatch(status, nodePools, slog.New(slog.DiscardHandler), func(all []landing.Ceiling, _ bool) {
+		c := newCeilingWatch(status, nodePools, slog.New(slog.DiscardHandler), func(all []landing.Ceiling, _ *poolReading) {
 			turn.Lock()
 			defer turn.Unlock()
 			reported = append(reported, bounds(all))

@@ -1,6 +1,10 @@
 package nodes
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,4 +94,38 @@ func TestAGroupIsOutOfStockWhenItsNodeClaimFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A NodePool that came while none could be read may have machines.
+func TestNodePoolsAreAsOldAsTheirLastReading(t *testing.T) {
+	status, pools := &fakeStatus{}, &fakeNodePools{text: `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"g1"},"spec":{}}`}
+	besideNodes(t, &fakeNodes{}, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+		w := &Watch{nodes: n, ceilings: newCeilingWatch(status, pools, slog.New(slog.DiscardHandler), n.setCeilings)}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.ceilings.Start(ctx) }()
+		turn.Lock()
+		for _, step := range []struct {
+			err     error
+			takes   time.Duration
+			is, not time.Duration // the age is at least and at most this
+		}{
+			{nil, time.Minute, poolsLag, 2 * ceilingPause},
+			{errors.New("no answer"), 2 * time.Minute, 2 * time.Minute, 2*time.Minute + 2*ceilingPause},
+			{nil, time.Second, poolsLag, poolsLag},
+			{errors.New("no answer"), 2 * ceilingsLast, time.Since(time.Time{}), time.Since(time.Time{})},
+		} {
+			pools.err = step.err
+			w.ceilings.ReadAgain()
+			pass(step.takes)
+			if got := time.Since(w.poolsSince()); got < step.is || got > step.not {
+				t.Errorf("after %v with the error %v, NodePools are known as of %v ago, want %v to %v", step.takes, step.err, got, step.is, step.not)
+			}
+		}
+		turn.Unlock()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -42,8 +42,8 @@ type nodes struct {
 	byName    map[string]keptNode
 	forbidden bool
 	ceilings  []landing.Ceiling
-	// nodePools: all of Karpenter's NodePools are among the ceilings.
-	nodePools bool
+	// nodePools is the reading of all of Karpenter's NodePools that are among the ceilings; nil if some are missing.
+	nodePools *poolReading
 
 	// absent are nodes that do not exist although pods are bound to them.
 	absent absentNodes
@@ -127,8 +127,8 @@ type nodeView struct {
 	// stock is the nodes as they are free for pods, and all pools. Without the right to read nodes it has the pools
 	// alone; it is nil while neither is known.
 	stock *landing.Nodes
-	// nodePools: all of Karpenter's NodePools are among the pools.
-	nodePools bool
+	// nodePools is the reading of all of Karpenter's NodePools that are among the pools; nil if some are missing.
+	nodePools *poolReading
 	// forbidden: this process may not read nodes.
 	forbidden bool
 }
@@ -148,7 +148,7 @@ func (n *nodes) readUse(pods podClient, devices *nodeDevices) {
 }
 
 // setCeilings sets how far pools can grow.
-func (n *nodes) setCeilings(ceilings []landing.Ceiling, nodePools bool) {
+func (n *nodes) setCeilings(ceilings []landing.Ceiling, nodePools *poolReading) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ceilings, n.nodePools = ceilings, nodePools
@@ -215,7 +215,7 @@ func (n *nodes) viewNow() *nodeView {
 	if !known {
 		view := &nodeView{forbidden: forbidden, nodePools: nodePools}
 		if forbidden {
-			view.stock = n.stockOf(nil, shapes, ceilings, nodePools)
+			view.stock = n.stockOf(nil, shapes, ceilings, nodePools != nil)
 		}
 		return view
 	}
@@ -239,7 +239,7 @@ func (n *nodes) viewNow() *nodeView {
 		view.badGPUs = before.badGPUs
 	}
 	view.badGPUs = view.badGPUs.of(view.nodes, time.Now())
-	view.stock = n.stockOf(view.nodes, shapes, ceilings, nodePools)
+	view.stock = n.stockOf(view.nodes, shapes, ceilings, nodePools != nil)
 	return view
 }
 

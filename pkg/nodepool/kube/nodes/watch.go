@@ -94,24 +94,31 @@ func (w *Watch) Start(ctx context.Context) error {
 // AddTo adds to a cluster what is known of its nodes and of the nodes to come for its pods, with findings
 // about what is unknown.
 func (w *Watch) AddTo(cluster *nodepool.Cluster) {
+	poolsSince := w.poolsSince()      // before the pools, which may be newer
 	w.claims.addTo(cluster, w.events) // first: no group lacks a node while one is being added
 	w.nodes.addTo(cluster)
 	w.ceilings.AddTo(cluster)
 	w.events.AddTo(cluster)
-	w.claims.addFailures(cluster, w.poolsSince())
+	w.claims.addFailures(cluster, poolsSince)
 	w.markGoing(cluster) // last: it reads which nodes are gone
 }
 
 // poolsLag is longer than it takes until RayClusters have the NodePools that are read again when a launch fails.
 const poolsLag = 3 * time.Second
 
-// poolsSince returns a moment after which no NodePool has come that the pools of clusters lack; zero if NodePools are
+// poolsSince returns a moment after which no NodePool has come that the pools of clusters lack: the beginning of the
+// last complete reading, which may be old while readings fail, and not the last poolsLag. It is zero if NodePools are
 // not all known.
 func (w *Watch) poolsSince() time.Time {
-	if view := w.nodes.view.Load(); view == nil || !view.nodePools {
+	view := w.nodes.view.Load()
+	if view == nil || view.nodePools == nil {
 		return time.Time{}
 	}
-	return time.Now().Add(-poolsLag)
+	begun, lag := *view.nodePools.begun.Load(), time.Now().Add(-poolsLag)
+	if begun.Before(lag) {
+		return begun
+	}
+	return lag
 }
 
 // EventsUsed returns how much of the bound of its Events the fullest source uses, from 0 to 1.
