@@ -32,6 +32,9 @@ type Taint struct {
 	stamped bool
 }
 
+// SpotNotice is how long before it takes a spot machine back AWS says so ("Spot Instance interruption notices").
+const SpotNotice = 2 * time.Minute
+
 // OfTaint returns what a taint says, or nil.
 func OfTaint(key, value string) *Notice {
 	at := slices.IndexFunc(Taints, func(t Taint) bool { return t.Key == key })

@@ -334,14 +334,23 @@ func allocatedOnly(statuses []corev1.ContainerStatus) (kept []corev1.ContainerSt
 }
 
 // Departure returns what a Node says about its end, or nil: its deletion, its taints and conditions, and a cordon.
-func Departure(node *corev1.Node) *departure.Notice {
+// reclaimed is when it was first seen that the cloud takes the machine back, for a taint that does not say it.
+func Departure(node *corev1.Node, reclaimed time.Time) *departure.Notice {
 	var found *departure.Notice
 	if at := node.DeletionTimestamp; at != nil {
 		found = departure.Of(departure.NodeDeleting, "the Node is being deleted")
 		found.Since = at.UTC()
 	}
 	for i := range node.Spec.Taints {
-		found = departure.Earlier(found, departure.OfTaint(node.Spec.Taints[i].Key, node.Spec.Taints[i].Value))
+		taint := &node.Spec.Taints[i]
+		notice := departure.OfTaint(taint.Key, taint.Value)
+		if notice != nil && notice.Sign == departure.AWSSpot {
+			if taint.TimeAdded != nil {
+				reclaimed, notice.Since = taint.TimeAdded.UTC(), taint.TimeAdded.UTC()
+			}
+			notice.Deadline = reclaimed.Add(departure.SpotNotice).UTC()
+		}
+		found = departure.Earlier(found, notice)
 	}
 	for i := range node.Status.Conditions {
 		c := &node.Status.Conditions[i]

@@ -413,6 +413,14 @@ func TestWhatANodeSaysAboutItsEndSurvivesTheCache(t *testing.T) {
 			n.Status.Conditions = []corev1.NodeCondition{{Type: "VMEventScheduled", Status: corev1.ConditionTrue, Message: "Preempt Scheduled: Mon, 23 Nov 2026 12:00:30 GMT", LastTransitionTime: at}}
 		}, &departure.Notice{Sign: departure.AKSScheduledEvent, Message: "condition VMEventScheduled: Preempt", Certain: true, Reclaimed: true,
 			Since: at.Time, Deadline: at.Add(30 * time.Second)}},
+		"taken back by AWS, seen a minute ago": {func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "aws-node-termination-handler/spot-itn", Value: "spot-itn-1", Effect: corev1.TaintEffectNoSchedule}}
+		}, &departure.Notice{Sign: departure.AWSSpot, Message: "taint aws-node-termination-handler/spot-itn", Certain: true, Reclaimed: true,
+			Deadline: at.Add(time.Minute)}},
+		"taken back by AWS, with the time": {func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "aws-node-termination-handler/spot-itn", Effect: corev1.TaintEffectNoExecute, TimeAdded: &at}}
+		}, &departure.Notice{Sign: departure.AWSSpot, Message: "taint aws-node-termination-handler/spot-itn", Certain: true, Reclaimed: true,
+			Since: at.Time, Deadline: at.Add(2 * time.Minute)}},
 	} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 		c.change(node)
@@ -420,7 +428,7 @@ func TestWhatANodeSaysAboutItsEndSurvivesTheCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(c.want, Departure(stripped.(*corev1.Node))); diff != "" {
+		if diff := cmp.Diff(c.want, Departure(stripped.(*corev1.Node), at.Add(-time.Minute))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

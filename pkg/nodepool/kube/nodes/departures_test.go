@@ -144,3 +144,34 @@ func TestTheDeadlineOfANodeClaimShowsWithTheWorkersOfItsNode(t *testing.T) {
 		}
 	})
 }
+
+// Neither a heartbeat nor a watch that breaks gives the machine more time.
+func TestASpotMachineGoesTwoMinutesAfterItsTaintIsSeen(t *testing.T) {
+	besideNodes(t, &fakeNodes{list: []corev1.Node{*kubeNode("a", "1", corev1.ConditionTrue)}}, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+		claims := newClaimWatch(nil, nil, slog.New(slog.DiscardHandler))
+		tainted := func(cpu string) *corev1.Node {
+			node := kubeNode("a", cpu, corev1.ConditionTrue)
+			node.Spec.Taints = []corev1.Taint{{Key: "aws-node-termination-handler/spot-itn", Effect: corev1.TaintEffectNoSchedule}}
+			return node
+		}
+		time.Sleep(time.Hour)
+		goes := time.Now().Add(2 * time.Minute)
+		for i, tell := range []func(){
+			func() { n.update(tainted("1")) },
+			func() { n.update(tainted("2")) },
+			func() { n.replace([]*corev1.Node{tainted("2")}, "") },
+			func() { n.update(tainted("3")) },
+		} {
+			tell()
+			if got := goingOf(n, claims, nil); got == nil || !got.Deadline.Equal(goes) {
+				t.Errorf("after news %d: %+v, want the deadline %v", i, got, goes)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		n.update(kubeNode("a", "1", corev1.ConditionTrue))
+		n.update(tainted("1"))
+		if got := goingOf(n, claims, nil); got == nil || !got.Deadline.Equal(time.Now().Add(2*time.Minute)) {
+			t.Errorf("after another notice: %+v", got)
+		}
+	})
+}

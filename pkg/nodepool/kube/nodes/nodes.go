@@ -69,6 +69,8 @@ type keptNode struct {
 	// this process; zero if it is not.
 	going *departure.Notice
 	goes  time.Time
+	// reclaimed is when this process first saw that the cloud takes the machine back; zero if it does not.
+	reclaimed time.Time
 }
 
 // same reports whether nothing that is kept differs.
@@ -92,7 +94,7 @@ func (k *keptNode) forGPUs() sharing.NodeObject {
 	return decode.ForGPUs(k.object)
 }
 
-// keep converts a node as it is now.
+// keep converts a node as it is now. The caller does not hold mu.
 func (n *nodes) keep(object *corev1.Node) keptNode {
 	reader := n.fits.reader
 	reader.At = time.Now()
@@ -100,7 +102,15 @@ func (n *nodes) keep(object *corev1.Node) keptNode {
 	if node.GPUs != nil {
 		node.object = object
 	}
-	node.going = decode.Departure(object)
+	n.mu.Lock()
+	reclaimed := n.byName[object.Name].reclaimed
+	n.mu.Unlock()
+	if reclaimed.IsZero() {
+		reclaimed = reader.At
+	}
+	if node.going = decode.Departure(object, reclaimed); node.going != nil && node.going.Reclaimed {
+		node.reclaimed = reclaimed
+	}
 	return node
 }
 
