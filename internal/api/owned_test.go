@@ -173,6 +173,9 @@ func TestTheLifeOfARequest(t *testing.T) {
 		{"alice", "DELETE", path, "", nil, 404, "Problem", "unknown-request"},
 		{"alice", "PUT", llmPath + "/request_resources/Bad_ID", oneGPU, nil, 400, "Problem", "a DNS name of at most 63 characters"},
 		{"alice", "PUT", path, oneGPU, []string{"Content-Type", "text/plain"}, 415, "Problem", "media-type"},
+		{"alice", "PUT", path, oneGPU, []string{"If-None-Match", "*"}, 400, "Problem", `header If-None-Match is \"*\"`},
+		{"alice", "DELETE", path, "", []string{"If-Match", "a"}, 400, "Problem", `header If-Match is \"a\"`},
+		{"alice", "POST", path + "/renew", "", []string{"If-Match", "a"}, 400, "Problem", "header If-Match"},
 	} {
 		answer := w.by(step.caller, step.method, step.path, step.body, step.headers...)
 		text := answer.Body.String()

@@ -39,7 +39,7 @@ func (s *server) KeepRequest(c *gin.Context, namespace apiv1.Namespace, name api
 
 func (s *server) readOwned(c *gin.Context, key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error) {
 	var wanted nodepool.OwnedRequest
-	if err := checkID(id); err != nil {
+	if err := checkWrite(c, id); err != nil {
 		return wanted, err
 	}
 	text, err := readJSON(c.Writer, c.Request)
@@ -66,6 +66,18 @@ func (s *server) readOwned(c *gin.Context, key nodepool.ClusterKey, id string) (
 	return wanted, nil
 }
 
+// checkWrite refuses a bad ID, and preconditions: a write that ignored them could replace what its caller wants to keep.
+func checkWrite(c *gin.Context, id string) error {
+	for _, header := range []string{"If-Match", "If-None-Match"} {
+		if _, there := c.Request.Header[header]; there {
+			detail := fmt.Sprintf("header %s is %q, and requests have no ETag: leave it out, or write the "+
+				"ResourceRequest %s with its resourceVersion", header, shorten(c.GetHeader(header)), shorten(id))
+			return &problem{Kind: kindInvalidRequest, Detail: detail}
+		}
+	}
+	return checkID(id)
+}
+
 // ownerOf returns the owner of the requests that the caller of c makes.
 func ownerOf(c *gin.Context) string {
 	if caller := callerOf(c); caller.Name != "" {
@@ -76,7 +88,7 @@ func ownerOf(c *gin.Context) string {
 
 // DeleteRequest serves DELETE …/request_resources/{id}.
 func (s *server) DeleteRequest(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID) {
-	err := checkID(id)
+	err := checkWrite(c, id)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 		defer cancel()
@@ -92,7 +104,7 @@ func (s *server) DeleteRequest(c *gin.Context, namespace apiv1.Namespace, name a
 
 // RenewRequest serves POST …/request_resources/{id}/renew.
 func (s *server) RenewRequest(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID) {
-	err := checkID(id)
+	err := checkWrite(c, id)
 	var renewed nodepool.OwnedRequest
 	if err == nil {
 		ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
