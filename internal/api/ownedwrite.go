@@ -66,7 +66,8 @@ func (s *server) readOwned(c *gin.Context, key nodepool.ClusterKey, id string) (
 	return wanted, nil
 }
 
-// checkWrite refuses a bad ID, and preconditions: a write that ignored them could replace what its caller wants to keep.
+// checkWrite refuses a bad ID, and preconditions: a write that ignored them could replace what its caller wants to
+// keep.
 func checkWrite(c *gin.Context, id string) error {
 	for _, header := range []string{"If-Match", "If-None-Match"} {
 		if _, there := c.Request.Header[header]; there {

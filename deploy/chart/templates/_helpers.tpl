@@ -124,7 +124,7 @@ config.surge: give maxReplicas room for replacements above what the work needs
 networkPolicy.egress.dashboardPort: Heliostat calls no dashboard
 api.requestsPerSecond: 'use config: {requests-per-second: 500}'
 kubeClient: 'use config: {kube-api-qps: 100}; twice as many requests may be sent at once'
-planBudget: the plans of a cycle take about 2 s at most
+planBudget: the number of different requests bounds a plan, and no time does
 keepCosts: sum the counter heliostat_cost_total in Prometheus (docs/reference/costs.md)
 metrics.podMonitor: use metrics.serviceMonitor
 networkPolicy.egress.gcsPort: allow other ports of the GCS with networkPolicy.egress.extra
