@@ -46,9 +46,10 @@ func newDoctorCommand() *cobra.Command {
 		Use:   "doctor [RAYCLUSTER] [-n NAMESPACE] | doctor -f FILE...",
 		Short: "Checks RayClusters and their nodes for problems, explains why they matter, and shows how to fix them",
 		Long: "Examines a live API server, which it only reads, or manifests as `kubectl get -o yaml` or `-o\n" +
-			"json` prints them: RayClusters, RayServices, RayJobs, RayCronJobs, nodes, pods, Deployments,\n" +
-			"CapacityPolicies, ResourceRequests. RAYCLUSTER is NAMESPACE/NAME, or NAME with -n. Without\n" +
-			"either, it examines all RayClusters.\n" +
+			"json` prints them: RayClusters, RayServices, RayJobs, RayCronJobs, CapacityPolicies,\n" +
+			"ResourceRequests, and what bounds or places their pods: nodes, other pods, Deployments,\n" +
+			"LimitRanges, ResourceQuotas, disruption budgets, NodePools, ResourceSlices, objects of Kueue.\n" +
+			"RAYCLUSTER is NAMESPACE/NAME, or NAME with -n. Without either, it examines all RayClusters.\n" +
 			"\n" +
 			"The exit status is 0 without a finding of level error, 1 with one or if the API server cannot be\n" +
 			"read, and 2 for bad input.",
