@@ -16,9 +16,9 @@ type Search struct {
 	Claims   []Claim
 	Gangs    []*Gang
 	// placeable are the gangs that are planned for. Each of the others is planned later, or has a bundle without any
-	// place. heldRuns are those of later that have room on what exists.
-	placeable, later []*Gang
-	heldRuns         []Run
+	// place. heldRuns are those that need not be planned later, because they have room on what exists.
+	placeable []*Gang
+	heldRuns  []Run
 	// RestRequests are the REST requests in the order in which they are served. RestClaim is the index of their claim.
 	RestRequests []RestRequest
 	RestClaim    int
@@ -187,11 +187,12 @@ func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	if s.Warm != nil {
 		p.WarmPolicy = s.Warm.Policy
 	}
+	var later []*Gang
 	waiting := len(p.Requests)+len(within.Items)+len(p.kinds)+len(p.Gangs)+len(p.Warm) > 0
 	if waiting {
 		p.Base = p.openLedger(countUnused, r.markHolders(p.Gangs))
 		p.placeable = p.gangsWithPlaces()
-		p.deferMany(within.Items)
+		later = p.deferMany(within.Items)
 		p.distinctGangs = countDistinct(p.placeable)
 	}
 	overREST := Claim{Purpose: OverREST, Items: p.restItems()}
@@ -217,7 +218,7 @@ func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	if len(p.Claims) > 0 {
 		p.totals = p.openLedger(countTotals, nil)
 	}
-	p.Base = p.hold(p.aside, p.later, p.Base)
+	p.Base = p.hold(p.aside, later, p.Base)
 	for i := range p.Claims {
 		p.Claims[i].totals = p.hold(p.Claims[i].aside, nil, p.totals)
 	}

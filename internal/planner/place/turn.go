@@ -48,8 +48,8 @@ type turn struct {
 
 // deferMany leaves the demand that exceeds the bound to later plans. What has its turn in this one stays, at least one
 // shape or kind of gang. Equal gangs are of one kind, and what has the same position has its turn together. Demand that
-// nothing suits needs no turn.
-func (p *Search) deferMany(within []*Item) {
+// nothing suits needs no turn. It returns the gangs that it defers.
+func (p *Search) deferMany(within []*Item) (later []*Gang) {
 	items := slices.Concat(within, p.kinds, p.Requests)
 	items = slices.DeleteFunc(items, func(it *Item) bool { return !p.Certain(it) })
 	p.MostShapes = mostShapesOf(p.Policy, len(items))
@@ -62,7 +62,7 @@ func (p *Search) deferMany(within []*Item) {
 		shapes += len(front[0].Items())
 	}
 	if shapes <= p.MostShapes {
-		return
+		return nil
 	}
 	ring := make([]turn, 0, len(items)+len(kinds))
 	var text []byte
@@ -93,9 +93,16 @@ func (p *Search) deferMany(within []*Item) {
 			*deferred = true
 		}
 	}
-	later := func(g *Gang) bool { return g.Deferred }
-	p.later = slices.DeleteFunc(slices.Clone(p.placeable), func(g *Gang) bool { return !later(g) })
-	p.placeable = slices.DeleteFunc(p.placeable, later)
+	now := make([]*Gang, 0, len(p.placeable))
+	for _, g := range p.placeable {
+		if g.Deferred {
+			later = append(later, g)
+		} else {
+			now = append(now, g)
+		}
+	}
+	p.placeable = now
+	return later
 }
 
 // joinTurns gives all bundles of an owner's request that is all or nothing the same position, because a part of it is
@@ -310,16 +317,15 @@ func (p *Search) Deferred() *model.Deferred {
 	return &all
 }
 
-// TurnOf returns the turn of a plan that takes on an item or a gang which this one defers; empty if none of them is.
-func (p *Search) TurnOf(item func(*Item) bool, gang func(*Gang) bool) string {
-	for _, it := range p.deferredShapes() {
-		if item(it) {
+// TurnOf returns the turn of a plan that takes on the first wanted item which this one defers; empty if there is none.
+func (p *Search) TurnOf(wanted func(*Item) bool) string {
+	for _, it := range p.DeferredItems() {
+		switch {
+		case !wanted(it):
+		case it.Gang != nil:
+			return it.Gang.position
+		default:
 			return it.position
-		}
-	}
-	for _, g := range p.Gangs {
-		if g.Deferred && gang(g) {
-			return g.position
 		}
 	}
 	return ""

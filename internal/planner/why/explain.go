@@ -37,7 +37,13 @@ func Explain(s *model.Snapshot, policy model.Policy, q model.Question) (e model.
 		return e, &about
 	}
 	d := newDecision(place.Decide(s, policy))
-	if turn := d.turnOf(&q); before != "" && turn != "" { // what is assumed has its turn
+	asks := func(it *place.Item) bool {
+		if it.Gang != nil {
+			return q.AskedGang != nil && it.Gang.AsksAs(q.AskedGang)
+		}
+		return q.Demand != nil && sameRequest(q.Demand)(it.Asked())
+	}
+	if turn := d.TurnOf(asks); before != "" && turn != "" { // what is assumed has its turn
 		s.Turn = turn
 		d = newDecision(place.Decide(s, policy))
 	}
@@ -64,13 +70,6 @@ func Explain(s *model.Snapshot, policy model.Policy, q model.Question) (e model.
 		e.Message += fmt.Sprintf("; details cover the first %d of %d", mostDetails, n)
 	}
 	return e, nil
-}
-
-// turnOf returns the turn of the demand that a question asks about, if it is too much for the plan.
-func (d *decision) turnOf(q *model.Question) string {
-	return d.TurnOf(
-		func(it *place.Item) bool { return q.Demand != nil && sameRequest(q.Demand)(it.Asked()) },
-		func(g *place.Gang) bool { return q.AskedGang != nil && g.AsksAs(q.AskedGang) })
 }
 
 // sameRequest returns a function that finds the requests with these resources, and with these selectors if r has any.
