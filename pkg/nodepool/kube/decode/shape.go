@@ -19,7 +19,7 @@ import (
 
 // waitGCSReady is what the init container requests that the operator adds to each worker
 // (docs/reference/facts.md#init-container-of-workers).
-var waitGCSReady = landing.Quantities{"cpu": raydemand.One / 5, "memory": raydemand.Whole(256 << 20)}
+var waitGCSReady = positive(WaitForGCS().Requests)
 
 // podShape reads from a pod template what decides where its pods can run. The operator adds the injected init
 // containers behind those of the template.
