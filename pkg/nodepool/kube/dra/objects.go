@@ -44,8 +44,8 @@ type Objects struct {
 	// bits are the wishes that each device matches, while the wishes have this text.
 	bits   map[*resourcev1.Device]uint64
 	bitsOf string
-	// divided are the slices that have counters and devices, in two.
-	divided map[*resourcev1.ResourceSlice]division
+	// split are the slices that have counters and devices, in two.
+	split map[*resourcev1.ResourceSlice]slicePair
 }
 
 // know notes that the objects of a kind are known, even if there are none, and reports whether they were not.

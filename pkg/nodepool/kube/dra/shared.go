@@ -36,7 +36,7 @@ func (o *Objects) reach() map[string]*reach {
 		byPool[from] = append(byPool[from], o.slices[name])
 	}
 	nodes, asked, bits := map[string]*reach{}, o.pods(), map[*resourcev1.Device]uint64{}
-	divided := map[*resourcev1.ResourceSlice]division{}
+	split := map[*resourcev1.ResourceSlice]slicePair{}
 	counters := map[pool][]resourcev1.CounterSet{}
 	known := o.bits
 	if text := asked.text(o.kinds); text != o.bitsOf {
@@ -61,7 +61,7 @@ func (o *Objects) reach() map[string]*reach {
 		for _, slice := range newest {
 			counters[from] = append(counters[from], slice.Spec.SharedCounters...)
 		}
-		byPool[from] = o.divide(byPool[from], newest, divided)
+		byPool[from] = o.splitSlices(byPool[from], newest, split)
 		for _, slice := range byPool[from] {
 			for _, node := range where(slice.Spec.NodeName, slice.Spec.AllNodes, slice.Spec.NodeSelector) {
 				at(node).pools[from] = byPool[from]
@@ -100,7 +100,7 @@ func (o *Objects) reach() map[string]*reach {
 			}
 		}
 	}
-	o.bits, o.divided = bits, divided
+	o.bits, o.split = bits, split
 	groups := map[string][]string{}
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
 		r := nodes[node]
@@ -140,47 +140,6 @@ func newestOf(pool []*resourcev1.ResourceSlice) (newest []*resourcev1.ResourceSl
 		}
 	}
 	return newest, int64(len(newest)) == newest[0].Spec.Pool.ResourceSliceCount
-}
-
-// division is a ResourceSlice in two: without its counters, and they alone. counted is how many slices its pool then
-// has.
-type division struct {
-	devices, counters *resourcev1.ResourceSlice
-	counted           int64
-}
-
-// divide returns the slices of a pool with all counters in slices of their own, as the allocator wants them
-// (docs/reference/facts.md#counters-and-devices-in-one-slice). A slice that did not change keeps its parts.
-func (o *Objects) divide(
-	pool, newest []*resourcev1.ResourceSlice, divided map[*resourcev1.ResourceSlice]division,
-) (all []*resourcev1.ResourceSlice) {
-	counted := newest[0].Spec.Pool.ResourceSliceCount
-	for _, slice := range newest {
-		if len(slice.Spec.SharedCounters) > 0 && len(slice.Spec.Devices) > 0 {
-			counted++
-		}
-	}
-	if counted == newest[0].Spec.Pool.ResourceSliceCount {
-		return pool
-	}
-	for _, slice := range pool {
-		parts, known := o.divided[slice]
-		if !known || parts.counted != counted {
-			devices, counters := *slice, *slice
-			devices.Spec.SharedCounters, counters.Spec.Devices = nil, nil
-			counters.Name += "-counters"
-			devices.Spec.Pool.ResourceSliceCount, counters.Spec.Pool.ResourceSliceCount = counted, counted
-			parts = division{&devices, &counters, counted}
-		}
-		divided[slice] = parts
-		if len(slice.Spec.Devices) > 0 || len(slice.Spec.SharedCounters) == 0 {
-			all = append(all, parts.devices)
-		}
-		if len(slice.Spec.SharedCounters) > 0 {
-			all = append(all, parts.counters)
-		}
-	}
-	return all
 }
 
 // countersIn returns the counters of the pools that are reached.
