@@ -53,10 +53,7 @@ var boundSources = map[string][]source{
 	"costs": {
 		{"64 accounts", "internal/ledger/ledger.go", "limits.Accounts, 64"}, {"2,000 that ended", "internal/ledger/ledger.go", "limits.Ended, 2000"},
 	},
-	"charts of the page": {{"240 points", "internal/api/series.go", "maxChartPoints = 240"}},
-	"event streams": {
-		{"2,000", "internal/api/hub.go", "maxSubscribers = 2000"}, {"4 MiB", "internal/api/hub.go", "maxPending = 4 << 20"},
-	},
+	"event streams": {{"2,000", "internal/api/hub.go", "maxSubscribers = 2000"}},
 	"REST callers": {
 		{"10,000", "internal/api/limits.go", "maxCallers = 10_000"}, {"200 calls", "internal/api/limits.go", "maxCalls = 200"},
 		{"2,000 connections", "cmd/autoscaler/engine/servers.go", "maxConnections = 2000"},

@@ -42,7 +42,6 @@ func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
 	cmd.Flags().DurationVar(&f.interval, "interval", 30*time.Second, "pause between readings")
 	cmd.Flags().BoolVar(&f.once, "once", false, "read and write once, then exit")
 	f.kube.AddTo(cmd.Flags())
-	f.kube.CompleteOwn(cmd)
 	cmd.Flags().StringVar(&f.logFormat, "log-format", "text", "text or json")
 	return cmd
 }

@@ -69,12 +69,10 @@ func newDoctorCommand() *cobra.Command {
 	cmd.Flags().StringVarP(&flags.scope.Namespace, "namespace", "n", "", "the namespace of the RayClusters (default "+
 		"all)")
 	flags.kube.AddTo(cmd.Flags())
-	flags.kube.CompleteOwn(cmd)
 	flags.nodes.AddTo(cmd.Flags())
 	cmd.Flags().StringVar(&flags.pools, "pools", "",
 		"a file that describes pools: their sizes, and the nodes that a pool without nodes would have")
 	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)
-	cmd.ValidArgsFunction = cli.CompleteFiles
 	return cmd
 }
 

@@ -49,7 +49,6 @@ func newExplainCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
 	flags.server.AddTo(cmd)
-	flags.server.CompleteCluster(cmd)
 	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "a snapshot file, or - for standard input, instead "+
 		"of a RayCluster")

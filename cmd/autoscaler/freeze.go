@@ -88,6 +88,5 @@ func clusterCommand[T any](
 	}
 	server.AddTo(cmd)
 	cli.Output(cmd.Flags(), &output, cli.Outputs...)
-	server.CompleteCluster(cmd)
 	return cmd
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -48,11 +47,10 @@ func TestTheExamplesOfTheHelpRun(t *testing.T) {
 		"policy":   {"ml/llm has no capacity policy"},
 		"give-back": {"only shown: nothing is given back", "llm-h100-1 h100 8 gone idle", "8 of 8 GPUs are given back",
 			"ml/llm: the reservation is ended"},
-		"resume":     {"ml/llm is not suspended"},
-		"manage":     {"ml/llm is annotated heliostat.dev/mode: managed", "ml/llm is annotated heliostat.dev/mode: shadow"},
-		"unmanage":   {"ml/llm is annotated heliostat.dev/mode: shadow"},
-		"completion": {""}, // redirects its output to a file
-		"shadow":     {"Heliostat scales this RayCluster itself"},
+		"resume":   {"ml/llm is not suspended"},
+		"manage":   {"ml/llm is annotated heliostat.dev/mode: managed", "ml/llm is annotated heliostat.dev/mode: shadow"},
+		"unmanage": {"ml/llm is annotated heliostat.dev/mode: shadow"},
+		"shadow":   {"Heliostat scales this RayCluster itself"},
 		"costs": {"RAYCLUSTER GPU-HOURS COST USD USED IDLE ml/llm ", " USD in 6", "NAMESPACE OWNER", "ml RayJob/nightly",
 			"namespace,cluster,group,owner,job,cause,why,", ",,,,,idle,minimum,", "ml/llm: 1 of 2 GPUs are idle; idle GPUs have cost ", "; minReplicas keeps them kubectl edit raycluster llm -n ml"},
 		"version":   {"client: heliostat", "server: heliostat", "client: "},
@@ -108,7 +106,6 @@ func runExample(t *testing.T, self, example string) string {
 			t.Fatal(err)
 		}
 	}
-	example = regexp.MustCompile(`(?m)^.* -w$`).ReplaceAllString(example, "")
 	shell := exec.CommandContext(t.Context(), "sh", "-e")
 	shell.Dir, shell.Stdin = t.TempDir(), strings.NewReader(example+"\n")
 	shell.Env = append(os.Environ(), "SELF="+self, "PATH="+path+":"+os.Getenv("PATH"))

@@ -117,7 +117,6 @@ func commands() []*cobra.Command {
 		newDoctorCommand(),
 		engine.Serve(),
 		newVersionCommand(),
-		newCompletionCommand(),
 	}
 }
 
@@ -134,9 +133,8 @@ func rayCommands() []*cobra.Command {
 func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use: name, Short: short, SilenceUsage: true, SilenceErrors: true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		Args:              cli.UnknownCommand,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: cli.UnknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.Version = printer.BuildLine(api.ThisBuild())
 	root.SetVersionTemplate("{{.Version}}\n")
@@ -146,7 +144,6 @@ func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 	root.AddCommand(subcommands...)
 	root.InitDefaultHelpCmd()
 	for _, sub := range root.Commands() {
-		cli.CompleteRest(sub)
 		cli.CheckFlagsTogether(sub)
 		if sub.Name() == "help" {
 			sub.Args = cli.HelpTopic

@@ -63,7 +63,7 @@ func command(t *testing.T, stdin string, argv ...string) (code int, out, errOut 
 
 // tabular reports whether a command line prints tables that are at most pageWidth columns wide.
 func tabular(argv []string) bool {
-	if len(argv) < 2 || slices.Contains([]string{"completion", "__complete", "serve", "agent", "plan"}, argv[1]) || slices.Contains(argv, "--help") {
+	if len(argv) < 2 || slices.Contains([]string{"serve", "agent", "plan"}, argv[1]) || slices.Contains(argv, "--help") {
 		return false
 	}
 	at := slices.Index(argv, "-o")
@@ -351,56 +351,6 @@ func TestTheCasesOfRayAndKubeRayAreReadWithoutAWarning(t *testing.T) {
 	}
 }
 
-func TestNamesAreCompletedByWhatTheServerHas(t *testing.T) {
-	newRemote(t)
-	for _, c := range []struct {
-		argv []string
-		want string
-	}{
-		{[]string{"status", ""}, "ml/llm\n:4\n"}, {[]string{"status", "dev"}, ":4\n"}, {[]string{"freeze", "-n", "ml", "l"}, "llm\n:4\n"}, {[]string{"request", "ml/llm", ""}, ":4\n"},
-		{[]string{"status", "-o", ""}, "table\nwide\njson\nyaml\n:4\n"}, {[]string{"status", "-n", ""}, "ml\n:4\n"},
-		{[]string{"explain", "ml/llm", "--group", ""}, ":4\n"}, {[]string{"serve", "--mode", ""}, "managed\nshadow\noff\n:4\n"},
-		{[]string{"request", "ml/llm", "-f", ""}, ":0\n"}, {[]string{"doctor", ""}, ":4\n"}, {[]string{"doctor", "-f", "a", ""}, ":0\n"}, {[]string{"version", ""}, ":4\n"},
-	} {
-		code, out, _ := command(t, "", append([]string{"autoscaler", "__complete"}, c.argv...)...)
-		if code != cli.ExitOK || out != c.want {
-			t.Errorf("%v: exit %d %q, want %q", c.argv, code, out, c.want)
-		}
-	}
-}
-
-func TestContextsAreCompletedFromTheKubeconfig(t *testing.T) {
-	withoutAnyServer(t)
-	t.Setenv("KUBECONFIG", kubeconfigOf(t, "http://127.0.0.1:1"))
-	for _, name := range []string{"status", "doctor", "nodepools", "agent"} {
-		if code, out, _ := command(t, "", "autoscaler", "__complete", name, "--context", ""); code != cli.ExitOK || out != "c\n:4\n" {
-			t.Errorf("%s --context: exit %d %q", name, code, out)
-		}
-	}
-}
-
-// TestFilesAreCompletedWhereTheyAreMeant checks that the usage of a flag whose value is the name of a file says so.
-func TestFilesAreCompletedWhereTheyAreMeant(t *testing.T) {
-	for _, command := range slices.Concat(newRoot("autoscaler").Commands(), newRoot(rayName).Commands()) {
-		for _, name := range []string{"kubeconfig", "config", "pools", "prices", "filename", "snapshot", "what-if", "tls-key-file", "client-key"} {
-			if _, completed := command.GetFlagCompletionFunc(name); completed && command.Flags().Lookup(name) != nil {
-				t.Errorf("%s --%s does not complete files", command.Name(), name)
-			}
-		}
-		if command.ValidArgsFunction == nil && command.ValidArgs == nil {
-			t.Errorf("%s completes its arguments by files", command.Name())
-		}
-	}
-}
-
-func TestEveryShellGetsAScript(t *testing.T) {
-	for shell := range shells {
-		if code, out, errOut := command(t, "", "autoscaler", "completion", shell); code != cli.ExitOK || !strings.Contains(out, "autoscaler") {
-			t.Errorf("%s: exit %d %s", shell, code, errOut)
-		}
-	}
-}
-
 func TestACommandThatHearsOfNoSignalIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, stopped, code := time.Now(), false, -1
@@ -574,13 +524,12 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"status", "--server", "ftp://x"}, `--server: reading server address "ftp://x": write http://host:port`},
 		{[]string{"status", "--client-key", key}, "--client-certificate and --client-key: want both, or neither"},
 		{[]string{"status", "--token-file", "no/such"}, "reading --token-file: open no/such: no such file or directory"},
-		{[]string{"status", "--watch=perhaps"}, `--watch "perhaps": want true or false; see autoscaler status --help`},
+		{[]string{"request", "ml/llm", "--hold=perhaps"}, `--hold "perhaps": want true or false; see autoscaler request --help`},
 		{[]string{"requests", "a", "b"}, `unexpected argument "b": want one RayCluster at most, NAME or NAMESPACE/NAME; see autoscaler requests --help`},
 		{[]string{"freeze"}, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
 		{[]string{"manage"}, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see autoscaler manage --help"},
 		{[]string{"freeze", "a", "b"}, "unexpected arguments b: want one RayCluster, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
 		{[]string{"version", "now"}, `unexpected argument "now": want flags only; see autoscaler version --help`},
-		{[]string{"completion"}, `shell "": want one of bash, zsh, fish and powershell`},
 		{[]string{"request", "ml/llm", "--cpus", "two"}, `--cpus "two": want a whole number; see autoscaler request --help`},
 		{[]string{"request", "ml/llm", "--cpus", "-1"}, "--cpus -1: want a number of at least 0"},
 		{[]string{"request", "ml/llm", "--bundle", "[1]"}, `--bundle [1]: want a JSON object such as {"GPU": 1}`},

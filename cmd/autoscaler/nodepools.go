@@ -58,12 +58,10 @@ func newNodepoolsCommand() *cobra.Command {
 	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with nodes, YAML or JSON, or - for "+
 		"standard input; can be repeated")
 	flags.kube.AddTo(cmd.Flags())
-	flags.kube.CompleteOwn(cmd)
 	flags.nodes.AddOfNodes(cmd.Flags())
 	cmd.Flags().StringVar(&flags.pools, "pools", "",
 		"a file that describes pools: their sizes, prices, and the nodes that a pool without nodes would have")
 	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)
-	cmd.ValidArgsFunction = cli.CompleteFiles
 	return cmd
 }
 

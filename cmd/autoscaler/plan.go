@@ -72,7 +72,6 @@ func newPlanCommand() *cobra.Command {
 		},
 	}
 	flags.server.AddTo(cmd)
-	flags.server.CompleteCluster(cmd)
 	cli.Output(cmd.Flags(), &flags.output, "json", "table", "wide", "yaml")
 	cmd.Flags().StringVar(&flags.whatIf, "what-if", "", "with a RayCluster: a file with changes, in the format of a "+
 		"snapshot, or - for standard input")

@@ -59,7 +59,6 @@ func newRequestCommand() *cobra.Command {
 		"input")
 	cmd.Flags().BoolVar(&flags.clear, "clear", false, "remove the request")
 	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)
-	flags.server.CompleteCluster(cmd)
 	return cmd
 }
 

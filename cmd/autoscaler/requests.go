@@ -1,8 +1,7 @@
 package main
 
 import (
-	"context"
-	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,51 +12,43 @@ import (
 )
 
 func newRequestsCommand() *cobra.Command {
-	var flags watchFlags
+	var flags showFlags
 	cmd := &cobra.Command{
 		Use:   "requests [RAYCLUSTER]",
 		Short: "Lists requests for capacity and their status",
 		Long: "Lists the requests with owners of all RayClusters that you may see, or those of one RayCluster,\n" +
-			"with its plain request first. With -w, it lists them again whenever something changes.\n\n" +
+			"with its plain request first.\n\n" +
 			cli.ServerHelp,
 		Example: "  autoscaler requests\n  autoscaler requests ml/llm\n  autoscaler requests ml/llm -o json",
 		Args:    cli.AtMostOneCluster,
+		RunE:    func(cmd *cobra.Command, args []string) error { return flags.requests(cmd, args) },
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		as := printer.LookOf(cmd.OutOrStdout(), flags.Output)
-		write := printer.WriterOf(flags.Output, as, func(p *printer.Page, list apiv1.RequestList) {
-			printer.WriteRequests(p, len(args) == 0, flags.Server.Namespace, list)
-		})
-		var key nodepool.ClusterKey
-		if len(args) == 1 {
-			var err error
-			if key, err = flags.Server.Cluster(args[0]); err != nil {
-				return err
-			}
-		}
-		api, err := flags.Server.Client()
-		if err != nil {
-			return err
-		}
-		return flags.Show(cmd, api, key, func(ctx context.Context, out io.Writer) error {
-			requests, err := api.Requests(ctx, key)
-			if err != nil {
-				return err
-			}
-			return write(out, apiv1.RequestList{Items: ofNamespace(requests, flags.Server.Namespace)})
-		})
-	}
-	flags.AddTo(cmd, cli.Outputs...)
+	flags.addTo(cmd)
 	return cmd
 }
 
-// ofNamespace returns the requests of a namespace, or all if it is empty.
-func ofNamespace(requests []apiv1.OwnedRequest, namespace string) []apiv1.OwnedRequest {
-	kept := []apiv1.OwnedRequest{}
-	for _, r := range requests {
-		if namespace == "" || r.Namespace == namespace {
-			kept = append(kept, r)
+func (f *showFlags) requests(cmd *cobra.Command, args []string) (err error) {
+	var key nodepool.ClusterKey
+	if len(args) == 1 {
+		if key, err = f.server.Cluster(args[0]); err != nil {
+			return err
 		}
 	}
-	return kept
+	api, err := f.server.Client()
+	if err != nil {
+		return err
+	}
+	requests, err := api.Requests(cmd.Context(), key)
+	if err != nil {
+		return err
+	}
+	namespace := f.server.Namespace
+	requests = slices.DeleteFunc(requests, func(r apiv1.OwnedRequest) bool {
+		return namespace != "" && r.Namespace != namespace
+	})
+	write := printer.WriterOf(f.output, printer.LookOf(cmd.OutOrStdout(), f.output),
+		func(p *printer.Page, list apiv1.RequestList) {
+			printer.WriteRequests(p, len(args) == 0, namespace, list)
+		})
+	return write(cmd.OutOrStdout(), apiv1.RequestList{Items: apiv1.List(requests)})
 }

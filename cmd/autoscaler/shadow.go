@@ -1,8 +1,7 @@
 package main
 
 import (
-	"context"
-	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -12,37 +11,37 @@ import (
 )
 
 func newShadowCommand() *cobra.Command {
-	var flags watchFlags
+	var flags showFlags
 	cmd := &cobra.Command{
 		Use:   "shadow RAYCLUSTER",
 		Short: "Compares Heliostat's plan for a RayCluster in shadow mode with another writer's scaling",
 		Long: "For a RayCluster in shadow mode, shows how many pods each group has and how many Heliostat would\n" +
 			"request, how long the two have agreed, and the latest differences, newest first: how long each\n" +
 			"lasted, and the size that both wanted then.\n\n" + cli.ServerHelp,
-		Example: "  autoscaler shadow llm -n ml\n  autoscaler shadow ml/llm -w",
+		Example: "  autoscaler shadow llm -n ml\n  autoscaler shadow ml/llm -o json",
 		Args:    cli.ExactlyOneCluster,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			key, api, err := flags.Server.Target(args[0])
-			if err != nil {
-				return err
-			}
-			as := printer.LookOf(cmd.OutOrStdout(), flags.Output)
-			var cluster apiv1.Cluster
-			write := printer.WriterOf(flags.Output, as, func(p *printer.Page, compared apiv1.ShadowComparison) {
-				printer.WriteShadow(p, compared, cluster)
-			})
-			return flags.Show(cmd, api, key, func(ctx context.Context, out io.Writer) error {
-				compared, err := api.Shadow(ctx, key)
-				if err == nil && len(compared.Groups) == 0 && betweenFrames[flags.Output] == emptyLine {
-					cluster, err = api.Status(ctx, key)
-				}
-				if err != nil {
-					return err
-				}
-				return write(out, compared)
-			})
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return flags.shadow(cmd, args[0]) },
 	}
-	flags.AddTo(cmd, cli.Outputs...)
+	flags.addTo(cmd)
 	return cmd
+}
+
+func (f *showFlags) shadow(cmd *cobra.Command, argument string) error {
+	key, api, err := f.server.Target(argument)
+	if err != nil {
+		return err
+	}
+	compared, err := api.Shadow(cmd.Context(), key)
+	if err != nil {
+		return err
+	}
+	var cluster apiv1.Cluster
+	if len(compared.Groups) == 0 && !slices.Contains([]string{"json", "yaml"}, f.output) {
+		if cluster, err = api.Status(cmd.Context(), key); err != nil {
+			return err
+		}
+	}
+	write := printer.WriterOf(f.output, printer.LookOf(cmd.OutOrStdout(), f.output),
+		func(p *printer.Page, compared apiv1.ShadowComparison) { printer.WriteShadow(p, compared, cluster) })
+	return write(cmd.OutOrStdout(), compared)
 }

@@ -1,8 +1,7 @@
 package main
 
 import (
-	"context"
-	"io"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -12,18 +11,29 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
+// showFlags are the flags of commands that show what a server knows about one RayCluster or all of them.
+type showFlags struct {
+	server cli.ServerFlags
+	output string
+}
+
+// addTo adds the flags to a command.
+func (f *showFlags) addTo(cmd *cobra.Command) {
+	f.server.AddTo(cmd)
+	cli.Output(cmd.Flags(), &f.output, cli.Outputs...)
+}
+
 func newStatusCommand() *cobra.Command {
-	var flags watchFlags
+	var flags showFlags
 	cmd := &cobra.Command{
 		Use:   "status [RAYCLUSTER]",
 		Short: "Shows all RayClusters, or one with its groups, demand, reasons and recent changes",
 		Long: "Shows the state and decisions of Heliostat: all RayClusters with one line each, or one in detail.\n" +
-			"With -w it shows them again whenever something changes. In tables, - means unknown.\n\n" +
+			"In tables, - means unknown.\n\n" +
 			cli.ServerHelp,
 		Example: `  autoscaler status
   autoscaler status llm -n ml
-  autoscaler status ml/llm -o yaml
-  autoscaler status ml/llm -w`,
+  autoscaler status ml/llm -o yaml`,
 		Args: cli.AtMostOneCluster,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -32,40 +42,52 @@ func newStatusCommand() *cobra.Command {
 			return statusOfCluster(&flags, cmd, args[0])
 		},
 	}
-	flags.AddTo(cmd, cli.Outputs...)
+	flags.addTo(cmd)
 	return cmd
 }
 
-func statusOfFleet(f *watchFlags, cmd *cobra.Command) error {
-	as := printer.LookOf(cmd.OutOrStdout(), f.Output)
-	write := printer.WriterOf(f.Output, as, func(p *printer.Page, list apiv1.ClusterList) {
-		printer.WriteFleet(p, f.Server.Namespace, list)
+func statusOfFleet(f *showFlags, cmd *cobra.Command) error {
+	as := printer.LookOf(cmd.OutOrStdout(), f.output)
+	write := printer.WriterOf(f.output, as, func(p *printer.Page, list apiv1.ClusterList) {
+		printer.WriteFleet(p, f.server.Namespace, list)
 	})
-	api, err := f.Server.Client()
+	api, err := f.server.Client()
 	if err != nil {
 		return err
 	}
-	return f.Show(cmd, api, nodepool.ClusterKey{}, func(ctx context.Context, out io.Writer) error {
-		clusters, err := api.Clusters(ctx, f.Server.Namespace)
-		if err != nil {
-			return err
-		}
-		return write(out, apiv1.ClusterList{Items: append([]apiv1.ClusterSummary{}, clusters...)})
-	})
+	clusters, err := api.Clusters(cmd.Context(), f.server.Namespace)
+	if err != nil {
+		return err
+	}
+	return write(cmd.OutOrStdout(), apiv1.ClusterList{Items: apiv1.List(clusters)})
 }
 
-func statusOfCluster(f *watchFlags, cmd *cobra.Command, argument string) error {
-	as := printer.LookOf(cmd.OutOrStdout(), f.Output)
-	write := printer.WriterOf(f.Output, as, printer.WriteCluster)
-	key, api, err := f.Server.Target(argument)
+func statusOfCluster(f *showFlags, cmd *cobra.Command, argument string) error {
+	write := printer.WriterOf(f.output, printer.LookOf(cmd.OutOrStdout(), f.output), printer.WriteCluster)
+	key, api, err := f.server.Target(argument)
 	if err != nil {
 		return err
 	}
-	return f.Show(cmd, api, key, func(ctx context.Context, out io.Writer) error {
-		cluster, err := api.Status(ctx, key)
-		if err != nil {
-			return err
-		}
-		return write(out, cluster)
-	})
+	cluster, err := api.Status(cmd.Context(), key)
+	if err != nil {
+		return err
+	}
+	return write(cmd.OutOrStdout(), cluster)
+}
+
+// noteStaleness writes a note to standard error if Ray's state cannot be read: an answer about a request or about
+// demand is as old as the last reading.
+func noteStaleness(cmd *cobra.Command, api *apiv1.Client, key nodepool.ClusterKey) {
+	cluster, err := api.Status(cmd.Context(), key)
+	if err != nil {
+		return // a user with the right to request may lack the right to read the status
+	}
+	writeNote(cmd, printer.NotRead(cluster))
+}
+
+// writeNote writes a note, if there is one, to standard error: programs read standard output.
+func writeNote(cmd *cobra.Command, note string) {
+	if note != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: note: %s\n", cmd.Root().Name(), printer.Printable(note))
+	}
 }

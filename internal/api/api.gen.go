@@ -31,9 +31,6 @@ type ServerInterface interface {
 	// ListCosts Show what the pods of RayClusters cost
 	// (GET /v1/costs)
 	ListCosts(c *gin.Context, params ListCostsParams)
-	// FollowFleet Follow all RayClusters with server-sent events
-	// (GET /v1/events)
-	FollowFleet(c *gin.Context)
 	// ListNamespaceClusters List the RayClusters of one namespace
 	// (GET /v1/namespaces/{namespace}/rayclusters)
 	ListNamespaceClusters(c *gin.Context, namespace Namespace)
@@ -109,9 +106,6 @@ type ServerInterface interface {
 	// ResumeCluster Resume a RayCluster that was suspended because it was idle
 	// (PUT /v1/namespaces/{namespace}/rayclusters/{name}/resume)
 	ResumeCluster(c *gin.Context, namespace Namespace, name Name)
-	// GetSeries Show demand and capacity of the last two hours
-	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/series)
-	GetSeries(c *gin.Context, namespace Namespace, name Name)
 	// GetShadow Compare Heliostat with the other autoscaler
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/shadow)
 	GetShadow(c *gin.Context, namespace Namespace, name Name)
@@ -239,19 +233,6 @@ func (siw *ServerInterfaceWrapper) ListCosts(c *gin.Context) {
 	}
 
 	siw.Handler.ListCosts(c, params)
-}
-
-// FollowFleet operation middleware
-func (siw *ServerInterfaceWrapper) FollowFleet(c *gin.Context) {
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.FollowFleet(c)
 }
 
 // ListNamespaceClusters operation middleware
@@ -1203,40 +1184,6 @@ func (siw *ServerInterfaceWrapper) ResumeCluster(c *gin.Context) {
 	siw.Handler.ResumeCluster(c, namespace, name)
 }
 
-// GetSeries operation middleware
-func (siw *ServerInterfaceWrapper) GetSeries(c *gin.Context) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "namespace" -------------
-	var namespace Namespace
-
-	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	// ------------- Path parameter "name" -------------
-	var name Name
-
-	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.GetSeries(c, namespace, name)
-}
-
 // GetShadow operation middleware
 func (siw *ServerInterfaceWrapper) GetShadow(c *gin.Context) {
 
@@ -1418,7 +1365,6 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters", wrapper.ListNamespaceClusters)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name", wrapper.GetCluster)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/snapshot", wrapper.GetSnapshot)
-	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/series", wrapper.GetSeries)
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources", wrapper.ClearRequestedResources)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources", wrapper.GetRequestedResources)
 	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources", wrapper.RequestResources)
@@ -1444,7 +1390,6 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history/:id", wrapper.GetHistory)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history/:id/plan", wrapper.GetHistoryPlan)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/events", wrapper.FollowCluster)
-	router.GET(options.BaseURL+"/v1/events", wrapper.FollowFleet)
 	router.GET(options.BaseURL+"/v1/costs", wrapper.ListCosts)
 	router.GET(options.BaseURL+"/v1/nodepools", wrapper.ListNodepools)
 	router.GET(options.BaseURL+"/healthz", wrapper.Healthz)

@@ -56,26 +56,6 @@ func (s *server) GetSnapshot(c *gin.Context, namespace apiv1.Namespace, name api
 	s.answer(c, view.Snapshot, err)
 }
 
-// GetSeries serves GET …/series.
-func (s *server) GetSeries(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	s.show(c, namespace, name, func(view View) any {
-		answer := apiv1.Series{Points: []apiv1.SeriesPoint{}}
-		if s.Series != nil {
-			for _, point := range s.Series.Points(view.Cluster) {
-				answer.Points = append(answer.Points, seriesPoint(point))
-			}
-		}
-		return answer
-	})
-}
-
-func seriesPoint(p ChartPoint) apiv1.SeriesPoint {
-	return apiv1.SeriesPoint{
-		At: p.At.UTC(), Capacity: p.Capacity.Bundle(), Used: p.Used.Bundle(),
-		Waiting: p.Waiting.Bundle(), Desired: p.Desired.Bundle(),
-	}
-}
-
 // GetShadow serves GET …/rayclusters/{name}/shadow.
 func (s *server) GetShadow(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	s.show(c, namespace, name, func(view View) any {

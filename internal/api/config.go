@@ -48,8 +48,6 @@ type Config struct {
 	Clusters ClusterWriter
 	// GiveBacks agrees on what RayClusters give back. Without it, the server does not serve give_back.
 	GiveBacks GiveBacks
-	// Series holds the points of the page's charts; without it, they are empty.
-	Series *Charts
 	// History holds past decisions; without it, the history is empty.
 	History History
 	// Costs holds what RayClusters cost, in Currency; without it, there are none.

@@ -30,8 +30,6 @@ func (r *relay) divide(c *gin.Context) {
 		if _, complete := r.Division.Addresses(); !complete {
 			r.unavailable(c, movesNow)
 		}
-	case path == "/v1/events":
-		r.gatherStreams(c)
 	case strings.HasSuffix(path, "/rayclusters"):
 		r.gatherLists(c)
 	case path == "/v1/costs":

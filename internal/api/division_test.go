@@ -1,15 +1,12 @@
 package api
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -122,7 +119,7 @@ func TestAShardNeverAnswersWithAPartOfTheList(t *testing.T) {
 		server := serving(t, func(c *Config) {
 			c.Division, c.Hub, c.Leadership = f, NewHub(HubConfig{}), &fakeLeadership{leads: true}
 		})
-		for _, path := range []string{"/v1/rayclusters", "/v1/events"} {
+		for _, path := range []string{"/v1/rayclusters"} {
 			response, text := ask(t, server, http.MethodGet, path, "")
 			wantUnavailable(t, name+" "+path, response, text, test.says)
 		}
@@ -132,7 +129,7 @@ func TestAShardNeverAnswersWithAPartOfTheList(t *testing.T) {
 func TestAListLacksNothingThatAnotherShardIsAboutToTake(t *testing.T) {
 	d := newDivided(t)
 	d.divisions[1].change(func() { d.divisions[1].moving = true })
-	for _, path := range []string{"/v1/rayclusters", "/v1/events"} {
+	for _, path := range []string{"/v1/rayclusters"} {
 		response, text := ask(t, d.servers[0], http.MethodGet, path, "")
 		if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, "move between shards") {
 			t.Errorf("%s: %s, %s", path, response.Status, text)
@@ -207,82 +204,5 @@ func TestThePageKnowsTheRefusalOfARayClusterWithoutShard(t *testing.T) {
 	webui.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/", nil))
 	if words := "error.message.startsWith('no shard decides')"; !strings.Contains(page.Body.String(), words) {
 		t.Errorf("the page lacks %s", words)
-	}
-}
-
-// openStream calls for the stream of all RayClusters as alice.
-func openStream(ctx context.Context, t *testing.T, server *httptest.Server) *http.Response {
-	t.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/v1/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer alice")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response
-}
-
-// stream reads the names of the RayClusters in status events until ctx ends or the stream does.
-func stream(ctx context.Context, t *testing.T, server *httptest.Server, names chan<- string) (ended <-chan struct{}) {
-	t.Helper()
-	response := openStream(ctx, t, server)
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("the stream: %s", response.Status)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer response.Body.Close()
-		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-			for _, name := range []string{"alpha", "zeta"} {
-				if strings.HasPrefix(lines.Text(), "data:") && strings.Contains(lines.Text(), `"name":"`+name+`"`) {
-					names <- name
-				}
-			}
-		}
-	}()
-	return done
-}
-
-func TestAStreamHasTheEventsOfAllShardsAndEndsWhenOneMoves(t *testing.T) {
-	d := newDivided(t)
-	names := make(chan string, 100)
-	ended := stream(t.Context(), t, d.servers[0], names)
-	seen := map[string]bool{}
-	wait := func(what string, until func() bool) {
-		t.Helper()
-		deadline := time.After(20 * time.Second)
-		for !until() {
-			select {
-			case name := <-names:
-				seen[name] = true
-			case <-deadline:
-				t.Fatalf("%s: only %v were in the stream", what, seen)
-			}
-		}
-	}
-	wait("at first", func() bool { return seen["alpha"] && seen["zeta"] })
-	clear(seen)
-	d.hubs[1].Changed(nodepool.ClusterKey{Namespace: "ml", Name: "alpha"})
-	wait("a change at the other shard", func() bool { return seen["alpha"] })
-	d.hubs[1].Moved(nodepool.ClusterKey{Namespace: "ml", Name: "alpha"})
-	select {
-	case <-ended:
-	case <-time.After(20 * time.Second):
-		t.Error("the stream goes on without a RayCluster that has moved")
-	}
-}
-
-func TestAStreamEndsWhenTheShardsChange(t *testing.T) {
-	d := newDivided(t)
-	ended := stream(t.Context(), t, d.servers[0], make(chan string, 100))
-	d.divisions[0].change(func() { d.divisions[0].others = nil })
-	select {
-	case <-ended:
-	case <-time.After(20 * time.Second):
-		t.Error("the stream goes on without the RayClusters of a shard that is new")
 	}
 }

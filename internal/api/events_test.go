@@ -2,17 +2,13 @@ package api
 
 import (
 	"bufio"
-	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,24 +16,10 @@ import (
 
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-func TestAFailedReviewChangesNothing(t *testing.T) {
-	f, err := newNamespaceFilter(&oneCluster{view: busy()}, func(namespaces []string) (bool, map[string]bool, error) {
-		return false, map[string]bool{namespaces[0]: true}, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.ask = func([]string) (bool, map[string]bool, error) { return false, nil, errors.New("connection refused") }
-	if gained, err := f.review(); err == nil || len(gained) > 0 || !f.includes(busyKey) {
-		t.Errorf("%v gained, %v", gained, err)
-	}
-}
 
 func TestAnotherShapeOfADemandIsAChange(t *testing.T) {
 	of := func(change func(*planner.DemandSummary)) uint64 {
@@ -95,230 +77,39 @@ func TestAnotherStateOfARequestIsAChange(t *testing.T) {
 	}
 }
 
-// fleetStream follows a growing fleet as a caller with these rights.
-func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Right) bool, views ...View) (*growingFleet, *Hub, <-chan apiv1.Event) {
-	t.Helper()
-	fleet := &growingFleet{views: fakeFleet{}}
-	for _, view := range views {
-		fleet.add(view)
-	}
-	hub := NewHub(HubConfig{Interval: -1, Heartbeat: heartbeat})
-	rights := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return allowed(right) }}
-	w := newFixture(t)
-	server, err := NewServer(Config{Fleet: fleet, Requests: w.requests, Owned: noOwned{}, Access: rights, Hub: hub})
-	if err != nil {
-		t.Fatal(err)
-	}
-	running := httptest.NewUnstartedServer(nil)
-	running.Config = server
-	running.Start()
-	t.Cleanup(running.Close)
-	t.Cleanup(hub.Close)
-	caller, err := apiv1.NewClient(running.URL, &http.Client{Transport: bearer{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	received, _ := heard(t, caller, nodepool.ClusterKey{})
-	return fleet, hub, received
-}
-
-// bearer adds the token ada.
-type bearer struct{}
-
-func (bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer ada")
-	return http.DefaultTransport.RoundTrip(r)
-}
-
-func viewOf(namespace, name string) View {
-	view := busy()
-	view.Cluster = nodepool.ClusterKey{Namespace: namespace, Name: name}
-	return view
-}
-
-func subjectOf(t *testing.T, event apiv1.Event) string {
-	t.Helper()
-	var of struct{ Namespace, Name string }
-	if err := json.Unmarshal(event.Data, &of); err != nil {
-		t.Fatal(err)
-	}
-	return event.Kind + " " + of.Namespace + "/" + of.Name
-}
-
-func TestAFleetStreamShowsNewNamespaces(t *testing.T) {
-	for name, allowed := range map[string]func(access.Right) bool{
-		"who may list everywhere":         func(access.Right) bool { return true },
-		"who may list the new namespace":  func(right access.Right) bool { return slices.Contains([]string{"ml", "new"}, right.Namespace) },
-		"who may list it by its own name": func(right access.Right) bool { return right.Namespace != "" && right.Namespace != "hidden" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			fleet, hub, received := fleetStream(t, 10*time.Millisecond, allowed, viewOf("ml", "llm"))
-			if got := subjectOf(t, next(t, received)); got != "status ml/llm" {
-				t.Fatalf("it begins with %s", got)
-			}
-			fleet.add(viewOf("new", "young"))
-			hub.Changed(nodepool.ClusterKey{Namespace: "new", Name: "young"})
-			if got := subjectOf(t, next(t, received)); got != "status new/young" {
-				t.Errorf("of the new namespace %s is heard", got)
-			}
-		})
-	}
-}
-
-func TestAFleetStreamHidesForbiddenNamespaces(t *testing.T) {
-	fleet, hub, received := fleetStream(t, 10*time.Millisecond, func(right access.Right) bool { return right.Namespace == "ml" }, viewOf("ml", "llm"))
-	next(t, received)
-	fleet.add(viewOf("hidden", "secret"))
-	hub.Changed(nodepool.ClusterKey{Namespace: "hidden", Name: "secret"})
-	fleet.add(viewOf("ml", "second"))
-	hub.Changed(nodepool.ClusterKey{Namespace: "ml", Name: "second"})
-	if got := subjectOf(t, next(t, received)); got != "status ml/second" {
-		t.Errorf("%s is heard", got)
-	}
-}
-
-// A short heartbeat saves the test from waiting. A revoked right takes effect with the next heartbeat.
-func TestAFleetStreamHidesNamespacesAfterTheRightIsRevoked(t *testing.T) {
-	var revoked atomic.Bool
-	asked := make(chan struct{}, 1)
-	allowed := func(right access.Right) bool {
-		if revoked.Load() && right.Namespace == "ml" {
-			select {
-			case asked <- struct{}{}:
-			default:
-			}
-		}
-		return right.Namespace == "other" || right.Namespace == "ml" && !revoked.Load()
-	}
-	_, hub, received := fleetStream(t, time.Millisecond, allowed, viewOf("ml", "llm"), viewOf("other", "llm"))
-	next(t, received)
-	next(t, received)
-	revoked.Store(true)
-	<-asked // the review of one heartbeat
-	<-asked // the review of the next one, so the first is complete
-	hub.Changed(llm)
-	hub.Changed(nodepool.ClusterKey{Namespace: "other", Name: "llm"})
-	for range 3 {
-		if got := subjectOf(t, next(t, received)); got[len(got)-len("other/llm"):] != "other/llm" {
-			t.Errorf("%s is heard after the right was taken away", got)
-		}
-	}
-}
-
-// oneCluster is a fleet of one cluster, which tests change.
-type oneCluster struct {
-	mu   sync.Mutex // guards view
-	view View
-}
-
-func (f *oneCluster) set(view View) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.view = view
-}
-
-func (f *oneCluster) Views() []View {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return []View{f.view}
-}
-
-func (f *oneCluster) View(key nodepool.ClusterKey) (View, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.view, f.view.Cluster == key
-}
-
-func TestAHubWithoutSubscribersStoresNothing(t *testing.T) {
-	h := NewHub(HubConfig{Interval: -1})
-	h.SetFleet(&oneCluster{view: busy()})
-	h.Changed(busyKey)
-	if len(h.changed) != 0 || h.done != nil {
-		t.Error("the hub stores changes without a subscriber")
-	}
-	s := newSubscriber(func(nodepool.ClusterKey) bool { return true })
-	if err := h.add(s); err != nil {
-		t.Fatal(err)
-	}
-	h.Changed(busyKey)
-	<-s.wake
-	h.remove(s)
-	<-h.done
-	if len(h.sent) != 0 {
-		t.Error("the hub stores what it sent after the last subscriber left")
-	}
-	if n := testing.AllocsPerRun(100, func() { h.Changed(busyKey) }); n != 0 {
-		t.Errorf("a decision without subscribers makes %v allocations", n)
-	}
-}
-
-func TestTheHubRefusesTooManySubscribers(t *testing.T) {
-	h := NewHub(HubConfig{Interval: -1})
-	for range maxSubscribers {
-		h.subscribers[newSubscriber(nil)] = true
-	}
-	if err := h.add(newSubscriber(nil)); !errors.Is(err, errFull) {
-		t.Errorf("%v", err)
-	}
-}
-
-// The time from one decision until 1000 subscribers have its events.
-func BenchmarkHubWith1000Subscribers(b *testing.B) {
-	fleet := &oneCluster{}
-	h := NewHub(HubConfig{Interval: -1})
-	h.SetFleet(fleet)
-	defer h.Close()
-	subscribers := make([]*subscriber, 1000)
-	for i := range subscribers {
-		subscribers[i] = newSubscriber(func(key nodepool.ClusterKey) bool { return key == busyKey })
-		if err := h.add(subscribers[i]); err != nil {
-			b.Fatal(err)
-		}
-	}
-	view, desired := busy(), 0
-	b.ReportAllocs()
-	for b.Loop() {
-		desired++
-		view.Plan.Groups = slices.Clone(view.Plan.Groups)
-		view.Plan.Groups[0].Desired = desired
-		fleet.set(view)
-		h.Changed(busyKey)
-		for _, s := range subscribers {
-			<-s.wake
-			s.take()
-		}
-	}
-}
-
-func BenchmarkHubWithoutSubscribers(b *testing.B) {
-	h := NewHub(HubConfig{Interval: -1})
-	b.ReportAllocs()
-	for b.Loop() {
-		h.Changed(busyKey)
-	}
-}
-
 // Ages, and sentences with seconds in them, differ after every decision.
 func TestTheSameDecisionASecondLaterIsNotAChange(t *testing.T) {
-	h := NewHub(HubConfig{})
-	h.SetFleet(&oneCluster{view: busy()})
-	if events := h.changes(busy()); len(events) != 3 {
+	fleet, sent := &movingFleet{}, sentEvents{}
+	fleet.set(busy())
+	if events := sent.changes(fleet, busyKey); len(events) != 3 {
 		t.Errorf("the first decision has %d events", len(events))
 	}
 	later := busy()
 	later.At, later.Read = busyNoon, addon.ReadAt(busyNoon)
 	later.Plan.Groups = slices.Clone(later.Plan.Groups)
 	later.Plan.Groups[0].Reasons = []planner.Reason{{Code: planner.Capped, Message: "the same, one second later"}}
-	if events := h.changes(later); len(events) != 0 {
-		t.Errorf("%d events: %s", len(events), events[0].text)
+	fleet.set(later)
+	if events := sent.changes(fleet, busyKey); len(events) != 0 {
+		t.Errorf("%d events: %s", len(events), events[0])
+	}
+}
+
+func TestTheHubRefusesTooManyStreams(t *testing.T) {
+	h := NewHub(HubConfig{})
+	for range maxSubscribers {
+		if _, err := h.add(busyKey); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.add(busyKey); !errors.Is(err, errFull) || h.Used() != 1 {
+		t.Errorf("%v, %v of the streams are in use", err, h.Used())
 	}
 }
 
 func TestAStreamEndsIfItsReaderStopsReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHub(HubConfig{})
-		h.SetFleet(&oneCluster{view: busy()})
+		h.SetFleet(fakeFleet{busyKey: busy()})
 		network := servingInMemory(t, func(w http.ResponseWriter, r *http.Request) {
 			_ = h.FollowCluster(w, r, busyKey, func() error { return nil })
 		})
@@ -331,118 +122,88 @@ func TestAStreamEndsIfItsReaderStopsReading(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(streamTimeout - time.Second)
-		if n := h.subscribed.Load(); n != 1 {
-			t.Errorf("%d subscribers before the timeout", n)
+		if h.Used() == 0 {
+			t.Error("the stream has ended before the timeout")
 		}
 		time.Sleep(2 * time.Second)
-		if h.subscribed.Load() != 0 {
+		if h.Used() != 0 {
 			t.Error("the stream goes on after the timeout")
 		}
 	})
 }
 
-// streaming starts a server with a hub that dispatches without pauses.
-func streaming(t *testing.T, config HubConfig) (*fixture, *Hub, *apiv1.Client) {
+// event is one server-sent event.
+type event struct{ kind, data string }
+
+// openStream calls for the events of a RayCluster as alice.
+func openStream(t *testing.T, server *httptest.Server) io.Reader {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+llmPath+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer alice")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%+v, %v", response, err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	return response.Body
+}
+
+// streaming starts a server with a fleet of one cluster and a hub without pauses, and returns the first events of a
+// stream and a function that reads the next one; its kind is "" when the stream has ended.
+func streaming(t *testing.T, config HubConfig) (fleet *movingFleet, hub *Hub, next func() event) {
 	t.Helper()
 	config.Interval = -1
-	hub := NewHub(config)
-	w := newFixture(t)
-	server, err := NewServer(Config{Fleet: w.fleet, Requests: w.requests, Owned: noOwned{}, Now: func() time.Time { return w.now }, Hub: hub})
-	if err != nil {
-		t.Fatal(err)
-	}
-	running := httptest.NewUnstartedServer(nil)
-	running.Config = server
-	running.Start()
-	t.Cleanup(running.Close)
+	fleet, hub = &movingFleet{}, NewHub(config)
+	fleet.set(busy())
+	server := serving(t, func(c *Config) { c.Fleet, c.Hub = fleet, hub })
 	t.Cleanup(hub.Close)
-	caller, err := apiv1.NewClient(running.URL, running.Client())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w, hub, caller
-}
-
-// heard follows a cluster and returns its events.
-func heard(t *testing.T, caller *apiv1.Client, key nodepool.ClusterKey) (received <-chan apiv1.Event, ended <-chan error) {
-	t.Helper()
-	c, e := make(chan apiv1.Event), make(chan error, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	go func() {
-		defer close(c)
-		e <- caller.Follow(ctx, key, func(event apiv1.Event) error {
-			select {
-			case c <- event:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
+	lines := bufio.NewScanner(openStream(t, server))
+	return fleet, hub, func() (e event) {
+		for lines.Scan() && (lines.Text() != "" || e.kind == "") {
+			if kind, is := strings.CutPrefix(lines.Text(), "event: "); is {
+				e.kind = kind
 			}
-		})
-	}()
-	return c, e
-}
-
-func next(t *testing.T, received <-chan apiv1.Event) apiv1.Event {
-	t.Helper()
-	event, ok := <-received
-	if !ok {
-		t.Fatal("the stream ended")
+			if data, is := strings.CutPrefix(lines.Text(), "data: "); is {
+				e.data = data
+			}
+		}
+		return e
 	}
-	return event
-}
-
-// kindsOf returns the kinds of the next n events.
-func kindsOf(t *testing.T, received <-chan apiv1.Event, n int) (kinds []string) {
-	for range n {
-		kinds = append(kinds, next(t, received).Kind)
-	}
-	return kinds
 }
 
 func TestAStreamSendsTheStateAndThenChanges(t *testing.T) {
-	fleet := &movingFleet{}
-	fleet.set(busy())
-	_, hub, caller := streaming(t, HubConfig{})
-	hub.SetFleet(fleet)
-	got, _ := heard(t, caller, llm)
-	if kinds := kindsOf(t, got, 3); !slices.Equal(kinds, []string{"status", "demand", "plan"}) {
-		t.Fatalf("a stream begins with %v", kinds)
+	fleet, hub, next := streaming(t, HubConfig{})
+	kinds := func(want ...string) {
+		t.Helper()
+		for _, kind := range want {
+			if got := next(); got.kind != kind || !strings.Contains(got.data, `"name":"llm"`) {
+				t.Fatalf("got %+v, want %s of %v", got, kind, want)
+			}
+		}
 	}
-	hub.Changed(llm) // the first dispatch sends everything, because nothing was sent before
-	if kinds := kindsOf(t, got, 3); !slices.Equal(kinds, []string{"status", "demand", "plan"}) {
-		t.Fatalf("the first dispatch sends %v", kinds)
-	}
+	kinds("status", "demand", "plan")
 	grown := busy()
 	grown.Plan.Groups = slices.Clone(grown.Plan.Groups)
 	grown.Plan.Groups[1].Desired = 3
 	fleet.set(grown)
 	hub.Changed(llm)
-	event := next(t, got)
-	var status apiv1.ClusterSummary
-	if err := json.Unmarshal(event.Data, &status); err != nil || event.Kind != "status" || status.Workers.Desired != 7 || status.Name != "llm" {
-		t.Errorf("%s %s, %v", event.Kind, event.Data, err)
+	kinds("status", "plan")
+	fleet.set(View{})
+	hub.Changed(llm)
+	hub.Changed(llm)
+	if got := next(); got.kind != "gone" || got.data != `{"name":"llm","namespace":"ml"}` {
+		t.Errorf("of a deleted cluster: %+v", got)
 	}
-	if event := next(t, got); event.Kind != "plan" || event.ID == "" || !strings.HasPrefix(string(event.Data), `{"namespace":"ml","name":"llm"`) {
-		t.Errorf("%+v", event)
-	}
-}
-
-func TestAFleetStreamSendsEachStatusAndThenChanges(t *testing.T) {
-	w, hub, caller := streaming(t, HubConfig{})
-	w.fleet[otherKey] = View{Decision: addon.Decision{Cluster: otherKey, Mode: nodepool.Off}}
-	got, _ := heard(t, caller, nodepool.ClusterKey{})
-	if kinds := kindsOf(t, got, 2); !slices.Equal(kinds, []string{"status", "status"}) {
-		t.Fatalf("it begins with %v", kinds)
-	}
-	hub.Gone(nodepool.ClusterKey{Namespace: "ml", Name: "former"})
-	if event := next(t, got); event.Kind != "gone" || string(event.Data) != `{"namespace":"ml","name":"former"}` {
-		t.Errorf("%s %s", event.Kind, event.Data)
-	}
-	hub.Gone(otherKey) // it exists
-	hub.Changed(otherKey)
-	if kinds := kindsOf(t, got, 3); !slices.Equal(kinds, []string{"status", "demand", "plan"}) {
-		t.Errorf("a cluster that is there again: %v", kinds)
+	fleet.set(grown)
+	hub.Changed(llm)
+	kinds("status", "demand", "plan")
+	hub.Changed(nodepool.ClusterKey{Namespace: "ml", Name: "other"})
+	hub.Moved(llm)
+	if got := next(); got.kind != "end" || !strings.Contains(got.data, "ml/llm has moved to another replica") {
+		t.Errorf("of a cluster of another replica: %+v", got)
 	}
 }
 
@@ -475,80 +236,43 @@ func TestAStreamHasNoWriteTimeout(t *testing.T) {
 }
 
 func TestAStreamHasAMaximumAge(t *testing.T) {
-	_, _, caller := streaming(t, HubConfig{MaxAge: time.Millisecond})
-	err := caller.Follow(t.Context(), llm, func(apiv1.Event) error { return nil })
-	if !errors.Is(err, apiv1.ErrStreamEnded) || !strings.Contains(err.Error(), "a stream lasts 1ms") {
-		t.Errorf("%v", err)
+	_, _, next := streaming(t, HubConfig{MaxAge: time.Millisecond})
+	got := next()
+	for got.kind != "end" && got.kind != "" {
+		got = next()
+	}
+	if !strings.Contains(got.data, "a stream lasts 1ms") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A token may be revoked, or a right removed, while a stream is open.
+func TestAStreamEndsWithTheRightToIt(t *testing.T) {
+	var revoked atomic.Bool
+	hub := NewHub(HubConfig{Heartbeat: time.Millisecond})
+	t.Cleanup(hub.Close)
+	server := serving(t, func(c *Config) {
+		c.Fleet, c.Hub = fakeFleet{llm: busy()}, hub
+		c.Access = &fakeAccess{allowed: func(access.Caller, access.Right) bool { return !revoked.Load() }}
+	})
+	time.AfterFunc(50*time.Millisecond, func() { revoked.Store(true) })
+	if response, text := ask(t, server, http.MethodGet, llmPath+"/events", ""); response.StatusCode != http.StatusOK || !strings.Contains(text, "event: end\ndata: ") || !strings.Contains(text, "may not get rayclusters") {
+		t.Errorf("%s: %s", response.Status, text)
 	}
 }
 
 func TestTheShutdownDoesNotWaitForStreams(t *testing.T) {
-	_, hub, caller := streaming(t, HubConfig{})
-	got, ended := heard(t, caller, llm)
-	next(t, got)
+	_, hub, next := streaming(t, HubConfig{})
+	next()
 	hub.Close()
-	for range got {
+	got := next()
+	for got.kind != "end" && got.kind != "" {
+		got = next()
 	}
-	if err := <-ended; !errors.Is(err, apiv1.ErrStreamEnded) {
-		t.Errorf("%v", err)
+	if !strings.Contains(got.data, serverEnds) {
+		t.Errorf("%+v", got)
 	}
-	err := caller.Follow(t.Context(), llm, func(apiv1.Event) error { return nil })
-	var problem *apiv1.Problem
-	if !errors.As(err, &problem) || problem.Status != http.StatusServiceUnavailable {
+	if _, err := hub.add(llm); !errors.Is(err, errClosed) {
 		t.Errorf("a stream of a server that ends: %v", err)
-	}
-}
-
-func TestANewEventReplacesThePendingOneOfItsTopic(t *testing.T) {
-	s := newSubscriber(nil)
-	other := nodepool.ClusterKey{Name: "other"}
-	s.put(event{topic: topic{busyKey, "plan"}, text: []byte("1")}, event{topic: topic{busyKey, "status"}, text: []byte("2")}, event{topic: topic{other, "plan"}, text: []byte("3")}, event{topic: topic{busyKey, "plan"}, text: []byte("44")})
-	events, ended := s.take()
-	var texts []string
-	for _, f := range events {
-		texts = append(texts, string(f.text))
-	}
-	if want := []string{"2", "3", "44"}; !slices.Equal(texts, want) || ended != "" || s.bytes != 0 {
-		t.Errorf("%v %q, %d bytes; want %v", texts, ended, s.bytes, want)
-	}
-}
-
-func TestAStreamWithTooManyPendingBytesEnds(t *testing.T) {
-	s := newSubscriber(nil)
-	large := make([]byte, maxPending/4)
-	for i := range 6 {
-		s.put(event{topic: topic{nodepool.ClusterKey{Name: fmt.Sprint(i)}, "plan"}, text: large})
-	}
-	if events, ended := s.take(); len(events) != 0 || ended != "too slow: more than 4 MiB of events are pending" || s.bytes != 0 {
-		t.Errorf("%d events and %d bytes are pending: %q", len(events), s.bytes, ended)
-	}
-	if text := string(endEvent("too slow")); text != "event: end\ndata: {\"reason\":\"too slow\"}\n\n" {
-		t.Errorf("the last event is %q", text)
-	}
-}
-
-// For a reader that stopped reading, each change costs the same memory and time.
-func TestReplacedEventsTakeNoMemory(t *testing.T) {
-	s := newSubscriber(nil)
-	const topics = 100
-	for i := range 50 * topics {
-		s.put(event{topic: topic{busyKey, fmt.Sprint(i % topics)}, text: []byte("x")})
-		if len(s.pending) > 2*topics {
-			t.Fatalf("%d events are pending after %d events on %d topics", len(s.pending), i+1, topics)
-		}
-	}
-	if events, _ := s.take(); len(events) != topics || events[0].kind != "0" {
-		t.Errorf("%d events are pending, the first about %q", len(events), events[0].kind)
-	}
-}
-
-func BenchmarkPutForAReaderThatStoppedReading(b *testing.B) {
-	s := newSubscriber(nil)
-	events := make([]event, 3000)
-	for i := range events {
-		events[i] = event{topic: topic{nodepool.ClusterKey{Name: fmt.Sprint(i)}, "plan"}, text: []byte("x")}
-	}
-	for i := 0; b.Loop(); i++ {
-		s.put(events[i%len(events)])
 	}
 }

@@ -2,17 +2,13 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"hash/maphash"
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
-
-// subject is the start of each event.
-type subject struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-}
 
 // state is the state of a cluster in events. Equal sums mean no change: they leave out ages and the sentences with
 // seconds in them, which differ after every decision.
@@ -23,10 +19,43 @@ type state struct {
 	plan               apiv1.PlanEvent
 }
 
-// sums returns the parts of a state that a comparison with the next one needs.
-func (s state) sums() state {
-	s.demand, s.plan = apiv1.DemandEvent{}, apiv1.PlanEvent{}
-	return s
+// sentEvents is what a stream has sent.
+type sentEvents struct {
+	// last is the state that was sent last, without its contents; nil if there is none, or if the cluster was gone.
+	last *state
+	gone bool
+	ids  int
+}
+
+// changes returns the events about a cluster whose content differs from what was sent last.
+func (e *sentEvents) changes(fleet Fleet, key nodepool.ClusterKey) (texts [][]byte) {
+	add := func(kind string, data any) {
+		e.ids++
+		text, _ := json.Marshal(data) // all parts of events have an encoding
+		texts = append(texts, fmt.Appendf(nil, "id: %d\nevent: %s\ndata: %s\n\n", e.ids, kind, text))
+	}
+	view, exists := fleet.View(key)
+	if !exists {
+		if !e.gone {
+			add(apiv1.EventGone, map[string]string{"namespace": key.Namespace, "name": key.Name})
+		}
+		e.last, e.gone = nil, true
+		return texts
+	}
+	at := time.Now()
+	now, before := stateOf(view, at), e.last
+	if before == nil || before.summary != now.summary {
+		add(apiv1.EventStatus, view.Summary(at))
+	}
+	if before == nil || before.demandSum != now.demandSum {
+		add(apiv1.EventDemand, now.demand)
+	}
+	if before == nil || before.planSum != now.planSum {
+		add(apiv1.EventPlan, now.plan)
+	}
+	now.demand, now.plan = apiv1.DemandEvent{}, apiv1.PlanEvent{}
+	e.last, e.gone = &now, false
+	return texts
 }
 
 func stateOf(v View, now time.Time) state {

@@ -59,7 +59,7 @@ func (s spec) guarded(visit func(path, method string, operation object)) {
 func TestTheRightsOfAllOperations(t *testing.T) {
 	want := map[string]string{
 		"listClusters": "list rayclusters.ray.io, per namespace", "listNamespaceClusters": "list rayclusters.ray.io",
-		"getCluster": "get rayclusters.ray.io", "getSnapshot": "get rayclusters.ray.io", "getSeries": "get rayclusters.ray.io",
+		"getCluster": "get rayclusters.ray.io", "getSnapshot": "get rayclusters.ray.io",
 		"getRequestedResources": "get rayclusters.ray.io", "requestResources": "request rayclusters.ray.io", "clearRequestedResources": "request rayclusters.ray.io",
 		"freezeCluster": "patch rayclusters.ray.io", "unfreezeCluster": "patch rayclusters.ray.io",
 		"resumeCluster": "patch rayclusters.ray.io",

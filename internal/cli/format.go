@@ -15,5 +15,5 @@ func Output(flags *pflag.FlagSet, value *string, formats ...string) {
 	flags.StringVarP(value, "output", "o", formats[0], strings.Replace(oneOf(formats), "table", "table (or text)", 1))
 	f := flags.Lookup("output")
 	f.Value = &validated{f.Value, oneOf(formats),
-		func() bool { return *value == "text" || slices.Contains(formats, *value) }, formats}
+		func() bool { return *value == "text" || slices.Contains(formats, *value) }}
 }

@@ -43,7 +43,7 @@ credentials to Heliostat. If the user of the kubeconfig is a ServiceAccount that
 command sends a short-lived token that is only valid for Heliostat. Otherwise, set --token-file or
 ` + TokenFileVariable + `.`
 
-// AddTo adds the flags to a command, and completes their values.
+// AddTo adds the flags to a command.
 func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
 	f.all = flags
@@ -66,7 +66,6 @@ func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 		"the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
 	flags.VisitAll(func(f *pflag.Flag) { setGroup(f, findFlags) })
 	cmd.Flags().AddFlagSet(flags)
-	f.completeOwn(cmd)
 }
 
 // RefuseBesideFile fails if any of these flags is combined with a file, because planning a file needs no server. The

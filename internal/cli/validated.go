@@ -20,8 +20,6 @@ type validated struct {
 	want string
 	// valid reports whether the current value is valid.
 	valid func() bool
-	// words are the only valid values; nil if there are others.
-	words []string
 }
 
 // Validate makes a defined flag reject invalid values.
@@ -76,7 +74,7 @@ func Word(flags *pflag.FlagSet, value *string, name, usage string, words ...stri
 	}
 	flags.StringVar(value, name, *value, usage+oneOf(words))
 	f := flags.Lookup(name)
-	f.Value = &validated{f.Value, oneOf(words), func() bool { return slices.Contains(words, *value) }, words}
+	f.Value = &validated{f.Value, oneOf(words), func() bool { return slices.Contains(words, *value) }}
 }
 
 // oneOf returns "a, b or c".

@@ -21,7 +21,6 @@ var scripts = []string{
 	"words.js",
 	"server.js",
 	"groups.js",
-	"chart.js",
 	"cards.js",
 	"fleet.js",
 	"costs.js",

@@ -30,7 +30,6 @@ var cannotBeTyped = map[string]string{
 	"make ":            "what Makefile itself runs",
 	"go tool pprof":    "a graphical end",
 	"--token-file":     "the way through the API server's proxy, which test/access goes",
-	" -w\n":            "somebody who ends it",
 	"jq ":              "jq",
 	"/history/":        "a decision of another day",
 	"--as":             "the chart's account",

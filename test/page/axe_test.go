@@ -58,7 +58,7 @@ func (b *tab) accessible() {
 
 func TestEveryStateOfThePageIsForEverybody(t *testing.T) {
 	everything := func(c *api.Config) {
-		withLines(c)
+		withNodes(c)
 		c.History, c.Owned, c.Shadow = past{}, owned{}, theirs{}
 	}
 	troubled := busy(time.Now())

@@ -188,25 +188,6 @@ func busy(now time.Time) api.View {
 	}
 }
 
-// lines returns one hour of data of the busy cluster.
-func lines(now time.Time) *api.Charts {
-	line := &api.Charts{}
-	of := func(gpu, cpu int64) api.ChartAmounts {
-		return api.ChartAmounts{raydemand.Whole(gpu), raydemand.Whole(cpu)}
-	}
-	for minute := range int64(60) {
-		wave := minute % 20
-		line.Add(llm, api.ChartPoint{
-			At:       now.Add(time.Duration(minute-60) * time.Minute),
-			Capacity: of(8+8*(wave/10), 200),
-			Used:     of(min(wave, 15), 100),
-			Waiting:  of(max(0, wave-8), wave*4),
-			Desired:  of(8+8*(wave/8), 220),
-		})
-	}
-	return line
-}
-
 // past stores one decision.
 type past struct{}
 

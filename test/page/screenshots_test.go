@@ -16,7 +16,7 @@ var screenshots = flag.String("screenshots", "", "folder that gets the picture o
 
 func TestTheScreenshotShowsThePageOfTheDocumentation(t *testing.T) {
 	folder, size := cmp.Or(*screenshots, t.TempDir()), screen{width: 1280, height: 1024}
-	b := open(t, size, newServer(t, newBusyFleet(), withLines, nil).URL+"/#ml/llm")
+	b := open(t, size, newServer(t, newBusyFleet(), withNodes, nil).URL+"/#ml/llm")
 	b.shows("Decisions")
 	var picture []byte
 	b.do(chromedp.CaptureScreenshot(&picture))

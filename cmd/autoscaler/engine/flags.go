@@ -11,7 +11,6 @@ import (
 	"heliostat.dev/heliostat/internal/addon/costs"
 	"heliostat.dev/heliostat/internal/addon/giveback"
 	"heliostat.dev/heliostat/internal/addon/reclaim"
-	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/telemetry"
@@ -86,8 +85,6 @@ type options struct {
 	registry *prometheus.Registry
 	// apiQPS limits requests to the API server; 0 is the default of kube.Manager.
 	apiQPS float32
-	// charts are the series that the page draws.
-	charts api.Charts
 	// ready tracks startup for the readiness probe.
 	ready readiness
 	// park ends the engine of a sidecar, which then starts again and waits until its RayCluster is given back.

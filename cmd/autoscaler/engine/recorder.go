@@ -40,7 +40,7 @@ func (r *Recorder) Publish(d *addon.Decision) {
 func (r *Recorder) Forget(key nodepool.ClusterKey) {
 	r.past.Forget(key)
 	r.shadow.Forget(key)
-	r.Hub.Gone(key)
+	r.Hub.Changed(key)
 }
 
 // Release drops a cluster that another replica decides about.

@@ -144,7 +144,7 @@ func (o *options) work(ctx context.Context, servers *servers) error {
 	return manager.Start(ctx, traced(loop, o.tel.Tracer))
 }
 
-// passOn passes decisions to telemetry, charts and the recorder. It returns the prices of nodes.
+// passOn passes decisions to telemetry and the recorder. It returns the prices of nodes.
 func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book {
 	o.recorder = newRecorder(log)
 	o.bounds.Add(o.recorder.BoundsUsed)
@@ -158,21 +158,16 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book
 		tel.Observe(measured)
 		o.costs.Observe(d)
 		o.recorder.Publish(d)
-		if !d.ObserveFailed {
-			o.charts.Add(d.Cluster, api.ChartPointOf(d.At, d.Snapshot, d.Plan))
-		}
 		o.parkIf(d)
 	}
 	o.loop.Forgotten = func(key nodepool.ClusterKey) {
 		tel.Forget(key.Namespace, key.Name)
 		tel.Gone(key.Namespace, key.Name, time.Now())
-		o.charts.Forget(key)
 		o.costs.Ledger.End(key, time.Now())
 		o.recorder.Forget(key)
 	}
 	o.loop.Released = func(key nodepool.ClusterKey) {
 		tel.Forget(key.Namespace, key.Name)
-		o.charts.Forget(key)
 		o.costs.Ledger.End(key, time.Now())
 		o.recorder.Release(key)
 	}
@@ -197,7 +192,6 @@ func (o *options) listen(
 	}
 	served := api.Config{
 		Fleet:      Fleet{Loop: loop},
-		Series:     &o.charts,
 		Requests:   tracedRequests{manager, o.tel.Tracer},
 		Owned:      tracedOwned{manager.OwnedRequests(), o.tel.Tracer},
 		Clusters:   manager,

@@ -735,28 +735,6 @@ type RequestedBundle = BundleRequest
 // ResourceRequest A number of equal bundles.
 type ResourceRequest = raydemand.Request
 
-// Series The recent demand and capacity of one RayCluster.
-type Series struct {
-	Points []SeriesPoint `json:"points"`
-}
-
-// SeriesPoint The values from this time until the next point.
-type SeriesPoint struct {
-	At time.Time `json:"at"`
-
-	// Capacity The total of the joined nodes, the head included.
-	Capacity raydemand.Bundle `json:"capacity"`
-
-	// Desired The capacity once every group has its desired workers.
-	Desired raydemand.Bundle `json:"desired"`
-
-	// Used The part in use.
-	Used raydemand.Bundle `json:"used"`
-
-	// Waiting What pending tasks, actors and placement groups request.
-	Waiting raydemand.Bundle `json:"waiting"`
-}
-
 // ServingGroup defines model for ServingGroup.
 type ServingGroup struct {
 	Name string `json:"name"`

@@ -1,7 +1,6 @@
 package apiv1
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -327,90 +326,6 @@ func (c *Client) Costs(ctx context.Context, by CostsBy, namespace string) (Costs
 	target := c.base.JoinPath("v1", "costs")
 	target.RawQuery = queryOf(map[string]string{"by": string(by), "namespace": namespace}).Encode()
 	return answerTo[Costs](ctx, c, http.MethodGet, target, nil)
-}
-
-// Event is one server-sent event.
-type Event struct {
-	// ID increases with each event of a server. Kind is status, demand, plan or gone.
-	ID, Kind string
-	Data     json.RawMessage
-}
-
-// ErrStreamEnded means that the server ended a stream; callers can open a new one.
-var ErrStreamEnded = errors.New("the server ended the stream")
-
-// Follow calls handle with every event about a cluster, or about all clusters for the zero key. It returns when ctx
-// ends, when the stream ends (ErrStreamEnded, with the server's reason), or when handle returns an error. It has no
-// timeout.
-func (c *Client) Follow(ctx context.Context, key nodepool.ClusterKey, handle func(Event) error) error {
-	target := c.base.JoinPath("v1", "events")
-	if key != (nodepool.ClusterKey{}) {
-		target = c.path(key, "events")
-	}
-	return c.wrap("following", target, c.follow(ctx, target, handle))
-}
-
-func (c *Client) follow(ctx context.Context, target *url.URL, handle func(Event) error) error {
-	request, err := newRequest(ctx, http.MethodGet, target, nil)
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Accept", "text/event-stream")
-	unlimited := *c.http
-	unlimited.Timeout = 0
-	response, err := unlimited.Do(request)
-	if err != nil {
-		return withoutURL(err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode >= 300 {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // an incomplete text is better than none
-		return readProblem(response, text)
-	}
-	return readEvents(response.Body, handle)
-}
-
-// readEvents reads the lines of a stream and ignores comments.
-func readEvents(body io.Reader, handle func(Event) error) error {
-	lines := bufio.NewReader(body)
-	var event Event
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrStreamEnded, err)
-		}
-		field, value, _ := strings.Cut(string(bytes.TrimRight(line, "\r\n")), ":")
-		value = strings.TrimPrefix(value, " ")
-		switch {
-		case len(event.Data) > maxAnswer:
-			return fmt.Errorf("an event is larger than %d bytes", maxAnswer)
-		case field == "id":
-			event.ID = value
-		case field == "event":
-			event.Kind = value
-		case field == "data":
-			event.Data = append(event.Data, value...)
-		case field == "" && value == "" && len(event.Data) > 0:
-			if event.Kind == EventEnd {
-				return fmt.Errorf("%w: %s", ErrStreamEnded, endReason(event.Data))
-			}
-			if err := handle(event); err != nil {
-				return err
-			}
-			event = Event{}
-		}
-	}
-}
-
-// endReason returns the reason in an end event.
-func endReason(data []byte) string {
-	var end struct {
-		Reason string `json:"reason"`
-	}
-	if json.Unmarshal(data, &end) != nil || end.Reason == "" {
-		return "without a reason"
-	}
-	return end.Reason
 }
 
 // Shadow compares Heliostat's plans for a cluster with what another autoscaler wants.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -301,8 +300,3 @@ func IsTerminal(out io.Writer) bool {
 func colored(out io.Writer) bool {
 	return IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
-
-// Volatile matches text that changes merely because time passes: durations as planner.Span writes them, times, and
-// fields with these.
-var Volatile = regexp.MustCompile(`(^|[\s(])\d+(\.\d)?(ms|[smhdy])(\d+[smhd])?\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z|` +
-	`"?\b(dataAgeSeconds|cycleSeconds|comparedSeconds|agreement)"?: .*`)

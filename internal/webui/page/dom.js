@@ -5,11 +5,6 @@ function element(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-// drawing returns an SVG node.
-function drawing(tag, attributes = {}, ...children) {
-  return fill(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
-}
-
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined) continue;

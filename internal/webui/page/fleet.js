@@ -83,14 +83,6 @@ function showFleet() {
   for (const id of links.keys()) if (!known.has(id)) links.delete(id);
 }
 
-// updateCluster replaces the summary of one cluster. It returns false for an unknown one.
-function updateCluster(summary) {
-  const at = indexes.get(hashOf(summary));
-  if (at === undefined) return false;
-  fleet[at] = summary;
-  return true;
-}
-
 // setFleet replaces the whole list.
 function setFleet(list) {
   fleet = list;

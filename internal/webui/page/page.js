@@ -1,9 +1,8 @@
-// The page refreshes when an event reports a change, and every 10 seconds to update ages. Without an event stream it
-// refreshes every second.
+// The page refreshes when an event reports a change of the chosen cluster, and every 5 seconds. If it shows a cluster
+// without an event stream, it refreshes every second.
 
-const refreshMilliseconds = 10000, pollMilliseconds = 1000, gatherMilliseconds = 250, idleMilliseconds = 60000;
+const refreshMilliseconds = 5000, pollMilliseconds = 1000, gatherMilliseconds = 250, idleMilliseconds = 60000;
 
-let streaming = false; // whether an event stream is open
 let due = 0, reading = false, again = false;
 
 function showLink(up, text) {
@@ -26,11 +25,10 @@ function signIn(wrong) {
 
 async function readCluster(pick) {
   const path = clusterPath(pick.namespace, pick.name);
-  const [cluster, series, history, requests, shadow, costs] = await Promise.all([read(path), readOr(path + '/series', {points: []}),
-    readOr(path + '/history', {items: []}), readOr(path + '/requests', {items: []}), readOr(path + '/shadow', null),
+  const [cluster, history, requests, shadow, costs] = await Promise.all([read(path), readOr(path + '/history', {items: []}), readOr(path + '/requests', {items: []}), readOr(path + '/shadow', null),
     readOr(costsPath + '?by=cause&namespace=' + encodeURIComponent(pick.namespace), noCosts)]);
   if (cluster.shard) setShard(pick, cluster.shard);
-  return [topView(cluster), unmetView(cluster), idleOf(costs, pick), series.points.length ? chartView(series.points, Date.now()) : null, groupsView(cluster), departuresView(cluster), arrivalsView(cluster), guardsView(cluster), policyView(cluster),
+  return [topView(cluster), unmetView(cluster), idleOf(costs, pick), groupsView(cluster), departuresView(cluster), arrivalsView(cluster), guardsView(cluster), policyView(cluster),
     requestsView(requests), demandView(cluster), shadowView(shadow), findingsView(cluster), decisionsView(cluster, history)].filter(part => part !== null);
 }
 
@@ -101,7 +99,7 @@ async function run() {
     }
   }
   reading = false;
-  if (!signedOut) due = setTimeout(run, again ? gatherMilliseconds : streaming ? refreshMilliseconds : pollMilliseconds);
+  if (!signedOut) due = setTimeout(run, again ? gatherMilliseconds : stream || elsewhere() ? refreshMilliseconds : pollMilliseconds);
 }
 
 // soon refreshes after a short delay, which gathers events.
@@ -114,28 +112,20 @@ function soon() {
   due = setTimeout(run, gatherMilliseconds);
 }
 
-// handleEvent updates the list in the next frame for a status event, and refreshes for others.
-let frame = 0;
-function handleEvent(kind, data) {
-  const pick = chosen();
-  const mine = pick && data.namespace === pick.namespace && data.name === pick.name;
-  const known = kind === 'status' && updateCluster(data);
-  if (known && !frame) frame = requestAnimationFrame(() => { frame = 0; showFleet(); });
-  if (mine || kind === 'gone' || (kind === 'status' && !known)) soon();
-}
-
-// listen follows the events of the fleet while the page is visible, and reconnects after 5 seconds.
-let connection = null;
+// listen follows the events of the chosen cluster while the page is visible, and reconnects after 5 seconds.
+let stream = null; // the address of its cluster, and what ends it
 async function listen() {
-  if (connection || document.hidden || !byId('sign-in').hidden) return;
-  connection = new AbortController();
+  const pick = document.hidden || !byId('sign-in').hidden ? null : chosen(), hash = pick && hashOf(pick);
+  if (stream && stream.hash === hash) return;
+  stream?.ends.abort();
+  stream = null;
+  if (!pick) return;
+  const own = stream = {hash, ends: new AbortController()};
   try {
-    const stream = follow('/v1/events', connection.signal, handleEvent);
-    streaming = true;
-    await stream;
+    await follow(clusterPath(pick.namespace, pick.name) + '/events', own.ends.signal, soon);
   } catch { /* the next refresh shows the error */ }
-  streaming = false;
-  connection = null;
+  if (stream !== own) return;
+  stream = null;
   setTimeout(listen, 5 * pollMilliseconds);
 }
 
@@ -149,12 +139,8 @@ byId('sign-in').addEventListener('submit', event => {
 // The skip link only moves the focus, because the address after # is the chosen cluster.
 byId('skip').addEventListener('click', event => { event.preventDefault(); byId('cluster').focus(); });
 byId('filter').addEventListener('input', showFleet);
-byId('cluster').addEventListener('click', event => {
-  const resource = event.target.getAttribute('data-chart');
-  if (resource) { charted = resource; run(); }
-});
-addEventListener('hashchange', () => { showFleet(); run(); byId('cluster').focus({preventScroll: true}); });
+addEventListener('hashchange', () => { showFleet(); run().then(listen); byId('cluster').focus({preventScroll: true}); });
 document.addEventListener('visibilitychange', () => {
-  if (document.hidden) connection?.abort(); else run().then(listen);
+  if (document.hidden) listen(); else run().then(listen);
 });
 run().then(listen);

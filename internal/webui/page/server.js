@@ -27,34 +27,17 @@ async function readOr(path, alternative) {
   }
 }
 
-// follow calls handle with every server-sent event, and resolves when the stream ends. It does not use EventSource, which
-// cannot send a token.
-async function follow(path, signal, handle) {
+// follow calls changed with every server-sent event, and resolves when the stream ends. It does not use EventSource,
+// which cannot send a token.
+async function follow(path, signal, changed) {
   const answer = await fetch(path, {signal, headers: headers('text/event-stream')});
   if (!answer.ok) throw Object.assign(new Error(`the server answered ${answer.status}`), {status: answer.status});
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let buffer = '';;) {
+  for (;;) {
     const {done, value} = await reader.read();
     if (done) return;
-    buffer += value;
-    const events = buffer.split(/\r?\n\r?\n/);
-    buffer = events.pop();
-    for (const event of events) readEvent(event, handle);
+    if (value.includes('data:')) changed(); // other parts are comments
   }
-}
-
-// readEvent reads the lines of one event and ignores comments.
-function readEvent(text, handle) {
-  let kind = 'message';
-  const data = [];
-  for (const line of text.split(/\r?\n/)) {
-    if (line.startsWith('event:')) kind = line.slice(6).trim();
-    if (line.startsWith('data:')) data.push(line.slice(5).trimStart());
-  }
-  if (!data.length) return;
-  try {
-    handle(kind, JSON.parse(data.join('\n')));
-  } catch { /* ignore an event that is not JSON */ }
 }
 
 // jsonLink links to an answer of the API. A link cannot send a token, so with a token it downloads the answer as a file.
