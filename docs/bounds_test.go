@@ -43,9 +43,6 @@ var boundSources = map[string][]source{
 		{"4 at once", "internal/api/gather.go", "maxGathered = 4"}, {"64 MiB", "internal/api/gather.go", "maxList = 64 << 20"},
 	},
 	"Events of node autoscalers": {{"50,000", "pkg/nodepool/kube/nodes/eventfeed.go", "mostEvents = 50_000"}},
-	"start times": {
-		{"20 workers", "pkg/nodepool/arrival/history.go", "mostSamples = 20"}, {"256 pools", "pkg/nodepool/arrival/history.go", "mostPools = 256"},
-	},
 	"the history": {
 		{"64 MiB", "cmd/autoscaler/engine/history.go", "defaultHistoryBytes = 64 << 20"},
 		{"200 decisions", "cmd/autoscaler/engine/history.go", "defaultHistoryEntries = 200"},

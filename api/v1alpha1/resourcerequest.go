@@ -18,7 +18,6 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason.code`
 // +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.since`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.reason.message`,priority=1
-// +kubebuilder:printcolumn:name="Expected",type=string,JSONPath=`.status.expectedAt`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="a name has at most 63 characters"
 type ResourceRequest struct {
@@ -226,10 +225,6 @@ type ResourceRequestStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
 	Pods []string `json:"pods,omitempty"`
-	// ExpectedAt is when the last missing pod will probably join, estimated from earlier pods of its group.
-	//
-	// +optional
-	ExpectedAt *metav1.Time `json:"expectedAt,omitempty"`
 	// Conditions are Satisfied and Expired.
 	//
 	// +listType=map

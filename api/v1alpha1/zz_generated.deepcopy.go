@@ -420,10 +420,6 @@ func (in *ResourceRequestStatus) DeepCopyInto(out *ResourceRequestStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
-	if in.ExpectedAt != nil {
-		in, out := &in.ExpectedAt, &out.ExpectedAt
-		*out = (*in).DeepCopy()
-	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))

@@ -75,8 +75,6 @@ type Loop interface {
 	OperatorBehind(v observe.View) string
 	// Departing returns the drains of nodes that are about to lose their machine.
 	Departing(v observe.View) []scaledown.DrainRequest
-	// StartTime returns how long half of the workers of a group took to start; 0 if it is unknown.
-	StartTime(group string) time.Duration
 	// UsedFor returns for how long a node has shown the same use without interruption.
 	UsedFor(node raydemand.NodeID) time.Duration
 

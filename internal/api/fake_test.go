@@ -451,7 +451,6 @@ func busy() View {
 					{Pod: "b", Group: "a100", State: planner.Idle},
 					{Pod: "c", Group: "a100", State: planner.Pending, Arrival: &arrival.State{
 						Stage: arrival.NodeReady, Message: "nvidia.com/gpu is not registered", Since: busyNoon,
-						ExpectedAt: busyNoon.Add(2 * time.Minute), LateAt: busyNoon.Add(4 * time.Minute),
 					}},
 					{Pod: "d", Group: "a100", State: planner.Leaving},
 					{

@@ -151,7 +151,7 @@ func (s *server) ownedView(r *nodepool.OwnedRequest) apiv1.OwnedRequest {
 		CreatedAt: apiv1.Time(r.Since), ExpiresAt: apiv1.Time(r.ExpiresAt()), Bundles: apiv1.List(r.Requests),
 		State: status.State, Since: apiv1.Time(status.Since),
 		Reason: apiv1.Reason{Code: status.Code, Message: status.Message},
-		Pods:   status.Pods, ExpectedAt: apiv1.Time(status.ExpectedAt),
+		Pods:   status.Pods,
 	}
 	if r.LeaseSeconds > 0 {
 		view.RenewedAt = apiv1.Time(r.RenewedAt)

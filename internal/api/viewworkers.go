@@ -20,7 +20,7 @@ func (v View) arrivals() []apiv1.Arrival {
 		n := &v.Snapshot.Nodes[i]
 		if a := n.Arrival; a != nil {
 			all = append(all, apiv1.Arrival{Pod: n.Pod, Group: n.Group, Stage: string(a.Stage), Message: a.Message,
-				Since: moment(a.Since), ExpectedAt: moment(a.ExpectedAt), LateAt: moment(a.LateAt)})
+				Since: moment(a.Since)})
 		}
 	}
 	order := make(map[string]int, len(arrival.Stages))

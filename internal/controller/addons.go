@@ -26,7 +26,6 @@ func (l loop) CallTimeout() time.Duration           { return l.c.config.GCSTimeo
 func (l loop) Doubt(v observe.View) string          { return l.c.doubt(l.r, v) }
 func (l loop) Paused(v observe.View) string         { return l.c.paused(l.r, v) }
 func (l loop) OperatorBehind(v observe.View) string { return l.r.memory.Patches.OperatorBehind(v) }
-func (l loop) StartTime(group string) time.Duration { return l.r.memory.StartTime(group) }
 func (l loop) Departing(v observe.View) []scaledown.DrainRequest {
 	return l.r.memory.Departing(v, l.c.config.DrainDeadline)
 }

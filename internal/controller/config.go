@@ -12,7 +12,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 )
 
 // breakers returns the settings of the breakers.
@@ -91,8 +90,6 @@ type Config struct {
 	Released  func(nodepool.ClusterKey)
 	// plans computes plans, heavy ones one after the other.
 	plans *heavyPlans
-	// nodeTimes is how long nodes of each pool take, for all RayClusters.
-	nodeTimes *arrival.Pools
 }
 
 // DefaultConfig returns the settings of a fleet. The flags of `serve` have these defaults, and check what is set.

@@ -27,7 +27,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 )
 
 // Controller decides for many RayClusters, one cycle at a time for each.
@@ -51,7 +50,7 @@ type Controller struct {
 
 // New returns a controller that is ready for Cycle.
 func New(kube Kube, dial addon.Dialer, config Config) *Controller {
-	config.plans, config.nodeTimes = newHeavyPlans(), &arrival.Pools{}
+	config.plans = newHeavyPlans()
 	return &Controller{
 		kube: current{kube, config.Now, config.Effective}, dial: dial, config: config, entries: newEntries(),
 		writes:  rate.NewLimiter(rate.Limit(config.GuardsPerSecond), max(1, int(config.GuardsPerSecond))),

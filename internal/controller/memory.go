@@ -9,7 +9,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -21,7 +20,6 @@ type memory struct {
 	session
 	breakers observe.Breakers
 	refusals observe.QuotaRefusals
-	starts   arrival.History
 	reported reportedStatuses
 	guard    scaledown.DropGuard
 	// shapes outlive the nodes they were learned from, so that a group scaled to zero keeps its real shape.
@@ -85,7 +83,6 @@ func (m *memory) Remember(v *observe.View, s *Config) (gone func(group string) b
 	m.drains.KeepDeadlines(*v, s.DrainDeadline)
 	m.clocks.Observe(v.Now, v.Members, v.State.Demand,
 		len(v.Cluster.RequestResources)+len(countedRequests(&v.Cluster, m.reported, v.Now)) > 0)
-	m.starts.Observe(v.Now, observe.Starting(v.Cluster, v.Members), s.nodeTimes)
 	m.breakers.Observe(v.Now, v.Cluster, v.Members, m.shortage.Observe(v.Now, v.Cluster, v.Members, s.breakers()),
 		s.breakers())
 	m.refusals.Observe(v.Now, v.Cluster, v.Members)
@@ -142,9 +139,6 @@ func (m *memory) forgetFormerGroups(v *observe.View) (gone func(group string) bo
 	return gone
 }
 
-// StartTime returns how long half of the workers of a group took to start; 0 if too few have been seen.
-func (m *memory) StartTime(group string) time.Duration { return m.starts.Whole(group).Median() }
-
 // Findings returns what the memory shows of the RayCluster's own faults.
 func (m *memory) Findings(v *observe.View) []raydemand.Finding {
 	return slices.Concat(m.shapes.Findings(v.Cluster), m.Patches.reverts.Findings(v.Now, &v.Cluster))
@@ -162,7 +156,7 @@ func (m *memory) Report(v observe.View, i *addon.Intent) raydemand.Report {
 func (m *memory) RequestStatuses(v *observe.View, plan planner.Plan) (
 	updates []nodepool.OwnedUpdate, expired []*nodepool.OwnedRequest,
 ) {
-	updates, m.reported, expired = requestUpdates(v, plan, m.reported, &m.starts)
+	updates, m.reported, expired = requestUpdates(v, plan, m.reported)
 	return updates, expired
 }
 
@@ -202,8 +196,7 @@ func (m *memory) snapshot(v observe.View, s *Config, warm *planner.Warm) planner
 			input.Crashed[member.Pod] = true
 		}
 	}
-	times := func(g arrival.Group) arrival.Times { return m.starts.Times(g, s.nodeTimes) }
-	input.Arrivals = observe.Arrivals(observe.Starting(v.Cluster, starting), times)
+	input.Arrivals = observe.Arrivals(v.Cluster, starting)
 	snapshot := observe.Assemble(input)
 	snapshot.Policy, snapshot.Turn = s.Policy, m.turn
 	return snapshot

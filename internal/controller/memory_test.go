@@ -8,7 +8,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -16,8 +15,7 @@ var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // settings bound nothing but what a test sets.
 func settings() *Config {
-	return &Config{DrainTimeout: time.Minute, DrainDeadline: time.Minute,
-		nodeTimes: &arrival.Pools{}}
+	return &Config{DrainTimeout: time.Minute, DrainDeadline: time.Minute}
 }
 
 // viewOf is a managed RayCluster with a head and so many idle workers of one group.

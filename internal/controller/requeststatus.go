@@ -7,7 +7,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -49,7 +48,7 @@ func countedRequests(cluster *nodepool.Cluster, next reportedStatuses, now time.
 
 // requestUpdates returns what to write to requests, what is now reported of each, and the requests whose lease was
 // first seen to be over. known is what was reported before.
-func requestUpdates(v *observe.View, plan planner.Plan, known reportedStatuses, starts *arrival.History) (
+func requestUpdates(v *observe.View, plan planner.Plan, known reportedStatuses) (
 	updates []nodepool.OwnedUpdate, next reportedStatuses, expired []*nodepool.OwnedRequest,
 ) {
 	plans := map[string]*planner.RequestPlan{}
@@ -66,7 +65,7 @@ func requestUpdates(v *observe.View, plan planner.Plan, known reportedStatuses, 
 		}
 		reported := known[request.UID]
 		expiredBefore := reported.expired
-		if update, any := requestUpdate(known.of(request), &reported, v, request, plans[request.ID], starts); any {
+		if update, any := requestUpdate(known.of(request), &reported, v, request, plans[request.ID]); any {
 			updates = append(updates, update)
 		}
 		observed := request.Status.State == raydemand.RequestExpired &&
@@ -86,7 +85,6 @@ func requestUpdate(
 	v *observe.View,
 	request *nodepool.OwnedRequest,
 	plan *planner.RequestPlan,
-	starts *arrival.History,
 ) (nodepool.OwnedUpdate, bool) {
 	u := nodepool.OwnedUpdate{
 		Namespace:       request.Cluster.Namespace,
@@ -109,7 +107,7 @@ func requestUpdate(
 		reported.expired = true
 		status = leaseOver(request)
 	case v.Mode == nodepool.Managed && plan != nil:
-		status = requestStatusOf(plan, expectedAt(plan, starts, v.Now))
+		status = requestStatusOf(plan)
 	case v.Mode != nodepool.Managed && (plan != nil || v.Mode == nodepool.Off):
 		status = notScaled(plan, v)
 	default:
@@ -130,7 +128,7 @@ func requestUpdate(
 // notScaled returns the status of a request in a plan that is not carried out; plan may be nil. Nothing is on its way.
 func notScaled(plan *planner.RequestPlan, v *observe.View) nodepool.OwnedStatus {
 	if plan != nil && plan.State != raydemand.RequestWaiting {
-		return requestStatusOf(plan, time.Time{})
+		return requestStatusOf(plan)
 	}
 	return nodepool.OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeNotScaled,
 		Message: "nothing is launched for it, because the RayCluster is not scaled now: " + v.Why.Message}
@@ -163,17 +161,15 @@ func completeStatus(s *nodepool.OwnedStatus, request *nodepool.OwnedRequest, now
 	is := func(state raydemand.RequestState) bool { return (before.State == state) == (s.State == state) }
 	s.SatisfiedSince = since(before.SatisfiedSince, is(raydemand.RequestSatisfied))
 	s.ExpiredSince = since(before.ExpiredSince, is(raydemand.RequestExpired))
-	s.ExpectedAt = s.ExpectedAt.UTC().Truncate(time.Second)
 }
 
 // requestStatusOf returns the status that follows from a plan.
-func requestStatusOf(plan *planner.RequestPlan, expected time.Time) nodepool.OwnedStatus {
+func requestStatusOf(plan *planner.RequestPlan) nodepool.OwnedStatus {
 	s := nodepool.OwnedStatus{
-		State:      plan.State,
-		Code:       plan.Reason.Code,
-		Message:    plan.Reason.Message,
-		Pods:       plan.Pods,
-		ExpectedAt: expected,
+		State:   plan.State,
+		Code:    plan.Reason.Code,
+		Message: plan.Reason.Message,
+		Pods:    plan.Pods,
 	}
 	for _, g := range plan.Groups {
 		if g.Name != "" { // the head belongs to no group
@@ -181,39 +177,6 @@ func requestStatusOf(plan *planner.RequestPlan, expected time.Time) nodepool.Own
 		}
 	}
 	return s
-}
-
-// expectedAt returns when the last pod that a request waits for may have joined: after the median start time of its
-// group, counted from when the pod was requested, or, if that is over, after the time that nine in ten needed. Zero if
-// it is unknown, or over too.
-func expectedAt(plan *planner.RequestPlan, starts *arrival.History, now time.Time) (at time.Time) {
-	if plan.State != raydemand.RequestWaiting {
-		return time.Time{}
-	}
-	for _, g := range plan.Groups {
-		if g.Waiting == 0 {
-			continue
-		}
-		asked := g.Since
-		if asked.IsZero() {
-			asked = now
-		}
-		took := starts.Whole(g.Name)
-		if took.Samples == 0 {
-			return time.Time{}
-		}
-		joined, late := took.After(asked)
-		if joined.Before(now) {
-			joined = late
-		}
-		if joined.Before(now) {
-			return time.Time{}
-		}
-		if joined.After(at) {
-			at = joined
-		}
-	}
-	return at
 }
 
 // statusWithoutCluster returns what to write to one request whose RayCluster does not exist, nil for nothing, and how

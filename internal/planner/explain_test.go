@@ -94,11 +94,9 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 		state        arrival.State
 		pod, inGroup string
 	}{
-		"of known times": {arrival.State{Stage: arrival.NodeLaunched, Since: s.TakenAt.Add(-12 * time.Second), ExpectedAt: s.TakenAt.Add(2 * time.Minute), LateAt: s.TakenAt.Add(4 * time.Minute)},
-			"its machine is launched, for 12s; expected in about 2m (p90 4m)", "1 on their way: 1 node-launched; the last is expected in about 2m (p90 4m)"},
-		"later than usual": {arrival.State{Stage: arrival.Starting, Message: "ImagePullBackOff", ExpectedAt: s.TakenAt.Add(-time.Minute), LateAt: s.TakenAt.Add(-time.Second)},
-			"its container is being created: ImagePullBackOff; later than usual", "1 on their way: 1 starting; the last is later than usual"},
-		"of unknown times": {arrival.State{Stage: arrival.Gated}, "a scheduling gate holds it back; when it is expected is not known yet", "1 on their way: 1 gated"},
+		"since when":       {arrival.State{Stage: arrival.NodeLaunched, Since: s.TakenAt.Add(-12 * time.Second)}, "its machine is launched, for 12s", "1 on their way: 1 node-launched"},
+		"what holds it up": {arrival.State{Stage: arrival.Starting, Message: "ImagePullBackOff"}, "its container is being created: ImagePullBackOff", "1 on their way: 1 starting"},
+		"the stage alone":  {arrival.State{Stage: arrival.Gated}, "a scheduling gate holds it back", "1 on their way: 1 gated"},
 	} {
 		s.Nodes[coming].Arrival = &c.state
 		if got, _ := explainPod(s, "coming"); got.Message != "it has not joined Ray yet, for 30s; "+c.pod+"; it counts with its group's resources" {

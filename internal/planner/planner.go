@@ -11,7 +11,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
-	"time"
 )
 
 // The input of a decision; see package model.
@@ -130,9 +129,6 @@ func Span(seconds float64) string { return model.Span(seconds) }
 
 // Pods counts pods: 1 pod, 2 pods.
 func Pods(n int64) string { return model.Pods(n) }
-
-// Expected says when something is expected, seen from now: "expected in about 2m (p90 4m)"; nothing if at is zero.
-func Expected(at, late, now time.Time) string { return model.Expected(at, late, now) }
 
 // OfOneNode reports whether a label of Ray nodes has a value of its own on every node, or on every slice of TPUs.
 func OfOneNode(label string) bool { return model.OfOneNode(label) }

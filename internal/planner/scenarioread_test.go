@@ -381,12 +381,10 @@ func (r *reader) optional(into object, name, key string, read func(*reader) any)
 	}
 }
 
-// arrives reads STAGE "what holds it up" [entered TIME] [by TIME] [late TIME].
+// arrives reads STAGE "what holds it up" [entered TIME].
 func arrives(r *reader) any {
 	s := object{"stage": r.text("a stage"), "message": r.text("what holds it up, or \"\"")}
 	r.optional(s, "entered", "since", text)
-	r.optional(s, "by", "expectedAt", text)
-	r.optional(s, "late", "lateAt", text)
 	return s
 }
 

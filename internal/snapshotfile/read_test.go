@@ -19,7 +19,7 @@ import (
 
 func TestWhereAStartingWorkerIsIsReadAsItIsWritten(t *testing.T) {
 	at := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
-	want := &arrival.State{Stage: arrival.NodeReady, Message: "its GPU", Since: at, ExpectedAt: at.Add(time.Minute), LateAt: at.Add(time.Hour)}
+	want := &arrival.State{Stage: arrival.NodeReady, Message: "its GPU", Since: at}
 	text, err := json.Marshal(model.Snapshot{Groups: []model.Group{{Name: "gpu", NumOfHosts: 1}}, Nodes: []model.Node{{Pod: "a", Group: "gpu", State: model.Pending, Arrival: want}}})
 	if err != nil {
 		t.Fatal(err)

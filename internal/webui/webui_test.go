@@ -139,21 +139,6 @@ func TestThePageNamesTheShardOfARayCluster(t *testing.T) {
 	}
 }
 
-func TestThePageNeverExpectsAWorkerInThePast(t *testing.T) {
-	for _, c := range []struct{ arrival, want string }{
-		{`{}`, "not known yet"},
-		{`{expectedAt: "2026-03-02T12:02:04Z", lateAt: "2026-03-02T12:04:00Z"}`, "in about 2 min (p90 4 min)"},
-		{`{expectedAt: "2026-03-02T11:59:59Z", lateAt: "2026-03-02T12:00:40Z"}`, "later than usual (p90 in 40 s)"},
-		{`{expectedAt: "2026-03-02T11:00:00Z", lateAt: "2026-03-02T12:00:00Z"}`, "later than usual"},
-	} {
-		got := evaluate(t, []string{"function duration", "function expectedText"},
-			"expectedText("+c.arrival+", Date.parse('2026-03-02T12:00:00Z'))")
-		if got != c.want {
-			t.Errorf("%s is shown as %q, want %q", c.arrival, got, c.want)
-		}
-	}
-}
-
 func TestThePageAddsUpTheCausesOfARayCluster(t *testing.T) {
 	got := evaluate(t, []string{"function costRows"}, `JSON.stringify(costRows({items: [
 		{namespace: "ml", cluster: "a", cause: "used", gpuSeconds: 3600, cost: 1}, {namespace: "ml", cluster: "b", cause: "idle", gpuSeconds: 7200, cost: 4},

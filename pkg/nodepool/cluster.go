@@ -390,9 +390,8 @@ type Worker struct {
 	Guard              Guard
 	// Consumes names the ProvisioningRequest whose capacity the pod uses; empty if it uses none.
 	Consumes string
-	// The moments that are known; zero if unknown. ReadyAt is the latest one at which the pod became ready, zero if its
-	// container was restarted.
-	CreatedAt, ScheduledAt, StartedAt, ReadyAt time.Time
+	// The moments that are known; zero if unknown.
+	CreatedAt, ScheduledAt, StartedAt time.Time
 }
 
 // NoMaximum is the Max of a group whose spec sets none: KubeRay's default for maxReplicas.

@@ -81,8 +81,6 @@ type OwnedStatus struct {
 	Groups        []OwnedGroup
 	// Pods are names of pods that serve it, a limited number.
 	Pods []string
-	// ExpectedAt is when the last pod that it waits for is expected to have joined; zero if unknown.
-	ExpectedAt time.Time
 	// SatisfiedSince and ExpiredSince are when these conditions last changed.
 	SatisfiedSince, ExpiredSince time.Time
 }
@@ -201,16 +199,10 @@ func (s OwnedStatus) SameOutcome(other OwnedStatus) bool {
 	return s.State == other.State && s.Code == other.Code && s.ObservedRequest == other.ObservedRequest
 }
 
-// expectedSlack is by how much ExpectedAt may be off before the status is written again.
-const expectedSlack = 10 * time.Second
-
-// Equal reports whether two statuses say the same. Generations, and values of ExpectedAt that differ by at most
-// expectedSlack, do not count.
+// Equal reports whether two statuses say the same. Generations do not count.
 func (s OwnedStatus) Equal(other OwnedStatus) bool {
-	near := func(a, b time.Time) bool { return a.IsZero() == b.IsZero() && a.Sub(b).Abs() <= expectedSlack }
 	return s.SameOutcome(other) && s.Message == other.Message && slices.Equal(s.Groups, other.Groups) &&
-		slices.Equal(s.Pods, other.Pods) &&
-		near(s.ExpectedAt, other.ExpectedAt)
+		slices.Equal(s.Pods, other.Pods)
 }
 
 // OwnedUpdate is what is to be written to a request: its status, its owner, or its deletion. UID guards against another

@@ -139,7 +139,6 @@ func busy(now time.Time) api.View {
 	going.Going = departure.Of(departure.AutoscalerCandidate, "taint DeletionCandidateOfClusterAutoscaler")
 	starting.Arrival = &arrival.State{
 		Stage: arrival.NodeLaunched, Message: "instance p4d-3", Since: now.Add(-time.Minute),
-		ExpectedAt: now.Add(10 * time.Minute), LateAt: now.Add(30 * time.Minute),
 	}
 	plan := planner.Compute(snapshot, planner.Policy{})
 	return api.View{

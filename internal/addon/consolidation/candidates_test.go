@@ -192,14 +192,6 @@ func TestWhileAnythingMovesNothingIsDrained(t *testing.T) {
 	}
 }
 
-func TestTheCostOfAWrongMoveCountsTheStart(t *testing.T) {
-	in := twoReplicas().input()
-	in.StartTime = func(string) time.Duration { return time.Hour }
-	if move := Moves(in)[0]; move.Pays() || move.Cost < 3.1 {
-		t.Errorf("%+v: launching it again costs more than an hour", move)
-	}
-}
-
 func TestABudgetOutlivesARaySession(t *testing.T) {
 	tracker, now := steady(time.Hour)
 	for range perHour {

@@ -116,7 +116,7 @@ func (c *consolidator) moves(
 		return nil, err
 	}
 	return Moves(Input{View: v, Snapshot: &i.Snapshot, Plan: &i.Plan, Residents: residents,
-		Prices: c.settings.Prices, StartTime: c.loop.StartTime,
+		Prices:  c.settings.Prices,
 		Compute: func(s planner.Snapshot) planner.Plan { return planner.Compute(s, s.Policy) }}), nil
 }
 

@@ -38,8 +38,6 @@ type Input struct {
 	// Residents are the actors that have a place on a node.
 	Residents []raydemand.Resident
 	Prices    *price.Book
-	// StartTime returns how long workers of a group take to start; 0 if it is unknown.
-	StartTime func(group string) time.Duration
 	// Compute plans a snapshot.
 	Compute func(planner.Snapshot) planner.Plan
 }
@@ -70,6 +68,8 @@ const (
 	mostUse = 0.5
 	// mostTried bounds the plans of one look.
 	mostTried = 16
+	// startTime is how long a worker is taken to start, with a new node.
+	startTime = 5 * time.Minute
 )
 
 // Moves returns the workers whose work fits on the other workers in use, the best first: less disruptive ones, those
@@ -112,7 +112,7 @@ func rank(needs nodepool.Consolidate) int {
 
 // again returns for how long a worker would be paid for nothing if it had to be launched again.
 func (in *Input) again(group string) time.Duration {
-	return observe.IdleTimeout(in.View.Cluster, group) + in.StartTime(group)
+	return observe.IdleTimeout(in.View.Cluster, group) + startTime
 }
 
 // Unquiet returns why no worker may be drained now whatever runs on it, or "": while anything moves, it is unknown what

@@ -79,8 +79,7 @@ func (s *scene) input() Input {
 	snapshot := observe.Assemble(observe.SnapshotInput{Now: noon, Cluster: s.cluster, Members: v.Members})
 	plan := planner.Compute(snapshot, planner.Policy{})
 	return Input{View: v, Snapshot: &snapshot, Plan: &plan, Residents: s.residents,
-		StartTime: func(string) time.Duration { return 0 },
-		Compute:   func(s planner.Snapshot) planner.Plan { return planner.Compute(s, planner.Policy{}) }}
+		Compute: func(s planner.Snapshot) planner.Plan { return planner.Compute(s, planner.Policy{}) }}
 }
 
 func (s *scene) moves() []Move { return Moves(s.input()) }
@@ -175,11 +174,11 @@ func TestTheMoveHasItsPrice(t *testing.T) {
 	s.put("w0", replica())
 	s.put("w1", replica())
 	move := s.moves()[0]
-	if move.Hourly != 3.1 || !move.Priced || move.Cost <= 0 || move.Cost > 3.1/60*1.01 {
-		t.Errorf("move %+v, want 3.1 per hour at the cost of a minute", move)
+	if move.Hourly != 3.1 || !move.Priced || move.Cost < 0.309 || move.Cost > 0.311 {
+		t.Errorf("move %+v, want 3.1 per hour at the cost of the idle minute and five to start", move)
 	}
 	if !move.Pays() {
-		t.Error("the move saves 3.05 in the first hour")
+		t.Error("the move saves 2.79 in the first hour")
 	}
 	want := "worker w0 is used to 25 %: its 1 Serve replica fits on w1; without it, the RayCluster costs 3.10 USD per hour less"
 	if got := move.Text("USD"); got != want {

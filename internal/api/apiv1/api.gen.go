@@ -61,14 +61,9 @@ func (e UnmetKind) Valid() bool {
 	}
 }
 
-// Arrival One starting worker, how far it has come, and when it is expected.
+// Arrival One starting worker, and how far it has come.
 type Arrival struct {
-	// ExpectedAt When half of such workers have joined Ray (p50); absent if too few workers of the group have been seen, or if nothing says that a node comes. If it is over, the worker is later than usual.
-	ExpectedAt *time.Time `json:"expectedAt,omitempty"`
-	Group      string     `json:"group"`
-
-	// LateAt When nine in ten such workers have joined Ray (p90); absent if `expectedAt` is.
-	LateAt *time.Time `json:"lateAt,omitempty"`
+	Group string `json:"group"`
 
 	// Message What holds it up, for example ImagePullBackOff.
 	Message string `json:"message,omitempty"`
@@ -610,9 +605,6 @@ type OwnedRequest struct {
 	Bundles      []ResourceRequest `json:"bundles"`
 	Cluster      string            `json:"cluster"`
 	CreatedAt    *time.Time        `json:"createdAt,omitempty"`
-
-	// ExpectedAt When the last missing pod will probably join Ray, estimated from earlier pods of its group.
-	ExpectedAt *time.Time `json:"expectedAt,omitempty"`
 
 	// ExpiresAt When the lease expires.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`

@@ -72,12 +72,8 @@ func requestRow(r apiv1.OwnedRequest, as Look) []any {
 	if r.Since != nil {
 		since = planner.Span(as.Now().Sub(*r.Since).Seconds())
 	}
-	why := r.Reason.Message
-	if r.ExpectedAt != nil && r.State == raydemand.RequestWaiting {
-		why += "; expected in " + planner.Span(r.ExpectedAt.Sub(as.Now()).Seconds())
-	}
 	return []any{id, owner, r.Priority, bundlesOf(r.Bundles),
-		Cell{string(r.State), requestStyles[r.State]}, since, lease, why, servedBy(r.Groups)}
+		Cell{string(r.State), requestStyles[r.State]}, since, lease, r.Reason.Message, servedBy(r.Groups)}
 }
 
 // ownerOf returns the owner, without the prefix of ServiceAccounts unless the table is wide.

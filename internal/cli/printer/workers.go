@@ -10,9 +10,9 @@ import (
 )
 
 // writeArrivals says how far starting workers have come: a line for those of a group and stage that the same message is
-// about, with the earliest of their times since and the latest of their expected times.
+// about, with the earliest of their times since.
 func writeArrivals(p *Page, c apiv1.Cluster) {
-	t := newTable(p, "@STARTING", "#PODS", "STAGE", "#SINCE", "~READY")
+	t := newTable(p, "@STARTING", "#PODS", "STAGE", "#SINCE", "~WHY")
 	for _, alike := range alikeArrivals(c.Arrivals) {
 		t.Add(arrivalCells(alike, p.Now())...)
 	}
@@ -44,26 +44,11 @@ func alikeArrivals(all []apiv1.Arrival) (lines [][]apiv1.Arrival) {
 }
 
 func arrivalCells(alike []apiv1.Arrival, now time.Time) []any {
-	since, last := unknownCell, apiv1.Arrival{}
+	since := unknownCell
 	if first := alike[0].Since; first != nil { // they are sorted by it
 		since = planner.Span(now.Sub(*first).Seconds())
 	}
-	for _, a := range alike {
-		if a.ExpectedAt != nil && a.LateAt != nil && (last.ExpectedAt == nil || a.ExpectedAt.After(*last.ExpectedAt)) {
-			last = a
-		}
-	}
-	ready := Cell{Text: "not known yet"}
-	if last.ExpectedAt != nil {
-		ready.Text = planner.Expected(*last.ExpectedAt, *last.LateAt, now)
-		if !last.LateAt.After(now) {
-			ready.Style = Warn
-		}
-	}
-	if why := alike[0].Message; why != "" {
-		ready.Text += ": " + why
-	}
-	return []any{alike[0].Group, len(alike), alike[0].Stage, since, ready}
+	return []any{alike[0].Group, len(alike), alike[0].Stage, since, alike[0].Message}
 }
 
 // writeDepartures lists the workers whose machine is about to go or whose GPU is bad.

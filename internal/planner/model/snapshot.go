@@ -149,7 +149,7 @@ type Node struct {
 	Guard string `json:"guard,omitempty"`
 	// Going says why the node's machine is about to go, and until when. If that is certain, the node is Leaving.
 	Going *departure.Notice `json:"going,omitempty"`
-	// Arrival is where a starting worker is and when it is expected; nil if that is unknown. Compute does not use it.
+	// Arrival is where a starting worker is; nil if that is unknown. Compute does not use it.
 	Arrival *arrival.State `json:"arrival,omitempty"`
 	// Expected marks a pod that was requested and is not visible yet. Its Pod is a generated name.
 	Expected bool `json:"expected,omitempty"`

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 )
 
 // Units of Span, in seconds.
@@ -54,34 +53,4 @@ func inTwo(s, large int64, largeName string, small int64, smallName string) stri
 		text += fmt.Sprintf("%d%s", rest, smallName)
 	}
 	return text
-}
-
-// Expected says when something is expected, seen from now: "expected in about 2m (p90 4m)". at is when half of its kind
-// are there, late when nine in ten are. It returns an empty string if at or now is zero, because nothing is known.
-func Expected(at, late, now time.Time) string {
-	switch {
-	case at.IsZero(), now.IsZero():
-		return ""
-	case at.After(now) && late.Before(at):
-		return "expected in about " + about(at.Sub(now))
-	case at.After(now):
-		return fmt.Sprintf("expected in about %s (p90 %s)", about(at.Sub(now)), about(late.Sub(now)))
-	case late.After(now):
-		return fmt.Sprintf("later than usual (p90 in %s)", about(late.Sub(now)))
-	}
-	return "later than usual"
-}
-
-// about formats a duration that is an estimate, with one or two digits that matter: 45s, 1m20s, 4m30s, 12m.
-func about(d time.Duration) string {
-	unit := time.Second
-	switch {
-	case d >= 10*time.Minute:
-		unit = time.Minute
-	case d >= 2*time.Minute:
-		unit = 30 * time.Second
-	case d >= 20*time.Second:
-		unit = 5 * time.Second
-	}
-	return Span(math.Max(d.Round(unit).Seconds(), 1))
 }

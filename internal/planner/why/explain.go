@@ -318,27 +318,21 @@ func (d *decision) explainPod(e *model.Explanation, s *model.Snapshot, name stri
 	}
 }
 
-// arrival continues a sentence about a starting worker: where it is, since when, and when it is expected.
+// arrival continues a sentence about a starting worker: where it is, and since when.
 func (d *decision) arrival(a *arrival.State) string {
 	if a == nil {
 		return ""
 	}
-	at := strings.TrimSuffix(a.Stage.Text()+d.lasting(", for ", a.Since)+": "+a.Message, ": ")
-	expected := model.Expected(a.ExpectedAt, a.LateAt, d.TakenAt)
-	return "; " + at + "; " + cmp.Or(expected, "when it is expected is not known yet")
+	return "; " + strings.TrimSuffix(a.Stage.Text()+d.lasting(", for ", a.Since)+": "+a.Message, ": ")
 }
 
-// arrivals continues a sentence about a group's pods on their way: how many have reached each stage, and when the last
-// of them are expected.
-func (d *decision) arrivals(group int) (text string) {
+// arrivals continues a sentence about a group's pods on their way: how many have reached each stage.
+func (d *decision) arrivals(group int) string {
 	count := map[arrival.Stage]int{}
-	var last arrival.State
 	for i := range d.Nodes {
 		n := &d.Nodes[i]
 		if a := n.Arrival; a != nil && n.GroupIndex == group && n.State == model.Pending {
-			if count[a.Stage]++; a.ExpectedAt.After(last.ExpectedAt) {
-				last = *a
-			}
+			count[a.Stage]++
 		}
 	}
 	var stages []string
@@ -347,11 +341,7 @@ func (d *decision) arrivals(group int) (text string) {
 			stages = append(stages, fmt.Sprintf("%d %s", n, stage))
 		}
 	}
-	text = strings.TrimSuffix(": "+joined(stages), ": ")
-	if expected := model.Expected(last.ExpectedAt, last.LateAt, d.TakenAt); expected != "" {
-		text += "; the last is " + expected
-	}
-	return text
+	return strings.TrimSuffix(": "+joined(stages), ": ")
 }
 
 // explainOwned explains a request as its status does, and why each group serves its bundles or does not.

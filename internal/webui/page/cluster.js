@@ -90,21 +90,12 @@ function departuresView(cluster) {
     [{title: 'Worker'}, {title: 'Group'}, {title: 'State'}, {title: 'Until'}, {title: 'Why'}], rows)) : null;
 }
 
-// expectedText says when a starting worker is expected; never a negative time.
-function expectedText(a, now) {
-  if (!a.expectedAt) return 'not known yet';
-  const [middle, late] = [a.expectedAt, a.lateAt].map(at => (Date.parse(at) - now) / 1000);
-  if (middle > 0) return `in about ${duration(middle)} (p90 ${duration(late)})`;
-  return late > 0 ? `later than usual (p90 in ${duration(late)})` : 'later than usual';
-}
-
-// arrivalsView lists the starting workers, how far they have come, and when they are expected.
+// arrivalsView lists the starting workers, and how far they have come.
 function arrivalsView(cluster) {
-  const now = Date.now();
   const rows = (cluster.arrivals || []).map(a => [code(a.pod), a.group, tag(a.stage), a.since ? clock(a.since) : 'unknown',
-    element('span', {}, expectedText(a, now), a.message ? ': ' + a.message : '')]);
+    a.message || '']);
   return rows.length ? section('Starting workers', rows.length, table('Starting workers',
-    [{title: 'Worker'}, {title: 'Group'}, {title: 'Stage'}, {title: 'Since'}, {title: 'Expected'}], rows)) : null;
+    [{title: 'Worker'}, {title: 'Group'}, {title: 'Stage'}, {title: 'Since'}, {title: 'Message'}], rows)) : null;
 }
 
 // guardsView lists the pods that node autoscalers do not evict.

@@ -33,8 +33,7 @@ function requestsView(requests) {
       code(r.bundles.map(b => `${b.count} × ${bundle(b.resources)}${b.slice ? ' ' + sliceText(b.slice) : ''}`).join(', ')),
       element('span', {}, tag(r.state, states[r.state]), r.since ? element('span', {class: 'quiet'}, ' since ', clock(r.since)) : null),
       element('span', {}, r.reason.message,
-        r.expiresAt ? element('span', {class: 'quiet'}, ' lease until ', clock(r.expiresAt)) : null,
-        r.expectedAt ? element('span', {class: 'quiet'}, ' expected ', clock(r.expectedAt)) : null)])));
+        r.expiresAt ? element('span', {class: 'quiet'}, ' lease until ', clock(r.expiresAt)) : null)])));
 }
 
 // shadowView compares Heliostat with another autoscaler; null if there is no comparison.

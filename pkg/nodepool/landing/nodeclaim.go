@@ -162,10 +162,9 @@ type Incoming struct {
 type Coming struct {
 	Pods     int
 	Progress Progress
-	// AskedAt is when Karpenter asked for the machines, Since when they made that progress; zero if unknown. Lacks says
-	// what a ready node still lacks.
-	AskedAt, Since time.Time
-	Lacks          string
+	// Since is when the machines made that progress; zero if unknown. Lacks says what a ready node still lacks.
+	Since time.Time
+	Lacks string
 }
 
 // Pods returns the number of places. Pods that wait for these places are not proven unschedulable while the claims are
@@ -290,9 +289,7 @@ func (c *Incoming) add(pods int, progress Progress, claim *NodeClaim) {
 	} else {
 		c.Requested += pods
 	}
-	coming := Coming{
-		Progress: progress, AskedAt: claim.CreatedAt, Since: claim.since(progress), Lacks: claim.Lacks,
-	}
+	coming := Coming{Progress: progress, Since: claim.since(progress), Lacks: claim.Lacks}
 	for i := range c.Places {
 		if coming.Pods = c.Places[i].Pods; coming == c.Places[i] {
 			c.Places[i].Pods += pods

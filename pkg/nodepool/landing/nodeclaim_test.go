@@ -55,12 +55,12 @@ func TestPlacesSayHowFarTheirMachinesAre(t *testing.T) {
 	got := PlaceOnClaims(at(10), []NodeClaim{requested, launched, twin, late, registered, ready}, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 7}, {Shape: gpuPod(1, "g1"), Pods: 9}})
 	want := []Incoming{
 		{Launched: 7, Places: []Coming{
-			{Pods: 1, Progress: NodeReady, AskedAt: claimNoon, Since: at(4), Lacks: "nvidia.com/gpu is missing"},
-			{Pods: 1, Progress: Registered, AskedAt: claimNoon, Since: at(3)},
-			{Pods: 4, Progress: Launched, AskedAt: claimNoon, Since: at(1)},
-			{Pods: 1, Progress: Launched, AskedAt: at(5), Since: at(6)},
+			{Pods: 1, Progress: NodeReady, Since: at(4), Lacks: "nvidia.com/gpu is missing"},
+			{Pods: 1, Progress: Registered, Since: at(3)},
+			{Pods: 4, Progress: Launched, Since: at(1)},
+			{Pods: 1, Progress: Launched, Since: at(6)},
 		}},
-		{Requested: 1, Places: []Coming{{Pods: 1, Progress: Requested, AskedAt: at(9), Since: at(9)}}},
+		{Requested: 1, Places: []Coming{{Pods: 1, Progress: Requested, Since: at(9)}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)

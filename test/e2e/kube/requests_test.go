@@ -258,7 +258,7 @@ func adoption(s *scene, manager *kube.Manager) {
 		s.Errorf("read as %+v", seen)
 	}
 	status := nodepool.OwnedStatus{ObservedRequest: seen.Fingerprint(), ObservedGeneration: 1, State: raydemand.RequestWaiting, Code: "on_the_way", Message: "soon",
-		Since: seen.Since, SatisfiedSince: seen.Since, ExpiredSince: seen.Since, Groups: []nodepool.OwnedGroup{{Name: "gpu", Pods: 2}}, Pods: []string{"p"}, ExpectedAt: seen.Since.Add(time.Minute)}
+		Since: seen.Since, SatisfiedSince: seen.Since, ExpiredSince: seen.Since, Groups: []nodepool.OwnedGroup{{Name: "gpu", Pods: 2}}, Pods: []string{"p"}}
 	tell := func(status nodepool.OwnedStatus) {
 		manager.OwnedRequests().Report([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: seen.UID, Status: &status,
 			Adopt: adopter(&seen, cluster)}})
@@ -271,7 +271,7 @@ func adoption(s *scene, manager *kube.Manager) {
 	if seen.ClusterUID != cluster.UID || len(s.request("k").GetOwnerReferences()) != 1 {
 		s.Errorf("not adopted: %+v", s.request("k").GetOwnerReferences())
 	}
-	status.State, status.Groups, status.Pods, status.ExpectedAt = raydemand.RequestExpired, nil, nil, time.Time{}
+	status.State, status.Groups, status.Pods = raydemand.RequestExpired, nil, nil
 	tell(status) // the manager removes entries that no longer apply
 	manager.OwnedRequests().Report([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: "another", ResourceVersion: seen.ResourceVersion, Delete: true}})
 	manager.OwnedRequests().Report([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: seen.UID, ResourceVersion: seen.ResourceVersion, Delete: true}})

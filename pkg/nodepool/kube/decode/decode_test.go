@@ -302,10 +302,7 @@ func TestWorkersShowTheirStage(t *testing.T) {
 				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: moment(2)},
 				{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: moment(7)},
 			}
-		}), nodepool.Worker{Running: true, Ready: true, IP: "10.1.1.1", ScheduledAt: moment(2).Time, StartedAt: moment(5).Time, ReadyAt: moment(7).Time}},
-		{"ready again after a restart", pod("w", workerNode, "gpu", rayState(running, 1), func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: moment(7)}}
-		}), nodepool.Worker{Running: true, Ready: true, StartedAt: moment(5).Time}},
+		}), nodepool.Worker{Running: true, Ready: true, IP: "10.1.1.1", ScheduledAt: moment(2).Time, StartedAt: moment(5).Time}},
 		{"without its image", pod("w", workerNode, "gpu", rayState(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off"}}, 0)),
 			nodepool.Worker{Waits: "ImagePullBackOff"}},
 		{"failed", pod("w", workerNode, "gpu", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), nodepool.Worker{Failed: true}},

@@ -132,16 +132,11 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 			", and kube-scheduler has not tried it"
 	}
 	if ready := condition(pod, corev1.PodReady); ready != nil {
-		if w.Ready = ready.Status == corev1.ConditionTrue; w.Ready {
-			w.ReadyAt = ready.LastTransitionTime.Time
-		}
+		w.Ready = ready.Status == corev1.ConditionTrue
 	}
 	if ray := rayStatus(pod); ray != nil {
 		if ray.State.Waiting != nil {
 			w.Waits = ray.State.Waiting.Reason
-		}
-		if ray.RestartCount > 0 {
-			w.ReadyAt = time.Time{}
 		}
 		if ray.State.Running != nil {
 			w.Running, w.StartedAt = true, ray.State.Running.StartedAt.Time

@@ -200,7 +200,6 @@ func statusOf(form *v1alpha1.ResourceRequestStatus) nodepool.OwnedStatus {
 		State:              raydemand.RequestState(form.State),
 		Pods:               form.Pods,
 		Since:              timeOf(form.Since),
-		ExpectedAt:         timeOf(form.ExpectedAt),
 	}
 	if form.Reason != nil {
 		s.Code, s.Message = form.Reason.Code, form.Reason.Message
@@ -233,7 +232,7 @@ func timeOf(at *metav1.Time) time.Time {
 func statusPatch(uid string, s *nodepool.OwnedStatus) ([]byte, error) {
 	form := map[string]any{
 		"observedGeneration": s.ObservedGeneration, "observedRequest": s.ObservedRequest, "state": string(s.State),
-		"since": timeForm(s.Since), "expectedAt": timeForm(s.ExpectedAt), "groups": nil, "pods": nil,
+		"since": timeForm(s.Since), "groups": nil, "pods": nil,
 		"reason": v1alpha1.Reason{Code: s.Code, Message: s.Message}, "conditions": conditionsOf(s),
 	}
 	if len(s.Groups) > 0 {
