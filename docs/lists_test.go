@@ -22,7 +22,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/price"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -60,7 +59,7 @@ func TestRacksListsAllLabelsThatNameADomain(t *testing.T) {
 	}
 }
 
-func TestThePageOfCostsHasAllCausesCodesAndLists(t *testing.T) {
+func TestThePageOfCostsHasAllCausesAndCodes(t *testing.T) {
 	page := read(t, "docs/reference/costs.md")
 	for _, cause := range ledger.Causes() {
 		if !strings.Contains(page, "\n| `"+string(cause)+"` | ") {
@@ -71,11 +70,6 @@ func TestThePageOfCostsHasAllCausesCodesAndLists(t *testing.T) {
 		costs.Failed, costs.MachineGone, costs.RaySilent, costs.Off, costs.FormerGroup} {
 		if !strings.Contains(page, "\n| `"+why+"` | `") {
 			t.Errorf("there is no row for the code %s", why)
-		}
-	}
-	for _, list := range price.Lists() {
-		if !strings.Contains(page, "\n| "+list.Cloud+" | "+list.Region+" | "+list.Date+" | ") {
-			t.Errorf("there is no row for the list of %s in %s", list.Cloud, list.Region)
 		}
 	}
 }

@@ -239,7 +239,7 @@ func TestTheExampleOfPricesIsRead(t *testing.T) {
 		t.Fatal(err, found)
 	}
 	book, err := cli.ReadPrices(file)
-	if err != nil || book.Currency != "USD" || len(book.Pools) != 1 || len(book.Spot) != 1 || len(book.InstanceTypes) != 1 || book.WithoutLists {
+	if err != nil || book.Currency != "USD" || len(book.Pools) != 1 || len(book.Spot) != 1 || len(book.InstanceTypes) != 1 {
 		t.Errorf("%v: %+v", err, book)
 	}
 }

@@ -93,7 +93,7 @@ func ReadPools(name string) (config landing.Config, err error) {
 	return config, err
 }
 
-// ReadPrices reads the prices of nodes; the built-in lists alone apply if name is empty.
+// ReadPrices reads the prices of nodes; there are none if name is empty.
 func ReadPrices(name string) (book price.Book, err error) {
 	if name == "" {
 		return book, nil

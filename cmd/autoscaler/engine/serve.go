@@ -66,8 +66,7 @@ func Serve() *cobra.Command {
 	cli.Validate(f, "namespaces", "a list of strings, each the name of a namespace", func() bool {
 		return !slices.ContainsFunc(o.kube.Namespaces, func(name string) bool { return !cli.IsNamespace(name) })
 	})
-	f.StringVar(&prices, "prices", "", "a file with prices of nodes, which come before the built-in list prices "+
-		"(docs/reference/costs.md)")
+	f.StringVar(&prices, "prices", "", "a file with prices of nodes (docs/reference/costs.md)")
 	f.BoolVar(&o.kube.Provisioning, "provisioning-requests", false, "create ProvisioningRequests of the Cluster "+
 		"Autoscaler for gangs of groups with the annotation "+nodepool.ProvisioningAnnotation+"; needs rights on "+
 		"provisioningrequests, podtemplates and pods")

@@ -21,7 +21,7 @@ import (
 type Settings struct {
 	// After is how long a worker must be used a little before it is drained because others have room for its work.
 	After time.Duration
-	// Prices say what that saves, for groups without a price of their own. Nil has the built-in list prices.
+	// Prices say what that saves, for groups without a price of their own.
 	Prices *price.Book
 }
 

@@ -1,6 +1,6 @@
-// Package price says what a node costs per hour, and which part of it one pod pays for: its share of the node's GPUs,
-// or of its CPUs if the node has none. Prices of the user come before the built-in list prices. The package must not
-// read files, know RayClusters, or decide anything: a price is a fact that others weigh.
+// Package price says what a node costs per hour by the user's configuration, and which part of it one pod pays for: its
+// share of the node's GPUs, or of its CPUs if the node has none. The package must not read files, know RayClusters, or
+// decide anything: a price is a fact that others weigh.
 package price
 
 import (
@@ -10,20 +10,17 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
-// ListCurrency is the currency of all built-in lists.
-const ListCurrency = "USD"
+// DefaultCurrency is the currency of prices if the user names none.
+const DefaultCurrency = "USD"
 
-// Book holds prices per hour of a node. Its zero value has the built-in list prices alone.
+// Book holds prices per hour of a node. Its zero value has none.
 type Book struct {
-	// Currency is that of all prices; empty means ListCurrency. Heliostat converts nothing, so the built-in lists apply
-	// only to their own currency.
+	// Currency is that of all prices; empty means DefaultCurrency.
 	Currency string
 	// Pools are prices by the name of the node's pool, InstanceTypes by its instance type. A pool's price comes first.
 	Pools, InstanceTypes map[string]float64
 	// Spot are prices by instance type of nodes that the cloud can reclaim.
 	Spot map[string]float64
-	// WithoutLists leaves the built-in lists out.
-	WithoutLists bool
 	// Names maps resources to their meaning.
 	Names gpuinfo.Names
 }
@@ -31,7 +28,7 @@ type Book struct {
 // Unit returns the currency of all prices in the book.
 func (b *Book) Unit() string {
 	if b == nil || b.Currency == "" {
-		return ListCurrency
+		return DefaultCurrency
 	}
 	return b.Currency
 }
@@ -53,29 +50,25 @@ func (b Book) With(config landing.Config) Book {
 	return b
 }
 
-// Node returns the price of a node per hour. known is false if no source has one.
+// Node returns the price of a node per hour. known is false if the user has set none.
 func (b *Book) Node(node *landing.Node) (hourly float64, known bool) {
+	if b == nil {
+		return 0, false
+	}
 	kind := node.Labels["node.kubernetes.io/instance-type"]
 	if kind == "" {
 		kind = node.Labels["beta.kubernetes.io/instance-type"]
 	}
-	if b != nil {
-		if landing.Spot(node.Labels) {
-			if hourly, known = b.Spot[kind]; known {
-				return hourly, true
-			}
-		}
-		if hourly, known = b.Pools[node.PoolName()]; known {
+	if landing.Spot(node.Labels) {
+		if hourly, known = b.Spot[kind]; known {
 			return hourly, true
-		}
-		if hourly, known = b.InstanceTypes[kind]; known {
-			return hourly, true
-		}
-		if b.WithoutLists || b.Unit() != ListCurrency {
-			return 0, false
 		}
 	}
-	return ListPrice(kind)
+	if hourly, known = b.Pools[node.PoolName()]; known {
+		return hourly, true
+	}
+	hourly, known = b.InstanceTypes[kind]
+	return hourly, known
 }
 
 // Pod returns what a pod on a node costs per hour: its share of the node's price.
@@ -84,10 +77,6 @@ func (b *Book) Pod(node *landing.Node, pod *landing.PodShape) (hourly float64, k
 	if !known {
 		return 0, false
 	}
-	var names gpuinfo.Names
-	if b != nil {
-		names = b.Names
-	}
-	share, known := Share(names, node, pod)
+	share, known := Share(b.Names, node, pod)
 	return hourly * share, known
 }

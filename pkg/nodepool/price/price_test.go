@@ -145,7 +145,7 @@ func TestTheInstancesOfACardCostNoMoreThanTheCard(t *testing.T) {
 func TestTheUsersPricesComeFirst(t *testing.T) {
 	node := &landing.Node{Name: "n", Pool: "train", Labels: map[string]string{"node.kubernetes.io/instance-type": "p4d.24xlarge"}}
 	spot := &landing.Node{Name: "s", Labels: map[string]string{"node.kubernetes.io/instance-type": "p4d.24xlarge", "karpenter.sh/capacity-type": "spot"}}
-	azure := &landing.Node{Labels: map[string]string{"beta.kubernetes.io/instance-type": "standard_nc24ads_a100_v4"}}
+	former := &landing.Node{Labels: map[string]string{"beta.kubernetes.io/instance-type": "p4d.24xlarge"}}
 	file := landing.Config{Pools: []landing.Spec{{Name: "train", Price: new(5.0)}}, InstancePrices: map[string]float64{"p4d.24xlarge": 6}}
 	for name, c := range map[string]struct {
 		book  *price.Book
@@ -153,15 +153,12 @@ func TestTheUsersPricesComeFirst(t *testing.T) {
 		want  float64
 		known bool
 	}{
-		"the built-in list":             {nil, node, 21.957642, true},
-		"in any case of letters":        {&price.Book{}, azure, 3.673, true},
+		"no prices":                     {nil, node, 0, false},
+		"by the former label":           {&price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, former, 7, true},
 		"by instance type":              {&price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 7, true},
 		"by pool":                       {&price.Book{Pools: map[string]float64{"train": 8}, InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 8, true},
 		"spot":                          {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, spot, 2, true},
-		"not spot":                      {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, node, 21.957642, true},
-		"another currency has no list":  {&price.Book{Currency: "EUR"}, node, 0, false},
-		"lists are off":                 {&price.Book{WithoutLists: true}, node, 0, false},
-		"a machine of no type":          {nil, &landing.Node{}, 0, false},
+		"not spot":                      {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, node, 0, false},
 		"the pools file by pool":        {new(price.Book{}.With(file)), node, 5, true},
 		"the pools file by type":        {new(price.Book{}.With(file)), &landing.Node{Labels: node.Labels}, 6, true},
 		"prices above the pools file":   {new(price.Book{Pools: map[string]float64{"train": 4}}.With(file)), node, 4, true},
@@ -174,26 +171,8 @@ func TestTheUsersPricesComeFirst(t *testing.T) {
 			}
 		})
 	}
-	half := &landing.Node{Labels: node.Labels, Allocatable: quantities(map[string]int64{"cpu": 96})}
-	if got, known := (*price.Book)(nil).Pod(half, &landing.PodShape{Requests: quantities(map[string]int64{"cpu": 48})}); !known || !near(got, 21.957642/2) {
+	half := &landing.Node{Pool: "train", Allocatable: quantities(map[string]int64{"cpu": 96})}
+	if got, known := (&price.Book{Pools: map[string]float64{"train": 22}}).Pod(half, &landing.PodShape{Requests: quantities(map[string]int64{"cpu": 48})}); !known || !near(got, 11) {
 		t.Errorf("half a node costs %v (%v)", got, known)
-	}
-}
-
-// TestEveryListedMachineIsOneWithGPUs compares the lists with the table of machines, so that a typing error in a name
-// does not hide a price.
-func TestEveryListedMachineIsOneWithGPUs(t *testing.T) {
-	for _, list := range price.Lists() {
-		if list.Currency != price.ListCurrency || list.Region == "" || list.Date == "" || list.Source == "" {
-			t.Errorf("the list of %s lacks its origin", list.Cloud)
-		}
-		for name, hourly := range list.Hourly {
-			if _, known := gpuinfo.MachineOf(name); !known {
-				t.Errorf("%s: no such machine", name)
-			}
-			if hourly < 0.1 || hourly > 200 {
-				t.Errorf("%s costs %v an hour", name, hourly)
-			}
-		}
 	}
 }

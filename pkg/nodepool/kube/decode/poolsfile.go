@@ -166,17 +166,17 @@ const maxPricesFile = 1 << 20
 var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
 
 // ReadPrices reads the prices file, YAML or JSON: prices of one node per hour by pool and by instance type, those of
-// spot nodes, their currency, and whether the built-in lists apply. An error names field and value.
+// spot nodes, and their currency. An error names field and value.
 func ReadPrices(in io.Reader) (price.Book, error) {
-	book, lists := price.Book{}, true
+	book := price.Book{}
 	known := members{"currency": &book.Currency, "pools": &book.Pools, "instanceTypes": &book.InstanceTypes,
-		"spot": &book.Spot, "lists": &lists}
+		"spot": &book.Spot}
 	if err := readFile(in, maxPricesFile, "larger than 1 MiB: want prices by instance type", known); err != nil {
 		return price.Book{}, err
 	}
 	if book.Currency != "" && !currencyCode.MatchString(book.Currency) {
 		return price.Book{}, fmt.Errorf("currency %q: want a code of ISO 4217, such as %s", book.Currency,
-			price.ListCurrency)
+			price.DefaultCurrency)
 	}
 	for _, table := range []struct {
 		field  string
@@ -188,7 +188,6 @@ func ReadPrices(in io.Reader) (price.Book, error) {
 			}
 		}
 	}
-	book.WithoutLists = !lists
 	return book, nil
 }
 
