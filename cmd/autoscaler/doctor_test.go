@@ -140,8 +140,8 @@ func TestDoctorSaysWhatItDidNotExamine(t *testing.T) {
 		"a misspelt kind":  {good + "\n---\n" + strings.Replace(good, "kind: RayCluster", "kind: RayClsuter", 1), cli.ExitFailed, []string{"RayClsuter/ml/llm\n  error    kind-unknown\n", "document 2 of -", "1 error. Looked at 1 RayCluster.\n"}},
 		"that kind alone":  {strings.Replace(good, "kind: RayCluster", "kind: RayClsuter", 1), cli.ExitFailed, []string{"kind: RayClsuter", "want RayCluster", "1 error. Looked at no object.\n"}},
 		"another version":  {strings.Replace(good, "ray.io/v1", "ray.io/v9", 1), cli.ExitFailed, []string{"apiVersion: ray.io/v9", "1 error. Looked at no object.\n"}},
-		"a broken schema":  {good + "\n---\n{apiVersion: heliostat.dev/v1alpha1, kind: ResourceRequest, metadata: {name: r, namespace: ml}, spec: {rayCluster: llm, owner: ann, leaseSeconds: -1, prio: 3, bundles: [{resources: {GPU: 1}}]}}", cli.ExitFailed, []string{"spec.leaseSeconds: -1\n", "from 1 to 31536000", "spec.prio: 3\n", "want priority"}},
-		"a word for a GPU": {good + "\n---\n{apiVersion: heliostat.dev/v1alpha1, kind: ResourceRequest, metadata: {name: r, namespace: ml}, spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, bundles: [{resources: {GPU: one}}]}}", cli.ExitFailed, []string{`spec.bundles[0].resources.GPU: "one": want a number`, "1 error. Looked at 1 RayCluster, 1 ResourceRequest.\n"}},
+		"a broken schema":  {good + "\n---\n{apiVersion: heliostat.dev/v1alpha1, kind: ResourceRequest, metadata: {name: r, namespace: ml}, spec: {rayCluster: llm, owner: ann, leaseSeconds: -1, prio: 3, bundles: [{resources: {GPU: 1}}]}}", cli.ExitFailed, []string{"spec.leaseSeconds: -1\n", "it should be greater than or equal to 1", "spec.prio: 3\n", "want priority"}},
+		"a word for a GPU": {good + "\n---\n{apiVersion: heliostat.dev/v1alpha1, kind: ResourceRequest, metadata: {name: r, namespace: ml}, spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, bundles: [{resources: {GPU: one}}]}}", cli.ExitFailed, []string{`it must be of type number`, "1 error. Looked at 1 RayCluster, 1 ResourceRequest.\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, c.stdin, "autoscaler", "doctor", "-f", "-")
@@ -182,7 +182,7 @@ func TestDoctorWritesAllKeysOfEachFinding(t *testing.T) {
 }
 
 func TestDoctorWritesATableByObjectErrorsFirst(t *testing.T) {
-	_, out, _ := command(t, "", "autoscaler", "doctor", "-f", ill("idle-timeout-zero"), ill("devices-missing"))
+	_, out, _ := command(t, "", "autoscaler", "doctor", "-f", ill("replicas-outside"), ill("devices-missing"))
 	want := `Node/gpu-1
   error    devices-missing
            status.allocatable: nvidia.com/gpu: allocatable 7 of capacity 8: the others are unhealthy
@@ -193,20 +193,21 @@ func TestDoctorWritesATableByObjectErrorsFirst(t *testing.T) {
            # with the plugin's Helm chart: -l app.kubernetes.io/name=nvidia-device-plugin
 
 RayCluster/ml/llm
-  warning  idle-timeout-zero
-           spec.autoscalerOptions.idleTimeoutSeconds: 0
-           a worker is removed as soon as it is idle, and the next task waits for a new pod, perhaps
-           for a new GPU node
+  warning  replicas-outside
+           spec.workerGroupSpecs[0].replicas: replicas 9, minReplicas 0, maxReplicas 8
+           the operator keeps the group at the nearer bound whatever replicas says, so the number is
+           misleading
            kubectl patch raycluster llm -n ml --type=json -p \
-             '[{"op":"test","path":"/spec/autoscalerOptions/idleTimeoutSeconds","value":0},
-    {"op":"replace","path":"/spec/autoscalerOptions/idleTimeoutSeconds","value":60}]'
+             '[{"op":"test","path":"/spec/workerGroupSpecs/0/groupName","value":"a100"},
+    {"op":"test","path":"/spec/workerGroupSpecs/0/replicas","value":9},{"op":"replace",
+    "path":"/spec/workerGroupSpecs/0/replicas","value":8}]'
 
 1 error, 1 warning. Looked at 1 Node, 1 RayCluster.
 `
 	if diff := cmp.Diff(want, out); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	_, out, _ = command(t, "", "autoscaler", "doctor", "-f", well("toleration-missing"), well("idle-timeout-zero"))
+	_, out, _ = command(t, "", "autoscaler", "doctor", "-f", well("toleration-missing"), well("replicas-outside"))
 	if want := "Nothing found. Looked at 1 Node, 2 RayClusters.\n"; out != want {
 		t.Errorf("got %q, want %q", out, want)
 	}

@@ -49,7 +49,7 @@ func hasCode(all []fault, codes []string) bool {
 var (
 	landsNowhere = []string{"group-no-node", "toleration-missing"}
 	explainsGPUs = []string{"num-gpus-mismatch", "num-gpus-differs", "gpu-uncounted", "gpu-shares-counted", "gpu-two-resources",
-		"gpu-outside-ray-container", "resources-not-parsed", "gpu-resource-unknown", "gpu-shares-several", "gpu-not-whole", "resource-misplaced"}
+		"gpu-outside-ray-container", "resources-not-parsed", "gpu-resource-unknown", "gpu-shares-several", "gpu-not-whole"}
 	writesGPUs = []string{"num-gpus-mismatch", "num-gpus-differs", "gpu-uncounted", "gpu-shares-counted"}
 )
 
@@ -299,7 +299,7 @@ func (v verdicts) disagree() string {
 func (v verdicts) worse(f fault, patch string, after verdicts) string {
 	same := func(other fault) bool { return other.Code == f.Code && other.Field == f.Field }
 	wasBroken := slices.ContainsFunc(v.plan, func(f fault) bool { return f.Severity == "error" && f.Code != "group-no-node" })
-	mayLandNowhere := v.doctorHas(landsNowhere...) || f.Code == "resource-misplaced"
+	mayLandNowhere := v.doctorHas(landsNowhere...)
 	added := slices.ContainsFunc(after.doctor, func(f fault) bool {
 		return f.Severity == "error" && !v.doctorHas(f.Code) && !(mayLandNowhere && slices.Contains(landsNowhere, f.Code))
 	})
@@ -311,7 +311,7 @@ func (v verdicts) worse(f fault, patch string, after verdicts) string {
 	case slices.Contains(writesGPUs, f.Code) && after.reported != nil && !strings.Contains(patch, fmt.Sprintf(`"value":"%v"`, *after.reported)) &&
 		!strings.Contains(patch, fmt.Sprintf(`{"num-gpus":"%v"}`, *after.reported)):
 		return fmt.Sprintf("the fix does not write the %v GPUs that num-gpus-sync would write", *after.reported)
-	case after.launching < v.launching && !slices.Contains(writesGPUs, f.Code) && f.Code != "resource-misplaced" &&
+	case after.launching < v.launching && !slices.Contains(writesGPUs, f.Code) &&
 		!after.doctorHas("node-maximum-below-ours"):
 		return "the plan launches less"
 	}

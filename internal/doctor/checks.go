@@ -45,12 +45,7 @@ var containerChecks = []Check{
 	{"gpu-outside-ray-container", raydemand.Warning, gpus(gpuOutsideRayContainer),
 		"Ray counts the GPUs of the first container only, whatever its name: the GPUs of this container are " +
 			"reserved, and no Ray task gets them"},
-	{"mig-name-misspelt", raydemand.Error, gpus(migNameMisspelt),
-		"no device plugin announces this name, so the pods stay pending"},
 	{landing.MIGProfileUnknown, raydemand.Error, ofTemplate, ""},
-	{"resource-misplaced", raydemand.Error, groups(resourceMisplaced),
-		"Kubernetes has no such field: the API server drops it, or refuses the object, and the pods do not get what " +
-			"it requests"},
 	{"gpu-two-resources", raydemand.Warning, workers(gpuTwoResources),
 		"a pod gets devices of both resources, and the operator counts those of the first name only: the others are " +
 			"paid for and idle"},
@@ -94,23 +89,12 @@ var rayChecks = []Check{
 	{"claim-uncounted", raydemand.Warning, workers(claimUncounted),
 		"neither the operator nor Ray's autoscaler counts GPUs of a DRA claim (kuberay #3527), so a request for a " +
 			"GPU never starts the group, and its workers announce no GPU"},
-	{"claims-unbounded", raydemand.Info, decoded(byHand), ""},
-	{"ray-autoscaler-differs", raydemand.Warning, rayAutoscalerDiffers, ""},
 	{"num-gpus-differs", raydemand.Warning, workers(numGPUsDiffers),
 		"Ray uses the declared number and the pod gets the other one: with too few GPUs tasks find none, with too " +
 			"many some stay idle"},
 	{"head-gpu", raydemand.Warning, heads(headGPU),
 		"the head is never removed, so its GPU costs money as long as the cluster exists, and a task on the head can " +
 			"take the whole cluster down"},
-	{"gpu-domain-absent", raydemand.Info, workers(gpuDomainAbsent),
-		"the pods are in one domain of fast links, and their Ray nodes do not say so: a placement group that asks " +
-			"for one " + gpuDomain + " cannot use the group"},
-	{"gpu-domain-divided", raydemand.Warning, workers(gpuDomainDivided),
-		"Ray and Heliostat take nodes with one value of " + gpuDomain + " for one domain: a placement group that " +
-			"asks for one is placed on several"},
-	{"override-unresolved", raydemand.Warning, workers(overrideUnresolved),
-		"Kubernetes replaces $(NAME) only by a variable above, so the label of all Ray nodes of the group has these " +
-			"characters"},
 }
 
 // rayClusterChecks examine the RayCluster itself.
@@ -130,12 +114,7 @@ var rayClusterChecks = []Check{
 	{"group-name-unsuitable", raydemand.Error, workers(groupNameUnsuitable),
 		"the name becomes part of pod names and a label value, which allow lower-case letters, digits and hyphens, " +
 			"at most 63; the API server refuses every pod of the group"},
-	{"group-name-headgroup", raydemand.Warning, workers(groupNameHeadgroup),
-		"headgroup is KubeRay's name for the head, so nothing distinguishes the Ray nodes and pods of this group " +
-			"from it"},
 	{"idle-timeout-negative", raydemand.Warning, decoded(writing(defaultIdleTimeout)), ""},
-	{"idle-timeout-zero", raydemand.Warning, inputs(idleTimeoutZero),
-		"a worker is removed as soon as it is idle, and the next task waits for a new pod, perhaps for a new GPU node"},
 	{"idle-timeout-refused", raydemand.Error, workers(idleTimeoutRefused),
 		"a group can have an idle timeout only with autoscaler v2; the operator refuses the spec and changes no " +
 			"group (docs/reference/facts.md#refused-spec)"},
@@ -149,9 +128,6 @@ var rayClusterChecks = []Check{
 			"a variable sets the version, idle workers are never removed"},
 	{"annotation-unknown", raydemand.Warning, clusters(annotationUnknown),
 		"nothing reads this annotation, so it has no effect"},
-	{"sync-recreates", raydemand.Warning, clusters(syncRecreates),
-		"with upgradeStrategy Recreate the operator deletes all pods, also the head, when num-gpus changes, so the " +
-			"sync does not write and the annotation has no effect"},
 	{"field-unreadable", raydemand.Error, decoded(byHand), ""},
 	{"group-unnamed", raydemand.Error, decoded(writing("workers")), ""},
 	{"quantity-ignored", raydemand.Warning, decoded(byHand), ""},
@@ -218,9 +194,6 @@ var scalerChecks = []Check{
 	{"queued-groups-too-many", raydemand.Warning, clusters(queuedGroupsTooMany),
 		"a Workload of Kueue before 0.19 has at most 10 sets of pods, so the head and 9 worker groups, and since " +
 			"then 18; Kueue never admits more"},
-	{"flavor-not-selected", raydemand.Warning, workers(flavorNotSelected),
-		"Kueue assigns one flavor to the group when it first admits it, also at 0 replicas, and the group never uses " +
-			"the quota of another"},
 	{"elastic-without-queue", raydemand.Warning, clusters(elasticWithoutQueue),
 		"for this annotation Kueue's webhook gives every pod the scheduling gate " + nodepool.ElasticGate +
 			", and without the label " + nodepool.QueueLabel + " nothing removes the gate, so no pod ever runs"},
@@ -238,9 +211,7 @@ var scalerChecks = []Check{
 var policyChecks = []Check{
 	{capacity.FindingUnreadable, raydemand.Error, capacityPolicies(policyUnreadable),
 		"nothing is kept warm, suspended or deleted by it, and no other CapacityPolicy takes its place"},
-	{capacity.FindingSuperseded, raydemand.Warning, capacityPolicies(policySuperseded), "another policy counts"},
 	{capacity.FindingGroupUnknown, raydemand.Error, clusters(groupUnknown), "there is no such worker group"},
-	{capacity.FindingNodesUnused, raydemand.Warning, clusters(warmNodesUnused), "no nodes are kept"},
 	{capacity.FindingNodesLeft, raydemand.Warning, inputs(warmNodesLeft),
 		"Heliostat made it while it ran with --warm-nodes, and does not now: nothing changes or removes it, and the " +
 			"nodes that it keeps cost money"},
@@ -321,19 +292,11 @@ var nodeChecks = []Check{
 		"pods that request it cannot be scheduled by it, and plans treat it as not announced"},
 	{string(sharing.ResourceNotKnown), raydemand.Warning, nodeProblem(allocatable, showResources),
 		"the name looks like that of a GPU and is in no table, so it is unknown what a unit is"},
-	{string(sharing.ResourceForeign), raydemand.Info, nodeProblem(allocatable, showResources),
-		"the vendor has other devices too, such as network cards, so it counts as no GPU"},
-	{string(sharing.AmountsAlternative), raydemand.Info, nodeProblem(allocatable, showAllocations),
-		"which mix of profiles still fits is for its scheduler to say; Heliostat counts each profile alone"},
 	{string(sharing.NamesContradict), raydemand.Warning, nodeProblem(allocatable, showNames), ""},
 	{"gpu-nodes-cordoned", raydemand.Error, inputs(gpuNodesCordoned),
 		"no pod that requests a GPU can be scheduled, however many are launched"},
-	{"gpu-driver-upgrading", raydemand.Warning, nodes(gpuDriverUpgrading),
-		"the node's GPUs come and go while its driver is updated, so a capacity of 0 means nothing"},
 	{"gpu-driver-upgrade-failed", raydemand.Error, nodes(gpuDriverUpgradeFailed),
 		"the operator leaves the node cordoned until somebody fixes it"},
-	{"gpu-lost-after-upgrade", raydemand.Error, nodes(gpuLostAfterUpgrade),
-		"the driver is updated and no GPU came back: the device plugin has not found the new driver"},
 	{"toleration-missing", raydemand.Error, workers(tolerationMissing),
 		"the nodes on which the pods would fit repel them, so they stay pending, and a node autoscaler adds no node " +
 			"for them"},
@@ -349,11 +312,6 @@ var nodeAutoscalerChecks = []Check{
 			"short to drain (docs/reference/facts.md#guards-of-node-autoscalers)"},
 	{"expiry-unguarded", raydemand.Warning, nodePools(expiryUnguarded),
 		"at this age of a node Karpenter evicts its pods, working or not, without regard to disruption budgets"},
-	{"guard-time-limited", raydemand.Warning, nodePools(guardTimeLimited),
-		"when a node expires or drifts, Karpenter deletes guarded pods too, this long after"},
-	{"disruption-taint-tolerated", raydemand.Warning, groups(disruptionTaintTolerated),
-		"Karpenter does not wait for a pod that tolerates its taint karpenter.sh/disrupted: it ends the machine " +
-			"under the pod, guarded or not, and the scheduler may place the replacement there"},
 	{"disruption-budget-blocks", raydemand.Warning, inputs(budgetBlocks),
 		"Kubernetes compares this with the scale of a RayCluster, which has no scale subresource, so the budget " +
 			"allows no eviction, whatever it says: drains, upgrades and consolidation wait for ever " +

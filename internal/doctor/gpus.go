@@ -15,7 +15,7 @@ import (
 // that differs from the limit.
 
 // ofTemplate reports what plans report under the code of the check: package landing knows which GPUs no pod can have.
-// Amounts that are not whole, misspelt names of MIG profiles and counted shares have a check with a patch.
+// Amounts that are not whole and counted shares have a check with a patch.
 func ofTemplate(x *inventory, code string, report reporter) {
 	for _, g := range x.Groups {
 		for _, f := range landing.CheckGPUs(x.Input.Reader, &g.Pods.Pod) {
@@ -30,8 +30,7 @@ func ofTemplate(x *inventory, code string, report reporter) {
 			}
 			amount, isAmount := quantity(at)
 			_, patched := countedShares[f.Field]
-			patched = patched || misspeltMIG(f.Field) != "" ||
-				code == landing.GPURequestInvalid && isAmount && amount.MilliValue()%1000 != 0
+			patched = patched || code == landing.GPURequestInvalid && isAmount && amount.MilliValue()%1000 != 0
 			if f.Code == code && !patched {
 				found := said(at.Path(), f)
 				found.Object = g.Of
@@ -204,14 +203,8 @@ func explainsNumGPUs(code string) bool {
 	return slices.Contains([]string{
 		"num-gpus-differs", "gpu-uncounted", "gpu-shares-counted", "claim-uncounted",
 		"gpu-two-resources", "gpu-outside-ray-container", "resources-not-parsed", "gpu-resource-unknown",
-		nodepool.GPUSharesSeveral, "gpu-not-whole", "resource-misplaced",
+		nodepool.GPUSharesSeveral, "gpu-not-whole",
 	}, code)
-}
-
-func migNameMisspelt(_ *inventory, r gpuRequest, report reporter) {
-	if right := misspeltMIG(r.Resource); right != "" {
-		report(ofName(r, rename(r, right)))
-	}
 }
 
 // migStrategy examines profiles that are requested by name, if nodes have MIG cards and announce no profile by its
@@ -261,27 +254,4 @@ func otherStrategy(x *inventory, name string) (first *Object) {
 		}
 	}
 	return first
-}
-
-// ofName reports the name of a requested resource.
-func ofName(r gpuRequest, f fix) occurrence {
-	return occurrence{Object: r.Of, Path: r.field().Path(), Seen: r.Resource, Fix: f}
-}
-
-// rename gives the resource another name, in limits and requests.
-func rename(r gpuRequest, to string) fix {
-	return patch(r.each(func(at fieldpath.Path) operation { return move(at, at.Parent().Key(to)) })...)
-}
-
-// misspeltMIG returns what a MIG name without its hyphen means; an article on AKS spells it so. It returns nothing for
-// other names.
-func misspeltMIG(name string) string {
-	profile, misspelt := strings.CutPrefix(name, "nvidia.com/mig")
-	if !misspelt || strings.HasPrefix(profile, "-") {
-		return ""
-	}
-	if _, err := (gpuinfo.Names{}).Resource(gpuinfo.MIGPrefix + profile); err != nil {
-		return ""
-	}
-	return gpuinfo.MIGPrefix + profile
 }

@@ -7,8 +7,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -112,63 +110,6 @@ func groupsText(groups []rayGroup) string {
 		return text + " and 1 other group"
 	default:
 		return fmt.Sprintf("%s and %d other groups", text, others)
-	}
-}
-
-// guardTimeLimited reports NodePools whose terminationGracePeriod ends the guard of pods that may run there: a head, or
-// workers whose work lasts longer.
-func guardTimeLimited(x *inventory, o *Object, report reporter) {
-	grace := graceOf(o)
-	if !grace.Has() {
-		return
-	}
-	var heads, workers []rayGroup
-	for _, g := range x.Groups {
-		switch {
-		case !mayHavePods(g) || !x.mayServe(o.Name, g) || x.guardOf(g) != guarded:
-		case g.Workers == nil:
-			heads = append(heads, g)
-		default:
-			workers = append(workers, g)
-		}
-	}
-	found := occurrence{Path: grace.Path(),
-		Seen: grace.Text() + ", expireAfter " + orDefault(expiryOf(o), expiresAfter)}
-	switch {
-	case len(heads) > 0:
-		found.More = groupsText(heads) + " may run there, and all its work ends with it"
-		found.Fix = edit("remove terminationGracePeriod, or keep heads off the NodePool with a taint; Karpenter " +
-			"replaces all nodes of the pool if you change either")
-	case len(workers) > 0:
-		found.Severity, found.More = raydemand.Info, "work of "+groupsText(workers)+" that lasts longer is lost"
-		found.Fix = edit("set it to more than the longest task takes; Karpenter replaces all nodes of the pool " +
-			"if you change it")
-	default:
-		return
-	}
-	report(found)
-}
-
-// disrupted is the taint that Karpenter sets on a node before it drains it.
-var disrupted = sharing.Taint{Key: "karpenter.sh/disrupted", Effect: sharing.NoSchedule}
-
-// disruptionTaintTolerated reports pods for which Karpenter does not wait.
-func disruptionTaintTolerated(x *inventory, g rayGroup, report reporter) {
-	if !g.Pods.Pod.Tolerates(&landing.Node{}, disrupted) {
-		return
-	}
-	for _, pool := range x.nodePools() {
-		if !x.mayServe(pool.Name, g) {
-			continue
-		}
-		list := g.template().Get("tolerations")
-		for _, t := range list.Items() {
-			if key := t.Text("key"); key == "" || key == disrupted.Key {
-				report(occurrence{Path: t.Path(), Seen: t.String(), More: "the pods may run on NodePool " + pool.Name,
-					Fix: edit("name the taints that the pods tolerate, instead of all")})
-			}
-		}
-		return
 	}
 }
 

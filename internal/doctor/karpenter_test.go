@@ -103,59 +103,6 @@ func TestAValueOfAnotherTypeIsShown(t *testing.T) {
 	}
 }
 
-// Without a guard there is nothing that the grace period could end; the pods are evicted at once.
-func TestAGracePeriodMattersMostForHeads(t *testing.T) {
-	onlyWorkers := func(t *testing.T, all []map[string]any) {
-		field(t, all[2], "/spec/template/spec/taints", []any{map[string]any{"key": "nvidia.com/gpu", "effect": "NoSchedule"}})
-		field(t, all[2], "/spec/template/spec/requirements", []any{})
-	}
-	for name, c := range map[string]struct {
-		change func(*testing.T, []map[string]any)
-		want   raydemand.Severity
-		why    string
-	}{
-		"the head may run there": {func(*testing.T, []map[string]any) {}, raydemand.Warning, "the head of RayCluster/ml/llm may run there"},
-		"workers alone":          {onlyWorkers, raydemand.Info, "group a100 of RayCluster/ml/llm that lasts longer"},
-		"nothing is guarded": {func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/spec/template/spec/containers/0/args", []any{"serve"})
-		}, "", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			all := objects(t, "testdata/shows/guard-time-limited.yaml")
-			c.change(t, all)
-			f, _ := findingOf(examine(t, all), "guard-time-limited")
-			if f.Severity != c.want || !strings.Contains(f.Why, c.why) {
-				t.Errorf("got %+v, want %s: %s", f, c.want, c.why)
-			}
-		})
-	}
-}
-
-func TestTolerationsOfAllTaintsMatterWithKarpenterAlone(t *testing.T) {
-	for name, c := range map[string]struct {
-		toleration map[string]any
-		found      bool
-	}{
-		"all taints":              {map[string]any{"operator": "Exists"}, true},
-		"all that keep pods away": {map[string]any{"operator": "Exists", "effect": "NoSchedule"}, true},
-		"Karpenter's own":         {map[string]any{"key": "karpenter.sh/disrupted", "operator": "Exists"}, true},
-		"all that evict pods":     {map[string]any{"operator": "Exists", "effect": "NoExecute"}, false},
-		"another":                 {map[string]any{"key": "nvidia.com/gpu", "operator": "Exists"}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			all := objects(t, "testdata/shows/disruption-taint-tolerated.yaml")
-			field(t, all[0], worker+"/tolerations", []any{c.toleration})
-			field(t, all[1], "/spec/template/spec/taints", []any{})
-			if _, found := findingOf(examine(t, all), "disruption-taint-tolerated"); found != c.found {
-				t.Errorf("found: %t", found)
-			}
-			if _, found := findingOf(examine(t, all[:1]), "disruption-taint-tolerated"); found {
-				t.Error("found without a NodePool")
-			}
-		})
-	}
-}
-
 func TestABudgetBlocksIfItNeedsTheScaleOfARayCluster(t *testing.T) {
 	selecting := func(labels map[string]any) func(*testing.T, []map[string]any) {
 		return func(t *testing.T, all []map[string]any) {

@@ -148,7 +148,7 @@ func describe(
 			return object, fmt.Errorf("%s: %w", object.String(), err)
 		case !found && slices.Contains(selecting, object.Kind):
 			return object, nil
-		case spec == nil && len(rayWalk(&object).unknowns) > 0: // such as rayClusterSpec in a RayService
+		case spec == nil && len(object.bySchema().unknown) > 0: // such as rayClusterSpec in a RayService
 			return object, nil
 		case spec == nil:
 			return object, fmt.Errorf("%s: %s is missing: want the spec of a RayCluster",
@@ -278,9 +278,6 @@ var Kinds = []Kind{
 	{"ResourceQuota", "", []string{"v1"}, true, false},
 	{"PersistentVolumeClaim", "", []string{"v1"}, true, false},
 	{"PodDisruptionBudget", "policy", []string{"v1"}, true, false},
-	{"LocalQueue", "kueue.x-k8s.io", []string{"v1beta2", "v1beta1"}, true, false},
-	{"ClusterQueue", "kueue.x-k8s.io", []string{"v1beta2", "v1beta1"}, false, false},
-	{"ResourceFlavor", "kueue.x-k8s.io", []string{"v1beta2", "v1beta1"}, false, false},
 	{"CapacityPolicy", "heliostat.dev", []string{"v1alpha1"}, true, true},
 	{"ResourceRequest", "heliostat.dev", []string{"v1alpha1"}, true, true},
 	{"CapacityBuffer", "autoscaling.x-k8s.io", []string{"v1beta1", "v1alpha1"}, true, false},

@@ -11,7 +11,7 @@ import (
 
 // nodeProblem reports what reading a node's GPUs found under the code of the check, at a field of the node. The codes
 // are those of docs/reference/gpus.md; problems that change plans have the reason that plans give. A cordon alone is no
-// fault. What a foreign device is depends on its name, so one node stands for all.
+// fault.
 func nodeProblem(at fieldpath.Path, command string) scope {
 	return nodeProblemBy(at, func(*Object) string { return command })
 }
@@ -19,11 +19,9 @@ func nodeProblem(at fieldpath.Path, command string) scope {
 // nodeProblemBy is nodeProblem with a command that depends on the node.
 func nodeProblemBy(at fieldpath.Path, command func(*Object) string) scope {
 	return func(x *inventory, code string, report reporter) {
-		foreign := map[string]bool{}
 		for _, n := range x.Nodes {
 			for _, p := range n.Node.Fit.GPUs.Problems {
-				if string(p.Code) == code && !foreign[p.Message] {
-					foreign[p.Message] = p.Code == sharing.ResourceForeign
+				if string(p.Code) == code {
 					path := at
 					if p.Annotation != "" {
 						path = annotations.Key(p.Annotation)
@@ -86,9 +84,8 @@ const (
 
 	showAgent = "kubectl get pod -A -o wide -l app=heliostat-agent $THERE  # shows the agent; if there is none: " +
 		"kubectl annotate node $NODE heliostat.dev/gpus-"
-	showAllocations = "kubectl get allocationclaims -A  # shows the instances that pods have"
-	showAmounts     = getNode + "and fix what announces it: a device plugin, or whoever patched the status by hand"
-	showAscend      = getNode + "and bound the group's maxReplicas by what its cards hold, if its pods take more " +
+	showAmounts = getNode + "and fix what announces it: a device plugin, or whoever patched the status by hand"
+	showAscend  = getNode + "and bound the group's maxReplicas by what its cards hold, if its pods take more " +
 		"than a share each"
 	showFactor = getNode + "and compare the memory factor of the device plugin with that of the scheduler"
 	showLabels = getNode + "and fix what writes the label"
@@ -154,43 +151,13 @@ func gpuNodesCordoned(x *inventory, report reporter) {
 	}
 }
 
-// The GPU operator's label for the update of a node's driver, and two of its values.
-const (
-	driverState   = "nvidia.com/gpu-driver-upgrade-state"
-	upgradeDone   = "upgrade-done"
-	upgradeFailed = "upgrade-failed"
-)
-
-var driverStateLabel = fieldpath.NewPath("metadata", "labels", driverState)
-
-func gpuDriverUpgrading(_ *inventory, n *Object, report reporter) {
-	state := n.Node.GPUs.Labels[driverState]
-	if state != "" && state != upgradeDone && state != upgradeFailed {
-		report(occurrence{Path: driverStateLabel, Seen: state,
-			Fix: run(kubectl(n, "get", "-L", driverState, "-w")).Hint("wait for " + upgradeDone)})
-	}
-}
+// driverState is the GPU operator's label for the update of a node's driver.
+const driverState = "nvidia.com/gpu-driver-upgrade-state"
 
 func gpuDriverUpgradeFailed(_ *inventory, n *Object, report reporter) {
-	if state := n.Node.GPUs.Labels[driverState]; state == upgradeFailed {
-		report(occurrence{Path: driverStateLabel, Seen: state, Fix: onNode(n, restartDriver)})
+	if state := n.Node.GPUs.Labels[driverState]; state == "upgrade-failed" {
+		report(occurrence{Path: nodeLabels.Key(driverState), Seen: state, Fix: onNode(n, restartDriver)})
 	}
-}
-
-func gpuLostAfterUpgrade(x *inventory, n *Object, report reporter) {
-	gpus := n.Node.GPUs
-	hasNone := gpus.Labels["nvidia.com/gpu.present"] == "false"
-	if gpus.Labels[driverState] != upgradeDone || gpus.Allocatable == nil || hasNone ||
-		len(gpus.Devices) > 0 {
-		return
-	}
-	for name, units := range gpus.Allocatable {
-		if units > 0 && isGPU(x.Input.Reader.Names, name) {
-			return
-		}
-	}
-	report(occurrence{Path: allocatable, Seen: driverState + "=" + upgradeDone + ", no GPU allocatable",
-		Fix: onNode(n, restartPlugin)})
 }
 
 // tolerationMissing reports taints to groups that request GPUs or other accelerators: a group without them may have

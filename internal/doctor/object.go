@@ -43,6 +43,8 @@ type Object struct {
 	Unreadable []string
 	// names know what GPU resources are.
 	names gpuinfo.Names
+	// schema is what KubeRay's schema says of the object, once it was asked.
+	schema *schemaFaults
 }
 
 // nodeViews are two views of a node: what it says of its GPUs, and what decides which pods fit.

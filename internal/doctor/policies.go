@@ -3,7 +3,6 @@ package doctor
 import (
 	"strings"
 
-	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -20,88 +19,42 @@ func policyUnreadable(_ *inventory, o *Object, report reporter) {
 	}
 }
 
-func policySuperseded(x *inventory, o *Object, report reporter) {
-	counts := countingPolicy(x, o.Namespace, o.RayCluster)
-	if o.RayCluster == "" || counts.holder != nil && counts.holder.String() == o.String() {
-		return // it is for nothing, or given twice
+// policyOf returns the policy that counts for a RayCluster, as serve chooses it, and the object that holds it: a
+// CapacityPolicy, or the object with the annotation.
+func policyOf(x *inventory, o *Object) (counts *capacity.Written, holder *Object) {
+	counts, holder = o.Cluster.Policy, o
+	if o.Kind != "RayCluster" {
+		return counts, holder // no CapacityPolicy is for what it makes
 	}
-	if o.Policy.Deleting || counts.written == &o.Policy.Written || counts.written == nil || o.PolicyFault != nil {
-		return
-	}
-	f := capacity.SupersededBy(o.String(), counts.written)
-	report(occurrence{Path: o.Root().Get("spec", "rayCluster").Path(), Seen: o.RayCluster, Why: f.Why,
-		Fix: run(kubectl(o, "delete")).Hint("or delete the other one")})
-}
-
-// counting is the policy that counts for a RayCluster, and the object that holds it: a CapacityPolicy, or the object
-// with the annotation.
-type counting struct {
-	written *capacity.Written
-	holder  *Object
-}
-
-// field returns where a field of the policy is in its object.
-func (c counting) field(of string) string {
-	if c.holder.Policy != nil {
-		return "spec." + of
-	}
-	return fieldpath.Path{}.Key("metadata").Key("annotations").Key(capacity.Annotation).String() + ": " + of
-}
-
-// countingPolicy returns the policy that counts for a RayCluster, as serve chooses it.
-func countingPolicy(x *inventory, namespace, name string) (counts counting) {
-	var annotated *capacity.Written
-	if cluster := x.find("RayCluster", namespace, name); cluster != nil && cluster.Cluster.Policy != nil {
-		annotated, counts.holder = cluster.Cluster.Policy, cluster
-	}
+	holders := map[*capacity.Written]*Object{counts: o}
 	var objects []*capacity.Object
-	for _, o := range x.policies() {
-		if o.Namespace == namespace && o.RayCluster == name {
-			objects = append(objects, o.Policy)
+	for _, p := range x.policies() {
+		if p.Namespace == o.Namespace && p.RayCluster == o.Name {
+			objects = append(objects, p.Policy)
+			holders[&p.Policy.Written] = p
 		}
 	}
-	counts.written = capacity.Choose(annotated, objects)
-	for _, o := range x.policies() {
-		if counts.written == &o.Policy.Written {
-			counts.holder = o
-		}
-	}
-	return counts
-}
-
-// policyOf returns the policy of a RayCluster, or of the RayCluster that another object makes; false if none counts.
-func policyOf(x *inventory, o *Object) (counting, bool) {
-	counts := counting{o.Cluster.Policy, o}
-	if o.Kind == "RayCluster" {
-		counts = countingPolicy(x, o.Namespace, o.Name)
-	}
-	return counts, counts.written != nil
+	counts = capacity.Choose(counts, objects)
+	return counts, holders[counts]
 }
 
 // groupUnknown reports what serve reports about entries of the policy that counts.
 func groupUnknown(x *inventory, o *Object, report reporter) {
-	counts, found := policyOf(x, o)
-	if !found {
+	counts, holder := policyOf(x, o)
+	if counts == nil {
 		return
+	}
+	at := "spec."
+	if holder.Policy == nil {
+		at = holder.Root().Path("metadata", "annotations", capacity.Annotation).String() + ": "
 	}
 	has := func(group string) bool {
 		_, known := o.Cluster.Group(group)
 		return known
 	}
-	for _, f := range counts.written.GroupsUnknown(has) {
-		report(occurrence{Object: counts.holder, Field: counts.field(f.Field), Seen: f.Seen, Why: f.Why,
-			Fix: edit(f.Fix)})
+	for _, f := range counts.GroupsUnknown(has) {
+		report(occurrence{Object: holder, Field: at + f.Field, Seen: f.Seen, Why: f.Why, Fix: edit(f.Fix)})
 	}
-}
-
-// warmNodesUnused reports policies that want nodes from a Heliostat that may not ask for any.
-func warmNodesUnused(x *inventory, o *Object, report reporter) {
-	counts, found := policyOf(x, o)
-	if !found || len(counts.written.KeepWarmNodes) == 0 || !warmNodesOff(x) {
-		return
-	}
-	f := capacity.NodesUnused(counts.written.Source, capacity.NodesOff, capacity.NodesOn)
-	report(occurrence{Object: counts.holder, Field: counts.field(f.Field), Why: f.Why, Fix: edit(f.Fix)})
 }
 
 // warmNodesOff reports whether the objects show that Heliostat asks for no nodes.
@@ -110,7 +63,7 @@ func warmNodesOff(x *inventory) bool {
 	if !found {
 		return false
 	}
-	on, known := service.switched(warmNodesFlag)
+	on, known := service.switched("warm-nodes")
 	return known && !on
 }
 

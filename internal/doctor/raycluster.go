@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -88,13 +87,9 @@ func smallBound(g rayGroup, field string) int64 {
 	return 0
 }
 
-// boundFields are the bounds of a group; the names of two of them are similar.
-var boundFields = []string{"replicas", "minReplicas", "maxReplicas"}
-
 func gpuGroupUnbounded(_ *inventory, g rayGroup, report reporter) {
-	misspelt := func(key string) bool { return fieldpath.Slip(key, boundFields) == "maxReplicas" }
 	scales := g.Of.raySpec().Get("enableInTreeAutoscaling").Flag() || !heldByKueue(g.Of)
-	if scales && !g.Has("maxReplicas") && !slices.ContainsFunc(g.Keys(), misspelt) && g.requestsGPU() {
+	if scales && !g.Has("maxReplicas") && g.requestsGPU() {
 		at := g.Path("maxReplicas")
 		report(occurrence{Path: at, Fix: patch(g.set(at, leastMaximum(g))).
 			Hint("set it to as many workers as the group may have")})
@@ -122,51 +117,12 @@ var suitableName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]
 
 func groupNameUnsuitable(_ *inventory, g rayGroup, report reporter) {
 	if g.Name != "" && (!suitableName.MatchString(strings.ToLower(g.Name)) || len(g.Name) > 63) {
-		report(renameGroup(g, suitable(g.Name)))
+		report(occurrence{Path: g.Path("groupName"), Seen: g.Name, Fix: edit("rename the group")})
 	}
-}
-
-var unsuitable = regexp.MustCompile(`[^a-z0-9]+`)
-
-// suitable returns the nearest suitable name.
-func suitable(name string) string {
-	name = unsuitable.ReplaceAllString(strings.ToLower(name), "-")
-	name = strings.Trim(name[:min(len(name), 63)], "-")
-	if name == "" {
-		return "workers"
-	}
-	return name
-}
-
-func groupNameHeadgroup(_ *inventory, g rayGroup, report reporter) {
-	if g.Name == "headgroup" {
-		report(renameGroup(g, "workers"))
-	}
-}
-
-func renameGroup(g rayGroup, to string) occurrence {
-	at := g.Path("groupName")
-	return occurrence{Path: at, Seen: g.Name, Fix: patch(replace(at, to))}
 }
 
 // defaultIdleTimeout is Ray's own, in seconds.
 const defaultIdleTimeout = 60
-
-// idleTimeoutZero reports fields idleTimeoutSeconds of RayClusters and their worker groups that are 0.
-func idleTimeoutZero(x *inventory, report reporter) {
-	examine := func(o *Object, v fieldpath.Value) {
-		if n, ok := v.Whole(); ok && n == 0 {
-			report(occurrence{Object: o, Path: v.Path(), Seen: v.String(),
-				Fix: patch(replace(v.Path(), defaultIdleTimeout))})
-		}
-	}
-	for _, o := range x.Clusters {
-		examine(o, o.raySpec().Get("autoscalerOptions", "idleTimeoutSeconds"))
-	}
-	for _, g := range x.workers {
-		examine(g.Of, g.Get("idleTimeoutSeconds"))
-	}
-}
 
 func idleTimeoutRefused(_ *inventory, g rayGroup, report reporter) {
 	v := g.Get("idleTimeoutSeconds")
@@ -196,10 +152,20 @@ var (
 	rayVersion = regexp.MustCompile(`^v?(\d+)\.(\d+)\b`)
 )
 
-// rayVersionOld examines what the head runs, which decides.
+// rayVersionOld examines what the head runs, which decides: its image, or rayVersion if the image has another name.
 func rayVersionOld(_ *inventory, g rayGroup, report reporter) {
-	said, old := g.rayBefore(oldestRay)
-	if !old {
+	said := g.rayContainer().Get("image")
+	version := rayImage.FindStringSubmatch(said.Text())
+	if version == nil {
+		said = g.Of.raySpec().Get("rayVersion")
+		version = rayVersion.FindStringSubmatch(said.Text())
+	}
+	if version == nil {
+		return
+	}
+	first, errFirst := strconv.Atoi(version[1])
+	second, errSecond := strconv.Atoi(version[2])
+	if errFirst != nil || errSecond != nil || first > 2 || first == 2 && second >= oldestRay {
 		return
 	}
 	severity := raydemand.Severity("")
@@ -208,23 +174,6 @@ func rayVersionOld(_ *inventory, g rayGroup, report reporter) {
 	}
 	report(occurrence{Path: said.Path(), Seen: said.Text(), Severity: severity,
 		Fix: edit("use the images of Ray 2.40 or later in all groups, and its rayVersion")})
-}
-
-// rayBefore reports whether the group runs a Ray that is older than this release of Ray 2, and the field that says so:
-// the image, or rayVersion if the image has another name. It reports false if neither names a release.
-func (g rayGroup) rayBefore(minor int) (said fieldpath.Value, old bool) {
-	image, field := g.rayContainer().Get("image"), g.Of.raySpec().Get("rayVersion")
-	for _, one := range []struct {
-		v       fieldpath.Value
-		pattern *regexp.Regexp
-	}{{image, rayImage}, {field, rayVersion}} {
-		if found := one.pattern.FindStringSubmatch(one.v.Text()); found != nil {
-			first, errFirst := strconv.Atoi(found[1])
-			second, errSecond := strconv.Atoi(found[2])
-			return one.v, errFirst == nil && errSecond == nil && (first < 2 || first == 2 && second < minor)
-		}
-	}
-	return said, false
 }
 
 // rayTag finds the versions of Ray and Python in the tag of an image of Ray's.
@@ -258,10 +207,6 @@ func annotationUnknown(x *inventory, o *Object, report reporter) {
 	known := append([]string{syncAnnotation}, x.Input.Annotations...)
 	slices.Sort(known)
 	known = slices.Compact(known)
-	names := make([]string, len(known))
-	for i, each := range known {
-		names[i] = strings.TrimPrefix(each, annotationPrefix)
-	}
 	all := o.Root().Get("metadata", "annotations")
 	for _, key := range all.Keys() {
 		if !strings.HasPrefix(key, annotationPrefix) || slices.Contains(known, key) {
@@ -278,31 +223,12 @@ func annotationUnknown(x *inventory, o *Object, report reporter) {
 			report(found)
 			continue
 		}
-		meant := ""
-		if name := fieldpath.Likely(strings.TrimPrefix(key, annotationPrefix), names); name != "" {
-			meant = annotationPrefix + name
-			found.More = "did you mean " + meant + "?"
-		}
-		const slip = 2 // a value moves only to what a name certainly means
-		if meant != "" && fieldpath.Distance(key, meant) <= slip && !all.Has(meant) {
-			found.Fix = patch(move(all.Path(key), all.Path(meant)))
-		} else {
-			found.Fix = found.Fix.Hint("the known annotations are " + strings.Join(known, ", "))
-		}
+		found.Fix = found.Fix.Hint("the known annotations are " + strings.Join(known, ", "))
 		report(found)
 	}
 	for _, f := range o.Cluster.Findings { // fields inside of an annotation
 		if f.Code == "annotation-unknown" && strings.Contains(f.Field, capacity.Annotation+": ") {
 			report(occurrence{Field: fieldIn(o, f.Field), Seen: f.Seen, Why: f.Why, Fix: edit(f.Fix)})
 		}
-	}
-}
-
-func syncRecreates(_ *inventory, o *Object, report reporter) {
-	strategy := o.raySpec().Get("upgradeStrategy", "type")
-	sync := o.Root().Text("metadata", "annotations", syncAnnotation)
-	if strategy.Text() == "Recreate" && (sync == "enforce" || sync == "when-empty") {
-		report(occurrence{Path: strategy.Path(), Seen: "Recreate, and " + syncAnnotation + ": " + sync,
-			Fix: patch(replace(strategy.Path(), "None")).Hint("or set num-gpus-sync to report")})
 	}
 }

@@ -164,21 +164,6 @@ func declareGPUs(g rayGroup, count string) fix {
 	return patch(g.set(at, count))
 }
 
-// rayAutoscalerDiffers reports what plans report, if Ray's own autoscaler runs.
-func rayAutoscalerDiffers(x *inventory, code string, report reporter) {
-	for _, g := range x.workers {
-		if !g.Of.raysAutoscaler() {
-			continue
-		}
-		for _, f := range g.Of.Cluster.Findings {
-			if of, found := groupOf(g.Of, f); f.Code == code && found && of.Workers.Index == g.Workers.Index {
-				report(occurrence{Object: g.Of, Field: fieldIn(g.Of, f.Field), Seen: f.Seen, Why: f.Why,
-					Fix: declareGPUs(g, g.Workers.Resources[raydemand.GPU].String())})
-			}
-		}
-	}
-}
-
 func numGPUsDiffers(x *inventory, g rayGroup, report reporter) {
 	declared, at, ok := g.declaredGPUs()
 	name, derived := g.wholeGPUs()
@@ -337,58 +322,4 @@ func declareResource(g rayGroup, name string, units int64, hint string) fix {
 		patch = patch.Hint(hint)
 	}
 	return patch
-}
-
-// misplaced is a field of a pod template, and where it belongs.
-type misplaced struct{ at, to fieldpath.Value }
-
-// misplacedOf returns resources that are beside limits and requests, where Kubernetes has no such field, limits and
-// requests beside resources, and GPUs of the pod, which has no resources except CPU, memory and huge pages.
-func misplacedOf(x *inventory, g rayGroup) (all []misplaced) {
-	sections := []string{"limits", "requests"}
-	for _, c := range g.containers() {
-		for _, name := range c.Keys("resources") {
-			if !slices.Contains(append(sections, "claims"), name) && namesResource(name) {
-				all = append(all, misplaced{c.Get("resources", name), c.Get("resources", "limits", name)})
-			}
-		}
-		for _, section := range sections {
-			if v := c.Get(section); v.Has() {
-				all = append(all, misplaced{v, c.Get("resources", section)})
-			}
-		}
-	}
-	for _, section := range sections {
-		v := g.template().Get("resources", section)
-		for _, name := range v.Keys() {
-			if isGPU(x.Input.Reader.Names, name) {
-				all = append(all, misplaced{v.Get(name), g.rayContainer().Get("resources", "limits", name)})
-			}
-		}
-	}
-	return all
-}
-
-func resourceMisplaced(x *inventory, g rayGroup, report reporter) {
-	for _, m := range misplacedOf(x, g) {
-		found := occurrence{Path: m.at.Path(), Seen: m.at.Path().LastKey() + ": " + m.at.String()}
-		found.Fix = patch(g.set(m.to.Path(), m.at.Raw()), remove(m.at.Path()))
-		if m.to.Has() {
-			found.Fix = patch(remove(m.at.Path()))
-		}
-		report(found)
-	}
-}
-
-// misplacesGPU reports whether one of the resources in the wrong place is a GPU: the pods are meant to have one.
-func misplacesGPU(x *inventory, g rayGroup) bool {
-	isGPU := func(name string) bool { return isGPU(x.Input.Reader.Names, name) }
-	return slices.ContainsFunc(misplacedOf(x, g), func(m misplaced) bool {
-		return isGPU(m.at.Path().LastKey()) || slices.ContainsFunc(m.at.Keys(), isGPU)
-	})
-}
-
-// namesResource reports whether a key names a resource of a container.
-func namesResource(key string) bool {
-	return key == "cpu" || key == "memory" || key == "ephemeral-storage" || strings.Contains(key, "/")
 }

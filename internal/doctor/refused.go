@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -18,10 +19,10 @@ func refused(faults func(*Object) []occurrence) scope {
 		for i := range x.Input.Objects {
 			o := &x.Input.Objects[i]
 			for _, f := range faults(o) {
-				if x.Input.Stored || alreadyReported(o, f.Path.String()) {
+				if x.Input.Stored || alreadyReported(o, cmp.Or(f.Field, f.Path.String())) {
 					continue
 				}
-				f.Object, f.More = o, "want "+fieldpath.Excerpt(f.More, 400)
+				f.Object, f.More = o, fieldpath.Excerpt(f.More, 400)
 				if o.Place != "" {
 					f.More += "; the object is in " + o.Place
 				}
@@ -51,14 +52,15 @@ func unknownKind(o *Object) []occurrence {
 	}
 	if !slices.Contains(kinds, o.Kind) {
 		want := fieldpath.WantName(o.Kind, kinds)
-		return []occurrence{{Path: fieldpath.NewPath("kind"), Seen: o.Kind, More: want, Fix: edit("write " + want)}}
+		return []occurrence{{Path: fieldpath.NewPath("kind"), Seen: o.Kind, More: "want " + want,
+			Fix: edit("write " + want)}}
 	}
 	found := occurrence{Path: fieldpath.NewPath("apiVersion"), Seen: fieldpath.Missing}
 	if version := o.Root().Get("apiVersion"); version.String() != "" {
 		found.Seen = version.String()
 	}
 	known, _ := kindNamed(o.Kind)
-	found.More, found.Fix = strings.Join(known.apiVersions(), " or "), edit("write "+known.apiVersions()[0])
+	found.More, found.Fix = "want "+strings.Join(known.apiVersions(), " or "), edit("write "+known.apiVersions()[0])
 	return []occurrence{found}
 }
 
@@ -110,7 +112,7 @@ func gateOff(x *inventory, o *Object, report reporter) {
 // rayClusterMisnamed reports whether the object has its RayCluster in a field that field-misspelt renames. What the
 // operator says of an object without one is no second fault.
 func rayClusterMisnamed(o *Object) bool {
-	return slices.ContainsFunc(rayWalk(o).unknowns, func(u unknownField) bool {
+	return slices.ContainsFunc(o.bySchema().unknown, func(u unknownField) bool {
 		return strings.HasPrefix(u.meant(), "rayCluster")
 	})
 }

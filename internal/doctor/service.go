@@ -45,12 +45,6 @@ func (x *inventory) onlyService() (only program, found bool) {
 	return program{}, false
 }
 
-// protectFlag is the flag of serve that lets it guard busy workers.
-const protectFlag = "protect-busy"
-
-// warmNodesFlag is the flag of serve that lets it ask for nodes without workers.
-const warmNodesFlag = "warm-nodes"
-
 // switched reports whether a flag of the service is on. It returns false for known if only the service's configuration
 // file says it.
 func (p program) switched(name string) (on, known bool) {
@@ -61,9 +55,6 @@ func (p program) switched(name string) (on, known bool) {
 	on, err := strconv.ParseBool(text)
 	return on, err == nil
 }
-
-// protects reports whether the service guards the pods of managed RayClusters, as Switched does.
-func (p program) protects() (protects, known bool) { return p.switched(protectFlag) }
 
 func (p program) configured() bool {
 	_, set := p.flag("config")
@@ -76,7 +67,7 @@ func (p program) guards(o *Object) guard {
 	if mode == "" {
 		mode, _ = p.flag("mode")
 	}
-	protects, known := p.protects()
+	protects, known := p.switched("protect-busy")
 	switch {
 	case !known, mode == "" && p.configured():
 		return guardUnknown

@@ -93,7 +93,10 @@ func mpsNodes(x *inventory, g rayGroup) (one string, only bool) {
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
 func gpusVisible(x *inventory, g rayGroup, report reporter) {
-	if g.requestsGPU() || !g.rayContainer().Has() || misplacesGPU(x, g) {
+	misplaced := func(u unknownField) bool { // it may name a GPU, which the container is meant to see
+		return strings.HasPrefix(u.at.String(), g.template().Path().String()+".")
+	}
+	if g.requestsGPU() || !g.rayContainer().Has() || slices.ContainsFunc(g.Of.bySchema().unknown, misplaced) {
 		return
 	}
 	node, count := landing.SeesGPUs(x.Input.Reader, &g.Pods.Pod, x.nodesFor(g))

@@ -2,7 +2,6 @@ package doctor_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -65,68 +63,8 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 		change func(t *testing.T, all []map[string]any)
 		found  bool
 	}{
-		"a GPU of AMD counts too":                             {"gpu-limit-differs", set(0, worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"amd.com/gpu": "2"}, "requests": map[string]any{"amd.com/gpu": 1}}), true},
-		"2 and 2000m are equal":                               {"gpu-limit-differs", set(0, worker+"/containers/0/resources/requests/nvidia.com~1gpu", "2000m"), false},
-		"the group names its domain by the label of the node": {"gpu-domain-absent", set(0, "/spec/workerGroupSpecs/0/labels", map[string]any{"nvidia.com/gpu.clique": "a"}), false},
-		"a label of the group is no domain":                   {"gpu-domain-absent", set(0, "/spec/workerGroupSpecs/0/labels", map[string]any{"team": "x"}), true},
-		"a label of Ray's own is no domain":                   {"gpu-domain-absent", set(0, "/spec/workerGroupSpecs/0/labels", map[string]any{"ray.io/market-type": "spot"}), true},
-		"a group without GPUs is in one domain": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
-			for _, kind := range []string{"limits", "requests"} {
-				field(t, all[0], worker+"/containers/0/resources/"+kind+"/nvidia.com~1gpu", nil)
-			}
-		}, false},
-		"a Ray whose placement groups have no topology": {"gpu-domain-absent", set(0, worker+"/containers/0/image", "rayproject/ray:2.40.0"), false},
-		"a Ray of which nothing is known": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/image", "registry.example/train:1")
-			field(t, all[0], "/spec/rayVersion", nil)
-		}, true},
-		"two domains are allowed": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/nodeSelector", nil)
-			field(t, all[0], worker+"/affinity", domainsIn("a", "b"))
-		}, false},
-		"an affinity allows one domain": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/nodeSelector", nil)
-			field(t, all[0], worker+"/affinity", domainsIn("a"))
-		}, true},
-		"the name of the replica is the domain": {"gpu-domain-absent", func(t *testing.T, all []map[string]any) {
-			nameReplicas(t, all[0])
-		}, false},
-		"both racks are one domain": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
-			field(t, all[2], "/metadata/labels/nvidia.com~1gpu.clique", all[1]["metadata"].(map[string]any)["labels"].(map[string]any)["nvidia.com/gpu.clique"])
-		}, false},
-		"both racks are in one block": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
-			for _, node := range all[1:3] {
-				field(t, node, "/metadata/labels/cloud.google.com~1gce-topology-block", "b1")
-			}
-		}, false},
-		"the pods stay together wherever they are": {"gpu-domain-divided", set(0, worker+"/affinity", together("nvidia.com/gpu.clique")), false},
-		"the pods stay together on one node":       {"gpu-domain-divided", set(0, worker+"/affinity", together("kubernetes.io/hostname")), true},
-		"hosts of a replica are in several racks": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
-			nameReplicas(t, all[0])
-		}, true},
-		"hosts of a replica stay together": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
-			nameReplicas(t, all[0])
-			field(t, all[0], worker+"/affinity", together("nvidia.com/gpu.clique"))
-		}, false},
-		"hosts of a replica follow other pods": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
-			nameReplicas(t, all[0])
-			field(t, all[0], worker+"/affinity", together("nvidia.com/gpu.clique"))
-			field(t, all[0], worker+"/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution/0/labelSelector/matchLabels", map[string]any{"app": "other"})
-		}, true},
-		"hosts of a replica follow pods of another namespace": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
-			nameReplicas(t, all[0])
-			field(t, all[0], worker+"/affinity", together("nvidia.com/gpu.clique"))
-			field(t, all[0], worker+"/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution/0/namespaces", []any{"other"})
-		}, true},
-		"a reference that is no reference":   {"override-unresolved", set(0, worker+"/containers/0/env/0/value", `{"rack": "$$(REPLICA)"}`), false},
-		"a variable that the image may have": {"override-unresolved", set(0, worker+"/containers/0/env/0/value", `{"rack": "$(RACK)"}`), false},
-		"a part of a value":                  {"override-unresolved", set(0, worker+"/containers/0/env/0/value", `{"rack": "r-$(REPLICA)"}`), true},
-		"two groups with one name for two domains": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
-			groupsOfDomains(t, all[0], "a", "b")
-		}, true},
-		"two groups with one name for their domain": {"gpu-domain-divided", func(t *testing.T, all []map[string]any) {
-			groupsOfDomains(t, all[0], "a", "a")
-		}, false},
+		"a GPU of AMD counts too": {"gpu-limit-differs", set(0, worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"amd.com/gpu": "2"}, "requests": map[string]any{"amd.com/gpu": 1}}), true},
+		"2 and 2000m are equal":   {"gpu-limit-differs", set(0, worker+"/containers/0/resources/requests/nvidia.com~1gpu", "2000m"), false},
 		"a negative GPU": {"gpu-not-whole", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/resources/limits/nvidia.com~1gpu", "-1")
 			field(t, all[0], worker+"/containers/0/resources/requests/nvidia.com~1gpu", "-1")
@@ -214,20 +152,7 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata/annotations/gpu-memory", "2000")
 			field(t, all[0], worker+"/containers/0/resources/limits/nvidia.com~1gpu", nil)
 		}, true},
-		"KAI's pods see the GPU that they share": {"gpus-visible", set(0, "/spec/workerGroupSpecs/0/template/metadata", map[string]any{"annotations": map[string]any{"gpu-memory": "2000"}}), false},
-		"a memory that is beside limits":         {"resource-misplaced", set(0, worker+"/containers/0/resources", map[string]any{"memory": "1Gi", "limits": map[string]any{"cpu": "1", "memory": "1Gi"}}), true},
-		"limits that are beside resources": {"resource-misplaced", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources", nil)
-			field(t, all[0], worker+"/containers/0/limits", map[string]any{"cpu": "1", "memory": "1Gi"})
-		}, true},
-		"a GPU of the whole pod": {"resource-misplaced", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"cpu": "1", "memory": "1Gi"}})
-			field(t, all[0], worker+"/resources", map[string]any{"limits": map[string]any{"nvidia.com/gpu": "1"}})
-		}, true},
-		"memory of the whole pod": {"resource-misplaced", func(t *testing.T, all []map[string]any) {
-			field(t, all[0], worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"cpu": "1", "nvidia.com/gpu": "1"}})
-			field(t, all[0], worker+"/resources", map[string]any{"limits": map[string]any{"memory": "1Gi"}})
-		}, false},
+		"KAI's pods see the GPU that they share":          {"gpus-visible", set(0, "/spec/workerGroupSpecs/0/template/metadata", map[string]any{"annotations": map[string]any{"gpu-memory": "2000"}}), false},
 		"an image of another name, and an old rayVersion": {"ray-version-old", set(0, "/spec/headGroupSpec/template/spec/containers/0/image", "registry.example/llm:7"), true},
 		"an image of Ray 2.40 counts, not rayVersion":     {"ray-version-old", set(0, "/spec/headGroupSpec/template/spec/containers/0/image", "registry.example/mirror/ray:2.40.0-gpu"), false},
 		"nothing says the version": {"ray-version-old", func(t *testing.T, all []map[string]any) {
@@ -252,7 +177,6 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 		}, false},
 		"the resources declare the GPU": {"gpu-uncounted", set(0, "/spec/workerGroupSpecs/0/resources", map[string]any{"GPU": "1"}), false},
 		"an unknown mode":               {"annotation-unreadable", set(0, "/metadata/annotations", map[string]any{"heliostat.dev/mode": "manage"}), true},
-		"Ray's autoscaler is off":       {"ray-autoscaler-differs", set(0, "/spec/enableInTreeAutoscaling", false), false},
 		"a variable instead of the field asks for v2": {"restart-policy", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/autoscalerOptions/version", nil)
 			field(t, all[0], "/spec/headGroupSpec/template/spec/containers/0/env", []any{map[string]any{"name": "RAY_enable_autoscaler_v2", "value": "1"}})
@@ -394,59 +318,12 @@ func TestVariablesFromOtherObjectsAreReportedByHowCertainTheyAre(t *testing.T) {
 	}
 }
 
-// What --topology-label says of all Ray nodes, no group must say.
-func TestATopologyLabelNamesTheDomain(t *testing.T) {
-	for label, found := range map[sharing.TopologyLabel]bool{
-		{Node: "a", Ray: "ray.io/gpu-domain"}:        false,
-		{Node: "nvidia.com/gpu.clique", Ray: "rack"}: false,
-		{Node: "a", Ray: "rack"}:                     true,
-	} {
-		reader := sharing.Reader{TopologyLabels: []sharing.TopologyLabel{label}}
-		input, err := doctor.Read(objects(t, "testdata/shows/gpu-domain-absent.yaml"), reader, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if codes := codesOf(doctor.Examine(input)); slices.Contains(codes, "gpu-domain-absent") != found {
-			t.Errorf("%v: found %v", label, codes)
-		}
-	}
-}
-
-// A patch of labels is a change of the spec, for which some RayClusters are replaced.
-func TestTheFixOfADomainSaysWhatItEnds(t *testing.T) {
-	for hint, change := range map[string]func(all []map[string]any){
-		"workers that run keep their labels until they are replaced": func([]map[string]any) {},
-		"the operator then deletes all pods, also the head": func(all []map[string]any) {
-			all[0]["spec"].(map[string]any)["upgradeStrategy"] = map[string]any{"type": "Recreate"}
-		},
-		"the RayService then replaces its RayCluster": func(all []map[string]any) {
-			all[0]["kind"], all[0]["spec"] = "RayService", map[string]any{"rayClusterConfig": all[0]["spec"]}
-		},
-	} {
-		all := objects(t, "testdata/shows/gpu-domain-absent.yaml")
-		change(all)
-		fixes := ""
-		for _, f := range examine(t, all) {
-			if f.Code == "gpu-domain-absent" {
-				fixes += f.Fix
-			}
-		}
-		if !strings.Contains(fixes, hint) {
-			t.Errorf("got %q, want %q", fixes, hint)
-		}
-	}
-}
-
-// The value of an annotation moves to another one only if the name is certainly a typo of that one.
-func TestAValueMovesOnlyToTheAnnotationThatIsMeant(t *testing.T) {
-	const moves, removes = `"op":"move","from":"/metadata/annotations/heliostat.dev~1`, `"op":"remove","path":"/metadata/annotations/heliostat.dev~1`
+// An annotation that nothing reads is removed, and the finding says which there are, or who writes it elsewhere.
+func TestAnAnnotationThatNothingReadsIsRemoved(t *testing.T) {
 	for name, c := range map[string]struct{ fix, why string }{
-		"num-gpu-sync":      {moves + `num-gpu-sync","path":"/metadata/annotations/heliostat.dev~1num-gpus-sync"`, "did you mean heliostat.dev/num-gpus-sync?"},
-		"mod":               {moves + `mod","path":"/metadata/annotations/heliostat.dev~1mode"`, "did you mean heliostat.dev/mode?"},
-		"consolidate-later": {removes + `consolidate-later"`, "did you mean heliostat.dev/consolidate?"},
-		"trace":             {removes + `trace"`, "nothing reads this annotation, so it has no effect"},
-		"guard":             {removes + `guard"`, "Heliostat writes it to pods"},
-		"gpus":              {removes + `gpus"`, "Heliostat's agent writes it to nodes"},
+		"num-gpu-sync": {"the known annotations are heliostat.dev/capacity-policy, ", "nothing reads this annotation"},
+		"guard":        {`"op":"remove"`, "Heliostat writes it to pods"},
+		"gpus":         {`"op":"remove"`, "Heliostat's agent writes it to nodes"},
 	} {
 		all := objects(t, "testdata/shows/annotation-unknown.yaml")
 		field(t, all[0], "/metadata/annotations", map[string]any{"heliostat.dev/" + name: "1"})
@@ -459,43 +336,5 @@ func TestAValueMovesOnlyToTheAnnotationThatIsMeant(t *testing.T) {
 		if len(found) != 1 || !strings.Contains(found[0].Fix, c.fix) || !strings.Contains(found[0].Why, c.why) {
 			t.Errorf("%s: %+v, want %s because %s", name, found, c.fix, c.why)
 		}
-	}
-}
-
-// domainsIn allows nodes of some domains.
-func domainsIn(domains ...string) map[string]any {
-	expression := map[string]any{"key": "nvidia.com/gpu.clique", "operator": "In", "values": domains}
-	return map[string]any{"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{
-		"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{expression}}}}}}
-}
-
-// together requires that the pods of a replica share a label of nodes.
-func together(topologyKey string) map[string]any {
-	term := map[string]any{"topologyKey": topologyKey, "matchLabelKeys": []any{"ray.io/worker-group-replica-name"},
-		"labelSelector": map[string]any{"matchLabels": map[string]any{"ray.io/group": "a100"}}}
-	return map[string]any{"podAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": []any{term}}}
-}
-
-// nameReplicas makes the name of a replica the domain of its two hosts.
-func nameReplicas(t *testing.T, cluster map[string]any) {
-	t.Helper()
-	field(t, cluster, "/spec/workerGroupSpecs/0/labels", map[string]any{})
-	field(t, cluster, "/spec/workerGroupSpecs/0/numOfHosts", 2)
-	field(t, cluster, worker+"/containers/0/env", []any{
-		map[string]any{"name": "REPLICA", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.labels['ray.io/worker-group-replica-name']"}}},
-		map[string]any{"name": "RAY_OVERRIDE_LABELS", "value": `{"ray.io/gpu-domain": "$(REPLICA)"}`},
-	})
-}
-
-// groupsOfDomains makes a second group with the same label, and pins both.
-func groupsOfDomains(t *testing.T, cluster map[string]any, domains ...string) {
-	t.Helper()
-	const groups = "workerGroupSpecs"
-	first := cluster["spec"].(map[string]any)[groups].([]any)[0].(map[string]any)
-	second := maps.Clone(first)
-	second["groupName"] = "b100"
-	field(t, cluster, "/spec/"+groups, []any{first, second})
-	for i, domain := range domains {
-		field(t, cluster, fmt.Sprintf("/spec/workerGroupSpecs/%d/template/spec/nodeSelector", i), map[string]any{"nvidia.com/gpu.clique": domain})
 	}
 }

@@ -157,7 +157,6 @@ func decodeGroup(
 	checkContainers(f)
 	checkPodRules(f)
 	group.Broken = f.Report.ErrorsSince(mark)
-	reportExpectedGPUs(start, &group)
 	return group
 }
 

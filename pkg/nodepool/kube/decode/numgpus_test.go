@@ -89,41 +89,6 @@ func TestDerivedSaysWhereItComesFrom(t *testing.T) {
 	}
 }
 
-// Where Ray's autoscaler read the cluster, its number is recorded beside what the pod announces.
-func TestRaysAutoscalerIsKnownToBelieveWhatItBelieves(t *testing.T) {
-	compared, differ := 0, 0
-	eachFixture(t, func(t *testing.T, f fixture) {
-		if f.RayAutoscaler == nil || f.RayAutoscaler.Resources == nil {
-			return
-		}
-		compared++
-		group := f.groupFields(&Report{})
-		want := raydemand.Whole(int64(f.RayAutoscaler.Resources[raydemand.GPU]))
-		if got := gpusExpectedByRay(startOf(group, false)); got != want {
-			t.Errorf("believed %s, Ray's autoscaler plans with %s", got, want)
-		}
-		cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
-		g, isWorker := cluster.Group(f.Group)
-		if !isWorker || f.RayStart == nil || f.RayStart.Error != "" || f.Operator.Error != nil {
-			return
-		}
-		announced, counted := f.RayStart.Resources[raydemand.GPU].(float64)
-		reported := 0
-		for _, finding := range cluster.Findings {
-			if finding.Code == RayAutoscalerDiffers && strings.Contains(finding.Field, "["+strconv.Itoa(g.Index)+"]") {
-				reported++
-			}
-		}
-		if wantTold := counted && raydemand.Whole(int64(announced)) != want; wantTold != (reported == 1) {
-			t.Errorf("announced %v, planned %s: reported %d times", f.RayStart.Resources[raydemand.GPU], want, reported)
-		}
-		differ += reported
-	})
-	if compared < 70 || differ < 5 {
-		t.Errorf("%d fixtures compared, %d differ: too few to prove anything", compared, differ)
-	}
-}
-
 func TestASettingOfGroupsIsOneWordOrOneForEachGroup(t *testing.T) {
 	for _, test := range []struct{ key, annotation, cpu, gpu, reported string }{
 		{NumGPUsSyncAnnotation, "", "report", "report", ""},

@@ -246,11 +246,16 @@ func checkNames(spec Fields, containers []string) {
 	}
 }
 
-// checkSigns reports negative amounts of the whole pod.
+// checkSigns reports negative amounts of the whole pod, and those of devices, which containers have.
 func checkSigns(f Fields, field string) {
 	list := quantities(f, field)
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		if amount := list[name]; amount.Sign() < 0 {
+		amount := list[name]
+		if extended(name) && field != "overhead" {
+			f.Report.Add(raydemand.Error, PodsRefused, f.at(field)+"."+name, amount.String(),
+				"a pod as a whole has no such resource, so the API server rejects every pod of the group",
+				"move it to the container")
+		} else if amount.Sign() < 0 {
 			f.Report.Add(raydemand.Error, PodsRefused, f.at(field)+"."+name, amount.String(),
 				"it is negative, so the API server rejects every pod of the group", "set 0 or more")
 		}
