@@ -124,7 +124,8 @@ func (s *schemaFaults) complete(schema *spec.Schema, value any, at fieldpath.Pat
 				members[key] = s.complete(&inner, v[key], at.Key(key))
 			case !known && schema.AdditionalProperties == nil && len(schema.Properties) > 0 &&
 				schema.Extensions["x-kubernetes-preserve-unknown-fields"] != true:
-				s.unknown = append(s.unknown, unknownField{at.Key(key), v[key], slices.Sorted(maps.Keys(schema.Properties))})
+				known := slices.Sorted(maps.Keys(schema.Properties))
+				s.unknown = append(s.unknown, unknownField{at.Key(key), v[key], known})
 			}
 		}
 		for key, inner := range schema.Properties {
@@ -147,8 +148,8 @@ func shown(value any) string {
 }
 
 // violations returns what breaks the schema in an object, but for the metadata, and the status, which manifests do not
-// have. In Heliostat's own kinds, unknown fields are faults. Of the rules over several fields, which are expressions, it
-// has the one that lasting examines.
+// have. In Heliostat's own kinds, unknown fields are faults. Of the rules over several fields, which are expressions,
+// it has the one that lasting examines.
 func violations(o *Object) []occurrence {
 	schema := schemas()[o.Kind]
 	if schema == nil || !o.Read() {
@@ -164,8 +165,8 @@ func violations(o *Object) []occurrence {
 			continue
 		}
 		why := "the schema has no such field"
-		if removed := policytext.RemovedFields[strings.TrimPrefix(u.at.String(), "spec.")]; o.Kind == "CapacityPolicy" &&
-			removed != "" {
+		removed := policytext.RemovedFields[strings.TrimPrefix(u.at.String(), "spec.")]
+		if o.Kind == "CapacityPolicy" && removed != "" {
 			why = "the field was removed; " + removed
 		}
 		s.faults = append(s.faults, occurrence{Path: u.at, Seen: shown(u.value),
@@ -186,7 +187,8 @@ func lasting(o *Object) []occurrence {
 	if lease {
 		seen = "both leaseSeconds and holdUntilDeleted: true"
 	}
-	return []occurrence{{Path: request.Path(), Seen: seen, More: "want one of them", Fix: edit("write one of them"), Why: schemaRefuses}}
+	return []occurrence{{Path: request.Path(), Seen: seen, More: "want one of them",
+		Fix: edit("write one of them"), Why: schemaRefuses}}
 }
 
 // kubeRaySchemas are those of spec in the CustomResourceDefinitions of KubeRay v1.6.2 as JSON, by kind and version,
