@@ -64,8 +64,7 @@ var boundSources = map[string][]source{
 	},
 	"findings": {{"20 of one code", "pkg/nodepool/kube/decode/fields.go", "MostOfOneCode = 20"}},
 	"tokens and rights of callers": {
-		{"2,000 tokens", "internal/access/gate.go", "maxTokens = 2_000"}, {"20,000 rights", "internal/access/gate.go", "maxRights = 20_000"},
-		{"10,000 addresses", "internal/access/gate.go", "maxAddresses = 10_000"},
+		{"200 reviews", "cmd/autoscaler/engine/gate.go", "reviewsPerSecond = 200"},
 	},
 	"series of metrics": {
 		{"100,000", "internal/telemetry/collect.go", "l.Series, 100_000"}, {"1,000", "internal/telemetry/collect.go", "l.SeriesOfCluster, 1000"},

@@ -1,6 +1,6 @@
-// Package access authenticates and authorizes calls of the REST API: it finds out who calls and whether they have a
-// right, by asking reviewers and remembering their answers for a short time. It must not know what the rights are for,
-// and must not import Kubernetes clients.
+// Package access has what the REST API and those who authenticate and authorize its calls share: callers, rights, bearer
+// tokens and certificates that are read again when they change. It must not know what the rights are for, and must not
+// import Kubernetes clients.
 package access
 
 import (
@@ -76,8 +76,8 @@ const ForwardedHeader = "X-Heliostat-Authorization"
 // Audience is the audience of tokens that are valid only for Heliostat, unless the server sets others.
 const Audience = "heliostat"
 
-// bearer returns the token of the Authorization headers; given is false if there is no such header.
-func bearer(header http.Header) (token string, given bool, err error) {
+// Bearer returns the token of the Authorization headers; given is false if there is no such header.
+func Bearer(header http.Header) (token string, given bool, err error) {
 	values := header.Values("Authorization")
 	if len(values) == 0 {
 		values = header.Values(ForwardedHeader)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/time/rate"
 	"heliostat.dev/heliostat/internal/access"
 )
 
@@ -43,6 +45,44 @@ const (
 	// maxCallers is how many callers the rate limiter remembers.
 	maxCallers = 10_000
 )
+
+// limiter gives each of many keys a bucket of tokens that fills at a constant rate. It forgets the least recently used
+// keys, which fills their buckets.
+type limiter struct {
+	perSecond rate.Limit
+	burst     int
+
+	mu      sync.Mutex // guards taking
+	buckets *lru.Cache[string, *rate.Limiter]
+}
+
+// newLimiter returns a limiter of perSecond tokens a second, at most burst at once, for at most keys keys.
+func newLimiter(perSecond, burst float64, keys int) *limiter {
+	buckets, err := lru.New[string, *rate.Limiter](keys)
+	if err != nil {
+		panic(err) // the number of keys is above 0
+	}
+	return &limiter{
+		perSecond: rate.Limit(perSecond), burst: max(1, int(burst)), buckets: buckets,
+	}
+}
+
+// take takes a token from key's bucket and returns 0, or takes none and returns how long until there is one.
+func (l *limiter) take(key string, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	bucket, known := l.buckets.Get(key)
+	if !known {
+		bucket = rate.NewLimiter(l.perSecond, l.burst)
+		l.buckets.Add(key, bucket)
+	}
+	token := bucket.ReserveN(now, 1)
+	wait := token.DelayFrom(now)
+	if wait > 0 {
+		token.CancelAt(now)
+	}
+	return wait
+}
 
 // shares counts what callers use of something that each may use a part of.
 type shares struct {
@@ -90,7 +130,7 @@ func (s *shares) used() (all, most int) {
 // callerLimits limits the calls of each caller.
 type callerLimits struct {
 	perSecond float64
-	rate      *access.Limiter // nil means no limit
+	rate      *limiter // nil means no limit
 	running   shares
 }
 
@@ -98,7 +138,7 @@ type callerLimits struct {
 func newCallerLimits(perSecond float64) *callerLimits {
 	c := &callerLimits{perSecond: perSecond}
 	if perSecond > 0 {
-		c.rate = access.NewLimiter(perSecond, perSecond*burstSeconds, maxCallers)
+		c.rate = newLimiter(perSecond, perSecond*burstSeconds, maxCallers)
 	}
 	return c
 }
@@ -106,7 +146,7 @@ func newCallerLimits(perSecond float64) *callerLimits {
 // Enter counts a call until leave, or returns an error if the caller has reached a limit.
 func (c *callerLimits) Enter(caller string, now time.Time) (leave func(), err error) {
 	if c.rate != nil {
-		if wait := c.rate.Take(caller, now); wait > 0 {
+		if wait := c.rate.take(caller, now); wait > 0 {
 			why := fmt.Sprintf("%q makes more than %g calls per second", shorten(caller), c.perSecond)
 			return nil, &access.ThrottledError{After: wait, Why: why}
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -108,7 +109,7 @@ func (f *portFlags) PeerAddress() string {
 // the configuration of that API server cannot be used.
 func (f *portFlags) Secure(ctx context.Context, config *api.Config, kubernetes *rest.Config) error {
 	config.Listen, config.RequestsPerSecond = f.REST, f.perSecond
-	gate := access.Config{}
+	var clientCAs func() *x509.CertPool
 	if f.certs.Given() {
 		store, err := access.LoadCertificates(f.certs, config.Log)
 		if err != nil {
@@ -117,21 +118,17 @@ func (f *portFlags) Secure(ctx context.Context, config *api.Config, kubernetes *
 		go store.Run(ctx)
 		config.TLS, config.Peers = store.TLS(), store.Peers()
 		if f.certs.ClientCA != "" {
-			gate.ClientCAs = store.ClientCAs
+			clientCAs = store.ClientCAs
 		}
 	}
 	if f.noAuth {
 		return nil
 	}
-	var err error
-	if gate.Reviewer, err = newReviews(kubernetes, f.audiences); err != nil {
-		return err
-	}
-	guard, err := access.New(gate)
+	gate, err := newGate(kubernetes, f.audiences, clientCAs)
 	if err != nil {
 		return err
 	}
-	config.Access = guard
+	config.Access = gate
 	f.warn(config.Log)
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/controller"
@@ -120,11 +119,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 	t.Cleanup(apiServer.Close)
 	config := &rest.Config{Host: apiServer.URL, BearerToken: secret + "-kubernetes"}
 	config.Wrap(told.APICalls)
-	asked, err := newReviews(config, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gate, err := access.New(access.Config{Reviewer: asked})
+	gate, err := newGate(config, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,283 @@
+package engine
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/internal/access"
+)
+
+// apiServer answers every call with status, counts calls and records the last one.
+type apiServer struct {
+	code   int
+	status map[string]any
+	path   string
+	spec   map[string]any
+	calls  int
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var review map[string]any
+	_ = json.NewDecoder(r.Body).Decode(&review) // invalid JSON has no spec, which the test notices
+	s.path, s.calls = r.URL.Path, s.calls+1
+	s.spec, _ = review["spec"].(map[string]any)
+	review["status"] = s.status
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(s.code)
+	_ = json.NewEncoder(w).Encode(review)
+}
+
+func gateOf(t *testing.T, s *apiServer, clientCAs func() *x509.CertPool, audiences ...string) *gate {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	config := &rest.Config{Host: server.URL}
+	config.ContentType = "application/json"
+	g, err := newGate(config, audiences, clientCAs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// with returns a call with a token, or without one if it is empty.
+func with(token string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	return r
+}
+
+// tokenFor returns an unsigned text that looks like a token of these audiences.
+func tokenFor(audiences string) string {
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"aud": `+audiences+`}`)) + ".c2lnbmF0dXJl"
+}
+
+func TestATokenCountsForTheAudiencesThatAreAskedFor(t *testing.T) {
+	user := map[string]any{"username": "system:serviceaccount:ml:driver", "uid": "7", "groups": []any{"system:authenticated"}, "extra": map[string]any{"pod": []any{"a"}}}
+	driver := access.Caller{Name: "system:serviceaccount:ml:driver", UID: "7", Groups: []string{"system:authenticated"}, Extra: map[string][]string{"pod": {"a"}}}
+	answer := func(authenticated bool, audiences ...any) map[string]any {
+		status := map[string]any{"authenticated": authenticated, "user": user, "error": "expired"}
+		if len(audiences) > 0 {
+			status["audiences"] = audiences
+		}
+		return status
+	}
+	for name, test := range map[string]struct {
+		token string
+		named []string
+		reply map[string]any
+		asked []any
+		known bool
+	}{
+		"for the API server":                          {"abc", nil, answer(true), nil, true},
+		"not valid":                                   {"abc", nil, answer(false), nil, false},
+		"of nobody":                                   {"abc", nil, map[string]any{"authenticated": true}, nil, false},
+		"for us":                                      {"abc", []string{"heliostat", "other"}, answer(true, "heliostat"), []any{"heliostat", "other"}, true},
+		"for another":                                 {"abc", []string{"heliostat"}, answer(true, "vault"), []any{"heliostat"}, false},
+		"by an authenticator without audiences":       {"abc", []string{"heliostat"}, answer(true), []any{"heliostat"}, false},
+		"a JWT for Heliostat":                         {tokenFor(`["heliostat"]`), nil, answer(true, "heliostat"), []any{"heliostat"}, true},
+		"a JWT for Heliostat, a single one":           {tokenFor(`"heliostat"`), nil, answer(true, "heliostat"), []any{"heliostat"}, true},
+		"a JWT for Heliostat, which nobody signed":    {tokenFor(`["heliostat"]`), nil, answer(false), []any{"heliostat"}, false},
+		"a JWT for Heliostat, by who knows none":      {tokenFor(`["heliostat"]`), nil, answer(true), []any{"heliostat"}, false},
+		"a JWT for the API server":                    {tokenFor(`["https://kubernetes.default.svc"]`), nil, answer(true), nil, true},
+		"a broken JWT":                                {"a.b.c", nil, answer(false), nil, false},
+		"a JWT for Heliostat, where others are named": {tokenFor(`["heliostat"]`), []string{"other"}, answer(true, "heliostat"), []any{"other"}, false},
+	} {
+		s := &apiServer{code: http.StatusCreated, status: test.reply}
+		g := gateOf(t, s, nil, test.named...)
+		for range 3 { // the answer is remembered
+			caller, err := g.Authenticate(with(test.token))
+			if test.known != (err == nil) || err != nil && !errors.Is(err, access.ErrUnauthenticated) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if diff := cmp.Diff(driver, caller); test.known && diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+		asked, _ := s.spec["audiences"].([]any)
+		if !slices.Equal(asked, test.asked) || s.spec["token"] != test.token || s.path != "/apis/authentication.k8s.io/v1/tokenreviews" || s.calls != 1 {
+			t.Errorf("%s: asked %s %v, %d times; want audiences %v", name, s.path, s.spec, s.calls, test.asked)
+		}
+	}
+}
+
+func TestCallsThatProveNobodyAreRefusedWithoutAReview(t *testing.T) {
+	s := &apiServer{code: http.StatusCreated, status: map[string]any{"authenticated": true, "user": map[string]any{"username": "alice"}}}
+	g := gateOf(t, s, nil)
+	for name, header := range map[string]http.Header{
+		"nothing":                {},
+		"another scheme":         {"Authorization": {"Basic YWxpY2U6YQ=="}},
+		"no token":               {"Authorization": {"Bearer"}},
+		"two headers":            {"Authorization": {"Bearer alices", "Bearer alices"}},
+		"two tokens":             {"Authorization": {"Bearer alices bobs"}},
+		"no bytes of a token":    {"Authorization": {"Bearer \xff\xfe"}},
+		"a bad one, and another": {"Authorization": {"Basic x"}, access.ForwardedHeader: {"Bearer alices"}},
+	} {
+		r := with("")
+		r.Header = header
+		if caller, err := g.Authenticate(r); !errors.Is(err, access.ErrUnauthenticated) || s.calls != 0 {
+			t.Errorf("%s: %v, %v, %d reviews", name, caller, err, s.calls)
+		}
+	}
+	r := with("")
+	r.Header.Set(access.ForwardedHeader, "bearer alices")
+	if caller, err := g.Authenticate(r); err != nil || caller.Name != "alice" {
+		t.Errorf("with the header that proxies pass on: %v, %v", caller, err)
+	}
+}
+
+func TestARightIsReviewedForTheCallerWithAllThatIsKnownOfIt(t *testing.T) {
+	caller := access.Caller{Name: "alice", UID: "7", Groups: []string{"users"}, Extra: map[string][]string{"pod": {"a"}}}
+	for name, test := range map[string]struct {
+		right      access.Right
+		status     map[string]any
+		kind, text string
+		err        error
+	}{
+		"allowed": {access.Right{Verb: "request", Group: "ray.io", Resource: "rayclusters", Namespace: "ml", Name: "llm"}, map[string]any{"allowed": true},
+			"resourceAttributes", `{"group":"ray.io","name":"llm","namespace":"ml","resource":"rayclusters","verb":"request"}`, nil},
+		"not allowed": {access.Right{Verb: "list", Resource: "nodes"}, map[string]any{"allowed": false},
+			"resourceAttributes", `{"resource":"nodes","verb":"list"}`, access.ErrForbidden},
+		"denied": {access.Right{Verb: "get", Path: "/metrics"}, map[string]any{"denied": true},
+			"nonResourceAttributes", `{"path":"/metrics","verb":"get"}`, access.ErrForbidden},
+		"allowed by one and denied by another": {access.Right{Verb: "get", Path: "/metrics"}, map[string]any{"allowed": true, "denied": true},
+			"nonResourceAttributes", `{"path":"/metrics","verb":"get"}`, access.ErrUnavailable},
+	} {
+		s := &apiServer{code: http.StatusCreated, status: test.status}
+		g := gateOf(t, s, nil)
+		for range 3 {
+			if err := g.Authorize(t.Context(), caller, test.right); !errors.Is(err, test.err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		asked, _ := json.Marshal(s.spec[test.kind])
+		if string(asked) != test.text || s.spec["user"] != "alice" || s.spec["uid"] != "7" || s.spec["extra"] == nil || s.calls != 1 {
+			t.Errorf("%s: asked %s %v, %d times", name, s.path, s.spec, s.calls)
+		}
+		other := caller
+		other.Groups = []string{"others"}
+		if _ = g.Authorize(t.Context(), other, test.right); s.calls != 2 {
+			t.Errorf("%s: a caller of another group has the remembered answer", name)
+		}
+	}
+}
+
+func TestAnAPIServerThatDoesNotReviewIsAnErrorAndNeverAYes(t *testing.T) {
+	for _, code := range []int{http.StatusForbidden, http.StatusInternalServerError, http.StatusBadGateway} {
+		s := &apiServer{code: code, status: map[string]any{"authenticated": true, "allowed": true, "user": map[string]any{"username": "alice"}}}
+		g := gateOf(t, s, nil)
+		if caller, err := g.Authenticate(with("abc")); !errors.Is(err, access.ErrUnavailable) || errors.Is(err, access.ErrUnauthenticated) {
+			t.Errorf("%d: %v, %v", code, caller, err)
+		}
+		if err := g.Authorize(t.Context(), access.Caller{Name: "alice"}, access.Right{Verb: "get", Path: "/metrics"}); !errors.Is(err, access.ErrUnavailable) {
+			t.Errorf("%d: %v", code, err)
+		}
+		s.code = http.StatusCreated
+		if _, err := g.Authenticate(with("abc")); err != nil {
+			t.Errorf("%d: the failure is remembered: %v", code, err)
+		}
+	}
+}
+
+// issuer signs certificates.
+type issuer struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+// sign returns a certificate that has been valid for an hour, signed by an issuer, or self-signed without one.
+func sign(t *testing.T, by *issuer, template *x509.Certificate) *issuer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.SerialNumber, template.NotBefore = big.NewInt(1), time.Now().Add(-2*time.Hour)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().Add(time.Hour)
+	}
+	if by == nil {
+		by = &issuer{template, key}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, by.certificate, key.Public(), by.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &issuer{certificate, key}
+}
+
+func TestAClientCertificateNamesItsCallerAndATokenHasPrecedence(t *testing.T) {
+	authority := func(by *issuer) *issuer {
+		return sign(t, by, &x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	}
+	client := func(by *issuer, name string, change ...func(*x509.Certificate)) *x509.Certificate {
+		template := &x509.Certificate{Subject: pkix.Name{CommonName: name, Organization: []string{"users"}}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+		for _, f := range change {
+			f(template)
+		}
+		return sign(t, by, template).certificate
+	}
+	root, foreign := authority(nil), authority(nil)
+	between := authority(root)
+	pool := x509.NewCertPool()
+	pool.AddCert(root.certificate)
+	s := &apiServer{code: http.StatusCreated, status: map[string]any{"authenticated": false}}
+	g := gateOf(t, s, func() *x509.CertPool { return pool })
+	for name, test := range map[string]struct {
+		chain []*x509.Certificate
+		known bool
+	}{
+		"of the authority":           {[]*x509.Certificate{client(root, "alice")}, true},
+		"of one in between":          {[]*x509.Certificate{client(between, "alice"), between.certificate}, true},
+		"without the one in between": {[]*x509.Certificate{client(between, "alice")}, false},
+		"of a stranger":              {[]*x509.Certificate{client(foreign, "alice"), root.certificate}, false},
+		"without a name":             {[]*x509.Certificate{client(root, "")}, false},
+		"of a server":                {[]*x509.Certificate{client(root, "alice", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })}, false},
+		"that expired":               {[]*x509.Certificate{client(root, "alice", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) })}, false},
+	} {
+		r := with("")
+		r.TLS = &tls.ConnectionState{PeerCertificates: test.chain}
+		caller, err := g.Authenticate(r)
+		if test.known && (err != nil || caller.Name != "alice" || !slices.Equal(caller.Groups, []string{"users", "system:authenticated"})) {
+			t.Errorf("%s: %+v, %v", name, caller, err)
+		}
+		if !test.known && !errors.Is(err, access.ErrUnauthenticated) {
+			t.Errorf("%s: %+v, %v", name, caller, err)
+		}
+	}
+	r := with("nobodys")
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{client(root, "proxy")}}
+	if caller, err := g.Authenticate(r); !errors.Is(err, access.ErrUnauthenticated) {
+		t.Errorf("a certificate makes up for a wrong token: %v, %v", caller, err)
+	}
+	r.Header.Del("Authorization")
+	pool = x509.NewCertPool()
+	if caller, err := g.Authenticate(r); !errors.Is(err, access.ErrUnauthenticated) {
+		t.Errorf("an authority that was removed counts: %v, %v", caller, err)
+	}
+	if _, err := gateOf(t, s, nil).Authenticate(r); !errors.Is(err, access.ErrUnauthenticated) {
+		t.Errorf("a certificate where there are no authorities: %v", err)
+	}
+}
