@@ -111,7 +111,7 @@ func (r *relay) ask(ctx context.Context, call *http.Request, address string) (*h
 		return nil, fmt.Errorf("calling shard %s: %w", address, err)
 	}
 	out.Host = call.Host
-	for _, name := range []string{"Authorization", access.ForwardedHeader, "Accept", "Origin", "Traceparent"} {
+	for _, name := range []string{"Authorization", access.ForwardedHeader, "Accept", "Origin"} {
 		if values := call.Header.Values(name); len(values) > 0 {
 			out.Header[http.CanonicalHeaderKey(name)] = values
 		}

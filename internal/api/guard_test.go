@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.opentelemetry.io/otel/trace"
 
 	"heliostat.dev/heliostat/api"
 	"heliostat.dev/heliostat/internal/access"
@@ -296,19 +295,6 @@ func TestTheLogHasWritesAndNoTokens(t *testing.T) {
 	}
 	if strings.Contains(log.String(), "Bearer") {
 		t.Errorf("a token is in the log:\n%s", log.String())
-	}
-}
-
-func TestACallContinuesItsTrace(t *testing.T) {
-	var got trace.SpanContext
-	w := newFixture(t)
-	w.frozen.seen = func(r trace.SpanContext) { got = r }
-	request := httptest.NewRequest(http.MethodPut, llmPath+"/freeze", nil)
-	request.Host = "localhost"
-	request.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	w.handler.ServeHTTP(httptest.NewRecorder(), request)
-	if got.TraceID().String() != "0af7651916cd43dd8448eb211c80319c" || got.SpanID().String() != "b7ad6b7169203331" || !got.IsRemote() || !got.IsSampled() {
-		t.Errorf("span context %+v", got)
 	}
 }
 

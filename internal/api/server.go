@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"go.opentelemetry.io/otel/propagation"
 
 	"heliostat.dev/heliostat/api"
 	"heliostat.dev/heliostat/internal/ledger"
@@ -72,7 +71,7 @@ func build(config Config) (http.Handler, *server, error) {
 	engine := gin.New()
 	engine.HandleMethodNotAllowed = true
 	engine.RedirectTrailingSlash = false
-	engine.Use(s.logCalls, setHeaders, s.recoverPanics, s.guard.Header, s.guard.Host, s.guard.Origin, traceContext,
+	engine.Use(s.logCalls, setHeaders, s.recoverPanics, s.guard.Header, s.guard.Host, s.guard.Origin,
 		s.logWrites, s.guard.Caller, s.guard.Query, s.relay.PassOn)
 	engine.NoRoute(func(c *gin.Context) {
 		s.fail(c, kindUnknownPath, "there is nothing at this path; /openapi.yaml lists all paths")
@@ -243,13 +242,6 @@ func (s *server) recoverPanics(c *gin.Context) {
 		}
 	}()
 	c.Next()
-}
-
-// traceContext adds the W3C trace context of a call to its context.
-func traceContext(c *gin.Context) {
-	r := c.Request
-	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	c.Request = r.WithContext(ctx)
 }
 
 // setHeaders sets the security headers of all answers. The page replaces the content security policy with its own.

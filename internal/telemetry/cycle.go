@@ -202,15 +202,13 @@ func Notable(d *addon.Decision) bool {
 // could not be read, the decision is that of an earlier cycle, and this one only observed.
 func ReportOf(d *addon.Decision, begun, ended time.Time) CycleReport {
 	t := CycleReport{
-		Cycle:        CycleOf(d),
-		Export:       Notable(d),
-		At:           d.At,
-		GrowthWanted: d.GrowthWanted,
-		Observed:     d.Observed,
-		Planned:      d.Planned,
-		Waited:       d.Waited,
-		Mode:         string(d.Mode),
-		Err:          d.Err,
+		Cycle:    CycleOf(d),
+		At:       d.At,
+		Observed: d.Observed,
+		Planned:  d.Planned,
+		Waited:   d.Waited,
+		Mode:     string(d.Mode),
+		Err:      d.Err,
 	}
 	if d.ObserveFailed {
 		t.At, t.Observed, t.Planned, t.Waited = begun, ended.Sub(begun), 0, 0

@@ -52,9 +52,9 @@ func TestRecordsOfASpanCarryItsIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	spans := tracetest.NewInMemoryExporter()
-	ctx, span := tracerTo(sdktrace.WithSyncer(spans)).Begin(t.Context(), "ml", "llm", noon)
+	ctx, span := tracerTo(sdktrace.WithSyncer(spans)).Begin(t.Context(), "ml", "llm")
 	log.InfoContext(ctx, "patched")
-	span.End(CycleReport{At: noon, Export: true})
+	span.End(CycleReport{At: noon})
 	report := spans.GetSpans()[len(spans.GetSpans())-1].SpanContext
 	for _, want := range []string{report.TraceID().String(), report.SpanID().String(), "ml/llm"} {
 		if !strings.Contains(out.String(), want) {
@@ -77,7 +77,7 @@ func TestEveryRecordOfACycleNamesItsTraceAndItsClusterOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, _ := tracer.Begin(t.Context(), "ml", "llm", noon)
+		ctx, _ := tracer.Begin(t.Context(), "ml", "llm")
 		log.InfoContext(ctx, "one")
 		log.InfoContext(ctx, "two", "cluster", "ml/llm")
 		log.With("cluster", "ml/llm").WithGroup("g").InfoContext(ctx, "three")
@@ -147,7 +147,7 @@ func exportedBy(t *testing.T, level string, write func(report *Telemetry)) []exp
 func TestAnExportedRecordOfACycleHasItsTraceItsClusterAndItsAttributes(t *testing.T) {
 	var cycle trace.SpanContext
 	got := exportedBy(t, "info", func(report *Telemetry) {
-		ctx, _ := report.Begin(t.Context(), "ml", "llm", noon)
+		ctx, _ := report.Begin(t.Context(), "ml", "llm")
 		cycle = trace.SpanContextFromContext(ctx)
 		report.Log.InfoContext(ctx, "patched", "group", "gpu")
 		report.Log.With("cluster", "ml/llm", "form", "fleet").ErrorContext(ctx, "cannot apply", "err", errors.New("conflict"))

@@ -32,6 +32,8 @@ type Metrics struct {
 	bounds *Bounds
 	// division returns what is known of the shards; nil, or false, without shards.
 	division func() (Division, bool)
+	// arrived is called when the Ray node of a pod is alive, with the RayCluster as namespace/name.
+	arrived func(key, pod string, j *progress)
 	// labels caches the label sets of events, because creating a set costs more than the count that uses it.
 	labels sync.Map
 
@@ -122,18 +124,21 @@ func (m *Metrics) Observe(c Cycle) {
 		known.reverts++
 	}
 	known.idle.observe(c)
-	known.stages.observe(c, stageHooks{stage: m.stage})
+	known.stages.observe(c, stageHooks{stage: m.stage, arrived: func(pod string, j *progress) {
+		if m.arrived != nil {
+			m.arrived(c.Namespace+"/"+c.Cluster, pod, j)
+		}
+	}})
 }
 
 func (m *Metrics) stage(name string, took time.Duration) {
 	m.record("heliostat_stage_seconds", took, "stage", name)
 }
 
-// Forget removes a deleted RayCluster.
-func (m *Metrics) Forget(namespace, name string) {
+func (m *Metrics) forget(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.known, namespace+"/"+name)
+	delete(m.known, key)
 }
 
 func (m *Metrics) cluster(namespace, name string) *cluster {

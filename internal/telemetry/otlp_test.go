@@ -219,9 +219,9 @@ func exporting(t *testing.T) (*Telemetry, *lines) {
 
 func emit(report *Telemetry) {
 	report.Observe(cycleWith(addon.Decision{}))
-	ctx, span := report.Begin(context.Background(), "ml", "llm", noon)
+	ctx, span := report.Begin(context.Background(), "ml", "llm")
 	report.Log.InfoContext(ctx, "patched", "group", "gpu")
-	span.End(CycleReport{At: noon, Export: true, Observed: time.Second})
+	span.End(CycleReport{At: noon, Observed: time.Second})
 }
 
 func TestACollectorReceivesMetricsSpansAndLogs(t *testing.T) {

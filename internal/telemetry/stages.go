@@ -13,6 +13,9 @@ const (
 	seenToAlive        = "seen_to_alive"
 )
 
+// maxFollowed is how long the pods of a patch are followed.
+const maxFollowed = time.Hour
+
 // stages follows the pods of one cluster from the patch that requested them until their Ray nodes are alive. A new
 // stages is empty. If a pod was alive when first observed, or no patch of this process requested it, its start time is
 // unknown.
@@ -40,9 +43,8 @@ type progress struct {
 type stageHooks struct {
 	// stage is called at the end of a stage.
 	stage func(name string, took time.Duration)
-	// arrived is called when the Ray node of a pod is alive, and lost when a pod disappears before that. Both can be
-	// nil.
-	arrived, lost func(pod string, j *progress)
+	// arrived is called when the Ray node of a pod is alive; it can be nil.
+	arrived func(pod string, j *progress)
 }
 
 // observe adds a cycle and reports the stages that have ended. Kubernetes times are in whole seconds, so stages are
@@ -65,14 +67,7 @@ func (s *stages) observe(c Cycle, hooks stageHooks) {
 			s.follow(p, c, hooks)
 		}
 	}
-	for name, j := range s.coming {
-		if !j.last.Equal(c.At) {
-			delete(s.coming, name)
-			if hooks.lost != nil {
-				hooks.lost(name, j)
-			}
-		}
-	}
+	maps.DeleteFunc(s.coming, func(_ string, j *progress) bool { return !j.last.Equal(c.At) })
 }
 
 // grew stores the growth that requests the pods of a group created from now on.

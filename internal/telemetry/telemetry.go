@@ -1,5 +1,5 @@
 // Package telemetry reports what Heliostat does: it provides the logger, the instruments for Prometheus and OTLP, and
-// one trace for each scale-up. It measures what a decision of the loop shows, and decides nothing. It must not delay a
+// one trace for each cycle that did something. It measures what a decision of the loop shows, and decides nothing. It must not delay a
 // cycle: it drops and counts data that a collector does not accept in time.
 package telemetry
 
@@ -94,6 +94,7 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	if t.Tracer, err = newTracer(ctx, config, resources, health); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
+	t.Metrics.arrived = t.Tracer.arrived
 	t.shutdown = append(t.shutdown, t.Tracer.shutdown)
 	if err := t.exportLogs(ctx, config, resources, health); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
@@ -101,6 +102,12 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	// Without a handler, the SDK prints its own errors.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(health.complaint))
 	return t, nil
+}
+
+// Forget removes a RayCluster that is deleted, or that another process decides about.
+func (t *Telemetry) Forget(namespace, name string) {
+	t.Metrics.forget(namespace + "/" + name)
+	t.Tracer.forget(namespace + "/" + name)
 }
 
 // Shutdown exports the remaining data until ctx ends. The signals shut down in parallel: each can have its own

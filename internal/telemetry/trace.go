@@ -17,29 +17,39 @@ import (
 	"heliostat.dev/heliostat/internal/addon"
 )
 
-// Tracer exports one trace for each scale-up, from the demand or the call that wants it until its last Ray node is
-// alive. It also exports one span for each cycle that changed something or failed. Without a collector it exports
-// nothing, but the IDs that connect the log lines of a cycle still exist.
+// Tracer exports one trace for each cycle that changed something or failed. Pods that a cycle launched are part of its
+// trace. Without a collector it exports nothing, but the IDs that connect the log lines of a cycle still exist.
+//
+//	cycle                     observe, wait, plan, apply
+//	├ seen_to_patched         growth first wanted ► patched
+//	└ pod                     patched ─────────────────► its Ray node lives
+//	  ├ patched_to_scheduled
+//	  └ scheduled_to_alive
 type Tracer struct {
 	tracer   trace.Tracer
 	exports  bool
 	shutdown func(context.Context) error
 
-	mu       sync.Mutex // protects the fields below
-	clusters map[string]*clusterTraces
-	// calls are the last calls that requested resources of each RayCluster, until a cycle has answered them.
-	calls map[string]*call
+	mu sync.Mutex // protects growths
+	// growths are the last cycles that made a group larger, by RayCluster and group.
+	growths map[string]map[string]*tracedGrowth
 }
 
-// call is a traced call that requests resources. stored is when its request was stored; zero until then.
-type call struct {
-	span       trace.SpanContext
-	at, stored time.Time
+// tracedGrowth is a cycle that made a group larger.
+type tracedGrowth struct {
+	cycle   trace.SpanContext
+	patched time.Time
+	// pods counts the pods with spans.
+	pods int
 }
 
-// queued limits the spans, of a few kilobytes each, that wait for the collector; further spans are dropped.
-// OTEL_BSP_MAX_QUEUE_SIZE overrides the limit.
-const queued = 512
+const (
+	// queued limits the spans, of a few kilobytes each, that wait for the collector; further spans are dropped.
+	// OTEL_BSP_MAX_QUEUE_SIZE overrides the limit.
+	queued = 512
+	// mostPods limits the pods of a group with spans, three spans each. They must fit into the queue.
+	mostPods = 32
+)
 
 // newTracer returns a tracer that exports over OTLP if the environment requests that. OTEL_TRACES_SAMPLER selects the
 // traces.
@@ -64,77 +74,37 @@ func newTracer(ctx context.Context, config Config, resources *resource.Resource,
 
 func tracerTo(options ...sdktrace.TracerProviderOption) *Tracer {
 	provider := sdktrace.NewTracerProvider(append(options, sdktrace.WithIDGenerator(idSource{}))...)
-	t := &Tracer{tracer: provider.Tracer(scope), exports: true, clusters: map[string]*clusterTraces{},
-		calls: map[string]*call{}}
-	t.shutdown = func(ctx context.Context) error {
-		t.interrupt(time.Now())
-		return provider.Shutdown(ctx)
-	}
-	return t
+	return &Tracer{tracer: provider.Tracer(scope), exports: true, shutdown: provider.Shutdown,
+		growths: map[string]map[string]*tracedGrowth{}}
 }
 
 // Span is a cycle that has begun. A cycle that is not exported leaves no data.
 type Span struct {
 	tracer             *Tracer
 	namespace, cluster string
-	at                 time.Time
 	own                ids
-	// root identifies the scale-up that this cycle might start. It is a child of parent if a call might have caused it.
-	root   ids
-	parent trace.SpanContext
-	// answers is the last call before this cycle, if no cycle has answered it.
-	answers *call
 }
 
 type spanKey struct{}
 
-// Begin starts one cycle on a RayCluster. Log records with the returned context contain the
-// RayCluster and the IDs of the cycle's span, even if the span is not exported.
-func (t *Tracer) Begin(
-	ctx context.Context, namespace, cluster string, at time.Time,
-) (context.Context, *Span) {
-	s := &Span{tracer: t, namespace: namespace, cluster: cluster, at: at, own: newIDs()}
-	if t.exports {
-		t.place(s)
-	}
+// Begin starts one cycle on a RayCluster. Log records with the returned context contain the RayCluster and the IDs of
+// the cycle's span, even if the span is not exported.
+func (t *Tracer) Begin(ctx context.Context, namespace, cluster string) (context.Context, *Span) {
+	s := &Span{tracer: t, namespace: namespace, cluster: cluster, own: newIDs()}
 	ctx = trace.ContextWithSpanContext(ctx,
 		trace.NewSpanContext(trace.SpanContextConfig{TraceID: s.own.trace, SpanID: s.own.span}))
 	return context.WithValue(ctx, spanKey{}, s), s
 }
-
-// place adds a cycle to the trace of the scale-up that is already wanted, or to the trace of the call that requests
-// one.
-func (t *Tracer) place(s *Span) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s.answers = t.calls[s.key()]
-	if f := t.clusters[s.key()]; f != nil && f.wanted != nil {
-		s.own.trace = f.wanted.context().TraceID()
-		return
-	}
-	if c := s.answers; c != nil && s.at.Sub(c.at) <= callHolds {
-		s.parent, s.own.trace = c.span, c.span.TraceID()
-	}
-	s.root = ids{trace: s.own.trace, span: newSpanID()}
-}
-
-// callHolds is the time after a call in which growth is attributed to the call.
-const callHolds = 10 * time.Minute
 
 func (s *Span) key() string { return s.namespace + "/" + s.cluster }
 
 // CycleReport is what a span exports about its cycle.
 type CycleReport struct {
 	Cycle Cycle
-	// Export is true if the cycle did something or failed, and is exported itself. Otherwise only scale-ups are
-	// followed.
-	Export bool
 	// At is the start of the cycle. Observed, Waited, Planned and Applied are the durations of its parts, in this
 	// order. Few cycles wait.
 	At                                 time.Time
 	Observed, Waited, Planned, Applied time.Duration
-	// GrowthWanted is the time since which the growth of this cycle is wanted, patched or not; zero if there is none.
-	GrowthWanted time.Time
 	// Mode is the mode of the cluster. Actions are what the cycle did, and Reasons are the codes of their reasons.
 	Mode    string
 	Actions []addon.Action
@@ -143,50 +113,14 @@ type CycleReport struct {
 	Err string
 }
 
-// Follows reports whether a cycle must be reported even if nothing happened in it: pods of a scale-up are pending, or a
-// call might have requested a scale-up.
-func (s *Span) Follows() bool {
-	t := s.tracer
-	if !t.exports {
-		return false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f := t.clusters[s.key()]
-	return s.answers != nil || f != nil && (f.wanted != nil || len(f.open) > 0)
-}
-
-// End reports the result of the cycle.
+// End exports the cycle, with one child for each of its parts.
 func (s *Span) End(report CycleReport) {
-	t := s.tracer
-	if !t.exports {
+	if !s.tracer.exports {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f := t.clusters[s.key()]
-	if f == nil {
-		f = &clusterTraces{}
-		t.clusters[s.key()] = f
-	}
-	up := f.track(s, report)
-	if c := s.answers; c != nil && c == t.calls[s.key()] && (up != nil || !c.stored.IsZero() && !c.stored.After(s.at)) {
-		delete(t.calls, s.key())
-	}
-	if report.Export {
-		s.exportCycle(up, report)
-	}
-	f.observe(report)
-}
-
-// exportCycle exports the cycle, with one child for each of its parts.
-func (s *Span) exportCycle(up *scaleUp, report CycleReport) {
-	parent := trace.SpanContext{}
-	if up != nil {
-		parent = up.context()
-	}
-	below := withIDs(trace.ContextWithSpanContext(context.Background(), parent), s.own)
-	_, span := s.tracer.tracer.Start(below, "cycle", trace.WithTimestamp(report.At))
+	_, span := s.tracer.tracer.Start(withIDs(context.Background(), s.own), "cycle", trace.WithTimestamp(report.At),
+		trace.WithAttributes(attribute.String("k8s.namespace.name", s.namespace),
+			attribute.String("ray.cluster", s.cluster)))
 	// The context contains only the IDs of this span.
 	begun := trace.ContextWithSpan(context.Background(), span)
 	at := report.At
@@ -212,7 +146,6 @@ func (s *Span) exportCycle(up *scaleUp, report CycleReport) {
 				attribute.StringSlice("heliostat.pods", a.Pods[:min(len(a.Pods), mostPods)])))
 		}
 	}
-	span.SetAttributes(s.attributes()...)
 	span.SetAttributes(attribute.String("heliostat.mode", report.Mode),
 		attribute.StringSlice("heliostat.actions", actions),
 		attribute.StringSlice("heliostat.reasons", report.Reasons))
@@ -220,39 +153,60 @@ func (s *Span) exportCycle(up *scaleUp, report CycleReport) {
 		span.SetStatus(codes.Error, report.Err)
 	}
 	span.End(trace.WithTimestamp(at))
+	s.tracer.grown(s.key(), span, report.Cycle)
 }
 
-// attributes returns the attributes that name the RayCluster.
-func (s *Span) attributes() []attribute.KeyValue {
-	return []attribute.KeyValue{
-		attribute.String("k8s.namespace.name", s.namespace),
-		attribute.String("ray.cluster", s.cluster),
-	}
-}
-
-// Called starts the span of a call that requests resources, as part of the caller's trace if the context has one.
-// The scale-up of the next cycle belongs to it. The returned function ends the span, when the request is stored.
-func (t *Tracer) Called(ctx context.Context, name, namespace, cluster string) (context.Context, func(error)) {
-	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
-		attribute.String("k8s.namespace.name", namespace), attribute.String("ray.cluster", cluster)))
-	key, own := namespace+"/"+cluster, &call{span: span.SpanContext(), at: time.Now()}
+// grown notes which groups a cycle made larger, so that their pods become part of its trace.
+func (t *Tracer) grown(key string, cycle trace.Span, c Cycle) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.exports && own.span.IsSampled() {
-		t.calls[key] = own
-	}
-	return ctx, func(err error) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		own.stored = time.Now()
-		if err != nil {
-			span.SetStatus(codes.Error, err.Error())
-			if t.calls[key] == own {
-				delete(t.calls, key)
-			}
+	for _, a := range c.Actions {
+		if a.Grown == "" {
+			continue
 		}
-		span.End()
+		t.child(cycle.SpanContext(), seenToPatched, a.At.Add(-c.SeenToPatched), a.At)
+		if t.growths[key] == nil {
+			t.growths[key] = map[string]*tracedGrowth{}
+		}
+		t.growths[key][a.Grown] = &tracedGrowth{cycle: cycle.SpanContext(), patched: a.At}
 	}
+}
+
+// child exports a span below another one. to can be before from, because Kubernetes truncates times to seconds.
+func (t *Tracer) child(
+	parent trace.SpanContext, name string, from, to time.Time, attributes ...attribute.KeyValue,
+) trace.SpanContext {
+	if to.Before(from) {
+		to = from
+	}
+	_, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), name,
+		trace.WithTimestamp(from), trace.WithAttributes(attributes...))
+	span.End(trace.WithTimestamp(to))
+	return span.SpanContext()
+}
+
+// arrived exports a pod whose Ray node is alive, if a cycle in growths launched it.
+func (t *Tracer) arrived(key, pod string, j *progress) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.growths[key][j.group]
+	if g == nil || !g.patched.Equal(j.patched) || g.pods == mostPods {
+		return
+	}
+	g.pods++
+	span := t.child(g.cycle, "pod", j.patched, j.alive, attribute.String("k8s.pod.name", pod),
+		attribute.String("ray.group", j.group))
+	if !j.scheduled.IsZero() {
+		t.child(span, patchedToScheduled, j.patched, j.scheduled)
+		t.child(span, scheduledToAlive, j.scheduled, j.alive)
+	}
+}
+
+// forget forgets the cycles of a RayCluster.
+func (t *Tracer) forget(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.growths, key)
 }
 
 // ids identify a span before it is known whether the span will exist. The log lines of a cycle contain them from the

@@ -162,7 +162,6 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book
 	}
 	o.loop.Forgotten = func(key nodepool.ClusterKey) {
 		tel.Forget(key.Namespace, key.Name)
-		tel.Gone(key.Namespace, key.Name, time.Now())
 		o.costs.Ledger.End(key, time.Now())
 		o.recorder.Forget(key)
 	}
@@ -192,8 +191,8 @@ func (o *options) listen(
 	}
 	served := api.Config{
 		Fleet:      Fleet{Loop: loop},
-		Requests:   tracedRequests{manager, o.tel.Tracer},
-		Owned:      tracedOwned{manager.OwnedRequests(), o.tel.Tracer},
+		Requests:   plainRequests{manager},
+		Owned:      manager.OwnedRequests(),
 		Clusters:   manager,
 		GiveBacks:  o.giveBack,
 		Page:       webui.Handler(),

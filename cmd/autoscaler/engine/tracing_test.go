@@ -218,7 +218,7 @@ func TestASpanTellsThePartsOfItsCycle(t *testing.T) {
 	d := scaling()
 	d.Observed, d.Planned, d.Waited = time.Millisecond, 500*time.Microsecond, 200*time.Microsecond
 	want := telemetry.CycleReport{
-		Export: true, At: d.At, Observed: time.Millisecond, Planned: 500 * time.Microsecond, Waited: 200 * time.Microsecond, Applied: 1300 * time.Microsecond, Mode: "managed",
+		At: d.At, Observed: time.Millisecond, Planned: 500 * time.Microsecond, Waited: 200 * time.Microsecond, Applied: 1300 * time.Microsecond, Mode: "managed",
 		Actions: d.Actions, Reasons: []string{"idle", "launch"},
 	}
 	if diff := cmp.Diff(want, telemetry.ReportOf(d, d.At, d.At), cycleItself); diff != "" {
@@ -226,7 +226,7 @@ func TestASpanTellsThePartsOfItsCycle(t *testing.T) {
 	}
 	d.ObserveFailed, d.Err, d.Actions = true, "observing: forbidden", nil
 	begun := d.At.Add(time.Minute)
-	want = telemetry.CycleReport{Export: true, At: begun, Observed: time.Second, Mode: "managed", Err: "observing: forbidden"}
+	want = telemetry.CycleReport{At: begun, Observed: time.Second, Mode: "managed", Err: "observing: forbidden"}
 	if diff := cmp.Diff(want, telemetry.ReportOf(d, begun, begun.Add(time.Second)), cycleItself); diff != "" {
 		t.Errorf("told of a cycle that saw nothing (-want +got):\n%s", diff)
 	}
