@@ -70,8 +70,7 @@ var boundSources = map[string][]source{
 		{"100,000", "internal/telemetry/collect.go", "l.Series, 100_000"}, {"1,000", "internal/telemetry/collect.go", "l.SeriesOfCluster, 1000"},
 	},
 	"traces": {
-		{"8 scale-ups", "internal/telemetry/scaleup.go", "mostOpen = 8"}, {"32 pods", "internal/telemetry/scaleup.go", "mostPods = 32"},
-		{"512 spans", "internal/telemetry/trace.go", "queued = 512"},
+		{"32 pods", "internal/telemetry/trace.go", "mostPods = 32"}, {"512 spans", "internal/telemetry/trace.go", "queued = 512"},
 	},
 	"log records for a collector": {{"512", "internal/telemetry/log.go", "recordsQueued = 512"}},
 }

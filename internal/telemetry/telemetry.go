@@ -1,6 +1,6 @@
 // Package telemetry reports what Heliostat does: it provides the logger, the instruments for Prometheus and OTLP, and
-// one trace for each cycle that did something. It measures what a decision of the loop shows, and decides nothing. It must not delay a
-// cycle: it drops and counts data that a collector does not accept in time.
+// one trace for each cycle that did something. It measures what a decision of the loop shows, and decides nothing. It
+// must not delay a cycle: it drops and counts data that a collector does not accept in time.
 package telemetry
 
 import (

@@ -156,7 +156,8 @@ type tokenReviews struct {
 	audiences []string
 }
 
-// AuthenticateToken returns the owner of a token; false if the API server rejects it, or if it is not for the audiences.
+// AuthenticateToken returns the owner of a token; false if the API server rejects it, or if it is not for the
+// audiences.
 func (r tokenReviews) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
