@@ -128,37 +128,29 @@ func TestADrainThatDoesNotEndTakesNoSlotForEver(t *testing.T) {
 	}
 }
 
-func TestADrainForABadGPUWaitsWhileReductionsArePausedOrNothingIsManaged(t *testing.T) {
-	for why, pause := range map[string]func(*nodepool.Cluster){
-		"certain true":                   func(c *nodepool.Cluster) { c.OwnedUnknown = "ResourceRequests cannot be read" },
-		"the RayCluster is not managed":  func(c *nodepool.Cluster) { c.Mode = nodepool.Shadow },
-		"the RayCluster is not managed ": func(c *nodepool.Cluster) { c.Freeze = true },
+func TestNothingIsDrainedForABadGPUUnaskedOrInDoubt(t *testing.T) {
+	cluster := func(change func(*nodepool.Cluster)) func(*world) { return func(w *world) { change(&w.kube.cluster) } }
+	for name, c := range map[string]struct {
+		on     bool
+		change func(*world)
+		says   string
+	}{
+		"the flag is off": {change: func(*world) {}, says: "--drain-bad-gpus is off"},
+		"in the first minute, and the flag is off": {says: "--drain-bad-gpus is off",
+			change: func(w *world) { w.kube.cluster.Workers[0].Going.Stay(departure.TooNew) }},
+		"reductions are paused": {on: true, says: "certain true", change: cluster(func(c *nodepool.Cluster) { c.OwnedUnknown = "forbidden" })},
+		"in shadow":             {on: true, says: "the RayCluster is not managed", change: cluster(func(c *nodepool.Cluster) { c.Mode = nodepool.Shadow })},
+		"frozen":                {on: true, says: "the RayCluster is not managed", change: cluster(func(c *nodepool.Cluster) { c.Freeze = true })},
 	} {
-		w := newWorld(t, Config{DrainBadGPUs: true}, gpuGroup("gpu", 1, 0, 1))
+		w := newWorld(t, Config{DrainBadGPUs: c.on}, gpuGroup("gpu", 1, 0, 1))
 		w.works(w.pod(0))
-		pause(&w.kube.cluster)
 		w.breaks(w.pod(0))
-		d := w.seconds(5)
-		if got := shown(d, w.pod(0)); len(w.ray.drains) > 0 || !strings.Contains(got, strings.TrimSpace(why)) {
-			t.Errorf("drained %v, %s; want %s", w.ray.drained(), got, why)
+		c.change(w)
+		d := w.seconds(65)
+		w.nothingWritten(name)
+		if got := shown(d, w.pod(0)); !strings.Contains(got, c.says) || w.kube.emitted(addon.ReasonBadGPU) != 1 {
+			t.Errorf("%s: %s, Events %v; want %q and one Event", name, got, w.kube.events, c.says)
 		}
-	}
-}
-
-func TestNothingIsDrainedForABadGPUUnasked(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
-	w.works(w.pod(0))
-	w.breaks(w.pod(0))
-	certain := *w.kube.cluster.Workers[0].Going
-	w.kube.cluster.Workers[0].Going.Stay(departure.TooNew) // in the first minute
-	if got := shown(w.seconds(5), w.pod(0)); !strings.Contains(got, "--drain-bad-gpus is off") {
-		t.Errorf("status %s", got)
-	}
-	w.kube.cluster.Workers[0].Going = &certain
-	d := w.seconds(60)
-	w.nothingWritten("--drain-bad-gpus is off")
-	if len(w.ray.drains) > 0 || w.kube.emitted(addon.ReasonBadGPU) != 1 || !strings.Contains(shown(d, w.pod(0)), "--drain-bad-gpus is off") {
-		t.Errorf("drains %v, Events %v, status %s", w.ray.drains, w.kube.events, shown(d, w.pod(0)))
 	}
 }
 

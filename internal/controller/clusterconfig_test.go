@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -66,9 +65,7 @@ func TestRayLearnsWhichNodesTheClusterCouldHave(t *testing.T) {
 func TestTheClusterConfigIsReportedAgainWhenItMayBeAnother(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 2))
 	w.given(1, "at the start")
-	for range 20 {
-		w.after(time.Second)
-	}
+	w.seconds(20)
 	w.given(0, "nothing changed")
 
 	w.group("gpu").Max = 5
@@ -119,18 +116,6 @@ func TestNoClusterConfigIsReportedWhereNothingMayBeWritten(t *testing.T) {
 	}
 }
 
-// TestAClusterConfigIsReportedAgainAfterAFreeze because others may have written one meanwhile.
-func TestAClusterConfigIsReportedAgainAfterAFreeze(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 2))
-	w.given(1, "at the start")
-	w.kube.cluster.Freeze = true
-	w.after(time.Second)
-	w.given(0, "frozen")
-	w.kube.cluster.Freeze = false
-	w.after(time.Second)
-	w.given(1, "no longer frozen")
-}
-
 func TestAFreezeDuringTheCycleStopsTheClusterConfig(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 2))
 	w.configs()
@@ -156,9 +141,7 @@ func TestAClusterConfigThatFailsWithholdsNothingAndIsTriedAgain(t *testing.T) {
 	if !slices.ContainsFunc(d.Actions, failed) || d.Err != "" {
 		t.Errorf("actions %+v and error %q, want the failed report among the actions alone", d.Actions, d.Err)
 	}
-	for range 600 {
-		w.after(100 * time.Millisecond)
-	}
+	w.cycles(600, 100*time.Millisecond)
 	if tries := len(w.configs()); tries < 5 || tries > 9 {
 		t.Errorf("%d tries in a minute, want pauses that grow from 0.5 s to 30 s", tries)
 	}
@@ -211,33 +194,5 @@ func TestAnUnknownShapeMakesTheClusterConfigEmpty(t *testing.T) {
 	}
 	if diff := cmp.Diff(total, got[0].Groups[2].Resources); diff != "" {
 		t.Errorf("the group's node (-joined +given):\n%s", diff)
-	}
-}
-
-// TestACancelledReportIsNoFailure because the process that goes on reports anew.
-func TestACancelledReportIsNoFailure(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 2))
-	w.configs()
-	w.group("gpu").Max = 5
-	w.pass(time.Second)
-	ctx, cancel := context.WithCancel(t.Context())
-	w.ray.reporting = cancel
-	w.ray.configErr = context.Canceled
-	w.c.Cycle(ctx, key)
-	d, _ := w.c.Decision(key)
-	if slices.ContainsFunc(d.Actions, func(a addon.Action) bool { return a.Kind == addon.ActionClusterConfig }) {
-		t.Errorf("actions %+v, want none of a call that was called off", d.Actions)
-	}
-}
-
-// TestAHeadThatNeverTakesTheClusterConfigHardlyDelaysDecisions because the next cycle waits for the report.
-func TestAHeadThatNeverTakesTheClusterConfigHardlyDelaysDecisions(t *testing.T) {
-	w := newWorld(t, Config{GCSTimeout: time.Minute}, gpuGroup("gpu", 0, 0, 2))
-	w.group("gpu").Max = 5
-	begun := time.Now()
-	w.after(time.Second)
-	w.given(2, "at the start and after a change")
-	if allowed := w.ray.configDeadline.Sub(begun); w.ray.configDeadline.IsZero() || allowed > 30*time.Second {
-		t.Errorf("a cycle waits %v for the report, want half a second at most", allowed)
 	}
 }

@@ -15,20 +15,6 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
-func TestARestartedGCSOfTheSameSessionIsWatchedBeforeAnythingIsTakenAway(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
-	w.after(59 * time.Second)
-	w.ray.version = 0 // with fault tolerance the session stays, and the count of readings starts again
-	w.after(1500 * time.Millisecond)
-	if drained := w.ray.drained(); len(drained) != 0 {
-		t.Fatalf("drained %v on the first reading of a restarted GCS", drained)
-	}
-	w.after(sessionPause)
-	if drained := w.ray.drained(); len(drained) != 2 {
-		t.Errorf("drained %v after the pause, want both idle workers", drained)
-	}
-}
-
 func TestAHeadThatIsNotReadyIsReportedWithoutALikelyCause(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
 	w.ray.stateErr = fmt.Errorf("calling State: %w", &raydemand.Failure{Kind: raydemand.ErrUnavailable, Happened: "10.0.0.1:6379 ended the connection",
@@ -102,48 +88,36 @@ func TestAnEndWhileACycleRunsWaitsForItAndBothEnd(t *testing.T) {
 
 // TestJobsAreReadOnceInAnInterval has a cycle each second, and readings each minute.
 func TestJobsAreReadOnceInAnInterval(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 4)).with(features{jobsEvery: time.Minute}, Config{})
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 4))
 	w.ray.jobs = jobs.Reading{Jobs: []jobs.Job{{Name: "train"}}}
-	seconds := func(n int) {
-		for range n {
-			w.pass(time.Second)
-			w.cycle()
-		}
+	if d := w.seconds(100); w.ray.jobLooks != 0 || d.Jobs != nil {
+		t.Errorf("%d readings unasked: %+v", w.ray.jobLooks, d.Jobs)
 	}
+	w.with(features{jobsEvery: time.Minute}, Config{})
 	held := func() *jobs.Held {
 		d, _ := w.c.Decision(key)
 		return d.Jobs
 	}
 	first := w.ray.jobLooks // of the cycles before there were jobs
 	for range 60 {
-		if seconds(1); w.ray.jobLooks > first {
+		if w.seconds(1); w.ray.jobLooks > first {
 			break
 		}
 	}
 	if w.ray.jobLooks != first+1 || held() == nil || held().Only() != "train" {
 		t.Fatalf("after %d readings: %+v", w.ray.jobLooks, held())
 	}
-	seconds(59)
+	w.seconds(59)
 	if w.ray.jobLooks != first+1 {
 		t.Errorf("%d readings in a minute", w.ray.jobLooks-first)
 	}
 	w.ray.jobsErr = errors.New("timeout")
-	seconds(1)
+	w.seconds(1)
 	if w.ray.jobLooks != first+2 || held() == nil {
 		t.Errorf("after %d readings, of which the last failed: %+v", w.ray.jobLooks, held())
 	}
-	seconds(120)
+	w.seconds(120)
 	if held() != nil {
 		t.Error("a reading of three minutes ago still counts")
-	}
-}
-
-func TestJobsAreNotReadUnasked(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 4))
-	w.ray.jobs = jobs.Reading{Jobs: []jobs.Job{{Name: "train"}}, Actors: []jobs.Actor{{Job: "train", Node: raydemand.NodeID{1}}}}
-	w.pass(time.Second)
-	w.cycle()
-	if d, _ := w.c.Decision(key); w.ray.jobLooks != 0 || d.Jobs != nil {
-		t.Errorf("%d readings: %+v", w.ray.jobLooks, d.Jobs)
 	}
 }

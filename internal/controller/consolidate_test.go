@@ -37,81 +37,10 @@ func (w *world) place(pod string, actor raydemand.Resident) {
 	w.ray.residents = append(w.ray.residents, actor)
 }
 
-// migrate does what Serve does for a draining node: replicas run elsewhere, and the node ends.
-func (w *world) migrate() {
-	w.t.Helper()
-	for i := range w.ray.nodes {
-		n := &w.ray.nodes[i]
-		if n.Status != raydemand.Draining {
-			continue
-		}
-		for k := range w.ray.residents {
-			r := &w.ray.residents[k]
-			if r.Node != n.ID {
-				continue
-			}
-			at := slices.IndexFunc(w.ray.nodes, func(to raydemand.Node) bool {
-				return to.Status == raydemand.Running && to.Available.Fits(r.Resources)
-			})
-			if at < 0 {
-				w.t.Fatalf("the replica on %s has no place", n.Instance)
-			}
-			r.Node = w.ray.nodes[at].ID
-			w.ray.nodes[at].Available.Take(r.Resources)
-		}
-		n.Status = raydemand.Dead
-	}
-}
-
-// minutes runs a cycle each half minute.
-func (w *world) minutes(n int) (d *addon.Decision) {
-	for range 2 * n {
-		d = w.after(30 * time.Second)
-	}
-	return d
-}
-
 func suggestions(d *addon.Decision) []raydemand.Finding {
 	return slices.DeleteFunc(slices.Clone(d.Findings), func(f raydemand.Finding) bool {
 		return f.Code != consolidation.FindingPossible
 	})
-}
-
-func TestHalfEmptyWorkersBecomeHalfAsManyOneByOne(t *testing.T) {
-	w := newHalfEmptyWorld(t, 4, nodepool.ConsolidateServe)
-	w.minutes(9)
-	w.nothingWritten("before its time")
-	w.minutes(3)
-	for want := 3; want >= 2; want-- {
-		if len(w.ray.drains) != 1 {
-			t.Fatalf("drained %v, want one worker", w.ray.drained())
-		}
-		drain := w.ray.drains[0]
-		if drain.Reason != raydemand.DrainPreemption || drain.Deadline.Before(w.now.Add(25*time.Minute)) ||
-			!strings.Contains(drain.Message, "costs 3.10 USD per hour less") {
-			t.Errorf("drain %+v, want one for preemption with half an hour and its reason", drain)
-		}
-		w.minutes(15)
-		if len(w.kube.changes) > 0 || len(w.ray.drains) > 1 {
-			t.Fatalf("changes %+v, drains %v while the work still moves", w.kube.changes, w.ray.drained())
-		}
-		w.migrate()
-		w.minutes(1)
-		target := w.lastChange()
-		if target.Replicas != want || !slices.Equal(target.WorkersToDelete, []string{drain.Node.Instance}) {
-			t.Fatalf("target %+v, want %d replicas without %s", target, want, drain.Node.Instance)
-		}
-		w.operate()
-		w.ray.drains, w.kube.changes = nil, nil
-		w.minutes(13)
-		if target := len(w.kube.changes); want == 2 && target > 1 {
-			t.Errorf("%d further patches", target)
-		}
-		w.kube.changes = nil
-	}
-	if len(w.ray.drains) > 0 || len(w.kube.cluster.Workers) != 2 {
-		t.Errorf("drained %v of %d workers, want two full workers that stay", w.ray.drained(), len(w.kube.cluster.Workers))
-	}
 }
 
 func TestConsolidationIsSuggestedAndNotDoneUnasked(t *testing.T) {
@@ -203,24 +132,9 @@ func TestAMoveThatFailsIsNotTriedInEachCycle(t *testing.T) {
 	w.kube.onFresh = func() { reads++ }
 	w.minutes(12)
 	reads = 0
-	for range 60 {
-		w.after(time.Second)
-	}
+	w.seconds(60)
 	if reads < 1 || reads > 4 || len(w.ray.drains) > 0 {
 		t.Errorf("%d reads within a minute, want some with growing pauses", reads)
-	}
-}
-
-func TestABudgetBoundsConsolidation(t *testing.T) {
-	w := newHalfEmptyWorld(t, 12, nodepool.ConsolidateServe)
-	for range 5 {
-		w.minutes(12)
-		w.migrate()
-		w.minutes(1)
-		w.operate()
-	}
-	if len(w.ray.drains) != 4 {
-		t.Errorf("drained %v within an hour, want four", w.ray.drained())
 	}
 }
 
@@ -232,15 +146,9 @@ func TestRestartableActorsEndAtTheDeadlineIfTheRayClusterOptsIn(t *testing.T) {
 		"all are restarted":            {named: true},
 		"a task has started there":     {change: func(w *world) { w.node(w.pod(0)).Available.Take(raydemand.Bundle{raydemand.CPU: raydemand.One}) }},
 		"an actor cannot be restarted": {change: func(w *world) { w.ray.residents[0].Restarts = 0 }},
-		"there are copies of objects": {change: func(w *world) {
-			w.node(w.pod(0)).Activity = append(w.node(w.pod(0)).Activity, "Resource: object_store_memory currently in use.")
-		}},
 		"the actors cannot be read":    {change: func(w *world) { w.ray.residentsErr = errors.New("no") }},
 		"only Serve replicas may move": {change: func(w *world) { w.kube.cluster.Consolidate = nodepool.ConsolidateServe }},
 		"it is frozen":                 {change: func(w *world) { w.kube.cluster.Freeze = true }},
-		"a Serve replica has come there": {change: func(w *world) {
-			w.ray.residents[0].Name, w.ray.residents[0].Class, w.ray.residents[0].Namespace = "SERVE_REPLICA::a", "ServeReplica:a", "serve"
-		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newHalfEmptyWorld(t, 2, nodepool.ConsolidateRestartable)
@@ -271,22 +179,6 @@ func TestRestartableActorsEndAtTheDeadlineIfTheRayClusterOptsIn(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestASuggestionGoesWithItsWorker(t *testing.T) {
-	w := newHalfEmptyWorld(t, 2, "")
-	w.place(w.pod(1), raydemand.Resident{Class: "A", Alive: true, Resources: raydemand.Bundle{}}) // only pod 0 may move
-	if found := suggestions(w.minutes(2)); len(found) != 1 {
-		t.Fatalf("suggestions %+v, want one", found)
-	}
-	w.want(1, raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}) // nothing is looked for while demand waits
-	if found := suggestions(w.after(time.Second)); len(found) != 1 {
-		t.Errorf("suggestions %+v while demand waits, want what was found", found)
-	}
-	w.node(w.pod(0)).Status = raydemand.Dead
-	if found := suggestions(w.after(time.Second)); len(found) != 0 {
-		t.Errorf("suggestions %+v after the worker has ended", found)
 	}
 }
 

@@ -30,8 +30,7 @@ type fakeKube struct {
 	writing       func() // runs during each Apply
 	deposed       bool   // another process leads
 	changes       []nodepool.Change
-	reading       func() // runs before each read of the caches
-	namespaceMode nodepool.Mode
+	reading       func()    // runs before each read of the caches
 	other         *fakeKube // has one more RayCluster
 	syncErr       error     // fails every write of num-gpus
 	synced        []nodepool.NumGPUsChange
@@ -43,7 +42,6 @@ type fakeKube struct {
 	provisions    []nodepool.ProvisioningChange
 	idleErr       error // fails every end of an idle RayCluster
 	ended         []nodepool.IdleChange
-	nodesErr      error // fails every write of a CapacityBuffer
 	buffers       []nodepool.BufferChange
 	policyErr     error // fails every write of a CapacityPolicy's status
 	policies      []capacity.Status
@@ -54,9 +52,6 @@ type fakeKube struct {
 
 // KeepNodes shows what is written at the next reading, as the watch does.
 func (k *fakeKube) KeepNodes(_ context.Context, change nodepool.BufferChange) error {
-	if k.nodesErr != nil {
-		return k.nodesErr
-	}
 	k.buffers = append(k.buffers, change)
 	known := *k.cluster.Buffers
 	known.List = slices.DeleteFunc(slices.Clone(known.List),
@@ -89,7 +84,7 @@ func (k *fakeKube) EndGiveBack(context.Context, nodepool.ClusterKey) error {
 
 func (k *fakeKube) Enqueue(nodepool.ClusterKey) {}
 
-func (k *fakeKube) NamespaceMode(string) (nodepool.Mode, string) { return k.namespaceMode, "" }
+func (k *fakeKube) NamespaceMode(string) (nodepool.Mode, string) { return "", "" }
 
 func (k *fakeKube) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
 	if k.other != nil && key == k.other.cluster.Key {

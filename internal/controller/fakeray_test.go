@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"slices"
-	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/jobs"
@@ -11,35 +10,31 @@ import (
 
 // fakeRay is a head. An accepted idle drain ends the node at the next reading, as a raylet does.
 type fakeRay struct {
-	// configDeadline is that of the last report of the cluster config.
-	configDeadline time.Time
-	session        string
-	version        int64
-	nodes          []raydemand.Node
-	demand         raydemand.Demand
-	stateErr       error
-	drainErr       error
-	reportErr      error
-	reads          int
-	reading        func() // runs during each reading
-	draining       func() // runs during each drain
-	refuse         map[string]bool
-	unknown        bool // states have no fingerprint
-	immortal       bool // accepted drains end nothing
-	drains         []raydemand.Drain
-	occupants      raydemand.Occupants
-	jobs           jobs.Reading
-	jobsErr        error
-	jobLooks       int
-	occupantsErr   error
-	looks          int // how often Occupants was called
-	residents      []raydemand.Resident
-	residentsErr   error
-	reports        []raydemand.Report
-	configErr      error
-	reporting      func() // runs during each report of a cluster config
-	configs        []raydemand.ClusterConfig
-	closed         int
+	session      string
+	version      int64
+	nodes        []raydemand.Node
+	demand       raydemand.Demand
+	stateErr     error
+	drainErr     error
+	reads        int
+	reading      func() // runs during each reading
+	draining     func() // runs during each drain
+	refuse       map[string]bool
+	unknown      bool // states have no fingerprint
+	immortal     bool // accepted drains end nothing
+	drains       []raydemand.Drain
+	occupants    raydemand.Occupants
+	jobs         jobs.Reading
+	jobsErr      error
+	jobLooks     int
+	occupantsErr error
+	looks        int // how often Occupants was called
+	residents    []raydemand.Resident
+	residentsErr error
+	reports      []raydemand.Report
+	configErr    error
+	configs      []raydemand.ClusterConfig
+	closed       int
 }
 
 func (r *fakeRay) State(context.Context) (raydemand.State, error) {
@@ -123,15 +118,11 @@ func (r *fakeRay) drained() []string {
 
 func (r *fakeRay) Report(_ context.Context, report raydemand.Report) error {
 	r.reports = append(r.reports, report)
-	return r.reportErr
+	return nil
 }
 
-func (r *fakeRay) ReportClusterConfig(ctx context.Context, config raydemand.ClusterConfig) error {
-	r.configDeadline, _ = ctx.Deadline()
+func (r *fakeRay) ReportClusterConfig(_ context.Context, config raydemand.ClusterConfig) error {
 	r.configs = append(r.configs, config)
-	if r.reporting != nil {
-		r.reporting()
-	}
 	return r.configErr
 }
 

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -42,14 +40,6 @@ func (w *world) giveBack(ask giveback.Ask) (giveback.Reservation, error) {
 	}
 }
 
-// seconds runs a cycle each second.
-func (w *world) seconds(n int) (d *addon.Decision) {
-	for range n {
-		d = w.after(time.Second)
-	}
-	return d
-}
-
 // newBusyWorld has workers of one GPU that all have tasks.
 func newBusyWorld(t *testing.T, workers, least, most int) *world {
 	t.Helper()
@@ -59,50 +49,6 @@ func newBusyWorld(t *testing.T, workers, least, most int) *world {
 	}
 	w.seconds(5)
 	return w
-}
-
-func TestIdleWorkersAreGivenBackFirstAndTheGroupIsHeldDown(t *testing.T) {
-	w := newBusyWorld(t, 3, 0, 8)
-	idle := w.node(w.pod(1))
-	idle.Status, idle.Available, idle.Activity = raydemand.Idle, idle.Total.Clone(), nil
-	w.seconds(5)
-	until := w.now.Add(time.Hour)
-	got, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Until: until})
-	if err != nil || len(got.Workers) != 1 || got.Workers[0].Pod != w.pod(1) || got.Workers[0].Why != "idle" || got.Hold != 2 {
-		t.Fatalf("%+v, %v; want the idle worker, and 2 GPUs held", got, err)
-	}
-	w.seconds(5)
-	if len(w.ray.drains) != 1 || w.ray.drains[0].Node.ID != nodeID(w.pod(1)) || w.ray.drains[0].Reason != raydemand.DrainPreemption ||
-		!w.ray.drains[0].Deadline.Equal(got.Deadline) {
-		t.Fatalf("drains %+v, want the idle worker until the deadline", w.ray.drains)
-	}
-	w.node(w.pod(1)).Status = raydemand.Dead
-	w.seconds(2)
-	gone := w.pod(1)
-	if target := w.lastChange(); target.Replicas != 2 || !slices.Equal(target.WorkersToDelete, []string{gone}) {
-		t.Fatalf("target %+v, want 2 replicas without %s", target, gone)
-	}
-	w.operate()
-	w.seconds(2)
-	w.kube.changes = nil // the names are removed
-	w.want(3, gpu(1))
-	d := w.seconds(30)
-	if len(w.kube.changes) > 0 {
-		t.Fatalf("patched %+v while the group is held down", w.kube.changes)
-	}
-	if why := d.Plan.Groups[0].Reasons; !slices.ContainsFunc(why, func(r planner.Reason) bool {
-		return r.Code == "quota" && strings.Contains(r.Message, "give-back of 1 GPU of group gpu")
-	}) {
-		t.Errorf("reasons %+v, want the reservation", why)
-	}
-	w.now = until
-	w.seconds(3)
-	if w.kube.cluster.GiveBack != nil || w.kube.emitted("GiveBackEnds") != 1 {
-		t.Errorf("after it: %+v, Events %v", w.kube.cluster.GiveBack, w.kube.events)
-	}
-	if target := w.lastChange(); target.Replicas != 5 {
-		t.Errorf("replicas %d after the reservation, want 5", target.Replicas)
-	}
 }
 
 func TestBusyWorkersAreGivenBackOnlyByForceAndEndAtTheDeadline(t *testing.T) {
@@ -141,29 +87,6 @@ func TestBusyWorkersAreGivenBackOnlyByForceAndEndAtTheDeadline(t *testing.T) {
 	}
 	if _, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); !errors.Is(err, giveback.ErrRefused) {
 		t.Errorf("a second reservation: %v, want a refusal", err)
-	}
-}
-
-func TestRestartableActorsEndAtTheDeadlineWithoutForce(t *testing.T) {
-	w := newBusyWorld(t, 2, 0, 8)
-	n := w.node(w.pod(0))
-	n.Available = n.Total.Clone()
-	w.place(w.pod(0), raydemand.Resident{Class: "Trainer", Alive: true, Resources: raydemand.Bundle{raydemand.CPU: raydemand.One}, Restarts: 3})
-	other := w.node(w.pod(1))
-	other.Available = raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}
-	w.seconds(5)
-	got, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu"})
-	if err != nil || got.Workers[0].Pod != w.pod(0) {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	w.seconds(590)
-	if len(w.ray.drains) != 1 || len(w.kube.changes) > 0 {
-		t.Fatalf("drains %v, changes %+v before the deadline", w.ray.drained(), w.kube.changes)
-	}
-	w.node(w.pod(0)).Activity = []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
-	w.seconds(20)
-	if target := w.lastChange(); target.Replicas != 1 || !slices.Equal(target.WorkersToDelete, []string{w.pod(0)}) {
-		t.Errorf("target %+v, want 1 replica", target)
 	}
 }
 
@@ -215,8 +138,7 @@ func TestActorsThatHaveNoRoomAtTheDeadlineStay(t *testing.T) {
 
 func TestWhatBecomesATaskIsNotEndedWithoutForce(t *testing.T) {
 	w := newBusyWorld(t, 2, 0, 8)
-	n := w.node(w.pod(0))
-	n.Status, n.Available, n.Activity = raydemand.Idle, n.Total.Clone(), nil
+	w.idles(w.pod(0))
 	w.seconds(5)
 	if _, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu"}); err != nil {
 		t.Fatal(err)
@@ -225,14 +147,6 @@ func TestWhatBecomesATaskIsNotEndedWithoutForce(t *testing.T) {
 	w.seconds(700)
 	if len(w.kube.changes) > 0 {
 		t.Errorf("changes %+v, want the task to end by itself", w.kube.changes)
-	}
-}
-
-func TestOnlyManagedRayClustersGiveBack(t *testing.T) {
-	w := newBusyWorld(t, 2, 0, 8)
-	w.kube.cluster.Mode = nodepool.Shadow
-	if _, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); !errors.Is(err, nodepool.ErrReadOnly) {
-		t.Errorf("%v, want read-only", err)
 	}
 }
 
@@ -280,8 +194,11 @@ func TestNothingFollowsFromAReservationThatIsOver(t *testing.T) {
 	}
 }
 
-func TestNothingIsAgreedInDoubt(t *testing.T) {
+func TestNothingIsAgreedInDoubtOrUnasked(t *testing.T) {
+	readOnly := []string{"it is frozen", "it is in shadow"}
 	for name, doubt := range map[string]func(*world){
+		"it is frozen":            func(w *world) { w.kube.cluster.Freeze = true },
+		"it is in shadow":         func(w *world) { w.kube.cluster.Mode = nodepool.Shadow },
 		"Ray does not answer":     func(w *world) { w.ray.stateErr = errors.New("no answer") },
 		"policies are unknown":    func(w *world) { w.kube.cluster.PolicyUnknown = "forbidden" },
 		"pods are being launched": func(w *world) { w.want(2, gpu(1)) },
@@ -293,21 +210,17 @@ func TestNothingIsAgreedInDoubt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newBusyWorld(t, 3, 0, 8)
 			doubt(w)
-			if got, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); !errors.Is(err, giveback.ErrNotNow) {
-				t.Errorf("%+v, %v; want that it cannot be now", got, err)
+			want := giveback.ErrNotNow
+			if slices.Contains(readOnly, name) {
+				want = nodepool.ErrReadOnly
+			}
+			if got, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); !errors.Is(err, want) {
+				t.Errorf("%+v, %v; want %v", got, err, want)
 			}
 			if w.kube.cluster.GiveBack != nil || len(w.ray.drains) > 0 {
 				t.Error("something is given back")
 			}
 		})
-	}
-}
-
-func TestAFrozenRayClusterGivesNothingBack(t *testing.T) {
-	w := newBusyWorld(t, 2, 0, 8)
-	w.kube.cluster.Freeze = true
-	if _, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); !errors.Is(err, nodepool.ErrReadOnly) {
-		t.Errorf("%v, want read-only", err)
 	}
 }
 
@@ -370,24 +283,4 @@ func TestAnotherPodOfTheSameNameStays(t *testing.T) {
 	}
 	w.seconds(700)
 	w.nothingWritten("the pod is another one")
-}
-
-func TestAllHostsOfAReplicaAreGivenBackTogether(t *testing.T) {
-	group := gpuGroup("gpu", 2, 0, 4)
-	group.NumOfHosts = 2
-	w := newWorld(t, Config{}, group)
-	for i := range w.kube.cluster.Workers {
-		w.busy(w.pod(i))
-	}
-	w.seconds(5)
-	got, err := w.giveBack(giveback.Ask{GPUs: 2, Group: "gpu", Force: true})
-	if err != nil || len(got.Workers) != 2 || got.Hold != 2 {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	w.seconds(605)
-	named := []string{got.Workers[0].Pod, got.Workers[1].Pod}
-	slices.Sort(named)
-	if target := w.lastChange(); target.Replicas != 1 || !slices.Equal(target.WorkersToDelete, named) {
-		t.Errorf("target %+v, want one replica without %v", target, named)
-	}
 }

@@ -7,13 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -31,25 +28,6 @@ func TestPendingDemandIsPatchedOnceAndNotCountedTwiceWhilePodsComeUp(t *testing.
 	w.joinAll()
 	w.after(100 * time.Millisecond)
 	w.nothingWritten("two pods for two requests are on their way or idle")
-}
-
-func TestWorkJustPlacedIsNotLaunchedForAgain(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
-	w.cycle()
-	w.want(1, gpu(1))
-	w.after(100 * time.Millisecond)
-	w.nothingWritten("the idle worker serves it")
-	w.busy(w.pod(0)) // it runs there now, and the other raylet's report still lists it
-	w.after(100 * time.Millisecond)
-	w.nothingWritten("the request was placed a moment ago")
-	w.want(0, nil)
-	w.after(time.Second)
-	w.nothingWritten("nothing waits")
-	w.want(1, gpu(1))
-	w.after(100 * time.Millisecond)
-	if got := w.lastChange(); got.Replicas != 2 {
-		t.Errorf("new demand beside a busy worker gave %+v, want replicas 2 at once", got)
-	}
 }
 
 func TestReplicasNeverLeaveTheirLimits(t *testing.T) {
@@ -71,15 +49,16 @@ func TestReplicasNeverLeaveTheirLimits(t *testing.T) {
 	}
 }
 
-func TestDemandThatWaitsForATryHasAnEventOfItsOwn(t *testing.T) {
-	group := gpuGroup("gpu", 0, 0, 9)
-	group.Landing = &landing.Answer{State: landing.Trying, Why: "there is no node"}
-	w := newWorld(t, Config{}, group)
+func TestOnePodOfAGroupWithoutAKnownNodeIsOnItsWay(t *testing.T) {
+	w := newWorld(t, Config{}, tried("gpu"))
 	w.want(50, gpu(1))
 	w.after(2 * time.Second)
 	if got := w.lastChange(); got.Replicas != 1 || w.kube.emitted(addon.ReasonTrying) != 1 || w.kube.emitted(addon.ReasonCapped) != 0 {
 		t.Errorf("target %+v, events %v, want 1 pod and the Event Trying once", got, w.kube.events)
 	}
+	w.operate()
+	w.seconds(60)
+	w.lastNothing("its pod is on its way")
 }
 
 func TestThousandsOfUnservedDemandsAreSummarized(t *testing.T) {
@@ -88,9 +67,7 @@ func TestThousandsOfUnservedDemandsAreSummarized(t *testing.T) {
 		w.ray.demand.Requests = append(w.ray.demand.Requests, raydemand.Request{
 			Bundle: raydemand.Bundle{fmt.Sprintf("nobody-has-%d", i): raydemand.Whole(1)}, Count: 1})
 	}
-	for range 5 {
-		w.after(time.Second)
-	}
+	w.seconds(5)
 	if got := w.kube.emitted(addon.ReasonImpossible); got != maxUnmet+1 {
 		t.Errorf("%d Events, want the first %d demands and one that counts the others", got, maxUnmet)
 	}
@@ -111,27 +88,10 @@ func TestOneCycleWritesOnePatchForAllGroups(t *testing.T) {
 
 func TestACycleThatChangesNothingWritesNothing(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
-	for range 5 {
-		w.after(200 * time.Millisecond)
-	}
+	w.cycles(5, 200*time.Millisecond)
 	w.nothingWritten("nothing is asked for and the group is at its minimum")
 	if w.kube.freshReads != 0 || len(w.kube.events) != 0 {
 		t.Errorf("%d fresh reads and events %v, want none", w.kube.freshReads, w.kube.events)
-	}
-}
-
-func TestAConflictMeansLookAgainAtOnceAndNothingElse(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
-	w.pass(2 * time.Minute)
-	w.ray.demand.Gangs = []raydemand.Gang{{ID: "aa", Strategy: raydemand.StrictSpread, Bundles: []raydemand.Bundle{gpu(1), gpu(1), gpu(1)}}}
-	w.kube.nextErr = nodepool.ErrConflict
-	d := w.cycle()
-	if d.Next > 50*time.Millisecond || len(w.ray.drains) > 0 || d.Err != "" {
-		t.Errorf("after a conflict: next %v, drains %v, error %q", d.Next, w.ray.drained(), d.Err)
-	}
-	w.cycle()
-	if got := w.lastChange(); got.Replicas != 3 {
-		t.Errorf("target = %+v, want replicas 3 on the second look", got)
 	}
 }
 
@@ -179,49 +139,6 @@ func TestInFlightCapsHoldLaunchesBackInWholeReplicas(t *testing.T) {
 	}
 }
 
-func TestRequestResourcesOverRESTAndFromADriverAreNotAdded(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
-	w.ray.demand.Constraint = []raydemand.Request{{Bundle: gpu(1), Count: 3}}
-	w.kube.cluster.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 4}}
-	w.cycle()
-	if got := w.lastChange(); got.Replicas != 4 {
-		t.Errorf("target = %+v, want replicas 4, which keeps both promises", got)
-	}
-}
-
-func TestAGroupWhosePodsDoNotJoinIsBrokenOffAndTheNextServes(t *testing.T) {
-	first := gpuGroup("a-first", 0, 0, 4)
-	first.Priority = 10
-	w := newWorld(t, Config{AllocationTimeout: time.Minute}, first, gpuGroup("b-second", 0, 0, 4))
-	w.want(1, gpu(1))
-	w.cycle()
-	if got := w.lastChange(); got.Group != "a-first" {
-		t.Fatalf("target = %+v, want the group of higher priority", got)
-	}
-	w.operate()
-	w.kube.cluster.Workers[0].Unschedulable = "0/5 nodes are available: 5 Insufficient nvidia.com/gpu"
-	w.after(30 * time.Second)
-	w.nothingWritten("half of the timeout is not all of it")
-	for w.kube.emitted(addon.ReasonGroupFailing) == 0 {
-		w.after(10 * time.Second)
-		if w.now.Hour() > 12 {
-			t.Fatal("the group was never broken off")
-		}
-	}
-	grown := map[string]int{}
-	for _, change := range w.kube.changes {
-		for _, target := range change.Targets {
-			grown[target.Group] = target.Replicas
-		}
-	}
-	if grown["b-second"] != 1 || grown["a-first"] != 0 {
-		t.Errorf("replicas = %v, want the second group to serve and the stuck pod gone by name", grown)
-	}
-	if !slices.Contains(w.group("a-first").WorkersToDelete, "llm-a-first-1") {
-		t.Errorf("workersToDelete = %v, want the stuck pod", w.group("a-first").WorkersToDelete)
-	}
-}
-
 // While the owners of the RayCluster are read, Ray may start in a pod that is to be named, or somebody may take the
 // RayCluster from Heliostat. Both are looked at again.
 func TestSlowOwnersMakeNoPatchRestOnAnOldReading(t *testing.T) {
@@ -260,24 +177,11 @@ func TestSlowOwnersMakeNoPatchRestOnAnOldReading(t *testing.T) {
 	}
 }
 
-func TestAGroupWhosePodsTheAPIServerRefusesIsBrokenOffToo(t *testing.T) {
-	first := gpuGroup("a-first", 0, 0, 4)
-	first.Priority = 10
-	w := newWorld(t, Config{AllocationTimeout: time.Minute}, first, gpuGroup("b-second", 0, 0, 4))
-	w.want(1, gpu(1))
-	w.cycle() // asks for a pod that never comes to exist
-	for range 10 {
-		w.after(10 * time.Second)
-	}
-	if w.group("b-second").Replicas != 1 {
-		t.Errorf("replicas of the second group = %d, want 1: the pod of the first was asked for and never seen", w.group("b-second").Replicas)
-	}
-}
-
 func TestPodsThatTheOperatorWillNotMakeServeNoDemand(t *testing.T) {
 	for name, change := range map[string]func(*nodepool.WorkerGroup){
 		"the group is suspended": func(g *nodepool.WorkerGroup) { g.Suspended = true },
 		"the group is broken":    func(g *nodepool.WorkerGroup) { g.Broken = true },
+		"the group has a gate":   func(g *nodepool.WorkerGroup) { g.ScaleGates = []string{"example.com/gate"} },
 	} {
 		w := newWorld(t, Config{AllocationTimeout: time.Minute}, gpuGroup("a-first", 0, 0, 4), gpuGroup("b-second", 0, 0, 4))
 		w.group("a-first").Replicas = 2
@@ -289,9 +193,7 @@ func TestPodsThatTheOperatorWillNotMakeServeNoDemand(t *testing.T) {
 		}
 		w.operate()
 		w.joinAll()
-		for range 10 {
-			w.after(10 * time.Second)
-		}
+		w.cycles(10, 10*time.Second)
 		if w.kube.emitted(addon.ReasonGroupFailing) > 0 {
 			t.Errorf("%s: events = %v, want no failing group: nothing was tried", name, w.kube.events)
 		}
@@ -302,27 +204,13 @@ func TestARefusedSpecLaunchesNothingAndBreaksNoGroupOff(t *testing.T) {
 	w := newWorld(t, Config{AllocationTimeout: time.Minute}, gpuGroup("gpu", 0, 0, 4))
 	w.group("gpu").Replicas, w.kube.cluster.Refused = 1, true
 	w.want(2, gpu(1))
-	var d *addon.Decision
-	for range 10 {
-		d = w.after(10 * time.Second)
-	}
+	d := w.cycles(10, 10*time.Second)
 	w.nothingWritten("the operator refuses the spec")
 	if len(d.Plan.InfeasibleRequests) != 1 || d.Plan.InfeasibleRequests[0].Count != 2 || d.Plan.InfeasibleRequests[0].Reason.Code != planner.Closed {
 		t.Errorf("unmet = %+v, want both requests, because the group is closed", d.Plan.InfeasibleRequests)
 	}
 	if w.kube.emitted(addon.ReasonGroupFailing) > 0 {
 		t.Errorf("events = %v, want no failing group", w.kube.events)
-	}
-}
-
-func TestDemandWaitsForNobodyWhenNothingWasPlacedLately(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
-	w.cycle()
-	w.want(1, gpu(1))
-	d := w.after(100 * time.Millisecond)
-	w.lastChange()
-	if d.SeenToPatched < 0 || d.SeenToPatched > time.Millisecond {
-		t.Errorf("seen to patched took %v on a clock that stands still", d.SeenToPatched)
 	}
 }
 
@@ -356,59 +244,27 @@ func gang(id string, bundles ...raydemand.Bundle) raydemand.Gang {
 // The list of gangs is at most milliseconds old and what nodes have free up to a second: a driver that ends its work
 // and asks for a placement group at once must not get a worker more than the group needs.
 func TestAGangWaitsForTheReportsOfWorkersThatLookBusy(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9))
-	w.busy(w.pod(0))
-	w.after(2 * time.Second)
-	w.ray.demand.Gangs = []raydemand.Gang{gang("aa", gpu(1), gpu(1))}
-	w.after(100 * time.Millisecond)
-	if got := w.lastChange(); got.Replicas != 2 {
-		t.Errorf("target = %+v, want replicas 2: the busy worker may be free by now", got)
-	}
-	n := w.node(w.pod(0))
-	n.Status, n.Available = raydemand.Idle, n.Total.Clone()
-	w.after(700 * time.Millisecond)
-	w.after(time.Second)
-	w.nothingWritten("the worker was free indeed")
-}
-
-func TestAGangGetsTheRestWhenTheWorkersAreBusyIndeed(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9))
-	w.busy(w.pod(0))
-	w.after(2 * time.Second)
-	w.ray.demand.Gangs = []raydemand.Gang{gang("aa", gpu(1), gpu(1))}
-	w.ray.demand.Requests = []raydemand.Request{{Bundle: gpu(1), Count: 2}}
-	w.after(100 * time.Millisecond)
-	if got := w.lastChange(); got.Replicas != 4 {
-		t.Errorf("target = %+v, want replicas 4: three for what is sure, tasks included", got)
-	}
-	w.after(time.Second)
-	w.nothingWritten("the reports may still be older than the gang")
-	w.after(600 * time.Millisecond)
-	if got := w.lastChange(); got.Replicas != 5 {
-		t.Errorf("target = %+v, want replicas 5: the worker is busy indeed", got)
-	}
-}
-
-func TestAGangInAnEmptyClusterWaitsForNothing(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
-	w.ray.demand.Gangs = []raydemand.Gang{gang("aa", gpu(1), gpu(1))}
-	w.after(100 * time.Millisecond)
-	if got := w.lastChange(); got.Replicas != 2 {
-		t.Errorf("target = %+v, want replicas 2 at once", got)
-	}
-}
-
-func TestAWorkerThatAGangMayJustHaveTakenIsNotDrained(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 2))
-	w.ray.demand.Gangs = []raydemand.Gang{gang("aa", gpu(1), gpu(1))}
-	w.after(2 * time.Minute)
-	w.nothingWritten("the gang will be placed on the idle workers")
-	w.ray.demand.Gangs = nil
-	w.after(100 * time.Millisecond)
-	w.nothingWritten("the gang was placed a moment ago, and the workers' reports are older")
-	w.after(2 * time.Second)
-	if len(w.ray.drains) != 2 {
-		t.Errorf("drained %v, want both: the gang was cancelled", w.ray.drained())
+	for _, free := range []bool{true, false} {
+		w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9))
+		w.busy(w.pod(0))
+		w.after(2 * time.Second)
+		w.ray.demand.Gangs = []raydemand.Gang{gang("aa", gpu(1), gpu(1))}
+		w.ray.demand.Requests = []raydemand.Request{{Bundle: gpu(1), Count: 2}}
+		w.after(100 * time.Millisecond)
+		if got := w.lastChange(); got.Replicas != 4 {
+			t.Errorf("target = %+v, want replicas 4: three for what is sure, tasks included", got)
+		}
+		if free {
+			w.idles(w.pod(0))
+		}
+		w.after(time.Second)
+		w.nothingWritten("the reports may still be older than the gang")
+		w.after(600 * time.Millisecond)
+		if free {
+			w.nothingWritten("the worker was free indeed")
+		} else if got := w.lastChange(); got.Replicas != 5 {
+			t.Errorf("target = %+v, want replicas 5: the worker is busy indeed", got)
+		}
 	}
 }
 
@@ -448,46 +304,5 @@ func TestOneGangAfterTheOtherDoesNotPutOffDrainsForEver(t *testing.T) {
 	}
 	if len(w.ray.drains) == 0 {
 		t.Error("eight seconds of gangs that come and go kept two idle workers")
-	}
-}
-
-// During an incremental upgrade, which KubeRay 1.7 has on by default, a RayService has two RayClusters. The operator
-// moves Serve's target capacity in steps, so replicas begin in one and end in the other.
-func TestBothRayClustersOfARayServiceAreScaledByWhatTheyServe(t *testing.T) {
-	active, pending := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4)), newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
-	for _, w := range []*world{active, pending} {
-		w.kube.cluster.Owner, w.kube.cluster.OwnedBy = nodepool.Owner{Kind: "RayService", Name: "chat"}, "RayService chat"
-	}
-	active.works(active.pod(0), active.pod(1)) // replicas of Serve are actors
-
-	for step := 1; step <= 2; step++ {
-		pending.want(1, gpu(1))
-		pending.after(time.Second)
-		if got := pending.lastChange(); got.Replicas != step || len(got.WorkersToDelete) > 0 {
-			t.Fatalf("step %d of the new RayCluster: %+v", step, got)
-		}
-		pending.operate()
-		pending.joinAll()
-		pending.want(0, nil)
-		pending.works(pending.pod(step - 1))
-		for range 12 {
-			active.after(10 * time.Second)
-			pending.after(10 * time.Second)
-		}
-		active.nothingWritten("what is left of the old RayCluster serves")
-		pending.nothingWritten("the new RayCluster serves")
-
-		leaves := active.pod(0)
-		n := active.node(leaves)
-		n.Status, n.Idle, n.Activity, n.Available = raydemand.Idle, 0, nil, n.Total.Clone()
-		active.after(61 * time.Second)
-		active.after(100 * time.Millisecond)
-		want := nodepool.Target{Group: "gpu", From: 3 - step, Replicas: 2 - step, WorkersToDelete: []string{leaves}}
-		if diff := cmp.Diff(want, active.lastChange()); diff != "" {
-			t.Fatalf("step %d of the old RayCluster (-want +got):\n%s", step, diff)
-		}
-		active.operate()
-		active.after(100 * time.Millisecond)
-		active.kube.changes, active.ray.drains = nil, nil
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -76,23 +75,6 @@ func TestTheNextCycleContinuesWithWhatWasTooMuch(t *testing.T) {
 	}
 }
 
-// TestDemandInTurnsHasOneEvent: each plan leaves other demand unserved.
-func TestDemandInTurnsHasOneEvent(t *testing.T) {
-	group := gpuGroup("gpu", 0, 0, 3)
-	w := newWorld(t, Config{}, group)
-	w.manyShapes()
-	for range 5 {
-		w.pass(time.Minute)
-		w.cycle()
-	}
-	if d := w.c.record(key).decision.Load(); d.Plan.Deferred == nil {
-		t.Fatal("all of it is planned at once")
-	}
-	if got := w.kube.emitted(addon.ReasonCapped); got != 1 {
-		t.Errorf("%d Events, want one for all: %v", got, w.kube.events)
-	}
-}
-
 // manyShapes makes requests that each ask for a resource of their own of the first group.
 func (w *world) manyShapes() {
 	for i := range 500 {
@@ -103,11 +85,7 @@ func (w *world) manyShapes() {
 }
 
 func withShapes(n int) planner.Snapshot {
-	var owned raydemand.Owned
-	for i := range n {
-		owned.Requests = append(owned.Requests, raydemand.Request{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.Whole(int64(1 + i))}, Count: 1})
-	}
-	return planner.Snapshot{OwnedRequests: []raydemand.Owned{owned}}
+	return planner.Snapshot{OwnedRequests: []raydemand.Owned{ownedWithShapes(n)}}
 }
 
 func TestAHeavyPlanIsQueuedAndALightOneIsNot(t *testing.T) {

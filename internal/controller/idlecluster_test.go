@@ -2,7 +2,6 @@ package controller
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -67,49 +66,23 @@ func TestARayClusterWithoutWorkIsAnnouncedAndSuspended(t *testing.T) {
 	}
 }
 
-// TestARayClusterWithoutWorkIsSuspendedInALargeFleet has a fleet in which decisions at rest stand for two minutes.
-func TestARayClusterWithoutWorkIsSuspendedInALargeFleet(t *testing.T) {
-	w := newIdleWorld(t)
-	for i := range 6999 {
-		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
-	}
-	w.quietly(2*time.Hour + 5*time.Minute)
-	if len(w.kube.ended) != 1 || w.kube.ended[0].Action != nodepool.SuspendIdle {
-		t.Errorf("ended %+v, events %v, want it suspended after two hours", w.kube.ended, w.kube.events)
-	}
-}
-
 func TestWhatPreventsTheSuspension(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world)
 		want   string
 	}{
 		"a connected driver": {func(w *world) { w.ray.occupants.Drivers.Add("python train.py") }, "driver python train.py was connected"},
-		"a detached actor": {func(w *world) {
-			w.ray.occupants.Actors.Add("SERVE_CONTROLLER_ACTOR")
-		}, "actor SERVE_CONTROLLER_ACTOR was alive"},
 		"a placement group":  {func(w *world) { w.ray.occupants.PlacementGroups.Add("pg") }, "placement group pg was there"},
 		"what is not known":  {func(w *world) { w.ray.occupantsErr = errors.New("unimplemented") }, "what lives in it cannot be seen: unimplemented"},
 		"an owner":           {func(w *world) { w.kube.cluster.Owner = nodepool.Owner{Kind: "RayJob", Name: "train"} }, "RayJob train owns it"},
-		"waiting demand":     {func(w *world) { w.want(1, raydemand.Bundle{"TPU": raydemand.One}) }, "demand waits"},
-		"request_resources":  {func(w *world) { w.ray.demand.Constraint = []raydemand.Request{{Bundle: gpu(0), Count: 1}} }, "request_resources holds capacity"},
-		"a request":          {func(w *world) { w.kube.cluster.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 1}} }, "a request over REST holds capacity"},
 		"a request of owner": {func(w *world) { w.kube.cluster.Owned = []nodepool.OwnedRequest{ownedBy("ann")} }, "request r of ann holds capacity"},
 		"warm capacity": {func(w *world) {
 			w.policy(`{"keepWarm": [{"group": "gpu", "count": 1}], "idle": {"suspendAfter": "2h"}}`)
 		}, "its capacity policy keeps capacity warm now"},
-		"unknown requests": {func(w *world) { w.kube.cluster.OwnedUnknown = "forbidden" }, "the ResourceRequests are unknown: forbidden"},
-		"work on the head": {func(w *world) {
-			w.node("llm-head").Status = raydemand.Running
-		}, "the head is in use"},
-		"shadow mode": {func(w *world) { w.kube.cluster.Mode = nodepool.Shadow }, "shadow"},
-		"a freeze":    {func(w *world) { w.kube.cluster.Freeze = true }, "frozen"},
-		"a head that does not answer": {func(w *world) {
-			w.ray.stateErr = errors.New("timeout")
-		}, "Ray's state cannot be read"},
-		"an incomplete list": {func(w *world) {
-			w.ray.nodes = slices.DeleteFunc(w.ray.nodes, func(n raydemand.Node) bool { return n.Head })
-		}, "the GCS does not list its own head"},
+		"work on the head":            {func(w *world) { w.node("llm-head").Status = raydemand.Running }, "the head is in use"},
+		"shadow mode":                 {func(w *world) { w.kube.cluster.Mode = nodepool.Shadow }, "shadow"},
+		"a freeze":                    {func(w *world) { w.kube.cluster.Freeze = true }, "frozen"},
+		"a head that does not answer": {func(w *world) { w.ray.stateErr = errors.New("timeout") }, "Ray's state cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newIdleWorld(t)
@@ -132,38 +105,6 @@ func ownedBy(owner string) nodepool.OwnedRequest {
 	r.ID, r.Owner = "r", owner
 	r.Requests = []raydemand.Request{{Bundle: gpu(1), Count: 1}}
 	return r
-}
-
-func TestWorkBeginsTheTimeAnew(t *testing.T) {
-	w := newIdleWorld(t)
-	w.rest(110 * time.Minute)
-	if !w.has(addon.ReasonIdleAnnounced) {
-		t.Fatal("not announced")
-	}
-	w.node("llm-head").Status = raydemand.Running
-	w.after(time.Second)
-	w.node("llm-head").Status = raydemand.Idle
-	w.kube.events = nil
-	if w.rest(100 * time.Minute); len(w.kube.ended) > 0 || w.has(addon.ReasonIdleAnnounced) {
-		t.Errorf("ended %+v, events %v", w.kube.ended, w.kube.events)
-	}
-}
-
-func TestADriverSeenAtTheLastMomentPreventsTheSuspension(t *testing.T) {
-	w := newIdleWorld(t)
-	w.rest(110 * time.Minute)
-	w.ray.occupants.Drivers.Add("notebook")
-	if w.rest(20 * time.Minute); len(w.kube.ended) > 0 {
-		t.Errorf("ended %+v", w.kube.ended)
-	}
-	// It is gone, and two hours count again.
-	w.ray.occupants = raydemand.Occupants{}
-	if w.rest(95 * time.Minute); len(w.kube.ended) > 0 {
-		t.Errorf("ended %+v", w.kube.ended)
-	}
-	if w.rest(40 * time.Minute); len(w.kube.ended) != 1 {
-		t.Errorf("ended %+v, want once", w.kube.ended)
-	}
 }
 
 func TestWhatTheFreshReadShowsPreventsTheSuspension(t *testing.T) {
@@ -244,22 +185,6 @@ func TestASuspendedRayClusterIsResumedByARequestAndDeletedInTime(t *testing.T) {
 	}
 }
 
-func TestAScheduleResumesASuspendedRayCluster(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4)) // it is 12:00 UTC
-	w.policy(`{"keepWarm": [{"group": "gpu", "schedules": [{"start": "0 16 * * *", "end": "0 17 * * *", "count": 1}]}],
-		"idle": {"suspendAfter": "2h"}}`)
-	if w.rest(150 * time.Minute); !w.kube.cluster.Suspended {
-		t.Fatal("not suspended")
-	}
-	w.kube.cluster.Head.IP = ""
-	if w.rest(80 * time.Minute); !w.kube.cluster.Suspended {
-		t.Fatal("resumed before the schedule applies")
-	}
-	if w.rest(15 * time.Minute); w.kube.cluster.Suspended {
-		t.Errorf("not resumed when the schedule applies: %+v", w.kube.ended)
-	}
-}
-
 func TestWhatAUserSuspendedIsLeftAlone(t *testing.T) {
 	w := newIdleWorld(t)
 	w.kube.cluster.Suspended = true
@@ -286,17 +211,5 @@ func TestAnEndThatCannotBeWrittenIsTriedAgainAndShown(t *testing.T) {
 	w.kube.idleErr = nil
 	if w.rest(10 * time.Minute); len(w.kube.ended) != 1 {
 		t.Errorf("ended %+v", w.kube.ended)
-	}
-}
-
-// TestWhyTheEndFailedIsShownUntilItIsTriedAgain: the cycles in between try nothing.
-func TestWhyTheEndFailedIsShownUntilItIsTriedAgain(t *testing.T) {
-	w := newIdleWorld(t)
-	w.kube.idleErr = errors.New("denied by a webhook")
-	w.rest(3 * time.Hour)
-	for range 10 {
-		if d := w.after(time.Second); !strings.Contains(d.Idle, "suspend failed: denied by a webhook") {
-			t.Fatalf("shown %q", d.Idle)
-		}
 	}
 }

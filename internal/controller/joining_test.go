@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -31,9 +32,7 @@ func TestAPodWhoseRayIsStartingIsLetJoinAndThenDrained(t *testing.T) {
 	w := newUnneededPod(t)
 	w.after(55 * time.Second)
 	w.start(0)
-	for range 30 {
-		w.after(time.Second)
-	}
+	w.seconds(30)
 	w.lastNothing("Ray may give it work in the moment in which it joins")
 	w.joinAll()
 	w.after(time.Second)
@@ -52,13 +51,9 @@ func TestAPodThatRunsAndNeverJoinsIsWithdrawnAfterTheAllocationTimeout(t *testin
 	w.kube.cluster.Workers[0].Running = false
 	w.ray.nodes = w.ray.nodes[:1]
 	w.start(0)
-	for range 29 {
-		w.after(10 * time.Second)
-	}
+	w.cycles(29, 10*time.Second)
 	w.lastNothing("it may still join")
-	for range 2 {
-		w.after(10 * time.Second)
-	}
+	w.cycles(2, 10*time.Second)
 	if got := w.lastChange(); got.Replicas != 0 {
 		t.Errorf("target = %+v, want the pod gone", got)
 	}
@@ -147,5 +142,79 @@ func TestAContainerThatWasStartedAnewIsGivenTheWholeGraceOfADeadNode(t *testing.
 	w.after(26 * time.Second)
 	if got := w.lastChange(); !slices.Equal(got.WorkersToDelete, []string{w.pod(0)}) {
 		t.Errorf("target = %+v, want the pod gone that did not come back", got)
+	}
+}
+
+func TestAPodThatJoinsDuringTheSecondLookStays(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.group("gpu").Replicas = 1
+	w.operate() // the pod is there, and slow to join
+	w.kube.onFresh = func() {
+		w.now = w.now.Add(3 * time.Second)
+		if len(w.ray.nodes) == 1 {
+			w.joinAll()
+			w.busy(w.pod(0))
+		}
+	}
+	w.seconds(90)
+	if w.kube.freshReads == 0 {
+		t.Fatal("the pod was never about to go")
+	}
+	w.nothingWritten("the worker joined and got work while the fresh list was read")
+}
+
+func TestANodeThatGetsWorkDuringTheSecondLookIsNotDrained(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
+	w.kube.onFresh = func() { w.busy(w.pod(0)) }
+	w.after(61 * time.Second)
+	if got := w.ray.drained(); len(got) != 1 || got[0] != w.pod(1) {
+		t.Errorf("drained %v, want only %s: even a refused drain marks actors", got, w.pod(1))
+	}
+}
+
+func TestNoPodGoesForAnAbsenceThatRayReportedTooSlowly(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.group("gpu").Replicas = 1
+	w.operate()
+	w.kube.onFresh = func() { w.ray.reading = func() { w.now = w.now.Add(1100 * time.Millisecond) } }
+	w.seconds(65)
+	if w.kube.freshReads == 0 {
+		t.Fatal("the pod was never about to go")
+	}
+	w.nothingWritten("the reading is older than a raylet's report")
+	w.kube.onFresh, w.ray.reading = nil, nil
+	w.after(time.Second)
+	if got := w.lastChange(); got.Replicas != 0 {
+		t.Errorf("target = %+v, want the pod gone once Ray answers in time", got)
+	}
+}
+
+func TestARoundOfDrainsEndsWhenItsReadingHasGrownOld(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 12, 0, 12))
+	w.ray.draining = func() { w.now = w.now.Add(400 * time.Millisecond) }
+	w.after(61 * time.Second)
+	if got := len(w.ray.drains); got != 3 {
+		t.Fatalf("%d drains on one reading, want 3: after 1.2 s it proves nothing", got)
+	}
+	w.ray.draining = nil
+	w.after(100 * time.Millisecond)
+	if got := len(w.ray.drains); got != 12 {
+		t.Errorf("%d drains, want the rest with the next cycle", got)
+	}
+}
+
+func TestARoundOfDrainsEndsWhenTheClusterIsNoLongerOurs(t *testing.T) {
+	for name, change := range map[string]func(*nodepool.Cluster){
+		"frozen":         func(c *nodepool.Cluster) { c.Freeze = true },
+		"being deleted":  func(c *nodepool.Cluster) { c.Deleting = true },
+		"shadow by hand": func(c *nodepool.Cluster) { c.Mode = nodepool.Shadow },
+		"created anew":   func(c *nodepool.Cluster) { c.UID = "uid-2" },
+	} {
+		w := newWorld(t, Config{}, gpuGroup("gpu", 12, 0, 12))
+		w.ray.draining = func() { change(&w.kube.cluster) }
+		w.after(61 * time.Second)
+		if got := len(w.ray.drains); got != 1 {
+			t.Errorf("%s during the first drain: %d drains, want 1", name, got)
+		}
 	}
 }

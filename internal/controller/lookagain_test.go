@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -59,22 +58,6 @@ func TestADecisionStandsWhileReadingsRepeat(t *testing.T) {
 	}
 }
 
-func TestTheDecisionsOfAFleetAtRestStandLonger(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
-	for i := range 999 {
-		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
-	}
-	w.after(2 * time.Minute)
-	reads := w.ray.reads
-	cycles := w.quietly(time.Minute)
-	if cycles < 2 || cycles > 3 {
-		t.Errorf("%d cycles in a minute, want one per 20 s", cycles)
-	}
-	if reads = w.ray.reads - reads; reads < 95 || reads > 110 {
-		t.Errorf("%d readings in a minute, want one per 600 ms", reads)
-	}
-}
-
 // TestWhatFailedIsTriedAgainInALargeFleet lets a write of num-gpus, or a report of the cluster config, fail: it waits
 // for its next try, so the RayCluster is not at rest.
 func TestWhatFailedIsTriedAgainInALargeFleet(t *testing.T) {
@@ -101,86 +84,6 @@ func TestWhatFailedIsTriedAgainInALargeFleet(t *testing.T) {
 	}
 }
 
-func TestAFleetThatMovesIsReadOftenAndDecidesInTurn(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
-	w.pass(placedShown)
-	for i := range 99 {
-		other := w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
-		w.c.setMotion(other, active)
-	}
-	w.want(1, gpu(1))
-	w.pass(w.c.Cycle(context.Background(), key))
-	w.want(2, gpu(1))
-	w.busy(w.pod(0))
-	for w.c.cycles.AllowN(w.now, earlyCost) {
-	}
-	wait, stands := w.c.Stands(context.Background(), key)
-	if !stands || wait != 300*time.Millisecond {
-		t.Errorf("200 ms after a cycle, a reading that shows more demand: stands %t, next in %v; want the cycle 300ms later", stands, wait)
-	}
-	shown := w.now
-	w.pass(wait)
-	members := observe.Join(w.kube.cluster, w.ray.nodes)
-	members[0].Worker.Going = disrupted()
-	for used, want := range map[time.Duration]int{wait: 0, placedShown - 1: 0, placedShown: 1} {
-		view := observe.View{Now: shown.Add(used), Cluster: w.kube.cluster, Members: members}
-		if got := w.c.record(key).memory.Departing(view, time.Minute); len(got) != want {
-			t.Errorf("%v after a reading without a cycle showed work, its worker is drained %d times for its machine, want %d", used, len(got), want)
-		}
-	}
-	if _, stands := w.c.Stands(context.Background(), key); stands {
-		t.Error("the decision stands 500 ms after it was made, although demand has grown")
-	}
-	w.c.Cycle(context.Background(), key)
-	w.pass(800 * time.Millisecond)
-	w.want(3, gpu(1))
-	if _, stands := w.c.Stands(context.Background(), key); stands {
-		t.Error("the decision stands, although its turn is over and demand has grown")
-	}
-}
-
-func TestACycleNeedNotWaitForItsTurnWhileFewOthersHaveOne(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
-	for i := range 99 {
-		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), active)
-	}
-	early := 0
-	for i := range int64(200) {
-		w.want(1+i%2, gpu(1))
-		w.c.record(key).urgent = true // no event starts it
-		w.pass(w.c.Cycle(context.Background(), key))
-		w.want(2-i%2, gpu(1))
-		if _, stands := w.c.Stands(context.Background(), key); !stands {
-			early++
-		}
-		w.now = w.now.Add(-200 * time.Millisecond) // as if there were many RayClusters
-	}
-	if early < 100 || early > 102 {
-		t.Errorf("%d cycles before their turn at once, want a quarter of those per second", early)
-	}
-}
-
-// TestASlowHeadMakesNoRoomForCyclesBeforeTheirTurn has others take all places but those of one cycle while Ray is read.
-func TestASlowHeadMakesNoRoomForCyclesBeforeTheirTurn(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
-	for i := range 99 {
-		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), active)
-	}
-	w.want(1, gpu(1))
-	w.pass(w.c.Cycle(context.Background(), key))
-	w.want(2, gpu(1))
-	w.ray.reading = func() {
-		w.now = w.now.Add(100 * time.Millisecond)
-		w.c.cycles.AllowN(w.now, int(w.c.cycles.TokensAt(w.now))-earlyCost)
-	}
-	if _, stands := w.c.Stands(context.Background(), key); stands {
-		t.Fatal("the decision stands, although there is room for a cycle before its turn")
-	}
-	if left := w.c.cycles.TokensAt(w.now); left >= earlyCost {
-		t.Errorf("%.1f places are left after the last cycle before its turn, want none for another", left)
-	}
-}
-
 func TestEventsWaitForTheirPlaceBeyondTheBurst(t *testing.T) {
 	w := newWorld(t, Config{CyclesPerSecond: 10}, gpuGroup("gpu", 2, 2, 4))
 	w.pass(time.Hour)
@@ -198,38 +101,6 @@ func TestEventsWaitForTheirPlaceBeyondTheBurst(t *testing.T) {
 	}
 }
 
-// TestARayClusterIsReadOftenForAWhileAfterItsWork has work end in a fleet whose RayClusters at rest are read every
-// 600 ms.
-func TestARayClusterIsReadOftenForAWhileAfterItsWork(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
-	for i := range 999 {
-		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
-	}
-	readings := func(long time.Duration) int {
-		before := w.ray.reads
-		w.quietly(long)
-		return w.ray.reads - before
-	}
-	if n := readings(6 * time.Second); n < 9 || n > 14 {
-		t.Errorf("%d readings in 6 s after the start, want about 10: nothing has changed", n)
-	}
-	w.works(w.pod(0))
-	w.quietly(time.Second)
-	idle := w.node(w.pod(0))
-	idle.Status, idle.Available = raydemand.Idle, idle.Total.Clone()
-	w.quietly(time.Second)
-	if n := readings(6 * time.Second); n < 55 {
-		t.Errorf("%d readings in 6 s after the work ended, want 60", n)
-	}
-	w.quietly(30 * time.Second)
-	if n := readings(6 * time.Second); n < 9 || n > 12 {
-		t.Errorf("%d readings in 6 s half a minute later, want about 10", n)
-	}
-	if got := w.c.counts(); got != (counts{still: 1000}) {
-		t.Errorf("there are %+v, want all at rest", got)
-	}
-}
-
 // settlingWorld returns a fleet of a thousand in which work has just ended, and no cycle may begin before its turn.
 func settlingWorld(t *testing.T) *world {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
@@ -243,34 +114,8 @@ func settlingWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) idles(pod string) {
-	n := w.node(pod)
-	n.Status, n.Available, n.Activity, n.Idle = raydemand.Idle, n.Total.Clone(), nil, 0
-}
-
 func (w *world) noneEarly() {
 	for w.c.cycles.AllowN(w.now, earlyCost) {
-	}
-}
-
-func TestRayClustersThatSettleHaveTheTurnsOfThoseAtRest(t *testing.T) {
-	w := settlingWorld(t)
-	cycles := 0
-	for end, works := w.now.Add(6*time.Second), false; w.now.Before(end); works = !works {
-		if w.noneEarly(); works {
-			w.idles(w.pod(0))
-		} else {
-			w.busy(w.pod(0))
-		}
-		next, stands := w.c.Stands(context.Background(), key)
-		if !stands {
-			cycles++
-			next = w.c.Cycle(context.Background(), key)
-		}
-		w.pass(max(next, time.Millisecond))
-	}
-	if cycles < 5 || cycles > 11 {
-		t.Errorf("%d cycles in 6 s, want one per 600 ms at most", cycles)
 	}
 }
 
@@ -303,71 +148,20 @@ func TestWorkThatEndedBetweenCyclesIsNotTakenForLaterWork(t *testing.T) {
 	}
 }
 
-func TestARayClusterThatCannotBeReadDoesNotMove(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
-	w.want(1, gpu(1))
-	w.cycle()
-	w.kube.clusterErr = errors.New("unreadable")
-	w.pass(time.Second)
-	w.c.Cycle(context.Background(), key)
-	if got := w.c.counts(); got != (counts{still: 1}) {
-		t.Errorf("there are %+v, want one at rest", got)
-	}
-}
-
-func TestARayClusterThatIsGoneDoesNotMove(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
-	w.want(1, gpu(1))
-	w.cycle()
-	if got := w.c.counts(); got != (counts{active: 1}) {
-		t.Fatalf("there are %+v, want one that moves", got)
-	}
-	w.kube.clusterErr = fmt.Errorf("getting: %w", nodepool.ErrGone)
-	w.pass(time.Second)
-	w.c.Cycle(context.Background(), key)
-	if got := w.c.counts(); got != (counts{}) {
-		t.Errorf("there are %+v, want none", got)
-	}
-}
-
-// TestNoEarlyCycleIsUsedUpByOneThatIsDue has cycles begin after their turn.
-func TestNoEarlyCycleIsUsedUpByOneThatIsDue(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
-	w.after(2 * time.Minute)
-	for i := range int64(50) {
-		w.want(1+i%2, gpu(1))
-		w.c.record(key).stands.earliest = w.now
-		if _, stands := w.c.Stands(context.Background(), key); stands {
-			t.Fatal("the decision stands although its turn is over and demand has changed")
+func TestARayClusterThatIsGoneOrCannotBeReadDoesNotMove(t *testing.T) {
+	for err, want := range map[error]counts{errors.New("unreadable"): {still: 1}, fmt.Errorf("getting: %w", nodepool.ErrGone): {}} {
+		w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+		w.want(1, gpu(1))
+		w.cycle()
+		if got := w.c.counts(); got != (counts{active: 1}) {
+			t.Fatalf("there are %+v, want one that moves", got)
 		}
-		w.now = w.now.Add(w.c.Cycle(context.Background(), key) / 100)
-	}
-	left := 0
-	for ; w.c.cycles.AllowN(w.now, earlyCost); left++ {
-	}
-	if left < 100 {
-		t.Errorf("%d early cycles are left, want all", left)
-	}
-}
-
-func TestRayClustersThatSettleShareTheirReadings(t *testing.T) {
-	w := settlingWorld(t)
-	for i := range 99 {
-		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), settling)
-	}
-	if next, stands := w.c.Stands(context.Background(), key); !stands || next != 200*time.Millisecond {
-		t.Errorf("stands: %t, next reading in %v; want 200ms, because 100 settle", stands, next)
-	}
-}
-
-func TestRayClustersThatSettleHaveTurns(t *testing.T) {
-	w := settlingWorld(t)
-	for i := range 799 {
-		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), settling)
-	}
-	w.c.Cycle(context.Background(), key)
-	if got, want := w.c.record(key).stands.earliest.Sub(w.now), 4*time.Second; got != want {
-		t.Errorf("the next turn is in %v, want %v, because 800 share 200 cycles per second", got, want)
+		w.kube.clusterErr = err
+		w.pass(time.Second)
+		w.c.Cycle(context.Background(), key)
+		if got := w.c.counts(); got != want {
+			t.Errorf("%v: there are %+v, want %+v", err, got, want)
+		}
 	}
 }
 
@@ -403,35 +197,6 @@ func TestADecisionFallsWithAnyChange(t *testing.T) {
 	}
 }
 
-func TestARestartedGCSThatShowsTheSameIsNotTrustedAtOnce(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
-	w.quietly(58 * time.Second)
-	w.nothingWritten("before the idle timeout")
-	w.ray.version = 0
-	w.pass(2 * time.Second)
-	if _, stands := w.c.Stands(context.Background(), key); stands {
-		t.Fatal("the decision stands")
-	}
-	if d := w.cycle(); d.Paused == "" || len(w.ray.drains) > 0 {
-		t.Errorf("drained %v, pause %q; want none, because the GCS is new", w.ray.drained(), d.Paused)
-	}
-}
-
-func TestAnIdleWorkerLeavesOnTimeWhileDecisionsStand(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
-	for i := range 999 {
-		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
-	}
-	w.works(w.pod(0))
-	w.node(w.pod(0)).Status, w.node(w.pod(0)).Available = raydemand.Idle, gpu(1).Clone()
-	w.quietly(58 * time.Second)
-	w.nothingWritten("before the idle timeout")
-	w.quietly(4 * time.Second)
-	if got := w.ray.drained(); len(got) != 1 {
-		t.Errorf("drained %v within 4 s of the idle timeout, want the worker", got)
-	}
-}
-
 func TestNewDemandIsServedWithTheReadingThatShowsIt(t *testing.T) {
 	w := newWorld(t, Config{CyclesPerSecond: 0.001}, gpuGroup("gpu", 0, 0, 4))
 	for w.c.Cycle(context.Background(), key) > time.Second { // the burst of events is over: no slot is left
@@ -447,24 +212,12 @@ func TestNewDemandIsServedWithTheReadingThatShowsIt(t *testing.T) {
 	}
 }
 
-func TestTheDataOfADecisionGrowOldWhileTheHeadIsSilent(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
-	w.quietly(5 * time.Second)
-	w.ray.stateErr = errors.New("connection refused")
-	w.quietly(time.Minute)
-	var d *addon.Decision
-	if d, _ = w.c.Decision(key); d.Age(w.now) < time.Minute || d.RayErr == "" {
-		t.Errorf("the data are %v old, error %q; want a minute and more, and an error", d.Age(w.now), d.RayErr)
-	}
-}
-
 func TestAWorkerThatHasJustBecomeIdleHasADeadline(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
 	w.kube.cluster.IdleTimeout = 500 * time.Millisecond
 	w.busy(w.pod(0))
 	w.after(40 * time.Second)
-	idle := w.node(w.pod(0))
-	idle.Status, idle.Idle, idle.Available = raydemand.Idle, 0, idle.Total.Clone()
+	w.idles(w.pod(0))
 	w.cycle()
 	if stands := w.c.record(key).stands.until.Sub(w.now); stands <= 0 || stands > 600*time.Millisecond {
 		t.Errorf("the decision stands for %v, want some time, and no longer than the worker may be idle", stands)

@@ -6,39 +6,9 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-func TestABusyWorkerAboveALoweredMaximumGetsADeadlineThatWeKeep(t *testing.T) {
-	w := newWorld(t, Config{DrainDeadline: 5 * time.Minute}, gpuGroup("gpu", 2, 0, 2))
-	w.busy(w.pod(0))
-	w.busy(w.pod(1))
-	w.cycle()
-	w.group("gpu").Max = 1
-	w.after(100 * time.Millisecond)
-	if len(w.ray.drains) != 1 || w.ray.drains[0].Reason != raydemand.DrainPreemption ||
-		!w.ray.drains[0].Deadline.Equal(w.now.Add(5*time.Minute)) {
-		t.Fatalf("drains = %+v, want one preemption with the deadline", w.ray.drains)
-	}
-	victim := w.ray.drains[0].Node.Instance
-	w.after(299 * time.Second)
-	w.lastNothing("the deadline is not over")
-	w.after(2 * time.Second)
-	if got := w.lastChange(); got.Replicas != 1 || !slices.Equal(got.WorkersToDelete, []string{victim}) {
-		t.Errorf("target = %+v, want %s gone by name", got, victim)
-	}
-}
-
-func TestADeadlineDoesNotCountOnceTheMaximumIsRaisedAgain(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 2))
-	w.busy(w.pod(0))
-	w.busy(w.pod(1))
-	w.group("gpu").Max = 1
-	w.cycle()
-	w.group("gpu").Max = 2
-	w.after(time.Hour)
-	w.lastNothing("the draining worker may finish its work")
-}
 
 func TestIdleWorkersGoFirstWhenTheMaximumIsLowered(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 3, 0, 3))
@@ -83,22 +53,6 @@ func TestADrainFoundUnderWayGetsADeadlineToo(t *testing.T) {
 	}
 	if len(w.ray.drains) != 1 {
 		t.Errorf("drained %v, want no second drain: the one under way is recognised", w.ray.drained())
-	}
-}
-
-func TestPodsOnTheirWayAboveALoweredMaximumGoByNameAtOnce(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
-	w.busy(w.pod(0))
-	w.after(2 * time.Second)
-	w.want(2, gpu(1))
-	w.after(2 * time.Second)
-	w.lastChange()
-	w.operate()
-	w.group("gpu").Max = 2
-	w.after(time.Second)
-	got := w.lastChange()
-	if got.Replicas != 2 || len(got.WorkersToDelete) != 1 || got.WorkersToDelete[0] == w.pod(0) {
-		t.Errorf("target = %+v, want one pod that never joined gone by name", got)
 	}
 }
 
@@ -156,40 +110,11 @@ func TestAStuckPodOfTheMinimumStays(t *testing.T) {
 	w := newWorld(t, Config{AllocationTimeout: time.Minute, BreakerCooldown: time.Hour}, gpuGroup("gpu", 0, 0, 4))
 	w.group("gpu").Min, w.group("gpu").Replicas = 1, 1
 	w.operate()
-	for range 30 {
-		w.after(10 * time.Second)
-	}
+	w.cycles(30, 10*time.Second)
 	if w.kube.emitted(addon.ReasonGroupFailing) != 1 {
 		t.Fatalf("events = %v, want the group broken off", w.kube.events)
 	}
 	w.nothingWritten("the operator would only make it anew")
-}
-
-func TestAtTheDeadlineNoMoreBusyWorkersGoThanTheMaximumDemands(t *testing.T) {
-	w := newWorld(t, Config{DrainDeadline: 5 * time.Minute}, gpuGroup("gpu", 5, 0, 5))
-	for i := range 5 {
-		w.busy(w.pod(i))
-	}
-	w.group("gpu").Max = 3
-	w.after(100 * time.Millisecond)
-	victims := w.ray.drained()
-	if len(victims) != 2 {
-		t.Fatalf("drained %v, want two of five", victims)
-	}
-	for _, p := range w.kube.cluster.Workers { // another one's work ends before the deadline
-		if !slices.Contains(victims, p.Pod) {
-			n := w.node(p.Pod)
-			n.Status, n.Idle, n.Available = raydemand.Idle, 0, n.Total.Clone()
-			break
-		}
-	}
-	for range 400 {
-		w.after(time.Second)
-		w.operate()
-	}
-	if left := len(w.kube.cluster.Workers); left != 3 {
-		t.Errorf("%d workers are left, want 3: the one that fell idle counts", left)
-	}
 }
 
 func TestOverdueReplicasGoWholeAndOnlyAsFarAsTheMaximumDemands(t *testing.T) {
@@ -214,4 +139,123 @@ func TestOverdueReplicasGoWholeAndOnlyAsFarAsTheMaximumDemands(t *testing.T) {
 	if left := len(w.kube.cluster.Workers); left != 6 || w.exists(gone) {
 		t.Errorf("%d workers are left and the one that ended stands: %v, want 6 without it", left, w.exists(gone))
 	}
+}
+
+// busyPair is a world with one replica of two busy hosts, whose drain never ends in Ray.
+func busyPair(t *testing.T, config Config) *world {
+	t.Helper()
+	pair := gpuGroup("pair", 1, 0, 2)
+	pair.NumOfHosts = 2
+	w := newWorld(t, config, pair)
+	w.busy(w.pod(0))
+	w.busy(w.pod(1))
+	w.cycle()
+	return w
+}
+
+// limit sets the group's maximum and looks at once.
+func (w *world) limit(group string, most int) {
+	w.group(group).Max = most
+	w.after(300 * time.Millisecond)
+}
+
+// goesAfter fails unless the pods stay for just that long and then are all named in one patch.
+func (w *world) goesAfter(wait time.Duration, pods int, why string) {
+	w.t.Helper()
+	w.cycles(int(wait/time.Second)-1, time.Second)
+	w.lastNothing(why)
+	w.after(time.Second)
+	w.after(time.Second)
+	if got := w.lastChange(); len(got.WorkersToDelete) != pods {
+		w.t.Errorf("target = %+v, want %d pods gone by name: %s", got, pods, why)
+	}
+}
+
+func TestAMaximumThatIsLoweredAgainGivesTheWholeDeadlineAgain(t *testing.T) {
+	w := busyPair(t, Config{DrainDeadline: 25 * time.Second})
+	w.limit("pair", 0)
+	if len(w.ray.drains) != 2 || w.ray.drains[0].Reason != raydemand.DrainPreemption ||
+		!w.ray.drains[0].Deadline.Equal(w.now.Add(25*time.Second)) {
+		t.Fatalf("drains = %+v, want one of each host with the deadline", w.ray.drains)
+	}
+	w.after(5 * time.Second)
+	w.limit("pair", 2)
+	w.after(45 * time.Second)
+	w.lastNothing("the maximum was raised before the deadline")
+	w.kube.events = nil
+	w.limit("pair", 0)
+	if got := w.kube.emitted(addon.ReasonDraining); got != 2 {
+		t.Errorf("events = %v, want a new deadline reported for each host", w.kube.events)
+	}
+	w.goesAfter(25*time.Second, 2, "a new deadline has begun")
+	if len(w.ray.drains) != 2 {
+		t.Errorf("drained %v, want no drain of a node that drains already", w.ray.drained())
+	}
+}
+
+func TestADrainOfSomebodyElseHasADeadlineOnlyFromTheLoweredMaximumOn(t *testing.T) {
+	w := newWorld(t, Config{DrainDeadline: 25 * time.Second}, gpuGroup("gpu", 2, 0, 2))
+	w.busy(w.pod(0))
+	w.busy(w.pod(1))
+	w.node(w.pod(1)).Status = raydemand.Draining
+	w.after(time.Second)
+	w.after(time.Hour)
+	w.lastNothing("the group is within its maximum")
+	w.limit("gpu", 1)
+	w.goesAfter(25*time.Second, 1, "the drain is old, the deadline is not")
+}
+
+func TestNoDeadlineRunsWhileNothingMayBeWritten(t *testing.T) {
+	for name, forbid := range map[string]func(*nodepool.Cluster, bool){
+		"frozen": func(c *nodepool.Cluster, yes bool) { c.Freeze = yes },
+		"off": func(c *nodepool.Cluster, yes bool) {
+			c.Mode = nodepool.Managed
+			if yes {
+				c.Mode = nodepool.Off
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := busyPair(t, Config{DrainDeadline: 25 * time.Second})
+			w.limit("pair", 0)
+			w.after(20 * time.Second)
+			forbid(&w.kube.cluster, true)
+			w.after(time.Second)
+			w.after(time.Hour)
+			w.lastNothing("nothing may be written")
+			forbid(&w.kube.cluster, false)
+			w.after(time.Second)
+			w.after(sessionPause)
+			w.goesAfter(23*time.Second, 2, "the deadline begins anew with the right to write")
+		})
+	}
+}
+
+func TestAMaximumRaisedWhileRayDoesNotAnswerEndsTheDeadline(t *testing.T) {
+	w := busyPair(t, Config{DrainDeadline: 25 * time.Second})
+	w.limit("pair", 0)
+	w.ray.stateErr = errOff
+	w.limit("pair", 2)
+	w.limit("pair", 0)
+	w.after(time.Minute)
+	w.ray.stateErr = nil
+	w.limit("pair", 0)
+	w.lastNothing("between the two limits there was no deadline")
+	w.goesAfter(25*time.Second, 2, "the second deadline has begun")
+}
+
+func TestARefusedDrainLeavesNoDeadlineToALaterOne(t *testing.T) {
+	w := newWorld(t, Config{DrainDeadline: 25 * time.Second}, gpuGroup("gpu", 2, 0, 2))
+	w.busy(w.pod(0))
+	w.busy(w.pod(1))
+	w.ray.refuse[w.pod(0)], w.ray.refuse[w.pod(1)] = true, true
+	w.limit("gpu", 1)
+	refused := w.ray.drained()
+	if len(refused) != 1 {
+		t.Fatalf("drained %v, want one", refused)
+	}
+	w.after(24 * time.Second)
+	w.node(refused[0]).Status = raydemand.Draining // somebody else's drain
+	w.after(time.Second)
+	w.goesAfter(25*time.Second, 1, "the refused drain's deadline is not the accepted one's")
 }

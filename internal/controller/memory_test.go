@@ -56,6 +56,20 @@ func requests(count int64) []raydemand.Request {
 	return []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}, Count: count}}
 }
 
+// TestAllForgetAGroupThatIsRenamed has whole cycles: features forget groups too.
+func TestAllForgetAGroupThatIsRenamed(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 2), gpuGroup("stays", 1, 0, 2))
+	r := w.c.record(key)
+	for _, name := range []string{"gpu-1", "gpu-2", "gpu-3"} {
+		w.kube.cluster.Groups[0].Name = name
+		r.numGPUs.wrote(nodepool.NumGPUsTarget{Group: name}, w.now)
+		w.after(time.Second)
+	}
+	if len(r.numGPUs.writes) != 1 {
+		t.Errorf("numbers of %d groups are remembered, want that of the one that exists", len(r.numGPUs.writes))
+	}
+}
+
 // TestAGroupThatIsRenamedAgainAndAgainTakesNoMoreMemory: nothing remains of a name that has no pods.
 func TestAGroupThatIsRenamedAgainAndAgainTakesNoMoreMemory(t *testing.T) {
 	m, s := newMemory(), &Config{}
@@ -83,25 +97,5 @@ func TestAGroupThatIsRenamedAgainAndAgainTakesNoMoreMemory(t *testing.T) {
 	m.Patches.reverts.Forget(func(string) bool { remembered++; return false })
 	if remembered > 1 {
 		t.Errorf("%d groups that were patched are remembered, want one", remembered)
-	}
-}
-
-// TestTheNumbersOfAGroupThatIsRenamedAgainAndAgainAreForgotten: nothing remains of a name that has no pods.
-func TestTheNumbersOfAGroupThatIsRenamedAgainAndAgainAreForgotten(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 2), gpuGroup("stays", 1, 0, 2))
-	r := w.c.record(key)
-	for i := range 20 {
-		name := fmt.Sprintf("gpu-%d", i)
-		w.kube.cluster.Groups[0].Name = name
-		w.kube.cluster.Generation++
-		w.kube.cluster.ObservedGeneration++
-		r.numGPUs.wrote(nodepool.NumGPUsTarget{Group: name}, w.now)
-		w.after(time.Second)
-	}
-	remembered := 0
-	count := func(string) bool { remembered++; return false }
-	r.numGPUs.forget(count)
-	if remembered > 2 {
-		t.Errorf("%d groups are remembered, want at most the two that exist", remembered)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,9 +51,7 @@ func TestAnUnknownNamespaceIsReportedOnceItLasts(t *testing.T) {
 	if w.kube.emitted(addon.NamespaceUnknown) != 0 {
 		t.Errorf("events = %v: that of a new namespace is unknown for a moment", w.kube.events)
 	}
-	for range 10 {
-		w.after(time.Second)
-	}
+	w.seconds(10)
 	w.nothingWritten("it is not known whether the namespace says off")
 	if w.kube.emitted(addon.NamespaceUnknown) != 1 {
 		t.Errorf("events = %v, want %s once", w.kube.events, addon.NamespaceUnknown)
@@ -69,6 +69,19 @@ func TestEveryModeButManagedWritesNothingAtAll(t *testing.T) {
 		"python sidecar":    func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.RaySidecar },
 		"queued by Kueue":   func(c *nodepool.Cluster) { c.Queue.Mark = "label" },
 		"elastic in Kueue":  func(c *nodepool.Cluster) { c.Queue.Mark, c.Queue.Elastic = "label", true },
+		"in Kueue, with an elastic Workload and no gates": func(c *nodepool.Cluster) {
+			c.Queue = nodepool.Queue{Mark: "label", Quota: &nodepool.Quota{Elastic: true, Admitted: true}}
+		},
+		"elastic in Kueue, and Workloads are unknown": func(c *nodepool.Cluster) {
+			c.Queue = nodepool.Queue{Mark: "label", Elastic: true, Quota: &nodepool.Quota{Unread: "forbidden"}}
+		},
+		"elastic in Kueue, and its Workload is not": func(c *nodepool.Cluster) {
+			c.Queue = nodepool.Queue{Mark: "label", Elastic: true, Quota: &nodepool.Quota{Admitted: true}}
+		},
+		"the child of an elastic RayJob in Kueue": func(c *nodepool.Cluster) {
+			c.Queue = nodepool.Queue{Mark: "label", Elastic: true, Parent: nodepool.Owner{Kind: "RayJob", Name: "train"},
+				Quota: &nodepool.Quota{Elastic: true, Admitted: true}}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 9), gpuGroup("full", 0, 0, 9))
@@ -76,40 +89,12 @@ func TestEveryModeButManagedWritesNothingAtAll(t *testing.T) {
 			w.want(9, gpu(1))
 			w.after(2 * time.Minute)
 			w.want(0, nil)
-			for range 5 {
-				w.after(time.Minute)
-			}
+			w.cycles(5, time.Minute)
 			w.nothingWritten(name)
 			if len(w.ray.reports) > 0 {
 				t.Errorf("reported %+v", w.ray.reports)
 			}
 		})
-	}
-}
-
-func TestShadowPlansAndReportsWhatItWouldDo(t *testing.T) {
-	w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, gpuGroup("gpu", 0, 0, 9))
-	w.want(2, gpu(1))
-	if d := w.cycle(); d.Plan.Launch["gpu"] != 2 {
-		t.Errorf("plan = %+v, want two launches", d.Plan)
-	}
-}
-
-func TestAPythonSidecarIsReportedOnce(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
-	w.kube.cluster.Head.Sidecar = nodepool.RaySidecar
-	for range 100 {
-		w.after(time.Second)
-	}
-	if w.kube.emitted(addon.SidecarAlive) != 1 {
-		t.Errorf("events = %v, want SidecarAlive once", w.kube.events)
-	}
-	w.kube.cluster.Head.Sidecar = nodepool.NoAutoscaler
-	w.after(time.Second)
-	w.kube.cluster.Head.Sidecar = nodepool.RaySidecar
-	w.after(time.Second)
-	if w.kube.emitted(addon.SidecarAlive) != 2 {
-		t.Errorf("events = %v, want it reported again when it comes back", w.kube.events)
 	}
 }
 
@@ -152,50 +137,26 @@ func TestARecreatedClusterStartsWithAnEmptyMemory(t *testing.T) {
 	if len(r.memory.drains) == 0 {
 		t.Fatal("no drain is remembered")
 	}
+	w.want(3, gpu(1))
+	w.kube.applyErr = errors.New("refused by a policy")
+	w.seconds(60)
+	if !r.memory.Patches.Rest(w.now.Add(2 * time.Second)) {
+		t.Fatal("nothing waits for the next try of a patch")
+	}
+	w.kube.applyErr = nil
 	w.kube.cluster.UID, w.kube.cluster.Head.PodUID = "uid-2", "head-uid-2"
-	w.kube.cluster.Workers = nil
-	w.ray.nodes = w.ray.nodes[:1]
-	w.ray.session = "session-2"
+	w.kube.cluster.Workers, w.kube.cluster.Groups[0].Replicas = nil, 0
+	w.ray.nodes, w.ray.session = w.ray.nodes[:1], "session-2"
 	d := w.after(time.Second)
 	if len(r.memory.drains) != 0 || r.memory.guard.Doubts() || d.UID != "uid-2" || w.dials != 2 {
 		t.Errorf("drains %v, doubts %v, uid %v, dials %d; want a fresh start on a new line", r.memory.drains, r.memory.guard.Doubts(), d.UID, w.dials)
 	}
-}
-
-func TestARecreatedClusterDoesNotWaitForWhatFailedBefore(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
-	w.want(1, gpu(1))
-	w.kube.applyErr = errors.New("refused by a policy")
-	for range 60 {
-		w.after(time.Second)
+	if got := w.lastChange(); got.Replicas != 3 {
+		t.Errorf("target = %+v, want the workers at once", got)
 	}
-	if r := w.c.records[key]; !r.memory.Patches.Rest(w.now.Add(2 * time.Second)) {
-		t.Fatal("nothing waits for the next try")
+	if slices.ContainsFunc(d.Recent, func(a addon.Action) bool { return a.Result == addon.ResultError }) {
+		t.Errorf("%+v is reported for a RayCluster that it did not happen to", d.Recent)
 	}
-	w.kube.applyErr = nil
-	w.kube.cluster.UID, w.kube.cluster.Head.PodUID = "uid-2", "head-uid-2"
-	w.ray.session = "session-2"
-	w.after(time.Second)
-	d := w.after(time.Second)
-	if got := w.lastChange(); got.Replicas != 1 {
-		t.Errorf("target = %+v, want the worker at once", got)
-	}
-	for _, a := range d.Recent {
-		if a.Result == addon.ResultError {
-			t.Errorf("%+v is reported for a RayCluster that it did not happen to", a)
-		}
-	}
-}
-
-func TestAnotherUIDInTheFreshObjectStopsTheCycle(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 9))
-	w.cycle()
-	w.pass(2 * time.Minute)
-	fresh := clone(w.kube.cluster)
-	fresh.UID = "uid-2"
-	w.kube.fresh = &fresh
-	w.cycle()
-	w.nothingWritten("the cluster that was seen does not exist any more")
 }
 
 func TestANewRaySessionVoidsWhatWasObserved(t *testing.T) {
@@ -230,35 +191,6 @@ func TestANewHeadPodGetsANewLine(t *testing.T) {
 	}
 	if w.ray.closed != 3 {
 		t.Errorf("closed %d old lines, want 3", w.ray.closed)
-	}
-}
-
-func TestOneClustersDeadGCSDoesNotConcernAnother(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
-	w.want(1, gpu(1))
-	w.ray.stateErr = errors.New("unavailable")
-	w.cycle()
-	other := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
-	other.want(1, gpu(1))
-	other.kube.cluster.Key.Name = "other"
-	w.c.kube, w.c.dial = other.kube, other.c.dial
-	w.c.Cycle(context.Background(), other.kube.cluster.Key)
-	if got := other.lastChange(); got.Replicas != 1 {
-		t.Errorf("target = %+v, want the healthy cluster served", got)
-	}
-}
-
-func TestOnlyTheImpossibleIsReportedInfeasible(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 1))
-	w.busy(w.pod(0))
-	w.ray.demand.Requests = []raydemand.Request{{Bundle: gpu(1), Count: 1}, {Bundle: gpu(8), Count: 2}}
-	w.cycle()
-	if len(w.ray.reports) != 1 {
-		t.Fatalf("%d reports, want 1", len(w.ray.reports))
-	}
-	got := w.ray.reports[0].InfeasibleRequests
-	if len(got) != 1 || !got[0].Bundle.Equal(gpu(8)) {
-		t.Errorf("infeasible = %+v, want only the request that no group could ever hold", got)
 	}
 }
 
@@ -302,9 +234,7 @@ func TestReportsShowPendingWorkersAndAreNotSentTooOften(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
 	w.want(2, gpu(1))
 	w.cycle()
-	for range 9 {
-		w.after(100 * time.Millisecond)
-	}
+	w.cycles(9, 100*time.Millisecond)
 	if len(w.ray.reports) != 1 {
 		t.Errorf("%d reports within a second, want 1", len(w.ray.reports))
 	}
@@ -320,24 +250,10 @@ func TestReportsShowPendingWorkersAndAreNotSentTooOften(t *testing.T) {
 		t.Errorf("report = %+v, want two pods starting", last)
 	}
 	before := len(w.ray.reports)
-	for range 40 {
-		w.after(100 * time.Millisecond)
-	}
+	w.cycles(40, 100*time.Millisecond)
 	if len(w.ray.reports) != before {
 		t.Errorf("%d reports of the same within 4 s", len(w.ray.reports)-before)
 	}
-}
-
-func TestAProcessThatLostTheLeadDrainsNothing(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 9))
-	w.kube.deposed = true
-	w.after(2 * time.Minute)
-	w.nothingWritten("another process is the leader")
-	w.want(9, gpu(1))
-	if d := w.after(time.Second); d.Err != "" || d.Next < 50*time.Millisecond {
-		t.Errorf("error %q, next %v; want no error and no hurry", d.Err, d.Next)
-	}
-	w.nothingWritten("another process is the leader")
 }
 
 // Where Heliostat manages it names the pods that go, so nobody needs the warning.
@@ -370,30 +286,35 @@ func TestEffectiveMode(t *testing.T) {
 		// noFallback leaves out --mode.
 		noFallback bool
 		want       nodepool.Mode
-		why        string
+		why, says  string
 	}{
-		"the default counts without an annotation":     {fallback: nodepool.Managed, want: nodepool.Managed, why: addon.AsAsked},
-		"a default of shadow writes nothing":           {fallback: nodepool.Shadow, want: nodepool.Shadow, why: addon.NotAsked},
-		"the annotation overrides the default":         {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Managed }, fallback: nodepool.Off, want: nodepool.Managed, why: addon.AsAsked},
-		"read-only goes before an annotation":          {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Managed }, readOnly: true, want: nodepool.Shadow, why: addon.ReadOnly},
-		"read-only looks at nothing that is off":       {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Off }, readOnly: true, want: nodepool.Off, why: addon.AsAsked},
-		"off is off":                                   {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Off }, want: nodepool.Off, why: addon.AsAsked},
-		"a live Python sidecar is never fought":        {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.RaySidecar }, want: nodepool.Shadow, why: addon.SidecarAlive},
-		"not even when management was asked for":       {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.RaySidecar }, want: nodepool.Shadow, why: addon.SidecarAlive},
-		"nor what may be one":                          {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.UnknownSidecar }, want: nodepool.Shadow, why: addon.SidecarAlive},
-		"freeze stops writes":                          {change: func(c *nodepool.Cluster) { c.Freeze = true }, want: nodepool.Shadow, why: addon.Frozen},
-		"a suspended cluster is left alone":            {change: func(c *nodepool.Cluster) { c.Suspended = true }, want: nodepool.Shadow, why: addon.Suspended},
-		"a cluster being deleted is not even read":     {change: func(c *nodepool.Cluster) { c.Deleting = true }, want: nodepool.Off, why: addon.BeingDeleted},
-		"another controller's cluster is left alone":   {change: func(c *nodepool.Cluster) { c.ManagedElsewhere = true }, want: nodepool.Shadow, why: addon.ManagedElsewhere},
-		"an unreadable cluster is not written to":      {change: func(c *nodepool.Cluster) { c.Unreadable = true }, want: nodepool.Shadow, why: addon.Unreadable},
-		"a cluster owned by a RayJob is managed":       {change: func(c *nodepool.Cluster) { c.Owner = nodepool.Owner{Kind: "RayJob", Name: "j"} }, want: nodepool.Managed, why: addon.AsAsked},
-		"the fleet leaves a cluster to our sidecar":    {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, want: nodepool.Shadow, why: addon.SidecarManages},
-		"until the annotation hands it to the fleet":   {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.OurSidecar }, want: nodepool.Managed, why: addon.AsAsked},
-		"a queued cluster is only looked at":           {change: func(c *nodepool.Cluster) { c.Queue.Mark = "label" }, want: nodepool.Shadow, why: addon.QueuedByKueue},
-		"an elastic one has a code of its own":         {change: func(c *nodepool.Cluster) { c.Queue.Mark, c.Queue.Elastic = "label", true }, want: nodepool.Shadow, why: addon.ElasticQueuedByKueue},
-		"not even an annotation has it scaled":         {change: func(c *nodepool.Cluster) { c.Mode, c.Queue.Mark = nodepool.Managed, "label" }, want: nodepool.Shadow, why: addon.QueuedByKueue},
-		"shadow as asked names the queue":              {change: func(c *nodepool.Cluster) { c.Mode, c.Queue.Mark = nodepool.Shadow, "label" }, want: nodepool.Shadow, why: addon.QueuedByKueue},
-		"a queue that holds it back is named":          {change: func(c *nodepool.Cluster) { c.Suspended, c.Queue.Mark = true, "label" }, want: nodepool.Shadow, why: addon.QueuedByKueue},
+		"the default counts without an annotation":   {fallback: nodepool.Managed, want: nodepool.Managed, why: addon.AsAsked},
+		"a default of shadow writes nothing":         {fallback: nodepool.Shadow, want: nodepool.Shadow, why: addon.NotAsked},
+		"the annotation overrides the default":       {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Managed }, fallback: nodepool.Off, want: nodepool.Managed, why: addon.AsAsked},
+		"read-only goes before an annotation":        {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Managed }, readOnly: true, want: nodepool.Shadow, why: addon.ReadOnly},
+		"read-only looks at nothing that is off":     {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Off }, readOnly: true, want: nodepool.Off, why: addon.AsAsked},
+		"off is off":                                 {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Off }, want: nodepool.Off, why: addon.AsAsked},
+		"a live Python sidecar is never fought":      {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.RaySidecar }, want: nodepool.Shadow, why: addon.SidecarAlive},
+		"not even when management was asked for":     {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.RaySidecar }, want: nodepool.Shadow, why: addon.SidecarAlive},
+		"nor what may be one":                        {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.UnknownSidecar }, want: nodepool.Shadow, why: addon.SidecarAlive},
+		"freeze stops writes":                        {change: func(c *nodepool.Cluster) { c.Freeze = true }, want: nodepool.Shadow, why: addon.Frozen},
+		"a suspended cluster is left alone":          {change: func(c *nodepool.Cluster) { c.Suspended = true }, want: nodepool.Shadow, why: addon.Suspended},
+		"a cluster being deleted is not even read":   {change: func(c *nodepool.Cluster) { c.Deleting = true }, want: nodepool.Off, why: addon.BeingDeleted},
+		"another controller's cluster is left alone": {change: func(c *nodepool.Cluster) { c.ManagedElsewhere = true }, want: nodepool.Shadow, why: addon.ManagedElsewhere},
+		"an unreadable cluster is not written to":    {change: func(c *nodepool.Cluster) { c.Unreadable = true }, want: nodepool.Shadow, why: addon.Unreadable},
+		"a cluster owned by a RayJob is managed":     {change: func(c *nodepool.Cluster) { c.Owner = nodepool.Owner{Kind: "RayJob", Name: "j"} }, want: nodepool.Managed, why: addon.AsAsked},
+		"the fleet leaves a cluster to our sidecar":  {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, want: nodepool.Shadow, why: addon.SidecarManages},
+		"until the annotation hands it to the fleet": {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.OurSidecar }, want: nodepool.Managed, why: addon.AsAsked},
+		"a queued cluster is only looked at":         {change: func(c *nodepool.Cluster) { c.Queue.Mark = "label" }, want: nodepool.Shadow, why: addon.QueuedByKueue},
+		"an elastic one has a code of its own":       {change: func(c *nodepool.Cluster) { c.Queue.Mark, c.Queue.Elastic = "label", true }, want: nodepool.Shadow, why: addon.ElasticQueuedByKueue},
+		"not even an annotation has it scaled":       {change: func(c *nodepool.Cluster) { c.Mode, c.Queue.Mark = nodepool.Managed, "label" }, want: nodepool.Shadow, why: addon.QueuedByKueue},
+		"shadow as asked names the queue":            {change: func(c *nodepool.Cluster) { c.Mode, c.Queue.Mark = nodepool.Shadow, "label" }, want: nodepool.Shadow, why: addon.QueuedByKueue},
+		"a queue that holds it back is named":        {change: func(c *nodepool.Cluster) { c.Suspended, c.Queue.Mark = true, "label" }, want: nodepool.Shadow, why: addon.QueuedByKueue},
+		"Kueue holds an elastic one back": {change: func(c *nodepool.Cluster) {
+			c.Suspended = true
+			c.Queue = nodepool.Queue{Name: "research", Mark: "label", Elastic: true, Quota: &nodepool.Quota{
+				Elastic: true, Admitted: true, Pending: &nodepool.PendingWorkload{Message: "no quota"}}}
+		}, want: nodepool.Shadow, why: addon.Suspended, says: "Kueue holds it back (queue research, spec.suspend is true): no quota"},
 		"an owner that is not read may be queued":      {change: func(c *nodepool.Cluster) { c.Queue.Unknown = "?" }, want: nodepool.Shadow, why: addon.QueueUnknown},
 		"off is off in a queue too":                    {change: func(c *nodepool.Cluster) { c.Mode, c.Queue.Mark = nodepool.Off, "label" }, want: nodepool.Off, why: addon.AsAsked},
 		"a sidecar leaves a queued cluster alone":      {change: func(c *nodepool.Cluster) { c.Head.Sidecar, c.Queue.Mark = nodepool.OurSidecar, "label" }, form: Sidecar, want: nodepool.Shadow, why: addon.QueuedByKueue},
@@ -403,8 +324,8 @@ func TestEffectiveMode(t *testing.T) {
 		"the namespace asks for its clusters":          {change: func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Managed }, noFallback: true, want: nodepool.Managed, why: addon.AsAsked},
 		"the namespace goes before --mode":             {change: func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Off }, want: nodepool.Off, why: addon.AsAsked},
 		"its own annotation before the namespace's":    {change: func(c *nodepool.Cluster) { c.Mode, c.NamespaceMode = nodepool.Shadow, nodepool.Managed }, want: nodepool.Shadow, why: addon.AsAsked},
-		"what the namespace says is not known":         {change: unknownNamespace, want: nodepool.Shadow, why: addon.NamespaceUnknown},
-		"and need not be":                              {change: func(c *nodepool.Cluster) { unknownNamespace(c); c.Mode = nodepool.Managed }, want: nodepool.Managed, why: addon.AsAsked},
+		"what the namespace says is not known":         {change: hiddenNamespace, want: nodepool.Shadow, why: addon.NamespaceUnknown},
+		"and need not be":                              {change: func(c *nodepool.Cluster) { hiddenNamespace(c); c.Mode = nodepool.Managed }, want: nodepool.Managed, why: addon.AsAsked},
 		"a sidecar manages unless asked otherwise":     {form: Sidecar, noFallback: true, want: nodepool.Managed, why: addon.AsAsked},
 		"a namespace does not speak to a sidecar":      {change: func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Off }, form: Sidecar, noFallback: true, want: nodepool.Managed, why: addon.AsAsked},
 		"our sidecar manages what nobody else asked":   {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, noFallback: true, want: nodepool.Shadow, why: addon.SidecarManages},
@@ -423,15 +344,11 @@ func TestEffectiveMode(t *testing.T) {
 				c.fallback = nodepool.Managed
 			}
 			mode, why := (&Config{Form: c.form, DefaultMode: c.fallback, ReadOnly: c.readOnly}).Effective(cluster)
-			if mode != c.want || why.Code != c.why || why.Message == "" {
+			if mode != c.want || why.Code != c.why || why.Message == "" || !strings.Contains(why.Message, c.says) {
 				t.Errorf("mode = %v because %+v, want %v because %v", mode, why, c.want, c.why)
 			}
 		})
 	}
-}
-
-func unknownNamespace(c *nodepool.Cluster) {
-	c.NamespaceUnknown = "this process may not read Namespace ml"
 }
 
 func TestTheModeSaysWhoAskedForIt(t *testing.T) {

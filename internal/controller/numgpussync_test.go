@@ -42,6 +42,10 @@ func TestWhatThePluginReportsIsWrittenWhenTheModeSaysSo(t *testing.T) {
 		{name: "a pod that ends counts", mode: nodepool.SyncWhenEmpty, code: nodepool.SyncNotEmpty, change: func(w *world) {
 			w.kube.cluster.Workers = append(w.kube.cluster.Workers, nodepool.Worker{Pod: "old", Group: "slices", Terminating: true})
 		}},
+		{name: "a group that is about to get pods is not empty", mode: nodepool.SyncWhenEmpty, code: nodepool.SyncNotEmpty, change: func(w *world) {
+			w.want(1, gpu(2))
+			w.kube.applyErr = errors.New("the API server is gone")
+		}},
 		{name: "nothing is known", mode: nodepool.SyncEnforce, code: nodepool.SyncNotReported, change: func(w *world) {
 			w.group("slices").Reported = &nodepool.ReportedGPUs{Source: "no node could hold a pod of the group"}
 		}},
@@ -96,19 +100,6 @@ func TestWhatThePluginReportsIsWrittenWhenTheModeSaysSo(t *testing.T) {
 	}
 }
 
-func TestARefusedSyncIsReportedOnce(t *testing.T) {
-	w := newWorld(t, Config{}, sliceGroup(nodepool.SyncEnforce, 0))
-	w.kube.events = nil
-	w.kube.cluster.UpgradeStrategy = "Recreate"
-	w.group("slices").Resources = raydemand.Bundle{raydemand.GPU: raydemand.Whole(2)}
-	for range 5 {
-		w.after(time.Second)
-	}
-	if got := w.kube.emitted(addon.ReasonNumGPUsRefused); got != 1 {
-		t.Errorf("reported %d times, want once: %v", got, w.kube.events)
-	}
-}
-
 // A number and a scale are never written in one cycle, and demand goes first: the group is planned as what it
 // announces.
 func TestScaleGoesBeforeTheNumberOfGPUs(t *testing.T) {
@@ -123,30 +114,6 @@ func TestScaleGoesBeforeTheNumberOfGPUs(t *testing.T) {
 	w.after(time.Second)
 	if len(w.kube.changes) != 1 || len(w.kube.synced) != 1 {
 		t.Errorf("patched %+v, written %+v; want the number in the cycle after", w.kube.changes, w.kube.synced)
-	}
-}
-
-func TestAGroupThatIsAboutToGetPodsIsNotEmpty(t *testing.T) {
-	w := newWorld(t, Config{}, sliceGroup(nodepool.SyncReport, 0))
-	w.group("slices").NumGPUsSync = nodepool.SyncWhenEmpty
-	w.want(1, gpu(2))
-	w.kube.applyErr = errors.New("the API server is gone")
-	if d := w.after(time.Second); len(w.kube.synced) > 0 || d.NumGPUs["slices"].Code != nodepool.SyncNotEmpty {
-		t.Errorf("written %+v, code %q", w.kube.synced, d.NumGPUs["slices"].Code)
-	}
-}
-
-// Until the number is right, demand for three GPUs is impossible here; once it is, the group serves it.
-func TestAGroupIsPlannedByItsEffectiveNumberUntilItIsCorrected(t *testing.T) {
-	w := newWorld(t, Config{}, sliceGroup(nodepool.SyncReport, 0))
-	w.want(1, gpu(3))
-	if d := w.after(time.Second); len(d.Plan.InfeasibleRequests) != 1 || d.Plan.Launch["slices"] != 0 {
-		t.Fatalf("plan %+v, want the demand impossible", d.Plan)
-	}
-	w.group("slices").NumGPUsSync = nodepool.SyncWhenEmpty
-	w.after(time.Second)
-	if d := w.after(time.Second); d.Plan.Launch["slices"] != 1 || len(w.kube.synced) != 1 {
-		t.Errorf("launch %v after %d writes, want one pod after one", d.Plan.Launch, len(w.kube.synced))
 	}
 }
 

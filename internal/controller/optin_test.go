@@ -6,48 +6,9 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
-
-// KubeRay writes minReplicas: 0 and no maximum where a person writes neither.
-func TestAnIdleClusterOfFixedSizeThatNobodyAskedToScaleStays(t *testing.T) {
-	w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, gpuGroup("gpu", 8, 0, 1<<31-1))
-	w.kube.cluster.InTreeAutoscaling = false
-	var d *addon.Decision
-	for range 300 {
-		d = w.after(time.Second)
-	}
-	w.nothingWritten("nobody asked Heliostat to scale it")
-	if d.Mode != nodepool.Shadow || d.Why.Code != addon.NotAsked || len(w.kube.events) > 0 {
-		t.Errorf("mode %s because %+v, events %v", d.Mode, d.Why, w.kube.events)
-	}
-	var stops, shrinks []apiv1.WouldChange
-	for _, change := range d.OptIn.Changes {
-		switch change.Action {
-		case "stop":
-			stops = append(stops, change)
-		case "shrink":
-			shrinks = append(shrinks, change)
-		default:
-			t.Errorf("unexpected %+v", change)
-		}
-	}
-	if len(stops) != 1 || stops[0].Count != "8" || len(stops[0].Pods) != 8 {
-		t.Errorf("would stop %+v, want all eight idle workers", stops)
-	}
-	if len(shrinks) != 1 || !strings.Contains(shrinks[0].Reason, "idle for 60s are removed, down to minReplicas: 0 of 8 pods") {
-		t.Errorf("would shrink %+v, want a warning of the minimum of 0", shrinks)
-	}
-	w.kube.cluster.Mode = nodepool.Managed
-	for range 10 {
-		d = w.after(time.Second)
-	}
-	if len(w.ray.drains) == 0 || d.OptIn != nil {
-		t.Errorf("%d drains, opt-in %+v; want it scaled once somebody asks", len(w.ray.drains), d.OptIn)
-	}
-}
 
 func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -85,9 +46,7 @@ func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
 				t.Errorf("waiting = %q though nothing does", d.OptIn.Waiting)
 			}
 			w.want(1, gpu(1))
-			for range 12 {
-				w.after(time.Second)
-			}
+			w.seconds(12)
 			if w.kube.emitted(addon.ReasonWaitingInShadow) != 2*c.events {
 				t.Errorf("events = %v, want it reported anew after it was over", w.kube.events)
 			}
@@ -99,9 +58,7 @@ func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
 func TestReadOnlyEmitsNoEventAboutWaitingDemand(t *testing.T) {
 	w := newWorld(t, Config{ReadOnly: true}, gpuGroup("gpu", 0, 0, 9))
 	w.want(2, gpu(1))
-	for range 30 {
-		w.after(time.Second)
-	}
+	w.seconds(30)
 	if len(w.kube.events) > 0 {
 		t.Errorf("events = %v, want none from a Heliostat that only reads", w.kube.events)
 	}

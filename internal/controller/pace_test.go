@@ -10,9 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestTheLoopIsFastWhileAnythingMovesAndSlowAtRest(t *testing.T) {
@@ -30,19 +28,6 @@ func TestTheLoopIsFastWhileAnythingMovesAndSlowAtRest(t *testing.T) {
 	w.want(0, nil)
 	if d := w.after(time.Second); d.Next != 100*time.Millisecond {
 		t.Errorf("with a pod on its way the next reading is due in %v, want 100ms", d.Next)
-	}
-}
-
-func TestDemandThatNobodyCanServeDoesNotKeepTheLoopFast(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
-	w.want(1, gpu(64))
-	w.cycle()
-	var d *addon.Decision
-	for range 40 {
-		d = w.after(time.Second)
-	}
-	if d.Next != 200*time.Millisecond {
-		t.Errorf("after 40 s without any change the next reading is due in %v, want 200ms", d.Next)
 	}
 }
 
@@ -111,45 +96,6 @@ func TestConflictsInARowAreLookedAtWithGrowingPauses(t *testing.T) {
 	}
 }
 
-func TestManyClustersShareTheReadings(t *testing.T) {
-	w := newWorld(t, Config{ReadsPerSecond: 20}, gpuGroup("gpu", 1, 1, 2))
-	for i := range 30 {
-		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: string(rune('a' + i))})
-	}
-	w.cycle()
-	if d := w.after(2 * time.Minute); d.Next != 3100*time.Millisecond {
-		t.Errorf("31 resting clusters on 10 readings a second: next in %v, want 3.1s", d.Next)
-	}
-}
-
-func TestAnIdleTimeoutIsNotLateWhereReadingsAreRare(t *testing.T) {
-	w := newWorld(t, Config{ReadsPerSecond: 20}, gpuGroup("gpu", 1, 0, 2))
-	for i := range 30 {
-		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: string(rune('a' + i))})
-	}
-	w.cycle()
-	due := w.now.Add(time.Minute - w.node(w.pod(0)).Idle)
-	for len(w.ray.drained()) == 0 && w.now.Before(due.Add(time.Minute)) {
-		w.quietly(time.Millisecond)
-	}
-	if d, _ := w.c.Decision(key); d.At.Before(due) || d.At.Sub(due) > 100*time.Millisecond {
-		t.Errorf("the idle worker is drained %v after its timeout", d.At.Sub(due))
-	}
-}
-
-func TestCyclesThatEventsStartKeepToTheReadingsPerSecondToo(t *testing.T) {
-	w := newWorld(t, Config{CyclesPerSecond: 10}, gpuGroup("gpu", 1, 1, 2))
-	for range 500 { // ten seconds of pod events every 20 ms
-		w.pass(20 * time.Millisecond)
-		if next := w.c.Cycle(context.Background(), key); next <= 0 || next > time.Second {
-			t.Fatalf("the next cycle is due in %v, want it soon", next)
-		}
-	}
-	if w.ray.reads < 100 || w.ray.reads > 110 {
-		t.Errorf("%d readings in ten seconds, want 100 and at most the burst of 10 beyond", w.ray.reads)
-	}
-}
-
 func TestAClusterWithoutAHeadOrSwitchedOffIsHardlyRead(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
 	w.kube.cluster.Head.IP = ""
@@ -194,15 +140,6 @@ func TestNothingIsDueAtRest(t *testing.T) {
 	}
 }
 
-func TestJitterSpreadsDecisionsAtRestByATenth(t *testing.T) {
-	for random, want := range map[float64]time.Duration{0: 18 * time.Second, 0.5: 20 * time.Second, 1: 22 * time.Second} {
-		s := Config{CyclesPerSecond: 400, Jitter: func() float64 { return random }}
-		if got := s.IdleStands(1000); got != want {
-			t.Errorf("jitter %v gives %v, want %v", random, got, want)
-		}
-	}
-}
-
 func TestClustersShareHalfOfTheReadings(t *testing.T) {
 	s := Config{FastPoll: 100 * time.Millisecond, RestPoll: 200 * time.Millisecond, ReadsPerSecond: 4000, CyclesPerSecond: 400,
 		Jitter: func() float64 { return 0.5 }}
@@ -237,21 +174,6 @@ func TestClustersShareHalfOfTheReadings(t *testing.T) {
 	}
 }
 
-func TestAClusterSettlesAfterAChangeAndNotAfterTheFirstReading(t *testing.T) {
-	var m movement
-	now := time.Date(2026, 8, 20, 12, 0, 0, 0, time.UTC)
-	m.Observe(now, raydemand.Demand{}, nil)
-	if at := m.SettlesAt(); !at.IsZero() {
-		t.Errorf("settles at %v after the first reading, want never", at)
-	}
-	more := raydemand.Demand{Requests: []raydemand.Request{{Count: 1}}}
-	m.Observe(now.Add(time.Second), more, nil)
-	m.Observe(now.Add(2*time.Second), more, nil)
-	if got, want := m.SettlesAt(), now.Add(time.Second+settleTime); !got.Equal(want) {
-		t.Errorf("settles at %v, want %v", got, want)
-	}
-}
-
 func TestAHeadThatDoesNotAnswerKeepsOthersWaitingForAMomentOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEntries()
@@ -273,19 +195,6 @@ func TestAHeadThatDoesNotAnswerKeepsOthersWaitingForAMomentOnly(t *testing.T) {
 		}
 		if len(e.places) != 0 {
 			t.Errorf("%d places are taken", len(e.places))
-		}
-	})
-}
-
-func TestAPlaceThatIsLeftIsFreeAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newEntries()
-		begun := time.Now()
-		for range 10 * entering {
-			e.Enter(t.Context())()
-		}
-		if took := time.Since(begun); took != 0 {
-			t.Errorf("waited for %v", took)
 		}
 	})
 }

@@ -90,8 +90,12 @@ func TestALastingConditionHasOneEventWhenItBegins(t *testing.T) {
 	gpu, cpu := addon.Event{Reason: addon.ReasonGroupFailing, Message: "group gpu: no pod joins"}, addon.Event{Reason: addon.ReasonGroupFailing, Message: "group cpu: no pod joins"}
 	changed, goes := gpu, addon.Event{Reason: addon.ReasonWorkerGoing, Message: "w-1: its node goes"}
 	changed.Message = "group gpu: 2 pods do not join"
-	deadline := goes
-	deadline.Until = start.Add(time.Minute)
+	until := func(seconds int) addon.Event {
+		e := goes
+		e.Until, e.Message = start.Add(time.Duration(seconds)*time.Second), fmt.Sprint("w-1: its node goes at ", seconds)
+		return e
+	}
+	deadline := until(60)
 	for _, step := range []struct {
 		name   string
 		after  time.Duration
@@ -106,6 +110,10 @@ func TestALastingConditionHasOneEventWhenItBegins(t *testing.T) {
 		{"one comes back", 63 * time.Second, []addon.Event{cpu, goes}, 2},
 		{"a deadline appears", 64 * time.Second, []addon.Event{cpu, deadline}, 1},
 		{"the same deadline", 65 * time.Second, []addon.Event{cpu, deadline}, 0},
+		{"a little sooner", 66 * time.Second, []addon.Event{cpu, until(55)}, 0},
+		{"sooner", 67 * time.Second, []addon.Event{cpu, until(50)}, 1},
+		{"later, which is no hurry", 68 * time.Second, []addon.Event{cpu, until(90)}, 0},
+		{"later, for a while", 128 * time.Second, []addon.Event{cpu, until(190)}, 1},
 	} {
 		if got := cycle(step.after, step.events...); got != step.want {
 			t.Errorf("%s: %d Events, want %d", step.name, got, step.want)

@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/addon/nodeguard"
+	"heliostat.dev/heliostat/pkg/raydemand"
 	"strings"
 	"testing"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/giveback"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // protected has two workers, of which the first is busy, and no guards yet.
@@ -54,11 +53,6 @@ func (w *world) guarded(want, when string) {
 	}
 }
 
-func (w *world) free(pod string) {
-	n := w.node(pod)
-	n.Status, n.Available = raydemand.Idle, n.Total.Clone()
-}
-
 func TestAGuardComesWithWorkAndGoesWhenItHasEnded(t *testing.T) {
 	w := protected(t, Config{})
 	w.cycle()
@@ -66,15 +60,13 @@ func TestAGuardComesWithWorkAndGoesWhenItHasEnded(t *testing.T) {
 	w.busy(w.pod(1))
 	w.after(100 * time.Millisecond)
 	w.guarded("head gpu-1 gpu-2", "the cycle after the other got work")
-	w.free(w.pod(0))
+	w.idles(w.pod(0))
 	w.after(time.Second)
 	w.guarded("head gpu-1 gpu-2", "idle for a second")
 	w.after(2 * time.Second)
 	w.guarded("head gpu-2", "idle for three seconds")
 	writes := len(w.kube.guarded)
-	for range 20 {
-		w.after(200 * time.Millisecond)
-	}
+	w.cycles(20, 200*time.Millisecond)
 	if len(w.kube.guarded) != writes {
 		t.Errorf("at rest %d guards were written", len(w.kube.guarded)-writes)
 	}
@@ -82,84 +74,40 @@ func TestAGuardComesWithWorkAndGoesWhenItHasEnded(t *testing.T) {
 
 func TestAPodThatRefusesItsGuardKeepsNoOtherFromIts(t *testing.T) {
 	w := protected(t, Config{})
-	w.kube.cluster.Head.Pod, w.kube.cluster.Head.PodUID = "llm-head", "head-uid"
 	w.kube.unguardable = "llm-head"
-	w.cycle()
-	for range 20 {
-		w.after(100 * time.Millisecond)
-	}
+	w.seconds(2)
 	w.guarded("gpu-1", "two seconds after an admission policy refused the head's")
-	for range 300 {
-		w.after(time.Second)
-	}
+	w.seconds(320)
 	w.busy(w.pod(1))
-	for range 4 {
-		w.after(time.Second)
-	}
+	w.seconds(4)
 	w.guarded("gpu-1 gpu-2", "four seconds after the other got work")
-	if d := w.cycle(); !hasFinding(d, nodeguard.GuardUnwritten) {
-		t.Error("nothing reports that the head has no guard")
-	}
 	w.kube.unguardable = ""
-	for range 5 {
-		w.after(time.Second)
-	}
+	w.seconds(5)
 	w.guarded("head gpu-1 gpu-2", "the policy is gone")
 }
 
-func TestAWorkerIsGuardedBeforeItJoinsAndWhileDemandWaits(t *testing.T) {
-	w := protected(t, Config{})
-	w.want(1, gpu(1))
-	w.cycle()
-	w.guarded("head gpu-1 gpu-2", "demand waits")
-	w.want(0, nil)
-	w.group("gpu").Replicas = 3
-	w.operate()
-	w.after(100 * time.Millisecond)
-	w.guarded("head gpu-1 gpu-2", "a pod without a node appeared")
-	w.kube.cluster.Workers[2].Node = "machine"
-	w.after(100 * time.Millisecond)
-	w.guarded("head gpu-1 gpu-2 gpu-3", "the pod got a node")
-}
-
-func TestAnIdleWorkerThatLeavesLosesItsGuardAtOnce(t *testing.T) {
+// TestADrainTakesTheGuardOfAnIdleWorkerOnly has both workers leave, because the maximum is lowered.
+func TestADrainTakesTheGuardOfAnIdleWorkerOnly(t *testing.T) {
 	w := protected(t, Config{})
 	w.ray.immortal = true
-	w.group("gpu").Max, w.group("gpu").IdleTimeout = 9, new(time.Second)
 	w.want(1, raydemand.Bundle{"nothing": raydemand.One}) // no group serves it
 	w.kube.cluster.Workers[1].Guard = nodepool.Guard{DoNotDisrupt: nodepool.MarkedByUs, Ours: true}
-	w.node(w.pod(1)).Idle = time.Hour
-	w.cycle()
-	if got := w.ray.drained(); len(got) != 1 {
-		t.Fatalf("drained %v, want the idle worker", got)
+	w.limit("gpu", 0)
+	if got := w.ray.drained(); len(got) != 2 {
+		t.Fatalf("drained %v, want both", got)
 	}
 	w.after(100 * time.Millisecond)
-	w.guarded("head gpu-1", "100 ms after the drain")
-}
-
-func TestADrainingWorkerKeepsItsGuardUntilItsWorkEnds(t *testing.T) {
-	w := protected(t, Config{})
-	w.cycle()
-	w.limit("gpu", 0)
-	for range 100 {
-		w.after(100 * time.Millisecond)
-	}
-	if n := w.node(w.pod(0)); n.Status != raydemand.Draining {
-		t.Fatalf("the busy worker is %s, want DRAINING", n.Status)
-	}
-	if !strings.Contains(w.guards(), "gpu-1") {
-		t.Errorf("guarded are %q, want the worker whose work goes on", w.guards())
-	}
+	w.guarded("head gpu-1", "100 ms after the drains")
+	w.seconds(10)
+	w.guarded("head gpu-1", "while the work of the first continues")
 }
 
 func TestNoGuardIsTakenAwayWhileRayIsUnknown(t *testing.T) {
 	w := protected(t, Config{})
 	w.cycle()
-	w.free(w.pod(0))
+	w.idles(w.pod(0))
 	w.ray.stateErr = errors.New("no answer")
-	for range 60 {
-		w.after(time.Second)
-	}
+	w.seconds(60)
 	w.guarded("head gpu-1", "Ray has not answered for a minute")
 	w.ray.stateErr = nil
 	w.ray.session = "session-2"
@@ -207,14 +155,6 @@ func secondRead(f func()) func() {
 	}
 }
 
-func TestAPatchThatFailsLeavesNoBusyWorkerUnguarded(t *testing.T) {
-	w := protected(t, Config{})
-	w.kube.applyErr = errors.New("the webhook is down")
-	w.want(5, gpu(1))
-	w.cycle()
-	w.guarded("head gpu-1 gpu-2", "the patch failed")
-}
-
 func TestGuardsAreWrittenAtABoundedRate(t *testing.T) {
 	config := Config{GuardsPerSecond: 20}
 	w := newWorld(t, config, gpuGroup("gpu", 100, 0, 100)).with(features{protectBusy: true}, config)
@@ -229,9 +169,7 @@ func TestGuardsAreWrittenAtABoundedRate(t *testing.T) {
 			t.Errorf("cycle %d: %d guards written, want at most %d", step, got, most)
 		}
 	}
-	for range 45 {
-		w.after(100 * time.Millisecond)
-	}
+	w.cycles(45, 100*time.Millisecond)
 	if got := len(w.kube.guarded); got != 101 {
 		t.Errorf("%d guards written after 4.5 s, want all 101", got)
 	}
@@ -260,92 +198,33 @@ func TestAGuardThatCannotBeWrittenIsReportedOnce(t *testing.T) {
 	}
 }
 
-func TestAConflictIsTriedAgainOnTheNewVersion(t *testing.T) {
-	w := protected(t, Config{})
-	old := clone(w.kube.cluster)
-	w.kube.cached = &old
-	for i := range w.kube.cluster.Workers {
-		w.kube.cluster.Workers[i].Guard.Version = "newer"
-	}
-	w.cycle()
-	w.after(100 * time.Millisecond)
-	w.guarded("head", "the caches are behind")
-	if tries := len(w.kube.guarded); tries != 2 {
-		t.Errorf("%d writes while the caches are behind, want one for the head and one for the worker", tries)
-	}
-	w.kube.cached = nil
-	w.after(100 * time.Millisecond)
-	w.guarded("head gpu-1", "the caches have caught up")
-}
-
-func TestARayClusterThatIsHandedBackLosesItsGuardsAsItsWorkEnds(t *testing.T) {
-	w := protected(t, Config{})
-	w.busy(w.pod(1))
-	w.cycle()
-	w.guarded("head gpu-1 gpu-2", "both workers are busy")
-	w.kube.cluster.Mode = nodepool.Shadow
-	w.free(w.pod(1))
-	for range 5 {
-		w.after(time.Second)
-	}
-	w.guarded("gpu-1", "in shadow, one worker is idle")
-	w.busy(w.pod(1))
-	w.after(100 * time.Millisecond)
-	w.guarded("gpu-1", "in shadow, a worker got work")
-}
-
-func TestAHeliostatThatNeverManagedARayClusterReportsItsGuardsAndLeavesThem(t *testing.T) {
-	w := protected(t, Config{})
-	w.cycle()
-	w.free(w.pod(0))
-	w.restart(Config{DefaultMode: nodepool.Shadow})
-	var d *addon.Decision
-	for range 10 {
-		d = w.after(time.Second)
-	}
-	w.guarded("head gpu-1", "another process only watches")
-	if !hasFinding(d, nodeguard.GuardLeft) {
-		t.Errorf("findings %v, want %s", d.Findings, nodeguard.GuardLeft)
-	}
-	w.features.protectBusy = false
-	w.restart(Config{})
-	if d = w.after(time.Second); !hasFinding(d, nodeguard.GuardLeft) {
-		t.Errorf("--protect-busy is off: findings %v, want %s", d.Findings, nodeguard.GuardLeft)
-	}
-	w.guarded("head gpu-1", "--protect-busy is off")
-}
-
-func TestGuardsStayWhereAnotherHeliostatTakesOver(t *testing.T) {
-	w := protected(t, Config{})
-	w.cycle()
-	w.free(w.pod(0))
-	w.kube.cluster.Head.Sidecar = nodepool.OurSidecar
-	var d *addon.Decision
-	for range 10 {
-		d = w.after(time.Second)
-	}
-	w.guarded("head gpu-1", "the sidecar manages the RayCluster")
-	if hasFinding(d, nodeguard.GuardLeft) {
-		t.Errorf("findings %v: the sidecar removes the guards", d.Findings)
-	}
-}
-
-// Heliostat adds the annotation that is missing. The one that the user wrote still says that the worker is to stay.
-func TestAWorkerThatItsUserProtectsIsNotGivenBack(t *testing.T) {
-	w := protected(t, Config{})
-	for i := range w.kube.cluster.Workers {
-		w.kube.cluster.Workers[i].Guard.DoNotDisrupt = nodepool.MarkedByUser
-	}
-	w.seconds(1)
-	if g := w.kube.cluster.Workers[0].Guard; g.SafeToEvict != nodepool.MarkedByUs || g.By() != nodepool.GuardedByUser {
-		t.Fatalf("guard %+v is by %q, want one annotation of each, which counts as the user's", g, g.By())
-	}
-	w.seconds(10)
-	if got, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu"}); !errors.Is(err, giveback.ErrRefused) ||
-		!strings.Contains(err.Error(), "its user keeps it from being evicted") {
-		t.Errorf("%+v, %v; want a refusal, also for the idle worker", got, err)
-	}
-	if got, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true}); err != nil || len(got.Workers) != 1 {
-		t.Errorf("with force: %+v, %v", got, err)
+// TestGuardsOfARayClusterThatIsNoLongerManaged has two workers with work, of which the second becomes idle.
+func TestGuardsOfARayClusterThatIsNoLongerManaged(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*world)
+		want   string
+		left   bool // a finding says that nobody removes them
+	}{
+		"handed back": {func(w *world) { w.kube.cluster.Mode = nodepool.Shadow }, "gpu-1", false},
+		"another process only watches": {func(w *world) { w.restart(Config{DefaultMode: nodepool.Shadow}) },
+			"head gpu-1 gpu-2", true},
+		"the flag is off in another process": {func(w *world) {
+			w.features.protectBusy = false
+			w.restart(Config{})
+		}, "head gpu-1 gpu-2", true},
+		"the sidecar manages it, and removes them": {func(w *world) { w.kube.cluster.Head.Sidecar = nodepool.OurSidecar },
+			"head gpu-1 gpu-2", false},
+	} {
+		w := protected(t, Config{})
+		w.busy(w.pod(1))
+		w.cycle()
+		w.guarded("head gpu-1 gpu-2", "both workers are busy")
+		c.change(w)
+		w.idles(w.pod(1))
+		d := w.seconds(10)
+		w.guarded(c.want, name)
+		if hasFinding(d, nodeguard.GuardLeft) != c.left {
+			t.Errorf("%s: findings %v", name, d.Findings)
+		}
 	}
 }

@@ -54,9 +54,7 @@ func TestAGangIsLaunchedWhenItsNodesAreThere(t *testing.T) {
 		t.Errorf("reasons %v", d.Plan.Groups[0].Reasons)
 	}
 	w.kube.cluster.Provisioning.Requests[0].CreatedAt = w.now
-	for range 20 {
-		w.after(time.Second)
-	}
+	w.seconds(20)
 	w.nothingWritten("the nodes are not there")
 	if asked := len(w.kube.provisions); asked != 1 {
 		t.Errorf("%d writes of ProvisioningRequests, want 1", asked)
@@ -81,54 +79,33 @@ func TestAGangIsLaunchedWhenItsNodesAreThere(t *testing.T) {
 	}
 }
 
-func TestAFailedProvisioningRequestLaunchesAsBefore(t *testing.T) {
-	w := provisioningWorld(t, Config{})
-	w.cycle()
-	w.answer(nodepool.CapacityFailed)
-	if d := w.after(time.Second); !hasFinding(d, provisioning.ProvisioningUnused) {
-		t.Error("no finding")
-	}
-	if got := w.lastChange().Replicas; got != 4 {
-		t.Errorf("replicas %d, want 4", got)
-	}
-}
-
-func TestARefusedProvisioningRequestDelaysNothing(t *testing.T) {
-	w := provisioningWorld(t, Config{})
-	w.kube.provisionErr = errors.New("forbidden")
-	if d := w.cycle(); !hasFinding(d, provisioning.ProvisioningUnwritten) {
-		t.Error("no finding")
-	}
-	w.after(time.Second)
-	if got := w.lastChange().Replicas; got != 4 {
-		t.Errorf("replicas %d, want 4", got)
+func TestALaunchThatCanHaveNoProvisioningRequestIsNotDelayed(t *testing.T) {
+	for finding, begin := range map[string]func(*world){
+		provisioning.ProvisioningUnwritten: func(w *world) { w.kube.provisionErr = errors.New("forbidden") },
+		provisioning.ProvisioningUnused:    func(w *world) { w.kube.cluster.Provisioning = nil },
+	} {
+		w := provisioningWorld(t, Config{})
+		begin(w)
+		if d := w.cycle(); !hasFinding(d, finding) {
+			t.Errorf("no finding %s", finding)
+		}
+		w.after(time.Second)
+		if got := w.lastChange().Replicas; got != 4 {
+			t.Errorf("%s: replicas %d, want 4", finding, got)
+		}
 	}
 }
 
-func TestInShadowNoProvisioningRequestIsCreated(t *testing.T) {
+func TestARayClusterInShadowHasNoProvisioningRequest(t *testing.T) {
 	w := provisioningWorld(t, Config{DefaultMode: nodepool.Shadow})
 	if d := w.cycle(); waits(d) || len(w.kube.provisions) > 0 {
 		t.Errorf("reasons %v, writes %v", d.Plan.Groups[0].Reasons, w.kube.provisions)
 	}
-}
-
-func TestARayClusterThatIsHandedBackLeavesNoProvisioningRequest(t *testing.T) {
-	w := provisioningWorld(t, Config{})
+	w = provisioningWorld(t, Config{})
 	w.cycle()
-	w.kube.cluster.Mode = nodepool.Shadow
+	w.kube.cluster.Mode = nodepool.Shadow // handed back
 	w.after(time.Second)
 	if left := len(w.kube.cluster.Provisioning.Requests); left > 0 {
 		t.Errorf("%d ProvisioningRequests are left", left)
-	}
-}
-
-func TestWithoutTheFlagAFindingSaysThatNobodyAsks(t *testing.T) {
-	w := provisioningWorld(t, Config{})
-	w.kube.cluster.Provisioning = nil
-	if d := w.cycle(); !hasFinding(d, provisioning.ProvisioningUnused) {
-		t.Error("no finding")
-	}
-	if got := w.lastChange().Replicas; got != 4 {
-		t.Errorf("replicas %d, want 4", got)
 	}
 }

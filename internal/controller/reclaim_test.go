@@ -11,7 +11,6 @@ import (
 	"heliostat.dev/heliostat/internal/addon/giveback"
 	"heliostat.dev/heliostat/internal/addon/reclaim"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	reservation "heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -148,6 +147,16 @@ func (p *pair) seconds(n int) (high, low *addon.Decision) {
 	return high, low
 }
 
+// untilTaken lets time pass until GPUs are reserved for the taker.
+func (p *pair) untilTaken() {
+	for range 100 {
+		if p.seconds(1); p.low.kube.cluster.GiveBack != nil {
+			return
+		}
+	}
+	p.t.Fatal("nothing is taken")
+}
+
 // have asserts how many workers each RayCluster has.
 func (p *pair) have(when string, high, low int) {
 	p.t.Helper()
@@ -192,8 +201,7 @@ func TestAHigherPriorityTakesIdleWorkersOnceAndTheyComeBack(t *testing.T) {
 	p.seconds(120)
 	p.have("while both work", 1, 3)
 	p.high.kube.cluster.IdleTimeout = time.Second
-	n := p.high.node(p.high.pod(0))
-	n.Status, n.Available, n.Activity = raydemand.Idle, n.Total.Clone(), nil
+	p.high.idles(p.high.pod(0))
 	p.seconds(30)
 	p.have("after the work of the taker", 0, 4)
 }
@@ -291,64 +299,14 @@ func TestWhatHasChangedSinceTheAskIsNotTaken(t *testing.T) {
 	}
 }
 
-// Demand that shrinks after the taker has looked is not taken for.
-func TestNoMoreIsTakenThanIsMissingWhenItIsTaken(t *testing.T) {
-	p := newPair(t, taking, 2, func(*pair) {})
-	p.high.want(4, gpu(1))
-	for i := range 60 {
-		if i == 23 { // after 25.3 s
-			p.high.want(1, gpu(1))
-		}
-		p.high.after(1100 * time.Millisecond)
-		p.low.after(1100 * time.Millisecond)
-		p.schedule()
-		if r := p.low.kube.cluster.GiveBack; r != nil {
-			if len(r.Workers) != 1 {
-				t.Errorf("%v of %d workers, want one", r, len(r.Workers))
-			}
-			return
-		}
-	}
-	t.Error("nothing is taken")
-}
-
 // equal gives both the same PriorityClass.
 func (p *pair) equal() { p.low.kube.cluster.Head.Priority = p.high.kube.cluster.Head.Priority }
-
-// A pod of two GPUs needs both of one node: one of each node would make no room, so the workers of one node go. A gang
-// that would not be whole gets nothing.
-func TestOnlyWhatMakesRoomIsTaken(t *testing.T) {
-	large := func(p *pair) {
-		g := p.high.group("gpu")
-		g.Resources[raydemand.GPU] = raydemand.Whole(2)
-		g.Pod.Requests = landing.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}
-		p.low.busy(p.low.pod(0)) // on the first node
-	}
-	p := newPair(t, taking, 2, large)
-	p.high.want(1, gpu(2))
-	p.seconds(100)
-	p.have("a pod of two GPUs", 1, 2)
-	if len(p.high.kube.cluster.Workers) == 1 && p.high.kube.cluster.Workers[0].Node != "n1" {
-		t.Errorf("it is on %s", p.high.kube.cluster.Workers[0].Node)
-	}
-	p = newPair(t, taking, 2, large)
-	p.high.ray.demand.Gangs = []raydemand.Gang{{ID: "g", Strategy: raydemand.StrictSpread, Bundles: []raydemand.Bundle{gpu(2), gpu(2)}}}
-	high, _ := p.seconds(100)
-	p.have("half a gang", 0, 4)
-	if shows(high, "") {
-		t.Errorf("findings %+v", high.Findings)
-	}
-}
 
 // The process restarts while a reservation holds: the budget and the reservation are in the annotations.
 func TestAReservationForATakerOutlastsARestart(t *testing.T) {
 	p := newPair(t, taking, 1, func(*pair) {})
 	p.high.want(1, gpu(1))
-	for range 100 {
-		if p.seconds(1); p.low.kube.cluster.GiveBack != nil {
-			break
-		}
-	}
+	p.untilTaken()
 	if r := p.low.kube.cluster.GiveBack; r == nil || r.Taker != "ml/high" || !r.Until.After(r.Deadline) {
 		t.Fatalf("reservation %+v", r)
 	}
@@ -381,11 +339,7 @@ func TestTheReservationEndsWithoutADrainIfTheTakerGoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, taking, 1, func(*pair) {})
 			p.high.want(1, gpu(1))
-			for range 100 {
-				if p.seconds(1); p.low.kube.cluster.GiveBack != nil {
-					break
-				}
-			}
+			p.untilTaken()
 			if p.low.kube.cluster.GiveBack == nil || len(p.low.ray.drained()) > 0 {
 				t.Fatalf("reservation %v, drained %v", p.low.kube.cluster.GiveBack, p.low.ray.drained())
 			}
@@ -408,11 +362,7 @@ func TestTheReservationForATakerOfAnotherShardEndsWhenItsPodsHaveNodes(t *testin
 	for _, placed := range []bool{true, false} {
 		p := newPair(t, taking, 1, func(*pair) {})
 		p.high.want(1, gpu(1))
-		for range 100 {
-			if p.seconds(1); p.low.kube.cluster.GiveBack != nil {
-				break
-			}
-		}
+		p.untilTaken()
 		until := p.low.kube.cluster.GiveBack.Until
 		p.high.features.market = reclaim.New(desks{p.high.kube.cluster.Key: p.high.kube.desk}, taking)
 		p.high.restart(Config{})
@@ -432,26 +382,6 @@ func TestTheReservationForATakerOfAnotherShardEndsWhenItsPodsHaveNodes(t *testin
 		if early := p.low.now.Before(until); early != placed || p.low.kube.cluster.GiveBack != nil || placed != (has == 1) {
 			t.Errorf("ended at %v of %v, the taker has %d workers on nodes", p.low.now, until, has)
 		}
-	}
-}
-
-// The minimum of the taker is above what it has: its pods exist, and the scheduler cannot place them.
-func TestPodsThatWaitForAFullPoolGetRoom(t *testing.T) {
-	p := newPair(t, taking, 2, func(p *pair) {})
-	p.high.group("gpu").Min = 2
-	high, _ := p.seconds(25)
-	if !shows(high, "would make room for 2 pods of group gpu") {
-		t.Errorf("findings %+v", high.Findings)
-	}
-	p.seconds(60)
-	p.have("with a minimum of two", 2, 2)
-	for _, pod := range p.high.kube.cluster.Workers {
-		if pod.Node == "" {
-			t.Errorf("%s has no node", pod.Pod)
-		}
-	}
-	if p.low.kube.cluster.GiveBack != nil {
-		t.Errorf("%v", p.low.kube.cluster.GiveBack)
 	}
 }
 
@@ -483,62 +413,6 @@ func TestActorsAreTakenOnlyIfTheRayClusterLetsThemMove(t *testing.T) {
 	p.low.kube.cluster.Consolidate = ""
 	p.seconds(620)
 	p.have("after the deadline, without the annotation", 0, 2)
-}
-
-// A worker whose only actor Ray restarts on another worker goes at the deadline. One with a task beside it stays.
-func TestARestartableActorIsTakenAtTheDeadline(t *testing.T) {
-	p := newPair(t, taking, 1, trains)
-	p.high.want(1, gpu(1))
-	p.seconds(120)
-	p.have("before the deadline", 0, 2)
-	if drained := p.low.ray.drained(); !slices.Equal(drained, []string{p.low.pod(1)}) {
-		t.Fatalf("drained %v, want %s", drained, p.low.pod(1))
-	}
-	p.seconds(560)
-	p.have("after the deadline", 1, 1)
-}
-
-// The room for the actor is in use when the deadline is over.
-func TestARestartableActorWithoutRoomIsNotTaken(t *testing.T) {
-	p := newPair(t, taking, 1, trains)
-	p.high.want(1, gpu(1))
-	p.seconds(120)
-	if drained := p.low.ray.drained(); !slices.Equal(drained, []string{p.low.pod(1)}) {
-		t.Fatalf("drained %v, want %s", drained, p.low.pod(1))
-	}
-	p.low.busy(p.low.pod(0))
-	p.seconds(560)
-	p.have("after the deadline", 0, 2)
-}
-
-// The machine of a worker goes, and its actor has no room but on the idle one.
-func TestAnIdleWorkerThatIsRoomForWorkThatLeavesIsNotTaken(t *testing.T) {
-	one := raydemand.Bundle{raydemand.CPU: raydemand.One}
-	p := newPair(t, taking, 1, func(*pair) {})
-	p.low.place(p.low.pod(0), raydemand.Resident{Class: "Trainer", Alive: true, Resources: one, Restarts: 3})
-	p.seconds(10)
-	p.low.kube.cluster.Workers[0].Going = departure.Of(departure.GKETermination, "soon").Until(p.low.now.Add(15 * time.Minute))
-	p.seconds(10)
-	p.high.want(1, gpu(1))
-	p.seconds(60)
-	if drained := p.low.ray.drained(); !slices.Equal(drained, []string{p.low.pod(0)}) {
-		t.Errorf("drained %v, want %s alone", drained, p.low.pod(0))
-	}
-	p.have("while the actor needs the room", 0, 2)
-}
-
-// The template says one GPU, and the workers have eight: the budget would count one.
-func TestWorkersWithOtherGPUsThanTheirGroupAreNotTaken(t *testing.T) {
-	p := newPair(t, taking, 1, func(*pair) {})
-	for i := range p.low.kube.cluster.Workers {
-		n := p.low.node(p.low.pod(i))
-		n.Total = n.Total.Clone()
-		n.Total[raydemand.GPU] = raydemand.Whole(8)
-		n.Available = n.Total.Clone()
-	}
-	p.high.want(2, gpu(1))
-	p.seconds(100)
-	p.have("with other GPUs", 0, 2)
 }
 
 // From the reservation until the pods of the taker are on nodes, their room is promised to it: a third RayCluster of

@@ -63,24 +63,11 @@ func (w *world) lastNothing(why string) {
 	}
 }
 
-func TestABusyWorkerIsNeverDrainedNorNamed(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
-	w.busy(w.pod(0))
-	w.busy(w.pod(1))
-	w.node(w.pod(1)).Idle = time.Hour // a figure that contradicts the status
-	for range 20 {
-		w.after(10 * time.Second)
-	}
-	w.nothingWritten("both workers run work")
-}
-
 func TestARefusedDrainKeepsTheWorkerAndIsNotRepeatedSoon(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
 	w.ray.refuse[w.pod(0)] = true
 	w.after(61 * time.Second)
-	for range 20 {
-		w.after(time.Second)
-	}
+	w.seconds(20)
 	if len(w.ray.drains) != 1 || w.kube.emitted(addon.ReasonDrainRefused) != 1 {
 		t.Errorf("%d drains and events %v, want one refusal: each one marks the node's actors", len(w.ray.drains), w.kube.events)
 	}
@@ -107,19 +94,6 @@ func TestALostAnswerToADrainCountsAsAcceptedUntilTheNodeIsSeenAlive(t *testing.T
 	}
 }
 
-func TestADrainedWorkerIsDeletedAfterARestartOfOurs(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
-	w.after(61 * time.Second) // both are drained now
-	w.restart(Config{})
-	w.after(100 * time.Millisecond)
-	w.lastNothing("a dead node's container may still come back")
-	w.after(31 * time.Second)
-	got := w.lastChange()
-	if got.Replicas != 0 || len(got.WorkersToDelete) != 2 {
-		t.Errorf("target = %+v, want both dead workers gone by name", got)
-	}
-}
-
 func TestACrashedWorkerIsReplacedByName(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 1))
 	w.cycle()
@@ -141,54 +115,44 @@ func TestACrashedWorkerIsReplacedByName(t *testing.T) {
 	}
 }
 
-func TestAMultiHostReplicaLeavesAsAUnit(t *testing.T) {
-	slice := gpuGroup("slice", 2, 0, 4)
-	slice.NumOfHosts = 2
-	w := newWorld(t, Config{}, slice)
-	w.busy(w.pod(3))
-	w.after(61 * time.Second)
-	w.after(100 * time.Millisecond)
-	got := w.lastChange()
-	if got.Replicas != 1 || len(got.WorkersToDelete) != 2 || slices.Contains(got.WorkersToDelete, w.pod(3)) {
-		t.Errorf("target = %+v, want one replica less and both of its hosts named", got)
-	}
-}
-
-func TestAMultiHostReplicaStaysWhenOneHostRefuses(t *testing.T) {
-	slice := gpuGroup("slice", 1, 0, 4)
-	slice.NumOfHosts = 2
-	w := newWorld(t, Config{}, slice)
-	w.ray.refuse[w.pod(1)] = true
-	w.after(61 * time.Second)
-	for range 50 {
-		w.after(time.Second)
-	}
-	w.lastNothing("one of its hosts still works")
-}
-
-func TestTheOtherHostsOfARefusedReplicaAreNotAsked(t *testing.T) {
-	slice := gpuGroup("slice", 1, 0, 4)
-	slice.NumOfHosts = 2
-	w := newWorld(t, Config{}, slice)
-	w.ray.refuse[w.pod(0)] = true
-	w.after(61 * time.Second)
-	if got := w.ray.drained(); !slices.Equal(got, []string{w.pod(0)}) {
-		t.Errorf("drained %v, want only the host that refused", got)
-	}
-}
-
-func TestAReplicaWhoseHostRefusedOnceLeavesInTheEnd(t *testing.T) {
-	slice := gpuGroup("slice", 1, 0, 4)
-	slice.NumOfHosts = 2
-	w := newWorld(t, Config{}, slice)
-	w.ray.refuse[w.pod(1)] = true
-	w.after(61 * time.Second)
-	w.ray.refuse = nil
-	for range 40 {
-		w.after(time.Second)
-	}
-	if got := w.lastChange(); got.Replicas != 0 || len(got.WorkersToDelete) != 2 {
-		t.Errorf("target = %+v, want the replica gone whole", got)
+func TestTheHostsOfAReplicaLeaveTogetherOrStay(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin  func(*world)
+		asked  int // the hosts that are asked to leave in the first round
+		leaves bool
+	}{
+		"both agree":      {func(*world) {}, 2, true},
+		"the first works": {func(w *world) { w.busy(w.pod(0)) }, 0, false},
+		"the second has work since the last look": {func(w *world) {
+			w.kube.onFresh = func() { w.busy(w.pod(1)) }
+		}, 0, false},
+		"the first refuses, so the second is not asked": {func(w *world) { w.ray.refuse[w.pod(0)] = true }, 1, false},
+		"the second refuses":                            {func(w *world) { w.ray.refuse[w.pod(1)] = true }, 2, false},
+		"the second refuses once": {func(w *world) {
+			w.ray.refuse[w.pod(1)] = true
+			w.ray.draining = func() {
+				if len(w.ray.drains) > 2 {
+					w.ray.refuse = nil
+				}
+			}
+		}, 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			slice := gpuGroup("slice", 1, 0, 4)
+			slice.NumOfHosts = 2
+			w := newWorld(t, Config{}, slice)
+			c.begin(w)
+			w.after(61 * time.Second)
+			if got := len(w.ray.drains); got != c.asked {
+				t.Errorf("drained %v at first, want %d hosts", w.ray.drained(), c.asked)
+			}
+			w.seconds(50)
+			if !c.leaves {
+				w.lastNothing("one of its hosts stays")
+			} else if got := w.lastChange(); got.Replicas != 0 || len(got.WorkersToDelete) != 2 {
+				t.Errorf("target = %+v, want the replica gone whole", got)
+			}
+		})
 	}
 }
 
@@ -212,9 +176,7 @@ func TestAPodWithoutAReplicaInAMultiHostGroupIsLeftAlone(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 5))
 	w.group("gpu").NumOfHosts, w.group("gpu").Replicas = 2, 0 // the pods are from before and have no replica's name
 	w.after(61 * time.Second)
-	for range 50 {
-		w.after(time.Second)
-	}
+	w.seconds(50)
 	w.nothingWritten("the operator would ignore their names")
 	if w.kube.freshReads > 0 {
 		t.Errorf("%d fresh lists, want none: there is nothing to confirm", w.kube.freshReads)
@@ -228,9 +190,7 @@ func TestAReplicaOfWhichAHostIsEndingCostsNoFreshListPerCycle(t *testing.T) {
 	w.after(61 * time.Second) // both are drained
 	w.kube.cluster.Workers[1].Terminating = true
 	w.kube.freshReads = 0
-	for range 50 {
-		w.after(100 * time.Millisecond)
-	}
+	w.cycles(50, 100*time.Millisecond)
 	if w.kube.freshReads > 0 {
 		t.Errorf("%d fresh lists, want none while the other host is there", w.kube.freshReads)
 	}
@@ -282,63 +242,6 @@ func TestAWorkerThatRefusedAndThenWorkedIsAskedAgainAfterTheIdleTimeoutAlone(t *
 	}
 }
 
-// On Ray 2.52 every job's end restarts every node's idle time (docs/reference/facts.md#idle-time-and-jobs): with a job
-// every ten seconds and a timeout of a minute, Ray's figure alone would keep every worker for ever.
-func TestShortJobsOnRay252DoNotKeepIdleWorkersForEver(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
-	w.kube.cluster.RayVersion = "2.52.0"
-	w.busy(w.pod(0))
-	for range 70 {
-		w.after(time.Second)
-		if w.now.Second()%10 == 0 {
-			for i := range w.ray.nodes {
-				if w.ray.nodes[i].Status == raydemand.Idle {
-					w.ray.nodes[i].Idle = time.Millisecond
-				}
-			}
-		}
-	}
-	if got := w.ray.drained(); len(got) != 1 || got[0] != w.pod(1) {
-		t.Errorf("drained %v, want the unused worker %s and not the busy one", got, w.pod(1))
-	}
-}
-
-// A Ray without that defect restarts a node's idle time only for a use, even when the head's restarts with it.
-func TestAWorkerThatWorksTogetherWithTheHeadIsNotIdle(t *testing.T) {
-	for _, version := range []string{"2.60.0", ""} {
-		w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
-		w.kube.cluster.RayVersion = version
-		for range 90 {
-			w.after(time.Second)
-			if w.now.Second()%10 == 0 {
-				w.node("llm-head").Idle, w.node(w.pod(0)).Idle = time.Millisecond, time.Millisecond
-			}
-		}
-		w.nothingWritten("version " + version + ": the worker is used every ten seconds")
-	}
-}
-
-func TestAWorkerThatJustJoinedIsNotDrainedForTheTimeItsRayletTookToStart(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
-	w.want(1, gpu(1))
-	w.after(100 * time.Millisecond)
-	w.operate()
-	w.joinAll()
-	pod := w.pod(0)
-	w.node(pod).Idle = 2 * time.Minute // its raylet started long ago
-	w.want(0, nil)                     // the work is being placed, or its demand was reported away
-	w.after(time.Second)
-	if drained := w.ray.drained(); len(drained) != 0 {
-		t.Fatalf("drained %v when it was first seen", drained)
-	}
-	for range 62 {
-		w.after(time.Second)
-	}
-	if drained := w.ray.drained(); len(drained) != 1 || drained[0] != pod {
-		t.Errorf("drained %v a minute after it was first seen, want %s", drained, pod)
-	}
-}
-
 // A worker that had work before a reading between two cycles showed it must not be drained as if the work were old.
 func TestAReadingBetweenCyclesShowsSinceWhenANodeWorks(t *testing.T) {
 	m, v := newMemory(), viewOf(1)
@@ -372,9 +275,7 @@ func TestABusyNodeIsFoundByAddressWhenItsInstanceIDIsNotThePods(t *testing.T) {
 		if state := d.Snapshot.Nodes[0].State; state != "RUNNING" {
 			t.Errorf("%s: the pod is %s, want RUNNING", name, state)
 		}
-		for range 65 {
-			d = w.after(time.Second)
-		}
+		d = w.seconds(65)
 		w.nothingWritten(name)
 		if hasFinding(d, observe.FindingOrphanNode) {
 			t.Errorf("%s: findings = %+v, want none: the node was found", name, d.Findings)
@@ -386,10 +287,7 @@ func TestNoPodWithoutANodeGoesWhileALivingNodeIsFoundInNoPod(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 5))
 	w.busy(w.pod(0))
 	w.otherID(w.pod(0), "i-0123", "192.168.7.7")
-	var d *addon.Decision
-	for range 65 {
-		d = w.after(time.Second)
-	}
+	d := w.seconds(65)
 	w.nothingWritten("the busy node may run in this very pod")
 	if !hasFinding(d, observe.FindingOrphanNode) {
 		t.Errorf("findings = %+v, want the node without a pod", d.Findings)

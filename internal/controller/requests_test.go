@@ -2,7 +2,6 @@ package controller
 
 import (
 	"bytes"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -106,9 +105,7 @@ func TestALeaseThatIsOverReleasesItsWorkersAndNobodyElses(t *testing.T) {
 	}
 
 	before := len(owned.updates)
-	for range 20 {
-		w.after(10 * time.Second)
-	}
+	w.cycles(20, 10*time.Second)
 	if len(owned.updates) != before {
 		t.Errorf("%d writes while nothing changes: %+v", len(owned.updates)-before, owned.updates[before:])
 	}
@@ -146,26 +143,6 @@ func TestAnEventOfWhatIsNotServedNamesTheRequestAndItsOwner(t *testing.T) {
 	}
 }
 
-func TestARenewedRequestCountsAgain(t *testing.T) {
-	w, _ := newOwnedWorld(t, 0)
-	w.ask("a", 1, 30*time.Second)
-	w.after(time.Minute)
-	w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestExpired})
-	if w.group("gpu").Replicas != 0 {
-		t.Fatal("an expired request launches workers")
-	}
-	w.request("a").RenewedAt = w.now
-	w.after(time.Second)
-	w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestWaiting})
-	if w.group("gpu").Replicas != 1 {
-		t.Error("a renewed request launches nothing")
-	}
-	w.after(time.Minute)
-	if n := w.kube.emitted(addon.ReasonRequestExpired); n != 2 {
-		t.Errorf("%d Events of two expiries", n)
-	}
-}
-
 func TestWhileRayDoesNotAnswerLeasesRunOnAndNothingElseIsReported(t *testing.T) {
 	w, _ := newOwnedWorld(t, 2)
 	w.ask("held", 2, 0)
@@ -184,34 +161,29 @@ func TestWhileRayDoesNotAnswerLeasesRunOnAndNothingElseIsReported(t *testing.T) 
 	}
 }
 
-func TestARequestForAClusterOfTheSameNameThatIsGoneDoesNotCount(t *testing.T) {
-	w, owned := newOwnedWorld(t, 0)
-	w.ask("old", 2, 0).ClusterUID = "uid-0"
-	w.cycle()
-	if w.group("gpu").Replicas != 0 || len(owned.updates) != 0 {
-		t.Errorf("replicas %d, reported %+v", w.group("gpu").Replicas, owned.updates)
-	}
-}
-
-func TestARequestThatIsTooManySaysSoAndDoesNotCount(t *testing.T) {
-	w, _ := newOwnedWorld(t, 0)
-	w.ask("many", 2, 0).TooMany = true
-	w.cycle()
-	got := w.request("many").Status
-	if got.State != raydemand.RequestCapped || got.Code != raydemand.CodeTooMany || !strings.Contains(got.Message, "400 requests of namespace ml come before it") || w.group("gpu").Replicas != 0 {
-		t.Errorf("status %+v, replicas %d", got, w.group("gpu").Replicas)
-	}
-	if got.ObservedRequest != w.request("many").Fingerprint() {
-		t.Errorf("the status is about %q, the request is %q", got.ObservedRequest, w.request("many").Fingerprint())
-	}
-}
-
-func TestAnUnreadableRequestIsReportedAndDoesNotCount(t *testing.T) {
-	w, _ := newOwnedWorld(t, 0)
-	w.ask("bad", 2, 0).Unreadable = "spec.bundles[0]: resources ask for nothing"
-	w.cycle()
-	if got := w.request("bad").Status; got.State != raydemand.RequestImpossible || got.Code != raydemand.CodeUnreadable || w.group("gpu").Replicas != 0 {
-		t.Errorf("status %+v, replicas %d", got, w.group("gpu").Replicas)
+func TestARequestThatDoesNotCountLaunchesNothingAndSaysWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		change      func(*nodepool.OwnedRequest)
+		state       raydemand.RequestState
+		code, says  string
+		notReported bool
+	}{
+		"for a RayCluster of that name that is gone": {change: func(r *nodepool.OwnedRequest) { r.ClusterUID = "uid-0" }, notReported: true},
+		"too many": {change: func(r *nodepool.OwnedRequest) { r.TooMany = true }, state: raydemand.RequestCapped,
+			code: raydemand.CodeTooMany, says: "400 requests of namespace ml come before it"},
+		"unreadable": {change: func(r *nodepool.OwnedRequest) { r.Unreadable = "spec.bundles[0]: resources ask for nothing" },
+			state: raydemand.RequestImpossible, code: raydemand.CodeUnreadable, says: "spec.bundles[0]"},
+	} {
+		w, owned := newOwnedWorld(t, 0)
+		c.change(w.ask("a", 2, 0))
+		w.cycle()
+		got := w.request("a").Status
+		if got.State != c.state || got.Code != c.code || !strings.Contains(got.Message, c.says) || w.group("gpu").Replicas != 0 {
+			t.Errorf("%s: status %+v, replicas %d", name, got, w.group("gpu").Replicas)
+		}
+		if c.notReported != (len(owned.updates) == 0) || !c.notReported && got.ObservedRequest != w.request("a").Fingerprint() {
+			t.Errorf("%s: reported %+v", name, owned.updates)
+		}
 	}
 }
 
@@ -286,25 +258,6 @@ func TestAReadOnlyProcessReportsNothingToOwners(t *testing.T) {
 	}
 }
 
-func TestTheSnapshotSaysSinceWhenARequestIsSatisfied(t *testing.T) {
-	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	request := func(state raydemand.RequestState, of string) nodepool.OwnedRequest {
-		r := nodepool.OwnedRequest{Owned: raydemand.Owned{ID: of, Owner: "ann", Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 2}}}}
-		r.Status = nodepool.OwnedStatus{State: state, Since: since, ObservedRequest: r.Fingerprint()}
-		return r
-	}
-	grown := request(raydemand.RequestSatisfied, "grown")
-	grown.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 3}}
-	cluster := &nodepool.Cluster{Owned: []nodepool.OwnedRequest{request(raydemand.RequestSatisfied, "satisfied"), request(raydemand.RequestWaiting, "waiting"), grown}}
-	got := map[string]time.Time{}
-	for _, of := range countedRequests(cluster, nil, since) {
-		got[of.ID] = of.SatisfiedSince
-	}
-	if diff := cmp.Diff(map[string]time.Time{"satisfied": since, "waiting": {}, "grown": {}}, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestARequestStaysSatisfiedSinceThenThoughItsStatusIsNotWritten(t *testing.T) {
 	w, owned := newOwnedWorld(t, 2)
 	owned.lost = true
@@ -344,23 +297,11 @@ func TestARequestStaysExpiredSinceThenThoughItsStatusIsNotWritten(t *testing.T) 
 	if got := last(); got.State != raydemand.RequestExpired || !got.Since.Equal(w.now) {
 		t.Errorf("its owner sees %+v of a lease that was renewed and is over again, want since %v", got, w.now)
 	}
-}
-
-// An object that a lagging watch shows as satisfied still is not planned as that once it was found to have lost what it
-// had.
-func TestWhatWasFoundOfARequestCountsBeforeWhatItsObjectStillSays(t *testing.T) {
-	w, owned := newOwnedWorld(t, 2)
-	w.ask("a", 2, 0)
-	w.cycle()
-	owned.lost = true
-	w.kube.cluster.Workers, w.ray.nodes = w.kube.cluster.Workers[:1], w.ray.nodes[:2]
+	w.request("a").RenewedAt = w.now
 	w.after(time.Second)
-	d := w.after(time.Second)
-	if got := w.request("a").Status.State; got != raydemand.RequestSatisfied {
-		t.Fatalf("the object says %s", got)
-	}
-	if got := d.Snapshot.OwnedRequests[0].SatisfiedSince; !got.IsZero() {
-		t.Errorf("it is planned as satisfied since %v", got)
+	w.after(time.Minute)
+	if n := w.kube.emitted(addon.ReasonRequestExpired); n != 2 {
+		t.Errorf("%d Events, want one more of an expiry after it was seen to count again", n)
 	}
 }
 
@@ -376,44 +317,15 @@ func TestWhatIsAsItsObjectSaysAgainIsReportedOnce(t *testing.T) {
 	if last := owned.updates[len(owned.updates)-1]; last.Status.State != raydemand.RequestWaiting {
 		t.Fatalf("its owner sees %+v", last.Status)
 	}
+	// What was found counts before what its object still says.
+	if d := w.after(time.Second); !d.Snapshot.OwnedRequests[0].SatisfiedSince.IsZero() {
+		t.Errorf("it is planned as satisfied since %v", d.Snapshot.OwnedRequests[0].SatisfiedSince)
+	}
 	w.kube.cluster.Workers, w.ray.nodes = workers, nodes
 	before := len(owned.updates)
-	for range 3 {
-		w.after(time.Second)
-	}
+	w.seconds(3)
 	if now := owned.updates[before:]; len(now) != 1 || now[0].Status.State != raydemand.RequestSatisfied {
 		t.Errorf("its owner sees %+v, want once that it is satisfied", now)
-	}
-}
-
-func TestNothingIsTakenAwayWhileItIsNotKnownWhatOwnersAskFor(t *testing.T) {
-	w, _ := newOwnedWorld(t, 3)
-	w.cycle()
-	w.kube.cluster.OwnedUnknown = "ResourceRequests have not been read yet"
-	w.pass(2 * time.Minute)
-	for range 10 {
-		w.after(20 * time.Second)
-	}
-	w.nothingWritten("some worker may be held")
-	if d, _ := w.c.Decision(key); d.Paused == "" {
-		t.Error("the pause is not reported")
-	}
-	w.kube.cluster.OwnedUnknown = ""
-	for range 10 {
-		w.after(20 * time.Second)
-	}
-	if w.group("gpu").Replicas == 3 && len(w.ray.drains) == 0 {
-		t.Error("what nobody asks for is kept")
-	}
-}
-
-func TestWhatIsKnownOfOwnersIsServedWhileTheRestIsNot(t *testing.T) {
-	w, _ := newOwnedWorld(t, 1)
-	w.kube.cluster.OwnedUnknown = "connection refused"
-	w.ask("more", 4, 0)
-	w.cycle()
-	if w.group("gpu").Replicas != 4 {
-		t.Errorf("%d replicas, want 4", w.group("gpu").Replicas)
 	}
 }
 
@@ -438,34 +350,6 @@ func TestTheHourOfAnExpiredRequestBeginsWithItsExpiredStatus(t *testing.T) {
 	}
 }
 
-// What was acknowledged is in the API server alone: whoever leads next finds it there, whatever the one before had
-// planned and not written.
-func TestWhatALeaderAcknowledgedTheNextOnePlans(t *testing.T) {
-	for name, before := range map[string]func(*world){
-		"it never looked": func(*world) {},
-		"its patch failed": func(w *world) {
-			w.kube.applyErr = errors.New("connection refused")
-			w.cycle()
-			w.kube.applyErr = nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, owned := newOwnedWorld(t, 0)
-			w.ask("a", 3, 10*time.Minute)
-			before(w)
-			if w.group("gpu").Replicas != 0 {
-				t.Fatal("it was planned and written before its leader was killed")
-			}
-			w.restart(Config{Owned: owned})
-			w.after(time.Second)
-			if got := w.group("gpu").Replicas; got != 3 {
-				t.Errorf("%d replicas by the next leader, want 3", got)
-			}
-			w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestWaiting})
-		})
-	}
-}
-
 // A leader whose clock is an hour ahead reports leases as expired. With the next leader, whose clock is right, they hold
 // for what they have left.
 func TestALeaseOutlivesALeaderWhoseClockIsAhead(t *testing.T) {
@@ -476,9 +360,7 @@ func TestALeaseOutlivesALeaderWhoseClockIsAhead(t *testing.T) {
 	w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestExpired})
 	w.now = w.now.Add(-time.Hour + time.Minute)
 	w.restart(Config{Owned: owned})
-	for range 3 {
-		w.after(time.Minute)
-	}
+	w.cycles(3, time.Minute)
 	w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestWaiting})
 	w.after(10 * time.Minute)
 	w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestExpired})

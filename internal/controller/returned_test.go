@@ -64,9 +64,7 @@ func TestAPodThatCameBackToLifeIsNotTakenAsDrainedAgain(t *testing.T) {
 	}
 	w.after(time.Second)
 	w.ray.nodes = all
-	for range 3 {
-		w.after(time.Second)
-	}
+	w.seconds(3)
 	w.lastNothing("its node is left out, and was never drained")
 }
 

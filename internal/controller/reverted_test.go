@@ -98,22 +98,6 @@ func TestADrainedWorkerIsNotNamedDuringAFight(t *testing.T) {
 	}
 }
 
-func TestOneRevertPausesNothing(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9))
-	w.want(2, gpu(1))
-	w.after(time.Second)
-	w.lastChange()
-	w.sync(1)
-	w.want(0, nil)
-	d := w.after(2 * time.Minute)
-	if !d.Reverted || d.Paused != "" || reverted(d) || len(w.ray.drained()) != 1 {
-		t.Errorf("reverted %v, paused %q, findings %+v, drained %v, want the idle worker drained", d.Reverted, d.Paused, d.Findings, w.ray.drained())
-	}
-	if d := w.after(time.Second); d.Reverted {
-		t.Error("the same revert was reported twice")
-	}
-}
-
 func TestAFightThatOnlyAFreshReadShowsStopsTheReductionOfThatCycle(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9))
 	wrote := 0

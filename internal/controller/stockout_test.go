@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,8 +11,10 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -48,35 +51,150 @@ func (w *world) untilServed(limit time.Duration) time.Duration {
 	return limit + 1
 }
 
-func TestTheNextGroupServesSoonAfterProofThatTheFirstIsOutOfStock(t *testing.T) {
+const insufficient = "NodeClaim g1-w6sh8 event: insufficient capacity, all requested instance types were unavailable"
+
+func refusedBy(message string) func(*nodepool.Worker) {
+	return func(p *nodepool.Worker) {
+		p.NodeRefused, p.NodePromised, p.ByKarpenter = message, false, true
+		p.LaunchFailed = message == insufficient
+	}
+}
+
+// TestWhenTheNextGroupServes has two equal groups. Pods of the first, which is preferred, find no node.
+func TestWhenTheNextGroupServes(t *testing.T) {
+	pods := func(set func(*nodepool.Worker)) func(*world) {
+		return func(w *world) {
+			for i := range w.kube.cluster.Workers {
+				set(&w.kube.cluster.Workers[i])
+			}
+		}
+	}
+	group := func(set func(*nodepool.WorkerGroup)) func(*world) { return func(w *world) { set(w.group("a-first")) } }
+	coming := func(launched, requested int) func(*world) {
+		return group(func(g *nodepool.WorkerGroup) {
+			g.Incoming = landing.Incoming{Launched: launched, Requested: requested}
+		})
+	}
+	nothing, promised := func(*nodepool.Worker) {}, func(p *nodepool.Worker) { p.NodePromised, p.ByKarpenter = true, true }
+	held := func(p *nodepool.Worker) { p.Unschedulable, p.GangHeld = "", "resource gap: 2" }
+	const read, minute = nodepool.NodeClaimsRead, time.Minute
 	for name, c := range map[string]struct {
-		unplaced    func(*nodepool.Worker)
+		wanted   int64 // 2 unless it is set
+		claims   nodepool.NodeClaimsState
+		unplaced func(*nodepool.Worker)
+		begin    func(*world) // changes more
+		then     func(*world) // happens after 11 s
+		// from and until are between when the next group serves; without until, it does not within from.
 		from, until time.Duration
+		second      int // the replicas of the next group; all that are wanted unless it is set
+		says        string
+		finding     string
 	}{
-		"a node autoscaler refuses": {func(p *nodepool.Worker) { p.NodeRefused = "1 in backoff after failed scale-up" }, 5 * time.Second, 10 * time.Second},
-		"nobody adds a node":        {func(*nodepool.Worker) {}, time.Minute, 65 * time.Second},
-		"a node is promised":        {func(p *nodepool.Worker) { p.NodePromised = true }, 5 * time.Minute, 5*time.Minute + 5*time.Second},
+		"a node autoscaler refuses": {unplaced: func(p *nodepool.Worker) { p.NodeRefused = "1 in backoff after failed scale-up" },
+			from: 5 * time.Second, until: 10 * time.Second, says: "no node is available for 2 pods"},
+		"nobody adds a node": {unplaced: nothing, from: minute, until: minute + 5*time.Second},
+		"a node is promised": {unplaced: func(p *nodepool.Worker) { p.NodePromised = true },
+			from: 5 * minute, until: 5*minute + 5*time.Second},
+		"without Events, only the allocation timeout is proof": {unplaced: nothing, from: 5 * minute, until: 5*minute + 5*time.Second,
+			begin: func(w *world) { w.kube.cluster.ProvisionersSeen = false }},
+		"the API server refuses the pods": {unplaced: nothing, from: minute, until: 5*minute + 5*time.Second,
+			begin: func(w *world) { w.kube.cluster.Workers = nil }},
+		"three of four pods have a node": {wanted: 4, from: 5 * time.Second, until: 10 * time.Second, second: 1,
+			unplaced: func(p *nodepool.Worker) { p.NodeRefused = "max node group size reached" },
+			begin: func(w *world) {
+				for i := range w.kube.cluster.Workers[:3] {
+					p := &w.kube.cluster.Workers[i]
+					p.Unschedulable, p.NodeRefused, p.Node, p.ScheduledAt = "", "", fmt.Sprint("node-", i), w.now
+				}
+			}},
+		"NodeClaims hold all pods, whatever is said of them": {wanted: 8, claims: read, begin: coming(8, 0), from: 4 * minute,
+			unplaced: refusedBy("all available instance types exceed limits for nodepool"),
+			says:     "Karpenter has launched nodes for 8 of them"},
+		"NodeClaims are requested": {claims: read, unplaced: nothing, begin: coming(0, 2), from: 2 * minute},
+		"NodeClaims hold five of eight": {wanted: 8, claims: read, begin: coming(5, 0), from: 21 * time.Second, until: 23 * time.Second,
+			unplaced: refusedBy("all available instance types exceed limits for nodepool (NodePool=g2)"),
+			second:   3, says: "3 pods, for example"},
+		"Karpenter refuses in its next round": {claims: read, from: 21 * time.Second, until: 23 * time.Second,
+			unplaced: refusedBy("all available instance types exceed limits for nodepool (NodePool=g2)")},
+		"Karpenter refuses, and NodeClaims are not read": {claims: nodepool.NodeClaimsForbidden, from: 2 * minute,
+			until: 2*minute + 30*time.Second, unplaced: refusedBy("all available instance types exceed limits for nodepool (NodePool=g2)")},
+		"the next pool has a NodeClaim after a failed launch": {claims: read, unplaced: refusedBy(insufficient),
+			then: coming(2, 0), from: 2 * minute},
+		"the next round refuses after a failed launch": {claims: read, unplaced: refusedBy(insufficient),
+			from: 12 * time.Second, until: 15 * time.Second, then: pods(func(p *nodepool.Worker) {
+				refusedBy("nodepool requirements filtered out all available instance types")(p)
+				p.RefusedAfterLaunch = true
+			})},
+		"silence, and NodeClaims are not read": {claims: nodepool.NodeClaimsForbidden, unplaced: nothing,
+			from: 5 * minute, until: 5*minute + 5*time.Second},
+		"no NodeClaim keeps a promise": {claims: read, unplaced: promised, from: minute, until: minute + 5*time.Second},
+		"the refused pods run": {claims: read, unplaced: refusedBy("no instance type has enough resources"), from: 2 * minute,
+			then: pods(func(p *nodepool.Worker) { p.Unschedulable, p.Node, p.ScheduledAt = "", "n", p.CreatedAt })},
+		"no NodePool has a machine": {claims: read, unplaced: refusedBy(insufficient), until: 2 * time.Second,
+			begin: group(func(g *nodepool.WorkerGroup) { g.OutOfStock = "no machine of NodePool g1" })},
+		"other launches failed, and these are promised": {claims: read, unplaced: promised, from: 10 * time.Second,
+			begin: group(func(g *nodepool.WorkerGroup) { g.OutOfStock = "no machine of NodePool g1" })},
+		"pods wait for quota": {unplaced: func(p *nodepool.Worker) { p.Unschedulable, p.Gated = "", true },
+			from: 15 * minute, finding: observe.FindingGated},
+		"pods wait for their gang": {unplaced: held, from: 15 * minute, finding: observe.FindingGangHeld},
+		// What a gang scheduler says of a pod does not always show that the gang has no room.
+		"pods wait for their gang for long": {unplaced: held, from: 15 * minute, until: 40 * minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := twoGroups(t, Config{}, 2, c.unplaced)
-			if took := w.untilServed(c.until); took < c.from || took > c.until {
-				t.Fatalf("the second group was launched after %v, want between %v and %v", took, c.from, c.until)
+			wanted := cmp.Or(c.wanted, 2)
+			w := twoGroups(t, Config{}, wanted, c.unplaced)
+			w.kube.cluster.NodeClaims = c.claims
+			if c.begin != nil {
+				c.begin(w)
 			}
-			if got := w.group("b-second").Replicas; got != 2 {
-				t.Errorf("the second group has %d replicas, want 2", got)
+			took := time.Duration(0)
+			if c.then != nil {
+				if took = w.untilServed(11 * time.Second); took <= 11*time.Second {
+					t.Fatalf("the next group serves after %v", took)
+				}
+				c.then(w)
 			}
-			if w.kube.emitted(addon.ReasonGroupFailing) != 1 {
-				t.Errorf("events = %v, want GroupFailing once", w.kube.events)
+			took += w.untilServed(cmp.Or(c.until, c.from) - took)
+			served, second := w.group("b-second").Replicas > 0, cmp.Or(c.second, int(wanted))
+			if served != (c.until > 0) || served && (took < c.from || w.group("b-second").Replicas != second) {
+				t.Errorf("after %v the next group has %d replicas, want %d between %v and %v", took, w.group("b-second").Replicas, second, c.from, c.until)
+			}
+			if w.kube.emitted(addon.ReasonGroupFailing) > 0 != served {
+				t.Errorf("Events %v", w.kube.events)
+			}
+			d := w.after(time.Second)
+			if got := fmt.Sprint(d.Plan.Groups[0].Reasons, d.Snapshot.Groups[0].Closed); !strings.Contains(got, c.says) {
+				t.Errorf("reasons %s, want in them %q", got, c.says)
+			}
+			if c.finding != "" && !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == c.finding && f.Seen == "2 pods" }) {
+				t.Errorf("findings %+v, want that 2 pods wait", d.Findings)
 			}
 		})
 	}
 }
 
-func TestWithoutEventsOnlyTheAllocationTimeoutIsProof(t *testing.T) {
-	w := twoGroups(t, Config{AllocationTimeout: time.Minute}, 1, func(*nodepool.Worker) {})
-	w.kube.cluster.ProvisionersSeen = false
-	if took := w.untilServed(2 * time.Minute); took < time.Minute {
-		t.Errorf("the second group was launched after %v although a node may be on its way unseen", took)
+func TestAClosedGroupOpensWhenANodeClaimIsLaunchedForIt(t *testing.T) {
+	w := twoGroups(t, Config{}, 2, refusedBy(insufficient))
+	w.kube.cluster.NodeClaims = nodepool.NodeClaimsRead
+	w.untilServed(time.Minute)
+	if d := w.after(time.Second); d.Snapshot.Groups[0].Closed == "" {
+		t.Fatal("the first group is open")
+	}
+	w.group("a-first").Incoming = landing.Incoming{Launched: 2}
+	if d := w.after(time.Second); d.Snapshot.Groups[0].Closed != "" {
+		t.Errorf("closed = %q although there is stock again", d.Snapshot.Groups[0].Closed)
+	}
+}
+
+func TestAWorkerWhoseNodeIsGoneServesNothing(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("a", 1, 0, 4))
+	w.operate()
+	w.joinAll()
+	w.cycle()
+	w.kube.cluster.Workers[0].NodeGone = true
+	w.want(1, gpu(1))
+	if d := w.after(time.Second); d.Plan.Launch["a"] != 1 {
+		t.Errorf("launches %v, want a worker in place of the one on the dead node", d.Plan.Launch)
 	}
 }
 
@@ -99,71 +217,6 @@ func TestACoolingGroupIsReportedWithItsSecondsAndKeepsItsPods(t *testing.T) {
 	d = w.after(time.Second)
 	if len(d.Plan.InfeasibleRequests) != 1 || d.Plan.InfeasibleRequests[0].Reason.Code != planner.CoolingDown {
 		t.Errorf("unmet = %+v, want it cooling down when no other group is left", d.Plan.InfeasibleRequests)
-	}
-}
-
-func TestOnlyPodsWithoutANodeAreServedByTheNextGroup(t *testing.T) {
-	starting := 0
-	w := twoGroups(t, Config{}, 4, func(p *nodepool.Worker) {
-		if starting < 3 {
-			starting++
-			p.Unschedulable, p.Node = "", fmt.Sprint("node-", starting)
-			return
-		}
-		p.NodeRefused = "max node group size reached"
-	})
-	for i := range w.kube.cluster.Workers {
-		if p := &w.kube.cluster.Workers[i]; p.Node != "" {
-			p.ScheduledAt = w.now
-		}
-	}
-	w.untilServed(time.Minute)
-	if got := w.group("b-second").Replicas; got != 1 {
-		t.Errorf("the second group has %d replicas, want 1: three of the first group's pods have a node and are starting", got)
-	}
-}
-
-func TestThePreferredGroupIsTakenAgainAfterItHasRecovered(t *testing.T) {
-	w := twoGroups(t, Config{}, 1, func(p *nodepool.Worker) { p.NodeRefused = "max node group size reached" })
-	w.untilServed(time.Minute)
-	w.operate()
-	for i := range w.kube.cluster.Workers {
-		if p := &w.kube.cluster.Workers[i]; p.Group == "b-second" {
-			p.Unschedulable, p.NodeRefused = "", ""
-		}
-	}
-	// The second group's worker joins and works. The stuck pod is withdrawn by the allocation timeout.
-	second := slices.IndexFunc(w.kube.cluster.Workers, func(p nodepool.Worker) bool { return p.Group == "b-second" })
-	stuck := w.kube.cluster.Workers[0]
-	w.kube.cluster.Workers = w.kube.cluster.Workers[second:]
-	w.joinAll()
-	w.kube.cluster.Workers = append([]nodepool.Worker{stuck}, w.kube.cluster.Workers...)
-	w.busy(w.kube.cluster.Workers[1].Pod)
-	w.want(0, nil)
-	for range 310 {
-		w.after(time.Second)
-		w.operate()
-	}
-	if got := w.group("a-first").Replicas; got != 0 {
-		t.Fatalf("the first group keeps %d replicas that nobody waits for", got)
-	}
-	w.want(1, gpu(1))
-	d := w.after(time.Second)
-	if got := d.Snapshot.Groups[0].RecoverableScore; got == nil || *got < 0.4 || *got > 0.7 {
-		t.Errorf("score = %v five minutes after the failure, want about a half", got)
-	}
-	if d.Plan.Launch["b-second"] != 1 {
-		t.Errorf("launches %v while the first group recovers, want the second", d.Plan.Launch)
-	}
-	w.want(0, nil)
-	w.group("b-second").Replicas = 1
-	for range 330 {
-		w.after(time.Second)
-	}
-	w.want(1, gpu(1))
-	d = w.after(time.Second)
-	if d.Plan.Launch["a-first"] != 1 {
-		t.Errorf("launches %v eleven minutes after the failure, want the preferred group: %+v", d.Plan.Launch, d.Plan.Groups)
 	}
 }
 
@@ -265,4 +318,50 @@ func TestConservativeGrowthBeginsWithAtMostFiveAndGetsThere(t *testing.T) {
 	if got := w.group("test-group").Replicas; got != c.Expect.Launch["test-group"] {
 		t.Errorf("in the end %d are asked for, want %d", got, c.Expect.Launch["test-group"])
 	}
+}
+
+// tried returns a group whose pods no known node can hold.
+func tried(name string) nodepool.WorkerGroup {
+	g := gpuGroup(name, 0, 0, 8)
+	g.Landing = &landing.Answer{State: landing.Trying, Why: "node n1 has nvidia.com/gpu 0 where 1 is needed"}
+	return g
+}
+
+// TestPodsWithoutQuotaGoByNameAndTheNextGroupGrowsInTheSamePatch has an elastic RayCluster of which Kueue grants two pods
+// of five: those stay, whether they have work or not.
+func TestPodsWithoutQuotaGoByNameAndTheNextGroupGrowsInTheSamePatch(t *testing.T) {
+	preferred := gpuGroup("od", 2, 0, 10)
+	preferred.Priority = 1
+	w := newWorld(t, Config{}, preferred, gpuGroup("spot", 0, 0, 10))
+	w.works(w.pod(0))
+	w.group("od").Replicas = 5
+	w.operate()
+	for i := range w.kube.cluster.Workers {
+		p := &w.kube.cluster.Workers[i]
+		p.Gated = !p.Running
+	}
+	w.kube.cluster.Queue = nodepool.Queue{Name: "research", Mark: "label", Elastic: true, Quota: &nodepool.Quota{
+		Elastic: true, Admitted: true, Unbounded: "unknown", Granted: map[string]int{"od": 2, "spot": 0},
+		Pending: &nodepool.PendingWorkload{Name: "w", Version: "1", Pods: map[string]int{"od": 5, "spot": 0}, Judged: true,
+			Message: "couldn't assign flavors to pod set od: insufficient unused quota"}}}
+	w.want(4, gpu(1))
+	d := w.after(time.Second)
+	if i := slices.IndexFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == observe.FindingGated }); i < 0 ||
+		!strings.Contains(d.Findings[i].Why, "Kueue: couldn't assign flavors") {
+		t.Errorf("findings %+v, want what Kueue says of the pods that wait", d.Findings)
+	}
+	if len(w.kube.changes) != 1 || len(w.kube.changes[0].Targets) != 2 {
+		t.Fatalf("changes %+v, want one patch of both groups", w.kube.changes)
+	}
+	od, spot := w.kube.changes[0].Targets[0], w.kube.changes[0].Targets[1]
+	gated := []string{w.pod(2), w.pod(3), w.pod(4)}
+	if len(od.WorkersToDelete) == 0 || od.Replicas != 5-len(od.WorkersToDelete) || spot.Replicas < len(od.WorkersToDelete) ||
+		slices.ContainsFunc(od.WorkersToDelete, func(pod string) bool { return !slices.Contains(gated, pod) }) {
+		t.Errorf("targets %+v and %+v, want pods without quota named, and as many of the other group", od, spot)
+	}
+	w.kube.changes, w.kube.cluster.Suspended = nil, true
+	if d := w.after(time.Minute); d.Mode != nodepool.Shadow {
+		t.Errorf("mode %s while Kueue suspends it", d.Mode)
+	}
+	w.lastNothing("Kueue holds it back")
 }

@@ -109,6 +109,19 @@ func (w *world) after(d time.Duration) *addon.Decision {
 	return w.cycle()
 }
 
+// cycles moves the clock before each of so many cycles, and returns what the last one decided.
+func (w *world) cycles(n int, pause time.Duration) (d *addon.Decision) {
+	w.t.Helper()
+	for range n {
+		d = w.after(pause)
+	}
+	return d
+}
+
+// seconds has a cycle each second, minutes each half minute.
+func (w *world) seconds(n int) *addon.Decision { return w.cycles(n, time.Second) }
+func (w *world) minutes(n int) *addon.Decision { return w.cycles(2*n, 30*time.Second) }
+
 func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	for i := range w.ray.nodes {
@@ -184,6 +197,12 @@ func (w *world) busy(pod string) {
 	n := w.node(pod)
 	n.Status, n.Idle, n.Available = raydemand.Running, 0, raydemand.Bundle{}
 	n.Activity = []string{raydemand.ActiveWorkers}
+}
+
+// idles ends all work of the node.
+func (w *world) idles(pod string) {
+	n := w.node(pod)
+	n.Status, n.Available, n.Activity, n.Idle = raydemand.Idle, n.Total.Clone(), nil, 0
 }
 
 // works makes pods busy for so long that Ray shows what it has placed there.

@@ -200,6 +200,12 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 			f.leaves(nil)
 			f.worker("b", "h", 0)
 		}, giveback.Ask{GPUs: 1, Group: "h"}, "with force all can (b: it is idle, but work that leaves another worker needs its room)"},
+		"an idle one that is the only room of work whose machine goes": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.serves("a", "h")
+			f.leaves(departure.Of(departure.GKETermination, "soon"))
+			f.worker("b", "h", 0)
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "work that leaves another worker needs its room"},
 		"not all idle ones are room": {func(f *fleet) {
 			f.group("h", 1, 0)
 			f.serves("a", "h")

@@ -51,17 +51,22 @@ func TestTheFewestWorkersThatMakeRoomAreChosen(t *testing.T) {
 		gpus, demand, left int64
 		pods               int64 // that have room then
 		workers            int
+		stays              bool // a worker of the first node
 	}{
-		"one pod of one GPU":                       {1, 1, 8, 1, 1},
-		"no more than is wanted":                   {1, 3, 8, 3, 3},
-		"all GPUs of one node":                     {8, 1, 8, 1, 8},
-		"half of a node":                           {4, 1, 8, 1, 4},
-		"no more than the budget":                  {1, 20, 8, 8, 8},
-		"whole pods within the budget":             {4, 3, 8, 2, 8},
-		"more than the budget, if less is no room": {8, 1, 4, 1, 8},
+		"one pod of one GPU":                       {1, 1, 8, 1, 1, false},
+		"no more than is wanted":                   {1, 3, 8, 3, 3, false},
+		"all GPUs of one node":                     {8, 1, 8, 1, 8, false},
+		"all GPUs of the second node":              {8, 1, 8, 1, 8, true},
+		"half of a node":                           {4, 1, 8, 1, 4, false},
+		"no more than the budget":                  {1, 20, 8, 8, 8, false},
+		"whole pods within the budget":             {4, 3, 8, 2, 8, false},
+		"more than the budget, if less is no room": {8, 1, 4, 1, 8, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, offers := fullPool(3, c.gpus, c.demand)
+			if c.stays {
+				offers = offers[1:]
+			}
 			room := newWhatIf(o)
 			if !room.short() {
 				t.Fatalf("the pool is not full: %+v", o.Intent.Plan.Groups)
