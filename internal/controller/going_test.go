@@ -62,10 +62,12 @@ func TestABusyWorkerWhoseMachineGoesIsDrainedReplacedAndNamedWhenEmpty(t *testin
 		t.Errorf("%d Events of the worker, want 1", got)
 	}
 
-	w.operate() // the replacement
+	w.operate() // the replacement, which starts slowly
+	w.kube.cluster.IdleTimeout = 5 * time.Second
 	w.seconds(20)
 	w.lastNothing("the replacement is on its way, and the worker has work")
 	w.joinAll()
+	w.kube.cluster.IdleTimeout = time.Minute
 	w.seconds(20)
 	w.lastNothing("the worker has work")
 	if got := w.ray.drained(); len(got) != 1 || w.kube.emitted(addon.ReasonWorkerGoing) != 1 {
