@@ -43,7 +43,7 @@ func besideOthers(t *testing.T, more ...nodepool.WorkerGroup) *world {
 	w := newWorld(t, Config{}, append([]nodepool.WorkerGroup{group}, more...)...)
 	stock := stockOfGPUs(4)
 	w.kube.cluster.Stock = stock
-	places, pods := stock.Places([]landing.Kind{stock.KindOf("gpu", &group.Pod)}, nil)
+	places, pods := stock.Places([]landing.Kind{stock.KindOf("gpu", &group.Pod)})
 	w.kube.cluster.Places, w.kube.cluster.Groups[0].Kind = places, &pods[0]
 	return w
 }

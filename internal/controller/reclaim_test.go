@@ -112,7 +112,7 @@ func (p *pair) schedule() {
 	stock := landing.NodesOf(nodes, landing.Pools{Rooms: []landing.Room{{Pool: "p", Nodes: int64(len(nodes)), MaxNodes: new(int64), MayAddNodes: &none}}})
 	for _, w := range []*world{p.high, p.low} {
 		c := &w.kube.cluster
-		places, pods := stock.Places([]landing.Kind{stock.KindOf("gpu", &c.Groups[0].Pod)}, nil)
+		places, pods := stock.Places([]landing.Kind{stock.KindOf("gpu", &c.Groups[0].Pod)})
 		c.Stock, c.Places, c.Groups[0].Kind, c.Groups[0].Bound = stock, places, &pods[0], 0
 		for i := range c.Workers {
 			if c.Workers[i].Node != "" {

@@ -131,12 +131,7 @@ var (
 	}
 	poolAttributes = map[string]attribute{
 		"pods": {"maxPods", number}, "resource": {"resource", text}, "units": {"units", number},
-		"profile-fixed": {"profileFixed", isYes}, "shares": {"shares", shares},
-		"cards": {"cards", listOf(fields(cardAttributes))},
-	}
-	cardAttributes = map[string]attribute{
-		"product": {"product", text}, "count": {"count", number}, "busy": {"busy", number},
-		"cut": {"cut", cut},
+		"shares": {"shares", shares},
 	}
 	nodeAttributes = map[string]attribute{
 		"for": {"idleSeconds", seconds}, "labels": {"labels", texts}, "placed": {"placedLabels", texts},
@@ -364,13 +359,6 @@ func shares(r *reader) any {
 		units, capacity, _ := strings.Cut(r.text("UNITS/CAPACITY"), "/")
 		all = append(all, object{"resource": name, "units": json.Number(units), "capacity": json.Number(capacity)})
 	})
-	return all
-}
-
-// cut reads profiles with counts such as {1g.5gb: 7}.
-func cut(r *reader) any {
-	var all []any
-	r.each(func(profile string) { all = append(all, object{"profile": profile, "count": number(r)}) })
 	return all
 }
 

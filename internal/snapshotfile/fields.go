@@ -75,8 +75,6 @@ var rules = map[string]fieldRule{
 	"PoolShare.resource":    {Unique: true},
 	"PoolShare.units":       {Least: 1, Most: math.MaxInt32, Default: 1},
 	"PoolShare.capacity":    {Most: math.MaxInt64 / 4},
-	"CutCards.count":        {Least: 1, Most: model.MaxCount, Default: 1},
-	"Cut.count":             {Least: 1, Most: model.MaxCount, Default: 1},
 
 	"Node.pod": {Unique: true},
 	"Node.state": {Required: true,

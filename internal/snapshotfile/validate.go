@@ -14,7 +14,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -164,17 +163,6 @@ func (c *checker) together(at fieldpath.Path, part any) {
 		}
 	case *model.Slice:
 		c.slice(at, v)
-	case *sharing.CutCards:
-		product, known := gpuinfo.ProductNamed(v.Product)
-		if !known {
-			c.add(at.Key("product"), v.Product, "a product that can be cut with MIG, such as A100 40GB")
-			return
-		}
-		for i, cut := range v.Cut {
-			if _, has := product.Profile(cut.Profile); !has {
-				c.add(at.Key("cut").Index(i).Key("profile"), cut.Profile, wantProfile(product))
-			}
-		}
 	case *landing.Place:
 		if v.Unproven && !v.AnySize {
 			c.add(at.Key("unproven"), true, "true only beside anySize: true; otherwise free says what a node can hold")

@@ -251,32 +251,6 @@ func (s *seriesWriter) setPool(group string, pool planner.GroupPool) {
 	if pool.MaxPods != nil {
 		s.set("heliostat_group_pool_limit", float64(*pool.MaxPods), "group", group, "pool", pool.Name)
 	}
-	counts, busyKnown := map[string]map[string]int64{}, map[string]bool{}
-	var products []string // in the order of the pool
-	for _, cards := range pool.Cards {
-		of := counts[cards.Product]
-		if of == nil {
-			products = append(products, cards.Product)
-			of, busyKnown[cards.Product] = map[string]int64{"all": 0, "cut": 0, "busy": 0}, true
-			counts[cards.Product] = of
-		}
-		of["all"] += cards.Count
-		if len(cards.Cut) > 0 {
-			of["cut"] += cards.Count
-		}
-		if cards.Busy == nil {
-			busyKnown[cards.Product] = false
-		} else {
-			of["busy"] += *cards.Busy
-		}
-	}
-	for _, product := range products {
-		if !busyKnown[product] {
-			delete(counts[product], "busy")
-		}
-		setEach(s, "heliostat_group_cards", "of", counts[product],
-			"group", group, "pool", pool.Name, "product", product)
-	}
 }
 
 // setRay sets the series that Ray's own autoscaler exports, counted as it does, including the head, with the labels of

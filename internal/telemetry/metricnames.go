@@ -106,8 +106,6 @@ var instruments = []struct {
 	{gauge, "heliostat_group_pool_limit", "{pod}",
 		"Pods of the group that a pool of nodes can ever have, on nodes that are there and nodes that it may add; " +
 			"absent where nothing bounds it.", nil},
-	{gauge, "heliostat_group_cards", "{card}",
-		"Physical cards of the nodes of a pool that hold pods of the group: all, cut with MIG, and busy.", nil},
 	{gauge, "heliostat_clusters", "{cluster}",
 		"RayClusters that this process looks after; none before it decides.", nil},
 	{gauge, "heliostat_leading", "",

@@ -188,10 +188,8 @@ type Cluster struct {
 	// Places are where pods of the groups may run; nil while nodes are unknown. They are shared and must not be
 	// changed.
 	Places []landing.Place
-	// Stock is what Places was made of, and OnNodes the RayCluster's own pods that are on nodes; nil while nodes are
-	// unknown.
-	Stock   *landing.Nodes
-	OnNodes landing.OnNodes
+	// Stock is what Places was made of; nil while nodes are unknown.
+	Stock *landing.Nodes
 	// Promised are the pods of other RayClusters that come before its own on the same nodes.
 	Promised []Promise
 	// Provisioning are the RayCluster's ProvisioningRequests; nil if this process uses none. It is shared and must not

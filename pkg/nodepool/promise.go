@@ -89,8 +89,8 @@ func (c *Cluster) place(promises []Promise) {
 		}
 		kindOf[i], kinds = len(kinds), append(kinds, kind)
 	}
-	kinds, like := c.Stock.Ask(kinds, c.OnNodes).Merge(len(c.Groups))
-	places, pods := c.Stock.Places(kinds, c.OnNodes)
+	kinds, like := c.Stock.Ask(kinds).Merge(len(c.Groups))
+	places, pods := c.Stock.Places(kinds)
 	c.Places, c.Promised = places, make([]Promise, 0, len(promises))
 	for i := range c.Groups {
 		c.Groups[i].Kind = &pods[i]

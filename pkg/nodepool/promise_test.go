@@ -121,7 +121,7 @@ func TestAHeadWithoutANodeComesBeforeItsWorkers(t *testing.T) {
 	} {
 		c := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "ray"}, Head: test.head, Stock: stock,
 			Groups: []nodepool.WorkerGroup{{Name: "g", Pod: pod}}}
-		c.Places, _ = stock.Places([]landing.Kind{stock.KindOf("g", &pod)}, nil)
+		c.Places, _ = stock.Places([]landing.Kind{stock.KindOf("g", &pod)})
 		c.Groups[0].Kind = &landing.Pod{Name: "g", Requests: pod.Requests}
 		c.Promise(nil)
 		c.Promise(c.Promised) // the head counts once

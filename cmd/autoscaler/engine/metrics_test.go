@@ -18,7 +18,6 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -113,13 +112,10 @@ func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 	d.Plan.Requests = []planner.RequestPlan{{ID: "a", State: raydemand.RequestCapped}, {ID: "b", State: raydemand.RequestCapped}, {Plain: true, State: raydemand.RequestWaiting}}
 	over := nodepool.OwnedRequest{LeaseSeconds: 60, RenewedAt: d.At.Add(-time.Hour), ClusterUID: d.UID}
 	d.Kube.Owned = []nodepool.OwnedRequest{over, {Deleting: true}}
-	card := func(count int64, busy *int64, cut ...sharing.Cut) sharing.CutCards {
-		return sharing.CutCards{Product: "A100", Count: count, Busy: busy, Cut: cut}
-	}
 	d.Snapshot.Groups[0].Slice = &planner.Slice{Kind: gpuinfo.MIG, Profile: "1g.10gb", Isolation: gpuinfo.Hardware, MemoryMiB: new(int64(10))}
 	d.Snapshot.Groups[0].Pools = []planner.GroupPool{
-		{Name: "a", MaxPods: new(int64(7)), Cards: []sharing.CutCards{card(2, new(int64(1))), card(3, new(int64(2)), sharing.Cut{Profile: "1g.10gb", Count: 21})}},
-		{Name: "b", Cards: []sharing.CutCards{card(1, nil)}},
+		{Name: "a", MaxPods: new(int64(7))},
+		{Name: "b"},
 	}
 	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "gpu", Replicas: 3, Max: 4, NumOfHosts: 2}}
 	want := []string{
@@ -131,9 +127,6 @@ func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 		`heliostat_cluster_managed{} 1`,
 		`heliostat_demand{resource=GPU,state=capped} 1.5`, `heliostat_demand{resource=GPU,state=launching} 2`,
 		`heliostat_demand{resource=GPU,state=served} 1`,
-		`heliostat_group_cards{group=gpu,of=all,pool=a,product=A100} 5`, `heliostat_group_cards{group=gpu,of=all,pool=b,product=A100} 1`,
-		`heliostat_group_cards{group=gpu,of=busy,pool=a,product=A100} 3`,
-		`heliostat_group_cards{group=gpu,of=cut,pool=a,product=A100} 3`, `heliostat_group_cards{group=gpu,of=cut,pool=b,product=A100} 0`,
 		`heliostat_group_cooldown_seconds{group=gpu} 30`,
 		`heliostat_group_num_gpus_mismatch{group=gpu} 1`, `heliostat_group_num_gpus{column=derived,group=gpu} 2`,
 		`heliostat_group_pool_limit{group=gpu,pool=a} 7`,

@@ -13,15 +13,12 @@ import (
 // poolsOf returns the pools of a group, if all of them are known.
 func poolsOf(g nodepool.WorkerGroup) []landing.GroupPool {
 	resource, units := contended(g)
-	_, named := g.Pod.Selector["kubernetes.azure.com/agentpool"]
 	var pools []landing.GroupPool
 	for _, pods := range g.PoolPods {
 		pool := landing.GroupPool{
-			Name:         pods.Pool,
-			Resource:     resource,
-			Units:        units,
-			ProfileFixed: named || pods.ProfileFixed,
-			Cards:        pods.Cards,
+			Name:     pods.Pool,
+			Resource: resource,
+			Units:    units,
 		}
 		if most, bounded := pods.Most(); bounded {
 			pool.MaxPods, pool.Shares = &most, sharesOf(g.Pod.Requests, pods.Has)

@@ -3,7 +3,6 @@ package why
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
@@ -52,55 +51,25 @@ func partOfSlice(g *place.Group, it *place.Item) string {
 	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.Name(), model.Memory(n.Share(*g.Slice.MemoryMiB<<20)))
 }
 
-// advised adds to a reason what the operator can do to serve an item if no group has large enough slices, or the pools
-// of the groups that have them are full: declare fewer GPUs for the same devices, or cut existing cards differently. It
-// names the current and the new layout, the pool and the number of cards. It adds nothing if neither helps, because
-// something else is short too, or if the cards are unknown.
-func (d *decision) advised(reason model.Reason, it *place.Item, count int64) model.Reason {
-	if it.Request.Slice == nil || it.Slice.Memory == 0 && it.Slice.Compute == 0 || !d.onlyACutHelps(it) {
+// advised adds to a reason what the operator can do to serve an item if no group has large enough GPUs: declare fewer
+// GPUs for the same devices. It adds nothing if something else is short too.
+func (d *decision) advised(reason model.Reason, it *place.Item) model.Reason {
+	if it.Request.Slice == nil || it.Slice.Memory == 0 && it.Slice.Compute == 0 || !d.onlyGPUsAreSmall(it) {
 		return reason
 	}
 	var advice []string
-	seen := map[string]bool{} // the same cards are named once, even if several groups ask for instances of them
 	for i := range d.Groups {
-		g := &d.Groups[i]
 		if text := d.overDeclared(i, it); text != "" {
 			advice = append(advice, text)
-			continue
-		}
-		if !suitsButSlice(it, g, g.Shape.Total) || d.Spare(d.given) < g.Hosts {
-			continue
-		}
-		for k := range g.Pools {
-			pool := &g.Pools[k]
-			room := int64(place.MaxCount) // for more pods, by everything but devices, such as CPU
-			for _, share := range pool.Shares {
-				if share.Resource != pool.Resource {
-					room = min(room, share.Capacity/max(share.Units, 1)-g.Current-d.given[i])
-				}
-			}
-			bundles, each := count, g.Shape.Total.Times(it.Need, count)
-			if room < place.RoundUp(count, each)/each {
-				bundles = max(room, 0) * each
-			}
-			instances := int64(math.Ceil(float64(bundles) * it.Request.Bundle[raydemand.GPU].Float()))
-			for _, cards := range pool.Cards {
-				text := recut(it.Slice, g.Slice, pool, cards, instances)
-				key := layout(cards, cards.Count) + pool.Name
-				if bundles > 0 && text != "" && !seen[key] {
-					seen[key] = true
-					advice = append(advice, text)
-				}
-			}
 		}
 	}
 	reason.Message = model.Join(reason.Message, model.List(advice))
 	return reason
 }
 
-// onlyACutHelps reports whether no group has large enough slices, or only the pools limit the groups that do. If a
-// group falls short only because a fraction of a card was written in decimals, no other cut is needed.
-func (d *decision) onlyACutHelps(it *place.Item) (short bool) {
+// onlyGPUsAreSmall reports whether no group has large enough slices, or only the pools limit the groups that do. If a
+// group falls short only because a fraction of a card was written in decimals, nothing is short.
+func (d *decision) onlyGPUsAreSmall(it *place.Item) (short bool) {
 	const written = 0.001
 	rounded := it.Slice
 	rounded.Compute = max(rounded.Compute-written, 0)

@@ -159,7 +159,7 @@ func (p places) addPlaces(cluster *nodepool.Cluster, head *landing.PodShape) {
 	if len(p.pods) == 0 && p.stock.Complete {
 		kinds = append(kinds, p.stock.KindOf(nodepool.TheHead, head))
 	}
-	free, pods := p.stock.Places(kinds, nil)
+	free, pods := p.stock.Places(kinds)
 	for i := range cluster.Groups {
 		cluster.Groups[i].Kind = &pods[i]
 	}

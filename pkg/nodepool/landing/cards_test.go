@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -151,7 +150,7 @@ func TestEachCardIsCutByItsOwnRules(t *testing.T) {
 				return
 			}
 			kinds := []landing.Kind{stock.KindOf("g", &shape)}
-			places, _ := stock.Places(kinds, nil)
+			places, _ := stock.Places(kinds)
 			room := landing.New([]landing.Pod{kinds[0].Pod}, places).Empty().Room(0)
 			if empty := landing.PodsOn(&shape, &n); empty != test.empty || room != test.room || answer.State != landing.Fits {
 				t.Errorf("%d pods when empty and room for %d, want %d and %d; %+v", empty, room, test.empty, test.room, answer)
@@ -352,19 +351,6 @@ func TestCardsOfANodeThatDifferCountEachForItself(t *testing.T) {
 	}
 }
 
-func TestACardThatIsNotWellIsNoneToCut(t *testing.T) {
-	read := sharing.Reader{}.Read(sharing.NodeObject{
-		Labels:      labels("nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=2"),
-		Allocatable: quantities("nvidia.com/mig-3g.20gb", 4), Annotations: agentSees("well:3g.20gb:3g.20gb", "ill:3g.20gb:3g.20gb"),
-	})
-	cards, known := read.CutCards()
-	product, _ := gpuinfo.ProductOf("NVIDIA A100-SXM4-40GB")
-	want := sharing.CutCards{Product: product.Name, Count: 1, Cut: []sharing.Cut{{Profile: "3g.20gb", Count: 2}}}
-	if diff := cmp.Diff(want, cards); diff != "" || !known {
-		t.Errorf("known %t (-want +got):\n%s", known, diff)
-	}
-}
-
 // agentSees returns an agent's report of A100 cards, one for each word: "well" or "ill", followed by MIG instances
 // after colons.
 func agentSees(words ...string) map[string]string {
@@ -424,7 +410,7 @@ func TestAPodWithoutMemoryTakesWholeCardsOfAscend(t *testing.T) {
 				t.Errorf("fits on %d nodes because %q, want %q", fit.Nodes, fit.Why, test.why)
 			}
 			kinds := []landing.Kind{stock.KindOf("g", &shape)}
-			places, _ := stock.Places(kinds, nil)
+			places, _ := stock.Places(kinds)
 			if room := landing.New([]landing.Pod{kinds[0].Pod}, places).Empty().Room(0); room != test.want {
 				t.Errorf("room for %d pods, want %d", room, test.want)
 			}

@@ -33,7 +33,7 @@ func TestPodsThatAreGoneLeaveRoomOnTheirNode(t *testing.T) {
 		freed := stock.Freed(c.gone)
 		for request, want := range map[string]int64{"nvidia.com/gpu": c.whole, "aliyun.com/gpu-mem": 0} {
 			shape := asks(request, 1)
-			places, pods := freed.Places([]landing.Kind{freed.KindOf("g", &shape)}, nil)
+			places, pods := freed.Places([]landing.Kind{freed.KindOf("g", &shape)})
 			if got := landing.New(pods, places).Empty().Room(0); got != want {
 				t.Errorf("%s: room for %d pods of %s, want %d", name, got, request, want)
 			}

@@ -172,10 +172,9 @@ func podsOn(nodes []Node, wanted func(*Neighbors) bool) (pods []nodePod) {
 	return pods
 }
 
-// constrain returns the pods of the kinds with their constraints, and by node the pods that these count: all pods on
-// nodes as far as they are known, otherwise the given ones of these kinds. Only pods with anti-affinity of their own
-// matter to kinds without terms.
-func (s *Nodes) constrain(kinds []Kind, own OnNodes) ([]Pod, OnNodes) {
+// constrain returns the pods of the kinds with their constraints, and by node the pods that these count, by the name of
+// their kind. Only pods with anti-affinity of their own matter to kinds without terms.
+func (s *Nodes) constrain(kinds []Kind) (pods []Pod, on map[string]map[string]int64) {
 	pods, beside := make([]Pod, len(kinds)), make([]*Neighbors, len(kinds))
 	candidates := s.repelling
 	for i := range kinds {
@@ -188,15 +187,16 @@ func (s *Nodes) constrain(kinds []Kind, own OnNodes) ([]Pod, OnNodes) {
 	for i := range candidates {
 		others[i] = candidates[i].Neighbors
 	}
-	names := constrain(pods, beside, others)
-	if !s.counted {
-		return pods, own
-	}
-	on := OnNodes{}
-	for i, name := range names {
-		if name != "" {
-			on.Add(candidates[i].node, name)
+	on = map[string]map[string]int64{}
+	for i, name := range constrain(pods, beside, others) {
+		node := candidates[i].node
+		switch {
+		case name == "":
+			continue
+		case on[node] == nil:
+			on[node] = map[string]int64{}
 		}
+		on[node][name]++
 	}
 	return pods, on
 }

@@ -154,9 +154,7 @@ func TestKindsOfOneClassAreComparedOnceWithTheSameResult(t *testing.T) {
 			}
 			kinds = append(kinds, stock.KindOf(fmt.Sprint("g", i), &shapes[i]))
 		}
-		own := landing.OnNodes{}
-		own.Add("n0", "g0")
-		places, pods := stock.Places(kinds, own)
+		places, pods := stock.Places(kinds)
 		seen := map[landing.Key]bool{}
 		for i := range kinds {
 			kinds[i].Class = landing.KeyOf(&shapes[i])
@@ -165,7 +163,7 @@ func TestKindsOfOneClassAreComparedOnceWithTheSameResult(t *testing.T) {
 			}
 			seen[kinds[i].Class] = true
 		}
-		again, podsAgain := stock.Places(kinds, own)
+		again, podsAgain := stock.Places(kinds)
 		if !reflect.DeepEqual(places, again) || !reflect.DeepEqual(pods, podsAgain) {
 			t.Fatalf("nodes %+v, pods %+v:\n%+v\nwithout classes %+v", nodes, pods, again, places)
 		}

@@ -49,10 +49,9 @@ type Nodes struct {
 	// memories are the resources that count the memory of cards, by their names on the nodes.
 	memories []string
 	// pods are the pods on the nodes as terms of other pods see them, once they are needed; repelling are those with
-	// anti-affinity of their own. counted is false while they are unknown.
+	// anti-affinity of their own.
 	pods      func() []nodePod
 	repelling []nodePod
-	counted   bool
 	// byName are the positions of the nodes, once they are needed.
 	byName func() map[string]int
 }
@@ -93,7 +92,6 @@ func NodesOf(nodes []Node, pools Pools) *Nodes {
 // With returns the same nodes, in the same order, with other use of them.
 func (s *Nodes) With(nodes []Node) *Nodes {
 	s, memories := &Nodes{Pools: s.Pools, nodes: nodes, classes: s.classes, lots: map[int][]lot{}}, map[string]bool{}
-	s.counted = slices.ContainsFunc(nodes, func(n Node) bool { return n.Use != nil })
 	s.repelling = podsOn(nodes, func(pod *Neighbors) bool { return len(pod.Apart) > 0 })
 	s.pods = sync.OnceValue(func() []nodePod {
 		return podsOn(nodes, func(*Neighbors) bool { return true })
@@ -301,14 +299,6 @@ func (n Node) Object() sharing.NodeObject {
 		}
 	}
 	return object
-}
-
-// migProfileFixed reports whether the node is of AKS, where the MIG profile of a pool is chosen at its creation and
-// never changes (AKS documentation, gpuInstanceProfile).
-func (n *Node) migProfileFixed() bool {
-	return slices.ContainsFunc(sharing.PoolLabels, func(row sharing.PoolLabel) bool {
-		return row.Provider == "aks" && n.Labels[row.Key] != ""
-	})
 }
 
 func (n *Node) PoolName() string {

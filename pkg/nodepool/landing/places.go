@@ -24,29 +24,30 @@ type Ask struct {
 	Pods  []Pod
 	stock *Nodes
 	kinds []Kind
-	own   OnNodes
+	// holds counts by node the pods on it that a constraint counts, by the name of their kind.
+	holds map[string]map[string]int64
 	// constrained: there are constraints between pods. They count nodes on which nothing is free.
 	constrained bool
 }
 
-// Ask asks where pods of these kinds may run. own are pods of these kinds that are on nodes already.
-func (s *Nodes) Ask(kinds []Kind, own OnNodes) Ask {
+// Ask asks where pods of these kinds may run.
+func (s *Nodes) Ask(kinds []Kind) Ask {
 	a := Ask{stock: s, kinds: kinds}
-	a.Pods, a.own = s.constrain(kinds, own)
+	a.Pods, a.holds = s.constrain(kinds)
 	a.constrained = slices.ContainsFunc(a.Pods, func(p Pod) bool { return len(p.Apart)+len(p.Spread) > 0 })
 	return a
 }
 
 // Places is Ask with its answer.
-func (s *Nodes) Places(kinds []Kind, own OnNodes) ([]Place, []Pod) {
-	a := s.Ask(kinds, own)
+func (s *Nodes) Places(kinds []Kind) ([]Place, []Pod) {
+	a := s.Ask(kinds)
 	return a.Places(), a.Pods
 }
 
 // Key is equal for questions about the same Nodes that have the same answer. It is false if the answer depends on more
 // than the names and classes of the kinds: on pods that are on nodes.
 func (a Ask) Key() (key Key, alike bool) {
-	if a.constrained || len(a.own) > 0 {
+	if a.constrained {
 		return key, false
 	}
 	text := make([]byte, 0, len(a.kinds)*(len(key)+16))
@@ -149,17 +150,6 @@ func likes(kinds []Kind) []int {
 	return like
 }
 
-// OnNodes counts pods by the name of their node and the name of their kind.
-type OnNodes map[string]map[string]int64
-
-// Add counts a pod.
-func (o OnNodes) Add(node, kind string) {
-	if o[node] == nil {
-		o[node] = map[string]int64{}
-	}
-	o[node][kind]++
-}
-
 func key(holds map[string]int64) string {
 	var text []byte
 	for _, kind := range slices.Sorted(maps.Keys(holds)) {
@@ -169,25 +159,23 @@ func key(holds map[string]int64) string {
 }
 
 func (t *stocktaking) markHeld() {
-	if len(t.own) == 0 {
+	if len(t.holds) == 0 {
 		return
 	}
 	t.held = make([]bool, len(t.stock.nodes))
 	positions := t.stock.byName()
-	for name, holds := range t.own {
-		if i, known := positions[name]; known && len(holds) > 0 {
+	for name := range t.holds {
+		if i, known := positions[name]; known {
 			t.held[i] = true
 		}
 	}
 }
 
-// apart separates nodes that hold given pods from the others of a lot, if that makes a difference: if what pods take of
-// the nodes is unknown, or a constraint between pods counts them.
+// apart separates nodes that hold pods that a constraint counts from the others of a lot.
 func (t *stocktaking) apart(l lot) []lot {
 	nodes := t.stock.nodes
-	unknown := nodes[l.members[0]].Use == nil
 	held := func(i int) bool { return t.held[i] }
-	if t.held == nil || !unknown && !t.constrained || !slices.ContainsFunc(l.members, held) {
+	if t.held == nil || !slices.ContainsFunc(l.members, held) {
 		return []lot{l}
 	}
 	rest, parts := l, []lot{}
@@ -198,15 +186,13 @@ func (t *stocktaking) apart(l lot) []lot {
 			rest.members = append(rest.members, i)
 			continue
 		}
-		holds := t.own[nodes[i].Name]
+		holds := t.holds[nodes[i].Name]
 		text := key(holds)
 		at, known := byHolds[text]
 		if !known {
 			at, byHolds[text] = len(parts), len(parts)
 			own := l
-			if own.members, own.holds = nil, holds; unknown {
-				t.take(&own)
-			}
+			own.members, own.holds = nil, holds
 			parts = append(parts, own)
 		}
 		parts[at].members = append(parts[at].members, i)
@@ -217,80 +203,19 @@ func (t *stocktaking) apart(l lot) []lot {
 	return parts
 }
 
-// take subtracts the pods that a node holds. On which cards they are is unknown, so each goes on the first that has
-// room.
-func (t *stocktaking) take(p *lot) {
-	p.free, p.devices = maps.Clone(p.free), slices.Clone(p.devices)
-	if p.cards != nil {
-		p.cards = single(p.cards)
-	}
-	for i := range t.kinds {
-		n := p.holds[t.kinds[i].Name]
-		if n == 0 {
-			continue
-		}
-		p.free.take(t.kinds[i].Requests, n)
-		for k := range p.devices {
-			d := &p.devices[k]
-			d.Free = max(d.Free-d.each(t.kinds[i].Requests)*n, 0)
-		}
-		for range min(n, maxTaken) {
-			takeCards(p.cards, t.kinds[i].Cards)
-		}
-	}
-}
-
-// maxTaken bounds the pods of one kind whose cards are counted on one node, far above what a node can hold.
-const maxTaken = 4096
+// mostSingle bounds the cards of one node that are listed one by one, far above what a node can have.
+const mostSingle = 4096
 
 func single(cards []Card) []Card {
 	var all []Card
 	for _, card := range cards {
 		n := max(card.Count, 1)
 		card.Count = 0
-		for range min(n, maxTaken) {
+		for range min(n, mostSingle) {
 			all = append(all, card)
 		}
 	}
 	return all
-}
-
-// takeCards subtracts one pod from as many cards as it requests, if they have room.
-func takeCards(cards []Card, ask *CardRequest) {
-	if ask == nil {
-		return
-	}
-	left := min(max(ask.Cards, 1), maxTaken)
-	for i := range cards {
-		for left > 0 && takeCard(&cards[i], ask) {
-			if left--; !ask.Stacked && len(cards[i].Parts) == 0 {
-				break
-			}
-		}
-	}
-}
-
-func takeCard(card *Card, ask *CardRequest) bool {
-	memory, cores, fits := ask.Of(card.Total, card.Parts)
-	if !fits {
-		return false
-	}
-	takes := []struct {
-		have **int64
-		want int64
-	}{{&card.Memory, memory}, {&card.Cores, cores}, {&card.Slots, 1}}
-	for _, take := range takes {
-		if *take.have != nil && **take.have < take.want {
-			return false
-		}
-	}
-	for _, take := range takes {
-		if *take.have != nil {
-			*take.have = new(**take.have - take.want)
-		}
-	}
-	card.Used = true
-	return true
 }
 
 // Key is equal for shapes whose pods fit on the same nodes in the same way (KeyOf), and for questions about the same
@@ -313,7 +238,7 @@ type stocktaking struct {
 	Ask
 	// like is the first kind of each kind's class.
 	like []int
-	// held marks by position the nodes that hold own pods; nil if there are none.
+	// held marks by position the nodes with entries in holds; nil if there are none.
 	held []bool
 	// pools is what the nodes of each pool show about each kind of pods, and about a new node; kinds of one class share
 	// theirs. coming are nodes that have not announced all that others of their type have.

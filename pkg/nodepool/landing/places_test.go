@@ -80,59 +80,53 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 		nodes    []landing.Node
 		specs    []landing.Spec
 		ceilings []landing.Ceiling
-		own      landing.OnNodes
 		want     []string
 	}{
 		{"equal nodes are one place", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1"), gpu("n2"), gpu("n3", used("nvidia.com/gpu", 3))}, nil,
-			[]landing.Ceiling{ceiling("a", 0, 5)}, nil, []string{"n1 ×2 cpu 8 gpu 4 for g0", "n3 ×1 cpu 8 gpu 1 for g0", "new of a ×2 cpu 8 gpu 4 for g0"}},
-		{"without a known bound", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1")}, nil, nil, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "new of a ×? cpu 8 gpu 4 for g0"}},
+			[]landing.Ceiling{ceiling("a", 0, 5)}, []string{"n1 ×2 cpu 8 gpu 4 for g0", "n3 ×1 cpu 8 gpu 1 for g0", "new of a ×2 cpu 8 gpu 4 for g0"}},
+		{"without a known bound", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1")}, nil, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "new of a ×? cpu 8 gpu 4 for g0"}},
 		{"a full node has no place", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1", used("nvidia.com/gpu", 4))}, nil,
-			[]landing.Ceiling{ceiling("a", 0, 1)}, nil, []string{"new of a ×0 cpu 8 gpu 4 for g0"}},
+			[]landing.Ceiling{ceiling("a", 0, 1)}, []string{"new of a ×0 cpu 8 gpu 4 for g0"}},
 		{"a node that is selected", []landing.PodShape{asks("nvidia.com/gpu", 1), onHost}, []landing.Node{gpu("n1"), gpu("n2")}, nil,
-			[]landing.Ceiling{ceiling("a", 0, 2)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 4 for g0+g1", "new of a ×0 cpu 8 gpu 4 for g0"}},
+			[]landing.Ceiling{ceiling("a", 0, 2)}, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 4 for g0+g1", "new of a ×0 cpu 8 gpu 4 for g0"}},
 		{"a node that spec.nodeName names", []landing.PodShape{asks("nvidia.com/gpu", 1), onNode}, []landing.Node{gpu("n1"), gpu("n2")}, nil,
-			[]landing.Ceiling{ceiling("a", 0, 3)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 4 for g0+g1", "new of a ×1 cpu 8 gpu 4 for g0"}},
+			[]landing.Ceiling{ceiling("a", 0, 3)}, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 4 for g0+g1", "new of a ×1 cpu 8 gpu 4 for g0"}},
 		{"a cordoned node shows what a new one is", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1", isCordoned)}, nil,
-			[]landing.Ceiling{ceiling("a", 0, 3)}, nil, []string{"new of a ×2 cpu 8 gpu 4 for g0"}},
+			[]landing.Ceiling{ceiling("a", 0, 3)}, []string{"new of a ×2 cpu 8 gpu 4 for g0"}},
 		{"a node that comes up has what its type has", []landing.PodShape{asks("nvidia.com/gpu", 1), asks("cpu", 1)},
-			[]landing.Node{gpu("n1", typed), inPool("a", node("n2", typed, used("cpu", 2)))}, nil, []landing.Ceiling{ceiling("a", 0, 2)}, nil,
+			[]landing.Node{gpu("n1", typed), inPool("a", node("n2", typed, used("cpu", 2)))}, nil, []landing.Ceiling{ceiling("a", 0, 2)},
 			[]string{"n1 ×1 cpu 8 gpu 4 for g0+g1", "n2 ×1 cpu 6 gpu 4 for g0+g1", "new of a ×0 cpu 8 gpu 4 for g0+g1"}},
-		{"a declared shape", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{declared}, []landing.Spec{{Name: "d", MaxNodes: new(int64(2))}}, nil, nil,
+		{"a declared shape", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{declared}, []landing.Spec{{Name: "d", MaxNodes: new(int64(2))}}, nil,
 			[]string{"new of d ×2 cpu 8 gpu 8 for g0"}},
 		{"a new node has no more than the smallest that fits", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1"), gpu("n2", announces("nvidia.com/gpu", 8))}, nil,
-			[]landing.Ceiling{ceiling("a", 0, 3)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 8 for g0", "new of a ×1 cpu 8 gpu 4 like n1 for g0"}},
+			[]landing.Ceiling{ceiling("a", 0, 3)}, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 8 for g0", "new of a ×1 cpu 8 gpu 4 like n1 for g0"}},
 		{"which may differ for each kind of pods", []landing.PodShape{asks("nvidia.com/gpu", 1), asks("nvidia.com/gpu", 8)},
-			[]landing.Node{gpu("n1"), gpu("n2", announces("nvidia.com/gpu", 8))}, nil, []landing.Ceiling{ceiling("a", 0, 3)}, nil,
+			[]landing.Node{gpu("n1"), gpu("n2", announces("nvidia.com/gpu", 8))}, nil, []landing.Ceiling{ceiling("a", 0, 3)},
 			[]string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 8 for g0+g1", "new of a ×1 cpu 8 gpu 4 like n1 same nodes for g0",
 				"new of a ×1 cpu 8 gpu 8 same nodes for g1"}},
 		{"a declared shape says what a new node has, whatever others have", []landing.PodShape{asks("nvidia.com/gpu", 1)},
 			[]landing.Node{inPool("d", gpu("n1")), inPool("d", gpu("n2", announces("nvidia.com/gpu", 16))), declared},
-			[]landing.Spec{{Name: "d", MaxNodes: new(int64(4))}}, nil, nil,
+			[]landing.Spec{{Name: "d", MaxNodes: new(int64(4))}}, nil,
 			[]string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 16 for g0", "new of d ×2 cpu 8 gpu 8 for g0"}},
 		{"and that no new node fits", []landing.PodShape{asks("nvidia.com/gpu", 16)},
-			[]landing.Node{inPool("d", gpu("n2", announces("nvidia.com/gpu", 16))), declared}, []landing.Spec{{Name: "d", MaxNodes: new(int64(4))}}, nil, nil,
+			[]landing.Node{inPool("d", gpu("n2", announces("nvidia.com/gpu", 16))), declared}, []landing.Spec{{Name: "d", MaxNodes: new(int64(4))}}, nil,
 			[]string{"n2 ×1 cpu 8 gpu 16 for g0"}},
 		{"cards of the smallest", []landing.PodShape{asks("aliyun.com/gpu-mem", 8)},
 			[]landing.Node{cards, inPool("a", gpuNode("m", quantities("aliyun.com/gpu-mem", 48), "ack.node.gpu.schedule=share aliyun.accelerator/nvidia_count=2"))}, nil,
-			[]landing.Ceiling{ceiling("a", 0, 3)}, nil, []string{"n ×1 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0", "m ×1 gpu-mem 48 cpu 8 card(24 of 24 ×2) for g0",
+			[]landing.Ceiling{ceiling("a", 0, 3)}, []string{"n ×1 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0", "m ×1 gpu-mem 48 cpu 8 card(24 of 24 ×2) for g0",
 				"new of a ×1 gpu-mem 48 cpu 8 card(15 of 15 ×2) like n for g0"}},
 		{"limits of a NodePool", []landing.PodShape{asks("nvidia.com/gpu", 1), asks("cpu", 1)}, []landing.Node{ofKarpenter("k", 4)}, nil,
-			[]landing.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, nil, []string{"k-x ×1 cpu 8 gpu 4 for g0+g1", "any size of k ×? gpu 6 for g0+g1"}},
+			[]landing.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, []string{"k-x ×1 cpu 8 gpu 4 for g0+g1", "any size of k ×? gpu 6 for g0+g1"}},
 		{"a NodePool that is full", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{ofKarpenter("k", 4)}, nil,
-			[]landing.Ceiling{limitedTo("k", "cpu", 8)}, nil, []string{"k-x ×1 cpu 8 gpu 4 for g0", "any size of k ×0 cpu 0 for g0"}},
+			[]landing.Ceiling{limitedTo("k", "cpu", 8)}, []string{"k-x ×1 cpu 8 gpu 4 for g0", "any size of k ×0 cpu 0 for g0"}},
 		{"a pool of which only the size is known", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1")}, []landing.Spec{{Name: "q", MaxNodes: new(int64(1))}},
-			[]landing.Ceiling{ceiling("a", 0, 1)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "new of a ×0 cpu 8 gpu 4 for g0", "unproven q ×? for g0"}},
+			[]landing.Ceiling{ceiling("a", 0, 1)}, []string{"n1 ×1 cpu 8 gpu 4 for g0", "new of a ×0 cpu 8 gpu 4 for g0", "unproven q ×? for g0"}},
 		{"a NodePool for devices that Karpenter does not know", []landing.PodShape{asks("aliyun.com/gpu-mem", 1), asks("nvidia.com/gpu", 1)}, nil, nil,
-			[]landing.Ceiling{{Group: "k", Source: landing.FromKarpenter, Template: &landing.NodeTemplate{}}}, nil, []string{"any size of k ×? for g1", "unproven k ×? for g0"}},
-		{"parts of cards", []landing.PodShape{asks("aliyun.com/gpu-mem", 8)}, []landing.Node{cards}, nil, []landing.Ceiling{ceiling("a", 0, 1)}, nil,
+			[]landing.Ceiling{{Group: "k", Source: landing.FromKarpenter, Template: &landing.NodeTemplate{}}}, []string{"any size of k ×? for g1", "unproven k ×? for g0"}},
+		{"parts of cards", []landing.PodShape{asks("aliyun.com/gpu-mem", 8)}, []landing.Node{cards}, nil, []landing.Ceiling{ceiling("a", 0, 1)},
 			[]string{"n ×1 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0", "new of a ×0 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0"}},
-		{"what pods leave of each healthy card", []landing.PodShape{asks("aliyun.com/gpu-mem", 8)}, []landing.Node{partly}, nil, []landing.Ceiling{ceiling("a", 0, 1)}, nil,
+		{"what pods leave of each healthy card", []landing.PodShape{asks("aliyun.com/gpu-mem", 8)}, []landing.Node{partly}, nil, []landing.Ceiling{ceiling("a", 0, 1)},
 			[]string{"n ×1 gpu-mem 40 cpu 8 card(5 of 15 ×1) card(5 of 15 ×1) card(15 of 15 ×1) for g0", "new of a ×0 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0"}},
-		{"own pods where no others are known", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1"), gpu("n2")}, nil, []landing.Ceiling{ceiling("a", 0, 2)},
-			landing.OnNodes{"n2": {"g0": 3}}, []string{"n2 ×1 cpu 8 gpu 1 holds map[g0:3] for g0", "n1 ×1 cpu 8 gpu 4 for g0", "new of a ×0 cpu 8 gpu 4 for g0"}},
-		{"and on cards", []landing.PodShape{asks("aliyun.com/gpu-mem", 8)}, []landing.Node{cards}, nil, []landing.Ceiling{ceiling("a", 0, 1)}, landing.OnNodes{"n": {"g0": 1}},
-			[]string{"n ×1 gpu-mem 52 cpu 8 card(7 of 15 ×1) card(15 of 15 ×1) card(15 of 15 ×1) card(15 of 15 ×1) holds map[g0:1] for g0",
-				"new of a ×0 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -151,7 +145,7 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 				kinds = append(kinds, stock.KindOf(fmt.Sprintf("g%d", i), &test.shapes[i]))
 			}
 			var got []string
-			places, _ := stock.Places(kinds, test.own)
+			places, _ := stock.Places(kinds)
 			for _, place := range places {
 				got = append(got, placeText(place))
 			}
@@ -216,7 +210,7 @@ func TestOnlyCardsThatAPodWantsHaveRoomForIt(t *testing.T) {
 	} {
 		kinds := []landing.Kind{stock.KindOf("g", &landing.PodShape{Choice: sharing.CardChoiceOf(map[string]string{test.key: test.value}),
 			Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One, "nvidia.com/gpumem": raydemand.Whole(12000)}})}
-		places, _ := stock.Places(kinds, nil)
+		places, _ := stock.Places(kinds)
 		if got := landing.New([]landing.Pod{kinds[0].Pod}, places).Empty().Room(0); got != test.want {
 			t.Errorf("%s: %s leaves room for %d pods, want %d", test.key, test.value, got, test.want)
 		}

@@ -193,19 +193,6 @@ func TestTheMostPodsOfAPoolCountNoneTwice(t *testing.T) {
 	}
 }
 
-func TestTheProfileOfAPoolIsFixedWhereItsCloudFixesIt(t *testing.T) {
-	for label, want := range map[string]bool{
-		"kubernetes.azure.com/agentpool=a": true, "agentpool=a": true, "eks.amazonaws.com/nodegroup=a": false, "karpenter.sh/nodepool=a": false,
-	} {
-		node := inPool("a", gpuNode("n", quantities("nvidia.com/gpu", 7), label))
-		shape := asks("nvidia.com/gpu", 1)
-		rooms := landing.Rooms([]landing.Node{node}, landing.Config{}, nil)
-		if pods := landing.WhereOn(rooms, []landing.Node{node}, &shape).Pods; len(pods) != 1 || pods[0].ProfileFixed != want {
-			t.Errorf("%s: %+v, want fixed %t", label, pods, want)
-		}
-	}
-}
-
 // A wrong count of cards must not result in a list of that length, whatever its source.
 func TestPodsOverCardsAreCountedWithoutAListOfThem(t *testing.T) {
 	cards := int64(math.MaxInt64)

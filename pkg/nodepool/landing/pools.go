@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -26,15 +25,12 @@ type poolView struct {
 	oldest, settles time.Time
 	// unlike: one of Karpenter's nodes shows that no added node accepts the pods. alike: one does not show that.
 	unlike, alike bool
-	// fixed: the pool is on a cloud that fixes the MIG profile of a pool.
-	fixed bool
 	// holds is how many pods the nodes hold if they are empty.
 	holds int64
 	// fresh is what a new node has.
 	fresh newNode
 	// has adds up what the nodes have of the resources that a pod requests, as far as one of them announces any.
-	has   Quantities
-	cards []sharing.CutCards
+	has Quantities
 	// byType is the node of each instance type that holds the fewest pods, but one at least. coming are nodes that have
 	// not come up.
 	byType map[string]leastOfType
@@ -51,7 +47,7 @@ type leastOfType struct {
 // other nodes of its type.
 func (v *poolView) add(p *PodShape, place *Node, misses []mismatch) (now, soon bool) {
 	outlook := p.outlookOn(place, misses)
-	if v.fixed = v.fixed || place.migProfileFixed(); place.Declared {
+	if place.Declared {
 		v.declared, v.shape = true, outlook
 		if outlook != unsaid && !v.fresh.declared {
 			v.fresh = newNode{declared: true} // it describes new nodes, whatever other nodes are like
@@ -64,9 +60,6 @@ func (v *poolView) add(p *PodShape, place *Node, misses []mismatch) (now, soon b
 	case onlyOf(misses, notReady, cordoned, unhealthy):
 		// An added node has healthy cards.
 		n := p.podsOnNew(place)
-		if !place.Declared && n > 0 {
-			v.addCards(place)
-		}
 		v.fresh.show(place, n)
 		if v.byType == nil {
 			v.byType = map[string]leastOfType{}
@@ -126,31 +119,6 @@ func (v *poolView) proven(p *PodShape) bool {
 }
 
 func instanceType(node *Node) string { return node.Labels["node.kubernetes.io/instance-type"] }
-
-// addCards counts the cards of a node, and of the nodes that it stands for, together with others partitioned alike.
-func (v *poolView) addCards(place *Node) {
-	gpus := ReadNode(sharing.Reader{}, place)
-	more, known := gpus.CutCards()
-	if !known {
-		return
-	}
-	times := 1 + int64(place.Alike)
-	more.Count = cappedProduct(more.Count, times)
-	if more.Busy != nil {
-		more.Busy = new(cappedProduct(*more.Busy, times))
-	}
-	more.Cut = slices.Clone(more.Cut)
-	for i := range more.Cut {
-		more.Cut[i].Count = cappedProduct(more.Cut[i].Count, times)
-	}
-	for i := range v.cards {
-		if v.cards[i].Alike(more) {
-			v.cards[i].Add(more)
-			return
-		}
-	}
-	v.cards = append(v.cards, more)
-}
 
 func (v *poolView) count(p *PodShape, place *Node) {
 	if v.has == nil {
@@ -295,8 +263,7 @@ func (v *poolView) unknown(p *PodShape) bool {
 // without nodes and without a declared shape may accept any pod, unless its template or its name shows otherwise.
 func (v *poolView) pods(p *PodShape) (PoolPods, bool) {
 	room := v.room
-	pods := PoolPods{Pool: room.Pool, ProfileFixed: v.fixed, PerNode: v.fresh.pods, Holds: v.allHold(),
-		MayAddNodes: room.MayAddNodes,
+	pods := PoolPods{Pool: room.Pool, PerNode: v.fresh.pods, Holds: v.allHold(), MayAddNodes: room.MayAddNodes,
 		Provisioned: room.Source == FromKarpenter}
 	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refusal(p) != nil || v.unlike && !v.alike
 	switch {
@@ -307,14 +274,13 @@ func (v *poolView) pods(p *PodShape) (PoolPods, bool) {
 	case (v.nodes > 0 || v.declared) && !room.Mixed || refuses:
 		return pods, false
 	default:
-		v.cards = nil
 		// A full NodePool that fits the pod bounds the group. If nothing shows that the pool fits, it is left out.
 		if pods.MayAddPods = room.mayAddPods(p, 0); pods.MayAddPods != nil && *pods.MayAddPods == 0 &&
 			room.Template == nil {
 			return pods, false
 		}
 	}
-	pods.Has, pods.Cards = v.allHave(), v.cards
+	pods.Has = v.allHave()
 	return pods, true
 }
 

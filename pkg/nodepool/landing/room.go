@@ -119,12 +119,8 @@ type PoolPods struct {
 	// Has is what all nodes of the pool, existing and yet to be added, have of each resource that a pod requests, as if
 	// they had come up. Resources without a bound are left out.
 	Has Quantities `json:"has,omitempty"`
-	// Cards are the cards of nodes that could hold a pod of the group, if product and partitions are known.
-	Cards []sharing.CutCards `json:"cards,omitempty"`
 	// Provisioned: Karpenter adds nodes to the pool, of any size that its NodePool allows.
 	Provisioned bool `json:"provisioned,omitempty"`
-	// ProfileFixed: the pool's MIG profile was chosen at its creation and cannot change, as on AKS.
-	ProfileFixed bool `json:"profileFixed,omitempty"`
 }
 
 // Most returns how many pods of the group the pool can have in total, existing ones included; false if there is no

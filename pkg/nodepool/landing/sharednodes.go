@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -353,12 +352,8 @@ type GroupPool struct {
 	// pod takes. Groups that use other resources of the same nodes, such as another MIG profile, do not compete for it.
 	Resource string `json:"resource,omitempty"`
 	Units    int64  `json:"units,omitempty"`
-	// ProfileFixed: the pool's MIG profile was set when the pool was created and cannot change, as on AKS.
-	ProfileFixed bool `json:"profileFixed,omitempty"`
 	// Shares are all resources that a pod takes of the pool's nodes, if the pool's total is known.
 	Shares []PoolShare `json:"shares,omitempty"`
-	// Cards are the current cards of the nodes that hold pods of the group.
-	Cards []sharing.CutCards `json:"cards,omitempty"`
 }
 
 // PoolShare is how much of a resource one pod takes, and how much the pool's present and possible nodes have of it: CPU

@@ -48,7 +48,7 @@ func placed(o *Objects, labels map[string]map[string]string, announced landing.Q
 		o.Claims().AddTo("ml", shape)
 		list = append(list, stock.KindOf(fmt.Sprint("kind ", i), shape))
 	}
-	places, pods := stock.Places(list, nil)
+	places, pods := stock.Places(list)
 	taken, text := landing.New(pods, places).Empty(), ""
 	for i := range kinds {
 		room := taken.Room(i)

@@ -40,12 +40,11 @@ type clusterFits struct {
 	// announces is what is known about the labels of each group's new pods.
 	announces [][]landing.Announced
 	// kinds are the groups' pods. places is where they may run, and pods are the kinds with the constraints between
-	// pods, by the stock and the own pods that they were made of.
+	// pods, by the stock that they were made of.
 	kinds  []landing.Kind
 	places *[]landing.Place
 	pods   []landing.Pod
 	stock  *landing.Nodes
-	own    ownWorkers
 }
 
 // shapeFits is what the nodes mean for pods of one shape. It is immutable.
@@ -120,18 +119,16 @@ func (l *fitCache) drop(key nodepool.ClusterKey) {
 	delete(l.byKey, key)
 }
 
-// placesOf returns where pods of the cluster's groups may run. Its own workers count where nobody says what pods take
-// of their node.
+// placesOf returns where pods of the cluster's groups may run.
 func (l *fitCache) placesOf(
 	cluster *nodepool.Cluster, view *nodeView, known clusterFits,
 ) ([]landing.Place, []landing.Pod) {
-	own, same := known.own.now(cluster.Workers)
-	cluster.Stock, cluster.OnNodes = view.stock, own.byNode
-	if known.stock == view.stock && same {
+	cluster.Stock = view.stock
+	if known.stock == view.stock {
 		return *known.places, known.pods
 	}
-	asked := view.stock.Ask(known.kinds, own.byNode)
-	known.stock, known.own, known.pods = view.stock, own, asked.Pods
+	asked := view.stock.Ask(known.kinds)
+	known.stock, known.pods = view.stock, asked.Pods
 	if key, alike := asked.Key(); alike {
 		known.places = l.places.of(view.stock, key, asked.Places)
 	} else {
@@ -249,6 +246,11 @@ func reportWorkers(report *decode.Report, cluster *nodepool.Cluster, view *nodeV
 		w.Counted, w.Uncounted = there && counts, there && !counts
 		if group := groups[w.Group]; w.Counted && group != nil && !w.Terminating {
 			group.CountBound(node)
+		}
+	}
+	if view.used == nil {
+		for _, group := range groups {
+			group.Bound = 0 // nodes count as empty, so that its pods take their places like those on their way
 		}
 	}
 }

@@ -246,12 +246,14 @@ func TestAWorkerIsBoundWhenItTakesItsPartOfTheNode(t *testing.T) {
 		return pod
 	}
 	pods := &fakePods{list: []corev1.Pod{*worker("w-1")}}
+	emptyBound := int64(0) // how many workers count if none is bound
 	bound := func(n *nodes) int64 {
 		cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 4, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}}},
 			Workers: []nodepool.Worker{{Pod: "w-1", Group: "gpu", Node: "a"}, {Pod: "w-2", Group: "gpu", Node: "a"}, {Pod: "w-3", Group: "gpu"}}}
 		n.addTo(&cluster)
 		for i := range cluster.Workers {
-			if counted, w := int64(i) < cluster.Groups[0].Bound, &cluster.Workers[i]; w.Counted != counted || w.Uncounted == (counted || w.Node == "") {
+			counts := max(cluster.Groups[0].Bound, emptyBound)
+			if counted, w := int64(i) < counts, &cluster.Workers[i]; w.Counted != counted || w.Uncounted == (counted || w.Node == "") {
 				t.Errorf("counted %v of %d bound: %+v", !counted, cluster.Groups[0].Bound, cluster.Workers[i])
 			}
 		}
@@ -269,9 +271,10 @@ func TestAWorkerIsBoundWhenItTakesItsPartOfTheNode(t *testing.T) {
 		}
 	})
 	pods.forbidden.Store(true)
+	emptyBound = 2
 	besidePods(t, pods, func(t *testing.T, n *nodes, _ *atomic.Int32) {
-		if got := bound(n); got != 2 {
-			t.Errorf("%d bound while pods are forbidden, want all that have a node", got)
+		if got := bound(n); got != 0 {
+			t.Errorf("%d bound while pods are forbidden, want none: nodes count as empty", got)
 		}
 	})
 }

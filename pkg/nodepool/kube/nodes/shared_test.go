@@ -58,7 +58,7 @@ func TestRayClustersWithEqualGroupsShareWhatTheNodesMean(t *testing.T) {
 		"other labels":  {func(c *nodepool.Cluster) { c.Groups[0].Pod.Neighbors.Labels = map[string]string{"a": "b"} }, true},
 		"a larger pod":  {func(c *nodepool.Cluster) { c.Groups[0].Pod.Requests = landing.Quantities{"cpu": raydemand.Whole(5)} }, false},
 		"other names":   {func(c *nodepool.Cluster) { c.Groups[0].Name = "renamed" }, false},
-		"own pods":      {func(c *nodepool.Cluster) { c.Workers = []nodepool.Worker{{Pod: "w", Group: "0", Node: "node-00000"}} }, false},
+		"own pods":      {func(c *nodepool.Cluster) { c.Workers = []nodepool.Worker{{Pod: "w", Group: "0", Node: "node-00000"}} }, true},
 		"anti-affinity": {func(c *nodepool.Cluster) { c.Groups[0].Pod.Neighbors.Apart = apartFromAll() }, false},
 	} {
 		other := added(name, c.change)
