@@ -402,12 +402,3 @@ func TestARayClusterThatTheOperatorRefusesIsMarked(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkOperatorVerdict(b *testing.B) {
-	object := clusterOf(b, strings.Replace(refusedCluster, "RAY_REDIS_ADDRESS", "A", 1)).Object
-	for b.Loop() {
-		if err := OperatorVerdict(object); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

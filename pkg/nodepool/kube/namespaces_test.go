@@ -213,30 +213,6 @@ func TestAFreshLookReadsTheNamespaceAnew(t *testing.T) {
 	}
 }
 
-// The read by name was answered before somebody took the mode back, and arrives after the watch has said so.
-func TestAnAnswerThatIsOlderThanWhatTheWatchBroughtDoesNotCount(t *testing.T) {
-	fake := &namespaceFake{}
-	namespaces, _ := watchedNamespaces(fake)
-	at := func(version, mode string) *corev1.Namespace {
-		namespace := withMode(mode)
-		namespace.ResourceVersion = version
-		return namespace
-	}
-	fake.set(at("9", "managed"))
-	if err := namespaces.store().Replace([]any{at("10", "shadow")}, "10"); err != nil {
-		t.Fatal(err)
-	}
-	namespaces.Refresh(t.Context(), "ml")
-	if got := namespaces.readInto(nodepool.Cluster{}).NamespaceMode; got != nodepool.Shadow {
-		t.Errorf("mode %q, want the newer shadow", got)
-	}
-	fake.set(at("11", "managed"))
-	namespaces.Refresh(t.Context(), "ml")
-	if got := namespaces.readInto(nodepool.Cluster{}).NamespaceMode; got != nodepool.Managed {
-		t.Errorf("mode %q, want managed, which is newer", got)
-	}
-}
-
 func TestAClusterWithGPUsHasAFindingThatItsNamespacesDefaultIsUnknown(t *testing.T) {
 	n, _ := watchedNamespaces(nil)
 	gpus := []nodepool.WorkerGroup{{Slices: []landing.Slice{{}}}}

@@ -14,7 +14,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/kueue"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -97,55 +96,6 @@ func TestAStaleChangeWritesNothing(t *testing.T) {
 				t.Errorf("generation went from %d to %d: something was written", before, after)
 			}
 		})
-	}
-}
-
-func TestFreezeIsNoticedBesideOtherAnnotations(t *testing.T) {
-	t.Parallel()
-	s := stage(t, "freeze")
-	manifest := rig.Cluster{Namespace: s.namespace, Name: "llm", Groups: []rig.Group{{Name: "gpu", Max: 9}}, Annotations: map[string]string{"team": "a"}}.Manifest()
-	s.createAs(manifest)
-	key := s.key("llm")
-	m := s.manager(kube.Options{Single: &key, Poll: time.Hour})
-	change := s.targets(s.read(m, "llm"), map[string]int{"gpu": 2})
-	s.patch("llm", types.MergePatchType, `{"metadata":{"annotations":{"heliostat.dev/freeze":"true"}}}`)
-	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrConflict) {
-		t.Errorf("unseen freeze: error is %v, want ErrConflict", err)
-	}
-	if err := m.SetResourceRequests(t.Context(), key, nil, time.Time{}); !errors.Is(err, nodepool.ErrReadOnly) {
-		t.Errorf("a request despite an unseen freeze: error is %v, want ErrReadOnly", err)
-	}
-	if fresh, err := m.Fresh(t.Context(), key); err != nil || !fresh.Freeze {
-		t.Errorf("a fresh read says Freeze %v, %v", fresh.Freeze, err)
-	}
-	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrReadOnly) {
-		t.Errorf("seen freeze: error is %v, want ErrReadOnly", err)
-	}
-}
-
-func TestAClusterMadeAnewIsAnotherOne(t *testing.T) {
-	t.Parallel()
-	s := stage(t, "anew")
-	s.create("llm", rig.Group{Name: "gpu", Max: 9})
-	key := s.key("llm")
-	m := s.manager(kube.Options{Single: &key, Poll: time.Hour})
-	change := s.targets(s.read(m, "llm"), map[string]int{"gpu": 2})
-	if err := lab.Dynamic().Resource(rig.RayClusters).Namespace(s.namespace).Delete(t.Context(), "llm", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	s.until("it is gone", func() bool {
-		_, err := m.Fresh(t.Context(), key)
-		return errors.Is(err, nodepool.ErrGone)
-	})
-	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrGone) {
-		t.Errorf("a deleted cluster: error is %v, want ErrGone", err)
-	}
-	s.create("llm", rig.Group{Name: "gpu", Max: 9})
-	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrConflict) {
-		t.Errorf("its successor: error is %v, want ErrConflict", err)
-	}
-	if err := m.SetResourceRequests(t.Context(), key, nil, time.Time{}); err != nil {
-		t.Errorf("a request, which names the cluster that there is now: %v", err)
 	}
 }
 
@@ -272,32 +222,5 @@ func TestAnOwnerThatWasQueuedMeanwhileStopsAPatch(t *testing.T) {
 	}
 	if queue := s.read(m, name).Queue; queue.Name != "research" || queue.Parent.Kind != "RayJob" || queue.Parent.Name != "train" {
 		t.Errorf("queue %+v after the look, want the RayJob's", queue)
-	}
-}
-
-// TestAnOwnerThatMayNotBeReadIsReported runs with KubeRay's own Role, which the sidecar form uses. The Role grants no
-// access to RayJobs.
-func TestAnOwnerThatMayNotBeReadIsReported(t *testing.T) {
-	t.Parallel()
-	s := stage(t, "unread-owner")
-	name := s.childOf("train")
-	config, key := s.sidecarOf(name), s.key(name)
-	m, _ := s.managerAs(config, kube.Options{Single: &key, Poll: 100 * time.Millisecond}, nil)
-	s.until("the finding "+kueue.Unread, func() bool { return finding(s.read(m, name), kueue.Unread) })
-	if _, err := m.Apply(t.Context(), s.targets(s.read(m, name), map[string]int{"cpu": 1})); err != nil {
-		t.Errorf("without a sign of a queue: %v, want the patch", err)
-	}
-	stamp := `[{"op":"add","path":"/spec/workerGroupSpecs/0/template/metadata","value":{"labels":{"kueue.x-k8s.io/podset":"cpu","kueue.x-k8s.io/local-queue-name":"research"}}}]`
-	s.patch(name, types.JSONPatchType, stamp)
-	s.until("the poll to see the pod templates", func() bool {
-		return s.read(m,
-			name).Generation == s.get(name).GetGeneration()
-	})
-	_, err := m.Apply(t.Context(), s.targets(s.read(m, name), map[string]int{"cpu": 1}))
-	if !errors.Is(err, nodepool.ErrReadOnly) || !strings.Contains(err.Error(), "queue research") {
-		t.Errorf("with Kueue's labels in a pod template: %v, want ErrReadOnly and the queue", err)
-	}
-	if queue := s.read(m, name).Queue; queue.Name != "research" {
-		t.Errorf("queue %+v, want the one in the pod templates", queue)
 	}
 }

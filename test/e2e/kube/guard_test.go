@@ -216,16 +216,6 @@ func TestAGuardReachesNoOtherPodAndNoRayClusterThatMustNotBeWritten(t *testing.T
 	}
 }
 
-func TestAReadOnlyManagerGuardsNothing(t *testing.T) {
-	t.Parallel()
-	s := stage(t, "guard-readonly")
-	m := s.manager(kube.Options{ReadOnly: true})
-	cluster := s.twoWorkers(m)
-	if err := m.Guard(t.Context(), keep(cluster, cluster.Workers[0])); !errors.Is(err, nodepool.ErrReadOnly) {
-		t.Errorf("error %v, want ErrReadOnly", err)
-	}
-}
-
 // TestGuardsNeedARightThatTheSidecarHas uses KubeRay's Role, which grants patch on pods, and an account without it.
 func TestGuardsNeedARightThatTheSidecarHas(t *testing.T) {
 	t.Parallel()

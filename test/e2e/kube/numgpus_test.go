@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -199,40 +197,6 @@ func TestASyncThatWouldRestartEverythingIsRefused(t *testing.T) {
 	})
 }
 
-func TestASyncOfWhatARayJobOrRayServiceOwnsIsRefused(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		kind     string
-		resource schema.GroupVersionResource
-		spec     map[string]any
-		under    string
-	}{
-		{"RayJob", rig.RayJobs, map[string]any{"submissionMode": "InteractiveMode"}, "rayClusterSpec"},
-		{"RayService", rig.RayServices, map[string]any{"serveConfigV2": "applications: []"}, "rayClusterConfig"},
-	} {
-		t.Run(test.kind, func(t *testing.T) {
-			s := stage(t, "owned-"+strings.ToLower(test.kind))
-			test.spec[test.under] = rig.Cluster{Groups: []rig.Group{{Name: "gpu", Max: 9, Devices: twoKinds}}}.Spec()
-			owner := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "ray.io/v1", "kind": test.kind,
-				"metadata": map[string]any{"name": "owner", "namespace": s.namespace}, "spec": test.spec,
-			}}
-			if _, err := lab.Dynamic().Resource(test.resource).Namespace(s.namespace).Create(t.Context(), owner, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			name := ""
-			s.until("the operator to make a RayCluster", func() bool {
-				list, err := lab.Dynamic().Resource(rig.RayClusters).Namespace(s.namespace).List(t.Context(), metav1.ListOptions{})
-				if err == nil && len(list.Items) == 1 {
-					name = list.Items[0].GetName()
-				}
-				return name != ""
-			})
-			s.refused(s.manager(kube.Options{}), name, nodepool.SyncOwned)
-		})
-	}
-}
-
 // TestASyncAgainstWhoAppliesTheGroupsIsRefused covers a program that applies the manifest. It keeps the ownership of
 // parts of the spec when a patch of replicas takes over the list of groups. The API server treats that list as one
 // value (docs/reference/facts.md#owner-of-the-worker-groups).
@@ -296,36 +260,4 @@ func firstGroup(t *testing.T, object *unstructured.Unstructured) map[string]any 
 		t.Fatalf("no worker groups: %v", err)
 	}
 	return groups[0].(map[string]any)
-}
-
-// TestAStaleSyncWritesNothing checks that a sync writes only to the version on which it was decided.
-func TestAStaleSyncWritesNothing(t *testing.T) {
-	t.Parallel()
-	s := stage(t, "stale-sync")
-	for name, meanwhile := range map[string]string{
-		"resources": `[{"op":"add","path":"/spec/workerGroupSpecs/0/resources","value":{"GPU":"2"}}]`,
-		"reordered": `[{"op":"add","path":"/spec/workerGroupSpecs/0","value":{"groupName":"new","rayStartParams":{},"template":{"spec":{"containers":[{"name":"ray"}]}}}}]`,
-		"rescaled":  `[{"op":"replace","path":"/spec/workerGroupSpecs/0/replicas","value":1}]`,
-	} {
-		s.create(name, rig.Group{Name: "gpu", Max: 9, Devices: twoKinds})
-		key := s.key(name)
-		m := s.manager(kube.Options{Single: &key, Poll: time.Hour})
-		change := syncOf(s.read(m, name), 3, "gpu")
-		s.patch(name, types.JSONPatchType, meanwhile)
-		before := s.get(name).GetGeneration()
-		if _, err := m.SyncNumGPUs(t.Context(), change); !errors.Is(err, nodepool.ErrConflict) {
-			t.Errorf("%s: error is %v, want ErrConflict", name, err)
-		}
-		if after := s.get(name).GetGeneration(); after != before {
-			t.Errorf("%s: generation went from %d to %d: something was written", name, before, after)
-		}
-	}
-	s.create("frozen", rig.Group{Name: "gpu", Max: 9, Devices: twoKinds})
-	key := s.key("frozen")
-	m := s.manager(kube.Options{Single: &key, Poll: time.Hour})
-	change := syncOf(s.read(m, "frozen"), 3, "gpu")
-	s.patch("frozen", types.MergePatchType, `{"metadata":{"annotations":{"heliostat.dev/freeze":"true"}}}`)
-	if _, err := m.SyncNumGPUs(t.Context(), change); !errors.Is(err, nodepool.ErrReadOnly) {
-		t.Errorf("frozen: error is %v, want ErrReadOnly", err)
-	}
 }

@@ -188,31 +188,6 @@ func TestWhatNodeAutoscalersSayOfAPodIsHeardFromTheAPIServer(t *testing.T) {
 	s.until("the refusal", func() bool { return worker().NodeRefused == refusal })
 }
 
-// TestManagedAndConfiguredProvisionersAreHeard checks that the API server accepts names with a slash or a comma in its
-// field selector.
-func TestManagedAndConfiguredProvisionersAreHeard(t *testing.T) {
-	t.Parallel()
-	for namespace, source := range map[string]string{"autoscaler-managed": "eks-auto-mode/compute", "autoscaler-configured": "in-house, of ours"} {
-		s := stage(t, namespace)
-		s.create("llm", rig.Group{Name: "gpu", Replicas: 1, Max: 2})
-		m := s.manager(kube.Options{Namespaces: []string{s.namespace}, NodeAutoscalers: []string{"in-house, of ours"}})
-		worker := func() nodepool.Worker {
-			for _, w := range s.read(m, "llm").Workers {
-				return w
-			}
-			return nodepool.Worker{}
-		}
-		s.until("a pod that the scheduler finds no node for", func() bool { return worker().Unschedulable != "" })
-		if s.read(m, "llm").ProvisionersSeen {
-			t.Error("silence counts before any node autoscaler has spoken")
-		}
-		s.say(source, "Nominated", "Pod should schedule on: nodeclaim/gpu-"+namespace, worker())
-		s.until("the promise of "+source, func() bool { return worker().NodePromised && s.read(m, "llm").ProvisionersSeen })
-		s.fail(source, "gpu-"+namespace, "out of p5.48xlarge")
-		s.until("the failure of its NodeClaim", func() bool { return worker().NodeRefused == "out of p5.48xlarge" })
-	}
-}
-
 // fail writes an Event about a NodeClaim, which is cluster-scoped.
 func (s *scene) fail(component, claim, message string) {
 	s.Helper()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -86,7 +83,6 @@ func TestRequestsWithOwnersOnARealAPIServer(t *testing.T) {
 
 	t.Run("what makes no sense is refused by the API server", func(t *testing.T) { refusals(&scene{t, s.namespace}) })
 	t.Run("a request is made, read, replaced, renewed and deleted", func(t *testing.T) { lifetime(&scene{t, s.namespace}, owned) })
-	t.Run("one that an older kind took beyond the limits says so", func(t *testing.T) { beyondTheLimits(&scene{t, s.namespace}, manager) })
 	t.Run("one that kubectl made is adopted and told what becomes of it", func(t *testing.T) { adoption(&scene{t, s.namespace}, manager) })
 
 	if err := rig.RemoveCRDs(t.Context(), lab.Dynamic()); err != nil {
@@ -118,56 +114,6 @@ func refusals(s *scene) {
 		if err := s.apply("bad", spec); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
 			s.Errorf("%s: answered %v, want %q", spec, err, want)
 		}
-	}
-}
-
-// beyondTheLimits replaces the CustomResourceDefinition by one without limits on bundles, as an older one, makes an
-// object, and puts the limits back: the object stays, counts no more, and its status names the limit.
-func beyondTheLimits(s *scene, manager *kube.Manager) {
-	definitions := lab.Dynamic().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	now, err := definitions.Get(s.Context(), rig.ResourceRequests.GroupResource().String(), metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
-	const path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/bundles/maxItems"
-	limit := func(n int) {
-		patch := fmt.Sprintf(`[{"op": "replace", "path": %q, "value": %d}]`, path, n)
-		if _, err := definitions.Patch(s.Context(), now.GetName(), types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-			s.Fatal(err)
-		}
-	}
-	bundles := strings.TrimSuffix(strings.Repeat(`{"resources": {"GPU": 0.1}}, `, 20), ", ")
-	spec := func(owner string) string {
-		return `{"rayCluster": "llm", "owner": "` + owner + `", "holdUntilDeleted": true, "bundles": [` + bundles + `]}`
-	}
-	limit(100)
-	s.until("an object of the older kind", func() bool { return s.apply("stored", spec("ann")) == nil })
-	limit(raydemand.MaxOwnedBundles)
-	// Until the API server has read the new definition, it accepts the object: a dry run leaves none behind.
-	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	s.until("the limit", func() bool { return apierrors.IsInvalid(s.applyWith("new", spec("bob"), dryRun)) })
-	var seen nodepool.OwnedRequest
-	s.until("the object", func() bool {
-		all := s.read(manager, "llm").Owned
-		i := slices.IndexFunc(all, func(r nodepool.OwnedRequest) bool { return r.ID == "stored" })
-		if i >= 0 {
-			seen = all[i]
-		}
-		return i >= 0
-	})
-	status, excluded := seen.Excluded()
-	if !excluded || !strings.Contains(status.Message, "20 bundles, the limit is 10") || seen.Counts("", time.Now()) {
-		s.Errorf("read as %+v, status %+v", seen, status)
-	}
-	status.ObservedRequest, status.Since = seen.Fingerprint(), time.Now()
-	status.SatisfiedSince, status.ExpiredSince = status.Since, status.Since
-	manager.OwnedRequests().Report([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "stored", UID: seen.UID, Status: &status}})
-	s.until("its status, which the API server takes although the spec is beyond the limit", func() bool {
-		code, _, _ := unstructured.NestedString(s.request("stored").Object, "status", "reason", "code")
-		return code == raydemand.CodeUnreadable
-	})
-	if err := lab.Dynamic().Resource(rig.ResourceRequests).Namespace(s.namespace).Delete(s.Context(), "stored", metav1.DeleteOptions{}); err != nil {
-		s.Fatal(err)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -59,69 +58,6 @@ func groups(namespace, name string, changes ...map[string]any) *unstructured.Uns
 		}
 	}
 	return manifest
-}
-
-func TestMinAboveMaxStopsTheClusterAndIsAFinding(t *testing.T) {
-	t.Parallel()
-	s := stage(t, "minmax")
-	s.createAs(groups(s.namespace, "llm", map[string]any{"minReplicas": int64(4)}, map[string]any{"replicas": int64(2)}))
-	m := s.manager(kube.Options{})
-	cluster := s.read(m, "llm")
-	if !cluster.Refused || !cluster.Groups[0].Broken || cluster.Groups[1].Broken || !finding(cluster, decode.MinAboveMax) {
-		t.Errorf("Refused %v, groups %+v, findings %v", cluster.Refused, cluster.Groups, cluster.Findings)
-	}
-	// Heliostat does not write to a refused cluster because the operator creates no pods for the valid group either.
-	time.Sleep(3 * time.Second)
-	if workers := s.workers("llm", "b"); len(workers) > 0 {
-		t.Errorf("the operator made %v", workers)
-	}
-	s.patch("llm", types.JSONPatchType, `[{"op":"replace","path":"/spec/workerGroupSpecs/0/minReplicas","value":0}]`)
-	s.until("the mended cluster to be accepted", func() bool {
-		c := s.read(m, "llm")
-		return !c.Refused && c.ObservedGeneration == c.Generation && len(c.Workers) == 2
-	})
-}
-
-func TestPodsOfARemovedGroupAreAFinding(t *testing.T) {
-	t.Parallel()
-	s := stage(t, "removed")
-	s.create("llm", rig.Group{Name: "cpu", Max: 9, Replicas: 1}, rig.Group{Name: "gpu", Max: 9, Replicas: 2})
-	m := s.manager(kube.Options{})
-	s.until("three workers", func() bool { return len(s.read(m, "llm").Workers) == 3 })
-	s.patch("llm", types.JSONPatchType, `[{"op":"remove","path":"/spec/workerGroupSpecs/1"}]`)
-	s.until("the group to be gone", func() bool { return len(s.read(m, "llm").Groups) == 1 })
-	cluster := s.read(m, "llm")
-	if !finding(cluster, decode.GroupRemoved) || len(cluster.Workers) != 3 {
-		t.Errorf("workers %+v, findings %v", cluster.Workers, cluster.Findings)
-	}
-	// Heliostat must not write their names, although the operator would delete them.
-	targets, findings, err := nodepool.Targets(cluster, nil, s.workers("llm", "gpu"))
-	if err != nil || len(targets) > 0 || len(findings) != 2 {
-		t.Errorf("targets %+v, findings %v, %v", targets, findings, err)
-	}
-}
-
-// TestAGroupWhosePodsAreRefusedBlocksLaterOnesAndIsAFinding checks that the operator stops at the first group whose
-// pods the API server rejects.
-func TestAGroupWhosePodsAreRefusedBlocksLaterOnesAndIsAFinding(t *testing.T) {
-	t.Parallel()
-	s := stage(t, "refused")
-	manifest := groups(s.namespace, "llm", map[string]any{"replicas": int64(1)}, map[string]any{"replicas": int64(1)})
-	specs := manifest.Object["spec"].(map[string]any)["workerGroupSpecs"].([]any)
-	if err := unstructured.SetNestedField(specs[0].(map[string]any), "Sometimes", "template", "spec", "dnsPolicy"); err != nil {
-		t.Fatal(err)
-	}
-	s.createAs(manifest)
-	m := s.manager(kube.Options{})
-	s.until("the finding", func() bool { return finding(s.read(m, "llm"), decode.WorkerPodsFail) })
-	for _, f := range s.read(m, "llm").Findings {
-		if f.Code == decode.WorkerPodsFail && f.Field != "spec.workerGroupSpecs[0]" {
-			t.Errorf("the finding names %s: %+v", f.Field, f)
-		}
-	}
-	if workers := s.workers("llm", "b"); len(workers) > 0 {
-		t.Errorf("the operator made %v behind the group that fails; the finding would be wrong", workers)
-	}
 }
 
 func TestRequestsSurviveInTheAnnotation(t *testing.T) {

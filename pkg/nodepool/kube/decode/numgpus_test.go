@@ -3,7 +3,6 @@ package decode
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -14,39 +13,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// The operator's own command line is what derived must say, for every spec that was sent to it.
-func TestDerivedIsTheFlagThatTheOperatorPasses(t *testing.T) {
-	passed, silent := 0, 0
-	eachFixture(t, func(t *testing.T, f fixture) {
-		if len(f.Operator.Flags) == 0 {
-			return
-		}
-		group := f.groupFields(&Report{})
-		annotations := FieldsOf(f.Cluster, nil).Object("metadata").Texts("annotations")
-		spec := gpuSpec(startOf(group, annotations[overwriteAnnotation] == "true" || overwritesCommand(group.Object("template"))))
-		text, isText := f.Operator.Flags[numGPUs].(string)
-		n, err := strconv.ParseInt(text, 10, 64)
-		if !isText || err != nil || n < 0 {
-			silent++
-			if spec.Derived != nil || spec.DerivedBy != "" {
-				t.Errorf("derived %v by %q, and the operator passes %v", spec.Derived, spec.DerivedBy, f.Operator.Flags[numGPUs])
-			}
-			return
-		}
-		passed++
-		want := raydemand.Whole(n)
-		if diff := cmp.Diff(&want, spec.Derived); diff != "" {
-			t.Errorf("derived (-operator +ours):\n%s", diff)
-		}
-		if spec.DerivedBy == "" {
-			t.Error("derived, and nothing says from what")
-		}
-	})
-	if passed < 30 || silent < 20 {
-		t.Errorf("%d fixtures pass a number and %d none: too few to prove anything", passed, silent)
-	}
-}
 
 func TestDerivedSaysWhereItComesFrom(t *testing.T) {
 	one, two, three := raydemand.Whole(1), raydemand.Whole(2), raydemand.Whole(3)

@@ -479,54 +479,6 @@ func template(limits, requests map[string]any) map[string]any {
 	}}}}
 }
 
-// The cases hold what Ray's autoscaler plans with. Where the operator passes something else to `ray start`, the
-// difference is written here with its reason; everywhere else the two agree.
-func TestGroupShapesAgreeWithRaysAutoscalerWhereTheOperatorDoes(t *testing.T) {
-	tests := []struct {
-		name   string
-		differ map[string]float64 // what the operator makes announced instead; 0: absent
-	}{
-		{name: "shape-num-gpus-overrides-gpu-limit"},
-		{name: "shape-ray-start-params-override"},
-		// Ray's autoscaler plans a slice head on every host; the operator passes none. The escaped form of resources
-		// makes the operator drop the TPU of the limits as well.
-		{name: "shape-tpu-v7x", differ: map[string]float64{"TPU-v7x-16-head": 0, "TPU": 0}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			c := readShape(t, test.name)
-			want := raydemand.Bundle{}
-			for name, n := range c.Expect.Shape.Resources {
-				want[name] = raydemand.Whole(int64(n))
-			}
-			for name, n := range test.differ {
-				delete(want, name)
-				if n > 0 {
-					want[name] = raydemand.Whole(int64(n))
-				}
-			}
-			cluster := c.cluster()
-			if diff := cmp.Diff(want, cluster.Groups[0].Resources); diff != "" {
-				t.Errorf("resources (-case +ours):\n%s\nfindings %v", diff, cluster.Findings)
-			}
-		})
-	}
-}
-
-func TestGroupShapesThatTheOperatorRefuses(t *testing.T) {
-	for _, name := range []string{
-		"shape-invalid-label-is-an-error", "shape-labels-in-start-params-ignored", "shape-labels-top-level-only",
-		"shape-top-level-resources-win", "shape-top-level-tpu-wins",
-	} {
-		t.Run(name, func(t *testing.T) {
-			cluster := readShape(t, name).cluster()
-			if !cluster.Refused {
-				t.Errorf("not refused; findings %v", cluster.Findings)
-			}
-		})
-	}
-}
-
 // Double quotes inside double quotes: Ray's autoscaler cuts the outer ones, bash takes all of them and `ray start`
 // ends.
 func TestAResourcesStringThatBashEatsBreaksTheGroup(t *testing.T) {
@@ -541,19 +493,6 @@ func TestAGroupWithoutCPUIsAFindingOfThatGroup(t *testing.T) {
 	cluster := readShape(t, "shape-no-cpu-is-an-error").cluster()
 	if _, has := cluster.Groups[0].Resources[raydemand.CPU]; has || !slices.Contains(codes(cluster.Findings), ResourceUnknown) {
 		t.Errorf("resources %v, findings %v", cluster.Groups[0].Resources, cluster.Findings)
-	}
-}
-
-func TestQuantitiesAreRoundedUp(t *testing.T) {
-	c := readShape(t, "shape-quantity-rounding")
-	if len(c.Quantities) == 0 {
-		t.Fatal("the case has no quantities")
-	}
-	for _, q := range c.Quantities {
-		group := FieldsOf(template(map[string]any{"memory": q.In}, nil), nil)
-		if got := effectiveResources(startOf(group, false))[raydemand.Memory]; got != raydemand.Whole(int64(q.Out)) {
-			t.Errorf("%s is announced as %s, want %.0f", q.In, got, q.Out)
-		}
 	}
 }
 
