@@ -28,10 +28,17 @@ func Of(object any, fault func(Fault)) Value { return Value{raw: object, fault: 
 // At returns a value that is not part of an object that was read, with a path that it should have.
 func At(path Path) Value { return Value{at: path} }
 
-// Silent returns the value without its function for faults.
-func (v Value) Silent() Value {
-	v.fault = nil
+// Reporting returns the value with another function for faults; nil is none.
+func (v Value) Reporting(fault func(Fault)) Value {
+	v.fault = fault
 	return v
+}
+
+// Pass passes a fault on to the value's function.
+func (v Value) Pass(fault Fault) {
+	if v.fault != nil {
+		v.fault(fault)
+	}
 }
 
 // lookup returns what is at the keys, or nil.

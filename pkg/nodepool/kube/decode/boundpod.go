@@ -276,12 +276,7 @@ func neighborsOf(pod *corev1.Pod) *landing.Neighbors {
 		if term.TopologyKey != landing.HostnameLabel {
 			continue
 		}
-		t := landing.PodTerm{Namespaces: term.Namespaces, Selector: selectorOf(term.LabelSelector)}
-		if term.NamespaceSelector != nil {
-			selector := selectorOf(term.NamespaceSelector)
-			t.NamespaceSelector = &selector
-		}
-		n.Apart = append(n.Apart, t)
+		n.Apart = append(n.Apart, podTerm(term, nil)) // the API server has merged what withLabelKeys adds
 	}
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {

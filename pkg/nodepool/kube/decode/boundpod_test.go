@@ -20,8 +20,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// podOf reads a pod from YAML.
-func podOf(t *testing.T, text string) *corev1.Pod {
+// podText reads a pod from YAML.
+func podText(t *testing.T, text string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{}
 	if err := yaml.UnmarshalStrict([]byte(text), pod); err != nil {
@@ -67,7 +67,7 @@ func TestABoundPodTakesWhatTheSchedulerCounts(t *testing.T) {
 		"a pod without requests is one pod": {`containers: [{name: a}]`, "", "pods 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := podOf(t, "metadata: {name: p, namespace: ns}\nspec:\n  "+test.spec+"\nstatus:\n  "+or(test.status, "phase: Running"))
+			pod := podText(t, "metadata: {name: p, namespace: ns}\nspec:\n  "+test.spec+"\nstatus:\n  "+or(test.status, "phase: Running"))
 			pod.Spec.NodeName = "node"
 			bound, takes := Bound(pod)
 			if got := quantityText(bound.Takes); !takes || got != test.want {
@@ -92,7 +92,7 @@ func or(text, otherwise string) string {
 }
 
 func TestAPodOnANodeKeepsWhatDecidesBesideWhichPodsItRuns(t *testing.T) {
-	pod := podOf(t, `
+	pod := podText(t, `
 metadata: {name: p, namespace: other, labels: {app: db, tier: a}}
 spec:
   nodeName: a
@@ -144,7 +144,7 @@ func TestAPodThatTakesNothingOrIsNoWorkerIsRecognized(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if bound, takes := Bound(podOf(t, test.pod)); takes {
+			if bound, takes := Bound(podText(t, test.pod)); takes {
 				got = fmt.Sprintf("%s %s/%s %s/%s", bound.Node, bound.Namespace, bound.Name, bound.RayCluster, bound.Group)
 				if bound.Terminating {
 					got += " terminating"
@@ -240,7 +240,7 @@ func TestPodsLeaveOfEachCardWhatTheirRecordsSay(t *testing.T) {
 			var pods []*BoundPod
 			for _, text := range test.pods {
 				text = strings.ReplaceAll(text, "UUID", firstUUID(node))
-				bound, takes := Bound(podOf(t, text))
+				bound, takes := Bound(podText(t, text))
 				if !takes {
 					t.Fatal("the pod takes nothing")
 				}
@@ -278,7 +278,7 @@ func TestNodepoolsShowsAsFreeWhatThePlannerCounts(t *testing.T) {
 	if err := yaml.Unmarshal(raw, node); err != nil {
 		t.Fatal(err)
 	}
-	pod := podOf(t, "metadata: {name: p}\nspec: {nodeName: "+node.Name+", initContainers: [{name: s, restartPolicy: Always, resources: {limits: {nvidia.com/gpu: 1}}}, {name: i, resources: {limits: {nvidia.com/gpu: 3}}}], containers: [{name: a, resources: {limits: {nvidia.com/gpu: 2}}}]}")
+	pod := podText(t, "metadata: {name: p}\nspec: {nodeName: "+node.Name+", initContainers: [{name: s, restartPolicy: Always, resources: {limits: {nvidia.com/gpu: 1}}}, {name: i, resources: {limits: {nvidia.com/gpu: 3}}}], containers: [{name: a, resources: {limits: {nvidia.com/gpu: 2}}}]}")
 	set := &NodeSet{nodes: []sharing.NodeObject{ForGPUs(node)}}
 	set.addPod(pod)
 	read := sharing.Reader{}.Read(set.Nodes()[0])
@@ -332,7 +332,7 @@ func TestATemplateSaysWhichPortsOfTheNodeItsPodsTake(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			report := &Report{}
-			got := hostPorts(FieldsOf(objectOf(t, test.spec), report))
+			got := hostPorts(podOf(FieldsOf(map[string]any{"spec": objectOf(t, test.spec)}, report)))
 			if diff := cmp.Diff(test.want, got); diff != "" || len(report.All) > 0 {
 				t.Errorf("findings %v, ports (-want +got):\n%s", report.All, diff)
 			}
@@ -342,7 +342,7 @@ func TestATemplateSaysWhichPortsOfTheNodeItsPodsTake(t *testing.T) {
 
 func TestATemplateSaysBesideWhichPodsItsPodsMayRun(t *testing.T) {
 	report := &Report{}
-	got := neighbors(FieldsOf(objectOf(t, `
+	group := FieldsOf(objectOf(t, `
 groupName: gpu
 labels: {zone: a, team: ml}
 template:
@@ -364,7 +364,9 @@ template:
     - {topologyKey: kubernetes.io/hostname, maxSkew: 2, minDomains: 3, whenUnsatisfiable: DoNotSchedule, nodeTaintsPolicy: Honor, nodeAffinityPolicy: Ignore,
        labelSelector: {matchLabels: {ray.io/group: gpu}}}
     - {topologyKey: zone, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}
-`), report), nodepool.ClusterKey{Namespace: "ml", Name: "llm"})
+`), report)
+	got := neighbors(podOf(group.Object("template")), nodepool.ClusterKey{Namespace: "ml", Name: "llm"},
+		podLabels(group, "llm", workerNode))
 	in := func(key, value string) landing.Requirement {
 		return landing.Requirement{Key: key, Operator: "In", Values: []string{value}}
 	}
@@ -374,9 +376,9 @@ template:
 			"ray.io/cluster": "llm", "ray.io/group": "gpu", "ray.io/node-type": "worker", "ray.io/is-ray-node": "yes", "ray.io/identifier": "llm-worker",
 			"app.kubernetes.io/name": "mine", "app.kubernetes.io/created-by": "kuberay-operator", "zone": "a", "team": "ml",
 		},
-		Apart: []landing.PodTerm{{Namespaces: []string{}, Selector: landing.PodSelector{Requirements: []landing.Requirement{
-			{Key: "ray.io/cluster", Operator: "Exists", Values: []string{}}, in("ray.io/node-type", "worker"), in("team", "ml")}}},
-			{Namespaces: []string{}, NamespaceSelector: &landing.PodSelector{},
+		Apart: []landing.PodTerm{{Selector: landing.PodSelector{Requirements: []landing.Requirement{
+			{Key: "ray.io/cluster", Operator: "Exists"}, in("ray.io/node-type", "worker"), in("team", "ml")}}},
+			{NamespaceSelector: &landing.PodSelector{},
 				Selector: landing.PodSelector{Requirements: []landing.Requirement{{Key: "team", Operator: "NotIn", Values: []string{"ml"}}}}},
 			{Namespaces: []string{"data"}, Selector: landing.PodSelector{Nothing: true}},
 		},

@@ -91,7 +91,7 @@ func quantities(f Fields, name string) map[string]resource.Quantity {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		quantity, err := resource.ParseQuantity(fmt.Sprint(values[key]))
 		if err != nil {
-			f.Get(name, key).Fault("a quantity")
+			f.Get(name, key).Fault(wantQuantity)
 			continue
 		}
 		list[key] = quantity

@@ -70,7 +70,7 @@ func fixOf(fault fieldpath.Fault) string {
 }
 
 // silent returns the fields without their faults, for a second reading of what was reported before.
-func (f Fields) silent() Fields { return Fields{f.Silent(), f.Report} }
+func (f Fields) silent() Fields { return Fields{f.Reporting(nil), f.Report} }
 
 // at returns the path of a member, or of a member of a member, for findings.
 func (f Fields) at(keys ...string) string { return f.Path(keys...).String() }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -37,11 +38,11 @@ func decodeGroups(
 	groups := make([]nodepool.WorkerGroup, 0, len(entries))
 	byName := map[string]int{}
 	for i, entry := range entries {
-		group := decodeGroup(reader, entry, i, ownCommand, waitGCSReady)
+		group, pod := decodeGroup(reader, entry, i, ownCommand, waitForGCS)
 		group.NumGPUsSync = nodepool.SyncReport
 		addInto(group.Pod.Requests, collectorRequests(spec))
-		group.Pod.Neighbors = neighbors(entry, cluster)
-		if usesUncountedGPUs(entry, &group) {
+		group.Pod.Neighbors = neighbors(pod, cluster, podLabels(entry, cluster.Name, workerNode))
+		if usesUncountedGPUs(pod, &group) {
 			group.Pod.Neighbors.Apart = append(group.Pod.Neighbors.Apart, landing.PodTerm{Selector: landing.PodSelector{
 				Requirements: []landing.Requirement{
 					{Key: ClusterLabel, Operator: "In", Values: []string{cluster.Name}},
@@ -65,10 +66,9 @@ func decodeGroups(
 // usesUncountedGPUs reports whether the pods of a group use GPUs that no request counts: NVIDIA's runtime shows them
 // all GPUs of a node, and Ray has a number of them. Ray counts its GPUs from the first one in each pod, so two such
 // pods on a node would use the same ones. Nothing but the plan keeps them apart.
-func usesUncountedGPUs(f Fields, group *nodepool.WorkerGroup) bool {
-	spec := f.silent().Object("template").Object("spec")
-	containers, gpus := spec.Objects("containers"), group.GPUs
-	if len(containers) == 0 || gpus.Derived == nil || *gpus.Derived <= 0 || len(gpus.Counted) > 0 ||
+func usesUncountedGPUs(pod *corev1.Pod, group *nodepool.WorkerGroup) bool {
+	gpus := group.GPUs
+	if len(pod.Spec.Containers) == 0 || gpus.Derived == nil || *gpus.Derived <= 0 || len(gpus.Counted) > 0 ||
 		gpus.Claims || group.Pod.HidesGPUs || group.Pod.Share != nil {
 		return false
 	}
@@ -77,8 +77,11 @@ func usesUncountedGPUs(f Fields, group *nodepool.WorkerGroup) bool {
 			return false
 		}
 	}
-	return strings.Contains(spec.Text("runtimeClassName"), "nvidia") ||
-		decodeContainer(containers[0]).env["NVIDIA_VISIBLE_DEVICES"].value == "all"
+	if class := pod.Spec.RuntimeClassName; class != nil && strings.Contains(*class, "nvidia") {
+		return true
+	}
+	visible := env(pod.Spec.Containers[0], "NVIDIA_VISIBLE_DEVICES")
+	return visible != nil && visible.Value == "all"
 }
 
 // HeadGroup reads the head group of a RayCluster as worker groups are read, with the autoscaler beside Ray. It reports
@@ -86,7 +89,7 @@ func usesUncountedGPUs(f Fields, group *nodepool.WorkerGroup) bool {
 func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nodepool.WorkerGroup {
 	root := FieldsOf(rayCluster.Object, nil)
 	fields := root.Object("spec").Object("headGroupSpec")
-	head := decodeGroup(reader, fields, 0, overwritesCommand(root))
+	head, pod := decodeGroup(reader, fields, 0, overwritesCommand(root))
 	head.Broken = slices.ContainsFunc(root.Report.All, func(f raydemand.Finding) bool {
 		return f.Severity == raydemand.Error && f.Code != GroupUnnamed // it has no name
 	})
@@ -94,15 +97,12 @@ func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nod
 	spec := root.Object("spec")
 	addInto(head.Pod.Requests, collectorRequests(spec))
 	if spec.Flag("enableInTreeAutoscaling") {
-		own := positive(Sidecar().Requests)
+		resources := Sidecar()
 		if options := spec.Object("autoscalerOptions"); options.Has("resources") {
-			own = ownRequests(options)
+			resources = resourcesOf(options)
 		}
-		addInto(head.Pod.Requests, own)
-		options := spec.silent().Object("autoscalerOptions")
-		if options.Has("resources") && !states(fields.silent().Object("template").Object("spec")) {
-			addUnstated(&head, options, autoscalerContainer)
-		}
+		addInto(head.Pod.Requests, requestsIn(resources))
+		addUnstated(&head, pod, corev1.Container{Name: autoscalerContainer, Resources: resources})
 	}
 	return head
 }
@@ -112,14 +112,14 @@ func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nod
 func collectorRequests(spec Fields) landing.Quantities {
 	options := spec.silent().Object("historyServerOptions").Object("collectorOptions")
 	if options.Raw() == nil || options.Has("resources") {
-		return ownRequests(options)
+		return requestsIn(resourcesOf(options))
 	}
 	return landing.Quantities{"cpu": raydemand.One / 20, "memory": raydemand.Whole(64 << 20)}
 }
 
 func decodeGroup(
-	reader sharing.Reader, f Fields, index int, ownCommand bool, injected ...landing.Quantities,
-) nodepool.WorkerGroup {
+	reader sharing.Reader, f Fields, index int, ownCommand bool, injected ...corev1.Container,
+) (nodepool.WorkerGroup, *corev1.Pod) {
 	mark := len(f.Report.All)
 	strategy := f.Object("scaleStrategy")
 	group := nodepool.WorkerGroup{
@@ -142,12 +142,9 @@ func decodeGroup(
 		timeout := idleTimeout(f)
 		group.IdleTimeout = &timeout
 	}
-	group.Pod = podShape(f.Object("template"), injected...)
-	if spec := f.silent().Object("template").Object("spec"); !states(spec) {
-		for _, c := range append(spec.Objects("containers"), spec.Objects("initContainers")...) {
-			addUnstated(&group, c, c.Text("name"))
-		}
-	}
+	pod := podOf(f.Object("template"))
+	group.Pod = podShape(pod, injected...)
+	addUnstated(&group, pod, containersOf(pod)...)
 	group.Pod.Elsewhere = reader.SuppliedElsewhere()
 	ReportTemplate(f.Report, &group, landing.CheckGPUs(reader, &group.Pod)...)
 	start := startOf(f, ownCommand || overwritesCommand(f.Object("template")))
@@ -157,7 +154,7 @@ func decodeGroup(
 	checkContainers(f)
 	checkPodRules(f)
 	group.Broken = f.Report.ErrorsSince(mark)
-	return group
+	return group, pod
 }
 
 func checkGroup(f Fields, group *nodepool.WorkerGroup) {

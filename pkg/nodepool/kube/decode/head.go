@@ -75,7 +75,7 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 	head.Pod, head.PodUID, head.IP, head.Node = pod.Name, string(pod.UID), pod.Status.PodIP, pod.Spec.NodeName
 	head.Ready = condition(pod, corev1.PodReady) != nil &&
 		condition(pod, corev1.PodReady).Status == corev1.ConditionTrue
-	shape := podShape(object.silent().Object("spec").Object("headGroupSpec").Object("template"))
+	shape := podShape(podOf(object.silent().Object("spec").Object("headGroupSpec").Object("template")))
 	addInto(shape.Requests, collectorRequests(object.Object("spec")))
 	head.Shape = &shape
 	if pod.Spec.Priority != nil {

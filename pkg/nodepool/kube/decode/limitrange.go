@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	resourcehelper "k8s.io/component-helpers/resource"
 
@@ -173,15 +172,11 @@ func itemFaults(
 // UnderLimitRanges applies the LimitRanges of the namespace to the groups of a RayCluster that has just been decoded:
 // their pods request the defaults, and a group whose pods one refuses is closed.
 func UnderLimitRanges(object *unstructured.Unstructured, d *Decoded, ranges []*corev1.LimitRange) {
-	groups, _, _ := unstructured.NestedSlice(object.Object, "spec", "workerGroupSpecs")
+	groups := FieldsOf(object.Object, nil).Object("spec").Objects("workerGroupSpecs")
 	d.limitedSince = map[string]time.Time{}
 	for i := range d.Cluster.Groups {
 		g := &d.Cluster.Groups[i]
-		spec, _, _ := unstructured.NestedMap(groups[g.Index].(map[string]any), "template", "spec")
-		var pod corev1.Pod
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod.Spec) != nil {
-			continue // decoding has said what cannot be read
-		}
+		pod := *podOf(groups[g.Index].Object("template"))
 		found := func(fault LimitFault, severity raydemand.Severity, field, of, fix string) {
 			if at := ChangedAt(fault.Range); at.After(d.limitedSince[g.Name]) {
 				d.limitedSince[g.Name] = at
@@ -205,7 +200,7 @@ func UnderLimitRanges(object *unstructured.Unstructured, d *Decoded, ranges []*c
 		check("initContainers", pod.Spec.InitContainers)
 		// Which of both is so is unknown here.
 		const unlessOff = "unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, "
-		waits := corev1.Container{Resources: WaitForGCS()}
+		waits := *waitForGCS.DeepCopy()
 		for _, fault := range LimitFaults(ranges, &waits.Resources) {
 			found(fault, raydemand.Warning, "", unlessOff+WaitForGCSWords(fault), FixWaitForGCS)
 		}

@@ -86,7 +86,7 @@ func TestRulesThatTheAPIServerRefusesBreakAGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			report := &Report{}
 			object := objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray}]\n    "+strings.TrimPrefix(c.spec, "{}")+"\n")
-			group := decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)
+			group, _ := decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)
 			var faults []string
 			for _, f := range report.All {
 				if f.Code == PodsRefused {
@@ -121,7 +121,7 @@ func TestAnAmountThatIsNegativeOrOfNoResourceBreaksAGroup(t *testing.T) {
 	} {
 		report := &Report{}
 		object := objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray, resources: {"+amounts+"}}]\n")
-		group := decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)
+		group, _ := decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)
 		found := ""
 		for _, f := range report.All {
 			if f.Code == PodsRefused {

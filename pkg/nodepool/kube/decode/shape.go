@@ -3,13 +3,15 @@ package decode
 import (
 	"cmp"
 	"maps"
+	"reflect"
 	"slices"
-	"strings"
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	resourcehelper "k8s.io/component-helpers/resource"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -17,51 +19,112 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// waitGCSReady is what the init container requests that the operator adds to each worker
+// waitForGCS is the init container that the operator adds to each worker
 // (docs/reference/facts.md#init-container-of-workers).
-var waitGCSReady = positive(WaitForGCS().Requests)
+var waitForGCS = corev1.Container{Name: "wait-gcs-ready", Resources: WaitForGCS()}
 
-// podShape reads from a pod template what decides where its pods can run. The operator adds the injected init
-// containers behind those of the template.
-func podShape(template Fields, injected ...landing.Quantities) landing.PodShape {
-	spec := template.Object("spec")
+// podOf returns the pod of a template. What has another type than the field takes is a finding, and is left out.
+func podOf(template Fields) *corev1.Pod {
+	pod := &corev1.Pod{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(template.Members(), pod) == nil {
+		return pod
+	}
+	readable := runtime.DeepCopyJSON(template.Members())
+	checkType(template.Reporting(func(fault fieldpath.Fault) {
+		template.Pass(fault)
+		dropAt(readable, template.Path(), fault.Path)
+	}), reflect.TypeFor[corev1.Pod]())
+	pod = &corev1.Pod{}
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(readable, pod) // what can be read of the rest
+	return pod
+}
+
+// dropAt makes null of what is at a path below the path of a value.
+func dropAt(value any, of, at fieldpath.Path) {
+	steps := at.Prefixes()[len(of.Prefixes()):]
+	for i, step := range steps {
+		last := i == len(steps)-1
+		if index, isIndex := step.LastIndex(); isIndex {
+			list := value.([]any)
+			if value = list[index]; last {
+				list[index] = nil
+			}
+			continue
+		}
+		members := value.(map[string]any)
+		if value = members[step.LastKey()]; last {
+			delete(members, step.LastKey())
+		}
+	}
+}
+
+// podShape returns what decides where pods can run. The operator adds the injected init containers behind those of the
+// template.
+func podShape(pod *corev1.Pod, injected ...corev1.Container) landing.PodShape {
+	spec := &pod.Spec
 	shape := landing.PodShape{
-		NodeName: spec.Text("nodeName"),
-		Requests: podRequests(spec, injected),
-		Limits:   podLimits(spec.silent(), injected),
-		Selector: spec.Texts("nodeSelector"),
-		Claims:   len(spec.Objects("resourceClaims")) > 0,
+		NodeName: spec.NodeName, Selector: spec.NodeSelector,
+		Requests: withInjected(pod, injected, requestsOf), Limits: withInjected(pod, injected, limitsOf),
+		Claims: len(spec.ResourceClaims) > 0, Parts: partsOfCards(spec.Containers),
+		Choice: sharing.CardChoiceOf(pod.Annotations), CardOrder: sharing.CardOrder(pod.Annotations),
+		Share: sharing.CardShareOf(pod.Annotations, func() bool { return limitsGPUs(pod) }),
 	}
-	shape.Parts = partsOfCards(spec.Objects("containers"))
-	for _, claim := range spec.Objects("resourceClaims") {
-		shape.ClaimTemplates = append(shape.ClaimTemplates, claim.Text("resourceClaimTemplateName"))
+	shape.CardsAsked, shape.CardsInvalid = sharing.ACKCards(pod.Labels)
+	if spec.Resources != nil { // the API server makes requests of limits
+		for name, limit := range positive(spec.Resources.Limits) {
+			shape.Requests[name] = cmp.Or(shape.Requests[name], limit)
+		}
 	}
-	shape.CardsAsked, shape.CardsInvalid = sharing.ACKCards(template.Object("metadata").Texts("labels"))
-	annotations := template.Object("metadata").Texts("annotations")
-	shape.Choice, shape.CardOrder = sharing.CardChoiceOf(annotations), sharing.CardOrder(annotations)
-	shape.Share = sharing.CardShareOf(annotations, func() bool { return limitsGPUs(template) })
-	if containers := spec.Objects("containers"); len(containers) > 0 {
-		shape.HidesGPUs = hidesGPUs(containers[0])
+	if len(shape.Limits) == 0 {
+		shape.Limits = nil
 	}
-	required := spec.Object("affinity").Object("nodeAffinity").Object("requiredDuringSchedulingIgnoredDuringExecution")
-	for _, term := range required.Objects("nodeSelectorTerms") {
-		shape.Affinity = append(shape.Affinity, landing.NodeTerm{
-			Labels: requirements(term, "matchExpressions"), Fields: requirements(term, "matchFields"),
-		})
+	for _, claim := range spec.ResourceClaims {
+		template := ""
+		if claim.ResourceClaimTemplateName != nil {
+			template = *claim.ResourceClaimTemplateName
+		}
+		shape.ClaimTemplates = append(shape.ClaimTemplates, template)
 	}
-	for _, t := range spec.Objects("tolerations") {
+	if len(spec.Containers) > 0 {
+		shape.HidesGPUs = hidesGPUs(spec.Containers[0])
+	}
+	if nodes := affinityOf(pod).NodeAffinity; nodes != nil && nodes.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		for _, term := range nodes.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+			shape.Affinity = append(shape.Affinity, landing.NodeTerm{
+				Labels: requirements(term.MatchExpressions), Fields: requirements(term.MatchFields),
+			})
+		}
+	}
+	for _, t := range spec.Tolerations {
 		shape.Tolerations = append(shape.Tolerations, landing.Toleration{
-			Key: t.Text("key"), Operator: t.Text("operator"), Value: t.Text("value"), Effect: t.Text("effect"),
+			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect),
 		})
 	}
 	return shape
 }
 
+// withInjected returns what a pod takes with injected init containers. Nodes in a file may be excerpts without CPU and
+// memory; they still hold a pod that requests neither.
+func withInjected(
+	pod *corev1.Pod, injected []corev1.Container, of func(*corev1.Pod) landing.Quantities,
+) landing.Quantities {
+	own, all := of(pod), *pod
+	all.Spec.InitContainers = slices.Concat(pod.Spec.InitContainers, injected)
+	takes := of(&all)
+	maps.DeleteFunc(takes, func(name string, _ raydemand.Amount) bool { return own[name] == 0 })
+	return takes
+}
+
+// affinityOf returns the affinity of a pod, an empty one if it has none.
+func affinityOf(pod *corev1.Pod) *corev1.Affinity {
+	return cmp.Or(pod.Spec.Affinity, &corev1.Affinity{})
+}
+
 // partsOfCards returns the requests of the containers that ask HAMi or Volcano for GPUs, if there are several and each
 // says how much memory of a card it wants.
-func partsOfCards(containers []Fields) (parts []landing.Quantities) {
-	for _, c := range containers {
-		own := ownRequests(c.silent()) // podRequests reports the faults
+func partsOfCards(containers []corev1.Container) (parts []landing.Quantities) {
+	for i := range containers {
+		own := requestsIn(containers[i].Resources)
 		switch {
 		case own[gpuinfo.HAMiMemory] > 0 || own[gpuinfo.VolcanoMemory] > 0:
 			parts = append(parts, own)
@@ -75,138 +138,73 @@ func partsOfCards(containers []Fields) (parts []landing.Quantities) {
 	return parts
 }
 
+// requestsIn returns what resources request. The API server makes a request of a limit alone.
+func requestsIn(resources corev1.ResourceRequirements) landing.Quantities {
+	own := positive(resources.Limits)
+	maps.Copy(own, positive(resources.Requests))
+	return own
+}
+
+// resourcesOf reads the field resources of an object; none if it cannot be read.
+func resourcesOf(f Fields) (read corev1.ResourceRequirements) {
+	members := f.silent().Object("resources").Members()
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(members, &read) != nil {
+		return corev1.ResourceRequirements{}
+	}
+	return read
+}
+
+// containersOf returns all containers of a pod.
+func containersOf(pod *corev1.Pod) []corev1.Container {
+	return slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers)
+}
+
 // limitsGPUs reports whether a container or init container has a limit of whole GPUs, even of none.
-func limitsGPUs(template Fields) bool {
-	spec := template.Object("spec")
-	return slices.ContainsFunc(append(spec.Objects("containers"), spec.Objects("initContainers")...),
-		func(c Fields) bool { return c.Object("resources").Object("limits").Has(gpuinfo.NvidiaGPU) })
+func limitsGPUs(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(containersOf(pod), func(c corev1.Container) bool {
+		_, limited := c.Resources.Limits[gpuinfo.NvidiaGPU]
+		return limited
+	})
 }
 
 // hidesGPUs reports whether a container sees no GPU that it did not request: with none it has the driver's libraries
 // and no card, with void or an empty value it has neither (NVIDIA container toolkit, NVIDIA_VISIBLE_DEVICES).
-func hidesGPUs(container Fields) bool {
-	silent := container.silent() // the container's resources report the faults
-	visible, set := decodeContainer(silent).env["NVIDIA_VISIBLE_DEVICES"]
-	return set && visible.from == "" && slices.Contains([]string{"void", "none", ""}, visible.value)
+func hidesGPUs(container corev1.Container) bool {
+	visible := env(container, "NVIDIA_VISIBLE_DEVICES")
+	return visible != nil && visible.ValueFrom == nil && slices.Contains([]string{"void", "none", ""}, visible.Value)
 }
 
-func requirements(term Fields, name string) []landing.Requirement {
-	var list []landing.Requirement
-	for _, r := range term.Objects(name) {
-		list = append(list,
-			landing.Requirement{Key: r.Text("key"), Operator: r.Text("operator"), Values: r.TextList("values")})
+func requirements(list []corev1.NodeSelectorRequirement) (all []landing.Requirement) {
+	for _, r := range list {
+		all = append(all, landing.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
 	}
-	return list
+	return all
 }
 
-// podRequests returns what the scheduler requires of a node for one pod (k8s.io/component-helpers/resource,
-// PodRequests): what its containers need together, or instead of that the pod's own resources, if it has any; plus the
-// overhead.
-func podRequests(template Fields, injected []landing.Quantities) landing.Quantities {
-	sum := podSum(template, injected, ownRequests)
-	podLevel := template.Object("resources")
-	maps.Copy(sum, amounts(quantities(podLevel, "requests")))
-	for name, limit := range amounts(quantities(podLevel, "limits")) {
-		if _, requested := sum[name]; !requested {
-			sum[name] = limit
-		}
+// addUnstated adds the containers of a pod that do not say how much CPU or memory they request, or to how much they are
+// limited. One with a limit requests that. Where the pod as a whole has resources, containers need none.
+func addUnstated(group *nodepool.WorkerGroup, pod *corev1.Pod, containers ...corev1.Container) {
+	if resourcehelper.IsPodLevelResourcesSet(pod) {
+		return
 	}
-	addInto(sum, amounts(quantities(template, "overhead")))
-	maps.DeleteFunc(sum, func(_ string, amount raydemand.Amount) bool { return amount <= 0 })
-	return sum
-}
-
-// podLimits returns the limits of one pod, as a ResourceQuota counts them (PodLimits of the same package): the overhead
-// adds to a limit and makes none.
-func podLimits(template Fields, injected []landing.Quantities) landing.Quantities {
-	sum := podSum(template, injected, ownLimits)
-	maps.Copy(sum, ownLimits(template))
-	maps.DeleteFunc(sum, func(_ string, amount raydemand.Amount) bool { return amount <= 0 })
-	for name, amount := range amounts(quantities(template, "overhead")) {
-		if sum[name] > 0 {
-			sum[name] = sum[name].Plus(amount)
-		}
-	}
-	if len(sum) == 0 {
-		return nil
-	}
-	return sum
-}
-
-// podSum returns what the containers of a pod need together: the sum of the containers and of the init containers that
-// keep running, or the need of a single init container if that is more.
-func podSum(
-	template Fields, injected []landing.Quantities, ofContainer func(Fields) landing.Quantities,
-) landing.Quantities {
-	sum, peak, beside := landing.Quantities{}, landing.Quantities{}, landing.Quantities{}
-	for _, c := range template.Objects("initContainers") {
-		own := ofContainer(c)
-		if c.Text("restartPolicy") == "Always" {
-			addInto(beside, own)
-			maxInto(peak, beside)
-			continue
-		}
-		addInto(own, beside)
-		maxInto(peak, own)
-	}
-	for _, c := range template.Objects("containers") {
-		addInto(sum, ofContainer(c))
-	}
-	for _, own := range injected {
-		own = maps.Clone(own)
-		addInto(own, beside)
-		// Nodes in a file may be excerpts without CPU and memory; they still hold a pod that requests neither.
-		maps.DeleteFunc(own, func(name string, _ raydemand.Amount) bool { return sum[name] == 0 })
-		maxInto(peak, own)
-	}
-	addInto(sum, beside)
-	maxInto(sum, peak)
-	return sum
-}
-
-// states reports whether a pod as a whole has resources, so that containers need none (Kubernetes 1.36,
-// IsPodLevelResourcesSet).
-func states(spec Fields) bool {
-	for _, section := range []string{"limits", "requests"} {
-		for _, name := range sortedKeys(quantities(spec.Object("resources"), section)) {
-			if name == "cpu" || name == "memory" || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// addUnstated adds a container, if it does not say how much CPU or memory it requests, or to how much it is limited.
-// One with a limit requests that.
-func addUnstated(group *nodepool.WorkerGroup, container Fields, name string) {
-	limits, requests := container.Object("resources").Object("limits"), container.Object("resources").Object("requests")
-	for _, of := range []string{"cpu", "memory"} {
-		if limits.Has(of) {
-			continue
-		}
+	add := func(what, name string) {
 		if group.Unstated == nil {
 			group.Unstated = map[string][]string{}
 		}
-		group.Unstated["limits."+of] = append(group.Unstated["limits."+of], name)
-		if !requests.Has(of) {
-			group.Unstated["requests."+of] = append(group.Unstated["requests."+of], name)
+		group.Unstated[what] = append(group.Unstated[what], name)
+	}
+	for i := range containers {
+		c := &containers[i]
+		for _, of := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			if _, limited := c.Resources.Limits[of]; limited {
+				continue
+			}
+			add("limits."+string(of), c.Name)
+			if _, requested := c.Resources.Requests[of]; !requested {
+				add("requests."+string(of), c.Name)
+			}
 		}
 	}
-}
-
-// ownLimits returns the limits of a container, or of a pod as a whole.
-func ownLimits(f Fields) landing.Quantities {
-	return amounts(quantities(f.Object("resources"), "limits"))
-}
-
-// ownRequests returns a container's requests. A resource with a limit alone counts as requested too: the API server
-// fills it in.
-func ownRequests(container Fields) landing.Quantities {
-	resources := container.Object("resources")
-	own := amounts(quantities(resources, "limits"))
-	maps.Copy(own, amounts(quantities(resources, "requests")))
-	return own
 }
 
 func addInto(to, from landing.Quantities) {
@@ -215,59 +213,47 @@ func addInto(to, from landing.Quantities) {
 	}
 }
 
-func maxInto(to, least landing.Quantities) {
-	for name, amount := range least {
-		to[name] = max(to[name], amount)
+// neighbors returns what decides beside which pods those of a worker group, which have these labels, may run.
+func neighbors(pod *corev1.Pod, cluster nodepool.ClusterKey, labels map[string]string) landing.Neighbors {
+	n := landing.Neighbors{Namespace: cluster.Namespace, Labels: labels}
+	beyond := func(rule, topologyKey string) {
+		n.Beyond = cmp.Or(n.Beyond, rule+" with topologyKey "+topologyKey)
 	}
-}
-
-// amounts converts quantities. A negative one takes nothing; the API server refuses it, which is reported elsewhere.
-func amounts(list map[string]resource.Quantity) landing.Quantities {
-	converted := make(landing.Quantities, len(list))
-	for _, name := range slices.Sorted(maps.Keys(list)) {
-		converted[name] = max(Amount(list[name]), 0)
-	}
-	return converted
-}
-
-// neighbors reads from a worker group what decides beside which pods its pods may run.
-func neighbors(group Fields, cluster nodepool.ClusterKey) landing.Neighbors {
-	template := group.Object("template")
-	spec, n := template.Object("spec"), landing.Neighbors{Namespace: cluster.Namespace}
-	n.Labels = podLabels(group, cluster.Name, workerNode)
-	const required = "requiredDuringSchedulingIgnoredDuringExecution"
-	affinity := spec.Object("affinity")
-	beyond := func(rule string, term Fields) {
-		n.Beyond = cmp.Or(n.Beyond, rule+" with topologyKey "+term.Text("topologyKey"))
-	}
-	for _, term := range affinity.Object("podAntiAffinity").Objects(required) {
-		if term.Text("topologyKey") != landing.HostnameLabel {
-			beyond("podAntiAffinity", term)
+	for i := range antiAffinity(pod) {
+		term := &antiAffinity(pod)[i]
+		if term.TopologyKey != landing.HostnameLabel {
+			beyond("podAntiAffinity", term.TopologyKey)
 			continue
 		}
-		n.Apart = append(n.Apart, podTerm(term, n.Labels))
+		n.Apart = append(n.Apart, podTerm(term, labels))
 	}
-	for _, term := range affinity.Object("podAffinity").Objects(required) {
-		beyond("podAffinity", term)
-		if n.SelectsItself(podTerm(term, n.Labels)) {
-			n.Together = append(n.Together, term.Text("topologyKey"))
+	if pods := affinityOf(pod).PodAffinity; pods != nil {
+		for i := range pods.RequiredDuringSchedulingIgnoredDuringExecution {
+			term := &pods.RequiredDuringSchedulingIgnoredDuringExecution[i]
+			beyond("podAffinity", term.TopologyKey)
+			if n.SelectsItself(podTerm(term, labels)) {
+				n.Together = append(n.Together, term.TopologyKey)
+			}
 		}
 	}
-	for _, term := range spec.Objects("topologySpreadConstraints") {
+	for _, term := range pod.Spec.TopologySpreadConstraints {
 		switch {
-		case term.Text("whenUnsatisfiable") == "ScheduleAnyway":
-		case term.Text("topologyKey") != landing.HostnameLabel:
-			beyond("topologySpreadConstraints", term)
+		case term.WhenUnsatisfiable == corev1.ScheduleAnyway:
+		case term.TopologyKey != landing.HostnameLabel:
+			beyond("topologySpreadConstraints", term.TopologyKey)
 		default:
-			n.Spread = append(n.Spread, landing.SpreadTerm{
-				MaxSkew: term.Int64("maxSkew"), MinDomains: term.Int64("minDomains"),
-				Selector:        withLabelKeys(podSelector(term, "labelSelector"), term, n.Labels),
-				HonorsTaints:    term.Text("nodeTaintsPolicy") == "Honor",
-				IgnoresAffinity: term.Text("nodeAffinityPolicy") == "Ignore",
-			})
+			spread := landing.SpreadTerm{MaxSkew: int64(term.MaxSkew),
+				Selector: withLabelKeys(selectorOf(term.LabelSelector), "In", term.MatchLabelKeys, labels)}
+			if term.MinDomains != nil {
+				spread.MinDomains = int64(*term.MinDomains)
+			}
+			spread.HonorsTaints = term.NodeTaintsPolicy != nil && *term.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
+			spread.IgnoresAffinity = term.NodeAffinityPolicy != nil &&
+				*term.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore
+			n.Spread = append(n.Spread, spread)
 		}
 	}
-	n.HostPorts = hostPorts(spec)
+	n.HostPorts = hostPorts(pod)
 	return n
 }
 
@@ -300,38 +286,24 @@ func identifier(value string) string {
 	return value
 }
 
-func podTerm(term Fields, own map[string]string) landing.PodTerm {
-	t := landing.PodTerm{Namespaces: term.TextList("namespaces"),
-		Selector: withLabelKeys(podSelector(term, "labelSelector"), term, own)}
-	if term.Has("namespaceSelector") {
-		selector := podSelector(term, "namespaceSelector")
-		t.NamespaceSelector = &selector
+func podTerm(term *corev1.PodAffinityTerm, own map[string]string) landing.PodTerm {
+	selector := withLabelKeys(selectorOf(term.LabelSelector), "In", term.MatchLabelKeys, own)
+	t := landing.PodTerm{Namespaces: term.Namespaces,
+		Selector: withLabelKeys(selector, "NotIn", term.MismatchLabelKeys, own)}
+	if term.NamespaceSelector != nil {
+		t.NamespaceSelector = new(selectorOf(term.NamespaceSelector))
 	}
 	return t
 }
 
-func podSelector(term Fields, name string) landing.PodSelector {
-	if !term.Has(name) {
-		return landing.PodSelector{Nothing: true}
-	}
-	selector := term.Object(name)
-	list := requirements(selector, "matchExpressions")
-	labels := selector.Texts("matchLabels")
-	for _, key := range sortedKeys(labels) {
-		list = append(list, landing.Requirement{Key: key, Operator: "In", Values: []string{labels[key]}})
-	}
-	return landing.PodSelector{Requirements: list}
-}
-
 // withLabelKeys adds what the API server makes of matchLabelKeys and mismatchLabelKeys: the values of the pod's own
 // labels. A label that the pod lacks is ignored.
-func withLabelKeys(selector landing.PodSelector, term Fields, own map[string]string) landing.PodSelector {
-	for _, row := range []struct{ field, operator string }{{"matchLabelKeys", "In"}, {"mismatchLabelKeys", "NotIn"}} {
-		for _, key := range term.TextList(row.field) {
-			if value, set := own[key]; set && !selector.Nothing {
-				selector.Requirements = append(selector.Requirements,
-					landing.Requirement{Key: key, Operator: row.operator, Values: []string{value}})
-			}
+func withLabelKeys(selector landing.PodSelector, operator string, keys []string, own map[string]string,
+) landing.PodSelector {
+	for _, key := range keys {
+		if value, set := own[key]; set && !selector.Nothing {
+			selector.Requirements = append(selector.Requirements,
+				landing.Requirement{Key: key, Operator: operator, Values: []string{value}})
 		}
 	}
 	return selector
@@ -343,37 +315,30 @@ const (
 	metricsPort     = 8080
 )
 
-// hostPorts returns the ports of the node that a pod takes. On the node's own network, these are all that its
-// containers list, with the one that the operator adds to the Ray container, which is the first.
-func hostPorts(spec Fields) (ports []landing.HostPort) {
-	onNode := spec.Flag("hostNetwork")
-	for i, container := range runningContainers(spec) {
-		listed := container.Objects("ports")
-		for _, port := range listed {
-			number := port.Int64("hostPort")
+// hostPorts returns the ports of the node that a pod takes with its containers and the init containers that run beside
+// them. On the node's own network, these are all that they list, with the one that the operator adds to the Ray
+// container, which is the first.
+func hostPorts(pod *corev1.Pod) (ports []landing.HostPort) {
+	onNode := pod.Spec.HostNetwork
+	for i, container := range containersOf(pod) {
+		always := container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		if i >= len(pod.Spec.Containers) && !always {
+			continue
+		}
+		for _, port := range container.Ports {
+			number := port.HostPort
 			if number == 0 && onNode {
-				number = port.Int64("containerPort")
+				number = port.ContainerPort
 			}
 			if number > 0 {
 				ports = append(ports, landing.HostPort{
-					IP: port.Text("hostIP"), Protocol: port.Text("protocol"), Port: number})
+					IP: port.HostIP, Protocol: string(port.Protocol), Port: int64(number)})
 			}
 		}
-		isMetrics := func(port Fields) bool { return port.Text("name") == metricsPortName }
-		if i == 0 && onNode && !slices.ContainsFunc(listed, isMetrics) {
+		isMetrics := func(port corev1.ContainerPort) bool { return port.Name == metricsPortName }
+		if i == 0 && onNode && !slices.ContainsFunc(container.Ports, isMetrics) {
 			ports = append(ports, landing.HostPort{Port: metricsPort})
 		}
 	}
 	return ports
-}
-
-// runningContainers returns the containers of a pod, and after them the init containers that run beside them.
-func runningContainers(spec Fields) []Fields {
-	containers := spec.Objects("containers")
-	for _, container := range spec.Objects("initContainers") {
-		if container.Text("restartPolicy") == "Always" {
-			containers = append(containers, container)
-		}
-	}
-	return containers
 }

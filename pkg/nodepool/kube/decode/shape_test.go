@@ -24,7 +24,7 @@ import (
 func shapeOf(t *testing.T, spec string) (landing.PodShape, []raydemand.Finding) {
 	t.Helper()
 	report := &Report{}
-	return podShape(FieldsOf(map[string]any{"spec": objectOf(t, spec)}, report)), report.All
+	return podShape(podOf(FieldsOf(map[string]any{"spec": objectOf(t, spec)}, report))), report.All
 }
 
 func TestATemplateTellsWhatItsPodsSeeOfGPUs(t *testing.T) {
@@ -44,12 +44,12 @@ func TestATemplateTellsWhatItsPodsSeeOfGPUs(t *testing.T) {
 		t.Error("a DRA claim was not seen")
 	}
 	labelled := FieldsOf(objectOf(t, `{metadata: {labels: {aliyun.com/gpu-count: "2"}}, spec: {containers: []}}`), nil)
-	if got := podShape(labelled).CardsAsked; got != 2 {
+	if got := podShape(podOf(labelled)).CardsAsked; got != 2 {
 		t.Errorf("memory over %d cards, want 2", got)
 	}
 	for value, want := range map[string]string{"binpack": "binpack", " spread ": "spread", "mutex": ""} {
 		annotated := FieldsOf(objectOf(t, `{metadata: {annotations: {hami.io/gpu-scheduler-policy: "`+value+`"}}, spec: {containers: []}}`), nil)
-		if got := podShape(annotated).CardOrder; got != want {
+		if got := podShape(podOf(annotated)).CardOrder; got != want {
 			t.Errorf("%q: cards in order %q, want %q", value, got, want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestAWorkerTakesAtLeastWhatTheOperatorsInitContainerRequests(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			fields := FieldsOf(objectOf(t, "spec:\n  "+strings.ReplaceAll(test.spec, "\n", "\n  ")), nil)
-			worker, head := podShape(fields, waitGCSReady).Requests, podShape(fields).Requests
+			worker, head := podShape(podOf(fields), waitForGCS).Requests, podShape(podOf(fields)).Requests
 			if worker["cpu"].String() != test.worker || head["cpu"].String() != test.head {
 				t.Errorf("a worker takes cpu %s and a head %s, want %s and %s", worker["cpu"], head["cpu"], test.worker, test.head)
 			}
@@ -123,7 +123,6 @@ func TestRequestsOfAPodAreWhatTheSchedulerAsksFor(t *testing.T) {
 		{"a smaller init container does not count", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{resources: {requests: {cpu: 200m}}}]}`, cpu(1000)},
 		{"an init container that keeps running adds up", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 200m}}}]}`, cpu(1200)},
 		{"an init container runs beside those that were started before", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 3}}}]}`, cpu(4000)},
-		{"a negative overhead gives nothing back", `{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: -500m}}`, cpu(1000)},
 		{"overhead comes on top", `{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: 250m}}`, cpu(1250)},
 		{"the pod's own requests replace the sum", `{containers: [{resources: {requests: {cpu: 1}}}], resources: {requests: {cpu: 6}, limits: {cpu: 8}}}`, cpu(6000)},
 		{"nothing asked is nothing", `containers: [{resources: {requests: {cpu: 0}}}]`, landing.Quantities{}},
@@ -162,7 +161,7 @@ func TestALabelThatIsNoNumberOfCardsIsKeptAsItStands(t *testing.T) {
 		unread string
 	}{"2": {2, ""}, "0": {0, `"0"`}, "-3": {0, `"-3"`}, "x": {0, `"x"`}} {
 		labelled := FieldsOf(objectOf(t, `{metadata: {labels: {aliyun.com/gpu-count: "`+text+`"}}, spec: {containers: []}}`), nil)
-		if shape := podShape(labelled); shape.CardsAsked != want.cards || shape.CardsInvalid != want.unread {
+		if shape := podShape(podOf(labelled)); shape.CardsAsked != want.cards || shape.CardsInvalid != want.unread {
 			t.Errorf("%s: %d cards, invalid %s", text, shape.CardsAsked, shape.CardsInvalid)
 		}
 	}
@@ -209,8 +208,8 @@ func TestAnnotationsThatKAIRefusesCloseTheGroup(t *testing.T) {
 		"a fraction and a memory are refused":      {both, "cpu", "gpu-memory"},
 		"a fraction beside a whole GPU is refused": {`gpu-fraction: "0.5"`, "nvidia.com/gpu", "gpu-fraction"},
 	} {
-		shape := podShape(FieldsOf(objectOf(t, `{metadata: {annotations: {`+test.annotations+`}}, spec: {containers: [
-			{name: ray-worker, resources: {limits: {`+test.limit+`: "1"}}}]}}`), nil))
+		shape := podShape(podOf(FieldsOf(objectOf(t, `{metadata: {annotations: {`+test.annotations+`}}, spec: {containers: [
+			{name: ray-worker, resources: {limits: {`+test.limit+`: "1"}}}]}}`), nil)))
 		refused := ""
 		for _, f := range landing.CheckGPUs(sharing.Reader{}, &shape) {
 			if f.Code == landing.GPUFractionRefused && f.Severity == raydemand.Error {
