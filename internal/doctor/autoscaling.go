@@ -11,7 +11,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -267,31 +266,6 @@ func networkCloses(x *inventory, o *Object, report reporter) {
 
 // matching returns the label selector of these labels.
 func matching(labels any) map[string]any { return map[string]any{"matchLabels": labels} }
-
-// endIdle replaces a field of Ray's idle termination with the capacity policy that says the same, unless there is a
-// policy or an owner, whose RayCluster no policy ends.
-func endIdle(o *Object, f raydemand.Finding) fix {
-	at, _ := fieldpath.Parse(fieldIn(o, f.Field))
-	annotation := o.Root().Path("metadata", "annotations", capacity.Annotation)
-	if o.Kind != "RayCluster" || o.Cluster.OwnedBy != "" || o.Cluster.Policy != nil {
-		return byHand(o, f)
-	}
-	timeout := o.raySpec().Get("idleTerminationOptions", "timeoutSeconds")
-	if !timeout.Has() {
-		timeout = o.raySpec().Get("autoscalerOptions", "noDriverTimeoutSeconds")
-	}
-	seconds, _ := timeout.Whole()
-	if time.Duration(seconds)*time.Second < capacity.LeastIdle {
-		return byHand(o, f) // nobody has written a time that a policy may have
-	}
-	after := capacity.Duration(time.Duration(seconds) * time.Second)
-	idle := capacity.Idle{SuspendAfter: after}
-	if o.raySpec().Text("idleTerminationOptions", "policy") == "Delete" {
-		idle = capacity.Idle{DeleteAfter: after}
-	}
-	return patch(remove(at), o.set(annotation, compactJSON(capacity.Policy{Idle: &idle}))).
-		Hint("Heliostat ends it only without drivers, actors and requests")
-}
 
 func scaleGated(_ *inventory, g rayGroup, report reporter) {
 	if v := g.Get("scaleStrategy", "scaleGate"); len(g.Workers.ScaleGates) > 0 {

@@ -102,7 +102,7 @@ var rayClusterChecks = []Check{
 	{"min-above-max", raydemand.Error, decoded(raiseMaximum), ""},
 	{"replicas-outside", raydemand.Warning, workers(replicasOutside),
 		"the operator keeps the group at the nearer bound whatever replicas says, so the number is misleading"},
-	{"field-out-of-range", raydemand.Error, decoded(fitIn), ""},
+	{"field-out-of-range", raydemand.Error, decoded(byHand), ""},
 	{"field-misspelt", raydemand.Error, rayObjects(fieldMisspelt),
 		"the CRD has no such field: the API server drops it, and it has no effect"},
 	{"field-unknown", raydemand.Warning, rayObjects(fieldUnknown),
@@ -110,7 +110,7 @@ var rayClusterChecks = []Check{
 			"drops the field"},
 	{"gpu-group-unbounded", raydemand.Warning, workers(gpuGroupUnbounded),
 		"without maxReplicas the CRD sets 2147483647: one wrong request for resources can order any number of GPUs"},
-	{"group-duplicate", raydemand.Error, decoded(renameDuplicate), ""},
+	{"group-duplicate", raydemand.Error, decoded(byHand), ""},
 	{"group-name-unsuitable", raydemand.Error, workers(groupNameUnsuitable),
 		"the name becomes part of pod names and a label value, which allow lower-case letters, digits and hyphens, " +
 			"at most 63; the API server refuses every pod of the group"},
@@ -118,7 +118,7 @@ var rayClusterChecks = []Check{
 	{"idle-timeout-refused", raydemand.Error, workers(idleTimeoutRefused),
 		"a group can have an idle timeout only with autoscaler v2; the operator refuses the spec and changes no " +
 			"group (docs/reference/facts.md#refused-spec)"},
-	{decode.IdleTerminationUnexecuted, raydemand.Warning, decoded(endIdle), ""},
+	{decode.IdleTerminationUnexecuted, raydemand.Warning, decoded(byHand), ""},
 	{"ray-version-old", raydemand.Warning, heads(rayVersionOld),
 		"Heliostat needs Ray 2.40 or later: an older GCS does not report all that Heliostat plans by"},
 	{"ray-version-differs", raydemand.Error, workers(rayVersionDiffers),

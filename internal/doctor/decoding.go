@@ -102,20 +102,13 @@ func mebibytes(o *Object, f raydemand.Finding) fix {
 	return byHand(o, f)
 }
 
+// requoteResources lets the shell remove the quotes of the operator's text in a command of one's own.
 func requoteResources(o *Object, f raydemand.Finding) fix {
-	if g, found := groupOf(o, f); found {
-		v := g.Get("rayStartParams", "resources")
-		const generated = "$KUBERAY_GEN_RAY_START_CMD"
-		for _, word := range slices.Concat(g.rayContainer().Items("command"), g.rayContainer().Items("args")) {
-			text := word.Text()
-			if before, after, found := strings.Cut(text, generated); found && strings.Contains(f.Fix, "eval ") {
-				return patch(replace(word.Path(), before+`eval "`+generated+`"`+after))
-			}
-		}
-		if v.Has() {
-			if patch, ok := startableResources(v); ok {
-				return patch
-			}
+	g, _ := groupOf(o, f)
+	const generated = "$KUBERAY_GEN_RAY_START_CMD"
+	for _, word := range slices.Concat(g.rayContainer().Items("command"), g.rayContainer().Items("args")) {
+		if before, after, found := strings.Cut(word.Text(), generated); found && strings.Contains(f.Fix, "eval ") {
+			return patch(replace(word.Path(), before+`eval "`+generated+`"`+after))
 		}
 	}
 	return byHand(o, f)

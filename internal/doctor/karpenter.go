@@ -160,7 +160,8 @@ func budgetBlocks(x *inventory, report reporter) {
 			continue
 		}
 		found := occurrence{Object: o, Path: limit.Path(), Seen: limit.String(),
-			More: "it selects pods of " + groupsText(groups), Fix: wholeMinimum(o, limit, groups)}
+			More: "it selects pods of " + groupsText(groups), Fix: edit("select heads alone, with their number in " +
+				"minAvailable; busy workers are guarded by serve --protect-busy (chart value protectBusy: true)")}
 		if asksForNone(limit) {
 			found.Severity = raydemand.Info // it is what the value asks for
 		}
@@ -195,26 +196,4 @@ func counted(o *Object) bool {
 	return pods > 0 && slices.ContainsFunc(status.Items("conditions"), func(c fieldpath.Value) bool {
 		return c.Text("type") == "DisruptionAllowed" && c.Text("reason") != "SyncFailed"
 	})
-}
-
-// wholeMinimum returns the fix that keeps the heads that a budget selects. How many workers there are changes, so for
-// them no whole number is right.
-func wholeMinimum(o *Object, limit fieldpath.Value, groups []rayGroup) fix {
-	heads := int64(0)
-	for _, g := range groups {
-		if g.Workers == nil && g.Of.Kind == "RayCluster" {
-			heads++
-		}
-	}
-	if int(heads) < len(groups) {
-		return edit("select heads alone, with a whole number in minAvailable; busy workers are guarded by " +
-			"serve --protect-busy (chart value protectBusy: true)")
-	}
-	least := o.Root().Path("spec", "minAvailable")
-	repair := patch(remove(limit.Path()), add(least, heads))
-	if limit.Path().LastKey() == "minAvailable" {
-		repair = patch(replace(least, heads))
-	}
-	return repair.Hint("this is the number of heads that it selects: none of them is evicted, and with a smaller " +
-		"number some may be")
 }

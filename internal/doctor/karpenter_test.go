@@ -121,33 +121,33 @@ func TestABudgetBlocksIfItNeedsTheScaleOfARayCluster(t *testing.T) {
 				map[string]any{"type": "DisruptionAllowed", "status": "False", "reason": reason}}})
 		}
 	}
-	const workers = "edit poddisruptionbudget ray -n ml"
+	const budget = "edit poddisruptionbudget ray -n ml"
 	for name, c := range map[string]struct {
 		change func(*testing.T, []map[string]any)
 		want   raydemand.Severity
 		fix    string
 	}{
-		"a number of heads":            {limit("maxUnavailable", 1), raydemand.Warning, `{"op":"remove","path":"/spec/maxUnavailable"},{"op":"add","path":"/spec/minAvailable","value":1}`},
-		"a percentage":                 {limit("maxUnavailable", "50%"), raydemand.Warning, `"value":1}`},
-		"a least percentage":           {limit("minAvailable", "50%"), raydemand.Warning, `{"op":"replace","path":"/spec/minAvailable","value":1}`},
+		"a number of heads":            {limit("maxUnavailable", 1), raydemand.Warning, budget},
+		"a percentage":                 {limit("maxUnavailable", "50%"), raydemand.Warning, budget},
+		"a least percentage":           {limit("minAvailable", "50%"), raydemand.Warning, budget},
 		"a least number":               {limit("minAvailable", 1), "", ""},
 		"nothing may be unavailable":   {limit("maxUnavailable", 0), raydemand.Info, ""},
 		"everything must be available": {limit("minAvailable", "100%"), raydemand.Info, ""},
-		"all pods of the namespace":    {selecting(map[string]any{}), raydemand.Warning, workers},
+		"all pods of the namespace":    {selecting(map[string]any{}), raydemand.Warning, budget},
 		"no selector":                  {func(t *testing.T, all []map[string]any) { field(t, all[1], "/spec/selector", nil) }, "", ""},
 		"a label of no pod":            {selecting(map[string]any{"team": "a"}), "", ""},
 		"the label is in the template": {func(t *testing.T, all []map[string]any) {
 			selecting(map[string]any{"team": "a"})(t, all)
 			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata", map[string]any{"labels": map[string]any{"team": "a"}})
-		}, raydemand.Warning, workers},
-		"KubeRay's label":    {selecting(map[string]any{"app.kubernetes.io/name": "kuberay"}), raydemand.Warning, workers},
-		"a worker group":     {selecting(map[string]any{"ray.io/group": "a100"}), raydemand.Warning, workers},
-		"the heads' group":   {selecting(map[string]any{"ray.io/group": "headgroup"}), raydemand.Warning, `"value":1}`},
+		}, raydemand.Warning, budget},
+		"KubeRay's label":    {selecting(map[string]any{"app.kubernetes.io/name": "kuberay"}), raydemand.Warning, budget},
+		"a worker group":     {selecting(map[string]any{"ray.io/group": "a100"}), raydemand.Warning, budget},
+		"the heads' group":   {selecting(map[string]any{"ray.io/group": "headgroup"}), raydemand.Warning, budget},
 		"another RayCluster": {selecting(map[string]any{"ray.io/cluster": "other"}), "", ""},
 		"an expression": {func(t *testing.T, all []map[string]any) {
 			field(t, all[1], "/spec/selector", map[string]any{"matchExpressions": []any{
 				map[string]any{"key": "ray.io/node-type", "operator": "In", "values": []any{"worker"}}}})
-		}, raydemand.Warning, workers},
+		}, raydemand.Warning, budget},
 		"an expression that excludes": {func(t *testing.T, all []map[string]any) {
 			field(t, all[1], "/spec/selector", map[string]any{"matchExpressions": []any{
 				map[string]any{"key": "ray.io/cluster", "operator": "DoesNotExist"}}})

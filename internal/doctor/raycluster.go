@@ -24,21 +24,6 @@ func raiseMaximum(o *Object, f raydemand.Finding) fix {
 	return patch(o.set(g.Path("minReplicas"), low), o.set(g.Path("maxReplicas"), max(low, int64(g.Workers.Max))))
 }
 
-// fitIn writes a number that the operator can decode.
-func fitIn(o *Object, f raydemand.Finding) fix {
-	at, ok := pathIn(o, f)
-	number := int64(0)
-	if g, found := groupOf(o, f); found {
-		number = harmless(g, at.LastKey())
-	} else if at.LastKey() == "idleTimeoutSeconds" {
-		number = defaultIdleTimeout
-	}
-	if !ok {
-		return byHand(o, f)
-	}
-	return patch(replace(at, number))
-}
-
 // bound returns a whole number, or what applies if there is none.
 func bound(g rayGroup, field string, absent int64) int64 {
 	if n, ok := g.Whole(field); ok {
@@ -60,21 +45,6 @@ func replicasOutside(_ *inventory, g rayGroup, report reporter) {
 		Fix:  patch(replace(g.Path("replicas"), min(most, max(least, replicas))))})
 }
 
-// harmless returns a number for a field whose own number cannot be read.
-func harmless(g rayGroup, field string) int64 {
-	switch field {
-	case "maxReplicas":
-		return leastMaximum(g)
-	case "numOfHosts":
-		return 1
-	case "idleTimeoutSeconds":
-		return defaultIdleTimeout
-	case "replicas":
-		return smallBound(g, "minReplicas")
-	}
-	return 0
-}
-
 // leastMaximum returns the smallest maxReplicas that changes nothing now.
 func leastMaximum(g rayGroup) int64 {
 	return max(smallBound(g, "minReplicas"), smallBound(g, "replicas"), 1)
@@ -94,21 +64,6 @@ func gpuGroupUnbounded(_ *inventory, g rayGroup, report reporter) {
 		report(occurrence{Path: at, Fix: patch(g.set(at, leastMaximum(g))).
 			Hint("set it to as many workers as the group may have")})
 	}
-}
-
-// renameDuplicate gives the second group of a name a name of its own.
-func renameDuplicate(o *Object, f raydemand.Finding) fix {
-	g, found := groupOf(o, f)
-	if !found {
-		return byHand(o, f)
-	}
-	number := 1
-	for _, other := range o.Cluster.Groups[:g.Workers.Index] {
-		if other.Name == g.Name {
-			number++
-		}
-	}
-	return patch(replace(g.Path("groupName"), fmt.Sprintf("%s-%d", g.Name, number)))
 }
 
 // suitableName matches a DNS subdomain, as the names of pods must be. The operator lowers the group's name in them, and

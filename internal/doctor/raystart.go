@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,39 +53,6 @@ func unquoted(text string) (string, bool) {
 	}
 	plain, err := json.Marshal(amounts)
 	return string(plain), err == nil
-}
-
-// resourcesWithFlags are resources that `ray start` refuses in its flag --resources.
-var resourcesWithFlags = []string{raydemand.CPU, raydemand.GPU, raydemand.Memory, "object_store_memory"}
-
-// startableResources writes rayStartParams.resources so that `ray start` accepts it: in whole numbers, and without
-// resources that have their own flags. It returns false if that changes nothing.
-func startableResources(v fieldpath.Value) (repair fix, ok bool) {
-	plain, readable := unquoted(v.Text())
-	var amounts map[string]float64
-	if !readable || json.Unmarshal([]byte(plain), &amounts) != nil {
-		return repair, false
-	}
-	whole := map[string]int64{}
-	for name, amount := range amounts {
-		if !slices.Contains(resourcesWithFlags, name) && amount >= 0 && amount < 1<<53 {
-			whole[name] = int64(math.Ceil(amount))
-		}
-	}
-	written, err := json.Marshal(whole)
-	text := "'" + string(written) + "'"
-	switch {
-	case err != nil || text == v.Text():
-		return repair, false
-	case len(whole) == 0:
-		repair = patch(remove(v.Path()))
-	default:
-		repair = patch(replace(v.Path(), text))
-	}
-	if len(whole) < len(amounts) {
-		repair = repair.Hint("CPU, GPU and memory follow from the limits, or set num-cpus, num-gpus and memory")
-	}
-	return repair, true
 }
 
 func memoryLimitAbsent(_ *inventory, g rayGroup, report reporter) {
