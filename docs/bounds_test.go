@@ -58,9 +58,8 @@ var boundSources = map[string][]source{
 	"bodies of REST calls": {
 		{"512 KiB", "internal/api/body.go", "maxBody = 512 << 10"}, {"10,000 bundles", "internal/api/body.go", "maxBundles = 10_000"},
 	},
-	"answers to callers, plans for what-if": {
-		{"64 MiB", "internal/api/limits.go", "maxOfAll = 64 << 20"}, {"16 MiB", "internal/api/limits.go", "maxOfCaller = 16 << 20"},
-		{"2 plans", "internal/api/limits.go", "maxPlans = 2"}, {"8 of one caller", "internal/api/limits.go", "maxPlansOfCaller = 8"},
+	"plans for what-if": {
+		{"2 at once", "internal/api/limits.go", "maxPlans = 2"}, {"8 of one caller", "internal/api/limits.go", "maxPlansOfCaller = 8"},
 	},
 	"findings": {{"20 of one code", "pkg/nodepool/kube/decode/fields.go", "MostOfOneCode = 20"}},
 	"tokens and rights of callers": {
@@ -78,7 +77,6 @@ var boundSources = map[string][]source{
 // ratios says which file measures each value of the label `of` of heliostat_bound_used_ratio.
 var ratios = map[string]string{
 	"events":  "pkg/nodepool/kube/requests.go",
-	"answers": "internal/api/server.go", "calls": "internal/api/server.go", "lists": "internal/api/server.go", "plans": "internal/api/server.go",
 	"connections": "cmd/autoscaler/engine/servers.go", "series": "internal/telemetry/collect.go",
 	"history": "cmd/autoscaler/engine/recorder.go", "streams": "cmd/autoscaler/engine/recorder.go",
 }

@@ -43,21 +43,6 @@ func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
 		})
 }
 
-func newResumeCommand() *cobra.Command {
-	return clusterCommand(&cobra.Command{
-		Use:   "resume RAYCLUSTER",
-		Short: "Resumes a RayCluster that was suspended because it was idle",
-		Long: "Sets spec.suspend of the RayCluster to false if Heliostat set it; the operator then starts the head.\n" +
-			"Time without work counts from now. Requires permission to patch the RayCluster.\n\n" +
-			cli.ServerHelp,
-		Example: "  autoscaler resume ml/llm",
-	}, nil, printer.WriteResumed,
-		func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*printer.Resumed, error) {
-			now, err := api.Resume(ctx, key)
-			return &printer.Resumed{Namespace: key.Namespace, Name: key.Name, Suspended: now}, err
-		})
-}
-
 // clusterCommand completes a command that makes one call about one RayCluster. check, which may be nil, returns what is
 // bad about the flags before anything is called. text writes the answer for people; the command writes nothing if it is
 // nil.

@@ -105,8 +105,6 @@ func commands() []*cobra.Command {
 		newUnmanageCommand(),
 		newFreezeCommand(),
 		newUnfreezeCommand(),
-		newPolicyCommand(),
-		newResumeCommand(),
 		newGiveBackCommand(),
 		newShadowCommand(),
 		newCostsCommand(),
@@ -132,7 +130,7 @@ func rayCommands() []*cobra.Command {
 // flag, are bad input.
 func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
-		Use: name, Short: short, SilenceUsage: true, SilenceErrors: true,
+		Use: name, Short: short, SilenceUsage: true, SilenceErrors: true, SuggestionsMinimumDistance: 2,
 		Args: cli.UnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -167,29 +167,20 @@ func TestACapacityPolicyIsShown(t *testing.T) {
 	r := newRemote(t)
 	shown := func(want string, argv ...string) {
 		t.Helper()
-		code, out, errOut := command(t, "", append([]string{"autoscaler", "policy", "ml/llm"}, argv...)...)
+		code, out, errOut := command(t, "", append([]string{"autoscaler", "status", "ml/llm"}, argv...)...)
 		if code != cli.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("%v: exit %d %s: want in it %q, got %q", argv, code, errOut, want, out)
 		}
 	}
-	shown("ml/llm has no capacity policy\n")
 	r.view.Kube.Policy = &capacity.Written{Policy: capacity.Policy{KeepWarm: []capacity.Warm{{Group: "gpu", Count: 2}}}, Source: "CapacityPolicy office"}
 	r.view.Idle = "suspended in 5m"
 	r.view.Plan.Warm = []planner.WarmPlan{{WarmEntry: planner.WarmEntry{Name: "keepWarm[0]"}, Reason: planner.Reason{Code: "warm", Message: "2 of 2 free"}}}
 	r.view.WarmNodes = []capacity.NodesPlan{{Name: "keepWarmNodes[0]", Code: capacity.NodesWaiting, Message: "nodes for 1 of 1 workers"}}
-	for _, want := range []string{"ml/llm: CapacityPolicy office\n", `{"keepWarm":[{"group":"gpu","count":2}]}`, "  keepWarm[0]: warm: 2 of 2 free\n",
-		"  keepWarmNodes[0]: nodes_waiting: nodes for 1 of 1 workers\n", "  idle: suspended in 5m\n"} {
+	for _, want := range []string{"Capacity policy: CapacityPolicy office\n", `{"keepWarm":[{"group":"gpu","count":2}]}`, "  keepWarm[0]: warm: 2 of 2 free\n",
+		"  keepWarmNodes[0]: nodes_waiting: nodes for 1 of 1 workers\n", "  suspended in 5m\n"} {
 		shown(want)
 	}
 	shown(`"source": "CapacityPolicy office"`, "-o", "json")
-}
-
-func TestAClusterIsResumed(t *testing.T) {
-	r := newRemote(t)
-	code, out, errOut := command(t, "", "autoscaler", "resume", "ml/llm")
-	if code != cli.ExitOK || out != "ml/llm is not suspended: the operator starts its head\n" || !r.resumed {
-		t.Errorf("exit %d %s: %q, resumed %v", code, errOut, out, r.resumed)
-	}
 }
 
 func TestCostsAreShownInEachForm(t *testing.T) {

@@ -48,16 +48,6 @@ type remote struct {
 	owned map[string]nodepool.OwnedRequest
 	// set is the last mode that a command set.
 	set nodepool.Mode
-	// resumed says that a command resumed the cluster.
-	resumed bool
-}
-
-func (r *remote) Resume(_ context.Context, key nodepool.ClusterKey) error {
-	if key != llmKey {
-		return nodepool.ErrGone
-	}
-	r.resumed = true
-	return nil
 }
 
 func newRemote(t *testing.T) *remote {

@@ -37,9 +37,6 @@ type ServerInterface interface {
 	// GetCluster Show one RayCluster with demand, groups and reasons
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name})
 	GetCluster(c *gin.Context, namespace Namespace, name Name)
-	// GetCapacityPolicy Get the capacity policy of the RayCluster, and what becomes of it
-	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/capacity_policy)
-	GetCapacityPolicy(c *gin.Context, namespace Namespace, name Name)
 	// FollowCluster Follow one RayCluster with server-sent events
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/events)
 	FollowCluster(c *gin.Context, namespace Namespace, name Name)
@@ -103,9 +100,6 @@ type ServerInterface interface {
 	// ListClusterRequests List the requests of a RayCluster
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/requests)
 	ListClusterRequests(c *gin.Context, namespace Namespace, name Name)
-	// ResumeCluster Resume a RayCluster that was suspended because it was idle
-	// (PUT /v1/namespaces/{namespace}/rayclusters/{name}/resume)
-	ResumeCluster(c *gin.Context, namespace Namespace, name Name)
 	// GetShadow Compare Heliostat with the other autoscaler
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/shadow)
 	GetShadow(c *gin.Context, namespace Namespace, name Name)
@@ -292,40 +286,6 @@ func (siw *ServerInterfaceWrapper) GetCluster(c *gin.Context) {
 	}
 
 	siw.Handler.GetCluster(c, namespace, name)
-}
-
-// GetCapacityPolicy operation middleware
-func (siw *ServerInterfaceWrapper) GetCapacityPolicy(c *gin.Context) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "namespace" -------------
-	var namespace Namespace
-
-	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	// ------------- Path parameter "name" -------------
-	var name Name
-
-	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.GetCapacityPolicy(c, namespace, name)
 }
 
 // FollowCluster operation middleware
@@ -1150,40 +1110,6 @@ func (siw *ServerInterfaceWrapper) ListClusterRequests(c *gin.Context) {
 	siw.Handler.ListClusterRequests(c, namespace, name)
 }
 
-// ResumeCluster operation middleware
-func (siw *ServerInterfaceWrapper) ResumeCluster(c *gin.Context) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "namespace" -------------
-	var namespace Namespace
-
-	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	// ------------- Path parameter "name" -------------
-	var name Name
-
-	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.ResumeCluster(c, namespace, name)
-}
-
 // GetShadow operation middleware
 func (siw *ServerInterfaceWrapper) GetShadow(c *gin.Context) {
 
@@ -1376,8 +1302,6 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id/renew", wrapper.RenewRequest)
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/manage", wrapper.UnmanageCluster)
 	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/manage", wrapper.ManageCluster)
-	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/capacity_policy", wrapper.GetCapacityPolicy)
-	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/resume", wrapper.ResumeCluster)
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/freeze", wrapper.UnfreezeCluster)
 	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/freeze", wrapper.FreezeCluster)
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/give_back", wrapper.EndGiveBack)

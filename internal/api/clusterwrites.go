@@ -42,18 +42,6 @@ func (s *server) setMode(c *gin.Context, key nodepool.ClusterKey, mode nodepool.
 		func(ctx context.Context) error { return s.Clusters.SetMode(ctx, key, mode) })
 }
 
-// GetCapacityPolicy serves GET …/capacity_policy.
-func (s *server) GetCapacityPolicy(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	s.show(c, namespace, name, func(view View) any { return view.CapacityPolicy() })
-}
-
-// ResumeCluster serves PUT …/resume.
-func (s *server) ResumeCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
-	s.write(c, apiv1.Suspension{}, fmt.Sprintf("resuming %s", key),
-		func(ctx context.Context) error { return s.Clusters.Resume(ctx, key) })
-}
-
 // write writes to a RayCluster, and answers with what is set now; nil means no body. What says what it does, in an
 // error.
 func (s *server) write(c *gin.Context, now any, what string, do func(context.Context) error) {

@@ -14,7 +14,6 @@ import (
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 )
 
@@ -154,72 +153,6 @@ func TestAClusterInShadowShowsItsOptIn(t *testing.T) {
 	list, err := caller.Clusters(t.Context(), "ml")
 	if err != nil || len(list) == 0 || !strings.Contains(list[0].WaitingInShadow, "2 × a100; to let") {
 		t.Errorf("%v; list %+v", err, list)
-	}
-}
-
-// fakeResuming resumes known clusters, and fails on demand.
-type fakeResuming struct {
-	known   fakeFleet
-	resumed []nodepool.ClusterKey
-	NextErr error
-}
-
-func (f *fakeResuming) Resume(_ context.Context, key nodepool.ClusterKey) error {
-	if err := f.NextErr; err != nil {
-		f.NextErr = nil
-		return err
-	}
-	if _, ok := f.known[key]; !ok {
-		return nodepool.ErrGone
-	}
-	f.resumed = append(f.resumed, key)
-	return nil
-}
-
-func TestACapacityPolicyIsShown(t *testing.T) {
-	w := newFixture(t)
-	view := w.fleet[llm]
-	view.Kube.Policy = &capacity.Written{Source: "CapacityPolicy office"}
-	view.Plan.Warm = []planner.WarmPlan{{Ready: 1, Reason: planner.Reason{Code: "warm"}}}
-	view.WarmNodes = []capacity.NodesPlan{{Name: "keepWarmNodes[0]", Group: "gpu", Count: 1, Asked: 1, Code: capacity.NodesWarm}}
-	view.Idle = "suspended in 5m"
-	w.fleet[llm] = view
-	got, err := dial(t, w.handler).CapacityPolicy(t.Context(), llm)
-	if err != nil || got.Source != "CapacityPolicy office" || len(got.Warm) != 1 || got.Idle == "" || len(got.WarmNodes) != 1 {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if got := w.call(http.MethodGet, "/v1/namespaces/ml/rayclusters/other/capacity_policy", ""); got.Code != http.StatusNotFound {
-		t.Errorf("the policy of a cluster that is not there: %d", got.Code)
-	}
-}
-
-func TestResuming(t *testing.T) {
-	w := newFixture(t)
-	answer := w.call(http.MethodPut, llmPath+"/resume", "")
-	if got := readAnswer[apiv1.Suspension](t, answer); answer.Code != http.StatusOK || got.Suspended || len(w.resuming.resumed) != 1 {
-		t.Errorf("%d %+v, resumed %v", answer.Code, got, w.resuming.resumed)
-	}
-	if suspended, err := dial(t, w.handler).Resume(t.Context(), llm); err != nil || suspended {
-		t.Errorf("the client gets %v, %v", suspended, err)
-	}
-	w.resuming.NextErr = nodepool.ErrReadOnly
-	if answer := w.call(http.MethodPut, llmPath+"/resume", ""); answer.Code != http.StatusConflict {
-		t.Errorf("suspended by somebody else: %d", answer.Code)
-	}
-}
-
-func TestAClusterThatCannotBeResumedIsAProblem(t *testing.T) {
-	w := newFixture(t)
-	if got := w.call(http.MethodPut, "/v1/namespaces/ml/rayclusters/other/resume", ""); got.Code != http.StatusNotFound {
-		t.Errorf("a cluster that is not there: %d", got.Code)
-	}
-	w.resuming.NextErr = unreachable{errors.New("connection refused")}
-	if got := w.call(http.MethodPut, llmPath+"/resume", ""); got.Code != http.StatusServiceUnavailable {
-		t.Errorf("without Kubernetes: %d", got.Code)
-	}
-	without := newFixture(t, func(c *Config) { c.Clusters = nil })
-	if got := without.call(http.MethodPut, llmPath+"/resume", ""); got.Code != http.StatusNotFound {
-		t.Errorf("where it is not served: %d", got.Code)
 	}
 }
 

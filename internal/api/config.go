@@ -44,7 +44,7 @@ type Config struct {
 	Fleet    Fleet
 	Requests Requests
 	Owned    OwnedRequests
-	// Clusters writes to RayClusters. Without it, the server does not serve freeze, manage and resume.
+	// Clusters writes to RayClusters. Without it, the server does not serve freeze and manage.
 	Clusters ClusterWriter
 	// GiveBacks agrees on what RayClusters give back. Without it, the server does not serve give_back.
 	GiveBacks GiveBacks
@@ -156,9 +156,6 @@ type ClusterWriter interface {
 	SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen bool) error
 	// SetMode sets the annotation heliostat.dev/mode.
 	SetMode(ctx context.Context, key nodepool.ClusterKey, mode nodepool.Mode) error
-	// Resume resumes a cluster that was suspended because it was idle. It returns nodepool.ErrReadOnly if somebody else
-	// suspended it.
-	Resume(ctx context.Context, key nodepool.ClusterKey) error
 }
 
 // History holds the last decisions about each RayCluster.

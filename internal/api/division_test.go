@@ -163,7 +163,7 @@ func TestFewListsAreGatheredAtOnce(t *testing.T) {
 		c.Hub, c.Leadership = NewHub(HubConfig{}), &fakeLeadership{leads: true}
 		c.Bounds = func(of func() map[string]float64) { used = of }
 	})
-	want := map[string]float64{"answers": 0, "calls": 0, "lists": 0, "plans": 0}
+	want := map[string]float64{"calls": 0, "lists": 0, "plans": 0}
 	if diff := cmp.Diff(want, used()); diff != "" {
 		t.Errorf("bounds in use before all calls (-want +got):\n%s", diff)
 	}

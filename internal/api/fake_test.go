@@ -76,7 +76,6 @@ func (f *fakeRequests) Set(_ context.Context, key nodepool.ClusterKey, requests 
 type fakeWriter struct {
 	*fakeFreezer
 	*fakeModes
-	*fakeResuming
 }
 
 // fixture is a server with its fakes.
@@ -85,7 +84,6 @@ type fixture struct {
 	requests *fakeRequests
 	frozen   *fakeFreezer
 	modes    *fakeModes
-	resuming *fakeResuming
 	now      time.Time
 	handler  http.Handler
 }
@@ -112,8 +110,7 @@ func newFixture(t *testing.T, change ...func(*Config)) *fixture {
 	}
 	w.frozen = &fakeFreezer{known: w.fleet, frozen: map[nodepool.ClusterKey]bool{}}
 	w.modes = &fakeModes{known: w.fleet, set: map[nodepool.ClusterKey]nodepool.Mode{}}
-	w.resuming = &fakeResuming{known: w.fleet}
-	config := Config{Fleet: w.fleet, Requests: w.requests, Owned: noOwned{}, Clusters: fakeWriter{w.frozen, w.modes, w.resuming}, Now: func() time.Time { return w.now }}
+	config := Config{Fleet: w.fleet, Requests: w.requests, Owned: noOwned{}, Clusters: fakeWriter{w.frozen, w.modes}, Now: func() time.Time { return w.now }}
 	for _, f := range change {
 		f(&config)
 	}

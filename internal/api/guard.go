@@ -71,25 +71,6 @@ func (g *guard) Operation(c *gin.Context) operation {
 	return operation
 }
 
-// Header refuses long addresses and headers before anything reads them.
-func (g *guard) Header(c *gin.Context) {
-	if length := len(c.Request.RequestURI); length > maxURI {
-		detail := fmt.Sprintf("the address has %d bytes; the limit is %d", length, maxURI)
-		g.answers.Fail(c, &problem{Kind: kindURITooLong, Detail: detail})
-		return
-	}
-	size := 0
-	for name, values := range c.Request.Header {
-		for _, value := range values {
-			size += len(name) + len(": \r\n") + len(value)
-		}
-	}
-	if size > maxHeader {
-		detail := fmt.Sprintf("the header has %d bytes; the limit is %d", size, maxHeader)
-		g.answers.Fail(c, &problem{Kind: kindHeaderTooLarge, Detail: detail})
-	}
-}
-
 // Host refuses other names than loopback while nobody is authenticated. Otherwise a web page whose name resolves to
 // 127.0.0.1 (DNS rebinding) could call the server from the user's own browser.
 func (g *guard) Host(c *gin.Context) {

@@ -61,8 +61,7 @@ func TestTheRightsOfAllOperations(t *testing.T) {
 		"getCluster": "get rayclusters.ray.io", "getSnapshot": "get rayclusters.ray.io",
 		"getRequestedResources": "get rayclusters.ray.io", "requestResources": "request rayclusters.ray.io", "clearRequestedResources": "request rayclusters.ray.io",
 		"freezeCluster": "patch rayclusters.ray.io", "unfreezeCluster": "patch rayclusters.ray.io",
-		"resumeCluster": "patch rayclusters.ray.io",
-		"giveBack":      "patch rayclusters.ray.io", "getGiveBack": "get rayclusters.ray.io", "endGiveBack": "patch rayclusters.ray.io",
+		"giveBack": "patch rayclusters.ray.io", "getGiveBack": "get rayclusters.ray.io", "endGiveBack": "patch rayclusters.ray.io",
 		"manageCluster": "patch rayclusters.ray.io", "unmanageCluster": "patch rayclusters.ray.io",
 		"healthz": "open", "readyz": "open", "openapi": "open", "page": "open", "metrics": "get /metrics", "getVersion": "get /version",
 	}

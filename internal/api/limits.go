@@ -2,9 +2,7 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -20,11 +18,8 @@ const (
 	readTimeout       = 15 * time.Second
 	writeTimeout      = 30 * time.Second
 	idleTimeout       = 60 * time.Second
-	// maxHeader and maxURI are the bytes up to which the server answers with a problem document. maxHeaderRead is the
-	// limit of net/http, which closes the connection without one.
-	maxHeader     = 16 << 10
-	maxURI        = 8 << 10
-	maxHeaderRead = 4 * maxHeader
+	// maxHeader is the limit of the header in bytes, the address included. Beyond it, net/http answers 431.
+	maxHeader = 16 << 10
 	// maxStreams is the number of concurrent calls on one HTTP/2 connection.
 	maxStreams = 100
 	// streamTimeout is how long the reader of a stream may take for each write.
@@ -164,62 +159,6 @@ func (c *callerLimits) Enter(caller string, now time.Time) (leave func(), err er
 func (c *callerLimits) Used() float64 {
 	_, most := c.running.used()
 	return float64(most) / maxCalls
-}
-
-// Limits on the bytes of pending answers: the server holds an answer until its caller has read it, and callers may read
-// slowly. Answers of up to smallAnswer bytes do not count, because the number of calls is limited too.
-const (
-	smallAnswer  = 64 << 10
-	maxOfCaller  = 16 << 20
-	maxOfAll     = 64 << 20
-	retryPending = time.Second
-)
-
-// pending counts the bytes of the answers that callers have not read yet.
-type pending struct {
-	// encoding has a token for each answer that is being encoded, which takes memory of its own.
-	encoding chan struct{}
-	bytes    shares
-}
-
-func newPending() *pending { return &pending{encoding: make(chan struct{}, runtime.GOMAXPROCS(0))} }
-
-// hold counts an answer until release, or returns an error if it exceeds a limit. An answer that alone exceeds a limit
-// is allowed while no other counts.
-func (p *pending) hold(caller string, size int) (release func(), err error) {
-	if size <= smallAnswer {
-		return func() {}, nil
-	}
-	return p.bytes.take(caller, size, func(own, all int) error {
-		if own > 0 && own+size > maxOfCaller {
-			why := fmt.Sprintf("%q has %d bytes of other answers to read first, and this answer has %d",
-				shorten(caller), own, size)
-			return &access.ThrottledError{After: retryPending, Why: why}
-		}
-		if all > 0 && all+size > maxOfAll {
-			why := fmt.Sprintf("callers are reading %d bytes of answers, and this answer has %d", all, size)
-			return &problem{Kind: kindUnavailable, Detail: why}
-		}
-		return nil
-	})
-}
-
-// Used returns how much of the bytes for answers that callers have not read yet is in use, from 0 to 1.
-func (w *answers) Used() float64 {
-	all, _ := w.pending.bytes.used()
-	return float64(all) / maxOfAll
-}
-
-// encode encodes an answer as JSON, a few at a time. It ignores the end of the call: a caller whose body came too
-// slowly must get its answer too.
-func (p *pending) encode(body any) ([]byte, error) {
-	p.encoding <- struct{}{}
-	defer func() { <-p.encoding }()
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the answer: %w", err)
-	}
-	return append(text, '\n'), nil
 }
 
 // Limits on the plans that callers request, so that the control loop keeps its share of the processor: how many run at

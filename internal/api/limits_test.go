@@ -3,12 +3,10 @@ package api
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -56,43 +54,6 @@ func TestRefusedCallsDoNotCountAsConcurrent(t *testing.T) {
 		if got := w.as("alice", http.MethodGet, llmPath); got.Code != http.StatusForbidden {
 			t.Fatalf("call %d: %d", i, got.Code)
 		}
-	}
-}
-
-func TestLongHeadersAndAddressesAreProblems(t *testing.T) {
-	w := newFixture(t)
-	send := func(path string, header http.Header) *httptest.ResponseRecorder {
-		request := httptest.NewRequest(http.MethodGet, path, nil)
-		request.Host = "localhost"
-		for name, values := range header {
-			request.Header[name] = values
-		}
-		recorder := httptest.NewRecorder()
-		w.handler.ServeHTTP(recorder, request)
-		return recorder
-	}
-	many := http.Header{}
-	for i := range 2000 {
-		many.Set("X-"+strconv.Itoa(i), "a")
-	}
-	for name, test := range map[string]struct {
-		answer *httptest.ResponseRecorder
-		status int
-		slug   string
-	}{
-		"a long value":       {send("/healthz", http.Header{"X-Long": {strings.Repeat("a", maxHeader)}}), 431, "header-too-large"},
-		"many headers":       {send("/healthz", many), 431, "header-too-large"},
-		"a value repeated":   {send("/healthz", http.Header{"X-Long": strings.Split(strings.Repeat("a,", maxHeader/2), ",")}), 431, "header-too-large"},
-		"a long path":        {send("/"+strings.Repeat("a", maxURI), nil), 414, "uri-too-long"},
-		"a long query":       {send("/healthz?a="+strings.Repeat("a", maxURI), nil), 414, "uri-too-long"},
-		"a path that is not": {send("/v1/namespaces/%ff%fe/rayclusters", nil), 400, "invalid-request"},
-	} {
-		if problem := readAnswer[apiv1.Problem](t, test.answer); test.answer.Code != test.status || problem.Type != problemBase+test.slug {
-			t.Errorf("%s: %d %+v", name, test.answer.Code, problem)
-		}
-	}
-	if got := send("/healthz", http.Header{"X-Long": {strings.Repeat("a", maxHeader/2)}}); got.Code != http.StatusOK {
-		t.Errorf("a header within the limit: %d", got.Code)
 	}
 }
 
@@ -156,51 +117,6 @@ func TestAWhatIfBundleHasALimitOfNames(t *testing.T) {
 	}
 }
 
-func TestPendingAnswersAreLimitedPerCallerAndInTotal(t *testing.T) {
-	a := newPending()
-	var slower *access.ThrottledError
-	var full *problem
-	hold := func(caller string, size int) func() {
-		t.Helper()
-		release, err := a.hold(caller, size)
-		if err != nil {
-			t.Fatalf("%d bytes of %s: %v", size, caller, err)
-		}
-		return release
-	}
-	first := hold("alice", 10<<20)
-	if _, err := a.hold("alice", 10<<20); !errors.As(err, &slower) || slower.After <= 0 {
-		t.Errorf("20 MiB of one caller: %v", err)
-	}
-	hold("alice", smallAnswer)
-	releases := []func(){first}
-	for _, caller := range []string{"b", "c", "d", "e", "f"} {
-		releases = append(releases, hold(caller, 10<<20))
-	}
-	if _, err := a.hold("g", 10<<20); !errors.As(err, &full) || full.Kind != kindUnavailable {
-		t.Errorf("70 MiB of all callers: %v", err)
-	}
-	if used := (&answers{pending: a}).Used(); used != 60./64 {
-		t.Errorf("%v of the bytes are in use, want 60 of 64 MiB", used)
-	}
-	for _, release := range releases {
-		release()
-	}
-	hold("g", 2*maxOfAll)() // no other answer is pending
-	if all, most := a.bytes.used(); all != 0 || most != 0 {
-		t.Errorf("when all are read %d bytes are held", all)
-	}
-}
-
-func TestEncodingReleasesItsSlot(t *testing.T) {
-	a := newPending()
-	for i, body := range []any{1, func() {}} {
-		if _, err := a.encode(body); (err == nil) != (i == 0) || len(a.encoding) != 0 {
-			t.Errorf("%T: %v, and %d are being encoded", body, err, len(a.encoding))
-		}
-	}
-}
-
 func TestAnAnswerWithoutAnEncodingIsAnInternalError(t *testing.T) {
 	var log bytes.Buffer
 	w := newFixture(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
@@ -226,31 +142,4 @@ func (r slowReader) Write(text []byte) (int, error) {
 	close(r.begun)
 	<-r.read
 	return r.ResponseRecorder.Write(text)
-}
-
-func TestALargeAnswerIsRefusedWhileItsCallerHasUnreadOnes(t *testing.T) {
-	w := newFixture(t)
-	view := busy()
-	view.Err = strings.Repeat("x", 16<<20)
-	w.fleet[llm] = view
-	slow := slowReader{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
-	request := httptest.NewRequest(http.MethodGet, llmPath, nil)
-	request.Host = "127.0.0.1:8090"
-	done := make(chan struct{})
-	go func() {
-		w.handler.ServeHTTP(slow, request)
-		close(done)
-	}()
-	<-slow.begun
-	if got := w.call(http.MethodGet, llmPath, ""); got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") == "" {
-		t.Errorf("while the first is not read: %d", got.Code)
-	}
-	if got := w.call(http.MethodGet, llmPath+"/request_resources", ""); got.Code != http.StatusOK {
-		t.Errorf("a small answer: %d %s", got.Code, got.Body)
-	}
-	close(slow.read)
-	<-done
-	if got := w.call(http.MethodGet, llmPath, ""); got.Code != http.StatusOK || slow.Code != http.StatusOK {
-		t.Errorf("when it is read: %d, and the first %d", got.Code, slow.Code)
-	}
 }

@@ -11,7 +11,6 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // KeepRequest serves PUT …/request_resources/{id}.
@@ -48,13 +47,6 @@ func (s *server) readOwned(c *gin.Context, key nodepool.ClusterKey, id string) (
 	}
 	spec, err := DecodeSpec(text)
 	if err != nil {
-		return wanted, err
-	}
-	bundles := make([]raydemand.Bundle, len(spec.Bundles))
-	for i, request := range spec.Bundles {
-		bundles[i] = request.Bundle
-	}
-	if err := s.checkCase(key, bundles); err != nil {
 		return wanted, err
 	}
 	if err := s.checkPriority(c, key, spec.Priority); err != nil {

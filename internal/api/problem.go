@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,8 +55,6 @@ var (
 	kindGiveBackRefused = problemKind{"give-back-refused", "It cannot be given back", http.StatusConflict}
 	kindConflict        = problemKind{"conflict", "Conflict", http.StatusConflict}
 	kindSlowBody        = problemKind{"slow-body", "The body came too slowly", http.StatusRequestTimeout}
-	kindURITooLong      = problemKind{"uri-too-long", "Address too long", http.StatusRequestURITooLong}
-	kindHeaderTooLarge  = problemKind{"header-too-large", "Header too large", http.StatusRequestHeaderFieldsTooLarge}
 	kindThrottled       = problemKind{"throttled", "Too many calls", http.StatusTooManyRequests}
 	kindTooLarge        = problemKind{"too-large", "Too large", http.StatusRequestEntityTooLarge}
 	kindMediaType       = problemKind{"media-type", "Unsupported media type", http.StatusUnsupportedMediaType}
@@ -80,21 +79,6 @@ func (e *problem) Error() string { return e.Detail }
 
 // ErrUnavailable means that a dependency of the answer is not reachable now; callers may try again.
 var ErrUnavailable = errors.New("not available now")
-
-// errShutdown is the cause of canceled calls when the server shuts down.
-var errShutdown = &problem{
-	Kind:   kindUnavailable,
-	Detail: "the server is shutting down and did not finish this call; it may still have taken effect",
-}
-
-// Uncertain reports whether the caller cannot tell from the error whether the call took effect.
-func (e *problem) Uncertain() bool {
-	switch e.Kind {
-	case kindInternal, kindUnavailable, kindTimedOut, kindSlowBody:
-		return true
-	}
-	return false
-}
 
 // problemOf maps an error to a problem. All errors that it does not list are internal errors: the answer hides their
 // details, and the log shows them.
@@ -186,14 +170,8 @@ const maxShown = 60
 // shorten cuts text to 60 bytes, between two characters.
 func shorten(text string) string { return fieldpath.Excerpt(text, maxShown) }
 
-// answers writes answers.
-type answers struct {
-	log     *slog.Logger
-	pending *pending
-}
-
-// newAnswers returns answers that logs the errors whose details callers must not see.
-func newAnswers(log *slog.Logger) *answers { return &answers{log: log, pending: newPending()} }
+// answers writes answers. It logs the errors whose details callers must not see.
+type answers struct{ log *slog.Logger }
 
 // callerKey is the key of the caller in the values of a call.
 const callerKey = "heliostat.dev/caller"
@@ -218,25 +196,17 @@ func (w *answers) JSON(c *gin.Context, status int, body any) {
 }
 
 func (w *answers) write(c *gin.Context, status int, contentType string, body any) error {
-	text, err := w.pending.encode(body)
+	text, err := json.Marshal(body)
 	if err != nil {
-		return err
+		return fmt.Errorf("encoding the answer: %w", err)
 	}
-	release, err := w.pending.hold(callerOf(c).Name, len(text))
-	if err != nil {
-		return err
-	}
-	defer release()
-	c.Data(status, contentType, text)
+	c.Data(status, contentType, append(text, '\n'))
 	return nil
 }
 
 // Fail writes err as a problem document and ends the call.
 func (w *answers) Fail(c *gin.Context, err error) {
 	p := withNames(problemOf(err), c.Param)
-	if p.Uncertain() && shuttingDown(c.Request.Context()) {
-		p, err = errShutdown, errShutdown
-	}
 	if p.Kind == kindInternal && !errors.Is(err, context.Canceled) {
 		w.log.Error("REST call failed", "method", c.Request.Method, "path", c.Request.URL.Path, "error", err)
 	}
@@ -289,9 +259,4 @@ func withNames(p *problem, param func(string) string) *problem {
 // wholeSeconds formats a duration for Retry-After: whole seconds, at least one.
 func wholeSeconds(pause time.Duration) string {
 	return strconv.Itoa(max(1, int(math.Ceil(pause.Seconds()))))
-}
-
-// shuttingDown reports whether the shutdown of the server canceled a call.
-func shuttingDown(ctx context.Context) bool {
-	return errors.Is(context.Cause(ctx), errShutdown)
 }

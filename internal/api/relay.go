@@ -74,7 +74,7 @@ func newRelay(config Config, answers *answers) *relay {
 		DialContext:         config.dialLeader,
 		TLSHandshakeTimeout: handshakeTimeout, IdleConnTimeout: idleTimeout / 2,
 		MaxIdleConnsPerHost: maxCalls,
-		DisableCompression:  true, MaxResponseHeaderBytes: maxHeaderRead,
+		DisableCompression:  true, MaxResponseHeaderBytes: maxHeader,
 	}
 	if config.dialLeader == nil {
 		transport.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
@@ -226,8 +226,6 @@ func (r *relay) fail(c *gin.Context, ctx context.Context, address string, err er
 	const uncertain = "; the call may still have taken effect"
 	cause := context.Cause(ctx)
 	switch {
-	case shuttingDown(c.Request.Context()):
-		r.answers.Fail(c, errShutdown)
 	case c.Request.Context().Err() != nil:
 		c.Abort() // the caller is gone
 	case errors.Is(cause, errLeaderSlow):

@@ -1,10 +1,8 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -29,28 +27,16 @@ func NewServer(config Config) (*http.Server, error) {
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderRead,
+		MaxHeaderBytes:    maxHeader,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		TLSConfig:         config.TLS,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
-	cancelAtShutdown(running)
 	running.RegisterOnShutdown(s.relay.Close)
 	if config.Hub != nil {
 		running.RegisterOnShutdown(config.Hub.Close)
 	}
 	return running, nil
-}
-
-// FinishWithin is how long running calls may take after Shutdown of the server begins. Then each unfinished call gets a
-// 503, so callers of Shutdown should wait a little longer.
-const FinishWithin = 2 * time.Second
-
-// cancelAtShutdown cancels running calls FinishWithin after the shutdown of a server begins.
-func cancelAtShutdown(running *http.Server) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	running.BaseContext = func(net.Listener) context.Context { return ctx }
-	running.RegisterOnShutdown(func() { time.AfterFunc(FinishWithin, func() { cancel(errShutdown) }) })
 }
 
 // NewHandler returns the handler of NewServer, without the limits of a connection.
@@ -71,7 +57,7 @@ func build(config Config) (http.Handler, *server, error) {
 	engine := gin.New()
 	engine.HandleMethodNotAllowed = true
 	engine.RedirectTrailingSlash = false
-	engine.Use(s.logCalls, setHeaders, s.recoverPanics, s.guard.Header, s.guard.Host, s.guard.Origin,
+	engine.Use(s.logCalls, setHeaders, s.recoverPanics, s.guard.Host, s.guard.Origin,
 		s.logWrites, s.guard.Caller, s.guard.Query, s.relay.PassOn)
 	engine.NoRoute(func(c *gin.Context) {
 		s.fail(c, kindUnknownPath, "there is nothing at this path; /openapi.yaml lists all paths")
@@ -108,7 +94,7 @@ func newServer(config Config) (*server, error) {
 	if s.Hub != nil {
 		s.Hub.SetFleet(s.Fleet)
 	}
-	s.answers = newAnswers(s.Log)
+	s.answers = &answers{s.Log}
 	s.relay = newRelay(s.Config, s.answers)
 	var err error
 	s.guard, err = newGuard(config.Access, config.RequestsPerSecond, s.answers, s.Now)
@@ -120,8 +106,7 @@ func newServer(config Config) (*server, error) {
 
 // boundsUsed returns how much of each bound is in use, from 0 to 1.
 func (s *server) boundsUsed() map[string]float64 {
-	return map[string]float64{"answers": s.answers.Used(), "calls": s.guard.CallsUsed(), "lists": s.relay.Used(),
-		"plans": s.plans.Used()}
+	return map[string]float64{"calls": s.guard.CallsUsed(), "lists": s.relay.Used(), "plans": s.plans.Used()}
 }
 
 // answer answers with a body, or with an error if there is one.

@@ -72,13 +72,8 @@ func (v View) Summary(now time.Time) apiv1.ClusterSummary {
 
 // Status returns the whole cluster.
 func (v View) Status(now time.Time) apiv1.Cluster {
-	var policy *apiv1.CapacityPolicyState
-	if v.Kube.Policy != nil {
-		state := v.CapacityPolicy()
-		policy = &state
-	}
 	return apiv1.Cluster{
-		CapacityPolicy: policy,
+		CapacityPolicy: v.capacityPolicy(),
 		Namespace:      v.Cluster.Namespace,
 		Name:           v.Cluster.Name,
 		Mode:           v.Mode,
@@ -94,7 +89,6 @@ func (v View) Status(now time.Time) apiv1.Cluster {
 		Groups:         v.groups(),
 		Departures:     v.departures(),
 		Arrivals:       v.arrivals(),
-		Guards:         v.guards(),
 		Demand: apiv1.Demand{
 			Requests:         apiv1.List(v.Snapshot.Requests),
 			Gangs:            apiv1.List(v.Snapshot.Gangs),
@@ -108,14 +102,14 @@ func (v View) Status(now time.Time) apiv1.Cluster {
 	}
 }
 
-// CapacityPolicy returns the capacity policy and what becomes of it.
-func (v View) CapacityPolicy() apiv1.CapacityPolicyState {
-	state := apiv1.CapacityPolicyState{Warm: apiv1.List(v.Plan.Warm), Idle: v.Idle, NotScaled: v.Unscaled()}
-	if v.Kube.Policy != nil {
-		state.Source, state.Policy, state.Fault = v.Kube.Policy.Source, v.Kube.Policy.Policy, v.Kube.Policy.Fault
+// capacityPolicy returns the capacity policy and what becomes of it; nil if there is none.
+func (v View) capacityPolicy() *apiv1.CapacityPolicyState {
+	written := v.Kube.Policy
+	if written == nil {
+		return nil
 	}
-	state.WarmNodes = v.WarmNodes
-	return state
+	return &apiv1.CapacityPolicyState{Source: written.Source, Policy: written.Policy, Fault: written.Fault,
+		Warm: apiv1.List(v.Plan.Warm), WarmNodes: v.WarmNodes, Idle: v.Idle, NotScaled: v.Unscaled()}
 }
 
 func (v View) groups() []apiv1.Group {
@@ -134,7 +128,6 @@ func (v View) groups() []apiv1.Group {
 			group.Resources = apiv1.Bundle{}
 		}
 		group.Ready, group.Idle, group.Starting, group.Leaving = v.count(planned.Name)
-		group.Guarded = v.guarded(planned.Name)
 		groups = append(groups, group)
 	}
 	return groups

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,22 +8,18 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
-// UnknownCommand returns an error for the first argument of a command that only has subcommands, with the closest name.
+// UnknownCommand returns an error for the first argument of a command that only has subcommands, with the closest names.
 func UnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	var known []string
-	for _, sub := range cmd.Commands() {
-		known = append(known, sub.Name())
+	near := strings.Join(cmd.SuggestionsFor(args[0]), " or ")
+	if near != "" {
+		near = ": want " + near
 	}
-	return BadInput(
-		fmt.Errorf("unknown command %q%s; see %s --help", args[0], closestName(args[0], known, ""), cmd.CommandPath()),
-	)
+	return BadInput(fmt.Errorf("unknown command %q%s; see %s --help", args[0], near, cmd.CommandPath()))
 }
 
 // HelpTopic returns an error for help on a command that does not exist; cobra would show the root's help instead.
@@ -34,15 +29,6 @@ func HelpTopic(help *cobra.Command, args []string) error {
 		return BadInput(err)
 	}
 	return UnknownCommand(topic, rest)
-}
-
-// closestName returns ": want NAME" if a misspelled name is close to a known one, else nothing.
-func closestName(name string, known []string, prefix string) string {
-	near := cmp.Or(fieldpath.Nearest(name, known), fieldpath.Slip(name, known))
-	if near == "" {
-		return ""
-	}
-	return ": want " + prefix + near
 }
 
 // FlagError adds the right flag or value to an error about a flag.
@@ -60,11 +46,6 @@ func FlagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown) && strings.Contains(cmd.Use, "[RAYCLUSTER]") &&
 		slices.Contains([]string{"A", "all-namespaces"}, unknown.GetSpecifiedName()):
 		return BadInput(fmt.Errorf("%w: without -n, the command covers all namespaces%s", err, help))
-	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
-		var known []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-		name := unknown.GetSpecifiedName()
-		return BadInput(fmt.Errorf("unknown flag --%s%s%s", name, closestName(name, known, "--"), help))
 	}
 	return BadInput(fmt.Errorf("%w%s", err, help))
 }

@@ -86,9 +86,6 @@ func (f *ServerFlags) RefuseBesideFile() error {
 
 // Client returns a client of the server that the flags select.
 func (f *ServerFlags) Client() (*apiv1.Client, error) {
-	if err := RefuseMisspelled(clientVariables, os.Environ()); err != nil {
-		return nil, BadInput(err)
-	}
 	address := cmp.Or(f.server, os.Getenv(ServerVariable))
 	if address != "" {
 		transport, err := f.direct(address)

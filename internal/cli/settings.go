@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,8 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
-
-	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
 // ConfigFlag names the flag of the settings file.
@@ -26,7 +23,7 @@ const ConfigFlag = "config"
 
 // settingsHelp explains in the help of commands where flags get their values.
 const settingsHelp = `You can set each flag in three ways; the first one that sets it counts:
-- in the file of --config, YAML with the flags' names as keys: log-level or logLevel
+- in the file of --config, YAML with the flags' names as keys: log-level
 - on the command line: --log-level=debug
 - in a variable, HELIOSTAT_ and the name in capitals with _ instead of -: HELIOSTAT_LOG_LEVEL=debug`
 
@@ -37,8 +34,7 @@ func AddSettings(c *cobra.Command) *cobra.Command {
 	file := c.Flags().String(ConfigFlag, "", "a YAML file with values of flags, which take precedence over the "+
 		"command line")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		if err := errors.Join(setByEnvironment(c.Flags(), os.LookupEnv),
-			RefuseMisspelled(Variables(c.Flags()), os.Environ())); err != nil {
+		if err := setByEnvironment(c.Flags(), os.LookupEnv); err != nil {
 			return BadInput(err)
 		}
 		if *file == "" {
@@ -94,7 +90,7 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 	const want = "want names of flags with their values, such as log-level: debug"
 	var content any
 	if err := yaml.UnmarshalStrict(text, &content); err != nil {
-		return cmp.Or(keyFault(flags, file, text, err), fmt.Errorf("--%s %s: %s: %w", ConfigFlag, file, want, err))
+		return fmt.Errorf("--%s %s: %s: %w", ConfigFlag, file, want, err)
 	}
 	settings, ok := content.(map[string]any)
 	switch {
@@ -106,74 +102,16 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 		return fmt.Errorf("--%s %s: is %s: %s", ConfigFlag, file, asJSON(content), want)
 	}
 	var errs []error
-	keys := map[string]string{} // by the flag that they set
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
-		f := flagOfKey(flags, key)
+		f := flags.Lookup(key)
 		switch {
-		case f == nil:
-			errs = append(
-				errs,
-				fmt.Errorf("%s: %s: no flag has this name%s", file, key,
-					cmp.Or(closestName(key, keysOf(flags), ""), ": want one that --help lists")),
-			)
-			continue
-		case keys[f.Name] != "":
-			errs = append(errs,
-				fmt.Errorf("%s: %s and %s are the same flag: want one of them", file, keys[f.Name], key))
-			continue
-		}
-		keys[f.Name] = key
-		if !setByValue(flags, f, settings[key]) {
-			errs = append(
-				errs,
-				fmt.Errorf("%s: %s: %s: want %s", file, key, asJSON(settings[key]),
-					WantedValue(f)+quoted(f, settings[key])),
-			)
+		case f == nil || key == ConfigFlag || !Settable(f):
+			errs = append(errs, fmt.Errorf("%s: %s: no flag has this name: want one that --help lists", file, key))
+		case !setByValue(flags, f, settings[key]):
+			errs = append(errs, fmt.Errorf("%s: %s: %s: want %s", file, key, asJSON(settings[key]), WantedValue(f)))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-var (
-	// keyTwice is what the YAML reader says of a key that is there already.
-	keyTwice = regexp.MustCompile(`line (\d+): key "(.*)" already set in map`)
-	// notFinite matches a key with a number that YAML has and JSON has not.
-	notFinite = regexp.MustCompile(`(?im)^\s*([\w-]+)\s*:\s*([-+]?\.(?:inf|nan))\b`)
-)
-
-// keyFault returns an error that names the key because of which a file cannot be read, or nil if it is none.
-func keyFault(flags *pflag.FlagSet, file string, text []byte, err error) error {
-	if found := keyTwice.FindStringSubmatch(err.Error()); found != nil {
-		return fmt.Errorf("%s: %s: is there twice, again in line %s: want it once", file, found[2], found[1])
-	}
-	if found := notFinite.FindSubmatch(text); found != nil {
-		if f := flagOfKey(flags, string(found[1])); f != nil {
-			return fmt.Errorf("%s: %s: %s: want %s", file, found[1], found[2], WantedValue(f))
-		}
-	}
-	return nil
-}
-
-// flagOfKey returns the flag of a key: its name, kube-api-qps, or its name in one word, kubeApiQps or kubeAPIQPS; nil
-// if there is none.
-func flagOfKey(flags *pflag.FlagSet, key string) (found *pflag.Flag) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name != ConfigFlag && Settable(f) &&
-			(key == f.Name || strings.EqualFold(key, strings.ReplaceAll(f.Name, "-", ""))) {
-			found = f
-		}
-	})
-	return found
-}
-
-// keysOf returns the keys that a file may have.
-func keysOf(flags *pflag.FlagSet) (names []string) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name != ConfigFlag && Settable(f) {
-			names = append(names, f.Name)
-		}
-	})
-	return names
 }
 
 // setByValue sets a flag to a value from a file, and reports success.
@@ -198,14 +136,6 @@ func setByValue(flags *pflag.FlagSet, f *pflag.Flag, value any) bool {
 		return !several && flags.Set(f.Name, strconv.FormatFloat(value, 'f', -1, 64)) == nil
 	}
 	return false
-}
-
-// quoted returns a hint if YAML parsed a word as a truth value.
-func quoted(f *pflag.Flag, value any) string {
-	if _, truth := value.(bool); truth && f.Value.Type() == "string" {
-		return `, in quotes if YAML would parse it as another type, such as "off"`
-	}
-	return ""
 }
 
 // asJSON formats a value of a file, so that the string "5" differs from the number 5.
@@ -280,23 +210,10 @@ func Variables(flags *pflag.FlagSet) (names []string) {
 	return names
 }
 
-// RefuseMisspelled returns an error for variables that are obviously misspelled flags. LogUnknownVariables logs the
-// others, which may have a use outside of the program.
-func RefuseMisspelled(known, environ []string) error {
-	var errs []error
-	for _, name := range unknownVariables(known, environ) {
-		if meant := fieldpath.Slip(name, known); meant != "" {
-			errs = append(errs, fmt.Errorf("%s: no flag has this name: want %s", EnvPrefix+name, EnvPrefix+meant))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // LogUnknownVariables warns about variables that set nothing.
 func LogUnknownVariables(known, environ []string, log *slog.Logger) {
 	for _, name := range unknownVariables(known, environ) {
-		log.Warn("an environment variable has no effect, because no flag has its name"+
-			closestName(name, known, EnvPrefix), "variable", EnvPrefix+name)
+		log.Warn("an environment variable has no effect, because no flag has its name", "variable", EnvPrefix+name)
 	}
 }
 
@@ -306,9 +223,6 @@ const (
 	ServerVariable    = EnvPrefix + "SERVER"
 	TokenFileVariable = EnvPrefix + "TOKEN_FILE"
 )
-
-// clientVariables are their names without the prefix.
-var clientVariables = []string{"SERVER", "TOKEN_FILE"}
 
 // cacheVariable is the cache folder of the Makefile and of the dev cluster, which the README asks you to export.
 const cacheVariable = EnvPrefix + "CACHE"

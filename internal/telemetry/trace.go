@@ -172,13 +172,10 @@ func (t *Tracer) grown(key string, cycle trace.Span, c Cycle) {
 	}
 }
 
-// child exports a span below another one. to can be before from, because Kubernetes truncates times to seconds.
+// child exports a span below another one.
 func (t *Tracer) child(
 	parent trace.SpanContext, name string, from, to time.Time, attributes ...attribute.KeyValue,
 ) trace.SpanContext {
-	if to.Before(from) {
-		to = from
-	}
 	_, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), name,
 		trace.WithTimestamp(from), trace.WithAttributes(attributes...))
 	span.End(trace.WithTimestamp(to))
@@ -196,9 +193,12 @@ func (t *Tracer) arrived(key, pod string, j *progress) {
 	g.pods++
 	span := t.child(g.cycle, "pod", j.patched, j.alive, attribute.String("k8s.pod.name", pod),
 		attribute.String("ray.group", j.group))
-	if !j.scheduled.IsZero() {
-		t.child(span, patchedToScheduled, j.patched, j.scheduled)
-		t.child(span, scheduledToAlive, j.scheduled, j.alive)
+	if scheduled := j.scheduled; !scheduled.IsZero() {
+		if scheduled.Before(j.patched) { // Kubernetes truncates it to seconds
+			scheduled = j.patched
+		}
+		t.child(span, patchedToScheduled, j.patched, scheduled)
+		t.child(span, scheduledToAlive, scheduled, j.alive)
 	}
 }
 

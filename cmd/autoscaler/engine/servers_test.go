@@ -13,12 +13,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"heliostat.dev/heliostat/internal/api"
 )
 
 // grace is how long the servers of a test may take to stop.
-const grace = api.FinishWithin + time.Second
+const grace = shutdownGrace
 
 func TestPortsOfTheirOwnServeWhatTheyAreForAndNothingElse(t *testing.T) {
 	fault := error(nil)

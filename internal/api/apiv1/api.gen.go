@@ -166,9 +166,6 @@ type Cluster struct {
 	// Groups Sorted by name.
 	Groups []Group `json:"groups"`
 
-	// Guards Pods that node autoscalers do not evict, by annotations of the pod; absent if there are none, at most 100, the head first.
-	Guards []Guard `json:"guards,omitempty"`
-
 	// LastCycle When the last decision was made; null before the first.
 	LastCycle *time.Time `json:"lastCycle"`
 
@@ -445,9 +442,6 @@ type Group struct {
 	// Desired The desired size.
 	Desired int `json:"desired"`
 
-	// Guarded Pods that node autoscalers do not evict; see `guards`.
-	Guarded int `json:"guarded"`
-
 	// Idle Ready pods that Ray reports as idle.
 	Idle int `json:"idle"`
 
@@ -474,19 +468,6 @@ type Group struct {
 
 	// Starting Requested or created but not joined yet.
 	Starting int `json:"starting"`
-}
-
-// Guard One pod that node autoscalers do not evict.
-type Guard struct {
-	// By Who wrote the annotations.
-	By string `json:"by"`
-
-	// Group Its worker group, or headgroup.
-	Group string `json:"group"`
-
-	// KubeNode Its Kubernetes node; absent if it has none.
-	KubeNode string `json:"kubeNode,omitempty"`
-	Pod      string `json:"pod"`
 }
 
 // HistoryEntry A past decision. Its snapshot and its plan are at `history/{id}`.
@@ -794,12 +775,6 @@ type SupposedPlan = WhatIfPlan
 
 // Supposition Changes to the last snapshot, with its fields. A group with a known name is changed; another name is a new group and needs `resources`. Demand is added.
 type Supposition = json.RawMessage
-
-// Suspension Whether the RayCluster is suspended.
-type Suspension struct {
-	// Suspended The value of `spec.suspend`.
-	Suspended bool `json:"suspended"`
-}
 
 // Unmet Demand that the last decision does not serve.
 type Unmet struct {

@@ -284,11 +284,6 @@ func (c *Client) SetManaged(ctx context.Context, key nodepool.ClusterKey, manage
 	return answer.Mode, err
 }
 
-// CapacityPolicy returns the capacity policy of a cluster, and what becomes of it.
-func (c *Client) CapacityPolicy(ctx context.Context, key nodepool.ClusterKey) (CapacityPolicyState, error) {
-	return answerTo[CapacityPolicyState](ctx, c, http.MethodGet, c.path(key, "capacity_policy"), nil)
-}
-
 // GiveBack gives GPUs back, or only says which ones.
 func (c *Client) GiveBack(ctx context.Context, key nodepool.ClusterKey, ask giveback.Ask) (giveback.State, error) {
 	return answerTo[giveback.State](ctx, c, http.MethodPost, c.path(key, "give_back"), ask)
@@ -302,12 +297,6 @@ func (c *Client) GivenBack(ctx context.Context, key nodepool.ClusterKey) (giveba
 // EndGiveBack ends the reservation of a cluster.
 func (c *Client) EndGiveBack(ctx context.Context, key nodepool.ClusterKey) error {
 	return c.call(ctx, http.MethodDelete, c.path(key, "give_back"), nil, nil)
-}
-
-// Resume resumes a cluster that was suspended because it was idle, and returns whether it is suspended.
-func (c *Client) Resume(ctx context.Context, key nodepool.ClusterKey) (bool, error) {
-	answer, err := answerTo[Suspension](ctx, c, http.MethodPut, c.path(key, "resume"), nil)
-	return answer.Suspended, err
 }
 
 // Plan plans with changes to the snapshot, a JSON object with its fields. It writes nothing.

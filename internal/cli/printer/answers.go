@@ -39,22 +39,6 @@ func WriteFrozen(p *Page, f Frozen) {
 	fmt.Fprintf(p, "%s/%s is %s\n", f.Namespace, f.Name, state)
 }
 
-// Resumed says whether a cluster is suspended after it was resumed.
-type Resumed struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Suspended bool   `json:"suspended"`
-}
-
-// WriteResumed says whether a cluster is suspended.
-func WriteResumed(p *Page, r Resumed) {
-	state := "not suspended: the operator starts its head"
-	if r.Suspended {
-		state = "suspended"
-	}
-	fmt.Fprintf(p, "%s/%s is %s\n", r.Namespace, r.Name, state)
-}
-
 // Versions are the versions of client and server. Server is nil if none answered.
 type Versions struct {
 	Client apiv1.Build  `json:"client"`
@@ -84,38 +68,26 @@ func BuildLine(b apiv1.Build) string {
 	return line + ", " + b.Go
 }
 
-// Policy is the capacity policy of a cluster, and what becomes of it.
-type Policy struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	apiv1.CapacityPolicyState
-}
-
-// WritePolicy writes where the policy is, what it says, and what becomes of each entry.
-func WritePolicy(p *Page, c Policy) {
-	if c.Source == "" {
-		fmt.Fprintf(p, "%s/%s has no capacity policy\n", c.Namespace, c.Name)
-	} else {
-		written, _ := json.Marshal(c.Policy) // it came as JSON
-		fmt.Fprintf(p, "%s/%s: %s\n  %s\n", c.Namespace, c.Name, c.Source, written)
+// writePolicy writes where the capacity policy is, what it says, and what becomes of each entry; nothing if there is
+// none.
+func writePolicy(p *Page, c *apiv1.CapacityPolicyState) {
+	if c == nil {
+		return
 	}
-	line := func(format string, arguments ...any) {
-		fmt.Fprintln(p, "  "+Printable(fmt.Sprintf(format, arguments...)))
-	}
+	written, _ := json.Marshal(c.Policy) // it came as JSON
+	p.Line("", "")
+	p.Line("", "Capacity policy: "+c.Source)
+	p.Line("  ", string(written))
 	if c.Fault != "" {
-		line("cannot be read, so it wants nothing: %s", c.Fault)
+		p.Line("  ", "cannot be read, so it wants nothing: "+c.Fault)
 	}
 	for i := range c.Warm {
-		w := &c.Warm[i]
-		line("%s: %s: %s", w.Name, w.Reason.Code, w.Reason.Message)
+		p.Line("  ", c.Warm[i].Name+": "+codeAndMessage(c.Warm[i].Reason.Code, c.Warm[i].Reason.Message))
 	}
 	for _, n := range c.WarmNodes {
-		line("%s: %s: %s", n.Name, n.Code, n.Message)
+		p.Line("  ", n.Name+": "+codeAndMessage(string(n.Code), n.Message))
 	}
-	if c.Idle != "" {
-		line("idle: %s", c.Idle)
-	}
-	if c.NotScaled != "" {
-		line("%s", c.NotScaled)
+	for _, text := range NonEmpty(c.Idle, c.NotScaled) {
+		p.Line("  ", text)
 	}
 }

@@ -116,7 +116,7 @@ func WriteCluster(p *Page, c apiv1.Cluster) {
 	writeClusterGPUs(p, c.Groups)
 	writeDepartures(p, c.Departures)
 	writeArrivals(p, c)
-	writeGuards(p, c)
+	writePolicy(p, c.CapacityPolicy)
 	p.Line("", "")
 	if c.DataAgeSeconds == nil {
 		p.Line("", "Demand: unknown, because Ray has not been read yet")

@@ -98,13 +98,6 @@ function arrivalsView(cluster) {
     [{title: 'Worker'}, {title: 'Group'}, {title: 'Stage'}, {title: 'Since'}, {title: 'Message'}], rows)) : null;
 }
 
-// guardsView lists the pods that node autoscalers do not evict.
-function guardsView(cluster) {
-  const rows = (cluster.guards || []).map(g => [code(g.pod), g.group, g.kubeNode ? code(g.kubeNode) : '', g.by === 'user' ? 'its user' : 'Heliostat']);
-  return rows.length ? section('Guarded pods', rows.length, table('Pods that node autoscalers do not evict',
-    [{title: 'Pod'}, {title: 'Group'}, {title: 'Node'}, {title: 'By'}], rows)) : null;
-}
-
 // policyView shows the capacity policy: what is free, what becomes of each entry, and what happens without work.
 function policyView(cluster) {
   const p = cluster.capacityPolicy;

@@ -28,7 +28,7 @@ async function readCluster(pick) {
   const [cluster, history, requests, shadow, costs] = await Promise.all([read(path), readOr(path + '/history', {items: []}), readOr(path + '/requests', {items: []}), readOr(path + '/shadow', null),
     readOr(costsPath + '?by=cause&namespace=' + encodeURIComponent(pick.namespace), noCosts)]);
   if (cluster.shard) setShard(pick, cluster.shard);
-  return [topView(cluster), unmetView(cluster), idleOf(costs, pick), groupsView(cluster), departuresView(cluster), arrivalsView(cluster), guardsView(cluster), policyView(cluster),
+  return [topView(cluster), unmetView(cluster), idleOf(costs, pick), groupsView(cluster), departuresView(cluster), arrivalsView(cluster), policyView(cluster),
     requestsView(requests), demandView(cluster), shadowView(shadow), findingsView(cluster), decisionsView(cluster, history)].filter(part => part !== null);
 }
 

@@ -87,42 +87,6 @@ func (m *Manager) unrequested(ctx context.Context, key nodepool.ClusterKey) erro
 	return err
 }
 
-// Resume resumes a RayCluster that Heliostat has suspended. Users ask for it, so any process may write it, as SetFreeze
-// does. One that is not suspended is no error; nodepool.ErrReadOnly: Heliostat did not suspend it.
-func (m *Manager) Resume(ctx context.Context, key nodepool.ClusterKey) error {
-	object, err := m.getRayCluster(ctx, m.userClusters, key)
-	if err != nil {
-		return err
-	}
-	m.newestSeen.remember(object)
-	cluster := m.decodes.decode(object).Cluster
-	switch {
-	case !cluster.Suspended:
-		return nil
-	case cluster.Freeze || cluster.Deleting:
-		return fmt.Errorf("resuming %s: %w", key, cluster.Writable())
-	case cluster.IdleSince.IsZero():
-		return fmt.Errorf("resuming %s: %w: Heliostat did not suspend it, or its spec has changed since",
-			key, nodepool.ErrReadOnly)
-	case cluster.Queue.Queued():
-		return fmt.Errorf("resuming %s: %w: Kueue decides when it runs", key, nodepool.ErrReadOnly)
-	}
-	patch, err := idlePatch(object.Object, nodepool.IdleChange{
-		Cluster: key, Generation: object.GetGeneration(), Action: nodepool.ResumeIdle,
-	}, "")
-	if err != nil {
-		return fmt.Errorf("resuming %s: %w", key, err)
-	}
-	written, err := m.patch(ctx, m.userClusters, key, types.JSONPatchType, patch)
-	if err != nil {
-		return fmt.Errorf("resuming %s: %w", key, err)
-	}
-	if m.newestSeen.needsCycle(written) {
-		m.Enqueue(key)
-	}
-	return nil
-}
-
 // idlePatch writes spec.suspend, and since when the RayCluster has had no work, as one guarded JSON patch.
 //
 //	test    what scalePatch tests, /metadata/generation, and /metadata/resourceVersion before it is suspended
