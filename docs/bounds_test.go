@@ -76,7 +76,8 @@ var boundSources = map[string][]source{
 
 // ratios says which file measures each value of the label `of` of heliostat_bound_used_ratio.
 var ratios = map[string]string{
-	"events":  "pkg/nodepool/kube/requests.go",
+	"calls": "internal/api/server.go", "lists": "internal/api/server.go", "plans": "internal/api/server.go",
+	"events":      "pkg/nodepool/kube/requests.go",
 	"connections": "cmd/autoscaler/engine/servers.go", "series": "internal/telemetry/collect.go",
 	"history": "cmd/autoscaler/engine/recorder.go", "streams": "cmd/autoscaler/engine/recorder.go",
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// UnknownCommand returns an error for the first argument of a command that only has subcommands, with the closest names.
+// UnknownCommand returns an error for the first argument of a command that only has subcommands, with the closest
+// names.
 func UnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
