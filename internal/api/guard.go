@@ -27,34 +27,29 @@ type Access interface {
 
 // guard checks calls.
 type guard struct {
-	access     Access // nil if nobody is authenticated
-	operations operations
-	callers    *callerLimits
-	origins    *http.CrossOriginProtection
-	answers    *answers
-	now        func() time.Time
+	access  Access // nil if nobody is authenticated
+	callers *callerLimits
+	origins *http.CrossOriginProtection
+	answers *answers
+	now     func() time.Time
 }
 
-// New returns a guard of the operations in the contract. Without access it authenticates nobody, and accepts only calls
-// to a loopback name. perSecond limits the calls of each caller; 0 means no limit.
-func newGuard(reviewer Access, perSecond float64, answers *answers, now func() time.Time) (*guard, error) {
-	operations, err := allOperations()
-	if err != nil {
-		return nil, err
-	}
+// newGuard returns a guard. Without a reviewer it authenticates nobody, and accepts only calls to a loopback name.
+// perSecond limits the calls of each caller; 0 means no limit.
+func newGuard(reviewer Access, perSecond float64, answers *answers, now func() time.Time) *guard {
 	return &guard{
-		access: reviewer, operations: operations, callers: newCallerLimits(perSecond),
-		origins: http.NewCrossOriginProtection(), answers: answers, now: now,
-	}, nil
+		access: reviewer, callers: newCallerLimits(perSecond), origins: http.NewCrossOriginProtection(),
+		answers: answers, now: now,
+	}
 }
 
 // CallsUsed returns how much of its concurrent calls the busiest caller uses, from 0 to 1.
 func (g *guard) CallsUsed() float64 { return g.callers.Used() }
 
-// CheckRoutes returns an error if the contract lacks one of the routes.
-func (g *guard) CheckRoutes(routes gin.RoutesInfo) error {
+// checkRoutes returns an error if one of the routes has no row in operations.
+func checkRoutes(routes gin.RoutesInfo) error {
 	for _, route := range routes {
-		if _, known := g.operations.Of(route.Method, route.Path); !known {
+		if _, known := operations[route.Method+" "+route.Path]; !known {
 			return noRight(route.Method, route.Path)
 		}
 	}
@@ -62,13 +57,12 @@ func (g *guard) CheckRoutes(routes gin.RoutesInfo) error {
 }
 
 func noRight(method, route string) error {
-	return fmt.Errorf("%s %s has no x-required-right in the contract", method, route)
+	return fmt.Errorf("%s %s has no row in the table of operations", method, route)
 }
 
 // Operation returns the operation of c; its ID is empty if there is none.
 func (g *guard) Operation(c *gin.Context) operation {
-	operation, _ := g.operations.Of(c.Request.Method, c.FullPath())
-	return operation
+	return operations[c.Request.Method+" "+c.FullPath()]
 }
 
 // Host refuses other names than loopback while nobody is authenticated. Otherwise a web page whose name resolves to
@@ -112,7 +106,7 @@ func (g *guard) Caller(c *gin.Context) {
 	if c.FullPath() == "" {
 		return // no such operation; the contract is public, so everybody gets that answer
 	}
-	operation, known := g.operations.Of(c.Request.Method, c.FullPath())
+	operation, known := operations[c.Request.Method+" "+c.FullPath()]
 	if !known {
 		g.answers.Fail(c, noRight(c.Request.Method, c.FullPath()))
 		return

@@ -1,21 +1,14 @@
 package api
 
 import (
-	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
-	"sigs.k8s.io/yaml"
-
-	"heliostat.dev/heliostat/api"
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 )
@@ -23,9 +16,9 @@ import (
 // rayClusters is the resource of all rights on RayClusters.
 const rayClusters = "rayclusters.ray.io"
 
-// operation is what one operation requires. The contract declares it as x-required-right; the server does not start if
-// an operation lacks one.
+// operation is what a route requires.
 type operation struct {
+	// ID is the operationId in the contract.
 	ID string
 	// Open means that everybody may call, authenticated or not.
 	Open bool
@@ -34,175 +27,90 @@ type operation struct {
 	// PerNamespace means that the handler shows only the namespaces that the caller may list.
 	PerNamespace bool
 	// query holds the query parameters by name.
-	query map[string]schema
+	query map[string]parameter
 }
 
-// operations are operations by method and route.
-type operations map[string]operation
+// ofCluster is the route of one RayCluster.
+const ofCluster = "/v1/namespaces/:namespace/rayclusters/:name"
 
-// Of returns the operation of a method and a route such as /v1/rayclusters/:name.
-func (o operations) Of(method, route string) (operation, bool) {
-	operation, known := o[method+" "+route]
-	return operation, known
+// The rights on RayClusters.
+var (
+	get     = access.Right{Verb: "get", Group: "ray.io", Resource: "rayclusters"}
+	list    = access.Right{Verb: "list", Group: "ray.io", Resource: "rayclusters"}
+	request = access.Right{Verb: "request", Group: "ray.io", Resource: "rayclusters"}
+	patch   = access.Right{Verb: "patch", Group: "ray.io", Resource: "rayclusters"}
+)
+
+// namespaceRule is the rule for a namespace as a query parameter.
+var namespaceRule = parameter{least: 1, most: 63, pattern: regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)}
+
+// operations are all operations, by method and route. The server does not start if one of its routes is missing, and
+// the contract says the same (TestTheContractHasTheRightsAndParametersOfTheServer).
+var operations = map[string]operation{
+	"GET /v1/rayclusters":                        {ID: "listClusters", Right: list, PerNamespace: true},
+	"GET /v1/namespaces/:namespace/rayclusters":  {ID: "listNamespaceClusters", Right: list},
+	"GET " + ofCluster:                           {ID: "getCluster", Right: get},
+	"GET " + ofCluster + "/snapshot":             {ID: "getSnapshot", Right: get},
+	"GET " + ofCluster + "/request_resources":    {ID: "getRequestedResources", Right: get},
+	"POST " + ofCluster + "/request_resources":   {ID: "requestResources", Right: request},
+	"DELETE " + ofCluster + "/request_resources": {ID: "clearRequestedResources", Right: request},
+	"GET /v1/requests": {ID: "listRequests", Right: list, PerNamespace: true, query: map[string]parameter{
+		"namespace": namespaceRule, "owner": {least: 1, most: 253},
+		"state": {oneOf: []string{"Waiting", "Satisfied", "Capped", "Impossible", "Expired"}}}},
+	"GET " + ofCluster + "/requests": {ID: "listClusterRequests", Right: get},
+	"GET " + ofCluster + "/request_resources/:id": {ID: "getRequest", Right: get, query: map[string]parameter{
+		"wait": {pattern: regexp.MustCompile(`^[0-9]{1,2}s?$`)},
+	}},
+	"PUT " + ofCluster + "/request_resources/:id":        {ID: "keepRequest", Right: request},
+	"DELETE " + ofCluster + "/request_resources/:id":     {ID: "deleteRequest", Right: request},
+	"POST " + ofCluster + "/request_resources/:id/renew": {ID: "renewRequest", Right: request},
+	"PUT " + ofCluster + "/manage":                       {ID: "manageCluster", Right: patch},
+	"DELETE " + ofCluster + "/manage":                    {ID: "unmanageCluster", Right: patch},
+	"PUT " + ofCluster + "/freeze":                       {ID: "freezeCluster", Right: patch},
+	"DELETE " + ofCluster + "/freeze":                    {ID: "unfreezeCluster", Right: patch},
+	"GET " + ofCluster + "/give_back":                    {ID: "getGiveBack", Right: get},
+	"POST " + ofCluster + "/give_back":                   {ID: "giveBack", Right: patch},
+	"DELETE " + ofCluster + "/give_back":                 {ID: "endGiveBack", Right: patch},
+	"GET " + ofCluster + "/explain": {ID: "explain", Right: get, query: map[string]parameter{
+		"group": {most: 253}, "pod": {most: 253}, "gang": {most: 253}, "bundle": {most: 4096}, "request": {most: 253},
+	}},
+	"POST " + ofCluster + "/plan":            {ID: "planCluster", Right: get},
+	"GET " + ofCluster + "/shadow":           {ID: "getShadow", Right: get},
+	"GET " + ofCluster + "/history":          {ID: "listHistory", Right: get},
+	"GET " + ofCluster + "/history/:id":      {ID: "getHistory", Right: get},
+	"GET " + ofCluster + "/history/:id/plan": {ID: "getHistoryPlan", Right: get},
+	"GET " + ofCluster + "/events":           {ID: "followCluster", Right: get},
+	"GET /v1/costs": {ID: "listCosts", Right: list, PerNamespace: true, query: map[string]parameter{
+		"by": {oneOf: []string{"cluster", "group", "owner", "job", "cause"}}, "namespace": namespaceRule,
+	}},
+	"GET /v1/nodepools": {ID: "listNodepools", Right: access.Right{Verb: "list", Resource: "nodes"}},
+	"GET /healthz":      {ID: "healthz", Open: true},
+	"GET /readyz":       {ID: "readyz", Open: true},
+	"GET /metrics":      {ID: "metrics", Right: access.Right{Verb: "get", Path: "/metrics"}},
+	"GET /version":      {ID: "getVersion", Right: access.Right{Verb: "get", Path: "/version"}},
+	"GET /openapi.yaml": {ID: "openapi", Open: true},
+	"GET /":             {ID: "page", Open: true},
 }
 
-// allOperations returns the operations of the contract, which it reads once.
-var allOperations = sync.OnceValues(func() (operations, error) { return readContract(api.Spec) })
-
-// pathParameter is a path parameter as OpenAPI writes it. Routes have :name instead.
-var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
-
-func readContract(spec []byte) (operations, error) {
-	var document map[string]any
-	if err := yaml.Unmarshal(spec, &document); err != nil {
-		return nil, fmt.Errorf("reading the contract: %w", err)
-	}
-	operations := operations{}
-	paths, _ := document["paths"].(map[string]any)
-	for path, item := range paths {
-		members, _ := item.(map[string]any)
-		for method, declared := range members {
-			if method == "parameters" {
-				continue
-			}
-			whole := map[string]any{"own": declared, "shared": members["parameters"]}
-			text, err := json.Marshal(resolved(document, whole))
-			var operation operation
-			if err == nil {
-				operation, err = readOperation(path, text)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("reading the contract: %s %s: %w", method, path, err)
-			}
-			operations[strings.ToUpper(method)+" "+pathParameter.ReplaceAllString(path, ":$1")] = operation
-		}
-	}
-	return operations, nil
-}
-
-// resolved returns a part of a document with what its parameters and their schemas refer to.
-func resolved(document map[string]any, part any) any {
-	switch part := part.(type) {
-	case []any:
-		for i := range part {
-			part[i] = resolved(document, part[i])
-		}
-	case map[string]any:
-		if ref, refers := part["$ref"].(string); refers {
-			var target any = document
-			for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
-				members, _ := target.(map[string]any)
-				target = members[name]
-			}
-			return resolved(document, target)
-		}
-		for _, name := range []string{"own", "shared", "parameters", "schema"} {
-			if below, has := part[name]; has {
-				part[name] = resolved(document, below)
-			}
-		}
-	}
-	return part
-}
-
-func readOperation(path string, text []byte) (operation, error) {
-	type parameters []struct {
-		Name   string `json:"name"`
-		In     string `json:"in"`
-		Schema schema `json:"schema"`
-	}
-	var declared struct {
-		Shared parameters `json:"shared"`
-		Own    struct {
-			ID         string                 `json:"operationId"`
-			Security   *[]map[string][]string `json:"security"`
-			Right      json.RawMessage        `json:"x-required-right"`
-			Parameters parameters             `json:"parameters"`
-		} `json:"own"`
-	}
-	if err := json.Unmarshal(text, &declared); err != nil {
-		return operation{}, err
-	}
-	own := &declared.Own
-	open := own.Security != nil && len(*own.Security) == 0
-	read := operation{ID: own.ID, Open: open, query: map[string]schema{}}
-	switch none := string(own.Right) == `"none"`; {
-	case none && !open:
-		return read, errors.New(`"x-required-right: none" needs "security: []" too`)
-	case open && !none:
-		return read, errors.New(`"security: []" needs "x-required-right: none" too`)
-	case len(own.Right) == 0:
-		return read, errors.New("x-required-right is missing: every operation must declare the right that it needs, " +
-			"for example {verb: get, resource: " + rayClusters + "}")
-	case !none:
-		var right requiredRight
-		err := json.Unmarshal(own.Right, &right)
-		if err != nil {
-			return read, fmt.Errorf("x-required-right: %w", err)
-		}
-		if read.Right, err = right.on(path); err != nil {
-			return read, err
-		}
-		read.PerNamespace = right.PerNamespace
-	}
-	for _, p := range slices.Concat(declared.Shared, own.Parameters) {
-		_, err := regexp.Compile(p.Schema.Pattern)
-		switch {
-		case p.Name == "" || err != nil:
-			return read, fmt.Errorf("parameter %q: %w", p.Name, cmp.Or(err, errors.New("it is not declared")))
-		case p.In == "query":
-			read.query[p.Name] = p.Schema
-		}
-	}
-	return read, nil
-}
-
-// requiredRight is x-required-right, unless it is the word none.
-type requiredRight struct {
-	Verb         string `json:"verb"`
-	Resource     string `json:"resource"`
-	Path         string `json:"path"`
-	PerNamespace bool   `json:"perNamespace"`
-}
-
-// on returns the right on the path of its operation.
-func (r requiredRight) on(path string) (access.Right, error) {
-	named := strings.Contains(path, "{")
-	switch {
-	case r.Verb == "" || (r.Resource == "") == (r.Path == ""):
-		return access.Right{}, errors.New("x-required-right needs a verb, and a resource or a path")
-	case r.PerNamespace && (named || r.Verb != "list" || r.Resource != rayClusters):
-		return access.Right{},
-			errors.New("x-required-right: perNamespace is for lists of RayClusters of all namespaces")
-	case named && r.Resource != rayClusters:
-		return access.Right{}, errors.New("x-required-right: the path of a RayCluster needs a right on " + rayClusters)
-	}
-	resource, group, _ := strings.Cut(r.Resource, ".")
-	return access.Right{Verb: r.Verb, Group: group, Resource: resource, Path: r.Path}, nil
-}
-
-// schema is the rule for the text of a query parameter; lengths are in characters. The zero value accepts any text.
-type schema struct {
-	MinLength int      `json:"minLength"`
-	MaxLength int      `json:"maxLength"`
-	Pattern   string   `json:"pattern"`
-	Enum      []string `json:"enum"`
+// parameter is the rule for the text of a query parameter; lengths are in characters. The zero value accepts any text.
+type parameter struct {
+	least, most int
+	pattern     *regexp.Regexp
+	oneOf       []string
 }
 
 // expected says what a bad value should be; it returns "" for a good value.
-func (s schema) expected(value string) string {
+func (p parameter) expected(value string) string {
 	length := utf8.RuneCountInString(value)
 	switch {
-	case len(s.Enum) > 0 && !slices.Contains(s.Enum, value):
-		return "one of " + strings.Join(s.Enum, ", ")
-	case s.MinLength == 1 && length == 0:
+	case p.oneOf != nil && !slices.Contains(p.oneOf, value):
+		return "one of " + strings.Join(p.oneOf, ", ")
+	case length < p.least:
 		return "text that is not empty"
-	case length < s.MinLength:
-		return fmt.Sprintf("at least %d characters", s.MinLength)
-	case s.MaxLength > 0 && length > s.MaxLength:
-		return fmt.Sprintf("at most %d characters", s.MaxLength)
-	case s.Pattern != "" && !regexp.MustCompile(s.Pattern).MatchString(value): // it was compiled before
-		return "text that matches " + s.Pattern
+	case p.most > 0 && length > p.most:
+		return fmt.Sprintf("at most %d characters", p.most)
+	case p.pattern != nil && !p.pattern.MatchString(value):
+		return "text that matches " + p.pattern.String()
 	}
 	return ""
 }

@@ -49,10 +49,7 @@ func build(config Config) (http.Handler, *server, error) {
 	if err := config.Validate(); err != nil {
 		return nil, nil, err
 	}
-	s, err := newServer(config)
-	if err != nil {
-		return nil, nil, err
-	}
+	s := newServer(config)
 	gin.SetMode(gin.ReleaseMode) // otherwise gin prints its routes
 	engine := gin.New()
 	engine.HandleMethodNotAllowed = true
@@ -68,7 +65,7 @@ func build(config Config) (http.Handler, *server, error) {
 	RegisterHandlersWithOptions(engine, s, GinServerOptions{
 		ErrorHandler: func(c *gin.Context, err error, _ int) { s.fail(c, kindInvalidRequest, err.Error()) },
 	})
-	return engine, s, s.guard.CheckRoutes(engine.Routes())
+	return engine, s, checkRoutes(engine.Routes())
 }
 
 // server implements the generated ServerInterface.
@@ -80,7 +77,7 @@ type server struct {
 	plans   *planLimits
 }
 
-func newServer(config Config) (*server, error) {
+func newServer(config Config) *server {
 	s := &server{Config: config, plans: newPlanLimits(maxPlans)}
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
@@ -96,12 +93,11 @@ func newServer(config Config) (*server, error) {
 	}
 	s.answers = &answers{s.Log}
 	s.relay = newRelay(s.Config, s.answers)
-	var err error
-	s.guard, err = newGuard(config.Access, config.RequestsPerSecond, s.answers, s.Now)
-	if err == nil && config.Bounds != nil {
+	s.guard = newGuard(config.Access, config.RequestsPerSecond, s.answers, s.Now)
+	if config.Bounds != nil {
 		config.Bounds(s.boundsUsed)
 	}
-	return s, err
+	return s
 }
 
 // boundsUsed returns how much of each bound is in use, from 0 to 1.
