@@ -23,9 +23,7 @@ func TestNothingIsTakenAwayWhileTheGCSDoesNotAnswer(t *testing.T) {
 	w.kube.cluster.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 4}}
 	w.cycles(10, 20*time.Second)
 	w.nothingWritten("nobody knows what Ray does")
-	if w.kube.emitted(addon.ReasonGCSUnavailable) != 1 {
-		t.Errorf("events = %v, want GCSUnavailable once", w.kube.events)
-	}
+	w.emitted(addon.ReasonGCSUnavailable, 1, "it begins once")
 	d, _ := w.c.Decision(key)
 	if d.RayErr == "" || d.Paused == "" || d.Age(w.now) < 3*time.Minute {
 		t.Errorf("decision has error %q, pause %q and age %v", d.RayErr, d.Paused, d.Age(w.now))
@@ -76,9 +74,7 @@ func TestASuddenDropStopsReductionsUntilSeenTwice(t *testing.T) {
 	w.kube.cluster.Workers = w.kube.cluster.Workers[:2] // a list cut short
 	w.cycle()
 	w.nothingWritten("three of five pods vanished at once")
-	if w.kube.emitted(addon.ReasonReductionsPaused) != 1 {
-		t.Errorf("events = %v, want ReductionsPaused", w.kube.events)
-	}
+	w.emitted(addon.ReasonReductionsPaused, 1, "it begins once")
 	w.after(100 * time.Millisecond)
 	w.nothingWritten("the same list again is not a second look")
 
@@ -134,9 +130,7 @@ func TestTheSecondLookAddsNoReductions(t *testing.T) {
 	fresh.Groups[0].Min = 0
 	w.kube.fresh = &fresh
 	w.cycle()
-	if len(w.ray.drains) != 1 {
-		t.Errorf("drained %v, want only the worker that both looks let go", w.ray.drained())
-	}
+	w.drains(1, "only the worker that both looks let go")
 }
 
 func TestNothingIsDrainedInTheCycleOfAConflict(t *testing.T) {
@@ -162,9 +156,7 @@ func TestAnOutageOfTheGCSLetsNoClockRunOut(t *testing.T) {
 	w.ray.stateErr = nil
 	w.after(15 * time.Second)
 	w.nothingWritten("nobody could have been seen to join")
-	if w.kube.emitted(addon.ReasonGroupFailing) != 0 {
-		t.Errorf("events = %v, want the group open", w.kube.events)
-	}
+	w.emitted(addon.ReasonGroupFailing, 0, "the group open")
 	w.want(0, nil)
 	w.after(time.Second)
 	w.ray.stateErr = errors.New("unavailable")
@@ -216,9 +208,7 @@ func TestASecondLookThatFailsIsLoggedOnceAndRepeatedWithPauses(t *testing.T) {
 	}
 	w.kube.freshErr = nil
 	w.after(31 * time.Second)
-	if len(w.ray.drains) != 1 {
-		t.Errorf("drained %v, want the idle worker once lists can be read", w.ray.drained())
-	}
+	w.drains(1, "the idle worker once lists can be read")
 }
 
 // TestWhatStopsReductions has four workers that have been idle for longer than their timeout, and something because of

@@ -255,9 +255,7 @@ func TestAReservationThatIsDeletedBeforeItsDeadlineEndsNoWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.seconds(30)
-	if len(w.ray.drains) != 1 {
-		t.Fatalf("drains %v", w.ray.drained())
-	}
+	w.drains(1, "the worker that is given back")
 	if err := w.kube.desk.End(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}

@@ -51,16 +51,12 @@ func TestABusyWorkerWhoseMachineGoesIsDrainedReplacedAndNamedWhenEmpty(t *testin
 		drain.Message != "Heliostat: node ip-1 goes: taint karpenter.sh/disrupted" {
 		t.Errorf("drain = %+v, want a preemption within the grace period of the pod", drain)
 	}
-	if diff := cmp.Diff(nodepool.Target{Group: "gpu", From: 2, Replicas: 3}, w.lastChange()); diff != "" {
-		t.Errorf("target of the replacement (-want +got):\n%s", diff)
-	}
+	w.target(nodepool.Target{Group: "gpu", From: 2, Replicas: 3})
 	i := slices.IndexFunc(d.Snapshot.Nodes, func(n planner.Node) bool { return n.Pod == going })
 	if n := d.Snapshot.Nodes[i]; n.State != planner.Leaving || n.Going == nil || n.Going.Sign != departure.KarpenterDisrupted {
 		t.Errorf("node = %+v, want it leaving with its sign", n)
 	}
-	if got := w.kube.emitted(addon.ReasonWorkerGoing); got != 1 {
-		t.Errorf("%d Events of the worker, want 1", got)
-	}
+	w.emitted(addon.ReasonWorkerGoing, 1, "it begins once")
 
 	w.operate() // the replacement, which starts slowly
 	w.kube.cluster.IdleTimeout = 5 * time.Second
@@ -76,9 +72,7 @@ func TestABusyWorkerWhoseMachineGoesIsDrainedReplacedAndNamedWhenEmpty(t *testin
 
 	w.node(going).Status = raydemand.Dead // its work has ended
 	w.after(100 * time.Millisecond)
-	if diff := cmp.Diff(nodepool.Target{Group: "gpu", From: 3, Replicas: 2, WorkersToDelete: []string{going}}, w.lastChange()); diff != "" {
-		t.Errorf("target when it is empty (-want +got):\n%s", diff)
-	}
+	w.target(nodepool.Target{Group: "gpu", From: 3, Replicas: 2, WorkersToDelete: []string{going}})
 }
 
 // TestWhatASignMustNotDo has two workers with work.
@@ -153,9 +147,7 @@ func TestAnIdleWorkerWhoseMachineGoesLeavesWithoutAReplacement(t *testing.T) {
 	w.goes(going, disrupted())
 	w.after(100 * time.Millisecond)
 	w.after(100 * time.Millisecond)
-	if diff := cmp.Diff(nodepool.Target{Group: "gpu", From: 1, Replicas: 0, WorkersToDelete: []string{going}}, w.lastChange()); diff != "" {
-		t.Errorf("target (-want +got):\n%s", diff)
-	}
+	w.target(nodepool.Target{Group: "gpu", From: 1, Replicas: 0, WorkersToDelete: []string{going}})
 }
 
 func TestASignThatIsTakenBackLeavesADrainedWorkerWithItsWork(t *testing.T) {
@@ -170,9 +162,7 @@ func TestASignThatIsTakenBackLeavesADrainedWorkerWithItsWork(t *testing.T) {
 	w.joinAll()
 	w.seconds(20)
 	w.lastNothing("Ray cannot take the drain back, and the worker has work")
-	if len(w.ray.drains) != 1 {
-		t.Errorf("drained %v, want the one drain", w.ray.drained())
-	}
+	w.drains(1, "the one drain")
 	w.node(going).Status = raydemand.Dead
 	w.after(100 * time.Millisecond)
 	if got := w.lastChange(); !slices.Equal(got.WorkersToDelete, []string{going}) || got.Replicas != 1 {

@@ -36,17 +36,13 @@ func TestReplicasNeverLeaveTheirLimits(t *testing.T) {
 	w.after(2 * time.Second)
 	w.want(50, gpu(1))
 	w.after(2 * time.Second)
-	if got := w.lastChange(); got.Replicas != 3 {
-		t.Errorf("target = %+v, want replicas 3, the maximum", got)
-	}
+	w.patchedTo(3, "the maximum")
 	d := w.after(100 * time.Millisecond)
 	w.nothingWritten("the group is at its maximum")
 	if len(d.Plan.InfeasibleRequests) != 1 || d.Plan.InfeasibleRequests[0].Count != 48 {
 		t.Errorf("unmet = %+v, want 48 requests", d.Plan.InfeasibleRequests)
 	}
-	if w.kube.emitted(addon.ReasonCapped) != 1 {
-		t.Errorf("events = %v, want Capped once", w.kube.events)
-	}
+	w.emitted(addon.ReasonCapped, 1, "it begins once")
 }
 
 func TestOnePodOfAGroupWithoutAKnownNodeIsOnItsWay(t *testing.T) {
@@ -108,9 +104,7 @@ func TestAPatchThatFailsIsRetriedWithPauses(t *testing.T) {
 		t.Errorf("while the next try is awaited it is reported as %q", d.Unwritten)
 	}
 	w.nothingWritten("the pause after an error is not over")
-	if w.kube.emitted(addon.ReasonPatchFailed) != 1 {
-		t.Errorf("events = %v, want PatchFailed once", w.kube.events)
-	}
+	w.emitted(addon.ReasonPatchFailed, 1, "it begins once")
 	d := w.after(time.Second)
 	if got := w.lastChange(); got.Replicas != 1 || d.Unwritten != "" {
 		t.Errorf("target = %+v, want replicas 1, and nothing unwritten: %q", got, d.Unwritten)
@@ -123,20 +117,14 @@ func TestInFlightCapsHoldLaunchesBackInWholeReplicas(t *testing.T) {
 	w := newWorld(t, Config{Policy: planner.Policy{MaxInFlight: 5}}, slice)
 	w.want(8, gpu(1))
 	w.cycle()
-	if got := w.lastChange(); got.Replicas != 2 {
-		t.Errorf("target = %+v, want replicas 2: four of five allowed pods, since a replica has two", got)
-	}
-	if w.kube.emitted(addon.ReasonInFlightCap) != 1 {
-		t.Errorf("events = %v, want InFlightCap", w.kube.events)
-	}
+	w.patchedTo(2, "four of five allowed pods, since a replica has two")
+	w.emitted(addon.ReasonInFlightCap, 1, "it begins once")
 	w.after(100 * time.Millisecond)
 	w.nothingWritten("the cap is used up")
 	w.operate()
 	w.joinAll()
 	w.after(100 * time.Millisecond)
-	if got := w.lastChange(); got.Replicas != 4 {
-		t.Errorf("target = %+v, want replicas 4 once the first pods have joined", got)
-	}
+	w.patchedTo(4, "once the first pods have joined")
 }
 
 // While the owners of the RayCluster are read, Ray may start in a pod that is to be named, or somebody may take the
@@ -251,9 +239,7 @@ func TestAGangWaitsForTheReportsOfWorkersThatLookBusy(t *testing.T) {
 		w.ray.demand.Gangs = []raydemand.Gang{gang("aa", gpu(1), gpu(1))}
 		w.ray.demand.Requests = []raydemand.Request{{Bundle: gpu(1), Count: 2}}
 		w.after(100 * time.Millisecond)
-		if got := w.lastChange(); got.Replicas != 4 {
-			t.Errorf("target = %+v, want replicas 4: three for what is sure, tasks included", got)
-		}
+		w.patchedTo(4, "three for what is sure, tasks included")
 		if free {
 			w.idles(w.pod(0))
 		}

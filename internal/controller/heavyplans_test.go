@@ -109,20 +109,15 @@ func TestAHeavyPlanIsQueuedAndALightOneIsNot(t *testing.T) {
 	})
 }
 
-func TestAHeavyPlanStopsWaitingWhenTheProcessEnds(t *testing.T) {
-	plans := newHeavyPlans()
-	plans.slot <- struct{}{} // a heavy plan is being computed
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := plans.Compute(ctx, withShapes(heavyDemand), &planTime{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("err = %v, want the end of the context", err)
-	}
-}
-
-func TestTheWaitForTheSlotIsNoTimeOfThePlan(t *testing.T) {
+func TestAHeavyPlanWaitsForItsTurnOrForTheEndOfTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plans := newHeavyPlans()
 		plans.slot <- struct{}{} // a heavy plan is being computed
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := plans.Compute(ended, withShapes(heavyDemand), &planTime{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("err = %v, want the end of the context", err)
+		}
 		time.AfterFunc(time.Minute, func() { <-plans.slot })
 		spent := planTime{Took: time.Second, Waited: time.Second}
 		if _, err := plans.Compute(t.Context(), withShapes(heavyDemand), &spent); err != nil {

@@ -51,9 +51,7 @@ func TestADrainFoundUnderWayGetsADeadlineToo(t *testing.T) {
 	if got := w.lastChange(); got.Replicas != 1 || len(got.WorkersToDelete) != 1 {
 		t.Errorf("target = %+v, want the draining worker gone by name", got)
 	}
-	if len(w.ray.drains) != 1 {
-		t.Errorf("drained %v, want no second drain: the one under way is recognised", w.ray.drained())
-	}
+	w.drains(1, "no second drain: the one under way is recognised")
 }
 
 func TestStuckPodsGoByNameOnceTheyAreOldEnough(t *testing.T) {
@@ -67,9 +65,7 @@ func TestStuckPodsGoByNameOnceTheyAreOldEnough(t *testing.T) {
 	late.Pod = "llm-gpu-late"
 	w.kube.cluster.Workers[1] = late // the operator replaced one
 	w.after(15 * time.Second)
-	if w.kube.emitted(addon.ReasonGroupFailing) != 1 {
-		t.Fatalf("events = %v, want the group broken off", w.kube.events)
-	}
+	w.emitted(addon.ReasonGroupFailing, 1, "the group broken off")
 	if got := w.lastChange(); got.Replicas != 1 || slices.Contains(got.WorkersToDelete, "llm-gpu-late") {
 		t.Errorf("target = %+v, want only the old pod gone", got)
 	}
@@ -111,9 +107,7 @@ func TestAStuckPodOfTheMinimumStays(t *testing.T) {
 	w.group("gpu").Min, w.group("gpu").Replicas = 1, 1
 	w.operate()
 	w.cycles(30, 10*time.Second)
-	if w.kube.emitted(addon.ReasonGroupFailing) != 1 {
-		t.Fatalf("events = %v, want the group broken off", w.kube.events)
-	}
+	w.emitted(addon.ReasonGroupFailing, 1, "the group broken off")
 	w.nothingWritten("the operator would only make it anew")
 }
 
@@ -126,9 +120,7 @@ func TestOverdueReplicasGoWholeAndOnlyAsFarAsTheMaximumDemands(t *testing.T) {
 	}
 	w.group("slice").Max = 2
 	w.after(100 * time.Millisecond)
-	if len(w.ray.drains) != 4 {
-		t.Fatalf("drained %v, want two replicas of two hosts", w.ray.drained())
-	}
+	w.drains(4, "two replicas of two hosts")
 	gone := w.ray.drains[0].Node.Instance
 	w.node(gone).Status = raydemand.Dead // its work ended, so Ray let the node go
 	w.group("slice").Max = 3
@@ -184,13 +176,9 @@ func TestAMaximumThatIsLoweredAgainGivesTheWholeDeadlineAgain(t *testing.T) {
 	w.lastNothing("the maximum was raised before the deadline")
 	w.kube.events = nil
 	w.limit("pair", 0)
-	if got := w.kube.emitted(addon.ReasonDraining); got != 2 {
-		t.Errorf("events = %v, want a new deadline reported for each host", w.kube.events)
-	}
+	w.emitted(addon.ReasonDraining, 2, "a new deadline reported for each host")
 	w.goesAfter(25*time.Second, 2, "a new deadline has begun")
-	if len(w.ray.drains) != 2 {
-		t.Errorf("drained %v, want no drain of a node that drains already", w.ray.drained())
-	}
+	w.drains(2, "no drain of a node that drains already")
 }
 
 func TestADrainOfSomebodyElseHasADeadlineOnlyFromTheLoweredMaximumOn(t *testing.T) {

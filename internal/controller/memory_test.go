@@ -1,12 +1,20 @@
 package controller
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -97,5 +105,88 @@ func TestAGroupThatIsRenamedAgainAndAgainTakesNoMoreMemory(t *testing.T) {
 	m.Patches.reverts.Forget(func(string) bool { remembered++; return false })
 	if remembered > 1 {
 		t.Errorf("%d groups that were patched are remembered, want one", remembered)
+	}
+}
+
+func TestAPlanThatCannotBeComputedDecidesNothing(t *testing.T) {
+	m, v := newMemory(), viewOf(1)
+	v.State.Demand.Requests = requests(5)
+	m.Remember(&v, settings())
+	failing := func(s planner.Snapshot) (planner.Plan, error) {
+		p, _ := planned(s)
+		return p, errors.New("the process ends")
+	}
+	if i, err := m.Decide(v, settings(), failing, nil); err == nil || len(i.Launch)+len(i.Plan.Groups) > 0 || i.Any() {
+		t.Errorf("decided %+v, error %v", i, err)
+	}
+}
+
+// states renders a snapshot's nodes as pod=STATE.
+func states(s planner.Snapshot) map[string]string {
+	got := map[string]string{}
+	for _, n := range s.Nodes {
+		got[n.Pod] = string(n.State)
+		if n.Expected {
+			got[n.Pod] += " expected"
+		}
+	}
+	return got
+}
+
+func TestAnyDecisionCanBeReplayedFromItsSnapshot(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 1, 4))
+	w.busy(w.pod(0))
+	w.want(3, gpu(1))
+	replay(t, w.after(2*time.Minute))
+}
+
+// replay plans what the decision exports.
+func replay(t *testing.T, d *addon.Decision) {
+	t.Helper()
+	text, err := json.Marshal(d.Snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replayed, err := snapshotfile.ReadSnapshot(strings.NewReader(string(text)), "snapshot.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(d.Plan, planner.Compute(replayed, replayed.Policy)); diff != "" {
+		t.Errorf("the replayed plan differs (-decided +replayed):\n%s", diff)
+	}
+}
+
+func TestWhatThePlanFindsIsPublished(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	w.node(w.pod(0)).Available = gpu(9)
+	d := w.cycle()
+	if !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == planner.FindingOverstated }) {
+		t.Errorf("findings = %+v, want %s", d.Findings, planner.FindingOverstated)
+	}
+}
+
+// listedAtMost is how many expected pods a snapshot lists.
+const listedAtMost = 4096
+
+// TestHugeNumbersStayWithinTheInFlightCap has more pods on their way than a snapshot lists.
+func TestHugeNumbersStayWithinTheInFlightCap(t *testing.T) {
+	for name, c := range map[string]struct {
+		replicas       int
+		wanted         int64
+		cap, want      int
+		listed, capped int
+	}{
+		"one call of a driver":          {0, 1_000_000_000, 1000, 1000, 0, 1},
+		"a goal beyond what is listed":  {2 * listedAtMost, 10 * listedAtMost, 3 * listedAtMost, 3 * listedAtMost, listedAtMost, 1},
+		"the pods on their way suffice": {2_000_000, 1_500_000, 1000, 2_000_000, listedAtMost, 0},
+	} {
+		w := newWorld(t, Config{Policy: planner.Policy{MaxInFlight: c.cap}}, gpuGroup("gpu", 0, 0, 1<<31-1))
+		w.group("gpu").Replicas = c.replicas
+		w.want(c.wanted, gpu(1))
+		d := w.cycle()
+		if got := w.group("gpu").Replicas; got != c.want || len(d.Snapshot.Nodes) != c.listed {
+			t.Errorf("%s: %d replicas and %d nodes listed, want %d and %d", name, got, len(d.Snapshot.Nodes), c.want, c.listed)
+		}
+		w.emitted(addon.ReasonInFlightCap, c.capped, name)
 	}
 }

@@ -48,14 +48,10 @@ func TestAnUnknownNamespaceIsReportedOnceItLasts(t *testing.T) {
 	hiddenNamespace(&w.kube.cluster)
 	w.want(2, gpu(1))
 	w.cycle()
-	if w.kube.emitted(addon.NamespaceUnknown) != 0 {
-		t.Errorf("events = %v: that of a new namespace is unknown for a moment", w.kube.events)
-	}
+	w.emitted(addon.NamespaceUnknown, 0, "that of a new namespace is unknown for a moment")
 	w.seconds(10)
 	w.nothingWritten("it is not known whether the namespace says off")
-	if w.kube.emitted(addon.NamespaceUnknown) != 1 {
-		t.Errorf("events = %v, want %s once", w.kube.events, addon.NamespaceUnknown)
-	}
+	w.emitted(addon.NamespaceUnknown, 1, "it lasts")
 }
 
 func TestEveryModeButManagedWritesNothingAtAll(t *testing.T) {
@@ -151,9 +147,7 @@ func TestARecreatedClusterStartsWithAnEmptyMemory(t *testing.T) {
 	if len(r.memory.drains) != 0 || r.memory.guard.Doubts() || d.UID != "uid-2" || w.dials != 2 {
 		t.Errorf("drains %v, doubts %v, uid %v, dials %d; want a fresh start on a new line", r.memory.drains, r.memory.guard.Doubts(), d.UID, w.dials)
 	}
-	if got := w.lastChange(); got.Replicas != 3 {
-		t.Errorf("target = %+v, want the workers at once", got)
-	}
+	w.patchedTo(3, "the workers at once")
 	if slices.ContainsFunc(d.Recent, func(a addon.Action) bool { return a.Result == addon.ResultError }) {
 		t.Errorf("%+v is reported for a RayCluster that it did not happen to", d.Recent)
 	}

@@ -86,9 +86,7 @@ func TestWhatThePluginReportsIsWrittenWhenTheModeSaysSo(t *testing.T) {
 				if diff := cmp.Diff(want, w.kube.synced[0]); diff != "" {
 					t.Errorf("change (-want +got):\n%s", diff)
 				}
-				if w.kube.emitted(addon.ReasonNumGPUsWritten) != 1 {
-					t.Errorf("Events %v, want one %s", w.kube.events, addon.ReasonNumGPUsWritten)
-				}
+				w.emitted(addon.ReasonNumGPUsWritten, 1, "the number is written")
 				if after := w.after(time.Second); after.NumGPUs["slices"].Mismatch || len(w.kube.synced) != 1 {
 					t.Errorf("afterwards %+v, written %d times", after.NumGPUs["slices"], len(w.kube.synced))
 				}

@@ -31,9 +31,7 @@ func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
 			if d.OptIn == nil || d.OptIn.Waiting != "demand is waiting, and Heliostat would launch 2 × gpu" || !strings.Contains(d.OptIn.Allow, c.allow) {
 				t.Fatalf("opt-in = %+v, want two launches and the way out %q", d.OptIn, c.allow)
 			}
-			if w.kube.emitted(addon.ReasonWaitingInShadow) != 0 {
-				t.Errorf("events = %v before whoever else scales it could act", w.kube.events)
-			}
+			w.emitted(addon.ReasonWaitingInShadow, 0, "before whoever else scales it could act")
 			for i := range 200 {
 				w.want(2+int64(i/10), gpu(1)) // what waits changes, and is still the same condition
 				w.after(time.Second)

@@ -61,9 +61,7 @@ func TestAGangIsLaunchedWhenItsNodesAreThere(t *testing.T) {
 	}
 	w.answer(nodepool.CapacityProvisioned)
 	w.after(time.Second)
-	if got := w.lastChange().Replicas; got != 4 {
-		t.Errorf("replicas %d, want 4", got)
-	}
+	w.patchedTo(4, "the nodes are there")
 	w.operate()
 	w.after(time.Second)
 	w.after(time.Second)

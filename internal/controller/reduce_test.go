@@ -73,9 +73,7 @@ func TestARefusedDrainKeepsTheWorkerAndIsNotRepeatedSoon(t *testing.T) {
 	}
 	w.lastNothing("Ray refused")
 	w.after(time.Minute)
-	if len(w.ray.drains) != 2 {
-		t.Errorf("%d drains, want a second try after the pause", len(w.ray.drains))
-	}
+	w.drains(2, "a second try after the pause")
 }
 
 func TestALostAnswerToADrainCountsAsAcceptedUntilTheNodeIsSeenAlive(t *testing.T) {
@@ -84,9 +82,7 @@ func TestALostAnswerToADrainCountsAsAcceptedUntilTheNodeIsSeenAlive(t *testing.T
 	w.after(61 * time.Second)
 	w.want(1, gpu(1))
 	w.after(100 * time.Millisecond)
-	if got := w.lastChange(); got.Replicas != 2 {
-		t.Errorf("target = %+v, want a second worker: the first may be leaving", got)
-	}
+	w.patchedTo(2, "a second worker: the first may be leaving")
 	w.want(0, nil)
 	w.after(6 * time.Second)
 	if w.c.records[key].memory.drains.Leaving(nodeID(w.pod(0))) {
@@ -237,9 +233,7 @@ func TestAWorkerThatRefusedAndThenWorkedIsAskedAgainAfterTheIdleTimeoutAlone(t *
 	n.Status, n.Idle, n.Available = raydemand.Idle, time.Second, n.Total.Clone()
 	w.after(time.Second)
 	w.after(5 * time.Second)
-	if len(w.ray.drains) != 2 {
-		t.Errorf("%d drains, want the second one idle timeout after the work", len(w.ray.drains))
-	}
+	w.drains(2, "the second one idle timeout after the work")
 }
 
 // A worker that had work before a reading between two cycles showed it must not be drained as if the work were old.
@@ -294,9 +288,7 @@ func TestNoPodWithoutANodeGoesWhileALivingNodeIsFoundInNoPod(t *testing.T) {
 	}
 	w.ray.nodes = w.ray.nodes[:1]
 	w.after(time.Second)
-	if got := w.lastChange(); got.Replicas != 0 {
-		t.Errorf("target = %+v, want the pod gone once no such node lives", got)
-	}
+	w.patchedTo(0, "the pod gone once no such node lives")
 }
 
 func hasFinding(d *addon.Decision, code string) bool {

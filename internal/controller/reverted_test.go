@@ -34,18 +34,14 @@ func fighting(t *testing.T) *world {
 	w.want(1, gpu(1))
 	for range 2 {
 		w.after(time.Minute)
-		if got := w.lastChange(); got.Replicas != 1 {
-			t.Fatalf("target = %+v, want growth as long as it is needed", got)
-		}
+		w.patchedTo(1, "growth as long as it is needed")
 		w.sync(0)
 	}
 	d := w.after(time.Minute)
 	if !d.Reverted || !reverted(d) || w.kube.emitted(addon.ReasonReplicasReverted) != 1 {
 		t.Fatalf("reverted %v, findings %+v, Events %v, want the second revert to be reported", d.Reverted, d.Findings, w.kube.events)
 	}
-	if got := w.lastChange(); got.Replicas != 1 {
-		t.Errorf("target = %+v, want growth during the fight", got)
-	}
+	w.patchedTo(1, "growth during the fight")
 	w.operate()
 	w.joinAll()
 	w.want(0, nil)
@@ -63,9 +59,7 @@ func TestNoWorkerIsRemovedWhileAnotherManagerSetsReplicasBack(t *testing.T) {
 		}
 	}
 	w.nothingWritten("an idle worker during the fight")
-	if got := w.kube.emitted(addon.ReasonReplicasReverted); got != 1 {
-		t.Errorf("%d Events about the fight, want 1", got)
-	}
+	w.emitted(addon.ReasonReplicasReverted, 1, "the fight")
 	d := w.after(time.Second)
 	if d.Paused != "" || !slices.Equal(w.ray.drained(), []string{w.pod(0)}) {
 		t.Errorf("paused %q, drained %v, want the idle worker drained after the fight", d.Paused, w.ray.drained())

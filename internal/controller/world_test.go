@@ -1,13 +1,14 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
@@ -71,7 +72,9 @@ func (w *world) restart(config Config) {
 	config = complete(config)
 	config.Now = func() time.Time { return w.now }
 	config.Jitter = func() float64 { return 0.5 }
-	config.DefaultMode = cmp.Or(config.DefaultMode, nodepool.Managed) // most tests are about what is managed
+	if config.DefaultMode == "" {
+		config.DefaultMode = nodepool.Managed // most tests are about what is managed
+	}
 	config.Addons = w.features.addons(w.kube, &config)
 	w.c = New(w.kube, func(context.Context, nodepool.Cluster) (addon.Ray, error) {
 		w.dials++
@@ -254,6 +257,38 @@ func (w *world) lastChange() nodepool.Target {
 	target := w.kube.changes[0].Targets[0]
 	w.kube.changes = nil
 	return target
+}
+
+// patchedTo fails unless the only patch since the last call has one target, with so many replicas.
+func (w *world) patchedTo(replicas int, why string) {
+	w.t.Helper()
+	if got := w.lastChange(); got.Replicas != replicas {
+		w.t.Errorf("target = %+v, want %d replicas: %s", got, replicas, why)
+	}
+}
+
+// target fails unless this is the only target of the only patch since the last call.
+func (w *world) target(want nodepool.Target) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.lastChange()); diff != "" {
+		w.t.Errorf("target (-want +got):\n%s", diff)
+	}
+}
+
+// drains fails unless so many nodes were asked to leave.
+func (w *world) drains(count int, why string) {
+	w.t.Helper()
+	if got := w.ray.drained(); len(got) != count {
+		w.t.Fatalf("drained %v, want %d: %s", got, count, why)
+	}
+}
+
+// emitted fails unless there were so many Events with a reason.
+func (w *world) emitted(reason string, count int, why string) {
+	w.t.Helper()
+	if got := w.kube.emitted(reason); got != count {
+		w.t.Errorf("Events %v, want %s %d times: %s", w.kube.events, reason, count, why)
+	}
 }
 
 func nodeID(pod string) raydemand.NodeID {
