@@ -19,16 +19,8 @@ var errNoAddress = errors.New("the head pod has no address yet")
 // errBackingOff means that the head did not answer and the next call is not due yet.
 var errBackingOff = errors.New("waiting before the next call")
 
-// firstBackoff is the pause after the first failed reading; it doubles up to timeouts.LongestBackoff.
+// firstBackoff is the pause after the first failed reading; it doubles up to Config.GCSBackoff.
 const firstBackoff = 250 * time.Millisecond
-
-// timeouts bound calls to a head.
-type timeouts struct {
-	// Call bounds one call.
-	Call time.Duration
-	// LongestBackoff is the longest pause between two calls to a head that does not answer.
-	LongestBackoff time.Duration
-}
 
 // connection is the connection to the GCS of one cluster. Any failure closes it, so that the next call uses the
 // current address, token and certificates; only this cluster waits.
@@ -46,7 +38,7 @@ type connection struct {
 // State reads the cluster's state. A new head, known by its pod, restarts or address, gets a new connection. A state
 // whose fingerprint is known has no Nodes; 0 is none.
 func (c *connection) State(
-	ctx context.Context, dial addon.Dialer, cluster nodepool.Cluster, now time.Time, limits timeouts, known uint64,
+	ctx context.Context, dial addon.Dialer, cluster nodepool.Cluster, now time.Time, s *Config, known uint64,
 ) (raydemand.State, error) {
 	if cluster.Head.IP == "" {
 		c.Close()
@@ -59,14 +51,14 @@ func (c *connection) State(
 	if now.Before(c.RetryAt) {
 		return raydemand.State{}, fmt.Errorf("%w: %w", errBackingOff, c.LastErr)
 	}
-	limited, cancel := context.WithTimeout(ctx, limits.Call)
+	limited, cancel := context.WithTimeout(ctx, s.GCSTimeout)
 	defer cancel()
 	state, err := c.read(limited, dial, cluster, known)
 	if ctx.Err() != nil {
 		return raydemand.State{}, ctx.Err() // the process ends, which says nothing about the head
 	}
 	if err != nil {
-		c.fail(now, err, limits.LongestBackoff)
+		c.fail(now, err, s.GCSBackoff)
 		return raydemand.State{}, err
 	}
 	c.Failures, c.LastErr, c.RetryAt = 0, nil, time.Time{}
@@ -176,8 +168,7 @@ func (c *Controller) readRay(
 	ctx context.Context, r *record, cluster nodepool.Cluster, now time.Time, known uint64,
 ) (raydemand.State, error) {
 	before := r.gcs.Failures
-	state, err := r.gcs.State(ctx, c.dial, cluster, now,
-		timeouts{Call: c.config.GCSTimeout, LongestBackoff: c.config.GCSBackoff}, known)
+	state, err := r.gcs.State(ctx, c.dial, cluster, now, &c.config, known)
 	if before == 0 && r.gcs.Failures > 0 { // once, until it answers again
 		c.config.Log.InfoContext(ctx, "the head does not answer", "cluster", cluster.Key.String(), "err",
 			headDetail(err))

@@ -86,12 +86,7 @@ func requestUpdate(
 	request *nodepool.OwnedRequest,
 	plan *planner.RequestPlan,
 ) (nodepool.OwnedUpdate, bool) {
-	u := nodepool.OwnedUpdate{
-		Namespace:       request.Cluster.Namespace,
-		Name:            request.ID,
-		UID:             request.UID,
-		ResourceVersion: request.ResourceVersion,
-	}
+	u := updateOf(request)
 	if request.ClusterUID == "" {
 		u.Adopt = &nodepool.ClusterReference{Name: v.Cluster.Key.Name, UID: v.Cluster.UID}
 	}
@@ -123,6 +118,12 @@ func requestUpdate(
 		u.Status = &status
 	}
 	return u, u.Adopt != nil || u.Status != nil
+}
+
+// updateOf returns an update that changes nothing of a request yet.
+func updateOf(r *nodepool.OwnedRequest) nodepool.OwnedUpdate {
+	return nodepool.OwnedUpdate{Namespace: r.Cluster.Namespace, Name: r.ID, UID: r.UID,
+		ResourceVersion: r.ResourceVersion}
 }
 
 // notScaled returns the status of a request in a plan that is not carried out; plan may be nil. Nothing is on its way.
@@ -184,12 +185,8 @@ func requestStatusOf(plan *planner.RequestPlan) nodepool.OwnedStatus {
 func statusWithoutCluster(
 	request *nodepool.OwnedRequest, now time.Time,
 ) (u *nodepool.OwnedUpdate, until time.Duration) {
-	u = &nodepool.OwnedUpdate{
-		Namespace:       request.Cluster.Namespace,
-		Name:            request.ID,
-		UID:             request.UID,
-		ResourceVersion: request.ResourceVersion,
-	}
+	update := updateOf(request)
+	u = &update
 	status, excluded := request.Excluded()
 	switch {
 	case excluded:

@@ -52,8 +52,6 @@ type Move struct {
 	Used float64
 	// Replicas are those of Serve, Actors all others that move.
 	Replicas, Actors int
-	// Onto is the worker that has room for all of it; empty if several share it.
-	Onto string
 	// Hourly is the price of the worker; Cost is what it costs to launch it again if the decision was wrong: its price
 	// while it starts and until it would be idle for its timeout. Priced: both are known.
 	Hourly, Cost float64
@@ -96,7 +94,6 @@ func Moves(in Input) []Move {
 	var fits []Move
 	for _, move := range moves[:min(len(moves), mostTried)] {
 		if in.fits(move.Pod, work[move.Pod]) {
-			move.Onto = in.onto(move.Pod, work[move.Pod])
 			fits = append(fits, move)
 		}
 	}

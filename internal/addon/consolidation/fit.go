@@ -62,24 +62,3 @@ func servesLess(before, after *planner.Plan) bool {
 	}
 	return false
 }
-
-// onto returns the worker in use that has room for all of the work; empty if none has alone. It only explains the
-// suggestion: Ray decides where work goes.
-func (in *Input) onto(pod string, work []raydemand.Request) string {
-	all := raydemand.Bundle{}
-	for _, r := range work {
-		all.Add(r.Bundle)
-	}
-	for i := range in.Snapshot.Nodes {
-		n := &in.Snapshot.Nodes[i]
-		if n.Pod == pod || n.State != planner.Running || !n.Available.Fits(all) {
-			continue
-		}
-		if !slices.ContainsFunc(work, func(r raydemand.Request) bool {
-			return len(r.Selectors) > 0 && !r.Selectors[0].Matches(n.Labels)
-		}) {
-			return n.Pod
-		}
-	}
-	return ""
-}

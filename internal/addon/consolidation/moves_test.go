@@ -180,7 +180,7 @@ func TestTheMoveHasItsPrice(t *testing.T) {
 	if !move.Pays() {
 		t.Error("the move saves 2.79 in the first hour")
 	}
-	want := "worker w0 is used to 25 %: its 1 Serve replica fits on w1; without it, the RayCluster costs 3.10 USD per hour less"
+	want := "worker w0 is used to 25 %: its 1 Serve replica fits on the other workers in use; without it, the RayCluster costs 3.10 USD per hour less"
 	if got := move.Text("USD"); got != want {
 		t.Errorf("text %q, want %q", got, want)
 	}

@@ -149,16 +149,12 @@ func (m *Move) Text(currency string) string {
 	if m.Actors > 0 {
 		work = append(work, counted(m.Actors, "restartable actor", "restartable actors"))
 	}
-	onto := "the other workers in use"
-	if m.Onto != "" {
-		onto = m.Onto
-	}
 	verb := "fits"
 	if m.Replicas+m.Actors > 1 {
 		verb = "fit"
 	}
-	text := fmt.Sprintf("worker %s is used to %.0f %%: its %s %s on %s", m.Pod, 100*m.Used,
-		strings.Join(work, " and "), verb, onto)
+	text := fmt.Sprintf("worker %s is used to %.0f %%: its %s %s on the other workers in use", m.Pod, 100*m.Used,
+		strings.Join(work, " and "), verb)
 	if m.Priced {
 		text += fmt.Sprintf("; without it, the RayCluster costs %.2f %s per hour less", m.Hourly, currency)
 	}

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -101,9 +100,7 @@ func (r *Unplaceable) Of(n *raydemand.Node, now time.Time) raydemand.Bundle {
 
 // suits reports whether a request could be placed on a node as far as totals and labels show.
 func suits(n *raydemand.Node, r raydemand.Request) bool {
-	labels := len(r.Selectors) == 0 ||
-		slices.ContainsFunc(r.Selectors, func(s raydemand.Selector) bool { return s.Matches(n.Labels) })
-	return labels && n.Available.Fits(r.Bundle)
+	return selects(r.Selectors, n.Labels) && n.Available.Fits(r.Bundle)
 }
 
 // cardsOf returns the resources of a bundle that Ray assigns by the card.

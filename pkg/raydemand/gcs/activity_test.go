@@ -188,23 +188,15 @@ func tableWith(t *testing.T, n int, last ...*raypb.ActorTableData) answer {
 	for range n - len(last) {
 		reply.ActorTableData = append(reply.ActorTableData, &raypb.ActorTableData{State: raypb.ActorTableData_ALIVE})
 	}
-	text, err := proto.Marshal(&raypb.GetAllActorInfoReply{Status: reply.Status, Total: reply.Total,
-		ActorTableData: append(reply.ActorTableData, last...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer{reply: text}
+	reply.ActorTableData = append(reply.ActorTableData, last...)
+	return replyOf(t, reply)
 }
 
 func TestTheActorTableIsReadInPart(t *testing.T) {
 	ended := &raypb.ActorTableData{State: raypb.ActorTableData_DEAD}
 	mayRestart := &raypb.ActorTableData{State: raypb.ActorTableData_DEAD, MaxRestarts: -1}
 	r := newReplay(t)
-	none, err := proto.Marshal(&raypb.GetAllJobInfoReply{Status: &raypb.GcsStatus{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.set("GetAllJobInfo", answer{reply: none})
+	r.set("GetAllJobInfo", replyOf(t, &raypb.GetAllJobInfoReply{Status: &raypb.GcsStatus{}}))
 	client := dial(t, r)
 	for name, c := range map[string]struct {
 		answer   func(most int) answer
@@ -248,11 +240,7 @@ func TestATableOfActorsThatIsCutNeverMakesARayClusterLookEmpty(t *testing.T) {
 		"GetAllJobInfo":        &raypb.GetAllJobInfoReply{Status: &raypb.GcsStatus{}},
 		"GetAllPlacementGroup": &raypb.GetAllPlacementGroupReply{Status: &raypb.GcsStatus{}},
 	} {
-		text, err := proto.Marshal(none)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.set(method, answer{reply: text})
+		r.set(method, replyOf(t, none))
 	}
 	client := dial(t, r)
 	dead := func(n int, of *raypb.ActorTableData) []*raypb.ActorTableData {

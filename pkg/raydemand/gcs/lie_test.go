@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -92,12 +91,8 @@ func TestMoreNodesThanAnyClusterHasAreABadReply(t *testing.T) {
 	for range maxNodes + 1 {
 		wire.ClusterResourceState.NodeStates = append(wire.ClusterResourceState.NodeStates, &autoscalerpb.NodeState{})
 	}
-	reply, err := proto.Marshal(wire)
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := newReplay(t)
-	r.set("GetClusterResourceState", answer{reply: reply})
+	r.set("GetClusterResourceState", replyOf(t, wire))
 	if _, err := dial(t, r).State(t.Context()); !errors.Is(err, raydemand.ErrBadReply) {
 		t.Errorf("State: %v, want ErrBadReply", err)
 	}

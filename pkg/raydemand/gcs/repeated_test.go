@@ -172,11 +172,7 @@ func TestARepeatedStateIsTheStateWithNewIdleTimes(t *testing.T) {
 	eachRecordedState(t, func(name string, reply *autoscalerpb.GetClusterResourceStateReply) {
 		r := newReplay(t)
 		set := func() {
-			wire, err := proto.Marshal(reply)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.set("GetClusterResourceState", answer{reply: wire})
+			r.set("GetClusterResourceState", replyOf(t, reply))
 		}
 		client := dial(t, r)
 		set()
@@ -252,19 +248,10 @@ func TestRequestResourcesOfAV1HeadAreSeenBesideARepeatedState(t *testing.T) {
 		t.Fatal(err)
 	}
 	reply.ClusterResourceState.ClusterResourceStateVersion++
-	wire, err := proto.Marshal(&reply)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.set("GetClusterResourceState", answer{reply: wire})
+	r.set("GetClusterResourceState", replyOf(t, &reply))
 	again, err := client.State(t.Context())
 	if err != nil || again.Fingerprint != before.Fingerprint || len(before.Demand.Constraint) == 0 {
-		t.Fatalf(
-			"%v: fingerprints %x and %x; want a repeated state with request_resources",
-			err,
-			before.Fingerprint,
-			again.Fingerprint,
-		)
+		t.Fatalf("%v: fingerprints %x and %x; want a repeated state with request_resources", err, before.Fingerprint, again.Fingerprint)
 	}
 	for key := range r.answers {
 		if len(key) > len("InternalKVGet ") {
@@ -272,10 +259,7 @@ func TestRequestResourcesOfAV1HeadAreSeenBesideARepeatedState(t *testing.T) {
 		}
 	}
 	reply.ClusterResourceState.ClusterResourceStateVersion++
-	if wire, err = proto.Marshal(&reply); err != nil {
-		t.Fatal(err)
-	}
-	r.set("GetClusterResourceState", answer{reply: wire})
+	r.set("GetClusterResourceState", replyOf(t, &reply))
 	r.set("InternalKVGet", answer{}) // the flag is kept, and the request is gone
 	gone, err := client.State(t.Context())
 	if err != nil || len(gone.Demand.Constraint) > 0 {
@@ -295,11 +279,7 @@ func TestAStateThatMustBeReadTwiceMayFailTheSecondTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	reply.ClusterResourceState.ClusterResourceStateVersion++
-	wire, err := proto.Marshal(&reply)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.set("GetClusterResourceState", answer{reply: wire})
+	r.set("GetClusterResourceState", replyOf(t, &reply))
 	last := *client.lastReading()
 	last.beside.sdkRequest = []byte("another request")
 	client.last = &last

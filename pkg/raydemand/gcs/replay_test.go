@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -101,6 +102,16 @@ func (r *replay) handle(_ any, stream grpc.ServerStream) error {
 		return status.Error(a.code, a.message)
 	}
 	return stream.SendMsg(&a.reply)
+}
+
+// replyOf returns the answer with a message.
+func replyOf(t *testing.T, message proto.Message) answer {
+	t.Helper()
+	reply, err := proto.Marshal(message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{reply: reply}
 }
 
 func (r *replay) set(key string, a answer) {

@@ -235,24 +235,16 @@ func TestSDKRequestOfBothForms(t *testing.T) {
 // TestHeadIsAskedForItsKindOncePerSession counts the calls of three reads, and of one after the head restarts.
 func TestHeadIsAskedForItsKindOncePerSession(t *testing.T) {
 	r := newReplay(t)
-	flag, err := proto.Marshal(&raypb.InternalKVGetReply{Value: []byte("1")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.set("InternalKVGet", answer{reply: flag})
+	r.set("InternalKVGet", replyOf(t, &raypb.InternalKVGetReply{Value: []byte("1")}))
 	client := dial(t, r)
 	for i, reading := range []struct {
 		session string
 		version int64
 		kvCalls int
 	}{{"s1", 10, 1}, {"s1", 11, 1}, {"s2", 1, 2}, {"s2", 9, 2}, {"s2", 3, 3}} {
-		state, err := proto.Marshal(&autoscalerpb.GetClusterResourceStateReply{ClusterResourceState: &autoscalerpb.ClusterResourceState{
+		r.set("GetClusterResourceState", replyOf(t, &autoscalerpb.GetClusterResourceStateReply{ClusterResourceState: &autoscalerpb.ClusterResourceState{
 			ClusterSessionName: reading.session, ClusterResourceStateVersion: reading.version,
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.set("GetClusterResourceState", answer{reply: state})
+		}}))
 		got, err := client.State(t.Context())
 		if err != nil || got.Session != reading.session || got.Version != reading.version {
 			t.Fatalf("reading %d: %+v, %v", i, got, err)
@@ -271,26 +263,18 @@ func TestHeadIsAskedForItsKindOncePerSession(t *testing.T) {
 // TestHeadThatHasNotWrittenItsKindIsAskedAgain reads a head before and after it writes its autoscaler flag.
 func TestHeadThatHasNotWrittenItsKindIsAskedAgain(t *testing.T) {
 	r := newReplay(t)
-	marshal := func(m proto.Message) answer {
-		t.Helper()
-		reply, err := proto.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer{reply: reply}
-	}
-	r.set("GetClusterResourceState", marshal(&autoscalerpb.GetClusterResourceStateReply{ClusterResourceState: &autoscalerpb.ClusterResourceState{
+	r.set("GetClusterResourceState", replyOf(t, &autoscalerpb.GetClusterResourceStateReply{ClusterResourceState: &autoscalerpb.ClusterResourceState{
 		ClusterSessionName: "s1", ClusterResourceStateVersion: 1,
 		ClusterResourceConstraints: []*autoscalerpb.ClusterResourceConstraint{
 			{ResourceRequests: []*autoscalerpb.ResourceRequestByCount{wireShape(1, map[string]float64{"GPU": 1})}},
 		},
 	}}))
-	r.set("InternalKVGet", marshal(&raypb.InternalKVGetReply{Status: &raypb.GcsStatus{Code: codeNotFound}}))
+	r.set("InternalKVGet", replyOf(t, &raypb.InternalKVGetReply{Status: &raypb.GcsStatus{Code: codeNotFound}}))
 	client := dial(t, r)
 	if _, err := client.State(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.set("InternalKVGet", marshal(&raypb.InternalKVGetReply{Value: []byte("1")}))
+	r.set("InternalKVGet", replyOf(t, &raypb.InternalKVGetReply{Value: []byte("1")}))
 	state, err := client.State(t.Context())
 	if err != nil || len(state.Demand.Constraint) != 1 {
 		t.Errorf("request_resources %+v, %v: once the head says that it is v2, the constraint counts", state.Demand.Constraint, err)
