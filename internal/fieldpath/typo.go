@@ -16,7 +16,7 @@ func Nearest(name string, known []string) string {
 	best, least := "", max(1, len(written)/4)+1
 	for _, candidate := range known {
 		meant := plainName(candidate)
-		d := Distance(written, meant)
+		d := distance(written, meant)
 		if len(written) > 2 && alike(written, meant) {
 			d = min(d, 1)
 		}
@@ -58,7 +58,7 @@ func Slip(name string, known []string) string {
 	}
 	best, least := "", most+1
 	for _, candidate := range known {
-		d := Distance(strings.ToLower(name), strings.ToLower(candidate))
+		d := distance(strings.ToLower(name), strings.ToLower(candidate))
 		switch {
 		case name == candidate:
 			return ""
@@ -96,8 +96,8 @@ func withoutDigits(name string) string {
 	}, name)
 }
 
-// Distance returns how many letters must be inserted, removed or changed to turn a into b (Levenshtein).
-func Distance(a, b string) int {
+// distance returns how many letters must be inserted, removed or changed to turn a into b (Levenshtein).
+func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

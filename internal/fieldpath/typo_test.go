@@ -3,8 +3,6 @@ package fieldpath
 import (
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 func TestNearestFindsTheSimilarName(t *testing.T) {
@@ -64,23 +62,6 @@ func TestLikelyIsCarefulWithNamesThatUsersInvent(t *testing.T) {
 			t.Errorf("%q likely means %q, want %q", name, got, want)
 		}
 	}
-}
-
-func TestADistanceIsAMetric(t *testing.T) {
-	word := rapid.StringMatching(`[ab]{0,6}`)
-	rapid.Check(t, func(t *rapid.T) {
-		a, b, c := word.Draw(t, "a"), word.Draw(t, "b"), word.Draw(t, "c")
-		switch {
-		case (Distance(a, b) == 0) != (a == b):
-			t.Errorf("%q and %q are %d apart", a, b, Distance(a, b))
-		case Distance(a, b) != Distance(b, a):
-			t.Errorf("%q and %q are %d apart one way and %d the other", a, b, Distance(a, b), Distance(b, a))
-		case Distance(a, c) > Distance(a, b)+Distance(b, c):
-			t.Errorf("the way from %q to %q by %q is shorter", a, c, b)
-		case Distance(a, b) < max(len(a), len(b))-min(len(a), len(b)):
-			t.Errorf("%q and %q are only %d apart", a, b, Distance(a, b))
-		}
-	})
 }
 
 func TestANameInOtherCaseIsFoundUnlessItIsKnownItself(t *testing.T) {

@@ -87,22 +87,6 @@ func TestExcerptCutsBetweenRunes(t *testing.T) {
 	}
 }
 
-// Reading correct fields builds no path: the objects of a large Ray cluster have a hundred thousand of them.
-func TestReadingACorrectFieldAllocatesNothing(t *testing.T) {
-	v := Of(map[string]any{"spec": group()}, func(Fault) { t.Error("a fault") })
-	got := testing.AllocsPerRun(100, func() {
-		if v.Text("spec", "groupName") == "" || !v.Has("spec", "labels", "zone") {
-			t.Fail()
-		}
-		if n, ok := v.Int32("spec", "replicas"); !ok || n != 3 {
-			t.Fail()
-		}
-	})
-	if got > 0 {
-		t.Errorf("%.0f allocations", got)
-	}
-}
-
 func TestFindFollowsAPathAsFarAsThereAreObjectsAndLists(t *testing.T) {
 	v := Of(map[string]any{"a": []any{map[string]any{"b": "c"}}}, nil)
 	list := NewPath("a")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -260,25 +259,6 @@ func (c contextual) Handle(ctx context.Context, record slog.Record) error {
 		c.out.WriteString("in cycle ")
 	}
 	return c.Handler.Handle(ctx, record)
-}
-
-func TestAPanicIsLoggedInTheContextOfItsCycle(t *testing.T) {
-	for want, cause := range map[string]any{
-		"in cycle ": Panic{Context: context.WithValue(t.Context(), inCycle{}, true), Cause: "index out of range"},
-		"":          "index out of range",
-	} {
-		var out bytes.Buffer
-		p := newPanics(slog.New(contextual{slog.NewTextHandler(&out, nil), &out}))
-		p.record(llm, cause)
-		cluster := nodepool.Cluster{Key: llm}
-		p.addTo(&cluster)
-		if line := out.String(); !strings.HasPrefix(line, want+"time=") || !strings.Contains(line, `cause="index out of range"`) {
-			t.Errorf("logged %q, want it to begin with %q and to name the cause", line, want)
-		}
-		if len(cluster.Findings) != 1 || cluster.Findings[0].Seen != "index out of range" {
-			t.Errorf("findings %+v, want one that names the cause", cluster.Findings)
-		}
-	}
 }
 
 // atRest returns the n-th of many RayClusters at rest.

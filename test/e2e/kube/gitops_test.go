@@ -17,7 +17,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -257,48 +256,4 @@ func (s *scene) loop(c *controller.Controller, what string, holds func(*addon.De
 		return known && holds(last)
 	})
 	return last
-}
-
-func TestAFightWithGitOpsIsFoundAndPausesReductions(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name, manager string
-		change        func(map[string]any)
-		apply         func(*scene, *unstructured.Unstructured) error
-	}{
-		{"flux-without-replicas", flux, withoutReplicas, func(s *scene, git *unstructured.Unstructured) error { return s.serverSide(flux, git, true) }},
-		{"argo-server-side", argoCD, func(map[string]any) {}, func(s *scene, git *unstructured.Unstructured) error { return s.serverSide(argoCD, git, true) }},
-		{"argo-client-side", argoCD, withoutReplicas, func(s *scene, git *unstructured.Unstructured) error { return s.clientSide(argoCD, git) }},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := stage(t, "fight-"+test.name)
-			git := inGit(s, test.change)
-			s.must(test.apply(s, git))
-			m := s.manager(kube.Options{})
-			s.read(m, "llm")
-			c := controller.New(withHead{m}, func(context.Context, nodepool.Cluster) (addon.Ray, error) { return &busyRay{}, nil }, controller.DefaultConfig())
-			defer c.Close()
-			for round := range 2 {
-				d := s.loop(c, "a worker", func(*addon.Decision) bool { return len(s.workers("llm", "gpu")) == 1 })
-				if d.Paused != "" && strings.Contains(d.Paused, test.manager) {
-					t.Fatalf("round %d: paused too early: %s", round, d.Paused)
-				}
-				workers := s.workers("llm", "gpu")
-				s.must(test.apply(s, git))
-				s.until("the operator deletes the worker", func() bool {
-					return !slices.ContainsFunc(s.workers("llm", "gpu"), func(pod string) bool { return slices.Contains(workers, pod) })
-				})
-			}
-			d := s.loop(c, "the fight to be found", func(d *addon.Decision) bool { return strings.Contains(d.Paused, "field manager "+test.manager) })
-			at := slices.IndexFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == observe.FindingReverted })
-			if at < 0 || !strings.Contains(d.Findings[at].Why, "busy ones too, and Heliostat cannot prevent that") {
-				t.Errorf("findings %+v, want one that says what happens to busy workers", d.Findings)
-			}
-			s.loop(c, "growth during the fight", func(*addon.Decision) bool { return len(s.workers("llm", "gpu")) == 1 })
-			s.until("the Event", func() bool {
-				events, err := lab.Client().CoreV1().Events(s.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + addon.ReasonReplicasReverted})
-				return err == nil && len(events.Items) == 1 && strings.Contains(events.Items[0].Message, test.manager)
-			})
-		})
-	}
 }

@@ -88,12 +88,12 @@ func podShape(pod *corev1.Pod, injected ...corev1.Container) landing.PodShape {
 	if len(spec.Containers) > 0 {
 		shape.HidesGPUs = hidesGPUs(spec.Containers[0])
 	}
-	if nodes := affinityOf(pod).NodeAffinity; nodes != nil && nodes.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		for _, term := range nodes.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-			shape.Affinity = append(shape.Affinity, landing.NodeTerm{
-				Labels: requirements(term.MatchExpressions), Fields: requirements(term.MatchFields),
-			})
-		}
+	nodes := cmp.Or(affinityOf(pod).NodeAffinity, &corev1.NodeAffinity{})
+	required := cmp.Or(nodes.RequiredDuringSchedulingIgnoredDuringExecution, &corev1.NodeSelector{})
+	for _, term := range required.NodeSelectorTerms {
+		shape.Affinity = append(shape.Affinity, landing.NodeTerm{
+			Labels: requirements(term.MatchExpressions), Fields: requirements(term.MatchFields),
+		})
 	}
 	for _, t := range spec.Tolerations {
 		shape.Tolerations = append(shape.Tolerations, landing.Toleration{
@@ -247,9 +247,9 @@ func neighbors(pod *corev1.Pod, cluster nodepool.ClusterKey, labels map[string]s
 			if term.MinDomains != nil {
 				spread.MinDomains = int64(*term.MinDomains)
 			}
-			spread.HonorsTaints = term.NodeTaintsPolicy != nil && *term.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
-			spread.IgnoresAffinity = term.NodeAffinityPolicy != nil &&
-				*term.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore
+			taints, affinity := term.NodeTaintsPolicy, term.NodeAffinityPolicy
+			spread.HonorsTaints = taints != nil && *taints == corev1.NodeInclusionPolicyHonor
+			spread.IgnoresAffinity = affinity != nil && *affinity == corev1.NodeInclusionPolicyIgnore
 			n.Spread = append(n.Spread, spread)
 		}
 	}

@@ -4,23 +4,16 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
@@ -182,39 +175,6 @@ func TestARayClusterThatIsNewDoesNotWaitForOwnersThatAreKnown(t *testing.T) {
 	})
 }
 
-// added is a RayCluster that the watch reports.
-func added(t *testing.T, owner, metadata string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: objectOf(t, fmt.Sprintf("metadata: {namespace: ml, name: %[1]s, "+
-		"ownerReferences: [{apiVersion: %[2]s, kind: RayJob, name: %[1]s, uid: %[1]s, controller: true}]%[3]s}",
-		owner, rayVersion, metadata))}
-}
-
-func TestACandidateForLeadershipReadsOwnersBeforeItLeads(t *testing.T) {
-	inTurns(t, func(t *testing.T, p *Owners, s *slowServer, known func(string, string) bool) {
-		jobs := names("job-", 100)
-		for _, job := range jobs {
-			p.Expect(added(t, job, ""))
-		}
-		p.Expect(added(t, "labelled", ", labels: {"+nodepool.QueueLabel+": research}"))
-		synctest.Wait()
-		if known(rayVersion, jobs[99]) {
-			t.Error("an owner is known before it is read")
-		}
-		time.Sleep(1100 * time.Millisecond)
-		if !known(rayVersion, jobs[99]) {
-			t.Error("a RayCluster that a cycle has looked at waits for others")
-		}
-		time.Sleep(time.Minute)
-		if reads, most := s.taken(); len(reads) > len(jobs)+1 || most != laterReaders+1 { // the one of the cycle may have begun before
-			t.Errorf("%d reads, %d at the same time; want %d by %d readers, and the one of the cycle beside them",
-				len(reads), most, len(jobs), laterReaders)
-		}
-		if n := lookAt(known, rayVersion, jobs); n != len(jobs) {
-			t.Errorf("%d of %d are known when it leads", n, len(jobs))
-		}
-	})
-}
-
 func TestAnotherOwnerDoesNotWaitForTheOneBefore(t *testing.T) {
 	inTurns(t, func(t *testing.T, p *Owners, _ *slowServer, _ func(string, string) bool) {
 		key := nodepool.ClusterKey{Namespace: "ml", Name: "moved"}
@@ -227,26 +187,6 @@ func TestAnotherOwnerDoesNotWaitForTheOneBefore(t *testing.T) {
 		time.Sleep(1100 * time.Millisecond)
 		if got := p.known(key, of("job")); got.of.Name != "job" {
 			t.Errorf("the answer is about %q while a reading of the owner before hangs", got.of.Name)
-		}
-	})
-}
-
-func TestAnswersOfAStartDoNotAllEndAtTheSameTime(t *testing.T) {
-	inTurns(t, func(t *testing.T, _ *Owners, s *slowServer, known func(string, string) bool) {
-		jobs := names("job-", firstReaders*10)
-		lookAt(known, rayVersion, jobs)
-		time.Sleep(10 * time.Second)
-		s.taken()
-		for range int(answersLast/time.Second) + 90 {
-			lookAt(known, rayVersion, jobs)
-			time.Sleep(time.Second)
-		}
-		reads, _ := s.taken()
-		if len(reads) != len(jobs) {
-			t.Fatalf("%d owners were read again, want each of %d once", len(reads), len(jobs))
-		}
-		if took := reads[len(reads)-1].begun.Sub(reads[0].begun); took < time.Minute {
-			t.Errorf("all were read again within %v", took)
 		}
 	})
 }
@@ -312,36 +252,4 @@ func TestNothingIsRememberedOfARayClusterThatGoesWhileItsOwnerIsRead(t *testing.
 			t.Errorf("%d answers, %d readings and %d pauses are left", len(p.answers), len(p.pending), len(p.backOffUntil))
 		}
 	})
-}
-
-func TestResourcesAreListedUnderTheirPaths(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		kinds := map[string]string{"/apis/ray.io/v1": "RayJob", "/api/v1": "ConfigMap"}
-		if kinds[r.URL.Path] == "" {
-			http.NotFound(w, r)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"kind": "APIResourceList", "apiVersion": "v1", "resources": [{"kind": %q}]}`, kinds[r.URL.Path])
-	}))
-	t.Cleanup(server.Close)
-	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := Resources(client.RESTClient())
-	for version, kind := range map[string]string{rayVersion: "RayJob", "v1": "ConfigMap"} {
-		found, err := list(t.Context(), version)
-		if err != nil || !slices.ContainsFunc(found.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind }) {
-			t.Errorf("%s: %v in %v, want a %s", version, err, found, kind)
-		}
-	}
-	if _, err := list(t.Context(), "gone.io/v1"); !apierrors.IsNotFound(err) {
-		t.Errorf("a version that is not served: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := list(ctx, rayVersion); err == nil {
-		t.Error("it listed resources after the end of the context")
-	}
 }

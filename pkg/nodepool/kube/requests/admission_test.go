@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -168,25 +167,6 @@ func largest(seed int) *unstructured.Unstructured {
 	spec["bundles"], spec["owner"] = bundles, strings.Repeat("𝔊", 512)
 	object.SetAnnotations(map[string]string{"heliostat.dev/trace": strings.Repeat("x", 200_000)})
 	return object
-}
-
-// 2,000 of them must leave room in 256 MiB, of which the program takes 80 and a plan for 400 of them 30.
-func TestTheLargestRequestTakesLittleMemory(t *testing.T) {
-	const number, most = 200, 20 << 10
-	heap := func() (m runtime.MemStats) {
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m
-	}
-	kept, before := make([]*nodepool.OwnedRequest, number), heap().HeapAlloc
-	for i := range kept {
-		kept[i] = Decode(largest(i))
-	}
-	each := (heap().HeapAlloc - before) / number
-	t.Logf("%d bytes", each)
-	if runtime.KeepAlive(kept); each > most {
-		t.Errorf("one takes %d bytes, want at most %d", each, most)
-	}
 }
 
 // paged is an API server that lists objects in pages of two.
