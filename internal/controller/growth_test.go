@@ -69,19 +69,6 @@ func TestThousandsOfUnservedDemandsAreSummarized(t *testing.T) {
 	}
 }
 
-func TestOneCycleWritesOnePatchForAllGroups(t *testing.T) {
-	cpu := nodepool.WorkerGroup{Name: "cpu", Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(8)}, Max: 4}
-	w := newWorld(t, Config{}, cpu, gpuGroup("gpu", 0, 0, 4))
-	w.ray.demand.Requests = []raydemand.Request{
-		{Bundle: gpu(1), Count: 1},
-		{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.Whole(8)}, Count: 1},
-	}
-	w.cycle()
-	if len(w.kube.changes) != 1 || len(w.kube.changes[0].Targets) != 2 {
-		t.Errorf("changes = %+v, want one patch with two targets", w.kube.changes)
-	}
-}
-
 func TestACycleThatChangesNothingWritesNothing(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
 	w.cycles(5, 200*time.Millisecond)

@@ -1,20 +1,15 @@
 package controller
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
-	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -131,29 +126,6 @@ func states(s planner.Snapshot) map[string]string {
 		}
 	}
 	return got
-}
-
-func TestAnyDecisionCanBeReplayedFromItsSnapshot(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 1, 4))
-	w.busy(w.pod(0))
-	w.want(3, gpu(1))
-	replay(t, w.after(2*time.Minute))
-}
-
-// replay plans what the decision exports.
-func replay(t *testing.T, d *addon.Decision) {
-	t.Helper()
-	text, err := json.Marshal(d.Snapshot)
-	if err != nil {
-		t.Fatal(err)
-	}
-	replayed, err := snapshotfile.ReadSnapshot(strings.NewReader(string(text)), "snapshot.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(d.Plan, planner.Compute(replayed, replayed.Policy)); diff != "" {
-		t.Errorf("the replayed plan differs (-decided +replayed):\n%s", diff)
-	}
 }
 
 func TestWhatThePlanFindsIsPublished(t *testing.T) {

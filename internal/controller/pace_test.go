@@ -17,24 +17,6 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestTheLoopIsFastWhileAnythingMovesAndSlowAtRest(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
-	w.cycle()
-	if d := w.after(2 * time.Minute); d.Next != 200*time.Millisecond {
-		t.Errorf("at rest the next reading is due in %v, want 200ms", d.Next)
-	}
-	w.busy(w.pod(0))
-	w.after(2 * time.Second)
-	w.want(1, gpu(1))
-	if d := w.after(2 * time.Second); d.Next != 100*time.Millisecond {
-		t.Errorf("with demand the next reading is due in %v, want 100ms", d.Next)
-	}
-	w.want(0, nil)
-	if d := w.after(time.Second); d.Next != 100*time.Millisecond {
-		t.Errorf("with a pod on its way the next reading is due in %v, want 100ms", d.Next)
-	}
-}
-
 // amongWaiting returns a RayCluster of a fleet in which 499 others wait.
 func amongWaiting(t *testing.T) *world {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
@@ -201,19 +183,6 @@ func TestAHeadThatDoesNotAnswerKeepsOthersWaitingForAMomentOnly(t *testing.T) {
 			t.Errorf("%d places are taken", len(e.places))
 		}
 	})
-}
-
-func TestNobodyWaitsWhenTheProcessEnds(t *testing.T) {
-	e := newEntries()
-	for range entering {
-		e.places <- struct{}{}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	e.Enter(ctx)()
-	if len(e.places) != entering {
-		t.Errorf("%d places are taken, want %d", len(e.places), entering)
-	}
 }
 
 // printOf is equal for states that differ only in versions and idle times, as the fingerprints of package gcs are.
