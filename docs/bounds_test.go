@@ -71,7 +71,6 @@ var boundSources = map[string][]source{
 	"traces": {
 		{"32 pods", "internal/telemetry/trace.go", "mostPods = 32"}, {"512 spans", "internal/telemetry/trace.go", "queued = 512"},
 	},
-	"log records for a collector": {{"512", "internal/telemetry/log.go", "recordsQueued = 512"}},
 }
 
 // ratios says which file measures each value of the label `of` of heliostat_bound_used_ratio.

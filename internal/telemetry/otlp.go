@@ -8,13 +8,10 @@ import (
 	"strings"
 	"sync"
 
-	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploggrpc"
-	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -26,7 +23,7 @@ const (
 	overHTTP = "http/protobuf"
 )
 
-// exportOver returns the protocol for the export of a signal (TRACES, METRICS or LOGS), or "" if it is not exported.
+// exportOver returns the protocol for the export of a signal (TRACES or METRICS), or "" if it is not exported.
 // The exporters read all other settings from the environment: endpoint, headers, certificates, timeouts.
 func exportOver(signal string, getenv func(string) string) (string, error) {
 	set := func(suffix string) string {
@@ -70,7 +67,7 @@ func exporterOf[E any](
 	return exporter, nil
 }
 
-// metricExporter, spanExporter and logExporter return nil if their signal is not exported.
+// metricExporter and spanExporter return nil if their signal is not exported.
 func metricExporter(ctx context.Context, getenv func(string) string) (sdkmetric.Exporter, error) {
 	return exporterOf(ctx, getenv, "metrics",
 		func(ctx context.Context) (sdkmetric.Exporter, error) { return otlpmetricgrpc.New(ctx) },
@@ -83,14 +80,7 @@ func spanExporter(ctx context.Context, getenv func(string) string) (sdktrace.Spa
 		func(ctx context.Context) (sdktrace.SpanExporter, error) { return otlptracehttp.New(ctx) })
 }
 
-func logExporter(ctx context.Context, getenv func(string) string) (sdklog.Exporter, error) {
-	return exporterOf(ctx, getenv, "logs",
-		func(ctx context.Context) (sdklog.Exporter, error) { return otlploggrpc.New(ctx) },
-		func(ctx context.Context) (sdklog.Exporter, error) { return otlploghttp.New(ctx) })
-}
-
-// health logs once when exports start to fail, logs once when they work again, and counts the failures. Its logger must
-// not export; otherwise, a failed export of logs would cause another one.
+// health logs once when exports start to fail, logs once when they work again, and counts the failures.
 type health struct {
 	log *slog.Logger
 
@@ -140,7 +130,7 @@ func (h *health) complaint(err error) {
 	}
 }
 
-// watchedSpans, watchedMetrics and watchedLogs export, and report the result to health. They return no error, because
+// watchedSpans and watchedMetrics export, and report the result to health. They return no error, because
 // the SDK would log it every time.
 type watchedSpans struct {
 	sdktrace.SpanExporter
@@ -159,15 +149,5 @@ type watchedMetrics struct {
 
 func (w watchedMetrics) Export(ctx context.Context, metrics *metricdata.ResourceMetrics) error {
 	w.health.exported("metrics", w.Exporter.Export(ctx, metrics))
-	return nil
-}
-
-type watchedLogs struct {
-	sdklog.Exporter
-	health *health
-}
-
-func (w watchedLogs) Export(ctx context.Context, records []sdklog.Record) error {
-	w.health.exported("logs", w.Exporter.Export(ctx, records))
 	return nil
 }

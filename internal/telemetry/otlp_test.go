@@ -12,14 +12,11 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	collectorlogs "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	collectormetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collectortrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	logsv1 "go.opentelemetry.io/proto/otlp/logs/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -28,45 +25,21 @@ import (
 	"heliostat.dev/heliostat/internal/addon"
 )
 
-// collector is an OTLP collector that keeps the names of spans and metrics, and whole log records.
+// collector is an OTLP collector that keeps the names of spans and metrics.
 type collector struct {
 	collectortrace.UnimplementedTraceServiceServer
 
 	mu      sync.Mutex // protects the fields below
 	spans   map[string]int
 	metrics map[string]int
-	records []*logsv1.LogRecord
 	service string
 
 	// held blocks every export until the test closes it; then the collector refuses them. If nil, it accepts exports.
 	held chan struct{}
-	// calls counts all exports, including refused ones. came receives a value when log records arrive, with a buffer of
-	// one.
-	calls atomic.Int32
-	came  chan struct{}
-}
-
-// await waits until this number of log records has arrived.
-func (c *collector) await(ctx context.Context, t *testing.T, records int) {
-	t.Helper()
-	for {
-		c.mu.Lock()
-		got := len(c.records)
-		c.mu.Unlock()
-		if got >= records {
-			return
-		}
-		select {
-		case <-c.came:
-		case <-ctx.Done():
-			t.Fatalf("%d log records came, want %d", got, records)
-		}
-	}
 }
 
 // refuses waits until held is closed, and returns an error if held is set.
 func (c *collector) refuses() error {
-	c.calls.Add(1)
 	if c.held == nil {
 		return nil
 	}
@@ -117,32 +90,8 @@ func (m metricsService) Export(_ context.Context, request *collectormetrics.Expo
 	return &collectormetrics.ExportMetricsServiceResponse{}, nil
 }
 
-// logsService is a separate type for the same reason.
-type logsService struct {
-	collectorlogs.UnimplementedLogsServiceServer
-	*collector
-}
-
-func (l logsService) Export(_ context.Context, request *collectorlogs.ExportLogsServiceRequest) (*collectorlogs.ExportLogsServiceResponse, error) {
-	if err := l.refuses(); err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, resource := range request.GetResourceLogs() {
-		for _, scope := range resource.GetScopeLogs() {
-			l.records = append(l.records, scope.GetLogRecords()...)
-		}
-	}
-	select {
-	case l.came <- struct{}{}:
-	default:
-	}
-	return &collectorlogs.ExportLogsServiceResponse{}, nil
-}
-
 func newCollector() *collector {
-	return &collector{spans: map[string]int{}, metrics: map[string]int{}, came: make(chan struct{}, 1)}
+	return &collector{spans: map[string]int{}, metrics: map[string]int{}}
 }
 
 // overGRPCNow starts the collector with gRPC and sets the endpoint in the environment.
@@ -155,7 +104,6 @@ func (c *collector) overGRPCNow(t *testing.T) {
 	server := grpc.NewServer()
 	collectortrace.RegisterTraceServiceServer(server, c)
 	collectormetrics.RegisterMetricsServiceServer(server, metricsService{collector: c})
-	collectorlogs.RegisterLogsServiceServer(server, logsService{collector: c})
 	go server.Serve(listener)
 	t.Cleanup(server.Stop)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+listener.Addr().String())
@@ -181,8 +129,6 @@ func (c *collector) overHTTPNow(t *testing.T) {
 	spans, metrics := &collectortrace.ExportTraceServiceRequest{}, &collectormetrics.ExportMetricsServiceRequest{}
 	mux.HandleFunc("POST /v1/traces", receive(spans, func() { c.Export(t.Context(), spans) }))
 	mux.HandleFunc("POST /v1/metrics", receive(metrics, func() { metricsService{collector: c}.Export(t.Context(), metrics) }))
-	records := &collectorlogs.ExportLogsServiceRequest{}
-	mux.HandleFunc("POST /v1/logs", receive(records, func() { logsService{collector: c}.Export(t.Context(), records) }))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
@@ -219,12 +165,11 @@ func exporting(t *testing.T) (*Telemetry, *lines) {
 
 func emit(report *Telemetry) {
 	report.Observe(cycleWith(addon.Decision{}))
-	ctx, span := report.Begin(context.Background(), "ml", "llm")
-	report.Log.InfoContext(ctx, "patched", "group", "gpu")
+	_, span := report.Begin(context.Background(), "ml", "llm")
 	span.End(CycleReport{At: noon, Observed: time.Second})
 }
 
-func TestACollectorReceivesMetricsSpansAndLogs(t *testing.T) {
+func TestACollectorReceivesMetricsAndSpans(t *testing.T) {
 	for name, begin := range map[string]func(*collector, *testing.T){"over gRPC": (*collector).overGRPCNow, "over HTTP": (*collector).overHTTPNow} {
 		t.Run(name, func(t *testing.T) {
 			c := newCollector()
@@ -233,9 +178,6 @@ func TestACollectorReceivesMetricsSpansAndLogs(t *testing.T) {
 			emit(report)
 			if err := report.Shutdown(t.Context()); err != nil {
 				t.Fatal(err)
-			}
-			if len(c.records) != 1 || c.records[0].GetBody().GetStringValue() != "patched" {
-				t.Errorf("log records %v, want one", c.records)
 			}
 			for _, span := range []string{"cycle", "observe", "plan", "apply"} {
 				if c.spans[span] != 1 {
@@ -285,13 +227,13 @@ func TestASilentCollectorDelaysNothingFillsNoMemoryAndIsLoggedOnce(t *testing.T)
 		t.Fatal("cycles wait for the collector")
 	}
 	if grown := int64(heap()) - int64(before); grown > 6<<20 {
-		t.Errorf("%d spans and %d log records that nobody takes hold %d KiB", 4*cycles, cycles, grown>>10)
+		t.Errorf("%d spans that nobody takes hold %d KiB", 4*cycles, grown>>10)
 	}
 	release()
 	if err := report.Shutdown(t.Context()); err != nil {
 		t.Errorf("ending: %v", err)
 	}
-	if got := out.count("does not accept"); got != 3 {
+	if got := out.count("does not accept"); got != 2 {
 		t.Errorf("reported %d times, want once for each signal: %s", got, out.out.String())
 	}
 }

@@ -32,8 +32,7 @@ type Config struct {
 	Getenv func(string) string
 	// Version is the version of the program.
 	Version string
-	// Log writes locally. It gets one line when a collector stops responding, and one line when it responds again.
-	// Telemetry.Log extends it.
+	// Log gets one line when a collector stops responding, and one line when it responds again.
 	Log    *slog.Logger
 	Limits Limits
 	// Leads reports whether this process currently makes decisions and can write; nil if it never does.
@@ -48,8 +47,6 @@ type Config struct {
 type Telemetry struct {
 	*Metrics
 	*Tracer
-	// Log writes what Config.Log writes, and also exports the records if the environment sets a collector.
-	Log      *slog.Logger
 	shutdown []func(context.Context) error
 }
 
@@ -96,9 +93,6 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	}
 	t.Metrics.arrived = t.Tracer.arrived
 	t.shutdown = append(t.shutdown, t.Tracer.shutdown)
-	if err := t.exportLogs(ctx, config, resources, health); err != nil {
-		return nil, errors.Join(err, t.Shutdown(ctx))
-	}
 	// Without a handler, the SDK prints its own errors.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(health.complaint))
 	return t, nil

@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
@@ -19,11 +18,10 @@ import (
 type collector struct {
 	traces    consumertest.TracesSink
 	metrics   consumertest.MetricsSink
-	logs      consumertest.LogsSink
 	receivers []component.Component
 }
 
-// startCollector listens for all signals at both addresses, one for HTTP and one for gRPC.
+// startCollector listens for traces and metrics at both addresses, one for HTTP and one for gRPC.
 func startCollector(ctx context.Context, http, grpc string) (*collector, error) {
 	c := &collector{}
 	factory := otlpreceiver.NewFactory()
@@ -39,11 +37,7 @@ func startCollector(ctx context.Context, http, grpc string) (*collector, error) 
 	if err != nil {
 		return nil, fmt.Errorf("making the receiver of metrics: %w", err)
 	}
-	logs, err := factory.CreateLogs(ctx, settings, config, &c.logs)
-	if err != nil {
-		return nil, fmt.Errorf("making the receiver of logs: %w", err)
-	}
-	for _, receiver := range []component.Component{traces, metrics, logs} {
+	for _, receiver := range []component.Component{traces, metrics} {
 		if err := receiver.Start(ctx, componenttest.NewNopHost()); err != nil {
 			return nil, fmt.Errorf("starting the collector: %w", err)
 		}
@@ -100,35 +94,6 @@ func spanOf(s ptrace.Span) span {
 		trace: s.TraceID().String(), id: s.SpanID().String(), parent: s.ParentSpanID().String(), name: s.Name(),
 		from: moment(s.StartTimestamp()), to: moment(s.EndTimestamp()),
 		attributes: s.Attributes().AsRaw(), failed: s.Status().Code() == ptrace.StatusCodeError,
-	}
-}
-
-// record is the part of a log record that tests check.
-type record struct {
-	service, severity, message string
-	trace, span                string
-	attributes                 map[string]any
-}
-
-// records returns all log records that the collector has received.
-func (c *collector) records() (all []record) {
-	for _, batch := range c.logs.AllLogs() {
-		for _, resource := range batch.ResourceLogs().All() {
-			service, _ := resource.Resource().Attributes().Get("service.name")
-			for _, scope := range resource.ScopeLogs().All() {
-				for _, r := range scope.LogRecords().All() {
-					all = append(all, recordOf(service.AsString(), r))
-				}
-			}
-		}
-	}
-	return all
-}
-
-func recordOf(service string, r plog.LogRecord) record {
-	return record{
-		service: service, severity: r.SeverityText(), message: r.Body().AsString(),
-		trace: r.TraceID().String(), span: r.SpanID().String(), attributes: r.Attributes().AsRaw(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"log/slog"
 	"math"
 	"time"
 
@@ -79,6 +80,7 @@ type options struct {
 	kube                kube.Options
 	gcsAddress          string
 	nodes               cli.NodeReaderFlags
+	log                 *slog.Logger
 	// rest is how to reach the API server; tel and registry take what is measured.
 	rest     *rest.Config
 	tel      *telemetry.Telemetry

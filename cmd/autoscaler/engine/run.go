@@ -92,12 +92,10 @@ func (o *options) run(c *cobra.Command) error {
 		return cli.BadInput(err)
 	}
 	defer endTelemetry(tel, local)
-	// From here on, logs are exported too.
-	telemetry.AdoptLibraries(tel.Log)
-	o.loop.Log, o.kube.Logger = tel.Log, tel.Log
+	o.loop.Log, o.log = local, local
 	o.tel, o.rest, o.registry = tel, config, registry
-	defer keepMemory(tel.Log)()
-	tel.Log.Info("API server found", "host", config.Host)
+	defer keepMemory(local)()
+	local.Info("API server found", "host", config.Host)
 	config.Wrap(tel.APICalls)
 	return o.serve(ctx)
 }
@@ -119,7 +117,7 @@ func (o *options) serve(ctx context.Context) error {
 // work waits for the API server, and then runs the loop until ctx ends. It answers probes from the beginning, because
 // kubelet must not kill a process that waits.
 func (o *options) work(ctx context.Context, servers *servers) error {
-	log := o.tel.Log
+	log := o.log
 	if err := servers.StartOthers(&o.ports, metricsOf(o.registry), o.ready.check, log); err != nil {
 		return cli.BadInput(err)
 	}
@@ -198,7 +196,7 @@ func (o *options) listen(
 		Page:       webui.Handler(),
 		Bounds:     o.bounds.Add,
 		Ready:      o.ready.check,
-		Log:        o.tel.Log,
+		Log:        o.log,
 		Leadership: newLeadership(manager, loop),
 	}
 	served.History, served.Hub, served.Shadow = o.recorder.past, o.recorder.Hub, o.recorder.shadow
