@@ -122,7 +122,6 @@ func set(t *testing.T) *stage {
 	s.lab.HeliostatEnv = []string{
 		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://" + http + "/v1/traces", "OTEL_BSP_SCHEDULE_DELAY=200",
 		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://" + grpc, "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=grpc", "OTEL_METRIC_EXPORT_INTERVAL=1000",
-		"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=http://" + grpc, "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL=grpc", "OTEL_BLRP_SCHEDULE_DELAY=200",
 	}
 	s.serve()
 	return s
