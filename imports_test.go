@@ -19,8 +19,7 @@ import (
 // Names of packages are without the module's path and separated by spaces. "x/..." is x and all packages below it.
 const (
 	// values decide and compute. They see no clock, network or file, so that a decision can be replayed anywhere.
-	values = "internal/fieldpath pkg/gpuinfo pkg/nodepool/... pkg/raydemand " +
-		"pkg/raydemand/jobs"
+	values = "internal/fieldpath pkg/gpuinfo pkg/nodepool/... pkg/raydemand"
 
 	deciders = values + " internal/planner/... internal/snapshotfile internal/ledger"
 
@@ -41,11 +40,11 @@ var floors = []struct{ packages, see string }{
 
 	{"internal/fieldpath", ""},
 	{"pkg/gpuinfo", ""},
-	{"pkg/raydemand pkg/raydemand/jobs", ""},
+	{"pkg/raydemand", ""},
 	{"pkg/nodepool/...", values},
 
 	{"pkg/gpuinfo/nvml", "pkg/gpuinfo"},
-	{"pkg/raydemand/gcs", "api/proto/... pkg/raydemand pkg/raydemand/jobs"},
+	{"pkg/raydemand/gcs", "api/proto/... pkg/raydemand"},
 	{kube, values + " api/v1alpha1"},
 
 	{"internal/planner/...", values},

@@ -19,7 +19,7 @@ func newCostsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "costs",
 		Short: "Shows what the pods of RayClusters cost, for whom and why",
-		Long: "Shows what pods have cost since Heliostat started, by RayCluster, group, owner, Ray job or cause:\n" +
+		Long: "Shows what pods have cost since Heliostat started, by RayCluster, group, owner or cause:\n" +
 			"what work used, what requests reserved, and what was idle, starting, leaving or lost. Below the\n" +
 			"table is what is idle now, with a command that helps. -o csv is for spreadsheets. Prometheus has\n" +
 			"the costs of any other time (docs/reference/costs.md).\n\n" + cli.ServerHelp,
@@ -32,7 +32,7 @@ func newCostsCommand() *cobra.Command {
 	flags.server.AddTo(cmd)
 	flags.server.ListsAll(cmd)
 	cli.Output(f, &flags.output, "table", "json", "yaml", "csv")
-	cli.Word(f, &flags.by, "by", "", "cluster", "group", "owner", "job", "cause")
+	cli.Word(f, &flags.by, "by", "", "cluster", "group", "owner", "cause")
 	return cmd
 }
 

@@ -9,7 +9,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
-	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 // Cycle is one cycle: what was last observed, what was then intended, and what was done.
@@ -38,11 +37,9 @@ type Cycle struct {
 	// Awaits counts pods by group that are not launched yet and for which others make room, so that none of lower
 	// priority takes it.
 	Awaits map[string]int64
-	// Idle is what happens to the RayCluster without work, WarmNodes what becomes of nodes without workers, and Jobs
-	// for which jobs the workers work.
+	// Idle is what happens to the RayCluster without work, WarmNodes what becomes of nodes without workers.
 	Idle      string
 	WarmNodes []capacity.NodesPlan
-	Jobs      *jobs.Held
 }
 
 // LookWithin lets the next cycle follow within a time.

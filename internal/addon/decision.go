@@ -9,7 +9,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
-	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 // Decision is the result of one cycle, published for REST, the web page and metrics. It does not change afterwards, but
@@ -69,8 +68,6 @@ type Decision struct {
 	NumGPUs map[string]GroupNumGPUs
 	// OptIn is what Heliostat would do if it managed the RayCluster; nil if it does.
 	OptIn *apiv1.OptIn
-	// Jobs is for which jobs the workers work; nil if it is not read.
-	Jobs *jobs.Held
 }
 
 // ReadAt is when the GCS last answered with the data of this decision; zero if it never did.

@@ -5,7 +5,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
-	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 // Ray is the head of one Ray cluster.
@@ -22,8 +21,6 @@ type Ray interface {
 	Occupants(ctx context.Context) (raydemand.Occupants, error)
 	// Residents reads the actors that have a place on a node, which takes the whole actor table of the GCS.
 	Residents(ctx context.Context) ([]raydemand.Resident, error)
-	// Jobs reads which jobs there are and what their actors hold, which takes whole tables too.
-	Jobs(ctx context.Context) (jobs.Reading, error)
 	Close() error
 }
 

@@ -15,7 +15,6 @@ import (
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 // ListCosts serves GET /v1/costs.
@@ -54,15 +53,13 @@ func costItems(rows []ledger.Row, by apiv1.CostsBy) []apiv1.CostItem {
 	for i, r := range rows {
 		switch by {
 		case apiv1.CostsByCluster:
-			r.Group, r.Owner, r.Job = "", "", ""
-		case apiv1.CostsByGroup:
-			r.Owner, r.Job = "", ""
-		case apiv1.CostsByOwner:
-			r.Cluster.Name, r.Group, r.Job = "", "", ""
-		case apiv1.CostsByJob:
 			r.Group, r.Owner = "", ""
+		case apiv1.CostsByGroup:
+			r.Owner = ""
+		case apiv1.CostsByOwner:
+			r.Cluster.Name, r.Group = "", ""
 		default:
-			r.Cluster, r.Group, r.Owner, r.Job = nodepool.ClusterKey{}, "", "", ""
+			r.Cluster, r.Group, r.Owner = nodepool.ClusterKey{}, "", ""
 		}
 		sums[i] = r
 	}
@@ -70,7 +67,7 @@ func costItems(rows []ledger.Row, by apiv1.CostsBy) []apiv1.CostItem {
 	for _, r := range ledger.Joined(sums) {
 		items = append(items, apiv1.CostItem{
 			Namespace: r.Cluster.Namespace, Cluster: r.Cluster.Name, Group: r.Group, Owner: r.Owner,
-			Job: r.Job, Cause: string(r.Cause), Why: r.Why, PodSeconds: r.PodSeconds, GpuSeconds: r.GPUSeconds,
+			Cause: string(r.Cause), Why: r.Why, PodSeconds: r.PodSeconds, GpuSeconds: r.GPUSeconds,
 			Cost: r.Money, UnpricedPodSeconds: r.UnpricedPodSeconds,
 		})
 	}
@@ -96,7 +93,7 @@ func (s *server) idleParts(rows []ledger.Row, now time.Time) []apiv1.CostIdle {
 			Namespace: r.Cluster.Namespace, Cluster: r.Cluster.Name, Group: streak.Group, Owner: streak.Owner,
 			Why: streak.Why, Gpus: streak.GPUs, AllGpus: streak.AllGPUs, Pods: streak.Pods, AllPods: streak.AllPods,
 			Since: streak.Since.UTC(), Cost: streak.Money,
-			Message: idleMessage(&streak, s.Currency, now) + heldBy(&streak, view.drivers()),
+			Message: idleMessage(&streak, s.Currency, now),
 			Command: idleCommand(r.Cluster, &streak, &view),
 		})
 	}
@@ -139,29 +136,6 @@ func idleMessage(s *ledger.Streak, currency string, now time.Time) string {
 	return text
 }
 
-// driven are the codes of what only a driver, its actors or its tasks can bring about.
-var driven = map[string]bool{"holds_objects": true, "uncounted_work": true, "awaits_arguments": true, "other_use": true}
-
-// heldBy names the drivers that can hold what is idle. Ray does not say which of several it is.
-func heldBy(s *ledger.Streak, drivers []jobs.Job) string {
-	const most = 3
-	switch n := len(drivers); {
-	case !driven[s.Why] || n == 0:
-		return ""
-	case n == 1 && drivers[0].Entrypoint != "":
-		return fmt.Sprintf("; the only driver is %s (%s)", drivers[0].Name, drivers[0].Entrypoint)
-	case n == 1:
-		return "; the only driver is " + drivers[0].Name
-	case n > most:
-		return fmt.Sprintf("; one of %d drivers holds them", n)
-	}
-	names := make([]string, len(drivers))
-	for i := range drivers {
-		names[i] = drivers[i].Name
-	}
-	return "; one of the drivers " + strings.Join(names, ", ") + " holds them"
-}
-
 // short formats a number with at most one decimal.
 func short(n float64) string { return strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") }
 
@@ -179,21 +153,5 @@ func idleCommand(key nodepool.ClusterKey, s *ledger.Streak, view *View) string {
 	case "minimum":
 		return edit + " # lower minReplicas of group " + s.Group
 	}
-	if head := view.Snapshot.Head; driven[s.Why] && len(view.drivers()) > 0 && head != nil && head.Pod != "" {
-		return inRay(key, head.Pod, s.Why, view.drivers())
-	}
 	return fmt.Sprintf("autoscaler explain %s --group %s", key, s.Group)
-}
-
-// inRay returns what to run in the head to see what a driver holds, and how the only one is ended.
-func inRay(key nodepool.ClusterKey, head, why string, drivers []jobs.Job) string {
-	look := "ray list actors --filter state=ALIVE"
-	if why == "holds_objects" {
-		look = "ray memory"
-	}
-	text := fmt.Sprintf("kubectl exec %s -n %s -- %s", head, key.Namespace, look)
-	if len(drivers) == 1 && drivers[0].Submitted {
-		text += " # if it is not needed: ray job stop " + drivers[0].Name
-	}
-	return text
 }

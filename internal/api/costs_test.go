@@ -16,9 +16,7 @@ import (
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/ledger"
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 // costly returns a ledger: during the last hour, ml/llm used one worker of 2 GPUs at 2 an hour, and had one of 4 GPUs at
@@ -32,11 +30,7 @@ func costlyAlso(why string, etl nodepool.ClusterKey) *ledger.Ledger {
 	begin := noon.Add(-time.Hour)
 	l := ledger.New(ledger.Limits{})
 	pod := func(group, owner string, cause ledger.Cause, why string, gpus float64) ledger.Pod {
-		job := ""
-		if group == "small" {
-			job = "train-7"
-		}
-		return ledger.Pod{Account: ledger.Account{Group: group, Owner: owner, Job: job, Cause: cause, Why: why}, Part: 1, GPUs: gpus,
+		return ledger.Pod{Account: ledger.Account{Group: group, Owner: owner, Cause: cause, Why: why}, Part: 1, GPUs: gpus,
 			Hourly: gpus, Unpriced: gpus == 0}
 	}
 	for at := begin; !at.After(noon); at = at.Add(time.Minute) {
@@ -79,10 +73,6 @@ func TestCostsAreAddedUpByWhatIsAsked(t *testing.T) {
 			t.Errorf("by %q: %+v", by, got)
 		}
 	}
-	byJob, err := api.Costs(context.Background(), apiv1.CostsByJob, "ml")
-	if err != nil || len(byJob.Items) != 2 || byJob.Items[0].Job != "" || byJob.Items[0].Cause != "idle" || byJob.Items[1].Job != "train-7" || byJob.Items[1].Cluster != "llm" {
-		t.Errorf("by job: %v, %+v", err, byJob.Items)
-	}
 	ops, err := api.Costs(context.Background(), apiv1.CostsByCluster, "ops")
 	if err != nil || len(ops.Items) != 1 || ops.Items[0].PodSeconds != 3600 {
 		t.Errorf("of ops: %v, %+v", err, ops.Items)
@@ -118,29 +108,6 @@ func TestWhatIsIdleComesWithACommand(t *testing.T) {
 	got, err := dial(t, w.handler).Costs(context.Background(), "", "")
 	if err != nil || got.Idle[0].Command != "autoscaler manage ml/llm" {
 		t.Errorf("in shadow: %v, %+v", err, got.Idle)
-	}
-	for drivers, want := range map[string][2]string{
-		"train-7":  {"; the only driver is train-7 (python train-7)", "kubectl exec llm-head -n ml -- ray memory # if it is not needed: ray job stop train-7"},
-		"02000000": {"; the only driver is 02000000", "kubectl exec llm-head -n ml -- ray memory"},
-		"a b":      {"; one of the drivers a, b holds them", "kubectl exec llm-head -n ml -- ray memory"},
-		"a b c d":  {"; one of 4 drivers holds them", "kubectl exec llm-head -n ml -- ray memory"},
-		"":         {"primary copies of objects", "autoscaler explain ml/llm --group large"},
-	} {
-		w := costsFixture(t, "holds_objects")
-		held := &jobs.Held{}
-		view := View{Decision: addon.Decision{Cluster: llm, Mode: nodepool.Managed, Jobs: held, Snapshot: planner.Snapshot{Head: &planner.Node{Pod: "llm-head"}}}}
-		for _, name := range strings.Fields(drivers) {
-			job := jobs.Job{Name: name, Submitted: name == "train-7"}
-			if job.Submitted {
-				job.Entrypoint = "python " + name
-			}
-			held.Jobs = append(held.Jobs, job)
-		}
-		w.fleet[llm] = view
-		got, err := dial(t, w.handler).Costs(context.Background(), "", "")
-		if err != nil || !strings.HasSuffix(got.Idle[0].Message, want[0]) || got.Idle[0].Command != want[1] {
-			t.Errorf("drivers %q: %v\n%s\n%s", drivers, err, got.Idle[0].Message, got.Idle[0].Command)
-		}
 	}
 	for _, text := range []string{idleMessage(&ledger.Streak{AllGPUs: 8, GPUs: 0.5, Since: noon.Add(-2 * time.Minute)}, "USD", noon),
 		idleMessage(&ledger.Streak{AllPods: 3, Pods: 1, Since: noon.Add(-2 * time.Minute), Money: 0.5}, "USD", noon)} {

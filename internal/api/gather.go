@@ -185,7 +185,7 @@ func joinedCosts(all []apiv1.Costs) apiv1.Costs {
 func summedCosts(items []apiv1.CostItem) []apiv1.CostItem {
 	compare := func(a, b apiv1.CostItem) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Cluster, b.Cluster),
-			cmp.Compare(a.Group, b.Group), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Job, b.Job),
+			cmp.Compare(a.Group, b.Group), cmp.Compare(a.Owner, b.Owner),
 			cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Why, b.Why))
 	}
 	slices.SortStableFunc(items, compare)

@@ -10,7 +10,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
-	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 // maxChanges is how many changes one cluster shows.
@@ -33,14 +32,6 @@ type View struct {
 
 // fault is why the last cycle failed; empty if it succeeded.
 func (v View) fault() string { return cmp.Or(v.Err, v.Unwritten, v.RayErr) }
-
-// drivers are the Ray jobs whose drivers are connected; nil if jobs are not read.
-func (v View) drivers() []jobs.Job {
-	if v.Jobs == nil {
-		return nil
-	}
-	return v.Jobs.Jobs
-}
 
 // Summary returns the cluster as lists show it.
 func (v View) Summary(now time.Time) apiv1.ClusterSummary {

@@ -3,7 +3,6 @@ package controller
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/pkg/raydemand"
-	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 func TestAHeadThatIsNotReadyIsReportedWithoutALikelyCause(t *testing.T) {
@@ -83,41 +81,5 @@ func TestAnEndWhileACycleRunsWaitsForItAndBothEnd(t *testing.T) {
 	}
 	if w.ray.closed != 1 {
 		t.Errorf("the line to Ray was closed %d times, want once", w.ray.closed)
-	}
-}
-
-// TestJobsAreReadOnceInAnInterval has a cycle each second, and readings each minute.
-func TestJobsAreReadOnceInAnInterval(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 4))
-	w.ray.jobs = jobs.Reading{Jobs: []jobs.Job{{Name: "train"}}}
-	if d := w.seconds(100); w.ray.jobLooks != 0 || d.Jobs != nil {
-		t.Errorf("%d readings unasked: %+v", w.ray.jobLooks, d.Jobs)
-	}
-	w.with(features{jobsEvery: time.Minute}, Config{})
-	held := func() *jobs.Held {
-		d, _ := w.c.Decision(key)
-		return d.Jobs
-	}
-	first := w.ray.jobLooks // of the cycles before there were jobs
-	for range 60 {
-		if w.seconds(1); w.ray.jobLooks > first {
-			break
-		}
-	}
-	if w.ray.jobLooks != first+1 || held() == nil || held().Only() != "train" {
-		t.Fatalf("after %d readings: %+v", w.ray.jobLooks, held())
-	}
-	w.seconds(59)
-	if w.ray.jobLooks != first+1 {
-		t.Errorf("%d readings in a minute", w.ray.jobLooks-first)
-	}
-	w.ray.jobsErr = errors.New("timeout")
-	w.seconds(1)
-	if w.ray.jobLooks != first+2 || held() == nil {
-		t.Errorf("after %d readings, of which the last failed: %+v", w.ray.jobLooks, held())
-	}
-	w.seconds(120)
-	if held() != nil {
-		t.Error("a reading of three minutes ago still counts")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
-	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 // fakeRay is a head. An accepted idle drain ends the node at the next reading, as a raylet does.
@@ -24,9 +23,6 @@ type fakeRay struct {
 	immortal     bool // accepted drains end nothing
 	drains       []raydemand.Drain
 	occupants    raydemand.Occupants
-	jobs         jobs.Reading
-	jobsErr      error
-	jobLooks     int
 	occupantsErr error
 	looks        int // how often Occupants was called
 	residents    []raydemand.Resident
@@ -78,11 +74,6 @@ func (r *fakeRay) Occupants(context.Context) (raydemand.Occupants, error) {
 
 func (r *fakeRay) Residents(context.Context) ([]raydemand.Resident, error) {
 	return r.residents, r.residentsErr
-}
-
-func (r *fakeRay) Jobs(context.Context) (jobs.Reading, error) {
-	r.jobLooks++
-	return r.jobs, r.jobsErr
 }
 
 func (r *fakeRay) Drain(_ context.Context, d raydemand.Drain) (raydemand.DrainReply, error) {

@@ -7,7 +7,6 @@ import (
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/addon/capacity"
 	"heliostat.dev/heliostat/internal/addon/consolidation"
-	"heliostat.dev/heliostat/internal/addon/costs"
 	"heliostat.dev/heliostat/internal/addon/departures"
 	"heliostat.dev/heliostat/internal/addon/giveback"
 	"heliostat.dev/heliostat/internal/addon/nodeguard"
@@ -18,7 +17,6 @@ import (
 // features are the settings of optional features.
 type features struct {
 	protectBusy bool
-	jobsEvery   time.Duration
 	// market is one that several worlds share; nil for none.
 	market *reclaim.Market
 }
@@ -35,7 +33,6 @@ func (f features) addons(kube *fakeKube, config *Config) []addon.Addon {
 		kube.desk.Addon(),
 		market.Addon(),
 		capacity.New(kube, cmp.Or(config.Form, Fleet) == Sidecar),
-		costs.Jobs(f.jobsEvery),
 	}
 }
 

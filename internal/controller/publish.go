@@ -29,7 +29,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o addon.Cycle, next
 		WarmNodes: o.WarmNodes,
 		Actions:   o.Actions, Recent: slices.Clone(r.recent),
 		SeenToPatched: o.SeenToPatched, GrowthWanted: o.GrowthWanted, Next: next,
-		NumGPUs: o.NumGPUs, OptIn: o.OptIn, Reverted: o.View.Reverted, Jobs: o.Jobs,
+		NumGPUs: o.NumGPUs, OptIn: o.OptIn, Reverted: o.View.Reverted,
 	}
 	if o.View.StateErr != nil {
 		d.RayErr = HeadSummary(o.View.StateErr, o.View.Cluster.Head)

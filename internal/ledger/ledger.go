@@ -46,8 +46,8 @@ func Causes() []Cause {
 	return []Cause{Used, Reserved, Warm, Idle, Starting, Leaving, Lost, Head, Unknown, Unobserved}
 }
 
-// Other is the name under which a ledger adds up what is beyond its limits: clusters, namespaces, groups, owners and
-// jobs. No object in Kubernetes can have it.
+// Other is the name under which a ledger adds up what is beyond its limits: clusters, namespaces, groups and owners.
+// No object in Kubernetes can have it.
 const Other = "(other)"
 
 // Account is what amounts are added up for, within a RayCluster.
@@ -55,8 +55,6 @@ type Account struct {
 	Group string
 	// Owner is what the time is charged to.
 	Owner string
-	// Job is the Ray job that used it; empty if jobs are not read, or of another cause than Used.
-	Job   string
 	Cause Cause
 	// Why is a code that says more about the cause; empty if there is nothing to say.
 	Why string
@@ -165,8 +163,6 @@ type line struct {
 	// counted only grows. taken is what other accounts had counted that are not kept apart any more: counters that
 	// include it would count it twice, once under each name.
 	counted, taken Amount
-	// grown is when counted last grew.
-	grown time.Time
 }
 
 // New returns an empty ledger.
@@ -234,7 +230,7 @@ func (l *Ledger) charge(c *cluster, until time.Time) {
 			to = Account{Group: r.Group, Owner: r.Owner, Cause: Unobserved}
 		}
 		line := c.line(to, l.limits.Accounts)
-		line.counted, line.grown = line.counted.Plus(a), until
+		line.counted = line.counted.Plus(a)
 	}
 }
 
@@ -245,36 +241,11 @@ func (c *cluster) line(of Account, most int) *line {
 			return &c.lines[i]
 		}
 	}
-	if of.Job != "" && of.Job != Other {
-		c.makeRoomForJob(most / 2)
-	}
 	if other := (Account{Group: Other, Owner: Other, Cause: of.Cause}); len(c.lines) >= most && of != other {
 		return c.line(other, most)
 	}
 	c.lines = append(c.lines, line{Account: of})
 	return &c.lines[len(c.lines)-1]
-}
-
-// makeRoomForJob adds up the job that has used nothing for the longest time in Other, if there are too many.
-func (c *cluster) makeRoomForJob(most int) {
-	oldest, jobs := -1, 0
-	for i := range c.lines {
-		l := &c.lines[i]
-		if l.Job == "" || l.Job == Other {
-			continue
-		}
-		if jobs++; oldest < 0 || l.grown.Before(c.lines[oldest].grown) {
-			oldest = i
-		}
-	}
-	if jobs < most {
-		return
-	}
-	gone := c.lines[oldest]
-	c.lines = slices.Delete(c.lines, oldest, oldest+1)
-	other := gone.Account
-	other.Job = Other
-	c.line(other, len(c.lines)+1).take(&gone)
 }
 
 // take adds what a line has spent that is not kept any more.
@@ -298,8 +269,8 @@ func (l *Ledger) End(key nodepool.ClusterKey, at time.Time) {
 	}
 }
 
-// takeOldest adds up the RayCluster that ended first in Other. Groups, owners and jobs of several namespaces may have
-// one name, so they become Other too.
+// takeOldest adds up the RayCluster that ended first in Other. Groups and owners of several namespaces may have one
+// name, so they become Other too.
 func (l *Ledger) takeOldest() {
 	gone := l.clusters[l.ended[0]]
 	delete(l.clusters, l.ended[0])
@@ -310,9 +281,6 @@ func (l *Ledger) takeOldest() {
 	}
 	for i := range gone.lines {
 		to := Account{Group: Other, Owner: Other, Cause: gone.lines[i].Cause, Why: gone.lines[i].Why}
-		if gone.lines[i].Job != "" {
-			to.Job = Other
-		}
 		l.clusters[key].line(to, l.limits.Accounts).take(&gone.lines[i])
 	}
 }

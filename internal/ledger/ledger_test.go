@@ -150,34 +150,10 @@ func TestAccountsBeyondTheLimitAreAddedUp(t *testing.T) {
 	}
 }
 
-func TestTheLatestJobsAreKeptApart(t *testing.T) {
-	l := begun(ledger.Limits{Accounts: 12})
-	counted := map[string]float64{}
-	for i := range 31 {
-		p := pod(ledger.Used)
-		p.Job = fmt.Sprintf("job-%02d", i%30) // the first one comes back
-		see(l, float64(i)*100, p)
-		for _, r := range l.Counters(llm) {
-			counted[r.Job] = max(counted[r.Job], r.PodSeconds)
-		}
-	}
-	see(l, 3100)
-	of := map[string]float64{}
-	for _, r := range l.Rows(after(3100)) {
-		of[r.Job] = r.PodSeconds
-	}
-	if len(of) != 7 || of["job-29"] != 100 || of["job-25"] != 100 || of["job-00"] != 100 || of[ledger.Other] != 2500 {
-		t.Errorf("it has %v", of)
-	}
-	if len(counted) != 31 || counted["job-00"] != 100 || counted["job-10"] != 100 || counted[ledger.Other] != 0 {
-		t.Errorf("the counters had %v: what is added up in %s counts twice", counted, ledger.Other)
-	}
-}
-
 // end lets a RayCluster use one pod for ten seconds, and ends it.
 func end(l *ledger.Ledger, key nodepool.ClusterKey, at float64) {
 	p := pod(ledger.Used)
-	p.Owner, p.Job, p.Why = "RayJob/"+key.Name, "train", "why"
+	p.Owner, p.Why = "RayJob/"+key.Name, "why"
 	l.Observe(ledger.Observation{At: after(at), Cluster: key, Pods: []ledger.Pod{p}})
 	l.End(key, after(at+10))
 	l.End(key, after(at+10))
@@ -198,7 +174,7 @@ func TestRayClustersThatEndedFirstAreAddedUp(t *testing.T) {
 	}
 	rows := l.Rows(after(1010))
 	all := ledger.Row{Cluster: nodepool.ClusterKey{Namespace: ledger.Other, Name: ledger.Other},
-		Account: ledger.Account{Group: ledger.Other, Owner: ledger.Other, Job: ledger.Other, Cause: ledger.Used, Why: "why"},
+		Account: ledger.Account{Group: ledger.Other, Owner: ledger.Other, Cause: ledger.Used, Why: "why"},
 		Amount:  ledger.Amount{PodSeconds: 890, GPUSeconds: 1780, Money: 8.9}}
 	if diff := cmp.Diff(all, rows[0], roughly); diff != "" || len(rows) != 12 || math.Abs(sum(rows).PodSeconds-1000) > 1e-6 {
 		t.Errorf("%d rows have %v pod-seconds (-want +got):\n%s", len(rows), sum(rows).PodSeconds, diff)

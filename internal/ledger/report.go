@@ -83,7 +83,7 @@ func Joined(rows []Row) []Row {
 }
 
 func (a Account) compare(b Account) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Job, b.Job),
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Owner, b.Owner),
 		cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Why, b.Why))
 }
 

@@ -141,8 +141,7 @@ func setEach[N int | int64 | float64](s *seriesWriter, name, label string, value
 
 // setCost sets the counters of one account, without those that it does not have.
 func (s *seriesWriter) setCost(spent ledger.Row, currency string) {
-	// Not job: Prometheus has a label of that name.
-	labels := []string{"group", spent.Group, "owner", spent.Owner, "ray_job", spent.Job, "cause", string(spent.Cause)}
+	labels := []string{"group", spent.Group, "owner", spent.Owner, "cause", string(spent.Cause)}
 	if spent.PodSeconds > 0 {
 		s.set("heliostat_pod_seconds_total", spent.PodSeconds, labels...)
 	}

@@ -46,33 +46,6 @@ func TestWhatLivesInAClusterIsSeenOnTheWire(t *testing.T) {
 	}
 }
 
-func TestTheJobsOfActorsAreSeenOnTheWire(t *testing.T) {
-	clock := newClock()
-	head, client := start(t, simray.Options{Clock: clock})
-	head.AddNode(simray.Node{Instance: "w1", Group: "cpu", Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(2)}})
-	end := head.Connect("default", "python train.py --id=train-7")
-	head.Connect("_ray_internal_dashboard", "")
-	head.Connect("default", "python -i")
-	head.Submit(simray.Task{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Actor: true})
-	head.Submit(simray.Task{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.Whole(100)}, Actor: true})
-	clock.move(time.Second)
-	read, err := client.Jobs(t.Context())
-	if err != nil || len(read.Jobs) != 2 || read.Jobs[0].Name != "train-7" || !read.Jobs[0].Submitted || read.Jobs[1].Name != "03000000" || read.Jobs[1].Submitted {
-		t.Fatalf("%v: jobs %+v", err, read.Jobs)
-	}
-	if len(read.Actors) != 1 || read.Actors[0].Job != "train-7" || read.Actors[0].Resources["CPU"] != 1 || read.Actors[0].Node == (raydemand.NodeID{}) {
-		t.Errorf("actors %+v, want the one that has a place", read.Actors)
-	}
-	end()
-	if read, err = client.Jobs(t.Context()); err != nil || len(read.Jobs) != 1 || len(read.Actors) != 1 || read.Actors[0].Job != "train-7" {
-		t.Errorf("%v: %+v after the driver has ended", err, read)
-	}
-	head.Close()
-	if _, err := client.Jobs(t.Context()); err == nil {
-		t.Error("the jobs of a cluster that is gone are known")
-	}
-}
-
 func TestWhatLivesInAClusterThatIsGoneIsUnknown(t *testing.T) {
 	head, client := start(t, simray.Options{})
 	head.Close()

@@ -6,7 +6,6 @@ import (
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/addon/capacity"
 	"heliostat.dev/heliostat/internal/addon/consolidation"
-	"heliostat.dev/heliostat/internal/addon/costs"
 	"heliostat.dev/heliostat/internal/addon/departures"
 	"heliostat.dev/heliostat/internal/addon/giveback"
 	"heliostat.dev/heliostat/internal/addon/nodeguard"
@@ -23,8 +22,6 @@ type features struct {
 	// consolidateAfter is how long a worker must be used a little before it is drained because others have room for
 	// its work.
 	consolidateAfter time.Duration
-	// jobsEvery is how often the loop reads for which jobs a Ray cluster works. 0 is never.
-	jobsEvery time.Duration
 	// reclaim says whether RayClusters of higher priority take GPUs from others, and how many.
 	reclaim reclaim.Settings
 }
@@ -52,6 +49,5 @@ func (o *options) addons(manager *kube.Manager, book *price.Book) []addon.Addon 
 		// The end of a RayCluster comes after all that shows whether it has work.
 		capacity.New(manager, o.loop.Form == controller.Sidecar),
 		// It changes nothing, so all others go first.
-		costs.Jobs(o.features.jobsEvery),
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -102,12 +101,6 @@ func Serve() *cobra.Command {
 	f.StringVar(&o.kube.KubernetesTokenFile, "gcs-kubernetes-token-file", "",
 		"ServiceAccount token file for heads with enableK8sTokenAuth, shared with every such head; grant it only "+
 			"ray:write on RayClusters (default: such heads are not called)")
-	f.DurationVar(&o.features.jobsEvery, "jobs-every", 0, "read for which Ray jobs the workers work, for autoscaler "+
-		"costs --by job; each reading takes two tables of the head, so a minute or more; 0s is never")
-	cli.Validate(f, "jobs-every", "0, or a duration from 10s to 24h", func() bool {
-		every := o.features.jobsEvery
-		return every == 0 || every >= 10*time.Second && every <= day
-	})
 	cli.Group(f, cli.RayFlags)
 
 	cli.Number(f, &o.apiQPS, "kube-api-qps", 0.1, 100_000, "average requests to the API server per second, up to "+

@@ -1,6 +1,5 @@
 // Package costs adds up what workers cost (costs.go, with package ledger). spending.go says for what the pods of one
-// decision are spent, with causes, owners and prices; costs.go reads the Ray jobs now and then, as a step of the loop.
-// It must not influence decisions.
+// decision are spent, with causes, owners and prices. It must not influence decisions.
 package costs
 
 import (
@@ -13,7 +12,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 	"heliostat.dev/heliostat/pkg/raydemand"
-	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 // Codes that say more about a cause, besides those of unused GPUs (planner.WhyUnused).
@@ -155,47 +153,13 @@ func (s *spender) divide(pods []ledger.Pod, whole ledger.Pod, node *planner.Node
 		part.Cause = ledger.Used
 		if node.OnlyReserves() {
 			part.Cause, part.Why = ledger.Reserved, PlacementGroup
-			pods = append(pods, part)
-		} else {
-			pods = s.divideByJob(pods, part, node, resource)
 		}
+		pods = append(pods, part)
 	}
 	if used == 1 {
 		return pods
 	}
 	return s.unused(pods, partOf(whole, 1-used), node)
-}
-
-// divideByJob appends what is used of a worker by Ray job: what actors of each job hold, and the rest for the only job
-// that there is, or for jobs.Unknown. Without a reading of jobs, it is one part without a job.
-func (s *spender) divideByJob(pods []ledger.Pod, used ledger.Pod, node *planner.Node, resource string) []ledger.Pod {
-	held, total := s.decision.Jobs, node.Total[resource].Float()
-	if held == nil {
-		return append(pods, used)
-	}
-	if used.Job = held.Only(); used.Job != "" || total <= 0 {
-		return append(pods, used)
-	}
-	of := func(h *jobs.Hold) float64 {
-		if resource == raydemand.GPU {
-			return h.GPUs / total
-		}
-		return h.CPU / total
-	}
-	holds, rest := held.ByPod[node.Pod], used.Part
-	for i := range holds {
-		if part := min(of(&holds[i]), rest); part > 0 { // a reading may be older than what is in use
-			mine := partOf(used, part/used.Part)
-			mine.Job = holds[i].Job
-			pods, rest = append(pods, mine), rest-part
-		}
-	}
-	if rest > 1e-9 {
-		mine := partOf(used, rest/used.Part)
-		mine.Job = jobs.Unknown
-		pods = append(pods, mine)
-	}
-	return pods
 }
 
 // partOf returns a part of a pod.

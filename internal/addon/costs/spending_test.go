@@ -16,7 +16,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 	"heliostat.dev/heliostat/pkg/raydemand"
-	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -177,46 +176,6 @@ func TestAPodOnANodeThatNobodyPricesIsUnpriced(t *testing.T) {
 	d := world(func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) { d.Kube.Groups[0].Price = nil })
 	if got := Of(nil, d, nil); len(got) != 1 || !got[0].Unpriced || got[0].Hourly != 0 || got[0].GPUs != 4 {
 		t.Errorf("%+v", got)
-	}
-}
-
-func TestWhatIsUsedIsDividedByTheJobsThatHoldIt(t *testing.T) {
-	type part struct {
-		Job  string
-		Part float64
-	}
-	hold := func(job string, gpus float64) jobs.Hold { return jobs.Hold{Job: job, GPUs: gpus} }
-	for name, c := range map[string]struct {
-		held *jobs.Held
-		free int64
-		want []part
-	}{
-		"jobs are not read": {nil, 1, []part{{"", 0.75}}},
-		"the only job has tasks too": {&jobs.Held{Jobs: []jobs.Job{{Name: "a"}}, ByPod: map[string][]jobs.Hold{"a": {hold("a", 1)}}}, 1,
-			[]part{{"a", 0.75}}},
-		"two jobs, and tasks": {&jobs.Held{Jobs: []jobs.Job{{Name: "a"}, {Name: "b"}}, ByPod: map[string][]jobs.Hold{"a": {hold("a", 1), hold("b", 1)}}}, 1,
-			[]part{{"a", 0.25}, {"b", 0.25}, {jobs.Unknown, 0.25}}},
-		"a reading that is older": {&jobs.Held{Jobs: []jobs.Job{{Name: "a"}, {Name: "b"}}, ByPod: map[string][]jobs.Hold{"a": {hold("a", 1), hold("b", 3)}}}, 2,
-			[]part{{"a", 0.25}, {"b", 0.25}}},
-		"a detached actor of a job that is over": {&jobs.Held{Jobs: []jobs.Job{{Name: "b"}}, ByPod: map[string][]jobs.Hold{"a": {hold("a", 2)}}}, 1,
-			[]part{{"a", 0.5}, {jobs.Unknown, 0.25}}},
-		"no job at all": {&jobs.Held{}, 1, []part{{jobs.Unknown, 0.75}}},
-	} {
-		d := world(func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) { n.Available = bundle(c.free, 4) })
-		d.Jobs = c.held
-		var got []part
-		var gpus, hourly, parts float64
-		for _, p := range Of(nil, d, nil) {
-			gpus, hourly, parts = gpus+p.GPUs, hourly+p.Hourly, parts+p.Part
-			if p.Cause == ledger.Used {
-				got = append(got, part{p.Job, p.Part})
-			} else if p.Job != "" {
-				t.Errorf("%s: %+v has a job", name, p)
-			}
-		}
-		if diff := cmp.Diff(c.want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" || math.Abs(parts-1) > 1e-9 || math.Abs(gpus-4) > 1e-9 || math.Abs(hourly-8) > 1e-9 {
-			t.Errorf("%s: %v of the pod, %v GPUs, %v an hour (-want +got):\n%s", name, parts, gpus, hourly, diff)
-		}
 	}
 }
 

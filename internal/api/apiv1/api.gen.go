@@ -18,7 +18,6 @@ const (
 	CostsByCause   CostsBy = "cause"
 	CostsByCluster CostsBy = "cluster"
 	CostsByGroup   CostsBy = "group"
-	CostsByJob     CostsBy = "job"
 	CostsByOwner   CostsBy = "owner"
 )
 
@@ -30,8 +29,6 @@ func (e CostsBy) Valid() bool {
 	case CostsByCluster:
 		return true
 	case CostsByGroup:
-		return true
-	case CostsByJob:
 		return true
 	case CostsByOwner:
 		return true
@@ -294,10 +291,6 @@ type CostItem struct {
 	GpuSeconds float64 `json:"gpuSeconds"`
 	Group      string  `json:"group"`
 
-	// Job The Ray job that used it: its submission id, otherwise its id in hex, or `(unknown)`. Empty without
-	// `--jobs-every`, and for what no work used.
-	Job string `json:"job"`
-
 	// Namespace `(other)` for deleted RayClusters of several namespaces that are no longer kept apart. You see them if you may
 	// list RayClusters in all namespaces.
 	Namespace string `json:"namespace"`
@@ -327,7 +320,7 @@ type Costs struct {
 	// Idle RayClusters in which something is idle now, the most expensive first.
 	Idle []CostIdle `json:"idle"`
 
-	// Items Sorted by namespace, cluster, group, owner, job, cause and why.
+	// Items Sorted by namespace, cluster, group, owner, cause and why.
 	Items []CostItem `json:"items"`
 
 	// Since Since when costs count: when this Heliostat made its first decision. With shards, it is the latest of their
@@ -881,8 +874,8 @@ type UnknownRequest = Problem
 
 // ListCostsParams defines parameters for ListCosts.
 type ListCostsParams struct {
-	// By What is added up: RayClusters, their groups, owners in each namespace, Ray jobs of each RayCluster, or
-	// everything. Each answer is divided by cause.
+	// By What is added up: RayClusters, their groups, owners in each namespace, or everything. Each answer is divided
+	// by cause.
 	By CostsBy `form:"by,omitempty" json:"by,omitempty"`
 
 	// Namespace Only RayClusters in this namespace.

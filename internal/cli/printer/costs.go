@@ -54,8 +54,6 @@ func writeBySubject(p *Page, c apiv1.Costs) {
 		columns = append(columns, "@GROUP")
 	case apiv1.CostsByOwner:
 		columns = []string{"@NAMESPACE", "@OWNER"}
-	case apiv1.CostsByJob:
-		columns = append(columns, "@JOB")
 	}
 	columns = append(columns, "#GPU-HOURS", "#COST "+c.Currency)
 	for _, cause := range shown {
@@ -73,8 +71,6 @@ func writeBySubject(p *Page, c apiv1.Costs) {
 			names = append(names, item.Group)
 		case apiv1.CostsByOwner:
 			names = []string{item.Namespace, item.Owner}
-		case apiv1.CostsByJob:
-			names = append(names, orNone(item.Job))
 		}
 		if n := len(rows); n == 0 || !slices.Equal(rows[n-1].names, names) {
 			rows = append(rows, row{names: names})
@@ -187,10 +183,10 @@ func writeIdleCauses(p *Page, c apiv1.Costs) {
 // WriteCostsCSV writes the items, with a header line, for spreadsheets.
 func WriteCostsCSV(out io.Writer, c apiv1.Costs) error {
 	w := csv.NewWriter(out)
-	rows := [][]string{{"namespace", "cluster", "group", "owner", "job", "cause", "why", "pod_seconds", "gpu_seconds",
+	rows := [][]string{{"namespace", "cluster", "group", "owner", "cause", "why", "pod_seconds", "gpu_seconds",
 		"cost", "currency", "unpriced_pod_seconds"}}
 	for _, item := range c.Items {
-		rows = append(rows, []string{item.Namespace, item.Cluster, item.Group, item.Owner, item.Job, item.Cause,
+		rows = append(rows, []string{item.Namespace, item.Cluster, item.Group, item.Owner, item.Cause,
 			item.Why, number(item.PodSeconds), number(item.GpuSeconds), number(item.Cost), c.Currency,
 			number(item.UnpricedPodSeconds)})
 	}

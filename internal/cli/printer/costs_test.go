@@ -19,8 +19,6 @@ func someCosts(by apiv1.CostsBy) apiv1.Costs {
 			i.Owner = ""
 		case apiv1.CostsByGroup:
 			i.Owner, i.Group = "", "gpu"
-		case apiv1.CostsByJob:
-			i.Owner, i.Job = "", map[string]string{"used": "train-7"}[cause]
 		case apiv1.CostsByOwner:
 			i.Cluster = ""
 		case apiv1.CostsByCause:
@@ -52,18 +50,6 @@ ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
 RAYCLUSTER  GROUP  GPU-HOURS  COST USD   USED  IDLE
 ml/llm      gpu          4.0     12.50  10.00  2.50
 ml/etl      gpu          2.0      1.00   1.00  0.00
-
-6.0 GPU-hours, 13.50 USD in 24h, since 2026-03-01T12:00:00Z.
-2.50 USD of it was idle: minimum 2.50 (2.0 GPU-hours).
-
-ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
-  kubectl edit
-`,
-		apiv1.CostsByJob: `
-RAYCLUSTER  JOB      GPU-HOURS  COST USD   USED  IDLE
-ml/llm      train-7        2.0     10.00  10.00  0.00
-ml/llm      -              2.0      2.50   0.00  2.50
-ml/etl      train-7        2.0      1.00   1.00  0.00
 
 6.0 GPU-hours, 13.50 USD in 24h, since 2026-03-01T12:00:00Z.
 2.50 USD of it was idle: minimum 2.50 (2.0 GPU-hours).
@@ -132,8 +118,8 @@ func TestCostsAsCSV(t *testing.T) {
 	c.Items = c.Items[1:2]
 	c.Items[0].Owner = `request/ann, "the boss"`
 	err := WriteCostsCSV(&out, c)
-	want := `namespace,cluster,group,owner,job,cause,why,pod_seconds,gpu_seconds,cost,currency,unpriced_pod_seconds
-ml,,,"request/ann, ""the boss""",,idle,minimum,3600,7200,2.5,USD,0
+	want := `namespace,cluster,group,owner,cause,why,pod_seconds,gpu_seconds,cost,currency,unpriced_pod_seconds
+ml,,,"request/ann, ""the boss""",idle,minimum,3600,7200,2.5,USD,0
 `
 	if diff := cmp.Diff(want, out.String()); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

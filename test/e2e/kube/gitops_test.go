@@ -20,7 +20,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/raydemand"
-	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -224,8 +223,6 @@ func (r *busyRay) Residents(context.Context) ([]raydemand.Resident, error) { ret
 func (r *busyRay) Occupants(context.Context) (raydemand.Occupants, error) {
 	return raydemand.Occupants{}, nil
 }
-
-func (r *busyRay) Jobs(context.Context) (jobs.Reading, error) { return jobs.Reading{}, nil }
 
 func (r *busyRay) ReportClusterConfig(context.Context, raydemand.ClusterConfig) error { return nil }
 func (r *busyRay) Close() error                                                       { return nil }

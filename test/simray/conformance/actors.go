@@ -14,7 +14,7 @@ import (
 // workerIDBytes is how long the id of a worker process is: kUniqueIDSize in id.h of Ray.
 const workerIDBytes = 28
 
-// actorsListed tests what costs by job and consolidation read. A head lists actors that have ended after all others, so
+// actorsListed tests what consolidation reads. A head lists actors that have ended after all others, so
 // that a table with a limit lacks none that lives.
 func actorsListed(t *testing.T, h head) {
 	work := Work{Tasks: []Task{{Resources: res{"CPU": 0, "pin": 0.01}, Count: 1, Actor: true}}}
@@ -57,11 +57,6 @@ func actorsListed(t *testing.T, h head) {
 		}
 		return ""
 	})
-	read, err := h.ours.Jobs(t.Context())
-	if err != nil || len(read.Jobs) != 1 || read.Truncated || len(read.Actors) != 1 || read.Actors[0].Node != node.ID ||
-		read.Actors[0].Job != read.Jobs[0].Name {
-		t.Errorf("jobs and what their actors hold: %+v, %v", read, err)
-	}
 	stop()
 	h.node(t, cpuWorker.Instance, raydemand.Idle)
 }
