@@ -26,15 +26,13 @@ func TestADemandAGroupAndAPodAreExplained(t *testing.T) {
     maximum of 2 (has 1, launching 1); group cpu: too small: needs 1 GPU, has 0
   group cpu: too_small: needs 1 GPU, has 0
   group gpu: launch: launching 1 pod, which serves 1
-  pods of group gpu: room: 0 of 1 joined pods have room for one now
 `},
 		"a request as a snapshot has it": {[]string{"--demand", `{"resources": {"GPU": 1}, "count": 2, "labelSelectors": [{"zone": "a"}]}`},
-			`demand {GPU 1} where zone=a: impossible: no task in the snapshot is waiting for it; if 2 were: 2
-    asked, 2 are impossible: no group has all of {GPU 1} where zone=a: group gpu: label zone is b,
-    must be a; group cpu: too small: needs 1 GPU, has 0; label zone is missing, must be a
+			`demand {GPU 1} where zone=a: impossible: no task in the snapshot is waiting for it; with 2: 2 asked,
+    2 are impossible: no group has all of {GPU 1} where zone=a: group gpu: label zone is b, must be
+    a; group cpu: too small: needs 1 GPU, has 0; label zone is missing, must be a
   group cpu: too_small: needs 1 GPU, has 0; label zone is missing, must be a
   group gpu: labels: label zone is b, must be a
-  pods of group gpu: room: 0 of 1 joined pods have room for one now
 `},
 		"a group": {[]string{"--group", "cpu"}, `group cpu: too_small: {GPU 1}: too small: needs 1 GPU, has 0
   size: too_small: 0 pods (min 0, no max), each {CPU 4}

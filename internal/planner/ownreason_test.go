@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestEachRequestOverRESTHasItsOwnReason(t *testing.T) {
@@ -46,23 +45,6 @@ func TestUnservedBundlesNameTheirRequests(t *testing.T) {
 	want := map[string]string{"{GPU 1}": "requests slow of cid, wide", "{TPU 1}": "the plain request and request slow of cid", "{FPGA 1}": "", "{NPU 1}": ""}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("asked by (-want +got):\n%s", diff)
-	}
-}
-
-func TestAMisspelledResourceGetsASuggestion(t *testing.T) {
-	for name, want := range map[string]string{
-		"GPUS":    "needs 1 GPUS; no group has any; did you mean GPU?",
-		"gpu":     "needs 1 gpu; no group has any; did you mean GPU? Resource names are case-sensitive",
-		"TPU":     "needs 1 TPU; no group has any",
-		"licence": "needs 1 licence; no group has any; did you mean license?", // which the head has
-	} {
-		s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
-			"head": {"pod": "h", "state": "RUNNING", "total": {"license": 2}, "available": {"license": 2}}}`)
-		demand := raydemand.Request{Bundle: raydemand.Bundle{name: raydemand.One}, Count: 1}
-		s.Requests = []raydemand.Request{demand}
-		if got := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
 	}
 }
 

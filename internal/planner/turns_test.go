@@ -493,7 +493,7 @@ func TestWhatIsAssumedHasItsTurn(t *testing.T) {
 	} {
 		for turn := range 8 {
 			s.Turn = fmt.Sprintf("%x000000000000000", 2*turn)
-			if e, err := Explain(s, little, q); err != nil || !strings.Contains(e.Message, "if one were: 1 asked, 1 ") {
+			if e, err := Explain(s, little, q); err != nil || !strings.Contains(e.Message, ": 1 asked, 1 ") {
 				t.Errorf("%s, turn %s: %+v (%v)", name, s.Turn, e.Reason, err)
 			}
 		}

@@ -3,8 +3,6 @@ package place
 import (
 	"cmp"
 	"slices"
-
-	"heliostat.dev/heliostat/internal/planner/model"
 )
 
 // Assignment decides which worker serves which REST request. If everything that is planned for fits together on workers
@@ -126,7 +124,8 @@ func (p *Search) assignments(given []int64) map[string][]Placement {
 // keepUntilReplaced keeps idle workers that serve REST requests now if the plan counts on other workers that have not
 // joined Ray. Growth elsewhere can make another packing better; until it is complete, no request loses its workers.
 func (p *Search) keepUntilReplaced(out *Outcome) {
-	if !p.mayLoseIdle(out) {
+	mayStop := func(n int) bool { return out.Stays[n] == 0 }
+	if len(p.RestRequests) == 0 || !slices.ContainsFunc(p.overdueNodes, mayStop) {
 		return
 	}
 	l, left := p.assign(p.totals)
@@ -140,22 +139,6 @@ func (p *Search) keepUntilReplaced(out *Outcome) {
 			}
 		}
 	}
-}
-
-// mayLoseIdle reports whether there are REST requests while some worker that the plan does not use has been idle for
-// too long.
-func (p *Search) mayLoseIdle(out *Outcome) bool {
-	if len(p.RestRequests) == 0 {
-		return false
-	}
-	overdue := p.Overdue()
-	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.GroupIndex >= 0 && n.Stop == "" && overdue[n.GroupIndex] && n.State == model.Idle &&
-			out.Stays[i] == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // sharesComing reports whether the plan places some of the requests on pods that have not joined Ray.

@@ -230,16 +230,6 @@ func (c *Catalog) worth(resource int, amount raydemand.Amount) float64 {
 	return amount.Float()
 }
 
-// accelerators returns the total amount of all accelerators of a node.
-func (c *Catalog) accelerators(v Vector) (all raydemand.Amount) {
-	for i, amount := range c.Named(v) {
-		if raydemand.IsUnitInstance(c.Names[i]) {
-			all += amount
-		}
-	}
-	return all
-}
-
 // Suits reports whether a new node of this shape could serve one bundle.
 func (it *Item) Suits(s *Shape) bool {
 	return it.Rank[s.Labels] != NoMatch && s.Total.Times(it.Need, 1) == 1

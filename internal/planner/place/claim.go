@@ -296,27 +296,19 @@ func (a *admitting) before() (*Ledger, Outcome) {
 // whole plans for as many whole requests as can be served, starting at one, and returns their number.
 func (a *admitting) whole(from int) int {
 	rest := a.RestRequests[from:]
-	n, growing := 0, true
-	for step := 1; step > 0 && n < len(rest); {
-		more := min(step, len(rest)-n)
-		for i := range more {
-			rest[n+i].all()
-		}
-		if a.fits() {
-			n += more
-		} else {
-			for i := range more {
-				rest[n+i].None()
+	plan := func(n int64) {
+		for i := range rest {
+			if rest[i].None(); int64(i) < n {
+				rest[i].all()
 			}
-			growing = false
-		}
-		if growing {
-			step *= 2
-		} else {
-			step /= 2
 		}
 	}
-	return n
+	n := mostThat(int64(len(rest)), func(n int64) bool {
+		plan(n)
+		return a.fits()
+	})
+	plan(n)
+	return int(n)
 }
 
 // part plans for the part that can be served of a request that cannot be served whole. It returns false if the trials
@@ -339,7 +331,7 @@ func (a *admitting) part(s *RestRequest) bool {
 			continue
 		}
 		least, most := int64(0), it.Request.Count
-		for least < most && a.tries > rest {
+		for least < most && a.tries > rest { // also few tries come close
 			s.Admitted[i] = least + (most-least+1)/2
 			if a.fits() {
 				least = s.Admitted[i]

@@ -142,12 +142,8 @@ func (p *Search) fillExisting(l *Ledger, b *Batch) {
 }
 
 // useExisting places item by item, largest first, on the first nodes that fit (first-fit decreasing). It tries
-// selectors in order. Work without accelerators uses accelerator nodes last. But before a request prevents a node from
-// being stopped, it uses a node that has work anyway. This is for requests only: demand after a gang may need the
-// accelerators.
+// selectors in order. Work without accelerators uses accelerator nodes last.
 func (l *Ledger) useExisting(b *Batch) {
-	ride := b.purpose == "" &&
-		slices.ContainsFunc(l.classes, func(class NodeClass) bool { return class.phase == Overdue })
 	for k := range b.items {
 		i := b.at(k)
 		it := b.items[i]
@@ -156,22 +152,11 @@ func (l *Ledger) useExisting(b *Batch) {
 				l.useClasses(b, i, choice, func(*NodeClass) bool { return true })
 				continue
 			}
-			if ride {
-				l.useClasses(b, i, choice, func(class *NodeClass) bool {
-					return !class.Shape.Accelerated && class.stays()
-				})
-				l.useClasses(b, i, choice, func(class *NodeClass) bool {
-					return class.Shape.Accelerated && (class.phase == running || class.touched)
-				})
-			}
 			l.useClasses(b, i, choice, func(class *NodeClass) bool { return !class.Shape.Accelerated })
 			l.useClasses(b, i, choice, func(class *NodeClass) bool { return class.Shape.Accelerated })
 		}
 	}
 }
-
-// stays reports whether a node stays even if nothing is placed on it now.
-func (l *NodeClass) stays() bool { return l.phase < Overdue || l.touched }
 
 func (l *Ledger) useClasses(b *Batch, i, choice int, wanted func(*NodeClass) bool) {
 	it := b.items[i]

@@ -194,7 +194,9 @@ func (r *Fleet) addNodes(s *model.Snapshot, byName map[string]int) {
 		case model.Leaving:
 			r.Groups[g].leave(n)
 		default:
-			r.Groups[g].count(n)
+			if r.Groups[g].Live++; n.State != model.Pending {
+				r.Groups[g].Joined++
+			}
 			r.Nodes = append(r.Nodes, r.newNode(n, g, r.Groups[g].others == nil || first[n.Pod]))
 		}
 	}
@@ -204,13 +206,6 @@ func (r *Fleet) addNodes(s *model.Snapshot, byName map[string]int) {
 	slices.SortFunc(r.Findings, func(a, b raydemand.Finding) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field))
 	})
-}
-
-func (g *Group) count(n *model.Node) {
-	g.Live++
-	if n.State != model.Pending {
-		g.Joined++
-	}
 }
 
 func (g *Group) leave(n *model.Node) {
@@ -290,7 +285,10 @@ func (r *Fleet) free(n *model.Node, total Vector) Vector {
 	v := r.vectorOf(n.Available)
 	for i := range r.Named(v) {
 		if v[i] > total[i] {
-			r.overstated(n, r.Names[i], v[i], total[i])
+			free, all := model.Pair(r.Names[i], v[i], total[i])
+			r.found(model.FindingOverstated, "node "+n.Pod, "available."+r.Names[i], free, fmt.Sprintf(
+				"the node has only %[1]s in total, so %[1]s counts as free; Ray's own autoscaler stops planning in "+
+					"this state", all), "no action needed")
 			v[i] = total[i]
 		}
 	}
@@ -308,14 +306,6 @@ func (r *Fleet) unreported(n *model.Node, total Vector) Vector {
 		return make(Vector, r.width)
 	}
 	return total
-}
-
-func (r *Fleet) overstated(n *model.Node, name string, available, total raydemand.Amount) {
-	free, all := model.Pair(name, available, total)
-	r.found(model.FindingOverstated, "node "+n.Pod, "available."+name, free, fmt.Sprintf(
-		"the node has only %[1]s in total, so %[1]s counts as free; Ray's own autoscaler stops planning in this state",
-		all),
-		"no action needed")
 }
 
 // found adds a warning.
@@ -426,11 +416,8 @@ func (s Preference) compare(other Preference) int {
 }
 
 func (g *Group) Preference() Preference {
-	s := Preference{!g.Trying() && !g.Waiting(), 1, g.Priority}
-	if g.RecoverableScore != nil {
-		s.Recoverable = math.Floor(2**g.RecoverableScore) / 2
-	}
-	return s
+	recoverable := math.Floor(2*model.AmountOr(g.RecoverableScore, 1)) / 2
+	return Preference{!g.Trying() && !g.Waiting(), recoverable, g.Priority}
 }
 
 // Carries reports whether the group's pods have the topology label of a gang, if the gang has one.

@@ -3,6 +3,7 @@ package place
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -180,19 +181,16 @@ func (g *Gang) identicalTo(other *Gang) bool {
 	return g.Key == other.Key && !g.Held && !other.Held && g.TopologyLabel == ""
 }
 
-// cutIdentical splits off the gangs at the front that can be placed together.
-func cutIdentical(gangs []*Gang) (front, rest []*Gang) {
-	n := 1
-	for n < len(gangs) && gangs[0].identicalTo(gangs[n]) {
-		n++
+// kindsOf splits gangs into those that can be placed together.
+func kindsOf(gangs []*Gang) iter.Seq[[]*Gang] {
+	return func(yield func([]*Gang) bool) {
+		for n := 0; len(gangs) > 0; gangs = gangs[n:] {
+			for n = 1; n < len(gangs) && gangs[0].identicalTo(gangs[n]); {
+				n++
+			}
+			if !yield(gangs[:n]) {
+				return
+			}
+		}
 	}
-	return gangs[:n], gangs[n:]
-}
-
-// countDistinct counts the groups of gangs that are placed one after the other.
-func countDistinct(gangs []*Gang) (n int) {
-	for ; len(gangs) > 0; n++ {
-		_, gangs = cutIdentical(gangs)
-	}
-	return n
 }

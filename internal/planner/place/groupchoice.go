@@ -74,13 +74,7 @@ func (p *Search) fairPrices(l *Ledger, b *Batch) []float64 {
 			if b.left[at] == 0 || l.room[i] < g.Hosts && !l.holdsBack(i) || it.Rank[g.Shape.Labels] == NoMatch {
 				continue
 			}
-			n := g.Shape.Total.Times(it.Need, most)
-			if g.others == nil {
-				n *= g.Hosts
-			} else if it.Rank[g.others.Labels] != NoMatch {
-				n += g.others.Total.Times(it.Need, most) * (g.Hosts - 1)
-			}
-			if n > 0 {
+			if n := g.Shape.Total.Times(it.Need, most) * g.Hosts; n > 0 {
 				if each := p.Costs.PerReplica[i] / float64(n); fair[at] == 0 || each < fair[at] {
 					fair[at] = each
 				}
@@ -308,7 +302,11 @@ func (p *Search) score(b *Batch, s *Shape, free Vector, hosts int64, uses []port
 		sc.rank = first.Alternatives - first.Rank[s.Labels]
 	}
 	p.scoreUse(&sc, b, s.Total, hosts, used, named)
-	p.scoreGroup(&sc, s.group)
+	sc.preference, sc.cloud = Preference{Known: true, Recoverable: 1}, 1
+	if s.group >= 0 {
+		g := &p.Groups[s.group]
+		sc.preference, sc.cloud = g.Preference(), model.AmountOr(g.CloudAvailability, 1)
+	}
 	return sc
 }
 
@@ -336,18 +334,6 @@ func (p *Search) scoreUse(sc *score, b *Batch, total Vector, hosts int64, used [
 	}
 	if terms > 0 {
 		sc.least, sc.mean = least, sum/float64(terms)
-	}
-}
-
-func (p *Search) scoreGroup(sc *score, group int) {
-	sc.preference, sc.cloud = Preference{Known: true, Recoverable: 1}, 1
-	if group < 0 {
-		return
-	}
-	g := &p.Groups[group]
-	sc.preference = g.Preference()
-	if g.CloudAvailability != nil {
-		sc.cloud = *g.CloudAvailability
 	}
 }
 

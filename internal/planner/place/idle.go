@@ -3,19 +3,9 @@ package place
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 )
-
-// withoutIdle returns the fleet without its idle units. stays says what keeps each node, given
-// counts the pods that it launches, by group.
-func (r *Fleet) withoutIdle(stays []Stay, given []int64) *Fleet {
-	left := *r
-	left.Groups, left.Nodes = slices.Clone(r.Groups), slices.Clone(r.Nodes)
-	left.stopIdle(stays, given)
-	return &left
-}
 
 // stopIdle stops units that Ray reports idle for strictly longer than their group's timeout, that nothing keeps, and
 // that the minimum does not need. If a host of a replica is already leaving, the replica does not count toward

@@ -62,33 +62,39 @@ func (p *Search) placeIdentical(l *Ledger, gangs []*Gang) (*Ledger, int) {
 		trial, n := p.placeMost(l, rest, o)
 		if n > 0 {
 			p.release(l)
-			l, served = trial, served+n
+			l, served = trial, served+int(n)
 		}
 	}
 	return l, served
 }
 
-// placeMost finds how many of the gangs an option serves: all, or fewer by bisection.
-func (p *Search) placeMost(l *Ledger, gangs []*Gang, o int) (*Ledger, int) {
-	best, served := p.placeOption(l, gangs, o)
-	if served {
-		return best, len(gangs)
-	}
-	least, most := 0, len(gangs)
-	for most-least > 1 {
-		n := (least + most) / 2
-		if least == 0 {
-			n = 1 // most often there is no room for any
+// placeMost finds how many of the gangs an option serves.
+func (p *Search) placeMost(l *Ledger, gangs []*Gang, o int) (best *Ledger, served int64) {
+	served = mostThat(int64(len(gangs)), func(n int64) bool {
+		trial, ok := p.placeOption(l, gangs[:n], o)
+		if ok {
+			p.release(best)
+			best = trial
 		}
-		trial, served := p.placeOption(l, gangs[:n], o)
-		if !served {
-			most = n
-			continue
-		}
-		p.release(best)
-		best, least = trial, n
+		return ok
+	})
+	return best, served
+}
+
+// mostThat returns the largest number up to limit that fits, if all smaller ones fit too: nearly always all or none.
+func mostThat(limit int64, fits func(n int64) bool) int64 {
+	if limit == 0 || fits(limit) {
+		return limit
 	}
-	return best, least
+	least := int64(0)
+	for high := limit; high-least > 1; {
+		if n := min((least+high)/2, 2*least+1); fits(n) {
+			least = n
+		} else {
+			high = n
+		}
+	}
+	return least
 }
 
 // domains lists where a gang can be placed, by the values of its topology label: only those that hold some of it, if
@@ -170,22 +176,16 @@ func (p *Search) roomy(l *Ledger, all []Domain, o []*Item) []Domain {
 
 // compareLaunches orders the launches of two domains for one option: without accelerators if the option needs none,
 // then by cost.
-func (p *Search) compareLaunches(o []*Item, a, b []int64) int {
-	x, y := p.Costs.launchCost(a), p.Costs.launchCost(b)
-	needs := slices.ContainsFunc(o, func(it *Item) bool { return it.accelerator })
-	if needs {
-		return x.compare(&y)
-	}
-	return cmp.Or(cmp.Compare(p.acceleratedPods(a), p.acceleratedPods(b)), x.compare(&y))
-}
-
-func (p *Search) acceleratedPods(launched []int64) (pods int64) {
-	for i, n := range launched {
-		if p.Groups[i].Shape.Accelerated {
-			pods += n
+func (p *Search) compareLaunches(o []*Item, a, b []int64) (order int) {
+	if !slices.ContainsFunc(o, func(it *Item) bool { return it.accelerator }) {
+		for i := range p.Groups {
+			if p.Groups[i].Shape.Accelerated {
+				order += int(a[i] - b[i])
+			}
 		}
 	}
-	return pods
+	x, y := p.Costs.launchCost(a), p.Costs.launchCost(b)
+	return cmp.Or(order, x.compare(&y))
 }
 
 // Topology groups label sets by their value of one label (docs/reference/facts.md#topology-of-a-placement-group).
@@ -245,35 +245,13 @@ func (t *Topology) Domains(wanted func(value int) bool) (all []Domain) {
 	return all
 }
 
-// differentNodes counts the nodes within a domain that can hold a bundle of an option, including possible launches.
-func (p *Search) differentNodes(l *Ledger, o []*Item, within Domain) (n int64) {
-	for k := range l.classes {
-		class := &l.classes[k]
-		if within.Admits(class.Shape.Labels) &&
-			slices.ContainsFunc(o, func(it *Item) bool { return class.free.Times(it.Need, 1) == 1 }) {
-			n += class.count
-		}
-	}
-	var fresh int64
-	for i := range p.Groups {
-		if s := p.Groups[i].Shape; within.Admits(s.Labels) && SuitsAny(o, s) {
-			fresh = min(fresh+l.room[i], MaxCount)
-		}
-	}
-	return n + min(fresh, l.spare)
-}
-
-// hasPlaces reports whether an option could be placed if nothing else were: each bundle has a place, all bundles
-// together fit in the total, and there are enough nodes for bundles that cannot share one. Possible launches count.
-func (p *Search) hasPlaces(l *Ledger, g *Gang, o []*Item) bool {
-	return !slices.ContainsFunc(o, func(it *Item) bool { return !p.hasPlace(l, it) }) && p.hasRoom(l, g, o, Domain{})
-}
-
-// hasRoom reports whether a domain has as much in total as an option asks for, and enough nodes for bundles that cannot
-// share one.
-func (p *Search) hasRoom(l *Ledger, g *Gang, o []*Item, within Domain) bool {
-	return len(p.roomy(l, []Domain{within}, o)) > 0 &&
-		(g.Strategy != raydemand.StrictSpread || p.differentNodes(l, o, within) >= BundlesOf(o))
+// hasPlaces reports whether an option of a gang could be placed if nothing else were, as far as single bundles and
+// totals show: each bundle has a place, and all together fit in the total. Possible launches count.
+func (p *Search) hasPlaces(l *Ledger, g *Gang) bool {
+	lacks := func(it *Item) bool { return !p.hasPlace(l, it) }
+	return slices.ContainsFunc(g.Options, func(o []*Item) bool {
+		return !slices.ContainsFunc(o, lacks) && len(p.roomy(l, []Domain{{}}, o)) > 0
+	})
 }
 
 // hasPlace reports whether one bundle fits on existing nodes, or on pods that some group may still launch.
@@ -294,18 +272,15 @@ func (p *Search) hasPlace(l *Ledger, it *Item) bool {
 // A gang with a bundle that has no place at all, regardless of other demand, is not planned for. It is reported as
 // unserved, and launches for other demand do not depend on it.
 
-// gangsWithPlaces lists the gangs that some option could place if nothing else were placed, as far as single bundles
-// and totals show.
+// gangsWithPlaces lists the gangs that could be placed if nothing else were.
 func (p *Search) gangsWithPlaces() (all []*Gang) {
 	if len(p.Gangs) == 0 {
 		return nil
 	}
 	l := p.open(p.Base, make([]int64, len(p.Groups)))
 	p.untouched = l
-	for gangs := p.Gangs; len(gangs) > 0; {
-		var front []*Gang
-		front, gangs = cutIdentical(gangs)
-		if slices.ContainsFunc(front[0].Options, func(o []*Item) bool { return p.hasPlaces(l, front[0], o) }) {
+	for front := range kindsOf(p.Gangs) {
+		if p.hasPlaces(l, front[0]) {
 			all = append(all, front...)
 			continue
 		}
@@ -316,9 +291,9 @@ func (p *Search) gangsWithPlaces() (all []*Gang) {
 	return all
 }
 
-// TooSmall reports whether an option of a gang does not fit in a domain, even if nothing else is placed.
-func (p *Search) TooSmall(g *Gang, option int, within Domain) bool {
-	return !p.hasRoom(p.untouched, g, g.Options[option], within)
+// TooSmall reports whether a domain has less in total than an option asks for, even if nothing else is placed.
+func (p *Search) TooSmall(o []*Item, within Domain) bool {
+	return len(p.roomy(p.untouched, []Domain{within}, o)) == 0
 }
 
 // OpenDomains lists where a gang may be placed, before anything is placed.

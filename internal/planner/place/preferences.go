@@ -59,7 +59,6 @@ func (p *Search) bestRound(given []int64, how Strategy) Outcome {
 	}
 	for _, o := range tried {
 		other := p.roundIn(given, o)
-		other.reordered = true
 		if o.requestsFirst && other.fallbacks() > best.fallbacks() {
 			continue // requests use what an unserved gang needs
 		}

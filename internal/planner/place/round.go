@@ -130,9 +130,7 @@ func (p *Search) placeInOrder(from *Ledger, gangs []*Gang) (*Ledger, []*Gang) {
 	l := p.trial(from)
 	var left []*Gang
 	failed := map[string]bool{}
-	for len(gangs) > 0 {
-		var front []*Gang
-		front, gangs = cutIdentical(gangs)
+	for front := range kindsOf(gangs) {
 		served, key := 0, front[0].Key
 		if !failed[key] {
 			l, served = p.placeIdentical(l, front)
@@ -187,12 +185,10 @@ type Outcome struct {
 	// unserved bundles of each item of those claims: all, unless the caps allow a part to be launched
 	claimed [][]int64
 	// Stays says what keeps each node. kept counts those that would otherwise stop as idle.
-	Stays []Stay
-	kept  int
-	// reordered: another order than the first was better.
-	reordered bool
-	Runs      []Run
-	classes   int // node classes on the ledger at the end, including launched ones
+	Stays   []Stay
+	kept    int
+	Runs    []Run
+	classes int // node classes on the ledger at the end, including launched ones
 	// Log lists what is placed on pods that have not joined. In the end, it has only those that this plan launches, and
 	// Waits those that were requested before.
 	Log, Waits []Placement

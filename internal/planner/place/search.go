@@ -32,8 +32,6 @@ type Search struct {
 	kinds []*Item
 	// untouched is what is free, and what may be launched, before anything is placed; nil without gangs.
 	untouched *Ledger
-	// distinctGangs counts the gangs, with equal ones that are placed together counted once.
-	distinctGangs int
 	// overdueNodes have been idle for too long, by number, whatever the minimum of their group keeps: what it keeps
 	// changes with each launch.
 	overdueNodes []int
@@ -88,9 +86,7 @@ func (p *Search) itemCount() int {
 	for _, c := range p.Claims {
 		items += len(c.Items)
 	}
-	for gangs := p.placeable; len(gangs) > 0; {
-		var front []*Gang
-		front, gangs = cutIdentical(gangs)
+	for front := range kindsOf(p.placeable) {
 		items += len(front[0].Options[0])
 	}
 	return items
@@ -172,7 +168,7 @@ func Decide(s *model.Snapshot, policy model.Policy) (p *Search, given []int64, o
 	given = p.try(given, &out)
 	p.keepForDeferred(&out)
 	p.keepWarm(&out)
-	p.Fleet = p.withoutIdle(out.Stays, given)
+	p.stopIdle(out.Stays, given)
 	out.Places = p.assignments(given)
 	return p, given, out
 }
@@ -193,7 +189,6 @@ func newSearch(r *Fleet, s *model.Snapshot, policy model.Policy) *Search {
 		p.Base = p.openLedger(countUnused, r.markHolders(p.Gangs))
 		p.placeable = p.gangsWithPlaces()
 		later = p.deferMany(within.Items)
-		p.distinctGangs = countDistinct(p.placeable)
 	}
 	overREST := Claim{Purpose: OverREST, Items: p.restItems()}
 	p.Requests, p.aside = parted(p.Requests)

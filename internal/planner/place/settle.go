@@ -3,8 +3,6 @@ package place
 import (
 	"cmp"
 	"slices"
-
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // contender is a number of launches by group, with the result of a round that is given them.
@@ -76,21 +74,21 @@ func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 	return best.given, best.out
 }
 
-// maxMerged is the number of kinds of demand up to which merge is worth its time.
-const maxMerged = 100
-
 // merge tries one more replica of each group with which others may not be needed: gangs that were placed one after the
 // other may each have got a small node where one large node holds several.
 func (p *Search) merge(first []int64, best contender, trials *int) contender {
-	kinds := p.distinctGangs + len(p.Requests)
-	if len(best.out.Runs) == 0 || kinds < 2 || kinds > maxMerged {
+	if len(best.out.Runs) == 0 {
 		return best
 	}
 	for _, i := range p.dearestFirst() {
-		for p.replaces(first, best.given, i) && *trials > 0 {
+		for *trials > 0 {
 			*trials--
 			found := p.drop(first, p.with(first, &best, i), i, trials)
-			if found.given == nil || !found.before(&best) || p.wastes(&found, &best, i) ||
+			// Work that needs no accelerators must not launch some because they are cheap.
+			wastes := func(e Placement) bool {
+				return e.Planned && e.Group == i && p.Groups[i].Shape.Accelerated && !e.Item.accelerator
+			}
+			if found.given == nil || !found.before(&best) || slices.ContainsFunc(found.out.Log, wastes) ||
 				p.missing(found.given) > p.missing(best.given) {
 				break
 			}
@@ -100,36 +98,12 @@ func (p *Search) merge(first []int64, best contender, trials *int) contender {
 	return best
 }
 
-// replaces reports whether a replica of a group may hold what several launched ones do: it is larger than one of them.
-func (p *Search) replaces(first, given []int64, i int) bool {
-	size := func(of int) float64 { return p.Size(p.Groups[of].Shape.Total) * float64(p.Groups[of].Hosts) }
-	for k := range given {
-		if given[k] > first[k] && size(i) > size(k) {
-			return true
-		}
-	}
-	return false
-}
-
 // missing counts the pods that groups lack to reach their minimum, beside the given launches.
 func (p *Search) missing(given []int64) (pods int64) {
 	for i := range p.Groups {
 		pods += max(0, p.Groups[i].MinPods-p.Groups[i].Remaining()-given[i])
 	}
 	return pods
-}
-
-// wastes reports whether a plan launches more accelerators than another one, with work on replicas of the added group
-// that needs none: such work must not launch accelerators because they are cheap.
-func (p *Search) wastes(found, best *contender, added int) bool {
-	accelerators := func(given []int64) (all raydemand.Amount) {
-		for i := range p.Groups {
-			all += p.accelerators(p.Groups[i].Shape.Total).Times(given[i])
-		}
-		return all
-	}
-	needsNone := func(e Placement) bool { return e.Planned && e.Group == added && !e.Item.accelerator }
-	return accelerators(found.given) > accelerators(best.given) && slices.ContainsFunc(found.out.Log, needsNone)
 }
 
 // with returns the plan with a replica of a group more. If there is no room for it, it is the first of a new plan. It
@@ -169,7 +143,7 @@ func (p *Search) complete(given []int64, out Outcome, how Strategy) contender {
 	given = slices.Clone(given)
 	for range maxRounds {
 		if Sum(out.launched) == 0 {
-			if how == fullest || !out.reordered && len(out.Gangs)+len(out.Claims) == 0 {
+			if how == fullest {
 				break
 			}
 			// Greedy launching by another strategy could serve more, and the next plan would find it.

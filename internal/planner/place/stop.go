@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 )
@@ -52,10 +53,9 @@ func (r *Fleet) stop(i int, reason, message string) {
 // stopOverMaximum stops nodes until each group is at or below its own maximum, and then until all groups are within the
 // common bound.
 func (r *Fleet) stopOverMaximum() {
-	if !r.overMaximum() {
-		return
-	}
-	units := r.units(nil, func(n int) bool { return r.Nodes[n].State == model.Idle })
+	units := sync.OnceValue(func() []unit {
+		return r.units(nil, func(n int) bool { return r.Nodes[n].State == model.Idle })
+	})
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		over := g.Live - g.Stopping - g.MaxPods
@@ -63,7 +63,7 @@ func (r *Fleet) stopOverMaximum() {
 			continue
 		}
 		message := fmt.Sprintf("group %s has %d, maximum %d", g.Name, g.Live, g.MaxPods)
-		r.stopUnits(units, over, model.StopMaxGroup, message, func(u *unit) bool { return u.group == i })
+		r.stopUnits(units(), over, model.StopMaxGroup, message, func(u *unit) bool { return u.group == i })
 	}
 	over := -r.Bound
 	for i := range r.Groups {
@@ -74,24 +74,12 @@ func (r *Fleet) stopOverMaximum() {
 	}
 	message := fmt.Sprintf("all groups together have %d more than the maximum of %d", over, r.Bound)
 	// Groups at their minimum lose workers only if no other group can.
-	over = r.stopUnits(units, over, model.StopMaxWorkers, message, func(u *unit) bool {
+	over = r.stopUnits(units(), over, model.StopMaxWorkers, message, func(u *unit) bool {
 		g := &r.Groups[u.group]
 		return !g.LimitsConflict() && g.Remaining()-r.podsOf(u) >= g.MinPods
 	})
-	r.stopUnits(units, over, model.StopMaxWorkers, message,
+	r.stopUnits(units(), over, model.StopMaxWorkers, message,
 		func(u *unit) bool { return !r.Groups[u.group].LimitsConflict() })
-}
-
-// overMaximum reports whether any limit is exceeded.
-func (r *Fleet) overMaximum() bool {
-	var all int64
-	for i := range r.Groups {
-		g := &r.Groups[i]
-		if all += g.Live - g.Stopping; g.Live-g.Stopping > g.MaxPods {
-			return true
-		}
-	}
-	return all > r.Bound
 }
 
 // stopUnits stops eligible units, least disruptive first, until the number of pods to stop is reached, and returns the

@@ -55,9 +55,7 @@ func (p *Search) deferMany(within []*Item) (later []*Gang) {
 	p.MostShapes = mostShapesOf(p.Policy, len(items))
 	shapes := len(items)
 	var kinds [][]*Gang
-	for gangs := p.placeable; len(gangs) > 0; {
-		var front []*Gang
-		front, gangs = cutIdentical(gangs)
+	for front := range kindsOf(p.placeable) {
 		kinds = append(kinds, front)
 		shapes += len(front[0].Items())
 	}
@@ -199,11 +197,9 @@ func (p *Search) hold(aside []*Item, later []*Gang, classes []NodeClass) []NodeC
 	}
 	l := p.open(classes, make([]int64, len(p.Groups)))
 	clear(l.room)
-	for len(later) > 0 {
-		var front []*Gang
-		front, later = cutIdentical(later)
+	for front := range kindsOf(later) {
 		served := 0
-		if slices.ContainsFunc(front[0].Options, func(o []*Item) bool { return p.hasPlaces(l, front[0], o) }) {
+		if p.hasPlaces(l, front[0]) {
 			l, served = p.placeIdentical(l, front)
 		}
 		for i, g := range front {

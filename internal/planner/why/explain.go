@@ -13,11 +13,8 @@ import (
 )
 
 // mostDetails bounds the details of an answer. Nobody reads a detail for each of thousands of shapes and a hundred
-// groups. mostGangs is how many gangs are listed one by one.
-const (
-	mostDetails = 1000
-	mostGangs   = 10
-)
+// groups.
+const mostDetails = 1000
 
 // Explain plans the snapshot and answers one question about the plan. It returns ErrQuestion, or an *UnknownError.
 func Explain(s *model.Snapshot, policy model.Policy, q model.Question) (e model.Explanation, err error) {
@@ -84,7 +81,7 @@ func sameRequest(r *raydemand.Request) func(raydemand.Request) bool {
 // addDemand adds as many of a request to a snapshot as it counts beyond those that wait, and says so.
 func addDemand(s *model.Snapshot, r *raydemand.Request) string {
 	var waiting int64
-	added, same, were := *r, sameRequest(r), "one"
+	added, same := *r, sameRequest(r)
 	for _, other := range s.Requests {
 		if same(other) {
 			waiting = min(waiting+max(other.Count, 0), place.MaxCount)
@@ -95,13 +92,10 @@ func addDemand(s *model.Snapshot, r *raydemand.Request) string {
 		return ""
 	}
 	s.Requests = append(slices.Clone(s.Requests), added)
-	if waiting > 0 {
-		return fmt.Sprintf("%d in the snapshot; with %d: ", waiting, count)
+	if waiting == 0 {
+		return fmt.Sprintf("no task in the snapshot is waiting for it; with %d: ", count)
 	}
-	if count > 1 {
-		were = fmt.Sprint(count)
-	}
-	return fmt.Sprintf("no task in the snapshot is waiting for it; if %s were: ", were)
+	return fmt.Sprintf("%d in the snapshot; with %d: ", waiting, count)
 }
 
 // addGang adds a gang to a snapshot unless one that asks for the same waits.
@@ -115,8 +109,7 @@ func addGang(s *model.Snapshot, asked *raydemand.Gang) string {
 	return "no gang in the snapshot is waiting for it; if one were: "
 }
 
-// explainDemand explains all pending requests that are the same as one, each of its choices of labels, each group, and
-// what else asks for the same bundle.
+// explainDemand explains all pending requests that are the same as one, and each group.
 func (d *decision) explainDemand(e *model.Explanation, r *raydemand.Request) {
 	e.About = "demand " + model.Describe(*r)
 	var all model.DemandSummary
@@ -133,76 +126,9 @@ func (d *decision) explainDemand(e *model.Explanation, r *raydemand.Request) {
 		why = cmp.Or(why, d.why[it].Message)
 	}
 	e.Reason = d.tally(&all, why)
-	for i, selector := range first.Request.Selectors {
-		if first.HasChoices() {
-			e.Add(model.Choice(i, first.Alternatives)+", "+cmp.Or(selector.String(), "any node"), d.choice(first, i))
-		}
-	}
 	for i := range d.Groups {
 		e.Add("group "+d.Groups[i].Name, d.groupVerdict(i, first))
-		var room, there int
-		for at := range d.Nodes {
-			if n := &d.Nodes[at]; n.GroupIndex == i && n.Stop == "" && n.State != model.Pending {
-				there++
-				if first.Rank[n.Shape.Labels] != place.NoMatch && n.Free.Times(first.Need, 1) == 1 {
-					room++
-				}
-			}
-		}
-		if there > 0 {
-			e.Add("pods of group "+d.Groups[i].Name, roomNow.with(room, there))
-		}
 	}
-	count := 0
-	for _, g := range d.Gangs {
-		bundles := slices.Concat(g.Alternatives()...)
-		for _, o := range g.Options { // strictly packed bundles are one
-			bundles = append(bundles, o[0].Request.Bundle)
-		}
-		if slices.ContainsFunc(bundles, r.Bundle.Equal) {
-			if count++; count <= mostGangs {
-				e.Add(aboutGang(g), after("its bundles ask for this, in addition to the tasks; ", d.gangTally(g)))
-			}
-		}
-	}
-	if count > mostGangs {
-		e.Add("gangs", moreGangs.with(count-mostGangs))
-	}
-	for _, c := range d.claimed {
-		if c.item.Request.Bundle.Equal(r.Bundle) {
-			s := d.summary(model.KindRequestResources, c.item, c.left)
-			e.Add(c.of.Purpose, d.tally(&s, d.why[c.item].Message))
-		}
-	}
-}
-
-// choice explains one of a request's selectors: pods are launched for it, or why no group serves it. The code is that
-// of the group that comes closest.
-func (d *decision) choice(it *place.Item, i int) model.Reason {
-	var launched int64
-	var names []string
-	for _, e := range d.out.Log {
-		if e.Item == it && it.Rank[d.Groups[e.Group].Shape.Labels] == i {
-			launched += e.Count
-			names = append(names, "group "+d.Groups[e.Group].Name)
-		}
-	}
-	if launched > 0 {
-		slices.Sort(names)
-		return placedOn.with(launched, joined(slices.Compact(names)))
-	}
-	request := it.Request
-	request.Selectors = request.Selectors[i : i+1]
-	groups := d.consider([]*place.Item{d.NewItem(request, it.Need, "")})
-	for _, v := range groups {
-		if v.misses == 0 && !said(d.limit(v.group)) {
-			return groupNot.with(d.Groups[v.group].Name)
-		}
-	}
-	if len(groups) == 0 {
-		return model.Reason{Code: model.CodeNotNeeded}
-	}
-	return model.Reason{Code: groups[0].Code, Message: d.sentences(groups)}
 }
 
 // addItems explains how each group relates to each item.

@@ -199,8 +199,8 @@ func (d *decision) minimumReason(i int) model.Reason {
 	return after(fmt.Sprintf("%s below its minimum of %d: ", model.Pods(short), d.Groups[i].MinPods), limit)
 }
 
-// A sentence names so many kinds of demand and requests of owners, and so many letters of an owner's name.
-const namedPurposes, namedOwned, namedLetters = 3, 2, 40
+// A sentence names so many kinds of demand and requests of owners.
+const namedPurposes, namedOwned = 3, 2
 
 // purposes lists what a group's pods are launched for.
 func (d *decision) purposes(i int) string {
@@ -292,22 +292,18 @@ func (d *decision) purposesOf(i int) (texts []string) {
 type claimants map[string][]*place.RestRequest
 
 // names lists the requests that a bundle belongs to, with a name for the plain request; nothing if only the plain
-// request asks for it. It keeps the end of a long name of an owner, because all ServiceAccount names begin alike.
+// request asks for it.
 func (c claimants) names(it *place.Item, plain string) string {
 	var names []string
 	before := ""
 	for _, s := range c[it.Key] {
-		owner := []rune(s.Owner)
-		switch {
-		case s.Plain:
+		if s.Plain {
 			before = plain + " and "
 			continue
-		case len(owner) > namedLetters:
-			owner = append([]rune("…"), owner[len(owner)-namedLetters+1:]...)
 		}
 		name := s.ID
 		if strings.TrimSpace(s.Owner) != "" {
-			name += " of " + string(owner)
+			name += " of " + s.Owner
 		}
 		names = append(names, name)
 	}

@@ -115,7 +115,7 @@ func (d *decision) tightest(i int) bound {
 	case d.PoolRoomUnpromised(i, d.given) > pool:
 		return bound{promisedMore.with(d.promised(i)), most}
 	}
-	return bound{poolsHold.with(d.SharedNodes.Most[i], d.beside(i), has, d.rivals(i)), pool}
+	return bound{poolsHold.with(d.SharedNodes.Most[i], d.beside(i), has), pool}
 }
 
 // having says how many pods groups have, launch now, and launch once the in-flight caps allow it.
@@ -175,7 +175,7 @@ func (d *decision) poolLimit(i int, has string) model.Reason {
 	} else if len(g.Pools) > 0 {
 		names := make([]string, len(g.Pools))
 		for k, pool := range g.Pools {
-			names[k] = cmp.Or(pool.Name, "of nodes without a name")
+			names[k] = pool.Name
 		}
 		where = poolsNamed(names)
 	}
@@ -186,17 +186,13 @@ func (d *decision) poolLimit(i int, has string) model.Reason {
 	if most := d.SharedNodes.Most[i]; most > 0 || cause == "" {
 		cause = model.Join(fmt.Sprintf("at most %d %s (%s)", most, d.beside(i), has), cause)
 	}
-	assumed := ""
-	for _, place := range d.SharedNodes.NewNodesFor(i) {
-		if place.Like != "" {
-			assumed += fmt.Sprintf("; nodes of pool %s differ, so a new one counts as the smallest that fits, %s",
-				place.Pool, place.Like)
-		}
-	}
-	return poolFull.with(where, g.Name, cause, d.rivals(i), assumed)
+	return poolFull.with(where, g.Name, cause)
 }
 
 func poolsNamed(names []string) string {
+	for k := range names {
+		names[k] = cmp.Or(names[k], "of nodes without a name")
+	}
 	return model.OneOrMany(int64(len(names)), "pool ", "pools ") + joined(names)
 }
 
@@ -237,21 +233,6 @@ func (d *decision) beside(i int) string {
 		return "with what other pods leave free"
 	}
 	return "if no other pods are there"
-}
-
-// rivals names the pods of other groups that take room on the nodes of a group, if the group's own pods do not fill
-// them.
-func (d *decision) rivals(i int) string {
-	var list []string
-	for _, j := range d.SharedNodes.Rivals(i) {
-		if pods := d.Groups[j].Current + d.given[j]; pods > 0 {
-			list = append(list, fmt.Sprintf("%s of group %s", model.Pods(pods), d.Groups[j].Name))
-		}
-	}
-	if len(list) == 0 || d.Groups[i].Current+d.given[i]+d.Groups[i].Hosts > d.SharedNodes.Most[i] {
-		return ""
-	}
-	return "; " + model.List(list) + " can use the same nodes"
 }
 
 // shortage says what keeps more pods of a group from the nodes. If nodes are unknown, only the number of pods on a pool
@@ -305,22 +286,14 @@ func devices(resource string) string {
 // inFlightCap returns the in-flight cap that has no room for one more replica of a group.
 func (d *decision) inFlightCap(i int) model.Reason {
 	g, all := &d.Groups[i], d.AllInFlight(d.given)
-	now := func(have string, n, given, most int64) string {
-		if n > most && given > 0 {
-			return fmt.Sprintf("; launching %s, because a replica that is larger is launched whole and alone",
-				model.Pods(given))
-		}
-		return fmt.Sprintf(" (%s %d)", have, n)
-	}
 	own, most := g.Pending()+d.given[i], place.OrUnbounded(d.Policy.MaxInFlight)
 	switch {
 	case g.Trying() && own+g.Hosts > g.InFlight:
 		return triedOnNode(g)
 	case own+g.Hosts > g.InFlight:
-		return groupInFlight.with(place.ConservativeMode, g.Name, model.Pods(g.InFlight),
-			now("has", own, d.given[i], g.InFlight))
+		return groupInFlight.with(place.ConservativeMode, g.Name, model.Pods(g.InFlight), own)
 	case all+g.Hosts > most:
-		return allInFlight.with(model.Pods(most), now("have", all, place.Sum(d.given), most))
+		return allInFlight.with(model.Pods(most), all)
 	}
 	return model.Reason{}
 }

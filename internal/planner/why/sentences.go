@@ -39,21 +39,22 @@ var (
 	atQuota    = sentence{model.CodeQuota, "group %s is at its quota: %s"}
 	promisedTo = sentence{model.CodePoolPromised, "group %s can have no more pods: what is free on %s " +
 		"is promised to %s, which come first"}
-	poolFull    = sentence{model.CodePoolCeiling, "%s cannot hold more pods of group %s: %s%s%s"}
+	poolFull    = sentence{model.CodePoolCeiling, "%s cannot hold more pods of group %s: %s"}
 	triedInPool = sentence{model.CodeTrying, "known nodes hold no more pods of group %s, and nothing shows what new " +
 		"nodes of %s have; Heliostat tries %s at a time there"}
 	tried = sentence{model.CodeTrying, "nothing shows that a node can hold a pod of group %s (%s); " +
 		"Heliostat tries %s at a time until one has joined"}
-	groupInFlight = sentence{model.CodeConservative, "%s allows group %s %s on the way at once%s"}
-	allInFlight   = sentence{model.CodeInFlight, "maxInFlight allows all groups together %s on the way at once%s"}
-	behind        = sentence{model.CodeInFlight, "group %s has %s on the way; earlier demand is waiting for %s"}
+	groupInFlight = sentence{model.CodeConservative, "%s allows group %s %s on the way at once (has %d)"}
+	allInFlight   = sentence{model.CodeInFlight, "maxInFlight allows all groups together %s on the way at once " +
+		"(have %d)"}
+	behind = sentence{model.CodeInFlight, "group %s has %s on the way; earlier demand is waiting for %s"}
 
 	// The limit that prevents more than a few pods of a group.
 	maxIs        = sentence{model.CodeAtMax, "its maximum is %d (%s)"}
 	boundIs      = sentence{model.CodeMaxWorkers, "all groups together may have %d (%s)"}
 	quotaIs      = sentence{model.CodeQuota, "%s"}
 	promisedMore = sentence{model.CodePoolPromised, "more room on its nodes is promised to %s"}
-	poolsHold    = sentence{model.CodePoolCeiling, "its node pools hold at most %d of its pods %s (%s)%s"}
+	poolsHold    = sentence{model.CodePoolCeiling, "its node pools hold at most %d of its pods %s (%s)"}
 	hasRoom      = sentence{model.CodeNotInFull, "has room for its part"}
 
 	// What a group lacks for demand.
@@ -83,10 +84,8 @@ var (
 	keptAtMinimum = sentence{model.CodeNotNeeded, "kept at its minimum of %d; no waiting demand needs more"}
 	noDemand      = sentence{model.CodeNotNeeded, "no waiting demand needs another pod of this group"}
 	noneNeeded    = sentence{model.CodeNotNeeded, "its pods could serve it, but none is needed"}
-	groupNot      = sentence{model.CodeNotNeeded, "pods of group %s could serve it, but none is needed"}
 	notInFull     = sentence{model.CodeNotInFull, "it cannot be served in full, so nothing is launched for it"}
 	serves        = sentence{model.CodeLaunch, "launching %s, which %s %d%s"}
-	placedOn      = sentence{model.CodeLaunch, "%d are placed on new pods of %s"}
 
 	// What else a group has.
 	untilStopped = sentence{model.CodeStop, "stopping pods are not gone yet"}
@@ -134,11 +133,9 @@ var (
 		"the demand"}
 	podRemoved = sentence{model.PodRemoved, "the snapshot has no worker group %q, so the plan ignores the pod: " +
 		"it places no demand on it and does not stop it"}
-	roomNow    = sentence{model.PodRoom, "%d of %d joined pods have room for one now"}
 	freeOf     = sentence{model.PodRoom, "%s of %s free"}
 	restHere   = sentence{model.DispositionServed, "REST requests are placed here until then"}
 	demandHere = sentence{model.DispositionServed, "some waiting demand is placed here"}
-	moreGangs  = sentence{model.DispositionWaiting, "%d more ask for this"}
 	podsServe  = sentence{model.DispositionServed, "%d serve it, %d of them on their way"}
 
 	// How many pods of a group are in each state.

@@ -8,7 +8,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -51,51 +50,6 @@ func partOfSlice(g *place.Group, it *place.Item) string {
 	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.Name(), model.Memory(n.Share(*g.Slice.MemoryMiB<<20)))
 }
 
-// advised adds to a reason what the operator can do to serve an item if no group has large enough GPUs: declare fewer
-// GPUs for the same devices. It adds nothing if something else is short too.
-func (d *decision) advised(reason model.Reason, it *place.Item) model.Reason {
-	if it.Request.Slice == nil || it.Slice.Memory == 0 && it.Slice.Compute == 0 || !d.onlyGPUsAreSmall(it) {
-		return reason
-	}
-	var advice []string
-	for i := range d.Groups {
-		if text := d.overDeclared(i, it); text != "" {
-			advice = append(advice, text)
-		}
-	}
-	reason.Message = model.Join(reason.Message, model.List(advice))
-	return reason
-}
-
-// onlyGPUsAreSmall reports whether no group has large enough slices, or only the pools limit the groups that do. If a
-// group falls short only because a fraction of a card was written in decimals, nothing is short.
-func (d *decision) onlyGPUsAreSmall(it *place.Item) (short bool) {
-	const written = 0.001
-	rounded := it.Slice
-	rounded.Compute = max(rounded.Compute-written, 0)
-	for i := range d.Groups {
-		g := &d.Groups[i]
-		switch reason := d.sliceMiss(it, g.Shape); {
-		case g.Slice != nil && rounded.Allows(g.Slice) && !it.Slice.Allows(g.Slice):
-			return false
-		case said(reason):
-			short = short || reason.Code == model.CodeSliceTooSmall
-		case !it.Suits(g.Shape):
-		case d.limit(i).Code != model.CodePoolCeiling:
-			return false
-		default:
-			short = true
-		}
-	}
-	return short
-}
-
-// suitsButSlice reports whether a new node of a group with these amounts could serve one bundle if each of its GPUs
-// were large enough.
-func suitsButSlice(it *place.Item, g *place.Group, total place.Vector) bool {
-	return landing.FirstMatch(it.Request.Selectors, g.Labels) != place.NoMatch && total.Times(it.Need, 1) == 1
-}
-
 // overDeclared reports that a group declares more GPUs than it has devices, although one whole device would be enough.
 func (d *decision) overDeclared(i int, it *place.Item) string {
 	g := &d.Groups[i]
@@ -112,9 +66,9 @@ func (d *decision) overDeclared(i int, it *place.Item) string {
 	times, device := gpus.Float()/float64(devices), *g.Slice
 	device.MemoryMiB = new(int64(model.AmountOr(device.MemoryMiB, 0) * times))
 	device.ComputeFraction = new(model.AmountOr(device.ComputeFraction, 0) * times)
-	if !suitsButSlice(it, g, declared) || !it.Slice.Allows(&device) {
+	if declared.Times(it.Need, 1) == 0 || !it.Slice.Allows(&device) {
 		return ""
 	}
-	return fmt.Sprintf("group %s declares %s GPUs for %d × %s: set num-gpus to %d, so that each GPU is a whole "+
+	return fmt.Sprintf("; group %s declares %s GPUs for %d × %s: set num-gpus to %d, so that each GPU is a whole "+
 		"device, which is enough", g.Name, gpus, devices, g.Pools[0].Resource, devices)
 }

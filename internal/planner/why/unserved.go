@@ -3,11 +3,9 @@ package why
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -131,12 +129,10 @@ func (d *decision) elsewhereBound(it *place.Item, i int) model.Reason {
 	switch {
 	case !g.Carries(label):
 		return unlabelled.with(label)
-	case at < 0 || d.out.Runs[at].Within == own:
+	case at < 0 || d.out.Runs[at].Within == own || !gang.Held && !d.TooSmall(gang.Options[it.Option], own):
 		return model.Reason{}
 	case gang.Held:
 		return othersOn.with(d.valuesOf([]place.Domain{d.out.Runs[at].Within}, label))
-	case !d.TooSmall(gang, it.Option, own):
-		return model.Reason{}
 	}
 	unlaunched := &decision{Search: d.Search, given: make([]int64, len(d.Groups)), bounds: map[int]bound{}}
 	return after(fmt.Sprintf("%s has no room for the gang's %s: ", d.valuesOf([]place.Domain{own}, label),
@@ -201,7 +197,7 @@ func (d *decision) missedAlone(it *place.Item) string {
 		case needs == "":
 			continue
 		case best.Shape.Total[t.Resource] == 0:
-			return needs + "; no group has any" + d.meantFor(d.Names[t.Resource])
+			return needs + "; no group has any" + d.otherCase(d.Names[t.Resource])
 		}
 		return fmt.Sprintf("%s; the largest group has %s (%s)", needs, has, best.Name)
 	}
@@ -226,44 +222,28 @@ func needsCards(p *raydemand.Pieces, name string) string {
 		return fmt.Sprintf("needs %s %s, and Ray refuses amounts of %s above 1 that are not whole",
 			p.Refused, name, name)
 	}
-	const most = 8
 	var all []string
 	if p.Whole > 0 {
 		all = append(all, p.Whole.String())
 	}
 	for _, part := range p.Parts {
-		if len(all) == most {
-			all = append(all, "…")
-			break
-		}
 		all = append(all, part.String())
+	}
+	const most = 8
+	if len(all) > most {
+		all = append(all[:most], "…")
 	}
 	return fmt.Sprintf("needs %s %s, each part on one card", name, strings.Join(all, " + "))
 }
 
-// meantFor suggests a name for a resource that no group has: the same name in another case, such as Ray's CPU and GPU,
-// or the similar name of a resource that some group or node has and that Ray does not add by itself.
-func (d *decision) meantFor(name string) string {
-	names := map[string]bool{}
-	see := func(b raydemand.Bundle) {
-		for name, amount := range b {
-			if amount > 0 && !raydemand.AddedByRay(name) {
-				names[name] = true
+// otherCase names a resource of some group that differs from a name in case alone, such as Ray's CPU and GPU.
+func (d *decision) otherCase(name string) string {
+	for i := range d.Groups {
+		for _, other := range d.Groups[i].Resources.Names() {
+			if strings.EqualFold(name, other) {
+				return fmt.Sprintf("; did you mean %s? Resource names are case-sensitive", other)
 			}
 		}
-	}
-	for i := range d.Groups {
-		see(d.Groups[i].Resources)
-	}
-	for i := range d.Nodes {
-		see(d.Nodes[i].Total)
-	}
-	known := slices.Sorted(maps.Keys(names))
-	if other := fieldpath.OtherCase(name, known); other != "" {
-		return fmt.Sprintf("; did you mean %s? Resource names are case-sensitive", other)
-	}
-	if near := fieldpath.Likely(name, known); near != "" && !names[name] {
-		return fmt.Sprintf("; did you mean %s?", near)
 	}
 	return ""
 }
@@ -309,6 +289,8 @@ func (d *decision) miss(i int, items []*place.Item, open []place.Domain) (reason
 	}
 	reason = cmp.Or(d.awaitedReason(i, it, it.Gang), d.mismatch(it, g.Shape, g.Labels))
 	switch {
+	case reason.Code == model.CodeSliceTooSmall:
+		reason.Message += d.overDeclared(i, it)
 	case said(reason):
 	case !g.Carries(topology):
 		reason = unlabelled.with(topology)

@@ -79,7 +79,7 @@ func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
 	}
 	for i, n := range out.Unserved {
 		if it := p.Requests[i]; n > 0 {
-			d.why[it] = d.advised(d.restReason(n, d.Lasting(it), it), it)
+			d.why[it] = d.restReason(n, d.Lasting(it), it)
 			add(it)
 		}
 	}
@@ -159,7 +159,6 @@ func (d *decision) explainClaim(c *place.Claim) {
 			!slices.ContainsFunc(d.refused[it.Key], (*place.RestRequest).Evaluated):
 			d.why[it] = unevaluated.with()
 		}
-		d.why[it] = d.advised(d.why[it], it)
 	}
 }
 
