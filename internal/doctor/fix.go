@@ -112,16 +112,12 @@ func quote(text string) string {
 // operation is one operation of a JSON patch (RFC 6902).
 type operation struct {
 	Op    string
-	From  fieldpath.Path
 	At    fieldpath.Path
 	Value any
 }
 
 // remove removes a field.
 func remove(at fieldpath.Path) operation { return operation{Op: "remove", At: at} }
-
-// move moves a field.
-func move(from, to fieldpath.Path) operation { return operation{Op: "move", From: from, At: to} }
 
 // replace replaces the value of a field.
 func replace(at fieldpath.Path, value any) operation {
@@ -174,14 +170,10 @@ func (o *Object) appendTo(list fieldpath.Value, element any) operation {
 // MarshalJSON writes a value of null, too: to test for null is to test that nothing is there.
 func (o operation) MarshalJSON() ([]byte, error) {
 	path := compactJSON(o.At.Pointer())
-	switch o.Op {
-	case "remove":
+	if o.Op == "remove" {
 		return fmt.Appendf(nil, `{"op":"remove","path":%s}`, path), nil
-	case "move":
-		return fmt.Appendf(nil, `{"op":"move","from":%s,"path":%s}`, compactJSON(o.From.Pointer()), path), nil
-	default:
-		return fmt.Appendf(nil, `{"op":%q,"path":%s,"value":%s}`, o.Op, path, compactJSON(o.Value)), nil
 	}
+	return fmt.Appendf(nil, `{"op":%q,"path":%s,"value":%s}`, o.Op, path, compactJSON(o.Value)), nil
 }
 
 // compactJSON does not escape the characters of HTML.
@@ -198,12 +190,7 @@ func compactJSON(value any) string {
 func testsOf(o *Object, operations []operation) []operation {
 	t := patchTests{root: o.Root(), seen: map[string]bool{}}
 	for _, operation := range operations {
-		for _, at := range []fieldpath.Path{operation.From, operation.At} {
-			t.addNames(at)
-		}
-		if operation.Op == "move" {
-			t.addValue(operation.From)
-		}
+		t.addNames(operation.At)
 		t.addValue(operation.At)
 	}
 	return t.tests

@@ -252,14 +252,6 @@ func nameOf(fields map[string]any) string {
 	return fmt.Sprint(fields["kind"], "/", metadata["namespace"], "/", metadata["name"])
 }
 
-func steps(pointer string) []string {
-	parts := strings.Split(pointer, "/")[1:]
-	for i, part := range parts {
-		parts[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
-	}
-	return parts
-}
-
 // The shell keeps the quotes of an expanded variable, and eval removes them (kuberay #3756).
 func TestAnOwnCommandGetsEvalForTheOperatorsText(t *testing.T) {
 	all := objects(t, "testdata/shows/start-command-unknown.yaml")

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -41,15 +40,6 @@ func limitRanges(x *inventory, of *Object) (ranges []*corev1.LimitRange) {
 // limitRangeRefuses reports a container that a LimitRange refuses, or whose request is above a default limit of it.
 func limitRangeRefuses(x *inventory, g rayGroup, report reporter) {
 	ranges := limitRanges(x, g.Of)
-	amounts := func(v fieldpath.Value) corev1.ResourceList {
-		list := corev1.ResourceList{}
-		for _, name := range v.Keys() {
-			if amount, ok := quantity(v.Get(name)); ok {
-				list[corev1.ResourceName(name)] = amount
-			}
-		}
-		return list
-	}
 	if g.Workers != nil && x.waitsForGCS() {
 		asks := decode.WaitForGCS()
 		for _, fault := range decode.LimitFaults(ranges, &asks) {
@@ -60,9 +50,8 @@ func limitRangeRefuses(x *inventory, g rayGroup, report reporter) {
 		}
 	}
 	for _, c := range g.containers() {
-		asks := corev1.ResourceRequirements{
-			Limits: amounts(c.Get("resources", "limits")), Requests: amounts(c.Get("resources", "requests")),
-		}
+		var asks corev1.ResourceRequirements
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(c.Get("resources").Members(), &asks)
 		for _, fault := range decode.LimitFaults(ranges, &asks) {
 			report(occurrence{Path: c.Get("resources", fault.Section, fault.Resource).Path(),
 				Seen: fault.Seen, More: "LimitRange " + fault.Range.Name + ": " + fault.Why,

@@ -221,11 +221,6 @@ func TestAHeadThatIsNotCalledForWantOfATokenIsAFinding(t *testing.T) {
 	}
 }
 
-// noting is a transport.
-type noting func(*http.Request) (*http.Response, error)
-
-func (n noting) RoundTrip(r *http.Request) (*http.Response, error) { return n(r) }
-
 func TestOptionsThatWouldServeSomethingElseAreRefused(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	for want, options := range map[string]Options{

@@ -1,10 +1,8 @@
 package kube
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -243,22 +241,6 @@ func TestKeysEnqueuedBeforeTheStartAreServed(t *testing.T) {
 		}
 		cancel()
 	})
-}
-
-// inCycle is the key of a context that belongs to a cycle.
-type inCycle struct{}
-
-// contextual writes "in cycle" for records that are written with the context of one.
-type contextual struct {
-	slog.Handler
-	out *bytes.Buffer
-}
-
-func (c contextual) Handle(ctx context.Context, record slog.Record) error {
-	if ctx.Value(inCycle{}) != nil {
-		c.out.WriteString("in cycle ")
-	}
-	return c.Handler.Handle(ctx, record)
 }
 
 // atRest returns the n-th of many RayClusters at rest.

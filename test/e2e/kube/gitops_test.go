@@ -2,7 +2,6 @@ package kube
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -15,11 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 
-	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -195,62 +191,4 @@ func TestAManifestThatTakesTheLiveReplicasLeavesThemAlone(t *testing.T) {
 			}
 		})
 	}
-}
-
-// busyRay is a head in whose queue a task waits.
-type busyRay struct{ readings int64 }
-
-func (r *busyRay) State(context.Context) (raydemand.State, error) {
-	r.readings++
-	return raydemand.State{
-		Session: "session", Version: r.readings,
-		Nodes:  []raydemand.Node{{ID: raydemand.NodeID{1}, Instance: "head", Head: true, Status: raydemand.Idle}},
-		Demand: raydemand.Demand{Requests: []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 1}}},
-	}, nil
-}
-
-func (r *busyRay) Repeats(ctx context.Context, _ uint64) (raydemand.State, error) {
-	return r.State(ctx)
-}
-
-func (r *busyRay) Drain(context.Context, raydemand.Drain) (raydemand.DrainReply, error) {
-	return raydemand.DrainReply{}, nil
-}
-
-func (r *busyRay) Report(context.Context, raydemand.Report) error          { return nil }
-func (r *busyRay) Residents(context.Context) ([]raydemand.Resident, error) { return nil, nil }
-
-func (r *busyRay) Occupants(context.Context) (raydemand.Occupants, error) {
-	return raydemand.Occupants{}, nil
-}
-
-func (r *busyRay) ReportClusterConfig(context.Context, raydemand.ClusterConfig) error { return nil }
-func (r *busyRay) Close() error                                                       { return nil }
-
-// withHead is Kubernetes with an address for the head, whose pod is pending in these tests.
-type withHead struct{ *kube.Manager }
-
-func (k withHead) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
-	cluster, err := k.Manager.Cluster(ctx, key)
-	cluster.Head.IP, cluster.Head.Ready = "192.0.2.1", true
-	return cluster, err
-}
-
-// loop runs cycles until holds returns true about the last decision.
-func (s *scene) loop(c *controller.Controller, what string, holds func(*addon.Decision) bool) *addon.Decision {
-	s.Helper()
-	var last *addon.Decision
-	defer func() {
-		if s.Failed() && last != nil {
-			s.Logf("the last decision: groups %+v, unmet %+v, error %q, Ray %q, mode %s %+v, paused %q", last.Plan.Groups,
-				last.Plan.InfeasibleRequests, last.Err, last.RayErr, last.Mode, last.Why, last.Paused)
-		}
-	}()
-	s.until(what, func() bool {
-		c.Cycle(s.Context(), s.key("llm"))
-		var known bool
-		last, known = c.Decision(s.key("llm"))
-		return known && holds(last)
-	})
-	return last
 }

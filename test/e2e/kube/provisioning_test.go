@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"context"
 	"os"
 	"testing"
 	"time"
@@ -186,21 +185,4 @@ func TestWhatNodeAutoscalersSayOfAPodIsHeardFromTheAPIServer(t *testing.T) {
 	const refusal = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
 	s.say("cluster-autoscaler", "NotTriggerScaleUp", refusal, worker())
 	s.until("the refusal", func() bool { return worker().NodeRefused == refusal })
-}
-
-// fail writes an Event about a NodeClaim, which is cluster-scoped.
-func (s *scene) fail(component, claim, message string) {
-	s.Helper()
-	now := metav1.NewTime(time.Now())
-	events := lab.Client().CoreV1().Events(metav1.NamespaceDefault)
-	event, err := events.Create(s.Context(), &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{GenerateName: claim + "-"},
-		InvolvedObject: corev1.ObjectReference{Kind: "NodeClaim", Name: claim},
-		Source:         corev1.EventSource{Component: component}, Type: corev1.EventTypeWarning, Reason: "InsufficientCapacityError", Message: message,
-		FirstTimestamp: now, LastTimestamp: now,
-	}, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() { _ = events.Delete(context.Background(), event.Name, metav1.DeleteOptions{}) })
 }

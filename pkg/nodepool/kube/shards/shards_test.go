@@ -528,18 +528,6 @@ func (f *fleet) unowned(members ...int) (counts []int) {
 	return counts
 }
 
-// longest returns the longest time, while d passes, for which some of the members count RayClusters without a shard.
-func (f *fleet) longest(d time.Duration, members ...int) (longest time.Duration) {
-	began := time.Now()
-	for end := began.Add(d); time.Now().Before(end); time.Sleep(7 * time.Millisecond) {
-		if slices.Max(f.unowned(members...)) == 0 {
-			began = time.Now()
-		}
-		longest = max(longest, time.Since(began))
-	}
-	return longest
-}
-
 func TestWhatALeaseClaimsThatCannotBeRemovedHasNoShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged := &lines{}
