@@ -139,12 +139,8 @@ func TestPagesUseExistingCommandsAndFlags(t *testing.T) {
 		c.Flags().VisitAll(func(f *pflag.Flag) { flags[c.Name()] = append(flags[c.Name()], "--"+f.Name, "-"+f.Shorthand) })
 	}
 	found := 0
-	check := func(path string) {
-		page, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, call := range calls(string(page)) {
+	checkText := func(path, page string) {
+		for _, call := range calls(page) {
 			found++
 			have, is := flags[call[1]]
 			if !is {
@@ -157,6 +153,16 @@ func TestPagesUseExistingCommandsAndFlags(t *testing.T) {
 				}
 			}
 		}
+	}
+	check := func(path string) {
+		page, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkText(path, string(page))
+	}
+	for _, c := range documented() {
+		checkText("help of "+c.Name(), "```\n"+c.Example+"\n```")
 	}
 	for _, name := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"} {
 		check("../../" + name)

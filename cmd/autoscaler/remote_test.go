@@ -401,3 +401,23 @@ func TestKubectlFindsTheProgramAsAPlugin(t *testing.T) {
 		t.Errorf("exit %d %s: %s", code, errOut, out)
 	}
 }
+
+func TestCommandsPrintWhatTheServerAnswers(t *testing.T) {
+	newRemote(t)
+	for _, c := range []struct{ line, want string }{
+		{"give-back ml/llm --gpus 8 --group h100 --dry-run", "only shown: nothing is given back"},
+		{"give-back ml/llm --gpus 8 --group h100 --within 10m --for 2h", "llm-h100-1 h100 8 gone idle"},
+		{"give-back ml/llm", "8 of 8 GPUs are given back"},
+		{"give-back ml/llm --end", "ml/llm: the reservation is ended"},
+		{"freeze ml/llm", "ml/llm is frozen"},
+		{"unfreeze ml/llm", "ml/llm is not frozen"},
+		{"shadow ml/llm", "Heliostat scales this RayCluster itself"},
+		{"plan ml/llm --what-if - -o table", "group gpu: 5 pods instead of 2 launch +3 × gpu"},
+		{"costs --by cause -o csv", ",,,,,idle,minimum,"},
+	} {
+		code, out, errOut := command(t, `{"groups": [{"name": "gpu", "maxReplicas": 8}]}`, strings.Fields("autoscaler "+c.line)...)
+		if code != cli.ExitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), c.want) {
+			t.Errorf("%s: exit %d, want %q, got\n%s%s", c.line, code, c.want, out, errOut)
+		}
+	}
+}
