@@ -129,14 +129,6 @@ func TestADeclaredPoolReportsBeforeItHasANode(t *testing.T) {
 	}
 }
 
-func TestWhatWasReadOfANodeIsNotReadAgain(t *testing.T) {
-	node := gpuNode("n", wholeLabels, of("nvidia.com/gpu", 4))
-	node.GPUs = &sharing.GPUs{Kind: "mps"}
-	if got, want := Reported((sharing.Reader{}), gpuGroupOf(of("nvidia.com/gpu", 2)), []landing.Node{node}), "nvidia.com/gpu on 1 node: mps"; got.Source != want || got.Shares != 2 {
-		t.Errorf("source %q and %d shares, want %q and 2", got.Source, got.Shares, want)
-	}
-}
-
 func TestAMismatchIsAFindingWithItsFix(t *testing.T) {
 	reported := func(n int64) *ReportedGPUs {
 		amount := raydemand.Whole(n)

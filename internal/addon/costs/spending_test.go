@@ -1,7 +1,6 @@
 package costs
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -205,23 +204,5 @@ func TestTheHeadCostsItsShareOfItsNode(t *testing.T) {
 	want.Hourly, want.Unpriced = 0, true
 	if diff := cmp.Diff(want, head()); diff != "" {
 		t.Errorf("on a node that nobody knows: -want +got:\n%s", diff)
-	}
-}
-
-func BenchmarkOf(b *testing.B) {
-	d := world(nil)
-	for i := range 50 {
-		name := fmt.Sprintf("w-%02d", i)
-		w, n := d.Pods.List()[0], d.Snapshot.Nodes[0]
-		w.Pod, n.Pod = name, name
-		if i%2 == 0 {
-			n.Available = bundle(2, 4)
-		}
-		d.Pods, d.Snapshot.Nodes = addon.PodsOf(append(d.Pods.List(), w)), append(d.Snapshot.Nodes, n)
-	}
-	b.ReportAllocs()
-	var pods []ledger.Pod
-	for b.Loop() {
-		pods = Of(pods[:0], d, nil)
 	}
 }

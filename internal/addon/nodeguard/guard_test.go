@@ -2,8 +2,6 @@ package nodeguard
 
 import (
 	"errors"
-	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -289,19 +287,5 @@ func TestNothingIsWrittenAgainBeforeTheCachesShowTheLastWrite(t *testing.T) {
 	changed.Version = "2" // another program changed the pod, and our write was a conflict
 	if again := changes(changed); len(again) != 1 {
 		t.Errorf("not written to the newer version: %+v", again)
-	}
-}
-
-func BenchmarkChanges(b *testing.B) {
-	v := observe.View{Now: now}
-	for i := range 10_000 {
-		n := node(raydemand.Idle, 2)
-		v.Members = append(v.Members, observe.Member{Node: n,
-			Worker: &nodepool.Worker{Pod: fmt.Sprint("w", i), UID: fmt.Sprint(i), Guard: users}})
-	}
-	v.State.Demand.Requests = slices.Repeat([]raydemand.Request{{Bundle: gpus(9), Count: 1}}, 100)
-	k := &Keeper{}
-	for b.Loop() {
-		k.Changes(v, facts())
 	}
 }

@@ -1,7 +1,6 @@
 package landing_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -153,20 +152,6 @@ func TestWhatNewPodsAnnounceFollowsFromWhereTheyFit(t *testing.T) {
 				t.Errorf("%s is %q, want %q", c.label, got, c.want)
 			}
 		})
-	}
-}
-
-// The work must not grow with the square of the number of nodes.
-func BenchmarkAnnouncedOfAThousandNodes(b *testing.B) {
-	var nodes hosts
-	for i := range 1000 {
-		made := hostNode(fmt.Sprint("node-", i), "p", "kubernetes.io/hostname="+fmt.Sprint("node-", i), "nvidia.com/gpu.product=Tesla-T4", "topology.kubernetes.io/zone=z")
-		made.GPUs = &sharing.GPUs{}
-		nodes.Places = append(nodes.Places, made)
-	}
-	worker := landing.NewWorker{Resources: raydemand.Bundle{"GPU": raydemand.One}, Pod: &landing.PodShape{}}
-	for b.Loop() {
-		worker.Announces(sharing.Reader{}, nodes.Places, nil, nil)
 	}
 }
 

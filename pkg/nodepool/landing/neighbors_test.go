@@ -99,18 +99,6 @@ func TestTermsNameTheKindsThatTheySelect(t *testing.T) {
 	}
 }
 
-func TestAPodOnANodeKeepsOthersAway(t *testing.T) {
-	own := &landing.Neighbors{Namespace: "ml", Labels: map[string]string{"app": "ray"}}
-	guard := &landing.Neighbors{Namespace: "ml", Apart: []landing.PodTerm{{Selector: selecting("app", "ray")}}}
-	pods := []landing.Pod{{Name: "a", Requests: free("cpu", 1)}}
-	kinds := landing.Constrain(pods, []*landing.Neighbors{own}, []*landing.Neighbors{guard})
-	guarded := landing.Place{Nodes: of[int64](1), Free: free("cpu", 8), Holds: map[string]int64{kinds[0]: 1}}
-	open := landing.Place{Nodes: of[int64](1), Free: free("cpu", 3)}
-	if room := onAll(pods, guarded, open).Empty().Room(0); room != 3 {
-		t.Errorf("room for %d pods, want 3", room)
-	}
-}
-
 func TestRulesBetweenPodsBoundTheirPlaces(t *testing.T) {
 	one := func(name string, change func(*landing.Pod)) landing.Pod {
 		pod := landing.Pod{Name: name, Requests: free("cpu", 1)}

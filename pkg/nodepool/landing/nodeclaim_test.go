@@ -135,16 +135,6 @@ func TestNodeClaimsThatDifferInNameAloneAreOfOneKind(t *testing.T) {
 	}
 }
 
-func BenchmarkPlaceOnClaims(b *testing.B) {
-	claims, waiting := launchedClaims(2000, 8), []WaitingPods{}
-	for range 200 {
-		waiting = append(waiting, WaitingPods{Shape: gpuPod(1, "g1"), Pods: 50})
-	}
-	for b.Loop() {
-		PlaceOnClaims(claimNoon, claims, nil, waiting)
-	}
-}
-
 // failedClaim returns a failed launch of a pool whose claim allowed these numbers of capacity types and instance types.
 func failedClaim(pool string, capacityTypes, types int) failedLaunch {
 	values := func(n int) (list []string) {

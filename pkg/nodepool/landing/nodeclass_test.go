@@ -98,32 +98,6 @@ func TestLotsTellWhatAllNodesTell(t *testing.T) {
 	}
 }
 
-func TestALotHasTheNodesThatAPodTakesForTheSame(t *testing.T) {
-	const mib = 1 << 20
-	alike := func(name string, memory int64) landing.Node {
-		n := node(name, labelled("kubernetes.io/hostname", name))
-		n.Allocatable["memory"] = raydemand.Whole(memory)
-		return n
-	}
-	lots := lotsOf([]landing.Node{alike("a", 32*gib), alike("b", 32*gib-mib), node("c", isCordoned), alike("d", 32*gib)})
-	tests := []struct {
-		name  string
-		shape landing.PodShape
-		want  int
-	}{
-		{"two kinds", asks("cpu", 1), 2},
-		{"a pod that fits all of a kind equally often", asks("memory", 30*gib), 2},
-		{"one that fits only some of a kind", asks("memory", 32*gib), 4},
-		{"one that selects by name", landing.PodShape{Selector: map[string]string{"kubernetes.io/hostname": "b"}}, 4},
-		{"one that is bound to a node", landing.PodShape{NodeName: "b"}, 4},
-	}
-	for _, test := range tests {
-		if got := lots.For(&test.shape); len(got) != test.want {
-			t.Errorf("%s: %d places, want %d", test.name, len(got), test.want)
-		}
-	}
-}
-
 // TestKindsOfOneClassAreComparedOnceWithTheSameResult compares the places of drawn pods, some of them equal, with those
 // of the same pods whose classes are unknown.
 func TestKindsOfOneClassAreComparedOnceWithTheSameResult(t *testing.T) {

@@ -206,3 +206,24 @@ func TestANewNodeCountsOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestTheSamePodsOnTheSameNodesAreComputedOnce places pods again on a copy of the state, as a plan does hundreds of
+// times.
+func TestTheSamePodsOnTheSameNodesAreComputedOnce(t *testing.T) {
+	pods := []landing.Pod{{Name: "a", Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}}
+	var places []landing.Place
+	for i := range 100 {
+		free := landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8), "cpu": raydemand.Whole(int64(i))}
+		places = append(places, landing.Place{Nodes: new(int64(1)), Free: free, Accepts: []string{"a"}})
+	}
+	var on landing.Taken
+	empty := landing.New(pods, places).Empty()
+	allocated := testing.AllocsPerRun(10, func() {
+		if on.CopyFrom(empty); on.Take(0, 800) != 800 {
+			t.Fatal("not all pods have a place")
+		}
+	})
+	if allocated > 20 {
+		t.Errorf("%.0f allocations for 100 nodes that have been filled before", allocated)
+	}
+}

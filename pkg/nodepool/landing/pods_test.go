@@ -172,27 +172,6 @@ func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 	}
 }
 
-func TestTheMostPodsOfAPoolCountNoneTwice(t *testing.T) {
-	number := func(n int64) *int64 { return &n }
-	tests := []struct {
-		name    string
-		pods    landing.PoolPods
-		want    int64
-		bounded bool
-	}{
-		{"empty nodes and what may be added", landing.PoolPods{Pool: "a", Holds: 4, Bound: 3, MayAddPods: number(2)}, 6, true},
-		{"pods that are there stay, whatever the node is now", landing.PoolPods{Pool: "a", Holds: 0, Bound: 3, MayAddPods: number(0)}, 3, true},
-		{"nothing bounds it", landing.PoolPods{Pool: "b", Holds: 3}, 0, false},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got, bounded := test.pods.Most(); bounded != test.bounded || bounded && got != test.want {
-				t.Errorf("%d pods, bounded %t; want %d, %t", got, bounded, test.want, test.bounded)
-			}
-		})
-	}
-}
-
 // A wrong count of cards must not result in a list of that length, whatever its source.
 func TestPodsOverCardsAreCountedWithoutAListOfThem(t *testing.T) {
 	cards := int64(math.MaxInt64)
@@ -221,34 +200,6 @@ func TestALabelThatCountsMoreCardsThanAnyMachineHasIsUnreadable(t *testing.T) {
 				t.Errorf("%s=%s: %d pods, want 15", label, count, got)
 			}
 		}
-	}
-}
-
-func TestANodeHoldsAsManyPodsAsItsCardsDo(t *testing.T) {
-	ack := func(units ...any) landing.Node {
-		return gpuNode("n", quantities(units...), "ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=4")
-	}
-	mem := func(pairs ...any) landing.PodShape { return asking(quantities(pairs...)) }
-	spread := mem("aliyun.com/gpu-mem", 20)
-	spread.CardsAsked = 2
-	tests := []struct {
-		name  string
-		shape landing.PodShape
-		node  landing.Node
-		want  int64
-	}{
-		{"one of 15 GiB for each pod of 8, and the sum of 60 would do for seven", mem("aliyun.com/gpu-mem", 8), ack("aliyun.com/gpu-mem", 60), 4},
-		{"three on each card", mem("aliyun.com/gpu-mem", 5), ack("aliyun.com/gpu-mem", 60), 12},
-		{"cores are of a card too", mem("aliyun.com/gpu-mem", 5, "aliyun.com/gpu-core.percentage", 60), ack("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 400), 4},
-		{"a pod on two cards", spread, ack("aliyun.com/gpu-mem", 60), 2},
-		{"whole cards", mem("nvidia.com/gpu", 3), gpuNode("n", quantities("nvidia.com/gpu", 8), ""), 2},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got := landing.PodsOn(&test.shape, &test.node); got != test.want {
-				t.Errorf("%d pods, want %d", got, test.want)
-			}
-		})
 	}
 }
 

@@ -262,12 +262,3 @@ func TestAnAgentsReportEndsWithTheAgentWithoutAnEvent(t *testing.T) {
 		}
 	})
 }
-
-func TestAnAgentsReportFromBeforeARebootIsVoid(t *testing.T) {
-	client := &fakeNodes{list: []corev1.Node{*reported(0, "b0")}}
-	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
-		if node := n.view.Load().stock.Node("a"); node.GPUs == nil || len(node.GPUs.HealthyUnits) > 0 || node.GPUs.Problems[0].Code != sharing.AgentOutdated {
-			t.Errorf("read %+v", node.GPUs)
-		}
-	})
-}

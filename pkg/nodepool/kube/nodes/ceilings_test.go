@@ -162,24 +162,6 @@ func unknownOf(c *ceilingWatch) string {
 	return strings.Join(seen, "\n")
 }
 
-func TestCeilingsAreReadFourTimesAMinuteAndReportedWhenTheyChange(t *testing.T) {
-	status := &fakeStatus{most: 4}
-	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilingWatch, reported *[]string) {
-		pass(10 * time.Minute)
-		if status.calls < 35 || status.calls > 45 {
-			t.Errorf("%d calls within ten minutes, want some 40", status.calls)
-		}
-		status.most = 5
-		pass(2 * ceilingPause)
-		if diff := cmp.Diff([]string{"aks-gpu-1-vmss 0-4", "aks-gpu-1-vmss 0-5"}, *reported); diff != "" {
-			t.Errorf("reported (-want +got):\n%s", diff)
-		}
-		if got := unknownOf(c); got != "" {
-			t.Errorf("findings although all is known, and Karpenter is not installed: %s", got)
-		}
-	})
-}
-
 func TestAnAutoscalerThatStoppedBoundsNothing(t *testing.T) {
 	status := &fakeStatus{most: 4}
 	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilingWatch, reported *[]string) {

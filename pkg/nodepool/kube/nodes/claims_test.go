@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,7 +18,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -118,35 +115,6 @@ func besideClaims(t *testing.T, client *fakeClaims, served *bool, test func(t *t
 func comingOf(c *claimWatch, cluster nodepool.Cluster, events karpenterEvents) landing.Incoming {
 	c.addTo(&cluster, events)
 	return cluster.Groups[0].Incoming
-}
-
-func TestNodeClaimsAreFollowedUntilTheirNodesAreComplete(t *testing.T) {
-	client := &fakeClaims{}
-	besideClaims(t, client, new(true), func(t *testing.T, c *claimWatch) {
-		steps := []struct {
-			what   string
-			change func()
-			want   landing.Incoming
-		}{
-			{"none", func() {}, landing.Incoming{}},
-			{"requested", func() { client.stream.Add(nodeClaimOf("a")) }, landing.Incoming{Requested: 1}},
-			{"launched", func() { client.stream.Modify(nodeClaimOf("a", "Launched")) }, landing.Incoming{Launched: 1}},
-			{"another", func() { client.stream.Add(nodeClaimOf("b", "Launched")) }, landing.Incoming{Launched: 2}},
-			{"complete", func() { client.stream.Modify(nodeClaimOf("a", "Launched", "Registered", "Initialized")) }, landing.Incoming{Launched: 1}},
-			{"gone", func() { client.stream.Delete(nodeClaimOf("b")) }, landing.Incoming{}},
-		}
-		for _, step := range steps {
-			step.change()
-			time.Sleep(placingPause)
-			synctest.Wait()
-			if diff := cmp.Diff(step.want, comingOf(c, waitingCluster("llm", 3), quiet{}), cmpopts.IgnoreFields(landing.Incoming{}, "Places")); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", step.what, diff)
-			}
-		}
-		if len(c.coming) != 0 {
-			t.Errorf("%d NodeClaims are kept, want none", len(c.coming))
-		}
-	})
 }
 
 func TestTheStagesOfNodeClaimsAreFollowed(t *testing.T) {
@@ -291,21 +259,6 @@ func TestWhatIsKnownOfNodeClaims(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestNodeClaimsAreReadOnceTheRightIsGranted(t *testing.T) {
-	forbidden := error(apierrors.NewForbidden(decode.NodeClaimResource.GroupResource(), "", nil))
-	client := &fakeClaims{list: []unstructured.Unstructured{*nodeClaimOf("a", "Launched")}}
-	client.err.Store(&forbidden)
-	besideClaims(t, client, new(true), func(t *testing.T, c *claimWatch) {
-		client.err.Store(nil)
-		time.Sleep(2 * reflector.ForbiddenPause)
-		synctest.Wait()
-		cluster := waitingCluster("llm", 1)
-		if c.addTo(&cluster, quiet{}); cluster.NodeClaims != nodepool.NodeClaimsRead {
-			t.Errorf("state = %q, want read", cluster.NodeClaims)
-		}
-	})
 }
 
 func TestANodeClaimThatCannotBeReadAnyMoreIsNoLongerCounted(t *testing.T) {

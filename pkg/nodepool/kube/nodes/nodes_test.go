@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -21,7 +20,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
@@ -246,44 +244,6 @@ func viewOf(nodes []landing.Node, declared ...landing.Node) *nodeView {
 
 func amountsOf(gpus string) corev1.ResourceList {
 	return corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)}
-}
-
-func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
-	gpus := func(name string, labels map[string]string) *corev1.Node {
-		node := kubeNode(name, "4", corev1.ConditionTrue)
-		node.Labels = labels
-		return node
-	}
-	whole := gpus("a", map[string]string{"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.count": "4", "nvidia.com/gpu.memory": "15360", "nvidia.com/gpu.replicas": "1"})
-	shares := gpus("b", map[string]string{"nvidia.com/gpu.product": "Tesla-T4-SHARED", "nvidia.com/gpu.count": "1", "nvidia.com/gpu.memory": "15360", "nvidia.com/gpu.replicas": "4"})
-	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
-	read := func() nodepool.Cluster {
-		cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{
-			{Index: 0, Name: "gpu", Max: 1, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}},
-			{Index: 1, Name: "cpu", Max: 1},
-		}}
-		n.addTo(&cluster)
-		return cluster
-	}
-	if got := read(); len(got.Groups[0].Slices) != 1 || got.Groups[0].Slices[0].Kind != gpuinfo.UnknownKind || got.Groups[1].Slices != nil {
-		t.Errorf("before nodes are known: %+v, %+v", got.Groups[0].Slices, got.Groups[1].Slices)
-	}
-	n.view.Store(viewOf([]landing.Node{decode.ForPodFit(sharing.Reader{}, whole), decode.ForPodFit(sharing.Reader{}, shares)}))
-	got := read()
-	if slice := got.Groups[0].Slices[0]; slice.Kind != gpuinfo.TimeSliced || slice.Isolation != gpuinfo.NoIsolation || slice.MemoryMiB != nil {
-		t.Errorf("the least of whole and shared cards is %+v", slice)
-	}
-	var reported []string
-	for _, f := range got.Findings {
-		reported = append(reported, f.Code+" "+f.Field+": "+f.Seen)
-	}
-	want := []string{
-		"gpu-slices-differ spec.workerGroupSpecs[0].template.spec: nvidia.com/gpu: time-sliced of Tesla-T4 (isolation none); whole of Tesla-T4 (isolation hardware)",
-		"gpus-visible spec.workerGroupSpecs[1].template.spec: NVIDIA_VISIBLE_DEVICES: does not hide the GPUs of node a, one of 2 nodes",
-	}
-	if diff := cmp.Diff(want, reported); diff != "" {
-		t.Errorf("findings (-want +got):\n%s", diff)
-	}
 }
 
 // What the agent measures from minute to minute must not make every RayCluster look at its nodes again; a card that

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -315,76 +314,6 @@ func realisticPod(i int) *corev1.Pod {
 	}
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "a", Image: c.Image, ImageID: strings.Repeat("d", 100)}}}
 	return pod
-}
-
-// heap returns how many bytes live objects take.
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
-}
-
-// keptPods returns a store with so many realistic pods, stripped as a reflector does.
-func keptPods(count int) *nodePods {
-	p := newNodePods(nil, slog.New(slog.DiscardHandler), func() {})
-	list := make([]any, 0, count)
-	for i := range count {
-		pod, _ := p.seen(realisticPod(i))
-		list = append(list, pod)
-	}
-	_ = p.store().Replace(list, "1")
-	return p
-}
-
-// TestFiveThousandPodsTakeLittleMemory holds the aim: 30 MiB more for 5,000 pods.
-func TestFiveThousandPodsTakeLittleMemory(t *testing.T) {
-	const count, most = 5_000, 30 << 20
-	before := heap()
-	p := keptPods(count)
-	took := heap() - before
-	t.Logf("%d pods take %.1f MiB", count, float64(took)/(1<<20))
-	if took > most || len(p.byNode) != count/8 {
-		t.Errorf("%d pods on %d nodes take %d bytes, want at most %d", count, len(p.byNode), took, most)
-	}
-}
-
-// BenchmarkPodsOnNodes measures 5,000 pods on 625 nodes: how much memory they take, and how long it takes to compute
-// what pods take of all nodes, and again after one pod changed.
-func BenchmarkPodsOnNodes(b *testing.B) {
-	before := heap()
-	p := keptPods(5_000)
-	memory := float64(heap() - before)
-	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
-	n.use.pods, n.use.devices = p, &nodeDevices{}
-	for name := range p.byNode {
-		n.byName = orNew(n.byName)
-		n.byName[name] = n.keep(cardNode(name, "8"))
-	}
-	facts := n.viewNow()
-	b.Run("all", func(b *testing.B) {
-		for b.Loop() {
-			n.use.byNode = nil
-			n.withUse(facts)
-		}
-		b.ReportMetric(memory/5_000, "B/pod")
-	})
-	b.Run("one", func(b *testing.B) {
-		for i := 0; b.Loop(); i++ {
-			pod := realisticPod(0)
-			pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse(fmt.Sprint(1 + i%2))
-			_ = p.store().Update(pod)
-			n.withUse(facts)
-		}
-	})
-}
-
-func orNew(nodes map[string]keptNode) map[string]keptNode {
-	if nodes == nil {
-		return map[string]keptNode{}
-	}
-	return nodes
 }
 
 func TestPodsOfOneTemplateShareWhatTheyTake(t *testing.T) {
