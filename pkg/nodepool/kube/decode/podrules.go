@@ -8,38 +8,21 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// The rules of affinity and topology spread constraints are those by which the API server checks a pod
-// (k8s.io/kubernetes/pkg/apis/core/validation). The CRD of RayCluster accepts all of them, so the fault shows only when
-// the operator creates a pod. Faults of type are reported where the fields are read. Findings bound the length of a
-// field, so they name the path of the rule in it, and the rest in their text.
+// The rules are some of those by which the API server checks a pod (k8s.io/kubernetes/pkg/apis/core/validation). The
+// CRD of RayCluster accepts what breaks them, so the fault shows only when the operator creates a pod. Faults of type
+// are reported where the fields are read. Findings bound the length of a field, so they name the path of the rule in
+// it, and the rest in their text.
 
 // checkPodRules reports the rules of a worker group's or the head's template for which the API server rejects its pods.
 // The operator adds the injected containers.
 func checkPodRules(group Fields, injected ...string) {
-	const required = "requiredDuringSchedulingIgnoredDuringExecution"
 	spec := group.silent().Object("template").Object("spec")
-	affinity := spec.Object("affinity")
-	if nodes := affinity.Object("nodeAffinity"); nodes.Has(required) {
-		checkNodes(nodes, nodes.Object(required))
-	}
-	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
-		rule := affinity.Object(kind)
-		for _, term := range rule.Objects(required) {
-			checkTopologyKey(rule, term)
-			checkSelectors(rule, term)
-		}
-	}
-	for _, constraint := range spec.Objects("topologySpreadConstraints") {
-		checkSpread(constraint)
-	}
 	checkNames(spec, injected)
 	for _, rule := range podTable {
 		rule.check(spec)
@@ -273,84 +256,4 @@ func refusePod(rule Fields, at, seen, problem, fix string) {
 // refuseMember reports a fault of a text.
 func refuseMember(f Fields, key, problem, fix string) {
 	refusePod(Fields{f.Get(key), f.Report}, key, f.Text(key), problem, fix)
-}
-
-// checkNodes checks a required node affinity: it has a term, and a term of fields knows the node's name alone.
-func checkNodes(rule, selector Fields) {
-	const terms = "nodeSelectorTerms"
-	if len(selector.Objects(terms)) == 0 {
-		refusePod(rule, selector.at(terms), "", "is empty", "add a term with matchExpressions, or remove nodeAffinity")
-	}
-	for _, term := range selector.Objects(terms) {
-		for _, requirement := range term.Objects("matchExpressions") {
-			checkRequirement(rule, requirement, "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-		}
-		for _, requirement := range term.Objects("matchFields") {
-			checkRequirement(rule, requirement, "In", "NotIn")
-			if key := requirement.Text("key"); key != "metadata.name" {
-				refusePod(rule, requirement.at("key"), key, "is a field that cannot be selected by",
-					"use metadata.name")
-			}
-		}
-	}
-}
-
-// checkSelectors checks the label selectors of a term.
-func checkSelectors(rule, term Fields) {
-	for _, name := range []string{"labelSelector", "namespaceSelector"} {
-		for _, requirement := range term.Object(name).Objects("matchExpressions") {
-			checkRequirement(rule, requirement, "In", "NotIn", "Exists", "DoesNotExist")
-		}
-	}
-}
-
-// operators are those of requirements, as package labels names them.
-var operators = map[string]selection.Operator{
-	"In": selection.In, "NotIn": selection.NotIn, "Exists": selection.Exists, "DoesNotExist": selection.DoesNotExist,
-	"Gt": selection.GreaterThan, "Lt": selection.LessThan,
-}
-
-// checkRequirement checks the operator, and the key and the values with it.
-func checkRequirement(rule, requirement Fields, allowed ...string) {
-	operator := requirement.Text("operator")
-	if !slices.Contains(allowed, operator) {
-		refusePod(rule, requirement.at("operator"), operator, "is none of "+strings.Join(allowed, ", "),
-			"use one of them")
-		return
-	}
-	key := requirement.Text("key")
-	_, err := labels.NewRequirement(key, operators[operator], requirement.TextList("values"))
-	if err != nil {
-		refusePod(rule, requirement.at(), key, "is invalid: "+err.Error(), "correct the requirement")
-	}
-}
-
-func checkTopologyKey(rule, term Fields) {
-	key := term.Text("topologyKey")
-	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-		refusePod(rule, term.at("topologyKey"), key, "is not a label's name",
-			"set a label of nodes such as kubernetes.io/hostname")
-	}
-}
-
-// checkSpread checks a topology spread constraint.
-func checkSpread(constraint Fields) {
-	checkTopologyKey(constraint, constraint)
-	checkSelectors(constraint, constraint)
-	if skew := constraint.Int64("maxSkew"); skew <= 0 {
-		refusePod(constraint, constraint.at("maxSkew"), fmt.Sprint(skew), "is not above 0", "set it to 1 or more")
-	}
-	if least, set := constraint.Whole("minDomains"); set && least <= 0 {
-		refusePod(constraint, constraint.at("minDomains"), fmt.Sprint(least), "is not above 0",
-			"set it to 1 or more, or remove it")
-	}
-	when := constraint.Text("whenUnsatisfiable")
-	switch {
-	case when != "DoNotSchedule" && when != "ScheduleAnyway":
-		refusePod(constraint, constraint.at("whenUnsatisfiable"), when, "is unknown",
-			"set DoNotSchedule or ScheduleAnyway")
-	case when != "DoNotSchedule" && constraint.Has("minDomains"):
-		refusePod(constraint, constraint.at("minDomains"), fmt.Sprint(constraint.Int64("minDomains")),
-			"requires whenUnsatisfiable: DoNotSchedule", "remove it")
-	}
 }
