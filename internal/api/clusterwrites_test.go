@@ -61,26 +61,6 @@ func TestFreezingTwiceIsNotAnError(t *testing.T) {
 	}
 }
 
-func TestAFailedFreezeIsAProblem(t *testing.T) {
-	w := newFixture(t)
-	if got := w.call(http.MethodPut, "/v1/namespaces/ml/rayclusters/other/freeze", ""); got.Code != http.StatusNotFound {
-		t.Errorf("a cluster that is not there: %d", got.Code)
-	}
-	for want, err := range map[int]error{
-		http.StatusServiceUnavailable: unreachable{errors.New("connection refused")}, http.StatusGatewayTimeout: context.DeadlineExceeded,
-		http.StatusConflict: nodepool.ErrConflict, http.StatusInternalServerError: errors.New("an unexpected error"),
-	} {
-		w.frozen.NextErr = err
-		if got := w.call(http.MethodPut, llmPath+"/freeze", ""); got.Code != want {
-			t.Errorf("%v: %d, want %d", err, got.Code, want)
-		}
-	}
-	without := newFixture(t, func(c *Config) { c.Clusters = nil })
-	if got := without.call(http.MethodPut, llmPath+"/freeze", ""); got.Code != http.StatusNotFound {
-		t.Errorf("where freezes are not served: %d", got.Code)
-	}
-}
-
 // fakeModes sets the modes of known clusters, and fails on demand.
 type fakeModes struct {
 	known   fakeFleet
@@ -114,26 +94,6 @@ func TestManagingTwiceIsNotAnError(t *testing.T) {
 	caller := dial(t, w.handler)
 	if mode, err := caller.SetManaged(t.Context(), llm, true); err != nil || mode != nodepool.Managed {
 		t.Errorf("the client gets %q, %v", mode, err)
-	}
-}
-
-func TestAModeThatCannotBeSetIsAProblem(t *testing.T) {
-	w := newFixture(t)
-	if got := w.call(http.MethodPut, "/v1/namespaces/ml/rayclusters/other/manage", ""); got.Code != http.StatusNotFound {
-		t.Errorf("a cluster that is not there: %d", got.Code)
-	}
-	for want, err := range map[int]error{
-		http.StatusServiceUnavailable: unreachable{errors.New("connection refused")}, http.StatusGatewayTimeout: context.DeadlineExceeded,
-		http.StatusConflict: nodepool.ErrConflict,
-	} {
-		w.modes.NextErr = err
-		if got := w.call(http.MethodDelete, llmPath+"/manage", ""); got.Code != want {
-			t.Errorf("%v: %d, want %d", err, got.Code, want)
-		}
-	}
-	without := newFixture(t, func(c *Config) { c.Clusters = nil })
-	if got := without.call(http.MethodPut, llmPath+"/manage", ""); got.Code != http.StatusNotFound {
-		t.Errorf("where modes are not served: %d", got.Code)
 	}
 }
 
@@ -248,5 +208,24 @@ func TestABadAskToGiveBackNamesTheField(t *testing.T) {
 	}
 	if got := newFixture(t).call(http.MethodPost, llmPath+"/give_back", `{"gpus": 2, "group": "gpu"}`); got.Code != http.StatusNotFound {
 		t.Errorf("where it is not served: %d", got.Code)
+	}
+}
+
+func TestFreezeAndModeOfWhatIsNotThereAreNotFound(t *testing.T) {
+	w, without := newFixture(t), newFixture(t, func(c *Config) { c.Clusters = nil })
+	for _, what := range []string{"freeze", "manage"} {
+		if got := w.call(http.MethodPut, "/v1/namespaces/ml/rayclusters/other/"+what, ""); got.Code != http.StatusNotFound {
+			t.Errorf("%s of a cluster that is not there: %d", what, got.Code)
+		}
+		if got := without.call(http.MethodPut, llmPath+"/"+what, ""); got.Code != http.StatusNotFound {
+			t.Errorf("where %s is not served: %d", what, got.Code)
+		}
+	}
+	w.frozen.NextErr, w.modes.NextErr = unreachable{errors.New("connection refused")}, nodepool.ErrConflict
+	if got := w.call(http.MethodPut, llmPath+"/freeze", ""); got.Code != http.StatusServiceUnavailable {
+		t.Errorf("a freeze without an API server: %d", got.Code)
+	}
+	if got := w.call(http.MethodDelete, llmPath+"/manage", ""); got.Code != http.StatusConflict {
+		t.Errorf("a mode that another has set: %d", got.Code)
 	}
 }

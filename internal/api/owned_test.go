@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -411,14 +410,6 @@ func TestExtremeAmountsAndFractionsAreRefused(t *testing.T) {
 		}
 		if problem := readAnswer[apiv1.Problem](t, got); got.Code != http.StatusBadRequest || len(problem.Errors) != 1 || problem.Errors[0].Field != field {
 			t.Errorf("%s: %d %s", body, got.Code, got.Body)
-		}
-	}
-}
-
-func TestARateThatIsNotANumberIsInvalid(t *testing.T) {
-	for _, perSecond := range []float64{math.NaN(), -1, math.Inf(1)} {
-		if err := (Config{Fleet: fakeFleet{}, Requests: &fakeRequests{}, Owned: noOwned{}, RequestsPerSecond: perSecond}).Validate(); err == nil {
-			t.Errorf("%g calls a second are taken", perSecond)
 		}
 	}
 }

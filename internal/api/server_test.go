@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -68,17 +67,6 @@ func TestAnswersMatchTheGoldenFiles(t *testing.T) {
 				t.Errorf("GET %s (-want +got):\n%s", path, diff)
 			}
 		})
-	}
-}
-
-func TestTheSnapshotIsThatOfTheLastDecision(t *testing.T) {
-	w := newFixture(t)
-	var got planner.Snapshot
-	if err := json.Unmarshal(w.call(http.MethodGet, llmPath+"/snapshot", "").Body.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(w.fleet[llm].Snapshot, got); diff != "" {
-		t.Errorf("snapshot (-planned +served):\n%s", diff)
 	}
 }
 
@@ -286,52 +274,6 @@ func TestAShortOrHugeBodyIsAProblem(t *testing.T) {
 		if got := speak(t, to, test.text, true); !strings.HasPrefix(got, test.want) {
 			t.Errorf("%s: %q, want %s", name, got, test.want)
 		}
-	}
-}
-
-func TestHTTP2HasTheSameLimits(t *testing.T) {
-	w := newFixture(t, func(c *Config) { c.Access = &fakeAccess{} })
-	server := httptest.NewUnstartedServer(w.handler)
-	built, err := NewServer(Config{Fleet: w.fleet, Requests: w.requests, Owned: noOwned{}, TLS: &tls.Config{MinVersion: tls.VersionTLS12}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Config.HTTP2, server.Config.MaxHeaderBytes = built.HTTP2, built.MaxHeaderBytes
-	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	defer server.Close()
-	call := func(token, path string, header http.Header) *http.Response {
-		t.Helper()
-		request, err := http.NewRequest(http.MethodGet, server.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header = header.Clone()
-		if request.Header == nil {
-			request.Header = http.Header{}
-		}
-		if token != "" {
-			request.Header.Set("Authorization", "Bearer "+token)
-		}
-		response, err := server.Client().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { response.Body.Close() })
-		if response.ProtoMajor != 2 {
-			t.Errorf("GET %s speaks %s", path, response.Proto)
-		}
-		return response
-	}
-	if got := call("alice", llmPath, nil); got.StatusCode != http.StatusOK || got.Header.Get("Strict-Transport-Security") == "" {
-		t.Errorf("a call: %s, %v", got.Status, got.Header)
-	}
-	if got := call("", llmPath, nil); got.StatusCode != http.StatusUnauthorized {
-		t.Errorf("without a token: %s", got.Status)
-	}
-	if built.HTTP2.MaxConcurrentStreams != maxStreams {
-		t.Errorf("%d streams on a connection", built.HTTP2.MaxConcurrentStreams)
 	}
 }
 

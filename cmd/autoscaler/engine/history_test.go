@@ -185,17 +185,6 @@ func TestHistoryStaysWithinItsBounds(t *testing.T) {
 	}
 }
 
-func TestOfEachClusterTheLatestDecisionsAreKept(t *testing.T) {
-	h := newHistory(2, 0)
-	for i := range 5 {
-		keep(t, h, decidedAt(t, waitingFor(1+i), historyStart.Add(time.Duration(i)*time.Second)))
-	}
-	pasts := h.Entries(historyKey)
-	if len(pasts) != 2 || pasts[0].ID != "1772366404000" || pasts[1].ID != "1772366403000" {
-		t.Errorf("%+v, want the two latest decisions", pasts)
-	}
-}
-
 func TestADecisionThatCannotBeRememberedIsAnError(t *testing.T) {
 	h := newHistory(0, 0)
 	for what, spoil := range map[string]func(*addon.Decision){

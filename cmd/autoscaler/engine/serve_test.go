@@ -205,20 +205,6 @@ func TestTheRuntimeMayTakeMoreThanWhatLivesAndLessThanTheContainerHas(t *testing
 	}
 }
 
-func TestStacksCountBesideTheHeap(t *testing.T) {
-	used := usedMemory()
-	_, before := used()
-	end := make(chan struct{})
-	for range 2000 {
-		go func() { <-end }()
-	}
-	_, after := used()
-	close(end)
-	if grown := int64(after) - int64(before); grown < 1<<20 {
-		t.Errorf("2,000 goroutines take %d bytes beside the heap, want 2 KiB each", grown)
-	}
-}
-
 func TestTheMemoryLimitIsAdjustedUntilItsOwnerStopsIt(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "")
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))

@@ -161,44 +161,6 @@ func TestAConnectionThatAsksNothingTakesNoTimeFromCallsUnderWay(t *testing.T) {
 	}
 }
 
-func TestFurtherConnectionsThanThereMayBeWaitForTheEndOfOne(t *testing.T) {
-	s := newServers(func(err error) { t.Error(err) })
-	address := probesOn(t, s, 2)
-	defer func() { _ = s.Shutdown(grace) }() // closes a connection that still waits
-	var held []net.Conn
-	answered := make(chan int, 3)
-	for i := range 3 {
-		connection, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer connection.Close()
-		held = append(held, connection)
-		if _, err := io.WriteString(connection, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		go func() {
-			if _, err := connection.Read(make([]byte, 1)); err == nil {
-				answered <- i
-			}
-		}()
-		if i < 2 {
-			if got := <-answered; got != i {
-				t.Fatalf("connection %d is answered before %d", got, i)
-			}
-		}
-	}
-	select {
-	case i := <-answered:
-		t.Fatalf("connection %d of 2 is answered", i+1)
-	case <-time.After(50 * time.Millisecond): // no response is expected
-	}
-	held[0].Close()
-	if got := <-answered; got != 2 {
-		t.Errorf("connection %d is answered, want 2", got)
-	}
-}
-
 func TestOpenConnectionsOfTheRESTAPIAreCounted(t *testing.T) {
 	s := newServers(func(err error) { t.Error(err) })
 	defer s.Shutdown(grace)
