@@ -79,21 +79,15 @@ func (k *Keeper) Changes(v observe.View, f Facts) []nodepool.GuardChange {
 	return changes
 }
 
-// Wrote notes that the version of the pod that the change was decided from is no longer the newest. Until the caches
-// show another one, nothing is written to the pod.
+// Wrote notes that the version of the pod that the change, one of Changes, was decided from is no longer the newest.
+// Until the caches show another one, nothing is written to the pod.
 func (k *Keeper) Wrote(change nodepool.GuardChange) {
-	if k.written == nil {
-		k.written = map[string]string{}
-	}
 	k.written[change.UID] = change.Read.Version
 	delete(k.failed, change.UID)
 }
 
-// Failed notes that the change could not be written.
+// Failed notes that the change, one of Changes, could not be written.
 func (k *Keeper) Failed(change nodepool.GuardChange) {
-	if k.failed == nil {
-		k.failed = map[string]bool{}
-	}
 	k.failed[change.UID] = true
 }
 
