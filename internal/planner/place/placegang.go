@@ -70,7 +70,10 @@ func (p *Search) placeIdentical(l *Ledger, gangs []*Gang) (*Ledger, int) {
 
 // placeMost finds how many of the gangs an option serves.
 func (p *Search) placeMost(l *Ledger, gangs []*Gang, o int) (best *Ledger, served int64) {
-	served = mostThat(int64(len(gangs)), func(n int64) bool {
+	if best, ok := p.placeOption(l, gangs, o); ok {
+		return best, int64(len(gangs))
+	}
+	served = mostThat(int64(len(gangs)-1), func(n int64) bool {
 		trial, ok := p.placeOption(l, gangs[:n], o)
 		if ok {
 			p.release(best)
@@ -81,13 +84,9 @@ func (p *Search) placeMost(l *Ledger, gangs []*Gang, o int) (best *Ledger, serve
 	return best, served
 }
 
-// mostThat returns the largest number up to limit that fits, if all smaller ones fit too: nearly always all or none.
-func mostThat(limit int64, fits func(n int64) bool) int64 {
-	if limit == 0 || fits(limit) {
-		return limit
-	}
-	least := int64(0)
-	for high := limit; high-least > 1; {
+// mostThat returns the largest number up to limit that fits, if all smaller ones fit too. Most often it is small.
+func mostThat(limit int64, fits func(n int64) bool) (least int64) {
+	for high := limit + 1; high-least > 1; {
 		if n := min((least+high)/2, 2*least+1); fits(n) {
 			least = n
 		} else {

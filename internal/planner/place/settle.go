@@ -77,7 +77,7 @@ func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 // merge tries one more replica of each group with which others may not be needed: gangs that were placed one after the
 // other may each have got a small node where one large node holds several.
 func (p *Search) merge(first []int64, best contender, trials *int) contender {
-	if len(best.out.Runs) == 0 {
+	if len(best.out.Runs) == 0 || !p.small(&best.out) {
 		return best
 	}
 	for _, i := range p.dearestFirst() {
