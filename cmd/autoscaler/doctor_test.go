@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -188,8 +186,7 @@ func TestDoctorWritesATableByObjectErrorsFirst(t *testing.T) {
            status.allocatable: nvidia.com/gpu: allocatable 7 of capacity 8: the others are unhealthy
            a device that the plugin has dropped stays away until the plugin restarts, even if its
            cause is gone
-           kubectl delete pod -A -l app=nvidia-device-plugin-daemonset --field-selector \
-             spec.nodeName=gpu-1
+           kubectl delete pod -A -l app=nvidia-device-plugin-daemonset --field-selector spec.nodeName=gpu-1
            # with the plugin's Helm chart: -l app.kubernetes.io/name=nvidia-device-plugin
 
 RayCluster/ml/llm
@@ -197,10 +194,7 @@ RayCluster/ml/llm
            spec.workerGroupSpecs[0].replicas: replicas 9, minReplicas 0, maxReplicas 8
            the operator keeps the group at the nearer bound whatever replicas says, so the number is
            misleading
-           kubectl patch raycluster llm -n ml --type=json -p \
-             '[{"op":"test","path":"/spec/workerGroupSpecs/0/groupName","value":"a100"},
-    {"op":"test","path":"/spec/workerGroupSpecs/0/replicas","value":9},{"op":"replace",
-    "path":"/spec/workerGroupSpecs/0/replicas","value":8}]'
+           kubectl patch raycluster llm -n ml --type=json -p '[{"op":"test","path":"/spec/workerGroupSpecs/0/groupName","value":"a100"},{"op":"test","path":"/spec/workerGroupSpecs/0/replicas","value":9},{"op":"replace","path":"/spec/workerGroupSpecs/0/replicas","value":8}]'
 
 1 error, 1 warning. Looked at 1 Node, 1 RayCluster.
 `
@@ -211,60 +205,6 @@ RayCluster/ml/llm
 	if want := "Nothing found. Looked at 1 Node, 2 RayClusters.\n"; out != want {
 		t.Errorf("got %q, want %q", out, want)
 	}
-}
-
-// TestCommandsInTheTableAreThoseOfTheJSONAndFitThePage checks that a shell parses the command in the table like the
-// command in the JSON, except for optional whitespace in JSON arguments.
-func TestCommandsInTheTableAreThoseOfTheJSONAndFitThePage(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(doctorDir, "shows", "*.yaml"))
-	if err != nil || len(files) < 80 {
-		t.Fatalf("found %d manifests, %v", len(files), err)
-	}
-	_, out, _ := command(t, "", append([]string{"autoscaler", "doctor", "-o", "json", "-f"}, files...)...)
-	var report struct {
-		Findings []struct{ Fix string }
-	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil {
-		t.Fatal(err)
-	}
-	var asPrinted, asFolded strings.Builder
-	for _, f := range report.Findings {
-		asPrinted.WriteString(f.Fix + "\n")
-		folded := printer.FoldCommand(f.Fix, "           ")
-		asFolded.WriteString(folded)
-		for line := range strings.Lines(folded) {
-			// A JSON pointer cannot be split.
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > printer.PageWidth && !strings.HasPrefix(strings.TrimSpace(line), `"/spec/`) {
-				t.Errorf("%d columns: %s", n, line)
-			}
-		}
-	}
-	if diff := cmp.Diff(arguments(t, asPrinted.String()), arguments(t, asFolded.String())); diff != "" {
-		t.Errorf("(-printed +folded):\n%s", diff)
-	}
-}
-
-// arguments returns the words of all commands as a shell passes them, with whitespace removed from JSON.
-func arguments(t *testing.T, script string) []string {
-	t.Helper()
-	shell := exec.CommandContext(t.Context(), "sh")
-	shell.Stdin = strings.NewReader(`kubectl() { printf '%s\0' kubectl "$@"; }; autoscaler() { printf '%s\0' autoscaler "$@"; }` + "\n" + script)
-	out, err := shell.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	words := strings.Split(string(out), "\x00")
-	for i, word := range words {
-		var patch any
-		if json.Unmarshal([]byte(word), &patch) == nil {
-			compact, err := json.Marshal(patch)
-			if err != nil {
-				t.Fatal(err)
-			}
-			words[i] = string(compact)
-		}
-	}
-	return words
 }
 
 // One odd file does not end the examination of a folder: `doctor -f deploy/*.yaml`.

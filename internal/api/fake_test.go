@@ -209,30 +209,6 @@ func (f *movingFleet) View(key nodepool.ClusterKey) (View, bool) {
 	return f.view, f.view.Cluster == key
 }
 
-// growingFleet is a fleet to which tests add clusters.
-type growingFleet struct {
-	mu    sync.Mutex
-	views fakeFleet
-}
-
-func (f *growingFleet) add(view View) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.views[view.Cluster] = view
-}
-
-func (f *growingFleet) Views() []View {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.views.Views()
-}
-
-func (f *growingFleet) View(key nodepool.ClusterKey) (View, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.views.View(key)
-}
-
 // fakeLeadership is what one replica knows about the leader.
 type fakeLeadership struct {
 	mu               sync.Mutex

@@ -131,15 +131,3 @@ func TestAnAnswerWithoutAnEncodingIsAnInternalError(t *testing.T) {
 		t.Errorf("the log says %q", log.String())
 	}
 }
-
-// slowReader is a caller that reads only when the test says so.
-type slowReader struct {
-	*httptest.ResponseRecorder
-	begun, read chan struct{}
-}
-
-func (r slowReader) Write(text []byte) (int, error) {
-	close(r.begun)
-	<-r.read
-	return r.ResponseRecorder.Write(text)
-}

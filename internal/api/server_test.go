@@ -3,7 +3,6 @@ package api
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -183,14 +182,6 @@ func TestTheServerLimitsConnections(t *testing.T) {
 	if kubernetesTimeout >= s.WriteTimeout {
 		t.Error("the connection ends before Kubernetes' time is up")
 	}
-}
-
-// hangingOwned is a store that does not answer.
-type hangingOwned struct{ *fakeOwned }
-
-func (hangingOwned) Put(ctx context.Context, _ nodepool.OwnedRequest, _ func(*nodepool.OwnedRequest) error) (nodepool.OwnedRequest, bool, error) {
-	<-ctx.Done()
-	return nodepool.OwnedRequest{}, false, fmt.Errorf("client rate limiter Wait returned an error: %w", ctx.Err())
 }
 
 // listening starts a server of NewServer on its own port.

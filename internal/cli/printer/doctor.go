@@ -59,105 +59,32 @@ func writeFinding(p *Page, f doctor.Finding) {
 		where = strings.TrimPrefix(where+": "+f.Seen, ": ")
 	}
 	if where != "" {
-		p.WriteString(fold(strings.Fields(where), indent, "", ""))
+		p.WriteString(fold(strings.Fields(where), indent, ""))
 	}
-	p.WriteString(fold(strings.Fields(f.Why), indent, "", ""))
-	p.WriteString(FoldCommand(f.Fix, indent))
+	p.WriteString(fold(strings.Fields(f.Why), indent, ""))
+	command, hint, _ := strings.Cut(f.Fix, "  # ")
+	p.WriteString(indent + command + "\n") // one line, as a shell reads it
+	if hint != "" {
+		p.WriteString(fold(strings.Fields("# "+hint), indent, "# "))
+	}
 }
 
-// fold breaks text between words; each line but the last ends with continued.
-func fold(words []string, indent, further, continued string) string {
+// fold breaks text between words; each line but the first begins with further.
+func fold(words []string, indent, further string) string {
 	var text strings.Builder
 	line := indent
 	for i, word := range words {
 		switch {
 		case i == 0:
 			line += word
-		case len([]rune(line))+1+len([]rune(word))+len(continued) > PageWidth:
-			text.WriteString(line + continued + "\n")
+		case len([]rune(line))+1+len([]rune(word)) > PageWidth:
+			text.WriteString(line + "\n")
 			line = indent + further + word
 		default:
 			line += " " + word
 		}
 	}
 	return text.String() + line + "\n"
-}
-
-// FoldCommand breaks a command so that a shell still reads it as one: between words with a backslash, and inside JSON
-// in single quotes where JSON allows space.
-func FoldCommand(command, indent string) string {
-	command, hint, _ := strings.Cut(command, "  # ")
-	text := foldJSON(fold(commandWords(command), indent, "  ", ` \`))
-	if hint != "" {
-		text += fold(strings.Fields("# "+hint), indent, "# ", "")
-	}
-	return text
-}
-
-// foldJSON breaks long lines after a comma outside of JSON strings or, if there is none, after a colon.
-func foldJSON(text string) string {
-	const indent = "    "
-	var folded strings.Builder
-	for line := range strings.Lines(text) {
-		for len([]rune(line)) > PageWidth+1 {
-			at := max(jsonBreak(line, ","), 0)
-			if at <= PageWidth/2 {
-				at = max(at, jsonBreak(line, ":"))
-			}
-			if at <= len(indent) {
-				break
-			}
-			folded.WriteString(line[:at] + "\n")
-			line = indent + line[at:]
-		}
-		folded.WriteString(line)
-	}
-	return folded.String()
-}
-
-// jsonBreak returns the position after the last such byte within the page width and outside of JSON strings, or 0.
-func jsonBreak(line, behind string) int {
-	inString, at := false, 0
-	for i := 0; i < len(line) && i < PageWidth; i++ {
-		switch c := line[i]; {
-		case c == '\\' && inString:
-			i++
-		case c == '"':
-			inString = !inString
-		case !inString && c == behind[0] && i > 0 && strings.ContainsRune(`"}]0123456789el`, rune(line[i-1])):
-			at = i + 1
-		}
-	}
-	return at
-}
-
-// commandWords splits at spaces outside of single quotes, which it keeps.
-func commandWords(command string) []string {
-	var words []string
-	var word strings.Builder
-	quoted := false
-	for i := 0; i < len(command); i++ {
-		c := command[i]
-		switch {
-		case c == ' ' && !quoted:
-			if word.Len() > 0 {
-				words = append(words, word.String())
-			}
-			word.Reset()
-			continue
-		case c == '\\' && !quoted && i+1 < len(command):
-			word.WriteByte(c)
-			i++
-			c = command[i]
-		case c == '\'':
-			quoted = !quoted
-		}
-		word.WriteByte(c)
-	}
-	if word.Len() > 0 {
-		words = append(words, word.String())
-	}
-	return words
 }
 
 // Severe counts the findings of a severity.

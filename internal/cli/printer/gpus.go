@@ -50,7 +50,7 @@ func WriteGPUs(p *Page, report GPUs) {
 		p.WriteString("\nPROBLEMS\n")
 	}
 	for _, finding := range report.Findings {
-		p.WriteString(fold(strings.Fields(finding.String()), "", "  ", ""))
+		p.WriteString(fold(strings.Fields(finding.String()), "", "  "))
 	}
 }
 
