@@ -147,17 +147,6 @@ func (c *SharedNodes) bothUse(a, b string) bool {
 	})
 }
 
-// NewNodesFor returns the places of new nodes that accept pods of a group.
-func (c *SharedNodes) NewNodesFor(i int) []Place {
-	if !c.Limits(i) {
-		return nil
-	}
-	name := c.pods[c.kinds[i]].Name
-	return slices.DeleteFunc(slices.Clone(c.places), func(p Place) bool {
-		return !p.New || p.Nodes != nil && *p.Nodes == 0 || !slices.Contains(p.Accepts, name)
-	})
-}
-
 // Limits reports whether nodes limit a group.
 func (c *SharedNodes) Limits(i int) bool { return c != nil && c.kinds[i] != notLimited }
 
