@@ -98,7 +98,7 @@ func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager 
 		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource), userClusters: client.Resource(rayClusterResource),
 		pool: newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
 		pods: newRayPods(rayPodsConfig{}), storage: &storageGuard{proof: make(chan error, 1)},
-		newestSeen: newNewestObjects(), decodes: newDecodeCache(sharing.Reader{}), panics: newPanics(nil), writes: newWriteQueue(),
+		newestSeen: newNewestObjects(), decodes: newDecodeCache(sharing.Reader{}), panics: newPanics(nil),
 	}
 	m.running.Store(true)
 	return m

@@ -56,7 +56,7 @@ type Manager struct {
 	rayClusters dynamic.NamespaceableResourceInterface
 	// userClusters are RayClusters too, through the client for users' calls.
 	userClusters dynamic.NamespaceableResourceInterface
-	writes       *writeQueue
+	requesting   sync.Map // of *semaphore.Weighted by nodepool.ClusterKey, for its writer of plain requests
 	core         corev1client.CoreV1Interface
 	recorder     record.EventRecorder // nil in the single form
 	lease        *lease               // nil without leader election
@@ -121,7 +121,6 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		newestSeen: newNewestObjects(),
 		decodes:    newDecodeCache(options.GPUs),
 		panics:     newPanics(options.Logger),
-		writes:     newWriteQueue(),
 	}
 	m.pool = newPool(m.needsWorker, m.panics.record)
 	if options.Sharded {
@@ -431,6 +430,7 @@ func (m *Manager) needsWorker(key nodepool.ClusterKey) bool {
 // forget drops what is kept about a RayCluster that is gone.
 func (m *Manager) forget(key nodepool.ClusterKey) {
 	m.newestSeen.drop(key)
+	m.requesting.Delete(key)
 	m.decodes.drop(key)
 	m.panics.drop(key)
 	m.owners.Drop(key)
