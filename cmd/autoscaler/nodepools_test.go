@@ -320,28 +320,6 @@ func TestNodepoolsNamesWhatIsWrongInTheDescriptionOfPools(t *testing.T) {
 	}
 }
 
-func TestTheExampleOfADescriptionOfPoolsIsRead(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reference/gpus.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, example, found := strings.Cut(string(page), "```yaml\npools:")
-	example, _, closed := strings.Cut(example, "```")
-	if !found || !closed {
-		t.Fatal("the page has no example of pools")
-	}
-	pools := filepath.Join(t.TempDir(), "pools.yaml")
-	if err := os.WriteFile(pools, []byte("pools:"+example), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	code, out, errOut := command(t, "", "autoscaler", "nodepools", "-f", "-", "--pools", pools)
-	for _, want := range []string{"\na100-mig 0 0 4 mig A100-SXM4-40GB 0 27.2 no -\n", "\nt4 0 - - whole "} {
-		if code != cli.ExitOK || !strings.Contains(squeezed(out), want) {
-			t.Errorf("exit %d %s: want %q in\n%s", code, errOut, want, squeezed(out))
-		}
-	}
-}
-
 func TestServeRefusesADescriptionOfPoolsThatIsNone(t *testing.T) {
 	code, _, errOut := command(t, "", "autoscaler", "serve", "--pools", "no/such.yaml")
 	if want := "autoscaler: opening pools: open no/such.yaml"; code != cli.ExitBadInput || !strings.HasPrefix(errOut, want) {

@@ -175,22 +175,3 @@ func (e expectation) summary() summary {
 	}
 	return s
 }
-
-func TestTheSameFileGivesTheSameBytesEveryTime(t *testing.T) {
-	for _, output := range []string{"json", "text"} {
-		var first []byte
-		for range 20 {
-			var out, errOut bytes.Buffer
-			file := filepath.Join(casesDir, "gang-mixed-with-everything.json")
-			if code := run(t.Context(), []string{"autoscaler", "plan", "--snapshot", file, "-o", output}, nil, &out, &errOut); code != cli.ExitOK {
-				t.Fatalf("exit %d: %s", code, errOut.String())
-			}
-			if first == nil {
-				first = out.Bytes()
-			}
-			if diff := cmp.Diff(string(first), out.String()); diff != "" {
-				t.Fatal(diff)
-			}
-		}
-	}
-}

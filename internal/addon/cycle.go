@@ -30,7 +30,6 @@ type Cycle struct {
 	Within time.Duration
 
 	SeenToPatched time.Duration
-	GrowthWanted  time.Time
 	NumGPUs       map[string]GroupNumGPUs
 	OptIn         *apiv1.OptIn
 

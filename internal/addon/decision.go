@@ -58,8 +58,6 @@ type Decision struct {
 	Recent  []Action
 	// SeenToPatched is the time from growth first wanted to patched, in the cycle that patched it.
 	SeenToPatched time.Duration
-	// GrowthWanted is since when this cycle's growth is wanted, patched or not; zero if it wants none.
-	GrowthWanted time.Time
 	// Next is the pause until the next reading.
 	Next time.Duration
 	// Reverted: another field manager changed replicas since this process wrote them.

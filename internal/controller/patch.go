@@ -16,7 +16,6 @@ import (
 
 // patch writes all targets of the cycle at once, or nothing.
 func (c *Controller) patch(ctx context.Context, r *record, o *addon.Cycle) {
-	o.GrowthWanted = r.memory.Patches.growthSince
 	if r.memory.Patches.Rest(o.View.Now) {
 		return
 	}
@@ -72,7 +71,7 @@ func (c *Controller) change(r *record, o *addon.Cycle) (change nodepool.Change, 
 	if o.Err != nil {
 		return change, false
 	}
-	o.GrowthWanted = r.memory.Patches.WantGrowth(o.View.Now, change.Targets)
+	r.memory.Patches.WantGrowth(o.View.Now, change.Targets)
 	if len(change.Targets) == 0 {
 		r.memory.Patches.NoneDue()
 		return change, false
@@ -146,8 +145,8 @@ const longestWebhookPause = time.Second
 // Rest reports whether the last patch failed, and the next one is not due yet.
 func (p *patches) Rest(now time.Time) bool { return p.rest.Resting(now) }
 
-// WantGrowth remembers since when a larger goal is wanted, and returns it; zero if targets raise none.
-func (p *patches) WantGrowth(now time.Time, targets []nodepool.Target) time.Time {
+// WantGrowth remembers since when a larger goal is wanted.
+func (p *patches) WantGrowth(now time.Time, targets []nodepool.Target) {
 	grows := slices.ContainsFunc(targets, func(t nodepool.Target) bool { return t.Replicas > t.From })
 	switch {
 	case !grows:
@@ -155,7 +154,6 @@ func (p *patches) WantGrowth(now time.Time, targets []nodepool.Target) time.Time
 	case p.growthSince.IsZero():
 		p.growthSince = now
 	}
-	return p.growthSince
 }
 
 // WantNoGrowth forgets since when growth was wanted.

@@ -28,7 +28,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o addon.Cycle, next
 		Awaits:    o.Awaits,
 		WarmNodes: o.WarmNodes,
 		Actions:   o.Actions, Recent: slices.Clone(r.recent),
-		SeenToPatched: o.SeenToPatched, GrowthWanted: o.GrowthWanted, Next: next,
+		SeenToPatched: o.SeenToPatched, Next: next,
 		NumGPUs: o.NumGPUs, OptIn: o.OptIn, Reverted: o.View.Reverted,
 	}
 	if o.View.StateErr != nil {
@@ -59,7 +59,7 @@ func (c *Controller) observeFailed(ctx context.Context, r *record, key nodepool.
 	if last := r.decision.Load(); last != nil {
 		d = *last
 	}
-	d.Err, d.Actions, d.SeenToPatched, d.GrowthWanted, d.Next = err.Error(), nil, 0, time.Time{}, pause
+	d.Err, d.Actions, d.SeenToPatched, d.Next = err.Error(), nil, 0, pause
 	d.ObserveFailed = true
 	r.decision.Store(&d)
 	c.config.Log.WarnContext(ctx, "cannot observe", "cluster", key.String(), "err", err)
