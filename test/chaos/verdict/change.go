@@ -114,12 +114,13 @@ func (j *Judge) sentWithoutNode(c *cluster, pod string, now time.Time) bool {
 }
 
 // raise is a change to more replicas. It is a launch unless they are for pods that stay, because their names are taken
-// back. needed is how many were of use within the lag.
+// back; crossed are those of them that the operator deleted all the same, because it had read the name. needed is how
+// many were of use within the lag.
 type raise struct {
-	at       time.Time
-	from, to Group
-	stay     []string
-	needed   int64
+	at            time.Time
+	from, to      Group
+	stay, crossed []string
+	needed        int64
 }
 
 // settleRaises judges the raises that are certain by now. Ray may have started again in a pod whose name is taken back
@@ -128,7 +129,7 @@ func (j *Judge) settleRaises(now time.Time, c *cluster) {
 	c.raises = slices.DeleteFunc(c.raises, func(r raise) bool {
 		stay := slices.DeleteFunc(slices.Clone(r.stay), func(pod string) bool {
 			_, lives := c.latest.Workers[pod]
-			return !lives
+			return !lives && !slices.Contains(r.crossed, pod)
 		})
 		within := r.to.Replicas <= r.to.Max
 		switch {

@@ -174,6 +174,13 @@ func (j *Judge) end(e End) {
 	naming, named := c.named[e.Pod]
 	named = named && !naming.ending
 	joined := c.joined[e.Pod]
+	read := named && !naming.takenBack.IsZero() && e.Cause == Deleted &&
+		e.At.Sub(j.readUntil(naming.takenBack, e.At)) <= certain // the operator had read the name
+	for i := range c.raises {
+		if r := &c.raises[i]; read && slices.Contains(r.stay, e.Pod) {
+			r.crossed = append(r.crossed, e.Pod)
+		}
+	}
 	delete(c.busySince, e.Pod)
 	delete(c.named, e.Pod)
 	j.counts.Ends++
@@ -186,9 +193,7 @@ func (j *Judge) end(e End) {
 	}
 	why := ""
 	switch {
-	case e.Cause != Deleted:
-	case named && !naming.takenBack.IsZero() && e.At.Sub(j.readUntil(naming.takenBack, e.At)) <= certain:
-		// the operator had read the name
+	case e.Cause != Deleted, read:
 	case named && naming.takenBack.IsZero() && (!naming.ended || joined.IsZero()):
 		why = "Heliostat named it"
 	case named && naming.takenBack.IsZero():

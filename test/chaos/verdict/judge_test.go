@@ -170,6 +170,24 @@ func TestANameIsTakenBackBeforeTheStateShowsItsNode(t *testing.T) {
 	}
 }
 
+// TestTheOperatorDeletesAPodWhoseNameIsTakenBack, because it had read the name. It makes another one, by the replicas of
+// the patch that takes the name back. What it deletes later, it had not read.
+func TestTheOperatorDeletesAPodWhoseNameIsTakenBack(t *testing.T) {
+	for _, c := range []struct {
+		last  []Fact
+		count int
+	}{
+		{[]Fact{End{At: at(80.4), Cluster: "a", Group: "cpu", Pod: "w2", Cause: Deleted}, state(81.5, 1, 1, 0)}, 0},
+		{[]Fact{state(81.5, 1, 1, 0), End{At: at(82.5), Cluster: "a", Group: "cpu", Pod: "w2", Cause: Deleted}}, 1},
+	} {
+		facts := append(good(), phase(70, Storm), spec(70, "kubectl", 3), state(70, 1, 2, 0), state(72, 1, 1, 0),
+			spec(72.1, "heliostat", 2, "w2"), state(73, 1, 1, 0), state(79, 1, 1, 0), spec(80, "heliostat", 3))
+		if got := judged(append(facts, c.last...)...).Violations(); len(got) != c.count {
+			t.Errorf("%v: %v, want %d", c.last, got, c.count)
+		}
+	}
+}
+
 // TestAnAnswerComesBesideAPodThatCanTakeNoWork has new work while a drained pod stays, which still counts as a replica. A
 // run with a real Ray had it: the pods could not be listed, so the drained one could not be named.
 func TestAnAnswerComesBesideAPodThatCanTakeNoWork(t *testing.T) {
