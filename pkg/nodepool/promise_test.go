@@ -137,11 +137,3 @@ func TestAHeadWithoutANodeComesBeforeItsWorkers(t *testing.T) {
 		}
 	}
 }
-
-// inSnapshot returns promises as a snapshot has them.
-func inSnapshot(promises []nodepool.Promise) (all []any) {
-	for _, p := range promises {
-		all = append(all, map[string]any{"rayCluster": p.RayCluster.String(), "pods": p.Pods, "pod": p.Pod})
-	}
-	return all
-}
