@@ -1,12 +1,12 @@
 package decode
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -21,108 +21,55 @@ const (
 	BytesFractional = "bytes-fractional"
 )
 
-// container is the part of a container in a pod template that Heliostat reads.
-type container struct {
-	command, args    []string
-	env              map[string]envVar
-	envFrom          []envSource
-	limits, requests map[string]resource.Quantity
-	claims           int
+// script returns a container's own command line, joined the way the operator joins it.
+func script(c corev1.Container) string {
+	return strings.Join(slices.Concat(c.Command, c.Args), " ")
 }
 
-// envVar is a variable's literal value, or its source. field is the field of the pod that it is read from, if that is
-// its source. If maybe is set, the source may not have the variable.
-type envVar struct {
-	value, from, field string
-	maybe              bool
-	// earlier are the variables above it, to which $(NAME) in its value refers; nil without such a reference.
-	earlier map[string]envVar
+// env returns what env of a container says of a variable; nil if it says nothing. The last of equal names wins.
+func env(c corev1.Container, name string) *corev1.EnvVar {
+	for i := len(c.Env) - 1; i >= 0; i-- {
+		if c.Env[i].Name == name {
+			return &c.Env[i]
+		}
+	}
+	return nil
 }
 
-// envSource is a ConfigMap or Secret, which Heliostat does not read. Its keys become variables with the prefix.
-type envSource struct{ prefix, name string }
-
-// variable returns what sets a variable. In Kubernetes, env overrides envFrom.
-func (c container) variable(name string) envVar {
-	if v, set := c.env[name]; set {
-		return v
-	}
-	for _, source := range c.envFrom {
-		if strings.HasPrefix(name, source.prefix) {
-			return envVar{from: source.name, maybe: true}
+// envFrom returns the ConfigMap or Secret of envFrom that may set a variable, which Heliostat does not read; empty if
+// there is none. In Kubernetes, env overrides envFrom.
+func envFrom(c corev1.Container, name string) string {
+	for _, source := range c.EnvFrom {
+		switch {
+		case !strings.HasPrefix(name, source.Prefix):
+		case source.SecretRef != nil:
+			return "Secret " + source.SecretRef.Name
+		case source.ConfigMapRef != nil:
+			return "ConfigMap " + source.ConfigMapRef.Name
 		}
 	}
-	return envVar{}
-}
-
-func decodeContainer(f Fields) container {
-	resources := f.Object("resources")
-	c := container{
-		command: f.TextList("command"), args: f.TextList("args"), env: map[string]envVar{},
-		limits: quantities(resources, "limits"), requests: quantities(resources, "requests"),
-		claims: len(resources.Objects("claims")),
-	}
-	for _, v := range f.Objects("env") {
-		// In Kubernetes, the last of equal names wins.
-		read := envVar{value: v.Text("value")}
-		if v.Has("valueFrom") {
-			read.from = "valueFrom"
-			read.field = v.Object("valueFrom").Object("fieldRef").Text("fieldPath")
-		}
-		if strings.Contains(read.value, "$(") {
-			read.earlier = maps.Clone(c.env)
-		}
-		c.env[v.Text("name")] = read
-	}
-	for _, source := range f.Objects("envFrom") {
-		name := "ConfigMap " + source.Object("configMapRef").Text("name")
-		if source.Has("secretRef") {
-			name = "Secret " + source.Object("secretRef").Text("name")
-		}
-		c.envFrom = append(c.envFrom, envSource{source.Text("prefix"), name})
-	}
-	return c
-}
-
-// quantities reads a resource list. The API server stores a YAML number as a number, so both forms occur.
-func quantities(f Fields, name string) map[string]resource.Quantity {
-	values := f.Members(name)
-	list := make(map[string]resource.Quantity, len(values))
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		quantity, err := resource.ParseQuantity(fmt.Sprint(values[key]))
-		if err != nil {
-			f.Get(name, key).Fault(wantQuantity)
-			continue
-		}
-		list[key] = quantity
-	}
-	return list
-}
-
-// script returns the container's own command line, joined the way the operator joins it.
-func (c container) script() string {
-	return strings.Join(slices.Concat(c.command, c.args), " ")
+	return ""
 }
 
 // checkContainers checks the resources of all containers of a worker group's or the head's template.
-func checkContainers(group Fields) {
-	spec := group.Object("template").Object("spec")
-	for _, f := range slices.Concat(spec.Objects("initContainers"), spec.Objects("containers")) {
-		decodeContainer(f).checkResources(f)
+func checkContainers(group Fields, pod *corev1.Pod) {
+	spec := group.silent().Object("template").Object("spec")
+	fields := slices.Concat(spec.Objects("containers"), spec.Objects("initContainers"))
+	for i, c := range containersOf(pod) {
+		checkResources(fields[i], c.Resources)
 	}
 }
 
 // checkResources reports what makes the API server reject the pod: negative amounts, and for resources such as
 // nvidia.com/gpu, which require whole numbers and equal requests and limits, any others.
-func (c container) checkResources(f Fields) {
-	names := slices.Sorted(maps.Keys(c.limits))
-	for name := range c.requests {
-		if _, limited := c.limits[name]; !limited {
-			names = append(names, name)
-		}
+func checkResources(f Fields, c corev1.ResourceRequirements) {
+	all := maps.Clone(c.Requests)
+	if all == nil {
+		all = corev1.ResourceList{}
 	}
-	slices.Sort(names)
-	for _, name := range names {
+	maps.Copy(all, c.Limits)
+	for _, resourceName := range sortedKeys(all) {
+		name := string(resourceName)
 		if problems := validation.IsQualifiedName(name); len(problems) > 0 {
 			f.Report.Add(raydemand.Error, PodsRefused, f.at("resources")+"."+name, name,
 				"it is no name of a resource, so the API server rejects every pod of the group: "+problems[0],
@@ -131,12 +78,12 @@ func (c container) checkResources(f Fields) {
 		}
 		size, huge := strings.CutPrefix(name, "hugepages-") // they follow the rules of extended resources
 		if !huge && !extended(name) {
-			c.checkNative(f, name)
+			checkNative(f, name, c)
 			continue
 		}
 		page, err := resource.ParseQuantity(size)
-		limit, limited := c.limits[name]
-		request, requested := c.requests[name]
+		limit, limited := c.Limits[resourceName]
+		request, requested := c.Requests[resourceName]
 		why := ""
 		switch {
 		case !limited:
@@ -161,10 +108,11 @@ func (c container) checkResources(f Fields) {
 // checkNative reports a resource without a domain that containers do not have, such as cpus, a negative amount of a
 // native resource, a request above its limit (Kubernetes, ValidateContainerResourceName and
 // validateContainerResourceRequirements), and a fraction of a byte.
-func (c container) checkNative(f Fields, name string) {
+func checkNative(f Fields, name string, c corev1.ResourceRequirements) {
+	limit, limited := c.Limits[corev1.ResourceName(name)]
 	if !strings.Contains(name, "/") && !slices.Contains([]string{"cpu", "memory", "ephemeral-storage"}, name) {
 		section := "limits"
-		if _, limited := c.limits[name]; !limited {
+		if !limited {
 			section = "requests"
 		}
 		f.Report.Add(raydemand.Error, PodsRefused, f.at("resources", section)+"."+name, name,
@@ -172,13 +120,12 @@ func (c container) checkNative(f Fields, name string) {
 			"want cpu, memory, ephemeral-storage, hugepages-SIZE, or a name with a domain such as nvidia.com/gpu")
 		return
 	}
-	limit, limited := c.limits[name]
 	for _, section := range []string{"limits", "requests"} {
-		list := c.limits
+		list := c.Limits
 		if section == "requests" {
-			list = c.requests
+			list = c.Requests
 		}
-		amount, set := list[name]
+		amount, set := list[corev1.ResourceName(name)]
 		field := f.at("resources", section) + "." + name
 		switch {
 		case !set:

@@ -135,12 +135,13 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 	readIdleSince(metadata, &cluster)
 	readGiveBack(metadata, &cluster)
 	readReclaim(metadata, &cluster)
-	checkContainers(spec.Object("headGroupSpec"))
+	headPod := podOf(spec.Object("headGroupSpec").Object("template"))
+	checkContainers(spec.Object("headGroupSpec"), headPod)
 	injected := []string{}
 	if cluster.InTreeAutoscaling {
 		injected = append(injected, autoscalerContainer)
 	}
-	checkPodRules(spec.Object("headGroupSpec"), injected...)
+	checkPodRules(spec.Object("headGroupSpec"), headPod, injected...)
 	cluster.Groups = decodeGroups(reader, spec, key, overwritesCommand(root))
 	checkImages(spec, cluster.Groups)
 	priceGroups(metadata, &cluster)
@@ -148,7 +149,7 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 		setting.read(metadata, &cluster)
 	}
 	if accepted := cluster.Generation > 0 && cluster.ObservedGeneration >= cluster.Generation; !accepted {
-		cluster.Refused = reportRefusals(spec, cluster.Groups, cluster.InTreeAutoscaling)
+		cluster.Refused = reportRefusals(spec, headPod, cluster.Groups, cluster.InTreeAutoscaling)
 	}
 	cluster.Unreadable = report.Unreadable
 	return Decoded{
@@ -231,4 +232,4 @@ func ownerOf(metadata Fields) nodepool.Owner {
 	return nodepool.Owner{}
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -37,9 +39,9 @@ const (
 // `ray start`. If own is set, the container's command has them, not the operator. Unless it is known, the command does
 // not show how it starts Ray, and they are the operator's. Without a container, the operator rejects the spec.
 type rayStart struct {
-	group, template, of Fields
-	params, resources   map[string]string // of the group
-	container
+	group, template, of   Fields
+	params, resources     map[string]string // of the group
+	ray                   corev1.Container
 	words                 []string
 	contained, own, known bool
 }
@@ -52,17 +54,17 @@ func effectiveResources(s rayStart) raydemand.Bundle {
 		return raydemand.Bundle{}
 	}
 	if !s.known {
-		s.group.Report.Add(raydemand.Warning, StartCommandUnknown, s.of.at("command"), s.script(),
+		s.group.Report.Add(raydemand.Warning, StartCommandUnknown, s.of.at("command"), script(s.ray),
 			"the command does not show how it starts Ray, so until a node of the group has joined, the resources of a "+
 				"worker are those of rayStartParams and the limits, as for Ray's own autoscaler",
 			"start Ray with $KUBERAY_GEN_RAY_START_CMD or a plain `ray start`")
 	}
-	override := s.variable(overrideResources)
-	reportOverride(s.of, override)
-	if override.from != "" && !override.maybe {
+	reportOverride(s.of, s.ray)
+	override := cmp.Or(env(s.ray, overrideResources), &corev1.EnvVar{})
+	if override.ValueFrom != nil {
 		return raydemand.Bundle{}
 	}
-	bundle, failure := rayResourcesOf(s.words, override)
+	bundle, failure := rayResourcesOf(s.words, override.Value)
 	if failure != "" {
 		if s.known {
 			reportFailure(s, failure)
@@ -70,7 +72,7 @@ func effectiveResources(s rayStart) raydemand.Bundle {
 		return raydemand.Bundle{}
 	}
 	if s.own {
-		addDetected(bundle, s.container)
+		addDetected(bundle, s.ray.Resources.Limits)
 	}
 	if podType := landing.TPUPodTypeOf(s.template.Texts("nodeSelector")); podType != "" && bundle["TPU"] > 0 {
 		bundle[landing.TPUHead(podType)] = raydemand.One // of a replica, the first host has it
@@ -82,7 +84,7 @@ func effectiveResources(s rayStart) raydemand.Bundle {
 // reportFailure reports why `ray start` fails, and how a command has to expand the operator's text.
 func reportFailure(s rayStart, failure string) {
 	fix := "correct rayStartParams, the group's resources or its command"
-	if strings.Contains(s.script(), generatedCommand) && !strings.Contains(s.script(), "eval") {
+	if strings.Contains(script(s.ray), generatedCommand) && !strings.Contains(script(s.ray), "eval") {
 		fix += `; the value of $` + generatedCommand + ` has quotes: eval "$` + generatedCommand + `" removes them`
 	}
 	s.group.Report.Add(raydemand.Error, RayStartFails, s.group.at(), strings.Join(s.words, " "),
@@ -91,10 +93,10 @@ func reportFailure(s rayStart, failure string) {
 
 // addDetected adds what Ray detects in a container whose own command does not set it: the CPUs of the limit
 // (Ray, _private/utils.py, get_num_cpus), and the GPUs that the device plugin gives it.
-func addDetected(bundle raydemand.Bundle, c container) {
+func addDetected(bundle raydemand.Bundle, limits corev1.ResourceList) {
 	params := map[string]string{}
-	fromAccelerators(params, c.limits)
-	if cpu := c.limits["cpu"]; cpu.Sign() > 0 {
+	fromAccelerators(params, limits)
+	if cpu := limits["cpu"]; cpu.Sign() > 0 {
 		params[numCPUs] = rounded(cpu)
 	}
 	for flag, name := range map[string]string{numCPUs: raydemand.CPU, numGPUs: raydemand.GPU} {
@@ -106,16 +108,16 @@ func addDetected(bundle raydemand.Bundle, c container) {
 }
 
 // startOf reads how a group starts Ray.
-func startOf(group Fields, ownCommand bool) rayStart {
+func startOf(group Fields, pod *corev1.Pod, ownCommand bool) rayStart {
 	s := rayStart{group: group, template: group.Object("template").Object("spec"), known: true}
 	if containers := s.template.Objects("containers"); len(containers) > 0 {
-		s.of, s.contained, s.container = containers[0], true, decodeContainer(containers[0])
+		s.of, s.contained, s.ray = containers[0], true, pod.Spec.Containers[0]
 	}
 	s.params, s.resources = group.Texts("rayStartParams"), group.Texts("resources")
 	if !s.contained {
 		return s
 	}
-	script, flags := s.script(), startScript(startParams(s.params, s.resources, s.container, group))
+	script, flags := script(s.ray), startScript(startParams(s.params, s.resources, s.ray, group))
 	s.words = shellWords(flags)
 	if !ownCommand && !strings.Contains(script, "ray start") {
 		return s
@@ -127,8 +129,11 @@ func startOf(group Fields, ownCommand bool) rayStart {
 		if name == generatedCommand {
 			return generated, true
 		}
-		set, known := s.env[name]
-		return set.value, known && set.from == "" && !strings.Contains(script, name+"=")
+		set := env(s.ray, name)
+		if set == nil {
+			return "", false
+		}
+		return set.Value, set.ValueFrom == nil && !strings.Contains(script, name+"=")
 	})
 	if len(found) == 0 {
 		s.known = strings.Contains(script, generatedCommand)
@@ -195,17 +200,17 @@ func argumentsOf(words []shellWord) (texts []string, known bool) {
 
 // reportOverride reports that resources come from a source that Heliostat does not read. The planner ignores what
 // envFrom may set: most such sources set other variables, and the first worker that joins shows its resources.
-func reportOverride(container Fields, override envVar) {
-	switch {
-	case override.maybe:
-		container.Report.Add(raydemand.Info, EnvironmentUnknown, container.at("envFrom"), override.from,
+func reportOverride(container Fields, ray corev1.Container) {
+	switch set, source := env(ray, overrideResources), envFrom(ray, overrideResources); {
+	case set == nil && source != "":
+		container.Report.Add(raydemand.Info, EnvironmentUnknown, container.at("envFrom"), source,
 			"Heliostat does not read it, and it may set "+overrideResources+", which overrides everything else that "+
 				"sets a worker's resources",
 			"if it does not, set "+overrideResources+
 				` to "" in env, which overrides envFrom, or give envFrom a prefix; if it does, move it to env`)
-	case override.from != "":
+	case set != nil && set.ValueFrom != nil:
 		container.Report.Add(raydemand.Warning, EnvironmentUnknown, container.at("env"),
-			overrideResources+" by "+override.from,
+			overrideResources+" by valueFrom",
 			"Heliostat does not read its value, so the resources of a worker are unknown until a node of the group "+
 				"has joined",
 			"give "+overrideResources+" as a value")
@@ -243,14 +248,16 @@ func reportUnknown(s rayStart, said raydemand.Bundle) {
 
 // acceleratorHint returns what suggests that a pod sees GPUs although no flag counts them, or "".
 func acceleratorHint(s rayStart) string {
-	for _, name := range sortedKeys(s.limits) {
+	limits := s.ray.Resources.Limits
+	for _, of := range sortedKeys(limits) {
+		name, quantity := string(of), limits[of]
 		_, err := (gpuinfo.Names{}).Resource(name)
 		_, other := gpuinfo.AcceleratorOf(name)
-		if quantity := s.limits[name]; !quantity.IsZero() && !other && !errors.Is(err, gpuinfo.ErrNotGPU) {
+		if !quantity.IsZero() && !other && !errors.Is(err, gpuinfo.ErrNotGPU) {
 			return name
 		}
 	}
-	if s.claims > 0 {
+	if len(s.ray.Resources.Claims) > 0 {
 		return "resources.claims"
 	}
 	if class, _ := s.template.Get("runtimeClassName").Raw().(string); strings.Contains(class, "nvidia") {
@@ -265,7 +272,7 @@ const maxQuantity = 100e12
 // rayResourcesOf reads the arguments of `ray start` the way Ray 2.60 does (its option parser, RayParams and
 // ResourceAndLabelSpec), and returns the resources that a Ray node reports, or why `ray start` fails. Ray detects on
 // the machine what no flag sets; such a resource is absent here.
-func rayResourcesOf(words []string, override envVar) (b raydemand.Bundle, failure string) {
+func rayResourcesOf(words []string, override string) (b raydemand.Bundle, failure string) {
 	flags, failure := parseFlags(words)
 	if failure != "" {
 		return nil, failure
@@ -290,7 +297,7 @@ func rayResourcesOf(words []string, override envVar) (b raydemand.Bundle, failur
 		return nil, "--labels: want key=value pairs with commas, got " + text
 	}
 	return b, cmp.Or(addAmounts(b, "--"+resourcesFlag, flags[resourcesFlag]),
-		addAmounts(b, overrideResources, override.value))
+		addAmounts(b, overrideResources, override))
 }
 
 // parseFlags accepts --name=value, --name value and bare --name. `ray start` fails with a usage error on anything else.

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -147,12 +148,12 @@ func decodeGroup(
 	addUnstated(&group, pod, containersOf(pod)...)
 	group.Pod.Elsewhere = reader.SuppliedElsewhere()
 	ReportTemplate(f.Report, &group, landing.CheckGPUs(reader, &group.Pod)...)
-	start := startOf(f, ownCommand || overwritesCommand(f.Object("template")))
+	start := startOf(f, pod, ownCommand || overwritesCommand(f.Object("template")))
 	group.Resources, group.GPUs = effectiveResources(start), gpuSpec(start)
 	addLabels(start, &group)
 	checkGroup(f, &group)
-	checkContainers(f)
-	checkPodRules(f)
+	checkContainers(f, pod)
+	checkPodRules(f, pod)
 	group.Broken = f.Report.ErrorsSince(mark)
 	return group, pod
 }
@@ -235,7 +236,7 @@ func reportIdleTermination(spec Fields, cluster *nodepool.Cluster) {
 // reports whether there is one. The operator then stops working on every group, and no condition of the status says so
 // (docs/reference/facts.md#refused-spec). The rules are those of its utils.ValidateRayClusterSpec that concern scaling.
 // Callers skip objects whose generation the operator has accepted.
-func reportRefusals(spec Fields, groups []nodepool.WorkerGroup, inTree bool) bool {
+func reportRefusals(spec Fields, headPod *corev1.Pod, groups []nodepool.WorkerGroup, inTree bool) bool {
 	mark := len(spec.Report.All)
 	head := spec.Object("headGroupSpec")
 	if isPatch(spec) {
@@ -244,12 +245,12 @@ func reportRefusals(spec Fields, groups []nodepool.WorkerGroup, inTree bool) boo
 			"add the containers; of a patch of Kustomize, examine what `kubectl kustomize` prints")
 		return true
 	}
-	headEnv := map[string]envVar{}
-	if containers := head.Object("template").Object("spec").Objects("containers"); len(containers) > 0 {
-		headEnv = decodeContainer(containers[0]).env
-	}
 	v2 := spec.Object("autoscalerOptions").Text("version") == "v2"
-	envV2 := headEnv["RAY_enable_autoscaler_v2"].value == "1" || headEnv["RAY_enable_autoscaler_v2"].value == "true"
+	set := &corev1.EnvVar{}
+	if containers := headPod.Spec.Containers; len(containers) > 0 {
+		set = cmp.Or(env(containers[0], "RAY_enable_autoscaler_v2"), set)
+	}
+	envV2 := set.Value == "1" || set.Value == "true"
 	if !inTree && envV2 {
 		refuse(head, head.at("template"), "RAY_enable_autoscaler_v2",
 			"the variable requires enableInTreeAutoscaling: true")

@@ -222,9 +222,7 @@ func describeAuth(spec Fields, name string, head *corev1.Pod) nodepool.Auth {
 func reportEnvironment(spec Fields, ray corev1.Container, variable, wants string) {
 	severity, seen := raydemand.Warning, variable+" by valueFrom"
 	if v := env(ray, variable); v == nil {
-		i := slices.IndexFunc(ray.EnvFrom,
-			func(source corev1.EnvFromSource) bool { return strings.HasPrefix(variable, source.Prefix) })
-		if i < 0 {
+		if envFrom(ray, variable) == "" {
 			return
 		}
 		severity, seen = raydemand.Info, variable+" perhaps by envFrom"
@@ -305,14 +303,4 @@ func tlsSecret(spec Fields, name string, ray corev1.Container, volumes []corev1.
 		"the GCS requires mutual TLS, and RAY_TLS_SERVER_CERT is not on a volume from a Secret",
 		"mount the certificates from a Secret with tls.crt, tls.key and ca.crt")
 	return ""
-}
-
-func env(c corev1.Container, name string) *corev1.EnvVar {
-	// In Kubernetes, the last of equal names wins.
-	for i := len(c.Env) - 1; i >= 0; i-- {
-		if c.Env[i].Name == name {
-			return &c.Env[i]
-		}
-	}
-	return nil
 }

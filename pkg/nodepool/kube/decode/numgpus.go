@@ -1,10 +1,13 @@
 package decode
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -22,7 +25,7 @@ func gpuSpec(s rayStart) nodepool.GPUSpec {
 	if !s.contained {
 		return spec
 	}
-	readLimits(&spec, s.container)
+	readLimits(&spec, s.ray.Resources)
 	if !s.known {
 		spec.Fixed = "the container's own command sets the number, and does not show how it starts Ray"
 		return spec
@@ -36,9 +39,9 @@ func gpuSpec(s rayStart) nodepool.GPUSpec {
 	case len(spec.Counted) > 0:
 		spec.DerivedBy = "limit " + spec.Counted[0]
 	}
-	override := s.env[overrideResources]
+	override := cmp.Or(env(s.ray, overrideResources), &corev1.EnvVar{})
 	switch {
-	case override.from != "" || strings.Contains(override.value, strconv.Quote(raydemand.GPU)):
+	case override.ValueFrom != nil || strings.Contains(override.Value, strconv.Quote(raydemand.GPU)):
 		spec.Fixed = "the container's variable " + overrideResources + " sets the number: change GPU there"
 	case s.own:
 		spec.Fixed = "the container's own command starts Ray: change --num-gpus there"
@@ -50,15 +53,14 @@ func gpuSpec(s rayStart) nodepool.GPUSpec {
 }
 
 // readLimits reads what the Ray container has of devices, and what the operator passes on of that.
-func readLimits(spec *nodepool.GPUSpec, c container) {
-	spec.Claims, spec.Limits = c.claims > 0, landing.Quantities{}
-	for name, quantity := range c.limits {
+func readLimits(spec *nodepool.GPUSpec, c corev1.ResourceRequirements) {
+	spec.Claims, spec.Limits = len(c.Claims) > 0, landing.Quantities{}
+	for _, of := range sortedKeys(c.Limits) {
+		name, quantity := string(of), c.Limits[of]
 		if extended(name) {
 			spec.Limits[name] = Amount(quantity)
 		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.limits)) {
-		if quantity := c.limits[name]; quantity.IsZero() {
+		if quantity.IsZero() {
 			continue
 		}
 		if countsAsGPU(name) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -21,7 +22,7 @@ import (
 
 // checkPodRules reports the rules of a worker group's or the head's template for which the API server rejects its pods.
 // The operator adds the injected containers.
-func checkPodRules(group Fields, injected ...string) {
+func checkPodRules(group Fields, pod *corev1.Pod, injected ...string) {
 	spec := group.silent().Object("template").Object("spec")
 	checkNames(spec, injected)
 	for _, rule := range podTable {
@@ -38,9 +39,11 @@ func checkPodRules(group Fields, injected ...string) {
 	for _, source := range entriesOf(spec, "containers.envFrom") {
 		checkOneOf(source, "configMapRef", "secretRef")
 	}
-	checkSigns(spec, "overhead")
-	checkSigns(spec.Object("resources"), "requests")
-	checkSigns(spec.Object("resources"), "limits")
+	checkSigns(spec, "overhead", pod.Spec.Overhead)
+	if whole := pod.Spec.Resources; whole != nil {
+		checkSigns(spec.Object("resources"), "requests", whole.Requests)
+		checkSigns(spec.Object("resources"), "limits", whole.Limits)
+	}
 }
 
 // podRule is what the API server wants of one field of a pod, or of each entry of a list (Kubernetes 1.36,
@@ -230,10 +233,9 @@ func checkNames(spec Fields, containers []string) {
 }
 
 // checkSigns reports negative amounts of the whole pod, and those of devices, which containers have.
-func checkSigns(f Fields, field string) {
-	list := quantities(f, field)
-	for _, name := range slices.Sorted(maps.Keys(list)) {
-		amount := list[name]
+func checkSigns(f Fields, field string, list corev1.ResourceList) {
+	for _, of := range sortedKeys(list) {
+		amount, name := list[of], string(of)
 		if extended(name) && field != "overhead" {
 			f.Report.Add(raydemand.Error, PodsRefused, f.at(field)+"."+name, amount.String(),
 				"a pod as a whole has no such resource, so the API server rejects every pod of the group",

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
@@ -15,18 +17,19 @@ import (
 func addLabels(s rayStart, group *nodepool.WorkerGroup) {
 	sources := map[string]landing.LabelSource{}
 	for variable, label := range landing.RayVariables() {
-		if from := labelSource(s.group, s.container, variable); from != (landing.LabelSource{}) {
+		if from := labelSource(s.group, s.ray, variable); from != (landing.LabelSource{}) {
 			sources[label] = from
 		}
 	}
 	overrides := map[string]string{}
-	if set := s.env[landing.OverrideLabels]; set.from == "" && json.Unmarshal([]byte(set.value), &overrides) == nil {
+	set := env(s.ray, landing.OverrideLabels)
+	if set != nil && set.ValueFrom == nil && json.Unmarshal([]byte(set.Value), &overrides) == nil {
 		declared := maps.Clone(group.Labels)
 		if declared == nil {
 			declared = map[string]string{}
 		}
 		for label, text := range overrides {
-			from := set.sourceOf(s.group, text)
+			from := sourceOf(s.group, above(s.ray, set), text)
 			if declared[label] = from.Value; from != (landing.LabelSource{Value: from.Value}) {
 				from.Overrides = true
 				sources[label] = from
@@ -42,36 +45,53 @@ func addLabels(s rayStart, group *nodepool.WorkerGroup) {
 
 // labelSource returns where a variable of the Ray container comes from. What envFrom may set is not considered: most
 // such sources set other variables.
-func labelSource(f Fields, c container, variable string) landing.LabelSource {
-	set := c.env[variable]
-	switch {
-	case set.field != "":
-		return fieldSource(f, set.field)
-	case set.from != "":
-		return landing.LabelSource{Unknown: "comes from " + set.from + ", which Heliostat does not read"}
-	case set.value != "":
-		return set.sourceOf(f, set.value)
-	case strings.Contains(c.script(), variable+"="):
+func labelSource(f Fields, c corev1.Container, variable string) landing.LabelSource {
+	switch set := env(c, variable); {
+	case set != nil && fieldPath(set) != "":
+		return fieldSource(f, fieldPath(set))
+	case set != nil && set.ValueFrom != nil:
+		return landing.LabelSource{Unknown: "comes from valueFrom, which Heliostat does not read"}
+	case set != nil && set.Value != "":
+		return sourceOf(f, above(c, set), set.Value)
+	case strings.Contains(script(c), variable+"="):
 		return landing.LabelSource{Unknown: "is set by the container's command"}
 	}
 	return landing.LabelSource{}
 }
 
+// above returns a container with the variables that are above one of its own.
+func above(c corev1.Container, own *corev1.EnvVar) corev1.Container {
+	for i := range c.Env {
+		if &c.Env[i] == own {
+			c.Env = c.Env[:i]
+			break
+		}
+	}
+	return c
+}
+
+// fieldPath returns the field of the pod that a variable is read from, if it is.
+func fieldPath(set *corev1.EnvVar) string {
+	if set.ValueFrom == nil || set.ValueFrom.FieldRef == nil {
+		return ""
+	}
+	return set.ValueFrom.FieldRef.FieldPath
+}
+
 // sourceOf returns where a part of a variable's value comes from. Kubernetes replaces $(NAME) in it with the value of a
 // variable above.
-func (v envVar) sourceOf(f Fields, text string) landing.LabelSource {
+func sourceOf(f Fields, above corev1.Container, text string) landing.LabelSource {
 	if !strings.Contains(text, "$(") {
 		return landing.LabelSource{Value: text}
 	}
 	name, refers := strings.CutPrefix(text, "$(")
 	name, closed := strings.CutSuffix(name, ")")
-	earlier, set := v.earlier[name]
-	switch {
-	case !refers || !closed || !set:
-	case earlier.field != "":
-		return fieldSource(f, earlier.field)
-	case earlier.from == "" && earlier.earlier == nil:
-		return landing.LabelSource{Value: earlier.value}
+	switch earlier := env(above, name); {
+	case !refers || !closed || earlier == nil:
+	case fieldPath(earlier) != "":
+		return fieldSource(f, fieldPath(earlier))
+	case earlier.ValueFrom == nil && !strings.Contains(earlier.Value, "$("):
+		return landing.LabelSource{Value: earlier.Value}
 	}
 	return landing.LabelSource{Unknown: fmt.Sprintf("has %q, which Heliostat does not resolve", text)}
 }

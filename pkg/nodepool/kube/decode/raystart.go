@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -40,41 +41,41 @@ func countsAsGPU(name string) bool {
 // (docs/reference/facts.md#flags-of-ray-start). For each flag, the first match wins:
 //
 //	group field resources > rayStartParams > limits of container 0 > requests of container 0 (CPU only)
-func startParams(params, groupResources map[string]string, c container, f Fields) map[string]string {
+func startParams(params, groupResources map[string]string, c corev1.Container, f Fields) map[string]string {
 	given := params
 	params = map[string]string{}
 	maps.Copy(params, given)
-	for _, name := range slices.Sorted(maps.Keys(params)) {
+	for _, flag := range slices.Sorted(maps.Keys(params)) {
 		// Kubernetes or the shell replaces a variable in the operator's command.
-		value, isVariable := strings.CutPrefix(params[name], "$")
-		if !isVariable || !takesValue(name) {
+		value, isVariable := strings.CutPrefix(params[flag], "$")
+		if !isVariable || !takesValue(flag) {
 			continue
 		}
-		variable := c.variable(strings.Trim(value, "{}()"))
-		switch {
-		case variable.from != "":
-			f.Report.Add(raydemand.Warning, StartCommandUnknown, f.at("rayStartParams", name), params[name],
+		name := strings.Trim(value, "{}()")
+		switch set := env(c, name); {
+		case set == nil && envFrom(c, name) != "", set != nil && set.ValueFrom != nil:
+			f.Report.Add(raydemand.Warning, StartCommandUnknown, f.at("rayStartParams", flag), params[flag],
 				"Heliostat does not read the source of the variable, so until a node of the group has joined, its "+
 					"limits count", "write the number")
-			delete(params, name)
-		case variable.value != "":
-			params[name] = variable.value
+			delete(params, flag)
+		case set != nil && set.Value != "":
+			params[flag] = set.Value
 		}
 	}
 	fromGroupField(params, groupResources, f)
 	if _, set := params[numCPUs]; !set {
-		if cpu := c.limits["cpu"]; !cpu.IsZero() {
+		if cpu := c.Resources.Limits["cpu"]; !cpu.IsZero() {
 			params[numCPUs] = rounded(cpu)
-		} else if cpu := c.requests["cpu"]; !cpu.IsZero() {
+		} else if cpu := c.Resources.Requests["cpu"]; !cpu.IsZero() {
 			params[numCPUs] = rounded(cpu)
 		}
 	}
 	if _, set := params[memory]; !set {
-		if bytes := c.limits["memory"]; !bytes.IsZero() {
+		if bytes := c.Resources.Limits["memory"]; !bytes.IsZero() {
 			params[memory] = rounded(bytes)
 		}
 	}
-	fromAccelerators(params, c.limits)
+	fromAccelerators(params, c.Resources.Limits)
 	return params
 }
 
@@ -92,7 +93,7 @@ func parsedResources(params map[string]string) (amounts map[string]float64, err 
 
 // fromAccelerators adds num-gpus from the first GPU key with a value, in byte order, and the first TPU or Neuron key.
 // If the resources string is not plain JSON in quotes, the operator adds none of them.
-func fromAccelerators(params map[string]string, limits map[string]resource.Quantity) {
+func fromAccelerators(params map[string]string, limits corev1.ResourceList) {
 	custom, err := parsedResources(params)
 	if err != nil {
 		return
@@ -100,8 +101,8 @@ func fromAccelerators(params map[string]string, limits map[string]resource.Quant
 	_, hasNeuron := custom[acceleratorNames[neuronCoreKey]]
 	_, hasTPU := custom[acceleratorNames[tpuKey]]
 	done := hasNeuron || hasTPU
-	for _, key := range slices.Sorted(maps.Keys(limits)) {
-		quantity := limits[key]
+	for _, of := range sortedKeys(limits) {
+		key, quantity := string(of), limits[of]
 		if quantity.IsZero() {
 			continue
 		}

@@ -51,7 +51,7 @@ func TestAnOwnCommandStartsRayAsTheShellReadsIt(t *testing.T) {
 				"command": ["/bin/bash", "-lc", "--"], "args": [`+strconv.Quote(c.script)+`],
 				"env": [{"name": "NUM_GPUS", "value": "1"}, {"name": "SECRET", "valueFrom": {}}],
 				"resources": {"limits": {"cpu": 8, "memory": "32Gi", "nvidia.com/gpu": 2}}}]}}}`), report)
-			if got := effectiveResources(startOf(group, true)).String(); got != c.want {
+			if got := effectiveResources(startOf(group, podOf(group.Object("template")), true)).String(); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 			for _, code := range []string{RayStartFails, StartCommandUnknown} {
@@ -67,7 +67,7 @@ func TestAGPULimitThatTheOperatorDropsIsReportedAtTheStringThatItCannotParse(t *
 	report := &Report{}
 	group := FieldsOf(objectOf(t, `{"rayStartParams": {"resources": "\"{\\\"A100\\\": 1}\""}, "template": {"spec": {
 		"containers": [{"resources": {"limits": {"cpu": 8, "memory": "32Gi", "nvidia.com/gpu": 1}}}]}}}`), report)
-	if got := effectiveResources(startOf(group, false)).String(); got != "{A100 1, CPU 8, memory 34359738368}" {
+	if got := effectiveResources(startOf(group, podOf(group.Object("template")), false)).String(); got != "{A100 1, CPU 8, memory 34359738368}" {
 		t.Errorf("got %s", got)
 	}
 	if len(report.All) != 1 || report.All[0].Code != ResourceUnknown ||
@@ -110,7 +110,9 @@ spec: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}, workerGro
 }
 
 func TestVariablesThatMayConfigureTheHeadAreReported(t *testing.T) {
-	from := func(prefix string) []corev1.EnvFromSource { return []corev1.EnvFromSource{{Prefix: prefix}} }
+	from := func(prefix string) []corev1.EnvFromSource {
+		return []corev1.EnvFromSource{{Prefix: prefix, SecretRef: &corev1.SecretEnvSource{}}}
+	}
 	elsewhere := []corev1.EnvVar{{Name: "RAY_AUTH_MODE", ValueFrom: &corev1.EnvVarSource{}}}
 	for name, c := range map[string]struct {
 		spec   map[string]any
@@ -229,7 +231,7 @@ func TestVariablesInRayStartParamsHaveTheirValues(t *testing.T) {
 		group := FieldsOf(objectOf(t, `{"rayStartParams": {`+params+`}, "template": {"spec": {"containers": [{
 			"env": [{"name": "NUM_GPUS", "value": "1"}, {"name": "SECRET", "valueFrom": {}}],
 			"resources": {"limits": {"cpu": 8, "memory": "32Gi", "nvidia.com/gpu": 2}}}]}}}`), report)
-		got := effectiveResources(startOf(group, false)).String()
+		got := effectiveResources(startOf(group, podOf(group.Object("template")), false)).String()
 		if code := strings.Join(codes(report.All), " "); got != want.resources || code != want.code {
 			t.Errorf("%s: %s %q, want %s %q; %v", params, got, code, want.resources, want.code, report.All)
 		}

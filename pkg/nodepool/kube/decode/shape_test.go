@@ -296,7 +296,7 @@ func TestEffectiveResourcesAreThoseOfRayStart(t *testing.T) {
 		report := &Report{}
 		group := f.groupFields(report)
 		annotations := FieldsOf(f.Cluster, report).Object("metadata").Texts("annotations")
-		got := effectiveResources(startOf(group, annotations[overwriteAnnotation] == "true" || overwritesCommand(group.Object("template"))))
+		got := effectiveResources(startOf(group, podOf(group.Object("template")), annotations[overwriteAnnotation] == "true" || overwritesCommand(group.Object("template"))))
 		if f.RayStart.Error != "" {
 			if !slices.Contains(codes(report.All), RayStartFails) {
 				t.Errorf("findings %v, want %s: ray start ends with %q", report.All, RayStartFails, f.RayStart.Error)
@@ -336,7 +336,7 @@ func TestStartWordsAreTheOperatorsFlags(t *testing.T) {
 			return
 		}
 		group := f.groupFields(&Report{})
-		container := decodeContainer(group.Object("template").Object("spec").Objects("containers")[0])
+		container := podOf(group.Object("template")).Spec.Containers[0]
 		params := startParams(group.Texts("rayStartParams"), group.Texts("resources"), container, group)
 		got := map[string]any{}
 		for _, word := range shellWords(startScript(params)) {
@@ -534,11 +534,11 @@ template:
     containers: [{name: ray, resources: {limits: {cpu: "1", google.com/tpu: "4"}}}]
 `
 	group := FieldsOf(objectOf(t, fmt.Sprintf(template, "4x4")), nil)
-	if got := effectiveResources(startOf(group, false)); got["TPU-v6e-16-head"] != raydemand.One || got["TPU"] != raydemand.Whole(4) {
+	if got := effectiveResources(startOf(group, podOf(group.Object("template")), false)); got["TPU-v6e-16-head"] != raydemand.One || got["TPU"] != raydemand.Whole(4) {
 		t.Errorf("resources %v, want four TPUs and the head of a v6e-16", got)
 	}
 	group = FieldsOf(objectOf(t, fmt.Sprintf(template, "any")), nil)
-	for name := range effectiveResources(startOf(group, false)) {
+	for name := range effectiveResources(startOf(group, podOf(group.Object("template")), false)) {
 		if name != "CPU" && name != "TPU" {
 			t.Errorf("announces %s for a topology that nobody can read", name)
 		}
