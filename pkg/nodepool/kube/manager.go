@@ -434,6 +434,7 @@ func (m *Manager) forget(key nodepool.ClusterKey) {
 	m.decodes.drop(key)
 	m.panics.drop(key)
 	m.owners.Drop(key)
+	m.kueue.Forget(key)
 	if m.nodes != nil {
 		m.nodes.Forget(key)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,23 +26,22 @@ var versions = []string{"v1beta2", "v1beta1"}
 type Watch struct {
 	config attached.Config
 	now    func() time.Time
+	// workloads are the Workloads by their job, as jobKey names it.
+	workloads *attached.Objects[*unstructured.Unstructured, *workload]
 
 	mu sync.Mutex
-	// Guarded by mu. all are the jobs with Workloads.
-	all     map[job]*queuedJob
+	// Guarded by mu. jobs are those whose RayClusters have been looked at while there were Workloads.
+	jobs    map[nodepool.ClusterKey]*queuedJob
 	queues  byName[clusterQueue]
 	cohorts byName[cohort]
-	// unread says by namespace why its Workloads are unknown; empty if they are known.
-	unread map[string]string
 }
 
-// queuedJob is a job with Workloads: its Workloads by name, the RayCluster whose replicas Kueue follows, and what
-// others have of the ClusterQueue that admitted it last.
+// queuedJob is a job with Workloads: the RayCluster whose replicas Kueue follows, and what others have of the
+// ClusterQueue that admitted it last.
 type queuedJob struct {
-	workloads map[string]*workload
-	cluster   nodepool.ClusterKey
-	queue     string
-	others    othersUse
+	cluster nodepool.ClusterKey
+	queue   string
+	others  othersUse
 }
 
 // othersIn returns what others have of a ClusterQueue; nothing is known of another one than the last.
@@ -54,13 +54,12 @@ func (q *queuedJob) othersIn(queue string) othersUse {
 
 // NewWatch prepares the reads; Start begins them.
 func NewWatch(c attached.Config) *Watch {
-	if len(c.Namespaces) == 0 {
-		c.Namespaces = []string{metav1.NamespaceAll}
-	}
-	w := &Watch{
-		config: c, now: time.Now, unread: map[string]string{},
-		all: map[job]*queuedJob{},
-	}
+	w := &Watch{config: c, now: time.Now, jobs: map[nodepool.ClusterKey]*queuedJob{}}
+	ofJobs := c
+	ofJobs.Changed = w.jobChanged
+	w.workloads = attached.New(ofJobs, attached.Kind[*unstructured.Unstructured, *workload]{
+		Served: c.Served(group, versions...), Resource: "workloads", Read: w.read,
+	})
 	w.queues = byName[clusterQueue]{
 		watch: w, kind: "ClusterQueue", read: readClusterQueue, users: w.usersOf, kept: map[string]*clusterQueue{},
 	}
@@ -68,107 +67,52 @@ func NewWatch(c attached.Config) *Watch {
 		watch: w, kind: "Cohort", read: readCohort, kept: map[string]*cohort{},
 		unread: "Cohorts have not been read yet",
 	}
-	for _, namespace := range c.Namespaces {
-		w.unread[namespace] = "they have not been read yet"
-	}
 	return w
 }
 
 // Start reads until ctx ends.
 func (w *Watch) Start(ctx context.Context) error {
 	var reads sync.WaitGroup
-	for _, namespace := range w.config.Namespaces {
-		unread := func(why string) { w.setUnread(namespace, why) }
-		reads.Go(func() {
-			source := w.config.Served(group, versions...).Source("workloads", namespace, "", unread)
-			source.Into(ctx, &reflector.Store[*unstructured.Unstructured]{
-				Put: w.putWorkload, Remove: w.removeWorkload,
-				ReplaceAll: func(list []*unstructured.Unstructured, _ string) { w.replaceWorkloads(namespace, list) },
-			})
-		})
-	}
 	reads.Go(func() { w.queues.follow(ctx, "clusterqueues") })
 	reads.Go(func() { w.cohorts.follow(ctx, "cohorts") })
+	err := w.workloads.Start(ctx)
 	reads.Wait()
-	return nil
+	return err
 }
 
-// setUnread forgets the Workloads of a namespace.
-func (w *Watch) setUnread(namespace, why string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.unread[namespace] = why
-	w.forgetNamespace(namespace)
-}
-
-// forgetNamespace drops the Workloads of a namespace, or of all. The caller holds mu.
-func (w *Watch) forgetNamespace(namespace string) {
-	maps.DeleteFunc(w.all, func(of job, _ *queuedJob) bool {
-		return namespace == metav1.NamespaceAll || of.namespace == namespace
-	})
-}
-
-func (w *Watch) putWorkload(object *unstructured.Unstructured) {
-	w.mu.Lock()
-	key, changed := w.keep(object)
-	w.mu.Unlock()
-	if changed {
-		w.config.Changed(key)
-	}
-}
-
-// keep keeps a Workload if it is a job's, and returns the RayCluster, which is not known before it was asked for once.
-// The caller holds mu.
-func (w *Watch) keep(object *unstructured.Unstructured) (key nodepool.ClusterKey, changed bool) {
+func (w *Watch) read(object *unstructured.Unstructured) (attached.Object[*workload], bool) {
 	read, err := readWorkload(object)
 	if err != nil {
 		w.config.Logger.Debug("ignoring a Workload that cannot be read", "reason", err)
 	}
 	if read == nil {
-		return key, false
+		return attached.Object[*workload]{}, false
 	}
-	if w.all[read.of] == nil {
-		w.all[read.of] = &queuedJob{workloads: map[string]*workload{}, cluster: read.of.ownCluster()}
-	}
-	of := w.all[read.of]
-	of.workloads[read.name] = read
-	return of.cluster, of.cluster != nodepool.ClusterKey{}
+	return attached.Object[*workload]{Cluster: read.of, UID: string(read.jobUID), Value: read}, true
 }
 
-func (w *Watch) removeWorkload(object *unstructured.Unstructured) {
-	read, err := readWorkload(object)
-	if err != nil || read == nil {
+// jobChanged passes on that the Workloads of a job have changed. The RayCluster of a parent is not known before it was
+// looked at once.
+func (w *Watch) jobChanged(of nodepool.ClusterKey) {
+	w.mu.Lock()
+	known := w.jobs[of]
+	w.mu.Unlock()
+	switch name, own := strings.CutPrefix(of.Name, "RayCluster/"); {
+	case own:
+		w.config.Changed(nodepool.ClusterKey{Namespace: of.Namespace, Name: name})
+	case known != nil && known.cluster != (nodepool.ClusterKey{}):
+		w.config.Changed(known.cluster)
+	}
+}
+
+// Forget drops what is kept about a RayCluster that is gone.
+func (w *Watch) Forget(key nodepool.ClusterKey) {
+	if w == nil {
 		return
 	}
-	var changed nodepool.ClusterKey
 	w.mu.Lock()
-	if of := w.all[read.of]; of != nil {
-		changed = of.cluster
-		if delete(of.workloads, read.name); len(of.workloads) == 0 {
-			delete(w.all, read.of)
-		}
-	}
-	w.mu.Unlock()
-	if changed != (nodepool.ClusterKey{}) {
-		w.config.Changed(changed)
-	}
-}
-
-// replaceWorkloads takes a whole list: the first one, or the one after a watch broke.
-func (w *Watch) replaceWorkloads(namespace string, list []*unstructured.Unstructured) {
-	changed := map[nodepool.ClusterKey]bool{}
-	w.mu.Lock()
-	w.forgetNamespace(namespace)
-	w.unread[namespace] = ""
-	for _, object := range list {
-		if key, kept := w.keep(object); kept {
-			changed[key] = true
-		}
-	}
-	w.mu.Unlock()
-	for key := range changed {
-		w.config.Changed(key)
-	}
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.jobs, func(_ nodepool.ClusterKey, of *queuedJob) bool { return of.cluster == key })
 }
 
 // byName keeps what is read of the objects of a kind without namespaces. The mutex of the Watch guards it.
@@ -250,10 +194,9 @@ func (w *Watch) usersOf(before, now *clusterQueue) []nodepool.ClusterKey {
 		return nil
 	}
 	var users []nodepool.ClusterKey
-	for of, each := range w.all {
+	for _, each := range w.jobs {
 		known := each.cluster != nodepool.ClusterKey{}
-		admitted := w.of(of, "").admitted()
-		if known && admitted != nil && (admitted.queue == now.name || w.sameCohort(admitted.queue, now.name)) {
+		if known && (each.queue == now.name || w.sameCohort(each.queue, now.name)) {
 			users = append(users, each.cluster)
 		}
 	}
@@ -266,55 +209,38 @@ func (w *Watch) sameCohort(a, b string) bool {
 	return one != nil && other != nil && one.cohort != "" && one.cohort == other.cohort
 }
 
-// of returns the Workloads of a job: of any with that name, or of the one with a UID. The caller holds mu.
-func (w *Watch) of(key job, uid string) workloads {
-	var own workloads
-	if w.all[key] == nil {
-		return nil
-	}
-	for _, each := range w.all[key].workloads {
-		if uid == "" || string(each.jobUID) == uid {
-			own = append(own, each)
-		}
-	}
-	return own
-}
-
 // AddTo adds to a queued RayCluster what Kueue says of its quota.
 func (w *Watch) AddTo(cluster *nodepool.Cluster) {
 	if w == nil || !cluster.Queue.Queued() {
 		return
 	}
+	of, uid := jobOf(cluster)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if why := w.unreadIn(cluster.Key.Namespace); why != "" {
-		cluster.Queue.Quota = &nodepool.Quota{Unread: why}
+	found, state := w.workloads.Of(of, uid)
+	own, known := workloads(found), w.jobs[of]
+	switch {
+	case len(own) == 0 && known != nil:
+		known.others = nil // of another Workload
+	case len(own) > 0 && known == nil:
+		known = &queuedJob{}
+		w.jobs[of] = known
+	}
+	if state.Unknown != "" {
+		cluster.Queue.Quota = &nodepool.Quota{Unread: state.Unknown}
 		return
 	}
-	of, uid := jobOf(cluster)
-	own := w.of(of, uid)
 	if len(own) > 0 && (cluster.Queue.Parent.Kind == "" || cluster.Queue.Followed) {
-		w.all[of].cluster = cluster.Key // of a RayService with two RayClusters, the one that Kueue follows
+		known.cluster = cluster.Key // of a RayService with two RayClusters, the one that Kueue follows
 	}
 	var queue *clusterQueue
 	var others othersUse
 	if admitted := own.admitted(); admitted != nil {
-		queue, others = w.queues.kept[admitted.queue], w.all[of].othersIn(admitted.queue)
+		queue, others = w.queues.kept[admitted.queue], known.othersIn(admitted.queue)
 	}
 	most := func(of flavored) (raydemand.Amount, string) { return w.mostOf(queue, of) }
 	cluster.Queue.Quota = own.quota(cluster, queue, most, others, w.now())
 	if found := own.neverStarts(cluster); found != nil {
 		cluster.Findings = append(cluster.Findings, *found)
 	}
-}
-
-// unreadIn says why the Workloads of a namespace are unknown. The caller holds mu.
-func (w *Watch) unreadIn(namespace string) string {
-	if why, one := w.unread[namespace]; one {
-		return why
-	}
-	if why, all := w.unread[metav1.NamespaceAll]; all {
-		return why
-	}
-	return "this process does not serve the namespace"
 }

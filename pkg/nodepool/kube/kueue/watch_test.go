@@ -31,11 +31,11 @@ func TestWorkloadsOfARayClusterAreKeptAndOthersAreNot(t *testing.T) {
 		t.Errorf("before the first list: %+v", c.Queue.Quota)
 	}
 	job := strings.Replace(owned, "apiVersion: ray.io/v1, kind: RayCluster", "apiVersion: batch/v1, kind: Job", 1)
-	w.replaceWorkloads("", []*unstructured.Unstructured{object(t, job)})
-	if w.AddTo(c); c.Queue.Quota.Present() || len(w.all) > 0 {
+	w.workloads.Store("").ReplaceAll([]*unstructured.Unstructured{object(t, job)}, "")
+	if w.AddTo(c); c.Queue.Quota.Present() || len(w.workloads.Clusters()) > 0 {
 		t.Errorf("a job's Workload: %+v", c.Queue.Quota)
 	}
-	w.putWorkload(object(t, owned))
+	w.workloads.Store("").Put(object(t, owned))
 	if w.AddTo(c); c.Queue.Quota.Pending == nil || !c.Queue.Scalable() || len(changes) != 1 || changes[0] != c.Key {
 		t.Errorf("changes %v, %+v", changes, c.Queue.Quota)
 	}
@@ -43,9 +43,9 @@ func TestWorkloadsOfARayClusterAreKeptAndOthersAreNot(t *testing.T) {
 	if w.AddTo(c); c.Queue.Quota.Present() {
 		t.Error("a Workload of an earlier RayCluster of the name counts")
 	}
-	w.removeWorkload(object(t, owned))
-	if len(w.all) > 0 || len(changes) != 2 {
-		t.Errorf("all %v, changes %v", w.all, changes)
+	w.workloads.Store("").Remove(object(t, owned))
+	if len(w.workloads.Clusters()) > 0 || len(changes) != 2 {
+		t.Errorf("Workloads of %v, changes %v", w.workloads.Clusters(), changes)
 	}
 }
 
@@ -61,8 +61,8 @@ func TestARayClusterOutsideOfTheQueuesIsLeftAlone(t *testing.T) {
 
 func TestForbiddenWorkloadsSayWhy(t *testing.T) {
 	w := newTestWatch(nil, "ml", "other")
-	w.replaceWorkloads("other", nil)
-	w.setUnread("ml", "forbidden")
+	w.workloads.Store("other").ReplaceAll(nil, "")
+	w.workloads.Unread("ml", "forbidden")
 	c := cluster()
 	if w.AddTo(c); c.Queue.Quota.Unread != "forbidden" || !strings.Contains(c.Queue.Refusal(), "forbidden") {
 		t.Errorf("%+v", c.Queue.Quota)
@@ -77,7 +77,8 @@ func TestAChangedHeadroomStartsACycleOfTheRayClustersInTheQueue(t *testing.T) {
 	var changes int
 	w := newTestWatch(func(nodepool.ClusterKey) { changes++ })
 	reserved := strings.Replace(owned, refusal, admission("1", "0"), 1)
-	w.replaceWorkloads("", []*unstructured.Unstructured{object(t, reserved)})
+	w.workloads.Store("").ReplaceAll([]*unstructured.Unstructured{object(t, reserved)}, "")
+	w.AddTo(cluster())
 	changes = 0
 	queue := func(total string) *unstructured.Unstructured {
 		return object(t, `
@@ -101,19 +102,22 @@ func TestWorkloadsOfARayJobAreThoseOfItsRayCluster(t *testing.T) {
 	c := cluster()
 	c.Queue.Parent, c.Queue.Followed = nodepool.Owner{Kind: "RayJob", Name: "train", UID: "job-uid"}, true
 	job := strings.Replace(owned, "kind: RayCluster, name: llm, uid: llm-uid", "kind: RayJob, name: train, uid: job-uid", 1)
-	w.replaceWorkloads("", []*unstructured.Unstructured{object(t, job)})
+	w.workloads.Store("").ReplaceAll([]*unstructured.Unstructured{object(t, job)}, "")
 	if w.AddTo(c); c.Queue.Quota.Pending == nil || !c.Queue.Scalable() || len(changes) != 0 {
 		t.Errorf("changes %v, %+v", changes, c.Queue.Quota)
 	}
-	if w.putWorkload(object(t, job)); len(changes) != 1 || changes[0] != c.Key {
+	if w.workloads.Store("").Put(object(t, job)); len(changes) != 1 || changes[0] != c.Key {
 		t.Errorf("changes %v after AddTo, want the RayCluster", changes)
 	}
 	c.Queue.Parent.UID = "another"
 	if w.AddTo(c); c.Queue.Quota.Present() {
 		t.Error("a Workload of an earlier RayJob of the name counts")
 	}
-	w.removeWorkload(object(t, job))
-	if len(w.all) > 0 || len(changes) != 2 {
-		t.Errorf("all %v, changes %v", w.all, changes)
+	w.workloads.Store("").Remove(object(t, job))
+	if len(w.workloads.Clusters()) > 0 || len(changes) != 2 {
+		t.Errorf("Workloads of %v, changes %v", w.workloads.Clusters(), changes)
+	}
+	if w.Forget(c.Key); len(w.jobs) > 0 {
+		t.Errorf("%d jobs of a RayCluster that is gone are kept", len(w.jobs))
 	}
 }

@@ -61,29 +61,24 @@ type assignment struct {
 	Count         int64               `json:"count"`
 }
 
-// job is what Kueue admits, in its own word: a RayCluster, or the RayJob or RayService whose RayCluster has the pods.
-type job struct{ kind, namespace, name string }
-
-// jobOf returns what Kueue admits for a queued RayCluster, and its UID.
-func jobOf(cluster *nodepool.Cluster) (of job, uid string) {
-	if parent := cluster.Queue.Parent; parent.Kind != "" {
-		return job{parent.Kind, cluster.Key.Namespace, parent.Name}, cluster.Queue.Parent.UID
-	}
-	return job{"RayCluster", cluster.Key.Namespace, cluster.Key.Name}, cluster.UID
+// jobKey names what Kueue admits, a job in its own word: a RayCluster, or the RayJob or RayService whose RayCluster has
+// the pods.
+func jobKey(kind, namespace, name string) nodepool.ClusterKey {
+	return nodepool.ClusterKey{Namespace: namespace, Name: kind + "/" + name}
 }
 
-// ownCluster returns the RayCluster that is the job itself; zero if it is a parent.
-func (j job) ownCluster() nodepool.ClusterKey {
-	if j.kind != "RayCluster" {
-		return nodepool.ClusterKey{}
+// jobOf returns what Kueue admits for a queued RayCluster, and its UID.
+func jobOf(cluster *nodepool.Cluster) (of nodepool.ClusterKey, uid string) {
+	if parent := cluster.Queue.Parent; parent.Kind != "" {
+		return jobKey(parent.Kind, cluster.Key.Namespace, parent.Name), parent.UID
 	}
-	return nodepool.ClusterKey{Namespace: j.namespace, Name: j.name}
+	return jobKey("RayCluster", cluster.Key.Namespace, cluster.Key.Name), cluster.UID
 }
 
 // workload is a Workload of a job.
 type workload struct {
 	name, uid  string
-	of         job
+	of         nodepool.ClusterKey // as jobKey names it
 	jobUID     types.UID
 	generation int64
 	createdAt  time.Time
@@ -117,7 +112,7 @@ func readWorkload(object *unstructured.Unstructured) (*workload, error) {
 	w := &workload{
 		name:       read.Metadata.Name,
 		uid:        string(read.Metadata.UID),
-		of:         job{owner.Kind, read.Metadata.Namespace, owner.Name},
+		of:         jobKey(owner.Kind, read.Metadata.Namespace, owner.Name),
 		jobUID:     owner.UID,
 		generation: read.Metadata.Generation,
 		createdAt:  read.Metadata.CreationTimestamp.Time,
@@ -154,7 +149,7 @@ func (w *workload) newer(other *workload) bool {
 	if !w.createdAt.Equal(other.createdAt) {
 		return w.createdAt.After(other.createdAt)
 	}
-	return w.replaces == other.of.namespace+"/"+other.name
+	return w.replaces == other.of.Namespace+"/"+other.name
 }
 
 // uses returns what the sets of pods that are counted have of a resource in a flavor. When a Workload shrinks, Kueue
