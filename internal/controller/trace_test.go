@@ -33,7 +33,8 @@ type trace struct {
 	// past holds the truth of the last moments, newest last; needs how much work waited or ran at each.
 	past  []moment
 	needs []int
-	over  []string
+	// over says which decisions launched too much, and which workers were deleted with work.
+	over []string
 }
 
 // moment is what was true at one time.
@@ -119,6 +120,7 @@ func (tr *trace) step() {
 	tr.now = tr.now.Add(traceStep)
 	if tr.random.IntN(2) == 0 {
 		tr.operate()
+		tr.lostWork()
 	}
 	for _, p := range tr.kube.cluster.Workers {
 		if tr.joins[p.Pod].IsZero() {
@@ -134,6 +136,15 @@ func (tr *trace) step() {
 	tr.schedule()
 	tr.remember()
 	tr.c.Cycle(context.Background(), key)
+}
+
+// lostWork notes each worker that is deleted while it works.
+func (tr *trace) lostWork() {
+	for pod, until := range tr.work {
+		if until.After(tr.now) && !slices.ContainsFunc(tr.kube.cluster.Workers, func(p nodepool.Worker) bool { return p.Pod == pod }) {
+			tr.over = append(tr.over, fmt.Sprintf("%v: %s is deleted with work", tr.now.Format(time.TimeOnly), pod))
+		}
+	}
 }
 
 func (tr *trace) join(p nodepool.Worker) {
@@ -184,7 +195,7 @@ func (tr *trace) remember() {
 }
 
 // TestTenThousandTracesWithLaggingReportsLaunchNoWorkerTooMany drives the loop through random work until all of it is
-// done and all workers are gone.
+// done and all workers are gone. No worker is deleted with work.
 func TestTenThousandTracesWithLaggingReportsLaunchNoWorkerTooMany(t *testing.T) {
 	t.Parallel()
 	count := uint64(traces)

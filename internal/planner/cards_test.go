@@ -286,11 +286,3 @@ func refusedBy(n Node, requests []raydemand.Request) raydemand.Bundle {
 	}
 	return raydemand.Bundle{"GPU": least}
 }
-
-func TestTheMostCardsThatCanBeWrittenAreCounted(t *testing.T) {
-	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"GPU": 0.0001}, "count": 5}]}`)
-	s.Groups[0].Resources["GPU"] = raydemand.MaxAmount
-	if got := Compute(s, Policy{}).Launch["a"]; got != 1 {
-		t.Errorf("launches %d, want 1", got)
-	}
-}

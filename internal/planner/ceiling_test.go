@@ -1,14 +1,12 @@
 package planner
 
 import (
-	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -23,67 +21,6 @@ func onPool(name string, most, units int64) GroupPool {
 
 func gpuRequests(gpus, count int64) raydemand.Demand {
 	return raydemand.Demand{Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(gpus)}, Count: count}}}
-}
-
-func TestAGroupIsNotScaledBeyondWhatItsPoolsHold(t *testing.T) {
-	s := Snapshot{Groups: []Group{pooled("g", 1, onPool("a100", 3, 1))}, Demand: gpuRequests(1, 5)}
-	s.Nodes = []Node{{Pod: "g-1", Group: "g", State: Running, Total: s.Groups[0].Resources, Available: raydemand.Bundle{}}}
-	plan := Compute(s, Policy{})
-	if diff := gocmp.Diff(map[string]int{"g": 2}, plan.Launch); diff != "" {
-		t.Error(diff)
-	}
-	if len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Count != 3 || plan.InfeasibleRequests[0].Reason.Code != Capped {
-		t.Fatalf("unmet: %+v", plan.InfeasibleRequests)
-	}
-	if got, want := plan.InfeasibleRequests[0].Reason.Message, "pool a100 cannot hold more pods of group g: at most 3 if no other pods are there (has 1, launching 2)"; got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-	s.Groups[0].Pools = append(s.Groups[0].Pools, GroupPool{Name: "b"})
-	if got := Compute(s, Policy{}).Launch["g"]; got != 5 {
-		t.Errorf("with a pool that may add it launches %d, want 5", got)
-	}
-}
-
-func TestGroupsThatTakeTheSameResourceOfAPoolShareIt(t *testing.T) {
-	s := Snapshot{Groups: []Group{pooled("one", 1, onPool("a", 8, 1)), pooled("three", 3, onPool("a", 2, 3))}}
-	s.Groups[0].Labels, s.Groups[1].Labels = map[string]string{"g": "one"}, map[string]string{"g": "three"}
-	s.Requests = []raydemand.Request{
-		{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(3)}, Count: 4},
-		{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 8, Selectors: []raydemand.Selector{plannertest.Parse("g", "one")}},
-	}
-	launch := Compute(s, Policy{}).Launch
-	if units := launch["one"] + 3*launch["three"]; units > 8 || units < 7 || launch["three"] > 2 {
-		t.Errorf("launches %v: %d GPUs of 8", launch, units)
-	}
-	s.Groups[1].Pools[0].Resource = "nvidia.com/mig-3g.20gb"
-	if diff := gocmp.Diff(map[string]int{"one": 8, "three": 2}, Compute(s, Policy{}).Launch); diff != "" {
-		t.Errorf("groups of different instances of the same nodes: %s", diff)
-	}
-}
-
-func TestGroupsOfAPoolShareItsCPUs(t *testing.T) {
-	s := Snapshot{Groups: []Group{pooled("g", 1, onPool("a", 2, 1)), pooled("c", 0, onPool("a", 2, 1))}}
-	for i := range s.Groups {
-		s.Groups[i].Resources["CPU"] = raydemand.Whole(32)
-		s.Groups[i].Pools[0].Shares = []PoolShare{{Resource: "cpu", Units: 32000, Capacity: 64000}}
-	}
-	s.Groups[1].Pools[0].Resource = "cpu"
-	s.Groups[1].Pools[0].Units = 32000
-	s.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 1}, {Bundle: raydemand.Bundle{"CPU": raydemand.Whole(32)}, Count: 2}}
-	launch := Compute(s, Policy{}).Launch
-	if got := launch["g"] + launch["c"]; got != 2 || launch["g"] < 1 {
-		t.Errorf("launches %v: 32 CPU each of 64", launch)
-	}
-}
-
-func TestAGangThatThePoolCannotHoldIsCapped(t *testing.T) {
-	s := Snapshot{Groups: []Group{pooled("g", 1, onPool("a", 3, 1))}}
-	bundle := raydemand.Bundle{"GPU": raydemand.One}
-	s.Gangs = []raydemand.Gang{{ID: "aa", Strategy: raydemand.StrictSpread, Bundles: []raydemand.Bundle{bundle, bundle, bundle, bundle}}}
-	plan := Compute(s, Policy{})
-	if len(plan.Launch) != 0 || len(plan.InfeasibleGangRequests) != 1 || plan.InfeasibleGangRequests[0].Reason.Code != Capped {
-		t.Errorf("launches %v, unmet %+v", plan.Launch, plan.InfeasibleGangRequests)
-	}
 }
 
 func TestNoPlanGoesBeyondThePools(t *testing.T) {
@@ -170,27 +107,4 @@ func TestPoolsWithoutEndChangeNothing(t *testing.T) {
 			t.Fatal(diff)
 		}
 	})
-}
-
-func TestPoolsOfAGroupAreReadFromAFile(t *testing.T) {
-	s, err := snapshotfile.ReadSnapshot(strings.NewReader(`{"groups": [{"name": "g", "pools": [{"name": "a", "maxPods": 3, "units": 2, "resource": "nvidia.com/gpu"}, {"name": "b"}]}]}`), "s.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff([]GroupPool{onPool("a", 3, 2), {Name: "b"}}, s.Groups[0].Pools); diff != "" {
-		t.Error(diff)
-	}
-	_, err = snapshotfile.ReadSnapshot(strings.NewReader(`{"groups": [{"name": "g", "pools": [{"name": "a"}, {"name": "a"}]}]}`), "s.json")
-	if err == nil || !strings.Contains(err.Error(), "groups[0].pools[1].name") {
-		t.Errorf("two pools of one name: %v", err)
-	}
-}
-
-func TestLaunchesStayWithinAPoolThatGroupsShare(t *testing.T) {
-	s := Snapshot{Groups: []Group{pooled("one", 1, onPool("a", 4, 1)), pooled("two", 2, onPool("a", 2, 2))}}
-	s.Requests = []raydemand.Request{gpuRequests(2, 2).Requests[0], gpuRequests(1, 4).Requests[0]}
-	launch := Compute(s, Policy{}).Launch
-	if units := launch["one"] + 2*launch["two"]; units != 4 {
-		t.Errorf("launches %v: %d GPUs of 4", launch, units)
-	}
 }

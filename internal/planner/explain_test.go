@@ -12,6 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -86,6 +87,12 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 		}
 	}
 	coming := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Pod == "coming" })
+	busy := s
+	busy.Nodes = slices.Clone(s.Nodes)
+	busy.Nodes[0].Going = &departure.Notice{Sign: departure.Cordoned, Message: "the node is cordoned"}
+	if got, _ := explainPod(busy, "busy"); got.Message != "its machine may go: the node is cordoned; it has work, so it is not idle" {
+		t.Errorf("a pod whose machine may go: %s", got.Message)
+	}
 	for name, c := range map[string]struct {
 		state        arrival.State
 		pod, inGroup string
@@ -137,8 +144,7 @@ func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
 }
 
 func TestWhatIsExplainedIsWhatIsPlanned(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+	forEachKind(t, func(t *rapid.T, s Snapshot) {
 		plan := Compute(s, Policy{})
 		stops := map[string]string{}
 		for _, stop := range plan.Terminate {
@@ -158,6 +164,12 @@ func TestWhatIsExplainedIsWhatIsPlanned(t *testing.T) {
 		for _, u := range plan.InfeasibleRequests {
 			if e := explainDemand(s, u.Request); len(u.Selectors) > 0 && e.Code != u.Reason.Code {
 				t.Errorf("%s is %s and explained as %s", Describe(u.Request), u.Reason.Code, e.Code)
+			}
+		}
+		for _, r := range plan.Requests {
+			e, err := Explain(s, Policy{}, Question{Request: r.ID})
+			if !r.Plain && (err != nil || e.Code != r.Reason.Code || !strings.HasPrefix(e.Message, string(r.State)+": ")) {
+				t.Errorf("request %s is %s (%s) and explained as %+v (%v)", r.ID, r.State, r.Reason.Code, e.Reason, err)
 			}
 		}
 	})
@@ -256,53 +268,6 @@ func activityOf(e Explanation) (reasons []Reason) {
 	return reasons
 }
 
-func TestAPodIsExplainedWithTheSignThatItsMachineGoes(t *testing.T) {
-	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}}], "nodes": [
-		{"pod": "a", "group": "gpu", "state": "RUNNING", "total": {"GPU": 1},
-			"going": {"sign": "cordoned", "message": "the node is cordoned"}}]}`)
-	e, ok := explainPod(s, "a")
-	if want := "its machine may go: the node is cordoned; it has work, so it is not idle"; !ok || e.Message != want {
-		t.Errorf("pod a: %q, want %q", e.Message, want)
-	}
-}
-
-// reasonsOf returns the first reason of each group's row.
-func reasonsOf(plan Plan) map[string]Reason {
-	reasons := map[string]Reason{}
-	for _, row := range plan.Groups {
-		reasons[row.Name] = row.Reasons[0]
-	}
-	return reasons
-}
-
-func TestDemandThatOnlyACoolingGroupCouldServeIsCoolingDown(t *testing.T) {
-	const asked = `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}]}`
-	const cooling = `{"name": "a", "resources": {"GPU": 1}, "coolingSeconds": 150, "closed": "no pod joined Ray within 5m0s"`
-	for name, c := range map[string]struct {
-		snapshot string
-		want     Reason
-	}{
-		"alone": {`{"groups": [` + cooling + `}]` + asked,
-			Reason{Code: CoolingDown, Message: "group a: cooling down for 2m30s: no pod joined Ray within 5m0s"}},
-		"beside a full one": {`{"groups": [` + cooling + `}, {"name": "b", "resources": {"GPU": 1}, "maxReplicas": 0}]` + asked,
-			Reason{Code: CoolingDown, Message: "group a: cooling down for 2m30s: no pod joined Ray within 5m0s; group b is at its maximum of 0 (has 0)"}},
-		"full itself": {`{"groups": [` + cooling + `, "maxReplicas": 0}]` + asked,
-			Reason{Code: Capped, Message: "group a: cooling down for 2m30s: no pod joined Ray within 5m0s"}},
-		"closed for good": {`{"groups": [{"name": "a", "resources": {"GPU": 1}, "closed": "the group is suspended"}]` + asked,
-			Reason{Code: Closed, Message: "group a: closed: the group is suspended"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			plan := Compute(plannertest.Read(t, c.snapshot), Policy{})
-			if len(plan.InfeasibleRequests) != 1 || len(plan.Launch) > 0 {
-				t.Fatalf("launches %v, unmet %+v, want one entry", plan.Launch, plan.InfeasibleRequests)
-			}
-			if diff := cmp.Diff(c.want, plan.InfeasibleRequests[0].Reason); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 // TestReasonsOfEqualGangsAreFoundOnce counts allocations, because time depends on the machine.
 func TestReasonsOfEqualGangsAreFoundOnce(t *testing.T) {
 	allocations := func(count int) float64 {
@@ -328,35 +293,6 @@ const choosy = `{"groups": [
 	{"name": "b", "resources": {"GPU": 1}, "labels": {"zone": "b"}, "maxReplicas": 4},
 	{"name": "small", "resources": {"CPU": 4}, "labels": {"zone": "d"}}]`
 
-func TestEveryChoiceOfAGangIsExplainedInOrder(t *testing.T) {
-	s := plannertest.Read(t, choosy+`, "pendingGangRequests": [{"id": "7f", "strategy": "STRICT_SPREAD", "bundles": [{"TPU": 1}, {"TPU": 1}],
-		"fallbackBundles": [[{"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}], [{"GPU": 2}]]}]}`)
-	plan := Compute(s, Policy{})
-	want := Reason{Code: Capped, Message: "choice 1 of 3: needs 1 TPU; no group has any; " +
-		"choice 2 of 3: needs 5 different nodes at once: group a is at its maximum of 0 (has 0); group b can add only 4 pods: its maximum is 4 (has 0); " +
-		"group small: too small: needs 1 GPU, has 0; choice 3 of 3: needs 2 GPU; the largest group has 1 (a)"}
-	if len(plan.InfeasibleGangRequests) != 1 {
-		t.Fatalf("%d gangs are not served, want 1", len(plan.InfeasibleGangRequests))
-	}
-	if diff := cmp.Diff(want, plan.InfeasibleGangRequests[0].Reason); diff != "" {
-		t.Error(diff)
-	}
-	// The group counts as wanted by a fallback that only it could serve in part.
-	if diff := cmp.Diff(Reason{Code: model.CodeNotInFull, Message: "{GPU 1}: it cannot be served in full, so nothing is launched for it; group b can add only 4 pods: its maximum is 4 (has 0)"}, reasonsOf(plan)["b"]); diff != "" {
-		t.Error(diff)
-	}
-	explained, _ := explainGroup(s, "b")
-	details := []Detail{
-		{About: "size", Reason: Reason{Code: model.CodeNotInFull, Message: "0 pods (min 0, max 4), each {GPU 1}"}},
-		{About: "gang 7f, choice 1 of 3: 2 × {TPU 1}", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 1 TPU, has 0"}},
-		{About: "gang 7f, choice 2 of 3: 5 × {GPU 1}", Reason: Reason{Code: model.CodeNotInFull, Message: "it cannot be served in full, so nothing is launched for it; group b can add only 4 pods: its maximum is 4 (has 0)"}},
-		{About: "gang 7f, choice 3 of 3: 1 × {GPU 2}", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 2 GPU, has 1"}},
-	}
-	if diff := cmp.Diff(details, explained.Details); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestADemandIsPlannedAsIfSoManyWaitedAsItCounts(t *testing.T) {
 	s := plannertest.Read(t, choosy+`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 1}, "count": 1, "labelSelectors": [{"zone": "b"}]}]}`)
 	for count, want := range map[int64]string{
@@ -368,18 +304,5 @@ func TestADemandIsPlannedAsIfSoManyWaitedAsItCounts(t *testing.T) {
 		if !strings.HasPrefix(got.Message, want) {
 			t.Errorf("asked for %d: %s, want it to begin with %s", count, got.Message, want)
 		}
-	}
-}
-
-func TestAMinimumAboveTheMaximumIsAFinding(t *testing.T) {
-	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 1}, "minReplicas": 3, "maxReplicas": 2}, {"name": "b", "resources": {"GPU": 1}}],
-		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}]}`), Policy{})
-	want := []raydemand.Finding{{Code: model.FindingMinAboveMax, Severity: raydemand.Error, Object: "group a", Field: "minReplicas", Seen: "3",
-		Why: "above maxReplicas 2; the operator stops reconciling the whole cluster, so the plan leaves the group as it is", Fix: "lower minReplicas or raise maxReplicas"}}
-	if diff := cmp.Diff(want, plan.Findings); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(map[string]int{"b": 1}, plan.Launch); diff != "" {
-		t.Errorf("launches: %s", diff)
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/drawn.sha256 with the plans as they are now")
@@ -18,12 +16,6 @@ var update = flag.Bool("update", false, "rewrite testdata/drawn.sha256 with the 
 // TestGoldenPlansOfDrawnSnapshotsKeepTheirBytes compares plans and explanations of drawn snapshots with one stored hash
 // for each kind.
 func TestGoldenPlansOfDrawnSnapshotsKeepTheirBytes(t *testing.T) {
-	kinds := []struct {
-		name string
-		draw func(*rapid.T) Snapshot
-	}{
-		{"plain", plannertest.DrawSnapshot}, {"owned", plannertest.DrawOwned}, {"marked", drawMarked}, {"sliced", drawSliced}, {"pooled", drawPooled}, {"served", drawServed}, {"domains", plannertest.DrawDomains},
-	}
 	var text string
 	for _, kind := range kinds {
 		sum := sha256.New()

@@ -6,10 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -70,36 +68,6 @@ func TestWhatIsSatisfiedStaysSoWhateverGrowsElsewhere(t *testing.T) {
 			s = someJoined(t, withSatisfied(applied(s, plan, round), plan, round))
 		}
 	})
-}
-
-func TestAWorkerThatServesARequestStaysUntilWhatReplacesItHasJoined(t *testing.T) {
-	// With b's bundles, the cheapest place of a's bundles is the pod that is launched for both.
-	cpu4, cpu9 := `{"CPU": 4, "memory": 2147483648}`, `{"CPU": 9, "memory": 8589934592}`
-	repacked := `{"idleTimeoutSeconds": 60, "groups": [{"name": "large", "resources": ` + cpu9 + `, "maxReplicas": 2}, {"name": "small", "resources": ` + cpu4 + `, "maxReplicas": 2}], "nodes": [
-		{"pod": "small-0", "group": "small", "state": "IDLE", "total": ` + cpu4 + `, "idleSeconds": 61}, {"pod": "small-1", "group": "small", "state": "IDLE", "total": ` + cpu4 + `},
-		{"pod": "large-0", "group": "large", "state": "IDLE", "total": ` + cpu9 + `}], "ownedRequests": [{"id": "a", "owner": "ann", "satisfiedSince": "2026-01-01T00:00:00Z", "requests": [
-			{"resources": {"CPU": 1, "memory": 4294967296}, "count": 2}, {"resources": {"CPU": 3, "memory": 1073741824}, "count": 2}, {"resources": {"CPU": 1}, "count": 1}]},
-		{"id": "b", "owner": "bob", "requests": [{"resources": {"CPU": 4}, "count": 2}]}]}`
-	const same = `{"idleTimeoutSeconds": 60, "groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "nodes": [
-		{"pod": "gpu-0", "group": "gpu", "state": "IDLE", "total": {"GPU": 1}, "available": {"GPU": 1}, "idleSeconds": 600}],
-		"ownedRequests": [{"id": "a", "owner": "ann", "satisfiedSince": "2026-01-01T00:00:00Z", "requests": [{"resources": {"GPU": 1}, "count": 1}]},
-		{"id": "b", "owner": "bob", "priority": 9, "requests": [{"resources": {"GPU": 1}, "count": 1}]}]}`
-	for name, test := range map[string]struct{ snapshot, states, held string }{
-		"what another packing would leave idle is held over":            {repacked, "a=Satisfied 5+0/5 (satisfied), b=Waiting 1+1/2 (launch)", "small"},
-		"a later request with a higher priority waits for its own pods": {same, "a=Satisfied 1+0/1 (satisfied), b=Waiting 0+1/1 (launch)", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			plan := Compute(plannertest.Read(t, test.snapshot), Policy{})
-			if diff := cmp.Diff(test.states, statesOf(plan)); diff != "" || len(plan.Terminate) > 0 {
-				t.Errorf("stops %v; requests (-want +got): %s", plan.Terminate, diff)
-			}
-			for _, g := range plan.Groups {
-				if held := slices.ContainsFunc(g.Reasons, func(r Reason) bool { return r.Code == model.CodeHeldOver }); held != (g.Name == test.held) {
-					t.Errorf("group %s: %v", g.Name, g.Reasons)
-				}
-			}
-		})
-	}
 }
 
 // drawServed draws a cluster without limits, with idle workers that stay only for the requests of owners.

@@ -1,9 +1,7 @@
 package planner
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,8 +33,8 @@ func total(counts map[string]int) (n int) {
 }
 
 func TestAPlanStaysWithinTheCapsOnPodsOnTheirWay(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
+	forEachKind(t, func(t *rapid.T, s Snapshot) {
+		policy := drawCaps(t)
 		plan, waiting := Compute(s, policy), onTheWayTo(s)
 		hosts := 1
 		for _, g := range s.Groups {
@@ -59,13 +57,6 @@ func TestOnceACappedPlanIsAppliedTheNextPlanIsEmpty(t *testing.T) {
 		if again := Compute(next, policy); len(again.Launch) > 0 {
 			t.Errorf("launches %v, then %v\n%s\n%s", plan.Launch, again.Launch, plannertest.Compact(policy), plannertest.Compact(s))
 		}
-	})
-}
-
-func TestWithoutAnyOneReplicaOfACappedPlanSomethingIsMissing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
-		everyReplicaIsNeeded(t, s, policy)
 	})
 }
 
@@ -122,95 +113,4 @@ func TestCapsTakeNothingFromAPlanThatKeepsToThem(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-}
-
-func TestACapIsNamedWithItsNumber(t *testing.T) {
-	s := plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 100}], "pendingRequests": [{"resources": {"CPU": 1}, "count": 9}],
-		"nodes": [{"pod": "coming", "group": "g", "state": "PENDING", "total": {"CPU": 1}, "available": {"CPU": 0}}]}`)
-	for want, caps := range map[string]Policy{
-		"maxInFlight allows all groups together 4 pods on the way at once (have 4)": {MaxInFlight: 4},
-		"maxInFlight allows all groups together 3 pods on the way at once (have 3)": {MaxInFlight: 3},
-	} {
-		plan := Compute(s, caps)
-		if len(plan.InfeasibleRequests) != 1 {
-			t.Fatalf("unmet are %v, want the rest of the request", plan.InfeasibleRequests)
-		}
-		if diff := cmp.Diff(Reason{Code: Capped, Message: want}, plan.InfeasibleRequests[0].Reason); diff != "" {
-			t.Errorf("the rest is held back (-want +got): %s", diff)
-		}
-		text := fmt.Sprintf("; %d more follow when earlier pods have joined", plan.Groups[0].Held)
-		if got := plan.Groups[0].Reasons[0].Message; !strings.Contains(got, text) {
-			t.Errorf("the group says %q, want %q in it", got, text)
-		}
-	}
-}
-
-// TestALimitBehindACapIsNamed plans demand that more than waiting for the cap keeps from being served.
-func TestALimitBehindACapIsNamed(t *testing.T) {
-	const g = `{"groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 5}], `
-	const atMax, alone = "group g is at its maximum of 5 (has 0, launching 2, 3 more follow)",
-		"maxInFlight allows all groups together 2 pods on the way at once (have 2)"
-	for name, c := range map[string]struct {
-		snapshot string
-		want     func(Plan) string
-		reason   string
-	}{
-		"a part follows": {
-			g + `"pendingRequests": [{"resources": {"CPU": 1}, "count": 9}]}`,
-			func(p Plan) string { return p.InfeasibleRequests[0].Reason.Message },
-			alone + "; waiting does not help 4 of 7: " + atMax,
-		},
-		"all of it follows": {
-			g + `"pendingRequests": [{"resources": {"CPU": 1}, "count": 5}]}`,
-			func(p Plan) string { return p.InfeasibleRequests[0].Reason.Message },
-			alone,
-		},
-		"a quota": {
-			g + `"quotas": [{"name": "team", "resource": "cpu", "amount": 4, "podTakes": {"g": 1}}], "pendingRequests": [{"resources": {"CPU": 1}, "count": 5}]}`,
-			func(p Plan) string { return p.InfeasibleRequests[0].Reason.Message },
-			alone + "; waiting does not help 1 of 3: group g is at its quota: team has 4 cpu, 0 left; one pod takes 1",
-		},
-		"none of it follows": {
-			g + `"pendingRequests": [{"resources": {"CPU": 1}, "count": 5}], "pendingGangRequests": [{"strategy": "SPREAD", "bundles": [{"CPU": 1}, {"CPU": 1}, {"CPU": 1}, {"CPU": 1}, {"CPU": 1}, {"CPU": 1}]}]}`,
-			func(p Plan) string { return p.InfeasibleGangRequests[0].Reason.Message },
-			"needs all 6 bundles at once: " + atMax,
-		},
-		"a call of request_resources": {
-			g + `"pendingRequests": [{"resources": {"CPU": 1}, "count": 5}], "requestResources": [{"resources": {"CPU": 1}, "count": 6}]}`,
-			func(p Plan) string { return p.InfeasibleRequestResources[0].Reason.Message },
-			atMax,
-		},
-		"an owned request": {
-			g + `"ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"CPU": 1}, "count": 7}]}]}`,
-			func(p Plan) string { return p.Requests[0].Reason.Message },
-			"2 of 7 bundles: " + atMax,
-		},
-		"the request without an owner": {
-			g + `"pendingRequests": [{"resources": {"CPU": 1}, "count": 5}], "keptResources": [{"resources": {"CPU": 1}, "count": 6}]}`,
-			func(p Plan) string { return string(p.Requests[0].State) + ": " + p.Requests[0].Reason.Message },
-			"Capped: needs all 6 bundles at once: " + atMax,
-		},
-		"a minimum": {
-			`{"maxWorkers": 4, "groups": [{"name": "g", "resources": {"CPU": 1}, "minReplicas": 6, "maxReplicas": 10}]}`,
-			func(p Plan) string { return p.Groups[0].Reasons[1].Message },
-			"2 pods below its minimum of 6: all groups together are at their maximum of 4",
-		},
-		"a minimum of which nothing is launched": {
-			`{"maxWorkers": 4, "groups": [{"name": "a", "resources": {"CPU": 1}, "minReplicas": 3}, {"name": "g", "resources": {"CPU": 1}, "minReplicas": 6}]}`,
-			func(p Plan) string { return p.Groups[1].Reasons[0].Message },
-			"6 pods below its minimum of 6: " + alone + "; waiting does not help 5 pods: all groups together are at their maximum of 4",
-		},
-		"another group takes the rest": {
-			`{"maxWorkers": 4, "groups": [{"name": "g", "resources": {"CPU": 1}, "minReplicas": 4}, {"name": "h", "resources": {"CPU": 1}, "minReplicas": 1}]}`,
-			func(p Plan) string { return p.Groups[1].Reasons[0].Message },
-			"1 pod below its minimum of 1: all groups together are at their maximum of 4",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			plan := Compute(plannertest.Read(t, c.snapshot), Policy{MaxInFlight: 2})
-			if diff := cmp.Diff(c.reason, c.want(plan)); diff != "" {
-				t.Errorf("the reason (-want +got): %s", diff)
-			}
-		})
-	}
 }

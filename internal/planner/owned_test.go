@@ -47,53 +47,6 @@ func TestARequestIsServedByGroupsAndPodsThatAreNamed(t *testing.T) {
 	}
 }
 
-func TestInFlightCapsDelayARequest(t *testing.T) {
-	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 9}], "nodes": [],
-		"ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]}]}`)
-	plan := Compute(s, Policy{MaxInFlight: 2})
-	if got, want := fmt.Sprint(plan.Launch, " ", statesOf(plan)), "map[gpu:2] a=Waiting 0+5/5 (in_flight)"; got != want {
-		t.Errorf("plan is %s, want %s", got, want)
-	}
-}
-
-// TestRequestsGetTheRoomThatDemandBeforeThemSaves: alone, request_resources takes three small pods, and with the
-// requests it finds room on their replicas of four hosts. What that saves under the limit on all workers is for the
-// requests in the same plan, not in the next one.
-func TestRequestsGetTheRoomThatDemandBeforeThemSaves(t *testing.T) {
-	const cluster = `{"maxWorkers": 10, "nodes": [], "requestResources": [{"resources": {"CPU": 1}, "count": 3}], "groups": [
-		{"name": "four", "resources": {"CPU": 4}, "maxReplicas": 2, "numOfHosts": 4}, {"name": "one", "resources": {"CPU": 1}, "minReplicas": 1, "maxReplicas": 3}],
-		"ownedRequests": [%s]}`
-	for name, test := range map[string]struct{ requests, want string }{
-		"the rest of a request": {
-			`{"id": "a", "owner": "ann", "requests": [{"resources": {"CPU": 3}, "count": 5}]}`,
-			"map[four:8 one:1] a=Waiting 0+5/5 (launch)",
-		},
-		"the request after it": {
-			`{"id": "a", "owner": "ann", "requests": [{"resources": {"CPU": 3}, "count": 4}]}, {"id": "b", "owner": "bob", "requests": [{"resources": {"CPU": 2}, "count": 2}]}`,
-			"map[four:8 one:1] a=Waiting 0+4/4 (launch), b=Waiting 0+2/2 (launch)",
-		},
-		"no more than there is": {
-			`{"id": "a", "owner": "ann", "requests": [{"resources": {"CPU": 3}, "count": 9}]}`,
-			"map[four:8 one:1] a=Capped 0+8/9 (capped)",
-		},
-		"not what cannot have a part": {
-			`{"id": "a", "owner": "ann", "allOrNothing": true, "requests": [{"resources": {"CPU": 3}, "count": 9}]}`,
-			"map[one:3] a=Capped 0+0/9 (capped)",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := plannertest.Read(t, fmt.Sprintf(cluster, test.requests))
-			plan := Compute(s, Policy{})
-			if got := fmt.Sprint(plan.Launch, " ", statesOf(plan)); got != test.want {
-				t.Errorf("plan is %s, want %s", got, test.want)
-			}
-			if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch)+len(next.Terminate) > 0 {
-				t.Errorf("the next plan launches %v and stops %v", next.Launch, next.Terminate)
-			}
-		})
-	}
-}
-
 func restSummary(plan Plan) map[string]int64 {
 	asked := map[string]int64{}
 	for _, d := range plan.Summary {
@@ -128,17 +81,6 @@ func TestNothingThatAnOwnerAsksForIsLost(t *testing.T) {
 	})
 }
 
-func TestTheOrderOfOwnersDoesNotMatter(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawOwned(t)
-		shuffled := s
-		shuffled.OwnedRequests = rapid.Permutation(s.OwnedRequests).Draw(t, "order")
-		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
-			t.Error(diff)
-		}
-	})
-}
-
 func TestOwnersTogetherLaunchWhatOneWouldThatAsksForAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawOwned(t)
@@ -169,10 +111,6 @@ func TestAllOrNothingIsAllOrNothing(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestOnceAPlanForOwnersIsAppliedTheNextPlanIsEmpty(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { settles(t, plannertest.DrawOwned(t)) })
 }
 
 // had counts the bundles of each request that are served or on their way.

@@ -26,8 +26,7 @@ func asJSON(t rapid.TB, v any) string {
 }
 
 func TestAPlanStaysWithinAllLimits(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+	forEachKind(t, func(t *rapid.T, s Snapshot) {
 		plan := Compute(s, Policy{})
 		hosts, joined, pending := map[string]int{}, map[string]int{}, map[string]int{}
 		for _, n := range s.Nodes {
@@ -44,8 +43,8 @@ func TestAPlanStaysWithinAllLimits(t *testing.T) {
 			if launch := plan.Launch[g.Name]; s.UpscalingMode == "Conservative" && launch > 0 && pending[g.Name]+launch > step {
 				t.Errorf("launches %d of %s with %d on their way, Conservative allows %d in all", launch, g.Name, pending[g.Name], step)
 			}
-			if plan.Launch[g.Name] > 0 && g.Closed != "" {
-				t.Errorf("launches into closed group %s", g.Name)
+			if plan.Launch[g.Name] > 0 && (g.Closed != "" || g.CoolingSeconds > 0) {
+				t.Errorf("launches into group %s, which takes none", g.Name)
 			}
 		}
 		total := 0
@@ -101,9 +100,26 @@ func TestOnlyIdleNodesAboveTheMinimumAreStoppedAsIdle(t *testing.T) {
 	})
 }
 
+// kinds are the drawers of the properties that hold for all snapshots.
+var kinds = []struct {
+	name string
+	draw func(*rapid.T) Snapshot
+}{
+	{"plain", plannertest.DrawSnapshot}, {"owned", plannertest.DrawOwned}, {"marked", drawMarked}, {"sliced", drawSliced},
+	{"pooled", drawPooled}, {"served", drawServed}, {"domains", plannertest.DrawDomains}, {"priced", plannertest.DrawPriced},
+	{"warm", plannertest.DrawWarm}, {"tried", drawFits},
+}
+
+// forEachKind checks a property of snapshots of each kind.
+func forEachKind(t *testing.T, check func(*rapid.T, Snapshot)) {
+	t.Helper()
+	for _, kind := range kinds {
+		t.Run(kind.name, rapid.MakeCheck(func(t *rapid.T) { check(t, kind.draw(t)) }))
+	}
+}
+
 func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+	forEachKind(t, func(t *rapid.T, s Snapshot) {
 		shuffled := s
 		shuffled.Groups = rapid.Permutation(s.Groups).Draw(t, "groupOrder")
 		shuffled.Nodes = rapid.Permutation(s.Nodes).Draw(t, "nodeOrder")
@@ -111,8 +127,9 @@ func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 		shuffled.Gangs = rapid.Permutation(s.Gangs).Draw(t, "gangOrder")
 		shuffled.Constraint = rapid.Permutation(s.Constraint).Draw(t, "constraintOrder")
 		shuffled.KeptResources = rapid.Permutation(s.KeptResources).Draw(t, "keptOrder")
+		shuffled.OwnedRequests = rapid.Permutation(s.OwnedRequests).Draw(t, "ownedOrder")
 		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
-			t.Error(diff)
+			t.Errorf("%s\n%s", diff, plannertest.Compact(s))
 		}
 	})
 }
@@ -196,11 +213,17 @@ func settles(t *rapid.T, s Snapshot) {
 }
 
 func TestOnceAPlanIsAppliedTheNextPlanIsEmpty(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { settles(t, plannertest.DrawSnapshot(t)) })
+	forEachKind(t, settles)
 }
 
 func TestWithoutAnyOneLaunchedReplicaSomethingIsMissing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { everyReplicaIsNeeded(t, plannertest.DrawSnapshot(t), Policy{}) })
+	for name, draw := range map[string]func(*rapid.T) Snapshot{
+		"plain": plannertest.DrawSnapshot, "priced": plannertest.DrawPriced, "pooled": drawPooled,
+	} {
+		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
+			everyReplicaIsNeeded(t, draw(t), rapid.OneOf(rapid.Just(Policy{}), rapid.Custom(drawCaps)).Draw(t, "policy"))
+		}))
+	}
 }
 
 // byKind counts requests by what they ask for.
@@ -218,36 +241,6 @@ func unmetByKind(p Plan) map[string]int64 {
 		requests[i] = u.Request
 	}
 	return byKind(requests)
-}
-
-func TestCountsAddUpToTheDemand(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
-		plan := Compute(s, Policy{})
-		asked, unmet := byKind(s.Requests), unmetByKind(plan)
-		for kind, n := range unmet {
-			if n <= 0 || n > asked[kind] {
-				t.Errorf("%d of %s are unmet, %d were asked for", n, kind, asked[kind])
-			}
-		}
-		free, served := raydemand.Bundle{}, raydemand.Bundle{}
-		for _, n := range newSolver(applied(s, plan, 0)).free {
-			free.Add(n)
-		}
-		for _, r := range s.Requests {
-			kind := Describe(r)
-			left := min(unmet[kind], r.Count)
-			unmet[kind] -= left
-			for range r.Count - left {
-				served.Add(r.Bundle)
-			}
-		}
-		for _, name := range served.Names() {
-			if !strings.HasPrefix(name, raydemand.ImplicitPrefix) && served[name] > free[name] {
-				t.Errorf("%s of %s are called served, %s are free", served[name], name, free[name])
-			}
-		}
-	})
 }
 
 func TestARequestForManyIsThatManyRequestsForOne(t *testing.T) {
@@ -308,23 +301,6 @@ func TestRequestResourcesIsServedInFullOrNotAtAll(t *testing.T) {
 	})
 }
 
-func TestAGangThatCannotBeServedWholeLaunchesNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
-		s.Requests, s.Constraint, s.KeptResources = nil, nil, nil
-		s.Gangs = s.Gangs[:min(len(s.Gangs), 1)]
-		without := s
-		without.Gangs = nil
-		plan := Compute(s, Policy{})
-		if len(plan.InfeasibleGangRequests) == 0 {
-			return
-		}
-		if diff := cmp.Diff(Compute(without, Policy{}).Launch, plan.Launch); diff != "" {
-			t.Errorf("launches for a gang that is not served: %s", diff)
-		}
-	})
-}
-
 // drawMarked draws a small cluster whose groups have some of the properties that operators and the loop know: prices,
 // priorities, scores of failed launches, idle timeouts, and pools of nodes with limits.
 func drawMarked(t *rapid.T) Snapshot {
@@ -354,30 +330,6 @@ func drawMarked(t *rapid.T) Snapshot {
 		}
 	}
 	return s
-}
-
-func TestMarksOfGroupsKeepTheProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawMarked(t)
-		plan := Compute(s, Policy{})
-		shuffled := s
-		shuffled.Groups = rapid.Permutation(s.Groups).Draw(t, "groupOrder")
-		shuffled.Requests = rapid.Permutation(s.Requests).Draw(t, "requestOrder")
-		if diff := cmp.Diff(asJSON(t, plan), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
-			t.Errorf("another order of the input makes another plan: %s", diff)
-		}
-		for _, g := range s.Groups {
-			if n := plan.Launch[g.Name]; n > 0 && (g.CoolingSeconds > 0 || g.Closed != "") {
-				t.Errorf("launches %d of %s, which takes none: %s", n, g.Name, plannertest.Compact(s))
-			}
-		}
-		if len(plan.Terminate) > 0 {
-			return // stopped pods make room
-		}
-		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch) > 0 {
-			t.Errorf("launches %v after a plan that launched %v: %s", next.Launch, plan.Launch, plannertest.Compact(s))
-		}
-	})
 }
 
 // errorer is a *testing.T or a *rapid.T.
@@ -421,20 +373,6 @@ func unservedAmount(s Snapshot, policy Policy) (sum float64) {
 	return sum
 }
 
-// TestAReplicaIsNeededIfLargerRequestsAreServed keeps a drawn case: as many requests are served without g1, but smaller
-// ones.
-func TestAReplicaIsNeededIfLargerRequestsAreServed(t *testing.T) {
-	s, policy := plannertest.Read(t, `{"idleTimeoutSeconds": 60,
-		"groups": [{"name": "g0", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 3}, {"name": "g1", "resources": {"CPU": 4}, "maxReplicas": 1}],
-		"pendingRequests": [{"resources": {"CPU": 1, "GPU": 1}, "count": 3}, {"resources": {"GPU": 1}, "count": 1}],
-		"pendingGangRequests": [{"strategy": "PACK", "bundles": [{"CPU": 1}]}, {"strategy": "PACK", "bundles": [{"GPU": 1}]},
-			{"strategy": "PACK", "bundles": [{"CPU": 1}, {"CPU": 1}, {"CPU": 3}, {"CPU": 3}]}]}`), Policy{}
-	if plan := Compute(s, policy); plan.Launch["g1"] != 1 {
-		t.Errorf("launches %v, want one of g1", plan.Launch)
-	}
-	everyReplicaIsNeeded(t, s, policy)
-}
-
 // eachOf writes a number of gangs with the same bundles.
 func eachOf(strategy, bundles string, count int) string {
 	var all []string
@@ -444,43 +382,8 @@ func eachOf(strategy, bundles string, count int) string {
 	return strings.Join(all, ", ")
 }
 
-func TestPricesAndPrioritiesKeepTheProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawPriced(t)
-		plan := Compute(s, Policy{})
-		shuffled := s
-		shuffled.Groups = rapid.Permutation(s.Groups).Draw(t, "groupOrder")
-		shuffled.Requests = rapid.Permutation(s.Requests).Draw(t, "requestOrder")
-		shuffled.Gangs = rapid.Permutation(s.Gangs).Draw(t, "gangOrder")
-		if diff := cmp.Diff(asJSON(t, plan), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
-			t.Errorf("another order of the input makes another plan: %s", diff)
-		}
-		if len(plan.Terminate) > 0 {
-			return // stopped pods make room
-		}
-		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch) > 0 {
-			t.Errorf("launches %v after a plan that launched %v: %s", next.Launch, plan.Launch, plannertest.Compact(s))
-		}
+func TestRealisticPlansHaveNothingToSpare(t *testing.T) {
+	for _, s := range markets(40) {
 		everyReplicaIsNeeded(t, s, Policy{})
-	})
-}
-
-func TestRealisticPlansAreFixedPointsWithNothingToSpare(t *testing.T) {
-	for i, s := range markets(40) {
-		plan := Compute(s, Policy{})
-		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch) > 0 {
-			t.Errorf("instance %d launches %v after %v", i, next.Launch, plan.Launch)
-		}
-		for _, g := range s.Groups {
-			if plan.Launch[g.Name] == 0 {
-				continue
-			}
-			less := applied(s, plan, 0)
-			at := slices.IndexFunc(less.Nodes, func(n Node) bool { return n.Group == g.Name })
-			less.Nodes = slices.Delete(slices.Clone(less.Nodes), at, at+1)
-			if again := Compute(less, Policy{}); len(again.Launch) == 0 && len(again.InfeasibleRequests) == 0 {
-				t.Errorf("instance %d: %s", i, fmt.Sprintf("one %s less serves as much as %v", g.Name, plan.Launch))
-			}
-		}
 	}
 }

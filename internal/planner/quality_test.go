@@ -224,14 +224,3 @@ func TestPodsThatJoinOneByOneAreNotPlannedForAgain(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkMarket(b *testing.B) {
-	all := markets(200)
-	began := cpuTime()
-	for b.Loop() {
-		for _, s := range all {
-			Compute(s, Policy{})
-		}
-	}
-	b.ReportMetric(float64(cpuTime()-began)/1e6/float64(b.N)/200, "cpu-ms/plan")
-}

@@ -3,12 +3,10 @@ package planner
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -85,62 +83,6 @@ func TestOfVeryManyShapesEachIsAccountedFor(t *testing.T) {
 	}
 	if impossible != want {
 		t.Errorf("%d are impossible, want the %d that are", impossible, want)
-	}
-}
-
-func TestAPlanForVeryManyShapesIsAFixedPoint(t *testing.T) {
-	notShort(t)
-	s := halfFull(plannertest.Fleet(20), 100)
-	s.LaunchConfigCheckDisabled = true
-	s.Requests = manyShapes(5000)
-	for plans := 1; ; plans++ {
-		plan := Compute(s, Policy{})
-		for _, row := range plan.Groups {
-			if row.Desired > row.Max {
-				t.Errorf("group %s would have %d of at most %d", row.Name, row.Desired, row.Max)
-			}
-		}
-		if plan.Deferred == nil && len(plan.Launch) == 0 {
-			break
-		}
-		if plans > 40 {
-			t.Fatalf("plan %d defers %+v and launches %v", plans, plan.Deferred, plan.Launch)
-		}
-		s, s.Turn = applied(s, plan, plans), ""
-		if plan.Deferred != nil {
-			s.Turn = plan.Deferred.Next
-		}
-	}
-	for round := range 5 {
-		again := Compute(s, Policy{})
-		if len(again.Launch)+len(again.Terminate) > 0 || again.Deferred != nil {
-			t.Errorf("launches %v and stops %d, with %+v deferred, after a plan that changed nothing", again.Launch, len(again.Terminate), again.Deferred)
-		}
-		s = applied(s, again, 10+round)
-	}
-}
-
-func TestVeryManyShapesAreServedByAndBy(t *testing.T) {
-	notShort(t)
-	s := Snapshot{LaunchConfigCheckDisabled: true, Groups: []Group{{Name: "g", Max: 1, NumOfHosts: 1, Resources: raydemand.Bundle{"CPU": raydemand.Whole(8)}}}}
-	const shapes = 200 + 100 // more than one plan takes on
-	for i := range shapes {
-		name := fmt.Sprintf("custom-%04d", i)
-		s.Groups[0].Resources[name] = raydemand.One
-		s.Requests = append(s.Requests, raydemand.Request{Count: 1, Bundle: raydemand.Bundle{name: raydemand.One}})
-	}
-	plan := Compute(s, Policy{})
-	if got := unmet(plan); got != 100 {
-		t.Errorf("%d are unmet, want the 100 that are too many", got)
-	}
-	for _, u := range plan.InfeasibleRequests {
-		if diff := cmp.Diff(Reason{Code: model.TooMany, Message: "there are more different requests and bundles of gangs than the 200 that one plan takes on; the next plans continue with this demand"}, u.Reason); diff != "" {
-			t.Fatalf("why (-want +got): %s", diff)
-		}
-	}
-	s.Requests = slices.Delete(s.Requests, 0, 150)
-	if got := unmet(Compute(s, Policy{})); got != 0 {
-		t.Errorf("%d are unmet when others are served, want none", got)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -37,79 +36,6 @@ func requiring(gpus raydemand.Amount, requirement raydemand.SliceRequirement) ra
 	return raydemand.Request{Bundle: raydemand.Bundle{"GPU": gpus}, Count: 1, Slice: &requirement}
 }
 
-func TestHalfAGPUIsReportedInMemory(t *testing.T) {
-	s := Snapshot{Groups: []Group{sliced("g", mig("1g.10gb", 9728, 1.0/7))}}
-	s.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One / 2}, Count: 1}}
-	if got, want := Compute(s, Policy{}).Groups[0].Reasons[0].Message, "launching 1 pod for 1 × {GPU 0.5} (0.5 of a slice 1g.10gb, 4.75 GiB)"; got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-}
-
-func TestSlicesOfWhichNothingIsKnownAreOneFinding(t *testing.T) {
-	s := Snapshot{Groups: []Group{sliced("a", nil), sliced("b", nil)}}
-	s.Requests = []raydemand.Request{requiring(raydemand.One, raydemand.SliceRequirement{Memory: 1}), requiring(raydemand.One, raydemand.SliceRequirement{Memory: 2})}
-	findings := Compute(s, Policy{}).Findings
-	if len(findings) != 1 || findings[0].Code != model.FindingSlicesUnknown {
-		t.Errorf("findings: %+v", findings)
-	}
-	s.Groups[1].Slice = &Slice{Kind: gpuinfo.WholeUnproven, Isolation: gpuinfo.UnknownIsolation}
-	if findings := Compute(s, Policy{}).Findings; len(findings) != 1 || !strings.Contains(findings[0].Fix, "--resource") {
-		t.Errorf("findings about cards without proof: %+v", findings)
-	}
-	s.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 1}}
-	if plan := Compute(s, Policy{}); len(plan.Findings) != 0 || plan.Launch["a"] != 1 {
-		t.Errorf("plain demand: %+v", plan)
-	}
-}
-
-func TestTheLargerRequirementTakesTheLargerSliceInAnyOrder(t *testing.T) {
-	s := Snapshot{Groups: []Group{sliced("a-whole", wholeCard), sliced("b-1g", mig("1g.10gb", 9728, 1.0/7))}}
-	for _, g := range s.Groups {
-		s.Nodes = append(s.Nodes, Node{Pod: g.Name + "-1", Group: g.Name, State: Idle, Total: g.Resources, Available: g.Resources})
-	}
-	small, large := requiring(raydemand.One, raydemand.SliceRequirement{Memory: 8 << 30}), requiring(raydemand.One, raydemand.SliceRequirement{Memory: 40 << 30})
-	small.Bundle["CPU"] = raydemand.One // otherwise more kinds of resources would put it first
-	for _, requests := range [][]raydemand.Request{{small, large}, {large, small}} {
-		s.Requests = requests
-		if launch := Compute(s, Policy{}).Launch; len(launch) > 0 {
-			t.Errorf("launches %v, and both fit", launch)
-		}
-	}
-}
-
-func TestAPriceGoesBeforeWhatASliceWastes(t *testing.T) {
-	dear, cheap := sliced("a-1g", mig("1g.10gb", 9728, 1.0/7)), sliced("b-whole", wholeCard)
-	dear.Price, cheap.Price = ptr(2.0), ptr(1.9)
-	s := Snapshot{Groups: []Group{dear, cheap}, Demand: raydemand.Demand{Requests: []raydemand.Request{requiring(raydemand.One, raydemand.SliceRequirement{Memory: 1 << 30})}}}
-	if got := Compute(s, Policy{}).Launch; got["b-whole"] != 1 {
-		t.Errorf("launches %v", got)
-	}
-	cheap.Price = ptr(2.0)
-	s.Groups = []Group{dear, cheap}
-	if got := Compute(s, Policy{}).Launch; got["a-1g"] != 1 {
-		t.Errorf("at one price it launches %v", got)
-	}
-}
-
-func TestAGroupPassedOverForItsWasteSaysSo(t *testing.T) {
-	s := Snapshot{Groups: []Group{sliced("a-whole", wholeCard), sliced("b-1g", mig("1g.10gb", 9728, 1.0/7))}}
-	s.Requests = []raydemand.Request{requiring(raydemand.One, raydemand.SliceRequirement{Memory: 1 << 30})}
-	want := Reason{Code: model.CodeNotChosen, Message: "{GPU 1} of 1 GiB: group b-1g was chosen: it wastes less GPU memory, slice 1g.10gb instead of whole card"}
-	if diff := cmp.Diff(want, Compute(s, Policy{}).Groups[0].Reasons[0]); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestOfTwoAlikeTheOneThatLeavesLargeInstancesPossibleIsTaken(t *testing.T) {
-	fragmenting, sparing := mig("1g.10gb", 9728, 1.0/7), mig("1g.10gb", 9728, 1.0/7)
-	fragmenting.Blocks, sparing.Blocks = ptr(int64(2)), ptr(int64(0))
-	s := Snapshot{Groups: []Group{sliced("a", fragmenting), sliced("b", sparing)}}
-	s.Requests = []raydemand.Request{requiring(raydemand.One, raydemand.SliceRequirement{Memory: 1 << 30})}
-	if got := Compute(s, Policy{}).Launch; got["b"] != 1 {
-		t.Errorf("launches %v", got)
-	}
-}
-
 func TestWhatIsWrongWithASliceInAFileIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		`"groups": [], "pendingRequests": [{"resources": {}, "count": 1, "slice": {"memory": "10GB"}}]`:  `s.json: pendingRequests[0].slice.memory: "10GB": want `,
@@ -123,26 +49,6 @@ func TestWhatIsWrongWithASliceInAFileIsNamed(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v\nwant %s…", text, err, want)
 		}
-	}
-}
-
-func TestARequirementIsReadFromAFile(t *testing.T) {
-	s := Snapshot{Groups: []Group{sliced("g", mig("1g.10gb", 9728, 0.125))}, Isolation: nodepool.RequireLimit}
-	s.Requests = []raydemand.Request{requiring(raydemand.One, raydemand.SliceRequirement{Memory: 4864 << 20, ComputeFraction: 0.1, Isolation: "any"})}
-	text, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := snapshotfile.ReadSnapshot(strings.NewReader(string(text)), "s.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	written := func(p Plan) string { text, _ := json.Marshal(p); return string(text) }
-	if a, b := written(Compute(s, Policy{})), written(Compute(again, Policy{})); a != b || !s.Requests[0].Slice.Equal(again.Requests[0].Slice) {
-		t.Errorf("%s\nread again: %s", a, b)
-	}
-	if diff := cmp.Diff(s.Groups[0].Slice, again.Groups[0].Slice); diff != "" {
-		t.Error(diff)
 	}
 }
 

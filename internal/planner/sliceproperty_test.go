@@ -57,33 +57,6 @@ func TestNoRequirementIsPlacedOnLess(t *testing.T) {
 	})
 }
 
-func TestLimitsHoldAndAPlanIsFoundAgainWithSlicesAndPools(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawPooled(t)
-		plan := Compute(s, Policy{})
-		for _, g := range plan.Groups {
-			if launched := plan.Launch[g.Name]; launched > 0 && g.Current+launched > g.Max {
-				t.Fatalf("group %s: %d + %d of at most %d", g.Name, g.Current, launched, g.Max)
-			}
-		}
-		for _, d := range plan.Summary {
-			if d.Asked != d.Served+d.Waiting+d.Launching+d.Impossible+d.Capped+d.Closed+d.CoolingDown {
-				t.Fatalf("counts do not add up: %+v", d)
-			}
-		}
-		if len(plan.Terminate) > 0 {
-			return
-		}
-		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch)+len(next.Terminate) > 0 {
-			t.Fatalf("the next plan launches %v and stops %v after one that launched %v\n%s", next.Launch, next.Terminate, plan.Launch, plannertest.Compact(s))
-		}
-	})
-}
-
-func TestEveryReplicaLaunchedForRequirementsIsNeeded(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { everyReplicaIsNeeded(t, drawPooled(t), Policy{}) })
-}
-
 // drawPooled draws a snapshot with slices, and with pools that several groups share.
 func drawPooled(t *rapid.T) Snapshot {
 	s := drawSliced(t)

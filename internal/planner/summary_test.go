@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
@@ -102,36 +101,6 @@ func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 			t.Errorf("unmet (-lists +summary): %s", diff)
 		}
 	})
-}
-
-// TestALostHostIsWaitedForAndNotLaunched has three joined hosts of a replica, the fourth on its way, and launches a
-// replica for the rest.
-func TestALostHostIsWaitedForAndNotLaunched(t *testing.T) {
-	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "m", "resources": {"TPU": 4}, "numOfHosts": 4, "minReplicas": 1, "maxReplicas": 2}],
-		"nodes": [{"pod": "r0-0", "group": "m", "state": "RUNNING", "total": {"TPU": 4}, "available": {"TPU": 4}, "replica": "r0"},
-			{"pod": "r0-1", "group": "m", "state": "RUNNING", "total": {"TPU": 4}, "available": {"TPU": 4}, "replica": "r0"},
-			{"pod": "r0-2", "group": "m", "state": "RUNNING", "total": {"TPU": 4}, "available": {"TPU": 4}, "replica": "r0"}],
-		"pendingRequests": [{"resources": {"TPU": 4}, "count": 5}]}`), Policy{})
-	if d := plan.Summary[0]; d.Served != 3 || d.Waiting != 1 || d.Launching != 1 {
-		t.Errorf("%d are served, %d wait and for %d there are launches, want 3, 1 and 1", d.Served, d.Waiting, d.Launching)
-	}
-}
-
-func TestIdlePodsAreCountedAmongThoseThatStay(t *testing.T) {
-	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 4}, "maxReplicas": 2}],
-		"nodes": [{"pod": "a", "group": "g", "state": "RUNNING", "total": {"CPU": 4}, "available": {"CPU": 0}},
-			{"pod": "b", "group": "g", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 5}, {"pod": "c", "group": "g", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 6}]}`), Policy{})
-	reasons := plan.Groups[0].Reasons
-	if diff := cmp.Diff(Reason{Code: model.CodeIdle, Message: "1 of 2 idle, longest 5s; no idle timeout is set"}, reasons[len(reasons)-1]); diff != "" {
-		t.Errorf("of three pods one is stopped (-want +got): %s", diff)
-	}
-}
-
-func TestWhatAsksForNothingIsNotSaidToBeServedByWhatRuns(t *testing.T) {
-	d := Compute(plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 4}}], "pendingRequests": [{"resources": {}, "count": 3}]}`), Policy{}).Summary[0]
-	if got, want := d.Tally(), "3 require no resources, so any node serves them"; d.Served != 3 || got != want {
-		t.Errorf("%d are served: %q, want 3: %q", d.Served, got, want)
-	}
 }
 
 func TestDemandForNothingIsNotSaidToBeServedByNodes(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/plannertest"
@@ -27,33 +26,8 @@ func TestAGangIsTriedOnlyWhereItHasRoomInSum(t *testing.T) {
 	}
 	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 8}, "maxReplicas": 999}], "nodes": [`+strings.Join(nodes, ",")+`],
 		"pendingGangRequests": [{"id": "g", "strategy": "PACK", "topologyLabel": "node", "bundles": [{"GPU": 4}, {"GPU": 4}]}]}`)
-	if diff := cmp.Diff(decision{Launch: map[string]int{}}, decisionOf(Compute(s, Policy{}))); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestTheAlternativesOfAGangAreTriedInOrderEachByItsOwnLabels(t *testing.T) {
-	const gang = `{"groups": [{"name": "a", "resources": {"GPU": 4}, "maxReplicas": %d, "labels": {"zone": "a"}}, {"name": "b", "resources": {"GPU": 4}, "maxReplicas": %d, "labels": {"zone": "b"}},
-		{"name": "c", "resources": {"CPU": 8}, "maxReplicas": %d, "labels": {"zone": "c"}}],
-		"pendingGangRequests": [{"id": "g", "strategy": "PACK", "bundles": [{"GPU": 4}, {"GPU": 4}], "bundleLabelSelectors": [{"zone": "a"}, {"zone": "a"}],
-		"fallbackBundles": [[{"GPU": 4}, {"GPU": 4}], [{"CPU": 8}], [{"CPU": 1}]], "fallbackBundleLabelSelectors": [[{"zone": "b"}, {"zone": "b"}], [{"zone": "c"}], []]}]}`
-	for _, c := range []struct {
-		a, b, c int
-		want    decision
-	}{
-		{2, 2, 1, decision{Launch: map[string]int{"a": 2}}},
-		{1, 2, 1, decision{Launch: map[string]int{"b": 2}}},
-		{1, 1, 1, decision{Launch: map[string]int{"c": 1}}},
-		{1, 1, 0, decision{Launch: map[string]int{}, Unmet: []string{Capped}}},
-	} {
-		s := plannertest.Read(t, fmt.Sprintf(gang, c.a, c.b, c.c))
-		if diff := cmp.Diff(c.want, decisionOf(Compute(s, Policy{}))); diff != "" {
-			t.Errorf("with maxima %d, %d, %d: %s", c.a, c.b, c.c, diff)
-		}
-		again := plannertest.Read(t, asJSON(t, s))
-		if diff := cmp.Diff(asJSON(t, s), asJSON(t, again)); diff != "" {
-			t.Errorf("written and read again: %s", diff)
-		}
+	if plan := Compute(s, Policy{}); len(plan.Launch)+len(plan.InfeasibleGangRequests) > 0 {
+		t.Errorf("launches %v and leaves %v", plan.Launch, plan.InfeasibleGangRequests)
 	}
 }
 

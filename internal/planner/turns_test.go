@@ -1,11 +1,9 @@
 package planner
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +12,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -39,22 +36,6 @@ func oneGroup(requests []raydemand.Request, most int) Snapshot {
 	}
 	s.Requests = requests
 	return s
-}
-
-func TestACallOfWhichNothingHasItsTurnYetIsTooMany(t *testing.T) {
-	deferred := 0
-	for i := range 40 {
-		s := oneGroup(ownResources(0, 200), 4)
-		s.Constraint, s.Requests = s.Requests[i:i+1], s.Requests[40:]
-		for _, u := range Compute(s, little).InfeasibleRequestResources {
-			if u.Reason.Code == model.TooMany {
-				deferred++
-			}
-		}
-	}
-	if deferred == 0 {
-		t.Error("each call has its turn, too many for this test")
-	}
 }
 
 // takenOn returns the custom resources and the gangs that a plan considers.
@@ -114,55 +95,6 @@ func TestAllDemandHasItsTurn(t *testing.T) {
 			}
 			s.Turn = plan.Deferred.Next
 		}
-	}
-}
-
-// TestAllKindsOfDemandHaveTheirTurn although they share each plan.
-func TestAllKindsOfDemandHaveTheirTurn(t *testing.T) {
-	s := oneGroup(ownResources(0, 600), 0)
-	s.Requests, s.Constraint, s.KeptResources = ownResources(0, 200), ownResources(200, 200), ownResources(400, 200)
-	s.Gangs = differentGangs(60)
-	missing := takenOn(s, Plan{})
-	for _, r := range append(slices.Clone(s.Constraint), s.KeptResources...) {
-		missing[Describe(r)] = true
-	}
-	all := len(missing)
-	for plans := 1; len(missing) > 0; plans++ {
-		plan := Compute(s, little)
-		if plan.Deferred == nil {
-			t.Fatal("all of it is planned at once; the test needs more")
-		}
-		taken, deferred := takenOn(s, plan), deferredKinds(plan)
-		maps.DeleteFunc(missing, func(name string, _ bool) bool {
-			call := strings.Contains(name, "custom-") && name >= Describe(s.Constraint[0])
-			return taken[name] || call && !deferred[name]
-		})
-		if plans > all/16+3 {
-			t.Fatalf("after %d plans, %d of %d had no turn", plans, len(missing), all)
-		}
-		s.Turn = plan.Deferred.Next
-	}
-}
-
-// TestAPlanInTurnsRepeatsFromItsFile: the turn and the policy are part of the snapshot.
-func TestAPlanInTurnsRepeatsFromItsFile(t *testing.T) {
-	s := oneGroup(ownResources(0, 300), 5)
-	s.Turn, s.Policy = "8000000000000000", little
-	plan := Compute(s, s.Policy)
-	text, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := snapshotfile.ReadSnapshot(strings.NewReader(string(text)), "s.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(plan.Deferred, Compute(again, again.Policy).Deferred); diff != "" || plan.Deferred == nil {
-		t.Errorf("deferred %+v (-want +got): %s", plan.Deferred, diff)
-	}
-	s.Turn = plan.Deferred.Next
-	if next := Compute(s, s.Policy); cmp.Equal(plan.Deferred, next.Deferred) || cmp.Equal(takenOn(s, plan), takenOn(s, next)) {
-		t.Errorf("the next turn takes on the same, %+v", next.Deferred)
 	}
 }
 
@@ -321,45 +253,6 @@ func TestPlansInTurnsAddUp(t *testing.T) {
 				t.Errorf("%s: %d plans in turns cost %v, and one plan %v", kind, plans, cost, once)
 			}
 		}
-	}
-}
-
-// TestVeryManyDifferentRequestsAreServedWithinFewPlans, or a limit prevents it, which each of them says in its turn.
-func TestVeryManyDifferentRequestsAreServedWithinFewPlans(t *testing.T) {
-	notShort(t)
-	const shapes, most = 6000, 40
-	free, capped := plannertest.Fleet(20), plannertest.Fleet(20)
-	free.LaunchConfigCheckDisabled, capped.LaunchConfigCheckDisabled = true, true
-	free.Requests, capped.Requests = manyShapes(shapes), manyShapes(shapes)
-	for i := range capped.Groups {
-		capped.Groups[i].Max = 20
-	}
-	plans, launched, last := inTurns(t, free, Policy{}, most)
-	t.Logf("%d plans launch %v pods", plans, launched)
-	if last.Deferred != nil || pods(last) > 0 || len(last.InfeasibleRequests) > 0 {
-		t.Errorf("after %d plans, %+v is deferred, %v is launched, and %d are unmet", plans, last.Deferred, last.Launch, len(last.InfeasibleRequests))
-	}
-	waiting := map[string]bool{}
-	for _, r := range capped.Requests {
-		waiting[Describe(r)] = true
-	}
-	for plans = 1; plans <= most && len(waiting) > 0; plans++ {
-		plan := Compute(capped, Policy{})
-		for name := range takenOn(capped, plan) {
-			delete(waiting, name)
-		}
-		capped = applied(capped, plan, 0)
-		capped.Turn = plan.Deferred.Next
-	}
-	if len(waiting) > 0 || len(capped.Nodes) != 20*len(capped.Groups) {
-		t.Errorf("after %d plans, %d had no turn, and there are %d pods", plans, len(waiting), len(capped.Nodes))
-	}
-	for turn := range 3 {
-		plan := Compute(capped, Policy{})
-		if pods(plan) > 0 || len(plan.Terminate) > 0 {
-			t.Errorf("at the limit, turn %d launches %v and stops %d", turn, plan.Launch, len(plan.Terminate))
-		}
-		capped.Turn = plan.Deferred.Next
 	}
 }
 

@@ -54,6 +54,7 @@ func TestOneReplicaIsTriedWhereNothingShowsThatThereIsRoom(t *testing.T) {
 		{"in no pool that may add no node", func(s *Snapshot) {
 			s.Requests, s.Places[1].Nodes = gpus(5000), ptr(int64(0))
 		}, map[string]int{"g": 4}},
+		{"in a pool of which a file says nothing", func(s *Snapshot) { s.Requests, s.Places[1].Free = gpus(9), nil }, map[string]int{"g": 5}},
 		{"whole replicas", func(s *Snapshot) {
 			s.Requests, s.Groups[0].NumOfHosts, s.Places[0].Free = gpus(5000), 2, landing.Quantities{"nvidia.com/gpu": raydemand.Whole(3)}
 		}, map[string]int{"g": 4}},
@@ -105,15 +106,6 @@ func nonzero(launch map[string]int) map[string]int {
 		}
 	}
 	return some
-}
-
-// A snapshot file may leave out what a pool has free.
-func TestAPoolOfWhichNothingIsSaidIsTried(t *testing.T) {
-	s := fourPlaces()
-	s.Requests, s.Places[1].Free = gpus(9), nil
-	if got := nonzero(Compute(s, Policy{}).Launch)["g"]; got != 5 {
-		t.Errorf("%d pods are launched, want 4 on the node and 1 that is tried", got)
-	}
 }
 
 func TestAPlanSaysInWhichPoolItTries(t *testing.T) {
@@ -199,19 +191,6 @@ func TestOneReplicaOfAGroupThatIsTriedIsOnItsWayAndNoneOfOneThatIsExcluded(t *te
 			if g.NodeFit != nil && !g.Excluded() && !joined && launch > 0 && launch+waiting[g.Name] > g.NumOfHosts {
 				t.Errorf("launches %d of %s with %d on their way, want one replica at a time\n%s", launch, g.Name, waiting[g.Name], plannertest.Compact(s))
 			}
-		}
-	})
-}
-
-func TestOnceAPlanWithATryIsAppliedTheNextPlanIsEmpty(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawFits(t)
-		plan := Compute(s, Policy{})
-		if len(plan.Terminate) > 0 {
-			return // stopped pods make room
-		}
-		if again := Compute(applied(s, plan, 0), Policy{}); len(again.Launch) > 0 {
-			t.Errorf("launches %v, then %v\n%s", plan.Launch, again.Launch, plannertest.Compact(s))
 		}
 	})
 }

@@ -17,10 +17,6 @@ func withoutWarm(s Snapshot) Snapshot {
 	return s
 }
 
-func TestOnceAPlanWithWarmCapacityIsAppliedTheNextPlanIsEmpty(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { settles(t, plannertest.DrawWarm(t)) })
-}
-
 // Warm capacity comes after all demand: it changes neither what is served nor what is launched for demand, and it stops
 // nothing.
 func TestWarmCapacityChangesNothingForDemand(t *testing.T) {
@@ -59,54 +55,6 @@ func TestWarmCapacityChangesNothingForDemand(t *testing.T) {
 	})
 }
 
-func TestWarmCapacityStaysWithinAllLimits(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawWarm(t)
-		policy := Policy{MaxInFlight: rapid.IntRange(0, 3).Draw(t, "cap")}
-		plan, without := Compute(s, policy), Compute(withoutWarm(s), policy)
-		groups := map[string]Group{}
-		for _, g := range s.Groups {
-			groups[g.Name] = g
-		}
-		pending := map[string]int{}
-		for _, n := range s.Nodes {
-			if n.State == Pending {
-				pending[n.Group]++
-			}
-		}
-		total := 0
-		for _, row := range plan.Groups {
-			g, launch := groups[row.Name], plan.Launch[row.Name]
-			total += row.Current + launch
-			if launch <= without.Launch[row.Name] {
-				continue
-			}
-			if launch%g.NumOfHosts != 0 || row.Current+launch > row.Max || g.Closed != "" {
-				t.Errorf("launches %d of %s, which has %d of at most %d, %d hosts, closed %q", launch, g.Name, row.Current, row.Max, g.NumOfHosts, g.Closed)
-			}
-			if most := policy.MaxInFlight; most > 0 && pending[g.Name]+launch > max(most, g.NumOfHosts) {
-				t.Errorf("launches %d of %s with %d on their way, at most %d", launch, g.Name, pending[g.Name], most)
-			}
-		}
-		if s.MaxWorkers != nil && !maps.Equal(plan.Launch, without.Launch) && total > *s.MaxWorkers {
-			t.Errorf("%d workers in all, at most %d allowed", total, *s.MaxWorkers)
-		}
-	})
-}
-
-func TestTheOrderOfTheInputDoesNotMatterForWarmCapacity(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawWarm(t)
-		shuffled := s
-		shuffled.Groups = rapid.Permutation(s.Groups).Draw(t, "groupOrder")
-		shuffled.Nodes = rapid.Permutation(s.Nodes).Draw(t, "nodeOrder")
-		shuffled.Requests = rapid.Permutation(s.Requests).Draw(t, "requestOrder")
-		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
-			t.Error(diff)
-		}
-	})
-}
-
 func TestEachEntrySaysWhatItHasAndWhy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawWarm(t)
@@ -134,13 +82,4 @@ func TestEachEntrySaysWhatItHasAndWhy(t *testing.T) {
 			t.Error("a worker that is kept warm stops")
 		}
 	})
-}
-
-// TestWarmCapacityWaitsForNoDemandThatALimitStops: only demand that the cap on all groups delays comes before it.
-func TestWarmCapacityWaitsForNoDemandThatALimitStops(t *testing.T) {
-	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"CPU": 16}, "maxReplicas": 2}, {"name": "w", "resources": {"CPU": 2}, "maxReplicas": 50}], "nodes": [],
-		"pendingGangRequests": [{"id": "aa", "strategy": "STRICT_SPREAD", "bundles": [{"CPU": 8}, {"CPU": 8}, {"CPU": 8}]}], "warm": {"keep": [{"name": "k", "group": "w", "count": 3}]}}`)
-	if got := Compute(s, Policy{MaxInFlight: 1000}).Launch["w"]; got != 3 {
-		t.Errorf("launches %d of w, want 3", got)
-	}
 }

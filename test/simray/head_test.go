@@ -251,36 +251,6 @@ func TestFaultsReachTheClient(t *testing.T) {
 	read(t, client)
 }
 
-func TestSlowHeadCostsTheCallersDeadline(t *testing.T) {
-	head, _ := start(t, simray.Options{})
-	client, err := gcs.Dial(gcs.Config{Address: head.Addr(), Timeout: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = client.Close() }()
-	head.SetFault("", simray.Fault{Delay: time.Hour})
-	if _, err := client.State(t.Context()); !errors.Is(err, raydemand.ErrUnavailable) {
-		t.Errorf("State of a slow head: %v", err)
-	}
-}
-
-func TestThousandHeadsFitIntoOneProcess(t *testing.T) {
-	clock := newClock()
-	for range 1000 {
-		head, err := simray.Start(simray.Options{Clock: clock})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer head.Close()
-		client, err := gcs.Dial(gcs.Config{Address: head.Addr()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = client.Close() }()
-		read(t, client)
-	}
-}
-
 // TestARestartWaitsForItsAddress has something else hold the address for a while.
 func TestARestartWaitsForItsAddress(t *testing.T) {
 	head, err := simray.Start(simray.Options{})

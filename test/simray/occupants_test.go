@@ -45,11 +45,3 @@ func TestWhatLivesInAClusterIsSeenOnTheWire(t *testing.T) {
 		t.Errorf("%+v after both are gone", found)
 	}
 }
-
-func TestWhatLivesInAClusterThatIsGoneIsUnknown(t *testing.T) {
-	head, client := start(t, simray.Options{})
-	head.Close()
-	if found, err := client.Occupants(t.Context()); err == nil {
-		t.Errorf("%+v without an error", found)
-	}
-}
