@@ -296,13 +296,17 @@ const choosy = `{"groups": [
 func TestADemandIsPlannedAsIfSoManyWaitedAsItCounts(t *testing.T) {
 	s := plannertest.Read(t, choosy+`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 1}, "count": 1, "labelSelectors": [{"zone": "b"}]}]}`)
 	for count, want := range map[int64]string{
-		1: "4 asked, 4 are placed on pods launched now",
-		4: "4 asked, 4 are placed on pods launched now",
-		6: "4 in the snapshot; with 6: 6 asked, 4 are placed on pods launched now, 2 are capped: ",
+		1: "3 asked, 3 are placed on pods launched now",
+		3: "3 asked, 3 are placed on pods launched now",
+		6: "3 in the snapshot; with 6: 6 asked, 3 are placed on pods launched now, 3 are capped: ",
 	} {
 		got := explainDemand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}, Count: count})
 		if !strings.HasPrefix(got.Message, want) {
 			t.Errorf("asked for %d: %s, want it to begin with %s", count, got.Message, want)
 		}
+	}
+	s.Requests = s.Requests[1:] // only those for one zone
+	if got := explainDemand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}}); !strings.HasPrefix(got.Message, "1 asked, 1 is placed") {
+		t.Errorf("of tasks with a selector alone: %s", got.Message)
 	}
 }

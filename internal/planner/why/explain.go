@@ -23,10 +23,12 @@ func Explain(s *model.Snapshot, policy model.Policy, q model.Question) (e model.
 		return e, model.ErrQuestion
 	}
 	before := "" // what is assumed
+	var same func(raydemand.Request) bool
 	owned := slices.IndexFunc(s.OwnedRequests, func(o raydemand.Owned) bool { return o.ID == q.Request })
 	switch about := q.About(s); {
 	case q.Demand != nil:
-		before = addDemand(s, q.Demand)
+		same = likeness(s.Requests, q.Demand)
+		before = addDemand(s, q.Demand, same)
 	case q.AskedGang != nil:
 		before = addGang(s, q.AskedGang)
 	case !slices.Contains(about.Known, about.Name) && (q.Pod == "" || s.Head == nil || s.Head.Pod != q.Pod):
@@ -38,7 +40,7 @@ func Explain(s *model.Snapshot, policy model.Policy, q model.Question) (e model.
 		if it.Gang != nil {
 			return q.AskedGang != nil && it.Gang.AsksAs(q.AskedGang)
 		}
-		return q.Demand != nil && sameRequest(q.Demand)(it.Asked())
+		return q.Demand != nil && same(it.Asked())
 	}
 	if turn := d.TurnOf(asks); before != "" && turn != "" { // what is assumed has its turn
 		s.Turn = turn
@@ -47,7 +49,7 @@ func Explain(s *model.Snapshot, policy model.Policy, q model.Question) (e model.
 	e.Details = []model.Detail{}
 	switch {
 	case q.Demand != nil:
-		d.explainDemand(&e, q.Demand)
+		d.explainDemand(&e, q.Demand, same)
 	case q.AskedGang != nil:
 		d.explainGang(&e, func(g *place.Gang) bool { return g.AsksAs(q.AskedGang) })
 	case q.Group != "":
@@ -69,19 +71,28 @@ func Explain(s *model.Snapshot, policy model.Policy, q model.Question) (e model.
 	return e, nil
 }
 
-// sameRequest returns a function that finds the requests with these resources, and with these selectors if r has any.
-func sameRequest(r *raydemand.Request) func(raydemand.Request) bool {
-	return func(other raydemand.Request) bool {
-		return other.Bundle.Equal(r.Bundle) && other.Slice.Equal(r.Slice) &&
-			(len(r.Selectors) == 0 || slices.EqualFunc(other.Selectors, r.Selectors,
-				func(a, b raydemand.Selector) bool { return a.String() == b.String() }))
+// likeness returns a function that finds the requests with the resources and selectors of r. If r has no selectors, and
+// no request without any has these resources, it finds those with any selectors.
+func likeness(requests []raydemand.Request, r *raydemand.Request) func(raydemand.Request) bool {
+	text := func(r raydemand.Request) string {
+		all := make([]string, len(r.Selectors))
+		for i, selector := range r.Selectors {
+			all[i] = selector.String()
+		}
+		return strings.Join(all, "\n")
 	}
+	like := func(other raydemand.Request) bool { return other.Bundle.Equal(r.Bundle) && other.Slice.Equal(r.Slice) }
+	same := func(other raydemand.Request) bool { return like(other) && text(other) == text(*r) }
+	if text(*r) == "" && !slices.ContainsFunc(requests, same) {
+		return like
+	}
+	return same
 }
 
-// addDemand adds as many of a request to a snapshot as it counts beyond those that wait, and says so.
-func addDemand(s *model.Snapshot, r *raydemand.Request) string {
+// addDemand adds as many of a request to a snapshot as it counts beyond the same ones that wait, and says so.
+func addDemand(s *model.Snapshot, r *raydemand.Request, same func(raydemand.Request) bool) string {
 	var waiting int64
-	added, same := *r, sameRequest(r)
+	added := *r
 	for _, other := range s.Requests {
 		if same(other) {
 			waiting = min(waiting+max(other.Count, 0), place.MaxCount)
@@ -110,11 +121,13 @@ func addGang(s *model.Snapshot, asked *raydemand.Gang) string {
 }
 
 // explainDemand explains all pending requests that are the same as one, and each group.
-func (d *decision) explainDemand(e *model.Explanation, r *raydemand.Request) {
+func (d *decision) explainDemand(
+	e *model.Explanation, r *raydemand.Request, same func(raydemand.Request) bool,
+) {
 	e.About = "demand " + model.Describe(*r)
 	var all model.DemandSummary
 	var first *place.Item
-	same, why := sameRequest(r), ""
+	why := ""
 	for i, it := range d.Requests {
 		if !same(it.Asked()) {
 			continue
