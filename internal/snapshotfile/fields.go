@@ -155,12 +155,6 @@ func (r fieldRule) complete(t reflect.Type) fieldRule {
 	return r
 }
 
-// Valid describes the numbers or words that the field may hold, and Missing what would be right if it is absent.
-func (r *fieldRule) Valid() string { return r.valid }
-
-// Missing describes what would be right if the field is absent.
-func (r *fieldRule) Missing() string { return cmp.Or(r.Want, r.valid) }
-
 // Allows reports whether a number or a word is valid.
 func (r *fieldRule) Allows(v reflect.Value) bool {
 	switch v.Kind() {

@@ -2,6 +2,7 @@ package snapshotfile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -94,12 +95,12 @@ func decode(in fieldpath.JSON, into reflect.Value, rule *fieldRule) {
 		decodeMap(in, into, rule)
 	case reflect.String:
 		if into.SetString(in.Text()); !rule.Allows(into) {
-			in.Fail(rule.Valid())
+			in.Fail(rule.valid)
 		}
 	case reflect.Bool:
 		into.SetBool(in.Flag())
 	default:
-		want := rule.Valid()
+		want := rule.valid
 		n, err := strconv.ParseFloat(string(in.Raw()), 64)
 		if err == nil && into.CanInt() && bytes.ContainsAny(in.Raw(), "eE") && rule.Allows(reflect.ValueOf(n)) {
 			want += ", without an exponent"
@@ -130,7 +131,7 @@ func decodeFields(in fieldpath.JSON, into reflect.Value, keys []string, ignored 
 		}
 		if f.Rule.Required && (v.CanInt() || v.Kind() == reflect.Struct) && v.IsZero() {
 			if missing := members.Member(f.Key); missing.Absent() {
-				missing.Fail(f.Rule.Missing())
+				missing.Fail(cmp.Or(f.Rule.Want, f.Rule.valid))
 			}
 		}
 	}
@@ -186,7 +187,7 @@ func decodeMap(in fieldpath.JSON, into reflect.Value, rule *fieldRule) {
 	v := reflect.New(into.Type().Elem()).Elem()
 	for _, each := range all {
 		if v.SetZero(); each.Absent() && v.CanInt() {
-			each.Fail(rule.Valid())
+			each.Fail(rule.valid)
 		}
 		decode(each, v, rule)
 		into.SetMapIndex(reflect.ValueOf(each.Name()), v)
@@ -197,7 +198,7 @@ func decodeMap(in fieldpath.JSON, into reflect.Value, rule *fieldRule) {
 func amount(in fieldpath.JSON, rule *fieldRule) raydemand.Amount {
 	amount, err := raydemand.ParseAmount(string(in.Raw()))
 	if err != nil || !rule.Allows(reflect.ValueOf(amount)) || amount == 0 && !isZero(in.Raw()) {
-		want := rule.Valid()
+		want := rule.valid
 		unquoted, isQuoted := strings.CutPrefix(strings.TrimSuffix(string(in.Raw()), `"`), `"`)
 		if _, err := raydemand.ParseAmount(unquoted); err == nil && isQuoted {
 			want += ", without quotes"

@@ -1,6 +1,7 @@
 package snapshotfile
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -82,7 +83,7 @@ func (c *checker) check(at fieldpath.Path, v reflect.Value, rule *fieldRule) {
 		before := len(c.faults)
 		for each := v.MapRange(); each.Next(); {
 			if !rule.Allows(each.Value()) {
-				c.add(at.Key(each.Key().String()), each.Value().Interface(), rule.Valid())
+				c.add(at.Key(each.Key().String()), each.Value().Interface(), rule.valid)
 			}
 		}
 		slices.SortFunc(c.faults[before:], func(a, b fieldpath.Fault) int {
@@ -92,7 +93,7 @@ func (c *checker) check(at fieldpath.Path, v reflect.Value, rule *fieldRule) {
 		c.fields(at, v)
 	default:
 		if !rule.Allows(v) {
-			c.add(at, v.Interface(), rule.Valid())
+			c.add(at, v.Interface(), rule.valid)
 		}
 	}
 }
@@ -117,13 +118,13 @@ func (c *checker) fields(at fieldpath.Path, v reflect.Value) {
 			}
 		case reflect.String:
 			if f.Rule.Required && child.Len() == 0 {
-				c.add(at.Key(f.Key), "", f.Rule.Missing())
+				c.add(at.Key(f.Key), "", cmp.Or(f.Rule.Want, f.Rule.valid))
 				continue
 			}
 			fallthrough
 		default:
 			if !f.Rule.Allows(child) {
-				c.add(at.Key(f.Key), child.Interface(), f.Rule.Valid())
+				c.add(at.Key(f.Key), child.Interface(), f.Rule.valid)
 			}
 		}
 	}

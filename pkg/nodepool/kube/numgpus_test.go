@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -162,19 +161,5 @@ func TestARefusedNumberIsNoConflict(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "no-gpus") || errors.Is(err, nodepool.ErrConflict) != (name == "conflict") {
 			t.Errorf("%s: error is %v", name, err)
 		}
-	}
-}
-
-func TestAWriteOfNumGPUsEndsWithTheRightToWrite(t *testing.T) {
-	server := &apiServer{stored: rayClusterOf(t, synced, "9")}
-	m := managerOf(t, server, rayClusterOf(t, synced, "8"))
-	m.lease = leaseOf(time.Unix(1_700_000_000, 0), 3*time.Second)
-	before := time.Now()
-	if _, err := m.SyncNumGPUs(t.Context(), oneGPU); err != nil {
-		t.Fatal(err)
-	}
-	deadline, set := server.requests[1].Context().Deadline()
-	if most := renewDeadline - 3*time.Second; !set || deadline.After(time.Now().Add(most)) || deadline.Before(before.Add(most)) {
-		t.Errorf("deadline in %v, want %v", deadline.Sub(before), most)
 	}
 }

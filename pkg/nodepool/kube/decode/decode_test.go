@@ -394,7 +394,7 @@ func TestPodsThatBelongNowhereAreFindings(t *testing.T) {
 // An admission webhook or a newer Kubernetes may complete what a template lacks, so a pod that runs proves more than a rule.
 func TestAPodThatRunsDisprovesThatItsGroupIsRefused(t *testing.T) {
 	refused := map[string]any{"groupName": "gpu", "maxReplicas": int64(2), "template": map[string]any{"spec": map[string]any{
-		"dnsPolicy": "clusterFirst", "containers": []any{map[string]any{"name": "ray", "image": "i"}}}}}
+		"restartPolicy": "always", "containers": []any{map[string]any{"name": "ray", "image": "i"}}}}}
 	d := DecodeObject(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workerGroupSpecs": []any{refused}}}})
 	runs := func(p *corev1.Pod) {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "ray", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}

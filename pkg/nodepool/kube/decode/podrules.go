@@ -3,9 +3,7 @@ package decode
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,19 +53,14 @@ type podRule struct {
 }
 
 var podTable = []podRule{
-	{"", "dnsPolicy", oneOf("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")},
 	{"", "restartPolicy", oneOf("Always", "OnFailure", "Never")},
 	{"", "serviceAccountName", validation.IsDNS1123Subdomain},
 	{"", "nodeName", validation.IsDNS1123Subdomain},
 	{"", "hostname", validation.IsDNS1123Label},
-	{"", "activeDeadlineSeconds", within(1, math.MaxInt32)},
 	{"containers", "name", validation.IsDNS1123Label},
 	{"containers", "imagePullPolicy", oneOf("Always", "IfNotPresent", "Never")},
-	{"containers", "terminationMessagePolicy", oneOf("File", "FallbackToLogsOnError")},
 	{"containers.env", "name", validation.IsRelaxedEnvVarName},
 	{"containers.ports", "name", validation.IsValidPortName},
-	{"containers.ports", "containerPort", within(1, 65535)},
-	{"containers.ports", "hostPort", within(0, 65535)},
 	{"containers.ports", "protocol", oneOf("TCP", "UDP", "SCTP")},
 	{"tolerations", "key", validation.IsQualifiedName},
 	{"tolerations", "operator", oneOf("Equal", "Exists", "Lt", "Gt")},
@@ -82,15 +75,6 @@ func oneOf(values ...string) func(string) []string {
 			return nil
 		}
 		return []string{"is none of " + strings.Join(values, ", ")}
-	}
-}
-
-func within(least, most int) func(string) []string {
-	return func(value string) []string {
-		if n, err := strconv.Atoi(value); err == nil && n >= least && n <= most {
-			return nil
-		}
-		return []string{fmt.Sprintf("is not from %d to %d", least, most)}
 	}
 }
 
@@ -119,10 +103,7 @@ func entriesOf(spec Fields, list string) []Fields {
 
 func (rule podRule) check(spec Fields) {
 	for _, entry := range entriesOf(spec, rule.list) {
-		value, isText := entry.Get(rule.field).Raw().(string)
-		if n, whole := entry.Whole(rule.field); !isText && whole {
-			value = strconv.FormatInt(n, 10)
-		}
+		value := entry.Text(rule.field)
 		if problems := rule.problems(value); value != "" && len(problems) > 0 {
 			problem, fix := invalid(value, problems)
 			refusePod(Fields{entry.Get(rule.field), entry.Report}, rule.field, value, problem, fix)
