@@ -111,10 +111,10 @@ var (
 		"replicas": {"replicas", number}, "hosts": {"numOfHosts", number},
 		"labels": {"labels", texts}, "idle-timeout": {"idleTimeoutSeconds", seconds},
 		"priority": {"priority", number}, "price": {"price", number},
-		"availability": {"cloudAvailability", number}, "recoverable": {"recoverableScore", number},
+		"recoverable":   {"recoverableScore", number},
 		"launch-config": {"launchConfigHash", text}, "closed": {"closed", text}, "gates": {"scaleGates", listOf(text)},
-		"cooling": {"coolingSeconds", seconds}, "nodes-coming": {"nodesComing", number},
-		"trying": {"nodeFit", fit("trying")}, "nowhere": {"nodeFit", fit("nowhere")},
+		"cooling": {"coolingSeconds", seconds},
+		"trying":  {"nodeFit", fit("trying")}, "nowhere": {"nodeFit", fit("nowhere")},
 		"waiting": {"nodeFit", fit("waiting")}, "limited": {"nodeFit", fit("limited")},
 		"gpu": {"slice", fields(sliceAttributes)}, "pool": {"pools", pool},
 		"announces": {"announces", fields(announcedAttributes)},
@@ -135,13 +135,13 @@ var (
 	}
 	nodeAttributes = map[string]attribute{
 		"for": {"idleSeconds", seconds}, "labels": {"labels", texts}, "placed": {"placedLabels", texts},
-		"resources": {"resources", bundle}, "refused": {"refused", bundle},
-		"activity": {"activity", text}, "on": {"kubeNode", text}, "guarded-by": {"guard", text},
+		"resources": {"resources", bundle},
+		"activity":  {"activity", text}, "on": {"kubeNode", text},
 		"since": {"since", text}, "goes": {"going", departs(true)}, "may-go": {"going", departs(false)},
-		"arrives": {"arrival", arrives}, "replica": {"replica", text}, "expected": {"expected", yes},
+		"replica": {"replica", text}, "expected": {"expected", yes},
 		"im-state": {"imState", text}, "launch-config": {"launchConfigHash", text},
-		"group-launch-config": {"groupLaunchConfigHash", text}, "free": {"available", bundle},
-		"pod": {"pod", text}, "group": {"group", text},
+		"free": {"available", bundle},
+		"pod":  {"pod", text}, "group": {"group", text},
 	}
 	requirementAttributes = map[string]attribute{
 		"memory": {"memory", inBytes}, "compute": {"computeFraction", number},
@@ -367,13 +367,6 @@ func (r *reader) optional(into object, name, key string, read func(*reader) any)
 	if r.accept(name) {
 		into[key] = read(r)
 	}
-}
-
-// arrives reads STAGE "what holds it up" [entered TIME].
-func arrives(r *reader) any {
-	s := object{"stage": r.text("a stage"), "message": r.text("what holds it up, or \"\"")}
-	r.optional(s, "entered", "since", text)
-	return s
 }
 
 // departs reads SIGN "message" [reclaimed] [noticed TIME] [until TIME].

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -28,62 +26,6 @@ func manyShapes(count int) []raydemand.Request {
 		}
 	}
 	return requests
-}
-
-// notShort skips slow tests where tests are to be short.
-func notShort(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("so many shapes take long")
-	}
-}
-
-func TestOfVeryManyShapesEachIsAccountedFor(t *testing.T) {
-	notShort(t)
-	s := halfFull(plannertest.Fleet(20), 500)
-	s.LaunchConfigCheckDisabled = true
-	for i := range s.Groups {
-		s.Groups[i].Max = 100
-	}
-	s.Requests = manyShapes(5000)
-	for i := range s.Requests {
-		switch i % 100 {
-		case 0:
-			s.Requests[i].Selectors = []raydemand.Selector{plannertest.Parse("zone", fmt.Sprint(i))}
-		case 1:
-			s.Requests[i].Bundle["CPU"] = raydemand.Whole(1000)
-		}
-	}
-	plan := Compute(s, Policy{})
-	asked, unmet := byKind(s.Requests), unmetByKind(plan)
-	got, left := map[string]int64{}, map[string]int64{}
-	var impossible int64
-	for _, d := range plan.Summary {
-		if all := d.Served + d.Waiting + d.Launching + d.Impossible + d.Capped + d.Closed + d.CoolingDown; all != d.Asked || d.Served < 0 {
-			t.Errorf("%+v adds up to %d", d, all)
-		}
-		kind := Describe(raydemand.Request{Bundle: d.Resources, Selectors: d.Selectors})
-		got[kind] += d.Asked
-		if n := d.Impossible + d.Capped; n > 0 {
-			left[kind] += n
-		}
-		impossible += d.Impossible
-	}
-	if diff := cmp.Diff(asked, got); diff != "" {
-		t.Errorf("asked (-want +got): %s", diff)
-	}
-	if diff := cmp.Diff(unmet, left); diff != "" {
-		t.Errorf("unmet (-want +got): %s", diff)
-	}
-	var want int64
-	for i, r := range s.Requests {
-		if i%100 < 2 {
-			want += r.Count
-		}
-	}
-	if impossible != want {
-		t.Errorf("%d are impossible, want the %d that are", impossible, want)
-	}
 }
 
 // TestAStreamOfLargeRequestsIsServedToTheLast uses up all trials: each of the requests takes a search of its own.

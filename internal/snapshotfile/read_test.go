@@ -97,31 +97,6 @@ func TestABadPlaceIsNamed(t *testing.T) {
 	}
 }
 
-const warmText = `{"policy": "CapacityPolicy office", "keep": [
-	{"name": "keepWarm[0]", "group": "gpu", "count": 4, "schedule": "from \"0 8 * * *\" to \"0 9 * * *\" (UTC)"},
-	{"name": "keepWarm[1]", "resources": {"GPU": 0.5}, "labelSelectors": [{"zone": "a"}], "slice": {"memory": "10Gi"}, "count": 2}]}`
-
-func TestWarmCapacityIsReadAsItIsWritten(t *testing.T) {
-	s, err := ReadSnapshot(strings.NewReader(`{"groups": [], "warm": `+warmText+`}`), "s.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(s.Warm.Keep) != 2 || s.Warm.Keep[1].Count != 2 {
-		t.Errorf("read %+v", s.Warm)
-	}
-	text, err := json.Marshal(Exportable(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := ReadSnapshot(strings.NewReader(string(text)), "again.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(s.Warm, again.Warm); diff != "" {
-		t.Errorf("warm capacity (-written +read):\n%s", diff)
-	}
-}
-
 func TestFaultsOfWarmCapacity(t *testing.T) {
 	for _, c := range []struct{ warm, want string }{
 		{`{"keep": [{"name": "a", "count": 1}]}`, `warm.keep[0].group: missing: want the name of a worker group`},

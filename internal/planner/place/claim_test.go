@@ -57,18 +57,3 @@ const threeOwners = `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxRe
 	"ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 3}]},
 		{"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]},
 		{"id": "c", "owner": "cat", "requests": [{"resources": {"CPU": 1}, "count": 2}]}]}`
-
-func TestWhatWasFoundBeforeTheTriesEndedIsKept(t *testing.T) {
-	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 600}], "nodes": [], "ownedRequests": [
-		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 1000}]}]}`)
-	p := newSearch(NewFleet(&s), &s, model.Policy{})
-	for tries, want := range map[int]int64{1: 0, 2: 500, 3: 500, 5: 500, 9: 562} {
-		a := p.newAdmitting(make([]int64, len(p.Groups)))
-		a.none()
-		a.tries = tries
-		a.whole(0)
-		if a.part(&p.RestRequests[0]); p.RestRequests[0].Admitted[0] != want || len(a.full) > 0 {
-			t.Errorf("%d tries: has %d, want %d; full are %v", tries, p.RestRequests[0].Admitted[0], want, a.full)
-		}
-	}
-}

@@ -102,20 +102,8 @@ func TestVersionIsReadFromEveryRay(t *testing.T) {
 	}
 }
 
-func TestSilentHeadCostsOneDeadline(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	client, err := Dial(Config{Address: listener.Addr().String(), Timeout: 100 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = client.Close() }()
-	if _, err := client.State(t.Context()); !errors.Is(err, raydemand.ErrUnavailable) {
-		t.Errorf("State of a head that never answers: %v", err)
-	}
+func TestAReadingThatWeCancelSaysNothingOfTheHead(t *testing.T) {
+	client := dial(t, newReplay(t))
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := client.State(canceled); !errors.Is(err, context.Canceled) || errors.Is(err, raydemand.ErrUnavailable) {
@@ -202,7 +190,7 @@ func TestAHeadThatEndsAPlainConnectionIsToldApartFromWhatThatMayMean(t *testing.
 func TestAHeadThatIsSilentOrSaysThatItIsUnavailableIsTold(t *testing.T) {
 	silent := serveTCP(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 	_, err := readFrom(t, silent, 100*time.Millisecond)
-	if failure := failureOf(t, err); failure.Happened != silent+" did not answer within 100ms" {
+	if failure := failureOf(t, err); failure.Happened != silent+" did not answer within 100ms" || !errors.Is(err, raydemand.ErrUnavailable) {
 		t.Errorf("%+v", failure)
 	}
 	client, err := Dial(Config{Address: silent, Timeout: 100 * time.Millisecond, ClosedBy: "spec.networkPolicy closes it"})

@@ -214,27 +214,6 @@ func TestARepeatedStateIsTheStateWithNewIdleTimes(t *testing.T) {
 	})
 }
 
-func TestAStateOfARestartedGCSIsReadAnew(t *testing.T) {
-	r := headOf(t, "2.60.0", "idle-1")
-	client := dial(t, r)
-	for range 2 { // the recorded reply has the same version each time
-		if _, err := client.State(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if client.lastReading() == nil {
-		t.Fatal("no reading is kept")
-	}
-	var reply autoscalerpb.GetClusterResourceStateReply
-	wire, err := proto.Marshal(&reply)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if repeated := (&stateReply{last: client.lastReading()}).repeats(wire); repeated {
-		t.Error("an empty reply repeats the last state")
-	}
-}
-
 // TestRequestResourcesOfAV1HeadAreSeenBesideARepeatedState changes what only the KV store has.
 func TestRequestResourcesOfAV1HeadAreSeenBesideARepeatedState(t *testing.T) {
 	r := headOf(t, "2.52.0", "v1-request-resources")
