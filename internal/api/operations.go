@@ -81,7 +81,7 @@ var operations = map[string]operation{
 	"GET " + ofCluster + "/history/:id/plan": {ID: "getHistoryPlan", Right: get},
 	"GET " + ofCluster + "/events":           {ID: "followCluster", Right: get},
 	"GET /v1/costs": {ID: "listCosts", Right: list, PerNamespace: true, query: map[string]parameter{
-		"by": {oneOf: []string{"cluster", "group", "owner", "job", "cause"}}, "namespace": namespaceRule,
+		"by": {oneOf: []string{"cluster", "group", "owner", "cause"}}, "namespace": namespaceRule,
 	}},
 	"GET /v1/nodepools": {ID: "listNodepools", Right: access.Right{Verb: "list", Resource: "nodes"}},
 	"GET /healthz":      {ID: "healthz", Open: true},

@@ -149,7 +149,8 @@ func (p *Search) settleRest() ([]int64, Outcome) {
 	given := make([]int64, len(p.Groups))
 	for again := maxAdmitted; ; again-- {
 		whole, out := p.settle(given)
-		if !p.owned() || p.Launches(p.RestClaim, &out) {
+		owned := slices.ContainsFunc(p.RestRequests, func(s RestRequest) bool { return !s.Plain })
+		if !owned || p.Launches(p.RestClaim, &out) {
 			return whole, out
 		}
 		next, out := p.settleWith(p.newAdmitting(given))

@@ -91,10 +91,8 @@ func (b *Batch) admits(l *NodeClass) bool {
 		b.join > 0 && !slices.Contains(l.placed, b.join):
 		return false
 	}
-	return b.admitsLabels(l.Shape.Labels)
+	return b.within.Admits(l.Shape.Labels)
 }
-
-func (b *Batch) admitsLabels(set int) bool { return b.within.Admits(set) }
 
 // quota returns how many more bundles one node of a node class may take, regardless of its resources.
 func (b *Batch) quota(l *NodeClass) int64 {

@@ -24,10 +24,8 @@ type Gang struct {
 	// Key is equal for gangs that ask for the same; the ID does not matter. weight is the size of the preferred option.
 	Key    string
 	weight float64
-	// Deferred: there are too many kinds of gangs to plan this one now. position is its place on the ring of turns;
-	// empty if there are not too many.
+	// Deferred: there are too many kinds of gangs to plan this one now.
 	Deferred bool
-	position string
 	// unplaceable: in each option, some bundle has no place.
 	unplaceable bool
 }
@@ -184,11 +182,11 @@ func (g *Gang) identicalTo(other *Gang) bool {
 // kindsOf splits gangs into those that can be placed together.
 func kindsOf(gangs []*Gang) iter.Seq[[]*Gang] {
 	return func(yield func([]*Gang) bool) {
-		for n := 0; len(gangs) > 0; gangs = gangs[n:] {
-			for n = 1; n < len(gangs) && gangs[0].identicalTo(gangs[n]); {
+		for rest, n := gangs, 0; len(rest) > 0; rest = rest[n:] {
+			for n = 1; n < len(rest) && rest[0].identicalTo(rest[n]); {
 				n++
 			}
-			if !yield(gangs[:n]) {
+			if !yield(rest[:n]) {
 				return
 			}
 		}

@@ -39,7 +39,7 @@ func (p *Search) launchBest(l *Ledger, b *Batch) {
 		best := -1
 		for i := range p.Groups {
 			g := &p.Groups[i]
-			if min(l.room[i], l.spare) < g.Hosts || !b.admitsLabels(g.Shape.Labels) {
+			if min(l.room[i], l.spare) < g.Hosts || !b.within.Admits(g.Shape.Labels) {
 				continue
 			}
 			if patterns[i] == nil || !patterns[i].holds(b) {
@@ -74,7 +74,11 @@ func (p *Search) fairPrices(l *Ledger, b *Batch) []float64 {
 			if b.left[at] == 0 || l.room[i] < g.Hosts && !l.holdsBack(i) || it.Rank[g.Shape.Labels] == NoMatch {
 				continue
 			}
-			if n := g.Shape.Total.Times(it.Need, most) * g.Hosts; n > 0 {
+			n := g.Shape.Total.Times(it.Need, most)
+			if others := cmp.Or(g.others, g.Shape); it.Rank[others.Labels] != NoMatch {
+				n += others.Total.Times(it.Need, most) * (g.Hosts - 1)
+			}
+			if n > 0 {
 				if each := p.Costs.PerReplica[i] / float64(n); fair[at] == 0 || each < fair[at] {
 					fair[at] = each
 				}

@@ -94,7 +94,7 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 		p.Claims[i].Delayed = !slices.Contains(planned.Claims, i)
 	}
 	p.closed = true
-	out := p.round(given, fullest)
+	out := p.round(given, order{how: fullest})
 	p.closed = false
 	for n, stay := range planned.Stays {
 		out.Stays[n] = max(out.Stays[n], stay)

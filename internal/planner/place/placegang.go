@@ -177,14 +177,22 @@ func (p *Search) roomy(l *Ledger, all []Domain, o []*Item) []Domain {
 // then by cost.
 func (p *Search) compareLaunches(o []*Item, a, b []int64) (order int) {
 	if !slices.ContainsFunc(o, func(it *Item) bool { return it.accelerator }) {
-		for i := range p.Groups {
-			if p.Groups[i].Shape.Accelerated {
-				order += int(a[i] - b[i])
-			}
-		}
+		order = cmp.Compare(p.accelerators(a), p.accelerators(b))
 	}
 	x, y := p.Costs.launchCost(a), p.Costs.launchCost(b)
 	return cmp.Or(order, x.compare(&y))
+}
+
+// accelerators adds up those of launches.
+func (p *Search) accelerators(launched []int64) (all raydemand.Amount) {
+	for i, n := range launched {
+		for k, amount := range p.Named(p.Groups[i].Shape.Total) {
+			if raydemand.IsUnitInstance(p.Names[k]) {
+				all += amount.Times(n)
+			}
+		}
+	}
+	return all
 }
 
 // Topology groups label sets by their value of one label (docs/reference/facts.md#topology-of-a-placement-group).

@@ -47,7 +47,7 @@ const (
 // the search for launches and the comparison of plans call bestRound, so the next plan finds the same best order. Even
 // if all requests are served, unserved gangs matter if another order serves one.
 func (p *Search) bestRound(given []int64, how Strategy) Outcome {
-	best := p.round(given, how)
+	best := p.round(given, order{how: how})
 	if best.perfect() || !p.small(&best) {
 		return best
 	}
@@ -58,7 +58,7 @@ func (p *Search) bestRound(given []int64, how Strategy) Outcome {
 		tried = append([]order{{how: how, stepwise: true, unserved: best.Unserved, gangs: best.Gangs}}, tried...)
 	}
 	for _, o := range tried {
-		other := p.roundIn(given, o)
+		other := p.round(given, o)
 		if o.requestsFirst && other.fallbacks() > best.fallbacks() {
 			continue // requests use what an unserved gang needs
 		}

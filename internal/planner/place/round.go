@@ -5,12 +5,8 @@ import (
 	"slices"
 )
 
-// round places all demand, with pods already planned by group, and launches what is missing by the given strategy.
-func (p *Search) round(given []int64, how Strategy) Outcome {
-	return p.roundIn(given, order{how: how})
-}
-
-func (p *Search) roundIn(given []int64, in order) Outcome {
+// round places all demand, with pods already planned by group, and launches what is missing.
+func (p *Search) round(given []int64, in order) Outcome {
 	l := p.open(p.Base, given)
 	l.how = in.how
 	if in.stepwise {

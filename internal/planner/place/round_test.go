@@ -11,7 +11,7 @@ func TestTheBudgetOfWorkCountsTheNodesThatThePlanItselfLaunches(t *testing.T) {
 	s := plannertest.Fleet(10)
 	s.Requests = plannertest.RandomShapes(200, 10)
 	p := newSearch(NewFleet(&s), &s, model.Policy{})
-	out := p.round(make([]int64, len(p.Groups)), fullest)
+	out := p.round(make([]int64, len(p.Groups)), order{how: fullest})
 	ledgerLooks := len(p.Requests) * out.classes
 	if out.classes < 2*len(p.Groups) {
 		t.Fatalf("%d kinds of nodes are launched, too few for this test", out.classes)

@@ -151,11 +151,6 @@ func (p *Search) admitted() []*Item {
 	return p.ofKinds(counts)
 }
 
-// owned reports whether any request has an owner.
-func (p *Search) owned() bool {
-	return slices.ContainsFunc(p.RestRequests, func(s RestRequest) bool { return !s.Plain })
-}
-
 // Decide makes the decision. It returns the search, the pods to launch by group, and what they serve.
 func Decide(s *model.Snapshot, policy model.Policy) (p *Search, given []int64, out Outcome) {
 	s = s.WithMoving()

@@ -16,7 +16,7 @@ func TestNoStrategyAloneDoesBetterThanThePlan(t *testing.T) {
 		given, out := p.settle(make([]int64, len(p.Groups)))
 		plan := p.verdict(given, &out)
 		for _, how := range []Strategy{fullest, cheapest} {
-			alone := p.complete(make([]int64, len(p.Groups)), p.round(make([]int64, len(p.Groups)), how), how)
+			alone := p.complete(make([]int64, len(p.Groups)), p.round(make([]int64, len(p.Groups)), order{how: how}), how)
 			if alone.compare(&plan) < 0 {
 				t.Errorf("strategy %d launches %v, which is better than %v", how, alone.given, given)
 			}

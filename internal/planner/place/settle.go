@@ -81,21 +81,31 @@ func (p *Search) merge(first []int64, best contender, trials *int) contender {
 		return best
 	}
 	for _, i := range p.dearestFirst() {
-		for *trials > 0 {
+		for p.replaces(first, best.given, i) && *trials > 0 {
 			*trials--
 			found := p.drop(first, p.with(first, &best, i), i, trials)
-			// Work that needs no accelerators must not launch some because they are cheap.
-			wastes := func(e Placement) bool {
-				return e.Planned && e.Group == i && p.Groups[i].Shape.Accelerated && !e.Item.accelerator
-			}
-			if found.given == nil || !found.before(&best) || slices.ContainsFunc(found.out.Log, wastes) ||
-				p.missing(found.given) > p.missing(best.given) {
+			// Work that needs no accelerators must not launch more of them because they are cheap.
+			needsNone := func(e Placement) bool { return e.Planned && e.Group == i && !e.Item.accelerator }
+			if found.given == nil || !found.before(&best) || p.missing(found.given) > p.missing(best.given) ||
+				p.accelerators(found.given) > p.accelerators(best.given) &&
+					slices.ContainsFunc(found.out.Log, needsNone) {
 				break
 			}
 			best = found
 		}
 	}
 	return best
+}
+
+// replaces reports whether a replica of a group may hold what several launched ones do: it is larger than one of them.
+func (p *Search) replaces(first, given []int64, i int) bool {
+	size := func(of int) float64 { return p.Size(p.Groups[of].Shape.Total) * float64(p.Groups[of].Hosts) }
+	for k := range given {
+		if given[k] > first[k] && size(i) > size(k) {
+			return true
+		}
+	}
+	return false
 }
 
 // missing counts the pods that groups lack to reach their minimum, beside the given launches.

@@ -75,7 +75,10 @@ func (p *Search) deferMany(within []*Item) (later []*Gang) {
 	for _, kind := range kinds {
 		t := turn{p.positionOf(kind[0]), len(kind[0].Items()), nil}
 		for _, g := range kind {
-			g.position, t.deferred = t.position, append(t.deferred, &g.Deferred)
+			t.deferred = append(t.deferred, &g.Deferred)
+			for _, it := range g.Items() {
+				it.position = t.position
+			}
 		}
 		ring = append(ring, t)
 	}
@@ -303,7 +306,7 @@ func (p *Search) Deferred() *model.Deferred {
 	}
 	for _, g := range p.Gangs {
 		if g.Deferred {
-			all.Gangs, positions = all.Gangs+1, append(positions, g.position)
+			all.Gangs, positions = all.Gangs+1, append(positions, g.Options[0][0].position)
 		}
 	}
 	if len(positions) == 0 {
@@ -316,11 +319,7 @@ func (p *Search) Deferred() *model.Deferred {
 // TurnOf returns the turn of a plan that takes on the first wanted item which this one defers; empty if there is none.
 func (p *Search) TurnOf(wanted func(*Item) bool) string {
 	for _, it := range p.DeferredItems() {
-		switch {
-		case !wanted(it):
-		case it.Gang != nil:
-			return it.Gang.position
-		default:
+		if wanted(it) {
 			return it.position
 		}
 	}

@@ -74,16 +74,10 @@ func Explain(s *model.Snapshot, policy model.Policy, q model.Question) (e model.
 // likeness returns a function that finds the requests with the resources and selectors of r. If r has no selectors, and
 // no request without any has these resources, it finds those with any selectors.
 func likeness(requests []raydemand.Request, r *raydemand.Request) func(raydemand.Request) bool {
-	text := func(r raydemand.Request) string {
-		all := make([]string, len(r.Selectors))
-		for i, selector := range r.Selectors {
-			all[i] = selector.String()
-		}
-		return strings.Join(all, "\n")
-	}
+	text := func(r raydemand.Request) string { return fmt.Sprint(r.Selectors) } // one without terms is like none
 	like := func(other raydemand.Request) bool { return other.Bundle.Equal(r.Bundle) && other.Slice.Equal(r.Slice) }
 	same := func(other raydemand.Request) bool { return like(other) && text(other) == text(*r) }
-	if text(*r) == "" && !slices.ContainsFunc(requests, same) {
+	if text(*r) == "[]" && !slices.ContainsFunc(requests, same) {
 		return like
 	}
 	return same
@@ -248,13 +242,6 @@ func (d *decision) explainPod(e *model.Explanation, s *model.Snapshot, name stri
 			e.Add(name, freeOf.with(left, all))
 		}
 	}
-	switch d.out.Stays[at] {
-	case 0:
-	case place.HeldOver:
-		e.Add("demand", restHere.with())
-	default:
-		e.Add("demand", demandHere.with())
-	}
 }
 
 // arrival continues a sentence about a starting worker: where it is, and since when.
@@ -292,9 +279,6 @@ func (d *decision) explainOwned(e *model.Explanation, owned raydemand.Owned) {
 		}
 		e.Reason = after(fmt.Sprintf("%s: %d of %d bundles served, %d waiting: ", row.State, row.Served, row.Asked,
 			row.Waiting), row.Reason)
-		for _, g := range row.Groups {
-			e.Add("pods of group "+g.Name, podsServe.with(g.Pods, g.Waiting))
-		}
 	}
 	items := d.Items(owned.Requests)
 	for i, it := range items { // the plan serves it together with equal bundles of others

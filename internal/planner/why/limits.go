@@ -190,6 +190,7 @@ func (d *decision) poolLimit(i int, has string) model.Reason {
 }
 
 func poolsNamed(names []string) string {
+	names = slices.Clone(names)
 	for k := range names {
 		names[k] = cmp.Or(names[k], "of nodes without a name")
 	}

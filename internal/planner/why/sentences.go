@@ -133,10 +133,7 @@ var (
 		"the demand"}
 	podRemoved = sentence{model.PodRemoved, "the snapshot has no worker group %q, so the plan ignores the pod: " +
 		"it places no demand on it and does not stop it"}
-	freeOf     = sentence{model.PodRoom, "%s of %s free"}
-	restHere   = sentence{model.DispositionServed, "REST requests are placed here until then"}
-	demandHere = sentence{model.DispositionServed, "some waiting demand is placed here"}
-	podsServe  = sentence{model.DispositionServed, "%d serve it, %d of them on their way"}
+	freeOf = sentence{model.PodRoom, "%s of %s free"}
 
 	// How many pods of a group are in each state.
 	states = []sentence{

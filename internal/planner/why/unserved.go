@@ -123,16 +123,19 @@ func (d *decision) elsewhereBound(it *place.Item, i int) model.Reason {
 	if gang == nil || gang.TopologyLabel == "" {
 		return model.Reason{}
 	}
-	label := gang.TopologyLabel
+	label, option := gang.TopologyLabel, gang.Options[it.Option]
 	at := slices.IndexFunc(d.out.Runs, func(r place.Run) bool { return slices.Contains(r.Gangs, gang) })
 	own := place.Domain{Topology: d.Topology(label), Value: d.Topology(label).Of[g.Shape.Labels]}
 	switch {
 	case !g.Carries(label):
 		return unlabelled.with(label)
-	case at < 0 || d.out.Runs[at].Within == own || !gang.Held && !d.TooSmall(gang.Options[it.Option], own):
+	case at < 0 || d.out.Runs[at].Within == own:
 		return model.Reason{}
 	case gang.Held:
 		return othersOn.with(d.valuesOf([]place.Domain{d.out.Runs[at].Within}, label))
+	case !d.TooSmall(option, own) &&
+		(gang.Strategy != raydemand.StrictSpread || d.boundOf(i).room >= place.BundlesOf(option)):
+		return model.Reason{}
 	}
 	unlaunched := &decision{Search: d.Search, given: make([]int64, len(d.Groups)), bounds: map[int]bound{}}
 	return after(fmt.Sprintf("%s has no room for the gang's %s: ", d.valuesOf([]place.Domain{own}, label),
@@ -240,7 +243,7 @@ func needsCards(p *raydemand.Pieces, name string) string {
 func (d *decision) otherCase(name string) string {
 	for i := range d.Groups {
 		for _, other := range d.Groups[i].Resources.Names() {
-			if strings.EqualFold(name, other) {
+			if strings.EqualFold(name, other) && d.Groups[i].Resources[other] > 0 {
 				return fmt.Sprintf("; did you mean %s? Resource names are case-sensitive", other)
 			}
 		}
