@@ -156,12 +156,12 @@ func (j *Judge) launched(c *cluster, r raise) {
 	}
 }
 
-// flight judges how many pods are on their way after a launch.
+// flight judges how many pods are on their way after a launch. What the operator makes for a minimum is none.
 func (j *Judge) flight(at time.Time, c *cluster, before map[string]Group) {
 	var replicas, raised int64
 	for name, group := range c.groups {
 		replicas += group.Replicas
-		raised += max(0, group.Replicas-before[name].Replicas)
+		raised += max(0, group.pods()-before[name].pods())
 	}
 	c.alive = kept(c.alive, at.Add(-j.bounds.Lag))
 	if way := replicas - total(c.alive); raised > 0 && way > j.bounds.MaxInFlight {

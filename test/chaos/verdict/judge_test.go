@@ -188,6 +188,16 @@ func TestTheOperatorDeletesAPodWhoseNameIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestWhatAMinimumAsksForIsNoLaunch: the operator makes the pods of a minimum that a person raises, whatever replicas
+// say. A run had it.
+func TestWhatAMinimumAsksForIsNoLaunch(t *testing.T) {
+	minimum := func(s *Spec) { s.Groups[0].Min = 5 }
+	facts := append(good(), phase(70, Storm), state(70, 1, 0, 0), with(spec(71, "person", 1), minimum), with(spec(71.1, "heliostat", 5), minimum))
+	if got := judged(facts...).Violations(); len(got) != 0 {
+		t.Error(got)
+	}
+}
+
 // TestAnAnswerComesBesideAPodThatCanTakeNoWork has new work while a drained pod stays, which still counts as a replica. A
 // run with a real Ray had it: the pods could not be listed, so the drained one could not be named.
 func TestAnAnswerComesBesideAPodThatCanTakeNoWork(t *testing.T) {
