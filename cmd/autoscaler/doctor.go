@@ -66,7 +66,7 @@ func newDoctorCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with objects, YAML or JSON, or - for "+
 		"standard input; can be repeated")
-	cmd.Flags().StringVarP(&flags.scope.Namespace, "namespace", "n", "", "the namespace of the RayClusters (default "+
+	cli.ClusterNamespace(cmd.Flags(), &flags.scope.Namespace, "the namespace of the RayClusters (default "+
 		"all)")
 	flags.kube.AddTo(cmd.Flags())
 	flags.nodes.AddTo(cmd.Flags())

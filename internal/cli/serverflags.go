@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/internal/access"
@@ -62,7 +63,7 @@ func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 	flags.StringVar(&f.audience, "token-audience", access.Audience,
 		"audience of the token that the command creates for the kubeconfig's ServiceAccount; one of the server's "+
 			"--token-audiences")
-	flags.StringVarP(&f.Namespace, "namespace", "n", "",
+	ClusterNamespace(flags, &f.Namespace,
 		"the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
 	flags.VisitAll(func(f *pflag.Flag) { setGroup(f, findFlags) })
 	cmd.Flags().AddFlagSet(flags)
@@ -173,7 +174,7 @@ func (f *ServerFlags) callersToken() tokenFile {
 // proxied connects through the API server that config names.
 func (f *ServerFlags) proxied(config *rest.Config) (*apiv1.Client, error) {
 	namespace, service, found := strings.Cut(f.service, "/")
-	if !found || namespace == "" || service == "" || strings.Contains(service, "/") {
+	if !found || !IsNamespace(namespace) || strings.Trim(service, ".") == "" || strings.Contains(service, "/") {
 		return nil, BadInput(
 			fmt.Errorf("--service %q: want NAMESPACE/[https:]NAME[:PORT], for example %s", f.service, defaultService),
 		)
@@ -227,7 +228,7 @@ func (f *ServerFlags) ListsAll(cmd *cobra.Command) {
 func (f *ServerFlags) Cluster(argument string) (nodepool.ClusterKey, error) {
 	key, err := ClusterKey(argument, f.Namespace)
 	if err == nil && key.Namespace == "" {
-		key.Namespace = f.contextNamespace()
+		return ClusterKey(f.contextNamespace()+"/"+argument, "")
 	}
 	return key, err
 }
@@ -245,6 +246,9 @@ func ClusterKey(argument, namespace string) (nodepool.ClusterKey, error) {
 	case qualified && namespace != "" && namespace != first:
 		return nodepool.ClusterKey{}, BadInput(fmt.Errorf("RayCluster %q is not in --namespace %s: want one of "+
 			"the two, or the same namespace", argument, namespace))
+	case first != "" && !IsNamespace(first) || len(validation.IsDNS1123Subdomain(name)) > 0:
+		return nodepool.ClusterKey{}, BadInput(fmt.Errorf("RayCluster %q: want a DNS name, NAME or NAMESPACE/NAME: "+
+			"of a to z, 0 to 9 and -", argument))
 	}
 	return nodepool.ClusterKey{Namespace: first, Name: name}, nil
 }

@@ -99,6 +99,13 @@ func Namespace(flags *pflag.FlagSet, value *string, name, usage string) {
 		IsNamespace)
 }
 
+// ClusterNamespace adds -n, a flag for the namespace of RayClusters or nothing.
+func ClusterNamespace(flags *pflag.FlagSet, value *string, usage string) {
+	flags.StringVarP(value, "namespace", "n", "", usage)
+	Validate(flags, "namespace", "a DNS name: at most 63 of a to z, 0 to 9 and -",
+		func() bool { return *value == "" || IsNamespace(*value) })
+}
+
 // Duration adds a flag for a duration within bounds.
 func Duration(flags *pflag.FlagSet, value *time.Duration, name string, least, most time.Duration, usage string) {
 	flags.DurationVar(value, name, *value, usage)
