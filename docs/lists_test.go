@@ -21,7 +21,6 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -45,17 +44,6 @@ func TestBadGPUsListsAllSigns(t *testing.T) {
 	table := between(t, "docs/reference/bad-gpus.md", "| sign |", "\n\n")
 	if diff := cmp.Diff(want, strings.Split(table, "\n")[2:]); diff != "" {
 		t.Errorf("signs (-source +docs):\n%s", diff)
-	}
-}
-
-func TestRacksListsAllLabelsThatNameADomain(t *testing.T) {
-	var want []string
-	for _, row := range landing.DomainLabels {
-		want = append(want, fmt.Sprintf("| `%s` | %s |", row.Key, row.Set))
-	}
-	table := between(t, "docs/howto/racks.md", "| label of the node |", "\n\n")
-	if diff := cmp.Diff(want, strings.Split(table, "\n")[2:]); diff != "" {
-		t.Errorf("labels (-source +docs):\n%s", diff)
 	}
 }
 

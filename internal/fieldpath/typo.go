@@ -2,7 +2,7 @@ package fieldpath
 
 import "strings"
 
-// longest bounds the names that are compared. No known name is longer.
+// longestName bounds the names that are compared. No known name is longer.
 const longestName = 64
 
 // Nearest returns the known name that a misspelt one probably means, or nothing. Apart from case, underscores and
@@ -45,7 +45,7 @@ func exchanged(a, b string) bool {
 // separators builds a table when it is first used, so all names share it.
 var separators = strings.NewReplacer("_", "", "-", "")
 
-// plain returns a name without case and separators.
+// plainName returns a name without case and separators.
 func plainName(name string) string { return strings.ToLower(separators.Replace(name)) }
 
 // Slip returns the known name that a misspelt one certainly means, or nothing: the two differ only in case or, if the
@@ -71,31 +71,6 @@ func Slip(name string, known []string) string {
 	return best
 }
 
-// Likely is Nearest for names that users invent, such as those of resources. Names that differ only in digits (A10 and
-// A100) mean different things, and so do short names that differ in a letter (TPU and GPU).
-func Likely(name string, known []string) string {
-	const short = 4
-	written := plainName(name)
-	var may []string
-	for _, candidate := range known {
-		meant := plainName(candidate)
-		similar := alike(written, meant) || min(len(written), len(meant)) > short
-		if withoutDigits(written) != withoutDigits(meant) && similar {
-			may = append(may, candidate)
-		}
-	}
-	return Nearest(name, may)
-}
-
-func withoutDigits(name string) string {
-	return strings.Map(func(r rune) rune {
-		if '0' <= r && r <= '9' {
-			return -1
-		}
-		return r
-	}, name)
-}
-
 // distance returns how many letters must be inserted, removed or changed to turn a into b (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
@@ -115,18 +90,4 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
-}
-
-// OtherCase returns the known name that differs from a name only in case, or nothing. A known name means itself.
-func OtherCase(name string, known []string) string {
-	meant := ""
-	for _, candidate := range known {
-		if candidate == name {
-			return ""
-		}
-		if meant == "" && strings.EqualFold(candidate, name) {
-			meant = candidate
-		}
-	}
-	return meant
 }

@@ -17,11 +17,6 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// sliced is a group of one GPU and some CPUs whose GPU is this slice.
-func sliced(name string, s *Slice) Group {
-	return Group{Name: name, Resources: raydemand.Bundle{"CPU": raydemand.Whole(4), "GPU": raydemand.One}, Max: 10, NumOfHosts: 1, Slice: s}
-}
-
 func mig(profile string, mib int64, compute float64) *Slice {
 	return &Slice{Kind: gpuinfo.MIG, MemoryMiB: ptr(mib), ComputeFraction: ptr(compute), Isolation: gpuinfo.Hardware, Profile: profile}
 }
@@ -31,10 +26,6 @@ var (
 	timeSlice = &Slice{Kind: gpuinfo.TimeSliced, Isolation: gpuinfo.NoIsolation}
 	capped10  = &Slice{Kind: gpuinfo.VGPU, MemoryMiB: ptr(int64(10240)), ComputeFraction: ptr(0.3), Isolation: gpuinfo.Limit}
 )
-
-func requiring(gpus raydemand.Amount, requirement raydemand.SliceRequirement) raydemand.Request {
-	return raydemand.Request{Bundle: raydemand.Bundle{"GPU": gpus}, Count: 1, Slice: &requirement}
-}
 
 func TestWhatIsWrongWithASliceInAFileIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
