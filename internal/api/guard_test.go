@@ -84,16 +84,22 @@ func TestTheContractHasTheRightsAndParametersOfTheServer(t *testing.T) {
 		if _, open := declared["security"]; open != op.Open {
 			t.Errorf("%s: its security in the contract is %v", route, declared["security"])
 		}
-		names := map[string]bool{}
+		served, promised := map[string]string{}, map[string]string{}
+		const rules = "length %v to %v, pattern %v, enum %v"
+		for name, rule := range op.query {
+			served[name] = fmt.Sprintf(rules, rule.least, rule.most, rule.pattern, rule.oneOf)
+		}
 		parameters, _ := declared["parameters"].([]any)
 		for _, each := range parameters {
-			parameter := each.(object)
-			if parameter["in"] == "query" {
-				names[fmt.Sprint(parameter["name"])] = true
+			if parameter := s.at(each); parameter["in"] == "query" {
+				schema := object{"minLength": 0, "maxLength": 0, "enum": []any{}}
+				maps.Copy(schema, s.at(parameter, "schema"))
+				promised[fmt.Sprint(parameter["name"])] = fmt.Sprintf(rules,
+					schema["minLength"], schema["maxLength"], schema["pattern"], schema["enum"])
 			}
 		}
-		if !slices.Equal(slices.Sorted(maps.Keys(names)), slices.Sorted(maps.Keys(op.query))) {
-			t.Errorf("%s has the parameters %v, and %v in the contract", route, op.query, names)
+		if diff := cmp.Diff(served, promised); diff != "" {
+			t.Errorf("the parameters of %s (-server +contract):\n%s", route, diff)
 		}
 	})
 	if len(seen) != len(operations) {
