@@ -29,8 +29,9 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 )
 
-// Reviews per second of one process, and the burst. They bound the load that callers can cause on the API server.
-// Further reviews wait, and fail at their deadline.
+// TokenReviews per second of one process, and as many SubjectAccessReviews, and the burst. They bound the load that
+// callers can cause on the API server, and so how many answers about tokens are remembered. Further reviews wait, and
+// fail at their deadline.
 const (
 	reviewsPerSecond = 200
 	reviewsAtOnce    = 400
