@@ -176,6 +176,8 @@ func TestAPlanTakesResourceQuotasIntoAccount(t *testing.T) {
 		{"n", `"spec": {"hard": {"requests.nvidia.com/gpu": "5"}}, "status": {"used": {"requests.nvidia.com/gpu": "3"}}`, "launch 2 × g"},
 		{"n", `"spec": {"hard": {"requests.nvidia.com/gpu": "5"}}, "status": {"used": {"requests.nvidia.com/gpu": "3"}}}], "nodes": [{"pod": "w", "group": "g", "state": "RUNNING", "total": {"GPU": 1}, "available": {}`, "launch 2 × g"},
 		{"other", `"spec": {"hard": {"requests.nvidia.com/gpu": "5"}}`, "launch 8 × g"},
+		{"n", `"spec": {"hard": {"pods": "4"}}`, "launch 3 × g"}, // the head comes first
+		{"n", `"spec": {"hard": {"pods": "4"}}, "status": {"used": {"pods": "2"}}}], "nodes": [{"pod": "w", "group": "g", "state": "RUNNING", "total": {"GPU": 1}, "available": {}`, "launch 2 × g"},
 		{"n", `"spec": {"hard": {"limits.cpu": "5"}}`, "the API server refuses them: set limits.cpu of"},
 		{"n", `"spec": {"hard": {"pods": "many"}}`, `kubeResourceQuotas[0]: spec.hard.pods is "many": want a Kubernetes quantity of 0 or more`},
 	} {

@@ -104,10 +104,12 @@ func quotaExceeded(x *inventory, g rayGroup, report reporter) {
 		return
 	}
 	pods := int64(g.Pods.Max) * int64(max(1, g.Pods.NumOfHosts))
-	pod, ranges := g.Pods.Pod, limitRanges(x, g.Of)
-	if len(ranges) > 0 && g.Workers != nil {
-		pod.Requests, pod.Limits = maps.Clone(pod.Requests), maps.Clone(pod.Limits)
-		decode.UnderDefaults(ranges, g.pod(x), &pod)
+	ranges := limitRanges(x, g.Of)
+	pod, head := g.underDefaults(x, ranges), landing.PodShape{}
+	for _, of := range g.Of.groups() {
+		if of.Workers == nil {
+			head = of.underDefaults(x, ranges)
+		}
 	}
 	unstated := decode.Undefaulted(ranges, g.Pods.Unstated)
 	for i, quota := range quotas {
@@ -116,6 +118,9 @@ func quotaExceeded(x *inventory, g rayGroup, report reporter) {
 		}
 		for _, key := range slices.Sorted(maps.Keys(quota.Spec.Hard)) {
 			hard := quota.Spec.Hard[key]
+			if hard.Sign() < 0 {
+				continue // object-unreadable reports it
+			}
 			if silent := decode.UnstatedForQuota(key, unstated); len(silent) > 0 {
 				report(occurrence{Path: g.template().Path("containers"), Severity: raydemand.Error,
 					Seen: fmt.Sprintf("no %s of %s", key, strings.Join(silent, ", ")),
@@ -128,13 +133,14 @@ func quotaExceeded(x *inventory, g rayGroup, report reporter) {
 			if each <= 0 || g.Workers == nil {
 				continue
 			}
-			fit := int64(decode.Amount(hard) / each)
+			beside := decode.Amount(hard).Plus(-decode.TakesOfQuota(key, &head))
+			fit := int64(max(beside, 0) / each)
 			if pods <= fit || fit > 0 && g.Workers.Max > mostMaximum {
 				continue
 			}
 			found := occurrence{Path: g.Path("maxReplicas"),
 				Seen: fmt.Sprintf("%d, and ResourceQuota %s has %s for %s", g.Workers.Max, names[i], &hard, key),
-				More: fmt.Sprintf("at most %d pods of the group", fit),
+				More: fmt.Sprintf("at most %d pods of the group beside the head", fit),
 				Fix:  edit("lower maxReplicas, or have the quota raised")}
 			if fit <= 0 {
 				found.Severity = raydemand.Error
@@ -142,6 +148,16 @@ func quotaExceeded(x *inventory, g rayGroup, report reporter) {
 			report(found)
 		}
 	}
+}
+
+// underDefaults returns what a pod of the group takes with what LimitRanges give it by default.
+func (g rayGroup) underDefaults(x *inventory, ranges []*corev1.LimitRange) landing.PodShape {
+	pod := g.Pods.Pod
+	if len(ranges) > 0 {
+		pod.Requests, pod.Limits = maps.Clone(pod.Requests), maps.Clone(pod.Limits)
+		decode.UnderDefaults(ranges, g.pod(x), &pod)
+	}
+	return pod
 }
 
 // claimOfOnePod reports a group of several pods that share a claim of a volume that one pod, or one node, can use.

@@ -165,7 +165,7 @@ func TestAQuotaCountsWhatALimitRangeMakesPodsRequest(t *testing.T) {
 ---
 {apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: %s}, spec: {limits: [{type: Container, default: {cpu: 2}}]}}
 `
-	for namespace, want := range map[string]string{"ns": "at most 3 pods of the group", "other": "each container has to state it"} {
+	for namespace, want := range map[string]string{"ns": "at most 2 pods of the group beside the head", "other": "each container has to state it"} {
 		for _, of := range []string{"requests", "limits"} {
 			objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, of, namespace)))
 			if err != nil {
@@ -206,6 +206,9 @@ func TestAQuotaRefusesPodsThatDoNotStateWhatItBounds(t *testing.T) {
 		{limited, requests + ", resources: {limits: {memory: 2Gi}}", "limits.cpu: 100", nothing, ""},
 		{"requests: {cpu: 1}", requests, "requests.memory: 100Gi", "defaultRequest: {cpu: 1}", "error no requests.memory of autoscaler; error no requests.memory of w"},
 		{limited, requests, "limits.nvidia.com/gpu: 1, nvidia.com/gpu: 1", nothing, ""},
+		{limited, requests, "limits.cpu: -4", nothing, ""}, // object-unreadable
+		{limited, requests, "pods: 4", nothing, "info 4, and ResourceQuota q has 4 for pods"},
+		{limited, requests, "pods: 5", nothing, ""},
 		{limited, requests, "requests.nvidia.com/gpu: 1", nothing, "info 4, and ResourceQuota q has 1 for requests.nvidia.com/gpu"},
 	} {
 		objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, c.sidecar, c.pod, c.hard, c.limits)))

@@ -60,7 +60,11 @@ func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster
 	cluster.Head.Resources, cluster.Head.Labels = head.Resources, head.Labels
 	placed.addPlaces(&cluster, &head.Pod)
 	cluster.Findings = append(cluster.Findings, placed.unused...)
-	addQuotas(&cluster, quotas, doc.Nodes)
+	coming := &head.Pod
+	if !nothingRuns(doc.Snapshot, cluster) {
+		coming = nil
+	}
+	addQuotas(&cluster, quotas, doc.Nodes, coming)
 	placed.podsUnknown(&cluster)
 	placed.claimsUnknown(&cluster)
 	return cluster, nil
@@ -84,14 +88,16 @@ func limits[T any](raw json.RawMessage, key, kind string) ([]*T, error) {
 }
 
 // addQuotas adds the ResourceQuotas of the RayCluster's namespace. What they say is used includes its own workers.
-func addQuotas(cluster *nodepool.Cluster, quotas []*corev1.ResourceQuota, nodes []planner.Node) {
+func addQuotas(
+	cluster *nodepool.Cluster, quotas []*corev1.ResourceQuota, nodes []planner.Node, head *landing.PodShape,
+) {
 	counted := *cluster
 	for i := range nodes {
 		counted.Workers = append(counted.Workers, nodepool.Worker{Group: nodes[i].Group})
 	}
 	decode.AddQuotas(&counted, slices.DeleteFunc(quotas, func(in *corev1.ResourceQuota) bool {
 		return in.Namespace != "" && in.Namespace != cluster.Key.Namespace
-	}), true)
+	}), true, head)
 	cluster.NamespaceQuotas = counted.NamespaceQuotas
 }
 
@@ -179,14 +185,18 @@ func AddNumGPUs(plan *planner.Plan, cluster *nodepool.Cluster) {
 	}
 }
 
+// nothingRuns reports whether the operator has not created the head yet.
+func nothingRuns(s planner.Snapshot, cluster nodepool.Cluster) bool {
+	return s.Head == nil && len(s.Nodes) == 0 && cluster.ObservedGeneration == 0
+}
+
 // Fill fills in from the RayCluster what the file itself does not set.
 func Fill(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot {
 	own := planner.SnapshotOf(cluster)
 	s.Isolation = cmp.Or(s.Isolation, own.Isolation)
 	s.Groups, s.LaunchConfigCheckDisabled = own.Groups, own.LaunchConfigCheckDisabled
 	s.Places, s.Promised, s.Quotas = own.Places, own.Promised, slices.Concat(s.Quotas, own.Quotas)
-	if s.Head == nil && len(s.Nodes) == 0 && cluster.ObservedGeneration == 0 {
-		// Nothing runs yet. Of a head that runs, nobody knows here what is free.
+	if nothingRuns(s, cluster) { // Of a head that runs, nobody knows here what is free.
 		s.Head = &planner.Node{Pod: "head", Group: "headgroup", State: planner.Running,
 			Resources: cluster.Head.Resources,
 			Labels:    cluster.Head.Labels}

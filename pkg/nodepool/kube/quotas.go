@@ -117,5 +117,5 @@ func (w inNamespaces[T]) known(namespace string) bool {
 // AddTo adds what the quotas of its namespace leave for the workers of a RayCluster.
 func (w quotaWatch) AddTo(cluster *nodepool.Cluster) {
 	namespace := cluster.Key.Namespace
-	decode.AddQuotas(cluster, w.of(namespace), w.defaultsKnown(namespace))
+	decode.AddQuotas(cluster, w.of(namespace), w.defaultsKnown(namespace), nil)
 }

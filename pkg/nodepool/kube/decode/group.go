@@ -103,6 +103,9 @@ func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nod
 			resources = resourcesOf(options)
 		}
 		addInto(head.Pod.Requests, requestsIn(resources))
+		limits := positive(resources.Limits)
+		addInto(limits, head.Pod.Limits)
+		head.Pod.Limits = limits
 		addUnstated(&head, pod, corev1.Container{Name: autoscalerContainer, Resources: resources})
 	}
 	return head

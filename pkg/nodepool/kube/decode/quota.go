@@ -14,14 +14,19 @@ import (
 )
 
 // AddQuotas adds what the ResourceQuotas of its namespace leave for the workers of a RayCluster. defaultsKnown: what
-// LimitRanges give its pods is known.
-func AddQuotas(cluster *nodepool.Cluster, quotas []*corev1.ResourceQuota, defaultsKnown bool) {
+// LimitRanges give its pods is known. head is the pod that the operator creates before them; nil if there is a head.
+func AddQuotas(
+	cluster *nodepool.Cluster, quotas []*corev1.ResourceQuota, defaultsKnown bool, head *landing.PodShape,
+) {
 	for _, quota := range quotas {
 		if !QuotaForAllPods(quota) {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(quota.Spec.Hard)) {
 			if left, bounds := leftOf(quota, key, cluster); bounds {
+				if head != nil {
+					left.Amount = max(left.Amount.Plus(-TakesOfQuota(key, head)), 0)
+				}
 				cluster.NamespaceQuotas = append(cluster.NamespaceQuotas, left)
 			}
 			if !defaultsKnown {
