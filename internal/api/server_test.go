@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -161,6 +162,12 @@ func TestConfigWithoutAccessAllowsOnlyLoopback(t *testing.T) {
 		config.Access = &fakeAccess{}
 		if err := config.Validate(); want == "without authentication" && err != nil {
 			t.Errorf("Listen %q with authentication: %v", listen, err)
+		}
+	}
+	for _, rate := range []float64{-1, math.NaN(), math.Inf(1)} {
+		config := Config{Fleet: fakeFleet{}, Requests: &fakeRequests{}, Owned: noOwned{}, RequestsPerSecond: rate}
+		if err := config.Validate(); err == nil || !strings.Contains(err.Error(), "want a number of at least 0") {
+			t.Errorf("%g requests per second: %v", rate, err)
 		}
 	}
 	if _, err := NewServer(Config{}); err == nil {

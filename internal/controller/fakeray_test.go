@@ -28,6 +28,7 @@ type fakeRay struct {
 	residents    []raydemand.Resident
 	residentsErr error
 	reports      []raydemand.Report
+	reportErr    error
 	configErr    error
 	configs      []raydemand.ClusterConfig
 	closed       int
@@ -109,7 +110,7 @@ func (r *fakeRay) drained() []string {
 
 func (r *fakeRay) Report(_ context.Context, report raydemand.Report) error {
 	r.reports = append(r.reports, report)
-	return nil
+	return r.reportErr
 }
 
 func (r *fakeRay) ReportClusterConfig(_ context.Context, config raydemand.ClusterConfig) error {

@@ -206,6 +206,11 @@ func TestNothingIsAgreedInDoubtOrUnasked(t *testing.T) {
 			w.group("gpu").Replicas++
 			w.operate()
 		},
+		"a removal meets a conflict": func(w *world) {
+			w.kube.applyErr = nodepool.ErrConflict
+			w.node(w.pod(2)).Status = raydemand.Dead
+			w.seconds(90)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newBusyWorld(t, 3, 0, 8)

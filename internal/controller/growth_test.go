@@ -212,6 +212,35 @@ func TestAGroupWhoseNodesDoNotHaveWhatTheSpecSaysDoesNotGrowForEver(t *testing.T
 	}
 }
 
+// Two actors of 0.3 are left, one on each card: 1.4 are free in sum, and no card has 0.8.
+func TestWhatWaitsBesideCardsThatTakeItInSumAloneIsLaunchedForAfterAWhile(t *testing.T) {
+	tenths := func(n int64) raydemand.Bundle {
+		return raydemand.Bundle{"GPU": raydemand.Amount(n) * raydemand.One / 10}
+	}
+	for name, c := range map[string]struct {
+		change func(*world) // after nine seconds
+		want   int
+	}{
+		"nothing changes on the node": {func(*world) {}, 1},
+		"the node changes":            {func(w *world) { w.node(w.pod(0)).Available = tenths(17) }, 0},
+		"the demand is another one":   {func(w *world) { w.want(1, tenths(9)) }, 0},
+	} {
+		w := newWorld(t, Config{}, nodepool.WorkerGroup{Name: "gpu", Resources: gpu(2), Replicas: 1, Max: 3})
+		n := w.node(w.pod(0))
+		n.Status, n.Idle, n.Available = raydemand.Running, 0, tenths(14)
+		w.want(1, tenths(8))
+		w.cycle()
+		w.pass(9 * time.Second)
+		c.change(w)
+		if got := w.cycle().Plan.Launch["gpu"]; got != 0 {
+			t.Errorf("%s: launches %d after nine seconds, when Ray may place it yet", name, got)
+		}
+		if got := w.after(time.Second).Plan.Launch["gpu"]; got != c.want {
+			t.Errorf("%s: launches %d after ten seconds, want %d", name, got, c.want)
+		}
+	}
+}
+
 func gang(id string, bundles ...raydemand.Bundle) raydemand.Gang {
 	return raydemand.Gang{ID: id, Strategy: raydemand.StrictSpread, Bundles: bundles}
 }

@@ -209,6 +209,9 @@ func TestAnEndThatCannotBeWrittenIsTriedAgainAndShown(t *testing.T) {
 		t.Errorf("shown %q", d.Idle)
 	}
 	w.kube.idleErr = nil
+	if d := w.after(time.Millisecond); len(w.kube.ended) > 0 || !strings.Contains(d.Idle, "suspend failed: forbidden") {
+		t.Errorf("in the pause after it: ended %+v, shown %q", w.kube.ended, d.Idle)
+	}
 	if w.rest(10 * time.Minute); len(w.kube.ended) != 1 {
 		t.Errorf("ended %+v", w.kube.ended)
 	}

@@ -248,6 +248,12 @@ func TestReportsShowPendingWorkersAndAreNotSentTooOften(t *testing.T) {
 	if len(w.ray.reports) != before {
 		t.Errorf("%d reports of the same within 4 s", len(w.ray.reports)-before)
 	}
+	w.ray.reportErr = errors.New("no answer")
+	w.want(4, gpu(1))
+	if d := w.after(2 * time.Second); w.group("gpu").Replicas != 4 || !slices.ContainsFunc(d.Actions,
+		func(a addon.Action) bool { return a.Kind == addon.ActionReport && a.Message == "no answer" }) {
+		t.Errorf("%d replicas, actions %+v; want 4, and the report that failed", w.group("gpu").Replicas, d.Actions)
+	}
 }
 
 // Where Heliostat manages it names the pods that go, so nobody needs the warning.

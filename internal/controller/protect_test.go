@@ -97,6 +97,23 @@ func TestAPodThatRefusesItsGuardKeepsNoOtherFromIts(t *testing.T) {
 	w.guarded("head gpu-1 gpu-2", "the policy is gone")
 }
 
+// The caches are older than the pods: the write is tried again when they show another version, and not before.
+func TestAGuardThatMeetsAConflictWaitsForAnotherVersionOfThePod(t *testing.T) {
+	w := protected(t, Config{})
+	w.kube.guardErr = nodepool.ErrConflict
+	tried := len(w.cycle().Actions)
+	for range 60 {
+		tried += len(w.after(time.Second).Actions)
+	}
+	if tried != 2 {
+		t.Errorf("%d writes in a minute, want one each for the head and the busy worker", tried)
+	}
+	w.kube.guardErr = nil
+	w.kube.cluster.Workers[0].Guard.Version = "2"
+	w.after(time.Second)
+	w.guarded("gpu-1", "only the worker has another version")
+}
+
 // TestADrainTakesTheGuardOfAnIdleWorkerOnly has both workers leave, because the maximum is lowered.
 func TestADrainTakesTheGuardOfAnIdleWorkerOnly(t *testing.T) {
 	w := protected(t, Config{})

@@ -90,6 +90,8 @@ func TestTheFewestWorkersThatMakeRoomAreChosen(t *testing.T) {
 	o, offers := fullPool(100, 8, 1)
 	if got := newWhatIf(o).fewest(offers, 8, rank{}); got == nil || len(got.offers) != 8 {
 		t.Errorf("%+v, want the workers of one of 100 nodes", got)
+	} else if text := got.text(); strings.Count(text, ";") != 5 || !strings.HasSuffix(text, "; 3 more)") {
+		t.Errorf("%s, want five names and how many more there are", text)
 	}
 	o, offers = fullPool(3, 8, 1)
 	if got := newWhatIf(o).fewest(slices.DeleteFunc(offers, func(f giveback.Offer) bool { return strings.HasSuffix(f.Workers[0].Pod, "-0") }), 8, rank{}); got != nil {
