@@ -415,6 +415,22 @@ func TestActorsAreTakenOnlyIfTheRayClusterLetsThemMove(t *testing.T) {
 	p.have("after the deadline, without the annotation", 0, 2)
 }
 
+// A pod of the taker exists already and waits: the reservation holds until it has a node, and no longer.
+func TestRoomIsTakenForAPodThatWaits(t *testing.T) {
+	p := newPair(t, taking, 1, func(*pair) {})
+	p.high.group("gpu").Replicas = 1
+	p.high.want(1, gpu(1))
+	p.untilTaken()
+	for second := range 3 {
+		p.seconds(1)
+		node, held := p.high.kube.cluster.Workers[0].Node, p.low.kube.cluster.GiveBack != nil
+		if placed := node != ""; placed != (second > 0) || held != (second < 2) {
+			t.Errorf("after %d s the pod is on node %q, the reservation holds: %v", second+1, node, held)
+		}
+	}
+	p.have("after the taking", 1, 1)
+}
+
 // From the reservation until the pods of the taker are on nodes, their room is promised to it: a third RayCluster of
 // lower priority that waits too does not get it.
 func TestRoomIsKeptForTheTaker(t *testing.T) {

@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -74,6 +75,52 @@ func TestAFixRemovesItsFinding(t *testing.T) {
 	if tried < 45 {
 		t.Errorf("only %d fixes were tried", tried)
 	}
+}
+
+// You may run fixes in any order, and leave some out. What an accepted patch fixes is gone, and doctor, run again and
+// again, leaves nothing to fix.
+func TestFixesWorkInAnyOrderAndCombination(t *testing.T) {
+	for seed := range uint64(12) {
+		random, all, rounds := rand.New(rand.NewPCG(seed, 7)), objects(t, "testdata/together.yaml"), 0
+		left := printedPatches(t, all)
+		if len(left) < 8 {
+			t.Fatalf("only %d patches", len(left))
+		}
+		for ; len(left) > 0 && rounds < 5; rounds++ {
+			random.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
+			if rounds == 0 {
+				left = left[:1+random.IntN(len(left))]
+			}
+			var accepted []doctor.Finding
+			for _, f := range left {
+				next, err := patched(t, all, f.Object, jsonPatch(shellArguments(t, f.Fix)))
+				if all = next; err == nil {
+					accepted = append(accepted, f)
+				}
+			}
+			left = printedPatches(t, all)
+			for _, after := range left {
+				for _, f := range accepted {
+					if after.Code == f.Code && after.Object == f.Object && after.Field == f.Field && after.Seen == f.Seen {
+						t.Errorf("seed %d: %s was accepted and leaves %+v", seed, f.Fix, after)
+					}
+				}
+			}
+		}
+		if len(left) > 0 {
+			t.Errorf("seed %d: %d rounds leave %s", seed, rounds, left[0].Fix)
+		}
+	}
+}
+
+// printedPatches returns the findings that a patch of their object fixes alone: with a command behind it, such as one
+// that deletes the head, it does not.
+func printedPatches(t *testing.T, all []map[string]any) []doctor.Finding {
+	t.Helper()
+	return slices.DeleteFunc(examine(t, all), func(f doctor.Finding) bool {
+		return !strings.HasPrefix(f.Fix, "kubectl patch ") || strings.Contains(f.Fix, " && ") ||
+			jsonPatch(shellArguments(t, f.Fix)) == ""
+	})
 }
 
 // A manifest has no head pod, so the patch alone must remove the finding.
