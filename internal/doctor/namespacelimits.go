@@ -41,11 +41,14 @@ func limitRanges(x *inventory, of *Object) (ranges []*corev1.LimitRange) {
 func limitRangeRefuses(x *inventory, g rayGroup, report reporter) {
 	ranges := limitRanges(x, g.Of)
 	if g.Workers != nil && x.waitsForGCS() {
-		asks := decode.WaitForGCS()
+		asks, severity, unless := decode.WaitForGCS(), raydemand.Error, ""
+		if len(x.programs("kuberay/operator")) == 0 {
+			severity, unless = raydemand.Warning, decode.UnlessInitOff
+		}
 		for _, fault := range decode.LimitFaults(ranges, &asks) {
 			of := x.find("LimitRange", fault.Range.Namespace, fault.Range.Name)
-			report(occurrence{Path: g.template().Path(), Seen: fault.Seen,
-				More: "LimitRange " + fault.Range.Name + ": " + decode.WaitForGCSWords(fault) + fault.Why,
+			report(occurrence{Path: g.template().Path(), Seen: fault.Seen, Severity: severity,
+				More: "LimitRange " + fault.Range.Name + ": " + unless + decode.WaitForGCSWords(fault) + fault.Why,
 				Fix:  run(kubectl(of, "edit")).Hint("and " + decode.FixWaitForGCS)})
 		}
 	}

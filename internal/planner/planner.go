@@ -90,6 +90,7 @@ const (
 
 	FindingOverstated       = model.FindingOverstated
 	FindingPoolWithoutNodes = model.FindingPoolWithoutNodes
+	FindingOtherNamespace   = model.FindingOtherNamespace
 	FindingNodeRepeated     = model.FindingNodeRepeated
 	FindingPodRepeated      = model.FindingPodRepeated
 	FindingNodePodsUnknown  = model.FindingNodePodsUnknown

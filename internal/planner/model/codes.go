@@ -3,6 +3,10 @@ package model
 // FindingPoolWithoutNodes reports that a pool of a snapshot has none of its nodes and no shape.
 const FindingPoolWithoutNodes = "pool-without-nodes"
 
+// FindingOtherNamespace reports that all LimitRanges or ResourceQuotas of a snapshot are of other namespaces than its
+// RayCluster.
+const FindingOtherNamespace = "other-namespace"
+
 // FindingNodeRepeated reports that a snapshot has several nodes of one name.
 const FindingNodeRepeated = "node-repeated"
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
@@ -46,6 +47,8 @@ func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster
 	if err != nil {
 		return cluster, fmt.Errorf("rayCluster: %w: want the manifest of a RayCluster", err)
 	}
+	cluster.Findings = slices.Concat(cluster.Findings, elsewhere(cluster.Key, "kubeLimitRanges", ranges),
+		elsewhere(cluster.Key, "kubeResourceQuotas", quotas))
 	placed, err := placesOf(reader, doc)
 	if err != nil {
 		return cluster, err
@@ -85,6 +88,20 @@ func limits[T any](raw json.RawMessage, key, kind string) ([]*T, error) {
 		}
 	}
 	return all, nil
+}
+
+// elsewhere reports that all objects under a key are of other namespaces than the RayCluster.
+func elsewhere[T metav1.Object](of nodepool.ClusterKey, key string, objects []T) []raydemand.Finding {
+	if len(objects) == 0 || slices.ContainsFunc(objects, func(in T) bool {
+		return in.GetNamespace() == "" || in.GetNamespace() == of.Namespace
+	}) {
+		return nil
+	}
+	return []raydemand.Finding{{Code: planner.FindingOtherNamespace, Severity: raydemand.Warning, Object: "snapshot",
+		Field: key + "[0].metadata.namespace", Seen: objects[0].GetNamespace(),
+		Why: fmt.Sprintf("the RayCluster is of namespace %q, and none of %s is, so they have no effect on the plan",
+			of.Namespace, key),
+		Fix: "set metadata.namespace of the RayCluster to where it runs, or add the objects of its namespace"}}
 }
 
 // addQuotas adds the ResourceQuotas of the RayCluster's namespace. What they say is used includes its own workers.

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -77,6 +78,12 @@ func DecodeManifest(
 		return cluster, head, fmt.Errorf("reading RayCluster: %s is missing", strings.Join(path, "."))
 	}
 	rayCluster := &unstructured.Unstructured{Object: AsCluster(object, spec)}
+	for _, key := range []string{"name", "namespace"} {
+		value := fieldpath.Of(object, nil).Get("metadata", key)
+		if _, isText := value.Raw().(string); value.Has() && !isText {
+			return cluster, head, fmt.Errorf("metadata.%s is %s: want a string", key, value)
+		}
+	}
 	d := Decode(reader, rayCluster)
 	ranges = slices.DeleteFunc(slices.Clone(ranges), func(in *corev1.LimitRange) bool {
 		return in.Namespace != "" && in.Namespace != rayCluster.GetNamespace()

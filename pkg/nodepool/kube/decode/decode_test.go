@@ -222,7 +222,7 @@ func TestGroupsOfOneNameAreBothBroken(t *testing.T) {
 }
 
 func TestAManifestThatIsNoRayClusterIsAnError(t *testing.T) {
-	for _, manifest := range []string{"kind: RayJob\nspec: {}", "kind: RayCluster", "{", "[1]"} {
+	for _, manifest := range []string{"kind: RayJob\nspec: {}", "kind: RayCluster", "{", "[1]", "{metadata: {namespace: 5}, spec: {}}"} {
 		if _, _, err := DecodeManifest(sharing.Reader{}, []byte(manifest)); err == nil {
 			t.Errorf("%q was accepted", manifest)
 		}

@@ -48,6 +48,9 @@ func WaitForGCSWords(fault LimitFault) string {
 		fault.Resource, fault.Section)
 }
 
+// UnlessInitOff begins it where it is unknown how the operator runs.
+const UnlessInitOff = "unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, "
+
 // FixWaitForGCS says how to make a LimitRange and that init container agree.
 const FixWaitForGCS = "let the LimitRange allow a container with 200m of cpu and 256Mi of memory, or turn the init " +
 	"container off for all RayClusters: ENABLE_INIT_CONTAINER_INJECTION=false in the operator's Deployment"
@@ -198,17 +201,15 @@ func UnderLimitRanges(object *unstructured.Unstructured, d *Decoded, ranges []*c
 		}
 		check("containers", pod.Spec.Containers)
 		check("initContainers", pod.Spec.InitContainers)
-		// Which of both is so is unknown here.
-		const unlessOff = "unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, "
 		waits := *waitForGCS.DeepCopy()
 		for _, fault := range LimitFaults(ranges, &waits.Resources) {
-			found(fault, raydemand.Warning, "", unlessOff+WaitForGCSWords(fault), FixWaitForGCS)
+			found(fault, raydemand.Warning, "", UnlessInitOff+WaitForGCSWords(fault), FixWaitForGCS)
 		}
 		alone, waiting := podLimitFaults(ranges, &pod), pod
 		waiting.Spec.InitContainers = append(slices.Clip(pod.Spec.InitContainers), waits)
 		for _, fault := range podLimitFaults(ranges, &waiting) {
 			if len(alone) == 0 {
-				found(fault, raydemand.Warning, ".spec.containers", unlessOff, FixPodLimits)
+				found(fault, raydemand.Warning, ".spec.containers", UnlessInitOff, FixPodLimits)
 				continue
 			}
 			g.Broken = true
