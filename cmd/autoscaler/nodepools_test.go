@@ -303,7 +303,7 @@ func TestNodepoolsNamesWhatIsWrongInTheDescriptionOfPools(t *testing.T) {
 		"sizes":         {"pools: [{name: a, minNodes: 4, maxNodes: 3}]", `pools[0] "a": minNodes 4 is above maxNodes 3`},
 		"negative":      {"pools: [{name: a, maxNodes: -1}]", `pools[0] "a": maxNodes -1: want 0 or more`},
 		"price":         {"instanceTypes: {p4d.24xlarge: -1}", `instanceTypes.p4d.24xlarge: price -1: want 0 to`},
-		"quantity":      {"pools: [{name: a, shape: {allocatable: {nvidia.com/gpu: eight}}}]", `pools[0] "a": shape: allocatable: resource nvidia.com/gpu: "eight" is not a quantity`},
+		"quantity":      {"pools: [{name: a, shape: {allocatable: {nvidia.com/gpu: null}}}]", `pools[0] "a": shape: allocatable: resource nvidia.com/gpu: "null" is not a quantity`},
 		"fraction":      {"pools: [{name: a, shape: {allocatable: {nvidia.com/gpu: 0.5}}}]", `resource nvidia.com/gpu: 0.5 is not a whole number`},
 		"taint":         {"pools: [{name: a, shape: {taints: [sku=gpu]}}]", `pools[0] "a": shape: taints[0]: taint "sku=gpu": want key=value:effect`},
 	} {

@@ -14,7 +14,7 @@ func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		cluster + `, "kubeNodes": 7`:                                               `standard input: kubeNodes: `,
 		cluster + `, "kubeNodes": [{"kind": "Pod"}]`:                               `standard input: kubeNodes[0]: kind is Pod: want Node objects`,
-		cluster + `, "kubeNodes": [null]`:                                          `standard input: kubeNodes[0]: kind is <nil>: want Node objects`,
+		cluster + `, "kubeNodes": [null]`:                                          `standard input: kubeNodes[0]: kind is null: want Node objects`,
 		cluster + `, "kubeNodes": [{"status": {"allocatable": "nvidia.com/gpu"}}]`: `standard input: kubeNodes[0]: reading node: `,
 		`"rayCluster": 3`:                                                          `standard input: rayCluster: 3: want the manifest of a RayCluster, an object`,
 		cluster + `, "kubePods": "none"`:                                           `standard input: kubePods: `,
@@ -23,8 +23,8 @@ func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
 		cluster + `, "kubePods": [{"kind": "Node"}]`:                               `standard input: kubePods[0]: kind is Node: want Pod objects`,
 		cluster + `, "kubeNodes": {"item": []}`:                                    `standard input: kubeNodes: an object without items: want Node objects`,
 		cluster + `, "kubePods": [{}, {"metadata": {"name": "p", "namespace": "n"}, "spec": {"nodeName": 5}}]`:                                                 `standard input: kubePods[1]: reading pod n/p: spec.nodeName is 5: want a string`,
-		cluster + `, "kubePods": {"items": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "two"}}}]}}]}`: `standard input: kubePods[0]: pod /p: spec.containers[0].resources.requests[cpu] is "two": want a Kubernetes quantity of 0 or more`,
-		cluster + `, "kubePods": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "-64"}}}]}}]`:            `standard input: kubePods[0]: pod /p: spec.containers[0].resources.requests[cpu] is "-64": want a Kubernetes quantity of 0 or more`,
+		cluster + `, "kubePods": {"items": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "two"}}}]}}]}`: `standard input: kubePods[0]: pod /p: spec.containers[0].resources.requests.cpu is "two": want a Kubernetes quantity of 0 or more`,
+		cluster + `, "kubePods": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "-64"}}}]}}]`:            `standard input: kubePods[0]: pod /p: spec.containers[0].resources.requests.cpu is "-64": want a Kubernetes quantity of 0 or more`,
 		cluster + `, "kubeResourceSlices": [{"kind": "ResourceClaim"}]`:                                                                                        `standard input: kubeResourceSlices[0]: kind is ResourceClaim: want ResourceSlice objects`,
 		cluster + `, "kubeResourceClaims": [{"apiVersion": "resource.k8s.io/v1beta1"}]`:                                                                        `standard input: kubeResourceClaims[0]: apiVersion is resource.k8s.io/v1beta1: want resource.k8s.io/v1`,
 		cluster + `, "kubeResourceClaims": [{"metadata": {"name": "c"}, "status": 5}]`:                                                                         `standard input: kubeResourceClaims[0]: reading ResourceClaim c: `,
@@ -51,7 +51,7 @@ func TestAnAmountOfANodeThatIsNoneIsToldByPlanAndTheRestIsPlanned(t *testing.T) 
 	const text = `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {"workerGroupSpecs": []}},
 		"kubeNodes": [{"metadata": {"name": "bad"}, "status": {"allocatable": {"nvidia.com/gpu": "eight"}}}]}`
 	code, out, errOut := command(t, text, "autoscaler", "plan", "--snapshot", "-")
-	if want := `status.allocatable[nvidia.com/gpu] is \"eight\": want a Kubernetes quantity of 0 or more`; code != cli.ExitOK || !strings.Contains(out, want) {
+	if want := `status.allocatable[\"nvidia.com/gpu\"] is \"eight\": want a Kubernetes quantity of 0 or more`; code != cli.ExitOK || !strings.Contains(out, want) {
 		t.Errorf("exit %d: %s\n%s\nwant %s", code, errOut, out, want)
 	}
 }

@@ -95,6 +95,9 @@ func topologyLabels(pairs []string) (labels []sharing.TopologyLabel, err error) 
 func configuredResources(pairs []string) (resources []gpuinfo.Resource, err error) {
 	for _, pair := range pairs {
 		resource, err := configuredResource(pair)
+		if slices.ContainsFunc(resources, func(r gpuinfo.Resource) bool { return r.Name == resource.Name }) {
+			err = fmt.Errorf("%s is there already: want each name once", resource.Name)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("--resource %q: %w", pair, err)
 		}

@@ -50,7 +50,7 @@ func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 		"text instead of an object":      {"- a\n- b\n", "document 1"},
 		"not YAML":                       {"a: [b", "document 1"},
 		"items of another type":          {"kind: List\nitems: 3\n", "items is 3: want a list"},
-		"an item of another type":        {"kind: List\nitems: [3]\n", "items[0] is 3: want an object"},
+		"an item of another type":        {"kind: List\nitems: [null]\n", "items[0] is null: want an object"},
 		"an item without kind":           {"kind: List\nitems: [{}]\n", "items[0]: kind is missing"},
 		"a name that is a number":        {"kind: PodDisruptionBudget\nmetadata: {name: 5}\n", "PodDisruptionBudget: metadata.name is 5: want a string"},
 		"a namespace that is a list":     {"kind: Pod\nmetadata: {name: a, namespace: [b]}\n", "Pod: metadata.namespace is [\"b\"]: want a string"},
@@ -152,7 +152,7 @@ func FuzzManifests(f *testing.F) {
 func TestAnUnreadablePodOrCeilingIsReportedAndTheRestIsRead(t *testing.T) {
 	const pod = "kind: Pod\nmetadata: {name: a, namespace: ml, labels: {ray.io/cluster: llm}}\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"an amount of a pod":    {pod + "spec: {initContainers: [{name: i, resources: {requests: {memory: lots}}}]}\n", `spec.initContainers[0].resources.requests[memory] is "lots": want a Kubernetes quantity of 0 or more`},
+		"an amount of a pod":    {pod + "spec: {initContainers: [{name: i, resources: {requests: {memory: [{}]}}}]}\n", `spec.initContainers[0].resources.requests.memory is [{}]: want a Kubernetes quantity of 0 or more`},
 		"a field of a pod":      {pod + "spec: {containers: all}\n", "reading pod ml/a: "},
 		"limits of a NodePool":  {"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: {limits: {cpu: lots}}\n", "lots"},
 		"an autoscaler's words": {"kind: ConfigMap\napiVersion: v1\nmetadata: {name: cluster-autoscaler-status, namespace: kube-system}\ndata: {status: 'nodeGroups: 7'}\n", "not the YAML of release 1.30"},

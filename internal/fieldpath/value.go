@@ -233,12 +233,12 @@ func (v Value) String() string {
 	case float64:
 		return strconv.FormatFloat(raw, 'f', -1, 64)
 	default:
-		return shown(raw)
+		return Shown(raw)
 	}
 }
 
-// shown returns an object, a list or null as JSON, and other values as Go prints them.
-func shown(raw any) string {
+// Shown returns an object, a list or null as JSON, and other values as Go prints them.
+func Shown(raw any) string {
 	switch raw.(type) {
 	case nil, map[string]any, []any:
 		if text, err := json.Marshal(raw); err == nil {
@@ -266,16 +266,16 @@ const mostOfValue = 100
 
 func (v Value) report(keys []string, raw any, want string) {
 	if v.fault != nil {
-		v.fault(Fault{Path: v.at.Key(keys...), Value: Excerpt(quoted(raw), mostOfValue), Want: want})
+		v.fault(Fault{Path: v.at.Key(keys...), Value: Excerpt(Quoted(raw), mostOfValue), Want: want})
 	}
 }
 
-// quoted is shown with quotes around a text: "60" is not 60, and a fault is about the difference.
-func quoted(raw any) string {
+// Quoted is Shown with quotes around a text: "60" is not 60, and a fault is about the difference.
+func Quoted(raw any) string {
 	if text, isText := raw.(string); isText {
 		return strconv.Quote(text)
 	}
-	return shown(raw)
+	return Shown(raw)
 }
 
 // WantType says in words what a field of a Go type takes in JSON.

@@ -189,7 +189,9 @@ func decodeMap(in fieldpath.JSON, into reflect.Value, rule *fieldRule) {
 		if v.SetZero(); each.Absent() && v.CanInt() {
 			each.Fail(rule.valid)
 		}
-		decode(each, v, rule)
+		if decode(each, v, rule); each.Name() == "" && v.Type() == reflect.TypeFor[raydemand.Amount]() {
+			in.Fail(`the name of each resource, such as {"GPU": 1}`)
+		}
 		into.SetMapIndex(reflect.ValueOf(each.Name()), v)
 	}
 }

@@ -227,9 +227,6 @@ func ReadRequest(text, name string) (raydemand.Request, error) {
 		resources := fieldsOf(reflect.TypeFor[raydemand.Request]())[0]
 		decode(in, reflect.ValueOf(&request.Bundle).Elem(), &resources.Rule)
 	}
-	if _, unnamed := request.Bundle[""]; unnamed {
-		in.Fail(`the name of each resource, such as {"GPU": 1}`)
-	}
 	return request.Sliced(), strictError(doc, name)
 }
 

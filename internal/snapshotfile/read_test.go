@@ -101,6 +101,7 @@ func TestFaultsOfWarmCapacity(t *testing.T) {
 	for _, c := range []struct{ warm, want string }{
 		{`{"keep": [{"name": "a", "count": 1}]}`, `warm.keep[0].group: missing: want the name of a worker group`},
 		{`{"keep": [{"name": "a", "group": "gpu", "resources": {"GPU": 1}, "count": 1}]}`, `warm.keep[0].group: "gpu": want either`},
+		{`{"keep": [{"name": "a", "resources": {"": 1}, "count": 1}]}`, `warm.keep[0].resources: {"":1}: want the name of each resource`},
 		{`{"keep": [{"name": "a", "group": "gpu"}]}`, `warm.keep[0].count: missing: want how many are free`},
 		{`{"keep": [{"group": "gpu", "count": 1}]}`, `warm.keep[0].name: missing: want a name`},
 		{`{"keep": [{"name": "a", "group": "x", "count": 1}, {"name": "a", "group": "y", "count": 1}]}`, `warm.keep[1].name`},

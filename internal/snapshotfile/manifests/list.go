@@ -44,7 +44,7 @@ func objectsOf(raw json.RawMessage, key, kind string) ([]map[string]any, error) 
 	}
 	for i, item := range items {
 		if is := item["kind"]; item == nil || is != nil && is != kind {
-			return nil, fmt.Errorf("%s[%d]: kind is %v: %s", key, i, is, want)
+			return nil, fmt.Errorf("%s[%d]: kind is %s: %s", key, i, fieldpath.Shown(is), want)
 		}
 	}
 	return items, nil

@@ -179,7 +179,7 @@ func TestAnAmountThatNoNodeCanHaveIsAProblemAndNotAnnounced(t *testing.T) {
 		if _, announced := gpus.Units[name]; announced || len(gpus.PerCard) > 0 {
 			t.Errorf("%s %d: units %v, cards %v", name, amount, gpus.Units, gpus.PerCard)
 		}
-		if len(gpus.Problems) != 2 || gpus.Problems[0].Code != sharing.AmountUnreadable || !strings.Contains(gpus.Problems[0].Message, "status.allocatable["+name+"]") {
+		if len(gpus.Problems) != 2 || gpus.Problems[0].Code != sharing.AmountUnreadable || !strings.Contains(gpus.Problems[0].Message, "status.allocatable[\""+name+"\"]") {
 			t.Errorf("%s %d: problems %v", name, amount, gpus.Problems)
 		}
 	}

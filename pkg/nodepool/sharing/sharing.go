@@ -320,7 +320,7 @@ func (r *reading) plausible(field string, shown map[string]int64) map[string]int
 			continue
 		}
 		r.problem(AmountUnreadable,
-			fmt.Sprintf("status.%s[%s] is %d: want 0 to %d; it is ignored", field, name, n, most))
+			fmt.Sprintf("status.%s[%q] is %d: want 0 to %d; it is ignored", field, name, n, most))
 		if kept == nil {
 			kept = maps.Clone(shown)
 		}

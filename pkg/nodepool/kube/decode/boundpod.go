@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -86,7 +87,8 @@ func dropAmounts(of map[string]any, path, field string) (unreadable []string) {
 			continue
 		}
 		unreadable = append(unreadable,
-			Short(fmt.Sprintf("%s%s[%s] is %#v", path, field, name, amounts[name]))+": want "+wantQuantity)
+			Short(fmt.Sprintf("%s%s is %s", path, fieldpath.NewPath(field, name), fieldpath.Quoted(amounts[name])))+
+				": want "+wantQuantity)
 		delete(amounts, name)
 	}
 	return unreadable

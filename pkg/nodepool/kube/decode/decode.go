@@ -71,7 +71,7 @@ func DecodeManifest(
 	kind, _ := object["kind"].(string)
 	path := SpecPaths[cmp.Or(kind, "RayCluster")]
 	if path == nil {
-		return cluster, head, fmt.Errorf("reading RayCluster: kind is %v", object["kind"])
+		return cluster, head, fmt.Errorf("reading RayCluster: kind is %s", fieldpath.Shown(object["kind"]))
 	}
 	spec, found, _ := unstructured.NestedMap(object, path...)
 	if !found {

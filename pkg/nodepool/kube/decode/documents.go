@@ -156,14 +156,14 @@ func (r *reading) add(object map[string]any, at Place, depth int) error {
 		r.objects, r.places = append(r.objects, object), append(r.places, at)
 		return nil
 	case object["items"] != nil && !hasItems:
-		return fmt.Errorf("items is %v: want a list of objects", object["items"])
+		return fmt.Errorf("items is %s: want a list of objects", fieldpath.Quoted(object["items"]))
 	case depth > deepest:
 		return fmt.Errorf("items: want lists nested at most %d deep", deepest)
 	}
 	for i, item := range items {
 		fields, isObject := item.(map[string]any)
 		if !isObject {
-			return fmt.Errorf("items[%d] is %v: want an object", i, item)
+			return fmt.Errorf("items[%d] is %s: want an object", i, fieldpath.Quoted(item))
 		}
 		inner := Place{at.Document, fmt.Sprintf("%sitems[%d]: ", at.Item, i), at.Twice}
 		if err := r.add(fields, inner, depth+1); err != nil {

@@ -219,7 +219,7 @@ func extendedResources(field string, list corev1.ResourceList) (found map[string
 		}
 		n := quantity.Value()
 		if quantity.Cmp(*resource.NewQuantity(n, resource.DecimalSI)) != 0 {
-			unreadable = append(unreadable, Short(fmt.Sprintf("status.%s[%s] is %s", field, name, quantity.String()))+
+			unreadable = append(unreadable, Short(fmt.Sprintf("status.%s[%q] is %s", field, name, quantity.String()))+
 				": want a whole number of units; it is ignored")
 			continue
 		}

@@ -360,14 +360,14 @@ func TestAnErrorNamesTheFieldOfTheNode(t *testing.T) {
 
 func TestAnAmountOfANodeThatIsNoneIsAProblemThatNamesFieldValueAndWhatIsRight(t *testing.T) {
 	for value, want := range map[string]string{
-		`"0.5"`:                  `status.allocatable[nvidia.com/gpu] is 500m: want a whole number of units`,
-		`"1500m"`:                `status.allocatable[nvidia.com/gpu] is 1500m: want a whole number of units`,
-		`"1e30"`:                 `status.allocatable[nvidia.com/gpu] is 1e30: want a whole number of units`,
-		`"99999999999999999999"`: `status.allocatable[nvidia.com/gpu] is `,
-		`"-8"`:                   `status.allocatable[nvidia.com/gpu] is "-8": want a Kubernetes quantity of 0 or more`,
-		`10000000000`:            `status.allocatable[nvidia.com/gpu] is 10000000000: want 0 to 1048576`,
-		`"eight"`:                `status.allocatable[nvidia.com/gpu] is "eight": want a Kubernetes quantity of 0 or more`,
-		`true`:                   `status.allocatable[nvidia.com/gpu] is true: want a Kubernetes quantity of 0 or more`,
+		`"0.5"`:                  `status.allocatable["nvidia.com/gpu"] is 500m: want a whole number of units`,
+		`"1500m"`:                `status.allocatable["nvidia.com/gpu"] is 1500m: want a whole number of units`,
+		`"1e30"`:                 `status.allocatable["nvidia.com/gpu"] is 1e30: want a whole number of units`,
+		`"99999999999999999999"`: `status.allocatable["nvidia.com/gpu"] is `,
+		`"-8"`:                   `status.allocatable["nvidia.com/gpu"] is "-8": want a Kubernetes quantity of 0 or more`,
+		`10000000000`:            `status.allocatable["nvidia.com/gpu"] is 10000000000: want 0 to 1048576`,
+		`"eight"`:                `status.allocatable["nvidia.com/gpu"] is "eight": want a Kubernetes quantity of 0 or more`,
+		`true`:                   `status.allocatable["nvidia.com/gpu"] is true: want a Kubernetes quantity of 0 or more`,
 	} {
 		text := fmt.Sprintf(`{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "8", "nvidia.com/gpu": %s}}}`, value)
 		var set NodeSet

@@ -108,7 +108,7 @@ func shapeNode(shape json.RawMessage) (*corev1.Node, error) {
 	}
 	node.Status.Allocatable = corev1.ResourceList{}
 	for _, name := range slices.Sorted(maps.Keys(allocatable)) {
-		amount, err := shapeAmount(name, fmt.Sprint(allocatable[name]))
+		amount, err := shapeAmount(name, fieldpath.Shown(allocatable[name]))
 		if err != nil {
 			return nil, fmt.Errorf("allocatable: resource %s: %w", name, err)
 		}
