@@ -80,6 +80,21 @@ func (e *problem) Error() string { return e.Detail }
 // ErrUnavailable means that a dependency of the answer is not reachable now; callers may try again.
 var ErrUnavailable = errors.New("not available now")
 
+// errShutdown is the cause of canceled calls when the server shuts down.
+var errShutdown = &problem{
+	Kind:   kindUnavailable,
+	Detail: "the server is shutting down and did not finish this call; it may still have taken effect",
+}
+
+// Uncertain reports whether the caller cannot tell from the error whether the call took effect.
+func (e *problem) Uncertain() bool {
+	switch e.Kind {
+	case kindInternal, kindUnavailable, kindTimedOut, kindSlowBody:
+		return true
+	}
+	return false
+}
+
 // problemOf maps an error to a problem. All errors that it does not list are internal errors: the answer hides their
 // details, and the log shows them.
 func problemOf(err error) *problem {
@@ -207,6 +222,9 @@ func (w *answers) write(c *gin.Context, status int, contentType string, body any
 // Fail writes err as a problem document and ends the call.
 func (w *answers) Fail(c *gin.Context, err error) {
 	p := withNames(problemOf(err), c.Param)
+	if p.Uncertain() && shuttingDown(c.Request.Context()) {
+		p, err = errShutdown, errShutdown
+	}
 	if p.Kind == kindInternal && !errors.Is(err, context.Canceled) {
 		w.log.Error("REST call failed", "method", c.Request.Method, "path", c.Request.URL.Path, "error", err)
 	}
@@ -259,4 +277,9 @@ func withNames(p *problem, param func(string) string) *problem {
 // wholeSeconds formats a duration for Retry-After: whole seconds, at least one.
 func wholeSeconds(pause time.Duration) string {
 	return strconv.Itoa(max(1, int(math.Ceil(pause.Seconds()))))
+}
+
+// shuttingDown reports whether the shutdown of the server canceled a call.
+func shuttingDown(ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), errShutdown)
 }

@@ -226,6 +226,8 @@ func (r *relay) fail(c *gin.Context, ctx context.Context, address string, err er
 	const uncertain = "; the call may still have taken effect"
 	cause := context.Cause(ctx)
 	switch {
+	case shuttingDown(c.Request.Context()):
+		r.answers.Fail(c, errShutdown)
 	case c.Request.Context().Err() != nil:
 		c.Abort() // the caller is gone
 	case errors.Is(cause, errLeaderSlow):

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -32,11 +34,23 @@ func NewServer(config Config) (*http.Server, error) {
 		TLSConfig:         config.TLS,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
+	cancelAtShutdown(running)
 	running.RegisterOnShutdown(s.relay.Close)
 	if config.Hub != nil {
 		running.RegisterOnShutdown(config.Hub.Close)
 	}
 	return running, nil
+}
+
+// FinishWithin is how long running calls may take after Shutdown of the server begins. Then each unfinished call gets a
+// 503, so callers of Shutdown should wait a little longer.
+const FinishWithin = 2 * time.Second
+
+// cancelAtShutdown cancels running calls FinishWithin after the shutdown of a server begins.
+func cancelAtShutdown(running *http.Server) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	running.BaseContext = func(net.Listener) context.Context { return ctx }
+	running.RegisterOnShutdown(func() { time.AfterFunc(FinishWithin, func() { cancel(errShutdown) }) })
 }
 
 // NewHandler returns the handler of NewServer, without the limits of a connection.

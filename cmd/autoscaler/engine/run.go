@@ -35,8 +35,8 @@ import (
 // in the environment overrides it.
 const gcPercent = 50
 
-// shutdownGrace is how long work may continue after a signal.
-const shutdownGrace = 3 * time.Second
+// shutdownGrace is how long work may continue after a signal: a moment longer than REST calls take to finish.
+const shutdownGrace = api.FinishWithin + time.Second
 
 // run serves until ctx ends. It checks the flags before anything starts.
 func (o *options) run(c *cobra.Command) error {
