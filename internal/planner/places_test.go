@@ -187,11 +187,11 @@ func TestPodsOnTheirWayTakePlacesAndBoundOnesDoNot(t *testing.T) {
 	}
 }
 
-func TestAFullNodeSaysWhatIsTaken(t *testing.T) {
+func TestAFullNodeNamesThePodsThatUseIt(t *testing.T) {
 	s := onNodes()
 	s.Requests[0].Count, s.Requests[1].Count = 2, 3
 	plan := Compute(s, Policy{})
-	const want = "the nodes cannot hold more pods of group three: at most 4 with what other pods leave free (has 0, launching 2); 16 of 16 nvidia.com/gpu are taken"
+	const want = "the nodes cannot hold more pods of group three: at most 4 with what other pods leave free (has 0, launching 2); 16 of 16 nvidia.com/gpu are taken; 2 pods of group five can use the same nodes"
 	for _, unmet := range plan.InfeasibleRequests {
 		if unmet.Reason.Code == Capped && !strings.HasPrefix(unmet.Reason.Message, want) {
 			t.Errorf("%s\nwant %s", unmet.Reason.Message, want)

@@ -77,16 +77,16 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 	for i := range p.Held {
 		p.Held[i] = max(whole[i]-given[i], 0)
 	}
-	p.lasting = map[any]int64{}
+	p.Lasting = map[any]int64{}
 	for i, n := range planned.Unserved {
-		p.lasting[p.Requests[i]] = n
+		p.Lasting[p.Requests[i]] = n
 	}
 	for _, g := range planned.Gangs {
-		p.lasting[g] = 1
+		p.Lasting[g] = 1
 	}
 	for _, g := range p.Gangs {
 		if g.unplaceable {
-			p.lasting[g] = 1
+			p.Lasting[g] = 1
 		}
 	}
 	// One more round, in which nothing is launched, shows which demand waits for the delayed pods.
@@ -225,10 +225,6 @@ func (p *Search) HeldOf(i int) int64 {
 	}
 	return p.Held[i]
 }
-
-// Lasting returns how much of an *Item of the pending requests is not served even with the launches that the in-flight
-// caps delay, or 1 for a *Gang of which that is true.
-func (p *Search) Lasting(demand any) int64 { return p.lasting[demand] }
 
 func OrUnbounded(most int) int64 {
 	if most <= 0 {

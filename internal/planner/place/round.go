@@ -191,9 +191,9 @@ type Outcome struct {
 	// Places are the places of the bundles of REST requests, by the key of their item.
 	Places map[string][]Placement
 	// ledgers are that of the demand and those of the calls of request_resources, if warm capacity is placed on what
-	// they leave. warmed counts its launches by group.
+	// they leave. Warmed counts its launches by group.
 	ledgers []*Ledger
-	warmed  []int64
+	Warmed  []int64
 }
 
 // Stay is what keeps a node from being stopped as idle: the first of these that does; 0 if nothing. Each value from

@@ -91,7 +91,7 @@ func (w *warmPlacing) free() (n int64) {
 
 // warm launches what is missing of the warm capacity, and finds the workers that are free for it.
 func (p *Search) warm(given []int64, out Outcome) ([]int64, Outcome) {
-	if len(p.Warm) == 0 {
+	if out.Warmed = make([]int64, len(given)); len(p.Warm) == 0 {
 		return given, out
 	}
 	p.WarmRules = p.warmRules(given, &out)
@@ -116,9 +116,9 @@ func (p *Search) warm(given []int64, out Outcome) ([]int64, Outcome) {
 		given, out, found = more, again, next
 	}
 	p.Warm = found.entries
-	out.warmed = slices.Clone(given)
+	out.Warmed = slices.Clone(given)
 	for i, n := range before {
-		out.warmed[i] -= n
+		out.Warmed[i] -= n
 	}
 	return given, out
 }
@@ -212,14 +212,6 @@ func (p *Search) vacantNodes(l *Ledger) map[int]bool {
 		}
 	}
 	return vacant
-}
-
-// WarmLaunched returns how many pods of a group are launched for warm capacity.
-func (o *Outcome) WarmLaunched(i int) int64 {
-	if o.warmed == nil {
-		return 0
-	}
-	return o.warmed[i]
 }
 
 // keepWarm keeps the nodes that are free for warm capacity. It comes last, so that a node that stays for another reason

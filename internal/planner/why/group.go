@@ -209,7 +209,7 @@ func (d *decision) purposes(i int) string {
 	if g.MinPods > g.Remaining() {
 		parts = append(parts, fmt.Sprintf("the minimum of %d", g.MinPods))
 	}
-	switch n := d.out.WarmLaunched(i); {
+	switch n := d.out.Warmed[i]; {
 	case n == d.given[i]:
 		parts = append(parts, "warm capacity")
 	case n > 0:
@@ -360,7 +360,7 @@ func (d *decision) advantage(it *place.Item, chosen, other int) string {
 	case ours == theirs && d.Sliced && d.MemoryShare(b.Slice) > d.MemoryShare(a.Slice):
 		return fmt.Sprintf("it wastes less GPU memory, %s instead of %s", a.Slice.Name(),
 			b.Slice.NameOr("GPUs of unknown memory"))
-	case ours == theirs && samePrice && a.Hosts == b.Hosts && a.Shape.Labels == b.Shape.Labels &&
+	case chosen < other && ours == theirs && samePrice && a.Hosts == b.Hosts && a.Shape.Labels == b.Shape.Labels &&
 		slices.Equal(a.Shape.Total, b.Shape.Total):
 		return "both offer the same, and its name sorts first"
 	}

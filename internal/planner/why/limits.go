@@ -115,7 +115,7 @@ func (d *decision) tightest(i int) bound {
 	case d.PoolRoomUnpromised(i, d.given) > pool:
 		return bound{promisedMore.with(d.promised(i)), most}
 	}
-	return bound{poolsHold.with(d.SharedNodes.Most[i], d.beside(i), has), pool}
+	return bound{poolsHold.with(d.SharedNodes.Most[i], d.beside(i), has, d.rivals(i)), pool}
 }
 
 // having says how many pods groups have, launch now, and launch once the in-flight caps allow it.
@@ -186,7 +186,7 @@ func (d *decision) poolLimit(i int, has string) model.Reason {
 	if most := d.SharedNodes.Most[i]; most > 0 || cause == "" {
 		cause = model.Join(fmt.Sprintf("at most %d %s (%s)", most, d.beside(i), has), cause)
 	}
-	return poolFull.with(where, g.Name, cause)
+	return poolFull.with(where, g.Name, cause, d.rivals(i))
 }
 
 func poolsNamed(names []string) string {
@@ -234,6 +234,21 @@ func (d *decision) beside(i int) string {
 		return "with what other pods leave free"
 	}
 	return "if no other pods are there"
+}
+
+// rivals names the pods of other groups that take room on the nodes of a group, if the group's own pods do not fill
+// them.
+func (d *decision) rivals(i int) string {
+	var list []string
+	for _, j := range d.SharedNodes.Rivals(i) {
+		if pods := d.Groups[j].Current + d.given[j]; pods > 0 {
+			list = append(list, fmt.Sprintf("%s of group %s", model.Pods(pods), d.Groups[j].Name))
+		}
+	}
+	if len(list) == 0 || d.Groups[i].Current+d.given[i]+d.Groups[i].Hosts > d.SharedNodes.Most[i] {
+		return ""
+	}
+	return "; " + model.List(list) + " can use the same nodes"
 }
 
 // shortage says what keeps more pods of a group from the nodes. If nodes are unknown, only the number of pods on a pool

@@ -39,7 +39,7 @@ var (
 	atQuota    = sentence{model.CodeQuota, "group %s is at its quota: %s"}
 	promisedTo = sentence{model.CodePoolPromised, "group %s can have no more pods: what is free on %s " +
 		"is promised to %s, which come first"}
-	poolFull    = sentence{model.CodePoolCeiling, "%s cannot hold more pods of group %s: %s"}
+	poolFull    = sentence{model.CodePoolCeiling, "%s cannot hold more pods of group %s: %s%s"}
 	triedInPool = sentence{model.CodeTrying, "known nodes hold no more pods of group %s, and nothing shows what new " +
 		"nodes of %s have; Heliostat tries %s at a time there"}
 	tried = sentence{model.CodeTrying, "nothing shows that a node can hold a pod of group %s (%s); " +
@@ -54,7 +54,7 @@ var (
 	boundIs      = sentence{model.CodeMaxWorkers, "all groups together may have %d (%s)"}
 	quotaIs      = sentence{model.CodeQuota, "%s"}
 	promisedMore = sentence{model.CodePoolPromised, "more room on its nodes is promised to %s"}
-	poolsHold    = sentence{model.CodePoolCeiling, "its node pools hold at most %d of its pods %s (%s)"}
+	poolsHold    = sentence{model.CodePoolCeiling, "its node pools hold at most %d of its pods %s (%s)%s"}
 	hasRoom      = sentence{model.CodeNotInFull, "has room for its part"}
 
 	// What a group lacks for demand.

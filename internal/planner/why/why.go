@@ -79,7 +79,7 @@ func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
 	}
 	for i, n := range out.Unserved {
 		if it := p.Requests[i]; n > 0 {
-			d.why[it] = d.restReason(n, d.Lasting(it), it)
+			d.why[it] = d.restReason(n, d.Lasting[it], it)
 			add(it)
 		}
 	}
@@ -90,7 +90,7 @@ func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
 	alike := map[kind]model.Reason{} // gangs that hold no nodes yet
 	for _, g := range out.Gangs {
 		by := d
-		if d.Lasting(g) > 0 {
+		if d.Lasting[g] > 0 {
 			by = d.withoutCaps()
 		}
 		reason, known := alike[kind{g.Key, by.caps}]
@@ -495,7 +495,7 @@ func (d *decision) warmReasons(i int) (all []model.Reason) {
 	for k := range d.Warm {
 		e := &d.Warm[k]
 		if own := e.Group == i; own || d.WarmPods(e)[d.Groups[i].Name] > 0 ||
-			e.Item != nil && e.Launching > 0 && d.out.WarmLaunched(i) > 0 {
+			e.Item != nil && e.Launching > 0 && d.out.Warmed[i] > 0 {
 			all = append(all, after(e.Name+": ", d.warmReason(e, own)))
 		}
 	}
