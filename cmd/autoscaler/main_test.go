@@ -539,7 +539,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"explain", "ml/llm"}, "want exactly one of --demand, --group, --pod, --gang and --request"},
 		{[]string{"explain", "-f", snapshot, "--group", "gpus"}, `--group: "gpus": want one of cpu, gpu`},
 		{[]string{"explain", "ml/llm", "--group", "gpu", "--pool-label", "x"}, "--resource, --pool-label and --topology-label are for files: the server reads the RayCluster's nodes with its own settings"},
-		{[]string{"explain", "-f", snapshot, "--group", "gpu", "--resource", "a/b=mig", "--resource", "a/b=mps"}, `--resource "a/b=mps": a/b is there already: want each name once`},
+		{[]string{"explain", "-f", snapshot, "--group", "gpu", "--resource", "a/b=mig", "--resource", "a/b=mps"}, `--resource "a/b=mps": a/b is repeated: want each name once`},
 		{[]string{"explain", "-f", snapshot, "--group", "gpu", "--resource", "x"}, `--resource "x": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem:MIB, vgpu, none, elsewhere`},
 		{[]string{"plan"}, "want a RayCluster, or --snapshot with a file or - for standard input"},
 		{[]string{"plan", "-n", "ml"}, "want a RayCluster, or --snapshot with a file or - for standard input"},

@@ -96,7 +96,7 @@ func configuredResources(pairs []string) (resources []gpuinfo.Resource, err erro
 	for _, pair := range pairs {
 		resource, err := configuredResource(pair)
 		if slices.ContainsFunc(resources, func(r gpuinfo.Resource) bool { return r.Name == resource.Name }) {
-			err = fmt.Errorf("%s is there already: want each name once", resource.Name)
+			err = fmt.Errorf("%s is repeated: want each name once", resource.Name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--resource %q: %w", pair, err)

@@ -248,7 +248,7 @@ func ClusterKey(argument, namespace string) (nodepool.ClusterKey, error) {
 			"the two, or the same namespace", argument, namespace))
 	case first != "" && !IsNamespace(first) || len(validation.IsDNS1123Subdomain(name)) > 0:
 		return nodepool.ClusterKey{}, BadInput(fmt.Errorf("RayCluster %q: want a DNS name, NAME or NAMESPACE/NAME: "+
-			"of a to z, 0 to 9 and -", argument))
+			"of a to z, 0 to 9, - and .", argument))
 	}
 	return nodepool.ClusterKey{Namespace: first, Name: name}, nil
 }

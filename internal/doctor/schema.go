@@ -6,7 +6,6 @@ import (
 	_ "embed" // the schemas
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -138,14 +137,8 @@ func (s *schemaFaults) complete(schema *spec.Schema, value any, at fieldpath.Pat
 	return value
 }
 
-// shown is the beginning of a value in JSON, so that a text has its quotes.
-func shown(value any) string {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Sprintf("%T", value)
-	}
-	return fieldpath.Excerpt(string(text), 80)
-}
+// shown is the beginning of a value.
+func shown(value any) string { return fieldpath.Excerpt(fieldpath.Quoted(value), 80) }
 
 // violations returns what breaks the schema in an object, but for the metadata, and the status, which manifests do not
 // have. In Heliostat's own kinds, unknown fields are faults. Of the rules over several fields, which are expressions,
