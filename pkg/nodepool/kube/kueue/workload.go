@@ -61,8 +61,8 @@ type assignment struct {
 	Count         int64               `json:"count"`
 }
 
-// jobKey names what Kueue admits, which Kueue calls a job: a RayCluster, or the RayJob or RayService whose RayCluster has
-// the pods.
+// jobKey names what Kueue admits, which Kueue calls a job: a RayCluster, or the RayJob or RayService whose RayCluster
+// has the pods.
 func jobKey(kind, namespace, name string) nodepool.ClusterKey {
 	return nodepool.ClusterKey{Namespace: namespace, Name: kind + "/" + name}
 }
