@@ -121,23 +121,46 @@ func (s *Nodes) With(nodes []Node) *Nodes {
 // node that hands out parts of cards, or devices in several ways, stays as it is: it is not known here which of them a
 // pod has.
 func (s *Nodes) Freed(gone map[string][]Quantities) *Nodes {
-	nodes := slices.Clone(s.nodes)
+	freed, changed := *s, make([]int, 0, len(gone))
+	freed.nodes, freed.lots = slices.Clone(s.nodes), maps.Clone(s.lots)
 	for name, pods := range gone {
 		at, known := s.byName()[name]
-		if !known || nodes[at].Use == nil || len(nodes[at].Devices) > 0 {
+		if !known || s.nodes[at].Use == nil || len(s.nodes[at].Devices) > 0 {
 			continue
 		}
-		if cards, _ := freeCards(&nodes[at]); len(cards) > 0 {
+		if cards, _ := freeCards(&s.nodes[at]); len(cards) > 0 {
 			continue
 		}
-		use := *nodes[at].Use
+		use := *s.nodes[at].Use
 		use.Requests = maps.Clone(use.Requests)
 		for _, takes := range pods {
 			use.Requests.take(takes, 1)
 		}
-		nodes[at].Use = &use
+		freed.nodes[at].Use, changed = &use, append(changed, at)
 	}
-	return s.With(nodes)
+	slices.Sort(changed)
+	for i := range s.classes {
+		members := s.classes[i].members
+		apart := slices.DeleteFunc(slices.Clone(changed), func(at int) bool { return !contains(members, at) })
+		if len(apart) == 0 {
+			continue
+		}
+		lots := lotsOf(freed.nodes, apart)
+		for _, l := range s.lots[members[0]] {
+			l.members = slices.DeleteFunc(slices.Clone(l.members), func(at int) bool { return contains(apart, at) })
+			if len(l.members) > 0 {
+				lots = append(lots, l)
+			}
+		}
+		freed.lots[members[0]] = lots
+	}
+	return &freed
+}
+
+// contains reports whether a sorted list has a position.
+func contains(positions []int, at int) bool {
+	_, found := slices.BinarySearch(positions, at)
+	return found
 }
 
 func (s *Nodes) lotsOf(kind equalNodes) []lot {
