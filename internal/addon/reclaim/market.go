@@ -187,6 +187,13 @@ func (m *Market) over(taker nodepool.ClusterKey) (over, known bool) {
 	return known && each.rests, known
 }
 
+// rankOf returns the rank of a RayCluster as of its last cycle.
+func (m *Market) rankOf(key nodepool.ClusterKey) rank {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.members[key].rank
+}
+
 // lower returns the RayClusters from which a taker may take: those that allow it and whose rank is lower. The lowest
 // come first.
 func (m *Market) lower(taker nodepool.ClusterKey) (all []nodepool.ClusterKey) {

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
@@ -45,7 +44,8 @@ const (
 	settle = 30 * time.Second
 	// hold is how long after the deadline a reservation ends at the latest.
 	hold = 10 * time.Minute
-	// calm is how long a taker must wait for nothing before the reservation ends, because Ray may show demand late.
+	// calm is how long a reservation must serve nobody before it ends, because Ray may show demand late, and nodes the
+	// room of a pod that is gone.
 	calm = 5 * time.Second
 )
 
@@ -56,19 +56,11 @@ const FindingPossible = "reclaim-possible"
 type feature struct {
 	loop   addon.Loop
 	market *Market
-	// short is since when demand or pods have waited for room, calm since when none do; zero if they do not.
+	// short is since when demand or pods have waited for room, and calm since when what is reserved serves none of them;
+	// zero if they do not, or it does.
 	short, calm time.Time
 	looked      time.Time
 	found       *taking
-	// made is what was taken last; nil if this process has taken nothing.
-	made *progress
-}
-
-// progress says when the pods that a taking makes room for are there.
-type progress struct {
-	// upTo is how many pods each group then has, and without how many pods have no node at most.
-	upTo    map[string]int
-	without int
 }
 
 // act looks at the RayCluster as a taker, and as one that gives.
@@ -76,7 +68,7 @@ func (f *feature) act(ctx context.Context, o *addon.Cycle) {
 	v := &o.View
 	f.market.note(o)
 	f.give(ctx, o)
-	room, others := f.look(o)
+	room, others := f.look(ctx, o)
 	switch due := v.Now.Sub(f.looked) >= lookEvery; {
 	case len(others) == 0:
 		f.found = nil
@@ -90,12 +82,12 @@ func (f *feature) act(ctx context.Context, o *addon.Cycle) {
 	f.market.want(v.Cluster.Key, f.found, f.found != nil && f.prevented(o) == "")
 	if f.found != nil {
 		o.Findings = append(o.Findings, f.finding(o))
-		f.take(ctx, o, room)
+		f.take(ctx, o)
 	}
 }
 
 // look returns from which RayClusters it may take, if it waits for room and nothing is being taken for it.
-func (f *feature) look(o *addon.Cycle) (room *whatIf, others []nodepool.ClusterKey) {
+func (f *feature) look(ctx context.Context, o *addon.Cycle) (room *whatIf, others []nodepool.ClusterKey) {
 	v := &o.View
 	if v.Mode != nodepool.Managed {
 		f.market.wake(v.Cluster.Key)
@@ -114,8 +106,8 @@ func (f *feature) look(o *addon.Cycle) (room *whatIf, others []nodepool.ClusterK
 	case f.short.IsZero():
 		f.short = v.Now
 	}
-	if len(f.market.heldFor(v.Cluster.Key)) > 0 {
-		f.hold(o, room)
+	if givers := f.market.heldFor(v.Cluster.Key); len(givers) > 0 {
+		f.hold(ctx, o, room, givers)
 		return room, nil
 	}
 	f.calm = time.Time{}
@@ -128,42 +120,47 @@ func (f *feature) look(o *addon.Cycle) (room *whatIf, others []nodepool.ClusterK
 	return room, others
 }
 
-// hold lets others hold down their groups until the pods are on nodes for which they make room, or until nothing has
-// waited for room for a moment. Meanwhile, no RayCluster of lower priority takes that room.
-func (f *feature) hold(o *addon.Cycle, room *whatIf) {
+// hold lets other RayClusters hold down their groups until what they give has served its purpose for a moment: nothing
+// waits for room, or their workers are gone, and all pods of the taker that have room are on nodes. Meanwhile, no
+// RayCluster of lower priority takes that room.
+func (f *feature) hold(ctx context.Context, o *addon.Cycle, room *whatIf, givers []nodepool.ClusterKey) {
 	v := &o.View
 	o.LookWithin(time.Second)
-	switch waits := !f.short.IsZero() || len(o.Intent.Launch) > 0 || room.withoutNode() > 0; {
-	case f.made.placed(o, room), !waits && !f.calm.IsZero() && v.Now.Sub(f.calm) >= calm:
-		f.market.rest(v.Cluster.Key)
-		return
-	case waits:
+	leaving, than := f.leaving(ctx, givers)
+	snapshot, waits := room.before(than)
+	free, after := room.with(snapshot, waits, nil), room.with(snapshot, waits, leaving)
+	onWay := len(o.Intent.Launch) > 0 || room.onWay()
+	switch serves := onWay || !f.short.IsZero() && (len(leaving) > 0 || !after.none()); {
+	case serves:
 		f.calm = time.Time{}
 	case f.calm.IsZero():
 		f.calm = v.Now
+	case v.Now.Sub(f.calm) >= calm:
+		f.market.rest(v.Cluster.Key)
+		return
 	}
-	o.Awaits = f.made.awaits(o)
+	o.Awaits = after.beyond(free).launches
 }
 
-// placed reports whether all pods are on nodes.
-func (p *progress) placed(o *addon.Cycle, room *whatIf) bool {
-	return p != nil && len(o.Intent.Launch) == 0 && len(p.awaits(o)) == 0 && room.withoutNode() <= p.without
-}
-
-// awaits counts the pods that are not launched yet, by group.
-func (p *progress) awaits(o *addon.Cycle) map[string]int64 {
-	if p == nil {
-		return nil
-	}
-	left := map[string]int64{}
-	for name, upTo := range p.upTo {
-		if g, known := o.View.Cluster.Group(name); known {
-			if more := upTo - observe.GoalPods(*g) - o.Intent.Launch[name]; more > 0 {
-				left[name] = int64(more)
+// leaving returns the workers that RayClusters give back and that are not gone, and the lowest rank of these.
+func (f *feature) leaving(ctx context.Context, givers []nodepool.ClusterKey) (workers []giveback.Offer, than rank) {
+	for i, key := range givers {
+		if of := f.market.rankOf(key); i == 0 || of.compare(than) < 0 {
+			than = of
+		}
+		cluster, err := f.loop.Cluster(ctx, key)
+		if err != nil {
+			continue
+		}
+		for i := range cluster.Workers {
+			w := &cluster.Workers[i]
+			if g, known := cluster.Group(w.Group); known && g.Kind != nil && cluster.GiveBack.Has(w.UID) {
+				workers = append(workers, giveback.Offer{
+					Workers: []giveback.OfferedWorker{{Pod: w.Pod, Node: w.Node, Takes: g.Kind.Requests}}})
 			}
 		}
 	}
-	return left
+	return workers, than
 }
 
 // give ends the reservation when the taker waits for nothing any more, and shows what would be taken.
@@ -217,7 +214,7 @@ func (f *feature) over(ctx context.Context, o *addon.Cycle) bool {
 }
 
 // take asks for the GPUs, if they may be taken now.
-func (f *feature) take(ctx context.Context, o *addon.Cycle, room *whatIf) {
+func (f *feature) take(ctx context.Context, o *addon.Cycle) {
 	v, t := &o.View, f.found
 	if f.prevented(o) != "" || !f.market.mayAsk(t.from, v.Now) {
 		return
@@ -225,15 +222,6 @@ func (f *feature) take(ctx context.Context, o *addon.Cycle, room *whatIf) {
 	now, err := f.loop.Cluster(ctx, v.Cluster.Key)
 	if err != nil || !f.loop.MayWrite(v.Cluster.Key) || !f.loop.Manages(v.Cluster, now) {
 		return
-	}
-	f.made = &progress{map[string]int{}, room.withoutNode()}
-	for name, n := range t.launches {
-		if g, known := v.Cluster.Group(name); known {
-			f.made.upTo[name] = observe.GoalPods(*g) + max(o.Intent.Launch[name], int(t.before[name])) + int(n)
-		}
-	}
-	for _, n := range t.waiting {
-		f.made.without -= int(n)
 	}
 	within := min(max(f.market.Deadline, giveback.MinDeadline), giveback.MaxDeadline)
 	f.market.ask(ctx, t, giveback.Ask{GPUs: giveback.GPUsOf(t.offers), Group: t.group,
@@ -280,8 +268,6 @@ type taking struct {
 	offers []giveback.Offer
 	// launches are the pods that it makes room for and that are not launched yet, waiting those that exist, by group.
 	launches, waiting map[string]int64
-	// before are the pods that have room without it and are not launched yet.
-	before map[string]int64
 	// why says what prevents it now; empty if nothing does. Without offers, it says why there are none.
 	why string
 }

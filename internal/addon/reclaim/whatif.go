@@ -66,14 +66,11 @@ func capped(plan *planner.Plan) (sum int64) {
 	return sum
 }
 
-// withoutNode counts the pods on their way that have no node yet.
-func (w *whatIf) withoutNode() (pods int) {
-	for i := range w.snapshot.Nodes {
-		if n := &w.snapshot.Nodes[i]; n.State == planner.Pending && n.KubeNode == "" {
-			pods++
-		}
-	}
-	return pods
+// onWay reports whether the scheduler has not decided about a pod yet.
+func (w *whatIf) onWay() bool {
+	return slices.ContainsFunc(w.view.Cluster.Workers, func(pod nodepool.Worker) bool {
+		return needsNode(&pod) && pod.Unschedulable == ""
+	})
 }
 
 // room is how many pods have room: launches of the plan, and pods that exist, by group. capped is how much demand
@@ -139,7 +136,7 @@ func (w *whatIf) fewest(offers []giveback.Offer, left int64, than rank) *taking 
 		}
 	}
 	all = gain(chosen)
-	return &taking{offers: chosen, launches: all.launches, waiting: all.waiting, before: base.launches}
+	return &taking{offers: chosen, launches: all.launches, waiting: all.waiting}
 }
 
 // byNode sorts offers so that those of one node are together, because a pod needs the room of one node: idle workers
