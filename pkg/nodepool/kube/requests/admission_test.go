@@ -1,7 +1,6 @@
 package requests
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -167,63 +165,4 @@ func largest(seed int) *unstructured.Unstructured {
 	spec["bundles"], spec["owner"] = bundles, strings.Repeat("𝔊", 512)
 	object.SetAnnotations(map[string]string{"heliostat.dev/trace": strings.Repeat("x", 200_000)})
 	return object
-}
-
-// paged is an API server that lists objects in pages of two.
-type paged struct {
-	dynamic.NamespaceableResourceInterface
-	objects []unstructured.Unstructured
-	asked   []metav1.ListOptions
-}
-
-func (p *paged) Namespace(string) dynamic.ResourceInterface { return p }
-
-func (p *paged) List(_ context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	p.asked = append(p.asked, options)
-	page := &unstructured.UnstructuredList{}
-	page.SetResourceVersion("8")
-	if page.Items = p.objects; options.Continue == "" && len(p.objects) > 2 {
-		page.Items = p.objects[:2]
-		page.SetContinue("next")
-	} else if options.Continue != "" {
-		page.Items = p.objects[2:]
-	}
-	return page, nil
-}
-
-// The reflector holds a list until it is whole. What it holds must not be the objects.
-func TestAListIsTakenPageByPageAndHoldsNamesAlone(t *testing.T) {
-	w, _ := requestStore()
-	server := &paged{}
-	for _, name := range []string{"a", "b", "c"} {
-		server.objects = append(server.objects, *storedRequest(name, "5", "llm"))
-	}
-	w.client = server
-	got, err := w.listNames(t.Context(), "")
-	list, is := got.(*metav1.PartialObjectMetadataList)
-	if !is || err != nil || len(list.Items) != 3 || list.Items[2].Name != "c" || list.ResourceVersion != "8" {
-		t.Fatalf("listed %+v, %v", got, err)
-	}
-	if len(server.asked) != 2 || server.asked[0].Limit != Page || server.asked[1].Continue != "next" {
-		t.Errorf("asked for %+v", server.asked)
-	}
-	if all := w.all("ml"); len(all) != 3 || len(all[2].Requests) != 1 || len(w.all("other")) != 0 {
-		t.Errorf("the store has %+v", all)
-	}
-}
-
-func TestAStreamedListHoldsNamesAlone(t *testing.T) {
-	w, _ := requestStore()
-	left, err := w.Transformer()(storedRequest("a", "5", "llm"))
-	if _, is := left.(*metav1.PartialObjectMetadata); !is || err != nil {
-		t.Fatalf("left of an object is %T, %v", left, err)
-	}
-	_ = w.Replace([]any{left}, "200")
-	if r, there := w.get("ml", "a"); !there || len(r.Requests) != 1 {
-		t.Error("the end of the list forgets what it has named")
-	}
-	_ = w.Replace(nil, "300")
-	if _, there := w.get("ml", "a"); there {
-		t.Error("a list without the object does not forget it")
-	}
 }

@@ -3,7 +3,6 @@ package requests
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,10 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 
+	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // Calls lets users read and write ResourceRequests. Any process may write them, leading or not: they are what users ask
@@ -100,16 +101,17 @@ func (o Calls) Changes(key nodepool.ClusterKey, id string) <-chan struct{} {
 	return o.Store.changes(key.Namespace, id)
 }
 
-// A write that conflicts with another write of the same request is retried, with a pause that doubles each time, so
-// that competing callers spread out.
-const (
-	writeAttempts = 6
-	conflictPause = 20 * time.Millisecond
-)
+// unlessOvertaken makes a write, and repeats it with a growing pause while it meets other writes of the same request.
+func unlessOvertaken(write func() error) error {
+	patience := wait.Backoff{Steps: 6, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5}
+	return retry.OnError(patience, func(err error) bool {
+		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+	}, write)
+}
 
-// Put creates a request, or replaces it. may is called with the existing one, nil if there is none, and can reject the
-// call. Put calls it again if another write came in between, or if it rejected a request that a watch reported, because
-// watches lag. If nothing but the lease's renewal would change, Put renews the lease.
+// Put creates a request, or replaces it. may is called with the one that the API server has, nil if there is none, and
+// can reject the call. Put calls it again if another write came in between. If nothing but the lease's renewal would
+// change, Put renews the lease.
 func (o Calls) Put(
 	ctx context.Context, wanted nodepool.OwnedRequest, may func(known *nodepool.OwnedRequest) error,
 ) (made nodepool.OwnedRequest, created bool, err error) {
@@ -121,39 +123,29 @@ func (o Calls) Put(
 	if err != nil {
 		return made, false, err
 	}
-	known, there := o.Store.get(wanted.Cluster.Namespace, wanted.ID)
-	for attempt := range writeAttempts {
-		if attempt > 0 && !reflector.Sleep(ctx, reflector.Jittered(conflictPause<<(attempt-1))) {
-			return made, false, ctx.Err()
-		}
-		if attempt > 0 {
-			if known, there, err = o.fresh(ctx, wanted.Cluster.Namespace, wanted.ID); err != nil {
-				return made, false, err
-			}
+	err = unlessOvertaken(func() error {
+		known, err := o.read(ctx, wanted.Cluster.Namespace, wanted.ID)
+		if err != nil {
+			return err
 		}
 		var written *unstructured.Unstructured
-		if !there {
+		if known == nil {
 			written, err = o.create(ctx, wanted, cluster, may)
 		} else {
-			written, err = o.replace(ctx, wanted, &known, may)
+			written, err = o.replace(ctx, wanted, known, may)
 		}
-		if err == nil {
-			return o.Store.keep(Decode(written)), !there, nil
+		switch {
+		case apierrors.IsNotFound(err) && known == nil:
+			return fmt.Errorf("%w: %s", nodepool.ErrRequestsPaused, notFound)
+		case apierrors.IsNotFound(err):
+			return apierrors.NewConflict(v1alpha1.Resource.GroupResource(), wanted.ID, err)
+		case err != nil:
+			return err
 		}
-		if !there && apierrors.IsNotFound(err) {
-			return made, false, fmt.Errorf("%w: %s", nodepool.ErrRequestsPaused, notFound)
-		}
-		overtaken := apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
-		if !overtaken && (attempt > 0 || !isRefusedAsKnown(err)) {
-			return made, false, err
-		}
-	}
-	return made, false, nodepool.ErrRequestConflict
-}
-
-// isRefusedAsKnown reports whether a call was rejected because of what is known of the existing request.
-func isRefusedAsKnown(err error) bool {
-	return errors.Is(err, nodepool.ErrRequestElsewhere) || errors.Is(err, nodepool.ErrReadOnly)
+		made, created = o.Store.keep(Decode(written)), known == nil
+		return nil
+	})
+	return made, created, err
 }
 
 func (o Calls) create(
@@ -172,8 +164,8 @@ func (o Calls) create(
 		Create(ctx, object, metav1.CreateOptions{FieldManager: nodepool.FieldManager})
 }
 
-// replace writes the spec of an existing request, guarded by its version. The owner stays. If nothing would change, it
-// sends the version alone: then the API server writes nothing, and returns whether that is still the current version.
+// replace writes the spec of an existing request, guarded by its version. The owner stays. If nothing would change, the
+// API server writes nothing.
 func (o Calls) replace(
 	ctx context.Context, wanted nodepool.OwnedRequest, known *nodepool.OwnedRequest,
 	may func(*nodepool.OwnedRequest) error,
@@ -190,10 +182,6 @@ func (o Calls) replace(
 	if known.Owner != "" {
 		wanted.Owner = known.Owner
 	}
-	metadata := map[string]any{"uid": known.UID, "resourceVersion": known.ResourceVersion}
-	if known.Unreadable == "" && wanted.LeaseSeconds == 0 && wanted.Fingerprint() == known.Fingerprint() {
-		return o.patch(ctx, wanted.Cluster, wanted.ID, map[string]any{"metadata": metadata})
-	}
 	form := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := encodeSpec(form, &wanted); err != nil {
 		return nil, err
@@ -204,6 +192,7 @@ func (o Calls) replace(
 			spec[optional] = nil // a merge patch removes it
 		}
 	}
+	metadata := map[string]any{"uid": known.UID, "resourceVersion": known.ResourceVersion}
 	return o.patch(ctx, wanted.Cluster, wanted.ID, map[string]any{"metadata": metadata, "spec": spec})
 }
 
@@ -231,9 +220,6 @@ func (o Calls) Renew(
 		return made, err
 	}
 	known, err := o.found(ctx, key, id)
-	if err == nil && (known.Deleting || known.LeaseSeconds == 0) { // it may have been replaced, or have a lease by now
-		known, err = o.foundFresh(ctx, key, id)
-	}
 	if err != nil {
 		return known, err
 	}
@@ -266,64 +252,49 @@ func (o Calls) Delete(
 	if err := o.Available(key.Namespace); err != nil {
 		return err
 	}
-	known, err := o.found(ctx, key, id)
-	if err != nil {
+	return unlessOvertaken(func() error {
+		known, err := o.found(ctx, key, id)
+		if err != nil {
+			return err
+		}
+		if err := may(&known); err != nil {
+			return err
+		}
+		err = o.client(key.Namespace).Delete(ctx, id, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
+			UID: new(uid(known.UID)), ResourceVersion: &known.ResourceVersion}})
+		if err == nil || apierrors.IsNotFound(err) {
+			o.Store.deleted(&known)
+		}
 		return err
-	}
-	for attempt := range writeAttempts {
-		if attempt > 0 && !reflector.Sleep(ctx, reflector.Jittered(conflictPause<<(attempt-1))) {
-			return ctx.Err()
-		}
-		if err = may(&known); err == nil {
-			err = o.client(key.Namespace).Delete(ctx, id, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
-				UID: new(uid(known.UID)), ResourceVersion: &known.ResourceVersion}})
-			if err == nil || apierrors.IsNotFound(err) {
-				o.Store.deleted(&known)
-				return err
-			}
-		}
-		if !apierrors.IsConflict(err) && (attempt > 0 || !isRefusedAsKnown(err)) {
-			return err
-		}
-		if known, err = o.foundFresh(ctx, key, id); err != nil {
-			return err
-		}
-	}
-	return nodepool.ErrRequestConflict
+	})
 }
 
 func (o Calls) client(namespace string) dynamic.ResourceInterface {
 	return o.Store.client.Namespace(namespace)
 }
 
-// found returns the known request, or else reads it from the API server: a watch may not have reported it yet.
+// found reads a request from the API server, because watches lag; nodepool.ErrNoRequest if there is none.
 func (o Calls) found(ctx context.Context, key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error) {
-	known, err := o.Get(key, id)
-	if errors.Is(err, nodepool.ErrNoRequest) {
-		return o.foundFresh(ctx, key, id)
-	}
-	return known, err
-}
-
-// foundFresh reads a request from the API server, and returns nodepool.ErrNoRequest if there is none.
-func (o Calls) foundFresh(ctx context.Context, key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error) {
-	found, there, err := o.fresh(ctx, key.Namespace, id)
-	if err == nil && (!there || found.Cluster != key) {
+	known, err := o.read(ctx, key.Namespace, id)
+	if err == nil && (known == nil || known.Cluster != key) {
 		err = fmt.Errorf("%w: %s for %s", nodepool.ErrNoRequest, id, key)
 	}
-	return found, err
+	if err != nil {
+		return nodepool.OwnedRequest{}, err
+	}
+	return *known, nil
 }
 
-// fresh reads a request from the API server.
-func (o Calls) fresh(ctx context.Context, namespace, name string) (nodepool.OwnedRequest, bool, error) {
-	object, err := o.Store.client.Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+// read reads a request from the API server; nil if there is none.
+func (o Calls) read(ctx context.Context, namespace, name string) (*nodepool.OwnedRequest, error) {
+	object, err := o.client(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nodepool.OwnedRequest{}, false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nodepool.OwnedRequest{}, false, err
+		return nil, err
 	}
-	return o.Store.keep(Decode(object)), true, nil
+	return new(o.Store.keep(Decode(object))), nil
 }
 
 // clusterOf returns the RayCluster of a request. One that is being deleted accepts no more requests.
@@ -354,7 +325,7 @@ func (o Calls) about(doing, id string, key nodepool.ClusterKey, err error) error
 		err = fmt.Errorf("%w: their CustomResourceDefinition is being deleted", nodepool.ErrRequestsPaused)
 	case apierrors.IsForbidden(err):
 		err = fmt.Errorf("%w: %w", nodepool.ErrRequestRefused, err)
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		err = fmt.Errorf("%w: %w", nodepool.ErrRequestConflict, err)
 	}
 	return fmt.Errorf("%s request %s for %s: %w", doing, id, key, err)

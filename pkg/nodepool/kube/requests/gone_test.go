@@ -23,6 +23,10 @@ var errKindless = apierrors.NewNotFound(v1alpha1.Resource.GroupResource(), "")
 
 func (k kindless) Namespace(string) dynamic.ResourceInterface { return k }
 
+func (kindless) Get(context.Context, string, metav1.GetOptions, ...string) (*unstructured.Unstructured, error) {
+	return nil, errKindless
+}
+
 func (kindless) Create(context.Context, *unstructured.Unstructured, metav1.CreateOptions, ...string) (*unstructured.Unstructured, error) {
 	return nil, errKindless
 }

@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +76,7 @@ func Decode(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 func (r requestObject) readBundles(object *unstructured.Unstructured) (bundles []raydemand.Request, wrong string) {
 	spec, err := readPart[readForm](object, "spec")
 	if err != nil {
-		return nil, unreadable(object, err)
+		return nil, unreadable(err)
 	}
 	if over := raydemand.OverLimit(spec.Bundles); over != "" {
 		return nil, "spec.bundles: " + over + "; make several requests instead"
@@ -96,48 +93,18 @@ func (r requestObject) readBundles(object *unstructured.Unstructured) (bundles [
 	return bundles, ""
 }
 
-// unreadable says what of a spec cannot be read, after the whole of it failed with err. What passed the validation of
-// the CRD can be read, so this is about objects that are older than it, and manifests.
-func unreadable(object *unstructured.Unstructured, err error) string {
-	at, value := "spec", object.Object["spec"]
-	fields, _ := value.(map[string]any)
-	bundles, _ := fields["bundles"].([]any)
-	for i, bundle := range bundles {
-		if wrong := decodeExactly(bundle, new(raydemand.Request)); wrong != nil {
-			at, value, err = fmt.Sprintf("spec.bundles[%d]", i), bundle, wrong
-			fields, _ = bundle.(map[string]any)
-			break
-		}
-	}
-	resources, _ := fields["resources"].(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(resources)) {
-		if decodeExactly(resources[name], new(raydemand.Amount)) != nil {
-			return fmt.Sprintf("%s.resources.%s: %s: want a number below 10^14, such as 0.5", at,
-				fieldpath.Excerpt(name, mostShown), shown(resources[name]))
-		}
-	}
+// unreadable says what of a spec cannot be read. What passed the validation of the CRD can be read, so this is about
+// objects that are older than it, and manifests.
+func unreadable(err error) string {
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {
-		return at + ": " + decode.Short(err.Error())
+		return "spec: " + decode.Short(err.Error())
 	}
-	name := wrong.Field[strings.LastIndex(wrong.Field, ".")+1:] // without the embedded types before it
-	if name != "" {
-		at, value = at+"."+name, fields[name]
+	at := "spec"
+	if name := wrong.Field[strings.LastIndex(wrong.Field, ".")+1:]; name != "" { // without the embedded types before it
+		at += "." + name
 	}
-	want := fieldpath.WantType(wrong.Type)
-	if wrong.Type == reflect.TypeFor[raydemand.Bundle]() {
-		want = `an object such as {"GPU": 1}`
-	}
-	return fmt.Sprintf("%s: %s: want %s", at, shown(value), want)
-}
-
-// mostShown bounds in bytes what a text shows of a name or a value.
-const mostShown = 40
-
-// shown is the beginning of a value in JSON, as which it came.
-func shown(value any) string {
-	text, _ := json.Marshal(value)
-	return fieldpath.Excerpt(string(text), mostShown)
+	return fmt.Sprintf("%s is of type %s: want %s", at, wrong.Value, fieldpath.WantType(wrong.Type))
 }
 
 // decodeExactly decodes a value exactly, without floats.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 
@@ -234,15 +233,6 @@ func (s *Store) wake(key requestKey) {
 	}
 }
 
-// knows reports whether the store already has this version of an object, because this process wrote it: then there is
-// nothing to decode, and no news.
-func (s *Store) knows(object *unstructured.Unstructured) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.objects[object.GetNamespace()][object.GetName()]
-	return known != nil && known.UID == string(object.GetUID()) && known.ResourceVersion == object.GetResourceVersion()
-}
-
 // Set keeps a request unless a newer one is known. Watches lag behind the writes of this process.
 func (s *Store) Set(r *nodepool.OwnedRequest) {
 	namespace := r.Cluster.Namespace
@@ -340,35 +330,26 @@ func statusAlone(before, now *nodepool.OwnedRequest) bool {
 		before.Cluster == now.Cluster && before.ClusterUID == now.ClusterUID
 }
 
-// drop forgets one object; another object of the same name stays.
-func (s *Store) drop(namespace, name, uid string) {
-	key := requestKey{namespace, name}
-	s.mu.Lock()
-	known := s.objects[namespace][name]
-	if known == nil || known.UID != uid {
-		s.mu.Unlock()
-		return
-	}
-	s.remove(key)
-	s.mu.Unlock()
-	s.notify([]nodepool.ClusterKey{known.Cluster})
-}
-
 // deleted forgets a request that this process has deleted, whatever watches still report of it for a while.
-func (s *Store) deleted(r *nodepool.OwnedRequest) {
-	s.mu.Lock()
-	s.noteRemoval(r.UID, false)
-	s.mu.Unlock()
-	s.drop(r.Cluster.Namespace, r.ID, r.UID)
-}
+func (s *Store) deleted(r *nodepool.OwnedRequest) { s.leave(r, false) }
 
 // lost forgets a request that the API server reports gone. The response to a write of it may arrive later, and must not
 // restore it: nothing would ever report it gone again.
-func (s *Store) lost(namespace, name, uid string) {
+func (s *Store) lost(r *nodepool.OwnedRequest) { s.leave(r, true) }
+
+func (s *Store) leave(r *nodepool.OwnedRequest, final bool) {
+	key := requestKey{r.Cluster.Namespace, r.ID}
 	s.mu.Lock()
-	s.noteRemoval(uid, true)
+	s.noteRemoval(r.UID, final)
+	known := s.objects[key.namespace][key.name]
+	is := known != nil && known.UID == r.UID // another object of the same name stays
+	if is {
+		s.remove(key)
+	}
 	s.mu.Unlock()
-	s.drop(namespace, name, uid)
+	if is {
+		s.changed(known.Cluster)
+	}
 }
 
 // noteRemoval remembers a removal. The caller holds mu.

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"heliostat.dev/heliostat/api/v1alpha1"
@@ -17,63 +16,28 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// Page is how many objects a page of a list has. The process holds the decoded objects of one page at a time.
-const Page = 50
-
-// store takes what is read of a namespace. Its lists contain names alone: each object is taken as it arrives, so that
-// the reflector never holds the objects of a whole list.
-func (s *Store) store(namespace string) *reflector.Store[runtime.Object] {
-	return &reflector.Store[runtime.Object]{
-		Put: func(object runtime.Object) { s.take(object) },
-		Remove: func(object runtime.Object) {
-			if o, ok := object.(*unstructured.Unstructured); ok {
-				s.lost(o.GetNamespace(), o.GetName(), string(o.GetUID()))
+// store takes what is read of a namespace.
+func (s *Store) store(namespace string) *reflector.Store[*nodepool.OwnedRequest] {
+	return &reflector.Store[*nodepool.OwnedRequest]{
+		Put:        s.Set,
+		Remove:     s.lost,
+		ReplaceAll: func(list []*nodepool.OwnedRequest, version string) { s.replace(namespace, list, version) },
+		Strip: func(object any) (any, error) {
+			if o, whole := object.(*unstructured.Unstructured); whole {
+				return Decode(o), nil
 			}
+			return object, nil
 		},
-		ReplaceAll: func(list []runtime.Object, version string) { s.replace(namespace, list, version) },
-		Strip:      func(object any) (any, error) { return s.take(object), nil },
 	}
-}
-
-// listNames takes all objects of a namespace page by page, and returns their names.
-func (s *Store) listNames(ctx context.Context, namespace string) (runtime.Object, error) {
-	all := &metav1.PartialObjectMetadataList{}
-	for from := ""; ; from = all.Continue {
-		page, err := s.client.Namespace(namespace).List(ctx, metav1.ListOptions{Limit: Page, Continue: from})
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			all.Items = append(all.Items, *s.take(&page.Items[i]).(*metav1.PartialObjectMetadata))
-		}
-		all.ResourceVersion, all.Continue = page.GetResourceVersion(), page.GetContinue()
-		if all.Continue == "" {
-			return all, nil
-		}
-	}
-}
-
-// take keeps an object, and returns its name and version. It returns everything else as it is.
-func (s *Store) take(object any) any {
-	o, whole := object.(*unstructured.Unstructured)
-	if !whole {
-		return object
-	}
-	if !s.knows(o) {
-		s.Set(Decode(o))
-	}
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}}
 }
 
 // replace takes a whole list: the first one, or the one after a watch broke. What this process wrote after the list was
 // made stays.
-func (s *Store) replace(namespace string, list []runtime.Object, version string) {
+func (s *Store) replace(namespace string, list []*nodepool.OwnedRequest, version string) {
 	there := map[requestKey]bool{}
-	for _, object := range list {
-		if taken, ok := s.take(object).(*metav1.PartialObjectMetadata); ok {
-			there[requestKey{taken.Namespace, taken.Name}] = true
-		}
+	for _, r := range list {
+		s.Set(r)
+		there[requestKey{r.Cluster.Namespace, r.ID}] = true
 	}
 	s.mu.Lock()
 	late := s.readings[namespace].succeed(s.uptime())
@@ -100,21 +64,18 @@ func (s *Store) follow(ctx context.Context, namespace string) {
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 	missed := func(err error) { s.miss(ctx, namespace, err) }
-	client := s.client.Namespace(namespace)
-	reflector.Source{
-		Name: "resourcerequests", Kind: kind, Forbidden: missed, Absent: missed, Failed: missed,
-		Pause: func() time.Duration { return s.pauseOf(namespace) },
-		List: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-			return s.listNames(ctx, namespace)
-		},
-		Watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			stream, err := client.Watch(ctx, options)
-			if err == nil && options.SendInitialEvents == nil {
-				s.resume(namespace)
-			}
-			return stream, err
-		},
-	}.Into(ctx, s.store(namespace))
+	source := reflector.Of("resourcerequests", kind, s.client.Namespace(namespace), metav1.ListOptions{})
+	source.Forbidden, source.Absent, source.Failed = missed, missed, missed
+	source.Pause = func() time.Duration { return s.pauseOf(namespace) }
+	read := source.Watch
+	source.Watch = func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		stream, err := read(ctx, options)
+		if err == nil && options.SendInitialEvents == nil {
+			s.resume(namespace)
+		}
+		return stream, err
+	}
+	source.Into(ctx, s.store(namespace))
 }
 
 func (s *Store) pauseOf(namespace string) time.Duration {

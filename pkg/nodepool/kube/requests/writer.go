@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/bits"
 	"sync"
 	"time"
 
@@ -32,8 +31,6 @@ const (
 	// The pause after a write that failed doubles with each failure.
 	leastPause = time.Second
 	mostPause  = 30 * time.Second
-	// fairShare is how many updates of a namespace may wait before updates of others go first.
-	fairShare = 50
 )
 
 // Writer writes the status of requests, in the background and only while this process leads.
@@ -48,20 +45,16 @@ type Writer struct {
 	// queue has the objects with an update, by urgency, and never gives out one that is being written.
 	queue priorityqueue.PriorityQueue[requestKey]
 
-	mu sync.Mutex
-	// waiting has the newest updates, by namespace and name; guarded by mu.
-	waiting map[string]map[string]nodepool.OwnedUpdate
+	mu      sync.Mutex
+	waiting map[requestKey]nodepool.OwnedUpdate // the newest updates; guarded by mu
 }
 
-// urgency says which updates go first. The highest is that of an update whose last write failed: it has waited already.
-type urgency int
-
+// Which updates go first. The highest is that of an update whose last write failed: it has waited already.
 const (
-	detail urgency = iota
+	detail = iota
 	// pressing: what users wait for changes, the state of a request, or whether it exists.
 	pressing
 	again
-	urgencies
 )
 
 // NewWriter prepares a writer; Start begins to write. mayWriteTo reports whether this process may write about a
@@ -80,7 +73,7 @@ func NewWriter(
 		queue: priorityqueue.New("resourcerequests", func(o *priorityqueue.Opts[requestKey]) {
 			o.RateLimiter = pauses
 		}),
-		waiting: map[string]map[string]nodepool.OwnedUpdate{},
+		waiting: map[requestKey]nodepool.OwnedUpdate{},
 	}
 }
 
@@ -98,38 +91,12 @@ func (w *Writer) Report(updates []nodepool.OwnedUpdate) {
 			urgent = pressing
 		}
 		w.mu.Lock()
-		w.put(key, u)
-		if w.queue.NumRequeues(key) == 0 { // otherwise it waits for its pause, or retry adds it
-			w.queue.AddWithOpts(priorityqueue.AddOpts{Priority: w.priority(key, urgent)}, key)
+		w.waiting[key] = u
+		if w.queue.NumRequeues(key) == 0 { // otherwise it waits for its pause, or carryOut adds it
+			w.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(urgent)}, key)
 		}
 		w.mu.Unlock()
 	}
-}
-
-// put lets an update wait in place of an older one. The caller holds mu.
-func (w *Writer) put(key requestKey, u nodepool.OwnedUpdate) {
-	if w.waiting[key.namespace] == nil {
-		w.waiting[key.namespace] = map[string]nodepool.OwnedUpdate{}
-	}
-	w.waiting[key.namespace][key.name] = u
-}
-
-// take returns the update of an object, which waits no more.
-func (w *Writer) take(key requestKey) (u nodepool.OwnedUpdate, there bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	u, there = w.waiting[key.namespace][key.name]
-	if delete(w.waiting[key.namespace], key.name); len(w.waiting[key.namespace]) == 0 {
-		delete(w.waiting, key.namespace)
-	}
-	return u, there
-}
-
-// priority returns the place of an update in the queue. It is lower with each doubling of what waits in its namespace,
-// so a namespace with very many updates hardly delays the others. The caller holds mu.
-func (w *Writer) priority(key requestKey, urgent urgency) *int {
-	behind := bits.Len(uint(len(w.waiting[key.namespace]) / fairShare))
-	return new(int(urgent) - behind*int(urgencies))
 }
 
 // Start writes until ctx ends.
@@ -157,37 +124,39 @@ func (w *Writer) Start(ctx context.Context) error {
 
 // carryOut writes the update of an object, if this process may write about the RayCluster.
 func (w *Writer) carryOut(ctx context.Context, key requestKey) {
-	update, there := w.take(key)
+	w.mu.Lock()
+	update, there := w.waiting[key]
+	delete(w.waiting, key)
+	w.mu.Unlock()
 	if !there {
 		return
 	}
+	var err error
 	if w.mayWriteTo(w.requests.clusterOf(key)) {
-		err := w.write(ctx, update)
-		if err != nil && !apierrors.IsNotFound(err) {
-			w.log.Warn("cannot write the status of a request", "namespace", update.Namespace, "request", update.Name,
-				"err", err)
-			w.retry(key, update)
-			return
-		}
+		err = w.write(ctx, update)
 	}
-	w.requests.settle(key, update.Status)
+	failed := err != nil && !apierrors.IsNotFound(err)
+	if failed {
+		w.log.Warn("cannot write the status of a request", "namespace", update.Namespace, "request", update.Name,
+			"err", err)
+	} else {
+		w.requests.settle(key, update.Status)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	_, newer := w.waiting[key]
+	if failed {
+		if !newer {
+			w.waiting[key] = update
+		}
+		w.queue.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: new(again)}, key)
+		return
+	}
 	failedBefore := w.queue.NumRequeues(key) > 0
 	w.queue.Forget(key)
-	if _, newer := w.waiting[key.namespace][key.name]; newer && failedBefore { // which Report did not add
-		w.queue.AddWithOpts(priorityqueue.AddOpts{Priority: w.priority(key, pressing)}, key)
+	if newer && failedBefore { // which Report did not add
+		w.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(pressing)}, key)
 	}
-}
-
-// retry puts an update back that could not be written, unless a newer one waits, and lets either wait for its pause.
-func (w *Writer) retry(key requestKey, update nodepool.OwnedUpdate) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, newer := w.waiting[key.namespace][key.name]; !newer {
-		w.put(key, update)
-	}
-	w.queue.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: w.priority(key, again)}, key)
 }
 
 func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {

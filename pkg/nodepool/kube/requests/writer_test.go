@@ -392,28 +392,3 @@ func TestAChangeOfStateThatFailedGoesBeforeDetails(t *testing.T) {
 		}
 	})
 }
-
-func TestANamespaceWithVeryManyUpdatesDelaysOthersLittle(t *testing.T) {
-	inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
-		for i := range 20 * fairShare {
-			report("many"+strconv.Itoa(i), "state")
-		}
-		for i := range requestWriters {
-			w.Report([]nodepool.OwnedUpdate{{Namespace: "other", Name: "few" + strconv.Itoa(i), Status: &nodepool.OwnedStatus{Code: "state"}}})
-		}
-		time.Sleep((fairShare/requestWriters + 3) * s.takes)
-		synctest.Wait()
-		s.mu.Lock()
-		if got := strings.Join(s.written, "; "); strings.Count(got, "few") != requestWriters {
-			t.Errorf("of the other namespace, %d are written before: %s", strings.Count(got, "few"), got)
-		}
-		s.mu.Unlock()
-		time.Sleep(20 * fairShare * s.takes / requestWriters)
-		synctest.Wait()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if len(s.written) != 20*fairShare+requestWriters || len(w.waiting) > 0 {
-			t.Errorf("%d are written, %d namespaces wait", len(s.written), len(w.waiting))
-		}
-	})
-}
