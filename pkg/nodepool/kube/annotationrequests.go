@@ -2,14 +2,12 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
@@ -86,25 +84,13 @@ func (m *Manager) annotateFresh(ctx context.Context, key nodepool.ClusterKey, an
 	return m.annotate(ctx, object, annotations)
 }
 
-// annotate writes annotations to a RayCluster, unless it has changed, and requests its cycle; nil removes one.
+// annotate writes annotations to a RayCluster, unless it has changed; nil removes one.
 func (m *Manager) annotate(ctx context.Context, object *unstructured.Unstructured, annotations map[string]any) error {
 	key, cluster := keyOf(object), m.decodes.decode(object).Cluster
 	if cluster.Freeze || cluster.Deleting {
 		return fmt.Errorf("annotating %s: %w", key, cluster.Writable())
 	}
-	// A merge patch works whether or not there are annotations.
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	return m.mergeMetadata(ctx, m.userClusters, key, map[string]any{
 		"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "annotations": annotations,
-	}})
-	if err != nil {
-		return fmt.Errorf("annotating %s: %w", key, err)
-	}
-	written, err := m.patch(ctx, m.userClusters, key, types.MergePatchType, patch)
-	if err != nil {
-		return err
-	}
-	if m.newestSeen.needsCycle(written) {
-		m.pool.EnqueueForRequest(key)
-	}
-	return nil
+	})
 }

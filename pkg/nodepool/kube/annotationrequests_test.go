@@ -125,6 +125,9 @@ func TestWhatCallersAskDoesNotWaitForWhatNobodyWaitsFor(t *testing.T) {
 		if err := m.connectDynamic(&http.Client{Transport: server}); err != nil {
 			t.Fatal(err)
 		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		defer m.owners.Start(ended) // ends what it runs
 		for range 3 {
 			if _, err := m.getRayCluster(t.Context(), m.rayClusters, llm); err != nil {
 				t.Fatal(err)
@@ -137,59 +140,6 @@ func TestWhatCallersAskDoesNotWaitForWhatNobodyWaitsFor(t *testing.T) {
 		conflicting(server)
 		if err := m.SetResourceRequests(t.Context(), llm, nil, time.Time{}); err != nil || time.Since(begun) > time.Second/2 {
 			t.Errorf("a request that meets another write waited %v, %v", time.Since(begun), err)
-		}
-	})
-}
-
-func TestAPlainRequestTakesOneCycleDespiteItsWatchEvent(t *testing.T) {
-	besidePool(t, func(p *pool, run *atomic.Int64) {
-		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
-		m := managerOf(t, server, rayClusterOf(t, twoGroups, "8"))
-		m.pool = p
-		seen := func(version string) {
-			m.clusterUpdated(nil, &unstructured.Unstructured{Object: rayClusterOf(t, twoGroups, version)})
-			time.Sleep(time.Second)
-		}
-		if err := m.SetResourceRequests(context.Background(), llm, nil, time.Time{}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(apart)
-		seen("7") // of before
-		seen("9")
-		if err := m.SetFreeze(context.Background(), llm, true); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(apart)
-		seen("9")
-		if n := run.Load(); n != 2 {
-			t.Errorf("%d cycles for two writes, each of which a watch reports", n)
-		}
-		if seen("10"); run.Load() != 3 {
-			t.Errorf("%d cycles, want one for what somebody else wrote", run.Load())
-		}
-	})
-}
-
-func TestAWatchThatIsQuickerThanTheAnswerTakesNoSecondCycle(t *testing.T) {
-	besidePool(t, func(p *pool, run *atomic.Int64) {
-		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
-		m := managerOf(t, server, rayClusterOf(t, twoGroups, "8"))
-		m.pool = p
-		server.answered = func() {
-			m.clusterUpdated(nil, &unstructured.Unstructured{Object: server.stored})
-			time.Sleep(apart)
-		}
-		ask := func(call func() error) {
-			if err := call(); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Minute)
-		}
-		ask(func() error { return m.SetResourceRequests(context.Background(), llm, nil, time.Time{}) })
-		server.stored = rayClusterOf(t, twoGroups, "10")
-		ask(func() error { return m.SetFreeze(context.Background(), llm, true) })
-		if n := run.Load(); n != 2 {
-			t.Errorf("%d cycles for two writes, each reported by a watch before it is answered", n)
 		}
 	})
 }

@@ -75,20 +75,17 @@ func (m *Manager) clusterAdded(object any) {
 	m.Enqueue(keyOfAny(object))
 }
 
-// clusterUpdated requests a cycle of a RayCluster that has changed, unless the writer has requested one. Changes of its
-// annotation resource-requests are planned in steps, whoever wrote them.
+// clusterUpdated requests a cycle of a RayCluster that has changed, whoever wrote it. Changes of its annotation
+// resource-requests are planned in steps.
 func (m *Manager) clusterUpdated(before, now any) {
 	old, isObject := before.(*unstructured.Unstructured)
 	written, areObjects := now.(*unstructured.Unstructured)
-	switch {
-	case areObjects && m.newestSeen.cycleRequested(written):
-	case isObject && areObjects &&
-		old.GetAnnotations()[decode.ResourceRequestsAnnotation] !=
-			written.GetAnnotations()[decode.ResourceRequestsAnnotation]:
+	if isObject && areObjects && old.GetAnnotations()[decode.ResourceRequestsAnnotation] !=
+		written.GetAnnotations()[decode.ResourceRequestsAnnotation] {
 		m.pool.EnqueueForRequest(keyOf(written))
-	default:
-		m.Enqueue(keyOfAny(now))
+		return
 	}
+	m.Enqueue(keyOfAny(now))
 }
 
 func keyOfAny(object any) nodepool.ClusterKey {

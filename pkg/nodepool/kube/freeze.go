@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
@@ -27,29 +28,34 @@ func (m *Manager) SetMode(ctx context.Context, key nodepool.ClusterKey, mode nod
 	return m.setAnnotation(ctx, key, "setting the mode of", decode.ModeAnnotation, string(mode))
 }
 
-// setAnnotation writes one annotation with a merge patch, which works with and without other annotations; nil removes
-// it. Without a resourceVersion the patch conflicts with nothing.
+// setAnnotation writes one annotation; nil removes it. Without a resourceVersion the patch conflicts with nothing.
 func (m *Manager) setAnnotation(
 	ctx context.Context,
 	key nodepool.ClusterKey,
 	doing, annotation string,
 	value any,
 ) error {
-	if _, err := m.newest(key); err != nil {
-		return fmt.Errorf("%s %s: %w", doing, key, err)
+	_, err := m.newest(key)
+	if err == nil {
+		err = m.mergeMetadata(ctx, m.userClusters, key,
+			map[string]any{"annotations": map[string]any{annotation: value}})
 	}
-	patch, err := json.Marshal(
-		map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotation: value}}},
-	)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", doing, key, err)
-	}
-	written, err := m.patch(ctx, m.userClusters, key, types.MergePatchType, patch)
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", doing, key, err)
-	}
-	if m.newestSeen.needsCycle(written) {
-		m.Enqueue(key)
 	}
 	return nil
+}
+
+// mergeMetadata writes metadata of a RayCluster with a merge patch, which works with and without other annotations. The
+// watch then requests a cycle.
+func (m *Manager) mergeMetadata(
+	ctx context.Context, client dynamic.NamespaceableResourceInterface, key nodepool.ClusterKey,
+	metadata map[string]any,
+) error {
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	_, err = m.patch(ctx, client, key, types.MergePatchType, patch)
+	return err
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 )
@@ -31,17 +29,11 @@ func (m *Manager) BeginGiveBack(ctx context.Context, of nodepool.Cluster, r *giv
 	if r.Taker != "" {
 		annotations[giveback.ReclaimedAnnotation] = giveback.TakingsText(r.Takings(of.Reclaimed))
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": of.UID,
-		"resourceVersion": of.ResourceVersion, "annotations": annotations}})
+	err = m.mergeMetadata(ctx, m.rayClusters, of.Key, map[string]any{
+		"uid": of.UID, "resourceVersion": of.ResourceVersion, "annotations": annotations,
+	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
-	}
-	written, err := m.patch(ctx, m.rayClusters, of.Key, types.MergePatchType, patch)
-	if err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	if m.newestSeen.needsCycle(written) {
-		m.Enqueue(of.Key)
 	}
 	return nil
 }

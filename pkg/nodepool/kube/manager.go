@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -193,7 +194,11 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	if err != nil {
 		return fmt.Errorf("connecting for owners of RayClusters: %w", err)
 	}
-	m.owners = kueue.NewOwners(above, all, kueue.Resources(kinds.RESTClient()), m.options.Logger, m.Enqueue)
+	resources, err := apiutil.NewDynamicRESTMapper(m.config, limited)
+	if err != nil {
+		return fmt.Errorf("connecting for the kinds of owners: %w", err)
+	}
+	m.owners = kueue.NewOwners(above, all, resources, m.options.Logger, m.Enqueue)
 	m.rayClusters, m.requestObjects = all.Resource(rayClusterResource), all.Resource(v1alpha1.Resource)
 	m.dynamic = all
 	config := rest.CopyConfig(m.config)

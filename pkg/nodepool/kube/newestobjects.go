@@ -15,16 +15,10 @@ import (
 type newestObjects struct {
 	mu     sync.Mutex
 	newest map[nodepool.ClusterKey]*unstructured.Unstructured // guarded by mu
-	// requested are objects whose write requested a cycle, until the watch reports them; watched are those that the
-	// watch reported last. Guarded by mu.
-	requested, watched map[nodepool.ClusterKey]*unstructured.Unstructured
 }
 
 func newNewestObjects() *newestObjects {
-	byKey := func() map[nodepool.ClusterKey]*unstructured.Unstructured {
-		return map[nodepool.ClusterKey]*unstructured.Unstructured{}
-	}
-	return &newestObjects{newest: byKey(), requested: byKey(), watched: byKey()}
+	return &newestObjects{newest: map[nodepool.ClusterKey]*unstructured.Unstructured{}}
 }
 
 func keyOf(object *unstructured.Unstructured) nodepool.ClusterKey {
@@ -61,37 +55,6 @@ func (f *newestObjects) drop(key nodepool.ClusterKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.newest, key)
-	delete(f.requested, key)
-	delete(f.watched, key)
-}
-
-// needsCycle reports whether a write must request a cycle, and notes that, so that the watch does not request another.
-// It is false if the watch was faster than the response to the write.
-func (f *newestObjects) needsCycle(written *unstructured.Unstructured) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	key := keyOf(written)
-	if reported := f.watched[key]; reported != nil &&
-		(reported.GetResourceVersion() == written.GetResourceVersion() || older(written, reported)) {
-		return false
-	}
-	f.requested[key] = written
-	return true
-}
-
-// cycleRequested reports whether a write has requested a cycle for the object that the watch reports, or for a newer
-// one.
-func (f *newestObjects) cycleRequested(reported *unstructured.Unstructured) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	key := keyOf(reported)
-	f.watched[key] = reported
-	asked := f.requested[key]
-	if asked == nil || older(reported, asked) {
-		return asked != nil
-	}
-	delete(f.requested, key)
-	return asked.GetResourceVersion() == reported.GetResourceVersion()
 }
 
 // older compares resource versions. The API server gives them to all objects of a kind from one growing counter,

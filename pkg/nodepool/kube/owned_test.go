@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -61,11 +62,9 @@ func newHousehold(t *testing.T, job *metav1.PartialObjectMetadata) *household {
 	if err := h.client.Tracker().Create(rayJobs, job, "ml"); err != nil {
 		t.Fatal(err)
 	}
-	served := func(context.Context, string) (*metav1.APIResourceList, error) {
-		return &metav1.APIResourceList{GroupVersion: "ray.io/v1",
-			APIResources: []metav1.APIResource{{Name: "rayjobs", Kind: "RayJob", Namespaced: true}}}, nil
-	}
-	h.Owners = kueue.NewOwners(h.client, nil, served, slog.New(slog.DiscardHandler),
+	kinds := meta.NewDefaultRESTMapper(nil)
+	kinds.Add(schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayJob"}, meta.RESTScopeNamespace)
+	h.Owners = kueue.NewOwners(h.client, nil, kinds, slog.New(slog.DiscardHandler),
 		func(key nodepool.ClusterKey) { h.changed = append(h.changed, key) })
 	return h
 }

@@ -25,11 +25,11 @@ func (p *Owners) unfollowed(ctx context.Context, key nodepool.ClusterKey, parent
 	if !ok {
 		return "it follows those of a RayJob or RayService alone", nil
 	}
-	resource, err := p.resource(ctx, parent)
+	resource, _, err := p.resource(parent)
 	if err != nil {
 		return "", err
 	}
-	object, err := p.whole.Resource(resource.GroupVersionResource).Namespace(key.Namespace).
+	object, err := p.whole.Resource(resource).Namespace(key.Namespace).
 		Get(ctx, parent.Name, metav1.GetOptions{})
 	if err != nil {
 		return "", err

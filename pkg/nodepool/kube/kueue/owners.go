@@ -4,19 +4,19 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
@@ -34,16 +34,17 @@ const (
 	// unfollowedLast is how long it is cached that Kueue does not follow the replicas of a RayCluster: it soon may, for
 	// example when a RayService gets ready.
 	unfollowedLast = 5 * time.Second
-	// failurePause is the pause before owners that could not be read are read again for a cycle. There are several
-	// cycles a second.
+	// failurePause is the pause before owners that could not be read are read again.
 	failurePause = 5 * time.Second
-	// discoveryPause is the pause after the resources of an API version could not be listed. Meanwhile, readings that
-	// need them fail at once, and do not hold a reader for up to RequestTimeout each.
-	discoveryPause = time.Second
-	// firstReaders are the first readings at the same time, and laterReaders the other ones, so that owners that are
-	// known or do not answer hold up no first reading.
-	firstReaders = 8
-	laterReaders = 4
+	// ownerReaders is how many RayClusters' owners are read at the same time.
+	ownerReaders = 12
+)
+
+// Which readings go first: before a first one, nothing is written to the RayCluster; meanwhile of the others, the last
+// answer counts.
+const (
+	later = iota
+	first
 )
 
 // Unread says that this process may not read an object that controls the RayCluster, so a queue that only this
@@ -56,46 +57,17 @@ type Owners struct {
 	client metadata.Interface
 	// whole reads RayJobs and RayServices.
 	whole dynamic.Interface
-	// list returns the resources of an API version.
-	list func(ctx context.Context, version string) (*metav1.APIResourceList, error)
-	log  *slog.Logger
-	now  func() time.Time
+	kinds meta.RESTMapper
+	log   *slog.Logger
+	now   func() time.Time
 	// changed is called after the result for a RayCluster changed.
 	changed func(nodepool.ClusterKey)
-	// first and later have a token for each of these readings that runs.
-	first, later chan struct{}
+	queue   priorityqueue.PriorityQueue[nodepool.ClusterKey]
 
 	mu sync.Mutex
-	// Guarded by mu. pending are the readings that wait or run. They begin when ctx is set, and readers counts them.
-	answers   map[nodepool.ClusterKey]ownerAnswer
-	pending   map[nodepool.ClusterKey]*ownerReading
-	ctx       context.Context
-	readers   sync.WaitGroup
-	resources map[schema.GroupVersionKind]ownerResource
-	// backOffUntil has the RayClusters whose owners could not be read, and unlisted the API versions whose resources
-	// could not be listed.
-	backOffUntil map[nodepool.ClusterKey]time.Time
-	unlisted     map[string]failedList
-}
-
-// ownerReading is a requested reading. Before a first one, nothing is written to the RayCluster; without it, the last
-// answer counts until then, or the reading has failed before, or no cycle has looked yet.
-type ownerReading struct {
-	key   nodepool.ClusterKey
-	from  decode.Ownership
-	first bool
-}
-
-// ownerResource is the resource of an owner's kind.
-type ownerResource struct {
-	schema.GroupVersionResource
-	namespaced bool
-}
-
-// failedList says why the resources of an API version could not be listed, and until when nobody tries again.
-type failedList struct {
-	err   error
-	until time.Time
+	// Guarded by mu. wanted are the readings that wait in the queue.
+	answers map[nodepool.ClusterKey]ownerAnswer
+	wanted  map[nodepool.ClusterKey]decode.Ownership
 }
 
 // ownerAnswer is what the owners of a RayCluster say.
@@ -113,36 +85,22 @@ func (a ownerAnswer) holds(from decode.Ownership, now time.Time) bool {
 	return a.of == from.Controller && now.Before(a.until)
 }
 
-func NewOwners(client metadata.Interface, whole dynamic.Interface,
-	list func(context.Context, string) (*metav1.APIResourceList, error),
-	log *slog.Logger, changed func(nodepool.ClusterKey)) *Owners {
+// NewOwners prepares the reads; Start begins them. kinds finds the resource of a kind.
+func NewOwners(client metadata.Interface, whole dynamic.Interface, kinds meta.RESTMapper, log *slog.Logger,
+	changed func(nodepool.ClusterKey)) *Owners {
 	return &Owners{
-		client:       client,
-		whole:        whole,
-		list:         list,
-		log:          log,
-		now:          time.Now,
-		changed:      changed,
-		answers:      map[nodepool.ClusterKey]ownerAnswer{},
-		pending:      map[nodepool.ClusterKey]*ownerReading{},
-		resources:    map[schema.GroupVersionKind]ownerResource{},
-		backOffUntil: map[nodepool.ClusterKey]time.Time{},
-		unlisted:     map[string]failedList{},
-		first:        make(chan struct{}, firstReaders),
-		later:        make(chan struct{}, laterReaders),
-	}
-}
-
-// Resources lists resources with the client of discovery. Its own method takes no context, so a reading would outlast
-// the process.
-func Resources(client rest.Interface) func(context.Context, string) (*metav1.APIResourceList, error) {
-	return func(ctx context.Context, version string) (*metav1.APIResourceList, error) {
-		path := "/apis/" + version
-		if !strings.Contains(version, "/") {
-			path = "/api/" + version
-		}
-		list := &metav1.APIResourceList{}
-		return list, client.Get().AbsPath(path).Do(ctx).Into(list)
+		client:  client,
+		whole:   whole,
+		kinds:   kinds,
+		log:     log,
+		now:     time.Now,
+		changed: changed,
+		answers: map[nodepool.ClusterKey]ownerAnswer{},
+		wanted:  map[nodepool.ClusterKey]decode.Ownership{},
+		queue: priorityqueue.New("owners", func(o *priorityqueue.Opts[nodepool.ClusterKey]) {
+			o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[nodepool.ClusterKey](
+				failurePause, failurePause)
+		}),
 	}
 }
 
@@ -180,12 +138,21 @@ func (p *Owners) AddTo(cluster *nodepool.Cluster, from decode.Ownership) {
 func (p *Owners) known(key nodepool.ClusterKey, from decode.Ownership) ownerAnswer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	answer, now := p.answers[key], p.now()
-	failedUntil, failed := p.backOffUntil[key]
-	if !answer.holds(from, now) && !now.Before(failedUntil) {
-		p.request(&ownerReading{key, from, !failed && answer.of != from.Controller})
+	answer := p.answers[key]
+	if answer.of != from.Controller {
+		p.request(key, from, first)
+	} else if !answer.holds(from, p.now()) {
+		p.request(key, from, later)
 	}
 	return answer
+}
+
+// request asks for a reading, unless it failed and waits for its pause. The caller holds mu.
+func (p *Owners) request(key nodepool.ClusterKey, from decode.Ownership, priority int) {
+	p.wanted[key] = from
+	if p.queue.NumRequeues(key) == 0 {
+		p.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, key)
+	}
 }
 
 // Expect requests a reading before a cycle needs it. A candidate for leadership runs no cycles, and should know the
@@ -198,76 +165,51 @@ func (p *Owners) Expect(rayCluster *unstructured.Unstructured) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}
-	p.request(&ownerReading{key: key, from: from})
-}
-
-// request begins a reading, unless one of the same owner is pending that comes no later. The caller holds mu.
-func (p *Owners) request(reading *ownerReading) {
-	before := p.pending[reading.key]
-	if before != nil && before.from.Controller == reading.from.Controller && (before.first || !reading.first) {
-		return
-	}
-	p.pending[reading.key] = reading
-	p.begin(reading)
-}
-
-// begin begins a reading while this process reads. The caller holds mu.
-func (p *Owners) begin(reading *ownerReading) {
-	if ctx := p.ctx; ctx != nil {
-		p.readers.Go(func() { p.read(ctx, reading) })
-	}
+	p.request(key, from, later)
 }
 
 // Start reads the requested owners until ctx ends.
 func (p *Owners) Start(ctx context.Context) error {
-	p.mu.Lock()
-	p.ctx = ctx
-	for _, reading := range p.pending {
-		p.begin(reading)
+	var reads sync.WaitGroup
+	reads.Go(func() {
+		<-ctx.Done()
+		p.queue.ShutDown()
+	})
+	for range ownerReaders {
+		reads.Go(func() {
+			for {
+				key, stopped := p.queue.Get()
+				if stopped {
+					return
+				}
+				p.read(ctx, key)
+				p.queue.Done(key)
+			}
+		})
 	}
-	p.mu.Unlock()
-	<-ctx.Done()
-	p.mu.Lock()
-	p.ctx = nil
-	p.mu.Unlock()
-	p.readers.Wait()
+	reads.Wait()
 	return nil
 }
 
-// read makes a reading in its turn, if it is still wanted.
-func (p *Owners) read(ctx context.Context, reading *ownerReading) {
-	turns := p.later
-	if reading.first {
-		turns = p.first
-	}
-	select {
-	case turns <- struct{}{}:
-		defer func() { <-turns }()
-	case <-ctx.Done():
-		return
-	}
-	// Another one may have taken its place, the RayCluster be gone, or a patch have read its owners.
-	wanted := func() bool { return p.pending[reading.key] == reading }
+// read makes a reading, if it is still wanted: the RayCluster may be gone, or a patch have read its owners.
+func (p *Owners) read(ctx context.Context, key nodepool.ClusterKey) {
 	p.mu.Lock()
-	begins := wanted()
+	from, wanted := p.wanted[key]
 	p.mu.Unlock()
-	if !begins {
+	if !wanted {
 		return
 	}
-	answer, err := p.follow(ctx, reading.key, reading.from)
-	if ctx.Err() != nil {
-		return
-	}
+	answer, err := p.follow(ctx, key, from)
 	p.mu.Lock()
-	news := wanted() && err == nil && p.remember(reading.key, answer)
-	if wanted() && err != nil {
-		p.log.Debug("cannot read owners; retrying", "cluster", reading.key.String(), "reason", err)
-		delete(p.pending, reading.key)
-		p.backOffUntil[reading.key] = p.now().Add(reflector.Jittered(failurePause))
-	}
+	_, wanted = p.wanted[key]
+	news := wanted && err == nil && p.remember(key, answer)
 	p.mu.Unlock()
-	if news {
-		p.changed(reading.key)
+	switch {
+	case wanted && err != nil:
+		p.log.Debug("cannot read owners; retrying", "cluster", key.String(), "reason", err)
+		p.queue.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, key)
+	case news:
+		p.changed(key)
 	}
 }
 
@@ -275,11 +217,17 @@ func (p *Owners) read(ctx context.Context, reading *ownerReading) {
 func (p *Owners) remember(key nodepool.ClusterKey, answer ownerAnswer) bool {
 	before := p.answers[key]
 	p.answers[key] = answer
-	delete(p.pending, key)
-	delete(p.backOffUntil, key)
+	p.unwanted(key)
 	return before.of != answer.of || before.queue != answer.queue || before.unreadable != answer.unreadable
 }
 
+// unwanted forgets a requested reading. The caller holds mu.
+func (p *Owners) unwanted(key nodepool.ClusterKey) {
+	delete(p.wanted, key)
+	p.queue.Forget(key)
+}
+
+// Drop forgets a RayCluster that is gone.
 func (p *Owners) Drop(key nodepool.ClusterKey) {
 	if p == nil {
 		return
@@ -287,8 +235,7 @@ func (p *Owners) Drop(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.answers, key)
-	delete(p.pending, key)
-	delete(p.backOffUntil, key)
+	p.unwanted(key)
 }
 
 // Read reads from the API server which queue the owners name, and remembers the answer. It does not if they were read
@@ -330,7 +277,7 @@ func (p *Owners) follow(ctx context.Context, key nodepool.ClusterKey, from decod
 		}
 		object, err := p.get(ctx, key.Namespace, next)
 		switch {
-		case apierrors.IsForbidden(err), unserved(err):
+		case apierrors.IsForbidden(err), meta.IsNoMatchError(err):
 			return answer.withoutOwner(next, err, from), nil
 		case apierrors.IsNotFound(err), err == nil && string(object.UID) != next.UID:
 			return answer, nil // the garbage collector deletes the RayCluster soon
@@ -388,61 +335,22 @@ func (p *Owners) get(
 	namespace string,
 	owner decode.Controller,
 ) (*metav1.PartialObjectMetadata, error) {
-	resource, err := p.resource(ctx, owner)
+	resource, namespaced, err := p.resource(owner)
 	if err != nil {
 		return nil, err
 	}
-	if resource.namespaced {
-		return p.client.Resource(resource.GroupVersionResource).Namespace(namespace).Get(ctx, owner.Name,
-			metav1.GetOptions{})
+	if namespaced {
+		return p.client.Resource(resource).Namespace(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
 	}
-	return p.client.Resource(resource.GroupVersionResource).Get(ctx, owner.Name, metav1.GetOptions{})
+	return p.client.Resource(resource).Get(ctx, owner.Name, metav1.GetOptions{})
 }
 
-// unservedError says that the API server does not serve a kind.
-type unservedError struct{ kind schema.GroupVersionKind }
-
-func (e unservedError) Error() string { return "the API server does not serve " + e.kind.String() }
-
-func unserved(err error) bool { _, is := err.(unservedError); return is }
-
-// resource returns the resource of a kind. It is cached for good, and a failure for a moment.
-func (p *Owners) resource(ctx context.Context, owner decode.Controller) (ownerResource, error) {
-	version, err := schema.ParseGroupVersion(owner.APIVersion)
+// resource returns the resource of an owner's kind.
+func (p *Owners) resource(owner decode.Controller) (of schema.GroupVersionResource, namespaced bool, err error) {
+	kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
+	mapping, err := p.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return ownerResource{}, unservedError{schema.GroupVersionKind{Kind: owner.Kind, Version: owner.APIVersion}}
+		return of, false, fmt.Errorf("finding the resource of %s: %w", kind, err)
 	}
-	kind := version.WithKind(owner.Kind)
-	p.mu.Lock()
-	known, there := p.resources[kind]
-	failed := p.unlisted[owner.APIVersion]
-	p.mu.Unlock()
-	if there {
-		return known, nil
-	}
-	if p.now().Before(failed.until) {
-		return ownerResource{}, failed.err
-	}
-	list, err := p.list(ctx, owner.APIVersion)
-	if apierrors.IsNotFound(err) {
-		return ownerResource{}, unservedError{kind}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err != nil {
-		now, err := p.now(), fmt.Errorf("listing the resources of %s: %w", version, err)
-		maps.DeleteFunc(p.unlisted, func(_ string, f failedList) bool { return !now.Before(f.until) })
-		p.unlisted[owner.APIVersion] = failedList{err, now.Add(discoveryPause)}
-		return ownerResource{}, err
-	}
-	at := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool {
-		return r.Kind == owner.Kind &&
-			!strings.Contains(r.Name, "/")
-	})
-	if at < 0 {
-		return ownerResource{}, unservedError{kind}
-	}
-	found := ownerResource{version.WithResource(list.APIResources[at].Name), list.APIResources[at].Namespaced}
-	p.resources[kind] = found
-	return found, nil
+	return mapping.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }

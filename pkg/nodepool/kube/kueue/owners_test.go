@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,18 +55,17 @@ func objectOf(t *testing.T, manifest string) map[string]any {
 	return object
 }
 
-// served returns the kinds of owners that the stand-in of an API server has.
-func served(_ context.Context, version string) (*metav1.APIResourceList, error) {
-	kinds := map[string][]metav1.APIResource{
-		"ray.io/v1": {{Name: "rayjobs/status", Kind: "RayJob", Namespaced: true},
-			{Name: "rayjobs", Kind: "RayJob", Namespaced: true}, {Name: "rayservices", Kind: "RayService", Namespaced: true}},
-		"workload.codeflare.dev/v1beta2": {{Name: "appwrappers", Kind: "AppWrapper", Namespaced: true}},
-		"example.com/v1":                 {{Name: "tenants", Kind: "Tenant"}},
-	}[version]
-	if kinds == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{}, version)
+// kinds are those of owners that the stand-in of an API server has.
+func kinds() meta.RESTMapper {
+	all := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []schema.GroupVersionKind{
+		{Group: "ray.io", Version: "v1", Kind: "RayJob"}, {Group: "ray.io", Version: "v1", Kind: "RayService"},
+		{Group: "workload.codeflare.dev", Version: "v1beta2", Kind: "AppWrapper"},
+	} {
+		all.Add(kind, meta.RESTScopeNamespace)
 	}
-	return &metav1.APIResourceList{GroupVersion: version, APIResources: kinds}, nil
+	all.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Tenant"}, meta.RESTScopeRoot)
+	return all
 }
 
 // above is an owner, which another one may own.
@@ -117,7 +117,7 @@ func newHousehold(t *testing.T, owners ...*metav1.PartialObjectMetadata) *househ
 			t.Fatal(err)
 		}
 	}
-	h.Owners = NewOwners(h.client, h.whole, served, slog.New(slog.DiscardHandler),
+	h.Owners = NewOwners(h.client, h.whole, kinds(), slog.New(slog.DiscardHandler),
 		func(key nodepool.ClusterKey) { h.changed = append(h.changed, key) })
 	return h
 }
