@@ -110,7 +110,7 @@ var rules = []struct{ of, except, never, because string }{
 	{"internal/planner/...", "internal/planner", "internal/planner/why", "nothing that decides depends on sentences"},
 	{"internal/snapshotfile", "", "internal/planner", "what is read does not depend on how it is planned"},
 
-	{kube, "pkg/nodepool/kube pkg/nodepool/kube/requests", "sigs.k8s.io/controller-runtime/...",
+	{kube, "pkg/nodepool/kube pkg/nodepool/kube/kueue pkg/nodepool/kube/requests", "sigs.k8s.io/controller-runtime/...",
 		"the manager's caches wait for their objects; these reads may be forbidden"},
 	{kube, "", "sigs.k8s.io/kueue/... k8s.io/autoscaler/...",
 		"two API versions are read, and these modules require their own Kubernetes"},
