@@ -56,8 +56,8 @@ const FindingPossible = "reclaim-possible"
 type feature struct {
 	loop   addon.Loop
 	market *Market
-	// short is since when demand or pods have waited for room, and calm since when what is reserved serves none of them;
-	// zero if they do not, or it does.
+	// short is since when demand or pods have waited for room, and calm since when what is reserved serves none of
+	// them; zero if they do not, or it does.
 	short, calm time.Time
 	looked      time.Time
 	found       *taking

@@ -107,8 +107,8 @@ func beyond(now, base map[string]int64) map[string]int64 {
 	return more
 }
 
-// mostOffered bounds the offers that one choice looks at, and so its plans: most need one for each offer. With very many
-// workers of the taker, or kinds of requests, there are fewer, so that a choice takes some tens of milliseconds
+// mostOffered bounds the offers that one choice looks at, and so its plans: most need one for each offer. With very
+// many workers of the taker, or kinds of requests, there are fewer, so that a choice takes some tens of milliseconds
 // (BenchmarkFewest).
 func (w *whatIf) mostOffered() int {
 	const least, most, work, perRequest = 8, 64, 80_000, 8
