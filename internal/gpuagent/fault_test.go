@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -151,4 +152,61 @@ func TestCardsThatTellOfNoXIDsAreNamed(t *testing.T) {
 	if !strings.Contains(lines, "cards=[1]") {
 		t.Errorf("the log:\n%s", lines)
 	}
+}
+
+// hourDriver tells of an XID in each second, and of cards that change from reading to reading.
+type hourDriver struct {
+	fakeDriver
+	readings, xids int
+}
+
+func (d *hourDriver) Inventory() (gpuinfo.Inventory, error) {
+	d.readings++
+	var found gpuinfo.Inventory
+	for i := range 8 {
+		card := a100Card(i)
+		free := gpuinfo.MiB(40442 - d.readings%100*400)
+		card.Free = &free
+		if i == 7 && d.readings%2 == 0 {
+			card = gpuinfo.Card{Index: i, Problem: "the card has fallen off the bus"}
+		}
+		found.Cards = append(found.Cards, card)
+	}
+	return found, nil
+}
+
+func (d *hourDriver) NextXID(wait time.Duration) (gpuinfo.XIDEvent, bool, error) {
+	time.Sleep(wait)
+	d.xids++
+	return xid(d.xids%8, uint64(d.xids%200)), true, nil
+}
+
+// An hour at the shortest interval, on eight cards of which one is lost and found all the time, with an XID each second.
+func TestAnHourOfReadingsDoesNotGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		driver := &hourDriver{}
+		a, _ := agentOn(driver)
+		a.publish = func(context.Context, string) (bool, error) { return true, nil }
+		heap := func() int64 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		run := func(span time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), span)
+			defer cancel()
+			if err := a.Run(ctx, time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run(10 * time.Minute)
+		before, first := heap(), driver.readings
+		run(time.Hour)
+		grown, readings := heap()-before, driver.readings-first
+		t.Logf("%d readings and %d XIDs: the heap has grown by %d bytes", readings, driver.xids, grown)
+		if readings < 3500 || grown > 64<<10 {
+			t.Errorf("after %d readings, the heap has grown by %d bytes", readings, grown)
+		}
+	})
 }
