@@ -31,6 +31,36 @@ func TestAGangIsTriedOnlyWhereItHasRoomInSum(t *testing.T) {
 	}
 }
 
+// A rack whose nodes exist goes before one for which a pool must add nodes, even if that is cheaper, and only if it holds
+// the whole gang. Between racks of one kind, the cheaper one wins.
+func TestAGangPrefersARackWithRoomNow(t *testing.T) {
+	group := func(rack string, price int) string {
+		return fmt.Sprintf(`{"name": %q, "resources": {"GPU": 4}, "maxReplicas": 9, "labels": {"rack": %q}, "price": %d,
+			"pod": {"name": %[1]q, "requests": {"nvidia.com/gpu": 4}}}`, rack, rack, price)
+	}
+	place := func(rack, nodes, more string) string {
+		return fmt.Sprintf(`{"pool": %q, "nodes": %s, "free": {"nvidia.com/gpu": 4}, "accepts": [%[1]q]%[3]s}`, rack, nodes, more)
+	}
+	const isNew = `, "new": true`
+	for name, c := range map[string]struct {
+		a, b, want string
+	}{
+		"a pool of unknown size":  {place("a", "null", isNew), place("b", "4", ""), "b"},
+		"a pool of known size":    {place("a", "9", isNew), place("b", "4", ""), "b"},
+		"too few nodes there":     {place("a", "null", isNew), place("b", "3", ""), "a"},
+		"some there, some not":    {place("a", "2", "") + "," + place("a", "9", isNew), place("b", "4", ""), "b"},
+		"both there":              {place("a", "4", ""), place("b", "4", ""), "a"},
+		"both of unknown size":    {place("a", "null", isNew), place("b", "null", isNew), "a"},
+		"pools that may have all": {place("a", "4", "") + "," + place("a", "null", isNew), place("b", "null", isNew), "a"},
+	} {
+		s := plannertest.Read(t, fmt.Sprintf(`{"groups": [%s, %s], "places": [%s, %s], "pendingGangRequests": [{"id": "g", "strategy": "PACK",
+			"topologyLabel": "rack", "bundles": [{"GPU": 4}, {"GPU": 4}, {"GPU": 4}, {"GPU": 4}]}]}`, group("a", 1), group("b", 2), c.a, c.b))
+		if plan := Compute(s, Policy{}); plan.Launch[c.want] != 4 || len(plan.Launch) != 1 {
+			t.Errorf("%s: launches %v, want 4 of %s", name, plan.Launch, c.want)
+		}
+	}
+}
+
 // TestATopologyGangThatIsServedFitsWithinOneValue keeps only one value's nodes of an applied plan and plans again: what
 // was served must be served there, without another launch.
 func TestATopologyGangThatIsServedFitsWithinOneValue(t *testing.T) {

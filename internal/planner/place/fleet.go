@@ -31,6 +31,8 @@ type Fleet struct {
 	// largestSlice is the largest memory of one GPU in any group, in MiB; 0 if unknown.
 	largestSlice int64
 	topologies   map[string]*Topology
+	// present are the nodes that exist; nil without topologies.
+	present *landing.Shared
 	// orphans are workers of removed groups that run bundles of gangs.
 	orphans []orphan
 }
@@ -139,7 +141,7 @@ func NewFleet(s *model.Snapshot) *Fleet {
 		}
 	}
 	r.Shared = landing.Share(s.Places, s.Promised, s.Quotas, r.tenants())
-	r.numberTopologies(s.Gangs)
+	r.numberTopologies(s)
 	r.stopOutdated(s.LaunchConfigCheckDisabled)
 	r.stopOverMaximum()
 	return r

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -174,13 +175,24 @@ func (p *Search) roomy(l *Ledger, all []Domain, o []*Item) []Domain {
 }
 
 // compareLaunches orders the launches of two domains for one option: without accelerators if the option needs none,
-// then by cost.
+// then those that have room now before those for which a pool must add nodes, then by cost.
 func (p *Search) compareLaunches(o []*Item, a, b []int64) (order int) {
 	if !slices.ContainsFunc(o, func(it *Item) bool { return it.accelerator }) {
 		order = cmp.Compare(p.accelerators(a), p.accelerators(b))
 	}
 	x, y := p.Costs.launchCost(a), p.Costs.launchCost(b)
-	return cmp.Or(order, x.compare(&y))
+	return cmp.Or(order, CompareBool(p.hasRoomNow(b), p.hasRoomNow(a)), x.compare(&y))
+}
+
+// hasRoomNow reports whether nodes that exist have room for launches.
+func (p *Search) hasRoomNow(launched []int64) bool {
+	nodes := p.present.SharedNodes
+	for i, n := range launched {
+		if n > 0 && !nodes.Limits(i) {
+			return false
+		}
+	}
+	return nodes.Occupied(launched) != nil
 }
 
 // accelerators adds up those of launches.
@@ -211,13 +223,17 @@ type Domain struct {
 
 func (d Domain) Admits(labels int) bool { return d.Topology == nil || d.Of[labels] == d.Value }
 
-// numberTopologies numbers the values of each topology label of the gangs.
-func (r *Fleet) numberTopologies(gangs []raydemand.Gang) {
+// numberTopologies numbers the values of each topology label of the gangs, and finds the nodes that exist.
+func (r *Fleet) numberTopologies(s *model.Snapshot) {
 	r.topologies = map[string]*Topology{}
-	for i := range gangs {
-		if label := gangs[i].TopologyLabel; label != "" && r.topologies[label] == nil {
+	for i := range s.Gangs {
+		if label := s.Gangs[i].TopologyLabel; label != "" && r.topologies[label] == nil {
 			r.topologies[label] = r.newTopology(label)
 		}
+	}
+	if len(r.topologies) > 0 {
+		isNew := func(place landing.Place) bool { return place.New }
+		r.present = landing.Share(slices.DeleteFunc(slices.Clone(s.Places), isNew), s.Promised, nil, r.tenants())
 	}
 }
 
