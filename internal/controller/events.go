@@ -18,7 +18,7 @@ import (
 // emitConditions emits each lasting condition once, when it begins.
 func (c *Controller) emitConditions(ctx context.Context, r *record, o addon.Cycle) {
 	lasting := lasting{View: o.View, Drains: r.memory.drains, Plan: o.Intent.Plan, Held: o.Intent.Held,
-		Breakers: r.memory.breakers, Reverts: r.memory.Patches.reverts.Texts(o.View.Now), FreshErr: r.memory.fresh.err}
+		Breakers: r.memory.breakers, Reverted: r.memory.Patches.reverts.Text(o.View.Now), FreshErr: r.memory.fresh.err}
 	if r.gcs.Failures > 3 && o.View.Cluster.Head.Ready {
 		lasting.HeadFails = HeadSummary(r.gcs.LastErr, o.View.Cluster.Head)
 	}

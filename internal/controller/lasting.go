@@ -25,10 +25,10 @@ type lasting struct {
 	Doubt string
 	// FreshErr is the error of reading the RayCluster again before a reduction; nil if the last reading succeeded.
 	FreshErr error
-	// Reverts describes each field manager that keeps setting replicas back.
-	Reverts []string
-	Drains  scaledown.Drains
-	Plan    planner.Plan
+	// Reverted describes how another field manager keeps setting replicas back; empty if none does.
+	Reverted string
+	Drains   scaledown.Drains
+	Plan     planner.Plan
 	// Held counts per group the pods that the in-flight caps hold back.
 	Held     map[string]int
 	Breakers observe.Breakers
@@ -102,8 +102,8 @@ func (l lasting) reductions() (all []addon.Event) {
 		all = append(all, addon.Event{Warning: true, Reason: addon.ReasonReductionsPaused, Message: fmt.Sprintf(
 			"reading the RayCluster again before a reduction failed: %v", l.FreshErr)})
 	}
-	for _, text := range l.Reverts {
-		all = append(all, addon.Event{Warning: true, Reason: addon.ReasonReplicasReverted, Message: text})
+	if l.Reverted != "" {
+		all = append(all, addon.Event{Warning: true, Reason: addon.ReasonReplicasReverted, Message: l.Reverted})
 	}
 	return all
 }

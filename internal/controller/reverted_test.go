@@ -53,7 +53,7 @@ func TestNoWorkerIsRemovedWhileAnotherManagerSetsReplicasBack(t *testing.T) {
 	begun := w.now
 	for w.now.Before(begun.Add(10 * time.Minute)) {
 		d := w.after(10 * time.Second)
-		if want := "field manager argocd-controller: sets replicas back to its own numbers (group gpu: 1 → 0 at 12:03:02 UTC); no worker is removed until " +
+		if want := `field manager "argocd-controller" set replicas of group gpu back from 1 to 0 at 12:03:02 UTC, revert no. 2; no worker is removed until ` +
 			begun.Add(10*time.Minute).Format("15:04:05 MST"); d.Paused != want || !reverted(d) {
 			t.Fatalf("paused %q, findings %+v, want %q and the finding", d.Paused, d.Findings, want)
 		}

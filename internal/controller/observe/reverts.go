@@ -1,55 +1,44 @@
 package observe
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// FindingReverted is the code of the finding about a field manager that keeps setting replicas back.
+// FindingReverted is the code of the finding that a field manager keeps setting replicas back.
 const FindingReverted = "replicas-reverted"
 
 const (
-	// revertWindow is how close together two reverts of one manager are a fight, and how long after the last one the
-	// fight is over.
+	// revertWindow is how close together two reverts are a fight, and how long after the last one the fight is over.
 	revertWindow = 10 * time.Minute
 	// revertMemory is how close together two reverts are a finding, and how long it is reported: Flux applies a
-	// manifest every spec.interval, which is often 10 minutes or more.
+	// manifest every spec.interval, which is often 10 minutes or more. One may be a person who meant it, or a manifest
+	// that is applied once.
 	revertMemory = time.Hour
-	// enoughReverts reverts are a finding. One may be a person who meant it, or a manifest that is applied once.
-	enoughReverts = 2
-	// mostManagers bounds the field managers that are remembered. Anyone who writes to the RayCluster chooses the name.
-	mostManagers = 32
 )
 
-// Reverts is what this process wrote to one RayCluster and what others made of it. It finds a field manager that keeps
-// setting replicas back, as Argo CD and Flux do when they apply a manifest again and again. Its zero value knows of no
-// write. It is lost with the process, so a fight that goes on is found again after two more reverts.
+// Reverts is what this process wrote to one RayCluster and what others made of it. It finds that replicas are set back
+// again and again, as Argo CD and Flux do when they apply a manifest. Its zero value knows of no write. It is lost with
+// the process, so a fight that goes on is found again after two more reverts.
 type Reverts struct {
 	written map[string]replicasWrite // by group, until another manager changes it
-	reverts map[string]revert        // by field manager
+	// seen says what the last revert did, at is when, and times counts those in a row, none of them more than
+	// revertMemory after the one before. index is that of the group.
+	seen         string
+	at           time.Time
+	times, index int
+	// until is when the fight is over; zero if it is none.
+	until time.Time
 }
 
 // replicasWrite is the number that this process last wrote for a group, and the generation of the RayCluster after it.
 type replicasWrite struct {
 	replicas   int
 	generation int64
-}
-
-// revert is the last time that a field manager set replicas back, and how many times it did so in a row, none of them
-// more than revertMemory after the one before. until is when the fight is over; zero if it is none.
-type revert struct {
-	manager    string
-	at, until  time.Time
-	times      int
-	index      int
-	group      string
-	wrote, set int
 }
 
 // Wrote remembers what was written; generation is that of the RayCluster after the write.
@@ -66,7 +55,6 @@ func (h *Reverts) Wrote(generation int64, targets []nodepool.Target) {
 // them. A change of several groups at once counts as one. Who wrote is what the API server says of the list of all
 // groups, which has one owner (docs/reference/facts.md#owner-of-the-worker-groups).
 func (h *Reverts) Observe(now time.Time, cluster *nodepool.Cluster) (reverted bool) {
-	maps.DeleteFunc(h.reverts, func(_ string, r revert) bool { return now.Sub(r.at) > revertMemory })
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
 		last, known := h.written[g.Name]
@@ -76,118 +64,61 @@ func (h *Reverts) Observe(now time.Time, cluster *nodepool.Cluster) (reverted bo
 		delete(h.written, g.Name)
 		if !reverted && cluster.ScaledBy != nodepool.FieldManager {
 			reverted = true
-			h.note(revert{manager: cluster.ScaledBy, at: now, index: g.Index, group: g.Name, wrote: last.replicas,
-				set: g.Replicas})
+			h.note(now, g.Index)
+			h.seen = fmt.Sprintf("field manager %q set replicas of group %s back from %d to %d at %s, revert no. %d",
+				cluster.ScaledBy, g.Name, last.replicas, g.Replicas, clockTime(now), h.times)
 		}
 	}
 	return reverted
 }
 
-func (h *Reverts) note(r revert) {
-	before := h.reverts[r.manager]
-	r.times = before.times + 1
-	if before.times > 0 && r.at.Sub(before.at) <= revertWindow {
-		r.until = r.at.Add(revertWindow)
+func (h *Reverts) note(now time.Time, index int) {
+	before := now.Sub(h.at)
+	if h.times > 0 && before <= revertWindow {
+		h.until = now.Add(revertWindow)
+	} else {
+		h.until = time.Time{}
 	}
-	if h.reverts == nil {
-		h.reverts = map[string]revert{}
+	if before > revertMemory {
+		h.times = 0
 	}
-	h.reverts[r.manager] = r
-	if len(h.reverts) > mostManagers {
-		delete(h.reverts, h.oldest())
-	}
-}
-
-// oldest returns the manager that set replicas back longest ago.
-func (h *Reverts) oldest() string {
-	return slices.MinFunc(slices.Collect(maps.Keys(h.reverts)), func(a, b string) int {
-		return cmp.Or(h.reverts[a].at.Compare(h.reverts[b].at), cmp.Compare(a, b))
-	})
-}
-
-// found returns the last revert of each manager that keeps setting replicas back.
-func (h *Reverts) found(now time.Time) []revert {
-	var found []revert
-	for _, manager := range slices.Sorted(maps.Keys(h.reverts)) {
-		if r := h.reverts[manager]; r.times >= enoughReverts && now.Sub(r.at) <= revertMemory {
-			found = append(found, r)
-		}
-	}
-	return found
+	h.times, h.at, h.index = h.times+1, now, index
 }
 
 // Pause returns why no worker may be removed during a fight and until when, or "" if there is none.
 func (h *Reverts) Pause(now time.Time) string {
-	var last revert
-	for _, r := range h.found(now) {
-		if !now.After(r.until) && r.until.After(last.until) {
-			last = r
-		}
-	}
-	if last.until.IsZero() {
+	if h.until.IsZero() || now.After(h.until) {
 		return ""
 	}
-	return last.text()
+	return h.Text(now)
 }
 
-// Texts describes the last revert of each manager that there is a finding about. A text stays the same until the
-// manager sets replicas back again.
-func (h *Reverts) Texts(now time.Time) []string {
-	found := h.found(now)
-	texts := make([]string, len(found))
-	for i := range found {
-		texts[i] = found[i].text()
+// Text describes the last revert while there is a finding about it; otherwise it is empty. It stays the same until
+// replicas are set back again.
+func (h *Reverts) Text(now time.Time) string {
+	switch {
+	case h.times < 2 || now.Sub(h.at) > revertMemory:
+		return ""
+	case h.until.IsZero():
+		return h.seen
 	}
-	return texts
+	return h.seen + "; no worker is removed until " + clockTime(h.until)
 }
 
-// Findings returns a finding for each manager that keeps setting replicas back.
+// Findings returns a finding if replicas are set back again and again.
 func (h *Reverts) Findings(now time.Time, cluster *nodepool.Cluster) []raydemand.Finding {
-	found := h.found(now)
-	findings := make([]raydemand.Finding, len(found))
-	for i := range found {
-		findings[i] = found[i].finding(now, cluster)
+	if h.Text(now) == "" {
+		return nil
 	}
-	return findings
-}
-
-func (r *revert) finding(now time.Time, cluster *nodepool.Cluster) raydemand.Finding {
-	why := "Heliostat wrote replicas, and this field manager set them back. Each time it lowers them, the operator " +
-		"deletes workers of its own choice, busy ones too, and Heliostat cannot prevent that"
-	if cluster.InTreeAutoscaling {
-		why = "Heliostat wrote replicas, and this field manager set them back. With in-tree autoscaling the operator " +
-			"keeps the workers beyond the lower number, but drained ones stay if the names of those that leave are lost"
-	}
-	if !now.After(r.until) {
-		why += fmt.Sprintf(". Heliostat removes no worker until %s; groups still grow", clockTime(r.until))
-	}
-	return raydemand.Finding{
-		Code:     FindingReverted,
-		Severity: raydemand.Error,
-		Object:   "RayCluster " + cluster.Key.String(),
-		Field:    fmt.Sprintf("spec.workerGroupSpecs[%d].replicas", r.index),
-		Seen: fmt.Sprintf("%s changed group %s from %d to %d at %s, revert no. %d", r.name(), r.group, r.wrote, r.set,
-			clockTime(r.at), r.times),
-		Why: why,
+	return []raydemand.Finding{{
+		Code: FindingReverted, Severity: raydemand.Error, Object: "RayCluster " + cluster.Key.String(),
+		Field: fmt.Sprintf("spec.workerGroupSpecs[%d].replicas", h.index), Seen: h.Text(now),
+		Why: "each time replicas are lowered so, the operator deletes workers of its own choice, busy ones too; with " +
+			"in-tree autoscaling it keeps them, but drained ones stay if the names of those that leave are lost. " +
+			"Heliostat cannot prevent either; groups still grow",
 		Fix: "let it ignore replicas and scaleStrategy of the worker groups, as docs/howto/gitops.md shows for Argo " +
 			"CD and Flux, or let Heliostat only watch: annotate the RayCluster with heliostat.dev/mode: shadow",
-	}
-}
-
-func (r *revert) text() string {
-	text := fmt.Sprintf("%s: sets replicas back to its own numbers (group %s: %d → %d at %s)", r.name(), r.group,
-		r.wrote, r.set, clockTime(r.at))
-	if !r.until.IsZero() {
-		text += "; no worker is removed until " + clockTime(r.until)
-	}
-	return text
-}
-
-func (r *revert) name() string {
-	if r.manager == "" {
-		return "a field manager without a name"
-	}
-	return "field manager " + r.manager
+	}}
 }
 
 func clockTime(t time.Time) string { return t.UTC().Format("15:04:05 MST") }

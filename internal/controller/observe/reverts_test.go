@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,7 +18,7 @@ import (
 //	stale        Heliostat reads the RayCluster as it was before the last write
 //	3m           time passes
 //	fight=NAME   there must be a fight with NAME now; fight=none: with nobody
-//	found=A,B    there must be findings about A and B now; found=none: about nobody
+//	found=NAME   there must be a finding about NAME now; found=none: about nobody
 type story struct {
 	*testing.T
 	now     time.Time
@@ -54,7 +53,7 @@ func (s *story) tell(words string) {
 		case asks && what == "fight":
 			s.wants(what, manager, s.history.Pause(s.now))
 		case asks && what == "found":
-			s.wants(what, manager, s.history.Texts(s.now)...)
+			s.wants(what, manager, s.history.Text(s.now))
 		default:
 			s.Fatalf("unknown word %q", word)
 		}
@@ -92,20 +91,11 @@ func (s *story) read(cluster nodepool.Cluster) {
 	}
 }
 
-// wants checks which field managers texts are about, and that there is a finding for each that has a text.
-func (s *story) wants(what, managers string, texts ...string) {
+// wants checks which field manager a text is about.
+func (s *story) wants(what, manager, text string) {
 	s.Helper()
-	var got []string
-	for _, text := range texts {
-		if name, _, named := strings.Cut(strings.TrimPrefix(text, "field manager "), ": "); named {
-			got = append(got, name)
-		}
-	}
-	if all := cmp.Or(strings.Join(got, ","), "none"); all != managers {
-		s.Errorf("%s at %s: %s, want %s", what, clockTime(s.now), all, managers)
-	}
-	if findings := s.history.Findings(s.now, &s.cluster); len(findings) != len(s.history.Texts(s.now)) || len(findings) < len(got) {
-		s.Errorf("%s at %s: %q, and the findings are %+v", what, clockTime(s.now), texts, findings)
+	if manager == "none" && text != "" || manager != "none" && !strings.HasPrefix(text, "field manager "+strconv.Quote(manager)) {
+		s.Errorf("%s at %s: %q, want %s", what, clockTime(s.now), text, manager)
 	}
 }
 
@@ -125,9 +115,7 @@ func TestAFightIsFoundAndEnds(t *testing.T) {
 		{"it ends ten minutes after the last time", "us:a=4 argocd:a=0 9m us:a=4 argocd:a=0 10m read fight=argocd 1s read fight=none", 2},
 		{"each time makes it longer", "us:a=4 argocd:a=0 9m us:a=4 argocd:a=0 9m us:a=4 argocd:a=0 9m read fight=argocd 1m1s fight=none", 3},
 		{"after its end one more time is none", "us:a=4 argocd:a=0 us:a=4 argocd:a=0 11m fight=none us:a=4 argocd:a=0 fight=none", 3},
-		{"two managers, once each", "us:a=4 argocd:a=0 1m us:a=4 kubectl:a=1 fight=none", 2},
-		{"two managers, the later one counts", "us:a=4 x:a=0 us:a=4 x:a=0 1m us:a=4 y:a=0 us:a=4 y:a=0 fight=y found=x,y", 4},
-		{"a slow one beside a fight", "us:a=4 y:a=0 49m us:a=4 x:a=0 us:a=4 x:a=0 1m us:a=4 y:a=0 fight=x found=x,y 9m fight=x 1s fight=none found=x,y", 4},
+		{"two managers fight too", "us:a=4 kubectl:a=1 1m us:a=4 argocd:a=0 fight=argocd", 2},
 		{"several groups at once are one revert", "us:a=4,b=4 argocd:a=0,b=0 fight=none read fight=none", 1},
 		{"several writes before it are one revert", "us:a=4 us:b=2 us:a=3 argocd:a=0,b=0 fight=none", 1},
 		{"a change of a group that Heliostat never wrote", "us:a=4 argocd:b=3 1m argocd:b=2 fight=none", 0},
@@ -149,50 +137,17 @@ func TestAFightIsFoundAndEnds(t *testing.T) {
 func TestTheFindingSaysWhatHappensToBusyWorkers(t *testing.T) {
 	s := newStory(t)
 	s.tell("us:b=4 argocd-controller:b=1 3m us:b=4 argocd-controller:b=1")
-	for _, test := range []struct {
-		inTree bool
-		why    string
-	}{
-		{false, "busy ones too, and Heliostat cannot prevent that"},
-		{true, "the operator keeps the workers beyond the lower number"},
-	} {
-		s.cluster.InTreeAutoscaling = test.inTree
-		f := s.history.Findings(s.now, &s.cluster)[0]
-		if f.Code != FindingReverted || f.Severity != raydemand.Error || f.Field != "spec.workerGroupSpecs[1].replicas" ||
-			f.Object != "RayCluster ml/llm" {
-			t.Errorf("finding %+v", f)
-		}
-		for _, want := range []string{test.why, "until 12:13:00 UTC", "groups still grow"} {
-			if !strings.Contains(f.Why, want) {
-				t.Errorf("why is %q, want %q in it", f.Why, want)
-			}
-		}
-		if want := "field manager argocd-controller changed group b from 4 to 1 at 12:03:00 UTC, revert no. 2"; f.Seen != want {
-			t.Errorf("seen is %q, want %q", f.Seen, want)
-		}
+	found := s.history.Findings(s.now, &s.cluster)
+	if len(found) != 1 {
+		t.Fatalf("findings %+v, want one", found)
 	}
-	s.now = s.now.Add(revertWindow + time.Second)
-	if why := s.history.Findings(s.now, &s.cluster)[0].Why; strings.Contains(why, "until") {
-		t.Errorf("after the fight, why is %q", why)
+	f := found[0]
+	if f.Code != FindingReverted || f.Severity != raydemand.Error || f.Field != "spec.workerGroupSpecs[1].replicas" ||
+		f.Object != "RayCluster ml/llm" || !strings.Contains(f.Why, "busy ones too; with in-tree autoscaling it keeps them") {
+		t.Errorf("finding %+v", f)
 	}
-}
-
-func TestAManagerWithoutANameFights(t *testing.T) {
-	s := newStory(t)
-	s.tell("us:a=4 :a=0 us:a=4 :a=0")
-	if got := s.history.Pause(s.now); !strings.HasPrefix(got, "a field manager without a name: ") {
-		t.Errorf("pause is %q", got)
+	if want := `field manager "argocd-controller" set replicas of group b back from 4 to 1 at 12:03:00 UTC, revert no. 2; ` +
+		"no worker is removed until 12:13:00 UTC"; f.Seen != want {
+		t.Errorf("seen is %q, want %q", f.Seen, want)
 	}
-}
-
-// TestTheNamesOfFieldManagersAreBounded because anyone who writes to the RayCluster chooses one. The latest stay.
-func TestTheNamesOfFieldManagersAreBounded(t *testing.T) {
-	s := newStory(t)
-	for i := range 3 * mostManagers {
-		s.tell("us:a=4 manager" + strconv.Itoa(i) + ":a=0 10s")
-	}
-	if n := len(s.history.reverts); n != mostManagers {
-		t.Errorf("%d field managers are remembered, want %d", n, mostManagers)
-	}
-	s.tell("us:a=4 manager95:a=0 fight=manager95 us:a=4 manager0:a=0 found=manager95")
 }
