@@ -85,39 +85,19 @@ func (s *server) idleParts(rows []ledger.Row, now time.Time) []apiv1.CostIdle {
 		if streak.Since.IsZero() {
 			continue
 		}
-		view, known := s.Fleet.View(r.Cluster)
-		if !known {
-			view.Mode = nodepool.Managed
-		}
 		parts = append(parts, apiv1.CostIdle{
 			Namespace: r.Cluster.Namespace, Cluster: r.Cluster.Name, Group: streak.Group, Owner: streak.Owner,
 			Why: streak.Why, Gpus: streak.GPUs, AllGpus: streak.AllGPUs, Pods: streak.Pods, AllPods: streak.AllPods,
 			Since: streak.Since.UTC(), Cost: streak.Money,
 			Message: idleMessage(&streak, s.Currency, now),
-			Command: idleCommand(r.Cluster, &streak, &view),
+			Command: fmt.Sprintf("autoscaler explain %s --group %s", r.Cluster, streak.Group),
 		})
 	}
 	slices.SortStableFunc(parts, func(a, b apiv1.CostIdle) int { return cmp.Compare(b.Cost, a.Cost) })
 	return parts
 }
 
-// idleWords say why something is idle, by code.
-var idleWords = map[string]string{
-	"idle_timeout":     "the idle timeout is not over",
-	"no_idle_timeout":  "the group has no idle timeout",
-	"minimum":          "minReplicas keeps them",
-	"kept":             "waiting demand is placed on them",
-	"replica":          "another host of the replica is not idle",
-	"holds_objects":    "object stores hold primary copies of objects",
-	"uncounted_work":   "tasks or actors run there that hold no resources",
-	"awaits_arguments": "tasks wait for their arguments",
-	"unexplained":      "Ray reports a cause that Heliostat does not know",
-	"other_use":        "work there uses none of them",
-	"fragment":         "work uses a part of each worker, and waiting demand does not fit in the rest",
-	"no_demand":        "work uses a part of each worker, and nothing waits for the rest",
-}
-
-// idleMessage says what is idle, what that has cost, and why.
+// idleMessage says what is idle, what that has cost, and the code of the reason (docs/reference/reasons.md).
 func idleMessage(s *ledger.Streak, currency string, now time.Time) string {
 	idle, all, what := s.GPUs, s.AllGPUs, "GPUs"
 	if s.AllGPUs == 0 {
@@ -130,28 +110,8 @@ func idleMessage(s *ledger.Streak, currency string, now time.Time) string {
 	} else {
 		text += ", the first for " + span
 	}
-	if words := idleWords[s.Why]; words != "" {
-		text += "; " + words
-	}
-	return text
+	return text + " (" + s.Why + ")"
 }
 
 // short formats a number with at most one decimal.
 func short(n float64) string { return strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") }
-
-// idleCommand returns what to run about the largest idle part.
-func idleCommand(key nodepool.ClusterKey, s *ledger.Streak, view *View) string {
-	edit := fmt.Sprintf("kubectl edit raycluster %s -n %s", key.Name, key.Namespace)
-	switch s.Why {
-	case "idle_timeout":
-		if view.Mode == nodepool.Shadow {
-			return "autoscaler manage " + key.String()
-		}
-		return "" // they leave by themselves
-	case "no_idle_timeout":
-		return edit + " # set spec.autoscalerOptions.idleTimeoutSeconds"
-	case "minimum":
-		return edit + " # lower minReplicas of group " + s.Group
-	}
-	return fmt.Sprintf("autoscaler explain %s --group %s", key, s.Group)
-}

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"heliostat.dev/heliostat/internal/access"
-	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -81,38 +80,22 @@ func TestCostsAreAddedUpByWhatIsAsked(t *testing.T) {
 	loadSpec(t).mustMatch("Costs", answer.Body.Bytes())
 }
 
-func TestWhatIsIdleComesWithACommand(t *testing.T) {
-	for why, c := range map[string]struct {
-		mode           nodepool.Mode
-		words, command string
-	}{
-		"minimum":         {nodepool.Managed, "; minReplicas keeps them", "kubectl edit raycluster llm -n ml # lower minReplicas of group large"},
-		"no_idle_timeout": {nodepool.Managed, "; the group has no idle timeout", "kubectl edit raycluster llm -n ml # set spec.autoscalerOptions.idleTimeoutSeconds"},
-		"holds_objects":   {nodepool.Managed, "; object stores hold primary copies of objects", "autoscaler explain ml/llm --group large"},
-		"idle_timeout":    {nodepool.Managed, "; the idle timeout is not over", ""},
-		"new_code":        {nodepool.Managed, "", "autoscaler explain ml/llm --group large"},
+func TestWhatIsIdleComesWithItsCostAndReason(t *testing.T) {
+	got, err := dial(t, costsFixture(t, "holds_objects").handler).Costs(context.Background(), "", "")
+	if err != nil || len(got.Idle) != 1 {
+		t.Fatalf("%v, %+v", err, got.Idle)
+	}
+	if idle := got.Idle[0]; idle.Message != "4 of 6 GPUs are idle; idle GPUs have cost 4.00 USD in 60m (holds_objects)" ||
+		idle.Command != "autoscaler explain ml/llm --group large" {
+		t.Errorf("%s\n%s", idle.Message, idle.Command)
+	}
+	for want, s := range map[string]ledger.Streak{
+		"0.5 of 8 GPUs are idle, the first for 2m (kept)":                       {AllGPUs: 8, GPUs: 0.5},
+		"1 of 3 workers are idle; idle workers have cost 0.50 USD in 2m (kept)": {AllPods: 3, Pods: 1, Money: 0.5},
 	} {
-		w := costsFixture(t, why)
-		w.fleet[llm] = View{Decision: addon.Decision{Cluster: llm, Mode: c.mode}}
-		got, err := dial(t, w.handler).Costs(context.Background(), "", "")
-		if err != nil || len(got.Idle) != 1 {
-			t.Fatalf("%s: %v, %+v", why, err, got.Idle)
-		}
-		idle := got.Idle[0]
-		if want := "4 of 6 GPUs are idle; idle GPUs have cost 4.00 USD in 60m" + c.words; idle.Message != want || idle.Command != c.command {
-			t.Errorf("%s:\n%s\n%s\nwant\n%s\n%s", why, idle.Message, idle.Command, want, c.command)
-		}
-	}
-	w := costsFixture(t, "idle_timeout")
-	w.fleet[llm] = View{Decision: addon.Decision{Cluster: llm, Mode: nodepool.Shadow}}
-	got, err := dial(t, w.handler).Costs(context.Background(), "", "")
-	if err != nil || got.Idle[0].Command != "autoscaler manage ml/llm" {
-		t.Errorf("in shadow: %v, %+v", err, got.Idle)
-	}
-	for _, text := range []string{idleMessage(&ledger.Streak{AllGPUs: 8, GPUs: 0.5, Since: noon.Add(-2 * time.Minute)}, "USD", noon),
-		idleMessage(&ledger.Streak{AllPods: 3, Pods: 1, Since: noon.Add(-2 * time.Minute), Money: 0.5}, "USD", noon)} {
-		if text != "0.5 of 8 GPUs are idle, the first for 2m" && text != "1 of 3 workers are idle; idle workers have cost 0.50 USD in 2m" {
-			t.Error(text)
+		s.Since, s.Why = noon.Add(-2*time.Minute), "kept"
+		if text := idleMessage(&s, "USD", noon); text != want {
+			t.Errorf("%q, want %q", text, want)
 		}
 	}
 }

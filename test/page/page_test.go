@@ -218,7 +218,7 @@ func TestWhatIsIdleIsShownWithItsCostAndACommand(t *testing.T) {
 	for _, s := range []screen{desktop, phone} {
 		b := open(t, s, newServer(t, newBusyFleet(), withCosts, nil).URL+"/#ml/llm")
 		b.shows(line)
-		b.shows("kubectl edit raycluster llm -n ml # lower minReplicas of group a100")
+		b.shows("autoscaler explain ml/llm --group a100")
 		b.do(chromedp.Evaluate(`document.getElementById('costs-link').click()`, nil))
 		for _, text := range []string{"ml/llm: " + line, "of it idle", "of pods in USD, since "} {
 			b.shows(text)

@@ -251,7 +251,7 @@ type CostIdle struct {
 	AllPods float64 `json:"allPods"`
 	Cluster string  `json:"cluster"`
 
-	// Command What to run about it; empty if there is nothing to do.
+	// Command The command that explains the group.
 	Command string `json:"command"`
 
 	// Cost What idle parts have cost since then.
