@@ -105,13 +105,6 @@ func OfCard(profile string) (slices, card int, known bool) {
 	return slices, card, known
 }
 
-// Part returns the part of a card that an instance is: the mean of its parts of compute and of memory. A card's
-// instances together have no more than its compute and its memory, so the means of a layout never exceed 1; what a
-// layout leaves unused belongs to nobody.
-func (p Product) Part(of Profile) float64 {
-	return (float64(of.Slices)/float64(p.Slices) + float64(of.Size)/float64(p.Units)) / 2
-}
-
 // Exists reports whether a known product has this profile, under this name or under the name that another driver uses.
 func Exists(name ProfileName) bool {
 	for _, product := range assembled() {

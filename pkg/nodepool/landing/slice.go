@@ -79,6 +79,14 @@ func SlicesOf(g sharing.Reader, shape *PodShape, nodes []Node) []Slice {
 	return answers
 }
 
+// SlicesOn describes the GPUs of one pod of this shape on a node.
+func SlicesOn(names gpuinfo.Names, shape *PodShape, node sharing.GPUs) (answers []Slice) {
+	for _, request := range slicesAsked(sharing.Reader{Names: names}, shape) {
+		answers = append(answers, request.on(node))
+	}
+	return answers
+}
+
 // gpusSelected reads a node of which only the labels of the template's nodeSelector are known. That proves a profile or
 // a way of sharing. It proves that cards are whole only if feature discovery's product is selected, whose name includes
 // anything else.
