@@ -18,7 +18,6 @@ type (
 	Snapshot  = model.Snapshot
 	Group     = model.Group
 	GroupPool = landing.GroupPool
-	PoolShare = landing.PoolShare
 	Slice     = model.Slice
 	Node      = model.Node
 	NodeState = model.NodeState

@@ -131,7 +131,6 @@ var (
 	}
 	poolAttributes = map[string]attribute{
 		"pods": {"maxPods", number}, "resource": {"resource", text}, "units": {"units", number},
-		"shares": {"shares", shares},
 	}
 	nodeAttributes = map[string]attribute{
 		"for": {"idleSeconds", seconds}, "labels": {"labels", texts}, "placed": {"placedLabels", texts},
@@ -350,16 +349,6 @@ func pool(r *reader) any {
 	made := fields(poolAttributes)(r).(object)
 	made["name"] = name
 	return made
-}
-
-// shares reads {cpu: 4000/128000}: the amount of one pod and the amount of the pool.
-func shares(r *reader) any {
-	var all []any
-	r.each(func(name string) {
-		units, capacity, _ := strings.Cut(r.text("UNITS/CAPACITY"), "/")
-		all = append(all, object{"resource": name, "units": json.Number(units), "capacity": json.Number(capacity)})
-	})
-	return all
 }
 
 // optional reads NAME VALUE if it is next.

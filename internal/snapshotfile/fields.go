@@ -72,9 +72,6 @@ var rules = map[string]fieldRule{
 	"Slice.computeFraction": {Most: 1},
 	"GroupPool.name":        {Unique: true},
 	"GroupPool.units":       {Most: math.MaxInt32},
-	"PoolShare.resource":    {Unique: true},
-	"PoolShare.units":       {Least: 1, Most: math.MaxInt32, Default: 1},
-	"PoolShare.capacity":    {Most: math.MaxInt64 / 4},
 
 	"Node.pod": {Unique: true},
 	"Node.state": {Required: true,

@@ -1,10 +1,6 @@
 package model
 
 import (
-	"maps"
-	"math"
-	"slices"
-
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -21,7 +17,7 @@ func poolsOf(g nodepool.WorkerGroup) []landing.GroupPool {
 			Units:    units,
 		}
 		if most, bounded := pods.Most(); bounded {
-			pool.MaxPods, pool.Shares = &most, sharesOf(g.Pod.Requests, pods.Has)
+			pool.MaxPods = &most
 		}
 		pools = append(pools, pool)
 	}
@@ -38,26 +34,4 @@ func contended(g nodepool.WorkerGroup) (resource string, units int64) {
 		return "cpu", int64(cpu / milli)
 	}
 	return "pods", 1
-}
-
-// sharesOf rounds a pod's amounts down and the pool's amounts up, so that rounding never removes room.
-func sharesOf(takes, has landing.Quantities) []landing.PoolShare {
-	var shares []landing.PoolShare
-	for _, name := range slices.Sorted(maps.Keys(has)) {
-		unit, want := raydemand.One, takes[name]
-		switch {
-		case name == "pods":
-			want = raydemand.One
-		case name == "cpu":
-			unit /= 1000
-		case name == "memory":
-			unit <<= 20
-		}
-		if units := int64(want / unit); units > 0 && units <= math.MaxInt32 {
-			shares = append(shares, landing.PoolShare{
-				Resource: name, Units: units, Capacity: (int64(has[name]) + int64(unit) - 1) / int64(unit),
-			})
-		}
-	}
-	return shares
 }

@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"time"
-
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // poolView is what the nodes and the declared shape of one pool show about a shape of pods.
@@ -29,8 +27,8 @@ type poolView struct {
 	holds int64
 	// fresh is what a new node has.
 	fresh newNode
-	// has adds up what the nodes have of the resources that a pod requests, as far as one of them announces any.
-	has Quantities
+	// shown are the resources that a pod requests and that a node or the declared shape announces.
+	shown map[string]bool
 	// byType is the node of each instance type that holds the fewest pods, but one at least. coming are nodes that have
 	// not come up.
 	byType map[string]leastOfType
@@ -55,7 +53,7 @@ func (v *poolView) add(p *PodShape, place *Node, misses []mismatch) (now, soon b
 	} else {
 		v.exists(p, place, misses, outlook)
 	}
-	v.count(p, place)
+	v.note(p, place)
 	switch {
 	case onlyOf(misses, notReady, cordoned, unhealthy):
 		// An added node has healthy cards.
@@ -115,74 +113,24 @@ func (v *poolView) allHold() int64 {
 // shape, or a NodePool that describes its nodes.
 func (v *poolView) proven(p *PodShape) bool {
 	return v.fresh.pods > 0 ||
-		v.room.Template != nil && !asksForeign(p, func(name string) bool { return v.has[name] > 0 })
+		v.room.Template != nil && !asksForeign(p, v.shows)
 }
 
 func instanceType(node *Node) string { return node.Labels["node.kubernetes.io/instance-type"] }
 
-func (v *poolView) count(p *PodShape, place *Node) {
-	if v.has == nil {
-		v.has = Quantities{}
-	}
-	add := func(name string) {
-		if place.Allocatable[name] <= 0 {
-			return
-		}
-		if have := v.has[name]; place.Declared {
-			v.has[name] = have
-		} else {
-			v.has[name] = have.Plus(place.Usable(name).Times(1 + int64(place.Alike)))
-		}
-	}
+// note notes which of the pod's requests a node announces.
+func (v *poolView) note(p *PodShape, place *Node) {
 	for name := range p.Requests {
-		if p.counts(name) {
-			add(name)
+		if p.counts(name) && place.Allocatable[name] > 0 {
+			if v.shown == nil {
+				v.shown = map[string]bool{}
+			}
+			v.shown[name] = true
 		}
 	}
-	add("pods")
 }
 
-func (v *poolView) shows(name string) bool {
-	_, shown := v.has[name]
-	return shown
-}
-
-// allHave returns what the existing nodes and those that may be added have together, for resources that have a bound.
-func (v *poolView) allHave() Quantities {
-	room := v.room
-	var all Quantities
-	for name, there := range v.has {
-		sum, each := there.Plus(v.comingHave(name)), v.fresh.has[name]
-		limit, limited := room.Limits[name]
-		switch {
-		case sum <= 0 && each <= 0: // no node shows it
-			continue
-		case room.MayAddNodes != nil && (*room.MayAddNodes == 0 || !room.Mixed):
-			sum = sum.Plus(each.Times(*room.MayAddNodes))
-		case limited:
-			sum = sum.Plus(max(limit-room.Used[name], 0))
-		default:
-			continue
-		}
-		if all == nil {
-			all = Quantities{}
-		}
-		all[name] = sum
-	}
-	return all
-}
-
-// comingHave returns how much of a resource nodes will have that have not come up. Such a node is like others of its
-// instance type.
-func (v *poolView) comingHave(name string) (all raydemand.Amount) {
-	for _, node := range v.coming {
-		kind := instanceType(node)
-		if like := v.byType[kind].node; kind != "" && like != nil {
-			all = all.Plus(like.Allocatable[name].Times(1 + int64(node.Alike)))
-		}
-	}
-	return all
-}
+func (v *poolView) shows(name string) bool { return v.shown[name] }
 
 // answer returns what the pool says about the pod.
 func (v *poolView) answer(p *PodShape) Answer {
@@ -280,7 +228,6 @@ func (v *poolView) pods(p *PodShape) (PoolPods, bool) {
 			return pods, false
 		}
 	}
-	pods.Has = v.allHave()
 	return pods, true
 }
 

@@ -116,9 +116,6 @@ type PoolPods struct {
 	// unknown, and therefore no bound.
 	MayAddNodes *int64 `json:"mayAddNodes"`
 	MayAddPods  *int64 `json:"mayAddPods"`
-	// Has is what all nodes of the pool, existing and yet to be added, have of each resource that a pod requests, as if
-	// they had come up. Resources without a bound are left out.
-	Has Quantities `json:"has,omitempty"`
 	// Provisioned: Karpenter adds nodes to the pool, of any size that its NodePool allows.
 	Provisioned bool `json:"provisioned,omitempty"`
 }

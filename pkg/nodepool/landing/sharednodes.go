@@ -341,23 +341,12 @@ type GroupPool struct {
 	// pod takes. Groups that use other resources of the same nodes, such as another MIG profile, do not compete for it.
 	Resource string `json:"resource,omitempty"`
 	Units    int64  `json:"units,omitempty"`
-	// Shares are all resources that a pod takes of the pool's nodes, if the pool's total is known.
-	Shares []PoolShare `json:"shares,omitempty"`
-}
-
-// PoolShare is how much of a resource one pod takes, and how much the pool's present and possible nodes have of it: CPU
-// in thousandths, memory in MiB, other resources as Kubernetes counts them.
-type PoolShare struct {
-	Resource string `json:"resource"`
-	Units    int64  `json:"units"`
-	Capacity int64  `json:"capacity"`
 }
 
 // declaredPlaces turns the pools of groups, which say how many pods they hold and what groups share of them, into
 // places: each pool is one of any size. A resource of a pool has the pool's name in it, because a pod may count
-// differently in each pool. If a pool's total of a resource is unknown, it is as much as the group with the largest use
-// of it could take. pods is what a pod takes, by group: of those all of whose pools have a limit and of which nothing
-// better is known.
+// differently in each pool. A pool has as much of a resource as the group with the largest use of it could take. pods is
+// what a pod takes, by group: of those all of whose pools have a limit and of which nothing better is known.
 func declaredPlaces(groups []Tenant) (places []Place, pods map[int]Pod) {
 	pods = map[int]Pod{}
 	at := map[string]int{}
@@ -383,12 +372,7 @@ func declaredPlaces(groups []Tenant) (places []Place, pods map[int]Pod) {
 			}
 			most, units := min(max(*pool.MaxPods, 0), Unbounded), min(max(pool.Units, 1), math.MaxInt32)
 			share("pods of group "+g.Name, 1, raydemand.Amount(most))
-			if !slices.ContainsFunc(pool.Shares, func(s PoolShare) bool { return s.Resource == pool.Resource }) {
-				share(pool.Resource, units, raydemand.Amount(units).Times(most))
-			}
-			for _, s := range pool.Shares {
-				share(s.Resource, max(s.Units, 1), raydemand.Amount(s.Capacity))
-			}
+			share(pool.Resource, units, raydemand.Amount(units).Times(most))
 		}
 	}
 	return places, pods
