@@ -62,13 +62,6 @@ func Read(objects []map[string]any, reader sharing.Reader, devices *dra.Objects)
 
 // addDevices reads the GPUs of nodes with their devices, adds to nodes what these supply, and to groups their claims.
 func addDevices(objects []Object, reader sharing.Reader, devices *dra.Objects) {
-	labels := map[string]map[string]string{}
-	for _, object := range objects {
-		if object.Node != nil {
-			labels[object.Name] = object.Node.Fit.Labels
-		}
-	}
-	devices.KnowNodes(labels)
 	byNode, claims := devices.GPUs(), devices.Claims()
 	supplies, others := devices.ByNode()
 	for _, object := range objects {

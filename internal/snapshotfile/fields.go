@@ -99,7 +99,6 @@ var rules = map[string]fieldRule{
 	"Pod.name":                  {Required: true, Want: "the name by which places accept it"},
 	"CardRequest.memoryPercent": {Most: 100},
 	"CardRequest.order":         {Words: []string{sharing.FullestCard, sharing.EmptiestCard}},
-	"Spread.maxSkew":            {Least: 1, Most: model.MaxCount, Default: 1},
 	"Promise.rayCluster":        {Required: true, Want: "the namespace and name of a RayCluster"},
 	"Promise.pod": {Required: true,
 		Want: `an object such as {"name": "ns/cluster/group", "requests": {"nvidia.com/gpu": 1}}`},

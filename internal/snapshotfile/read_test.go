@@ -41,15 +41,14 @@ func TestPlacesOfASnapshotAreReadAsTheyAreWritten(t *testing.T) {
 	written := model.Snapshot{
 		Groups: []model.Group{{Name: "g", Bound: 2, Pod: &landing.Pod{
 			Name: "g", Requests: landing.Quantities{"cpu": raydemand.One / 2, "memory": raydemand.Whole(3 << 40)},
-			Cards:  &landing.CardRequest{Cards: 2, Memory: 3, MemoryPercent: 4, Cores: 5, Order: sharing.EmptiestCard},
-			Apart:  []string{"g"},
-			Spread: []landing.Spread{{MaxSkew: 2, MinDomains: 3, Pods: []string{"g"}}},
+			Cards: &landing.CardRequest{Cards: 2, Memory: 3, MemoryPercent: 4, Cores: 5, Order: sharing.EmptiestCard},
+			Apart: []string{"g"},
 		}}},
 		Places: []landing.Place{
 			{Pool: "p", Node: "n", Nodes: new(int64(3)), Free: landing.Quantities{"cpu": raydemand.Whole(8)}, CardOrder: sharing.LastCard,
 				Cards: []landing.Card{{Count: 2, Total: 15, Memory: new(int64(7)), Cores: new(int64(0)), Slots: new(int64(9)), Used: true}, {Total: 3},
 					{Parts: []landing.Part{{Memory: 10, Cores: 14}, {Memory: 20, Cores: 28}}, Refuses: []string{"g"}}},
-				Accepts: []string{"g"}, Counted: []string{"h"}, Holds: map[string]int64{"g": 1}},
+				Accepts: []string{"g"}, Holds: map[string]int64{"g": 1}},
 			{Pool: "q", New: true, AnySize: true, Unproven: true, Free: landing.Quantities{}, Accepts: []string{"g"}},
 		},
 		Quotas: []landing.Quota{

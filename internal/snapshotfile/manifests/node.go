@@ -75,12 +75,6 @@ func (p *places) readNodes(raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	labels := map[string]map[string]string{}
-	for _, item := range items {
-		node := unstructured.Unstructured{Object: item}
-		labels[node.GetName()] = node.GetLabels()
-	}
-	p.devices.KnowNodes(labels)
 	devices := p.devices.GPUs()
 	supplies, elsewhere := p.devices.ByNode()
 	seen := map[string]int{}

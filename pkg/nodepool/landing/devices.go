@@ -8,9 +8,7 @@ import (
 // Devices are devices of a node that pods get in several ways: by several names, or by claims of several forms. Each
 // way has an amount of its own in Free of a place, and all of them together take these.
 type Devices struct {
-	// Among names the devices if other nodes reach the same ones; empty if they are of each node alone.
-	Among string `json:"among,omitempty"`
-	// Free is how many of them pods may still take: on each node, or on all nodes that reach them together.
+	// Free is how many of them pods may still take on each node.
 	Free int64 `json:"free"`
 	// Takes is how many of them one unit of a resource takes at least, by resource.
 	Takes map[string]int64 `json:"takes"`
@@ -58,7 +56,7 @@ func leastDevices(nodes []*Node) (least []Devices) {
 		everywhere := true
 		for _, node := range nodes[1:] {
 			at := slices.IndexFunc(node.Devices, func(d Devices) bool {
-				return d.Among == devices.Among && maps.Equal(d.Takes, devices.Takes)
+				return maps.Equal(d.Takes, devices.Takes)
 			})
 			if everywhere = everywhere && at >= 0; everywhere {
 				devices.Free = min(devices.Free, node.Devices[at].Free)
@@ -71,69 +69,29 @@ func leastDevices(nodes []*Node) (least []Devices) {
 	return least
 }
 
-// draw is what each kind of pods takes of devices of a place. at is the position of those that several nodes reach in
-// Taken.among, and negative for those of each node alone.
-type draw struct {
-	at    int
-	takes []int64
-}
-
-// drawsOf returns what the kinds take of a place's devices, as far as they take any.
-func (p *Packer) drawsOf(place *Place, pods []Pod, among map[string]int) (draws []draw, free []int64) {
+// drawsOf returns for the devices of a place, as far as kinds take any, what each kind takes of them, and what is free.
+func drawsOf(place *Place, pods []Pod, kinds int) (draws [][]int64, free []int64) {
 	for i := range place.Devices {
-		devices := &place.Devices[i]
-		d, some := draw{at: -1, takes: make([]int64, len(p.kinds))}, false
+		takes, some := make([]int64, kinds), false
 		for k := range pods {
-			d.takes[k] = devices.each(pods[k].Requests)
-			some = some || d.takes[k] > 0
+			takes[k] = place.Devices[i].each(pods[k].Requests)
+			some = some || takes[k] > 0
 		}
-		if !some {
-			continue
+		if some {
+			draws, free = append(draws, takes), append(free, max(place.Devices[i].Free, 0))
 		}
-		if devices.Among != "" {
-			at, known := among[devices.Among]
-			if !known {
-				at = len(p.among)
-				among[devices.Among], p.among = at, append(p.among, devices.Free)
-			}
-			p.among[at] = min(p.among[at], max(devices.Free, 0))
-			for k := range pods {
-				p.kinds[k].sharesNodes = p.kinds[k].sharesNodes || d.takes[k] > 0
-			}
-			d.at = at
-		}
-		draws, free = append(draws, d), append(free, max(devices.Free, 0))
 	}
 	return draws, free
 }
 
-// room returns how many pods of a kind fit on a node by what is left of it alone.
+// room returns how many pods of a kind fit on a node by what is left of it.
 func (p *Packer) room(b *bin, k int) int64 {
 	site := &p.places[b.place]
 	n := p.kinds[k].room(b, site.order)
-	for i, d := range site.draws {
-		if d.at < 0 && d.takes[k] > 0 {
-			n = min(n, b.devices[i]/d.takes[k])
+	for i, takes := range site.draws {
+		if takes[k] > 0 {
+			n = min(n, b.devices[i]/takes[k])
 		}
 	}
 	return n
-}
-
-// ofAmong returns how many of n pods of a kind may be placed on a node by the devices that other nodes reach too.
-func (s *Taken) ofAmong(b *bin, k int, n int64) int64 {
-	for _, d := range s.packer.places[b.place].draws {
-		if d.at >= 0 && d.takes[k] > 0 {
-			n = min(n, s.among[d.at]/d.takes[k])
-		}
-	}
-	return n
-}
-
-// takeAmong subtracts what n pods of a kind on a node take of the devices that other nodes reach too.
-func (s *Taken) takeAmong(b *bin, k int, n int64) {
-	for _, d := range s.packer.places[b.place].draws {
-		if d.at >= 0 {
-			s.among[d.at] -= d.takes[k] * n
-		}
-	}
 }

@@ -5,7 +5,6 @@ var (
 	Constrain  = constrain
 	TypesOf    = typesOf
 	CeilingsOf = ceilingsOf
-	IsDomain   = (*PodShape).isDomain
 	PodsOn     = (*PodShape).podsOn
 )
 

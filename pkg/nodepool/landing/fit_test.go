@@ -423,10 +423,6 @@ func TestAShortageNamesWhatKeepsPodsFromNodes(t *testing.T) {
 		{"one on each node", pod(func(p *landing.Pod) {
 			p.Apart = []string{"a"}
 		}), []landing.Place{place("n", 2, 8)}, 2, landing.Shortage{Rule: "podAntiAffinity or a port of the node with topologyKey kubernetes.io/hostname"}},
-		{"spread", pod(func(p *landing.Pod) {
-			p.Spread = []landing.Spread{{MaxSkew: 1, Pods: []string{"a"}}}
-		}), []landing.Place{place("n", 1, 40), place("m", 1, 1)}, 1,
-			landing.Shortage{Rule: "topologySpreadConstraints of maxSkew 1 with topologyKey kubernetes.io/hostname"}},
 		{"no node accepts it", pod(func(*landing.Pod) {}), []landing.Place{place("n", 2, 8, func(p *landing.Place) { p.Accepts = nil })}, 0, landing.Shortage{}},
 	}
 	for _, test := range tests {

@@ -12,22 +12,21 @@ import (
 type Neighbors struct {
 	Namespace string
 	Labels    map[string]string
-	// Apart are the terms of the required anti-affinity, and Spread the topology spread constraints with
-	// whenUnsatisfiable: DoNotSchedule, both with HostnameLabel as topologyKey.
-	Apart  []PodTerm
-	Spread []SpreadTerm
+	// Apart are the terms of the required anti-affinity with HostnameLabel as topologyKey.
+	Apart []PodTerm
 	// HostPorts are the ports of the node that the pod takes.
 	HostPorts []HostPort
 	// Together are the topology keys of the required affinity, of the terms that select the pod itself: pods of one
 	// template share a value of these labels of nodes.
 	Together []string
-	// Beyond names a rule that depends on pods on other nodes: required affinity, or a term with another topologyKey.
-	// Such a rule is not simulated, so it is unknown how many of the pods can run; empty if there is none.
+	// Beyond names a rule that depends on pods on other nodes: required affinity, a topology spread constraint with
+	// whenUnsatisfiable: DoNotSchedule, or anti-affinity with another topologyKey. Such a rule is not simulated, so it
+	// is unknown how many of the pods can run; empty if there is none.
 	Beyond string
 }
 
 // constrain reports whether the pod's own rules keep pods from nodes.
-func (n *Neighbors) constrain() bool { return len(n.Apart)+len(n.Spread)+len(n.HostPorts) > 0 }
+func (n *Neighbors) constrain() bool { return len(n.Apart)+len(n.HostPorts) > 0 }
 
 // PodTerm selects pods.
 type PodTerm struct {
@@ -43,15 +42,6 @@ type PodTerm struct {
 type PodSelector struct {
 	Nothing      bool
 	Requirements []Requirement
-}
-
-// SpreadTerm is a topology spread constraint. It counts pods of the pod's own namespace.
-type SpreadTerm struct {
-	MaxSkew, MinDomains int64
-	Selector            PodSelector
-	// HonorsTaints: nodes with a taint that the pod does not tolerate are no domains (nodeTaintsPolicy: Honor).
-	// IgnoresAffinity: nodes that the pod's node affinity refuses are domains too (nodeAffinityPolicy: Ignore).
-	HonorsTaints, IgnoresAffinity bool
 }
 
 // matches reports whether labels match the selector.
@@ -70,11 +60,6 @@ func (n *Neighbors) Refuses(other *Neighbors) bool {
 
 func (n *Neighbors) repels(other *Neighbors) bool {
 	return slices.ContainsFunc(n.Apart, func(term PodTerm) bool { return n.maySelect(term, other) })
-}
-
-// counts reports whether a topology spread constraint counts the other pod.
-func (n *Neighbors) counts(term SpreadTerm, other *Neighbors) bool {
-	return n.beside(other) && term.Selector.matches(other.Labels)
 }
 
 // beside reports whether both are in one namespace. Without one, a manifest means "default", as kubectl does.
@@ -105,27 +90,6 @@ func (n *Neighbors) maySelect(term PodTerm, other *Neighbors) bool {
 
 // SelectsItself reports whether a term selects pods like this one.
 func (n *Neighbors) SelectsItself(term PodTerm) bool { return n.maySelect(term, n) }
-
-// isDomain reports whether the node is a domain for the spread of the pods even if it has no room for them: by default
-// if their node affinity allows it, whatever taints it has (docs/reference/facts.md#domains-of-a-spread).
-func (p *PodShape) isDomain(node *Node) bool {
-	return slices.ContainsFunc(p.Neighbors.Spread, func(term SpreadTerm) bool {
-		if term.HonorsTaints && len(p.repelled(node, nil)) > 0 {
-			return false
-		}
-		return term.IgnoresAffinity || p.selected(node) && p.suits(node)
-	})
-}
-
-// selected reports whether the nodeSelector allows the node.
-func (p *PodShape) selected(node *Node) bool {
-	for key, value := range p.Selector {
-		if have, set := node.Labels[key]; !set || have != value {
-			return false
-		}
-	}
-	return true
-}
 
 // HostPort is a port in the network of the node itself. Two pods that take the same one do not fit on one node
 // (docs/reference/facts.md#ports-of-the-node).
@@ -202,9 +166,9 @@ func (s *Nodes) constrain(kinds []Kind) (pods []Pod, on map[string]map[string]in
 }
 
 // constrain fills in the constraints of pods from what their templates say about pods beside them. beside has the entry
-// of each kind, in the same order. others are pods on nodes that are of none of these kinds. The result has for each of
-// them the name of its kind, for Place.Holds: empty if no kind counts it or is kept away by it. These names have a
-// slash, which names of worker groups cannot have.
+// of each kind, in the same order. others are pods on nodes that are of none of these kinds. The result has for each
+// of them the name of its kind, for Place.Holds: empty if no kind is kept away by it. These names have a slash, which
+// names of worker groups cannot have.
 func constrain(pods []Pod, beside, others []*Neighbors) (names []string) {
 	kinds, all := make([]string, len(pods), len(pods)+1), beside[:len(beside):len(beside)]
 	for i := range pods {
@@ -224,35 +188,23 @@ func constrain(pods []Pod, beside, others []*Neighbors) (names []string) {
 		names[i] = known[text]
 	}
 	for i, own := range beside {
-		selected := func(selects func(other *Neighbors) bool) (names []string) {
-			for k, other := range all {
-				if selects(other) {
-					names = append(names, kinds[k])
-				}
+		pods[i].Apart = nil
+		for k, other := range all {
+			if own.Refuses(other) {
+				pods[i].Apart = append(pods[i].Apart, kinds[k])
 			}
-			return names
-		}
-		pods[i].Apart, pods[i].Spread = selected(own.Refuses), nil
-		for _, t := range own.Spread {
-			pods[i].Spread = append(pods[i].Spread, Spread{t.MaxSkew, t.MinDomains,
-				selected(func(other *Neighbors) bool { return own.counts(t, other) })})
 		}
 	}
 	return names
 }
 
-// relation returns which of the kinds a pod keeps from its node, and which of their terms count it; false if none.
+// relation returns which of the kinds a pod keeps from its node; false if none.
 func relation(own []*Neighbors, other *Neighbors) (string, bool) {
 	var text []byte
 	matters := false
-	add := func(holds bool) {
-		matters, text = matters || holds, strconv.AppendBool(text, holds)
-	}
 	for _, n := range own {
-		add(n.Refuses(other))
-		for _, t := range n.Spread {
-			add(n.counts(t, other))
-		}
+		refuses := n.Refuses(other)
+		matters, text = matters || refuses, strconv.AppendBool(text, refuses)
 	}
 	return string(text), matters
 }

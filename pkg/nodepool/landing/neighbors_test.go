@@ -6,7 +6,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 func TestATermSelectsPodsByLabelsAndNamespaces(t *testing.T) {
@@ -42,31 +41,6 @@ func TestATermSelectsPodsByLabelsAndNamespaces(t *testing.T) {
 	}
 }
 
-func TestANodeIsADomainByAffinityAndNotByTaints(t *testing.T) {
-	tainted := node("a", labelled("pool", "x"), taintedBy("team", "ml", sharing.NoSchedule))
-	spread := func(term landing.SpreadTerm) *landing.PodShape {
-		return &landing.PodShape{Selector: map[string]string{"pool": "x"}, Neighbors: landing.Neighbors{Spread: []landing.SpreadTerm{term}}}
-	}
-	other := node("b", labelled("pool", "y"))
-	tests := []struct {
-		name  string
-		shape *landing.PodShape
-		node  landing.Node
-		want  bool
-	}{
-		{"a tainted node", spread(landing.SpreadTerm{}), tainted, true},
-		{"a tainted node, where taints are honored", spread(landing.SpreadTerm{HonorsTaints: true}), tainted, false},
-		{"another pool", spread(landing.SpreadTerm{}), other, false},
-		{"another pool, where affinity is ignored", spread(landing.SpreadTerm{IgnoresAffinity: true}), other, true},
-		{"nothing to spread", &landing.PodShape{}, other, false},
-	}
-	for _, test := range tests {
-		if got := landing.IsDomain(test.shape, &test.node); got != test.want {
-			t.Errorf("%s is a domain: %t, want %t", test.name, got, test.want)
-		}
-	}
-}
-
 func selecting(key, value string) landing.PodSelector {
 	return landing.PodSelector{Requirements: []landing.Requirement{{Key: key, Operator: "In", Values: []string{value}}}}
 }
@@ -74,8 +48,7 @@ func selecting(key, value string) landing.PodSelector {
 func TestTermsNameTheKindsThatTheySelect(t *testing.T) {
 	const group = "ray.io/group"
 	gpu := &landing.Neighbors{Namespace: "ml", Labels: map[string]string{group: "gpu", "node-type": "worker"},
-		Apart:  []landing.PodTerm{{Selector: selecting(group, "gpu")}, {Selector: selecting("app", "cache"), Namespaces: []string{"data"}}},
-		Spread: []landing.SpreadTerm{{MaxSkew: 2, MinDomains: 3, Selector: selecting("node-type", "worker")}}}
+		Apart: []landing.PodTerm{{Selector: selecting(group, "gpu")}, {Selector: selecting("app", "cache"), Namespaces: []string{"data"}}}}
 	cpu := &landing.Neighbors{Namespace: "ml", Labels: map[string]string{group: "cpu", "node-type": "worker"}}
 	cache := func(pod string) *landing.Neighbors {
 		return &landing.Neighbors{Namespace: "data", Labels: map[string]string{"app": "cache", "pod": pod}}
@@ -91,7 +64,7 @@ func TestTermsNameTheKindsThatTheySelect(t *testing.T) {
 		t.Errorf("kinds of the others (-want +got):\n%s", diff)
 	}
 	want := []landing.Pod{
-		{Name: "gpu", Apart: []string{"gpu", "data/0"}, Spread: []landing.Spread{{MaxSkew: 2, MinDomains: 3, Pods: []string{"gpu", "cpu"}}}},
+		{Name: "gpu", Apart: []string{"gpu", "data/0"}},
 		{Name: "cpu", Apart: []string{"ml/1"}},
 	}
 	if diff := cmp.Diff(want, pods); diff != "" {
@@ -108,20 +81,11 @@ func TestRulesBetweenPodsBoundTheirPlaces(t *testing.T) {
 		return pod
 	}
 	apart := func(pods ...string) func(*landing.Pod) { return func(p *landing.Pod) { p.Apart = pods } }
-	spread := func(skew, minDomains int64, pods ...string) func(*landing.Pod) {
-		return func(p *landing.Pod) {
-			p.Spread = append(p.Spread, landing.Spread{MaxSkew: skew, MinDomains: minDomains, Pods: pods})
-		}
-	}
 	place := func(nodes int64, cpu int) landing.Place { return landing.Place{Nodes: &nodes, Free: free("cpu", cpu)} }
 	pool := func(cpu int) landing.Place { return landing.Place{New: true, Free: free("cpu", cpu)} }
 	anySize := landing.Place{New: true, AnySize: true, Free: free("cpu", 100)}
 	holding := func(p landing.Place, name string, n int64) landing.Place {
 		p.Holds = map[string]int64{name: n}
-		return p
-	}
-	tainted := func(p landing.Place, pod string) landing.Place {
-		p.Accepts, p.Counted = []string{}, []string{pod}
 		return p
 	}
 	tests := []struct {
@@ -136,14 +100,6 @@ func TestRulesBetweenPodsBoundTheirPlaces(t *testing.T) {
 		{"a node where one is already", []landing.Pod{one("a", apart("a"))}, []landing.Place{holding(place(2, 8), "a", 1), place(1, 8)}, []add{{0, 99, 1}}},
 		{"two kinds on different nodes", []landing.Pod{one("a", apart("b")), one("b", nil)}, []landing.Place{place(2, 3)}, []add{{0, 4, 4}, {1, 9, 0}}},
 		{"the other one's rule counts too", []landing.Pod{one("a", apart("b")), one("b", nil)}, []landing.Place{place(2, 3)}, []add{{1, 1, 1}, {0, 9, 3}, {1, 9, 2}}},
-		{"spread over nodes", []landing.Pod{one("a", spread(1, 0, "a"))}, []landing.Place{place(3, 8), place(1, 2)}, []add{{0, 99, 11}}},
-		{"spread counts pods that are there", []landing.Pod{one("a", spread(1, 0, "a"))}, []landing.Place{holding(place(1, 8), "a", 2), place(1, 1)}, []add{{0, 99, 1}}},
-		{"a full node", []landing.Pod{one("a", spread(2, 0, "a"))}, []landing.Place{place(1, 8), place(1, 0)}, []add{{0, 99, 2}}},
-		{"a node with a taint", []landing.Pod{one("a", spread(1, 0, "a"))}, []landing.Place{place(1, 8), tainted(place(1, 8), "a")}, []add{{0, 99, 1}}},
-		{"too few nodes", []landing.Pod{one("a", spread(2, 3, "a"))}, []landing.Place{place(2, 8)}, []add{{0, 99, 4}}},
-		{"spread counts another kind", []landing.Pod{one("a", spread(1, 0, "a", "b")), one("b", nil)}, []landing.Place{place(1, 8), place(1, 8)}, []add{{1, 5, 5}, {0, 1, 1}}},
-		{"Karpenter may choose any size", []landing.Pod{one("a", spread(1, 0, "a"))}, []landing.Place{anySize}, []add{{0, 999, 100}}},
-		{"spread over new nodes", []landing.Pod{one("a", spread(1, 0, "a"))}, []landing.Place{place(1, 2), pool(8)}, []add{{0, 3000, 3000}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -155,14 +111,5 @@ func TestRulesBetweenPodsBoundTheirPlaces(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestRulesWithoutABoundLeaveRoomUnbounded(t *testing.T) {
-	pods := []landing.Pod{{Name: "a", Requests: free("cpu", 1), Spread: []landing.Spread{{MaxSkew: 1, Pods: []string{"a"}}}}}
-	state := onAll(pods, landing.Place{New: true, Free: free("cpu", 8)}).Empty()
-	state.Take(0, 10)
-	if room := state.Room(0); room != landing.Unbounded {
-		t.Errorf("room for %d pods", room)
 	}
 }

@@ -124,7 +124,7 @@ func TestKindsOfOneClassAreComparedOnceWithTheSameResult(t *testing.T) {
 				shapes[i].Selector = map[string]string{"zone": fmt.Sprint(draw.IntN(2))}
 			}
 			if draw.IntN(4) == 0 {
-				shapes[i].Neighbors.Spread = []landing.SpreadTerm{{MaxSkew: 1, HonorsTaints: draw.IntN(2) == 0}}
+				shapes[i].Neighbors.Apart = []landing.PodTerm{{NamespaceSelector: &landing.PodSelector{}}}
 			}
 			kinds = append(kinds, stock.KindOf(fmt.Sprint("g", i), &shapes[i]))
 		}

@@ -19,10 +19,8 @@ type Packer struct {
 	most []raydemand.Amount
 	// extended marks the resources that only some nodes have.
 	extended []bool
-	// ruled: some kind has rules.
+	// ruled: some kind keeps others from its nodes.
 	ruled bool
-	// among is what is free of the devices that several nodes reach.
-	among []int64
 	empty *Taken
 	// useless are the nodes that no pod can use even if they are empty.
 	useless []stack
@@ -32,13 +30,10 @@ type Packer struct {
 type kind struct {
 	requests []request
 	cards    *CardRequest
-	rules    rules
-	// sharesNodes: the pods take devices that several nodes reach, so a pod on one node leaves less room on others.
-	sharesNodes bool
+	// apart are the kinds that must not be on the same node, by required anti-affinity or a port of the node
+	// (docs/reference/facts.md#rules-between-pods).
+	apart []int
 }
-
-// careful: pods on one node change the room on others.
-func (k *kind) careful() bool { return k.sharesNodes || len(k.rules.spreads) > 0 }
 
 type request struct {
 	resource int
@@ -47,14 +42,15 @@ type request struct {
 
 // site is a Place with what does not change when pods are placed on it.
 type site struct {
-	accepts, counted []bool
+	accepts []bool
 	// free is what each of the nodes has before pods are placed.
 	free  []raydemand.Amount
 	nodes int64
 	// unbounded: the pool may add nodes without a known bound.
 	unbounded, anySize, isNew, unproven bool
 	order                               string
-	draws                               []draw
+	// draws is what each kind takes of the devices of each node, by the devices.
+	draws [][]int64
 	// same are the other places of the same new nodes.
 	same []int
 }
@@ -73,10 +69,10 @@ func New(pods []Pod, places []Place) *Packer {
 	}
 	p.bind(pods, names)
 	p.measure(places)
-	among, devices := map[string]int{}, make([][]int64, len(places))
+	devices := make([][]int64, len(places))
 	for i := range places {
 		p.places[i] = siteOf(&places[i], names, kinds)
-		p.places[i].draws, devices[i] = p.drawsOf(&places[i], pods, among)
+		p.places[i].draws, devices[i] = drawsOf(&places[i], pods, kinds)
 	}
 	p.joinNew(places)
 	p.empty = p.start(places, names, devices)
@@ -89,18 +85,12 @@ func namesOf(pods []Pod) (names map[string]int, kinds int) {
 	for i := range pods {
 		names[pods[i].Name] = i
 	}
-	add := func(list []string) {
-		for _, name := range list {
+	for i := range pods {
+		for _, name := range pods[i].Apart {
 			if _, known := names[name]; !known {
 				names[name] = kinds
 				kinds++
 			}
-		}
-	}
-	for i := range pods {
-		add(pods[i].Apart)
-		for _, spread := range pods[i].Spread {
-			add(spread.Pods)
 		}
 	}
 	return names, kinds
@@ -122,10 +112,7 @@ func (p *Packer) measure(places []Place) {
 
 // start returns the state in which only the pods that are there have been placed.
 func (p *Packer) start(places []Place, names map[string]int, devices [][]int64) *Taken {
-	s := &Taken{packer: p, rooms: make([]sum, len(p.kinds)), among: p.among}
-	if p.ruled || len(p.among) > 0 {
-		s.spreadRooms = slices.Repeat([]int64{unknownRoom}, len(p.kinds))
-	}
+	s := &Taken{packer: p, rooms: make([]sum, len(p.kinds))}
 	for i := range places {
 		b, nodes := p.emptyBin(&places[i], i), p.places[i].nodes
 		b.devices = devices[i]
@@ -139,7 +126,7 @@ func (p *Packer) start(places []Place, names map[string]int, devices [][]int64) 
 		}
 		p.finish(b)
 		p.places[i].free = b.free
-		if s.insert(b, nodes); nodes > 0 && b.rank.kinds == 0 && b.holds == nil {
+		if s.insert(b, nodes); nodes > 0 && b.rank.kinds == 0 {
 			p.useless = append(p.useless, stack{b, nodes, i})
 		}
 	}
@@ -168,19 +155,12 @@ func (p *Packer) kindOf(pod *Pod) kind {
 }
 
 func siteOf(place *Place, names map[string]int, kinds int) site {
-	marked := func(list []string) []bool {
-		marks := make([]bool, kinds)
-		for _, name := range list {
-			if i, known := names[name]; known {
-				marks[i] = true
-			}
-		}
-		return marks
-	}
-	s := site{accepts: marked(place.Accepts), nodes: nodesOf(place), unbounded: place.Nodes == nil,
+	s := site{accepts: make([]bool, kinds), nodes: nodesOf(place), unbounded: place.Nodes == nil,
 		anySize: place.AnySize, isNew: place.New, unproven: place.Unproven, order: place.CardOrder}
-	if len(place.Counted) > 0 {
-		s.counted = marked(place.Counted)
+	for _, name := range place.Accepts {
+		if i, known := names[name]; known {
+			s.accepts[i] = true
+		}
 	}
 	return s
 }
@@ -231,7 +211,7 @@ type bin struct {
 	devices []int64
 	// rooms is how many pods of each kind fit if no others are placed.
 	rooms []int64
-	// holds is how many pods of each kind are on the node; nil if no kind has rules.
+	// holds is how many pods of each kind are on the node; nil if no kind keeps others away.
 	holds []int64
 	// rank orders bins by preference, the lowest first.
 	rank rank
@@ -289,7 +269,7 @@ func (p *Packer) finish(b *bin) {
 		}
 		b.rooms[k] = p.room(b, k)
 		if b.holds != nil && !s.anySize {
-			b.rooms[k] = p.kinds[k].rules.onNode(k, b.holds, b.rooms[k])
+			b.rooms[k] = p.kinds[k].beside(k, b.holds, b.rooms[k])
 		}
 		if b.rooms[k] > 0 {
 			b.rank.kinds++
@@ -361,8 +341,8 @@ func (p *Packer) take(b *bin, k int, n int64) *bin {
 	after.devices = b.devices
 	if len(b.devices) > 0 {
 		after.devices = slices.Clone(b.devices)
-		for i, d := range p.places[b.place].draws {
-			after.devices[i] -= d.takes[k] * n
+		for i, takes := range p.places[b.place].draws {
+			after.devices[i] -= takes[k] * n
 		}
 	}
 	if b.holds != nil {
@@ -380,135 +360,32 @@ func (b *bin) equal(other *bin) bool {
 		slices.Equal(b.devices, other.devices) && slices.Equal(b.holds, other.holds)
 }
 
-// rules bound how many pods of a kind may be on one node beside others: required anti-affinity, ports of the node and
-// topology spread, as far as each node is a domain of its own (docs/reference/facts.md#rules-between-pods). Other kinds
-// are numbers.
-type rules struct {
-	// apart are the kinds that must not be on the same node, in both directions.
-	apart   []int
-	spreads []spreadRule
-}
-
-// spreadRule bounds how many pods of the kinds a node may have more than the one with the fewest. self: the pods count
-// themselves.
-type spreadRule struct {
-	maxSkew, minDomains int64
-	kinds               []int
-	self                bool
-}
-
+// bind sets which kinds keep each other from their nodes, in both directions: the scheduler also checks the
+// anti-affinity of the pods that are there. Other kinds are numbers.
 func (p *Packer) bind(pods []Pod, names map[string]int) {
+	apart := func(kind, other int) {
+		if k := &p.kinds[kind]; !slices.Contains(k.apart, other) {
+			k.apart = append(k.apart, other)
+		}
+	}
 	for i := range pods {
-		for _, other := range numbers(pods[i].Apart, names) {
-			p.setApart(i, other)
-			p.setApart(other, i) // the scheduler also checks the anti-affinity of the pods that are there
+		for _, name := range pods[i].Apart {
+			apart(i, names[name])
+			apart(names[name], i)
+			p.ruled = true
 		}
-		for _, s := range pods[i].Spread {
-			kinds := numbers(s.Pods, names)
-			p.kinds[i].rules.spreads = append(p.kinds[i].rules.spreads,
-				spreadRule{max(s.MaxSkew, 1), s.MinDomains, kinds, slices.Contains(kinds, i)})
-		}
-		p.ruled = p.ruled || len(pods[i].Apart)+len(pods[i].Spread) > 0
 	}
 }
 
-func (p *Packer) setApart(kind, other int) {
-	if r := &p.kinds[kind].rules; !slices.Contains(r.apart, other) {
-		r.apart = append(r.apart, other)
-	}
-}
-
-func numbers(list []string, names map[string]int) []int {
-	var found []int
-	for _, name := range list {
-		if n, known := names[name]; known && !slices.Contains(found, n) {
-			found = append(found, n)
-		}
-	}
-	slices.Sort(found)
-	return found
-}
-
-func (r *rules) onNode(own int, holds []int64, room int64) int64 {
-	for _, kind := range r.apart {
+// beside returns how many of room pods of the kind may be on a node that holds these pods.
+func (k *kind) beside(own int, holds []int64, room int64) int64 {
+	for _, other := range k.apart {
 		switch {
-		case kind == own:
+		case other == own:
 			room = min(room, max(1-holds[own], 0))
-		case holds[kind] > 0:
+		case holds[other] > 0:
 			return 0
 		}
 	}
 	return room
-}
-
-// counts reports whether the nodes are domains for the spread of a kind.
-func (s *site) counts(kind int) bool { return s.accepts[kind] || s.counted != nil && s.counted[kind] }
-
-// fewest returns for each spread rule of a kind how many pods the node with the fewest has. New nodes count once pods
-// have been placed on them.
-func (s *Taken) fewest(kind int) []int64 {
-	spreads := s.packer.kinds[kind].rules.spreads
-	list := make([]int64, len(spreads))
-	for i := range spreads {
-		nodes, least := int64(0), int64(unknownAmount)
-		for _, stack := range s.bins {
-			site := &s.packer.places[stack.place]
-			if site.counts(kind) && !site.anySize && (!site.isNew || stack.bin.opened) {
-				nodes, least = nodes+stack.nodes, min(least, sumOf(stack.bin.holds, spreads[i].kinds))
-			}
-		}
-		if list[i] = least; nodes < spreads[i].minDomains {
-			list[i] = 0
-		}
-	}
-	return list
-}
-
-func sumOf(counts []int64, kinds []int) (n int64) {
-	for _, k := range kinds {
-		n += counts[k]
-	}
-	return n
-}
-
-// spread returns how many of room pods of a kind may be placed on a node now.
-func (r *rules) spread(b *bin, fewest []int64, room int64) int64 {
-	for i := range r.spreads {
-		rule := &r.spreads[i]
-		if fewest[i] == unknownAmount {
-			continue
-		}
-		switch most := fewest[i] + rule.maxSkew - sumOf(b.holds, rule.kinds); {
-		case rule.self:
-			room = min(room, max(most, 0))
-		case most < 0:
-			return 0
-		}
-	}
-	return room
-}
-
-// mostSteps bounds the work for pods that are spread. With more, fewer pods are placed than could be.
-const mostSteps = 1 << 10
-
-// addSpread is Take for a careful kind: what is placed on one node changes how many pods others may have.
-func (s *Taken) addSpread(pod int, n int64) (placed int64) {
-	r := &s.packer.kinds[pod].rules
-	for range mostSteps {
-		fewest := s.fewest(pod)
-		each := func(b *bin) int64 {
-			room := s.ofAmong(b, pod, b.rooms[pod])
-			if s.packer.places[b.place].anySize {
-				return room
-			}
-			return r.spread(b, fewest, room)
-		}
-		at := s.best(pod, func(b *bin) bool { return each(b) > 0 })
-		if at < 0 || placed >= n {
-			break
-		}
-		b := s.bins[at].bin
-		placed += s.fill(at, pod, s.ofAmong(b, pod, n-placed), each(b))
-	}
-	return placed
 }

@@ -41,9 +41,6 @@ type Place struct {
 	// Accepts are the names of the pods that may be scheduled here: by node name, labels, taints, affinity and the kind
 	// of sharing.
 	Accepts []string `json:"accepts"`
-	// Counted are the names of pods for whose Spread the nodes are domains although they do not accept them: those
-	// whose node affinity matches. Kubernetes ignores taints here (nodeTaintsPolicy) unless the pod says otherwise.
-	Counted []string `json:"counted,omitempty"`
 	// Holds counts by name the pods that are on each node already. Free is without them.
 	Holds map[string]int64 `json:"holds,omitempty"`
 }
@@ -93,18 +90,6 @@ type Pod struct {
 	// Apart names the pods that must not be on the same node, by required anti-affinity or a port of the node. It holds
 	// in both directions.
 	Apart []string `json:"apart,omitempty"`
-	// Spread are the topology spread constraints over nodes that forbid (DoNotSchedule).
-	Spread []Spread `json:"spread,omitempty"`
-}
-
-// Spread bounds how unevenly pods are spread over nodes: a node may have at most MaxSkew of them more than the one with
-// the fewest.
-type Spread struct {
-	MaxSkew int64 `json:"maxSkew"`
-	// MinDomains: with fewer nodes, the fewest counts as 0. 0 and 1 mean no minimum.
-	MinDomains int64 `json:"minDomains,omitempty"`
-	// Pods are the names of the pods that are counted.
-	Pods []string `json:"pods"`
 }
 
 // CardRequest is what a pod takes of single cards: the same of each of several different cards, or of

@@ -26,7 +26,7 @@ type Ask struct {
 	kinds []Kind
 	// holds counts by node the pods on it that a constraint counts, by the name of their kind.
 	holds map[string]map[string]int64
-	// constrained: there are constraints between pods. They count nodes on which nothing is free.
+	// constrained: there are constraints between pods.
 	constrained bool
 }
 
@@ -34,7 +34,7 @@ type Ask struct {
 func (s *Nodes) Ask(kinds []Kind) Ask {
 	a := Ask{stock: s, kinds: kinds}
 	a.Pods, a.holds = s.constrain(kinds)
-	a.constrained = slices.ContainsFunc(a.Pods, func(p Pod) bool { return len(p.Apart)+len(p.Spread) > 0 })
+	a.constrained = slices.ContainsFunc(a.Pods, func(p Pod) bool { return len(p.Apart) > 0 })
 	return a
 }
 
@@ -120,19 +120,9 @@ func (s *Nodes) Unconstrained(shape *PodShape) bool {
 // concerned returns the kinds that have constraints between pods, or that those of others name.
 func (a Ask) concerned() map[string]bool {
 	names := map[string]bool{}
-	add := func(own string, others []string) {
-		names[own] = true
-		for _, other := range others {
-			names[other] = true
-		}
-	}
 	for i := range a.Pods {
-		pod := &a.Pods[i]
-		if len(pod.Apart) > 0 {
-			add(pod.Name, pod.Apart)
-		}
-		for _, spread := range pod.Spread {
-			add(pod.Name, spread.Pods)
+		for _, other := range a.Pods[i].Apart {
+			names[a.Pods[i].Name], names[other] = true, true
 		}
 	}
 	return names
@@ -254,8 +244,6 @@ type stocktaking struct {
 type stockEntry struct {
 	equalNodes
 	accepts, coming []int
-	// counted are the kinds for whose spread the nodes are domains although they do not accept them.
-	counted []int
 }
 
 func (t *stocktaking) look(nodes equalNodes) {
@@ -276,11 +264,9 @@ func (t *stocktaking) look(nodes equalNodes) {
 			entry.accepts = append(entry.accepts, i)
 		case holds[i].soon:
 			entry.coming = append(entry.coming, i)
-		case t.constrained && t.kinds[i].Shape.isDomain(nodes.Node):
-			entry.counted = append(entry.counted, i)
 		}
 	}
-	if len(nodes.Members) > 0 && (t.constrained || len(entry.accepts)+len(entry.coming) > 0) {
+	if len(nodes.Members) > 0 && len(entry.accepts)+len(entry.coming) > 0 {
 		t.entries = append(t.entries, entry)
 	}
 }
@@ -297,15 +283,14 @@ func (t *stocktaking) addExisting(entry *stockEntry) {
 			l = l.as(like)
 		}
 		for _, part := range t.apart(l) {
-			counts := t.constrained && len(accepts)+len(entry.counted)+len(part.holds) > 0
-			if !counts && !t.anyFits(accepts, part.free) {
+			if !t.anyFits(accepts, part.free) {
 				continue
 			}
 			nodes, first := int64(len(part.members)), &t.stock.nodes[part.members[0]]
 			t.places = append(t.places, Place{
 				Pool: entry.Node.Pool, Node: first.Name, Nodes: &nodes, Free: part.free, Devices: part.devices,
 				Cards: t.refused(t.inPercent(part.cards), first, accepts), CardOrder: part.order, Accepts: names,
-				Counted: t.names(entry.counted), Holds: part.holds,
+				Holds: part.holds,
 			})
 		}
 	}

@@ -129,12 +129,7 @@ func drawRules(t *rapid.T, pods []landing.Pod, most int) {
 	for i := range pods {
 		for range rapid.IntRange(0, most).Draw(t, "rules") {
 			selected := rapid.SliceOfDistinct(rapid.SampledFrom(append(names(pods), "other")), rapid.ID).Draw(t, "selected")
-			if rapid.Bool().Draw(t, "apart") {
-				pods[i].Apart = append(pods[i].Apart, selected...)
-				continue
-			}
-			pods[i].Spread = append(pods[i].Spread, landing.Spread{Pods: selected,
-				MaxSkew: rapid.Int64Range(1, 2).Draw(t, "skew"), MinDomains: rapid.Int64Range(0, 3).Draw(t, "domains")})
+			pods[i].Apart = append(pods[i].Apart, selected...)
 		}
 	}
 }
@@ -148,11 +143,7 @@ func drawHolding(t *rapid.T, pods []landing.Pod, allowNew bool) []landing.Place 
 		p.Free = free("cpu", rapid.IntRange(0, 3).Draw(t, "cpu"))
 		p.New = allowNew && rapid.IntRange(0, 2).Draw(t, "new") == 0
 		for _, pod := range pods {
-			switch rapid.IntRange(0, 5).Draw(t, "accepts") {
-			case 0:
-			case 1:
-				p.Counted = append(p.Counted, pod.Name)
-			default:
+			if rapid.IntRange(0, 5).Draw(t, "accepts") > 0 {
 				p.Accepts = append(p.Accepts, pod.Name)
 			}
 			if !p.New && rapid.IntRange(0, 3).Draw(t, "holds") == 0 {

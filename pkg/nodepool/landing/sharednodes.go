@@ -98,8 +98,7 @@ func newSharedNodes(
 		c.promised = append(c.promised, p)
 	}
 	for i := range places {
-		counts := len(places[i].Counted)+len(places[i].Holds) > 0
-		if counts || slices.ContainsFunc(places[i].Accepts, func(name string) bool { return named[name] }) {
+		if slices.ContainsFunc(places[i].Accepts, func(name string) bool { return named[name] }) {
 			c.places = append(c.places, places[i])
 		}
 	}
@@ -345,8 +344,8 @@ type GroupPool struct {
 
 // declaredPlaces turns the pools of groups, which say how many pods they hold and what groups share of them, into
 // places: each pool is one of any size. A resource of a pool has the pool's name in it, because a pod may count
-// differently in each pool. A pool has as much of a resource as the group with the largest use of it could take. pods is
-// what a pod takes, by group: of those all of whose pools have a limit and of which nothing better is known.
+// differently in each pool. A pool has as much of a resource as the group with the largest use of it could take. pods
+// is what a pod takes, by group: of those all of whose pools have a limit and of which nothing better is known.
 func declaredPlaces(groups []Tenant) (places []Place, pods map[int]Pod) {
 	pods = map[int]Pod{}
 	at := map[string]int{}

@@ -1,7 +1,6 @@
 package landing
 
 import (
-	"fmt"
 	"slices"
 	"sort"
 
@@ -13,10 +12,6 @@ type Taken struct {
 	packer *Packer
 	bins   []stack
 	rooms  []sum
-	// spreadRooms are the rooms of the kinds that are careful, unknownRoom until somebody asks.
-	spreadRooms []int64
-	// among is what is left of the devices that several nodes reach.
-	among []int64
 	// all keeps nodes that no pod can use.
 	all bool
 }
@@ -52,34 +47,18 @@ func (s *Taken) CopyFrom(other *Taken) {
 	s.packer = other.packer
 	s.bins = append(s.bins[:0], other.bins...)
 	s.rooms = append(s.rooms[:0], other.rooms...)
-	s.spreadRooms = append(s.spreadRooms[:0], other.spreadRooms...)
-	s.among = append(s.among[:0], other.among...)
 	s.all = other.all
 }
 
 // Room returns how many more pods of this kind fit if no others are added; Unbounded if nothing bounds it.
-func (s *Taken) Room(pod int) int64 {
-	room := s.rooms[pod].total()
-	if !s.packer.kinds[pod].careful() {
-		return room
-	}
-	if s.spreadRooms[pod] == unknownRoom {
-		var trial Taken
-		trial.CopyFrom(s)
-		s.spreadRooms[pod] = trial.addSpread(pod, room)
-	}
-	return s.spreadRooms[pod]
-}
+func (s *Taken) Room(pod int) int64 { return s.rooms[pod].total() }
 
 // Take places up to n pods and returns how many have found a place.
 func (s *Taken) Take(pod int, n int64) (placed int64) {
-	if s.packer.kinds[pod].careful() {
-		return s.addSpread(pod, n)
-	}
 	if n <= 0 {
 		return 0
 	}
-	at := s.best(pod, nil)
+	at := s.best(pod)
 	if at < 0 {
 		return 0
 	}
@@ -112,14 +91,10 @@ func (s *Taken) fillAll(pod int, n int64) (placed int64) {
 	return placed
 }
 
-func (s *Taken) best(pod int, wanted func(*bin) bool) int {
+func (s *Taken) best(pod int) int {
 	best := -1
 	for i := range s.bins {
-		b := s.bins[i].bin
-		if b.rooms[pod] == 0 || wanted != nil && !wanted(b) {
-			continue
-		}
-		if best < 0 || b.before(s.bins[best].bin) {
+		if b := s.bins[i].bin; b.rooms[pod] > 0 && (best < 0 || b.before(s.bins[best].bin)) {
 			best = i
 		}
 	}
@@ -129,7 +104,6 @@ func (s *Taken) best(pod int, wanted func(*bin) bool) int {
 // fill places up to n pods on the nodes of a stack, up to each on one node, one node after the other.
 func (s *Taken) fill(at, pod int, n, each int64) (placed int64) {
 	from, stacked := s.bins[at].bin, s.bins[at].nodes
-	defer func() { s.takeAmong(from, pod, placed) }()
 	nodes := min(n/each, stacked)
 	rest := int64(0)
 	if nodes < stacked {
@@ -171,12 +145,7 @@ func (s *Taken) move(at int, nodes int64, to *bin) {
 		}
 	}
 	s.insert(to, nodes)
-	for k := range s.spreadRooms {
-		s.spreadRooms[k] = unknownRoom
-	}
 }
-
-const unknownRoom = -1
 
 // remove removes up to a number of nodes. A pool without a known bound has as many left as before.
 func (s *Taken) remove(at int, nodes int64) {
@@ -193,9 +162,9 @@ func (s *Taken) remove(at int, nodes int64) {
 	}
 }
 
-// insert adds nodes. Those that no pod can use are left out, unless they count as domains.
+// insert adds nodes. Those that no pod can use are left out.
 func (s *Taken) insert(b *bin, nodes int64) {
-	if nodes == 0 || b.rank.kinds == 0 && b.holds == nil && !s.all {
+	if nodes == 0 || b.rank.kinds == 0 && !s.all {
 		return
 	}
 	for i := range s.bins {
@@ -259,11 +228,7 @@ func (s *Taken) Shortage(pod int) Shortage {
 		if !site.accepts[pod] {
 			continue
 		}
-		switch {
-		case s.packer.room(stack.bin, pod) == 0:
-		case s.ofAmong(stack.bin, pod, 1) == 0:
-			cards = true
-		default:
+		if s.packer.room(stack.bin, pod) > 0 {
 			roomy = append(roomy, at)
 		}
 		cards = cards || bare.room(stack.bin, site.order) > 0
@@ -301,32 +266,14 @@ func (s *Taken) Shortage(pod int) Shortage {
 	return Shortage{}
 }
 
-// ruleAgainst names the rule that keeps pods from all of these nodes, or all rules if only several together do; "" if
-// there is a node from which none does.
+// ruleAgainst names the rule that keeps pods from all of these nodes; "" if there is a node from which it does not.
 func (s *Taken) ruleAgainst(pod int, roomy []int) string {
-	const apart, spread = "podAntiAffinity or a port of the node", "topologySpreadConstraints of maxSkew %d"
-	r, fewest := &s.packer.kinds[pod].rules, s.fewest(pod)
-	keeps := func(own *rules) bool {
-		return !slices.ContainsFunc(roomy, func(at int) bool {
-			b := s.bins[at].bin
-			return b.holds == nil || s.packer.places[b.place].anySize ||
-				own.spread(b, fewest, own.onNode(pod, b.holds, 1)) > 0
-		})
-	}
-	switch {
-	case !keeps(r):
+	if slices.ContainsFunc(roomy, func(at int) bool {
+		b := s.bins[at].bin
+		return b.holds == nil || s.packer.places[b.place].anySize ||
+			s.packer.kinds[pod].beside(pod, b.holds, 1) > 0
+	}) {
 		return ""
-	case keeps(&rules{apart: r.apart}):
-		return apart + onHosts
 	}
-	for i := range r.spreads {
-		if one := r.spreads[i : i+1]; !slices.ContainsFunc(roomy, func(at int) bool {
-			return (&rules{spreads: one}).spread(s.bins[at].bin, fewest[i:], 1) > 0
-		}) {
-			return fmt.Sprintf(spread, one[0].maxSkew) + onHosts
-		}
-	}
-	return "podAntiAffinity and topologySpreadConstraints together"
+	return "podAntiAffinity or a port of the node with topologyKey " + HostnameLabel
 }
-
-const onHosts = " with topologyKey " + HostnameLabel

@@ -383,8 +383,6 @@ template:
 			{Namespaces: []string{"data"}, Selector: landing.PodSelector{Nothing: true}},
 		},
 		Together: []string{"rack"}, Beyond: "podAffinity with topologyKey rack",
-		Spread: []landing.SpreadTerm{{MaxSkew: 2, MinDomains: 3, HonorsTaints: true, IgnoresAffinity: true,
-			Selector: landing.PodSelector{Requirements: []landing.Requirement{in("ray.io/group", "gpu")}}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(report.All) > 0 {
 		t.Errorf("findings %v, neighbors (-want +got):\n%s", report.All, diff)

@@ -237,20 +237,8 @@ func neighbors(pod *corev1.Pod, cluster nodepool.ClusterKey, labels map[string]s
 		}
 	}
 	for _, term := range pod.Spec.TopologySpreadConstraints {
-		switch {
-		case term.WhenUnsatisfiable == corev1.ScheduleAnyway:
-		case term.TopologyKey != landing.HostnameLabel:
+		if term.WhenUnsatisfiable != corev1.ScheduleAnyway {
 			beyond("topologySpreadConstraints", term.TopologyKey)
-		default:
-			spread := landing.SpreadTerm{MaxSkew: int64(term.MaxSkew),
-				Selector: withLabelKeys(selectorOf(term.LabelSelector), "In", term.MatchLabelKeys, labels)}
-			if term.MinDomains != nil {
-				spread.MinDomains = int64(*term.MinDomains)
-			}
-			taints, affinity := term.NodeTaintsPolicy, term.NodeAffinityPolicy
-			spread.HonorsTaints = taints != nil && *taints == corev1.NodeInclusionPolicyHonor
-			spread.IgnoresAffinity = affinity != nil && *affinity == corev1.NodeInclusionPolicyIgnore
-			n.Spread = append(n.Spread, spread)
 		}
 	}
 	n.HostPorts = hostPorts(pod)

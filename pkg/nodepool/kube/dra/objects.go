@@ -39,8 +39,6 @@ type Objects struct {
 	asked    *asked
 	known    map[string]answer
 	compiled *cel.Cache
-	// nodes are the labels of the nodes, nil while these are unknown.
-	nodes map[string]map[string]string
 	// bits are the wishes that each device matches, while the wishes have this text.
 	bits   map[*resourcev1.Device]uint64
 	bitsOf string
@@ -98,29 +96,6 @@ func (o *Objects) DropSlice(name string) (differs bool) {
 func (o *Objects) ClearSlices() (differs bool) {
 	o.offered, o.asked = nil, nil
 	return forget(&o.slices)
-}
-
-// KnowNodes sets the labels of all nodes, by which ResourceSlices can select them, and reports whether that changes
-// what slices offer.
-func (o *Objects) KnowNodes(labels map[string]map[string]string) (differs bool) {
-	differs = o.selects() && !reflect.DeepEqual(o.nodes, labels)
-	o.nodes = labels
-	return differs
-}
-
-// selects reports whether devices are not bound to one node by name.
-func (o *Objects) selects() bool {
-	for _, slice := range o.slices {
-		spec := &slice.Spec
-		if value(spec.AllNodes) || spec.NodeSelector != nil {
-			return true
-		}
-		unnamed := func(d resourcev1.Device) bool { return d.NodeName == nil }
-		if value(spec.PerDeviceNodeSelection) && slices.ContainsFunc(spec.Devices, unnamed) {
-			return true
-		}
-	}
-	return false
 }
 
 // KnowClaims notes that ResourceClaims are known, even if there are none, and reports whether they were not.

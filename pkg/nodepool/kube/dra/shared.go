@@ -7,10 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/dynamic-resource-allocation/structured"
@@ -27,34 +24,28 @@ type reach struct {
 	shares  []share
 }
 
-// reach returns what each node reaches that reaches something. A pool is complete if all slices of its newest
-// generation are there: meanwhile its driver publishes them, and the scheduler allocates nothing of it.
-func (o *Objects) reach() map[string]*reach {
+// reach returns what each node reaches that reaches something, and the wishes that match devices which several nodes
+// reach: these are not counted. A pool is complete if all slices of its newest generation are there: meanwhile its
+// driver publishes them, and the scheduler allocates nothing of it.
+func (o *Objects) reach() (nodes map[string]*reach, several uint64) {
 	byPool := map[pool][]*resourcev1.ResourceSlice{}
 	for _, name := range slices.Sorted(maps.Keys(o.slices)) {
 		from := poolOf(o.slices[name])
 		byPool[from] = append(byPool[from], o.slices[name])
 	}
-	nodes, asked, bits := map[string]*reach{}, o.pods(), map[*resourcev1.Device]uint64{}
+	asked, bits := o.pods(), map[*resourcev1.Device]uint64{}
 	split := map[*resourcev1.ResourceSlice]slicePair{}
 	counters := map[pool][]resourcev1.CounterSet{}
 	known := o.bits
 	if text := asked.text(o.kinds); text != o.bitsOf {
 		known, o.bitsOf = nil, text
 	}
+	nodes = map[string]*reach{}
 	at := func(node string) *reach {
 		if nodes[node] == nil {
 			nodes[node] = &reach{pools: map[pool][]*resourcev1.ResourceSlice{}}
 		}
 		return nodes[node]
-	}
-	where := o.placer()
-	joint := map[string]string{} // a node that reaches a device of the same group, by node
-	first := func(node string) string {
-		for joint[node] != "" && joint[node] != node {
-			node = joint[node]
-		}
-		return node
 	}
 	for _, from := range slices.SortedFunc(maps.Keys(byPool), pool.compare) {
 		newest, complete := newestOf(byPool[from])
@@ -63,34 +54,31 @@ func (o *Objects) reach() map[string]*reach {
 		}
 		byPool[from] = o.splitSlices(byPool[from], newest, split)
 		for _, slice := range byPool[from] {
-			for _, node := range where(slice.Spec.NodeName, slice.Spec.AllNodes, slice.Spec.NodeSelector) {
-				at(node).pools[from] = byPool[from]
+			if on := value(slice.Spec.NodeName); on != "" {
+				at(on).pools[from] = byPool[from]
 			}
-			current := slice.Spec.Pool.Generation == newest[0].Spec.Pool.Generation
+			if !complete || slice.Spec.Pool.Generation != newest[0].Spec.Pool.Generation {
+				continue
+			}
 			for i := range slice.Spec.Devices {
 				device := &slice.Spec.Devices[i]
-				on := where(slice.Spec.NodeName, slice.Spec.AllNodes, slice.Spec.NodeSelector)
+				matched, before := known[device]
+				if !before {
+					matched = o.matches(from.driver, device, asked.wishes)
+				}
+				bits[device] = matched
+				on := value(slice.Spec.NodeName)
 				if value(slice.Spec.PerDeviceNodeSelection) {
-					on = where(device.NodeName, device.AllNodes, device.NodeSelector)
+					on = value(device.NodeName)
 				}
-				d := reached{id: structured.MakeDeviceID(from.driver, from.name, device.Name), device: device}
-				if current && complete {
-					matched, before := known[device]
-					if !before {
-						matched = o.matches(from.driver, device, asked.wishes)
-					}
-					bits[device], d.wishes = matched, matched
+				if on == "" {
+					several |= matched
+					continue
 				}
-				for _, node := range on {
-					r := at(node)
-					r.pools[from] = byPool[from]
-					if current && complete {
-						r.devices = append(r.devices, d)
-						if a, b := first(on[0]), first(node); a != b {
-							joint[max(a, b)] = min(a, b)
-						}
-					}
-				}
+				r := at(on)
+				r.pools[from] = byPool[from]
+				r.devices = append(r.devices,
+					reached{structured.MakeDeviceID(from.driver, from.name, device.Name), device, matched})
 			}
 		}
 		for _, r := range nodes {
@@ -101,31 +89,10 @@ func (o *Objects) reach() map[string]*reach {
 		}
 	}
 	o.bits, o.split = bits, split
-	groups := map[string][]string{}
-	for _, node := range slices.Sorted(maps.Keys(nodes)) {
-		r := nodes[node]
-		r.shares = asked.sharesOf("", r.devices, r.countersIn(counters))
-		groups[first(node)] = append(groups[first(node)], node)
+	for _, r := range nodes {
+		r.shares = asked.sharesOf(r.devices, r.countersIn(counters))
 	}
-	for name, members := range groups {
-		if len(members) < 2 {
-			continue
-		}
-		all, seen := reach{pools: map[pool][]*resourcev1.ResourceSlice{}}, map[structured.DeviceID]bool{}
-		for _, node := range members {
-			maps.Copy(all.pools, nodes[node].pools)
-			for _, d := range nodes[node].devices {
-				if !seen[d.id] {
-					seen[d.id], all.devices = true, append(all.devices, d)
-				}
-			}
-		}
-		shares := asked.sharesOf("node "+name+" and others:", all.devices, all.countersIn(counters))
-		for _, node := range members {
-			nodes[node].shares = append(nodes[node].shares, shares...)
-		}
-	}
-	return nodes
+	return nodes, several
 }
 
 // newestOf returns the slices of the newest generation of a pool, and whether these are all.
@@ -151,35 +118,6 @@ func (r *reach) countersIn(all map[pool][]resourcev1.CounterSet) map[pool][]reso
 		}
 	}
 	return own
-}
-
-// placer returns a function that says on which nodes devices are: on one, on all, or on those that a selector matches.
-// The answers for selectors are remembered.
-func (o *Objects) placer() func(name *string, all *bool, selector *corev1.NodeSelector) []string {
-	sorted, bySelector := slices.Sorted(maps.Keys(o.nodes)), map[*corev1.NodeSelector][]string{}
-	return func(name *string, all *bool, selector *corev1.NodeSelector) []string {
-		switch {
-		case value(name) != "":
-			return []string{*name}
-		case value(all):
-			return sorted
-		case selector == nil:
-			return nil
-		}
-		on, known := bySelector[selector]
-		if known {
-			return on
-		}
-		if match, err := nodeaffinity.NewNodeSelector(selector); err == nil {
-			for _, node := range sorted {
-				if match.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: o.nodes[node]}}) {
-					on = append(on, node)
-				}
-			}
-		}
-		bySelector[selector] = on
-		return on
-	}
 }
 
 // text is equal while the same devices match the wishes.
@@ -316,9 +254,8 @@ func (o *Objects) selected(
 	})
 }
 
-// sharesOf returns what the resources have in common that these devices make up. among names the devices if several
-// nodes reach them; then a set counts for one resource too.
-func (all *asked) sharesOf(among string, devices []reached, counters map[pool][]resourcev1.CounterSet) (list []share) {
+// sharesOf returns what the resources have in common that these devices make up.
+func (all *asked) sharesOf(devices []reached, counters map[pool][]resourcev1.CounterSet) (list []share) {
 	sets := make([][]bool, len(all.wishes))
 	for i := range all.wishes {
 		sets[i] = make([]bool, len(devices))
@@ -326,20 +263,12 @@ func (all *asked) sharesOf(among string, devices []reached, counters map[pool][]
 			sets[i][d] = devices[d].wishes>>i&1 == 1
 		}
 	}
-	least := 2
-	if among != "" {
-		least = 1
-	}
-	add := func(s share, name string) {
-		if len(s.Takes) < least || s.Free > mostAmount {
-			return
+	add := func(s share) {
+		if len(s.Takes) > 1 && s.Free <= mostAmount {
+			list = append(list, s)
 		}
-		if among != "" {
-			s.Among = among + " " + name
-		}
-		list = append(list, s)
 	}
-	for i, set := range unions(sets) {
+	for _, set := range unions(sets) {
 		s := share{landing.Devices{Takes: map[string]int64{}}, map[structured.DeviceID]int64{}}
 		for d := range devices {
 			if set[d] {
@@ -353,7 +282,7 @@ func (all *asked) sharesOf(among string, devices []reached, counters map[pool][]
 			}
 			return 1
 		})
-		add(s, fmt.Sprint("devices ", i))
+		add(s)
 	}
 	for _, from := range slices.SortedFunc(maps.Keys(counters), pool.compare) {
 		for _, name := range countersOf(counters[from]) {
@@ -379,7 +308,7 @@ func (all *asked) sharesOf(among string, devices []reached, counters map[pool][]
 				}
 				return max(n, 0)
 			})
-			add(s, fmt.Sprint("counter ", from, " ", name))
+			add(s)
 		}
 	}
 	return list
@@ -472,8 +401,6 @@ type poolCounter struct {
 	scale int64
 	slots map[string]bool
 }
-
-func (c poolCounter) String() string { return c.name }
 
 // of adds up the amounts of the counter, each rounded down or up.
 func (c poolCounter) of(counters map[string]resourcev1.Counter, up bool) (n int64) {

@@ -19,7 +19,6 @@ type asking []string
 
 // placed puts as many pods of each kind on nodes as fit, one kind after the other, and says how many these are.
 func placed(o *Objects, labels map[string]map[string]string, announced landing.Quantities, kinds ...asking) string {
-	o.KnowNodes(labels)
 	supplies, others := o.ByNode()
 	var nodes []landing.Node
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
@@ -156,47 +155,21 @@ func TestGroupsThatGetTheSameDevicesDrawOnOneCount(t *testing.T) {
 	}
 }
 
-// fabric are cards that several nodes reach.
-func fabric(count int, on string) string {
-	var devices []string
-	for i := range count {
-		devices = append(devices, fmt.Sprintf(`{name: f%d, attributes: {model: {string: h100}}}`, i))
-	}
-	return `{metadata: {name: fabric}, spec: {driver: gpu.example.com, ` + on + `, pool: {name: fabric, generation: 1, resourceSliceCount: 1}, devices: [` + strings.Join(devices, ", ") + `]}}`
-}
-
-func TestDevicesThatSeveralNodesReachCountOnce(t *testing.T) {
+func TestDevicesThatSeveralNodesReachAreNotCounted(t *testing.T) {
+	const fabric = `{metadata: {name: fabric}, spec: {driver: gpu.example.com, %s, pool: {name: fabric, generation: 1, resourceSliceCount: 1},
+		devices: [{name: f0, attributes: {model: {string: h100}}}]}}`
 	const selector = `nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: rack, operator: In, values: [a]}]}]}`
-	each := strings.NewReplacer("allNodes: true", "perDeviceNodeSelection: true", "name: f0,", "name: f0, nodeName: n2,", "name: f1,", "name: f1, "+selector+",", "name: f2,", "name: f2, allNodes: true,").
-		Replace(fabric(3, "allNodes: true"))
-	racks := map[string]map[string]string{"n1": {"rack": "a"}, "n2": {"rack": "a"}, "n3": {"rack": "b"}}
-	for name, test := range map[string]struct {
-		slices []string
-		held   []string
-		kinds  []asking
-		want   string
-	}{
-		"of all nodes":                          {slices: []string{fabric(5, "allNodes: true")}, kinds: []asking{{"nvidia.com/gpu"}}, want: "5"},
-		"of the nodes of a rack":                {slices: []string{fabric(5, selector)}, kinds: []asking{{"one"}}, want: "5"},
-		"each device has a selector of its own": {slices: []string{each}, kinds: []asking{{"one"}}, want: "3"},
-		"beside cards of one node":              {slices: []string{fabric(5, selector), cards("a100", "a100")}, kinds: []asking{{"nvidia.com/gpu"}}, want: "7"},
-		"in two forms":                          {slices: []string{fabric(5, selector), cards("a100", "a100")}, kinds: []asking{{"h100"}, {"nvidia.com/gpu"}}, want: "5 2"},
-		"a selector that no node matches":       {slices: []string{fabric(5, strings.Replace(selector, "[a]", "[z]", 1))}, kinds: []asking{{"one"}}, want: "0"},
-		"pairs of them":                         {slices: []string{fabric(5, "allNodes: true")}, kinds: []asking{{"two"}, {"one"}}, want: "2 1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := known(t, test.slices...)
-			for range 2 {
-				if got := placed(o, racks, nil, test.kinds...); got != test.want {
-					t.Errorf("%s pods, want %s", got, test.want)
-				}
+	for _, on := range []string{"allNodes: true", selector, "perDeviceNodeSelection: true"} {
+		o := known(t, fmt.Sprintf(fabric, on), cards("a100", "a100"))
+		if got := placed(o, node1, nil, asking{"one"}); got != "2" {
+			t.Errorf("%s: %s pods, want 2", on, got)
+		}
+		nodes, others := o.ByNode()
+		for _, open := range []map[string]string{nodes["n1"].Open, others.Open} {
+			const template = "resourceclaimtemplates.resource.k8s.io/ml."
+			if open["nvidia.com/gpu"] == "" || open[template+"h100"] == "" || open[template+"a100"] != "" {
+				t.Errorf("%s: open is %v, want the names by which pods ask for such a device", on, open)
 			}
-			o.PutClaim(read[resourcev1.ResourceClaim](t, `{metadata: {name: c, namespace: other}, status: {allocation: {devices: {results: [{request: gpu, driver: gpu.example.com, pool: fabric, device: f0}]}}}}`))
-			if name == "of all nodes" {
-				if got := placed(o, racks, nil, test.kinds...); got != "4" {
-					t.Errorf("%s pods beside a claim, want 4", got)
-				}
-			}
-		})
+		}
 	}
 }

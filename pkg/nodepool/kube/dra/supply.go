@@ -44,7 +44,6 @@ type Units struct {
 type answer struct {
 	slices  []*resourcev1.ResourceSlice
 	held    []resourcev1.DeviceRequestAllocationResult
-	labels  map[string]string
 	kinds   int64
 	counted map[string]Units
 }
@@ -89,13 +88,18 @@ func poolOf(slice *resourcev1.ResourceSlice) pool {
 // slices and claims did not change keeps its answer.
 func (o *Objects) ByNode() (nodes map[string]Supply, others Supply) {
 	others = Supply{Open: o.unknown()}
-	if o.nodes == nil && o.selects() {
-		others.open("", "the nodes that reach devices without a nodeName are not known")
-	}
 	if o.compiled == nil {
 		o.compiled = cel.NewCache(compiledSelectors, cel.Features{})
 	}
-	reach := o.reach()
+	reach, several := o.reach()
+	for name, ask := range o.pods().asks {
+		if slices.ContainsFunc(slices.Concat(ask.requests...), func(w wish) bool {
+			at, known := o.asked.wishAt[w.key]
+			return known && several>>at&1 == 1
+		}) {
+			others.open(name, "devices that several nodes reach are not counted")
+		}
+	}
 	held, fresh := o.heldByPool(), map[string]answer{}
 	nodes = make(map[string]Supply, len(reach))
 	for _, node := range slices.Sorted(maps.Keys(reach)) {
@@ -104,9 +108,6 @@ func (o *Objects) ByNode() (nodes map[string]Supply, others Supply) {
 		for _, from := range slices.SortedFunc(maps.Keys(r.pools), pool.compare) {
 			now.slices = append(now.slices, r.pools[from]...)
 			now.held = append(now.held, held[from]...)
-		}
-		if slices.ContainsFunc(now.slices, func(s *resourcev1.ResourceSlice) bool { return s.Spec.NodeName == nil }) {
-			now.labels = o.nodes[node]
 		}
 		supply := Supply{Units: o.unitsOn(node, now, o.known[node], r), Open: maps.Clone(others.Open)}
 		if r.open != "" {
@@ -178,10 +179,10 @@ func value[T any](p *T) (v T) {
 func (o *Objects) unitsOn(node string, on, before answer, r *reach) map[string]Units {
 	all := map[string]Units{}
 	asked := o.pods()
-	same := before.kinds == on.kinds && slices.Equal(before.slices, on.slices) && maps.Equal(before.labels, on.labels)
+	same := before.kinds == on.kinds && slices.Equal(before.slices, on.slices)
 	unchanged := same && reflect.DeepEqual(before.held, on.held)
 	c := counter{classes: o, compiled: o.compiled, slices: on.slices, asked: asked, devices: r.devices,
-		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: on.labels}}}
+		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}
 	for _, name := range slices.Sorted(maps.Keys(asked.asks)) {
 		ask := asked.asks[name]
 		units, known := on.counted[ask.text]

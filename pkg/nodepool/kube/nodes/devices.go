@@ -203,17 +203,6 @@ func (d *nodeDevices) hear(kind string) {
 	}
 }
 
-// knowNodes sets the labels of all nodes, by which ResourceSlices can select them.
-func (d *nodeDevices) knowNodes(nodes []keptNode) {
-	labels := make(map[string]map[string]string, len(nodes))
-	for i := range nodes {
-		labels[nodes[i].Name] = nodes[i].Labels
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.stale = d.devices.KnowNodes(labels) || d.stale
-}
-
 // now returns the devices of each node that has some, and what is supplied on the others. Nodes whose devices did not
 // change keep their version.
 func (d *nodeDevices) now() (map[string]devicesOfNode, dra.Supply) {

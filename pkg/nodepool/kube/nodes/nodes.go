@@ -234,7 +234,6 @@ func (n *nodes) viewNow() *nodeView {
 		facts: n.views.Add(1), nodePools: nodePools,
 	}
 	if n.use.devices != nil {
-		n.use.devices.knowNodes(sorted)
 		view.claims = n.use.devices.claims()
 	}
 	for i := range sorted {
