@@ -139,7 +139,7 @@ func TestDoctorSaysWhatItDidNotExamine(t *testing.T) {
 		"that kind alone":  {strings.Replace(good, "kind: RayCluster", "kind: RayClsuter", 1), cli.ExitFailed, []string{"kind: RayClsuter", "want RayCluster", "1 error. Looked at no object.\n"}},
 		"another version":  {strings.Replace(good, "ray.io/v1", "ray.io/v9", 1), cli.ExitFailed, []string{"apiVersion: ray.io/v9", "1 error. Looked at no object.\n"}},
 		"a broken schema":  {good + "\n---\n{apiVersion: heliostat.dev/v1alpha1, kind: ResourceRequest, metadata: {name: r, namespace: ml}, spec: {rayCluster: llm, owner: ann, leaseSeconds: -1, prio: 3, bundles: [{resources: {GPU: 1}}]}}", cli.ExitFailed, []string{"spec.leaseSeconds: -1\n", "it should be greater than or equal to 1", "spec.prio: 3\n", "want priority"}},
-		"a word for a GPU": {good + "\n---\n{apiVersion: heliostat.dev/v1alpha1, kind: ResourceRequest, metadata: {name: r, namespace: ml}, spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, bundles: [{resources: {GPU: one}}]}}", cli.ExitFailed, []string{`spec.bundles[0].resources.GPU: "one": want a number`, "1 error. Looked at 1 RayCluster, 1 ResourceRequest.\n"}},
+		"a word for a GPU": {good + "\n---\n{apiVersion: heliostat.dev/v1alpha1, kind: ResourceRequest, metadata: {name: r, namespace: ml}, spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, bundles: [{resources: {GPU: one}}]}}", cli.ExitFailed, []string{"spec.bundles[0].resources.GPU: \"one\"\n", "it must be of type number", "1 error. Looked at 1 RayCluster, 1 ResourceRequest.\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, c.stdin, "autoscaler", "doctor", "-f", "-")

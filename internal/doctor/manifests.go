@@ -215,12 +215,10 @@ func podsIn(objects []map[string]any) (pods map[nodepool.ClusterKey][]*decode.Po
 		if fields["kind"] != "Pod" {
 			continue
 		}
-		pod, left, err := decode.ReadPod(fields)
+		pod, err := decode.ReadPod(fields)
 		if err != nil {
 			unreadable[i] = []string{err.Error()}
-			continue
-		}
-		if unreadable[i] = left; pod.Labels["ray.io/cluster"] != "" {
+		} else if pod.Labels["ray.io/cluster"] != "" {
 			kept := decode.PodOf(pod)
 			pods[kept.RayCluster] = append(pods[kept.RayCluster], kept)
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -30,13 +29,9 @@ func (p *places) readPods(raw json.RawMessage) error {
 	p.pods = boundPods{}
 	seen := map[string]int{}
 	for i, item := range items {
-		pod, unreadable, err := decode.ReadPod(item)
+		pod, err := decode.ReadPod(item)
 		if err != nil {
 			return fmt.Errorf("kubePods[%d]: %w", i, err)
-		}
-		if len(unreadable) > 0 {
-			return fmt.Errorf("kubePods[%d]: pod %s/%s: %s", i, pod.Namespace, pod.Name,
-				strings.Join(unreadable, "; "))
 		}
 		if p.repeated(seen, pod.Namespace, pod.Name) {
 			continue

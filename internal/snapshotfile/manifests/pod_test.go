@@ -79,7 +79,7 @@ func oneGroup(limits, labels, allocatable, more string) string {
 // A pod that claims to give something back would make room for another that does not fit.
 func TestANegativeAmountOfAPodIsRefused(t *testing.T) {
 	for spec, want := range map[string]string{
-		`"overhead": {"nvidia.com/gpu": "-8"}`:                   `kubePods[0]: pod ns/p: spec.overhead["nvidia.com/gpu"] is "-8": want a Kubernetes quantity of 0 or more`,
+		`"overhead": {"nvidia.com/gpu": "-8"}`:                   `kubePods[0]: reading pod ns/p: spec.overhead["nvidia.com/gpu"] is "-8": want a Kubernetes quantity of 0 or more`,
 		`"resources": {"requests": {"cpu": "-4"}}`:               `spec.resources.requests.cpu is "-4"`,
 		`"containers": [{"resources": {"limits": {"cpu": -1}}}]`: `spec.containers[0].resources.limits.cpu is -1`,
 	} {

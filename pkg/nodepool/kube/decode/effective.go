@@ -110,7 +110,7 @@ func addDetected(bundle raydemand.Bundle, limits corev1.ResourceList) {
 // startOf reads how a group starts Ray.
 func startOf(group Fields, pod *corev1.Pod, ownCommand bool) rayStart {
 	s := rayStart{group: group, template: group.Object("template").Object("spec"), known: true}
-	if containers := s.template.Objects("containers"); len(containers) > 0 {
+	if containers := s.template.Objects("containers"); len(containers) > 0 && len(pod.Spec.Containers) > 0 {
 		s.of, s.contained, s.ray = containers[0], true, pod.Spec.Containers[0]
 	}
 	s.params, s.resources = group.Texts("rayStartParams"), group.Texts("resources")

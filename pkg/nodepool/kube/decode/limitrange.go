@@ -248,18 +248,13 @@ func UnderDefaults(ranges []*corev1.LimitRange, pod *corev1.Pod, shape *landing.
 	return podLimitFaults(ranges, pod)
 }
 
-// TypedLimits is Typed for a LimitRange or a ResourceQuota. It also returns what the API server refuses: amounts below
-// 0, and types of limits that do not exist.
+// TypedLimits is Typed for a LimitRange or a ResourceQuota. It also returns types of limits that do not exist, which the
+// API server refuses.
 func TypedLimits(object map[string]any, into any) (faults []string) {
 	if faults = Typed(object, into); len(faults) > 0 {
 		return faults
 	}
-	root := fieldpath.Of(object, nil)
-	lists := []fieldpath.Value{root.Get("spec", "hard")}
-	for _, item := range root.Items("spec", "limits") {
-		for _, key := range item.Keys() {
-			lists = append(lists, item.Get(key))
-		}
+	for _, item := range fieldpath.Of(object, nil).Items("spec", "limits") {
 		of := item.Text("type")
 		known := slices.Contains([]corev1.LimitType{
 			corev1.LimitTypePod, corev1.LimitTypeContainer, corev1.LimitTypePersistentVolumeClaim,
@@ -267,14 +262,6 @@ func TypedLimits(object map[string]any, into any) (faults []string) {
 		if !known && (!strings.Contains(of, "/") || len(validation.IsQualifiedName(of)) > 0) {
 			faults = append(faults, fmt.Sprintf("%s is %s: want Pod, Container, PersistentVolumeClaim or a qualified "+
 				"name", item.Path("type"), fieldpath.Excerpt(strconv.Quote(of), 60)))
-		}
-	}
-	for _, list := range lists {
-		for _, name := range list.Keys() {
-			if amount := list.Get(name); amount.Has() && !isQuantity(amount.Raw()) {
-				faults = append(faults, fmt.Sprintf("%s is %s: want %s",
-					amount.Path(), fieldpath.Excerpt(strconv.Quote(amount.String()), 60), wantQuantity))
-			}
 		}
 	}
 	return faults

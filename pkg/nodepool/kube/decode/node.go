@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -98,6 +100,22 @@ func nodeIn(object map[string]any) (node *corev1.Node, unreadable []string, err 
 		return nil, nil, withField(readable, &corev1.Node{}, err)
 	}
 	return node, unreadable, nil
+}
+
+// dropAmounts removes from a field of an object the amounts that are not quantities or are negative, and returns which
+// ones.
+func dropAmounts(of map[string]any, path, field string) (unreadable []string) {
+	amounts, _ := of[field].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		if isQuantity(amounts[name]) {
+			continue
+		}
+		unreadable = append(unreadable,
+			Short(fmt.Sprintf("%s%s is %s", path, fieldpath.NewPath(field, name), fieldpath.Quoted(amounts[name])))+
+				": want "+wantQuantity)
+		delete(amounts, name)
+	}
+	return unreadable
 }
 
 // nameIn returns the name of an object that cannot be decoded otherwise.

@@ -138,17 +138,13 @@ func (s *NodeSet) addNode(fields map[string]any) error {
 // readPod adds a pod that can be read completely. If one cannot, nobody knows what it holds, so what is free on its
 // node is unknown too.
 func (s *NodeSet) readPod(fields map[string]any) {
-	pod, unreadable, err := ReadPod(fields)
-	if err == nil && len(unreadable) == 0 {
+	pod, err := ReadPod(fields)
+	if err == nil {
 		s.addPod(pod)
 		return
 	}
-	if err != nil {
-		unreadable = []string{err.Error()}
-	}
 	node, _, _ := unstructured.NestedString(fields, "spec", "nodeName")
-	why := strings.Join(unreadable, "; ")
-	s.note(fmt.Errorf("pod %s: %s; what is free on its node is unknown", nameIn(fields), why))
+	s.note(fmt.Errorf("%w; what is free on its node is unknown", err))
 	if s.unreadable == nil {
 		s.unreadable = map[string]bool{}
 	}

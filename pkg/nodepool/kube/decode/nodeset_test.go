@@ -186,8 +186,8 @@ func TestAPodThatCannotBeReadLeavesOpenWhatIsFreeOnItsNodeAlone(t *testing.T) {
 	const nodes = "kind: NodeList\nitems: [{kind: Node, metadata: {name: a}}, {kind: Node, metadata: {name: b}}]\n---\n"
 	for name, c := range map[string]struct{ spec, note string }{
 		"an amount": {"{nodeName: a, containers: [{name: c, resources: {limits: {nvidia.com/gpu: one}}}]}",
-			`pod p: spec.containers[0].resources.limits["nvidia.com/gpu"] is "one": want a Kubernetes quantity of 0 or more; what is free on its node is unknown`},
-		"a field": {"{nodeName: a, containers: all}", "pod p: reading pod ml/p: "},
+			`reading pod ml/p: spec.containers[0].resources.limits["nvidia.com/gpu"] is "one": want a Kubernetes quantity of 0 or more; what is free on its node is unknown`},
+		"a field": {"{nodeName: a, containers: all}", "reading pod ml/p: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var set NodeSet

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -23,39 +22,15 @@ import (
 // (docs/reference/facts.md#init-container-of-workers).
 var waitForGCS = corev1.Container{Name: "wait-gcs-ready", Resources: WaitForGCS()}
 
-// podOf returns the pod of a template. What has another type than the field takes is a finding, and is left out.
+// podOf returns the pod of a template; an empty one if a value has another type than the field takes, which is a finding
+// for each such value.
 func podOf(template Fields) *corev1.Pod {
 	pod := &corev1.Pod{}
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(template.Members(), pod) == nil {
 		return pod
 	}
-	readable := runtime.DeepCopyJSON(template.Members())
-	checkType(template.Reporting(func(fault fieldpath.Fault) {
-		template.Pass(fault)
-		dropAt(readable, template.Path(), fault.Path)
-	}), reflect.TypeFor[corev1.Pod]())
-	pod = &corev1.Pod{}
-	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(readable, pod) // what can be read of the rest
-	return pod
-}
-
-// dropAt makes null of what is at a path below the path of a value.
-func dropAt(value any, of, at fieldpath.Path) {
-	steps := at.Prefixes()[len(of.Prefixes()):]
-	for i, step := range steps {
-		last := i == len(steps)-1
-		if index, isIndex := step.LastIndex(); isIndex {
-			list := value.([]any)
-			if value = list[index]; last {
-				list[index] = nil
-			}
-			continue
-		}
-		members := value.(map[string]any)
-		if value = members[step.LastKey()]; last {
-			delete(members, step.LastKey())
-		}
-	}
+	checkType(template.Value, reflect.TypeFor[corev1.Pod]())
+	return &corev1.Pod{}
 }
 
 // podShape returns what decides where pods can run. The operator adds the injected init containers behind those of the

@@ -15,14 +15,11 @@ import (
 	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
-// Typed decodes an object into a pointer to its Go type. If a value has another type than the field takes, it returns
-// all such values, each with its field and what would be right.
+// Typed decodes an object into a pointer to its Go type. If a value has another type than the field takes, or an amount
+// is below 0, it returns all such values, each with its field and what would be right.
 func Typed(object map[string]any, into any) (unreadable []string) {
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)
-	if err == nil {
-		return nil
-	}
-	if unreadable = typeFaults(object, into); len(unreadable) == 0 {
+	if unreadable = typeFaults(object, into); len(unreadable) == 0 && err != nil {
 		return []string{err.Error()}
 	}
 	return unreadable
@@ -62,7 +59,9 @@ func checkType(v fieldpath.Value, t reflect.Type) {
 	}
 	if made, own := reflect.New(t).Interface().(json.Unmarshaler); own {
 		text, err := json.Marshal(v.Raw())
-		if want := ownJSON[t]; want != "" && (err != nil || made.UnmarshalJSON(text) != nil) {
+		amount := t == reflect.TypeFor[resource.Quantity]()
+		if want := ownJSON[t]; want != "" && (err != nil || made.UnmarshalJSON(text) != nil ||
+			amount && !isQuantity(v.Raw())) {
 			v.Fault(want)
 		}
 		return
