@@ -34,13 +34,6 @@ func (v Value) Reporting(fault func(Fault)) Value {
 	return v
 }
 
-// Pass passes a fault on to the value's function.
-func (v Value) Pass(fault Fault) {
-	if v.fault != nil {
-		v.fault(fault)
-	}
-}
-
 // lookup returns what is at the keys, or nil.
 func (v Value) lookup(keys []string) any {
 	raw := v.raw

@@ -148,7 +148,7 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 	if cluster.InTreeAutoscaling {
 		injected = append(injected, autoscalerContainer)
 	}
-	checkPodRules(spec.Object("headGroupSpec"), headPod, injected...)
+	checkPodRules(spec.Object("headGroupSpec"), injected...)
 	cluster.Groups = decodeGroups(reader, spec, key, overwritesCommand(root))
 	checkImages(spec, cluster.Groups)
 	priceGroups(metadata, &cluster)

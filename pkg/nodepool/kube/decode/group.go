@@ -156,7 +156,7 @@ func decodeGroup(
 	addLabels(start, &group)
 	checkGroup(f, &group)
 	checkContainers(f, pod)
-	checkPodRules(f, pod)
+	checkPodRules(f)
 	group.Broken = f.Report.ErrorsSince(mark)
 	return group, pod
 }

@@ -1,46 +1,29 @@
 package decode
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// The rules are some of those by which the API server checks a pod (k8s.io/kubernetes/pkg/apis/core/validation). The
-// CRD of RayCluster accepts what breaks them, so the fault shows only when the operator creates a pod. Faults of type
+// The rules are those by which the API server checks a pod (k8s.io/kubernetes/pkg/apis/core/validation) that published
+// manifests break. The CRD of RayCluster accepts what breaks them, so the fault shows only when the operator creates a
+// pod; of other rules, the finding about the pod that it cannot create has the API server's words. Faults of type
 // are reported where the fields are read. Findings bound the length of a field, so they name the path of the rule in
 // it, and the rest in their text.
 
 // checkPodRules reports the rules of a worker group's or the head's template for which the API server rejects its pods.
 // The operator adds the injected containers.
-func checkPodRules(group Fields, pod *corev1.Pod, injected ...string) {
+func checkPodRules(group Fields, injected ...string) {
 	spec := group.silent().Object("template").Object("spec")
 	checkNames(spec, injected)
 	for _, rule := range podTable {
 		rule.check(spec)
-	}
-	for _, claim := range spec.Objects("resourceClaims") {
-		checkOneOf(claim, "resourceClaimName", "resourceClaimTemplateName")
-	}
-	for _, variable := range entriesOf(spec, "containers.env") {
-		if variable.Text("value") != "" && variable.Has("valueFrom") {
-			checkOneOf(variable, "value", "valueFrom")
-		}
-	}
-	for _, source := range entriesOf(spec, "containers.envFrom") {
-		checkOneOf(source, "configMapRef", "secretRef")
-	}
-	checkSigns(spec, "overhead", pod.Spec.Overhead)
-	if whole := pod.Spec.Resources; whole != nil {
-		checkSigns(spec.Object("resources"), "requests", whole.Requests)
-		checkSigns(spec.Object("resources"), "limits", whole.Limits)
 	}
 }
 
@@ -75,13 +58,6 @@ func oneOf(values ...string) func(string) []string {
 			return nil
 		}
 		return []string{"is none of " + strings.Join(values, ", ")}
-	}
-}
-
-// checkOneOf reports an entry that has none of two members, or both.
-func checkOneOf(entry Fields, a, b string) {
-	if entry.Has(a) == entry.Has(b) {
-		refusePod(entry, "it", "", "must have one of "+a+" and "+b, "leave it one")
 	}
 }
 
@@ -160,70 +136,23 @@ func checkNames(spec Fields, containers []string) {
 		}
 	}
 	for _, toleration := range spec.Objects("tolerations") {
-		if toleration.Text("key") == "" && toleration.Text("operator") != "Exists" {
-			refusePod(toleration, "key", "", "is missing, and operator is not Exists", "set the key")
-		}
-		if toleration.Has("tolerationSeconds") && toleration.Text("effect") != "NoExecute" {
-			refuseMember(toleration, "effect",
-				"is not NoExecute, which tolerationSeconds requires", "remove tolerationSeconds")
-		}
 		if toleration.Text("operator") == "Exists" && toleration.Text("value") != "" {
 			refuseMember(toleration, "value", "must be empty with operator Exists", "remove it")
 		}
 	}
-	claims := []string{}
-	for _, claim := range spec.Objects("resourceClaims") {
-		claims = append(claims, claim.Text("name"))
-	}
 	volumes := []string{"ray-logs", "shared-mem", "ray-token"}
 	for _, volume := range spec.Objects("volumes") {
-		name := volume.Text("name")
-		sources := slices.DeleteFunc(volume.Keys(), func(key string) bool {
-			return key == "name" || volume.Get(key).Raw() == nil
-		})
-		if len(sources) > 1 && name != "" { // without one, the API server makes it an emptyDir
-			refusePod(volume, "volume "+name, name, fmt.Sprintf("has %d sources", len(sources)), "leave it one")
-		}
-		if slices.Contains(volumes[3:], name) {
-			refuseMember(volume, "name", "is that of another volume", "rename it")
-		}
-		volumes = append(volumes, name)
+		volumes = append(volumes, volume.Text("name"))
 	}
 	for _, c := range slices.Concat(spec.Objects("initContainers"), spec.Objects("containers")) {
 		if name := c.Text("name"); slices.Contains(containers, name) && name != "" {
 			refuseMember(c, "name", "is that of another container", "rename it")
 		}
 		containers = append(containers, c.Text("name"))
-		for _, claim := range c.Object("resources").Objects("claims") {
-			if !slices.Contains(claims, claim.Text("name")) {
-				refuseMember(claim, "name", "is no resourceClaim of the pod", "add it")
-			}
-		}
-		paths := map[string]bool{}
 		for _, mount := range c.Objects("volumeMounts") {
-			path := mount.Text("mountPath")
-			if paths[path] && path != "" {
-				refuseMember(mount, "mountPath", "is that of another volume", "remove one of them")
-			}
-			paths[path] = true
 			if !slices.Contains(volumes, mount.Text("name")) {
 				refuseMember(mount, "name", "is no volume of the pod", "add the volume")
 			}
-		}
-	}
-}
-
-// checkSigns reports negative amounts of the whole pod, and those of devices, which containers have.
-func checkSigns(f Fields, field string, list corev1.ResourceList) {
-	for _, of := range sortedKeys(list) {
-		amount, name := list[of], string(of)
-		if extended(name) && field != "overhead" {
-			f.Report.Add(raydemand.Error, PodsRefused, f.at(field)+"."+name, amount.String(),
-				"a pod as a whole has no such resource, so the API server rejects every pod of the group",
-				"move it to the container")
-		} else if amount.Sign() < 0 {
-			f.Report.Add(raydemand.Error, PodsRefused, f.at(field)+"."+name, amount.String(),
-				"it is negative, so the API server rejects every pod of the group", "set 0 or more")
 		}
 	}
 }

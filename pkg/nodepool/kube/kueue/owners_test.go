@@ -281,6 +281,7 @@ func TestAnOwnerThatCannotBeReadIsNotAskedForAllTheTime(t *testing.T) {
 		if n := h.reads(); n < 5 || n > 20 {
 			t.Errorf("it was read %d times in a minute, want about 10", n)
 		}
+		time.Sleep(100 * time.Millisecond) // until nothing is due
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
