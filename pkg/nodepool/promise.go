@@ -9,8 +9,10 @@ import (
 // Promise is pods of a worker group that are on their way and on no node yet.
 type Promise struct {
 	RayCluster ClusterKey
-	Group      string
-	Pods       int64
+	// Name is RayCluster as a text, made once: decisions about all others keep it.
+	Name  string
+	Group string
+	Pods  int64
 	// Shape is shared and must not be changed. Class is its class; promises of an unknown class share nothing.
 	Shape *landing.PodShape
 	Class landing.Key
@@ -21,8 +23,12 @@ type Promise struct {
 
 // PromiseOf returns a promise of pods of a group.
 func PromiseOf(key ClusterKey, group *WorkerGroup, pods int64) Promise {
-	return Promise{RayCluster: key, Group: group.Name, Pods: pods, Shape: &group.Pod,
-		Class: landing.KeyOf(&group.Pod)}
+	return promiseOf(key, group.Name, pods, &group.Pod)
+}
+
+func promiseOf(key ClusterKey, group string, pods int64, shape *landing.PodShape) Promise {
+	return Promise{RayCluster: key, Name: key.String(), Group: group, Pods: pods, Shape: shape,
+		Class: landing.KeyOf(shape)}
 }
 
 // TheHead is the name of the head in promises.
@@ -34,8 +40,7 @@ func (c *Cluster) HeadPromise() (Promise, bool) {
 	if c.Head.Pod == "" || c.Head.Node != "" || c.Head.Shape == nil {
 		return Promise{}, false
 	}
-	return Promise{RayCluster: c.Key, Group: TheHead, Pods: 1, Shape: c.Head.Shape,
-		Class: landing.KeyOf(c.Head.Shape)}, true
+	return promiseOf(c.Key, TheHead, 1, c.Head.Shape), true
 }
 
 // Promise sets the pods of other RayClusters that come first on the same nodes, and the own head: Places then say where
@@ -83,7 +88,7 @@ func (c *Cluster) place(promises []Promise) {
 		} else {
 			kind = c.Stock.KindOf("", p.Shape)
 		}
-		kind.Name, kind.Shape, kind.Class = p.RayCluster.String()+"/"+p.Group, p.Shape, p.Class
+		kind.Name, kind.Shape, kind.Class = p.Name+"/"+p.Group, p.Shape, p.Class
 		if !known && p.Class != (landing.Key{}) {
 			first[p.Class] = len(kinds)
 		}

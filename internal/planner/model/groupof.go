@@ -31,7 +31,7 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 	}
 	s.Promised = slices.Grow(s.Promised, len(cluster.Promised))
 	for _, p := range cluster.Promised {
-		name := p.RayCluster.String()
+		name := p.Name
 		if p.RayCluster == cluster.Key {
 			name += " itself, " + p.Group
 		}

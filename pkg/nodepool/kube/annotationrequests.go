@@ -19,7 +19,7 @@ import (
 // ResourceRequests returns the requests in the annotation resource-requests, and since when; zero if that is unknown.
 // nodepool.ErrGone: no such RayCluster.
 func (m *Manager) ResourceRequests(_ context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
-	object, err := m.newest(key)
+	object, err := m.kept(key)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -62,7 +62,7 @@ func (m *Manager) SetResourceRequests(
 
 // writeRequests writes annotations to the known RayCluster, or if that is out of date, to a fresh one.
 func (m *Manager) writeRequests(ctx context.Context, key nodepool.ClusterKey, annotations map[string]any) error {
-	known, err := m.newest(key)
+	known, err := m.kept(key)
 	if err == nil {
 		err = m.annotate(ctx, known, annotations)
 	}

@@ -25,7 +25,7 @@ import (
 // Cluster reads a RayCluster and its pods from the caches; nodepool.ErrGone if there is none. The RayCluster is never
 // older than what this process last wrote to it or read from the API server.
 func (m *Manager) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
-	object, err := m.newest(key)
+	object, err := m.kept(key)
 	if err != nil {
 		return nodepool.Cluster{}, err
 	}
@@ -200,7 +200,7 @@ func (m *Manager) getRayCluster(
 ) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
-	known, unknown := m.newest(key)
+	known, unknown := m.kept(key)
 	object, err := client.Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading RayCluster %s: %w", key, classified(err))
@@ -213,6 +213,15 @@ func (m *Manager) getRayCluster(
 
 // newest returns the newest known object, from the source or from a response to this process.
 func (m *Manager) newest(key nodepool.ClusterKey) (*unstructured.Unstructured, error) {
+	object, err := m.kept(key)
+	if err != nil {
+		return nil, err
+	}
+	return decode.Whole(object), nil
+}
+
+// kept returns the same as the cache keeps it: use its metadata alone, or decode it.
+func (m *Manager) kept(key nodepool.ClusterKey) (*unstructured.Unstructured, error) {
 	object, err := m.source.rayCluster(key)
 	if err != nil {
 		return nil, err

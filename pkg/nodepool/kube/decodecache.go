@@ -35,6 +35,7 @@ func (m *decodeCache) decode(object *unstructured.Unstructured) decode.Decoded {
 		d.Cluster.ResourceVersion == version {
 		return d
 	}
+	object = decode.Whole(object)
 	d := decode.Decode(m.reader, object)
 	if m.limits != nil {
 		if ranges := m.limits(key.Namespace); len(ranges) > 0 {

@@ -35,7 +35,7 @@ func (m *Manager) setAnnotation(
 	doing, annotation string,
 	value any,
 ) error {
-	_, err := m.newest(key)
+	_, err := m.kept(key)
 	if err == nil {
 		err = m.mergeMetadata(ctx, m.userClusters, key,
 			map[string]any{"annotations": map[string]any{annotation: value}})

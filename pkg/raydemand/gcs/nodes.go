@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -118,7 +119,7 @@ func (d *decoder) sharedLabels(labels map[string]string) map[string]string {
 	return kept
 }
 
-// shared returns an equal text that the nodes of the state share, because most names and values are the same on all.
+// shared returns an equal text that all nodes share, of all RayClusters, because most names and values are the same.
 func (d *decoder) shared(text string) string {
 	if d.texts == nil {
 		d.texts = map[string]string{}
@@ -126,8 +127,9 @@ func (d *decoder) shared(text string) string {
 	if known, is := d.texts[text]; is {
 		return known
 	}
-	d.texts[text] = text
-	return text
+	known := unique.Make(text).Value()
+	d.texts[known] = known
+	return known
 }
 
 // activity returns why a node is busy without the resources of placement groups: each comes with the resource that it

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 )
 
 // Buffers knows the CapacityBuffers of RayClusters, and writes them.
@@ -52,7 +53,7 @@ func (w *Buffers) AddTo(cluster *nodepool.Cluster, rayCluster *unstructured.Unst
 	if cluster.Policy == nil || len(cluster.Policy.KeepWarmNodes) == 0 {
 		return
 	}
-	known.Templates = map[string]string{}
+	known.Templates, rayCluster = map[string]string{}, decode.Whole(rayCluster)
 	for i := range cluster.Policy.KeepWarmNodes {
 		name := cluster.Policy.KeepWarmNodes[i].Group
 		group, exists := cluster.Group(name)

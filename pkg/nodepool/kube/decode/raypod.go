@@ -2,7 +2,9 @@ package decode
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
@@ -403,13 +406,38 @@ func guardAnnotations(pod *corev1.Pod) map[string]string {
 	return kept
 }
 
-// StripRayCluster drops what Heliostat does not read before an object enters the cache.
+// StripRayCluster drops what Heliostat does not read before an object enters the cache, and keeps the spec as JSON, of
+// which Whole makes maps again: a spec has hundreds of objects, and each collection of garbage looks at all of them.
 func StripRayCluster(object any) (any, error) {
-	if u, ok := object.(*unstructured.Unstructured); ok {
-		keepScaler(u)
-		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil
 	}
-	return object, nil
+	keepScaler(u)
+	unstructured.RemoveNestedField(u.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+	if spec, ok := u.Object["spec"].(map[string]any); ok {
+		text, err := json.Marshal(spec)
+		if err != nil {
+			return nil, fmt.Errorf("keeping RayCluster %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+		}
+		u.Object["spec"] = string(text)
+	}
+	return u, nil
+}
+
+// Whole returns a RayCluster that StripRayCluster has kept with its spec as maps. It returns any other one as it is.
+func Whole(rayCluster *unstructured.Unstructured) *unstructured.Unstructured {
+	text, kept := rayCluster.Object["spec"].(string)
+	if !kept {
+		return rayCluster
+	}
+	spec := map[string]any{}
+	if err := utiljson.Unmarshal([]byte(text), &spec); err != nil {
+		return rayCluster // not from StripRayCluster: decoding says that the spec is a text
+	}
+	object := maps.Clone(rayCluster.Object)
+	object["spec"] = spec
+	return &unstructured.Unstructured{Object: object}
 }
 
 // stripPod keeps of a head pod what describeHead and describeAuth read: about 2 KB of 10 KB.

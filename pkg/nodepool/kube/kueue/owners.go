@@ -158,10 +158,10 @@ func (p *Owners) request(key nodepool.ClusterKey, from decode.Ownership, priorit
 // Expect requests a reading before a cycle needs it. A candidate for leadership runs no cycles, and should know the
 // owners when it leads.
 func (p *Owners) Expect(rayCluster *unstructured.Unstructured) {
-	from := decode.OwnershipOf(rayCluster)
-	if rayCluster.GetLabels()[nodepool.QueueLabel] != "" || from.Controller == (decode.Controller{}) {
+	if rayCluster.GetLabels()[nodepool.QueueLabel] != "" || metav1.GetControllerOfNoCopy(rayCluster) == nil {
 		return
 	}
+	from := decode.OwnershipOf(decode.Whole(rayCluster))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}
