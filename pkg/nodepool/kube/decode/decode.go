@@ -28,6 +28,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -99,9 +100,12 @@ func DecodeManifest(
 type Decoded struct {
 	Cluster   nodepool.Cluster
 	Ownership Ownership
-	Object    map[string]any
 	Findings  []raydemand.Finding
 
+	// rest is what Join reads of the object: its status and its spec without the templates of pods.
+	rest map[string]any
+	// head is the template of the head.
+	head *landing.PodShape
 	// limitedSince is when the LimitRanges that refuse the pods of a group were last changed.
 	limitedSince map[string]time.Time
 }
@@ -162,9 +166,21 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 	return Decoded{
 		Cluster:   cluster,
 		Ownership: ownershipOf(metadata, spec),
-		Object:    rayCluster.Object,
 		Findings:  report.All,
+		rest:      map[string]any{"spec": withoutTemplates(spec), "status": rayCluster.Object["status"]},
+		head:      headShape(spec, headPod),
 	}
+}
+
+// withoutTemplates returns a spec without its groups, and of the head's with rayStartParams alone.
+func withoutTemplates(spec Fields) map[string]any {
+	rest, _ := spec.Raw().(map[string]any)
+	rest = maps.Clone(rest)
+	delete(rest, "workerGroupSpecs")
+	if head, known := rest["headGroupSpec"].(map[string]any); known {
+		rest["headGroupSpec"] = map[string]any{"rayStartParams": head["rayStartParams"]}
+	}
+	return rest
 }
 
 // Join returns a cluster with its pods.
@@ -177,9 +193,9 @@ func Join(d Decoded, pods []*Pod) nodepool.Cluster {
 		group.WorkersToDelete = slices.Clone(group.WorkersToDelete)
 	}
 	report := &Report{Object: "RayCluster " + cluster.Key.String()}
-	root := FieldsOf(d.Object, report)
+	root := FieldsOf(d.rest, report)
 	head := headOf(pods)
-	cluster.Head = describeHead(root, cluster.Key.Name, cluster.Key.Namespace, head)
+	cluster.Head = describeHead(root, d.head, cluster.Key, head)
 	cluster.Auth = describeAuth(root.Object("spec"), cluster.Key.Name, head)
 	cluster.Workers = workers(pods)
 	reportIdleTermination(root.Object("spec"), &cluster)

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -58,15 +59,15 @@ func terminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
 
 // describeHead combines the pod with the RayCluster. The pod's own IP comes first: status.head lags behind by one
 // reconcile of the operator.
-func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepool.Head {
+func describeHead(object Fields, shape *landing.PodShape, key nodepool.ClusterKey, pod *corev1.Pod) nodepool.Head {
 	status := object.Object("status").Object("head")
 	service := status.Text("serviceName")
 	if service == "" {
-		service = name + "-head-svc"
+		service = key.Name + "-head-svc"
 	}
 	head := nodepool.Head{
 		GCSPort:     gcsPort(object.Object("spec").Object("headGroupSpec"), pod),
-		ServiceFQDN: service + "." + namespace + ".svc.cluster.local",
+		ServiceFQDN: service + "." + key.Namespace + ".svc.cluster.local",
 	}
 	head.ClosedBy = closedBy(object.silent().Object("spec").Object("networkPolicy"), head.GCSPort)
 	if pod == nil {
@@ -75,9 +76,7 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 	head.Pod, head.PodUID, head.IP, head.Node = pod.Name, string(pod.UID), pod.Status.PodIP, pod.Spec.NodeName
 	head.Ready = condition(pod, corev1.PodReady) != nil &&
 		condition(pod, corev1.PodReady).Status == corev1.ConditionTrue
-	shape := podShape(podOf(object.silent().Object("spec").Object("headGroupSpec").Object("template")))
-	addInto(shape.Requests, collectorRequests(object.Object("spec")))
-	head.Shape = &shape
+	head.Shape = shape
 	if pod.Spec.Priority != nil {
 		head.Priority = *pod.Spec.Priority
 	}
@@ -89,6 +88,13 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 	}
 	head.Sidecar, head.Guard = sidecar(pod), guardOf(pod)
 	return head
+}
+
+// headShape returns what a head takes, with the container that the operator adds.
+func headShape(spec Fields, pod *corev1.Pod) *landing.PodShape {
+	shape := podShape(pod)
+	addInto(shape.Requests, collectorRequests(spec))
+	return &shape
 }
 
 // gcsPort returns the port of `ray start --head`, else the container port of that name, else Ray's default.

@@ -80,8 +80,7 @@ func TestTheHeadIsTheOneThatStays(t *testing.T) {
 		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "gcs-server", ContainerPort: 6390}}
 	})
 	older := pod("older", headNode, "headgroup")
-	want := nodepool.Head{Pod: "young", PodUID: "uid-1", Restarts: 2, IP: "10.0.0.7", GCSPort: 6390, ServiceFQDN: "-head-svc..svc.cluster.local",
-		Shape: &landing.PodShape{Requests: landing.Quantities{}}}
+	want := nodepool.Head{Pod: "young", PodUID: "uid-1", Restarts: 2, IP: "10.0.0.7", GCSPort: 6390, ServiceFQDN: "-head-svc..svc.cluster.local"}
 	for _, pods := range [][]*corev1.Pod{{old, young, older}, {older, young, old}, {young, old, older}} {
 		if diff := cmp.Diff(want, Join(Decoded{}, kept(pods...)).Head); diff != "" {
 			t.Errorf("head (-want +got):\n%s", diff)
