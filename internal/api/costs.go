@@ -26,7 +26,7 @@ func (s *server) ListCosts(c *gin.Context, params apiv1.ListCostsParams) {
 	now := s.Now()
 	rows := s.Costs.Rows(now)
 	rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return !matches(params.Namespace, r.Cluster.Namespace) })
-	rows, err := visible(s, c, rows, func(r ledger.Row) string { return needed(r.Cluster.Namespace) })
+	rows, err := visible(s, c, rows, func(r ledger.Row) string { return r.Cluster.Namespace })
 	if err != nil {
 		s.answers.Fail(c, err)
 		return
@@ -36,15 +36,6 @@ func (s *server) ListCosts(c *gin.Context, params apiv1.ListCostsParams) {
 		Since: s.Costs.Since(now).UTC(), Until: now.UTC(), By: by, Currency: s.Currency,
 		Idle: s.idleParts(rows, now), Items: costItems(rows, by),
 	})
-}
-
-// needed returns the namespace in which a caller needs the right to see the costs of a namespace: of all if they are
-// those of several.
-func needed(namespace string) string {
-	if namespace == ledger.Other {
-		return ""
-	}
-	return namespace
 }
 
 // costItems adds up rows by what is asked, and by cause.

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -114,28 +113,6 @@ func TestABadQuestionAboutCostsIsNamed(t *testing.T) {
 		t.Errorf("without a ledger: %d", answer.Code)
 	} else {
 		loadSpec(t).mustMatch("Costs", answer.Body.Bytes())
-	}
-}
-
-func TestCostsOfSeveralNamespacesNeedTheRightInAll(t *testing.T) {
-	several := nodepool.ClusterKey{Namespace: ledger.Other, Name: ledger.Other}
-	rights := &fakeAccess{allowed: func(caller access.Caller, right access.Right) bool {
-		return caller.Name == "admin" || right.Namespace != ""
-	}}
-	w := newFixture(t, func(c *Config) { c.Access, c.Costs, c.Currency = rights, costlyAlso("minimum", several), "USD" })
-	for caller, want := range map[string][]string{"admin": {"(other)/(other)", "ml/llm"}, "alice": {"ml/llm"}} {
-		var got apiv1.Costs
-		answer := w.as(caller, http.MethodGet, "/v1/costs")
-		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
-			t.Fatal(err, answer.Body)
-		}
-		seen := []string{}
-		for _, item := range got.Items {
-			seen = append(seen, item.Namespace+"/"+item.Cluster)
-		}
-		if seen = slices.Compact(seen); !slices.Equal(seen, want) {
-			t.Errorf("%s sees %v, want %v", caller, seen, want)
-		}
 	}
 }
 

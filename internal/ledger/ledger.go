@@ -46,8 +46,8 @@ func Causes() []Cause {
 	return []Cause{Used, Reserved, Warm, Idle, Starting, Leaving, Lost, Head, Unknown, Unobserved}
 }
 
-// Other is the name under which a ledger adds up what is beyond its limits: clusters, namespaces, groups and owners.
-// No object in Kubernetes can have it.
+// Other is the name under which a ledger adds up groups and owners beyond its limits. No object in Kubernetes can have
+// it.
 const Other = "(other)"
 
 // Account is what amounts are added up for, within a RayCluster.
@@ -120,11 +120,9 @@ const Horizon = 5 * time.Minute
 
 // Limits bound a ledger. Zero fields take the default named at each.
 type Limits struct {
-	// Accounts of one RayCluster; further ones are added up in Other. 64. Half of them may be of jobs: further jobs are
-	// added up in Other, those first that have used nothing for the longest time.
+	// Accounts of one RayCluster; further ones are added up in Other. 64.
 	Accounts int
-	// Ended is how many RayClusters are kept apart that have ended: the latest. Others are added up in Other, in
-	// namespace Other. 2000.
+	// Ended is how many RayClusters are kept that have ended: the latest. 2000.
 	Ended int
 }
 
@@ -157,12 +155,10 @@ type rate struct {
 	Amount
 }
 
-// line is what one account has spent.
+// line is what one account has spent, which only grows.
 type line struct {
 	Account
-	// counted only grows. taken is what other accounts had counted that are not kept apart any more: counters that
-	// include it would count it twice, once under each name.
-	counted, taken Amount
+	Amount
 }
 
 // New returns an empty ledger.
@@ -230,7 +226,7 @@ func (l *Ledger) charge(c *cluster, until time.Time) {
 			to = Account{Group: r.Group, Owner: r.Owner, Cause: Unobserved}
 		}
 		line := c.line(to, l.limits.Accounts)
-		line.counted = line.counted.Plus(a)
+		line.Amount = line.Plus(a)
 	}
 }
 
@@ -248,9 +244,6 @@ func (c *cluster) line(of Account, most int) *line {
 	return &c.lines[len(c.lines)-1]
 }
 
-// take adds what a line has spent that is not kept any more.
-func (l *line) take(gone *line) { l.taken = l.taken.Plus(gone.counted).Plus(gone.taken) }
-
 // End ends a RayCluster that was deleted, or about which another process adds up from now on. What it has cost is kept.
 func (l *Ledger) End(key nodepool.ClusterKey, at time.Time) {
 	l.mu.Lock()
@@ -264,23 +257,8 @@ func (l *Ledger) End(key nodepool.ClusterKey, at time.Time) {
 	}
 	c.at, c.rates, c.streak, c.ended = time.Time{}, nil, Streak{}, true
 	l.ended = append(l.ended, key)
-	for len(l.ended) > l.limits.Ended {
-		l.takeOldest()
-	}
-}
-
-// takeOldest adds up the RayCluster that ended first in Other. Groups and owners of several namespaces may have one
-// name, so they become Other too.
-func (l *Ledger) takeOldest() {
-	gone := l.clusters[l.ended[0]]
-	delete(l.clusters, l.ended[0])
-	l.ended = l.ended[1:]
-	key := nodepool.ClusterKey{Namespace: Other, Name: Other}
-	if l.clusters[key] == nil {
-		l.clusters[key] = &cluster{}
-	}
-	for i := range gone.lines {
-		to := Account{Group: Other, Owner: Other, Cause: gone.lines[i].Cause, Why: gone.lines[i].Why}
-		l.clusters[key].line(to, l.limits.Accounts).take(&gone.lines[i])
+	if len(l.ended) > l.limits.Ended {
+		delete(l.clusters, l.ended[0])
+		l.ended = l.ended[1:]
 	}
 }

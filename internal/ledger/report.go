@@ -33,7 +33,7 @@ func (l *Ledger) Rows(now time.Time) []Row {
 	var rows []Row
 	for key, c := range l.clusters {
 		for i := range c.lines {
-			rows = append(rows, Row{key, c.lines[i].Account, c.lines[i].counted.Plus(c.lines[i].taken)})
+			rows = append(rows, Row{key, c.lines[i].Account, c.lines[i].Amount})
 		}
 		passed := seconds(c.at, now)
 		if passed > Horizon.Seconds() {
@@ -48,8 +48,7 @@ func (l *Ledger) Rows(now time.Time) []Row {
 	return Joined(rows)
 }
 
-// Counters returns what a RayCluster had spent at its last observation, without Why. No row ever falls. A row that
-// disappears is in no other one: what it counted counts for whoever reads rows again and again.
+// Counters returns what a RayCluster had spent at its last observation, without Why. No row ever falls.
 func (l *Ledger) Counters(key nodepool.ClusterKey) []Row {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +58,7 @@ func (l *Ledger) Counters(key nodepool.ClusterKey) []Row {
 	}
 	rows := make([]Row, 0, len(c.lines))
 	for i := range c.lines {
-		row := Row{key, c.lines[i].Account, c.lines[i].counted}
+		row := Row{key, c.lines[i].Account, c.lines[i].Amount}
 		row.Why = ""
 		rows = append(rows, row)
 	}

@@ -279,9 +279,7 @@ type CostIdle struct {
 // CostItem What was spent for one cause. A field that the answer adds up over is empty.
 type CostItem struct {
 	// Cause What it was spent for.
-	Cause string `json:"cause"`
-
-	// Cluster `(other)` for deleted RayClusters that are no longer kept apart.
+	Cause   string `json:"cause"`
 	Cluster string `json:"cluster"`
 
 	// Cost Money by the prices that are known.
@@ -290,10 +288,7 @@ type CostItem struct {
 	// GpuSeconds GPUs as Ray counts them times seconds, from when the pod has a node.
 	GpuSeconds float64 `json:"gpuSeconds"`
 	Group      string  `json:"group"`
-
-	// Namespace `(other)` for deleted RayClusters of several namespaces that are no longer kept apart. You see them if you may
-	// list RayClusters in all namespaces.
-	Namespace string `json:"namespace"`
+	Namespace  string  `json:"namespace"`
 
 	// Owner `RayJob/NAME`, `RayService/NAME` or `RayCluster/NAME`, to which the RayCluster belongs, or `request/OWNER` for
 	// what a ResourceRequest of that owner kept.
