@@ -35,7 +35,7 @@ func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
 			"stays unhealthy until you restart the agent. The agent changes no card. deploy/agent.yaml runs it on\n" +
 			"each GPU node.",
 		Example: "  autoscaler agent --node gpu-1 --once",
-		Args:    cli.NoArguments,
+		Args:    cli.Arguments(0, 0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), open, cmd.ErrOrStderr()) },
 	}
 	cmd.Flags().StringVar(&f.node, "node", "", "this machine's Kubernetes node name")

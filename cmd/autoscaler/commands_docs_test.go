@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"heliostat.dev/heliostat/cmd/autoscaler/engine"
-	"heliostat.dev/heliostat/internal/cli"
 )
 
 var updateCommands = flag.Bool("update-commands", false, "rewrite the generated parts of docs/reference/commands.md")
@@ -71,27 +70,21 @@ func tableOfCommands() string {
 	return table.String()
 }
 
-// flagsOfServe returns a table of the flags of each group, and says which of them the sidecar lacks.
+// flagsOfServe returns a table of the flags, and says which of them the sidecar lacks.
 func flagsOfServe() string {
 	var page strings.Builder
 	sidecar := engine.Sidecar().Flags()
-	for _, s := range cli.GroupsOf(engine.Serve().Flags()) {
-		if s.Title != "" {
-			page.WriteString("### " + s.Title + "\n\n")
-		}
-		page.WriteString("| flag | default | what it is |\n|---|---|---|\n")
-		s.Flags.VisitAll(func(f *pflag.Flag) {
-			if f.Name != "help" && !f.Hidden {
-				_, usage := pflag.UnquoteUsage(f)
-				if sidecar.Lookup(f.Name) == nil {
-					usage += " *(only serve)*"
-				}
-				fmt.Fprintf(&page, "| `--%s` | %s | %s |\n", f.Name, asCode(f.DefValue), strings.NewReplacer("|", `\|`, "\n", " ").Replace(usage))
+	page.WriteString("| flag | default | what it is |\n|---|---|---|\n")
+	engine.Serve().Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" && !f.Hidden {
+			_, usage := pflag.UnquoteUsage(f)
+			if sidecar.Lookup(f.Name) == nil {
+				usage += " *(only serve)*"
 			}
-		})
-		page.WriteString("\n")
-	}
-	return strings.TrimSuffix(page.String(), "\n")
+			fmt.Fprintf(&page, "| `--%s` | %s | %s |\n", f.Name, asCode(f.DefValue), strings.NewReplacer("|", `\|`, "\n", " ").Replace(usage))
+		}
+	})
+	return page.String()
 }
 
 func asCode(value string) string {

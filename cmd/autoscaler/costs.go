@@ -25,7 +25,7 @@ func newCostsCommand() *cobra.Command {
 			"the costs of any other time (docs/reference/costs.md).\n\n" + cli.ServerHelp,
 		Example: "  autoscaler costs\n  autoscaler costs --by owner\n" +
 			"  autoscaler costs -n ml --by cause -o csv",
-		Args: cli.NoArguments,
+		Args: cli.Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	f := cmd.Flags()

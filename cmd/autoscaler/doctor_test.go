@@ -100,7 +100,7 @@ func TestDoctorRefusesBadInputWithTwo(t *testing.T) {
 		"pools that are none":       {"", []string{"--pools", "gone.yaml", "-f", well("gpu-limit-differs")}, "opening pools: open gone.yaml"},
 		"not YAML":                  {"a: [", []string{"-f", "-"}, "reading manifests from standard input: reading document 1"},
 		"a spec of another type":    {`{"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "llm"}, "spec": 7}`, []string{"-f", "-"}, "reading -: RayCluster/llm: spec is 7"},
-		"an unknown output":         {"", []string{"-o", "xml", "-f", well("gpu-limit-differs")}, `--output "xml": want table, wide, json or yaml`},
+		"an unknown output":         {"", []string{"-o", "xml", "-f", well("gpu-limit-differs")}, `"xml" for "-o, --output" flag: want table, wide, json or yaml`},
 		"files and a namespace":     {"", []string{"-n", "ml", "-f", "-"}, "want one of -f"},
 		"a name without namespace":  {"", []string{"llm"}, `RayCluster "llm": want NAMESPACE/NAME, or its namespace with -n`},
 		"two namespaces":            {"", []string{"-n", "dev", "ml/llm"}, `RayCluster "ml/llm" is not in --namespace dev`},

@@ -45,7 +45,7 @@ func newExplainCommand() *cobra.Command {
   autoscaler explain --snapshot s.json --group gpu
   autoscaler explain --snapshot - --pod gpu-7 -o json < s.json
   autoscaler explain ml/llm --group gpu`,
-		Args: cli.AtMostOneCluster,
+		Args: cli.Arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
 	flags.server.AddTo(cmd)
@@ -118,9 +118,6 @@ func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Ques
 func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.Explanation, error) {
 	if f.snapshot == "" {
 		return planner.Explanation{}, cli.BadInput(errNothingToPlan)
-	}
-	if err := f.server.RefuseBesideFile(); err != nil {
-		return planner.Explanation{}, err
 	}
 	reader, err := f.nodes.Reader()
 	if err != nil {

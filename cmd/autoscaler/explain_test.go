@@ -72,7 +72,7 @@ func TestWhatCannotBeExplainedEndsWithExitTwoAndWhatWouldBeRight(t *testing.T) {
 		"no amount":        {[]string{"--demand", `{"GPU": "one"}`}, `--demand: GPU: "one": want an amount from 0 to 109951162777600, to four decimal places`},
 		"negative count":   {[]string{"--demand", `{"resources": {"GPU": 1}, "count": -1}`}, "--demand: count: -1: want a whole number from 1 to 1099511627776"},
 		"a list":           {[]string{"--demand", `[1]`}, `--demand: [1]: want an object {…}`},
-		"unknown output":   {[]string{"--group", "cpu", "-o", "xml"}, `--output "xml": want table, wide, json or yaml; see autoscaler explain --help`},
+		"unknown output":   {[]string{"--group", "cpu", "-o", "xml"}, `invalid argument "xml" for "-o, --output" flag: want table, wide, json or yaml`},
 		"misspelt demand":  {[]string{"--demand", `{"resources": {"GPU": 1}, "labelSelector": [{"zone": "a"}]}`}, `--demand: labelSelector: unknown key: want labelSelectors`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,7 +54,7 @@ func clusterCommand[T any](
 ) *cobra.Command {
 	var server cli.ServerFlags
 	var output string
-	cmd.Args = cli.ExactlyOneCluster
+	cmd.Args = cli.Arguments(1, 1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if check != nil {
 			if err := check(); err != nil {

@@ -42,7 +42,6 @@ func newGiveBackCommand() *cobra.Command {
 	flags.BoolVar(&ask.Force, "force", false, "when the time of --within is over, also end work that cannot move")
 	flags.BoolVar(&ask.DryRun, "dry-run", false, "only show what would be given back")
 	flags.BoolVar(&end, "end", false, "end the reservation, so that the groups may grow again")
-	cmd.MarkFlagsMutuallyExclusive("gpus", "end")
 	check := func() error {
 		ask.DeadlineSeconds = int64(within.Seconds())
 		if hold > 0 {
@@ -50,6 +49,8 @@ func newGiveBackCommand() *cobra.Command {
 		}
 		asks := flags.Changed("gpus")
 		switch {
+		case asks && end:
+			return errors.New("want --gpus or --end, not both")
 		case asks && ask.GPUs < 1:
 			return fmt.Errorf("--gpus: want how many GPUs to give back, is %d", ask.GPUs)
 		case asks && (ask.Group == "") == (ask.Pool == ""):

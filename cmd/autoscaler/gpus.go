@@ -40,7 +40,7 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 			"show XIDs: the driver reports them only when they happen, and `autoscaler agent` records them. The\n" +
 			"exit status is 1 if there is no driver.",
 		Example: "  autoscaler gpus\n  autoscaler gpus -o json",
-		Args:    cli.NoArguments,
+		Args:    cli.Arguments(0, 0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return g.run(cmd.OutOrStdout()) },
 	}
 	cli.Output(cmd.Flags(), &g.output, cli.Outputs...)

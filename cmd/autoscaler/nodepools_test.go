@@ -166,7 +166,7 @@ func TestNodepoolsNamesTheFileAndTheNodeThatCannotBeRead(t *testing.T) {
 	}{
 		"no node":      {"kind: ConfigMap\n", []string{"-f", "-"}, "autoscaler: no node in -: want what `kubectl get nodes -o yaml` prints"},
 		"nothing":      {"", []string{"-f", "-"}, "autoscaler: no node in -: "},
-		"output":       {"", []string{"-o", "xml"}, `autoscaler: --output "xml": want table, wide, json or yaml`},
+		"output":       {"", []string{"-o", "xml"}, `autoscaler: invalid argument "xml" for "-o, --output" flag: want table, wide, json or yaml`},
 		"file":         {"", []string{"-f", "no/such.yaml"}, "autoscaler: opening nodes: open no/such.yaml: no such file or directory"},
 		"argument":     {"", []string{"nodes.yaml"}, `autoscaler: unexpected argument "nodes.yaml"; files follow -f`},
 		"both sources": {"", []string{"-f", "-", "--kubeconfig", "x"}, "autoscaler: want one of -f and an API server with --kubeconfig or --context"},

@@ -59,7 +59,7 @@ func newPlanCommand() *cobra.Command {
 		Example: exampleSnapshot + `  autoscaler plan --snapshot s.json -o table
   autoscaler plan --snapshot - < s.json
   echo '{"groups": [{"name": "gpu", "maxReplicas": 8}]}' | autoscaler plan ml/llm --what-if - -o table`,
-		Args: cli.AtMostOneCluster,
+		Args: cli.Arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return flags.runLive(cmd, args[0])
@@ -83,9 +83,6 @@ func newPlanCommand() *cobra.Command {
 func (f planFlags) run(cmd *cobra.Command) error {
 	if f.snapshot == "" {
 		return cli.BadInput(errNothingToPlan)
-	}
-	if err := f.server.RefuseBesideFile(); err != nil {
-		return err
 	}
 	reader, err := f.nodes.Reader()
 	if err != nil {

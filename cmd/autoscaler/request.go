@@ -47,7 +47,7 @@ func newRequestCommand() *cobra.Command {
   autoscaler request ml/llm --id train-7 --bundle '{"GPU": 1, "count": 4}' --lease 10m --priority 10
   autoscaler request ml/llm --id train-7 --renew
   autoscaler request ml/llm --id train-7 --delete`,
-		Args: cli.ExactlyOneCluster,
+		Args: cli.Arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0]) },
 	}
 	flags.server.AddTo(cmd)

@@ -20,7 +20,7 @@ func newRequestsCommand() *cobra.Command {
 			"with its plain request first.\n\n" +
 			cli.ServerHelp,
 		Example: "  autoscaler requests\n  autoscaler requests ml/llm\n  autoscaler requests ml/llm -o json",
-		Args:    cli.AtMostOneCluster,
+		Args:    cli.Arguments(0, 1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return flags.requests(cmd, args) },
 	}
 	flags.addTo(cmd)

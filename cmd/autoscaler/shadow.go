@@ -19,7 +19,7 @@ func newShadowCommand() *cobra.Command {
 			"request, how long the two have agreed, and the latest differences, newest first: how long each\n" +
 			"lasted, and the size that both wanted then.\n\n" + cli.ServerHelp,
 		Example: "  autoscaler shadow llm -n ml\n  autoscaler shadow ml/llm -o json",
-		Args:    cli.ExactlyOneCluster,
+		Args:    cli.Arguments(1, 1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return flags.shadow(cmd, args[0]) },
 	}
 	flags.addTo(cmd)

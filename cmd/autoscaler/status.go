@@ -34,7 +34,7 @@ func newStatusCommand() *cobra.Command {
 		Example: `  autoscaler status
   autoscaler status llm -n ml
   autoscaler status ml/llm -o yaml`,
-		Args: cli.AtMostOneCluster,
+		Args: cli.Arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return statusOfFleet(&flags, cmd)

@@ -115,9 +115,6 @@ type ServerInterface interface {
 	// ListRequests List the requests of all RayClusters
 	// (GET /v1/requests)
 	ListRequests(c *gin.Context, params ListRequestsParams)
-	// GetVersion Show the build of the server
-	// (GET /version)
-	GetVersion(c *gin.Context)
 }
 
 // ServerInterfaceWrapper converts contexts to parameters.
@@ -1247,19 +1244,6 @@ func (siw *ServerInterfaceWrapper) ListRequests(c *gin.Context) {
 	siw.Handler.ListRequests(c, params)
 }
 
-// GetVersion operation middleware
-func (siw *ServerInterfaceWrapper) GetVersion(c *gin.Context) {
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.GetVersion(c)
-}
-
 // GinServerOptions provides options for the Gin server.
 type GinServerOptions struct {
 	BaseURL      string
@@ -1319,7 +1303,6 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/healthz", wrapper.Healthz)
 	router.GET(options.BaseURL+"/readyz", wrapper.Readyz)
 	router.GET(options.BaseURL+"/metrics", wrapper.Metrics)
-	router.GET(options.BaseURL+"/version", wrapper.GetVersion)
 	router.GET(options.BaseURL+"/openapi.yaml", wrapper.Openapi)
 	router.GET(options.BaseURL+"/", wrapper.Page)
 }

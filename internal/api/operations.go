@@ -87,7 +87,6 @@ var operations = map[string]operation{
 	"GET /healthz":      {ID: "healthz", Open: true},
 	"GET /readyz":       {ID: "readyz", Open: true},
 	"GET /metrics":      {ID: "metrics", Right: access.Right{Verb: "get", Path: "/metrics"}},
-	"GET /version":      {ID: "getVersion", Right: access.Right{Verb: "get", Path: "/version"}},
 	"GET /openapi.yaml": {ID: "openapi", Open: true},
 	"GET /":             {ID: "page", Open: true},
 }

@@ -1,38 +1,52 @@
 package api
 
 import (
-	"net/http"
 	"runtime"
 	"runtime/debug"
-
-	"github.com/gin-gonic/gin"
-
-	"heliostat.dev/heliostat/internal/api/apiv1"
 )
 
 // Release is the last released version, or the next one: the appVersion of the Helm chart and the tag of its image. The
 // revision says which build a program is.
 const Release = "0.1.0"
 
-// ThisBuild returns the version and the build information of this program.
-func ThisBuild() apiv1.Build {
-	info, ok := debug.ReadBuildInfo()
-	if !ok { // the program was not built with Go modules
-		info = &debug.BuildInfo{GoVersion: runtime.Version()}
-	}
-	return buildOf(info)
+// Build describes a program; values that the build did not record are empty.
+type Build struct {
+	Version      string `json:"version,omitempty"`
+	Revision     string `json:"revision,omitempty"`
+	Modified     bool   `json:"modified"`
+	RevisionTime string `json:"revisionTime,omitempty"`
+	Go           string `json:"go"`
+	Platform     string `json:"platform"`
 }
 
-func buildOf(info *debug.BuildInfo) apiv1.Build {
-	settings := map[string]string{}
+// ThisBuild describes this program.
+func ThisBuild() Build {
+	build := Build{Version: Release, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, _ := debug.ReadBuildInfo()
+	if info == nil { // the program was not built with Go modules
+		return build
+	}
 	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
+		switch s.Key {
+		case "vcs.revision":
+			build.Revision = s.Value
+		case "vcs.modified":
+			build.Modified = s.Value == "true"
+		case "vcs.time":
+			build.RevisionTime = s.Value
+		}
 	}
-	return apiv1.Build{
-		Version: Release, Revision: settings["vcs.revision"], Modified: settings["vcs.modified"] == "true",
-		RevisionTime: settings["vcs.time"], Go: info.GoVersion, Platform: runtime.GOOS + "/" + runtime.GOARCH,
-	}
+	return build
 }
 
-// GetVersion serves GET /version.
-func (s *server) GetVersion(c *gin.Context) { s.answers.JSON(c, http.StatusOK, ThisBuild()) }
+// String returns "heliostat VERSION, revision REVISION (modified), go RELEASE".
+func (b Build) String() string {
+	line := "heliostat " + b.Version
+	if b.Revision != "" {
+		line += ", revision " + b.Revision
+	}
+	if b.Modified {
+		line += " (modified)"
+	}
+	return line + ", " + b.Go
+}

@@ -2,10 +2,9 @@ package cli
 
 import (
 	"cmp"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
@@ -31,23 +29,19 @@ const defaultService = "heliostat/https:heliostat:8090"
 // ServerFlags select the Heliostat server, the caller's credentials, and the namespace of RayClusters.
 type ServerFlags struct {
 	server, tokenFile, authority, certificate, key string
-	service, audience, Namespace                   string
+	service, Namespace                             string
 	kube                                           KubeFlags
-	// all holds these flags.
-	all *pflag.FlagSet
 }
 
 // ServerHelp describes in the help of commands how they find the server.
 const ServerHelp = `Without --server or ` + ServerVariable + `, the command finds the server as kubectl does:
 by the kubeconfig, through the API server's proxy to the Service of the Helm chart. It does not send the kubeconfig's
-credentials to Heliostat. If the user of the kubeconfig is a ServiceAccount that may create tokens for itself, the
-command sends a short-lived token that is only valid for Heliostat. Otherwise, set --token-file or
-` + TokenFileVariable + `.`
+credentials to Heliostat: set --token-file or ` + TokenFileVariable + ` to a file with the output of
+` + "`kubectl create token NAME --audience heliostat`" + `.`
 
 // AddTo adds the flags to a command.
 func (f *ServerFlags) AddTo(cmd *cobra.Command) {
-	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
-	f.all = flags
+	flags := cmd.Flags()
 	flags.StringVar(&f.server, "server", "", "address of a Heliostat server, for example http://127.0.0.1:8090 "+
 		"(default: $"+ServerVariable+", or by the kubeconfig)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the caller's bearer token (default: $"+
@@ -60,29 +54,8 @@ func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 	f.kube.AddTo(flags)
 	flags.StringVar(&f.service, "service", defaultService,
 		"the Service to which the API server forwards calls: NAMESPACE/[https:]NAME[:PORT]")
-	flags.StringVar(&f.audience, "token-audience", access.Audience,
-		"audience of the token that the command creates for the kubeconfig's ServiceAccount; one of the server's "+
-			"--token-audiences")
 	ClusterNamespace(flags, &f.Namespace,
 		"the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
-	flags.VisitAll(func(f *pflag.Flag) { setGroup(f, findFlags) })
-	cmd.Flags().AddFlagSet(flags)
-}
-
-// RefuseBesideFile fails if any of these flags is combined with a file, because planning a file needs no server. The
-// environment may name a server nevertheless.
-func (f *ServerFlags) RefuseBesideFile() error {
-	var given []string
-	f.all.VisitAll(func(flag *pflag.Flag) {
-		if flag.Changed {
-			given = append(given, "--"+flag.Name)
-		}
-	})
-	if len(given) == 0 {
-		return nil
-	}
-	return BadInput(fmt.Errorf("%s: --snapshot needs no server: want a RayCluster instead, or --snapshot without "+
-		"these flags", strings.Join(given, ", ")))
 }
 
 // Client returns a client of the server that the flags select.
@@ -107,8 +80,7 @@ func (f *ServerFlags) Client() (*apiv1.Client, error) {
 	}
 	config, err := f.kube.client().ClientConfig()
 	if err != nil {
-		return nil, BadInput(fmt.Errorf("finding the server: %w; give --server or --kubeconfig",
-			explainUnusable(f.kube.Kubeconfig, f.kube.context, err)))
+		return nil, BadInput(fmt.Errorf("finding the server: %w, or --server", f.kube.unusable(err)))
 	}
 	return f.proxied(config)
 }
@@ -123,55 +95,44 @@ func clientOf(address string, transport http.RoundTripper) (*apiv1.Client, error
 
 // direct connects to the server itself.
 func (f *ServerFlags) direct(address string) (http.RoundTripper, error) {
-	if f.kube.context != "" || f.service != defaultService {
-		return nil, errors.New("--context and --service are for the server in the kubeconfig, not for --server")
-	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.authority != "" {
-		pem, err := os.ReadFile(f.authority)
-		if err != nil {
-			return nil, fmt.Errorf("reading --certificate-authority: %w", err)
-		}
-		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("reading --certificate-authority: no certificate in %s", f.authority)
-		}
-	}
-	if (f.certificate == "") != (f.key == "") {
-		return nil, errors.New("--client-certificate and --client-key: want both, or neither")
-	}
-	if f.certificate != "" {
-		pair, err := tls.LoadX509KeyPair(f.certificate, f.key)
-		if err != nil {
-			return nil, fmt.Errorf("reading --client-certificate and --client-key: %w", err)
-		}
-		transport.TLSClientConfig.Certificates = []tls.Certificate{pair}
-	}
 	token := f.callersToken()
-	if token.path == "" {
-		return transport, nil
+	target, err := url.Parse(address)
+	switch {
+	case f.kube.context != "" || f.service != defaultService:
+		return nil, errors.New("--context and --service are for the server in the kubeconfig, not for --server")
+	case (f.certificate == "") != (f.key == ""):
+		return nil, errors.New("--client-certificate and --client-key: want both, or neither")
+	case token != "" && err == nil && target.Scheme == "http" &&
+		target.Hostname() != "localhost" && !net.ParseIP(target.Hostname()).IsLoopback():
+		return nil, fmt.Errorf("%s has no TLS, so the network could read the token; use https, or a loopback address",
+			address)
 	}
-	if _, err := token.read(); err != nil {
-		return nil, err
+	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: token, TLSClientConfig: rest.TLSClientConfig{
+		CAFile: f.authority, CertFile: f.certificate, KeyFile: f.key}})
+	if err != nil {
+		return nil, fmt.Errorf("reading --token-file, $%s, --certificate-authority, --client-certificate or "+
+			"--client-key: %w", TokenFileVariable, err)
 	}
-	if target, err := url.Parse(address); err == nil && target.Scheme == "http" && !isLoopbackHost(target.Hostname()) {
-		return nil, fmt.Errorf("%s: %s has no TLS, so the network could read the token; use https, or a loopback "+
-			"address", token.named, address)
-	}
-	return withToken{token.now, "Authorization", transport}, nil
+	return transport, nil
 }
 
 // callersToken returns the file of --token-file or of its variable. A client certificate is another identity of the
 // caller, so it counts before the variable.
-func (f *ServerFlags) callersToken() tokenFile {
+func (f *ServerFlags) callersToken() string {
 	if f.tokenFile == "" && f.certificate == "" {
-		return tokenFile{os.Getenv(TokenFileVariable), "$" + TokenFileVariable}
+		return os.Getenv(TokenFileVariable)
 	}
-	return tokenFile{f.tokenFile, "--token-file"}
+	return f.tokenFile
 }
 
-// proxied connects through the API server that config names.
+// errNoToken says why a kubeconfig is not enough: anything with the Service's name can answer behind the API server's
+// proxy, because the proxy checks no certificate.
+var errNoToken = errors.New("--token-file is missing: the command never sends the kubeconfig's own credentials to " +
+	"Heliostat; want a file with the output of `kubectl create token NAME --audience " + access.Audience + "`, or " +
+	"--server")
+
+// proxied connects through the API server that config names. It sends the caller's token in a header of its own,
+// because the API server consumes Authorization itself.
 func (f *ServerFlags) proxied(config *rest.Config) (*apiv1.Client, error) {
 	namespace, service, found := strings.Cut(f.service, "/")
 	if !found || !IsNamespace(namespace) || strings.Trim(service, ".") == "" || strings.Contains(service, "/") {
@@ -179,26 +140,21 @@ func (f *ServerFlags) proxied(config *rest.Config) (*apiv1.Client, error) {
 			fmt.Errorf("--service %q: want NAMESPACE/[https:]NAME[:PORT], for example %s", f.service, defaultService),
 		)
 	}
-	token := f.callersToken()
-	if token.path != "" {
-		if _, err := token.read(); err != nil {
-			return nil, BadInput(err)
-		}
+	file := f.callersToken()
+	if file == "" {
+		return nil, BadInput(errNoToken)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, BadInput(fmt.Errorf("reading --token-file: %w", err))
 	}
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, BadInput(fmt.Errorf("reading the API server's address: %w", err))
 	}
-	tokens, err := newTokenRequester(config, f.audience)
-	if err != nil {
-		return nil, BadInput(err)
-	}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		if token.path != "" {
-			return withToken{token.now, access.ForwardedHeader, next}
-		}
-		return withToken{tokens.now, access.ForwardedHeader, next}
+		return withToken{strings.TrimSpace(string(text)), next}
 	})
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -206,6 +162,19 @@ func (f *ServerFlags) proxied(config *rest.Config) (*apiv1.Client, error) {
 	}
 	return clientOf(base.JoinPath("api", "v1", "namespaces", namespace, "services", service, "proxy").String(),
 		transport)
+}
+
+// withToken sends a token with each call.
+type withToken struct {
+	token string
+	next  http.RoundTripper
+}
+
+// RoundTrip sends the call with the token.
+func (w withToken) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.Header.Set(access.ForwardedHeader, "Bearer "+w.token)
+	return w.next.RoundTrip(request)
 }
 
 // Target returns the RayCluster that an argument names, and a client of the server.
@@ -259,10 +228,4 @@ func (f *ServerFlags) contextNamespace() string {
 		return namespace
 	}
 	return "default"
-}
-
-// Named reports whether a flag or the environment selects a server.
-func (f *ServerFlags) Named() bool {
-	return cmp.Or(f.server, os.Getenv(ServerVariable), f.kube.Kubeconfig, f.kube.context) != "" ||
-		f.service != defaultService
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -12,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// validated is a flag that rejects invalid values when they are set, while the name of the flag, the file or the
-// variable is known.
+// validated is a flag that rejects invalid values when they are set, while the name of the flag or the variable is
+// known.
 type validated struct {
 	pflag.Value
 	// want describes valid values in errors.
@@ -22,49 +23,26 @@ type validated struct {
 	valid func() bool
 }
 
-// Validate makes a defined flag reject invalid values.
-func Validate(flags *pflag.FlagSet, name, want string, valid func() bool) {
+// validate makes a defined flag reject invalid values.
+func validate(flags *pflag.FlagSet, name, want string, valid func() bool) {
 	f := flags.Lookup(name)
-	of := validated{Value: f.Value, want: want, valid: valid}
-	f.Value = &of
-	if list, ok := of.Value.(pflag.SliceValue); ok {
-		f.Value = &validatedList{of, list}
-	}
+	f.Value = &validated{Value: f.Value, want: want, valid: valid}
 }
 
 // Set sets a valid value.
-func (c *validated) Set(text string) error { return c.afterSet(c.Value.Set(text)) }
-
-func (c *validated) afterSet(err error) error {
-	if err == nil && !c.valid() {
-		err = fmt.Errorf("want %s", c.want)
+func (c *validated) Set(text string) error {
+	if err := c.Value.Set(text); err != nil || !c.valid() {
+		return errors.New("want " + c.want)
 	}
-	return err
+	return nil
 }
-
-func (c *validated) wants() string { return c.want }
-
-// validatedList is a validated flag with several values.
-type validatedList struct {
-	validated
-	list pflag.SliceValue
-}
-
-// Append adds an item.
-func (c *validatedList) Append(item string) error { return c.afterSet(c.list.Append(item)) }
-
-// Replace sets all items.
-func (c *validatedList) Replace(items []string) error { return c.afterSet(c.list.Replace(items)) }
-
-// GetSlice returns the items.
-func (c *validatedList) GetSlice() []string { return c.list.GetSlice() }
 
 // The functions below add a flag that rejects invalid values. Its default is the value that it has.
 
 // Text adds a flag for a string that valid accepts; want describes such strings.
 func Text(flags *pflag.FlagSet, value *string, name, usage, want string, valid func(string) bool) {
 	flags.StringVar(value, name, *value, usage)
-	Validate(flags, name, want, func() bool { return valid(*value) })
+	validate(flags, name, want, func() bool { return valid(*value) })
 }
 
 // Word adds a flag for one of a few words, which its usage ends with.
@@ -73,8 +51,7 @@ func Word(flags *pflag.FlagSet, value *string, name, usage string, words ...stri
 		usage += ": "
 	}
 	flags.StringVar(value, name, *value, usage+oneOf(words))
-	f := flags.Lookup(name)
-	f.Value = &validated{f.Value, oneOf(words), func() bool { return slices.Contains(words, *value) }}
+	validate(flags, name, oneOf(words), func() bool { return slices.Contains(words, *value) })
 }
 
 // oneOf returns "a, b or c".
@@ -102,15 +79,15 @@ func Namespace(flags *pflag.FlagSet, value *string, name, usage string) {
 // ClusterNamespace adds -n, a flag for the namespace of RayClusters or nothing.
 func ClusterNamespace(flags *pflag.FlagSet, value *string, usage string) {
 	flags.StringVarP(value, "namespace", "n", "", usage)
-	Validate(flags, "namespace", "a DNS name: at most 63 of a to z, 0 to 9 and -",
+	validate(flags, "namespace", "a DNS name: at most 63 of a to z, 0 to 9 and -",
 		func() bool { return *value == "" || IsNamespace(*value) })
 }
 
 // Duration adds a flag for a duration within bounds.
 func Duration(flags *pflag.FlagSet, value *time.Duration, name string, least, most time.Duration, usage string) {
 	flags.DurationVar(value, name, *value, usage)
-	Validate(flags, name,
-		fmt.Sprintf("a duration such as 300ms, 90s or 1h30m, from %s to %s", ShortDuration(least), ShortDuration(most)),
+	validate(flags, name,
+		fmt.Sprintf("a duration such as 300ms, 90s or 1h30m, from %v to %v", least, most),
 		func() bool { return *value >= least && *value <= most })
 }
 
@@ -129,19 +106,8 @@ func Number[T int | float32 | float64](
 		flags.Float64Var(value, name, *value, usage)
 	}
 	digits := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
-	Validate(flags, name, fmt.Sprintf("%s from %s to %s", kind, digits(least), digits(most)),
+	validate(flags, name, fmt.Sprintf("%s from %s to %s", kind, digits(least), digits(most)),
 		func() bool { return float64(*value) >= least && float64(*value) <= most })
-}
-
-// ShortDuration formats a duration without trailing zeros.
-func ShortDuration(d time.Duration) string {
-	text := d.String()
-	for _, zero := range []struct{ unit, none string }{{"m", "0s"}, {"h", "0m"}} {
-		if strings.HasSuffix(text, zero.unit+zero.none) {
-			text = strings.TrimSuffix(text, zero.none)
-		}
-	}
-	return text
 }
 
 // IsNamespace reports whether the name is valid for a namespace.

@@ -5,14 +5,11 @@ import "errors"
 // Sentinel errors of calls to a Ray head, so that a caller can branch without knowing the transport. Every error of
 // package gcs wraps at most one of them; the error text contains what the head answered.
 var (
-	// ErrUnavailable means that the head did not answer in time: it is down, restarting, unreachable or too slow.
+	// ErrUnavailable means that the head did not answer in time: it is down, restarting, unreachable or too slow, or
+	// TLS with it failed.
 	ErrUnavailable = errors.New("the Ray head is unavailable")
 	// ErrAuth means that the head refused the token, or that the token could not be read.
 	ErrAuth = errors.New("the Ray head refused the token")
-	// ErrTLS means that the client and the head do not trust each other: a certificate is missing, expired, issued by
-	// another authority or for another name, or the head does not use TLS. Like ErrAuth, it lasts until somebody
-	// corrects the configuration; ErrUnavailable passes.
-	ErrTLS = errors.New("TLS with the Ray head failed")
 	// ErrWrongCluster means that the address now belongs to another Ray cluster, for example after a restart.
 	ErrWrongCluster = errors.New("the Ray head belongs to another cluster")
 	// ErrUnsupported means that this Ray version does not have the method.

@@ -88,7 +88,7 @@ pools:
   instanceTypes: {p4d.24xlarge: 32.77}
 prices: {currency: EUR, instanceTypes: {p4d.24xlarge: 20.1}}
 topologyLabels: {nvidia.com/gpu.clique: ray.io/gpu-domain}
-config: {max-in-flight: 100, kubeApiQps: 50, requestsPerSecond: 20}
+config: {max-in-flight: 100, kube-api-qps: 12.5, node-autoscaler: [a, b]}
 extraArgs: [--max-in-flight=200]
 env: [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: "http://collector:4317"}]
 envFrom: [{configMapRef: {name: more, optional: true}}]
@@ -217,8 +217,6 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		{"a setting that is a value", `config: {log-level: debug}`, "config.log-level: overrides what the chart sets; set logging.level instead"},
 		{"the same in one word", `config: {logLevel: debug}`, "set logging.level"},
 		{"a flag that is a value", `extraArgs: [--mode=shadow]`, "extraArgs: --mode=shadow: overrides what the chart sets; set mode instead"},
-		{"a file of settings by a flag", `extraArgs: [--config=/more/config.yaml]`, "set config"},
-		{"a file of settings by a variable", `env: [{name: HELIOSTAT_CONFIG, value: /more/config.yaml}]`, "env: HELIOSTAT_CONFIG: overrides what the chart sets; set config instead"},
 		{"a removed value", `forecast: "off"`, "forecast was removed; use schedules of a CapacityPolicy, or a longer idle timeout"},
 		{"a removed value", `requestMemory: 64Mi`, "requestMemory was removed; the CRD bounds a ResourceRequest"},
 		{"a setting that is no name", `config: {"log level": debug}`, "log level"},
@@ -335,8 +333,8 @@ func TestRightsAndFlagsFollowTheirValue(t *testing.T) {
 func TestSettingsThatOtherValuesMakeAreRefused(t *testing.T) {
 	for name, text := range installs {
 		for _, flag := range flagsOf(t, text) {
-			if flag == "max-in-flight" {
-				continue // an extra setting of the install itself
+			if slices.Contains([]string{"max-in-flight", "kube-api-qps", "node-autoscaler"}, flag) {
+				continue // extra settings of the install itself
 			}
 			variable := "HELIOSTAT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 			for says, values := range map[string]Values{

@@ -37,8 +37,6 @@ func (o *options) addFlags(c *cobra.Command) {
 	f, l := c.Flags(), &o.loop
 	f.BoolVar(&o.features.protectBusy, "protect-busy", false, "annotate heads and busy workers of managed RayClusters "+
 		"so that Karpenter and the Cluster Autoscaler do not evict them; needs the verb patch on pods")
-	cli.Group(f, cli.ScalingFlags)
-
 	cli.Number(f, &l.Policy.MaxInFlight, "max-in-flight", 1, math.MaxInt32, "most pods of one RayCluster that may be "+
 		"on their way at once, so that one call of a driver cannot fill the API server")
 	cli.Duration(f, &l.AllocationTimeout, "allocation-timeout", time.Second, day, "how long a group's pods may fail "+
@@ -51,23 +49,14 @@ func (o *options) addFlags(c *cobra.Command) {
 	cli.Duration(f, &o.features.consolidateAfter, "consolidate-after", time.Second, day, "how long a worker must be "+
 		"used a little, and nothing may be launched, before it is drained because others have room for its work; only "+
 		"with the annotation "+nodepool.ConsolidateAnnotation)
-	cli.Group(f, cli.LimitFlags)
-
 	o.nodes.AddTo(f)
-	cli.Group(f, cli.NodeFlags)
-
 	cli.Duration(f, &l.RestPoll, "poll-rest", 10*time.Millisecond, time.Hour, "shortest interval between readings of "+
 		"a Ray head at rest; varies by a tenth, and grows with the number of RayClusters")
-	cli.Group(f, cli.RayFlags)
-
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: as kubectl finds it, or the pod's "+
 		"ServiceAccount; a sidecar uses only the ServiceAccount)")
-	cli.Group(f, cli.KubernetesFlags)
-
 	o.ports.AddTo(f)
 	cli.Word(f, &o.logFormat, "log-format", "", "json", "text")
 	cli.Word(f, &o.logLevel, "log-level", "", "debug", "info", "warn", "error")
-	cli.Group(f, cli.TelemetryFlags)
 }
 
 // options are the flags of `serve` and of the sidecar, and what the process makes of them when it starts.

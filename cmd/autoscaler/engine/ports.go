@@ -51,12 +51,8 @@ func (f *portFlags) AddTo(flags *pflag.FlagSet) {
 		"certificate's common name is the user, its organizations are the groups")
 	flags.StringSliceVar(&f.audiences, "token-audiences", nil,
 		"accepted audiences of bearer tokens (default: those of the API server, or "+access.Audience+")")
-	cli.Validate(flags, "token-audiences", "a list of strings, each an audience",
-		func() bool { return !slices.Contains(f.audiences, "") })
 	f.perSecond = api.DefaultRequestsPerSecond
 	cli.Number(flags, &f.perSecond, "requests-per-second", 0, 1e6, "REST calls per second and caller; 0 for no limit")
-	cli.Group(flags, cli.RESTFlags)
-
 	cli.Address(flags, &f.Metrics, "metrics-bind-address",
 		"address that serves only /metrics, without authentication (default: the REST API serves it, to callers who "+
 			"may get the path /metrics)")
@@ -64,7 +60,6 @@ func (f *portFlags) AddTo(flags *pflag.FlagSet) {
 		"address that serves only /healthz and /readyz, for the kubelet's probes; the REST API serves both too")
 	cli.Address(flags, &f.pprof, "pprof-bind-address",
 		"loopback address of /debug/pprof/, the Go profiles of this process; empty for none")
-	cli.Group(flags, cli.TelemetryFlags)
 }
 
 // Validate returns an error that names the flags if they would let any caller in, or do not go together.
@@ -75,6 +70,9 @@ func (f *portFlags) Validate() error {
 	}
 	if _, err := netip.ParseAddr(f.Advertised); f.Advertised != "" && err != nil {
 		return fmt.Errorf("--advertise-address %q: want an IP address such as 10.0.0.7", f.Advertised)
+	}
+	if slices.Contains(f.audiences, "") {
+		return fmt.Errorf("--token-audiences %q: want a list of strings, each an audience", f.audiences)
 	}
 	if f.noAuth && f.REST != "" && !api.OnLoopback(f.REST) {
 		return fmt.Errorf("--insecure-no-auth would let anybody who reaches %s scale clusters: use a loopback address "+

@@ -50,7 +50,6 @@ func (o *options) run(c *cobra.Command) error {
 	}
 	telemetry.AdoptGRPC(local)
 	telemetry.AdoptLibraries(local)
-	cli.LogUnknownVariables(cli.Variables(c.Flags()), os.Environ(), local)
 	o.kube.Logger = local
 	if err := o.ports.Validate(); err != nil {
 		return cli.BadInput(err)

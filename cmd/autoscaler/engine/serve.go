@@ -2,8 +2,9 @@ package engine
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"os"
-	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -35,10 +36,13 @@ func Serve() *cobra.Command {
 		Example: `  autoscaler serve --insecure-no-auth
   autoscaler serve --mode managed --insecure-no-auth
   HELIOSTAT_LOG_FORMAT=text autoscaler serve --namespaces ml,research`,
-		Args: cli.NoArguments,
+		Args: cli.Arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("mode") {
 				o.loop.DefaultMode = nodepool.Mode(mode)
+			}
+			if err := checkLists(&o.kube); err != nil {
+				return cli.BadInput(err)
 			}
 			config, err := cli.ReadPools(pools)
 			if err != nil {
@@ -48,6 +52,9 @@ func Serve() *cobra.Command {
 				return cli.BadInput(err)
 			}
 			if shards != "" {
+				if o.kube.LeaderElection {
+					return cli.BadInput(errors.New("want --shards or --leader-elect: shards have leases of their own"))
+				}
 				o.kube.Sharded = true
 				o.kube.MostShards, _ = strconv.Atoi(shards) // "auto" is 0, which means all
 			}
@@ -62,9 +69,6 @@ func Serve() *cobra.Command {
 	f.BoolVar(&o.loop.ReadOnly, "read-only", false, "write to no RayCluster and to no ResourceRequest, whatever an "+
 		"annotation or a request says; RayClusters in mode managed become shadow")
 	f.StringSliceVar(&o.kube.Namespaces, "namespaces", nil, "only RayClusters of these namespaces (default all)")
-	cli.Validate(f, "namespaces", "a list of strings, each the name of a namespace", func() bool {
-		return !slices.ContainsFunc(o.kube.Namespaces, func(name string) bool { return !cli.IsNamespace(name) })
-	})
 	f.StringVar(&prices, "prices", "", "a file with prices of nodes (docs/reference/costs.md)")
 	f.BoolVar(&o.kube.Provisioning, "provisioning-requests", false, "create ProvisioningRequests of the Cluster "+
 		"Autoscaler for gangs of groups with the annotation "+nodepool.ProvisioningAnnotation+"; needs rights on "+
@@ -75,44 +79,27 @@ func Serve() *cobra.Command {
 	f.BoolVar(&o.features.reclaim.On, "reclaim", false, "take GPUs from managed RayClusters with the annotation "+
 		giveback.ReclaimableAnnotation+" for RayClusters of higher priority that full pools keep waiting; without it, "+
 		"status only shows what would be taken")
-	cli.Group(f, cli.ScalingFlags)
-
 	cli.Number(f, &o.features.reclaim.PerHour, "reclaim-gpus-per-hour", 1, giveback.MaxGPUs, "most GPUs that "+
 		"--reclaim takes from one RayCluster in an hour")
 	cli.Duration(f, &o.features.reclaim.MinRuntime, "reclaim-min-runtime", 0, 365*day, "how long a worker runs at "+
 		"least before --reclaim takes it")
-	cli.Group(f, cli.LimitFlags)
-
 	f.StringVar(&pools, "pools", "",
 		"a file that describes pools of nodes, such as pools that have no nodes now (docs/reference/gpus.md)")
 	f.StringArrayVar(&o.kube.NodeAutoscalers, "node-autoscaler", nil, "source of the Events of another node "+
 		"autoscaler, as kubectl describe shows it under From (repeatable; docs/running.md lists those that "+
 		"Heliostat knows)")
-	cli.Validate(f, "node-autoscaler",
-		"a list of strings, each the source of a node autoscaler's Events, as kubectl describe shows it under From",
-		func() bool {
-			return !slices.ContainsFunc(o.kube.NodeAutoscalers,
-				func(name string) bool { return name == "" || name == corev1.DefaultSchedulerName })
-		})
 	cli.Namespace(f, &o.kube.StatusNamespace, "cluster-autoscaler-namespace",
 		"namespace of the Cluster Autoscaler's ConfigMap cluster-autoscaler-status")
-	cli.Group(f, cli.NodeFlags)
-
 	f.StringVar(&o.kube.KubernetesTokenFile, "gcs-kubernetes-token-file", "",
 		"ServiceAccount token file for heads with enableK8sTokenAuth, shared with every such head; grant it only "+
 			"ray:write on RayClusters (default: such heads are not called)")
-	cli.Group(f, cli.RayFlags)
-
 	cli.Number(f, &o.apiQPS, "kube-api-qps", 0.1, 100_000, "average requests to the API server per second, up to "+
 		"twice as many at once; writes for callers of the REST API have a separate limit of four times that, and "+
 		"reviews of callers have one of their own")
-	cli.Group(f, cli.KubernetesFlags)
-
 	f.BoolVar(&o.kube.LeaderElection, "leader-elect", false, "run several replicas, of which one is the leader and "+
 		"decides")
 	cli.Text(f, &shards, "shards", "auto or a number: run several replicas that divide the RayClusters among them, "+
 		"all of them or at most that many; excludes --leader-elect", "auto, or a whole number from 1 to 1000", isShards)
-	c.MarkFlagsMutuallyExclusive("shards", "leader-elect")
 	cli.Namespace(f, &o.kube.LeaseNamespace, "lease-namespace",
 		"namespace of the leader lease, and of the leases of shards")
 	cli.Text(f, &o.kube.LeaseName, "lease-name", "name of the leader lease; those of shards begin with it",
@@ -121,8 +108,23 @@ func Serve() *cobra.Command {
 	f.StringVar(&o.ports.Advertised, "advertise-address", o.ports.Advertised,
 		"IP address at which other replicas call this one's REST API, on the port of --listen, while it is the "+
 			"leader or a shard; empty for none")
-	cli.Group(f, cli.ReplicaFlags)
-	return cli.AddSettings(c)
+	return cli.SetByEnvironment(c)
+}
+
+// checkLists returns an error about the first bad item of a flag that is a list.
+func checkLists(o *kube.Options) error {
+	for _, name := range o.Namespaces {
+		if !cli.IsNamespace(name) {
+			return fmt.Errorf("--namespaces %q: want a list of strings, each the name of a namespace", name)
+		}
+	}
+	for _, name := range o.NodeAutoscalers {
+		if name == "" || name == corev1.DefaultSchedulerName {
+			return fmt.Errorf("--node-autoscaler %q: want the source of a node autoscaler's Events, as kubectl "+
+				"describe shows it under From", name)
+		}
+	}
+	return nil
 }
 
 // isShards reports whether a text is a value of --shards.

@@ -37,7 +37,7 @@ func Sidecar() *cobra.Command {
 	c := &cobra.Command{
 		Use:                "kuberay-autoscaler",
 		Short:              "Scales the RayCluster whose head pod this runs in",
-		Args:               cli.NoArguments,
+		Args:               cli.Arguments(0, 0),
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if key.Name == "" || key.Namespace == "" {
@@ -56,10 +56,8 @@ func Sidecar() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&key.Name, "cluster-name", key.Name, "name of the RayCluster")
 	f.StringVar(&key.Namespace, "cluster-namespace", key.Namespace, "namespace of the RayCluster")
-	cli.Group(f, cli.ScalingFlags)
 	cli.Address(f, &o.gcsAddress, "gcs-address", "host:port of the GCS (default: the head pod's address)")
-	cli.Group(f, cli.RayFlags)
-	return cli.AddSettings(c)
+	return cli.SetByEnvironment(c)
 }
 
 // parkedPoll is how often a parked sidecar looks whether the fleet still manages its RayCluster: rarely, because a

@@ -115,7 +115,6 @@ warmnodes: warmNodes
 pools: pools
 prices: prices
 topologylabel: topologyLabels
-config: config
 {{- end -}}
 
 {{- /* Values of the last release, with what to use instead. values.schema.json accepts them, so that this is the error. */ -}}

@@ -73,27 +73,6 @@ type Arrival struct {
 	Stage string     `json:"stage"`
 }
 
-// Build The build information of a program; values that the build did not record are absent.
-type Build struct {
-	// Go The release of Go.
-	Go string `json:"go"`
-
-	// Modified True if the sources differed from the commit.
-	Modified bool `json:"modified"`
-
-	// Platform The operating system and architecture, such as `linux/amd64`.
-	Platform string `json:"platform"`
-
-	// Revision The commit of the sources.
-	Revision string `json:"revision,omitempty"`
-
-	// RevisionTime The time of the commit, RFC 3339.
-	RevisionTime string `json:"revisionTime,omitempty"`
-
-	// Version The release, which is also the chart's appVersion.
-	Version string `json:"version,omitempty"`
-}
-
 // Bundle Resource amounts by Ray resource name. A missing name means zero; `memory` is in bytes.
 //
 // Example: {"CPU":1,"GPU":0.5}

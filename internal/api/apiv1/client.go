@@ -321,8 +321,3 @@ func (c *Client) Costs(ctx context.Context, by CostsBy, namespace string) (Costs
 func (c *Client) Shadow(ctx context.Context, key nodepool.ClusterKey) (ShadowComparison, error) {
 	return answerTo[ShadowComparison](ctx, c, http.MethodGet, c.path(key, "shadow"), nil)
 }
-
-// Version returns the build of the server.
-func (c *Client) Version(ctx context.Context) (Build, error) {
-	return answerTo[Build](ctx, c, http.MethodGet, c.base.JoinPath("version"), nil)
-}

@@ -39,35 +39,6 @@ func WriteFrozen(p *Page, f Frozen) {
 	fmt.Fprintf(p, "%s/%s is %s\n", f.Namespace, f.Name, state)
 }
 
-// Versions are the versions of client and server. Server is nil if none answered.
-type Versions struct {
-	Client apiv1.Build  `json:"client"`
-	Server *apiv1.Build `json:"server,omitempty"`
-}
-
-// WriteVersions writes a line for client and server each.
-func WriteVersions(p *Page, both Versions) {
-	fmt.Fprintln(p, "client: "+BuildLine(both.Client))
-	if both.Server != nil {
-		fmt.Fprintln(p, "server: "+BuildLine(*both.Server))
-	}
-}
-
-// BuildLine writes "heliostat VERSION, revision REVISION (modified), go RELEASE".
-func BuildLine(b apiv1.Build) string {
-	line := "heliostat"
-	if b.Version != "" {
-		line += " " + b.Version
-	}
-	if b.Revision != "" {
-		line += ", revision " + b.Revision
-	}
-	if b.Modified {
-		line += " (modified)"
-	}
-	return line + ", " + b.Go
-}
-
 // writePolicy writes where the capacity policy is, what it says, and what becomes of each entry; nothing if there is
 // none.
 func writePolicy(p *Page, c *apiv1.CapacityPolicyState) {

@@ -41,9 +41,6 @@ func call[Q, R any](
 	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded {
 		return reply, fmt.Errorf("calling %s: %w", name, context.Cause(ctx))
 	}
-	if fault := c.handshake.faultIn(err.Error()); fault != nil {
-		return reply, fmt.Errorf("calling %s: %w", name, fault.err(c.config.Address, err))
-	}
 	if s, ok := status.FromError(err); ok && (s.Code() == codes.Unavailable || s.Code() == codes.DeadlineExceeded) {
 		return reply, fmt.Errorf("calling %s: %w", name, c.unreached(s, timeout))
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/api/proto/raypb"
@@ -19,7 +20,6 @@ import (
 type Client struct {
 	config     Config
 	conn       *grpc.ClientConn
-	handshake  handshake
 	autoscaler autoscalerpb.AutoscalerStateServiceClient
 	nodes      raypb.NodeInfoGcsServiceClient
 	kv         raypb.InternalKVGcsServiceClient
@@ -38,22 +38,24 @@ func Dial(config Config) (*Client, error) {
 		return nil, fmt.Errorf("dialing Ray head: %w", err)
 	}
 	config = config.withDefaults()
-	shake := newHandshake(config.TLS)
-	conn, err := grpc.NewClient("passthrough:///"+config.Address, dialOptions(config, shake)...)
+	conn, err := grpc.NewClient("passthrough:///"+config.Address, dialOptions(config)...)
 	if err != nil {
 		return nil, fmt.Errorf("dialing Ray head %s: %w", config.Address, err)
 	}
 	return &Client{
 		config:     config,
 		conn:       conn,
-		handshake:  shake,
 		autoscaler: autoscalerpb.NewAutoscalerStateServiceClient(conn),
 		nodes:      raypb.NewNodeInfoGcsServiceClient(conn),
 		kv:         raypb.NewInternalKVGcsServiceClient(conn),
 	}, nil
 }
 
-func dialOptions(config Config, transport credentials.TransportCredentials) []grpc.DialOption {
+func dialOptions(config Config) []grpc.DialOption {
+	transport := insecure.NewCredentials()
+	if config.TLS != nil {
+		transport = credentials.NewTLS(config.TLS)
+	}
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		// Traffic to a pod must not go through an HTTP proxy for the internet. Ray disables the proxy too.

@@ -23,9 +23,14 @@ var unreachedBy = []struct{ quote, happened, advice string }{
 	{"no route to host", "there is no way to %s", ""},
 	{"network is unreachable", "there is no way to %s", ""},
 	{"i/o timeout", "%s takes no connection", ""},
-	{"EOF", "%s ended the connection", "look at the head pod's log, whether its GCS has ended"},
-	{"connection reset", "%s ended the connection", "look at the head pod's log, whether its GCS has ended"},
+	{"EOF", "%s ended the connection", whyEnded},
+	{"connection reset", "%s ended the connection", whyEnded},
+	{"broken pipe", "%s ended the connection", whyEnded},
 }
+
+// whyEnded names what ends a connection: Ray sends no reason.
+const whyEnded = "look at the head pod's log, whether its GCS has ended; a head with RAY_USE_TLS=1 also does so when " +
+	"the client does not speak TLS, or its certificate is missing, expired or not signed by the head's CA"
 
 // unreached returns the error of a call without an answer from the head. The status from gRPC quotes the connection
 // error, nested in the errors of other layers. Only the innermost error is useful to operators of Ray.
@@ -38,6 +43,12 @@ func (c *Client) unreached(s *status.Status, timeout time.Duration) error {
 	if s.Code() == codes.DeadlineExceeded || strings.Contains(s.Message(), net.ErrClosed.Error()) {
 		failure.Happened = fmt.Sprintf("%s did not answer within %s", c.config.Address, timeout)
 		failure.Advice = network
+		return failure
+	}
+	if _, cause, failed := strings.Cut(s.Message(), "authentication handshake failed: "); failed &&
+		!strings.Contains(cause, "EOF") {
+		failure.Happened = fmt.Sprintf("TLS with %s failed: %s", c.config.Address, shortened(cause))
+		failure.Advice = "look at the certificates of both, and whether the head speaks TLS (RAY_USE_TLS=1)"
 		return failure
 	}
 	for _, way := range unreachedBy {

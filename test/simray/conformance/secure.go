@@ -58,16 +58,16 @@ func RunTLS(t *testing.T, addr, token string, authority certs.Authority) {
 	}{
 		{"certificate and token", good, token, nil, ""},
 		{"wrong token", good, "wrong", raydemand.ErrAuth, "InvalidAuthToken"},
-		{"no certificate", without, token, raydemand.ErrTLS, "certificate"},
+		{"no certificate", without, token, raydemand.ErrUnavailable, "certificate"},
 		{"certificate of a foreign authority", config(authority, foreign.Issue(t, "heliostat"), serverName), token,
-			raydemand.ErrTLS, "certificate"},
+			raydemand.ErrUnavailable, "certificate"},
 		{"expired certificate", config(authority, authority.IssueExpired(t, "heliostat"), serverName), token,
-			raydemand.ErrTLS, "certificate"},
-		{"head of a foreign authority", config(foreign, ours, serverName), token, raydemand.ErrTLS,
+			raydemand.ErrUnavailable, "certificate"},
+		{"head of a foreign authority", config(foreign, ours, serverName), token, raydemand.ErrUnavailable,
 			"unknown authority"},
-		{"head of another name", config(authority, ours, "another-head-svc"), token, raydemand.ErrTLS,
+		{"head of another name", config(authority, ours, "another-head-svc"), token, raydemand.ErrUnavailable,
 			"not another-head-svc"},
-		{"plain text", nil, token, raydemand.ErrUnavailable, "plain text"},
+		{"plain text", nil, token, raydemand.ErrUnavailable, "RAY_USE_TLS=1"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -108,8 +108,8 @@ func plainHead(t *testing.T, h head) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readOnce(t, gcs.Config{Address: h.Addr(), TLS: config}); !errors.Is(err, raydemand.ErrTLS) ||
+	if _, err := readOnce(t, gcs.Config{Address: h.Addr(), TLS: config}); !errors.Is(err, raydemand.ErrUnavailable) ||
 		!strings.Contains(err.Error(), "RAY_USE_TLS=1") {
-		t.Errorf("TLS with a head that speaks plain text: %v, want ErrTLS with its reason", err)
+		t.Errorf("TLS with a head that speaks plain text: %v, want it with its reason", err)
 	}
 }
