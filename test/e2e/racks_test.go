@@ -21,7 +21,7 @@ func TestAGangLandsInOneRackAndMovesAsAWhole(t *testing.T) {
 	}
 	const required = "requiredDuringSchedulingIgnoredDuringExecution"
 	s := stage(t, rig.Cluster{Name: "racks", IdleSeconds: 600, Groups: []rig.Group{{
-		Name: "racks", Max: 2, Hosts: 2, Devices: map[string]int64{"example.com/tray": 1}, NodeSelector: map[string]string{"racks": "nvlink"},
+		Name: "racks", Max: 3, Hosts: 2, Devices: map[string]int64{"example.com/tray": 1}, NodeSelector: map[string]string{"racks": "nvlink"},
 		Params: map[string]string{"resources": `"{\"tray\": 1}"`},
 		Env: []any{
 			map[string]any{"name": "REPLICA", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.labels['" + replicaName + "']"}}},
@@ -64,6 +64,14 @@ func TestAGangLandsInOneRackAndMovesAsAWhole(t *testing.T) {
 	s.placed(driver, "two", 2)
 	before := racks()
 	s.quiet("both gangs run")
+	s.created("racks", 4)
+
+	s.step("no whole rack is left for a third gang, although a host is")
+	s.do(driver, gang("three"))
+	s.told("that no rack is left", func(st status) bool {
+		return st.unmet("capped") && st.Groups[0].because("pool_ceiling", "no value of node label "+clique+" has room for the 2 hosts of a replica")
+	})
+	s.do(driver, release("three"))
 	s.created("racks", 4)
 
 	s.step("a gang that is larger than any rack launches nothing")

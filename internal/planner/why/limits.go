@@ -270,6 +270,8 @@ func (d *decision) shortage(i int) string {
 	need, _ := model.Pair(unit, short.Need, short.Need)
 	are := fmt.Sprintf("%s of %s %s are taken", taken, total, devices(short.Resource))
 	switch {
+	case g.Pod.Domain != "":
+		return fmt.Sprintf("no value of node label %s has room for the %d hosts of a replica", g.Pod.Domain, g.Hosts)
 	case short.Rule != "":
 		return short.Rule + " keeps its pods off all nodes that have room for them"
 	case short.Cards:

@@ -186,7 +186,8 @@ func (l cardLayout) inUnits(mib *int64) *int64 {
 // pod that KAI gives a part of a card takes the part that leaves room for as many of its kind as the smallest card
 // holds on which it fits.
 func (s *Nodes) KindOf(name string, shape *PodShape) Kind {
-	kind := Kind{Pod: Pod{Name: name, Requests: Quantities{}, Node: shape.NodeName}, Shape: shape}
+	kind := Kind{Pod: Pod{Name: name, Requests: Quantities{}, Node: shape.NodeName,
+		Domain: shape.Neighbors.Domain.Key}, Shape: shape}
 	for resource, want := range shape.Requests {
 		if shape.counts(resource) {
 			kind.Requests[resource] = max(want, s.ofShares(shape, resource))

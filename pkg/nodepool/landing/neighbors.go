@@ -16,12 +16,11 @@ type Neighbors struct {
 	Apart []PodTerm
 	// HostPorts are the ports of the node that the pod takes.
 	HostPorts []HostPort
-	// Together are the topology keys of the required affinity, of the terms that select the pod itself: pods of one
-	// template share a value of these labels of nodes.
-	Together []string
+	// Domain keeps the hosts of a replica together.
+	Domain ReplicaDomain
 	// Beyond names a rule that depends on pods on other nodes: required affinity, a topology spread constraint with
-	// whenUnsatisfiable: DoNotSchedule, or anti-affinity with another topologyKey. Such a rule is not simulated, so it
-	// is unknown how many of the pods can run; empty if there is none.
+	// whenUnsatisfiable: DoNotSchedule, or anti-affinity with another topologyKey. Such a rule is not simulated but for
+	// Domain, so it is unknown how many of the pods can run; empty if there is none.
 	Beyond string
 }
 

@@ -90,6 +90,8 @@ type Pod struct {
 	// Apart names the pods that must not be on the same node, by required anti-affinity or a port of the node. It holds
 	// in both directions.
 	Apart []string `json:"apart,omitempty"`
+	// Domain is the node label of which all hosts of a replica share a value (ReplicaDomain); empty if there is none.
+	Domain string `json:"domain,omitempty"`
 }
 
 // CardRequest is what a pod takes of single cards: the same of each of several different cards, or of

@@ -89,6 +89,7 @@ func (a Ask) Places() []Place {
 	for i := range a.stock.Rooms {
 		t.addNew(&a.stock.Rooms[i])
 	}
+	t.wholeReplicas()
 	return slices.Clone(t.places)
 }
 
@@ -212,10 +213,14 @@ func single(cards []Card) []Card {
 // Nodes that have the same answer (Ask.Key). The zero value is the key of nothing.
 type Key [sha256.Size]byte
 
-// KeyOf returns the key of a shape; of Neighbors, Beyond alone is compared. It takes some microseconds, so keep it.
+// KeyOf returns the key of a shape; of Neighbors, Beyond and Domain alone are compared. It takes some microseconds, so
+// keep it.
 func KeyOf(shape *PodShape) Key {
 	own := *shape
-	own.Share, own.Neighbors = nil, Neighbors{Beyond: shape.Neighbors.Beyond}
+	own.Share, own.Neighbors = nil, Neighbors{Beyond: shape.Neighbors.Beyond, Domain: shape.Neighbors.Domain}
+	if own.Neighbors.Domain.Key != "" {
+		own.Neighbors.Namespace = shape.Neighbors.Namespace
+	}
 	text := fmt.Sprintf("%#v", own)
 	if shape.Share != nil {
 		text += fmt.Sprintf("%#v", *shape.Share)

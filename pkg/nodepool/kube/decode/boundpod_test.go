@@ -358,7 +358,7 @@ template:
         - {topologyKey: kubernetes.io/hostname, labelSelector: {}, namespaceSelector: {}, mismatchLabelKeys: [team]}
         - {topologyKey: kubernetes.io/hostname, namespaces: [data]}
       podAffinity:
-        requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: rack, labelSelector: {}}]
+        requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: rack, labelSelector: {}, matchLabelKeys: [ray.io/worker-group-replica-name]}]
     topologySpreadConstraints:
     - {topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}
     - {topologyKey: kubernetes.io/hostname, maxSkew: 2, minDomains: 3, whenUnsatisfiable: DoNotSchedule, nodeTaintsPolicy: Honor, nodeAffinityPolicy: Ignore,
@@ -366,7 +366,7 @@ template:
     - {topologyKey: zone, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}
 `), report)
 	got := neighbors(podOf(group.Object("template")), nodepool.ClusterKey{Namespace: "ml", Name: "llm"},
-		podLabels(group, "llm", workerNode))
+		podLabels(group, "llm", workerNode), 2)
 	in := func(key, value string) landing.Requirement {
 		return landing.Requirement{Key: key, Operator: "In", Values: []string{value}}
 	}
@@ -382,7 +382,7 @@ template:
 				Selector: landing.PodSelector{Requirements: []landing.Requirement{{Key: "team", Operator: "NotIn", Values: []string{"ml"}}}}},
 			{Namespaces: []string{"data"}, Selector: landing.PodSelector{Nothing: true}},
 		},
-		Together: []string{"rack"}, Beyond: "podAffinity with topologyKey rack",
+		Domain: landing.ReplicaDomain{Key: "rack", Hosts: 2}, Beyond: "podAffinity with topologyKey rack",
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(report.All) > 0 {
 		t.Errorf("findings %v, neighbors (-want +got):\n%s", report.All, diff)

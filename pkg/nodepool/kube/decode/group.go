@@ -42,7 +42,8 @@ func decodeGroups(
 		group, pod := decodeGroup(reader, entry, i, ownCommand, waitForGCS)
 		group.NumGPUsSync = nodepool.SyncReport
 		addInto(group.Pod.Requests, collectorRequests(spec))
-		group.Pod.Neighbors = neighbors(pod, cluster, podLabels(entry, cluster.Name, workerNode))
+		group.Pod.Neighbors = neighbors(pod, cluster, podLabels(entry, cluster.Name, workerNode),
+			int64(group.NumOfHosts))
 		if usesUncountedGPUs(pod, &group) {
 			group.Pod.Neighbors.Apart = append(group.Pod.Neighbors.Apart, landing.PodTerm{Selector: landing.PodSelector{
 				Requirements: []landing.Requirement{

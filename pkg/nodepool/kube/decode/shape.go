@@ -188,9 +188,12 @@ func addInto(to, from landing.Quantities) {
 	}
 }
 
-// neighbors returns what decides beside which pods those of a worker group, which have these labels, may run.
-func neighbors(pod *corev1.Pod, cluster nodepool.ClusterKey, labels map[string]string) landing.Neighbors {
-	n := landing.Neighbors{Namespace: cluster.Namespace, Labels: labels}
+// neighbors returns what decides beside which pods those of a worker group may run, which have these labels. A replica
+// has so many hosts.
+func neighbors(
+	pod *corev1.Pod, cluster nodepool.ClusterKey, labels map[string]string, hosts int64,
+) landing.Neighbors {
+	n, apart := landing.Neighbors{Namespace: cluster.Namespace, Labels: labels}, map[string][]landing.PodTerm{}
 	beyond := func(rule, topologyKey string) {
 		n.Beyond = cmp.Or(n.Beyond, rule+" with topologyKey "+topologyKey)
 	}
@@ -198,6 +201,7 @@ func neighbors(pod *corev1.Pod, cluster nodepool.ClusterKey, labels map[string]s
 		term := &antiAffinity(pod)[i]
 		if term.TopologyKey != landing.HostnameLabel {
 			beyond("podAntiAffinity", term.TopologyKey)
+			apart[term.TopologyKey] = append(apart[term.TopologyKey], podTerm(term, labels))
 			continue
 		}
 		n.Apart = append(n.Apart, podTerm(term, labels))
@@ -206,8 +210,9 @@ func neighbors(pod *corev1.Pod, cluster nodepool.ClusterKey, labels map[string]s
 		for i := range pods.RequiredDuringSchedulingIgnoredDuringExecution {
 			term := &pods.RequiredDuringSchedulingIgnoredDuringExecution[i]
 			beyond("podAffinity", term.TopologyKey)
-			if n.SelectsItself(podTerm(term, labels)) {
-				n.Together = append(n.Together, term.TopologyKey)
+			ofReplica := slices.Contains(term.MatchLabelKeys, replicaLabel) && n.SelectsItself(podTerm(term, labels))
+			if ofReplica && hosts > 1 {
+				n.Domain = landing.ReplicaDomain{Key: term.TopologyKey, Hosts: hosts, Alone: apart[term.TopologyKey]}
 			}
 		}
 	}
