@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,20 +22,19 @@ type gpuDriver interface {
 	Close() error
 }
 
-// gpusCommand has the flags of `gpus`, opens the driver, and reads processes.
+// gpusCommand has the flags of `gpus`, and opens the driver.
 type gpusCommand struct {
-	open      func() (gpuDriver, error)
-	processes fs.FS
-	output    string
+	open   func() (gpuDriver, error)
+	output string
 }
 
-// newGPUsCommand returns the command; open opens the driver, and processes is /proc.
-func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Command {
-	g := gpusCommand{open: open, processes: processes}
+// newGPUsCommand returns the command; open opens the driver.
+func newGPUsCommand(open func() (gpuDriver, error)) *cobra.Command {
+	g := gpusCommand{open: open}
 	cmd := &cobra.Command{
 		Use:   "gpus",
 		Short: "Shows this machine's GPUs as the NVIDIA driver reports them",
-		Long: "Reads cards, memory, MIG instances, processes and health from the NVIDIA driver, once. It does not\n" +
+		Long: "Reads cards, memory, MIG instances and health from the NVIDIA driver, once. It does not\n" +
 			"show XIDs: the driver reports them only when they happen, and `autoscaler agent` records them. The\n" +
 			"exit status is 1 if there is no driver.",
 		Example: "  autoscaler gpus\n  autoscaler gpus -o json",
@@ -54,7 +52,6 @@ func (g gpusCommand) run(out io.Writer) error {
 		return err
 	}
 	report := printer.GPUs{Inventory: inventory, Findings: sharing.CheckCards(inventory)}
-	report.Findings = append(report.Findings, sharing.ProcessesOutsidePods(inventory, inPod(g.processes))...)
 	if err := write(out, report); err != nil {
 		return fmt.Errorf("writing the cards: %w", err)
 	}
@@ -69,18 +66,6 @@ func inventoryOf(open func() (gpuDriver, error)) (inventory gpuinfo.Inventory, e
 	}
 	defer func() { err = errors.Join(err, driver.Close()) }()
 	return driver.Inventory()
-}
-
-// inPod reports whether a process is in a pod, by its control groups: kubelet creates all of them below kubepods, with
-// every cgroup driver. A process that is not visible has exited or is in another PID namespace.
-func inPod(processes fs.FS) func(pid uint32) (in, known bool) {
-	return func(pid uint32) (in, known bool) {
-		groups, err := fs.ReadFile(processes, fmt.Sprintf("%d/cgroup", pid))
-		if err != nil {
-			return false, false
-		}
-		return strings.Contains(string(groups), "kubepods"), true
-	}
 }
 
 // proc returns the proc file system.

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,7 +35,7 @@ func (f *fakeDriver) open() (gpuDriver, error) { return f, nil }
 func a100Card(index int) gpuinfo.Card {
 	total, free := gpuinfo.MiB(40960), gpuinfo.MiB(40442)
 	return gpuinfo.Card{Index: index, UUID: "GPU-" + string(rune('a'+index)), Product: "NVIDIA A100-SXM4-40GB", Memory: &total, Free: &free, Healthy: true,
-		Cut: &gpuinfo.Cut{Instances: []gpuinfo.GPUInstance{}}, Processes: []gpuinfo.Process{}}
+		Cut: &gpuinfo.Cut{Instances: []gpuinfo.GPUInstance{}}}
 }
 
 func cutA100(index int, instances ...gpuinfo.Instance) gpuinfo.Card {
@@ -49,11 +47,11 @@ func cutA100(index int, instances ...gpuinfo.Instance) gpuinfo.Card {
 	return card
 }
 
-// gpus runs `gpus` with a fake driver and a fake /proc.
-func gpus(t *testing.T, driver *fakeDriver, processes fs.FS, args ...string) (string, error) {
+// gpus runs `gpus` with a fake driver.
+func gpus(t *testing.T, driver *fakeDriver, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := newGPUsCommand(driver.open, processes)
+	cmd := newGPUsCommand(driver.open)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)
@@ -62,24 +60,16 @@ func gpus(t *testing.T, driver *fakeDriver, processes fs.FS, args ...string) (st
 }
 
 func twoCards() *fakeDriver {
-	held := gpuinfo.MiB(300)
-	on := uint32(0)
 	uncorrected := uint64(3)
 	first := a100Card(0)
 	first.Uncorrected, first.Rows = &uncorrected, &gpuinfo.RemappedRows{Corrected: 1, Uncorrected: 1, Pending: true}
-	first.Processes = []gpuinfo.Process{{PID: 7, Kind: "compute", Memory: &held}, {PID: 8, Kind: "mps"}}
 	second := cutA100(1, gpuinfo.Instance{Profile: "3g.20gb", Start: 0}, gpuinfo.Instance{Profile: "1g.5gb+me", Start: 4})
-	second.Processes = []gpuinfo.Process{{PID: 9, Kind: "compute", Memory: &held, Instance: &on}}
 	return &fakeDriver{inventory: gpuinfo.Inventory{Driver: "550.54.15", Cards: []gpuinfo.Card{first, second}}}
 }
 
-func TestGPUsShowsCardsInstancesProcessesAndProblems(t *testing.T) {
-	processes := fstest.MapFS{
-		"7/cgroup": {Data: []byte("0::/system.slice/train.service\n")},
-		"8/cgroup": {Data: []byte("0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1f.slice/cri-containerd-2e.scope\n")},
-	}
+func TestGPUsShowsCardsInstancesAndProblems(t *testing.T) {
 	driver := twoCards()
-	out, err := gpus(t, driver, processes)
+	out, err := gpus(t, driver)
 	want := `driver 550.54.15, 2 cards
 
 CARD  PRODUCT         MIB    FREE MIB  MIG  HEALTHY
@@ -92,18 +82,12 @@ CARD  UNCORRECTED ERRORS  REMAPPED ROWS    RETIRED PAGES
 CARD  INSTANCES, WITH WHERE ON THE MEMORY AXIS THEY BEGIN
 1     3g.20gb@0 1g.5gb+me@4
 
-CARD  PROCESS  KIND     MIB  INSTANCE
-0     7        compute  300  -
-0     8        mps      -    -
-1     9        compute  300  0
-
 This is one reading of the driver, so it shows no XIDs; autoscaler agent receives them.
 
 PROBLEMS
 rows-pending: card 0: memory rows are remapped at the next reset of the card; until then the driver
   keeps work off them
 errors-uncorrected: card 0: 3 memory errors since the last reset that ECC could not correct
-process-outside-pods: card 0: process 7 (compute, 300 MiB) is in no pod: no scheduler knows about it
 `
 	if diff := cmp.Diff(want, out); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
@@ -116,7 +100,7 @@ process-outside-pods: card 0: process 7 (compute, 300 MiB) is in no pod: no sche
 // TestGPUsWritesJSONWithAllKeys checks that every key is always present, because programs read the JSON. An unknown
 // value is null.
 func TestGPUsWritesJSONWithAllKeys(t *testing.T) {
-	out, err := gpus(t, twoCards(), fstest.MapFS{}, "-o", "json")
+	out, err := gpus(t, twoCards(), "-o", "json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +112,7 @@ func TestGPUsWritesJSONWithAllKeys(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"index", "uuid", "product", "memoryMiB", "usedMiB", "freeMiB", "mig", "processes", "uncorrectedErrors", "remappedRows", "retiredPages", "healthy", "problem"} {
+	for _, key := range []string{"index", "uuid", "product", "memoryMiB", "usedMiB", "freeMiB", "mig", "uncorrectedErrors", "remappedRows", "retiredPages", "healthy", "problem"} {
 		if _, set := report.Cards[0][key]; !set {
 			t.Errorf("a card has no %s", key)
 		}
@@ -155,7 +139,7 @@ func TestGPUsTablesAreAtMostAHundredColumnsWide(t *testing.T) {
 	pending := a100Card(0)
 	pending.Product, pending.Cut.Pending = "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", true
 	driver := &fakeDriver{inventory: gpuinfo.Inventory{Driver: "580.1", Cards: []gpuinfo.Card{pending, wide}}}
-	out, err := gpus(t, driver, fstest.MapFS{})
+	out, err := gpus(t, driver)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +181,7 @@ func TestGPUsAndAgentRefuseFlagsThatDoNotGoTogether(t *testing.T) {
 
 func TestADriverThatDoesNotAnswerIsClosedAndTold(t *testing.T) {
 	driver := &fakeDriver{err: errors.New("counting cards: NVML says Unknown Error")}
-	if _, err := gpus(t, driver, fstest.MapFS{}); !errors.Is(err, driver.err) || driver.closed != 1 {
+	if _, err := gpus(t, driver); !errors.Is(err, driver.err) || driver.closed != 1 {
 		t.Errorf("got %v, closed %d times", err, driver.closed)
 	}
 }

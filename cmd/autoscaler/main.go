@@ -115,7 +115,7 @@ func commands() []*cobra.Command {
 		newCostsCommand(),
 		newPlanCommand(),
 		newNodepoolsCommand(),
-		newGPUsCommand(askNVML, proc()),
+		newGPUsCommand(askNVML),
 		newAgentCommand(askNVML),
 		newDoctorCommand(),
 		engine.Serve(),

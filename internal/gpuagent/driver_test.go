@@ -32,7 +32,7 @@ func (f *fakeDriver) NextXID(time.Duration) (event gpuinfo.XIDEvent, happened bo
 func a100Card(index int) gpuinfo.Card {
 	total, free := gpuinfo.MiB(40960), gpuinfo.MiB(40442)
 	return gpuinfo.Card{Index: index, UUID: "GPU-" + string(rune('a'+index)), Product: "NVIDIA A100-SXM4-40GB", Memory: &total, Free: &free, Healthy: true,
-		Cut: &gpuinfo.Cut{Instances: []gpuinfo.GPUInstance{}}, Processes: []gpuinfo.Process{}}
+		Cut: &gpuinfo.Cut{Instances: []gpuinfo.GPUInstance{}}}
 }
 
 func cutA100(index int, instances ...gpuinfo.Instance) gpuinfo.Card {

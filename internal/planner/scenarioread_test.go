@@ -122,7 +122,7 @@ var (
 	sliceAttributes = map[string]attribute{
 		"kind": {"kind", text}, "memory": {"memoryMiB", mebibytes},
 		"compute": {"computeFraction", number}, "isolation": {"isolation", text},
-		"profile": {"profile", text}, "product": {"product", text}, "blocks": {"blocks", number},
+		"profile": {"profile", text}, "product": {"product", text},
 	}
 	announcedAttributes = map[string]attribute{
 		"name": {"name", text}, "values": {"values", listOf(text)}, "shown": {"shown", listOf(text)},

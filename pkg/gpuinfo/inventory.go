@@ -24,8 +24,6 @@ type Card struct {
 	Free   *MiB `json:"freeMiB"`
 	// Cut is the MIG state of the card; nil if the card or its driver does not support MIG.
 	Cut *Cut `json:"mig"`
-	// Processes use the card. Processes is nil if the driver does not report them, and empty if there are none.
-	Processes []Process `json:"processes"`
 	// Uncorrected counts the memory errors since the last reset that ECC could not correct; nil without ECC.
 	Uncorrected *uint64 `json:"uncorrectedErrors"`
 	// Rows counts remapped memory rows; nil on cards before Ampere and on cards with MIG instances.
@@ -49,7 +47,7 @@ type Cut struct {
 
 // GPUInstance is an existing MIG GPU instance.
 type GPUInstance struct {
-	// ID is the driver's number of the instance. Processes refer to it.
+	// ID is the driver's number of the instance. XIDs refer to it.
 	ID uint32 `json:"id"`
 	Instance
 	// Size is in units of the memory axis.
@@ -57,17 +55,6 @@ type GPUInstance struct {
 	// Compute is the number of compute instances. Without one, the instance cannot run work, and no device plugin
 	// announces it.
 	Compute int `json:"computeInstances"`
-}
-
-// Process is a process that uses a card.
-type Process struct {
-	PID uint32 `json:"pid"`
-	// Kind is compute, graphics or mps.
-	Kind string `json:"kind"`
-	// Memory is what the process uses; nil if the driver does not report it.
-	Memory *MiB `json:"memoryMiB"`
-	// Instance is the ID of the GPU instance that the process runs on; nil on a whole card.
-	Instance *uint32 `json:"instance"`
 }
 
 // RemappedRows counts the memory rows that spare rows replace.

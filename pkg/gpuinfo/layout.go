@@ -46,19 +46,6 @@ func (o occupancy) with(profile, start int) occupancy {
 
 func run(start, size int) uint32 { return (1<<size - 1) << start }
 
-// more returns how many more instances of one profile fit. They have the same size and fixed starts, so the maximum
-// results from using each free start from the left.
-func (o occupancy) more(profile int) int {
-	n := 0
-	for _, start := range o.product.Profiles[profile].Starts {
-		if o.fits(profile, start) {
-			o = o.with(profile, start)
-			n++
-		}
-	}
-	return n
-}
-
 // occupied returns the occupancy of a card with these instances.
 func (p *Product) occupied(instances []Instance) (occupancy, error) {
 	card := occupancy{product: p}
@@ -94,87 +81,7 @@ func (p Product) Check(instances []Instance) error {
 	return err
 }
 
-// Additions returns every instance that can be added to these instances, the largest profiles first.
-func (p Product) Additions(beside []Instance) ([]Instance, error) {
-	card, err := p.occupied(beside)
-	if err != nil {
-		return nil, err
-	}
-	var all []Instance
-	for profile := range p.Profiles {
-		for _, start := range p.Profiles[profile].Starts {
-			if card.fits(profile, start) {
-				all = append(all, Instance{p.Profiles[profile].Name, start})
-			}
-		}
-	}
-	return all, nil
-}
-
-// Place chooses where to create the wanted profiles next to these instances. It prefers the placement that leaves room
-// for the most instances of the largest profile, then of the second largest, and so on. It returns the instances in the
-// order of the axis. ErrNoRoom means that one card cannot hold them; several cards might.
-func (p Product) Place(beside []Instance, wanted ...string) ([]Instance, error) {
-	card, err := p.occupied(beside)
-	if err != nil {
-		return nil, err
-	}
-	profiles := make([]int, 0, len(wanted))
-	for _, name := range wanted {
-		profile, known := p.index(name)
-		if !known {
-			return nil, fmt.Errorf("placing %s: %s has no such profile", name, p.Name)
-		}
-		profiles = append(profiles, profile)
-	}
-	slices.Sort(profiles) // profiles are sorted by size, so the hardest to place are first
-	best := placing(card, profiles)
-	if best == nil {
-		return nil, fmt.Errorf("placing %v beside %v on %s: %w", wanted, beside, p.Name, ErrNoRoom)
-	}
-	placed := make([]Instance, len(profiles))
-	for i, profile := range profiles {
-		placed[i] = Instance{p.Profiles[profile].Name, best[i]}
-	}
-	slices.SortFunc(placed, byStart)
-	return placed, nil
-}
-
 func byStart(a, b Instance) int { return cmp.Or(a.Start-b.Start, cmp.Compare(a.Profile, b.Profile)) }
-
-// placing tries all placements of the profiles, and returns the best starts; nil if there are none. It counts
-// placements once if they differ only in the order of equal instances.
-func placing(card occupancy, profiles []int) (best []int) {
-	starts, most := make([]int, len(profiles)), []int(nil)
-	var place func(card occupancy, next int)
-	place = func(card occupancy, next int) {
-		if next == len(profiles) {
-			if left := card.left(); best == nil || slices.Compare(left, most) > 0 {
-				best, most = slices.Clone(starts), left
-			}
-			return
-		}
-		profile := profiles[next]
-		for _, start := range card.product.Profiles[profile].Starts {
-			again := next > 0 && profiles[next-1] == profile && start < starts[next-1]
-			if !again && card.fits(profile, start) {
-				starts[next] = start
-				place(card.with(profile, start), next+1)
-			}
-		}
-	}
-	place(card, 0)
-	return best
-}
-
-// left returns, for each profile and largest first, how many more instances fit.
-func (o occupancy) left() []int {
-	counts := make([]int, len(o.product.Profiles))
-	for profile := range counts {
-		counts[profile] = o.more(profile)
-	}
-	return counts
-}
 
 // LeastCards returns a lower bound for the number of cards that hold these instances of each profile. It returns an
 // error if the product does not have a profile.

@@ -108,17 +108,6 @@ func TestThePluginDecidesHowManyGPUsAPodGets(t *testing.T) {
 	}
 }
 
-func TestOnlyNodesThatCouldHoldAPodHaveASay(t *testing.T) {
-	g := gpuGroupOf(of("nvidia.com/gpu", 1))
-	g.Pod.Selector = map[string]string{"pool": "sliced"}
-	sliced := maps.Clone(slicedLabels)
-	sliced["pool"] = "sliced"
-	got := Reported(sharing.Reader{}, g, []landing.Node{gpuNode("a", wholeLabels, of("nvidia.com/gpu", 4)), gpuNode("b", sliced, of("nvidia.com/gpu", 4))})
-	if want := "nvidia.com/gpu on 1 node: time-sliced ×4 Tesla-T4"; got.Source != want {
-		t.Errorf("source is %q, want %q", got.Source, want)
-	}
-}
-
 func TestADeclaredPoolReportsBeforeItHasANode(t *testing.T) {
 	g := gpuGroupOf(of("nvidia.com/gpu.shared", 1))
 	declared := gpuNode("pool-a", slicedLabels, of("nvidia.com/gpu.shared", 4))

@@ -12,14 +12,13 @@ import (
 // oneReading says what the tables cannot show.
 const oneReading = "This is one reading of the driver, so it shows no XIDs; autoscaler agent receives them."
 
-// WriteGPUs writes cards, memory errors, instances and processes, each as a table if there are any, and then findings.
+// WriteGPUs writes cards, memory errors and instances, each as a table if there are any, and then findings.
 func WriteGPUs(p *Page, report GPUs) {
 	fmt.Fprintf(p, "driver %s, %d cards\n", report.Driver, len(report.Cards))
 	cards := newTable(p, "CARD", "PRODUCT", "MIB", "FREE MIB", "MIG", "HEALTHY")
 	// Ampere and later remap rows; earlier GPUs retire pages.
 	memory := newTable(p, "CARD", "UNCORRECTED ERRORS", "REMAPPED ROWS", "RETIRED PAGES")
 	instances := newTable(p, "CARD", "~INSTANCES, WITH WHERE ON THE MEMORY AXIS THEY BEGIN")
-	processes := newTable(p, "CARD", "PROCESS", "KIND", "MIB", "INSTANCE")
 	for _, card := range report.Cards {
 		// The vendor's name is omitted, because the longest names would not fit otherwise.
 		cards.Add(card.Index, orNone(strings.TrimPrefix(card.Product, "NVIDIA ")), mebibytes(card.Memory),
@@ -32,15 +31,8 @@ func WriteGPUs(p *Page, report GPUs) {
 			}
 			instances.Add(card.Index, strings.Join(layout, " "))
 		}
-		for _, process := range card.Processes {
-			instance := unknownCell
-			if process.Instance != nil {
-				instance = strconv.FormatUint(uint64(*process.Instance), 10)
-			}
-			processes.Add(card.Index, process.PID, process.Kind, mebibytes(process.Memory), instance)
-		}
 	}
-	for _, t := range []*Table{cards, memory, instances, processes} {
+	for _, t := range []*Table{cards, memory, instances} {
 		t.WriteApart(p)
 	}
 	if len(report.Cards) > 0 {

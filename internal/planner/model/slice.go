@@ -22,9 +22,6 @@ type Slice struct {
 	// Profile is the MIG profile. Product is the model of the card in the labels of nodes.
 	Profile string `json:"profile,omitempty"`
 	Product string `json:"product,omitempty"`
-	// Blocks is how many larger instances become impossible on the best card in its current layout when one more slice
-	// is taken; nil if single cards are unknown.
-	Blocks *int64 `json:"blocks,omitempty"`
 }
 
 // Name returns a short description: "slice 1g.5gb", "whole card", "time-sliced GPU".
@@ -113,7 +110,6 @@ func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 			continue
 		}
 		least = landing.Lesser(least, each)
-		least.Blocks = nil // several kinds have no common position on a card
 	}
 	made := newSlice(least)
 	if made.blank() {
@@ -149,7 +145,6 @@ func newSlice(s landing.Slice) *Slice {
 		Isolation:       s.Isolation,
 		MemoryMiB:       s.MemoryMiB,
 		ComputeFraction: s.ComputeFraction,
-		Blocks:          s.Blocks,
 	}
 	if s.Profile != nil {
 		made.Profile = *s.Profile

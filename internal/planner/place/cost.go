@@ -87,12 +87,10 @@ func CompareNearly(a, b float64) int {
 }
 
 // If demand has slice requirements, then of two plans with equal cost the better one uses less GPU memory, then less
-// compute, then leaves room for more large instances on the cards. It is a bias of the costs, too small to outweigh a
-// price, so every comparison of costs takes it into account.
+// compute. It is a bias of the costs, too small to outweigh a price, so every comparison of costs takes it into account.
 const (
 	memoryBias  = 1e-5
 	computeBias = 1e-6
-	blockBias   = 1e-7
 )
 
 // gpusOf returns the number of GPUs in one replica of a group.
@@ -115,12 +113,11 @@ func (r *Fleet) addSliceBias(cost []float64) {
 	if !r.Sliced {
 		return
 	}
-	var memory, compute, blocks float64 // the maximum of one replica
+	var memory, compute float64 // the maximum of one replica
 	for i := range r.Groups {
 		if s := r.Groups[i].Slice; s != nil {
 			memory = max(memory, model.AmountOr(s.MemoryMiB, 0)*r.gpusOf(i))
 			compute = max(compute, model.AmountOr(s.ComputeFraction, 0)*r.gpusOf(i))
-			blocks = max(blocks, model.AmountOr(s.Blocks, 0)*r.gpusOf(i))
 		}
 	}
 	scale := 0.0
@@ -133,12 +130,12 @@ func (r *Fleet) addSliceBias(cost []float64) {
 		scale = 1
 	}
 	for i := range r.Groups {
-		cost[i] += scale * r.bias(i, memory, compute, blocks)
+		cost[i] += scale * r.bias(i, memory, compute)
 	}
 }
 
 // bias returns the bias of one replica. An unknown value counts as the maximum.
-func (r *Fleet) bias(i int, memory, compute, blocks float64) (sum float64) {
+func (r *Fleet) bias(i int, memory, compute float64) (sum float64) {
 	s, gpus := r.Groups[i].Slice, r.gpusOf(i)
 	if gpus == 0 {
 		return 0
@@ -153,7 +150,6 @@ func (r *Fleet) bias(i int, memory, compute, blocks float64) (sum float64) {
 	}
 	add(memoryBias, memory, model.AmountOr(s.MemoryMiB, memory/gpus)*gpus)
 	add(computeBias, compute, model.AmountOr(s.ComputeFraction, compute/gpus)*gpus)
-	add(blockBias, blocks, model.AmountOr(s.Blocks, 0)*gpus)
 	return sum
 }
 

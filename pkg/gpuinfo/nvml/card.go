@@ -30,7 +30,6 @@ func (m *Machine) card(index int) (gpuinfo.Card, error) {
 	r.readIdentity()
 	r.readMemory()
 	r.readMIG()
-	r.readProcesses()
 	r.readErrors()
 	r.readRows()
 	r.readPages()
@@ -78,50 +77,6 @@ func (r *reading) readMemory() {
 func mib(bytes uint64) *gpuinfo.MiB {
 	n := gpuinfo.MiB(bytes >> 20)
 	return &n
-}
-
-// notAvailable is NVML_VALUE_NOT_AVAILABLE. none is the instance of a process on a whole card.
-const (
-	notAvailable = ^uint64(0)
-	none         = ^uint32(0)
-)
-
-// readProcesses joins three lists. Processes under MPS are in a separate list; the MPS server is in the compute list.
-func (r *reading) readProcesses() {
-	lists := []struct {
-		kind, function string
-		list           func() ([]nvml.ProcessInfo, nvml.Return)
-	}{
-		{"compute", "nvmlDeviceGetComputeRunningProcesses", r.device.GetComputeRunningProcesses},
-		{"graphics", "nvmlDeviceGetGraphicsRunningProcesses", r.device.GetGraphicsRunningProcesses},
-		{"mps", "nvmlDeviceGetMPSComputeRunningProcesses", r.device.GetMPSComputeRunningProcesses},
-	}
-	for _, l := range lists {
-		if !r.machine.has(l.function) {
-			continue
-		}
-		infos, ret := l.list()
-		if !r.answered(ret) {
-			continue
-		}
-		if r.card.Processes == nil {
-			r.card.Processes = []gpuinfo.Process{}
-		}
-		for _, info := range infos {
-			r.card.Processes = append(r.card.Processes, process(l.kind, info))
-		}
-	}
-}
-
-func process(kind string, info nvml.ProcessInfo) gpuinfo.Process {
-	p := gpuinfo.Process{PID: info.Pid, Kind: kind}
-	if info.UsedGpuMemory != notAvailable {
-		p.Memory = mib(info.UsedGpuMemory)
-	}
-	if info.GpuInstanceId != none {
-		p.Instance = &info.GpuInstanceId
-	}
-	return p
 }
 
 func (r *reading) readErrors() {

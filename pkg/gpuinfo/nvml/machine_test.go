@@ -26,9 +26,6 @@ func server(t *testing.T) (*dgxa100.Server, []*dgxa100.Device) {
 		device := d.(*dgxa100.Device)
 		device.Name = "NVIDIA A100-SXM4-40GB"
 		device.MemoryInfo = nvml.Memory{Total: 40960 << 20, Used: 518 << 20, Free: 40442 << 20}
-		device.GetComputeRunningProcessesFunc = noProcesses
-		device.GetGraphicsRunningProcessesFunc = noProcesses
-		device.GetMPSComputeRunningProcessesFunc = noProcesses
 		device.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) { return 0, nvml.SUCCESS }
 		device.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 0, false, false, nvml.SUCCESS }
 		device.GetRetiredPagesFunc = func(nvml.PageRetirementCause) ([]uint64, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
@@ -36,24 +33,6 @@ func server(t *testing.T) (*dgxa100.Server, []*dgxa100.Device) {
 	}
 	devices[0].UUID = uuid0
 	return s, devices
-}
-
-func noProcesses() ([]nvml.ProcessInfo, nvml.Return) { return nil, nvml.SUCCESS }
-
-func inventory(t *testing.T, library nvml.Interface) gpuinfo.Inventory {
-	t.Helper()
-	machine, err := open(library)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := machine.Inventory()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := machine.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return found
 }
 
 func of[T any](value T) *T { return &value }
@@ -89,7 +68,7 @@ func TestAMachineTellsItsDriverAndEachCard(t *testing.T) {
 	want := gpuinfo.Card{
 		Index: 0, UUID: uuid0, Product: "NVIDIA A100-SXM4-40GB",
 		Memory: of(gpuinfo.MiB(40960)), Used: of(gpuinfo.MiB(518)), Free: of(gpuinfo.MiB(40442)),
-		Cut: &gpuinfo.Cut{Instances: []gpuinfo.GPUInstance{}}, Processes: []gpuinfo.Process{},
+		Cut:         &gpuinfo.Cut{Instances: []gpuinfo.GPUInstance{}},
 		Uncorrected: of(uint64(0)), Rows: &gpuinfo.RemappedRows{}, Healthy: true,
 	}
 	if diff := cmp.Diff(want, found.Cards[0]); diff != "" {
@@ -214,8 +193,6 @@ func TestWhatADriverDoesNotSupportIsUnknownAndNoFault(t *testing.T) {
 	d := devices[0]
 	d.GetMigModeFunc = func() (int, int, nvml.Return) { return 0, 0, nvml.ERROR_NOT_SUPPORTED }
 	d.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return nvml.Memory{}, nvml.ERROR_NO_PERMISSION }
-	d.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) { return nil, nvml.ERROR_NO_PERMISSION }
-	d.GetGraphicsRunningProcessesFunc, d.GetMPSComputeRunningProcessesFunc = d.GetComputeRunningProcessesFunc, d.GetComputeRunningProcessesFunc
 	d.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) {
 		return 0, nvml.ERROR_NOT_SUPPORTED
 	}
@@ -244,35 +221,16 @@ func TestACardFromBeforeAmpereTellsItsRetiredPages(t *testing.T) {
 	}
 }
 
-func TestProcessesAreToldWithTheirInstanceAndMemory(t *testing.T) {
-	s, devices := server(t)
-	devices[0].GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
-		return []nvml.ProcessInfo{{Pid: 41, UsedGpuMemory: 300 << 20, GpuInstanceId: 3}, {Pid: 42, UsedGpuMemory: notAvailable, GpuInstanceId: none}}, nvml.SUCCESS
-	}
-	devices[0].GetMPSComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
-		return []nvml.ProcessInfo{{Pid: 43, UsedGpuMemory: 1 << 20, GpuInstanceId: none}}, nvml.SUCCESS
-	}
-	want := []gpuinfo.Process{
-		{PID: 41, Kind: "compute", Memory: of(gpuinfo.MiB(300)), Instance: of(uint32(3))},
-		{PID: 42, Kind: "compute"},
-		{PID: 43, Kind: "mps", Memory: of(gpuinfo.MiB(1))},
-	}
-	if diff := cmp.Diff(want, inventory(t, s).Cards[0].Processes); diff != "" {
-		t.Errorf("processes (-want +got):\n%s", diff)
-	}
-}
-
 // A call of a function that the driver does not have would end the process. go-nvml's mocks panic on a call of a
 // function that is not set.
 func TestFunctionsThatTheDriverHasNotAreNotCalled(t *testing.T) {
 	s, devices := server(t)
 	s.LookupSymbolFunc = func(symbol string) error { return errors.New("undefined symbol: " + symbol) }
 	for _, d := range devices {
-		d.GetMigModeFunc, d.GetRemappedRowsFunc, d.GetMPSComputeRunningProcessesFunc = nil, nil, nil
-		d.GetComputeRunningProcessesFunc, d.GetGraphicsRunningProcessesFunc = nil, nil
+		d.GetMigModeFunc, d.GetRemappedRowsFunc = nil, nil
 	}
 	card := inventory(t, s).Cards[0]
-	if card.Cut != nil || card.Rows != nil || card.Processes != nil || !card.Healthy {
+	if card.Cut != nil || card.Rows != nil || !card.Healthy {
 		t.Errorf("got %+v", card)
 	}
 }

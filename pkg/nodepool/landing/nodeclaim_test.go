@@ -123,18 +123,6 @@ func TestPodsWithFewClaimsGoBeforePodsThatFitAnywhere(t *testing.T) {
 	}
 }
 
-func TestNodeClaimsThatDifferInNameAloneAreOfOneKind(t *testing.T) {
-	a, b, other := launchedClaim("g1-aaaaa", 1), launchedClaim("g1-bbbbb", 1), launchedClaim("g1-ccccc", 1)
-	other.Template.Labels["topology.kubernetes.io/zone"] = "zone-b"
-	other = other.Classed()
-	if a.class != b.class {
-		t.Error("two claims of one pool are of two kinds")
-	}
-	if a.class == other.class {
-		t.Error("claims of two zones are of one kind")
-	}
-}
-
 // failedClaim returns a failed launch of a pool whose claim allowed these numbers of capacity types and instance types.
 func failedClaim(pool string, capacityTypes, types int) failedLaunch {
 	values := func(n int) (list []string) {

@@ -30,9 +30,6 @@ type Slice struct {
 	// Profile is the MIG profile, Product the model of the card as nodes name it.
 	Profile *string `json:"profile"`
 	Product *string `json:"product"`
-	// Blocks is how many places for larger MIG instances one more unit removes, on the card that suits it best; nil if
-	// no card is known.
-	Blocks *int64 `json:"blocks,omitempty"`
 	// Differ describes what the nodes hand out under the resource name, by kind of node, if they differ: the Slice is
 	// then the least of it. Otherwise it is empty.
 	Differ []string `json:"differ,omitempty"`
@@ -74,7 +71,6 @@ func SlicesOf(g sharing.Reader, shape *PodShape, nodes []Node) []Slice {
 	answers := make([]Slice, len(requests))
 	for i, request := range requests {
 		answers[i] = request.least(read)
-		answers[i].Blocks = request.blocks(read)
 	}
 	return answers
 }
@@ -146,29 +142,6 @@ func (w *sliceRequest) beside(shape *PodShape) {
 		part, _ := shape.request()
 		w.memory, w.cores = part.Memory, part.Cores
 	}
-}
-
-// blocks returns how many places for larger instances one more device removes, on the card that suits it best:
-// considering the instances that are in use now, as far as single cards are known. The layout of such a card can be
-// changed around what is in use. It is nil if the device is not a MIG instance, or no card is known.
-func (w sliceRequest) blocks(nodes []sharing.GPUs) *int64 {
-	var least *int64
-	for _, node := range nodes {
-		profile := w.resource.Profile
-		if profile == "" && node.Profile != nil {
-			profile = *node.Profile
-		}
-		product, known := node.KnownProduct()
-		if profile == "" || !known {
-			continue
-		}
-		for _, card := range node.PerCard {
-			if n, ok := node.WithUse(card).PlacesLost(product, profile); ok && (least == nil || n < *least) {
-				least = &n
-			}
-		}
-	}
-	return least
 }
 
 // least returns the least favorable of what the nodes hand out under the resource name: the weakest isolation, the

@@ -69,43 +69,6 @@ func (c *Card) empty() {
 	}
 }
 
-// PlacesLost returns how many places for larger instances one more instance of a profile removes on the card. It
-// returns false if the profile does not fit, or if it is unknown which instances are in use.
-func (c Card) PlacesLost(product gpuinfo.Product, profile string) (n int64, ok bool) {
-	wanted, has := product.Profile(profile)
-	if !has || !c.Usable() || c.Instances == nil {
-		return 0, false
-	}
-	var used []gpuinfo.Instance
-	for _, instance := range c.Instances {
-		switch {
-		case instance.Free == nil || instance.Start == nil:
-			return 0, false
-		case !*instance.Free:
-			used = append(used, gpuinfo.Instance{Profile: instance.Profile, Start: *instance.Start})
-		}
-	}
-	after, err := product.Place(used, wanted.Name)
-	if err != nil {
-		return 0, false
-	}
-	return larger(product, used, wanted.Size) - larger(product, slices.Concat(used, after), wanted.Size), true
-}
-
-// larger counts the places for instances larger than size beside the ones in use.
-func larger(product gpuinfo.Product, beside []gpuinfo.Instance, size int) (n int64) {
-	additions, err := product.Additions(beside)
-	if err != nil {
-		return 0
-	}
-	for _, instance := range additions {
-		if profile, has := product.Profile(instance.Profile); has && profile.Plain() && profile.Size > size {
-			n++
-		}
-	}
-	return n
-}
-
 // measureInstances sets the size of each MIG instance and of its card on the memory axis, if the product is known. A
 // picture of the card needs both.
 func (r *reading) measureInstances() {

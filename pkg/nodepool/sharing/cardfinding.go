@@ -40,8 +40,6 @@ const (
 	// allow the layout.
 	LayoutUnknown    CardCode = "layout-unknown"
 	LayoutImpossible CardCode = "layout-impossible"
-	// ProcessOutsidePods: a process outside any pod uses the card, and no scheduler knows about it.
-	ProcessOutsidePods CardCode = "process-outside-pods"
 )
 
 // CheckCards examines the cards alone.
@@ -106,27 +104,4 @@ func onOff(on bool) string {
 		return "on"
 	}
 	return "off"
-}
-
-// ProcessesOutsidePods finds processes that use a card and are in no pod. known is false for a process in another PID
-// namespace, which cannot be seen.
-func ProcessesOutsidePods(inventory gpuinfo.Inventory, inPod func(pid uint32) (in, known bool)) []CardFinding {
-	findings := []CardFinding{}
-	for _, card := range inventory.Cards {
-		for _, process := range card.Processes {
-			if in, known := inPod(process.PID); known && !in {
-				findings = append(findings, CardFinding{ProcessOutsidePods, card.Index,
-					fmt.Sprintf("process %d (%s%s) is in no pod: no scheduler knows about it",
-						process.PID, process.Kind, holding(process.Memory))})
-			}
-		}
-	}
-	return findings
-}
-
-func holding(memory *gpuinfo.MiB) string {
-	if memory == nil {
-		return ""
-	}
-	return fmt.Sprintf(", %d MiB", *memory)
 }

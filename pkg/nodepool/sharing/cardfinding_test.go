@@ -66,14 +66,3 @@ func TestWhatIsWrongWithACardIsFound(t *testing.T) {
 		t.Errorf("well cards have findings: %v", said(got))
 	}
 }
-
-func TestProcessesInNoPodAreFoundAndThoseThatCannotBeToldAreNot(t *testing.T) {
-	memory := gpuinfo.MiB(300)
-	card := wholeCard(2)
-	card.Processes = []gpuinfo.Process{{PID: 10, Kind: "compute", Memory: &memory}, {PID: 11, Kind: "mps"}, {PID: 12, Kind: "compute"}}
-	got := sharing.ProcessesOutsidePods(gpuinfo.Inventory{Cards: []gpuinfo.Card{card}}, func(pid uint32) (in, known bool) { return pid == 11, pid != 12 })
-	want := []string{"process-outside-pods: card 2: process 10 (compute, 300 MiB) is in no pod: no scheduler knows about it"}
-	if diff := cmp.Diff(want, said(got)); diff != "" {
-		t.Errorf("findings (-want +got):\n%s", diff)
-	}
-}

@@ -74,27 +74,6 @@ func (n *GPUs) has(code ProblemCode) bool {
 	return slices.ContainsFunc(n.Problems, func(p Problem) bool { return p.Code == code })
 }
 
-// WithUse sets which instances of a card are in use, if the node's units show it: if all instances of a profile are
-// free, or none is.
-func (n GPUs) WithUse(c Card) Card {
-	c.Instances = slices.Clone(c.Instances)
-	for i := range c.Instances {
-		instance := &c.Instances[i]
-		name, err := gpuinfo.ParseProfile(instance.Profile)
-		if instance.Free != nil || err != nil {
-			continue
-		}
-		resource := gpuinfo.ResourceName(name, false)
-		if n.Profile != nil {
-			resource = gpuinfo.NvidiaGPU
-		}
-		if free, ok := n.Free[resource]; ok && (free == 0 || free == n.Units[resource]) {
-			instance.Free = new(free > 0)
-		}
-	}
-	return c
-}
-
 // GPUs is what is known about a node's GPUs. What the node does not prove is left out (nil, or unknown kind and
 // isolation): no number is better than a wrong one.
 type GPUs struct {

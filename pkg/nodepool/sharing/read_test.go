@@ -262,19 +262,6 @@ func TestWhatNoLabelOrAmountCanMeanIsToldAndNotTaken(t *testing.T) {
 	}
 }
 
-func TestANodeWhoseSharingNobodyKnowsIsOfNoKind(t *testing.T) {
-	for name, more := range map[string]string{
-		"a strategy of sharing": "nvidia.com/gpu.sharing-strategy=fractional nvidia.com/gpu.replicas=4",
-		"a strategy of MIG":     "nvidia.com/mig.strategy=quantum",
-		"replicas":              "nvidia.com/gpu.replicas=many",
-	} {
-		read := sharing.Reader{}.Read(sharing.NodeObject{Labels: labels("nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB " + more), Allocatable: quantities("nvidia.com/gpu", 8)})
-		if read.Kind != "unknown" || read.Isolation != "unknown" || len(read.MemoryMiB) > 0 {
-			t.Errorf("%s: %s, isolation %s, memory %v", name, read.Kind, read.Isolation, read.MemoryMiB)
-		}
-	}
-}
-
 // The memory on a label bounds what a node promises, and far less than the product has is a part of a card.
 func TestFarLessMemoryThanTheProductHasIsNoWholeCard(t *testing.T) {
 	const one, below = " n/gpu.count=1 n/gpu.replicas=1", "unknown unknown ? null memory-below-product"

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -89,13 +88,6 @@ func TestCardsAreWholeOnlyWhereTheNodeProvesIt(t *testing.T) {
 	}
 }
 
-func TestANameThatIsConfiguredAsWholeNeedsNoProof(t *testing.T) {
-	reader := sharing.Reader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "nvidia.com/gpu", Kind: gpuinfo.Whole, Role: gpuinfo.Devices}}}}
-	if got := summary(reader.Read(sharing.NodeObject{Allocatable: quantities("nvidia.com/gpu", 4)})); got != "whole hardware ? null" {
-		t.Error(got)
-	}
-}
-
 // Heliostat's agent counts the cards, and sees whether they are partitioned.
 func TestTheDriverProvesHowManyCardsThereAre(t *testing.T) {
 	const card = `{"index":0,"uuid":"GPU-1","product":"NVIDIA A100-SXM4-40GB","memoryMiB":40960,"mig":{"enabled":false,"instances":[]},"healthy":true}`
@@ -112,14 +104,6 @@ func TestTheDriverProvesHowManyCardsThereAre(t *testing.T) {
 		if got := summary(sharing.Reader{}.Read(node)); got != test.want {
 			t.Errorf("%s\ngot %s, want %s", test.card, got, test.want)
 		}
-	}
-}
-
-func TestTheContradictionIsAProblemThatNamesTheMachine(t *testing.T) {
-	got := sharing.Reader{}.Read(sharing.NodeObject{Allocatable: quantities("nvidia.com/gpu", 10), Labels: labels("node.kubernetes.io/instance-type=g4dn.xlarge")})
-	want := "sharing-unlabelled: nvidia.com/gpu is 10 on 1 card (g4dn.xlarge): the cards are shared or partitioned, and no label says how"
-	if len(got.Problems) != 1 || got.Problems[0].String() != want {
-		t.Errorf("%v", got.Problems)
 	}
 }
 
