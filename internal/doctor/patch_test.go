@@ -91,10 +91,10 @@ func TestWhatBreaksTheSchemaIsNamedWithItsValueAndWhatIsRight(t *testing.T) {
 	const policy = "{apiVersion: heliostat.dev/v1alpha1, kind: CapacityPolicy, metadata: {name: a}, "
 	for text, want := range map[string][]string{
 		request + "spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, bundles: [{resources: {GPU: 0.5}, slice: {memory: 10Gi}}]}}": nil,
-		request + "spec: {rayCluster: llm, owner: ann, leaseSeconds: '60', prio: 3, bundles: [{resources: {GPU: -1}, slice: {isolation: hard}}]}}": {
+		request + "spec: {rayCluster: llm, owner: ann, leaseSeconds: '60', priorty: 3, bundles: [{resources: {GPU: -1}, slice: {isolation: hard}}]}}": {
 			"spec.bundles[0].resources.GPU: -1: it should be greater than or equal to 0",
 			`spec.bundles[0].slice.isolation: "hard": it should be one of [hardware limit any]`,
-			`spec.leaseSeconds: "60": it must be of type integer`, "spec.prio: 3: want priority"},
+			`spec.leaseSeconds: "60": it must be of type integer`, "spec.priorty: 3: want priority"},
 		request + "spec: {rayCluster: llm, owner: ann, holdUntilDeleted: true}}": {"spec.bundles: missing: it is required"},
 		request + "specs: {}}": {"spec: missing: it is required", "specs: {}: want spec"},
 		request + "spec: {rayCluster: llm, owner: ann, bundles: [{resources: {GPU: 1}}]}}": {

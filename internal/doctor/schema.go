@@ -246,7 +246,7 @@ func (u unknownField) meant() string {
 	if other := otherNames[u.at.LastKey()]; slices.Contains(u.known, other) {
 		return other
 	}
-	return fieldpath.Slip(u.at.LastKey(), u.known)
+	return fieldpath.Nearest(u.at.LastKey(), u.known)
 }
 
 func fieldMisspelt(_ *inventory, o *Object, report reporter) {

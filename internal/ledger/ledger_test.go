@@ -160,7 +160,9 @@ func end(l *ledger.Ledger, key nodepool.ClusterKey, at float64) {
 // TestTheRayClustersThatEndedLastAreKept ends 100 RayClusters, as of jobs of CI.
 func TestTheRayClustersThatEndedLastAreKept(t *testing.T) {
 	l := begun(ledger.Limits{Ended: 10})
-	run := func(i int) nodepool.ClusterKey { return nodepool.ClusterKey{Namespace: "ci", Name: fmt.Sprint("c-", i)} }
+	run := func(i int) nodepool.ClusterKey {
+		return nodepool.ClusterKey{Namespace: "ci", Name: fmt.Sprint("c-", i)}
+	}
 	for i := range 100 {
 		if i == 91 { // the one that ended first, of those that are kept, comes back
 			l.Observe(ledger.Observation{At: after(910), Cluster: run(81)})

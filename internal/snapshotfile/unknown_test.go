@@ -13,8 +13,8 @@ import (
 
 func TestAnUnknownKeyIsReportedWithTheSimilarKnownOne(t *testing.T) {
 	for key, near := range map[string]string{
-		"minReplica": "minReplicas", "min_replicas": "minReplicas", "MaxReplicas": "maxReplicas", "max": "maxReplicas",
-		"numOfHost": "numOfHosts", "idleTimeout": "idleTimeoutSeconds", "prise": "price", "ressources": "resources",
+		"minReplica": "minReplicas", "min_replicas": "minReplicas", "MaxReplicas": "maxReplicas",
+		"numOfHost": "numOfHosts", "idleTimeoutSecond": "idleTimeoutSeconds", "prise": "price", "ressources": "resources",
 		"owner": "", "x": "", "note": "", strings.Repeat("minReplicas", 10): "",
 	} {
 		t.Run(key, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestUnknownKeysAreReportedInEveryObject(t *testing.T) {
 		"nodes": [{"pod": "p", "group": "g", "state": "IDLE", "idleSecond": 1}],
 		"pendingRequests": [{"resources": {"CPU": 1}, "count": 1, "labelSelector": []}],
 		"requestResources": [{"resources": {"CPU": 1}, "count": 1, "amount": 3}],
-		"pendingGangRequests": [{"strategy": "PACK", "bundles": [{}], "bundleSelectors": [{}]}],
+		"pendingGangRequests": [{"strategy": "PACK", "bundles": [{}], "bundleLabelSelector": [{}]}],
 		"policy": {"maxInflight": 3}}`), "s.json")
 	if err != nil {
 		t.Fatal(err)
@@ -52,8 +52,8 @@ func TestUnknownKeysAreReportedInEveryObject(t *testing.T) {
 	}
 	want := map[string]string{
 		"nods": "nodes", "head.stat": "state", "nodes[0].idleSecond": "idleSeconds", "pendingRequests[0].labelSelector": "labelSelectors",
-		"requestResources[0].amount":             "remove it; the keys here are resources, count, labelSelectors, slice, moving",
-		"pendingGangRequests[0].bundleSelectors": "bundles", "policy.maxInflight": "maxInFlight",
+		"requestResources[0].amount":                 "remove it; the keys here are resources, count, labelSelectors, slice, moving",
+		"pendingGangRequests[0].bundleLabelSelector": "bundleLabelSelectors", "policy.maxInflight": "maxInFlight",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

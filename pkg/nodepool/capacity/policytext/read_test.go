@@ -171,7 +171,7 @@ func TestAFaultNamesFieldValueAndWhatWouldBeRight(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{`[]`, `[]: want a policy such as`},
 		{``, `want a policy such as`},
-		{`{"keepWarm": [{"group": "gpu", "cuont": 1}]}`, `keepWarm[0].cuont: unknown key: want count`},
+		{`{"keepWarm": [{"group": "gpu", "coun": 1}]}`, `keepWarm[0].coun: unknown key: want count`},
 		{`{"keepWarm": [{"count": 1}]}`, `keepWarm[0].group: missing: want the name of a worker group`},
 		{`{"keepWarm": [{"group": "gpu", "resources": {"GPU": 1}}]}`, `keepWarm[0].group: "gpu": want either a group or`},
 		{`{"keepWarm": [{"group": "gpu", "labelSelectors": []}]}`, `keepWarm[0].labelSelectors: []: want no labelSelectors`},
