@@ -357,6 +357,7 @@ template:
           matchLabelKeys: [team, absent]
         - {topologyKey: kubernetes.io/hostname, labelSelector: {}, namespaceSelector: {}, mismatchLabelKeys: [team]}
         - {topologyKey: kubernetes.io/hostname, namespaces: [data]}
+        - {topologyKey: rack, labelSelector: {matchLabels: {ray.io/group: gpu}}, mismatchLabelKeys: [ray.io/worker-group-replica-name]}
       podAffinity:
         requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: rack, labelSelector: {}, matchLabelKeys: [ray.io/worker-group-replica-name]}]
     topologySpreadConstraints:
@@ -382,7 +383,8 @@ template:
 				Selector: landing.PodSelector{Requirements: []landing.Requirement{{Key: "team", Operator: "NotIn", Values: []string{"ml"}}}}},
 			{Namespaces: []string{"data"}, Selector: landing.PodSelector{Nothing: true}},
 		},
-		Domain: landing.ReplicaDomain{Key: "rack", Hosts: 2}, Beyond: "podAffinity with topologyKey rack",
+		Domain: landing.ReplicaDomain{Key: "rack", Hosts: 2, Alone: []landing.PodTerm{{Selector: landing.PodSelector{Requirements: []landing.Requirement{in("ray.io/group", "gpu")}}}}},
+		Beyond: "podAntiAffinity with topologyKey rack",
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(report.All) > 0 {
 		t.Errorf("findings %v, neighbors (-want +got):\n%s", report.All, diff)
