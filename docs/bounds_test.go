@@ -37,7 +37,6 @@ var boundSources = map[string][]source{
 	"drains":                                  {{"16", "internal/controller/drain.go", "maxDrains = 16"}},
 	"names of nodes that are gone":            {{"10,000", "pkg/nodepool/kube/nodes/absentnodes.go", "maxAbsent = 10_000"}},
 	"names of namespaces that are gone":       {{"10,000", "pkg/nodepool/kube/namespaces.go", "maxGone = 10_000"}},
-	"field managers that set `replicas` back": {{"32 of a RayCluster", "internal/controller/observe/reverts.go", "mostManagers = 32"}},
 	"the comparison in shadow":                {{"100 differences", "cmd/autoscaler/engine/shadow.go", "shadowDifferences = 100"}},
 	"lists that are gathered from shards": {
 		{"4 at once", "internal/api/gather.go", "maxGathered = 4"}, {"64 MiB", "internal/api/gather.go", "maxList = 64 << 20"},
