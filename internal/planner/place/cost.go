@@ -87,7 +87,8 @@ func CompareNearly(a, b float64) int {
 }
 
 // If demand has slice requirements, then of two plans with equal cost the better one uses less GPU memory, then less
-// compute. It is a bias of the costs, too small to outweigh a price, so every comparison of costs takes it into account.
+// compute. It is a bias of the costs, too small to outweigh a price, so every comparison of costs takes it into
+// account.
 const (
 	memoryBias  = 1e-5
 	computeBias = 1e-6

@@ -248,8 +248,8 @@ func UnderDefaults(ranges []*corev1.LimitRange, pod *corev1.Pod, shape *landing.
 	return podLimitFaults(ranges, pod)
 }
 
-// TypedLimits is Typed for a LimitRange or a ResourceQuota. It also returns types of limits that do not exist, which the
-// API server refuses.
+// TypedLimits is Typed for a LimitRange or a ResourceQuota. It also returns types of limits that do not exist, which
+// the API server refuses.
 func TypedLimits(object map[string]any, into any) (faults []string) {
 	if faults = Typed(object, into); len(faults) > 0 {
 		return faults

@@ -22,8 +22,8 @@ import (
 // (docs/reference/facts.md#init-container-of-workers).
 var waitForGCS = corev1.Container{Name: "wait-gcs-ready", Resources: WaitForGCS()}
 
-// podOf returns the pod of a template; an empty one if a value has another type than the field takes, which is a finding
-// for each such value.
+// podOf returns the pod of a template; an empty one if a value has another type than the field takes, which is a
+// finding for each such value.
 func podOf(template Fields) *corev1.Pod {
 	pod := &corev1.Pod{}
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(template.Members(), pod) == nil {
