@@ -256,38 +256,3 @@ func TestLimitsOfANamespaceThatCannotBeReadAreFoundAndNotExamined(t *testing.T) 
 		}
 	}
 }
-
-// The operator's Deployment says which of its feature gates are on; their defaults are those of KubeRay 1.6.2.
-func TestFeatureGatesOfTheOperatorCount(t *testing.T) {
-	const pod = `{spec: {containers: [{name: c, image: i, resources: {limits: {cpu: 2, memory: 4Gi}}}]}}`
-	const cluster = `{headGroupSpec: {template: ` + pod + `}, workerGroupSpecs: [{groupName: g, maxReplicas: 4, suspend: true, template: ` + pod + `}]}`
-	const job = `{entrypoint: "true", deletionStrategy: {deletionRules: [{policy: DeleteCluster, condition: {jobStatus: FAILED}}]}, rayClusterSpec: ` + cluster + `}`
-	for _, c := range []struct {
-		kind, spec, gates string
-		fields            []string
-	}{
-		{"RayJob", job, "A=true", nil},
-		{"RayJob", job, "RayJobDeletionPolicy=false", []string{"spec.deletionStrategy", "spec.rayClusterSpec.workerGroupSpecs[0].suspend"}},
-		{"RayCluster", cluster, "A=true,RayJobDeletionPolicy=false", []string{"spec.workerGroupSpecs[0].suspend"}},
-		{"RayCronJob", `{schedule: "* * * * *", jobTemplate: ` + job + `}`, "A=true", []string{"spec"}},
-		{"RayCronJob", `{schedule: "* * * * *", jobTemplate: ` + job + `}`, "RayCronJob=true", nil},
-	} {
-		read, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(`
-{apiVersion: ray.io/v1, kind: %s, metadata: {name: a, namespace: ns}, spec: %s}
----
-{apiVersion: apps/v1, kind: Deployment, metadata: {name: o}, spec: {template: {spec: {containers: [{name: o, image: kuberay/operator:v1.6.2, args: ["--feature-gates=%s"]}]}}}}
-`, c.kind, c.spec, c.gates)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var fields []string
-		for _, f := range examine(t, read) {
-			if f.Code == "operator-refuses" && strings.Contains(f.Why, "its feature gate ") {
-				fields = append(fields, f.Field)
-			}
-		}
-		if !slices.Equal(fields, c.fields) {
-			t.Errorf("%s with %s: %v, want %v", c.kind, c.gates, fields, c.fields)
-		}
-	}
-}

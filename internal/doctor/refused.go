@@ -82,33 +82,6 @@ func Skipped(input Input) map[string]int {
 	return counts
 }
 
-// gateOff reports what a feature gate of the operator's Deployment turns off (KubeRay 1.6.2, features.go and
-// validation.go).
-func gateOff(x *inventory, o *Object, report reporter) {
-	operators := x.programs("kuberay/operator")
-	if len(operators) == 0 {
-		return
-	}
-	gates, _ := operators[0].flag("feature-gates")
-	off := func(at fieldpath.Value, gate string) {
-		report(occurrence{Object: o, Path: at.Path(), More: "its feature gate " + gate + " is off",
-			Fix: edit("remove the field, or add " + gate + "=true to --feature-gates of the operator")})
-	}
-	if o.Kind == "RayCronJob" && !strings.Contains(gates, "RayCronJob=true") {
-		off(o.Root().Get("spec"), "RayCronJob")
-	}
-	if strings.Contains(gates, "RayJobDeletionPolicy=false") {
-		if strategy := o.Root().Get("spec", "deletionStrategy"); strategy.Has() {
-			off(strategy, "RayJobDeletionPolicy")
-		}
-		for _, group := range o.raySpec().Items("workerGroupSpecs") {
-			if group.Get("suspend").Flag() {
-				off(group.Get("suspend"), "RayJobDeletionPolicy")
-			}
-		}
-	}
-}
-
 // rayClusterMisnamed reports whether the object has its RayCluster in a field that field-misspelt renames. What the
 // operator says of an object without one is no second fault.
 func rayClusterMisnamed(o *Object) bool {
@@ -146,8 +119,7 @@ func verdict(o *Object, words string) occurrence {
 
 // operatorRefuses reports the first reason for which the operator refuses an object, in its own words, unless decoding
 // the RayCluster in it has found one with its field.
-func operatorRefuses(x *inventory, o *Object, report reporter) {
-	gateOff(x, o, report)
+func operatorRefuses(_ *inventory, o *Object, report reporter) {
 	if c := o.Cluster; c != nil && (c.Refused || c.Unreadable || versionVariable(o) != (fieldpath.Path{}) ||
 		o.accepted()) || !o.Read() || len(rayViolations(o)) > 0 || rayClusterMisnamed(o) {
 		return

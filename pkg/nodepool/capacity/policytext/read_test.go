@@ -2,8 +2,6 @@ package policytext
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -118,50 +116,6 @@ func TestASchedulesWindowIsFromAStartToTheNextEnd(t *testing.T) {
 			t.Errorf("from %q to %q at %s: open %t, want %t", c.start, c.end, c.at, open, c.open)
 		}
 	}
-}
-
-// The window is compared with a walk through two weeks.
-func TestAWindowEqualsAWalkThroughTwoWeeks(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 6 {
-		start, end := oddTimes(random), oddTimes(random)
-		p, fault := Read(fmt.Appendf(nil, `{"keepWarm": [{"group": "gpu", "schedules": [
-			{"start": %q, "end": %q, "count": 1}]}]}`, start, end))
-		if fault != nil {
-			continue // the same times
-		}
-		w := p.KeepWarm[0].Schedules[0].Window.(window)
-		at, open, known := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), false, false
-		for range 15 * 24 * 2 {
-			before := at.Add(-time.Second)
-			if w.end.Next(before).Equal(at) {
-				open, known = false, true
-			}
-			if w.start.Next(before).Equal(at) {
-				open, known = true, true
-			}
-			if known && w.Open(at) != open {
-				t.Fatalf("from %q to %q at %s: open %t, want %t", start, end, at, w.Open(at), open)
-			}
-			at = at.Add(30 * time.Minute)
-		}
-	}
-}
-
-// oddTimes returns a cron expression with one or two hours, and sometimes one or two days of the week.
-func oddTimes(random *rand.Rand) string {
-	list := func(below int) string {
-		text := strconv.Itoa(random.IntN(below))
-		if random.IntN(3) == 0 {
-			text += "," + strconv.Itoa(random.IntN(below))
-		}
-		return text
-	}
-	days := "*"
-	if random.IntN(2) == 0 {
-		days = list(7)
-	}
-	return []string{"0", "30", "*/30"}[random.IntN(3)] + " " + list(24) + " * * " + days
 }
 
 func TestAFaultNamesFieldValueAndWhatWouldBeRight(t *testing.T) {

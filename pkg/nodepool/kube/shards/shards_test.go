@@ -392,26 +392,6 @@ func TestACycleEndsWithTheRightToWriteAndAnotherFollows(t *testing.T) {
 	})
 }
 
-func TestOneMoreThanTheLimitWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 30)
-		defer f.end()
-		f.join(2, func(c *Config) { c.Most = 2 })
-		f.watch(3 * time.Second)
-		f.join(1, func(c *Config) { c.Most = 2 })
-		f.watch(3 * time.Second)
-		f.eachHasOne("a third member")
-		if n := len(f.owned(2)); n != 0 {
-			t.Errorf("the third of two shards has %d RayClusters", n)
-		}
-		f.stop[0]()
-		f.watch(3 * time.Second)
-		if n := len(f.owned(2)); n == 0 {
-			t.Error("nobody took the place of a shard that left")
-		}
-	})
-}
-
 func TestNoShardTakesWhatALeaderHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 30)
