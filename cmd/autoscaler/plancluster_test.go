@@ -56,22 +56,11 @@ func TestAnAmountOfANodeThatIsNoneIsToldByPlanAndTheRestIsPlanned(t *testing.T) 
 	}
 }
 
-func TestANodeThatIsListedTwiceIsFound(t *testing.T) {
-	for nodes, want := range map[string]bool{`{"metadata": {"name": "a"}}, {"metadata": {"name": "a"}}`: true, `{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}`: false, `{}, {}`: false} {
-		code, out, errOut := command(t, `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c"}, "spec": {"workerGroupSpecs": []}}, "kubeNodes": [`+nodes+`]}`,
-			"autoscaler", "plan", "--snapshot", "-")
-		if found := strings.Contains(out, `"node-repeated"`); code != cli.ExitOK || found != want {
-			t.Errorf("[%s]: exit %d, found %t, want %t\n%s%s", nodes, code, found, want, out, errOut)
-		}
-	}
-}
-
-// Two Nodes of one name are one machine: its two GPUs count once.
-func TestANodeThatIsListedTwiceCountsOnce(t *testing.T) {
+func TestANodeTakesNoMorePodsThanItSays(t *testing.T) {
 	const node = `{"metadata": {"name": "a"}, "status": {"allocatable": {"nvidia.com/gpu": "2", "cpu": "8", "memory": "64Gi", "pods": "PODS"}}}`
 	file := `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c"}, "spec": {"workerGroupSpecs": [{"groupName": "g", "maxReplicas": 9,
 		"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "ray", "resources": {"limits": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}}}]}}}]}},
-		"kubeNodes": [` + node + `, ` + node + `], "kubePods": [], "complete": true, "pools": [], "pendingRequests": [{"resources": {"GPU": 1}, "count": 9}]}`
+		"kubeNodes": [` + node + `], "kubePods": [], "complete": true, "pools": [], "pendingRequests": [{"resources": {"GPU": 1}, "count": 9}]}`
 	for pods, want := range map[string]int{"110": 2, "2": 1, "0": 0} { // one pod is the head
 		plan := planOf(t, strings.ReplaceAll(file, "PODS", pods))
 		if plan.Launch["g"] != want {

@@ -3,6 +3,7 @@ package fieldpath
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
 // CheckObject returns a fault if a text is not a JSON object, or if an object in it has a key twice. want says which
@@ -22,30 +23,40 @@ func CheckObject(text []byte, want string) *Fault {
 func RepeatedKey(raw []byte) (path Path, found bool) {
 	in := json.NewDecoder(bytes.NewReader(raw))
 	in.UseNumber()
-	return repeatedKey(in, Path{})
+	up, found := repeatedKey(in)
+	for _, s := range slices.Backward(up) {
+		if path = path.Key(s.key); s.isIndex {
+			path = path.Parent().Index(s.index)
+		}
+	}
+	return path, found
 }
 
-// repeatedKey reads one value, which is at a path.
-func repeatedKey(in *json.Decoder, at Path) (path Path, found bool) {
+// repeatedKey reads one value. The steps of the path, the last one first, are made only if there is one: a text may
+// have millions of values.
+func repeatedKey(in *json.Decoder) (up []step, found bool) {
 	begin, _ := in.Token() // the text is JSON
-	keys := map[string]bool{}
-	for i := 0; (begin == json.Delim('[') || begin == json.Delim('{')) && in.More(); i++ {
-		each := at.Index(i)
-		if begin == json.Delim('{') {
+	object := begin == json.Delim('{')
+	var keys map[string]bool
+	for i := 0; (object || begin == json.Delim('[')) && in.More(); i++ {
+		name := ""
+		if object {
 			key, _ := in.Token()
-			name, _ := key.(string)
-			each = at.Key(name)
-			if keys[name] {
-				return each, true
+			name, _ = key.(string)
+			if keys == nil {
+				keys = map[string]bool{}
 			}
-			keys[name] = true
+			found, keys[name] = keys[name], true
 		}
-		if path, found = repeatedKey(in, each); found {
-			return path, true
+		if !found {
+			up, found = repeatedKey(in)
+		}
+		if found {
+			return append(up, step{key: name, index: i, isIndex: !object}), true
 		}
 	}
 	if _, opened := begin.(json.Delim); opened {
 		_, _ = in.Token() // its end
 	}
-	return Path{}, false
+	return nil, false
 }

@@ -90,8 +90,6 @@ const (
 	FindingOverstated       = model.FindingOverstated
 	FindingPoolWithoutNodes = model.FindingPoolWithoutNodes
 	FindingOtherNamespace   = model.FindingOtherNamespace
-	FindingNodeRepeated     = model.FindingNodeRepeated
-	FindingPodRepeated      = model.FindingPodRepeated
 	FindingNodePodsUnknown  = model.FindingNodePodsUnknown
 	FindingKeyUnknown       = model.FindingKeyUnknown
 )

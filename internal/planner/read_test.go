@@ -125,8 +125,12 @@ func TestAListWithoutEndIsRefusedBeforeItIsRead(t *testing.T) {
 		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %.200v, want it to begin with %s", err, want)
 		}
+		times := 12
+		if strings.Contains(text, keys.String()) {
+			times = 48 // keys are read one by one to find those that are there twice
+		}
 		// The race detector, under which tests are short too, allocates memory of its own.
-		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(12*len(text)); used > most && !testing.Short() {
+		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(times*len(text)); used > most && !testing.Short() {
 			t.Errorf("%s: %d MiB were allocated for %d MiB of text", want, used>>20, len(text)>>20)
 		}
 	}

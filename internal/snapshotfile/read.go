@@ -92,7 +92,7 @@ func ReadDocument(r io.Reader, name string) (Document, error) {
 	if fault := text.Fault(); fault != nil {
 		return Document{}, inputError(name, fault)
 	}
-	doc.Findings = append(unknownFields(text, name), placesOnce(&doc.Snapshot, name)...)
+	doc.Findings = unknownFields(text, name)
 	return doc, nil
 }
 

@@ -36,6 +36,17 @@ func Validate(s *model.Snapshot) []fieldpath.Fault {
 			}
 		}
 	}
+	first := map[string]int{}
+	for i, place := range s.Places { // a node twice would count what is free there again
+		if place.Node == "" || place.New {
+			continue
+		}
+		if before, twice := first[place.Node]; twice {
+			faults = append(faults, fieldpath.Fault{Path: fieldpath.NewPath("places").Index(i).Key("node"),
+				Value: strconv.Quote(place.Node), Want: fmt.Sprintf("each node once: places[%d] is this one", before)})
+		}
+		first[place.Node] = i
+	}
 	if !turns.MatchString(s.Turn) {
 		faults = append(faults, fieldpath.Fault{Path: fieldpath.NewPath("turn"), Value: strconv.Quote(s.Turn),
 			Want: "deferred.next of the plan before, 16 hexadecimal digits, or none to begin"})

@@ -7,12 +7,6 @@ const FindingPoolWithoutNodes = "pool-without-nodes"
 // RayCluster.
 const FindingOtherNamespace = "other-namespace"
 
-// FindingNodeRepeated reports that a snapshot has several nodes of one name.
-const FindingNodeRepeated = "node-repeated"
-
-// FindingPodRepeated reports that a snapshot has several pods of one namespace and name.
-const FindingPodRepeated = "pod-repeated"
-
 // FindingNodePodsUnknown reports that nodes of a snapshot do not say how many pods they take.
 const FindingNodePodsUnknown = "node-pods-unknown"
 

@@ -2,8 +2,11 @@ package manifests
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 )
@@ -42,10 +45,21 @@ func objectsOf(raw json.RawMessage, key, kind string) ([]map[string]any, error) 
 			return nil, fmt.Errorf("%s: an object without items: %s", key, want)
 		}
 	}
+	seen := map[string]int{}
 	for i, item := range items {
 		if is := item["kind"]; item == nil || is != nil && is != kind {
 			return nil, fmt.Errorf("%s[%d]: kind is %s: %s", key, i, fieldpath.Shown(is), want)
 		}
+		object := unstructured.Unstructured{Object: item}
+		if object.GetName() == "" {
+			continue // an excerpt without a name is an object of its own
+		}
+		name := cmp.Or(object.GetNamespace(), anyNamespace) + "/" + object.GetName()
+		if first, twice := seen[name]; twice {
+			return nil, fmt.Errorf("%s[%d]: metadata.name is %q, as in %s[%d]: want each object once", key, i,
+				object.GetName(), key, first)
+		}
+		seen[name] = i
 	}
 	return items, nil
 }

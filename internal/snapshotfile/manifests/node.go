@@ -36,8 +36,7 @@ type places struct {
 	podless []string
 	// unused are the findings about pools without nodes.
 	unused []raydemand.Finding
-	// unreadable are the findings about objects: repeated ones, amounts that are missing, cards of which too little is
-	// known.
+	// unreadable are the findings about objects: amounts that are missing, cards of which too little is known.
 	unreadable []raydemand.Finding
 }
 
@@ -77,14 +76,10 @@ func (p *places) readNodes(raw json.RawMessage) error {
 	}
 	devices := p.devices.GPUs()
 	supplies, elsewhere := p.devices.ByNode()
-	seen := map[string]int{}
 	for i, item := range items {
 		object, node, err := decode.ReadWith(p.reader, item)
 		if err != nil {
 			return fmt.Errorf("kubeNodes[%d]: %w", i, err)
-		}
-		if p.nodeRepeated(seen, node.Name) {
-			continue
 		}
 		p.unreadable = append(p.unreadable, unreadableAmounts(object)...)
 		p.assumePods(&node, item)
@@ -130,18 +125,6 @@ func unreadableAmounts(node sharing.NodeObject) (list []raydemand.Finding) {
 			Fix: "correct the amount"})
 	}
 	return list
-}
-
-// nodeRepeated reports whether a node was listed before, which it reports once. An excerpt without a name is a node of
-// its own.
-func (p *places) nodeRepeated(seen map[string]int, name string) bool {
-	if seen[name]++; name != "" && seen[name] == 2 {
-		p.unreadable = append(p.unreadable, raydemand.Finding{Code: planner.FindingNodeRepeated,
-			Severity: raydemand.Warning, Object: "Node " + name, Field: "metadata.name", Seen: name,
-			Why: "kubeNodes has several nodes of this name; the plan counts the first",
-			Fix: "list each node once"})
-	}
-	return name != "" && seen[name] > 1
 }
 
 // mostPods is how many pods a kubelet runs unless it is configured otherwise (KubeletConfiguration, maxPods).

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
@@ -27,14 +26,10 @@ func (p *places) readPods(raw json.RawMessage) error {
 		return err
 	}
 	p.pods = boundPods{}
-	seen := map[string]int{}
 	for i, item := range items {
 		pod, err := decode.ReadPod(item)
 		if err != nil {
 			return fmt.Errorf("kubePods[%d]: %w", i, err)
-		}
-		if p.repeated(seen, pod.Namespace, pod.Name) {
-			continue
 		}
 		if bound, takes := decode.Bound(pod); takes {
 			p.pods[bound.Node] = append(p.pods[bound.Node], &bound)
@@ -42,19 +37,6 @@ func (p *places) readPods(raw json.RawMessage) error {
 		}
 	}
 	return nil
-}
-
-// repeated reports whether a pod was listed before, which it reports once. Namespace and name are the identity of a pod
-// in Kubernetes; an excerpt without a name has none.
-func (p *places) repeated(seen map[string]int, namespace, name string) bool {
-	key := cmp.Or(namespace, anyNamespace) + "/" + name
-	if seen[key]++; name != "" && seen[key] == 2 {
-		p.unreadable = append(p.unreadable, raydemand.Finding{Code: planner.FindingPodRepeated,
-			Severity: raydemand.Warning, Object: "Pod " + key, Field: "metadata.name", Seen: name,
-			Why: "kubePods has several pods of this name in the namespace; the plan counts the first",
-			Fix: "list each pod once"})
-	}
-	return name != "" && seen[key] > 1
 }
 
 // anyNamespace is that of objects without one, in which kubectl creates them.

@@ -33,7 +33,6 @@ func TestPodsOfASnapshotTakeTheirPartOfItsNodes(t *testing.T) {
 		"a worker of the group, and as kubectl":  {`{"kind": "List", "items": [` + worker("n", "c", "") + `]}`, "2", 1},
 		"one of a RayCluster of the same name":   {`[` + worker("other", "c", "") + `]`, "2", 0},
 		"one of another RayCluster":              {`[` + worker("n", "other", "") + `, ` + worker("n", "c", "") + `]`, "4", 1},
-		"a worker that is listed twice":          {`[` + worker("n", "c", "") + `, ` + worker("n", "c", "") + `]`, "2", 1},
 		"pods without a name":                    {`[` + strings.Replace(podOn("n1", "", "3"), `"name": "p"`, "", 1) + `, ` + strings.Replace(podOn("n1", "", "3"), `"name": "p"`, "", 1) + `]`, "6", 0},
 		"a worker that is being deleted is used": {`[` + worker("n", "c", `, "deletionTimestamp": "2026-01-01T00:00:00Z"`) + `]`, "2", 0},
 	} {
