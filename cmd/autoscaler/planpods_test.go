@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -50,38 +49,17 @@ func TestAPlanSaysOnceThatItCountsNodesAsEmpty(t *testing.T) {
 	}
 }
 
-// TestAPlanSaysWhatItAssumesOfObjectsThatAnAPIServerNeverHas checks nodes without pods in allocatable and pods that are
-// listed twice.
-func TestAPlanSaysWhatItAssumesOfObjectsThatAnAPIServerNeverHas(t *testing.T) {
-	small, pod := `{"cpu": "10m", "memory": "1Mi"}`, podOn("n1", `, "namespace": "x"`, "1")
-	file := func(allocatable, pods string) string {
-		text := oneGroup(small, `{}`, allocatable, `, "kubePods": [`+pods+`], "complete": true,
-			"pendingRequests": [{"resources": {"CPU": 1}, "count": 300}]`)
-		return strings.Replace(text, `"maxReplicas": 9`, `"maxReplicas": 900`, 1)
-	}
-	for name, test := range map[string]struct {
-		file, code, object string
-		launch             int
-	}{
-		"as the kubelet reports it":   {file(`{"cpu": "64", "memory": "64Gi", "pods": "200"}`, ""), "", "", 199}, // one is the head
-		"without pods":                {file(`{"cpu": "64", "memory": "64Gi"}`, ""), planner.FindingNodePodsUnknown, "Node n1", 109},
-		"without pods, and one there": {file(`{"cpu": "64", "memory": "64Gi", "nvidia.com/gpu": "2"}`, pod), planner.FindingNodePodsUnknown, "Node n1", 109},
+func TestANodeThatSaysNothingOfPodsTakesTheKubeletsDefault(t *testing.T) {
+	for allocatable, want := range map[string]int{ // one pod is the head
+		`{"cpu": "64", "memory": "64Gi", "pods": "200"}`: 199,
+		`{"cpu": "64", "memory": "64Gi"}`:                109,
 	} {
-		t.Run(name, func(t *testing.T) {
-			plan := planOf(t, test.file)
-			launch, found := 0, []string{}
-			for _, n := range plan.Launch {
-				launch += n
-			}
-			for _, f := range plan.Findings {
-				if f.Code == planner.FindingNodePodsUnknown {
-					found = append(found, f.Code+" "+f.Object)
-				}
-			}
-			if launch != test.launch || strings.Join(found, ", ") != strings.TrimSpace(test.code+" "+test.object) {
-				t.Errorf("launches %d with %q, want %d with %s %s; %+v", launch, found, test.launch, test.code, test.object, plan.InfeasibleRequests)
-			}
-		})
+		file := oneGroup(`{"cpu": "10m", "memory": "1Mi"}`, `{}`, allocatable, `, "kubePods": [], "complete": true,
+			"pendingRequests": [{"resources": {"CPU": 1}, "count": 300}]`)
+		plan := planOf(t, strings.Replace(file, `"maxReplicas": 9`, `"maxReplicas": 900`, 1))
+		if plan.Launch["g"] != want {
+			t.Errorf("%s: launches %v, want %d", allocatable, plan.Launch, want)
+		}
 	}
 }
 

@@ -90,7 +90,6 @@ const (
 	FindingOverstated       = model.FindingOverstated
 	FindingPoolWithoutNodes = model.FindingPoolWithoutNodes
 	FindingOtherNamespace   = model.FindingOtherNamespace
-	FindingNodePodsUnknown  = model.FindingNodePodsUnknown
 	FindingKeyUnknown       = model.FindingKeyUnknown
 )
 

@@ -77,7 +77,7 @@ func Choose(in Input, ask giveback.Ask) (giveback.Reservation, error) {
 		chosen = nil
 	}
 	if len(chosen) == 0 {
-		return giveback.Reservation{}, refusal(units, ask, in.other(groups))
+		return giveback.Reservation{}, refusal(units, ask)
 	}
 	if len(chosen) > giveback.MaxWorkers {
 		return giveback.Reservation{}, fmt.Errorf("%w: that takes %d workers; the limit is %d", giveback.ErrRefused,
@@ -258,16 +258,6 @@ func differs(m observe.Member, gpus int64) bool {
 	return m.Joined() && m.Node.Total[raydemand.GPU] != raydemand.Whole(gpus)
 }
 
-// other returns which worker has another number of GPUs than its group; empty if none has.
-func (in *Input) other(groups map[string]int64) string {
-	for _, m := range in.View.Members {
-		if gpus := groups[m.Group]; gpus > 0 && m.Counted() && differs(m, gpus) {
-			return fmt.Sprintf("%s has num_gpus %s, and its group %d", m.Pod, m.Node.Total[raydemand.GPU], gpus)
-		}
-	}
-	return ""
-}
-
 // order returns the units with the cheapest first, and of each group as many as the minimum lets go.
 func order(units []unit, spare map[string]int) []unit {
 	units, left := slices.Clone(units), maps.Clone(spare)
@@ -381,9 +371,8 @@ func (in *Input) reserve(ask giveback.Ask, groups map[string]int64, chosen []uni
 	return r
 }
 
-// refusal says why an ask cannot be met, and what can be. other is a worker that has another number of GPUs than its
-// group.
-func refusal(units []unit, ask giveback.Ask, other string) error {
+// refusal says why an ask cannot be met, and what can be.
+func refusal(units []unit, ask giveback.Ask) error {
 	most := func(force bool) int64 {
 		forced := ask
 		forced.Force = force
@@ -396,14 +385,19 @@ func refusal(units []unit, ask giveback.Ask, other string) error {
 		return 0
 	}
 	text := fmt.Sprintf("%s of %s cannot be given back", giveback.GPUs(ask.GPUs), ask.From())
-	if free := most(ask.Force); free > 0 {
-		text += fmt.Sprintf("; %s can", giveback.GPUs(free))
-		if !ask.Force {
-			text += ", without ending work that cannot move"
+	switch {
+	case len(units) == 0:
+		text += ": no worker can leave that is above minReplicas, has joined Ray and has the GPUs of its group; " +
+			"lower minReplicas if fewer may stay"
+	case ask.Force:
+		text += "; " + giveback.GPUs(most(true)) + " can"
+	default:
+		forced := giveback.GPUs(most(true))
+		if most(true) == ask.GPUs {
+			forced = "all"
 		}
-	}
-	if !ask.Force && most(true) == ask.GPUs {
-		text += "; with force all can"
+		text += fmt.Sprintf("; %s can, without ending work that cannot move; with force %s can",
+			giveback.GPUs(most(false)), forced)
 	}
 	var stay []string
 	for i := range units {
@@ -411,33 +405,11 @@ func refusal(units []unit, ask giveback.Ask, other string) error {
 			stay = append(stay, u.members[0].Pod+": "+u.why)
 		}
 	}
-	switch {
-	case len(units) == 0:
-		text += ": no worker can leave that is above minReplicas, and has joined Ray; lower minReplicas if fewer may " +
-			"stay"
-	case len(stay) > 0:
+	if len(stay) > 0 {
 		text += " (" + strings.Join(stay, "; ") + ")"
-	default:
-		text += ": workers above minReplicas have " + sizes(units)
-	}
-	if other != "" {
-		text += "; workers with another number of GPUs than their group stay (" + other + ")"
 	}
 	return fmt.Errorf("%w: %s", giveback.ErrRefused, text)
 }
 
 // mostNamed bounds the workers that a refusal names.
 const mostNamed = 5
-
-// sizes returns how many GPUs the workers have: "8 GPUs each (3 workers)".
-func sizes(units []unit) string {
-	count := map[int64]int{}
-	for i := range units {
-		count[units[i].gpus]++
-	}
-	var all []string
-	for _, gpus := range slices.Sorted(maps.Keys(count)) {
-		all = append(all, fmt.Sprintf("%s each (%d)", giveback.GPUs(gpus), count[gpus]))
-	}
-	return strings.Join(all, ", ")
-}

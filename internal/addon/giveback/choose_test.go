@@ -127,7 +127,7 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 		"no part of a worker": {func(f *fleet) {
 			f.group("h", 8, 0)
 			f.worker("a", "h", 0)
-		}, giveback.Ask{GPUs: 4, Group: "h"}, "workers above minReplicas have 8 GPUs each (1)"},
+		}, giveback.Ask{GPUs: 4, Group: "h"}, "0 GPUs can, without ending work that cannot move"},
 		"never below the minimum": {func(f *fleet) {
 			f.group("h", 1, 1)
 			f.worker("a", "h", 0)
@@ -232,7 +232,7 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 		"one with more GPUs than its group": {func(f *fleet) {
 			f.group("h", 1, 0)
 			f.worker("a", "h", 0).Node.Total = raydemand.Bundle{raydemand.GPU: raydemand.Whole(8)}
-		}, giveback.Ask{GPUs: 1, Group: "h", Force: true}, "(a has num_gpus 8, and its group 1)"},
+		}, giveback.Ask{GPUs: 1, Group: "h", Force: true}, "has the GPUs of its group"},
 		"one that has as many GPUs as its group": {func(f *fleet) {
 			f.group("h", 2, 0)
 			f.worker("a", "h", 0).Node.Total = raydemand.Bundle{raydemand.GPU: raydemand.One}

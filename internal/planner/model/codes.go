@@ -7,9 +7,6 @@ const FindingPoolWithoutNodes = "pool-without-nodes"
 // RayCluster.
 const FindingOtherNamespace = "other-namespace"
 
-// FindingNodePodsUnknown reports that nodes of a snapshot do not say how many pods they take.
-const FindingNodePodsUnknown = "node-pods-unknown"
-
 // Reasons of a Termination.
 const (
 	StopIdle       = "idle"

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
@@ -32,8 +31,6 @@ type places struct {
 	known bool
 	// at is when the snapshot was taken; zero if unknown.
 	at time.Time
-	// podless are the nodes that do not say how many pods they take.
-	podless []string
 	// unused are the findings about pools without nodes.
 	unused []raydemand.Finding
 	// unreadable are the findings about objects: amounts that are missing, cards of which too little is known.
@@ -82,7 +79,7 @@ func (p *places) readNodes(raw json.RawMessage) error {
 			return fmt.Errorf("kubeNodes[%d]: %w", i, err)
 		}
 		p.unreadable = append(p.unreadable, unreadableAmounts(object)...)
-		p.assumePods(&node, item)
+		assumePods(&node, item)
 		object.Devices = devices[node.Name]
 		read := p.reader.Read(object)
 		node.GPUs = &read
@@ -98,7 +95,6 @@ func (p *places) readNodes(raw json.RawMessage) error {
 		p.nodes = append(p.nodes, node)
 	}
 	landing.LeaveOutBadGPUs(p.nodes)
-	p.unreadable = append(p.unreadable, p.assumed()...)
 	return nil
 }
 
@@ -131,28 +127,11 @@ func unreadableAmounts(node sharing.NodeObject) (list []raydemand.Finding) {
 const mostPods = 110
 
 // assumePods bounds the pods on a node of an excerpt that lacks their number. Every kubelet reports it.
-func (p *places) assumePods(node *landing.Node, object map[string]any) {
+func assumePods(node *landing.Node, object map[string]any) {
 	amounts, _, _ := unstructured.NestedFieldNoCopy(object, "status", "allocatable")
 	listed, _ := amounts.(map[string]any)
 	if _, said := listed["pods"]; said || len(listed) == 0 {
 		return
 	}
 	node.Allocatable["pods"] = raydemand.Whole(mostPods)
-	p.podless = append(p.podless, node.Name)
-}
-
-// assumed reports once that nodes do not say how many pods they take.
-func (p *places) assumed() []raydemand.Finding {
-	if len(p.podless) == 0 {
-		return nil
-	}
-	says := "the node does not say"
-	if more := len(p.podless) - 1; more > 0 {
-		says = fmt.Sprintf("this node and %d more do not say", more)
-	}
-	return []raydemand.Finding{{Code: planner.FindingNodePodsUnknown, Severity: raydemand.Info,
-		Object: "Node " + p.podless[0], Field: "status.allocatable.pods", Seen: "missing",
-		Why: fmt.Sprintf("%s how many pods a node takes, so the plan counts %d, the kubelet's default",
-			says, mostPods),
-		Fix: "copy the whole status of the Node"}}
 }
