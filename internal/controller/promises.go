@@ -122,17 +122,13 @@ func (r *promises) before(cluster *nodepool.Cluster, readAt time.Time) []nodepoo
 	if r.line == nil {
 		r.line = lineOf(r.entries)
 	}
-	promises := r.line.before(key, own)
-	var at map[promisedGroup]int // where the promises of a group are; nil as long as the line's are unchanged
+	promises, shared := r.line.before(key, own), true
 	for i := len(r.kept) - 1; i >= 0 && !r.kept[i].until.Before(readAt); i-- {
 		if f := &r.kept[i]; f.key != key && f.compare(own) < 0 {
-			if at == nil {
-				promises, at = slices.Clone(promises), make(map[promisedGroup]int, len(promises))
-				for k := range promises {
-					at[promisedGroupOf(&promises[k])] = k
-				}
+			if shared {
+				promises, shared = slices.Clone(promises), false
 			}
-			promises = mostPromised(promises, f.promises, at)
+			promises = mostPromised(promises, f.promises)
 		}
 	}
 	return promises
@@ -248,15 +244,15 @@ func addPromise(promises []nodepool.Promise, more nodepool.Promise) []nodepool.P
 	return append(promises, more)
 }
 
-// mostPromised raises each group's promise to that of others. Groups that have none come last. at is where the promise
-// of each group is.
-func mostPromised(promises, others []nodepool.Promise, at map[promisedGroup]int) []nodepool.Promise {
+// mostPromised raises each group's promise to that of others. Groups that have none come last.
+func mostPromised(promises, others []nodepool.Promise) []nodepool.Promise {
 	for i := range others {
 		group := promisedGroupOf(&others[i])
-		if k, known := at[group]; !known {
-			at[group], promises = len(promises), append(promises, others[i])
-		} else if promises[k].Pods < others[i].Pods {
-			promises[k] = others[i]
+		at := slices.IndexFunc(promises, func(p nodepool.Promise) bool { return promisedGroupOf(&p) == group })
+		if at < 0 {
+			promises = append(promises, others[i])
+		} else if promises[at].Pods < others[i].Pods {
+			promises[at] = others[i]
 		}
 	}
 	return promises
