@@ -10,7 +10,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -151,13 +150,6 @@ func rayVersionDiffers(_ *inventory, g rayGroup, report reporter) {
 	}
 }
 
-// annotationsElsewhere are Heliostat's own of other objects.
-var annotationsElsewhere = map[string]string{
-	nodepool.GuardAnnotation: "Heliostat writes it to pods, where it names what keeps node autoscalers from removing " +
-		"their nodes",
-	sharing.AgentAnnotation: "Heliostat's agent writes it to nodes, where it has what the driver reports about GPUs",
-}
-
 func annotationUnknown(x *inventory, o *Object, report reporter) {
 	known := append([]string{syncAnnotation}, x.Input.Annotations...)
 	slices.Sort(known)
@@ -172,14 +164,8 @@ func annotationUnknown(x *inventory, o *Object, report reporter) {
 				More: "it was removed; " + instead, Fix: patch(remove(all.Path(key)))})
 			continue
 		}
-		found := shows(all.Get(key), patch(remove(all.Path(key))))
-		if of, own := annotationsElsewhere[key]; own {
-			found.More = of
-			report(found)
-			continue
-		}
-		found.Fix = found.Fix.Hint("the known annotations are " + strings.Join(known, ", "))
-		report(found)
+		report(shows(all.Get(key), patch(remove(all.Path(key))).
+			Hint("the known annotations are "+strings.Join(known, ", "))))
 	}
 	for _, f := range o.Cluster.Findings { // fields inside of an annotation
 		if f.Code == "annotation-unknown" && strings.Contains(f.Field, capacity.Annotation+": ") {

@@ -250,20 +250,13 @@ func acceleratorUncounted(x *inventory, g rayGroup, report reporter) {
 	}
 }
 
-// neuronCores returns how many cores a Neuron device has: by what the nodes announce on which a pod fits, or by the
-// instance type that the group selects. Otherwise it returns 2 and false, as of Trainium 1 and Inferentia 2.
+// neuronCores returns how many cores a Neuron device has, by what the nodes announce on which a pod fits. Otherwise it
+// returns 2 and false, as of Trainium 1 and Inferentia 2.
 func neuronCores(x *inventory, g rayGroup, devices string) (cores int64, known bool) {
 	for _, node := range g.Workers.Pod.FittingNodes(x.nodesFor(g)) {
 		if all, each := node.Allocatable[gpuinfo.NeuronCores], node.Allocatable[devices]; all > 0 && each > 0 {
 			return int64(all / each), true
 		}
-	}
-	family, _, _ := strings.Cut(g.Workers.Pod.Selector["node.kubernetes.io/instance-type"], ".")
-	switch family { // AWS Neuron documentation, architecture of each family
-	case "inf1":
-		return 4, true
-	case "inf2", "trn1", "trn1n":
-		return 2, true
 	}
 	return 2, false
 }

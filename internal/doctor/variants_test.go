@@ -319,22 +319,3 @@ func TestVariablesFromOtherObjectsAreReportedByHowCertainTheyAre(t *testing.T) {
 }
 
 // An annotation that nothing reads is removed, and the finding says which there are, or who writes it elsewhere.
-func TestAnAnnotationThatNothingReadsIsRemoved(t *testing.T) {
-	for name, c := range map[string]struct{ fix, why string }{
-		"num-gpu-sync": {"the known annotations are heliostat.dev/capacity-policy, ", "nothing reads this annotation"},
-		"guard":        {`"op":"remove"`, "Heliostat writes it to pods"},
-		"gpus":         {`"op":"remove"`, "Heliostat's agent writes it to nodes"},
-	} {
-		all := objects(t, "testdata/shows/annotation-unknown.yaml")
-		field(t, all[0], "/metadata/annotations", map[string]any{"heliostat.dev/" + name: "1"})
-		var found []doctor.Finding
-		for _, f := range examine(t, all) {
-			if f.Code == "annotation-unknown" {
-				found = append(found, f)
-			}
-		}
-		if len(found) != 1 || !strings.Contains(found[0].Fix, c.fix) || !strings.Contains(found[0].Why, c.why) {
-			t.Errorf("%s: %+v, want %s because %s", name, found, c.fix, c.why)
-		}
-	}
-}
