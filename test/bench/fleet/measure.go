@@ -194,7 +194,8 @@ func (f *fleet) keepProfiles(ctx context.Context, long time.Duration) error {
 		return err
 	}
 	for name, path := range map[string]string{
-		"cpu": fmt.Sprintf("profile?seconds=%d", int(long.Seconds())), "heap": "heap?gc=1",
+		"cpu":    fmt.Sprintf("profile?seconds=%d", int(long.Seconds())),
+		"allocs": fmt.Sprintf("allocs?seconds=%d", int(long.Seconds())), "heap": "heap?gc=1",
 	} {
 		text, err := f.pprof(ctx, path)
 		if err != nil {
