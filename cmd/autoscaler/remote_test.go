@@ -59,7 +59,7 @@ func newRemote(t *testing.T) *remote {
 	s.Name, s.TakenAt = "ml/llm", time.Now()
 	one := raydemand.One
 	r := &remote{hub: api.NewHub(api.HubConfig{}), owned: map[string]nodepool.OwnedRequest{}, view: api.View{
-		Decision: addon.Decision{
+		Decision: &addon.Decision{
 			Cluster:  llmKey,
 			Mode:     nodepool.Managed,
 			Why:      planner.Reason{Message: "managed by --mode"},

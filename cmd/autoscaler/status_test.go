@@ -31,7 +31,7 @@ import (
 
 func TestOfARayThatHasNotAnsweredNothingIsToldAsIfItHad(t *testing.T) {
 	r := newRemote(t)
-	r.view = api.View{Decision: addon.Decision{Cluster: llmKey, Mode: nodepool.Managed, Why: planner.Reason{Message: "managed by the default"}, Err: "the Ray head is unavailable", Snapshot: planner.Snapshot{Name: "ml/llm"}}}
+	r.view = api.View{Decision: &addon.Decision{Cluster: llmKey, Mode: nodepool.Managed, Why: planner.Reason{Message: "managed by the default"}, Err: "the Ray head is unavailable", Snapshot: planner.Snapshot{Name: "ml/llm"}}}
 	_, out, _ := command(t, "", "autoscaler", "status", "ml/llm")
 	if !strings.Contains(out, "Demand: unknown") || strings.Contains(out, "nothing is asked for") || strings.Contains(out, "Unmet") {
 		t.Errorf("what Ray was never asked is told as known:\n%s", out)

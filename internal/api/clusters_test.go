@@ -106,7 +106,7 @@ func (fakeShadow) Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison {
 
 func TestTheClientReadsTheComparison(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.Shadow = fakeShadow{} })
-	w.fleet[llm] = View{Decision: addon.Decision{Cluster: llm}}
+	w.fleet[llm] = View{Decision: &addon.Decision{Cluster: llm}}
 	got, err := dial(t, w.handler).Shadow(context.Background(), llm)
 	if diff := cmp.Diff(fakeShadow{}.Comparison(llm), got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -115,7 +115,7 @@ func TestTheClientReadsTheComparison(t *testing.T) {
 
 func TestAComparisonCanBeEmpty(t *testing.T) {
 	w := newFixture(t)
-	w.fleet[llm] = View{Decision: addon.Decision{Cluster: llm}}
+	w.fleet[llm] = View{Decision: &addon.Decision{Cluster: llm}}
 	answer := w.call(http.MethodGet, llmPath+"/shadow", "")
 	loadSpec(t).mustMatch("ShadowComparison", answer.Body.Bytes())
 	if answer.Code != http.StatusOK {

@@ -136,7 +136,7 @@ func TestLimitsMatchTheSpec(t *testing.T) {
 
 func TestAnswersMatchTheSpec(t *testing.T) {
 	s, w := loadSpec(t), newFixture(t)
-	w.fleet[otherKey] = View{Decision: addon.Decision{Cluster: otherKey, Mode: "off"}} // even empty lists must be lists
+	w.fleet[otherKey] = View{Decision: &addon.Decision{Cluster: otherKey, Mode: "off"}} // even empty lists must be lists
 	w.requests.kept[llm] = busy().Snapshot.Requests
 	for path, schema := range map[string]string{
 		"/v1/rayclusters":                        "ClusterList",

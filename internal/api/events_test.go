@@ -191,7 +191,7 @@ func TestAStreamSendsTheStateAndThenChanges(t *testing.T) {
 	fleet.set(grown)
 	hub.Changed(llm)
 	kinds("status", "plan")
-	fleet.set(View{})
+	fleet.set(View{Decision: &addon.Decision{}})
 	hub.Changed(llm)
 	hub.Changed(llm)
 	if got := next(); got.kind != "gone" || got.data != `{"name":"llm","namespace":"ml"}` {

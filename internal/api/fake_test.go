@@ -403,7 +403,7 @@ func busy() View {
 		Bundles: []raydemand.Bundle{gpu, gpu}, BundleSelectors: []raydemand.Selector{zone, {}},
 	}
 	return View{
-		Decision: addon.Decision{
+		Decision: &addon.Decision{
 			Cluster: busyKey,
 			Mode:    nodepool.Managed,
 			Why:     planner.Reason{Message: "annotation heliostat.dev/mode"},

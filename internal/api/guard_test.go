@@ -173,7 +173,7 @@ func TestAListShowsOnlyNamespacesThatTheCallerMayList(t *testing.T) {
 		"none":        {may(), nil},
 	} {
 		w := newFixture(t, func(c *Config) { c.Access = test.access })
-		w.fleet[secret] = View{Decision: addon.Decision{Cluster: secret}}
+		w.fleet[secret] = View{Decision: &addon.Decision{Cluster: secret}}
 		answer := w.as("alice", http.MethodGet, "/v1/rayclusters")
 		list := readAnswer[apiv1.ClusterList](t, answer)
 		var got []string
@@ -189,7 +189,7 @@ func TestAListShowsOnlyNamespacesThatTheCallerMayList(t *testing.T) {
 	for i := range 40 {
 		for _, name := range []string{"a", "b", "c"} {
 			key := nodepool.ClusterKey{Namespace: fmt.Sprintf("n%d", i), Name: name}
-			w.fleet[key] = View{Decision: addon.Decision{Cluster: key}}
+			w.fleet[key] = View{Decision: &addon.Decision{Cluster: key}}
 		}
 	}
 	w.as("alice", http.MethodGet, "/v1/rayclusters")
@@ -203,7 +203,7 @@ func TestNoFleetOperationRevealsAForbiddenNamespace(t *testing.T) {
 	hidden := nodepool.ClusterKey{Namespace: "hidden-namespace", Name: "hidden-cluster"}
 	only := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return right.Namespace == "ml" }}
 	w := newFixture(t, func(c *Config) { c.Access, c.Costs = only, costlyAlso("minimum", hidden) })
-	w.fleet[hidden] = View{Decision: addon.Decision{Cluster: hidden, Err: "hidden-error"}}
+	w.fleet[hidden] = View{Decision: &addon.Decision{Cluster: hidden, Err: "hidden-error"}}
 	for _, route := range slices.Sorted(maps.Keys(operations)) {
 		if !operations[route].PerNamespace {
 			continue

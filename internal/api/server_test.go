@@ -37,8 +37,8 @@ var otherKey = nodepool.ClusterKey{Namespace: "ml", Name: "quiet"}
 
 func TestAnswersMatchTheGoldenFiles(t *testing.T) {
 	w := newFixture(t)
-	w.fleet[otherKey] = View{Decision: addon.Decision{Cluster: otherKey, Mode: nodepool.Off, Why: planner.Reason{Message: "annotation heliostat.dev/mode"}}}
-	w.fleet[nodepool.ClusterKey{Namespace: "dev", Name: "zoo"}] = View{Decision: addon.Decision{Cluster: nodepool.ClusterKey{Namespace: "dev", Name: "zoo"}, Mode: nodepool.Shadow}}
+	w.fleet[otherKey] = View{Decision: &addon.Decision{Cluster: otherKey, Mode: nodepool.Off, Why: planner.Reason{Message: "annotation heliostat.dev/mode"}}}
+	w.fleet[nodepool.ClusterKey{Namespace: "dev", Name: "zoo"}] = View{Decision: &addon.Decision{Cluster: nodepool.ClusterKey{Namespace: "dev", Name: "zoo"}, Mode: nodepool.Shadow}}
 	for name, path := range map[string]string{
 		"fleet.json":     "/v1/rayclusters",
 		"namespace.json": "/v1/namespaces/ml/rayclusters",
@@ -71,7 +71,7 @@ func TestAnswersMatchTheGoldenFiles(t *testing.T) {
 
 func TestThereIsNoSnapshotBeforeTheFirstDecision(t *testing.T) {
 	w := newFixture(t)
-	w.fleet[llm] = View{Decision: addon.Decision{Cluster: llm}}
+	w.fleet[llm] = View{Decision: &addon.Decision{Cluster: llm}}
 	answer := w.call(http.MethodGet, llmPath+"/snapshot", "")
 	if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" {
 		t.Errorf("status %d, Retry-After %q; want 503 and seconds", answer.Code, answer.Header().Get("Retry-After"))

@@ -25,7 +25,7 @@ type Fleet interface {
 
 // View is the last decision about one RayCluster. It must not change once it is published.
 type View struct {
-	addon.Decision
+	*addon.Decision
 	// Shard decides about the RayCluster; empty if one process decides about all.
 	Shard string
 }

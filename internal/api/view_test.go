@@ -38,7 +38,7 @@ func TestTheSummaryOfAPlanMatchesTheSpec(t *testing.T) {
 	gpus := addon.GroupNumGPUs{Mode: nodepool.SyncWhenEmpty, Code: nodepool.SyncNotEmpty, Why: "the group has pods",
 		NumGPUs: nodepool.NumGPUs{Derived: &two, Reported: &three, Mismatch: true, Sources: nodepool.NumGPUsSources{Derived: "limit nvidia.com/mig-1g.5gb"}}}
 	view := View{
-		Decision: addon.Decision{
+		Decision: &addon.Decision{
 			At:       s.TakenAt,
 			Mode:     "managed",
 			Snapshot: s,
@@ -69,7 +69,7 @@ func TestStartingWorkersAreListedByGroupAndByHowFarTheyAre(t *testing.T) {
 		return planner.Node{Pod: pod, Group: group, State: planner.Pending, Arrival: &state}
 	}
 	v := View{
-		Decision: addon.Decision{
+		Decision: &addon.Decision{
 			Snapshot: planner.Snapshot{Nodes: []planner.Node{
 				{Pod: "joined", Group: "a", State: planner.Running},
 				starting("other", "b", arrival.State{Stage: arrival.JoiningRay, Since: noon}),
@@ -100,7 +100,7 @@ func TestDeparturesComeByDeadlineWithWarningsLast(t *testing.T) {
 	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	taint := func() *departure.Notice { return departure.OfTaint("karpenter.sh/disrupted", "") }
 	v := View{
-		Decision: addon.Decision{
+		Decision: &addon.Decision{
 			Snapshot: planner.Snapshot{Nodes: []planner.Node{
 				{Pod: "stays", Group: "gpu", State: planner.Running},
 				{Pod: "warned", Group: "gpu", State: planner.Running, Going: departure.Of(departure.Cordoned, "cordoned").Until(noon)},
@@ -139,7 +139,7 @@ func plannedView(t *testing.T) View {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return View{Decision: addon.Decision{Cluster: llm, Mode: nodepool.Managed, At: noon, Snapshot: s, Plan: planner.Compute(s, s.Policy)}}
+	return View{Decision: &addon.Decision{Cluster: llm, Mode: nodepool.Managed, At: noon, Snapshot: s, Plan: planner.Compute(s, s.Policy)}}
 }
 
 func plannedFixture(t *testing.T, change ...func(*Config)) *fixture {
@@ -198,9 +198,9 @@ func TestAnExplanationFirstSaysWhyThePlanIsNotApplied(t *testing.T) {
 		"this is only a plan: the mode of serve":        func(v *View) { v.Mode, v.Why.Message = nodepool.Shadow, "the mode of serve" },
 		"is retried: forbidden":                         func(v *View) { v.Unwritten = "forbidden" },
 	} {
-		view := managed
-		change(&view)
-		w.fleet[llm] = view
+		view := *managed.Decision
+		change(&View{Decision: &view})
+		w.fleet[llm] = View{Decision: &view}
 		got, err := caller.Explain(t.Context(), llm, planner.Question{Group: "gpu"})
 		if err != nil {
 			t.Fatal(err)
@@ -214,7 +214,7 @@ func TestAnExplanationFirstSaysWhyThePlanIsNotApplied(t *testing.T) {
 
 func TestABadQuestionIsAProblem(t *testing.T) {
 	w := plannedFixture(t)
-	w.fleet[otherKey] = View{Decision: addon.Decision{Cluster: otherKey}}
+	w.fleet[otherKey] = View{Decision: &addon.Decision{Cluster: otherKey}}
 	for query, want := range map[string]string{
 		"":                     "400 want exactly one of the parameters",
 		"?group=gpu&pod=gpu-1": "400 want exactly one of the parameters",
@@ -385,7 +385,7 @@ func TestWhatIfGroupsHaveTheLimitsOfTheContract(t *testing.T) {
 }
 
 func TestChangesAreShownNewestFirst(t *testing.T) {
-	var v View
+	v := View{Decision: &addon.Decision{}}
 	v.Recent = []addon.Action{
 		{Kind: addon.ActionPatch, Result: addon.ResultOK, From: 1, To: 2},
 		{Kind: addon.ActionDrain, Result: addon.ResultRefused, Pods: []string{"a"}},

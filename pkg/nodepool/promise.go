@@ -18,7 +18,7 @@ type Promise struct {
 	Class landing.Key
 	// Pod is what one of them takes of Places; Places accept it by its name. Promises of equal pods have the same one,
 	// under the name of the first.
-	Pod landing.Pod
+	Pod *landing.Pod
 }
 
 // PromiseOf returns a promise of pods of a group.
@@ -101,7 +101,7 @@ func (c *Cluster) place(promises []Promise) {
 		c.Groups[i].Kind = &pods[i]
 	}
 	for i, p := range promises {
-		p.Pod = pods[like[kindOf[i]]]
+		p.Pod = &pods[like[kindOf[i]]]
 		c.promised(p)
 	}
 }

@@ -95,7 +95,7 @@ func roomBeside(cluster *nodepool.Cluster) int64 {
 	for _, p := range cluster.Promised {
 		if _, known := number[p.Pod.Name]; !known {
 			number[p.Pod.Name] = len(pods)
-			pods = append(pods, p.Pod)
+			pods = append(pods, *p.Pod)
 		}
 	}
 	on := landing.New(pods, cluster.Places).Empty()
@@ -126,7 +126,7 @@ func TestAHeadWithoutANodeComesBeforeItsWorkers(t *testing.T) {
 		c.Promise(c.Promised) // the head counts once
 		pods := []landing.Pod{*c.Groups[0].Kind}
 		for _, p := range c.Promised {
-			pods = append(pods, p.Pod)
+			pods = append(pods, *p.Pod)
 		}
 		taken := landing.New(pods, c.Places).Empty()
 		for i, p := range c.Promised {

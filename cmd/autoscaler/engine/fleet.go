@@ -17,7 +17,7 @@ type Fleet struct {
 func (f Fleet) Views() []api.View {
 	var views []api.View
 	for _, d := range f.Loop.Decisions() {
-		views = append(views, api.View{Decision: *d, Shard: f.Shard})
+		views = append(views, api.View{Decision: d, Shard: f.Shard})
 	}
 	return views
 }
@@ -28,5 +28,5 @@ func (f Fleet) View(key nodepool.ClusterKey) (api.View, bool) {
 	if !known {
 		return api.View{}, false
 	}
-	return api.View{Decision: *d, Shard: f.Shard}, true
+	return api.View{Decision: d, Shard: f.Shard}, true
 }

@@ -248,11 +248,11 @@ func placed(cluster *nodepool.Cluster, waits map[string]int64) map[string]int64 
 		add(*cluster.Groups[i].Kind)
 	}
 	for i := range cluster.Promised {
-		add(cluster.Promised[i].Pod)
+		add(*cluster.Promised[i].Pod)
 	}
 	on := landing.New(pods, cluster.Places).Empty()
 	for i := range cluster.Promised {
-		on.Take(add(cluster.Promised[i].Pod), cluster.Promised[i].Pods)
+		on.Take(add(*cluster.Promised[i].Pod), cluster.Promised[i].Pods)
 	}
 	for i := range cluster.Groups {
 		if n := on.Take(i, waits[cluster.Groups[i].Name]); n > 0 {

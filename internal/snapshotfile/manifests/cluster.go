@@ -188,7 +188,7 @@ func (p places) addPlaces(cluster *nodepool.Cluster, head *landing.PodShape) {
 	}
 	for _, pod := range pods[len(cluster.Groups):] {
 		cluster.Promised = []nodepool.Promise{{RayCluster: cluster.Key, Name: cluster.Key.String(),
-			Group: nodepool.TheHead, Pods: 1, Pod: pod}}
+			Group: nodepool.TheHead, Pods: 1, Pod: &pod}}
 	}
 	cluster.Places = free
 }

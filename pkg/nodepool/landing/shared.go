@@ -25,7 +25,7 @@ type Tenant struct {
 type Promise struct {
 	RayCluster string `json:"rayCluster"`
 	Pods       int64  `json:"pods"`
-	Pod        Pod    `json:"pod"`
+	Pod        *Pod   `json:"pod"`
 }
 
 // Shared says how many pods tenants may have together, because they share nodes and quotas. Tenants have the numbers of

@@ -63,7 +63,7 @@ func newSharedNodes(
 	}
 	for i := range promises {
 		if name := promises[i].Pod.Name; byName[name] == 0 {
-			byName[name], all = len(all), append(all, promises[i].Pod)
+			byName[name], all = len(all), append(all, *promises[i].Pod)
 		}
 	}
 	accepted, named := map[string]bool{}, map[string]bool{}
@@ -93,7 +93,7 @@ func newSharedNodes(
 			continue
 		}
 		if _, known := c.promisedKinds[p.Pod.Name]; !known {
-			c.promisedKinds[p.Pod.Name], c.pods = len(c.pods), append(c.pods, p.Pod)
+			c.promisedKinds[p.Pod.Name], c.pods = len(c.pods), append(c.pods, *p.Pod)
 		}
 		c.promised = append(c.promised, p)
 	}
