@@ -19,7 +19,6 @@ import (
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -185,9 +184,6 @@ func complete(s *model.Snapshot) {
 		for i := range requests {
 			requests[i] = requests[i].Sliced()
 		}
-	}
-	for i := range s.Promised {
-		s.Promised[i].Pod = cmp.Or(s.Promised[i].Pod, &landing.Pod{})
 	}
 	if s.Warm != nil {
 		for i := range s.Warm.Keep {

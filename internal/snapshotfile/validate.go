@@ -122,7 +122,7 @@ func (c *checker) fields(at fieldpath.Path, v reflect.Value) {
 		case reflect.Struct:
 			c.fields(at.Key(f.Key), child)
 		case reflect.Pointer, reflect.Slice, reflect.Map:
-			if f.Rule.Required && (child.IsZero() || child.Len() == 0 && child.Kind() == reflect.Slice) {
+			if f.Rule.Required && (child.IsZero() || child.Kind() == reflect.Slice && child.Len() == 0) {
 				c.add(at.Key(f.Key), child.Interface(), f.Rule.Want)
 			} else if !child.IsZero() {
 				c.check(at.Key(f.Key), child, &f.Rule)
