@@ -142,7 +142,7 @@ func busy(now time.Time) api.View {
 	}
 	plan := planner.Compute(snapshot, planner.Policy{})
 	return api.View{
-		Decision: addon.Decision{
+		Decision: &addon.Decision{
 			Cluster:  llm,
 			Mode:     nodepool.Managed,
 			Why:      planner.Reason{Message: "managed by annotation heliostat.dev/mode"},
@@ -330,7 +330,7 @@ func (theirs) Comparison(nodepool.ClusterKey) apiv1.ShadowComparison {
 // quiet returns one of many idle clusters.
 func quiet(number int) api.View {
 	return api.View{
-		Decision: addon.Decision{
+		Decision: &addon.Decision{
 			Cluster: nodepool.ClusterKey{
 				Namespace: fmt.Sprintf("team-%02d", number%40),
 				Name:      fmt.Sprintf("cluster-%04d", number),

@@ -25,9 +25,6 @@ import (
 
 var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 
-// apart is longer than the pause between two cycles of a RayCluster.
-const apart = 50 * time.Millisecond
-
 // besidePool runs test beside a pool and the number of its cycles; time is synctest's, so nothing really waits.
 func besidePool(t *testing.T, test func(p *pool, run *atomic.Int64)) {
 	synctest.Test(t, func(t *testing.T) {
