@@ -169,7 +169,10 @@ func (s *server) plainView(key nodepool.ClusterKey, requests []raydemand.Request
 		CreatedAt: apiv1.Time(since), Bundles: requests, State: raydemand.RequestWaiting,
 		Reason: apiv1.Reason{Code: raydemand.CodeNotLookedAt, Message: "no plan includes the request yet"},
 	}
-	cluster, _ := s.Fleet.View(key)
+	cluster, known := s.Fleet.View(key)
+	if !known {
+		return view
+	}
 	for _, plan := range cluster.Plan.Requests {
 		if !plan.Plain {
 			continue

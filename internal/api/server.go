@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/api"
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -133,16 +134,16 @@ func (s *server) fail(c *gin.Context, kind problemKind, detail string) {
 	s.answers.Fail(c, &problem{Kind: kind, Detail: detail})
 }
 
-// view returns the view of a cluster.
+// view returns the view of a cluster, an empty one if there is none.
 func (s *server) view(namespace, name string) (View, error) {
 	view, exists := s.Fleet.View(nodepool.ClusterKey{Namespace: namespace, Name: name})
 	if exists {
 		return view, nil
 	}
 	if err := s.incomplete(); err != nil {
-		return View{}, err
+		return View{Decision: &addon.Decision{}}, err
 	}
-	return View{}, nodepool.ErrGone
+	return View{Decision: &addon.Decision{}}, nodepool.ErrGone
 }
 
 // decided returns the view of a cluster that has a decision.
