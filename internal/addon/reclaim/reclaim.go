@@ -12,6 +12,7 @@ package reclaim
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -126,10 +127,10 @@ func (f *feature) look(ctx context.Context, o *addon.Cycle) (room *whatIf, other
 func (f *feature) hold(ctx context.Context, o *addon.Cycle, room *whatIf, givers []nodepool.ClusterKey) {
 	v := &o.View
 	o.LookWithin(time.Second)
-	leaving, than := f.leaving(ctx, givers)
+	leaving, than, unread := f.leaving(ctx, givers)
 	snapshot, waits := room.before(than)
 	free, after := room.with(snapshot, waits, nil), room.with(snapshot, waits, leaving)
-	onWay := len(o.Intent.Launch) > 0 || room.onWay()
+	onWay := unread || len(o.Intent.Launch) > 0 || room.onWay()
 	switch serves := onWay || !f.short.IsZero() && (len(leaving) > 0 || !after.none()); {
 	case serves:
 		f.calm = time.Time{}
@@ -142,16 +143,17 @@ func (f *feature) hold(ctx context.Context, o *addon.Cycle, room *whatIf, givers
 	o.Awaits = after.beyond(free).launches
 }
 
-// leaving returns the workers that RayClusters give back and that are not gone, and the lowest rank of these.
-func (f *feature) leaving(ctx context.Context, givers []nodepool.ClusterKey) (workers []giveback.Offer, than rank) {
+// leaving returns the workers that RayClusters give back and that are not gone, and the lowest rank of these; unread if
+// one of them cannot be read, whose workers may still leave.
+func (f *feature) leaving(
+	ctx context.Context, givers []nodepool.ClusterKey,
+) (workers []giveback.Offer, than rank, unread bool) {
 	for i, key := range givers {
 		if of := f.market.rankOf(key); i == 0 || of.compare(than) < 0 {
 			than = of
 		}
 		cluster, err := f.loop.Cluster(ctx, key)
-		if err != nil {
-			continue
-		}
+		unread = unread || err != nil && !errors.Is(err, nodepool.ErrGone)
 		for i := range cluster.Workers {
 			w := &cluster.Workers[i]
 			if g, known := cluster.Group(w.Group); known && g.Kind != nil && cluster.GiveBack.Has(w.UID) {
@@ -160,7 +162,7 @@ func (f *feature) leaving(ctx context.Context, givers []nodepool.ClusterKey) (wo
 			}
 		}
 	}
-	return workers, than
+	return workers, than, unread
 }
 
 // give ends the reservation when the taker waits for nothing any more, and shows what would be taken.

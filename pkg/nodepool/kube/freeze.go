@@ -47,7 +47,7 @@ func (m *Manager) setAnnotation(
 }
 
 // mergeMetadata writes metadata of a RayCluster with a merge patch, which works with and without other annotations. The
-// watch then requests a cycle.
+// watch then requests a cycle; the single form has none.
 func (m *Manager) mergeMetadata(
 	ctx context.Context, client dynamic.NamespaceableResourceInterface, key nodepool.ClusterKey,
 	metadata map[string]any,
@@ -57,5 +57,8 @@ func (m *Manager) mergeMetadata(
 		return err
 	}
 	_, err = m.patch(ctx, client, key, types.MergePatchType, patch)
+	if err == nil && m.options.Single != nil {
+		m.Enqueue(key)
+	}
 	return err
 }

@@ -191,26 +191,45 @@ func (p *Owners) Start(ctx context.Context) error {
 	return nil
 }
 
-// read makes a reading, if it is still wanted: the RayCluster may be gone, or a patch have read its owners.
+// read makes a reading, if it is still wanted: the RayCluster may be gone or have another owner, or a patch have read
+// its owners.
 func (p *Owners) read(ctx context.Context, key nodepool.ClusterKey) {
 	p.mu.Lock()
 	from, wanted := p.wanted[key]
+	if !wanted {
+		p.queue.Forget(key)
+	}
 	p.mu.Unlock()
 	if !wanted {
 		return
 	}
 	answer, err := p.follow(ctx, key, from)
-	p.mu.Lock()
-	_, wanted = p.wanted[key]
-	news := wanted && err == nil && p.remember(key, answer)
-	p.mu.Unlock()
-	switch {
-	case wanted && err != nil:
-		p.log.Debug("cannot read owners; retrying", "cluster", key.String(), "reason", err)
-		p.queue.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, key)
-	case news:
+	if p.conclude(key, from, answer, err) {
 		p.changed(key)
 	}
+}
+
+// conclude keeps what a reading answered, and reports whether it is news. One that failed is repeated.
+func (p *Owners) conclude(key nodepool.ClusterKey, from decode.Ownership, answer ownerAnswer, err error) (news bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, wanted := p.wanted[key]
+	switch {
+	case !wanted:
+		return false
+	case now.Controller != from.Controller:
+		p.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(first)}, key)
+		return false
+	case err != nil:
+		p.log.Debug("cannot read owners; retrying", "cluster", key.String(), "reason", err)
+		priority := later
+		if p.answers[key].of != from.Controller {
+			priority = first
+		}
+		p.queue.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: &priority}, key)
+		return false
+	}
+	return p.remember(key, answer)
 }
 
 // remember keeps an answer, and reports whether it is news. The caller holds mu.

@@ -2,6 +2,7 @@ package kueue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -22,6 +23,8 @@ import (
 // slowServer takes a second for each read of an owner.
 type slowServer struct {
 	metadata.Getter
+	// fail has reads end with an error.
+	fail             atomic.Bool
 	reads, now, most atomic.Int64
 }
 
@@ -36,6 +39,9 @@ func (s *slowServer) Get(ctx context.Context, name string, _ metav1.GetOptions, 
 	defer s.now.Add(-1)
 	if !reflector.Sleep(ctx, time.Second) {
 		return nil, ctx.Err()
+	}
+	if s.fail.Load() {
+		return nil, errors.New("503")
 	}
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}, nil
 }
@@ -85,6 +91,50 @@ func TestOwnersAreReadAFewAtATimeAndUnknownOnesFirst(t *testing.T) {
 		if len(p.answers) != len(jobs)+1 || len(p.wanted) > 0 {
 			t.Errorf("%d answers and %d readings are left", len(p.answers), len(p.wanted))
 		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A RayCluster that goes, or that another owner takes, during a reading is read again when it is there.
+func TestNoReadingIsLostBetweenTwoOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowServer{}
+		p := NewOwners(s, nil, kinds(), slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- p.Start(ctx) }()
+		key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+		look := func(owner string) bool {
+			cluster := nodepool.Cluster{Key: key}
+			p.AddTo(&cluster, decode.Ownership{Controller: decode.Controller{
+				APIVersion: "ray.io/v1", Kind: "RayJob", Name: owner, UID: owner}})
+			return cluster.Queue.Unknown == ""
+		}
+		look("first")
+		time.Sleep(500 * time.Millisecond)
+		look("second") // while the first is read; nothing looks after that
+		time.Sleep(time.Minute)
+		if !look("second") {
+			t.Error("the new owner was not read")
+		}
+		p.Drop(key)
+		s.fail.Store(true)
+		look("third")
+		time.Sleep(2 * time.Second)
+		p.Drop(key) // while a reading that failed waits for its pause
+		p.queue.AddRateLimited(key)
+		s.fail.Store(false)
+		time.Sleep(time.Minute)
+		look("third")
+		time.Sleep(time.Minute)
+		if !look("third") {
+			t.Error("the owner of the RayCluster that was made again was not read")
+		}
+		p.Drop(key)
+		time.Sleep(time.Hour) // a queue with items that are due may not end
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)

@@ -101,11 +101,12 @@ func (o Calls) Changes(key nodepool.ClusterKey, id string) <-chan struct{} {
 	return o.Store.changes(key.Namespace, id)
 }
 
-// unlessOvertaken makes a write, and repeats it with a growing pause while it meets other writes of the same request.
-func unlessOvertaken(write func() error) error {
+// unlessOvertaken makes a write, and repeats it with a growing pause while it meets other writes of the same request,
+// until ctx ends.
+func unlessOvertaken(ctx context.Context, write func() error) error {
 	patience := wait.Backoff{Steps: 6, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5}
 	return retry.OnError(patience, func(err error) bool {
-		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+		return ctx.Err() == nil && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err))
 	}, write)
 }
 
@@ -123,7 +124,7 @@ func (o Calls) Put(
 	if err != nil {
 		return made, false, err
 	}
-	err = unlessOvertaken(func() error {
+	err = unlessOvertaken(ctx, func() error {
 		known, err := o.read(ctx, wanted.Cluster.Namespace, wanted.ID)
 		if err != nil {
 			return err
@@ -252,7 +253,7 @@ func (o Calls) Delete(
 	if err := o.Available(key.Namespace); err != nil {
 		return err
 	}
-	return unlessOvertaken(func() error {
+	return unlessOvertaken(ctx, func() error {
 		known, err := o.found(ctx, key, id)
 		if err != nil {
 			return err
