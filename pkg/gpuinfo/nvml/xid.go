@@ -54,6 +54,9 @@ type watchedCard struct {
 	device nvml.Device
 }
 
+// wholeCard is the instance of an XID of a whole card.
+const wholeCard = ^uint32(0)
+
 // NextXID waits up to timeout for the next XID after WatchXIDs; happened is false if there was none.
 func (m *Machine) NextXID(timeout time.Duration) (event gpuinfo.XIDEvent, happened bool, err error) {
 	data, ret := m.events.Wait(uint32(timeout.Milliseconds()))
@@ -66,7 +69,7 @@ func (m *Machine) NextXID(timeout time.Duration) (event gpuinfo.XIDEvent, happen
 		return event, false, nil
 	}
 	event.XID, _ = gpuinfo.XIDOf(data.EventData)
-	if data.GpuInstanceId != none {
+	if data.GpuInstanceId != wholeCard {
 		event.Instance = &data.GpuInstanceId
 	}
 	// Compare handles: a card that has fallen off the bus no longer reports its UUID.
