@@ -35,6 +35,22 @@ func server(t *testing.T) (*dgxa100.Server, []*dgxa100.Device) {
 	return s, devices
 }
 
+func inventory(t *testing.T, library nvml.Interface) gpuinfo.Inventory {
+	t.Helper()
+	machine, err := open(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := machine.Inventory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := machine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 func of[T any](value T) *T { return &value }
 
 // cut creates an instance as `nvidia-smi mig -cgi` does, with this number of compute instances that have all its

@@ -55,14 +55,14 @@ func watch(t *testing.T, s *dgxa100.Server, wantUnwatched ...int) *Machine {
 }
 
 func xidData(device nvml.Device, number uint64, instance uint32) nvml.EventData {
-	return nvml.EventData{Device: device, EventType: nvml.EventTypeXidCriticalError, EventData: number, GpuInstanceId: instance, ComputeInstanceId: none}
+	return nvml.EventData{Device: device, EventType: nvml.EventTypeXidCriticalError, EventData: number, GpuInstanceId: instance, ComputeInstanceId: wholeCard}
 }
 
 func TestXIDsAreToldWithTheirCardAndInstance(t *testing.T) {
 	s, devices, events := eventServer(t, func(devices []*dgxa100.Device) []nvml.EventData {
 		stranger := &mock.Device{}
-		return []nvml.EventData{xidData(devices[1], 79, none), xidData(devices[0], 95, 3), xidData(stranger, 48, none),
-			{Device: devices[0], EventType: nvml.EventTypeDoubleBitEccError, EventData: 7, GpuInstanceId: none}}
+		return []nvml.EventData{xidData(devices[1], 79, wholeCard), xidData(devices[0], 95, 3), xidData(stranger, 48, wholeCard),
+			{Device: devices[0], EventType: nvml.EventTypeDoubleBitEccError, EventData: 7, GpuInstanceId: wholeCard}}
 	})
 	// A card that has fallen off the bus does not report its UUID.
 	devices[1].GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
@@ -132,7 +132,7 @@ func TestWhatADriverCannotTellOfXIDsIsAnError(t *testing.T) {
 
 func TestAnXIDThatNobodyJudgedKeepsItsNumber(t *testing.T) {
 	s, _, _ := eventServer(t, func(devices []*dgxa100.Device) []nvml.EventData {
-		return []nvml.EventData{xidData(devices[0], 777, none)}
+		return []nvml.EventData{xidData(devices[0], 777, wholeCard)}
 	})
 	event, happened, err := watch(t, s).NextXID(time.Second)
 	want := gpuinfo.XIDEvent{XID: gpuinfo.XID{Number: 777}, Card: of(0)}
