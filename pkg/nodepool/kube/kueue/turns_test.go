@@ -88,9 +88,11 @@ func TestOwnersAreReadAFewAtATimeAndUnknownOnesFirst(t *testing.T) {
 		time.Sleep(time.Second)
 		p.Drop(nodepool.ClusterKey{Namespace: "ml", Name: "gone"})
 		time.Sleep(time.Minute)
+		p.mu.Lock()
 		if len(p.answers) != len(jobs)+1 || len(p.wanted) > 0 {
 			t.Errorf("%d answers and %d readings are left", len(p.answers), len(p.wanted))
 		}
+		p.mu.Unlock()
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
