@@ -77,7 +77,7 @@ func TestEveryStateOfThePageIsForEverybody(t *testing.T) {
 		"busy":     {fleet: full, hash: "#ml/llm", shows: "remembered for long", change: func(c *api.Config) { everything(c); withCosts(c) }},
 		"at rest":  {fleet: full, hash: "#team-01/cluster-0001", shows: "There is no demand.", change: everything},
 		"nodes":    {fleet: full, hash: "#nodes", shows: "2 nodes in 1 pool", change: everything},
-		"costs":    {fleet: full, hash: "#costs", shows: "lower minReplicas of group a100", change: func(c *api.Config) { everything(c); withCosts(c) }},
+		"costs":    {fleet: full, hash: "#costs", shows: "autoscaler explain ml/llm --group a100", change: func(c *api.Config) { everything(c); withCosts(c) }},
 		"errors":   {fleet: broken, hash: "#ml/llm", shows: "Frozen: Heliostat writes nothing", change: everything},
 		"nobody":   {fleet: broken, hash: "#ml/nobody", shows: "there is no RayCluster", change: everything},
 		"empty":    {fleet: &fleet{}, shows: "There are no RayClusters."},
