@@ -71,7 +71,9 @@ func (m *Manager) writeRequests(ctx context.Context, key nodepool.ClusterKey, an
 	}
 	// While pods of a cluster start or stop, the operator writes its status several times a second.
 	patience := wait.Backoff{Steps: 8, Duration: 10 * time.Millisecond, Factor: 2, Jitter: 0.5}
-	return retry.OnError(patience, isConflict, func() error { return m.annotateFresh(ctx, key, annotations) })
+	var last error // retry.OnError returns no error for a write that was cut
+	_ = retry.OnError(patience, isConflict, func() error { last = m.annotateFresh(ctx, key, annotations); return last })
+	return last
 }
 
 // annotateFresh reads the RayCluster from the API server and writes annotations to it.

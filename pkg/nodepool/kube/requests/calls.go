@@ -102,12 +102,14 @@ func (o Calls) Changes(key nodepool.ClusterKey, id string) <-chan struct{} {
 }
 
 // unlessOvertaken makes a write, and repeats it with a growing pause while it meets other writes of the same request,
-// until ctx ends.
+// until ctx ends. retry.OnError returns no error for a write that was cut, so the outcome is that of the last write.
 func unlessOvertaken(ctx context.Context, write func() error) error {
 	patience := wait.Backoff{Steps: 6, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5}
-	return retry.OnError(patience, func(err error) bool {
+	var last error
+	_ = retry.OnError(patience, func(err error) bool {
 		return ctx.Err() == nil && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err))
-	}, write)
+	}, func() error { last = write(); return last })
+	return last
 }
 
 // Put creates a request, or replaces it. may is called with the one that the API server has, nil if there is none, and
