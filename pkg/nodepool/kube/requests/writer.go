@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/flowcontrol"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
@@ -196,7 +195,7 @@ func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {
 // adopt makes the RayCluster an owner of an object that somebody else created, in addition to its other owners. Its
 // owner may renew it, and its status may be written, at the same time.
 func (w *Writer) adopt(ctx context.Context, u nodepool.OwnedUpdate) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.adoptOnce(ctx, u) })
+	return unlessOvertaken(ctx, func() error { return w.adoptOnce(ctx, u) })
 }
 
 func (w *Writer) adoptOnce(ctx context.Context, u nodepool.OwnedUpdate) error {
