@@ -119,6 +119,9 @@ func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.
 	if f.snapshot == "" {
 		return planner.Explanation{}, cli.BadInput(errNothingToPlan)
 	}
+	if err := f.server.RefuseBesideFile(cmd); err != nil {
+		return planner.Explanation{}, err
+	}
 	reader, err := f.nodes.Reader()
 	if err != nil {
 		return planner.Explanation{}, err

@@ -139,6 +139,7 @@ func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 	}
 	root.Version = api.ThisBuild().String()
 	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(subcommands...)
 	return root
 }

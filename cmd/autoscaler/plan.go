@@ -84,6 +84,9 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if f.snapshot == "" {
 		return cli.BadInput(errNothingToPlan)
 	}
+	if err := f.server.RefuseBesideFile(cmd); err != nil {
+		return err
+	}
 	reader, err := f.nodes.Reader()
 	if err != nil {
 		return err

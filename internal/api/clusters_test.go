@@ -121,8 +121,10 @@ func TestAComparisonCanBeEmpty(t *testing.T) {
 	if answer.Code != http.StatusOK {
 		t.Errorf("answers %d: %s", answer.Code, answer.Body)
 	}
-	if answer := w.call(http.MethodGet, "/v1/namespaces/ml/rayclusters/nobody/shadow", ""); answer.Code != http.StatusNotFound {
-		t.Errorf("of no cluster: %d: %s", answer.Code, answer.Body)
+	for _, of := range []string{"/shadow", "/snapshot", "/explain?group=gpu", "/history", ""} {
+		if answer := w.call(http.MethodGet, "/v1/namespaces/ml/rayclusters/nobody"+of, ""); answer.Code != http.StatusNotFound {
+			t.Errorf("%s of no cluster: %d: %s", of, answer.Code, answer.Body)
+		}
 	}
 }
 

@@ -54,5 +54,5 @@ func setByVariable(flags *pflag.FlagSet, f *pflag.Flag) error {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		return list.Replace(strings.Split(value, ","))
 	}
-	return flags.Set(f.Name, value)
+	return FlagError(nil, flags.Set(f.Name, value))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -35,6 +36,24 @@ func (c *validated) Set(text string) error {
 		return errors.New("want " + c.want)
 	}
 	return nil
+}
+
+// FlagError says what a flag of a type of pflag takes, where pflag has the error of a function of Go. It returns other
+// errors as they are.
+func FlagError(_ *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	flag := invalid.GetFlag()
+	want := map[string]string{
+		"bool": "true or false", "duration": "a duration such as 300ms, 90s or 1h30m", "int": "a whole number",
+		"int32": "a whole number from -2147483648 to 2147483647", "int64": "a whole number", "float64": "a number",
+	}[flag.Value.Type()]
+	if _, says := flag.Value.(*validated); says || want == "" {
+		return err
+	}
+	return fmt.Errorf("invalid argument %q for %q flag: want %s", invalid.GetValue(), "--"+flag.Name, want)
 }
 
 // The functions below add a flag that rejects invalid values. Its default is the value that it has.

@@ -187,11 +187,15 @@ func (m *Market) over(taker nodepool.ClusterKey) (over, known bool) {
 	return known && each.rests, known
 }
 
-// rankOf returns the rank of a RayCluster as of its last cycle.
-func (m *Market) rankOf(key nodepool.ClusterKey) rank {
+// rankOf returns the rank of a RayCluster as of its last cycle; false if it is gone.
+func (m *Market) rankOf(key nodepool.ClusterKey) (of rank, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.members[key].rank
+	each, known := m.members[key]
+	if known {
+		of = each.rank
+	}
+	return of, known
 }
 
 // lower returns the RayClusters from which a taker may take: those that allow it and whose rank is lower. The lowest

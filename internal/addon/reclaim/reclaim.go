@@ -148,9 +148,14 @@ func (f *feature) hold(ctx context.Context, o *addon.Cycle, room *whatIf, givers
 func (f *feature) leaving(
 	ctx context.Context, givers []nodepool.ClusterKey,
 ) (workers []giveback.Offer, than rank, unread bool) {
-	for i, key := range givers {
-		if of := f.market.rankOf(key); i == 0 || of.compare(than) < 0 {
-			than = of
+	ranked := false
+	for _, key := range givers {
+		of, known := f.market.rankOf(key)
+		if !known {
+			continue
+		}
+		if !ranked || of.compare(than) < 0 {
+			than, ranked = of, true
 		}
 		cluster, err := f.loop.Cluster(ctx, key)
 		unread = unread || err != nil && !errors.Is(err, nodepool.ErrGone)

@@ -86,6 +86,23 @@ func TestAPlainRequestTakesOneCallUnlessWhatIsKnownIsOld(t *testing.T) {
 	}
 }
 
+// A sidecar does not watch its RayCluster, so the write itself requests the cycle.
+func TestAWriteOfASidecarRequestsItsCycle(t *testing.T) {
+	for _, single := range []*nodepool.ClusterKey{nil, &llm} {
+		besidePool(t, func(p *pool, run *atomic.Int64) {
+			m := managerOf(t, &apiServer{stored: rayClusterOf(t, twoGroups, "9")}, rayClusterOf(t, twoGroups, "9"))
+			m.pool, m.options.Single = p, single
+			if err := m.SetResourceRequests(context.Background(), llm, nil, time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if requested := run.Load() > 0; requested != (single != nil) {
+				t.Errorf("of a sidecar: %v; a cycle was requested: %v", single != nil, requested)
+			}
+		})
+	}
+}
+
 func TestPlainRequestsForARayClusterAreWrittenOneAfterAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}

@@ -511,6 +511,29 @@ func TestJoinHandsOutCopies(t *testing.T) {
 	}
 }
 
+// The cache keeps the spec of a RayCluster as JSON.
+func TestARayClusterOfTheCacheSaysTheSame(t *testing.T) {
+	eachFixture(t, func(t *testing.T, f fixture) {
+		whole := &unstructured.Unstructured{Object: f.Cluster}
+		want := Join(DecodeObject(whole), nil)
+		object, err := StripRayCluster(whole.DeepCopy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := object.(*unstructured.Unstructured)
+		if _, maps := kept.Object["spec"].(map[string]any); maps {
+			t.Error("the spec is kept as maps")
+		}
+		if diff := cmp.Diff(want, Join(DecodeObject(Whole(kept)), nil)); diff != "" {
+			t.Errorf("of the cache (-whole +kept):\n%s", diff)
+		}
+	})
+	odd := &unstructured.Unstructured{Object: map[string]any{"spec": "no object"}}
+	if Whole(odd) != odd {
+		t.Error("a spec that is a text is read")
+	}
+}
+
 func objectOf(t *testing.T, manifest string) map[string]any {
 	t.Helper()
 	object := map[string]any{}

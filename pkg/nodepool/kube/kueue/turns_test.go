@@ -46,20 +46,37 @@ func (s *slowServer) Get(ctx context.Context, name string, _ metav1.GetOptions, 
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}, nil
 }
 
-// A RayCluster whose owner is not known yet waits for no owners that are read again.
-func TestOwnersAreReadAFewAtATimeAndUnknownOnesFirst(t *testing.T) {
+// beside runs a test beside the reads of owners from a slow server.
+func beside(t *testing.T, test func(s *slowServer, p *Owners)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowServer{}
 		p := NewOwners(s, nil, kinds(), slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- p.Start(ctx) }()
+		test(s, p)
+		time.Sleep(time.Hour) // a queue with items that are due may not end
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// ownedBy looks at a RayCluster of an owner, as a cycle does, and reports whether the owner is known.
+func ownedBy(p *Owners, cluster, owner string) bool {
+	c := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: cluster}}
+	p.AddTo(&c, decode.Ownership{Controller: decode.Controller{
+		APIVersion: "ray.io/v1", Kind: "RayJob", Name: owner, UID: owner}})
+	return c.Queue.Unknown == ""
+}
+
+// A RayCluster whose owner is not known yet waits for no owners that are read again.
+func TestOwnersAreReadAFewAtATimeAndUnknownOnesFirst(t *testing.T) {
+	beside(t, func(s *slowServer, p *Owners) {
 		known := func(owners ...string) (count int) {
 			for _, owner := range owners {
-				cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: owner}}
-				p.AddTo(&cluster, decode.Ownership{Controller: decode.Controller{
-					APIVersion: "ray.io/v1", Kind: "RayJob", Name: owner, UID: owner}})
-				if cluster.Queue.Unknown == "" {
+				if ownedBy(p, owner, owner) {
 					count++
 				}
 			}
@@ -93,28 +110,14 @@ func TestOwnersAreReadAFewAtATimeAndUnknownOnesFirst(t *testing.T) {
 			t.Errorf("%d answers and %d readings are left", len(p.answers), len(p.wanted))
 		}
 		p.mu.Unlock()
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 // A RayCluster that goes, or that another owner takes, during a reading is read again when it is there.
 func TestNoReadingIsLostBetweenTwoOwners(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &slowServer{}
-		p := NewOwners(s, nil, kinds(), slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {})
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- p.Start(ctx) }()
+	beside(t, func(s *slowServer, p *Owners) {
 		key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
-		look := func(owner string) bool {
-			cluster := nodepool.Cluster{Key: key}
-			p.AddTo(&cluster, decode.Ownership{Controller: decode.Controller{
-				APIVersion: "ray.io/v1", Kind: "RayJob", Name: owner, UID: owner}})
-			return cluster.Queue.Unknown == ""
-		}
+		look := func(owner string) bool { return ownedBy(p, key.Name, owner) }
 		look("first")
 		time.Sleep(500 * time.Millisecond)
 		look("second") // while the first is read; nothing looks after that
@@ -134,12 +137,6 @@ func TestNoReadingIsLostBetweenTwoOwners(t *testing.T) {
 		time.Sleep(time.Minute)
 		if !look("third") {
 			t.Error("the owner of the RayCluster that was made again was not read")
-		}
-		p.Drop(key)
-		time.Sleep(time.Hour) // a queue with items that are due may not end
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
 		}
 	})
 }
