@@ -75,7 +75,7 @@
 {{- end }}
 - apiGroups: [""]
   resources: [namespaces]
-  verbs: [get, list, watch] # optional: otherwise polled by name, with singleNamespaceInstall
+  verbs: [get, list, watch] # optional; get with --namespaces
 {{- if or (not .Values.singleNamespaceInstall) .Values.allPodsRbacEnable }}
 - apiGroups: [resource.k8s.io]
   resources: [resourceslices, resourceclaims, deviceclasses, resourceclaimtemplates, devicetaintrules]

@@ -32,7 +32,7 @@ func (m *Manager) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepoo
 	return m.describe(object, m.pods.of(key)), nil
 }
 
-// Fresh reads the same from the API server, with the namespace if that sets the mode.
+// Fresh reads the same from the API server.
 func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
@@ -49,9 +49,6 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 	pods := decode.PodsOf(list.Items)
 	m.storage.comparePods(known, pods)
 	m.newestSeen.remember(object)
-	if _, own := object.GetAnnotations()[decode.ModeAnnotation]; !own && m.nodes != nil {
-		m.namespaces.Refresh(ctx, key.Namespace)
-	}
 	return m.describe(object, pods), nil
 }
 

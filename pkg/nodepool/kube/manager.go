@@ -342,7 +342,7 @@ func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
 func (m *Manager) awaitFirst(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
-	m.namespaces.Await(ctx)
+	_ = m.namespaces.Await(ctx) // those that are not read yet have an unknown mode
 	m.nodes.Await(ctx)
 }
 
@@ -393,7 +393,7 @@ func (m *Manager) Enqueue(key nodepool.ClusterKey) { m.pool.Enqueue(key) }
 
 // enqueueNamespace requests a cycle of each RayCluster in a namespace, or of all RayClusters if it is empty.
 func (m *Manager) enqueueNamespace(namespace string) {
-	keys, err := m.Keys()
+	keys, err := m.keysIn(namespace)
 	if err != nil {
 		m.options.Logger.Error(
 			"cannot list RayClusters after a change of nodes or namespaces; their next cycles will see it",
@@ -402,15 +402,15 @@ func (m *Manager) enqueueNamespace(namespace string) {
 		)
 	}
 	for _, key := range keys {
-		if namespace == "" || key.Namespace == namespace {
-			m.Enqueue(key)
-		}
+		m.Enqueue(key)
 	}
 }
 
 // Keys lists the known RayClusters, in no order.
-func (m *Manager) Keys() ([]nodepool.ClusterKey, error) {
-	list, err := m.source.list(metav1.NamespaceAll)
+func (m *Manager) Keys() ([]nodepool.ClusterKey, error) { return m.keysIn(metav1.NamespaceAll) }
+
+func (m *Manager) keysIn(namespace string) ([]nodepool.ClusterKey, error) {
+	list, err := m.source.list(namespace)
 	if err != nil {
 		return nil, err
 	}
