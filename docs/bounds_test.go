@@ -65,10 +65,10 @@ var boundSources = map[string][]source{
 		{"200 reviews", "cmd/autoscaler/engine/gate.go", "reviewsPerSecond = 200"},
 	},
 	"series of metrics": {
-		{"100,000", "internal/telemetry/collect.go", "l.Series, 100_000"}, {"1,000", "internal/telemetry/collect.go", "l.SeriesOfCluster, 1000"},
+		{"100,000", "internal/telemetry/collect.go", "maxSeries = 100_000"}, {"1,000", "internal/telemetry/collect.go", "maxSeriesOfCluster = 1000"},
 	},
 	"traces": {
-		{"32 pods", "internal/telemetry/trace.go", "mostPods = 32"}, {"512 spans", "internal/telemetry/trace.go", "queued = 512"},
+		{"32 actions", "internal/telemetry/trace.go", "mostTraced = 32"},
 	},
 }
 

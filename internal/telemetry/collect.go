@@ -19,50 +19,42 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Limits limits the number of time series for clusters, because users choose the names of groups and of Ray resources.
-// heliostat_dropped_series counts the dropped series. If a field is zero, the default in its comment applies.
-type Limits struct {
-	// Series limits the series of all clusters together; the oldest clusters keep theirs. The default is 100,000.
-	Series int
-	// SeriesOfCluster limits the series of one cluster. A worker group has up to 14. The default is 1,000.
-	SeriesOfCluster int
-	// Resources limits the Ray resources in the demand series of one cluster; CPU, GPU and memory come first. The
-	// default is 16.
-	Resources int
-}
-
-func (l Limits) withDefaults() Limits {
-	return Limits{
-		Series:          cmp.Or(l.Series, 100_000),
-		SeriesOfCluster: cmp.Or(l.SeriesOfCluster, 1000),
-		Resources:       cmp.Or(l.Resources, 16),
-	}
-}
+// Limits of the number of time series for RayClusters, because users choose the names of groups and of Ray resources.
+// heliostat_dropped_series counts the dropped series.
+const (
+	// maxSeries limits the series of all RayClusters together; the oldest RayClusters keep theirs.
+	maxSeries = 100_000
+	// maxSeriesOfCluster limits the series of one RayCluster. A worker group has up to 14.
+	maxSeriesOfCluster = 1000
+	// maxResources limits the Ray resources in the demand series of one RayCluster; CPU, GPU and memory come first.
+	maxResources = 16
+)
 
 // collect sets the observable instruments.
 func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	all := m.oldestFirst()
-	room, dropped, fullest := m.limits.Series, 0, 0.0
+	room, dropped, fullest := m.most, 0, 0.0
 	for _, known := range all {
-		s := seriesWriter{observer: observer, observed: m.observed, limits: m.limits,
-			room: min(room, m.limits.SeriesOfCluster)}
+		s := seriesWriter{observer: observer, observed: m.observed,
+			room: min(room, m.mostOfCluster)}
 		s.own = []attribute.KeyValue{
-			attribute.String("namespace", known.namespace),
-			attribute.String("cluster", known.name),
+			attribute.String("namespace", known.key.Namespace),
+			attribute.String("cluster", known.key.Name),
 		}
 		m.setCluster(&s, known)
 		room -= s.written
 		dropped += s.dropped
-		fullest = max(fullest, float64(s.written)/float64(m.limits.SeriesOfCluster))
+		fullest = max(fullest, float64(s.written)/float64(m.mostOfCluster))
 	}
 	observer.ObserveFloat64(m.observed["heliostat_clusters"], float64(len(all)))
-	observer.ObserveFloat64(m.observed["heliostat_leading"], choose(m.leads != nil && m.leads(), 1.0, 0.0))
+	leads := m.config.Leads != nil && m.config.Leads()
+	observer.ObserveFloat64(m.observed["heliostat_leading"], choose(leads, 1.0, 0.0))
 	m.observeDivision(observer)
 	used := map[string]float64{}
-	if m.bounds != nil {
-		used = m.bounds.Used()
+	if m.config.Bounds != nil {
+		used = m.config.Bounds.Used()
 	}
-	used["series"] = max(fullest, 1-float64(room)/float64(m.limits.Series))
+	used["series"] = max(fullest, 1-float64(room)/float64(m.most))
 	for of, part := range used {
 		observer.ObserveFloat64(m.observed["heliostat_bound_used_ratio"], part,
 			metric.WithAttributes(attribute.String("of", of)))
@@ -72,10 +64,10 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 }
 
 func (m *Metrics) observeDivision(observer metric.Observer) {
-	if m.division == nil {
+	if m.config.Division == nil {
 		return
 	}
-	if known, divided := m.division(); divided {
+	if known, divided := m.config.Division(); divided {
 		observer.ObserveFloat64(m.observed["heliostat_shards"], float64(known.Shards),
 			metric.WithAttributes(attribute.String("shard", known.Shard)))
 		if known.ReadAge >= 0 {
@@ -89,7 +81,6 @@ func (m *Metrics) observeDivision(observer metric.Observer) {
 type seriesWriter struct {
 	observer               metric.Observer
 	observed               map[string]metric.Float64Observable
-	limits                 Limits
 	own, labels            []attribute.KeyValue
 	room, written, dropped int
 }
@@ -111,12 +102,11 @@ func (s *seriesWriter) set(instrument string, value float64, names ...string) {
 // setCluster sets the series of one cluster, the most important first.
 func (m *Metrics) setCluster(s *seriesWriter, known *cluster) {
 	known.mu.Lock()
-	d, gcsErrors, reverts, idleHours := known.decision, known.gcsErrors, known.reverts, known.idle.copied()
-	readCosts, currency, truncated := known.costs, known.currency, known.truncated
+	d, gcsErrors, reverts, idleHours := known.decision, known.gcsErrors, known.reverts, maps.Clone(known.idleHours)
+	readCosts, currency := known.costs, known.currency
 	known.mu.Unlock()
 	// From 0, because a rate does not count what a new series begins with.
 	s.set("heliostat_gcs_errors_total", gcsErrors)
-	s.set("heliostat_demand_truncated_total", truncated)
 	s.set("heliostat_replicas_reverted_total", reverts)
 	setEach(s, "heliostat_idle_gpu_hours_total", "cause", idleHours)
 	if d != nil {
@@ -177,7 +167,7 @@ func (s *seriesWriter) setDecision(d *addon.Decision, now time.Time) {
 	setEach(s, "heliostat_pods_guarded", "by", guarded)
 	setEach(s, "heliostat_requested_bundles", "status", requested)
 	setEach(s, "heliostat_requests", "status", requestsOf(d))
-	resources, left := bounded(demand, s.limits.Resources)
+	resources, left := bounded(demand, maxResources)
 	for _, resource := range resources {
 		setEach(s, "heliostat_demand", "state", demand[resource], "resource", resource)
 	}
@@ -242,13 +232,9 @@ func (s *seriesWriter) setGroup(d *addon.Decision, g planner.GroupPlan, ready in
 		s.set("heliostat_group_slice_compute_ratio", *slice.ComputeFraction, "group", g.Name)
 	}
 	for _, pool := range known.Pools {
-		s.setPool(g.Name, pool)
-	}
-}
-
-func (s *seriesWriter) setPool(group string, pool planner.GroupPool) {
-	if pool.MaxPods != nil {
-		s.set("heliostat_group_pool_limit", float64(*pool.MaxPods), "group", group, "pool", pool.Name)
+		if pool.MaxPods != nil {
+			s.set("heliostat_group_pool_limit", float64(*pool.MaxPods), "group", g.Name, "pool", pool.Name)
+		}
 	}
 }
 
@@ -293,7 +279,7 @@ func (s *seriesWriter) setRay(d *addon.Decision) {
 		name    string
 		amounts map[string]float64
 	}{{"autoscaler_cluster_resources", cluster}, {"autoscaler_pending_resources", coming}} {
-		resources, left := bounded(part.amounts, s.limits.Resources)
+		resources, left := bounded(part.amounts, maxResources)
 		for _, resource := range resources {
 			s.set(part.name, part.amounts[resource], "resource", resource)
 		}

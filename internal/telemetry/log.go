@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/grpclog"
@@ -14,8 +13,7 @@ import (
 )
 
 // NewLogger returns a logger that writes to w in the given format (text or json) and from the given level (debug, info,
-// warn or error). Records with the context of a span contain its trace_id and span_id. Records of a cycle also contain
-// its cluster.
+// warn or error). Records with the context of a span contain its trace_id and span_id.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var threshold slog.Level
 	if err := threshold.UnmarshalText([]byte(level)); err != nil {
@@ -24,56 +22,31 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: threshold}
 	switch format {
 	case "text":
-		return slog.New(traced{Handler: slog.NewTextHandler(w, options)}), nil
+		return slog.New(traced{slog.NewTextHandler(w, options)}), nil
 	case "json":
-		return slog.New(traced{Handler: slog.NewJSONHandler(w, options)}), nil
+		return slog.New(traced{slog.NewJSONHandler(w, options)}), nil
 	}
 	return nil, fmt.Errorf("reading log format %q: want text or json", format)
 }
 
-// traced adds the RayCluster of the cycle and the IDs of the current span to a record.
-type traced struct {
-	slog.Handler
-	// named is true if the logger already names a RayCluster.
-	named bool
-}
+// traced adds the IDs of the current span to a record.
+type traced struct{ slog.Handler }
 
 // Handle adds the attributes to the record and passes it to the next handler.
 func (t traced) Handle(ctx context.Context, record slog.Record) error {
-	span := trace.SpanContextFromContext(ctx)
-	if !span.IsValid() {
-		return t.Handler.Handle(ctx, record)
-	}
-	record = record.Clone()
-	record.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
-	if s, cycle := ctx.Value(spanKey{}).(*Span); cycle && !t.named && !names(record, clusterKey) {
-		record.AddAttrs(slog.String(clusterKey, s.key()))
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		record = record.Clone()
+		record.AddAttrs(slog.String("trace_id", span.TraceID().String()),
+			slog.String("span_id", span.SpanID().String()))
 	}
 	return t.Handler.Handle(ctx, record)
 }
 
-// clusterKey is the attribute that names the RayCluster, as namespace/name.
-const clusterKey = "cluster"
-
-// names reports whether a record has an attribute with this name.
-func names(record slog.Record, key string) (found bool) {
-	record.Attrs(func(a slog.Attr) bool {
-		found = a.Key == key
-		return !found
-	})
-	return found
-}
-
 // WithAttrs returns the handler with these attributes.
-func (t traced) WithAttrs(attrs []slog.Attr) slog.Handler {
-	named := t.named || slices.ContainsFunc(attrs, func(a slog.Attr) bool { return a.Key == clusterKey })
-	return traced{t.Handler.WithAttrs(attrs), named}
-}
+func (t traced) WithAttrs(attrs []slog.Attr) slog.Handler { return traced{t.Handler.WithAttrs(attrs)} }
 
 // WithGroup returns the handler with this group.
-func (t traced) WithGroup(name string) slog.Handler {
-	return traced{t.Handler.WithGroup(name), t.named}
-}
+func (t traced) WithGroup(name string) slog.Handler { return traced{t.Handler.WithGroup(name)} }
 
 // loggerKey is the attribute that names the library that wrote a log line.
 const loggerKey = "logger"

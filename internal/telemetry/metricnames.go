@@ -1,9 +1,7 @@
 package telemetry
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	"go.opentelemetry.io/otel/metric"
 )
@@ -14,7 +12,6 @@ import (
 var (
 	cycleBounds   = []float64{0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048, 8.192}
 	plannerBounds = []float64{0.0001, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048, 4, 8}
-	waitBounds    = []float64{0.1, 0.5, 2, 8, 30, 120}
 	actionBounds  = []float64{0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096}
 	patchedBounds = []float64{0.002, 0.005, 0.0125, 0.03125, 0.078125, 0.1953125, 0.48828125, 1.220703125, 3.0517578125}
 	stageBounds   = []float64{0.01, 0.05, 0.25, 1, 2, 5, 10, 20, 45, 90, 180, 300, 600, 1200}
@@ -45,8 +42,6 @@ var instruments = []struct {
 	{counter, "heliostat_cycles_total", "{cycle}", "Cycles by result: ok or error.", nil},
 	{histogram, "heliostat_cycle_seconds", "s", "How long a cycle took, calls included.", cycleBounds},
 	{histogram, "heliostat_planner_seconds", "s", "How long all plans of a cycle took.", plannerBounds},
-	{histogram, "heliostat_plan_wait_seconds", "s",
-		"How long the plans of a cycle with very much demand waited for those of other RayClusters.", waitBounds},
 	{counter, "heliostat_actions_total", "{action}",
 		"Patches of RayClusters, drains of Ray nodes and failed reports, by result.", nil},
 	{histogram, "heliostat_action_seconds", "s", "How long a patch or drain took.", actionBounds},
@@ -59,13 +54,9 @@ var instruments = []struct {
 			"seen_to_alive for all of them.", stageBounds},
 	{counter, "heliostat_api_errors_total", "{error}",
 		"Calls to the Kubernetes API that failed, by method and status code; code none without an answer.", nil},
-	{counter, "heliostat_export_failures_total", "{export}",
-		"Batches that the OTLP collector did not take, by signal.", nil},
 	{gauge, "heliostat_cluster_managed", "", "1 while Heliostat may write to the RayCluster.", nil},
 	{gauge, "heliostat_data_age_seconds", "s", "Age of the Ray data on which the last decision rests.", nil},
 	{total, "heliostat_gcs_errors_total", "{error}", "Cycles in which the GCS did not answer.", nil},
-	{total, "heliostat_demand_truncated_total", "{cycle}",
-		"Cycles whose reading of Ray lacked some of the demand, because there is too much of it.", nil},
 	{total, "heliostat_replicas_reverted_total", "{revert}",
 		"Times that another field manager set back the replicas that Heliostat wrote.", nil},
 	{total, "heliostat_idle_gpu_hours_total", "h",
@@ -156,14 +147,4 @@ func (m *Metrics) create(meter metric.Meter) (observed []metric.Observable, err 
 		}
 	}
 	return observed, nil
-}
-
-// count adds an event to a counter.
-func (m *Metrics) count(name string, labels ...string) {
-	m.counters[name].Add(context.Background(), 1, m.labelled(labels...))
-}
-
-// record adds how long an event took to a histogram.
-func (m *Metrics) record(name string, took time.Duration, labels ...string) {
-	m.histograms[name].Record(context.Background(), took.Seconds(), m.labelled(labels...))
 }

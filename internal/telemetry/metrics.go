@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,36 +16,30 @@ import (
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/ledger"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Metrics has the instruments and the state of each cluster.
+// Metrics has the instruments and the state of each RayCluster.
 type Metrics struct {
 	// The instruments by name.
 	counters   map[string]metric.Int64Counter
 	histograms map[string]metric.Float64Histogram
 	observed   map[string]metric.Float64Observable
 
-	limits Limits
+	config Config
 	now    func() time.Time
-	// leads reports whether this process makes decisions; nil if it never does.
-	leads func() bool
-	// bounds knows how much of each bound is in use; nil if nothing is known.
-	bounds *Bounds
-	// division returns what is known of the shards; nil, or false, without shards.
-	division func() (Division, bool)
-	// arrived is called when the Ray node of a pod is alive, with the RayCluster as namespace/name.
-	arrived func(key, pod string, j *progress)
-	// labels caches the label sets of events, because creating a set costs more than the count that uses it.
-	labels sync.Map
+	// most and mostOfCluster are maxSeries and maxSeriesOfCluster.
+	most, mostOfCluster int
 
 	mu    sync.Mutex // protects the fields below
-	known map[string]*cluster
+	known map[nodepool.ClusterKey]*cluster
 	born  int
 }
 
 // cluster is the state of one RayCluster between two collections.
 type cluster struct {
-	namespace, name string
+	key nodepool.ClusterKey
 	// born orders clusters by age. If there are too many series, the newest clusters have none.
 	born int
 
@@ -53,10 +48,12 @@ type cluster struct {
 	costs     func() []ledger.Row
 	currency  string
 	gcsErrors float64
-	truncated float64
 	reverts   float64
-	idle      idleHours
 	stages    stages
+	// idleHours are the GPU-hours that nothing used, by cause. idleGPUs counts the idle GPUs since the last cycle,
+	// which was at idleSince.
+	idleHours, idleGPUs map[string]float64
+	idleSince           time.Time
 }
 
 // Division is what one of several processes that divide the RayClusters knows of the others.
@@ -71,14 +68,8 @@ type Division struct {
 
 // newMetrics creates the instruments with a meter.
 func newMetrics(meter metric.Meter, config Config) (*Metrics, error) {
-	m := &Metrics{
-		limits:   config.Limits.withDefaults(),
-		now:      time.Now,
-		leads:    config.Leads,
-		bounds:   config.Bounds,
-		division: config.Division,
-		known:    map[string]*cluster{},
-	}
+	m := &Metrics{config: config, now: time.Now, known: map[nodepool.ClusterKey]*cluster{},
+		most: maxSeries, mostOfCluster: maxSeriesOfCluster}
 	observed, err := m.create(meter)
 	if err != nil {
 		return nil, err
@@ -89,66 +80,85 @@ func newMetrics(meter metric.Meter, config Config) (*Metrics, error) {
 	return m, nil
 }
 
-// Observe adds one cycle.
-func (m *Metrics) Observe(c Cycle) {
-	m.count("heliostat_cycles_total", "result", choose(c.Failed, "error", "ok"))
+// Observe adds the decision of one cycle. costs returns what the RayCluster has spent since this process began, in the
+// currency; nil if nobody adds that up. Like the state of the RayCluster, it is read only during collections, so the
+// cost of a cycle does not depend on the size of the state.
+func (m *Metrics) Observe(d *addon.Decision, costs func() []ledger.Row, currency string) {
+	m.count("heliostat_cycles_total", "result", choose(d.Err != "", "error", "ok"))
+	known := m.cluster(d.Cluster)
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	known.decision, known.costs, known.currency = d, costs, currency
+	if d.ObserveFailed { // everything else is that of the cycle before
+		known.idle(d.At, nil)
+		return
+	}
 	for name, took := range map[string]time.Duration{
-		"heliostat_cycle_seconds": c.Took, "heliostat_planner_seconds": c.Planned,
-		"heliostat_plan_wait_seconds": c.Waited, "heliostat_seen_to_patched_seconds": c.SeenToPatched,
+		"heliostat_cycle_seconds": d.Took, "heliostat_planner_seconds": d.Planned,
+		"heliostat_seen_to_patched_seconds": d.SeenToPatched,
 	} {
 		if took > 0 {
 			m.record(name, took)
 		}
 	}
-	if c.SeenToPatched > 0 {
-		m.stage(seenToPatched, c.SeenToPatched)
+	stage := func(name string, took time.Duration) { m.record("heliostat_stage_seconds", took, "stage", name) }
+	if d.SeenToPatched > 0 {
+		stage(seenToPatched, d.SeenToPatched)
 	}
-	for _, a := range c.Actions {
+	for _, a := range d.Actions {
 		m.count("heliostat_actions_total", "kind", a.Kind, "result", a.Result)
-		m.record("heliostat_action_seconds", a.Took, "kind", a.Kind)
-		if a.Decision != "" {
-			m.count("heliostat_decisions_total", "decision", a.Decision, "reason", a.Reason)
+		m.record("heliostat_action_seconds", max(a.Took, 0), "kind", a.Kind)
+		if a.Result == addon.ResultOK && !a.ScalesNothing() {
+			m.count("heliostat_decisions_total", "decision", a.Name(), "reason", reasonOf(d, a))
 		}
 	}
-	known := m.cluster(c.Namespace, c.Cluster)
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	known.decision, known.costs, known.currency = c.Decision, c.Costs, c.Currency
-	if c.RayFailed {
+	if rayFailed(d) {
 		known.gcsErrors++
 	}
-	if c.Truncated {
-		known.truncated++
-	}
-	if c.Reverted {
+	if d.Reverted {
 		known.reverts++
 	}
-	known.idle.observe(c)
-	known.stages.observe(c, stageHooks{stage: m.stage, arrived: func(pod string, j *progress) {
-		if m.arrived != nil {
-			m.arrived(c.Namespace+"/"+c.Cluster, pod, j)
+	unused := map[string]float64{}
+	if d.RayErr == "" {
+		for cause, amount := range planner.UnusedGPUs(d.Snapshot, d.Plan) {
+			unused[cause] = amount.Float()
 		}
-	}})
+	}
+	known.idle(d.At, unused)
+	known.stages.observe(d, stage)
 }
 
-func (m *Metrics) stage(name string, took time.Duration) {
-	m.record("heliostat_stage_seconds", took, "stage", name)
+// longestIdle limits the idle time that one interval between two cycles adds: it is longer than any decision stands,
+// and there is no data for a longer one.
+const longestIdle = 3 * time.Minute
+
+// idle adds the idle time since the previous cycle, and notes which GPUs are unused now. A cause is known from the
+// cycle that sees it first, with no hours, so that a rate counts its first ones.
+func (c *cluster) idle(at time.Time, unused map[string]float64) {
+	passed := min(max(at.Sub(c.idleSince), 0), longestIdle).Hours()
+	for cause, gpus := range c.idleGPUs {
+		c.idleHours[cause] += gpus * passed
+	}
+	c.idleGPUs, c.idleSince = unused, at
+	for cause := range unused {
+		c.idleHours[cause] += 0
+	}
 }
 
-func (m *Metrics) forget(key string) {
+// Forget removes a RayCluster that is deleted, or that another process decides about.
+func (m *Metrics) Forget(key nodepool.ClusterKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.known, key)
 }
 
-func (m *Metrics) cluster(namespace, name string) *cluster {
-	key := namespace + "/" + name
+func (m *Metrics) cluster(key nodepool.ClusterKey) *cluster {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.known[key]
 	if known == nil {
 		m.born++
-		known = &cluster{namespace: namespace, name: name, born: m.born}
+		known = &cluster{key: key, born: m.born, idleHours: map[string]float64{}}
 		m.known[key] = known
 	}
 	return known
@@ -158,30 +168,24 @@ func (m *Metrics) cluster(namespace, name string) *cluster {
 func (m *Metrics) oldestFirst() []*cluster {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := make([]*cluster, 0, len(m.known))
-	for _, known := range m.known {
-		all = append(all, known)
-	}
-	slices.SortFunc(all, func(a, b *cluster) int { return cmp.Compare(a.born, b.born) })
-	return all
+	return slices.SortedFunc(maps.Values(m.known), func(a, b *cluster) int { return cmp.Compare(a.born, b.born) })
 }
 
-// pairs are the label names and values of one event.
-type pairs [4]string
+// count adds an event to a counter. labels are names and values; all values are codes, so there are few series.
+func (m *Metrics) count(name string, labels ...string) {
+	m.counters[name].Add(context.Background(), 1, metric.WithAttributes(attributesOf(labels)...))
+}
 
-// labelled returns the label set of one or two names and values. All values are codes, so there are few sets.
-func (m *Metrics) labelled(names ...string) metric.MeasurementOption {
-	var key pairs
-	copy(key[:], names)
-	if made, known := m.labels.Load(key); known {
-		return made.(metric.MeasurementOption)
+// record adds how long an event took to a histogram.
+func (m *Metrics) record(name string, took time.Duration, labels ...string) {
+	m.histograms[name].Record(context.Background(), took.Seconds(), metric.WithAttributes(attributesOf(labels)...))
+}
+
+func attributesOf(labels []string) (attributes []attribute.KeyValue) {
+	for i := 0; i < len(labels); i += 2 {
+		attributes = append(attributes, attribute.String(labels[i], labels[i+1]))
 	}
-	var labels []attribute.KeyValue
-	for i := 0; i+1 < len(names); i += 2 {
-		labels = append(labels, attribute.String(names[i], names[i+1]))
-	}
-	made, _ := m.labels.LoadOrStore(key, metric.WithAttributeSet(attribute.NewSet(labels...)))
-	return made.(metric.MeasurementOption)
+	return attributes
 }
 
 func choose[T any](condition bool, yes, no T) T {
@@ -199,21 +203,18 @@ type apiCalls struct {
 	next    http.RoundTripper
 }
 
-// RoundTrip counts responses with a code of 400 or above by their code. It does not count calls that the caller
-// canceled.
+// RoundTrip counts responses with a code of 400 or above by their code, and calls without an answer as none. It does
+// not count calls that the caller canceled.
 func (a apiCalls) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := a.next.RoundTrip(request)
-	switch {
-	case err != nil && request.Context().Err() == nil:
-		a.count(request.Method, "none")
-	case err == nil && response.StatusCode >= http.StatusBadRequest:
-		a.count(request.Method, strconv.Itoa(response.StatusCode))
+	code := "none"
+	if err == nil {
+		code = strconv.Itoa(response.StatusCode)
+	}
+	if err == nil && response.StatusCode >= http.StatusBadRequest || err != nil && request.Context().Err() == nil {
+		a.metrics.count("heliostat_api_errors_total", "method", request.Method, "code", code)
 	}
 	return response, err
-}
-
-func (a apiCalls) count(method, code string) {
-	a.metrics.count("heliostat_api_errors_total", "method", method, "code", code)
 }
 
 // WrappedRoundTripper returns the wrapped transport, so that the client can close idle connections.
@@ -243,37 +244,3 @@ func (b *Bounds) Used() map[string]float64 {
 	}
 	return all
 }
-
-// idleHours adds up the GPU-hours of one cluster that nothing used, by cause.
-type idleHours struct {
-	hours map[string]float64
-	// gpus is the number of idle GPUs by cause since the last cycle, which was at since.
-	gpus  map[string]float64
-	since time.Time
-}
-
-// longestIdle limits the idle time that one interval between two cycles adds: it is longer than any decision stands,
-// and there is no data for a longer one.
-const longestIdle = 3 * time.Minute
-
-// observe adds the idle time since the previous cycle. A cause is known from the cycle that sees it first, with no
-// hours, so that a rate counts its first ones.
-func (h *idleHours) observe(c Cycle) {
-	if h.hours == nil {
-		h.hours = map[string]float64{}
-	}
-	passed := min(max(c.At.Sub(h.since), 0), longestIdle).Hours()
-	for cause, gpus := range h.gpus {
-		h.hours[cause] += gpus * passed
-	}
-	h.gpus, h.since = c.IdleGPUs, c.At
-	if c.RayFailed {
-		h.gpus = nil
-	}
-	for cause := range h.gpus {
-		h.hours[cause] += 0
-	}
-}
-
-// copied returns the hours by cause.
-func (h *idleHours) copied() map[string]float64 { return maps.Clone(h.hours) }

@@ -1,125 +1,71 @@
 package telemetry
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// walk runs cycles and returns the reported stages, in order.
-func walk(cycles ...Cycle) []string {
-	var s stages
-	var report []string
-	for _, c := range cycles {
-		s.observe(c, stageHooks{stage: func(stage string, took time.Duration) { report = append(report, stage+" "+took.String()) }})
+// look is what a cycle sees of pod a: its group and state, and when it was created and scheduled, in seconds after noon;
+// 0 means not yet. No state means that the pod is not there.
+type look struct {
+	at, created, scheduled int
+	group                  string
+	state                  planner.NodeState
+	rayErr                 string
+}
+
+func after(seconds int) (at time.Time) {
+	if seconds != 0 {
+		at = noon.Add(time.Duration(seconds) * time.Second)
 	}
-	return report
+	return at
 }
 
-// at returns a cycle with these pods, this number of seconds after noon.
-func at(seconds int, pods ...Pod) Cycle {
-	return Cycle{At: noon.Add(time.Duration(seconds) * time.Second), Pods: slices.Values(pods), Moments: unknownMoments}
-}
-
-func unknownMoments(string) (created, scheduled time.Time) { return }
-
-// moments returns when every pod is created and scheduled, in seconds after noon; 0 means not yet.
-func moments(created, scheduled int) func(string) (time.Time, time.Time) {
-	moment := func(seconds int) (at time.Time) {
-		if seconds != 0 {
-			at = noon.Add(time.Duration(seconds) * time.Second)
-		}
-		return at
-	}
-	return func(string) (time.Time, time.Time) { return moment(created), moment(scheduled) }
-}
-
-// grew returns a cycle in which the group gpu grew. The growth was first wanted two seconds earlier.
-func grew(seconds int) Cycle {
-	c := at(seconds)
-	c.Actions, c.SeenToPatched = []Action{{At: c.At, Grown: "gpu"}}, 2*time.Second
-	return c
-}
-
-func with(c Cycle, moments func(string) (time.Time, time.Time)) Cycle {
-	c.Moments = moments
-	return c
-}
-
+// In each case the group gpu grows 10 s after noon, which is wanted for 2 s then. Pods that were alive when first seen
+// and pods that go are not measured, and a pod that no known patch asked for has no beginning.
 func TestEachStageOfAScaleUpIsMeasuredOnce(t *testing.T) {
-	coming, alive := Pod{Name: "a", Group: "gpu"}, Pod{Name: "a", Group: "gpu", Alive: true}
-	got := walk(grew(10),
-		with(at(12, coming), moments(11, 0)),
-		with(at(40, coming), moments(11, 31)),
-		with(at(50, coming), moments(11, 31)),
-		with(at(91, alive), moments(11, 31)),
-		with(at(92, alive), moments(11, 31)))
-	want := []string{"patched_to_scheduled 21s", "scheduled_to_alive 1m0s", "seen_to_alive 1m23s"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("stages (-want +got):\n%s", diff)
-	}
-}
-
-func TestAPodThatNobodySeesBetweenItsNodeAndItsLifeHasItsStages(t *testing.T) {
-	got := walk(grew(10),
-		with(at(12, Pod{Name: "a", Group: "gpu"}), moments(11, 0)),
-		with(at(20, Pod{Name: "a", Group: "gpu", Alive: true}), moments(11, 15)))
-	want := []string{"patched_to_scheduled 5s", "scheduled_to_alive 5s", "seen_to_alive 12s"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("stages (-want +got):\n%s", diff)
-	}
-}
-
-func TestPodsThatNoKnownPatchAskedForHaveNoBeginning(t *testing.T) {
+	const coming, alive, gone = planner.Pending, planner.Running, planner.NodeState("")
 	for name, c := range map[string]struct {
-		group   string
-		created int
+		looks []look
+		want  []string
 	}{
-		"a pod of another group":           {"cpu", 11},
-		"a pod that was there before":      {"gpu", 5},
-		"a pod whose creation is unknown ": {"gpu", 0},
+		"all stages": {[]look{{12, 11, 0, "gpu", coming, ""}, {40, 11, 31, "gpu", coming, ""}, {50, 11, 31, "gpu", coming, ""},
+			{91, 11, 31, "gpu", alive, ""}, {92, 11, 31, "gpu", alive, ""}}, []string{"patched_to_scheduled 21s", "scheduled_to_alive 1m0s", "seen_to_alive 1m23s"}},
+		"nobody sees it between its node and its life": {[]look{{12, 11, 0, "gpu", coming, ""}, {20, 11, 15, "gpu", alive, ""}},
+			[]string{"patched_to_scheduled 5s", "scheduled_to_alive 5s", "seen_to_alive 12s"}},
+		"a pod of another group":          {[]look{{12, 11, 20, "cpu", coming, ""}, {30, 11, 20, "cpu", alive, ""}}, []string{"scheduled_to_alive 10s"}},
+		"a pod that was there before":     {[]look{{12, 5, 20, "gpu", coming, ""}, {30, 5, 20, "gpu", alive, ""}}, []string{"scheduled_to_alive 10s"}},
+		"a pod whose creation is unknown": {[]look{{12, 0, 20, "gpu", coming, ""}, {30, 0, 20, "gpu", alive, ""}}, []string{"scheduled_to_alive 10s"}},
+		"alive when first seen":           {[]look{{12, 11, 12, "gpu", alive, ""}, {13, 11, 12, "gpu", alive, ""}}, nil},
+		"it goes":                         {[]look{{12, 11, 0, "gpu", coming, ""}, {13, 0, 0, "", gone, ""}, {14, 11, 12, "gpu", alive, ""}}, nil},
+		"a reading that failed forgets no pod": {[]look{{12, 11, 13, "cpu", coming, ""}, {20, 0, 0, "", gone, "no answer"}, {30, 11, 13, "cpu", alive, ""}},
+			[]string{"scheduled_to_alive 17s"}},
+		"a patch is forgotten after an hour": {[]look{{3700, 3650, 0, "gpu", coming, ""}, {3720, 3650, 0, "gpu", alive, ""}}, nil},
 	} {
-		got := walk(grew(10),
-			with(at(12, Pod{Name: "a", Group: c.group}), moments(c.created, 20)),
-			with(at(30, Pod{Name: "a", Group: c.group, Alive: true}), moments(c.created, 20)))
-		if diff := cmp.Diff([]string{"scheduled_to_alive 10s"}, got); diff != "" {
+		var s stages
+		var got []string
+		stage := func(stage string, took time.Duration) { got = append(got, stage+" "+took.String()) }
+		s.observe(&addon.Decision{At: after(10), SeenToPatched: 2 * time.Second,
+			Actions: []addon.Action{{At: after(10), Kind: addon.ActionPatch, Result: addon.ResultOK, Group: "gpu", To: 1}}}, stage)
+		for _, l := range c.looks {
+			d := addon.Decision{At: after(l.at), RayErr: l.rayErr,
+				Pods: addon.PodsOf([]nodepool.Worker{{Pod: "a", CreatedAt: after(l.created), ScheduledAt: after(l.scheduled)}})}
+			if l.state != gone {
+				d.Snapshot.Nodes = []planner.Node{{Pod: "a", Group: l.group, State: l.state}}
+			}
+			s.observe(&d, stage)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: stages (-want +got):\n%s", name, diff)
 		}
+		if len(s.coming) > 0 {
+			t.Errorf("%s: still waits for %v", name, s.coming)
+		}
 	}
-}
-
-func TestPodsAliveWhenFirstSeenAndPodsThatGoAreNotMeasured(t *testing.T) {
-	alive := Pod{Name: "a", Group: "gpu", Alive: true}
-	if got := walk(with(at(10, alive), moments(1, 2)), with(at(11, alive), moments(1, 2))); got != nil {
-		t.Errorf("reported %v", got)
-	}
-	var s stages
-	s.observe(with(at(10, Pod{Name: "a"}), moments(1, 0)), stageHooks{stage: func(string, time.Duration) {}})
-	s.observe(at(11), stageHooks{})
-	if len(s.coming) != 0 {
-		t.Errorf("%d pods are still waited for", len(s.coming))
-	}
-}
-
-func TestAReadingThatFailedForgetsNoPod(t *testing.T) {
-	blind := at(20)
-	blind.Pods = nil
-	got := walk(with(at(12, Pod{Name: "a"}), moments(11, 13)), blind, with(at(30, Pod{Name: "a", Alive: true}), moments(11, 13)))
-	if diff := cmp.Diff([]string{"scheduled_to_alive 17s"}, got); diff != "" {
-		t.Errorf("stages (-want +got):\n%s", diff)
-	}
-}
-
-// TestAPatchIsForgottenAfterAnHour because groups come and go, and a pod that comes later is not its result.
-func TestAPatchIsForgottenAfterAnHour(t *testing.T) {
-	var s stages
-	hooks := stageHooks{stage: func(stage string, took time.Duration) { t.Errorf("%s takes %s", stage, took) }}
-	s.observe(grew(10), hooks)
-	s.observe(with(at(3700, Pod{Name: "a", Group: "gpu"}), moments(3650, 0)), hooks)
-	if len(s.growth) > 0 {
-		t.Errorf("remembered: %v", s.growth)
-	}
-	s.observe(with(at(3720, Pod{Name: "a", Group: "gpu", Alive: true}), moments(3650, 0)), hooks)
 }

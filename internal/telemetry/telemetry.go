@@ -1,6 +1,6 @@
 // Package telemetry reports what Heliostat does: it provides the logger, the instruments for Prometheus and OTLP, and
 // one trace for each cycle that did something. It measures what a decision of the loop shows, and decides nothing. It
-// must not delay a cycle: it drops and counts data that a collector does not accept in time.
+// must not delay a cycle: it drops data that a collector does not accept in time.
 package telemetry
 
 import (
@@ -19,6 +19,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/exemplar"
 	"go.opentelemetry.io/otel/sdk/resource"
+	"golang.org/x/time/rate"
 )
 
 // scope is the instrumentation scope.
@@ -32,9 +33,8 @@ type Config struct {
 	Getenv func(string) string
 	// Version is the version of the program.
 	Version string
-	// Log gets one line when a collector stops responding, and one line when it responds again.
-	Log    *slog.Logger
-	Limits Limits
+	// Log gets what goes wrong with exports, at most one line a minute.
+	Log *slog.Logger
 	// Leads reports whether this process currently makes decisions and can write; nil if it never does.
 	Leads func() bool
 	// Bounds knows how much of each bound of what the process keeps is in use; nil if nothing is known.
@@ -69,13 +69,14 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	health := newHealth(config.Log)
 	options := []sdkmetric.Option{
 		sdkmetric.WithResource(resources),
+		// Most cycles have no exported span, so most exemplars would refer to nothing.
 		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter),
-		sdkmetric.WithView(plain),
+		// collect has its own limits. The SDK's is below what one instrument has in a large fleet.
+		sdkmetric.WithCardinalityLimit(0),
 	}
-	readers, err := metricReaders(ctx, config, health)
+	readers, err := metricReaders(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -87,21 +88,16 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	if t.Metrics, err = newMetrics(provider.Meter(scope), config); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
-	health.count(t.Metrics)
-	if t.Tracer, err = newTracer(ctx, config, resources, health); err != nil {
+	if t.Tracer, err = newTracer(ctx, config.Getenv, resources); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
-	t.Metrics.arrived = t.Tracer.arrived
 	t.shutdown = append(t.shutdown, t.Tracer.shutdown)
-	// Without a handler, the SDK prints its own errors.
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(health.complaint))
+	// The SDK reports each batch that a collector does not accept here.
+	sometimes := rate.Sometimes{Interval: time.Minute}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		sometimes.Do(func() { config.Log.Warn("telemetry is not exported", "err", err) })
+	}))
 	return t, nil
-}
-
-// Forget removes a RayCluster that is deleted, or that another process decides about.
-func (t *Telemetry) Forget(namespace, name string) {
-	t.Metrics.forget(namespace + "/" + name)
-	t.Tracer.forget(namespace + "/" + name)
 }
 
 // Shutdown exports the remaining data until ctx ends. The signals shut down in parallel: each can have its own
@@ -119,21 +115,8 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// plain drops exemplars. Most cycles have no exported span, so most exemplars would refer to nothing, and the memory
-// that the SDK reserves for them is a third of the cost of a collection.
-var plain = sdkmetric.NewView(sdkmetric.Instrument{Name: "*"}, sdkmetric.Stream{
-	ExemplarReservoirProviderSelector: func(sdkmetric.Aggregation) exemplar.ReservoirProvider {
-		return func(attribute.Set) exemplar.Reservoir { return noExemplars{} }
-	},
-})
-
-type noExemplars struct{}
-
-func (noExemplars) Offer(context.Context, time.Time, exemplar.Value, []attribute.KeyValue) {}
-func (noExemplars) Collect(held *[]exemplar.Exemplar)                                      { *held = (*held)[:0] }
-
 // metricReaders returns the reader for Prometheus, and the reader for OTLP if the environment sets a collector.
-func metricReaders(ctx context.Context, config Config, health *health) ([]sdkmetric.Reader, error) {
+func metricReaders(ctx context.Context, config Config) ([]sdkmetric.Reader, error) {
 	var readers []sdkmetric.Reader
 	if config.Registerer != nil {
 		reader, err := otelprometheus.New(
@@ -153,7 +136,7 @@ func metricReaders(ctx context.Context, config Config, health *health) ([]sdkmet
 		return nil, err
 	}
 	if exporter != nil {
-		readers = append(readers, sdkmetric.NewPeriodicReader(watchedMetrics{exporter, health}))
+		readers = append(readers, sdkmetric.NewPeriodicReader(exporter))
 	}
 	return readers, nil
 }

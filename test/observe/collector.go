@@ -72,7 +72,9 @@ type span struct {
 	trace, id, parent, name string
 	from, to                time.Time
 	attributes              map[string]any
-	failed                  bool
+	// launched are the groups of its events scale-up.
+	launched []string
+	failed   bool
 }
 
 // spans returns all spans that the collector has received.
@@ -90,8 +92,15 @@ func (c *collector) spans() (all []span) {
 }
 
 func spanOf(s ptrace.Span) span {
+	var launched []string
+	for _, event := range s.Events().All() {
+		if event.Name() == "scale-up" {
+			launched = append(launched, fmt.Sprint(event.Attributes().AsRaw()["ray.group"]))
+		}
+	}
 	return span{
-		trace: s.TraceID().String(), id: s.SpanID().String(), parent: s.ParentSpanID().String(), name: s.Name(),
+		launched: launched,
+		trace:    s.TraceID().String(), id: s.SpanID().String(), parent: s.ParentSpanID().String(), name: s.Name(),
 		from: moment(s.StartTimestamp()), to: moment(s.EndTimestamp()),
 		attributes: s.Attributes().AsRaw(), failed: s.Status().Code() == ptrace.StatusCodeError,
 	}

@@ -149,21 +149,18 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book
 	book.Names = o.kube.GPUs.Names
 	o.costs = costs.New(&book)
 	o.loop.Published = func(d *addon.Decision) {
-		measured := telemetry.CycleOf(d)
-		measured.Costs, measured.Currency =
-			func() []ledger.Row { return o.costs.Ledger.Counters(d.Cluster) }, book.Unit()
-		tel.Observe(measured)
+		tel.Observe(d, func() []ledger.Row { return o.costs.Ledger.Counters(d.Cluster) }, book.Unit())
 		o.costs.Observe(d)
 		o.recorder.Publish(d)
 		o.parkIf(d)
 	}
 	o.loop.Forgotten = func(key nodepool.ClusterKey) {
-		tel.Forget(key.Namespace, key.Name)
+		tel.Forget(key)
 		o.costs.Ledger.End(key, time.Now())
 		o.recorder.Forget(key)
 	}
 	o.loop.Released = func(key nodepool.ClusterKey) {
-		tel.Forget(key.Namespace, key.Name)
+		tel.Forget(key)
 		o.costs.Ledger.End(key, time.Now())
 		o.recorder.Release(key)
 	}

@@ -96,7 +96,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 		k.cluster.Key.Name = strings.TrimPrefix(demanded, secret+"-")
 		k.cluster.Auth = nodepool.Auth{Token: secret + "-ray", Required: true}
 		config := controller.DefaultConfig()
-		config.Log, config.Published = logger, func(d *addon.Decision) { told.Observe(telemetry.CycleOf(d)) }
+		config.Log, config.Published = logger, func(d *addon.Decision) { told.Observe(d, nil, "") }
 		loop := controller.New(k, func(context.Context, nodepool.Cluster) (addon.Ray, error) {
 			return gcs.Dial(gcs.Config{Address: guarded.addr, Token: func(context.Context) (string, error) { return secret + "-ray", nil }})
 		}, config)

@@ -22,8 +22,7 @@ func traced(loop *controller.Controller, tracer *telemetry.Tracer) kube.Reconcil
 			}
 		}
 		before, _ := loop.Decision(key)
-		begun := time.Now()
-		ctx, span := tracer.Begin(ctx, key.Namespace, key.Name)
+		ctx, end := tracer.Begin(ctx, key.Namespace, key.Name)
 		defer func() {
 			if cause := recover(); cause != nil {
 				panic(kube.Panic{Context: ctx, Cause: cause}) // the stack still has the first panic
@@ -31,7 +30,7 @@ func traced(loop *controller.Controller, tracer *telemetry.Tracer) kube.Reconcil
 		}()
 		next := loop.Cycle(ctx, key)
 		if d, known := loop.Decision(key); known && d != before && telemetry.Notable(d) {
-			span.End(telemetry.ReportOf(d, begun, time.Now()))
+			end(d)
 		}
 		return next
 	}

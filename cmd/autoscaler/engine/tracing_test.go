@@ -11,15 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
@@ -151,7 +148,7 @@ func BenchmarkTelemetryOfACycleAtRest(b *testing.B) {
 	k, head := atRest(b, "")
 	told := toNobody(b)
 	plain := loopOf(b, k, head, nil, nil)
-	with := traced(loopOf(b, k, head, nil, func(d *addon.Decision) { told.Observe(telemetry.CycleOf(d)) }), told.Tracer)
+	with := traced(loopOf(b, k, head, nil, func(d *addon.Decision) { told.Observe(d, nil, "") }), told.Tracer)
 	var without, telling []time.Duration
 	timed := func(cycle func()) time.Duration {
 		begun := time.Now()
@@ -198,36 +195,5 @@ func TestOnlyCyclesThatDidSomethingOrFailedAreTold(t *testing.T) {
 		if got := telemetry.Notable(d); got != c.want {
 			t.Errorf("%s: told %v, want %v", name, got, c.want)
 		}
-	}
-}
-
-// scaling returns a decision that has been carried out.
-func scaling() *addon.Decision {
-	d := decided()
-	d.RayErr = ""
-	d.Plan.Groups[0].Reasons = []planner.Reason{{Code: planner.CodeLaunch}}
-	d.Plan.Terminate = []planner.Termination{{Pod: "a", Reason: "idle"}}
-	d.Actions = slices.Clone(d.Recent)
-	return d
-}
-
-// cycleItself ignores the field that TestADecisionIsMeasured checks.
-var cycleItself = cmpopts.IgnoreFields(telemetry.CycleReport{}, "Cycle")
-
-func TestASpanTellsThePartsOfItsCycle(t *testing.T) {
-	d := scaling()
-	d.Observed, d.Planned, d.Waited = time.Millisecond, 500*time.Microsecond, 200*time.Microsecond
-	want := telemetry.CycleReport{
-		At: d.At, Observed: time.Millisecond, Planned: 500 * time.Microsecond, Waited: 200 * time.Microsecond, Applied: 1300 * time.Microsecond, Mode: "managed",
-		Actions: d.Actions, Reasons: []string{"idle", "launch"},
-	}
-	if diff := cmp.Diff(want, telemetry.ReportOf(d, d.At, d.At), cycleItself); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
-	d.ObserveFailed, d.Err, d.Actions = true, "observing: forbidden", nil
-	begun := d.At.Add(time.Minute)
-	want = telemetry.CycleReport{At: begun, Observed: time.Second, Mode: "managed", Err: "observing: forbidden"}
-	if diff := cmp.Diff(want, telemetry.ReportOf(d, begun, begun.Add(time.Second)), cycleItself); diff != "" {
-		t.Errorf("told of a cycle that saw nothing (-want +got):\n%s", diff)
 	}
 }
