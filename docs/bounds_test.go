@@ -30,13 +30,12 @@ var boundSources = map[string][]source{
 	"different requests and bundles of gangs in one plan": {
 		{"200", "internal/planner/place/turn.go", "fewShapes = 200"}, {"1,000", "internal/planner/place/turn.go", "mostShapes = 1000"},
 	},
-	"requests of owners that count": {
+	"requests of owners": {
 		{"400 of a namespace", "pkg/nodepool/ownedrequest.go", "MaxRequests = 400"}, {"10 kinds", "pkg/raydemand/owned.go", "MaxOwnedBundles = 10"},
 	},
 	"pods that do not exist yet, in a snapshot": {{"4,096", "internal/controller/observe/snapshot.go", "maxExpected = 4096"}},
 	"drains":                            {{"16", "internal/controller/drain.go", "maxDrains = 16"}},
 	"names of nodes that are gone":      {{"10,000", "pkg/nodepool/kube/nodes/absentnodes.go", "maxAbsent = 10_000"}},
-	"names of namespaces that are gone": {{"10,000", "pkg/nodepool/kube/namespaces.go", "maxGone = 10_000"}},
 	"the comparison in shadow":          {{"100 differences", "cmd/autoscaler/engine/shadow.go", "shadowDifferences = 100"}},
 	"lists that are gathered from shards": {
 		{"4 at once", "internal/api/gather.go", "maxGathered = 4"}, {"64 MiB", "internal/api/gather.go", "maxList = 64 << 20"},

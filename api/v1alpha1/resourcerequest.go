@@ -69,7 +69,7 @@ type ResourceRequestSpec struct {
 	// +kubebuilder:validation:Pattern=`^[\pL\pM\pN\pP\pS ]*$`
 	Owner string `json:"owner"`
 	// Priority orders requests: a higher priority comes first, then the older request, then the name. The order decides
-	// which are served if a limit prevents serving all, and which 400 requests of a namespace count.
+	// which are served if a limit prevents serving all.
 	//
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-2147483648

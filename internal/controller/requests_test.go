@@ -169,8 +169,6 @@ func TestARequestThatDoesNotCountLaunchesNothingAndSaysWhy(t *testing.T) {
 		notReported bool
 	}{
 		"for a RayCluster of that name that is gone": {change: func(r *nodepool.OwnedRequest) { r.ClusterUID = "uid-0" }, notReported: true},
-		"too many": {change: func(r *nodepool.OwnedRequest) { r.TooMany = true }, state: raydemand.RequestCapped,
-			code: raydemand.CodeTooMany, says: "400 requests of namespace ml come before it"},
 		"unreadable": {change: func(r *nodepool.OwnedRequest) { r.Unreadable = "spec.bundles[0]: resources ask for nothing" },
 			state: raydemand.RequestImpossible, code: raydemand.CodeUnreadable, says: "spec.bundles[0]"},
 	} {

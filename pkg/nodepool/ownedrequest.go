@@ -33,9 +33,8 @@ func (requestConflict) Error() string { return "others change the request at the
 
 func (requestConflict) Is(target error) bool { return target == ErrConflict }
 
-// MaxRequests is how many requests of a namespace count: those that come first in the order of admission
-// (raydemand.Owned.Before) and are valid. A namespace has about one request for each job that runs in it. With it and
-// the limits on one request (raydemand.MaxOwnedBundles), a plan has at most 4,000 kinds of bundles from requests.
+// MaxRequests is how many valid requests a namespace gets over REST. A namespace has about one request for each job
+// that runs in it. A ResourceQuota can limit those that are written otherwise.
 const MaxRequests = 400
 
 // ExpiredKept is how long a request remains after its lease is over, so that its owner can see why it expired.
@@ -64,9 +63,7 @@ type OwnedRequest struct {
 	// Unreadable says why the object cannot be read, or which limit it exceeds, or is empty. An unreadable request does
 	// not count.
 	Unreadable string
-	// TooMany: MaxRequests requests of the namespace come before this one, so it does not count.
-	TooMany bool
-	Status  OwnedStatus
+	Status     OwnedStatus
 }
 
 // OwnedStatus is the status of a request, as stored in its object.
@@ -123,7 +120,7 @@ func (r *OwnedRequest) Expired(now time.Time) bool {
 	return !at.IsZero() && !now.Before(at)
 }
 
-// Valid reports whether the request can be read and is in force. It then counts, unless there are TooMany.
+// Valid reports whether the request can be read and is in force.
 func (r *OwnedRequest) Valid(now time.Time) bool {
 	return r.Unreadable == "" && !r.Deleting && !r.Expired(now)
 }
@@ -131,7 +128,7 @@ func (r *OwnedRequest) Valid(now time.Time) bool {
 // Counts reports whether the request counts for this RayCluster now. One for a deleted RayCluster of the same name does
 // not count.
 func (r *OwnedRequest) Counts(clusterUID string, now time.Time) bool {
-	return !r.TooMany && r.Valid(now) && (r.ClusterUID == "" || r.ClusterUID == clusterUID)
+	return r.Valid(now) && (r.ClusterUID == "" || r.ClusterUID == clusterUID)
 }
 
 // Fingerprint identifies what is requested, and by whom; a renewal does not change it.
@@ -151,20 +148,10 @@ func (r *OwnedRequest) Fingerprint() string {
 	return fmt.Sprintf("%016x", hash.Sum64())
 }
 
-// Excluded returns the status of a request that no plan considers, because it cannot be read or because too many come
-// before it.
+// Excluded returns the status of a request that no plan considers, because it cannot be read.
 func (r *OwnedRequest) Excluded() (status OwnedStatus, excluded bool) {
-	switch {
-	case r.Unreadable != "":
-		return OwnedStatus{State: raydemand.RequestImpossible, Code: raydemand.CodeUnreadable, Message: r.Unreadable},
-			true
-	case r.TooMany:
-		return OwnedStatus{State: raydemand.RequestCapped, Code: raydemand.CodeTooMany,
-			Message: fmt.Sprintf("it does not count, because %d requests of namespace %s come before it, and no more "+
-				"count: first those with a higher priority, then older ones; delete requests that nobody needs",
-				MaxRequests, r.Cluster.Namespace)}, true
-	}
-	return OwnedStatus{}, false
+	return OwnedStatus{State: raydemand.RequestImpossible, Code: raydemand.CodeUnreadable, Message: r.Unreadable},
+		r.Unreadable != ""
 }
 
 // Current returns the status if it describes the current spec; otherwise the request waits for a plan. A request that

@@ -102,8 +102,7 @@ const (
 	CodeLeaseOver   = "lease_over"    // Its lease is over, so it does not count.
 	CodeDeleting    = "deleting"      // The object is being deleted.
 	CodeUnreadable  = "unreadable"    // The object cannot be read.
-	// CodeTooMany means that too many requests come before it: more than count in its namespace, or than the plan could
-	// consider.
+	// CodeTooMany means that more requests come before it than the plan could consider.
 	CodeTooMany = "too_many"
 	// CodeUnknownCluster means that the RayCluster does not exist, or is not one that this process watches.
 	CodeUnknownCluster = "unknown_cluster"

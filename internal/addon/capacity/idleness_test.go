@@ -59,7 +59,6 @@ func TestWhatCountsAsWork(t *testing.T) {
 		"a request":             {owned(func(*nodepool.OwnedRequest) {}), "request r of ann holds capacity"},
 		"an expired one":        {owned(func(r *nodepool.OwnedRequest) { r.LeaseSeconds, r.RenewedAt = 10, start.Add(-time.Minute) }), ""},
 		"one that goes":         {owned(func(r *nodepool.OwnedRequest) { r.Deleting = true }), ""},
-		"one too many":          {owned(func(r *nodepool.OwnedRequest) { r.TooMany = true }), "request r of ann holds capacity"},
 		"a busy head":           {func(v *observe.View) { v.State.Nodes[0].Status = raydemand.Running }, "the head is in use"},
 		"a busy worker":         {worker(raydemand.Running, nil), "worker w is in use"},
 		"a worker that joins":   {worker(raydemand.Unspecified, one), "worker w is in use"},

@@ -4,23 +4,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// statuses counts the large objects by namespace, state and code, page by page. missing counts those whose status is
-// wrong: none, or not that it does not count, where the object is too many.
+// statuses counts the large objects by namespace, state and code, page by page. missing counts those without a status.
 func (s *scene) statuses(ctx context.Context) (lines []string, missing int, err error) {
 	counts := map[string]int{}
-	tooMany := 0
 	for _, namespace := range s.hostile {
 		options := metav1.ListOptions{Limit: 100}
-		all := 0
 		for {
 			page, err := s.objects.Resource(rig.ResourceRequests).Namespace(namespace).List(ctx, options)
 			if err != nil {
@@ -29,13 +24,8 @@ func (s *scene) statuses(ctx context.Context) (lines []string, missing int, err 
 			for i := range page.Items {
 				state, _, _ := unstructured.NestedString(page.Items[i].Object, "status", "state")
 				code, _, _ := unstructured.NestedString(page.Items[i].Object, "status", "reason", "code")
-				message, _, _ := unstructured.NestedString(page.Items[i].Object, "status", "reason", "message")
-				all++
-				switch {
-				case state == "":
+				if state == "" {
 					missing++
-				case strings.HasPrefix(message, "it does not count"):
-					tooMany++
 				}
 				counts[fmt.Sprintf("%s: %s %s", namespace, state, code)]++
 			}
@@ -43,9 +33,7 @@ func (s *scene) statuses(ctx context.Context) (lines []string, missing int, err 
 				break
 			}
 		}
-		tooMany -= max(all-nodepool.MaxRequests, 0)
 	}
-	missing += max(tooMany, -tooMany)
 	for what, n := range counts {
 		lines = append(lines, fmt.Sprintf("%s %d", what, n))
 	}

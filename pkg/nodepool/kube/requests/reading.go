@@ -19,8 +19,8 @@ const (
 	// afterwards.
 	unsettledPause = 2 * time.Second
 	settledPause   = 5 * time.Second
-	// proofsOfAbsence is how often discovery must have shown, unsettledPause apart, that there are no ResourceRequests.
-	proofsOfAbsence = 2
+	// absentPatience is for how long discovery must have shown, at least twice, that there are no ResourceRequests.
+	absentPatience = time.Second
 	// refusedPatience is how long a first read may be rejected before it counts as a right that was never granted: an
 	// API server that has just started rejects everyone for some seconds.
 	refusedPatience = time.Minute
@@ -49,10 +49,9 @@ type reading struct {
 	settled bool
 	// foreign: no watch covers the namespace.
 	foreign bool
-	proofs  int
-	proofAt time.Time
-	// refusedAt is since when it has been rejected without any other response in between.
-	refusedAt time.Time
+	// since is when the API server began to answer the same; of notFound, when discovery began to say that too, zero
+	// until then.
+	since time.Time
 }
 
 // succeed notes a whole list, and reports whether the state changed.
@@ -65,31 +64,27 @@ func (r *reading) succeed(uptime time.Duration) bool {
 	return late
 }
 
-// fail notes a failed read. known is the result of discovery; nil if it was not called or failed.
-func (r *reading) fail(now time.Time, err error, known *bool) {
-	refused := apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
+// fail notes a failed read. absent: discovery says that there are no ResourceRequests.
+func (r *reading) fail(now time.Time, err error, absent bool) {
+	why := err.Error()
 	switch {
-	case !refused:
-		r.why, r.refusedAt = err.Error(), time.Time{}
 	case apierrors.IsForbidden(err):
-		r.why = notGranted
-	default:
-		r.why = notFound
+		why = notGranted
+	case apierrors.IsNotFound(err):
+		why = notFound
 	}
-	if refused && r.refusedAt.IsZero() {
-		r.refusedAt = now
+	if before := r.why; why != before && !(why == notFound && before == notInstalled) {
+		r.since = time.Time{}
 	}
-	absent := apierrors.IsNotFound(err) && known != nil && !*known
-	if !absent {
-		r.proofs = 0
-	} else if r.proofs == 0 || now.Sub(r.proofAt) >= unsettledPause/2 {
-		r.proofs, r.proofAt = r.proofs+1, now
+	if why == notFound && !absent {
+		r.since = time.Time{}
+	} else if r.since.IsZero() {
+		r.since = now
 	}
-	neverGranted := !r.read && refused && now.Sub(r.refusedAt) >= refusedPatience
-	r.settled = r.proofs >= proofsOfAbsence || neverGranted
-	if r.proofs >= proofsOfAbsence {
+	r.why, r.settled = why, why == notGranted && !r.read && now.Sub(r.since) >= refusedPatience
+	if why == notFound && absent && now.Sub(r.since) >= absentPatience {
 		// Objects of a new definition count as a first reading.
-		r.why, r.read = notInstalled, false
+		r.why, r.settled, r.read = notInstalled, true, false
 	}
 }
 
@@ -131,7 +126,6 @@ func (s *Store) AddTo(cluster *nodepool.Cluster) {
 	r := *s.readingOf(cluster.Key.Namespace)
 	s.mu.Unlock()
 	cluster.OwnedUnknown = r.unknown()
-	addExcess(cluster)
 	if r.settled && r.why == notGranted {
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
 			Code:     RequestsForbidden,
@@ -146,7 +140,7 @@ func (s *Store) AddTo(cluster *nodepool.Cluster) {
 }
 
 // decidable lists the requests for one RayCluster as they are written, once its whole namespace has been read. Before
-// that, neither their admission nor the end of their leases is known.
+// that, the end of their leases is not known.
 func (s *Store) decidable(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	s.mu.Lock()
 	read := s.readingOf(key.Namespace).read

@@ -49,8 +49,6 @@ type Store struct {
 	pruned time.Time // when old entries of gone were removed
 	// readings is the state of each watch, by namespace.
 	readings map[string]*reading
-	// beyond has, by namespace, the requests that do not count because too many come before them (see excess).
-	beyond map[string]excess
 }
 
 // removal is how a request went. final: the API server reported it gone, so that everything that arrives later is
@@ -101,7 +99,6 @@ func newStore(c Config, known func(context.Context) *bool) *Store {
 		decided:       map[requestKey]decidedStatus{},
 		gone:          map[string]removal{},
 		readings:      map[string]*reading{},
-		beyond:        map[string]excess{},
 	}
 	if len(s.namespaces) == 0 {
 		s.namespaces = []string{metav1.NamespaceAll}
@@ -141,7 +138,7 @@ func (s *Store) available(namespace string) error {
 
 // Of lists the requests for one RayCluster by name, as they are written.
 func (s *Store) Of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
-	return s.list(key, s.withAdmission)
+	return s.list(key, s.withGrace)
 }
 
 // shownOf lists them with the decisions about them.
@@ -260,9 +257,6 @@ func (s *Store) Set(r *nodepool.OwnedRequest) {
 	s.names[r.Cluster][r.ID] = true
 	s.wake(requestKey{namespace, r.ID})
 	news := known == nil || !statusAlone(known, r)
-	if news {
-		delete(s.beyond, namespace)
-	}
 	s.mu.Unlock()
 	if !news {
 		s.statusChanged(r.Cluster)
@@ -284,7 +278,7 @@ func (s *Store) withDecision(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 	if decided, is := s.decided[requestKey{r.Cluster.Namespace, r.ID}]; is && decided.uid == r.UID {
 		r.Status = *decided.status
 	}
-	return s.withAdmission(r)
+	return s.withGrace(r)
 }
 
 // decide notes a decision about a request until settle, and wakes the callers that wait for it; a nil status cancels
@@ -366,7 +360,6 @@ func (s *Store) noteRemoval(uid string, final bool) {
 func (s *Store) remove(key requestKey) {
 	of := s.objects[key.namespace][key.name].Cluster
 	delete(s.objects[key.namespace], key.name)
-	delete(s.beyond, key.namespace)
 	delete(s.decided, key)
 	s.wake(key)
 	if delete(s.names[of], key.name); len(s.names[of]) == 0 {

@@ -86,14 +86,15 @@ func (s *Store) pauseOf(namespace string) time.Duration {
 
 // miss notes that a namespace could not be read. The known requests stay, unless it is proven that there are none.
 func (s *Store) miss(ctx context.Context, namespace string, err error) {
-	var known *bool
+	absent := false
 	if apierrors.IsNotFound(err) {
-		known = s.known(ctx)
+		known := s.known(ctx)
+		absent = known != nil && !*known
 	}
 	s.mu.Lock()
 	r := s.readings[namespace]
 	before, settled := r.why, r.settled
-	r.fail(s.now(), err, known)
+	r.fail(s.now(), err, absent)
 	why := r.why
 	var lost []nodepool.ClusterKey
 	s.each(namespace, func(key requestKey, kept *nodepool.OwnedRequest) {
