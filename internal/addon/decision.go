@@ -138,8 +138,6 @@ const (
 	ActionReport = "report"
 	// ActionSync writes the number of GPUs that the pods of a group announce; From and To are GPUs.
 	ActionSync = "sync"
-	// ActionClusterConfig reports to Ray which nodes the cluster could have.
-	ActionClusterConfig = "config"
 	// ActionGuard adds or removes the annotations of a pod that keep node autoscalers from evicting it.
 	ActionGuard = "guard"
 	// ActionProvision writes or deletes a ProvisioningRequest, or annotates a pod that uses one.
@@ -176,8 +174,7 @@ type Action struct {
 
 // ScalesNothing reports whether the action only sends a report to Ray or annotates a pod. There are many of these.
 func (a Action) ScalesNothing() bool {
-	return a.Kind == ActionReport || a.Kind == ActionClusterConfig || a.Kind == ActionGuard ||
-		a.Kind == ActionProvision
+	return a.Kind == ActionReport || a.Kind == ActionGuard || a.Kind == ActionProvision
 }
 
 // Name returns the name of the action in metrics and the API.

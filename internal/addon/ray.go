@@ -14,9 +14,6 @@ type Ray interface {
 	Repeats(ctx context.Context, fingerprint uint64) (raydemand.State, error)
 	Drain(ctx context.Context, drain raydemand.Drain) (raydemand.DrainReply, error)
 	Report(ctx context.Context, report raydemand.Report) error
-	// ReportClusterConfig replaces the cluster config in the GCS; raydemand.ErrUnsupported if the head is too old for
-	// it.
-	ReportClusterConfig(ctx context.Context, config raydemand.ClusterConfig) error
 	// Occupants reads what lives in the Ray cluster, which takes whole tables of the GCS.
 	Occupants(ctx context.Context) (raydemand.Occupants, error)
 	// Residents reads the actors that have a place on a node, which takes the whole actor table of the GCS.

@@ -18,7 +18,6 @@ func (c *Controller) apply(ctx context.Context, r *record, v observe.View, i add
 	c.emitConditions(ctx, r, o)
 	if o.View.Mode != nodepool.Managed {
 		r.memory.Patches.WantNoGrowth()
-		r.configs.forget()
 	}
 	for _, step := range steps {
 		if (step.anyMode || o.View.Mode == nodepool.Managed) && step.allowed(&o) {
@@ -58,9 +57,8 @@ var steps = []step{
 	// After the patch, which launches replacements, and after all that ends idle workers: these drain workers in use,
 	// and keep nodes for work that may come.
 	{run: addons(func(f *addon.Feature) act { return f.AfterDrains }), allowed: always, anyMode: true},
-	// Reports scale nothing, so they wait for everything that does. The cluster config is less urgent.
+	// Reports scale nothing, so they wait for everything that does.
 	{run: (*Controller).report, allowed: always},
-	{run: (*Controller).reportClusterConfig, allowed: always},
 	// Last, because it may end the RayCluster, and everything before it shows whether it has work.
 	{run: addons(func(f *addon.Feature) act { return f.Last }), allowed: always, anyMode: true},
 }

@@ -29,8 +29,6 @@ type fakeRay struct {
 	residentsErr error
 	reports      []raydemand.Report
 	reportErr    error
-	configErr    error
-	configs      []raydemand.ClusterConfig
 	closed       int
 }
 
@@ -111,11 +109,6 @@ func (r *fakeRay) drained() []string {
 func (r *fakeRay) Report(_ context.Context, report raydemand.Report) error {
 	r.reports = append(r.reports, report)
 	return r.reportErr
-}
-
-func (r *fakeRay) ReportClusterConfig(_ context.Context, config raydemand.ClusterConfig) error {
-	r.configs = append(r.configs, config)
-	return r.configErr
 }
 
 func (r *fakeRay) Close() error { r.closed++; return nil }

@@ -118,8 +118,7 @@ func limited(r *record, o *addon.Cycle, long time.Duration) time.Duration {
 // atRest reports whether only a change, or one of the deadlines of untilDeadline, can lead to another decision.
 func (r *record) atRest(o *addon.Cycle) bool {
 	return len(o.Actions) == 0 && o.Paused == "" && o.Err == nil && !o.Open &&
-		!r.numGPUs.rest.Resting(o.View.Now) && !r.configs.retry.Resting(o.View.Now) &&
-		r.memory.AtRest(&o.View, &o.Intent)
+		!r.numGPUs.rest.Resting(o.View.Now) && r.memory.AtRest(&o.View, &o.Intent)
 }
 
 // pace returns the pause until the next reading, and lets the decision stand until then if it may.

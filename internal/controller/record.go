@@ -40,7 +40,6 @@ type remembered struct {
 	// Of the steps of a cycle, in the order of steps.
 	numGPUs numGPUs
 	reports reports
-	configs clusterConfigs
 
 	features []addon.Feature
 }
@@ -71,7 +70,7 @@ func (c *Controller) recreated(r *record, uid string) {
 // voidRay forgets what was observed of a Ray session that is over, and what was reported to it.
 func (r *record) voidRay() {
 	r.memory.VoidRay()
-	r.reports, r.configs = reports{}, clusterConfigs{}
+	r.reports = reports{}
 }
 
 // keepRecent keeps the latest actions for the web page; those that scale nothing would displace the others.
@@ -92,18 +91,3 @@ type reports struct {
 	last   raydemand.Report
 	sentAt time.Time
 }
-
-// clusterConfigs remembers the cluster config that this process sent to this Ray session. If the memory is lost, the
-// config is sent once more.
-type clusterConfigs struct {
-	// sent is nil if this session has no config from this process, as far as is known.
-	sent   *raydemand.ClusterConfig
-	sentAt time.Time
-	// unsupported: the head is older than the call.
-	unsupported bool
-	retry       addon.Pause
-}
-
-// forget makes the next managed cycle report again: while a cluster is not managed, another process may write its
-// cluster config.
-func (k *clusterConfigs) forget() { k.sent = nil }

@@ -3,7 +3,6 @@ package controller
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -39,59 +38,6 @@ func (c *Controller) report(ctx context.Context, r *record, o *addon.Cycle) {
 		o.Actions = append(o.Actions,
 			addon.Action{At: v.Now, Kind: addon.ActionReport, Result: addon.ResultError, Message: err.Error()})
 	}
-}
-
-// configTimeout bounds one report, because the next cycle waits for it. A healthy head answers in milliseconds. A slow
-// head may still have stored the config; sending it again does no harm.
-const configTimeout = 500 * time.Millisecond
-
-// reportClusterConfig sends Ray's libraries the nodes that the cluster could have, when they differ from what this Ray
-// session has. Scaling never depends on it: it is the last step of a cycle, and its errors are only logged.
-func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *addon.Cycle) {
-	v, known := o.View, &r.configs
-	if !c.kube.MayWrite(v.Cluster.Key) {
-		known.forget()
-		return
-	}
-	if !v.Live() || r.gcs.Ray == nil || known.unsupported || known.retry.Resting(v.Now) ||
-		v.Now.Sub(known.sentAt) < minReportInterval {
-		return
-	}
-	config := clusterConfigOf(v.Cluster, v.Head, r.memory.shapes)
-	if known.sent != nil && reflect.DeepEqual(*known.sent, config) || !c.stillManaged(ctx, v.Cluster) {
-		return
-	}
-	started := c.config.Now()
-	limited, cancel := context.WithTimeout(ctx, min(c.config.GCSTimeout, configTimeout))
-	defer cancel()
-	err := r.gcs.Ray.ReportClusterConfig(limited, withAcceleratorTypes(config, v.Head))
-	if err != nil && ctx.Err() != nil {
-		return // the process ends
-	}
-	action := addon.Action{
-		At:     started,
-		Kind:   addon.ActionClusterConfig,
-		Result: addon.ResultOK,
-		Took:   c.config.Now().Sub(started),
-	}
-	switch key := v.Cluster.Key.String(); {
-	case err == nil:
-		known.sent, known.sentAt, known.retry = &config, v.Now, addon.Pause{}
-		c.config.Log.InfoContext(ctx, "reported the cluster config to Ray", "cluster", key, "groups",
-			len(config.Groups))
-	case errors.Is(err, raydemand.ErrUnsupported):
-		known.unsupported = true
-		c.config.Log.InfoContext(ctx, "the head accepts no cluster config; Ray 2.41 and later accept it", "cluster",
-			key)
-		return
-	default:
-		if known.retry.Failures() == 0 { // once, until it succeeds
-			c.config.Log.WarnContext(ctx, "cannot report the cluster config to Ray", "cluster", key, "err", err)
-		}
-		known.retry.Fail(v.Now)
-		action.Result, action.Message = addon.ResultError, err.Error()
-	}
-	o.Actions = append(o.Actions, action)
 }
 
 // composeReport returns what is on its way, what fails and what is impossible, and since when each group has pods that
@@ -193,53 +139,4 @@ func podPhase(w *nodepool.Worker) string {
 		return "ContainerCreating"
 	}
 	return "Pending"
-}
-
-// clusterConfigOf returns what the cluster could have by its spec: the head, and each worker group within its bounds.
-// It does not consider whether nodes are available at present: a group that fails now may not fail in a minute.
-//
-// Ray Train refuses to start workers that need more than the config adds up to, so an incomplete config would be worse
-// than none. While the CPUs of a node of some group are unknown, the config is empty, and Ray's libraries ignore it.
-func clusterConfigOf(cluster nodepool.Cluster, head *raydemand.Node, shapes observe.Shapes) raydemand.ClusterConfig {
-	config := raydemand.ClusterConfig{}
-	if head != nil {
-		config.Groups = append(config.Groups,
-			raydemand.NodeGroup{Name: head.Group, Resources: observe.OwnResources(head.Total), Min: 1, Max: 1})
-	}
-	for _, g := range cluster.Groups {
-		if g.Broken || g.Suspended || g.Max <= 0 {
-			continue // it gets no nodes
-		}
-		resources := observe.WithCertainType(shapes.Of(g), g.Announces)
-		if _, counted := resources[raydemand.CPU]; !counted {
-			return raydemand.ClusterConfig{}
-		}
-		config.Groups = append(config.Groups, raydemand.NodeGroup{
-			Name: g.Name, Resources: resources, Min: nodesOf(g, g.Min), Max: nodesOf(g, g.Max),
-		})
-	}
-	return config
-}
-
-// withAcceleratorTypes returns the config as Ray's libraries need it: the nodes of a worker group with GPUs may be of
-// any accelerator type, unless their nodes or a worker show it. Types are added only to what is sent: they are many,
-// and two configs compare without them.
-func withAcceleratorTypes(config raydemand.ClusterConfig, head *raydemand.Node) raydemand.ClusterConfig {
-	config.Groups = slices.Clone(config.Groups)
-	workers := config.Groups
-	if head != nil && len(workers) > 0 {
-		workers = workers[1:] // the head names its own type
-	}
-	for i := range workers {
-		workers[i].Resources = workers[i].Resources.WithAnyAcceleratorType()
-	}
-	return config
-}
-
-// nodesOf returns how many Ray nodes the replicas of a group have.
-func nodesOf(g nodepool.WorkerGroup, replicas int) int {
-	if replicas >= nodepool.NoMaximum {
-		return raydemand.Unlimited
-	}
-	return replicas * max(g.NumOfHosts, 1)
 }

@@ -112,7 +112,7 @@ func busy() addon.Decision {
 			{At: noon, Kind: addon.ActionDrain, Result: addon.ResultRefused, Group: "gpu", Pods: []string{"a"}},
 			{At: noon, Kind: addon.ActionPatch, Result: addon.ResultOK, Group: "gpu", From: 2, To: 1, Pods: []string{"a"}},
 			{At: noon, Kind: addon.ActionPatch, Result: addon.ResultOK, Group: "gpu", From: 1, To: 1, Pods: []string{"b"}},
-			{At: noon, Kind: addon.ActionClusterConfig, Result: addon.ResultOK},
+			{At: noon, Kind: addon.ActionReport, Result: addon.ResultOK},
 		}}
 	d.Snapshot.Groups = []planner.Group{{Name: "gpu", CoolingSeconds: 60,
 		Slice: &planner.Slice{Kind: "mig", Profile: "1g.10gb", Isolation: "hardware", MemoryMiB: new(int64(10)), ComputeFraction: new(0.5)},
@@ -163,10 +163,10 @@ heliostat_cycle_seconds{} 3
 heliostat_planner_seconds{} 3
 heliostat_actions_total{kind=patch,result=ok} 3
 heliostat_actions_total{kind=drain,result=refused} 1
-heliostat_actions_total{kind=config,result=ok} 1
+heliostat_actions_total{kind=report,result=ok} 1
 heliostat_action_seconds{kind=patch} 3
 heliostat_action_seconds{kind=drain} 1
-heliostat_action_seconds{kind=config} 1
+heliostat_action_seconds{kind=report} 1
 heliostat_decisions_total{decision=scale-up,reason=launch} 1
 heliostat_decisions_total{decision=scale-down,reason=idle} 1
 heliostat_decisions_total{decision=replace,reason=launch} 1

@@ -47,7 +47,7 @@ func TestASpanHasAChildForEachPartOfTheCycle(t *testing.T) {
 		attributes[string(a.Key)] = a.Value.String()
 	}
 	want := map[string]string{"k8s.namespace.name": "ml", "ray.cluster": "llm", "heliostat.mode": "managed", "heliostat.reasons": `["idle","launch","none"]`,
-		"heliostat.actions": `["patch-ok","drain-refused","patch-ok","patch-ok","config-ok"]`}
+		"heliostat.actions": `["patch-ok","drain-refused","patch-ok","patch-ok","report-ok"]`}
 	if diff := cmp.Diff(want, attributes); diff != "" {
 		t.Errorf("attributes (-want +got):\n%s", diff)
 	}

@@ -210,7 +210,6 @@ func (s *scene) losesItsHead() {
 	s.must(rig.Crash(old.Name, "gcs_server"))
 	s.until("the head to come back", func() bool { now := s.session(); return now != "" && now != session })
 	driver := s.drive()
-	s.configured(driver, "after a restart of the head", map[string][2]int{"headgroup": {1, 1}, "cpu": {0, 4}, "gpu": {0, 4}})
 	s.do(driver, task("again", 1))
 	s.see(driver, "again", "running")
 	s.workers("gpu", 1)

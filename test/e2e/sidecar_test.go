@@ -189,7 +189,6 @@ func TestRaysOwnSidecarIsNeverFought(t *testing.T) {
 		return len(c.Groups) == 1 && c.Groups[0].Ours == 0 && c.Groups[0].Theirs == 0 && c.Agreement != nil
 	})
 	driver := s.drive()
-	s.configured(driver, "in shadow", nil)
 	// Ray's autoscaler looks every 5 s, and could be the first to see the task. So it stands still until Heliostat has.
 	theirs, err := rig.FindProcess("--cluster-name", s.name, "--cluster-namespace", s.namespace)
 	s.must(err)

@@ -64,15 +64,6 @@ type Event struct {
 	Step int
 	// Error is the reason why work was lost.
 	Error string
-	// Groups are the node groups of a cluster config.
-	Groups []NodeGroup
-}
-
-// NodeGroup is a node group as Ray's libraries read it from the cluster config. Max is -1 if there is no limit.
-type NodeGroup struct {
-	Name      string
-	Min, Max  int
-	Resources map[string]uint64
 }
 
 // UnmarshalJSON decodes an event in the driver's format.
@@ -82,21 +73,19 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		At                    float64
 		Step                  int
 		Nodes                 []string
-		Groups                []NodeGroup
 	}
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
 	whole, fraction := math.Modf(wire.At)
 	*e = Event{
-		ID:     wire.ID,
-		Event:  wire.Event,
-		Pod:    wire.Pod,
-		Error:  wire.Error,
-		At:     time.Unix(int64(whole), int64(fraction*1e9)),
-		Nodes:  wire.Nodes,
-		Step:   wire.Step,
-		Groups: wire.Groups,
+		ID:    wire.ID,
+		Event: wire.Event,
+		Pod:   wire.Pod,
+		Error: wire.Error,
+		At:    time.Unix(int64(whole), int64(fraction*1e9)),
+		Nodes: wire.Nodes,
+		Step:  wire.Step,
 	}
 	return nil
 }

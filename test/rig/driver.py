@@ -8,14 +8,11 @@ Commands   {"do": "task",    "id", "num_cpus", "num_gpus", "resources", "labels"
            {"do": "release", "id"}                                 ends the task, actor or placement group
            {"do": "request_resources", "id", "num_cpus", "bundles"}   Ray's own SDK call
            {"do": "data",    "id", "num_gpus", "batches", "seconds", "actors"}   a Ray Data pipeline; it needs pyarrow
-           {"do": "train",   "id", "workers", "resources"}         whether Ray Train would wait for that many workers; it needs pyarrow
            {"do": "fit",     "id", "workers", "resources", "seconds"}   a Ray Train job without an end, with steps of that many seconds and a checkpoint after each; it needs pyarrow
            {"do": "serve",   "id", "workers"}        a Ray Serve application with that many replicas of one CPU, and a steady stream of requests; it needs ray[serve]
-           {"do": "cluster_config", "id"}          what Ray's libraries know of nodes that the cluster could have
-           {"do": "forget_cluster_config", "id"}   takes that away from them, and what Ray Data knows of nodes
 Events     {"id", "event", "at", ...}: submitted, running (with pod), placed (with pods), answered (with pod),
-           done, released, lost (with error), requested, cluster_config (with groups), forgotten,
-           trains, refused (with error), step (with step and pod, of rank 0, when its checkpoint is reported), ready, bye
+           done, released, lost (with error), requested,
+           step (with step and pod, of rank 0, when its checkpoint is reported), ready, bye
 
 Times are seconds since the epoch, taken where the thing happens: "running" is stamped inside the worker process.
 Nothing is retried by Ray, so work that a scale-down destroys is told as lost and not quietly done again.
@@ -30,7 +27,7 @@ import time
 
 import ray
 from ray.exceptions import TaskCancelledError
-from ray.experimental.internal_kv import _internal_kv_del, _internal_kv_exists, _internal_kv_put
+from ray.experimental.internal_kv import _internal_kv_exists, _internal_kv_put
 from ray.util import placement_group, remove_placement_group
 
 out = threading.Lock()
@@ -168,18 +165,6 @@ def pipeline(command, address):
     tell("done", id)
 
 
-def train(command):
-    """Asks Ray Train what it asks itself before it starts workers."""
-    from ray.train.v2._internal.exceptions import InsufficientClusterResourcesError
-    from ray.train.v2._internal.execution.worker_group.worker_group import WorkerGroup
-
-    try:
-        WorkerGroup._check_cluster_resources_and_raise_if_insufficient(command["resources"], command["workers"])
-        tell("trains", command["id"])
-    except InsufficientClusterResourcesError as error:
-        tell("refused", command["id"], error=str(error))
-
-
 def fit(command, address):
     """Trains until the driver ends. Each attempt continues after the last checkpoint."""
     import tempfile
@@ -262,26 +247,6 @@ def in_background(work, command, address):
     threading.Thread(target=run, daemon=True).start()
 
 
-def end_coordinator():
-    """Ends the actor that counts nodes for Ray Data and outlives drivers. It reads them every 20 s, so it counts a node
-    that has gone; the one that the next pipeline starts reads them first."""
-    try:
-        while True:
-            ray.kill(ray.get_actor("AutoscalingCoordinator", namespace="AutoscalingCoordinator"))
-            time.sleep(0.1)
-    except ValueError:
-        pass  # there is none, or no longer
-
-
-def cluster_config():
-    """Reads the cluster config as Ray Data and Ray Train do."""
-    config = ray._private.state.state.get_cluster_config()
-    return [
-        {"name": g.name, "min": g.min_count, "max": g.max_count, "resources": dict(g.resources)}
-        for g in (config.node_group_configs if config else [])
-    ]
-
-
 def obey(command, address):
     do, id = command["do"], command.get("id", "")
     if do == "task":
@@ -327,14 +292,6 @@ def obey(command, address):
         in_background(serve_app, command, address)
     elif do == "fit":
         in_background(fit, command, address)
-    elif do == "train":
-        train(command)
-    elif do == "cluster_config":
-        tell("cluster_config", id, groups=cluster_config())
-    elif do == "forget_cluster_config":
-        _internal_kv_del("__autoscaler_cluster_config", namespace="__autoscaler")
-        end_coordinator()
-        tell("forgotten", id)
     else:
         raise ValueError(f"unknown command {do!r}")
 

@@ -16,9 +16,6 @@ type kvKey struct{ namespace, key string }
 // sdkKey is the key of request_resources on a v1 head.
 var sdkKey = kvKey{"", "autoscaler_resource_request"}
 
-// clusterConfigKey is the key of the cluster config.
-var clusterConfigKey = kvKey{"__autoscaler", "__autoscaler_cluster_config"}
-
 func (c *cluster) startKV() {
 	flag := "1"
 	if c.options.V1 {

@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/api/proto/raypb"
@@ -75,22 +74,6 @@ func (s autoscalerService) RequestClusterResourceConstraint(
 		}
 	})
 	return &autoscalerpb.RequestClusterResourceConstraintReply{}, nil
-}
-
-// ReportClusterConfig stores the config in the key-value store, where Ray's libraries read it. Ray 2.40 lacks this
-// method.
-func (s autoscalerService) ReportClusterConfig(
-	_ context.Context, r *autoscalerpb.ReportClusterConfigRequest,
-) (*autoscalerpb.ReportClusterConfigReply, error) {
-	if s.head.options.Version == Ray240 {
-		return nil, status.Error(codes.Unimplemented, "")
-	}
-	value, err := proto.Marshal(r.GetClusterConfig())
-	if err != nil {
-		return nil, fmt.Errorf("marshaling the cluster config: %w", err)
-	}
-	s.head.look(func(c *cluster, _ time.Time) { c.kv[clusterConfigKey] = value })
-	return &autoscalerpb.ReportClusterConfigReply{}, nil
 }
 
 // crash stops the server like a failed check in the GCS. The caller gets a connection error.

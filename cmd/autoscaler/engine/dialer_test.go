@@ -207,12 +207,6 @@ func (h *rayHead) ReportAutoscalingState(
 	return &autoscalerpb.ReportAutoscalingStateReply{}, nil
 }
 
-func (h *rayHead) ReportClusterConfig(
-	context.Context, *autoscalerpb.ReportClusterConfigRequest,
-) (*autoscalerpb.ReportClusterConfigReply, error) {
-	return &autoscalerpb.ReportClusterConfigReply{}, nil
-}
-
 // InternalKVGet knows one key: whether Ray runs its autoscaler v2.
 func (h *rayHead) InternalKVGet(_ context.Context, r *raypb.InternalKVGetRequest) (*raypb.InternalKVGetReply, error) {
 	if string(r.GetKey()) == "__autoscaler_v2_enabled" {

@@ -80,20 +80,3 @@ func withoutType(resources raydemand.Bundle, all []landing.Announced) raydemand.
 	}
 	return own
 }
-
-// WithCertainType adds the accelerator type that each new pod of a group has for certain, unless a worker has shown
-// one.
-func WithCertainType(resources raydemand.Bundle, all []landing.Announced) raydemand.Bundle {
-	at := slices.IndexFunc(all, func(a landing.Announced) bool {
-		return a.Name == raydemand.AcceleratorTypePrefix && a.Certain
-	})
-	shown := slices.ContainsFunc(resources.Names(), func(name string) bool {
-		return strings.HasPrefix(name, raydemand.AcceleratorTypePrefix)
-	})
-	if at < 0 || shown {
-		return resources
-	}
-	resources = resources.Clone()
-	resources[raydemand.AcceleratorTypePrefix+all[at].Values[0]] = raydemand.One
-	return resources
-}

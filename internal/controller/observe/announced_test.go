@@ -68,30 +68,6 @@ func TestWhatATriedPodAnnouncedIsRemembered(t *testing.T) {
 	}
 }
 
-// What nodes say of a type reaches the cluster config, and a worker's own word counts before it.
-func TestACertainTypeIsPartOfAShape(t *testing.T) {
-	certain := []landing.Announced{{Name: "accelerator_type:", Values: []string{"H100"}, Certain: true}}
-	for name, c := range map[string]struct {
-		has  raydemand.Bundle
-		all  []landing.Announced
-		want string
-	}{
-		"by the nodes":  {gpu(1), certain, "H100"},
-		"by the worker": {raydemand.Bundle{"GPU": raydemand.One, "accelerator_type:T4": raydemand.One}, certain, "T4"},
-		"not certain":   {gpu(1), []landing.Announced{{Name: "accelerator_type:", Values: []string{"H100"}}}, ""},
-	} {
-		got := ""
-		for _, kind := range []string{"H100", "T4"} {
-			if WithCertainType(c.has, c.all)["accelerator_type:"+kind] == raydemand.One {
-				got += kind
-			}
-		}
-		if got != c.want {
-			t.Errorf("%s: type %q, want %q", name, got, c.want)
-		}
-	}
-}
-
 // A group that is pinned to other nodes starts anew: what its earlier pods announced says nothing about the next ones.
 func TestWhatPodsOfAnotherTemplateAnnouncedIsForgotten(t *testing.T) {
 	group := gpuGroup("gpu", 1, 0, 9)

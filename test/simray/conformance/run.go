@@ -67,7 +67,6 @@ func Run(t *testing.T, target Target) {
 		{"request_resources is read once, from where the version keeps it", sdkRequests},
 		{"a constraint by RPC is read back", constraintByRPC},
 		{"reports show in the status, older ones do not", reports},
-		{"a cluster config is kept for Ray's libraries", clusterConfigs},
 		{"key-value misses, unknown methods and wrong clusters return errors", refusals},
 		{"a client that speaks TLS to a plain head gets a clear error", plainHead},
 		{"a refused idle drain marks actors as preempted", drainRefused},
