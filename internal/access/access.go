@@ -1,6 +1,5 @@
-// Package access has what the REST API and those who authenticate and authorize its calls share: callers, rights,
-// bearer tokens, and certificates that are read again when they change. It must not know what the rights are for, and
-// must not import Kubernetes clients.
+// Package access has what the REST API and those who authenticate and authorize its calls share: callers, rights and
+// bearer tokens. It must not know what the rights are for, and must not import Kubernetes clients.
 package access
 
 import (

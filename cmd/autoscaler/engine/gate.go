@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -55,9 +54,9 @@ type gate struct {
 }
 
 // newGate returns the gate that asks the API server of config. A token must be for one of the audiences; without
-// audiences, for the API server or for access.Audience. clientCAs returns the authorities of client certificates, and
+// audiences, for the API server or for access.Audience. clientCAs verifies client certificates, and
 // is nil for none. It is called for each request, so an authority that is removed no longer counts on open connections.
-func newGate(config *rest.Config, audiences []string, clientCAs func() *x509.CertPool) (*gate, error) {
+func newGate(config *rest.Config, audiences []string, clientCAs apix509.VerifyOptionFunc) (*gate, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.RateLimiter = reviewsPerSecond, reviewsAtOnce, nil
 	tokens, err := authenticationclient.NewForConfig(config)
@@ -70,12 +69,7 @@ func newGate(config *rest.Config, audiences []string, clientCAs func() *x509.Cer
 	}
 	g := &gate{tokens: cache.New(tokenReviews{tokens.TokenReviews(), audiences}, false, trustFor, doubtFor)}
 	if clientCAs != nil {
-		options := func() (x509.VerifyOptions, bool) {
-			verify := apix509.DefaultVerifyOptions()
-			verify.Roots = clientCAs()
-			return verify, true
-		}
-		g.certs = group.NewAuthenticatedGroupAdder(apix509.NewDynamic(options, apix509.CommonNameUserConversion))
+		g.certs = group.NewAuthenticatedGroupAdder(apix509.NewDynamic(clientCAs, apix509.CommonNameUserConversion))
 	}
 	g.rights, err = authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: rights, AllowCacheTTL: trustFor, DenyCacheTTL: doubtFor,

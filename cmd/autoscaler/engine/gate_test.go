@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apix509 "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/internal/access"
@@ -43,7 +44,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-func gateOf(t *testing.T, s *apiServer, clientCAs func() *x509.CertPool, audiences ...string) *gate {
+func gateOf(t *testing.T, s *apiServer, clientCAs apix509.VerifyOptionFunc, audiences ...string) *gate {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
@@ -244,7 +245,11 @@ func TestAClientCertificateNamesItsCallerAndATokenHasPrecedence(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(root.certificate)
 	s := &apiServer{code: http.StatusCreated, status: map[string]any{"authenticated": false}}
-	g := gateOf(t, s, func() *x509.CertPool { return pool })
+	g := gateOf(t, s, func() (x509.VerifyOptions, bool) {
+		options := apix509.DefaultVerifyOptions()
+		options.Roots = pool
+		return options, true
+	})
 	for name, test := range map[string]struct {
 		chain []*x509.Certificate
 		known bool

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/spf13/pflag"
+	apix509 "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/internal/access"
@@ -34,7 +34,7 @@ type portFlags struct {
 
 	probes, pprof string
 	noAuth        bool
-	certs         access.CertificateFiles
+	certs         certificateFiles
 	audiences     []string
 	perSecond     float64
 }
@@ -107,9 +107,9 @@ func (f *portFlags) PeerAddress() string {
 // the configuration of that API server cannot be used.
 func (f *portFlags) Secure(ctx context.Context, config *api.Config, kubernetes *rest.Config) error {
 	config.Listen, config.RequestsPerSecond = f.REST, f.perSecond
-	var clientCAs func() *x509.CertPool
+	var clientCAs apix509.VerifyOptionFunc
 	if f.certs.Given() {
-		store, err := access.LoadCertificates(f.certs, config.Log)
+		store, err := loadCertificates(f.certs)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -94,12 +93,12 @@ func TestFlagsThatWouldLetAnybodyInOrDoNotGoTogetherAreRefused(t *testing.T) {
 		"nobody asked and nothing served":   {portFlags{noAuth: true}, ""},
 		"nobody asked beyond loopback":      {portFlags{REST: ":8090", noAuth: true}, "let anybody who reaches :8090"},
 		"nobody asked on a name":            {portFlags{REST: "host:8090", noAuth: true}, "let anybody"},
-		"nobody asked but for certificates": {portFlags{REST: "[::1]:1", noAuth: true, certs: access.CertificateFiles{Cert: "a", Key: "b", ClientCA: "c"}}, "it cannot be combined with"},
+		"nobody asked but for certificates": {portFlags{REST: "[::1]:1", noAuth: true, certs: certificateFiles{Cert: "a", Key: "b", ClientCA: "c"}}, "it cannot be combined with"},
 		"nobody asked but for an audience":  {portFlags{REST: "[::1]:1", noAuth: true, audiences: []string{"heliostat"}}, "it cannot be combined with"},
-		"a certificate without a key":       {portFlags{certs: access.CertificateFiles{Cert: "a"}}, `--tls-cert-file "a", --tls-key-file "", --client-ca-file "": a certificate and its key go together`},
+		"a certificate without a key":       {portFlags{certs: certificateFiles{Cert: "a"}}, `--tls-cert-file "a", --tls-key-file "", --client-ca-file "": a certificate and its key go together`},
 		"profiles on loopback":              {portFlags{pprof: "localhost:6060"}, ""},
 		"profiles beyond loopback":          {portFlags{pprof: ":6060"}, `--pprof-bind-address ":6060": profiles reveal memory`},
-		"clients' certificates without TLS": {portFlags{certs: access.CertificateFiles{ClientCA: "c"}}, "need TLS"},
+		"clients' certificates without TLS": {portFlags{certs: certificateFiles{ClientCA: "c"}}, "need TLS"},
 	} {
 		err := test.options.Validate()
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
@@ -110,7 +109,7 @@ func TestFlagsThatWouldLetAnybodyInOrDoNotGoTogetherAreRefused(t *testing.T) {
 
 func TestTokensInClearTextAreToldBeyondLoopbackAlone(t *testing.T) {
 	for listen, want := range map[string]bool{"127.0.0.1:8090": false, "localhost:8090": false, "": false, ":8090": true, "10.0.0.1:8090": true} {
-		for _, files := range []access.CertificateFiles{{}, {Cert: "a", Key: "b"}} {
+		for _, files := range []certificateFiles{{}, {Cert: "a", Key: "b"}} {
 			var log bytes.Buffer
 			f := portFlags{REST: listen, certs: files}
 			f.warn(slog.New(slog.NewTextHandler(&log, nil)))
